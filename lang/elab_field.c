@@ -1,0 +1,338 @@
+/* elab_field: domains, fields, boundary conditions, obstacles, rods. */
+#include "elab.h"
+#include <math.h>
+#include <string.h>
+
+#define BIT(k) (1u << (k))
+
+/* ---- domains and fields ---- */
+
+static void domain_statement(elab *e, mclass *c, const ast *s)
+{
+    for (uint32_t i = 0; i < s->kid[0]->n; i++) {
+        const ast *ix = s->kid[0]->kid[i];
+        const mdecl *d = class_find(c, ix->name);
+        if (!d || d->node != ix) continue;
+        value r = eval(&e->ev, &work_of(c)->own->base, ix->kid[0]);
+        if (r.kind == V_ERROR) continue;
+        if (r.kind != V_RANGE) {
+            diag_error(e->m->d, DIAG_TYPE, ix->kid[0]->at, "a domain is a range: domain %s in 0..1", ix->name);
+            continue;
+        }
+        double lo, hi;
+        if (v_scalar(r.range.lo, &lo) && v_scalar(r.range.hi, &hi) && !(lo < hi)) diag_error(e->m->d, DIAG_TYPE, ix->kid[0]->at, "the domain is empty: %g..%g", lo, hi);
+        mcoord *x = &e->m->coords.at[d->number];
+        x->lo = v_ref(e->m->g, r.range.lo);
+        x->hi = v_ref(e->m->g, r.range.hi);
+    }
+    if (e->m->coords.n > 2) diag_error(e->m->d, DIAG_NOT_SUPPORTED, s->at, "a domain has one or two coordinates");
+}
+
+static void field_statement(elab *e, mclass *c, const ast *s)
+{
+    for (uint32_t i = 0; i < s->kid[0]->n; i++) {
+        const ast *item = s->kid[0]->kid[i];
+        const mdecl *d = class_find(c, item->name);
+        if (!d || d->node != item) continue;
+        mfield *f = &e->m->fields.at[d->number];
+        for (uint32_t k = 0; k < item->n && k < 2; k++) {
+            const mdecl *x = class_find(c, item->kid[k]->name);
+            if (!x || x->kind != DECL_COORD) {
+                diag *err = diag_error(e->m->d, DIAG_UNKNOWN_NAME, item->kid[k]->at, "'%s' is no coordinate of the domain", item->kid[k]->name);
+                diag_hint(e->m->d, err, "declare it: domain %s in 0..1", item->kid[k]->name);
+                continue;
+            }
+            f->coord[f->ncoord++] = x->number;
+        }
+        if (item->n == 0 || item->n > 2) diag_error(e->m->d, DIAG_ARITY, item->at, "a field has one or two coordinates, as in `field u(x)`");
+    }
+}
+
+static void add_field_equation(elab *e, mclass *c, const ast *s)
+{
+    value a = eval(&e->ev, &work_of(c)->own->base, s->kid[0]), b = eval(&e->ev, &work_of(c)->own->base, s->kid[1]);
+    value r = eval_op(&e->ev, OP_SUB, &a, &b, NULL, s->at);
+    if (r.kind == V_ERROR) return;
+    if (!v_is_scalar(&r)) {
+        diag_error(e->m->d, DIAG_SHAPE, s->at, "an equation for a field is a single one, not %s", v_kind_text(e->m->a, &r));
+        return;
+    }
+    ir_ref x = v_ref(e->m->g, &r);
+    if (!depends_on(e->m->g, x, BIT(IN_FIELD))) {
+        diag_error(e->m->d, DIAG_EQUATION_NO_DOF, s->at, "this equation holds no field");
+        return;
+    }
+    static const index_names none = {0};
+    family_add(e, &e->m->field_equation, c, &none, s, 1, false)->out[0] = x;
+}
+
+static void obstacle_statement(elab *e, mclass *c, const ast *s)
+{
+    const ast *rel = s->kid[0];
+    if (rel->kind != AST_BINARY || (rel->op != OP_GE && rel->op != OP_LE)) {
+        diag *d = diag_error(e->m->d, DIAG_SYNTAX, rel->at, "an obstacle reads u >= psi or u <= psi");
+        if (rel->kind == AST_BINARY && (rel->op == OP_LT || rel->op == OP_GT)) diag_hint(e->m->d, d, "touching is allowed: write '%s='", op_name(rel->op));
+        return;
+    }
+    value a = eval(&e->ev, &work_of(c)->own->base, rel->kid[0]), b = eval(&e->ev, &work_of(c)->own->base, rel->kid[1]);
+    if (a.kind == V_ERROR || b.kind == V_ERROR) return;
+    const ir_input *u = v_is_scalar(&a) && a.num.r0 ? ir_input_of(e->m->g, a.num.r0) : NULL;
+    if (!u || u->kind != IN_FIELD || u->at.stride[0] || u->at.stride[1]) {
+        diag *d = diag_error(e->m->d, DIAG_TYPE, rel->kid[0]->at, "the left side of an obstacle is a field");
+        diag_hint(e->m->d, d, "obstacle u >= psi(x)");
+        return;
+    }
+    int32_t number = u->at.base;
+    value gap = rel->op == OP_GE ? eval_op(&e->ev, OP_SUB, &a, &b, NULL, rel->at) : eval_op(&e->ev, OP_SUB, &b, &a, NULL, rel->at);
+    if (gap.kind == V_ERROR) return;
+    *vec_push(e->m->a, &e->m->obstacles) = (mobstacle){number, v_ref(e->m->g, &gap), rel->op == OP_GE ? 1 : -1, s->at};
+}
+
+static void add_conditions(elab *e, mclass *c, const ast *block, int coord, ir_ref where)
+{
+    for (uint32_t i = 0; i < block->n; i++) {
+        const ast *set = block->kid[i];
+        if (set->kind != AST_SET) continue;
+        value a = eval(&e->ev, &work_of(c)->own->base, set->kid[0]), b = eval(&e->ev, &work_of(c)->own->base, set->kid[1]);
+        value r = eval_op(&e->ev, OP_SUB, &a, &b, NULL, set->at);
+        if (r.kind == V_ERROR) continue;
+        if (!v_is_scalar(&r) || !r.num.r0 || !depends_on(e->m->g, r.num.r0, BIT(IN_FIELD))) {
+            diag *d = diag_error(e->m->d, DIAG_EQUATION_NO_DOF, set->at, "a boundary condition holds a field or its derivatives");
+            diag_hint(e->m->d, d, "at x = 0 { u = 0, u' = 0 }");
+            continue;
+        }
+        *vec_push(e->m->a, &e->m->conditions) = (mcondition){coord, where, r.num.r0, set->at};
+    }
+}
+
+/* ---- rods ---- */
+
+static const char *const rod_keys[] = {"length", "radius", "young", "poisson", "stiffness", "bending", "elements", "density", "reference", "curvature", NULL};
+static const char *const rod_place_keys[] = {"position", "frame", "moment", "force", NULL};
+
+static int key_of(elab *e, const ast *key, const char *const *keys, const char *what)
+{
+    for (int k = 0; keys[k]; k++)
+        if (key->kind == AST_NAME && !strcmp(key->name, keys[k])) return k;
+    const char *got = key->kind == AST_NAME ? key->name : span_text(e->m->d, key->at, e->m->a);
+    diag *d = diag_error(e->m->d, DIAG_UNKNOWN_ATTRIBUTE, key->at, "%s has no attribute '%s'", what, got);
+    near n = near_to(got);
+    for (int k = 0; keys[k]; k++) near_try(&n, keys[k]);
+    diag_near(e->m->d, d, &n);
+    return -1;
+}
+
+/* reference = curve(fn) | helix(…) | straight | "points.csv" is kept as a word with its arguments */
+static value rod_reference(elab *e, mclass *c, const ast *x)
+{
+    if (x->kind == AST_STR) return v_string(e->m->a, x->text, x->len);
+    const ast *name = x->kind == AST_CALL ? x->kid[0] : x;
+    static const char *const shapes[] = {"straight", "helix", "curve", NULL};
+    if (key_of(e, name, shapes, "a reference") < 0) return v_error();
+    value v = {.kind = V_SET};
+    v.set.kind = name->name;
+    v.set.n = x->kind == AST_CALL ? x->n - 1 : 0;
+    v.set.arg = arena_array(e->m->a, value, v.set.n + 1);
+    for (size_t i = 0; i < v.set.n; i++) {
+        const ast *arg = x->kid[i + 1];
+        v.set.arg[i] = eval(&e->ev, &work_of(c)->own->base, arg->kind == AST_ARG ? arg->kid[0] : arg);
+        if (v.set.arg[i].kind == V_ERROR) return v_error();
+    }
+    return v;
+}
+
+static void rod_statement(elab *e, mclass *c, const ast *s)
+{
+    const mdecl *d = class_find(c, s->name);
+    if (!d || d->node != s) return;
+    bool have[sizeof rod_keys / sizeof *rod_keys] = {0};
+    for (uint32_t i = 0; i < s->kid[0]->n; i++) {
+        const ast *set = s->kid[0]->kid[i];
+        if (set->kind != AST_SET) continue;
+        int k = key_of(e, set->kid[0], rod_keys, "a rod");
+        if (k < 0) continue;
+        if (have[k]) {
+            diag_error(e->m->d, DIAG_DUPLICATE, set->kid[0]->at, "'%s' is given twice", rod_keys[k]);
+            continue;
+        }
+        have[k] = true;
+        value v = !strcmp(rod_keys[k], "reference") ? rod_reference(e, c, set->kid[1]) : eval(&e->ev, &work_of(c)->own->base, set->kid[1]);
+        if (v.kind == V_ERROR) continue;
+        *vec_push(e->m->a, &e->m->rods.at[d->number].attr) = (mrodattr){set->kid[0]->name, v, set->at};
+    }
+    bool elastic = (have[2] && have[1]) || (have[4] && have[5]);
+    if (!have[0] || !elastic) {
+        diag *err = diag_error(e->m->d, DIAG_PARAM_MISSING, s->name_at, have[0] ? "rod '%s' has no stiffness" : "rod '%s' has no length", s->name);
+        diag_hint(e->m->d, err, have[0] ? "give radius, young and poisson, or stiffness = diag(GA, GA, EA) and bending = diag(EI, EI, GJ)" : "rod %s { length = 1, … }", s->name);
+    }
+}
+
+value rod_member(elab *e, mclass *c, int32_t rod, sym name, span at)
+{
+    (void)c;
+    if (!strcmp(name, "self_gap")) return v_node(ir_in(e->m->g, (ir_input){.kind = IN_ROD, .at.base = rod}), dim_any());
+    if (!strcmp(name, "s")) return v_node(ir_in(e->m->g, (ir_input){.kind = IN_COORD, .at.base = rod}), dim_any());
+    diag *d = diag_error(e->m->d, DIAG_UNKNOWN_MEMBER, at, "in a model a rod has the members s and self_gap, not '%s'", name);
+    near n = near_to(name);
+    near_try(&n, "self_gap");
+    diag_near(e->m->d, d, &n);
+    return v_error();
+}
+
+static int32_t rod_of(const mclass *c, const ast *x)
+{
+    const mdecl *d = x->kind == AST_NAME ? class_find(c, x->name) : NULL;
+    return d && d->kind == DECL_ROD ? d->number : -1;
+}
+
+static void rod_place(elab *e, mclass *c, const ast *s, int32_t rod)
+{
+    value where;
+    if (!eval_scalar(&e->ev, &work_of(c)->own->base, s->kid[1], "the place on a rod", &where)) return;
+    for (uint32_t i = 0; i < s->kid[2]->n; i++) {
+        const ast *set = s->kid[2]->kid[i];
+        if (set->kind != AST_SET) continue;
+        int k = key_of(e, set->kid[0], rod_place_keys, "a place on a rod");
+        value v = eval(&e->ev, &work_of(c)->own->base, set->kid[1]);
+        if (k < 0 || v.kind == V_ERROR) continue;
+        bool frame = !strcmp(rod_place_keys[k], "frame");
+        if (v.kind != V_NUM || (frame ? v.num.rank != 2 || v.num.n[0] != 3 || v.num.n[1] != 3 : v.num.rank != 1 || v.num.n[0] != 3)) {
+            diag_error(e->m->d, DIAG_SHAPE, set->kid[1]->at, "'%s' is %s, not %s", rod_place_keys[k], frame ? "a 3 x 3 matrix" : "a vector of 3 numbers", v_kind_text(e->m->a, &v));
+            continue;
+        }
+        *vec_push(e->m->a, &e->m->loads) = (mrodload){rod, v_ref(e->m->g, &where), true, set->kid[0]->name, v, set->at};
+    }
+}
+
+/* force wire.x(s): f at a point;  force wire.x: f(s) along the rod */
+bool elab_rod_force(elab *e, mclass *c, const ast *s)
+{
+    const ast *to = s->kid[0], *m = to->kind == AST_CALL ? to->kid[0] : to;
+    if (m->kind != AST_MEMBER) return false;
+    int32_t rod = rod_of(c, m->kid[0]);
+    if (rod < 0) return false;
+    value where = v_num(0), v;
+    scope *in = &work_of(c)->own->base;
+    bool point = to->kind == AST_CALL;
+    if (point && (to->n != 2 || !eval_scalar(&e->ev, in, to->kid[1], "the place on a rod", &where))) return true;
+    if (!point) {
+        table_scope *t = table_scope_new(e->m->a, in);      /* s is the arc length */
+        table_scope_set(t, sym_str(e->m->names, "s"), v_node(ir_in(e->m->g, (ir_input){.kind = IN_COORD, .at.base = rod}), dim_any()));
+        in = &t->base;
+    }
+    v = eval(&e->ev, in, s->kid[1]);
+    if (v.kind == V_ERROR) return true;
+    if (v.kind != V_NUM || v.num.rank != 1 || v.num.n[0] != 3) {
+        diag_error(e->m->d, DIAG_SHAPE, s->kid[1]->at, "the force on a rod is a vector of 3 numbers, not %s", v_kind_text(e->m->a, &v));
+        return true;
+    }
+    *vec_push(e->m->a, &e->m->loads) = (mrodload){rod, v_ref(e->m->g, &where), point, sym_str(e->m->names, "force"), v, s->at};
+    return true;
+}
+
+static void at_statement(elab *e, mclass *c, const ast *s)
+{
+    const ast *place = s->kid[0];
+    if (place->kind == AST_MEMBER && rod_of(c, place->kid[0]) >= 0) {
+        if (!strcmp(place->name, "s")) rod_place(e, c, s, rod_of(c, place->kid[0]));
+        else diag_error(e->m->d, DIAG_UNKNOWN_MEMBER, place->name_at, "a place on a rod is given by its arc length: at %s.s = …", place->kid[0]->name);
+        return;
+    }
+    const mdecl *d = place->kind == AST_NAME ? class_find(c, place->name) : NULL;
+    if (!d || d->kind != DECL_COORD) {
+        diag *err = diag_error(e->m->d, DIAG_UNKNOWN_NAME, place->at, "'at' names a coordinate of the domain or a place on a rod");
+        diag_hint(e->m->d, err, "at x = 0 { u = 0 }");
+        return;
+    }
+    value where;
+    if (eval_scalar(&e->ev, &work_of(c)->own->base, s->kid[1], "the place of a condition", &where))
+        add_conditions(e, c, s->kid[2], d->number, v_ref(e->m->g, &where));
+}
+
+static void boundary_statement(elab *e, mclass *c, const ast *s)
+{
+    ir_ref where = IR_NONE;
+    if (s->kid[1]) {
+        value w = eval(&e->ev, &work_of(c)->own->base, s->kid[1]);
+        if (w.kind == V_ERROR) return;
+        where = v_ref(e->m->g, &w);
+    }
+    add_conditions(e, c, &(ast){.kind = AST_BLOCK, .n = 1, .kid = (ast *[]){s->kid[0]}}, -1, where);
+}
+
+void elab_field_statement(elab *e, mclass *c, const nest *n, const ast *s)
+{
+    (void)n;
+    bool field = s->kind == AST_FIELD || s->kind == AST_OBSTACLE || s->kind == AST_BOUNDARY;
+    if (field && !e->m->coords.n) {
+        diag *d = diag_error(e->m->d, DIAG_SYNTAX, s->at, "there is no domain");
+        diag_hint(e->m->d, d, "declare `domain x in 0..1` and `field u(x)`");
+        return;
+    }
+    switch (s->kind) {
+    case AST_DOMAIN: domain_statement(e, c, s); break;
+    case AST_FIELD: field_statement(e, c, s); break;
+    case AST_SET: add_field_equation(e, c, s); break;
+    case AST_OBSTACLE: obstacle_statement(e, c, s); break;
+    case AST_AT: at_statement(e, c, s); break;
+    case AST_BOUNDARY: boundary_statement(e, c, s); break;
+    case AST_ROD: rod_statement(e, c, s); break;
+    case AST_EXPR: {
+        diag *d = diag_error(e->m->d, DIAG_SYNTAX, s->at, "an expression alone says nothing in a model");
+        if (s->kid[0]->kind == AST_BINARY && s->kid[0]->op == OP_EQ) diag_hint(e->m->d, d, "an equation is written with a single '='");
+        else diag_hint(e->m->d, d, "write an equation `left = right`, or a constraint");
+        break;
+    }
+    default: {
+        diag *d = diag_error(e->m->d, DIAG_SYNTAX, s->at, "this statement does not belong in a model");
+        diag_hint(e->m->d, d, "runs, measures, plots and expectations stand outside, so that one model runs on every backend");
+    }
+    }
+}
+
+/* ---- orders and boundary conditions ---- */
+
+static int field_order(const elab *e, int field)
+{
+    int order = 0;
+    for (size_t i = 0; i < e->m->field_equation.n; i++) {
+        ir_ref *in;
+        size_t n = ir_inputs(e->m->g, e->m->a, e->m->field_equation.at[i].out, 1, &in);
+        for (size_t k = 0; k < n; k++) {
+            const ir_input *x = ir_input_of(e->m->g, in[k]);
+            int o = x->kind == IN_FIELD && x->at.base == field ? x->at.stride[0] + x->at.stride[1] : 0;
+            if (o > order) order = o;
+        }
+    }
+    return order;
+}
+
+void elab_fields_check(elab *e)
+{
+    model *m = e->m;
+    if (!m->coords.n) return;
+    if (!m->fields.n) {
+        diag *d = diag_error(m->d, DIAG_SYNTAX, m->coords.at[0].at, "the domain has no field");
+        diag_hint(m->d, d, "declare `field u(%s)`", m->coords.at[0].name);
+        return;
+    }
+    if (m->field_equation.n != m->fields.n) {
+        diag_error(m->d, m->field_equation.n < m->fields.n ? DIAG_DOF_NO_EQUATION : DIAG_EQUATION_NO_DOF, m->fields.at[0].at,
+                   "%zu %s for %zu %s", m->field_equation.n, m->field_equation.n == 1 ? "equation" : "equations", m->fields.n, m->fields.n == 1 ? "field" : "fields");
+        return;
+    }
+    int order = 0;
+    for (size_t i = 0; i < m->fields.n; i++) {
+        int o = field_order(e, (int)i);
+        if (o == 0) diag_error(m->d, DIAG_EQUATION_NO_DOF, m->fields.at[i].at, "the field '%s' is not differentiated in any equation", m->fields.at[i].name);
+        if (o > 6) diag_error(m->d, DIAG_NOT_SUPPORTED, m->field_equation.at[0].at, "the order of an equation is at most 6, this one has %d", o);
+        order += o;
+    }
+    bool plane = m->coords.n == 2;
+    if (plane ? m->conditions.n == 0 : m->conditions.n != (size_t)order) {
+        diag *d = plane ? diag_error(m->d, DIAG_BOUNDARY_COUNT, m->fields.at[0].at, "no boundary condition is given")
+                        : diag_error(m->d, DIAG_BOUNDARY_COUNT, m->field_equation.at[0].at, "an equation of order %d takes %d boundary %s, %zu %s given", order, order,
+                                     order == 1 ? "condition" : "conditions", m->conditions.n, m->conditions.n == 1 ? "is" : "are");
+        diag_hint(m->d, d, plane ? "boundary u = 0" : "conditions are written as at x = 0 { u = 0, u' = 0 }");
+    }
+}
