@@ -1,11 +1,13 @@
-/* derive: one memoised pass IR -> IR.  The partial derivatives are the column of opcodes.def, read as calls of the builder. */
+/* derive: one memoised pass IR -> IR.  The partial derivatives are the column of opcodes.def, read as calls of the
+   builder. */
 #include "ir.h"
 
 /* the words of that column: a term carries its DAG, so a row's ID is a function of terms */
 typedef struct { ir *g; ir_ref n; } term;
 #define WORD_1(id) static inline term id(term a) { return (term){ a.g, ir_op1(a.g, OP_##id, a.n) }; }
 #define WORD_2(id) static inline term id(term a, term b) { return (term){ a.g, ir_op2(a.g, OP_##id, a.n, b.n) }; }
-#define WORD_3(id) static inline term id(term a, term b, term c) { return (term){ a.g, ir_op(a.g, OP_##id, a.n, b.n, c.n) }; }
+#define WORD_3(id) static inline term id(term a, term b, term c) \
+    { return (term){ a.g, ir_op(a.g, OP_##id, a.n, b.n, c.n) }; }
 #define X(id, name, arity, value, deriv, unit, doc) WORD_##arity(id)
 #include "../runtime/opcodes.def"
 #undef X
@@ -30,7 +32,8 @@ static ir_ref partial(ir *g, ir_ref n, int i)
 
 static bool is_truth(const ir *g, ir_ref n) { return ir_at(g, n)->op >= OP_LT && ir_at(g, n)->op <= OP_NOT; }
 
-/* partial * d.  A partial derivative that is a truth value chooses: a branch that is not taken may be singular, and 0*nan would spread */
+/* partial * d.  A partial derivative that is a truth value chooses: a branch that is not taken may be singular,
+   and 0*nan would spread */
 static ir_ref chain(ir *g, ir_ref p, ir_ref d)
 {
     return is_truth(g, p) ? ir_op(g, OP_SELECT, p, d, ir_const(g, 0)) : ir_op2(g, OP_MUL, p, d);
@@ -90,9 +93,15 @@ static void derive(ir *g, const ir_ref *roots, size_t n, ir_ref from, seed_fn *s
     ir_walk_end(g, w);
 }
 
-static ir_ref seed_one(ir *g, ir_ref input, void *ud) { return input == *(const ir_ref *)ud ? ir_const(g, 1) : IR_NONE; }
+static ir_ref seed_one(ir *g, ir_ref input, void *ud)
+{
+    return input == *(const ir_ref *)ud ? ir_const(g, 1) : IR_NONE;
+}
 
-void ir_derive_all(ir *g, const ir_ref *roots, size_t n, ir_ref input, ir_ref *out) { derive(g, roots, n, input, seed_one, &input, out); }
+void ir_derive_all(ir *g, const ir_ref *roots, size_t n, ir_ref input, ir_ref *out)
+{
+    derive(g, roots, n, input, seed_one, &input, out);
+}
 
 ir_ref ir_derive(ir *g, ir_ref root, ir_ref input)
 {

@@ -1,4 +1,5 @@
-/* elab: what the files that build a model share.  model.c: classes, names, layout.  elab.c: statements of dynamics.  elab_field.c: fields, inclusions, rods.
+/* elab: what the files that build a model share.  model.c: classes, names, layout.  elab_init.c: values at the start.
+   elab.c: families and statements.  elab_contact.c: constraints.  elab_field.c: fields, rods.
    match.c: which equation determines which dof. */
 #ifndef CDL_ELAB_H
 #define CDL_ELAB_H
@@ -9,12 +10,14 @@ typedef struct elab {
     evaluator ev;
     const override *set; size_t nset;
     vec(mclass *) found;                /* in the order of discovery */
+    const struct nest *loops;           /* around the statement at hand */
 } elab;
 
 /* The scope of one class for one instance, which may be symbolic. */
 typedef struct class_scope { scope base; mclass *c; address inst; bool own; } class_scope;
 class_scope *class_scope_new(elab *e, mclass *c, address inst, bool own);
 address class_own_instance(const mclass *c);
+address instance_at(const mclass *c, scope *in);             /* the instance of c that a scope inside it is about */
 
 /* What is kept for each class while it is elaborated. */
 typedef struct init_value { const ast *item, *expr; bool done, busy; } init_value;
@@ -25,6 +28,8 @@ typedef struct class_work {
     int state;                          /* of the discovery: 1 busy, 2 done */
 } class_work;
 static inline class_work *work_of(const mclass *c) { return c->work; }
+
+extern const index_names single_member;             /* no index: a family of one */
 
 /* The loops around a statement: indices of its own and of enclosing `for`s. */
 typedef struct nest { int n; const ast *index[MAX_INDEX]; int nwhere; const ast *where[MAX_INDEX]; } nest;
@@ -37,7 +42,14 @@ void over_nest(elab *e, mclass *c, const nest *n, const ast *node, family_body *
 mfamily *family_add(elab *e, mfamilies *to, mclass *c, const index_names *over, const ast *node, int nout, bool rows);
 /* The dof that a scalar value is, as an address: IN_Q or IN_V inputs; false otherwise. */
 bool value_address(elab *e, const value *v, in_kind kind, address *at);
-bool depends_on(const ir *g, ir_ref r, unsigned kinds);     /* kinds: bits 1 << in_kind */
+bool depends_on(const ir *g, ir_ref r, unsigned kinds);     /* kinds: bits BIT(in_kind) */
+#define BIT(k) (1u << (k))
+/* what is not known before the run */
+enum { MOVING = BIT(IN_TIME) | BIT(IN_Q) | BIT(IN_V) | BIT(IN_A) | BIT(IN_PRE) | BIT(IN_PAST_Q) | BIT(IN_PAST_V) | BIT(IN_SET) | BIT(IN_COORD) | BIT(IN_FIELD) | BIT(IN_INTEGRAL) | BIT(IN_ROD) };
+/* left - right of an equation or a constraint, sizes and dimensions checked */
+bool both_sides(elab *e, scope *in, const ast *l, const ast *r, const char *what, span at, value *out);
+family_body constraint_body;
+
 
 void elab_params(elab *e, mclass *c);                       /* defaults and part arguments -> m->defaults */
 void elab_dofs(elab *e, mclass *c);                         /* initial values -> m->init_q, init_v */

@@ -3,8 +3,6 @@
 #include <math.h>
 #include <string.h>
 
-#define BIT(k) (1u << (k))
-
 /* ---- domains and fields ---- */
 
 static void domain_statement(elab *e, mclass *c, const ast *s)
@@ -62,8 +60,7 @@ static void add_field_equation(elab *e, mclass *c, const ast *s)
         diag_error(e->m->d, DIAG_EQUATION_NO_DOF, s->at, "this equation holds no field");
         return;
     }
-    static const index_names none = {0};
-    family_add(e, &e->m->field_equation, c, &none, s, 1, false)->out[0] = x;
+    family_add(e, &e->m->field_equation, c, &single_member, s, 1, false)->out[0] = x;
 }
 
 static void obstacle_statement(elab *e, mclass *c, const ast *s)

@@ -1,21 +1,22 @@
 /* emit: IR -> tape, in linear time and without recursion.
-   find (the nodes below the outputs, operands first) -> fuse (pairs that one instruction does) -> weigh (registers a node's operands need)
-   -> schedule (depth first, the heavier operand first, registers given back at the last use).  What is the same for all members of a family comes
-   first and keeps its registers, so that batches compute it once. */
+   find (the nodes below the outputs, operands first) -> fuse (pairs that one instruction does) -> weigh (registers a
+   node's operands need) -> schedule (depth first, the heavier operand first, registers given back at the last use).
+   What is the same for all members of a family comes first and keeps its registers, so that batches compute it once. */
 #include <string.h>
 #include "emit.h"
 
-/* Nodes that give no instruction of their own, besides IR_CONST and IR_INPUT (which share these numbers with fused ones). */
+/* Nodes that give no instruction of their own. */
 enum { NODE_CONST = TAPE_END + 1, NODE_INPUT, NODE_FUSED, NODE_COS };
 
 typedef struct node {
     uint32_t op;                        /* tape_op or one of the above */
-    uint32_t arg[3];                    /* local numbers; SINCOS: arg[1] is the cosine; NODE_COS: arg[0] is the SINCOS */
+    uint32_t arg[3];                    /* local numbers; SINCOS: arg[1] is the cosine; NODE_COS: arg[0] is SINCOS */
     uint32_t uses;                      /* not yet run; an output counts as one that never comes */
     uint32_t reg, weight;
     ir_ref ref;
     uint8_t nargs;
-    bool uniform, kept, done;           /* uniform: the same for all members (only told for families); kept: to the end */
+    bool uniform, kept, done;           /* uniform: the same for all members (of a family); kept: to the end */
+    bool above_slow;                    /* an operand is slow, or stands above one */
 } node;
 
 typedef struct emitter {
@@ -89,7 +90,7 @@ static void nodes_find(emitter *e, const ir_ref *out, size_t n)
 /* ---- fuse ---- */
 static bool pair_fits(const emitter *e, const node *x, const tape_pair *f, int side)
 {
-    if (side >= x->nargs || (f->side != EITHER && f->side != side)) return false;
+    if (side >= x->nargs || (f->side != SIDE_EITHER && f->side != side)) return false;
     const node *y = &e->at.at[x->arg[side]];
     return y->op == f->inner && y->uses == 1 && y->uniform == x->uniform;
 }
@@ -224,12 +225,33 @@ static void head_mark(emitter *e)
     }
 }
 
+/* Slow functions: what follows waits for them.  Outside of families, where lanes hide it, a few of them go first. */
+static bool node_slow(const node *x)
+{
+    return (x->op >= OP_EXP && x->op <= OP_TANH) || x->op == OP_POW || x->op == OP_ERF || x->op == TAPE_SINCOS;
+}
+
+static void slow_schedule(emitter *e)
+{
+    int left = 16;
+    for (uint32_t i = 0; i < e->at.n && left > 0; i++) {
+        node *x = &e->at.at[i];
+        if (x->op >= NODE_CONST) continue;
+        for (int k = 0; k < x->nargs; k++) {
+            const node *y = &e->at.at[x->arg[k]];
+            x->above_slow |= y->above_slow || node_slow(y);
+        }
+        if (node_slow(x) && !x->above_slow) { node_schedule(e, i); left--; }
+    }
+}
+
 static void nodes_schedule(emitter *e, const ir_ref *out, size_t n)
 {
     head_mark(e);
     for (size_t i = 0; i < n; i++) e->at.at[local_of(e, out[i])].kept |= e->at.at[local_of(e, out[i])].uniform;
     for (size_t i = 0; i < e->at.n; i++) if (e->at.at[i].kept) node_schedule(e, (uint32_t)i);
     e->nhead = (uint32_t)e->code.n;
+    if (!e->family) slow_schedule(e);
     for (size_t i = 0; i < n; i++) node_schedule(e, local_of(e, out[i]));
     *vec_push(e->s, &e->code) = (instr){ .op = TAPE_END };
 }
@@ -270,7 +292,8 @@ static const double *constants_place(emitter *e, arena *a)
     return k;
 }
 
-static tape emit_tape(arena *a, arena *scratch, const ir *g, const ir_ref *out, size_t n, slot **in, uint32_t nindex, bool family)
+static tape emit_tape(arena *a, arena *scratch, const ir *g, const ir_ref *out, size_t n, slot **in,
+                      uint32_t nindex, bool family)
 {
     emitter e = { .g = g, .s = scratch, .local = { .a = scratch }, .family = family };
     nodes_find(&e, out, n);
@@ -287,7 +310,8 @@ static tape emit_tape(arena *a, arena *scratch, const ir *g, const ir_ref *out, 
     return (tape){ e.nin, e.nconst, e.nreg, (uint32_t)e.code.n - 1, (uint32_t)n, e.nhead, 0, constant, code, reg };
 }
 
-kernel emit_kernel(arena *a, arena *scratch, const ir *g, const ir_ref *out, size_t n, const index_set *over, ir_ref where, span at)
+kernel emit_kernel(arena *a, arena *scratch, const ir *g, const ir_ref *out, size_t n, const index_set *over,
+                   ir_ref where, span at)
 {
     arena_pos mark = arena_mark(scratch);
     slot *in;

@@ -55,6 +55,15 @@ value eval_prime(evaluator *ev, const value *v, span at);
 /* Dimensions of two values that must agree; reports with both shown. */
 bool eval_same_unit(evaluator *ev, dim a, dim b, const char *what, span at);
 
+/* Shared by the files of the evaluator. */
+dim   dim_known(dim a, dim b);                              /* of two that agree, the one that is not `any` */
+value eval_like(arena *a, const value *v);                  /* zeros of the same shape */
+value eval_dofs(evaluator *ev, const value *v, span at);    /* a dof, or a whole family as a vector or matrix */
+value eval_past(evaluator *ev, const value *v, const value *arg, span at);                               /* x(t - tau) */
+bool  eval_steady_delay(ir *g, ir_ref s);
+value eval_field_at(evaluator *ev, const value *v, const value *arg, size_t n, const ir_input *in, span at);
+value eval_series_at(evaluator *ev, const value *v, const value *arg, size_t n, span at);
+
 /* Functions of the language beyond opcodes.def: one table (builtin.c). */
 struct builtin {
     const char *name;

@@ -1,18 +1,23 @@
-/* fmt: the house's layout.  Line breaks and comments are the author's; indentation and spaces are ours, but for columns that were set
-   with two spaces or more in front of a few signs. */
+/* fmt: the house's layout.  Line breaks and comments are the author's; indentation and spaces are ours, but for columns
+   that were set with two spaces or more in front of a few signs. */
 #include <string.h>
 #include "parse.h"
 
 enum { INDENT = 4 };
 
-/* an open bracket: its line, the columns behind it as written and as we write it, and whether it is a subscript or a unit */
-typedef struct { char sign; bool index; size_t line, from, to; } open_bracket;
+/* an open bracket: its line, how many lines opened brackets so far, the columns behind it as written and as we write
+   it, and whether it is a subscript or a unit */
+typedef struct { char sign; bool index; size_t line, level, from, to; } open_bracket;
+
+/* a place in a line of text and its column, moved forward only */
+typedef struct { size_t at, column; } cursor;
 
 typedef struct {
     const char *s;
     const lexeme *t; size_t n;
     vec(open_bracket) open;
-    size_t line;
+    size_t line, last;          /* lines written; the last token before this line, n when there is none */
+    cursor from, to;            /* in the source's line and in ours */
     text out;
     arena *a;
 } formatter;
@@ -21,8 +26,9 @@ typedef struct {
 typedef struct { size_t comment, begin, end, width, column, at; } outline;
 
 static bool is(const formatter *f, size_t i, const char *sign) {
+    if (i >= f->n || f->s[f->t[i].begin] != sign[0]) return false;
     size_t n = strlen(sign);
-    return i < f->n && f->t[i].end - f->t[i].begin == n && memcmp(f->s + f->t[i].begin, sign, n) == 0;
+    return f->t[i].end - f->t[i].begin == n && memcmp(f->s + f->t[i].begin, sign, n) == 0;
 }
 
 static bool is_any(const formatter *f, size_t i, const char *const *signs) {
@@ -35,7 +41,8 @@ static bool is_comment(lex_kind k) { return k == LEX_COMMENT || k == LEX_DOC; }
 
 /* a word that stands for a thing, not a keyword: a member's name may be a keyword */
 static bool is_operand(const formatter *f, size_t i) {
-    static const char *const words[] = {"true", "false", "otherwise", NULL}, *const ends[] = {")", "]", "}", "'", "′", NULL};
+    static const char *const words[] = {"true", "false", "otherwise", NULL};
+    static const char *const ends[] = {")", "]", "}", "'", "′", NULL};
     lex_kind k = f->t[i].kind;
     if (k == LEX_NAME || k == LEX_NUMBER || k == LEX_STRING) return true;
     if (k == LEX_KEYWORD) return is_any(f, i, words) || (i && is(f, i - 1, "."));
@@ -48,8 +55,7 @@ static bool in_brackets(const formatter *f) { return f->open.n && f->open.at[f->
 
 /* the token before i, over line ends and comments; f->n when there is none */
 static size_t before(const formatter *f, size_t i) {
-    while (i && (f->t[i - 1].kind == LEX_NEWLINE || is_comment(f->t[i - 1].kind))) i--;
-    return i ? i - 1 : f->n;
+    return i && f->t[i - 1].kind != LEX_NEWLINE && !is_comment(f->t[i - 1].kind) ? i - 1 : f->last;
 }
 
 /* a sign in front of an operand; one that begins a line belongs to the line before in brackets only */
@@ -62,14 +68,16 @@ static size_t gap_before(const formatter *f, size_t i) { return i ? f->t[i].begi
 
 static bool in_index(const formatter *f) { return f->open.n && f->open.at[f->open.n - 1].index; }
 
-/* In 1..N-1 a sum is written as the author wrote it. */
+static bool is_plain(const formatter *f, size_t i) { return f->t[i].kind == LEX_NAME || f->t[i].kind == LEX_NUMBER; }
+
+/* In 1..N-1 a sum is written as the author wrote it: near a range's sign, with nothing but plain terms between. */
 static bool in_range(const formatter *f, size_t i) {
     static const char *const term[] = {"+", "-", "*", "/", "^", ".", "'", "′", "·", NULL};
-    for (size_t j = i; j-- > 0 && (is_operand(f, j) || is_any(f, j, term)) && !is(f, j, ")") && !is(f, j, "]");)
-        if (j && is(f, j - 1, "..")) return true;
-    size_t j = i + 1;
-    while (j < f->n && (f->t[j].kind == LEX_NAME || f->t[j].kind == LEX_NUMBER || is_any(f, j, term))) j++;
-    return is(f, j, "..");
+    enum { NEAR = 12 };
+    size_t b = i, e = i + 1;
+    while (b && i - b < NEAR && (is_plain(f, b - 1) || is_any(f, b - 1, term))) b--;
+    while (e < f->n && e - i < NEAR && (is_plain(f, e) || is_any(f, e, term))) e++;
+    return (b && is(f, b - 1, "..")) || is(f, e, "..");
 }
 
 /* signs in front of which a column may have been set */
@@ -99,7 +107,7 @@ static size_t spaces(const formatter *f, size_t i) {
     if (is(f, i, ".") || is(f, p, ".")) return (number || (is(f, i, ".") && is(f, p, "."))) ? 1 : 0;
     if (is(f, p, "(") || is(f, p, "[")) return 0;
     if (is_any(f, i, none_before) && !(is(f, p, "{") || f->t[p].kind == LEX_KEYWORD)) return 0;
-    if (is(f, i, "(")) return !is_operand(f, p) && !is_tight(f, p) && !is_unary(f, p) && !(is_sign(f, p) && !is_spaced(f, p));
+    if (is(f, i, "(")) return !is_operand(f, p) && !is_tight(f, p) && (!is_sign(f, p) || is_spaced(f, p));
     if (is(f, i, "[") && is_operand(f, p)) return f->t[p].kind == LEX_NUMBER;
     if (is_tight(f, i) || is_tight(f, p)) return is_tight(f, i) && is(f, i, "..") == 0 && is(f, p, ",");
     if (is_sign(f, i) && !is_unary(f, i)) return is_spaced(f, i);
@@ -109,27 +117,22 @@ static size_t spaces(const formatter *f, size_t i) {
 
 /* ---- lines ---- */
 
-static size_t columns(const char *s, size_t n) {
-    size_t c = 0;
-    for (size_t i = 0; i < n; i++) c += ((unsigned char)s[i] & 0xC0) != 0x80;
-    return c;
+/* The column of the offset `at`, which is not before the last one asked for in this line. */
+static size_t column_of(cursor *c, const char *s, size_t at) {
+    for (; c->at < at; c->at++) c->column += ((unsigned char)s[c->at] & 0xC0) != 0x80;
+    return c->column;
 }
 
-static size_t source_column(const formatter *f, size_t i) {
-    size_t b = f->t[i].begin, from = b;
-    while (from && f->s[from - 1] != '\n') from--;
-    return columns(f->s + from, b - from);
-}
+static size_t source_column(formatter *f, size_t i) { return column_of(&f->from, f->s, f->t[i].begin); }
 
 static bool closes(const formatter *f, size_t i) { return is(f, i, ")") || is(f, i, "]") || is(f, i, "}"); }
 static bool opens(const formatter *f, size_t i) { return is(f, i, "(") || is(f, i, "[") || is(f, i, "{"); }
 
 /* one level for each line that opened brackets, less those that this line closes at once */
 static size_t levels(const formatter *f, size_t i, size_t end) {
-    size_t n = f->open.n, level = 0;
+    size_t n = f->open.n;
     for (; i < end && closes(f, i) && n; i++) n--;
-    for (size_t k = 0; k < n; k++) level += k == 0 || f->open.at[k].line != f->open.at[k - 1].line;
-    return level;
+    return n ? f->open.at[n - 1].level : 0;
 }
 
 /* the line before stopped where no statement can */
@@ -139,20 +142,25 @@ static bool continued(const formatter *f, size_t i) {
     return !is_operand(f, p) && !is(f, p, "{") && !is(f, p, ";");
 }
 
-static size_t indent_of(const formatter *f, size_t i, size_t end) {
+static size_t indent_of(formatter *f, size_t i, size_t end) {
     const open_bracket *b = f->open.n ? &f->open.at[f->open.n - 1] : NULL;
     /* a line that stood right behind its bracket stays there */
     if (b && b->sign != '{' && !closes(f, i) && b->from && source_column(f, i) == b->from) return b->to;
-    return INDENT * (levels(f, i, end) + (continued(f, i) && !closes(f, i)));
+    size_t level = levels(f, i, end) + (continued(f, i) && !closes(f, i));
+    return INDENT * (level < AST_MAX_DEPTH ? level : AST_MAX_DEPTH);
 }
 
-static void bracket_note(formatter *f, size_t i, size_t line_begin, size_t end) {
+static void bracket_note(formatter *f, size_t i, size_t end) {
     if (closes(f, i) && f->open.n) f->open.n--;
     if (!opens(f, i)) return;
+    const open_bracket *outer = f->open.n ? &f->open.at[f->open.n - 1] : NULL;
+    open_bracket b = {.sign = f->s[f->t[i].begin], .line = f->line};
+    b.index = b.sign == '[' && i && is_operand(f, i - 1);
+    b.level = outer ? outer->level + (outer->line != f->line) : 1;
     bool last = i + 1 >= end || is_comment(f->t[i + 1].kind);
-    bool index = is(f, i, "[") && i && is_operand(f, i - 1);
-    size_t to = columns(f->out.at + line_begin, f->out.n - line_begin);
-    *vec_push(f->a, &f->open) = (open_bracket){f->s[f->t[i].begin], index, f->line, last ? 0 : source_column(f, i) + 1, to};
+    b.from = last ? 0 : source_column(f, i) + 1;
+    b.to = column_of(&f->to, f->out.at, f->out.n);
+    *vec_push(f->a, &f->open) = b;
 }
 
 static void put_token(formatter *f, size_t i) {
@@ -169,6 +177,8 @@ static void put_spaces(formatter *f, size_t n) {
 static outline put_line(formatter *f, size_t i, size_t end) {
     size_t begin = f->out.n, first = i;
     outline o = {0};
+    f->to = (cursor){begin, 0};
+    f->from = (cursor){i ? f->t[i - 1].end : 0, 0};
     put_spaces(f, indent_of(f, i, end));
     for (; i < end; i++) {
         if (i > first && is_comment(f->t[i].kind)) {
@@ -178,10 +188,11 @@ static outline put_line(formatter *f, size_t i, size_t end) {
         size_t gap = i > first ? spaces(f, i) : 0, had = i > first ? gap_before(f, i) : 0;
         put_spaces(f, gap && had > gap && keeps_column(f, i) ? had : gap);
         put_token(f, i);
-        bracket_note(f, i, begin, end);
+        bracket_note(f, i, end);
     }
     o.begin = begin, o.end = f->out.n;
-    o.width = columns(f->out.at + begin, f->out.n - begin);
+    o.width = column_of(&f->to, f->out.at, f->out.n);
+    if (!is_comment(f->t[first].kind)) f->last = i - 1;
     f->line++;
     return o;
 }
@@ -190,7 +201,7 @@ static outline put_line(formatter *f, size_t i, size_t end) {
 
 typedef vec(outline) outlines;
 
-/* Lines that follow one another with comments in the same column keep one column, moved right where the text needs it. */
+/* Comments in the same column of lines that follow one another stay in one, moved right where the text needs it. */
 static void set_columns(outlines *v) {
     for (size_t i = 0, j; i < v->n; i = j) {
         size_t column = v->at[i].column;
@@ -249,7 +260,8 @@ static bool same_tokens(const formatter *a, const formatter *b) {
         if (i >= a->n || j >= b->n) return i >= a->n && j >= b->n;
         if (!first && la != lb) return false;
         size_t n = trimmed(a, i);
-        if (a->t[i].kind != b->t[j].kind || n != trimmed(b, j) || memcmp(a->s + a->t[i].begin, b->s + b->t[j].begin, n)) return false;
+        if (a->t[i].kind != b->t[j].kind || n != trimmed(b, j)) return false;
+        if (memcmp(a->s + a->t[i].begin, b->s + b->t[j].begin, n)) return false;
     }
 }
 
@@ -260,6 +272,7 @@ char *fmt_source(arena *a, const char *s, size_t len, size_t *outlen) {
     if (len > SOURCE_MAX_BYTES) return NULL;
     f.n = lex_all(a, s, len, &t);
     f.t = t;
+    f.last = f.n;
     for (size_t i = 0; i < f.n; i++)
         if (t[i].kind == LEX_BAD) return NULL;
     text_puts(&f.out, "");

@@ -1,10 +1,12 @@
-/* ir: the DAG.  Nodes lie in one array, found again through a hash table; refs are creation numbers, so an operand is always older than its user and
-   nothing (order of operands, walks, dumps) depends on addresses.
+/* ir: the DAG.  Nodes lie in one array, found again through a hash table; refs are creation numbers, so an operand is
+   always older than its user and nothing (order of operands, walks, dumps) depends on addresses.
 
-   Simplification is algebra over the reals: x*0, 0/x and x - x become 0, although they are not where x is inf or nan; otherwise no rule changes a finite
-   value beyond rounding or the set of points where a term is defined.  x/x and sqr(sqrt(x)) stay for that reason (the latter unless x cannot be negative).
-   Normal form: a constant factor stands in front (k*x, or x/k where 1/k is not exact), a constant term behind (x + k), signs outside; a sum has no term
-   that begins with a minus where a difference can be written; operands of commutative operations are ordered by age. */
+   Simplification is algebra over the reals: x*0, 0/x and x - x become 0, although they are not where x is inf or nan;
+   otherwise no rule changes a finite value beyond rounding, or the set of points where a term is defined.  x/x and
+   sqr(sqrt(x)) stay for that reason (the latter unless x cannot be negative).
+   Normal form: a constant factor stands in front (k*x, or x/k where 1/k is not exact), a constant term behind (x + k),
+   signs outside; a sum has no term that begins with a minus where a difference can be written; operands of commutative
+   operations are ordered by age. */
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -67,7 +69,8 @@ static inline uint32_t hash_words(uint64_t x, uint64_t y)
 
 static bool input_equal(const ir_input *x, const ir_input *y)
 {
-    return x->kind == y->kind && x->arg == y->arg && x->at.base == y->at.base && !memcmp(x->at.stride, y->at.stride, sizeof x->at.stride);
+    return x->kind == y->kind && x->arg == y->arg && x->at.base == y->at.base &&
+           !memcmp(x->at.stride, y->at.stride, sizeof x->at.stride);
 }
 
 static uint32_t input_hash(const ir_input *in)
@@ -83,7 +86,8 @@ static bool node_nonneg(const ir *g, const ir_node *n)
     bool a = g->node[n->a].nonneg, b = g->node[n->b].nonneg, c = g->node[n->c].nonneg;
     switch (n->op) {
     case OP_SQR: case OP_SQRT: case OP_EXP: case OP_COSH: case OP_ABS: case OP_ACOS:
-    case OP_LT: case OP_LE: case OP_GT: case OP_GE: case OP_EQ: case OP_NE: case OP_AND: case OP_OR: case OP_NOT: return true;
+    case OP_LT: case OP_LE: case OP_GT: case OP_GE: case OP_EQ: case OP_NE: case OP_AND: case OP_OR: case OP_NOT:
+        return true;
     case OP_ADD: case OP_MUL: case OP_DIV: case OP_MIN: return a && b;
     case OP_MAX: return a || b;
     case OP_POW: return a;
@@ -107,8 +111,9 @@ static bool node_equal(const ir *g, const ir_node *n, const ir_input *in, const 
     return m->a == n->a && m->b == n->b && m->c == n->c && bits_of(m->k) == bits_of(n->k);
 }
 
-/* The line where a node is looked for first goes with its youngest operand: what is built together lies together, and the cache keeps up.
-   What finds that line full (many users of one node) jumps on from line to line by its hash. */
+/* The line where a node is looked for first goes with its youngest operand: what is built together lies
+   together, and the cache keeps up.  What finds that line full (many users of one node) jumps on from line
+   to line by its hash. */
 static size_t home_line(const ir_node *n, uint32_t hash)
 {
     if (n->op >= OP_COUNT) return hash;
@@ -185,7 +190,10 @@ static ir_ref make(ir *g, op_code op, ir_ref a, ir_ref b, ir_ref c)
 #define make1(g, op, a)    make((g), (op), (a), IR_NONE, IR_NONE)
 #define make2(g, op, a, b) make((g), (op), (a), (b), IR_NONE)
 
-static ir_ref make_commutative(ir *g, op_code op, ir_ref a, ir_ref b) { return a < b ? make2(g, op, a, b) : make2(g, op, b, a); }
+static ir_ref make_commutative(ir *g, op_code op, ir_ref a, ir_ref b)
+{
+    return a < b ? make2(g, op, a, b) : make2(g, op, b, a);
+}
 
 const ir_node *ir_at(const ir *g, ir_ref n) { return &g->node[n]; }
 const ir_input *ir_input_of(const ir *g, ir_ref n) { return g->node[n].op == IR_INPUT ? &g->in[g->node[n].a] : NULL; }
@@ -203,7 +211,12 @@ bool ir_is_const(const ir *g, ir_ref n, double *k)
 static inline bool is(const ir *g, ir_ref n, int op) { return g->node[n].op == op; }
 static inline bool is_const(const ir *g, ir_ref n) { return is(g, n, IR_CONST); }
 static inline bool is_value(const ir *g, ir_ref n, double k) { return is_const(g, n) && g->node[n].k == k; }
-static bool is_truth(const ir *g, ir_ref n) { return (g->node[n].op >= OP_LT && g->node[n].op <= OP_NOT) || is_value(g, n, 0) || is_value(g, n, 1); }
+static bool is_finite(const ir *g, ir_ref n) { return is_const(g, n) && isfinite(g->node[n].k); }
+
+static bool is_truth(const ir *g, ir_ref n)
+{
+    return (g->node[n].op >= OP_LT && g->node[n].op <= OP_NOT) || is_value(g, n, 0) || is_value(g, n, 1);
+}
 
 /* constants that may be moved and multiplied: far from overflow and from the loss of digits */
 static bool harmless(double k) { return fabs(k) > 1e-200 && fabs(k) < 1e200; }
@@ -299,7 +312,8 @@ static ir_ref simplify_mul(ir *g, ir_ref a, ir_ref b)
     }
     scaled x = split(g, a), y = split(g, b);
     if (x.rest == a && y.rest == b) return product(g, a, b);
-    if (harmless(x.num * y.num) && harmless(x.den * y.den)) r = rescale(g, x.num * y.num, x.den * y.den, product(g, x.rest, y.rest));
+    if (harmless(x.num * y.num) && harmless(x.den * y.den))
+        r = rescale(g, x.num * y.num, x.den * y.den, product(g, x.rest, y.rest));
     return r ? r : make_commutative(g, OP_MUL, a, b);
 }
 
@@ -314,12 +328,13 @@ static ir_ref simplify_div(ir *g, ir_ref a, ir_ref b)
     scaled y = split(g, b);
     if (is_const(g, a)) {
         double k = g->node[a].k * y.den / y.num;
-        return y.rest != b && harmless(g->node[a].k) && harmless(k) ? make2(g, OP_DIV, ir_const(g, k), y.rest) : make2(g, OP_DIV, a, b);
+        bool moved = y.rest != b && harmless(g->node[a].k) && harmless(k);
+        return moved ? make2(g, OP_DIV, ir_const(g, k), y.rest) : make2(g, OP_DIV, a, b);
     }
     scaled x = split(g, a);
     double num = x.num * y.den, den = x.den * y.num;
-    if ((x.rest == a && y.rest == b) || !harmless(num) || !harmless(den) || !harmless(num / den)) return make2(g, OP_DIV, a, b);
-    return scale(g, num, den, make2(g, OP_DIV, x.rest, y.rest));
+    bool moved = (x.rest != a || y.rest != b) && harmless(num) && harmless(den) && harmless(num / den);
+    return moved ? scale(g, num, den, make2(g, OP_DIV, x.rest, y.rest)) : make2(g, OP_DIV, a, b);
 }
 
 static ir_ref simplify_sqr(ir *g, ir_ref a)
@@ -329,7 +344,8 @@ static ir_ref simplify_sqr(ir *g, ir_ref a)
     if (x.op == OP_SQRT && g->node[x.a].nonneg) return x.a;         /* norm(v)^2 is smooth at 0 again */
     scaled s = split(g, a);
     ir_ref r = IR_NONE;
-    if (s.rest != a && harmless(s.num * s.num) && harmless(s.den * s.den)) r = rescale(g, s.num * s.num, s.den * s.den, ir_op1(g, OP_SQR, s.rest));
+    double num = s.num * s.num, den = s.den * s.den;
+    if (s.rest != a && harmless(num) && harmless(den)) r = rescale(g, num, den, ir_op1(g, OP_SQR, s.rest));
     return r ? r : make1(g, OP_SQR, a);
 }
 
@@ -338,7 +354,7 @@ typedef struct { ir_ref rest; double k; } offset;
 static offset offset_of(const ir *g, ir_ref n)
 {
     const ir_node *x = &g->node[n];
-    return x->op == OP_ADD && is_const(g, x->b) && isfinite(g->node[x->b].k) ? (offset){ x->a, g->node[x->b].k } : (offset){ n, 0 };
+    return x->op == OP_ADD && is_finite(g, x->b) ? (offset){ x->a, g->node[x->b].k } : (offset){ n, 0 };
 }
 
 /* one of the two conditions holds, never both */
@@ -375,7 +391,8 @@ static ir_ref like_terms(ir *g, ir_ref a, ir_ref b, double sign)
 {
     scaled x = split(g, a), y = split(g, b);
     if (x.rest != y.rest) return IR_NONE;
-    double num = x.den == y.den ? x.num + sign * y.num : x.num / x.den + sign * y.num / y.den, den = x.den == y.den ? x.den : 1;
+    bool same = x.den == y.den;
+    double num = same ? x.num + sign * y.num : x.num / x.den + sign * y.num / y.den, den = same ? x.den : 1;
     if (num == 0) return ir_const(g, 0);
     return harmless(num) ? rescale(g, num, den, x.rest) : IR_NONE;
 }
@@ -387,7 +404,7 @@ static ir_ref add_const(ir *g, ir_ref a, double k)
     offset o = offset_of(g, a);
     if (!isfinite(k)) return make2(g, OP_ADD, a, ir_const(g, k));
     if (o.rest != a) return o.k + k == 0 ? o.rest : make2(g, OP_ADD, o.rest, ir_const(g, o.k + k));
-    if (x.op == OP_SUB && is_const(g, x.a) && isfinite(g->node[x.a].k)) return ir_op2(g, OP_SUB, ir_const(g, g->node[x.a].k + k), x.b);
+    if (x.op == OP_SUB && is_finite(g, x.a)) return ir_op2(g, OP_SUB, ir_const(g, g->node[x.a].k + k), x.b);
     if (is_minus(g, a)) return ir_op2(g, OP_SUB, ir_const(g, k), simplify_neg(g, a));
     return make2(g, OP_ADD, a, ir_const(g, k));
 }
@@ -414,7 +431,7 @@ static ir_ref sub_from_const(ir *g, ir_ref a, ir_ref b)
     ir_node x = g->node[b];
     offset o = offset_of(g, b);
     if (isfinite(k) && o.rest != b) return ir_op2(g, OP_SUB, ir_const(g, k - o.k), o.rest);
-    if (isfinite(k) && x.op == OP_SUB && is_const(g, x.a) && isfinite(g->node[x.a].k)) return add_const(g, x.b, k - g->node[x.a].k);
+    if (isfinite(k) && x.op == OP_SUB && is_finite(g, x.a)) return add_const(g, x.b, k - g->node[x.a].k);
     return make2(g, OP_SUB, a, b);
 }
 
@@ -526,9 +543,10 @@ ir_ref ir_op(ir *g, op_code op, ir_ref a, ir_ref b, ir_ref c)
     case OP_ABS: return simplify_abs(g, a);
     case OP_SQRT: return is(g, a, OP_SQR) ? ir_op1(g, OP_ABS, g->node[a].a) : make1(g, op, a);
     case OP_LOG: return is(g, a, OP_EXP) ? g->node[a].a : make1(g, op, a);
-    case OP_SIN: case OP_TAN: case OP_ASIN: case OP_ATAN: case OP_SINH: case OP_TANH: case OP_ERF: case OP_SIGN:    /* odd */
+    /* odd, and even */
+    case OP_SIN: case OP_TAN: case OP_ASIN: case OP_ATAN: case OP_SINH: case OP_TANH: case OP_ERF: case OP_SIGN:
         return is_minus(g, a) ? simplify_neg(g, ir_op1(g, op, simplify_neg(g, a))) : make1(g, op, a);
-    case OP_COS: case OP_COSH:                                                                                      /* even */
+    case OP_COS: case OP_COSH:
         return make1(g, op, is_minus(g, a) ? simplify_neg(g, a) : a);
     case OP_MIN: case OP_MAX: return a == b ? a : make_commutative(g, op, a, b);
     case OP_LT: case OP_LE: case OP_GT: case OP_GE: case OP_EQ: case OP_NE: return simplify_compare(g, op, a, b);
@@ -665,7 +683,10 @@ double ir_value(const ir *g, arena *scratch, ir_ref root, double (*in)(const ir_
         const ir_node *x = &g->node[w->order[i]];
         if (x->op == IR_CONST) value = x->k;
         else if (x->op == IR_INPUT) value = in ? in(&g->in[x->a], ud) : NAN;
-        else value = op_value((op_code)x->op, v[ir_memo(w, x->a)], v[x->b ? ir_memo(w, x->b) : 0], v[x->c ? ir_memo(w, x->c) : 0]);
+        else {
+            size_t a = ir_memo(w, x->a), b = x->b ? ir_memo(w, x->b) : 0, c = x->c ? ir_memo(w, x->c) : 0;
+            value = op_value((op_code)x->op, v[a], v[b], v[c]);
+        }
         v[i + 1] = value;
         ir_memo(w, w->order[i]) = (ir_ref)(i + 1);
     }
@@ -676,7 +697,8 @@ double ir_value(const ir *g, arena *scratch, ir_ref root, double (*in)(const ir_
 
 static bool is_commutative(int op)
 {
-    return op == OP_ADD || op == OP_MUL || op == OP_MIN || op == OP_MAX || op == OP_EQ || op == OP_NE || op == OP_AND || op == OP_OR;
+    return op == OP_ADD || op == OP_MUL || op == OP_MIN || op == OP_MAX || op == OP_EQ || op == OP_NE || op == OP_AND ||
+           op == OP_OR;
 }
 
 static uint64_t shape_hash(const ir *g, const ir_walk *w, const uint64_t *h, const ir_node *x)

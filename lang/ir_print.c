@@ -1,5 +1,6 @@
-/* ir_print: nodes as formulas of the language, and as a numbered list.  Formulas are written from a stack of what is still to come, so that their depth
-   does not matter; each piece knows how tightly it must hold together where it stands. */
+/* ir_print: nodes as formulas of the language, and as a numbered list.  Formulas are written from a
+   stack of what is still to come, so that their depth does not matter; each piece knows how tightly it must hold
+   together where it stands. */
 #include <ctype.h>
 #include <math.h>
 #include "ir.h"
@@ -7,11 +8,13 @@
 /* the precedences of the language, low to high */
 enum { P_IF, P_OR, P_AND, P_NOT, P_COMPARE, P_RANGE, P_SUM, P_PRODUCT, P_UNARY, P_POWER, P_ATOM };
 
-typedef struct { const char *word; ir_ref node; double num; int least; } piece;     /* a word, a node that binds at least so, or a number */
+/* a word, a node that binds at least so, or a number */
+typedef struct { const char *word; ir_ref node; double num; int least; } piece;
 typedef vec(piece) pieces;
 typedef struct { text *out; const ir *g; ir_namer name; void *ud; pieces todo; long left; } printer;
 
-/* n = base^e as a constant integer power is built: even by squares, odd by one factor more.  At most so deep, thus e <= 16 */
+/* n = base^e as a constant integer power is built: even by squares, odd by one factor more.  At most so
+   deep, thus e <= 16 */
 static ir_ref power_of(const ir *g, ir_ref n, int deep, int *e)
 {
     const ir_node *x = ir_at(g, n);
@@ -60,8 +63,12 @@ static int level(const ir *g, ir_ref n)
 }
 
 /* what is pushed last is printed first */
+static void push_node(printer *p, ir_ref n, int least)
+{
+    *vec_push(p->out->a, &p->todo) = (piece){ .node = n, .least = least };
+}
+
 static void push_word(printer *p, const char *word) { *vec_push(p->out->a, &p->todo) = (piece){ .word = word }; }
-static void push_node(printer *p, ir_ref n, int least) { *vec_push(p->out->a, &p->todo) = (piece){ .node = n, .least = least }; }
 static void push_num(printer *p, double k) { *vec_push(p->out->a, &p->todo) = (piece){ .num = k }; }
 
 static void push_binary(printer *p, ir_ref a, int left, const char *sign, ir_ref b, int right)

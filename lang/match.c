@@ -3,8 +3,6 @@
 #include <math.h>
 #include <string.h>
 
-#define BIT(k) (1u << (k))
-
 typedef struct { mfamily *f; int out; bool first_order; vec(address) candidates; int choice; } equation;
 typedef struct matcher {
     elab *e;
@@ -67,6 +65,11 @@ static void add_equation(matcher *w, mfamily *f, int out)
             if (pass && d >= 0 && (w->second[d] || w->energy[d])) continue;
             q.first_order = pass;
             *vec_push(w->m->a, &q.candidates) = x->at;
+            /* in the order of the dofs, so that row i of M*q'' = f is the equation of q[i] */
+            for (size_t j = q.candidates.n - 1; j > 0 && q.candidates.at[j].base < q.candidates.at[j - 1].base; j--) {
+                address swap = q.candidates.at[j];
+                q.candidates.at[j] = q.candidates.at[j - 1], q.candidates.at[j - 1] = swap;
+            }
         }
     if (!q.candidates.n) {
         diag *d = diag_error(w->m->d, DIAG_EQUATION_NO_DOF, f->at, "this equation determines no degree of freedom");
@@ -283,14 +286,14 @@ static void check_delays(const model *m, const double *param)
         const ir_input *in = ir_input_of(m->g, r);
         if (!in || (in->kind != IN_PAST_Q && in->kind != IN_PAST_V)) continue;
         if (depends_on(m->g, in->arg, ~(BIT(IN_PARAM) | BIT(IN_TIME)))) continue;
+        if (!eval_steady_delay(m->g, in->arg)) continue;
+        ir_ref arg_ref = in->arg;
         at_defaults x = {param, none, 0};
         arena_pos mark = arena_mark(m->a);
-        double arg = ir_value(m->g, m->a, in->arg, zero_input, &x), k;
+        double delay = 1 - ir_value(m->g, m->a, arg_ref, zero_input, &x);       /* asked at t = 1 */
         arena_release(m->a, mark);
-        ir_ref t = ir_in(m->g, (ir_input){.kind = IN_TIME});
-        bool plain = !depends_on(m->g, ir_op2(m->g, OP_SUB, in->arg, t), BIT(IN_TIME)) || ir_is_const(m->g, in->arg, &k);
-        if (plain && arg >= 1) {
-            diag_error(m->d, DIAG_DELAY_SIGN, m->has_delay, "the delay is %g at the default parameters: it must be positive", 1 - arg);
+        if (delay <= 0) {
+            diag_error(m->d, DIAG_DELAY_SIGN, m->has_delay, "the delay is %g at the default parameters: it must be positive", delay);
             return;
         }
     }

@@ -175,7 +175,7 @@ static mclass *class_new(elab *e, const ast *decl, scope *outer)
 {
     model *m = e->m;
     mclass *c = arena_make(m->a, mclass);
-    *c = (mclass){.name = decl->name, .decl = decl, .m = m, .outer = outer};
+    *c = (mclass){.name = decl->name, .decl = decl, .m = m, .outer = outer, .inst.set.count = 1};
     c->names.a = m->a;
     c->work = arena_make(m->a, class_work);
     for (uint32_t i = 0; i < decl->n; i++) collect(e, c, decl->kid[i]);
@@ -620,6 +620,13 @@ static void class_names(scope *base, near *n)
     class_scope *s = (class_scope *)base;
     for (size_t i = 0; i < s->c->names.cap; i++)
         if (s->c->names.key[i] != UINT64_MAX) near_try(n, ((const mdecl *)(uintptr_t)s->c->names.val[i])->name);
+}
+
+address instance_at(const mclass *c, scope *in)
+{
+    for (scope *s = in; s; s = s->up)
+        if (s->find == class_lookup && ((class_scope *)s)->c == c) return ((class_scope *)s)->inst;
+    return class_own_instance(c);
 }
 
 class_scope *class_scope_new(elab *e, mclass *c, address inst, bool own)

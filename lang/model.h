@@ -51,6 +51,7 @@ typedef struct mcontact {
     sym name; const char *path;         /* "big.ground" */
     const ast *decl; span at; mclass *of;
     index_names over; int own;          /* the last `own` indices are the user's */
+    bool one; int32_t index[MAX_INDEX], inst;   /* a member that was written out: its `own` indices and its class's instance, `over` has none */
     contact_relation relation; friction_law friction; impact_law impact;
     ir_ref gap, normal, mu, e;          /* gap >= 0 admissible; mu is tan(angle) when an angle was given; IR_NONE when absent */
     ir_ref slip[MAX_SLIP]; int nslip; bool slip_given;

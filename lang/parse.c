@@ -1,11 +1,11 @@
-/* parse: from the scanner's signs to the parser's tokens.  Here are the newline rule, the values of literals, the documentation
-   comments, where statements may stand, and what is said and left out after an error. */
+/* parse: from the scanner's signs to the parser's tokens.  Here are the newline rule, the values of literals, the
+   documentation comments, where statements may stand, and what is said and left out after an error. */
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "lang/parser.h"
+#include "parser.h"
 
 static const unsigned char keyword_begins[] = {
 #define X(id, word, where) BEGINS_##where,
@@ -70,7 +70,7 @@ static begins body_of(const scanner *sc) {
 static int bracket_open(scanner *sc, int t, char sign, span at) {
     bracket b = {sign, sign == '{' ? body_of(sc) : BEGINS_NO, at, sc->first_col};
     if (sc->open.n >= AST_MAX_DEPTH) {
-        scan_limit(sc, at, "brackets nest", AST_MAX_DEPTH);
+        scan_limit(sc, at, "brackets nest deeper", AST_MAX_DEPTH);
         sc->ended = true;
     }
     *vec_push(sc->a, &sc->open) = b;
@@ -78,7 +78,7 @@ static int bracket_open(scanner *sc, int t, char sign, span at) {
     return b.body ? T_BODY_OPEN : t;
 }
 
-/* Closes down to the bracket's partner, remembering the first one that was left open; a brace is not closed by ) or ]. */
+/* Closes down to the bracket's partner, remembering the innermost that was left open; ) and ] close no brace. */
 static int bracket_close(scanner *sc, int t, char sign) {
     size_t n = sc->open.n;
     while (n && closing[(int)sc->open.at[n - 1].sign] != sign && (sign == '}' || sc->open.at[n - 1].sign != '{')) n--;
@@ -141,7 +141,8 @@ static ast *number_node(scanner *sc, span at) {
 static void escape_error(scanner *sc, span at, uint32_t i) {
     uint32_t n = i + 1 < at.end ? 2 : 1;
     while (i + n < at.end && ((unsigned char)sc->text[i + n] & 0xC0) == 0x80) n++;
-    diag *e = diag_error(sc->d, DIAG_LEXICAL, (span){at.file, i, i + n}, "unknown escape '%.*s' in a string", (int)n, sc->text + i);
+    span here = {at.file, i, i + n};
+    diag *e = diag_error(sc->d, DIAG_LEXICAL, here, "unknown escape '%.*s' in a string", (int)n, sc->text + i);
     diag_hint(sc->d, e, "the escapes are \\\" \\\\ \\n \\t");
 }
 
@@ -150,9 +151,10 @@ static ast *string_node(scanner *sc, span at, bool closed) {
     ast *n = ast_new(sc->a, AST_STR, at, 0);
     char *s = arena_alloc(sc->a, at.end - at.begin + 1);
     for (uint32_t i = at.begin + 1; i + closed < at.end; i++) {
-        const char *known = NULL;
+        char next = i + 1 < at.end ? sc->text[i + 1] : 0;
+        const char *known = next ? strchr(from, next) : NULL;
         if (sc->text[i] != '\\') s[n->len++] = sc->text[i];
-        else if (i + 1 < at.end && sc->text[i + 1] && (known = strchr(from, sc->text[i + 1]))) s[n->len++] = to[known - from], i++;
+        else if (known) s[n->len++] = to[known - from], i++;
         else escape_error(sc, at, i);
     }
     s[n->len] = 0;
@@ -166,7 +168,7 @@ static void doc_add(scanner *sc, span at) {
     if (!sc->fresh) return;
     uint32_t from = at.begin + 2, to = at.end;
     from += from < to && sc->text[from] == ' ';
-    while (to > from && isspace((unsigned char)sc->text[to - 1])) to--;
+    while (to > from && strchr(" \t\r", sc->text[to - 1])) to--;
     sc->doc.a = sc->a;
     if (sc->doc.at) text_putc(&sc->doc, '\n');
     text_putn(&sc->doc, sc->text + from, to - from);
@@ -207,8 +209,11 @@ static void bad_number(scanner *sc, span at) {
 }
 
 static void bad_char(scanner *sc, span at) {
-    static const char *const meant[][2] = {{"−", "-"}, {"×", "*"}, {"÷", "/"}, {"“", "\""}, {"”", "\""}, {"’", "'"}, {"‘", "'"}, {"″", "''"},
-        {"²", "^2"}, {"³", "^3"}, {"µ", "the Greek letter μ"}, {"…", ".."}, {"&", "and"}, {"|", "or"}, {"!", "not"}, {"\xC2\xA0", "a space"}};
+    static const char *const meant[][2] = {
+        {"−", "-"}, {"×", "*"}, {"÷", "/"}, {"“", "\""}, {"”", "\""}, {"’", "'"}, {"‘", "'"}, {"″", "''"},
+        {"²", "^2"}, {"³", "^3"}, {"µ", "the Greek letter μ"}, {"…", ".."}, {"&", "and"}, {"|", "or"}, {"!", "not"},
+        {"\xC2\xA0", "a space"},
+    };
     size_t n = at.end - at.begin;
     const char *p = sc->text + at.begin;
     diag *e = diag_error(sc->d, DIAG_LEXICAL, at, "unexpected character '%.*s'", (int)n, p);
@@ -233,13 +238,14 @@ static int bad_token(scanner *sc, int t, span at) {
         if (say) bad_number(sc, at);
         return T_NUMBER;
     }
-    if (say) diag_hint(sc->d, diag_error(sc->d, DIAG_LEXICAL, at, "the string is not closed"), "write \" where it ends, on the same line");
+    diag *e = say ? diag_error(sc->d, DIAG_LEXICAL, at, "the string is not closed") : NULL;
+    diag_hint(sc->d, e, "write \" where it ends, on the same line");
     return T_STRING;
 }
 
 /* ---- statements ---- */
 
-/* A statement of the file right inside a model: out of place, or the model's } is missing.  True: the body is to be closed. */
+/* A statement that cannot stand here.  True: it is the model's } that is missing, and the body is to be closed. */
 static bool statement_misplaced(scanner *sc, int k, span at, uint32_t col) {
     begins here = where_we_are(sc), may = keyword_begins[k];
     if (may == BEGINS_NO || (may & here) || sc->misplaced) return false;
@@ -278,7 +284,8 @@ static bool begins_another(const scanner *sc, int t, span at, bool fresh) {
 
 /* The same for the last token given, once it turned out not to fit. */
 static bool last_begins_another(const scanner *sc) {
-    return sc->count > 1 && !is_end(sc->last) && sc->last != T_BODY_CLOSE && begins_another(sc, sc->last, sc->last_at, sc->last_fresh);
+    if (sc->count < 2 || is_end(sc->last) || sc->last == T_BODY_CLOSE) return false;
+    return begins_another(sc, sc->last, sc->last_at, sc->last_fresh);
 }
 
 /* While the parser skips, a block in braces is skipped whole; nothing else holds the next statement back. */
@@ -328,7 +335,7 @@ static void newline(scanner *sc, span at) {
     sc->fresh = sc->blank = true;
 }
 
-/* The end of the text: the statement ends, then every open body, then the file.  What is held comes again until all is done. */
+/* The end of the text ends the statement, then every open body, then the file; it is held until all is done. */
 static int end_of_text(scanner *sc, span at, span *out) {
     size_t n = statement_depth(sc);
     hold(sc, -1, at, false);
@@ -442,7 +449,7 @@ int parser_lex(PARSER_STYPE *v, span *out, scanner *sc) {
 /* ---- syntax errors ---- */
 
 void scan_limit(scanner *sc, span at, const char *what, int most) {
-    if (!sc->limited) diag_error(sc->d, DIAG_LIMIT, at, what[0] == 'a' ? "%s than %d" : "%s deeper than %d", what, most);
+    if (!sc->limited) diag_error(sc->d, DIAG_LIMIT, at, "%s than %d", what, most);
     sc->limited = true;
 }
 
@@ -467,6 +474,7 @@ static void say_missing(scanner *sc, const bracket *b) {
 static void say_unknown_statement(scanner *sc) {
     const char *word = arena_strndup(sc->a, sc->text + sc->first_at.begin, sc->first_at.end - sc->first_at.begin);
     diag *e = diag_error(sc->d, DIAG_UNKNOWN_STATEMENT, sc->first_at, "unknown statement '%s'", word);
+    if (!e) return;
     near n = near_to(word);
     for (int k = 0; keyword_list[k]; k++)
         if (keyword_begins[k] & where_we_are(sc)) near_try(&n, keyword_list[k]);
@@ -484,7 +492,7 @@ static const char *where_it_belongs(int t) {
     switch (t) {
     case T_THEN: case T_ELSE: return "if … then … else … is one expression";
     case T_OTHERWISE: return "it ends the last line of cases { … }";
-    case T_IF: return "put if … then … else … in brackets to use it as an operand; value if condition stands in cases { … }";
+    case T_IF: return "value if condition stands in cases { … }";
     case T_WITHIN: return "it stands in expect a == b within abs(1e-9)";
     case T_AGAINST: return "it stands in plot y against t";
     case T_WITH: return "it stands in run model for time with backend()";
@@ -524,8 +532,7 @@ static const char *wanted(const scanner *sc, const expected *want) {
     if (want->expr) return "an expression";
     if (sc->first == T_CONSTRAINT && sc->count == 3) return "':' or '{'";
     if (want->n == 0 || want->n > 4 || strcmp(want->list, "','") == 0) return NULL;
-    /* after a row's element the parser has lost sight of the comma */
-    return arena_printf(sc->a, "%s%s", strstr(want->list, "';'") && !strchr(want->list, ',') ? "',', " : "", listed(sc, want));
+    return listed(sc, want);
 }
 
 static void say_plainly(scanner *sc, const expected *want) {
@@ -571,7 +578,8 @@ static int utf8_len(const unsigned char *p) {
     if (p[0] && p[0] < 0x80) return 1;
     if (p[0] < 0xC2 || p[0] > 0xF4) return 0;
     int n = p[0] < 0xE0 ? 2 : p[0] < 0xF0 ? 3 : 4;
-    unsigned char lo = p[0] == 0xE0 ? 0xA0 : p[0] == 0xF0 ? 0x90 : 0x80, hi = p[0] == 0xED ? 0x9F : p[0] == 0xF4 ? 0x8F : 0xBF;
+    unsigned char lo = p[0] == 0xE0 ? 0xA0 : p[0] == 0xF0 ? 0x90 : 0x80;
+    unsigned char hi = p[0] == 0xED ? 0x9F : p[0] == 0xF4 ? 0x8F : 0xBF;
     if (p[1] < lo || p[1] > hi) return 0;
     for (int i = 2; i < n; i++)
         if ((p[i] & 0xC0) != 0x80) return 0;

@@ -1,10 +1,10 @@
-/* parser: the grammar of LANGUAGE.md.  Every statement ends in a NEWLINE that parse.c puts there; a { of statements (BODY) and one of
-   attributes are different tokens, so that an error is left behind at the end of its own statement.  Where a statement may stand is
-   checked by parse.c. */
+/* parser: the grammar of the language.  Every statement ends in a NEWLINE that parse.c puts there; a { of statements
+   (BODY) and one of attributes are different tokens, so that an error is left behind at the end of its own statement.
+   Where a statement may stand is checked by parse.c. */
 %code requires {
 #include <stdio.h>
 #include <string.h>
-#include "lang/scan.h"
+#include "scan.h"
 
 /* an expression: how deep brackets and right operands nest, and how high the tree is */
 typedef struct { ast *n; uint32_t nest, high; } tree;
@@ -21,7 +21,11 @@ enum { HIGH_MAX = 20000 };      /* a + b + c + … : the left spine, which walke
 
 int parser_lex(PARSER_STYPE *v, span *at, scanner *sc);
 static void parser_error(span *at, scanner *sc, ast **file, const char *message);
-static ast *node(scanner *sc, ast_kind k, span at, ast *a, ast *b, ast *c, ast *d, uint32_t n);
+static ast *node(scanner *sc, ast_kind k, span at, uint32_t n, ast **kid);
+#define NODE_(kind, at, ...) node(sc, (kind), (at), sizeof((ast *[]){NULL, __VA_ARGS__}) / sizeof(ast *) - 1, \
+                                  (ast *[]){NULL, __VA_ARGS__})
+#define NODE(kind, ...) NODE_(AST_##kind, __VA_ARGS__)
+static ast *name(scanner *sc, span at, sym word);
 static ast *named(ast *n, sym name, span at);
 static ast *counted(ast *n, uint32_t primes);
 static ast *documented(scanner *sc, ast *n);
@@ -66,16 +70,17 @@ static ast *use(scanner *sc, span at, const ast *path, const ast *file, sym alia
 }
 
 /* ends and signs; what continues an expression stands from OR to PRIME */
-%token NEWLINE "end of the statement" SEP "end of the line" ROW ";" BODY_OPEN "{ " BODY_CLOSE "} "
-%token COMMA "," COLON ":" SET "=" LBRACE "{" RBRACE "}" RPAR ")" RBRACKET "]"
-%token OR "or" AND "and" EQ "==" NE "!=" LT "<" LE "<=" GT ">" GE ">=" IN "in" TO ".." PLUS "+" MINUS "-" STAR "*" SLASH "/" HAT "^"
+%token NEWLINE "end of the statement" SEP "end of the line" BODY_OPEN "{ " BODY_CLOSE "} "
+%token COMMA "," ROW ";" COLON ":" SET "=" LBRACE "{" RBRACE "}" RPAR ")" RBRACKET "]"
+%token OR "or" AND "and" EQ "==" NE "!=" LT "<" LE "<=" GT ">" GE ">=" IN "in"
+%token TO ".." PLUS "+" MINUS "-" STAR "*" SLASH "/" HAT "^"
 %token LPAR "(" LBRACKET "[" DOT "." PRIME "'"
 %token NOT "not" IF "if" THEN "then" ELSE "else" CASES "cases" OTHERWISE "otherwise" TRUE "true" FALSE "false"
-%token USE "use" AS "as" FN "fn" LET "let" PARAM "param" MODEL "model" PART "part" DOF "dof" HISTORY "history" DOMAIN "domain"
-%token FIELD "field" AT "at" BOUNDARY "boundary" OBSTACLE "obstacle" ROD "rod" KINETIC "kinetic" POTENTIAL "potential"
-%token DISSIPATION "dissipation" FORCE "force" CONSTRAINT "constraint" WHEN "when" STOP "stop" EXPERIMENT "experiment" RUN "run"
-%token WITH "with" SWEEP "sweep" MEASURE "measure" EXPECT "expect" WITHIN "within" PLOT "plot" AGAINST "against" SAVE "save"
-%token FOR "for" WHERE "where"
+%token USE "use" AS "as" FN "fn" LET "let" PARAM "param" MODEL "model" PART "part" DOF "dof" HISTORY "history"
+%token DOMAIN "domain" FIELD "field" AT "at" BOUNDARY "boundary" OBSTACLE "obstacle" ROD "rod" KINETIC "kinetic"
+%token POTENTIAL "potential" DISSIPATION "dissipation" FORCE "force" CONSTRAINT "constraint" WHEN "when" STOP "stop"
+%token EXPERIMENT "experiment" RUN "run" WITH "with" SWEEP "sweep" MEASURE "measure" EXPECT "expect" WITHIN "within" PLOT "plot"
+%token AGAINST "against" SAVE "save" FOR "for" WHERE "where"
 %token <name> NAME "a name"
 %token <n> NUMBER "a number" STRING "a string"
 /* of the scanner alone */
@@ -83,7 +88,8 @@ static ast *use(scanner *sc, span at, const ast *path, const ast *file, sym alia
 
 %type <n> stmts stmt bind binds param params dof dofs dims family coordinates field fields names
 %type <n> block block_opt attributes attribute unit unit_factor
-%type <t> index indices expr postfix subscripts args args_opt arg arguments path exprs rows row cases case relation where init within against bound backend span
+%type <t> index indices expr postfix subscripts args args_opt arg arguments path exprs rows row cases case
+%type <t> relation where init within against bound backend span
 %type <n> body
 %type <k> primes
 
@@ -100,109 +106,109 @@ static ast *use(scanner *sc, span at, const ast *path, const ast *file, sym alia
 
 %initial-action { @$ = (span){sc->file, 0, 0}; }
 %%
-source: stmts                           { *file = body(node(sc, AST_FILE, @$, 0, 0, 0, 0, 0), $1); }
+source: stmts                           { *file = body(NODE(FILE, @$), $1); }
 
-stmts: %empty                           { $$ = node(sc, AST_LIST, @$, 0, 0, 0, 0, 0); }
+stmts: %empty                           { $$ = NODE(LIST, @$); }
      | stmts stmt NEWLINE               { $$ = push(sc, $1, documented(sc, $2)); }
-     | stmts error NEWLINE              { $$ = push(sc, $1, node(sc, AST_ERROR, @2, 0, 0, 0, 0, 0)); yyerrok; }
+     | stmts error NEWLINE              { $$ = push(sc, $1, NODE(ERROR, @2)); yyerrok; }
 
 /* statements */
 stmt: "use" path                        { $$ = use(sc, @$, $2.n, NULL, NULL, @2); }
     | "use" path "as" NAME              { $$ = use(sc, @$, $2.n, NULL, $4, @4); }
     | "use" STRING                      { $$ = use(sc, @$, NULL, $2, NULL, @2); }
     | "use" STRING "as" NAME            { $$ = use(sc, @$, NULL, $2, $4, @4); }
-    | "fn" NAME "(" names ")" "=" expr  { $$ = named(node(sc, AST_FN, @$, $4, $7.n, 0, 0, 2), $2, @2); }
-    | "fn" NAME "(" ")" "=" expr        { $$ = named(node(sc, AST_FN, @$, node(sc, AST_LIST, @3, 0, 0, 0, 0, 0), $6.n, 0, 0, 2), $2, @2); }
-    | "let" binds                       { $$ = node(sc, AST_LET, @$, $2, 0, 0, 0, 1); }
-    | "measure" binds                   { $$ = node(sc, AST_MEASURE, @$, $2, 0, 0, 0, 1); }
-    | "param" params                    { $$ = node(sc, AST_PARAM, @$, $2, 0, 0, 0, 1); }
-    | "model" NAME body                 { $$ = named(body(node(sc, AST_MODEL, @$, 0, 0, 0, 0, 0), $3), $2, @2); }
-    | "experiment" NAME body            { $$ = named(body(node(sc, AST_EXPERIMENT, @$, 0, 0, 0, 0, 0), $3), $2, @2); }
-    | "for" indices where body          { $$ = node(sc, AST_FOR, @$, $2.n, $3.n, $4, 0, 3); }
-    | "run" path args_opt span backend  { $$ = node(sc, AST_RUN, @$, $2.n, $3.n, $4.n, $5.n, 4); }
+    | "fn" NAME "(" names ")" "=" expr  { $$ = named(NODE(FN, @$, $4, $7.n), $2, @2); }
+    | "fn" NAME "(" ")" "=" expr        { $$ = named(NODE(FN, @$, NODE(LIST, @3), $6.n), $2, @2); }
+    | "let" binds                       { $$ = NODE(LET, @$, $2); }
+    | "measure" binds                   { $$ = NODE(MEASURE, @$, $2); }
+    | "param" params                    { $$ = NODE(PARAM, @$, $2); }
+    | "model" NAME body                 { $$ = named(body(NODE(MODEL, @$), $3), $2, @2); }
+    | "experiment" NAME body            { $$ = named(body(NODE(EXPERIMENT, @$), $3), $2, @2); }
+    | "for" indices where body          { $$ = NODE(FOR, @$, $2.n, $3.n, $4); }
+    | "run" path args_opt span backend  { $$ = NODE(RUN, @$, $2.n, $3.n, $4.n, $5.n); }
     | "run" NAME "=" path args_opt span backend
-                                        { $$ = named(node(sc, AST_RUN, @$, $4.n, $5.n, $6.n, $7.n, 4), $2, @2); }
-    | "expect" expr within              { $$ = node(sc, AST_EXPECT, @$, $2.n, $3.n, 0, 0, 2); }
-    | "expect" expr within STRING       { $$ = texted(node(sc, AST_EXPECT, @$, $2.n, $3.n, 0, 0, 2), $4); $$->name_at = @4; }
-    | "plot" exprs against block_opt    { $$ = node(sc, AST_PLOT, @$, $2.n, $3.n, $4, 0, 3); }
-    | "save" exprs block_opt            { $$ = node(sc, AST_SAVE, @$, $2.n, $3, 0, 0, 2); }
-    | "sweep" names "in" expr           { $$ = node(sc, AST_SWEEP, @$, $2, $4.n, 0, 0, 2); }
-    | "dof" dofs                        { $$ = node(sc, AST_DOF, @$, $2, 0, 0, 0, 1); }
+                                        { $$ = named(NODE(RUN, @$, $4.n, $5.n, $6.n, $7.n), $2, @2); }
+    | "expect" expr within              { $$ = NODE(EXPECT, @$, $2.n, $3.n); }
+    | "expect" expr within STRING       { $$ = texted(NODE(EXPECT, @$, $2.n, $3.n), $4); $$->name_at = @4; }
+    | "plot" exprs against block_opt    { $$ = NODE(PLOT, @$, $2.n, $3.n, $4); }
+    | "save" exprs block_opt            { $$ = NODE(SAVE, @$, $2.n, $3); }
+    | "sweep" names "in" expr           { $$ = NODE(SWEEP, @$, $2, $4.n); }
+    | "dof" dofs                        { $$ = NODE(DOF, @$, $2); }
     | "history" NAME primes "(" NAME ")" "=" expr
-                                        { ast *none = node(sc, AST_LIST, @3, 0, 0, 0, 0, 0);
-                                          ast *arg = named(node(sc, AST_NAME, @5, 0, 0, 0, 0, 0), $5, @5);
-                                          $$ = counted(named(node(sc, AST_HISTORY, @$, none, arg, $8.n, 0, 3), $2, @2), $3); }
+                                        { ast *none = NODE(LIST, @3);
+                                          ast *arg = name(sc, @5, $5);
+                                          $$ = counted(named(NODE(HISTORY, @$, none, arg, $8.n), $2, @2), $3); }
     | "history" NAME primes "[" indices "]" primes "(" NAME ")" "=" expr
-                                        { ast *arg = named(node(sc, AST_NAME, @9, 0, 0, 0, 0, 0), $9, @9);
-                                          $$ = counted(named(node(sc, AST_HISTORY, @$, $5.n, arg, $12.n, 0, 3), $2, @2), $3 + $7); }
-    | "kinetic" expr                    { $$ = node(sc, AST_KINETIC, @$, $2.n, 0, 0, 0, 1); }
-    | "potential" expr                  { $$ = node(sc, AST_POTENTIAL, @$, $2.n, 0, 0, 0, 1); }
-    | "dissipation" expr                { $$ = node(sc, AST_DISSIPATION, @$, $2.n, 0, 0, 0, 1); }
-    | "force" expr ":" expr             { $$ = node(sc, AST_FORCE, @$, $2.n, $4.n, 0, 0, 2); }
+                                        { ast *arg = name(sc, @9, $9);
+                                          $$ = counted(named(NODE(HISTORY, @$, $5.n, arg, $12.n), $2, @2), $3 + $7); }
+    | "kinetic" expr                    { $$ = NODE(KINETIC, @$, $2.n); }
+    | "potential" expr                  { $$ = NODE(POTENTIAL, @$, $2.n); }
+    | "dissipation" expr                { $$ = NODE(DISSIPATION, @$, $2.n); }
+    | "force" expr ":" expr             { $$ = NODE(FORCE, @$, $2.n, $4.n); }
     | "constraint" NAME family block_opt
-                                        { $$ = named(node(sc, AST_CONSTRAINT, @$, $3->kid[0], $3->kid[1], NULL, $4, 4), $2, @2); }
+                                        { $$ = named(NODE(CONSTRAINT, @$, $3->kid[0], $3->kid[1], NULL, $4), $2, @2); }
     | "constraint" NAME family ":" relation block_opt
-                                        { $$ = named(node(sc, AST_CONSTRAINT, @$, $3->kid[0], $3->kid[1], $5.n, $6, 4), $2, @2); }
-    | "when" expr block                 { $$ = node(sc, AST_WHEN, @$, $2.n, $3, 0, 0, 2); }
-    | "stop" "when" expr                { $$ = node(sc, AST_STOP, @$, $3.n, 0, 0, 0, 1); }
+                                        { $$ = named(NODE(CONSTRAINT, @$, $3->kid[0], $3->kid[1], $5.n, $6), $2, @2); }
+    | "when" expr block                 { $$ = NODE(WHEN, @$, $2.n, $3); }
+    | "stop" "when" expr                { $$ = NODE(STOP, @$, $3.n); }
     | "part" NAME ":" path args_opt block_opt
-                                        { $$ = named(node(sc, AST_PART, @$, node(sc, AST_LIST, @2, 0, 0, 0, 0, 0), $4.n, $5.n, $6, 4), $2, @2); }
+                                        { $$ = named(NODE(PART, @$, NODE(LIST, @2), $4.n, $5.n, $6), $2, @2); }
     | "part" NAME "[" indices "]" ":" path args_opt block_opt
-                                        { $$ = named(node(sc, AST_PART, @$, $4.n, $7.n, $8.n, $9, 4), $2, @2); }
-    | "domain" indices                  { $$ = node(sc, AST_DOMAIN, @$, $2.n, 0, 0, 0, 1); }
-    | "field" fields                    { $$ = node(sc, AST_FIELD, @$, $2, 0, 0, 0, 1); }
-    | "obstacle" relation               { $$ = node(sc, AST_OBSTACLE, @$, $2.n, 0, 0, 0, 1); }
-    | "at" postfix "=" expr block       { $$ = node(sc, AST_AT, @$, $2.n, $4.n, $5, 0, 3); }
-    | "boundary" attribute where        { $$ = node(sc, AST_BOUNDARY, @$, $2, $3.n, 0, 0, 2); }
-    | "rod" NAME block                  { $$ = named(node(sc, AST_ROD, @$, $3, 0, 0, 0, 1), $2, @2); }
+                                        { $$ = named(NODE(PART, @$, $4.n, $7.n, $8.n, $9), $2, @2); }
+    | "domain" indices                  { $$ = NODE(DOMAIN, @$, $2.n); }
+    | "field" fields                    { $$ = NODE(FIELD, @$, $2); }
+    | "obstacle" relation               { $$ = NODE(OBSTACLE, @$, $2.n); }
+    | "at" postfix "=" expr block       { $$ = NODE(AT, @$, $2.n, $4.n, $5); }
+    | "boundary" attribute where        { $$ = NODE(BOUNDARY, @$, $2, $3.n); }
+    | "rod" NAME block                  { $$ = named(NODE(ROD, @$, $3), $2, @2); }
     | attribute
-    | expr                              { $$ = node(sc, AST_EXPR, @$, $1.n, 0, 0, 0, 1); }
+    | expr                              { $$ = NODE(EXPR, @$, $1.n); }
 
 body: BODY_OPEN stmts BODY_CLOSE        { $$ = $2; $$->at = @$; }
 
 /* declared items */
-binds: bind                             { $$ = node(sc, AST_LIST, @$, $1, 0, 0, 0, 1); }
+binds: bind                             { $$ = NODE(LIST, @$, $1); }
      | binds "," bind                   { $$ = push(sc, $1, $3); $$->at = @$; }
-bind: NAME "=" expr                     { $$ = documented(sc, named(node(sc, AST_BIND, @$, $3.n, 0, 0, 0, 1), $1, @1)); }
+bind: NAME "=" expr                     { $$ = documented(sc, named(NODE(BIND, @$, $3.n), $1, @1)); }
 
-params: param                           { $$ = node(sc, AST_LIST, @$, $1, 0, 0, 0, 1); }
+params: param                           { $$ = NODE(LIST, @$, $1); }
       | params "," param                { $$ = push(sc, $1, $3); $$->at = @$; }
-param: NAME bound init                  { $$ = documented(sc, named(node(sc, AST_PARAM_ITEM, @$, $2.n, $3.n, 0, 0, 2), $1, @1)); }
+param: NAME bound init                  { $$ = documented(sc, named(NODE(PARAM_ITEM, @$, $2.n, $3.n), $1, @1)); }
 bound: %empty                           { $$ = leaf(NULL); }
      | "in" expr                        { $$ = $2; }
 init: %empty                            { $$ = leaf(NULL); }
     | "=" expr                          { $$ = $2; }
 
-dofs: dof                               { $$ = node(sc, AST_LIST, @$, $1, 0, 0, 0, 1); }
+dofs: dof                               { $$ = NODE(LIST, @$, $1); }
     | dofs "," dof                      { $$ = push(sc, $1, $3); $$->at = @$; }
-dof: NAME primes space init             { ast *none = node(sc, AST_LIST, @2, 0, 0, 0, 0, 0);
-                                          $$ = node(sc, AST_DOF_ITEM, @$, none, $<n>3, $4.n, 0, 3);
+dof: NAME primes space init             { ast *none = NODE(LIST, @2);
+                                          $$ = NODE(DOF_ITEM, @$, none, $<n>3, $4.n);
                                           $$ = documented(sc, counted(named($$, $1, @1), $2)); }
    | NAME primes "[" dims "]" primes space init
-                                        { $$ = node(sc, AST_DOF_ITEM, @$, $4, $<n>7, $8.n, 0, 3);
+                                        { $$ = NODE(DOF_ITEM, @$, $4, $<n>7, $8.n);
                                           $$ = documented(sc, counted(named($$, $1, @1), $2 + $6)); }
 space: %empty                           { $<n>$ = NULL; }
-     | "in" NAME                        { $<n>$ = named(node(sc, AST_NAME, @2, 0, 0, 0, 0, 0), $2, @2); }
+     | "in" NAME                        { $<n>$ = name(sc, @2, $2); }
 primes: %empty                          { $$ = 0; }
       | primes "'"                      { $$ = $1 + 1; }
-dims: expr                              { $$ = node(sc, AST_LIST, @$, dimension(sc, $1), 0, 0, 0, 1); }
+dims: expr                              { $$ = NODE(LIST, @$, dimension(sc, $1)); }
     | dims "," expr                     { $$ = push(sc, $1, dimension(sc, $3)); $$->at = @$; }
 
-fields: field                           { $$ = node(sc, AST_LIST, @$, $1, 0, 0, 0, 1); }
+fields: field                           { $$ = NODE(LIST, @$, $1); }
       | fields "," field                { $$ = push(sc, $1, $3); $$->at = @$; }
-field: NAME "(" coordinates ")"         { $$ = documented(sc, named(body(node(sc, AST_FIELD_ITEM, @$, 0, 0, 0, 0, 0), $3), $1, @1)); }
+field: NAME "(" coordinates ")"         { $$ = documented(sc, named(body(NODE(FIELD_ITEM, @$), $3), $1, @1)); }
 coordinates: names
-names: NAME                             { $$ = node(sc, AST_LIST, @$, named(node(sc, AST_NAME, @1, 0, 0, 0, 0, 0), $1, @1), 0, 0, 0, 1); }
-     | names "," NAME                   { $$ = push(sc, $1, named(node(sc, AST_NAME, @3, 0, 0, 0, 0, 0), $3, @3)); $$->at = @$; }
+names: NAME                             { $$ = NODE(LIST, @$, name(sc, @1, $1)); }
+     | names "," NAME                   { $$ = push(sc, $1, name(sc, @3, $3)); $$->at = @$; }
 
 /* families: i in 1..N, j in i..N where c */
 index: NAME "in" expr                   { $$ = unary(sc, AST_INDEX, OP_NONE, @$, $3); named($$.n, $1, @1); }
-indices: index                          { $$ = append(sc, leaf(node(sc, AST_LIST, @$, 0, 0, 0, 0, 0)), $1); }
+indices: index                          { $$ = append(sc, leaf(NODE(LIST, @$)), $1); }
        | indices "," index              { $$ = append(sc, $1, $3); $$.n->at = @$; }
 where: %empty                           { $$ = leaf(NULL); }
      | "where" expr                     { $$ = $2; }
-family: %empty                          { $$ = node(sc, AST_LIST, @$, node(sc, AST_LIST, @$, 0, 0, 0, 0, 0), NULL, 0, 0, 2); }
-      | "[" indices where "]"           { $$ = node(sc, AST_LIST, @$, $2.n, $3.n, 0, 0, 2); }
+family: %empty                          { $$ = NODE(LIST, @$, NODE(LIST, @$), NULL); }
+      | "[" indices where "]"           { $$ = NODE(LIST, @$, $2.n, $3.n); }
 
 relation: expr
         | expr "=" expr                 { $$ = binary(sc, AST_SET, OP_NONE, @$, @2, $1, $3); }
@@ -210,10 +216,10 @@ relation: expr
 /* { key = value, … } */
 block_opt: %empty                       { $$ = NULL; }
          | block
-block: "{" "}"                          { $$ = node(sc, AST_BLOCK, @$, 0, 0, 0, 0, 0); }
+block: "{" "}"                          { $$ = NODE(BLOCK, @$); }
      | "{" attributes "}"               { $$ = $2; $$->at = @$; }
      | "{" attributes seps "}"          { $$ = $2; $$->at = @$; }
-attributes: attribute                   { $$ = node(sc, AST_BLOCK, @$, $1, 0, 0, 0, 1); }
+attributes: attribute                   { $$ = NODE(BLOCK, @$, $1); }
           | attributes seps attribute   { $$ = push(sc, $1, $3); }
 seps: sep | seps sep
 sep: "," | SEP
@@ -229,9 +235,9 @@ within: %empty                          { $$ = leaf(NULL); }
       | "within" expr                   { $$ = $2; }
 against: %empty                         { $$ = leaf(NULL); }
        | "against" expr                 { $$ = $2; }
-path: NAME                              { $$ = leaf(named(node(sc, AST_NAME, @$, 0, 0, 0, 0, 0), $1, @1)); }
+path: NAME                              { $$ = leaf(name(sc, @1, $1)); }
     | path "." NAME                     { $$ = chain(sc, AST_MEMBER, @$, $1); named($$.n, $3, @3); }
-exprs: expr                             { $$ = append(sc, leaf(node(sc, AST_LIST, @$, 0, 0, 0, 0, 0)), $1); }
+exprs: expr                             { $$ = append(sc, leaf(NODE(LIST, @$)), $1); }
      | exprs "," expr                   { $$ = append(sc, $1, $3); $$.n->at = @$; }
 
 /* expressions */
@@ -260,16 +266,16 @@ expr: NUMBER                            { $$ = leaf($1); }
     | expr "/" expr                     { $$ = binary(sc, AST_BINARY, OP_DIV, @$, @2, $1, $3); }
     | expr "^" expr                     { $$ = binary(sc, AST_BINARY, OP_POW, @$, @2, $1, $3); }
 
-postfix: NAME                           { $$ = leaf(named(node(sc, AST_NAME, @$, 0, 0, 0, 0, 0), $1, @1)); }
+postfix: NAME                           { $$ = leaf(name(sc, @1, $1)); }
        | STRING                         { $$ = leaf($1); }
-       | "true"                         { $$ = leaf(node(sc, AST_BOOL, @$, 0, 0, 0, 0, 0)); $$.n->num = 1; }
-       | "false"                        { $$ = leaf(node(sc, AST_BOOL, @$, 0, 0, 0, 0, 0)); }
+       | "true"                         { $$ = leaf(NODE(BOOL, @$)); $$.n->num = 1; }
+       | "false"                        { $$ = leaf(NODE(BOOL, @$)); }
        | "(" expr ")"                   { $$ = deeper(sc, $2, @$); }
        | "[" row "]"                    { $$ = deeper(sc, $2, @$); $$.n->at = @$; }
        | "[" rows "]"                   { $$ = deeper(sc, $2, @$); $$.n->at = @$; }
        | "[" expr "for" indices where "]"
                                         { tree g = generator(sc, span_join(@2, $5.n ? @5 : @4), $2, $4, $5);
-                                          $$ = deeper(sc, append(sc, leaf(node(sc, AST_VECTOR, @$, 0, 0, 0, 0, 0)), g), @$); }
+                                          $$ = deeper(sc, append(sc, leaf(NODE(VECTOR, @$)), g), @$); }
        | postfix arguments              { $$ = adopt(sc, AST_CALL, @$, $1, $2); }
        | postfix "[" subscripts "]"     { $$ = adopt(sc, AST_SUBSCRIPT, @$, $1, $3); }
        | postfix "." NAME               { $$ = chain(sc, AST_MEMBER, @$, $1); named($$.n, $3, @3); }
@@ -278,7 +284,7 @@ postfix: NAME                           { $$ = leaf(named(node(sc, AST_NAME, @$,
 subscripts: expr                        { $$ = append(sc, headed(sc, @$), $1); }
           | subscripts "," expr         { $$ = append(sc, $1, $3); }
 
-args_opt: %empty                        { $$ = leaf(node(sc, AST_LIST, @$, 0, 0, 0, 0, 0)); }
+args_opt: %empty                        { $$ = leaf(NODE(LIST, @$)); }
         | arguments                     { $$ = headless($1); }
 arguments: "(" ")"                      { $$ = headed(sc, @$); }
          | "(" args ")"                 { $$ = $2; $$.n->at = @$; }
@@ -290,12 +296,12 @@ args: arg                               { $$ = append(sc, headed(sc, @$), $1); }
 arg: expr
    | NAME "=" expr                      { $$ = unary(sc, AST_ARG, OP_NONE, @$, $3); named($$.n, $1, @1); }
 
-rows: row ROW row                       { $$ = append(sc, append(sc, leaf(node(sc, AST_MATRIX, @$, 0, 0, 0, 0, 0)), $1), $3); }
+rows: row ROW row                       { $$ = append(sc, append(sc, leaf(NODE(MATRIX, @$)), $1), $3); }
     | rows ROW row                      { $$ = append(sc, $1, $3); }
-row: expr                               { $$ = append(sc, leaf(node(sc, AST_VECTOR, @$, 0, 0, 0, 0, 0)), $1); }
+row: expr                               { $$ = append(sc, leaf(NODE(VECTOR, @$)), $1); }
    | row "," expr                       { $$ = append(sc, $1, $3); $$.n->at = @$; }
 
-cases: case                             { $$ = append(sc, leaf(node(sc, AST_CASES, @$, 0, 0, 0, 0, 0)), $1); }
+cases: case                             { $$ = append(sc, leaf(NODE(CASES, @$)), $1); }
      | cases SEP case                   { $$ = append(sc, $1, $3); }
 case: expr "if" expr                    { $$ = binary(sc, AST_CASE, OP_NONE, @$, @2, $1, $3); }
     | expr "otherwise"                  { $$ = binary(sc, AST_CASE, OP_NONE, @$, @2, $1, leaf(NULL)); }
@@ -315,10 +321,10 @@ power: NUMBER                           { $<n>$ = $1; $1->num = unit_exponent(sc
      | "(" NUMBER "/" NUMBER ")"        { $<n>$ = $2; $2->num = unit_exponent(sc, $2, 1, $4); }
      | "(" "-" NUMBER "/" NUMBER ")"    { $<n>$ = $3; $3->num = unit_exponent(sc, $3, -1, $5); }
 %%
-/* Up to four children, NULL among them allowed. */
-static ast *node(scanner *sc, ast_kind k, span at, ast *a, ast *b, ast *c, ast *d, uint32_t n) {
-    ast *x = ast_new(sc->a, k, at, n), *kid[] = {a, b, c, d};
-    for (uint32_t i = 0; i < n; i++) x->kid[i] = kid[i];
+/* kid[0] is not a child: an array of none would not be C */
+static ast *node(scanner *sc, ast_kind k, span at, uint32_t n, ast **kid) {
+    ast *x = ast_new(sc->a, k, at, n);
+    for (uint32_t i = 0; i < n; i++) x->kid[i] = kid[i + 1];
     return x;
 }
 
@@ -327,6 +333,8 @@ static ast *named(ast *n, sym name, span at) {
     n->name_at = at;
     return n;
 }
+
+static ast *name(scanner *sc, span at, sym word) { return named(ast_new(sc->a, AST_NAME, at, 0), word, at); }
 
 static ast *counted(ast *n, uint32_t primes) {
     n->num = primes;
@@ -363,7 +371,7 @@ static tree leaf(ast *n) { return (tree){n, 0, 1}; }
 /* Keeps every tree within what a recursive walk can stand; what is beyond becomes an ERROR. */
 static tree bounded(scanner *sc, ast *n, uint32_t nest, uint32_t high) {
     if (nest <= AST_MAX_DEPTH && high <= HIGH_MAX) return (tree){n, nest, high};
-    if (nest > AST_MAX_DEPTH) scan_limit(sc, n->at, "expressions nest", AST_MAX_DEPTH);
+    if (nest > AST_MAX_DEPTH) scan_limit(sc, n->at, "expressions nest deeper", AST_MAX_DEPTH);
     else scan_limit(sc, n->at, "a chain of operators is longer", HIGH_MAX);
     return leaf(ast_new(sc->a, AST_ERROR, n->at, 0));
 }
@@ -374,25 +382,25 @@ static tree deeper(scanner *sc, tree t, span at) {
 }
 
 static tree unary(scanner *sc, ast_kind k, op_code op, span at, tree x) {
-    ast *n = node(sc, k, at, x.n, 0, 0, 0, 1);
+    ast *n = NODE_(k, at, x.n);
     n->op = op;
     return bounded(sc, n, x.nest + 1, x.high + 1);
 }
 
 /* left-associative: the left side nests no deeper */
 static tree binary(scanner *sc, ast_kind k, op_code op, span at, span sign, tree x, tree y) {
-    ast *n = node(sc, k, at, x.n, y.n, 0, 0, 2);
+    ast *n = NODE_(k, at, x.n, y.n);
     n->op = op;
     n->name_at = sign;
     return bounded(sc, n, larger(x.nest, y.nest + (op == OP_POW)), larger(x.high, y.high) + 1);
 }
 
 static tree chain(scanner *sc, ast_kind k, span at, tree x) {
-    return bounded(sc, node(sc, k, at, x.n, 0, 0, 0, 1), x.nest, x.high + 1);
+    return bounded(sc, NODE_(k, at, x.n), x.nest, x.high + 1);
 }
 
 /* A list with an empty place in front for what it is applied to. */
-static tree headed(scanner *sc, span at) { return leaf(node(sc, AST_LIST, at, 0, 0, 0, 0, 1)); }
+static tree headed(scanner *sc, span at) { return leaf(NODE(LIST, at, 0)); }
 
 static tree headless(tree list) {
     list.n->n--;
@@ -413,12 +421,12 @@ static tree append(scanner *sc, tree list, tree x) {
 }
 
 static tree conditional(scanner *sc, span at, tree c, tree x, tree y) {
-    return bounded(sc, node(sc, AST_IF, at, c.n, x.n, y.n, 0, 3), larger(larger(c.nest, x.nest), y.nest) + 1,
+    return bounded(sc, NODE(IF, at, c.n, x.n, y.n), larger(larger(c.nest, x.nest), y.nest) + 1,
                    larger(larger(c.high, x.high), y.high) + 1);
 }
 
 static tree generator(scanner *sc, span at, tree value, tree indices, tree where) {
-    ast *g = node(sc, AST_GEN, at, value.n, 0, 0, 0, 1);
+    ast *g = NODE(GEN, at, value.n);
     for (uint32_t i = 0; i < indices.n->n; i++) ast_push(sc->a, g, indices.n->kid[i]);
     ast_push(sc->a, g, where.n);
     return bounded(sc, g, larger(larger(value.nest, indices.nest), where.nest) + 1,
@@ -435,14 +443,14 @@ static tree number(scanner *sc, span at, ast *num, ast *unit) {
 static ast *dimension(scanner *sc, tree x) {
     const ast *in = x.n;
     if (in->kind != AST_IN || in->kid[0]->kind != AST_NAME) return x.n;
-    return named(node(sc, AST_INDEX, in->at, in->kid[1], 0, 0, 0, 1), in->kid[0]->name, in->kid[0]->at);
+    return named(NODE(INDEX, in->at, in->kid[1]), in->kid[0]->name, in->kid[0]->at);
 }
 
 static ast *unit_term(scanner *sc, span at, sym name) {
-    ast *one = ast_new(sc->a, AST_NUM, at, 0), *term = node(sc, AST_UNIT_TERM, at, one, 0, 0, 0, 1);
+    ast *one = ast_new(sc->a, AST_NUM, at, 0), *term = NODE(UNIT_TERM, at, one);
     one->num = 1;
     term->name = name;
-    return node(sc, AST_UNIT, at, term, 0, 0, 0, 1);
+    return NODE(UNIT, at, term);
 }
 
 static ast *unit_one(scanner *sc, span at, const ast *num) {
@@ -468,7 +476,7 @@ static ast *unit_times(scanner *sc, span at, ast *unit, ast *by, double power) {
 static double unit_exponent(scanner *sc, ast *num, double sign, ast *over) {
     double p = num->num, q = over ? over->num : 1;
     if (p > 100 || q > 100 || q == 0 || p != (int)p || q != (int)q) {
-        diag *e = diag_error(sc->d, DIAG_SYNTAX, num->at, "the exponent of a unit is a small integer or a fraction of two");
+        diag *e = diag_error(sc->d, DIAG_SYNTAX, num->at, "a unit's exponent is a small integer or a fraction of two");
         diag_hint(sc->d, e, "such as m^2, s^-1 or m^(1/2)");
         return 1;
     }
@@ -496,7 +504,7 @@ static ast *use(scanner *sc, span at, const ast *path, const ast *file, sym alia
 /* bison calls this when its stack is full */
 static void parser_error(span *at, scanner *sc, ast **file, const char *message) {
     (void)file, (void)message;
-    scan_limit(sc, *at, "expressions nest", AST_MAX_DEPTH);
+    scan_limit(sc, *at, "expressions nest deeper", AST_MAX_DEPTH);
 }
 
 static bool continues(yysymbol_kind_t k) { return k >= YYSYMBOL_OR && k <= YYSYMBOL_PRIME; }
@@ -517,7 +525,7 @@ static int yyreport_syntax_error(const yypcontext_t *ctx, scanner *sc, ast **fil
     (void)file;
     bool infix = false;
     for (int i = 0; i < n; i++) {
-        want.expr = want.expr || kinds[i] == YYSYMBOL_NUMBER;
+        want.expr = want.expr || kinds[i] == YYSYMBOL_TRUE;
         infix = infix || kinds[i] == YYSYMBOL_STAR;
     }
     /* where an operator could follow, operators are not worth telling */

@@ -6,7 +6,8 @@
 /* where a statement may begin */
 typedef enum { BEGINS_NO, BEGINS_TOP = 1, BEGINS_MODEL = 2, BEGINS_BOTH = 3 } begins;
 
-typedef struct { char sign; begins body; span at; uint32_t col; } bracket;  /* body: a { of statements, and which; col of its statement */
+/* body: for a { of statements, which may begin in it; col: the column of the statement around it */
+typedef struct { char sign; begins body; span at; uint32_t col; } bracket;
 
 typedef struct scanner {
     arena *a;
@@ -20,10 +21,10 @@ typedef struct scanner {
     int held; span held_at; bool held_fresh;                /* a token read and not yet given; 0: none, -1: the end */
     bool resync;                                            /* end the statement before what is held */
     uint32_t line;                                          /* where the line begins */
-    bool fresh, blank, last_fresh;                          /* nothing yet on the line, no comment either; `last` was first on its line */
+    bool fresh, blank, last_fresh;                          /* line without token, without anything; `last` began it */
     int first; span first_at; uint32_t first_col, count;    /* the statement's first token; how many were given */
-    bool failed, limited, misplaced;                        /* said: an error in this statement, a limit, a statement out of place */
-    bool skipping, ended, stray;                            /* the parser skips this statement; no more text; `last` closes nothing */
+    bool failed, limited, misplaced;                        /* said: an error here, a limit, a statement out of place */
+    bool skipping, ended, stray;                            /* leaving a statement; no more text; `last` closes none */
     uint32_t closed;                                        /* bodies closed for want of a }, whose } may yet come */
     uint32_t relations;                                     /* comparisons since the last thing that ends one */
     bracket missing;                                        /* left open by what closes `last`, or sign 0 */
@@ -37,7 +38,7 @@ int scan_token(scanner *sc, span *at);
 int scan_keyword(const scanner *sc, const char *p, size_t n);            /* its index, or -1 */
 
 /* parse.c, for the grammar */
-typedef struct { bool expr; char list[200]; int n; } expected;           /* what could follow: an operand, or what the list names */
+typedef struct { bool expr; char list[200]; int n; } expected;   /* what could follow: an operand, or n things */
 void scan_unexpected(scanner *sc, const expected *want);
 void scan_limit(scanner *sc, span at, const char *what, int most);
 const char *scan_doc(const scanner *sc, uint32_t begin);

@@ -1,6 +1,7 @@
-/* batch: many members of a kernel at a time.  Each instruction is a loop over lanes that the compiler vectorises (build with -O3 -fno-math-errno
-   -fno-trapping-math; values do not depend on it).  A table says where the lanes of each register are: in the register file, or, when all members
-   are run, in the caller's own vectors, so that nothing is copied that lies there in order. */
+/* batch: many members of a kernel at a time.  Each instruction is a loop over lanes that the compiler vectorises (build
+   with -O3 -fno-math-errno -fno-trapping-math; values do not depend on it).  A table says where the lanes of each
+   register are: in the register file, or, when all members are run, in the caller's own vectors, so that nothing is
+   copied that lies there in order. */
 #include <math.h>
 #include <string.h>
 #include "program.h"
@@ -63,36 +64,44 @@ void batch_start(const tape *t, double *reg)
         } \
         break; \
     }
-/* The one that is not wanted is NULL.  Vectorised when no lane is far. */
-static inline __attribute__((always_inline)) void lanes_sincos(const double *pa, double *sine, double *cosine, int n)
+/* SIN, COS and SINCOS: the vectorised way, unless an operand is far. */
+static inline __attribute__((always_inline)) void trig_run(const instr *p, const double *table, int n)
 {
+    double unused[LANES];
+    const double *pa = lanes_at(table, p->a);
+    double *sine = p->op == OP_COS ? unused : lanes_at(table, p->dst);
+    double *cosine = p->op == OP_SIN ? unused : lanes_at(table, p->op == OP_COS ? p->dst : p->b);
     int far = 0;
     for (int i = 0; i < n; i++) far |= !(fabs(pa[i]) < TRIG_FAR);
-    EACH_LANE {
+    if (far) for (int i = 0; i < n; i++) {
         double s, c;
-        if (far) trig_sincos(pa[i], &s, &c); else trig_near(pa[i], &s, &c);
-        if (sine) sine[i] = s;
-        if (cosine) cosine[i] = c;
+        trig_sincos(pa[i], &s, &c);
+        sine[i] = s;
+        cosine[i] = c;
+    } else EACH_LANE {
+        double s, c;
+        trig_near(pa[i], &s, &c);
+        sine[i] = s;
+        cosine[i] = c;
     }
 }
 
 static inline __attribute__((always_inline)) void code_run(const instr *p, const instr *end, const double *table, int n)
 {
-    for (; p < end; p++) switch (p->op) {
+    for (; p < end; p++)
+    if (p->op == OP_SIN || p->op == OP_COS || p->op == TAPE_SINCOS) trig_run(p, table, n);
+    else switch (p->op) {
 #define X(id, name, arity, value, deriv, unit, doc) case OP_##id: RUN(value)
 #include "opcodes.def"
 #undef X
 #define X(id, arity, value, outer, side, inner) case TAPE_##id: RUN(value)
 #include "fused.def"
 #undef X
-    case TAPE_SINCOS: lanes_sincos(lanes_at(table, p->a), lanes_at(table, p->dst), lanes_at(table, p->b), n); break;
-    case OP_SIN: lanes_sincos(lanes_at(table, p->a), lanes_at(table, p->dst), NULL, n); break;
-    case OP_COS: lanes_sincos(lanes_at(table, p->a), NULL, lanes_at(table, p->dst), n); break;
     }
 }
 #undef RUN
 
-/* The same code for what every machine has and for wider vectors; no fused multiply-add in either, so the same values. */
+/* The same code for what every machine has and for wider vectors; neither fuses multiply and add: the same values. */
 #define RUNNER (const instr *p, const instr *end, const double *table, int n)
 typedef void (*code_runner) RUNNER;
 static void code_run_base RUNNER { code_run(p, end, table, n); }
@@ -220,7 +229,8 @@ static void out_put(walk *w, int n)
 {
     const tape *t = &w->k->tape;
     uint32_t j = 0, nout = t->nout;
-    for (; j + 2 <= nout; j += 2) lanes_put_two(w->out + j, nout, lanes_at(w->table, t->out[j]), lanes_at(w->table, t->out[j + 1]), n);
+    for (; j + 2 <= nout; j += 2)
+        lanes_put_two(w->out + j, nout, lanes_at(w->table, t->out[j]), lanes_at(w->table, t->out[j + 1]), n);
     if (j == nout || out_in_place(t)) return;
     const double *from = lanes_at(w->table, t->out[j]);
     for (int i = 0; i < n; i++) w->out[(size_t)i * nout + j] = from[i];
@@ -236,7 +246,8 @@ static void out_leave(walk *w, const int32_t *index, int step, int n)
     for (int i = 0; i < n; i++) {
         int32_t at[MAX_INDEX];
         for (int j = 0; j <= last; j++) at[j] = step ? index[j * LANES + i] : index[j] + (j == last ? i : 0);
-        if (!kernel_member(k, at, reg)) for (uint32_t j = 0; j < k->tape.nout; j++) w->out[(size_t)i * k->tape.nout + j] = 0;
+        if (kernel_member(k, at, reg)) continue;
+        for (uint32_t j = 0; j < k->tape.nout; j++) w->out[(size_t)i * k->tape.nout + j] = 0;
     }
 }
 

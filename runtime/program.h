@@ -47,7 +47,7 @@ typedef enum {
 #undef X
     TAPE_SINCOS, TAPE_END
 } tape_op;
-enum { LEFT, RIGHT, EITHER };
+enum { SIDE_LEFT, SIDE_RIGHT, SIDE_EITHER };
 typedef struct { uint8_t outer, side, inner; } tape_pair;
 extern const tape_pair tape_pairs[TAPE_SINCOS - OP_COUNT];      /* what the fused ones are made of */
 typedef struct { uint32_t op, dst, a, b, c; } instr;    /* unused operands are 0 */
@@ -91,6 +91,8 @@ static inline void kernel_run(const kernel *k, const inputs *in, const int32_t *
 bool index_first(const index_set *s, int32_t *index);
 bool index_next(const index_set *s, int32_t *index);
 int64_t index_count(const index_set *s);
+/* The count that is kept, a lone member being one whatever is kept. */
+static inline int64_t index_members(const index_set *s) { return s->n == 0 ? 1 : s->count; }
 bool kernel_member(const kernel *k, const int32_t *index, double *reg);
 static inline int64_t range_end(int32_t base, const int32_t *stride, const int32_t *index, int n)
 {

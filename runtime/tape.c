@@ -1,4 +1,5 @@
-/* tape: members of a kernel one at a time: index sets, gathering of inputs, and the machine that runs straight-line code over doubles. */
+/* tape: members of a kernel one at a time: index sets, gathering of inputs, and the machine that runs straight-line
+   code over doubles. */
 #include <math.h>
 #include <string.h>
 #include "program.h"
@@ -63,18 +64,24 @@ bool kernel_member(const kernel *k, const int32_t *index, double *reg)
 }
 
 /* ---- running ---- */
+/* What is no address; else what is there already. */
+static double gather_other(const slot *s, const inputs *in, const int32_t *index, double else_)
+{
+    switch (s->kind) {
+    case IN_TIME:  return in->t;
+    case IN_SPEED: return in->speed;
+    case IN_INDEX: return index[s->at.base];
+    default:       return else_;
+    }
+}
+
 void kernel_gather(const kernel *k, const inputs *in, const int32_t *index, double *reg)
 {
     int n = k->over.n;
-    for (uint32_t i = 0; i < k->tape.nin; i++) {
-        const slot *s = &k->in[i];
-        switch (s->kind) {
-        case IN_TIME:  reg[i] = in->t; break;
-        case IN_SPEED: reg[i] = in->speed; break;
-        case IN_INDEX: reg[i] = index[s->at.base]; break;
-        default:
-            if (in->from[s->kind]) reg[i] = in->from[s->kind][slot_at(&s->at, index, n)];
-        }
+    const slot *s = k->in;
+    for (double *end = reg + k->tape.nin; reg < end; reg++, s++) {
+        const double *from = in->from[s->kind];
+        *reg = from ? from[slot_at(&s->at, index, n)] : gather_other(s, in, index, *reg);
     }
 }
 
@@ -124,7 +131,7 @@ do_END:
 
 /* ---- without fused operations ---- */
 const tape_pair tape_pairs[] = {
-#define X(id, arity, value, outer, side, inner) { OP_##outer, side, OP_##inner },
+#define X(id, arity, value, outer, side, inner) { OP_##outer, SIDE_##side, OP_##inner },
 #include "fused.def"
 #undef X
 };
@@ -136,7 +143,8 @@ static void pair_split(const instr *p, uint32_t t, instr *two)
     bool binary = op_arity((op_code)f->inner) == 2;
     uint32_t other = op_arity((op_code)f->outer) == 1 ? 0 : binary ? p->c : p->b;
     two[0] = (instr){ f->inner, t, p->a, binary ? p->b : 0, 0 };
-    two[1] = f->side == RIGHT ? (instr){ f->outer, p->dst, other, t, 0 } : (instr){ f->outer, p->dst, t, other, 0 };
+    two[1] = (instr){ f->outer, p->dst, t, other, 0 };
+    if (f->side == SIDE_RIGHT) { two[1].a = other; two[1].b = t; }
 }
 
 /* The sine or cosine that overwrites the operand comes last. */

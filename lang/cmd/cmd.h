@@ -1,0 +1,22 @@
+/* cmd: what the files of the command share.  It sees the library through cdl.h alone. */
+#ifndef CDL_CMD_H
+#define CDL_CMD_H
+#include "../cdl.h"
+
+typedef struct options {
+    const char **param, **value; size_t nparam;             /* -p name=value */
+    const char **set, **to; size_t nset;                    /* options of the session, as cdl_set takes them */
+    const char **file; size_t nfile;
+    int json, check, help;
+} options;
+
+/* A session that writes to standard output and standard error, with the options set; NULL when there is no memory or an option was refused. */
+cdl *session_open(const options *o, cdl_status *status);
+/* The name that is closest to `got`, or NULL; names end with NULL. */
+const char *closest(const char *got, const char *const *names);
+/* All of standard input, or a file; NULL when it cannot be read. Freed by the caller. */
+char *read_stdin(size_t *len);
+void interrupts_catch(void);
+void interrupts_clear(void);
+int repl(const options *o);
+#endif

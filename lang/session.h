@@ -1,0 +1,167 @@
+/* session: the interpreter of top-level statements.  One object behind `cdl run`, the interactive session and the C API: definitions, runs,
+   results as values, expectations.  session.c holds it together; session_check.c finds errors without running, session_run.c runs models,
+   session_results.c makes values of what they leave, session_expect.c measures them (expectations, JSON), session_output.c writes them (save,
+   plot), session_sweep.c repeats all of it. */
+#ifndef CDL_SESSION_H
+#define CDL_SESSION_H
+#include "../runtime/backend.h"
+#include "../runtime/write.h"
+#include "cdl.h"
+#include "load.h"
+#include "model.h"
+
+/* ---- models that were compiled, kept by declaration and structural overrides ---- */
+typedef struct built {
+    const ast *decl;
+    const override *set; size_t nset;
+    model *m; program *p;               /* NULL: it has errors, told already */
+    unsigned generation;                /* of the definitions it was built with */
+} built;
+
+/* ---- runs and what is known of them ---- */
+typedef struct measured { sym name; value v; } measured;
+typedef struct expectation { const char *text, *label; bool ok; bool has_bound; double bound; value v; } expectation;
+
+typedef struct run {
+    sym name;                           /* or NULL */
+    const built *of;
+    const backend *with;
+    bool chosen;                        /* by the program, not by the user */
+    arena *a;                           /* of the results; freed with the run unless it is kept */
+    results *r;
+    scope *top;                         /* its names */
+    bool named, kept;                   /* reached by a name; a value refers to it */
+} run;
+
+typedef struct record {                 /* one JSON object in the making: a run, or a point of an experiment */
+    bool open, failed;
+    sym experiment;
+    vec(measured) point, measures;
+    vec(expectation) expects;
+    const char *model, *backend;        /* of the last run, or NULL */
+    double seconds, max_penetration, residual;
+    int64_t steps;
+} record;
+
+/* ---- tables that grow over the points of an experiment: save and plot ---- */
+typedef struct table {
+    const ast *at;                      /* the statement */
+    outfile *file;                      /* of the numbers */
+    const char *path, *shown;           /* of the file; plot: of the picture */
+    size_t ncol;                        /* columns, without point and swept names */
+    bool failed, series;
+    vec(const char *) header;
+    vec(const char *) curves;           /* plot: a title for each block of rows */
+    int64_t rows;
+    struct table *next;
+} table;
+
+typedef struct overriding { sym name; const char *text; value v; bool used, bad; } overriding;     /* -p */
+
+struct cdl {
+    allocator al;
+    jmp_buf oom;
+    bool broken;                        /* out of memory once */
+    arena *a;                           /* definitions, programs, diagnostics */
+    arena *tmp;                         /* of the statement at hand */
+    arena *answer;                      /* what the last call returned */
+    arena *keep;                        /* of the record in the making */
+    symtab *names;
+    diags *d;
+    cdl_callbacks call;
+    const char *option[16];
+    evaluator ev;
+    scope builtins;                     /* functions of results */
+    modules loaded;
+    module *main;
+    unsigned generation;
+    vec(built *) built;
+    vec(run *) runs;
+    run *last;
+    bool last_failed;                   /* the last run statement gave no results */
+    table_scope *measures;              /* measured names */
+    table_scope *swept;                 /* swept and measured names of the experiment that is running, or NULL */
+    const ast *experiment;              /* the one that is running */
+    bool interrupted;
+    record rec;
+    table *tables;
+    vec(overriding) params;
+    size_t met, missed, skipped;        /* expectations */
+    cdl_status worst, total;            /* of this call; since the last cdl_finish */
+};
+
+typedef struct cdl session;
+
+enum {
+#define CDL_OPTION_ROW(id, name, value, doc) OPTION_##id,
+    CDL_OPTION_LIST(CDL_OPTION_ROW)
+#undef CDL_OPTION_ROW
+    OPTION_COUNT
+};
+bool session_is(const session *s, int option);              /* yes or no options */
+
+/* ---- session.c ---- */
+void session_out(session *s, const text *t);
+void session_err(session *s, const text *t);
+void session_note(session *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void session_worse(session *s, cdl_status status);
+/* Tells what was found wrong since the last time; false when there were errors. */
+bool session_flush(session *s);
+void session_execute(session *s, const ast *statement);
+/* Names in force for a statement: measures, then the last run, then definitions; for what goes into a run definitions come first. */
+scope *session_scope(session *s);
+scope *session_input_scope(session *s);
+/* The declaration a name or a path of names (p.ball) stands for; NULL after a report. */
+const ast *session_model(session *s, const ast *name, scope **outer);
+/* A copy that lasts as long as the arena; a run that it refers to is kept. */
+value session_copy(session *s, arena *a, const value *v);
+void session_set(session *s, sym name, const value *v);     /* a measured name */
+value session_eval(session *s, const ast *e);               /* in session_scope, into tmp */
+const char *num_text(arena *a, double x);                   /* exact */
+
+/* ---- session_check.c ---- */
+void check_module(session *s, module *m, bool to_run);
+void check_params(session *s);                              /* -p names that nothing has */
+
+/* ---- session_run.c ---- */
+/* The model with the overrides that change its structure, compiled once. NULL after a report. */
+const built *session_build(session *s, const ast *decl, scope *outer, const override *set, size_t nset);
+void run_statement(session *s, const ast *e);
+void run_drop(session *s, run *r);                          /* frees it, unless it is still reached */
+/* The backend that `with` names and its options; false after a report.  o may be NULL: then only names are checked. */
+bool run_options_read(session *s, const ast *with, const backend **b, run_options *o);
+void run_check_backend(session *s, const ast *e, const built *of, const backend *b, bool as_error);
+bool is_param_of(const ast *decl, sym name);
+void near_params(const ast *decl, near *n);
+
+/* ---- session_results.c ---- */
+scope *results_scope(session *s, run *r);
+extern const builtin result_builtins[];
+extern const char *const result_names[], *const contact_members[], *const impact_members[];     /* NULL-terminated */
+bool value_samples(session *s, const value *v, const double **t, const double **y, int64_t *n, int64_t *stride);
+double value_at(const value *v, double t);                  /* of a series */
+
+/* dofs with indices, lists: their parts one by one.  Calls put(ud, "[1]", series) for each; anything else is one part. */
+void value_parts(session *s, const value *v, const char *index, void (*put)(void *ud, const char *index, const value *part), void *ud);
+
+/* ---- session_expect.c ---- */
+void record_flush(session *s);
+void expect_statement(session *s, const ast *e);
+void measure_statement(session *s, const ast *e);
+void value_show(session *s, text *t, const value *v);       /* for people: a long series by its range */
+void point_show(session *s, text *t);                       /* e = 0.5, mu = 0.1: where an experiment is */
+
+/* ---- session_output.c ---- */
+void save_statement(session *s, const ast *e);
+void plot_statement(session *s, const ast *e);
+void tables_finish(session *s);
+/* Keys of the block of save or plot, and the kinds of their values; reports. */
+void output_check(session *s, const ast *e);
+
+/* ---- version.c ---- */
+void version_json(text *t);
+
+/* ---- session_sweep.c ---- */
+void experiment_statement(session *s, const ast *e);
+bool sweep_is_zip(const ast *sweep);
+#endif

@@ -1,0 +1,599 @@
+/* session_run: from `run m(args) for T with b(options)` to results. */
+#include <math.h>
+#include <string.h>
+#include <time.h>
+#include "assemble.h"
+#include "session.h"
+
+/* ---- compiled models ---- */
+
+static bool same_overrides(const built *b, const override *set, size_t n)
+{
+    if (b->nset != n) return false;
+    for (size_t k = 0; k < n; k++) if (b->set[k].name != set[k].name || b->set[k].value != set[k].value) return false;
+    return true;
+}
+
+const built *session_build(session *s, const ast *decl, scope *outer, const override *set, size_t nset)
+{
+    for (size_t k = 0; k < s->built.n; k++) {
+        const built *b = s->built.at[k];
+        if (b->decl == decl && b->generation == s->generation && same_overrides(b, set, nset)) return b->p ? b : NULL;
+    }
+    built *b = arena_make(s->a, built);
+    override *kept = arena_array(s->a, override, nset ? nset : 1);
+    for (size_t k = 0; k < nset; k++) kept[k] = set[k];
+    *b = (built){ .decl = decl, .set = kept, .nset = nset, .generation = s->generation };
+    b->m = model_build(s->a, s->names, s->d, outer, decl, set, nset);
+    b->p = b->m ? assemble(s->a, s->tmp, b->m) : NULL;
+    *vec_push(s->a, &s->built) = b;
+    return b->p ? b : NULL;
+}
+
+/* any compiled form of the model: which parameters are structural does not hang on their values */
+static const built *built_any(const session *s, const ast *decl)
+{
+    for (size_t k = 0; k < s->built.n; k++)
+        if (s->built.at[k]->decl == decl && s->built.at[k]->generation == s->generation && s->built.at[k]->m) return s->built.at[k];
+    return NULL;
+}
+
+static const ast *param_item(const ast *decl, sym name)
+{
+    for (uint32_t i = 0; i < decl->n; i++) {
+        if (decl->kid[i]->kind != AST_PARAM) continue;
+        const ast *list = decl->kid[i]->kid[0];
+        for (uint32_t k = 0; k < list->n; k++) if (list->kid[k]->name == name) return list->kid[k];
+    }
+    return NULL;
+}
+
+bool is_param_of(const ast *decl, sym name) { return param_item(decl, name) != NULL; }
+
+void near_params(const ast *decl, near *n)
+{
+    for (uint32_t i = 0; i < decl->n; i++) {
+        if (decl->kid[i]->kind != AST_PARAM) continue;
+        const ast *list = decl->kid[i]->kid[0];
+        for (uint32_t k = 0; k < list->n; k++) if (list->kid[k]->name) near_try(n, list->kid[k]->name);
+    }
+}
+
+/* ---- arguments ---- */
+
+typedef struct { sym name; value v; span at; } argument;
+typedef vec(argument) arguments;
+
+static void argument_set(session *s, arguments *args, sym name, value v, span at)
+{
+    for (size_t k = 0; k < args->n; k++)
+        if (args->at[k].name == name) { args->at[k] = (argument){ name, v, at }; return; }
+    *vec_push(s->tmp, args) = (argument){ name, v, at };
+}
+
+/* a swept name is the experiment's own, whatever the command line says */
+static bool is_swept(const session *s, sym name)
+{
+    for (uint32_t i = 0; s->experiment && i < s->experiment->n; i++) {
+        const ast *w = s->experiment->kid[i];
+        for (uint32_t k = 0; w->kind == AST_SWEEP && k < w->kid[0]->n; k++) if (w->kid[0]->kid[k]->name == name) return true;
+    }
+    return false;
+}
+
+static bool arguments_read(session *s, const ast *decl, const ast *list, arguments *args)
+{
+    bool good = true;
+    for (uint32_t k = 0; k < list->n; k++) {
+        const ast *arg = list->kid[k];
+        if (arg->kind != AST_ARG || !is_param_of(decl, arg->name)) { good = false; continue; }      /* told by the check */
+        value v = eval(&s->ev, session_input_scope(s), arg->kid[0]);
+        if (v.kind == V_NUM || v.kind == V_BOOL) argument_set(s, args, arg->name, v, arg->at);
+        else if (v.kind == V_ERROR) good = false;
+        else {
+            diag_error(s->d, DIAG_TYPE, arg->kid[0]->at, "parameter '%s' is a number, not %s", arg->name, v_kind_text(s->tmp, &v));
+            good = false;
+        }
+    }
+    for (size_t k = 0; k < s->params.n; k++) {
+        const overriding *o = &s->params.at[k];
+        if (is_param_of(decl, o->name) && !is_swept(s, o->name)) argument_set(s, args, o->name, o->v, SPAN_NONE);
+    }
+    return good;
+}
+
+static bool lacks_defaults(const ast *decl)
+{
+    for (uint32_t i = 0; i < decl->n; i++) {
+        if (decl->kid[i]->kind != AST_PARAM) continue;
+        const ast *list = decl->kid[i]->kid[0];
+        for (uint32_t k = 0; k < list->n; k++) if (list->kid[k]->kind == AST_PARAM_ITEM && !list->kid[k]->kid[1]) return true;
+    }
+    return false;
+}
+
+/* the program for these arguments: those that are structural are compiled in */
+static const built *build_for(session *s, const ast *decl, scope *outer, const arguments *args)
+{
+    const built *any = built_any(s, decl);
+    if (!any && !lacks_defaults(decl)) any = session_build(s, decl, outer, NULL, 0);
+    if (!any && !lacks_defaults(decl)) return NULL;
+    override *set = arena_array(s->tmp, override, args->n ? args->n : 1);
+    size_t n = 0;
+    for (size_t k = 0; k < args->n; k++) {
+        double x;
+        const mparam *p = any ? model_param(any->m, args->at[k].name) : NULL;
+        if ((!any || (p && p->structural)) && v_scalar(&args->at[k].v, &x)) set[n++] = (override){ args->at[k].name, x, args->at[k].at };
+    }
+    return session_build(s, decl, outer, set, n);
+}
+
+static bool argument_put(session *s, const mparam *p, const argument *arg, span run_at, double *param, bool *set)
+{
+    span at = arg->at.file ? arg->at : run_at;
+    if (!eval_same_unit(&s->ev, arg->v.num.unit, p->unit, arena_printf(s->tmp, "the value of parameter '%s'", p->name), at)) return false;
+    if (v_count(&arg->v) != (p->size ? p->size : 1) || arg->v.num.rank != p->rank) {
+        value want = p->rank == 0 ? v_num(0) : p->rank == 1 ? v_vector(s->tmp, p->n[0]) : v_matrix(s->tmp, p->n[0], p->n[1]);
+        diag_error(s->d, DIAG_SHAPE, at, "parameter '%s' is %s, not %s", p->name, v_kind_text(s->tmp, &want), v_kind_text(s->tmp, &arg->v));
+        return false;
+    }
+    for (int32_t k = 0; p->offset >= 0 && k < p->size; k++) {
+        param[p->offset + k] = v_element(&arg->v, k).num.d0;
+        set[p->offset + k] = true;
+    }
+    return true;
+}
+
+static span argument_place(const arguments *args, sym name, span otherwise)
+{
+    for (size_t k = 0; k < args->n; k++) if (args->at[k].name == name && args->at[k].at.file) return args->at[k].at;
+    return otherwise;
+}
+
+static bool missing_report(session *s, const built *b, const arguments *args, span at)
+{
+    const mclass *c = b->m->classes.at[0];
+    bool good = true;
+    for (size_t i = 0; i < c->params.n; i++) {
+        const mparam *p = c->params.at[i];
+        bool given = p->has_default;
+        for (size_t k = 0; k < args->n; k++) given = given || args->at[k].name == p->name;
+        if (given) continue;
+        diag *e = diag_error(s->d, DIAG_PARAM_MISSING, at, "parameter '%s' of model '%s' has no value", p->name, c->name);
+        diag_second(s->d, e, p->at, "declared here");
+        diag_hint(s->d, e, "write %s(%s = ...), or -p %s=... on the command line", c->name, p->name, p->name);
+        good = false;
+    }
+    return good;
+}
+
+static bool bound_report(session *s, const mparam *p, double x, span at)
+{
+    if (x >= p->lo && x <= p->hi) return true;
+    diag *e = diag_error(s->d, DIAG_PARAM_BOUND, at, "parameter '%s' = %s lies outside %s..%s", p->name, num_text(s->tmp, x),
+                         num_text(s->tmp, p->lo), num_text(s->tmp, p->hi));
+    if (at.begin != p->at.begin || at.file != p->at.file) diag_second(s->d, e, p->at, "its bounds are declared here");
+    return false;
+}
+
+/* the bounds of every parameter of every instance */
+static bool bounds_hold(session *s, const built *b, const arguments *args, const double *param)
+{
+    bool good = true;
+    for (size_t i = 0; i < b->m->classes.n; i++) {
+        const mclass *c = b->m->classes.at[i];
+        for (size_t k = 0; k < c->params.n; k++) {
+            const mparam *p = c->params.at[k];
+            span at = i == 0 ? argument_place(args, p->name, p->at) : p->at;
+            if (p->offset < 0 && p->structural) good = bound_report(s, p, p->fixed, at);
+            for (int32_t j = 0; p->offset >= 0 && j < p->size * c->ninst && good; j++)
+                good = bound_report(s, p, param[p->offset + j], at);
+        }
+    }
+    return good;
+}
+
+static bool params_ready(session *s, const built *b, const arguments *args, span at, double *param)
+{
+    bool *set = arena_array(s->tmp, bool, b->p->nparam > 0 ? b->p->nparam : 1), good = missing_report(s, b, args, at);
+    for (size_t k = 0; k < args->n; k++) {
+        const mparam *p = model_param(b->m, args->at[k].name);
+        if (p) good = argument_put(s, p, &args->at[k], at, param, set) && good;
+    }
+    if (!good) return false;
+    program_params(b->p, set, param, s->tmp);
+    return bounds_hold(s, b, args, param);
+}
+
+/* ---- backends and their options ---- */
+
+static const backend *backend_read(session *s, const ast *with)
+{
+    const ast *name = with->kind == AST_CALL ? with->kid[0] : with;
+    if (name->kind != AST_NAME) {
+        diag_error(s->d, DIAG_UNKNOWN_BACKEND, name->at, "the name of a backend is needed after 'with'");
+        return NULL;
+    }
+    const backend *b = backend_find(name->name);
+    if (b) return b;
+    near n = near_to(name->name);
+    text all = { .a = s->tmp };
+    for (size_t k = 0; backend_list[k]; k++) {
+        near_try(&n, backend_list[k]->name);
+        text_printf(&all, "%s%s", k ? ", " : "", backend_list[k]->name);
+    }
+    diag *e = diag_error(s->d, DIAG_UNKNOWN_BACKEND, name->at, "unknown backend '%s'", name->name);
+    if (near_best(&n)) diag_near(s->d, e, &n);
+    else diag_hint(s->d, e, "there are %s", all.at);
+    return NULL;
+}
+
+static int option_find(session *s, const backend *b, const ast *arg)
+{
+    for (int k = 0; k < b->noption; k++) {
+        if (arg->kind == AST_ARG && !strcmp(b->option[k].name, arg->name)) return k;
+        if (arg->kind == AST_NAME && b->option[k].type == OPT_NAME) return k;
+    }
+    if (arg->kind != AST_ARG) {
+        diag *e = diag_error(s->d, DIAG_UNKNOWN_OPTION, arg->at, "options of '%s' are named", b->name);
+        if (b->noption) diag_hint(s->d, e, "such as %s(%s = ...)", b->name, b->option[0].name);
+        return -1;
+    }
+    near n = near_to(arg->name);
+    text all = { .a = s->tmp };
+    text_puts(&all, "");
+    for (int k = 0; k < b->noption; k++) {
+        near_try(&n, b->option[k].name);
+        text_printf(&all, "%s%s", k ? ", " : "", b->option[k].name);
+    }
+    diag *e = diag_error(s->d, DIAG_UNKNOWN_OPTION, arg->name_at.file ? arg->name_at : arg->at, "'%s' has no option '%s'", b->name, arg->name);
+    if (near_best(&n)) diag_near(s->d, e, &n);
+    else if (b->noption) diag_hint(s->d, e, "its options are %s", all.at);
+    return -1;
+}
+
+static bool is_literal(const ast *e)
+{
+    if (e->kind == AST_UNARY) return is_literal(e->kid[0]);
+    if (e->kind == AST_BINARY) return is_literal(e->kid[0]) && is_literal(e->kid[1]);
+    return e->kind == AST_NUM || e->kind == AST_BOOL;
+}
+
+static bool word_among(const char *words, const char *w)
+{
+    size_t n = strlen(w);
+    for (const char *p = words; p && *p; p = strchr(p, '|'), p = p ? p + 1 : NULL)
+        if (!strncmp(p, w, n) && (p[n] == '|' || !p[n])) return true;
+    return false;
+}
+
+static bool option_word(session *s, const backend_option *o, const ast *e, const char **word)
+{
+    if (e->kind != AST_NAME) {
+        diag_error(s->d, DIAG_OPTION_VALUE, e->at, "option '%s' takes a word", o->name);
+        return false;
+    }
+    if (o->type == OPT_WORD && o->words && !word_among(o->words, e->name)) {
+        diag *d = diag_error(s->d, DIAG_OPTION_VALUE, e->at, "option '%s' does not take '%s'", o->name, e->name);
+        diag_hint(s->d, d, "it is one of %s", o->words);
+        return false;
+    }
+    *word = e->name;
+    return true;
+}
+
+static bool option_number(session *s, const backend_option *o, const ast *e, double *x)
+{
+    value v = eval(&s->ev, session_input_scope(s), e);
+    if (v.kind == V_ERROR) return false;
+    bool fits = o->type == OPT_BOOL ? v.kind == V_BOOL : v.kind == V_NUM;
+    if (!fits || !v_scalar(&v, x)) {
+        diag_error(s->d, DIAG_OPTION_VALUE, e->at, "option '%s' takes %s, not %s", o->name, o->type == OPT_BOOL ? "true or false" : "a number",
+                   v_kind_text(s->tmp, &v));
+        return false;
+    }
+    if (o->type == OPT_BOOL) return true;
+    bool whole = o->type != OPT_INT || *x == floor(*x);
+    if (whole && *x >= o->lo && *x <= o->hi) return true;
+    diag *d = diag_error(s->d, DIAG_OPTION_VALUE, e->at, "option '%s' cannot be %s", o->name, num_text(s->tmp, *x));
+    diag_hint(s->d, d, "it is %s from %s to %s: %s", o->type == OPT_INT ? "a whole number" : "a number", num_text(s->tmp, o->lo),
+              num_text(s->tmp, o->hi), o->doc);
+    return false;
+}
+
+static bool option_read(session *s, const backend *b, const ast *arg, run_options *o, bool dry)
+{
+    int k = option_find(s, b, arg);
+    if (k < 0) return false;
+    const backend_option *row = &b->option[k];
+    const ast *e = arg->kind == AST_ARG ? arg->kid[0] : arg;
+    if (o->set[k]) {
+        diag_error(s->d, DIAG_DUPLICATE, arg->at, "option '%s' is given twice", row->name);
+        return false;
+    }
+    o->set[k] = true;
+    if (row->type == OPT_WORD || row->type == OPT_NAME) return option_word(s, row, e, &o->word[k]);
+    return (dry && !is_literal(e)) || option_number(s, row, e, &o->value[k]);
+}
+
+bool run_options_read(session *s, const ast *with, const backend **b, run_options *o)
+{
+    run_options dry = { 0 }, *to = o ? o : &dry;
+    bool good = true;
+    if (!(*b = backend_read(s, with))) return false;
+    for (int k = 0; k < (*b)->noption; k++) to->value[k] = (*b)->option[k].value;
+    for (uint32_t k = 1; with->kind == AST_CALL && k < with->n; k++) good = option_read(s, *b, with->kid[k], to, !o) && good;
+    return good;
+}
+
+/* ---- who can run it ---- */
+
+static void complain(session *s, bool as_error, span at, const char *message, span at2, const char *why, const char *hint)
+{
+    diag *e = as_error ? diag_error(s->d, DIAG_NOT_SUPPORTED, at, "%s", message) : diag_warn(s->d, DIAG_NOT_SUPPORTED, at, "%s", message);
+    if (why && at2.file) diag_second(s->d, e, at2, "%s", why);
+    if (hint) diag_hint(s->d, e, "%s", hint);
+}
+
+/* what else could run it, as a hint; NULL when nothing can */
+static const char *other_backend(session *s, const program *p)
+{
+    const backend *b = backend_choose(p);
+    return b ? arena_printf(s->tmp, "this model can run with %s()", b->name) : NULL;
+}
+
+/* no backend was named: the first one that is built tells why it cannot */
+static void none_can(session *s, const ast *e, const built *of, bool as_error)
+{
+    for (size_t k = 0; backend_list[k]; k++) {
+        span at = SPAN_NONE;
+        const char *why = backend_list[k]->built && backend_list[k]->refuse ? backend_list[k]->refuse(of->p, &at) : NULL;
+        if (!why) continue;
+        complain(s, as_error, e->at, arena_printf(s->tmp, "no backend of this version can run model '%s': %s", of->decl->name, why), at,
+                 arena_printf(s->tmp, "%s cannot run this", backend_list[k]->name), NULL);
+        return;
+    }
+    complain(s, as_error, e->at, arena_printf(s->tmp, "no backend of this version can run model '%s'", of->decl->name), SPAN_NONE, NULL, NULL);
+}
+
+void run_check_backend(session *s, const ast *e, const built *of, const backend *b, bool as_error)
+{
+    const ast *with = e->kid[3];
+    span at = SPAN_NONE;
+    if (!b && !backend_choose(of->p)) none_can(s, e, of, as_error);
+    if (!b) return;
+    if (!b->built) {
+        complain(s, as_error, with->at, arena_printf(s->tmp, "backend '%s' is not built yet", b->name), SPAN_NONE, NULL, other_backend(s, of->p));
+        return;
+    }
+    const char *why = b->refuse ? b->refuse(of->p, &at) : NULL;
+    if (why) complain(s, as_error, with->at, arena_printf(s->tmp, "backend '%s' cannot run this model: %s", b->name, why), at, "asked for here",
+                      other_backend(s, of->p));
+}
+
+/* ---- the run ---- */
+
+typedef struct { session *s; const char *what; double begin, told; bool shown; } progress;
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static bool progress_tell(void *ud, double done)
+{
+    progress *p = ud;
+    session *s = p->s;
+    if (s->call.interrupted && s->call.interrupted(s->call.ud)) return s->interrupted = true;
+    if (!session_is(s, OPTION_PROGRESS)) return false;
+    double t = now();
+    if (t - p->begin < 1 || t - p->told < 0.2) return false;
+    text line = { .a = s->tmp };
+    text_printf(&line, "\r%s: %3.0f %%", p->what, 100 * done);
+    if (done > 0) text_printf(&line, ", %.0f s left ", (t - p->begin) * (1 - done) / done);
+    session_err(s, &line);
+    p->told = t;
+    p->shown = true;
+    return false;
+}
+
+static run *run_new(session *s, const ast *e, const built *of, const backend *b)
+{
+    run *r = arena_make(s->a, run);
+    *r = (run){ .name = e->name, .of = of, .with = b, .chosen = !e->kid[3] };
+    *vec_push(s->a, &s->runs) = r;
+    r->a = arena_new(&s->al, &s->oom);
+    if (!r->a) longjmp(s->oom, 1);
+    return r;
+}
+
+void run_drop(session *s, run *r)
+{
+    if (!r || r->kept || r->named) return;
+    for (size_t k = 0; k < s->runs.n; k++)
+        if (s->runs.at[k] == r) s->runs.at[k] = s->runs.at[--s->runs.n];
+    arena_free(r->a);
+    r->a = NULL;
+    if (s->last == r) s->last = NULL;
+}
+
+static void run_make_named(session *s, const ast *e, run *r)
+{
+    if (!e->name) return;
+    def *d = module_define(&s->loaded, s->main, DEF_RUN, e->name, e, e->name_at);
+    d->v = (value){ .kind = V_OBJECT };
+    d->v.object.in = r->top;
+    d->v.object.of = r;
+    r->named = true;
+}
+
+static void run_go(session *s, run *r, run_options *o)
+{
+    progress p = { .s = s, .what = r->of->p->model, .begin = now() };
+    o->progress = progress_tell;
+    o->ud = &p;
+    o->keep_going = session_is(s, OPTION_KEEP_GOING);
+    r->with->run(r->of->p, o, r->r);
+    r->r->seconds = now() - p.begin;
+    if (!p.shown) return;
+    text line = { .a = s->tmp };
+    text_puts(&line, "\r\033[K");
+    session_err(s, &line);
+}
+
+/* how far a family was overrun at the samples */
+static double deepest(const results *r, size_t c)
+{
+    const contact_result *x = &r->contact[c];
+    const contact_family *f = &r->prog->contact[c];
+    double worst = 0;
+    if (f->relation == REL_CLOSED || !x->gap) return 0;
+    for (int64_t k = 0; k < r->samples * x->members; k++)
+        worst = fmax(worst, f->relation == REL_BILATERAL ? fabs(x->gap[k]) : -x->gap[k]);
+    return worst;
+}
+
+enum { SUMMARY_CONTACTS = 6 };
+
+static void summary_contacts(const results *r, text *t)
+{
+    size_t n = r->prog->ncontact, wide = 0;
+    for (size_t c = 0; c < n && c < SUMMARY_CONTACTS; c++) {
+        size_t len = strlen(r->prog->contact[c].name);
+        if (len > wide) wide = len;
+    }
+    for (size_t c = 0; c < n && c < SUMMARY_CONTACTS; c++) {
+        const contact_result *x = &r->contact[c];
+        text_printf(t, "  %-*s  %zu impact%s, penetration %.3g", (int)wide, r->prog->contact[c].name, x->impacts.n, x->impacts.n == 1 ? "" : "s",
+                    deepest(r, c));
+        if (x->members != 1) text_printf(t, " (%lld members)", (long long)x->members);
+        text_putc(t, '\n');
+    }
+    if (n > SUMMARY_CONTACTS) text_printf(t, "  and %zu more constraints\n", n - SUMMARY_CONTACTS);
+}
+
+static void summary(session *s, const run *r)
+{
+    static const char *const endings[] = { "", ", stopped by an event", ", interrupted", ", failed" };
+    const results *x = r->r;
+    text t = { .a = s->tmp };
+    if (session_is(s, OPTION_JSON) || session_is(s, OPTION_QUIET) || s->experiment) return;
+    text_printf(&t, "%s: %s%s, %lld step%s to t = ", x->prog->model, r->with->name, r->chosen ? " (chosen)" : "", (long long)x->steps,
+                x->steps == 1 ? "" : "s");
+    text_printf(&t, "%.10g%s, %.3g s\n", x->t_end, endings[x->status], x->seconds);
+    summary_contacts(x, &t);
+    text_printf(&t, "  max penetration %.3g, residual %.3g", x->max_penetration, x->residual);
+    if (x->solver) text_printf(&t, " (%s)", x->solver);
+    text_putc(&t, '\n');
+    if (x->samples && x->energy && x->dissipated)
+        text_printf(&t, "  energy %.6g to %.6g, dissipated %.6g, balance %.3g\n", x->energy[0], x->energy[x->samples - 1],
+                    x->dissipated[x->samples - 1], x->power_balance);
+    if (x->branch_choices) text_printf(&t, "  %lld steps had several solutions\n", (long long)x->branch_choices);
+    session_out(s, &t);
+}
+
+static void run_record(session *s, const run *r)
+{
+    record *rec = &s->rec;
+    rec->open = true;
+    rec->model = r->of->p->model;
+    rec->backend = r->with->name;
+    rec->seconds += r->r->seconds;
+    rec->steps += r->r->steps;
+    rec->max_penetration = fmax(rec->max_penetration, r->r->max_penetration);
+    rec->residual = fmax(rec->residual, r->r->residual);
+}
+
+static void run_ended(session *s, const ast *e, run *r)
+{
+    const results *x = r->r;
+    s->last_failed = x->status == RUN_FAILED;
+    if (x->status == RUN_FAILED) {
+        s->rec.failed = true;
+        diag *d = diag_error(s->d, DIAG_SOLVER, x->where.file ? x->where : e->at, "%s", x->message ? x->message : "the run failed");
+        if (x->where.file) diag_second(s->d, d, e->at, "in this run");
+    }
+    if (x->status != RUN_INTERRUPTED) return;
+    s->interrupted = true;
+    s->rec.failed = true;
+    session_worse(s, CDL_SOLVER);
+    session_note(s, "interrupted at t = %g; what was computed is kept", x->t_end);
+}
+
+static bool duration_read(session *s, const ast *e, const program *p, double *out)
+{
+    *out = NAN;
+    if (!e->kid[2]) {
+        if (p->has_field.file || p->has_rod.file) return true;
+        diag *d = diag_error(s->d, DIAG_SYNTAX, e->at, "this run needs its duration");
+        diag_hint(s->d, d, "write run %s for 3", p->model);
+        return false;
+    }
+    value v = eval(&s->ev, session_input_scope(s), e->kid[2]);
+    if (v.kind == V_ERROR) return false;
+    if (v.kind != V_NUM || !v_scalar(&v, out)) {
+        diag_error(s->d, DIAG_TYPE, e->kid[2]->at, "the duration is a number, not %s", v_kind_text(s->tmp, &v));
+        return false;
+    }
+    dim time = dim_none();
+    time.e[2] = DIM_ONE;
+    if (!eval_same_unit(&s->ev, v.num.unit, time, "the duration of a run is a time", e->kid[2]->at)) return false;
+    if (*out >= 0 && isfinite(*out)) return true;
+    diag_error(s->d, DIAG_OPTION_VALUE, e->kid[2]->at, "a run cannot last %s", num_text(s->tmp, *out));
+    return false;
+}
+
+/* all that must be known before it starts; NULL after a report */
+static const built *run_prepare(session *s, const ast *e, arguments *args, const backend **b, run_options *o)
+{
+    scope *outer = &s->main->base;
+    size_t errors = s->d->errors;
+    const ast *decl = session_model(s, e->kid[0], &outer);
+    if (!decl || !arguments_read(s, decl, e->kid[1], args)) return NULL;
+    const built *of = build_for(s, decl, outer, args);
+    if (!of || !duration_read(s, e, of->p, &o->duration)) return NULL;
+    double duration = o->duration;
+    *b = NULL;
+    if (e->kid[3] && !run_options_read(s, e->kid[3], b, o)) return NULL;
+    o->duration = duration;
+    run_check_backend(s, e, of, *b, true);
+    if (s->d->errors != errors) return NULL;
+    if (*b) return of;
+    *b = backend_choose(of->p);
+    for (int k = 0; k < (*b)->noption; k++) o->value[k] = (*b)->option[k].value;
+    return of;
+}
+
+void run_statement(session *s, const ast *e)
+{
+    arguments args = { 0 };
+    run_options o = { 0 };
+    const backend *b;
+    size_t errors = s->d->errors;
+    if (!s->experiment) record_flush(s);
+    s->rec.open = true;
+    s->last_failed = true;
+    const built *of = run_prepare(s, e, &args, &b, &o);
+    double *param = of ? arena_array(s->tmp, double, of->p->nparam > 0 ? of->p->nparam : 1) : NULL;
+    if (!of || !params_ready(s, of, &args, e->kid[0]->at, param)) {
+        s->rec.failed = true;
+        if (s->d->errors == errors) session_worse(s, CDL_MODEL);       /* told before */
+        return;
+    }
+    run_drop(s, s->last);
+    run *r = run_new(s, e, of, b);
+    r->r = results_new(r->a, of->p);
+    r->r->backend = b->name;
+    if (of->p->nparam > 0) memcpy(r->r->param, param, (size_t)of->p->nparam * sizeof *param);
+    r->top = results_scope(s, r);
+    for (size_t k = 0; !s->experiment && k < args.n; k++)
+        *vec_push(s->keep, &s->rec.point) = (measured){ args.at[k].name, session_copy(s, s->keep, &args.at[k].v) };
+    run_go(s, r, &o);
+    s->last = r;
+    run_make_named(s, e, r);
+    run_record(s, r);
+    run_ended(s, e, r);
+    summary(s, r);
+}

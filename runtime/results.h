@@ -1,0 +1,54 @@
+/* results: what a run leaves behind.  Columns of equal length, impacts, counters.  Grows in its own arena, outside the time step's work. */
+#ifndef CDL_RESULTS_H
+#define CDL_RESULTS_H
+#include "program.h"
+
+typedef enum { STATUS_OPEN, STATUS_STICK, STATUS_SLIP } contact_status;
+
+typedef struct impact { double t, pre, post, impulse; int32_t member; } impact;   /* rate of the gap before and after, normal impulse */
+
+typedef struct contact_result {         /* one for each contact family; member m's samples are column m */
+    int64_t members;
+    int nslip;                          /* components kept of rt and slip (0: none) */
+    double *gap, *rn;                   /* [sample*members + m] */
+    double *rt, *slip;                  /* [(sample*members + m)*nslip + k] */
+    uint8_t *status;                    /* contact_status */
+    vec(impact) impacts;                /* in the order of time */
+    double *last_open;                  /* per member: last time at which it was open (-inf: never) */
+} contact_result;
+
+typedef enum { RUN_OK, RUN_STOPPED, RUN_INTERRUPTED, RUN_FAILED } run_status;
+
+typedef struct results {
+    const program *prog;
+    arena *a;
+    const char *backend;                /* "sweeping" */
+    run_status status;
+    const char *message;                /* RUN_FAILED: what went wrong, naming constraint, time, residual; else NULL */
+    span where;                         /* of the failure */
+    double *param;                      /* the values that were used: prog->nparam */
+    double duration, t_end;
+    int64_t samples, cap;
+    double *t;                          /* [samples] */
+    double *q, *v, *acc;                /* [sample*nq + k]; acc: right accelerations */
+    double *energy, *dissipated;        /* [samples]; energy = kinetic + potential (+ minus work of other forces taken out: see work) */
+    double *work;                       /* [samples]: work done by forces that have no potential, since the start */
+    contact_result *contact;            /* [prog->ncontact] */
+    double max_penetration, residual, power_balance;    /* worst over the run; power_balance: relative defect of the energy audit */
+    int64_t steps, solver_iterations, branch_choices;
+    const char *solver;                 /* of the step problem, by name */
+    double seconds;
+} results;
+
+results *results_new(arena *a, const program *p);
+/* Room for that many samples in all; what was there is kept. */
+void results_reserve(results *r, int64_t cap);
+/* Room for one more sample; returns its number. */
+int64_t results_sample(results *r);
+/* Value of column k of q, v or acc at a time: v right-continuous; dofs by cubic Hermite between samples when the rate is continuous there, else linear. */
+double results_q(const results *r, int32_t k, double t);
+double results_v(const results *r, int32_t k, double t);
+double results_a(const results *r, int32_t k, double t);
+/* Time from which member m of contact c stays closed to the end; t_end + inf when it does not. */
+double results_settle(const results *r, int c, int64_t m);
+#endif

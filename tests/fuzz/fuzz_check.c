@@ -1,0 +1,37 @@
+/* Any bytes at all, through the public header: check comes back with a status, and what it finds well is shown in all stages and
+   still well after it was formatted. */
+#include <stdint.h>
+#include <stdlib.h>
+#include "cdl.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void require(int ok) { if (!ok) abort(); }
+static void count(void *ud, const char *text, size_t len) { if (len) *(size_t *)ud += len + (text[len - 1] == '\n'); }
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const char *const stages[] = { "ast", "model", "ir", "jacobian" };
+    const char *p = (const char *)data, *out;
+    size_t said = 0, n;
+    const cdl_callbacks to = { .out = count, .err = count, .ud = &said };
+    cdl *s = cdl_new(NULL);
+    require(s != NULL);
+    cdl_set_callbacks(s, &to);
+    cdl_status st = cdl_check_text(s, "t.cdl", p, size);
+    require(st == CDL_OK || st == CDL_MODEL || st == CDL_IO);
+    require(st == CDL_OK || said > 0);                  /* no failure without a word */
+    if (st == CDL_OK) {
+        for (size_t i = 0; i < sizeof stages / sizeof *stages; i++) {
+            cdl *one = cdl_new(NULL);
+            require(one && cdl_show_text(one, stages[i], "t.cdl", p, size) == CDL_OK);
+            cdl_free(one);
+        }
+        require(cdl_fmt(s, "t.cdl", p, size, &out, &n) == CDL_OK);
+        cdl *again = cdl_new(NULL);
+        require(again && cdl_check_text(again, "t.cdl", out, n) == CDL_OK);
+        cdl_free(again);
+    }
+    cdl_free(s);
+    return 0;
+}

@@ -1,0 +1,70 @@
+#!/bin/bash
+# The order of the house, read from the include lines and from the object files.
+set -u
+: "${srcdir:?}" "${builddir:?}"
+cd "$srcdir" || exit 2
+failed=0
+# a check is a list of offenders; none is good
+verdict() { if [ -z "$2" ]; then echo "ok $1"; else echo "not ok $1"; echo "$2"; failed=1; fi; }
+
+# "file included-name" for each quoted include
+includes() { grep -HoE '^[[:space:]]*#[[:space:]]*include[[:space:]]*"[^"]+"' "$@" | sed -E 's/:[^"]*"([^"]+)"/ \1/'; }
+shopt -s nullglob
+runtime=(runtime/*.[ch] runtime/*.def) lang=(lang/*.[chly] lang/*.def) cmd=(lang/cmd/*.[ch])
+
+# -- who may include whom
+bad=$(includes "${runtime[@]}" | while read -r f i; do
+    case $i in */*) echo "$f includes $i" ;; *) [ -e "runtime/$i" ] || echo "$f includes $i" ;; esac; done)
+verdict "runtime includes nothing but runtime" "$bad"
+bad=$(includes "${lang[@]}" | while read -r f i; do case $i in cmd/* | */cmd/*) echo "$f includes $i" ;; esac; done)
+verdict "lang does not include the command" "$bad"
+bad=$(includes "${cmd[@]}" | while read -r f i; do
+    case $i in cdl.h | ../cdl.h) ;; */*) echo "$f includes $i" ;; *) [ -e "lang/cmd/$i" ] || echo "$f includes $i" ;; esac; done)
+verdict "the command sees the library only through cdl.h" "$bad"
+verdict "readline is for the command only" "$(grep -HnE '#[[:space:]]*include[[:space:]]*<readline/' "${runtime[@]}" "${lang[@]}")"
+verdict "cdl.h stands alone" "$(grep -Hn '#[[:space:]]*include[[:space:]]*"' lang/cdl.h)"
+verdict "header names are unique" "$(for f in runtime/*.h lang/*.h; do basename "$f"; done | sort | uniq -d)"
+bad=$(includes runtime/*.h lang/*.h | grep -v '\.def$' | awk '{ sub(/.*\//, "", $1); sub(/.*\//, "", $2); print }' | tsort 2>&1 >/dev/null)
+verdict "headers include each other without a cycle" "$bad"
+
+# -- what the library's objects ask of libc, and what they keep.  The generated scanner names streams that it never opens.
+if grep -q '^INSTRUMENT = .*[a-z]' "$builddir/Makefile"; then
+    echo "ok objects # SKIP sanitizers and coverage bring state and calls of their own"
+    exit $failed
+fi
+lib=$builddir/.libs/libcdl.a
+allowed() {                                     # object, symbol
+    case $1:$2 in
+        arena.o:realloc | arena.o:free | arena.o:abort) ;;
+        *lexer.o:stdin | *lexer.o:stdout) ;;
+        *) return 1 ;;
+    esac
+}
+members() { awk '/^[^ ].*:$/ { sub(/:$/, ""); o = $0; next } NF { print o, $NF }'; }
+calls=$(nm -u "$lib" 2>/dev/null | members)
+never='(__)?v?printf(_chk)?|puts|putchar|perror|stdout|stderr|stdin|exit|_exit|quick_exit|abort|__assert_fail|malloc|calloc|realloc|reallocarray'
+never+='|free|strdup|strndup|(__)?v?asprintf(_chk)?'
+shared_state='strtok|rand|srand|localtime|gmtime|ctime|asctime|setlocale|signal|putenv|setenv'
+bad=$(grep -E " ($never|$shared_state)$" <<<"$calls" | while read -r o s; do allowed "$o" "$s" || echo "$o uses $s"; done)
+verdict "the library does not print, exit, or allocate outside arena" "$bad"
+verdict "there are objects to look at" "$([ -n "$calls" ] || echo "nothing in $lib")"
+
+# writable data: sections .data, .bss and common, but not the tables of constants that the loader relocates
+bad=$(objdump -t "$lib" 2>/dev/null | awk '
+    /^[^ ]+\.o:/ { o = $1; next }
+    {   section = ""; for (i = 2; i <= NF; i++) if ($i ~ /^(\.t?data|\.t?bss|\*COM\*)/) { section = $i; break }
+        if (section == "" || section ~ /^\.data\.rel\.ro/ || $0 ~ / d +\./) next
+        if ($NF ~ /^\.(data|bss)/ || (o ~ /parser\.o/ && $NF ~ /^yyloc_default/)) next
+        print o, $NF, "in", section }')
+verdict "the library keeps no global state" "$bad"
+
+# -- what the library shows
+so=$builddir/.libs/libcdl.so
+if [ -e "$so" ]; then
+    exported=$(nm -D --defined-only "$so" | awk '{ print $NF }' | sed 's/@.*//')
+    verdict "only cdl_* is exported" "$(grep -v '^cdl_' <<<"$exported")"
+    bad=$(grep -oE '\bcdl_[a-z0-9_]+ *\(' lang/cdl.h | tr -d ' (' | sort -u | while read -r s; do
+        grep -qx "$s" <<<"$exported" || echo "$s is not exported"; done)
+    verdict "what cdl.h declares is exported" "$bad"
+fi
+exit $failed

@@ -1,0 +1,165 @@
+/* The one-step contact problem: random problems are solved, and what is returned obeys the laws. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <math.h>
+#include <string.h>
+#include "contact.h"
+#include "linalg.h"
+
+static uint64_t state;
+static double uniform(void)                     /* in -1 .. 1 */
+{
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return (double)(int64_t)(state >> 11) / (double)(1ll << 52) - 1;
+}
+
+typedef struct { arena *a; contact_problem p; contact_work *w; } fixture;
+
+/* W = J J^T for a random J of nq columns; b = J v */
+static fixture problem(int n, int d, int nq, double mu, uint64_t seed)
+{
+    fixture f = { .a = arena_new(&allocator_libc, NULL) };
+    int m = n * (1 + d);
+    double *J = arena_array(f.a, double, m * nq), *v = arena_array(f.a, double, nq);
+    state = seed;
+    for (int i = 0; i < m * nq; i++) J[i] = uniform();
+    for (int i = 0; i < nq; i++) v[i] = uniform();
+    f.p = (contact_problem){ .n = n, .m = m, .cone = arena_array(f.a, cone, n) };
+    f.p.W = arena_array(f.a, double, m * m);
+    f.p.b = arena_array(f.a, double, m);
+    f.p.r = arena_array(f.a, double, m);
+    f.p.u = arena_array(f.a, double, m);
+    for (int i = 0; i < m; i++) {
+        f.p.b[i] = vec_dot(J + i * nq, v, nq);
+        for (int j = 0; j < m; j++) f.p.W[i * m + j] = vec_dot(J + i * nq, J + j * nq, nq);
+    }
+    for (int i = 0; i < n; i++) f.p.cone[i] = (cone){ .kind = CONE_UNILATERAL, .d = d, .row = i * (1 + d), .mu = mu };
+    f.w = contact_work_new(f.a, n, m);
+    return f;
+}
+
+/* cones, complementarity, opposition; u = b + W r */
+static void obeys(const contact_problem *p, double tol)
+{
+    for (int i = 0; i < p->n; i++) {
+        const cone *c = &p->cone[i];
+        const double *r = p->r + c->row, *u = p->u + c->row;
+        double scale = 1 + fabs(r[0]), rt = 0, ut = 0, power = 0;
+        assert_true(fabs(u[0] - p->b[c->row] - vec_dot(p->W + c->row * p->m, p->r, p->m)) <= tol * scale);
+        if (c->kind == CONE_UNILATERAL) {
+            assert_true(r[0] >= -tol * scale);
+            assert_true(u[0] >= -tol * scale);
+        } else assert_true(fabs(u[0]) <= tol * scale);
+        assert_true(fabs(r[0] * u[0]) <= tol * scale);
+        for (int k = 1; k <= c->d; k++) { rt = hypot(rt, r[k]); ut = hypot(ut, u[k]); power += r[k] * u[k]; }
+        assert_true(rt <= c->mu * fabs(r[0]) + tol * scale);
+        if (c->d) assert_true(fabs(power + ut * c->mu * fabs(r[0])) <= tol * scale * (1 + ut));
+    }
+}
+
+static void one_contact(void **s)
+{
+    (void)s;
+    for (int d = 0; d <= 5; d++)
+        for (uint64_t k = 1; k <= 200; k++) {
+            fixture f = problem(1, d, 8, 0.4, 100 * k + (uint64_t)d);
+            if (k % 3 == 0) f.p.cone[0].kind = CONE_BILATERAL;
+            assert_true(contact_solve(&f.p, f.w, 1e-12));
+            assert_string_equal(f.p.solver, "closed form");
+            obeys(&f.p, 1e-11);
+            arena_free(f.a);
+        }
+}
+
+static void frictionless(void **s)
+{
+    (void)s;
+    for (uint64_t k = 1; k <= 300; k++) {
+        int n = 2 + (int)(k % 9);
+        fixture f = problem(n, 0, k % 2 ? n + 3 : (n + 2) / 2, 0, k);      /* every other one redundant */
+        if (k % 5 == 0) f.p.cone[0].kind = CONE_BILATERAL;
+        assert_true(contact_solve(&f.p, f.w, 1e-12));
+        obeys(&f.p, 1e-10);
+        arena_free(f.a);
+    }
+}
+
+static void friction(void **s)
+{
+    (void)s;
+    for (uint64_t k = 1; k <= 300; k++) {
+        int n = 2 + (int)(k % 5), d = 1 + (int)(k % 2);
+        fixture f = problem(n, d, n * (1 + d) + 2, 0.3, 7 * k);
+        assert_true(contact_solve(&f.p, f.w, 1e-12));
+        obeys(&f.p, 1e-9);
+        arena_free(f.a);
+    }
+}
+
+/* a box on four corners: more reactions than degrees of freedom; they come out symmetric */
+static void redundant_is_symmetric(void **s)
+{
+    (void)s;
+    fixture f = problem(3, 0, 2, 0, 1);
+    static const double H[3][2] = { { 0, 1 }, { 1, 1 }, { -1, 1 } };
+    for (int i = 0; i < 3; i++) {
+        f.p.b[i] = -H[i][1];
+        for (int j = 0; j < 3; j++) f.p.W[i * 3 + j] = vec_dot(H[i], H[j], 2);
+    }
+    assert_true(contact_solve(&f.p, f.w, 1e-12));
+    assert_true(fabs(f.p.r[0] + f.p.r[1] + f.p.r[2] - 1) < 1e-14);
+    assert_true(fabs(f.p.r[1] - f.p.r[2]) < 1e-14);
+    arena_free(f.a);
+}
+
+/* stick is exact: all of the block's velocity goes */
+static void sticks_within_the_cone(void **s)
+{
+    (void)s;
+    double W[] = { 1, 0, 0, 1 }, b[] = { -1, 0.3 }, r[2] = { 0 }, work[64];
+    cone c = { .kind = CONE_UNILATERAL, .d = 1, .mu = 0.4 };
+    cone_solve(&c, W, 2, b, r, work);
+    assert_true(r[0] == 1 && r[1] == -0.3);
+    c.mu = 0.2;
+    cone_solve(&c, W, 2, b, r, work);
+    assert_true(r[0] == 1 && r[1] == -0.2);
+}
+
+/* friction that falls steeply with the speed: stick and slip are both solutions, the branch one is on is kept */
+static void falling(void *ud, int i, double v, double *mu, double *radius)
+{
+    (void)ud; (void)i;
+    *mu = 0;
+    *radius = 0.2 + 0.8 * exp(-v / 0.05);
+}
+
+static void stays_on_its_branch(void **s)
+{
+    (void)s;
+    double W = 1, b = 0.9, r = 0, u = 0;
+    for (int slipping = 0; slipping < 2; slipping++) {
+        cone c = { .kind = CONE_GIVEN, .d = 1, .of_speed = true, .speed = slipping ? 0.8 : 0 };
+        contact_problem p = { .n = 1, .m = 1, .cone = &c, .W = &W, .b = &b, .r = &r, .u = &u, .law = falling };
+        arena *a = arena_new(&allocator_libc, NULL);
+        assert_true(contact_solve(&p, contact_work_new(a, 1, 1), 1e-12));
+        assert_int_equal(p.choices, 1);
+        assert_true(slipping ? fabs(u - 0.7) < 1e-5 : fabs(u) < 1e-15);
+        arena_free(a);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_contact),
+        cmocka_unit_test(frictionless),
+        cmocka_unit_test(friction),
+        cmocka_unit_test(redundant_is_symmetric),
+        cmocka_unit_test(sticks_within_the_cone),
+        cmocka_unit_test(stays_on_its_branch),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
