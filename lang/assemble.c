@@ -161,7 +161,8 @@ static void plan_contact(work *w, contact_family *to, const mcontact *c, const c
     *to = (contact_family){
         .name = arena_strdup(w->to, c->path), .at = c->at, .nindex = c->own, .over = c->over.set,
         .relation = c->relation, .friction = c->friction, .impact = c->impact, .slip_given = c->slip_given,
-        .mu_of_speed = c->mu && ir_depends(w->g, c->mu, is_speed, NULL), .gap_linear = f->linear, .gap_constant_gradient = f->constant_gradient
+        .mu_of_speed = c->mu && ir_depends(w->g, c->mu, is_speed, NULL),
+        .gap_linear = f->linear, .gap_constant_gradient = f->constant_gradient
     };
     plan_one(w, &to->gap, c, c->relation == REL_CLOSED ? IR_NONE : c->gap);
     plan_entries(w, &to->gradient, &c->over, c->at, &f->gradient, true, false);
@@ -268,7 +269,8 @@ static void hoist(work *w)
     ir_ref *now = arena_array(w->a, ir_ref, n + 1);
     for (ir_ref r = 1; r <= n; r++) if (need[r]) now[r] = hoist_node(w, r, now);
     for (size_t i = 0; i < w->plan.n; i++)
-        for (size_t j = 0; w->plan.at[i].step && j < w->plan.at[i].n; j++) w->plan.at[i].out[j] = now[w->plan.at[i].out[j]];
+        for (size_t j = 0; w->plan.at[i].step && j < w->plan.at[i].n; j++)
+            w->plan.at[i].out[j] = now[w->plan.at[i].out[j]];
 }
 
 static void plan_derived(work *w)
@@ -276,7 +278,8 @@ static void plan_derived(work *w)
     program *p = w->p;
     p->derived = plan_in_order(w, &w->m->derived, IN_PARAM, w->m->nparam, 1);
     if (w->hoisted.n == 0) return;
-    pending *k = plan_add(w, &p->derived.at[p->derived.n++], &SINGLE, w->m->decl ? w->m->decl->at : SPAN_NONE, w->hoisted.at, w->hoisted.n);
+    span at = w->m->decl ? w->m->decl->at : SPAN_NONE;
+    pending *k = plan_add(w, &p->derived.at[p->derived.n++], &SINGLE, at, w->hoisted.at, w->hoisted.n);
     k->step = false;
     k->row = arena_array(w->to, slot_map, w->hoisted.n);
     for (size_t i = 0; i < w->hoisted.n; i++) k->row[i].base = w->m->nparam + (int32_t)i;

@@ -1,12 +1,14 @@
-/* collect: expand (sums and products to monomials over what is neither) -> join (like terms, squares of sine and cosine) -> build (common factors outside,
-   fixed factors first).  Small formulas only: past a bound of terms or factors the formula stays as it is. */
+/* collect: expand (sums and products to monomials over what is neither) -> join (like terms, sin^2 + cos^2)
+   -> build (common factors outside, fixed factors first).
+   Small formulas only: past a bound of terms or factors the formula stays as it is. */
 #include <string.h>
 #include "collect.h"
 
 enum { MAX_TERMS = 48, MAX_FACTORS = 12, MAX_POWER = 16, MAX_DEPTH = 60, MAX_NODES = 2000 };
 
 typedef struct { ir_ref atom; int power; } factor;
-typedef struct { double k; int n; factor f[MAX_FACTORS]; } monomial;        /* factors in order: fixed ones first, then by number */
+/* factors in order: fixed ones first, then by number */
+typedef struct { double k; int n; factor f[MAX_FACTORS]; } monomial;
 typedef struct { int n; monomial at[MAX_TERMS]; } poly;
 
 struct collector {
@@ -66,7 +68,8 @@ static bool poly_times(const collector *c, const poly *x, const poly *y, poly *o
         for (int j = 0; j < y->n; j++) {
             monomial m = x->at[i];
             m.k *= y->at[j].k;
-            for (int k = 0; k < y->at[j].n; k++) if (!monomial_times(c, &m, y->at[j].f[k].atom, y->at[j].f[k].power)) return false;
+            for (int k = 0; k < y->at[j].n; k++)
+                if (!monomial_times(c, &m, y->at[j].f[k].atom, y->at[j].f[k].power)) return false;
             if (!poly_add(out, &m)) return false;
         }
     return true;
@@ -121,7 +124,8 @@ static bool expand_node(collector *c, ir_ref r, poly *out)
         return true;
     case OP_DIV:
         if (ir_is_const(c->g, x.a, &k) && k == 1) return expand_atom(r, out);
-        if (!ir_is_const(c->g, x.b, &k)) return expand_product(c, x.a, ir_op2(c->g, OP_DIV, ir_const(c->g, 1), x.b), out);
+        if (!ir_is_const(c->g, x.b, &k))
+            return expand_product(c, x.a, ir_op2(c->g, OP_DIV, ir_const(c->g, 1), x.b), out);
         if (!expand(c, x.a, out)) return false;
         poly_scale(out, 1 / k);
         return true;
@@ -139,7 +143,7 @@ static bool expand(collector *c, ir_ref r, poly *out)
 }
 
 /* ---- join ---- */
-/* The atom cos(u) where f is sin(u)^2 or higher; IR_NONE otherwise.  A cosine that does not exist yet has no partner. */
+/* The atom cos(u) where f is sin(u)^2 or higher; IR_NONE otherwise. */
 static ir_ref partner_of(collector *c, factor f)
 {
     const ir_node x = *ir_at(c->g, f.atom);
@@ -204,7 +208,8 @@ static void take_common(poly *p, const monomial *m)
 {
     for (int j = 0; j < p->n; j++)
         for (int i = 0; i < m->n; i++)
-            for (int k = p->at[j].n; k-- > 0; ) if (p->at[j].f[k].atom == m->f[i].atom) factor_drop(&p->at[j], k, m->f[i].power);
+            for (int k = p->at[j].n; k-- > 0; )
+                if (p->at[j].f[k].atom == m->f[i].atom) factor_drop(&p->at[j], k, m->f[i].power);
 }
 
 static ir_ref build(collector *c, poly *p)

@@ -1,4 +1,5 @@
-/* collect: a formula as a sum of monomials, like terms put together.  Lagrange's equations come with terms that cancel; this finds them. */
+/* collect: a formula as a sum of monomials, like terms put together.  Lagrange's equations come with terms that
+   cancel; this finds them. */
 #ifndef CDL_COLLECT_H
 #define CDL_COLLECT_H
 #include "ir.h"

@@ -1,5 +1,5 @@
 /* dynamics: model -> the formulas of its motion.
-   know (what each node depends on) -> differentiate (sums term by term) -> Newton's or Lagrange's equations, structure, contacts.
+   know (what each node depends on) -> differentiate (sums term by term) -> Newton's or Lagrange's equations, contacts.
    Operands of a node have smaller numbers than the node, so what is known of all nodes is found in one loop. */
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,8 @@
 enum {
     ON_STATE   = ON(IN_Q) | ON(IN_V),
     ON_STRIDED = ON(IN_KINDS),          /* a parameter that differs from member to member */
-    ON_STEP_Q  = ON(IN_KINDS + 1),      /* a piecewise constant operation of a position, whose derivative does not show it */
+    /* a piecewise constant operation of a position, whose derivative does not show it */
+    ON_STEP_Q  = ON(IN_KINDS + 1),
     ON_STEP_V  = ON(IN_KINDS + 2),
     FIXED      = ON(IN_PARAM) | ON(IN_INDEX) | ON_STRIDED               /* the same all through a run */
 };
@@ -200,7 +201,8 @@ static void slope_add(work *w, ir_ref in, ir_ref d, bool minus)
     s->d = ir_op2(w->g, minus ? OP_SUB : OP_ADD, s->d, d);
 }
 
-/* d f / d input for all inputs of the kinds, without zeros, in w->slope.  Term by term, so that a long sum costs no more than its terms. */
+/* d f / d input for all inputs of the kinds, without zeros, in w->slope.  Term by term, so that a long sum costs no
+   more than its terms. */
 static void gradient(work *w, ir_ref f, uint32_t kinds)
 {
     size_t n = 0;
@@ -268,7 +270,8 @@ static entry *group_entry(work *w, entry_group *g, const address *row, const add
 static const address NOWHERE;
 
 /* Adds a contribution (or takes it away); row and col may be NULL. */
-static void role_add(work *w, role *r, const index_names *over, span at, const address *row, const address *col, ir_ref f, bool minus)
+static void role_add(work *w, role *r, const index_names *over, span at, const address *row, const address *col,
+    ir_ref f, bool minus)
 {
     entry_group *g = role_group(w, r, over, at);
     entry *e = group_entry(w, g, row ? row : &NOWHERE, col ? col : &NOWHERE);
@@ -311,7 +314,7 @@ static int equation_mass(work *w, const mfamily *f, ir_ref residual, const addre
         n++;
     }
     if (!linear) diag_error(w->m->d, DIAG_NOT_SUPPORTED, f->at, "%s must enter linearly",
-                            order_at(w, &f->over, row, f->at) == 1 ? "rates of a first-order equation" : "second derivatives");
+                            order_at(w, &f->over, row, f->at) == 1 ? "first-order rates" : "second derivatives");
     return n;
 }
 
@@ -324,11 +327,13 @@ static void equation_add(work *w, const mfamily *f)
         if (equation_mass(w, f, f->out[i], &f->row[i])) continue;
         text name = { .a = w->a };
         model_input_name(&name, w->g, &(ir_input){ .kind = IN_Q, .at = f->row[i] }, &(model_namer){ w->m, &f->over });
-        diag_error(w->m->d, DIAG_SINGULAR_MASS, f->at, "the equation for '%s' holds no inertia: all factors of the highest derivatives vanish", name.at);
+        diag_error(w->m->d, DIAG_SINGULAR_MASS, f->at,
+            "the equation for '%s' holds no inertia: all factors of the highest derivatives vanish", name.at);
     }
     ir_substitute_all(w->g, rest, (size_t)f->nout, leading_to_zero, &r);
     for (int i = 0; i < f->nout; i++) role_add(w, &w->dy->force, &f->over, f->at, &f->row[i], NULL, rest[i], true);
-    if (!w->dy->first_order.file && f->nout && order_at(w, &f->over, &f->row[0], f->at) == 1) w->dy->first_order = f->at;
+    if (!w->dy->first_order.file && f->nout && order_at(w, &f->over, &f->row[0], f->at) == 1)
+        w->dy->first_order = f->at;
 }
 
 /* ---- Lagrange: energies ---- */
@@ -337,7 +342,8 @@ static void refuse(work *w, span at, uint32_t bad, ir_ref f, const char *what)
     if (on(w, f) & bad) diag_error(w->m->d, DIAG_NOT_SUPPORTED, at, "%s", what);
 }
 
-/* d/dt of the momentum p = dT/dv at s goes to the mass matrix and, where free of second derivatives, with a minus to the forces. */
+/* d/dt of the momentum p = dT/dv at s goes to the mass matrix and, where free of second derivatives, with a minus to
+   the forces. */
 static void momentum_add(work *w, const mfamily *f, const address *s, ir_ref p)
 {
     dynamics *dy = w->dy;
@@ -362,9 +368,11 @@ static void momentum_add(work *w, const mfamily *f, const address *s, ir_ref p)
 static void kinetic_add(work *w, const mfamily *f, ir_ref T)
 {
     dynamics *dy = w->dy;
-    refuse(w, f->at, ~(ON_STATE | FIXED | ON(IN_TIME) | ON_STEP_Q), T, "kinetic energy is a function of time, positions and rates");
+    refuse(w, f->at, ~(ON_STATE | FIXED | ON(IN_TIME) | ON_STEP_Q), T,
+        "kinetic energy is a function of time, positions and rates");
     role_add(w, &dy->kinetic, &f->over, f->at, NULL, NULL, T, false);
-    if (dy->potential_whole) dy->potential_whole = !(on(w, T) & ON(IN_TIME)) && is_zero(w, ir_substitute(w->g, T, rates_to_zero, NULL));
+    if (dy->potential_whole)
+        dy->potential_whole = !(on(w, T) & ON(IN_TIME)) && is_zero(w, ir_substitute(w->g, T, rates_to_zero, NULL));
     gradient(w, T, ON_STATE);
     size_t n = w->slope.n;
     slope *s = arena_array(w->a, slope, n);
@@ -421,7 +429,8 @@ static void dissipation_add(work *w, const mfamily *f, ir_ref D)
 static void forces_add(work *w, const mfamily *f)
 {
     for (int i = 0; i < f->nout; i++) {
-        refuse(w, f->at, ON(IN_A), f->out[i], "a force must not depend on second derivatives: write an equation or kinetic energy");
+        refuse(w, f->at, ON(IN_A), f->out[i],
+            "a force must not depend on second derivatives: write an equation or kinetic energy");
         role_add(w, &w->dy->force, &f->over, f->at, &f->row[i], NULL, f->out[i], false);
     }
 }
@@ -466,7 +475,8 @@ static void mass_look(work *w)
 static void mark_members(const index_names *over, const address *at, uint8_t *mark, uint8_t bit)
 {
     int32_t index[MAX_INDEX];
-    for (bool any = index_first(&over->set, index); any; any = index_next(&over->set, index)) mark[slot_at(at, index, over->n)] |= bit;
+    for (bool any = index_first(&over->set, index); any; any = index_next(&over->set, index))
+        mark[slot_at(at, index, over->n)] |= bit;
 }
 
 static const mdof *dof_at(const model *m, int32_t q)
@@ -498,15 +508,16 @@ static void mass_check(work *w)
         }
     }
     for (size_t k = 0; k < m->inclusion.n; k++)
-        for (int i = 0; i < m->inclusion.at[k].nout; i++) mark_members(&m->inclusion.at[k].over, &m->inclusion.at[k].row[i], mark, ROW | COL);
+        for (int i = 0; i < m->inclusion.at[k].nout; i++)
+            mark_members(&m->inclusion.at[k].over, &m->inclusion.at[k].row[i], mark, ROW | COL);
     for (int32_t q = 0; q < m->nq; q++) {
         if (mark[q] == (ROW | COL)) continue;
         text name = { .a = w->a };
         model_input_name(&name, w->g, &(ir_input){ .kind = IN_Q, .at.base = q }, &(model_namer){ m, NULL });
         const mdof *d = dof_at(m, q);
         diag *e = diag_error(m->d, DIAG_SINGULAR_MASS, d ? d->at : SPAN_NONE, "no inertia for '%s'", name.at);
-        diag_hint(m->d, e, m->order[q] == 1 ? "its rate occurs in no equation"
-                                            : "its second derivative occurs in no equation, and its rate in no kinetic energy");
+        diag_hint(m->d, e, m->order[q] == 1 ? "its rate is in no equation"
+                                            : "its second derivative is in no equation, its rate in no kinetic energy");
     }
 }
 
@@ -521,7 +532,8 @@ static void contact_gap(work *w, const mcontact *c, contact_form *f)
 {
     bool q_free = true, fixed = true;
     if (on(w, c->gap) & (ON(IN_V) | ON(IN_A) | ON(IN_PRE))) {
-        diag_error(w->m->d, DIAG_NOT_SUPPORTED, c->at, "the gap of '%s' depends on rates: it must be a function of positions and time", c->path);
+        diag_error(w->m->d, DIAG_NOT_SUPPORTED, c->at,
+            "the gap of '%s' depends on rates: it must be a function of positions and time", c->path);
         return;
     }
     gradient(w, c->gap, ON(IN_Q) | ON(IN_TIME));
@@ -537,7 +549,8 @@ static void contact_gap(work *w, const mcontact *c, contact_form *f)
     f->linear = fixed && !(on(w, c->gap) & ON_STEP_Q);
     if (!fixed) f->bias = time_derivative(w, ir_time_derivative(w->g, c->gap));
     if (f->gradient.n == 0 && !(on(w, c->gap) & ON(IN_ROD)))
-        diag_error(w->m->d, DIAG_CONSTRAINT_NO_DOF, c->at, "the constraint '%s' depends on no degree of freedom", c->path);
+        diag_error(w->m->d, DIAG_CONSTRAINT_NO_DOF, c->at, "the constraint '%s' depends on no degree of freedom",
+            c->path);
 }
 
 static bool contact_slip_linear(work *w, const mcontact *c, contact_form *f)
@@ -625,7 +638,7 @@ static void contact_add(work *w, const mcontact *c, contact_form *f)
 static int address_compare(const address *a, const address *b)
 {
     if (a->base != b->base) return a->base < b->base ? -1 : 1;
-    for (int k = 0; k < MAX_INDEX; k++) if (a->stride[k] != b->stride[k]) return a->stride[k] < b->stride[k] ? -1 : 1;
+    for (int k = 0; k < MAX_INDEX; k++) if (a->stride[k] != b->stride[k]) return a->stride[k] > b->stride[k] ? -1 : 1;
     return 0;
 }
 

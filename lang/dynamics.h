@@ -1,4 +1,5 @@
-/* dynamics: the formulas of a model's motion, before they become kernels: sums of contributions over index sets, each place (row, col) of a set once. */
+/* dynamics: the formulas of a model's motion, before they become kernels: sums of contributions over index sets, each
+   place (row, col) of a set once. */
 #ifndef CDL_DYNAMICS_H
 #define CDL_DYNAMICS_H
 #include "model.h"
@@ -23,7 +24,8 @@ typedef struct dynamics {
     contact_form *contact;              /* of each of m->contacts */
 } dynamics;
 
-/* Errors found here: mass structurally singular, slip not linear in the rates, accelerations that enter nonlinearly, constraint without dofs.
+/* Errors found here: mass structurally singular, slip not linear in the rates, accelerations that enter nonlinearly,
+   constraint without dofs.
    NULL when there were any. */
 dynamics *dynamics_of(arena *a, const model *m);
 #endif

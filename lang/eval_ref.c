@@ -358,6 +358,8 @@ value eval_prime(evaluator *ev, const value *v, span at)
         if (out.dofs.primes++ < 2) return out;
     } else if (v->kind == V_SERIES) {
         if (v->series.ops && v->series.ops->derivative(v, &out)) return out;
+    } else if (v->kind == V_OBJECT) {                       /* dofs of a run: the derivative is a member of theirs */
+        if (v->object.in->find(v->object.in, ev, sym_str(ev->names, "'"), at, &out) == LOOK_YES) return out;
     } else if (v->kind == V_NUM && v->num.rank < 2) {
         if (map_inputs(ev, v, prime_input, NULL, &out)) {
             const ir_input *in = ir_input_of(ev->g, v_element(&out, 0).num.r0);

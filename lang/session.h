@@ -130,6 +130,8 @@ void run_statement(session *s, const ast *e);
 void run_drop(session *s, run *r);                          /* frees it, unless it is still reached */
 /* The backend that `with` names and its options; false after a report.  o may be NULL: then only names are checked. */
 bool run_options_read(session *s, const ast *with, const backend **b, run_options *o);
+/* The time after `for`; dry: only what can be told without evaluating names. */
+bool run_duration(session *s, const ast *e, const program *p, bool dry, double *out);
 void run_check_backend(session *s, const ast *e, const built *of, const backend *b, bool as_error);
 bool is_param_of(const ast *decl, sym name);
 void near_params(const ast *decl, near *n);
@@ -139,6 +141,7 @@ scope *results_scope(session *s, run *r);
 extern const builtin result_builtins[];
 extern const char *const result_names[], *const contact_members[], *const impact_members[];     /* NULL-terminated */
 bool value_samples(session *s, const value *v, const double **t, const double **y, int64_t *n, int64_t *stride);
+bool view_show(text *t, const value *v);                    /* an object of results in a line; false when it is none */
 double value_at(const value *v, double t);                  /* of a series */
 
 /* dofs with indices, lists: their parts one by one.  Calls put(ud, "[1]", series) for each; anything else is one part. */

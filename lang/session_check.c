@@ -227,6 +227,8 @@ static void run_check(checker *c, const ast *e)
     if (e->kid[2]) expr_check(c, e->kid[2]);
     bool known = !e->kid[3] || run_options_read(s, e->kid[3], &with, NULL);
     const built *b = decl ? build_guess(s, decl, outer) : NULL;
+    double duration;
+    if (b) run_duration(s, e, b->p, true, &duration);
     if (b && known) run_check_backend(s, e, b, with, c->to_run);
     c->results = b ? b->m->classes.at[0] : NULL;
     c->unclear = !b;

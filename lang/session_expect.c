@@ -7,7 +7,15 @@
 
 void value_show(session *s, text *t, const value *v)
 {
-    (void)s;
+    if (view_show(t, v)) return;
+    if (v->kind == V_LIST) {
+        for (size_t k = 0; k < v->list.n; k++) {
+            text_puts(t, k ? ", " : "[");
+            value_show(s, t, &v->list.at[k]);
+        }
+        text_puts(t, v->list.n ? "]" : "[]");
+        return;
+    }
     if (v->kind != V_SERIES || v->series.n <= 12) { v_print(t, v); return; }
     double lo = INFINITY, hi = -INFINITY;
     for (int64_t k = 0; k < v->series.n; k++) {

@@ -493,6 +493,22 @@ static value class_value(session *s, run *r, const mclass *c, int32_t inst)
 
 scope *results_scope(session *s, run *r) { return class_value(s, r, r->of->m->classes.at[0], 0).object.in; }
 
+/* what an object of results is, in a line; false when it is none */
+bool view_show(text *t, const value *v)
+{
+    if (v->kind != V_OBJECT || v->object.of == NULL) return false;
+    const view *x = v->object.of;
+    if (v->object.in->find == dofs_find)
+        text_printf(t, "degrees of freedom %s, %d numbers at a time: %s(0)", x->dof->name, x->dof->size, x->dof->name);
+    else if (v->object.in->find == contact_find)
+        text_printf(t, "constraint %s: %zu impacts; it has gap, rn, rt, slip, status, impacts", x->r->r->prog->contact[x->contact].name, impacts_count(x));
+    else if (v->object.in->find == impacts_find) text_printf(t, "%zu impacts; they have t, pre, post, impulse", impacts_count(x));
+    else if (v->object.in->find == part_find) text_printf(t, "parts %s[%d..%d]", x->part->name, x->part->lo, x->part->lo + x->part->n - 1);
+    else if (v->object.in->find == class_find_value) text_printf(t, "results of model %s", ((view *)v->object.in)->c->name);
+    else return false;
+    return true;
+}
+
 /* ---- functions of results ---- */
 
 /* times (NULL for a vector) and numbers; false when it is neither */

@@ -522,9 +522,10 @@ static void run_ended(session *s, const ast *e, run *r)
     session_note(s, "interrupted at t = %g; what was computed is kept", x->t_end);
 }
 
-static bool duration_read(session *s, const ast *e, const program *p, double *out)
+bool run_duration(session *s, const ast *e, const program *p, bool dry, double *out)
 {
     *out = NAN;
+    if (dry && e->kid[2] && !is_literal(e->kid[2])) return true;
     if (!e->kid[2]) {
         if (p->has_field.file || p->has_rod.file) return true;
         diag *d = diag_error(s->d, DIAG_SYNTAX, e->at, "this run needs its duration");
@@ -553,7 +554,7 @@ static const built *run_prepare(session *s, const ast *e, arguments *args, const
     const ast *decl = session_model(s, e->kid[0], &outer);
     if (!decl || !arguments_read(s, decl, e->kid[1], args)) return NULL;
     const built *of = build_for(s, decl, outer, args);
-    if (!of || !duration_read(s, e, of->p, &o->duration)) return NULL;
+    if (!of || !run_duration(s, e, of->p, false, &o->duration)) return NULL;
     double duration = o->duration;
     *b = NULL;
     if (e->kid[3] && !run_options_read(s, e->kid[3], b, o)) return NULL;

@@ -26,7 +26,8 @@ static void put_affine(text *out, const naming *k, const address *x)
         text_puts(out, k->over->name[i] ? k->over->name[i] : "instance");
         any = true;
     }
-    if (any && x->base) text_printf(out, " %c %lld", x->base < 0 ? '-' : '+', (long long)(x->base < 0 ? -(int64_t)x->base : x->base));
+    if (any && x->base)
+        text_printf(out, " %c %lld", x->base < 0 ? '-' : '+', (long long)(x->base < 0 ? -(int64_t)x->base : x->base));
     else if (!any) text_printf(out, "%d", x->base);
 }
 
@@ -61,7 +62,8 @@ static const mclass *instance_class(const model *m, const index_names *over)
     if (!over || over->n == 0) return NULL;
     for (size_t c = 0; c < m->classes.n; c++) {
         const index_names *inst = &m->classes.at[c]->inst;
-        if (inst->n && inst->name[0] == over->name[0] && !memcmp(inst->set.r, over->set.r, sizeof *inst->set.r)) return m->classes.at[c];
+        if (inst->n && inst->name[0] == over->name[0] && !memcmp(inst->set.r, over->set.r, sizeof *inst->set.r))
+            return m->classes.at[c];
     }
     return NULL;
 }
@@ -225,7 +227,8 @@ static void put_value(text *out, const model *m, const value *v, void *ud)
     if (v->num.rank) text_putc(out, ']');
 }
 
-static const char *const set_word[] = { [SET_SGN] = "Sgn", [SET_NORMAL_CONE] = "normal_cone", [SET_INTERVAL] = "interval" };
+static const char *const set_word[] = { [SET_SGN] = "Sgn", [SET_NORMAL_CONE] = "normal_cone",
+    [SET_INTERVAL] = "interval" };
 
 static void put_set(text *out, const ir *g, int32_t number, const model *m, void *ud)
 {
@@ -261,7 +264,8 @@ static void put_field(text *out, const ir_input *in, const model *m)
     }
     for (int c = 0; c < 2; c++) for (int i = 0; i < in->at.stride[c]; i++) text_puts(out, "d(");
     text_puts(out, f->name);
-    for (int c = 0; c < 2; c++) for (int i = 0; i < in->at.stride[c]; i++) text_printf(out, ", %s)", m->coords.at[c].name);
+    for (int c = 0; c < 2; c++)
+        for (int i = 0; i < in->at.stride[c]; i++) text_printf(out, ", %s)", m->coords.at[c].name);
 }
 
 static void put_coord(text *out, int32_t number, const model *m)
@@ -432,7 +436,8 @@ static void dump_class(text *out, const model *m, size_t number)
 
 /* ---- constraints and events ---- */
 static const char *const relation_text[] = { [REL_GAP] = " >= 0", [REL_BILATERAL] = " = 0", [REL_CLOSED] = "" };
-static const char *const friction_text[] = { [FRICTION_NONE] = "none", [FRICTION_COULOMB] = "coulomb", [FRICTION_TRESCA] = "tresca" };
+static const char *const friction_text[] = { [FRICTION_NONE] = "none", [FRICTION_COULOMB] = "coulomb",
+    [FRICTION_TRESCA] = "tresca" };
 static const char *const impact_text[] = { [IMPACT_NEWTON] = "newton", [IMPACT_POISSON] = "poisson" };
 
 static void dump_law(text *out, const model *m, const mcontact *c, const char *key, const char *law, ir_ref f)
@@ -559,7 +564,8 @@ static void dump_rods(text *out, const model *m)
 /* ---- the whole ---- */
 void model_dump(text *out, const model *m)
 {
-    text_printf(out, "model %s: %d dof%s, %d parameter%s\n", m->name ? m->name : "", m->nq, m->nq == 1 ? "" : "s", m->nparam, m->nparam == 1 ? "" : "s");
+    text_printf(out, "model %s: %d dof%s, %d parameter%s\n", m->name ? m->name : "", m->nq, m->nq == 1 ? "" : "s",
+        m->nparam, m->nparam == 1 ? "" : "s");
     for (size_t k = 0; k < m->classes.n; k++) dump_class(out, m, k);
     dump_families(out, m, "default", &m->defaults, FORM_PARAM);
     dump_families(out, m, "derived", &m->derived, FORM_PARAM);
@@ -580,10 +586,12 @@ void model_dump(text *out, const model *m)
 }
 
 /* ---- ir ---- */
-static void dump_dag(text *out, const model *m, const index_names *over, const ir_ref *f, size_t n, const char *fmt, ...)
+static void dump_dag(text *out, const model *m, const index_names *over, const ir_ref *f, size_t n, const char *fmt,
+    ...)
     __attribute__((format(printf, 6, 7)));
 
-static void dump_dag(text *out, const model *m, const index_names *over, const ir_ref *f, size_t n, const char *fmt, ...)
+static void dump_dag(text *out, const model *m, const index_names *over, const ir_ref *f, size_t n, const char *fmt,
+    ...)
 {
     va_list ap;
     va_start(ap, fmt);
@@ -596,7 +604,8 @@ static void dump_dag(text *out, const model *m, const index_names *over, const i
 
 static void dump_dags(text *out, const model *m, const char *word, const mfamilies *fs)
 {
-    for (size_t k = 0; k < fs->n; k++) dump_dag(out, m, &fs->at[k].over, fs->at[k].out, (size_t)fs->at[k].nout, "%s", word);
+    for (size_t k = 0; k < fs->n; k++)
+        dump_dag(out, m, &fs->at[k].over, fs->at[k].out, (size_t)fs->at[k].nout, "%s", word);
 }
 
 /* The formulas of a constraint, in a fixed order, absent ones left out. */
@@ -614,9 +623,11 @@ enum { FAMILY_ROLES = 13 };
 static void family_roles(const model *m, family_role *r)
 {
     const family_role all[FAMILY_ROLES] = {
-        { "default", &m->defaults }, { "derived", &m->derived }, { "initial", &m->init_q }, { "initial rate", &m->init_v }, { "history", &m->history },
-        { "equation", &m->equation }, { "inclusion", &m->inclusion }, { "kinetic", &m->kinetic }, { "potential", &m->potential },
-        { "dissipation", &m->dissipation }, { "force", &m->force }, { "field equation", &m->field_equation }, { NULL, NULL }
+        { "default", &m->defaults }, { "derived", &m->derived },
+        { "initial", &m->init_q }, { "initial rate", &m->init_v }, { "history", &m->history },
+        { "equation", &m->equation }, { "inclusion", &m->inclusion },
+        { "kinetic", &m->kinetic }, { "potential", &m->potential }, { "dissipation", &m->dissipation },
+        { "force", &m->force }, { "field equation", &m->field_equation }, { NULL, NULL }
     };
     memcpy(r, all, sizeof all);
 }
@@ -634,8 +645,10 @@ void model_dump_ir(text *out, const model *m)
         dump_dag(out, m, &c->over, f, n, "constraint %s", c->path);
     }
     for (size_t k = 0; k < m->events.n; k++) dump_dag(out, m, &m->events.at[k].over, &m->events.at[k].when, 1, "when");
-    for (size_t k = 0; k < m->obstacles.n; k++) dump_dag(out, m, &(index_names){0}, &m->obstacles.at[k].gap, 1, "obstacle");
-    for (size_t k = 0; k < m->conditions.n; k++) dump_dag(out, m, &(index_names){0}, &m->conditions.at[k].residual, 1, "condition");
+    for (size_t k = 0; k < m->obstacles.n; k++)
+        dump_dag(out, m, &(index_names){0}, &m->obstacles.at[k].gap, 1, "obstacle");
+    for (size_t k = 0; k < m->conditions.n; k++)
+        dump_dag(out, m, &(index_names){0}, &m->conditions.at[k].residual, 1, "condition");
 }
 
 /* ---- derivatives ---- */
@@ -648,7 +661,8 @@ static void dump_value(text *out, const model *m, const index_names *over, ir_re
 }
 
 /* d(f[x], a') = …, M[x, a] = … */
-static void dump_matrix(text *out, const model *m, const role *r, const char *open, const char *between, const char *close)
+static void dump_matrix(text *out, const model *m, const role *r, const char *open, const char *between,
+    const char *close)
 {
     double zero;
     for (size_t k = 0; k < r->group.n; k++) {
@@ -709,7 +723,10 @@ void model_dump_jacobian(text *out, const model *m)
 }
 
 /* ---- hash ---- */
-static uint64_t hash_formula(const model *m, ir_ref f, uint64_t h) { return f ? ir_hash(m->g, m->a, f, h) : hash64(h, 0); }
+static uint64_t hash_formula(const model *m, ir_ref f, uint64_t h)
+{
+    return f ? ir_hash(m->g, m->a, f, h) : hash64(h, 0);
+}
 
 static uint64_t hash_over(const model *m, const index_names *over, uint64_t h)
 {
@@ -735,8 +752,10 @@ static uint64_t hash_contact(const model *m, const mcontact *c, uint64_t h)
     ir_ref f[4 + MAX_SLIP];
     size_t n = contact_formulas(c, f);
     h = hash_over(m, &c->over, h);
-    h = hash64(h, (uint64_t)c->relation << 8 | (uint64_t)c->friction << 4 | (uint64_t)c->impact << 2 | (uint64_t)c->slip_given);
-    h = hash64(h, (uint64_t)(c->normal != IR_NONE) << 2 | (uint64_t)(c->mu != IR_NONE) << 1 | (uint64_t)(c->e != IR_NONE));
+    h = hash64(h, (uint64_t)c->relation << 8 | (uint64_t)c->friction << 4 | (uint64_t)c->impact << 2
+        | (uint64_t)c->slip_given);
+    h = hash64(h, (uint64_t)(c->normal != IR_NONE) << 2 | (uint64_t)(c->mu != IR_NONE) << 1
+        | (uint64_t)(c->e != IR_NONE));
     for (size_t i = 0; i < n; i++) h = hash_formula(m, f[i], h);
     return h;
 }
@@ -756,8 +775,10 @@ static uint64_t hash_fields(const model *m, uint64_t h)
         const mintegral *x = &m->integrals.at[k];
         h = hash_formula(m, x->integrand, hash_formula(m, x->hi, hash_formula(m, x->lo, h)));
     }
-    for (size_t k = 0; k < m->coords.n; k++) h = hash_formula(m, m->coords.at[k].hi, hash_formula(m, m->coords.at[k].lo, h));
-    for (size_t k = 0; k < m->obstacles.n; k++) h = hash_formula(m, m->obstacles.at[k].gap, hash64(h, m->obstacles.at[k].sense > 0));
+    for (size_t k = 0; k < m->coords.n; k++)
+        h = hash_formula(m, m->coords.at[k].hi, hash_formula(m, m->coords.at[k].lo, h));
+    for (size_t k = 0; k < m->obstacles.n; k++)
+        h = hash_formula(m, m->obstacles.at[k].gap, hash64(h, m->obstacles.at[k].sense > 0));
     for (size_t k = 0; k < m->conditions.n; k++) {
         const mcondition *c = &m->conditions.at[k];
         h = hash_formula(m, c->residual, hash_formula(m, c->where, hash64(h, (uint64_t)(int64_t)c->coord)));

@@ -12,7 +12,7 @@ struct contact_work {
     bool *in;
 };
 
-contact_work *contact_work_new(arena *a, int n, int m)
+contact_work *contact_work_new(arena *a, int n, int m, int d)
 {
     contact_work *w = arena_make(a, contact_work);
     size_t mm = (size_t)m;
@@ -22,7 +22,7 @@ contact_work *contact_work_new(arena *a, int n, int m)
     w->x = arena_array(a, double, mm);
     w->y = arena_array(a, double, mm);
     w->z = arena_array(a, double, mm);
-    w->local = arena_array(a, double, CONE_WORK * mm * (mm + 4) + 8);
+    w->local = arena_array(a, double, (size_t)CONE_WORK * (size_t)d * (size_t)(d + 4) + 8);
     w->index = arena_array(a, int, mm + 1);
     w->perm = arena_array(a, int, mm + 1);
     w->in = arena_array(a, bool, mm + 1);
@@ -30,6 +30,7 @@ contact_work *contact_work_new(arena *a, int n, int m)
 }
 
 /* ---- one contact ---- */
+static inline double larger(double a, double b) { return a > b ? a : b; }
 static double positive(double x) { return x > 0 ? x : 0; }
 static double length(const double *x, int d) { return d == 1 ? fabs(x[0]) : sqrt(vec_dot(x, x, d)); }
 
@@ -45,21 +46,24 @@ static void put_reaction(const cone *c, double rn, const double *rt, double *r)
 {
     int k = cone_normal(c);
     if (k) r[0] = rn;
-    if (c->d) memcpy(r + k, rt, (size_t)c->d * sizeof *r);
+    for (int i = 0; i < c->d; i++) r[k + i] = rt[i];
 }
 
-/* Slip in a known direction: r_t = -(mu |r_n| + radius) dir, u_n = 0. */
-static void slide(const cone *c, const double *A, const double *b, const double *dir, double *r, double *rt)
+/* Slip in a known direction: r_t = -(mu |r_n| + radius) dir, u_n = 0.  False when pushing harder does not open the contact (it jams). */
+static bool slide(const cone *c, const double *A, const double *b, const double *dir, double *r, double *rt)
 {
     double rn = 0;
+    bool ok = true;
     if (cone_normal(c)) {
-        double an = vec_dot(A + 1, dir, c->d), free = b[0] - c->radius * an;
-        rn = -free / (A[0] - c->mu * an);
+        double an = vec_dot(A + 1, dir, c->d), free = b[0] - c->radius * an, a = A[0] - c->mu * an;
+        rn = -free / a;
+        ok = a > 0 && isfinite(rn);
         if (rn < 0) rn = c->kind == CONE_UNILATERAL ? 0 : -free / (A[0] + c->mu * an);
     }
     double bound = c->mu * fabs(rn) + c->radius;
     for (int k = 0; k < c->d; k++) rt[k] = -bound * dir[k];
     put_reaction(c, rn, rt, r);
+    return ok;
 }
 
 /* One tangent component: of the slides to either side, the one whose slip has its own direction. */
@@ -69,9 +73,9 @@ static bool slide_1d(const cone *c, const double *A, int lda, const double *b, d
     double first = b[k] < 0 ? -1 : 1, best = -INFINITY, keep[2] = { 0, 0 };
     for (int side = 0; side < 2; side++) {
         double dir = side ? -first : first;
-        slide(c, A, b, &dir, r, rt);
+        bool ok = slide(c, A, b, &dir, r, rt);
         double ut = b[k] + vec_dot(A + k * lda, r, k + 1);
-        if (ut * dir >= 0) return true;
+        if (ok && ut * dir >= 0) return true;
         if (ut * dir > best) { best = ut * dir; memcpy(keep, r, (size_t)(k + 1) * sizeof *r); }
     }
     memcpy(r, keep, (size_t)(k + 1) * sizeof *r);
@@ -153,26 +157,25 @@ static bool stick(const cone *c, const double *A, const double *b, const double 
     return length(rt, c->d) <= c->mu * fabs(rn) + c->radius;
 }
 
-void cone_solve(const cone *c, const double *A, int lda, const double *b, double *r, double *work)
+bool cone_solve(const cone *c, const double *A, int lda, const double *b, double *r, double *work)
 {
     int d = c->d, k = cone_normal(c);
-    if (c->kind == CONE_UNILATERAL && b[0] >= 0) { memset(r, 0, (size_t)(1 + d) * sizeof *r); return; }
+    if (c->kind == CONE_UNILATERAL && b[0] >= 0) { for (int i = 0; i <= d; i++) r[i] = 0; return true; }
     if (d == 0 || (c->mu == 0 && c->radius == 0)) {
         if (d) memset(r, 0, (size_t)(k + d) * sizeof *r);
         if (k) r[0] = -b[0] / A[0];
-        return;
+        return true;
     }
     double *rt = work, *s = rt + d, *S = s + d, *more = S + d * d;
-    if (c->dir) { slide(c, A, b, c->dir, r, rt); return; }
+    if (c->dir) return slide(c, A, b, c->dir, r, rt);
     for (int i = 0; i < d; i++) {
         const double *Ai = A + (size_t)(k + i) * lda;
         double f = k ? Ai[0] / A[0] : 0;
         s[i] = b[k + i] - (k ? f * b[0] : 0);
         for (int j = 0; j < d; j++) S[i * d + j] = Ai[k + j] - (k ? f * A[1 + j] : 0);
     }
-    if (stick(c, A, b, S, s, r, rt, more)) return;
-    if (d == 1) slide_1d(c, A, lda, b, r, rt);
-    else slide_nd(&(slide_case){ c, A, b, S, s, rt, more, 0 }, r);
+    if (stick(c, A, b, S, s, r, rt, more)) return true;
+    return d == 1 ? slide_1d(c, A, lda, b, r, rt) : slide_nd(&(slide_case){ c, A, b, S, s, rt, more, 0 }, r);
 }
 
 /* ---- friction that depends on the slip speed: the speed v solves |u_t(mu(v))| = v ---- */
@@ -282,7 +285,7 @@ static void local_solve(contact_problem *p, int i, const double *b, double *r, d
 static double diagonal(const contact_problem *p, const cone *c)         /* 1/rho of the tangent */
 {
     double a = 0;
-    for (int k = c->row + cone_normal(c); k < c->row + cone_rows(c); k++) a = fmax(a, p->W[(size_t)k * p->m + k]);
+    for (int k = c->row + cone_normal(c); k < c->row + cone_rows(c); k++) a = larger(a, p->W[(size_t)k * p->m + k]);
     return a;
 }
 
@@ -296,7 +299,7 @@ static double cone_residual(const contact_problem *p, const cone *c, double *sca
         double rho = 1 / p->W[(size_t)c->row * p->m + c->row];
         rn = r[0];
         res = c->kind == CONE_BILATERAL ? fabs(rho * u[0]) : fabs(rn - positive(rn - rho * u[0]));
-        *scale = fmax(*scale, fmax(fabs(rn), rho * fabs(b[0])));
+        *scale = larger(*scale, larger(fabs(rn), rho * fabs(b[0])));
     }
     if (c->d == 0) return res;
     double bound = c->mu * fabs(rn) + c->radius, a = diagonal(p, c), rho = a > 0 ? 1 / a : 0, x2 = 0, e2 = 0, f;
@@ -306,8 +309,8 @@ static double cone_residual(const contact_problem *p, const cone *c, double *sca
         double e = r[k + j] - (c->dir ? -bound * c->dir[j] : f * (r[k + j] - rho * u[k + j]));
         e2 += e * e;
     }
-    *scale = fmax(*scale, fmin(rho * length(b + k, c->d), bound));
-    return fmax(res, sqrt(e2));
+    *scale = larger(*scale, fmin(rho * length(b + k, c->d), bound));
+    return larger(res, sqrt(e2));
 }
 
 double contact_residual(contact_problem *p)

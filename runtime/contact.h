@@ -37,8 +37,8 @@ typedef struct contact_problem {
 } contact_problem;
 
 typedef struct contact_work contact_work;
-/* Room for n contacts and m rows. */
-contact_work *contact_work_new(arena *a, int n, int m);
+/* Room for n contacts and m rows, of at most d tangent components each. */
+contact_work *contact_work_new(arena *a, int n, int m, int d);
 static inline int cone_normal(const cone *c) { return c->kind != CONE_GIVEN; }  /* normal rows: 1 or 0 */
 static inline int cone_rows(const cone *c) { return cone_normal(c) + c->d; }
 
@@ -46,7 +46,7 @@ static inline int cone_rows(const cone *c) { return cone_normal(c) + c->d; }
 bool contact_solve(contact_problem *p, contact_work *w, double tol);
 /* Fills residual and worst for the r and u at hand. */
 double contact_residual(contact_problem *p);
-/* One contact alone: A is its block (rows of length lda), b its velocity without its own reaction; r gets the exact solution. */
-void cone_solve(const cone *c, const double *A, int lda, const double *b, double *r, double *work);
+/* One contact alone: A is its block (rows of length lda), b its velocity without its own reaction; r gets the exact solution.  False: there is none (it jams). */
+bool cone_solve(const cone *c, const double *A, int lda, const double *b, double *r, double *work);
 enum { CONE_WORK = 3 };                 /* work of cone_solve: CONE_WORK*d*(d + 4) doubles */
 #endif

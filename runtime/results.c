@@ -12,6 +12,8 @@ static int slip_shown(const program *p, const contact_family *f)
     return free <= MAX_SLIP ? free : 1;
 }
 
+enum { KEPT_MEMBERS = 4096 };           /* of a family: more are counted and measured, not kept sample by sample */
+
 results *results_new(arena *a, const program *p)
 {
     results *r = arena_make(a, results);
@@ -22,6 +24,7 @@ results *results_new(arena *a, const program *p)
     for (size_t i = 0; i < p->ncontact; i++) {
         contact_result *c = &r->contact[i];
         c->members = index_members(&p->contact[i].over);
+        c->kept = c->members <= KEPT_MEMBERS;
         c->nslip = slip_shown(p, &p->contact[i]);
         c->last_open = arena_array(a, double, c->members);
         for (int64_t m = 0; m < c->members; m++) c->last_open[m] = -INFINITY;
@@ -48,6 +51,7 @@ void results_reserve(results *r, int64_t cap)
     for (size_t i = 0; i < r->prog->ncontact; i++) {
         contact_result *c = &r->contact[i];
         size_t m = (size_t)c->members;
+        if (!c->kept) continue;
         GROW(c->gap, m * one); GROW(c->rn, m * one); GROW(c->status, m);
         GROW(c->rt, m * one * (size_t)c->nslip);
         GROW(c->slip, m * one * (size_t)c->nslip);
@@ -136,6 +140,6 @@ double results_a(const results *r, int32_t k, double t) { return value_at(r, r->
 double results_settle(const results *r, int c, int64_t m)
 {
     const contact_result *k = &r->contact[c];
-    if (r->samples == 0 || k->status[(r->samples - 1) * k->members + m] == STATUS_OPEN) return INFINITY;
+    if (r->samples == 0 || !k->kept || k->status[(r->samples - 1) * k->members + m] == STATUS_OPEN) return INFINITY;
     return k->last_open[m] == -INFINITY ? 0 : k->last_open[m];
 }

@@ -9,6 +9,7 @@ typedef struct impact { double t, pre, post, impulse; int32_t member; } impact; 
 
 typedef struct contact_result {         /* one for each contact family; member m's samples are column m */
     int64_t members;
+    bool kept;                          /* else there are too many members: the columns below are NULL */
     int nslip;                          /* components kept of rt and slip (0: none) */
     double *gap, *rn;                   /* [sample*members + m] */
     double *rt, *slip;                  /* [(sample*members + m)*nslip + k] */

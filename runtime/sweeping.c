@@ -22,6 +22,10 @@ typedef struct track {
     double *H0, *S0, *Hm, *Sm, *s0m;    /* rows at the start of the step, and their mean over it, along which reactions act */
     double htm;
     double *G, *Gm;                     /* D^-1 [Hm; Sm]^T and M^-1 [H; S]^T, a row for each component */
+    cone cone;                          /* of its problem when it is alone, and the matrices of that */
+    double *A, *Am;
+    int64_t stamp_a, stamp_am;
+    double cone_step;
     double *shock, base, e;             /* impulse of a shock; what Poisson's law gives back; restitution that counts */
     int64_t stamp, stamp_m;             /* which D and M they belong to */
     double *r;                          /* reaction of the last smooth step, as a force: start of the next */
@@ -54,7 +58,7 @@ typedef struct sweep {
     track **back; bool *who; int *perm; double *more;
     event_terms *events; bool *rising;
     contact_problem pr; contact_work *work;
-    double *W, *b, *rr, *u; cone *cone; double *dir;
+    double *W, *b, *rr, *u; cone *cone; double *dir, *local;
     double step;                        /* size of the problem at hand: 1 for forces, the step for impulses, 0 for shocks */
     double kinetic0, wf, potential0;    /* energies at the start; work of all smooth forces */
     double dissipated;
@@ -99,6 +103,8 @@ static bool factor_mass(sweep *w, const double *M, double t)
 }
 
 /* ---- sizes and tolerances ---- */
+static inline double larger(double a, double b) { return a > b ? a : b; }
+
 static double weighted(const double *row, const double *size, int n)
 {
     double s = 0;
@@ -109,7 +115,7 @@ static double weighted(const double *row, const double *size, int n)
 static void sizes(sweep *w)
 {
     for (int i = 0; i < w->n; i++) {
-        double v = fabs(w->v[i]), q = fmax(fabs(w->q[i]), w->h * v);
+        double v = fabs(w->v[i]), q = larger(fabs(w->q[i]), w->h * v);
         if (v > w->vmax[i]) { w->vmax[i] = v; w->grown = true; }
         if (q > w->qmax[i]) { w->qmax[i] = q; w->grown = true; }
     }
@@ -304,7 +310,7 @@ static void rows_before(sweep *w)
         if (!c->fam->offset_fixed) contact_rows(w->s, c, w->M, false);
         k->htm = c->ht;
         for (int j = 0; j < c->d; j++) k->s0m[j] = c->s0[j];
-        if (c->fam->d) k->speed = slip_of(w, c, w->v, w->x4);
+        if (c->fam->f->mu_of_speed) k->speed = slip_of(w, c, w->v, w->x4);
         if (k->speed <= k->tol_slip) k->speed = 0;
         if (c->fam->rows_fixed) continue;
         memcpy(k->H0, c->H, n * sizeof(double));
@@ -320,8 +326,10 @@ static void rows_after(sweep *w, const double *M)
         track *k = w->act[i];
         contact *c = k->c;
         bool fixed = c->fam->rows_fixed;
-        contact_rows(w->s, c, M, false);
-        contact_laws(w->s, c, false);
+        if (!c->fam->still) {
+            contact_rows(w->s, c, M, false);
+            contact_laws(w->s, c, false);
+        }
         if (!fixed) {
             mean_row(k->H0, c->H, k->Hm, n);
             for (int j = 0; j < c->d; j++) mean_row(k->S0 + (size_t)j * n, c->S + (size_t)j * n, k->Sm + (size_t)j * n, n);
@@ -332,20 +340,71 @@ static void rows_after(sweep *w, const double *M)
     }
 }
 
+/* the block of a lone contact, kept while nothing in it changes */
+static double *lone_matrix(sweep *w, track *k, bool mass)
+{
+    const contact *c = k->c;
+    bool fixed = c->fam->rows_fixed && (!mass || w->s->mass_constant);
+    int64_t *stamp = mass ? &k->stamp_am : &k->stamp_a, now = mass ? w->stamp_m : w->stamp;
+    double *A = mass ? k->Am : k->A;
+    if (fixed && *stamp == now) return A;
+    const double *G = mass ? k->Gm : k->G;
+    int m = rows_of(c), n = w->n;
+    for (int a = 0; a < m; a++)
+        for (int b = 0; b < m; b++) A[a * m + b] = vec_dot(row_of(c, c->H, c->S, n, a), G + (size_t)b * n, n);
+    *stamp = fixed ? now : -1;
+    return A;
+}
+
+/* the problem of a lone contact in closed form; false: it has to go the long way */
+static bool solve_alone(sweep *w, bool mass, const cone *c, double *x)
+{
+    const track *k = w->act[0];
+    const double *A = mass ? k->Am : k->A;
+    if (!w->r->solver) w->r->solver = "closed form";
+    if (cone_normal(c) && !(A[0] > 0)) return false;
+    if (!cone_solve(c, A, cone_rows(c), w->b, w->rr, w->local)) return false;
+    add_reactions(w, x, mass);
+    return true;
+}
+
+static void contact_velocity(const sweep *w, const track *k, const double *v)
+{
+    const contact *c = k->c;
+    double *b = w->b + k->row;
+    int n = w->n;
+    if (c->fam->f->relation != REL_CLOSED) *b++ = vec_dot(c->H, v, n) + c->ht;
+    for (int j = 0; j < c->d; j++) *b++ = vec_dot(c->S + (size_t)j * n, v, n) + c->s0[j];
+}
+
+static bool step_alone(sweep *w, double h, double *v)
+{
+    track *k = w->act[0];
+    int row = 0;
+    w->step = h;
+    if (!k->c->fam->still || k->cone.d != k->c->d || k->cone_step != h) {
+        put_cone(w, 0, &row);
+        k->cone = w->cone[0];
+        k->cone_step = h;
+    }
+    if (k->cone.of_speed) return false;
+    k->row = 0;
+    lone_matrix(w, k, false);
+    contact_velocity(w, k, v);
+    return solve_alone(w, false, &k->cone, v);
+}
+
 /* impulses that keep the velocity at the end admissible */
 static bool step_contacts(sweep *w, double h, double *v)
 {
-    int n = w->n;
+    if (w->nact == 1 && step_alone(w, h, v)) return true;
     w->step = h;
     put_cones(w);
     put_matrix(w, false);
     for (int i = 0; i < w->nact; i++) {
         const track *k = w->act[i];
-        const contact *c = k->c;
-        int a = 0;
-        if (c->fam->f->relation != REL_CLOSED) w->b[k->row + a++] = vec_dot(c->H, v, n) + c->ht;
-        for (int j = 0; j < c->d; j++) w->b[k->row + a++] = vec_dot(c->S + (size_t)j * n, v, n) + c->s0[j];
-        for (int j = 0; j < a; j++) w->rr[k->row + j] = h * k->r[j];
+        contact_velocity(w, k, v);
+        for (int j = 0; j < rows_of(k->c); j++) w->rr[k->row + j] = h * k->r[j];
     }
     if (!solve(w, w->t1)) return false;
     add_reactions(w, v, false);
@@ -417,8 +476,8 @@ static bool smooth_step(sweep *w, double h)
         if (w->nact && !step_contacts(w, h, v)) return false;
         change = size = 0;
         for (int i = 0; i < n; i++) {
-            change = fmax(change, fabs(v[i] - w->v1[i]));
-            size = fmax(size, fmax(fabs(v[i]), w->vmax[i]));
+            change = larger(change, fabs(v[i] - w->v1[i]));
+            size = larger(size, larger(fabs(v[i]), w->vmax[i]));
         }
         if (linear) {
             double *keep = w->x1;
@@ -553,7 +612,7 @@ static bool locate(sweep *w, double *h)
 static void note_impact(sweep *w, const track *k, double pre, double post, double impulse)
 {
     size_t f = (size_t)(k->c->fam - w->s->family);
-    *vec_push(w->r->a, &w->r->contact[f].impacts) = (impact){ w->t, fmin(pre, 0), fmax(post, 0), impulse, (int32_t)k->c->member };
+    *vec_push(w->r->a, &w->r->contact[f].impacts) = (impact){ w->t, fmin(pre, 0), larger(post, 0), impulse, (int32_t)k->c->member };
 }
 
 static void mass_columns(sweep *w)
@@ -563,7 +622,7 @@ static void mass_columns(sweep *w)
         track *k = w->act[i];
         contact *c = k->c;
         if (!c->fam->offset_fixed) contact_rows(w->s, c, w->M, false);
-        contact_laws(w->s, c, false);
+        if (!c->fam->still) contact_laws(w->s, c, false);
         bool fixed = c->fam->rows_fixed && w->s->mass_constant;
         if (fixed && k->stamp_m == w->stamp_m) continue;
         reaction_columns(w, c, c->H, c->S, &w->s->minv, k->Gm);
@@ -619,7 +678,7 @@ static void shock_account(sweep *w)
     int n = w->n;
     double *mean = w->x2, most = 0;
     for (int i = 0; i < n; i++) mean[i] = 0.5 * (w->x1[i] + w->v[i]);
-    for (int i = 0; i < w->nact; i++) most = fmax(most, fabs(w->act[i]->shock[0]));
+    for (int i = 0; i < w->nact; i++) most = larger(most, fabs(w->act[i]->shock[0]));
     for (int i = 0; i < w->nact; i++) {
         track *k = w->act[i];
         contact *c = k->c;
@@ -694,35 +753,42 @@ static bool meet(sweep *w)
 }
 
 /* ---- Gauss's principle: accelerations to the right of now, and the forces that go with them in rr ---- */
+static void gauss_contact(sweep *w, int i)
+{
+    track *k = w->act[i];
+    contact *c = k->c;
+    cone *o = &w->cone[i];
+    double *bias = w->x2, *dir = w->dir + k->row, speed, *b = w->b + k->row;
+    int n = w->n;
+    if (c->fam->f->relation != REL_CLOSED) *b++ = vec_dot(c->H, w->acc, n) + contact_bias(w->s, c);
+    if (c->d == 0) return;
+    contact_slip_bias(w->s, c, bias);
+    for (int j = 0; j < c->d; j++) *b++ = vec_dot(c->S + (size_t)j * n, w->acc, n) + bias[j];
+    speed = slip_of(w, c, w->v, dir);
+    if (speed <= k->tol_slip) speed = 0;
+    for (int j = 0; speed > 0 && j < c->d; j++) dir[j] /= speed;
+    if (speed > 0) o->dir = dir;
+    /* the coefficient is that of the speed now; the problem's velocities are accelerations */
+    if (o->of_speed) law_at(w, i, speed, &o->mu, &o->radius);
+    o->of_speed = false;
+}
+
 static bool gauss(sweep *w)
 {
-    int n = w->n;
     factor_solve(&w->s->minv, w->f, w->acc);
     gather_closed(w);
     if (w->nact == 0) return true;
     mass_columns(w);
     w->step = 1;
     put_cones(w);
-    put_matrix(w, true);
-    for (int i = 0; i < w->nact; i++) {
-        track *k = w->act[i];
-        contact *c = k->c;
-        double *bias = w->x2, *dir = w->dir + k->row;
-        int a = 0;
-        if (c->fam->f->relation != REL_CLOSED) w->b[k->row + a++] = vec_dot(c->H, w->acc, n) + contact_bias(w->s, c);
-        if (c->d) {
-            contact_slip_bias(w->s, c, bias);
-            for (int j = 0; j < c->d; j++) w->b[k->row + a++] = vec_dot(c->S + (size_t)j * n, w->acc, n) + bias[j];
-            double speed = slip_of(w, c, w->v, dir);
-            if (speed <= k->tol_slip) speed = 0;
-            for (int j = 0; speed > 0 && j < c->d; j++) dir[j] /= speed;
-            if (speed > 0) w->cone[i].dir = dir;
-            /* the coefficient is that of the speed now; the problem's velocities are accelerations */
-            if (w->cone[i].of_speed) law_at(w, i, speed, &w->cone[i].mu, &w->cone[i].radius);
-            w->cone[i].of_speed = false;
-        }
-        for (int j = 0; j < a; j++) w->rr[k->row + j] = k->r[j];
+    for (int i = 0; i < w->nact; i++) gauss_contact(w, i);
+    if (w->nact == 1) {
+        lone_matrix(w, w->act[0], true);
+        if (solve_alone(w, true, w->cone, w->acc)) return true;
     }
+    put_matrix(w, true);
+    for (int i = 0; i < w->nact; i++)
+        for (int j = 0; j < rows_of(w->act[i]->c); j++) w->rr[w->act[i]->row + j] = w->act[i]->r[j];
     if (!solve(w, w->t)) return false;
     add_reactions(w, w->acc, true);
     return true;
@@ -955,7 +1021,7 @@ static void sample_energy(sweep *w, int64_t at)
         if (w->s->potential.n) pot = system_sum(w->s, &w->s->potential);
     }
     if (at == 0) { w->kinetic0 = kin; w->potential0 = pot; w->top = fabs(kin); }
-    w->top = fmax(w->top, fmax(fabs(kin), fmax(fabs(w->wf), fabs(w->dissipated))));
+    w->top = larger(w->top, larger(fabs(kin), larger(fabs(w->wf), fabs(w->dissipated))));
     double defect = fabs(kin - w->kinetic0 - w->wf + w->dissipated);
     if (defect > 0 && defect / w->top > r->power_balance) r->power_balance = defect / w->top;
     r->energy[at] = shown + pot;
@@ -1022,7 +1088,7 @@ static void track_new(sweep *w, track *k, contact *c)
 {
     size_t n = (size_t)w->n, d = (size_t)c->fam->d, m = 1 + d;
     bool fixed = c->fam->rows_fixed;
-    *k = (track){ .c = c, .stamp = -1, .stamp_m = -1 };
+    *k = (track){ .c = c, .stamp = -1, .stamp_m = -1, .stamp_a = -1, .stamp_am = -1, .cone_step = NAN };
     if (!fixed) {
         k->H0 = numbers(w, n); k->S0 = numbers(w, d * n);
         k->Hm = numbers(w, n); k->Sm = numbers(w, d * n);
@@ -1030,6 +1096,8 @@ static void track_new(sweep *w, track *k, contact *c)
     k->s0m = numbers(w, d);
     k->G = numbers(w, m * n);
     k->Gm = numbers(w, m * n);
+    k->A = numbers(w, m * m);
+    k->Am = numbers(w, m * m);
     k->r = numbers(w, m);
     k->P = numbers(w, m);
     k->shock = numbers(w, m);
@@ -1039,7 +1107,8 @@ static void track_new(sweep *w, track *k, contact *c)
 static void sweep_rooms(sweep *w)
 {
     system_t *s = w->s;
-    size_t n = (size_t)w->n, nn = s->diagonal ? n : n * n, c = s->ncontact, m = (size_t)s->rows;
+    size_t n = (size_t)w->n, nn = s->diagonal ? n : n * n, c = s->ncontact, m = (size_t)s->rows, d = 0;
+    for (size_t i = 0; i < w->p->ncontact; i++) if ((size_t)s->family[i].d > d) d = (size_t)s->family[i].d;
     double **vectors[] = { &w->q, &w->v, &w->f, &w->q1, &w->v1, &w->f1, &w->acc, &w->qmax, &w->vmax, &w->x1, &w->x2, &w->x3, &w->x4 };
     for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) *vectors[i] = numbers(w, n + MAX_SLIP);
     w->M = numbers(w, nn);
@@ -1060,7 +1129,8 @@ static void sweep_rooms(sweep *w)
     w->cone = arena_array(w->a, cone, c);
     w->W = numbers(w, m * m); w->b = numbers(w, m); w->rr = numbers(w, m); w->u = numbers(w, m); w->dir = numbers(w, m);
     w->more = numbers(w, c * c + 2 * c);
-    w->work = contact_work_new(w->a, (int)c, s->rows);
+    w->local = numbers(w, CONE_WORK * d * (d + 4) + 8);
+    w->work = contact_work_new(w->a, (int)c, s->rows, (int)d);
 }
 
 static void sweep_events(sweep *w)
@@ -1136,7 +1206,7 @@ static void sweeping_run(const program *p, const run_options *o, results *r)
     r->backend = "sweeping";
     r->status = RUN_OK;
     r->duration = o->duration;
-    w->s = system_new(r->a, p, r->param, &why, &r->where);
+    w->s = system_new(r->a, p, r->param, false, &why, &r->where);
     if (!w->s) { fail(w, r->where, why); return; }
     w->h = o->value[OPTION_H];
     if (!(w->h > 0)) w->h = o->duration < 1 && o->duration > 0 ? o->duration / 1000 : 1e-3;

@@ -36,14 +36,14 @@ static terms terms_new(arena *a, const kernels *k)
 }
 
 /* First output of a kernel for one member; absent kernels give 0. */
-static double term_value(const term *t, const inputs *in, const int32_t *index)
+double term_value(const term *t, const inputs *in, const int32_t *index)
 {
     if (!t->k) return 0;
     kernel_run(t->k, in, index, t->reg);
     return t->reg[t->k->tape.out[0]];
 }
 
-static bool term_member(const term *t, const int32_t *index)
+bool term_member(const term *t, const int32_t *index)
 {
     return !t->where || kernel_member(t->k, index, t->where);
 }
@@ -176,6 +176,7 @@ static void family_new(system_t *s, family *fam, const contact_family *f)
     fam->rows_fixed = H && S;
     unsigned moving = 1u << IN_TIME | 1u << IN_Q;
     fam->offset_fixed = fam->rows_fixed && fam->rate.constant && (!fam->slip.k || !(kernel_reads(fam->slip.k) & moving));
+    fam->still = fam->offset_fixed && fam->mu.constant && fam->e.constant && fam->normal.constant;
 }
 
 static void contact_new(system_t *s, family *fam, contact *c)
@@ -214,10 +215,17 @@ static void contacts_new(system_t *s)
     s->ncontact = at;
 }
 
-system_t *system_new(arena *a, const program *p, const double *param, const char **why, span *at)
+size_t program_contacts(const program *p)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < p->ncontact; i++) n += (size_t)index_members(&p->contact[i].over);
+    return n;
+}
+
+system_t *system_new(arena *a, const program *p, const double *param, bool many, const char **why, span *at)
 {
     system_t *s = arena_make(a, system_t);
-    size_t n = (size_t)p->nq, count = 0;
+    size_t n = (size_t)p->nq;
     s->p = p; s->param = param; s->a = a; s->n = p->nq;
     s->in.from[IN_PARAM] = param;
     s->mass = terms_new(a, &p->mass);
@@ -233,26 +241,18 @@ system_t *system_new(arena *a, const program *p, const double *param, const char
     s->force_of_state = (s->force.reads & (1u << IN_Q | 1u << IN_V)) != 0 || s->first_order;
     s->jacobian_constant = s->force_dq.constant && s->force_dv.constant;
     s->family = arena_array(a, family, p->ncontact);
-    for (size_t i = 0; i < p->ncontact; i++) {
-        family_new(s, &s->family[i], &p->contact[i]);
-        count += (size_t)index_members(&p->contact[i].over);
-        if (count > DENSE_CONTACTS) {
-            *why = arena_printf(a, "more than %d contacts are not built yet", DENSE_CONTACTS);
-            *at = p->contact[i].at;
-            return NULL;
-        }
-    }
-    if (n > DENSE_DOFS && (!s->diagonal || s->force_of_state)) {
+    for (size_t i = 0; i < p->ncontact; i++) family_new(s, &s->family[i], &p->contact[i]);
+    if (n > DENSE_DOFS && (!s->diagonal || (s->force_of_state && !many))) {
         *why = arena_printf(a, "more than %d degrees of freedom that are coupled are not built yet", DENSE_DOFS);
         *at = SPAN_NONE;
         return NULL;
     }
-    s->ncontact = count;
+    s->ncontact = many ? 0 : program_contacts(p);
     s->w1 = arena_array(a, double, n);
     s->w2 = arena_array(a, double, n);
     s->w3 = arena_array(a, double, n);
     factor_init(&s->minv, a, s->n, s->diagonal);
-    contacts_new(s);
+    if (!many) contacts_new(s);
     return s;
 }
 
@@ -315,6 +315,14 @@ static int across(const double *nu, int k, double *E)
     return d;
 }
 
+int slip_frame(const double *S, const double *H, int k, int n, double *E)
+{
+    double nu[MAX_SLIP];
+    if (H && slip_normal(S, H, k, n, nu)) return across(nu, k, E);
+    for (int i = 0; i < k * k; i++) E[i] = i % (k + 1) == 0;
+    return k;
+}
+
 static void slip_raw(system_t *s, contact *c, double *S)
 {
     const term *t = &c->fam->slip_map;
@@ -331,13 +339,9 @@ static void slip_raw(system_t *s, contact *c, double *S)
 static void slip_rows(system_t *s, contact *c)
 {
     int k = c->fam->nslip, n = s->n;
-    double nu[MAX_SLIP], E[MAX_SLIP * MAX_SLIP], col[MAX_SLIP];
+    double E[MAX_SLIP * MAX_SLIP], col[MAX_SLIP];
     slip_raw(s, c, c->S);
-    if (c->fam->f->relation != REL_CLOSED && slip_normal(c->S, c->H, k, n, nu)) c->d = across(nu, k, E);
-    else {
-        c->d = k;
-        for (int i = 0; i < k * k; i++) E[i] = i % (k + 1) == 0;
-    }
+    c->d = slip_frame(c->S, c->fam->f->relation == REL_CLOSED ? NULL : c->H, k, n, E);
     for (int i = 0; i < k; i++)
         for (int j = 0; j < c->d; j++) c->show[i * c->d + j] = E[j * k + i];
     for (int j = 0; j < n; j++) {

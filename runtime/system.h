@@ -18,6 +18,7 @@ typedef struct family {
     int nslip, d;                       /* components as given; of the step problem at most */
     int shown;                          /* components kept in results */
     bool rows_fixed, offset_fixed;      /* H and S; d gap/dt and the part of the slip that is free of q' never change */
+    bool still;                         /* nor do its laws */
     size_t first, count;                /* its members among the contacts */
 } family;
 
@@ -54,9 +55,14 @@ typedef struct system {
 } system_t;
 
 enum { DENSE_DOFS = 1200, DENSE_CONTACTS = 400 };   /* what the dense paths take */
+/* Parts across the normal in slip space: E gets d orthonormal rows of length k, nu.S = H when the slip is a whole relative velocity. */
+int slip_frame(const double *S, const double *H, int k, int n, double *E);
+double term_value(const term *t, const inputs *in, const int32_t *index);           /* first output for one member; 0 when absent */
+bool term_member(const term *t, const int32_t *index);
 term term_new(arena *a, const kernel *k);                            /* registers with the constants put */
-/* NULL and *why when the program is too large. */
-system_t *system_new(arena *a, const program *p, const double *param, const char **why, span *at);
+/* many: contacts are not listed here, many.c finds them.  NULL and *why when the program is too large. */
+system_t *system_new(arena *a, const program *p, const double *param, bool many, const char **why, span *at);
+size_t program_contacts(const program *p);                          /* members of all families */
 void system_start(system_t *s, double *q, double *v);               /* initial values */
 /* Points the kernels at an instant. */
 static inline void system_at(system_t *s, double t, const double *q, const double *v)

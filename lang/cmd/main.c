@@ -25,13 +25,23 @@ void interrupts_catch(void)
     sigaction(SIGTERM, &a, NULL);
 }
 
-static void say_out(void *ud, const char *text, size_t len) { (void)ud; fwrite(text, 1, len, stdout); }
+static int out_error;                                       /* the first errno of standard output */
+
+static void out_failed(void) { if (!out_error) out_error = errno ? errno : EIO; }
+
+static void say_out(void *ud, const char *text, size_t len)
+{
+    (void)ud;
+    errno = 0;
+    if (fwrite(text, 1, len, stdout) != len) out_failed();
+}
 
 /* what was said before comes out before, when both go to the same place */
 static void say_err(void *ud, const char *text, size_t len)
 {
     (void)ud;
-    fflush(stdout);
+    errno = 0;
+    if (fflush(stdout)) out_failed();
     fwrite(text, 1, len, stderr);
 }
 
@@ -40,11 +50,10 @@ static int was_interrupted(void *ud) { (void)ud; return interrupted; }
 /* a full disk is an error like any other; a reader that went away needs no message */
 static int finish(int code)
 {
-    int failed = ferror(stdout);
     errno = 0;
-    if (fclose(stdout)) failed = 1;
-    if (!failed) return code;
-    if (errno != EPIPE) fprintf(stderr, "cdl: cannot write to standard output: %s\n", errno ? strerror(errno) : "write failed");
+    if (fclose(stdout)) out_failed();
+    if (!out_error) return code;
+    if (out_error != EPIPE) fprintf(stderr, "cdl: cannot write to standard output: %s\n", strerror(out_error));
     return cdl_exit_code(CDL_IO);
 }
 

@@ -1,4 +1,5 @@
-/* assemble and show, on models put together by hand: mass matrices, forces and Jacobians against formulas and finite differences, structure, errors, names. */
+/* assemble and show, on models put together by hand: mass matrices, forces and Jacobians against formulas and finite
+   differences, structure, errors, names. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,7 +21,8 @@ typedef struct { arena *a, *to, *scratch; model *m; ir *g; mclass *root; program
 
 static bench bench_new(void)
 {
-    bench b = { .a = arena_new(&allocator_libc, NULL), .to = arena_new(&allocator_libc, NULL), .scratch = arena_new(&allocator_libc, NULL) };
+    bench b = { .a = arena_new(&allocator_libc, NULL), .to = arena_new(&allocator_libc, NULL),
+        .scratch = arena_new(&allocator_libc, NULL) };
     b.m = arena_make(b.a, model);
     b.root = arena_make(b.a, mclass);
     *b.m = (model){ .name = "bench", .a = b.a, .g = b.g = ir_new(b.a), .d = diags_new(b.a), .names = symtab_new(b.a) };
@@ -43,7 +45,8 @@ static const span HERE = { 1, 0, 1 }, THERE = { 1, 2, 3 };
 static mdof *dof(bench *b, const char *name, int32_t n, int32_t comp)
 {
     mdof *d = arena_make(b->a, mdof);
-    *d = (mdof){ .name = name, .ndim = n > 0, .lo = { 1 }, .n = { n }, .comp = comp, .offset = b->m->nq, .unit = dim_any(), .at = HERE, .of = b->root };
+    *d = (mdof){ .name = name, .ndim = n > 0, .lo = { 1 }, .n = { n }, .comp = comp, .offset = b->m->nq,
+        .unit = dim_any(), .at = HERE, .of = b->root };
     d->size = (n ? n : 1) * (comp ? comp : 1);
     b->m->nq += d->size;
     b->root->qsize = b->m->nq;
@@ -75,12 +78,14 @@ static mfamily *family(bench *b, mfamilies *fs, const index_names *over, ir_ref 
 
 static const index_names ONE = { .set.count = 1 };
 static void single(bench *b, mfamilies *fs, ir_ref out) { family(b, fs, &ONE, out, NULL); }
-static void at_row(bench *b, mfamilies *fs, int32_t row, ir_ref out) { family(b, fs, &ONE, out, &(address){ .base = row }); }
+static void at_row(bench *b, mfamilies *fs, int32_t row,
+    ir_ref out) { family(b, fs, &ONE, out, &(address){ .base = row }); }
 
 static ir_ref param(bench *b, const char *name, double x)
 {
     mparam *p = arena_make(b->a, mparam);
-    *p = (mparam){ .name = name, .offset = b->m->nparam++, .size = 1, .unit = dim_any(), .lo = -INFINITY, .hi = INFINITY, .has_default = true };
+    *p = (mparam){ .name = name, .offset = b->m->nparam++, .size = 1, .unit = dim_any(), .lo = -INFINITY,
+        .hi = INFINITY, .has_default = true };
     *vec_push(b->a, &b->root->params) = p;
     at_row(b, &b->m->defaults, p->offset, con(b, x));
     return in(b, IN_PARAM, p->offset, 0, 0);
@@ -99,13 +104,15 @@ static ir_ref param(bench *b, const char *name, double x)
 static mcontact *contact(bench *b, const char *name, const index_names *over, ir_ref gap)
 {
     mcontact *c = vec_push(b->a, &b->m->contacts);
-    *c = (mcontact){ .name = name, .path = name, .at = THERE, .slip_at = HERE, .over = *over, .own = over->n, .of = b->root, .gap = gap };
+    *c = (mcontact){ .name = name, .path = name, .at = THERE, .slip_at = HERE, .over = *over, .own = over->n,
+        .of = b->root, .gap = gap };
     return c;
 }
 
 static index_names range(const char *i, int32_t lo, int32_t hi)
 {
-    return (index_names){ .n = 1, .name = { i }, .set = { .n = 1, .r = { { .lo = lo, .hi = hi } }, .count = hi - lo + 1 } };
+    return (index_names){ .n = 1, .name = { i },
+        .set = { .n = 1, .r = { { .lo = lo, .hi = hi } }, .count = hi - lo + 1 } };
 }
 
 /* ---- running ---- */
@@ -117,7 +124,8 @@ static void run_kernel(const kernel *k, const inputs *from, double *out, int32_t
     for (bool any = index_first(&k->over, index); any; any = index_next(&k->over, index)) {
         kernel_run(k, from, index, reg);
         for (uint32_t i = 0; i < k->tape.nout; i++) {
-            int32_t row = k->row ? slot_at(&k->row[i], index, k->over.n) : 0, col = k->col ? slot_at(&k->col[i], index, k->over.n) : 0;
+            int32_t row = k->row ? slot_at(&k->row[i], index, k->over.n) : 0,
+                col = k->col ? slot_at(&k->col[i], index, k->over.n) : 0;
             double *to = &out[k->col ? row * n + col : row];
             *to = reg[k->tape.out[i]] + (set ? 0 : *to);
         }
@@ -142,7 +150,8 @@ static bool build(bench *b)
 }
 
 /* Sums over kernels at an instant. */
-static void at_instant(const bench *b, const kernels *k, double t, const double *qs, const double *vs, double *out, int32_t n)
+static void at_instant(const bench *b, const kernels *k, double t, const double *qs, const double *vs, double *out,
+    int32_t n)
 {
     inputs from = { .t = t, .from = { [IN_PARAM] = b->param, [IN_Q] = qs, [IN_V] = vs } };
     run_kernels(k, &from, out, n, false);
@@ -293,7 +302,8 @@ static void klarbring(bench *b)
     dof(b, "u", 2, 0);
     ir_ref load[2] = { COS(now(b)), MUL(con(b, 0.2), SIN(MUL(con(b, 3), now(b)))) };
     for (int i = 0; i < 2; i++)
-        at_row(b, &b->m->equation, i, SUB(ADD(acc(b, i), ADD(MUL(con(b, K[i][0]), q(b, 0)), MUL(con(b, K[i][1]), q(b, 1)))), load[i]));
+        at_row(b, &b->m->equation, i,
+            SUB(ADD(acc(b, i), ADD(MUL(con(b, K[i][0]), q(b, 0)), MUL(con(b, K[i][1]), q(b, 1)))), load[i]));
     mcontact *c = contact(b, "wall", &ONE, NEG(q(b, 0)));
     c->friction = FRICTION_COULOMB;
     c->mu = param(b, "mu", 0.4);
@@ -405,7 +415,8 @@ static void parameters_are_hoisted(void **state)
 static index_names pairs(int32_t n)
 {
     return (index_names){ .n = 2, .name = { "i", "j" },
-                          .set = { .n = 2, .r = { { .lo = 1, .hi = n }, { .lo = 1, .lo_stride = { 1 }, .hi = n } }, .count = (int64_t)n * (n - 1) / 2 } };
+                          .set = { .n = 2, .r = { { .lo = 1, .hi = n }, { .lo = 1, .lo_stride = { 1 }, .hi = n } },
+                              .count = (int64_t)n * (n - 1) / 2 } };
 }
 
 static void disks(bench *b, int32_t n)
@@ -413,8 +424,10 @@ static void disks(bench *b, int32_t n)
     index_names all = range("i", 1, n), two = pairs(n);
     dof(b, "p", n, 2);
     ir_ref R = param(b, "R", 0.1);
-    ir_ref vx = in(b, IN_V, -2, 2, 0), vy = in(b, IN_V, -1, 2, 0), wx = in(b, IN_V, -2, 0, 2), wy = in(b, IN_V, -1, 0, 2);
-    ir_ref dx = SUB(in(b, IN_Q, -2, 2, 0), in(b, IN_Q, -2, 0, 2)), dy = SUB(in(b, IN_Q, -1, 2, 0), in(b, IN_Q, -1, 0, 2));
+    ir_ref vx = in(b, IN_V, -2, 2, 0), vy = in(b, IN_V, -1, 2, 0), wx = in(b, IN_V, -2, 0, 2),
+        wy = in(b, IN_V, -1, 0, 2);
+    ir_ref dx = SUB(in(b, IN_Q, -2, 2, 0), in(b, IN_Q, -2, 0, 2)),
+        dy = SUB(in(b, IN_Q, -1, 2, 0), in(b, IN_Q, -1, 0, 2));
     ir_ref r = SQRT(ADD(SQR(dx), SQR(dy)));
     family(b, &b->m->kinetic, &all, DIV(ADD(SQR(vx), SQR(vy)), con(b, 2)), NULL);
     mcontact *c = contact(b, "touch", &two, SUB(r, MUL(con(b, 2), R)));
@@ -442,11 +455,13 @@ static void disk_pairs(void **state)
     assert_true(build(b));
     const contact_family *c = &b->p->contact[0];
     const int32_t ij[2] = { 2, 4 };
-    double x[2 * N] = { 0, 0, 0.3, 0.1, -0.5, 0.4, 0.7, -0.3 }, u[2 * N] = { 0, 0, 1, -0.5, 0, 0, -0.2, 0.8 }, H[2 * N] = {0}, reg[64], h = 1e-6;
+    double x[2 * N] = { 0, 0, 0.3, 0.1, -0.5, 0.4, 0.7, -0.3 }, u[2 * N] = { 0, 0, 1, -0.5, 0, 0, -0.2, 0.8 },
+        H[2 * N] = {0}, reg[64], h = 1e-6;
     inputs from = { .from = { [IN_PARAM] = b->param, [IN_Q] = x, [IN_V] = u } };
     tape_start(&c->gradient.tape, reg);
     kernel_run(&c->gradient, &from, ij, reg);
-    for (uint32_t i = 0; i < c->gradient.tape.nout; i++) H[slot_at(&c->gradient.row[i], ij, 2)] += reg[c->gradient.tape.out[i]];
+    for (uint32_t i = 0; i < c->gradient.tape.nout; i++)
+        H[slot_at(&c->gradient.row[i], ij, 2)] += reg[c->gradient.tape.out[i]];
     for (int k = 0; k < 2 * N; k++) {
         double y[2 * N];
         memcpy(y, x, sizeof y);
@@ -557,7 +572,8 @@ static void steps_are_not_linear(void **state)
     (void)state;
     bench bb = bench_new(), *b = &bb;
     dof(b, "x", 0, 0);
-    at_row(b, &b->m->equation, 0, SUB(acc(b, 0), ir_op(b->g, OP_SELECT, ir_op2(b->g, OP_GT, q(b, 0), con(b, 0)), con(b, -1), con(b, 1))));
+    at_row(b, &b->m->equation, 0,
+        SUB(acc(b, 0), ir_op(b->g, OP_SELECT, ir_op2(b->g, OP_GT, q(b, 0), con(b, 0)), con(b, -1), con(b, 1))));
     assert_true(build(b));
     assert_false(b->p->force_linear);
     assert_true(b->p->force_of_state);
@@ -674,7 +690,8 @@ static void names_of_parts(void **state)
     *disk = (mclass){ .name = "disk", .m = b->m, .ninst = 4, .qbase = 0, .qsize = 3 };
     *vec_push(b->a, &b->m->classes) = disk;
     mdof d[2] = { { .name = "p", .comp = 2, .size = 2 }, { .name = "a", .offset = 2, .size = 1 } };
-    mpart part[2] = { { .name = "big", .of = disk, .per = 1, .lo = 1, .n = 1 }, { .name = "small", .of = disk, .first = 1, .per = 3, .lo = 1, .n = 3, .indexed = true } };
+    mpart part[2] = { { .name = "big", .of = disk, .per = 1, .lo = 1, .n = 1 },
+        { .name = "small", .of = disk, .first = 1, .per = 3, .lo = 1, .n = 3, .indexed = true } };
     mparam R = { .name = "R", .offset = 10, .size = 1 };
     disk->inst = range("(instance)", 0, 3);
     *vec_push(b->a, &disk->dofs) = &d[0];
@@ -712,7 +729,8 @@ static void jacobian_as_formulas(void **state)
     cart(b);
     contact(b, "left", &ONE, ADD(q(b, 0), con(b, 0.2)));
     expect_jacobian(b, "model bench\nM[x, x] = M + m\nM[x, a] = m*l*cos(a)\nM[a, x] = m*l*cos(a)\nM[a, a] = m*l^2\n"
-                       "d(f[x], a) = m*l*cos(a)*a'^2\nd(f[a], a) = -m*g*l*cos(a)\nd(f[x], a') = 2*m*l*sin(a)*a'\nd(left.gap, x) = 1\n");
+                       "d(f[x], a) = m*l*cos(a)*a'^2\nd(f[a], a) = -m*g*l*cos(a)\nd(f[x], a') = 2*m*l*sin(a)*a'\n"
+                       "d(left.gap, x) = 1\n");
     bb = bench_new();
     chain(b);
     expect_jacobian(b, "model bench\nM[z[i], z[i]] = m for i in 1..8\n"
@@ -758,7 +776,8 @@ static void hash_tells_models_apart(void **state)
 /* ---- models from text: every derivative against differences ---- */
 static bench from_text(const char *model_text)
 {
-    bench b = { .a = arena_new(&allocator_libc, NULL), .to = arena_new(&allocator_libc, NULL), .scratch = arena_new(&allocator_libc, NULL) };
+    bench b = { .a = arena_new(&allocator_libc, NULL), .to = arena_new(&allocator_libc, NULL),
+        .scratch = arena_new(&allocator_libc, NULL) };
     diags *d = diags_new(b.a);
     symtab *names = symtab_new(b.a);
     ast *file = parse_source(b.a, names, d, diags_add_source(d, "text", model_text, strlen(model_text)));
@@ -798,14 +817,16 @@ static instant moved(const bench *b, const instant *x, double s)
     return y;
 }
 
-/* Along t + s, q + s v: d gap/ds = H v + rate, d2 gap/ds2 = bias, d slip/ds = slip_bias; and the slip is S v + what it is at rest. */
+/* Along t + s, q + s v: d gap/ds = H v + rate, d2 gap/ds2 = bias, d slip/ds = slip_bias; and the slip is S v + what
+   it is at rest. */
 static void check_member(const bench *b, const contact_family *c, const instant *x, const int32_t *index)
 {
     double h = 1e-4, rate = contact_value(b, &c->rate, x, index, 0);
     instant up = moved(b, x, h), down = moved(b, x, -h), rest = *x;
     for (uint32_t i = 0; i < c->gradient.tape.nout; i++)
         rate += contact_value(b, &c->gradient, x, index, (int)i) * x->v[slot_at(&c->gradient.row[i], index, c->over.n)];
-    double g[3] = { contact_value(b, &c->gap, &down, index, 0), contact_value(b, &c->gap, x, index, 0), contact_value(b, &c->gap, &up, index, 0) };
+    double g[3] = { contact_value(b, &c->gap, &down, index, 0), contact_value(b, &c->gap, x, index, 0),
+        contact_value(b, &c->gap, &up, index, 0) };
     assert_near(rate, (g[2] - g[0]) / (2 * h), 1e-5);
     assert_near(contact_value(b, &c->bias, x, index, 0), (g[2] - 2 * g[1] + g[0]) / (h * h), 1e-4);
     memset(rest.v, 0, sizeof rest.v);
@@ -813,10 +834,12 @@ static void check_member(const bench *b, const contact_family *c, const instant 
         double s = contact_value(b, &c->slip, &rest, index, k);
         for (uint32_t i = 0; i < c->slip_map.tape.nout; i++)
             if (c->slip_map.row[i].base == k)
-                s += contact_value(b, &c->slip_map, x, index, (int)i) * x->v[slot_at(&c->slip_map.col[i], index, c->over.n)];
+                s += contact_value(b, &c->slip_map, x, index,
+                    (int)i) * x->v[slot_at(&c->slip_map.col[i], index, c->over.n)];
         assert_near(s, contact_value(b, &c->slip, x, index, k), 1e-13);
         assert_near(contact_value(b, &c->slip_bias, x, index, k),
-                    (contact_value(b, &c->slip, &up, index, k) - contact_value(b, &c->slip, &down, index, k)) / (2 * h), 1e-5);
+                    (contact_value(b, &c->slip, &up, index, k) - contact_value(b, &c->slip, &down, index,
+                        k)) / (2 * h), 1e-5);
     }
 }
 
@@ -825,11 +848,13 @@ static void check_contacts(const bench *b, const instant *x)
     int32_t index[MAX_INDEX] = {0};
     for (size_t k = 0; k < b->p->ncontact; k++) {
         const contact_family *c = &b->p->contact[k];
-        for (bool any = index_first(&c->over, index); any; any = index_next(&c->over, index)) check_member(b, c, x, index);
+        for (bool any = index_first(&c->over, index); any; any = index_next(&c->over, index))
+            check_member(b, c, x, index);
     }
 }
 
-/* d/dt dT/dv = dT/dq - dV/dq + (dissipative and given forces, none here): M v is dT/dv for homogeneous T, and power is kept. */
+/* d/dt dT/dv = dT/dq - dV/dq + (dissipative and given forces, none here): M v is dT/dv for homogeneous T, and power
+   is kept. */
 static void check_power(const bench *b, const instant *x)
 {
     enum { N = 16 };
@@ -845,7 +870,8 @@ static void check_power(const bench *b, const instant *x)
         scale += fabs(x->v[i] * f[i]);
         for (int32_t j = 0; j < n; j++) power += x->v[i] * x->v[j] * (M1[n * i + j] - M0[n * i + j]) / (4 * h);
     }
-    power += (energy(b, &b->p->potential, x->t, up.q, x->v) - energy(b, &b->p->potential, x->t, down.q, x->v)) / (2 * h);
+    power += (energy(b, &b->p->potential, x->t, up.q, x->v) - energy(b, &b->p->potential, x->t, down.q,
+        x->v)) / (2 * h);
     assert_near(power, 0, 1e-7 * scale);
 }
 
@@ -854,15 +880,21 @@ static const char *const texts[] = {
     "let x1 = l1*sin(a), y1 = -l1*cos(a), x2 = x1 + l2*sin(b), y2 = y1 - l2*cos(b)\n"
     "kinetic m1*(d(x1, t)^2 + d(y1, t)^2)/2 + m2*(d(x2, t)^2 + d(y2, t)^2)/2\n potential m1*g*y1 + m2*g*y2\n"
     "constraint wall: x2 >= -3 - 0.1*sin(2*t) { slip = d(y2, t) - t, friction = coulomb(0.3) } }",
-    "model spherical { param m = 1, l = 2, g = 9.81; dof th = 0.5, ph = 0\n let p = l*[sin(th)*cos(ph), sin(th)*sin(ph), -cos(th)]\n"
+    "model spherical { param m = 1, l = 2, g = 9.81; dof th = 0.5, ph = 0\n"
+    "let p = l*[sin(th)*cos(ph), sin(th)*sin(ph), -cos(th)]\n"
     "kinetic m*norm(d(p, t))^2/2\n potential m*g*p[3]\n constraint plane: p[1] + p[2] <= 1.5 }",
-    "model kepler { param m = 1, k = 1; dof r = 1, f = 0; kinetic m*(r'^2 + r^2*f'^2)/2; potential -k/r; constraint core: r >= 0.1 }",
-    "model arm { param J = 2; dof a = 0, x[3] = 0\n kinetic J*a'^2/2 + sum((1 + i)*(x[i]' + a'*cos(a + x[i]))^2/2 for i in 1..3)\n"
+    "model kepler { param m = 1, k = 1; dof r = 1, f = 0; kinetic m*(r'^2 + r^2*f'^2)/2; potential -k/r\n"
+    "constraint core: r >= 0.1 }",
+    "model arm { param J = 2; dof a = 0, x[3] = 0\n"
+    "kinetic J*a'^2/2 + sum((1 + i)*(x[i]' + a'*cos(a + x[i]))^2/2 for i in 1..3)\n"
     "potential sum(x[i]^2*a^2 for i in 1..3)\n dissipation a'^2*x[1]'^2\n force x[2]: a*x[3]'*t }",
-    "model pairs { dof p[i in 1..3] in R2 = [i, 0], a[i in 1..3] = 0\n for i in 1..3 { kinetic norm(p[i]')^2/2 + a[i]'^2/2; potential p[i][1]*p[i][2]^2 }\n"
-    "constraint touch[i in 1..3, j in i+1..3]: norm(p[i] - p[j]) >= 0.1 { slip = p[i]' - p[j]' - 0.1*(a[i]' + a[j]')*perp((p[i] - p[j])/norm(p[i] - p[j])) } }",
+    "model pairs { dof p[i in 1..3] in R2 = [i, 0], a[i in 1..3] = 0\n"
+    "for i in 1..3 { kinetic norm(p[i]')^2/2 + a[i]'^2/2; potential p[i][1]*p[i][2]^2 }\n"
+    "constraint touch[i in 1..3, j in i+1..3]: norm(p[i] - p[j]) >= 0.1 {\n"
+    "    slip = p[i]' - p[j]' - 0.1*(a[i]' + a[j]')*perp((p[i] - p[j])/norm(p[i] - p[j])) } }",
     "model ball { param R = 1; dof p in R2 = [0, 0]; kinetic R^2*norm(p')^2/2 }\n"
-    "model parts { part big: ball(R = 2); part small[i in 1..2]: ball(R = 0.5*i); dof h = 0; 3*h'' = -h*sin(t) + big.p[1]\n"
+    "model parts { part big: ball(R = 2); part small[i in 1..2]: ball(R = 0.5*i); dof h = 0\n"
+    "3*h'' = -h*sin(t) + big.p[1]\n"
     "constraint hit[i in 1..2]: norm(big.p - small[i].p) >= big.R + small[i].R }",
 };
 
@@ -911,12 +943,18 @@ static void large_models_take_linear_time(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cart_matches_formulas), cmocka_unit_test(cart_matches_its_energy), cmocka_unit_test(rotating_frame),
-        cmocka_unit_test(klarbring_structure), cmocka_unit_test(chain_is_a_family), cmocka_unit_test(parameters_are_hoisted),
-        cmocka_unit_test(disk_pairs), cmocka_unit_test(neighbours_are_recognised), cmocka_unit_test(moving_wall), cmocka_unit_test(mixed_orders),
-        cmocka_unit_test(steps_are_not_linear), cmocka_unit_test(defaults_in_order), cmocka_unit_test(errors_are_located),
-        cmocka_unit_test(names_of_inputs), cmocka_unit_test(names_of_parts), cmocka_unit_test(jacobian_as_formulas), cmocka_unit_test(model_as_text),
-        cmocka_unit_test(hash_tells_models_apart), cmocka_unit_test(texts_match_differences), cmocka_unit_test(large_models_take_linear_time)
+        cmocka_unit_test(cart_matches_formulas), cmocka_unit_test(cart_matches_its_energy),
+            cmocka_unit_test(rotating_frame),
+        cmocka_unit_test(klarbring_structure), cmocka_unit_test(chain_is_a_family),
+            cmocka_unit_test(parameters_are_hoisted),
+        cmocka_unit_test(disk_pairs), cmocka_unit_test(neighbours_are_recognised), cmocka_unit_test(moving_wall),
+            cmocka_unit_test(mixed_orders),
+        cmocka_unit_test(steps_are_not_linear), cmocka_unit_test(defaults_in_order),
+            cmocka_unit_test(errors_are_located),
+        cmocka_unit_test(names_of_inputs), cmocka_unit_test(names_of_parts), cmocka_unit_test(jacobian_as_formulas),
+            cmocka_unit_test(model_as_text),
+        cmocka_unit_test(hash_tells_models_apart), cmocka_unit_test(texts_match_differences),
+            cmocka_unit_test(large_models_take_linear_time)
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -37,7 +37,7 @@ static fixture problem(int n, int d, int nq, double mu, uint64_t seed)
         for (int j = 0; j < m; j++) f.p.W[i * m + j] = vec_dot(J + i * nq, J + j * nq, nq);
     }
     for (int i = 0; i < n; i++) f.p.cone[i] = (cone){ .kind = CONE_UNILATERAL, .d = d, .row = i * (1 + d), .mu = mu };
-    f.w = contact_work_new(f.a, n, m);
+    f.w = contact_work_new(f.a, n, m, d);
     return f;
 }
 
@@ -144,7 +144,7 @@ static void stays_on_its_branch(void **s)
         cone c = { .kind = CONE_GIVEN, .d = 1, .of_speed = true, .speed = slipping ? 0.8 : 0 };
         contact_problem p = { .n = 1, .m = 1, .cone = &c, .W = &W, .b = &b, .r = &r, .u = &u, .law = falling };
         arena *a = arena_new(&allocator_libc, NULL);
-        assert_true(contact_solve(&p, contact_work_new(a, 1, 1), 1e-12));
+        assert_true(contact_solve(&p, contact_work_new(a, 1, 1, 1), 1e-12));
         assert_int_equal(p.choices, 1);
         assert_true(slipping ? fabs(u - 0.7) < 1e-5 : fabs(u) < 1e-15);
         arena_free(a);
