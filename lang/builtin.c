@@ -643,7 +643,7 @@ const builtin *builtin_find(const char *name)
 static look root_find(scope *s, evaluator *ev, sym name, span at, value *out)
 {
     (void)s; (void)at;
-    if (!strcmp(name, "pi")) *out = v_num_unit(3.14159265358979323846, dim_none());
+    if (!strcmp(name, "pi")) *out = v_num(3.14159265358979323846);
     else if (!strcmp(name, "inf")) *out = v_num(INFINITY);
     else if (!strcmp(name, "t") && ev->g) *out = v_node(ir_in(ev->g, (ir_input){.kind = IN_TIME}), dim_any());
     else {

@@ -101,7 +101,7 @@ static bool nest_symbolic(elab *e, mclass *c, const nest *n, index_names *over, 
         *to = (index_range){0};
         if (!nest_end(e, r.range.lo, &to->lo, to->lo_stride, ix->at) || !nest_end(e, r.range.hi, &to->hi, to->hi_stride, ix->at)) return false;
         over->name[over->n] = ix->name;
-        *in = bind_index(e, *in, ix->name, v_node(ir_in(ev->g, (ir_input){.kind = IN_INDEX, .at.base = over->n}), dim_none()));
+        *in = bind_index(e, *in, ix->name, v_node(ir_in(ev->g, (ir_input){.kind = IN_INDEX, .at.base = over->n}), dim_any()));
         over->set.n = ++over->n;
     }
     over->set.count = set_count(&over->set);
@@ -173,7 +173,7 @@ static void members_level(members *w, scope *in, int level)
     }
     size_t errors = e->m->d->errors;
     for (double i = lo; i <= hi && !w->stop && e->m->d->errors == errors; i += 1)
-        members_level(w, bind_index(e, in, ix->name, v_num_unit(i, dim_none())), level + 1);
+        members_level(w, bind_index(e, in, ix->name, v_num(i)), level + 1);
 }
 
 void over_nest(elab *e, mclass *c, const nest *n, const ast *node, family_body *body)

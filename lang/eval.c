@@ -275,7 +275,7 @@ static void gen_level(generator *g, scope *in, uint32_t level)
         }
         for (double i = lo; i <= hi && !g->failed; i += 1) {
             if (!gen_fuel(g)) return;
-            table_scope_set(s, ix->name, v_num_unit(i, dim_none()));
+            table_scope_set(s, ix->name, v_num(i));
             gen_level(g, &s->base, level + 1);
         }
     } else if (r.kind == V_NUM && r.num.rank == 1) {

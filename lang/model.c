@@ -489,7 +489,7 @@ static bool param_shape(elab *e, mclass *c, mparam *p)
 
 static value param_value(elab *e, class_scope *s, mparam *p)
 {
-    if (p->structural) return v_num_unit(p->fixed, dim_none());
+    if (p->structural) return v_num(p->fixed);
     if (!param_shape(e, s->c, p)) return v_error();
     value v = p->rank == 0 ? v_num(0) : p->rank == 1 ? v_vector(e->m->a, p->n[0]) : v_matrix(e->m->a, p->n[0], p->n[1]);
     v.num.unit = p->unit;

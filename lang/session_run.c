@@ -450,8 +450,10 @@ static double deepest(const results *r, size_t c)
     const contact_family *f = &r->prog->contact[c];
     double worst = 0;
     if (f->relation == REL_CLOSED || !x->gap) return 0;
-    for (int64_t k = 0; k < r->samples * x->members; k++)
-        worst = fmax(worst, f->relation == REL_BILATERAL ? fabs(x->gap[k]) : -x->gap[k]);
+    for (int64_t k = 0; k < r->samples * x->members; k++) {
+        double depth = f->relation == REL_BILATERAL ? fabs(x->gap[k]) : -x->gap[k];
+        if (depth > worst) worst = depth;
+    }
     return worst;
 }
 

@@ -6,6 +6,7 @@
 #include <time.h>
 #include "backend.h"
 #include "contact.h"
+#include "many.h"
 #include "system.h"
 
 enum { OPTION_H, OPTION_THETA, OPTION_TOLERANCE };
@@ -1196,30 +1197,35 @@ static void march(sweep *w)
     }
 }
 
+static void march_dense(sweep *w)
+{
+    const char *why = NULL;
+    results *r = w->r;
+    w->s = system_new(r->a, w->p, r->param, false, &why, &r->where);
+    if (!w->s) { fail(w, r->where, why); return; }
+    w->linear = w->s->mass_constant && (!w->s->force_of_state || w->s->jacobian_constant);
+    for (size_t i = 0; i < w->p->ncontact; i++) w->linear &= w->s->family[i].rows_fixed;
+    sweep_rooms(w);
+    sweep_events(w);
+    if (begin(w) && sample(w, 0, true) && w->o->duration > 0 && !w->stopped) march(w);
+    if (w->stopped && r->status == RUN_OK) r->status = RUN_STOPPED;
+    if (!r->solver) r->solver = "none needed";
+}
+
 static void sweeping_run(const program *p, const run_options *o, results *r)
 {
     struct timespec a, b;
-    const char *why = NULL;
     sweep *w = arena_make(r->a, sweep);
+    size_t contacts = program_contacts(p);
     clock_gettime(CLOCK_MONOTONIC, &a);
-    *w = (sweep){ .p = p, .o = o, .r = r, .a = r->a, .n = p->nq };
+    *w = (sweep){ .p = p, .o = o, .r = r, .a = r->a, .n = p->nq, .theta = o->value[OPTION_THETA], .h = o->value[OPTION_H], .tol = o->value[OPTION_TOLERANCE] };
     r->backend = "sweeping";
     r->status = RUN_OK;
     r->duration = o->duration;
-    w->s = system_new(r->a, p, r->param, false, &why, &r->where);
-    if (!w->s) { fail(w, r->where, why); return; }
-    w->h = o->value[OPTION_H];
     if (!(w->h > 0)) w->h = o->duration < 1 && o->duration > 0 ? o->duration / 1000 : 1e-3;
-    w->theta = o->value[OPTION_THETA];
-    w->tol = o->value[OPTION_TOLERANCE];
-    if (!(w->tol > 0)) w->tol = w->s->ncontact <= 100 ? 1e-12 : 1e-8;
-    w->linear = w->s->mass_constant && (!w->s->force_of_state || w->s->jacobian_constant);
-    for (size_t i = 0; i < p->ncontact; i++) w->linear &= w->s->family[i].rows_fixed;
-    sweep_rooms(w);
-    sweep_events(w);
-    if (begin(w) && sample(w, 0, true) && o->duration > 0 && !w->stopped) march(w);
-    if (w->stopped && r->status == RUN_OK) r->status = RUN_STOPPED;
-    if (!r->solver) r->solver = "none needed";
+    if (!(w->tol > 0)) w->tol = contacts <= 100 ? 1e-12 : 1e-8;
+    if (contacts > DENSE_CONTACTS) many_run(p, o, r, w->h, w->tol);
+    else march_dense(w);
     clock_gettime(CLOCK_MONOTONIC, &b);
     r->seconds = (double)(b.tv_sec - a.tv_sec) + 1e-9 * (double)(b.tv_nsec - a.tv_nsec);
 }
