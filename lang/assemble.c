@@ -331,6 +331,7 @@ static void program_facts(work *w)
     p->has_first_order = dy->first_order;
     p->has_delay = m->has_delay;
     if (m->inclusion.n) p->has_inclusion = m->inclusion.at[0].at;
+    else if (m->sets.n) p->has_inclusion = m->sets.at[0].at;
     if (m->fields.n) p->has_field = m->fields.at[0].at;
     if (m->rods.n) p->has_rod = m->rods.at[0].at;
     if (m->events.n) p->has_event = m->events.at[0].at;
@@ -360,6 +361,9 @@ program *assemble(arena *a, arena *scratch, const model *m)
         program_facts(&w);
         program_plan(&w);
         emit_plan(&w);
+        if (!m->fields.n && (w.p->has_inclusion.file || w.p->has_first_order.file) &&
+            !(w.p->inclusion = assemble_inclusion(a, scratch, m))) w.p = NULL;
+        else if (m->fields.n && !(w.p->field = assemble_field(a, scratch, m))) w.p = NULL;
     }
     arena_release(scratch, mark);
     return w.p;

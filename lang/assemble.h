@@ -8,4 +8,10 @@
    model's, and is released to where
    it was. */
 program *assemble(arena *a, arena *scratch, const model *m);
+/* Fields, obstacles and their conditions (assemble_field.c); NULL after a report. */
+const struct field_program *assemble_field(arena *a, arena *scratch, const model *m);
+/* First-order inclusions and equations (assemble_inclusion.c); NULL after a report. */
+const struct inclusion_program *assemble_inclusion(arena *a, arena *scratch, const model *m);
+/* Rods (assemble_rod.c), p having its contacts; NULL after a report. */
+const struct rod_program *assemble_rod(arena *a, arena *scratch, const model *m, const program *p);
 #endif

@@ -488,8 +488,9 @@ static value b_integral(evaluator *ev, scope *in, const ast *call, const value *
 
 static bool in_inclusion(evaluator *ev, const ast *call, const char *fn)
 {
-    if (ev->g) return true;
-    diag_error(ev->d, DIAG_TYPE, call_at(call), "'%s' is a set and stands on the right of `in` in a model", fn);
+    if (ev->g && ev->inclusion) return true;
+    diag *e = diag_error(ev->d, DIAG_TYPE, call_at(call), "'%s' is a set and stands on the right of `in` in a model", fn);
+    if (ev->g) diag_hint(ev->d, e, "write an inclusion: x' in -%s(…)", fn);
     return false;
 }
 
@@ -518,12 +519,27 @@ static value b_Sgn(evaluator *ev, scope *in, const ast *call, const value *arg, 
     return selection(ev, call, SET_SGN, v_num(0), &arg[0]);
 }
 
+/* a set that is given by a centre or a corner has the size of the point */
+static bool point_fits(evaluator *ev, const ast *call, const value *set, int32_t n)
+{
+    if (!strcmp(set->set.kind, "intersection")) {
+        for (size_t i = 0; i < set->set.n; i++)
+            if (set->set.arg[i].kind == V_SET && !point_fits(ev, call, &set->set.arg[i], n)) return false;
+        return true;
+    }
+    const value *c = set->set.n ? &set->set.arg[0] : NULL;
+    if (!c || c->kind != V_NUM || c->num.rank > 1 || v_count(c) == n) return true;
+    diag_error(ev->d, DIAG_SHAPE, call_at(call), "the set lies in a space of %d dimensions, the point in one of %d", v_count(c), n);
+    return false;
+}
+
 static value b_normal_cone(evaluator *ev, scope *in, const ast *call, const value *arg, size_t n)
 {
     (void)in; (void)n;
     if (!in_inclusion(ev, call, "normal_cone")) return v_error();
     if (arg[0].kind != V_SET) return arg_error(ev, call_at(call), "normal_cone", "a set (ball, box, halfspace, …) and a point", &arg[0]);
     if (arg[1].kind != V_NUM || arg[1].num.rank > 1) return arg_error(ev, call_at(call), "normal_cone", "a point as second argument", &arg[1]);
+    if (!point_fits(ev, call, &arg[0], v_count(&arg[1]))) return v_error();
     return selection(ev, call, SET_NORMAL_CONE, arg[0], &arg[1]);
 }
 
@@ -559,6 +575,7 @@ SET_BUILTIN(halfspace)
 SET_BUILTIN(polyhedron)
 SET_BUILTIN(ellipsoid)
 SET_BUILTIN(intersection)
+SET_BUILTIN(sublevel)
 
 static value b_zip(evaluator *ev, scope *in, const ast *call, const value *arg, size_t n)
 {
@@ -618,6 +635,7 @@ const builtin builtin_list[] = {
     {"halfspace", 2, 2, b_halfspace, false, "halfspace(n, c)", "points x with dot(n, x) <= c"},
     {"polyhedron", 2, 2, b_polyhedron, false, "polyhedron(A, b)", "points x with A*x <= b"},
     {"ellipsoid", 2, 2, b_ellipsoid, false, "ellipsoid(centre, A)", "points x with (x - centre).A (x - centre) <= 1"},
+    {"sublevel", 1, -1, b_sublevel, false, "sublevel(g, …)", "points where every g is at most 0; convex or not"},
     {"intersection", 2, -1, b_intersection, false, "intersection(C, D, …)", "points in all of the sets"},
     {"zip", 1, -1, b_zip, false, "zip(x, y, …)", "vectors paired element by element, for paired sweeps"},
     {0},

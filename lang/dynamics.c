@@ -688,6 +688,7 @@ static void formulas(work *w)
     role_sort(&dy->force_dv);
     mass_look(w);
     mass_check(w);
+    potential_of_forces(w->a, m, dy);
 }
 
 dynamics *dynamics_of(arena *a, const model *m)

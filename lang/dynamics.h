@@ -28,4 +28,6 @@ typedef struct dynamics {
    constraint without dofs.
    NULL when there were any. */
 dynamics *dynamics_of(arena *a, const model *m);
+/* Adds to dy->potential what the equations' forces derive from, where that is plain to see (potential.c). */
+void potential_of_forces(arena *a, const model *m, dynamics *dy);
 #endif

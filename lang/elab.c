@@ -14,6 +14,12 @@ bool nest_add(elab *e, nest *n, const ast *list, const ast *where)
             diag_error(e->m->d, DIAG_LIMIT, list->kid[i]->at, "at most %d indices", MAX_INDEX);
             return false;
         }
+        for (int k = 0; k < n->n; k++)
+            if (n->index[k]->name == list->kid[i]->name) {
+                diag *d = diag_error(e->m->d, DIAG_DUPLICATE, list->kid[i]->at, "the index '%s' is used already", list->kid[i]->name);
+                diag_second(e->m->d, d, n->index[k]->at, "here");
+                return false;
+            }
         n->index[n->n++] = list->kid[i];
     }
     if (where) {
@@ -272,7 +278,10 @@ static void inclusion_body(elab *e, mclass *c, scope *in, const index_names *ove
 {
     value r;
     const ast *x = s->kid[0];
-    if (!both_sides(e, in, x->kid[0], x->kid[1], "an inclusion", s->at, &r)) return;
+    e->ev.inclusion = true;
+    bool ok = both_sides(e, in, x->kid[0], x->kid[1], "an inclusion", s->at, &r);
+    e->ev.inclusion = false;
+    if (!ok) return;
     mfamily *f = family_add(e, &e->m->inclusion, c, over, s, v_count(&r), true);
     for (int k = 0; k < f->nout; k++) {
         value y = v_element(&r, k);
@@ -312,7 +321,7 @@ static void force_body(elab *e, mclass *c, scope *in, const index_names *over, c
         return;
     }
     if (v.kind != V_NUM || v_count(&v) != v_count(&q)) {
-        diag_error(e->m->d, DIAG_SHAPE, s->kid[1]->at, "the force on %s has %d components, not %s", span_text(e->m->d, s->kid[0]->at, e->m->a), v_count(&q), v_kind_text(e->m->a, &v));
+        diag_error(e->m->d, DIAG_SHAPE, s->kid[1]->at, "the force on %s is %s, not %s", span_text(e->m->d, s->kid[0]->at, e->m->a), v_kind_text(e->m->a, &q), v_kind_text(e->m->a, &v));
         return;
     }
     mfamily *f = family_add(e, &e->m->force, c, over, s, v_count(&v), true);
@@ -353,9 +362,10 @@ static bool event_targets(elab *e, scope *in, const ast *block, mevent *v)
         value to = eval(&e->ev, in, set->kid[0]), x = eval(&e->ev, in, set->kid[1]);
         if (to.kind == V_ERROR || x.kind == V_ERROR || e->ev.needs_members) return false;
         if (x.kind != V_NUM || to.kind != V_NUM || v_count(&to) != v_count(&x)) {
-            diag_error(e->m->d, DIAG_SHAPE, set->at, "the two sides of a reset have different sizes");
+            diag_error(e->m->d, DIAG_SHAPE, set->at, "the two sides of a reset have different sizes: %s and %s", v_kind_text(e->m->a, &to), v_kind_text(e->m->a, &x));
             return false;
         }
+        if (!eval_same_unit(&e->ev, to.num.unit, x.num.unit, "the two sides of a reset have different dimensions", set->at)) return false;
         for (int32_t k = 0; k < v_count(&to); k++, v->nset++) {
             value el = v_element(&to, k), xe = v_element(&x, k);
             if (v->nset == cap) {
@@ -370,6 +380,11 @@ static bool event_targets(elab *e, scope *in, const ast *block, mevent *v)
                 diag_error(e->m->d, DIAG_TYPE, set->kid[0]->at, "an event sets a degree of freedom or its rate");
                 return false;
             }
+            for (int j = 0; j < v->nset; j++)
+                if (v->rate[j] == v->rate[v->nset] && !memcmp(&v->target[j], &v->target[v->nset], sizeof(address))) {
+                    diag_error(e->m->d, DIAG_DUPLICATE, set->kid[0]->at, "the event sets '%s' twice", span_text(e->m->d, set->kid[0]->at, e->m->a));
+                    return false;
+                }
             v->value[v->nset] = v_ref(e->m->g, &xe);
         }
     }
@@ -418,7 +433,14 @@ static void history_body(elab *e, mclass *c, scope *in, const index_names *over,
     } else dofs = eval_subscript(&e->ev, &dofs, NULL, 0, s->at);
     if (dofs.kind != V_NUM) return;
     if (v.kind != V_NUM || v_count(&v) != v_count(&dofs)) {
-        diag_error(e->m->d, DIAG_SHAPE, s->kid[2]->at, "the history of '%s' has %d components, not %s", s->name, v_count(&dofs), v_kind_text(e->m->a, &v));
+        diag_error(e->m->d, DIAG_SHAPE, s->kid[2]->at, "the history of '%s' is %s, not %s", s->name, v_kind_text(e->m->a, &dofs), v_kind_text(e->m->a, &v));
+        return;
+    }
+    for (int k = 0; k < v_count(&v); k++) {
+        value x = v_element(&v, k);
+        if (!x.num.r0 || !depends_on(e->m->g, x.num.r0, MOVING)) continue;
+        diag *err = diag_error(e->m->d, DIAG_NOT_CONSTANT, s->kid[2]->at, "the history of '%s' is known before the run: it may hang on %s and on parameters", s->name, s->kid[1]->name);
+        (void)err;
         return;
     }
     mfamily *f = family_add(e, &e->m->history, c, over, s, v_count(&v), true);
@@ -431,13 +453,26 @@ static void history_body(elab *e, mclass *c, scope *in, const index_names *over,
 
 /* ---- statements ---- */
 
+static bool may_repeat(ast_kind k)
+{
+    switch (k) {
+    case AST_PARAM: case AST_LET: case AST_FN: case AST_DOF: case AST_PART: case AST_DOMAIN: case AST_FIELD: case AST_ROD: return false;
+    default: return true;
+    }
+}
+
 static void statement(elab *e, mclass *c, nest n, const ast *s)
 {
     family_body *body = NULL;
     switch (s->kind) {
     case AST_FOR:
         if (!nest_add(e, &n, s->kid[0], s->kid[1])) return;
-        for (uint32_t i = 0; i < s->kid[2]->n; i++) statement(e, c, n, s->kid[2]->kid[i]);
+        for (uint32_t i = 0; i < s->kid[2]->n; i++)
+            if (may_repeat(s->kid[2]->kid[i]->kind)) statement(e, c, n, s->kid[2]->kid[i]);
+            else {
+                diag *d = diag_error(e->m->d, DIAG_UNKNOWN_STATEMENT, s->kid[2]->kid[i]->at, "this statement cannot stand in a 'for'");
+                diag_hint(e->m->d, d, "declarations take their indices themselves: dof x[i in 1..N], part p[i in 1..N]: m");
+            }
         return;
     case AST_CONSTRAINT:
         if (!nest_add(e, &n, s->kid[0], s->kid[1])) return;

@@ -28,8 +28,11 @@ static int law_of(elab *e, const ast *x, law_role role)
             diag_hint(e->m->d, d, "%s(%s)", law_list[k].name, law_list[k].args);
             return -1;
         }
-    diag *d = name->kind == AST_NAME ? diag_error(e->m->d, DIAG_UNKNOWN_NAME, name->at, "unknown %s law '%s'", what, name->name)
-                                     : diag_error(e->m->d, DIAG_TYPE, x->at, "a %s law is needed here", what);
+    bool other = false;
+    for (int k = 0; k < LAWS && name->kind == AST_NAME; k++) other = other || !strcmp(law_list[k].name, name->name);
+    diag *d = name->kind != AST_NAME ? diag_error(e->m->d, DIAG_TYPE, x->at, "%s %s law is needed here", role == ROLE_FRICTION ? "a" : "an", what)
+              : other ? diag_error(e->m->d, DIAG_TYPE, name->at, "'%s' is no %s law", name->name, what)
+                      : diag_error(e->m->d, DIAG_UNKNOWN_NAME, name->at, "unknown %s law '%s'", what, name->name);
     near n = near_to(name->kind == AST_NAME ? name->name : "");
     text list = {.a = e->m->a};
     for (int k = 0; k < LAWS; k++)
@@ -42,6 +45,11 @@ static int law_of(elab *e, const ast *x, law_role role)
     return -1;
 }
 
+static bool pure_number(elab *e, const value *v, const char *what, span at)
+{
+    return eval_same_unit(&e->ev, v->num.unit, dim_none(), arena_printf(e->m->a, "%s is a number without dimension", what), at);
+}
+
 static void contact_impact(elab *e, scope *in, const ast *x, mcontact *c)
 {
     int law = law_of(e, x, ROLE_IMPACT);
@@ -49,7 +57,7 @@ static void contact_impact(elab *e, scope *in, const ast *x, mcontact *c)
     value v;
     c->impact = law == LAW_POISSON ? IMPACT_POISSON : IMPACT_NEWTON;
     c->e_at = x->kid[1]->at;
-    if (!eval_scalar(&e->ev, in, x->kid[1], "the restitution", &v)) return;
+    if (!eval_scalar(&e->ev, in, x->kid[1], "the restitution", &v) || !pure_number(e, &v, "the restitution", x->kid[1]->at)) return;
     c->e = v_ref(e->m->g, &v);
 }
 
@@ -80,6 +88,7 @@ static void contact_friction(elab *e, scope *in, const ast *x, mcontact *c)
         diag_error(e->m->d, DIAG_TYPE, ex->at, "the friction is a number or a function of the slip speed, not %s", v_kind_text(e->m->a, &v));
         return;
     }
+    if (law != LAW_TRESCA && !pure_number(e, &v, angle ? "the angle of friction" : "the coefficient of friction", ex->at)) return;
     c->mu = v_ref(e->m->g, &v);
     if (angle) c->mu = ir_op1(e->m->g, OP_TAN, c->mu);
 }

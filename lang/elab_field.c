@@ -38,6 +38,7 @@ static void field_statement(elab *e, mclass *c, const ast *s)
             if (!x || x->kind != DECL_COORD) {
                 diag *err = diag_error(e->m->d, DIAG_UNKNOWN_NAME, item->kid[k]->at, "'%s' is no coordinate of the domain", item->kid[k]->name);
                 diag_hint(e->m->d, err, "declare it: domain %s in 0..1", item->kid[k]->name);
+                f->ncoord++;                                /* the derivatives have a meaning all the same */
                 continue;
             }
             f->coord[f->ncoord++] = x->number;
@@ -57,7 +58,8 @@ static void add_field_equation(elab *e, mclass *c, const ast *s)
     }
     ir_ref x = v_ref(e->m->g, &r);
     if (!depends_on(e->m->g, x, BIT(IN_FIELD))) {
-        diag_error(e->m->d, DIAG_EQUATION_NO_DOF, s->at, "this equation holds no field");
+        diag *d = diag_error(e->m->d, DIAG_EQUATION_NO_DOF, s->at, "this equation holds no field");
+        if (depends_on(e->m->g, x, BIT(IN_Q) | BIT(IN_V) | BIT(IN_A))) diag_hint(e->m->d, d, "a model has a domain and fields, or degrees of freedom, not both");
         return;
     }
     family_add(e, &e->m->field_equation, c, &single_member, s, 1, false)->out[0] = x;
@@ -119,8 +121,28 @@ static int key_of(elab *e, const ast *key, const char *const *keys, const char *
     return -1;
 }
 
+/* the arc length, as a name of a formula */
+static value rod_arc(elab *e, int32_t rod) { return v_node(ir_in(e->m->g, (ir_input){.kind = IN_COORD, .at.base = rod}), dim_any()); }
+
+static scope *rod_scope(elab *e, mclass *c, int32_t rod)
+{
+    table_scope *t = table_scope_new(e->m->a, &work_of(c)->own->base);
+    table_scope_set(t, sym_str(e->m->names, "s"), rod_arc(e, rod));
+    return &t->base;
+}
+
+/* what an attribute's value looks like: a number, a vector of 3, a matrix of 3 x 3 */
+static bool rod_shape_fits(elab *e, const char *key, const value *v, span at)
+{
+    int rank = !strcmp(key, "stiffness") || !strcmp(key, "bending") ? 2 : !strcmp(key, "curvature") ? 1 : 0;
+    bool fits = v->kind == V_NUM && v->num.rank == rank && (rank < 1 || v->num.n[0] == 3) && (rank < 2 || v->num.n[1] == 3);
+    static const char *const shapes[] = {"a number", "a vector of 3 numbers", "a 3 x 3 matrix"};
+    if (!fits) diag_error(e->m->d, DIAG_SHAPE, at, "'%s' is %s, not %s", key, shapes[rank], v_kind_text(e->m->a, v));
+    return fits;
+}
+
 /* reference = curve(fn) | helix(…) | straight | "points.csv" is kept as a word with its arguments */
-static value rod_reference(elab *e, mclass *c, const ast *x)
+static value rod_reference(elab *e, scope *in, int32_t rod, const ast *x)
 {
     if (x->kind == AST_STR) return v_string(e->m->a, x->text, x->len);
     const ast *name = x->kind == AST_CALL ? x->kid[0] : x;
@@ -132,10 +154,37 @@ static value rod_reference(elab *e, mclass *c, const ast *x)
     v.set.arg = arena_array(e->m->a, value, v.set.n + 1);
     for (size_t i = 0; i < v.set.n; i++) {
         const ast *arg = x->kid[i + 1];
-        v.set.arg[i] = eval(&e->ev, &work_of(c)->own->base, arg->kind == AST_ARG ? arg->kid[0] : arg);
+        v.set.arg[i] = eval(&e->ev, in, arg->kind == AST_ARG ? arg->kid[0] : arg);
         if (v.set.arg[i].kind == V_ERROR) return v_error();
     }
-    return v;
+    bool curve = !strcmp(name->name, "curve"), helix = !strcmp(name->name, "helix");
+    if (v.set.n != (curve ? 1u : helix ? 2u : 0u)) {
+        diag *d = diag_error(e->m->d, DIAG_ARITY, x->at, "'%s' takes %d %s", name->name, curve ? 1 : helix ? 2 : 0, curve ? "argument" : "arguments");
+        diag_hint(e->m->d, d, "reference = straight, helix(radius, pitch), curve(fn of s), or a file of points");
+        return v_error();
+    }
+    if (!curve) return v;
+    value s = rod_arc(e, rod);
+    if (v.set.arg[0].kind == V_FN) v.set.arg[0] = eval_call(&e->ev, in, &v.set.arg[0], &s, 1, x->at);
+    if (v.set.arg[0].kind == V_ERROR) return v_error();
+    if (v.set.arg[0].kind == V_NUM && v.set.arg[0].num.rank == 1 && v.set.arg[0].num.n[0] == 3) return v;
+    diag_error(e->m->d, DIAG_SHAPE, x->at, "a curve gives a vector of 3 numbers for each s, not %s", v_kind_text(e->m->a, &v.set.arg[0]));
+    return v_error();
+}
+
+/* sizes and moduli are positive numbers, elements a whole one */
+static bool rod_value_ok(elab *e, const char *key, const value *v, span at)
+{
+    static const char *const positive[] = {"length", "radius", "young", "elements", "density", NULL};
+    for (int k = 0; positive[k]; k++) {
+        if (strcmp(key, positive[k])) continue;
+        double x = 1;
+        bool whole = !strcmp(key, "elements");
+        if (v_is_scalar(v) && (!v_scalar(v, &x) || (x > 0 && (!whole || (x == floor(x) && x <= 1e7))))) return true;
+        diag_error(e->m->d, DIAG_OPTION_VALUE, at, whole ? "'%s' is a positive whole number" : "'%s' is a positive number", key);
+        return false;
+    }
+    return true;
 }
 
 static void rod_statement(elab *e, mclass *c, const ast *s)
@@ -153,8 +202,12 @@ static void rod_statement(elab *e, mclass *c, const ast *s)
             continue;
         }
         have[k] = true;
-        value v = !strcmp(rod_keys[k], "reference") ? rod_reference(e, c, set->kid[1]) : eval(&e->ev, &work_of(c)->own->base, set->kid[1]);
-        if (v.kind == V_ERROR) continue;
+        size_t errors = e->m->d->errors;
+        bool reference = !strcmp(rod_keys[k], "reference");
+        scope *in = strcmp(rod_keys[k], "curvature") ? &work_of(c)->own->base : rod_scope(e, c, d->number);
+        value v = reference ? rod_reference(e, in, d->number, set->kid[1]) : eval(&e->ev, in, set->kid[1]);
+        if (v.kind == V_ERROR || e->m->d->errors != errors || !rod_value_ok(e, rod_keys[k], &v, set->kid[1]->at)) continue;
+        if (!reference && !rod_shape_fits(e, rod_keys[k], &v, set->kid[1]->at)) continue;
         *vec_push(e->m->a, &e->m->rods.at[d->number].attr) = (mrodattr){set->kid[0]->name, v, set->at};
     }
     bool elastic = (have[2] && have[1]) || (have[4] && have[5]);
@@ -212,11 +265,7 @@ bool elab_rod_force(elab *e, mclass *c, const ast *s)
     scope *in = &work_of(c)->own->base;
     bool point = to->kind == AST_CALL;
     if (point && (to->n != 2 || !eval_scalar(&e->ev, in, to->kid[1], "the place on a rod", &where))) return true;
-    if (!point) {
-        table_scope *t = table_scope_new(e->m->a, in);      /* s is the arc length */
-        table_scope_set(t, sym_str(e->m->names, "s"), v_node(ir_in(e->m->g, (ir_input){.kind = IN_COORD, .at.base = rod}), dim_any()));
-        in = &t->base;
-    }
+    if (!point) in = rod_scope(e, c, rod);
     v = eval(&e->ev, in, s->kid[1]);
     if (v.kind == V_ERROR) return true;
     if (v.kind != V_NUM || v.num.rank != 1 || v.num.n[0] != 3) {
@@ -238,7 +287,8 @@ static void at_statement(elab *e, mclass *c, const ast *s)
     const mdecl *d = place->kind == AST_NAME ? class_find(c, place->name) : NULL;
     if (!d || d->kind != DECL_COORD) {
         diag *err = diag_error(e->m->d, DIAG_UNKNOWN_NAME, place->at, "'at' names a coordinate of the domain or a place on a rod");
-        diag_hint(e->m->d, err, "at x = 0 { u = 0 }");
+        if (e->m->rods.n) diag_hint(e->m->d, err, "at %s.s = 0 { position = [0, 0, 0] }", e->m->rods.at[0].name);
+        else diag_hint(e->m->d, err, "at %s = 0 { u = 0 }", e->m->coords.n ? e->m->coords.at[0].name : "x");
         return;
     }
     value where;
@@ -304,6 +354,20 @@ static int field_order(const elab *e, int field)
     return order;
 }
 
+/* on a line, `boundary` means both ends */
+static void boundary_ends(model *m)
+{
+    for (size_t i = 0; m->coords.n == 1 && i < m->conditions.n; i++) {
+        mcondition *c = &m->conditions.at[i];
+        if (c->coord >= 0 || c->where) continue;
+        c->coord = 0;
+        c->where = m->coords.at[0].lo;
+        mcondition other = *c;
+        other.where = m->coords.at[0].hi;
+        *vec_push(m->a, &m->conditions) = other;
+    }
+}
+
 void elab_fields_check(elab *e)
 {
     model *m = e->m;
@@ -314,8 +378,12 @@ void elab_fields_check(elab *e)
         return;
     }
     if (m->field_equation.n != m->fields.n) {
-        diag_error(m->d, m->field_equation.n < m->fields.n ? DIAG_DOF_NO_EQUATION : DIAG_EQUATION_NO_DOF, m->fields.at[0].at,
-                   "%zu %s for %zu %s", m->field_equation.n, m->field_equation.n == 1 ? "equation" : "equations", m->fields.n, m->fields.n == 1 ? "field" : "fields");
+        if (!m->field_equation.n) {
+            diag *d = diag_error(m->d, DIAG_DOF_NO_EQUATION, m->fields.at[0].at, "the field '%s' has no equation", m->fields.at[0].name);
+            diag_hint(m->d, d, "write one, for example -%s'' = 1", m->fields.at[0].name);
+        } else if (m->field_equation.n > m->fields.n) {
+            diag_error(m->d, DIAG_EQUATION_NO_DOF, m->field_equation.at[m->fields.n].at, "there are more equations than fields: %zu for %zu", m->field_equation.n, m->fields.n);
+        } else diag_error(m->d, DIAG_DOF_NO_EQUATION, m->fields.at[m->field_equation.n].at, "there are fewer equations than fields: %zu for %zu", m->field_equation.n, m->fields.n);
         return;
     }
     int order = 0;
@@ -326,6 +394,7 @@ void elab_fields_check(elab *e)
         order += o;
     }
     bool plane = m->coords.n == 2;
+    boundary_ends(m);
     if (plane ? m->conditions.n == 0 : m->conditions.n != (size_t)order) {
         diag *d = plane ? diag_error(m->d, DIAG_BOUNDARY_COUNT, m->fields.at[0].at, "no boundary condition is given")
                         : diag_error(m->d, DIAG_BOUNDARY_COUNT, m->field_equation.at[0].at, "an equation of order %d takes %d boundary %s, %zu %s given", order, order,

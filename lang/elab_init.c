@@ -13,6 +13,9 @@ static void param_bound(elab *e, mclass *c, mparam *p)
     if (r.kind != V_RANGE || !v_scalar(r.range.lo, &p->lo) || !v_scalar(r.range.hi, &p->hi)) {
         diag *d = diag_error(e->m->d, DIAG_TYPE, b->at, "the bound of a parameter is a range of numbers");
         diag_hint(e->m->d, d, "param %s in 0..1 = 0.5", p->name);
+    } else if (p->lo > p->hi) {
+        diag_error(e->m->d, DIAG_PARAM_BOUND, b->at, "no value of '%s' lies in this range: it is empty", p->name);
+        p->lo = -INFINITY, p->hi = INFINITY;
     }
 }
 
@@ -166,7 +169,8 @@ static bool init_value_ok(elab *e, const mdof *d, int primes, const value *v, in
     int32_t comp = d->comp ? d->comp : 1;
     if (v->kind == V_ERROR) return false;
     if (v->kind != V_NUM || (v_count(v) != count && v_count(v) != comp && !(v->num.rank == 0 && comp == 1))) {
-        diag_error(e->m->d, DIAG_SHAPE, expr->at, "the initial value of '%s' has %d components, not %s", d->name, count, v_kind_text(e->m->a, v));
+        value want = count == 1 && !d->comp ? v_num(0) : v_vector(e->m->a, count);
+        diag_error(e->m->d, DIAG_SHAPE, expr->at, "the initial value of '%s' is %s, not %s", d->name, v_kind_text(e->m->a, &want), v_kind_text(e->m->a, v));
         return false;
     }
     dim s = dim_none(), want = d->unit;
@@ -276,7 +280,7 @@ static void part_init_body(elab *e, mclass *c, scope *in, const index_names *ove
     while (key->kind == AST_PRIME) key = key->kid[0], primes++;
     const mdecl *d = key->kind == AST_NAME ? class_find(p->of, key->name) : NULL;
     if (!d || d->kind != DECL_DOF || primes > 1) {
-        diag *err = diag_error(e->m->d, DIAG_UNKNOWN_NAME, set->kid[0]->at, "model '%s' has no such degree of freedom", p->of->name);
+        diag *err = diag_error(e->m->d, DIAG_UNKNOWN_NAME, set->kid[0]->at, "model '%s' has no degree of freedom '%s'", p->of->name, span_text(e->m->d, set->kid[0]->at, e->m->a));
         near n = near_to(key->kind == AST_NAME ? key->name : "");
         for (size_t i = 0; i < p->of->dofs.n; i++) near_try(&n, p->of->dofs.at[i]->name);
         diag_near(e->m->d, err, &n);
@@ -287,6 +291,23 @@ static void part_init_body(elab *e, mclass *c, scope *in, const index_names *ove
     address inst = part_instance(e, c, p, over, in), at = {.base = p->of->qbase + d->dof->offset + inst.base * p->of->qsize};
     for (int k = 0; k < MAX_INDEX; k++) at.stride[k] = inst.stride[k] * p->of->qsize;
     init_family(e, c, over, set, d->dof, primes, at, d->dof->size, &v);
+}
+
+static bool same_key(const ast *a, const ast *b)
+{
+    while (a->kind == AST_PRIME && b->kind == AST_PRIME) a = a->kid[0], b = b->kid[0];
+    return a->kind == AST_NAME && b->kind == AST_NAME && a->name == b->name;
+}
+
+static bool given_before(elab *e, const ast *block, uint32_t k)
+{
+    for (uint32_t j = 0; j < k; j++) {
+        if (!same_key(block->kid[j]->kid[0], block->kid[k]->kid[0])) continue;
+        diag *d = diag_error(e->m->d, DIAG_DUPLICATE, block->kid[k]->kid[0]->at, "'%s' is given twice", span_text(e->m->d, block->kid[k]->kid[0]->at, e->m->a));
+        diag_second(e->m->d, d, block->kid[j]->kid[0]->at, "first given here");
+        return true;
+    }
+    return false;
 }
 
 void elab_dofs(elab *e, mclass *c)
@@ -310,6 +331,7 @@ void elab_dofs(elab *e, mclass *c)
         const ast *s = c->parts.at[i]->decl, *block = s->kid[3];
         for (uint32_t k = 0; c->parts.at[i]->of && block && k < block->n; k++) {
             nest n = {0};
+            if (given_before(e, block, k)) continue;
             if (nest_add(e, &n, s->kid[0], NULL)) over_nest(e, c, &n, block->kid[k], part_init_body);
         }
     }

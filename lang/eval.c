@@ -116,6 +116,10 @@ static value eval_cases(evaluator *ev, scope *in, const ast *e, uint32_t from)
         return v_error();
     }
     const ast *k = e->kid[from];
+    if (!k->kid[1] && from + 1 < e->n) {
+        diag_error(ev->d, DIAG_SYNTAX, e->kid[from + 1]->at, "no case comes after 'otherwise'");
+        return v_error();
+    }
     if (!k->kid[1]) return eval(ev, in, k->kid[0]);
     value c = eval(ev, in, k->kid[1]);
     if (c.kind == V_ERROR) return c;
@@ -305,6 +309,17 @@ value eval_gen(evaluator *ev, scope *in, const ast *gen)
 
 /* ---- calls ---- */
 
+void fn_check_params(diags *d, const ast *fn)
+{
+    const ast *list = fn->kid[0];
+    for (uint32_t i = 0; i < list->n; i++)
+        for (uint32_t k = 0; k < i; k++)
+            if (list->kid[i]->name == list->kid[k]->name) {
+                diag *e = diag_error(d, DIAG_DUPLICATE, list->kid[i]->at, "two arguments of '%s' are called '%s'", fn->name, list->kid[i]->name);
+                diag_second(d, e, list->kid[k]->at, "the first one");
+            }
+}
+
 static value call_user(evaluator *ev, const value *f, const value *arg, size_t n, span at)
 {
     const ast *fn = f->fn.fn, *params = fn->kid[0];
@@ -361,6 +376,12 @@ static value call_value(evaluator *ev, scope *in, const ast *call, const value *
         if (f->object.in && f->object.in->call) return f->object.in->call(f->object.in, ev, f, arg, n, at);
         break;
     default: break;
+    }
+    const ir_input *of = f->kind == V_NUM && v_is_scalar(f) && f->num.r0 && ev->g ? ir_input_of(ev->g, f->num.r0) : NULL;
+    if (of && (of->kind == IN_Q || of->kind == IN_V || of->kind == IN_A)) {
+        diag *past = diag_error(ev->d, of->kind == IN_A ? DIAG_TYPE : DIAG_ARITY, at, of->kind == IN_A ? "second derivatives have no past values" : "a past value is asked for at one time");
+        diag_hint(ev->d, past, "write x(t - tau) or x'(t - tau)");
+        return v_error();
     }
     diag *e = diag_error(ev->d, DIAG_TYPE, at, "%s cannot be called", v_kind_text(ev->a, f));
     if (f->kind == V_NUM) diag_hint(ev->d, e, "write `*` for a product");
@@ -524,6 +545,7 @@ bool eval_integer(evaluator *ev, scope *in, const ast *e, const char *what, int3
         *out = (int32_t)x;
         return true;
     }
-    diag_error(ev->d, DIAG_TYPE, e->at, "%s must be a whole number", what);
+    if (x == floor(x)) diag_error(ev->d, DIAG_LIMIT, e->at, "%s is at most 2*10^9", what);
+    else diag_error(ev->d, DIAG_TYPE, e->at, "%s must be a whole number", what);
     return false;
 }

@@ -29,6 +29,7 @@ typedef struct evaluator {
     ir *g;                              /* NULL in a session: then nothing symbolic can arise */
     const struct index_names *family;   /* indices in force while lowering a family, or NULL */
     bool needs_members;                 /* set when a family cannot be kept symbolic (an index that is not affine): its members are then taken one by one */
+    bool inclusion;                     /* inside an inclusion: set-valued terms may stand here */
     bool callee;                        /* the name looked up is being called: what cannot be called is passed over */
     int depth;                          /* of calls */
     int64_t fuel;                       /* elements that unrolled sums and comprehensions may still make */
@@ -52,6 +53,7 @@ value eval_subscript(evaluator *ev, const value *object, const value *index, siz
 /* An index as an address: a constant, or affine in the family's indices; checked against lo..hi. */
 bool eval_index(evaluator *ev, const value *ix, int32_t lo, int32_t hi, span at, address *out);
 value eval_prime(evaluator *ev, const value *v, span at);
+void fn_check_params(diags *d, const ast *fn);              /* reports parameters of the same name */
 /* Dimensions of two values that must agree; reports with both shown. */
 bool eval_same_unit(evaluator *ev, dim a, dim b, const char *what, span at);
 

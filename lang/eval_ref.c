@@ -5,12 +5,23 @@
 
 /* ---- subscripts ---- */
 
+/* sums and products of indices end here; what lies beyond is no index of anything */
+enum { TOO_LARGE = 1 << 30 };
+static int32_t small(int64_t x) { return x > TOO_LARGE ? TOO_LARGE : x < -TOO_LARGE ? -TOO_LARGE : (int32_t)x; }
+
 /* ca*a + cb*b */
 static address address_mix(int32_t ca, address a, int32_t cb, address b)
 {
-    address r = {.base = ca * a.base + cb * b.base};
-    for (int k = 0; k < MAX_INDEX; k++) r.stride[k] = ca * a.stride[k] + cb * b.stride[k];
+    address r = {.base = small(ca * (int64_t)a.base + cb * (int64_t)b.base)};
+    for (int k = 0; k < MAX_INDEX; k++) r.stride[k] = small(ca * (int64_t)a.stride[k] + cb * (int64_t)b.stride[k]);
     return r;
+}
+
+static bool address_small(const address *a)
+{
+    bool ok = a->base < TOO_LARGE && a->base > -TOO_LARGE;
+    for (int k = 0; k < MAX_INDEX; k++) ok = ok && a->stride[k] <= 1000000 && a->stride[k] >= -1000000;
+    return ok;
 }
 
 static bool address_fixed(const address *a)
@@ -41,16 +52,14 @@ static bool affine(const ir *g, ir_ref r, address *at, int depth)
     if (n->op != OP_ADD && n->op != OP_SUB && n->op != OP_MUL && n->op != OP_NEG) return false;
     if (!affine(g, n->a, &a, depth + 1) || (n->op != OP_NEG && !affine(g, n->b, &b, depth + 1))) return false;
     switch (n->op) {
-    case OP_NEG: *at = address_mix(-1, a, 0, b); return true;
-    case OP_ADD: *at = address_mix(1, a, 1, b); return true;
-    case OP_SUB: *at = address_mix(1, a, -1, b); return true;
+    case OP_NEG: *at = address_mix(-1, a, 0, b); break;
+    case OP_ADD: *at = address_mix(1, a, 1, b); break;
+    case OP_SUB: *at = address_mix(1, a, -1, b); break;
     default:
         if (!address_fixed(&a) && !address_fixed(&b)) return false;
         *at = address_fixed(&a) ? address_mix(a.base, b, 0, b) : address_mix(b.base, a, 0, a);
-        for (int k = 0; k < MAX_INDEX; k++)
-            if (at->stride[k] > 1000000 || at->stride[k] < -1000000) return false;
-        return true;
     }
+    return address_small(at);
 }
 
 static value range_error(evaluator *ev, span at, double got, int32_t lo, int32_t hi)
@@ -344,6 +353,12 @@ static bool prime_input(evaluator *ev, const ir_input *in, ir_input *out)
 
 static value prime_error(evaluator *ev, const value *v, span at)
 {
+    const ir_input *in = v->kind == V_NUM && v_is_scalar(v) && v->num.r0 && ev->g ? ir_input_of(ev->g, v->num.r0) : NULL;
+    if (v->kind == V_DOFS || (in && in->kind == IN_A)) {
+        diag *third = diag_error(ev->d, DIAG_TYPE, at, "a degree of freedom has two derivatives, not three");
+        diag_hint(ev->d, third, "equations are of first order in x' or of second order in x''");
+        return v_error();
+    }
     diag *e = diag_error(ev->d, DIAG_TYPE, at, "' is the derivative of a degree of freedom or a field, not of %s", v_kind_text(ev->a, v));
     diag_hint(ev->d, e, "the derivative of an expression in time is d(expression, t)");
     return v_error();

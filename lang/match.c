@@ -122,6 +122,26 @@ static void match_one(matcher *w, int32_t k)
     if (d >= 0 && w->taken[d] && &w->eq.at[w->taken[d] - 1] != q) diag_second(w->m->d, e, w->eq.at[w->taken[d] - 1].f->at, "it is determined here already");
 }
 
+/* the family that reads or drives a dof */
+static const mfamily *family_on(matcher *w, const mfamilies *fs, in_kind kind, int32_t dof)
+{
+    uint8_t *marks = arena_array(w->m->a, uint8_t, w->m->nq + 1);
+    for (size_t i = 0; i < fs->n; i++) {
+        mfamilies one = {.at = &fs->at[i], .n = 1};
+        if (!fs->at[i].row) mark_inputs(w, &one, kind, marks);
+        for (int k = 0; fs->at[i].row && k < fs->at[i].nout; k++) each_member(&fs->at[i].over, &fs->at[i].row[k], set_byte, marks);
+        if (marks[dof]) return &fs->at[i];
+    }
+    return &fs->at[0];
+}
+
+static void mixed(matcher *w, const mfamily *eq, int32_t dof, const mfamilies *fs, in_kind kind, const char *what)
+{
+    diag *e = diag_error(w->m->d, DIAG_MIXED_FORMS, eq->at, "'%s' has an equation and %s", dof_name(w, dof), what);
+    diag_second(w->m->d, e, family_on(w, fs, kind, dof)->at, "%s", what);
+    diag_hint(w->m->d, e, "use one form for each degree of freedom: all forces in its equation, or energies and `force` alone");
+}
+
 static void settle_one(matcher *w, const equation *q)
 {
     if (q->choice < 0) return;
@@ -132,14 +152,25 @@ static void settle_one(matcher *w, const equation *q)
         int32_t d = slot_at(&at, ix, q->f->over.set.n);
         w->m->order[d] = q->first_order ? 1 : 2;
         if (!w->energy[d]) continue;
-        diag *e = diag_error(w->m->d, DIAG_MIXED_FORMS, q->f->at, "'%s' has an equation and a kinetic energy", dof_name(w, d));
-        for (size_t i = 0; i < w->m->kinetic.n; i++) {
-            diag_second(w->m->d, e, w->m->kinetic.at[i].at, "the kinetic energy");
-            break;
-        }
-        diag_hint(w->m->d, e, "use one form for each degree of freedom: write the equation's forces as `force`, or the energy as an equation");
+        mixed(w, q->f, d, &w->m->kinetic, IN_V, "a kinetic energy");
         return;
     }
+}
+
+/* a force, a potential or a dissipation for a dof that has an equation: the equation is the whole balance */
+static void check_unmixed(matcher *w, const mfamilies *fs, in_kind kind, const char *what)
+{
+    if (!fs->n || !w->eq.n) return;
+    uint8_t *marks = arena_array(w->m->a, uint8_t, w->m->nq + 1);
+    if (fs->at[0].row) {
+        for (size_t i = 0; i < fs->n; i++)
+            for (int k = 0; k < fs->at[i].nout; k++) each_member(&fs->at[i].over, &fs->at[i].row[k], set_byte, marks);
+    } else mark_inputs(w, fs, kind, marks);
+    for (int32_t d = 0; d < w->m->nq; d++)
+        if (marks[d] && w->taken[d] && !w->energy[d]) {
+            mixed(w, w->eq.at[w->taken[d] - 1].f, d, fs, kind, what);
+            return;
+        }
 }
 
 /* which declaration a dof number belongs to */
@@ -167,8 +198,21 @@ static void check_all_determined(matcher *w)
         if (d == last) continue;
         last = d;
         diag *e = diag_error(w->m->d, DIAG_DOF_NO_EQUATION, d ? d->at : w->m->decl->name_at, "nothing determines '%s'", dof_name(w, k));
-        bool energies = w->m->kinetic.n > 0;
-        diag_hint(w->m->d, e, energies ? "no kinetic energy holds its rate" : "write its equation, for example %s'' = 0", d ? d->name : "x");
+        bool energies = w->m->kinetic.n || w->m->potential.n || w->m->dissipation.n || w->m->force.n;
+        diag_hint(w->m->d, e, energies ? "no kinetic energy holds its rate" : "write its equation, for example %s'' = 0", dof_name(w, k));
+    }
+}
+
+/* the rate of a dof of first order follows from its equation */
+static void check_first_order_rates(const model *m)
+{
+    for (size_t i = 0; i < m->init_v.n; i++) {
+        const mfamily *f = &m->init_v.at[i];
+        int32_t d = f->nout ? first_member(&f->over, &f->row[0]) : -1;
+        if (d < 0 || m->order[d] != 1) continue;
+        const mdof *of = dof_of(m, d);
+        diag *e = diag_warn(m->d, DIAG_WARN_UNUSED, f->at, "the initial rate of '%s' is not used", of ? of->name : "x");
+        diag_hint(m->d, e, "its equation is of first order, so the rate follows from the value");
     }
 }
 
@@ -191,6 +235,10 @@ void match_equations(elab *e)
     if (m->d->errors) return;
     for (size_t k = 0; k < w.eq.n; k++) settle_one(&w, &w.eq.at[k]);
     check_all_determined(&w);
+    check_unmixed(&w, &m->force, IN_Q, "a force");
+    check_unmixed(&w, &m->potential, IN_Q, "a potential");
+    check_unmixed(&w, &m->dissipation, IN_V, "a dissipation");
+    check_first_order_rates(m);
     if (m->nq == 0 && !m->fields.n && !m->rods.n && (m->contacts.n || m->kinetic.n))
         diag_error(m->d, DIAG_DOF_NO_EQUATION, m->decl->name_at, "model '%s' has no degree of freedom", m->name);
 }
@@ -234,15 +282,49 @@ static bool fixed_by_params(const model *m, ir_ref r)
     return r && !depends_on(m->g, r, ~(BIT(IN_PARAM) | BIT(IN_INDEX)));
 }
 
+static bool same_for_all(const model *m, ir_ref r)
+{
+    return !depends_on(m->g, r, BIT(IN_INDEX)) && !depends_on(m->g, r, BIT(IN_PARAM));
+}
+
+enum { MAX_CHECKED = 1000 };
+static void check_delays(const model *m, const double *param);
+
 static void check_contact(const model *m, const mcontact *c, const double *param)
 {
+    bool e = fixed_by_params(m, c->e), mu = fixed_by_params(m, c->mu), good = true;
+    bool one = (!e || same_for_all(m, c->e)) && (!mu || same_for_all(m, c->mu));
+    int32_t ix[MAX_INDEX], left = one ? 1 : MAX_CHECKED;
+    for (bool more = (e || mu) && index_first(&c->over.set, ix); more && good && left--; more = index_next(&c->over.set, ix)) {
+        double ve = e ? value_at_defaults(m, param, &c->over, ix, c->e) : 0, vmu = mu ? value_at_defaults(m, param, &c->over, ix, c->mu) : 0;
+        good = !(ve < 0 || ve > 1 || vmu < 0);
+        if (ve < 0 || ve > 1) diag_error(m->d, DIAG_RESTITUTION, c->e_at, "the restitution of '%s' is %g: it lies between 0 and 1", c->name, ve);
+        if (vmu < 0) diag_error(m->d, DIAG_FRICTION_NEGATIVE, c->mu_at, "the friction of '%s' is negative: %g", c->name, vmu);
+    }
+}
+
+/* the same at the parameters of a run */
+bool model_check_laws(const model *m, const double *param)
+{
+    size_t errors = m->d->errors;
+    for (size_t i = 0; i < m->contacts.n; i++) check_contact(m, &m->contacts.at[i], param);
+    if (m->has_delay.file) check_delays(m, param);
+    return m->d->errors == errors;
+}
+
+/* where value j of a parameter was given: as the argument of a part, or in its declaration */
+static span value_place(const model *m, const mparam *p, int64_t j)
+{
     int32_t ix[MAX_INDEX];
-    if (!index_first(&c->over.set, ix)) return;
-    double v;
-    if (fixed_by_params(m, c->e) && ((v = value_at_defaults(m, param, &c->over, ix, c->e)) < 0 || v > 1))
-        diag_error(m->d, DIAG_RESTITUTION, c->e_at, "the restitution of '%s' is %g: it lies between 0 and 1", c->name, v);
-    if (fixed_by_params(m, c->mu) && (v = value_at_defaults(m, param, &c->over, ix, c->mu)) < 0)
-        diag_error(m->d, DIAG_FRICTION_NEGATIVE, c->mu_at, "the friction of '%s' is negative: %g", c->name, v);
+    span at = p->decl->at;
+    for (size_t i = 0; i < m->defaults.n; i++) {
+        const mfamily *f = &m->defaults.at[i];
+        int64_t left = MAX_DEFAULTS;
+        for (bool more = f->decl->kind == AST_ARG && index_first(&f->over.set, ix); more && left--; more = index_next(&f->over.set, ix))
+            for (int k = 0; k < f->nout; k++)
+                if (slot_at(&f->row[k], ix, f->over.set.n) == p->offset + j) at = f->at;
+    }
+    return at;
 }
 
 /* bounds of parameters at their defaults; what is given for a run is checked when it is run */
@@ -264,7 +346,7 @@ static void check_bounds(elab *e, const double *param)
                 text_num(&t, p->lo);
                 text_puts(&t, "..");
                 text_num(&t, p->hi);
-                diag_error(m->d, DIAG_PARAM_BOUND, p->decl->at, "%s", t.at);
+                diag_error(m->d, DIAG_PARAM_BOUND, value_place(m, p, j), "%s", t.at);
                 break;
             }
         }
@@ -293,7 +375,7 @@ static void check_delays(const model *m, const double *param)
         double delay = 1 - ir_value(m->g, m->a, arg_ref, zero_input, &x);       /* asked at t = 1 */
         arena_release(m->a, mark);
         if (delay <= 0) {
-            diag_error(m->d, DIAG_DELAY_SIGN, m->has_delay, "the delay is %g at the default parameters: it must be positive", delay);
+            diag_error(m->d, DIAG_DELAY_SIGN, m->has_delay, "the delay is %g: it must be positive", delay);
             return;
         }
     }
@@ -305,8 +387,7 @@ void check_values(elab *e)
     double *param = arena_array(m->a, double, m->nparam + 1);
     default_params(m, param);
     check_bounds(e, param);
-    for (size_t i = 0; i < m->contacts.n; i++) check_contact(m, &m->contacts.at[i], param);
-    if (m->has_delay.file) check_delays(m, param);
+    model_check_laws(m, param);
 }
 
 /* ---- names in functions that nothing calls ---- */

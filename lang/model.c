@@ -89,13 +89,19 @@ static void declare_numbered(elab *e, mclass *c, decl_kind kind, const ast *node
     }
 }
 
+static void declare_fn(elab *e, mclass *c, const ast *s)
+{
+    declare(e, c, DECL_FN, s, s->name, s->name_at);
+    fn_check_params(e->m->d, s);
+}
+
 static void collect(elab *e, mclass *c, const ast *s)
 {
     const ast *list = s->n ? s->kid[0] : NULL;
     switch (s->kind) {
     case AST_PARAM: for (uint32_t i = 0; i < list->n; i++) declare_param(e, c, list->kid[i]); return;
     case AST_LET: for (uint32_t i = 0; i < list->n; i++) declare_let(e, c, list->kid[i]); return;
-    case AST_FN: declare(e, c, DECL_FN, s, s->name, s->name_at); return;
+    case AST_FN: declare_fn(e, c, s); return;
     case AST_DOF: for (uint32_t i = 0; i < list->n; i++) declare_dof(e, c, list->kid[i]); return;
     case AST_PART: declare_part(e, c, s); return;
     case AST_CONSTRAINT: declare(e, c, DECL_CONSTRAINT, s, s->name, s->name_at); break;
@@ -111,6 +117,24 @@ static void collect(elab *e, mclass *c, const ast *s)
     default: break;
     }
     *vec_push(e->m->a, &work_of(c)->statements) = s;
+}
+
+/* `dof x' = 1` without x: told once, and x is taken as declared */
+static void lone_rates(elab *e, mclass *c, const ast *s)
+{
+    for (uint32_t i = 0; s->kind == AST_DOF && i < s->kid[0]->n; i++) {
+        const ast *item = s->kid[0]->kid[i];
+        if (item->num == 0 || class_find(c, item->name)) continue;
+        diag *err = diag_error(e->m->d, DIAG_UNKNOWN_NAME, item->name_at, "'%s' is no degree of freedom: its rate cannot be given", item->name);
+        near n = near_to(item->name);
+        for (size_t j = 0; j < c->dofs.n; j++) near_try(&n, c->dofs.at[j]->name);
+        if (near_best(&n)) diag_near(e->m->d, err, &n);
+        else diag_hint(e->m->d, err, "write `dof %s = 0, %s' = …`", item->name, item->name);
+        ast *x = arena_make(e->m->a, ast);
+        *x = *item;
+        x->num = 0;
+        declare_dof(e, c, x);
+    }
 }
 
 /* ---- structural parameters: those that a size hangs on ---- */
@@ -179,6 +203,7 @@ static mclass *class_new(elab *e, const ast *decl, scope *outer)
     c->names.a = m->a;
     c->work = arena_make(m->a, class_work);
     for (uint32_t i = 0; i < decl->n; i++) collect(e, c, decl->kid[i]);
+    for (uint32_t i = 0; i < decl->n; i++) lone_rates(e, c, decl->kid[i]);
     for (uint32_t i = 0; i < decl->n; i++) mark_sizes(e, c, decl->kid[i]);
     work_of(c)->own = class_scope_new(e, c, (address){0}, true);
     return c;
@@ -281,6 +306,13 @@ static void part_discover(elab *e, mclass *c, mpart *p)
     override *set = arena_array(e->m->a, override, args->n + 1);
     size_t nset = 0;
     for (uint32_t i = 0; i < args->n; i++) {
+        if (args->kid[i]->kind != AST_ARG) {
+            diag *err = diag_error(e->m->d, DIAG_UNKNOWN_NAME, args->kid[i]->at, "arguments of a model are named");
+            diag_hint(e->m->d, err, "write %s(name = value)", probe->name);
+            continue;
+        }
+        for (uint32_t k = 0; k < i; k++)
+            if (args->kid[k]->name == args->kid[i]->name) diag_error(e->m->d, DIAG_DUPLICATE, args->kid[i]->at, "parameter '%s' is given twice", args->kid[i]->name);
         const mdecl *d = class_find(probe, args->kid[i]->name);
         if (!d || d->kind != DECL_PARAM) {
             diag *err = diag_error(e->m->d, DIAG_UNKNOWN_NAME, args->kid[i]->name_at, "model '%s' has no parameter '%s'", probe->name, args->kid[i]->name);
@@ -393,12 +425,12 @@ static void dof_layout(elab *e, mclass *c, mdof *d)
             double lo, hi;
             value r = eval(&e->ev, in, x->kid[0]);
             if (r.kind == V_ERROR) return;
-            if (r.kind != V_RANGE || !v_scalar(r.range.lo, &lo) || !v_scalar(r.range.hi, &hi) || lo != floor(lo) || hi != floor(hi) || fabs(lo) > 1e9) {
+            if (r.kind != V_RANGE || !v_scalar(r.range.lo, &lo) || !v_scalar(r.range.hi, &hi) || lo != floor(lo) || hi != floor(hi)) {
                 diag_error(e->m->d, DIAG_TYPE, x->at, "the index '%s' runs over a range of whole numbers known before the run", x->name);
                 return;
             }
-            if (hi - lo + 1 > MAX_DOFS) {
-                diag_error(e->m->d, DIAG_LIMIT, x->at, "this index set has more than %d members", MAX_DOFS);
+            if (hi - lo + 1 > MAX_DOFS || fabs(lo) > 1e9) {
+                diag_error(e->m->d, DIAG_LIMIT, x->at, hi - lo + 1 > MAX_DOFS ? "this index set has more than %d members" : "an index set begins between -10^9 and 10^9", MAX_DOFS);
                 return;
             }
             d->lo[i] = (int32_t)lo;
@@ -442,6 +474,7 @@ static void layout(elab *e)
             return;
         }
     }
+    if (m->d->errors) return;
     m->nq = (int32_t)total;
     m->order = arena_array(m->a, uint8_t, m->nq + 1);
 }
@@ -662,6 +695,7 @@ static void build(elab *e, scope *outer, const ast *decl)
     count_instances(e);
     if (m->d->errors) return;
     layout(e);
+    if (m->d->errors) return;                               /* without sizes every use would be a second message */
     for (size_t i = 0; i < m->classes.n; i++) elab_params(e, m->classes.at[i]);
     for (size_t i = m->classes.n; i-- > 0;) elab_dofs(e, m->classes.at[i]);         /* parts first: what a container gives comes after */
     for (size_t i = 0; i < m->classes.n; i++) elab_statements(e, m->classes.at[i]);

@@ -95,6 +95,8 @@ model *model_build(arena *a, symtab *names, diags *d, scope *outer, const ast *d
 const mparam *model_param(const model *m, sym name);
 void model_input_name(text *out, const ir *g, const ir_input *in, void *index_names_or_null);   /* an ir_namer; ud: model_namer */
 typedef struct model_namer { const model *m; const index_names *over; } model_namer;
+/* Restitution, friction and delays that parameters alone decide, at these parameters; reports to m->d and gives false. */
+bool model_check_laws(const model *m, const double *param);
 /* Position of a member in the order of nested loops, -1 when it is not one. */
 int64_t index_rank(const index_set *s, const int32_t *index);
 

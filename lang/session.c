@@ -169,7 +169,7 @@ value session_copy(session *s, arena *a, const value *v)
         c.range.lo = arena_make(a, value); *c.range.lo = *v->range.lo;
         c.range.hi = arena_make(a, value); *c.range.hi = *v->range.hi;
         return c;
-    case V_OBJECT: case V_FN: if (s->last) s->last->kept = true; return c;
+    case V_OBJECT: case V_FN: if (s->last && !(v->kind == V_FN && v->fn.built)) s->last->kept = true; return c;
     default: return c;
     }
 }
@@ -423,6 +423,7 @@ static void session_start(session *s)
     s->loaded = (modules){ .a = s->a, .names = s->names, .d = s->d, .outer = &s->builtins, .find = defs_find,
                            .shadow = definition_replaced, .ud = s };
     s->measures = table_scope_new(s->a, NULL);
+    s->built.a = s->a;
     s->main = module_new(&s->loaded, "<text>");
 }
 

@@ -16,6 +16,7 @@ typedef struct built {
     const override *set; size_t nset;
     model *m; program *p;               /* NULL: it has errors, told already */
     unsigned generation;                /* of the definitions it was built with */
+    const struct built *next;           /* of the same declaration */
 } built;
 
 /* ---- runs and what is known of them ---- */
@@ -75,7 +76,7 @@ struct cdl {
     modules loaded;
     module *main;
     unsigned generation;
-    vec(built *) built;
+    map64 built;                        /* declaration -> its compiled forms */
     vec(run *) runs;
     run *last;
     bool last_failed;                   /* the last run statement gave no results */
@@ -121,6 +122,7 @@ const char *num_text(arena *a, double x);                   /* exact */
 
 /* ---- session_check.c ---- */
 void check_module(session *s, module *m, bool to_run);
+void check_constants(session *s, const mclass *last, const ast *list);   /* session_steady.c: lets and params that no result is needed for */
 void check_params(session *s);                              /* -p names that nothing has */
 
 /* ---- session_run.c ---- */
@@ -133,6 +135,7 @@ bool run_options_read(session *s, const ast *with, const backend **b, run_option
 /* The time after `for`; dry: only what can be told without evaluating names. */
 bool run_duration(session *s, const ast *e, const program *p, bool dry, double *out);
 void run_check_backend(session *s, const ast *e, const built *of, const backend *b, bool as_error);
+void run_check_args(session *s, const ast *e, const built *of, bool to_run);
 bool is_param_of(const ast *decl, sym name);
 void near_params(const ast *decl, near *n);
 
@@ -141,6 +144,14 @@ scope *results_scope(session *s, run *r);
 extern const builtin result_builtins[];
 extern const char *const result_names[], *const contact_members[], *const impact_members[];     /* NULL-terminated */
 bool value_samples(session *s, const value *v, const double **t, const double **y, int64_t *n, int64_t *stride);
+/* ---- session_field.c ---- */
+bool field_value(const run *r, int field, value *out);      /* false: the run has no fields */
+bool field_coordinate(const run *r, int coord, value *out);
+look field_name(const run *r, evaluator *ev, sym name, value *out);
+value call_pieces(evaluator *ev, scope *in, const ast *call, const value *arg, size_t n);
+void field_summary(const run *r, text *t);
+const struct field_result *value_plane(const value *v, int *field);     /* a field in the plane, or NULL */
+
 bool view_show(text *t, const value *v);                    /* an object of results in a line; false when it is none */
 double value_at(const value *v, double t);                  /* of a series */
 

@@ -10,7 +10,8 @@ typedef struct {
     bool to_run;
     const mclass *results;              /* the model whose results unqualified names are, or NULL */
     bool unclear;                       /* it could not be built: names may be its results */
-    vec(sym) names;                     /* measured, swept, bound */
+    vec(sym) names;                     /* measured, swept, bound; a stack */
+    map64 bound;                        /* how often each is on it */
     vec(planned) runs;                  /* named ones */
 } checker;
 
@@ -27,10 +28,21 @@ static thing thing_in_class(const mclass *c, sym name)
     return (thing){ 0 };
 }
 
+static void name_push(checker *c, sym name)
+{
+    *vec_push(c->s->tmp, &c->names) = name;
+    ++*map64_put(&c->bound, sym_key(name));
+}
+
+static void names_pop(checker *c, size_t to)
+{
+    while (c->names.n > to) --*map64_get(&c->bound, sym_key(c->names.at[--c->names.n]));
+}
+
 static bool is_bound(const checker *c, sym name)
 {
-    for (size_t k = 0; k < c->names.n; k++) if (c->names.at[k] == name) return true;
-    return false;
+    const uint64_t *n = map64_get(&c->bound, sym_key(name));
+    return n && *n;
 }
 
 static thing thing_named(checker *c, sym name)
@@ -84,6 +96,20 @@ static bool name_known(checker *c, sym name)
     return false;
 }
 
+/* whether a run would make it a result */
+static bool name_of_a_model(const session *s, sym name)
+{
+    for (size_t k = 0; k < s->main->order.n; k++) {
+        const def *d = s->main->order.at[k];
+        for (uint32_t i = 0; d->kind == DEF_MODEL && i < d->at->n; i++) {
+            const ast *x = d->at->kid[i];
+            if (x->name == name) return true;
+            for (uint32_t j = 0; x->kind == AST_DOF && j < x->kid[0]->n; j++) if (x->kid[0]->kid[j]->name == name) return true;
+        }
+    }
+    return among(result_names, name);
+}
+
 static void name_check(checker *c, const ast *e)
 {
     if (c->unclear || name_known(c, e->name)) return;
@@ -96,14 +122,14 @@ static void name_check(checker *c, const ast *e)
     module_names(&s->main->base, &n);
     for (scope *sc = &s->builtins; sc; sc = sc->up) if (sc->names) sc->names(sc, &n);
     if (near_best(&n)) diag_near(s->d, d, &n);
-    else if (!c->results) diag_hint(s->d, d, "no run stands before this, so there are no results yet");
+    else if (!c->results && name_of_a_model(s, e->name)) diag_hint(s->d, d, "no run stands before this, so there are no results yet");
 }
 
 static void member_report(checker *c, const ast *e, const char *const *list, const mclass *of, const module *m)
 {
     session *s = c->s;
     near n = near_to(e->name);
-    diag *d = diag_error(s->d, DIAG_UNKNOWN_MEMBER, e->name_at, "no member '%s' here", e->name);
+    diag *d = diag_error(s->d, DIAG_UNKNOWN_MEMBER, e->name_at, "'%s' has no member '%s'", span_text(s->d, e->kid[0]->at, s->tmp), e->name);
     if (list) near_each(&n, list);
     if (of) near_class(of, &n);
     union { const module *m; module *p; } u = { .m = m };
@@ -135,11 +161,11 @@ static void gen_check(checker *c, const ast *e)
     size_t bound = c->names.n;
     for (uint32_t k = 1; k + 1 < e->n; k++) {
         expr_check(c, e->kid[k]->kid[0]);
-        *vec_push(c->s->tmp, &c->names) = e->kid[k]->name;
+        name_push(c, e->kid[k]->name);
     }
     expr_check(c, e->kid[0]);
     if (e->kid[e->n - 1]) expr_check(c, e->kid[e->n - 1]);
-    c->names.n = bound;
+    names_pop(c, bound);
 }
 
 static void expr_check(checker *c, const ast *e)
@@ -228,6 +254,7 @@ static void run_check(checker *c, const ast *e)
     bool known = !e->kid[3] || run_options_read(s, e->kid[3], &with, NULL);
     const built *b = decl ? build_guess(s, decl, outer) : NULL;
     double duration;
+    if (b) run_check_args(s, e, b, c->to_run);
     if (b) run_duration(s, e, b->p, true, &duration);
     if (b && known) run_check_backend(s, e, b, with, c->to_run);
     c->results = b ? b->m->classes.at[0] : NULL;
@@ -240,7 +267,7 @@ static void binds_check(checker *c, const ast *list, bool name_them)
     for (uint32_t k = 0; k < list->n; k++) {
         const ast *b = list->kid[k];
         kids_check(c, b);
-        if (name_them) *vec_push(c->s->tmp, &c->names) = b->name;
+        if (name_them) name_push(c, b->name);
     }
 }
 
@@ -265,9 +292,10 @@ static void output_names(checker *c, const ast *e)
 static void fn_check(checker *c, const ast *e)
 {
     size_t bound = c->names.n;
-    for (uint32_t k = 0; k < e->kid[0]->n; k++) *vec_push(c->s->tmp, &c->names) = e->kid[0]->kid[k]->name;
+    for (uint32_t k = 0; k < e->kid[0]->n; k++) name_push(c, e->kid[0]->kid[k]->name);
+    fn_check_params(c->s->d, e);
     expr_check(c, e->kid[1]);
-    c->names.n = bound;
+    names_pop(c, bound);
 }
 
 static void misplaced(checker *c, const ast *e, const char *hint)
@@ -280,7 +308,7 @@ static void sweep_check(checker *c, const ast *e)
 {
     if (sweep_is_zip(e)) for (uint32_t k = 1; k < e->kid[1]->n; k++) expr_check(c, e->kid[1]->kid[k]);
     else expr_check(c, e->kid[1]);
-    for (uint32_t k = 0; k < e->kid[0]->n; k++) *vec_push(c->s->tmp, &c->names) = e->kid[0]->kid[k]->name;
+    for (uint32_t k = 0; k < e->kid[0]->n; k++) name_push(c, e->kid[0]->kid[k]->name);
 }
 
 static void setting_check(checker *c, const ast *e)
@@ -299,7 +327,7 @@ static void experiment_check(checker *c, const ast *e)
     size_t bound = c->names.n;
     for (uint32_t k = 0; k < e->n; k++) if (e->kid[k]->kind == AST_SWEEP) sweep_check(c, e->kid[k]);
     for (uint32_t k = 0; k < e->n; k++) if (e->kid[k]->kind != AST_SWEEP) statement_check(c, e->kid[k], true);
-    c->names.n = bound;
+    names_pop(c, bound);
 }
 
 static void statement_check(checker *c, const ast *e, bool experiment)
@@ -312,7 +340,10 @@ static void statement_check(checker *c, const ast *e, bool experiment)
     case AST_EXPECT: expr_check(c, e->kid[0]); if (e->n > 1 && e->kid[1]) within_check(c, e->kid[1]); break;
     case AST_PLOT: case AST_SAVE: output_names(c, e); break;
     case AST_EXPR: expr_check(c, e->kid[0]); break;
-    case AST_LET: binds_check(c, e->kid[0], experiment); break;
+    case AST_LET:
+        binds_check(c, e->kid[0], experiment);
+        if (!experiment && !c->unclear) check_constants(s, c->results, e->kid[0]);
+        break;
     case AST_ANIMATE:
         if (c->to_run) diag_error(s->d, DIAG_NOT_SUPPORTED, e->at, "'animate' is not built yet");
         else diag_warn(s->d, DIAG_NOT_SUPPORTED, e->at, "'animate' is not built yet");
@@ -322,7 +353,7 @@ static void statement_check(checker *c, const ast *e, bool experiment)
     case AST_USE: case AST_FN: case AST_PARAM: case AST_MODEL: case AST_EXPERIMENT:
         if (experiment) misplaced(c, e, "it belongs outside of the experiment");
         else if (e->kind == AST_FN) fn_check(c, e);
-        else if (e->kind == AST_PARAM) binds_check(c, e->kid[0], false);
+        else if (e->kind == AST_PARAM) { binds_check(c, e->kid[0], false); check_constants(s, c->results, e->kid[0]); }
         else if (e->kind == AST_EXPERIMENT) experiment_check(c, e);
         break;
     default: misplaced(c, e, "it belongs into a model"); break;
@@ -331,7 +362,7 @@ static void statement_check(checker *c, const ast *e, bool experiment)
 
 void check_module(session *s, module *m, bool to_run)
 {
-    checker c = { .s = s, .to_run = to_run, .results = s->last ? s->last->of->m->classes.at[0] : NULL };
+    checker c = { .s = s, .to_run = to_run, .results = s->last ? s->last->of->m->classes.at[0] : NULL, .bound.a = s->tmp };
     for (uint32_t k = 0; k < m->file->n; k++) if (m->file->kid[k]->kind == AST_MODEL) build_guess(s, m->file->kid[k], &m->base);
     for (uint32_t k = 0; k < m->file->n; k++) statement_check(&c, m->file->kid[k], false);
 }

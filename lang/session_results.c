@@ -431,7 +431,9 @@ static look declared_value(view *v, evaluator *ev, const mdecl *d, span at, valu
     case DECL_DOF:
         *out = dofs_value((view){ .r = v->r, .dof = d->dof, .at = v->c->qbase + v->inst * v->c->qsize + d->dof->offset });
         return LOOK_YES;
-    case DECL_COORD: case DECL_FIELD: case DECL_ROD: break;
+    case DECL_COORD: if (field_coordinate(v->r, d->number, out)) return LOOK_YES; break;
+    case DECL_FIELD: if (field_value(v->r, d->number, out)) return LOOK_YES; break;
+    case DECL_ROD: break;
     }
     return not_given(v, ev, d->name, at);
 }
@@ -452,12 +454,14 @@ const char *const result_names[] = {
 #define X(name, v) name,
     RUN_NAMES(X)
 #undef X
-    "contact_set", "jumps", NULL
+    "contact_set", "jumps", "reaction", "point_forces", "error", "complementarity", "updates", "matching", NULL
 };
 
 static look run_value(const view *v, evaluator *ev, sym name, span at, value *out)
 {
     const results *r = v->r->r;
+    look f = field_name(v->r, ev, name, out);
+    if (f != LOOK_NO) return f;
 #define X(n, x) if (!strcmp(name, n)) { *out = x; return out->kind == V_SERIES && !out->series.y ? not_given(v, ev, name, at) : LOOK_YES; }
     RUN_NAMES(X)
 #undef X
@@ -678,6 +682,6 @@ const builtin result_builtins[] = {
     { "argmax", 1, 1, call_argmax, false, "argmax(y)", "the time at which a series is largest; the index, for a vector" },
     { "settle_time", 1, 1, call_settle_time, false, "settle_time(c)", "the time from which a constraint stays closed to the end" },
     { "taylor", 3, 3, call_not_built, false, "taylor(y, t0, n)", "coefficients of the power series to the right of t0" },
-    { "pieces", 1, 1, call_not_built, false, "pieces(u)", "coefficients of a field on its pieces" },
+    { "pieces", 1, 1, call_pieces, false, "pieces(u)", "coefficients of a field on its pieces" },
     { NULL, 0, 0, NULL, false, NULL, NULL }
 };

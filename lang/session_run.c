@@ -14,28 +14,33 @@ static bool same_overrides(const built *b, const override *set, size_t n)
     return true;
 }
 
+static const built *built_first(const session *s, const ast *decl)
+{
+    const uint64_t *k = map64_get(&s->built, sym_key(decl));
+    return k ? (const built *)(uintptr_t)*k : NULL;
+}
+
 const built *session_build(session *s, const ast *decl, scope *outer, const override *set, size_t nset)
 {
-    for (size_t k = 0; k < s->built.n; k++) {
-        const built *b = s->built.at[k];
-        if (b->decl == decl && b->generation == s->generation && same_overrides(b, set, nset)) return b->p ? b : NULL;
-    }
+    for (const built *b = built_first(s, decl); b; b = b->next)
+        if (b->generation == s->generation && same_overrides(b, set, nset)) return b->p ? b : NULL;
     built *b = arena_make(s->a, built);
     override *kept = arena_array(s->a, override, nset ? nset : 1);
     for (size_t k = 0; k < nset; k++) kept[k] = set[k];
     *b = (built){ .decl = decl, .set = kept, .nset = nset, .generation = s->generation };
     b->m = model_build(s->a, s->names, s->d, outer, decl, set, nset);
     b->p = b->m ? assemble(s->a, s->tmp, b->m) : NULL;
-    *vec_push(s->a, &s->built) = b;
+    b->next = built_first(s, decl);
+    *map64_put(&s->built, sym_key(decl)) = (uint64_t)(uintptr_t)b;
     return b->p ? b : NULL;
 }
 
 /* any compiled form of the model: which parameters are structural does not hang on their values */
 static const built *built_any(const session *s, const ast *decl)
 {
-    for (size_t k = 0; k < s->built.n; k++)
-        if (s->built.at[k]->decl == decl && s->built.at[k]->generation == s->generation && s->built.at[k]->m) return s->built.at[k];
-    return NULL;
+    const built *b = built_first(s, decl);
+    while (b && (b->generation != s->generation || !b->m)) b = b->next;
+    return b;
 }
 
 static const ast *param_item(const ast *decl, sym name)
@@ -61,6 +66,13 @@ void near_params(const ast *decl, near *n)
 
 /* ---- arguments ---- */
 
+static bool is_literal(const ast *e)
+{
+    if (e->kind == AST_UNARY) return is_literal(e->kid[0]);
+    if (e->kind == AST_BINARY) return is_literal(e->kid[0]) && is_literal(e->kid[1]);
+    return e->kind == AST_NUM || e->kind == AST_BOOL;
+}
+
 typedef struct { sym name; value v; span at; } argument;
 typedef vec(argument) arguments;
 
@@ -69,6 +81,12 @@ static void argument_set(session *s, arguments *args, sym name, value v, span at
     for (size_t k = 0; k < args->n; k++)
         if (args->at[k].name == name) { args->at[k] = (argument){ name, v, at }; return; }
     *vec_push(s->tmp, args) = (argument){ name, v, at };
+}
+
+static const overriding *override_of(const session *s, sym name)
+{
+    for (size_t k = 0; k < s->params.n; k++) if (s->params.at[k].name == name) return &s->params.at[k];
+    return NULL;
 }
 
 /* a swept name is the experiment's own, whatever the command line says */
@@ -131,7 +149,7 @@ static const built *build_for(session *s, const ast *decl, scope *outer, const a
 static bool argument_put(session *s, const mparam *p, const argument *arg, span run_at, double *param, bool *set)
 {
     span at = arg->at.file ? arg->at : run_at;
-    if (!eval_same_unit(&s->ev, arg->v.num.unit, p->unit, arena_printf(s->tmp, "the value of parameter '%s'", p->name), at)) return false;
+    if (!eval_same_unit(&s->ev, arg->v.num.unit, p->unit, arena_printf(s->tmp, "the value of parameter '%s' has another dimension", p->name), at)) return false;
     if (v_count(&arg->v) != (p->size ? p->size : 1) || arg->v.num.rank != p->rank) {
         value want = p->rank == 0 ? v_num(0) : p->rank == 1 ? v_vector(s->tmp, p->n[0]) : v_matrix(s->tmp, p->n[0], p->n[1]);
         diag_error(s->d, DIAG_SHAPE, at, "parameter '%s' is %s, not %s", p->name, v_kind_text(s->tmp, &want), v_kind_text(s->tmp, &arg->v));
@@ -173,6 +191,7 @@ static bool bound_report(session *s, const mparam *p, double x, span at)
     diag *e = diag_error(s->d, DIAG_PARAM_BOUND, at, "parameter '%s' = %s lies outside %s..%s", p->name, num_text(s->tmp, x),
                          num_text(s->tmp, p->lo), num_text(s->tmp, p->hi));
     if (at.begin != p->at.begin || at.file != p->at.file) diag_second(s->d, e, p->at, "its bounds are declared here");
+    else if (override_of(s, p->name)) diag_hint(s->d, e, "the value comes from -p %s=%s", p->name, override_of(s, p->name)->text);
     return false;
 }
 
@@ -193,6 +212,26 @@ static bool bounds_hold(session *s, const built *b, const arguments *args, const
     return good;
 }
 
+/* what can be told of the arguments before the run: those written as numbers, and those that are missing */
+void run_check_args(session *s, const ast *e, const built *of, bool to_run)
+{
+    arguments args = { 0 };
+    const ast *list = e->kid[1];
+    for (uint32_t k = 0; k < list->n; k++) {
+        const ast *arg = list->kid[k];
+        if (arg->kind != AST_ARG) continue;
+        const mparam *p = model_param(of->m, arg->name);
+        value v = is_literal(arg->kid[0]) ? eval(&s->ev, &s->builtins, arg->kid[0]) : v_error();
+        double x;
+        *vec_push(s->tmp, &args) = (argument){ arg->name, v, arg->at };
+        if (!p || v.kind != V_NUM || override_of(s, arg->name)) continue;
+        if (eval_same_unit(&s->ev, v.num.unit, p->unit, arena_printf(s->tmp, "the value of parameter '%s'", p->name), arg->at) && v_scalar(&v, &x))
+            bound_report(s, p, x, arg->at);
+    }
+    for (size_t k = 0; k < s->params.n; k++) *vec_push(s->tmp, &args) = (argument){ .name = s->params.at[k].name };
+    if (to_run) missing_report(s, of, &args, e->kid[0]->at);
+}
+
 static bool params_ready(session *s, const built *b, const arguments *args, span at, double *param)
 {
     bool *set = arena_array(s->tmp, bool, b->p->nparam > 0 ? b->p->nparam : 1), good = missing_report(s, b, args, at);
@@ -202,7 +241,7 @@ static bool params_ready(session *s, const built *b, const arguments *args, span
     }
     if (!good) return false;
     program_params(b->p, set, param, s->tmp);
-    return bounds_hold(s, b, args, param);
+    return bounds_hold(s, b, args, param) && model_check_laws(b->m, param);
 }
 
 /* ---- backends and their options ---- */
@@ -250,13 +289,6 @@ static int option_find(session *s, const backend *b, const ast *arg)
     if (near_best(&n)) diag_near(s->d, e, &n);
     else if (b->noption) diag_hint(s->d, e, "its options are %s", all.at);
     return -1;
-}
-
-static bool is_literal(const ast *e)
-{
-    if (e->kind == AST_UNARY) return is_literal(e->kid[0]);
-    if (e->kind == AST_BINARY) return is_literal(e->kid[0]) && is_literal(e->kid[1]);
-    return e->kind == AST_NUM || e->kind == AST_BOOL;
 }
 
 static bool word_among(const char *words, const char *w)
@@ -482,6 +514,11 @@ static void summary(session *s, const run *r)
     const results *x = r->r;
     text t = { .a = s->tmp };
     if (session_is(s, OPTION_JSON) || session_is(s, OPTION_QUIET) || s->experiment) return;
+    if (x->field) {
+        field_summary(r, &t);
+        session_out(s, &t);
+        return;
+    }
     text_printf(&t, "%s: %s%s, %lld step%s to t = ", x->prog->model, r->with->name, r->chosen ? " (chosen)" : "", (long long)x->steps,
                 x->steps == 1 ? "" : "s");
     text_printf(&t, "%.10g%s, %.3g s\n", x->t_end, endings[x->status], x->seconds);
@@ -577,6 +614,7 @@ void run_statement(session *s, const ast *e)
     size_t errors = s->d->errors;
     if (!s->experiment) record_flush(s);
     s->rec.open = true;
+    s->rec.model = e->kid[0]->name;
     s->last_failed = true;
     const built *of = run_prepare(s, e, &args, &b, &o);
     double *param = of ? arena_array(s->tmp, double, of->p->nparam > 0 ? of->p->nparam : 1) : NULL;

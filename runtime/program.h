@@ -198,6 +198,9 @@ typedef struct program {
     const contact_family *contact; size_t ncontact;
     const event_rule *event; size_t nevent;
     /* what the model asks of a backend, each with a place to point at; span.file == 0: not asked */
+    const struct inclusion_program *inclusion;          /* inclusion.h; NULL when there is none */
+    const struct field_program *field;  /* field.h; NULL when there is none */
+    const struct rod_program *rod;      /* rod.h; NULL when there is none */
     span has_delay, has_inclusion, has_field, has_rod, has_event, has_first_order;
 } program;
 #endif

@@ -48,6 +48,7 @@ void results_reserve(results *r, int64_t cap)
 #define GROW(x, width) (x) = grown(r->a, (x), r->samples, cap, (width))
     GROW(r->t, one); GROW(r->energy, one); GROW(r->dissipated, one); GROW(r->work, one);
     GROW(r->q, nq);  GROW(r->v, nq);       GROW(r->acc, nq);
+    if (r->has_jumps) GROW(r->load, one);
     for (size_t i = 0; i < r->prog->ncontact; i++) {
         contact_result *c = &r->contact[i];
         size_t m = (size_t)c->members;
@@ -73,9 +74,9 @@ static int64_t sample_before(const results *r, double t)
     int64_t lo = 0, hi = r->samples;
     while (hi - lo > 1) {
         int64_t mid = lo + (hi - lo) / 2;
-        if (r->t[mid] <= t) lo = mid; else hi = mid;
+        if (r->left ? r->t[mid] < t : r->t[mid] <= t) lo = mid; else hi = mid;
     }
-    return lo;
+    return r->left && lo + 1 < r->samples && r->t[lo] < t && r->t[lo + 1] == t ? lo + 1 : lo;
 }
 
 /* first and last impact in (t0, t1] */
@@ -115,7 +116,7 @@ static double knot_between(const results *r, const knot *a, const knot *b, doubl
         if (t >= last) return knot_extend(b, t);
         return a->x + s * (b->x - a->x);
     }
-    if (o == KNOT_RATE) return a->x + s * (b->x - a->x);
+    if (o == KNOT_RATE || r->linear) return a->x + s * (b->x - a->x);
     double d = b->x - a->x, c0 = h * a->v, c1 = h * b->v;
     return a->x + s * (c0 + s * (3 * d - 2 * c0 - c1 + s * (c0 + c1 - 2 * d)));
 }

@@ -18,6 +18,11 @@ typedef struct contact_result {         /* one for each contact family; member m
     double *last_open;                  /* per member: last time at which it was open (-inf: never) */
 } contact_result;
 
+/* jump of a limit solution: fold: its branch ended there; else the load jumped, or the start lay off the graph */
+typedef struct limit_jump { double t, from, to; int32_t dof; bool fold; } limit_jump;
+/* a monotone stretch of a graph beta: from (x0, y0) to (x1, y1) */
+typedef struct limit_branch { double x0, x1, y0, y1; bool stable; } limit_branch;
+
 typedef enum { RUN_OK, RUN_STOPPED, RUN_INTERRUPTED, RUN_FAILED } run_status;
 
 typedef struct results {
@@ -39,6 +44,12 @@ typedef struct results {
     int64_t steps, solver_iterations, branch_choices;
     const char *solver;                 /* of the step problem, by name */
     double seconds;
+    bool linear, left;                  /* between samples: lines; at a jump: the value before it */
+    bool has_jumps; vec(limit_jump) jumps;    /* limits */
+    vec(limit_branch) branches;               /* of the graph at the start; limits */
+    double *load;                       /* [samples]: the load along the solution, as a value of the graph; limits */
+    const struct field_result *field;   /* field.h; NULL when there is none */
+    const struct rod_result *rod;       /* rod.h; NULL when there is none */
 } results;
 
 results *results_new(arena *a, const program *p);

@@ -1,13 +1,29 @@
-# fmt: what it wrote it leaves alone, comments stay, and every model of the tree keeps its meaning.
-set -e
-printf '## doc\nmodel a{param k=2   # stiff\n dof x=1\nx'\'\''=-k*x}\n' >t.cdl
-"$CDL" show ir t.cdl >before
-if "$CDL" fmt --check t.cdl >/dev/null 2>&1; then echo "--check accepts what is not in the layout"; exit 1; fi
-"$CDL" fmt t.cdl
-"$CDL" fmt --check t.cdl
-cp t.cdl once; "$CDL" fmt t.cdl; cmp once t.cdl
-grep -q '^## doc$' t.cdl; grep -q '# stiff$' t.cdl
-"$CDL" show ir t.cdl >after; cmp before after
-for f in "$srcdir"/examples/*.cdl "$srcdir"/stdlib/*.cdl; do
-    [ ! -e "$f" ] || "$CDL" fmt --check "$f" || { echo "$f is not in the layout of cdl fmt"; exit 1; }
+#!/bin/bash
+# fmt rewrites files whole or not at all; show prints the stages.
+. "${tests:?}/cli/common"
+
+printf 'let a=1+ 2\n' >a.cdl
+try "--check finds it" 1 "$CDL" fmt --check a.cdl
+has "and names it" out "a.cdl"
+same "without writing" "let a=1+ 2" "$(cat a.cdl)"
+chmod 640 a.cdl
+try "fmt" 0 "$CDL" fmt a.cdl
+same "rewrites" "let a = 1 + 2" "$(cat a.cdl)"
+same "keeps the mode" 640 "$(stat -c %a a.cdl)"
+try "then --check is content" 0 "$CDL" fmt --check a.cdl
+ln -s a.cdl link.cdl
+printf 'let a=1\n' >a.cdl
+try "through a link" 0 "$CDL" fmt link.cdl
+same "the link stays" "a.cdl" "$(readlink link.cdl)"
+same "its file is rewritten" "let a = 1" "$(cat a.cdl)"
+printf 'let a=(1\n' >bad.cdl
+try "a file with errors" 3 "$CDL" fmt bad.cdl
+same "is left alone" "let a=(1" "$(cat bad.cdl)"
+same "standard input goes to standard output" "let b = 2" "$(printf 'let b=2\n' | "$CDL" fmt -)"
+same "nothing is left behind" "" "$(ls | grep part)"
+for what in ast model ir jacobian; do
+    try "show $what" 0 "$CDL" show $what ball.cdl
+    same "show $what says something" yes "$([ -s out ] && echo yes)"
 done
+try "show from standard input" 0 bash -c '"$CDL" show model - <ball.cdl'
+try "show of what has errors" 3 "$CDL" show model bad.cdl

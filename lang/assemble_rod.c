@@ -1,0 +1,124 @@
+/* assemble_rod: the rods of a model -> rod_program: numbers of the rods, loads and supports as functions of t and s, contacts. */
+#include <string.h>
+#include "assemble.h"
+#include "emit.h"
+#include "../runtime/rod.h"
+
+typedef struct { const model *m; ir *g; arena *a, *to; bool bad; } work;
+
+static const index_set SINGLE = { .count = 1 };
+
+/* what the numbers of a rod may read */
+static bool moves(const ir_input *in, void *ud)
+{
+    const unsigned *allowed = ud;
+    return !(*allowed >> in->kind & 1);
+}
+
+static kernel kernel_of(work *w, const value *v, unsigned allowed, const char *what, span at)
+{
+    int32_t n = v_count(v);
+    ir_ref *out = arena_array(w->a, ir_ref, n);
+    allowed |= 1u << IN_PARAM;
+    for (int32_t k = 0; k < n; k++) {
+        value x = v->num.rank ? v_element(v, k) : *v;
+        out[k] = v_ref(w->g, &x);
+        if (!ir_depends(w->g, out[k], moves, &allowed)) continue;
+        diag_error(w->m->d, DIAG_NOT_SUPPORTED, at, "%s reads parameters%s%s alone", what, allowed >> IN_TIME & 1 ? ", t" : "", allowed >> IN_COORD & 1 ? ", s" : "");
+        w->bad = true;
+        return (kernel){ .over = SINGLE };
+    }
+    return emit_kernel(w->to, w->a, w->g, out, (size_t)n, &SINGLE, IR_NONE, at);
+}
+
+static const char *const numbers[ROD_NUMBERS] = { "length", "radius", "young", "poisson", "elements", "density" };
+
+static void spec_shape(work *w, const mrodattr *x, rod_spec *s)
+{
+    s->shape_at = x->at;
+    if (x->v.kind == V_STRING) {
+        s->shape = SHAPE_POINTS;
+        return;
+    }
+    s->shape = !strcmp(x->v.set.kind, "helix") ? SHAPE_HELIX : !strcmp(x->v.set.kind, "curve") ? SHAPE_CURVE : SHAPE_STRAIGHT;
+    if (s->shape == SHAPE_CURVE) s->curve = kernel_of(w, &x->v.set.arg[0], 1u << IN_COORD, "a curve", x->at);
+    if (s->shape != SHAPE_HELIX) return;
+    value both = v_vector(w->a, 2);
+    for (int k = 0; k < 2; k++) v_set(w->a, &both, k, &x->v.set.arg[k]);
+    s->curve = kernel_of(w, &both, 0, "a helix", x->at);
+}
+
+static void spec_attribute(work *w, const mrodattr *x, rod_spec *s)
+{
+    for (int k = 0; k < ROD_NUMBERS; k++)
+        if (!strcmp(x->key, numbers[k])) {
+            s->number[k] = kernel_of(w, &x->v, 0, numbers[k], x->at);
+            s->number_at[k] = x->at;
+        }
+    if (!strcmp(x->key, "stiffness")) s->stiffness = kernel_of(w, &x->v, 0, "the stiffness", s->stiffness_at = x->at);
+    else if (!strcmp(x->key, "bending")) s->bending = kernel_of(w, &x->v, 0, "the bending stiffness", s->bending_at = x->at);
+    else if (!strcmp(x->key, "curvature")) s->curvature = kernel_of(w, &x->v, 1u << IN_COORD, "the curvature", s->curvature_at = x->at);
+    else if (!strcmp(x->key, "reference")) spec_shape(w, x, s);
+}
+
+static const rod_spec *specs(work *w)
+{
+    rod_spec *all = arena_array(w->to, rod_spec, w->m->rods.n);
+    for (size_t i = 0; i < w->m->rods.n; i++) {
+        const mrod *r = &w->m->rods.at[i];
+        all[i].name = arena_strdup(w->to, r->name);
+        all[i].at = r->at;
+        for (size_t k = 0; k < r->attr.n; k++) spec_attribute(w, &r->attr.at[k], &all[i]);
+    }
+    return all;
+}
+
+static const rod_load *loads(work *w)
+{
+    rod_load *all = arena_array(w->to, rod_load, w->m->loads.n);
+    for (size_t i = 0; i < w->m->loads.n; i++) {
+        const mrodload *l = &w->m->loads.at[i];
+        rod_load *x = &all[i];
+        x->rod = l->rod;
+        x->at = l->at;
+        x->point = l->point;
+        x->what = !strcmp(l->what, "position") ? LOAD_POSITION : !strcmp(l->what, "frame") ? LOAD_FRAME : !strcmp(l->what, "moment") ? LOAD_MOMENT : LOAD_FORCE;
+        value s = v_node(l->s, dim_any());
+        x->s = kernel_of(w, &s, 0, "a place on a rod", l->at);
+        x->value = kernel_of(w, &l->v, 1u << IN_TIME | (l->point ? 0 : 1u << IN_COORD), "a load", l->at);
+    }
+    return all;
+}
+
+/* the rod a gap is about */
+static int rod_of_gap(const kernel *gap, int *pair)
+{
+    for (uint32_t k = 0; k < gap->tape.nin; k++)
+        if (gap->in[k].kind == IN_ROD) {
+            *pair = gap->in[k].at.stride[0];
+            return gap->in[k].at.base;
+        }
+    return -1;
+}
+
+static const rod_pair *pairs(work *w, const program *p, int *n)
+{
+    rod_pair *all = arena_array(w->to, rod_pair, p->ncontact);
+    for (size_t i = 0; i < p->ncontact; i++) {
+        int which = 0, a = rod_of_gap(&p->contact[i].gap, &which);
+        if (a >= 0) all[(*n)++] = (rod_pair){ .contact = (int)i, .a = a, .b = a, .what = TOUCH_RODS };
+    }
+    return all;
+}
+
+const rod_program *assemble_rod(arena *a, arena *scratch, const model *m, const program *p)
+{
+    work w = { .m = m, .g = m->g, .a = scratch, .to = a };
+    rod_program *rp = arena_make(a, rod_program);
+    rp->rod = specs(&w);
+    rp->nrod = (int)m->rods.n;
+    rp->load = loads(&w);
+    rp->nload = (int)m->loads.n;
+    rp->pair = pairs(&w, p, &rp->npair);
+    return w.bad ? NULL : rp;
+}

@@ -1,0 +1,203 @@
+/* session_field: fields of a run as values.  On a line a field is a series over its coordinate; in the plane an object that is asked at points. */
+#include <math.h>
+#include <string.h>
+#include "../runtime/field.h"
+#include "session.h"
+
+static field_result *field_of(const run *r)
+{
+    union { const field_result *from; field_result *to; } u = { .from = r->r->field };
+    return u.to;
+}
+
+/* ---- on a line ---- */
+static double line_at(void *of, int32_t column, int order, double x) { return field_at(of, column, x, order); }
+static bool line_derivative(const value *y, value *out);
+static const series_ops line_ops = { line_at, line_derivative };
+
+static value line_series(field_result *f, int32_t column, int order)
+{
+    value v = { .kind = V_SERIES };
+    v.series.t = f->x;
+    v.series.n = f->n;
+    v.series.unit = dim_any();
+    v.series.ops = &line_ops;
+    v.series.of = f;
+    v.series.column = column;
+    v.series.order = order;
+    v.series.y = f->u + column;
+    v.series.stride = f->fp->nfield;
+    if (order == 0) return v;
+    double **y = &f->derived[column][order];
+    if (!*y) {
+        *y = arena_array(f->a, double, f->n);
+        for (int64_t k = 0; k < f->n; k++) (*y)[k] = field_at(f, column, f->x[k], order);
+    }
+    v.series.y = *y;
+    v.series.stride = 1;
+    return v;
+}
+
+static bool line_derivative(const value *y, value *out)
+{
+    if (y->series.order >= FIELD_ORDER) return false;
+    *out = line_series(y->series.of, y->series.column, y->series.order + 1);
+    return true;
+}
+
+static value line_numbers(const field_result *f, const double *y)
+{
+    value v = { .kind = V_SERIES };
+    v.series.t = f->x;
+    v.series.y = y;
+    v.series.n = f->n;
+    v.series.stride = 1;
+    v.series.unit = dim_any();
+    return v;
+}
+
+/* ---- in the plane ---- */
+typedef struct { scope base; field_result *f; int field; const double *y; } plane_view;
+
+static look plane_find(scope *sc, evaluator *ev, sym name, span at, value *out)
+{
+    (void)sc; (void)ev; (void)name; (void)at; (void)out;
+    return LOOK_NO;
+}
+
+static value plane_call(scope *sc, evaluator *ev, const value *o, const value *arg, size_t n, span at)
+{
+    const plane_view *v = (plane_view *)sc;
+    static const int none[2] = { 0, 0 };
+    double x, y;
+    (void)o;
+    if (n != 2 || !v_scalar(&arg[0], &x) || !v_scalar(&arg[1], &y)) {
+        diag_error(ev->d, DIAG_ARITY, at, "a field in the plane is asked for at two coordinates: %s(0, 0.5)", v->f->fp->name[v->field]);
+        return v_error();
+    }
+    if (!(x >= v->f->lo[0] && x <= v->f->hi[0] && y >= v->f->lo[1] && y <= v->f->hi[1])) {
+        diag_error(ev->d, DIAG_INDEX_RANGE, at, "the point (%g, %g) is outside the domain", x, y);
+        return v_error();
+    }
+    return v_num(field_at2(v->f, v->field, x, y, none));
+}
+
+static value plane_value(const run *r, int field)
+{
+    plane_view *p = arena_make(r->a, plane_view);
+    *p = (plane_view){ .base = { .find = plane_find, .call = plane_call }, .f = field_of(r), .field = field };
+    value v = { .kind = V_OBJECT };
+    v.object.in = &p->base;
+    v.object.of = NULL;
+    return v;
+}
+
+const struct field_result *value_plane(const value *v, int *field)
+{
+    if (v->kind != V_OBJECT || v->object.in->find != plane_find) return NULL;
+    const plane_view *p = (plane_view *)v->object.in;
+    *field = p->field;
+    return p->f;
+}
+
+/* ---- names ---- */
+bool field_value(const run *r, int field, value *out)
+{
+    field_result *f = field_of(r);
+    if (!f) return false;
+    f->a = r->a;
+    *out = f->fp->ncoord == 1 ? line_series(f, field, 0) : plane_value(r, field);
+    return true;
+}
+
+bool field_coordinate(const run *r, int coord, value *out)
+{
+    const field_result *f = field_of(r);
+    if (!f) return false;
+    if (f->fp->ncoord == 1) *out = line_numbers(f, f->x);
+    else {
+        *out = v_vector(r->a, f->m[coord]);
+        memcpy(out->num.d, f->ux[coord], (size_t)f->m[coord] * sizeof(double));
+    }
+    return true;
+}
+
+static value pairs(arena *a, int n)
+{
+    value v = { .kind = V_LIST };
+    v.list.at = arena_array(a, value, n ? n : 1);
+    v.list.n = (size_t)n;
+    for (int k = 0; k < n; k++) v.list.at[k] = v_vector(a, 2);
+    return v;
+}
+
+static value contact_set(const field_result *f, arena *a)
+{
+    if (f->fp->ncoord == 2) {
+        value v = v_vector(a, f->nzone);
+        for (int k = 0; k < f->nzone; k++) v.num.d[k] = f->zone[k].a;
+        return v;
+    }
+    value v = pairs(a, f->nzone);
+    for (int k = 0; k < f->nzone; k++) v.list.at[k].num.d[0] = f->zone[k].a, v.list.at[k].num.d[1] = f->zone[k].b;
+    return v;
+}
+
+static value point_forces(const field_result *f, arena *a)
+{
+    value v = pairs(a, f->npoint);
+    for (int k = 0; k < f->npoint; k++) v.list.at[k].num.d[0] = f->point[k].x, v.list.at[k].num.d[1] = f->point[k].force;
+    return v;
+}
+
+static value numbers(const double *x, int n, arena *a)
+{
+    value v = v_vector(a, n);
+    if (n) memcpy(v.num.d, x, (size_t)n * sizeof *x);
+    return v;
+}
+
+look field_name(const run *r, evaluator *ev, sym name, value *out)
+{
+    const field_result *f = field_of(r);
+    if (!f) return LOOK_NO;
+    if (!strcmp(name, "contact_set")) *out = contact_set(f, ev->a);
+    else if (!strcmp(name, "point_forces")) *out = point_forces(f, ev->a);
+    else if (!strcmp(name, "energy")) *out = v_num(f->energy);
+    else if (!strcmp(name, "error")) *out = v_num(f->error);
+    else if (!strcmp(name, "complementarity")) *out = v_num(f->complementarity);
+    else if (!strcmp(name, "updates")) *out = numbers(f->update, f->nupdate, ev->a);
+    else if (!strcmp(name, "matching")) *out = numbers(f->matching, f->nmatching, ev->a);
+    else if (!strcmp(name, "reaction") && f->reaction && f->fp->ncoord == 1) *out = line_numbers(f, f->reaction);
+    else return LOOK_NO;
+    return LOOK_YES;
+}
+
+value call_pieces(evaluator *ev, scope *in, const ast *call, const value *arg, size_t n)
+{
+    (void)in; (void)n;
+    const field_result *f = arg[0].kind == V_SERIES && arg[0].series.ops == &line_ops ? arg[0].series.of : NULL;
+    if (!f || !f->npiece || arg[0].series.order) {
+        diag *e = diag_error(ev->d, DIAG_NOT_SUPPORTED, call->at, "'pieces' takes a field that was solved by vim");
+        diag_hint(ev->d, e, "run … with vim(iterations = 4), then pieces(u)[1][3] is the coefficient of x^2 on the first piece");
+        return v_error();
+    }
+    value v = { .kind = V_LIST };
+    v.list.at = arena_array(ev->a, value, f->npiece);
+    v.list.n = (size_t)f->npiece;
+    for (int k = 0; k < f->npiece; k++) {
+        const field_piece *p = &f->piece[k];
+        v.list.at[k] = v_vector(ev->a, p->n);
+        cheb_powers(p->c[arg[0].series.column], p->n, p->a, p->b, v.list.at[k].num.d);
+    }
+    return v;
+}
+
+void field_summary(const run *r, text *t)
+{
+    const results *x = r->r;
+    text_printf(t, "%s: %s%s, ", x->prog->model, r->with->name, r->chosen ? " (chosen)" : "");
+    text_printf(t, "%lld %s%s, residual %.3g, %.3g s\n", (long long)x->steps, r->r->field->npiece ? "iteration" : "cell", x->steps == 1 ? "" : "s",
+                x->residual, x->seconds);
+    text_puts(t, x->field->report);
+}

@@ -1,0 +1,99 @@
+/* events: what the parts of the events backend share.  The motion is a chain of pieces, each a power series in the time
+   since it began; contacts are in a mode that holds over a piece, and where a mode ends a piece ends. */
+#ifndef CDL_EVENTS_H
+#define CDL_EVENTS_H
+#include "backend.h"
+#include "contact.h"
+#include "history.h"
+#include "system.h"
+#include "taylor.h"
+
+typedef enum { MODE_OPEN, MODE_CLOSED, MODE_STICK, MODE_SLIP } contact_mode;     /* closed: without friction */
+
+/* A contact over series; all arrays hold `width` coefficients for each component. */
+typedef struct rub {
+    contact *c;
+    size_t family;
+    taylor *gap, *gradient, *bias, *slip, *slip_map, *slip_bias, *normal, *mu, *e;
+    contact_mode mode;
+    int sign, sigma;                    /* of slip along one direction; of the reaction (-1 only where held from both sides) */
+    bool candidate;                     /* at the gap, with no rate of it */
+    int col_n, col_t;                   /* unknowns of its reaction, -1: none */
+    double *g, *rn, *rt, *H, *S, *raw, *w, *nu, *gram, *y, *metric, *hy, *D, *N, *beta, *bound, *speed, *work;
+    double *shock, base, e_now, un;
+    double last_hit, flight, before;    /* time of the last impact, the last two flights */
+    double tol_gap, tol_u, tol_slip;
+    double r0, rt0[MAX_SLIP];           /* order 0, from the step problem */
+    int row;
+    bool start;                         /* slip from rest in two or more directions: not by series */
+} rub;
+
+typedef enum { END_STEP, END_GAP, END_RN, END_CONE, END_SLIP, END_SITE, END_WHEN, END_BREAK } end_kind;
+
+/* An interval of the motion: y[k*(order + 1) + j], first the dofs, then gap and rn of each contact. */
+typedef struct piece {
+    double t, h, reach;                 /* where it begins, how long it is, how long the series is good for */
+    int order;
+    double *y;
+    double *rt;                         /* per contact: mode and directions, see events_dense.c */
+    uint8_t *mode;
+} piece;
+
+typedef struct ev_event { taylor *when; term reset; const event_rule *rule; int32_t index[MAX_INDEX]; bool was; } ev_event;
+
+typedef struct ev {
+    const program *p;
+    const run_options *o;
+    results *r;
+    arena *a;
+    system_t *s;
+    int n, K, width;                    /* dofs, order, coefficients kept */
+    double tol, local;                  /* asked; of one step */
+    double t, *q, *v, *acc, *f, *M;     /* now; acc and f belong to the piece or decision at hand */
+    double *qs, *vs, *xs, *fs, *Ms;     /* series: positions, rates, highest derivatives, forces, masses */
+    series_inputs in;
+    taylor **mass, **force, **kinetic, **potential; int nmass, nforce;
+    taylor **all; int nall;             /* those at work in this piece */
+    rub *rub; int nrub;
+    ev_event *event; int nevent;
+    double *A, *lu, *rhs, *sol; int *pivot, size; bool singular;
+    double natural;                     /* step that the tolerance allows */
+    double *vmax, *qmax;
+    double force_size, acc_size, last_h;
+    /* the step problem at an instant */
+    rub **act; int nact;
+    contact_problem pr; contact_work *cwork;
+    double *W, *b, *rr, *u, *dir, *G, *x1, *x2; cone *cone;
+    /* books */
+    double dissipated, wf, kinetic0, potential0, top;
+    vec(piece) pieces;
+    history *hist;
+    int64_t events, stuck;
+    bool stopped, dirty;
+} ev;
+
+/* events_root.c: where a series that is not negative to the right of 0 turns negative, in (0, h]; INFINITY: nowhere, 0: at once.
+   What is below `zero` counts as 0. */
+double series_crossing(const double *c, int order, double h, double zero);
+/* the first coefficient that counts: its sign, 0 when none does */
+int series_sign(const double *c, int from, int order, double h, double zero);
+
+/* events_series.c */
+bool ev_series(ev *w);                                  /* of the modes at hand; false: failed */
+void ev_force0(ev *w);                                  /* masses and forces at the instant */
+double ev_dot(const ev *w, const double *row, const double *x, int j);
+bool ev_fail(ev *w, span at, const char *message);
+const char *ev_number(ev *w, double x);
+
+/* events_mode.c */
+bool ev_survey(ev *w);                                  /* masses, rows and gaps now */
+bool ev_shock(ev *w);
+bool ev_decide(ev *w);                                  /* modes to the right of now; the series is theirs */
+bool ev_consistent(ev *w);
+bool slip_start(ev *w, double end, bool *done);         /* events_start.c */
+
+/* events_dense.c */
+void dense_keep(ev *w, double h);                       /* the piece at hand, as long as it was used */
+void dense_install(ev *w);
+void dense_sample(ev *w, double h);
+#endif

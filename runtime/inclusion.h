@@ -1,0 +1,91 @@
+/* inclusion: first-order differential inclusions.  Row i is R_i(t, x, x', s) = 0 for the unknown x_i, where the selections s lie in sets: s = Sgn(a(t, x)),
+   or s in the normal cone of C(t) at x.  Shared by the backends inclusion and limit. */
+#ifndef CDL_INCLUSION_H
+#define CDL_INCLUSION_H
+#include "graph.h"
+#include "backend.h"
+
+/* v(t - tau): the value, or the rate, of a dof at the time that `when` gives.  IN_PAST_Q with base k reads past value k. */
+typedef struct inclusion_past { int32_t dof; bool rate; kernel when; span at; } inclusion_past;
+
+typedef struct inclusion_sgn {
+    int32_t number;                     /* of the selection */
+    bool steady;                        /* where it turns hangs on parameters alone */
+    kernel arg;                         /* out: a, da/dx of the row's own unknown */
+    span at;
+} inclusion_sgn;
+
+typedef struct inclusion_row {
+    int32_t dof, cone;                  /* cone: number of the normal cone it belongs to, -1: none */
+    span at;
+    kernel r;                           /* out: R, dR/dx, dR/dx' (own unknown) */
+    kernel curve;                       /* out: d2R/dx2 at x' as it is */
+    kernel drift;                       /* out: dR/dt, past values moving along */
+    bool separable;                     /* dR/dx and all kinks are free of time, of past values and of other unknowns */
+    const inclusion_sgn *sgn; int nsgn;
+} inclusion_row;
+
+/* C(t) = { x: g_k(t, x) <= 0 }, for the unknowns dof[0 .. n). */
+typedef struct inclusion_cone {
+    int n, ng;
+    const int32_t *dof, *number;        /* number: of the selections */
+    kernel g;                           /* out: g_k; then dg_k/dx_j, by rows */
+    bool linear, convex;                /* all g_k are affine in x: one projection is exact;  C(t) is convex by its kind */
+    span at;
+} inclusion_cone;
+
+typedef struct inclusion_program {
+    int32_t nset;
+    const inclusion_row *row;           /* [nq], row k is that of dof k */
+    const inclusion_cone *cone; int ncone;
+    const inclusion_past *past; int npast;
+    kernel *history;                    /* [nq]: value and rate before t = 0, of the time as bound variable 0; nout == 0: the initial value is held */
+    kernel turn;                        /* out: functions of time alone that change sign where a formula changes its form; nout == 0: none */
+    const char *refused; span refused_at;               /* why no backend runs it; NULL: it runs */
+} inclusion_program;
+
+/* ---- a point of the inclusion, its registers and its past (inclusion_map.c) ---- */
+typedef vec(double) times;
+typedef struct moment {
+    const program *p; const inclusion_program *ip;
+    results *r;                         /* its samples are the past */
+    inputs in;
+    double *x, *v, *s, *past, *param, bound;            /* what the kernels read */
+    double *sign;                       /* of each row: of the factor of its rate, which is then taken as positive */
+    double **reg, **reg_curve, **reg_drift, ***reg_arg, **reg_past, **reg_history, **reg_cone, *reg_turn;
+    double **kink; int *nkink;          /* of each row: where its graph is vertical, ascending */
+    double **turn_at; int8_t **turn_dir;                /* of each Sgn of a row: where it turns, and its sign to the right of that */
+    bool *kinks_known;                  /* they never move */
+    const char *trouble; span trouble_at;
+} moment;
+
+/* At t = 0 with the initial values. */
+void moment_new(moment *m, results *r, arena *a, double *param);
+/* The signs of the factors of the rates; false: one is 0. */
+bool moment_signs(moment *m);
+/* Moves to time t: past values are looked up. */
+void moment_time(moment *m, double t);
+void moment_kinks(moment *m, int row);
+/* R, dR/dx and dR/dx' at x, with the rate of m->v; side: from which side a kink is looked at.  Leaves x in m->x. */
+typedef struct { double r, dx, dv; } row_value;
+row_value moment_row(moment *m, int row, double x, int side);
+double moment_curve(moment *m, int row, double x, int side);            /* d2R/dx2 */
+double moment_drift(moment *m, int row);                                /* dR/dt, past values moving along, at the point last looked at */
+void moment_free(moment *m, int row, double *r, double *a, double *c);  /* R with rate and reaction 0; their factors */
+/* Times in (0, end) at which formulas of time change their form. */
+void moment_turns(moment *m, double end, arena *a, times *out);
+/* Runs `go` with a scratch arena that is given back whatever happens. */
+void scratch_run(const run_options *o, results *r, void (*go)(const run_options *o, results *r, arena *a));
+void moment_fail(moment *m, span at, const char *message);
+const char *number_text(arena *a, double x);
+
+/* ---- normal cones (sweep1.c) ---- */
+typedef struct projector projector;
+projector *projector_new(const inclusion_program *ip, arena *a);
+/* The point y of C(t) nearest to z; false: there is none, see why.  worst: by how much it lies outside at most. */
+bool project(projector *w, moment *m, int cone, const double *z, double *y, double *worst, const char **why);
+/* The point y nearest to z with G y <= d (m rows of n numbers, of length 1); false: there is none.  Dual active sets. */
+typedef struct polyhedron_work { double *N, *L, *u, *r, *dir; int *active; } polyhedron_work;
+void polyhedron_work_new(polyhedron_work *w, int n, arena *a);
+bool polyhedron_project(polyhedron_work *w, const double *G, const double *d, int m, int n, const double *z, double *y);
+#endif

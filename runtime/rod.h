@@ -1,0 +1,92 @@
+/* rod: geometrically exact rods.  Nodes carry a position and a unit quaternion; an element has four nodes and three points of integration, quaternions are
+   interpolated as vectors and normalised: strains do not see rigid motions, and depend on where the rod is, not on how it came there.
+   Increments: dr in space, rotations in the frame of the section, q <- q exp(theta/2). */
+#ifndef CDL_ROD_H
+#define CDL_ROD_H
+#include "backend.h"
+
+enum { ROD_NODES = 4, ROD_GAUSS = 3, ROD_DOFS = 6 * ROD_NODES };
+
+/* ---- what the model says ---- */
+typedef enum { ROD_LENGTH, ROD_RADIUS, ROD_YOUNG, ROD_POISSON, ROD_ELEMENTS, ROD_DENSITY, ROD_NUMBERS } rod_number;
+typedef enum { SHAPE_STRAIGHT, SHAPE_HELIX, SHAPE_CURVE, SHAPE_POINTS } rod_shape;
+typedef struct rod_spec {
+    const char *name; span at;
+    kernel number[ROD_NUMBERS];         /* nout == 0: not given */
+    span number_at[ROD_NUMBERS];
+    kernel stiffness, bending;          /* 9 outputs each, or none */
+    span stiffness_at, bending_at;
+    rod_shape shape; span shape_at;
+    kernel curve;                       /* curve: position, 3 outputs of s; helix: radius, pitch */
+    kernel curvature; span curvature_at;        /* natural curvature and twist, 3 outputs of s */
+    const double *points; int npoints;  /* 3 numbers each */
+} rod_spec;
+
+typedef enum { LOAD_POSITION, LOAD_FRAME, LOAD_MOMENT, LOAD_FORCE } rod_load_kind;
+typedef struct rod_load { int rod; rod_load_kind what; bool point, follower; kernel s, value; span at; } rod_load;     /* value: 3 or 9 outputs of t (and s) */
+typedef enum { TOUCH_RODS, TOUCH_PLANE, TOUCH_CYLINDER, TOUCH_SPHERE } rod_touch;
+/* rod a against itself (b == a), against rod b, or against a body: plane (point, normal), cylinder (point, axis, radius), sphere (centre, radius) */
+typedef struct rod_pair { int contact, a, b; rod_touch what; kernel body; } rod_pair;
+typedef struct rod_program {
+    const rod_spec *rod; int nrod;
+    const rod_load *load; int nload;
+    const rod_pair *pair; int npair;
+} rod_program;
+
+/* ---- meshes ---- */
+typedef struct rod_mesh {
+    const rod_spec *spec;
+    int first, ne, nn;                  /* nodes first .. first + nn - 1 of all, nn = 3 ne + 1 */
+    double length, radius, density;
+    double B[9], A[9];                  /* stiffness against stretch and shear; bending and twist */
+    double inertia[2];                  /* mass per length; area moments times density */
+    double *s;                          /* arc length of the nodes */
+    double *v0, *u0;                    /* reference strains, [(e*3 + g)*3] */
+} rod_mesh;
+
+typedef struct rod_strain { double v[3], u[3], n[3], m[3]; } rod_strain;        /* strains and their forces, in the frame of the section */
+
+/* ---- rotations ---- */
+void quat_mul(const double *a, const double *b, double *c);             /* c is neither */
+void quat_matrix(const double *q, double R[9]);                         /* q need not be of length 1 */
+void quat_of_matrix(const double R[9], double *q);
+void quat_turn(double *q, const double *theta);                         /* q <- q exp(theta/2) */
+void quat_log(const double *from, const double *to, double *theta);     /* to = from exp(theta/2), |theta| <= pi */
+void cross3(const double *a, const double *b, double *c);
+static inline double dot3(const double *a, const double *b) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; }
+double norm3(const double *a);
+
+/* ---- elements ---- */
+/* Residual (added to f, if given), tangent K (row by row, overwritten, if given) of element e; energy gets stretch, shear, bending, twist added. */
+void rod_element(const rod_mesh *m, int e, const double *r, const double *q, double *f, double *K, double *energy);
+/* Strains at a point x of the element, 0 <= x <= 1: interpolated from the points of integration. */
+void rod_element_strain(const rod_mesh *m, int e, const double *r, const double *q, double x, rod_strain *out);
+void rod_reference(rod_mesh *m, const double *r, const double *q);      /* the state given has no strain */
+extern const double rod_gauss_x[ROD_GAUSS], rod_gauss_w[ROD_GAUSS];
+void rod_shape_at(double x, double *N, double *dN);                     /* shape functions on 0..1; either may be NULL */
+int rod_find(const rod_mesh *m, double s, double *x);                   /* element and place in it */
+void rod_at(const rod_mesh *m, const double *r, const double *q, double s, double *position, double *quat);    /* either may be NULL */
+
+/* ---- contact ---- */
+typedef struct rod_touching {           /* a pair of points in the end state */
+    int pair, a, b; double sa, sb, gap, fn, ft[3], x[3], N[3]; contact_status status;
+} rod_touching;
+
+/* ---- results ---- */
+typedef struct rod_result {
+    const rod_program *rp;
+    const rod_mesh *mesh;
+    double *r, *q, *v;                  /* at the end: positions, quaternions, velocities (or NULL) of all nodes */
+    double *reaction;                   /* at the nodes: force and moment (space) that hold them, 6 each */
+    double energy[4];                   /* stretch, shear, bending, twist */
+    const rod_touching *touch; int64_t ntouch;
+    double *critical; int ncritical;    /* loads at which the tangent becomes singular */
+} rod_result;
+double rod_writhe(const rod_result *x, int rod);
+double rod_twist(const rod_result *x, int rod);         /* in turns */
+
+/* ---- backends: what auglag and penalty do when a program holds rods ---- */
+typedef struct rod_options { double h, tolerance, stiffness; bool penalty; } rod_options;
+const char *rod_refuse(const program *p, span *at);
+void rod_run(const program *p, const run_options *o, const rod_options *ro, results *r);
+#endif

@@ -1,0 +1,66 @@
+/* rod_work: what the files of the rod solver share. */
+#ifndef CDL_ROD_WORK_H
+#define CDL_ROD_WORK_H
+#include "rod.h"
+
+typedef struct rod_hold { const rod_load *load; int node; double start[4], goal[4]; } rod_hold;  /* position (3) or frame (quaternion) */
+typedef struct rod_push { const rod_load *load; int node; } rod_push;    /* force or moment at a node; node < 0: along the rod */
+
+/* Matrix entries of contacts, and the whole matrix when there are any: triplets. */
+typedef struct rod_sparse { int n, nz, cap; int *i, *j; double *x; } rod_sparse;
+void sparse_add(arena *a, rod_sparse *s, int i, int j, double x);
+
+struct rod_contacts;
+typedef struct rod_work {
+    const program *p; const rod_program *rp; const run_options *o; const rod_options *ro; results *r;
+    arena *a, *tmp;
+    rod_mesh *mesh;
+    int N, ndof;                        /* nodes of all rods; 6 N */
+    double *pos, *rot;                  /* 3 N, 4 N: now */
+    double *pos0, *rot0;                /* at the beginning of the step */
+    double *res, *dx;                   /* ndof */
+    rod_hold *hold; int nhold;
+    rod_push *push; int npush;
+    uint8_t *held;                      /* dofs that are held */
+    double *reg, *coord;                /* to run kernels */
+    double *u0_start, *u0_goal;         /* natural curvature is reached from that of the shape, before the load; or NULL */
+    double scale;                       /* of forces */
+    double t;
+    /* condensed band */
+    int nred, *red;                     /* reduced number of a node's first dof, -1: inside an element */
+    double *band, *inner, *rhs; int *pivot;
+    int sign;                           /* of the determinant */
+    struct rod_contacts *contact;
+    /* dynamics: velocities and accelerations, in space and in the frame of the section */
+    bool dynamic; double *vel, *acc, *vel0, *acc0, dt;
+    int64_t iterations;
+} rod_work;
+
+void rod_eval(rod_work *w, const kernel *k, double t, int rod, double s, double *out);
+bool rod_fail(rod_work *w, span at, const char *fmt, ...) __attribute__((format(printf, 3, 4)));       /* false */
+bool rod_build(rod_work *w);                                            /* meshes, shapes, supports; false after a report */
+bool rod_supported(rod_work *w);                                        /* says which motion is free */
+void rod_loads(rod_work *w, double t, double *res, rod_sparse *K, double *Kblock);      /* res -= loads; Kblock: 9 numbers a node, of moments */
+void rod_update(rod_work *w, const double *dx, double k);               /* moves the state */
+/* K dx = -res with the increments of held dofs given in dx; false: singular */
+bool rod_solve_band(rod_work *w, double t);
+bool rod_solve_sparse(rod_work *w, double t);
+
+/* ---- contact ---- */
+void contacts_new(rod_work *w);
+bool contacts_start(rod_work *w);                                       /* of the run; false: the shape given crosses itself */
+void contacts_step(rod_work *w);                                        /* the state is the beginning of a step */
+void contacts_find(rod_work *w);                                        /* pairs near each other */
+void contacts_project(rod_work *w);                                     /* closest points and gaps at the state */
+/* forces into res, derivatives into K (NULL: not asked) */
+void contacts_put(rod_work *w, double *res, rod_sparse *K);
+bool contacts_near(const rod_work *w);                                  /* any pair carries force, or may */
+double contacts_uzawa(rod_work *w, double *worst_slip);                 /* multipliers; returns the deepest penetration */
+uint64_t contacts_pattern(const rod_work *w);                           /* hash of who touches, sticks and slips */
+void contacts_accept(rod_work *w, int64_t sample);                      /* the step is done */
+double contacts_depth(const rod_work *w);
+void contacts_save(rod_work *w);
+void contacts_restore(rod_work *w);
+void contacts_result(rod_work *w, rod_result *x);
+double contacts_dissipated(const rod_work *w);
+#endif

@@ -1,0 +1,73 @@
+#!/bin/bash
+# save and plot: CSV files, pictures, and what is left when something fails.
+. "${tests:?}/cli/common"
+cp ball.cdl o.cdl
+cat >>o.cdl <<'CDL'
+run ball for 1 with sweeping(h = 1e-2)
+save t, y, y', floor.rn { file = "deep/in/y.csv", every = 0.25 }
+save t, y { file = "all.csv" }
+save floor.impacts.t, floor.impacts.post { file = "impacts.csv" }
+plot y against t { file = "it's.svg", title = "a \"ball\"; `touch hacked`" }
+CDL
+try "files are written" 0 "$CDL" run -o dir/sub o.cdl
+same "a header row" "t,y,y',floor.rn" "$(head -n 1 dir/sub/deep/in/y.csv)"
+same "rows at the times asked for" "0 0.25 0.5 0.75 1" "$(tail -n +2 dir/sub/deep/in/y.csv | cut -d, -f1 | paste -sd' ')"
+same "a row for each sample" 102 "$(wc -l <dir/sub/all.csv)"
+same "numbers read back exactly" "0.01,0.9995095" "$(sed -n 3p dir/sub/all.csv)"
+same "a row for each impact" yes "$([ "$(wc -l <dir/sub/impacts.csv)" -gt 1 ] && echo yes)"
+same "the numbers of a plot" 102 "$(wc -l <"dir/sub/it's.svg.csv")"
+has "the script" "dir/sub/it's.svg.gp" "picture = 'it''s.svg'" "set title 'a \"ball\"; \`touch hacked\`'"
+same "nothing in a title is executed" "" "$(find . -name hacked)"
+if command -v gnuplot >/dev/null; then
+    has "the picture" "dir/sub/it's.svg" "<svg" "</svg>"
+    (cd dir/sub && rm "it's.svg" && gnuplot "it's.svg.gp") && has "the script draws it again" "dir/sub/it's.svg" "</svg>"
+fi
+same "nothing half made is left" "" "$(find dir -name '*.part')"
+
+mkdir bin                                       # without gnuplot: a note and the data all the same
+try "without gnuplot" 0 env PATH="$PWD/bin" "$CDL" run -o plain o.cdl
+has "a note" err "gnuplot is not installed"
+same "and the data" 102 "$(wc -l <"plain/it's.svg.csv")"
+
+mkdir taken; mkdir taken/all.csv
+try "where a folder is" 5 "$CDL" run -o taken o.cdl
+has "it is told" err "cannot write 'taken/all.csv': Is a directory"
+touch file
+try "where a file is a folder" 5 "$CDL" run -o file o.cdl
+has "it is told" err "Not a directory"
+if [ -e /dev/full ]; then
+    ln -s /dev/full full.csv
+    cp ball.cdl d.cdl; printf 'run ball for 1\nsave t, y { file = "full.csv" }\n' >>d.cdl
+    try "a full disk" 5 "$CDL" run d.cdl
+    has "is told" err "No space left on device"
+    same "and a device stays one" "/dev/full" "$(readlink full.csv)"
+fi
+
+cp ball.cdl bad.cdl
+cat >>bad.cdl <<'CDL'
+run ball for 1
+save t, y { fle = "a.csv" }
+plot y { file = "a.gif" }
+plot y { log = "z" }
+save t, yy
+CDL
+try "errors of save and plot" 3 "$CDL" check bad.cdl
+has "come in one go" err "save has no attribute 'fle'" "did you mean 'file'?" "a picture is a .svg, .png or .pdf file" "'log' is \"x\", \"y\" or \"xy\"" "unknown name 'yy'"
+
+cp ball.cdl x.cdl
+cat >>x.cdl <<'CDL'
+experiment x {
+    sweep e in [0.2, 0.4]
+    run ball(e = e) for 1 with sweeping(h = 1e-2)
+    measure T = settle_time(floor)
+    save t, y { file = "x.csv", every = 0.5 }
+    save T { file = "T.csv" }
+    plot y against t { file = "y.svg" }
+}
+CDL
+try "an experiment" 0 "$CDL" run x.cdl
+same "all points in one file" "e,t,y" "$(head -n 1 x.csv)"
+same "their rows" 7 "$(wc -l <x.csv)"
+same "a row a point" 3 "$(wc -l <T.csv)"
+same "curves are told apart" "point,e,t,y" "$(head -n 1 y.svg.csv)"
+same "a line a point" 2 "$(grep -c '^x [12]/2: e = 0\.[24]; T = ' out)"
