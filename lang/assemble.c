@@ -337,6 +337,16 @@ static void program_facts(work *w)
     if (m->events.n) p->has_event = m->events.at[0].at;
 }
 
+/* Past values become slots before anything is hoisted: their times may hold parameters. */
+static void plan_delays(work *w)
+{
+    delays *d = delays_new(w->to, w->a, w->m);
+    for (size_t i = 0; i < w->plan.n; i++)
+        if (w->plan.at[i].step) delays_lower(d, w->plan.at[i].over, w->plan.at[i].out, w->plan.at[i].n);
+    w->p->delay = delays_end(d);
+    w->p->has_delay = w->p->delay->at;
+}
+
 static void program_plan(work *w)
 {
     const model *m = w->m;
@@ -345,6 +355,7 @@ static void program_plan(work *w)
     p->init_q = plan_in_order(w, &m->init_q, IN_Q, m->nq, 0);
     p->init_v = plan_in_order(w, &m->init_v, IN_V, m->nq, 0);
     plan_dynamics(w);
+    if (m->has_delay.file || m->integrals.n) plan_delays(w);
     hoist(w);
     plan_derived(w);
 }
@@ -364,6 +375,7 @@ program *assemble(arena *a, arena *scratch, const model *m)
         if (!m->fields.n && (w.p->has_inclusion.file || w.p->has_first_order.file) &&
             !(w.p->inclusion = assemble_inclusion(a, scratch, m))) w.p = NULL;
         else if (m->fields.n && !(w.p->field = assemble_field(a, scratch, m))) w.p = NULL;
+        else if (m->rods.n && !(w.p->rod = assemble_rod(a, scratch, m, w.p))) w.p = NULL;
     }
     arena_release(scratch, mark);
     return w.p;

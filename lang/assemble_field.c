@@ -5,7 +5,7 @@
 #include "emit.h"
 #include "../runtime/field.h"
 
-typedef struct { const model *m; ir *g; arena *a, *to; field_program *f; vec(field_switch) sw; vec(ir_ref) seen; vec(field_form) bend; } work;
+typedef struct { const model *m; ir *g; arena *a, *to; field_program *f; vec(field_switch) sw; vec(ir_ref) seen; vec(field_form) bend; vec(ir_ref) bend_of; } work;
 
 static bool is_field(const ir_input *in, void *ud) { (void)ud; return in->kind == IN_FIELD; }
 static bool is_coord(const ir_input *in, void *ud) { (void)ud; return in->kind == IN_COORD; }
@@ -114,6 +114,7 @@ static void switch_add(work *w, ir_ref g, span at)
 {
     if (seen_before(w, g)) return;
     if (has_field(w, g)) {
+        *vec_push(w->a, &w->bend_of) = g;
         *vec_push(w->to, &w->bend) = form_of(w, g, at);
         if (!w->f->has_bend.file) w->f->has_bend = at;
         return;
@@ -139,6 +140,54 @@ static void switches_find(work *w, ir_ref root, span at)
     }
 }
 
+/* What changes its form at a corner takes the side that a piece is on: jet number BEND_JET + b is the sign of bend b there. */
+static ir_ref bend_argument(const work *w, const ir_node *x)
+{
+    switch (x->op) {
+    case OP_LT: case OP_LE: case OP_GT: case OP_GE: case OP_MIN: case OP_MAX: return ir_op2(w->g, OP_SUB, x->a, x->b);
+    case OP_ABS: case OP_SIGN: return x->a;
+    default: return IR_NONE;
+    }
+}
+
+static ir_ref bend_side(const work *w, const ir_node *x, int b)
+{
+    ir_ref sign = ir_in(w->g, (ir_input){ .kind = IN_FIELD, .at.base = BEND_JET + b }), up = ir_op2(w->g, OP_GT, sign, ir_const(w->g, 0));
+    ir_ref yes = ir_const(w->g, 1), no = ir_const(w->g, 0);
+    switch (x->op) {
+    case OP_MAX: return ir_op(w->g, OP_SELECT, up, x->a, x->b);
+    case OP_MIN: return ir_op(w->g, OP_SELECT, up, x->b, x->a);
+    case OP_ABS: return ir_op(w->g, OP_SELECT, up, x->a, ir_op1(w->g, OP_NEG, x->a));
+    case OP_SIGN: return ir_op(w->g, OP_SELECT, up, yes, ir_const(w->g, -1));
+    case OP_LT: case OP_LE: return ir_op(w->g, OP_SELECT, up, no, yes);
+    default: return ir_op(w->g, OP_SELECT, up, yes, no);
+    }
+}
+
+static ir_ref bends_pin(const work *w, ir_ref f)
+{
+    for (bool again = true; again; ) {
+        ir_walk *walk = ir_walk_begin(w->g, &f, 1, 1, WALK_ALL);
+        ir_ref found = IR_NONE;
+        ir_node x = { 0 };
+        again = false;
+        for (size_t k = 0; k < walk->n && !found; k++) {
+            x = *ir_at(w->g, walk->order[k]);
+            if (x.op == OP_GT && ir_input_of(w->g, x.a) && ir_input_of(w->g, x.a)->kind == IN_FIELD && ir_input_of(w->g, x.a)->at.base >= BEND_JET) continue;
+            if (x.op < OP_COUNT && (has_field(w, x.a) || has_field(w, x.b))) found = walk->order[k];
+            if (found && x.op != OP_LT && x.op != OP_LE && x.op != OP_GT && x.op != OP_GE && x.op != OP_MIN && x.op != OP_MAX && x.op != OP_ABS && x.op != OP_SIGN) found = IR_NONE;
+        }
+        ir_walk_end(w->g, walk);
+        ir_ref g = found ? bend_argument(w, &x) : IR_NONE;
+        for (size_t b = 0; g && b < w->bend_of.n && !again; b++) {
+            if (w->bend_of.at[b] != g) continue;
+            f = replace(w, f, found, bend_side(w, &x, (int)b));
+            again = true;
+        }
+    }
+    return f;
+}
+
 /* ---- point loads ---- */
 static bool load_take(const work *w, ir_ref node, ir_ref *f, span at, field_load *out)
 {
@@ -148,10 +197,11 @@ static bool load_take(const work *w, ir_ref node, ir_ref *f, span at, field_load
         diag_hint(w->m->d, d, "a is a number or a parameter");
         return false;
     }
-    ir_ref none = replace(w, *f, node, ir_const(w->g, 0)), one = replace(w, *f, node, ir_const(w->g, 1));
-    ir_ref weight = ir_op2(w->g, OP_DIV, ir_op2(w->g, OP_SUB, one, none), ir_op1(w->g, OP_ABS, slope));
-    if (has_field(w, weight)) {
-        diag_error(w->m->d, DIAG_NOT_SUPPORTED, at, "the weight of a point load cannot hang on the field");
+    ir_ref mark = ir_in(w->g, (ir_input){ .kind = IN_TIME });           /* no field reads time: it stands for the load */
+    ir_ref none = replace(w, *f, node, ir_const(w->g, 0)), marked = replace(w, *f, node, mark);
+    ir_ref weight = ir_op2(w->g, OP_DIV, ir_derive(w->g, marked, mark), ir_op1(w->g, OP_ABS, slope));
+    if (has_field(w, weight) || ir_depends(w->g, weight, is_foreign, NULL)) {
+        diag_error(w->m->d, DIAG_NOT_SUPPORTED, at, "a point load stands with a weight that hangs on coordinates and parameters alone");
         return false;
     }
     ir_ref place = ir_op1(w->g, OP_NEG, ir_op2(w->g, OP_DIV, ir_substitute(w->g, g, at_zero, NULL), slope));
@@ -237,7 +287,7 @@ static bool equations_make(work *w)
         eq[k].field = k;
         eq[k].order = order[k];
         eq[k].f = form_of(w, f, from->at);
-        eq[k].normal = form_of(w, normal_form(w, f, k, order[k]), from->at);
+        eq[k].normal = form_of(w, normal_form(w, bends_pin(w, f), k, order[k]), from->at);
         w->f->linear = w->f->linear && eq[k].f.linear;
     }
     w->f->eq = eq;
@@ -251,6 +301,11 @@ static bool conditions_make(work *w)
     for (size_t k = 0; k < m->conditions.n; k++) {
         const mcondition *from = &m->conditions.at[k];
         if (!form_check(w, from->residual, from->at)) return false;
+        for (int f = 0; f < w->f->nfield; f++)
+            if (order_in(w, from->residual, f) >= w->f->eq[f].order) {
+                diag_error(m->d, DIAG_BOUNDARY_COUNT, from->at, "a condition holds derivatives below the order of the equation, which is %d", w->f->eq[f].order);
+                return false;
+            }
         c[k].coord = from->coord;
         c[k].at = from->at;
         c[k].f = form_of(w, from->residual, from->at);
@@ -270,6 +325,14 @@ static ir_ref field_zero(ir *g, ir_ref input, void *ud)
     return ir_input_of(g, input)->kind == IN_FIELD ? ir_const(g, 0) : IR_NONE;
 }
 
+static size_t fields_in(const work *w, ir_ref f)
+{
+    ir_ref *in;
+    size_t n = ir_inputs(w->g, w->a, &f, 1, &in), count = 0;
+    for (size_t k = 0; k < n; k++) count += ir_input_of(w->g, in[k])->kind == IN_FIELD;
+    return count;
+}
+
 /* gap = u - psi or psi - u */
 static bool obstacles_make(work *w)
 {
@@ -279,9 +342,10 @@ static bool obstacles_make(work *w)
         const mobstacle *from = &m->obstacles.at[k];
         ir_ref u = ir_in(w->g, (ir_input){ .kind = IN_FIELD, .at.base = from->field });
         ir_ref psi = ir_substitute(w->g, from->gap, field_zero, NULL);
-        ir_ref rest = ir_op2(w->g, OP_SUB, from->gap, from->sense > 0 ? u : ir_op1(w->g, OP_NEG, u));
+        double slope;
+        bool plain = ir_is_const(w->g, ir_derive(w->g, from->gap, u), &slope) && slope == from->sense && fields_in(w, from->gap) == 1;
         if (!form_check(w, from->gap, from->at)) return false;
-        if (has_field(w, rest)) {
+        if (!plain) {
             diag_error(m->d, DIAG_NOT_SUPPORTED, from->at, "an obstacle is a function of the coordinates alone");
             return false;
         }
@@ -300,6 +364,15 @@ const field_program *assemble_field(arena *to, arena *scratch, const model *m)
     w.f = arena_make(to, field_program);
     if (m->fields.n > FIELD_MAX) {
         diag_error(m->d, DIAG_NOT_SUPPORTED, m->fields.at[FIELD_MAX].at, "a model has at most %d fields", FIELD_MAX);
+        return NULL;
+    }
+    for (size_t k = 0; k < m->fields.n; k++)
+        if (m->fields.at[k].ncoord != (int)m->coords.n) {
+            diag_error(m->d, DIAG_NOT_SUPPORTED, m->fields.at[k].at, "a field is a function of all coordinates of the domain, of which there are %zu", m->coords.n);
+            return NULL;
+        }
+    if (m->nq) {
+        diag_error(m->d, DIAG_NOT_SUPPORTED, m->fields.at[0].at, "a model has fields or degrees of freedom, not both");
         return NULL;
     }
     const char **name = arena_array(to, const char *, m->fields.n);

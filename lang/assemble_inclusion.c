@@ -165,24 +165,24 @@ static void row_sets(work *w, row *r)
     }
 }
 
-/* Sgn(a): it turns where a = 0, which is one place of the row's unknown when a is affine in it. */
-static void row_sgn(work *w, const row *r, int32_t dof, const wset *s, inclusion_sgn *to, inclusion_row *row_to)
-{
-    ir_ref q = node_in(w, IN_Q, dof), out[2] = { s->arg[0], ir_derive(w->g, s->arg[0], q) };
-    ir_ref c = ir_derive(w->g, r->f, node_in(w, IN_SET, s->first));
-    unsigned on = reads_of(w, out[0], dof), slope = reads_of(w, out[1], dof), jump = reads_of(w, c, dof);
-    if (is_number(w, out[1], 0)) refuse(w, s->at, "the argument of this Sgn does not hold the unknown that its row determines");
-    if (slope & ON(IN_Q)) refuse(w, s->at, "the argument of Sgn is to be affine in the unknown that its row determines");
-    if ((on | jump) & (ON(IN_V) | ON(IN_SET))) refuse(w, s->at, "rates and sets cannot stand in the argument or in the factor of Sgn");
-    *to = (inclusion_sgn){ .number = s->first, .steady = !(on & moving), .at = s->at };
-    if ((on | jump) & moving) row_to->separable = false;
-    to->arg = emit(w, out, 2, s->at);
-}
-
 static ir_ref seed_time(ir *g, ir_ref input, void *ud)
 {
     (void)ud;
     return ir_input_of(g, input)->kind == IN_TIME ? ir_const(g, 1) : IR_NONE;
+}
+
+/* Sgn(a): it turns where a = 0, which is one place of the row's unknown when a is affine in it. */
+static void row_sgn(work *w, const row *r, int32_t dof, const wset *s, inclusion_sgn *to, inclusion_row *row_to)
+{
+    ir_ref q = node_in(w, IN_Q, dof), out[3] = { s->arg[0], ir_derive(w->g, s->arg[0], q), ir_total(w->g, s->arg[0], seed_time, NULL) };
+    ir_ref c = ir_derive(w->g, r->f, node_in(w, IN_SET, s->first));
+    unsigned on = reads_of(w, out[0], dof), slope = reads_of(w, out[1], dof), factor = reads_of(w, c, dof);
+    if (is_number(w, out[1], 0)) refuse(w, s->at, "the argument of this Sgn does not hold the unknown that its row determines");
+    if (slope & ON(IN_Q)) refuse(w, s->at, "the argument of Sgn is to be affine in the unknown that its row determines");
+    if ((on | factor) & (ON(IN_V) | ON(IN_SET))) refuse(w, s->at, "rates and sets cannot stand in the argument or in the factor of Sgn");
+    *to = (inclusion_sgn){ .number = s->first, .steady = !(on & moving), .at = s->at };
+    if ((on | factor) & moving) row_to->separable = false;
+    to->arg = emit(w, out, 3, s->at);
 }
 
 static void row_emit(work *w, int32_t dof, inclusion_row *to)

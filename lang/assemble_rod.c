@@ -101,12 +101,37 @@ static int rod_of_gap(const kernel *gap, int *pair)
     return -1;
 }
 
+/* the numbers of a body: point, direction, radius */
+static kernel body_of(work *w, const mrodpair *p)
+{
+    value all = v_vector(w->a, 7), x;
+    const value *arg = p->body.set.arg;
+    int at[3] = { 0, 3, 6 };
+    bool ball = !strcmp(p->body.set.kind, "ball"), half = !strcmp(p->body.set.kind, "halfspace");
+    if (ball) at[1] = 6;
+    if (half) { at[0] = 3; at[1] = 6; }
+    for (size_t k = 0; k < p->body.set.n; k++)
+        for (int i = 0; i < v_count(&arg[k]); i++) {
+            x = arg[k].num.rank ? v_element(&arg[k], i) : arg[k];
+            v_set(w->a, &all, at[k] + i, &x);
+        }
+    return kernel_of(w, &all, 0, "a body", p->at);
+}
+
 static const rod_pair *pairs(work *w, const program *p, int *n)
 {
     rod_pair *all = arena_array(w->to, rod_pair, p->ncontact);
     for (size_t i = 0; i < p->ncontact; i++) {
         int which = 0, a = rod_of_gap(&p->contact[i].gap, &which);
-        if (a >= 0) all[(*n)++] = (rod_pair){ .contact = (int)i, .a = a, .b = a, .what = TOUCH_RODS };
+        if (a < 0) continue;
+        rod_pair *x = &all[(*n)++];
+        *x = (rod_pair){ .contact = (int)i, .a = a, .b = a, .what = TOUCH_RODS };
+        if (!which) continue;
+        const mrodpair *m = &w->m->rod_pairs.at[which - 1];
+        x->b = m->b;
+        if (m->b >= 0) continue;
+        x->what = !strcmp(m->body.set.kind, "ball") ? TOUCH_SPHERE : !strcmp(m->body.set.kind, "cylinder") ? TOUCH_CYLINDER : TOUCH_PLANE;
+        x->body = body_of(w, m);
     }
     return all;
 }

@@ -282,6 +282,31 @@ static value b_log10(evaluator *ev, scope *in, const ast *call, const value *arg
 
 /* ---- derivatives ---- */
 
+static bool on_coordinate(const ir_input *in, void *ud) { (void)ud; return in->kind == IN_COORD; }
+
+/* a coefficient of a slope that has cases in x, under a derivative: where it jumps the derivative is not told of it */
+static void flux_check(evaluator *ev, ir_ref flux, span at)
+{
+    ir_ref *in;
+    size_t n = ir_inputs(ev->g, ev->a, &flux, 1, &in);
+    for (size_t k = 0; k < n; k++) {
+        const ir_input *x = ir_input_of(ev->g, in[k]);
+        if (x->kind != IN_FIELD || x->at.stride[0] + x->at.stride[1] == 0) continue;
+        ir_ref c = ir_derive(ev->g, flux, in[k]);
+        bool cases = false;
+        ir_walk *w = ir_walk_begin(ev->g, &c, 1, 1, WALK_ALL);
+        for (size_t j = 0; j < w->n && !cases; j++) {
+            const ir_node *y = ir_at(ev->g, w->order[j]);
+            cases = y->op == OP_SELECT && ir_depends(ev->g, y->a, on_coordinate, NULL);
+        }
+        ir_walk_end(ev->g, w);
+        if (!cases) continue;
+        diag *d = diag_warn(ev->d, DIAG_NOT_SUPPORTED, at, "a coefficient with cases stands under this derivative: where it jumps, the slope is taken as continuous, not the flux");
+        diag_hint(ev->d, d, "make it continuous, such as with tanh over a short length");
+        return;
+    }
+}
+
 /* d(expr, name): total in t and in coordinates, partial in a dof, a rate or a parameter */
 static value b_d(evaluator *ev, scope *in, const ast *call, const value *arg, size_t n)
 {
@@ -305,6 +330,7 @@ static value b_d(evaluator *ev, scope *in, const ast *call, const value *arg, si
     for (int32_t k = 0; k < v_count(&y); k++) {
         value e = v_element(&y, k), r = v_num_unit(0, u);
         if (e.num.r0) {
+            if (kind == IN_COORD) flux_check(ev, e.num.r0, call->at);
             ir_ref d = kind == IN_TIME ? ir_time_derivative(ev->g, e.num.r0)
                      : kind == IN_COORD ? ir_space_derivative(ev->g, e.num.r0, coordinate) : ir_derive(ev->g, e.num.r0, byref);
             double c;
@@ -405,7 +431,9 @@ static value b_div(evaluator *ev, scope *in, const ast *call, const value *arg, 
         return arg_error(ev, call_at(call), "div", "a vector with one component for each coordinate", &arg[0]);
     value s = v_num(0);
     for (size_t c = 0; c < m->coords.n; c++) {
-        value x = v_element(&arg[0], (int32_t)c), d = space_d(ev, &x, (int)c);
+        value x = v_element(&arg[0], (int32_t)c);
+        if (x.num.r0) flux_check(ev, x.num.r0, call_at(call));
+        value d = space_d(ev, &x, (int)c);
         s = add(ev, &s, &d, call_at(call));
     }
     return s;
@@ -473,6 +501,11 @@ static value b_integral(evaluator *ev, scope *in, const ast *call, const value *
     double lo, hi;
     ir_ref fr = v_ref(g, &f);
     if (v_scalar(r.range.lo, &lo) && v_scalar(r.range.hi, &hi) && !ir_depends(g, fr, other_than_bound, &bound)) {
+        if (!isfinite(lo) || !isfinite(hi)) {
+            diag *e = diag_error(ev->d, DIAG_INDEX_RANGE, gen->kid[1]->kid[0]->at, "an integral has finite ends");
+            diag_hint(ev->d, e, "cut the tail where it no longer counts, or substitute s = x/(1 - x)");
+            return v_error();
+        }
         integrand q = {g, fr, ev->a};
         return v_num_unit(quadrature(&q, lo, hi, 1e-14, 40), u);
     }
@@ -522,6 +555,7 @@ static value b_Sgn(evaluator *ev, scope *in, const ast *call, const value *arg, 
 /* a set that is given by a centre or a corner has the size of the point */
 static bool point_fits(evaluator *ev, const ast *call, const value *set, int32_t n)
 {
+    if (!strcmp(set->set.kind, "sublevel")) return true;
     if (!strcmp(set->set.kind, "intersection")) {
         for (size_t i = 0; i < set->set.n; i++)
             if (set->set.arg[i].kind == V_SET && !point_fits(ev, call, &set->set.arg[i], n)) return false;
@@ -572,6 +606,7 @@ static value set_value(evaluator *ev, const char *kind, const value *arg, size_t
 SET_BUILTIN(ball)
 SET_BUILTIN(box)
 SET_BUILTIN(halfspace)
+SET_BUILTIN(cylinder)
 SET_BUILTIN(polyhedron)
 SET_BUILTIN(ellipsoid)
 SET_BUILTIN(intersection)
@@ -632,6 +667,7 @@ const builtin builtin_list[] = {
     {"subdiff", 1, 1, b_subdiff, true, "subdiff(abs(v))", "subdifferential"},
     {"ball", 2, 2, b_ball, false, "ball(centre, radius)", "closed ball"},
     {"box", 2, 2, b_box, false, "box(lo, hi)", "points between two corners"},
+    {"cylinder", 3, 3, b_cylinder, false, "cylinder(point, axis, radius)", "points of space near a line; an obstacle for rods"},
     {"halfspace", 2, 2, b_halfspace, false, "halfspace(n, c)", "points x with dot(n, x) <= c"},
     {"polyhedron", 2, 2, b_polyhedron, false, "polyhedron(A, b)", "points x with A*x <= b"},
     {"ellipsoid", 2, 2, b_ellipsoid, false, "ellipsoid(centre, A)", "points x with (x - centre).A (x - centre) <= 1"},

@@ -517,7 +517,7 @@ static void mass_check(work *w)
         const mdof *d = dof_at(m, q);
         diag *e = diag_error(m->d, DIAG_SINGULAR_MASS, d ? d->at : SPAN_NONE, "no inertia for '%s'", name.at);
         diag_hint(m->d, e, m->order[q] == 1 ? "its rate is in no equation"
-                                            : "its second derivative is in no equation, its rate in no kinetic energy");
+                                            : "no equation holds its second derivative, no kinetic energy the square of its rate");
     }
 }
 

@@ -267,6 +267,13 @@ static void equation_body(elab *e, mclass *c, scope *in, const index_names *over
 {
     value r;
     if (!both_sides(e, in, s->kid[0], s->kid[1], "an equation", s->at, &r)) return;
+    for (int k = 0; k < v_count(&r); k++) {
+        value x = v_element(&r, k);
+        if (!x.num.r0 || !depends_on(e->m->g, x.num.r0, BIT(IN_SET))) continue;
+        diag *d = diag_error(e->m->d, DIAG_TYPE, s->at, "an equation holds no sets");
+        diag_hint(e->m->d, d, "write an inclusion, with `in` in the place of `=`");
+        return;
+    }
     mfamily *f = family_add(e, &e->m->equation, c, over, s, v_count(&r), true);
     for (int k = 0; k < f->nout; k++) {
         value x = v_element(&r, k);
@@ -289,6 +296,14 @@ static void inclusion_body(elab *e, mclass *c, scope *in, const index_names *ove
     }
 }
 
+/* kinetic energies and potentials are added up */
+static bool energy_fits(elab *e, const ast *s, dim unit)
+{
+    if (s->kind == AST_DISSIPATION || unit.any) return true;
+    if (!e->energy) e->energy = s, e->energy_unit = unit;
+    return eval_same_unit(&e->ev, unit, e->energy_unit, "the energies have different dimensions", s->kid[0]->at);
+}
+
 static void energy_body(elab *e, mclass *c, scope *in, const index_names *over, const ast *s)
 {
     const char *what = s->kind == AST_KINETIC ? "a kinetic energy" : s->kind == AST_POTENTIAL ? "a potential" : "a dissipation";
@@ -306,6 +321,7 @@ static void energy_body(elab *e, mclass *c, scope *in, const index_names *over, 
         diag_error(e->m->d, DIAG_EQUATION_NO_DOF, s->kid[0]->at, "this kinetic energy holds no rate");
         return;
     }
+    if (!energy_fits(e, s, v.num.unit)) return;
     family_add(e, to, c, over, s, 1, false)->out[0] = r;
 }
 
@@ -417,6 +433,13 @@ static void history_body(elab *e, mclass *c, scope *in, const index_names *over,
         diag_near(e->m->d, err, &n);
         return;
     }
+    for (size_t i = 0; i < e->m->history.n; i++) {
+        const ast *old = e->m->history.at[i].decl;
+        if (old == s || e->m->history.at[i].of != c || old->name != s->name || old->num != s->num || old->kid[0]->n || s->kid[0]->n) continue;
+        diag *err = diag_error(e->m->d, DIAG_DUPLICATE, s->name_at, "the history of '%s' is given twice", s->name);
+        diag_second(e->m->d, err, old->name_at, "first given here");
+        return;
+    }
     table_scope *t = table_scope_new(e->m->a, in);
     table_scope_set(t, s->kid[1]->name, v_node(ir_in(e->m->g, (ir_input){.kind = IN_BOUND, .at.base = e->m->nbound++}), dim_any()));
     value v = eval(&e->ev, &t->base, s->kid[2]);
@@ -439,8 +462,7 @@ static void history_body(elab *e, mclass *c, scope *in, const index_names *over,
     for (int k = 0; k < v_count(&v); k++) {
         value x = v_element(&v, k);
         if (!x.num.r0 || !depends_on(e->m->g, x.num.r0, MOVING)) continue;
-        diag *err = diag_error(e->m->d, DIAG_NOT_CONSTANT, s->kid[2]->at, "the history of '%s' is known before the run: it may hang on %s and on parameters", s->name, s->kid[1]->name);
-        (void)err;
+        diag_error(e->m->d, DIAG_NOT_CONSTANT, s->kid[2]->at, "the history of '%s' is known before the run: it may hang on %s and on parameters", s->name, s->kid[1]->name);
         return;
     }
     mfamily *f = family_add(e, &e->m->history, c, over, s, v_count(&v), true);

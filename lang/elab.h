@@ -11,6 +11,7 @@ typedef struct elab {
     const override *set; size_t nset;
     vec(mclass *) found;                /* in the order of discovery */
     const struct nest *loops;           /* around the statement at hand */
+    const ast *energy; dim energy_unit; /* the first energy with a dimension: the others have the same */
 } elab;
 
 /* The scope of one class for one instance, which may be symbolic. */
@@ -57,6 +58,7 @@ value dof_unit_of(elab *e, mclass *c, mdof *d);
 void elab_statements(elab *e, mclass *c);
 void elab_field_statement(elab *e, mclass *c, const nest *n, const ast *s);
 bool elab_rod_force(elab *e, mclass *c, const ast *s);      /* whether it was one */
+bool rod_object(const value *v, int32_t *rod);               /* a rod of the model? (model.c) */
 value rod_member(elab *e, mclass *c, int32_t rod, sym name, span at);
 void elab_fields_check(elab *e);
 void match_equations(elab *e);

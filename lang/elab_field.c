@@ -43,7 +43,7 @@ static void field_statement(elab *e, mclass *c, const ast *s)
             }
             f->coord[f->ncoord++] = x->number;
         }
-        if (item->n == 0 || item->n > 2) diag_error(e->m->d, DIAG_ARITY, item->at, "a field has one or two coordinates, as in `field u(x)`");
+        if (item->n == 0 || (item->n > 2 && e->m->coords.n <= 2)) diag_error(e->m->d, DIAG_ARITY, item->at, "a field has one or two coordinates, as in `field u(x)`");
     }
 }
 
@@ -217,12 +217,58 @@ static void rod_statement(elab *e, mclass *c, const ast *s)
     }
 }
 
+/* wire.gap(other): the distance between the surfaces of two rods, or of a rod and a body */
+static look gap_find(scope *s, evaluator *ev, sym name, span at, value *out)
+{
+    (void)s; (void)ev; (void)name; (void)at; (void)out;
+    return LOOK_NO;
+}
+
+static bool body_fits(const value *v)
+{
+    bool ball = !strcmp(v->set.kind, "ball"), half = !strcmp(v->set.kind, "halfspace"), round = !strcmp(v->set.kind, "cylinder");
+    if (!ball && !half && !round) return false;
+    for (size_t k = 0; k < v->set.n; k++) {
+        const value *x = &v->set.arg[k];
+        bool vector = half ? k == 0 : k + 1 < v->set.n;
+        if (vector ? x->kind != V_NUM || x->num.rank != 1 || x->num.n[0] != 3 : !v_is_scalar(x)) return false;
+    }
+    return true;
+}
+
+static value gap_call(scope *s, evaluator *ev, const value *o, const value *arg, size_t n, span at)
+{
+    class_scope *cs = (class_scope *)s;
+    elab *e = s->of;
+    int32_t other = -1;
+    (void)o;
+    bool rod = n == 1 && rod_object(&arg[0], &other);
+    if (!rod && (n != 1 || arg[0].kind != V_SET || !body_fits(&arg[0]))) {
+        diag *d = diag_error(ev->d, DIAG_TYPE, at, "a gap is that to another rod or to a body");
+        diag_hint(ev->d, d, "wire.gap(other), wire.gap(ball(centre, radius)), wire.gap(halfspace(n, c)), wire.gap(cylinder(point, axis, radius))");
+        return v_error();
+    }
+    if (rod && other == cs->inst.base) other = -1;
+    ir_input in = {.kind = IN_ROD, .at.base = cs->inst.base};
+    if (!rod || other >= 0) {
+        *vec_push(e->m->a, &e->m->rod_pairs) = (mrodpair){cs->inst.base, other, arg[0], at};
+        in.at.stride[0] = (int32_t)e->m->rod_pairs.n;
+    }
+    return v_node(ir_in(e->m->g, in), dim_any());
+}
+
 value rod_member(elab *e, mclass *c, int32_t rod, sym name, span at)
 {
-    (void)c;
+    if (!strcmp(name, "gap")) {
+        class_scope *g = arena_make(e->m->a, class_scope);
+        *g = (class_scope){.base = {.find = gap_find, .call = gap_call, .of = e}, .c = c, .inst.base = rod};
+        value v = {.kind = V_OBJECT};
+        v.object.in = &g->base;
+        return v;
+    }
     if (!strcmp(name, "self_gap")) return v_node(ir_in(e->m->g, (ir_input){.kind = IN_ROD, .at.base = rod}), dim_any());
     if (!strcmp(name, "s")) return v_node(ir_in(e->m->g, (ir_input){.kind = IN_COORD, .at.base = rod}), dim_any());
-    diag *d = diag_error(e->m->d, DIAG_UNKNOWN_MEMBER, at, "in a model a rod has the members s and self_gap, not '%s'", name);
+    diag *d = diag_error(e->m->d, DIAG_UNKNOWN_MEMBER, at, "in a model a rod has the members s, self_gap and gap(…), not '%s'", name);
     near n = near_to(name);
     near_try(&n, "self_gap");
     diag_near(e->m->d, d, &n);
@@ -314,6 +360,7 @@ void elab_field_statement(elab *e, mclass *c, const nest *n, const ast *s)
     if (field && !e->m->coords.n) {
         diag *d = diag_error(e->m->d, DIAG_SYNTAX, s->at, "there is no domain");
         diag_hint(e->m->d, d, "declare `domain x in 0..1` and `field u(x)`");
+        for (size_t i = 0; i < e->m->fields.n; i++) e->m->fields.at[i].ncoord = 1;
         return;
     }
     switch (s->kind) {
@@ -368,10 +415,26 @@ static void boundary_ends(model *m)
     }
 }
 
+/* on a line `boundary u = 0` holds at both ends */
+static void line_boundary(model *m)
+{
+    size_t n = m->conditions.n;
+    for (size_t k = 0; k < n; k++) {
+        mcondition c = m->conditions.at[k];
+        if (c.coord >= 0 || c.where) continue;
+        c.coord = 0;
+        c.where = m->coords.at[0].lo;
+        m->conditions.at[k] = c;
+        c.where = m->coords.at[0].hi;
+        *vec_push(m->a, &m->conditions) = c;
+    }
+}
+
 void elab_fields_check(elab *e)
 {
     model *m = e->m;
     if (!m->coords.n) return;
+    if (m->coords.n == 1) line_boundary(m);
     if (!m->fields.n) {
         diag *d = diag_error(m->d, DIAG_SYNTAX, m->coords.at[0].at, "the domain has no field");
         diag_hint(m->d, d, "declare `field u(%s)`", m->coords.at[0].name);

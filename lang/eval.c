@@ -164,6 +164,7 @@ static value eval_range(evaluator *ev, scope *in, const ast *e)
             return v_error();
         }
     }
+    if (!eval_same_unit(ev, v.range.lo->num.unit, v.range.hi->num.unit, "the ends of a range have different dimensions", e->at)) return v_error();
     return v;
 }
 
@@ -251,7 +252,8 @@ static void gen_level(generator *g, scope *in, uint32_t level)
             value c = eval(ev, in, e->kid[level]);
             double k;
             if (c.kind == V_ERROR || !v_scalar(&c, &k)) {
-                if (c.kind != V_ERROR) diag_error(ev->d, DIAG_NOT_CONSTANT, e->kid[level]->at, "the condition after 'where' must be known before the run");
+                if (c.kind != V_ERROR && ev->family && ev->family->n) ev->needs_members = true;
+                else if (c.kind != V_ERROR) diag_error(ev->d, DIAG_NOT_CONSTANT, e->kid[level]->at, "the condition after 'where' must be known before the run");
                 g->failed = true;
                 return;
             }
@@ -274,6 +276,11 @@ static void gen_level(generator *g, scope *in, uint32_t level)
         if (!v_scalar(r.range.lo, &lo) || !v_scalar(r.range.hi, &hi)) {
             if (ev->family && ev->family->n) ev->needs_members = true;
             else diag_error(ev->d, DIAG_NOT_CONSTANT, ix->kid[0]->at, "the ends of this range must be known before the run");
+            g->failed = true;
+            return;
+        }
+        if (hi - lo >= (double)ev->fuel) {
+            diag_error(ev->d, DIAG_LIMIT, ix->kid[0]->at, "this range has too many members: %lld are left for sums and lists", (long long)ev->fuel);
             g->failed = true;
             return;
         }
@@ -490,7 +497,7 @@ value eval_keep(evaluator *ev, scope *in, const ast *e)
     }
 }
 
-value eval(evaluator *ev, scope *in, const ast *e)
+static value eval_node(evaluator *ev, scope *in, const ast *e)
 {
     value a, b;
     switch (e->kind) {
@@ -518,6 +525,20 @@ value eval(evaluator *ev, scope *in, const ast *e)
         diag_error(ev->d, DIAG_SYNTAX, e->at, "an expression is needed here");
         return v_error();
     }
+}
+
+value eval(evaluator *ev, scope *in, const ast *e)
+{
+    if (ev->nest == 0) ev->deep = false;
+    if (ev->nest >= EVAL_MAX_NEST) {
+        if (!ev->deep) diag_error(ev->d, DIAG_LIMIT, e->at, "functions and definitions that use each other nest too deep here");
+        ev->deep = true;
+        return v_error();
+    }
+    ev->nest++;
+    value v = eval_node(ev, in, e);
+    ev->nest--;
+    return v;
 }
 
 bool eval_scalar(evaluator *ev, scope *in, const ast *e, const char *what, value *out)

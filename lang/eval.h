@@ -32,10 +32,12 @@ typedef struct evaluator {
     bool inclusion;                     /* inside an inclusion: set-valued terms may stand here */
     bool callee;                        /* the name looked up is being called: what cannot be called is passed over */
     int depth;                          /* of calls */
+    bool deep;                          /* that it is too deep was told */
+    int nest;                           /* of expressions, through calls and definitions: the stack is finite */
     int64_t fuel;                       /* elements that unrolled sums and comprehensions may still make */
     void *of;                           /* the model being compiled, or the session */
 } evaluator;
-enum { EVAL_MAX_DEPTH = 200 };
+enum { EVAL_MAX_DEPTH = 200, EVAL_MAX_NEST = 2500, EVAL_FUEL = 4000000 };
 
 value eval(evaluator *ev, scope *in, const ast *e);
 value eval_keep(evaluator *ev, scope *in, const ast *e);                   /* as eval, but a family of dofs stays whole, to be indexed */

@@ -217,6 +217,10 @@ value eval_op(evaluator *ev, op_code op, const value *a, const value *b, const v
         if (c->kind != V_NUM) return type_error(ev, op, c, at);
         if (!same_shape(b, c)) return shape_error(ev, op, b, c, at);
     } else {
+        /* a number times a truth value: 1 or 0 times it */
+        value x = *a, y = b ? *b : *a;
+        if (op == OP_MUL && x.kind == V_BOOL && y.kind == V_NUM) { x.kind = V_NUM; return op_number(ev, op, &x, b, c, at); }
+        if (op == OP_MUL && x.kind == V_NUM && y.kind == V_BOOL) { y.kind = V_NUM; return op_number(ev, op, a, &y, c, at); }
         if (a->kind != V_NUM) return type_error(ev, op, a, at);
         if (b && b->kind != V_NUM) return type_error(ev, op, b, at);
     }

@@ -247,16 +247,16 @@ static value subscript_num(evaluator *ev, const value *v, const value *ix, size_
         diag_error(ev->d, DIAG_SHAPE, at, "a single number has no elements");
         return v_error();
     }
+    if ((int)n > rank) {
+        diag_error(ev->d, DIAG_SHAPE, at, "%s takes %d %s, not %zu", v_kind_text(ev->a, v), rank, rank == 1 ? "index" : "indices", n);
+        return v_error();
+    }
     int32_t k[2] = {0, 0};
     for (size_t i = 0; i < n && i < 2; i++) {
         address a;
         if (!eval_index(ev, &ix[i], 1, v->num.n[i], at, &a)) return v_error();
         if (!address_fixed(&a)) return subscript_symbolic(ev);
         k[i] = a.base - 1;
-    }
-    if ((int)n > rank) {
-        diag_error(ev->d, DIAG_SHAPE, at, "%s takes %d %s, not %zu", v_kind_text(ev->a, v), rank, rank == 1 ? "index" : "indices", n);
-        return v_error();
     }
     if (rank == 1) return v_element(v, k[0]);
     if (n == 2) return v_element(v, k[0] * v->num.n[1] + k[1]);

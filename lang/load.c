@@ -16,7 +16,8 @@ static bool read_failed(modules *l, const char *path, span at, const char *why)
     return false;
 }
 
-/* reads until the end or the limit; the descriptor is closed before anything is allocated beyond the buffer that is there */
+/* reads until the end or the limit; the descriptor is closed before anything is allocated beyond the buffer that is
+   there */
 static ssize_t read_all(int fd, char *p, size_t room)
 {
     size_t n = 0;
@@ -110,7 +111,8 @@ static bool readable(const char *path)
     return !stat(path, &st) && !S_ISDIR(st.st_mode);
 }
 
-/* std.planar -> planar.cdl in the library that was asked for, else in the one beside the source, else in the installed one */
+/* std.planar -> planar.cdl in the library that was asked for, else in the one beside the source, else in the installed
+   one */
 static const char *library_path(modules *l, const char *name)
 {
     const char *dirs[] = { l->stdlib && *l->stdlib ? l->stdlib : CDL_STDLIB_SRC, CDL_STDLIB_DIR };

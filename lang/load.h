@@ -1,4 +1,5 @@
-/* load: files and what they bring into each other with `use`.  A module is a file that was read: its tree and the names it defines. */
+/* load: files and what they bring into each other with `use`.  A module is a file that was read: its tree and the
+   names it defines. */
 #ifndef CDL_LOAD_H
 #define CDL_LOAD_H
 #include "eval.h"
@@ -29,7 +30,8 @@ struct module {
 typedef struct modules {
     arena *a; symtab *names; diags *d;
     scope *outer;                       /* what every module sees */
-    look (*find)(scope *s, evaluator *ev, sym name, span at, value *out);       /* of a module's scope; values are the session's matter */
+    /* of a module's scope; values are the session's matter */
+    look (*find)(scope *s, evaluator *ev, sym name, span at, value *out);
     void (*shadow)(void *ud, def *old); /* told when a definition is replaced; may be NULL */
     void *ud;
     const char *stdlib;                 /* directory, or NULL or "" for the ones built in */

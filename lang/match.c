@@ -263,7 +263,7 @@ static double value_at_defaults(const model *m, const double *param, const index
     return v;
 }
 
-enum { MAX_DEFAULTS = 200000 };
+enum { MAX_DEFAULTS = 200000, MAX_CHECKED = 1000 };
 
 static void default_params(const model *m, double *param)
 {
@@ -287,7 +287,6 @@ static bool same_for_all(const model *m, ir_ref r)
     return !depends_on(m->g, r, BIT(IN_INDEX)) && !depends_on(m->g, r, BIT(IN_PARAM));
 }
 
-enum { MAX_CHECKED = 1000 };
 static void check_delays(const model *m, const double *param);
 
 static void check_contact(const model *m, const mcontact *c, const double *param)
@@ -331,6 +330,8 @@ static span value_place(const model *m, const mparam *p, int64_t j)
 static void check_bounds(elab *e, const double *param)
 {
     const model *m = e->m;
+    bool lacking = false;                                   /* parameters that the run has to give */
+    for (size_t k = 0; k < m->classes.at[0]->params.n; k++) lacking = lacking || !m->classes.at[0]->params.at[k]->has_default;
     for (size_t i = 0; i < m->classes.n; i++) {
         const mclass *c = m->classes.at[i];
         for (size_t k = 0; k < c->params.n; k++) {
@@ -338,6 +339,11 @@ static void check_bounds(elab *e, const double *param)
             int64_t n = (int64_t)p->size * c->ninst;
             for (int64_t j = 0; j < n && j < MAX_DEFAULTS; j++) {
                 double v = param[p->offset + j];
+                if (isnan(v) && i > 0 && j < MAX_CHECKED && !lacking) {
+                    diag *err = diag_error(m->d, DIAG_PARAM_MISSING, p->at, "parameter '%s' of the part '%s' has no value", p->name, c->name);
+                    diag_hint(m->d, err, "give it one here, or where the part is used: %s(%s = …)", c->name, p->name);
+                    break;
+                }
                 if (isnan(v) || (v >= p->lo && v <= p->hi)) continue;
                 text t = {.a = m->a};
                 text_printf(&t, "the value ");
@@ -353,14 +359,14 @@ static void check_bounds(elab *e, const double *param)
     }
 }
 
-static double zero_input(const ir_input *in, void *ud)
+static double start_input(const ir_input *in, void *ud)
 {
     const at_defaults *x = ud;
     if (in->kind == IN_PARAM) return x->param[slot_at(&in->at, x->ix, x->n)];
-    return in->kind == IN_TIME ? 1 : NAN;
+    return in->kind == IN_TIME ? 0 : NAN;
 }
 
-/* delays that hang on parameters alone: t - arg > 0 at the defaults */
+/* delays that hang on parameters and time: t - arg > 0 at the start; one that changes may be 0 there */
 static void check_delays(const model *m, const double *param)
 {
     static const int32_t none[MAX_INDEX] = {0};
@@ -368,13 +374,13 @@ static void check_delays(const model *m, const double *param)
         const ir_input *in = ir_input_of(m->g, r);
         if (!in || (in->kind != IN_PAST_Q && in->kind != IN_PAST_V)) continue;
         if (depends_on(m->g, in->arg, ~(BIT(IN_PARAM) | BIT(IN_TIME)))) continue;
-        if (!eval_steady_delay(m->g, in->arg)) continue;
         ir_ref arg_ref = in->arg;
+        bool steady = eval_steady_delay(m->g, arg_ref);
         at_defaults x = {param, none, 0};
         arena_pos mark = arena_mark(m->a);
-        double delay = 1 - ir_value(m->g, m->a, arg_ref, zero_input, &x);       /* asked at t = 1 */
+        double delay = 0 - ir_value(m->g, m->a, arg_ref, start_input, &x);
         arena_release(m->a, mark);
-        if (delay <= 0) {
+        if (delay < 0 || (steady && delay == 0)) {
             diag_error(m->d, DIAG_DELAY_SIGN, m->has_delay, "the delay is %g: it must be positive", delay);
             return;
         }

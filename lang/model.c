@@ -608,6 +608,13 @@ static look rod_find(scope *s, evaluator *ev, sym name, span at, value *out)
     return out->kind == V_ERROR ? LOOK_ERROR : LOOK_YES;
 }
 
+bool rod_object(const value *v, int32_t *rod)
+{
+    if (v->kind != V_OBJECT || v->object.in->find != rod_find) return false;
+    *rod = ((class_scope *)v->object.in)->inst.base;
+    return true;
+}
+
 static look class_lookup(scope *base, evaluator *ev, sym name, span at, value *out)
 {
     class_scope *s = (class_scope *)base;
@@ -676,13 +683,22 @@ static void check_functions(elab *e, mclass *c)
     for (uint32_t i = 0; i < c->decl->n; i++) {
         const ast *s = c->decl->kid[i];
         if (s->kind == AST_FN) resolve_function(e, &work_of(c)->own->base, s);
-        if (s->kind != AST_LET) continue;
-        for (uint32_t k = 0; k < s->kid[0]->n; k++) {
+    }
+}
+
+/* in the order of the text, so that a long chain of them is no deep one; sets may stand in them, as an inclusion may use them */
+static void elab_lets(elab *e, mclass *c)
+{
+    e->ev.inclusion = true;
+    for (uint32_t i = 0; i < c->decl->n; i++) {
+        const ast *s = c->decl->kid[i];
+        for (uint32_t k = 0; s->kind == AST_LET && k < s->kid[0]->n; k++) {
             value v;
             class_lookup(&work_of(c)->own->base, &e->ev, s->kid[0]->kid[k]->name, s->kid[0]->kid[k]->at, &v);
             e->ev.needs_members = false;
         }
     }
+    e->ev.inclusion = false;
 }
 
 static void build(elab *e, scope *outer, const ast *decl)
@@ -698,6 +714,7 @@ static void build(elab *e, scope *outer, const ast *decl)
     if (m->d->errors) return;                               /* without sizes every use would be a second message */
     for (size_t i = 0; i < m->classes.n; i++) elab_params(e, m->classes.at[i]);
     for (size_t i = m->classes.n; i-- > 0;) elab_dofs(e, m->classes.at[i]);         /* parts first: what a container gives comes after */
+    for (size_t i = 0; i < m->classes.n; i++) elab_lets(e, m->classes.at[i]);
     for (size_t i = 0; i < m->classes.n; i++) elab_statements(e, m->classes.at[i]);
     for (size_t i = 0; i < m->classes.n; i++) check_functions(e, m->classes.at[i]);
 }
@@ -708,7 +725,7 @@ model *model_build(arena *a, symtab *names, diags *d, scope *outer, const ast *d
     *m = (model){.name = decl->name, .decl = decl, .a = a, .g = ir_new(a), .d = d, .names = names};
     elab *e = arena_make(a, elab);
     *e = (elab){.m = m, .set = set, .nset = nset};
-    e->ev = (evaluator){.a = a, .names = names, .d = d, .g = m->g, .fuel = 4000000, .of = m};
+    e->ev = (evaluator){.a = a, .names = names, .d = d, .g = m->g, .fuel = EVAL_FUEL, .of = m};
     size_t before = d->errors;
     d->errors = 0;
     build(e, outer, decl);

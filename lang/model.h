@@ -69,6 +69,7 @@ typedef struct mobstacle { int field; ir_ref gap; int sense; span at; } mobstacl
 typedef struct mcondition { int coord; ir_ref where, residual; span at; } mcondition;    /* coord < 0: on the whole boundary (where a condition or IR_NONE) */
 typedef struct mrodattr { sym key; value v; span at; } mrodattr;
 typedef struct mrod { sym name; const char *doc; span at; vec(mrodattr) attr; } mrod;
+typedef struct mrodpair { int a, b; value body; span at; } mrodpair;   /* b < 0: against a body, which is a set */
 typedef struct mrodload { int rod; ir_ref s; bool point; sym what; value v; span at; } mrodload;  /* position, frame, moment at s; force at s or distributed */
 
 struct model {
@@ -82,7 +83,7 @@ struct model {
     vec(mcontact) contacts; vec(mevent) events;
     vec(mintegral) integrals; vec(mset) sets;
     vec(mcoord) coords; vec(mfield) fields; mfamilies field_equation; vec(mobstacle) obstacles; vec(mcondition) conditions;
-    vec(mrod) rods; vec(mrodload) loads;
+    vec(mrod) rods; vec(mrodload) loads; vec(mrodpair) rod_pairs;
     span has_delay;
 };
 

@@ -1,4 +1,5 @@
-/* session: the public entries, options, text in and out, definitions as values, and the statements one after the other. */
+/* session: the public entries, options, text in and out, definitions as values, and the statements one after the
+   other. */
 #include "session.h"
 #include <math.h>
 #include <stdio.h>
@@ -15,8 +16,26 @@ static const struct { const char *name, *value; } option_rows[] = {
 
 bool session_is(const session *s, int option) { return !strcmp(s->option[option], "yes"); }
 
-void session_out(session *s, const text *t) { if (s->call.out && t->n) s->call.out(s->call.ud, t->at, t->n); }
-void session_err(session *s, const text *t) { if (s->call.err && t->n) s->call.err(s->call.ud, t->at, t->n); }
+/* what a point of an experiment says is put into its report; errors are shown as they happen */
+static void report_say(session *s, char tag, const text *t)
+{
+    text_putc(s->report, tag);
+    put_bytes(s->report, t->at, t->n);
+}
+
+void session_out(session *s, const text *t)
+{
+    if (!t->n) return;
+    if (s->report) report_say(s, 'o', t);
+    else if (s->call.out) s->call.out(s->call.ud, t->at, t->n);
+}
+
+void session_err(session *s, const text *t)
+{
+    if (!t->n) return;
+    if (s->report) report_say(s, 'e', t);
+    if (!s->worker && s->call.err) s->call.err(s->call.ud, t->at, t->n);
+}
 
 void session_note(session *s, const char *fmt, ...)
 {
@@ -187,7 +206,8 @@ static bool bound_holds(session *s, const ast *item, const value *v, scope *in)
     if (r.kind == V_ERROR) return false;
     if (r.kind != V_RANGE || !v_scalar(r.range.lo, &lo) || !v_scalar(r.range.hi, &hi) || !v_scalar(v, &x)) return true;
     if (x >= lo && x <= hi) return true;
-    diag *e = diag_error(s->d, DIAG_PARAM_BOUND, item->name_at, "'%s' = %s lies outside %s..%s", item->name, num_text(s->tmp, x),
+    diag *e = diag_error(s->d, DIAG_PARAM_BOUND, item->name_at, "'%s' = %s lies outside %s..%s", item->name,
+                         num_text(s->tmp, x),
                          num_text(s->tmp, lo), num_text(s->tmp, hi));
     (void)e;
     return false;
@@ -282,7 +302,8 @@ static const ast *no_model(session *s, const ast *name, const module *in, const 
     else {
         near n = near_to(name->name);
         near_models(&n, in);
-        diag *e = diag_error(s->d, DIAG_UNKNOWN_NAME, name->kind == AST_MEMBER ? name->name_at : name->at, "unknown model '%s'", name->name);
+        diag *e = diag_error(s->d, DIAG_UNKNOWN_NAME, name->kind == AST_MEMBER ? name->name_at : name->at,
+                             "unknown model '%s'", name->name);
         diag_near(s->d, e, &n);
     }
     return NULL;
@@ -317,6 +338,8 @@ static void let_statement(session *s, const ast *e)
     for (uint32_t k = 0; k < e->kid[0]->n; k++) {
         const ast *b = e->kid[0]->kid[k];
         def *d = module_find(s->main, b->name);
+        s->draw_name = b->name;
+        s->drawn = 0;
         if (s->experiment) {
             value v = session_eval(s, b->kid[0]);
             session_set(s, b->name, &v);
@@ -331,6 +354,7 @@ static void expr_statement(session *s, const ast *e)
     if (v.kind == V_ERROR) return;
     value_show(s, &t, &v);
     text_putc(&t, '\n');
+    if (session_is(s, OPTION_INTERACTIVE)) impacts_show(s, &t, &v);
     session_out(s, &t);
 }
 
@@ -348,7 +372,8 @@ static bool reads_results(const ast *e)
 /* what hangs on a run that gave nothing is left out; after an interruption what was computed is still written */
 static bool skipped(session *s, const ast *e)
 {
-    bool skip = s->last_failed && (reads_results(e) || (!session_is(s, OPTION_INTERACTIVE) && (e->kind == AST_LET || e->kind == AST_EXPR)));
+    bool skip = s->last_failed && (reads_results(e) ||
+                                   (!session_is(s, OPTION_INTERACTIVE) && (e->kind == AST_LET || e->kind == AST_EXPR)));
     if (s->interrupted && (e->kind == AST_EXPECT || e->kind == AST_RUN || e->kind == AST_EXPERIMENT)) skip = true;
     if (skip && e->kind == AST_EXPECT) s->skipped++;
     return skip;
@@ -357,7 +382,8 @@ static bool skipped(session *s, const ast *e)
 void session_execute(session *s, const ast *e)
 {
     if (skipped(s, e)) return;
-    s->ev.fuel = INT64_C(100000000);
+    if (s->draw_name && *s->draw_name) { s->draw_name = ""; s->drawn = 0; }
+    s->ev.fuel = EVAL_FUEL;
     switch (e->kind) {
     case AST_USE: case AST_MODEL: case AST_FN: case AST_ERROR: break;
     case AST_LET: case AST_PARAM: let_statement(s, e); break;
@@ -416,7 +442,7 @@ static void session_start(session *s)
     s->names = symtab_new(s->a);
     s->d = diags_new(s->a);
     for (int k = 0; k < OPTION_COUNT; k++) s->option[k] = option_rows[k].value;
-    s->ev = (evaluator){ .a = s->tmp, .names = s->names, .d = s->d, .fuel = INT64_C(100000000), .of = s };
+    s->ev = (evaluator){ .a = s->tmp, .names = s->names, .d = s->d, .fuel = EVAL_FUEL, .of = s };
     evaluator lasting = s->ev;
     lasting.a = s->a;
     s->builtins = (scope){ .up = eval_root_scope(&lasting), .find = builtins_find, .names = builtins_names, .of = s };
@@ -460,7 +486,7 @@ void cdl_free(cdl *s)
 }
 
 /* out of memory: what is half made stays in its arenas until the session is freed */
-static cdl_status session_lost(session *s)
+cdl_status session_lost(session *s)
 {
     static const char told[] = "cdl: error: there is not enough memory\n";
     if (!s->broken && s->call.err) s->call.err(s->call.ud, told, sizeof told - 1);
@@ -470,9 +496,7 @@ static cdl_status session_lost(session *s)
     return CDL_MEMORY;
 }
 
-#define ENTER(s) do { if ((s)->broken || setjmp((s)->oom)) return session_lost(s); session_begin(s); } while (0)
-
-static void session_begin(session *s)
+void session_begin(session *s)
 {
     static const arena_pos empty = { NULL, 0 };
     s->worst = CDL_OK;
@@ -488,7 +512,10 @@ void cdl_set_callbacks(cdl *s, const cdl_callbacks *c) { s->call = c ? *c : (cdl
 
 static bool option_fits(int k, const char *value_)
 {
-    if (k == OPTION_OUTPUT || k == OPTION_STDLIB) return true;
+    int a, b, n = 0;
+    if (k == OPTION_OUTPUT || k == OPTION_STDLIB || k == OPTION_MANIFEST) return true;
+    if (k == OPTION_JOBS) return sscanf(value_, "%d%n", &a, &n) == 1 && !value_[n] && a > 0 && a <= 4096;
+    if (k == OPTION_SHARD) return !*value_ || (sscanf(value_, "%d/%d%n", &a, &b, &n) == 2 && n && !value_[n] && a > 0 && a <= b);
     if (k == OPTION_DIAGNOSTICS) return !strcmp(value_, "text") || !strcmp(value_, "json");
     return !strcmp(value_, "yes") || !strcmp(value_, "no");
 }
@@ -508,7 +535,7 @@ cdl_status cdl_set(cdl *s, const char *option, const char *value_)
 }
 
 /* the one expression that a text holds; NULL after a report */
-static const ast *read_expression(session *s, const char *name, const char *text_)
+const ast *read_expression(session *s, const char *name, const char *text_)
 {
     size_t errors = s->d->errors;
     ast *file = parse_source(s->a, s->names, s->d, diags_add_source(s->d, name, text_, strlen(text_)));
@@ -523,7 +550,8 @@ cdl_status cdl_set_param(cdl *s, const char *name, const char *value_)
     ENTER(s);
     const ast *e = read_expression(s, arena_printf(s->tmp, "<-p %s>", name), value_);
     value v = e ? eval(&s->ev, &s->builtins, e) : v_error();
-    if (v.kind != V_ERROR && v.kind != V_NUM) diag_error(s->d, DIAG_TYPE, e->at, "a parameter is a number, not %s", v_kind_text(s->tmp, &v));
+    if (v.kind != V_ERROR && v.kind != V_NUM) diag_error(s->d, DIAG_TYPE, e->at, "a parameter is a number, not %s",
+                                                         v_kind_text(s->tmp, &v));
     if (!session_flush(s)) { s->total = CDL_USAGE; return CDL_USAGE; }
     sym key = sym_str(s->names, name);
     overriding *o = param_override(s, key);
@@ -547,20 +575,28 @@ static cdl_status finish_text(session *s, bool run_it)
 static cdl_status take_text(session *s, const char *name, const char *text_, size_t len, bool run_it)
 {
     module_read(&s->loaded, s->main, name, text_, len);
+    if (run_it) manifest_text(s, name, text_, len, false);
     return finish_text(s, run_it);
 }
 
 static cdl_status take_file(session *s, const char *path, bool run_it)
 {
     s->main->path = arena_strdup(s->a, path);
-    module_read_file(&s->loaded, s->main, path, SPAN_NONE);
+    if (module_read_file(&s->loaded, s->main, path, SPAN_NONE) && run_it) {
+        const source *from = s->d->sources.at[s->main->file->at.file];
+        manifest_text(s, path, from->text, from->len, true);
+    }
     return finish_text(s, run_it);
 }
 
 cdl_status cdl_load_file(cdl *s, const char *path) { ENTER(s); return take_file(s, path, true); }
 cdl_status cdl_check_file(cdl *s, const char *path) { ENTER(s); return take_file(s, path, false); }
 
-cdl_status cdl_run_text(cdl *s, const char *name, const char *text_, size_t len) { ENTER(s); return take_text(s, name, text_, len, true); }
+cdl_status cdl_run_text(cdl *s, const char *name, const char *text_, size_t len)
+{
+    ENTER(s);
+    return take_text(s, name, text_, len, true);
+}
 cdl_status cdl_check_text(cdl *s, const char *name, const char *text_, size_t len)
 {
     ENTER(s);
@@ -583,6 +619,7 @@ cdl_status cdl_finish(cdl *s)
     ENTER(s);
     record_flush(s);
     tell_expectations(s);
+    manifest_write(s);
     s->met = s->missed = s->skipped = 0;
     cdl_status total = s->total;
     s->total = CDL_OK;

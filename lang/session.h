@@ -40,22 +40,32 @@ typedef struct record {                 /* one JSON object in the making: a run,
     vec(measured) point, measures;
     vec(expectation) expects;
     const char *model, *backend;        /* of the last run, or NULL */
+    uint64_t ir;                        /* of its program; 0: none */
+    const char *params;                 /* all its parameters, as JSON, or NULL */
     double seconds, max_penetration, residual;
     int64_t steps;
 } record;
 
 /* ---- tables that grow over the points of an experiment: save and plot ---- */
+typedef struct curve { size_t column; double is; const char *title; } curve;     /* the rows where that column has that value */
 typedef struct table {
     const ast *at;                      /* the statement */
     outfile *file;                      /* of the numbers */
     const char *path, *shown;           /* of the file; plot: of the picture */
     size_t ncol;                        /* columns, without point and swept names */
     bool failed, series;
+    const char *title, *log, *by, *marks, *shades;      /* plot: of the block; points at impacts, intervals in contact; "" when absent */
     vec(const char *) header;
-    vec(const char *) curves;           /* plot: a title for each block of rows */
+    vec(const char *) labels;           /* plot: of the columns, with units */
+    vec(curve) curves;                  /* plot: a title for each block of rows */
     int64_t rows;
     struct table *next;
 } table;
+
+/* ---- for the manifest ---- */
+typedef struct made { const char *path, *kind; int64_t bytes; char sha[65]; } made_file;       /* a file that was written */
+typedef struct given { const char *name, *text; size_t len; bool file; } given_text;          /* a text that was executed */
+typedef struct told_program { const char *model; uint64_t hash; } told_program;
 
 typedef struct overriding { sym name; const char *text; value v; bool used, bad; } overriding;     /* -p */
 
@@ -83,11 +93,22 @@ struct cdl {
     table_scope *measures;              /* measured names */
     table_scope *swept;                 /* swept and measured names of the experiment that is running, or NULL */
     const ast *experiment;              /* the one that is running */
+    int64_t point;                      /* of it, from 0 */
+    text *report;                       /* where what a point says and writes is kept, or NULL: session_jobs.c */
+    bool worker;                        /* in a process of its own */
+    const char *draw_name;              /* random numbers: for whom, and how many were drawn */
+    uint64_t drawn;
     bool interrupted;
     record rec;
     table *tables;
     vec(overriding) params;
     size_t met, missed, skipped;        /* expectations */
+    vec(made_file) made;
+    vec(given_text) given;
+    vec(const char *) told;             /* a JSON object for each run or point */
+    vec(told_program) programs;
+    bool seeded;
+    int64_t seed;                       /* of the experiment at hand */
     cdl_status worst, total;            /* of this call; since the last cdl_finish */
 };
 
@@ -120,6 +141,14 @@ void session_set(session *s, sym name, const value *v);     /* a measured name *
 value session_eval(session *s, const ast *e);               /* in session_scope, into tmp */
 const char *num_text(arena *a, double x);                   /* exact */
 
+#define ENTER(s) do { if ((s)->broken || setjmp((s)->oom)) return session_lost(s); session_begin(s); } while (0)
+void session_begin(session *s);
+cdl_status session_lost(session *s);
+const ast *read_expression(session *s, const char *name, const char *text_);
+/* ---- session_help.c ---- */
+void impacts_show(session *s, text *t, const value *v);     /* a table; nothing for what is no list of impacts */
+void spark_put(text *t, const value *series);               /* a line of bars */
+
 /* ---- session_check.c ---- */
 void check_module(session *s, module *m, bool to_run);
 void check_constants(session *s, const mclass *last, const ast *list);   /* session_steady.c: lets and params that no result is needed for */
@@ -144,12 +173,22 @@ scope *results_scope(session *s, run *r);
 extern const builtin result_builtins[];
 extern const char *const result_names[], *const contact_members[], *const impact_members[];     /* NULL-terminated */
 bool value_samples(session *s, const value *v, const double **t, const double **y, int64_t *n, int64_t *stride);
+/* ---- session_rod.c ---- */
+bool rod_value(const run *r, int rod, value *out);          /* false: the run has no rods */
+look rod_name(const run *r, evaluator *ev, sym name, value *out);
+extern const char *const rod_members[];
 /* ---- session_field.c ---- */
 bool field_value(const run *r, int field, value *out);      /* false: the run has no fields */
 bool field_coordinate(const run *r, int coord, value *out);
+/* session_inclusion.c: jumps, branches, folds and the graph of a limit */
+look inclusion_name(run *r, evaluator *ev, sym name, value *out);
+bool inclusion_count(const value *v, double *n);
+bool inclusion_show(text *t, const value *v);
 look field_name(const run *r, evaluator *ev, sym name, value *out);
 value call_pieces(evaluator *ev, scope *in, const ast *call, const value *arg, size_t n);
 void field_summary(const run *r, text *t);
+bool field_save_vtk(session *s, const value *v, const char *path, int *error);     /* false: v is no field in the plane */
+bool plane_samples(const value *v, const double **y, int64_t *n, int64_t *stride);
 const struct field_result *value_plane(const value *v, int *field);     /* a field in the plane, or NULL */
 
 bool view_show(text *t, const value *v);                    /* an object of results in a line; false when it is none */
@@ -171,6 +210,31 @@ void plot_statement(session *s, const ast *e);
 void tables_finish(session *s);
 /* Keys of the block of save or plot, and the kinds of their values; reports. */
 void output_check(session *s, const ast *e);
+
+/* A block of rows on its way to its table, as bytes that may come from another process. */
+void table_take(session *s, const ast *e, const char *bytes, size_t n);
+
+/* ---- session_sweep.c ---- */
+value call_random(evaluator *ev, scope *in, const ast *call, const value *arg, size_t n);
+value call_random_normal(evaluator *ev, scope *in, const ast *call, const value *arg, size_t n);
+
+/* ---- session_jobs.c: points of experiments, here, in other processes, or from files ---- */
+typedef struct point_range { int64_t points; void (*run)(session *s, const ast *e, const void *axes, int64_t k, int64_t points, bool crashed); const void *axes; } point_range;
+void points_run(session *s, const ast *e, const point_range *p);
+void put_u64(text *t, uint64_t x);
+void put_bytes(text *t, const char *p, size_t n);
+/* Reading them back: false at the end or when the bytes make no sense. */
+typedef struct byte_reader { const char *p, *end; } byte_reader;
+bool get_u64(byte_reader *r, uint64_t *x);
+bool get_bytes(byte_reader *r, const char **p, size_t *n);
+const char *get_text(byte_reader *r, arena *a);             /* a copy; "" when there is none */
+
+/* ---- session_manifest.c ---- */
+void manifest_file(session *s, const char *path, const char *kind);         /* "data", "script" or "picture" */
+void manifest_text(session *s, const char *name, const char *text, size_t len, bool file);
+void manifest_record(session *s, const char *json, size_t n);
+void manifest_program(session *s, const program *p);
+void manifest_write(session *s);
 
 /* ---- version.c ---- */
 void version_json(text *t);

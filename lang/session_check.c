@@ -1,4 +1,5 @@
-/* session_check: all errors of a text before anything runs.  Models are built with their defaults; statements are read for names, models,
+/* session_check: all errors of a text before anything runs.  Models are built with their defaults; statements are read
+   for names, models,
    backends and options that do not exist.  Values are left to the run. */
 #include <string.h>
 #include "session.h"
@@ -49,7 +50,8 @@ static thing thing_named(checker *c, sym name)
 {
     if (is_bound(c, name)) return (thing){ 0 };
     for (size_t k = c->runs.n; k-- > 0; )
-        if (c->runs.at[k].name == name) return (thing){ .kind = c->runs.at[k].c ? IS_CLASS : IS_OTHER, .c = c->runs.at[k].c };
+        if (c->runs.at[k].name == name) return (thing){ .kind = c->runs.at[k].c ? IS_CLASS : IS_OTHER,
+            .c = c->runs.at[k].c };
     if (c->results && class_find(c->results, name)) return thing_in_class(c->results, name);
     def *d = module_find(c->s->main, name);
     if (d && d->kind == DEF_MODULE) return (thing){ .kind = IS_MODULE, .m = d->used };
@@ -92,7 +94,8 @@ static bool name_known(checker *c, sym name)
     for (size_t k = 0; k < c->runs.n; k++) if (c->runs.at[k].name == name) return true;
     if (c->results && (class_find(c->results, name) || among(result_names, name))) return true;
     if (map64_get(&s->measures->at, sym_key(name))) return true;
-    for (scope *sc = &s->builtins; sc; sc = sc->up) if (sc->find(sc, &s->ev, name, SPAN_NONE, &v) != LOOK_NO) return true;
+    for (scope *sc = &s->builtins; sc; sc = sc->up) if (sc->find(sc, &s->ev, name, SPAN_NONE, &v) != LOOK_NO)
+        return true;
     return false;
 }
 
@@ -104,7 +107,8 @@ static bool name_of_a_model(const session *s, sym name)
         for (uint32_t i = 0; d->kind == DEF_MODEL && i < d->at->n; i++) {
             const ast *x = d->at->kid[i];
             if (x->name == name) return true;
-            for (uint32_t j = 0; x->kind == AST_DOF && j < x->kid[0]->n; j++) if (x->kid[0]->kid[j]->name == name) return true;
+            for (uint32_t j = 0; x->kind == AST_DOF && j < x->kid[0]->n; j++) if (x->kid[0]->kid[j]->name == name)
+                return true;
         }
     }
     return among(result_names, name);
@@ -122,14 +126,16 @@ static void name_check(checker *c, const ast *e)
     module_names(&s->main->base, &n);
     for (scope *sc = &s->builtins; sc; sc = sc->up) if (sc->names) sc->names(sc, &n);
     if (near_best(&n)) diag_near(s->d, d, &n);
-    else if (!c->results && name_of_a_model(s, e->name)) diag_hint(s->d, d, "no run stands before this, so there are no results yet");
+    else if (!c->results && name_of_a_model(s, e->name))
+        diag_hint(s->d, d, "no run stands before this, so there are no results yet");
 }
 
 static void member_report(checker *c, const ast *e, const char *const *list, const mclass *of, const module *m)
 {
     session *s = c->s;
     near n = near_to(e->name);
-    diag *d = diag_error(s->d, DIAG_UNKNOWN_MEMBER, e->name_at, "'%s' has no member '%s'", span_text(s->d, e->kid[0]->at, s->tmp), e->name);
+    diag *d = diag_error(s->d, DIAG_UNKNOWN_MEMBER, e->name_at, "'%s' has no member '%s'",
+                         span_text(s->d, e->kid[0]->at, s->tmp), e->name);
     if (list) near_each(&n, list);
     if (of) near_class(of, &n);
     union { const module *m; module *p; } u = { .m = m };
@@ -143,7 +149,9 @@ static void member_check(checker *c, const ast *e)
     switch (of.kind) {
     case IS_CONTACT: if (!among(contact_members, e->name)) member_report(c, e, contact_members, NULL, NULL); break;
     case IS_IMPACTS: if (!among(impact_members, e->name)) member_report(c, e, impact_members, NULL, NULL); break;
-    case IS_CLASS: if (!class_find(of.c, e->name) && !among(result_names, e->name)) member_report(c, e, result_names, of.c, NULL); break;
+    case IS_CLASS:
+        if (!class_find(of.c, e->name) && !among(result_names, e->name)) member_report(c, e, result_names, of.c, NULL);
+        break;
     case IS_MODULE: if (!module_find(of.m, e->name)) member_report(c, e, NULL, NULL, of.m); break;
     case IS_OTHER: break;
     }
@@ -193,11 +201,13 @@ static void args_check(checker *c, const ast *decl, const ast *list)
             continue;
         }
         for (uint32_t j = 0; j < k; j++)
-            if (list->kid[j]->name == arg->name) diag_error(s->d, DIAG_DUPLICATE, arg->at, "parameter '%s' is given twice", arg->name);
+            if (list->kid[j]->name == arg->name) diag_error(s->d, DIAG_DUPLICATE, arg->at,
+                                                            "parameter '%s' is given twice", arg->name);
         if (is_param_of(decl, arg->name)) continue;
         near n = near_to(arg->name);
         near_params(decl, &n);
-        diag *d = diag_error(s->d, DIAG_UNKNOWN_NAME, arg->name_at.file ? arg->name_at : arg->at, "model '%s' has no parameter '%s'", decl->name, arg->name);
+        diag *d = diag_error(s->d, DIAG_UNKNOWN_NAME, arg->name_at.file ? arg->name_at : arg->at,
+                             "model '%s' has no parameter '%s'", decl->name, arg->name);
         if (near_best(&n)) diag_near(s->d, d, &n);
         else diag_second(s->d, d, decl->name_at, "the model is declared here");
     }
@@ -206,7 +216,8 @@ static void args_check(checker *c, const ast *decl, const ast *list)
 /* what a guess at a size may have caused is not told */
 static bool is_guesswork(diag_code k)
 {
-    return k == DIAG_PARAM_MISSING || k == DIAG_INDEX_RANGE || k == DIAG_SHAPE || k == DIAG_LIMIT || k == DIAG_OPTION_VALUE;
+    return k == DIAG_PARAM_MISSING || k == DIAG_INDEX_RANGE || k == DIAG_SHAPE || k == DIAG_LIMIT ||
+        k == DIAG_OPTION_VALUE;
 }
 
 static void drop_guesswork(diags *d, size_t from, size_t errors)
@@ -274,7 +285,8 @@ static void binds_check(checker *c, const ast *list, bool name_them)
 /* abs and rel are words here */
 static void within_check(checker *c, const ast *e)
 {
-    bool word = e->kind == AST_CALL && e->kid[0]->kind == AST_NAME && (!strcmp(e->kid[0]->name, "rel") || !strcmp(e->kid[0]->name, "abs"));
+    bool word = e->kind == AST_CALL && e->kid[0]->kind == AST_NAME &&
+        (!strcmp(e->kid[0]->name, "rel") || !strcmp(e->kid[0]->name, "abs"));
     if (!word) { expr_check(c, e); return; }
     for (uint32_t k = 1; k < e->n; k++) expr_check(c, e->kid[k]);
 }
@@ -286,7 +298,8 @@ static void output_names(checker *c, const ast *e)
     output_check(c->s, e);
     const ast *b = e->kid[e->kind == AST_PLOT ? 2 : 1];
     for (uint32_t k = 0; b && k < b->n; k++)
-        if (b->kid[k]->kind == AST_SET && b->kid[k]->kid[0]->kind == AST_NAME && strcmp(b->kid[k]->kid[0]->name, "by")) expr_check(c, b->kid[k]->kid[1]);
+        if (b->kid[k]->kind == AST_SET && b->kid[k]->kid[0]->kind == AST_NAME && strcmp(b->kid[k]->kid[0]->name, "by"))
+            expr_check(c, b->kid[k]->kid[1]);
 }
 
 static void fn_check(checker *c, const ast *e)
@@ -315,7 +328,8 @@ static void setting_check(checker *c, const ast *e)
 {
     const ast *key = e->kid[0];
     if (key->kind == AST_NAME && !strcmp(key->name, "seed")) { expr_check(c, e->kid[1]); return; }
-    diag *d = diag_error(c->s->d, DIAG_UNKNOWN_ATTRIBUTE, key->at, "an experiment has no setting '%s'", span_text(c->s->d, key->at, c->s->tmp));
+    diag *d = diag_error(c->s->d, DIAG_UNKNOWN_ATTRIBUTE, key->at, "an experiment has no setting '%s'",
+                         span_text(c->s->d, key->at, c->s->tmp));
     diag_hint(c->s->d, d, "its setting is seed; a name gets its value with let");
 }
 
@@ -348,7 +362,9 @@ static void statement_check(checker *c, const ast *e, bool experiment)
         if (c->to_run) diag_error(s->d, DIAG_NOT_SUPPORTED, e->at, "'animate' is not built yet");
         else diag_warn(s->d, DIAG_NOT_SUPPORTED, e->at, "'animate' is not built yet");
         break;
-    case AST_SET: if (experiment) setting_check(c, e); else misplaced(c, e, "an equation stands in a model; a name gets its value with let"); break;
+    case AST_SET: if (experiment) setting_check(c, e);
+        else misplaced(c, e, "an equation stands in a model; a name gets its value with let");
+        break;
     case AST_SWEEP: misplaced(c, e, "a sweep stands in an experiment"); break;
     case AST_USE: case AST_FN: case AST_PARAM: case AST_MODEL: case AST_EXPERIMENT:
         if (experiment) misplaced(c, e, "it belongs outside of the experiment");
@@ -362,8 +378,10 @@ static void statement_check(checker *c, const ast *e, bool experiment)
 
 void check_module(session *s, module *m, bool to_run)
 {
-    checker c = { .s = s, .to_run = to_run, .results = s->last ? s->last->of->m->classes.at[0] : NULL, .bound.a = s->tmp };
-    for (uint32_t k = 0; k < m->file->n; k++) if (m->file->kid[k]->kind == AST_MODEL) build_guess(s, m->file->kid[k], &m->base);
+    checker c = { .s = s, .to_run = to_run, .results = s->last ? s->last->of->m->classes.at[0] : NULL,
+        .bound.a = s->tmp };
+    for (uint32_t k = 0; k < m->file->n; k++) if (m->file->kid[k]->kind == AST_MODEL)
+        build_guess(s, m->file->kid[k], &m->base);
     for (uint32_t k = 0; k < m->file->n; k++) statement_check(&c, m->file->kid[k], false);
 }
 
@@ -387,7 +405,8 @@ void check_params(session *s)
         near n = near_to(s->params.at[k].name);
         if (param_somewhere(s->main, s->params.at[k].name, &n)) continue;
         const char *best = near_best(&n);
-        if (best) session_note(s, "-p %s: no model has a parameter of this name; did you mean '%s'?", s->params.at[k].name, best);
+        if (best) session_note(s, "-p %s: no model has a parameter of this name; did you mean '%s'?",
+                               s->params.at[k].name, best);
         else session_note(s, "-p %s: no model has a parameter of this name", s->params.at[k].name);
         session_worse(s, CDL_USAGE);
     }

@@ -23,6 +23,7 @@ void value_show(session *s, text *t, const value *v)
         lo = fmin(lo, y);
         hi = fmax(hi, y);
     }
+    if (session_is(s, OPTION_INTERACTIVE) && !s->experiment) spark_put(t, v);
     text_printf(t, "series of %lld samples, t = %g to %g, values from %g to %g", (long long)v->series.n, v->series.t[0],
                 v->series.t[v->series.n - 1], lo, hi);
 }
@@ -39,6 +40,8 @@ void point_show(session *s, text *t)
 
 static void measure_one(session *s, const ast *bind)
 {
+    s->draw_name = bind->name;
+    s->drawn = 0;
     value v = session_eval(s, bind->kid[0]);
     text t = { .a = s->tmp };
     session_set(s, bind->name, &v);
@@ -89,7 +92,8 @@ static bool bound_read(session *s, const ast *e, const value *b, span at, compar
     double x, size = 1;
     if (v.kind == V_ERROR) return false;
     if (v.kind != V_NUM || !v_scalar(&v, &x) || !(x >= 0)) {
-        diag_error(s->d, DIAG_OPTION_VALUE, e->at, "after 'within' comes abs(x), rel(x) or a number that is not negative");
+        diag_error(s->d, DIAG_OPTION_VALUE, e->at,
+                   "after 'within' comes abs(x), rel(x) or a number that is not negative");
         return false;
     }
     if (rel && !largest(s, b, &size)) {
@@ -151,7 +155,8 @@ static void failed_json(session *s, const ast *e, const char *message, text *t)
     text_puts(t, "{\"file\":");
     const char *name = s->d->sources.at[e->at.file]->name;
     text_json_str(t, name, strlen(name));
-    text_printf(t, ",\"line\":%zu,\"column\":%zu,\"severity\":\"error\",\"code\":\"expectation\",\"message\":", line, col);
+    text_printf(t, ",\"line\":%zu,\"column\":%zu,\"severity\":\"error\",\"code\":\"expectation\",\"message\":", line,
+                col);
     text_json_str(t, message, strlen(message));
     text_puts(t, ",\"hint\":null,\"related\":[]}\n");
 }
@@ -241,7 +246,8 @@ static void put_expectations(text *t, const record *r)
     }
 }
 
-static void record_put(const record *r, text *t)
+/* stats: with what differs from one time to the next; else with what stands in the manifest */
+static void record_put(const record *r, text *t, bool stats)
 {
     text_puts(t, "{\"model\":");
     put_word(t, r->model);
@@ -255,13 +261,20 @@ static void record_put(const record *r, text *t)
     put_named(t, r->measures.at, r->measures.n);
     text_puts(t, ",\"expectations\":[");
     put_expectations(t, r);
-    text_printf(t, "],\"stats\":{\"steps\":%lld,\"seconds\":", (long long)r->steps);
-    text_json_num(t, r->seconds);
-    text_puts(t, ",\"max_penetration\":");
+    text_printf(t, "],\"stats\":{\"steps\":%lld,", (long long)r->steps);
+    if (stats) {
+        text_puts(t, "\"seconds\":");
+        text_json_num(t, r->seconds);
+        text_putc(t, ',');
+    }
+    text_puts(t, "\"max_penetration\":");
     text_json_num(t, r->max_penetration);
     text_puts(t, ",\"residual\":");
     text_json_num(t, r->residual);
-    text_puts(t, "}}\n");
+    text_putc(t, '}');
+    if (!stats && r->ir) text_printf(t, ",\"ir\":\"%016llx\"", (unsigned long long)r->ir);
+    if (!stats && r->params) text_printf(t, ",\"parameters\":{%s}", r->params);
+    text_putc(t, '}');
 }
 
 void record_flush(session *s)
@@ -269,8 +282,14 @@ void record_flush(session *s)
     static const arena_pos empty = { NULL, 0 };
     text t = { .a = s->keep };
     if (s->rec.open && session_is(s, OPTION_JSON)) {
-        record_put(&s->rec, &t);
+        record_put(&s->rec, &t, true);
+        text_putc(&t, '\n');
         session_out(s, &t);
+        t.n = 0;
+    }
+    if (s->rec.open) {
+        record_put(&s->rec, &t, false);
+        manifest_record(s, t.at, t.n);
     }
     s->rec = (record){ 0 };
     arena_release(s->keep, empty);

@@ -100,6 +100,15 @@ const struct field_result *value_plane(const value *v, int *field)
     return p->f;
 }
 
+bool plane_samples(const value *v, const double **y, int64_t *n, int64_t *stride)
+{
+    int field;
+    const field_result *f = value_plane(v, &field);
+    if (!f) return false;
+    *y = f->u + field; *n = f->n; *stride = f->fp->nfield;
+    return true;
+}
+
 /* ---- names ---- */
 bool field_value(const run *r, int field, value *out)
 {
@@ -116,8 +125,8 @@ bool field_coordinate(const run *r, int coord, value *out)
     if (!f) return false;
     if (f->fp->ncoord == 1) *out = line_numbers(f, f->x);
     else {
-        *out = v_vector(r->a, f->m[coord]);
-        memcpy(out->num.d, f->ux[coord], (size_t)f->m[coord] * sizeof(double));
+        *out = v_vector(r->a, (int32_t)f->n);           /* of each node, as save and plot need it */
+        for (int64_t k = 0; k < f->n; k++) out->num.d[k] = f->ux[coord][coord ? k / f->m[0] : k % f->m[0]];
     }
     return true;
 }
@@ -169,6 +178,7 @@ look field_name(const run *r, evaluator *ev, sym name, value *out)
     else if (!strcmp(name, "updates")) *out = numbers(f->update, f->nupdate, ev->a);
     else if (!strcmp(name, "matching")) *out = numbers(f->matching, f->nmatching, ev->a);
     else if (!strcmp(name, "reaction") && f->reaction && f->fp->ncoord == 1) *out = line_numbers(f, f->reaction);
+    else if (!strcmp(name, "reaction") && f->reaction) *out = numbers(f->reaction, (int)f->n, ev->a);
     else return LOOK_NO;
     return LOOK_YES;
 }
@@ -191,6 +201,43 @@ value call_pieces(evaluator *ev, scope *in, const ast *call, const value *arg, s
         cheb_powers(p->c[arg[0].series.column], p->n, p->a, p->b, v.list.at[k].num.d);
     }
     return v;
+}
+
+/* ---- VTK ---- */
+static void vtk_numbers(outfile *to, arena *a, const char *name, const double *x, const uint8_t *bits, int64_t n, int64_t stride)
+{
+    arena_pos mark = arena_mark(a);
+    text t = { .a = a };
+    text_printf(&t, "SCALARS %s double 1\nLOOKUP_TABLE default\n", name);
+    for (int64_t k = 0; k < n; k++) {
+        if (bits) text_printf(&t, "%d", bits[k]);
+        else text_num(&t, x[k * stride]);
+        text_putc(&t, '\n');
+        if (t.n < 1 << 16) continue;
+        outfile_put(to, t.at, t.n);
+        t.n = 0;
+    }
+    if (t.n) outfile_put(to, t.at, t.n);
+    arena_release(a, mark);
+}
+
+bool field_save_vtk(session *s, const value *v, const char *path, int *error)
+{
+    int field;
+    const field_result *f = value_plane(v, &field);
+    if (!f) return false;
+    outfile *to = outfile_open(s->tmp, path);
+    text t = { .a = s->tmp };
+    text_printf(&t, "# vtk DataFile Version 3.0\n%s\nASCII\nDATASET STRUCTURED_POINTS\nDIMENSIONS %d %d 1\nORIGIN ", f->fp->name[field], f->m[0], f->m[1]);
+    text_num(&t, f->lo[0]); text_putc(&t, ' '); text_num(&t, f->lo[1]); text_puts(&t, " 0\nSPACING ");
+    text_num(&t, (f->hi[0] - f->lo[0]) / (f->m[0] - 1)); text_putc(&t, ' '); text_num(&t, (f->hi[1] - f->lo[1]) / (f->m[1] - 1));
+    text_printf(&t, " 1\nPOINT_DATA %lld\n", (long long)f->n);
+    outfile_put(to, t.at, t.n);
+    vtk_numbers(to, s->tmp, f->fp->name[field], f->u + field, NULL, f->n, f->fp->nfield);
+    if (f->reaction) vtk_numbers(to, s->tmp, "reaction", f->reaction, NULL, f->n, 1);
+    if (f->touch) vtk_numbers(to, s->tmp, "contact", NULL, f->touch, f->n, 1);
+    *error = outfile_commit(to) ? 0 : to->error;
+    return true;
 }
 
 void field_summary(const run *r, text *t)

@@ -82,6 +82,35 @@ static value plain_series(const results *r, const double *y, int64_t stride)
     return v;
 }
 
+/* gap and reaction of a contact: as exact between samples as at them, where the backend has more than samples */
+typedef struct { const results *r; dense_item x; } dense_view;
+
+static double contact_dense_at(void *of, int32_t column, int order, double t)
+{
+    const dense_view *d = of;
+    (void)column; (void)order;
+    return d->r->dense->at(d->r->dense->of, &d->x, t);
+}
+
+static bool contact_derivative(const value *y, value *out)
+{
+    (void)y; (void)out;
+    return false;
+}
+
+static const series_ops contact_ops = { contact_dense_at, contact_derivative };
+
+static value contact_series(run *of, const double *y, int64_t stride, dense_item x)
+{
+    value v = plain_series(of->r, y, stride);
+    if (!of->r->dense || !y) return v;
+    dense_view *d = arena_alloc(of->a, sizeof *d);
+    *d = (dense_view){ of->r, x };
+    v.series.ops = &contact_ops;
+    v.series.of = d;
+    return v;
+}
+
 static int64_t sample_before(const double *t, int64_t n, double at)
 {
     int64_t lo = 0, hi = n;
@@ -304,8 +333,8 @@ static look contact_find(scope *sc, evaluator *ev, sym name, span at, value *out
     w.base = which == 4 ? (scope){ .find = nothing_find, .call = status_call, .subscript = status_subscript }
                         : (scope){ .find = impacts_find, .names = impacts_names };
     switch (which) {
-    case 0: *out = plain_series(v->r->r, c->gap ? c->gap + v->member : NULL, c->members); return LOOK_YES;
-    case 1: *out = plain_series(v->r->r, c->rn ? c->rn + v->member : NULL, c->members); return LOOK_YES;
+    case 0: *out = contact_series(v->r, c->gap ? c->gap + v->member : NULL, c->members, (dense_item){ .what = DENSE_GAP, .contact = v->contact, .member = v->member }); return LOOK_YES;
+    case 1: *out = contact_series(v->r, c->rn ? c->rn + v->member : NULL, c->members, (dense_item){ .what = DENSE_RN, .contact = v->contact, .member = v->member }); return LOOK_YES;
     case 2: return tangential(v, ev, c->rt, at, out);
     case 3: return tangential(v, ev, c->slip, at, out);
     default: *out = view_value(view_new(v->r, w)); return LOOK_YES;
@@ -433,7 +462,7 @@ static look declared_value(view *v, evaluator *ev, const mdecl *d, span at, valu
         return LOOK_YES;
     case DECL_COORD: if (field_coordinate(v->r, d->number, out)) return LOOK_YES; break;
     case DECL_FIELD: if (field_value(v->r, d->number, out)) return LOOK_YES; break;
-    case DECL_ROD: break;
+    case DECL_ROD: if (rod_value(v->r, d->number, out)) return LOOK_YES; break;
     }
     return not_given(v, ev, d->name, at);
 }
@@ -454,18 +483,22 @@ const char *const result_names[] = {
 #define X(name, v) name,
     RUN_NAMES(X)
 #undef X
-    "contact_set", "jumps", "reaction", "point_forces", "error", "complementarity", "updates", "matching", NULL
+    "contact_set", "jumps", "branches", "folds", "graph", "load", "reaction", "point_forces", "error", "complementarity", "updates", "matching", "critical", NULL
 };
 
 static look run_value(const view *v, evaluator *ev, sym name, span at, value *out)
 {
     const results *r = v->r->r;
     look f = field_name(v->r, ev, name, out);
-    if (f != LOOK_NO) return f;
+    if (f != LOOK_NO || (f = rod_name(v->r, ev, name, out)) != LOOK_NO) return f;
 #define X(n, x) if (!strcmp(name, n)) { *out = x; return out->kind == V_SERIES && !out->series.y ? not_given(v, ev, name, at) : LOOK_YES; }
     RUN_NAMES(X)
 #undef X
-    if (!strcmp(name, "contact_set") || !strcmp(name, "jumps")) return not_given(v, ev, name, at);
+    if ((f = inclusion_name(v->r, ev, name, out)) != LOOK_NO) return f;
+    if (!strcmp(name, "load") && r->has_jumps) { *out = plain_series(r, r->load, 1); return LOOK_YES; }
+    static const char *const of_limits[] = { "jumps", "branches", "folds", "graph", "load" };
+    for (size_t k = 0; k < sizeof of_limits / sizeof *of_limits; k++) if (!strcmp(name, of_limits[k])) return not_given(v, ev, name, at);
+    if (!strcmp(name, "contact_set")) return not_given(v, ev, name, at);
     return LOOK_NO;
 }
 
@@ -500,6 +533,7 @@ scope *results_scope(session *s, run *r) { return class_value(s, r, r->of->m->cl
 /* what an object of results is, in a line; false when it is none */
 bool view_show(text *t, const value *v)
 {
+    if (inclusion_show(t, v)) return true;
     if (v->kind != V_OBJECT || v->object.of == NULL) return false;
     const view *x = v->object.of;
     if (v->object.in->find == dofs_find)
@@ -524,6 +558,7 @@ bool value_samples(session *s, const value *v, const double **t, const double **
         *t = v->series.t; *y = v->series.y; *n = v->series.n; *stride = v->series.stride;
         return true;
     }
+    if (plane_samples(v, y, n, stride)) return true;
     if (v->kind == V_BOOL || (v->kind == V_NUM && v->num.rank == 0)) {
         double *x = arena_alloc(s->tmp, sizeof *x);
         if (!v_scalar(v, x)) return false;
@@ -542,6 +577,7 @@ static bool numbers_of(evaluator *ev, const ast *call, const value *v, numbers *
     span at = call ? call->at : SPAN_NONE;
     if (v->kind == V_SERIES) *x = (numbers){ v->series.t, v->series.y, v->series.n, v->series.stride, v->series.unit };
     else if (v->kind == V_NUM && v->num.rank && !v->num.r) *x = (numbers){ NULL, v->num.d, v_count(v), 1, v->num.unit };
+    else if (plane_samples(v, &x->y, &x->n, &x->stride)) x->t = NULL, x->unit = dim_any();
     else {
         diag_error(ev->d, DIAG_TYPE, at, "a series or a vector of numbers is needed here, not %s", v_kind_text(ev->a, v));
         return false;
@@ -635,6 +671,8 @@ BUILTIN(count)
     if (v->kind == V_SERIES) return v_num((double)v->series.n);
     if (v->kind == V_NUM && v->num.rank) return v_num(v->num.rank == 2 ? v->num.n[0] : v_count(v));
     if (v->kind == V_OBJECT && v->object.in->find == impacts_find) return v_num((double)impacts_count(v->object.of));
+    double listed;
+    if (inclusion_count(v, &listed)) return v_num(listed);
     diag_error(ev->d, DIAG_TYPE, call->at, "'count' takes a vector, a list or impacts, not %s", v_kind_text(ev->a, v));
     return v_error();
 }
@@ -664,11 +702,39 @@ BUILTIN(settle_time)
     return v_num(t);
 }
 
-BUILTIN(not_built)
+/* taylor(y, t0, n): coefficients of degree 0 .. n to the right of t0 */
+BUILTIN(taylor)
 {
-    (void)in; (void)arg; (void)n;
-    diag_error(ev->d, DIAG_NOT_SUPPORTED, call->at, "no backend of this version gives power series");
-    return v_error();
+    const value *y = &arg[0];
+    double t, degree;
+    dense_item x;
+    const results *r;
+    (void)in; (void)n;
+    if (y->kind == V_SERIES && y->series.ops == &dof_ops) {
+        r = y->series.of;
+        x = (dense_item){ .what = DENSE_DOF, .k = y->series.column, .order = y->series.order };
+    } else if (y->kind == V_SERIES && y->series.ops == &contact_ops) {
+        r = ((dense_view *)y->series.of)->r;
+        x = ((dense_view *)y->series.of)->x;
+    } else {
+        diag_error(ev->d, DIAG_NOT_SUPPORTED, call->at, "'taylor' takes a degree of freedom, a rate, a gap or a reaction of a run with events()");
+        return v_error();
+    }
+    if (!r->dense) {
+        diag_error(ev->d, DIAG_NOT_SUPPORTED, call->at, "backend '%s' has no power series; use events()", r->backend);
+        return v_error();
+    }
+    if (!v_scalar(&arg[1], &t) || !v_scalar(&arg[2], &degree) || degree != floor(degree) || degree < 0) {
+        diag_error(ev->d, DIAG_TYPE, call->at, "'taylor' takes a time and a degree: taylor(y, 0, 8)");
+        return v_error();
+    }
+    if (t < r->t[0] || t > r->t_end || degree + x.order > r->dense->order) {
+        diag_error(ev->d, DIAG_INDEX_RANGE, call->at, "power series of this run go from t = %g to %g, up to degree %d", r->t[0], r->t_end, r->dense->order - x.order);
+        return v_error();
+    }
+    value out = v_vector(ev->a, (int32_t)degree + 1);
+    r->dense->series(r->dense->of, &x, t, (int)degree, out.num.d);
+    return out;
 }
 
 const builtin result_builtins[] = {
@@ -681,7 +747,9 @@ const builtin result_builtins[] = {
     { "count", 1, 1, call_count, false, "count(c.impacts)", "how many there are" },
     { "argmax", 1, 1, call_argmax, false, "argmax(y)", "the time at which a series is largest; the index, for a vector" },
     { "settle_time", 1, 1, call_settle_time, false, "settle_time(c)", "the time from which a constraint stays closed to the end" },
-    { "taylor", 3, 3, call_not_built, false, "taylor(y, t0, n)", "coefficients of the power series to the right of t0" },
+    { "taylor", 3, 3, call_taylor, false, "taylor(y, t0, n)", "coefficients of the power series to the right of t0" },
+    { "random", 0, 1, call_random, false, "random()  random(n)", "a number between 0 and 1, or n of them, from the seed of the experiment" },
+    { "random_normal", 0, 1, call_random_normal, false, "random_normal()  random_normal(n)", "as random: normal, with mean 0 and variance 1" },
     { "pieces", 1, 1, call_pieces, false, "pieces(u)", "coefficients of a field on its pieces" },
     { NULL, 0, 0, NULL, false, NULL, NULL }
 };

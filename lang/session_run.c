@@ -94,7 +94,8 @@ static bool is_swept(const session *s, sym name)
 {
     for (uint32_t i = 0; s->experiment && i < s->experiment->n; i++) {
         const ast *w = s->experiment->kid[i];
-        for (uint32_t k = 0; w->kind == AST_SWEEP && k < w->kid[0]->n; k++) if (w->kid[0]->kid[k]->name == name) return true;
+        for (uint32_t k = 0; w->kind == AST_SWEEP && k < w->kid[0]->n; k++) if (w->kid[0]->kid[k]->name == name)
+            return true;
     }
     return false;
 }
@@ -104,12 +105,16 @@ static bool arguments_read(session *s, const ast *decl, const ast *list, argumen
     bool good = true;
     for (uint32_t k = 0; k < list->n; k++) {
         const ast *arg = list->kid[k];
-        if (arg->kind != AST_ARG || !is_param_of(decl, arg->name)) { good = false; continue; }      /* told by the check */
+        /* told by the check */
+        if (arg->kind != AST_ARG || !is_param_of(decl, arg->name)) { good = false; continue; }
+        s->draw_name = arg->name;
+        s->drawn = 0;
         value v = eval(&s->ev, session_input_scope(s), arg->kid[0]);
         if (v.kind == V_NUM || v.kind == V_BOOL) argument_set(s, args, arg->name, v, arg->at);
         else if (v.kind == V_ERROR) good = false;
         else {
-            diag_error(s->d, DIAG_TYPE, arg->kid[0]->at, "parameter '%s' is a number, not %s", arg->name, v_kind_text(s->tmp, &v));
+            diag_error(s->d, DIAG_TYPE, arg->kid[0]->at, "parameter '%s' is a number, not %s", arg->name,
+                       v_kind_text(s->tmp, &v));
             good = false;
         }
     }
@@ -125,7 +130,8 @@ static bool lacks_defaults(const ast *decl)
     for (uint32_t i = 0; i < decl->n; i++) {
         if (decl->kid[i]->kind != AST_PARAM) continue;
         const ast *list = decl->kid[i]->kid[0];
-        for (uint32_t k = 0; k < list->n; k++) if (list->kid[k]->kind == AST_PARAM_ITEM && !list->kid[k]->kid[1]) return true;
+        for (uint32_t k = 0; k < list->n; k++) if (list->kid[k]->kind == AST_PARAM_ITEM && !list->kid[k]->kid[1])
+            return true;
     }
     return false;
 }
@@ -141,7 +147,8 @@ static const built *build_for(session *s, const ast *decl, scope *outer, const a
     for (size_t k = 0; k < args->n; k++) {
         double x;
         const mparam *p = any ? model_param(any->m, args->at[k].name) : NULL;
-        if ((!any || (p && p->structural)) && v_scalar(&args->at[k].v, &x)) set[n++] = (override){ args->at[k].name, x, args->at[k].at };
+        if ((!any || (p && p->structural)) && v_scalar(&args->at[k].v, &x))
+            set[n++] = (override){ args->at[k].name, x, args->at[k].at };
     }
     return session_build(s, decl, outer, set, n);
 }
@@ -149,10 +156,14 @@ static const built *build_for(session *s, const ast *decl, scope *outer, const a
 static bool argument_put(session *s, const mparam *p, const argument *arg, span run_at, double *param, bool *set)
 {
     span at = arg->at.file ? arg->at : run_at;
-    if (!eval_same_unit(&s->ev, arg->v.num.unit, p->unit, arena_printf(s->tmp, "the value of parameter '%s' has another dimension", p->name), at)) return false;
+    if (!eval_same_unit(&s->ev, arg->v.num.unit, p->unit,
+                        arena_printf(s->tmp, "the value of parameter '%s' has another dimension", p->name), at))
+                            return false;
     if (v_count(&arg->v) != (p->size ? p->size : 1) || arg->v.num.rank != p->rank) {
-        value want = p->rank == 0 ? v_num(0) : p->rank == 1 ? v_vector(s->tmp, p->n[0]) : v_matrix(s->tmp, p->n[0], p->n[1]);
-        diag_error(s->d, DIAG_SHAPE, at, "parameter '%s' is %s, not %s", p->name, v_kind_text(s->tmp, &want), v_kind_text(s->tmp, &arg->v));
+        value want = p->rank == 0 ? v_num(0) : p->rank == 1 ? v_vector(s->tmp, p->n[0])
+            : v_matrix(s->tmp, p->n[0], p->n[1]);
+        diag_error(s->d, DIAG_SHAPE, at, "parameter '%s' is %s, not %s", p->name, v_kind_text(s->tmp, &want),
+                   v_kind_text(s->tmp, &arg->v));
         return false;
     }
     for (int32_t k = 0; p->offset >= 0 && k < p->size; k++) {
@@ -177,7 +188,8 @@ static bool missing_report(session *s, const built *b, const arguments *args, sp
         bool given = p->has_default;
         for (size_t k = 0; k < args->n; k++) given = given || args->at[k].name == p->name;
         if (given) continue;
-        diag *e = diag_error(s->d, DIAG_PARAM_MISSING, at, "parameter '%s' of model '%s' has no value", p->name, c->name);
+        diag *e = diag_error(s->d, DIAG_PARAM_MISSING, at, "parameter '%s' of model '%s' has no value", p->name,
+                             c->name);
         diag_second(s->d, e, p->at, "declared here");
         diag_hint(s->d, e, "write %s(%s = ...), or -p %s=... on the command line", c->name, p->name, p->name);
         good = false;
@@ -188,10 +200,12 @@ static bool missing_report(session *s, const built *b, const arguments *args, sp
 static bool bound_report(session *s, const mparam *p, double x, span at)
 {
     if (x >= p->lo && x <= p->hi) return true;
-    diag *e = diag_error(s->d, DIAG_PARAM_BOUND, at, "parameter '%s' = %s lies outside %s..%s", p->name, num_text(s->tmp, x),
+    diag *e = diag_error(s->d, DIAG_PARAM_BOUND, at, "parameter '%s' = %s lies outside %s..%s", p->name,
+                         num_text(s->tmp, x),
                          num_text(s->tmp, p->lo), num_text(s->tmp, p->hi));
     if (at.begin != p->at.begin || at.file != p->at.file) diag_second(s->d, e, p->at, "its bounds are declared here");
-    else if (override_of(s, p->name)) diag_hint(s->d, e, "the value comes from -p %s=%s", p->name, override_of(s, p->name)->text);
+    else if (override_of(s, p->name)) diag_hint(s->d, e, "the value comes from -p %s=%s", p->name,
+                                                override_of(s, p->name)->text);
     return false;
 }
 
@@ -225,7 +239,8 @@ void run_check_args(session *s, const ast *e, const built *of, bool to_run)
         double x;
         *vec_push(s->tmp, &args) = (argument){ arg->name, v, arg->at };
         if (!p || v.kind != V_NUM || override_of(s, arg->name)) continue;
-        if (eval_same_unit(&s->ev, v.num.unit, p->unit, arena_printf(s->tmp, "the value of parameter '%s'", p->name), arg->at) && v_scalar(&v, &x))
+        if (eval_same_unit(&s->ev, v.num.unit, p->unit, arena_printf(s->tmp, "the value of parameter '%s' has another dimension", p->name),
+                           arg->at) && v_scalar(&v, &x))
             bound_report(s, p, x, arg->at);
     }
     for (size_t k = 0; k < s->params.n; k++) *vec_push(s->tmp, &args) = (argument){ .name = s->params.at[k].name };
@@ -285,7 +300,8 @@ static int option_find(session *s, const backend *b, const ast *arg)
         near_try(&n, b->option[k].name);
         text_printf(&all, "%s%s", k ? ", " : "", b->option[k].name);
     }
-    diag *e = diag_error(s->d, DIAG_UNKNOWN_OPTION, arg->name_at.file ? arg->name_at : arg->at, "'%s' has no option '%s'", b->name, arg->name);
+    diag *e = diag_error(s->d, DIAG_UNKNOWN_OPTION, arg->name_at.file ? arg->name_at : arg->at,
+                         "'%s' has no option '%s'", b->name, arg->name);
     if (near_best(&n)) diag_near(s->d, e, &n);
     else if (b->noption) diag_hint(s->d, e, "its options are %s", all.at);
     return -1;
@@ -320,7 +336,8 @@ static bool option_number(session *s, const backend_option *o, const ast *e, dou
     if (v.kind == V_ERROR) return false;
     bool fits = o->type == OPT_BOOL ? v.kind == V_BOOL : v.kind == V_NUM;
     if (!fits || !v_scalar(&v, x)) {
-        diag_error(s->d, DIAG_OPTION_VALUE, e->at, "option '%s' takes %s, not %s", o->name, o->type == OPT_BOOL ? "true or false" : "a number",
+        diag_error(s->d, DIAG_OPTION_VALUE, e->at, "option '%s' takes %s, not %s", o->name,
+                   o->type == OPT_BOOL ? "true or false" : "a number",
                    v_kind_text(s->tmp, &v));
         return false;
     }
@@ -328,7 +345,8 @@ static bool option_number(session *s, const backend_option *o, const ast *e, dou
     bool whole = o->type != OPT_INT || *x == floor(*x);
     if (whole && *x >= o->lo && *x <= o->hi) return true;
     diag *d = diag_error(s->d, DIAG_OPTION_VALUE, e->at, "option '%s' cannot be %s", o->name, num_text(s->tmp, *x));
-    diag_hint(s->d, d, "it is %s from %s to %s: %s", o->type == OPT_INT ? "a whole number" : "a number", num_text(s->tmp, o->lo),
+    diag_hint(s->d, d, "it is %s from %s to %s: %s", o->type == OPT_INT ? "a whole number" : "a number",
+              num_text(s->tmp, o->lo),
               num_text(s->tmp, o->hi), o->doc);
     return false;
 }
@@ -354,15 +372,18 @@ bool run_options_read(session *s, const ast *with, const backend **b, run_option
     bool good = true;
     if (!(*b = backend_read(s, with))) return false;
     for (int k = 0; k < (*b)->noption; k++) to->value[k] = (*b)->option[k].value;
-    for (uint32_t k = 1; with->kind == AST_CALL && k < with->n; k++) good = option_read(s, *b, with->kid[k], to, !o) && good;
+    for (uint32_t k = 1; with->kind == AST_CALL && k < with->n; k++) good = option_read(s, *b, with->kid[k], to, !o) &&
+        good;
     return good;
 }
 
 /* ---- who can run it ---- */
 
-static void complain(session *s, bool as_error, span at, const char *message, span at2, const char *why, const char *hint)
+static void complain(session *s, bool as_error, span at, const char *message, span at2, const char *why,
+                     const char *hint)
 {
-    diag *e = as_error ? diag_error(s->d, DIAG_NOT_SUPPORTED, at, "%s", message) : diag_warn(s->d, DIAG_NOT_SUPPORTED, at, "%s", message);
+    diag *e = as_error ? diag_error(s->d, DIAG_NOT_SUPPORTED, at, "%s", message) : diag_warn(s->d, DIAG_NOT_SUPPORTED,
+        at, "%s", message);
     if (why && at2.file) diag_second(s->d, e, at2, "%s", why);
     if (hint) diag_hint(s->d, e, "%s", hint);
 }
@@ -379,13 +400,16 @@ static void none_can(session *s, const ast *e, const built *of, bool as_error)
 {
     for (size_t k = 0; backend_list[k]; k++) {
         span at = SPAN_NONE;
-        const char *why = backend_list[k]->built && backend_list[k]->refuse ? backend_list[k]->refuse(of->p, &at) : NULL;
+        const char *why = backend_list[k]->built && backend_list[k]->refuse ? backend_list[k]->refuse(of->p, &at)
+            : NULL;
         if (!why) continue;
-        complain(s, as_error, e->at, arena_printf(s->tmp, "no backend of this version can run model '%s': %s", of->decl->name, why), at,
+        complain(s, as_error, e->at, arena_printf(s->tmp, "no backend of this version can run model '%s': %s",
+                                                  of->decl->name, why), at,
                  arena_printf(s->tmp, "%s cannot run this", backend_list[k]->name), NULL);
         return;
     }
-    complain(s, as_error, e->at, arena_printf(s->tmp, "no backend of this version can run model '%s'", of->decl->name), SPAN_NONE, NULL, NULL);
+    complain(s, as_error, e->at, arena_printf(s->tmp, "no backend of this version can run model '%s'", of->decl->name),
+             SPAN_NONE, NULL, NULL);
 }
 
 void run_check_backend(session *s, const ast *e, const built *of, const backend *b, bool as_error)
@@ -395,11 +419,13 @@ void run_check_backend(session *s, const ast *e, const built *of, const backend 
     if (!b && !backend_choose(of->p)) none_can(s, e, of, as_error);
     if (!b) return;
     if (!b->built) {
-        complain(s, as_error, with->at, arena_printf(s->tmp, "backend '%s' is not built yet", b->name), SPAN_NONE, NULL, other_backend(s, of->p));
+        complain(s, as_error, with->at, arena_printf(s->tmp, "backend '%s' is not built yet", b->name), SPAN_NONE,
+                 NULL, other_backend(s, of->p));
         return;
     }
     const char *why = b->refuse ? b->refuse(of->p, &at) : NULL;
-    if (why) complain(s, as_error, with->at, arena_printf(s->tmp, "backend '%s' cannot run this model: %s", b->name, why), at, "asked for here",
+    if (why) complain(s, as_error, with->at, arena_printf(s->tmp, "backend '%s' cannot run this model: %s", b->name,
+                                                          why), at, "asked for here",
                       other_backend(s, of->p));
 }
 
@@ -419,7 +445,7 @@ static bool progress_tell(void *ud, double done)
     progress *p = ud;
     session *s = p->s;
     if (s->call.interrupted && s->call.interrupted(s->call.ud)) return s->interrupted = true;
-    if (!session_is(s, OPTION_PROGRESS)) return false;
+    if (!session_is(s, OPTION_PROGRESS) || s->report) return false;
     double t = now();
     if (t - p->begin < 1 || t - p->told < 0.2) return false;
     text line = { .a = s->tmp };
@@ -500,7 +526,8 @@ static void summary_contacts(const results *r, text *t)
     }
     for (size_t c = 0; c < n && c < SUMMARY_CONTACTS; c++) {
         const contact_result *x = &r->contact[c];
-        text_printf(t, "  %-*s  %zu impact%s, penetration %.3g", (int)wide, r->prog->contact[c].name, x->impacts.n, x->impacts.n == 1 ? "" : "s",
+        text_printf(t, "  %-*s  %zu impact%s, penetration %.3g", (int)wide, r->prog->contact[c].name, x->impacts.n,
+                    x->impacts.n == 1 ? "" : "s",
                     deepest(r, c));
         if (x->members != 1) text_printf(t, " (%lld members)", (long long)x->members);
         text_putc(t, '\n');
@@ -519,7 +546,8 @@ static void summary(session *s, const run *r)
         session_out(s, &t);
         return;
     }
-    text_printf(&t, "%s: %s%s, %lld step%s to t = ", x->prog->model, r->with->name, r->chosen ? " (chosen)" : "", (long long)x->steps,
+    text_printf(&t, "%s: %s%s, %lld step%s to t = ", x->prog->model, r->with->name, r->chosen ? " (chosen)" : "",
+                (long long)x->steps,
                 x->steps == 1 ? "" : "s");
     text_printf(&t, "%.10g%s, %.3g s\n", x->t_end, endings[x->status], x->seconds);
     summary_contacts(x, &t);
@@ -527,14 +555,38 @@ static void summary(session *s, const run *r)
     if (x->solver) text_printf(&t, " (%s)", x->solver);
     text_putc(&t, '\n');
     if (x->samples && x->energy && x->dissipated)
-        text_printf(&t, "  energy %.6g to %.6g, dissipated %.6g, balance %.3g\n", x->energy[0], x->energy[x->samples - 1],
+        text_printf(&t, "  energy %.6g to %.6g, dissipated %.6g, balance %.3g\n", x->energy[0],
+                    x->energy[x->samples - 1],
                     x->dissipated[x->samples - 1], x->power_balance);
     if (x->branch_choices) text_printf(&t, "  %lld steps had several solutions\n", (long long)x->branch_choices);
     session_out(s, &t);
 }
 
+static const char *params_json(session *s, const run *r)
+{
+    const program *p = r->of->p;
+    text t = { .a = s->keep };
+    text_puts(&t, "");
+    for (size_t k = 0; k < p->nparam_info; k++) {
+        const param_info *x = &p->param[k];
+        if (x->at < 0 || x->size > 64) continue;
+        if (t.n) text_putc(&t, ',');
+        text_json_str(&t, x->name, strlen(x->name));
+        text_puts(&t, x->size == 1 ? ":" : ":[");
+        for (int32_t i = 0; i < x->size; i++) {
+            if (i) text_putc(&t, ',');
+            text_json_num(&t, r->r->param[x->at + i]);
+        }
+        if (x->size != 1) text_putc(&t, ']');
+    }
+    return t.at;
+}
+
 static void run_record(session *s, const run *r)
 {
+    s->rec.ir = r->of->p->hash;
+    s->rec.params = params_json(s, r);
+    manifest_program(s, r->of->p);
     record *rec = &s->rec;
     rec->open = true;
     rec->model = r->of->p->model;
@@ -551,7 +603,8 @@ static void run_ended(session *s, const ast *e, run *r)
     s->last_failed = x->status == RUN_FAILED;
     if (x->status == RUN_FAILED) {
         s->rec.failed = true;
-        diag *d = diag_error(s->d, DIAG_SOLVER, x->where.file ? x->where : e->at, "%s", x->message ? x->message : "the run failed");
+        diag *d = diag_error(s->d, DIAG_SOLVER, x->where.file ? x->where : e->at, "%s",
+                             x->message ? x->message : "the run failed");
         if (x->where.file) diag_second(s->d, d, e->at, "in this run");
     }
     if (x->status != RUN_INTERRUPTED) return;

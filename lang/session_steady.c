@@ -5,7 +5,7 @@
 
 /* of each definition met: steady, not, or being looked at */
 enum { UNKNOWN, STEADY, MOVES };
-typedef struct { session *s; const mclass *results; map64 known; vec(sym) local; } steady;
+typedef struct { session *s; const mclass *results; map64 known; vec(sym) local; int depth; } steady;
 
 static bool is_steady(steady *w, const ast *e);
 
@@ -21,13 +21,17 @@ static bool def_is_steady(steady *w, const def *d)
     session *s = w->s;
     if (d->kind == DEF_RUN || d->in != s->main) return d->kind != DEF_RUN;
     if (d->kind == DEF_MODEL || d->kind == DEF_MODULE) return true;
+    if (d->state == DEF_READY) return true;
+    if (w->depth > 200) return false;
     uint64_t *k = map64_put(&w->known, (uint64_t)(uintptr_t)d);
     if (*k) return *k == STEADY;
     *k = STEADY;
     const ast *e = d->kind == DEF_PARAM ? d->at->kid[1] : d->kind == DEF_LET ? d->at->kid[0] : d->at->kid[1];
     size_t locals = w->local.n;
     for (uint32_t i = 0; d->kind == DEF_FN && i < d->at->kid[0]->n; i++) *vec_push(s->tmp, &w->local) = d->at->kid[0]->kid[i]->name;
+    w->depth++;
     bool good = e && is_steady(w, e) && !(d->kind == DEF_PARAM && d->at->kid[0] && !is_steady(w, d->at->kid[0]));
+    w->depth--;
     w->local.n = locals;
     *map64_put(&w->known, (uint64_t)(uintptr_t)d) = good ? STEADY : MOVES;
     return good;

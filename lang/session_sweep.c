@@ -1,8 +1,47 @@
-/* session_sweep: experiments.  Sweeps span a grid of points (a second sweep is a product, zip pairs); at each point the other statements are
+/* session_sweep: experiments.  Sweeps span a grid of points (a second sweep is a product, zip pairs); at each point
+   the other statements are
    executed in order, and one JSON object or one line tells of it. */
 #include <math.h>
 #include <string.h>
+#include "random.h"
 #include "session.h"
+
+/* ---- random numbers: a function of seed, point, name and how many were drawn for it ---- */
+
+static value draw(evaluator *ev, const ast *call, const value *arg, size_t n, double (*one)(const draw_key *))
+{
+    session *s = ev->of;
+    draw_key key = { .seed = (uint64_t)s->seed, .point = (uint64_t)s->point, .name = s->draw_name ? s->draw_name : "" };
+    double many;
+    if (n == 0) {
+        key.index = s->drawn++;
+        return v_num(one(&key));
+    }
+    if (!v_scalar(&arg[0], &many) || !(many >= 0 && many <= 1e7) || many != floor(many)) {
+        diag_error(ev->d, DIAG_TYPE, call->at, "how many numbers are drawn is a whole number");
+        return v_error();
+    }
+    value v = v_vector(ev->a, (int32_t)many);
+    for (int32_t k = 0; k < (int32_t)many; k++) {
+        key.index = s->drawn++;
+        v.num.d[k] = one(&key);
+    }
+    return v;
+}
+
+value call_random(evaluator *ev, scope *in, const ast *call, const value *arg, size_t n)
+{
+    (void)in;
+    return draw(ev, call, arg, n, draw_uniform);
+}
+
+value call_random_normal(evaluator *ev, scope *in, const ast *call, const value *arg, size_t n)
+{
+    (void)in;
+    return draw(ev, call, arg, n, draw_normal);
+}
+
+/* ---- sweeps ---- */
 
 /* one sweep: names that change together, and their values */
 typedef struct { const ast *at; value *list; size_t names; int64_t n; } axis;
@@ -29,7 +68,8 @@ static bool sweep_values(session *s, const ast *e, value *out, int64_t *n)
     if (v.kind == V_NUM && v.num.rank == 1 && !v.num.r) *n = v_count(&v);
     else if (v.kind == V_LIST) *n = (int64_t)v.list.n;
     else {
-        diag_error(s->d, DIAG_TYPE, e->at, "a sweep runs over a vector, a list or a range, not %s", v_kind_text(s->tmp, &v));
+        diag_error(s->d, DIAG_TYPE, e->at, "a sweep runs over a vector, a list or a range, not %s",
+                   v_kind_text(s->tmp, &v));
         return false;
     }
     *out = session_copy(s, s->a, &v);
@@ -56,7 +96,9 @@ static bool axis_read(session *s, const ast *e, axis *a)
         int64_t n;
         if (!sweep_values(s, zip ? v->kid[k + 1] : v, &a->list[k], &n)) return false;
         if (k && n != a->n) {
-            diag_error(s->d, DIAG_SHAPE, v->kid[k + 1]->at, "paired lists are equally long: this one has %lld values, the first %lld", (long long)n, (long long)a->n);
+            diag_error(s->d, DIAG_SHAPE, v->kid[k + 1]->at,
+                       "paired lists are equally long: this one has %lld values, the first %lld", (long long)n,
+                           (long long)a->n);
             return false;
         }
         a->n = n;
@@ -86,7 +128,8 @@ static void point_set(session *s, const axes *all, int64_t k)
 {
     for (size_t i = all->n; i-- > 0; ) {
         const axis *a = &all->at[i];
-        for (size_t j = 0; j < a->names; j++) table_scope_set(s->swept, a->at->kid[0]->kid[j]->name, axis_value(a, j, k % a->n));
+        for (size_t j = 0; j < a->names; j++) table_scope_set(s->swept, a->at->kid[0]->kid[j]->name,
+                                                              axis_value(a, j, k % a->n));
         k /= a->n;
     }
     for (size_t i = 0; i < all->n; i++)
@@ -115,14 +158,19 @@ static void point_tell(session *s, const ast *e, int64_t k, int64_t points)
 /* settings were read before the points */
 static bool is_setting(const ast *e) { return e->kind == AST_SWEEP || e->kind == AST_SET; }
 
-static void point_run(session *s, const ast *e, const axes *all, int64_t k, int64_t points)
+/* crashed: its process ended, and that is all that is known of it */
+static void point_run(session *s, const ast *e, const void *of, int64_t k, int64_t points, bool crashed)
 {
-    record_flush(s);
+    const axes *all = of;
     s->rec.open = true;
     s->rec.experiment = e->name;
     s->last_failed = false;
     point_set(s, all, k);
-    for (uint32_t i = 0; i < e->n; i++) {
+    if (crashed) {
+        s->rec.failed = true;
+        session_worse(s, CDL_SOLVER);
+    }
+    for (uint32_t i = 0; i < e->n && !crashed; i++) {
         if (is_setting(e->kid[i])) continue;
         arena_pos mark = arena_mark(s->tmp);
         session_execute(s, e->kid[i]);
@@ -136,11 +184,15 @@ static void point_run(session *s, const ast *e, const axes *all, int64_t k, int6
 
 static void settings_read(session *s, const ast *e)
 {
+    s->seed = 0;
     for (uint32_t k = 0; k < e->n; k++) {
         const ast *set = e->kid[k];
         int32_t seed;
         if (set->kind != AST_SET) continue;
-        if (set->kid[0]->kind == AST_NAME && !strcmp(set->kid[0]->name, "seed")) eval_integer(&s->ev, session_input_scope(s), set->kid[1], "a seed", &seed);
+        if (set->kid[0]->kind != AST_NAME || strcmp(set->kid[0]->name, "seed")) continue;
+        if (!eval_integer(&s->ev, session_input_scope(s), set->kid[1], "a seed", &seed)) continue;
+        s->seed = seed;
+        s->seeded = true;
     }
 }
 
@@ -148,15 +200,19 @@ void experiment_statement(session *s, const ast *e)
 {
     axes all = { 0 };
     int64_t points;
-    if (s->experiment) { diag_error(s->d, DIAG_UNKNOWN_STATEMENT, e->at, "an experiment cannot stand in another one"); return; }
+    if (s->experiment) {
+        diag_error(s->d, DIAG_UNKNOWN_STATEMENT, e->at, "an experiment cannot stand in another one");
+        return;
+    }
     record_flush(s);
     settings_read(s, e);
     if (!axes_read(s, e, &all, &points)) return;
     s->experiment = e;
     s->swept = table_scope_new(s->a, NULL);
-    /* an error of the text would come again at every point */
-    for (int64_t k = 0; k < points && !s->interrupted && s->worst != CDL_MODEL; k++) point_run(s, e, &all, k, points);
-    record_flush(s);
+    point_range range = { .points = points, .run = point_run, .axes = &all };
+    points_run(s, e, &range);
+    s->point = 0;
+    s->draw_name = "";
     tables_finish(s);
     s->experiment = NULL;
     s->swept = NULL;

@@ -460,7 +460,7 @@ static void dump_slip(text *out, const model *m, const mcontact *c)
 static void dump_contact(text *out, const model *m, const mcontact *c)
 {
     text_printf(out, "constraint %s", c->path);
-    if (c->own > 0) {
+    if (c->own > 0 && !c->one) {
         text_putc(out, '[');
         put_ranges(out, m, &c->over, c->over.n - c->own);
         text_putc(out, ']');
@@ -683,9 +683,9 @@ static void dump_matrix(text *out, const model *m, const role *r, const char *op
 static void put_contact(text *out, const mcontact *c, const char *what)
 {
     text_printf(out, "d(%s", c->path);
-    for (int i = c->over.n - c->own; c->own > 0 && i < c->over.n; i++)
+    for (int i = c->over.n - c->own; c->own > 0 && !c->one && i < c->over.n; i++)
         text_printf(out, "%s%s", i == c->over.n - c->own ? "[" : ", ", c->over.name[i] ? c->over.name[i] : "instance");
-    text_printf(out, "%s.%s", c->own > 0 ? "]" : "", what);
+    text_printf(out, "%s.%s", c->own > 0 && !c->one ? "]" : "", what);
 }
 
 static void dump_contact_derivatives(text *out, const model *m, const mcontact *c, const contact_form *f)

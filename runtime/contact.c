@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 #include "linalg.h"
+#include "proximal.h"
 
 struct contact_work {
     arena *a;                           /* scratch, released after each use */
@@ -157,6 +158,17 @@ static bool stick(const cone *c, const double *A, const double *b, const double 
     return length(rt, c->d) <= c->mu * fabs(rn) + c->radius;
 }
 
+/* one tangent component: two equations */
+static bool stick_1d(const cone *c, const double *A, int lda, const double *b, double *r)
+{
+    double p = A[0], q = A[1], s = A[lda], t = A[lda + 1], over = -1 / (p * t - q * s);
+    double rn = (t * b[0] - q * b[1]) * over, rt = (p * b[1] - s * b[0]) * over;
+    if (c->kind == CONE_UNILATERAL && !(rn >= 0)) return false;
+    r[0] = rn;
+    r[1] = rt;
+    return fabs(rt) <= c->mu * fabs(rn) + c->radius;
+}
+
 bool cone_solve(const cone *c, const double *A, int lda, const double *b, double *r, double *work)
 {
     int d = c->d, k = cone_normal(c);
@@ -168,6 +180,7 @@ bool cone_solve(const cone *c, const double *A, int lda, const double *b, double
     }
     double *rt = work, *s = rt + d, *S = s + d, *more = S + d * d;
     if (c->dir) return slide(c, A, b, c->dir, r, rt);
+    if (d == 1 && k) return stick_1d(c, A, lda, b, r) || slide_1d(c, A, lda, b, r, rt);
     for (int i = 0; i < d; i++) {
         const double *Ai = A + (size_t)(k + i) * lda;
         double f = k ? Ai[0] / A[0] : 0;
@@ -289,20 +302,18 @@ static double diagonal(const contact_problem *p, const cone *c)         /* 1/rho
     return a;
 }
 
-/* distance of contact i to the fixed point; *scale grows to the reactions in play */
-static double cone_residual(const contact_problem *p, const cone *c, double *scale)
+double cone_defect(const cone *c, const double *r, const double *u, const double *b, double an, double a, double *scale)
 {
-    const double *r = p->r + c->row, *u = p->u + c->row, *b = p->b + c->row;
     double res = 0, rn = 0;
     int k = cone_normal(c);
     if (k) {
-        double rho = 1 / p->W[(size_t)c->row * p->m + c->row];
+        double rho = 1 / an;
         rn = r[0];
         res = c->kind == CONE_BILATERAL ? fabs(rho * u[0]) : fabs(rn - positive(rn - rho * u[0]));
         *scale = larger(*scale, larger(fabs(rn), rho * fabs(b[0])));
     }
     if (c->d == 0) return res;
-    double bound = c->mu * fabs(rn) + c->radius, a = diagonal(p, c), rho = a > 0 ? 1 / a : 0, x2 = 0, e2 = 0, f;
+    double bound = c->mu * fabs(rn) + c->radius, rho = a > 0 ? 1 / a : 0, x2 = 0, e2 = 0, f;
     for (int j = 0; j < c->d; j++) { double x = r[k + j] - rho * u[k + j]; x2 += x * x; }
     f = x2 > bound * bound ? bound / sqrt(x2) : 1;
     for (int j = 0; j < c->d; j++) {
@@ -313,9 +324,16 @@ static double cone_residual(const contact_problem *p, const cone *c, double *sca
     return larger(res, sqrt(e2));
 }
 
+static double cone_residual(const contact_problem *p, const cone *c, double *scale)
+{
+    int at = c->row;
+    double an = cone_normal(c) ? p->W[(size_t)at * p->m + at] : 0;
+    return cone_defect(c, p->r + at, p->u + at, p->b + at, an, c->d ? diagonal(p, c) : 0, scale);
+}
+
 double contact_residual(contact_problem *p)
 {
-    double scale = 0, worst = 0;
+    double scale = p->least, worst = 0;
     p->worst = 0;
     for (int i = 0; i < p->n; i++) {
         double e = cone_residual(p, &p->cone[i], &scale);
@@ -328,6 +346,67 @@ double contact_residual(contact_problem *p)
 static void velocity(contact_problem *p)
 {
     for (int i = 0; i < p->m; i++) p->u[i] = p->b[i] + vec_dot(p->W + (size_t)i * p->m, p->r, p->m);
+}
+
+/* ---- block Gauss-Seidel with exact local solutions ---- */
+static void sweep(contact_problem *p, contact_work *w)
+{
+    double *b = w->x, *r = w->y;
+    int m = p->m;
+    for (int i = 0; i < p->n; i++) {
+        const cone *c = &p->cone[i];
+        int k = cone_rows(c), at = c->row;
+        for (int j = 0; j < k; j++) b[j] = p->u[at + j] - vec_dot(p->W + (size_t)(at + j) * m + at, p->r + at, k);
+        local_solve(p, i, b, r, w->local);
+        for (int j = 0; j < k; j++) {
+            double dr = r[j] - p->r[at + j];
+            if (dr == 0) continue;
+            p->r[at + j] = r[j];
+            for (int q = 0; q < m; q++) p->u[q] += p->W[(size_t)q * m + at + j] * dr;
+        }
+    }
+    p->sweeps++;
+}
+
+static bool solve_sweeps(contact_problem *p, contact_work *w, double tol, int most)
+{
+    double before = INFINITY;
+    for (int i = 1; i <= most; i++) {
+        sweep(p, w);
+        if (i % 16 == 0) velocity(p);
+        if (contact_residual(p) <= tol) { velocity(p); if (contact_residual(p) <= tol) return true; }
+        /* too slow to get there: leave it to Newton */
+        if (i % 32 == 0) { if (p->residual > 0.05 * before) return false; before = p->residual; }
+    }
+    return false;
+}
+
+/* Proximal steps with a sparse factorisation; laws are those at hand. */
+static bool solve_proximal(contact_problem *p, contact_work *w, double tol)
+{
+    arena_pos mark = arena_mark(w->a);
+    int m = p->m, at = 0, *start = arena_array(w->a, int, p->n + 1), *col = arena_array(w->a, int, (size_t)p->n * m);
+    size_t *first = arena_array(w->a, size_t, p->n), all = 0;
+    double *val = arena_array(w->a, double, (size_t)m * m);
+    for (int i = 0; i < p->n; i++) {
+        const cone *c = &p->cone[i];
+        start[i] = at;
+        first[i] = all;
+        for (int j = 0; j < m; j++) {
+            bool any = j >= c->row && j < c->row + cone_rows(c);
+            for (int k = 0; k < cone_rows(c); k++) any |= p->W[(size_t)(c->row + k) * m + j] != 0;
+            if (any) col[at++] = j;
+        }
+        for (int k = 0; k < cone_rows(c); k++)
+            for (int j = start[i]; j < at; j++) val[all++] = p->W[(size_t)(c->row + k) * m + col[j]];
+    }
+    start[p->n] = at;
+    sparse_problem s = { .n = p->n, .m = m, .cone = p->cone, .start = start, .col = col, .at = first, .val = val, .b = p->b, .r = p->r, .least = p->least };
+    bool ok = proximal_solve(&s, w->a, tol);
+    p->sweeps += s.iterations;
+    arena_release(w->a, mark);
+    velocity(p);
+    return contact_residual(p) <= tol && ok;
 }
 
 /* ---- no friction: active sets ---- */
@@ -482,45 +561,15 @@ static bool solve_frictionless(contact_problem *p, contact_work *w, double tol)
         return true;
     }
     p->solver = "Lemke";
-    if (!solve_lemke(p, w)) return false;
-    active_rows(p, w->in);
-    solve_on(p, w, w->in);
-    if (contact_residual(p) > tol) { solve_lemke(p, w); contact_residual(p); }
-    shortest(p, w, tol);
-    return p->residual <= tol;
-}
-
-/* ---- friction: block Gauss-Seidel with exact local solutions ---- */
-static void sweep(contact_problem *p, contact_work *w)
-{
-    double *b = w->x, *r = w->y;
-    int m = p->m;
-    for (int i = 0; i < p->n; i++) {
-        const cone *c = &p->cone[i];
-        int k = cone_rows(c), at = c->row;
-        for (int j = 0; j < k; j++) b[j] = p->u[at + j] - vec_dot(p->W + (size_t)(at + j) * m + at, p->r + at, k);
-        local_solve(p, i, b, r, w->local);
-        for (int j = 0; j < k; j++) {
-            double dr = r[j] - p->r[at + j];
-            if (dr == 0) continue;
-            p->r[at + j] = r[j];
-            for (int q = 0; q < m; q++) p->u[q] += p->W[(size_t)q * m + at + j] * dr;
-        }
+    if (solve_lemke(p, w)) {
+        active_rows(p, w->in);
+        solve_on(p, w, w->in);
+        if (contact_residual(p) > tol) { solve_lemke(p, w); contact_residual(p); }
+        shortest(p, w, tol);
+        if (p->residual <= tol) return true;
     }
-    p->sweeps++;
-}
-
-static bool solve_sweeps(contact_problem *p, contact_work *w, double tol, int most)
-{
-    double before = INFINITY;
-    for (int i = 1; i <= most; i++) {
-        sweep(p, w);
-        if (i % 16 == 0) velocity(p);
-        if (contact_residual(p) <= tol) { velocity(p); if (contact_residual(p) <= tol) return true; }
-        /* too slow to get there: leave it to Newton */
-        if (i % 32 == 0) { if (p->residual > 0.05 * before) return false; before = p->residual; }
-    }
-    return false;
+    p->solver = "proximal Newton";
+    return solve_sweeps(p, w, tol, 64) || solve_proximal(p, w, tol);
 }
 
 /* ---- semi-smooth Newton on the natural map (Alart and Curnier) ---- */
@@ -574,6 +623,9 @@ static bool newton_step(contact_problem *p, contact_work *w, arena *a)
     return least_norm(J, F, m, m, a);
 }
 
+/* least-norm steps cost m^3: for few rows only */
+static bool m_small(const contact_problem *p) { return p->m <= 60; }
+
 static bool solve_newton(contact_problem *p, contact_work *w, double tol, int most)
 {
     double best = contact_residual(p), *keep = w->z;
@@ -602,15 +654,21 @@ static bool solve_newton(contact_problem *p, contact_work *w, double tol, int mo
     return false;
 }
 
+/* Gauss-Seidel, Newton, then proximal steps */
 static bool solve_friction(contact_problem *p, contact_work *w, double tol)
 {
+    bool of_speed = false;
+    for (int i = 0; i < p->n; i++) of_speed |= p->cone[i].of_speed && !p->cone[i].dir;
     p->solver = "Gauss-Seidel";
     velocity(p);
     if (solve_sweeps(p, w, tol, 64)) return true;
     p->solver = "Gauss-Seidel with Newton";
-    for (int i = 0; i < 40; i++) {
-        if (solve_newton(p, w, tol, 20)) return true;
+    for (int i = 0, most = p->rounds ? p->rounds : of_speed ? 40 : 3; i < most; i++) {
+        if ((of_speed || m_small(p)) && solve_newton(p, w, tol, 20)) return true;
         if (solve_sweeps(p, w, tol, 32 * (i + 1))) return true;
+        if (of_speed) continue;
+        p->solver = "proximal Newton";
+        if (solve_proximal(p, w, tol)) return true;
     }
     return false;
 }
@@ -631,6 +689,6 @@ bool contact_solve(contact_problem *p, contact_work *w, double tol)
         return contact_residual(p) <= fmax(tol, 1e-11);
     }
     bool rough = false;
-    for (int i = 0; i < p->n; i++) rough |= p->cone[i].d > 0;
+    for (int i = 0; i < p->n; i++) rough |= p->cone[i].d > 0 && (p->cone[i].of_speed || p->cone[i].mu != 0 || p->cone[i].radius != 0);
     return rough ? solve_friction(p, w, tol) : solve_frictionless(p, w, tol);
 }

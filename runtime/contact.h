@@ -29,6 +29,8 @@ typedef struct contact_problem {
     double *r, *u;                      /* m; r is the start and the solution */
     void (*law)(void *ud, int contact, double speed, double *mu, double *radius);
     void *ud;
+    double least;                       /* of the reactions in play: what rounding leaves of them, over the tolerance */
+    int rounds;                         /* of Newton and Gauss-Seidel in turn at most; 0: many */
     /* outcome */
     double residual;                    /* natural map: distance of r to the projection of r - rho u, over the largest reaction in play */
     int worst;                          /* the contact where it is largest */
@@ -46,6 +48,8 @@ static inline int cone_rows(const cone *c) { return cone_normal(c) + c->d; }
 bool contact_solve(contact_problem *p, contact_work *w, double tol);
 /* Fills residual and worst for the r and u at hand. */
 double contact_residual(contact_problem *p);
+/* Distance of one contact to its fixed point, an and a: its entry of W in the normal row and the largest in the tangent rows; *scale grows to the reactions in play. */
+double cone_defect(const cone *c, const double *r, const double *u, const double *b, double an, double a, double *scale);
 /* One contact alone: A is its block (rows of length lda), b its velocity without its own reaction; r gets the exact solution.  False: there is none (it jams). */
 bool cone_solve(const cone *c, const double *A, int lda, const double *b, double *r, double *work);
 enum { CONE_WORK = 3 };                 /* work of cone_solve: CONE_WORK*d*(d + 4) doubles */

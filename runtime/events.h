@@ -30,15 +30,6 @@ typedef struct rub {
 
 typedef enum { END_STEP, END_GAP, END_RN, END_CONE, END_SLIP, END_SITE, END_WHEN, END_BREAK } end_kind;
 
-/* An interval of the motion: y[k*(order + 1) + j], first the dofs, then gap and rn of each contact. */
-typedef struct piece {
-    double t, h, reach;                 /* where it begins, how long it is, how long the series is good for */
-    int order;
-    double *y;
-    double *rt;                         /* per contact: mode and directions, see events_dense.c */
-    uint8_t *mode;
-} piece;
-
 typedef struct ev_event { taylor *when; term reset; const event_rule *rule; int32_t index[MAX_INDEX]; bool was; } ev_event;
 
 typedef struct ev {
@@ -57,9 +48,11 @@ typedef struct ev {
     rub *rub; int nrub;
     ev_event *event; int nevent;
     double *A, *lu, *rhs, *sol; int *pivot, size; bool singular;
+    double last_natural;                /* of the last series */
     double natural;                     /* step that the tolerance allows */
     double *vmax, *qmax;
     double force_size, acc_size, last_h;
+    double creep;                       /* how long a piece is held beyond its end when the next one is not analytic there, of the run */
     /* the step problem at an instant */
     rub **act; int nact;
     contact_problem pr; contact_work *cwork;
@@ -68,19 +61,24 @@ typedef struct ev {
     double dissipated, wf, kinetic0, potential0, top;
     vec(piece) pieces;
     history *hist;
+    /* slip that starts from rest in two or more directions: time since rest, unit of it, ends of the step before */
+    bool starting, start_piece;         /* more such steps follow; the piece at hand is one */
+    double elapsed, start_unit, *acc_end, *jerk_end, *newton, *qx, *vx;
+    struct start_room *room;
+    struct choice *choice;              /* options of the contacts whose mode is asked for */
     int64_t events, stuck;
-    bool stopped, dirty;
+    bool stopped, creeping;             /* creeping: beyond a switch whose next piece is not analytic at its end */
 } ev;
 
-/* events_root.c: where a series that is not negative to the right of 0 turns negative, in (0, h]; INFINITY: nowhere, 0: at once.
-   What is below `zero` counts as 0. */
-double series_crossing(const double *c, int order, double h, double zero);
+/* events_root.c */
 /* the first coefficient that counts: its sign, 0 when none does */
 int series_sign(const double *c, int from, int order, double h, double zero);
 
 /* events_series.c */
 bool ev_series(ev *w);                                  /* of the modes at hand; false: failed */
 void ev_force0(ev *w);                                  /* masses and forces at the instant */
+bool ev_accelerations(ev *w, double t, const double *q, const double *v, double *a);
+bool dense_solve(double *a, double *b, int n, int *pivot);      /* both destroyed */
 double ev_dot(const ev *w, const double *row, const double *x, int j);
 bool ev_fail(ev *w, span at, const char *message);
 const char *ev_number(ev *w, double x);
@@ -90,7 +88,8 @@ bool ev_survey(ev *w);                                  /* masses, rows and gaps
 bool ev_shock(ev *w);
 bool ev_decide(ev *w);                                  /* modes to the right of now; the series is theirs */
 bool ev_consistent(ev *w);
-bool slip_start(ev *w, double end, bool *done);         /* events_start.c */
+bool ev_implicit(ev *w, double h, double *v);           /* rates after an implicit step of the step problem */
+bool slip_start(ev *w);                                 /* events_start.c */
 
 /* events_dense.c */
 void dense_keep(ev *w, double h);                       /* the piece at hand, as long as it was used */

@@ -259,6 +259,28 @@ static bool gauss(ev *w)
     return true;
 }
 
+/* v after h by an implicit step with the forces at its end */
+bool ev_implicit(ev *w, double h, double *v)
+{
+    int n = w->n;
+    ev_force0(w);
+    factor_solve(&w->s->minv, w->f, w->x1);
+    for (int k = 0; k < n; k++) v[k] = w->v[k] + h * w->x1[k];
+    w->nact = 0;
+    for (int i = 0; i < w->nrub; i++) if (w->rub[i].mode != MODE_OPEN) w->act[w->nact++] = &w->rub[i];
+    put_problem(w, false);
+    for (int i = 0; i < w->nact; i++) {
+        rub *k = w->act[i];
+        double *b = w->b + k->row;
+        w->cone[i].radius *= h;
+        if (k->c->fam->f->relation != REL_CLOSED) *b++ = gap_rate(w, k, v);
+        for (int j = 0; j < k->c->d; j++) *b++ = vec_dot(k->c->S + (size_t)j * n, v, n) + k->c->s0[j];
+    }
+    if (!solve(w)) return false;
+    add_reactions(w, v);
+    return true;
+}
+
 /* ---- modes ---- */
 typedef struct option { contact_mode mode; int sign, sigma; } option;
 enum { MAX_CHOICES = 6, MAX_OPEN_QUESTIONS = 6 };
@@ -389,7 +411,13 @@ static bool try_options(ev *w, choice *c, int n, bool *found)
     for (int i = 0; i < n; i++) c[i].at = 0;
     for (;;) {
         for (int i = 0; i < n; i++) option_take(&c[i]);
-        if (needs_start(w)) { *found = true; return true; }
+        if (needs_start(w)) {
+            *found = true;
+            w->starting = true;
+            w->elapsed = 0;
+            w->start_unit = fmin(isfinite(w->last_natural) && w->last_natural > 0 ? w->last_natural : 1, w->o->duration);
+            return slip_start(w);
+        }
         if (!ev_series(w)) return false;
         if (ev_consistent(w)) { *found = true; return true; }
         int i = 0;
@@ -426,7 +454,8 @@ bool ev_decide(ev *w)
         for (int i = 0; i < w->nact; i++) w->act[i]->mode = w->act[i]->r0 > 0 || w->act[i]->c->fam->f->relation != REL_GAP ? (w->act[i]->c->d ? MODE_STICK : MODE_CLOSED) : MODE_OPEN;
         return true;
     }
-    choice *c = arena_array(w->a, choice, w->nact + 1);
+    if (!w->choice) w->choice = arena_array(w->a, choice, w->nrub + 1);
+    choice *c = w->choice;
     for (int all = 0; all < 2; all++) {
         for (int i = 0; i < w->nact; i++) options_of(w, i, &c[i], all);
         if (!try_options(w, c, w->nact, &found)) return false;

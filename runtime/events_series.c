@@ -79,6 +79,27 @@ static void put_state(ev *w)
     w->in.t = w->t;
 }
 
+/* A piece that is not analytic where it begins (flat to all orders, a root): the piece before is held a little longer. */
+static bool sites_back(ev *w)
+{
+    bool any = false;
+    for (int i = 0; i < w->nall; i++)
+        for (uint32_t k = 0; k < w->all[i]->nsite; k++) {
+            site *s = &w->all[i]->site[k];
+            if (!s->near || site_two_sided(w->all[i], s)) continue;
+            s->branch = s->before;
+            any = true;
+        }
+    return any;
+}
+
+static bool forces_finite(const ev *w)
+{
+    bool ok = true;
+    for (int k = 0; k < w->n; k++) ok &= isfinite(crow(w, w->fs, k)[0]);
+    return ok;
+}
+
 void ev_force0(ev *w)
 {
     size_t n = (size_t)w->n;
@@ -87,6 +108,7 @@ void ev_force0(ev *w)
     if (w->hist) history_begin(w->hist, w->t);
     if (w->hist) history_step(w->hist, &w->in, 0);
     masses_forces(w, 0);
+    if (!forces_finite(w) && sites_back(w)) { w->nall = 0; masses_forces(w, 0); }
     for (size_t i = 0; i < n; i++) w->f[i] = w->fs[i * (size_t)w->width];
     for (size_t i = 0; i < n; i++) {
         if (w->s->diagonal) w->M[i] = w->Ms[(i * n + i) * (size_t)w->width];
@@ -134,7 +156,7 @@ static void stick_given(ev *w, rub *c, int j)
 static void normal_step(ev *w, rub *c, int j)
 {
     int m = c->c->fam->nslip;
-    double G0[MAX_SLIP * MAX_SLIP], b[MAX_SLIP], x[MAX_SLIP], work[MAX_SLIP * MAX_SLIP + 2 * MAX_SLIP];
+    double G0[MAX_SLIP * MAX_SLIP], b[MAX_SLIP] = { 0 }, x[MAX_SLIP] = { 0 }, work[MAX_SLIP * MAX_SLIP + 2 * MAX_SLIP];
     int iwork[MAX_SLIP];
     for (int a = 0; a < m; a++)
         for (int l = 0; l < m; l++) row(w, c->gram, a * m + l)[j] = ev_dot(w, raw_row(w, c, a), raw_row(w, c, l), j);
@@ -311,12 +333,20 @@ static void lu_solve(const double *a, int n, const int *pivot, double *b)
         double x = b[pivot[k]];
         b[pivot[k]] = b[k];
         b[k] = x;
-        for (int i = k + 1; i < n; i++) b[i] -= a[i * n + k] * x;
     }
+    for (int k = 0; k < n; k++)
+        for (int i = k + 1; i < n; i++) b[i] -= a[i * n + k] * b[k];
     for (int k = n; k-- > 0; ) {
         for (int i = k + 1; i < n; i++) b[k] -= a[k * n + i] * b[i];
         b[k] /= a[k * n + k];
     }
+}
+
+bool dense_solve(double *a, double *b, int n, int *pivot)
+{
+    if (!lu_factor(a, n, pivot)) return false;
+    lu_solve(a, n, pivot, b);
+    return true;
 }
 
 static double *force_row(const ev *w, const rub *c, int i) { return turns(c) ? c->D : stick_row(w, c, i); }
@@ -419,6 +449,27 @@ static bool solve_order(ev *w, int j)
     return true;
 }
 
+/* The highest derivatives at an instant in the modes at hand; first coefficients of everything else are those of it. */
+bool ev_accelerations(ev *w, double t, const double *q, const double *v, double *a)
+{
+    double *q0 = w->q, *v0 = w->v, t0 = w->t;
+    memcpy(w->qx, q, (size_t)w->n * sizeof *q);
+    memcpy(w->vx, v, (size_t)w->n * sizeof *v);
+    w->q = w->qx; w->v = w->vx; w->t = t;
+    w->nall = 0;
+    put_state(w);
+    bool ok = true;
+    if (w->hist) { history_begin(w->hist, t); ok = history_step(w->hist, &w->in, 0); }
+    masses_forces(w, 0);
+    number_unknowns(w);
+    for (int i = 0; i < w->nrub; i++) if (w->rub[i].mode != MODE_OPEN) rub_step(w, &w->rub[i], 0);
+    matrix(w);
+    ok = ok && solve_order(w, 0);
+    for (int k = 0; k < w->n; k++) a[k] = row(w, w->xs, k)[0];
+    w->q = q0; w->v = v0; w->t = t0;
+    return ok;
+}
+
 /* ---- the step that the tolerance allows ---- */
 static double natural_step(ev *w)
 {
@@ -437,6 +488,28 @@ static double natural_step(ev *w)
                 if (y[j] != 0) h = fmin(h, size > 0 ? pow(w->local * size / fabs(y[j]), 1.0 / j) : pow(w->local / fabs(y[j]), 1.0 / j));
         }
         if (!isfinite(h)) break;
+    }
+    return h;
+}
+
+/* Where a register does not converge nothing can be said of what it hides (a function that is flat to all orders may rise
+   soon): the step stays inside its disk.  Below a part of the run that cannot matter the limit ends. */
+static double register_step(ev *w)
+{
+    double h = w->natural, least = 1e-9 * w->o->duration;
+    int K = w->K - 1;
+    for (int i = 0; i < w->nall; i++) {
+        const taylor *t = w->all[i];
+        for (uint32_t m = 0; m < t->nmoving; m++) {
+            uint32_t op = t->code[t->moving[m]].op;
+            if (op != OP_DIV && op != OP_POW && op != OP_SQRT && op != OP_LOG && op != OP_TAN && op != OP_ASIN && op != OP_ACOS) continue;
+            if (!t->live[t->code[t->moving[m]].dst]) continue;
+            const double *r = taylor_reg(t, t->code[t->moving[m]].dst);
+            double a = fabs(r[K - 1]), b = fabs(r[K]), top = fabs(r[0]);
+            if (!(top > 0) || (a == 0 && b == 0)) continue;
+            double x = fmin(b > 0 ? pow(1e-3 * top / b, 1.0 / K) : INFINITY, a > 0 ? pow(1e-3 * top / a, 1.0 / (K - 1)) : INFINITY);
+            if (x < h) h = fmin(h, fmax(x, least));
+        }
     }
     return h;
 }
@@ -473,7 +546,7 @@ static bool orders(ev *w)
     if (w->hist) history_begin(w->hist, w->t);
     number_unknowns(w);
     for (int j = 0; j < w->K; j++) {
-        if (w->hist) history_step(w->hist, &w->in, j);
+        if (w->hist && !history_step(w->hist, &w->in, j)) { span at; const char *why = history_error(w->hist, &at); return ev_fail(w, at, why); }
         masses_forces(w, j);
         if (j == 0 && !w->s->mass_constant) {
             int bad;
@@ -513,14 +586,25 @@ static void sizes(ev *w)
         }
 }
 
+static bool series_finite(const ev *w)
+{
+    bool ok = true;
+    for (int k = 0; k < w->n; k++) for (int j = 0; j <= w->K; j++) ok &= isfinite(crow(w, w->qs, k)[j]);
+    return ok;
+}
+
 bool ev_series(ev *w)
 {
+    w->creeping = w->start_piece = false;
     for (int turn = 0; turn < 12; turn++) {
         if (!orders(w)) return false;
-        bool finite = true;
-        for (int k = 0; k < w->n; k++) for (int j = 0; j <= w->K; j++) finite &= isfinite(row(w, w->qs, k)[j]);
-        if (!finite) return ev_fail(w, SPAN_NONE, arena_printf(w->r->a, "the motion has no power series at t = %s: a function in the model is not analytic there", ev_number(w, w->t)));
-        if (sites_agree(w)) { sizes(w); return true; }
+        if (!series_finite(w) && sites_back(w)) {
+            if (!orders(w)) return false;
+            if (series_finite(w)) { w->natural = fmin(w->natural, w->creep * w->o->duration); w->creeping = true; for (int i = 0; i < w->nall; i++) taylor_live(w->all[i]); sizes(w); return true; }
+        }
+        if (!series_finite(w)) return ev_fail(w, SPAN_NONE, arena_printf(w->r->a, "the motion has no power series at t = %s: a function in the model is not analytic there", ev_number(w, w->t)));
+        for (int i = 0; i < w->nall; i++) taylor_live(w->all[i]);
+        if (sites_agree(w)) { w->natural = w->last_natural = register_step(w); sizes(w); return true; }
     }
     return ev_fail(w, SPAN_NONE, arena_printf(w->r->a, "no piece of a piecewise force holds to the right of t = %s (it slides along a switch); use sweeping()", ev_number(w, w->t)));
 }

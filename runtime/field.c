@@ -69,6 +69,13 @@ bool field_fail(field_work *w, span at, const char *fmt, ...)
     return false;
 }
 
+bool field_goes_on(field_work *w, double done)
+{
+    if (!w->o->progress || !w->o->progress(w->o->ud, done)) return true;
+    w->r->status = RUN_INTERRUPTED;
+    return false;
+}
+
 static bool domain_read(field_work *w)
 {
     double ends[4];
@@ -231,9 +238,10 @@ void cheb_integral(const double *c, double *out, int n, double half, double at_l
 
 void cheb_derivative(const double *c, double *out, int n, double half)
 {
-    double d2 = 0, d1 = 0;
+    double d2 = 0, d1 = 0, above = 0;   /* out may be c */
     for (int k = n - 1; k >= 0; k--) {
-        double d = k + 1 < n ? d2 + 2 * (k + 1) * c[k + 1] : 0;
+        double d = d2 + 2 * (k + 1) * above;
+        above = c[k];
         d2 = d1; d1 = d;
         out[k] = d / half;
     }
@@ -355,7 +363,7 @@ static void term_print(text *t, double c, int power, const char *x, double ratio
 {
     double k = fabs(c);
     text_puts(t, first ? (c < 0 ? "-" : "") : c < 0 ? " - " : " + ");
-    if (k != 1 || power == 0) {
+    if (fabs(k - 1) > 1e-12 || power == 0) {
         /* continued fraction down to the tolerance */
         double a = floor(k), h1 = 1, h = a, k1 = 0, q = 1, y = k;
         while (rational > 0 && fabs(h / q - k) > rational * fmax(1, k) && q < 1e15 && y > a) {
@@ -383,7 +391,7 @@ static void piece_print(text *t, const field_result *r, int field, const field_p
     for (int k = 0; k < p->n; k++) big = fmax(big, fabs(c[k]) * pow(far, k));
     text_printf(t, "  %s = ", r->fp->name[field]);
     for (int k = 0, shown = 0; k < p->n && shown < SHOWN_TERMS; k++) {
-        if (!(fabs(c[k]) * pow(far, k) > 1e-15 * big)) continue;
+        if (!(fabs(c[k]) * pow(far, k) > 1e-13 * big)) continue;
         term_print(t, c[k], k, r->fp->coord[0], r->rational, first);
         first = false;
         shown++;
@@ -410,11 +418,14 @@ void field_print(text *t, const field_result *r)
         for (int k = 0; k < r->nupdate; k++) text_printf(t, " %.2g", r->update[k]);
         text_putc(t, '\n');
     }
+    if (r->nhalved)
+        text_printf(t, "  halving eps twice changed u by %.3g, then by %.3g (order %.2g in eps)\n", r->update[0], r->update[1], log2(r->update[0] / r->update[1]));
     if (r->nmatching) {
         double worst = 0;
         for (int k = 0; k < r->nmatching; k++) worst = fmax(worst, fabs(r->matching[k]));
         text_printf(t, "  %d matching and boundary conditions, defect at most %.2g\n", r->nmatching, worst);
     }
+    if (!r->npiece && r->iterations) text_printf(t, "  %d step%s on the finest grid\n", r->iterations, r->iterations == 1 ? "" : "s");
     if (r->error > 0) text_printf(t, "  error, estimated from two grids: %.2g\n", r->error);
 }
 

@@ -4,6 +4,7 @@
 #define CDL_FIELD_H
 #include "backend.h"
 
+enum { BEND_JET = 1000 };               /* jets of the field BEND_JET + b in a normal form: the sign of bend b on the piece */
 enum { FIELD_ORDER = 6, FIELD_MAX = 8 };                                /* order of an equation, number of fields */
 
 typedef struct jet { int field, d[2]; } jet;                            /* a field, differentiated so often in each coordinate */
@@ -57,6 +58,7 @@ typedef struct field_result {
     double energy, error, complementarity, rational;
     double *update; int nupdate;        /* vim: change from one iterate to the next */
     double *matching; int nmatching;    /* vim: defect of each condition */
+    int nhalved;                        /* penalty: update holds what halving eps changed */
     int iterations;                     /* vim: of the correction */
     const char *report;                 /* for people */
     arena *a;                           /* where samples of derivatives are kept when asked for */
@@ -80,6 +82,7 @@ void kernel_points(const field_work *w, const kernel *k, const double *x, int64_
 double kernel_number(const field_work *w, const kernel *k);             /* of parameters alone */
 /* places where something changes, sorted, with the ends of the domain: switches, inner conditions, point loads */
 int field_breaks(field_work *w, double **out);
+bool field_goes_on(field_work *w, double done);                          /* false: the run was interrupted */
 bool field_fail(field_work *w, span at, const char *fmt, ...) __attribute__((format(printf, 3, 4)));    /* false */
 double side_of(const field_work *w, double x, double a, double b);      /* x moved inside [a, b] by a rounding error, so that switches fall on its side */
 

@@ -91,7 +91,9 @@ static void stretch_cut(graph *g, const graph_map *m, double a, double b)
 {
     double out[3], *fold, x = a, y;
     grid_fill(g, a, b);
-    if (grid_roots(g, m, a, b, 2, &fold)) qsort(g->grid.at, g->grid.n, sizeof *g->grid.at, compare);
+    size_t bends = grid_roots(g, m, a, b, 2, &fold);
+    for (size_t k = 0; k < bends; k++) *vec_push(g->a, &g->bend) = fold[k];
+    if (bends) qsort(g->grid.at, g->grid.n, sizeof *g->grid.at, compare);
     size_t n = grid_roots(g, m, a, b, 1, &fold);
     qsort(fold, n, sizeof *fold, compare);
     m->at(m->ud, a, 1, out);
@@ -109,7 +111,7 @@ static void stretch_cut(graph *g, const graph_map *m, double a, double b)
 void graph_build(graph *g, const graph_map *m, double lo, double hi)
 {
     double left[3], right[3], x = lo;
-    g->piece.n = 0;
+    g->piece.n = g->bend.n = 0;
     g->lo = lo, g->hi = hi;
     for (int k = 0; k <= m->nkink; k++) {
         double next = k < m->nkink ? m->kink[k] : hi;
@@ -123,16 +125,54 @@ void graph_build(graph *g, const graph_map *m, double lo, double hi)
     }
 }
 
+/* A falling piece of the flat graph, tilted: its slope is monotone between bends, so it turns at most once between two of them. */
+static void piece_tilt(graph *g, const graph *flat, const graph_map *m, const graph_piece *p)
+{
+    double out[3], x = p->x0, a = p->x0, y, d;
+    m->at(m->ud, a, 1, out);
+    y = out[0], d = out[1];
+    for (size_t k = 0; k <= flat->bend.n; k++) {
+        double b = k < flat->bend.n ? flat->bend.at[k] : p->x1;
+        if (!(b > a && b <= p->x1)) continue;
+        m->at(m->ud, b, -1, out);
+        double end = out[0], slope = out[1];
+        if (d * slope < 0) {
+            double turn = bracket_solve(m, a, b, 1, -1, 1, 0);
+            m->at(m->ud, turn, 0, out);
+            if (turn > x) piece_add(g, x, turn, y, out[0]);
+            x = turn, y = out[0];
+        }
+        a = b, d = slope;
+        if (b == p->x1 && b > x) piece_add(g, x, b, y, end);
+    }
+}
+
+void graph_tilt(graph *g, const graph *flat, const graph_map *m)
+{
+    double out[3];
+    g->piece.n = g->bend.n = 0;
+    g->lo = flat->lo, g->hi = flat->hi;
+    for (size_t k = 0; k < flat->piece.n; k++) {
+        const graph_piece *p = &flat->piece.at[k];
+        if (p->kind == PIECE_FALLING) { piece_tilt(g, flat, m, p); continue; }
+        m->at(m->ud, p->x0, p->x0 == p->x1 ? -1 : 1, out);
+        double y = out[0];
+        m->at(m->ud, p->x1, p->x0 == p->x1 ? 1 : -1, out);
+        piece_add(g, p->x0, p->x1, y, out[0]);
+    }
+}
+
 bool graph_cover(graph *g, const graph_map *m, double y, double x, double scale)
 {
     double lo = x, hi = x, out[3];
+    if (g->piece.n && x >= g->lo && x <= g->hi && y > g->piece.at[0].y0 && y < g->piece.at[g->piece.n - 1].y1) return true;
     for (int k = 0; k < m->nkink; k++) lo = fmin(lo, m->kink[k]), hi = fmax(hi, m->kink[k]);
     for (double w = scale; w < 1e16 * scale; w *= 4) {
         m->at(m->ud, lo - w, 0, out);
         if (!(out[0] < y)) continue;
         m->at(m->ud, hi + w, 0, out);
         if (!(out[0] > y)) continue;
-        if (g->piece.n == 0 || lo - w < g->lo || hi + w > g->hi) graph_build(g, m, lo - w, hi + w);
+        graph_build(g, m, lo - 2 * w, hi + 2 * w);
         return true;
     }
     return false;

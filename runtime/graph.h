@@ -13,13 +13,15 @@ typedef struct graph_map {
 
 typedef enum { PIECE_RISING, PIECE_FALLING, PIECE_UP, PIECE_DOWN } piece_kind;         /* up, down: vertical, at x0 == x1 */
 typedef struct graph_piece { double x0, x1, y0, y1; piece_kind kind; } graph_piece;
-typedef struct graph { arena *a; vec(graph_piece) piece; vec(double) grid; double lo, hi; } graph;
+typedef struct graph { arena *a; vec(graph_piece) piece; vec(double) grid, bend; double lo, hi; } graph;       /* bend: where the curvature changes sign */
 typedef struct graph_root { double x; int piece; } graph_root;
 
 static inline bool piece_stable(const graph_piece *p) { return p->kind == PIECE_RISING || p->kind == PIECE_UP; }
 
 /* Cuts the map over [lo, hi]; folds to round-off. */
 void graph_build(graph *g, const graph_map *m, double lo, double hi);
+/* The graph of a map whose slope is larger by a constant, from that of the flat one: few evaluations. */
+void graph_tilt(graph *g, const graph *flat, const graph_map *m);
 /* Builds it over a range that holds y and x inside, growing it from `scale`; false: the map does not reach y. */
 bool graph_cover(graph *g, const graph_map *m, double y, double x, double scale);
 /* All x with y in map(x), ascending; at most `cap` are written, the number of all is returned. */

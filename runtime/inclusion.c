@@ -10,10 +10,10 @@
 
 typedef struct row_graph {              /* of a row at frozen time: R(x) - R(ref) + slope*x, without rate */
     struct solver *w; int row;
-    graph g; graph_map map;
+    graph g, flat; graph_map map;       /* flat: without the rate */
     double ref, offset, slope;          /* slope: factor of the rate over the step */
-    double least;                       /* least slope of R */
-    bool known; double known_slope; int age;
+    double least, A;                    /* least slope of R; factor of the rate, where it is constant (0: not known) */
+    bool known; double reach, known_slope; int age;     /* known_slope: of g; reach: |x - ref| up to which the least slope is known */
 } row_graph;
 
 typedef struct solver {
@@ -25,6 +25,7 @@ typedef struct solver {
     int n;                              /* rows */
     int8_t *side, *side0;               /* of each row: where it is among its kinks */
     bool changed;                       /* some row passed, reached or left a kink */
+    double *last;                       /* rates of the last solved stage */
     double *start, *base, *stage, *keep, *full, *rate;
     double T, tolerance;
     int order; bool adaptive;
@@ -78,11 +79,13 @@ static bool is_unique(solver *w, int k, double x, double slope)
     row_graph *g = &w->graph[k];
     bool fixed = w->m.ip->row[k].separable;
     double scale = graph_scale(w, k, x);
-    if (!g->known || 4 * fabs(x) > g->g.hi - g->ref || (!fixed && ++g->age > LEAST_AGE)) {
+    if (!g->known || fabs(x - g->ref) > g->reach || (!fixed && ++g->age > LEAST_AGE)) {
         graph_now(w, k, 0);
-        graph_build(&g->g, &g->map, g->ref - 16 * scale, g->ref + 16 * scale);
-        g->least = graph_least_slope(&g->g, &g->map);
+        g->reach = 16 * scale;
+        graph_build(&g->flat, &g->map, g->ref - 4 * g->reach, g->ref + 4 * g->reach);
+        g->least = graph_least_slope(&g->flat, &g->map);
         g->known = true, g->age = 0;
+        g->A = fixed ? moment_row(&w->m, k, x, 1).dv : 0;
         g->known_slope = NAN;
     }
     return slope > (fixed ? 1.000001 : 4) * fmax(0, -g->least);
@@ -93,13 +96,12 @@ static double invert_all(solver *w, int k, double x0, double base, double slope)
 {
     row_graph *g = graph_now(w, k, slope);
     double y = slope * (base - g->ref) - g->offset;
-    double hi = g->g.hi, lo = g->g.lo;
     graph_root all[16], to;
+    if (g->g.piece.n == 0 && w->m.ip->row[k].separable) graph_tilt(&g->g, &g->flat, &g->map);
     if (!graph_cover(&g->g, &g->map, y, x0, graph_scale(w, k, x0))) {
         solver_fail(w, w->m.ip->row[k].at, "the load lies beyond the graph: no solution of the step");
         return x0;
     }
-    if (hi != g->g.hi || lo != g->g.lo) g->known_slope = slope;
     to = graph_flow(&g->g, &g->map, y, x0);
     if (graph_roots(&g->g, &g->map, y, all, 16) > 1) w->r->branch_choices++;
     if (to.piece < 0) solver_fail(w, w->m.ip->row[k].at, "no solution of the step");
@@ -107,38 +109,53 @@ static double invert_all(solver *w, int k, double x0, double base, double slope)
 }
 
 /* ---- one row: phi(x) = R(x) + A (x - base)/h = 0 ---- */
-typedef struct { double f, d; } phi_value;
+typedef struct { double f, d, A; } phi_value;
 
 static inline phi_value phi(solver *w, int k, double x, int side, double base, double ih)
 {
     row_value v = moment_row(&w->m, k, x, side);
-    return (phi_value){ v.r + v.dv * ih * (x - base), v.dx + v.dv * ih };
+    return (phi_value){ v.r + v.dv * ih * (x - base), v.dx + v.dv * ih, v.dv };
 }
 
-/* Newton's method in the open interval from a (where dir*phi < 0) towards `end`, which is not reached: dir*phi > 0 there or it is infinite. */
-static double newton(solver *w, int k, double a, phi_value p, double end, int dir, double base, double ih)
+/* Newton's method from a, where dir*phi < 0, towards `end`.  sure: dir*phi > 0 at the end, which may be infinite; else NAN when it leaves. */
+static double newton(solver *w, int k, double a, phi_value p, double end, bool sure, int dir, double base, double ih)
 {
-    double x = a, b = end, step;
-    for (int i = 0; i < 200; i++) {
-        step = -p.f / p.d;
-        double next = x + step;
+    double x = a, b = end;
+    for (int i = 0; i < 400; i++) {
+        double next = x - p.f / p.d;
         bool inside = dir > 0 ? next > a && next < b : next < a && next > b;
         if (!inside) {
-            if (!isfinite(b)) b = a + dir * fmax(fabs(a), 1) * 1e6;
-            next = 0.5 * (a + b);
+            if (!sure) return NAN;
+            next = isfinite(b) ? 0.5 * (a + b) : a + dir * 4 * fmax(fabs(a), 1);
             if (next == a || next == b) return x;
-            step = next - x;
-            p = phi(w, k, next, 0, base, ih);
-            if (isfinite(end) == 0 && dir * p.f < 0 && next == 0.5 * (a + b)) { a = x = next; b = end; continue; }
-        } else p = phi(w, k, next, 0, base, ih);
-        w->r->solver_iterations++;
+        }
+        double step = next - x;
         x = next;
+        p = phi(w, k, x, 0, base, ih);
+        w->r->solver_iterations++;
         if (p.f == 0) return x;
-        if (dir * p.f < 0) a = x; else b = x;
         if (inside && fabs(step) <= 1e-8 * fabs(x)) return x - p.f / p.d;
+        if (dir * p.f < 0) a = x; else b = x;
         if (fabs(b - a) <= 2e-16 * fabs(x)) return x;
     }
     return x;
+}
+
+/* Where there is one solution it does not matter from where it is sought: from where the last rate leads, within the smooth stretch of x0, one
+   step of Newton's method is mostly enough.  NAN: it was not. */
+static double seek_ahead(solver *w, int k, double lo, double hi, double base, double ih)
+{
+    row_graph *g = &w->graph[k];
+    double x = base + w->last[k] / ih;
+    if (!(g->A * ih > 1.000001 * fmax(0, -g->least)) || !(x > lo && x < hi) || fabs(x - g->ref) > g->reach) return NAN;
+    for (int i = 0; i < 3; i++) {
+        phi_value p = phi(w, k, x, 0, base, ih);
+        double next = x - p.f / p.d;
+        if (!(next > lo && next < hi)) return NAN;
+        if (fabs(next - x) <= 1e-8 * fabs(x)) return next;
+        x = next;
+    }
+    return NAN;
 }
 
 static double seek(solver *w, int k, double x0, double base, double ih)
@@ -148,22 +165,25 @@ static double seek(solver *w, int k, double x0, double base, double ih)
     const double *kink = m->kink[k];
     int nk = m->nkink[k], at = 0, dir;
     while (at < nk && kink[at] < x0) at++;
+    if (w->graph[k].A > 0 && (at == nk || kink[at] > x0)) {
+        double x = seek_ahead(w, k, at ? kink[at - 1] : -INFINITY, at < nk ? kink[at] : INFINITY, base, ih);
+        if (!isnan(x)) return x;
+    }
     phi_value right = phi(w, k, x0, 1, base, ih), left = right;
     bool on = at < nk && kink[at] == x0;
     if (on) left = phi(w, k, x0, -1, base, ih);
     if ((left.f <= 0 && right.f >= 0) || (left.f > 0 && right.f < 0)) return x0;
     dir = right.f < 0 ? 1 : -1;
     phi_value p = dir > 0 ? right : left;
-    double A = moment_row(m, k, x0, dir).dv;
     if (!(isfinite(p.f) && isfinite(p.d))) { solver_fail(w, m->ip->row[k].at, "the inclusion is not finite"); return x0; }
-    if (!is_unique(w, k, x0, A * ih)) return invert_all(w, k, x0, base, A * ih);
+    if (!is_unique(w, k, x0, p.A * ih)) return invert_all(w, k, x0, base, p.A * ih);
     double a = x0;
     for (int j = dir > 0 ? (on ? at + 1 : at) : at - 1;; j += dir) {
-        if (j < 0 || j >= nk) return newton(w, k, a, p, dir * INFINITY, dir, base, ih);
-        double end = kink[j], guess = a - p.f / p.d;
-        bool short_of = dir > 0 ? guess < end : guess > end;
+        if (j < 0 || j >= nk) return newton(w, k, a, p, dir * INFINITY, true, dir, base, ih);
+        double end = kink[j], x = newton(w, k, a, p, end, false, dir, base, ih);
+        if (!isnan(x)) return x;
         phi_value close = phi(w, k, end, -dir, base, ih);
-        if (dir * close.f > 0 || (short_of && dir * close.f == 0)) return newton(w, k, a, p, end, dir, base, ih);
+        if (dir * close.f > 0) return newton(w, k, a, p, end, true, dir, base, ih);
         phi_value far = phi(w, k, end, dir, base, ih);
         if (dir * far.f >= 0) return end;
         a = end, p = far;
@@ -180,18 +200,17 @@ static int8_t side_of(const moment *m, int k, double x)
 /* ---- all rows ---- */
 static void rates_set(solver *w, double ih)
 {
-    for (int k = 0; k < w->n; k++) w->m.v[k] = (w->m.x[k] - w->base[k]) * ih;
+    for (int k = 0; k < w->n; k++) w->last[k] = w->m.v[k] = (w->m.x[k] - w->base[k]) * ih;
 }
 
 static double row_solve(solver *w, int k, double ih)
 {
     moment *m = &w->m;
-    double keep = m->v[k], x0 = w->start[k], x1 = m->x[k];
+    double x0 = w->start[k], x1 = m->x[k];
     m->v[k] = 0;
     x0 = seek(w, k, x0, w->base[k], ih);
     m->x[k] = x0;
-    m->v[k] = (x0 - w->base[k]) * ih;
-    (void)keep;
+    w->last[k] = m->v[k] = (x0 - w->base[k]) * ih;
     return fabs(x0 - x1) / fmax(1, fabs(x0));
 }
 
@@ -318,6 +337,24 @@ static void solve(solver *w, double t, double ih)
     }
 }
 
+enum { LOOK_EVERY = 64 };               /* steps between two looks at the residual */
+
+/* By how much the rows miss 0, relative to the larger of 1 and the parts of the step. */
+static void residual_look(solver *w, double h)
+{
+    moment *m = &w->m;
+    for (int k = 0; k < w->n; k++) {
+        if (m->ip->row[k].cone >= 0) continue;
+        double keep = m->v[k], x = m->x[k];
+        m->v[k] = 0;
+        row_value right = moment_row(m, k, x, 1), left = moment_row(m, k, x, -1);
+        m->v[k] = keep;
+        double f = right.r + right.dv * keep, g = left.r + left.dv * keep;
+        double off = f < 0 ? -f : g > 0 ? g : 0, scale = fmax(1, fabs(right.dv * keep) + 2.3e-16 * fabs(x) * fabs(right.dv) / h);
+        w->r->residual = fmax(w->r->residual, off / scale);
+    }
+}
+
 /* ---- schemes ---- */
 static void begin_step(solver *w)
 {
@@ -346,7 +383,7 @@ static void sdirk(solver *w, double t1, double h)
 static void one_step(solver *w, double t1, double h) { if (w->order == 2) sdirk(w, t1, h); else euler(w, t1, h); }
 
 /* ---- samples ---- */
-/* The right rate of a row: 0 where it sticks. */
+/* The right rate of a row: that of the kink where it sticks. */
 static double row_rate(solver *w, int k)
 {
     moment *m = &w->m;
@@ -354,7 +391,7 @@ static double row_rate(solver *w, int k)
     m->v[k] = 0;
     row_value right = moment_row(m, k, x, 1), left = moment_row(m, k, x, -1);
     m->v[k] = keep;
-    if (left.r <= 0 && right.r >= 0 && left.r != right.r) return 0;
+    if (left.r <= 0 && right.r >= 0 && left.r != right.r) return moment_kink_rate(m, k, x);
     row_value v = right.r < 0 ? right : left;
     return -v.r / v.dv;
 }
@@ -386,9 +423,10 @@ static double nudge(const solver *w) { return 1e-14 * fmax(1, w->T); }
 /* order 2: cut at kinks by halving; what is left there is passed by one tiny implicit step */
 static void step_cut(solver *w, double t0, double t1)
 {
-    double t = t0, h = t1 - t0, least = 1e-12 * h;
+    double t = t0, h = t1 - t0, least = fmax(1e-12 * h, nudge(w));
     while (t < t1 && !failed(w)) {
         if (t + h > t1 || t1 - (t + h) < least) h = t1 - t;
+        if (t + h == t) break;
         memcpy(w->keep, w->m.x, (size_t)w->n * sizeof(double));
         memcpy(w->side0, w->side, (size_t)w->n);
         w->changed = false;
@@ -418,6 +456,7 @@ static void run_equal(solver *w, double h)
         if (failed(w)) break;
         w->t = t1;
         w->r->steps++;
+        if (w->order == 1 && k % LOOK_EVERY == 1) residual_look(w, h);
         if (t1 - last >= every || k == n) { sample_put(w, t1, w->order == 2); last = t1; }
         if (k % 4096 == 0 && !progress(w)) return;
     }
@@ -495,9 +534,9 @@ static void solver_new(solver *w, const run_options *o, results *r, arena *a)
     *w = (solver){ .o = o, .r = r, .a = a, .n = n };
     moment_new(&w->m, r, a, r->param);
     w->graph = arena_array(a, row_graph, n + 1);
-    for (int k = 0; k < n; k++) w->graph[k] = (row_graph){ .w = w, .row = k, .g.a = a, .map = { .ud = &w->graph[k], .at = graph_at } };
+    for (int k = 0; k < n; k++) w->graph[k] = (row_graph){ .w = w, .row = k, .g.a = a, .flat.a = a, .map = { .ud = &w->graph[k], .at = graph_at } };
     w->side = arena_array(a, int8_t, n + 1), w->side0 = arena_array(a, int8_t, n + 1);
-    double **all[] = { &w->start, &w->base, &w->stage, &w->keep, &w->full, &w->rate };
+    double **all[] = { &w->last, &w->start, &w->base, &w->stage, &w->keep, &w->full, &w->rate };
     for (size_t k = 0; k < sizeof all / sizeof *all; k++) *all[k] = arena_array(a, double, n + 1);
     w->proj = projector_new(r->prog->inclusion, a);
     w->linear = n == 1 && r->prog->inclusion->ncone == 0;
@@ -542,10 +581,7 @@ static void run_all(solver *w)
     w->r->solver = cones ? "catching-up" : "graph inversion";
     moment_time(&w->m, 0);
     if (!moment_signs(&w->m) || !starts_inside(w) || failed(w)) return;
-    for (int k = 0; k < w->n; k++) {
-        w->side[k] = w->m.ip->row[k].cone < 0 ? side_of(&w->m, k, w->m.x[k]) : 0;
-        for (int j = 0; j < w->m.ip->row[k].nsgn; j++) if (!w->m.ip->row[k].sgn[j].steady) w->r->linear = true;
-    }
+    for (int k = 0; k < w->n; k++) w->side[k] = w->m.ip->row[k].cone < 0 ? side_of(&w->m, k, w->m.x[k]) : 0;
     if (w->adaptive) moment_turns(&w->m, w->T, w->a, &w->turns);
     moment_time(&w->m, w->adaptive ? nudge(w) : 0);
     sample_put(w, 0, !cones);

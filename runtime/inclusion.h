@@ -11,7 +11,7 @@ typedef struct inclusion_past { int32_t dof; bool rate; kernel when; span at; } 
 typedef struct inclusion_sgn {
     int32_t number;                     /* of the selection */
     bool steady;                        /* where it turns hangs on parameters alone */
-    kernel arg;                         /* out: a, da/dx of the row's own unknown */
+    kernel arg;                         /* out: a, da/dx of the row's own unknown, da/dt */
     span at;
 } inclusion_sgn;
 
@@ -70,6 +70,7 @@ void moment_kinks(moment *m, int row);
 typedef struct { double r, dx, dv; } row_value;
 row_value moment_row(moment *m, int row, double x, int side);
 double moment_curve(moment *m, int row, double x, int side);            /* d2R/dx2 */
+double moment_kink_rate(moment *m, int row, double x);                  /* of the kink at x */
 double moment_drift(moment *m, int row);                                /* dR/dt, past values moving along, at the point last looked at */
 void moment_free(moment *m, int row, double *r, double *a, double *c);  /* R with rate and reaction 0; their factors */
 /* Times in (0, end) at which formulas of time change their form. */

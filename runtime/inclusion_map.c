@@ -220,6 +220,20 @@ double moment_curve(moment *m, int k, double x, int side)
     return c;
 }
 
+double moment_kink_rate(moment *m, int k, double x)
+{
+    const inclusion_row *row = &m->ip->row[k];
+    for (int j = 0; j < row->nsgn; j++) {
+        const kernel *f = &row->sgn[j].arg;
+        if (m->turn_at[k][j] != x) continue;
+        if (row->sgn[j].steady) return 0;
+        m->x[k] = x;
+        const double *reg = run_kernel(m, f, m->reg_arg[k][j]);
+        return -OUT(f, reg, 2) / OUT(f, reg, 1);
+    }
+    return 0;
+}
+
 double moment_drift(moment *m, int k)
 {
     const kernel *f = &m->ip->row[k].drift;

@@ -16,6 +16,8 @@ static inline void vec_axpy(double *y, double k, const double *x, int n)
 {
     for (int i = 0; i < n; i++) y[i] += k * x[i];
 }
+/* for short vectors, where a call of memcpy costs more than the copy */
+static inline void vec_copy(double *y, const double *x, int n) { for (int i = 0; i < n; i++) y[i] = x[i]; }
 double vec_max(const double *a, int n);                             /* largest |a[i]| */
 void mat_vec(const double *a, const double *x, double *y, int m, int n);        /* y = A x, A is m by n */
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include "contact.h"
+#include "proximal.h"
 #include "system.h"
 
 enum { LOCAL = 24, MAX_ROWS = 1 + MAX_SLIP };       /* dofs of one contact at most */
@@ -486,45 +486,150 @@ static double sweep(many *w, bool down, double *size, size_t *worst)
     return most;
 }
 
-/* Gauss-Seidel as the gradient of a conjugate direction method: far fewer sweeps for the same residual. */
-static bool solve(many *w, double t)
+/* ---- too slow: W as a sparse matrix, by proximal Newton steps from where it stands ---- */
+typedef struct { int *start, *list; } touching;         /* contacts at each dof */
+
+static touching contacts_at(many *w)
 {
-    enum { SWEEPS = 4000 };
+    touching t = { arena_array(w->a, int, w->n + 2), NULL };
+    for (size_t i = 0; i < w->act.n; i++) for (int k = 0; k < w->act.at[i].n; k++) t.start[w->act.at[i].dof[k] + 2]++;
+    for (int k = 2; k < w->n + 2; k++) t.start[k] += t.start[k - 1];
+    t.list = arena_array(w->a, int, t.start[w->n + 1] + 1);
+    for (size_t i = 0; i < w->act.n; i++)
+        for (int k = 0; k < w->act.at[i].n; k++) t.list[t.start[w->act.at[i].dof[k] + 1]++] = (int)i;
+    return t;
+}
+
+/* contacts that share a dof with contact i, itself among them; seen[j] == i marks them */
+static int neighbours_of(const many *w, const touching *t, int i, int *seen, int *out)
+{
+    const active *c = &w->act.at[i];
+    int n = 0;
+    for (int k = 0; k < c->n; k++)
+        for (int at = t->start[c->dof[k]]; at < t->start[c->dof[k] + 1]; at++) {
+            int j = t->list[at];
+            if (seen[j] != i) { seen[j] = i; out[n++] = j; }
+        }
+    return n;
+}
+
+static void block_row(const many *w, const active *c, int a, double *x, const int *near_by, int n, double *out)
+{
+    for (int k = 0; k < c->n; k++) x[c->dof[k]] += c->J[a * c->n + k];
+    for (int j = 0; j < n; j++) {
+        const active *o = &w->act.at[near_by[j]];
+        for (int b = 0; b < cone_rows(&o->cone); b++) {
+            double s = 0;
+            for (int k = 0; k < o->n; k++) s += o->K[b * o->n + k] * x[o->dof[k]];
+            *out++ = s;
+        }
+    }
+    for (int k = 0; k < c->n; k++) x[c->dof[k]] = 0;
+}
+
+static void sparse_put(many *w, sparse_problem *p, cone *cones)
+{
+    int n = p->n, *seen = arena_array(w->a, int, n), *near_by = arena_array(w->a, int, n), *start = arena_array(w->a, int, n + 1);
+    size_t *first = arena_array(w->a, size_t, n);
+    double *x = arena_array(w->a, double, w->n);
+    touching t = contacts_at(w);
+    vec(int) col = { 0 };
+    vec(double) val = { 0 };
+    for (int i = 0; i < n; i++) seen[i] = -1;
+    for (int i = 0; i < n; i++) {
+        int m = neighbours_of(w, &t, i, seen, near_by), rows = cone_rows(&cones[i]), wide = 0;
+        start[i] = (int)col.n;
+        first[i] = val.n;
+        for (int j = 0; j < m; j++)
+            for (int b = 0; b < cone_rows(&cones[near_by[j]]); b++, wide++) *vec_push(w->a, &col) = cones[near_by[j]].row + b;
+        for (int k = 0; k < rows * wide; k++) *vec_push(w->a, &val) = 0;
+        for (int a = 0; a < rows; a++) block_row(w, &w->act.at[i], a, x, near_by, m, val.at + first[i] + (size_t)a * wide);
+    }
+    start[n] = (int)col.n;
+    p->start = start; p->col = col.at; p->at = first; p->val = val.at;
+}
+
+static double solve_sparse(many *w, size_t *worst)
+{
+    int n = (int)w->act.n, m = 0;
+    cone *cones = arena_array(w->a, cone, n);
+    for (int i = 0; i < n; i++) {
+        cones[i] = w->act.at[i].cone;
+        cones[i].row = m;
+        m += cone_rows(&cones[i]);
+    }
+    double *b = arena_array(w->a, double, m), *r = arena_array(w->a, double, m);
+    sparse_problem p = { .n = n, .m = m, .cone = cones, .b = b, .r = r };
+    sparse_put(w, &p, cones);
+    for (int i = 0; i < n; i++) for (int a = 0; a < cone_rows(&cones[i]); a++) r[cones[i].row + a] = w->act.at[i].r[a];
+    for (int i = 0; i < n; i++)
+        for (int a = 0; a < cone_rows(&cones[i]); a++) {
+            double own = 0;
+            int wide = p.start[i + 1] - p.start[i];
+            for (int k = 0; k < wide; k++) own += p.val[p.at[i] + (size_t)a * wide + k] * r[p.col[p.start[i] + k]];
+            b[cones[i].row + a] = row_rate(&w->act.at[i], a, w->v1) + w->act.at[i].b[a] - own;
+        }
+    proximal_solve(&p, w->a, w->tol);
+    for (int i = 0; i < n; i++) {
+        active *c = &w->act.at[i];
+        double dr[MAX_ROWS];
+        for (int a = 0; a < cone_rows(&c->cone); a++) { dr[a] = r[cones[i].row + a] - c->r[a]; c->r[a] += dr[a]; }
+        push(w, c, dr, cone_rows(&c->cone));
+    }
+    *worst = (size_t)p.worst;
+    w->r->solver_iterations += p.iterations;
+    w->r->solver = "Gauss-Seidel with conjugate directions, proximal Newton";
+    return p.residual;
+}
+
+/* Gauss-Seidel as the gradient of a conjugate direction method: far fewer sweeps for the same residual, which is returned.
+   plain: sweeps alone, which friction cannot mislead. */
+static double solve_sweeps(many *w, int most, bool plain, double *keep, size_t *worst)
+{
     double before = 0, size = 0, res = INFINITY;
-    size_t worst = 0;
-    double *keep = NULL;
-    size_t rows = 0;
-    for (size_t i = 0; i < w->act.n; i++) rows += MAX_ROWS;
-    if (rows == 0) return true;
-    arena_pos mark = arena_mark(w->a);
-    keep = arena_array(w->a, double, rows);
-    for (int it = 0; it < SWEEPS; it++) {
+    for (size_t i = 0; i < w->act.n; i++) memset(w->act.at[i].p, 0, sizeof w->act.at[i].p);
+    for (int it = 0; it < most; it++) {
         double g2 = 0;
         for (size_t i = 0; i < w->act.n; i++) memcpy(keep + i * MAX_ROWS, w->act.at[i].r, sizeof w->act.at[i].r);
-        res = sweep(w, false, &size, &worst);
-        if (!(res <= w->tol * size)) res = larger(res, sweep(w, true, &size, &worst));
+        res = sweep(w, false, &size, worst);
+        if (!(res <= w->tol * size)) res = larger(res, sweep(w, true, &size, worst));
         w->r->solver_iterations += 2;
         if (res <= w->tol * size || size == 0) break;
         for (size_t i = 0; i < w->act.n; i++)
             for (int a = 0; a < MAX_ROWS; a++) { double g = w->act.at[i].r[a] - keep[i * MAX_ROWS + a]; g2 += g * g; }
-        double beta = before > 0 ? g2 / before : 0;
-        bool go = beta > 0 && beta <= 1;
-        for (size_t i = 0; i < w->act.n; i++) {
+        bool go = !plain && before > 0 && g2 <= before;
+        double beta = go ? g2 / before : 0;
+        for (size_t i = 0; i < w->act.n && !plain; i++) {
             active *c = &w->act.at[i];
             int m = cone_rows(&c->cone);
             double dr[MAX_ROWS];
             for (int a = 0; a < m; a++) {
                 double g = c->r[a] - keep[i * MAX_ROWS + a];
-                dr[a] = go ? beta * c->p[a] : 0;
-                c->p[a] = go ? beta * c->p[a] + g : 0;
+                dr[a] = beta * c->p[a];
+                c->p[a] = go ? dr[a] + g : 0;
                 c->r[a] += dr[a];
             }
             if (go) push(w, c, dr, m);
         }
         before = go || before == 0 ? g2 : 0;
     }
+    return size > 0 ? res / size : 0;
+}
+
+static bool solve(many *w, double t)
+{
+    enum { PATIENCE = 150, SWEEPS = 1000, ROUNDS = 3 };
+    size_t worst = 0;
+    if (w->act.n == 0) return true;
+    arena_pos mark = arena_mark(w->a);
+    double *keep = arena_array(w->a, double, w->act.n * MAX_ROWS), res = INFINITY;
+    for (int round = 0; round < ROUNDS && !(res <= w->tol); round++) {
+        res = solve_sweeps(w, round == 0 ? PATIENCE : SWEEPS, round == 1, keep, &worst);
+        arena_pos inner = arena_mark(w->a);
+        if (!(res <= w->tol)) res = solve_sparse(w, &worst);
+        arena_release(w->a, inner);
+    }
     arena_release(w->a, mark);
-    res = size > 0 ? res / size : 0;
     if (res > w->r->residual) w->r->residual = res;
     if (res <= w->tol || w->o->keep_going) return true;
     const active *c = &w->act.at[worst];

@@ -202,5 +202,6 @@ typedef struct program {
     const struct field_program *field;  /* field.h; NULL when there is none */
     const struct rod_program *rod;      /* rod.h; NULL when there is none */
     span has_delay, has_inclusion, has_field, has_rod, has_event, has_first_order;
+    const struct delay_program *delay;  /* past values, integrals over the past (history.h); NULL: none */
 } program;
 #endif

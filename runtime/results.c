@@ -9,7 +9,7 @@ static int slip_shown(const program *p, const contact_family *f)
     if (f->friction == FRICTION_NONE) return 0;
     if (f->slip_given) return f->nslip;
     for (int k = 0; k < p->nq; k++) free += !p->order || p->order[k] == 2;
-    return free <= MAX_SLIP ? free : 1;
+    return free < 0 ? 0 : free <= MAX_SLIP ? free : 1;
 }
 
 enum { KEPT_MEMBERS = 4096 };           /* of a family: more are counted and measured, not kept sample by sample */
@@ -134,9 +134,16 @@ static double value_at(const results *r, const double *x, const double *v, const
     return knot_between(r, &a, &b, t, o);
 }
 
-double results_q(const results *r, int32_t k, double t) { return value_at(r, r->q, r->v, r->acc, k, t, KNOT_VALUE); }
-double results_v(const results *r, int32_t k, double t) { return value_at(r, r->v, r->acc, NULL, k, t, KNOT_RATE); }
-double results_a(const results *r, int32_t k, double t) { return value_at(r, r->acc, NULL, NULL, k, t, KNOT_RATE); }
+/* outside of the run the nearest end counts */
+static double dense_value(const results *r, int32_t k, int order, double t)
+{
+    const dense_item x = { .what = DENSE_DOF, .k = k, .order = order };
+    return r->dense->at(r->dense->of, &x, fmin(fmax(t, 0), r->t_end));
+}
+
+double results_q(const results *r, int32_t k, double t) { if (r->dense) return dense_value(r, k, 0, t); return value_at(r, r->q, r->v, r->acc, k, t, KNOT_VALUE); }
+double results_v(const results *r, int32_t k, double t) { if (r->dense) return dense_value(r, k, 1, t); return value_at(r, r->v, r->acc, NULL, k, t, KNOT_RATE); }
+double results_a(const results *r, int32_t k, double t) { if (r->dense) return dense_value(r, k, 2, t); return value_at(r, r->acc, NULL, NULL, k, t, KNOT_RATE); }
 
 double results_settle(const results *r, int c, int64_t m)
 {

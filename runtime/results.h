@@ -25,6 +25,16 @@ typedef struct limit_branch { double x0, x1, y0, y1; bool stable; } limit_branch
 
 typedef enum { RUN_OK, RUN_STOPPED, RUN_INTERRUPTED, RUN_FAILED } run_status;
 
+/* Values and power series at any time, from a backend that has them: r->dense, else NULL. */
+typedef enum { DENSE_DOF, DENSE_GAP, DENSE_RN } dense_what;
+typedef struct dense_item { dense_what what; int32_t k; int order; size_t contact; int64_t member; } dense_item;   /* order: derivatives taken */
+typedef struct dense_output {
+    void *of;
+    int order;                          /* coefficients 0..order can be asked for */
+    double (*at)(void *of, const dense_item *x, double t);
+    bool (*series)(void *of, const dense_item *x, double t, int n, double *out);    /* n + 1 coefficients to the right of t */
+} dense_output;
+
 typedef struct results {
     const program *prog;
     arena *a;
@@ -42,11 +52,13 @@ typedef struct results {
     contact_result *contact;            /* [prog->ncontact] */
     double max_penetration, residual, power_balance;    /* worst over the run; power_balance: relative defect of the energy audit */
     int64_t steps, solver_iterations, branch_choices;
+    const dense_output *dense;
     const char *solver;                 /* of the step problem, by name */
     double seconds;
     bool linear, left;                  /* between samples: lines; at a jump: the value before it */
     bool has_jumps; vec(limit_jump) jumps;    /* limits */
     vec(limit_branch) branches;               /* of the graph at the start; limits */
+    vec(double) graph_v, graph_load;    /* that graph as a line, over the range of the solution */
     double *load;                       /* [samples]: the load along the solution, as a value of the graph; limits */
     const struct field_result *field;   /* field.h; NULL when there is none */
     const struct rod_result *rod;       /* rod.h; NULL when there is none */

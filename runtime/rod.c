@@ -319,12 +319,13 @@ static void energy_put(const rod_mesh *m, int at, const point *p, const double *
     }
 }
 
-void rod_element(const rod_mesh *m, int e, const double *r, const double *q, double *f, double *K, double *energy)
+void rod_element(const rod_mesh *m, int e, const double *r, const double *q, const double *given, double *f, double *K, double *energy)
 {
-    raw w;
+    raw w, held;
     double G[4][4][3];
     const double *qe = q + 4 * (m->first + 3 * e);
     memset(&w, 0, K ? sizeof w : sizeof w.f);
+    memset(held.f, 0, sizeof held.f);
     for (int g = 0; g < ROD_GAUSS; g++) {
         point p;
         slopes sl;
@@ -336,13 +337,50 @@ void rod_element(const rod_mesh *m, int e, const double *r, const double *q, dou
         slopes_of(&p, n, mm, &sl, ww);
         raw_slopes(&p, &sl, &w);
         if (!K) continue;
+        if (given) {                    /* forces of their own where the strains are differentiated twice */
+            memcpy(n, given + 6 * g, sizeof n);
+            memcpy(mm, given + 6 * g + 3, sizeof mm);
+            slopes_of(&p, n, mm, &sl, ww);
+        }
+        raw_slopes(&p, &sl, &held);
         hessian H;
         hessian_of(m, &p, n, mm, ww, &H);
         raw_tangent(m, &p, &H, &w);
     }
     for (int i = 0; i < 4; i++) half_turn(qe + 4 * i, G[i]);
     if (f) residual_put(&w, G, f);
-    if (K) tangent_put(&w, G, qe, K);
+    if (!K) return;
+    memcpy(w.f, held.f, sizeof w.f);
+    tangent_put(&w, G, qe, K);
+}
+
+void rod_element_forces(const rod_mesh *m, int e, const double *r, const double *q, const double *dx, double *given)
+{
+    int k0 = m->first + 3 * e;
+    for (int g = 0; g < ROD_GAUSS; g++) {
+        point p;
+        double dr[3] = { 0 }, dQ[4] = { 0 }, dP[4] = { 0 }, rho[3], X[4], Y[4], XZ[4], t[3];
+        point_at(m, e, r, q, rod_gauss_x[g], rod_gauss_w[g], &p);
+        for (int i = 0; dx && i < 4; i++) {
+            const double *d = dx + 6 * (k0 + i);
+            double th[4] = { 0, d[3] / 2, d[4] / 2, d[5] / 2 }, y[4];
+            quat_mul(q + 4 * (k0 + i), th, y);
+            for (int k = 0; k < 3; k++) dr[k] += p.D[i] * d[k];
+            for (int k = 0; k < 4; k++) { dQ[k] += p.N[i] * y[k]; dP[k] += p.D[i] * y[k]; }
+        }
+        mat3t(p.R, dr, rho);
+        for (int i = 0; i < 4; i++) {
+            X[i] = Y[i] = 0;
+            for (int k = 0; k < 4; k++) { X[i] += p.inv[i][k] * dQ[k]; Y[i] += p.inv[i][k] * dP[k]; }
+        }
+        quat_mul(X, p.Z, XZ);
+        cross3(p.v, X + 1, t);
+        for (int i = 0; i < 3; i++) {
+            p.v[i] += rho[i] + 2 * t[i];
+            p.u[i] += 2 * (Y[i + 1] - XZ[i + 1]);
+        }
+        forces_of(m, 3 * e + g, &p, given + 6 * g, given + 6 * g + 3);
+    }
 }
 
 void rod_reference(rod_mesh *m, const double *r, const double *q)

@@ -58,7 +58,10 @@ double norm3(const double *a);
 
 /* ---- elements ---- */
 /* Residual (added to f, if given), tangent K (row by row, overwritten, if given) of element e; energy gets stretch, shear, bending, twist added. */
-void rod_element(const rod_mesh *m, int e, const double *r, const double *q, double *f, double *K, double *energy);
+/* given: forces and moments at the points of integration to be used in the second derivatives of strains (NULL: those of the state).  Newton's method goes far
+   better with forces that follow the increments linearly than with those of the state, where a small turn of a stiff rod makes large ones. */
+void rod_element(const rod_mesh *m, int e, const double *r, const double *q, const double *given, double *f, double *K, double *energy);
+void rod_element_forces(const rod_mesh *m, int e, const double *r, const double *q, const double *dx, double *given);  /* of the state, dx added linearly (or NULL) */
 /* Strains at a point x of the element, 0 <= x <= 1: interpolated from the points of integration. */
 void rod_element_strain(const rod_mesh *m, int e, const double *r, const double *q, double x, rod_strain *out);
 void rod_reference(rod_mesh *m, const double *r, const double *q);      /* the state given has no strain */

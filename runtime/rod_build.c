@@ -1,7 +1,7 @@
 /* rod_build: meshes, reference shapes, supports and loads of the rods of a program. */
 #include "rod_work.h"
 #include <math.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 bool rod_fail(rod_work *w, span at, const char *fmt, ...)
@@ -396,6 +396,7 @@ static void supports(rod_work *w)
         int node = node_at(&w->mesh[l->rod], s);
         if (l->what == LOAD_POSITION || l->what == LOAD_FRAME) hold_add(w, l, node);
         else w->push[w->npush++] = (rod_push){ l, l->point ? node : -1 };
+        w->moments = w->moments || l->what == LOAD_MOMENT;
     }
 }
 
@@ -424,7 +425,9 @@ bool rod_build(rod_work *w)
     w->ndof = 6 * w->N;
     w->pos = arena_array(w->a, double, 3 * w->N);  w->rot = arena_array(w->a, double, 4 * w->N);
     w->pos0 = arena_array(w->a, double, 3 * w->N); w->rot0 = arena_array(w->a, double, 4 * w->N);
+    w->pos1 = arena_array(w->a, double, 3 * w->N); w->rot1 = arena_array(w->a, double, 4 * w->N);
     w->res = arena_array(w->a, double, w->ndof);   w->dx = arena_array(w->a, double, w->ndof);
+    w->given = arena_array(w->a, double, 6 * w->N);
     w->held = arena_array(w->a, uint8_t, w->ndof);
     bool bent = false;
     for (int i = 0; i < n; i++) {

@@ -18,7 +18,9 @@ typedef struct rod_work {
     int N, ndof;                        /* nodes of all rods; 6 N */
     double *pos, *rot;                  /* 3 N, 4 N: now */
     double *pos0, *rot0;                /* at the beginning of the step */
+    double *pos1, *rot1, last;          /* before a solve; size of the last increment */
     double *res, *dx;                   /* ndof */
+    double *given;                      /* forces and moments at the points of integration, 18 an element */
     rod_hold *hold; int nhold;
     rod_push *push; int npush;
     uint8_t *held;                      /* dofs that are held */
@@ -26,6 +28,8 @@ typedef struct rod_work {
     double *u0_start, *u0_goal;         /* natural curvature is reached from that of the shape, before the load; or NULL */
     double scale;                       /* of forces */
     double t;
+    double shift;                       /* of the tangent, while relaxing */
+    bool relaxing, neutral, moments;             /* moments: dead moments act, which have no energy */
     /* condensed band */
     int nred, *red;                     /* reduced number of a node's first dof, -1: inside an element */
     double *band, *inner, *rhs; int *pivot;
@@ -40,7 +44,6 @@ void rod_eval(rod_work *w, const kernel *k, double t, int rod, double s, double 
 bool rod_fail(rod_work *w, span at, const char *fmt, ...) __attribute__((format(printf, 3, 4)));       /* false */
 bool rod_build(rod_work *w);                                            /* meshes, shapes, supports; false after a report */
 bool rod_supported(rod_work *w);                                        /* says which motion is free */
-void rod_loads(rod_work *w, double t, double *res, rod_sparse *K, double *Kblock);      /* res -= loads; Kblock: 9 numbers a node, of moments */
 void rod_update(rod_work *w, const double *dx, double k);               /* moves the state */
 /* K dx = -res with the increments of held dofs given in dx; false: singular */
 bool rod_solve_band(rod_work *w, double t);
@@ -51,7 +54,7 @@ void contacts_new(rod_work *w);
 bool contacts_start(rod_work *w);                                       /* of the run; false: the shape given crosses itself */
 void contacts_step(rod_work *w);                                        /* the state is the beginning of a step */
 void contacts_find(rod_work *w);                                        /* pairs near each other */
-void contacts_project(rod_work *w);                                     /* closest points and gaps at the state */
+bool contacts_project(rod_work *w);                                     /* closest points and gaps at the state; false: rods went through each other */
 /* forces into res, derivatives into K (NULL: not asked) */
 void contacts_put(rod_work *w, double *res, rod_sparse *K);
 bool contacts_near(const rod_work *w);                                  /* any pair carries force, or may */
@@ -61,6 +64,9 @@ void contacts_accept(rod_work *w, int64_t sample);                      /* the s
 double contacts_depth(const rod_work *w);
 void contacts_save(rod_work *w);
 void contacts_restore(rod_work *w);
+void contacts_keep(rod_work *w);                                        /* a second place to save to */
+void contacts_back(rod_work *w);
+void contacts_smooth(rod_work *w, bool on);                             /* without friction; off: friction starts anew from the state */
 void contacts_result(rod_work *w, rod_result *x);
 double contacts_dissipated(const rod_work *w);
 #endif

@@ -11,19 +11,22 @@
 
 enum { OPTION_H, OPTION_THETA, OPTION_TOLERANCE };
 enum { MAX_HITS = 10 };                 /* impacts of one contact in a step; after that it stays closed for the rest of it */
+enum { MAX_AGAIN = 24 };                /* repeated impacts of a step, all contacts taken together, that are followed one by one */
 
 /* What a contact carries along the run. */
 typedef struct track {
     contact *c;
     bool closed;                        /* in contact to the right of now */
+    bool in;                            /* joins the closed ones for a whole step */
     bool met;                           /* below its tolerance at the end of the trial step */
     int hits;                           /* impacts in this step */
+    double ahead;                       /* added to the rate of the gap: what is left of the gap over a whole step, or restitution */
     double tol_gap, tol_u, tol_slip;    /* what counts as 0: from the sizes of q and q' seen so far */
     double un;                          /* rate of the gap */
     double *H0, *S0, *Hm, *Sm, *s0m;    /* rows at the start of the step, and their mean over it, along which reactions act */
     double htm;
     double *G, *Gm;                     /* D^-1 [Hm; Sm]^T and M^-1 [H; S]^T, a row for each component */
-    cone cone;                          /* of its problem when it is alone, and the matrices of that */
+    cone cone, cone_now;                /* of its problem when it is alone, over a step and at an instant, and the matrices of that */
     double *A, *Am;
     int64_t stamp_a, stamp_am;
     double cone_step;
@@ -44,7 +47,7 @@ typedef struct sweep {
     system_t *s;
     arena *a;
     int n;
-    double h, theta, tol;
+    double h, theta, kept_theta, tol;
     double t, *q, *v, *f;               /* now */
     double t1, *q1, *v1, *f1;           /* end of the trial step */
     double *M, *M1, *Mm;                /* masses now, at the end, their mean */
@@ -66,6 +69,10 @@ typedef struct sweep {
     double top;                         /* largest energy seen */
     bool *fired, stopped, jolt;
     bool fresh;                         /* acc is that of now */
+    int again;                          /* impacts in this step of contacts that had one in it */
+    bool trial;                         /* a step that fails is taken in another way */
+    bool whole;                         /* the trial step takes in what may close, with the rows of its start: it can always be solved */
+    int patience;                       /* impacts followed one by one in a step */
     bool linear;                        /* a step needs no prediction */
     bool grown;                         /* sizes have grown: tolerances follow */
 } sweep;
@@ -75,6 +82,15 @@ static bool fail(sweep *w, span at, const char *message)
 {
     if (w->r->status != RUN_FAILED) { w->r->status = RUN_FAILED; w->r->message = message; w->r->where = at; }
     return false;
+}
+
+/* a failure that another way around was found for */
+static void forget(sweep *w, double residual)
+{
+    w->r->status = RUN_OK;
+    w->r->message = NULL;
+    w->r->where = SPAN_NONE;
+    w->r->residual = residual;
 }
 
 static const char *number(sweep *w, double x)
@@ -90,7 +106,7 @@ static bool fail_contact(sweep *w, int i, double t)
     char residual[32];
     snprintf(residual, sizeof residual, "%.2g", w->pr.residual);
     w->r->residual = fmax(w->r->residual, w->pr.residual);
-    if (w->o->keep_going) return true;
+    if (w->o->keep_going && !w->trial) return true;
     return fail(w, c->fam->f->at, arena_printf(w->r->a, "the contact problem was not solved at t = %s: constraint '%s', residual %s (tolerance %s)",
                                                number(w, t), contact_name(c, w->r->a), residual, number(w, w->tol)));
 }
@@ -206,8 +222,22 @@ static bool put_cones(sweep *w)
     return true;
 }
 
+/* What rounding leaves of the rates of the gaps, as a reaction. */
+static double rounding(const sweep *w)
+{
+    double most = 0;
+    for (int i = 0; i < w->nact; i++) {
+        const contact *c = w->act[i]->c;
+        double s = fabs(c->ht), a = w->W[(size_t)w->act[i]->row * w->pr.m + w->act[i]->row];
+        for (int k = 0; k < w->n; k++) s += fabs(c->H[k] * w->v[k]);
+        if (c->fam->f->relation != REL_CLOSED && a > 0) most = larger(most, s / a);
+    }
+    return 1e-14 * most;
+}
+
 static bool solve(sweep *w, double t)
 {
+    if (w->step != 1) w->pr.least = rounding(w) / w->tol;
     bool ok = contact_solve(&w->pr, w->work, w->tol);
     results *r = w->r;
     r->solver_iterations += w->pr.sweeps;
@@ -328,10 +358,13 @@ static void rows_after(sweep *w, const double *M)
         contact *c = k->c;
         bool fixed = c->fam->rows_fixed;
         if (!c->fam->still) {
-            contact_rows(w->s, c, M, false);
+            if (!w->whole) contact_rows(w->s, c, M, false);
             contact_laws(w->s, c, false);
         }
-        if (!fixed) {
+        if (!fixed && w->whole) {
+            vec_copy(k->Hm, k->H0, n);
+            vec_copy(k->Sm, k->S0, n * c->d);
+        } else if (!fixed) {
             mean_row(k->H0, c->H, k->Hm, n);
             for (int j = 0; j < c->d; j++) mean_row(k->S0 + (size_t)j * n, c->S + (size_t)j * n, k->Sm + (size_t)j * n, n);
         }
@@ -374,7 +407,7 @@ static void contact_velocity(const sweep *w, const track *k, const double *v)
     const contact *c = k->c;
     double *b = w->b + k->row;
     int n = w->n;
-    if (c->fam->f->relation != REL_CLOSED) *b++ = vec_dot(c->H, v, n) + c->ht;
+    if (c->fam->f->relation != REL_CLOSED) *b++ = vec_dot(c->H, v, n) + c->ht + k->ahead;
     for (int j = 0; j < c->d; j++) *b++ = vec_dot(c->S + (size_t)j * n, v, n) + c->s0[j];
 }
 
@@ -459,16 +492,16 @@ static bool smooth_step(sweep *w, double h)
     const double *M = w->M;
     w->t1 = w->t + h;
     rows_before(w);
-    for (int i = 0; i < w->nact; i++) curved |= !w->act[i]->c->fam->rows_fixed;
+    for (int i = 0; i < w->nact; i++) curved |= !w->whole && !w->act[i]->c->fam->rows_fixed;
     linear = s->mass_constant && !curved && (!s->force_of_state || s->jacobian_constant);
-    memcpy(w->v1, w->v, (size_t)n * sizeof *v);
+    vec_copy(w->v1, w->v, n);
     if (!linear) vec_axpy(w->v1, h, w->acc, n);
     for (int it = 0; ; it++) {
         step_positions(w, h);
         system_at(s, w->t1, w->q1, w->v1);
         if (!step_masses(w, &M)) return false;
         if (!s->force_constant) system_force(s, w->f1);
-        else if (it == 0) memcpy(w->f1, w->f, (size_t)n * sizeof *w->f);
+        else if (it == 0) vec_copy(w->f1, w->f, n);
         if (it == 0 && !step_matrix(w, h, M)) return false;
         rows_after(w, s->mass_constant ? w->M : w->M1);
         step_defect(w, h, M, w->x2);
@@ -482,17 +515,17 @@ static bool smooth_step(sweep *w, double h)
         }
         if (linear) {
             double *keep = w->x1;
-            memcpy(keep, w->v1, (size_t)n * sizeof *v);
-            memcpy(w->v1, v, (size_t)n * sizeof *v);
+            vec_copy(keep, w->v1, n);
+            vec_copy(w->v1, v, n);
             if (s->force_of_state) {
-                memcpy(w->x4, w->q1, (size_t)n * sizeof *v);
+                vec_copy(w->x4, w->q1, n);
                 step_positions(w, h);
                 force_follows(w, w->x4, keep);
             } else step_positions(w, h);
             known = true;
             break;
         }
-        memcpy(w->v1, v, (size_t)n * sizeof *v);
+        vec_copy(w->v1, v, n);
         if (!isfinite(change)) break;
         if (change <= 1e-14 * size || (it > 4 && change <= 1e-12 * size && change >= before)) break;
         if (it == most) {
@@ -513,9 +546,10 @@ static bool look_ahead(sweep *w)
     system_at(w->s, w->t1, w->q1, w->v1);
     for (size_t i = 0; i < w->ntrack; i++) {
         track *k = &w->track[i];
-        if (k->c->fam->f->relation == REL_CLOSED) continue;
+        k->met = false;
+        if (k->closed) continue;                        /* known since positions were corrected */
         contact_gap(w->s, k->c);
-        k->met = !k->closed && !(k->c->gap >= -k->tol_gap);
+        k->met = !(k->c->gap >= -k->tol_gap);
         any |= k->met;
     }
     return any;
@@ -532,7 +566,7 @@ static int off_surface(sweep *w, double *gap)
         const contact_family *f = k->c->fam->f;
         if (f->relation == REL_CLOSED) continue;
         double g = contact_gap(w->s, k->c);
-        if (f->relation == REL_GAP && g > 0 && !(w->rr[k->row] > 0)) continue;
+        if (f->relation == REL_GAP && g > 0 && (!(w->rr[k->row] > 0) || k->ahead < 0)) continue;
         off |= fabs(g) > 0.25 * k->tol_gap;
         gap[m] = -g;
         w->back[m++] = k;
@@ -693,7 +727,7 @@ static void shock_account(sweep *w)
         double post = gap_rate(w, k, w->v);
         if (k->shock[0] > 1e-12 * most) {
             note_impact(w, k, k->un, post, k->shock[0]);
-            k->hits++;
+            w->again += k->hits++ > 0;
         }
         bool was = k->closed;
         k->closed = post <= k->tol_u || (k->shock[0] > 0 && !(k->un < -k->tol_u && k->e > 0));
@@ -724,6 +758,7 @@ static bool shock(sweep *w)
     put_matrix(w, true);
     if (!shock_phase(w, true) || !shock_poisson(w)) return false;
     shock_account(w);
+    if (w->s->past) samples_add(w->s->past, w->t, w->q, w->v);
     return rates_after_jump(w);
 }
 
@@ -763,7 +798,8 @@ static void gauss_contact(sweep *w, int i)
     int n = w->n;
     if (c->fam->f->relation != REL_CLOSED) *b++ = vec_dot(c->H, w->acc, n) + contact_bias(w->s, c);
     if (c->d == 0) return;
-    contact_slip_bias(w->s, c, bias);
+    if (c->fam->slip_bias.k) contact_slip_bias(w->s, c, bias);
+    else for (int j = 0; j < c->d; j++) bias[j] = 0;
     for (int j = 0; j < c->d; j++) *b++ = vec_dot(c->S + (size_t)j * n, w->acc, n) + bias[j];
     speed = slip_of(w, c, w->v, dir);
     if (speed <= k->tol_slip) speed = 0;
@@ -774,19 +810,32 @@ static void gauss_contact(sweep *w, int i)
     o->of_speed = false;
 }
 
+/* columns and cone of a lone contact are kept when nothing in them changes */
+static bool gauss_alone(sweep *w)
+{
+    track *k = w->act[0];
+    int row = 0;
+    bool known = k->c->fam->still && w->s->mass_constant && k->stamp_am == w->stamp_m && k->stamp_m == w->stamp_m;
+    if (!known) mass_columns(w);
+    else system_at(w->s, w->t, w->q, w->v);
+    if (!known || k->cone_now.d != k->c->d) { put_cone(w, 0, &row); k->cone_now = w->cone[0]; }
+    w->cone[0] = k->cone_now;
+    k->row = 0;
+    gauss_contact(w, 0);
+    lone_matrix(w, k, true);
+    return solve_alone(w, true, w->cone, w->acc);
+}
+
 static bool gauss(sweep *w)
 {
     factor_solve(&w->s->minv, w->f, w->acc);
     gather_closed(w);
     if (w->nact == 0) return true;
-    mass_columns(w);
     w->step = 1;
+    if (w->nact == 1 && gauss_alone(w)) return true;
+    mass_columns(w);
     put_cones(w);
     for (int i = 0; i < w->nact; i++) gauss_contact(w, i);
-    if (w->nact == 1) {
-        lone_matrix(w, w->act[0], true);
-        if (solve_alone(w, true, w->cone, w->acc)) return true;
-    }
     put_matrix(w, true);
     for (int i = 0; i < w->nact; i++)
         for (int j = 0; j < rows_of(w->act[i]->c); j++) w->rr[w->act[i]->row + j] = w->act[i]->r[j];
@@ -860,6 +909,7 @@ static void accept(sweep *w, double h)
     }
     SWAP(w->q, w->q1);
     SWAP(w->v, w->v1);
+    if (w->s->past) samples_add(w->s->past, w->t1, w->q, w->v);
     if (!w->s->force_constant) SWAP(w->f, w->f1);
     if (!w->s->mass_constant) SWAP(w->M, w->M1);
     w->t = w->t1;
@@ -944,10 +994,92 @@ static bool fire(sweep *w)
     if (!reset) return true;
     SWAP(w->q, w->q1);
     SWAP(w->v, w->v1);
+    if (w->s->past) samples_add(w->s->past, w->t, w->q, w->v);
     return survey(w) && rates_after_jump(w);
 }
 
+/* ---- too many impacts to follow one by one: the rest of the step at once ---- */
+/* What may close joins: gap/h + u_n >= 0, or restitution where the surface is met in the step.  All others keep off. */
+static void whole_join(sweep *w, double h, bool overlaps)
+{
+    system_at(w->s, w->t, w->q, w->v);
+    for (size_t i = 0; i < w->ntrack; i++) {
+        track *k = &w->track[i];
+        contact *c = k->c;
+        if (k->closed || k->in || (overlaps && !k->met)) continue;
+        contact_gap(w->s, c);
+        if (!c->fam->offset_fixed) contact_rows(w->s, c, w->M, false);
+        double reach = fabs(c->ht);
+        for (int j = 0; j < w->n; j++) reach += fabs(c->H[j]) * (fabs(w->v[j]) + h * fabs(w->acc[j]));
+        if (!overlaps && c->gap > h * reach + k->tol_gap) continue;
+        k->in = true;
+        k->un = gap_rate(w, k, w->v);
+        k->ahead = larger(c->gap, 0) / h;
+        if (k->hits < 2 && c->e > 0 && c->gap + h * k->un <= 0) k->ahead = c->e * k->un;
+    }
+}
+
+static void whole_gather(sweep *w)
+{
+    w->nact = 0;
+    for (size_t i = 0; i < w->ntrack; i++) if (w->track[i].closed || w->track[i].in) w->act[w->nact++] = &w->track[i];
+}
+
+static void whole_note(sweep *w)
+{
+    double t = w->t;
+    w->t = w->t1;
+    for (int i = 0; i < w->nact; i++) {
+        const track *k = w->act[i];
+        if (k->in && k->un < -k->tol_u && w->rr[k->row] > 0) note_impact(w, k, k->un, gap_rate(w, k, w->v1), w->rr[k->row]);
+    }
+    w->t = t;
+}
+
+static bool whole_step(sweep *w, double h)
+{
+    for (size_t i = 0; i < w->ntrack; i++) w->track[i].in = false;
+    w->whole = true;
+    w->kept_theta = w->theta;
+    w->theta = 1;
+    w->d_step = NAN;
+    for (size_t round = 0; round <= w->ntrack; round++) {
+        whole_join(w, h, round > 0);
+        whole_gather(w);
+        if (!smooth_step(w, h)) return false;
+        if (!look_ahead(w)) break;
+        bool more = false;
+        for (size_t i = 0; i < w->ntrack; i++) more |= w->track[i].met && !w->track[i].in;
+        if (!more) break;
+    }
+    whole_note(w);
+    return true;
+}
+
+static void whole_end(sweep *w)
+{
+    for (size_t i = 0; i < w->ntrack; i++) w->track[i].ahead = 0, w->track[i].in = false;
+    w->whole = false;
+    w->theta = w->kept_theta;
+    w->d_step = NAN;
+}
+
 /* ---- one step of the run ---- */
+/* Up to the next impact or event, or to the end.  False: the trial step could not be solved; what failed is forgotten. */
+static bool follow(sweep *w, double *h, bool *rise)
+{
+    results *r = w->r;
+    double residual = r->residual;
+    gather_closed(w);
+    w->trial = true;
+    bool ok = (w->fresh || w->linear || gauss(w)) && smooth_step(w, *h) && (!look_ahead(w) || locate(w, h));
+    *rise = ok && w->p->nevent && events_rise(w, false);
+    ok = ok && (!*rise || locate_event(w, h));
+    w->trial = false;
+    if (!ok) forget(w, residual);
+    return ok;
+}
+
 static bool advance(sweep *w, double end)
 {
     for (size_t i = 0; i < w->ntrack; i++) {
@@ -955,25 +1087,31 @@ static bool advance(sweep *w, double end)
         k->hits = 0;
         for (int j = 0; j < rows_of(k->c); j++) k->P[j] = 0;
     }
+    bool was = false;
+    int full = 64 + (int)w->ntrack / 2;
+    w->again = 0;
     for (int sub = 0; ; sub++) {
         if (!meet(w)) return false;
         double h = end - w->t;
         if (h <= 4e-16 * fabs(end)) break;
         /* whole steps have the same size to the last bit, so that what belongs to it is kept */
         if (fabs(h - w->h) <= 1e-9 * w->h) h = w->h;
-        if (sub > 100 + 20 * (int)w->ntrack)
-            return fail(w, SPAN_NONE, arena_printf(w->r->a, "too many impacts in the step at t = %s", number(w, w->t)));
-        gather_closed(w);
-        if (!w->fresh && !(w->linear || gauss(w))) return false;
-        if (!smooth_step(w, h)) return false;
-        if (look_ahead(w) && !locate(w, &h)) return false;
-        bool rise = w->p->nevent && events_rise(w, false);
-        if (rise && !locate_event(w, &h)) return false;
+        bool rise = false, crowd = w->again > w->patience || sub > full || (sub > w->patience && w->patience < MAX_AGAIN) || !follow(w, &h, &rise);
+        if (crowd) {
+            h = end - w->t;
+            if (!whole_step(w, h)) return false;
+            rise = w->p->nevent && events_rise(w, false);
+        }
         if (w->p->nevent) events_rise(w, true);
         accept(w, h);
+        if (crowd) whole_end(w);
+        was |= crowd;
         if (rise && !fire(w)) return false;
         if (w->stopped || w->t >= end) break;
     }
+    /* piles that come to rest have crowds of impacts at every step: the next is asked less long */
+    if (was) w->patience = w->patience / 4 > 1 ? w->patience / 4 : 1;
+    else if (w->patience < MAX_AGAIN) w->patience++;
     return true;
 }
 
@@ -1033,17 +1171,24 @@ static void sample_energy(sweep *w, int64_t at)
 /* over: 1 / size of the step; instant: forces are those of Gauss's principle */
 static bool sample(sweep *w, double over, bool instant)
 {
-    if (!gauss(w)) return false;
-    w->fresh = true;
+    double residual = w->r->residual;
+    w->trial = !instant;
+    w->fresh = gauss(w);
+    w->trial = false;
+    if (!w->fresh && instant) return false;
+    if (!w->fresh) {                    /* the mean over the step instead */
+        forget(w, residual);
+        for (int i = 0; i < w->n; i++) w->acc[i] = over * (w->v[i] - w->v1[i]);
+    }
     if (instant)
         for (int i = 0; i < w->nact; i++)
             for (int j = 0; j < rows_of(w->act[i]->c); j++) w->act[i]->r[j] = w->rr[w->act[i]->row + j];
     int64_t at = results_sample(w->r);
-    size_t n = (size_t)w->n;
+    size_t first = (size_t)at * (size_t)w->n;
     w->r->t[at] = w->t;
-    memcpy(w->r->q + (size_t)at * n, w->q, n * sizeof(double));
-    memcpy(w->r->v + (size_t)at * n, w->v, n * sizeof(double));
-    memcpy(w->r->acc + (size_t)at * n, w->acc, n * sizeof(double));
+    vec_copy(w->r->q + first, w->q, w->n);
+    vec_copy(w->r->v + first, w->v, w->n);
+    vec_copy(w->r->acc + first, w->acc, w->n);
     sample_energy(w, at);
     sample_contacts(w, at, over, instant);
     return true;
@@ -1120,6 +1265,7 @@ static void sweep_rooms(sweep *w)
     }
     w->d_step = NAN;
     w->stamp = w->stamp_m = 1;
+    w->patience = MAX_AGAIN;
     w->ntrack = c;
     w->track = arena_array(w->a, track, c);
     for (size_t i = 0; i < c; i++) track_new(w, &w->track[i], &s->contact[i]);
@@ -1151,6 +1297,11 @@ static void sweep_events(sweep *w)
 static bool begin(sweep *w)
 {
     system_start(w->s, w->q, w->v);
+    if (w->p->delay) {
+        w->s->past = samples_new(w->a, w->p, w->r->param, w->q, w->h);
+        w->s->past_late = samples_for_forces(w->p);
+        samples_add(w->s->past, 0, w->q, w->v);
+    }
     if (!survey(w) || !rates_after_jump(w)) return false;
     memcpy(w->f1, w->f, (size_t)w->n * sizeof *w->f);
     if (!meet(w)) return false;
@@ -1172,6 +1323,13 @@ static bool ask(sweep *w, double done)
     return true;
 }
 
+static bool past_read(sweep *w)
+{
+    span at;
+    const char *why = w->s->past ? samples_error(w->s->past, &at) : NULL;
+    return why ? fail(w, at, why) : true;
+}
+
 static void march(sweep *w)
 {
     double T = w->o->duration, every = w->o->every, h = w->h;
@@ -1182,7 +1340,7 @@ static void march(sweep *w)
     results_reserve(w->r, kept < 4e6 ? (int64_t)kept : 4000000);
     for (int64_t i = 1; i <= steps; i++) {
         double begin_t = w->t, end = i == steps ? T : (double)i * h;
-        if (!advance(w, end)) { w->r->t_end = w->t; return; }
+        if (!advance(w, end) || !past_read(w)) { w->r->t_end = w->t; return; }
         if (!w->stopped) w->t = end;
         w->r->steps = i;
         bool keep = i == steps || w->stopped || !(every > 0) || w->t - last >= every * (1 - 1e-9);
@@ -1203,6 +1361,8 @@ static void march_dense(sweep *w)
     results *r = w->r;
     w->s = system_new(r->a, w->p, r->param, false, &why, &r->where);
     if (!w->s) { fail(w, r->where, why); return; }
+    /* a force that reads the past at times that hang on the state depends on it, if not linearly */
+    if (w->p->delay && delay_of_state(w->p->delay)) { w->s->force_of_state = true; w->s->jacobian_constant = false; }
     w->linear = w->s->mass_constant && (!w->s->force_of_state || w->s->jacobian_constant);
     for (size_t i = 0; i < w->p->ncontact; i++) w->linear &= w->s->family[i].rows_fixed;
     sweep_rooms(w);
@@ -1233,7 +1393,7 @@ static void sweeping_run(const program *p, const run_options *o, results *r)
 static const char *sweeping_refuse(const program *p, span *at)
 {
 #define REFUSE(what, text) do { if (p->what.file) { *at = p->what; return text; } } while (0)
-    REFUSE(has_delay, "sweeping does not run delays yet");
+    if (p->delay && program_contacts(p) > DENSE_CONTACTS) REFUSE(has_delay, "sweeping runs delays with up to 400 contacts");
     REFUSE(has_inclusion, "sweeping does not run inclusions; use inclusion()");
     REFUSE(has_field, "sweeping does not solve fields; use vim(), penalty() or active_set()");
     REFUSE(has_rod, "sweeping does not solve rods; use auglag()");

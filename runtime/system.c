@@ -53,6 +53,11 @@ static void term_add(const term *t, const inputs *in, double *out, size_t stride
     const kernel *k = t->k;
     int32_t index[MAX_INDEX] = { 0 };
     if (!k) return;
+    if (k->over.n == 0 && !stride && !t->where) {
+        kernel_run(k, in, index, t->reg);
+        for (uint32_t i = 0; i < k->tape.nout; i++) out[k->row[i].base] += t->reg[k->tape.out[i]];
+        return;
+    }
     for (bool any = index_first(&k->over, index); any; any = index_next(&k->over, index)) {
         if (!term_member(t, index)) continue;
         kernel_run(k, in, index, t->reg);
@@ -88,7 +93,8 @@ void system_mass(system_t *s, double *M)
 
 void system_force(system_t *s, double *f)
 {
-    memset(f, 0, (size_t)s->n * sizeof *f);
+    if (s->past && s->past_late) samples_fill(s->past, &s->in);
+    for (int i = 0; i < s->n; i++) f[i] = 0;
     for (size_t i = 0; i < s->force.n; i++) term_add(&s->force.at[i], &s->in, f, 0);
 }
 
@@ -426,6 +432,7 @@ void contact_rows(system_t *s, contact *c, const double *M, bool all)
 void contact_laws(system_t *s, contact *c, bool all)
 {
     family *fam = c->fam;
+    if (all && fam->bias.constant) c->bias = term_value(&fam->bias, &s->in, c->index);
     if (all || !fam->e.constant) c->e = term_value(&fam->e, &s->in, c->index);
     if (all || !fam->normal.constant) c->normal = term_value(&fam->normal, &s->in, c->index);
     if (fam->d && !fam->f->mu_of_speed && (all || !fam->mu.constant || !fam->rows_fixed)) c->mu = contact_mu(s, c, 0);
@@ -440,6 +447,7 @@ double contact_mu(system_t *s, contact *c, double speed)
 
 double contact_bias(system_t *s, contact *c)
 {
+    if (c->fam->bias.constant) return c->bias;
     return term_value(&c->fam->bias, &s->in, c->index);
 }
 

@@ -1,8 +1,8 @@
 /* system: a program at work: register files of its kernels, and what they give at an instant: masses, forces, gaps and the rows of contacts. */
 #ifndef CDL_SYSTEM_H
 #define CDL_SYSTEM_H
+#include "history.h"
 #include "linalg.h"
-#include "program.h"
 
 /* A kernel with its registers. */
 typedef struct term {
@@ -33,6 +33,7 @@ typedef struct contact {
     double ht;
     double *show;                       /* shown x d: slip and friction in the components that are shown */
     double *show_force;                 /* the same for forces (differs in the kinetic metric) */
+    double bias;                        /* where it is constant */
     double mu, e, normal;               /* mu is the bound over r_n (times |grad gap| where slip is not given) */
     double metric;                      /* |grad gap| in the kinetic metric, 1 where slip is given */
     double gap;
@@ -50,6 +51,8 @@ typedef struct system {
     contact *contact; size_t ncontact;
     int rows;                           /* of all contacts */
     inputs in;
+    struct past_samples *past;          /* delays: what was, filled in at each instant; NULL: none */
+    bool past_late;                     /* filled in when forces are asked for */
     double *w1, *w2, *w3;               /* n doubles each */
     factor minv;                        /* of the masses last factorised */
 } system_t;
@@ -71,6 +74,7 @@ static inline void system_at(system_t *s, double t, const double *q, const doubl
     s->in.from[IN_Q] = q;
     s->in.from[IN_V] = v;
     s->in.from[IN_PRE] = v;
+    if (s->past && !s->past_late) samples_fill(s->past, &s->in);
 }
 void system_mass(system_t *s, double *M);                           /* at the instant: n or n*n */
 void system_force(system_t *s, double *f);

@@ -12,7 +12,8 @@ double series_pow(const double *a, double p, const double *r, int j)
     while (m <= j && a[m] == 0) m++;
     if (m > j) return p > 0 ? 0 : NAN;
     double lead = p * m;
-    if (m > 0 && (lead != floor(lead) || lead < 0)) return NAN;
+    /* a root of what vanishes would need coefficients to come */
+    if (m > 0 && (lead != floor(lead) || p < 1)) return NAN;
     int i = j - (int)lead;
     if (i < 0) return 0;
     const double *x = a + m, *y = r + (int)lead;
@@ -94,6 +95,7 @@ static void rename_registers(taylor *x, const tape *p, arena *a)
 static void find_moving(taylor *x, const tape *p, arena *a)
 {
     x->still = arena_array(a, bool, x->nreg);
+    x->live = arena_array(a, bool, x->nreg);
     x->moving = arena_array(a, uint32_t, x->ncode);
     for (uint32_t r = 0; r < p->nin + p->nconst; r++) x->still[r] = r >= p->nin || input_still(&x->k->in[r]);
     for (uint32_t i = 0; i < x->ncode; i++) {
@@ -319,6 +321,7 @@ static void step_code(taylor *t, uint32_t i, site **s, int j)
     case OP_OR:  r[j] = j == 0 && (a[0] != 0 || b[0] != 0); break;
     case OP_NOT: r[j] = j == 0 && a[0] == 0; break;
     case OP_SELECT: r[j] = a[0] != 0 ? b[j] : c[j]; break;
+    case OP_DIRAC: r[j] = j == 0 ? op_value(OP_DIRAC, a[0], 0, 0) : 0; break;
     default: r[j] = NAN;
     }
 }
@@ -347,4 +350,17 @@ void taylor_step(taylor *t, const series_inputs *in, int j)
     }
     if (j == 0) for (uint32_t i = 0; i < t->ncode; i++) step_code(t, i, &s, 0);
     else for (uint32_t i = 0; i < t->nmoving; i++) step_code(t, t->moving[i], &s, j);
+}
+
+void taylor_live(taylor *t)
+{
+    memset(t->live, 0, (size_t)t->nreg * sizeof *t->live);
+    for (uint32_t i = 0; i < t->k->tape.nout; i++) t->live[t->out[i]] = true;
+    for (uint32_t i = t->ncode; i-- > 0; ) {
+        const instr *q = &t->code[i];
+        if (!t->live[q->dst]) continue;
+        t->live[q->a] = true;
+        if (q->op != OP_SELECT) { t->live[q->b] = t->live[q->c] = true; continue; }
+        t->live[taylor_reg(t, q->a)[0] != 0 ? q->b : q->c] = true;
+    }
 }

@@ -28,6 +28,9 @@ static inline double series_div(const double *a, const double *b, const double *
 double series_pow(const double *a, double p, const double *r, int j);          /* r = a^p */
 double series_value(const double *c, int order, double s);                     /* sum c[j] s^j */
 double series_rate(const double *c, int order, double s);                      /* its derivative */
+/* Where a series that is not negative to the right of 0 turns negative, in (0, h]; INFINITY: nowhere, 0: at once.  What is below
+   `zero` counts as 0 (events_root.c). */
+double series_crossing(const double *c, int order, double h, double zero);
 void   series_shift(const double *c, int order, double s, double *out, int n); /* coefficients 0..n about s */
 
 /* ---- kernels ---- */
@@ -35,7 +38,7 @@ void   series_shift(const double *c, int order, double s, double *out, int n); /
    integer that floor, ceil and mod stay at.  f as a series: site_function. */
 typedef struct site {
     uint32_t code;                      /* its instruction */
-    double branch;
+    double branch, before;              /* before: what it was in the piece that ended here */
     bool near;                          /* f is 0 at the point of expansion, or was put there by who located it */
 } site;
 
@@ -46,7 +49,7 @@ typedef struct taylor {
     uint32_t nin, nreg, ncode, nmoving; /* nmoving: the first ones of `moving` are the instructions that are not constant */
     instr *code;
     uint32_t *aux, *moving, *out;
-    bool *still;                        /* of each register: constant */
+    bool *still, *live;                 /* of each register: constant; read by an output on the pieces chosen */
     double *c;                          /* [nreg*width] */
     site *site; uint32_t nsite;
 } taylor;
@@ -64,6 +67,8 @@ static inline double *taylor_reg(const taylor *t, uint32_t r) { return t->c + (s
 static inline double *taylor_out(const taylor *t, uint32_t i) { return taylor_reg(t, t->out[i]); }
 /* Coefficient j of the inputs, then of all that follows; in order, from 0. */
 void taylor_step(taylor *t, const series_inputs *in, int j);
+/* Fills live[] for the branches at hand. */
+void taylor_live(taylor *t);
 /* f of a site, coefficients 0..order; floor, ceil and mod: distance to the lower end (upper: 1 - f when `upper`). */
 bool site_two_sided(const taylor *t, const site *s);
 void site_function(const taylor *t, const site *s, bool upper, int order, double *f);

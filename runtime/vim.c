@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { VIM_POINTS = 256, VIM_LOOPS = 120, VIM_NEWTON = 60 };
+enum { MAX_BENDS = 8, VIM_POINTS = 256, VIM_LOOPS = 120, VIM_NEWTON = 60 };
 enum { OPT_ITERATIONS, OPT_CONTACT, OPT_MULTIPLIER, OPT_RATIONAL, OPT_PIECES };
 
 typedef double *series;                 /* n coefficients */
@@ -19,6 +19,7 @@ typedef struct vpiece {
     int contact;                        /* obstacle that u lies on, -1: none */
     int first;                          /* unknowns of the piece: u, u', … of each field at o */
     int n;
+    double side[MAX_BENDS];             /* sign of each bend on the piece */
     tower u[FIELD_MAX], *v;             /* v[p*nfield + f]: derivative in unknown p of the piece */
 } vpiece;
 typedef enum { CUT_FIXED, CUT_FREE, CUT_POINT, CUT_BEND } cut_kind;
@@ -108,6 +109,7 @@ static void jets_put(const vim *v, const field_form *f, const tower *u, const vp
 {
     for (int j = 0; j < f->njet; j++) {
         int fi = f->jet[j].field, d = f->jet[j].d[0];
+        if (fi >= BEND_JET) { for (int k = 0; k < n; k++) q->jets[k * f->njet + j] = p->side[fi - BEND_JET]; continue; }
         for (int k = 0; k < n; k++) q->jets[k * f->njet + j] = d <= v->order[fi] ? cheb_value(u[fi].d[d], p->n, q->t[k]) : 0;
     }
 }
@@ -118,6 +120,7 @@ static double jets_dot(const vim *v, const field_form *f, const double *dh, cons
     double s = 0;
     for (int j = 0; j < f->njet; j++) {
         int fi = f->jet[j].field, d = f->jet[j].d[0];
+        if (fi >= BEND_JET) continue;
         if (fi == skip && d == v->order[fi]) continue;
         if (dh[j] != 0) s += dh[j] * cheb_value(u[fi].d[d], p->n, t);
     }
@@ -326,6 +329,11 @@ static void row_form(vim *v, int row, const vpiece *p, const field_form *f, doub
     double g = v->g[row];
     for (int j = 0; j < f->njet; j++) row_value(v, row, p, f->jet[j].field, f->jet[j].d[0], x, moving, out[1 + j]);
     v->g[row] = g + out[0];
+    if (moving < 0) return;
+    double h = 1e-5 * v->length, at[2] = { x - h, x + h }, twice[128], two[130];        /* what x does of itself */
+    for (int j = 0; j < f->njet; j++) twice[j] = twice[f->njet + j] = jets[j];
+    form_run(v->w, f, at, twice, 2, two);
+    row_add(v, row, moving, (two[f->njet + 1] - two[0]) / (2 * h));
 }
 
 /* the jump of u^(k-1) that point loads at x ask for */
@@ -455,7 +463,7 @@ static double newton_step(const vim *v, double *dx)
     return info < 0 || (info > 0 && info <= n) ? 0 : rcond;
 }
 
-typedef enum { MATCH_OK, MATCH_SINGULAR, MATCH_ASTRAY, MATCH_STUCK, MATCH_COUNT } match_end;
+typedef enum { MATCH_OK, MATCH_SINGULAR, MATCH_ASTRAY, MATCH_STUCK, MATCH_COUNT, MATCH_STOPPED } match_end;
 
 static match_end match_newton(vim *v)
 {
@@ -466,6 +474,7 @@ static match_end match_newton(vim *v)
     if (match_all(v) != n) return MATCH_COUNT;
     for (int it = 0; it < VIM_NEWTON; it++) {
         double g = norm_of(v->g, n), step = 1;
+        if (!field_goes_on(v->w, (double)it / VIM_NEWTON)) return MATCH_STOPPED;
         arena_pos mark = arena_mark(v->w->a);
         double rcond = newton_step(v, dx);
         arena_release(v->w->a, mark);
@@ -564,20 +573,20 @@ static void zones_mark(vim *v, const field_result *s, const double *x, int n, ma
     }
 }
 
-static double bend_at(const vim *v, const field_result *s, const field_form *f, int64_t k)
+static double bend_at(const vim *v, const field_result *s, const field_form *f, double x)
 {
     double jets[64], out[65];
-    for (int j = 0; j < f->njet; j++) jets[j] = field_at(s, f->jet[j].field, s->x[k], f->jet[j].d[0]);
-    form_run(v->w, f, &s->x[k], jets, 1, out);
+    for (int j = 0; j < f->njet; j++) jets[j] = field_at(s, f->jet[j].field, x, f->jet[j].d[0]);
+    form_run(v->w, f, &x, jets, 1, out);
     return out[0];
 }
 
 static void bends_mark(vim *v, const field_result *s, mark_places *out)
 {
     for (int b = 0; b < v->fp->nbend; b++) {
-        double last = bend_at(v, s, &v->fp->bend[b], 0);
+        double last = bend_at(v, s, &v->fp->bend[b], s->x[0]);
         for (int64_t k = 1; k < s->n; k++) {
-            double now = bend_at(v, s, &v->fp->bend[b], k);
+            double now = bend_at(v, s, &v->fp->bend[b], s->x[k]);
             if (last * now < 0)
                 *vec_push(v->w->a, out) = (mark_place){ s->x[k - 1] + (s->x[k] - s->x[k - 1]) * last / (last - now), 0, 0, CUT_BEND, true, 0, b };
             last = now;
@@ -649,6 +658,8 @@ static void pieces_found(vim *v, const field_result *s)
     cuts_sort(v->at, nc);
     v->npiece = nc - 1;
     v->piece = arena_array(v->w->a, vpiece, nc);
+    for (int k = 0; k < v->npiece; k++)
+        for (int b = 0; b < v->fp->nbend; b++) v->piece[k].side[b] = bend_at(v, s, &v->fp->bend[b], (v->at[k].x + v->at[k + 1].x) / 2) > 0 ? 1 : -1;
     for (int k = 0; k < v->npiece; k++) v->piece[k].contact = in_zone(v, s, &m, (v->at[k].x + v->at[k + 1].x) / 2);
     unknowns_number(v);
     contacts_count(v);
@@ -825,6 +836,7 @@ static field_result *vim_report(vim *v, match_end end)
     double where = 0;
     switch (end) {
     case MATCH_OK: break;
+    case MATCH_STOPPED: return NULL;
     case MATCH_SINGULAR:
         field_fail(v->w, v->fp->ncond ? v->fp->cond[0].at : equation_at(v), "the matching system is singular: the conditions do not determine %s", v->fp->name[0]);
         return NULL;
@@ -862,7 +874,7 @@ static match_end vim_known(vim *v)
         pieces_known(v, parts);
         match_end end = match_newton(v);
         /* left to itself it takes shorter pieces where the iteration does not settle */
-        if (end == MATCH_OK || v->iterations >= 0 || !isnan(given) || parts >= 64 || end == MATCH_SINGULAR || end == MATCH_COUNT) return end;
+        if (end == MATCH_OK || v->iterations >= 0 || !isnan(given) || parts >= 64 || (end != MATCH_ASTRAY && !(end == MATCH_STUCK && v->fp->linear))) return end;
     }
 }
 
@@ -894,6 +906,10 @@ static const char *vim_refuse(const program *p, span *at)
     if (!p->field) return "vim solves fields";
     *at = p->has_field;
     if (p->field->ncoord != 1) return "vim works on a line; use active_set()";
+    if (p->field->nbend > MAX_BENDS) {
+        *at = p->field->has_bend;
+        return "too many max, min, abs and conditions of the field for vim; use active_set()";
+    }
     return NULL;
 }
 

@@ -4,7 +4,8 @@
 #include <stdbool.h>
 #include "arena.h"
 
-/* A file on its way: bytes go to a new file beside the path, which takes its name at the end.  What is no regular file (a terminal, a
+/* A file on its way: bytes go to a new file beside the path, which takes its name at the end.  What is no regular file
+   (a terminal, a
    pipe) is written directly.  The first failure is kept in `error` (an errno) and told at the end. */
 typedef struct outfile {
     const char *path;                   /* where it will be; symbolic links followed */

@@ -8,10 +8,13 @@ typedef struct options {
     const char **set, **to; size_t nset;                    /* options of the session, as cdl_set takes them */
     const char **file; size_t nfile;
     int json, check, help;
+    double within;                                          /* diff: the relative difference that is allowed */
 } options;
 
-/* A session that writes to standard output and standard error, with the options set; NULL when there is no memory or an option was refused. */
+/* A session that writes to standard output and standard error, with the options set; NULL when there is no memory or
+   an option was refused. */
 cdl *session_open(const options *o, cdl_status *status);
+void session_callbacks(cdl *s);                             /* standard output and standard error again */
 /* The name that is closest to `got`, or NULL; names end with NULL. */
 const char *closest(const char *got, const char *const *names);
 /* All of standard input, or a file; NULL when it cannot be read. Freed by the caller. */
@@ -19,4 +22,6 @@ char *read_stdin(size_t *len);
 void interrupts_catch(void);
 void interrupts_clear(void);
 int repl(const options *o);
+int repro_main(const options *o);
+int diff_main(const options *o);
 #endif

@@ -65,11 +65,16 @@ static int colour_wanted(void)
     return isatty(2) && !(no && *no) && !(term && !strcmp(term, "dumb"));
 }
 
+void session_callbacks(cdl *s)
+{
+    cdl_callbacks c = { say_out, say_err, was_interrupted, NULL };
+    cdl_set_callbacks(s, &c);
+}
+
 static cdl_status session_prepare(cdl *s, const options *o)
 {
     const char *lib = getenv("CDL_STDLIB");
-    cdl_callbacks c = { say_out, say_err, was_interrupted, NULL };
-    cdl_set_callbacks(s, &c);
+    session_callbacks(s);
     if (lib) cdl_set(s, "stdlib", lib);
     if (colour_wanted()) cdl_set(s, "colour", "yes");
     if (isatty(2)) cdl_set(s, "progress", "yes");
@@ -152,13 +157,19 @@ const char *closest(const char *got, const char *const *names)
 static int worse(int a, int b) { return a > b ? a : b; }
 
 /* each file is a session of its own */
-static int each_file(const options *o, cdl_status (*file)(cdl *, const char *), cdl_status (*text)(cdl *, const char *, const char *, size_t))
+static int each_file(const options *o, cdl_status (*file)(cdl *, const char *),
+                     cdl_status (*text)(cdl *, const char *, const char *, size_t))
 {
     int code = 0;
     for (size_t k = 0; k < o->nfile && !interrupted; k++) {
         cdl_status st;
         cdl *s = session_open(o, &st);
         if (!s) return cdl_exit_code(st);
+        /* several files would tell of themselves in one place */
+        const char *base = strrchr(o->file[k], '/') ? strrchr(o->file[k], '/') + 1 : o->file[k];
+        char name[512];
+        snprintf(name, sizeof name, "%s.manifest.json", base);
+        if (o->nfile > 1) cdl_set(s, "manifest", name);
         if (strcmp(o->file[k], "-")) st = file(s, o->file[k]);
         else {
             size_t len;
@@ -182,7 +193,9 @@ static int text_main(const options *o)
     cdl_status st;
     cdl *s = session_open(o, &st);
     if (!s) return cdl_exit_code(st);
-    for (size_t k = 0; k < o->nfile; k++) code = worse(code, cdl_exit_code(cdl_run_text(s, "<command>", o->file[k], strlen(o->file[k]))));
+    for (size_t k = 0; k < o->nfile; k++) code = worse(code,
+                                                       cdl_exit_code(cdl_run_text(s, "<command>", o->file[k],
+                                                           strlen(o->file[k]))));
     if (st != CDL_MEMORY) code = worse(code, cdl_exit_code(cdl_finish(s)));
     cdl_free(s);
     return code;
@@ -207,7 +220,8 @@ static int fmt_main(const options *o)
         cdl_status st;
         cdl *s = session_open(o, &st);
         if (!s) return cdl_exit_code(st);
-        int one = strcmp(o->file[k], "-") ? cdl_exit_code(cdl_fmt_file(s, o->file[k], o->check)) : fmt_stdin(s, o->check);
+        int one = strcmp(o->file[k], "-") ? cdl_exit_code(cdl_fmt_file(s, o->file[k], o->check))
+            : fmt_stdin(s, o->check);
         if (one == CDL_EXPECT && o->check) printf("%s\n", o->file[k]);
         code = worse(code, one);
         cdl_free(s);
@@ -244,10 +258,12 @@ static int show_main(const options *o)
     return code;
 }
 
-static int repro_main(const options *o)
+static int merge_main(const options *o)
 {
-    fprintf(stderr, "cdl: repro is not built yet, so '%s' cannot be run again\n", o->file[0]);
-    return CDL_USAGE;
+    options with = *o;
+    with.set[with.nset] = "merge";
+    with.to[with.nset++] = "yes";
+    return run_main(&with);
 }
 
 static int version_main(const options *o)
@@ -267,6 +283,8 @@ static const command commands[] = {
       "  -p NAME=VALUE   value of every parameter of that name\n"
       "  -o DIR          directory for files that are written\n"
       "  -j N            processes for the points of an experiment\n"
+      "  --resume        points that were finished before are not run again\n"
+      "  --shard=K/N     of each experiment every N-th point from the K-th; see merge\n"
       "  --json          one JSON object for each run or sweep point, a line each\n"
       "  --keep-going    record a step that could not be solved instead of ending the run\n"
       "  -q, --quiet     no summaries\n" },
@@ -275,7 +293,14 @@ static const command commands[] = {
       "Rewrites files in the house's layout; - reads standard input and writes standard output.\n"
       "  --check         write nothing, name the files that differ, exit 1 if there are any\n" },
     { "show", "show ast|model|ir|jacobian FILE...", 2, show_main, "Prints a stage of the translation.\n" },
-    { "repro", "repro MANIFEST", 1, repro_main, "Runs a manifest again and compares.  Not built yet.\n" },
+    { "repro", "repro MANIFEST", 1, repro_main,
+      "Runs again what a manifest.json tells, in a scratch folder, and compares: exit 0 when all bytes are the same,\n"
+      "else 1, and it says which numbers differ and by how much.\n" },
+    { "diff", "diff A B [--within=X]", 2, diff_main,
+      "Compares two folders of results, or two files, number by number.\n"
+      "  --within=X      relative difference that is allowed\n" },
+    { "merge", "merge FILE... -o DIR", 1, merge_main,
+      "Puts together what runs with --shard=k/n have left in DIR: same files as without shards.\n" },
     { "-e", "-e TEXT", 1, text_main, "Executes the text.\n" },
     { "--version", "--version [--json]", 0, version_main, "Tells the version, and with --json what this build is.\n" },
     { NULL, NULL, 0, NULL, NULL }
@@ -334,7 +359,8 @@ static int unknown_command(const char *got)
     return usage_near(*got == '-' ? "option" : "command", got, names);
 }
 
-static const char *const option_names[] = { "-p", "-o", "-j", "-q", "--json", "--quiet", "--keep-going", "--check", "--help", "--diagnostics",
+static const char *const option_names[] = { "-p", "-o", "-j", "-q", "--json", "--quiet", "--keep-going", "--check",
+    "--help", "--diagnostics", "--resume", "--shard", "--within",
                                             "--colour", "--color", NULL };
 
 static void option_add(options *o, const char *name, const char *to)
@@ -361,7 +387,7 @@ static int valued_option(options *o, char kind, char *v)
     char *end;
     if (kind == 'p') return param_add(o, v);
     if (kind == 'o') { option_add(o, "output", v); return 0; }
-    if (strtol(v, &end, 10) > 0 && !*end) return 0;
+    if (strtol(v, &end, 10) > 0 && !*end) { option_add(o, "jobs", v); return 0; }
     fprintf(stderr, "cdl: -j takes a number of processes, not '%s'\n", v);
     return CDL_USAGE;
 }
@@ -372,6 +398,16 @@ static int flag(options *o, char *a)
     if (!strcmp(a, "--json")) { o->json = 1; option_add(o, "json", "yes"); }
     else if (!strcmp(a, "-q") || !strcmp(a, "--quiet")) option_add(o, "quiet", "yes");
     else if (!strcmp(a, "--keep-going")) option_add(o, "keep-going", "yes");
+    else if (!strcmp(a, "--resume")) option_add(o, "resume", "yes");
+    else if (!strncmp(a, "--shard=", 8)) option_add(o, "shard", eq + 1);
+    else if (!strncmp(a, "--within=", 9)) {
+        char *end;
+        o->within = strtod(eq + 1, &end);
+        if (*end || end == eq + 1 || !(o->within >= 0)) {
+            fprintf(stderr, "cdl: --within takes a number that is not negative, not '%s'\n", eq + 1);
+            return CDL_USAGE;
+        }
+    }
     else if (!strcmp(a, "--check")) o->check = 1;
     else if (!strcmp(a, "--help") || !strcmp(a, "-h")) o->help = 1;
     else if (!strncmp(a, "--diagnostics=", 14)) option_add(o, "diagnostics", eq + 1);
@@ -426,7 +462,7 @@ int main(int argc, char **argv)
 {
     options o = { 0 };
     size_t n = (size_t)argc + 1;
-    const char **room = calloc(7 * n, sizeof *room);
+    const char **room = calloc(7 * n + 1, sizeof *room);
     if (!room) return cdl_exit_code(CDL_MEMORY);
     o.param = room; o.value = room + n; o.set = room + 2 * n; o.to = room + 4 * n; o.file = room + 6 * n;
     signal(SIGPIPE, SIG_IGN);

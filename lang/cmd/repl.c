@@ -1,14 +1,26 @@
-/* repl: the interactive session.  Lines of the language as in files; lines that begin with a colon are for the session itself.  Without a
+/* repl: the interactive session.  Lines of the language as in files; lines that begin with a colon are for the session
+   itself.  Without a
    terminal it reads the same from a pipe, silently. */
+#define _GNU_SOURCE
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 #include <string.h>
 #include <unistd.h>
 #include <readline/readline.h>
 #include <readline/history.h>
 #include "cmd.h"
 
-typedef struct { cdl *s; int terminal, done; cdl_status worst; char *text; size_t len, cap; } repl_state;
+typedef struct {
+    cdl *s;
+    const options *o;
+    int terminal, done;
+    cdl_status worst;
+    char *text; size_t len, cap;                            /* lines that are no whole input yet */
+    char **kept; size_t nkept;                              /* inputs that were executed: what :save writes */
+    char *file;                                             /* the last one loaded */
+} repl_state;
 
 static cdl *completing;                                     /* readline asks without saying for whom */
 
@@ -45,15 +57,28 @@ static int text_add(repl_state *r, const char *line)
 static char *complete_next(const char *prefix, int again)
 {
     static size_t k;
-    if (!again) k = 0;
-    const char *name = cdl_name(completing, prefix, k++);
+    static char line[4096];
+    if (!again) {
+        k = 0;
+        snprintf(line, sizeof line, "%.*s", rl_point, rl_line_buffer);
+    }
+    (void)prefix;
+    const char *name = cdl_name_at(completing, line, k++);
     return name ? strdup(name) : NULL;
 }
 
+static char *command_next(const char *prefix, int again);
+
+/* commands after a colon, then what they take: files, stages, or names as in the language */
 static char **complete(const char *prefix, int start, int end)
 {
-    (void)start; (void)end;
+    const char *line = rl_line_buffer;
+    (void)end;
     rl_completion_append_character = 0;
+    rl_attempted_completion_over = 1;
+    if (line[0] == ':' && start <= 1) return rl_completion_matches(prefix, command_next);
+    if (!strncmp(line, ":load", 5) || !strncmp(line, ":save", 5) || (start && line[start - 1] == '"'))
+        return rl_completion_matches(prefix, rl_filename_completion_function);
     return rl_completion_matches(prefix, complete_next);
 }
 
@@ -81,26 +106,189 @@ static int on_signal(void)
 static void note(repl_state *r, cdl_status st) { if (st > r->worst) r->worst = st; }
 
 static void do_help(repl_state *r, const char *arg);
+
+static void keep(repl_state *r, const char *text)
+{
+    char **more = realloc(r->kept, (r->nkept + 1) * sizeof *more), *copy = strdup(text);
+    if (more) r->kept = more;
+    if (more && copy) r->kept[r->nkept++] = copy;
+    else free(copy);
+}
+
+static char *file_text(const char *path)
+{
+    FILE *f = fopen(path, "rb");
+    char *p = NULL;
+    long n;
+    if (f && !fseek(f, 0, SEEK_END) && (n = ftell(f)) >= 0 && !fseek(f, 0, SEEK_SET) && (p = calloc((size_t)n + 1, 1)))
+        if (fread(p, 1, (size_t)n, f) != (size_t)n) { free(p); p = NULL; }
+    if (f) fclose(f);
+    return p;
+}
+
+/* `let x`, `model m`: the words that a definition begins with, or "" */
+static void definition(const char *text, char *out, size_t room)
+{
+    static const char *const kinds[] = { "model", "fn", "let", "param", "experiment" };
+    char kind[16] = "", name[128] = "";
+    while (*text == '#') text += strcspn(text, "\n"), text += *text == '\n';
+    *out = 0;
+    if (sscanf(text, " %15[a-z] %127[^ ={(\n]", kind, name) < 2) return;
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
+        if (!strcmp(kind, kinds[k])) snprintf(out, room, "%s", name);
+}
+
+static int replaced(const repl_state *r, size_t k)
+{
+    char a[160], b[160];
+    definition(r->kept[k], a, sizeof a);
+    for (size_t i = k + 1; *a && i < r->nkept; i++) {
+        definition(r->kept[i], b, sizeof b);
+        if (!strcmp(a, b)) return 1;
+    }
+    return 0;
+}
 static void do_load(repl_state *r, const char *arg)
 {
     if (!*arg) { fputs("cdl: :load needs a file\n", stderr); note(r, CDL_USAGE); return; }
-    note(r, cdl_load_file(r->s, arg));
+    cdl_status st = cdl_load_file(r->s, arg);
+    note(r, st);
+    char *name = strdup(arg), *text = st < CDL_USAGE ? file_text(arg) : NULL;
+    free(r->file);
+    r->file = name;
+    if (text) keep(r, text);
+    free(text);
 }
 
-/* of a file, in a session of its own */
+static void do_reload(repl_state *r, const char *arg)
+{
+    (void)arg;
+    if (!r->file) { fputs("cdl: no file was loaded\n", stderr); note(r, CDL_USAGE); return; }
+    char *name = strdup(r->file);
+    if (name) do_load(r, name);
+    free(name);
+}
+
+/* the inputs so far, without definitions that were replaced */
+static char *whole_text(const repl_state *r)
+{
+    size_t room = 1, n = 0;
+    for (size_t k = 0; k < r->nkept; k++) room += strlen(r->kept[k]) + 1;
+    char *all = malloc(room);
+    if (!all) return NULL;
+    *all = 0;
+    for (size_t k = 0; k < r->nkept; k++) {
+        if (replaced(r, k)) continue;
+        n += (size_t)sprintf(all + n, "%s", r->kept[k]);
+        if (n && all[n - 1] != '\n') { all[n++] = '\n'; all[n] = 0; }
+    }
+    return all;
+}
+
+static void do_save(repl_state *r, const char *arg)
+{
+    char *text = whole_text(r);
+    FILE *f = *arg && text ? fopen(arg, "w") : NULL;
+    int good = f && fputs(text, f) >= 0;
+    if (f) good = !fclose(f) && good;
+    if (!*arg) fputs("cdl: :save needs a file\n", stderr);
+    else if (!good) fprintf(stderr, "cdl: cannot write '%s'\n", arg);
+    else {
+        cdl_status st;
+        static const options none;
+        cdl *s = session_open(&none, &st);
+        if (s && cdl_check_text(s, arg, text, strlen(text)) >= CDL_USAGE) fprintf(stderr, "cdl: '%s' is written, and has errors\n", arg);
+        cdl_free(s);
+    }
+    note(r, *arg ? good ? CDL_OK : CDL_IO : CDL_USAGE);
+    free(text);
+}
+
+/* of what was typed, or of a file, in a session of its own */
 static void do_show(repl_state *r, const char *arg)
 {
     char what[16];
     int used = 0;
     cdl_status st = CDL_USAGE;
     static const options none;
-    if (sscanf(arg, "%15s %n", what, &used) == 1 && arg[used]) {
+    char *text = whole_text(r);
+    if (text && sscanf(arg, "%15s %n", what, &used) == 1) {
         cdl *s = session_open(&none, &st);
-        if (s) st = cdl_show(s, what, arg + used);
+        const char *stage = !strcmp(what, "equations") ? "model" : what;
+        if (s) st = arg[used] ? cdl_show(s, stage, arg + used) : cdl_show_text(s, stage, "<input>", text, strlen(text));
         cdl_free(s);
     }
-    if (st == CDL_USAGE) fputs("cdl: :show ast|model|ir|jacobian FILE\n", stderr);
+    free(text);
+    if (st == CDL_USAGE) fputs("cdl: :show ast|model|equations|ir|jacobian [FILE]\n", stderr);
     note(r, st);
+}
+
+static void do_type(repl_state *r, const char *arg) { note(r, cdl_type(r->s, arg)); }
+
+/* the session begins anew with all inputs but the last */
+static void do_undo(repl_state *r, const char *arg)
+{
+    cdl_status st;
+    (void)arg;
+    if (!r->nkept) { fputs("cdl: there is nothing to undo\n", stderr); note(r, CDL_USAGE); return; }
+    cdl *s = session_open(r->o, &st);
+    if (!s) { note(r, st); return; }
+    free(r->kept[--r->nkept]);
+    cdl_free(r->s);
+    completing = r->s = s;
+    cdl_set(s, "interactive", "yes");
+    cdl_set(s, "quiet", "yes");
+    cdl_callbacks none = { NULL, NULL, NULL, NULL };
+    cdl_set_callbacks(s, &none);
+    for (size_t k = 0; k < r->nkept; k++) cdl_run_text(s, "<input>", r->kept[k], strlen(r->kept[k]));
+    session_callbacks(s);
+    cdl_set(s, "quiet", "no");
+}
+
+static void do_history(repl_state *r, const char *arg)
+{
+    (void)arg;
+    for (size_t k = 0; k < r->nkept; k++) printf("%s%s", r->kept[k], strchr(r->kept[k], '\n') ? "" : "\n");
+}
+
+static void do_time(repl_state *r, const char *arg)
+{
+    struct timespec a, b;
+    clock_gettime(CLOCK_MONOTONIC, &a);
+    note(r, cdl_run_text(r->s, "<input>", arg, strlen(arg)));
+    clock_gettime(CLOCK_MONOTONIC, &b);
+    printf("%.6f s\n", (double)(b.tv_sec - a.tv_sec) + 1e-9 * (double)(b.tv_nsec - a.tv_nsec));
+}
+
+/* numbers as a picture of characters */
+static void draw(const double *y, size_t n)
+{
+    enum { WIDE = 70, HIGH = 16 };
+    char row[HIGH][WIDE + 1];
+    double lo = INFINITY, hi = -INFINITY;
+    for (size_t k = 0; k < n; k++) if (isfinite(y[k])) { lo = fmin(lo, y[k]); hi = fmax(hi, y[k]); }
+    if (!(hi >= lo)) return;
+    for (int i = 0; i < HIGH; i++) { memset(row[i], ' ', WIDE); row[i][WIDE] = 0; }
+    for (size_t k = 0; k < n; k++) {
+        int x = n > 1 ? (int)((double)k / (double)(n - 1) * (WIDE - 1)) : 0;
+        int z = hi > lo ? (int)((y[k] - lo) / (hi - lo) * (HIGH - 1) + 0.5) : 0;
+        if (isfinite(y[k])) row[HIGH - 1 - z][x] = '*';
+    }
+    for (int i = 0; i < HIGH; i++) {
+        if (i == 0 || i == HIGH - 1) printf("%11.4g |%s\n", i ? lo : hi, row[i]);
+        else printf("%11s |%s\n", "", row[i]);
+    }
+}
+
+static void do_plot(repl_state *r, const char *arg)
+{
+    size_t n = 0;
+    cdl_status st = *arg ? cdl_values(r->s, arg, NULL, 0, &n) : CDL_USAGE;
+    double *y = st == CDL_OK && n ? malloc(n * sizeof *y) : NULL;
+    if (y && (st = cdl_values(r->s, arg, y, n, &n)) == CDL_OK) draw(y, n);
+    if (!*arg) fputs("cdl: :plot needs a series\n", stderr);
+    note(r, st);
+    free(y);
 }
 
 static void do_set(repl_state *r, const char *arg)
@@ -117,9 +305,16 @@ static void do_set(repl_state *r, const char *arg)
 static void do_quit(repl_state *r, const char *arg) { (void)arg; r->done = 1; }
 
 static const struct { const char *name; void (*act)(repl_state *, const char *); const char *help; } commands[] = {
-    { "help", do_help, ":help                  this list" },
+    { "help", do_help, ":help [NAME]           this list, or what is known of a name" },
     { "load", do_load, ":load FILE             checks and executes a file" },
-    { "show", do_show, ":show WHAT FILE        ast, model, ir or jacobian of a file" },
+    { "reload", do_reload, ":reload                the last file again; results stay" },
+    { "save", do_save, ":save FILE             writes what was typed, as a file that runs" },
+    { "show", do_show, ":show WHAT [FILE]      ast, model, equations, ir or jacobian of what was typed, or of a file" },
+    { "type", do_type, ":type EXPRESSION       what kind of value it has" },
+    { "plot", do_plot, ":plot EXPRESSION       draws a series here" },
+    { "undo", do_undo, ":undo                  takes back the last input; those before it are executed again" },
+    { "history", do_history, ":history               what was executed" },
+    { "time", do_time, ":time STATEMENT        executes it and tells how long it took" },
     { "set",  do_set,  ":set OPTION VALUE      an option of the session" },
     { "quit", do_quit, ":quit                  ends the session (also Ctrl-D)" },
 };
@@ -127,9 +322,28 @@ enum { COMMANDS = sizeof commands / sizeof *commands };
 
 static void do_help(repl_state *r, const char *arg)
 {
-    (void)r; (void)arg;
+    if (*arg) {
+        cdl_status st = cdl_help(r->s, arg + (*arg == ':'));
+        if (st == CDL_USAGE) fprintf(stderr, "cdl: nothing is known of '%s'\n", arg);
+        note(r, st);
+        return;
+    }
     puts("Type statements and expressions of the language: model ..., run ball for 3, max(y), expect ...");
     for (int k = 0; k < COMMANDS; k++) puts(commands[k].help);
+}
+
+static char *command_next(const char *prefix, int again)
+{
+    static int k;
+    if (!again) k = 0;
+    int colon = *prefix == ':';
+    for (; k < COMMANDS; k++) {
+        if (strncmp(commands[k].name, prefix + colon, strlen(prefix + colon))) continue;
+        char *p = malloc(strlen(commands[k].name) + 2);
+        if (p) sprintf(p, "%s%s", colon ? ":" : "", commands[k++].name);
+        return p;
+    }
+    return NULL;
 }
 
 static void do_command(repl_state *r, char *line)
@@ -165,10 +379,28 @@ static void line_take(repl_state *r, char *line)
     if (!cdl_complete(r->s, r->text, r->len) && !(blank && r->terminal)) return;
     interrupts_clear();
     interrupts_catch();
-    note(r, cdl_run_text(r->s, "<input>", r->text, r->len));
+    cdl_status st = cdl_run_text(r->s, "<input>", r->text, r->len);
+    note(r, st);
+    if (st < CDL_USAGE) keep(r, r->text);
+    if (r->terminal) {                                      /* the block is one entry */
+        r->text[r->len - 1] = 0;
+        add_history(r->text);
+    }
     r->len = 0;
     fflush(stdout);
     if (r->worst == CDL_MEMORY) r->done = 1;
+}
+
+/* pasted text comes as one line with several in it, with the prompts of a session that was copied */
+static void lines_take(repl_state *r, char *all)
+{
+    for (char *line = all, *end; line && !r->done; line = end) {
+        end = strchr(line, '\n');
+        if (end) *end++ = 0;
+        while (!strncmp(line, "cdl> ", 5) || !strncmp(line, "...> ", 5)) line += 5;
+        if (r->terminal && !r->len && *line == ':') add_history(line);
+        line_take(r, line);
+    }
 }
 
 static void loop(repl_state *r)
@@ -176,8 +408,7 @@ static void loop(repl_state *r)
     while (!r->done) {
         char *line = line_read(r, r->len ? "...> " : "cdl> ");
         if (!line) break;
-        if (r->terminal && *line) add_history(line);
-        line_take(r, line);
+        lines_take(r, line);
         free(line);
     }
     if (r->len) note(r, cdl_run_text(r->s, "<input>", r->text, r->len));
@@ -187,7 +418,7 @@ int repl(const options *o)
 {
     cdl_status st;
     char path[4096];
-    repl_state r = { .s = session_open(o, &st), .terminal = isatty(0) && isatty(1) };
+    repl_state r = { .s = session_open(o, &st), .o = o, .terminal = isatty(0) && isatty(1) };
     if (!r.s) return cdl_exit_code(st);
     cdl_set(r.s, "interactive", "yes");
     if (r.terminal) {
@@ -196,6 +427,8 @@ int repl(const options *o)
         rl_attempted_completion_function = complete;
         rl_completer_word_break_characters = " \t\n()[]{}+-*/^=<>,;'\"";
         rl_signal_event_hook = on_signal;
+        history_comment_char = '#';
+        history_write_timestamps = 1;                       /* entries of several lines stay whole */
         read_history(history_path(path, sizeof path));
         printf("cdl %s; :help for help\n", cdl_version());
     }
@@ -203,6 +436,9 @@ int repl(const options *o)
     if (r.terminal) { write_history(history_path(path, sizeof path)); putchar('\n'); }
     cdl_finish(r.s);
     cdl_free(r.s);
+    for (size_t k = 0; k < r.nkept; k++) free(r.kept[k]);
+    free(r.kept);
+    free(r.file);
     free(r.text);
     return r.terminal ? 0 : cdl_exit_code(r.worst);
 }

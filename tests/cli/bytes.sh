@@ -2,7 +2,7 @@
 set -e
 answers() {                                     # what stands in the message
     if "$CDL" check t.cdl >out 2>&1; then echo "accepted, but it should say '$1'"; exit 1; elif [ $? -ne 3 ]; then cat out; exit 1; fi
-    grep -q "^t.cdl:[0-9]*:[0-9]*: error: " out || { cat out; exit 1; }
+    grep -q "^t.cdl:[0-9]*:[0-9]*: error: .*$1" out || { echo "no '$1' in:"; cat out; exit 1; }
 }
 printf 'let a = 1\nlet b = \0 2\n' >t.cdl; answers NUL
 printf 'let a = "\377"\n' >t.cdl; answers UTF-8
@@ -13,4 +13,4 @@ printf 'let a = 1\r\nlet b = a\r\n' >t.cdl; "$CDL" check t.cdl
 : >t.cdl; "$CDL" check t.cdl
 printf 'let a = 1\n' | "$CDL" check -
 # brackets without end and without bottom end in a message, not in a crash
-head -c 100000 /dev/zero | tr '\0' '(' >t.cdl; answers depth
+head -c 100000 /dev/zero | tr '\0' '(' >t.cdl; answers deeper

@@ -28,8 +28,8 @@ try "-j" 0 "$CDL" run -j 2 ball.cdl
 try "a bad form of diagnostics" 2 "$CDL" run --diagnostics=xml ball.cdl
 try "show of an unknown stage" 2 "$CDL" show irr ball.cdl
 has "show: did you mean" err "did you mean 'ir'?"
-try "repro is refused by name" 2 "$CDL" repro manifest.json
-has "repro says so" err "repro is not built yet"
+try "repro of nothing" 5 "$CDL" repro manifest.json
+has "repro says so" err "cannot read 'manifest.json'"
 
 try "a missing file" 5 "$CDL" run nowhere.cdl
 has "its error" err "cannot read 'nowhere.cdl': No such file or directory"

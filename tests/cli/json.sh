@@ -30,8 +30,9 @@ has "the sweep keeps its own" out '"point":{"e":0.2,"g":5,"y0":1}'
 
 cat >f.cdl <<'CDL'
 model m { param a in 0..1 = 0.5; dof x = a; x'' = 0 }
-run m(a = 2) for 1
+let two = 2
+run m(a = two) for 1
 expect x(0) == 2
 CDL
 try "a run that is refused" 3 "$CDL" run --json f.cdl
-has "is an object as well" out '"status":"failed"'
+has "is an object as well" out '{"model":"m","experiment":null,"point":{},"backend":null,"status":"failed"'

@@ -40,7 +40,7 @@ echo 'a' >v.cdl; echo 'use "sub/other.cdl" as o' >>v.cdl
 try "with as, names are behind the alias only" 3 "$CDL" check v.cdl
 printf 'use "sub/other.cdl" as o\no.c\n' >w.cdl
 try "a name that is not there" 3 "$CDL" check w.cdl
-has "is told" err "no member 'c' here"
+has "is told" err "'o' has no member 'c'"
 echo 'use std.shape' >x.cdl
 try "a library that is not there" 3 "$CDL" check x.cdl
 has "is told" err "x.cdl:1:1: error: there is no library 'std.shape'" "shape.cdl"

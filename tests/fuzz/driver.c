@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,16 +43,39 @@ static uint64_t random_bits(void)
 }
 static size_t below(size_t n) { return n ? (size_t)((random_bits() >> 16) % n) : 0; }
 
+static void corpus_put(const uint8_t *at, size_t n)
+{
+    if (n > INPUT_BYTES) n = INPUT_BYTES;
+    uint8_t *p = corpus_n < CORPUS_FILES ? malloc(n ? n : 1) : NULL;
+    if (!p) return;
+    memcpy(p, at, n);
+    corpus[corpus_n++] = (input){ p, n };
+}
+
+/* a file of bad programs is as many inputs: each up to its line of ====, the next one behind ---- */
+static void corpus_programs(const uint8_t *at, size_t n)
+{
+    size_t begin = 0, line = 0;
+    bool inside = true;
+    for (size_t k = 0; k < n; k++) {
+        if (at[k] != '\n') continue;
+        if (k - line == 4 && !memcmp(at + line, "====", 4) && inside) { corpus_put(at + begin, line - begin); inside = false; }
+        if (k - line == 4 && !memcmp(at + line, "----", 4)) { begin = k + 1; inside = true; }
+        line = k + 1;
+    }
+}
+
 static void corpus_add(const char *path)
 {
-    if (corpus_n == CORPUS_FILES) return;
+    static uint8_t whole[1 << 18];
+    size_t name = strlen(path);
+    bool programs = name > 5 && !strcmp(path + name - 5, ".test");
     FILE *f = fopen(path, "rb");
     if (!f) return;
-    uint8_t *p = malloc(INPUT_BYTES);
-    if (!p) { fclose(f); return; }
-    size_t n = fread(p, 1, INPUT_BYTES, f);
+    size_t n = fread(whole, 1, programs ? sizeof whole : INPUT_BYTES, f);
     fclose(f);
-    corpus[corpus_n++] = (input){ p, n };
+    if (programs) corpus_programs(whole, n);
+    else corpus_put(whole, n);
 }
 
 static void corpus_read(const char *path)

@@ -52,6 +52,7 @@ static ld reference(op_code op, ld a, ld b, ld c)
     case OP_NOT: return a == 0 ? 1 : 0;
     case OP_SELECT: return a == 0 ? c : b;
     case OP_ERF: return erfl(a);
+    case OP_DIRAC: return a == 0 ? INFINITY : 0;
     default: fail_msg("the operation '%s' has no reference value", op_name(op)); return 0;
     }
 }

@@ -1,0 +1,171 @@
+/* session_rod: rods of a run as values: positions, frames, strains, forces at a place; energies; contact pairs; writhe, twist and link. */
+#include <math.h>
+#include <string.h>
+#include "../runtime/rod.h"
+#include "session.h"
+
+typedef enum { AT_X, AT_FRAME, AT_STRAIN, AT_CURVATURE, AT_FORCE, AT_MOMENT, AT_ALL } at_kind;
+static const char *const at_names[AT_ALL] = { "x", "frame", "strain", "curvature", "n", "m" };
+const char *const rod_members[] = { "x", "frame", "strain", "curvature", "n", "m", "s", "energy", "stretch", "shear", "bending", "torsion",
+                                    "writhe", "twist", "link", "reaction", "pairs", NULL };
+static const char *const pair_members[] = { "s", "s_bar", "gap", "rn", "rt", "status", NULL };
+
+typedef struct rod_view { scope base; const run *r; int rod; at_kind at; } rod_view;
+
+static value view_of(evaluator *ev, rod_view v)
+{
+    rod_view *p = arena_alloc(v.r->a, sizeof *p);
+    value x = { .kind = V_OBJECT };
+    (void)ev;
+    *p = v;
+    x.object.in = &p->base;
+    return x;
+}
+
+static look nothing_find(scope *sc, evaluator *ev, sym name, span at, value *out)
+{
+    (void)sc; (void)ev; (void)name; (void)at; (void)out;
+    return LOOK_NO;
+}
+
+/* wire.x(s) and its like: vectors in space; strains and curvatures in the frame of the section */
+static value at_call(scope *sc, evaluator *ev, const value *o, const value *arg, size_t n, span at)
+{
+    const rod_view *v = (rod_view *)sc;
+    const rod_result *x = v->r->r->rod;
+    const rod_mesh *m = &x->mesh[v->rod];
+    double s, place, q[4], R[9];
+    (void)o;
+    if (n != 1 || !v_scalar(&arg[0], &s)) {
+        diag_error(ev->d, DIAG_ARITY, at, "a rod is asked at one place: %s.%s(%g)", m->spec->name, at_names[v->at], m->length);
+        return v_error();
+    }
+    if (!(s >= -1e-9 * m->length && s <= (1 + 1e-9) * m->length)) {
+        diag_error(ev->d, DIAG_INDEX_RANGE, at, "the place s = %g is not on rod '%s', which goes from 0 to %g", s, m->spec->name, m->length);
+        return v_error();
+    }
+    value out = v->at == AT_FRAME ? v_matrix(ev->a, 3, 3) : v_vector(ev->a, 3);
+    out.num.unit = dim_any();
+    rod_at(m, x->r, x->q, s, v->at == AT_X ? out.num.d : NULL, q);
+    if (v->at == AT_X) return out;
+    quat_matrix(q, R);
+    if (v->at == AT_FRAME) { memcpy(out.num.d, R, sizeof R); return out; }
+    rod_strain e;
+    int k = rod_find(m, s, &place);
+    rod_element_strain(m, k, x->r, x->q, place, &e);
+    const double *from[] = { [AT_STRAIN] = e.v, [AT_CURVATURE] = e.u, [AT_FORCE] = e.n, [AT_MOMENT] = e.m };
+    const double *y = from[v->at];
+    bool space = v->at == AT_FORCE || v->at == AT_MOMENT;
+    for (int i = 0; i < 3; i++) out.num.d[i] = space ? R[3 * i] * y[0] + R[3 * i + 1] * y[1] + R[3 * i + 2] * y[2] : y[i];
+    return out;
+}
+
+/* reaction(s): force and moment of the support there */
+static value reaction_call(scope *sc, evaluator *ev, const value *o, const value *arg, size_t n, span at)
+{
+    const rod_view *v = (rod_view *)sc;
+    const rod_result *x = v->r->r->rod;
+    const rod_mesh *m = &x->mesh[v->rod];
+    double s;
+    (void)o;
+    if (n != 1 || !v_scalar(&arg[0], &s)) {
+        diag_error(ev->d, DIAG_ARITY, at, "a reaction is asked at one place: %s.reaction(0)", m->spec->name);
+        return v_error();
+    }
+    int best = 0;
+    for (int i = 0; i < m->nn; i++) if (fabs(m->s[i] - s) < fabs(m->s[best] - s)) best = i;
+    value out = v_vector(ev->a, 6);
+    memcpy(out.num.d, x->reaction + 6 * (m->first + best), 6 * sizeof(double));
+    return out;
+}
+
+/* the pairs that touch, as columns */
+static look pairs_find(scope *sc, evaluator *ev, sym name, span at, value *out)
+{
+    const rod_view *v = (rod_view *)sc;
+    const rod_result *x = v->r->r->rod;
+    static const char *const words[] = { "open", "stick", "slip" };
+    int which = 0, n = 0;
+    (void)at;
+    while (pair_members[which] && strcmp(pair_members[which], name)) which++;
+    if (!pair_members[which]) return LOOK_NO;
+    for (int64_t k = 0; k < x->ntouch; k++) n += x->touch[k].a == v->rod;
+    *out = which == 4 ? v_matrix(ev->a, n, 3) : v_vector(ev->a, n);
+    out->num.unit = dim_any();
+    value *list = arena_array(ev->a, value, n);
+    int at_n = 0;
+    for (int64_t k = 0; k < x->ntouch; k++) {
+        const rod_touching *t = &x->touch[k];
+        if (t->a != v->rod) continue;
+        const double one[] = { t->sa, t->sb, t->gap, t->fn };
+        if (which < 4) out->num.d[at_n] = one[which];
+        else if (which == 4) memcpy(out->num.d + 3 * at_n, t->ft, sizeof t->ft);
+        else list[at_n] = v_string(ev->a, words[t->status], strlen(words[t->status]));
+        at_n++;
+    }
+    if (which == 5) {
+        *out = (value){ .kind = V_LIST };
+        out->list.at = list;
+        out->list.n = (size_t)n;
+    }
+    return LOOK_YES;
+}
+
+static void near_all(near *n, const char *const *list) { while (*list) near_try(n, *list++); }
+static void pair_names(scope *sc, near *n) { (void)sc; near_all(n, pair_members); }
+static void rod_names(scope *sc, near *n) { (void)sc; near_all(n, rod_members); }
+
+static value node_places(evaluator *ev, const rod_mesh *m)
+{
+    value out = v_vector(ev->a, m->nn);
+    memcpy(out.num.d, m->s, (size_t)m->nn * sizeof(double));
+    return out;
+}
+
+static look rod_view_find(scope *sc, evaluator *ev, sym name, span at, value *out)
+{
+    rod_view v = *(rod_view *)sc;
+    const rod_result *x = v.r->r->rod;
+    (void)at;
+    for (int k = 0; k < AT_ALL; k++)
+        if (!strcmp(name, at_names[k])) {
+            v.at = (at_kind)k;
+            v.base = (scope){ .find = nothing_find, .call = at_call };
+            *out = view_of(ev, v);
+            return LOOK_YES;
+        }
+    if (!strcmp(name, "reaction")) { v.base = (scope){ .find = nothing_find, .call = reaction_call }; *out = view_of(ev, v); return LOOK_YES; }
+    if (!strcmp(name, "pairs")) { v.base = (scope){ .find = pairs_find, .names = pair_names }; *out = view_of(ev, v); return LOOK_YES; }
+    if (!strcmp(name, "s")) { *out = node_places(ev, &x->mesh[v.rod]); return LOOK_YES; }
+    double e[4] = { 0 }, number;
+    const rod_mesh *m = &x->mesh[v.rod];
+    for (int i = 0; i < m->ne; i++) rod_element(m, i, x->r, x->q, NULL, NULL, NULL, e);
+    if (!strcmp(name, "energy")) number = e[0] + e[1] + e[2] + e[3];
+    else if (!strcmp(name, "stretch")) number = e[0];
+    else if (!strcmp(name, "shear")) number = e[1];
+    else if (!strcmp(name, "bending")) number = e[2];
+    else if (!strcmp(name, "torsion")) number = e[3];
+    else if (!strcmp(name, "writhe")) number = rod_writhe(x, v.rod);
+    else if (!strcmp(name, "twist")) number = rod_twist(x, v.rod);
+    else if (!strcmp(name, "link")) number = rod_writhe(x, v.rod) + rod_twist(x, v.rod);
+    else return LOOK_NO;
+    *out = v_num(number);
+    return LOOK_YES;
+}
+
+bool rod_value(const run *r, int rod, value *out)
+{
+    if (!r->r->rod) return false;
+    rod_view v = { .r = r, .rod = rod, .base = { .find = rod_view_find, .names = rod_names } };
+    *out = view_of(NULL, v);
+    return true;
+}
+
+/* names of the whole run */
+look rod_name(const run *r, evaluator *ev, sym name, value *out)
+{
+    if (!r->r->rod || strcmp(name, "critical")) return LOOK_NO;
+    *out = v_vector(ev->a, r->r->rod->ncritical);
+    for (int k = 0; k < r->r->rod->ncritical; k++) out->num.d[k] = r->r->rod->critical[k];
+    return LOOK_YES;
+}

@@ -1,0 +1,540 @@
+/* events: Taylor-series integration of M q'' = f + reactions, with impacts, contact modes, switches and breaking points located
+   on the series.  march: decide modes -> series -> first end of the modes -> keep the piece -> what happens there. */
+#include <math.h>
+#include <string.h>
+#include <time.h>
+#include "events.h"
+
+enum { OPTION_TOLERANCE, OPTION_ORDER };
+enum { MAX_CONTACTS = 64, MAX_DOFS = 200, MAX_ORDER = 60 };
+
+/* ---- where the modes end ---- */
+typedef struct ending { double s; end_kind kind; int who; const site *at; } ending;
+
+static void end_at(ending *e, double s, end_kind kind, int who)
+{
+    if (s < e->s) *e = (ending){ s, kind, who, NULL };
+}
+
+static double size_of(const double *c, int order, double h)
+{
+    double size = 0, p = 1;
+    for (int j = 0; j <= order; j++, p *= h) size = fmax(size, fabs(c[j]) * p);
+    return size;
+}
+
+static void end_cone(ev *w, rub *k, int i, ending *e)
+{
+    int K = w->K - 1;
+    double f[w->width], b[w->width], zero = 1e-12 * w->force_size;
+    bool given = k->c->fam->f->relation == REL_CLOSED || k->c->fam->f->friction == FRICTION_TRESCA;
+    for (int j = 0; j <= K; j++) b[j] = given ? k->bound[j] : series_mul(k->beta, k->rn, j);
+    if (k->c->d == 1) {
+        for (int s = -1; s <= 1; s += 2) {
+            for (int j = 0; j <= K; j++) f[j] = b[j] - s * k->rt[j];
+            end_at(e, series_crossing(f, K, e->s, zero), END_CONE, i);
+        }
+        return;
+    }
+    for (int j = 0; j <= K; j++) {
+        f[j] = series_mul(b, b, j);
+        for (int l = 0; l < k->c->d; l++) f[j] -= series_mul(k->rt + (size_t)l * w->width, k->rt + (size_t)l * w->width, j);
+    }
+    end_at(e, series_crossing(f, K, e->s, zero * fmax(size_of(b, K, e->s), zero)), END_CONE, i);
+}
+
+static void end_contact(ev *w, int i, ending *e)
+{
+    rub *k = &w->rub[i];
+    const contact_family *f = k->c->fam->f;
+    int K = w->K;
+    if (k->mode == MODE_OPEN) {
+        if (f->relation == REL_GAP) end_at(e, series_crossing(k->g, K, e->s, fmax(1e-13 * size_of(k->g, K, e->s), 0.1 * k->tol_gap * 1e-2)), END_GAP, i);
+        return;
+    }
+    double unit = sqrt(vec_dot(k->c->H, k->c->H, w->n)), zero = 1e-12 * w->force_size;
+    if (f->relation == REL_GAP) end_at(e, series_crossing(k->rn, K - 1, e->s, zero / fmax(unit, 1e-300)), END_RN, i);
+    if (f->relation == REL_BILATERAL && k->c->d) {
+        double r[w->width];
+        for (int j = 0; j < K; j++) r[j] = k->sigma * k->rn[j];
+        end_at(e, series_crossing(r, K - 1, e->s, zero / fmax(unit, 1e-300)), END_RN, i);
+    }
+    if (k->mode == MODE_STICK) end_cone(w, k, i, e);
+    if (k->mode == MODE_SLIP && k->c->d == 1) {
+        double size = size_of(k->speed, K - 1, e->s);
+        end_at(e, series_crossing(k->speed, K - 1, e->s, fmax(1e-14 * size, 0.1 * k->tol_slip)), END_SLIP, i);
+    }
+}
+
+static void end_sites(ev *w, ending *e)
+{
+    int K = w->K - 1;
+    double f[w->width];
+    for (int i = 0; i < w->nall; i++) {
+        taylor *t = w->all[i];
+        for (uint32_t k = 0; k < t->nsite; k++) {
+            site *s = &t->site[k];
+            const instr *q = &t->code[s->code];
+            if ((t->still[q->a] && t->still[q->b]) || (s->near && w->creeping) || !t->live[q->dst]) continue;
+            for (int upper = 0; upper <= site_two_sided(t, s); upper++) {
+                site_function(t, s, upper, K, f);
+                if (!site_two_sided(t, s)) {
+                    if (s->branch == 0) continue;
+                    for (int j = 0; j <= K; j++) f[j] *= s->branch;
+                }
+                if (s->near && fabs(f[0]) < 1e-9 * size_of(f, K, e->s)) f[0] = 0;
+                double at = series_crossing(f, K, e->s, 1e-15 * size_of(f, K, e->s));
+                if (at < e->s) *e = (ending){ at, END_SITE, i, s };
+            }
+        }
+    }
+}
+
+/* slip in two or more directions comes to rest where |slip| meets 0: steps shrink towards it, the last one is taken at once */
+static bool rests_soon(ev *w, ending *e)
+{
+    for (int i = 0; i < w->nrub; i++) {
+        rub *k = &w->rub[i];
+        if (k->mode != MODE_SLIP || k->c->d == 1) continue;
+        double left = k->speed[1] < 0 ? -k->speed[0] / k->speed[1] : INFINITY;
+        if (left < e->s && left < 1e-9 * (fabs(w->t) + w->o->duration * 1e-3)) { end_at(e, left, END_SLIP, i); return true; }
+    }
+    return false;
+}
+
+/* ---- after a piece ---- */
+static void sites_after(ev *w, double h, const site *met)
+{
+    int K = w->K - 1;
+    double f[w->width];
+    for (int i = 0; i < w->nall; i++) {
+        taylor *t = w->all[i];
+        for (uint32_t k = 0; k < t->nsite; k++) {
+            site *s = &t->site[k];
+            s->near = false;
+            s->before = s->branch;
+            for (int upper = 0; upper <= site_two_sided(t, s); upper++) {
+                site_function(t, s, upper, K, f);
+                const instr *q = &t->code[s->code];
+                double rate = series_rate(f, K, h), size = fabs(taylor_reg(t, q->a)[0]) + fabs(taylor_reg(t, q->b)[0]);
+                double close = 1e-13 * size_of(f, K, h) + 2e-15 * size + 1e-15 * (fabs(w->t) + h) * fabs(rate);
+                if (!(fabs(series_value(f, K, h)) <= close) && s != met) continue;
+                s->near = true;
+                if (!site_two_sided(t, s)) s->branch = rate > 0 ? 1 : rate < 0 ? -1 : s->branch;
+                else if (rate < 0) s->branch += upper ? 1 : -1;
+            }
+        }
+    }
+}
+
+static void advance(ev *w, double h)
+{
+    int top = w->K + 1;
+    for (int k = 0; k < w->n; k++) {
+        const double *c = w->qs + (size_t)k * w->width;
+        w->q[k] = series_value(c, top, h);
+        w->v[k] = series_rate(c, top, h);
+    }
+    w->t += h;
+    w->last_h = h;
+}
+
+/* what rounding has left: gaps of closed contacts, their rates, slip of what sticks */
+static void put_back(ev *w)
+{
+    int n = w->n, m = 0;
+    if (w->nrub == 0) return;
+    for (int turn = 0; turn < 2; turn++) {
+        m = 0;
+        for (int i = 0; i < w->nrub; i++) {
+            rub *k = &w->rub[i];
+            if (k->mode == MODE_OPEN || k->c->fam->f->relation == REL_CLOSED) continue;
+            factor_solve(&w->s->minv, k->c->H, w->G + (size_t)m * n);
+            w->b[m] = turn == 0 ? -k->c->gap : -k->un;
+            w->act[m++] = k;
+        }
+        for (int i = 0; i < m; i++)
+            for (int j = 0; j < m; j++) w->W[(size_t)i * m + j] = vec_dot(w->act[i]->c->H, w->G + (size_t)j * n, n);
+        if (m == 0) break;
+        double work[m * m + 2 * m];
+        int iwork[m];
+        sym_shortest(w->W, w->b, w->u, m, work, iwork);
+        for (int i = 0; i < m; i++) vec_axpy(turn == 0 ? w->q : w->v, w->u[i], w->G + (size_t)i * n, n);
+    }
+    for (int i = 0; i < w->nrub; i++) {
+        rub *k = &w->rub[i];
+        if (k->mode != MODE_STICK) continue;
+        for (int l = 0; l < k->c->d; l++) {
+            const double *S = k->c->S + (size_t)l * n;
+            double s = vec_dot(S, w->v, n) + k->c->s0[l];
+            factor_solve(&w->s->minv, S, w->x1);
+            double ss = vec_dot(S, w->x1, n);
+            if (ss > 0) vec_axpy(w->v, -s / ss, w->x1, n);
+        }
+    }
+}
+
+/* Rebounds that follow each other ever faster: the times left form a geometric series, of which the sum is taken. */
+static bool settles(ev *w, rub *k, double *end)
+{
+    double next = k->flight, scale = fabs(w->t) + 1e-3 * w->o->duration;
+    if (!(next > 0 && k->before > 0) || !(next < 2e-10 * scale) || !(next < k->before)) return false;
+    double r = next / k->before;
+    *end = w->t + next * r / (1 - r);
+    return true;
+}
+
+static void open_marks(ev *w, const contact_mode *before)
+{
+    for (int i = 0; i < w->nrub; i++) {
+        rub *k = &w->rub[i];
+        double *last = &w->r->contact[k->family].last_open[k->c->member];
+        if (before[i] == MODE_OPEN && k->mode != MODE_OPEN && w->pieces.n) *last = fmax(*last, w->t);
+        if (k->mode == MODE_OPEN) *last = fmax(*last, w->t);
+    }
+}
+
+/* Contacts that come at a speed take a shock; what has come to rest by ever smaller rebounds is closed. */
+static bool meet(ev *w)
+{
+    bool hit = false;
+    for (int i = 0; i < w->nrub; i++) {
+        rub *k = &w->rub[i];
+        const contact_family *f = k->c->fam->f;
+        if (f->relation == REL_CLOSED) continue;
+        if (f->relation == REL_BILATERAL) { hit |= fabs(k->un) > 1e3 * k->tol_u; continue; }
+        hit |= k->c->gap <= k->tol_gap && k->un < -k->tol_u && k->mode == MODE_OPEN;
+        hit |= k->mode != MODE_OPEN && k->un < -1e3 * k->tol_u;
+    }
+    if (!hit) return true;
+    if (!ev_shock(w)) return false;
+    for (int i = 0; i < w->nrub; i++) {
+        rub *k = &w->rub[i];
+        double end;
+        if (k->c->fam->f->relation != REL_GAP || k->last_hit != w->t || !settles(w, k, &end)) continue;
+        double *last = &w->r->contact[k->family].last_open[k->c->member];
+        *last = fmax(*last, end);
+        /* the rate that is left is less than the tolerance can see */
+        factor_solve(&w->s->minv, k->c->H, w->x1);
+        double hh = vec_dot(k->c->H, w->x1, w->n);
+        vec_axpy(w->v, -k->un / hh, w->x1, w->n);
+        k->un = 0;
+        k->flight = k->before = 0;
+    }
+    return true;
+}
+
+/* ---- events of the model ---- */
+static void fire_one(ev *w, ev_event *e, double *q, double *v, bool *reset)
+{
+    const kernel *k = e->reset.k;
+    if (e->rule->stop) w->stopped = true;
+    if (!k) return;
+    kernel_run(k, &w->s->in, e->index, e->reset.reg);
+    for (uint32_t j = 0; j < k->tape.nout; j++)
+        (e->rule->reset_rate[j] ? v : q)[slot_at(&k->row[j], e->index, k->over.n)] = e->reset.reg[k->tape.out[j]];
+    *reset = true;
+}
+
+static bool truth(ev *w, ev_event *e)
+{
+    for (int k = 0; k < w->n; k++) { w->qs[(size_t)k * w->width] = w->q[k]; w->vs[(size_t)k * w->width] = w->v[k]; }
+    w->in.t = w->t;
+    for (uint32_t k = 0; k < e->when->nsite; k++)
+        if (e->when->code[e->when->site[k].code].op == OP_EQ && e->when->site[k].near) e->when->site[k].branch = 0;
+    taylor_step(e->when, &w->in, 0);
+    return taylor_out(e->when, 0)[0] != 0;
+}
+
+/* what holds at an instant only does not hold after it */
+static bool equality(const ev_event *e)
+{
+    for (uint32_t k = 0; k < e->when->nsite; k++)
+        if (e->when->code[e->when->site[k].code].op == OP_EQ && e->when->site[k].near) return true;
+    return false;
+}
+
+static bool fire(ev *w, bool *reset)
+{
+    double q[w->n + 1], v[w->n + 1];
+    memcpy(q, w->q, (size_t)w->n * sizeof *q);
+    memcpy(v, w->v, (size_t)w->n * sizeof *v);
+    system_at(w->s, w->t, w->q, w->v);
+    *reset = false;
+    for (int i = 0; i < w->nevent; i++) {
+        ev_event *e = &w->event[i];
+        bool now = truth(w, e);
+        if (now && !e->was) fire_one(w, e, q, v, reset);
+        e->was = now && !equality(e);
+    }
+    if (!*reset) return true;
+    memcpy(w->q, q, (size_t)w->n * sizeof *q);
+    memcpy(w->v, v, (size_t)w->n * sizeof *v);
+    for (int i = 0; i < w->nevent; i++) {
+        for (uint32_t k = 0; k < w->event[i].when->nsite; k++) w->event[i].when->site[k].near = false;
+        w->event[i].was = truth(w, &w->event[i]);
+    }
+    return true;
+}
+
+/* ---- the run ---- */
+static bool instant(ev *w)
+{
+    bool reset = false;
+    contact_mode before[w->nrub + 1];
+    for (int i = 0; i < w->nrub; i++) before[i] = w->rub[i].mode;
+    if (!ev_survey(w)) return false;
+    if (w->nevent && !fire(w, &reset)) return false;
+    if (reset) {
+        for (int i = 0; i < w->nrub; i++) if (w->rub[i].c->fam->f->relation == REL_GAP) w->rub[i].mode = MODE_OPEN;
+        if (!ev_survey(w)) return false;
+    }
+    if (w->stopped && w->pieces.n) return true;
+    for (int i = 0; i < w->nrub; i++) {
+        rub *k = &w->rub[i];
+        double wrong = k->c->fam->f->relation == REL_BILATERAL ? fabs(k->c->gap) : k->c->fam->f->relation == REL_GAP ? -k->c->gap : 0;
+        if (wrong > 1e6 * k->tol_gap + 1e-12)
+            return ev_fail(w, k->c->fam->f->at, arena_printf(w->r->a, "constraint '%s' does not hold at t = %s: its gap is %s",
+                                                             contact_name(k->c, w->r->a), ev_number(w, w->t), ev_number(w, k->c->gap)));
+        w->r->max_penetration = fmax(w->r->max_penetration, wrong);
+    }
+    if (!meet(w) || !ev_survey(w)) return false;
+    if (!ev_decide(w)) return false;
+    put_back(w);
+    open_marks(w, before);
+    return true;
+}
+
+static bool run_piece(ev *w, double end, ending *e)
+{
+    double left = end - w->t;
+    *e = (ending){ fmin(w->natural, left), END_STEP, -1, NULL };
+    if (w->hist) {
+        bool breaks;
+        double s = history_limit(w->hist, e->s, &breaks);
+        if (s < e->s || breaks) *e = (ending){ s, breaks ? END_BREAK : END_STEP, -1, NULL };
+    }
+    for (int i = 0; i < w->nrub; i++) end_contact(w, i, e);
+    end_sites(w, e);
+    if (!w->start_piece) rests_soon(w, e);
+    if (!(e->s > 0)) {
+        if (++w->stuck > 20) return ev_fail(w, SPAN_NONE, arena_printf(w->r->a, "the motion cannot go on at t = %s: its modes change without end", ev_number(w, w->t)));
+        return true;
+    }
+    if (!(e->s > 1e-15 * fabs(w->t)) && e->kind == END_STEP && left > 1e-12 * end)
+        return ev_fail(w, SPAN_NONE, arena_printf(w->r->a, "steps become too small at t = %s: the motion is not analytic there", ev_number(w, w->t)));
+    w->stuck = 0;
+    dense_keep(w, e->s);
+    dense_sample(w, e->s);
+    if (w->hist) history_add(w->hist, &w->pieces.at[w->pieces.n - 1]);
+    sites_after(w, e->s, e->at);
+    advance(w, e->s);
+    if (e->s >= left) w->t = end;
+    if (w->hist && e->kind == END_BREAK) history_image(w->hist, w->t);
+    else if (w->hist && e->kind != END_STEP) history_break(w->hist, w->t, e->kind == END_GAP ? 1 : 2);
+    w->r->steps++;
+    w->r->t_end = w->t;
+    return true;
+}
+
+static bool ask(ev *w)
+{
+    if (!w->o->progress || !w->o->progress(w->o->ud, w->t / w->o->duration)) return false;
+    w->r->status = RUN_INTERRUPTED;
+    return true;
+}
+
+static void march(ev *w)
+{
+    double T = w->o->duration;
+    ending e;
+    for (int64_t i = 1; w->t < T; i++) {
+        if (!run_piece(w, T, &e)) return;
+        if (w->t >= T) break;
+        if (e.kind == END_STEP) {
+            if (!ev_survey(w)) return;
+            put_back(w);
+            if (w->starting ? !slip_start(w) : !ev_series(w)) return;
+        } else {
+            w->starting = false;
+            w->events++;
+            if (!instant(w)) return;
+            if (w->stopped) { w->r->status = RUN_STOPPED; return; }
+        }
+        if (i % 256 == 0 && ask(w)) return;
+    }
+}
+
+/* ---- start ---- */
+static double *series(ev *w, size_t n) { return arena_array(w->a, double, (n ? n : 1) * (size_t)w->width); }
+
+static taylor *taylor_of(ev *w, const kernel *k, const int32_t *index)
+{
+    return k->tape.nout ? taylor_new(w->a, k, index, w->width) : NULL;
+}
+
+static int taylor_all(ev *w, const kernels *k, taylor ***out)
+{
+    int n = 0;
+    int64_t most = 0;
+    for (size_t i = 0; i < k->n; i++) most += index_members(&k->at[i].over);
+    *out = arena_array(w->a, taylor *, most + 1);
+    for (size_t i = 0; i < k->n; i++) {
+        const kernel *x = &k->at[i];
+        int32_t index[MAX_INDEX] = { 0 };
+        double *where = x->where ? arena_array(w->a, double, (size_t)x->where->nreg + 1) : NULL;
+        for (bool any = index_first(&x->over, index); any; any = index_next(&x->over, index))
+            if (!x->where || kernel_member(x, index, where)) (*out)[n++] = taylor_new(w->a, x, index, w->width);
+    }
+    return n;
+}
+
+static void rub_new(ev *w, rub *k, contact *c)
+{
+    const contact_family *f = c->fam->f;
+    size_t n = (size_t)w->n, d = (size_t)c->fam->d, m = (size_t)c->fam->nslip;
+    *k = (rub){ .c = c, .family = (size_t)(c->fam - w->s->family), .sigma = 1, .last_hit = -INFINITY };
+    k->gap = f->relation == REL_CLOSED ? NULL : taylor_of(w, &f->gap, c->index);
+    k->gradient = taylor_of(w, &f->gradient, c->index);
+    k->bias = taylor_of(w, &f->bias, c->index);
+    k->slip = taylor_of(w, &f->slip, c->index);
+    k->slip_map = taylor_of(w, &f->slip_map, c->index);
+    k->slip_bias = taylor_of(w, &f->slip_bias, c->index);
+    k->normal = taylor_of(w, &f->normal, c->index);
+    k->mu = taylor_of(w, &f->mu, c->index);
+    k->g = series(w, 1); k->rn = series(w, 1); k->H = series(w, n); k->N = series(w, n);
+    k->shock = arena_array(w->a, double, d + 1);
+    k->mode = f->relation == REL_GAP ? MODE_OPEN : d ? MODE_STICK : MODE_CLOSED;
+    if (!d) return;
+    k->rt = series(w, d); k->S = series(w, d * n); k->raw = series(w, m * n); k->w = series(w, n > m ? n : m); k->nu = series(w, m);
+    k->gram = series(w, m * m); k->y = series(w, n); k->metric = series(w, 1); k->hy = series(w, 1); k->D = series(w, n);
+    k->beta = series(w, 1); k->bound = series(w, 1); k->speed = series(w, 1); k->work = series(w, (n > m ? n : m) + 6);
+}
+
+static void rooms(ev *w)
+{
+    size_t n = (size_t)w->n, c = w->s->ncontact, rows = (size_t)w->s->rows + 1, size = n + rows, d = 0;
+    double **vectors[] = { &w->q, &w->v, &w->acc, &w->f, &w->vmax, &w->qmax, &w->x1, &w->x2, &w->acc_end, &w->jerk_end, &w->qx, &w->vx };
+    for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) *vectors[i] = arena_array(w->a, double, n + 64);
+    w->M = arena_array(w->a, double, n * n + 1);
+    w->qs = series(w, n); w->vs = series(w, n); w->xs = series(w, n); w->fs = series(w, n); w->Ms = series(w, n * n);
+    w->nmass = taylor_all(w, &w->p->mass, &w->mass);
+    w->nforce = taylor_all(w, &w->p->force, &w->force);
+    w->nrub = (int)c;
+    w->rub = arena_array(w->a, rub, c + 1);
+    for (size_t i = 0; i < c; i++) {
+        rub_new(w, &w->rub[i], &w->s->contact[i]);
+        if ((size_t)w->s->contact[i].fam->d > d) d = (size_t)w->s->contact[i].fam->d;
+    }
+    w->A = arena_array(w->a, double, size * size); w->lu = arena_array(w->a, double, size * size);
+    w->rhs = arena_array(w->a, double, size); w->sol = arena_array(w->a, double, size); w->pivot = arena_array(w->a, int, size);
+    w->act = arena_array(w->a, rub *, c + 1);
+    w->cone = arena_array(w->a, cone, c + 1);
+    w->W = arena_array(w->a, double, rows * rows); w->b = arena_array(w->a, double, rows); w->rr = arena_array(w->a, double, rows);
+    w->u = arena_array(w->a, double, rows); w->dir = arena_array(w->a, double, rows); w->G = arena_array(w->a, double, rows * n + 1);
+    w->cwork = contact_work_new(w->a, (int)c, w->s->rows, (int)d);
+}
+
+static void events_new(ev *w)
+{
+    int64_t most = 0;
+    for (size_t i = 0; i < w->p->nevent; i++) most += index_members(&w->p->event[i].over);
+    w->event = arena_array(w->a, ev_event, most + 1);
+    for (size_t i = 0; i < w->p->nevent; i++) {
+        const event_rule *e = &w->p->event[i];
+        int32_t index[MAX_INDEX] = { 0 };
+        for (bool any = index_first(&e->over, index); any; any = index_next(&e->over, index)) {
+            ev_event *x = &w->event[w->nevent++];
+            x->rule = e;
+            memcpy(x->index, index, sizeof index);
+            x->when = taylor_new(w->a, &e->when, index, w->width);
+            x->reset = term_new(w->a, &e->reset);
+        }
+    }
+}
+
+static bool start(ev *w)
+{
+    system_start(w->s, w->q, w->v);
+    w->in.param = w->r->param;
+    w->in.from[IN_Q] = w->qs; w->in.from[IN_V] = w->vs; w->in.from[IN_PRE] = w->vs;
+    if (w->p->delay) {
+        double *q0 = arena_array(w->a, double, w->n + 1);
+        memcpy(q0, w->q, (size_t)w->n * sizeof *q0);
+        w->hist = history_new(w->a, w->p, w->K, w->width, q0);
+        history_begin(w->hist, 0);
+        history_break(w->hist, 0, 0);
+    }
+    return instant(w);
+}
+
+static void events_run(const program *p, const run_options *o, results *r)
+{
+    struct timespec a, b;
+    const char *why = NULL;
+    ev *w = arena_make(r->a, ev);
+    clock_gettime(CLOCK_MONOTONIC, &a);
+    *w = (ev){ .p = p, .o = o, .r = r, .a = r->a, .n = p->nq };
+    r->backend = "events";
+    r->status = RUN_OK;
+    r->duration = o->duration;
+    w->tol = o->value[OPTION_TOLERANCE];
+    w->local = fmax(1e-3 * w->tol, 1e-17);
+    w->K = o->value[OPTION_ORDER] > 0 ? (int)o->value[OPTION_ORDER] : (int)fmin(fmax(ceil(-0.5 * log(w->local)) + 4, 8), MAX_ORDER);
+    w->width = w->K + 4;
+    w->creep = 1e-9;
+    w->s = system_new(r->a, p, r->param, false, &why, &r->where);
+    if (!w->s) { ev_fail(w, r->where, why); return; }
+    rooms(w);
+    events_new(w);
+    int most = w->nmass + w->nforce + w->nevent + 8 * w->nrub + 1;
+    w->all = arena_array(w->a, taylor *, most);
+    if (start(w)) {
+        if (o->duration > 0 && !w->stopped) { dense_install(w); march(w); }
+        else dense_sample(w, 0);
+    }
+    if (w->stopped && r->status == RUN_OK) r->status = RUN_STOPPED;
+    if (!r->solver) r->solver = "none needed";
+    clock_gettime(CLOCK_MONOTONIC, &b);
+    r->seconds = (double)(b.tv_sec - a.tv_sec) + 1e-9 * (double)(b.tv_nsec - a.tv_nsec);
+}
+
+/* ---- what it cannot do ---- */
+static const char *refuse_contact(const program *p, const contact_family *f, span *at)
+{
+    bool mixed = false, first = false;
+    for (int k = 0; k < p->nq; k++) { bool one = p->order && p->order[k] == 1; first |= one; mixed |= one != (p->order && p->order[0] == 1); }
+    *at = f->at;
+    if (first && !mixed) return "events does not hold first-order equations by constraints; write an inclusion";
+    if (f->friction == FRICTION_NONE || f->slip_given) return NULL;
+    if (mixed) return "events needs 'slip' for friction beside first-order equations";
+    if (f->rate.tape.nout) return "events needs 'slip' for friction on a constraint that moves with time; or use sweeping()";
+    return NULL;
+}
+
+static const char *events_refuse(const program *p, span *at)
+{
+#define REFUSE(what, text) do { if (p->what.file) { *at = p->what; return text; } } while (0)
+    REFUSE(has_inclusion, "events does not run inclusions; use inclusion()");
+    REFUSE(has_field, "events does not solve fields; use vim(), penalty() or active_set()");
+    REFUSE(has_rod, "events does not solve rods; use auglag()");
+#undef REFUSE
+    *at = p->ncontact ? p->contact[0].at : SPAN_NONE;
+    if (program_contacts(p) > MAX_CONTACTS) return "events takes up to 64 contacts; use sweeping()";
+    if (p->nq > MAX_DOFS) return "events takes up to 200 degrees of freedom; use sweeping()";
+    for (size_t i = 0; i < p->ncontact; i++) {
+        const char *why = refuse_contact(p, &p->contact[i], at);
+        if (why) return why;
+    }
+    return NULL;
+}
+
+static const backend_option events_options[] = {
+    { "tolerance", OPT_REAL, 1e-12, 1e-16, 1e-2, NULL, "of the motion, relative; a step is taken to a thousandth of it" },
+    { "order", OPT_INT, NAN, 4, 60, NULL, "of the Taylor series; chosen from the tolerance when left out" },
+};
+const backend backend_events = {
+    .name = "events", .doc = "Taylor series, events located to round-off",
+    .option = events_options, .noption = sizeof events_options / sizeof *events_options,
+    .built = true, .refuse = events_refuse, .run = events_run,
+};
