@@ -474,10 +474,32 @@ static void files_drop(session *s)
     s->tables = NULL;
 }
 
+typedef struct loose { arena *a; struct loose *next; } loose;
+
+arena *session_arena(session *s)
+{
+    arena *a = arena_new(&s->al, &s->oom);
+    if (!a) longjmp(s->oom, 1);
+    s->arriving = a;
+    loose *l = arena_make(a, loose);
+    *l = (loose){ a, s->loose };
+    s->loose = l;
+    s->arriving = NULL;
+    return a;
+}
+
+void session_arena_free(session *s, arena *a)
+{
+    for (loose **at = &s->loose; *at; at = &(*at)->next)
+        if ((*at)->a == a) { *at = (*at)->next; arena_free(a); return; }
+}
+
 void cdl_free(cdl *s)
 {
     if (!s) return;
     files_drop(s);
+    arena_free(s->arriving);
+    while (s->loose) session_arena_free(s, s->loose->a);
     for (size_t k = 0; k < s->runs.n; k++) if (s->runs.at[k]) arena_free(s->runs.at[k]->a);
     arena *all[] = { s->keep, s->answer, s->tmp, s->a };
     for (size_t k = 0; k < sizeof all / sizeof *all; k++) arena_free(all[k]);

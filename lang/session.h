@@ -73,6 +73,8 @@ struct cdl {
     allocator al;
     jmp_buf oom;
     bool broken;                        /* out of memory once */
+    struct loose *loose;                /* arenas of the experiment that is running; the one that is being made */
+    arena *arriving;
     arena *a;                           /* definitions, programs, diagnostics */
     arena *tmp;                         /* of the statement at hand */
     arena *answer;                      /* what the last call returned */
@@ -129,6 +131,9 @@ void session_note(session *s, const char *fmt, ...) __attribute__((format(printf
 void session_worse(session *s, cdl_status status);
 /* Tells what was found wrong since the last time; false when there were errors. */
 bool session_flush(session *s);
+/* An arena for a while, which the session frees where a want of memory leaves it behind. */
+arena *session_arena(session *s);
+void session_arena_free(session *s, arena *a);
 void session_execute(session *s, const ast *statement);
 /* Names in force for a statement: measures, then the last run, then definitions; for what goes into a run definitions come first. */
 scope *session_scope(session *s);
@@ -177,6 +182,7 @@ bool value_samples(session *s, const value *v, const double **t, const double **
 bool rod_value(const run *r, int rod, value *out);          /* false: the run has no rods */
 look rod_name(const run *r, evaluator *ev, sym name, value *out);
 extern const char *const rod_members[];
+bool rod_save(session *s, const value *v, const char *path, int *error);        /* .vtp, .csv, .svg; false: not a rod, or another kind of file */
 /* ---- session_field.c ---- */
 bool field_value(const run *r, int field, value *out);      /* false: the run has no fields */
 bool field_coordinate(const run *r, int coord, value *out);
@@ -214,6 +220,7 @@ void output_check(session *s, const ast *e);
 /* A block of rows on its way to its table, as bytes that may come from another process. */
 void table_take(session *s, const ast *e, const char *bytes, size_t n);
 
+value call_animate(evaluator *ev, scope *in, const ast *call, const value *arg, size_t n);     /* session_animate.c */
 /* ---- session_sweep.c ---- */
 value call_random(evaluator *ev, scope *in, const ast *call, const value *arg, size_t n);
 value call_random_normal(evaluator *ev, scope *in, const ast *call, const value *arg, size_t n);

@@ -375,8 +375,7 @@ static void point_into(points *w, int64_t k, text *to, bool crashed)
 
 static report *report_new(points *w)
 {
-    arena *a = arena_new(&w->s->al, &w->s->oom);
-    if (!a) longjmp(w->s->oom, 1);
+    arena *a = session_arena(w->s);
     report *r = arena_make(a, report);
     *r = (report){ .a = a, .t.a = a };
     return r;
@@ -396,7 +395,7 @@ static void point_here(points *w, int64_t k)
     point_into(w, k, &r->t, false);
     journal_add(w, k, &r->t);
     point_finish(w, r->t.at, r->t.n);
-    arena_free(r->a);
+    session_arena_free(w->s, r->a);
 }
 
 static bool stopped(const points *w)
@@ -462,7 +461,7 @@ static void worker(points *w, int fd, int64_t from, int64_t to)
         uint64_t n = r->t.n;
         write_all(fd, (const char *)&n, sizeof n);
         write_all(fd, r->t.at, r->t.n);
-        arena_free(r->a);
+        session_arena_free(w->s, r->a);
     }
     close(fd);
     _exit(0);
@@ -506,7 +505,7 @@ static void ring_take(points *w, bool gaps)
         report **at = &w->ring[w->next % RING];
         if (*at) {
             point_finish(w, (*at)->t.at, (*at)->t.n);
-            arena_free((*at)->a);
+            session_arena_free(w->s, (*at)->a);
             *at = NULL;
         } else if (is_kept(w, k)) { point_kept(w, k); w->done++; w->resumed++; }
         else if (!gaps) return;
@@ -542,7 +541,7 @@ static void point_crashed(points *w, int64_t i, int status)
     point_into(w, point_at(w, i), &r->t, true);
     s->worker = false;
     ring_put(w, i, r->t.at, r->t.n);
-    arena_free(r->a);
+    session_arena_free(w->s, r->a);
 }
 
 static void job_ended(points *w, job *j)
@@ -582,7 +581,7 @@ static void jobs_feed(points *w, int64_t many)
                 bool kept = is_kept(w, point_at(w, i));
                 if (!kept) point_into(w, point_at(w, i), &r->t, false);
                 if (!kept) ring_put(w, i, r->t.at, r->t.n);
-                arena_free(r->a);
+                session_arena_free(w->s, r->a);
             }
     }
 }
@@ -626,7 +625,7 @@ static void points_jobs(points *w)
     ring_take(w, true);
     progress_clear(w);
     if (many < w->n && !stopped(w)) point_here(w, point_at(w, many));
-    for (int k = 0; k < w->njobs; k++) if (w->jobs[k].in) arena_free(w->jobs[k].in->a);
+    for (int k = 0; k < w->njobs; k++) if (w->jobs[k].in) session_arena_free(w->s, w->jobs[k].in->a);
     if (!told || !s->interrupted) return;
     session_worse(s, CDL_SOLVER);
     session_note(s, "interrupted after %lld of %lld points; what was computed is kept", (long long)w->done, (long long)w->n);
@@ -669,8 +668,7 @@ static void points_prepare(points *w)
 void points_run(session *s, const ast *e, const point_range *range)
 {
     points w = { .s = s, .e = e, .range = range };
-    w.a = arena_new(&s->al, &s->oom);
-    if (!w.a) longjmp(s->oom, 1);
+    w.a = session_arena(s);
     points_prepare(&w);
     int jobs = 1;
     sscanf(s->option[OPTION_JOBS], "%d", &jobs);
@@ -688,5 +686,5 @@ void points_run(session *s, const ast *e, const point_range *range)
         close(w.journal);
         if (!w.shard && !session_is(s, OPTION_RESUME) && !stopped(&w)) unlink(w.journal_path);
     }
-    arena_free(w.a);
+    session_arena_free(s, w.a);
 }

@@ -367,6 +367,19 @@ static void save_vtk(session *s, const ast *e, const char *path)
     else { manifest_file(s, path, "data"); session_note(s, "wrote %s", path); }
 }
 
+/* a rod by name: its nodes, or a picture */
+static bool save_rod(session *s, const ast *e, const char *path)
+{
+    int error = 0;
+    const ast *what = e->kid[0]->n == 1 ? e->kid[0]->kid[0] : NULL;
+    if (!what || (what->kind != AST_NAME && what->kind != AST_MEMBER) || !s->last || !s->last->r->rod) return false;
+    value v = session_eval(s, what);
+    if (v.kind != V_OBJECT || !rod_save(s, &v, path, &error)) return v.kind == V_ERROR;
+    if (error) diag_error(s->d, DIAG_IO, e->at, "cannot write '%s': %s", path, error_text(s->tmp, error));
+    else { manifest_file(s, path, "data"); session_note(s, "wrote %s", path); }
+    return true;
+}
+
 void save_statement(session *s, const ast *e)
 {
     columns c = { .s = s, .at = e };
@@ -379,6 +392,7 @@ void save_statement(session *s, const ast *e)
     const char *path = output_path(s, e, ".csv");
     size_t length = strlen(path);
     if (length > 4 && !strcmp(path + length - 4, ".vtk")) { save_vtk(s, e, path); return; }
+    if (save_rod(s, e, path)) return;
     for (uint32_t k = 0; k < e->kid[0]->n; k++) column_read(&c, e->kid[0]->kid[k]);
     block b = { .path = path, .shown = path };
     if (block_make(s, &c, every, false, &b)) block_send(s, e, &b);

@@ -748,6 +748,7 @@ const builtin result_builtins[] = {
     { "argmax", 1, 1, call_argmax, false, "argmax(y)", "the time at which a series is largest; the index, for a vector" },
     { "settle_time", 1, 1, call_settle_time, false, "settle_time(c)", "the time from which a constraint stays closed to the end" },
     { "taylor", 3, 3, call_taylor, false, "taylor(y, t0, n)", "coefficients of the power series to the right of t0" },
+    { "animate", 2, -1, call_animate, false, "animate(\"a.svg\", p, ...)", "writes the motion of points in the plane as an SVG that moves by itself" },
     { "random", 0, 1, call_random, false, "random()  random(n)", "a number between 0 and 1, or n of them, from the seed of the experiment" },
     { "random_normal", 0, 1, call_random_normal, false, "random_normal()  random_normal(n)", "as random: normal, with mean 0 and variance 1" },
     { "pieces", 1, 1, call_pieces, false, "pieces(u)", "coefficients of a field on its pieces" },

@@ -1,5 +1,7 @@
 /* session_rod: rods of a run as values: positions, frames, strains, forces at a place; energies; contact pairs; writhe, twist and link. */
 #include <math.h>
+#include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 #include "../runtime/rod.h"
 #include "session.h"
@@ -168,4 +170,125 @@ look rod_name(const run *r, evaluator *ev, sym name, value *out)
     *out = v_vector(ev->a, r->r->rod->ncritical);
     for (int k = 0; k < r->r->rod->ncritical; k++) out->num.d[k] = r->r->rod->critical[k];
     return LOOK_YES;
+}
+
+/* ---- files: save wire { file = "wire.vtp" } ---- */
+typedef struct node_row { double s, x[3], frame[9], n[3], m[3], u[3], rn; } node_row;
+
+/* everything at a node; contact: the normal force per length that acts there */
+static node_row node_at(const rod_result *x, int rod, int i)
+{
+    const rod_mesh *m = &x->mesh[rod];
+    node_row o = { .s = m->s[i] };
+    double place;
+    rod_strain e;
+    memcpy(o.x, x->r + 3 * (m->first + i), sizeof o.x);
+    quat_matrix(x->q + 4 * (m->first + i), o.frame);
+    int element = rod_find(m, o.s, &place);
+    rod_element_strain(m, element, x->r, x->q, place, &e);
+    memcpy(o.u, e.u, sizeof o.u);
+    for (int k = 0; k < 3; k++) { o.n[k] = dot3(o.frame + 3 * k, e.n); o.m[k] = dot3(o.frame + 3 * k, e.m); }
+    double h = m->length / (m->nn - 1);
+    for (int64_t k = 0; k < x->ntouch; k++) {
+        const rod_touching *t = &x->touch[k];
+        if ((t->a == rod && fabs(t->sa - o.s) <= 0.5 * h) || (t->b == rod && fabs(t->sb - o.s) <= 0.5 * h)) o.rn += t->fn;
+    }
+    return o;
+}
+
+static void vtp_array(text *t, const char *name, int width, const rod_result *x, int rod, size_t at)
+{
+    text_printf(t, "<DataArray type=\"Float64\" Name=\"%s\" NumberOfComponents=\"%d\" format=\"ascii\">\n", name, width);
+    for (int i = 0; i < x->mesh[rod].nn; i++) {
+        node_row o = node_at(x, rod, i);
+        const double *y = (const double *)((const char *)&o + at);
+        for (int k = 0; k < width; k++) { text_num(t, y[k]); text_putc(t, k + 1 < width ? ' ' : '\n'); }
+    }
+    text_puts(t, "</DataArray>\n");
+}
+
+static void rod_vtp(text *t, const rod_result *x, int rod)
+{
+    int n = x->mesh[rod].nn;
+    text_printf(t, "<?xml version=\"1.0\"?>\n<VTKFile type=\"PolyData\" version=\"0.1\" byte_order=\"LittleEndian\">\n<PolyData>\n"
+                "<Piece NumberOfPoints=\"%d\" NumberOfVerts=\"0\" NumberOfLines=\"1\" NumberOfStrips=\"0\" NumberOfPolys=\"0\">\n<Points>\n", n);
+    vtp_array(t, "x", 3, x, rod, offsetof(node_row, x));
+    text_puts(t, "</Points>\n<Lines>\n<DataArray type=\"Int32\" Name=\"connectivity\" format=\"ascii\">\n");
+    for (int i = 0; i < n; i++) text_printf(t, "%d\n", i);
+    text_printf(t, "</DataArray>\n<DataArray type=\"Int32\" Name=\"offsets\" format=\"ascii\">\n%d\n</DataArray>\n</Lines>\n<PointData Scalars=\"contact\">\n", n);
+    vtp_array(t, "s", 1, x, rod, offsetof(node_row, s));
+    vtp_array(t, "frame", 9, x, rod, offsetof(node_row, frame));
+    vtp_array(t, "force", 3, x, rod, offsetof(node_row, n));
+    vtp_array(t, "moment", 3, x, rod, offsetof(node_row, m));
+    vtp_array(t, "curvature", 3, x, rod, offsetof(node_row, u));
+    vtp_array(t, "contact", 1, x, rod, offsetof(node_row, rn));
+    text_puts(t, "</PointData>\n</Piece>\n</PolyData>\n</VTKFile>\n");
+}
+
+static void rod_csv(text *t, const rod_result *x, int rod)
+{
+    text_puts(t, "s,x1,x2,x3,n1,n2,n3,m1,m2,m3,u1,u2,u3,contact\n");
+    for (int i = 0; i < x->mesh[rod].nn; i++) {
+        node_row o = node_at(x, rod, i);
+        double row[14] = { o.s, o.x[0], o.x[1], o.x[2], o.n[0], o.n[1], o.n[2], o.m[0], o.m[1], o.m[2], o.u[0], o.u[1], o.u[2], o.rn };
+        csv_row(t, row, 14);
+    }
+}
+
+/* seen from aside, the third axis upright; what is near hides what is far */
+typedef struct piece { double a[3], b[3]; bool touch; } piece;
+
+static int by_depth(const void *p, const void *q)
+{
+    const piece *a = p, *b = q;
+    double x = a->a[2] + a->b[2], y = b->a[2] + b->b[2];
+    return (x > y) - (x < y);
+}
+
+static void look_at(const double *x, double *to)
+{
+    double c = cos(0.5), s = sin(0.5), u = cos(0.35), v = sin(0.35), deep = c * x[1] - s * x[0];
+    to[0] = c * x[0] + s * x[1];
+    to[1] = -(u * x[2] + v * deep);
+    to[2] = v * x[2] - u * deep;
+}
+
+static void rod_svg(text *t, session *s, const rod_result *x, int rod)
+{
+    const rod_mesh *m = &x->mesh[rod];
+    piece *all = arena_array(s->tmp, piece, m->nn - 1);
+    double lo[2] = { INFINITY, INFINITY }, hi[2] = { -INFINITY, -INFINITY }, r = m->radius > 0 ? m->radius : m->length / 200;
+    for (int i = 0; i + 1 < m->nn; i++) {
+        node_row p = node_at(x, rod, i), q = node_at(x, rod, i + 1);
+        look_at(p.x, all[i].a);
+        look_at(q.x, all[i].b);
+        all[i].touch = p.rn > 0 || q.rn > 0;
+        for (int k = 0; k < 2; k++) { lo[k] = fmin(lo[k], fmin(all[i].a[k], all[i].b[k])); hi[k] = fmax(hi[k], fmax(all[i].a[k], all[i].b[k])); }
+    }
+    qsort(all, (size_t)m->nn - 1, sizeof *all, by_depth);
+    double w = hi[0] - lo[0] + 8 * r, h = hi[1] - lo[1] + 8 * r, k = 800 / fmax(w, h);
+    text_printf(t, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\">\n<g stroke-linecap=\"round\">\n", k * w, k * h);
+    for (int i = 0; i + 1 < m->nn; i++) {
+        double a[4] = { k * (all[i].a[0] - lo[0] + 4 * r), k * (all[i].a[1] - lo[1] + 4 * r), k * (all[i].b[0] - lo[0] + 4 * r), k * (all[i].b[1] - lo[1] + 4 * r) };
+        for (int pass = 0; pass < 2; pass++)
+            text_printf(t, "<path d=\"M%.2f %.2fL%.2f %.2f\" stroke=\"%s\" stroke-width=\"%.2f\"/>\n", a[0], a[1], a[2], a[3],
+                        pass == 0 ? "#222" : all[i].touch ? "#d33" : "#8ab", 2 * k * r * (pass ? 0.8 : 1));
+    }
+    text_puts(t, "</g>\n</svg>\n");
+}
+
+/* false: it is no rod, or a file of another kind */
+bool rod_save(session *s, const value *v, const char *path, int *error)
+{
+    if (v->kind != V_OBJECT || v->object.in->find != rod_view_find) return false;
+    const rod_view *o = (rod_view *)v->object.in;
+    const rod_result *x = o->r->r->rod;
+    const char *end = strrchr(path, '.');
+    text t = { .a = s->tmp };
+    if (end && !strcmp(end, ".vtp")) rod_vtp(&t, x, o->rod);
+    else if (end && !strcmp(end, ".svg")) rod_svg(&t, s, x, o->rod);
+    else if (end && !strcmp(end, ".csv")) rod_csv(&t, x, o->rod);
+    else return false;
+    *error = outfile_whole(s->tmp, path, t.at, t.n);
+    return true;
 }

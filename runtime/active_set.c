@@ -6,7 +6,7 @@ enum { OPT_CELLS, OPT_TOLERANCE };
 
 static field_result *active_set_solve(field_work *w)
 {
-    line_options o = { .cells = (int64_t)w->o->value[OPT_CELLS], .tolerance = w->o->value[OPT_TOLERANCE], .nested = true };
+    line_options o = { .cells = (int64_t)w->o->value[OPT_CELLS], .tolerance = w->o->value[OPT_TOLERANCE] };
     if (isnan(w->o->value[OPT_CELLS])) o.cells = w->fp->ncoord == 1 ? 1000 : 128;
     return w->fp->ncoord == 1 ? line_solve(w, &o) : plane_solve(w, &o);
 }

@@ -1,5 +1,6 @@
 /* auglag: augmented Lagrangian, one backend for several kinds of problem, told apart by the program. */
 #include "rod.h"
+#include "sweeping.h"
 #include <math.h>
 
 enum { OPT_H, OPT_TOLERANCE, OPT_STIFFNESS };
@@ -7,22 +8,31 @@ enum { OPT_H, OPT_TOLERANCE, OPT_STIFFNESS };
 static const char *auglag_refuse(const program *p, span *at)
 {
     if (p->rod) return rod_refuse(p, at);
-    *at = p->has_field.file ? p->has_field : p->has_inclusion;
-    return p->has_field.file ? "auglag does not solve fields; use active_set()" : "auglag does not run dynamics yet; use sweeping()";
+    if (p->has_field.file) { *at = p->has_field; return "auglag does not solve fields; use active_set()"; }
+    if (p->has_inclusion.file) { *at = p->has_inclusion; return "auglag does not run inclusions; use inclusion()"; }
+    if (p->has_delay.file) { *at = p->has_delay; return "auglag does not run delays; use sweeping()"; }
+    for (size_t i = 0; i < p->ncontact; i++)
+        if (p->contact[i].mu_of_speed) { *at = p->contact[i].at; return "auglag does not run friction that depends on the slip speed; use sweeping()"; }
+    return NULL;
 }
 
 static void auglag_run(const program *p, const run_options *o, results *r)
 {
-    rod_options ro = { .h = o->value[OPT_H], .tolerance = o->value[OPT_TOLERANCE], .stiffness = o->value[OPT_STIFFNESS] };
+    double tol = o->value[OPT_TOLERANCE];
+    if (!p->rod) {
+        sweeping_steps(p, o, &(stepping){ o->value[OPT_H], 0.5, tol, o->value[OPT_STIFFNESS], "auglag" }, r);
+        return;
+    }
+    rod_options ro = { .h = o->value[OPT_H], .tolerance = tol > 0 ? tol : 1e-8, .stiffness = o->value[OPT_STIFFNESS] };
     rod_run(p, o, &ro, r);
 }
 
 static const backend_option auglag_options[] = {
-    { "h", OPT_REAL, NAN, 0, INFINITY, NULL, "step of the load; a twentieth of the run when left out" },
-    { "tolerance", OPT_REAL, 1e-8, 1e-14, 1, NULL, "overlap that is left, by the radius" },
-    { "stiffness", OPT_REAL, NAN, 0, INFINITY, NULL, "of the inner penalty, per length; from the rod when left out" },
+    { "h", OPT_REAL, NAN, 0, INFINITY, NULL, "time step as in sweeping; of a rod the step of the load, a twentieth of the run when left out" },
+    { "tolerance", OPT_REAL, NAN, 1e-14, 1, NULL, "of the contact problem, as in sweeping; of a rod the overlap that is left, by the radius, 1e-8" },
+    { "stiffness", OPT_REAL, NAN, 0, INFINITY, NULL, "of the inner penalty: impulse by speed, or of a rod per length; from the masses or the rod when left out" },
 };
 const backend backend_auglag = {
-    .name = "auglag", .doc = "rods; contact by augmented Lagrangian", .option = auglag_options,
+    .name = "auglag", .doc = "rods and dynamics; contact by augmented Lagrangian", .option = auglag_options,
     .noption = sizeof auglag_options / sizeof *auglag_options, .built = true, .refuse = auglag_refuse, .run = auglag_run,
 };

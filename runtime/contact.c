@@ -692,3 +692,44 @@ bool contact_solve(contact_problem *p, contact_work *w, double tol)
     for (int i = 0; i < p->n; i++) rough |= p->cone[i].d > 0 && (p->cone[i].of_speed || p->cone[i].mu != 0 || p->cone[i].radius != 0);
     return rough ? solve_friction(p, w, tol) : solve_frictionless(p, w, tol);
 }
+
+/* ---- Uzawa ---- */
+/* multipliers of one contact after a step of size rho, with the velocities of all others as they are */
+static void uzawa_cone(contact_problem *p, const cone *c, double stiffness)
+{
+    int k = cone_normal(c), m = p->m;
+    double own = 0, x2 = 0, *r = p->r + c->row, old[8];
+    for (int j = 0; j < cone_rows(c); j++) {
+        double s = 0;
+        for (int i = 0; i < cone_rows(c); i++) s += fabs(p->W[(size_t)(c->row + j) * m + c->row + i]);
+        own = larger(own, s);
+        old[j] = r[j];
+    }
+    double rho = 1 / own, *u = p->u + c->row;
+    if (stiffness < rho) rho = stiffness;
+    if (k) r[0] = c->kind == CONE_BILATERAL ? r[0] - rho * u[0] : positive(r[0] - rho * u[0]);
+    double bound = c->mu * fabs(k ? r[0] : 0) + c->radius, f;
+    for (int j = k; j < k + c->d; j++) { r[j] -= rho * u[j]; x2 += r[j] * r[j]; }
+    f = x2 > bound * bound ? bound / sqrt(x2) : 1;
+    for (int j = k; j < k + c->d; j++) r[j] = c->dir ? -bound * c->dir[j - k] : f * r[j];
+    for (int j = 0; j < cone_rows(c); j++) {
+        double dr = r[j] - old[j];
+        for (int i = 0; dr != 0 && i < m; i++) p->u[i] += p->W[(size_t)i * m + c->row + j] * dr;
+    }
+}
+
+bool contact_uzawa(contact_problem *p, contact_work *w, double tol, double stiffness)
+{
+    enum { MOST = 200000 };
+    (void)w;
+    p->residual = 0; p->worst = 0; p->sweeps = 0; p->choices = 0;
+    p->solver = "Uzawa";
+    velocity(p);
+    for (int i = 0; i < p->n; i++) if (cone_rows(&p->cone[i]) > 8) { p->worst = i; p->residual = INFINITY; return false; }
+    while (contact_residual(p) > tol && p->sweeps < MOST) {
+        for (int i = 0; i < p->n; i++) uzawa_cone(p, &p->cone[i], stiffness);
+        if (++p->sweeps % 16 == 0) velocity(p);
+    }
+    velocity(p);
+    return contact_residual(p) <= 2 * tol;
+}

@@ -46,6 +46,8 @@ static inline int cone_rows(const cone *c) { return cone_normal(c) + c->d; }
 
 /* Solves to the tolerance; false when it was not reached (residual, worst tell). */
 bool contact_solve(contact_problem *p, contact_work *w, double tol);
+/* The same by Uzawa's multipliers: r_n <- [r_n - rho u_n]+, r_t <- the part of r_t - rho u_t within the bound; rho = stiffness, at most what converges (NAN: that). */
+bool contact_uzawa(contact_problem *p, contact_work *w, double tol, double stiffness);
 /* Fills residual and worst for the r and u at hand. */
 double contact_residual(contact_problem *p);
 /* Distance of one contact to its fixed point, an and a: its entry of W in the normal row and the largest in the tangent rows; *scale grows to the reactions in play. */

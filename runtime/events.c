@@ -135,7 +135,10 @@ static void advance(ev *w, double h)
         w->q[k] = series_value(c, top, h);
         w->v[k] = series_rate(c, top, h);
     }
-    w->t += h;
+    /* times add up without loss: what rounding drops is carried along */
+    double sum = h + w->t_low, next = w->t + sum;
+    w->t_low = sum - (next - w->t);
+    w->t = next;
     w->last_h = h;
 }
 
@@ -321,6 +324,7 @@ static bool run_piece(ev *w, double end, ending *e)
         if (++w->stuck > 20) return ev_fail(w, SPAN_NONE, arena_printf(w->r->a, "the motion cannot go on at t = %s: its modes change without end", ev_number(w, w->t)));
         return true;
     }
+    if (w->hist && history_vanishes(w->hist)) { span at; const char *why = history_error(w->hist, &at); return ev_fail(w, at, why); }
     if (!(e->s > 1e-15 * fabs(w->t)) && e->kind == END_STEP && left > 1e-12 * end)
         return ev_fail(w, SPAN_NONE, arena_printf(w->r->a, "steps become too small at t = %s: the motion is not analytic there", ev_number(w, w->t)));
     w->stuck = 0;

@@ -40,6 +40,7 @@ typedef struct ev {
     system_t *s;
     int n, K, width;                    /* dofs, order, coefficients kept */
     double tol, local;                  /* asked; of one step */
+    double t_low;                       /* what t lacks */
     double t, *q, *v, *acc, *f, *M;     /* now; acc and f belong to the piece or decision at hand */
     double *qs, *vs, *xs, *fs, *Ms;     /* series: positions, rates, highest derivatives, forces, masses */
     series_inputs in;
@@ -76,6 +77,7 @@ int series_sign(const double *c, int from, int order, double h, double zero);
 
 /* events_series.c */
 bool ev_series(ev *w);                                  /* of the modes at hand; false: failed */
+double ev_scale(const ev *w);                           /* a time over which coefficients can be compared */
 void ev_force0(ev *w);                                  /* masses and forces at the instant */
 bool ev_accelerations(ev *w, double t, const double *q, const double *v, double *a);
 bool dense_solve(double *a, double *b, int n, int *pivot);      /* both destroyed */

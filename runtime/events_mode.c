@@ -387,7 +387,7 @@ static bool mode_holds(ev *w, rub *k, double h)
 
 bool ev_consistent(ev *w)
 {
-    double h = isfinite(w->natural) ? w->natural : 1;
+    double h = ev_scale(w);
     for (int i = 0; i < w->nrub; i++) if (w->rub[i].candidate && !mode_holds(w, &w->rub[i], h)) return false;
     return true;
 }

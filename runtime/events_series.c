@@ -531,7 +531,7 @@ static bool site_agrees(ev *w, taylor *t, site *s, double h)
 static bool sites_agree(ev *w)
 {
     bool ok = true;
-    double h = isfinite(w->natural) ? w->natural : 1;
+    double h = ev_scale(w);
     for (int i = 0; i < w->nall; i++)
         for (uint32_t k = 0; k < w->all[i]->nsite; k++)
             if (w->all[i]->site[k].near) ok &= site_agrees(w, w->all[i], &w->all[i]->site[k], h);
@@ -575,10 +575,20 @@ static bool orders(ev *w)
     return true;
 }
 
+/* The time over which coefficients are compared: a step, but of no more than the run, nor of much more than the step before
+   (of what rests the series is rounding, and its step is anything). */
+double ev_scale(const ev *w)
+{
+    double h = isfinite(w->natural) ? w->natural : 1, left = w->o->duration - w->t;
+    if (left > 0) h = fmin(h, left);
+    if (w->pieces.n && isfinite(w->pieces.at[w->pieces.n - 1].reach)) h = fmin(h, w->pieces.at[w->pieces.n - 1].reach);
+    return h;
+}
+
 static void sizes(ev *w)
 {
     w->force_size = w->acc_size = 0;
-    double h = isfinite(w->natural) ? w->natural : 1, p = 1;
+    double h = ev_scale(w), p = 1;
     for (int j = 0; j < w->K; j++, p *= h)
         for (int k = 0; k < w->n; k++) {
             w->force_size = fmax(w->force_size, fabs(row(w, w->fs, k)[j]) * p);

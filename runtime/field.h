@@ -37,7 +37,7 @@ typedef struct field_program {
 
 /* ---- a solution ---- */
 typedef struct field_piece { double a, b; int n; double *c[FIELD_MAX]; } field_piece;          /* Chebyshev coefficients 0..n-1 of each field on [a, b] */
-typedef struct contact_interval { double a, b, b0; int obstacle; } contact_interval;
+typedef struct contact_interval { double a, b; int obstacle; } contact_interval;
 typedef struct point_force { double x, force; int obstacle; } point_force;
 
 typedef struct field_result {
@@ -47,7 +47,7 @@ typedef struct field_result {
     const field_piece *piece; int npiece;
     double *x; int64_t n;               /* nodes */
     double *u;                          /* [node*nfield + f] */
-    int32_t *part; int64_t nbreak; int64_t *brk;    /* nodes where derivatives may jump: brk[0] = 0 … brk[nbreak - 1] = n - 1 */
+    int64_t nbreak, *brk;    /* nodes where derivatives may jump: brk[0] = 0 … brk[nbreak - 1] = n - 1 */
     /* two coordinates */
     int32_t m[2]; double *ux[2];        /* nodes in each direction, their coordinates; u[(j*m[0] + i)*nfield + f] */
     contact_interval *zone; int nzone;
@@ -95,7 +95,7 @@ void cheb_derivative(const double *c, double *out, int n, double half);
 void cheb_powers(const double *c, int n, double a, double b, double *out);             /* in powers of x */
 
 /* the solver on a line that active_set, penalty and vim (to see where contact is) use */
-typedef struct line_options { int64_t cells; double eps; double tolerance; bool nested; } line_options;        /* eps > 0: penalised */
+typedef struct line_options { int64_t cells; double eps, tolerance; } line_options;        /* eps > 0: penalised */
 field_result *line_solve(field_work *w, const line_options *o);         /* NULL after a report */
 field_result *plane_solve(field_work *w, const line_options *o);
 void field_print(text *t, const field_result *r);

@@ -30,7 +30,6 @@ typedef struct line {
     double *ab, *rhs;                   /* ab[row*band + column - row + kl]; residual at the linearisation */
     double *u, *lo, *hi;                /* bounds by unknown; NULL without obstacles, hi: without upper ones */
     int8_t *act;                        /* -1, 0, 1: on the upper, no, on the lower bound */
-    double *res;                        /* residual by row of the pair, with u as it is */
     double *work, *keep;
     double done;                        /* of the whole, before this level */
     int steps;
@@ -118,8 +117,6 @@ static void stencil_make(const double *x, int m, double z, int most, stencil *s)
 /* ---- rows ---- */
 static void band_add(line *l, int64_t row, int64_t col, double k) { l->ab[row * l->band + (col - row) + l->kl] += k; }
 static int64_t row_place(const line *l, int f, int64_t s) { return l->pos[f] ? l->pos[f][s] : s + l->left[0]; }
-
-typedef struct { double key; int f; int64_t s; } row_key;
 
 /* where each condition reads: nodes first .. first + m - 1 */
 static int64_t condition_nodes(const line *l, const field_condition *c, double x, int *m)
@@ -228,7 +225,7 @@ static double spline_at(const double *y, const double *c, int k, double x)
     return s;
 }
 
-typedef struct { stencil own, other[FIELD_MAX]; int64_t first[FIELD_MAX]; } row_stencils;
+typedef struct { stencil other[FIELD_MAX]; int64_t first[FIELD_MAX]; } row_stencils;
 
 static void row_jets(const line *l, const field_form *f, const row_stencils *r, const double *u, double k, double *jets)
 {
@@ -296,6 +293,23 @@ static double row_loads(const line *l, int f, int64_t s, const row_stencils *r)
 /* what is done with each row: value and derivatives of F there */
 typedef void (*row_use)(line *l, int f, int64_t s, const row_stencils *r, const double *out, void *ud);
 
+static void use_assemble(line *l, int f, int64_t s, const row_stencils *r, const double *out, void *ud);
+
+/* the row before once more: in a segment where nothing hangs on x all are alike */
+static void row_repeat(line *l, int64_t row)
+{
+    for (int j = 0; j < l->band; j++) l->ab[row * l->band + j] = l->ab[(row - 1) * l->band + j];
+    l->rhs[row] = l->rhs[row - 1];
+    if (l->sum) l->sum[row] = l->sum[row - 1];
+}
+
+/* does the equation hang on x only through its switches? */
+static bool form_uniform(const field_form *f)
+{
+    for (uint32_t k = 0; k < f->k.tape.nin; k++) if (f->k.in[k].kind == IN_COORD) return false;
+    return true;
+}
+
 /* all rows of field f with jets k*u (u may be NULL: zero); false: not finite */
 static bool rows_run(line *l, int f, const double *u, double k, row_use use, void *ud)
 {
@@ -307,20 +321,22 @@ static bool rows_run(line *l, int f, const double *u, double k, row_use use, voi
     double *x = arena_array(l->w->a, double, CHUNK), *jets = arena_array(l->w->a, double, CHUNK * (nj + 1)), *out = arena_array(l->w->a, double, CHUNK * (nj + 1));
     double mixed[65];
     row_stencils r = { 0 };
-    bool good = true;
+    bool good = true, same = !u && use == use_assemble && l->nf == 1 && !l->pos[0] && !(q->nload && q->order == 1) && form_uniform(e);
     for (int64_t from = 0; from < rows && good; from += CHUNK) {
         int64_t to = from + CHUNK < rows ? from + CHUNK : rows, h0 = hint, c0 = cached;
         row_stencils r0 = r;
         for (int64_t s = from; s < to; s++) {
-            x[s - from] = centre_of(l, f, s);
+            if (!same || !from || l->nbrk > 2) x[s - from] = centre_of(l, f, s);
             if (!u) continue;
             row_stencils_of(l, f, s, &r, &hint, &cached);
             row_jets(l, e, &r, u, k, jets + (s - from) * nj);
         }
-        form_run(l->w, e, x, jets, to - from, out);
+        if (!same || !from || l->nbrk > 2) form_run(l->w, e, x, jets, to - from, out);
         r = r0; hint = h0; cached = c0;
         for (int64_t s = from; s < to; s++) {
+            int64_t before = cached;
             row_stencils_of(l, f, s, &r, &hint, &cached);
+            if (same && s > 0 && cached >= 0 && before == cached) { row_repeat(l, s + l->left[0]); continue; }
             double *o = out + (s - from) * (nj + 1);
             if (cached < 0) { row_mixed(l, f, s, &r, jets + (s - from) * nj, mixed); o = mixed; }
             if (q->nload && (cached < 0 || q->order == 1)) o[0] += row_loads(l, f, s, &r);

@@ -8,7 +8,7 @@
 static field_result *penalised(field_work *w, double eps)
 {
     double cells = w->o->value[PENALTY_CELLS];
-    line_options o = { .cells = isnan(cells) ? (w->fp->ncoord == 1 ? 2000 : 128) : (int64_t)cells, .eps = eps, .tolerance = fmin(w->o->value[PENALTY_TOLERANCE], 1e-8), .nested = true };
+    line_options o = { .cells = isnan(cells) ? (w->fp->ncoord == 1 ? 2000 : 128) : (int64_t)cells, .eps = eps, .tolerance = fmin(w->o->value[PENALTY_TOLERANCE], 1e-8) };
     return w->fp->ncoord == 1 ? line_solve(w, &o) : plane_solve(w, &o);
 }
 

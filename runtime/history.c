@@ -359,6 +359,15 @@ bool history_step(history *h, series_inputs *in, int j)
 
 const char *history_error(const history *h, span *at) { *at = h->where; return h->error; }
 
+/* A delay that shrinks to nothing stops the motion. */
+bool history_vanishes(history *h)
+{
+    for (int i = 0; i < h->npast; i++)
+        if (h->past[i].rd.where != AT_HAND && h->t - taylor_out(h->past[i].arg, 0)[0] < 1e-12 * (1 + fabs(h->t)))
+            return !fail_delay(h, h->past[i].arg->k->at, h->t);
+    return false;
+}
+
 /* where theta reaches what ends the function that is read */
 static void limit_one(history *h, const double *theta, int where, int gain, double *s, bool *breaks)
 {

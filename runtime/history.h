@@ -35,6 +35,7 @@ history *history_new(arena *a, const program *p, int order, int width, const dou
 void history_begin(history *h, double t);                           /* expansions about t follow */
 /* Coefficient j of past values and integrals, which `in` reads from then on.  False: history_error tells. */
 bool history_step(history *h, series_inputs *in, int j);
+bool history_vanishes(history *h);                                  /* a delay has gone to 0: history_error tells */
 const char *history_error(const history *h, span *at);
 /* How far the past values of the expansion at hand hold, at most s; *breaks: a breaking point ends them (else a piece does). */
 double history_limit(history *h, double s, bool *breaks);

@@ -421,10 +421,13 @@ static bool progress(solver *w)
 static double nudge(const solver *w) { return 1e-14 * fmax(1, w->T); }
 
 /* order 2: cut at kinks by halving; what is left there is passed by one tiny implicit step */
+enum { CUTS = 400 };                    /* tries in a step before the rest of it is passed by order 1 */
+
 static void step_cut(solver *w, double t0, double t1)
 {
     double t = t0, h = t1 - t0, least = fmax(1e-12 * h, nudge(w));
-    while (t < t1 && !failed(w)) {
+    for (int tries = 0; t < t1 && !failed(w); tries++) {
+        if (tries == CUTS) { euler(w, t1, t1 - t); return; }
         if (t + h > t1 || t1 - (t + h) < least) h = t1 - t;
         if (t + h == t) break;
         memcpy(w->keep, w->m.x, (size_t)w->n * sizeof(double));

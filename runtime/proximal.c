@@ -69,7 +69,7 @@ static double defect(prox *w, int *worst)
 /* ---- Newton's matrix, row by row, and its right side ---- */
 typedef struct { double *x; int n; } line;
 
-static void line_zero(prox *w, line *l) { memset(l->x, 0, (size_t)l->n * sizeof *l->x); (void)w; }
+static void line_zero(line *l) { memset(l->x, 0, (size_t)l->n * sizeof *l->x); }
 
 static void line_put(prox *w, int row, const line *l, int c, int *at)
 {
@@ -100,7 +100,7 @@ static void newton_cone(prox *w, int c, double *room, int *own, int *at)
     if (k) {
         double rho = 1 / (w->an[c] + shift);
         rn = r[0];
-        line_zero(w, &l);
+        line_zero(&l);
         if (o->kind == CONE_BILATERAL || rn - rho * u[0] > 0) { line_row(w, &l, c, 0, rho, own); w->F[row] = rho * u[0]; }
         else { l.x[own[0]] = 1; w->F[row] = rn; if (!o->dir) rn = 0; }
         line_put(w, row, &l, c, at);
@@ -110,7 +110,7 @@ static void newton_cone(prox *w, int c, double *room, int *own, int *at)
     for (int j = 0; j < o->d; j++) { x[j] = r[k + j] - rho * u[k + j]; nx += x[j] * x[j]; }
     nx = sqrt(nx);
     for (int j = 0; j < o->d; j++) {
-        line_zero(w, &l);
+        line_zero(&l);
         if (o->dir || nx > bound) {
             double xj = o->dir ? -o->dir[j] : x[j] / nx, f = o->dir ? 0 : bound / nx;
             for (int i = 0; i < o->d && f > 0; i++) {
@@ -252,8 +252,8 @@ bool proximal_solve(sparse_problem *p, arena *scratch, double tol)
         double e = true_defect(w, &worst);
         if (e < best) { best = e; memcpy(w->best, p->r, (size_t)p->m * sizeof *p->r); }
         else if (!ok) memcpy(p->r, w->best, (size_t)p->m * sizeof *p->r);
-        if (!ok) rho = fmin(rho * 20, most);
-        else if (p->iterations - before <= 8) rho = larger(rho * 0.1, 1e-8);
+        if (!ok) rho = fmin(rho * 8, most);
+        else rho = larger(rho * (p->iterations - before <= 8 ? 0.1 : 0.2), 1e-9);
     }
     memcpy(p->r, w->best, (size_t)p->m * sizeof *p->r);
     p->residual = true_defect(w, &p->worst);

@@ -164,7 +164,7 @@ static void hold_rows(rod_work *w)
     }
 }
 
-static void band_new(rod_work *w)
+void rod_band_new(rod_work *w)
 {
     int ne = 0;
     w->red = arena_array(w->a, int, w->N);
@@ -554,7 +554,7 @@ static bool relax(rod_work *w, double t)
         if (w->contact && !contacts_project(w)) break;
         bool touch = w->contact && contacts_near(w);
         w->shift = c;
-        for (int j = 0; j < 12 && !touch && unstable(w, t); j++) w->shift = c *= 3;
+        for (int j = 0; j < 12 && (!touch || before > 5e-3) && unstable(w, t); j++) w->shift = c *= touch ? 1.5 : 3;
         forces_follow(w, NULL);
         holds_put(w);
         w->iterations++;
@@ -799,7 +799,7 @@ static void go(rod_work *w)
     double end = isnan(w->o->duration) ? 1 : w->o->duration, h = w->ro->h, reached = 0;
     path p = { .ncritical = 0 };
     if (!rod_build(w)) return;
-    band_new(w);
+    rod_band_new(w);
     if (w->rp->npair) contacts_new(w);
     if (!rod_supported(w) || !holds_at(w, 0, 1)) return;
     if (w->contact && !contacts_start(w)) return;

@@ -46,6 +46,7 @@ bool rod_build(rod_work *w);                                            /* meshe
 bool rod_supported(rod_work *w);                                        /* says which motion is free */
 void rod_update(rod_work *w, const double *dx, double k);               /* moves the state */
 /* K dx = -res with the increments of held dofs given in dx; false: singular */
+void rod_band_new(rod_work *w);
 bool rod_solve_band(rod_work *w, double t);
 bool rod_solve_sparse(rod_work *w, double t);
 

@@ -7,6 +7,7 @@
 #include "backend.h"
 #include "contact.h"
 #include "many.h"
+#include "sweeping.h"
 #include "system.h"
 
 enum { OPTION_H, OPTION_THETA, OPTION_TOLERANCE };
@@ -48,6 +49,7 @@ typedef struct sweep {
     arena *a;
     int n;
     double h, theta, kept_theta, tol;
+    double stiffness;                   /* of the penalty that multipliers are found around; 0: none */
     double t, *q, *v, *f;               /* now */
     double t1, *q1, *v1, *f1;           /* end of the trial step */
     double *M, *M1, *Mm;                /* masses now, at the end, their mean */
@@ -238,7 +240,7 @@ static double rounding(const sweep *w)
 static bool solve(sweep *w, double t)
 {
     if (w->step != 1) w->pr.least = rounding(w) / w->tol;
-    bool ok = contact_solve(&w->pr, w->work, w->tol);
+    bool ok = w->stiffness == 0 ? contact_solve(&w->pr, w->work, w->tol) : contact_uzawa(&w->pr, w->work, w->tol, w->stiffness);
     results *r = w->r;
     r->solver_iterations += w->pr.sweeps;
     r->branch_choices += w->pr.choices;
@@ -431,7 +433,7 @@ static bool step_alone(sweep *w, double h, double *v)
 /* impulses that keep the velocity at the end admissible */
 static bool step_contacts(sweep *w, double h, double *v)
 {
-    if (w->nact == 1 && step_alone(w, h, v)) return true;
+    if (w->nact == 1 && w->stiffness == 0 && step_alone(w, h, v)) return true;
     w->step = h;
     put_cones(w);
     put_matrix(w, false);
@@ -832,7 +834,7 @@ static bool gauss(sweep *w)
     gather_closed(w);
     if (w->nact == 0) return true;
     w->step = 1;
-    if (w->nact == 1 && gauss_alone(w)) return true;
+    if (w->nact == 1 && w->stiffness == 0 && gauss_alone(w)) return true;
     mass_columns(w);
     put_cones(w);
     for (int i = 0; i < w->nact; i++) gauss_contact(w, i);
@@ -1372,22 +1374,29 @@ static void march_dense(sweep *w)
     if (!r->solver) r->solver = "none needed";
 }
 
-static void sweeping_run(const program *p, const run_options *o, results *r)
+void sweeping_steps(const program *p, const run_options *o, const stepping *how, results *r)
 {
     struct timespec a, b;
     sweep *w = arena_make(r->a, sweep);
     size_t contacts = program_contacts(p);
     clock_gettime(CLOCK_MONOTONIC, &a);
-    *w = (sweep){ .p = p, .o = o, .r = r, .a = r->a, .n = p->nq, .theta = o->value[OPTION_THETA], .h = o->value[OPTION_H], .tol = o->value[OPTION_TOLERANCE] };
-    r->backend = "sweeping";
+    *w = (sweep){ .p = p, .o = o, .r = r, .a = r->a, .n = p->nq, .theta = how->theta, .h = how->h, .tol = how->tolerance,
+                   .stiffness = how->stiffness };
+    r->backend = how->name;
     r->status = RUN_OK;
     r->duration = o->duration;
     if (!(w->h > 0)) w->h = o->duration < 1 && o->duration > 0 ? o->duration / 1000 : 1e-3;
     if (!(w->tol > 0)) w->tol = contacts <= 100 ? 1e-12 : 1e-8;
-    if (contacts > DENSE_CONTACTS) many_run(p, o, r, w->h, w->tol);
+    if (contacts > DENSE_CONTACTS && w->stiffness != 0) fail(w, SPAN_NONE, "auglag runs dynamics with up to 400 contacts; use sweeping()");
+    else if (contacts > DENSE_CONTACTS) many_run(p, o, r, w->h, w->tol);
     else march_dense(w);
     clock_gettime(CLOCK_MONOTONIC, &b);
     r->seconds = (double)(b.tv_sec - a.tv_sec) + 1e-9 * (double)(b.tv_nsec - a.tv_nsec);
+}
+
+static void sweeping_run(const program *p, const run_options *o, results *r)
+{
+    sweeping_steps(p, o, &(stepping){ o->value[OPTION_H], o->value[OPTION_THETA], o->value[OPTION_TOLERANCE], 0, "sweeping" }, r);
 }
 
 static const char *sweeping_refuse(const program *p, span *at)

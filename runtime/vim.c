@@ -236,7 +236,7 @@ static bool piece_iterate(vim *v, vpiece *p)
     points q;
     points_make(v, p, p->n, &q);
     piece_start(v, p);
-    double **lin = linear_part(v, p, &q), *old = arena_array(v->w->a, double, p->n * v->nf), last = INFINITY, size = 0, top = 0;
+    double **lin = linear_part(v, p, &q), *old = arena_array(v->w->a, double, p->n * v->nf), last = INFINITY, size = 0;
     change_of(v, p, p->u, old, true);
     int most = v->iterations < 0 ? VIM_LOOPS : v->iterations, k = 0;
     for (; k < most; k++) {
@@ -248,7 +248,6 @@ static bool piece_iterate(vim *v, vpiece *p)
         v->update[k] = fmax(v->update[k], change);
         if (k + 1 > v->nupdate) v->nupdate = k + 1;
         for (int j = 0; j < p->n * v->nf; j++) size = fmax(size, fabs(old[j]));
-        top = fmax(top, change);
         if (v->iterations < 0 && (change <= 2e-16 * size || (change <= 1e-13 * size && change >= last))) return true;
         last = change;
     }
@@ -259,8 +258,6 @@ static bool piece_iterate(vim *v, vpiece *p)
 static bool piece_free(vim *v, vpiece *p)
 {
     for (;;) {
-        arena_pos mark = arena_mark(v->w->a);
-        (void)mark;
         if (!piece_iterate(v, p)) return false;
         if (piece_resolved(v, p) || 2 * p->n > VIM_POINTS) return true;
         p->n *= 2;
@@ -594,9 +591,8 @@ static void bends_mark(vim *v, const field_result *s, mark_places *out)
     }
 }
 
-static int in_zone(const vim *v, const field_result *s, const mark_places *m, double x)
+static int in_zone(const field_result *s, const mark_places *m, double x)
 {
-    (void)v;
     for (int z = 0; z < s->nzone; z++) {
         double a = s->zone[z].a, b = s->zone[z].b;
         bool point = false;
@@ -622,7 +618,7 @@ static void contacts_count(vim *v)
 {
     for (int k = 0; k < v->npiece; ) {
         if (v->piece[k].contact >= 0) { k++; continue; }
-        int to = k, need = v->sum, moving = 0, ends = 0;
+        int to = k, need = v->sum;
         while (to + 1 < v->npiece && v->piece[to + 1].contact < 0) to++;
         double a = v->at[k].x, b = v->at[to + 1].x;
         for (int c = 0; c < v->fp->ncond; c++) {
@@ -631,9 +627,7 @@ static void contacts_count(vim *v)
             need -= on;
         }
         bool l = k > 0, r = to + 1 < v->npiece, ml = l && v->at[k].unknown >= 0, mr = r && v->at[to + 1].unknown >= 0;
-        ends = l + r; moving = ml + mr;
-        (void)moving;
-        int left = !l ? 0 : ends == 1 ? need : (need + 1) / 2, right = need - left;
+        int left = !l ? 0 : !r ? need : (need + 1) / 2, right = need - left;
         if (l) v->at[k].right = left + ml;
         if (r) v->at[to + 1].left = right + mr;
         k = to + 1;
@@ -660,7 +654,7 @@ static void pieces_found(vim *v, const field_result *s)
     v->piece = arena_array(v->w->a, vpiece, nc);
     for (int k = 0; k < v->npiece; k++)
         for (int b = 0; b < v->fp->nbend; b++) v->piece[k].side[b] = bend_at(v, s, &v->fp->bend[b], (v->at[k].x + v->at[k + 1].x) / 2) > 0 ? 1 : -1;
-    for (int k = 0; k < v->npiece; k++) v->piece[k].contact = in_zone(v, s, &m, (v->at[k].x + v->at[k + 1].x) / 2);
+    for (int k = 0; k < v->npiece; k++) v->piece[k].contact = in_zone(s, &m, (v->at[k].x + v->at[k + 1].x) / 2);
     unknowns_number(v);
     contacts_count(v);
     for (int k = 0; k < v->npiece; k++)             /* start where the grid's solution is */
@@ -669,13 +663,12 @@ static void pieces_found(vim *v, const field_result *s)
 }
 
 /* ---- what is left behind ---- */
-static double residual_of(const vim *v, const vpiece *p, double *worst_reaction, field_result *r, double *energy)
+static double residual_of(const vim *v, const vpiece *p, double *worst_reaction, double *energy)
 {
     static const double gs[3] = { 0.11270166537925831, 0.5, 0.88729833462074169 }, gw[3] = { 5. / 18, 8. / 18, 5. / 18 };
     int n = 2 * p->n;
     double worst = 0;
     points q;
-    (void)r;
     points_make(v, p, n, &q);
     for (int f = 0; f < v->nf; f++) {
         const field_form *e = &v->fp->eq[f].f;
@@ -803,7 +796,7 @@ static field_result *vim_result(vim *v)
     result_pieces(v, r);
     result_samples(v, r);
     result_contact(v, r);
-    for (int k = 0; k < v->npiece; k++) v->w->r->residual = fmax(v->w->r->residual, residual_of(v, &v->piece[k], &reaction, r, &r->energy));
+    for (int k = 0; k < v->npiece; k++) v->w->r->residual = fmax(v->w->r->residual, residual_of(v, &v->piece[k], &reaction, &r->energy));
     for (int k = 0; k < r->npoint; k++) r->energy += r->point[k].force * field_at(r, 0, r->point[k].x, 0) / 2;
     v->w->r->max_penetration = deepest(v, r, &where);
     r->complementarity = fmax(reaction, v->w->r->max_penetration);

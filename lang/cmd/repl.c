@@ -376,6 +376,7 @@ static void line_take(repl_state *r, char *line)
     int blank = !line[strspn(line, " \t")];
     if (!r->len && blank) return;
     if (!text_add(r, line)) { r->done = 1; return; }
+    if (!strncmp(line + strspn(line, " \t"), "##", 2)) return;          /* it documents what follows */
     if (!cdl_complete(r->s, r->text, r->len) && !(blank && r->terminal)) return;
     interrupts_clear();
     interrupts_catch();

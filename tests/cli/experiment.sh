@@ -92,3 +92,13 @@ try "a value that is refused ends it" 3 "$CDL" run bad.cdl
 same "there" 2 "$(grep -c '^b ' out)"
 try "or not" 3 "$CDL" run --keep-going bad.cdl
 same "with --keep-going" 3 "$(grep -c '^b ' out)"
+
+# the templates for clusters
+export CDL
+for k in 1 2 3; do SLURM_ARRAY_TASK_ID=$k SLURM_ARRAY_TASK_COUNT=3 SLURM_CPUS_PER_TASK=2 bash "$srcdir/examples/cluster/slurm.sh" x.cdl slurm >/dev/null 2>&1; done
+try "a Slurm array" 1 "$CDL" merge -o slurm x.cdl
+try "gives the same" 0 cmp seq/y.csv slurm/y.csv
+if command -v parallel >/dev/null; then
+    try "GNU parallel" 1 bash "$srcdir/examples/cluster/parallel.sh" x.cdl gnu 4
+    try "gives the same" 0 cmp seq/y.csv gnu/y.csv
+else echo "ok GNU parallel # SKIP it is not installed"; fi

@@ -71,3 +71,7 @@ same "their rows" 7 "$(wc -l <x.csv)"
 same "a row a point" 3 "$(wc -l <T.csv)"
 same "curves are told apart" "point,e,t,y" "$(head -n 1 y.svg.csv)"
 same "a line a point" 2 "$(grep -c '^x [12]/2: e = 0\.[24]; T = ' out)"
+
+cp ball.cdl a.cdl; printf 'run ball for 1 with sweeping(h = 1e-2)\nanimate("a.svg", y)\n' >>a.cdl
+try "animate" 0 "$CDL" run -o anim a.cdl
+has "a picture that moves" anim/a.svg "<svg xmlns" '<animate attributeName="cy" dur="1s"' "</svg>"

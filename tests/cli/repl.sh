@@ -22,3 +22,19 @@ has "it is told" err "interrupted at t = "
 has "in the summary too" out ", interrupted"
 same "what was computed is written" "t,y" "$(head -n 1 l.csv)"
 same "and no other run begins" 1 "$(grep -c '^ball:' out)"
+
+printf ':help sweeping\n:help newton\n:help unknown-unit\n:help settle_time\n## A falling thing.\nmodel m { dof x = 1; x'"''"' = -x }\n:help m\nrun m for 1\nx\n:plot x\n:show equations\n:type 3 [m]\nlet a = 1\nlet a = 2\n:save s.cdl\n:undo\na\n:history\n:time run m for 1\n' >in
+try "commands of the session" 0 bash -c '"$CDL" <in'
+has ":help tells of backends, laws, errors, functions" out "backend sweeping:" "impact = newton(e)" "error 'unknown-unit'" "settle_time(c)"
+has "and of what was defined" out "A falling thing."
+has "a series is a line of bars" out "█" "series of 1001 samples"
+has ":show, :type" out "equation x: x'' + x = 0" "a number in [m]"
+same ":undo takes back" 1 "$(grep -cx 1 out)"
+same ":save writes the last definition" "let a = 2" "$(grep let s.cdl)"
+try "and a file that runs" 0 "$CDL" run s.cdl
+printf ':load ball.cdl\nrun r = ball for 1\n:reload\nr.y(0)\nfloor.impacts\n:help nothing_at_all\n' >in
+try "a name that nothing has" 2 bash -c '"$CDL" <in'
+has ":reload keeps results" out "1 [m]"
+has "impacts are a table" out "       impulse"
+try "the interactive session has the command it was pasted with" 0 bash -c 'printf "cdl> 40 +\n...> 2\n" | "$CDL"'
+same "without its prompts" 42 "$(cat out)"
