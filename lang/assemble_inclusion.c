@@ -476,7 +476,7 @@ const inclusion_program *assemble_inclusion(arena *a, arena *scratch, const mode
     if (m->events.n) refuse(&w, m->events.at[0].at, "events cannot stand beside inclusions");
     if (m->kinetic.n) refuse(&w, m->kinetic.at[0].at, "an inclusion of first order cannot stand beside a kinetic energy");
     if (m->nq > ROWS_MAX) refuse(&w, m->decl->name_at, "inclusions take at most 20000 unknowns");
-    for (int32_t k = 0; k < m->nq; k++) if (m->order[k] != 1) refuse(&w, has_sets(m) && m->inclusion.n ? m->inclusion.at[0].at : m->decl->name_at, "inclusions and equations beside them are of first order: give the rates as unknowns of their own");
+    for (int32_t k = 0; k < m->nq; k++) if (m->order[k] != 1) refuse(&w, m->inclusion.n ? m->inclusion.at[0].at : m->equation.at[0].at, "inclusions and equations beside them are of first order: give the rates as unknowns of their own");
     if (!w.ip->refused) {
         all_rows(&w);
         all_emit(&w);

@@ -680,12 +680,29 @@ static void finish(rod_work *w, double *critical, int ncritical)
 /* ---- along the load ---- */
 typedef struct path { double critical[8]; int ncritical, sign, modes; } path;
 
+/* A rod that goes through itself changes its link by two: such a step is no motion.  Only asked where contact acts. */
+static double links(const rod_work *w, double *pos, double *rot)
+{
+    rod_result x = { .rp = w->rp, .mesh = w->mesh, .r = pos, .q = rot };
+    double sum = 0;
+    for (int i = 0; i < w->rp->npair; i++) {
+        int a = w->rp->pair[i].a;
+        if (w->rp->pair[i].b == a) sum += rod_writhe(&x, a) + rod_twist(&x, a);
+    }
+    return sum;
+}
+
+static bool passed_through(const rod_work *w)
+{
+    return w->contact && (w->relaxing || contacts_near(w)) && fabs(links(w, w->pos, w->rot) - links(w, w->pos0, w->rot0)) > 1.2;
+}
+
 static bool step_to(rod_work *w, double t, double tau)
 {
     state_copy(w, w->pos0, w->rot0, w->pos, w->rot);
     if (w->contact) contacts_save(w);
     if (!holds_at(w, t, tau)) return false;
-    if (equilibrium(w, t)) return true;
+    if (equilibrium(w, t) && !passed_through(w)) return true;
     state_copy(w, w->pos, w->rot, w->pos0, w->rot0);
     if (w->contact) contacts_restore(w);
     return false;

@@ -95,11 +95,11 @@ static void pieces(void **state)
 static void crossings(void **state)
 {
     (void)state;
-    double c[] = { 1, 0, -4 }, twice[] = { 0.25, -1, 1 }, near[] = { 0.25 + 1e-10, -1, 1 }, below[] = { 0.25 - 1e-10, -1, 1 }, rise[] = { 0, 1, -4 };
+    double c[] = { 1, 0, -4 }, twice[] = { 0.25, -1, 1 }, close_by[] = { 0.25 + 1e-10, -1, 1 }, below[] = { 0.25 - 1e-10, -1, 1 }, rise[] = { 0, 1, -4 };
     assert_true(fabs(series_crossing(c, 2, 1, 0) - 0.5) < 1e-16);
     assert_true(series_crossing(c, 2, 0.4, 0) == INFINITY);
     assert_true(series_crossing(twice, 2, 1, 1e-13) == INFINITY);           /* touches */
-    assert_true(series_crossing(near, 2, 1, 1e-13) == INFINITY);
+    assert_true(series_crossing(close_by, 2, 1, 1e-13) == INFINITY);
     assert_true(fabs(series_crossing(below, 2, 1, 1e-13) - (0.5 - 1e-5)) < 1e-9);
     assert_true(fabs(series_crossing(rise, 2, 1, 1e-13) - 0.25) < 1e-16);  /* the zero at 0 is left out */
     double away[] = { 0, -1 };
