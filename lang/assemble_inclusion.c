@@ -462,11 +462,6 @@ static void all_emit(work *w)
     w->ip->nset = w->nset;
 }
 
-static bool has_sets(const model *m)
-{
-    return m->inclusion.n || (m->sets.n && m->equation.n);
-}
-
 const inclusion_program *assemble_inclusion(arena *a, arena *scratch, const model *m)
 {
     work w = { .m = m, .g = m->g, .a = scratch, .to = a };
