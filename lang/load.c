@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <dirent.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "../runtime/write.h"
@@ -113,15 +114,24 @@ static bool readable(const char *path)
 
 /* std.planar -> planar.cdl in the library that was asked for, else in the one beside the source, else in the installed
    one */
+/* where libraries lie: the folder that was asked for, or that of the source tree and then the installed one */
+static size_t library_folders(const modules *l, const char *dirs[2])
+{
+    bool asked = l->stdlib && *l->stdlib;
+    dirs[0] = asked ? l->stdlib : CDL_STDLIB_SRC;
+    dirs[1] = CDL_STDLIB_DIR;
+    return asked ? 1 : 2;
+}
+
 static const char *library_path(modules *l, const char *name)
 {
-    const char *dirs[] = { l->stdlib && *l->stdlib ? l->stdlib : CDL_STDLIB_SRC, CDL_STDLIB_DIR };
+    const char *dirs[2];
+    size_t n = library_folders(l, dirs);
     char *file = arena_printf(l->a, "%s.cdl", name), *path = NULL;
     for (char *p = file; *p && strcmp(p, ".cdl"); p++) if (*p == '.') *p = '/';
-    for (size_t k = 0; k < sizeof dirs / sizeof *dirs; k++) {
+    for (size_t k = 0; k < n; k++) {
         path = path_join(l->a, dirs[k], file);
         if (readable(path)) return path;
-        if (l->stdlib && *l->stdlib) break;
     }
     return path;
 }
@@ -159,11 +169,31 @@ static void cycle_report(modules *l, const module *m, const module *again, span 
     diag_error(l->d, DIAG_CYCLE, at, "files use each other in a circle: %s%s", t.at, again->path);
 }
 
-static module *library_missing(modules *l, const ast *use, const char *path)
+/* the libraries of a folder; names are collected first, as memory is not asked for while the folder is open */
+static void library_names(modules *l, const char *folder, near *n)
+{
+    enum { MOST = 64, LONGEST = 64 };
+    char (*name)[LONGEST] = arena_alloc(l->a, MOST * LONGEST);
+    int count = 0;
+    DIR *d = opendir(folder);
+    for (struct dirent *f; d && count < MOST && (f = readdir(d));) {
+        size_t len = strlen(f->d_name);
+        if (len < 5 || len >= LONGEST || strcmp(f->d_name + len - 4, ".cdl")) continue;
+        memcpy(name[count], f->d_name, len - 4);
+        name[count++][len - 4] = 0;
+    }
+    if (d) closedir(d);
+    for (int i = 0; i < count; i++) near_try(n, name[i]);
+}
+
+static void library_missing(modules *l, const ast *use, const char *name, const char *path)
 {
     diag *e = diag_error(l->d, DIAG_IMPORT, use->at, "there is no library '%.*s'", (int)use->len, use->text);
-    diag_hint(l->d, e, "it would be the file %s", path);
-    return NULL;
+    near n = near_to(name);
+    const char *dirs[2];
+    for (size_t k = library_folders(l, dirs); k-- > 0;) library_names(l, dirs[k], &n);
+    if (near_best(&n)) diag_hint(l->d, e, "did you mean 'std.%s'?", near_best(&n));
+    else diag_hint(l->d, e, "it would be the file %s", path);
 }
 
 static module *module_bring(modules *l, module *m, const ast *use, const char *path)
@@ -197,7 +227,7 @@ static void use_read(modules *l, module *m, const ast *use)
         return;
     } else {
         path = library_path(l, name + 4);
-        if (!readable(path)) { library_missing(l, use, path); return; }
+        if (!readable(path)) { library_missing(l, use, name + 4, path); return; }
     }
     module *got = module_bring(l, m, use, path);
     if (!got) return;

@@ -675,6 +675,8 @@ static void finish(rod_work *w, double *critical, int ncritical)
     r->solver_iterations = w->iterations;
     r->solver = w->contact ? w->ro->penalty ? "Newton, penalty" : "Newton, Uzawa" : "Newton, band";
     r->rod = x;
+    /* small increments alone do not prove an equilibrium: forces must balance too */
+    if (r->status != RUN_FAILED && !(r->residual < 1e-2)) rod_fail(w, w->rp->rod[0].at, "the forces do not balance at t = %g: residual %.2g of EI/L", w->t, r->residual);
 }
 
 /* ---- along the load ---- */
@@ -867,6 +869,11 @@ const char *rod_refuse(const program *p, span *at)
     span no[] = { p->has_delay, p->has_inclusion, p->has_field, p->has_event, p->has_first_order };
     for (size_t k = 0; k < sizeof no / sizeof *no; k++)
         if (no[k].file) { *at = no[k]; return "a model with rods has rods alone: no delays, events, inclusions or fields"; }
+    for (int k = 0; k < p->rod->nrod; k++)
+        if (p->rod->rod[k].number[ROD_DENSITY].tape.nout) {
+            *at = p->rod->rod[k].number_at[ROD_DENSITY];
+            return "the dynamics of rods is not built: leave density out for equilibria along a load";
+        }
     if (p->nq) { *at = p->ndof_info ? p->dof[0].where : p->has_rod; return "a model with rods has no other degrees of freedom"; }
     return NULL;
 }
