@@ -306,7 +306,7 @@ void moment_turns(moment *m, double end, arena *a, times *out)
         for (uint32_t i = 0; i < n; i++) prev[i] = now[i];
     }
     m->in.t = t0;
-    qsort(out->at, out->n, sizeof *out->at, compare);
+    if (out->n) qsort(out->at, out->n, sizeof *out->at, compare);
     size_t keep = 0;
     for (size_t k = 0; k < out->n; k++)
         if (out->at[k] > 0 && out->at[k] < end && (keep == 0 || out->at[k] > out->at[keep - 1] + 1e-14 * end)) out->at[keep++] = out->at[k];

@@ -2,6 +2,8 @@
 # (CDL_SLACK, 3 without it).  The figures are printed.
 set -e
 slack=${CDL_SLACK:-3}
+"$CDL" --version --json | grep -q '"sanitize": *true' && slack=20        # instrumented code is not timed in earnest
+:
 awk 'BEGIN {                                    # 30,000 dofs, each with its equation and its constraint
     print "model many {"; print "    param g = 9.81"
     for (i = 1; i <= 30000; i++) { printf "    dof x%d = %d\n    x%d'\'\'' = -g - %d*x%d\n    constraint c%d: x%d >= 0 { impact = newton(0.5) }\n", i, i, i, i % 7, i, i, i }

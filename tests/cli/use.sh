@@ -43,7 +43,7 @@ try "a name that is not there" 3 "$CDL" check w.cdl
 has "is told" err "'o' has no member 'c'"
 echo 'use std.shape' >x.cdl
 try "a library that is not there" 3 "$CDL" check x.cdl
-has "is told" err "x.cdl:1:1: error: there is no library 'std.shape'" "shape.cdl"
+has "is told" err "x.cdl:1:1: error: there is no library 'std.shape'" "did you mean 'std.shapes'?"
 echo 'use "no.cdl"' >y.cdl
 try "a file that is not there" 5 "$CDL" check y.cdl
 has "is told" err "y.cdl:1:1: error: cannot read 'no.cdl'"

@@ -63,8 +63,9 @@ static int terminal_close(terminal *t)
 {
     int status = -1;
     char rest[4096];
-    types(t, "\x15\x04");
     for (int k = 0; k < 400 && waitpid(t->pid, &status, WNOHANG) == 0; k++) {
+        /* again now and then: keys typed before the session reads a line belong to the terminal, not to it */
+        if (k % 20 == 0 && write(t->fd, "\x15\x04", 2) != 2) usleep(50000);
         struct pollfd p = { .fd = t->fd, .events = POLLIN };
         if (poll(&p, 1, 50) > 0 && read(t->fd, rest, sizeof rest) < 0) usleep(50000);
     }
