@@ -441,7 +441,8 @@ static value b_div(evaluator *ev, scope *in, const ast *call, const value *arg, 
 
 /* ---- integrals ---- */
 
-typedef struct { const ir *g; ir_ref f; arena *scratch; } integrand;
+typedef struct { const ir *g; ir_ref f; arena *scratch; int panels; } integrand;    /* panels: that may still be halved */
+enum { MAX_PANELS = 20000 };
 static double bound_input(const ir_input *in, void *ud) { return in->kind == IN_BOUND ? *(double *)ud : NAN; }
 static double integrand_at(const integrand *f, double s)
 {
@@ -452,20 +453,23 @@ static double integrand_at(const integrand *f, double s)
 }
 
 /* Gauss-Kronrod 7-15 on [a, b], halved until the two rules agree */
-static double quadrature(const integrand *f, double a, double b, double tol, int depth)
+static double quadrature(integrand *f, double a, double b, double tol, int depth)
 {
     static const double x[8] = {0.991455371120812639206854697526329, 0.949107912342758524526189684047851, 0.864864423359769072789712788640926,
         0.741531185599394439863864773280788, 0.586087235467691130294144691693013, 0.405845151377397166906606412076961, 0.207784955007898467600689403773245, 0};
     static const double wk[8] = {0.022935322010529224963732008058970, 0.063092092629978553290700663189204, 0.104790010322250183839876322541518,
         0.140653259715525918745189590510238, 0.169004726639267902826583426598550, 0.190350578064785409913256402421014, 0.204432940075298892414161999234649, 0.209482141084727828012999174891714};
     static const double wg[4] = {0.129484966168869693270611432679082, 0.279705391489276667901467771423780, 0.381830050505118944950369775488975, 0.417959183673469387755102040816327};
-    double c = (a + b) / 2, h = (b - a) / 2, k = 0, g = 0;
+    double c = (a + b) / 2, h = (b - a) / 2, k = 0, g = 0, size = 0;
     for (int i = 0; i < 8; i++) {
-        double y = i == 7 ? integrand_at(f, c) : integrand_at(f, c - h * x[i]) + integrand_at(f, c + h * x[i]);
-        k += wk[i] * y;
-        if (i % 2) g += wg[i / 2] * y;
+        double y = integrand_at(f, c - h * x[i]), z = i == 7 ? 0 : integrand_at(f, c + h * x[i]);
+        k += wk[i] * (y + z);
+        size += wk[i] * (fabs(y) + fabs(z));
+        if (i % 2) g += wg[i / 2] * (y + z);
     }
-    if (depth == 0 || !(fabs(k - g) * fabs(h) > tol)) return k * h;
+    /* rounding of the panel's own size is no reason to go on */
+    if (depth == 0 || !(fabs(k - g) * fabs(h) > tol) || !(fabs(k - g) > 2e-13 * size) || f->panels == 0) return k * h;
+    f->panels--;
     return quadrature(f, a, c, tol / 2, depth - 1) + quadrature(f, c, b, tol / 2, depth - 1);
 }
 
@@ -506,8 +510,14 @@ static value b_integral(evaluator *ev, scope *in, const ast *call, const value *
             diag_hint(ev->d, e, "cut the tail where it no longer counts, or substitute s = x/(1 - x)");
             return v_error();
         }
-        integrand q = {g, fr, ev->a};
-        return v_num_unit(quadrature(&q, lo, hi, 1e-14, 40), u);
+        integrand q = {g, fr, ev->a, MAX_PANELS};
+        double sum = quadrature(&q, lo, hi, 1e-14, 40);
+        if (q.panels == 0) {
+            diag *e = diag_error(ev->d, DIAG_LIMIT, call->at, "this integral does not settle: too many pieces");
+            diag_hint(ev->d, e, "look for ends that are far away, poles, or very fast oscillations");
+            return v_error();
+        }
+        return v_num_unit(sum, u);
     }
     if (!m) {
         diag_error(ev->d, DIAG_NOT_CONSTANT, call->at, "this integral has unknowns in it");
