@@ -82,11 +82,24 @@ static kernel number_kernel(const work *w, ir_ref *out, size_t n, span at)
     return emit_kernel(w->to, w->a, w->g, out, n, &one, IR_NONE, at);
 }
 
+/* is anything chosen by where a point is? */
+static bool has_cases(const work *w, ir_ref f)
+{
+    bool found = false;
+    ir_walk *walk = ir_walk_begin(w->g, &f, 1, 1, WALK_ALL);
+    for (size_t k = 0; k < walk->n && !found; k++) {
+        const ir_node *x = ir_at(w->g, walk->order[k]);
+        found = (x->op == OP_SELECT || x->op == OP_SIGN || x->op == OP_LT || x->op == OP_LE || x->op == OP_GT || x->op == OP_GE) && has_coord(w, x->a);
+    }
+    ir_walk_end(w->g, walk);
+    return found;
+}
+
 static field_form form_of(const work *w, ir_ref f, span at)
 {
     ir_ref *in, *out;
     size_t n = ir_inputs(w->g, w->a, &f, 1, &in);
-    field_form r = { .at = at, .linear = true };
+    field_form r = { .at = at, .linear = true, .cases = has_cases(w, f) };
     jet *j = arena_array(w->to, jet, n + 1);
     out = arena_array(w->a, ir_ref, n + 1);
     out[0] = f;
@@ -228,6 +241,71 @@ static bool loads_take(work *w, field_equation *e, ir_ref *f, span at)
     return true;
 }
 
+/* ---- fluxes whose coefficients jump ---- */
+static bool below(const work *w, ir_ref root, ir_ref node)
+{
+    bool found = false;
+    ir_walk *walk = ir_walk_begin(w->g, &root, 1, 1, WALK_ALL);
+    for (size_t k = 0; k < walk->n && !found; k++) found = walk->order[k] == node;
+    ir_walk_end(w->g, walk);
+    return found;
+}
+
+static int order_in(const work *w, ir_ref f, int field);
+
+static void flux_warn(const work *w, span at)
+{
+    diag *d = diag_warn(w->m->d, DIAG_NOT_SUPPORTED, at, "a coefficient with cases stands under this derivative: where it jumps, the slope is taken as continuous, not the flux");
+    diag_hint(w->m->d, d, "write a*u' or a*grad(u) under the derivative, and the derivative itself as a term of the equation");
+}
+
+/* F = per*D + rest, D the derivative of the flux; in the plane the flux is a*u_c */
+static bool flux_take(work *w, int field, const mflux *x, ir_ref *rest, field_flux *out)
+{
+    ir_ref mark = ir_in(w->g, (ir_input){ .kind = IN_TIME });           /* no field reads time: it stands for D */
+    ir_ref per = ir_derive(w->g, replace(w, *rest, x->derivative, mark), mark);
+    if (has_field(w, per) || ir_depends(w->g, per, is_foreign, NULL)) return false;
+    *out = (field_flux){ .coord = x->coord, .order = order_in(w, x->flux, field), .at = x->at };
+    if (w->f->ncoord == 2) {
+        ir_input in = { .kind = IN_FIELD, .at.base = field };
+        in.at.stride[x->coord] = 1;
+        ir_ref slope = ir_in(w->g, in), a = ir_derive(w->g, x->flux, slope), left = ir_op2(w->g, OP_SUB, x->flux, ir_op2(w->g, OP_MUL, a, slope));
+        double none;
+        if (has_field(w, a) || !ir_is_const(w->g, left, &none) || none != 0) return false;
+        out->a = coord_kernel(w, a, x->at);
+    }
+    out->f = form_of(w, x->flux, x->at);
+    out->per = coord_kernel(w, per, x->at);
+    *rest = replace(w, *rest, x->derivative, ir_const(w->g, 0));
+    return true;
+}
+
+/* on a line the flux of order k - 1, then those whose derivatives it is; in the plane one for each coordinate */
+static void fluxes_take(work *w, field_equation *e, ir_ref f, span at)
+{
+    vec(field_flux) all = { 0 };
+    ir_ref rest = f, top = IR_NONE;
+    for (size_t k = 0; k < w->m->fluxes.n; k++) {
+        const mflux *x = &w->m->fluxes.at[k];
+        field_flux one;
+        if (!below(w, rest, x->derivative) || order_in(w, x->flux, e->field) + 1 != e->order) continue;
+        if (w->f->ncoord == 1 ? top != IR_NONE : all.n > 1) continue;
+        if (!flux_take(w, e->field, x, &rest, &one)) { flux_warn(w, x->at); continue; }
+        *vec_push(w->to, &all) = one;
+        top = x->flux;
+    }
+    for (size_t k = 0; w->f->ncoord == 1 && top && k < w->m->fluxes.n; k++) {
+        const mflux *x = &w->m->fluxes.at[k];
+        if (x->derivative != top) continue;
+        *vec_push(w->to, &all) = (field_flux){ .order = order_in(w, x->flux, e->field), .f = form_of(w, x->flux, x->at), .at = x->at };
+        top = x->flux;
+        k = (size_t)-1;
+    }
+    e->flux = all.at;
+    e->nflux = (int)all.n;
+    if (all.n) e->rest = form_of(w, rest, at);
+}
+
 /* ---- equations ---- */
 static int order_in(const work *w, ir_ref f, int field)
 {
@@ -288,6 +366,7 @@ static bool equations_make(work *w)
         eq[k].order = order[k];
         eq[k].f = form_of(w, f, from->at);
         eq[k].normal = form_of(w, normal_form(w, bends_pin(w, f), k, order[k]), from->at);
+        fluxes_take(w, &eq[k], f, from->at);
         w->f->linear = w->f->linear && eq[k].f.linear;
     }
     w->f->eq = eq;

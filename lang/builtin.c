@@ -284,8 +284,8 @@ static value b_log10(evaluator *ev, scope *in, const ast *call, const value *arg
 
 static bool on_coordinate(const ir_input *in, void *ud) { (void)ud; return in->kind == IN_COORD; }
 
-/* a coefficient of a slope that has cases in x, under a derivative: where it jumps the derivative is not told of it */
-static void flux_check(evaluator *ev, ir_ref flux, span at)
+/* does a derivative of a field stand in it with a coefficient that has cases in the coordinates? */
+static bool has_cases(evaluator *ev, ir_ref flux)
 {
     ir_ref *in;
     size_t n = ir_inputs(ev->g, ev->a, &flux, 1, &in);
@@ -300,18 +300,36 @@ static void flux_check(evaluator *ev, ir_ref flux, span at)
             cases = y->op == OP_SELECT && ir_depends(ev->g, y->a, on_coordinate, NULL);
         }
         ir_walk_end(ev->g, w);
-        if (!cases) continue;
-        diag *d = diag_warn(ev->d, DIAG_NOT_SUPPORTED, at, "a coefficient with cases stands under this derivative: where it jumps, the slope is taken as continuous, not the flux");
-        diag_hint(ev->d, d, "make it continuous, such as with tanh over a short length");
-        return;
+        if (cases) return true;
     }
+    return false;
+}
+
+/* the derivative of a flux in a coordinate, written out; where its coefficient jumps that is not all, so the flux is kept */
+static ir_ref flux_derivative(evaluator *ev, ir_ref flux, int coord, span at)
+{
+    ir_ref d = ir_space_derivative(ev->g, flux, coord);
+    model *m = ev->of;
+    if (!m || !has_cases(ev, flux)) return d;
+    for (size_t k = 0; k < m->fluxes.n; k++) if (m->fluxes.at[k].flux == flux && m->fluxes.at[k].coord == coord) return d;
+    *vec_push(m->a, &m->fluxes) = (mflux){ flux, d, coord, at };
+    return d;
+}
+
+/* a derivative of a field in the plane that was solved: the object knows it by the name of the coordinate */
+static bool object_member(evaluator *ev, const value *v, sym name, span at, value *out)
+{
+    if (v->kind != V_OBJECT || !v->object.in->call || v->object.in->subscript) return false;        /* fields alone are called and have no parts */
+    return v->object.in->find(v->object.in, ev, name, at, out) == LOOK_YES;
 }
 
 /* d(expr, name): total in t and in coordinates, partial in a dof, a rate or a parameter */
 static value b_d(evaluator *ev, scope *in, const ast *call, const value *arg, size_t n)
 {
     (void)arg; (void)n;
-    value y = eval(ev, in, call->kid[1]), x = eval(ev, in, call->kid[2]);
+    value y = eval(ev, in, call->kid[1]), own;
+    if (call->kid[2]->kind == AST_NAME && object_member(ev, &y, call->kid[2]->name, call->at, &own)) return own;
+    value x = eval(ev, in, call->kid[2]);
     if (y.kind == V_ERROR || x.kind == V_ERROR) return v_error();
     const ir_input *by = v_is_scalar(&x) && x.num.r0 && ev->g ? ir_input_of(ev->g, x.num.r0) : NULL;
     if (!by || y.kind != V_NUM) {
@@ -330,9 +348,8 @@ static value b_d(evaluator *ev, scope *in, const ast *call, const value *arg, si
     for (int32_t k = 0; k < v_count(&y); k++) {
         value e = v_element(&y, k), r = v_num_unit(0, u);
         if (e.num.r0) {
-            if (kind == IN_COORD) flux_check(ev, e.num.r0, call->at);
             ir_ref d = kind == IN_TIME ? ir_time_derivative(ev->g, e.num.r0)
-                     : kind == IN_COORD ? ir_space_derivative(ev->g, e.num.r0, coordinate) : ir_derive(ev->g, e.num.r0, byref);
+                     : kind == IN_COORD ? flux_derivative(ev, e.num.r0, coordinate, call->at) : ir_derive(ev->g, e.num.r0, byref);
             double c;
             r = ir_is_const(ev->g, d, &c) ? v_num_unit(c, u) : v_node(d, u);
         }
@@ -394,6 +411,8 @@ static value laplace(evaluator *ev, const ast *call, const value *v)
 static value b_laplacian(evaluator *ev, scope *in, const ast *call, const value *arg, size_t n)
 {
     (void)in; (void)n;
+    value own;
+    if (object_member(ev, &arg[0], sym_str(ev->names, "laplacian"), call->at, &own)) return own;
     if (!in_space(ev, call, "laplacian")) return v_error();
     if (!v_is_scalar(&arg[0])) return arg_error(ev, call_at(call), "laplacian", "a field", &arg[0]);
     return laplace(ev, call, &arg[0]);
@@ -412,6 +431,8 @@ static value b_grad(evaluator *ev, scope *in, const ast *call, const value *arg,
 {
     (void)in; (void)n;
     const model *m = ev->of;
+    value own;
+    if (object_member(ev, &arg[0], sym_str(ev->names, "grad"), call->at, &own)) return own;
     if (!in_space(ev, call, "grad")) return v_error();
     if (!v_is_scalar(&arg[0])) return arg_error(ev, call_at(call), "grad", "a field", &arg[0]);
     value out = v_vector(ev->a, (int32_t)m->coords.n);
@@ -432,8 +453,9 @@ static value b_div(evaluator *ev, scope *in, const ast *call, const value *arg, 
     value s = v_num(0);
     for (size_t c = 0; c < m->coords.n; c++) {
         value x = v_element(&arg[0], (int32_t)c);
-        if (x.num.r0) flux_check(ev, x.num.r0, call_at(call));
-        value d = space_d(ev, &x, (int)c);
+        double known;
+        ir_ref r = x.num.r0 ? flux_derivative(ev, x.num.r0, (int)c, call_at(call)) : IR_NONE;
+        value d = !r ? v_num(0) : ir_is_const(ev->g, r, &known) ? v_num(known) : v_node(r, dim_any());
         s = add(ev, &s, &d, call_at(call));
     }
     return s;

@@ -109,7 +109,8 @@ CDL_API cdl_status cdl_value(cdl *s, const char *expression, double *out);
 /* Numbers of a vector or a series: *n is how many there are, of which at most `room` are written to `out`. */
 CDL_API cdl_status cdl_values(cdl *s, const char *expression, double *out, size_t room, size_t *n);
 
-/* Writes a stage of the translation to out, as stable text.  what: "ast", "model", "ir" or "jacobian". */
+/* Writes a stage of the translation to out, as stable text.  what: "ast", "model", "ir" or "jacobian"; or "wellposed": what theory
+   says of the motions of each model, which is JSON when the option is set. */
 CDL_API cdl_status cdl_show(cdl *s, const char *what, const char *path);
 CDL_API cdl_status cdl_show_text(cdl *s, const char *what, const char *name, const char *text, size_t len);
 

@@ -21,7 +21,6 @@ address class_own_instance(const mclass *c);
 address instance_at(const mclass *c, scope *in);             /* the instance of c that a scope inside it is about */
 
 /* What is kept for each class while it is elaborated. */
-typedef struct init_value { const ast *item, *expr; bool done, busy; } init_value;
 typedef struct class_work {
     class_scope *own;                   /* the scope of its own statements */
     vec(const ast *) statements;

@@ -66,6 +66,7 @@ typedef struct mset { set_kind kind; value of; ir_ref *arg; int narg; int first;
 typedef struct mcoord { sym name; ir_ref lo, hi; span at; } mcoord;
 typedef struct mfield { sym name; const char *doc; int ncoord; int coord[2]; span at; } mfield;
 typedef struct mobstacle { int field; ir_ref gap; int sense; span at; } mobstacle;       /* gap >= 0; sense +1: u >= psi, -1: u <= psi */
+typedef struct mflux { ir_ref flux, derivative; int coord; span at; } mflux;              /* a flux whose coefficient has cases, and its derivative written out */
 typedef struct mcondition { int coord; ir_ref where, residual; span at; } mcondition;    /* coord < 0: on the whole boundary (where a condition or IR_NONE) */
 typedef struct mrodattr { sym key; value v; span at; } mrodattr;
 typedef struct mrod { sym name; const char *doc; span at; vec(mrodattr) attr; } mrod;
@@ -82,7 +83,7 @@ struct model {
     mfamilies inclusion;                /* out: lhs - rhs with IN_SET inputs, row = dof */
     vec(mcontact) contacts; vec(mevent) events;
     vec(mintegral) integrals; vec(mset) sets;
-    vec(mcoord) coords; vec(mfield) fields; mfamilies field_equation; vec(mobstacle) obstacles; vec(mcondition) conditions;
+    vec(mcoord) coords; vec(mfield) fields; mfamilies field_equation; vec(mobstacle) obstacles; vec(mcondition) conditions; vec(mflux) fluxes;
     vec(mrod) rods; vec(mrodload) loads; vec(mrodpair) rod_pairs;
     span has_delay;
 };

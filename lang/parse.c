@@ -544,7 +544,9 @@ static void say_plainly(scanner *sc, const expected *want) {
             : before         ? diag_error(sc->d, DIAG_SYNTAX, at, "unexpected %s after %s", got, before)
                              : diag_error(sc->d, DIAG_SYNTAX, at, "unexpected %s", got);
     const char *hint = advice(sc, !what || want->expr);
-    if (hint) diag_hint(sc->d, e, "%s", hint);
+    bool taken = what && !strcmp(what, "a name") && !sc->last_fresh && keyword_of(sc, sc->last_at) >= 0;
+    if (taken) diag_hint(sc->d, e, "%s is a word of the language: choose another name", got);
+    else if (hint) diag_hint(sc->d, e, "%s", hint);
 }
 
 static void say(scanner *sc, const expected *want) {

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "parse.h"
+#include "wellposed.h"
 
 /* ---- saying ---- */
 
@@ -470,7 +471,10 @@ cdl *cdl_new(const cdl_allocator *al)
 
 static void files_drop(session *s)
 {
-    for (table *t = s->tables; t; t = t->next) if (t->file) outfile_abort(t->file);
+    for (table *t = s->tables; t; t = t->next) {
+        if (t->file) outfile_abort(t->file);
+        spool_close(t->rows_at);
+    }
     s->tables = NULL;
 }
 
@@ -706,6 +710,12 @@ static cdl_status show_main(session *s, const char *what)
         for (uint32_t i = 0; s->main->state == MODULE_READY && i < s->main->file->n; i++)
             if (s->main->file->kid[i]->kind == AST_MODEL) show_model(s, s->main->file->kid[i], stages[k].dump, &t);
     }
+    for (uint32_t i = 0; !strcmp(what, "wellposed") && s->main->state == MODULE_READY && i < s->main->file->n; i++) {
+        const ast *x = s->main->file->kid[i];
+        const built *b = x->kind == AST_MODEL ? session_build(s, x, &s->main->base, NULL, 0) : NULL;
+        if (b) model_wellposed(&t, b->m, b->p, session_is(s, OPTION_JSON));
+    }
+    known |= !strcmp(what, "wellposed");
     session_flush(s);
     session_out(s, &t);
     return known ? s->worst : CDL_USAGE;

@@ -52,11 +52,16 @@ typedef struct table {
     const ast *at;                      /* the statement */
     outfile *file;                      /* of the numbers */
     const char *path, *shown;           /* of the file; plot: of the picture */
-    size_t ncol;                        /* columns, without point and swept names */
-    bool failed, series;
-    const char *title, *log, *by, *marks, *shades;      /* plot: of the block; points at impacts, intervals in contact; "" when absent */
+    int how;                            /* kind of file */
+    spool *rows_at;                     /* arrays: rows until all are there */
+    size_t ncol, behind;                /* columns, without point and swept names; plot: a backdrop among them */
+    bool series;
+    const char *title, *log, *by, *style, *shades;      /* plot: of the block; intervals in contact; "" when absent */
+    text marks;                         /* plot: points at impacts */
     vec(const char *) header;
     vec(const char *) labels;           /* plot: of the columns, with units */
+    vec(rows_array) arrays;
+    int32_t grid[2];                    /* rows are nodes in the plane */
     vec(curve) curves;                  /* plot: a title for each block of rows */
     int64_t rows;
     struct table *next;
@@ -182,7 +187,8 @@ bool value_samples(session *s, const value *v, const double **t, const double **
 bool rod_value(const run *r, int rod, value *out);          /* false: the run has no rods */
 look rod_name(const run *r, evaluator *ev, sym name, value *out);
 extern const char *const rod_members[];
-bool rod_save(session *s, const value *v, const char *path, int *error);        /* .vtp, .csv, .svg; false: not a rod, or another kind of file */
+bool rod_save_vtp(session *s, const value *v, const char *path, int *error);    /* false: not a rod */
+bool rod_save_svg(session *s, const value *v, const char *path, int *error);
 /* ---- session_field.c ---- */
 bool field_value(const run *r, int field, value *out);      /* false: the run has no fields */
 bool field_coordinate(const run *r, int coord, value *out);
@@ -196,9 +202,23 @@ void field_summary(const run *r, text *t);
 bool field_save_vtk(session *s, const value *v, const char *path, int *error);     /* false: v is no field in the plane */
 bool plane_samples(const value *v, const double **y, int64_t *n, int64_t *stride);
 const struct field_result *value_plane(const value *v, int *field);     /* a field in the plane, or NULL */
+void plane_grid(const struct field_result *f, int32_t grid[2]);
+const double *field_obstacle_at(const run *r, const value *u, int k, arena *a);   /* its k-th obstacle at the nodes; NULL: there is none */
+/* Results that are tables: put(ud, name, column, per) for each column, n numbers or n rows of numbers; per: those are rows of `per`. */
+typedef void (*put_column)(void *ud, const char *name, const value *v, int per);
+bool value_table(session *s, const value *v, put_column put, void *ud);     /* impacts, rods, pairs, jumps …; false: something else */
+bool field_table(session *s, const char *name, const value *v, put_column put, void *ud);      /* a field with its grid */
+bool rod_table(session *s, const value *v, put_column put, void *ud);
+bool inclusion_table(session *s, const value *v, put_column put, void *ud);
+/* Places and loads of the graph, places and loads of the solution; false when it is no graph. */
+bool inclusion_graph(const value *v, const double **x, int64_t *n);
 
 bool view_show(text *t, const value *v);                    /* an object of results in a line; false when it is none */
 double value_at(const value *v, double t);                  /* of a series */
+
+/* Who walks over long results says how many bytes were passed: what lies in files is let go of now and then. */
+typedef struct scan { session *s; int64_t bytes; } scan;
+void scan_pass(scan *x, int64_t bytes);
 
 /* dofs with indices, lists: their parts one by one.  Calls put(ud, "[1]", series) for each; anything else is one part. */
 void value_parts(session *s, const value *v, const char *index, void (*put)(void *ud, const char *index, const value *part), void *ud);

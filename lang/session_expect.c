@@ -84,7 +84,13 @@ static bool is_word_call(const ast *e, const char *word)
     return e->kind == AST_CALL && e->n == 2 && e->kid[0]->kind == AST_NAME && !strcmp(e->kid[0]->name, word);
 }
 
-/* abs(x), rel(x) or a bare number; rel is of the right side */
+/* the unit of what is compared, where it has one */
+static dim unit_of(const value *v)
+{
+    return v->kind == V_NUM ? v->num.unit : v->kind == V_SERIES ? v->series.unit : dim_any();
+}
+
+/* abs(x), rel(x) or a bare number; rel is of the right side, abs has the unit of both */
 static bool bound_read(session *s, const ast *e, const value *b, span at, comparison *c)
 {
     bool rel = is_word_call(e, "rel"), word = rel || is_word_call(e, "abs");
@@ -96,6 +102,8 @@ static bool bound_read(session *s, const ast *e, const value *b, span at, compar
                    "after 'within' comes abs(x), rel(x) or a number that is not negative");
         return false;
     }
+    dim fits = rel ? dim_none() : dim_known(unit_of(&c->a), unit_of(&c->b));
+    if (!eval_same_unit(&s->ev, fits, v.num.unit, "this bound does not measure the difference", e->at)) return false;
     if (rel && !largest(s, b, &size)) {
         diag_error(s->d, DIAG_TYPE, at, "a relative bound needs numbers");
         return false;
@@ -114,6 +122,7 @@ static bool expect_close(session *s, const ast *cond, const ast *within, compari
     c->sides = c->close = true;
     c->a = session_eval(s, cond->kid[0]);
     c->b = session_eval(s, cond->kid[1]);
+    if (!eval_same_unit(&s->ev, unit_of(&c->a), unit_of(&c->b), "the two sides of == have different dimensions", cond->at)) return false;
     value d = eval_op(&s->ev, OP_SUB, &c->a, &c->b, NULL, cond->at);
     if (d.kind == V_ERROR || !bound_read(s, within, &c->b, cond->kid[1]->at, c)) return false;
     if (!largest(s, &d, &c->off)) {

@@ -57,18 +57,54 @@ static value line_numbers(const field_result *f, const double *y)
 }
 
 /* ---- in the plane ---- */
-typedef struct { scope base; field_result *f; int field; const double *y; } plane_view;
+enum { VIEW_DERIVATIVE, VIEW_GRAD, VIEW_LAPLACIAN };
+typedef struct { scope base; field_result *f; int field, what, d[2]; double *y; arena *a; } plane_view;
 
+static value plane_new(arena *a, const plane_view *from)
+{
+    plane_view *p = arena_make(a, plane_view);
+    *p = *from;
+    p->y = NULL;
+    value v = { .kind = V_OBJECT };
+    v.object.in = &p->base;
+    return v;
+}
+
+/* derivatives: u.x is what d(u, x) gives, u.grad and u.laplacian what these functions give */
 static look plane_find(scope *sc, evaluator *ev, sym name, span at, value *out)
 {
-    (void)sc; (void)ev; (void)name; (void)at; (void)out;
-    return LOOK_NO;
+    plane_view to = *(plane_view *)sc;
+    (void)ev; (void)at;
+    if (to.what != VIEW_DERIVATIVE) return LOOK_NO;
+    for (int c = 0; c < 2; c++) {
+        if (strcmp(name, to.f->fp->coord[c])) continue;
+        if (++to.d[c] > FIELD_ORDER) return LOOK_NO;
+        *out = plane_new(to.a, &to);
+        return LOOK_YES;
+    }
+    to.what = !strcmp(name, "grad") ? VIEW_GRAD : !strcmp(name, "laplacian") ? VIEW_LAPLACIAN : VIEW_DERIVATIVE;
+    if (to.what == VIEW_DERIVATIVE) return LOOK_NO;
+    *out = plane_new(to.a, &to);
+    return LOOK_YES;
+}
+
+/* the view at a point: one number, of a gradient component c */
+static double view_at(const plane_view *v, double x, double y, int c)
+{
+    double s = 0;
+    for (int k = 0; k < 2; k++) {
+        int d[2] = { v->d[0], v->d[1] };
+        if (v->what == VIEW_GRAD && k != c) continue;
+        if (v->what != VIEW_DERIVATIVE) d[k] += v->what == VIEW_GRAD ? 1 : 2;
+        s += field_at2(v->f, v->field, x, y, d);
+        if (v->what == VIEW_DERIVATIVE) break;
+    }
+    return s;
 }
 
 static value plane_call(scope *sc, evaluator *ev, const value *o, const value *arg, size_t n, span at)
 {
     const plane_view *v = (plane_view *)sc;
-    static const int none[2] = { 0, 0 };
     double x, y;
     (void)o;
     if (n != 2 || !v_scalar(&arg[0], &x) || !v_scalar(&arg[1], &y)) {
@@ -79,17 +115,15 @@ static value plane_call(scope *sc, evaluator *ev, const value *o, const value *a
         diag_error(ev->d, DIAG_INDEX_RANGE, at, "the point (%g, %g) is outside the domain", x, y);
         return v_error();
     }
-    return v_num(field_at2(v->f, v->field, x, y, none));
+    if (v->what != VIEW_GRAD) return v_num(view_at(v, x, y, 0));
+    value out = v_vector(ev->a, 2);
+    for (int c = 0; c < 2; c++) out.num.d[c] = view_at(v, x, y, c);
+    return out;
 }
 
 static value plane_value(const run *r, int field)
 {
-    plane_view *p = arena_make(r->a, plane_view);
-    *p = (plane_view){ .base = { .find = plane_find, .call = plane_call }, .f = field_of(r), .field = field };
-    value v = { .kind = V_OBJECT };
-    v.object.in = &p->base;
-    v.object.of = NULL;
-    return v;
+    return plane_new(r->a, &(plane_view){ .base = { .find = plane_find, .call = plane_call }, .f = field_of(r), .field = field, .a = r->a });
 }
 
 const struct field_result *value_plane(const value *v, int *field)
@@ -97,15 +131,28 @@ const struct field_result *value_plane(const value *v, int *field)
     if (v->kind != V_OBJECT || v->object.in->find != plane_find) return NULL;
     const plane_view *p = (plane_view *)v->object.in;
     *field = p->field;
-    return p->f;
+    return p->what == VIEW_DERIVATIVE && !p->d[0] && !p->d[1] ? p->f : NULL;
+}
+
+void plane_grid(const field_result *f, int32_t grid[2])
+{
+    grid[0] = f->m[1];
+    grid[1] = f->m[0];
 }
 
 bool plane_samples(const value *v, const double **y, int64_t *n, int64_t *stride)
 {
-    int field;
-    const field_result *f = value_plane(v, &field);
-    if (!f) return false;
-    *y = f->u + field; *n = f->n; *stride = f->fp->nfield;
+    if (v->kind != V_OBJECT || v->object.in->find != plane_find) return false;
+    plane_view *p = (plane_view *)v->object.in;
+    const field_result *f = p->f;
+    if (p->what == VIEW_GRAD) return false;
+    *n = f->n; *stride = 1;
+    if (p->what == VIEW_DERIVATIVE && !p->d[0] && !p->d[1]) { *y = f->u + p->field; *stride = f->fp->nfield; return true; }
+    if (!p->y) {
+        p->y = arena_array(p->a, double, f->n);
+        for (int64_t k = 0; k < f->n; k++) p->y[k] = view_at(p, f->ux[0][k % f->m[0]], f->ux[1][k / f->m[0]], 0);
+    }
+    *y = p->y;
     return true;
 }
 
@@ -175,6 +222,7 @@ look field_name(const run *r, evaluator *ev, sym name, value *out)
     else if (!strcmp(name, "energy")) *out = v_num(f->energy);
     else if (!strcmp(name, "error")) *out = v_num(f->error);
     else if (!strcmp(name, "complementarity")) *out = v_num(f->complementarity);
+    else if (!strcmp(name, "iterations")) *out = f->ngrid ? numbers(f->grid_steps, f->ngrid, ev->a) : v_num(f->iterations);
     else if (!strcmp(name, "updates")) *out = numbers(f->update, f->nupdate, ev->a);
     else if (!strcmp(name, "matching")) *out = numbers(f->matching, f->nmatching, ev->a);
     else if (!strcmp(name, "reaction") && f->reaction && f->fp->ncoord == 1) *out = line_numbers(f, f->reaction);
@@ -201,6 +249,44 @@ value call_pieces(evaluator *ev, scope *in, const ast *call, const value *arg, s
         cheb_powers(p->c[arg[0].series.column], p->n, p->a, p->b, v.list.at[k].num.d);
     }
     return v;
+}
+
+/* ---- tables ---- */
+bool field_table(session *s, const char *name, const value *v, put_column put, void *ud)
+{
+    int field;
+    const field_result *f = value_plane(v, &field);
+    bool line = v->kind == V_SERIES && v->series.ops == &line_ops;
+    if (!f && !line) return false;
+    if (line) f = v->series.of;
+    for (int c = 0; c < f->fp->ncoord; c++) {
+        value x = line ? line_numbers(f, f->x) : v_vector(s->tmp, (int32_t)f->n);
+        for (int64_t k = 0; !line && k < f->n; k++) x.num.d[k] = f->ux[c][c ? k / f->m[0] : k % f->m[0]];
+        put(ud, f->fp->coord[c], &x, 0);
+    }
+    put(ud, name, v, 0);
+    if (line ? v->series.order : f->fp->nfield > 1) return true;
+    value y = f->reaction && line ? line_numbers(f, f->reaction) : f->reaction ? numbers(f->reaction, (int)f->n, s->tmp) : v_error();
+    if (f->reaction) put(ud, "reaction", &y, 0);
+    if (!f->touch) return true;
+    y = v_vector(s->tmp, (int32_t)f->n);
+    for (int64_t k = 0; k < f->n; k++) y.num.d[k] = f->touch[k];
+    put(ud, "contact", &y, 0);
+    return true;
+}
+
+const double *field_obstacle_at(const run *r, const value *u, int k, arena *a)
+{
+    if (u->kind != V_SERIES || u->series.ops != &line_ops || u->series.order || u->series.of != (const void *)r->r->field) return NULL;
+    const field_result *f = u->series.of;
+    const field_work w = { .fp = f->fp, .p = r->r->prog, .r = r->r, .a = a };
+    for (int i = 0; i < f->fp->nobst; i++) {
+        if (f->fp->obst[i].field != u->series.column || k-- > 0) continue;
+        double *psi = arena_array(a, double, f->n ? f->n : 1);
+        kernel_points(&w, &f->fp->obst[i].psi, f->x, f->n, psi);
+        return psi;
+    }
+    return NULL;
 }
 
 /* ---- VTK ---- */

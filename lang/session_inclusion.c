@@ -95,3 +95,28 @@ bool inclusion_show(text *t, const value *v)
     for (int k = 0; listing_members[l->what][k]; k++) text_printf(t, "%s %s", k ? "," : "", listing_members[l->what][k]);
     return true;
 }
+
+bool inclusion_table(session *s, const value *v, put_column put, void *ud)
+{
+    if (v->kind != V_OBJECT || v->object.in->find != listing_find) return false;
+    const listing *l = (const listing *)v->object.in;
+    size_t n = listing_count(l);
+    for (int k = 0; listing_members[l->what][k]; k++) {
+        value x = v_vector(s->tmp, (int32_t)n);
+        for (size_t i = 0; i < n; i++) x.num.d[i] = listing_number(l, i, k);
+        put(ud, listing_members[l->what][k], &x, 0);
+    }
+    return true;
+}
+
+bool inclusion_graph(const value *v, const double **x, int64_t *n)
+{
+    if (v->kind != V_OBJECT || v->object.in->find != listing_find) return false;
+    const listing *l = (const listing *)v->object.in;
+    if (l->what != OF_GRAPH) return false;
+    x[0] = l->r->graph_v.at; x[1] = l->r->graph_load.at;
+    x[2] = l->r->q; x[3] = l->r->load;
+    n[0] = (int64_t)l->r->graph_v.n;
+    n[1] = l->r->samples;
+    return true;
+}

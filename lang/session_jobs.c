@@ -47,6 +47,7 @@ const char *get_text(byte_reader *r, arena *a)
 
 /* ---- reports: entries of a tag and bytes ----
    o: text for out   e: text for err   T: statement, block of rows   J: object of the manifest   P: model, hash of its IR
+   F: file that was written, its kind
    C: expectations met, missed, not tried; status; whether it failed, or was interrupted */
 
 static void counts_put(session *s, bool interrupted)
@@ -71,6 +72,12 @@ static void program_take(session *s, byte_reader r)
 {
     program p = { .model = get_text(&r, s->a) };
     if (get_u64(&r, &p.hash)) manifest_program(s, &p);
+}
+
+static void file_take(session *s, byte_reader r)
+{
+    const char *path = get_text(&r, s->a), *kind = get_text(&r, s->a);
+    manifest_file(s, path, kind);
 }
 
 static void table_entry(session *s, const ast *e, byte_reader r)
@@ -105,6 +112,7 @@ static void report_take(session *s, const ast *e, const char *bytes, size_t n, t
         else if (tag == 'T' && !shard) table_entry(s, e, in);
         else if (tag == 'J') manifest_record(s, p, len);
         else if (tag == 'P') program_take(s, in);
+        else if (tag == 'F') file_take(s, in);
         else if (tag == 'C') counts_take(s, in);
     }
 }

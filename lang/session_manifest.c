@@ -25,7 +25,16 @@ static void made_add(session *s, const char *path, const char *kind)
     memcpy(m->sha, hex, sizeof hex);
 }
 
-void manifest_file(session *s, const char *path, const char *kind) { made_add(s, path, kind); }
+/* in an experiment it goes into the report of the point */
+void manifest_file(session *s, const char *path, const char *kind)
+{
+    if (!s->report) { made_add(s, path, kind); return; }
+    text t = { .a = s->tmp };
+    put_bytes(&t, path, strlen(path));
+    put_bytes(&t, kind, strlen(kind));
+    text_putc(s->report, 'F');
+    put_bytes(s->report, t.at, t.n);
+}
 
 void manifest_record(session *s, const char *json, size_t n)
 {

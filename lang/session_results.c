@@ -261,6 +261,29 @@ static look impacts_find(scope *sc, evaluator *ev, sym name, span at, value *out
 static void near_list(near *n, const char *const *list) { while (*list) near_try(n, *list++); }
 static void impacts_names(scope *sc, near *n) { (void)sc; near_list(n, impact_members); }
 
+/* their columns; of a family also the indices of the members */
+static void impacts_put(session *s, const view *v, put_column put, void *ud)
+{
+    static const char *const letters[] = { "i", "j", "k", "l" };
+    const contact_result *c = &v->r->r->contact[v->contact];
+    const mcontact *of = &v->r->of->m->contacts.at[v->contact];
+    int first = of->over.set.n - of->own, own = v->member < 0 && !of->one && of->own <= 4 ? of->own : 0;
+    int32_t ix[MAX_INDEX], n = (int32_t)impacts_count(v), *at = arena_array(s->tmp, int32_t, own ? c->members * own : 1);
+    int64_t m = 0;
+    for (bool more = own && index_first(&of->over.set, ix); more && m < c->members; more = index_next(&of->over.set, ix), m++)
+        for (int k = 0; k < own; k++) at[m * own + k] = ix[first + k];
+    for (int k = 0; k < own; k++) {
+        value col = v_vector(s->tmp, n);
+        for (int32_t i = 0; i < n; i++) col.num.d[i] = at[c->impacts.at[i].member * own + k];
+        put(ud, letters[k], &col, 0);
+    }
+    for (int k = 0; impact_members[k]; k++) {
+        value col;
+        union { const scope *in; scope *out; } sc = { .in = &v->base };
+        if (impacts_find(sc.out, &s->ev, sym_str(s->names, impact_members[k]), SPAN_NONE, &col) == LOOK_YES) put(ud, impact_members[k], &col, 0);
+    }
+}
+
 /* "open", "stick", "slip": status(0.5), and status[k] by the sample */
 static value status_text(const view *v, evaluator *ev, int64_t sample)
 {
@@ -483,7 +506,7 @@ const char *const result_names[] = {
 #define X(name, v) name,
     RUN_NAMES(X)
 #undef X
-    "contact_set", "jumps", "branches", "folds", "graph", "load", "reaction", "point_forces", "error", "complementarity", "updates", "matching", "critical", NULL
+    "contact_set", "jumps", "branches", "folds", "graph", "load", "reaction", "point_forces", "error", "complementarity", "updates", "iterations", "matching", "critical", NULL
 };
 
 static look run_value(const view *v, evaluator *ev, sym name, span at, value *out)
@@ -529,6 +552,14 @@ static value class_value(session *s, run *r, const mclass *c, int32_t inst)
 }
 
 scope *results_scope(session *s, run *r) { return class_value(s, r, r->of->m->classes.at[0], 0).object.in; }
+
+bool value_table(session *s, const value *v, put_column put, void *ud)
+{
+    if (rod_table(s, v, put, ud) || inclusion_table(s, v, put, ud)) return true;
+    if (v->kind != V_OBJECT || v->object.in->find != impacts_find) return false;
+    impacts_put(s, v->object.of, put, ud);
+    return true;
+}
 
 /* what an object of results is, in a line; false when it is none */
 bool view_show(text *t, const value *v)
@@ -735,6 +766,13 @@ BUILTIN(taylor)
     value out = v_vector(ev->a, (int32_t)degree + 1);
     r->dense->series(r->dense->of, &x, t, (int)degree, out.num.d);
     return out;
+}
+
+/* ---- long results ---- */
+
+void scan_pass(scan *x, int64_t bytes)
+{
+    (void)x; (void)bytes;
 }
 
 const builtin result_builtins[] = {

@@ -225,16 +225,6 @@ static void rod_vtp(text *t, const rod_result *x, int rod)
     text_puts(t, "</PointData>\n</Piece>\n</PolyData>\n</VTKFile>\n");
 }
 
-static void rod_csv(text *t, const rod_result *x, int rod)
-{
-    text_puts(t, "s,x1,x2,x3,n1,n2,n3,m1,m2,m3,u1,u2,u3,contact\n");
-    for (int i = 0; i < x->mesh[rod].nn; i++) {
-        node_row o = node_at(x, rod, i);
-        double row[14] = { o.s, o.x[0], o.x[1], o.x[2], o.n[0], o.n[1], o.n[2], o.m[0], o.m[1], o.m[2], o.u[0], o.u[1], o.u[2], o.rn };
-        csv_row(t, row, 14);
-    }
-}
-
 /* seen from aside, the third axis upright; what is near hides what is far */
 typedef struct piece { double a[3], b[3]; bool touch; } piece;
 
@@ -277,18 +267,71 @@ static void rod_svg(text *t, session *s, const rod_result *x, int rod)
     text_puts(t, "</g>\n</svg>\n");
 }
 
-/* false: it is no rod, or a file of another kind */
-bool rod_save(session *s, const value *v, const char *path, int *error)
+static const rod_view *rod_of(const value *v)
 {
-    if (v->kind != V_OBJECT || v->object.in->find != rod_view_find) return false;
-    const rod_view *o = (rod_view *)v->object.in;
-    const rod_result *x = o->r->r->rod;
-    const char *end = strrchr(path, '.');
+    return v->kind == V_OBJECT && v->object.in->find == rod_view_find ? (const rod_view *)v->object.in : NULL;
+}
+
+bool rod_save_vtp(session *s, const value *v, const char *path, int *error)
+{
+    const rod_view *o = rod_of(v);
     text t = { .a = s->tmp };
-    if (end && !strcmp(end, ".vtp")) rod_vtp(&t, x, o->rod);
-    else if (end && !strcmp(end, ".svg")) rod_svg(&t, s, x, o->rod);
-    else if (end && !strcmp(end, ".csv")) rod_csv(&t, x, o->rod);
-    else return false;
+    if (!o) return false;
+    rod_vtp(&t, o->r->r->rod, o->rod);
     *error = outfile_whole(s->tmp, path, t.at, t.n);
+    return true;
+}
+
+bool rod_save_svg(session *s, const value *v, const char *path, int *error)
+{
+    const rod_view *o = rod_of(v);
+    text t = { .a = s->tmp };
+    if (!o) return false;
+    rod_svg(&t, s, o->r->r->rod, o->rod);
+    *error = outfile_whole(s->tmp, path, t.at, t.n);
+    return true;
+}
+
+/* ---- as columns ---- */
+static void nodes_put(session *s, const rod_result *x, int rod, put_column put, void *ud)
+{
+    static const struct { const char *name; int wide, per; size_t at; } cols[] = {
+        { "s", 1, 0, offsetof(node_row, s) }, { "x", 3, 0, offsetof(node_row, x) }, { "n", 3, 0, offsetof(node_row, n) },
+        { "m", 3, 0, offsetof(node_row, m) }, { "u", 3, 0, offsetof(node_row, u) }, { "contact", 1, 0, offsetof(node_row, rn) },
+        { "frame", 9, 3, offsetof(node_row, frame) } };
+    int n = x->mesh[rod].nn;
+    for (size_t k = 0; k < sizeof cols / sizeof *cols; k++) {
+        int wide = cols[k].wide;
+        value v = wide == 1 ? v_vector(s->tmp, n) : v_matrix(s->tmp, n, wide);
+        for (int i = 0; i < n; i++) {
+            node_row o = node_at(x, rod, i);
+            memcpy(v.num.d + i * wide, (const char *)&o + cols[k].at, (size_t)wide * sizeof(double));
+        }
+        put(ud, cols[k].name, &v, cols[k].per);
+    }
+}
+
+static void pairs_put(session *s, const rod_result *x, int rod, put_column put, void *ud)
+{
+    int n = 0, at = 0;
+    for (int64_t k = 0; k < x->ntouch; k++) n += x->touch[k].a == rod;
+    value col[6];
+    for (int k = 0; k < 6; k++) col[k] = k == 4 ? v_matrix(s->tmp, n, 3) : v_vector(s->tmp, n);
+    for (int64_t k = 0; k < x->ntouch; k++) {
+        const rod_touching *t = &x->touch[k];
+        if (t->a != rod) continue;
+        const double one[] = { t->sa, t->sb, t->gap, t->fn, 0, t->status };
+        for (int i = 0; i < 6; i++) if (i != 4) col[i].num.d[at] = one[i];
+        memcpy(col[4].num.d + 3 * at++, t->ft, sizeof t->ft);
+    }
+    for (int k = 0; k < 6; k++) put(ud, pair_members[k], &col[k], 0);
+}
+
+bool rod_table(session *s, const value *v, put_column put, void *ud)
+{
+    const rod_view *o = v->kind == V_OBJECT ? (const rod_view *)v->object.in : NULL;
+    if (o && v->object.in->find == rod_view_find) nodes_put(s, o->r->r->rod, o->rod, put, ud);
+    else if (o && v->object.in->find == pairs_find) pairs_put(s, o->r->r->rod, o->rod, put, ud);
+    else return false;
     return true;
 }

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 #include "linalg.h"
-#include "proximal.h"
+#include "pile.h"
 
 struct contact_work {
     arena *a;                           /* scratch, released after each use */
@@ -169,10 +169,21 @@ static bool stick_1d(const cone *c, const double *A, int lda, const double *b, d
     return fabs(rt) <= c->mu * fabs(rn) + c->radius;
 }
 
+/* A bound that is there without r_n: friction alone, where it leaves the contact open. */
+static bool grip_alone(const cone *c, const double *A, int lda, const double *b, double *r, double *work)
+{
+    cone given = *c;
+    given.kind = CONE_GIVEN;
+    return cone_solve(&given, A + lda + 1, lda, b + 1, r + 1, work) && b[0] + vec_dot(A + 1, r + 1, c->d) >= 0;
+}
+
 bool cone_solve(const cone *c, const double *A, int lda, const double *b, double *r, double *work)
 {
     int d = c->d, k = cone_normal(c);
-    if (c->kind == CONE_UNILATERAL && b[0] >= 0) { for (int i = 0; i <= d; i++) r[i] = 0; return true; }
+    if (c->kind == CONE_UNILATERAL && b[0] >= 0) {
+        for (int i = 0; i <= d; i++) r[i] = 0;
+        if (d == 0 || c->radius == 0 || grip_alone(c, A, lda, b, r, work)) return true;
+    }
     if (d == 0 || (c->mu == 0 && c->radius == 0)) {
         if (d) memset(r, 0, (size_t)(k + d) * sizeof *r);
         if (k) r[0] = -b[0] / A[0];
@@ -381,8 +392,8 @@ static bool solve_sweeps(contact_problem *p, contact_work *w, double tol, int mo
     return false;
 }
 
-/* Proximal steps with a sparse factorisation; laws are those at hand. */
-static bool solve_proximal(contact_problem *p, contact_work *w, double tol)
+/* Island by island; laws are those at hand. */
+static bool solve_islands(contact_problem *p, contact_work *w, double tol)
 {
     arena_pos mark = arena_mark(w->a);
     int m = p->m, at = 0, *start = arena_array(w->a, int, p->n + 1), *col = arena_array(w->a, int, (size_t)p->n * m);
@@ -402,8 +413,10 @@ static bool solve_proximal(contact_problem *p, contact_work *w, double tol)
     }
     start[p->n] = at;
     sparse_problem s = { .n = p->n, .m = m, .cone = p->cone, .start = start, .col = col, .at = first, .val = val, .b = p->b, .r = p->r, .least = p->least };
-    bool ok = proximal_solve(&s, w->a, tol);
+    s.solver = p->solver;
+    bool ok = pile_solve(&s, w->a, tol);
     p->sweeps += s.iterations;
+    p->solver = s.solver;
     arena_release(w->a, mark);
     velocity(p);
     return contact_residual(p) <= tol && ok;
@@ -568,8 +581,7 @@ static bool solve_frictionless(contact_problem *p, contact_work *w, double tol)
         shortest(p, w, tol);
         if (p->residual <= tol) return true;
     }
-    p->solver = "proximal Newton";
-    return solve_sweeps(p, w, tol, 64) || solve_proximal(p, w, tol);
+    return solve_islands(p, w, tol);
 }
 
 /* ---- semi-smooth Newton on the natural map (Alart and Curnier) ---- */
@@ -654,21 +666,19 @@ static bool solve_newton(contact_problem *p, contact_work *w, double tol, int mo
     return false;
 }
 
-/* Gauss-Seidel, Newton, then proximal steps */
+/* Gauss-Seidel from the start at hand, then what is exact; where the law hangs on the speed, Gauss-Seidel and Newton in turn */
 static bool solve_friction(contact_problem *p, contact_work *w, double tol)
 {
     bool of_speed = false;
     for (int i = 0; i < p->n; i++) of_speed |= p->cone[i].of_speed && !p->cone[i].dir;
     p->solver = "Gauss-Seidel";
     velocity(p);
-    if (solve_sweeps(p, w, tol, 64)) return true;
+    if (solve_sweeps(p, w, tol, of_speed ? 64 : 32)) return true;
+    if (!of_speed && solve_islands(p, w, tol)) return true;
     p->solver = "Gauss-Seidel with Newton";
     for (int i = 0, most = p->rounds ? p->rounds : of_speed ? 40 : 3; i < most; i++) {
         if ((of_speed || m_small(p)) && solve_newton(p, w, tol, 20)) return true;
         if (solve_sweeps(p, w, tol, 32 * (i + 1))) return true;
-        if (of_speed) continue;
-        p->solver = "proximal Newton";
-        if (solve_proximal(p, w, tol)) return true;
     }
     return false;
 }

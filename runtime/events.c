@@ -5,15 +5,15 @@
 #include <time.h>
 #include "events.h"
 
-enum { OPTION_TOLERANCE, OPTION_ORDER };
+enum { OPTION_TOLERANCE, OPTION_ORDER, OPTION_STEP };
 enum { MAX_CONTACTS = 64, MAX_DOFS = 200, MAX_ORDER = 60 };
 
 /* ---- where the modes end ---- */
-typedef struct ending { double s; end_kind kind; int who; const site *at; } ending;
+typedef struct ending { double s, low; end_kind kind; int who; const site *at; } ending;      /* low: what s lacks */
 
 static void end_at(ending *e, double s, end_kind kind, int who)
 {
-    if (s < e->s) *e = (ending){ s, kind, who, NULL };
+    if (s < e->s) *e = (ending){ s, 0, kind, who, NULL };
 }
 
 static double size_of(const double *c, int order, double h)
@@ -43,13 +43,23 @@ static void end_cone(ev *w, rub *k, int i, ending *e)
     end_at(e, series_crossing(f, K, e->s, zero * fmax(size_of(b, K, e->s), zero)), END_CONE, i);
 }
 
+/* A rebound leaves at a rate that counts, however small it is beside what the gap grows to. */
+static double gap_crossing(const ev *w, const rub *k, double h)
+{
+    double f[w->width];
+    if (!(k->g[0] <= k->tol_gap && k->g[1] > k->tol_u)) return series_crossing(k->g, w->K, h, fmax(1e-13 * size_of(k->g, w->K, h), 1e-3 * k->tol_gap));
+    memcpy(f, k->g, ((size_t)w->K + 1) * sizeof *f);
+    f[0] = 0;
+    return series_crossing(f, w->K, h, 0);
+}
+
 static void end_contact(ev *w, int i, ending *e)
 {
     rub *k = &w->rub[i];
     const contact_family *f = k->c->fam->f;
     int K = w->K;
     if (k->mode == MODE_OPEN) {
-        if (f->relation == REL_GAP) end_at(e, series_crossing(k->g, K, e->s, fmax(1e-13 * size_of(k->g, K, e->s), 0.1 * k->tol_gap * 1e-2)), END_GAP, i);
+        if (f->relation == REL_GAP) end_at(e, gap_crossing(w, k, e->s), END_GAP, i);
         return;
     }
     double unit = sqrt(vec_dot(k->c->H, k->c->H, w->n)), zero = 1e-12 * w->force_size;
@@ -60,7 +70,8 @@ static void end_contact(ev *w, int i, ending *e)
         end_at(e, series_crossing(r, K - 1, e->s, zero / fmax(unit, 1e-300)), END_RN, i);
     }
     if (k->mode == MODE_STICK) end_cone(w, k, i, e);
-    if (k->mode == MODE_SLIP && k->c->d == 1) {
+    /* in more directions than one too: slip along a straight line comes to rest where its series knows nothing of it */
+    if (k->mode == MODE_SLIP) {
         double size = size_of(k->speed, K - 1, e->s);
         end_at(e, series_crossing(k->speed, K - 1, e->s, fmax(1e-14 * size, 0.1 * k->tol_slip)), END_SLIP, i);
     }
@@ -84,7 +95,7 @@ static void end_sites(ev *w, ending *e)
                 }
                 if (s->near && fabs(f[0]) < 1e-9 * size_of(f, K, e->s)) f[0] = 0;
                 double at = series_crossing(f, K, e->s, 1e-15 * size_of(f, K, e->s));
-                if (at < e->s) *e = (ending){ at, END_SITE, i, s };
+                if (at < e->s) *e = (ending){ at, 0, END_SITE, i, s };
             }
         }
     }
@@ -127,18 +138,29 @@ static void sites_after(ev *w, double h, const site *met)
     }
 }
 
-static void advance(ev *w, double h)
+/* a gap closes at a time of twice the length: one more step of Newton's method */
+static void gap_sharpen(ev *w, ending *e)
 {
-    int top = w->K + 1;
+    const rub *k = &w->rub[e->who];
+    double low0 = vec_dot(k->c->H, w->q_low, w->n), low1 = vec_dot(k->c->H, w->v_low, w->n), rate = series_rate(k->g, w->K, e->s);
+    twofold y = series_twofold(k->g, w->K, low0, low1, (twofold){ e->s, 0 });
+    if (fabs(y.hi) < 1e-10 * fabs(rate) * e->s) e->low = -y.hi / rate;
+}
+
+/* times and states add up without loss: what rounding drops is carried along */
+static void advance(ev *w, double h, double low)
+{
+    twofold s = { h, low };
     for (int k = 0; k < w->n; k++) {
-        const double *c = w->qs + (size_t)k * w->width;
-        w->q[k] = series_value(c, top, h);
-        w->v[k] = series_rate(c, top, h);
+        bool first = w->p->order && w->p->order[k] == 1;
+        twofold q = series_twofold(w->qs + (size_t)k * w->width, w->K + 1, w->q_low[k], first ? 0 : w->v_low[k], s);
+        twofold v = series_twofold(w->vs + (size_t)k * w->width, w->K - first, first ? 0 : w->v_low[k], 0, s);
+        w->q[k] = q.hi; w->q_low[k] = q.lo;
+        w->v[k] = v.hi; w->v_low[k] = first ? 0 : v.lo;
     }
-    /* times add up without loss: what rounding drops is carried along */
-    double sum = h + w->t_low, next = w->t + sum;
-    w->t_low = sum - (next - w->t);
-    w->t = next;
+    twofold t = twofold_sum((twofold){ w->t, w->t_low }, s);
+    w->t = t.hi;
+    w->t_low = t.lo;
     w->last_h = h;
 }
 
@@ -159,6 +181,7 @@ static void put_back(ev *w)
         for (int i = 0; i < m; i++)
             for (int j = 0; j < m; j++) w->W[(size_t)i * m + j] = vec_dot(w->act[i]->c->H, w->G + (size_t)j * n, n);
         if (m == 0) break;
+        ev_round(w);
         double work[m * m + 2 * m];
         int iwork[m];
         sym_shortest(w->W, w->b, w->u, m, work, iwork);
@@ -177,13 +200,14 @@ static void put_back(ev *w)
     }
 }
 
-/* Rebounds that follow each other ever faster: the times left form a geometric series, of which the sum is taken. */
+/* Rebounds that follow each other ever faster: the times left form a geometric series, of which the sum is taken.  Not before the
+   rate that is left is within the tolerance of the rates that were, or the flights within what a double can tell of the time. */
 static bool settles(ev *w, rub *k, double *end)
 {
-    double next = k->flight, scale = fabs(w->t) + 1e-3 * w->o->duration;
-    if (!(next > 0 && k->before > 0) || !(next < 2e-10 * scale) || !(next < k->before)) return false;
-    double r = next / k->before;
-    *end = w->t + next * r / (1 - r);
+    double next = k->flight, r = next / k->before, left = next * r / (1 - r), most = 1e13 * k->tol_u;
+    if (!(next > 0 && k->before > 0 && next < k->before)) return false;
+    if (!(fabs(k->un) <= fmin(w->tol, 1e-9) * most || next <= 4e-16 * fabs(w->t))) return false;
+    *end = w->t + left;
     return true;
 }
 
@@ -217,9 +241,10 @@ static bool meet(ev *w)
         if (k->c->fam->f->relation != REL_GAP || k->last_hit != w->t || !settles(w, k, &end)) continue;
         double *last = &w->r->contact[k->family].last_open[k->c->member];
         *last = fmax(*last, end);
-        /* the rate that is left is less than the tolerance can see */
+        /* the rate that is left goes the way of the others */
         factor_solve(&w->s->minv, k->c->H, w->x1);
         double hh = vec_dot(k->c->H, w->x1, w->n);
+        w->dissipated += 0.5 * k->un * k->un / hh;
         vec_axpy(w->v, -k->un / hh, w->x1, w->n);
         k->un = 0;
         k->flight = k->before = 0;
@@ -257,6 +282,22 @@ static bool equality(const ev_event *e)
     return false;
 }
 
+/* f of each edge of the condition, as the state is */
+static double edge_value(const taylor *t, const site *s)
+{
+    double f[1];
+    site_function(t, s, false, 0, f);
+    return f[0];
+}
+
+/* a reset moves away from the edge that was met, or leaves it where it was up to rounding */
+static void still_met(const taylor *t, site *s)
+{
+    const instr *q = &t->code[s->code];
+    double size = fabs(taylor_reg(t, q->a)[0]) + fabs(taylor_reg(t, q->b)[0]);
+    s->near = s->near && fabs(edge_value(t, s) - s->met) <= 1e-13 * size;
+}
+
 static bool fire(ev *w, bool *reset)
 {
     double q[w->n + 1], v[w->n + 1];
@@ -269,15 +310,25 @@ static bool fire(ev *w, bool *reset)
         bool now = truth(w, e);
         if (now && !e->was) fire_one(w, e, q, v, reset);
         e->was = now && !equality(e);
+        for (uint32_t k = 0; k < e->when->nsite; k++) e->when->site[k].met = edge_value(e->when, &e->when->site[k]);
     }
     if (!*reset) return true;
+    /* what an event gives or takes is work done on the motion */
+    w->wf += 0.5 * (mass_norm2(w->s, w->M, v) - mass_norm2(w->s, w->M, w->v));
     memcpy(w->q, q, (size_t)w->n * sizeof *q);
     memcpy(w->v, v, (size_t)w->n * sizeof *v);
+    ev_round(w);
     for (int i = 0; i < w->nevent; i++) {
-        for (uint32_t k = 0; k < w->event[i].when->nsite; k++) w->event[i].when->site[k].near = false;
-        w->event[i].was = truth(w, &w->event[i]);
+        truth(w, &w->event[i]);                             /* fills the registers of the new state */
+        for (uint32_t k = 0; k < w->event[i].when->nsite; k++) still_met(w->event[i].when, &w->event[i].when->site[k]);
     }
     return true;
+}
+
+/* after a reset a condition that was met on its edge holds or not by where the motion goes next: known when the series is */
+static void judge_again(ev *w)
+{
+    for (int i = 0; i < w->nevent; i++) w->event[i].was = truth(w, &w->event[i]) && !equality(&w->event[i]);
 }
 
 /* ---- the run ---- */
@@ -303,6 +354,7 @@ static bool instant(ev *w)
     }
     if (!meet(w) || !ev_survey(w)) return false;
     if (!ev_decide(w)) return false;
+    if (reset) judge_again(w);
     put_back(w);
     open_marks(w, before);
     return true;
@@ -311,11 +363,11 @@ static bool instant(ev *w)
 static bool run_piece(ev *w, double end, ending *e)
 {
     double left = end - w->t;
-    *e = (ending){ fmin(w->natural, left), END_STEP, -1, NULL };
+    *e = (ending){ fmin(w->natural, left), 0, END_STEP, -1, NULL };
     if (w->hist) {
         bool breaks;
         double s = history_limit(w->hist, e->s, &breaks);
-        if (s < e->s || breaks) *e = (ending){ s, breaks ? END_BREAK : END_STEP, -1, NULL };
+        if (s < e->s || breaks) *e = (ending){ s, 0, breaks ? END_BREAK : END_STEP, -1, NULL };
     }
     for (int i = 0; i < w->nrub; i++) end_contact(w, i, e);
     end_sites(w, e);
@@ -332,8 +384,9 @@ static bool run_piece(ev *w, double end, ending *e)
     dense_sample(w, e->s);
     if (w->hist) history_add(w->hist, &w->pieces.at[w->pieces.n - 1]);
     sites_after(w, e->s, e->at);
-    advance(w, e->s);
-    if (e->s >= left) w->t = end;
+    if (e->kind == END_GAP) gap_sharpen(w, e);
+    advance(w, e->s, e->low);
+    if (e->s >= left) { w->t = end; w->t_low = 0; }
     if (w->hist && e->kind == END_BREAK) history_image(w->hist, w->t);
     else if (w->hist && e->kind != END_STEP) history_break(w->hist, w->t, e->kind == END_GAP ? 1 : 2);
     w->r->steps++;
@@ -418,7 +471,7 @@ static void rub_new(ev *w, rub *k, contact *c)
 static void rooms(ev *w)
 {
     size_t n = (size_t)w->n, c = w->s->ncontact, rows = (size_t)w->s->rows + 1, size = n + rows, d = 0;
-    double **vectors[] = { &w->q, &w->v, &w->acc, &w->f, &w->vmax, &w->qmax, &w->x1, &w->x2, &w->acc_end, &w->jerk_end, &w->qx, &w->vx };
+    double **vectors[] = { &w->q, &w->v, &w->acc, &w->f, &w->vmax, &w->qmax, &w->x1, &w->x2, &w->q_low, &w->v_low, &w->acc_end, &w->jerk_end, &w->qx, &w->vx };
     for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) *vectors[i] = arena_array(w->a, double, n + 64);
     w->M = arena_array(w->a, double, n * n + 1);
     w->qs = series(w, n); w->vs = series(w, n); w->xs = series(w, n); w->fs = series(w, n); w->Ms = series(w, n * n);
@@ -486,6 +539,7 @@ static void events_run(const program *p, const run_options *o, results *r)
     w->local = fmax(1e-3 * w->tol, 1e-17);
     w->K = o->value[OPTION_ORDER] > 0 ? (int)o->value[OPTION_ORDER] : (int)fmin(fmax(ceil(-0.5 * log(w->local)) + 4, 8), MAX_ORDER);
     w->width = w->K + 4;
+    w->fixed = o->value[OPTION_STEP] > 0 ? o->value[OPTION_STEP] : 0;
     w->creep = 1e-9;
     w->s = system_new(r->a, p, r->param, false, &why, &r->where);
     if (!w->s) { ev_fail(w, r->where, why); return; }
@@ -536,6 +590,7 @@ static const char *events_refuse(const program *p, span *at)
 static const backend_option events_options[] = {
     { "tolerance", OPT_REAL, 1e-12, 1e-16, 1e-2, NULL, "of the motion, relative; a step is taken to a thousandth of it" },
     { "order", OPT_INT, NAN, 4, 60, NULL, "of the Taylor series; chosen from the tolerance when left out" },
+    { "h", OPT_REAL, NAN, 1e-300, INFINITY, NULL, "step, cut at events alone; from the tolerance when left out" },
 };
 const backend backend_events = {
     .name = "events", .doc = "Taylor series, events located to round-off",

@@ -21,7 +21,7 @@ typedef struct rub {
     int col_n, col_t;                   /* unknowns of its reaction, -1: none */
     double *g, *rn, *rt, *H, *S, *raw, *w, *nu, *gram, *y, *metric, *hy, *D, *N, *beta, *bound, *speed, *work;
     double *shock, base, e_now, un;
-    double last_hit, flight, before;    /* time of the last impact, the last two flights */
+    double last_hit, last_low, flight, before;      /* time of the last impact, what it lacks; the last two flights */
     double tol_gap, tol_u, tol_slip;
     double r0, rt0[MAX_SLIP];           /* order 0, from the step problem */
     int row;
@@ -39,8 +39,8 @@ typedef struct ev {
     arena *a;
     system_t *s;
     int n, K, width;                    /* dofs, order, coefficients kept */
-    double tol, local;                  /* asked; of one step */
-    double t_low;                       /* what t lacks */
+    double tol, local, fixed;           /* asked; of one step; the step when it is given, else 0 */
+    double t_low, *q_low, *v_low;       /* what t, q and v lack: events add up without loss */
     double t, *q, *v, *acc, *f, *M;     /* now; acc and f belong to the piece or decision at hand */
     double *qs, *vs, *xs, *fs, *Ms;     /* series: positions, rates, highest derivatives, forces, masses */
     series_inputs in;
@@ -87,6 +87,7 @@ const char *ev_number(ev *w, double x);
 
 /* events_mode.c */
 bool ev_survey(ev *w);                                  /* masses, rows and gaps now */
+void ev_round(ev *w);                                   /* q and v lack nothing */
 bool ev_shock(ev *w);
 bool ev_decide(ev *w);                                  /* modes to the right of now; the series is theirs */
 bool ev_consistent(ev *w);

@@ -77,7 +77,7 @@ void dense_keep(ev *w, double h)
     int order = w->K + 1;
     size_t row = (size_t)order + 1;
     piece *p = vec_push(w->r->a, &w->pieces);
-    *p = (piece){ .t = w->t, .h = h, .reach = fmax(h, w->natural), .order = order };
+    *p = (piece){ .t = w->t, .low = w->t_low, .h = h, .reach = fmax(h, w->natural), .order = order };
     p->y = arena_array(w->r->a, double, ((size_t)w->n + (size_t)w->nrub * ITEMS) * row);
     p->mode = arena_array(w->r->a, uint8_t, 2 * (size_t)w->nrub + 1);
     for (int k = 0; k < w->n; k++) memcpy(item_dof(p, k), w->qs + (size_t)k * w->width, row * sizeof(double));
@@ -122,7 +122,7 @@ static bool dense_series(void *of, const dense_item *x, double t, int n, double 
     int degree = x->what == DENSE_DOF ? p->order : x->what == DENSE_GAP ? p->order - 1 : p->order - 2;
     if (!c || n + x->order > degree) return false;
     double all[degree + 1];
-    series_shift(c, degree, fmin(t - p->t, p->h), all, n + x->order);
+    series_shift(c, degree, fmin(t - p->t - p->low, p->h), all, n + x->order);
     for (int j = 0; j <= n; j++) {
         out[j] = all[j + x->order];
         for (int k = 1; k <= x->order; k++) out[j] *= j + k;

@@ -43,7 +43,7 @@ static bool masses(ev *w)
                                                   ev_number(w, w->t), dof_name(w->p, bad, w->r->a)));
     if (!w->s->first_order) return true;
     factor_solve(&w->s->minv, w->f, w->x1);
-    for (int i = 0; i < w->n; i++) if (w->p->order[i] == 1) w->v[i] = w->x1[i];
+    for (int i = 0; i < w->n; i++) if (w->p->order[i] == 1) { w->v[i] = w->x1[i]; w->v_low[i] = 0; }
     return true;
 }
 
@@ -185,6 +185,50 @@ static bool shock_poisson(ev *w)
     return true;
 }
 
+void ev_round(ev *w)
+{
+    memset(w->q_low, 0, (size_t)w->n * sizeof *w->q_low);
+    memset(w->v_low, 0, (size_t)w->n * sizeof *w->v_low);
+}
+
+/* H (v + low) + ht to twice the length */
+static twofold rate_twofold(const ev *w, const contact *c, const double *v)
+{
+    twofold s = { c->ht, 0 };
+    for (int i = 0; i < w->n; i++) s = twofold_sum(s, twofold_product((twofold){ c->H[i], 0 }, (twofold){ v[i], w->v_low[i] }));
+    return s;
+}
+
+/* Newton's law to twice the length: what solving has left is put on the rates along the reactions.  Not with friction, which has
+   a law of its own, nor with Poisson's. */
+static void shock_sharpen(ev *w, const double *before)
+{
+    int n = w->n, m = 0;
+    double most = 0, b[w->nact + 1], W[w->nact * w->nact + 1];
+    int at[w->nact + 1], pivot[w->nact + 1];
+    for (int i = 0; i < w->nact; i++) {
+        const contact_family *f = w->act[i]->c->fam->f;
+        if (w->act[i]->c->d || f->relation != REL_GAP || f->impact != IMPACT_NEWTON) { memset(w->v_low, 0, (size_t)n * sizeof *w->v_low); return; }
+        most = fmax(most, w->act[i]->shock[0]);
+    }
+    for (int i = 0; i < w->nact; i++) if (w->act[i]->shock[0] > 1e-12 * most) at[m++] = i;
+    for (int i = 0; i < m; i++) {
+        const rub *k = w->act[at[i]];
+        twofold u = rate_twofold(w, k->c, before), e = { k->un < -k->tol_u ? -k->e_now : 0, 0 }, now = rate_twofold(w, k->c, w->v);
+        twofold left = twofold_sum(twofold_product(u, e), (twofold){ -now.hi, -now.lo });
+        b[i] = left.hi;
+        for (int j = 0; j < m; j++) W[i * m + j] = w->W[(size_t)k->row * w->pr.m + w->act[at[j]]->row];
+        if (!(fabs(b[i]) <= 1e-12 * fabs(u.hi))) return;
+    }
+    if (!dense_solve(W, b, m, pivot)) return;
+    for (int l = 0; l < n; l++) {
+        twofold v = { w->v[l], w->v[l] == 0 ? 0 : w->v_low[l] };
+        for (int i = 0; i < m; i++) v = twofold_sum(v, twofold_product((twofold){ w->G[(size_t)w->act[at[i]]->row * n + l], 0 }, (twofold){ b[i], 0 }));
+        w->v[l] = v.hi;
+        w->v_low[l] = v.lo;
+    }
+}
+
 static void shock_account(ev *w, const double *before)
 {
     int n = w->n;
@@ -204,8 +248,9 @@ static void shock_account(ev *w, const double *before)
         double post = gap_rate(w, k, w->v);
         *vec_push(w->r->a, &w->r->contact[k->family].impacts) = (impact){ w->t, fmin(k->un, 0), fmax(post, 0), k->shock[0], (int32_t)c->member };
         k->before = k->flight;
-        k->flight = w->t - k->last_hit;
+        k->flight = (w->t - k->last_hit) + (w->t_low - k->last_low);
         k->last_hit = w->t;
+        k->last_low = w->t_low;
     }
 }
 
@@ -226,6 +271,7 @@ bool ev_shock(ev *w)
     memcpy(before, w->v, (size_t)w->n * sizeof *w->v);
     put_problem(w, true);
     if (!shock_phase(w, true) || !shock_poisson(w)) return false;
+    shock_sharpen(w, before);
     shock_account(w, before);
     for (int i = 0; i < w->nact; i++) w->act[i]->un = w->act[i]->c->fam->f->relation == REL_CLOSED ? 0 : gap_rate(w, w->act[i], w->v);
     return true;

@@ -492,6 +492,30 @@ static double natural_step(ev *w)
     return h;
 }
 
+/* The step within which what is watched for roots (a gap, the two sides of a switch) is its series: the terms left out stay below
+   the tolerance of its own size over that step.  It may move where the state does not, as a wall that is driven. */
+static double watched_step(const ev *w, const double *f, int K, double h)
+{
+    h = fmin(h, w->o->duration - w->t);
+    for (int turn = 0; turn < 12 && h > 0; turn++) {
+        double size = 0, p = 1, next = h;
+        for (int j = 0; j <= K - 2; j++, p *= h) size = fmax(size, fabs(f[j]) * p);
+        for (int j = K - 1; j <= K; j++)
+            if (f[j] != 0 && size > 0) next = fmin(next, pow(w->local * size / fabs(f[j]), 1.0 / j));
+        if (next > 0.99 * h) break;
+        h = next;
+    }
+    return h;
+}
+
+static double contact_step(const ev *w, double natural)
+{
+    double h = natural;
+    for (int i = 0; i < w->nrub; i++)
+        if (w->rub[i].mode == MODE_OPEN && w->rub[i].gap) h = fmin(h, watched_step(w, w->rub[i].g, w->K, natural));
+    return h;
+}
+
 /* Where a register does not converge nothing can be said of what it hides (a function that is flat to all orders may rise
    soon): the step stays inside its disk.  Below a part of the run that cannot matter the limit ends. */
 static double register_step(ev *w)
@@ -509,6 +533,14 @@ static double register_step(ev *w)
             if (!(top > 0) || (a == 0 && b == 0)) continue;
             double x = fmin(b > 0 ? pow(1e-3 * top / b, 1.0 / K) : INFINITY, a > 0 ? pow(1e-3 * top / a, 1.0 / (K - 1)) : INFINITY);
             if (x < h) h = fmin(h, fmax(x, least));
+        }
+        for (uint32_t k = 0; k < t->nsite; k++) {
+            const site *s = &t->site[k];
+            const instr *q = &t->code[s->code];
+            double f[w->width];
+            if ((t->still[q->a] && t->still[q->b]) || !t->live[q->dst]) continue;
+            site_function(t, s, false, K, f);
+            h = fmin(h, fmax(watched_step(w, f, K, h), least));
         }
     }
     return h;
@@ -614,7 +646,7 @@ bool ev_series(ev *w)
         }
         if (!series_finite(w)) return ev_fail(w, SPAN_NONE, arena_printf(w->r->a, "the motion has no power series at t = %s: a function in the model is not analytic there", ev_number(w, w->t)));
         for (int i = 0; i < w->nall; i++) taylor_live(w->all[i]);
-        if (sites_agree(w)) { w->natural = w->last_natural = register_step(w); sizes(w); return true; }
+        if (sites_agree(w)) { w->natural = w->last_natural = w->fixed > 0 ? w->fixed : contact_step(w, register_step(w)); sizes(w); return true; }
     }
     return ev_fail(w, SPAN_NONE, arena_printf(w->r->a, "no piece of a piecewise force holds to the right of t = %s (it slides along a switch); use sweeping()", ev_number(w, w->t)));
 }

@@ -10,13 +10,23 @@ enum { FIELD_ORDER = 6, FIELD_MAX = 8 };                                /* order
 typedef struct jet { int field, d[2]; } jet;                            /* a field, differentiated so often in each coordinate */
 /* A function of coordinates and jets over a family of points.  Inputs: coordinate c of point i at [i*ncoord + c], jet k at [i*njet + k].
    out[0] is the value, out[1 + k] its derivative in jet k. */
-typedef struct field_form { kernel k; const jet *jet; int njet; bool linear; span at; } field_form;
+typedef struct field_form { kernel k; const jet *jet; int njet; bool linear, cases; span at; } field_form;        /* cases: in the coordinates */
 typedef struct field_load { kernel place, weight; span at; } field_load;            /* weight*dirac(x - place) in a residual; weight is a form of x */
+/* A flux under a derivative whose coefficient jumps: F = per*d(flux, coord) + rest.  At a jump the flux is continuous, not the slope. */
+typedef struct field_flux {
+    int coord, order;                   /* of its highest derivative */
+    field_form f;
+    kernel a;                           /* the plane: flux = a*u_coord */
+    kernel per;                         /* of coordinates */
+    span at;
+} field_flux;
 typedef struct field_equation {
     field_form f;                       /* as written */
     field_form normal;                  /* F over its derivative in the highest jet */
     int field, order;                   /* the field that it belongs to and its order */
     const field_load *load; int nload;
+    const field_flux *flux; int nflux;  /* on a line: of orders k - 1, k - 2, …; in the plane by coordinate */
+    field_form rest;                    /* F without them */
 } field_equation;
 typedef struct field_condition { int coord; kernel place; field_form f; kernel where; span at; } field_condition;      /* coord < 0: where holds (nout == 0: all) */
 typedef struct field_obstacle { int field, sense; kernel psi; span at; } field_obstacle;       /* psi of coordinates */
@@ -59,7 +69,8 @@ typedef struct field_result {
     double *update; int nupdate;        /* vim: change from one iterate to the next */
     double *matching; int nmatching;    /* vim: defect of each condition */
     int nhalved;                        /* penalty: update holds what halving eps changed */
-    int iterations;                     /* vim: of the correction */
+    int iterations;                     /* vim: of the correction; grids: on the finest one */
+    double *grid_steps; int ngrid;      /* steps on each grid, the coarsest first */
     const char *report;                 /* for people */
     arena *a;                           /* where samples of derivatives are kept when asked for */
     double *derived[FIELD_MAX][FIELD_ORDER + 1];

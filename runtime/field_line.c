@@ -26,6 +26,7 @@ typedef struct line {
     int64_t *cpos;                      /* of each condition */
     int kl, ku, band;
     bool three;                         /* tridiagonal */
+    bool alike;                         /* and all rows but the first and the last are the same: three are kept */
     double *sum;                        /* of each row, then; NULL: 0 */
     double *ab, *rhs;                   /* ab[row*band + column - row + kl]; residual at the linearisation */
     double *u, *lo, *hi;                /* bounds by unknown; NULL without obstacles, hi: without upper ones */
@@ -115,7 +116,9 @@ static void stencil_make(const double *x, int m, double z, int most, stencil *s)
 }
 
 /* ---- rows ---- */
-static void band_add(line *l, int64_t row, int64_t col, double k) { l->ab[row * l->band + (col - row) + l->kl] += k; }
+static int64_t row_slot(const line *l, int64_t row) { return !l->alike ? row : row == 0 ? 0 : row + 1 == l->size ? 2 : 1; }
+static double *row_start(const line *l, int64_t row) { return l->ab + row_slot(l, row) * l->band; }
+static void band_add(line *l, int64_t row, int64_t col, double k) { row_start(l, row)[(col - row) + l->kl] += k; }
 static int64_t row_place(const line *l, int f, int64_t s) { return l->pos[f] ? l->pos[f][s] : s + l->left[0]; }
 
 /* where each condition reads: nodes first .. first + m - 1 */
@@ -290,6 +293,36 @@ static double row_loads(const line *l, int f, int64_t s, const row_stencils *r)
     return sum;
 }
 
+/* A row at a jump of the coefficient, order 2: fluxes half way to both neighbours, the rest weighed with the slope of each side.  c: derivatives of the row
+   in its three nodes, *sum: their sum.  u as in rows_run. */
+static double row_flux(const line *l, int f, int64_t s, const double *u, double k, double *c, double *sum)
+{
+    const field_equation *e = &l->fp->eq[f];
+    const field_flux *q = &e->flux[0];
+    const double *x = l->x + s;
+    double F = 0, out[65], jets[64], per, width = (x[2] - x[0]) / 2, y[3] = { 0, 0, 0 };
+    for (int i = 0; u && i < 3; i++) y[i] = k * u[s + i];
+    kernel_points(l->w, &q->per, &x[1], 1, &per);
+    c[0] = c[1] = c[2] = *sum = 0;
+    for (int side = 0; side < 2; side++) {
+        double h = x[side + 1] - x[side], slope = (y[side + 1] - y[side]) / h, z = (x[side] + x[side + 1]) / 2, sign = side ? 1 : -1, theta = h / (2 * width);
+        for (int part = 0; part < 2; part++) {          /* the flux, at the middle; the rest, at the node */
+            const field_form *g = part ? &e->rest : &q->f;
+            double at = part ? side_of(l->w, x[1], x[side], x[side + 1]) : z, weight = part ? theta : sign * per / width;
+            for (int j = 0; j < g->njet; j++) jets[j] = g->jet[j].d[0] == 1 ? slope : g->jet[j].d[0] ? 0 : part ? y[1] : (y[side] + y[side + 1]) / 2;
+            form_run(l->w, g, &at, jets, 1, out);
+            F += weight * out[0];
+            for (int j = 0; j < g->njet; j++) {
+                double d = weight * out[1 + j];
+                if (g->jet[j].d[0] == 1) c[side + 1] += d / h, c[side] -= d / h;
+                else if (g->jet[j].d[0] == 0 && part) c[1] += d, *sum += d;
+                else if (g->jet[j].d[0] == 0) c[side] += d / 2, c[side + 1] += d / 2, *sum += d;
+            }
+        }
+    }
+    return F;
+}
+
 /* what is done with each row: value and derivatives of F there */
 typedef void (*row_use)(line *l, int f, int64_t s, const row_stencils *r, const double *out, void *ud);
 
@@ -316,7 +349,7 @@ static bool rows_run(line *l, int f, const double *u, double k, row_use use, voi
     const field_equation *q = &l->fp->eq[f];
     const field_form *e = &q->f;
     int nj = e->njet;
-    int64_t rows = rows_of(l, f), hint = 0, cached = -2;
+    int64_t rows = l->alike && use == use_assemble ? 1 : rows_of(l, f), hint = 0, cached = -2;
     arena_pos mark = arena_mark(l->w->a);
     double *x = arena_array(l->w->a, double, CHUNK), *jets = arena_array(l->w->a, double, CHUNK * (nj + 1)), *out = arena_array(l->w->a, double, CHUNK * (nj + 1));
     double mixed[65];
@@ -338,6 +371,19 @@ static bool rows_run(line *l, int f, const double *u, double k, row_use use, voi
             row_stencils_of(l, f, s, &r, &hint, &cached);
             if (same && s > 0 && cached >= 0 && before == cached) { row_repeat(l, s + l->left[0]); continue; }
             double *o = out + (s - from) * (nj + 1);
+            if (cached < 0 && q->nflux) {
+                double c[3], sum, F = row_flux(l, f, s, u, k, c, &sum);
+                if (q->nload) F += row_loads(l, f, s, &r);
+                if (!isfinite(F)) { good = false; break; }
+                mixed[0] = F;
+                if (use != use_assemble) { use(l, f, s, &r, mixed, ud); continue; }
+                int64_t row = row_place(l, f, s);
+                l->rhs[row] = F;
+                memset(row_start(l, row), 0, (size_t)l->band * sizeof *l->ab);
+                if (l->sum) l->sum[row] = sum;
+                for (int i = 0; i < 3; i++) band_add(l, row, s + i, c[i]);
+                continue;
+            }
             if (cached < 0) { row_mixed(l, f, s, &r, jets + (s - from) * nj, mixed); o = mixed; }
             if (q->nload && (cached < 0 || q->order == 1)) o[0] += row_loads(l, f, s, &r);
             if (!isfinite(o[0])) { good = false; break; }
@@ -353,11 +399,11 @@ static void use_assemble(line *l, int f, int64_t s, const row_stencils *r, const
     const field_form *e = &l->fp->eq[f].f;
     int64_t row = row_place(l, f, s);
     (void)ud;
-    l->rhs[row] = out[0];
-    for (int j = 0; j < l->band; j++) l->ab[row * l->band + j] = 0;
-    for (int j = 0; l->sum && j < e->njet; j++) if (e->jet[j].d[0] == 0) l->sum[row] = out[1 + j];
+    l->rhs[row_slot(l, row)] = out[0];
+    memset(row_start(l, row), 0, (size_t)l->band * sizeof *l->ab);
+    for (int j = 0; l->sum && j < e->njet; j++) if (e->jet[j].d[0] == 0) l->sum[row_slot(l, row)] = out[1 + j];
     if (l->nf == 1) {
-        double *at = l->ab + row * l->band + (s - row) + l->kl;
+        double *at = row_start(l, row) + (s - row) + l->kl;
         for (int j = 0; j < e->njet; j++) {
             const double *w = r->other[0].w[e->jet[j].d[0]];
             for (int i = 0; i < r->other[0].m; i++) at[i] += out[1 + j] * w[i];
@@ -385,8 +431,8 @@ static void condition_row(line *l, int c, const double *u)
     }
     double inside = side_of(l->w, x, l->w->lo[0], l->w->hi[0]);
     form_run(l->w, &q->f, &inside, jets, 1, out);
-    l->rhs[row] = out[0];
-    for (int j = 0; j < l->band; j++) l->ab[row * l->band + j] = 0;
+    l->rhs[row_slot(l, row)] = out[0];
+    memset(row_start(l, row), 0, (size_t)l->band * sizeof *l->ab);
     for (int j = 0; j < q->f.njet; j++)
         for (int i = 0; i < m; i++) band_add(l, row, (first + i) * l->nf + q->f.jet[j].field, out[1 + j] * s.w[q->f.jet[j].d[0]][i]);
 }
@@ -468,12 +514,16 @@ static bool tridiagonal_solve(line *l, double *b)
     int64_t n = l->size;
     double *c = l->work, last = 0, rest = 1, y0 = 0, spring = l->o->eps > 0 ? 1 / l->o->eps : 0;
     for (int64_t i = 0; i < n; i++) {
-        const double *r = l->ab + i * 3;
-        double a0 = i ? r[0] : 0, up = i + 1 < n ? r[2] : 0, d = r[1], sum = !i ? d + up : i + 1 == n ? d + a0 : l->sum ? l->sum[i] : 0, y = b[i];
+        const double *r = row_start(l, i);
+        double a0 = i ? r[0] : 0, up = i + 1 < n ? r[2] : 0, d = r[1], sum = !i ? d + up : i + 1 == n ? d + a0 : l->sum ? l->sum[row_slot(l, i)] : 0, y = b[i];
         if (l->act && l->act[i]) {
             double bound = l->act[i] > 0 ? l->lo[i] : l->hi[i];
-            if (spring > 0) d += spring, sum += spring, y += bound * spring;
-            else a0 = up = 0, d = sum = 1, y = bound;
+            if (spring <= 0) {
+                last = c[i] = 0; rest = 1;
+                y0 = b[i] = bound;
+                continue;
+            }
+            d += spring; sum += spring; y += bound * spring;
         }
         bool positive = a0 <= 0 && up <= 0 && sum >= 0 && rest >= 0;
         double left = positive ? sum - a0 * rest : 0, beta = positive ? left - up : d - a0 * last;
@@ -504,7 +554,7 @@ static bool band_solve(line *l, double *b, double *rcond)
         for (int64_t s = 0; s < rows_of(l, f); s++) if (l->act[pair_of(l, f, s)]) owner[row_place(l, f, s)] = pair_of(l, f, s);
     for (int64_t i = 0; i < n; i++) {
         double big = 0, y = b[i];
-        memcpy(row, l->ab + i * l->band, (size_t)l->band * sizeof *row);
+        memcpy(row, row_start(l, i), (size_t)l->band * sizeof *row);
         if (owner && owner[i] >= 0) {
             int64_t p = owner[i];
             double bound = l->act[p] > 0 ? l->lo[p] : l->hi[p];
@@ -541,10 +591,10 @@ static bool system_solve(line *l, double *b)
 
 /* ---- active sets ---- */
 /* residual of a row with u, and a bound for its rounding error */
-static double row_value(const line *l, int64_t row, double *noise)
+static inline double row_value(const line *l, int64_t row, double *noise)
 {
-    const double *a = l->ab + row * l->band;
-    double s = l->rhs[row], e = fabs(s);
+    const double *a = row_start(l, row);
+    double s = l->rhs[row_slot(l, row)], e = fabs(s);
     int64_t first = row - l->kl;
     if (l->three && row > 0 && row + 1 < l->size) {
         double x = a[0] * l->u[row - 1], y = a[1] * l->u[row], z = a[2] * l->u[row + 1];
@@ -562,10 +612,28 @@ static double row_value(const line *l, int64_t row, double *noise)
     return s;
 }
 
+/* rows that are alike, one lower bound: the same in one short loop */
+static int64_t sets_alike(line *l, double size)
+{
+    const double *a = l->ab + l->band, *u = l->u, *lo = l->lo, f = l->rhs[1], tiny = 1e-14 * size;
+    int64_t changed = 0;
+    for (int64_t k = 1; k + 1 < l->size; k++) {
+        int8_t now = lo[k] - u[k] > tiny;
+        if (l->act[k]) {
+            double x = a[0] * u[k - 1], y = a[1] * u[k], z = a[2] * u[k + 1];
+            now = f + x + y + z >= -8e-16 * (fabs(f) + fabs(x) + fabs(y) + fabs(z));
+        }
+        changed += now != l->act[k];
+        l->act[k] = now;
+    }
+    return changed;
+}
+
 /* the set for u: nodes that left it or came to it; linear problems have rhs at zero, others at u (then rows give rhs alone) */
 static int64_t sets_update(line *l, double size, bool one)
 {
     int64_t changed = 0;
+    if (l->alike && !l->hi && l->o->eps <= 0 && !one) return sets_alike(l, size);
     for (int f = 0; f < l->nf; f++)
         for (int64_t s = 0; s < rows_of(l, f); s++) {
             int64_t p = pair_of(l, f, s), row = row_place(l, f, s);
@@ -597,6 +665,8 @@ static bool fail_singular(line *l)
     return field_fail(l->w, l->fp->ncond ? l->fp->cond[0].at : l->fp->at, "the system is singular: the conditions do not determine %s", l->fp->name[0]);
 }
 
+static void right_side(line *l) { for (int64_t k = 0; k < l->size; k++) l->u[k] = -l->rhs[row_slot(l, k)]; }
+
 static bool linear_solve(line *l, bool coarsest)
 {
     double rcond = 1;
@@ -605,7 +675,7 @@ static bool linear_solve(line *l, bool coarsest)
     if (coarsest) {
         int8_t *act = l->act;
         l->act = NULL;
-        for (int64_t k = 0; k < n; k++) l->u[k] = -l->rhs[k];
+        right_side(l);
         bool good = band_solve(l, l->u, &rcond);
         l->act = act;
         if (!good || rcond < 1e-15) { if (!l->fp->nobst) return fail_singular(l); memset(l->u, 0, (size_t)n * sizeof *l->u); }
@@ -614,10 +684,11 @@ static bool linear_solve(line *l, bool coarsest)
     }
     for (l->steps = 1; l->steps <= MAX_STEPS + 40 * (int)fmin((double)n, 100); l->steps++) {
         if (!field_goes_on(l->w, l->done)) return false;
-        for (int64_t k = 0; k < n; k++) l->u[k] = -l->rhs[k];
-        bool good = l->three && tridiagonal_solve(l, l->u);
-        for (int64_t k = 0; !good && k < n; k++) l->u[k] = -l->rhs[k];
-        if (!good && !band_solve(l, l->u, NULL)) return fail_singular(l);
+        right_side(l);
+        if (!l->three || !tridiagonal_solve(l, l->u)) {
+            right_side(l);
+            if (!band_solve(l, l->u, NULL)) return fail_singular(l);
+        }
         if (!l->act || !sets_update(l, size_of(l), l->steps > 40)) return true;
     }
     return field_fail(l->w, l->fp->obst[0].at, "the contact set does not settle; is the sign of the equation that of a problem with an obstacle (-u'' = f, u'''' = f)?");
@@ -689,28 +760,51 @@ static double gap_of(const line *l, int f, int64_t k)
     return fmin(fabs(l->u[i] - l->lo[i]), l->hi ? fabs(l->hi[i] - l->u[i]) : INFINITY);
 }
 
-/* The gap closes like (x - xi)^m: its m-th root is followed to 0 from three nodes, far enough off that rounding does not count. */
+/* How the gap closes at an end of contact, like (x - xi)^m: k constants, c conditions on this side and xi itself leave m = k - c + 1 to match. */
+static int gap_power(const line *l, int f, double x, int side)
+{
+    int k = l->fp->eq[f].order, there = 0;
+    for (int c = 0; c < l->fp->ncond; c++) {
+        const field_condition *q = &l->fp->cond[c];
+        double at = kernel_number(l->w, &q->place);
+        bool mine = false;
+        for (int j = 0; j < q->f.njet; j++) mine = mine || q->f.jet[j].field == f;
+        there += mine && (at - x) * side > 0;
+    }
+    return there > k ? 1 : k - there + 1;
+}
+
+/* The derivative m - 1 of the gap is followed to 0: the gap itself is off by what the nearest node misses of xi, its derivatives are not. */
 static double zone_end(const line *l, int f, int64_t k, int side)
 {
-    int m = l->fp->eq[f].order / 2 + 1;
-    double h = fabs(l->x[k] - l->x[k > 0 ? k - 1 : k + 1]), length = l->w->hi[0] - l->w->lo[0], x[3], s[3];
-    int64_t step = (int64_t)fmax(4, ceil(pow(1e-8, 1.0 / m) * length / h)), last = k + side * 3 * step;
+    int m = gap_power(l, f, l->x[k], side), n = m + 2;
+    double h = fabs(l->x[k] - l->x[k > 0 ? k - 1 : k + 1]), length = l->w->hi[0] - l->w->lo[0], x[16], w[16], c[2][16], z = 0;
+    int64_t step = (int64_t)fmax(1, ceil(pow(1e-8, 1.0 / m) * length / h)), last = k + side * n * step;
     if (last < 0 || last >= l->n) return l->x[k];
     for (int64_t j = 0; j < l->nbrk; j++) {
         int64_t q = l->brk[j];
         if (q > 0 && q < l->n - 1 && (side < 0 ? q <= k + 1 && q >= last : q >= k - 1 && q <= last)) return l->x[k];
     }
-    for (int j = 0; j < 3; j++) {
-        x[j] = l->x[k + side * (j + 1) * step] - l->x[k];
-        s[j] = pow(gap_of(l, f, k + side * (j + 1) * step), 1.0 / m);
+    for (int j = 0; j < n; j++) {
+        int64_t at = k + side * (j + 1) * step;
+        x[j] = l->x[at] - l->x[k];
+        w[j] = gap_of(l, f, at);
+        if (l->act[at * l->nf + f]) return l->x[k];
     }
-    double d01 = (s[1] - s[0]) / (x[1] - x[0]), d12 = (s[2] - s[1]) / (x[2] - x[1]), dd = (d12 - d01) / (x[2] - x[0]), z = 0;
-    for (int it = 0; it < 6; it++) z -= (s[0] + (z - x[0]) * (d01 + dd * (z - x[1]))) / (d01 + dd * (2 * z - x[0] - x[1]));
+    for (int it = 0; it < 6; it++) {
+        double d[2] = { 0, 0 };
+        for (int e = 0; e < 2; e++) {
+            stencil_weights(x, n, z, m - 1 + e, c[e]);
+            for (int j = 0; j < n; j++) d[e] += c[e][j] * w[j];
+        }
+        z -= d[0] / d[1];
+    }
     if (!isfinite(z)) return l->x[k];
     return l->x[k] + fmin(fmax(z, -1.5 * h), 1.5 * h);
 }
 
-/* contact begins where the coarse grid says, to a fraction of its cells */
+/* Contact begins where the coarse grid says, to a fraction of its cells.  For order 2 the last node of contact is the one nearest to the end xi of the zone:
+   with psi'' = -2k the line from node p is tangent where its slope -2k xi + O((p - xi)^2) lies between the differences -2kp -+ kh of psi on both sides. */
 static void sets_start(line *l, const line *from, int f)
 {
     int64_t at = 0;
@@ -721,6 +815,10 @@ static void sets_start(line *l, const line *from, int f)
         while (to + 1 < from->n && from->act[(to + 1) * l->nf + f] == act) to++;
         double a = from->x[k], b = from->x[to];
         if (to > k + 2) a = zone_end(from, f, k, -1), b = zone_end(from, f, to, 1);
+        if (to > k + 2 && l->fp->eq[f].order == 2) {
+            double half = (l->w->hi[0] - l->w->lo[0]) / (double)(l->n - 1) / 2;
+            a -= half; b += half;
+        }
         while (at < l->n && l->x[at] < a) at++;
         int64_t first = at;
         for (; at < l->n && l->x[at] <= b; at++) l->act[at * l->nf + f] = act;
@@ -731,12 +829,14 @@ static void sets_start(line *l, const line *from, int f)
 
 static void level_start(line *l, const line *from)
 {
-    l->ab = numbers(l->w->a, l->size * l->band);
-    l->rhs = numbers(l->w->a, l->size);
+    l->three = l->nf == 1 && l->kl == 1 && l->ku == 1 && l->left[0] == 1;
+    l->alike = l->three && l->fp->linear && l->nbrk == 2 && form_uniform(&l->fp->eq[0].f);
+    int64_t kept = l->alike ? 3 : l->size;
+    l->ab = numbers(l->w->a, kept * l->band);
+    l->rhs = numbers(l->w->a, kept);
     l->u = from ? numbers(l->home, l->size) : arena_array(l->home, double, l->size);
     l->work = numbers(l->w->a, l->size);
-    l->three = l->nf == 1 && l->kl == 1 && l->ku == 1 && l->left[0] == 1;
-    for (int j = 0; j < l->fp->eq[0].f.njet; j++) if (l->three && !l->fp->eq[0].f.jet[j].d[0]) l->sum = arena_array(l->w->a, double, l->size);
+    for (int j = 0; j < l->fp->eq[0].f.njet; j++) if (l->three && !l->fp->eq[0].f.jet[j].d[0]) l->sum = arena_array(l->w->a, double, kept);
     if (!from) {
         for (int64_t i = 0; l->lo && i < l->size; i++) l->u[i] = fmin(fmax(0, isfinite(l->lo[i]) ? l->lo[i] : 0), l->hi ? l->hi[i] : INFINITY);
         return;
@@ -779,6 +879,22 @@ static int obstacle_of(const line *l, int f, int8_t act)
     return 0;
 }
 
+/* cells from a node to the centre of the row that is paired with it */
+static double row_shift(const line *l, int f) { return l->fp->eq[f].order / 2.0 - l->left[f]; }
+
+/* rows of odd orders stand between nodes: densities at the nodes, from the rows on both sides */
+static void density_shift(const line *l, int f, int64_t a, int64_t b, double *density)
+{
+    double shift = row_shift(l, f), before = density[a];
+    if (shift == 0 || fabs(shift) > 1) return;
+    if (shift > 0) for (int64_t k = a; k <= b; k++) {
+        double now = density[k];
+        if (k > a) density[k] = (before + now) / 2;
+        before = now;
+    }
+    else for (int64_t k = a; k < b; k++) density[k] = (density[k] + density[k + 1]) / 2;
+}
+
 /* forces that stay while the grid is refined stand at single nodes: at the ends of zones and at corners */
 static void points_take(const line *l, field_result *r, int f, int64_t a, int64_t b, const contact_interval *z, double *density, int8_t act)
 {
@@ -793,7 +909,8 @@ static void points_take(const line *l, field_result *r, int f, int64_t a, int64_
         int64_t in = end ? b - 5 : a + 5, from = end ? in : a, to = end ? b : in;
         double d = density[in], force = 0;
         for (int64_t j = from; j <= to; j++) force += (density[j] - (j == in ? d / 2 : 0)) * node_width(l, j);
-        force -= d * (end ? z->b - l->x[in] : l->x[in] - z->a);
+        double at = l->x[in] + row_shift(l, f) * node_width(l, in);
+        force -= d * (end ? z->b - at : at - z->a);
         if (!(act * force > 0.01 * fabs(total)) || !(act * force > 2 * fabs(d) * node_width(l, in))) continue;
         r->point[r->npoint++] = (point_force){ end ? z->b : z->a, force, obstacle_of(l, f, act) };
         for (int64_t j = from; j <= to; j++) density[j] = d;
@@ -825,7 +942,10 @@ static void zones_take(const line *l, field_result *r)
             if (to > k + 2 || (to > k && l->fp->eq[f].order == 2)) z.a = zone_end(l, f, k, -1), z.b = zone_end(l, f, to, 1);
             if (z.a > z.b) z.a = z.b = (z.a + z.b) / 2;
             r->zone[r->nzone++] = z;
-            if (l->o->eps <= 0) points_take(l, r, f, k, to, &r->zone[r->nzone - 1], r->reaction, act);
+            if (l->o->eps <= 0) {
+                points_take(l, r, f, k, to, &r->zone[r->nzone - 1], r->reaction, act);
+                density_shift(l, f, k, to, r->reaction);
+            }
             k = to;
         }
 }
@@ -862,7 +982,7 @@ static void residuals_take(line *l, field_result *r)
             int64_t p = pair_of(l, f, s), row = row_place(l, f, s);
             double noise = 0, F = row_value(l, row, &noise);
             if (!l->fp->linear) F = l->rhs[row];
-            else r->energy += (F + l->rhs[row]) / 2 * l->u[p] * node_width(l, p / l->nf);
+            else r->energy += (F + l->rhs[row_slot(l, row)]) / 2 * l->u[p] * node_width(l, p / l->nf);
             if (l->lo) {
                 double in = l->lo[p] - l->u[p];
                 if (l->hi && l->u[p] - l->hi[p] > in) in = l->u[p] - l->hi[p];
@@ -909,7 +1029,7 @@ static void breaks_take(const line *l, field_result *r)
     r->nbreak = m;
 }
 
-static field_result *line_result(line *l, const line *coarse)
+static field_result *line_result(line *l, const line *coarse, int levels)
 {
     results *out = l->w->r;
     field_result *r = result_new(l->w);
@@ -922,6 +1042,9 @@ static field_result *line_result(line *l, const line *coarse)
     if (!l->fp->linear) r->energy = energy_of(l);
     if (coarse) r->error = error_of(l, coarse, r);
     r->iterations = l->steps;
+    r->ngrid = levels;
+    r->grid_steps = arena_array(out->a, double, levels);
+    for (int k = 0; k < levels; k++) r->grid_steps[k] = (l - levels + 1 + k)->steps;
     out->steps = l->n - 1;
     out->solver = l->o->eps > 0 ? "semi-smooth Newton" : "primal-dual active set";
     return r;
@@ -934,6 +1057,12 @@ field_result *line_solve(field_work *w, const line_options *o)
     int64_t cells[MAX_LEVELS];
     line *at = arena_array(w->a, line, MAX_LEVELS);
     if (w->fp->ncond > 60) { field_fail(w, w->fp->at, "too many conditions"); return NULL; }
+    for (int f = 0; f < w->fp->nfield; f++) {
+        const field_equation *e = &w->fp->eq[f];
+        if (!e->nflux || (e->order == 2 && w->fp->nfield == 1)) continue;
+        field_fail(w, e->flux[0].at, "grids keep the flux at jumps of its coefficient for a single equation of order 2; use vim()");
+        return NULL;
+    }
     if (!obstacles_check(w)) return NULL;
     cells[0] = o->cells;
     while (levels < MAX_LEVELS && cells[levels - 1] / LEVEL_RATIO >= 12 && cells[levels - 1] / LEVEL_RATIO >= 8 * (nb - 1))
@@ -943,5 +1072,5 @@ field_result *line_solve(field_work *w, const line_options *o)
         if (!level_solve(&at[i], i ? &at[i - 1] : NULL, brk, nb, cells[k])) return NULL;
         w->r->solver_iterations += w->fp->linear ? at[i].steps : 0;
     }
-    return line_result(&at[levels - 1], levels > 1 ? &at[levels - 2] : NULL);
+    return line_result(&at[levels - 1], levels > 1 ? &at[levels - 2] : NULL, levels);
 }

@@ -21,6 +21,8 @@ typedef struct level {
     double *u, *lo, *hi, *e, *r, *t, *old;
     int8_t *act;
     int *ci[2]; double *wi[2];          /* to the next coarser level */
+    double *edge[2];                    /* coefficient of the flux from a node to the next one in each direction; NULL: it does not jump */
+    int steps;
 } level;
 typedef struct plane {
     field_work *w;
@@ -177,6 +179,151 @@ static double row_at(const plane *p, const level *l, const double *u, int64_t k)
     return s;
 }
 
+/* ---- fluxes whose coefficients jump ---- */
+static double coefficient(const plane *p, const field_flux *q, const double *at, int c, double along, double across)
+{
+    double x[2], a;
+    x[c] = at[c] + along; x[!c] = at[!c] + across;
+    for (int k = 0; k < 2; k++) x[k] = fmin(fmax(x[k], p->w->lo[k]), p->w->hi[k]);
+    kernel_points(p->w, &q->a, x, 1, &a);
+    return a;
+}
+
+static bool close_to(double a, double b) { return fabs(a - b) <= 0.2 * fmax(fabs(a), fabs(b)); }
+
+/* share of a stretch before the place where a passes the mean of its ends a0, a1 */
+static double jump_place(const plane *p, const field_flux *q, const double *at, int c, bool across, double other, double from, double to, double a0, double a1)
+{
+    double lo = 0, hi = 1;
+    for (int it = 0; it < 50; it++) {
+        double mid = (lo + hi) / 2, s = from + mid * (to - from), a = coefficient(p, q, at, c, across ? other : s, across ? s : other);
+        if ((a < (a0 + a1) / 2) == (a0 < a1)) lo = mid; else hi = mid;
+    }
+    return (lo + hi) / 2;
+}
+
+/* in series along the edge: the harmonic mean where a jumps */
+static double edge_along(const plane *p, const field_flux *q, const double *at, int c, double h, double across)
+{
+    double tiny = 1e-9 * h, a0 = coefficient(p, q, at, c, tiny, across), a1 = coefficient(p, q, at, c, h - tiny, across);
+    if (close_to(a0, a1)) return coefficient(p, q, at, c, h / 2, across);
+    double t = jump_place(p, q, at, c, false, across, tiny, h - tiny, a0, a1);
+    return 1 / (t / coefficient(p, q, at, c, t / 2 * h, across) + (1 - t) / coefficient(p, q, at, c, (1 + t) / 2 * h, across));
+}
+
+/* side by side across it: the mean */
+static double edge_mean(const plane *p, const field_flux *q, const double *at, int c, double h, double wide)
+{
+    double lo = fmax(-wide / 2, p->w->lo[!c] - at[!c]), hi = fmin(wide / 2, p->w->hi[!c] - at[!c]);
+    double b0 = coefficient(p, q, at, c, h / 2, lo), b1 = coefficient(p, q, at, c, h / 2, hi);
+    if (close_to(b0, b1)) return edge_along(p, q, at, c, h, lo + hi == 0 ? 0 : (lo + hi) / 2);
+    double t = jump_place(p, q, at, c, true, h / 2, lo, hi, b0, b1);
+    return t * edge_along(p, q, at, c, h, lo + t * (hi - lo) / 2) + (1 - t) * edge_along(p, q, at, c, h, hi - (1 - t) * (hi - lo) / 2);
+}
+
+/* five probes of each edge in one go; the few that differ are looked at closely */
+static void edges_make(plane *p, level *l)
+{
+    arena *a = p->w->a;
+    for (int s = 0; s < p->fp->eq[0].nflux; s++) {
+        const field_flux *q = &p->fp->eq[0].flux[s];
+        int c = q->coord;
+        double h = l->h[c], wide = l->h[!c];
+        l->edge[c] = arena_array(a, double, l->n);
+        arena_pos mark = arena_mark(a);
+        double *x = arena_array(a, double, 10 * l->m[0]), *y = arena_array(a, double, 5 * l->m[0]);
+        const double probe[5][2] = { { 0.5, 0 }, { 1e-9, 0 }, { 1 - 1e-9, 0 }, { 0.5, -0.5 }, { 0.5, 0.5 } };
+        for (int j = 0; j < l->m[1]; j++) {
+            for (int i = 0; i < l->m[0]; i++)
+                for (int k = 0; k < 5; k++) {
+                    double *z = x + 2 * (5 * i + k);
+                    z[0] = l->x[0][i]; z[1] = l->x[1][j];
+                    z[c] += probe[k][0] * h; z[!c] += probe[k][1] * wide;
+                    for (int d = 0; d < 2; d++) z[d] = fmin(fmax(z[d], p->w->lo[d]), p->w->hi[d]);
+                }
+            kernel_points(p->w, &q->a, x, 5 * l->m[0], y);
+            for (int i = 0; i < l->m[0]; i++) {
+                const double *b = y + 5 * i, at[2] = { l->x[0][i], l->x[1][j] };
+                bool plain = close_to(b[1], b[2]) && close_to(b[3], b[4]) && close_to(b[0], b[1]) && close_to(b[0], b[3]);
+                l->edge[c][(int64_t)j * l->m[0] + i] = plain || (c ? j : i) + 1 == l->m[c] ? b[0] : edge_mean(p, q, at, c, h, wide);
+            }
+        }
+        arena_release(a, mark);
+    }
+}
+
+/* per*(what flows out of a node's cell in direction c), added to its row */
+static void row_fluxes(const plane *p, const level *l, int i, int j, double *a, double *f0)
+{
+    int64_t k = (int64_t)j * l->m[0] + i;
+    for (int s = 0; s < p->fp->eq[0].nflux; s++) {
+        const field_flux *q = &p->fp->eq[0].flux[s];
+        int c = q->coord, at = c ? j : i;
+        int64_t step = c ? l->m[0] : 1;
+        double per, x[2] = { l->x[0][i], l->x[1][j] };
+        double up = l->edge[c][at + 1 < l->m[c] ? k : k - step], down = l->edge[c][at ? k - step : k];
+        kernel_points(p->w, &q->per, x, 1, &per);
+        per /= l->h[c] * l->h[c];
+        row_fold(p, l, i, j, c ? 0 : 1, c ? 1 : 0, per * up, a, f0);
+        row_fold(p, l, i, j, c ? 0 : -1, c ? -1 : 0, per * down, a, f0);
+        row_fold(p, l, i, j, 0, 0, -per * (up + down), a, f0);
+    }
+}
+
+/* ---- forms with cases: their means over the cell of a node ---- */
+typedef struct { const plane *p; const level *l; const field_form *f; const double *at, *jets; } cell_form;
+
+static void cell_at(const cell_form *c, const double *off, double *out)        /* off in cells from the node */
+{
+    double x[2];
+    for (int k = 0; k < 2; k++) x[k] = fmin(fmax(c->at[k] + off[k] * c->l->h[k], c->p->w->lo[k]), c->p->w->hi[k]);
+    form_run(c->p->w, c->f, x, c->jets, 1, out);
+}
+
+static int cell_differs(const cell_form *c, const double *a, const double *b)  /* the first value that does, or -1 */
+{
+    for (int j = 0; j <= c->f->njet; j++) if (!close_to(a[j], b[j])) return j;
+    return -1;
+}
+
+#define CELL (0.5 * (1 - 1e-9))           /* just inside */
+
+/* along a line through the cell in direction d; both sides of a jump count as far as they reach */
+static void cell_line(const cell_form *c, int d, double across, double *out)
+{
+    double off[2], a[65], b[65], mid[65], lo = -CELL, hi = CELL;
+    off[!d] = across;
+    off[d] = lo; cell_at(c, off, a);
+    off[d] = hi; cell_at(c, off, b);
+    int j = cell_differs(c, a, b);
+    for (int it = 0; it < 30 && j >= 0; it++) {
+        off[d] = (lo + hi) / 2;
+        cell_at(c, off, mid);
+        if (fabs(mid[j] - a[j]) <= fabs(mid[j] - b[j])) lo = off[d]; else hi = off[d];
+    }
+    double t = j >= 0 ? lo + 0.5 : 1;
+    off[d] = -0.5 + t / 2; cell_at(c, off, a);
+    off[d] = t / 2; cell_at(c, off, b);
+    for (int k = 0; k <= c->f->njet; k++) out[k] = t * a[k] + (1 - t) * b[k];
+}
+
+static void form_mean(const cell_form *c, double *out)
+{
+    enum { LINES = 16 };
+    static const double corner[4][2] = { { -CELL, -CELL }, { CELL, -CELL }, { -CELL, CELL }, { CELL, CELL } }, centre[2] = { 0, 0 };
+    double y[4][65], one[65];
+    cell_at(c, centre, out);
+    for (int k = 0; k < 4; k++) cell_at(c, corner[k], y[k]);
+    bool across_x = cell_differs(c, y[0], y[1]) >= 0 || cell_differs(c, y[2], y[3]) >= 0, across_y = cell_differs(c, y[0], y[2]) >= 0 || cell_differs(c, y[1], y[3]) >= 0;
+    if (!across_x && !across_y) return;
+    int n = across_x && across_y ? LINES : 1;
+    memset(out, 0, (size_t)(c->f->njet + 1) * sizeof *out);
+    for (int k = 0; k < n; k++) {
+        cell_line(c, across_x ? 0 : 1, (k + 0.5) / n - 0.5, one);
+        for (int j = 0; j <= c->f->njet; j++) out[j] += one[j] / n;
+    }
+}
+
 /* rows at u (linearised; l->u when u enters): a and f0 = F(u) - A u */
 static bool rows_make(plane *p, level *l, bool at_u)
 {
@@ -201,10 +348,11 @@ static bool rows_make(plane *p, level *l, bool at_u)
                 jets[i * nj + q] = s + c;
             }
         }
-        form_run(p->w, f, x, jets, l->m[0], out);
+        if (!f->cases) form_run(p->w, f, x, jets, l->m[0], out);
+        else for (int i = 0; i < l->m[0]; i++) form_mean(&(cell_form){ p, l, f, x + 2 * i, jets + (int64_t)i * nj }, out + (int64_t)i * (nj + 1));
         for (int i = 0; i < l->m[0]; i++) {
             int64_t k = (int64_t)j * l->m[0] + i;
-            double *o = out + i * (nj + 1), *a = l->a + k * p->nc, c = 0;
+            double *o = out + (int64_t)i * (nj + 1), *a = l->a + k * p->nc, c = 0;
             if (l->fix[k]) { a[p->nc / 2] = 1; l->f0[k] = -l->u[k]; continue; }
             if (!isfinite(o[0])) return field_fail(p->w, f->at, "the equation is not finite at (%g, %g)", x[2 * i], x[2 * i + 1]);
             double lin = 0;
@@ -217,6 +365,7 @@ static bool rows_make(plane *p, level *l, bool at_u)
                 if (inside) { for (int z = 0; z < p->nc; z++) a[z] += o[1 + q] * wx[p->dx[z] + p->radius] * wy[p->dy[z] + p->radius]; continue; }
                 for (int b = 0; b < width; b++) for (int d = 0; d < width; d++) row_fold(p, l, i, j, d - p->radius, b - p->radius, o[1 + q] * wx[d] * wy[b], a, &c);
             }
+            if (l->edge[0] || l->edge[1]) row_fluxes(p, l, i, j, a, &c);
             l->f0[k] = o[0] - lin + c;
         }
     }
@@ -601,28 +750,43 @@ static void level_start(plane *p, int k)
 }
 
 /* ---- what is left behind ---- */
+static double node_area(const level *l, int64_t k)
+{
+    int i = (int)(k % l->m[0]), j = (int)(k / l->m[0]);
+    return l->h[0] * l->h[1] * (i == 0 || i + 1 == l->m[0] ? 0.5 : 1) * (j == 0 || j + 1 == l->m[1] ? 0.5 : 1);
+}
+
+/* How much of a node's cell touches: its force over the force that the obstacle itself would call for there.  Summed against smooth functions the forces are
+   right to second order, and the ratio is 1 inside a zone, between 0 and 1 at its border. */
+static double node_share(const plane *p, const level *l, int64_t k)
+{
+    if (p->order != 2 || p->o->eps > 0) return 1;
+    double whole = l->act[k] * (row_at(p, l, l->act[k] > 0 ? l->lo : l->hi, k) + l->f0[k]), force = l->act[k] * (row_at(p, l, l->u, k) + l->f0[k]);
+    return whole > 0 && force <= whole ? fmax(force, 0) / whole : 1;
+}
+
 /* contact zones as connected sets of nodes: their areas */
 static void zones_take(plane *p, level *l, field_result *r)
 {
     arena *a = p->w->r->a;
     vec(contact_interval) zone = { 0 };
-    double cell = l->h[0] * l->h[1];
     int64_t *stack = arena_array(p->w->a, int64_t, l->n);
     uint8_t *seen = arena_array(p->w->a, uint8_t, l->n);
     r->touch = arena_array(a, uint8_t, l->n);
     for (int64_t k = 0; k < l->n; k++) {
         if (!l->act[k] || seen[k]) continue;
-        int64_t top = 0, count = 0;
+        int64_t top = 0;
+        double area = 0;
         stack[top++] = k; seen[k] = 1;
         while (top) {
             int64_t q = stack[--top], i = q % l->m[0], j = q / l->m[0];
-            count++;
+            area += node_share(p, l, q) * node_area(l, q);
             r->touch[q] = 1;
             const int64_t next[4] = { i > 0 ? q - 1 : -1, i + 1 < l->m[0] ? q + 1 : -1, j > 0 ? q - l->m[0] : -1, j + 1 < l->m[1] ? q + l->m[0] : -1 };
             for (int d = 0; d < 4; d++) if (next[d] >= 0 && !seen[next[d]] && l->act[next[d]] == l->act[k]) seen[next[d]] = 1, stack[top++] = next[d];
         }
-        *vec_push(a, &zone) = (contact_interval){ .a = (double)count * cell, .obstacle = 0 };
-        r->area += (double)count * cell;
+        *vec_push(a, &zone) = (contact_interval){ .a = area, .obstacle = 0 };
+        r->area += area;
     }
     r->zone = zone.at;
     r->nzone = (int)zone.n;
@@ -636,12 +800,6 @@ static double error_of(const level *l, const level *c, const double *before)
             if (l->wi[0][i] == 0 && l->wi[1][j] == 0)
                 worst = fmax(worst, fabs(l->u[(int64_t)j * l->m[0] + i] - before[(int64_t)l->ci[1][j] * c->m[0] + l->ci[0][i]]));
     return worst / (ratio * ratio - 1);
-}
-
-static double node_area(const level *l, int64_t k)
-{
-    int i = (int)(k % l->m[0]), j = (int)(k / l->m[0]);
-    return l->h[0] * l->h[1] * (i == 0 || i + 1 == l->m[0] ? 0.5 : 1) * (j == 0 || j + 1 == l->m[1] ? 0.5 : 1);
 }
 
 /* integral of F(s u) u over s in 0..1 and over the domain: the energy where F is its gradient */
@@ -684,6 +842,9 @@ static field_result *plane_result(plane *p, double error)
     r->complementarity = fmax(out->max_penetration, out->residual);
     if (l->lo) zones_take(p, l, r);
     r->iterations = p->steps;
+    r->ngrid = p->nlevel;
+    r->grid_steps = arena_array(out->a, double, p->nlevel);
+    for (int k = 0; k < p->nlevel; k++) r->grid_steps[k] = p->at[p->nlevel - 1 - k].steps;
     out->steps = l->m[0] - 1;
     out->solver = p->order == 4 ? "primal-dual active set, sparse factorisation" : "primal-dual active set, multigrid";
     return r;
@@ -692,7 +853,7 @@ static field_result *plane_result(plane *p, double error)
 /* ---- the whole ---- */
 static bool plane_begin(plane *p, field_work *w, const line_options *o)
 {
-    *p = (plane){ .w = w, .fp = w->fp, .o = o, .f = &w->fp->eq[0].f, .order = w->fp->eq[0].order };
+    *p = (plane){ .w = w, .fp = w->fp, .o = o, .f = w->fp->eq[0].nflux ? &w->fp->eq[0].rest : &w->fp->eq[0].f, .order = w->fp->eq[0].order };
     if (w->fp->nfield > 1) return field_fail(w, w->fp->at, "in the plane one field is solved at a time");
     if (p->order != 2 && p->order != 4) return field_fail(w, p->f->at, "in the plane equations are of order 2 or 4, this one is of order %d", p->order);
     bool cross = false;
@@ -716,6 +877,7 @@ static bool levels_make(plane *p, int64_t cells)
         l->m[0] = n[0] + 1; l->m[1] = n[1] + 1;
         level_rooms(p, l, p->nlevel == 0);
         if (!sides_read(p, l) || !bounds_make(p, l)) return false;
+        edges_make(p, l);
         if (!p->fp->linear) l->old = arena_array(p->w->a, double, l->n);
         if (p->fp->linear && !rows_make(p, l, false)) return false;
         if (p->nlevel) level_link(p->w->a, &p->at[p->nlevel - 1], l);
@@ -741,6 +903,7 @@ field_result *plane_solve(field_work *w, const line_options *o)
             memcpy(before, p->at[1].u, (size_t)p->at[1].n * sizeof *before);
         }
         if (!level_solve(p, k)) return NULL;
+        l->steps = p->steps;
         if (before) error = error_of(l, &p->at[1], before);
     }
     return plane_result(p, error);

@@ -23,7 +23,7 @@ typedef struct delay_program {
 
 /* An interval of the motion: y[k*(order + 1) + j], first the dofs, then gap and rn of each contact. */
 typedef struct piece {
-    double t, h, reach;                 /* where it begins, how long it is, how long the series is good for */
+    double t, low, h, reach;            /* where it begins, and what that lacks; how long it is, how long the series is good for */
     int order;
     double *y;
     uint8_t *mode;                      /* of each contact: its mode, and the sign of slip + 1 */

@@ -1,8 +1,9 @@
 /* many: the sweeping step for models with many contacts: rows are sparse, pairs come from a cell list, steps are not cut at impacts. */
 #ifndef CDL_MANY_H
 #define CDL_MANY_H
-#include "backend.h"
+#include "sweeping.h"
 
-/* Runs p into r (r->a holds all memory).  tol: of the contact problem. */
-void many_run(const program *p, const run_options *o, results *r, double h, double tol);
+enum { CHAIN_CONTACTS = 32 };           /* chains of more contacts than that are run here */
+/* Runs p into r.  chain: only when all contacts are known once for all and hang together in chains; false: it was not run. */
+bool many_run(const program *p, const run_options *o, results *r, const stepping *how, bool chain);
 #endif

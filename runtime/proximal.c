@@ -4,7 +4,7 @@
 #include <suitesparse/umfpack.h>
 #include "linalg.h"
 
-enum { OUTER = 60, INNER = 40, MEMORY = 4 };
+enum { INNER = 40, MEMORY = 4 };
 
 typedef struct prox {
     sparse_problem *p;
@@ -233,18 +233,18 @@ static double true_defect(prox *w, int *worst)
     return e;
 }
 
-bool proximal_solve(sparse_problem *p, arena *scratch, double tol)
+bool proximal_steps(sparse_problem *p, arena *scratch, double rho, int most, double tol)
 {
     arena_pos mark = arena_mark(scratch);
     prox *w = prox_new(p, scratch);
     int widest = 0, worst = 0;
     for (int c = 0; c < p->n; c++) if (width(p, c) + p->cone[c].d > widest) widest = width(p, c) + p->cone[c].d;
-    double *room = arena_array(scratch, double, widest + 1), rho = 1e-3, most = 1, best;
+    double *room = arena_array(scratch, double, widest + 1), best;
     int *own = arena_array(scratch, int, p->m + 1);
     blocks(w);
     best = true_defect(w, &worst);
     memcpy(w->best, p->r, (size_t)p->m * sizeof *p->r);
-    for (int k = 0; k < OUTER && best > tol; k++) {
+    for (int k = 0; k < most && best > tol; k++) {
         int before = p->iterations;
         memcpy(w->ref, p->r, (size_t)p->m * sizeof *p->r);
         w->rho = rho;
@@ -252,7 +252,7 @@ bool proximal_solve(sparse_problem *p, arena *scratch, double tol)
         double e = true_defect(w, &worst);
         if (e < best) { best = e; memcpy(w->best, p->r, (size_t)p->m * sizeof *p->r); }
         else if (!ok) memcpy(p->r, w->best, (size_t)p->m * sizeof *p->r);
-        if (!ok) rho = fmin(rho * 8, most);
+        if (!ok) rho = fmin(rho * 8, 1);
         else rho = larger(rho * (p->iterations - before <= 8 ? 0.1 : 0.2), 1e-9);
     }
     memcpy(p->r, w->best, (size_t)p->m * sizeof *p->r);

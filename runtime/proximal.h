@@ -4,7 +4,7 @@
 #define CDL_PROXIMAL_H
 #include "contact.h"
 
-/* Rows of contact c have entries in the columns col[start[c]..start[c+1]), its own among them; val[at[c] + row*(number of them) + k]. */
+/* Rows of contact c have entries in the columns col[start[c]..start[c+1]), its own among them and in order; val[at[c] + row*(number of them) + k]. */
 typedef struct sparse_problem {
     int n, m;
     const cone *cone;
@@ -14,7 +14,9 @@ typedef struct sparse_problem {
     double *r;                          /* m: start and solution */
     double least, residual;             /* as in contact_problem */
     int worst, iterations;
+    const char *solver;
 } sparse_problem;
 
-bool proximal_solve(sparse_problem *p, arena *scratch, double tol);
+/* At most `most` proximal steps, rho the first of them. */
+bool proximal_steps(sparse_problem *p, arena *scratch, double rho, int most, double tol);
 #endif

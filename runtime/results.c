@@ -1,6 +1,8 @@
 #include "results.h"
+#include <errno.h>
 #include <math.h>
 #include <string.h>
+#include "spill.h"
 
 /* components of slip and friction that are kept for a family: those given, or those of the tangent space when they are few */
 static int slip_shown(const program *p, const contact_family *f)
@@ -32,39 +34,148 @@ results *results_new(arena *a, const program *p)
     return r;
 }
 
-static void *grown(arena *a, void *old, int64_t used, int64_t cap, size_t width)
+/* ---- columns ---- */
+
+/* one of them: numbers, or the states of contacts; bytes a sample */
+typedef struct { double **d; uint8_t **u; size_t width; } column;
+
+static int columns_count(const results *r) { return 8 + 5 * (int)r->prog->ncontact; }
+
+static void columns_list(results *r, column *c)
 {
-    size_t size;
-    if (__builtin_mul_overflow((size_t)cap, width, &size)) size = SIZE_MAX / 2;
-    void *new = arena_alloc(a, size);
-    if (used && width) memcpy(new, old, (size_t)used * width);
-    return new;
+    size_t nq = (size_t)r->prog->nq * sizeof(double), one = sizeof(double);
+    double **single[] = { &r->t, &r->energy, &r->dissipated, &r->work }, **wide[] = { &r->q, &r->v, &r->acc };
+    for (int k = 0; k < 4; k++) *c++ = (column){ .d = single[k], .width = one };
+    for (int k = 0; k < 3; k++) *c++ = (column){ .d = wide[k], .width = nq };
+    *c++ = (column){ .d = &r->load, .width = r->has_jumps ? one : 0 };
+    for (size_t i = 0; i < r->prog->ncontact; i++) {
+        contact_result *k = &r->contact[i];
+        size_t m = k->kept ? (size_t)k->members : 0;
+        *c++ = (column){ .d = &k->gap, .width = m * one };
+        *c++ = (column){ .d = &k->rn, .width = m * one };
+        *c++ = (column){ .u = &k->status, .width = m };
+        *c++ = (column){ .d = &k->rt, .width = m * one * (size_t)k->nslip };
+        *c++ = (column){ .d = &k->slip, .width = m * one * (size_t)k->nslip };
+    }
+}
+
+static void column_set(const column *c, void *p) { if (c->d) *c->d = p; else *c->u = p; }
+static void *column_get(const column *c) { return c->d ? (void *)*c->d : (void *)*c->u; }
+
+static void columns_in_arena(results *r, const column *c, int n, int64_t cap)
+{
+    for (int k = 0; k < n; k++) {
+        size_t size;
+        if (!c[k].width && c[k].d == &r->load) continue;
+        if (__builtin_mul_overflow((size_t)cap, c[k].width, &size)) size = SIZE_MAX / 2;
+        void *new = arena_alloc(r->a, size);
+        if (r->samples && c[k].width) memcpy(new, column_get(&c[k]), (size_t)r->samples * c[k].width);
+        column_set(&c[k], new);
+    }
+    r->cap = cap;
+}
+
+enum { REST_BYTES = 32 << 20 };
+
+/* 0, or an errno: then they stay where they are */
+static int columns_in_file(results *r, const column *c, int n, int64_t cap)
+{
+    char **at = arena_array(r->a, char *, n);
+    size_t *width = arena_array(r->a, size_t, n), row = 0;
+    bool first = !r->spill;
+    for (int k = 0; k < n; k++) row += width[k] = c[k].width;
+    if (first) r->spill = spill_new(r->a, r->spill_dir, width, n);
+    int error = spill_grow(r->spill, cap, at);
+    if (error && first) { spill_close(r->spill); r->spill = NULL; }
+    if (error) return error;
+    for (int k = 0; k < n; k++) {
+        if (first && r->samples && width[k]) memcpy(at[k], column_get(&c[k]), (size_t)r->samples * width[k]);
+        if (width[k]) column_set(&c[k], at[k]);
+    }
+    r->cap = spill_cap(r->spill);
+    if (first) r->rest_at = r->samples + REST_BYTES / (int64_t)row + 1;
+    return 0;
+}
+
+/* an arena keeps what was outgrown, so half of what may be used is where the file begins */
+static int columns_grow(results *r, int64_t cap)
+{
+    int n = columns_count(r);
+    arena_pos mark = arena_mark(r->a);
+    column *c = arena_array(r->a, column, n);
+    size_t row = 0;
+    columns_list(r, c);
+    for (int k = 0; k < n; k++) row += c[k].width;
+    bool file = r->spill || (r->spill_bytes > 0 && (double)cap * (double)row > (double)r->spill_bytes / 2);
+    if (file) {
+        int error = columns_in_file(r, c, n, cap);
+        if (!error || r->spill) {
+            if (r->spill && r->cap > 2 * spill_cap(r->spill)) arena_release(r->a, mark);
+            return error;
+        }
+    }
+    columns_in_arena(r, c, n, cap);
+    return 0;
 }
 
 void results_reserve(results *r, int64_t cap)
 {
-    size_t nq = (size_t)r->prog->nq * sizeof(double), one = sizeof(double);
     if (cap <= r->cap) return;
-#define GROW(x, width) (x) = grown(r->a, (x), r->samples, cap, (width))
-    GROW(r->t, one); GROW(r->energy, one); GROW(r->dissipated, one); GROW(r->work, one);
-    GROW(r->q, nq);  GROW(r->v, nq);       GROW(r->acc, nq);
-    if (r->has_jumps) GROW(r->load, one);
-    for (size_t i = 0; i < r->prog->ncontact; i++) {
-        contact_result *c = &r->contact[i];
-        size_t m = (size_t)c->members;
-        if (!c->kept) continue;
-        GROW(c->gap, m * one); GROW(c->rn, m * one); GROW(c->status, m);
-        GROW(c->rt, m * one * (size_t)c->nslip);
-        GROW(c->slip, m * one * (size_t)c->nslip);
-    }
-#undef GROW
-    r->cap = cap;
+    int error = columns_grow(r, cap);
+    if (error) r->full = error;
 }
 
+void results_rest(results *r)
+{
+    if (!r->spill) return;
+    spill_rest(r->spill, 0, r->samples);
+}
+
+/* where no more can be kept, the last sample becomes the latest */
 int64_t results_sample(results *r)
 {
-    if (r->samples == r->cap) results_reserve(r, r->cap < 64 ? 64 : 2 * r->cap);
+    if (r->samples == r->cap && !r->full) results_reserve(r, r->spill ? r->cap + 1 : r->cap < 64 ? 64 : 2 * r->cap);
+    if (r->full && r->samples == r->cap) return r->samples - 1;
+    if (r->spill && r->samples >= r->rest_at) {
+        spill_rest(r->spill, r->rested, r->samples);
+        r->rest_at += r->samples - r->rested;
+        r->rested = r->samples;
+    }
     return r->samples++;
+}
+
+bool results_own(const results *r, const void *p)
+{
+    const char *x = p;
+    union { const results *in; results *out; } u = { .in = r };
+    column c[8 + 5 * 64];
+    if (r->prog->ncontact > 64) return false;
+    columns_list(u.out, c);
+    for (int k = 0; k < columns_count(r); k++) {
+        const char *base = column_get(&c[k]);
+        if (c[k].width && base && x >= base && x < base + (size_t)r->cap * c[k].width) return true;
+    }
+    return false;
+}
+
+void results_close(results *r) { if (r) spill_close(r->spill); }
+
+void results_scratch(results *r, void (*go)(void *ud, arena *scratch), void *ud)
+{
+    arena *volatile scratch = arena_new(arena_allocator(r->a), NULL);
+    jmp_buf none, *owner = arena_on_oom(r->a, &none);
+    if (!scratch || setjmp(none)) {
+        arena_free(scratch);
+        arena_on_oom(r->a, owner);
+        if (owner) longjmp(*owner, 1);
+        r->status = RUN_FAILED;
+        r->message = "out of memory";
+        return;
+    }
+    arena_on_oom(scratch, &none);
+    go(ud, scratch);
+    arena_on_oom(r->a, owner);
+    arena_free(scratch);
 }
 
 /* ---- values between samples ---- */

@@ -60,6 +60,11 @@ typedef struct results {
     vec(limit_branch) branches;               /* of the graph at the start; limits */
     vec(double) graph_v, graph_load;    /* that graph as a line, over the range of the solution */
     double *load;                       /* [samples]: the load along the solution, as a value of the graph; limits */
+    const char *spill_dir;              /* beyond spill_bytes (0: never) samples lie in a file, which is made there */
+    int64_t spill_bytes;
+    struct spill *spill;                /* or NULL */
+    int64_t rested, rest_at;            /* samples whose memory was given back; when to do it again */
+    int full;                           /* the errno with which no more samples could be kept; the last one is the latest all the same */
     const struct field_result *field;   /* field.h; NULL when there is none */
     const struct rod_result *rod;       /* rod.h; NULL when there is none */
 } results;
@@ -69,6 +74,12 @@ results *results_new(arena *a, const program *p);
 void results_reserve(results *r, int64_t cap);
 /* Room for one more sample; returns its number. */
 int64_t results_sample(results *r);
+/* Gives back memory of samples that lie in a file; whether a number lies in a column; the end of the file, before r->a is freed. */
+void results_rest(results *r);
+bool results_own(const results *r, const void *p);
+void results_close(results *r);
+/* Runs go with scratch memory, which is given back even when there is none left: then on to the owner of the results. */
+void results_scratch(results *r, void (*go)(void *ud, arena *scratch), void *ud);
 /* Value of column k of q, v or acc at a time: v right-continuous; dofs by cubic Hermite between samples when the rate is continuous there, else linear. */
 double results_q(const results *r, int32_t k, double t);
 double results_v(const results *r, int32_t k, double t);

@@ -24,22 +24,45 @@ term term_new(arena *a, const kernel *k)
     return t;
 }
 
-static terms terms_new(arena *a, const kernels *k)
+/* Parameters stay where they were put, so a kernel of one member asks at each instant for the rest alone. */
+static void term_settle(arena *a, term *t, const double *param)
+{
+    const unsigned known = 1u << IN_PARAM | 1u << IN_TIME | 1u << IN_SPEED | 1u << IN_Q | 1u << IN_V | 1u << IN_PRE;
+    const kernel *k = t->k;
+    if (!k || k->over.n || t->where || (kernel_reads(k) & ~known)) return;
+    int32_t none[MAX_INDEX] = { 0 };
+    kernel_gather(k, &(inputs){ .from = { [IN_PARAM] = param } }, none, t->reg);
+    reading *m = arena_array(a, reading, k->tape.nin + 1);
+    for (uint32_t i = 0; i < k->tape.nin; i++)
+        if (k->in[i].kind != IN_PARAM) m[t->nmove++] = (reading){ k->in[i].kind, k->in[i].at.base, (int32_t)i };
+    t->move = m;
+}
+
+static terms terms_new(arena *a, const kernels *k, const double *param)
 {
     terms t = { .at = arena_array(a, term, k->n), .n = k->n, .constant = true };
     for (size_t i = 0; i < k->n; i++) {
         t.at[i] = term_new(a, &k->at[i]);
+        term_settle(a, &t.at[i], param);
         t.reads |= kernel_reads(&k->at[i]);
         t.constant &= t.at[i].constant;
     }
     return t;
 }
 
+static inline void term_run(const term *t, const inputs *in, const int32_t *index)
+{
+    if (!t->move) { kernel_run(t->k, in, index, t->reg); return; }
+    for (const reading *m = t->move, *end = m + t->nmove; m < end; m++)
+        t->reg[m->reg] = m->kind == IN_TIME ? in->t : m->kind == IN_SPEED ? in->speed : in->from[m->kind][m->from];
+    if (t->k->tape.ncode) tape_run(&t->k->tape, t->reg);
+}
+
 /* First output of a kernel for one member; absent kernels give 0. */
 double term_value(const term *t, const inputs *in, const int32_t *index)
 {
     if (!t->k) return 0;
-    kernel_run(t->k, in, index, t->reg);
+    term_run(t, in, index);
     return t->reg[t->k->tape.out[0]];
 }
 
@@ -51,10 +74,10 @@ bool term_member(const term *t, const int32_t *index)
 static void term_add(const term *t, const inputs *in, double *out, size_t stride)
 {
     const kernel *k = t->k;
-    int32_t index[MAX_INDEX] = { 0 };
+    int32_t index[MAX_INDEX];
     if (!k) return;
-    if (k->over.n == 0 && !stride && !t->where) {
-        kernel_run(k, in, index, t->reg);
+    if (t->move && !stride) {
+        term_run(t, in, NULL);
         for (uint32_t i = 0; i < k->tape.nout; i++) out[k->row[i].base] += t->reg[k->tape.out[i]];
         return;
     }
@@ -111,13 +134,14 @@ double system_sum(system_t *s, const terms *e)
 {
     double sum = 0;
     for (size_t i = 0; i < e->n; i++) {
-        const kernel *k = e->at[i].k;
-        int32_t index[MAX_INDEX] = { 0 };
+        const term *t = &e->at[i];
+        const kernel *k = t->k;
+        int32_t index[MAX_INDEX];
         if (!k) continue;
-        for (bool any = index_first(&k->over, index); any; any = index_next(&k->over, index)) {
-            if (!term_member(&e->at[i], index)) continue;
-            kernel_run(k, &s->in, index, e->at[i].reg);
-            for (uint32_t j = 0; j < k->tape.nout; j++) sum += e->at[i].reg[k->tape.out[j]];
+        for (bool any = t->move || index_first(&k->over, index); any; any = !t->move && index_next(&k->over, index)) {
+            if (!t->move && !term_member(t, index)) continue;
+            term_run(t, &s->in, index);
+            for (uint32_t j = 0; j < k->tape.nout; j++) sum += t->reg[k->tape.out[j]];
         }
     }
     return sum;
@@ -132,7 +156,9 @@ void mass_times(const system_t *s, const double *M, const double *x, double *y)
 double mass_norm2(const system_t *s, const double *M, const double *x)
 {
     double e = 0;
-    for (int i = 0; i < s->n; i++) e += x[i] * (s->diagonal ? M[i] * x[i] : vec_dot(M + (size_t)i * s->n, x, s->n));
+    int n = s->n;
+    if (s->diagonal) for (int i = 0; i < n; i++) e += x[i] * (M[i] * x[i]);
+    else for (int i = 0; i < n; i++) e += x[i] * vec_dot(M + (size_t)i * n, x, n);
     return e;
 }
 
@@ -173,6 +199,8 @@ static void family_new(system_t *s, family *fam, const contact_family *f)
     fam->slip = term_new(a, &f->slip);           fam->slip_map = term_new(a, &f->slip_map);
     fam->slip_bias = term_new(a, &f->slip_bias); fam->normal = term_new(a, &f->normal);
     fam->mu = term_new(a, &f->mu);               fam->e = term_new(a, &f->e);
+    term *all[] = { &fam->gap, &fam->gradient, &fam->rate, &fam->bias, &fam->slip, &fam->slip_map, &fam->slip_bias, &fam->normal, &fam->mu, &fam->e };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) term_settle(a, all[i], s->param);
     bool rough = f->friction != FRICTION_NONE;
     int free = second_order(s->p) - 1;
     fam->d = !rough ? 0 : f->slip_given ? f->nslip : free;
@@ -234,12 +262,12 @@ system_t *system_new(arena *a, const program *p, const double *param, bool many,
     size_t n = (size_t)p->nq;
     s->p = p; s->param = param; s->a = a; s->n = p->nq;
     s->in.from[IN_PARAM] = param;
-    s->mass = terms_new(a, &p->mass);
-    s->force = terms_new(a, &p->force);
-    s->force_dq = terms_new(a, &p->force_dq);
-    s->force_dv = terms_new(a, &p->force_dv);
-    s->kinetic = terms_new(a, &p->kinetic);
-    s->potential = terms_new(a, &p->potential);
+    s->mass = terms_new(a, &p->mass, param);
+    s->force = terms_new(a, &p->force, param);
+    s->force_dq = terms_new(a, &p->force_dq, param);
+    s->force_dv = terms_new(a, &p->force_dv, param);
+    s->kinetic = terms_new(a, &p->kinetic, param);
+    s->potential = terms_new(a, &p->potential, param);
     for (size_t k = 0; k < n; k++) s->first_order |= p->order && p->order[k] == 1;
     s->diagonal = p->mass_diagonal;
     s->mass_constant = p->mass_constant || s->mass.constant;
@@ -273,7 +301,7 @@ static void gradient(system_t *s, contact *c)
     const term *t = &c->fam->gradient;
     memset(c->H, 0, (size_t)s->n * sizeof *c->H);
     if (!t->k) return;
-    kernel_run(t->k, &s->in, c->index, t->reg);
+    term_run(t, &s->in, c->index);
     for (uint32_t i = 0; i < t->k->tape.nout; i++)
         c->H[slot_at(&t->k->row[i], c->index, t->k->over.n)] += t->reg[t->k->tape.out[i]];
 }
@@ -334,7 +362,7 @@ static void slip_raw(system_t *s, contact *c, double *S)
     const term *t = &c->fam->slip_map;
     memset(S, 0, (size_t)c->fam->nslip * s->n * sizeof *S);
     if (!t->k) return;
-    kernel_run(t->k, &s->in, c->index, t->reg);
+    term_run(t, &s->in, c->index);
     for (uint32_t i = 0; i < t->k->tape.nout; i++) {
         size_t row = (size_t)slot_at(&t->k->row[i], c->index, t->k->over.n);
         S[row * (size_t)s->n + (size_t)slot_at(&t->k->col[i], c->index, t->k->over.n)] += t->reg[t->k->tape.out[i]];
@@ -362,7 +390,7 @@ static void slip_offset(system_t *s, contact *c)
     const term *t = &c->fam->slip;
     for (int i = 0; i < c->d; i++) c->s0[i] = 0;
     if (!c->fam->f->slip_given || !t->k) return;
-    kernel_run(t->k, &s->in, c->index, t->reg);
+    term_run(t, &s->in, c->index);
     for (int i = 0; i < c->d; i++) {
         for (int j = 0; j < c->fam->nslip; j++) c->s0[i] += c->show[j * c->d + i] * t->reg[t->k->tape.out[j]];
         c->s0[i] -= vec_dot(c->S + (size_t)i * s->n, s->in.from[IN_V], s->n);
@@ -457,7 +485,7 @@ void contact_slip_bias(system_t *s, contact *c, double *out)
     const term *t = &c->fam->slip_bias;
     for (int i = 0; i < c->d; i++) out[i] = 0;
     if (!c->fam->f->slip_given || !t->k) return;
-    kernel_run(t->k, &s->in, c->index, t->reg);
+    term_run(t, &s->in, c->index);
     for (int i = 0; i < c->d; i++)
         for (int j = 0; j < c->fam->nslip; j++) out[i] += c->show[j * c->d + i] * t->reg[t->k->tape.out[j]];
 }

@@ -5,9 +5,11 @@
 #include "linalg.h"
 
 /* A kernel with its registers. */
+typedef struct reading { in_kind kind; int32_t from, reg; } reading;
 typedef struct term {
     const kernel *k;                    /* NULL: absent */
     double *reg, *where;
+    const reading *move; uint32_t nmove; /* one member, parameters put: what else it reads; move NULL: gathered as a whole */
     bool constant;                      /* reads parameters and indices only */
 } term;
 typedef struct terms { term *at; size_t n; unsigned reads; bool constant; } terms;      /* reads: a bit for each in_kind */

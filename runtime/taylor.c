@@ -37,6 +37,32 @@ double series_rate(const double *c, int order, double s)
     return y;
 }
 
+static twofold two(double a, double b)
+{
+    double s = a + b, x = s - a;
+    return (twofold){ s, (a - (s - x)) + (b - x) };
+}
+
+twofold twofold_sum(twofold a, twofold b)
+{
+    twofold s = two(a.hi, b.hi);
+    return two(s.hi, s.lo + a.lo + b.lo);
+}
+
+twofold twofold_product(twofold a, twofold b)
+{
+    double p = a.hi * b.hi;
+    return two(p, fma(a.hi, b.hi, -p) + a.hi * b.lo + a.lo * b.hi);
+}
+
+twofold series_twofold(const double *c, int order, double low0, double low1, twofold s)
+{
+    while (order > 1 && c[order] == 0) order--;
+    twofold y = { c[order], order == 1 ? low1 : order == 0 ? low0 : 0 };
+    for (int j = order; j-- > 0; ) y = twofold_sum(twofold_product(y, s), (twofold){ c[j], j == 0 ? low0 : j == 1 ? low1 : 0 });
+    return y;
+}
+
 void series_shift(const double *c, int order, double s, double *out, int n)
 {
     double work[order + 1];

@@ -28,6 +28,12 @@ static inline double series_div(const double *a, const double *b, const double *
 double series_pow(const double *a, double p, const double *r, int j);          /* r = a^p */
 double series_value(const double *c, int order, double s);                     /* sum c[j] s^j */
 double series_rate(const double *c, int order, double s);                      /* its derivative */
+/* A sum of two doubles that do not overlap: what adds up over a thousand events is kept to twice the length. */
+typedef struct { double hi, lo; } twofold;
+twofold twofold_sum(twofold a, twofold b);
+twofold twofold_product(twofold a, twofold b);
+/* sum c[j] s^j, with what c[0] and c[1] lack */
+twofold series_twofold(const double *c, int order, double low0, double low1, twofold s);
 /* Where a series that is not negative to the right of 0 turns negative, in (0, h]; INFINITY: nowhere, 0: at once.  What is below
    `zero` counts as 0 (events_root.c). */
 double series_crossing(const double *c, int order, double h, double zero);
@@ -39,6 +45,7 @@ void   series_shift(const double *c, int order, double s, double *out, int n); /
 typedef struct site {
     uint32_t code;                      /* its instruction */
     double branch, before;              /* before: what it was in the piece that ended here */
+    double met;                         /* f where a condition was judged, before the resets */
     bool near;                          /* f is 0 at the point of expansion, or was put there by who located it */
 } site;
 

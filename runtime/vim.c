@@ -318,22 +318,36 @@ static void row_value(vim *v, int row, const vpiece *p, int f, int d, double x, 
         row_add(v, row, p->first + s, k * (d <= v->order[f] ? cheb_value(p->v[s * v->nf + f].d[d], p->n, to_unit(p, x)) : 0));
 }
 
-static void row_form(vim *v, int row, const vpiece *p, const field_form *f, double x, int moving)
+static double form_at(const vim *v, const vpiece *p, const field_form *f, double x, double *jets, double *out)
 {
-    double jets[64], out[65];
+    double at = side_of(v->w, x, p->a, p->b);
     for (int j = 0; j < f->njet; j++) jets[j] = value_of(v, p, f->jet[j].field, f->jet[j].d[0], x);
-    form_run(v->w, f, &x, jets, 1, out);
-    double g = v->g[row];
-    for (int j = 0; j < f->njet; j++) row_value(v, row, p, f->jet[j].field, f->jet[j].d[0], x, moving, out[1 + j]);
-    v->g[row] = g + out[0];
+    form_run(v->w, f, &at, jets, 1, out);
+    return out[0];
+}
+
+static void row_form(vim *v, int row, const vpiece *p, const field_form *f, double x, int moving, double k)
+{
+    double jets[64], out[65], g = v->g[row];
+    form_at(v, p, f, x, jets, out);
+    for (int j = 0; j < f->njet; j++) row_value(v, row, p, f->jet[j].field, f->jet[j].d[0], x, moving, k * out[1 + j]);
+    v->g[row] = g + k * out[0];
     if (moving < 0) return;
     double h = 1e-5 * v->length, at[2] = { x - h, x + h }, twice[128], two[130];        /* what x does of itself */
     for (int j = 0; j < f->njet; j++) twice[j] = twice[f->njet + j] = jets[j];
     form_run(v->w, f, at, twice, 2, two);
-    row_add(v, row, moving, (two[f->njet + 1] - two[0]) / (2 * h));
+    row_add(v, row, moving, k * (two[f->njet + 1] - two[0]) / (2 * h));
 }
 
-/* the jump of u^(k-1) that point loads at x ask for */
+/* the flux of field f that stands for u^(d) where coefficients jump, or NULL */
+static const field_flux *flux_of(const vim *v, int f, int d)
+{
+    const field_equation *e = &v->fp->eq[f];
+    for (int j = 0; j < e->nflux; j++) if (e->flux[j].order == d) return &e->flux[j];
+    return NULL;
+}
+
+/* the jump of u^(k-1), or of the flux, that point loads at x ask for */
 static double load_jump(const vim *v, int f, const vpiece *p, double x)
 {
     const field_equation *e = &v->fp->eq[f];
@@ -345,6 +359,7 @@ static double load_jump(const vim *v, int f, const vpiece *p, double x)
         sum += weight;
     }
     if (sum == 0) return 0;
+    if (e->nflux) { kernel_points(v->w, &e->flux[0].per, &x, 1, &lead); return -sum / lead; }
     for (int j = 0; j < e->f.njet; j++) jets[j] = value_of(v, p, e->f.jet[j].field, e->f.jet[j].d[0], x);
     form_run(v->w, &e->f, &x, jets, 1, out);
     for (int j = 0; j < e->f.njet; j++) if (e->f.jet[j].field == f && e->f.jet[j].d[0] == e->order) lead = out[1 + j];
@@ -387,8 +402,14 @@ static int match_cut(vim *v, int k, int row)
     }
     for (int f = 0; f < v->nf; f++)
         for (int d = 0; d < v->order[f] - (c->kind == CUT_POINT); d++, row++) {
-            row_value(v, row, r, f, d, c->x, c->unknown, scale_of(v, d));
-            row_value(v, row, l, f, d, c->x, c->unknown, -scale_of(v, d));
+            const field_flux *q = flux_of(v, f, d);
+            if (q) {
+                row_form(v, row, r, &q->f, c->x, c->unknown, scale_of(v, d));
+                row_form(v, row, l, &q->f, c->x, c->unknown, -scale_of(v, d));
+            } else {
+                row_value(v, row, r, f, d, c->x, c->unknown, scale_of(v, d));
+                row_value(v, row, l, f, d, c->x, c->unknown, -scale_of(v, d));
+            }
             if (d == v->order[f] - 1) v->g[row] -= scale_of(v, d) * load_jump(v, f, l, c->x);
         }
     if (c->kind == CUT_POINT) {
@@ -402,7 +423,7 @@ static int match_cut(vim *v, int k, int row)
         row_add(v, row, c->unknown, -scale_of(v, 1) * psi_bend(v, c->obstacle, c->x));
         row++;
     }
-    if (c->kind == CUT_BEND) row_form(v, row, l, &v->fp->bend[c->bend], c->x, c->unknown), row++;
+    if (c->kind == CUT_BEND) row_form(v, row, l, &v->fp->bend[c->bend], c->x, c->unknown, 1), row++;
     return row;
 }
 
@@ -421,7 +442,7 @@ static int match_all(vim *v)
     memset(v->jac, 0, (size_t)v->nparam * (size_t)v->nparam * sizeof *v->jac);
     for (int k = 0; k < v->fp->ncond && row < v->nparam; k++, row++) {
         double x = kernel_number(v->w, &v->fp->cond[k].place);
-        row_form(v, row, piece_with(v, x), &v->fp->cond[k].f, x, -1);
+        row_form(v, row, piece_with(v, x), &v->fp->cond[k].f, x, -1, 1);
     }
     for (int k = 1; k < v->npiece; k++) row = match_cut(v, k, row);
     return row;
@@ -768,7 +789,14 @@ static void result_contact(const vim *v, field_result *r)
         const vpiece *l = &v->piece[k - 1], *q = &v->piece[k];
         if (l->contact < 0 && q->contact < 0 && v->at[k].kind != CUT_POINT) continue;
         int d = v->order[0] - 1;
-        double x = v->at[k].x, jump = value_of(v, q, 0, d, x) - value_of(v, l, 0, d, x) - load_jump(v, 0, l, x), force = lead_at(v, l, x) * jump;
+        double x = v->at[k].x, jets[64], out[65], jump = value_of(v, q, 0, d, x) - value_of(v, l, 0, d, x), lead = lead_at(v, l, x);
+        const field_flux *flux = flux_of(v, 0, d);
+        if (flux) {
+            jump = form_at(v, q, &flux->f, x, jets, out) - form_at(v, l, &flux->f, x, jets, out);
+            kernel_points(v->w, &flux->per, &x, 1, &lead);
+        }
+        jump -= load_jump(v, 0, l, x);
+        double force = lead * jump;
         if (fabs(jump) * scale_of(v, d) > 1e-8 * (1 + fabs(value_of(v, l, 0, d, x)) * scale_of(v, d)))
             r->point[r->npoint++] = (point_force){ x, force, l->contact >= 0 ? l->contact : q->contact >= 0 ? q->contact : v->at[k].obstacle };
     }

@@ -1,4 +1,5 @@
 /* write: files written whole or not at all, and rows of CSV. */
+#define _GNU_SOURCE
 #include "write.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -21,8 +22,7 @@ char *path_join(arena *a, const char *dir, const char *file)
 const char *error_text(arena *a, int error)
 {
     char buf[256] = "";
-    if (strerror_r(error, buf, sizeof buf)) snprintf(buf, sizeof buf, "error %d", error);
-    return arena_strdup(a, buf);
+    return arena_strdup(a, strerror_r(error, buf, sizeof buf));
 }
 
 /* all directories above the file; what is there already is no error */
@@ -121,6 +121,69 @@ int outfile_whole(arena *a, const char *path, const char *p, size_t n)
     outfile_put(f, p, n);
     outfile_commit(f);
     return f->error;
+}
+
+/* ---- files without a name ---- */
+
+int temp_open(arena *a, const char *dir)
+{
+    const char *tmp = getenv("TMPDIR");
+    const char *in[] = { tmp && *tmp ? tmp : dir, *dir ? dir : ".", "." };
+    for (size_t k = 0; k < sizeof in / sizeof *in; k++) {
+        char *path = arena_printf(a, "%s/cdl-XXXXXX", in[k]);
+        int fd = open(in[k], O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+        if (fd >= 0) return fd;
+        fd = mkostemp(path, O_CLOEXEC);                     /* file systems that know no files without a name */
+        if (fd >= 0) { unlink(path); return fd; }
+    }
+    return -1;
+}
+
+spool *spool_new(arena *a, const char *dir)
+{
+    spool *s = arena_make(a, spool);
+    s->fd = temp_open(a, dir);
+    if (s->fd < 0) s->error = errno;
+    return s;
+}
+
+static void spool_flush(spool *s)
+{
+    for (size_t done = 0; done < s->n && !s->error; ) {
+        ssize_t k = pwrite(s->fd, s->buf + done, s->n - done, (off_t)s->bytes);
+        if (k >= 0) { done += (size_t)k; s->bytes += k; }
+        else if (errno != EINTR) s->error = errno;
+    }
+    s->n = 0;
+}
+
+void spool_put(spool *s, const char *p, size_t n)
+{
+    while (n && !s->error) {
+        size_t k = sizeof s->buf - s->n < n ? sizeof s->buf - s->n : n;
+        memcpy(s->buf + s->n, p, k);
+        s->n += k; p += k; n -= k;
+        if (s->n == sizeof s->buf) spool_flush(s);
+    }
+}
+
+bool spool_read(spool *s, int64_t at, char *p, size_t n)
+{
+    spool_flush(s);
+    while (n && !s->error) {
+        ssize_t k = pread(s->fd, p, n, (off_t)at);
+        if (k > 0) { p += k; at += k; n -= (size_t)k; }
+        else if (k == 0) s->error = EIO;
+        else if (errno != EINTR) s->error = errno;
+    }
+    return !s->error;
+}
+
+void spool_close(spool *s)
+{
+    if (!s || s->fd < 0) return;
+    close(s->fd);
+    s->fd = -1;
 }
 
 /* ---- CSV ---- */

@@ -28,7 +28,24 @@ int  outfile_whole(arena *a, const char *path, const char *p, size_t n);
 char *path_join(arena *a, const char *dir, const char *file);
 const char *error_text(arena *a, int error);                /* strerror, reentrant */
 
+/* A file without a name, for reading and writing: gone with the process however it ends.  In dir, where $TMPDIR is not
+   set.  -1 when there can be none (errno). */
+int temp_open(arena *a, const char *dir);
+/* Bytes kept in such a file until they are read. */
+typedef struct spool { int fd, error; int64_t bytes; size_t n; char buf[1 << 15]; } spool;
+spool *spool_new(arena *a, const char *dir);
+void spool_put(spool *s, const char *p, size_t n);
+bool spool_read(spool *s, int64_t at, char *p, size_t n);   /* after the last put */
+void spool_close(spool *s);             /* NULL and twice are fine */
+
 /* CSV as in RFC 4180, lines ended by \n: a field quoted where needed, or a number that reads back exactly. */
 void csv_field(text *out, const char *p, size_t n);
 void csv_row(text *out, const double *x, size_t n);
+
+/* ---- numpy.c: NumPy's .npy (format 1.0) and .npz (a zip file of them, stored) ---- */
+/* An array among rows of doubles: columns first .. first + n of each; its shape is that of the rows, then its own. */
+typedef struct rows_array { const char *name; size_t first, n; int32_t dim[3]; int ndim; } rows_array;
+typedef struct rows_table { spool *from; size_t width; int64_t rows; int32_t grid[2]; } rows_table;     /* grid: rows of nodes in the plane, or 0 */
+void npy_write(outfile *to, arena *a, const rows_table *t, const rows_array *x);
+void npz_write(outfile *to, arena *a, const rows_table *t, const rows_array *x, size_t n);
 #endif

@@ -7,7 +7,7 @@ typedef struct options {
     const char **param, **value; size_t nparam;             /* -p name=value */
     const char **set, **to; size_t nset;                    /* options of the session, as cdl_set takes them */
     const char **file; size_t nfile;
-    int json, check, help;
+    int json, check, wellposed, help;
     double within;                                          /* diff: the relative difference that is allowed */
 } options;
 

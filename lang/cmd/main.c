@@ -185,7 +185,21 @@ static int each_file(const options *o, cdl_status (*file)(cdl *, const char *),
 }
 
 static int run_main(const options *o) { return each_file(o, cdl_load_file, cdl_run_text); }
-static int check_main(const options *o) { return each_file(o, cdl_check_file, cdl_check_text); }
+
+static cdl_status wellposed_file(cdl *s, const char *path) { return cdl_show(s, "wellposed", path); }
+static cdl_status wellposed_text(cdl *s, const char *name, const char *text, size_t len)
+{
+    return cdl_show_text(s, "wellposed", name, text, len);
+}
+
+/* errors first, then what theory says; standard input can be read once */
+static int check_main(const options *o)
+{
+    int input = 0;
+    for (size_t k = 0; k < o->nfile; k++) input |= !strcmp(o->file[k], "-");
+    int code = o->wellposed && input ? 0 : each_file(o, cdl_check_file, cdl_check_text);
+    return o->wellposed && code == 0 ? each_file(o, wellposed_file, wellposed_text) : code;
+}
 
 static int text_main(const options *o)
 {
@@ -288,7 +302,10 @@ static const command commands[] = {
       "  --json          one JSON object for each run or sweep point, a line each\n"
       "  --keep-going    record a step that could not be solved instead of ending the run\n"
       "  -q, --quiet     no summaries\n" },
-    { "check", "check FILE...", 1, check_main, "Finds all errors without running anything.\n" },
+    { "check", "check [--wellposed] FILE...", 1, check_main,
+      "Finds all errors without running anything.\n"
+      "  --wellposed     tells what theory says of each model: whether there is one motion, and where that is not known\n"
+      "  --json          the same as JSON, a line for each model\n" },
     { "fmt", "fmt [--check] FILE...", 1, fmt_main,
       "Rewrites files in the house's layout; - reads standard input and writes standard output.\n"
       "  --check         write nothing, name the files that differ, exit 1 if there are any\n" },
@@ -360,7 +377,7 @@ static int unknown_command(const char *got)
 }
 
 static const char *const option_names[] = { "-p", "-o", "-j", "-q", "--json", "--quiet", "--keep-going", "--check",
-    "--help", "--diagnostics", "--resume", "--shard", "--within",
+    "--help", "--wellposed", "--diagnostics", "--resume", "--shard", "--within",
                                             "--colour", "--color", NULL };
 
 static void option_add(options *o, const char *name, const char *to)
@@ -409,6 +426,7 @@ static int flag(options *o, char *a)
         }
     }
     else if (!strcmp(a, "--check")) o->check = 1;
+    else if (!strcmp(a, "--wellposed")) o->wellposed = 1;
     else if (!strcmp(a, "--help") || !strcmp(a, "-h")) o->help = 1;
     else if (!strncmp(a, "--diagnostics=", 14)) option_add(o, "diagnostics", eq + 1);
     else if (!strncmp(a, "--colour=", 9) || !strncmp(a, "--color=", 8)) option_add(o, "colour", eq + 1);

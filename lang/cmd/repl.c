@@ -223,6 +223,13 @@ static void do_show(repl_state *r, const char *arg)
     note(r, st);
 }
 
+static void do_wellposed(repl_state *r, const char *arg)
+{
+    char what[4200];
+    snprintf(what, sizeof what, "wellposed %s", arg);
+    do_show(r, what);
+}
+
 static void do_type(repl_state *r, const char *arg) { note(r, cdl_type(r->s, arg)); }
 
 /* the session begins anew with all inputs but the last */
@@ -310,6 +317,7 @@ static const struct { const char *name; void (*act)(repl_state *, const char *);
     { "reload", do_reload, ":reload                the last file again; results stay" },
     { "save", do_save, ":save FILE             writes what was typed, as a file that runs" },
     { "show", do_show, ":show WHAT [FILE]      ast, model, equations, ir or jacobian of what was typed, or of a file" },
+    { "wellposed", do_wellposed, ":wellposed [FILE]      whether there is one motion, of what was typed or of a file" },
     { "type", do_type, ":type EXPRESSION       what kind of value it has" },
     { "plot", do_plot, ":plot EXPRESSION       draws a series here" },
     { "undo", do_undo, ":undo                  takes back the last input; those before it are executed again" },
