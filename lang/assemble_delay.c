@@ -116,15 +116,40 @@ static kernel emit_one(delays *d, ir_ref f, const index_names *over, span at, co
     return k;
 }
 
-static void emit_past(delays *d, const past_uses *use, kernels *to, span at)
+/* "x(t - tau)" */
+static const char *past_name(delays *d, const past_use *u)
+{
+    text t = { .a = d->to };
+    ir_input in = { .kind = u->rate ? IN_PAST_V : IN_PAST_Q, .at = u->dof, .arg = u->arg };
+    model_input_name(&t, d->g, &in, &(model_namer){ d->m, u->over });
+    return t.at;
+}
+
+static void emit_past(delays *d, const past_uses *use, kernels *to, const char **name[2], span at)
 {
     for (int rate = 0; rate < 2; rate++) {
         to[rate].at = arena_array(d->to, kernel, use->n);
+        if (name) name[rate] = arena_array(d->to, const char *, use->n + 1);
         for (size_t i = 0; i < use->n; i++) {
             const past_use *u = &use->at[i];
-            if (u->rate == rate) to[rate].at[to[rate].n++] = emit_one(d, u->arg, u->over, at, &u->slot, &u->dof);
+            if (u->rate != rate) continue;
+            if (name) name[rate][to[rate].n] = past_name(d, u);
+            to[rate].at[to[rate].n++] = emit_one(d, u->arg, u->over, at, &u->slot, &u->dof);
         }
     }
+}
+
+static bool unknown_before(const ir_input *in, void *ud) { (void)ud; return in->kind != IN_PARAM && in->kind != IN_INDEX; }
+static bool of_motion(const ir_input *in, void *ud) { return in->kind != IN_TIME && in->kind != IN_BOUND && unknown_before(in, ud); }
+
+/* t - arg is known from the parameters (and the variable of an integral) */
+static bool steady(delays *d, ir_ref arg) { return !ir_depends(d->g, arg, of_motion, NULL) && eval_steady_delay(d->g, arg); }
+
+/* d arg / d s is known from the parameters */
+static bool linear_in(delays *d, ir_ref arg, int bound)
+{
+    ir_ref s = ir_in(d->g, (ir_input){ .kind = IN_BOUND, .at.base = bound });
+    return !ir_depends(d->g, ir_derive(d->g, arg, s), unknown_before, NULL);
 }
 
 static bool is_integral(const ir_input *in, void *ud) { (void)ud; return in->kind == IN_INTEGRAL; }
@@ -146,7 +171,13 @@ static void emit_integral(delays *d, const integral_use *u, integral_rule *to)
     to->lo = emit_one(d, f[0], u->over, x->at, &u->slot, NULL);
     to->hi = emit_one(d, f[1], u->over, x->at, &u->slot, NULL);
     to->integrand = emit_one(d, f[2], u->over, x->at, &u->slot, NULL);
-    emit_past(d, &use, to->past, x->at);
+    emit_past(d, &use, to->past, NULL, x->at);
+    to->linear = true;
+    for (size_t i = 0; i < use.n; i++) {
+        to->linear &= linear_in(d, use.at[i].arg, x->bound);
+        d->p->steady &= steady(d, use.at[i].arg);
+    }
+    d->p->steady &= to->linear && !ir_depends(d->g, x->lo, unknown_before, NULL) && !ir_depends(d->g, x->hi, unknown_before, NULL);
 }
 
 static bool is_bound(const ir_input *in, void *ud) { (void)ud; return in->kind == IN_BOUND; }
@@ -178,11 +209,13 @@ static void emit_history(delays *d)
 const delay_program *delays_end(delays *d)
 {
     delay_program *p = d->p;
+    p->steady = true;
+    for (size_t i = 0; i < d->use.n; i++) p->steady &= steady(d, d->use.at[i].arg);
     /* integrals may ask for more past values of their own, kept with them */
     p->integral = arena_array(d->to, integral_rule, d->integral.n);
     for (size_t i = 0; i < d->integral.n; i++) emit_integral(d, &d->integral.at[i], &p->integral[i]);
     p->nrule = d->integral.n;
-    emit_past(d, &d->use, p->past, p->at);
+    emit_past(d, &d->use, p->past, p->name, p->at);
     emit_history(d);
     return p;
 }

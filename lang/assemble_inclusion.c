@@ -10,6 +10,7 @@ typedef struct row {                    /* of a dof; f == IR_NONE: none yet */
 } row;
 typedef struct wset { const mset *of; ir_ref *arg; int32_t first; bool used; span at; value set; const int32_t *index; int nindex; } wset;
 typedef struct past { in_kind kind; int32_t dof; ir_ref arg; } past;
+typedef struct wintegral { ir_ref ends[2], f; span at; } wintegral;
 
 typedef struct work {
     const model *m; ir *g; arena *a, *to;
@@ -17,7 +18,9 @@ typedef struct work {
     row *row;
     vec(wset) sets;
     vec(past) past;
+    vec(wintegral) integral;
     int32_t nset;
+    bool joint;                         /* selections are solved for together */
     const int32_t *index; int nindex;   /* of the member at hand */
     map64 fresh;                        /* model's set number -> ours + 1, for that member */
 } work;
@@ -58,12 +61,32 @@ static int32_t set_number(work *w, int32_t number)
     return -1;
 }
 
+static ir_ref bound_first(ir *g, ir_ref input, void *ud)
+{
+    (void)ud;
+    return ir_input_of(g, input)->kind == IN_BOUND ? ir_in(g, (ir_input){ .kind = IN_BOUND }) : IR_NONE;
+}
+
+/* An integral over the past, for the member at hand; its variable becomes number 0. */
+static ir_ref integral_concrete(work *w, int32_t number)
+{
+    const mintegral *x = &w->m->integrals.at[number];
+    wintegral one = { { concrete(w, x->lo), concrete(w, x->hi) }, ir_substitute(w->g, concrete(w, x->integrand), bound_first, NULL), x->at };
+    for (size_t k = 0; k < w->integral.n; k++) {
+        const wintegral *y = &w->integral.at[k];
+        if (y->f == one.f && y->ends[0] == one.ends[0] && y->ends[1] == one.ends[1]) return node_in(w, IN_INTEGRAL, (int32_t)k);
+    }
+    *vec_push(w->a, &w->integral) = one;
+    return node_in(w, IN_INTEGRAL, (int32_t)w->integral.n - 1);
+}
+
 static ir_ref concrete_input(ir *g, ir_ref input, void *ud)
 {
     work *w = ud;
     ir_input in = *ir_input_of(g, input);
     if (in.kind == IN_INDEX) return ir_const(g, w->index[in.at.base]);
     if (in.kind == IN_SET) return node_in(w, IN_SET, set_number(w, in.at.base));
+    if (in.kind == IN_INTEGRAL) return integral_concrete(w, in.at.base);
     in.at = (address){ .base = slot_at(&in.at, w->index, w->nindex) };
     return ir_in(g, in);
 }
@@ -140,7 +163,7 @@ static unsigned reads_of(work *w, ir_ref f, int32_t own)
     return r.bits;
 }
 #define ON(kind) (1u << (kind))
-static const unsigned moving = ON(IN_TIME) | ON(IN_PAST_Q) | ON(IN_PAST_V) | BIT_OTHER;
+static const unsigned moving = ON(IN_TIME) | ON(IN_PAST_Q) | ON(IN_PAST_V) | ON(IN_INTEGRAL) | BIT_OTHER;
 
 static bool is_number(work *w, ir_ref f, double x)
 {
@@ -171,6 +194,67 @@ static ir_ref seed_time(ir *g, ir_ref input, void *ud)
     return ir_input_of(g, input)->kind == IN_TIME ? ir_const(g, 1) : IR_NONE;
 }
 
+/* ---- selections that hang together ---- */
+static bool is_selection(const wset *s) { return s->of->kind == SET_SGN || s->of->kind == SET_INTERVAL; }
+
+/* Sgn of several unknowns or of a rate, an interval, Sgn in a row whose unknown it does not hold: then all are solved for together. */
+static bool rows_joint(work *w)
+{
+    for (int32_t d = 0; d < w->m->nq; d++)
+        for (size_t k = 0; k < w->row[d].set.n; k++) {
+            const wset *s = &w->sets.at[w->row[d].set.at[k]];
+            if (s->of->kind == SET_INTERVAL) return true;
+            if (s->of->kind == SET_SGN && ((reads_of(w, s->arg[0], d) & (BIT_OTHER | ON(IN_V))) || is_number(w, ir_derive(w->g, s->arg[0], node_in(w, IN_Q, d)), 0))) return true;
+        }
+    return false;
+}
+
+typedef struct { int32_t from, to; } renumber;
+static ir_ref set_renumber(ir *g, ir_ref input, void *ud)
+{
+    const renumber *n = ud;
+    const ir_input *in = ir_input_of(g, input);
+    return in->kind == IN_SET && in->at.base == n->from ? ir_in(g, (ir_input){ .kind = IN_SET, .at.base = n->to }) : IR_NONE;
+}
+
+/* Sgn of one argument in several rows is one selection: the force between two bodies, with its reaction */
+static void sets_merge(work *w)
+{
+    for (size_t k = 0; k < w->sets.n; k++)
+        for (size_t j = 0; j < k; j++) {
+            wset *a = &w->sets.at[j], *b = &w->sets.at[k];
+            if (a->of->kind != SET_SGN || b->of->kind != SET_SGN || a->arg[0] != b->arg[0] || a->first == b->first) continue;
+            renumber n = { b->first, a->first };
+            for (int32_t d = 0; d < w->m->nq; d++) w->row[d].f = ir_substitute(w->g, w->row[d].f, set_renumber, &n);
+            b->first = a->first;
+            break;
+        }
+}
+
+static void joint_emit(work *w)
+{
+    inclusion_joint *to = arena_array(w->to, inclusion_joint, w->sets.n);
+    for (size_t k = 0; k < w->sets.n; k++) {
+        const wset *s = &w->sets.at[k];
+        bool had = false;
+        for (int j = 0; j < w->ip->njoint; j++) had = had || to[j].number == s->first;
+        if (!is_selection(s) || had) continue;
+        ir_ref arg = s->arg[0];
+        for (int32_t d = 0; d < w->m->nq && s->of->kind == SET_INTERVAL; d++) {         /* against the rate: of the rates allowed the least */
+            ir_ref v = node_in(w, IN_V, d), c = ir_derive(w->g, w->row[d].f, node_in(w, IN_SET, s->first));
+            if (!is_number(w, c, 0)) arg = ir_op2(w->g, OP_MUL, v, ir_op2(w->g, OP_MUL, c, ir_derive(w->g, w->row[d].f, v)));
+        }
+        if (reads_of(w, arg, -1) & ON(IN_SET)) refuse(w, s->at, "a set cannot stand in the argument of Sgn");
+        bool held = false;
+        for (int32_t d = 0; d < w->m->nq && !held; d++)
+            held = !is_number(w, ir_derive(w->g, w->row[d].f, node_in(w, IN_SET, s->first)), 0)
+                && !(is_number(w, ir_derive(w->g, arg, node_in(w, IN_Q, d)), 0) && is_number(w, ir_derive(w->g, arg, node_in(w, IN_V, d)), 0));
+        if (!held) refuse(w, s->at, "the argument of this Sgn does not hold the unknown that its row determines");
+        to[w->ip->njoint++] = (inclusion_joint){ .number = s->first, .arg = emit(w, &arg, 1, s->at), .at = s->at };
+    }
+    w->ip->joint = to;
+}
+
 /* Sgn(a): it turns where a = 0, which is one place of the row's unknown when a is affine in it. */
 static void row_sgn(work *w, const row *r, int32_t dof, const wset *s, inclusion_sgn *to, inclusion_row *row_to)
 {
@@ -198,11 +282,11 @@ static void row_emit(work *w, int32_t dof, inclusion_row *to)
     if (reads_of(w, out[1], dof) & (moving | ON(IN_V))) to->separable = false;
     if (reads_of(w, out[2], dof) & (moving | ON(IN_Q) | ON(IN_V) | ON(IN_SET))) to->separable = false;
     if (reads_of(w, out[2], dof) & (ON(IN_V) | ON(IN_SET))) refuse(w, r->at, "the rates of an inclusion are to enter linearly, the sets beside them");
-    if (reads_of(w, r->f, dof) & ON(IN_INTEGRAL)) refuse(w, r->at, "inclusions do not run integrals over the past");
     if (reads_of(w, r->f, dof) & (ON(IN_PRE) | ON(IN_A))) refuse(w, r->at, "an inclusion is of first order in its unknowns");
     for (size_t k = 0; k < r->set.n; k++) {
         const wset *s = &w->sets.at[r->set.at[k]];
-        if (s->of->kind == SET_SGN) row_sgn(w, r, dof, s, &sgn[to->nsgn++], to);
+        if (s->of->kind == SET_SGN && !w->joint) row_sgn(w, r, dof, s, &sgn[to->nsgn++], to);
+        if (s->of->kind == SET_NORMAL_CONE && w->joint) refuse(w, s->at, "a normal cone cannot stand beside Sgn of several unknowns, of rates, or intervals");
         for (int i = 0; s->of->kind == SET_NORMAL_CONE && i < s->of->narg; i++) {
             ir_ref c = ir_derive(w->g, r->f, node_in(w, IN_SET, s->first + i));
             if (reads_of(w, c, dof) & ON(IN_SET)) refuse(w, r->at, "a normal cone is to be added, times a positive number");
@@ -399,10 +483,17 @@ static void turns_emit(work *w)
 }
 
 /* ---- the past ---- */
-static ir_ref bound_first(ir *g, ir_ref input, void *ud)
+static void integrals_emit(work *w)
 {
-    (void)ud;
-    return ir_input_of(g, input)->kind == IN_BOUND ? ir_in(g, (ir_input){ .kind = IN_BOUND }) : IR_NONE;
+    inclusion_integral *to = arena_array(w->to, inclusion_integral, w->integral.n);
+    for (size_t k = 0; k < w->integral.n; k++) {
+        wintegral *x = &w->integral.at[k];
+        if ((reads_of(w, x->f, -1) & (ON(IN_INTEGRAL) | ON(IN_SET) | ON(IN_V))) || (reads_of(w, x->ends[0], -1) | reads_of(w, x->ends[1], -1)) & ~(ON(IN_TIME) | ON(IN_PARAM)))
+            refuse(w, x->at, "an integral over the past goes over values and rates of the past, between ends that time and parameters decide");
+        to[k] = (inclusion_integral){ .at = x->at, .ends = emit(w, x->ends, 2, x->at), .f = emit(w, &x->f, 1, x->at) };
+    }
+    w->ip->integral = to;
+    w->ip->nintegral = (int)w->integral.n;
 }
 
 static void history_emit(work *w, const mfamily *f)
@@ -424,16 +515,17 @@ static void pasts_emit(work *w)
     size_t n = w->past.n;
     for (size_t k = 0; k < n; k++) {
         ir_ref when = w->past.at[k].arg;
-        if (reads_of(w, when, -1) & ~(ON(IN_TIME) | ON(IN_PARAM) | BIT_OTHER | ON(IN_Q)))
+        bool inner = reads_of(w, when, -1) & ON(IN_BOUND);
+        if (reads_of(w, when, -1) & ~(ON(IN_TIME) | ON(IN_PARAM) | BIT_OTHER | ON(IN_Q) | ON(IN_BOUND)))
             refuse(w, w->m->has_delay, "the time of a past value may hang on time, parameters and unknowns only");
-        to[k] = (inclusion_past){ .dof = w->past.at[k].dof, .rate = w->past.at[k].kind == IN_PAST_V, .at = w->m->has_delay };
+        to[k] = (inclusion_past){ .dof = w->past.at[k].dof, .rate = w->past.at[k].kind == IN_PAST_V, .inner = inner, .at = w->m->has_delay };
         to[k].when = emit(w, &when, 1, w->m->has_delay);
     }
     w->ip->past = to, w->ip->npast = (int)n;
 }
 
 /* ---- all ---- */
-enum { ROWS_MAX = 20000 };
+enum { ROWS_MAX = 20000, JOINT_ROWS = 400 };
 
 static void all_rows(work *w)
 {
@@ -450,6 +542,12 @@ static void all_emit(work *w)
     const model *m = w->m;
     inclusion_row *rows = arena_array(w->to, inclusion_row, m->nq);
     inclusion_cone *cones = arena_array(w->to, inclusion_cone, w->sets.n);
+    w->joint = rows_joint(w);
+    if (w->joint) {
+        sets_merge(w);
+        if (m->nq > JOINT_ROWS) refuse(w, w->sets.at[0].at, "Sgn of several unknowns or of rates, and intervals, take at most 400 unknowns");
+        joint_emit(w);
+    }
     for (int32_t k = 0; k < m->nq; k++) row_emit(w, k, &rows[k]);
     w->ip->cone = cones;
     for (size_t k = 0; k < w->sets.n; k++)
@@ -458,6 +556,7 @@ static void all_emit(work *w)
     w->ip->history = arena_array(w->to, kernel, m->nq);
     for (size_t k = 0; k < m->history.n; k++) history_emit(w, &m->history.at[k]);
     turns_emit(w);
+    integrals_emit(w);
     pasts_emit(w);
     w->ip->nset = w->nset;
 }

@@ -584,6 +584,23 @@ static value b_Sgn(evaluator *ev, scope *in, const ast *call, const value *arg, 
     return selection(ev, call, SET_SGN, v_num(0), &arg[0]);
 }
 
+/* interval(a, b) is (a + b)/2 + (b - a)/2 times a selection from [-1, 1]; which one, the row decides */
+static value b_interval(evaluator *ev, scope *in, const ast *call, const value *arg, size_t n)
+{
+    (void)in; (void)n;
+    if (!in_inclusion(ev, call, "interval")) return v_error();
+    for (int k = 0; k < 2; k++) if (!v_is_scalar(&arg[k])) return arg_error(ev, call_at(call), "interval", "two numbers", &arg[k]);
+    double a, b;
+    if (v_scalar(&arg[0], &a) && v_scalar(&arg[1], &b) && a > b) {
+        diag_error(ev->d, DIAG_INDEX_RANGE, call_at(call), "the interval from %g to %g is empty", a, b);
+        return v_error();
+    }
+    value zero = v_num(0), half = v_num(0.5), s = selection(ev, call, SET_INTERVAL, zero, &zero);
+    value sum = eval_op(ev, OP_ADD, &arg[0], &arg[1], NULL, call_at(call)), wide = eval_op(ev, OP_SUB, &arg[1], &arg[0], NULL, call_at(call));
+    value part = eval_op(ev, OP_MUL, &wide, &s, NULL, call_at(call)), all = eval_op(ev, OP_ADD, &sum, &part, NULL, call_at(call));
+    return eval_op(ev, OP_MUL, &half, &all, NULL, call_at(call));
+}
+
 /* a set that is given by a centre or a corner has the size of the point */
 static bool point_fits(evaluator *ev, const ast *call, const value *set, int32_t n)
 {
@@ -696,6 +713,7 @@ const builtin builtin_list[] = {
     {"div", 1, 1, b_div, false, "div(v)", "divergence of a vector of fields"},
     {"Sgn", 1, 1, b_Sgn, false, "Sgn(v)", "sign as a set: Sgn(0) = [-1, 1]"},
     {"normal_cone", 2, 2, b_normal_cone, false, "normal_cone(C, x)", "outward normals of the set C at x"},
+    {"interval", 2, 2, b_interval, false, "interval(a, b)", "all numbers from a to b, of which the rate is least"},
     {"subdiff", 1, 1, b_subdiff, true, "subdiff(abs(v))", "subdifferential"},
     {"ball", 2, 2, b_ball, false, "ball(centre, radius)", "closed ball"},
     {"box", 2, 2, b_box, false, "box(lo, hi)", "points between two corners"},

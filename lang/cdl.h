@@ -84,7 +84,8 @@ CDL_API void cdl_set_callbacks(cdl *s, const cdl_callbacks *c);
     X(JOBS,        "jobs",        "1",    "processes for the points of an experiment")                           \
     X(RESUME,      "resume",      "no",   "points of experiments that are finished already are not run again")   \
     X(SHARD,       "shard",       "",     "k/n: of each experiment every n-th point, from the k-th; cdl merge does the rest") \
-    X(MERGE,       "merge",       "no",   "points of experiments are taken from the shards, none is run")
+    X(MERGE,       "merge",       "no",   "points of experiments are taken from the shards, none is run")              \
+    X(MEMORY,      "memory",      "256",  "megabytes of samples that a run keeps in memory; more go to a file in $TMPDIR or `output`")
 CDL_API cdl_status cdl_set(cdl *s, const char *option, const char *value);
 /* The value (an expression of the language) of every parameter of that name, in all models that are run and at top
    level; the `-p` of the
@@ -109,7 +110,7 @@ CDL_API cdl_status cdl_value(cdl *s, const char *expression, double *out);
 /* Numbers of a vector or a series: *n is how many there are, of which at most `room` are written to `out`. */
 CDL_API cdl_status cdl_values(cdl *s, const char *expression, double *out, size_t room, size_t *n);
 
-/* Writes a stage of the translation to out, as stable text.  what: "ast", "model", "ir" or "jacobian"; or "wellposed": what theory
+/* Writes a stage of the translation to out, as stable text.  what: "ast", "model", "equations", "ir" or "jacobian"; or "wellposed": what theory
    says of the motions of each model, which is JSON when the option is set. */
 CDL_API cdl_status cdl_show(cdl *s, const char *what, const char *path);
 CDL_API cdl_status cdl_show_text(cdl *s, const char *what, const char *name, const char *text, size_t len);

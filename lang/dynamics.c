@@ -528,6 +528,24 @@ static ir_ref time_derivative(work *w, ir_ref f)
     return is_zero(w, d) ? IR_NONE : d;
 }
 
+static bool moves_with_state(const ir_input *in, void *ud) { (void)ud; return in->kind == IN_Q || in->kind == IN_V || in->kind == IN_PAST_Q || in->kind == IN_PAST_V; }
+
+/* A gap needs its rate: positions at times that are known have one, past rates and integrals over the past do not. */
+static bool gap_past(work *w, const mcontact *c)
+{
+    ir_ref *in;
+    size_t n = ir_inputs(w->g, w->a, &c->gap, 1, &in), errors = w->m->d->errors;
+    for (size_t i = 0; i < n; i++) {
+        const ir_input *x = ir_input_of(w->g, in[i]);
+        bool past = x->kind == IN_PAST_Q, state = past && ir_depends(w->g, x->arg, moves_with_state, NULL);
+        if (x->kind != IN_PAST_V && x->kind != IN_INTEGRAL && !state) continue;
+        diag *e = diag_error(w->m->d, DIAG_NOT_SUPPORTED, c->at, "the gap of '%s' reads %s: its rate is not kept", c->path,
+                             state ? "the past at a time that hangs on the state" : past ? "the past" : x->kind == IN_PAST_V ? "a past rate" : "an integral over the past");
+        diag_hint(w->m->d, e, "let a degree of freedom follow it, and write the gap with that");
+    }
+    return w->m->d->errors == errors;
+}
+
 static void contact_gap(work *w, const mcontact *c, contact_form *f)
 {
     bool q_free = true, fixed = true;
@@ -544,6 +562,12 @@ static void contact_gap(work *w, const mcontact *c, contact_form *f)
         else f->rate = s.d;
         if (on(w, s.d) & ~FIXED) fixed = false;
         if (in->kind == IN_Q && (on(w, s.d) & ~FIXED)) q_free = false;
+    }
+    if (!gap_past(w, c)) return;
+    /* time stands in the times of past values too */
+    if (on(w, c->gap) & (ON(IN_PAST_Q) | ON(IN_PAST_V))) {
+        f->rate = ir_substitute(w->g, ir_time_derivative(w->g, c->gap), rates_to_zero, NULL);
+        fixed = false;
     }
     f->constant_gradient = q_free;
     f->linear = fixed && !(on(w, c->gap) & ON_STEP_Q);

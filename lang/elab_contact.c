@@ -2,7 +2,7 @@
 #include "elab.h"
 #include <string.h>
 
-static const char *const contact_keys[] = {"impact", "friction", "slip", "normal", NULL};
+const char *const contact_keys[] = {"impact", "friction", "slip", "normal", NULL};
 typedef enum {
 #define X(id, name, role, args, doc) LAW_##id,
 #include "laws.def"

@@ -288,6 +288,7 @@ static bool same_for_all(const model *m, ir_ref r)
 }
 
 static void check_delays(const model *m, const double *param);
+static void check_integrals(const model *m, const double *param);
 
 static void check_contact(const model *m, const mcontact *c, const double *param)
 {
@@ -308,6 +309,7 @@ bool model_check_laws(const model *m, const double *param)
     size_t errors = m->d->errors;
     for (size_t i = 0; i < m->contacts.n; i++) check_contact(m, &m->contacts.at[i], param);
     if (m->has_delay.file) check_delays(m, param);
+    if (m->has_delay.file) check_integrals(m, param);
     return m->d->errors == errors;
 }
 
@@ -364,6 +366,43 @@ static double start_input(const ir_input *in, void *ud)
     const at_defaults *x = ud;
     if (in->kind == IN_PARAM) return x->param[slot_at(&in->at, x->ix, x->n)];
     return in->kind == IN_TIME ? 0 : NAN;
+}
+
+/* Integrals over the past whose ends reach into the future, at the start; where only parameters, time and the variable decide. */
+typedef struct { at_defaults *at; int bound; double s; } in_integral;
+static double integral_input(const ir_input *in, void *ud)
+{
+    const in_integral *x = ud;
+    return in->kind == IN_BOUND ? (in->at.base == x->bound ? x->s : NAN) : start_input(in, x->at);
+}
+
+static bool reads_bound(const ir_input *in, void *ud) { return in->kind == IN_BOUND && in->at.base == *(int *)ud; }
+
+static void check_integrals(const model *m, const double *param)
+{
+    static const int32_t none[MAX_INDEX] = {0};
+    at_defaults at = {param, none, 0};
+    for (size_t i = 0; i < m->integrals.n; i++) {
+        const mintegral *x = &m->integrals.at[i];
+        ir_ref *in;
+        size_t n = ir_inputs(m->g, m->a, &x->integrand, 1, &in);
+        for (size_t k = 0; k < n; k++) {
+            const ir_input *p = ir_input_of(m->g, in[k]);
+            int bound = x->bound;
+            if ((p->kind != IN_PAST_Q && p->kind != IN_PAST_V) || !ir_depends(m->g, p->arg, reads_bound, &bound)) continue;
+            for (int end = 0; end < 2; end++) {
+                arena_pos mark = arena_mark(m->a);
+                in_integral with = {&at, x->bound, 0};
+                with.s = ir_value(m->g, m->a, end ? x->hi : x->lo, start_input, &at);
+                double ahead = ir_value(m->g, m->a, p->arg, integral_input, &with);
+                arena_release(m->a, mark);
+                if (!(ahead > 0)) continue;
+                diag *e = diag_error(m->d, DIAG_DELAY_SIGN, x->at, "this integral reaches %g into the future, at the %s end of its range", ahead, end ? "upper" : "lower");
+                diag_hint(m->d, e, "write integral(K(s)*x(t + s) for s in -tau..0) with tau > 0");
+                end = 2;
+            }
+        }
+    }
 }
 
 /* delays that hang on parameters and time: t - arg > 0 at the start; one that changes may be 0 there */

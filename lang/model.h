@@ -101,10 +101,12 @@ typedef struct model_namer { const model *m; const index_names *over; } model_na
 bool model_check_laws(const model *m, const double *param);
 /* Position of a member in the order of nested loops, -1 when it is not one. */
 int64_t index_rank(const index_set *s, const int32_t *index);
+extern const char *const contact_keys[];        /* attributes of a constraint; NULL at the end */
 
 /* Stable text: declarations, families, formulas (`cdl show model`, `show ir`, `show jacobian`). */
 void model_dump(text *out, const model *m);
 void model_dump_ir(text *out, const model *m);
 void model_dump_jacobian(text *out, const model *m);
+void model_dump_equations(text *out, const model *m);
 uint64_t model_hash(const model *m);
 #endif

@@ -8,7 +8,7 @@
 #include "parser.h"
 
 static const unsigned char keyword_begins[] = {
-#define X(id, word, where) BEGINS_##where,
+#define X(id, word, where, example, meaning) BEGINS_##where,
 #include "keywords.def"
 #undef X
 };

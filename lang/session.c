@@ -3,6 +3,7 @@
 #include "session.h"
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include "parse.h"
 #include "wellposed.h"
@@ -156,7 +157,7 @@ static value copy_num(arena *a, const value *v)
 static value copy_series(session *s, arena *a, const value *v)
 {
     value c = *v;
-    if (v->series.ops) {
+    if (v->series.ops || (s->last && results_own(s->last->r, v->series.y))) {
         if (s->last) s->last->kept = true;
         return c;
     }
@@ -395,7 +396,6 @@ void session_execute(session *s, const ast *e)
     case AST_SAVE: save_statement(s, e); break;
     case AST_EXPERIMENT: experiment_statement(s, e); break;
     case AST_EXPR: expr_statement(s, e); break;
-    case AST_ANIMATE: diag_error(s->d, DIAG_NOT_SUPPORTED, e->at, "'animate' is not built yet"); break;
     case AST_SWEEP: misplaced(s, e, "a sweep stands in an experiment"); break;
     case AST_SET: misplaced(s, e, "an equation stands in a model; a name gets its value with let"); break;
     default: misplaced(s, e, "it belongs into a model"); break;
@@ -504,7 +504,7 @@ void cdl_free(cdl *s)
     files_drop(s);
     arena_free(s->arriving);
     while (s->loose) session_arena_free(s, s->loose->a);
-    for (size_t k = 0; k < s->runs.n; k++) if (s->runs.at[k]) arena_free(s->runs.at[k]->a);
+    for (size_t k = 0; k < s->runs.n; k++) if (s->runs.at[k]) { results_close(s->runs.at[k]->r); arena_free(s->runs.at[k]->a); }
     arena *all[] = { s->keep, s->answer, s->tmp, s->a };
     for (size_t k = 0; k < sizeof all / sizeof *all; k++) arena_free(all[k]);
     allocator al = s->al;
@@ -540,6 +540,7 @@ static bool option_fits(int k, const char *value_)
 {
     int a, b, n = 0;
     if (k == OPTION_OUTPUT || k == OPTION_STDLIB || k == OPTION_MANIFEST) return true;
+    if (k == OPTION_MEMORY) { char *end; return strtod(value_, &end) > 0 && !*end; }
     if (k == OPTION_JOBS) return sscanf(value_, "%d%n", &a, &n) == 1 && !value_[n] && a > 0 && a <= 4096;
     if (k == OPTION_SHARD) return !*value_ || (sscanf(value_, "%d/%d%n", &a, &b, &n) == 2 && n && !value_[n] && a > 0 && a <= b);
     if (k == OPTION_DIAGNOSTICS) return !strcmp(value_, "text") || !strcmp(value_, "json");
@@ -699,7 +700,8 @@ static void show_model(session *s, const ast *decl, void (*dump)(text *, const m
 static cdl_status show_main(session *s, const char *what)
 {
     static const struct { const char *name; void (*dump)(text *, const model *); } stages[] = {
-        { "model", model_dump }, { "ir", model_dump_ir }, { "jacobian", model_dump_jacobian }
+        { "model", model_dump }, { "ir", model_dump_ir }, { "jacobian", model_dump_jacobian },
+        { "equations", model_dump_equations }
     };
     text t = { .a = s->tmp };
     bool known = !strcmp(what, "ast");

@@ -35,7 +35,7 @@ typedef struct run {
 } run;
 
 typedef struct record {                 /* one JSON object in the making: a run, or a point of an experiment */
-    bool open, failed;
+    bool open, failed, incomplete;      /* incomplete: interrupted, or no room for more */
     sym experiment;
     vec(measured) point, measures;
     vec(expectation) expects;
@@ -100,7 +100,7 @@ struct cdl {
     table_scope *measures;              /* measured names */
     table_scope *swept;                 /* swept and measured names of the experiment that is running, or NULL */
     const ast *experiment;              /* the one that is running */
-    int64_t point;                      /* of it, from 0 */
+    int64_t point, points;              /* of it, from 0; how many it has */
     text *report;                       /* where what a point says and writes is kept, or NULL: session_jobs.c */
     bool worker;                        /* in a process of its own */
     const char *draw_name;              /* random numbers: for whom, and how many were drawn */
@@ -157,7 +157,7 @@ cdl_status session_lost(session *s);
 const ast *read_expression(session *s, const char *name, const char *text_);
 /* ---- session_help.c ---- */
 void impacts_show(session *s, text *t, const value *v);     /* a table; nothing for what is no list of impacts */
-void spark_put(text *t, const value *series);               /* a line of bars */
+void spark_put(text *t, const value *series, double lo, double hi);     /* a line of bars */
 
 /* ---- session_check.c ---- */
 void check_module(session *s, module *m, bool to_run);
@@ -223,6 +223,9 @@ void scan_pass(scan *x, int64_t bytes);
 /* dofs with indices, lists: their parts one by one.  Calls put(ud, "[1]", series) for each; anything else is one part. */
 void value_parts(session *s, const value *v, const char *index, void (*put)(void *ud, const char *index, const value *part), void *ud);
 
+/* Parts: one, or all of a family; false when it is none. */
+bool value_bodies(session *s, const value *v, void (*put)(void *ud, const value *part), void *ud);
+
 /* ---- session_expect.c ---- */
 void record_flush(session *s);
 void expect_statement(session *s, const ast *e);
@@ -236,6 +239,7 @@ void plot_statement(session *s, const ast *e);
 void tables_finish(session *s);
 /* Keys of the block of save or plot, and the kinds of their values; reports. */
 void output_check(session *s, const ast *e);
+const char *output_key(size_t k, bool plot);                /* the names of keys: "" where it is not of that statement, NULL behind the last */
 
 /* A block of rows on its way to its table, as bytes that may come from another process. */
 void table_take(session *s, const ast *e, const char *bytes, size_t n);
@@ -246,7 +250,7 @@ value call_random(evaluator *ev, scope *in, const ast *call, const value *arg, s
 value call_random_normal(evaluator *ev, scope *in, const ast *call, const value *arg, size_t n);
 
 /* ---- session_jobs.c: points of experiments, here, in other processes, or from files ---- */
-typedef struct point_range { int64_t points; void (*run)(session *s, const ast *e, const void *axes, int64_t k, int64_t points, bool crashed); const void *axes; } point_range;
+typedef struct point_range { int64_t points; void (*run)(session *s, const ast *e, const void *axes, int64_t k, bool crashed); const void *axes; void (*tell)(session *s, const void *axes, int64_t k, text *t); } point_range;
 void points_run(session *s, const ast *e, const point_range *p);
 void put_u64(text *t, uint64_t x);
 void put_bytes(text *t, const char *p, size_t n);

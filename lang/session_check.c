@@ -358,10 +358,6 @@ static void statement_check(checker *c, const ast *e, bool experiment)
         binds_check(c, e->kid[0], experiment);
         if (!experiment && !c->unclear) check_constants(s, c->results, e->kid[0]);
         break;
-    case AST_ANIMATE:
-        if (c->to_run) diag_error(s->d, DIAG_NOT_SUPPORTED, e->at, "'animate' is not built yet");
-        else diag_warn(s->d, DIAG_NOT_SUPPORTED, e->at, "'animate' is not built yet");
-        break;
     case AST_SET: if (experiment) setting_check(c, e);
         else misplaced(c, e, "an equation stands in a model; a name gets its value with let");
         break;

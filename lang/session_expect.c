@@ -5,6 +5,19 @@
 
 /* ---- showing ---- */
 
+static void series_range(session *s, const value *v, double *lo, double *hi)
+{
+    scan rest = { .s = s };
+    *lo = INFINITY;
+    *hi = -INFINITY;
+    for (int64_t k = 0; k < v->series.n; k++) {
+        double y = v->series.y[k * v->series.stride];
+        *lo = fmin(*lo, y);
+        *hi = fmax(*hi, y);
+        scan_pass(&rest, v->series.stride * (int64_t)sizeof y);
+    }
+}
+
 void value_show(session *s, text *t, const value *v)
 {
     if (view_show(t, v)) return;
@@ -17,13 +30,9 @@ void value_show(session *s, text *t, const value *v)
         return;
     }
     if (v->kind != V_SERIES || v->series.n <= 12) { v_print(t, v); return; }
-    double lo = INFINITY, hi = -INFINITY;
-    for (int64_t k = 0; k < v->series.n; k++) {
-        double y = v->series.y[k * v->series.stride];
-        lo = fmin(lo, y);
-        hi = fmax(hi, y);
-    }
-    if (session_is(s, OPTION_INTERACTIVE) && !s->experiment) spark_put(t, v);
+    double lo, hi;
+    series_range(s, v, &lo, &hi);
+    if (session_is(s, OPTION_INTERACTIVE) && !s->experiment) spark_put(t, v, lo, hi);
     text_printf(t, "series of %lld samples, t = %g to %g, values from %g to %g", (long long)v->series.n, v->series.t[0],
                 v->series.t[v->series.n - 1], lo, hi);
 }
@@ -69,11 +78,13 @@ static bool largest(session *s, const value *v, double *out)
 {
     const double *t, *y;
     int64_t n, stride;
+    scan rest = { .s = s };
     *out = 0;
     if (!value_samples(s, v, &t, &y, &n, &stride)) return false;
     for (int64_t k = 0; k < n; k++) {
         double x = fabs(y[k * stride]);
         if (!(x <= *out)) *out = x;                         /* nan stays */
+        scan_pass(&rest, stride * (int64_t)sizeof x);
         if (isnan(x)) return true;
     }
     return true;
@@ -266,7 +277,7 @@ static void record_put(const record *r, text *t, bool stats)
     put_named(t, r->point.at, r->point.n);
     text_puts(t, ",\"backend\":");
     put_word(t, r->backend);
-    text_printf(t, ",\"status\":\"%s\",\"measures\":", r->failed ? "failed" : "ok");
+    text_printf(t, ",\"status\":\"%s\",%s\"measures\":", r->failed ? "failed" : "ok", r->incomplete ? "\"incomplete\":true," : "");
     put_named(t, r->measures.at, r->measures.n);
     text_puts(t, ",\"expectations\":[");
     put_expectations(t, r);

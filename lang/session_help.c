@@ -2,44 +2,61 @@
 #include <ctype.h>
 #include <math.h>
 #include <string.h>
+#include <strings.h>
 #include "parse.h"
 #include "session.h"
 
 /* ---- help ---- */
 
-typedef struct { const char *name, *form, *what; } word;
+/* keywords, and laws by what they are for */
+typedef struct { const char *name, *form, *what, *key; } word;
 static const word words[] = {
-    { "model", "model NAME { ... }", "physics: parameters, degrees of freedom, equations, constraints" },
-    { "param", "param NAME in LO..HI = VALUE", "a parameter; bounds and value may be left out" },
-    { "dof", "dof y = 1, y' = 0", "a degree of freedom, its initial value and rate" },
-    { "constraint", "constraint floor: y >= 0 { impact = newton(0.5), friction = coulomb(0.3) }", "what bounds the motion" },
-    { "kinetic", "kinetic m*x'^2/2", "kinetic energy; with potential it gives Lagrange's equations" },
-    { "potential", "potential m*g*y", "potential energy" },
-    { "run", "run ball(e = 0.5) for 3 with sweeping(h = 1e-3)", "runs a model; its names are results afterwards" },
-    { "experiment", "experiment NAME { sweep ...; run ...; measure ... }", "repeats statements over the points of its sweeps" },
-    { "sweep", "sweep e in linspace(0, 1, 9)", "a factor of an experiment; sweep a, b in zip(u, v) is paired" },
-    { "measure", "measure T = settle_time(floor)", "names a value and keeps it with the run" },
-    { "expect", "expect a == b within rel(1e-6)  \"label\"", "states what must hold" },
-    { "save", "save t, y { file = \"y.csv\", every = 0.01 }", "writes numbers" },
-    { "plot", "plot y against t { file = \"y.svg\", title = \"...\", log = \"y\", by = e }", "draws with gnuplot" },
-    { "obstacle", "obstacle u >= psi(x)", "bounds a field" },
-    { "field", "field u(x)", "an unknown function of a static model" },
-    { "use", "use std.planar;  use \"file.cdl\" as f", "brings in definitions" },
-    { "fn", "fn mu(v) = 0.2 + exp(-v)", "a function" },
-    { "let", "let T = sqrt(2*y0/g)", "a name for a value" },
-    { "when", "when y < 0 { y' = -y' }", "an event" },
-    { "newton", "impact = newton(e)", "law: the rate after an impact is -e times the one before" },
-    { "poisson", "impact = poisson(e)", "law: the impulse of restitution is e times the one of compression" },
-    { "coulomb", "friction = coulomb(mu)  coulomb(angle = a)", "law: friction up to mu times the normal force" },
-    { "tresca", "friction = tresca(s)", "law: friction up to s" },
+#define X(id, word, where, example, meaning) { word, example, meaning, NULL },
+#include "keywords.def"
+#undef X
+#define X(id, name, role, args, meaning) { name, name "(" args ")", meaning, #role },
+#include "laws.def"
+#undef X
 };
+enum { WORDS = sizeof words / sizeof *words };
+
+/* the key of a constraint that a role stands for */
+static bool law_of(const word *w, const char *key) { return w->key && !strcasecmp(w->key, key); }
 
 static bool help_words(text *t, const char *name)
 {
-    for (size_t k = 0; k < sizeof words / sizeof *words; k++)
-        if (!strcmp(words[k].name, name)) { text_printf(t, "%s\n    %s\n", words[k].what, words[k].form); return true; }
-    for (size_t k = 0; keyword_list[k]; k++)
-        if (!strcmp(keyword_list[k], name)) { text_printf(t, "'%s' is a keyword, see cdl(5)\n", name); return true; }
+    for (int k = 0; k < WORDS; k++) {
+        if (strcmp(words[k].name, name)) continue;
+        text_printf(t, "%s%s\n    %s\n", words[k].key ? "law: " : "", words[k].what, words[k].form);
+        return true;
+    }
+    return false;
+}
+
+static bool help_unit(text *t, const char *name)
+{
+    double factor;
+    dim d;
+    if (!unit_find(name, &factor, &d)) return false;
+    text_printf(t, "unit %s: ", name);
+    text_num(t, factor);
+    text_putc(t, ' ');
+    dim_text(t, d);
+    text_putc(t, '\n');
+    return true;
+}
+
+/* attributes of constraints: which laws they take */
+static bool help_key(text *t, const char *name)
+{
+    for (int k = 0; contact_keys[k]; k++) {
+        if (strcmp(contact_keys[k], name)) continue;
+        text_printf(t, "attribute of a constraint: %s = ", name);
+        int n = 0;
+        for (int i = 0; i < WORDS; i++) if (law_of(&words[i], name)) text_printf(t, "%s%s", n++ ? " | " : "", words[i].form);
+        text_puts(t, n ? "\n" : strcmp(name, "slip") ? "the normal force, where there is no gap\n" : "the relative velocity at the contact\n");
+        return true;
+    }
     return false;
 }
 
@@ -117,6 +134,7 @@ cdl_status cdl_help(cdl *s, const char *name)
     bool found = help_defined(s, &t, name);
     found = help_member(s, &t, name) || found;
     found = help_words(&t, name) || found;
+    found = help_key(&t, name) || found;
     found = help_builtin(&t, result_builtins, name) || help_builtin(&t, builtin_list, name) || found;
     for (int k = 0; k < OP_COUNT && !found; k++)
         if (op_builtin[k].name && !strcmp(op_builtin[k].name, name)) {
@@ -126,6 +144,7 @@ cdl_status cdl_help(cdl *s, const char *name)
         }
     found = help_backend(&t, name) || found;
     found = help_code(&t, name) || found;
+    found = found || help_unit(&t, name);
     session_out(s, &t);
     return found ? CDL_OK : CDL_USAGE;
 }
@@ -149,16 +168,31 @@ cdl_status cdl_type(cdl *s, const char *expression)
 
 /* ---- completion in its place ---- */
 
-static const char *const unit_names[] = { "m", "mm", "cm", "km", "s", "ms", "kg", "g", "N", "kN", "Pa", "MPa", "GPa", "J", "W", "Hz",
-    "rad", "deg", "m/s", "m/s^2", "N/m", "kg/m^3", "N*s/m", NULL };
-static const char *const constraint_keys[] = { "impact", "friction", "slip", "normal", NULL };
-static const char *const law_names[] = { "newton", "poisson", "coulomb", "tresca", NULL };
-static const char *const save_keys[] = { "file", "every", NULL };
-static const char *const plot_keys[] = { "file", "title", "log", "by", NULL };
-
 static const char *nth(const char *const *list, const char *prefix, size_t k)
 {
     for (; *list; list++) if (!strncmp(*list, prefix, strlen(prefix)) && k-- == 0) return *list;
+    return NULL;
+}
+
+/* names of a list that is told one by one */
+static const char *unit_nth(const char *prefix, size_t k)
+{
+    const char *name;
+    for (size_t i = 0; (name = unit_name(i)); i++) if (!strncmp(name, prefix, strlen(prefix)) && k-- == 0) return name;
+    return NULL;
+}
+
+static const char *law_nth(const char *key, const char *prefix, size_t k)
+{
+    for (int i = 0; i < WORDS; i++)
+        if (law_of(&words[i], key) && !strncmp(words[i].name, prefix, strlen(prefix)) && k-- == 0) return words[i].name;
+    return NULL;
+}
+
+static const char *output_nth(bool plot, const char *prefix, size_t k)
+{
+    const char *name;
+    for (size_t i = 0; (name = output_key(i, plot)); i++) if (*name && !strncmp(name, prefix, strlen(prefix)) && k-- == 0) return name;
     return NULL;
 }
 
@@ -221,15 +255,19 @@ const char *cdl_name_at(cdl *s, const char *line, size_t k)
         if (b && strstr(line, "with")) return option_nth(b, prefix, k);
     }
     if (open < begin && line[open] == '[' && word_before(line, open, &w) && (isdigit((unsigned char)*w) || *w == '.'))
-        return nth(unit_names, prefix, k);
+        return unit_nth(prefix, k);
     if (open < begin && line[open] == '{') {
         const char *last = line + begin;
         while (last > line && (last[-1] == ' ' || last[-1] == '\t')) last--;
         bool key = last > line && (last[-1] == '{' || last[-1] == ',');
-        if (begins(line, "save") && key) return nth(save_keys, prefix, k);
-        if (begins(line, "plot") && key) return nth(plot_keys, prefix, k);
-        if (strstr(line, "constraint") && key) return nth(constraint_keys, prefix, k);
-        if (strstr(line, "constraint") && last > line && last[-1] == '=' && nth(law_names, prefix, 0)) return nth(law_names, prefix, k);
+        if ((begins(line, "save") || begins(line, "plot")) && key) return output_nth(begins(line, "plot"), prefix, k);
+        if (strstr(line, "constraint") && key) return nth(contact_keys, prefix, k);
+        if (strstr(line, "constraint") && last > line && last[-1] == '=') {
+            char name[64] = "";
+            len = word_before(line, (size_t)(last - line) - 1, &w);
+            if (len < sizeof name) memcpy(name, w, len);
+            if (law_nth(name, prefix, 0)) return law_nth(name, prefix, k);
+        }
     }
     return cdl_name(s, prefix, k);
 }
@@ -238,16 +276,10 @@ const char *cdl_name_at(cdl *s, const char *line, size_t k)
 
 enum { BARS = 40 };
 
-void spark_put(text *t, const value *v)
+void spark_put(text *t, const value *v, double lo, double hi)
 {
     static const char *const bar[] = { "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" };
     int64_t n = v->series.n;
-    double lo = INFINITY, hi = -INFINITY;
-    for (int64_t k = 0; k < n; k++) {
-        double y = v->series.y[k * v->series.stride];
-        lo = fmin(lo, y);
-        hi = fmax(hi, y);
-    }
     for (int b = 0; b < BARS && isfinite(hi - lo); b++) {
         double y = v->series.y[(n - 1) * b / (BARS - 1) * v->series.stride];
         int level = hi > lo && isfinite(y) ? (int)((y - lo) / (hi - lo) * 7.999) : 0;

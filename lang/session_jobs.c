@@ -47,7 +47,7 @@ const char *get_text(byte_reader *r, arena *a)
 
 /* ---- reports: entries of a tag and bytes ----
    o: text for out   e: text for err   T: statement, block of rows   J: object of the manifest   P: model, hash of its IR
-   F: file that was written, its kind
+   F: file that was written, its kind   L: number of the point, the line that tells of it
    C: expectations met, missed, not tried; status; whether it failed, or was interrupted */
 
 static void counts_put(session *s, bool interrupted)
@@ -72,6 +72,16 @@ static void program_take(session *s, byte_reader r)
 {
     program p = { .model = get_text(&r, s->a) };
     if (get_u64(&r, &p.hash)) manifest_program(s, &p);
+}
+
+static void line_take(session *s, const ast *e, byte_reader r)
+{
+    uint64_t k;
+    text t = { .a = s->tmp };
+    if (!get_u64(&r, &k)) return;
+    text_printf(&t, "%s %lld/%lld: ", e->name, (long long)k + 1, (long long)s->points);
+    text_putn(&t, r.p, (size_t)(r.end - r.p));
+    session_out(s, &t);
 }
 
 static void file_take(session *s, byte_reader r)
@@ -109,6 +119,7 @@ static void report_take(session *s, const ast *e, const char *bytes, size_t n, t
         }
         byte_reader in = { p, p + len };
         if (tag == 'o') say(s, false, p, len);
+        else if (tag == 'L') line_take(s, e, in);
         else if (tag == 'T' && !shard) table_entry(s, e, in);
         else if (tag == 'J') manifest_record(s, p, len);
         else if (tag == 'P') program_take(s, in);
@@ -144,7 +155,7 @@ typedef struct points {
     bool shard, last_here;              /* the results of the last point are asked for afterwards */
     map64 kept;                         /* key -> where a report starts that was found in files */
     const char **kept_at; size_t *kept_n; size_t nkept;
-    int journal;                        /* or -1 */
+    bool journal;                       /* points are written to a file as they are finished */
     const char *journal_path;
     uint64_t same;                      /* of the key, what all points share */
     int64_t done, resumed;
@@ -197,11 +208,12 @@ static void key_run(session *s, const ast *e, text *t)
     if (s->d->errors > errors) { s->d->errors = errors; s->d->list.n = 0; }     /* told when it is run */
 }
 
+/* the values of the sweeps are not among what is shared, so that points stay finished when others are added behind them */
 static uint64_t key_common(session *s, const ast *e)
 {
     text t = { .a = s->tmp };
-    text_printf(&t, "%s %s\n", cdl_version(), cdl_commit());
-    ast_dump(s->d, e, false, &t);
+    text_printf(&t, "%s %s\n%s\n", cdl_version(), cdl_commit(), e->name);
+    for (uint32_t k = 0; k < e->n; k++) ast_dump(s->d, e->kid[k]->kind == AST_SWEEP ? e->kid[k]->kid[0] : e->kid[k], false, &t);
     for (uint32_t k = 0; k < e->n; k++) if (e->kid[k]->kind == AST_RUN) key_run(s, e->kid[k], &t);
     for (size_t k = 0; k < s->main->order.n; k++) {
         const def *d = s->main->order.at[k];
@@ -216,7 +228,17 @@ static uint64_t key_common(session *s, const ast *e)
     return hash_bytes(t.at, t.n, 17);
 }
 
-static uint64_t key_of(const points *w, int64_t k) { return hash64(w->same, (uint64_t)k) >> 1; }
+/* its place counts too: random numbers and the names of files hang on it */
+static uint64_t key_of(const points *w, int64_t k)
+{
+    arena_pos mark = arena_mark(w->s->tmp);
+    text t = { .a = w->s->tmp };
+    text_printf(&t, "%lld\n", (long long)k);
+    w->range->tell(w->s, w->range->axes, k, &t);
+    uint64_t key = hash_bytes(t.at, t.n, w->same) >> 1;
+    arena_release(w->s->tmp, mark);
+    return key;
+}
 
 /* ---- the file of finished points: key, length, report, check ---- */
 
@@ -282,24 +304,34 @@ static void journal_open(points *w, bool go_on, size_t good)
     outfile *probe = outfile_open(w->a, w->journal_path);   /* makes the folders */
     outfile_abort(probe);
     if (!go_on) unlink(w->journal_path);
-    w->journal = open(w->journal_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    if (w->journal >= 0 && go_on && ftruncate(w->journal, (off_t)good)) { close(w->journal); w->journal = -1; }
+    int fd = open(w->journal_path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    w->journal = fd >= 0 && !(go_on && ftruncate(fd, (off_t)good));
+    if (fd >= 0) close(fd);
+}
+
+/* opened for each point: it is not held while memory is asked for */
+static bool journal_append(const char *path, const char *p, size_t n)
+{
+    int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
+    while (fd >= 0 && n) {
+        ssize_t m = write(fd, p, n);
+        if (m >= 0) { p += m; n -= (size_t)m; }
+        else if (errno != EINTR) break;
+    }
+    if (fd >= 0) close(fd);
+    return !n;
 }
 
 static void journal_add(points *w, int64_t k, const text *t)
 {
     uint64_t key = key_of(w, k), x[6];
-    if (w->journal < 0 || !report_counts(t->at, t->n, x) || x[5]) return;
+    if (!w->journal || !report_counts(t->at, t->n, x) || x[5]) return;
     arena_pos mark = arena_mark(w->s->tmp);
     text b = { .a = w->s->tmp };
     put_u64(&b, key);
     put_bytes(&b, t->at, t->n);
     put_u64(&b, hash_bytes(t->at, t->n, key));
-    for (size_t done = 0; done < b.n && w->journal >= 0; ) {
-        ssize_t m = write(w->journal, b.at + done, b.n - done);
-        if (m >= 0) done += (size_t)m;
-        else if (errno != EINTR) { close(w->journal); w->journal = -1; }
-    }
+    w->journal = journal_append(w->journal_path, b.at, b.n);
     arena_release(w->s->tmp, mark);
 }
 
@@ -361,7 +393,7 @@ static void point_into(points *w, int64_t k, text *to, bool crashed)
     s->point = k;
     s->draw_name = "";
     s->drawn = 0;
-    w->range->run(s, w->e, w->range->axes, k, w->range->points, crashed);
+    w->range->run(s, w->e, w->range->axes, k, crashed);
     counts_put(s, s->interrupted);
     record_flush(s);
     for (size_t i = told; i < s->told.n; i++) {
@@ -657,7 +689,6 @@ static void points_prepare(points *w)
     size_t good = 0;
     w->n = w->range->points;
     w->step = 1;
-    w->journal = -1;
     w->kept.a = w->a;
     if (sscanf(s->option[OPTION_SHARD], "%d/%d", &k, &n) == 2) {
         w->shard = true;
@@ -682,7 +713,8 @@ void points_run(session *s, const ast *e, const point_range *range)
     sscanf(s->option[OPTION_JOBS], "%d", &jobs);
     w.njobs = w.n < jobs ? (int)w.n : jobs;
     w.begin = clock_now();
-    if (w.shard && w.journal < 0)
+    s->points = range->points;
+    if (w.shard && !w.journal)
         diag_error(s->d, DIAG_IO, e->name_at, "cannot write '%s': %s", w.journal_path, error_text(s->tmp, errno));
     else if (!session_is(s, OPTION_MERGE) || shards_whole(&w)) {
         if (w.njobs > 1) points_jobs(&w);
@@ -690,9 +722,6 @@ void points_run(session *s, const ast *e, const point_range *range)
     }
     if (w.resumed && session_is(s, OPTION_RESUME))
         session_note(s, "%s: %lld of %lld points were finished before", e->name, (long long)w.resumed, (long long)w.n);
-    if (w.journal >= 0) {
-        close(w.journal);
-        if (!w.shard && !session_is(s, OPTION_RESUME) && !stopped(&w)) unlink(w.journal_path);
-    }
+    if (w.journal && !w.shard && !session_is(s, OPTION_RESUME) && !stopped(&w)) unlink(w.journal_path);
     session_arena_free(s, w.a);
 }

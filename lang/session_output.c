@@ -30,6 +30,12 @@ static const key_row *key_find(const ast *e, const char *name)
     return NULL;
 }
 
+const char *output_key(size_t k, bool plot)
+{
+    if (k >= KEYS) return NULL;
+    return (plot ? key_rows[k].plot : key_rows[k].save) ? key_rows[k].key : "";
+}
+
 static void key_unknown(session *s, const ast *e, const ast *key)
 {
     const char *name = key->name ? key->name : span_text(s->d, key->at, s->tmp),
@@ -557,7 +563,8 @@ static void rows_send(session *s, const ast *e, const columns *c, const row_plan
     scan rest = { .s = s };
     int64_t wide = 0;
     table *t = NULL;
-    for (size_t i = 0; i < c->list.n; i++) wide += c->list.at[i].stride * (int64_t)sizeof(double);
+    for (size_t i = 0; i < c->list.n; i++)                  /* here and there 64 kB come with a number; a time is looked for */
+        wide += p->every > 0 ? 5 << 16 : p->pick ? 1 << 16 : c->list.at[i].stride * (int64_t)sizeof(double);
     b->rows = p->n;
     if (!s->report) { block_out(s, e, b); t = table_find(s, e); }
     b->data = (text){ .a = s->tmp };

@@ -324,7 +324,7 @@ static look nothing_find(scope *sc, evaluator *ev, sym name, span at, value *out
 }
 
 /* components of a tangential quantity: one series, or a list of them */
-static look tangential(const view *v, evaluator *ev, const double *x, span at, value *out)
+static look tangential(const view *v, evaluator *ev, const double *x, dense_what what, span at, value *out)
 {
     const contact_result *c = &v->r->r->contact[v->contact];
     if (!c->nslip || !x) {
@@ -332,13 +332,25 @@ static look tangential(const view *v, evaluator *ev, const double *x, span at, v
         return LOOK_ERROR;
     }
     value *all = arena_array(ev->a, value, c->nslip);
-    for (int k = 0; k < c->nslip; k++) all[k] = plain_series(v->r->r, x + v->member * c->nslip + k, c->members * c->nslip);
+    for (int k = 0; k < c->nslip; k++) 
+        all[k] = contact_series(v->r, x + v->member * c->nslip + k, c->members * c->nslip,
+                                (dense_item){ .what = what, .k = k, .contact = v->contact, .member = v->member });
     *out = all[0];
     if (c->nslip == 1) return LOOK_YES;
     *out = (value){ .kind = V_LIST };
     out->list.at = all;
     out->list.n = (size_t)c->nslip;
     return LOOK_YES;
+}
+
+/* of large families only counts, impacts and extremes are known */
+static look not_kept(const view *v, evaluator *ev, span at)
+{
+    const results *r = v->r->r;
+    diag *e = diag_error(ev->d, DIAG_LIMIT, at, "constraint '%s' has %lld members: of so many, gaps, forces and states are not kept",
+                         r->prog->contact[v->contact].name, (long long)r->contact[v->contact].members);
+    diag_hint(ev->d, e, "its impacts are, and max_penetration; up to %d members all is kept", KEPT_MEMBERS);
+    return LOOK_ERROR;
 }
 
 static look contact_find(scope *sc, evaluator *ev, sym name, span at, value *out)
@@ -353,13 +365,14 @@ static look contact_find(scope *sc, evaluator *ev, sym name, span at, value *out
         diag_hint(ev->d, e, "write %s[1].%s", v->r->r->prog->contact[v->contact].name, name);
         return LOOK_ERROR;
     }
+    if (which < 5 && !c->kept) return not_kept(v, ev, at);
     w.base = which == 4 ? (scope){ .find = nothing_find, .call = status_call, .subscript = status_subscript }
                         : (scope){ .find = impacts_find, .names = impacts_names };
     switch (which) {
     case 0: *out = contact_series(v->r, c->gap ? c->gap + v->member : NULL, c->members, (dense_item){ .what = DENSE_GAP, .contact = v->contact, .member = v->member }); return LOOK_YES;
     case 1: *out = contact_series(v->r, c->rn ? c->rn + v->member : NULL, c->members, (dense_item){ .what = DENSE_RN, .contact = v->contact, .member = v->member }); return LOOK_YES;
-    case 2: return tangential(v, ev, c->rt, at, out);
-    case 3: return tangential(v, ev, c->slip, at, out);
+    case 2: return tangential(v, ev, c->rt, DENSE_RT, at, out);
+    case 3: return tangential(v, ev, c->slip, DENSE_SLIP, at, out);
     default: *out = view_value(view_new(v->r, w)); return LOOK_YES;
     }
 }
@@ -500,7 +513,8 @@ static look declared_value(view *v, evaluator *ev, const mdecl *d, span at, valu
     X("max_penetration", v_num(r->max_penetration))                             \
     X("residual",        v_num(r->residual))                                    \
     X("power_balance",   v_num(r->power_balance))                               \
-    X("steps",           v_num((double)r->steps))
+    X("steps",           v_num((double)r->steps))                               \
+    X("swept",           v_num((double)r->swept))
 
 const char *const result_names[] = {
 #define X(name, v) name,
@@ -552,6 +566,19 @@ static value class_value(session *s, run *r, const mclass *c, int32_t inst)
 }
 
 scope *results_scope(session *s, run *r) { return class_value(s, r, r->of->m->classes.at[0], 0).object.in; }
+
+bool value_bodies(session *s, const value *v, void (*put)(void *ud, const value *part), void *ud)
+{
+    if (v->kind != V_OBJECT) return false;
+    if (v->object.in->find == class_find_value) { put(ud, v); return true; }
+    if (v->object.in->find != part_find) return false;
+    const mpart *p = ((const view *)v->object.of)->part;
+    for (int32_t k = p->lo; k < p->lo + p->n; k++) {
+        value i = v_num(k), part = part_subscript(v->object.in, &s->ev, v, &i, 1, SPAN_NONE);
+        if (part.kind == V_OBJECT) put(ud, &part);
+    }
+    return true;
+}
 
 bool value_table(session *s, const value *v, put_column put, void *ud)
 {
@@ -618,10 +645,12 @@ static bool numbers_of(evaluator *ev, const ast *call, const value *v, numbers *
     return false;
 }
 
-static int64_t extreme(const numbers *x, bool largest)
+static int64_t extreme(session *s, const numbers *x, bool largest)
 {
     int64_t best = 0;
+    scan rest = { .s = s };
     for (int64_t k = 1; k < x->n; k++) {
+        scan_pass(&rest, x->stride * (int64_t)sizeof(double));
         double a = x->y[k * x->stride], b = x->y[best * x->stride];
         if (largest ? a > b : a < b) best = k;
     }
@@ -642,18 +671,20 @@ static value extremum(evaluator *ev, const ast *call, const value *arg, size_t n
         }
         return best;
     }
-    if (n == 1) return numbers_of(ev, call, &arg[0], &x) ? v_num_unit(x.y[extreme(&x, largest) * x.stride], x.unit) : v_error();
+    if (n == 1) return numbers_of(ev, call, &arg[0], &x) ? v_num_unit(x.y[extreme(ev->of, &x, largest) * x.stride], x.unit) : v_error();
     for (size_t k = 1; k < n; k++) best = eval_op(ev, op, &best, &arg[k], NULL, call ? call->at : SPAN_NONE);
     return best;
 }
 
 /* the mean over time of a series (by trapezia), of the numbers of a vector */
-static double mean_of(const numbers *x, bool squares)
+static double mean_of(session *s, const numbers *x, bool squares)
 {
+    scan rest = { .s = s };
     double sum = 0, weight = 0;
     for (int64_t k = 0; k < x->n; k++) {
         double y = x->y[k * x->stride], w = 1;
         if (x->t) w = ((k + 1 < x->n ? x->t[k + 1] : x->t[k]) - (k ? x->t[k - 1] : x->t[k])) / 2;
+        scan_pass(&rest, (x->stride + 1) * (int64_t)sizeof(double));
         sum += w * (squares ? y * y : y);
         weight += w;
     }
@@ -669,14 +700,14 @@ BUILTIN(mean)
 {
     numbers x;
     (void)in; (void)n;
-    return numbers_of(ev, call, &arg[0], &x) ? v_num_unit(mean_of(&x, false), x.unit) : v_error();
+    return numbers_of(ev, call, &arg[0], &x) ? v_num_unit(mean_of(ev->of, &x, false), x.unit) : v_error();
 }
 
 BUILTIN(rms)
 {
     numbers x;
     (void)in; (void)n;
-    return numbers_of(ev, call, &arg[0], &x) ? v_num_unit(sqrt(mean_of(&x, true)), x.unit) : v_error();
+    return numbers_of(ev, call, &arg[0], &x) ? v_num_unit(sqrt(mean_of(ev->of, &x, true)), x.unit) : v_error();
 }
 
 static value end_of(evaluator *ev, const ast *call, const value *v, bool last)
@@ -713,7 +744,7 @@ BUILTIN(argmax)
     numbers x;
     (void)in; (void)n;
     if (!numbers_of(ev, call, &arg[0], &x)) return v_error();
-    int64_t k = extreme(&x, true);
+    int64_t k = extreme(ev->of, &x, true);
     return v_num(x.t ? x.t[k] : (double)(k + 1));
 }
 
@@ -728,6 +759,7 @@ BUILTIN(settle_time)
     const view *c = v->object.of;
     const results *r = c->r->r;
     double t = -INFINITY;
+    if (!r->contact[c->contact].kept) { not_kept(c, ev, call->at); return v_error(); }
     for (int64_t m = 0; m < r->contact[c->contact].members; m++)
         if (c->member < 0 || c->member == m) t = fmax(t, results_settle(r, (int)c->contact, m));
     return v_num(t);
@@ -744,7 +776,7 @@ BUILTIN(taylor)
     if (y->kind == V_SERIES && y->series.ops == &dof_ops) {
         r = y->series.of;
         x = (dense_item){ .what = DENSE_DOF, .k = y->series.column, .order = y->series.order };
-    } else if (y->kind == V_SERIES && y->series.ops == &contact_ops) {
+    } else if (y->kind == V_SERIES && y->series.ops == &contact_ops && ((dense_view *)y->series.of)->x.what <= DENSE_RN) {
         r = ((dense_view *)y->series.of)->r;
         x = ((dense_view *)y->series.of)->x;
     } else {
@@ -772,7 +804,11 @@ BUILTIN(taylor)
 
 void scan_pass(scan *x, int64_t bytes)
 {
-    (void)x; (void)bytes;
+    enum { ENOUGH = 64 << 20 };
+    x->bytes += bytes;
+    if (x->bytes < ENOUGH) return;
+    x->bytes = 0;
+    for (size_t k = 0; k < x->s->runs.n; k++) if (x->s->runs.at[k]->r) results_rest(x->s->runs.at[k]->r);
 }
 
 const builtin result_builtins[] = {
@@ -786,7 +822,7 @@ const builtin result_builtins[] = {
     { "argmax", 1, 1, call_argmax, false, "argmax(y)", "the time at which a series is largest; the index, for a vector" },
     { "settle_time", 1, 1, call_settle_time, false, "settle_time(c)", "the time from which a constraint stays closed to the end" },
     { "taylor", 3, 3, call_taylor, false, "taylor(y, t0, n)", "coefficients of the power series to the right of t0" },
-    { "animate", 2, -1, call_animate, false, "animate(\"a.svg\", p, ...)", "writes the motion of points in the plane as an SVG that moves by itself" },
+    { "animate", 2, -1, call_animate, false, "animate(\"a.svg\", p, ...)", "writes the motion of dofs, points, lines and parts in the plane as an SVG that moves, or a .gif" },
     { "random", 0, 1, call_random, false, "random()  random(n)", "a number between 0 and 1, or n of them, from the seed of the experiment" },
     { "random_normal", 0, 1, call_random_normal, false, "random_normal()  random_normal(n)", "as random: normal, with mean 0 and variance 1" },
     { "pieces", 1, 1, call_pieces, false, "pieces(u)", "coefficients of a field on its pieces" },

@@ -257,12 +257,12 @@ static void rod_svg(text *t, session *s, const rod_result *x, int rod)
     }
     qsort(all, (size_t)m->nn - 1, sizeof *all, by_depth);
     double w = hi[0] - lo[0] + 8 * r, h = hi[1] - lo[1] + 8 * r, k = 800 / fmax(w, h);
-    text_printf(t, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\">\n<g stroke-linecap=\"round\">\n", k * w, k * h);
+    text_printf(t, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\">\n<g>\n", k * w, k * h);
     for (int i = 0; i + 1 < m->nn; i++) {
         double a[4] = { k * (all[i].a[0] - lo[0] + 4 * r), k * (all[i].a[1] - lo[1] + 4 * r), k * (all[i].b[0] - lo[0] + 4 * r), k * (all[i].b[1] - lo[1] + 4 * r) };
         for (int pass = 0; pass < 2; pass++)
-            text_printf(t, "<path d=\"M%.2f %.2fL%.2f %.2f\" stroke=\"%s\" stroke-width=\"%.2f\"/>\n", a[0], a[1], a[2], a[3],
-                        pass == 0 ? "#222" : all[i].touch ? "#d33" : "#8ab", 2 * k * r * (pass ? 0.8 : 1));
+            text_printf(t, "<path d=\"M%.2f %.2fL%.2f %.2f\" stroke=\"%s\" stroke-width=\"%.2f\"%s/>\n", a[0], a[1], a[2], a[3],
+                        pass == 0 ? "#222" : all[i].touch ? "#d33" : "#8ab", 2 * k * r * (pass ? 0.8 : 1), pass ? " stroke-linecap=\"round\"" : "");
     }
     text_puts(t, "</g>\n</svg>\n");
 }

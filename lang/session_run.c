@@ -1,5 +1,6 @@
 /* session_run: from `run m(args) for T with b(options)` to results. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include "assemble.h"
@@ -374,6 +375,8 @@ bool run_options_read(session *s, const ast *with, const backend **b, run_option
     for (int k = 0; k < (*b)->noption; k++) to->value[k] = (*b)->option[k].value;
     for (uint32_t k = 1; with->kind == AST_CALL && k < with->n; k++) good = option_read(s, *b, with->kid[k], to, !o) &&
         good;
+    for (int k = 0; k < (*b)->noption; k++)
+        if (!strcmp((*b)->option[k].name, "every") && to->set[k]) to->every = to->value[k];
     return good;
 }
 
@@ -431,7 +434,7 @@ void run_check_backend(session *s, const ast *e, const built *of, const backend 
 
 /* ---- the run ---- */
 
-typedef struct { session *s; const char *what; double begin, told; bool shown; } progress;
+typedef struct { session *s; const results *r; const char *what; double begin, told; bool shown; } progress;
 
 static double now(void)
 {
@@ -444,6 +447,7 @@ static bool progress_tell(void *ud, double done)
 {
     progress *p = ud;
     session *s = p->s;
+    if (p->r->full) return true;
     if (s->call.interrupted && s->call.interrupted(s->call.ud)) return s->interrupted = true;
     if (!session_is(s, OPTION_PROGRESS) || s->report) return false;
     double t = now();
@@ -472,6 +476,7 @@ void run_drop(session *s, run *r)
     if (!r || r->kept || r->named) return;
     for (size_t k = 0; k < s->runs.n; k++)
         if (s->runs.at[k] == r) s->runs.at[k] = s->runs.at[--s->runs.n];
+    results_close(r->r);
     arena_free(r->a);
     r->a = NULL;
     if (s->last == r) s->last = NULL;
@@ -489,7 +494,7 @@ static void run_make_named(session *s, const ast *e, run *r)
 
 static void run_go(session *s, run *r, run_options *o)
 {
-    progress p = { .s = s, .what = r->of->p->model, .begin = now() };
+    progress p = { .s = s, .r = r->r, .what = r->of->p->model, .begin = now() };
     o->progress = progress_tell;
     o->ud = &p;
     o->keep_going = session_is(s, OPTION_KEEP_GOING);
@@ -502,7 +507,7 @@ static void run_go(session *s, run *r, run_options *o)
 }
 
 /* how far a family was overrun at the samples */
-static double deepest(const results *r, size_t c)
+static double deepest(const results *r, size_t c, scan *rest)
 {
     const contact_result *x = &r->contact[c];
     const contact_family *f = &r->prog->contact[c];
@@ -511,14 +516,16 @@ static double deepest(const results *r, size_t c)
     for (int64_t k = 0; k < r->samples * x->members; k++) {
         double depth = f->relation == REL_BILATERAL ? fabs(x->gap[k]) : -x->gap[k];
         if (depth > worst) worst = depth;
+        scan_pass(rest, sizeof depth);
     }
     return worst;
 }
 
 enum { SUMMARY_CONTACTS = 6 };
 
-static void summary_contacts(const results *r, text *t)
+static void summary_contacts(session *s, const results *r, text *t)
 {
+    scan rest = { .s = s };
     size_t n = r->prog->ncontact, wide = 0;
     for (size_t c = 0; c < n && c < SUMMARY_CONTACTS; c++) {
         size_t len = strlen(r->prog->contact[c].name);
@@ -528,7 +535,7 @@ static void summary_contacts(const results *r, text *t)
         const contact_result *x = &r->contact[c];
         text_printf(t, "  %-*s  %zu impact%s, penetration %.3g", (int)wide, r->prog->contact[c].name, x->impacts.n,
                     x->impacts.n == 1 ? "" : "s",
-                    deepest(r, c));
+                    deepest(r, c, &rest));
         if (x->members != 1) text_printf(t, " (%lld members)", (long long)x->members);
         text_putc(t, '\n');
     }
@@ -550,7 +557,7 @@ static void summary(session *s, const run *r)
                 (long long)x->steps,
                 x->steps == 1 ? "" : "s");
     text_printf(&t, "%.10g%s, %.3g s\n", x->t_end, endings[x->status], x->seconds);
-    summary_contacts(x, &t);
+    summary_contacts(s, x, &t);
     text_printf(&t, "  max penetration %.3g, residual %.3g", x->max_penetration, x->residual);
     if (x->solver) text_printf(&t, " (%s)", x->solver);
     text_putc(&t, '\n');
@@ -559,6 +566,7 @@ static void summary(session *s, const run *r)
                     x->energy[x->samples - 1],
                     x->dissipated[x->samples - 1], x->power_balance);
     if (x->branch_choices) text_printf(&t, "  %lld steps had several solutions\n", (long long)x->branch_choices);
+    if (x->averaged) text_printf(&t, "  %lld accelerations are means over a step\n", (long long)x->averaged);
     session_out(s, &t);
 }
 
@@ -607,9 +615,14 @@ static void run_ended(session *s, const ast *e, run *r)
                              x->message ? x->message : "the run failed");
         if (x->where.file) diag_second(s->d, d, e->at, "in this run");
     }
-    if (x->status != RUN_INTERRUPTED) return;
+    if (x->full) {
+        diag *d = diag_error(s->d, DIAG_IO, e->at, "no more samples could be kept: %s; those until t = %g are", error_text(s->tmp, x->full), x->t_end);
+        diag_hint(s->d, d, "keep fewer of them with the option every of the backend, or let $TMPDIR name a folder with more room");
+        s->rec.failed = s->rec.incomplete = true;
+    }
+    if (x->status != RUN_INTERRUPTED || x->full) return;
     s->interrupted = true;
-    s->rec.failed = true;
+    s->rec.failed = s->rec.incomplete = true;
     session_worse(s, CDL_SOLVER);
     session_note(s, "interrupted at t = %g; what was computed is kept", x->t_end);
 }
@@ -651,6 +664,7 @@ static const built *run_prepare(session *s, const ast *e, arguments *args, const
     *b = NULL;
     if (e->kid[3] && !run_options_read(s, e->kid[3], b, o)) return NULL;
     o->duration = duration;
+    if (o->every > 0 && (of->p->field || of->p->rod)) diag_error(s->d, DIAG_NOT_SUPPORTED, e->kid[3]->at, "'every' is for motion in time");
     run_check_backend(s, e, of, *b, true);
     if (s->d->errors != errors) return NULL;
     if (*b) return of;
@@ -680,6 +694,8 @@ void run_statement(session *s, const ast *e)
     run *r = run_new(s, e, of, b);
     r->r = results_new(r->a, of->p);
     r->r->backend = b->name;
+    r->r->spill_dir = s->option[OPTION_OUTPUT];
+    r->r->spill_bytes = (int64_t)(strtod(s->option[OPTION_MEMORY], NULL) * 1048576);
     if (of->p->nparam > 0) memcpy(r->r->param, param, (size_t)of->p->nparam * sizeof *param);
     r->top = results_scope(s, r);
     for (size_t k = 0; !s->experiment && k < args.n; k++)

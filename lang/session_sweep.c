@@ -140,11 +140,28 @@ static void point_set(session *s, const axes *all, int64_t k)
         }
 }
 
-static void point_tell(session *s, const ast *e, int64_t k, int64_t points)
+/* the values at a point, exactly */
+static void point_values(session *s, const void *of, int64_t k, text *t)
+{
+    const axes *all = of;
+    (void)s;
+    for (size_t i = all->n; i-- > 0; ) {
+        const axis *a = &all->at[i];
+        for (size_t j = 0; j < a->names; j++) {
+            value v = axis_value(a, j, k % a->n);
+            text_printf(t, "%s=", a->at->kid[0]->kid[j]->name);
+            v_print(t, &v);
+            text_putc(t, '\n');
+        }
+        k /= a->n;
+    }
+}
+
+static void point_tell(session *s, int64_t k)
 {
     text t = { .a = s->tmp };
     if (session_is(s, OPTION_JSON) || session_is(s, OPTION_QUIET)) return;
-    text_printf(&t, "%s %lld/%lld: ", e->name, (long long)k + 1, (long long)points);
+    put_u64(&t, (uint64_t)k);
     point_show(s, &t);
     for (size_t i = 0; i < s->rec.measures.n; i++) {
         text_puts(&t, i ? ", " : s->rec.point.n ? "; " : "");
@@ -152,14 +169,15 @@ static void point_tell(session *s, const ast *e, int64_t k, int64_t points)
         value_show(s, &t, &s->rec.measures.at[i].v);
     }
     text_printf(&t, "%s (%.3g s)\n", s->rec.failed ? " failed" : "", s->rec.seconds);
-    session_out(s, &t);
+    text_putc(s->report, 'L');
+    put_bytes(s->report, t.at, t.n);
 }
 
 /* settings were read before the points */
 static bool is_setting(const ast *e) { return e->kind == AST_SWEEP || e->kind == AST_SET; }
 
 /* crashed: its process ended, and that is all that is known of it */
-static void point_run(session *s, const ast *e, const void *of, int64_t k, int64_t points, bool crashed)
+static void point_run(session *s, const ast *e, const void *of, int64_t k, bool crashed)
 {
     const axes *all = of;
     s->rec.open = true;
@@ -178,7 +196,7 @@ static void point_run(session *s, const ast *e, const void *of, int64_t k, int64
         arena_release(s->tmp, mark);
     }
     arena_pos mark = arena_mark(s->tmp);
-    point_tell(s, e, k, points);
+    point_tell(s, k);
     arena_release(s->tmp, mark);
 }
 
@@ -209,7 +227,7 @@ void experiment_statement(session *s, const ast *e)
     if (!axes_read(s, e, &all, &points)) return;
     s->experiment = e;
     s->swept = table_scope_new(s->a, NULL);
-    point_range range = { .points = points, .run = point_run, .axes = &all };
+    point_range range = { .points = points, .run = point_run, .axes = &all, .tell = point_values };
     points_run(s, e, &range);
     s->point = 0;
     s->draw_name = "";

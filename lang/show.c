@@ -722,6 +722,100 @@ void model_dump_jacobian(text *out, const model *m)
     for (size_t k = 0; k < m->contacts.n; k++) dump_contact_derivatives(out, m, &m->contacts.at[k], &dy->contact[k]);
 }
 
+/* ---- equations of motion, as they are solved: M q'' = f + reactions ---- */
+typedef struct { const char *row, *over; text left, right; } balance;
+typedef vec(balance) balances;
+
+static const char *place_text(arena *a, const model *m, const index_names *over, const address *at)
+{
+    text t = { .a = a };
+    put_place(&t, m, over, at, true);
+    return t.at;
+}
+
+/* the balance of a dof over an index set; equal texts are the same */
+static balance *balance_of(arena *a, balances *all, const model *m, const index_names *over, const address *row)
+{
+    text f = { .a = a };
+    text_puts(&f, "");
+    put_for(&f, m, over);
+    const char *at = place_text(a, m, over, row);
+    for (size_t k = 0; k < all->n; k++) if (!strcmp(all->at[k].row, at) && !strcmp(all->at[k].over, f.at)) return &all->at[k];
+    balance *b = vec_push(a, all);
+    *b = (balance){ .row = at, .over = f.at, .left.a = a, .right.a = a };
+    return b;
+}
+
+static bool is_number(const model *m, ir_ref f, double x)
+{
+    double y;
+    return ir_is_const(m->g, f, &y) && y == x;
+}
+
+/* a term, in brackets where a factor follows it */
+static void put_term(text *t, const model *m, const index_names *over, ir_ref f, const char *of)
+{
+    if (t->n) text_puts(t, " + ");
+    if (of && is_number(m, f, 1)) { text_puts(t, of); return; }
+    if (of && is_number(m, f, -1)) { text_printf(t, "-%s", of); return; }
+    text one = { .a = t->a };
+    put_formula(&one, m, over, f);
+    bool sum = of && (strstr(one.at, " + ") || strstr(one.at, " - "));
+    text_printf(t, sum ? "(%s)" : "%s", one.at);
+    if (of) text_printf(t, "*%s", of);
+}
+
+static void balances_mass(arena *a, balances *all, const model *m, const role *r)
+{
+    for (size_t k = 0; k < r->group.n; k++)
+        for (size_t i = 0; i < r->group.at[k].list.n; i++) {
+            const entry_group *g = &r->group.at[k];
+            const entry *e = &g->list.at[i];
+            if (is_number(m, e->f, 0)) continue;
+            put_term(&balance_of(a, all, m, &g->over, &e->row)->left, m, &g->over, e->f,
+                     arena_printf(a, "%s''", place_text(a, m, &g->over, &e->col)));
+        }
+}
+
+static void balances_force(arena *a, balances *all, const model *m, const role *r)
+{
+    for (size_t k = 0; k < r->group.n; k++)
+        for (size_t i = 0; i < r->group.at[k].list.n; i++) {
+            const entry_group *g = &r->group.at[k];
+            const entry *e = &g->list.at[i];
+            if (!is_number(m, e->f, 0)) put_term(&balance_of(a, all, m, &g->over, &e->row)->right, m, &g->over, e->f, NULL);
+        }
+}
+
+/* what a constraint adds to them, and what it asks for */
+static void dump_reaction(text *out, const model *m, const mcontact *c, const contact_form *f)
+{
+    dump_contact(out, m, c);
+    for (size_t i = 0; i < f->gradient.n; i++) {
+        text name = { .a = out->a }, term = { .a = out->a };
+        put_contact(&name, c, "rn");
+        put_term(&term, m, &c->over, f->gradient.at[i].f, name.at + 2);
+        text_printf(out, "    adds %s to the equation of %s\n", term.at, place_text(out->a, m, &c->over, &f->gradient.at[i].row));
+    }
+}
+
+void model_dump_equations(text *out, const model *m)
+{
+    const dynamics *dy = m->nq ? dynamics_of(out->a, m) : NULL;
+    balances all = { 0 };
+    if (!dy) { model_dump(out, m); return; }                /* of fields and rods the model is all there is */
+    text_printf(out, "model %s\n", m->name);
+    balances_mass(out->a, &all, m, &dy->mass);
+    balances_force(out->a, &all, m, &dy->force);
+    for (size_t k = 0; k < all.n; k++) {
+        const balance *b = &all.at[k];
+        if (b->left.n) text_printf(out, "%s = %s", b->left.at, b->right.n ? b->right.at : "0");
+        else text_printf(out, "to the equation of %s is added %s", b->row, b->right.at);
+        text_printf(out, "%s\n", b->over);
+    }
+    for (size_t k = 0; k < m->contacts.n; k++) dump_reaction(out, m, &m->contacts.at[k], &dy->contact[k]);
+}
+
 /* ---- hash ---- */
 static uint64_t hash_formula(const model *m, ir_ref f, uint64_t h)
 {

@@ -336,7 +336,7 @@ void model_wellposed(text *out, const model *m, const program *p, bool json)
         steps = delays_judge(&w);
     }
     other_judge(&w);
-    qsort(w.list.at, w.list.n, sizeof *w.list.at, by_place);
+    if (w.list.n) qsort(w.list.at, w.list.n, sizeof *w.list.at, by_place);
     size_t switches = count(&w, FOUND_SWITCH);
     const char *data = m->rods.n ? "not looked at" : w.flat ? "not analytic" : switches ? "piecewise analytic" : "analytic";
     const char *verdict = count(&w, FOUND_UNKNOWN) ? "not known" : switches || steps ? "unique, piece by piece" : "unique";

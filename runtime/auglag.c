@@ -31,6 +31,7 @@ static const backend_option auglag_options[] = {
     { "h", OPT_REAL, NAN, 0, INFINITY, NULL, "time step as in sweeping; of a rod the step of the load, a twentieth of the run when left out" },
     { "tolerance", OPT_REAL, NAN, 1e-14, 1, NULL, "of the contact problem, as in sweeping; of a rod the overlap that is left, by the radius, 1e-8" },
     { "stiffness", OPT_REAL, NAN, 1e-300, INFINITY, NULL, "of the inner penalty: impulse by speed, or of a rod per length; from the masses or the rod when left out" },
+    OPTION_EVERY,
 };
 const backend backend_auglag = {
     .name = "auglag", .doc = "rods and dynamics; contact by augmented Lagrangian", .option = auglag_options,

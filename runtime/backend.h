@@ -13,6 +13,9 @@ typedef struct backend_option {
     const char *doc;                    /* one line */
 } backend_option;
 
+/* The row of backends that keep fewer samples than steps; its value is run_options.every. */
+#define OPTION_EVERY { "every", OPT_REAL, NAN, 1e-300, INFINITY, NULL, "of the motion samples are kept that far apart in time; all steps when left out" }
+
 enum { MAX_OPTIONS = 12 };
 typedef struct run_options {
     double duration;                    /* `for`; NAN when not given */

@@ -9,7 +9,7 @@ typedef struct band_work {
     bool *in;                           /* rows that press */
     double *L;                          /* L D L^T of W on these rows, a row of the lower band each; D on its diagonal, inverted */
     double *start, *keep, *dr, *F;      /* m */
-    double *an, *at;                    /* by contact: normal entry of W, largest tangent entry */
+    double *an, *at, *over;             /* by contact: normal entry of W, largest tangent entry, 1/an */
     double *lu; lapack_int *pivot;      /* Newton's matrix by columns, with room for pivoting */
 } band_work;
 
@@ -23,7 +23,7 @@ band_problem *band_new(arena *a, int n, int m, int kb)
     *p = (band_problem){ .n = n, .m = m, .kb = kb, .work = w };
     p->cone = arena_array(a, cone, n);
     p->W = arena_array(a, double, mm * wide);
-    double **rows[] = { &p->b, &p->r, &p->u, &w->start, &w->keep, &w->dr, &w->F, &w->an, &w->at };
+    double **rows[] = { &p->b, &p->r, &p->u, &w->start, &w->keep, &w->dr, &w->F, &w->an, &w->at, &w->over };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) *rows[i] = arena_array(a, double, mm);
     w->in = arena_array(a, bool, m);
     w->rough = m != n;
@@ -34,13 +34,24 @@ band_problem *band_new(arena *a, int n, int m, int kb)
     return p;
 }
 
-static double row_times(const band_problem *p, int i, const double *x)
+static inline double row_times(const band_problem *p, int i, const double *x)
 {
     int lo = i > p->kb ? i - p->kb : 0, hi = i + p->kb < p->m ? i + p->kb : p->m - 1;
     const double *W = band_at(p, i, lo);
     double s = 0;
     for (int j = lo; j <= hi; j++) s += *W++ * x[j];
     return s;
+}
+
+/* u = b + W r */
+static void velocities(band_problem *p)
+{
+    int m = p->m;
+    const double *W = p->W, *r = p->r;
+    if (p->kb != 1 || m < 2) { for (int i = 0; i < m; i++) p->u[i] = p->b[i] + row_times(p, i, r); return; }
+    p->u[0] = p->b[0] + W[1] * r[0] + W[2] * r[1];
+    for (int i = 1; i < m - 1; i++) p->u[i] = p->b[i] + (W[3 * i] * r[i - 1] + W[3 * i + 1] * r[i] + W[3 * i + 2] * r[i + 1]);
+    p->u[m - 1] = p->b[m - 1] + W[3 * m - 3] * r[m - 2] + W[3 * m - 2] * r[m - 1];
 }
 
 static void entries(band_problem *p)
@@ -51,6 +62,7 @@ static void entries(band_problem *p)
         const cone *o = &p->cone[c];
         int k = cone_normal(o);
         w->an[c] = k ? *band_at(p, o->row, o->row) : 0;
+        w->over[c] = 1 / w->an[c];
         w->at[c] = 0;
         for (int j = k; j < cone_rows(o); j++) w->at[c] = larger(w->at[c], *band_at(p, o->row + j, o->row + j));
     }
@@ -126,18 +138,15 @@ static void set_solve(band_problem *p)
 static int set_change(band_problem *p, bool one)
 {
     band_work *w = p->work;
-    double scale = p->least;
+    double scale = p->least, eps;
     int wrong = 0, last = -1;
+    velocities(p);
+    for (int i = 0; i < p->m; i++) scale = larger(scale, fabs(p->r[i]));
+    if (scale == 0) for (int i = 0; i < p->m; i++) scale = larger(scale, -p->b[i] * w->over[i]);
+    eps = 1e-14 * scale;
     for (int i = 0; i < p->m; i++) {
-        scale = larger(scale, w->in[i] ? fabs(p->r[i]) : -p->b[i] / w->an[i]);
-    }
-    double eps = 1e-14 * scale;
-    for (int i = 0; i < p->m; i++) {
-        bool held = p->cone[i].kind == CONE_BILATERAL;
-        if (w->in[i]) p->u[i] = 0;
-        else p->u[i] = p->b[i] + row_times(p, i, p->r);
-        bool off = w->in[i] ? !held && p->r[i] < -eps : p->u[i] < -eps * w->an[i] || held;
-        if (!off) continue;
+        bool off = w->in[i] ? p->r[i] < -eps : p->u[i] * w->over[i] < 0.5 * eps;     /* what just touches is in */
+        if (!off || p->cone[i].kind == CONE_BILATERAL) continue;
         wrong++;
         last = i;
         if (!one) w->in[i] = !w->in[i];
@@ -147,23 +156,25 @@ static int set_change(band_problem *p, bool one)
     return wrong;
 }
 
-/* natural map of all rows; clips what rounding leaves below 0 */
+/* natural map of all rows; what rounding leaves below 0 is clipped */
 static double set_residual(band_problem *p)
 {
     const band_work *w = p->work;
-    double most = 0, scale = p->least;
+    reaction_size size = { 0 };
+    double most = 0;
     p->worst = 0;
     for (int i = 0; i < p->m; i++) {
-        double a = w->an[i], e, r;
-        if (p->cone[i].kind != CONE_BILATERAL && p->r[i] < 0) p->r[i] = 0;
-        r = p->r[i];
-        double u = p->b[i] + row_times(p, i, p->r), x = r - u / a;
-        p->u[i] = u;
-        e = p->cone[i].kind == CONE_BILATERAL ? fabs(u / a) : fabs(r - (x > 0 ? x : 0));
-        scale = larger(scale, larger(fabs(r), fabs(p->b[i]) / a));
+        bool held = p->cone[i].kind == CONE_BILATERAL;
+        double r = p->r[i] < 0 && !held ? 0 : p->r[i], u = p->u[i] * w->over[i], e = held ? fabs(u) : fabs(r < u ? r : u);
+        e = larger(e, fabs(r - p->r[i]));
+        p->r[i] = r;
+        size.n++;
+        size.most = larger(size.most, fabs(r));
+        size.asked = larger(size.asked, fabs(p->b[i]) * w->over[i]);
+        size.all += fabs(p->b[i]) * w->over[i];
         if (e > most || !(e == e)) { most = e; p->worst = i; }
     }
-    return most == 0 ? 0 : most / scale;
+    return most == 0 ? 0 : most / reaction_scale(&size, p->least);
 }
 
 /* All wrong rows change sides at once; when that does not lead on, one at a time (which ends for every positive definite W). */
@@ -187,21 +198,18 @@ static bool set_find(band_problem *p)
 }
 
 /* ---- friction: semi-smooth Newton on Alart and Curnier's map, with a search along the step ---- */
-static void velocities(band_problem *p)
-{
-    for (int i = 0; i < p->m; i++) p->u[i] = p->b[i] + row_times(p, i, p->r);
-}
-
 static double defect(band_problem *p)
 {
     const band_work *w = p->work;
-    double scale = p->least, most = 0;
+    reaction_size size = { 0 };
+    double any = 0, most = 0;
     for (int c = 0; c < p->n; c++) {
         int i = p->cone[c].row;
-        double e = cone_defect(&p->cone[c], p->r + i, p->u + i, p->b + i, w->an[c], w->at[c], &scale);
+        double e = cone_defect(&p->cone[c], p->r + i, p->u + i, p->b + i, w->an[c], w->at[c], &any);
+        reaction_add(&size, &p->cone[c], p->r + i, p->b + i, w->an[c], w->at[c]);
         if (e > most || !(e == e)) { most = e; p->worst = c; }
     }
-    return most == 0 ? 0 : most / scale;
+    return most == 0 ? 0 : most / reaction_scale(&size, p->least);
 }
 
 /* entry (i, j) of Newton's matrix */

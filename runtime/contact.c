@@ -335,22 +335,36 @@ double cone_defect(const cone *c, const double *r, const double *u, const double
     return larger(res, sqrt(e2));
 }
 
-static double cone_residual(const contact_problem *p, const cone *c, double *scale)
+void reaction_add(reaction_size *s, const cone *c, const double *r, const double *b, double an, double a)
+{
+    int k = cone_normal(c);
+    double bound = c->mu * fabs(k ? r[0] : 0) + c->radius, asked = k ? fabs(b[0]) / an : 0, side = a > 0 ? length(b + k, c->d) / a : 0;
+    s->n++;
+    s->all += asked + side;
+    s->most = larger(s->most, k ? fabs(r[0]) : bound);
+    s->asked = larger(s->asked, larger(asked, fmin(side, bound)));
+}
+
+double reaction_scale(const reaction_size *s, double least) { return larger(larger(least, s->asked), fmin(s->most, s->n * s->all)); }
+
+static double cone_residual(const contact_problem *p, const cone *c, reaction_size *size)
 {
     int at = c->row;
-    double an = cone_normal(c) ? p->W[(size_t)at * p->m + at] : 0;
-    return cone_defect(c, p->r + at, p->u + at, p->b + at, an, c->d ? diagonal(p, c) : 0, scale);
+    double an = cone_normal(c) ? p->W[(size_t)at * p->m + at] : 0, a = c->d ? diagonal(p, c) : 0, any = 0;
+    reaction_add(size, c, p->r + at, p->b + at, an, a);
+    return cone_defect(c, p->r + at, p->u + at, p->b + at, an, a, &any);
 }
 
 double contact_residual(contact_problem *p)
 {
-    double scale = p->least, worst = 0;
+    reaction_size size = { 0 };
+    double worst = 0;
     p->worst = 0;
     for (int i = 0; i < p->n; i++) {
-        double e = cone_residual(p, &p->cone[i], &scale);
+        double e = cone_residual(p, &p->cone[i], &size);
         if (e > worst || !(e == e)) { worst = e; p->worst = i; }
     }
-    p->residual = worst == 0 ? 0 : worst / scale;
+    p->residual = worst == 0 ? 0 : worst / reaction_scale(&size, p->least);
     return p->residual;
 }
 

@@ -23,23 +23,35 @@ static double size_of(const double *c, int order, double h)
     return size;
 }
 
+/* What the decision at this instant took for 0 is 0: leading coefficients from `from` on, those before it being known to be. */
+static void as_decided(const ev *w, double *f, int from, int order, double zero)
+{
+    double h = ev_scale(w), p = pow(h, from);
+    if (w->decided != w->t) return;
+    for (int j = 0; j < from; j++) f[j] = 0;
+    for (int j = from; j <= order && fabs(f[j]) * p <= zero; j++, p *= h) f[j] = 0;
+}
+
 static void end_cone(ev *w, rub *k, int i, ending *e)
 {
     int K = w->K - 1;
-    double f[w->width], b[w->width], zero = 1e-12 * w->force_size;
-    bool given = k->c->fam->f->relation == REL_CLOSED || k->c->fam->f->friction == FRICTION_TRESCA;
-    for (int j = 0; j <= K; j++) b[j] = given ? k->bound[j] : series_mul(k->beta, k->rn, j);
+    double f[w->width], b[w->width], zero = 1e-12 * w->force_size, size = ev_cone_zero(w);
+    bool given = k->c->fam->f->relation == REL_CLOSED || k->c->fam->f->friction == FRICTION_TRESCA, turned = ev_frame_turns(k);
+    const double *rn = turned ? k->fn : k->rn, *rt = turned ? k->ft : k->rt;
+    for (int j = 0; j <= K; j++) b[j] = given ? k->bound[j] : series_mul(k->beta, rn, j);
     if (k->c->d == 1) {
         for (int s = -1; s <= 1; s += 2) {
             for (int j = 0; j <= K; j++) f[j] = b[j] - s * k->rt[j];
+            as_decided(w, f, 0, K, size);
             end_at(e, series_crossing(f, K, e->s, zero), END_CONE, i);
         }
         return;
     }
     for (int j = 0; j <= K; j++) {
         f[j] = series_mul(b, b, j);
-        for (int l = 0; l < k->c->d; l++) f[j] -= series_mul(k->rt + (size_t)l * w->width, k->rt + (size_t)l * w->width, j);
+        for (int l = 0; l < k->c->d + turned; l++) f[j] -= series_mul(rt + (size_t)l * w->width, rt + (size_t)l * w->width, j);
     }
+    as_decided(w, f, 0, K, size * fmax(fabs(b[0]), size));
     end_at(e, series_crossing(f, K, e->s, zero * fmax(size_of(b, K, e->s), zero)), END_CONE, i);
 }
 
@@ -47,10 +59,13 @@ static void end_cone(ev *w, rub *k, int i, ending *e)
 static double gap_crossing(const ev *w, const rub *k, double h)
 {
     double f[w->width];
-    if (!(k->g[0] <= k->tol_gap && k->g[1] > k->tol_u)) return series_crossing(k->g, w->K, h, fmax(1e-13 * size_of(k->g, w->K, h), 1e-3 * k->tol_gap));
     memcpy(f, k->g, ((size_t)w->K + 1) * sizeof *f);
-    f[0] = 0;
-    return series_crossing(f, w->K, h, 0);
+    if (f[0] <= k->tol_gap && f[1] > k->tol_u && k->last_hit == w->t) {
+        f[0] = 0;
+        return series_crossing(f, w->K, h, 0);
+    }
+    if (k->candidate) as_decided(w, f, 2, w->K, k->zero_gap);
+    return series_crossing(f, w->K, h, fmax(1e-13 * size_of(k->g, w->K, h), 1e-3 * k->tol_gap));
 }
 
 static void end_contact(ev *w, int i, ending *e)
@@ -58,22 +73,23 @@ static void end_contact(ev *w, int i, ending *e)
     rub *k = &w->rub[i];
     const contact_family *f = k->c->fam->f;
     int K = w->K;
+    double unit = sqrt(vec_dot(k->c->H, k->c->H, w->n)), zero = 1e-12 * w->force_size, x[w->width];
     if (k->mode == MODE_OPEN) {
         if (f->relation == REL_GAP) end_at(e, gap_crossing(w, k, e->s), END_GAP, i);
         return;
     }
-    double unit = sqrt(vec_dot(k->c->H, k->c->H, w->n)), zero = 1e-12 * w->force_size;
-    if (f->relation == REL_GAP) end_at(e, series_crossing(k->rn, K - 1, e->s, zero / fmax(unit, 1e-300)), END_RN, i);
-    if (f->relation == REL_BILATERAL && k->c->d) {
-        double r[w->width];
-        for (int j = 0; j < K; j++) r[j] = k->sigma * k->rn[j];
-        end_at(e, series_crossing(r, K - 1, e->s, zero / fmax(unit, 1e-300)), END_RN, i);
+    if (f->relation == REL_GAP || (f->relation == REL_BILATERAL && k->c->d)) {
+        for (int j = 0; j < K; j++) x[j] = (f->relation == REL_GAP ? 1 : k->sigma) * ev_normal(k)[j];
+        as_decided(w, x, 0, K - 1, ev_cone_zero(w) / fmax(unit, 1e-300));
+        end_at(e, series_crossing(x, K - 1, e->s, zero / fmax(unit, 1e-300)), END_RN, i);
     }
     if (k->mode == MODE_STICK) end_cone(w, k, i, e);
     /* in more directions than one too: slip along a straight line comes to rest where its series knows nothing of it */
-    if (k->mode == MODE_SLIP) {
+    if (k->mode == MODE_SLIP && !(w->start_piece && k->c->d > 1)) {
         double size = size_of(k->speed, K - 1, e->s);
-        end_at(e, series_crossing(k->speed, K - 1, e->s, fmax(1e-14 * size, 0.1 * k->tol_slip)), END_SLIP, i);
+        memcpy(x, k->speed, (size_t)K * sizeof *x);
+        if (!(x[0] > k->tol_slip)) as_decided(w, x, 1, K - 1, 1e-12 * w->acc_size * ev_scale(w));
+        end_at(e, series_crossing(x, K - 1, e->s, fmax(1e-14 * size, 0.1 * k->tol_slip)), END_SLIP, i);
     }
 }
 
@@ -150,6 +166,12 @@ static void gap_sharpen(ev *w, ending *e)
 /* times and states add up without loss: what rounding drops is carried along */
 static void advance(ev *w, double h, double low)
 {
+    for (int i = 0; i < w->nrub; i++) {
+        rub *k = &w->rub[i];
+        k->r0 = k->col_n >= 0 ? series_value(k->rn, w->K - 1, h) : 0;
+        for (int l = 0; l < k->c->d && l < MAX_SLIP; l++)
+            k->rt0[l] = k->col_t >= 0 ? series_value(k->rt + (size_t)l * w->width, w->K - 1, h) : 0;
+    }
     twofold s = { h, low };
     for (int k = 0; k < w->n; k++) {
         bool first = w->p->order && w->p->order[k] == 1;
@@ -465,6 +487,7 @@ static void rub_new(ev *w, rub *k, contact *c)
     if (!d) return;
     k->rt = series(w, d); k->S = series(w, d * n); k->raw = series(w, m * n); k->w = series(w, n > m ? n : m); k->nu = series(w, m);
     k->gram = series(w, m * m); k->y = series(w, n); k->metric = series(w, 1); k->hy = series(w, 1); k->D = series(w, n);
+    k->fn = series(w, 1); k->ft = series(w, m);
     k->beta = series(w, 1); k->bound = series(w, 1); k->speed = series(w, 1); k->work = series(w, (n > m ? n : m) + 6);
 }
 
@@ -515,14 +538,16 @@ static bool start(ev *w)
     system_start(w->s, w->q, w->v);
     w->in.param = w->r->param;
     w->in.from[IN_Q] = w->qs; w->in.from[IN_V] = w->vs; w->in.from[IN_PRE] = w->vs;
-    if (w->p->delay) {
-        double *q0 = arena_array(w->a, double, w->n + 1);
-        memcpy(q0, w->q, (size_t)w->n * sizeof *q0);
-        w->hist = history_new(w->a, w->p, w->K, w->width, q0);
-        history_begin(w->hist, 0);
-        history_break(w->hist, 0, 0);
-    }
     return instant(w);
+}
+
+static void history_start(ev *w)
+{
+    double *q0 = arena_array(w->a, double, w->n + 1), *v0 = arena_array(w->a, double, w->n + 1);
+    system_start(w->s, q0, v0);
+    w->hist = history_new(w->a, w->p, w->K, w->width, q0);
+    history_begin(w->hist, 0);
+    history_break(w->hist, 0, 0);
 }
 
 static void events_run(const program *p, const run_options *o, results *r)
@@ -545,7 +570,8 @@ static void events_run(const program *p, const run_options *o, results *r)
     if (!w->s) { ev_fail(w, r->where, why); return; }
     rooms(w);
     events_new(w);
-    int most = w->nmass + w->nforce + w->nevent + 8 * w->nrub + 1;
+    if (p->delay) history_start(w);
+    int most = w->nmass + w->nforce + w->nevent + 8 * w->nrub + 1 + (w->hist ? history_most(w->hist) : 0);
     w->all = arena_array(w->a, taylor *, most);
     if (start(w)) {
         if (o->duration > 0 && !w->stopped) { dense_install(w); march(w); }
@@ -558,15 +584,45 @@ static void events_run(const program *p, const run_options *o, results *r)
 }
 
 /* ---- what it cannot do ---- */
+static bool reads_past(const kernel *k)
+{
+    for (uint32_t i = 0; i < k->tape.nin; i++)
+        if (k->in[i].kind == IN_PAST_Q || k->in[i].kind == IN_PAST_V || k->in[i].kind == IN_INTEGRAL) return true;
+    return false;
+}
+
 static const char *refuse_contact(const program *p, const contact_family *f, span *at)
 {
     bool mixed = false, first = false;
     for (int k = 0; k < p->nq; k++) { bool one = p->order && p->order[k] == 1; first |= one; mixed |= one != (p->order && p->order[0] == 1); }
     *at = f->at;
-    if (first && !mixed) return "events does not hold first-order equations by constraints; write an inclusion";
+    if (reads_past(&f->gap) || reads_past(&f->slip) || reads_past(&f->slip_map))
+        return "events needs the second derivative of a gap and the rate of a slip, which past values do not have; use sweeping()";
+    if (first && !mixed) return "events does not hold first-order equations by constraints; write an inclusion with normal_cone and use inclusion()";
     if (f->friction == FRICTION_NONE || f->slip_given) return NULL;
-    if (mixed) return "events needs 'slip' for friction beside first-order equations";
+    if (mixed) return "events needs 'slip' for friction beside first-order equations; give it, or use sweeping()";
     if (f->rate.tape.nout) return "events needs 'slip' for friction on a constraint that moves with time; or use sweeping()";
+    return NULL;
+}
+
+static bool chooses_pieces(const kernel *k)
+{
+    for (uint32_t i = 0; i < k->tape.ncode; i++) if (taylor_chooses(k->tape.code[i].op)) return true;
+    return false;
+}
+
+/* sums over points see neither where an integrand changes its piece nor times that bend under it */
+static const char *refuse_past(const program *p, span *at)
+{
+    const delay_program *d = p->delay;
+    bool pieces = false;
+    for (size_t i = 0; d && i < d->history.n; i++) pieces |= chooses_pieces(&d->history.at[i]);
+    for (size_t i = 0; d && i < d->nrule; i++) {
+        *at = d->integral[i].at;
+        if (!d->integral[i].linear) return "events integrates over past times that are linear in the variable, with a factor that does not move; use sweeping()";
+        if (chooses_pieces(&d->integral[i].integrand)) return "events integrates over one piece: split the range where the integrand switches, or use sweeping()";
+        if (pieces) return "events does not integrate over a history that has pieces; use sweeping()";
+    }
     return NULL;
 }
 
@@ -577,6 +633,8 @@ static const char *events_refuse(const program *p, span *at)
     REFUSE(has_field, "events does not solve fields; use vim(), penalty() or active_set()");
     REFUSE(has_rod, "events does not solve rods; use auglag()");
 #undef REFUSE
+    const char *past = refuse_past(p, at);
+    if (past) return past;
     *at = p->ncontact ? p->contact[0].at : SPAN_NONE;
     if (program_contacts(p) > MAX_CONTACTS) return "events takes up to 64 contacts; use sweeping()";
     if (p->nq > MAX_DOFS) return "events takes up to 200 degrees of freedom; use sweeping()";
@@ -591,6 +649,7 @@ static const backend_option events_options[] = {
     { "tolerance", OPT_REAL, 1e-12, 1e-16, 1e-2, NULL, "of the motion, relative; a step is taken to a thousandth of it" },
     { "order", OPT_INT, NAN, 4, 60, NULL, "of the Taylor series; chosen from the tolerance when left out" },
     { "h", OPT_REAL, NAN, 1e-300, INFINITY, NULL, "step, cut at events alone; from the tolerance when left out" },
+    OPTION_EVERY,
 };
 const backend backend_events = {
     .name = "events", .doc = "Taylor series, events located to round-off",

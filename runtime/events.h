@@ -20,9 +20,10 @@ typedef struct rub {
     bool candidate;                     /* at the gap, with no rate of it */
     int col_n, col_t;                   /* unknowns of its reaction, -1: none */
     double *g, *rn, *rt, *H, *S, *raw, *w, *nu, *gram, *y, *metric, *hy, *D, *N, *beta, *bound, *speed, *work;
+    double *fn, *ft;                    /* of a frame that turns: normal and tangential parts as they are, the latter in the space of slip */
     double *shock, base, e_now, un;
     double last_hit, last_low, flight, before;      /* time of the last impact, what it lacks; the last two flights */
-    double tol_gap, tol_u, tol_slip;
+    double tol_gap, tol_u, tol_slip, zero_gap;      /* zero_gap: of a term of its series, in the decision at hand */
     double r0, rt0[MAX_SLIP];           /* order 0, from the step problem */
     int row;
     bool start;                         /* slip from rest in two or more directions: not by series */
@@ -49,10 +50,13 @@ typedef struct ev {
     rub *rub; int nrub;
     ev_event *event; int nevent;
     double *A, *lu, *rhs, *sol; int *pivot, size; bool singular;
+    bool split;                         /* reactions that the motion leaves open: as the step problem has them, not least in friction */
     double last_natural;                /* of the last series */
     double natural;                     /* step that the tolerance allows */
     double *vmax, *qmax;
     double force_size, acc_size, last_h;
+    double decided;                     /* time of the last decision on modes */
+    double force_top;                   /* the largest force so far */
     double creep;                       /* how long a piece is held beyond its end when the next one is not analytic there, of the run */
     /* the step problem at an instant */
     rub **act; int nact;
@@ -70,6 +74,15 @@ typedef struct ev {
     int64_t events, stuck;
     bool stopped, creeping;             /* creeping: beyond a switch whose next piece is not analytic at its end */
 } ev;
+
+/* Friction that sticks in space: its two directions are those of the start of a piece, while the normal turns. */
+static inline bool ev_frame_turns(const rub *k)
+{
+    const family *f = k->c->fam;
+    return f->f->slip_given && f->nslip == 3 && k->c->d == 2 && f->f->relation != REL_CLOSED && !f->rows_fixed;
+}
+
+static inline const double *ev_normal(const rub *k) { return k->mode == MODE_STICK && ev_frame_turns(k) ? k->fn : k->rn; }
 
 /* events_root.c */
 /* the first coefficient that counts: its sign, 0 when none does */
@@ -91,6 +104,7 @@ void ev_round(ev *w);                                   /* q and v lack nothing 
 bool ev_shock(ev *w);
 bool ev_decide(ev *w);                                  /* modes to the right of now; the series is theirs */
 bool ev_consistent(ev *w);
+double ev_cone_zero(const ev *w);                       /* what counts as 0 in a decision on forces */
 bool ev_implicit(ev *w, double h, double *v);           /* rates after an implicit step of the step problem */
 bool slip_start(ev *w);                                 /* events_start.c */
 

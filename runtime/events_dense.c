@@ -19,7 +19,7 @@ static void bound_series(const ev *w, const rub *c, double *out)
     const contact_family *f = c->c->fam->f;
     bool given = f->relation == REL_CLOSED || f->friction == FRICTION_TRESCA;
     for (int j = 0; j < w->K; j++)
-        out[j] = c->c->d == 0 || c->mode == MODE_OPEN ? 0 : given ? c->bound[j] : series_mul(c->beta, c->rn, j);
+        out[j] = c->c->d == 0 || c->mode == MODE_OPEN ? 0 : given ? c->bound[j] : series_mul(c->beta, ev_normal(c), j);
 }
 
 /* Power of the smooth forces and of what moves the contacts, and power lost to friction, at s.  Products of series need twice
@@ -58,16 +58,16 @@ static void powers(ev *w, double s, double *force, double *lost)
     }
 }
 
-/* both integrated over [a, b]: Gauss's formula of 5 points */
+/* both integrated over [a, b]: Gauss's formula of 8 points */
 static void work_done(ev *w, double a, double b, double *force, double *lost)
 {
-    static const double x[] = { 0, 0.5384693101056831, 0.9061798459386640 }, g[] = { 0.5688888888888889, 0.4786286704993665, 0.2369268850561891 };
-    for (int i = -2; i <= 2; i++) {
-        int k = i < 0 ? -i : i;
+    static const double x[] = { 0.9602898564975363, 0.7966664774136268, 0.525532409916329, 0.1834346424956498 },
+                        g[] = { 0.10122853629037618, 0.22238103445337445, 0.3137066458778874, 0.362683783378362 };
+    for (int i = 0; i < 8; i++) {
         double f, l;
-        powers(w, 0.5 * (a + b) + (i < 0 ? -0.5 : 0.5) * (b - a) * x[k], &f, &l);
-        *force += 0.5 * (b - a) * g[k] * f;
-        *lost += 0.5 * (b - a) * g[k] * l;
+        powers(w, 0.5 * (a + b) + (i < 4 ? -0.5 : 0.5) * (b - a) * x[i % 4], &f, &l);
+        *force += 0.5 * (b - a) * g[i % 4] * f;
+        *lost += 0.5 * (b - a) * g[i % 4] * l;
     }
 }
 
@@ -86,10 +86,12 @@ void dense_keep(ev *w, double h)
         p->mode[2 * i] = (uint8_t)c->mode;
         p->mode[2 * i + 1] = (uint8_t)(c->sign + 1);
         memcpy(item(w, p, i, ITEM_GAP), c->g, (size_t)(w->K + 1) * sizeof(double));
-        memcpy(item(w, p, i, ITEM_RN), c->rn, (size_t)w->K * sizeof(double));
+        bool turned = c->mode == MODE_STICK && ev_frame_turns(c);
+        memcpy(item(w, p, i, ITEM_RN), ev_normal(c), (size_t)w->K * sizeof(double));
         bound_series(w, c, item(w, p, i, ITEM_BOUND));
-        for (int l = 0; c->col_t >= 0 && l < c->c->d && l < MAX_SLIP; l++)
-            memcpy(item(w, p, i, ITEM_RT + l), c->rt + (size_t)l * w->width, (size_t)w->K * sizeof(double));
+        int comps = turned ? c->c->fam->nslip : c->c->d;
+        for (int l = 0; c->col_t >= 0 && l < comps && l < MAX_SLIP; l++)
+            memcpy(item(w, p, i, ITEM_RT + l), (turned ? c->ft : c->rt) + (size_t)l * w->width, (size_t)w->K * sizeof(double));
     }
 }
 
@@ -116,7 +118,7 @@ static double *item_of(const ev *w, const piece *p, const dense_item *x)
 static bool dense_series(void *of, const dense_item *x, double t, int n, double *out)
 {
     const ev *w = of;
-    if (w->pieces.n == 0) return false;
+    if (w->pieces.n == 0 || x->what == DENSE_RT || x->what == DENSE_SLIP) return false;
     const piece *p = piece_at(w, t);
     const double *c = item_of(w, p, x);
     int degree = x->what == DENSE_DOF ? p->order : x->what == DENSE_GAP ? p->order - 1 : p->order - 2;
@@ -130,8 +132,11 @@ static bool dense_series(void *of, const dense_item *x, double t, int n, double 
     return true;
 }
 
+static double dense_tangent(ev *w, const dense_item *x, double t);
+
 static double dense_at(void *of, const dense_item *x, double t)
 {
+    if (x->what == DENSE_RT || x->what == DENSE_SLIP) return ((const ev *)of)->pieces.n ? dense_tangent(of, x, t) : NAN;
     double y[1] = { NAN };
     return dense_series(of, x, t, 0, y) ? y[0] : NAN;
 }
@@ -151,19 +156,13 @@ static void show(const contact *c, const double *map, const double *x, double sc
     for (int i = 0; i < shown; i++) out[i] = scale * vec_dot(map + (size_t)i * c->d, x, c->d);
 }
 
-/* reactions as numbers of the piece at s */
-static void sample_contact(ev *w, const piece *p, int i, double s, int64_t at)
+/* Slip and friction of contact i in a piece at s, in the components that are shown; the system stands at that instant.  p NULL: at
+   the start, where no piece is. */
+static void tangent_at(ev *w, const piece *p, int i, double s, double *slip_out, double *rt_out)
 {
     rub *k = &w->rub[i];
     contact *c = k->c;
-    contact_result *r = &w->r->contact[k->family];
-    size_t m = (size_t)(at * r->members + c->member), ns = (size_t)r->nslip;
     contact_mode mode = p ? (contact_mode)p->mode[2 * i] : k->mode;
-    if (!r->kept) return;
-    r->gap[m] = c->fam->f->relation == REL_CLOSED ? 0 : contact_gap(w->s, c);
-    r->rn[m] = c->fam->f->relation == REL_CLOSED ? c->normal : p ? series_value(item(w, p, i, ITEM_RN), w->K - 1, s) : k->r0;
-    r->status[m] = mode == MODE_OPEN ? STATUS_OPEN : mode == MODE_STICK ? STATUS_STICK : STATUS_SLIP;
-    if (!c->fam->d) return;
     double slip[64] = { 0 }, rt[64] = { 0 }, speed = 0;
     contact_rows(w->s, c, w->M, false);
     if (c->d > 64) return;
@@ -179,8 +178,49 @@ static void sample_contact(ev *w, const piece *p, int i, double s, int64_t at)
         else if (mode == MODE_SLIP) rt[l] = c->d == 1 ? -b * (p->mode[2 * i + 1] - 1) : speed > 0 ? -b * slip[l] / speed : 0;
         if (mode == MODE_STICK) slip[l] = 0;
     }
-    show(c, c->show, slip, 1, r->slip + m * ns);
-    show(c, c->show_force, rt, 1, r->rt + m * ns);
+    show(c, c->show, slip, 1, slip_out);
+    show(c, c->show_force, rt, 1, rt_out);
+    /* a frame that turns: friction that sticks is kept in the space of slip itself */
+    for (int l = 0; p && mode == MODE_STICK && ev_frame_turns(k) && l < c->fam->nslip; l++)
+        rt_out[l] = series_value(item(w, p, i, ITEM_RT + l), w->K - 1, s);
+}
+
+/* the system at t, in the state of a piece */
+static void stand_at(ev *w, const piece *p, double t, double s, double *q, double *v)
+{
+    for (int k = 0; k < w->n; k++) { q[k] = series_value(item_dof(p, k), p->order, s); v[k] = series_rate(item_dof(p, k), p->order, s); }
+    system_at(w->s, t, q, v);
+    if (w->s->mass_constant) return;
+    int bad;
+    system_mass(w->s, w->M);
+    system_factor(w->s, w->M, &bad);
+}
+
+static double dense_tangent(ev *w, const dense_item *x, double t)
+{
+    const piece *p = piece_at(w, t);
+    double q[w->n + 1], v[w->n + 1], slip[64] = { 0 }, rt[64] = { 0 }, s = fmin(t - p->t - p->low, p->h);
+    for (int i = 0; i < w->nrub; i++) {
+        if (w->rub[i].family != x->contact || w->rub[i].c->member != x->member) continue;
+        stand_at(w, p, t, s, q, v);
+        tangent_at(w, p, i, s, slip, rt);
+    }
+    return x->k >= 0 && x->k < 64 ? (x->what == DENSE_RT ? rt : slip)[x->k] : NAN;
+}
+
+/* reactions as numbers of the piece at s */
+static void sample_contact(ev *w, const piece *p, int i, double s, int64_t at)
+{
+    rub *k = &w->rub[i];
+    contact *c = k->c;
+    contact_result *r = &w->r->contact[k->family];
+    size_t m = (size_t)(at * r->members + c->member), ns = (size_t)r->nslip;
+    contact_mode mode = p ? (contact_mode)p->mode[2 * i] : k->mode;
+    if (!r->kept) return;
+    r->gap[m] = c->fam->f->relation == REL_CLOSED ? 0 : contact_gap(w->s, c);
+    r->rn[m] = c->fam->f->relation == REL_CLOSED ? c->normal : p ? series_value(item(w, p, i, ITEM_RN), w->K - 1, s) : k->r0;
+    r->status[m] = mode == MODE_OPEN ? STATUS_OPEN : mode == MODE_STICK ? STATUS_STICK : STATUS_SLIP;
+    if (c->fam->d) tangent_at(w, p, i, s, r->slip + m * ns, r->rt + m * ns);
 }
 
 static void sample_energy(ev *w, int64_t at, double wf, double dissipated, const double *v)

@@ -39,7 +39,7 @@ static bool masses(ev *w)
     int bad;
     ev_force0(w);
     if (!system_factor(w->s, w->M, &bad))
-        return ev_fail(w, SPAN_NONE, arena_printf(w->r->a, "the mass matrix is not positive definite at t = %s, in the row of '%s'",
+        return ev_fail(w, mass_where(w->p, bad), arena_printf(w->r->a, "the mass matrix is not positive definite at t = %s, in the row of '%s'",
                                                   ev_number(w, w->t), dof_name(w->p, bad, w->r->a)));
     if (!w->s->first_order) return true;
     factor_solve(&w->s->minv, w->f, w->x1);
@@ -385,7 +385,7 @@ static void option_take(choice *c)
     c->k->sigma = o->sigma;
 }
 
-static double cone_zero(const ev *w) { return 1e-11 * (w->force_size > 0 ? w->force_size : 1); }
+double ev_cone_zero(const ev *w) { return 1e-11 * (w->force_size > 0 ? w->force_size : 1); }
 
 /* the two or one functions that must not be negative while a contact sticks */
 static int cone_sign(ev *w, rub *k, double h)
@@ -396,16 +396,18 @@ static int cone_sign(ev *w, rub *k, double h)
     if (k->c->d == 1) {
         for (int s = -1; s <= 1; s += 2) {
             for (int j = 0; j <= K; j++) f[j] = (given ? k->bound[j] : series_mul(k->beta, k->rn, j)) - s * k->rt[j];
-            int x = series_sign(f, 0, K, h, cone_zero(w));
+            int x = series_sign(f, 0, K, h, ev_cone_zero(w));
             if (x < 0) worst = -1;
         }
         return worst;
     }
-    double b[w->width], size = cone_zero(w);
-    for (int j = 0; j <= K; j++) b[j] = given ? k->bound[j] : series_mul(k->beta, k->rn, j);
+    double b[w->width], size = ev_cone_zero(w);
+    bool turned = ev_frame_turns(k);
+    const double *rn = turned ? k->fn : k->rn, *rt = turned ? k->ft : k->rt;
+    for (int j = 0; j <= K; j++) b[j] = given ? k->bound[j] : series_mul(k->beta, rn, j);
     for (int j = 0; j <= K; j++) {
         f[j] = series_mul(b, b, j);
-        for (int l = 0; l < k->c->d; l++) f[j] -= series_mul(k->rt + (size_t)l * w->width, k->rt + (size_t)l * w->width, j);
+        for (int l = 0; l < k->c->d + turned; l++) f[j] -= series_mul(rt + (size_t)l * w->width, rt + (size_t)l * w->width, j);
     }
     return series_sign(f, 0, K, h, size * fmax(fabs(b[0]), size));
 }
@@ -415,12 +417,16 @@ static bool mode_holds(ev *w, rub *k, double h)
     int K = w->K;
     const contact *c = k->c;
     double unit = sqrt(vec_dot(c->H, c->H, w->n)), zero_g = 1e-12 * w->acc_size * unit * h * h;
+    /* what is no reaction for a closed contact is no acceleration for an open one */
+    if (k->candidate && c->fam->f->relation == REL_GAP && unit > 0)
+        zero_g = fmax(zero_g, 0.5 * w->W[(size_t)k->row * w->pr.m + k->row] * ev_cone_zero(w) / unit * h * h);
+    k->zero_gap = zero_g;
     if (k->mode == MODE_OPEN) return !k->candidate || series_sign(k->g, 2, K, h, zero_g) >= 0;
-    if (c->fam->f->relation == REL_GAP && series_sign(k->rn, 0, K - 1, h, cone_zero(w) / fmax(unit, 1e-300)) < 0) return false;
+    if (c->fam->f->relation == REL_GAP && series_sign(ev_normal(k), 0, K - 1, h, ev_cone_zero(w) / fmax(unit, 1e-300)) < 0) return false;
     if (c->fam->f->relation == REL_BILATERAL && c->d) {
         double f[w->width];
-        for (int j = 0; j < K; j++) f[j] = k->sigma * k->rn[j];
-        if (series_sign(f, 0, K - 1, h, cone_zero(w) / fmax(unit, 1e-300)) < 0) return false;
+        for (int j = 0; j < K; j++) f[j] = k->sigma * ev_normal(k)[j];
+        if (series_sign(f, 0, K - 1, h, ev_cone_zero(w) / fmax(unit, 1e-300)) < 0) return false;
     }
     if (k->mode == MODE_STICK) return cone_sign(w, k, h) >= 0;
     if (k->mode == MODE_SLIP) {
@@ -488,6 +494,7 @@ static void candidates(ev *w)
 bool ev_decide(ev *w)
 {
     bool found;
+    w->decided = w->t;
     candidates(w);
     if (!gauss(w)) return false;
     for (int i = 0; i < w->nact; i++) {
@@ -502,11 +509,12 @@ bool ev_decide(ev *w)
     }
     if (!w->choice) w->choice = arena_array(w->a, choice, w->nrub + 1);
     choice *c = w->choice;
-    for (int all = 0; all < 2; all++) {
-        for (int i = 0; i < w->nact; i++) options_of(w, i, &c[i], all);
+    for (int pass = 0; pass < 4; pass++) {
+        w->split = pass & 1;
+        for (int i = 0; i < w->nact; i++) options_of(w, i, &c[i], pass > 1);
         if (!try_options(w, c, w->nact, &found)) return false;
         if (found) return true;
-        if (w->nact > MAX_OPEN_QUESTIONS) break;
+        if (pass && w->nact > MAX_OPEN_QUESTIONS) break;
         /* the series has changed what was put there: once more from order 0 */
         if (!ev_survey(w)) return false;
         candidates(w);

@@ -422,19 +422,53 @@ static void right_side(ev *w, int j)
     }
 }
 
+/* The solution of the singular system nearest to x0, in a norm in which friction weighs heavier. */
+static bool solve_near(ev *w, const double *rhs, const double *x0)
+{
+    size_t m = (size_t)w->size;
+    bool heavy[m + 1];
+    memset(heavy, 0, sizeof heavy);
+    for (int i = 0; i < w->nrub; i++)
+        for (int l = 0; l < w->rub[i].c->d && w->rub[i].col_t >= 0; l++) heavy[w->rub[i].col_t + l] = true;
+    for (size_t i = 0; i < m; i++) {
+        w->sol[i] = rhs[i] - vec_dot(w->A + i * m, x0, (int)m);
+        for (size_t k = 0; k < m; k++) w->lu[i * m + k] = w->A[i * m + k] * (heavy[k] ? 1e-3 : 1);
+    }
+    arena_pos mark = arena_mark(w->a);
+    bool ok = least_norm(w->lu, w->sol, (int)m, (int)m, w->a);
+    arena_release(w->a, mark);
+    for (size_t k = 0; k < m; k++) w->sol[k] = x0[k] + w->sol[k] * (heavy[k] ? 1e-3 : 1);
+    return ok;
+}
+
+/* Where the motion leaves reactions open, friction takes no more of them than it must (each turn leaves it a millionth of what it
+   need not have); where that does not fit the cones, they are near those of the step problem, carried on by the series. */
+static bool solve_singular(ev *w, int j)
+{
+    size_t m = (size_t)w->size;
+    bool given = j == 0 && w->split;
+    double x0[m + 1], rhs[m + 1];
+    memset(x0, 0, sizeof x0);
+    memcpy(rhs, w->rhs, m * sizeof *rhs);
+    for (int turn = 0; turn < (given ? 1 : 3); turn++) {
+        for (int i = 0; i < w->nrub; i++) {
+            const rub *k = &w->rub[i];
+            if (k->col_n >= 0 && given) x0[k->col_n] = k->r0;
+            for (int l = 0; l < k->c->d && k->col_t >= 0; l++) x0[k->col_t + l] = given && l < MAX_SLIP ? k->rt0[l] : 0;
+        }
+        if (!solve_near(w, rhs, x0)) return false;
+        memcpy(x0, w->sol, m * sizeof *x0);
+    }
+    return true;
+}
+
 static bool solve_order(ev *w, int j)
 {
     int m = w->size;
     right_side(w, j);
     memcpy(w->sol, w->rhs, (size_t)m * sizeof *w->sol);
     if (!w->singular) lu_solve(w->lu, m, w->pivot, w->sol);
-    else {
-        memcpy(w->lu, w->A, (size_t)m * (size_t)m * sizeof *w->A);
-        arena_pos mark = arena_mark(w->a);
-        bool ok = least_norm(w->lu, w->sol, m, m, w->a);
-        arena_release(w->a, mark);
-        if (!ok) return false;
-    }
+    else if (!solve_singular(w, j)) return false;
     for (int k = 0; k < w->n; k++) {
         double x = w->sol[k], *q = row(w, w->qs, k), *v = row(w, w->vs, k);
         row(w, w->xs, k)[j] = x;
@@ -494,25 +528,36 @@ static double natural_step(ev *w)
 
 /* The step within which what is watched for roots (a gap, the two sides of a switch) is its series: the terms left out stay below
    the tolerance of its own size over that step.  It may move where the state does not, as a wall that is driven. */
-static double watched_step(const ev *w, const double *f, int K, double h)
+static double watched_step(const ev *w, const double *f, int K, double h, double least)
 {
-    h = fmin(h, w->o->duration - w->t);
+    double all = h, left = w->o->duration - w->t;
+    h = fmin(h, left);
     for (int turn = 0; turn < 12 && h > 0; turn++) {
-        double size = 0, p = 1, next = h;
+        double size = least, p = 1, next = h;
         for (int j = 0; j <= K - 2; j++, p *= h) size = fmax(size, fabs(f[j]) * p);
         for (int j = K - 1; j <= K; j++)
             if (f[j] != 0 && size > 0) next = fmin(next, pow(w->local * size / fabs(f[j]), 1.0 / j));
         if (next > 0.99 * h) break;
         h = next;
     }
-    return h;
+    return h < left ? h : all;              /* the end of the run is no scale of the motion */
 }
 
+/* gaps of open contacts, reactions of closed ones: a cone is left where they say, also while nothing moves */
 static double contact_step(const ev *w, double natural)
 {
-    double h = natural;
-    for (int i = 0; i < w->nrub; i++)
-        if (w->rub[i].mode == MODE_OPEN && w->rub[i].gap) h = fmin(h, watched_step(w, w->rub[i].g, w->K, natural));
+    double h = natural, force = w->force_top, least = 1e-9 * w->o->duration;
+    for (int k = 0; k < w->n; k++) force = fmax(force, fabs(crow(w, w->fs, k)[0]));
+    for (int i = 0; i < w->nrub; i++) {
+        const rub *k = &w->rub[i];
+        if (k->mode == MODE_OPEN) {
+            if (k->gap) h = fmin(h, watched_step(w, k->g, w->K, natural, 0.1 * k->tol_gap / w->local));
+            continue;
+        }
+        if (k->col_n >= 0) h = fmin(h, fmax(watched_step(w, k->rn, w->K - 1, natural, force), least));
+        for (int l = 0; l < k->c->d && k->col_t >= 0; l++)
+            h = fmin(h, fmax(watched_step(w, crow(w, k->rt, l), w->K - 1, natural, force), least));
+    }
     return h;
 }
 
@@ -540,7 +585,7 @@ static double register_step(ev *w)
             double f[w->width];
             if ((t->still[q->a] && t->still[q->b]) || !t->live[q->dst]) continue;
             site_function(t, s, false, K, f);
-            h = fmin(h, fmax(watched_step(w, f, K, h), least));
+            h = fmin(h, fmax(watched_step(w, f, K, h, 0), least));
         }
     }
     return h;
@@ -570,6 +615,27 @@ static bool sites_agree(ev *w)
     return ok;
 }
 
+/* The reaction nu rn + E rt, E being the directions at the start, split by the normal as it is. */
+static void split_reaction(ev *w, rub *c)
+{
+    int m = c->c->fam->nslip;
+    double F[MAX_SLIP][w->width], along[w->width], l2[w->width];
+    for (int j = 0; j < w->K; j++) {
+        normal_step(w, c, j);
+        along[j] = l2[j] = 0;
+        for (int a = 0; a < m; a++) {
+            F[a][j] = series_mul(row(w, c->nu, a), c->rn, j);
+            for (int l = 0; l < c->c->d; l++) F[a][j] += c->c->show[a * c->c->d + l] * row(w, c->rt, l)[j];
+        }
+        for (int a = 0; a < m; a++) {
+            along[j] += series_mul(row(w, c->nu, a), F[a], j);
+            l2[j] += series_mul(row(w, c->nu, a), row(w, c->nu, a), j);
+        }
+        c->fn[j] = series_div(along, l2, c->fn, j);
+        for (int a = 0; a < m; a++) row(w, c->ft, a)[j] = F[a][j] - series_mul(row(w, c->nu, a), c->fn, j);
+    }
+}
+
 /* ---- all of it ---- */
 static bool orders(ev *w)
 {
@@ -579,6 +645,7 @@ static bool orders(ev *w)
     number_unknowns(w);
     for (int j = 0; j < w->K; j++) {
         if (w->hist && !history_step(w->hist, &w->in, j)) { span at; const char *why = history_error(w->hist, &at); return ev_fail(w, at, why); }
+        if (w->hist && j == 0) w->nall += history_kernels(w->hist, w->all + w->nall);
         masses_forces(w, j);
         if (j == 0 && !w->s->mass_constant) {
             int bad;
@@ -588,13 +655,14 @@ static bool orders(ev *w)
                 else for (size_t k = 0; k < n; k++) w->M[i * n + k] = w->Ms[(i * n + k) * (size_t)w->width];
             }
             if (!system_factor(w->s, w->M, &bad))
-                return ev_fail(w, SPAN_NONE, arena_printf(w->r->a, "the mass matrix is not positive definite at t = %s, in the row of '%s'",
+                return ev_fail(w, mass_where(w->p, bad), arena_printf(w->r->a, "the mass matrix is not positive definite at t = %s, in the row of '%s'",
                                                           ev_number(w, w->t), dof_name(w->p, bad, w->r->a)));
         }
         for (int i = 0; i < w->nrub; i++) if (w->rub[i].mode != MODE_OPEN) rub_step(w, &w->rub[i], j);
         if (j == 0) matrix(w);
         if (!solve_order(w, j)) return ev_fail(w, SPAN_NONE, arena_printf(w->r->a, "the equations are singular at t = %s", ev_number(w, w->t)));
     }
+    for (int i = 0; i < w->nrub; i++) if (w->rub[i].mode == MODE_STICK && ev_frame_turns(&w->rub[i])) split_reaction(w, &w->rub[i]);
     w->natural = natural_step(w);
     for (int i = 0; i < w->nrub; i++) {
         rub *c = &w->rub[i];
@@ -611,8 +679,7 @@ static bool orders(ev *w)
    (of what rests the series is rounding, and its step is anything). */
 double ev_scale(const ev *w)
 {
-    double h = isfinite(w->natural) ? w->natural : 1, left = w->o->duration - w->t;
-    if (left > 0) h = fmin(h, left);
+    double h = fmin(isfinite(w->natural) ? w->natural : 1, w->o->duration);
     if (w->pieces.n && isfinite(w->pieces.at[w->pieces.n - 1].reach)) h = fmin(h, w->pieces.at[w->pieces.n - 1].reach);
     return h;
 }
@@ -626,6 +693,7 @@ static void sizes(ev *w)
             w->force_size = fmax(w->force_size, fabs(row(w, w->fs, k)[j]) * p);
             w->acc_size = fmax(w->acc_size, fabs(row(w, w->xs, k)[j]) * p);
         }
+    w->force_top = fmax(w->force_top, w->force_size);
 }
 
 static bool series_finite(const ev *w)
@@ -635,6 +703,62 @@ static bool series_finite(const ev *w)
     return ok;
 }
 
+/* The span of a kernel whose piece was held. */
+static span near_place(const ev *w)
+{
+    for (int i = 0; i < w->nall; i++) for (uint32_t k = 0; k < w->all[i]->nsite; k++) if (w->all[i]->site[k].near) return w->all[i]->k->at;
+    return SPAN_NONE;
+}
+
+/* What it costs in the rates to hold the piece for h: accelerations of the next piece there against those of this one. */
+static double creep_cost(ev *w, double h, double *size)
+{
+    double q[w->n + 1], v[w->n + 1], a[w->n + 1], held[w->n + 1], off = 0;
+    for (int k = 0; k < w->n; k++) {
+        q[k] = series_value(row(w, w->qs, k), w->K + 1, h);
+        v[k] = series_value(row(w, w->vs, k), w->K - first_order(w, k), h);
+        held[k] = series_value(row(w, w->xs, k), w->K - 1, h);
+    }
+    for (int i = 0; i < w->nall; i++) for (uint32_t k = 0; k < w->all[i]->nsite; k++) w->all[i]->site[k].near = false;
+    bool ok = ev_accelerations(w, w->t + h, q, v, a);
+    *size = 0;
+    for (int k = 0; k < w->n; k++) {
+        *size = fmax(*size, fmax(first_order(w, k) ? w->qmax[k] : w->vmax[k], fabs(a[k]) * w->o->duration));
+        off = fmax(off, fabs(a[k] - held[k]) * h);
+        ok &= isfinite(a[k]);
+    }
+    return ok ? off : INFINITY;
+}
+
+/* The next piece has no power series where it begins: this one is held for a part of the run, as short as its error has to be. */
+static bool creep_begin(ev *w)
+{
+    int sites = 0, at = 0;
+    double part = w->creep, off = 0, size = 0;
+    for (int i = 0; i < w->nall; i++) sites += (int)w->all[i]->nsite;
+    site keep[sites + 1];
+    for (int i = 0; i < w->nall; i++) for (uint32_t k = 0; k < w->all[i]->nsite; k++) keep[at++] = w->all[i]->site[k];
+    taylor *all[w->nall + 1];
+    int nall = w->nall;
+    memcpy(all, w->all, (size_t)nall * sizeof *all);
+    span place = near_place(w);
+    for (int turn = 0; turn < 5; turn++, part *= 0.1) {
+        off = creep_cost(w, part * w->o->duration, &size);
+        at = 0;
+        for (int i = 0; i < nall; i++) for (uint32_t k = 0; k < all[i]->nsite; k++) all[i]->site[k] = keep[at++];
+        if (!orders(w)) return false;
+        if (off <= w->tol * size) break;
+    }
+    if (!(off <= w->tol * size))
+        return ev_fail(w, place, arena_printf(w->r->a, "the force has no power series where its pieces switch, at t = %s, and rises too fast there to be "
+                                              "stepped over (an error of %.1e in a rate); use sweeping()", ev_number(w, w->t), off));
+    w->natural = fmin(w->natural, part * w->o->duration);
+    w->creeping = true;
+    for (int i = 0; i < w->nall; i++) taylor_live(w->all[i]);
+    sizes(w);
+    return true;
+}
+
 bool ev_series(ev *w)
 {
     w->creeping = w->start_piece = false;
@@ -642,10 +766,11 @@ bool ev_series(ev *w)
         if (!orders(w)) return false;
         if (!series_finite(w) && sites_back(w)) {
             if (!orders(w)) return false;
-            if (series_finite(w)) { w->natural = fmin(w->natural, w->creep * w->o->duration); w->creeping = true; for (int i = 0; i < w->nall; i++) taylor_live(w->all[i]); sizes(w); return true; }
+            if (series_finite(w)) return creep_begin(w);
         }
         if (!series_finite(w)) return ev_fail(w, SPAN_NONE, arena_printf(w->r->a, "the motion has no power series at t = %s: a function in the model is not analytic there", ev_number(w, w->t)));
         for (int i = 0; i < w->nall; i++) taylor_live(w->all[i]);
+        if (w->hist && !history_agrees(w->hist)) continue;
         if (sites_agree(w)) { w->natural = w->last_natural = w->fixed > 0 ? w->fixed : contact_step(w, register_step(w)); sizes(w); return true; }
     }
     return ev_fail(w, SPAN_NONE, arena_printf(w->r->a, "no piece of a piecewise force holds to the right of t = %s (it slides along a switch); use sweeping()", ev_number(w, w->t)));

@@ -2,6 +2,7 @@
    direction of slip is a quotient of two things that vanish), and stiff: the direction is drawn to the force at the rate
    mu r_n/|slip|.  So it starts by Radau collocation in steps that grow with the time since rest, each kept as a polynomial;
    where the direction is no longer that fast the series goes on. */
+#include <float.h>
 #include <math.h>
 #include <string.h>
 #include "events.h"
@@ -88,7 +89,7 @@ static bool stage_value(ev *w, stage *s, const column *col, int ncol, bool keep)
 static bool stage_slope(ev *w, stage *s, double speed)
 {
     int n = w->n;
-    double up[n + 1], down[n + 1], d = 1e-5 * speed;
+    double up[n + 1], down[n + 1], d = fmax(1e-5 * speed, fmin(1e-2 * speed, 1e-12 * vec_max(s->v, n)));
     for (int k = 0; k < n; k++) {
         double v = s->v[k];
         s->v[k] = v + d;
@@ -121,7 +122,7 @@ static bool guess(ev *w, double h, double *v)
 static bool collocate(ev *w, double h, stage *st, const double A[STAGES][STAGES], const double *c, double *y, double *big, int *pivot)
 {
     int n = w->n, N = STAGES * n;
-    double v1[n + 1], last = INFINITY, size = 0;
+    double v1[n + 1], last = INFINITY, size = 0, noise = 0;
     if (w->elapsed == 0) {
         if (!guess(w, h, v1)) return false;
         for (int i = 0; i < STAGES; i++) for (int k = 0; k < n; k++) y[i * n + k] = w->acc[k] + c[i] * (v1[k] - w->v[k] - h * w->acc[k]) / h;
@@ -140,11 +141,14 @@ static bool collocate(ev *w, double h, stage *st, const double A[STAGES][STAGES]
                 st[i].q[k] = w->q[k];
                 for (int j = 0; j < STAGES; j++) st[i].q[k] += h * A[i][j] * st[j].v[k];
             }
+        noise = 0;
         memset(big, 0, (size_t)N * (size_t)N * sizeof *big);
         for (int i = 0; i < STAGES; i++) {
             if (!stage_value(w, &st[i], NULL, 0, false)) return false;
             double speed = slip_speed(w);
             if (!(speed > 0) || !stage_slope(w, &st[i], speed)) return false;
+            /* rates are known to rounding: so much of it the direction makes of a slip that is a small difference of large ones */
+            noise = fmax(noise, 8 * DBL_EPSILON * vec_max(st[i].v, n) * vec_max(st[i].dA, n * n));
             for (int k = 0; k < n; k++) {
                 w->newton[i * n + k] = st[i].a[k] - y[i * n + k];
                 for (int j = 0; j < STAGES; j++)
@@ -156,10 +160,11 @@ static bool collocate(ev *w, double h, stage *st, const double A[STAGES][STAGES]
         size = 0;
         for (int i = 0; i < N; i++) { y[i] += w->newton[i]; worst = fmax(worst, fabs(w->newton[i])); size = fmax(size, fabs(y[i])); }
         if (!isfinite(worst)) return false;
-        if (worst <= 1e-15 * size || (it > 3 && worst <= 1e-9 * size && worst >= 0.5 * last)) return true;
+        double enough = fmax(1e-9 * size, fmin(noise, 1e-3 * size));
+        if (worst <= 1e-15 * size || (it > 3 && worst <= enough && worst >= 0.5 * last)) return true;
         last = worst;
     }
-    return last <= 1e-9 * size;
+    return last <= fmax(1e-9 * size, fmin(noise, 1e-3 * size));
 }
 
 /* polynomials through the stages, in the time since the step began */
@@ -228,7 +233,11 @@ bool slip_start(ev *w)
             for (int j = STAGES; j-- > 0; ) A[i][k] = A[i][k] * c[i] + L[k][j] / (j + 1);
             A[i][k] *= c[i];
         }
+    /* a first step that drowns in rounding is tried longer, then shorter */
     bool ok = false;
+    double first = h;
+    for (int longer = 0; longer < 5 && !ok && w->elapsed == 0; longer++, h *= ok ? 1 : 4) ok = collocate(w, h, m->st, A, c, m->y, m->big, m->pivot);
+    if (!ok) h = w->elapsed == 0 ? first / 4 : first;
     for (int turn = 0; turn < 10 && !ok; turn++, h *= ok ? 1 : 0.25) ok = collocate(w, h, m->st, A, c, m->y, m->big, m->pivot);
     for (int i = 0; ok && i < STAGES; i++) ok = stage_value(w, &m->st[i], m->col, m->ncol, true);
     if (ok) {

@@ -100,25 +100,19 @@ static void result_finish(field_work *w, field_result *fr)
     w->r->field = fr;
 }
 
-/* scratch memory is given back even when there is none left: then on to the owner of the results */
+typedef struct { const program *p; const run_options *o; field_result *(*solve)(field_work *w); } field_job;
+
+static void field_go(results *r, const void *ud, arena *scratch)
+{
+    const field_job *j = ud;
+    field_work w = { .fp = j->p->field, .p = j->p, .r = r, .o = j->o, .a = scratch };
+    field_result *fr = domain_read(&w) ? j->solve(&w) : NULL;
+    if (fr) result_finish(&w, fr);
+}
+
 void field_run(const program *p, const run_options *o, results *r, field_result *(*solve)(field_work *w))
 {
-    arena *volatile scratch = arena_new(arena_allocator(r->a), NULL);
-    jmp_buf none, *owner = arena_on_oom(r->a, &none);
-    field_work w = { .fp = p->field, .p = p, .r = r, .o = o, .a = scratch };
-    if (!scratch || setjmp(none)) {
-        arena_free(scratch);
-        arena_on_oom(r->a, owner);
-        if (owner) longjmp(*owner, 1);
-        r->status = RUN_FAILED;
-        r->message = "out of memory";
-        return;
-    }
-    arena_on_oom(scratch, &none);
-    field_result *fr = domain_read(&w) ? solve(&w) : NULL;
-    if (fr) result_finish(&w, fr);
-    arena_on_oom(r->a, owner);
-    arena_free(scratch);
+    results_scratch(r, field_go, &(field_job){ p, o, solve });
 }
 
 field_result *result_new(field_work *w)

@@ -925,6 +925,15 @@ static void points_take(const line *l, field_result *r, int f, int64_t a, int64_
     }
 }
 
+/* nodes at the ends of the domain have conditions, no pair: contact reaches them where the gap is closed there too */
+static bool touches_end(const line *l, int f, int64_t k, int side)
+{
+    double tiny = 1e-11 * (1 + fabs(l->lo[k * l->nf + f]));
+    if (l->o->eps > 0 || (side < 0 ? k > l->left[f] : k < l->n - 1 - l->fp->eq[f].order)) return false;
+    for (k += side; k >= 0 && k < l->n; k += side) if (!(gap_of(l, f, k) <= tiny)) return false;
+    return true;
+}
+
 static void zones_take(const line *l, field_result *r)
 {
     arena *a = l->w->r->a;
@@ -941,6 +950,8 @@ static void zones_take(const line *l, field_result *r)
             contact_interval z = { .a = l->x[k], .b = l->x[to], .obstacle = obstacle_of(l, f, act) };
             if (to > k + 2 || (to > k && l->fp->eq[f].order == 2)) z.a = zone_end(l, f, k, -1), z.b = zone_end(l, f, to, 1);
             if (z.a > z.b) z.a = z.b = (z.a + z.b) / 2;
+            if (touches_end(l, f, k, -1)) z.a = l->x[0];
+            if (touches_end(l, f, to, 1)) z.b = l->x[l->n - 1];
             r->zone[r->nzone++] = z;
             if (l->o->eps <= 0) {
                 points_take(l, r, f, k, to, &r->zone[r->nzone - 1], r->reaction, act);

@@ -1,39 +1,12 @@
 /* field_plane: fields on a rectangle, by central differences.  Derivatives at the boundary close with a layer of ghost nodes, eliminated by the conditions, so
    that the equation holds on the boundary too where u is not given.  Obstacles: primal-dual active sets from grid to grid.  Second order: multigrid, nodes on
    the obstacle and given ones masked on every level; the set is corrected between cycles.  Fourth order: sparse factorisation. */
-#include "field.h"
+#include "field_plane.h"
 #include <math.h>
 #include <string.h>
 #ifdef HAVE_SUITESPARSE
 #include <suitesparse/umfpack.h>
 #endif
-
-enum { MAX_LEVELS = 16, MAX_NEWTON = 40, MAX_SETS = 80, SIDES = 4 };
-enum { SIDE_GIVEN = 1, SIDE_SLOPE = 2, SIDE_BEND = 4 };     /* what is known on a side: u, its slope across, its second derivative across */
-
-typedef struct side { uint8_t *known; double *value, *slope, *per_u, *bend; } side;    /* slope: u_n = slope + per_u*u, along the coordinate */
-typedef struct level {
-    int m[2]; int64_t n;
-    double h[2], *x[2];
-    side s[SIDES];                      /* x lo, x hi, y lo, y hi */
-    uint8_t *fix;                       /* u is given there */
-    double *a, *f0;                     /* rows: sum a[k*nc + j] u[k + offset j] + f0[k] */
-    double *u, *lo, *hi, *e, *r, *t, *old;
-    int8_t *act;
-    int *ci[2]; double *wi[2];          /* to the next coarser level */
-    double *edge[2];                    /* coefficient of the flux from a node to the next one in each direction; NULL: it does not jump */
-    int steps;
-} level;
-typedef struct plane {
-    field_work *w;
-    const field_program *fp;
-    const line_options *o;
-    const field_form *f;
-    int order, nc, radius;
-    int dx[25], dy[25];
-    level at[MAX_LEVELS]; int nlevel;   /* 0 is the finest */
-    int steps;
-} plane;
 
 /* ---- grids ---- */
 static void level_rooms(plane *p, level *l, bool finest)
@@ -101,7 +74,8 @@ static bool condition_read(plane *p, const field_condition *c, level *l, int s, 
     for (int j = 0; j < c->f.njet; j++) {
         const jet *q = &c->f.jet[j];
         int dn = q->d[across], dt = q->d[!across];
-        if (dn == 0 && dt == 0) cu = out[1 + j];
+        if (q->field != p->field) rest = 1;
+        else if (dn == 0 && dt == 0) cu = out[1 + j];
         else if (dn == 1 && dt == 0) cn = out[1 + j];
         else if (dn == 2 && dt == 0) cb = out[1 + j];
         else if (!(dn == 0 && dt == 2) && !(dn == 0 && dt == 1)) rest = out[1 + j];
@@ -115,6 +89,12 @@ static bool condition_read(plane *p, const field_condition *c, level *l, int s, 
     return true;
 }
 
+static bool condition_of(const plane *p, const field_condition *c)
+{
+    for (int j = 0; j < c->f.njet; j++) if (c->f.jet[j].field == p->field) return true;
+    return false;
+}
+
 static bool sides_read(plane *p, level *l)
 {
     for (int s = 0; s < SIDES; s++)
@@ -122,7 +102,7 @@ static bool sides_read(plane *p, level *l)
             int64_t node = side_node(l, s, k);
             double x[2] = { l->x[0][node % l->m[0]], l->x[1][node / l->m[0]] };
             for (int c = 0; c < p->fp->ncond; c++)
-                if (condition_on(p, &p->fp->cond[c], l, s, x) && !condition_read(p, &p->fp->cond[c], l, s, k, x)) return false;
+                if (condition_of(p, &p->fp->cond[c]) && condition_on(p, &p->fp->cond[c], l, s, x) && !condition_read(p, &p->fp->cond[c], l, s, k, x)) return false;
             uint8_t known = l->s[s].known[k];
             bool good = p->order == 2 ? known != 0 && !(known & SIDE_BEND) : (known & SIDE_GIVEN) && (known & (SIDE_SLOPE | SIDE_BEND));
             if (!good)
@@ -145,8 +125,7 @@ static void differences(double *w, int d, double h, int radius)        /* weight
     for (int j = -radius; j <= radius; j++) w[j + radius] = table[d][j + 2] / pow(h, d);
 }
 
-/* a coefficient at a node that may be a ghost, folded back; adds to row (a, f0) of node (i, j) */
-static void row_fold(const plane *p, const level *l, int i, int j, int di, int dj, double k, double *a, double *f0)
+void row_fold(const plane *p, const level *l, int i, int j, int di, int dj, double k, double *a, double *f0)
 {
     if (k == 0) return;
     for (int c = 0; c < 2; c++) {
@@ -179,149 +158,18 @@ static double row_at(const plane *p, const level *l, const double *u, int64_t k)
     return s;
 }
 
-/* ---- fluxes whose coefficients jump ---- */
-static double coefficient(const plane *p, const field_flux *q, const double *at, int c, double along, double across)
-{
-    double x[2], a;
-    x[c] = at[c] + along; x[!c] = at[!c] + across;
-    for (int k = 0; k < 2; k++) x[k] = fmin(fmax(x[k], p->w->lo[k]), p->w->hi[k]);
-    kernel_points(p->w, &q->a, x, 1, &a);
-    return a;
-}
-
-static bool close_to(double a, double b) { return fabs(a - b) <= 0.2 * fmax(fabs(a), fabs(b)); }
-
-/* share of a stretch before the place where a passes the mean of its ends a0, a1 */
-static double jump_place(const plane *p, const field_flux *q, const double *at, int c, bool across, double other, double from, double to, double a0, double a1)
-{
-    double lo = 0, hi = 1;
-    for (int it = 0; it < 50; it++) {
-        double mid = (lo + hi) / 2, s = from + mid * (to - from), a = coefficient(p, q, at, c, across ? other : s, across ? s : other);
-        if ((a < (a0 + a1) / 2) == (a0 < a1)) lo = mid; else hi = mid;
-    }
-    return (lo + hi) / 2;
-}
-
-/* in series along the edge: the harmonic mean where a jumps */
-static double edge_along(const plane *p, const field_flux *q, const double *at, int c, double h, double across)
-{
-    double tiny = 1e-9 * h, a0 = coefficient(p, q, at, c, tiny, across), a1 = coefficient(p, q, at, c, h - tiny, across);
-    if (close_to(a0, a1)) return coefficient(p, q, at, c, h / 2, across);
-    double t = jump_place(p, q, at, c, false, across, tiny, h - tiny, a0, a1);
-    return 1 / (t / coefficient(p, q, at, c, t / 2 * h, across) + (1 - t) / coefficient(p, q, at, c, (1 + t) / 2 * h, across));
-}
-
-/* side by side across it: the mean */
-static double edge_mean(const plane *p, const field_flux *q, const double *at, int c, double h, double wide)
-{
-    double lo = fmax(-wide / 2, p->w->lo[!c] - at[!c]), hi = fmin(wide / 2, p->w->hi[!c] - at[!c]);
-    double b0 = coefficient(p, q, at, c, h / 2, lo), b1 = coefficient(p, q, at, c, h / 2, hi);
-    if (close_to(b0, b1)) return edge_along(p, q, at, c, h, lo + hi == 0 ? 0 : (lo + hi) / 2);
-    double t = jump_place(p, q, at, c, true, h / 2, lo, hi, b0, b1);
-    return t * edge_along(p, q, at, c, h, lo + t * (hi - lo) / 2) + (1 - t) * edge_along(p, q, at, c, h, hi - (1 - t) * (hi - lo) / 2);
-}
-
-/* five probes of each edge in one go; the few that differ are looked at closely */
-static void edges_make(plane *p, level *l)
-{
-    arena *a = p->w->a;
-    for (int s = 0; s < p->fp->eq[0].nflux; s++) {
-        const field_flux *q = &p->fp->eq[0].flux[s];
-        int c = q->coord;
-        double h = l->h[c], wide = l->h[!c];
-        l->edge[c] = arena_array(a, double, l->n);
-        arena_pos mark = arena_mark(a);
-        double *x = arena_array(a, double, 10 * l->m[0]), *y = arena_array(a, double, 5 * l->m[0]);
-        const double probe[5][2] = { { 0.5, 0 }, { 1e-9, 0 }, { 1 - 1e-9, 0 }, { 0.5, -0.5 }, { 0.5, 0.5 } };
-        for (int j = 0; j < l->m[1]; j++) {
-            for (int i = 0; i < l->m[0]; i++)
-                for (int k = 0; k < 5; k++) {
-                    double *z = x + 2 * (5 * i + k);
-                    z[0] = l->x[0][i]; z[1] = l->x[1][j];
-                    z[c] += probe[k][0] * h; z[!c] += probe[k][1] * wide;
-                    for (int d = 0; d < 2; d++) z[d] = fmin(fmax(z[d], p->w->lo[d]), p->w->hi[d]);
-                }
-            kernel_points(p->w, &q->a, x, 5 * l->m[0], y);
-            for (int i = 0; i < l->m[0]; i++) {
-                const double *b = y + 5 * i, at[2] = { l->x[0][i], l->x[1][j] };
-                bool plain = close_to(b[1], b[2]) && close_to(b[3], b[4]) && close_to(b[0], b[1]) && close_to(b[0], b[3]);
-                l->edge[c][(int64_t)j * l->m[0] + i] = plain || (c ? j : i) + 1 == l->m[c] ? b[0] : edge_mean(p, q, at, c, h, wide);
-            }
-        }
-        arena_release(a, mark);
-    }
-}
-
-/* per*(what flows out of a node's cell in direction c), added to its row */
-static void row_fluxes(const plane *p, const level *l, int i, int j, double *a, double *f0)
+/* a derivative of u at a node */
+static double jet_at(const plane *p, const level *l, const int *d, int i, int j)
 {
     int64_t k = (int64_t)j * l->m[0] + i;
-    for (int s = 0; s < p->fp->eq[0].nflux; s++) {
-        const field_flux *q = &p->fp->eq[0].flux[s];
-        int c = q->coord, at = c ? j : i;
-        int64_t step = c ? l->m[0] : 1;
-        double per, x[2] = { l->x[0][i], l->x[1][j] };
-        double up = l->edge[c][at + 1 < l->m[c] ? k : k - step], down = l->edge[c][at ? k - step : k];
-        kernel_points(p->w, &q->per, x, 1, &per);
-        per /= l->h[c] * l->h[c];
-        row_fold(p, l, i, j, c ? 0 : 1, c ? 1 : 0, per * up, a, f0);
-        row_fold(p, l, i, j, c ? 0 : -1, c ? -1 : 0, per * down, a, f0);
-        row_fold(p, l, i, j, 0, 0, -per * (up + down), a, f0);
-    }
-}
-
-/* ---- forms with cases: their means over the cell of a node ---- */
-typedef struct { const plane *p; const level *l; const field_form *f; const double *at, *jets; } cell_form;
-
-static void cell_at(const cell_form *c, const double *off, double *out)        /* off in cells from the node */
-{
-    double x[2];
-    for (int k = 0; k < 2; k++) x[k] = fmin(fmax(c->at[k] + off[k] * c->l->h[k], c->p->w->lo[k]), c->p->w->hi[k]);
-    form_run(c->p->w, c->f, x, c->jets, 1, out);
-}
-
-static int cell_differs(const cell_form *c, const double *a, const double *b)  /* the first value that does, or -1 */
-{
-    for (int j = 0; j <= c->f->njet; j++) if (!close_to(a[j], b[j])) return j;
-    return -1;
-}
-
-#define CELL (0.5 * (1 - 1e-9))           /* just inside */
-
-/* along a line through the cell in direction d; both sides of a jump count as far as they reach */
-static void cell_line(const cell_form *c, int d, double across, double *out)
-{
-    double off[2], a[65], b[65], mid[65], lo = -CELL, hi = CELL;
-    off[!d] = across;
-    off[d] = lo; cell_at(c, off, a);
-    off[d] = hi; cell_at(c, off, b);
-    int j = cell_differs(c, a, b);
-    for (int it = 0; it < 30 && j >= 0; it++) {
-        off[d] = (lo + hi) / 2;
-        cell_at(c, off, mid);
-        if (fabs(mid[j] - a[j]) <= fabs(mid[j] - b[j])) lo = off[d]; else hi = off[d];
-    }
-    double t = j >= 0 ? lo + 0.5 : 1;
-    off[d] = -0.5 + t / 2; cell_at(c, off, a);
-    off[d] = t / 2; cell_at(c, off, b);
-    for (int k = 0; k <= c->f->njet; k++) out[k] = t * a[k] + (1 - t) * b[k];
-}
-
-static void form_mean(const cell_form *c, double *out)
-{
-    enum { LINES = 16 };
-    static const double corner[4][2] = { { -CELL, -CELL }, { CELL, -CELL }, { -CELL, CELL }, { CELL, CELL } }, centre[2] = { 0, 0 };
-    double y[4][65], one[65];
-    cell_at(c, centre, out);
-    for (int k = 0; k < 4; k++) cell_at(c, corner[k], y[k]);
-    bool across_x = cell_differs(c, y[0], y[1]) >= 0 || cell_differs(c, y[2], y[3]) >= 0, across_y = cell_differs(c, y[0], y[2]) >= 0 || cell_differs(c, y[1], y[3]) >= 0;
-    if (!across_x && !across_y) return;
-    int n = across_x && across_y ? LINES : 1;
-    memset(out, 0, (size_t)(c->f->njet + 1) * sizeof *out);
-    for (int k = 0; k < n; k++) {
-        cell_line(c, across_x ? 0 : 1, (k + 0.5) / n - 0.5, one);
-        for (int j = 0; j <= c->f->njet; j++) out[j] += one[j] / n;
-    }
+    int width = 2 * p->radius + 1;
+    double wx[5], wy[5], row[25] = { 0 }, c = 0, s = 0;
+    if (!d[0] && !d[1]) return l->u[k];
+    differences(wx, d[0], l->h[0], p->radius);
+    differences(wy, d[1], l->h[1], p->radius);
+    for (int b = 0; b < width; b++) for (int a = 0; a < width; a++) row_fold(p, l, i, j, a - p->radius, b - p->radius, wx[a] * wy[b], row, &c);
+    for (int z = 0; z < p->nc; z++) if (row[z] != 0) s += row[z] * l->u[k + p->dy[z] * l->m[0] + p->dx[z]];
+    return s + c;
 }
 
 /* rows at u (linearised; l->u when u enters): a and f0 = F(u) - A u */
@@ -336,17 +184,11 @@ static bool rows_make(plane *p, level *l, bool at_u)
     for (int j = 0; j < l->m[1]; j++) {
         for (int i = 0; i < l->m[0]; i++) x[2 * i] = l->x[0][i], x[2 * i + 1] = l->x[1][j];
         memset(jets, 0, (size_t)(l->m[0] * nj) * sizeof *jets);
-        for (int q = 0; q < nj && at_u; q++) {          /* jets of u: the rows of each derivative alone */
-            differences(wx, f->jet[q].d[0], l->h[0], p->radius);
-            differences(wy, f->jet[q].d[1], l->h[1], p->radius);
-            for (int i = 0; i < l->m[0]; i++) {
-                int64_t k = (int64_t)j * l->m[0] + i;
-                if (l->fix[k]) continue;
-                double row[25] = { 0 }, c = 0, s = 0;
-                for (int b = 0; b < width; b++) for (int d = 0; d < width; d++) row_fold(p, l, i, j, d - p->radius, b - p->radius, wx[d] * wy[b], row, &c);
-                for (int z = 0; z < p->nc; z++) if (row[z] != 0) s += row[z] * l->u[k + p->dy[z] * l->m[0] + p->dx[z]];
-                jets[i * nj + q] = s + c;
-            }
+        for (int q = 0; q < nj; q++) {          /* jets of u: the rows of each derivative alone */
+            const plane *of = &p->all[f->jet[q].field];
+            const level *lo = &of->at[l - p->at];
+            if (of == p && !at_u) continue;
+            for (int i = 0; i < l->m[0]; i++) if (!l->fix[(int64_t)j * l->m[0] + i]) jets[i * nj + q] = jet_at(of, lo, f->jet[q].d, i, j);
         }
         if (!f->cases) form_run(p->w, f, x, jets, l->m[0], out);
         else for (int i = 0; i < l->m[0]; i++) form_mean(&(cell_form){ p, l, f, x + 2 * i, jets + (int64_t)i * nj }, out + (int64_t)i * (nj + 1));
@@ -358,6 +200,7 @@ static bool rows_make(plane *p, level *l, bool at_u)
             double lin = 0;
             bool inside = i >= p->radius && j >= p->radius && i < l->m[0] - p->radius && j < l->m[1] - p->radius;
             for (int q = 0; q < nj; q++) {
+                if (f->jet[q].field != p->field) continue;
                 lin += o[1 + q] * jets[i * nj + q];
                 if (o[1 + q] == 0) continue;
                 differences(wx, f->jet[q].d[0], l->h[0], p->radius);
@@ -377,7 +220,9 @@ static bool rows_make(plane *p, level *l, bool at_u)
 static bool bounds_make(plane *p, level *l)
 {
     const field_program *fp = p->fp;
-    if (!fp->nobst) return true;
+    int mine = 0;
+    for (int o = 0; o < fp->nobst; o++) mine += fp->obst[o].field == p->field;
+    if (!mine) return true;
     arena_pos mark;
     l->lo = arena_array(p->w->a, double, l->n);
     l->hi = arena_array(p->w->a, double, l->n);
@@ -385,16 +230,16 @@ static bool bounds_make(plane *p, level *l)
     mark = arena_mark(p->w->a);
     double *x = arena_array(p->w->a, double, 2 * l->m[0]), *psi = arena_array(p->w->a, double, l->m[0]);
     for (int o = 0; o < fp->nobst; o++)
-        for (int j = 0; j < l->m[1]; j++) {
+        for (int j = 0; j < l->m[1] && fp->obst[o].field == p->field; j++) {
             for (int i = 0; i < l->m[0]; i++) x[2 * i] = l->x[0][i], x[2 * i + 1] = l->x[1][j];
             kernel_points(p->w, &fp->obst[o].psi, x, l->m[0], psi);
             for (int i = 0; i < l->m[0]; i++) {
                 int64_t k = (int64_t)j * l->m[0] + i;
                 if (fp->obst[o].sense > 0) l->lo[k] = fmax(l->lo[k], psi[i]); else l->hi[k] = fmin(l->hi[k], psi[i]);
                 bool given = l->fix[k] && fp->obst[o].sense * (l->u[k] - psi[i]) < -1e-9 * (1 + fabs(psi[i]));
-                if (given) return field_fail(p->w, fp->obst[o].at, "no %s can hold both: at (%g, %g) its boundary value %g lies %s the obstacle, which is %g there", fp->name[0],
+                if (given) return field_fail(p->w, fp->obst[o].at, "no %s can hold both: at (%g, %g) its boundary value %g lies %s the obstacle, which is %g there", fp->name[p->field],
                                              x[2 * i], x[2 * i + 1], l->u[k], fp->obst[o].sense > 0 ? "below" : "above", psi[i]);
-                if (l->lo[k] > l->hi[k]) return field_fail(p->w, fp->obst[o].at, "no %s can hold both obstacles: at (%g, %g) the lower one is %g, the upper one %g", fp->name[0],
+                if (l->lo[k] > l->hi[k]) return field_fail(p->w, fp->obst[o].at, "no %s can hold both obstacles: at (%g, %g) the lower one is %g, the upper one %g", fp->name[p->field],
                                                            x[2 * i], x[2 * i + 1], l->lo[k], l->hi[k]);
             }
         }
@@ -582,7 +427,7 @@ static bool direct_solve(plane *p, level *l)
 }
 
 /* ---- a level ---- */
-static bool fail_singular(plane *p) { return field_fail(p->w, p->fp->cond[0].at, "the system is singular or does not converge: the conditions do not determine %s", p->fp->name[0]); }
+static bool fail_singular(plane *p) { return field_fail(p->w, p->fp->cond[0].at, "the system is singular or does not converge: the conditions do not determine %s", p->fp->name[p->field]); }
 static bool fail_sets(plane *p)
 {
     return field_fail(p->w, p->fp->obst[0].at, "the contact set does not settle; is the sign of the equation that of a problem with an obstacle (-laplacian(u) = f, bilaplacian(u) = f)?");
@@ -641,6 +486,7 @@ static int krylov(plane *p, int k, double goal)
     memcpy(r0, r, (size_t)n * sizeof *r);
     int it = 0;
     for (; it < 60; it++) {
+        if (!field_goes_on(p->w, pow(4, -k - 1.0))) { it = -1; break; }
         double now = dot(r0, r, n), beta = now / rho * (alpha / omega);
         if (it && (now == 0 || !isfinite(beta))) { it = -1; break; }
         for (int64_t i = 0; i < n; i++) q[i] = r[i] + (it ? beta * (q[i] - omega * v[i]) : 0);
@@ -699,29 +545,31 @@ static bool level_linear(plane *p, int k)
 }
 
 /* the linearisation is the same on all coarser levels: u is carried down */
+static void carry_down(plane *p, int k)
+{
+    for (int i = k + 1; i < p->nlevel; i++) {
+        level *l = &p->at[i];
+        const level *f = &p->at[i - 1];
+        for (int y = 0; y < l->m[1]; y++)
+            for (int x = 0; x < l->m[0]; x++) {
+                int fi = (int)lround((double)x * (f->m[0] - 1) / (l->m[0] - 1)), fj = (int)lround((double)y * (f->m[1] - 1) / (l->m[1] - 1));
+                int64_t q = (int64_t)y * l->m[0] + x;
+                if (!l->fix[q]) l->u[q] = f->u[(int64_t)fj * f->m[0] + fi];
+            }
+    }
+}
+
 static bool rows_all(plane *p, int k)
 {
-    for (int i = k; i < p->nlevel; i++) {
-        level *l = &p->at[i];
-        if (i > k) {
-            const level *f = &p->at[i - 1];
-            for (int y = 0; y < l->m[1]; y++)
-                for (int x = 0; x < l->m[0]; x++) {
-                    int fi = (int)lround((double)x * (f->m[0] - 1) / (l->m[0] - 1)), fj = (int)lround((double)y * (f->m[1] - 1) / (l->m[1] - 1));
-                    int64_t q = (int64_t)y * l->m[0] + x;
-                    if (!l->fix[q]) l->u[q] = f->u[(int64_t)fj * f->m[0] + fi];
-                }
-        }
-        if (!rows_make(p, l, true)) return false;
-        if (p->order == 4) break;
-    }
+    if (p->order == 2) for (int f = 0; f < p->nf; f++) carry_down(&p->all[f], k);
+    for (int i = k; i < (p->order == 4 ? k + 1 : p->nlevel); i++) if (!rows_make(p, &p->at[i], !p->fp->eq[p->field].f.linear)) return false;
     return true;
 }
 
 static bool level_solve(plane *p, int k)
 {
     level *l = &p->at[k];
-    if (p->fp->linear) return level_linear(p, k);
+    if (p->fp->eq[p->field].f.linear) return (p->nf == 1 || rows_all(p, k)) && level_linear(p, k);
     for (int it = 0; it < MAX_NEWTON; it++) {
         double move = 0;
         double *old = l->old;
@@ -769,10 +617,10 @@ static double node_share(const plane *p, const level *l, int64_t k)
 static void zones_take(plane *p, level *l, field_result *r)
 {
     arena *a = p->w->r->a;
-    vec(contact_interval) zone = { 0 };
+    vec(contact_interval) zone = { .at = r->zone, .n = (size_t)r->nzone, .cap = (size_t)r->nzone };
     int64_t *stack = arena_array(p->w->a, int64_t, l->n);
     uint8_t *seen = arena_array(p->w->a, uint8_t, l->n);
-    r->touch = arena_array(a, uint8_t, l->n);
+    if (!r->touch) r->touch = arena_array(a, uint8_t, l->n);
     for (int64_t k = 0; k < l->n; k++) {
         if (!l->act[k] || seen[k]) continue;
         int64_t top = 0;
@@ -803,18 +651,41 @@ static double error_of(const level *l, const level *c, const double *before)
 }
 
 /* integral of F(s u) u over s in 0..1 and over the domain: the energy where F is its gradient */
-static double energy_of(plane *p, level *l)
+static double energy_of(plane *all, int nf)
 {
     static const double at[3] = { 0.11270166537925831, 0.5, 0.88729833462074169 }, weight[3] = { 5. / 18, 8. / 18, 5. / 18 };
     double sum = 0;
-    memcpy(l->old, l->u, (size_t)l->n * sizeof *l->old);
+    for (int f = 0; f < nf; f++) memcpy(all[f].at[0].old, all[f].at[0].u, (size_t)all[f].at[0].n * sizeof(double));
     for (int g = 0; g < 3 && isfinite(sum); g++) {
-        for (int64_t k = 0; k < l->n; k++) l->u[k] = at[g] * l->old[k];
-        if (!rows_make(p, l, true)) sum = NAN;
-        for (int64_t k = 0; k < l->n; k++) if (!l->fix[k]) sum += weight[g] * (row_at(p, l, l->u, k) + l->f0[k]) * l->old[k] * node_area(l, k);
+        for (int f = 0; f < nf; f++) for (int64_t k = 0; k < all[f].at[0].n; k++) all[f].at[0].u[k] = at[g] * all[f].at[0].old[k];
+        for (int f = 0; f < nf; f++) {
+            level *l = &all[f].at[0];
+            if (!rows_make(&all[f], l, true)) sum = NAN;
+            for (int64_t k = 0; k < l->n; k++) if (!l->fix[k]) sum += weight[g] * (row_at(&all[f], l, l->u, k) + l->f0[k]) * l->old[k] * node_area(l, k);
+        }
     }
-    memcpy(l->u, l->old, (size_t)l->n * sizeof *l->old);
+    for (int f = 0; f < nf; f++) memcpy(all[f].at[0].u, all[f].at[0].old, (size_t)all[f].at[0].n * sizeof(double));
     return sum;
+}
+
+/* what one field leaves: residual, reaction, zones */
+static void field_take(plane *p, field_result *r)
+{
+    level *l = &p->at[0];
+    results *out = p->w->r;
+    double worst = 0, scale = 0;
+    bool touched = p->fp->nobst ? p->fp->obst[0].field == p->field : p->field == 0;
+    for (int64_t k = 0; k < l->n; k++) {
+        if (l->fix[k]) continue;
+        double F = row_at(p, l, l->u, k) + l->f0[k];
+        r->energy += (F + l->f0[k]) / 2 * l->u[k] * node_area(l, k);
+        if (l->act[k] && touched) r->reaction[k] = F;
+        worst = fmax(worst, fabs(l->act[k] && p->o->eps <= 0 ? 0 : row_defect(p, l, k)));
+        scale = fmax(scale, fabs(diagonal(p, l, k) * l->u[k]));
+        if (l->lo) out->max_penetration = fmax(out->max_penetration, fmax(l->lo[k] - l->u[k], l->u[k] - l->hi[k]));
+    }
+    out->residual = fmax(out->residual, scale > 0 ? worst / scale : worst);
+    if (l->lo) zones_take(p, l, r);
 }
 
 static field_result *plane_result(plane *p, double error)
@@ -822,25 +693,16 @@ static field_result *plane_result(plane *p, double error)
     level *l = &p->at[0];
     results *out = p->w->r;
     field_result *r = result_new(p->w);
-    double worst = 0, scale = 0;
     for (int c = 0; c < 2; c++) r->m[c] = l->m[c], r->ux[c] = l->x[c];
     r->n = l->n;
-    r->u = l->u;
+    r->u = p->nf == 1 ? l->u : arena_array(out->a, double, l->n * p->nf);
+    for (int f = 0; f < p->nf && p->nf > 1; f++) for (int64_t k = 0; k < l->n; k++) r->u[k * p->nf + f] = p->all[f].at[0].u[k];
     r->error = error;
     r->reaction = arena_array(out->a, double, l->n);
-    for (int64_t k = 0; k < l->n; k++) {
-        if (l->fix[k]) continue;
-        double F = row_at(p, l, l->u, k) + l->f0[k];
-        r->energy += (F + l->f0[k]) / 2 * l->u[k] * node_area(l, k);
-        if (l->act[k]) r->reaction[k] = F;
-        worst = fmax(worst, fabs(l->act[k] && p->o->eps <= 0 ? 0 : row_defect(p, l, k)));
-        scale = fmax(scale, fabs(diagonal(p, l, k) * l->u[k]));
-        if (l->lo) out->max_penetration = fmax(out->max_penetration, fmax(l->lo[k] - l->u[k], l->u[k] - l->hi[k]));
-    }
-    if (!p->fp->linear) r->energy = energy_of(p, l);
-    out->residual = scale > 0 ? worst / scale : worst;
+    out->residual = 0;
+    for (int f = 0; f < p->nf; f++) field_take(&p->all[f], r);
+    if (!p->fp->linear || p->nf > 1) r->energy = energy_of(p->all, p->nf);
     r->complementarity = fmax(out->max_penetration, out->residual);
-    if (l->lo) zones_take(p, l, r);
     r->iterations = p->steps;
     r->ngrid = p->nlevel;
     r->grid_steps = arena_array(out->a, double, p->nlevel);
@@ -851,13 +713,18 @@ static field_result *plane_result(plane *p, double error)
 }
 
 /* ---- the whole ---- */
-static bool plane_begin(plane *p, field_work *w, const line_options *o)
+static bool plane_begin(plane *all, int field, field_work *w, const line_options *o)
 {
-    *p = (plane){ .w = w, .fp = w->fp, .o = o, .f = w->fp->eq[0].nflux ? &w->fp->eq[0].rest : &w->fp->eq[0].f, .order = w->fp->eq[0].order };
-    if (w->fp->nfield > 1) return field_fail(w, w->fp->at, "in the plane one field is solved at a time");
+    const field_equation *e = &w->fp->eq[field];
+    plane *p = &all[field];
+    *p = (plane){ .field = field, .nf = w->fp->nfield, .all = all, .w = w, .fp = w->fp, .o = o, .f = e->nflux ? &e->rest : &e->f, .order = e->order };
     if (p->order != 2 && p->order != 4) return field_fail(w, p->f->at, "in the plane equations are of order 2 or 4, this one is of order %d", p->order);
     bool cross = false;
-    for (int j = 0; j < p->f->njet; j++) cross = cross || (p->f->jet[j].d[0] && p->f->jet[j].d[1]);
+    for (int q = 0; q < p->nf; q++)
+        for (int j = 0; j < w->fp->eq[q].f.njet; j++) {
+            const jet *x = &w->fp->eq[q].f.jet[j];
+            cross = cross || (x->field == field && x->d[0] && x->d[1]);
+        }
     p->radius = p->order / 2;
     for (int b = -p->radius; b <= p->radius; b++)
         for (int a = -p->radius; a <= p->radius; a++) {
@@ -870,16 +737,16 @@ static bool plane_begin(plane *p, field_work *w, const line_options *o)
 
 static bool levels_make(plane *p, int64_t cells)
 {
-    int least = p->order == 4 ? 8 : 4;
-    int n[2] = { (int)cells, (int)cells };
+    int least = 4, n[2] = { (int)cells, (int)cells };
+    for (int f = 0; f < p->nf; f++) if (p->fp->eq[f].order == 4) least = 8;
     for (p->nlevel = 0; p->nlevel < MAX_LEVELS; p->nlevel++) {
         level *l = &p->at[p->nlevel];
         l->m[0] = n[0] + 1; l->m[1] = n[1] + 1;
         level_rooms(p, l, p->nlevel == 0);
         if (!sides_read(p, l) || !bounds_make(p, l)) return false;
         edges_make(p, l);
-        if (!p->fp->linear) l->old = arena_array(p->w->a, double, l->n);
-        if (p->fp->linear && !rows_make(p, l, false)) return false;
+        if (!p->fp->linear || p->nf > 1) l->old = arena_array(p->w->a, double, l->n);
+        if (p->fp->linear && p->nf == 1 && !rows_make(p, l, false)) return false;
         if (p->nlevel) level_link(p->w->a, &p->at[p->nlevel - 1], l);
         if (n[0] <= least || n[1] <= least) { p->nlevel++; break; }
         n[0] = (n[0] + 1) / 2; n[1] = (n[1] + 1) / 2;
@@ -887,24 +754,53 @@ static bool levels_make(plane *p, int64_t cells)
     return true;
 }
 
+static void start_at(plane *p, int k)
+{
+    level *l = &p->at[k];
+    if (k + 1 < p->nlevel) level_start(p, k);
+    else for (int64_t q = 0; l->lo && q < l->n; q++) if (!l->fix[q]) l->u[q] = fmin(fmax(0, isfinite(l->lo[q]) ? l->lo[q] : 0), l->hi[q]);
+}
+
+/* several fields: each in its turn with the others as they are, until nothing changes */
+static bool turns_solve(plane *all, int nf, int k)
+{
+    enum { TURNS = 200 };
+    int64_t n = all->at[k].n;
+    arena_pos mark = arena_mark(all->w->a);
+    double *was = arena_array(all->w->a, double, n), tolerance = k ? 1e-7 : 1e-11;
+    for (int turn = 0; turn < TURNS; turn++) {
+        double change = 0, size = 1e-300;
+        for (int f = 0; f < nf; f++) {
+            level *l = &all[f].at[k];
+            memcpy(was, l->u, (size_t)n * sizeof *was);
+            if (!level_solve(&all[f], k)) return false;
+            for (int64_t q = 0; q < n; q++) change = fmax(change, fabs(l->u[q] - was[q]));
+            size = fmax(size, size_of(l));
+        }
+        all->steps = turn + 1;
+        if (change <= tolerance * size) { arena_release(all->w->a, mark); return true; }
+        if (!isfinite(change) || change > 1e12 * size) break;
+    }
+    return field_fail(all->w, all->f->at, "the fields hang together too strongly to be solved in turn: %d rounds do not settle", TURNS);
+}
+
 field_result *plane_solve(field_work *w, const line_options *o)
 {
-    plane *p = arena_make(w->a, plane);
-    double error = 0;
+    int nf = w->fp->nfield;
+    plane *p = arena_array(w->a, plane, nf);
+    double error = 0, *before[FIELD_MAX] = { NULL };
     if (o->cells > 8192) { field_fail(w, w->fp->at, "at most 8192 cells in each direction"); return NULL; }
-    if (!plane_begin(p, w, o) || !levels_make(p, o->cells)) return NULL;
+    for (int f = 0; f < nf; f++) if (!plane_begin(p, f, w, o)) return NULL;
+    for (int f = 0; f < nf; f++) if (!levels_make(&p[f], o->cells)) return NULL;
     for (int k = p->nlevel - 1; k >= 0; k--) {
-        level *l = &p->at[k];
-        if (k + 1 < p->nlevel) level_start(p, k);
-        else for (int64_t q = 0; l->lo && q < l->n; q++) if (!l->fix[q]) l->u[q] = fmin(fmax(0, isfinite(l->lo[q]) ? l->lo[q] : 0), l->hi[q]);
-        double *before = NULL;
-        if (k == 0 && p->nlevel > 1) {
-            before = arena_array(w->a, double, p->at[1].n);
-            memcpy(before, p->at[1].u, (size_t)p->at[1].n * sizeof *before);
+        for (int f = 0; f < nf; f++) start_at(&p[f], k);
+        for (int f = 0; k == 0 && p->nlevel > 1 && f < nf; f++) {
+            before[f] = arena_array(w->a, double, p[f].at[1].n);
+            memcpy(before[f], p[f].at[1].u, (size_t)p[f].at[1].n * sizeof(double));
         }
-        if (!level_solve(p, k)) return NULL;
-        l->steps = p->steps;
-        if (before) error = error_of(l, &p->at[1], before);
+        if (!(nf == 1 ? level_solve(p, k) : turns_solve(p, nf, k))) return NULL;
+        p->at[k].steps = p->steps;
+        for (int f = 0; f < nf && before[f]; f++) error = fmax(error, error_of(&p[f].at[0], &p[f].at[1], before[f]));
     }
     return plane_result(p, error);
 }

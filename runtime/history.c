@@ -14,7 +14,7 @@ typedef struct reader {                 /* x or x' of a dof at theta(t) */
     taylor *given;                      /* what the model says of the time before the start */
 } reader;
 
-typedef struct past { taylor *arg; reader rd; } past;
+typedef struct past { taylor *arg; reader rd; const char *name; bool back; } past;      /* back: its time runs backwards */
 
 typedef struct node { taylor *f; double *bound, *local[2]; reader *rd; double *theta; } node;
 
@@ -57,13 +57,15 @@ static double *numbers(history *h, size_t n) { return arena_array(h->a, double, 
 
 /* ---- pieces ---- */
 
-static int piece_find(const history *h, double theta)
+/* where two pieces meet: the one that a time that runs on enters, or one that runs back */
+static int piece_find(const history *h, double theta, bool back)
 {
-    if (theta < -h->eps) return BEFORE;
+    double eps = back ? -h->eps : h->eps;
+    if (theta < -eps) return BEFORE;
     size_t lo = 0, hi = h->pieces.n;
     while (hi - lo > 1) {
         size_t mid = lo + (hi - lo) / 2;
-        if (h->pieces.at[mid].t <= theta + h->eps) lo = mid; else hi = mid;
+        if (h->pieces.at[mid].t <= theta + eps) lo = mid; else hi = mid;
     }
     return h->pieces.n ? (int)lo : AT_HAND;
 }
@@ -84,6 +86,16 @@ static double holds_to(const history *h, int where, double theta, int *order)
     if (where == BEFORE) return INFINITY;
     const piece *p = &h->pieces.at[where];
     return fmin(p->t + p->reach, h->t);
+}
+
+/* the same to the left */
+static double holds_from(const history *h, int where, int *order)
+{
+    *order = 1 << 20;
+    if (where < 0) return -INFINITY;
+    double t = h->pieces.at[where].t;
+    for (size_t i = 0; i < h->breaks.n; i++) if (fabs(h->breaks.at[i].t - t) <= h->eps) *order = h->breaks.at[i].order;
+    return t;
 }
 
 /* ---- reading ---- */
@@ -152,11 +164,11 @@ static void reader_step(history *h, reader *r, const series_inputs *in, const do
     r->out[j] = compose(h, r, P, theta, j);
 }
 
-static bool fail_delay(history *h, span at, double t)
+static bool fail_delay(history *h, const char *name, span at, double t)
 {
     text s = { .a = h->a };
     if (!h->error) {
-        text_puts(&s, "the delay is not positive at t = ");
+        text_printf(&s, "the delay %s%s%sis not positive at t = ", name ? "of '" : "", name ? name : "", name ? "' " : "");
         text_num(&s, t);
         text_puts(&s, ": a value that is not in the past is asked for");
         h->error = s.at;
@@ -173,9 +185,9 @@ static bool past_step(history *h, past *p, const series_inputs *in, int j)
     if (j == 0) {
         /* a delay that begins at 0 is known from the series at hand */
         bool begins = h->t == 0 && theta[0] == 0;
-        if (!begins && !(theta[0] < h->t)) return fail_delay(h, p->arg->k->at, h->t);
-        if (!isfinite(theta[0])) return fail_delay(h, p->arg->k->at, h->t);
-        reader_begin(h, &p->rd, begins ? AT_HAND : piece_find(h, theta[0]), theta[0]);
+        if (!begins && !(theta[0] < h->t)) return fail_delay(h, p->name, p->arg->k->at, h->t);
+        if (!isfinite(theta[0])) return fail_delay(h, p->name, p->arg->k->at, h->t);
+        reader_begin(h, &p->rd, begins ? AT_HAND : piece_find(h, theta[0], p->back), theta[0]);
     }
     reader_step(h, &p->rd, in, theta, j);
     return true;
@@ -271,7 +283,7 @@ static int segment_piece(history *h, integral *x, int l, int e, double lo, doubl
     double mid = th + c * 0.5 * (at[0] + at[1]);
     if (mid >= h->t - h->eps) return AT_HAND;
     if (mid < 0) return BEFORE;
-    return piece_find(h, mid);
+    return piece_find(h, mid, false);
 }
 
 static bool integral_begin(history *h, integral *x)
@@ -280,7 +292,7 @@ static bool integral_begin(history *h, integral *x)
     edges_find(h, x, lo, hi);
     for (int l = 0; l < x->npast; l++) {
         double c = slope(x, l), th = taylor_out(x->arg0[l], 0)[0];
-        if (fmax(th + c * lo, th + c * hi) > h->t + h->eps) return fail_delay(h, x->rule->at, h->t);
+        if (fmax(th + c * lo, th + c * hi) > h->t + h->eps) return fail_delay(h, NULL, x->rule->at, h->t);
         for (int e = 0; e <= x->nedge; e++) x->where[e * x->npast + l] = segment_piece(h, x, l, e, lo, hi);
         x->end_where[2 * l] = x->where[0 * x->npast + l];
         x->end_where[2 * l + 1] = x->where[x->nedge * x->npast + l];
@@ -364,18 +376,38 @@ bool history_vanishes(history *h)
 {
     for (int i = 0; i < h->npast; i++)
         if (h->past[i].rd.where != AT_HAND && h->t - taylor_out(h->past[i].arg, 0)[0] < 1e-12 * (1 + fabs(h->t)))
-            return !fail_delay(h, h->past[i].arg->k->at, h->t);
+            return !fail_delay(h, h->past[i].name, h->past[i].arg->k->at, h->t);
     return false;
 }
 
-/* where theta reaches what ends the function that is read */
-static void limit_one(history *h, const double *theta, int where, int gain, double *s, bool *breaks)
+static int runs_back(const double *theta, int K)
+{
+    for (int j = 1; j <= K; j++) if (theta[j] != 0) return theta[j] < 0;
+    return 0;
+}
+
+/* Past times that stand where two pieces meet were read on the side to which they move?  If not, the next expansion does. */
+bool history_agrees(history *h)
+{
+    bool ok = true;
+    for (int i = 0; i < h->npast; i++) {
+        past *p = &h->past[i];
+        const double *theta = taylor_out(p->arg, 0);
+        bool back = runs_back(theta, h->K - 1);
+        if (p->rd.where != AT_HAND && back != p->back) ok &= piece_find(h, theta[0], true) == piece_find(h, theta[0], false);
+        p->back = back;
+    }
+    return ok;
+}
+
+/* where theta reaches what ends the function that is read, above (side 1) or below (-1) */
+static void limit_side(history *h, const double *theta, int where, int side, int gain, double *s, bool *breaks)
 {
     int order, K = h->K - 1;
-    double top = holds_to(h, where, theta[0], &order), f[h->width];
-    if (!isfinite(top)) return;
-    for (int j = 0; j <= K; j++) f[j] = (j == 0 ? top : 0) - theta[j];
-    double at = f[0] <= 0 ? 0 : series_crossing(f, K, *s, 0);
+    double end = side > 0 ? holds_to(h, where, theta[0], &order) : holds_from(h, where, &order), f[h->width];
+    if (!isfinite(end)) return;
+    for (int j = 0; j <= K; j++) f[j] = side * ((j == 0 ? end : 0) - theta[j]);
+    double at = side > 0 ? (f[0] <= 0 ? 0 : series_crossing(f, K, *s, 0)) : series_crossing(f, K, *s, h->eps);
     if (at > *s) return;
     bool first = at < *s - h->eps;
     if (first) h->met = 1 << 20;
@@ -383,6 +415,25 @@ static void limit_one(history *h, const double *theta, int where, int gain, doub
     if (order + gain < h->met) h->met = order + gain;
     *breaks = h->met <= h->K + 1;
 }
+
+static void limit_one(history *h, const double *theta, int where, int gain, double *s, bool *breaks)
+{
+    limit_side(h, theta, where, 1, gain, s, breaks);
+    for (int j = 1; j < h->K; j++) if (theta[j] < 0) { limit_side(h, theta, where, -1, gain, s, breaks); return; }
+}
+
+/* the kernels over series that choose pieces of their own */
+int history_kernels(const history *h, taylor **out)
+{
+    int n = 0;
+    for (int i = 0; i < h->npast; i++) {
+        out[n++] = h->past[i].arg;
+        if (h->past[i].rd.where == BEFORE && h->past[i].rd.given) out[n++] = h->past[i].rd.given;
+    }
+    for (int i = 0; i < h->nin; i++) { out[n++] = h->in[i].lo; out[n++] = h->in[i].hi; }
+    return n;
+}
+int history_most(const history *h) { return 2 * h->npast + 2 * h->nin; }
 
 double history_limit(history *h, double s, bool *breaks)
 {
@@ -432,7 +483,8 @@ static void past_new(history *h)
             int32_t index[MAX_INDEX] = { 0 };
             for (bool any = index_first(&k->over, index); any; any = index_next(&k->over, index)) {
                 int32_t to = slot_at(&k->row[0], index, k->over.n), dof = slot_at(&k->col[0], index, k->over.n);
-                h->past[h->npast++] = (past){ taylor_new(h->a, k, index, h->width), reader_new(h, dof, rate, h->slots[rate] + (size_t)to * (size_t)h->width) };
+                h->past[h->npast++] = (past){ .arg = taylor_new(h->a, k, index, h->width), .name = h->d->name[rate][i],
+                                              .rd = reader_new(h, dof, rate, h->slots[rate] + (size_t)to * (size_t)h->width) };
             }
         }
 }

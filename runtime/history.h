@@ -12,10 +12,13 @@ typedef struct integral_rule {
     kernel lo, hi, integrand;           /* row: the slot */
     kernels past[2];                    /* dofs, rates: past values under it, by slots of its own; out: the time, col: the dof */
     int32_t npast[2];
+    bool linear;                        /* the times asked for are linear in its variable, with a factor that parameters decide */
 } integral_rule;
 typedef struct delay_program {
     span at;
     kernels past[2];                    /* dofs, rates; out: the time asked for, row: the slot, col: the dof */
+    const char **name[2];               /* of each of these, as it was written */
+    bool steady;                        /* all delays are known from the parameters: as much of the past is kept as they reach */
     int32_t npast[2], nintegral, nbound;    /* slots; bound variables */
     integral_rule *integral; size_t nrule;
     kernels history, history_rate;      /* before t = 0, of IN_BOUND; row: the dof.  None: the initial value is held */
@@ -39,6 +42,9 @@ bool history_vanishes(history *h);                                  /* a delay h
 const char *history_error(const history *h, span *at);
 /* How far the past values of the expansion at hand hold, at most s; *breaks: a breaking point ends them (else a piece does). */
 double history_limit(history *h, double s, bool *breaks);
+bool history_agrees(history *h);                                    /* past times were read on the side they move to; else expand again */
+int history_kernels(const history *h, taylor **out);                /* those of the expansion at hand whose pieces have to be watched */
+int history_most(const history *h);
 void history_add(history *h, const piece *p);
 /* Now is a breaking point: the first derivative that jumps.  image: it is that of the breaking point that history_limit met. */
 void history_break(history *h, double t, int order);

@@ -8,7 +8,7 @@ enum { POINTS = 5 };
 static const double XI[POINTS] = { 0.04691007703066802, 0.23076534494715845, 0.5, 0.7692346550528415, 0.953089922969332 };
 static const double WEIGHT[POINTS] = { 0.11846344252809454, 0.23931433524968324, 0.28444444444444444, 0.23931433524968324, 0.11846344252809454 };
 
-typedef struct run_kernel { const kernel *k; double *reg; int32_t index[MAX_INDEX]; int32_t slot, dof; } run_kernel;
+typedef struct run_kernel { const kernel *k; const char *name; double *reg; int32_t index[MAX_INDEX]; int32_t slot, dof; } run_kernel;
 typedef struct run_integral { const integral_rule *rule; run_kernel lo, hi, f, *past[2]; int npast[2]; double *bound, *local[2]; int32_t slot; } run_integral;
 
 struct past_samples {
@@ -20,6 +20,7 @@ struct past_samples {
     double panel;                       /* width of a panel of integrals */
     vec(double) t, x;                   /* x: q and q' of each sample */
     vec(double) jump;                   /* times of jumps */
+    double reach, step; size_t room;    /* the longest delay, INFINITY when it is not known; samples after which older ones are let go */
     run_kernel *past[2]; int npast[2];
     run_integral *in; int nin;
     run_kernel *given[2];               /* of each dof; k NULL: the initial value is held */
@@ -73,11 +74,11 @@ static double past_value(past_samples *h, int32_t dof, int rate, double t)
     return hermite(a[k], a[n + k], x1, v1, t1 - t0, (t - t0) / (t1 - t0), rate);
 }
 
-static void fail_delay(past_samples *h, span at, double t)
+static void fail_delay(past_samples *h, const char *name, span at, double t)
 {
     text s = { .a = h->a };
     if (h->error) return;
-    text_puts(&s, "the delay is not positive at t = ");
+    text_printf(&s, "the delay %s%s%sis not positive at t = ", name ? "of '" : "", name ? name : "", name ? "' " : "");
     text_num(&s, t);
     text_puts(&s, ": a value that is not in the past is asked for");
     h->error = s.at;
@@ -100,7 +101,7 @@ static double panel_sum(past_samples *h, run_integral *x, inputs *in, double a, 
             for (int l = 0; l < x->npast[rate]; l++) {
                 run_kernel *p = &x->past[rate][l];
                 double at = kernel_at(p, in);
-                if (!(at <= t * (1 + 1e-14) + 1e-300)) { fail_delay(h, x->rule->at, t); at = t; }
+                if (!(at <= t * (1 + 1e-14) + 1e-300)) { fail_delay(h, NULL, x->rule->at, t); at = t; }
                 x->local[rate][p->slot] = past_value(h, p->dof, rate, at);
             }
         sum += WEIGHT[k] * kernel_at(&x->f, in);
@@ -108,7 +109,35 @@ static double panel_sum(past_samples *h, run_integral *x, inputs *in, double a, 
     return sum * (b - a);
 }
 
-/* panels end where a rate has jumped, for times t + s */
+/* The next place after a at which a past time a0 + c s meets a jump. */
+static double next_jump(const past_samples *h, double a0, double c, double a)
+{
+    size_t lo = 0, hi = h->jump.n;
+    double at = a0 + c * a;
+    /* the first jump above `at`, or the last one below it */
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (c > 0 ? h->jump.at[mid] > at : h->jump.at[mid] >= at) hi = mid; else lo = mid + 1;
+    }
+    if (c < 0 && lo-- == 0) return INFINITY;
+    return lo < h->jump.n ? (h->jump.at[lo] - a0) / c : INFINITY;
+}
+
+static double next_edge(past_samples *h, run_integral *x, const inputs *in, double a)
+{
+    double edge = INFINITY;
+    for (int rate = 0; rate < 2; rate++)
+        for (int l = 0; x->rule->linear && l < x->npast[rate]; l++) {
+            x->bound[x->rule->bound] = 0;
+            double a0 = kernel_at(&x->past[rate][l], in);
+            x->bound[x->rule->bound] = 1;
+            double c = kernel_at(&x->past[rate][l], in) - a0, at = c != 0 ? next_jump(h, a0, c, a) : INFINITY;
+            if (at > a && at < edge) edge = at;
+        }
+    return edge;
+}
+
+/* panels end where a rate has jumped */
 static double integral_value(past_samples *h, run_integral *x, const inputs *now)
 {
     inputs in = *now;
@@ -116,12 +145,8 @@ static double integral_value(past_samples *h, run_integral *x, const inputs *now
     in.from[IN_BOUND] = x->bound;
     in.from[IN_PAST_Q] = x->local[0];
     in.from[IN_PAST_V] = x->local[1];
-    size_t j = 0;
     while (a < hi) {
-        double b = a + h->panel;
-        while (j < h->jump.n && h->jump.at[j] - in.t <= a) j++;
-        if (j < h->jump.n && h->jump.at[j] - in.t < b) b = h->jump.at[j] - in.t;
-        if (b > hi) b = hi;
+        double b = fmin(fmin(a + h->panel, hi), next_edge(h, x, &in, a));
         sum += panel_sum(h, x, &in, a, b);
         if (!(b > a)) break;
         a = b;
@@ -161,15 +186,33 @@ void samples_fill(past_samples *h, inputs *in)
         for (int i = 0; i < h->npast[rate]; i++) {
             run_kernel *p = &h->past[rate][i];
             double at = kernel_at(p, in);
-            if (!(at < in->t) && !(in->t == 0 && at == 0)) { fail_delay(h, p->k->at, in->t); at = in->t; }
+            if (!(at < in->t) && !(in->t == 0 && at == 0)) { fail_delay(h, p->name, p->k->at, in->t); at = in->t; }
             h->slots[rate][p->slot] = past_value(h, p->dof, rate, at);
         }
     for (int i = 0; i < h->nin; i++) h->slots[2][h->in[i].slot] = integral_value(h, &h->in[i], in);
 }
 
+/* what no delay reaches any more is let go; twice the room is taken only where jumps have made more samples of the same time */
+static void let_go(past_samples *h, double t)
+{
+    double old = t - h->reach - 4 * h->step;
+    size_t from = sample_find(h, old), n = 2 * h->n, j = 0;
+    if (h->t.n < h->room) return;
+    if (h->t.at[from] > old) return;
+    memmove(h->t.at, h->t.at + from, (h->t.n - from) * sizeof *h->t.at);
+    memmove(h->x.at, h->x.at + from * n, (h->t.n - from) * n * sizeof *h->x.at);
+    h->t.n -= from;
+    h->x.n = h->t.n * n;
+    while (j < h->jump.n && h->jump.at[j] < old) j++;
+    if (j) memmove(h->jump.at, h->jump.at + j, (h->jump.n - j) * sizeof *h->jump.at);
+    h->jump.n -= j;
+    if (2 * h->t.n > h->room) h->room *= 2;
+}
+
 void samples_add(past_samples *h, double t, const double *q, const double *v)
 {
     size_t n = h->n;
+    if (isfinite(h->reach)) let_go(h, t);
     if (h->t.n && h->t.at[h->t.n - 1] == t) *vec_push(h->a, &h->jump) = t;
     *vec_push(h->a, &h->t) = t;
     vec_reserve(h->a, &h->x, h->x.n + 2 * n);
@@ -218,16 +261,37 @@ static void integral_new(past_samples *h, const integral_rule *r, const int32_t 
     }
 }
 
+/* The longest delay, where parameters decide it. */
+static double reach_of(past_samples *h)
+{
+    double reach = 0;
+    inputs in = { .t = 0, .from = { [IN_PARAM] = h->param, [IN_BOUND] = h->bound } };
+    if (!h->d->steady) return INFINITY;
+    for (int rate = 0; rate < 2; rate++) {
+        for (int i = 0; i < h->npast[rate]; i++) reach = fmax(reach, -kernel_at(&h->past[rate][i], &in));
+        for (int i = 0; i < h->nin; i++)
+            for (int l = 0; l < h->in[i].npast[rate]; l++)
+                for (int end = 0; end < 2; end++) {
+                    run_integral *x = &h->in[i];
+                    in.from[IN_BOUND] = x->bound;
+                    x->bound[x->rule->bound] = kernel_at(end ? &x->hi : &x->lo, &in);
+                    reach = fmax(reach, -kernel_at(&x->past[rate][l], &in));
+                }
+    }
+    return reach;
+}
+
 past_samples *samples_new(arena *a, const program *p, const double *param, const double *q0, double step)
 {
     past_samples *h = arena_make(a, past_samples);
-    *h = (past_samples){ .a = a, .p = p, .d = p->delay, .n = (size_t)p->nq, .param = param, .panel = fmax(sqrt(sqrt(step)), step) };
+    *h = (past_samples){ .a = a, .p = p, .d = p->delay, .n = (size_t)p->nq, .param = param, .step = step, .panel = fmax(sqrt(sqrt(step)), step) };
     double *keep = arena_array(a, double, p->nq + 1);
     if (p->nq) memcpy(keep, q0, (size_t)p->nq * sizeof *keep);
     h->q0 = keep;
     const kernels *given[] = { &h->d->history, &h->d->history_rate };
     for (int rate = 0; rate < 2; rate++) {
         h->past[rate] = run_kernels(h, &h->d->past[rate], NULL, &h->npast[rate]);
+        for (int i = 0; i < h->npast[rate]; i++) h->past[rate][i].name = h->d->name[rate][h->past[rate][i].k - h->d->past[rate].at];
         h->slots[rate] = arena_array(a, double, h->d->npast[rate] + 1);
         h->given[rate] = arena_array(a, run_kernel, p->nq + 1);
         int n;
@@ -244,6 +308,10 @@ past_samples *samples_new(arena *a, const program *p, const double *param, const
         int32_t index[MAX_INDEX] = { 0 };
         for (bool any = index_first(&r->integrand.over, index); any; any = index_next(&r->integrand.over, index)) integral_new(h, r, index);
     }
+    *vec_push(a, &h->jump) = 0;                             /* the start is one */
+    h->reach = reach_of(h);
+    h->room = isfinite(h->reach) && h->reach < 1e8 * step ? 4 * (size_t)(h->reach / step) + 64 : SIZE_MAX;
+    if (h->room < SIZE_MAX) { vec_reserve(a, &h->t, h->room + 1); vec_reserve(a, &h->x, 2 * h->n * (h->room + 1)); }
     return h;
 }
 

@@ -23,26 +23,67 @@ static void name_solver(many *w, int by)
 }
 
 /* ---- one contact, and one sweep ---- */
+/* One normal and one tangent row, the common case: stick, else slip to the side it is driven to; false when that is not it. */
+static inline bool solve_two(const cone *o, const double *A, const double *b, double *r)
+{
+    double over = -1 / (A[0] * A[3] - A[1] * A[2]);
+    r[0] = (A[3] * b[0] - A[1] * b[1]) * over;
+    r[1] = (A[0] * b[1] - A[2] * b[0]) * over;
+    if (r[0] >= 0 && fabs(r[1]) <= o->mu * r[0] + o->radius) return true;
+    double s = r[1] < 0 ? 1 : -1, k = o->mu * s;                    /* slip to the side s: r_t = -s bound */
+    r[0] = (A[1] * s * o->radius - b[0]) / (A[0] - k * A[1]);
+    r[1] = -k * r[0] - s * o->radius;
+    return r[0] >= 0 && A[0] > k * A[1] && s * (b[1] + A[2] * r[0] + A[3] * r[1]) >= 0;
+}
+
+static inline void solve_one(const cone *o, const double *A, int m, const double *b, double *r, double *work)
+{
+    if (m == 1 && o->kind == CONE_UNILATERAL) r[0] = b[0] < 0 ? -b[0] / A[0] : 0;
+    else if (m == 2 && o->kind == CONE_UNILATERAL && b[0] < 0 && solve_two(o, A, b, r)) return;
+    else cone_solve(o, A, m, b, r, work);
+}
+
 /* the exact solution of one contact with the others held; returns the largest change */
-static inline double relax(many *w, int c, double *size, double *work)
+static inline __attribute__((always_inline)) double relax_sized(many *w, int c, int n, int m, double *size, double *work)
 {
     contact_list *l = &w->act;
-    int m = list_rows(l, c), row = l->cone[c].row;
-    const double *A = l->A + l->A_at[c];
-    double b[MAX_ROWS] = { 0 }, r[MAX_ROWS], dr[MAX_ROWS], e = 0;
+    const cone *o = &l->cone[c];
+    const int *dof = l->dof + l->dof_at[c];
+    const double *A = l->A + l->A_at[c], *J = l->J + l->J_at[c], *K = l->K + l->J_at[c], *add = l->b + o->row;
+    double v[LOCAL], b[MAX_ROWS] = { 0 }, x[MAX_ROWS], *r = l->r + o->row, e = 0;
+    for (int k = 0; k < n; k++) v[k] = w->v1[dof[k]];
     for (int a = 0; a < m; a++) {
-        b[a] = list_rate(l, c, a, w->v1) + l->b[row + a];
-        for (int k = 0; k < m; k++) b[a] -= A[a * m + k] * l->r[row + k];
+        b[a] = vec_dot(J + a * n, v, n) + add[a];
+        for (int k = 0; k < m; k++) b[a] -= A[a * m + k] * r[k];
+        /* open it was, open it stays */
+        if (a == 0 && m <= 2 && b[0] >= 0 && r[0] == 0 && r[m - 1] == 0 && o->kind == CONE_UNILATERAL) return 0;
     }
-    cone_solve(&l->cone[c], A, m, b, r, work);
+    solve_one(o, A, m, b, x, work);
     for (int a = 0; a < m; a++) {
-        dr[a] = r[a] - l->r[row + a];
-        e = larger(e, fabs(dr[a]));
-        *size = larger(*size, fabs(r[a]));
-        l->r[row + a] = r[a];
+        double d = x[a] - r[a];
+        e = larger(e, fabs(d));
+        *size = larger(*size, fabs(x[a]));
+        r[a] = x[a];
+        for (int k = 0; k < n; k++) v[k] += d * K[a * n + k];
     }
-    if (e != 0) list_push(l, c, dr, w->v1);
+    for (int k = 0; k < n && e != 0; k++) w->v1[dof[k]] = v[k];
     return e;
+}
+
+/* disks and balls on each other and on walls are known by their sizes, so that their loops are straight */
+static double relax(many *w, int c, double *size, double *work)
+{
+    int m = list_rows(&w->act, c), n = w->act.dof_at[c + 1] - w->act.dof_at[c];
+    switch (n * 4 + m) {
+    case 6 * 4 + 2: return relax_sized(w, c, 6, 2, size, work);
+    case 3 * 4 + 2: return relax_sized(w, c, 3, 2, size, work);
+    case 4 * 4 + 1: return relax_sized(w, c, 4, 1, size, work);
+    case 4 * 4 + 2: return relax_sized(w, c, 4, 2, size, work);
+    case 6 * 4 + 1: return relax_sized(w, c, 6, 1, size, work);
+    case 6 * 4 + 3: return relax_sized(w, c, 6, 3, size, work);
+    case 1 * 4 + 1: return relax_sized(w, c, 1, 1, size, work);
+    default: return relax_sized(w, c, n, m, size, work);
+    }
 }
 
 /* One sweep, up or down the list; returns the largest distance to the fixed point, *size the largest impulse in play. */
@@ -59,10 +100,25 @@ static double sweep(many *w, group g, bool down, double *size, int *worst)
 }
 
 /* v1 += M^-1 J^T r; what cancels to rounding is 0, so that rest and stick are exact */
+static void push_fixed(many *w)
+{
+    const contact_list *l = &w->act;
+    for (int i = 0; i < w->n; i++) {
+        double x = w->v1[i], size = fabs(x);
+        for (int k = l->at_dof[i]; k < l->at_dof[i + 1]; k++) {
+            double d = l->K_of[k] * l->r[l->row_of[k]];
+            x += d;
+            size += fabs(d);
+        }
+        w->v1[i] = fabs(x) <= 1.5e-14 * size ? 0 : x;
+    }
+}
+
 static void push_all(many *w, group g)
 {
     contact_list *l = &w->act;
     double *size = w->move;
+    if (w->fixed && w->isl.n == 1) { push_fixed(w); return; }
     for (int i = 0; i < g.n; i++)
         for (int k = l->dof_at[g.at[i]]; k < l->dof_at[g.at[i] + 1]; k++) size[l->dof[k]] = fabs(w->v1[l->dof[k]]);
     for (int i = 0; i < g.n; i++) {
@@ -89,8 +145,7 @@ static double chain_solve(many *w, island *i, group g, int *worst)
     band_problem *p = i->band;
     for (int k = 0; k < g.n; k++) {
         int c = g.at[k], row = l->cone[c].row, m = list_rows(l, c), to = p->cone[k].row;
-        p->cone[k].mu = l->cone[c].mu;
-        p->cone[k].radius = l->cone[c].radius;
+        if (l->cone[c].d) { p->cone[k].mu = l->cone[c].mu; p->cone[k].radius = l->cone[c].radius; }
         for (int a = 0; a < m; a++) { p->b[to + a] = list_rate(l, c, a, w->v1) + l->b[row + a]; p->r[to + a] = l->r[row + a]; }
     }
     bool ok = band_solve(p, w->tol);
@@ -211,54 +266,74 @@ static double solve_sparse(many *w, group g, int by, int *worst)
 }
 
 /* ---- sweeps ---- */
-static double gradient_norm2(const contact_list *l, group g, const double *keep)
+/* what the conjugate directions go with: impulses and velocities as they were, the direction in impulses (list.p) and in velocities */
+typedef struct { int n, *dof; double *r, *v, *pv; } trail;
+
+static trail trail_new(many *w, group g)
 {
-    double g2 = 0;
-    for (int i = 0; i < g.n; i++) {
-        int c = g.at[i], row = l->cone[c].row;
-        for (int a = 0; a < list_rows(l, c); a++) { double x = l->r[row + a] - keep[row + a]; g2 += x * x; }
-    }
-    return g2;
+    const contact_list *l = &w->act;
+    arena *a = w->scratch;
+    trail t = { .r = arena_alloc(a, (size_t)l->rows * sizeof(double)) };       /* only the rows of the group are used */
+    int all = 0, mark = ++w->mark;
+    for (int i = 0; i < g.n; i++) all += l->dof_at[g.at[i] + 1] - l->dof_at[g.at[i]];
+    if (all > w->n) all = w->n;
+    t.dof = arena_array(a, int, all);
+    for (int i = 0; i < g.n; i++)
+        for (int k = l->dof_at[g.at[i]]; k < l->dof_at[g.at[i] + 1]; k++)
+            if (w->marked[l->dof[k]] != mark) { w->marked[l->dof[k]] = mark; t.dof[t.n++] = l->dof[k]; }
+    t.v = arena_array(a, double, t.n);
+    t.pv = arena_array(a, double, t.n);
+    return t;
 }
 
-/* on along the direction of the last step, as conjugate gradients do */
-static void go_on(many *w, group g, const double *keep, double beta, bool go)
+static void trail_start(const many *w, trail *t, group g)
+{
+    const contact_list *l = &w->act;
+    for (int i = 0; i < g.n; i++)
+        for (int a = 0, row = l->cone[g.at[i]].row; a < list_rows(l, g.at[i]); a++) t->r[row + a] = l->r[row + a];
+    for (int k = 0; k < t->n; k++) t->v[k] = w->v1[t->dof[k]];
+}
+
+/* on along the direction of the last step, as conjugate gradients do: r += beta p, p = beta p + (r - r before) */
+static void trail_go(many *w, trail *t, group g, double *before)
 {
     contact_list *l = &w->act;
-    for (int i = 0; i < g.n; i++) {
-        int c = g.at[i], row = l->cone[c].row, m = list_rows(l, c);
-        double dr[MAX_ROWS];
-        for (int a = 0; a < m; a++) {
-            double x = l->r[row + a] - keep[row + a];
-            dr[a] = beta * l->p[row + a];
-            l->p[row + a] = go ? dr[a] + x : 0;
-            l->r[row + a] += dr[a];
+    double g2 = 0;
+    for (int i = 0; i < g.n; i++)
+        for (int a = 0, row = l->cone[g.at[i]].row; a < list_rows(l, g.at[i]); a++) { double x = l->r[row + a] - t->r[row + a]; g2 += x * x; }
+    bool go = *before > 0 && g2 <= *before;
+    double beta = go ? g2 / *before : 0;
+    *before = go || *before == 0 ? g2 : 0;
+    for (int i = 0; i < g.n; i++)
+        for (int a = 0, row = l->cone[g.at[i]].row; a < list_rows(l, g.at[i]); a++) {
+            double d = beta * l->p[row + a];
+            l->p[row + a] = go ? d + (l->r[row + a] - t->r[row + a]) : 0;
+            l->r[row + a] += d;
         }
-        if (go) list_push(l, c, dr, w->v1);
+    for (int k = 0; k < t->n; k++) {
+        double d = beta * t->pv[k], *v = &w->v1[t->dof[k]];
+        t->pv[k] = go ? d + (*v - t->v[k]) : 0;
+        *v += d;
     }
 }
 
 /* Gauss-Seidel as the gradient of a conjugate direction method: far fewer sweeps for the same residual, which is returned.
    plain: sweeps alone, which friction cannot mislead. */
-static double solve_sweeps(many *w, group g, int most, bool plain, double *keep, int *worst)
+static double solve_sweeps(many *w, group g, int most, bool plain, int *worst)
 {
     contact_list *l = &w->act;
     double before = 0, size = 0, res = INFINITY;
+    trail t = trail_new(w, g);
     for (int i = 0; i < g.n; i++)
         for (int a = 0; a < list_rows(l, g.at[i]); a++) l->p[l->cone[g.at[i]].row + a] = 0;
     for (int it = 0; it < most; it++) {
-        for (int i = 0; i < g.n; i++)
-            for (int a = 0; a < list_rows(l, g.at[i]); a++) keep[l->cone[g.at[i]].row + a] = l->r[l->cone[g.at[i]].row + a];
+        if (!plain) trail_start(w, &t, g);
         res = sweep(w, g, false, &size, worst);
-        if (!(res <= w->tol * size)) res = larger(res, sweep(w, g, true, &size, worst));
+        w->r->swept += g.n;
+        if (!(res <= w->tol * size)) { res = larger(res, sweep(w, g, true, &size, worst)); w->r->swept += g.n; }
         w->r->solver_iterations += 2;
-        w->work += 2 * (int64_t)g.n;
         if (res <= w->tol * size || size == 0) break;
-        if (plain) continue;
-        double g2 = gradient_norm2(l, g, keep);
-        bool go = before > 0 && g2 <= before;
-        go_on(w, g, keep, go ? g2 / before : 0, go);
-        before = go || before == 0 ? g2 : 0;
+        if (!plain) trail_go(w, &t, g, &before);
     }
     name_solver(w, BY_SWEEPS);
     return size > 0 ? res / size : 0;
@@ -271,11 +346,11 @@ static double solve_pile(many *w, group g, bool hard, int *worst)
         { BY_SWEEPS, 150, false }, { BY_PROXIMAL, 0, false }, { BY_INTERIOR, 0, false }, { BY_SWEEPS, 1000, true }, { BY_PROXIMAL, 0, false },
         { BY_SWEEPS, 1000, false }, { BY_PROXIMAL, 0, false },
     };
-    double res = INFINITY, *keep = arena_array(w->scratch, double, w->act.rows);
+    double res = INFINITY;
     for (int i = 0; i < g.n; i++) list_push(&w->act, g.at[i], w->act.r + w->act.cone[g.at[i]].row, w->v1);
     for (size_t k = hard ? 2 : 0; k < sizeof way / sizeof *way && !(res <= w->tol); k++) {
         arena_pos mark = arena_mark(w->scratch);
-        res = way[k].by == BY_SWEEPS ? solve_sweeps(w, g, way[k].sweeps, way[k].plain, keep, worst) : solve_sparse(w, g, way[k].by, worst);
+        res = way[k].by == BY_SWEEPS ? solve_sweeps(w, g, way[k].sweeps, way[k].plain, worst) : solve_sparse(w, g, way[k].by, worst);
         arena_release(w->scratch, mark);
     }
     return res;
@@ -283,12 +358,21 @@ static double solve_pile(many *w, group g, bool hard, int *worst)
 
 static double solve_alone(many *w, group g, int *worst)
 {
-    double work[LOCAL_WORK], size = 0;
-    int c = *worst = g.at[0];
-    memset(w->act.r + w->act.cone[c].row, 0, (size_t)list_rows(&w->act, c) * sizeof *w->act.r);
+    contact_list *l = &w->act;
+    int c = *worst = g.at[0], m = list_rows(l, c), row = l->cone[c].row, top = cone_normal(&l->cone[c]);
+    const double *A = l->A + l->A_at[c];
+    double work[LOCAL_WORK], size = 0, b[MAX_ROWS] = { 0 }, u[MAX_ROWS] = { 0 }, at = 0, e;
+    memset(l->r + row, 0, (size_t)m * sizeof *l->r);
+    for (int a = 0; a < m; a++) b[a] = list_rate(l, c, a, w->v1) + l->b[row + a];
     relax(w, c, &size, work);
     name_solver(w, BY_FORM);
-    return 0;
+    if (m == top) return 0;
+    for (int a = 0; a < m; a++) {
+        u[a] = b[a] + vec_dot(A + a * m, l->r + row, m);
+        if (a >= top) at = larger(at, A[a * m + a]);
+    }
+    e = cone_defect(&l->cone[c], l->r + row, u, b, A[0], at, &size);
+    return e == 0 ? 0 : e / size;
 }
 
 static double solve_island(many *w, island *i, int *worst)

@@ -22,7 +22,8 @@ typedef struct solver {
     arena *a;
     row_graph *graph;
     projector *proj;
-    int n;                              /* rows */
+    joint_work *joint;                  /* rows hang together through their selections; NULL: they do not */
+    int n, nside;                       /* rows; places in `side` */
     int8_t *side, *side0;               /* of each row: where it is among its kinks */
     bool changed;                       /* some row passed, reached or left a kink */
     double *last;                       /* rates of the last solved stage */
@@ -305,12 +306,31 @@ static bool joint_newton(solver *w, double ih)
 
 enum { SWEEPS = 400, SWEEPS_SLOW = 25 };
 
+static void solve_joint(solver *w, double t, double ih)
+{
+    moment *m = &w->m;
+    int8_t *now = w->side0 + w->nside;
+    double residual = 0;
+    for (int round = 0; round < (m->ip->npast ? 3 : 1); round++) {          /* past values of this very step move along */
+        if (round) moment_time(m, t);
+        if (joint_solve(w->joint, m, w->base, ih, now, &residual, &w->r->solver_iterations)) continue;
+        solver_fail(w, m->ip->joint[0].at, "the rows of the inclusion could not be solved together: take a smaller h");
+        return;
+    }
+    w->r->residual = fmax(w->r->residual, residual);
+    for (int j = 0; j < w->nside; j++) {
+        if (now[j] != w->side[j]) w->changed = true;
+        w->side[j] = now[j];
+    }
+}
+
 /* Solves the step that ends at t: x' = (x - base) ih, from m->x = start. */
 static void solve(solver *w, double t, double ih)
 {
     moment *m = &w->m;
     double change = 1;
     moment_time(m, t);
+    if (w->joint) { solve_joint(w, t, ih); return; }
     if (w->linear) {
         m->v[0] = 0;
         m->x[0] = seek(w, 0, w->start[0], w->base[0], ih);
@@ -337,8 +357,6 @@ static void solve(solver *w, double t, double ih)
     }
 }
 
-enum { LOOK_EVERY = 64 };               /* steps between two looks at the residual */
-
 /* By how much the rows miss 0, relative to the larger of 1 and the parts of the step. */
 static void residual_look(solver *w, double h)
 {
@@ -347,7 +365,8 @@ static void residual_look(solver *w, double h)
         if (m->ip->row[k].cone >= 0) continue;
         double keep = m->v[k], x = m->x[k];
         m->v[k] = 0;
-        row_value right = moment_row(m, k, x, 1), left = moment_row(m, k, x, -1);
+        row_value right = moment_row(m, k, x, 1), left = right;
+        for (int j = 0; j < m->nkink[k]; j++) if (m->kink[k][j] == x) { left = moment_row(m, k, x, -1); break; }
         m->v[k] = keep;
         double f = right.r + right.dv * keep, g = left.r + left.dv * keep;
         double off = f < 0 ? -f : g > 0 ? g : 0, scale = fmax(1, fabs(right.dv * keep) + 2.3e-16 * fabs(x) * fabs(right.dv) / h);
@@ -362,10 +381,33 @@ static void begin_step(solver *w)
     memcpy(w->base, w->m.x, (size_t)w->n * sizeof(double));
 }
 
+/* Did a set that is not convex pass over the point within the step?  Between its ends the point is then much deeper outside than it moved. */
+static void followed(solver *w, double t1, double h)
+{
+    moment *m = &w->m;
+    for (int c = 0; c < m->ip->ncone && !failed(w); c++) {
+        const inclusion_cone *q = &m->ip->cone[c];
+        if (q->convex) continue;
+        for (int k = 1; k < 4; k++) {
+            double moved = 0;
+            for (int i = 0; i < q->n; i++) {
+                double x0 = w->base[q->dof[i]], x1 = m->x[q->dof[i]];
+                w->stage[i] = x0 + (x1 - x0) * k / 4;
+                moved = hypot(moved, x1 - x0);
+            }
+            m->in.t = t1 - h * (4 - k) / 4;
+            if (cone_depth(w->proj, m, c, w->stage) > 1e-9 + moved)
+                moment_fail(m, q->at, arena_printf(w->r->a, "the set C(t) moves faster than it can be followed (take a smaller h) at t = %s", number_text(w->r->a, m->in.t)));
+        }
+        m->in.t = t1;
+    }
+}
+
 static void euler(solver *w, double t1, double h)
 {
     begin_step(w);
     solve(w, t1, 1 / h);
+    if (!failed(w)) followed(w, t1, h);
 }
 
 /* Alexander's scheme: gamma = 1 - 1/sqrt(2); the second stage is the end of the step, so what sticks stays where it is. */
@@ -404,7 +446,7 @@ static void sample_put(solver *w, double t, bool exact_rates)
     r->energy[at] = r->dissipated[at] = r->work[at] = 0;
     memcpy(r->q + at * n, w->m.x, n * sizeof(double));
     memset(r->acc + at * n, 0, n * sizeof(double));
-    for (int k = 0; k < w->n; k++) w->rate[k] = exact_rates && w->m.ip->row[k].cone < 0 ? row_rate(w, k) : w->m.v[k];
+    for (int k = 0; k < w->n; k++) w->rate[k] = exact_rates && !w->joint && w->m.ip->row[k].cone < 0 ? row_rate(w, k) : w->m.v[k];
     memcpy(r->v + at * n, w->rate, n * sizeof(double));
     for (size_t k = 0; k < n; k++)
         if (!isfinite(w->m.x[k])) solver_fail(w, w->m.ip->row[k].at, "the solution is no longer finite");
@@ -421,27 +463,30 @@ static bool progress(solver *w)
 static double nudge(const solver *w) { return 1e-14 * fmax(1, w->T); }
 
 /* order 2: cut at kinks by halving; what is left there is passed by one tiny implicit step */
-enum { CUTS = 400 };                    /* tries in a step before the rest of it is passed by order 1 */
+enum { CUTS = 5000 };                   /* tries in a step; a kink takes about forty */
 
 static void step_cut(solver *w, double t0, double t1)
 {
-    double t = t0, h = t1 - t0, least = fmax(1e-12 * h, nudge(w));
+    double t = t0, least = fmax(1e-12 * (t1 - t0), nudge(w)), over = INFINITY;      /* over: something changes before that time */
     for (int tries = 0; t < t1 && !failed(w); tries++) {
-        if (tries == CUTS) { euler(w, t1, t1 - t); return; }
-        if (t + h > t1 || t1 - (t + h) < least) h = t1 - t;
-        if (t + h == t) break;
+        if (tries == CUTS) {
+            solver_fail(w, w->m.ip->row[0].at, "the graph is left and met again more than a hundred times in one step: take a smaller h");
+            return;
+        }
+        if (over - t <= least) {                            /* over the kink by order 1 */
+            euler(w, over, over - t);
+            t = over, over = INFINITY;
+            continue;
+        }
+        double h = over < INFINITY ? (over - t) / 2 : t1 - t;
         memcpy(w->keep, w->m.x, (size_t)w->n * sizeof(double));
-        memcpy(w->side0, w->side, (size_t)w->n);
+        memcpy(w->side0, w->side, (size_t)w->nside);
         w->changed = false;
         one_step(w, t + h, h);
-        if (w->changed) {
-            memcpy(w->m.x, w->keep, (size_t)w->n * sizeof(double));
-            memcpy(w->side, w->side0, (size_t)w->n);
-            if (h > least) { h *= 0.5; continue; }
-            euler(w, t + h, h);
-        }
-        t += h;
-        h *= 4;
+        if (!w->changed) { t = over < INFINITY ? t + h : t1; continue; }
+        memcpy(w->m.x, w->keep, (size_t)w->n * sizeof(double));
+        memcpy(w->side, w->side0, (size_t)w->nside);
+        over = t + h;
     }
 }
 
@@ -450,7 +495,7 @@ static void run_equal(solver *w, double h)
     double count = ceil(w->T / h * (1 - 1e-12));
     if (!(count < 1e9)) { moment_fail(&w->m, SPAN_NONE, "more than 1e9 steps: take a larger h"); return; }
     int64_t n = (int64_t)count;
-    double every = w->m.ip->npast ? 0 : w->o->every, last = 0;
+    double every = w->m.ip->npast || w->m.ip->nintegral ? 0 : w->o->every, last = 0;
     results_reserve(w->r, every > 0 ? 64 : n + 2);
     for (int64_t k = 1; k <= n && !failed(w); k++) {
         double t1 = k == n ? w->T : (double)k * h;
@@ -459,7 +504,7 @@ static void run_equal(solver *w, double h)
         if (failed(w)) break;
         w->t = t1;
         w->r->steps++;
-        if (w->order == 1 && k % LOOK_EVERY == 1) residual_look(w, h);
+        if (w->order == 1 && !w->joint) residual_look(w, h);
         if (t1 - last >= every || k == n) { sample_put(w, t1, w->order == 2); last = t1; }
         if (k % 4096 == 0 && !progress(w)) return;
     }
@@ -502,18 +547,18 @@ static void run_chosen(solver *w)
         h = fmin(h, w->T / 50);
         if (w->t + 1.01 * h >= stop) h = stop - w->t, shift = stop < w->T ? nudge(w) : 0;
         memcpy(w->keep, w->m.x, bytes);
-        memcpy(w->side0, w->side, (size_t)w->n);
+        memcpy(w->side0, w->side, (size_t)w->nside);
         double err = step_try(w, w->t, h, shift);
         if (failed(w)) return;
         if (err > 1 && h > least) {
             memcpy(w->m.x, w->keep, bytes);
-            memcpy(w->side, w->side0, (size_t)w->n);
+            memcpy(w->side, w->side0, (size_t)w->nside);
             h *= isfinite(err) ? fmax(0.2, 0.9 * pow(err, -1.0 / (w->order + 1))) : 0.25;
             continue;
         }
         if (err > 1) {                                      /* at a kink, or a jump of the load */
             memcpy(w->m.x, w->keep, bytes);
-            memcpy(w->side, w->side0, (size_t)w->n);
+            memcpy(w->side, w->side0, (size_t)w->nside);
             euler(w, w->t + h - shift, h);
         }
         w->t = w->t + h >= stop - least ? stop : w->t + h;
@@ -538,11 +583,14 @@ static void solver_new(solver *w, const run_options *o, results *r, arena *a)
     moment_new(&w->m, r, a, r->param);
     w->graph = arena_array(a, row_graph, n + 1);
     for (int k = 0; k < n; k++) w->graph[k] = (row_graph){ .w = w, .row = k, .g.a = a, .flat.a = a, .map = { .ud = &w->graph[k], .at = graph_at } };
-    w->side = arena_array(a, int8_t, n + 1), w->side0 = arena_array(a, int8_t, n + 1);
+    const inclusion_program *ip = r->prog->inclusion;
+    w->nside = ip->njoint ? ip->njoint : n;
+    w->side = arena_array(a, int8_t, w->nside + 1), w->side0 = arena_array(a, int8_t, 2 * w->nside + 1);
+    w->joint = ip->njoint ? joint_new(ip, n, a) : NULL;
     double **all[] = { &w->last, &w->start, &w->base, &w->stage, &w->keep, &w->full, &w->rate };
     for (size_t k = 0; k < sizeof all / sizeof *all; k++) *all[k] = arena_array(a, double, n + 1);
     w->proj = projector_new(r->prog->inclusion, a);
-    w->linear = n == 1 && r->prog->inclusion->ncone == 0;
+    w->linear = n == 1 && ip->ncone == 0 && !w->joint;
     w->T = o->duration;
     w->tolerance = o->value[OPTION_TOLERANCE];
 }
@@ -584,7 +632,12 @@ static void run_all(solver *w)
     w->r->solver = cones ? "catching-up" : "graph inversion";
     moment_time(&w->m, 0);
     if (!moment_signs(&w->m) || !starts_inside(w) || failed(w)) return;
-    for (int k = 0; k < w->n; k++) w->side[k] = w->m.ip->row[k].cone < 0 ? side_of(&w->m, k, w->m.x[k]) : 0;
+    for (int k = 0; k < w->n && !w->joint; k++) w->side[k] = w->m.ip->row[k].cone < 0 ? side_of(&w->m, k, w->m.x[k]) : 0;
+    for (int j = 0; w->joint && j < w->nside; j++) {
+        double a = moment_argument(&w->m, j);
+        w->side[j] = (int8_t)((a > 0) - (a < 0));
+        w->m.s[w->m.ip->joint[j].number] = w->side[j];
+    }
     if (w->adaptive) moment_turns(&w->m, w->T, w->a, &w->turns);
     moment_time(&w->m, w->adaptive ? nudge(w) : 0);
     sample_put(w, 0, !cones);
@@ -592,8 +645,9 @@ static void run_all(solver *w)
     else if (w->T > 0) run_equal(w, h);
 }
 
-static void inclusion_go(const run_options *o, results *r, arena *a)
+static void inclusion_go(results *r, const void *ud, arena *a)
 {
+    const run_options *o = ud;
     r->status = RUN_OK;
     r->duration = o->duration;
     solver *w = arena_make(a, solver);
@@ -606,7 +660,7 @@ static void inclusion_go(const run_options *o, results *r, arena *a)
 static void inclusion_run(const program *p, const run_options *o, results *r)
 {
     (void)p;
-    scratch_run(o, r, inclusion_go);
+    results_scratch(r, inclusion_go, o);
 }
 
 static const char *inclusion_refuse(const program *p, span *at)

@@ -6,7 +6,9 @@
 #include "backend.h"
 
 /* v(t - tau): the value, or the rate, of a dof at the time that `when` gives.  IN_PAST_Q with base k reads past value k. */
-typedef struct inclusion_past { int32_t dof; bool rate; kernel when; span at; } inclusion_past;
+typedef struct inclusion_past { int32_t dof; bool rate, inner; kernel when; span at; } inclusion_past;         /* inner: under an integral */
+/* The integral of f over bound variable 0 from lo to hi, with inner past values under it.  IN_INTEGRAL with base k reads integral k. */
+typedef struct inclusion_integral { kernel ends, f; span at; } inclusion_integral;
 
 typedef struct inclusion_sgn {
     int32_t number;                     /* of the selection */
@@ -34,11 +36,16 @@ typedef struct inclusion_cone {
     span at;
 } inclusion_cone;
 
+/* Selections that several unknowns or rates decide: s in Sgn(a(t, x, x')), all together. */
+typedef struct inclusion_joint { int32_t number; kernel arg; span at; } inclusion_joint;
+
 typedef struct inclusion_program {
     int32_t nset;
+    const inclusion_joint *joint; int njoint;           /* > 0: all Sgn are here, rows have none of their own */
     const inclusion_row *row;           /* [nq], row k is that of dof k */
     const inclusion_cone *cone; int ncone;
     const inclusion_past *past; int npast;
+    const inclusion_integral *integral; int nintegral;
     kernel *history;                    /* [nq]: value and rate before t = 0, of the time as bound variable 0; nout == 0: the initial value is held */
     kernel turn;                        /* out: functions of time alone that change sign where a formula changes its form; nout == 0: none */
     const char *refused; span refused_at;               /* why no backend runs it; NULL: it runs */
@@ -50,9 +57,9 @@ typedef struct moment {
     const program *p; const inclusion_program *ip;
     results *r;                         /* its samples are the past */
     inputs in;
-    double *x, *v, *s, *past, *param, bound;            /* what the kernels read */
+    double *x, *v, *s, *past, *integral, *param, bound; /* what the kernels read */
     double *sign;                       /* of each row: of the factor of its rate, which is then taken as positive */
-    double **reg, **reg_curve, **reg_drift, ***reg_arg, **reg_past, **reg_history, **reg_cone, *reg_turn;
+    double **reg, **reg_curve, **reg_drift, ***reg_arg, **reg_past, **reg_history, **reg_cone, *reg_turn, **reg_joint, **reg_ends, **reg_integral;
     double **kink; int *nkink;          /* of each row: where its graph is vertical, ascending */
     double **turn_at; int8_t **turn_dir;                /* of each Sgn of a row: where it turns, and its sign to the right of that */
     bool *kinks_known;                  /* they never move */
@@ -75,15 +82,24 @@ double moment_drift(moment *m, int row);                                /* dR/dt
 void moment_free(moment *m, int row, double *r, double *a, double *c);  /* R with rate and reaction 0; their factors */
 /* Times in (0, end) at which formulas of time change their form. */
 void moment_turns(moment *m, double end, arena *a, times *out);
-/* Runs `go` with a scratch arena that is given back whatever happens. */
-void scratch_run(const run_options *o, results *r, void (*go)(const run_options *o, results *r, arena *a));
 void moment_fail(moment *m, span at, const char *message);
 const char *number_text(arena *a, double x);
+
+double moment_raw(moment *m, int row);                                  /* R with x, x' and selections as they stand */
+double moment_argument(moment *m, int joint);                           /* a of a joint selection */
+
+/* ---- rows that hang together (inclusion_joint.c) ---- */
+typedef struct joint_work joint_work;
+joint_work *joint_new(const inclusion_program *ip, int n, arena *a);
+/* Solves the step at the time of m: x' = (x - base) ih, all selections in their sets, from m->x and m->s; side: -1, 0, 1 of each selection.
+   false: it does not settle. */
+bool joint_solve(joint_work *w, moment *m, const double *base, double ih, int8_t *side, double *residual, int64_t *iterations);
 
 /* ---- normal cones (sweep1.c) ---- */
 typedef struct projector projector;
 projector *projector_new(const inclusion_program *ip, arena *a);
 /* The point y of C(t) nearest to z; false: there is none, see why.  worst: by how much it lies outside at most. */
+double cone_depth(projector *w, moment *m, int cone, const double *y);   /* how far y lies outside of C at the time of m, at most */
 bool project(projector *w, moment *m, int cone, const double *z, double *y, double *worst, const char **why);
 /* The point y nearest to z with G y <= d (m rows of n numbers, of length 1); false: there is none.  Dual active sets. */
 typedef struct polyhedron_work { double *N, *L, *u, *r, *dir; int *active; } polyhedron_work;

@@ -17,24 +17,6 @@ void moment_fail(moment *m, span at, const char *message)
     m->trouble_at = at;
 }
 
-void scratch_run(const run_options *o, results *r, void (*go)(const run_options *o, results *r, arena *a))
-{
-    arena *volatile scratch = arena_new(arena_allocator(r->a), NULL);
-    jmp_buf none, *owner = arena_on_oom(r->a, &none);
-    if (!scratch || setjmp(none)) {
-        arena_free(scratch);
-        arena_on_oom(r->a, owner);
-        if (owner) longjmp(*owner, 1);
-        r->status = RUN_FAILED;
-        r->message = "out of memory";
-        return;
-    }
-    arena_on_oom(scratch, &none);
-    go(o, r, scratch);
-    arena_on_oom(r->a, owner);
-    arena_free(scratch);
-}
-
 static double *registers(arena *a, const kernel *k)
 {
     double *reg = arena_array(a, double, k->tape.nreg + 1);
@@ -84,6 +66,8 @@ void moment_new(moment *m, results *r, arena *a, double *param)
     m->in.from[IN_V] = m->v;
     m->in.from[IN_SET] = m->s;
     m->in.from[IN_PAST_Q] = m->past;
+    m->integral = arena_array(a, double, ip->nintegral + 1);
+    m->in.from[IN_INTEGRAL] = m->integral;
     m->in.from[IN_BOUND] = &m->bound;
     m->reg = arena_array(a, double *, n + 1);
     m->reg_curve = arena_array(a, double *, n + 1);
@@ -113,6 +97,10 @@ void moment_new(moment *m, results *r, arena *a, double *param)
     }
     for (int k = 0; k < ip->npast; k++) m->reg_past[k] = registers(a, &ip->past[k].when);
     for (int k = 0; k < ip->ncone; k++) m->reg_cone[k] = registers(a, &ip->cone[k].g);
+    m->reg_ends = arena_array(a, double *, ip->nintegral + 1), m->reg_integral = arena_array(a, double *, ip->nintegral + 1);
+    for (int k = 0; k < ip->nintegral; k++) m->reg_ends[k] = registers(a, &ip->integral[k].ends), m->reg_integral[k] = registers(a, &ip->integral[k].f);
+    m->reg_joint = arena_array(a, double *, ip->njoint + 1);
+    for (int k = 0; k < ip->njoint; k++) m->reg_joint[k] = registers(a, &ip->joint[k].arg);
     start_values(m, a);
 }
 
@@ -137,16 +125,48 @@ static double past_value(moment *m, const inclusion_past *p, double t)
     return p->rate ? r->v[last * n + (size_t)p->dof] : x0 + w * (m->x[p->dof] - x0);
 }
 
+static void past_look(moment *m, int k)
+{
+    const inclusion_past *p = &m->ip->past[k];
+    double when = OUT(&p->when, run_kernel(m, &p->when, m->reg_past[k]), 0), t = m->in.t;
+    if (!(when <= t + 1e-12 * fmax(1, fabs(t)))) moment_fail(m, p->at, arena_printf(m->r->a, "a value at the time %s is asked for at t = %s: a delay is positive",
+                                                                                   number_text(m->r->a, when), number_text(m->r->a, t)));
+    else m->past[k] = past_value(m, p, fmin(when, t));
+}
+
+/* the integrand at s */
+static double integrand(moment *m, int k, double s)
+{
+    m->bound = s;
+    for (int j = 0; j < m->ip->npast; j++) {
+        if (!m->ip->past[j].inner) continue;
+        past_look(m, j);
+        m->bound = s;                   /* a history reads its own */
+    }
+    return OUT(&m->ip->integral[k].f, run_kernel(m, &m->ip->integral[k].f, m->reg_integral[k]), 0);
+}
+
+/* Gauss's three points on panels about as wide as a step of the past, at most 400 of them */
+static void integral_look(moment *m, int k)
+{
+    static const double at[3] = { 0.11270166537925831, 0.5, 0.88729833462074169 }, weight[3] = { 5. / 18, 8. / 18, 5. / 18 };
+    const inclusion_integral *x = &m->ip->integral[k];
+    const double *ends = run_kernel(m, &x->ends, m->reg_ends[k]);
+    double lo = OUT(&x->ends, ends, 0), hi = OUT(&x->ends, ends, 1), sum = 0;
+    int64_t n = m->r->samples;
+    double step = n > 1 ? m->r->t[n - 1] / (double)(n - 1) : fabs(hi - lo) / 100;
+    int panels = (int)fmin(400, fmax(16, ceil(fabs(hi - lo) / fmax(step, 1e-300))));
+    for (int i = 0; i < panels; i++)
+        for (int g = 0; g < 3; g++) sum += weight[g] * integrand(m, k, lo + (hi - lo) * (i + at[g]) / panels);
+    m->integral[k] = sum * (hi - lo) / panels;
+    if (!isfinite(m->integral[k])) moment_fail(m, x->at, arena_printf(m->r->a, "the integral is not finite at t = %s", number_text(m->r->a, m->in.t)));
+}
+
 void moment_time(moment *m, double t)
 {
     m->in.t = t;
-    for (int k = 0; k < m->ip->npast; k++) {
-        const inclusion_past *p = &m->ip->past[k];
-        double when = OUT(&p->when, run_kernel(m, &p->when, m->reg_past[k]), 0);
-        if (!(when <= t)) moment_fail(m, p->at, arena_printf(m->r->a, "a value at the time %s is asked for at t = %s: a delay is positive",
-                                                             number_text(m->r->a, when), number_text(m->r->a, t)));
-        else m->past[k] = past_value(m, p, when);
-    }
+    for (int k = 0; k < m->ip->npast; k++) if (!m->ip->past[k].inner) past_look(m, k);
+    for (int k = 0; k < m->ip->nintegral; k++) integral_look(m, k);
 }
 
 /* ---- rows ---- */
@@ -249,6 +269,18 @@ void moment_free(moment *m, int k, double *r, double *a, double *c)
     const double *reg = run_kernel(m, f, m->reg[k]);
     *r = OUT(f, reg, 0), *a = OUT(f, reg, 2), *c = f->tape.nout > 3 ? OUT(f, reg, 3) : 0;
     m->v[k] = keep;
+}
+
+double moment_raw(moment *m, int k)
+{
+    const kernel *f = &m->ip->row[k].r;
+    return m->sign[k] * OUT(f, run_kernel(m, f, m->reg[k]), 0);
+}
+
+double moment_argument(moment *m, int k)
+{
+    const kernel *f = &m->ip->joint[k].arg;
+    return OUT(f, run_kernel(m, f, m->reg_joint[k]), 0);
 }
 
 bool moment_signs(moment *m)

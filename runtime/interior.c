@@ -7,7 +7,7 @@
 #include <suitesparse/umfpack.h>
 #include "linalg.h"
 
-enum { MOST = 80, WIDE = 8 };           /* iterations; rows of one cone */
+enum { MOST = 80, STALL = 8, WIDE = 8 };            /* iterations, those without success; rows of one cone */
 
 typedef struct ball {                   /* a cone of the scaled problem */
     int at, k;                          /* its unknowns; k = 0: free (bilateral) */
@@ -25,6 +25,7 @@ typedef struct interior {
     double *b, *x, *y, *dx, *dy, *rc, *rhs, *u, *best;
     double *an, *a, unit;
     void *symbolic, *numeric;
+    double last;                        /* length of the last step */
 } interior;
 
 static inline double larger(double a, double b) { return a > b ? a : b; }
@@ -247,7 +248,8 @@ static void complementarity(interior *w, double barrier, bool second)
 static double measure(interior *w, int *worst)
 {
     sparse_problem *p = w->p;
-    double scale_ = p->least, most = 0, u[WIDE];
+    reaction_size size = { 0 };
+    double any = 0, most = 0, u[WIDE];
     for (int r = 0; r < p->m; r++) p->r[r] = w->to[r] < 0 ? 0 : w->unit * w->p_[r] * w->x[w->to[r]];
     for (int i = 0; i < w->m; i++) w->u[i] = w->b[i] + row_times(w, i, w->x);
     for (int c = 0; c < p->n; c++) {
@@ -258,10 +260,11 @@ static double measure(interior *w, int *worst)
             u[j] = p->b[i + j];
             for (int k = 0; k < wide; k++) u[j] += v[k] * p->r[p->col[p->start[c] + k]];
         }
-        double e = cone_defect(o, p->r + i, u, p->b + i, w->an[c], w->a[c], &scale_);
+        double e = cone_defect(o, p->r + i, u, p->b + i, w->an[c], w->a[c], &any);
+        reaction_add(&size, o, p->r + i, p->b + i, w->an[c], w->a[c]);
         if (e > most || !(e == e)) { most = e; *worst = c; }
     }
-    return most == 0 ? 0 : most / scale_;
+    return most == 0 ? 0 : most / reaction_scale(&size, p->least);
 }
 
 static double gap_mean(const interior *w, double s)
@@ -288,9 +291,12 @@ static bool iterate(interior *w)
     if (!direction(w)) return false;
     double s = fmin(1, step_length(w)), f = gap_mean(w, s) / mean;
     f = fmin(larger(f * f * f, 1e-8), 1);
-    complementarity(w, f * mean, true);
+    /* after a short step: back to the middle first */
+    bool shy = w->last < 0.2;
+    if (shy) f = larger(f, 0.9);
+    complementarity(w, f * mean, !shy);
     if (!direction(w)) return false;
-    s = fmin(1, 0.99 * step_length(w));
+    s = w->last = fmin(1, (shy ? 0.7 : 0.99) * step_length(w));
     vec_axpy(w->x, s, w->dx, w->m);
     vec_axpy(w->y, s, w->dy, w->m);
     return s > 1e-10;
@@ -325,8 +331,10 @@ bool interior_solve(sparse_problem *p, arena *scratch, double tol)
     if (!(w->unit > 0)) w->unit = 1;
     for (int i = 0; i < w->m; i++) w->b[i] /= w->unit;
     for (int c = 0; c < p->n; c++) if (w->ball[c].k) w->x[w->ball[c].at] = w->y[w->ball[c].at] = 1;
-    for (int it = 0; it < MOST; it++) {
+    w->last = 1;
+    for (int it = 0, good = 0; it < MOST && it - good < STALL; it++) {
         double e = measure(w, &worst);
+        if (e < 0.9 * best) good = it;
         if (e < best) { best = p->residual = e; p->worst = worst; memcpy(w->best, p->r, (size_t)p->m * sizeof *p->r); }
         if (best <= tol || !iterate(w)) break;
         p->iterations++;

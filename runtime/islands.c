@@ -122,6 +122,9 @@ void islands_find(islands *g, const contact_list *l, int ndof, bool order, arena
             order_group(&w, g->at + at, i->n);
             i->kb = band_of(&w, g->at + at, i->n, row);
         }
+        /* a large pile is swept as it lies in memory */
+        else if (i->n > l->n / 4)
+            for (int k = 0, o = 0; o < l->n; o++) if (w.seen[o] == w.visit) g->at[at + k++] = o;
         at += i->n;
     }
 }

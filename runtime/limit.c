@@ -415,8 +415,9 @@ static double *params_limit(follower *w, int32_t small)
     return param;
 }
 
-static void limit_go(const run_options *o, results *r, arena *a)
+static void limit_go(results *r, const void *ud, arena *a)
 {
+    const run_options *o = ud;
     follower *w = arena_make(a, follower);
     const program *p = r->prog;
     int32_t small = o->word[0] ? param_of(p, o->word[0]) : -1;
@@ -453,7 +454,7 @@ static void limit_go(const run_options *o, results *r, arena *a)
 static void limit_run(const program *p, const run_options *o, results *r)
 {
     (void)p;
-    scratch_run(o, r, limit_go);
+    results_scratch(r, limit_go, o);
 }
 
 static const char *limit_refuse(const program *p, span *at)
@@ -462,6 +463,8 @@ static const char *limit_refuse(const program *p, span *at)
     if (!ip || !p->has_inclusion.file) return "it has no inclusion";
     *at = ip->refused_at;
     if (ip->refused) return ip->refused;
+    if (ip->nintegral) { *at = ip->integral[0].at; return "limits are taken without integrals over the past"; }
+    if (ip->njoint) { *at = ip->joint[0].at; return "limits are taken of graphs over the unknown: Sgn of a rate or of several unknowns, and intervals, have none"; }
     *at = p->has_inclusion;
     if (p->nq != 1) return "limits are taken of one inclusion for one unknown";
     if (ip->ncone) return "limits are taken of graphs, not of normal cones";

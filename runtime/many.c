@@ -71,36 +71,48 @@ static void list_room(many *w, contact_list *l, int need)
 #undef MOVE
 }
 
-/* rows of the contact at the end of the list, at the instant */
-static void rows_put(many *w, int c)
+/* the normal row of the contact at the end of the list, at the instant, and its dofs */
+static void normal_put(many *w, int c)
 {
     contact_list *l = &w->act;
     const pattern *p = l->of[c].pat;
     const int32_t *index = l->of[c].index;
     family *fam = p->fam;
-    int n = p->n, top = fam->f->relation != REL_CLOSED, *dof = l->dof + l->dof_at[c], d = 0;
-    double S[MAX_SLIP * LOCAL] = { 0 }, E[MAX_SLIP * MAX_SLIP], *J = l->J + l->J_at[c];
-    for (int k = 0; k < n; k++) dof[k] = slot_at(&p->dof[k], index, fam->f->over.n);
-    memset(J, 0, (size_t)(n * (top + fam->d)) * sizeof *J);
+    int n = p->n, top = fam->f->relation != REL_CLOSED, *dof = l->dof + l->dof_at[c];
+    double *J = l->J + l->J_at[c];
+    for (int k = 0; k < n; k++) { dof[k] = slot_at(&p->dof[k], index, fam->f->over.n); J[k] = 0; }
     if (top && fam->gradient.k) {
         const tape *t = &fam->gradient.k->tape;
         kernel_run(fam->gradient.k, &w->s->in, index, fam->gradient.reg);
         for (uint32_t i = 0; i < t->nout; i++) J[p->grad[i]] += fam->gradient.reg[t->out[i]];
     }
+    l->cone[c] = (cone){ .kind = !top ? CONE_GIVEN : fam->f->relation == REL_GAP ? CONE_UNILATERAL : CONE_BILATERAL, .row = l->rows };
+    l->dof_at[c + 1] = l->dof_at[c] + n;
+}
+
+/* its tangent rows */
+static void tangent_put(many *w, int c)
+{
+    contact_list *l = &w->act;
+    const pattern *p = l->of[c].pat;
+    const int32_t *index = l->of[c].index;
+    family *fam = p->fam;
+    const term *m = &fam->slip_map;
+    int n = p->n, top = cone_normal(&l->cone[c]), d = 0;
+    double S[MAX_SLIP * LOCAL], *E = l->frame + (size_t)c * MAX_SLIP * MAX_SLIP, *J = l->J + l->J_at[c];
     if (fam->d) {
-        const term *m = &fam->slip_map;
+        memset(S, 0, (size_t)(fam->nslip * n) * sizeof *S);
         if (m->k) {
             kernel_run(m->k, &w->s->in, index, m->reg);
             for (uint32_t i = 0; i < m->k->tape.nout; i++)
                 S[slot_at(&m->k->row[i], index, fam->f->over.n) * n + p->slip[i]] += m->reg[m->k->tape.out[i]];
         }
         d = slip_frame(S, top ? J : NULL, fam->nslip, n, E);
+        memset(J + top * n, 0, (size_t)(n * d) * sizeof *J);
         for (int a = 0; a < d; a++)
             for (int j = 0; j < fam->nslip; j++) vec_axpy(J + (top + a) * n, E[a * fam->nslip + j], S + j * n, n);
-        memcpy(l->frame + (size_t)c * MAX_SLIP * MAX_SLIP, E, sizeof E);
     }
-    l->cone[c] = (cone){ .kind = !top ? CONE_GIVEN : fam->f->relation == REL_GAP ? CONE_UNILATERAL : CONE_BILATERAL, .d = d, .row = l->rows };
-    l->dof_at[c + 1] = l->dof_at[c] + n;
+    l->cone[c].d = d;
     l->J_at[c + 1] = l->J_at[c] + (size_t)(n * (top + d));
     l->A_at[c + 1] = l->A_at[c] + (size_t)((top + d) * (top + d));
 }
@@ -169,14 +181,14 @@ static inline void ahead_put(many *w, int c)
     int row = l->cone[c].row, m = list_rows(l, c);
     for (int a = 0; a < m; a++) l->b[row + a] = l->off[row + a];
     if (l->cone[c].kind == CONE_GIVEN) return;
-    double un = l->un[c] = list_rate(l, c, 0, w->v) + l->off[row], gap = l->gap[c], ahead = gap / w->h;
+    double un = l->un[c] = list_rate(l, c, 0, w->v) + l->off[row], gap = l->gap[c], ahead = fabs(gap) > 1e-14 * w->length ? gap / w->h : 0;      /* rounding is no gap */
     /* it meets the surface within the step: restitution now, unless the rebound is below what a step resolves */
     if (l->e[c] > 0 && gap + w->h * un <= 0 && -l->e[c] * un > 2 * fabs(list_rate(l, c, 0, w->v1) + l->off[row] - un)) ahead = l->e[c] * un;
     else if (ahead < 0 && l->cone[c].kind == CONE_UNILATERAL) ahead = 0;     /* an overlap is opened by positions, not by speed */
     l->b[row] += ahead;
 }
 
-/* a contact at the end of the list, not yet part of it */
+/* a contact at the end of the list, not yet part of it: its normal row */
 static int list_next(many *w, pattern *p, int64_t member, const int32_t *index)
 {
     contact_list *l = &w->act;
@@ -184,12 +196,19 @@ static int list_next(many *w, pattern *p, int64_t member, const int32_t *index)
     int c = l->n;
     l->of[c] = (contact_of){ .pat = p, .member = member };
     memcpy(l->of[c].index, index, sizeof l->of[c].index);
-    rows_put(w, c);
+    normal_put(w, c);
+    return c;
+}
+
+/* the rest of it */
+static void list_fill(many *w, int c)
+{
+    contact_list *l = &w->act;
+    tangent_put(w, c);
     memset(l->r + l->cone[c].row, 0, (size_t)list_rows(l, c) * sizeof *l->r);
     l->e[c] = 0;
     l->was[c] = false;
     offsets_put(w, c);
-    return c;
 }
 
 static void list_take(many *w, int c)
@@ -210,12 +229,13 @@ static bool consider(many *w, pattern *p, int64_t member, const int32_t *index)
     l->gap[c] = gap;
     if (fam->f->relation == REL_GAP) {
         /* any of its bodies may be stopped within the step */
-        double near_by = fabs(l->off[l->cone[c].row]);
+        double near_by = fabs(term_value(&fam->rate, &w->s->in, index));
         for (int k = l->dof_at[c], j = 0; k < l->dof_at[c + 1]; k++, j++)
             near_by += fabs(l->J[l->J_at[c] + (size_t)j]) * larger(fabs(w->v[l->dof[k]]), fabs(w->v1[l->dof[k]]));
         if (gap > w->margin * w->h * near_by + 1e-3 * w->skin) return true;
         if (gap < -w->r->max_penetration) w->r->max_penetration = -gap;
     }
+    list_fill(w, c);
     law_put(w, c, w->h);
     ahead_put(w, c);
     list_take(w, c);
@@ -254,6 +274,7 @@ static void refresh(many *w)
         const family *fam = l->of[c].pat->fam;
         if (!fam->offset_fixed) offsets_put(w, c);
         if (laws || !fam->still) law_put(w, c, w->h);
+        l->was[c] = l->r[l->cone[c].row] > 0;
         ahead_put(w, c);
     }
 }
@@ -285,13 +306,12 @@ static bool still_apart(many *w, pattern *p, int64_t member, const int32_t *inde
 static void warm_start(many *w)
 {
     contact_list *l = &w->act;
-    const contact_list *o = w->fixed ? l : &w->old;
+    const contact_list *o = &w->old;
     for (int c = 0, j = 0; c < l->n; c++) {
-        while (!w->fixed && j < o->n && of_before(&o->of[j], &l->of[c])) j++;
-        if (w->fixed) j = c;
-        else if (j == o->n || o->of[j].pat != l->of[c].pat || o->of[j].member != l->of[c].member) continue;
+        while (j < o->n && of_before(&o->of[j], &l->of[c])) j++;
+        if (j == o->n || o->of[j].pat != l->of[c].pat || o->of[j].member != l->of[c].member) continue;
         l->was[c] = o->r[o->cone[j].row] > 0;
-        if (!w->fixed && list_rows(l, c) == list_rows(o, j))
+        if (list_rows(l, c) == list_rows(o, j))
             memcpy(l->r + l->cone[c].row, o->r + o->cone[j].row, (size_t)list_rows(l, c) * sizeof *l->r);
     }
 }
@@ -305,11 +325,11 @@ static double gaps_now(many *w, double t)
     system_at(w->s, t, w->q1, w->v1);
     for (int c = 0; c < l->n; c++) {
         if (l->cone[c].kind == CONE_GIVEN) continue;
-        const family *fam = l->of[c].pat->fam;
-        double gap = l->gap[c] = l->base && l->affine[c] ? l->base[c] + list_rate(l, c, 0, w->q1) : term_value(&fam->gap, &w->s->in, l->of[c].index);
+        double gap = l->gap[c] = l->base && l->affine[c] ? l->base[c] + list_rate(l, c, 0, w->q1)
+                                                         : term_value(&l->of[c].pat->fam->gap, &w->s->in, l->of[c].index);
         worst = larger(worst, l->cone[c].kind == CONE_BILATERAL ? fabs(gap) : -gap);
     }
-    return worst;
+    return w->overlap = worst;
 }
 
 static void touch(many *w, int c)
@@ -325,18 +345,48 @@ static double positions_by(many *w, double t)
     return gaps_now(w, t);
 }
 
+/* Bodies on which an impulse would do work at the mean rate, as where they went apart and are pressed anew, go by the rate at the end: that is no gain. */
+static void ends(many *w)
+{
+    const contact_list *l = &w->act;
+    double *rate = w->qmid;
+    bool may = false;                   /* without friction and restitution only what goes apart at the start can do so */
+    for (int c = 0; c < l->n && !may; c++) may = l->r[l->cone[c].row] > 0 && (l->cone[c].d || l->e[c] > 0 || l->un[c] > 0);
+    for (bool more = may; more;) {
+        more = false;
+        for (int i = 0; i < w->n; i++) rate[i] = w->touched[i] ? w->v1[i] : 0.5 * (w->v[i] + w->v1[i]);
+        for (int c = 0; c < l->n; c++) {
+            double power = 0, size = 0, speed = 0;
+            bool new = false;
+            if (l->cone[c].kind != CONE_UNILATERAL || !(l->r[l->cone[c].row] > 0)) continue;
+            for (int k = l->dof_at[c]; k < l->dof_at[c + 1]; k++) { new |= !w->touched[l->dof[k]]; speed = larger(speed, fabs(rate[l->dof[k]])); }
+            for (int a = 0, row = l->cone[c].row; new && a < list_rows(l, c); a++) {
+                power += l->r[row + a] * (list_rate(l, c, a, rate) + l->off[row + a]);
+                size += fabs(l->r[row + a]) * (speed + fabs(l->off[row + a]));
+            }
+            if (!(power > 1e-9 * size)) continue;
+            touch(w, c);
+            more = true;
+        }
+    }
+}
+
 /* By the mean rate; bodies that would overlap go by the rate at the end, for which gap + h u_n >= 0 was asked. */
 static void positions(many *w, double t)
 {
     contact_list *l = &w->act;
     double least = fmin(w->small, 1e-13 * w->length);
     memset(w->touched, 0, (size_t)w->n);
+    ends(w);
     for (int round = 0; round < 64 && positions_by(w, t) > least; round++) {
         bool more = false;
         for (int c = 0; c < l->n; c++) {
             double over = l->cone[c].kind == CONE_BILATERAL ? fabs(l->gap[c]) : -l->gap[c];
             if (l->cone[c].kind == CONE_GIVEN || !(over > least)) continue;
-            for (int k = l->dof_at[c]; k < l->dof_at[c + 1]; k++) more |= !w->touched[l->dof[k]];
+            bool any = -l->un[c] * w->h > over, all = true;             /* it came at a speed, or others were moved */
+            for (int k = l->dof_at[c]; k < l->dof_at[c + 1]; k++) { any |= w->touched[l->dof[k]]; all &= w->touched[l->dof[k]]; }
+            if (!any || all) continue;
+            more = true;
             touch(w, c);
         }
         if (!more) break;
@@ -386,19 +436,10 @@ static void open_direction(many *w, double *before)
     *before = go || *before == 0 ? g2 : 0;
 }
 
-static double overlap(const many *w)
-{
-    const contact_list *l = &w->act;
-    double worst = 0;
-    for (int c = 0; c < l->n; c++)
-        if (l->cone[c].kind != CONE_GIVEN) worst = larger(worst, l->cone[c].kind == CONE_BILATERAL ? fabs(l->gap[c]) : -l->gap[c]);
-    return worst;
-}
-
 static void open_overlaps(many *w, double t)
 {
     contact_list *l = &w->act;
-    for (int round = 0; round < 6 && overlap(w) > w->small; round++) {
+    for (int round = 0; round < 6 && w->overlap > w->small; round++) {
         double before = 0;
         memset(w->move, 0, (size_t)w->n * sizeof *w->move);
         memset(l->l, 0, (size_t)l->n * sizeof *l->l);
@@ -414,49 +455,52 @@ static void open_overlaps(many *w, double t)
 }
 
 /* ---- one step ---- */
-static void account(many *w)
+static void note_impact(many *w, int c, double post, double t)
 {
     const contact_list *l = &w->act;
-    double sum = 0;
-    for (int i = 0; i < w->n; i++) sum += w->f[i] * 0.5 * (w->v[i] + w->v1[i]);
-    w->wf += w->h * sum;
+    contact_result *to = &w->r->contact[l->of[c].pat - w->pat];
+    *vec_push(w->r->a, &to->impacts) = (impact){ t, l->un[c], fmax(post, 0), l->r[l->cone[c].row], (int32_t)l->of[c].member };
+    if (to->last_open) to->last_open[l->of[c].member] = t;
+}
+
+/* work of forces and impulses over the step, by the mean of the rates; impacts */
+static void account(many *w, double t)
+{
+    const contact_list *l = &w->act;
+    double sum = 0, lost = 0, given = 0, *rate = w->qmid;
+    /* work is done along the way that is gone; where that is by the rate at the end, |v1 - v|^2/2 is lost */
+    for (int i = 0; i < w->n; i++) {
+        double dv = w->v1[i] - w->v[i];
+        rate[i] = w->touched[i] ? w->v1[i] : 0.5 * (w->v[i] + w->v1[i]);
+        sum += w->f[i] * rate[i];
+        if (w->touched[i]) lost -= 0.5 * w->M[i] * dv * dv;
+    }
     for (int c = 0; c < l->n; c++)
         for (int a = 0, row = l->cone[c].row; a < list_rows(l, c); a++) {
             double r = l->r[row + a], off = l->off[row + a];
             if (r == 0) continue;
-            w->dissipated -= r * (0.5 * (list_rate(l, c, a, w->v) + list_rate(l, c, a, w->v1)) + off);
-            w->wf -= r * off;
+            bool normal = a == 0 && l->cone[c].kind == CONE_UNILATERAL;
+            lost += r * (list_rate(l, c, a, rate) + off);
+            given += r * off;
+            if (normal && r > 0 && !l->was[c] && l->un[c] < 0) note_impact(w, c, list_rate(l, c, a, w->v1) + off, t);
         }
-}
-
-static void note_impacts(many *w, double t)
-{
-    const contact_list *l = &w->act;
-    for (int c = 0; c < l->n; c++) {
-        double r = l->r[l->cone[c].row];
-        if (l->cone[c].kind != CONE_UNILATERAL) continue;
-        if (!(r > 0) || l->was[c] || !(l->un[c] < 0)) continue;
-        contact_result *to = &w->r->contact[l->of[c].pat - w->pat];
-        double post = list_rate(l, c, 0, w->v1) + l->off[l->cone[c].row];
-        *vec_push(w->r->a, &to->impacts) = (impact){ t, l->un[c], fmax(post, 0), r, (int32_t)l->of[c].member };
-        to->last_open[l->of[c].member] = t;
-    }
+    w->wf += w->h * sum - given;
+    w->dissipated -= lost;
 }
 
 /* the end becomes the start */
 static bool go_over(many *w, double t1)
 {
-    double *q = w->q, *v = w->v;
+    double *q = w->q, *v = w->v, over = 1 / w->h;
     bool finite = true;
     for (int i = 0; i < w->n; i++) {
-        w->acc[i] = (w->v1[i] - v[i]) / w->h;
+        w->acc[i] = (w->v1[i] - v[i]) * over;
         finite &= isfinite(w->q1[i]) != 0;
     }
     w->q = w->q1; w->q1 = q;
     w->v = w->v1; w->v1 = v;
     w->t = t1;
-    double worst = overlap(w);
-    if (worst > w->r->max_penetration) w->r->max_penetration = worst;
+    if (w->overlap > w->r->max_penetration) w->r->max_penetration = w->overlap;
     if (w->fixed) return finite;
     contact_list keep = w->old;
     w->old = w->act;
@@ -478,15 +522,14 @@ static bool step(many *w, double h, double t1)
         for (int i = 0; i < n; i++) w->v1[i] = w->v[i] + h * w->minv[i] * w->f[i];
         if (!w->fixed) near_keep(w);
         candidates(w);
-        warm_start(w);
+        if (!w->fixed) warm_start(w);
         if (!impulses_solve(w, t1)) return false;
         positions(w, t1);
         open_overlaps(w, t1);
         w->walk = 0;
         if (w->fixed || w->margin > 20 || each_member(w, still_apart)) break;
     }
-    account(w);
-    note_impacts(w, t1);
+    account(w, t1);
     return go_over(w, t1) || many_fail(w, SPAN_NONE, arena_printf(w->r->a, "the motion is no longer finite at t = %.6g", t1));
 }
 
@@ -499,7 +542,7 @@ static void sample_open(many *w, contact_result *k, const family *fam, size_t ba
     memset(k->rn + base, 0, all * sizeof(double));
     if (ns) { memset(k->rt + base * ns, 0, all * ns * sizeof(double)); memset(k->slip + base * ns, 0, all * ns * sizeof(double)); }
     memset(k->status + base, STATUS_OPEN, all);
-    for (bool any = !w->fixed && index_first(&fam->f->over, index); any; any = index_next(&fam->f->over, index), m++)
+    for (bool any = index_first(&fam->f->over, index); any; any = index_next(&fam->f->over, index), m++)
         k->gap[base + m] = term_value(&fam->gap, &w->s->in, index);
 }
 
@@ -530,10 +573,17 @@ static void sample_contacts(many *w, int64_t at, double over)
     const contact_list *l = w->fixed ? &w->act : &w->old;
     system_at(w->s, w->t, w->q, w->v);
     for (size_t f = 0; f < w->p->ncontact; f++)
-        if (r->contact[f].kept) sample_open(w, &r->contact[f], &w->s->family[f], (size_t)(at * r->contact[f].members));
+        if (r->contact[f].kept && !(w->fixed && !w->s->family[f].gap.where))
+            sample_open(w, &r->contact[f], &w->s->family[f], (size_t)(at * r->contact[f].members));
     for (int c = 0; c < l->n; c++) {
         contact_result *k = &r->contact[l->of[c].pat - w->pat];
-        if (k->kept) sample_contact(w, l, c, k, (size_t)(at * k->members + l->of[c].member), over);
+        size_t m = (size_t)(at * k->members + l->of[c].member);
+        if (!k->kept) continue;
+        if (l->cone[c].d || l->cone[c].kind == CONE_GIVEN) { sample_contact(w, l, c, k, m, over); continue; }
+        double rn = l->r[l->cone[c].row];
+        k->gap[m] = l->gap[c];
+        k->rn[m] = rn * over;
+        k->status[m] = rn == 0 ? STATUS_OPEN : STATUS_SLIP;
     }
 }
 
@@ -555,6 +605,22 @@ static double energy_of(many *w, const terms *e)
     return sum;
 }
 
+/* Is the kinetic energy as written v.M v/2?  It is a polynomial of degree 2 in v: 0 at 0, and the same at x and -x. */
+static bool kinetic_is_mass(many *w)
+{
+    const unsigned still = 1u << IN_PARAM | 1u << IN_INDEX | 1u << IN_V;
+    double *x = w->qmid, e[3], mass = 0;
+    if (!w->s->kinetic.n) return true;
+    if (w->s->kinetic.reads & ~still) return false;
+    for (int k = -1; k <= 1; k++) {
+        for (int i = 0; i < w->n; i++) x[i] = k * (1 + 0.5 * sin(i + 1.0));
+        system_at(w->s, 0, w->q, x);
+        e[k + 1] = energy_of(w, &w->s->kinetic);
+    }
+    for (int i = 0; i < w->n; i++) mass += 0.5 * w->M[i] * x[i] * x[i];
+    return e[1] == 0 && fabs(e[0] - mass) <= 1e-12 * mass && fabs(e[2] - mass) <= 1e-12 * mass;
+}
+
 /* over: 1 / size of the step that impulses belong to */
 static void sample(many *w, double over)
 {
@@ -568,7 +634,7 @@ static void sample(many *w, double over)
     memcpy(r->acc + (size_t)at * n, w->acc, n * sizeof(double));
     for (size_t i = 0; i < n; i++) kin += 0.5 * w->M[i] * w->v[i] * w->v[i];
     system_at(w->s, w->t, w->q, w->v);
-    shown = w->s->kinetic.n ? energy_of(w, &w->s->kinetic) : kin;
+    shown = w->kinetic_is_mass ? kin : energy_of(w, &w->s->kinetic);
     if (w->s->potential.n) pot = energy_of(w, &w->s->potential);
     if (at == 0) { w->kinetic0 = kin; w->potential0 = pot; }
     w->top = fmax(w->top, fmax(kin, fmax(fabs(w->wf), fabs(w->dissipated))));
@@ -586,6 +652,7 @@ static bool join(many *w, pattern *p, int64_t member, const int32_t *index)
     contact_list *l = &w->act;
     const family *fam = p->fam;
     int c = list_next(w, p, member, index);
+    list_fill(w, c);
     l->gap[c] = cone_normal(&l->cone[c]) ? term_value(&fam->gap, &w->s->in, index) : 0;
     law_put(w, c, 1);
     list_take(w, c);
@@ -607,6 +674,29 @@ static void list_affine(many *w)
         }
         l->affine[c] = cone_normal(&l->cone[c]) && fam->f->gap_constant_gradient && !moves;
         l->base[c] = l->gap[c] - list_rate(l, c, 0, w->q);
+    }
+}
+
+/* rows and entries of K at each dof, for v += K^T r dof by dof */
+static void list_turn(many *w)
+{
+    contact_list *l = &w->act;
+    l->at_dof = arena_array(w->a, int, w->n + 2);
+    l->row_of = arena_array(w->a, int, l->J_at[l->n]);
+    l->K_of = arena_array(w->a, double, l->J_at[l->n]);
+    for (int pass = 0; pass < 2; pass++) {
+        for (int c = 0; c < l->n; c++) {
+            int n = l->dof_at[c + 1] - l->dof_at[c];
+            for (int k = 0; k < n; k++)
+                for (int a = 0; a < list_rows(l, c); a++) {
+                    int dof = l->dof[l->dof_at[c] + k];
+                    if (pass == 0) { l->at_dof[dof + 2]++; continue; }
+                    int to = l->at_dof[dof + 1]++;
+                    l->row_of[to] = l->cone[c].row + a;
+                    l->K_of[to] = l->K[l->J_at[c] + (size_t)(a * n + k)];
+                }
+        }
+        for (int i = 2; pass == 0 && i < w->n + 2; i++) l->at_dof[i] += l->at_dof[i - 1];
     }
 }
 
@@ -633,7 +723,7 @@ static void try_fixed(many *w)
         for (int i = 0; i < w->isl.n; i++) if (w->isl.of[i].kb > most) most = w->isl.of[i].kb;
         w->fixed = most <= BAND_MOST;
     }
-    if (w->fixed) list_affine(w);
+    if (w->fixed) { list_affine(w); list_turn(w); }
     else l->n = l->rows = 0;
     arena_release(w->scratch, mark);
 }
@@ -679,6 +769,7 @@ static bool consider_closed(many *w, pattern *p, int64_t member, const int32_t *
     int c = list_next(w, p, member, index);
     l->gap[c] = gap;
     if (!holds(w, c)) return false;
+    list_fill(w, c);
     double un = p->fam->f->relation == REL_CLOSED ? 0 : list_rate(l, c, 0, w->v) + l->off[l->cone[c].row];
     if (p->fam->f->relation == REL_GAP && fabs(un) > 1e-12 * vec_max(w->v, w->n)) return true;
     law_put(w, c, 1);
@@ -717,6 +808,7 @@ static bool begin(many *w)
     double **vectors[] = { &w->q, &w->v, &w->q1, &w->v1, &w->f, &w->M, &w->qmid, &w->seen, &w->acc, &w->minv, &w->move };
     for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) *vectors[i] = arena_array(w->a, double, n);
     w->touched = arena_array(w->a, uint8_t, n);
+    w->marked = arena_array(w->a, int, n);
     system_start(w->s, w->q, w->v);
     system_at(w->s, 0, w->q, w->v);
     system_mass(w->s, w->M);
@@ -739,8 +831,11 @@ static void march(many *w)
 {
     double T = w->o->duration, h = w->h, last = 0;
     results *r = w->r;
+    w->kinetic_is_mass = kinetic_is_mass(w);
     if (!gauss(w) || !(T > 0)) return;
     int64_t steps = (int64_t)ceil(T / h - 1e-9);
+    double kept = w->o->every > h ? T / w->o->every + 2 : (double)steps + 2;
+    if (kept * w->n < 2e8) results_reserve(r, (int64_t)kept);
     for (int64_t i = 1; i <= steps; i++) {
         double end = i == steps ? T : (double)i * h, step_now = end - w->t;
         /* whole steps have the same size to the last bit, so that what belongs to it is kept */

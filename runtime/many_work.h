@@ -36,6 +36,7 @@ typedef struct contact_list {
     double *l, *l0, *lp;                /* move that opens it, as before, its conjugate direction */
     bool *was;                          /* pressed in the last step too */
     double *frame;                      /* tangent directions in the components of slip as given, MAX_SLIP^2 each; only where there is friction */
+    int *at_dof, *row_of; double *K_of; /* fixed: columns of K^T, dof by dof */
     double *base; bool *affine;         /* gap = base + J q, where the list is fixed and affine says so */
 } contact_list;
 
@@ -57,6 +58,7 @@ typedef struct many {
     double h, theta, tol, t;
     double *q, *v, *q1, *v1, *f, *minv, *M, *qmid, *seen, *acc, *move;
     uint8_t *touched;
+    int *marked, mark;                  /* dofs met in the walk number `mark` */
     pattern *pat;
     contact_list act, old;
     islands isl;
@@ -67,11 +69,12 @@ typedef struct many {
     int32_t *cell, *next, *list;
     size_t cells_cap;
     double wf, dissipated, kinetic0, potential0, top;
+    double overlap;                     /* largest at q1 */
+    bool kinetic_is_mass;
     double skin, far, length;           /* length: what overlaps are measured by */
     double small, margin;               /* overlaps below `small` are let be; margin: how far contacts are looked for, in steps */
     size_t walk;
     int by;                             /* heaviest solver so far */
-    int64_t work;                       /* contacts swept */
     bool pairs_known;
 } many;
 

@@ -11,6 +11,7 @@ static const backend_option penalty_options[] = {
     { "h", OPT_REAL, NAN, 0, INFINITY, NULL, "first step; chosen when left out" },
     { "tolerance", OPT_REAL, 1e-6, 1e-14, 1, NULL, "local error, relative" },
     { "cells", OPT_INT, NAN, 4, 1e7, NULL, "of the grid (fields); 2000 on a line, 128 in the plane when left out" },
+    OPTION_EVERY,
 };
 
 static const char *penalty_refuse(const program *p, span *at)

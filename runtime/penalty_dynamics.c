@@ -122,7 +122,7 @@ static bool forces_at(pen *w, double t, const double *q, const double *v, bool d
     int bad;
     system_at(s, t, q, v);
     system_mass(s, w->M);
-    if (!system_factor(s, w->M, &bad)) return false;
+    if (!system_factor(s, w->M, &bad)) { w->r->where = mass_where(w->p, bad); return false; }
     system_force(s, w->f);
     w->power_f = vec_dot(w->f, v, w->n);
     if (derivatives) system_jacobian(s, w->Fq, w->Fv);

@@ -6,17 +6,18 @@
 #include "linalg.h"
 
 enum { LEMKE_MOST = 100, LEMKE_LAST = 300 };            /* contacts: at once; when all else fails */
+enum { PATCH = 60, PATCHES = 12 };                      /* contacts solved together, times */
 
 static inline double larger(double a, double b) { return a > b ? a : b; }
 static int width(const sparse_problem *p, int c) { return p->start[c + 1] - p->start[c]; }
 
 /* ---- residual ---- */
-static double contact_defect(const sparse_problem *p, int c, double *scale, arena *a)
+static double contact_defect(const sparse_problem *p, int c, reaction_size *size, arena *a)
 {
     const cone *o = &p->cone[c];
     arena_pos mark = arena_mark(a);
     int n = width(p, c), rows = cone_rows(o), k = cone_normal(o);
-    double *u = arena_array(a, double, rows), an = 0, at = 0;
+    double *u = arena_array(a, double, rows), an = 0, at = 0, any = 0;
     for (int j = 0; j < rows; j++) {
         const double *v = p->val + p->at[c] + (size_t)j * n;
         u[j] = p->b[o->row + j];
@@ -27,20 +28,23 @@ static double contact_defect(const sparse_problem *p, int c, double *scale, aren
             if (j < k) an = v[i]; else at = larger(at, v[i]);
         }
     }
-    double e = cone_defect(o, p->r + o->row, u, p->b + o->row, an, at, scale);
+    double e = cone_defect(o, p->r + o->row, u, p->b + o->row, an, at, &any);
+    reaction_add(size, o, p->r + o->row, p->b + o->row, an, at);
     arena_release(a, mark);
     return e;
 }
 
 /* of each contact into e when it is given */
-static double residual(sparse_problem *p, double *e, arena *a)
+static double measure(sparse_problem *p, double *e, arena *a)
 {
-    double scale = p->least, most = 0;
+    reaction_size size = { 0 };
+    double scale, most = 0;
     for (int c = 0; c < p->n; c++) {
-        double x = contact_defect(p, c, &scale, a);
+        double x = contact_defect(p, c, &size, a);
         if (e) e[c] = x;
         if (x > most || !(x == x)) { most = x; p->worst = c; }
     }
+    scale = reaction_scale(&size, p->least);
     for (int c = 0; e && c < p->n; c++) if (scale > 0) e[c] /= scale;
     return p->residual = most == 0 ? 0 : most / scale;
 }
@@ -50,7 +54,7 @@ static double residual(sparse_problem *p, double *e, arena *a)
 static bool better(sparse_problem *p, double *best, double *kept, double tol, arena *a)
 {
     size_t size = (size_t)p->m * sizeof *kept;
-    double e = residual(p, NULL, a);
+    double e = measure(p, NULL, a);
     if (e < *best) { *best = e; memcpy(kept, p->r, size); }
     else memcpy(p->r, kept, size);
     return *best <= tol;
@@ -64,22 +68,58 @@ static bool pivoted(sparse_problem *p, int *all, const char **solver, arena *a)
     return true;
 }
 
+/* The contacts around the worst one, layer by layer. */
+static int around(const sparse_problem *p, int c, const int *contact_of, int *mark, int *who, int most)
+{
+    int n = 0;
+    memset(mark, 0, (size_t)p->n * sizeof *mark);
+    who[n++] = c;
+    mark[c] = 1;
+    for (int i = 0; i < n; i++)
+        for (int k = p->start[who[i]]; k < p->start[who[i] + 1] && n < most; k++) {
+            int o = contact_of[p->col[k]];
+            if (!mark[o]) { mark[o] = 1; who[n++] = o; }
+        }
+    return n;
+}
+
+/* Close to the solution some contacts here and there are on the wrong side: what is around the worst is solved exactly, then all by Newton's steps. */
+static bool patched(sparse_problem *p, int rounds, double *best, double *kept, double tol, arena *a)
+{
+    int *contact_of = arena_array(a, int, p->m), *mark = arena_array(a, int, p->n), *who = arena_array(a, int, p->n);
+    for (int c = 0; c < p->n; c++) {
+        if (!lemke_knows(&p->cone[c])) return false;
+        for (int j = 0; j < cone_rows(&p->cone[c]); j++) contact_of[p->cone[c].row + j] = c;
+    }
+    for (int round = 0; round < rounds; round++) {
+        measure(p, NULL, a);
+        lemke_contacts(p, who, around(p, p->worst, contact_of, mark, who, PATCH), p->r, a);
+        proximal_steps(p, a, 1e-6, 2, 10, tol);
+        double e = measure(p, NULL, a);
+        if (e < *best) { *best = e; memcpy(kept, p->r, (size_t)p->m * sizeof *kept); }
+        if (*best <= tol) return true;
+    }
+    memcpy(p->r, kept, (size_t)p->m * sizeof *kept);
+    return false;
+}
+
 static bool island_solve(sparse_problem *p, double tol, const char **solver, arena *a)
 {
     int *all = arena_array(a, int, p->n);
-    double *kept = arena_array(a, double, p->m), best = residual(p, NULL, a);
+    double *kept = arena_array(a, double, p->m), best = measure(p, NULL, a);
     memcpy(kept, p->r, (size_t)p->m * sizeof *kept);
     if (best <= tol) return true;
     if (p->n <= LEMKE_MOST && pivoted(p, all, solver, a) && better(p, &best, kept, tol, a)) return true;
     *solver = "proximal Newton";
-    proximal_steps(p, a, 1e-3, 4, tol);
-    if (better(p, &best, kept, tol, a)) return true;
+    proximal_steps(p, a, 1e-3, 3, 10, tol);
+    if (better(p, &best, kept, tol, a) || patched(p, 2, &best, kept, tol, a)) return true;
     *solver = "interior point";
-    if (interior_solve(p, a, tol)) return true;
-    /* from the middle of the cones back to their faces */
-    proximal_steps(p, a, 1e-6, 20, tol);
-    if (better(p, &best, kept, tol, a)) return true;
-    return p->n > LEMKE_MOST && p->n <= LEMKE_LAST && pivoted(p, all, solver, a) && better(p, &best, kept, tol, a);
+    interior_solve(p, a, tol);
+    if (measure(p, NULL, a) <= tol || patched(p, PATCHES, &best, kept, tol, a)) return true;
+    if (p->n > LEMKE_MOST && p->n <= LEMKE_LAST && pivoted(p, all, solver, a) && better(p, &best, kept, tol, a)) return true;
+    *solver = "proximal Newton";
+    proximal_steps(p, a, 1e-3, 40, 40, tol);
+    return better(p, &best, kept, tol, a);
 }
 
 /* ---- islands ---- */
@@ -152,7 +192,7 @@ bool pile_solve(sparse_problem *p, arena *scratch, double tol)
     double *e = arena_array(scratch, double, n);
     for (int c = 0; c < n; c++) for (int j = 0; j < cone_rows(&p->cone[c]); j++) contact_of[p->cone[c].row + j] = c;
     int count = islands(p, of, to, contact_of);
-    residual(p, e, scratch);
+    measure(p, e, scratch);
     for (int i = 0; i < count; i++) {
         int k = 0;
         bool solved = true;
@@ -170,7 +210,7 @@ bool pile_solve(sparse_problem *p, arena *scratch, double tol)
         }
         arena_release(scratch, inner);
     }
-    residual(p, NULL, scratch);
+    measure(p, NULL, scratch);
     arena_release(scratch, mark);
     return p->residual <= tol;
 }

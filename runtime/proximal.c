@@ -4,7 +4,7 @@
 #include <suitesparse/umfpack.h>
 #include "linalg.h"
 
-enum { INNER = 40, MEMORY = 4 };
+enum { MEMORY = 4 };
 
 typedef struct prox {
     sparse_problem *p;
@@ -57,13 +57,15 @@ static void velocities(prox *w)
 static double defect(prox *w, int *worst)
 {
     const sparse_problem *p = w->p;
-    double scale = p->least, most = 0;
+    reaction_size size = { 0 };
+    double most = 0, any = 0;
     for (int c = 0; c < p->n; c++) {
         int i = p->cone[c].row;
-        double e = cone_defect(&p->cone[c], p->r + i, w->u + i, p->b + i, w->an[c], w->a[c], &scale);
+        double e = cone_defect(&p->cone[c], p->r + i, w->u + i, p->b + i, w->an[c], w->a[c], &any);
+        reaction_add(&size, &p->cone[c], p->r + i, p->b + i, w->an[c], w->a[c]);
         if (e > most || !(e == e)) { most = e; if (worst) *worst = c; }
     }
-    return most == 0 ? 0 : most / scale;
+    return most == 0 ? 0 : most / reaction_scale(&size, p->least);
 }
 
 /* ---- Newton's matrix, row by row, and its right side ---- */
@@ -175,14 +177,14 @@ static void relax(prox *w)
 }
 
 /* the regularised problem, to the tolerance; false when it was not reached */
-static bool inner(prox *w, double tol, double *room, int *own)
+static bool inner(prox *w, double tol, int most, double *room, int *own)
 {
     sparse_problem *p = w->p;
     double memory[MEMORY], e;
     velocities(w);
     e = defect(w, NULL);
     for (int i = 0; i < MEMORY; i++) memory[i] = e;
-    for (int it = 0; it < INNER && e > tol; it++) {
+    for (int it = 0; it < most && e > tol; it++) {
         double allow = 0, s = 1;
         newton_fill(w, room, own);
         memcpy(w->keep, p->r, (size_t)p->m * sizeof *p->r);
@@ -233,7 +235,7 @@ static double true_defect(prox *w, int *worst)
     return e;
 }
 
-bool proximal_steps(sparse_problem *p, arena *scratch, double rho, int most, double tol)
+bool proximal_steps(sparse_problem *p, arena *scratch, double rho, int most, int newton, double tol)
 {
     arena_pos mark = arena_mark(scratch);
     prox *w = prox_new(p, scratch);
@@ -248,7 +250,7 @@ bool proximal_steps(sparse_problem *p, arena *scratch, double rho, int most, dou
         int before = p->iterations;
         memcpy(w->ref, p->r, (size_t)p->m * sizeof *p->r);
         w->rho = rho;
-        bool ok = inner(w, larger(0.3 * tol, fmin(1e-3, 0.02 * best)), room, own);
+        bool ok = inner(w, larger(0.3 * tol, fmin(1e-3, 0.02 * best)), newton, room, own);
         double e = true_defect(w, &worst);
         if (e < best) { best = e; memcpy(w->best, p->r, (size_t)p->m * sizeof *p->r); }
         else if (!ok) memcpy(p->r, w->best, (size_t)p->m * sizeof *p->r);

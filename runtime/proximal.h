@@ -17,6 +17,6 @@ typedef struct sparse_problem {
     const char *solver;
 } sparse_problem;
 
-/* At most `most` proximal steps, rho the first of them. */
-bool proximal_steps(sparse_problem *p, arena *scratch, double rho, int most, double tol);
+/* At most `most` proximal steps of at most `newton` Newton steps each; rho: of the first. */
+bool proximal_steps(sparse_problem *p, arena *scratch, double rho, int most, int newton, double tol);
 #endif

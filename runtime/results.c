@@ -14,8 +14,6 @@ static int slip_shown(const program *p, const contact_family *f)
     return free < 0 ? 0 : free <= MAX_SLIP ? free : 1;
 }
 
-enum { KEPT_MEMBERS = 4096 };           /* of a family: more are counted and measured, not kept sample by sample */
-
 results *results_new(arena *a, const program *p)
 {
     results *r = arena_make(a, results);
@@ -28,16 +26,16 @@ results *results_new(arena *a, const program *p)
         c->members = index_members(&p->contact[i].over);
         c->kept = c->members <= KEPT_MEMBERS;
         c->nslip = slip_shown(p, &p->contact[i]);
-        c->last_open = arena_array(a, double, c->members);
-        for (int64_t m = 0; m < c->members; m++) c->last_open[m] = -INFINITY;
+        if (c->kept) c->last_open = arena_array(a, double, c->members);
+        for (int64_t m = 0; c->kept && m < c->members; m++) c->last_open[m] = -INFINITY;
     }
     return r;
 }
 
 /* ---- columns ---- */
 
-/* one of them: numbers, or the states of contacts; bytes a sample */
-typedef struct { double **d; uint8_t **u; size_t width; } column;
+/* one of them: numbers, or the states of contacts; bytes a sample; none: it is not kept at all */
+typedef struct { double **d; uint8_t **u; size_t width; bool none; } column;
 
 static int columns_count(const results *r) { return 8 + 5 * (int)r->prog->ncontact; }
 
@@ -47,15 +45,15 @@ static void columns_list(results *r, column *c)
     double **single[] = { &r->t, &r->energy, &r->dissipated, &r->work }, **wide[] = { &r->q, &r->v, &r->acc };
     for (int k = 0; k < 4; k++) *c++ = (column){ .d = single[k], .width = one };
     for (int k = 0; k < 3; k++) *c++ = (column){ .d = wide[k], .width = nq };
-    *c++ = (column){ .d = &r->load, .width = r->has_jumps ? one : 0 };
+    *c++ = (column){ .d = &r->load, .width = r->has_jumps ? one : 0, .none = !r->has_jumps };
     for (size_t i = 0; i < r->prog->ncontact; i++) {
         contact_result *k = &r->contact[i];
         size_t m = k->kept ? (size_t)k->members : 0;
-        *c++ = (column){ .d = &k->gap, .width = m * one };
-        *c++ = (column){ .d = &k->rn, .width = m * one };
-        *c++ = (column){ .u = &k->status, .width = m };
-        *c++ = (column){ .d = &k->rt, .width = m * one * (size_t)k->nslip };
-        *c++ = (column){ .d = &k->slip, .width = m * one * (size_t)k->nslip };
+        *c++ = (column){ .d = &k->gap, .width = m * one, .none = !k->kept };
+        *c++ = (column){ .d = &k->rn, .width = m * one, .none = !k->kept };
+        *c++ = (column){ .u = &k->status, .width = m, .none = !k->kept };
+        *c++ = (column){ .d = &k->rt, .width = m * one * (size_t)k->nslip, .none = !k->kept };
+        *c++ = (column){ .d = &k->slip, .width = m * one * (size_t)k->nslip, .none = !k->kept };
     }
 }
 
@@ -66,7 +64,7 @@ static void columns_in_arena(results *r, const column *c, int n, int64_t cap)
 {
     for (int k = 0; k < n; k++) {
         size_t size;
-        if (!c[k].width && c[k].d == &r->load) continue;
+        if (c[k].none) continue;
         if (__builtin_mul_overflow((size_t)cap, c[k].width, &size)) size = SIZE_MAX / 2;
         void *new = arena_alloc(r->a, size);
         if (r->samples && c[k].width) memcpy(new, column_get(&c[k]), (size_t)r->samples * c[k].width);
@@ -90,10 +88,10 @@ static int columns_in_file(results *r, const column *c, int n, int64_t cap)
     if (error) return error;
     for (int k = 0; k < n; k++) {
         if (first && r->samples && width[k]) memcpy(at[k], column_get(&c[k]), (size_t)r->samples * width[k]);
-        if (width[k]) column_set(&c[k], at[k]);
+        if (!c[k].none) column_set(&c[k], width[k] ? (void *)at[k] : (void *)r->spill);
     }
     r->cap = spill_cap(r->spill);
-    if (first) r->rest_at = r->samples + REST_BYTES / (int64_t)row + 1;
+    r->rest_every = REST_BYTES / (int64_t)row + 1;
     return 0;
 }
 
@@ -101,18 +99,18 @@ static int columns_in_file(results *r, const column *c, int n, int64_t cap)
 static int columns_grow(results *r, int64_t cap)
 {
     int n = columns_count(r);
+    bool was = r->spill != NULL;
     arena_pos mark = arena_mark(r->a);
     column *c = arena_array(r->a, column, n);
     size_t row = 0;
     columns_list(r, c);
     for (int k = 0; k < n; k++) row += c[k].width;
     bool file = r->spill || (r->spill_bytes > 0 && (double)cap * (double)row > (double)r->spill_bytes / 2);
-    if (file) {
-        int error = columns_in_file(r, c, n, cap);
-        if (!error || r->spill) {
-            if (r->spill && r->cap > 2 * spill_cap(r->spill)) arena_release(r->a, mark);
-            return error;
-        }
+    if (file) {                         /* the disk is asked for as much at a time as memory may hold */
+        int64_t most = r->samples + r->spill_bytes / (int64_t)row + 1;
+        int error = columns_in_file(r, c, n, cap < most ? cap : most);
+        if (was) arena_release(r->a, mark);
+        if (!error || r->spill) return error;
     }
     columns_in_arena(r, c, n, cap);
     return 0;
@@ -136,9 +134,8 @@ int64_t results_sample(results *r)
 {
     if (r->samples == r->cap && !r->full) results_reserve(r, r->spill ? r->cap + 1 : r->cap < 64 ? 64 : 2 * r->cap);
     if (r->full && r->samples == r->cap) return r->samples - 1;
-    if (r->spill && r->samples >= r->rest_at) {
+    if (r->spill && r->samples - r->rested > r->rest_every) {
         spill_rest(r->spill, r->rested, r->samples);
-        r->rest_at += r->samples - r->rested;
         r->rested = r->samples;
     }
     return r->samples++;
@@ -160,7 +157,7 @@ bool results_own(const results *r, const void *p)
 
 void results_close(results *r) { if (r) spill_close(r->spill); }
 
-void results_scratch(results *r, void (*go)(void *ud, arena *scratch), void *ud)
+void results_scratch(results *r, void (*go)(results *r, const void *ud, arena *scratch), const void *ud)
 {
     arena *volatile scratch = arena_new(arena_allocator(r->a), NULL);
     jmp_buf none, *owner = arena_on_oom(r->a, &none);
@@ -173,7 +170,7 @@ void results_scratch(results *r, void (*go)(void *ud, arena *scratch), void *ud)
         return;
     }
     arena_on_oom(scratch, &none);
-    go(ud, scratch);
+    go(r, ud, scratch);
     arena_on_oom(r->a, owner);
     arena_free(scratch);
 }

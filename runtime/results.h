@@ -7,6 +7,8 @@ typedef enum { STATUS_OPEN, STATUS_STICK, STATUS_SLIP } contact_status;
 
 typedef struct impact { double t, pre, post, impulse; int32_t member; } impact;   /* rate of the gap before and after, normal impulse */
 
+enum { KEPT_MEMBERS = 4096 };           /* of a family: more are counted and measured, not kept sample by sample */
+
 typedef struct contact_result {         /* one for each contact family; member m's samples are column m */
     int64_t members;
     bool kept;                          /* else there are too many members: the columns below are NULL */
@@ -15,7 +17,7 @@ typedef struct contact_result {         /* one for each contact family; member m
     double *rt, *slip;                  /* [(sample*members + m)*nslip + k] */
     uint8_t *status;                    /* contact_status */
     vec(impact) impacts;                /* in the order of time */
-    double *last_open;                  /* per member: last time at which it was open (-inf: never) */
+    double *last_open;                  /* per member: last time at which it was open (-inf: never); NULL when not kept */
 } contact_result;
 
 /* jump of a limit solution: fold: its branch ended there; else the load jumped, or the start lay off the graph */
@@ -26,7 +28,7 @@ typedef struct limit_branch { double x0, x1, y0, y1; bool stable; } limit_branch
 typedef enum { RUN_OK, RUN_STOPPED, RUN_INTERRUPTED, RUN_FAILED } run_status;
 
 /* Values and power series at any time, from a backend that has them: r->dense, else NULL. */
-typedef enum { DENSE_DOF, DENSE_GAP, DENSE_RN } dense_what;
+typedef enum { DENSE_DOF, DENSE_GAP, DENSE_RN, DENSE_RT, DENSE_SLIP } dense_what;    /* of the last two component k, values only */
 typedef struct dense_item { dense_what what; int32_t k; int order; size_t contact; int64_t member; } dense_item;   /* order: derivatives taken */
 typedef struct dense_output {
     void *of;
@@ -52,6 +54,8 @@ typedef struct results {
     contact_result *contact;            /* [prog->ncontact] */
     double max_penetration, residual, power_balance;    /* worst over the run; power_balance: relative defect of the energy audit */
     int64_t steps, solver_iterations, branch_choices;
+    int64_t averaged;                   /* samples whose acceleration is the mean over the step: Gauss's principle had no solution there */
+    int64_t swept;                      /* contacts visited in Gauss-Seidel sweeps, where there are many */
     const dense_output *dense;
     const char *solver;                 /* of the step problem, by name */
     double seconds;
@@ -63,7 +67,7 @@ typedef struct results {
     const char *spill_dir;              /* beyond spill_bytes (0: never) samples lie in a file, which is made there */
     int64_t spill_bytes;
     struct spill *spill;                /* or NULL */
-    int64_t rested, rest_at;            /* samples whose memory was given back; when to do it again */
+    int64_t rested, rest_every;         /* samples whose memory was given back, and how many more are let lie */
     int full;                           /* the errno with which no more samples could be kept; the last one is the latest all the same */
     const struct field_result *field;   /* field.h; NULL when there is none */
     const struct rod_result *rod;       /* rod.h; NULL when there is none */
@@ -79,7 +83,7 @@ void results_rest(results *r);
 bool results_own(const results *r, const void *p);
 void results_close(results *r);
 /* Runs go with scratch memory, which is given back even when there is none left: then on to the owner of the results. */
-void results_scratch(results *r, void (*go)(void *ud, arena *scratch), void *ud);
+void results_scratch(results *r, void (*go)(results *r, const void *ud, arena *scratch), const void *ud);
 /* Value of column k of q, v or acc at a time: v right-continuous; dofs by cubic Hermite between samples when the rate is continuous there, else linear. */
 double results_q(const results *r, int32_t k, double t);
 double results_v(const results *r, int32_t k, double t);

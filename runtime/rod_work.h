@@ -28,8 +28,9 @@ typedef struct rod_work {
     double *u0_start, *u0_goal;         /* natural curvature is reached from that of the shape, before the load; or NULL */
     double scale;                       /* of forces */
     double t;
-    double shift;                       /* of the tangent, while relaxing */
-    bool relaxing, neutral, moments;             /* moments: dead moments act, which have no energy */
+    double shift, drag;                 /* of the tangent alone; of a viscous motion from pos0, rot0 */
+    double viscous;                     /* work that was lost to it */
+    bool neutral, moments;             /* moments: dead moments act, which have no energy */
     /* condensed band */
     int nred, *red;                     /* reduced number of a node's first dof, -1: inside an element */
     double *band, *inner, *rhs; int *pivot;
@@ -40,6 +41,8 @@ typedef struct rod_work {
     int64_t iterations;
 } rod_work;
 
+double rod_length(const rod_work *w);                                   /* of the longest */
+void state_copy(rod_work *w, double *pos, double *rot, const double *pos1, const double *rot1);
 void rod_eval(rod_work *w, const kernel *k, double t, int rod, double s, double *out);
 bool rod_fail(rod_work *w, span at, const char *fmt, ...) __attribute__((format(printf, 3, 4)));       /* false */
 bool rod_build(rod_work *w);                                            /* meshes, shapes, supports; false after a report */
@@ -49,6 +52,19 @@ void rod_update(rod_work *w, const double *dx, double k);               /* moves
 void rod_band_new(rod_work *w);
 bool rod_solve_band(rod_work *w, double t);
 bool rod_solve_sparse(rod_work *w, double t);
+void rod_residual(rod_work *w, double t, double *res);
+void forces_follow(rod_work *w, const double *dx);                      /* forces at the points of integration: of the state, or what the increment makes of them */
+int rod_unstable(rod_work *w, double t);                                /* directions that lower the energy, without contact */
+double rod_small_shift(const rod_work *w);
+/* ---- equilibria at a load ---- */
+bool holds_at(rod_work *w, double t, double tau);                       /* where what is held goes at t; tau < 1: on the way from the start to the values at t = 0 */
+double turn_between(rod_work *w, double t, double dt);                  /* of held frames */
+bool rod_equilibrium(rod_work *w, double t);
+bool rod_flow(rod_work *w, double t);                                   /* through a viscous motion, with friction */
+void rod_nudge(rod_work *w);
+bool rod_interrupted(rod_work *w);
+bool rod_passed(const rod_work *w, double *pos, double *rot);            /* a rod went through itself since that state */
+double rod_drag_work(const rod_work *w);
 
 /* ---- contact ---- */
 void contacts_new(rod_work *w);
@@ -59,7 +75,12 @@ bool contacts_project(rod_work *w);                                     /* close
 /* forces into res, derivatives into K (NULL: not asked) */
 void contacts_put(rod_work *w, double *res, rod_sparse *K);
 bool contacts_near(const rod_work *w);                                  /* any pair carries force, or may */
-double contacts_uzawa(rod_work *w, double *worst_slip);                 /* multipliers; returns the deepest penetration */
+void contacts_stiffen(rod_work *w, double stiff);                       /* the springs' forces become multipliers, springs so much stiffer; 1: as at first */
+void contacts_predict(rod_work *w, const double *dx, double part);      /* multipliers that go with an increment, before it is taken */
+void contacts_springs(rod_work *w, double spring);                      /* no multipliers, springs so much stiffer, until the next step */
+void contacts_settle(rod_work *w);
+void contacts_soften(rod_work *w);
+double contacts_open(const rod_work *w);                                /* the deepest overlap, or the widest gap of a pair that presses */
 uint64_t contacts_pattern(const rod_work *w);                           /* hash of who touches, sticks and slips */
 void contacts_accept(rod_work *w, int64_t sample);                      /* the step is done */
 double contacts_depth(const rod_work *w);
@@ -67,7 +88,9 @@ void contacts_save(rod_work *w);
 void contacts_restore(rod_work *w);
 void contacts_keep(rod_work *w);                                        /* a second place to save to */
 void contacts_back(rod_work *w);
-void contacts_smooth(rod_work *w, bool on);                             /* without friction; off: friction starts anew from the state */
+void contacts_keep_flow(rod_work *w);                                   /* and a third */
+void contacts_back_flow(rod_work *w);
 void contacts_result(rod_work *w, rod_result *x);
+void contacts_lose(rod_work *w);                                        /* what friction took in the step */
 double contacts_dissipated(const rod_work *w);
 #endif

@@ -25,6 +25,7 @@ typedef struct track {
     double un;                          /* rate of the gap */
     double *H0, *S0, *Hm, *Sm, *s0m;    /* rows at the start of the step, and their mean over it, along which reactions act */
     double htm;
+    double mu0, normal0;                /* coefficient and given normal force at the start of the step */
     double *G, *Gm;                     /* D^-1 [Hm; Sm]^T and M^-1 [H; S]^T, a row for each component */
     cone cone, cone_now;                /* of its problem when it is alone, over a step and at an instant, and the matrices of that */
     double *A, *Am;
@@ -65,6 +66,7 @@ typedef struct sweep {
     contact_problem pr; contact_work *work;
     double *W, *b, *rr, *u; cone *cone; double *dir, *local;
     double step;                        /* size of the problem at hand: 1 for forces, the step for impulses, 0 for shocks */
+    double end;                         /* weight of the end of the step in its coefficients; 1 at an instant */
     double kinetic0, wf, potential0;    /* energies at the start; work of all smooth forces */
     double dissipated;
     double top;                         /* largest energy seen */
@@ -123,6 +125,7 @@ bool sweep_fire(sweep *w);                                          /* resets of
 
 /* ---- sweep_advance.c, sweep_sample.c, sweeping.c ---- */
 bool sweep_advance(sweep *w, double end);
+bool sweep_turns(const sweep *w);                                   /* has a slip turned round or come to rest in the trial step? */
 bool sweep_sample(sweep *w, double over, bool instant);             /* over: 1 / size of the step; instant: forces are those of Gauss's principle */
 bool sweep_survey(sweep *w);                                        /* gaps, rows and closed contacts of the state as it is */
 

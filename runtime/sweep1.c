@@ -159,6 +159,15 @@ static bool project_rounds(projector *w, moment *m, int cone, const double *z, d
     return v <= 1e-12 * scale;
 }
 
+double cone_depth(projector *w, moment *m, int cone, const double *y)
+{
+    const inclusion_cone *q = &m->ip->cone[cone];
+    for (int i = 0; i < q->n; i++) w->keep[i] = m->x[q->dof[i]];
+    double v = constraints_at(w, m, cone, y);
+    for (int i = 0; i < q->n; i++) m->x[q->dof[i]] = w->keep[i];
+    return v;
+}
+
 bool project(projector *w, moment *m, int cone, const double *z, double *y, double *worst, const char **why)
 {
     const inclusion_cone *q = &m->ip->cone[cone];

@@ -52,6 +52,109 @@ static bool locate(sweep *w, double *h)
     return true;
 }
 
+/* ---- where a slip turns round within the step ---- */
+/* slip at the end of the trial step along that at the start; not finite where there is none at either end */
+static double slip_along(const sweep *w, const track *k)
+{
+    const contact *c = k->c;
+    double along = 0, before = 0, after = 0;
+    for (int j = 0; j < c->d; j++) {
+        const double *S = c->S + (size_t)j * w->n, *S0 = k->rows_fixed ? S : k->S0 + (size_t)j * w->n;
+        double a = vec_dot(S0, w->v, w->n) + k->s0m[j], b = vec_dot(S, w->v1, w->n) + c->s0[j];
+        if (!k->rows_fixed && !(vec_dot(S0, S, w->n) > 0)) return NAN;      /* the directions were chosen anew */
+        along += a * b;
+        before += a * a;
+        after += b * b;
+    }
+    if (!(before > k->tol_slip * k->tol_slip)) return NAN;
+    return after > k->tol_slip * k->tol_slip ? along / sqrt(before) : 0;
+}
+
+bool sweep_turns(const sweep *w)
+{
+    for (int i = 0; i < w->nact; i++) if (w->act[i]->c->d && slip_along(w, w->act[i]) <= 0) return true;
+    return false;
+}
+
+static void swap_ends(sweep *w)
+{
+    double t = w->t;
+    w->t = w->t1;
+    w->t1 = t;
+    SWAP(w->q, w->q1);
+    SWAP(w->v, w->v1);
+    SWAP(w->f, w->f1);
+    if (!w->s->mass_constant) SWAP(w->M, w->M1);
+}
+
+/* accelerations at the end of the trial step, into acc */
+static bool gauss_ahead(sweep *w)
+{
+    double residual = w->r->residual;
+    swap_ends(w);
+    bool ok = sweep_gauss(w);
+    swap_ends(w);
+    w->fresh = false;
+    if (!ok) sweep_forget(w, residual);
+    return ok;
+}
+
+/* Do the accelerations at the end of the trial step set the slip of k going again? */
+static bool goes_on(sweep *w, track *k)
+{
+    const contact *c = k->c;
+    double free = 0, left = 0, *bias = w->x2;
+    solve_with(&w->s->minv, w->f1, w->x1);
+    system_at(w->s, w->t1, w->q1, w->v1);
+    contact_slip_bias(w->s, k->c, bias);
+    for (int j = 0; j < c->d; j++) {
+        const double *S = c->S + (size_t)j * w->n;
+        free += fabs(vec_dot(S, w->x1, w->n));
+        left += fabs(vec_dot(S, w->acc, w->n) + bias[j]);
+    }
+    return left > 1e-9 * free;
+}
+
+/* The contact whose slip turns round in the trial step, or comes to a rest that friction cannot hold; NULL: none.  The trial step is as it was. */
+static track *turning(sweep *w, double h, bool *ok)
+{
+    if (!sweep_turns(w)) return NULL;
+    for (int i = 0; i < w->nact; i++) if (w->act[i]->c->d && slip_along(w, w->act[i]) < 0) return w->act[i];
+    track *found = NULL;
+    bool known = gauss_ahead(w);
+    for (int i = 0; known && !found && i < w->nact; i++)
+        if (w->act[i]->c->d && slip_along(w, w->act[i]) == 0 && goes_on(w, w->act[i])) found = w->act[i];
+    *ok = sweep_smooth(w, h);
+    return found;
+}
+
+/* The step is cut down to where the slip of k comes to rest, from the side that slides on: its speed is aimed at half of what counts as 0. */
+static bool locate_turn(sweep *w, const track *k, double *h)
+{
+    double lo = 0, hi = *h, last = 0, speed = 0, x, s;
+    for (int j = 0; j < k->c->d; j++) {
+        double a = vec_dot(k->rows_fixed ? k->c->S + (size_t)j * w->n : k->S0 + (size_t)j * w->n, w->v, w->n) + k->s0m[j];
+        speed += a * a;
+    }
+    speed = sqrt(speed);
+    for (int it = 0; it < 80 && hi - lo > 4e-16 * (fabs(w->t) + hi); it++) {
+        /* the last two points that slid on, drawn out; at first and in between, the middle */
+        x = last < 0 ? lo - (speed - 0.5 * k->tol_slip) / last : 0;
+        if (!(x > lo && x < hi) || it % 8 == 7) x = 0.5 * (lo + hi);
+        if (!sweep_smooth(w, *h = x)) return false;
+        s = slip_along(w, k);
+        if (s > 0) {
+            last = (s - speed) / (x - lo);
+            lo = x;
+            speed = s;
+        } else hi = x;
+        if (s > 0 && s <= 2 * k->tol_slip) break;
+    }
+    if (*h != lo && lo > 0 && !sweep_smooth(w, *h = lo)) return false;
+    sweep_look(w);
+    return true;
+}
+
 /* ---- too many impacts to follow one by one: the rest of the step at once ---- */
 /* What may close joins: gap/h + u_n >= 0, or restitution where the surface is met in the step.  All others keep off. */
 static void whole_join(sweep *w, double h, bool overlaps)
@@ -127,6 +230,8 @@ static bool follow(sweep *w, double *h, bool *rise)
     sweep_gather(w);
     w->trial = true;
     bool ok = (w->fresh || w->linear || sweep_gauss(w)) && sweep_smooth(w, *h) && (!sweep_look(w) || locate(w, h));
+    const track *turns = ok ? turning(w, *h, &ok) : NULL;
+    ok = ok && (!turns || locate_turn(w, turns, h));
     *rise = ok && w->p->nevent && sweep_rise(w, false);
     ok = ok && (!*rise || sweep_locate_event(w, h));
     w->trial = false;

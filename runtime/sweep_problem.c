@@ -41,7 +41,7 @@ bool sweep_factor(sweep *w, const double *M, double t)
 {
     int bad;
     if (system_factor(w->s, M, &bad)) return true;
-    return sweep_fail(w, SPAN_NONE, arena_printf(w->r->a, "the mass matrix is not positive definite at t = %s, in the row of '%s'",
+    return sweep_fail(w, mass_where(w->p, bad), arena_printf(w->r->a, "the mass matrix is not positive definite at t = %s, in the row of '%s'",
                                            sweep_number(w, t), dof_name(w->p, bad, w->r->a)));
 }
 
@@ -72,7 +72,11 @@ void sweep_law(void *ud, int i, double speed, double *mu, double *radius)
     sweep *w = ud;
     contact *c = w->act[i]->c;
     const contact_family *f = c->fam->f;
-    double k = f->mu_of_speed ? contact_mu(w->s, c, speed) : c->mu;
+    double k = c->mu;
+    if (f->mu_of_speed) {
+        k = contact_mu(w->s, c, speed);
+        if (w->end < 1) k = (1 - w->end) * w->act[i]->mu0 + w->end * k;
+    }
     bool tresca = f->friction == FRICTION_TRESCA, given = f->relation == REL_CLOSED;
     *mu = tresca || given ? 0 : k;
     *radius = tresca ? k * w->step : given ? k * fabs(c->normal) * w->step : k * w->act[i]->base;
@@ -142,11 +146,36 @@ bool sweep_solve(sweep *w, double t)
     return true;
 }
 
-/* x += G r; what cancels to rounding is 0, so that stick is exact */
+/* what cancels to rounding is 0, so that stick is exact */
+static inline double cancelled(double x, double change, double size)
+{
+    double sum = x + change;
+    return change != 0 && fabs(sum) <= 1.5e-14 * size ? 0 : sum;
+}
+
+/* x += G r of one contact */
+static void react_alone(int n, int m, const double *G, const double *r, double *x)
+{
+    for (int k = 0; k < n; k++) {
+        double size = fabs(x[k]), change = 0;
+        for (int b = 0; b < m; b++) {
+            double d = G[(size_t)b * n + k] * r[b];
+            change += d;
+            size += fabs(d);
+        }
+        x[k] = cancelled(x[k], change, size);
+    }
+}
+
 void sweep_react(const sweep *w, double *x, bool mass)
 {
+    if (w->nact == 1) {
+        const track *l = w->act[0];
+        react_alone(w->n, rows_of(l), mass ? l->Gm : l->G, w->rr + l->row, x);
+        return;
+    }
     for (int k = 0; k < w->n; k++) {
-        double sum = x[k], size = fabs(x[k]), change = 0;
+        double size = fabs(x[k]), change = 0;
         for (int i = 0; i < w->nact; i++) {
             const track *l = w->act[i];
             const double *G = (mass ? l->Gm : l->G) + k;
@@ -156,8 +185,7 @@ void sweep_react(const sweep *w, double *x, bool mass)
                 size += fabs(d);
             }
         }
-        sum += change;
-        x[k] = change != 0 && fabs(sum) <= 1.5e-14 * size ? 0 : sum;
+        x[k] = cancelled(x[k], change, size);
     }
 }
 

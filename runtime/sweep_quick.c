@@ -23,7 +23,12 @@ static bool quick_react(sweep *w, track *k, double h, double *v)
     if (!cone_solve(&k->cone, k->A, rows_of(k), w->b, w->rr, w->local)) return false;
     if (k->relation == REL_GAP && !(w->rr[0] > 0)) return false;        /* it opens */
     sweep_react(w, v, false);
-    return true;
+    /* friction at its bound, to the side it was on: the slip goes on */
+    if (c->d == 1) {
+        double rt = w->rr[k->normal], bound = k->cone.mu * fabs(w->rr[0]) * k->normal + k->cone.radius;
+        if (rt * k->r[k->normal] > 0 && fabs(rt) >= bound) return true;
+    }
+    return c->d == 0 || !sweep_turns(w);
 }
 
 /* forces at the end of the step, were the rates to stay; then where they lead */

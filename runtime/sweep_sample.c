@@ -66,6 +66,7 @@ bool sweep_sample(sweep *w, double over, bool instant)
     if (!w->fresh && instant) return false;
     if (!w->fresh) {                    /* the mean over the step instead */
         sweep_forget(w, residual);
+        w->r->averaged++;
         for (int i = 0; i < w->n; i++) w->acc[i] = over * (w->v[i] - w->v1[i]);
     }
     if (instant)

@@ -111,6 +111,7 @@ bool sweep_shock(sweep *w)
     }
     memcpy(w->x1, w->v, (size_t)w->n * sizeof *w->v);
     w->step = 0;
+    w->end = 1;
     sweep_cones(w);
     sweep_matrix(w, true);
     if (!shock_phase(w, true) || !shock_poisson(w)) return false;
@@ -189,6 +190,7 @@ bool sweep_gauss(sweep *w)
     sweep_gather(w);
     if (w->nact == 0) return true;
     w->step = 1;
+    w->end = 1;
     if (w->nact == 1 && w->stiffness == 0 && gauss_alone(w)) return true;
     mass_columns(w);
     sweep_cones(w);

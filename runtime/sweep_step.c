@@ -1,4 +1,5 @@
-/* sweep_step: one smooth step: theta scheme, closed contacts solved at the velocity at its end, positions put back on gap = 0; then it is accepted and its work accounted for. */
+/* sweep_step: one smooth step: theta scheme, closed contacts solved at the velocity at its end, positions put back on gap = 0; then it is accepted and its
+   work accounted for. */
 #include <math.h>
 #include <string.h>
 #include "sweep.h"
@@ -73,6 +74,11 @@ static void rows_before(sweep *w)
         for (int j = 0; j < c->d; j++) k->s0m[j] = c->s0[j];
         if (c->fam->f->mu_of_speed) k->speed = slip_of(w, c, w->v, w->x4);
         if (k->speed <= k->tol_slip) k->speed = 0;
+        if (!k->still) {
+            contact_laws(w->s, c, false);
+            k->mu0 = c->fam->f->mu_of_speed ? contact_mu(w->s, c, k->speed) : c->mu;
+            k->normal0 = c->normal;
+        }
         if (k->rows_fixed) continue;
         memcpy(k->H0, c->H, n * sizeof(double));
         memcpy(k->S0, c->S, n * (size_t)c->d * sizeof(double));
@@ -90,6 +96,8 @@ static void rows_after(sweep *w, const double *M)
         if (!k->still) {
             if (!w->whole) contact_rows(w->s, c, M, false);
             contact_laws(w->s, c, false);
+            c->mu = (1 - w->theta) * k->mu0 + w->theta * c->mu;
+            c->normal = (1 - w->theta) * k->normal0 + w->theta * c->normal;
         }
         if (!fixed && w->whole) {
             vec_copy(k->Hm, k->H0, n);
@@ -133,6 +141,7 @@ static bool step_alone(sweep *w, double h, double *v)
 /* impulses that keep the velocity at the end admissible */
 static bool step_contacts(sweep *w, double h, double *v)
 {
+    w->end = w->theta;
     if (w->nact == 1 && w->stiffness == 0 && step_alone(w, h, v)) return true;
     w->step = h;
     sweep_cones(w);
@@ -151,9 +160,10 @@ static bool step_contacts(sweep *w, double h, double *v)
 void sweep_force_follows(sweep *w, const double *q, const double *v)
 {
     int n = w->n;
+    bool rates = w->s->force_dv.n > 0;
     for (int j = 0; j < n; j++) { w->x2[j] = w->q1[j] - q[j]; w->x3[j] = w->v1[j] - v[j]; }
     for (int i = 0; i < n; i++)
-        w->f1[i] += vec_dot(w->Fq + (size_t)i * n, w->x2, n) + vec_dot(w->Fv + (size_t)i * n, w->x3, n);
+        w->f1[i] += vec_dot(w->Fq + (size_t)i * n, w->x2, n) + (rates ? vec_dot(w->Fv + (size_t)i * n, w->x3, n) : 0);
 }
 
 /* masses at the end of the step, and the mean that acts over it */
@@ -169,7 +179,43 @@ static bool step_masses(sweep *w, const double **M)
     return sweep_factor(w, w->M1, w->t1);
 }
 
-static bool put_back(sweep *w, bool *moved);
+/* Closed contacts are put back on gap = 0: Newton in the kinetic metric, on those that push or hold. */
+static int off_surface(sweep *w, double *gap)
+{
+    int m = 0;
+    bool off = false;
+    system_at(w->s, w->t1, w->q1, w->v1);
+    for (int i = 0; i < w->nact; i++) {
+        track *k = w->act[i];
+        if (!k->normal) continue;
+        double g = contact_gap(w->s, k->c);
+        if (k->relation == REL_GAP && g > 0 && (!(w->rr[k->row] > 0) || k->ahead < 0)) continue;
+        off |= fabs(g) > 0.25 * k->tol_gap;
+        gap[m] = -g;
+        w->back[m++] = k;
+    }
+    return off ? m : 0;
+}
+
+static bool put_back(sweep *w, bool *moved)
+{
+    int n = w->n, m;
+    double *gap = w->b, *A = w->W, *l = w->u;           /* free again: the problem is solved, only rr is still needed */
+    for (int it = 0; it < 10 && (m = off_surface(w, gap)) > 0; it++) {
+        *moved = true;
+        for (int i = 0; i < m; i++) {
+            contact *c = w->back[i]->c;
+            if (!w->back[i]->rows_fixed) contact_rows(w->s, c, w->s->mass_constant ? w->M : w->M1, false);
+            solve_with(&w->s->minv, c->H, w->back[i]->Gm);
+            w->back[i]->stamp_m = -1;
+        }
+        for (int i = 0; i < m; i++)
+            for (int j = 0; j < m; j++) A[(size_t)i * m + j] = vec_dot(w->back[i]->c->H, w->back[j]->Gm, n);
+        sym_shortest(A, gap, l, m, w->more, w->perm);
+        for (int i = 0; i < m; i++) vec_axpy(w->q1, l[i], w->back[i]->Gm, n);
+    }
+    return true;
+}
 
 /* positions corrected; forces and masses belong to what came out */
 static bool step_end(sweep *w, bool known)
@@ -291,51 +337,19 @@ bool sweep_look(sweep *w)
     return any;
 }
 
-/* Closed contacts are put back on gap = 0: Newton in the kinetic metric, on those that push or hold. */
-static int off_surface(sweep *w, double *gap)
-{
-    int m = 0;
-    bool off = false;
-    system_at(w->s, w->t1, w->q1, w->v1);
-    for (int i = 0; i < w->nact; i++) {
-        track *k = w->act[i];
-        if (!k->normal) continue;
-        double g = contact_gap(w->s, k->c);
-        if (k->relation == REL_GAP && g > 0 && (!(w->rr[k->row] > 0) || k->ahead < 0)) continue;
-        off |= fabs(g) > 0.25 * k->tol_gap;
-        gap[m] = -g;
-        w->back[m++] = k;
-    }
-    return off ? m : 0;
-}
-
-static bool put_back(sweep *w, bool *moved)
-{
-    int n = w->n, m;
-    double *gap = w->b, *A = w->W, *l = w->u;           /* free again: the problem is solved, only rr is still needed */
-    for (int it = 0; it < 10 && (m = off_surface(w, gap)) > 0; it++) {
-        *moved = true;
-        for (int i = 0; i < m; i++) {
-            contact *c = w->back[i]->c;
-            if (!w->back[i]->rows_fixed) contact_rows(w->s, c, w->s->mass_constant ? w->M : w->M1, false);
-            solve_with(&w->s->minv, c->H, w->back[i]->Gm);
-            w->back[i]->stamp_m = -1;
-        }
-        for (int i = 0; i < m; i++)
-            for (int j = 0; j < m; j++) A[(size_t)i * m + j] = vec_dot(w->back[i]->c->H, w->back[j]->Gm, n);
-        sym_shortest(A, gap, l, m, w->more, w->perm);
-        for (int i = 0; i < m; i++) vec_axpy(w->q1, l[i], w->back[i]->Gm, n);
-    }
-    return true;
-}
-
-/* Work over the smooth step: v1 - v0 times the mean rate, so that the balance closes as the scheme does. */
+/* Work over the smooth step: v1 - v0 times the mean rate, so that the balance closes as the scheme does.  A step at once moves by the rate at its end:
+   forces work along that, what is left of |v1 - v0|^2/2 is lost, and nothing that a contact does can be a gain. */
 static void account(sweep *w, double h)
 {
     int n = w->n;
     double *mean = w->x1, th = w->theta, p = 0;
+    bool at_end = w->whole && w->s->mass_constant && !w->s->first_order;
+    if (at_end) {
+        for (int i = 0; i < n; i++) mean[i] = w->v1[i] - w->v[i];
+        w->dissipated += 0.5 * mass_norm2(w->s, w->M, mean);
+    }
     for (int i = 0; i < n; i++) {
-        mean[i] = 0.5 * (w->v[i] + w->v1[i]);
+        mean[i] = at_end ? w->v1[i] : 0.5 * (w->v[i] + w->v1[i]);
         if (!w->s->first_order || w->p->order[i] == 2) p += mean[i] * ((1 - th) * w->f[i] + th * w->f1[i]);
     }
     w->wf += h * p;

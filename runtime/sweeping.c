@@ -139,6 +139,7 @@ static void march(sweep *w)
 {
     double T = w->o->duration, every = w->o->every, h = w->h;
     int64_t steps = (int64_t)ceil(T / h - 1e-9);
+    int64_t look = 1024 / (int64_t)(w->s->ncontact + 1) + 1;        /* steps between questions: few where they take long */
     double last = 0;
     if (steps < 1) steps = 1;
     double kept = every > h ? T / every + 2 : (double)steps + 2;
@@ -156,7 +157,7 @@ static void march(sweep *w)
         }
         w->r->t_end = w->t;
         if (w->stopped) { w->r->status = RUN_STOPPED; return; }
-        if (i % 1024 == 0 && ask(w, (double)i / (double)steps)) return;
+        if (i % look == 0 && ask(w, (double)i / (double)steps)) return;
     }
 }
 
@@ -220,6 +221,7 @@ static const backend_option sweeping_options[] = {
     { "h", OPT_REAL, NAN, 1e-300, INFINITY, NULL, "time step; 1e-3, or a thousandth of a run shorter than 1" },
     { "theta", OPT_REAL, 0.5, 0, 1, NULL, "weight of the end of the step in forces and positions: 1/2 trapezoidal, 1 implicit, 0 explicit" },
     { "tolerance", OPT_REAL, NAN, 1e-15, 1, NULL, "of the contact problem; 1e-12 up to 100 contacts, else 1e-8" },
+    OPTION_EVERY,
 };
 const backend backend_sweeping = {
     .name = "sweeping", .doc = "Moreau's time-stepping: contact, friction and impacts",

@@ -310,14 +310,18 @@ static void gradient(system_t *s, contact *c)
 /* S as given, nslip x n in out; nu (nslip) with nu.S = H when the slip is a whole relative velocity, of which only the part across nu counts */
 static bool slip_normal(const double *S, const double *H, int k, int n, double *nu)
 {
-    double G[MAX_SLIP * MAX_SLIP], b[MAX_SLIP], work[MAX_SLIP * MAX_SLIP + 2 * MAX_SLIP], off = 0, all = vec_dot(H, H, n);
+    double G[MAX_SLIP * MAX_SLIP] = { 0 }, b[MAX_SLIP], work[MAX_SLIP * MAX_SLIP + 2 * MAX_SLIP], off = 0, all = vec_dot(H, H, n);
     int iwork[MAX_SLIP];
     if (all == 0) return false;
     for (int i = 0; i < k; i++) {
         b[i] = vec_dot(S + (size_t)i * n, H, n);
         for (int j = 0; j < k; j++) G[i * k + j] = vec_dot(S + (size_t)i * n, S + (size_t)j * n, n);
     }
-    sym_shortest(G, b, nu, k, work, iwork);
+    double two = k == 2 ? G[0] * G[3] - G[1] * G[2] : 0;
+    if (k == 2 && two > 1e-6 * G[0] * G[3]) {             /* far from singular: no search for the shortest */
+        nu[0] = (G[3] * b[0] - G[1] * b[1]) / two;
+        nu[1] = (G[0] * b[1] - G[2] * b[0]) / two;
+    } else sym_shortest(G, b, nu, k, work, iwork);
     for (int j = 0; j < n; j++) {
         double h = -H[j];
         for (int i = 0; i < k; i++) h += nu[i] * S[(size_t)i * n + j];
@@ -509,4 +513,25 @@ const char *dof_name(const program *p, int k, arena *a)
         return d->size == 1 ? d->name : arena_printf(a, "%s[%d]", d->name, (int)(k - d->at + 1));
     }
     return "?";
+}
+
+/* is row k that of the statement, and the only one of its member? */
+static bool kernel_gives(const kernel *m, int k)
+{
+    int32_t index[MAX_INDEX] = { 0 };
+    for (bool any = index_first(&m->over, index); any; any = index_next(&m->over, index)) {
+        uint32_t hits = 0;
+        for (uint32_t j = 0; j < m->tape.nout; j++) hits += slot_at(&m->row[j], index, m->over.n) == k;
+        if (hits) return hits == m->tape.nout;
+    }
+    return false;
+}
+
+span mass_where(const program *p, int k)
+{
+    for (size_t i = 0; i < p->mass.n; i++)
+        if (p->mass.at[i].at.file && kernel_gives(&p->mass.at[i], k)) return p->mass.at[i].at;
+    for (size_t i = 0; i < p->ndof_info; i++)
+        if (k >= p->dof[i].at && k < p->dof[i].at + p->dof[i].size) return p->dof[i].where;
+    return SPAN_NONE;
 }

@@ -97,4 +97,5 @@ void contact_slip_bias(system_t *s, contact *c, double *out);       /* d slip/dt
 /* "touch[3, 7]", in the arena. */
 const char *contact_name(const contact *c, arena *a);
 const char *dof_name(const program *p, int k, arena *a);
+span mass_where(const program *p, int k);                           /* the statement that gives dof k its mass; else where the dof stands */
 #endif

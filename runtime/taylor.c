@@ -84,7 +84,7 @@ static int companions(uint32_t op)
     }
 }
 
-static bool chooses(uint32_t op)
+bool taylor_chooses(uint32_t op)
 {
     switch (op) {
     case OP_ABS: case OP_SIGN: case OP_FLOOR: case OP_CEIL: case OP_MOD: case OP_MIN: case OP_MAX:
@@ -111,7 +111,7 @@ static void rename_registers(taylor *x, const tape *p, arena *a)
         x->aux[i] = next;
         next += (uint32_t)companions(q.op);
         x->code[i] = q;
-        x->nsite += chooses(q.op);
+        x->nsite += taylor_chooses(q.op);
     }
     x->nreg = next;
     x->out = arena_array(a, uint32_t, p->nout);
@@ -146,7 +146,7 @@ taylor *taylor_new(arena *a, const kernel *k, const int32_t *index, int width)
     for (uint32_t i = 0; i < p.nconst; i++) taylor_reg(x, p.nin + i)[0] = p.constant[i];
     x->site = arena_array(a, site, x->nsite);
     x->nsite = 0;
-    for (uint32_t i = 0; i < x->ncode; i++) if (chooses(x->code[i].op)) x->site[x->nsite++] = (site){ .code = i };
+    for (uint32_t i = 0; i < x->ncode; i++) if (taylor_chooses(x->code[i].op)) x->site[x->nsite++] = (site){ .code = i };
     return x;
 }
 
@@ -314,7 +314,7 @@ static void step_code(taylor *t, uint32_t i, site **s, int j)
     const instr *q = &t->code[i];
     const double *a = taylor_reg(t, q->a), *b = taylor_reg(t, q->b), *c = taylor_reg(t, q->c);
     double *r = taylor_reg(t, q->dst), *x = companions(q->op) ? taylor_reg(t, t->aux[i]) : r;
-    if (chooses(q->op)) {
+    if (taylor_chooses(q->op)) {
         while ((*s)->code != i) (*s)++;
         if (j == 0) site_choose(t, *s);
         r[j] = piecewise(t, q, (*s)->branch, j);

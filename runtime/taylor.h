@@ -69,6 +69,7 @@ typedef struct series_inputs {
     const double *speed;                /* IN_SPEED */
 } series_inputs;
 
+bool taylor_chooses(uint32_t op);       /* an operation of a tape that has pieces */
 taylor *taylor_new(arena *a, const kernel *k, const int32_t *index, int width);
 static inline double *taylor_reg(const taylor *t, uint32_t r) { return t->c + (size_t)r * (size_t)t->width; }
 static inline double *taylor_out(const taylor *t, uint32_t i) { return taylor_reg(t, t->out[i]); }

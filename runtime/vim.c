@@ -17,7 +17,7 @@ typedef struct vpiece {
     double a, b, o;
     int ia, ib;                         /* unknowns that are its ends, -1: none */
     int contact;                        /* obstacle that u lies on, -1: none */
-    int first;                          /* unknowns of the piece: u, u', … of each field at o */
+    int first, count;                   /* unknowns of the piece: u, u', … at o of each field that is not held by the obstacle */
     int n;
     double side[MAX_BENDS];             /* sign of each bend on the piece */
     tower u[FIELD_MAX], *v;             /* v[p*nfield + f]: derivative in unknown p of the piece */
@@ -29,6 +29,7 @@ typedef struct vim {
     field_work *w;
     const field_program *fp;
     int nf, nparam, sum;                /* unknowns in all; of a piece */
+    int held;                           /* the field that obstacles bound */
     int order[FIELD_MAX];
     double length;
     vpiece *piece; int npiece;
@@ -70,21 +71,26 @@ static void piece_rooms(vim *v, vpiece *p)
         }
 }
 
+static bool is_held(const vim *v, const vpiece *p, int f) { return p->contact >= 0 && f == v->held; }
+static void piece_psi(vim *v, vpiece *p);
+
 /* U(0): the Taylor polynomial at o, and its derivatives in the unknowns */
 static void piece_start(vim *v, vpiece *p)
 {
     int at = 0;
     piece_rooms(v, p);
+    if (p->contact >= 0) piece_psi(v, p);
     for (int f = 0; f < v->nf; f++) {
+        if (is_held(v, p, f)) continue;
         double o[FIELD_ORDER] = { 0 }, none[FIELD_ORDER] = { 0 };
         for (int d = 0; d < v->order[f]; d++) o[d] = v->theta[p->first + at + d] / scale_of(v, d);
         tower_integrate(p, &p->u[f], v->order[f], o);
         for (int d = 0; d < v->order[f]; d++) {
             double one[FIELD_ORDER] = { 0 };
             one[d] = 1 / scale_of(v, d);
-            for (int k = 0; k < v->sum; k++) if (k == at + d) tower_integrate(p, &p->v[k * v->nf + f], v->order[f], one);
+            for (int k = 0; k < p->count; k++) if (k == at + d) tower_integrate(p, &p->v[k * v->nf + f], v->order[f], one);
         }
-        for (int k = 0; k < v->sum; k++) if (k < at || k >= at + v->order[f]) tower_integrate(p, &p->v[k * v->nf + f], v->order[f], none);
+        for (int k = 0; k < p->count; k++) if (k < at || k >= at + v->order[f]) tower_integrate(p, &p->v[k * v->nf + f], v->order[f], none);
         at += v->order[f];
     }
 }
@@ -145,7 +151,7 @@ static void correct(const vim *v, const vpiece *p, const points *q, tower *u, do
         double *top = arena_array(v->w->a, double, n * v->nf);
         for (int f = 0; f < v->nf; f++) {
             const field_form *nf = &v->fp->eq[f].normal;
-            for (int k = 0; k < n; k++) q->c[k] = -h[f][k] - jets_dot(v, nf, lin[f] + (size_t)k * (size_t)(nf->njet + 1) + 1, delta, p, q->t[k], f);
+            for (int k = 0; k < n; k++) q->c[k] = is_held(v, p, f) ? 0 : -h[f][k] - jets_dot(v, nf, lin[f] + (size_t)k * (size_t)(nf->njet + 1) + 1, delta, p, q->t[k], f);
             cheb_fit(q->c, top + f * n, n);
         }
         for (int f = 0; f < v->nf; f++) {
@@ -200,15 +206,15 @@ static bool piece_correct(vim *v, vpiece *p, points *q, double **lin, double *ol
         jets_put(v, nf, p->u, p, q, n);
         form_run(v->w, nf, q->x, q->jets, n, dh[f]);
         for (int k = 0; k < n; k++) {
-            h[f][k] = dh[f][(size_t)k * (size_t)(nf->njet + 1)];
+            h[f][k] = is_held(v, p, f) ? 0 : dh[f][(size_t)k * (size_t)(nf->njet + 1)];
             if (!isfinite(h[f][k])) return false;
         }
     }
-    for (int s = 0; s < v->sum; s++) {
+    for (int s = 0; s < p->count; s++) {
         tower *u = p->v + s * v->nf;
         for (int f = 0; f < v->nf; f++) {
             const field_form *nf = &v->fp->eq[f].normal;
-            for (int k = 0; k < n; k++) hp[f][k] = jets_dot(v, nf, dh[f] + (size_t)k * (size_t)(nf->njet + 1) + 1, u, p, q->t[k], -1);
+            for (int k = 0; k < n; k++) hp[f][k] = is_held(v, p, f) ? 0 : jets_dot(v, nf, dh[f] + (size_t)k * (size_t)(nf->njet + 1) + 1, u, p, q->t[k], -1);
         }
         correct(v, p, q, u, hp, lin);
     }
@@ -264,22 +270,27 @@ static bool piece_free(vim *v, vpiece *p)
     }
 }
 
-/* on the obstacle: psi and its derivatives */
-static void piece_contact(vim *v, vpiece *p)
+/* on the obstacle: psi and its derivatives, with as many points as the piece has */
+static void piece_psi(vim *v, vpiece *p)
 {
     points q;
-    double half = (p->b - p->a) / 2;
+    tower *u = &p->u[v->held];
+    double big = 0;
+    points_make(v, p, p->n, &q);
+    kernel_points(v->w, &v->fp->obst[p->contact].psi, q.x, p->n, q.h);
+    cheb_fit(q.h, u->d[0], p->n);
+    for (int k = 0; k < p->n; k++) big = fmax(big, fabs(u->d[0][k]));
+    for (int k = p->n - 1; k >= 0 && fabs(u->d[0][k]) < 1e-15 * big; k--) u->d[0][k] = 0;
+    for (int d = 0; d < v->order[v->held]; d++) cheb_derivative(u->d[d], u->d[d + 1], p->n, (piece_hi(p) - piece_lo(p)) / 2);
+}
+
+static void piece_contact(vim *v, vpiece *p)
+{
     for (;; p->n *= 2) {
-        points_make(v, p, p->n, &q);
         piece_rooms(v, p);
-        kernel_points(v->w, &v->fp->obst[p->contact].psi, q.x, p->n, q.h);
-        cheb_fit(q.h, p->u[0].d[0], p->n);
-        double big = 0;
-        for (int k = 0; k < p->n; k++) big = fmax(big, fabs(p->u[0].d[0][k]));
-        for (int k = p->n - 1; k >= 0 && fabs(p->u[0].d[0][k]) < 1e-15 * big; k--) p->u[0].d[0][k] = 0;
-        if (series_short(p->u[0].d[0], p->n) || 2 * p->n > VIM_POINTS) break;
+        piece_psi(v, p);
+        if (series_short(p->u[v->held].d[0], p->n) || 2 * p->n > VIM_POINTS) return;
     }
-    for (int d = 0; d < v->order[0]; d++) cheb_derivative(p->u[0].d[d], p->u[0].d[d + 1], p->n, half);
 }
 
 static bool pieces_run(vim *v)
@@ -289,7 +300,7 @@ static bool pieces_run(vim *v)
     for (int k = 0; k < v->npiece; k++) {
         vpiece *p = &v->piece[k];
         p->a = v->at[k].x; p->b = v->at[k + 1].x;
-        if (p->contact >= 0) piece_contact(v, p);
+        if (p->contact >= 0 && !p->count) piece_contact(v, p);
         else if (!piece_free(v, p)) { v->grown = true; return false; }
     }
     return true;
@@ -314,7 +325,7 @@ static void row_value(vim *v, int row, const vpiece *p, int f, int d, double x, 
 {
     v->g[row] += k * value_of(v, p, f, d, x);
     if (moving >= 0) row_add(v, row, moving, k * value_of(v, p, f, d + 1, x));
-    for (int s = 0; p->contact < 0 && s < v->sum; s++)
+    for (int s = 0; s < p->count; s++)
         row_add(v, row, p->first + s, k * (d <= v->order[f] ? cheb_value(p->v[s * v->nf + f].d[d], p->n, to_unit(p, x)) : 0));
 }
 
@@ -391,17 +402,26 @@ static int match_cut(vim *v, int k, int row)
 {
     const cut *c = &v->at[k];
     const vpiece *l = &v->piece[k - 1], *r = &v->piece[k];
-    if (l->contact >= 0 && r->contact >= 0) return row;
+    if (l->contact >= 0 && r->contact >= 0) {
+        for (int f = 0; f < v->nf; f++)
+            for (int d = 0; f != v->held && d < v->order[f]; d++, row++) {
+                row_value(v, row, r, f, d, c->x, c->unknown, scale_of(v, d));
+                row_value(v, row, l, f, d, c->x, c->unknown, -scale_of(v, d));
+                if (d == v->order[f] - 1) v->g[row] -= scale_of(v, d) * load_jump(v, f, l, c->x);
+            }
+        return row;
+    }
     if (l->contact >= 0 || r->contact >= 0) {
         int m = l->contact >= 0 ? c->right : c->left;
-        for (int d = 0; d < m; d++, row++) {
-            row_value(v, row, l, 0, d, c->x, c->unknown, scale_of(v, d));
-            row_value(v, row, r, 0, d, c->x, c->unknown, -scale_of(v, d));
-        }
+        for (int f = 0; f < v->nf; f++)
+            for (int d = 0; d < (f == v->held ? m : v->order[f]); d++, row++) {
+                row_value(v, row, l, f, d, c->x, c->unknown, scale_of(v, d));
+                row_value(v, row, r, f, d, c->x, c->unknown, -scale_of(v, d));
+            }
         return row;
     }
     for (int f = 0; f < v->nf; f++)
-        for (int d = 0; d < v->order[f] - (c->kind == CUT_POINT); d++, row++) {
+        for (int d = 0; d < v->order[f] - (c->kind == CUT_POINT && f == v->held); d++, row++) {
             const field_flux *q = flux_of(v, f, d);
             if (q) {
                 row_form(v, row, r, &q->f, c->x, c->unknown, scale_of(v, d));
@@ -413,12 +433,12 @@ static int match_cut(vim *v, int k, int row)
             if (d == v->order[f] - 1) v->g[row] -= scale_of(v, d) * load_jump(v, f, l, c->x);
         }
     if (c->kind == CUT_POINT) {
-        row_value(v, row, l, 0, 0, c->x, c->unknown, 1);
+        row_value(v, row, l, v->held, 0, c->x, c->unknown, 1);
         v->g[row] -= psi_at(v, c->obstacle, c->x);
         if (c->unknown >= 0) row_add(v, row, c->unknown, -psi_slope(v, c->obstacle, c->x));
         row++;
         if (c->unknown < 0) return row;
-        row_value(v, row, l, 0, 1, c->x, c->unknown, scale_of(v, 1));
+        row_value(v, row, l, v->held, 1, c->x, c->unknown, scale_of(v, 1));
         v->g[row] -= scale_of(v, 1) * psi_slope(v, c->obstacle, c->x);
         row_add(v, row, c->unknown, -scale_of(v, 1) * psi_bend(v, c->obstacle, c->x));
         row++;
@@ -435,14 +455,21 @@ static const vpiece *piece_with(const vim *v, double x)
     return &v->piece[k];
 }
 
+static bool condition_held(const vim *v, const field_condition *c)
+{
+    for (int j = 0; j < c->f.njet; j++) if (c->f.jet[j].field == v->held) return true;
+    return false;
+}
+
 static int match_all(vim *v)
 {
     int row = 0;
     memset(v->g, 0, (size_t)v->nparam * sizeof *v->g);
     memset(v->jac, 0, (size_t)v->nparam * (size_t)v->nparam * sizeof *v->jac);
-    for (int k = 0; k < v->fp->ncond && row < v->nparam; k++, row++) {
+    for (int k = 0; k < v->fp->ncond && row < v->nparam; k++) {
         double x = kernel_number(v->w, &v->fp->cond[k].place);
-        row_form(v, row, piece_with(v, x), &v->fp->cond[k].f, x, -1, 1);
+        const vpiece *p = piece_with(v, x);
+        if (p->contact < 0 || !condition_held(v, &v->fp->cond[k])) row_form(v, row++, p, &v->fp->cond[k].f, x, -1, 1);    /* the obstacle leaves nothing to determine */
     }
     for (int k = 1; k < v->npiece; k++) row = match_cut(v, k, row);
     return row;
@@ -520,6 +547,7 @@ static void vim_begin(vim *v, field_work *w)
 {
     *v = (vim){ .w = w, .fp = w->fp, .nf = w->fp->nfield, .length = w->hi[0] - w->lo[0] };
     for (int f = 0; f < v->nf; f++) v->sum += v->order[f] = w->fp->eq[f].order;
+    v->held = w->fp->nobst ? w->fp->obst[0].field : 0;
     const run_options *o = w->o;
     v->iterations = isnan(o->value[OPT_ITERATIONS]) ? -1 : (int)o->value[OPT_ITERATIONS];
     v->exact = o->word[OPT_MULTIPLIER] && !strcmp(o->word[OPT_MULTIPLIER], "exact");
@@ -530,8 +558,9 @@ static void unknowns_number(vim *v)
     int n = 0;
     for (int k = 0; k < v->npiece; k++) {
         vpiece *p = &v->piece[k];
-        p->first = p->contact >= 0 ? -1 : n;
-        if (p->contact < 0) n += v->sum;
+        p->count = v->sum - (p->contact >= 0 ? v->order[v->held] : 0);
+        p->first = p->count ? n : -1;
+        n += p->count;
         p->n = 32;
         p->v = NULL;
     }
@@ -639,13 +668,13 @@ static void contacts_count(vim *v)
 {
     for (int k = 0; k < v->npiece; ) {
         if (v->piece[k].contact >= 0) { k++; continue; }
-        int to = k, need = v->sum;
+        int to = k, need = v->order[v->held];
         while (to + 1 < v->npiece && v->piece[to + 1].contact < 0) to++;
         double a = v->at[k].x, b = v->at[to + 1].x;
         for (int c = 0; c < v->fp->ncond; c++) {
             double x = kernel_number(v->w, &v->fp->cond[c].place);
             bool on = (x > a || (x == a && k == 0)) && (x < b || (x == b && to + 1 == v->npiece));
-            need -= on;
+            need -= on && condition_held(v, &v->fp->cond[c]);
         }
         bool l = k > 0, r = to + 1 < v->npiece, ml = l && v->at[k].unknown >= 0, mr = r && v->at[to + 1].unknown >= 0;
         int left = !l ? 0 : !r ? need : (need + 1) / 2, right = need - left;
@@ -679,8 +708,8 @@ static void pieces_found(vim *v, const field_result *s)
     unknowns_number(v);
     contacts_count(v);
     for (int k = 0; k < v->npiece; k++)             /* start where the grid's solution is */
-        for (int f = 0, at = 0; v->piece[k].contact < 0 && f < v->nf; at += v->order[f++])
-            for (int d = 0; d < v->order[f]; d++) v->theta[v->piece[k].first + at + d] = field_at(s, f, v->piece[k].o, d) * scale_of(v, d);
+        for (int f = 0, at = 0; f < v->nf; at += is_held(v, &v->piece[k], f) ? 0 : v->order[f], f++)
+            for (int d = 0; d < v->order[f] && !is_held(v, &v->piece[k], f); d++) v->theta[v->piece[k].first + at + d] = field_at(s, f, v->piece[k].o, d) * scale_of(v, d);
 }
 
 /* ---- what is left behind ---- */
@@ -702,7 +731,7 @@ static double residual_of(const vim *v, const vpiece *p, double *worst_reaction,
             for (int k = 0; k < n; k++) {
                 double F = q.out[(size_t)k * (size_t)(e->njet + 1)];
                 if (g >= 0) sum[k] += gw[g] * F * cheb_value(p->u[f].d[0], p->n, q.t[k]);
-                else if (p->contact < 0) worst = fmax(worst, fabs(F));
+                else if (!is_held(v, p, f)) worst = fmax(worst, fabs(F));
                 else *worst_reaction = fmax(*worst_reaction, -F * v->fp->obst[p->contact].sense);
             }
         }
@@ -714,7 +743,7 @@ static double residual_of(const vim *v, const vpiece *p, double *worst_reaction,
 
 static double reaction_at(const vim *v, const vpiece *p, double x)
 {
-    const field_form *e = &v->fp->eq[0].f;
+    const field_form *e = &v->fp->eq[v->held].f;
     double jets[64], out[65];
     if (p->contact < 0) return 0;
     for (int j = 0; j < e->njet; j++) jets[j] = value_of(v, p, e->jet[j].field, e->jet[j].d[0], x);
@@ -725,11 +754,11 @@ static double reaction_at(const vim *v, const vpiece *p, double x)
 
 static double lead_at(const vim *v, const vpiece *p, double x)
 {
-    const field_form *e = &v->fp->eq[0].f;
+    const field_form *e = &v->fp->eq[v->held].f;
     double jets[64], out[65];
     for (int j = 0; j < e->njet; j++) jets[j] = value_of(v, p, e->jet[j].field, e->jet[j].d[0], x);
     form_run(v->w, e, &x, jets, 1, out);
-    for (int j = 0; j < e->njet; j++) if (e->jet[j].field == 0 && e->jet[j].d[0] == v->order[0]) return out[1 + j];
+    for (int j = 0; j < e->njet; j++) if (e->jet[j].field == v->held && e->jet[j].d[0] == v->order[v->held]) return out[1 + j];
     return 0;
 }
 
@@ -788,16 +817,16 @@ static void result_contact(const vim *v, field_result *r)
     for (int k = 1; k < v->npiece && v->fp->nobst; k++) {
         const vpiece *l = &v->piece[k - 1], *q = &v->piece[k];
         if (l->contact < 0 && q->contact < 0 && v->at[k].kind != CUT_POINT) continue;
-        int d = v->order[0] - 1;
-        double x = v->at[k].x, jets[64], out[65], jump = value_of(v, q, 0, d, x) - value_of(v, l, 0, d, x), lead = lead_at(v, l, x);
-        const field_flux *flux = flux_of(v, 0, d);
+        int g = v->held, d = v->order[g] - 1;
+        double x = v->at[k].x, jets[64], out[65], jump = value_of(v, q, g, d, x) - value_of(v, l, g, d, x), lead = lead_at(v, l, x);
+        const field_flux *flux = flux_of(v, g, d);
         if (flux) {
             jump = form_at(v, q, &flux->f, x, jets, out) - form_at(v, l, &flux->f, x, jets, out);
             kernel_points(v->w, &flux->per, &x, 1, &lead);
         }
-        jump -= load_jump(v, 0, l, x);
+        jump -= load_jump(v, g, l, x);
         double force = lead * jump;
-        if (fabs(jump) * scale_of(v, d) > 1e-8 * (1 + fabs(value_of(v, l, 0, d, x)) * scale_of(v, d)))
+        if (fabs(jump) * scale_of(v, d) > 1e-8 * (1 + fabs(value_of(v, l, g, d, x)) * scale_of(v, d)))
             r->point[r->npoint++] = (point_force){ x, force, l->contact >= 0 ? l->contact : q->contact >= 0 ? q->contact : v->at[k].obstacle };
     }
 }
@@ -825,7 +854,7 @@ static field_result *vim_result(vim *v)
     result_samples(v, r);
     result_contact(v, r);
     for (int k = 0; k < v->npiece; k++) v->w->r->residual = fmax(v->w->r->residual, residual_of(v, &v->piece[k], &reaction, &r->energy));
-    for (int k = 0; k < r->npoint; k++) r->energy += r->point[k].force * field_at(r, 0, r->point[k].x, 0) / 2;
+    for (int k = 0; k < r->npoint; k++) r->energy += r->point[k].force * field_at(r, v->held, r->point[k].x, 0) / 2;
     v->w->r->max_penetration = deepest(v, r, &where);
     r->complementarity = fmax(reaction, v->w->r->max_penetration);
     r->nupdate = v->nupdate;
@@ -909,8 +938,9 @@ static field_result *vim_solve(field_work *w)
         return NULL;
     }
     if (!find) return vim_report(&v, vim_known(&v));
-    if (v.nf > 1) {
-        field_fail(w, v.fp->at, "vim finds contact sets of a single field; use active_set()");
+    for (int o = 1; o < v.fp->nobst; o++) {
+        if (v.fp->obst[o].field == v.held) continue;
+        field_fail(w, v.fp->obst[o].at, "vim finds the contact sets of one field among several; use active_set()");
         return NULL;
     }
     field_result *s = line_solve(w, &(line_options){ .cells = 800, .tolerance = 1e-10 });

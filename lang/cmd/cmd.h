@@ -24,4 +24,5 @@ void interrupts_clear(void);
 int repl(const options *o);
 int repro_main(const options *o);
 int diff_main(const options *o);
+int colour_wanted(void);                                    /* the terminal can, and NO_COLOR is not set */
 #endif

@@ -59,7 +59,7 @@ static int finish(int code)
 
 /* ---- sessions ---- */
 
-static int colour_wanted(void)
+int colour_wanted(void)
 {
     const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
     return isatty(2) && !(no && *no) && !(term && !strcmp(term, "dumb"));
@@ -243,7 +243,7 @@ static int fmt_main(const options *o)
     return code;
 }
 
-static const char *const stages[] = { "ast", "model", "ir", "jacobian", NULL };
+static const char *const stages[] = { "ast", "model", "equations", "ir", "jacobian", NULL };
 
 static int show_main(const options *o)
 {
@@ -252,7 +252,7 @@ static int show_main(const options *o)
     while (stages[known] && strcmp(stages[known], what)) known++;
     if (!stages[known]) {
         const char *near = closest(what, stages);
-        fprintf(stderr, "cdl: show ast, model, ir or jacobian, not '%s'", what);
+        fprintf(stderr, "cdl: show ast, model, equations, ir or jacobian, not '%s'", what);
         if (near) fprintf(stderr, "; did you mean '%s'?", near);
         fputc('\n', stderr);
         return CDL_USAGE;
@@ -300,6 +300,7 @@ static const command commands[] = {
       "  --resume        points that were finished before are not run again\n"
       "  --shard=K/N     of each experiment every N-th point from the K-th; see merge\n"
       "  --json          one JSON object for each run or sweep point, a line each\n"
+      "  --memory=MB     samples of a run that are kept in memory; more go to a file (256)\n"
       "  --keep-going    record a step that could not be solved instead of ending the run\n"
       "  -q, --quiet     no summaries\n" },
     { "check", "check [--wellposed] FILE...", 1, check_main,
@@ -309,7 +310,7 @@ static const command commands[] = {
     { "fmt", "fmt [--check] FILE...", 1, fmt_main,
       "Rewrites files in the house's layout; - reads standard input and writes standard output.\n"
       "  --check         write nothing, name the files that differ, exit 1 if there are any\n" },
-    { "show", "show ast|model|ir|jacobian FILE...", 2, show_main, "Prints a stage of the translation.\n" },
+    { "show", "show ast|model|equations|ir|jacobian FILE...", 2, show_main, "Prints a stage of the translation.\n" },
     { "repro", "repro MANIFEST", 1, repro_main,
       "Runs again what a manifest.json tells, in a scratch folder, and compares: exit 0 when all bytes are the same,\n"
       "else 1, and it says which numbers differ and by how much.\n" },
@@ -377,7 +378,7 @@ static int unknown_command(const char *got)
 }
 
 static const char *const option_names[] = { "-p", "-o", "-j", "-q", "--json", "--quiet", "--keep-going", "--check",
-    "--help", "--wellposed", "--diagnostics", "--resume", "--shard", "--within",
+    "--help", "--wellposed", "--diagnostics", "--resume", "--memory", "--shard", "--within",
                                             "--colour", "--color", NULL };
 
 static void option_add(options *o, const char *name, const char *to)
@@ -416,6 +417,7 @@ static int flag(options *o, char *a)
     else if (!strcmp(a, "-q") || !strcmp(a, "--quiet")) option_add(o, "quiet", "yes");
     else if (!strcmp(a, "--keep-going")) option_add(o, "keep-going", "yes");
     else if (!strcmp(a, "--resume")) option_add(o, "resume", "yes");
+    else if (!strncmp(a, "--memory=", 9)) option_add(o, "memory", eq + 1);
     else if (!strncmp(a, "--shard=", 8)) option_add(o, "shard", eq + 1);
     else if (!strncmp(a, "--within=", 9)) {
         char *end;
@@ -484,6 +486,7 @@ int main(int argc, char **argv)
     if (!room) return cdl_exit_code(CDL_MEMORY);
     o.param = room; o.value = room + n; o.set = room + 2 * n; o.to = room + 4 * n; o.file = room + 6 * n;
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);                               /* a file that may not grow is an error like a full disk */
     interrupts_catch();
     int code = finish(dispatch(&o, argc, argv));
     free(room);

@@ -214,8 +214,7 @@ static void do_show(repl_state *r, const char *arg)
     char *text = whole_text(r);
     if (text && sscanf(arg, "%15s %n", what, &used) == 1) {
         cdl *s = session_open(&none, &st);
-        const char *stage = !strcmp(what, "equations") ? "model" : what;
-        if (s) st = arg[used] ? cdl_show(s, stage, arg + used) : cdl_show_text(s, stage, "<input>", text, strlen(text));
+        if (s) st = arg[used] ? cdl_show(s, what, arg + used) : cdl_show_text(s, what, "<input>", text, strlen(text));
         cdl_free(s);
     }
     free(text);
@@ -287,12 +286,30 @@ static void draw(const double *y, size_t n)
     }
 }
 
+/* by gnuplot, over time where there are as many times; 0 when it is not there */
+static int draw_gnuplot(repl_state *r, const double *y, size_t n)
+{
+    size_t times = 0;
+    cdl_callbacks none = { NULL, NULL, NULL, NULL };
+    double *t = malloc(n * sizeof *t);
+    cdl_set_callbacks(r->s, &none);
+    if (!t || cdl_values(r->s, "t", t, n, &times) != CDL_OK) times = 0;
+    session_callbacks(r->s);
+    fflush(stdout);
+    FILE *f = popen("gnuplot 2>/dev/null", "w");
+    if (f) fputs("set terminal dumb 79 24\nunset key\nset xlabel ''\nplot '-' using 1:2 with lines\n", f);
+    for (size_t k = 0; f && k < n; k++) fprintf(f, "%.9g %.9g\n", times == n ? t[k] : (double)k + 1, y[k]);
+    if (f) fputs("e\n", f);
+    free(t);
+    return f && pclose(f) == 0;
+}
+
 static void do_plot(repl_state *r, const char *arg)
 {
     size_t n = 0;
     cdl_status st = *arg ? cdl_values(r->s, arg, NULL, 0, &n) : CDL_USAGE;
     double *y = st == CDL_OK && n ? malloc(n * sizeof *y) : NULL;
-    if (y && (st = cdl_values(r->s, arg, y, n, &n)) == CDL_OK) draw(y, n);
+    if (y && (st = cdl_values(r->s, arg, y, n, &n)) == CDL_OK && !(r->terminal && draw_gnuplot(r, y, n))) draw(y, n);
     if (!*arg) fputs("cdl: :plot needs a series\n", stderr);
     note(r, st);
     free(y);
@@ -414,8 +431,10 @@ static void lines_take(repl_state *r, char *all)
 
 static void loop(repl_state *r)
 {
+    /* readline is told what takes no room */
+    static const char *const prompts[2][2] = { { "cdl> ", "...> " }, { "\001\033[1;34m\002cdl> \001\033[0m\002", "\001\033[34m\002...> \001\033[0m\002" } };
     while (!r->done) {
-        char *line = line_read(r, r->len ? "...> " : "cdl> ");
+        char *line = line_read(r, prompts[r->terminal && colour_wanted()][r->len > 0]);
         if (!line) break;
         lines_take(r, line);
         free(line);

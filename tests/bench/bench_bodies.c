@@ -265,10 +265,187 @@ static bool tower_run(void)
     return ok;
 }
 
+/* ---- disks poured into a box, with friction: plain block Gauss-Seidel over a cell list by hand ---- */
+static const char silo_text[] =
+    "model silo {\n"
+    "    param N = %d, cols = %d, R = 0.01, W = %g, mu = 0.5, g = 9.81\n"
+    "    dof p[i in 1..N] in R2 = [R + 2.2*R*mod(i - 1, cols) + 1e-3*mod(floor((i - 1)/cols), 3), R + 2.2*R*floor((i - 1)/cols)]\n"
+    "    dof a[i in 1..N] = 0\n"
+    "    for i in 1..N { kinetic norm(p[i]')^2/2 + (R^2/2)*a[i]'^2/2; potential g*p[i][2] }\n"
+    "    constraint floor[i in 1..N]: p[i][2] >= R { slip = p[i]' + R*a[i]'*[1, 0], friction = coulomb(mu) }\n"
+    "    constraint left[i in 1..N]:  p[i][1] >= R\n"
+    "    constraint right[i in 1..N]: p[i][1] <= W - R\n"
+    "    constraint touch[i in 1..N, j in i+1..N]: norm(p[i] - p[j]) >= 2*R {\n"
+    "        slip = p[i]' - p[j]' - R*(a[i]' + a[j]')*perp((p[i] - p[j])/norm(p[i] - p[j])), friction = coulomb(mu)\n"
+    "    }\n"
+    "}\n"
+    "run silo for %g with sweeping(h = 1e-3, tolerance = 1e-3, every = 0.05)\n";
+
+enum { FLOOR = -1, LEFT = -2, RIGHT = -3, MOST_AT = 10 };
+typedef struct { int i, j; double n[2], r[2], gap, mu, an, at; } touch;     /* of disk i and j; n points to i */
+typedef struct { double x[2], v[2], w; int next; } disk;
+typedef struct { int n, contacts, was, cells[2]; disk *d; touch *c, *old; int *cell, *first; double wide; long long swept; } box;
+
+static const double radius = 0.01;
+
+static void touch_add(box *b, int i, int j, double nx, double ny, double gap)
+{
+    touch *c = &b->c[b->contacts++];
+    bool rough = j >= FLOOR;
+    *c = (touch){ .i = i, .j = j, .n = { nx, ny }, .gap = gap, .mu = rough ? 0.5 : 0, .an = j >= 0 ? 2 : 1, .at = j >= 0 ? 6 : 3 };
+    for (int k = b->first[i]; k < b->was && b->old[k].i == i; k++)
+        if (b->old[k].j == j) { c->r[0] = b->old[k].r[0]; c->r[1] = b->old[k].r[1]; break; }
+}
+
+static int box_cell(const box *b, const double *x, int *at)
+{
+    for (int k = 0; k < 2; k++) {
+        at[k] = (int)(x[k] / (2.6 * radius));
+        at[k] = at[k] < 0 ? 0 : at[k] >= b->cells[k] ? b->cells[k] - 1 : at[k];
+    }
+    return at[0] * b->cells[1] + at[1];
+}
+
+static void box_contacts(box *b, double h)
+{
+    int at[2];
+    touch *old = b->old;
+    b->old = b->c; b->c = old;
+    b->was = b->contacts;
+    b->contacts = 0;
+    for (int i = 0; i < b->n; i++) b->first[i] = b->was;
+    for (int k = b->was; k-- > 0;) b->first[b->old[k].i] = k;
+    memset(b->cell, -1, sizeof(int) * (size_t)(b->cells[0] * b->cells[1]));
+    for (int i = b->n; i-- > 0;) {
+        int c = box_cell(b, b->d[i].x, at);
+        b->d[i].next = b->cell[c];
+        b->cell[c] = i;
+    }
+    for (int i = 0; i < b->n; i++) {
+        const disk *d = &b->d[i];
+        double reach = 2 * h * (fabs(d->v[0]) + fabs(d->v[1])) + 1e-4;
+        if (d->x[1] - radius < reach) touch_add(b, i, FLOOR, 0, 1, d->x[1] - radius);
+        if (d->x[0] - radius < reach) touch_add(b, i, LEFT, 1, 0, d->x[0] - radius);
+        if (b->wide - radius - d->x[0] < reach) touch_add(b, i, RIGHT, -1, 0, b->wide - radius - d->x[0]);
+        box_cell(b, d->x, at);
+        for (int cx = at[0] - 1; cx <= at[0] + 1; cx++)
+            for (int cy = at[1] - 1; cy <= at[1] + 1; cy++) {
+                if (cx < 0 || cy < 0 || cx >= b->cells[0] || cy >= b->cells[1]) continue;
+                for (int j = b->cell[cx * b->cells[1] + cy]; j >= 0; j = b->d[j].next) {
+                    double dx = d->x[0] - b->d[j].x[0], dy = d->x[1] - b->d[j].x[1], l2 = dx * dx + dy * dy, far = 2 * radius + 2 * reach;
+                    if (j <= i || l2 > far * far) continue;
+                    double l = sqrt(l2);
+                    touch_add(b, i, j, dx / l, dy / l, l - 2 * radius);
+                }
+            }
+    }
+}
+
+static void touch_push(box *b, const touch *c, double rn, double rt)
+{
+    double px = rn * c->n[0] - rt * c->n[1], py = rn * c->n[1] + rt * c->n[0], turn = 2 * rt / radius;
+    disk *d = &b->d[c->i];
+    d->v[0] += px; d->v[1] += py; d->w -= turn;
+    if (c->j < 0) return;
+    d = &b->d[c->j];
+    d->v[0] -= px; d->v[1] -= py; d->w -= turn;
+}
+
+/* rates: normal, and along (-n_y, n_x) with the turning of both */
+static double box_sweep(box *b, double h, double *size)
+{
+    double most = 0;
+    for (int k = 0; k < b->contacts; k++) {
+        touch *c = &b->c[k];
+        const disk *d = &b->d[c->i];
+        double vx = d->v[0], vy = d->v[1], w = d->w;
+        if (c->j >= 0) { vx -= b->d[c->j].v[0]; vy -= b->d[c->j].v[1]; w += b->d[c->j].w; }
+        double un = vx * c->n[0] + vy * c->n[1] + c->gap / h, ut = vy * c->n[0] - vx * c->n[1] - radius * w;
+        double rn = fmax(c->r[0] - un / c->an, 0), rt = c->r[1] - ut / c->at, bound = c->mu * rn;
+        rt = fmax(-bound, fmin(bound, rt));
+        double dn = rn - c->r[0], dt = rt - c->r[1];
+        most = fmax(most, fmax(fabs(dn), fabs(dt)));
+        *size = fmax(*size, rn);
+        c->r[0] = rn; c->r[1] = rt;
+        if (dn != 0 || dt != 0) touch_push(b, c, dn, dt);
+    }
+    b->swept += b->contacts;
+    return most;
+}
+
+static long long silo_hand(int n, int cols, double wide, size_t steps, double *x)
+{
+    const double h = 1e-3;
+    box b = { .n = n, .wide = wide, .cells = { (int)(wide / (2.6 * radius)) + 2, 2 * (n / cols) + 8 } };
+    b.d = calloc((size_t)n, sizeof *b.d);
+    b.c = calloc((size_t)n * MOST_AT, sizeof *b.c);
+    b.old = calloc((size_t)n * MOST_AT, sizeof *b.old);
+    b.first = calloc((size_t)n, sizeof *b.first);
+    b.cell = calloc((size_t)(b.cells[0] * b.cells[1]), sizeof *b.cell);
+    for (int i = 0; i < n; i++) {
+        b.d[i].x[0] = radius + 2.2 * radius * (i % cols) + 1e-3 * (i / cols % 3);
+        b.d[i].x[1] = radius + 2.2 * radius * (i / cols);
+    }
+    for (size_t s = 0; s < steps; s++) {
+        double size = 0, e = INFINITY;
+        box_contacts(&b, h);
+        for (int i = 0; i < n; i++) b.d[i].v[1] -= 9.81 * h;
+        for (int k = 0; k < b.contacts; k++) touch_push(&b, &b.c[k], b.c[k].r[0], b.c[k].r[1]);
+        for (int it = 0; it < 300 && e > 1e-3 * size; it++) { size = 0; e = box_sweep(&b, h, &size); }
+        for (int i = 0; i < n; i++) for (int k = 0; k < 2; k++) b.d[i].x[k] += h * b.d[i].v[k];
+    }
+    *x = 0;
+    for (int i = 0; i < n; i++) *x += b.d[i].x[1] / n;
+    free(b.d); free(b.c); free(b.old); free(b.first); free(b.cell);
+    return b.swept;
+}
+
+static bool silo_of(int n, int cols, double duration, double *each)
+{
+    char text[2048], name[96];
+    double wide = 2.2 * radius * cols + 0.02, height, own = INFINITY, hand = INFINITY;
+    size_t steps = (size_t)(duration / 1e-3 + 0.5);
+    snprintf(text, sizeof text, silo_text, n, cols, wide, duration);
+    cdl *s;
+    double took = run_text(text, &s), swept = value(s, "swept"), over = value(s, "max_penetration");
+    char mean[64];
+    snprintf(mean, sizeof mean, "sum(last(p[i][2]) for i in 1..%d)/%d", n, n);
+    double y = value(s, mean);
+    own = took / swept;
+    cdl_free(s);
+    double start = seconds();
+    long long by_hand = silo_hand(n, cols, wide, steps, &height);
+    double hand_took = seconds() - start;
+    hand = hand_took / (double)by_hand;
+    snprintf(name, sizeof name, "silo of %d disks, a contact and sweep", n);
+    report(name, "ns", 1e9 * own, 1e9 * hand, "3 x", own <= 3 * hand);
+    snprintf(name, sizeof name, "silo of %d disks, overlap over the radius", n);
+    report(name, "1", over / radius, 0, "1e-4", over <= 1e-4 * radius);
+    snprintf(name, sizeof name, "silo of %d disks, a step", n);
+    report(name, "ms", 1e3 * took / (double)steps, 1e3 * hand_took / (double)steps, "-", true);
+    *each = took / (double)steps / n;
+    bool same = fabs(y - height) <= 0.05 * height;
+    if (!same) fprintf(stderr, "silo of %d: mean height %g, by hand %g\n", n, y, height);
+    return same;
+}
+
+static bool silo_run(void)
+{
+    double one, five;
+    struct rusage use;
+    bool ok = silo_of(1000, 40, 0.3, &one);
+    ok &= silo_of(5000, 200, 0.15, &five);
+    getrusage(RUSAGE_SELF, &use);
+    report("silo: time a disk, 5000 disks over 1000", "1", five / one, 0, "1.5", five / one <= 1.5);
+    report("silo of 5000 disks, memory", "MB", (double)use.ru_maxrss / 1024, 0, "-", true);
+    return ok;
+}
+
 /* ---- all of them ---- */
 static const struct { const char *name; bool (*run)(void); } problems[] = {
     { "column", column_run },
     { "tower", tower_run },
+    { "silo", silo_run },
 };
 
 int main(int argc, char **argv)

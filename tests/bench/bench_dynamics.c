@@ -13,7 +13,7 @@
 #include <unistd.h>
 #include "cdl.h"
 
-enum { REPEAT = 5 };
+enum { REPEAT = 9 };
 
 static double seconds(clockid_t clock)
 {

@@ -7,7 +7,7 @@ has "version names the program" out "cdl 0."
 try "version as JSON" 0 "$CDL" --version --json
 has "its parts" out '"version":"' '"commit":"' '"compiler":"' '"blas":"' '"features":{"backends":["sweeping"'
 try "help" 0 "$CDL" --help
-has "help lists the commands" out "cdl run FILE" "cdl check FILE" "cdl fmt" "cdl show ast|model|ir|jacobian" "Exit: 0 ok"
+has "help lists the commands" out "cdl run FILE" "cdl check" "cdl fmt" "cdl show ast|model|equations|ir|jacobian" "Exit: 0 ok"
 try "help of a command" 0 "$CDL" help run
 has "help of run" out "-p NAME=VALUE" "--json"
 try "the same by option" 0 "$CDL" fmt --help

@@ -103,3 +103,18 @@ if command -v parallel >/dev/null; then
     try "GNU parallel" 1 bash "$srcdir/examples/cluster/parallel.sh" x.cdl gnu 4
     try "gives the same" 0 cmp seq/y.csv gnu/y.csv
 else echo "ok GNU parallel # SKIP it is not installed"; fi
+
+# a sweep that grows: finished points are not run again, and the files are those of one run
+grow() { cp ball.cdl grow.cdl; printf 'experiment g {\n    sweep e in %s\n    run ball(e = e) for 1 with sweeping(h = 1e-2)\n    measure T = max(y(0.9))\n    save T { file = "g.csv" }\n    plot y against t { file = "g.svg" }\n}\n' "$1" >>grow.cdl; }
+grow "[0.2, 0.4]"
+try "two points" 0 "$CDL" run --resume -o grown grow.cdl
+grow "[0.2, 0.4, 0.6]"
+try "one more" 0 "$CDL" run --resume -o grown grow.cdl
+has "only the new one is run" err "g: 2 of 3 points were finished before"
+same "lines tell the new number" 3 "$(grep -c '^g [123]/3: ' out)"
+try "all at once" 0 "$CDL" run -o afresh grow.cdl
+same "the same file" same "$(cmp grown/g.csv afresh/g.csv && cmp grown/g.svg.csv afresh/g.svg.csv && echo same)"
+has "impacts are marked in all of them" afresh/g.svg.gp '$impacts with points'
+grow "[0.3, 0.4, 0.6]"
+try "another value" 0 "$CDL" run --resume -o grown grow.cdl
+has "runs the point again" err "g: 2 of 3 points were finished before"

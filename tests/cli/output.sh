@@ -74,4 +74,20 @@ same "a line a point" 2 "$(grep -c '^x [12]/2: e = 0\.[24]; T = ' out)"
 
 cp ball.cdl a.cdl; printf 'run ball for 1 with sweeping(h = 1e-2)\nanimate("a.svg", y)\n' >>a.cdl
 try "animate" 0 "$CDL" run -o anim a.cdl
+cat >>a.cdl <<'CDL'
+use std.planar
+model bin {
+    part ball[i in 1..3]: disk(R = 0.05*i) { p = [0.4*i, 0.5], p' = [-1, 0] }
+    constraint floor[i in 1..3]: disk_plane_gap([0, 1], 0, ball[i].p, ball[i].R) >= 0 { impact = newton(0.5) }
+}
+run bin for 1 with sweeping(h = 1e-2)
+animate("bin.svg", ball)
+animate("bin.gif", ball)
+animate("line.gif", [[0, 0], ball[1].p, [ball[2].p[1], 0.1*t]])
+CDL
+try "animate bodies" 0 "$CDL" run -o anim a.cdl
+same "a circle a body, of its size" 3 "$(grep -c '<circle r="[0-9.]*" fill' anim/bin.svg)"
+same "and the floor" 1 "$(grep -c '<path stroke="#555"' anim/bin.svg)"
+same "a GIF begins and ends as one" "474946383961 3b" "$(head -c 6 anim/bin.gif | od -An -tx1 | tr -d ' \n') $(tail -c 1 anim/bin.gif | od -An -tx1 | tr -d ' \n')"
+has "pictures are in the manifest" anim/manifest.json '"path": "bin.gif"' '"path": "line.gif"' '"path": "bin.svg"'
 has "a picture that moves" anim/a.svg "<svg xmlns" '<animate attributeName="cy" dur="1s"' "</svg>"

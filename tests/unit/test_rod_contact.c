@@ -82,7 +82,7 @@ static void push(rod_work *w, double size)      /* the rods into each other and 
     for (int i = 0; i < w->ndof; i++) dx[i] = size * 0.1 * uniform();
     for (int i = 0; i < 13; i++) { dx[6 * i + 1] += 0.004; dx[6 * i + 2] += size; dx[6 * i + 5] += size; }
     rod_update(w, dx, 1);
-    contacts_project(w);
+    for (int k = 0; k < 6; k++) contacts_project(w);    /* the direction of slip is that of the last time */
 }
 
 static void compare(rod_work *w)
@@ -123,8 +123,7 @@ static void tangent(double mu, double size)
     cross(&f, mu);
     push(&f.w, size);
     compare(&f.w);
-    double slip;
-    contacts_uzawa(&f.w, &slip);                /* with multipliers */
+    contacts_stiffen(&f.w, 1);                  /* with multipliers */
     push(&f.w, size / 2);
     compare(&f.w);
     double *res = arena_array(f.a, double, f.w.ndof), sum[3] = { 0 };

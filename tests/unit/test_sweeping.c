@@ -463,17 +463,19 @@ static void many_disks_settle(void **s)
 {
     (void)s;
     kit *k = disks();
-    results *r = run_to(k, 2, 5e-3, 1e-5);
+    results *r = run(k, 6, 5e-3);
     double carried = 0, fast = 0;
     const contact_result *f = &r->contact[0];
     for (int i = 0; i < DISKS; i++) carried += f->rn[(r->samples - 1) * DISKS + i];
     for (int i = 0; i < 2 * DISKS; i++) fast = fmax(fast, fabs(last_v(r, i)));
-    assert_true(r->max_penetration <= 1e-4);
-    assert_true(r->residual <= 1e-5);
+    assert_true(r->max_penetration <= 1e-6);
+    assert_true(r->residual <= 1e-8);
     assert_true(r->power_balance <= 1e-9);
     assert_true(r->dissipated[r->samples - 1] > 0);
     assert_true(r->contact[1].impacts.n > 0);
-    for (int64_t i = 1; i < r->samples; i++) assert_true(r->dissipated[i] >= r->dissipated[i - 1] - 1e-5 * 10 * DISKS * 8);
+    double least = 0;
+    for (int64_t i = 1; i < r->samples; i++) least = fmin(least, r->dissipated[i] - r->dissipated[i - 1]);
+    assert_true(least >= -1e-12 * r->dissipated[r->samples - 1]);
     /* momentum: what the floor carries in the last step is the weight and the change of speed in it */
     double change = 0;
     for (int i = 0; i < DISKS; i++) change += r->acc[(r->samples - 1) * 2 * DISKS + 2 * i + 1];

@@ -1,0 +1,281 @@
+/* rod_newton: equilibria at a load.  Newton's method with the consistent tangent; rods that touch are solved with
+   springs first, then with multipliers as unknowns; a rod that snaps is followed through a viscous motion. */
+#include "rod_work.h"
+#include <math.h>
+#include <string.h>
+
+/* ---- supports ---- */
+bool holds_at(rod_work *w, double t, double tau)
+{
+    for (int i = 0; i < w->nhold; i++) {
+        rod_hold *h = &w->hold[i];
+        double v[9], q[4], th[3];
+        rod_eval(w, &h->load->value, t, h->load->rod, 0, v);
+        if (h->load->what == LOAD_POSITION) {
+            for (int k = 0; k < 3; k++) h->goal[k] = h->start[k] + (v[k] - h->start[k]) * tau;
+            if (!isfinite(v[0] + v[1] + v[2])) return rod_fail(w, h->load->at, "the position is not a number at t = %g", t);
+            continue;
+        }
+        double off = 0;
+        for (int a = 0; a < 3; a++)
+            for (int b = 0; b < 3; b++) off += fabs(v[a] * v[b] + v[3 + a] * v[3 + b] + v[6 + a] * v[6 + b] - (a == b));
+        double det = v[0] * (v[4] * v[8] - v[5] * v[7]) - v[1] * (v[3] * v[8] - v[5] * v[6]) + v[2] * (v[3] * v[7] - v[4] * v[6]);
+        if (!(off < 1e-6) || det < 0) return rod_fail(w, h->load->at, "the frame is no rotation at t = %g", t);
+        quat_of_matrix(v, q);
+        quat_log(h->start, q, th);
+        for (int k = 0; k < 3; k++) th[k] *= tau;
+        memcpy(h->goal, h->start, sizeof h->goal);
+        quat_turn(h->goal, th);
+        if (tau == 1) memcpy(h->goal, q, sizeof q);
+    }
+    for (int r = 0, at = 0; w->u0_goal && r < w->rp->nrod; at += 9 * w->mesh[r++].ne)
+        for (int k = 0; k < 9 * w->mesh[r].ne; k++) w->mesh[r].u0[k] = w->u0_start[at + k] + (w->u0_goal[at + k] - w->u0_start[at + k]) * tau;
+    return true;
+}
+
+/* the turn of the frames that are held, from t to t + dt, by small pieces: half a turn more must not look like half a turn less */
+double turn_between(rod_work *w, double t, double dt)
+{
+    enum { PIECES = 32 };
+    double most = 0;
+    for (int i = 0; i < w->nhold; i++) {
+        const rod_hold *h = &w->hold[i];
+        double R[9], a[4], b[4], th[3], sum = 0;
+        if (h->load->what != LOAD_FRAME) continue;
+        rod_eval(w, &h->load->value, t, h->load->rod, 0, R);
+        quat_of_matrix(R, a);
+        for (int k = 1; k <= PIECES; k++) {
+            rod_eval(w, &h->load->value, t + dt * k / PIECES, h->load->rod, 0, R);
+            quat_of_matrix(R, b);
+            quat_log(a, b, th);
+            sum += norm3(th);
+            memcpy(a, b, sizeof a);
+        }
+        most = fmax(most, sum);
+    }
+    return most;
+}
+
+/* increments that bring what is held to its goal */
+static void holds_put(rod_work *w)
+{
+    for (int i = 0; i < w->nhold; i++) {
+        const rod_hold *h = &w->hold[i];
+        double *d = w->dx + 6 * h->node;
+        if (h->load->what == LOAD_FRAME) quat_log(w->rot + 4 * h->node, h->goal, d + 3);
+        else for (int k = 0; k < 3; k++) d[k] = h->goal[k] - w->pos[3 * h->node + k];
+    }
+}
+
+/* ---- Newton ---- */
+enum { NEWTON_MAX = 30 };
+static const double STIFF = 1e4;
+
+/* sizes of an increment: positions by the length, and angles */
+static double size_of(const rod_work *w, const double *dx, double *turn)
+{
+    double d = 0, a = 0, L = rod_length(w);
+    for (int i = 0; i < w->N; i++) {
+        d = fmax(d, norm3(dx + 6 * i) / L);
+        a = fmax(a, norm3(dx + 6 * i + 3));
+    }
+    *turn = a;
+    return fmax(d, a);
+}
+
+/* the part of an increment that is taken: turns stay moderate, and rods that may touch do not jump over each other */
+static double part_of(const rod_work *w, double turn, double most_turn)
+{
+    double cut = turn > most_turn ? most_turn / turn : 1, d = 0, reach = INFINITY;
+    for (int i = 0; w->contact && i < w->N; i++) d = fmax(d, norm3(w->dx + 6 * i));
+    for (int i = 0; i < w->rp->npair; i++) reach = fmin(reach, 0.8 * w->mesh[w->rp->pair[i].a].radius);
+    return d * cut > reach ? reach / d : cut;
+}
+
+/* asked in every iteration, which may take long */
+bool rod_interrupted(rod_work *w)
+{
+    double done = w->o->duration > 0 ? w->t / w->o->duration : 0;
+    if (w->r->status != RUN_INTERRUPTED && w->o->progress && w->o->progress(w->o->ud, done)) w->r->status = RUN_INTERRUPTED;
+    return w->r->status == RUN_INTERRUPTED;
+}
+
+/* Increments until they are small: below `enough`.  With multipliers as unknowns (stiff) they follow each increment. */
+static bool newton_steps(rod_work *w, double t, double enough, bool stiff)
+{
+    double best = INFINITY;
+    int again = 0;
+    w->last = INFINITY;
+    forces_follow(w, NULL);
+    w->shift = w->neutral ? 10 * rod_small_shift(w) : 0;
+    for (int k = 0; k < NEWTON_MAX && !rod_interrupted(w); k++) {
+        double turn;
+        if (w->contact && !contacts_project(w)) return false;
+        uint64_t pattern = w->contact ? contacts_pattern(w) : 0;
+        bool touch = w->contact && contacts_near(w);
+        holds_put(w);
+        w->iterations++;
+        if (!(touch ? rod_solve_sparse(w, t) : rod_solve_band(w, t))) return false;
+        double size = size_of(w, w->dx, &turn), cut = part_of(w, turn, 0.7);
+        best = fmin(best, size);
+        w->last = best;
+        if (!isfinite(size) || (k > 3 && size > 3) || (k > 6 && size > 20 * best && size > 0.05)) return false;
+        if (stiff) contacts_predict(w, w->dx, cut);
+        for (int i = 0; cut < 1 && i < w->ndof; i++) w->dx[i] *= cut;
+        forces_follow(w, w->dx);
+        rod_update(w, w->dx, 1);
+        if (size < enough && w->contact) {
+            if (!contacts_project(w)) return false;
+            if (contacts_pattern(w) != pattern && size > 1e-13 && again++ < 6) continue;        /* pairs that just touch may come and go for ever */
+        }
+        if (size < enough || (k > 5 && size < (w->neutral ? 1e-6 : stiff ? 1e-9 : 3e-8))) return true;
+    }
+    return false;
+}
+
+static bool newton(rod_work *w, double t, double enough, bool stiff)
+{
+    bool ok = newton_steps(w, t, enough, stiff);
+    if (!ok && !w->neutral && !w->contact && w->last < 1e-3) {         /* wandering along a motion that costs nothing */
+        w->neutral = true;
+        ok = newton_steps(w, t, enough, stiff);
+    }
+    w->shift = 0;
+    return ok;
+}
+
+static double least_radius(const rod_work *w)
+{
+    double r = INFINITY;
+    for (int i = 0; i < w->rp->npair; i++) r = fmin(r, w->mesh[w->rp->pair[i].a].radius);
+    return r;
+}
+
+/* multipliers close the gaps that the springs left */
+static bool close_gaps(rod_work *w, double t)
+{
+    bool ok = false;
+    contacts_stiffen(w, STIFF);
+    for (int k = 0; k < 5 && !ok; k++) {
+        if (!newton(w, t, 1e-11, true)) break;
+        ok = contacts_open(w) <= w->ro->tolerance * least_radius(w);
+    }
+    contacts_settle(w);
+    return ok;
+}
+
+/* with contact: multipliers from where they were; where that fails, springs bring near what touches first */
+bool rod_equilibrium(rod_work *w, double t)
+{
+    bool lagrange = w->contact && !w->ro->penalty && w->drag == 0;
+    if (!w->contact) return newton(w, t, 1e-9, false);
+    contacts_find(w);
+    if (!lagrange) return newton(w, t, w->drag > 0 ? 1e-6 : 1e-9, false);
+    arena_pos mark = arena_mark(w->tmp);
+    double *pos = arena_array(w->tmp, double, 3 * w->N), *rot = arena_array(w->tmp, double, 4 * w->N);
+    state_copy(w, pos, rot, w->pos, w->rot);
+    contacts_keep(w);
+    bool ok = close_gaps(w, t);
+    if (!ok) {
+        state_copy(w, w->pos, w->rot, pos, rot);
+        contacts_back(w);
+        ok = newton(w, t, 1e-3, false) && close_gaps(w, t);
+    }
+    arena_release(w->tmp, mark);
+    return ok;
+}
+
+/* ---- a viscous motion ---- */
+static double moved(const rod_work *w)
+{
+    double d = 0, L = rod_length(w);
+    for (int i = 0; i < w->N; i++) {
+        double x[3], th[3];
+        for (int k = 0; k < 3; k++) x[k] = (w->pos[3 * i + k] - w->pos0[3 * i + k]) / L;
+        quat_log(w->rot0 + 4 * i, w->rot + 4 * i, th);
+        d = fmax(d, fmax(norm3(x), norm3(th)));
+    }
+    return d;
+}
+
+/* a step against the drag c (0: to rest), which counts for friction like any other; false: as before */
+static bool flow_step(rod_work *w, double t, double c, double spring, double most)
+{
+    if (w->contact) { contacts_step(w); contacts_keep_flow(w); }
+    else state_copy(w, w->pos0, w->rot0, w->pos, w->rot);
+    if (w->contact && c > 0) contacts_springs(w, spring);
+    w->drag = c;
+    bool ok = rod_equilibrium(w, t) && moved(w) < most && !rod_passed(w, w->pos0, w->rot0);
+    if (ok) w->viscous += rod_drag_work(w);
+    w->drag = 0;
+    if (ok) return true;
+    state_copy(w, w->pos, w->rot, w->pos0, w->rot0);
+    if (w->contact) contacts_back_flow(w);
+    return false;
+}
+
+/* at rest, and in contact or stable */
+static bool flow_rests(rod_work *w, double t, double most)
+{
+    arena_pos mark = arena_mark(w->tmp);
+    double *pos = arena_array(w->tmp, double, 3 * w->N), *rot = arena_array(w->tmp, double, 4 * w->N);
+    state_copy(w, pos, rot, w->pos, w->rot);
+    bool ok = flow_step(w, t, 0, 1, most);
+    if (ok && !(w->contact && contacts_near(w)) && rod_unstable(w, t)) {
+        state_copy(w, w->pos, w->rot, pos, rot);
+        if (w->contact) contacts_back_flow(w);
+        ok = false;
+    }
+    arena_release(w->tmp, mark);
+    return ok;
+}
+
+/* so much drag that the tangent is positive: with less, a step would come to rest on a saddle */
+static double drag_enough(rod_work *w, double t, double c)
+{
+    for (int k = 0; k < 20; k++, c *= 3) {
+        w->shift = c;
+        bool enough = !rod_unstable(w, t);
+        w->shift = 0;
+        if (enough) break;
+    }
+    return c;
+}
+
+/* A way down in energy, as through a very viscous fluid, in steps that make moderate turns: for rods that buckled, snap or lost their balance in contact. */
+bool rod_flow(rod_work *w, double t)
+{
+    enum { FLOW_MAX = 600 };
+    double unit = w->scale / (rod_length(w) * rod_length(w)), c = 1e3 * unit, rest = 2e-2, spring = 5, down = 0.3;
+    for (int k = 0; k < FLOW_MAX && c < 1e15 * unit && !rod_interrupted(w); k++) {
+        bool touch = w->contact && contacts_near(w);
+        if (!touch) c = drag_enough(w, t, c);
+        if (!flow_step(w, t, c, spring, 0.5)) { c *= 4; down = 0.7; continue; }
+        double size = moved(w);
+        if (w->contact) contacts_lose(w);
+        c *= size > 0.2 ? 2 : size < 0.1 ? down : 1;
+        down = fmax(0.3, 0.8 * down);
+        if (size > rest) continue;
+        if (touch && spring < 0.1 * STIFF && !w->ro->penalty) { spring *= 3; continue; }
+        if (flow_rests(w, t, 0.2)) return true;
+        rest = size / 3;
+        if (size < 1e-9) return false;
+    }
+    return false;
+}
+
+/* a small push that no symmetry survives */
+void rod_nudge(rod_work *w)
+{
+    for (int r = 0; r < w->rp->nrod; r++) {
+        const rod_mesh *m = &w->mesh[r];
+        for (int i = 0; i < m->nn; i++) {
+            double x = m->s[i] / m->length, a = 1e-3 * m->length, R[9];
+            int node = m->first + i;
+            double b[3] = { a * x * (1 - x) * (1 + x), a * x * (1 - x) * sin(5 * x), 0 };
+            quat_matrix(w->rot + 4 * node, R);
+            for (int k = 0; k < 3; k++) if (!w->held[6 * node + k]) w->pos[3 * node + k] += R[3 * k] * b[0] + R[3 * k + 1] * b[1];
+        }
+    }
+}
+

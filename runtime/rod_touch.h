@@ -1,0 +1,51 @@
+/* rod_touch: what the files of contact between rods share. */
+#ifndef CDL_ROD_TOUCH_H
+#define CDL_ROD_TOUCH_H
+#include "rod_work.h"
+
+enum { WINDOW = 6 };
+typedef struct row { int first, n; double w[WINDOW], d[WINDOW], dd[WINDOW]; } row;     /* value, first and second derivative at a place, as sums over nodes */
+
+typedef struct touch {
+    int pair, node, rod;                /* node of rod a against a place on rod b */
+    double x, y, ds;                    /* places on rod b and on rod a: number of the node, with a fraction; length that the node stands for */
+    double eps, mid;                    /* y moves to the closest place too; where the distance is flat along the rod, eps (y - mid)^2/2 keeps it near */
+    double gap, far, N[3], last[3];     /* last: the normal one iteration ago */
+    double fn, ft[3];
+    contact_status status;
+    double lambda, l[3];                /* multipliers; the tangential one in the frame of `other` */
+    double x0, y0, a[3], rho[3]; int other; /* the beginning of the step: place, the two material points in the frames of node and other */
+    bool clipped, fixed; int turned;             /* turned: the direction of slip is not that of one iteration ago; a spring in its place keeps it from swinging to and fro */
+    double along[3];                    /* that direction */
+} touch;
+
+typedef vec(touch) touches;
+typedef struct rod_contacts {
+    touches list, saved, kept, flowing;
+    double *k, *mu, *clear;             /* of each pair: stiffness, friction, distance that gap 0 means */
+    double spring;                      /* on a viscous motion: stiffer springs, and no multipliers */
+    double grip;                        /* stiffness of what sticks, by that of the springs */
+    double stiff;                       /* > 1: multipliers move with every increment, and the springs are so much stiffer */
+    bool *tresca;
+    double *body;                       /* of each pair: point, direction, radius */
+    double dissipated, dissipated0;     /* 0: at the beginning of the step */
+    int *head, *next; int cells;
+} rod_contacts;
+
+static inline const rod_pair *pair_of(const rod_work *w, const touch *c) { return &w->rp->pair[c->pair]; }
+static inline const rod_mesh *slave_of(const rod_work *w, const touch *c) { return &w->mesh[pair_of(w, c)->a]; }
+
+/* ---- closest points ---- */
+void row_at(const rod_mesh *m, double x, row *r);
+void row_sum(const rod_mesh *m, const row *r, const double *w, const double *pos, double *x);
+void slave_point(const rod_work *w, const touch *c, double y, const double *pos, double *x);
+bool touch_project(const rod_work *w, touch *c);                        /* normal and gap at the state; false: no closest point nearby */
+bool touch_place(const rod_work *w, touch *c);                          /* the same for a new pair of rods */
+void touch_start(const rod_work *w, touch *c, const double *pos, const double *rot);   /* the material points that lie on each other in that state */
+void other_matrix(const rod_work *w, const touch *c, double *R);        /* the frame that multipliers are kept in: that of the other section; a body stands still */
+void other_place(const rod_work *w, const touch *c, double *q);         /* the place on the other side that the slip is measured from, without the turn of its section */
+
+/* ---- forces ---- */
+void touch_force(rod_work *w, touch *c);                                /* fn, ft and status at the state */
+
+#endif

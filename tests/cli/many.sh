@@ -1,0 +1,36 @@
+#!/bin/bash
+# Many contacts: the solver is named, and what this way of stepping cannot run is refused at its place.
+. "${tests:?}/cli/common"
+cat >tower.cdl <<'CDL'
+model tower {
+    param N = 60, mu = 0.3, g = 9.81
+    dof p[i in 1..N] in R3 = [0, 0, i - 0.5]
+    for i in 1..N {
+        kinetic norm(p[i]')^2/2
+        potential g*p[i][3]
+        force p[i]: [20*sin(9*t)*exp(-((i - 40)/3)^2), 0, 0]
+    }
+    constraint ground: p[1][3] >= 0.5 { slip = [p[1][1]', p[1][2]'], friction = coulomb(mu) }
+    constraint on[i in 1..N - 1]: p[i + 1][3] - p[i][3] >= 1 { slip = p[i + 1]' - p[i]', friction = coulomb(mu) }
+}
+run tower for 0.05 with sweeping(h = 1e-3)
+CDL
+try "a tower" 0 "$CDL" run tower.cdl
+has "its solver" out "(Newton on a chain)"
+cat >free.cdl <<'CDL'
+model m {
+    param N = 500
+    dof x[i in 1..N] = 1, y[i in 1..N] = 0
+    for i in 1..N { x[i]'' = -1; y[i]'' = 0 }
+    constraint floor[i in 1..N]: x[i] >= 0 { friction = coulomb(0.1) }
+}
+run m for 1
+CDL
+try "friction without slip among many" 4 "$CDL" run free.cdl
+has "is refused at its place" err "free.cdl:5:5: error: among many contacts friction needs 'slip'"
+sed 's/friction = coulomb(0.1)/impact = poisson(0.5)/' free.cdl >poisson.cdl
+try "Poisson's law among many" 4 "$CDL" run poisson.cdl
+has "is refused at its place" err "poisson.cdl:5:5: error: among many contacts restitution is Newton's"
+sed 's/ { friction = coulomb(0.1) }//; s/^run m for 1/run m for 1.5 with sweeping(h = 1e-3)\nexpect last(x[500]) == 0 within abs(1e-9)/' free.cdl >alone.cdl
+try "contacts that are alone" 0 "$CDL" run alone.cdl
+has "in closed form" out "(closed form)"

@@ -1,0 +1,92 @@
+#!/bin/bash
+# Long runs: samples beyond --memory lie in a file without a name; runs that are stopped keep what they have.
+. "${tests:?}/cli/common"
+cat >long.cdl <<'CDL'
+param n = 2e5
+model osc {
+    dof y = 1, y' = 0
+    y'' = -y
+    constraint floor: y >= -0.5 { impact = newton(0.9) }
+}
+run osc for n*1e-3 with sweeping(h = 1e-3)
+measure a = max(y), b = min(y'), c = mean(energy), d = last(y), f = count(floor.impacts), g = rms(floor.gap), k = argmax(y'), s = floor.status(1.5)
+measure between = y(10.0005), all = energy
+save t, y, floor.gap { file = "y.csv" }
+save t, y' { file = "y.npz", every = 0.5 }
+CDL
+try "in memory" 0 "$CDL" run -o a --json long.cdl
+sed 's/"seconds":[^,]*//' out >a.json
+try "in a file" 0 "$CDL" run -o b --memory=1 --json long.cdl
+sed 's/"seconds":[^,]*//' out >b.json
+same "the same measures" "$(cat a.json)" "$(cat b.json)"
+same "the same rows" same "$(cmp a/y.csv b/y.csv && echo same)"
+same "the same arrays" same "$(cmp a/y.npz b/y.npz && echo same)"
+same "no file is left" "" "$(find . "${TMPDIR:-.}" -maxdepth 2 -name 'cdl-*' 2>/dev/null)"
+try "--memory is a number" 2 "$CDL" run --memory=much long.cdl
+has "and told so" err "'much' is no value of --memory"
+
+# ten times the samples, the same memory
+sed '/^save/d; /^measure between/d' long.cdl >lean.cdl
+printf 'save t, y { file = "y.csv", every = 0.5 }\nplot y against t { file = "y.svg" }\n' >>lean.cdl
+cat >rss.py <<'PY'
+import resource, subprocess, sys
+code = subprocess.call(sys.argv[1:], stdout=subprocess.DEVNULL)
+print(code, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024)
+PY
+if command -v python3 >/dev/null; then
+    read -r code few < <(python3 rss.py "$CDL" run -o c --memory=1 -p n=2e5 lean.cdl 2>/dev/null)
+    read -r code2 many < <(python3 rss.py "$CDL" run -o c --memory=1 -p n=2e6 lean.cdl 2>/dev/null)
+    same "long runs end well" "0 0" "$code $code2"
+    same "memory does not grow with the samples" yes "$([ $((many - few)) -lt 100 ] && echo yes || echo "from $few to $many MB")"
+    same "a plot shows a part of them" yes "$([ "$(wc -l <c/y.svg.csv)" -lt 20000 ] && echo yes)"
+fi
+
+(ulimit -f 20000; exec "$CDL" run -o d --memory=1 -p n=2e6 --json lean.cdl) >out 2>err
+same "no room for samples" 5 $?
+has "is told" err "no more samples could be kept: File too large" "option every of the backend"
+has "and marked" out '"status":"failed","incomplete":true'
+
+# a run that is stopped: what was computed is written
+cat >stop.cdl <<'CDL'
+model osc { dof y = 1, y' = 0; y'' = -y }
+run osc for 1e6 with sweeping(h = 1e-3)
+save t, y { file = "y.csv", every = 1 }
+expect last(y) == 0
+CDL
+for sig in INT TERM; do
+    "$CDL" run -o "stop$sig" --memory=1 --json stop.cdl >out 2>err &
+    pid=$!
+    sleep 0.7
+    kill -$sig $pid
+    begin=$(date +%s%N)
+    wait $pid
+    same "a run is stopped by SIG$sig" 4 $?
+    same "soon" yes "$([ $((($(date +%s%N) - begin) / 1000000)) -lt 3000 ] && echo yes)"
+    has "it says so" err "interrupted at t = " "what was computed is kept"
+    has "in JSON too" out '"status":"failed","incomplete":true'
+    same "its rows are written" yes "$([ "$(wc -l <"stop$sig/y.csv")" -gt 2 ] && echo yes)"
+    has "and marked" "stop$sig/manifest.json" '"incomplete":true' '"status": 4'
+done
+
+cat >every.cdl <<'CDL'
+model osc { dof y = 1, y' = 0; y'' = -y }
+run osc for 1 with sweeping(h = 1e-3, every = 0.1)
+measure n = count(t)
+run osc for 1 with events(every = 0.1)
+run osc for 1 with penalty(every = 0.1)
+CDL
+try "fewer samples" 0 "$CDL" run every.cdl
+has "as many as asked for" out "n = 11"
+cat >fam.cdl <<'CDL'
+model gas {
+    dof p[i in 1..100] in R2 = [i, 0]
+    for i in 1..100 { p[i]'' = [0, 0] }
+    constraint touch[i in 1..100, j in i+1..100]: norm(p[i] - p[j]) >= 0.5
+}
+run gas for 0.01 with sweeping(h = 0.001)
+touch[1, 2].status(0.005)
+max(touch[1, 2].rn)
+settle_time(touch[1, 2])
+CDL
+try "families whose states are not kept" 3 "$CDL" run fam.cdl
+same "each use is told" 3 "$(grep -c "constraint 'touch' has 4950 members: of so many, gaps, forces and states are not kept" err)"
