@@ -244,6 +244,11 @@ static void init_item(elab *e, mclass *c, const ast *item)
         return;
     }
     if (!item->kid[2]) return;
+    if (item != d->decl && dims->n > 0 && !named) {
+        diag *err = diag_error(e->m->d, DIAG_TYPE, item->at, "the initial %s of '%s' is given whole, not member by member", item->num > 0 ? "rate" : "value", d->name);
+        diag_hint(e->m->d, err, "write %s%s = [0, 1, …], or name the index: %s[i in 1..%d]%s = if i == 1 then 1 else 0", d->name, item->num > 0 ? "'" : "", d->name, (int)d->n[0], item->num > 0 ? "'" : "");
+        return;
+    }
     int which = item->num > 0;
     if (d->has_init[which]) {
         diag_error(e->m->d, DIAG_DUPLICATE, item->at, "the initial %s of '%s' is given twice", which ? "rate" : "value", d->name);

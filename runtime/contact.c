@@ -345,7 +345,7 @@ void reaction_add(reaction_size *s, const cone *c, const double *r, const double
     s->asked = larger(s->asked, larger(asked, fmin(side, bound)));
 }
 
-double reaction_scale(const reaction_size *s, double least) { return larger(larger(least, s->asked), fmin(s->most, s->n * s->all)); }
+double reaction_scale(const reaction_size *s, double least) { return larger(larger(least, s->asked), fmin(s->most, 10 * s->n * s->all)); }
 
 static double cone_residual(const contact_problem *p, const cone *c, reaction_size *size)
 {
@@ -690,7 +690,7 @@ static bool solve_friction(contact_problem *p, contact_work *w, double tol)
     if (solve_sweeps(p, w, tol, of_speed ? 64 : 32)) return true;
     if (!of_speed && solve_islands(p, w, tol)) return true;
     p->solver = "Gauss-Seidel with Newton";
-    for (int i = 0, most = p->rounds ? p->rounds : of_speed ? 40 : 3; i < most; i++) {
+    for (int i = 0, most = p->rounds ? p->rounds : of_speed ? 40 : 1; i < most; i++) {
         if ((of_speed || m_small(p)) && solve_newton(p, w, tol, 20)) return true;
         if (solve_sweeps(p, w, tol, 32 * (i + 1))) return true;
     }

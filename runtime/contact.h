@@ -52,7 +52,7 @@ bool contact_uzawa(contact_problem *p, contact_work *w, double tol, double stiff
 double contact_residual(contact_problem *p);
 /* Distance of one contact to its fixed point, an and a: its entry of W in the normal row and the largest in the tangent rows; *scale grows to the reactions in play. */
 double cone_defect(const cone *c, const double *r, const double *u, const double *b, double an, double a, double *scale);
-/* What reactions are measured by: the largest there is, but no more than n times all the velocities in play can ask for.  Beyond that they push against each other
+/* What reactions are measured by: the largest there is, but no more than 10 n times all that the velocities in play can ask for.  Beyond that they push against each other
    to overcome rounding, as disks do that just fill the width of a box, and are no measure of anything. */
 typedef struct reaction_size { double most, asked, all; int n; } reaction_size;         /* largest reaction; largest and sum of what velocities ask for */
 void reaction_add(reaction_size *s, const cone *c, const double *r, const double *b, double an, double a);
