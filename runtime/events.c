@@ -372,7 +372,7 @@ static bool instant(ev *w)
         if (wrong > 1e6 * k->tol_gap + 1e-12)
             return ev_fail(w, k->c->fam->f->at, arena_printf(w->r->a, "constraint '%s' does not hold at t = %s: its gap is %s",
                                                              contact_name(k->c, w->r->a), ev_number(w, w->t), ev_number(w, k->c->gap)));
-        w->r->max_penetration = fmax(w->r->max_penetration, wrong);
+        if (wrong > w->r->max_penetration) w->r->max_penetration = wrong;
     }
     if (!meet(w) || !ev_survey(w)) return false;
     if (!ev_decide(w)) return false;
@@ -395,7 +395,7 @@ static bool run_piece(ev *w, double end, ending *e)
     end_sites(w, e);
     if (!w->start_piece) rests_soon(w, e);
     if (!(e->s > 0)) {
-        if (++w->stuck > 20) return ev_fail(w, SPAN_NONE, arena_printf(w->r->a, "the motion cannot go on at t = %s: its modes change without end", ev_number(w, w->t)));
+        if (++w->stuck > 20) return ev_fail(w, SPAN_NONE, arena_printf(w->r->a, "the motion cannot go on at t = %s: its modes change without end; use sweeping()", ev_number(w, w->t)));
         return true;
     }
     if (w->hist && history_vanishes(w->hist)) { span at; const char *why = history_error(w->hist, &at); return ev_fail(w, at, why); }

@@ -6,7 +6,7 @@
 
 /* items of a piece: the dofs, then gap, reaction, bound of friction, and tangential reactions of each contact */
 enum { ITEM_GAP, ITEM_RN, ITEM_BOUND, ITEM_RT, ITEMS = ITEM_RT + MAX_SLIP };
-enum { INNER = 8 };                     /* samples in a piece */
+enum { INNER = 16 };                    /* samples in a piece */
 
 static double *item(const ev *w, const piece *p, int who, int what)
 {

@@ -521,5 +521,5 @@ bool ev_decide(ev *w)
         if (!gauss(w)) return false;
     }
     const rub *k = w->nact ? w->act[0] : &w->rub[0];
-    return ev_fail(w, k->c->fam->f->at, arena_printf(w->r->a, "no contact mode of '%s' holds to the right of t = %s", contact_name(k->c, w->r->a), ev_number(w, w->t)));
+    return ev_fail(w, k->c->fam->f->at, arena_printf(w->r->a, "no contact mode of '%s' holds to the right of t = %s; use sweeping()", contact_name(k->c, w->r->a), ev_number(w, w->t)));
 }

@@ -249,5 +249,5 @@ bool slip_start(ev *w)
         w->starting = w->elapsed < 0.02 * w->start_unit;
     }
     if (ok) return true;
-    return ev_fail(w, SPAN_NONE, arena_printf(w->r->a, "slip could not be started at t = %s", ev_number(w, w->t)));
+    return ev_fail(w, SPAN_NONE, arena_printf(w->r->a, "slip could not be started at t = %s; use sweeping()", ev_number(w, w->t)));
 }

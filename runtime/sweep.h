@@ -68,6 +68,7 @@ typedef struct sweep {
     double step;                        /* size of the problem at hand: 1 for forces, the step for impulses, 0 for shocks */
     double end;                         /* weight of the end of the step in its coefficients; 1 at an instant */
     double kinetic0, wf, potential0;    /* energies at the start; work of all smooth forces */
+    double put_back_work;               /* of the trial step: what correcting its positions did */
     double dissipated;
     double top;                         /* largest energy seen */
     bool *fired, stopped, jolt;

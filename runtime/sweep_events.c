@@ -80,8 +80,11 @@ bool sweep_fire(sweep *w)
         }
     }
     if (!reset) return true;
+    double kinetic = 0.5 * mass_norm2(w->s, w->M, w->v);
     SWAP(w->q, w->q1);
     SWAP(w->v, w->v1);
     if (w->s->past) samples_add(w->s->past, w->t, w->q, w->v);
-    return sweep_survey(w) && sweep_rates(w);
+    if (!sweep_survey(w) || !sweep_rates(w)) return false;
+    w->wf += 0.5 * mass_norm2(w->s, w->M, w->v) - kinetic;      /* a reset is work done on the model */
+    return true;
 }

@@ -84,6 +84,7 @@ bool sweep_quick(sweep *w, double end)
         for (int j = 0; j < rows_of(k); j++) k->P[j] = 0;
     }
     w->again = 0;
+    w->put_back_work = 0;
     sweep_accept(w, h);
     return true;
 }

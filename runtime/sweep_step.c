@@ -217,17 +217,35 @@ static bool put_back(sweep *w, bool *moved)
     return true;
 }
 
-/* positions corrected; forces and masses belong to what came out */
-static bool step_end(sweep *w, bool known)
+static bool works_at_end(const sweep *w) { return w->whole && w->s->mass_constant && !w->s->first_order; }
+static double mean_rate(const sweep *w, int i) { return works_at_end(w) ? w->v1[i] : 0.5 * (w->v[i] + w->v1[i]); }
+
+/* work of the smooth forces over the step, with forces and masses at its end as they are now */
+static double forces_work(const sweep *w, double h)
 {
-    bool moved = false;
+    double th = w->theta, p = 0;
+    for (int i = 0; i < w->n; i++)
+        if (!w->s->first_order || w->p->order[i] == 2) p += mean_rate(w, i) * ((1 - th) * w->f[i] + th * w->f1[i]);
+    if (w->s->mass_constant) return h * p;
+    /* d(v.Mv/2) = v.M dv + v.dM v/2: the second part is the work of inertia forces in f, taken back */
+    return h * p + 0.25 * (mass_norm2(w->s, w->M1, w->v) - mass_norm2(w->s, w->M, w->v)
+                           + mass_norm2(w->s, w->M1, w->v1) - mass_norm2(w->s, w->M, w->v1));
+}
+
+/* Positions corrected; forces and masses belong to what came out.  The step was made with those before the correction: what they did is
+   kept, and what the correction itself does to the kinetic energy. */
+static bool step_end(sweep *w, double h, bool known)
+{
+    bool moved = false, constant = w->s->mass_constant;
+    w->put_back_work = 0;
     if (w->nact && !put_back(w, &moved)) return false;
     if (known && !moved) return true;
+    if (moved) w->put_back_work = forces_work(w, h) - (constant ? 0 : 0.5 * mass_norm2(w->s, w->M1, w->v1));
     system_at(w->s, w->t1, w->q1, w->v1);
     if (!w->s->force_constant) system_force(w->s, w->f1);
-    if (w->s->mass_constant) return true;
-    system_mass(w->s, w->M1);
-    return sweep_factor(w, w->M1, w->t1);
+    if (!constant) system_mass(w->s, w->M1);
+    if (moved) w->put_back_work -= forces_work(w, h) - (constant ? 0 : 0.5 * mass_norm2(w->s, w->M1, w->v1));
+    return constant || sweep_factor(w, w->M1, w->t1);
 }
 
 /* Forces at the end of the step as it is now, its matrix, and v1 + D^-1 (defect) into v: where the smooth forces alone would lead. */
@@ -279,7 +297,7 @@ static bool step_newton(sweep *w, double h)
         before = change;
     }
     step_positions(w, h);
-    return step_end(w, false);
+    return step_end(w, h, false);
 }
 
 /* Where all is linear the step is solved at once, from the rates at its start. */
@@ -305,7 +323,7 @@ static bool step_linear(sweep *w, double h)
         finite += 0 * v[i];
     }
     if (s->force_of_state) sweep_force_follows(w, w->x4, w->v);
-    return finite == 0 ? step_end(w, true) : not_finite(w);
+    return finite == 0 ? step_end(w, h, true) : not_finite(w);
 }
 
 /* One trial step from now: q1, v1, f1 and the impulses in rr. */
@@ -342,23 +360,13 @@ bool sweep_look(sweep *w)
 static void account(sweep *w, double h)
 {
     int n = w->n;
-    double *mean = w->x1, th = w->theta, p = 0;
-    bool at_end = w->whole && w->s->mass_constant && !w->s->first_order;
-    if (at_end) {
+    double *mean = w->x1;
+    if (works_at_end(w)) {
         for (int i = 0; i < n; i++) mean[i] = w->v1[i] - w->v[i];
         w->dissipated += 0.5 * mass_norm2(w->s, w->M, mean);
     }
-    for (int i = 0; i < n; i++) {
-        mean[i] = at_end ? w->v1[i] : 0.5 * (w->v[i] + w->v1[i]);
-        if (!w->s->first_order || w->p->order[i] == 2) p += mean[i] * ((1 - th) * w->f[i] + th * w->f1[i]);
-    }
-    w->wf += h * p;
-    if (!w->s->mass_constant) {
-        /* d(v.Mv/2) = v.M dv + v.dM v/2: the second part is the work of inertia forces in f, taken back */
-        size_t all = (size_t)n * (w->s->diagonal ? 1 : (size_t)n);
-        for (size_t i = 0; i < all; i++) w->Mm[i] = w->M1[i] - w->M[i];
-        w->wf += 0.25 * (mass_norm2(w->s, w->Mm, w->v) + mass_norm2(w->s, w->Mm, w->v1));
-    }
+    w->wf += forces_work(w, h) + w->put_back_work;
+    for (int i = 0; i < n; i++) mean[i] = mean_rate(w, i);
     for (int i = 0; i < w->nact; i++) {
         const track *k = w->act[i];
         const contact *c = k->c;
