@@ -183,6 +183,22 @@ static bool plot_plane(session *s, const ast *e, block *b)
     return true;
 }
 
+/* Without `against` a thing goes against the time, or the coordinate, of the run that it is of. */
+static const ast *own_axis(session *s, const ast *item)
+{
+    value v = session_eval(s, item);
+    const char *coord = line_coordinate(&v);
+    const ast *base = item;
+    while (base->kind != AST_NAME && base->n > 0 && base->kid[0]) base = base->kid[0];
+    const def *d = base != item && base->kind == AST_NAME ? module_find(s->main, base->name) : NULL;
+    bool of_run = d && d->kind == DEF_RUN;
+    ast *axis = ast_new(s->tmp, of_run ? AST_MEMBER : AST_NAME, item->at, of_run);
+    axis->name = sym_str(s->names, coord ? coord : "t");
+    axis->name_at = item->at;
+    if (of_run) axis->kid[0] = (ast *)base;
+    return axis;
+}
+
 void plot_statement(session *s, const ast *e)
 {
     columns c = { .s = s, .at = e };
@@ -200,9 +216,9 @@ void plot_statement(session *s, const ast *e)
         block_send(s, e, &c, &want, &b, NULL);
         return;
     }
-    ast clock = { .kind = AST_NAME, .at = e->at, .name = sym_str(s->names, "t") };
-    column_read(&c, e->kid[1] ? e->kid[1] : &clock);
-    if (!e->kid[1] && c.list.n) c.list.at[0].name = "t";
+    const ast *axis = e->kid[1] ? e->kid[1] : own_axis(s, e->kid[0]->kid[0]);
+    column_read(&c, axis);
+    if (!e->kid[1] && c.list.n) c.list.at[0].name = axis->name;
     if (c.list.n > 1) {
         diag_error(s->d, DIAG_SHAPE, e->kid[1]->at, "one series or vector is needed after 'against'");
         return;

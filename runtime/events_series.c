@@ -422,22 +422,32 @@ static void right_side(ev *w, int j)
     }
 }
 
-/* The solution of the singular system nearest to x0, in a norm in which friction weighs heavier. */
+/* how much friction a contact can give, as far as order 0 knows */
+static double friction_room(const rub *k)
+{
+    bool given = k->c->fam->f->relation == REL_CLOSED || k->c->fam->f->friction == FRICTION_TRESCA;
+    return given ? fabs(k->bound[0]) : fabs(k->beta[0] * k->r0);
+}
+
+/* The solution of the singular system nearest to x0, in a norm in which friction weighs heavier, the more the less of it there can be:
+   contacts that share a load reach the ends of their cones together. */
 static bool solve_near(ev *w, const double *rhs, const double *x0)
 {
     size_t m = (size_t)w->size;
-    bool heavy[m + 1];
-    memset(heavy, 0, sizeof heavy);
+    double weight[m + 1], most = 0;
+    for (size_t k = 0; k < m; k++) weight[k] = 1;
+    for (int i = 0; i < w->nrub; i++) if (w->rub[i].col_t >= 0) most = fmax(most, friction_room(&w->rub[i]));
     for (int i = 0; i < w->nrub; i++)
-        for (int l = 0; l < w->rub[i].c->d && w->rub[i].col_t >= 0; l++) heavy[w->rub[i].col_t + l] = true;
+        for (int l = 0; l < w->rub[i].c->d && w->rub[i].col_t >= 0; l++)
+            weight[w->rub[i].col_t + l] = 1e-3 * (most > 0 ? sqrt(fmax(friction_room(&w->rub[i]) / most, 1e-6)) : 1);
     for (size_t i = 0; i < m; i++) {
         w->sol[i] = rhs[i] - vec_dot(w->A + i * m, x0, (int)m);
-        for (size_t k = 0; k < m; k++) w->lu[i * m + k] = w->A[i * m + k] * (heavy[k] ? 1e-3 : 1);
+        for (size_t k = 0; k < m; k++) w->lu[i * m + k] = w->A[i * m + k] * weight[k];
     }
     arena_pos mark = arena_mark(w->a);
     bool ok = least_norm(w->lu, w->sol, (int)m, (int)m, w->a);
     arena_release(w->a, mark);
-    for (size_t k = 0; k < m; k++) w->sol[k] = x0[k] + w->sol[k] * (heavy[k] ? 1e-3 : 1);
+    for (size_t k = 0; k < m; k++) w->sol[k] = x0[k] + w->sol[k] * weight[k];
     return ok;
 }
 

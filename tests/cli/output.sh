@@ -89,5 +89,60 @@ try "animate bodies" 0 "$CDL" run -o anim a.cdl
 same "a circle a body, of its size" 3 "$(grep -c '<circle r="[0-9.]*" fill' anim/bin.svg)"
 same "and the floor" 1 "$(grep -c '<path stroke="#555"' anim/bin.svg)"
 same "a GIF begins and ends as one" "474946383961 3b" "$(head -c 6 anim/bin.gif | od -An -tx1 | tr -d ' \n') $(tail -c 1 anim/bin.gif | od -An -tx1 | tr -d ' \n')"
+cat >w.cdl <<'CDL'
+model plate {
+    param R = 0.1
+    dof p in R2 = [0, 1], p' = [0.2, 0]
+    p[1]'' = 0
+    p[2]'' = -9.81
+    constraint floor: p[2] - R >= 0.2*sin(6*t) { impact = newton(0.8) }
+}
+run plate for 1 with sweeping(h = 1e-3)
+animate("plate.svg", p)
+animate("plate.gif", p)
+model ball {
+    param r = 0.05
+    dof y = 1
+    y'' = -9.81
+    constraint floor: y >= r { impact = newton(0.5) }
+}
+model three { part b[i in 1..3]: ball { y = 0.3*i } }
+run three for 1 with sweeping(h = 1e-2)
+animate("three.svg", b)
+model chain { dof u[i in 1..4] = 0.1*i; for i in 1..4 { u[i]'' = -u[i]*i } }
+run chain for 1 with sweeping(h = 1e-2)
+animate("chain.svg", u)
+model rope {
+    rod wire { length = 1, radius = 0.01, young = 1e6, poisson = 0.4, elements = 8 }
+    at wire.s = 0 { position = [0, 0, 0], frame = eye(3) }
+}
+run rope with auglag()
+animate("rope.svg", wire)
+animate("rope.gif", wire)
+CDL
+try "animate walls that move, balls of one coordinate, rods" 0 "$CDL" run -o walls w.cdl
+# the floor is level: a piece a cell, and as many pictures of it as there are frames; it is 0.2 up at t = pi/12, and as deep at pi/4
+floors=$(grep -o 'attributeName="d"[^/]*' walls/plate.svg | tr ';' '\n' | sed 's/.*M[0-9.]* \([0-9.]*\)L.*/\1/' | tr -d '"')
+same "a wall a frame" 60 "$(wc -l <<<"$floors")"
+same "which goes up, and down" "16 47" "$(awk '{ if (NR == 1 || $1 < lo) { lo = $1; a = NR } if (NR == 1 || $1 > hi) { hi = $1; b = NR } } END { print a, b }' <<<"$floors")"
+same "walls that stand are drawn once" 0 "$(grep -c 'attributeName="d"' walls/three.svg)"
+same "each ball stands over its own floor" 3 "$(grep -o 'M[0-9.]* ' walls/three.svg | tr -d 'M' | awk 'NR > 1 && $1 - last > 5 { n++ } { last = $1 } END { print n + 1 }')"
+same "a ball for each coordinate" 4 "$(grep -c '<circle' walls/chain.svg)"
+same "a rod is a line through its nodes" "1 25" "$(grep -c '<polyline' walls/rope.svg) $(grep -o ' points="[^"]*"' walls/rope.svg | tr ' ' '\n' | grep -c ,)"
+same "pictures that stand still show the start" 3 "$(grep -c '<circle r="[0-9.]*" fill="#[0-9a-f]*" cx="[0-9.]*" cy="[0-9.]*">' walls/three.svg)"
 has "pictures are in the manifest" anim/manifest.json '"path": "bin.gif"' '"path": "line.gif"' '"path": "bin.svg"'
 has "a picture that moves" anim/a.svg "<svg xmlns" '<animate attributeName="cy" dur="1s"' "</svg>"
+
+# without `against`: the time or the coordinate of the run that it is of
+cat >axes.cdl <<'CDL'
+model ball { dof y = 1; y'' = -9.81; constraint floor: y >= 0 }
+run a = ball for 1 with sweeping(h = 1e-2)
+run b = ball for 2 with sweeping(h = 1e-3)
+plot a.y { file = "own.svg" }
+model string { domain s in 0..1; field u(s); -u'' = -8; at s = 0 { u = 0 }; at s = 1 { u = 0 } }
+run string with active_set(cells = 10)
+plot u { file = "line.svg" }
+CDL
+try "plots against their own axis" 0 "$CDL" run -o axes axes.cdl
+same "the time of its run" 102 "$(wc -l <axes/own.svg.csv)"
+same "the coordinate of its field" "s,u" "$(head -1 axes/line.svg.csv)"
