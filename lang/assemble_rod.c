@@ -36,8 +36,13 @@ static const char *const numbers[ROD_NUMBERS] = { "length", "radius", "young", "
 static void spec_shape(work *w, const mrodattr *x, rod_spec *s)
 {
     s->shape_at = x->at;
-    if (x->v.kind == V_STRING) {
+    if (!strcmp(x->v.set.kind, "points")) {
+        const value *m = &x->v.set.arg[0];
         s->shape = SHAPE_POINTS;
+        s->npoints = m->num.n[0];
+        double *to = arena_array(w->to, double, 3 * s->npoints);
+        memcpy(to, m->num.d, (size_t)(3 * s->npoints) * sizeof *to);
+        s->points = to;
         return;
     }
     s->shape = !strcmp(x->v.set.kind, "helix") ? SHAPE_HELIX : !strcmp(x->v.set.kind, "curve") ? SHAPE_CURVE : SHAPE_STRAIGHT;
@@ -73,6 +78,8 @@ static const rod_spec *specs(work *w)
     return all;
 }
 
+static const char *const kinds[] = { [LOAD_POSITION] = "position", [LOAD_FRAME] = "frame", [LOAD_AXIS] = "axis", [LOAD_ROLL] = "roll", [LOAD_MOMENT] = "moment", [LOAD_FORCE] = "force" };
+
 static const rod_load *loads(work *w)
 {
     rod_load *all = arena_array(w->to, rod_load, w->m->loads.n);
@@ -82,7 +89,8 @@ static const rod_load *loads(work *w)
         x->rod = l->rod;
         x->at = l->at;
         x->point = l->point;
-        x->what = !strcmp(l->what, "position") ? LOAD_POSITION : !strcmp(l->what, "frame") ? LOAD_FRAME : !strcmp(l->what, "moment") ? LOAD_MOMENT : LOAD_FORCE;
+        x->follower = l->follower;
+        for (int k = LOAD_POSITION; k <= LOAD_FORCE; k++) if (!strcmp(l->what, kinds[k])) x->what = (rod_load_kind)k;
         value s = v_node(l->s, dim_any());
         x->s = kernel_of(w, &s, 0, "a place on a rod", l->at);
         x->value = kernel_of(w, &l->v, 1u << IN_TIME | (l->point ? 0 : 1u << IN_COORD), "a load", l->at);

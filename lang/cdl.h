@@ -127,6 +127,8 @@ CDL_API int cdl_complete(cdl *s, const char *text, size_t len);
 /* The k-th name that may be written at the end of a line, beginning with `prefix`; NULL behind the last.  "floor."
    asks for members. */
 CDL_API const char *cdl_name(cdl *s, const char *prefix, size_t k);
+/* How many times a model was compiled so far: runs that differ in values of parameters alone share one. */
+CDL_API size_t cdl_compiled(const cdl *s);
 
 /* As cdl_name, from all that stands before the end of the word: after `with` backends and in their brackets options, units after
    a number and [, attribute keys in braces. */

@@ -58,6 +58,7 @@ void elab_statements(elab *e, mclass *c);
 void elab_field_statement(elab *e, mclass *c, const nest *n, const ast *s);
 bool elab_rod_force(elab *e, mclass *c, const ast *s);      /* whether it was one */
 bool rod_object(const value *v, int32_t *rod);               /* a rod of the model? (model.c) */
+value rod_points(elab *e, const ast *x);                     /* a reference shape from a file: the set points(matrix), or an error */
 value rod_member(elab *e, mclass *c, int32_t rod, sym name, span at);
 void elab_fields_check(elab *e);
 void match_equations(elab *e);

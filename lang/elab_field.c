@@ -107,7 +107,7 @@ static void add_conditions(elab *e, mclass *c, const ast *block, int coord, ir_r
 /* ---- rods ---- */
 
 static const char *const rod_keys[] = {"length", "radius", "young", "poisson", "stiffness", "bending", "elements", "density", "reference", "curvature", NULL};
-static const char *const rod_place_keys[] = {"position", "frame", "moment", "force", NULL};
+static const char *const rod_place_keys[] = {"position", "frame", "moment", "axis", "roll", NULL};
 
 static int key_of(elab *e, const ast *key, const char *const *keys, const char *what)
 {
@@ -144,7 +144,7 @@ static bool rod_shape_fits(elab *e, const char *key, const value *v, span at)
 /* reference = curve(fn) | helix(…) | straight | "points.csv" is kept as a word with its arguments */
 static value rod_reference(elab *e, scope *in, int32_t rod, const ast *x)
 {
-    if (x->kind == AST_STR) return v_string(e->m->a, x->text, x->len);
+    if (x->kind == AST_STR) return rod_points(e, x);
     const ast *name = x->kind == AST_CALL ? x->kid[0] : x;
     static const char *const shapes[] = {"straight", "helix", "curve", NULL};
     if (key_of(e, name, shapes, "a reference") < 0) return v_error();
@@ -281,6 +281,13 @@ static int32_t rod_of(const mclass *c, const ast *x)
     return d && d->kind == DECL_ROD ? d->number : -1;
 }
 
+/* follower(f): a force or moment given in the frame of the section; what stands in the brackets, else NULL */
+static const ast *follower_of(const ast *x)
+{
+    bool is = x->kind == AST_CALL && x->n == 2 && x->kid[0]->kind == AST_NAME && !strcmp(x->kid[0]->name, "follower");
+    return is && x->kid[1]->kind != AST_ARG ? x->kid[1] : NULL;
+}
+
 static void rod_place(elab *e, mclass *c, const ast *s, int32_t rod)
 {
     value where;
@@ -289,14 +296,17 @@ static void rod_place(elab *e, mclass *c, const ast *s, int32_t rod)
         const ast *set = s->kid[2]->kid[i];
         if (set->kind != AST_SET) continue;
         int k = key_of(e, set->kid[0], rod_place_keys, "a place on a rod");
-        value v = eval(&e->ev, &work_of(c)->own->base, set->kid[1]);
+        const ast *follow = k == 2 ? follower_of(set->kid[1]) : NULL;
+        value v = eval(&e->ev, &work_of(c)->own->base, follow ? follow : set->kid[1]);
         if (k < 0 || v.kind == V_ERROR) continue;
-        bool frame = !strcmp(rod_place_keys[k], "frame");
-        if (v.kind != V_NUM || (frame ? v.num.rank != 2 || v.num.n[0] != 3 || v.num.n[1] != 3 : v.num.rank != 1 || v.num.n[0] != 3)) {
-            diag_error(e->m->d, DIAG_SHAPE, set->kid[1]->at, "'%s' is %s, not %s", rod_place_keys[k], frame ? "a 3 x 3 matrix" : "a vector of 3 numbers", v_kind_text(e->m->a, &v));
+        static const int ranks[] = {1, 2, 1, 1, 0};
+        static const char *const shapes[] = {"a number", "a vector of 3 numbers", "a 3 x 3 matrix"};
+        int rank = ranks[k];
+        if (v.kind != V_NUM || v.num.rank != rank || (rank > 0 && v.num.n[0] != 3) || (rank > 1 && v.num.n[1] != 3)) {
+            diag_error(e->m->d, DIAG_SHAPE, set->kid[1]->at, "'%s' is %s, not %s", rod_place_keys[k], shapes[rank], v_kind_text(e->m->a, &v));
             continue;
         }
-        *vec_push(e->m->a, &e->m->loads) = (mrodload){rod, v_ref(e->m->g, &where), true, set->kid[0]->name, v, set->at};
+        *vec_push(e->m->a, &e->m->loads) = (mrodload){rod, v_ref(e->m->g, &where), true, set->kid[0]->name, v, set->at, follow};
     }
 }
 
@@ -312,13 +322,14 @@ bool elab_rod_force(elab *e, mclass *c, const ast *s)
     bool point = to->kind == AST_CALL;
     if (point && (to->n != 2 || !eval_scalar(&e->ev, in, to->kid[1], "the place on a rod", &where))) return true;
     if (!point) in = rod_scope(e, c, rod);
-    v = eval(&e->ev, in, s->kid[1]);
+    const ast *follow = follower_of(s->kid[1]);
+    v = eval(&e->ev, in, follow ? follow : s->kid[1]);
     if (v.kind == V_ERROR) return true;
     if (v.kind != V_NUM || v.num.rank != 1 || v.num.n[0] != 3) {
         diag_error(e->m->d, DIAG_SHAPE, s->kid[1]->at, "the force on a rod is a vector of 3 numbers, not %s", v_kind_text(e->m->a, &v));
         return true;
     }
-    *vec_push(e->m->a, &e->m->loads) = (mrodload){rod, v_ref(e->m->g, &where), point, sym_str(e->m->names, "force"), v, s->at};
+    *vec_push(e->m->a, &e->m->loads) = (mrodload){rod, v_ref(e->m->g, &where), point, sym_str(e->m->names, "force"), v, s->at, follow};
     return true;
 }
 

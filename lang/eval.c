@@ -85,6 +85,10 @@ static value eval_number(evaluator *ev, const ast *e)
             diag *err = diag_error(ev->d, DIAG_UNKNOWN_UNIT, term->at, "unknown unit '%s'", term->name);
             near n = near_to(term->name);
             for (size_t k = 0; unit_name(k); k++) near_try(&n, unit_name(k));
+            static const char *const written_out[][2] = { { "meter", "m" }, { "metre", "m" }, { "meters", "m" }, { "second", "s" }, { "seconds", "s" }, { "sec", "s" },
+                { "kilogram", "kg" }, { "newton", "N" }, { "Newton", "N" }, { "degree", "deg" }, { "degrees", "deg" }, { "radian", "rad" } };
+            for (size_t k = 0; k < sizeof written_out / sizeof *written_out; k++)
+                if (!strcmp(term->name, written_out[k][0])) { diag_hint(ev->d, err, "write [%s]", written_out[k][1]); return v_error(); }
             diag_near(ev->d, err, &n);
             return v_error();
         }

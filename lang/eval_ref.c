@@ -306,7 +306,9 @@ value eval_member(evaluator *ev, const value *v, sym name, span at)
     value out;
     if (v->kind == V_ERROR) return *v;
     if (v->kind != V_OBJECT) {
-        diag_error(ev->d, DIAG_UNKNOWN_MEMBER, at, "%s has no member '%s'", v_kind_text(ev->a, v), name);
+        diag *e = diag_error(ev->d, DIAG_UNKNOWN_MEMBER, at, "%s has no member '%s'", v_kind_text(ev->a, v), name);
+        if (v->kind == V_SERIES) diag_hint(ev->d, e, "functions take a series: max(y), last(y), y(1.5)");
+        if (v->kind == V_FN) diag_hint(ev->d, e, "no run so far has anything of this name but the function");
         return v_error();
     }
     switch (v->object.in->find(v->object.in, ev, name, at, &out)) {

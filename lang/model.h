@@ -71,7 +71,7 @@ typedef struct mcondition { int coord; ir_ref where, residual; span at; } mcondi
 typedef struct mrodattr { sym key; value v; span at; } mrodattr;
 typedef struct mrod { sym name; const char *doc; span at; vec(mrodattr) attr; } mrod;
 typedef struct mrodpair { int a, b; value body; span at; } mrodpair;   /* b < 0: against a body, which is a set */
-typedef struct mrodload { int rod; ir_ref s; bool point; sym what; value v; span at; } mrodload;  /* position, frame, moment at s; force at s or distributed */
+typedef struct mrodload { int rod; ir_ref s; bool point; sym what; value v; span at; bool follower; } mrodload;  /* position, frame, moment at s; force at s or distributed */
 
 struct model {
     sym name; const ast *decl; arena *a; ir *g; diags *d; symtab *names;

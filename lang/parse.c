@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "parser.h"
+#include "units.h"
 
 static const unsigned char keyword_begins[] = {
 #define X(id, word, where, example, meaning) BEGINS_##where,
@@ -194,6 +195,12 @@ const char *scan_doc(const scanner *sc, uint32_t begin) {
 
 /* ---- lexical errors: said here, then read as what was meant ---- */
 
+static bool is_unit(const scanner *sc, const char *name, int n) {
+    double factor;
+    dim d;
+    return unit_find(arena_strndup(sc->a, name, (size_t)n), &factor, &d);
+}
+
 static void bad_number(scanner *sc, span at) {
     span num = {at.file, at.begin, at.begin};
     while (strchr("0123456789.", sc->text[num.end])) num.end++;
@@ -205,7 +212,9 @@ static void bad_number(scanner *sc, span at) {
     }
     int n = (int)(num.end - at.begin), m = (int)(at.end - num.end);
     diag *e = diag_error(sc->d, DIAG_LEXICAL, at, "a name right after a number");
-    diag_hint(sc->d, e, "write %.*s*%.*s to multiply", n, sc->text + at.begin, m, sc->text + num.end);
+    const char *digits = sc->text + at.begin, *name = sc->text + num.end;
+    if (is_unit(sc, name, m)) diag_hint(sc->d, e, "write %.*s [%.*s] for the unit, %.*s*%.*s to multiply", n, digits, m, name, n, digits, m, name);
+    else diag_hint(sc->d, e, "write %.*s*%.*s to multiply", n, digits, m, name);
 }
 
 static void bad_char(scanner *sc, span at) {
@@ -478,7 +487,13 @@ static void say_unknown_statement(scanner *sc) {
     near n = near_to(word);
     for (int k = 0; keyword_list[k]; k++)
         if (keyword_begins[k] & where_we_are(sc)) near_try(&n, keyword_list[k]);
-    diag_near(sc->d, e, &n);
+    if (near_best(&n)) { diag_near(sc->d, e, &n); return; }
+    /* words of other languages; what else is written side by side may be a call */
+    static const char *const other[][2] = { { "import", "use brings in definitions: use std.planar" }, { "include", "use brings in definitions: use \"file.cdl\"" },
+        { "def", "a function is fn f(x) = x^2" }, { "function", "a function is fn f(x) = x^2" }, { "var", "a name gets its value with let" },
+        { "const", "a name gets its value with let" }, { "print", "an expression by itself is printed" }, { "set", "a name gets its value with let" } };
+    for (size_t k = 0; k < sizeof other / sizeof *other; k++) if (!strcmp(word, other[k][0])) { diag_hint(sc->d, e, "%s", other[k][1]); return; }
+    if (is_literal(sc->last)) diag_hint(sc->d, e, "a function is called with brackets: %s(%.*s)", word, (int)(sc->last_at.end - sc->last_at.begin), sc->text + sc->last_at.begin);
 }
 
 /* two words side by side at the beginning: the first was meant as a keyword */
@@ -507,11 +522,14 @@ static const char *advice(const scanner *sc, bool vague) {
     int t = sc->last, p = sc->prev, k = keyword_of(sc, sc->last_at);
     if (t == T_DOT && p == T_NUMBER) return "a number does not end in a point; write 1 or 1.0";
     if (t == T_PLUS && !ends_statement(p)) return "there is no + in front of a number";
+    if (t == T_LPAR && sc->first == T_MEASURE && sc->count == 3) return "a measure has a name: measure m = max(y)";
     if (!vague || sc->last_fresh) return NULL;
+    if (t == T_NAME && p == T_NUMBER && is_unit(sc, sc->text + sc->last_at.begin, (int)(sc->last_at.end - sc->last_at.begin))) return "a unit stands in brackets: 10 [s]";
+    if (t == T_NAME && sc->first == T_PLOT) return "write plot y against t";
     if (k >= 0 && where_it_belongs(t)) return where_it_belongs(t);
     if (k >= 0 && keyword_begins[k]) return "a statement begins on a new line, or after ;";
     if (t == T_SET && ends_statement(p)) return "= is never an operator; write == to compare";
-    return (is_literal(t) || t == T_LPAR) && ends_statement(p) ? "write * to multiply" : NULL;
+    return (is_literal(t) || t == T_LPAR) && ends_statement(p) ? "write * to multiply, or ; before another statement" : NULL;
 }
 
 /* "a, b or c" */

@@ -790,13 +790,7 @@ static void offer(completion *c, const char *name)
     else c->found = name;
 }
 
-static void offer_class(completion *c, const mclass *k)
-{
-    for (size_t i = 0; i < k->params.n; i++) offer(c, k->params.at[i]->name);
-    for (size_t i = 0; i < k->dofs.n; i++) offer(c, k->dofs.at[i]->name);
-    for (size_t i = 0; i < k->parts.n; i++) offer(c, k->parts.at[i]->name);
-    for (size_t i = 0; i < k->m->contacts.n; i++) if (k->m->contacts.at[i].of == k) offer(c, k->m->contacts.at[i].name);
-}
+static void offer_member(void *ud, const char *name) { offer(ud, name); }
 
 static void offer_module(completion *c, const module *m)
 {
@@ -807,8 +801,9 @@ static void offer_module(completion *c, const module *m)
 static void offer_all(session *s, completion *c)
 {
     if (s->last) {
-        offer_class(c, s->last->of->m->classes.at[0]);
-        for (size_t k = 0; result_names[k]; k++) offer(c, result_names[k]);
+        value all = { .kind = V_OBJECT };
+        all.object.in = s->last->top;
+        value_members(&all, offer_member, c);
     }
     offer_module(c, s->main);
     for (const builtin *b = result_builtins; b->name; b++) offer(c, b->name);
@@ -817,13 +812,18 @@ static void offer_all(session *s, completion *c)
     for (size_t k = 0; backend_list[k]; k++) offer(c, backend_list[k]->name);
 }
 
-/* names behind a dot: of a run, a module or a constraint */
+/* names behind a dot: those that the object has; what is wrong with it is not told now */
 static void offer_members(session *s, completion *c, const char *object, size_t len)
 {
     def *d = module_find(s->main, sym_of(s->names, object, len));
     if (d && d->kind == DEF_MODULE) { offer_module(c, d->used); return; }
-    for (size_t k = 0; contact_members[k]; k++) offer(c, contact_members[k]);
-    if (d && d->kind == DEF_RUN && d->v.kind == V_OBJECT) offer_class(c, ((run *)d->v.object.of)->of->m->classes.at[0]);
+    if (memchr(object, '(', len)) return;                   /* asking must do nothing */
+    size_t errors = s->d->errors, told = s->d->list.n;
+    const ast *e = read_expression(s, "<completion>", arena_strndup(s->tmp, object, len));
+    value v = e ? session_eval(s, e) : v_error();
+    s->d->errors = errors;
+    s->d->list.n = told;
+    value_members(&v, offer_member, c);
 }
 
 const char *cdl_name(cdl *s, const char *prefix, size_t k)
@@ -833,12 +833,15 @@ const char *cdl_name(cdl *s, const char *prefix, size_t k)
     const char *dot = strrchr(prefix, '.');
     completion c = { .prefix = dot ? dot + 1 : prefix, .skip = k };
     c.len = strlen(c.prefix);
+    session_begin(s);
     if (!dot) { offer_all(s, &c); return c.found; }
     offer_members(s, &c, prefix, (size_t)(dot - prefix));
     if (!c.found) return NULL;
     arena_release(s->answer, empty);
     return arena_printf(s->answer, "%.*s%s", (int)(dot + 1 - prefix), prefix, c.found);
 }
+
+size_t cdl_compiled(const cdl *s) { return s->compiled; }
 
 const char *cdl_version_json(cdl *s)
 {

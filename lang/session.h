@@ -93,6 +93,7 @@ struct cdl {
     modules loaded;
     module *main;
     unsigned generation;
+    size_t compiled;                    /* how often a model was compiled */
     map64 built;                        /* declaration -> its compiled forms */
     vec(run *) runs;
     run *last;
@@ -169,34 +170,54 @@ void check_params(session *s);                              /* -p names that not
 const built *session_build(session *s, const ast *decl, scope *outer, const override *set, size_t nset);
 void run_statement(session *s, const ast *e);
 void run_drop(session *s, run *r);                          /* frees it, unless it is still reached */
-/* The backend that `with` names and its options; false after a report.  o may be NULL: then only names are checked. */
+/* session_backend.c: the backend that `with` names and its options; false after a report.  o may be NULL: then only names are checked. */
 bool run_options_read(session *s, const ast *with, const backend **b, run_options *o);
 /* The time after `for`; dry: only what can be told without evaluating names. */
 bool run_duration(session *s, const ast *e, const program *p, bool dry, double *out);
 void run_check_backend(session *s, const ast *e, const built *of, const backend *b, bool as_error);
 void run_check_args(session *s, const ast *e, const built *of, bool to_run);
+bool is_literal(const ast *e);                              /* numbers and their arithmetic */
 bool is_param_of(const ast *decl, sym name);
 void near_params(const ast *decl, near *n);
 
 /* ---- session_results.c ---- */
 scope *results_scope(session *s, run *r);
 extern const builtin result_builtins[];
-extern const char *const result_names[], *const contact_members[], *const impact_members[];     /* NULL-terminated */
+/* The rows of results.def, and whose they are. */
+enum { OF_RUN, OF_FIELD, OF_ROD, OF_LIMIT, OF_CONTACT, OF_IMPACT, OF_WIRE, OF_PAIR };
+enum {
+#define X(of, name, doc) of##_##name,
+#include "results.def"
+#undef X
+    RESULT_ROWS
+};
+int result_find(int of, const char *name);                  /* its row; -1 when there is none */
+const char *const *result_list(int of);                     /* names, up to a NULL; OF_RUN: all names of runs */
+bool result_help(text *t, const char *name);
+bool contact_has(const value *v, const char *name);         /* a constraint that member */
+/* Calls offer for each member that an object of results has. */
+void value_members(const value *v, void (*offer)(void *ud, const char *name), void *ud);
+bool value_lone(const value *part, value *out);             /* the only coordinate of a part that has no other */
+int value_components(const value *v);                       /* of dofs that are vectors; 0: of numbers; -1: no dofs */
 bool value_samples(session *s, const value *v, const double **t, const double **y, int64_t *n, int64_t *stride);
 /* ---- session_rod.c ---- */
 bool rod_value(const run *r, int rod, value *out);          /* false: the run has no rods */
 look rod_name(const run *r, evaluator *ev, sym name, value *out);
-extern const char *const rod_members[];
+bool is_rod(const value *v), is_pairs(const value *v);
 bool rod_save_vtp(session *s, const value *v, const char *path, int *error);    /* false: not a rod */
 bool rod_save_svg(session *s, const value *v, const char *path, int *error);
 /* ---- session_field.c ---- */
 bool field_value(const run *r, int field, value *out);      /* false: the run has no fields */
 bool field_coordinate(const run *r, int coord, value *out);
+const char *line_coordinate(const value *v);                /* of a field on a line; NULL: it is none */
 /* session_inclusion.c: jumps, branches, folds and the graph of a limit */
+const char *const *inclusion_members(const value *v);      /* NULL: no table of a limit */
 look inclusion_name(run *r, evaluator *ev, sym name, value *out);
 bool inclusion_count(const value *v, double *n);
 bool inclusion_show(text *t, const value *v);
 look field_name(const run *r, evaluator *ev, sym name, value *out);
+bool field_show(session *s, text *t, const value *v);      /* a field on a line: by formulas where there are some; false when it is none */
+int field_members(const value *v, const char *out[4]);      /* derivatives of a field in the plane; how many, 0: it is none */
 value call_pieces(evaluator *ev, scope *in, const ast *call, const value *arg, size_t n);
 void field_summary(const run *r, text *t);
 bool field_save_vtk(session *s, const value *v, const char *path, int *error);     /* false: v is no field in the plane */
@@ -239,6 +260,7 @@ void plot_statement(session *s, const ast *e);
 void tables_finish(session *s);
 /* Keys of the block of save or plot, and the kinds of their values; reports. */
 void output_check(session *s, const ast *e);
+const char *output_what(size_t k);                          /* what is its value */
 const char *output_key(size_t k, bool plot);                /* the names of keys: "" where it is not of that statement, NULL behind the last */
 
 /* A block of rows on its way to its table, as bytes that may come from another process. */
@@ -252,6 +274,7 @@ value call_random_normal(evaluator *ev, scope *in, const ast *call, const value 
 /* ---- session_jobs.c: points of experiments, here, in other processes, or from files ---- */
 typedef struct point_range { int64_t points; void (*run)(session *s, const ast *e, const void *axes, int64_t k, bool crashed); const void *axes; void (*tell)(session *s, const void *axes, int64_t k, text *t); } point_range;
 void points_run(session *s, const ast *e, const point_range *p);
+/* session_report.c */
 void put_u64(text *t, uint64_t x);
 void put_bytes(text *t, const char *p, size_t n);
 /* Reading them back: false at the end or when the bytes make no sense. */
@@ -259,6 +282,10 @@ typedef struct byte_reader { const char *p, *end; } byte_reader;
 bool get_u64(byte_reader *r, uint64_t *x);
 bool get_bytes(byte_reader *r, const char **p, size_t *n);
 const char *get_text(byte_reader *r, arena *a);             /* a copy; "" when there is none */
+typedef enum { TAKE_ALL, TAKE_ERRORS } taking;              /* all but errors, which have been shown when they came; those alone */
+void report_take(session *s, const ast *e, const char *bytes, size_t n, taking how, bool shard);
+void report_counts_put(session *s, bool interrupted);       /* met, missed, not tried; status; failed, interrupted */
+bool report_counts(const char *bytes, size_t n, uint64_t x[6]);
 
 /* ---- session_manifest.c ---- */
 void manifest_file(session *s, const char *path, const char *kind);         /* "data", "script" or "picture" */

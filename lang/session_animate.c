@@ -1,16 +1,19 @@
 /* session_animate: animate("a.svg", p, q, ...) draws a motion in the plane as an SVG that moves by itself, or as a GIF.  A thing is a
    family of dofs in the plane (its components come in pairs), a lone dof, which moves up and down, a part with a place p (a disk with its
-   radius, a box with its sides), a point [x, y] of formulas, or a list of points, which is a line through them.  Walls are where the gap
-   of a constraint of one body alone is zero. */
+   radius, a box with its sides; a part with a single coordinate moves up and down), a point [x, y] of formulas, a list of points, which is
+   a line through them, or a rod, whose centreline at the end of the run is seen from all sides.  Walls are where the gap of a constraint
+   of one body alone is zero at the time of the frame. */
 #include <math.h>
 #include <string.h>
 #include "session_output.h"
 
-enum { FRAMES = 240, WIDE = 640, WALL_CELLS = 60, WALLS = 4000, MOST = 2000 };
+enum { FRAMES = 240, WIDE = 640, WALL_CELLS = 60, WALL_MEMBERS = 64, WALL_FRAMES = 60, WALLS = 4000, MOST = 2000, ROD_CORNERS = 120, ROD_SECONDS = 8 };
 
-typedef struct { value v[2]; int n; double r, box[2]; value angle; bool turns; int line; } mover;     /* line: of which it is a corner, or 0 */
+/* line: of which it is a corner, or 0; space: a corner of a rod, in space */
+typedef struct { value v[2]; int n; double r, box[2]; value angle; bool turns; int line; const double *space; } mover;
 typedef struct { double x[4]; } wall;
-typedef struct { session *s; vec(mover) all; vec(wall) walls; double radius; int lines; bool bad; } scene;
+typedef vec(wall) wall_list;
+typedef struct { session *s; vec(mover) all; wall_list walls; double radius, pitch; int lines; bool bad, moving; } scene;   /* moving: the walls */
 
 /* ---- what moves ---- */
 
@@ -56,11 +59,12 @@ static void body_put(void *ud, const value *part)
     value p, a;
     size_t first = m->all.n;
     double r, w, h;
-    if (!member_of(m->s, part, "p", &p)) return;            /* what has no place is not drawn */
-    value_parts(m->s, &p, "", mover_put, m);
-    if (m->all.n != first + 1 || m->all.at[first].n != 2) { m->bad = true; return; }
+    if (member_of(m->s, part, "p", &p)) value_parts(m->s, &p, "", mover_put, m);
+    else if (value_lone(part, &p)) mover_add(m, &p)->n = -1;
+    else return;                                            /* what has no place is not drawn */
+    if (m->all.n != first + 1 || m->all.at[first].n == 1) { m->bad = true; return; }
     mover *k = &m->all.at[first];
-    k->r = member_number(m->s, part, "R", &r) ? r : 0;
+    k->r = member_number(m->s, part, "R", &r) || member_number(m->s, part, "r", &r) ? r : 0;
     if (member_number(m->s, part, "w", &w) && member_number(m->s, part, "h", &h)) { k->box[0] = w; k->box[1] = h; }
     k->turns = member_of(m->s, part, "a", &a) && is_number(&a);
     if (k->turns) k->angle = a;
@@ -90,20 +94,58 @@ static void line_read(scene *m, const value *v)
     }
 }
 
-/* a family gives pairs; what is left over alone moves up and down, told by n == -1 */
+/* the centreline of a rod: not all of its nodes */
+static void rod_put(void *ud, const char *name, const value *col, int per)
+{
+    scene *m = ud;
+    (void)per;
+    if (strcmp(name, "x")) return;
+    int32_t n = col->num.n[0], shown = n < ROD_CORNERS ? n : ROD_CORNERS;
+    m->lines++;
+    for (int32_t k = 0; k < shown; k++) {
+        value none = v_num(0);
+        mover *c = mover_add(m, &none);
+        c->space = col->num.d + 3 * (int64_t)((int64_t)k * (n - 1) / (shown - 1));
+        c->n = 2;
+        c->r = 0;
+        c->line = m->lines;
+    }
+}
+
+static void lone_put(void *ud, const char *index, const value *part)
+{
+    scene *m = ud;
+    (void)index;
+    if (!is_number(part)) { m->bad = true; return; }
+    mover_add(m, part)->n = -1;
+}
+
+/* dofs in the plane give pairs; numbers move up and down, told by n == -1 */
 static void thing_read(scene *m, const value *v)
 {
+    int wide = value_components(v);
+    if (is_rod(v)) { rod_table(m->s, v, rod_put, m); return; }
     if (value_bodies(m->s, v, body_put, m) || point_add(m, v)) return;
     if (v->kind == V_LIST) { line_read(m, v); return; }
-    value_parts(m->s, v, "", mover_put, m);
-    if (m->all.n && m->all.at[m->all.n - 1].n == 1) m->all.at[m->all.n - 1].n = -1;
+    m->bad = m->bad || wide == 1 || wide > 2;
+    value_parts(m->s, v, "", wide == 2 ? mover_put : lone_put, m);
 }
 
 static double number_at(const value *v, double t) { return v->kind == V_SERIES ? value_at(v, t) : v->num.d0; }
 
-static void mover_at(const mover *m, size_t k, double t, double *z)
+/* the third axis upright, turning about it, seen from a little above */
+static void seen_from_aside(const double *x, double t, double *z)
 {
-    z[0] = m->n == 2 ? number_at(&m->v[0], t) : (double)k;
+    double a = 0.5 + 2 * acos(-1) * t / ROD_SECONDS;
+    z[0] = cos(a) * x[0] + sin(a) * x[1];
+    z[1] = cos(0.35) * x[2] + sin(0.35) * (cos(a) * x[1] - sin(a) * x[0]);
+}
+
+static void mover_at(const scene *s, size_t k, double t, double *z)
+{
+    const mover *m = &s->all.at[k];
+    if (m->space) { seen_from_aside(m->space, t, z); return; }
+    z[0] = m->n == 2 ? number_at(&m->v[0], t) : (double)k * s->pitch;
     z[1] = number_at(&m->v[m->n == 2 ? 1 : 0], t);
 }
 
@@ -111,18 +153,34 @@ static void mover_at(const mover *m, size_t k, double t, double *z)
 
 typedef struct { double lo[2], hi[2], scale, begin, end; } stage;
 
-static stage stage_of(const scene *m, double wide_in_pixels)
+/* what moves up and down stands side by side, as far apart as it moves, at most */
+static double pitch_of(const scene *m, const stage *g)
 {
-    stage g = { .lo = { INFINITY, INFINITY }, .hi = { -INFINITY, -INFINITY }, .end = 1 };
+    double lo = INFINITY, hi = -INFINITY, r = 0;
+    for (size_t k = 0; k < m->all.n; k++)
+        for (int f = 0; m->all.at[k].n == -1 && f <= FRAMES; f++) {
+            double y = number_at(&m->all.at[k].v[0], g->begin + (g->end - g->begin) * f / FRAMES);
+            if (isfinite(y)) { lo = fmin(lo, y); hi = fmax(hi, y); }
+            r = fmax(r, m->all.at[k].r);
+        }
+    return hi > lo || r > 0 ? fmax(3 * r, (hi - lo) / 4) : 1;
+}
+
+static stage stage_of(scene *m, double wide_in_pixels)
+{
+    stage g = { .lo = { INFINITY, INFINITY }, .hi = { -INFINITY, -INFINITY } };
+    for (size_t k = 0; k < m->all.n; k++) if (m->all.at[k].space) g.end = ROD_SECONDS;
     for (size_t k = 0; k < m->all.n; k++)
         for (int i = 0; i < 2; i++) {
             const value *v = &m->all.at[k].v[i];
             if (v->kind == V_SERIES) { g.begin = v->series.t[0]; g.end = v->series.t[v->series.n - 1]; }
         }
+    if (!(g.end > g.begin)) g.end = g.begin + 1;
+    m->pitch = pitch_of(m, &g);
     for (size_t k = 0; k < m->all.n; k++)
         for (int f = 0; f <= FRAMES; f++) {
             double z[2], r = fmax(m->all.at[k].r, hypot(m->all.at[k].box[0], m->all.at[k].box[1]) / 2);
-            mover_at(&m->all.at[k], k, g.begin + (g.end - g.begin) * f / FRAMES, z);
+            mover_at(m, k, g.begin + (g.end - g.begin) * f / FRAMES, z);
             for (int i = 0; i < 2; i++) if (isfinite(z[i])) { g.lo[i] = fmin(g.lo[i], z[i] - r); g.hi[i] = fmax(g.hi[i], z[i] + r); }
         }
     double wide = fmax(g.hi[0] - g.lo[0], g.hi[1] - g.lo[1]);
@@ -181,9 +239,12 @@ static size_t bounded(const scene *m, const gap_probe *g, double step)
     return found;
 }
 
-/* the line gap = level through a grid, a piece for each cell that it crosses */
-static void wall_trace(scene *m, const stage *s, const gap_probe *g, const mover *b)
+/* the line gap = level through a grid, a piece for each cell that it crosses; of what moves up and down in a column of its own */
+static void wall_trace(scene *m, const stage *whole, const gap_probe *g, size_t k)
 {
+    const mover *b = &m->all.at[k];
+    stage own = *whole, *s = &own;
+    if (b->n == -1) { own.lo[0] = ((double)k - 0.45) * m->pitch; own.hi[0] = ((double)k + 0.45) * m->pitch; }
     enum { N = WALL_CELLS };
     double f[N + 1][N + 1], dx = (s->hi[0] - s->lo[0]) / N, dy = (s->hi[1] - s->lo[1]) / N;
     int32_t cx = b->n == 2 ? column_of(m, &b->v[0]) : -1, cy = column_of(m, &b->v[b->n == 2 ? 1 : 0]);
@@ -210,23 +271,56 @@ static void wall_trace(scene *m, const stage *s, const gap_probe *g, const mover
         }
 }
 
-static void walls_find(scene *m, const stage *s)
+/* members one after the other; those of many bodies over the same wall draw it once */
+static void walls_of_family(scene *m, const stage *s, gap_probe *g, const index_set *over, const double *now, double step)
+{
+    size_t was = m->walls.n;
+    int members = 0;
+    for (bool more = true; more && members < WALL_MEMBERS; members++, more = over->n && index_next(over, g->ix)) {
+        memcpy(g->q, now, (size_t)m->s->last->r->prog->nq * sizeof *now);
+        size_t k = bounded(m, g, step), from = m->walls.n;
+        if (k == m->all.n) continue;
+        wall_trace(m, s, g, k);
+        size_t n = m->walls.n - from;
+        if (from > was && n == from - was && !memcmp(m->walls.at + was, m->walls.at + from, n * sizeof *m->walls.at)) m->walls.n = from;
+        else was = from;
+    }
+}
+
+/* at a time: what is not drawn and moves a wall is where it is then */
+static void walls_at(scene *m, const stage *s, double time)
 {
     const results *r = m->s->last ? m->s->last->r : NULL;
+    m->walls.n = 0;
     if (!r || !r->samples || !r->prog->nq) return;
     size_t n = (size_t)r->prog->nq;
-    double *q = arena_array(m->s->tmp, double, n), step = 0.01 * (s->hi[1] - s->lo[1]);
+    arena_pos mark = arena_mark(m->s->answer);
+    double *q = arena_array(m->s->answer, double, n), *v = arena_array(m->s->answer, double, n), *now = arena_array(m->s->answer, double, n), step = 0.01 * (s->hi[1] - s->lo[1]);
+    for (size_t k = 0; k < n; k++) { now[k] = results_q(r, (int32_t)k, time); v[k] = results_v(r, (int32_t)k, time); }
     for (size_t c = 0; c < r->prog->ncontact; c++) {
         const contact_family *f = &r->prog->contact[c];
-        gap_probe g = { .gap = &f->gap, .q = q, .in = { .t = r->t[0] } };
+        gap_probe g = { .gap = &f->gap, .q = q, .in = { .t = time } };
         if (!f->gap.tape.nout || f->gap.where || (f->over.n && !index_first(&f->over, g.ix))) continue;
-        memcpy(q, r->q, n * sizeof *q);
-        g.in.from[IN_Q] = q; g.in.from[IN_V] = r->v; g.in.from[IN_PARAM] = r->param;
-        g.reg = arena_array(m->s->tmp, double, f->gap.tape.nreg);
+        g.in.from[IN_Q] = q; g.in.from[IN_V] = v; g.in.from[IN_PARAM] = r->param;
+        g.reg = arena_array(m->s->answer, double, f->gap.tape.nreg);
         tape_start(&f->gap.tape, g.reg);
-        size_t k = bounded(m, &g, step);
-        if (k < m->all.n) wall_trace(m, s, &g, &m->all.at[k]);
+        walls_of_family(m, s, &g, &f->over, now, step);
     }
+    arena_release(m->s->answer, mark);
+}
+
+/* whether walls move: looked at at a few times */
+static void walls_watch(scene *m, const stage *s)
+{
+    enum { LOOKS = 7 };
+    wall_list first = { 0 };
+    walls_at(m, s, s->begin);
+    for (size_t k = 0; k < m->walls.n; k++) *vec_push(m->s->tmp, &first) = m->walls.at[k];
+    for (int f = 1; f <= LOOKS && !m->moving; f++) {
+        walls_at(m, s, s->begin + (s->end - s->begin) * f / LOOKS);
+        m->moving = m->walls.n != first.n || (first.n && memcmp(m->walls.at, first.at, first.n * sizeof *first.at));
+    }
+    walls_at(m, s, s->begin);
 }
 
 /* ---- SVG ---- */
@@ -234,8 +328,18 @@ static void walls_find(scene *m, const stage *s)
 static const char *const colours[] = { "#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#ff7f0e", "#17becf" };
 static double frame_time(const stage *g, int f, int frames) { return g->begin + (g->end - g->begin) * f / frames; }
 
+typedef void (*put_at)(text *t, const void *ud, const stage *g, double time);
+
+/* the value at the start, for viewers that do not move */
+static void put_start(text *t, const stage *g, const char *name, put_at put, const void *ud)
+{
+    text_printf(t, " %s=\"", name);
+    put(t, ud, g, g->begin);
+    text_putc(t, '"');
+}
+
 /* an attribute over all frames; what writes its value at a time */
-static void put_motion(text *t, const stage *g, const char *name, void (*put)(text *t, const void *ud, const stage *g, double time), const void *ud)
+static void put_motion(text *t, const stage *g, const char *name, put_at put, const void *ud)
 {
     text_printf(t, "<animate attributeName=\"%s\" dur=\"%.6gs\" repeatCount=\"indefinite\" values=\"", name, fmax(g->end - g->begin, 0.1));
     for (int f = 0; f <= FRAMES; f++) {
@@ -251,7 +355,7 @@ static void put_coordinate(text *t, const void *ud, const stage *g, double time)
 {
     const motion *o = ud;
     double z[2], p[2];
-    mover_at(&o->m->all.at[o->first], o->first, time, z);
+    mover_at(o->m, o->first, time, z);
     to_pixels(g, z, p);
     text_printf(t, "%.2f", p[o->axis]);
 }
@@ -270,7 +374,7 @@ static void put_points(text *t, const void *ud, const stage *g, double time)
     const mover *b = &o->m->all.at[o->first];
     for (size_t k = 0; k < o->n; k++) {
         double z[2], p[2], at[2];
-        mover_at(b->box[0] > 0 ? b : &b[k], o->first + k, time, z);
+        mover_at(o->m, o->first + (b->box[0] > 0 ? 0 : k), time, z);
         if (b->box[0] > 0) box_corner(b, z, time, (int)k, at); else memcpy(at, z, sizeof at);
         to_pixels(g, at, p);
         text_printf(t, "%s%.2f,%.2f", k ? " " : "", p[0], p[1]);
@@ -282,7 +386,7 @@ static void put_radius(text *t, const void *ud, const stage *g, double time)
     const motion *o = ud;
     const mover *b = &o->m->all.at[o->first];
     double z[2], p[2], e[2];
-    mover_at(b, o->first, time, z);
+    mover_at(o->m, o->first, time, z);
     double a = number_at(&b->angle, time);
     to_pixels(g, z, p);
     z[0] += b->r * cos(a); z[1] += b->r * sin(a);
@@ -304,41 +408,73 @@ static void put_body(text *t, const scene *m, const stage *g, size_t k)
     motion o = { m, k, 1, 0 };
     if (b->box[0] > 0) {
         o.n = 4;
-        text_printf(t, "<polygon fill=\"%s\">", colour);
+        text_printf(t, "<polygon fill=\"%s\"", colour);
+        put_start(t, g, "points", put_points, &o);
+        text_putc(t, '>');
         put_motion(t, g, "points", put_points, &o);
         text_puts(t, "</polygon>\n");
         return;
     }
-    text_printf(t, "<circle r=\"%.2f\" fill=\"%s\">", b->r > 0 ? fmax(b->r * g->scale, 1) : b->line ? 3 : 7, colour);
+    if (b->space) return;
+    text_printf(t, "<circle r=\"%.2f\" fill=\"%s\"", b->r > 0 ? fmax(b->r * g->scale, 1) : b->line ? 3 : 7, colour);
+    put_start(t, g, "cx", put_coordinate, &o);
+    o.axis = 1;
+    put_start(t, g, "cy", put_coordinate, &o);
+    text_putc(t, '>');
+    o.axis = 0;
     put_motion(t, g, "cx", put_coordinate, &o);
     o.axis = 1;
     put_motion(t, g, "cy", put_coordinate, &o);
     text_puts(t, "</circle>\n");
     if (!b->turns || !(b->r > 0)) return;
-    text_puts(t, "<polyline stroke=\"white\" fill=\"none\">");
+    text_puts(t, "<polyline stroke=\"white\" fill=\"none\"");
+    put_start(t, g, "points", put_radius, &o);
+    text_putc(t, '>');
     put_motion(t, g, "points", put_radius, &o);
     text_puts(t, "</polyline>\n");
+}
+
+static void put_walls(text *t, const scene *m, const stage *g)
+{
+    for (size_t k = 0; k < m->walls.n; k++) {
+        double a[2], b[2];
+        to_pixels(g, m->walls.at[k].x, a);
+        to_pixels(g, m->walls.at[k].x + 2, b);
+        text_printf(t, "M%.2f %.2fL%.2f %.2f", a[0], a[1], b[0], b[1]);
+    }
+    if (!m->walls.n) text_puts(t, "M0 0");
+}
+
+/* frames of walls do not blend into each other: pieces come and go */
+static void put_wall_path(text *t, scene *m, const stage *g)
+{
+    if (!m->walls.n && !m->moving) return;
+    text_puts(t, "<path stroke=\"#555\" stroke-width=\"2\" fill=\"none\" d=\"");
+    put_walls(t, m, g);
+    if (!m->moving) { text_puts(t, "\"/>\n"); return; }
+    text_printf(t, "\"><animate attributeName=\"d\" calcMode=\"discrete\" dur=\"%.6gs\" repeatCount=\"indefinite\" values=\"", fmax(g->end - g->begin, 0.1));
+    for (int f = 0; f < WALL_FRAMES; f++) {
+        walls_at(m, g, frame_time(g, f, WALL_FRAMES - 1));
+        if (f) text_putc(t, ';');
+        put_walls(t, m, g);
+    }
+    text_puts(t, "\"/></path>\n");
 }
 
 static void put_svg(text *t, scene *m)
 {
     stage g = stage_of(m, WIDE);
     double w = (g.hi[0] - g.lo[0]) * g.scale, h = (g.hi[1] - g.lo[1]) * g.scale;
-    walls_find(m, &g);
+    walls_watch(m, &g);
     text_printf(t, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\" viewBox=\"0 0 %.2f %.2f\">\n", w, h, w, h);
     text_puts(t, "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n");
-    if (m->walls.n) text_puts(t, "<path stroke=\"#555\" stroke-width=\"2\" fill=\"none\" d=\"");
-    for (size_t k = 0; k < m->walls.n; k++) {
-        double a[2], b[2];
-        to_pixels(&g, m->walls.at[k].x, a);
-        to_pixels(&g, m->walls.at[k].x + 2, b);
-        text_printf(t, "M%.2f %.2fL%.2f %.2f", a[0], a[1], b[0], b[1]);
-    }
-    if (m->walls.n) text_puts(t, "\"/>\n");
+    put_wall_path(t, m, &g);
     for (size_t k = 0; k < m->all.n; k += line_length(m, k)) {
         motion o = { m, k, line_length(m, k), 0 };
         if (o.n < 2) continue;
-        text_printf(t, "<polyline stroke=\"%s\" stroke-width=\"4\" fill=\"none\">", colours[k % 6]);
+        text_printf(t, "<polyline stroke=\"%s\" stroke-width=\"4\" fill=\"none\"", colours[m->all.at[k].line % 6]);
+        put_start(t, &g, "points", put_points, &o);
+        text_putc(t, '>');
         put_motion(t, &g, "points", put_points, &o);
         text_puts(t, "</polyline>\n");
     }
@@ -372,12 +508,12 @@ static void draw_line(canvas *c, const double *a, const double *b, double thick,
 static void draw_mover(canvas *c, const scene *m, const stage *g, size_t k, double time)
 {
     const mover *b = &m->all.at[k];
-    unsigned char colour = (unsigned char)(INK_FIRST + k % 6);
+    unsigned char colour = (unsigned char)(INK_FIRST + (b->space ? (size_t)b->line : k) % 6);
     double z[2], p[2], at[2], e[2];
-    mover_at(b, k, time, z);
+    mover_at(m, k, time, z);
     to_pixels(g, z, p);
     if (b->line && k + 1 < m->all.n && b[1].line == b->line) {
-        mover_at(b + 1, k + 1, time, at);
+        mover_at(m, k + 1, time, at);
         to_pixels(g, at, e);
         draw_line(c, p, e, 1.5, colour);
     }
@@ -389,7 +525,7 @@ static void draw_mover(canvas *c, const scene *m, const stage *g, size_t k, doub
         to_pixels(g, at, f);
         draw_line(c, e, f, 1, colour);
     }
-    if (!(b->box[0] > 0)) draw_disk(c, p, b->r > 0 ? fmax(b->r * g->scale, 1) : b->line ? 2 : 4.5, colour);
+    if (!(b->box[0] > 0) && !b->space) draw_disk(c, p, b->r > 0 ? fmax(b->r * g->scale, 1) : b->line ? 2 : 4.5, colour);
     if (!b->turns || !(b->r > 0)) return;
     at[0] = z[0] + b->r * cos(number_at(&b->angle, time));
     at[1] = z[1] + b->r * sin(number_at(&b->angle, time));
@@ -456,7 +592,7 @@ static void put_gif(text *t, scene *m)
     stage g = stage_of(m, GIF_WIDE);
     canvas c = { (int)ceil((g.hi[0] - g.lo[0]) * g.scale), (int)ceil((g.hi[1] - g.lo[1]) * g.scale), NULL };
     int delay = (int)fmin(fmax(100 * (g.end - g.begin) / GIF_FRAMES, 3), 20);
-    walls_find(m, &g);
+    walls_watch(m, &g);
     c.at = arena_alloc(m->s->tmp, (size_t)(c.w * c.h));
     text_puts(t, "GIF89a");
     put_u16(t, c.w); put_u16(t, c.h);
@@ -467,6 +603,7 @@ static void put_gif(text *t, scene *m)
         arena_pos mark = arena_mark(m->s->answer);
         double a[2], b[2], time = frame_time(&g, f, GIF_FRAMES - 1);
         memset(c.at, INK_WHITE, (size_t)(c.w * c.h));
+        if (m->moving) walls_at(m, &g, time);
         for (size_t k = 0; k < m->walls.n; k++) {
             to_pixels(&g, m->walls.at[k].x, a);
             to_pixels(&g, m->walls.at[k].x + 2, b);
@@ -510,7 +647,7 @@ value call_animate(evaluator *ev, scope *in, const ast *call, const value *arg, 
     }
     for (size_t k = 1; k < n; k++) thing_read(&m, &arg[k]);
     if (m.bad || !m.all.n || m.all.n > MOST) {
-        diag_error(ev->d, DIAG_TYPE, call->at, m.all.n > MOST ? "animate draws at most %d things" : "animate draws degrees of freedom, points and parts of a run", MOST);
+        diag_error(ev->d, DIAG_TYPE, call->at, m.all.n > MOST ? "animate draws at most %d things" : "animate draws degrees of freedom in the plane or of one number, points, lines, parts and rods of a run", MOST);
         return v_error();
     }
     if (gif) put_gif(&t, &m);

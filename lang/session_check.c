@@ -92,7 +92,7 @@ static bool name_known(checker *c, sym name)
     value v;
     if (is_bound(c, name) || module_find(s->main, name)) return true;
     for (size_t k = 0; k < c->runs.n; k++) if (c->runs.at[k].name == name) return true;
-    if (c->results && (class_find(c->results, name) || among(result_names, name))) return true;
+    if (c->results && (class_find(c->results, name) || among(result_list(OF_RUN), name))) return true;
     if (map64_get(&s->measures->at, sym_key(name))) return true;
     for (scope *sc = &s->builtins; sc; sc = sc->up) if (sc->find(sc, &s->ev, name, SPAN_NONE, &v) != LOOK_NO)
         return true;
@@ -111,7 +111,7 @@ static bool name_of_a_model(const session *s, sym name)
                 return true;
         }
     }
-    return among(result_names, name);
+    return among(result_list(OF_RUN), name);
 }
 
 static void name_check(checker *c, const ast *e)
@@ -122,10 +122,11 @@ static void name_check(checker *c, const ast *e)
     diag *d = diag_error(s->d, DIAG_UNKNOWN_NAME, e->at, "unknown name '%s'", e->name);
     for (size_t k = 0; k < c->names.n; k++) near_try(&n, c->names.at[k]);
     for (size_t k = 0; k < c->runs.n; k++) near_try(&n, c->runs.at[k].name);
-    if (c->results) { near_class(c->results, &n); near_each(&n, result_names); }
+    if (c->results) { near_class(c->results, &n); near_each(&n, result_list(OF_RUN)); }
     module_names(&s->main->base, &n);
     for (scope *sc = &s->builtins; sc; sc = sc->up) if (sc->names) sc->names(sc, &n);
     if (near_best(&n)) diag_near(s->d, d, &n);
+    else if (!strcmp(e->name, "print")) diag_hint(s->d, d, "an expression by itself is printed");
     else if (!c->results && name_of_a_model(s, e->name))
         diag_hint(s->d, d, "no run stands before this, so there are no results yet");
 }
@@ -147,10 +148,10 @@ static void member_check(checker *c, const ast *e)
 {
     thing of = thing_of(c, e->kid[0]);
     switch (of.kind) {
-    case IS_CONTACT: if (!among(contact_members, e->name)) member_report(c, e, contact_members, NULL, NULL); break;
-    case IS_IMPACTS: if (!among(impact_members, e->name)) member_report(c, e, impact_members, NULL, NULL); break;
+    case IS_CONTACT: if (!among(result_list(OF_CONTACT), e->name)) member_report(c, e, result_list(OF_CONTACT), NULL, NULL); break;
+    case IS_IMPACTS: if (!among(result_list(OF_IMPACT), e->name)) member_report(c, e, result_list(OF_IMPACT), NULL, NULL); break;
     case IS_CLASS:
-        if (!class_find(of.c, e->name) && !among(result_names, e->name)) member_report(c, e, result_names, of.c, NULL);
+        if (!class_find(of.c, e->name) && !among(result_list(OF_RUN), e->name)) member_report(c, e, result_list(OF_RUN), of.c, NULL);
         break;
     case IS_MODULE: if (!module_find(of.m, e->name)) member_report(c, e, NULL, NULL, of.m); break;
     case IS_OTHER: break;

@@ -20,7 +20,7 @@ static void series_range(session *s, const value *v, double *lo, double *hi)
 
 void value_show(session *s, text *t, const value *v)
 {
-    if (view_show(t, v)) return;
+    if (view_show(t, v) || field_show(s, t, v)) return;
     if (v->kind == V_LIST) {
         for (size_t k = 0; k < v->list.n; k++) {
             text_puts(t, k ? ", " : "[");

@@ -217,18 +217,21 @@ look field_name(const run *r, evaluator *ev, sym name, value *out)
 {
     const field_result *f = field_of(r);
     if (!f) return LOOK_NO;
-    if (!strcmp(name, "contact_set")) *out = contact_set(f, ev->a);
-    else if (!strcmp(name, "point_forces")) *out = point_forces(f, ev->a);
-    else if (!strcmp(name, "energy")) *out = v_num(f->energy);
-    else if (!strcmp(name, "error")) *out = v_num(f->error);
-    else if (!strcmp(name, "complementarity")) *out = v_num(f->complementarity);
-    else if (!strcmp(name, "iterations")) *out = f->ngrid ? numbers(f->grid_steps, f->ngrid, ev->a) : v_num(f->iterations);
-    else if (!strcmp(name, "updates")) *out = numbers(f->update, f->nupdate, ev->a);
-    else if (!strcmp(name, "matching")) *out = numbers(f->matching, f->nmatching, ev->a);
-    else if (!strcmp(name, "reaction") && f->reaction && f->fp->ncoord == 1) *out = line_numbers(f, f->reaction);
-    else if (!strcmp(name, "reaction") && f->reaction) *out = numbers(f->reaction, (int)f->n, ev->a);
-    else return LOOK_NO;
-    return LOOK_YES;
+    if (result_find(OF_RUN, name) == RUN_energy) { *out = v_num(f->energy); return LOOK_YES; }
+    switch (result_find(OF_FIELD, name)) {
+    case FIELD_contact_set: *out = contact_set(f, ev->a); return LOOK_YES;
+    case FIELD_point_forces: *out = point_forces(f, ev->a); return LOOK_YES;
+    case FIELD_error: *out = v_num(f->error); return LOOK_YES;
+    case FIELD_complementarity: *out = v_num(f->complementarity); return LOOK_YES;
+    case FIELD_iterations: *out = f->ngrid ? numbers(f->grid_steps, f->ngrid, ev->a) : v_num(f->iterations); return LOOK_YES;
+    case FIELD_updates: *out = numbers(f->update, f->nupdate, ev->a); return LOOK_YES;
+    case FIELD_matching: *out = numbers(f->matching, f->nmatching, ev->a); return LOOK_YES;
+    case FIELD_reaction:
+        if (!f->reaction) return LOOK_NO;
+        *out = f->fp->ncoord == 1 ? line_numbers(f, f->reaction) : numbers(f->reaction, (int)f->n, ev->a);
+        return LOOK_YES;
+    default: return LOOK_NO;
+    }
 }
 
 value call_pieces(evaluator *ev, scope *in, const ast *call, const value *arg, size_t n)
@@ -249,6 +252,35 @@ value call_pieces(evaluator *ev, scope *in, const ast *call, const value *arg, s
         cheb_powers(p->c[arg[0].series.column], p->n, p->a, p->b, v.list.at[k].num.d);
     }
     return v;
+}
+
+const char *line_coordinate(const value *v)
+{
+    return v->kind == V_SERIES && v->series.ops == &line_ops ? ((const field_result *)v->series.of)->fp->coord[0] : NULL;
+}
+
+bool field_show(session *s, text *t, const value *v)
+{
+    if (v->kind != V_SERIES || v->series.ops != &line_ops) return false;
+    const field_result *f = v->series.of;
+    double lo = INFINITY, hi = -INFINITY;
+    for (int64_t k = 0; k < v->series.n; k++) { double y = v->series.y[k * v->series.stride]; lo = fmin(lo, y); hi = fmax(hi, y); }
+    if (session_is(s, OPTION_INTERACTIVE) && !s->experiment) spark_put(t, v, lo, hi);
+    text_printf(t, "field %s%.*s, %s = %g to %g, values from %g to %g", f->fp->name[v->series.column], v->series.order, "''''''''", f->fp->coord[0],
+                f->x[0], f->x[f->n - 1], lo, hi);
+    if (!f->npiece) { text_printf(t, " at %lld nodes", (long long)f->n); return true; }
+    text_putc(t, '\n');
+    field_formulas(t, f, v->series.column, v->series.order);
+    if (t->n && t->at[t->n - 1] == '\n') t->at[--t->n] = 0;
+    return true;
+}
+
+int field_members(const value *v, const char *out[4])
+{
+    const plane_view *p = v->kind == V_OBJECT && v->object.in->find == plane_find ? (const plane_view *)v->object.in : NULL;
+    if (!p || p->what != VIEW_DERIVATIVE) return 0;
+    out[0] = p->f->fp->coord[0]; out[1] = p->f->fp->coord[1]; out[2] = "grad"; out[3] = "laplacian";
+    return 4;
 }
 
 /* ---- tables ---- */

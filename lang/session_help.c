@@ -84,6 +84,29 @@ static bool help_backend(text *t, const char *name)
     return true;
 }
 
+/* options of backends, by the backends that have them; options of the session; attributes of save and plot */
+static bool help_option(text *t, const char *name)
+{
+    bool found = false;
+    for (size_t i = 0; backend_list[i]; i++)
+        for (int k = 0; k < backend_list[i]->noption; k++) {
+            const backend_option *o = &backend_list[i]->option[k];
+            if (strcmp(o->name, name)) continue;
+            text_printf(t, "option of %s: %s\n", backend_list[i]->name, o->doc ? o->doc : "");
+            found = true;
+        }
+#define CDL_OPTION_ROW(id, key, value, doc) if (!strcmp(name, key)) { text_printf(t, "option of the session: %s\n    :set %s VALUE\n", doc, key); found = true; }
+    CDL_OPTION_LIST(CDL_OPTION_ROW)
+#undef CDL_OPTION_ROW
+    for (size_t k = 0; output_key(k, false); k++) {
+        bool save = !strcmp(output_key(k, false), name), plot = !strcmp(output_key(k, true), name);
+        if (!save && !plot) continue;
+        text_printf(t, "attribute of %s: %s = %s\n", save && plot ? "save and plot" : save ? "save" : "plot", name, output_what(k));
+        found = true;
+    }
+    return found;
+}
+
 static bool help_code(text *t, const char *name)
 {
     int k = diag_code_find(name);
@@ -143,6 +166,8 @@ cdl_status cdl_help(cdl *s, const char *name)
             found = true;
         }
     found = help_backend(&t, name) || found;
+    found = help_option(&t, name) || found;
+    found = result_help(&t, name) || found;
     found = help_code(&t, name) || found;
     found = found || help_unit(&t, name);
     session_out(s, &t);
@@ -157,7 +182,7 @@ cdl_status cdl_type(cdl *s, const char *expression)
     text t = { .a = s->tmp };
     if (v.kind != V_ERROR) {
         dim u = v.kind == V_NUM ? v.num.unit : v.kind == V_SERIES ? v.series.unit : dim_any();
-        text_puts(&t, v_kind_text(s->tmp, &v));
+        if (!view_show(&t, &v)) text_puts(&t, v_kind_text(s->tmp, &v));
         if (!u.any) { text_puts(&t, " in ["); dim_text(&t, u); text_putc(&t, ']'); }
         text_putc(&t, '\n');
         session_out(s, &t);
@@ -219,6 +244,19 @@ static size_t open_bracket(const char *line, size_t n)
     return n;
 }
 
+/* where the object begins that a dot stands behind: words and subscripts */
+static size_t object_begin(const char *line, size_t p)
+{
+    while (p) {
+        if (line[p - 1] == ']') {
+            int depth = 0;
+            do depth += (line[p - 1] == ']') - (line[p - 1] == '['); while (--p && depth);
+        } else if (in_word(line[p - 1])) p--;
+        else break;
+    }
+    return p;
+}
+
 static const char *option_nth(const backend *b, const char *prefix, size_t k)
 {
     for (int i = 0; i < b->noption; i++)
@@ -269,7 +307,11 @@ const char *cdl_name_at(cdl *s, const char *line, size_t k)
             if (law_nth(name, prefix, 0)) return law_nth(name, prefix, k);
         }
     }
-    return cdl_name(s, prefix, k);
+    const char *dot = strrchr(prefix, '.');
+    size_t from = dot == prefix ? object_begin(line, begin) : begin;
+    if (from == begin) return cdl_name(s, prefix, k);
+    const char *whole = cdl_name(s, line + from, k);        /* parts[1].p: from the dot on */
+    return whole ? whole + (begin - from) : NULL;
 }
 
 /* ---- results for the eye ---- */

@@ -80,6 +80,11 @@ look inclusion_name(run *r, evaluator *ev, sym name, value *out)
     return LOOK_NO;
 }
 
+const char *const *inclusion_members(const value *v)
+{
+    return v->kind == V_OBJECT && v->object.in->find == listing_find ? listing_members[((const listing *)v->object.in)->what] : NULL;
+}
+
 bool inclusion_count(const value *v, double *n)
 {
     if (v->kind != V_OBJECT || v->object.in->find != listing_find) return false;

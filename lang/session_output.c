@@ -36,6 +36,8 @@ const char *output_key(size_t k, bool plot)
     return (plot ? key_rows[k].plot : key_rows[k].save) ? key_rows[k].key : "";
 }
 
+const char *output_what(size_t k) { return key_rows[k].what; }
+
 static void key_unknown(session *s, const ast *e, const ast *key)
 {
     const char *name = key->name ? key->name : span_text(s->d, key->at, s->tmp),
@@ -113,6 +115,13 @@ static void writer_unknown(session *s, span at, const char *path)
 static void literal_check(session *s, const ast *e, const ast *set)
 {
     const ast *v = set->kid[1];
+    if (v->kind == AST_MEMBER && !strcmp(set->kid[0]->name, "file")) {
+        const char *as_file = arena_printf(s->tmp, "x.%s", v->name);
+        if (e->kind != AST_PLOT ? writer_of(as_file) == NULL : !picture_kind(as_file)) return;
+        diag *d = diag_error(s->d, DIAG_OPTION_VALUE, v->at, "a file name stands in quotes");
+        diag_hint(s->d, d, "write file = \"%s\"", span_text(s->d, v->at, s->tmp));
+        return;
+    }
     if (v->kind != AST_STR) return;
     const char *name = set->kid[0]->name, *given = arena_strndup(s->tmp, v->text, v->len);
     if (e->kind == AST_PLOT && !strcmp(name, "file") && !picture_kind(given))

@@ -1,19 +1,9 @@
 /* session_results: what a run left behind, as values.  Names of the model become series, numbers and objects. */
 #include <math.h>
 #include <string.h>
-#include "session.h"
+#include "session_view.h"
 
-/* a view is a scope over the results of a run: of an instance of a class, a family of dofs or parts, a constraint, its impacts */
-typedef struct view {
-    scope base;
-    run *r;
-    const mclass *c; int32_t inst;      /* class */
-    const mdof *dof; int32_t at; uint8_t given, primes;     /* dofs: address so far, indices given, derivatives taken */
-    const mpart *part;
-    size_t contact; int64_t member;     /* constraint; member < 0: the family */
-} view;
-
-static view *view_new(run *r, view of)
+view *view_new(run *r, view of)
 {
     view *v = arena_alloc(r->a, sizeof *v);
     *v = of;
@@ -21,7 +11,7 @@ static view *view_new(run *r, view of)
     return v;
 }
 
-static value view_value(view *v)
+value view_value(view *v)
 {
     value x = { .kind = V_OBJECT };
     x.object.in = &v->base;
@@ -70,8 +60,7 @@ static bool dof_derivative(const value *y, value *out)
     return true;
 }
 
-/* numbers beside the times of a run; between samples they are joined by lines */
-static value plain_series(const results *r, const double *y, int64_t stride)
+value plain_series(const results *r, const double *y, int64_t stride)
 {
     value v = { .kind = V_SERIES };
     v.series.t = r->t;
@@ -82,36 +71,7 @@ static value plain_series(const results *r, const double *y, int64_t stride)
     return v;
 }
 
-/* gap and reaction of a contact: as exact between samples as at them, where the backend has more than samples */
-typedef struct { const results *r; dense_item x; } dense_view;
-
-static double contact_dense_at(void *of, int32_t column, int order, double t)
-{
-    const dense_view *d = of;
-    (void)column; (void)order;
-    return d->r->dense->at(d->r->dense->of, &d->x, t);
-}
-
-static bool contact_derivative(const value *y, value *out)
-{
-    (void)y; (void)out;
-    return false;
-}
-
-static const series_ops contact_ops = { contact_dense_at, contact_derivative };
-
-static value contact_series(run *of, const double *y, int64_t stride, dense_item x)
-{
-    value v = plain_series(of->r, y, stride);
-    if (!of->r->dense || !y) return v;
-    dense_view *d = arena_alloc(of->a, sizeof *d);
-    *d = (dense_view){ of->r, x };
-    v.series.ops = &contact_ops;
-    v.series.of = d;
-    return v;
-}
-
-static int64_t sample_before(const double *t, int64_t n, double at)
+int64_t sample_before(const double *t, int64_t n, double at)
 {
     int64_t lo = 0, hi = n;
     while (hi - lo > 1) {
@@ -136,7 +96,6 @@ double value_at(const value *v, double t)
 
 static look dofs_find(scope *sc, evaluator *ev, sym name, span at, value *out);
 static value dofs_subscript(scope *sc, evaluator *ev, const value *o, const value *index, size_t n, span at);
-static value dofs_call(scope *sc, evaluator *ev, const value *o, const value *arg, size_t n, span at);
 
 static value dofs_value(view of)
 {
@@ -146,7 +105,7 @@ static value dofs_value(view of)
     return view_value(view_new(of.r, of));
 }
 
-static bool is_dofs(const value *v) { return v->kind == V_OBJECT && v->object.in->find == dofs_find; }
+bool is_dofs(const value *v) { return v->kind == V_OBJECT && v->object.in->find == dofs_find; }
 
 /* its only member is its derivative */
 static look dofs_find(scope *sc, evaluator *ev, sym name, span at, value *out)
@@ -187,7 +146,7 @@ static value dofs_subscript(scope *sc, evaluator *ev, const value *o, const valu
 }
 
 /* u(2): all that is left of the family, at a time */
-static value dofs_call(scope *sc, evaluator *ev, const value *o, const value *arg, size_t n, span at)
+value dofs_call(scope *sc, evaluator *ev, const value *o, const value *arg, size_t n, span at)
 {
     const view *v = (view *)sc;
     const mdof *d = v->dof;
@@ -223,206 +182,6 @@ void value_parts(session *s, const value *v, const char *index, void (*put)(void
             value_parts(s, &part, arena_printf(s->tmp, "%s[%d]", index, k), put, ud);
         }
     }
-}
-
-/* ---- constraints ---- */
-
-const char *const contact_members[] = { "gap", "rn", "rt", "slip", "status", "impacts", NULL };
-const char *const impact_members[] = { "t", "pre", "post", "impulse", NULL };
-
-static bool view_has(const view *v, int32_t member) { return v->member < 0 || v->member == member; }
-
-static size_t impacts_count(const view *v)
-{
-    const contact_result *c = &v->r->r->contact[v->contact];
-    size_t n = 0;
-    for (size_t k = 0; k < c->impacts.n; k++) n += view_has(v, c->impacts.at[k].member);
-    return n;
-}
-
-static look impacts_find(scope *sc, evaluator *ev, sym name, span at, value *out)
-{
-    const view *v = (view *)sc;
-    const contact_result *c = &v->r->r->contact[v->contact];
-    int which = 0;
-    int32_t n = 0;
-    (void)at;
-    while (impact_members[which] && strcmp(impact_members[which], name)) which++;
-    if (!impact_members[which]) return LOOK_NO;
-    *out = v_vector(ev->a, (int32_t)impacts_count(v));
-    for (size_t k = 0; k < c->impacts.n; k++) {
-        const impact *x = &c->impacts.at[k];
-        const double all[] = { x->t, x->pre, x->post, x->impulse };
-        if (view_has(v, x->member)) out->num.d[n++] = all[which];
-    }
-    return LOOK_YES;
-}
-
-static void near_list(near *n, const char *const *list) { while (*list) near_try(n, *list++); }
-static void impacts_names(scope *sc, near *n) { (void)sc; near_list(n, impact_members); }
-
-/* their columns; of a family also the indices of the members */
-static void impacts_put(session *s, const view *v, put_column put, void *ud)
-{
-    static const char *const letters[] = { "i", "j", "k", "l" };
-    const contact_result *c = &v->r->r->contact[v->contact];
-    const mcontact *of = &v->r->of->m->contacts.at[v->contact];
-    int first = of->over.set.n - of->own, own = v->member < 0 && !of->one && of->own <= 4 ? of->own : 0;
-    int32_t ix[MAX_INDEX], n = (int32_t)impacts_count(v), *at = arena_array(s->tmp, int32_t, own ? c->members * own : 1);
-    int64_t m = 0;
-    for (bool more = own && index_first(&of->over.set, ix); more && m < c->members; more = index_next(&of->over.set, ix), m++)
-        for (int k = 0; k < own; k++) at[m * own + k] = ix[first + k];
-    for (int k = 0; k < own; k++) {
-        value col = v_vector(s->tmp, n);
-        for (int32_t i = 0; i < n; i++) col.num.d[i] = at[c->impacts.at[i].member * own + k];
-        put(ud, letters[k], &col, 0);
-    }
-    for (int k = 0; impact_members[k]; k++) {
-        value col;
-        union { const scope *in; scope *out; } sc = { .in = &v->base };
-        if (impacts_find(sc.out, &s->ev, sym_str(s->names, impact_members[k]), SPAN_NONE, &col) == LOOK_YES) put(ud, impact_members[k], &col, 0);
-    }
-}
-
-/* "open", "stick", "slip": status(0.5), and status[k] by the sample */
-static value status_text(const view *v, evaluator *ev, int64_t sample)
-{
-    static const char *const words[] = { "open", "stick", "slip" };
-    const contact_result *c = &v->r->r->contact[v->contact];
-    const char *w = words[c->status[sample * c->members + v->member] % 3];
-    return v_string(ev->a, w, strlen(w));
-}
-
-static value status_call(scope *sc, evaluator *ev, const value *o, const value *arg, size_t n, span at)
-{
-    const view *v = (view *)sc;
-    const results *r = v->r->r;
-    double t;
-    (void)o;
-    if (n != 1 || !v_scalar(&arg[0], &t)) { diag_error(ev->d, DIAG_ARITY, at, "a status is asked for at one time: status(1.5)"); return v_error(); }
-    if (!r->samples || t < r->t[0] || t > r->t[r->samples - 1]) {
-        diag_error(ev->d, DIAG_INDEX_RANGE, at, "the time %g is outside the run, which goes to %g", t, r->t_end);
-        return v_error();
-    }
-    return status_text(v, ev, sample_before(r->t, r->samples, t));
-}
-
-static value status_subscript(scope *sc, evaluator *ev, const value *o, const value *index, size_t n, span at)
-{
-    const view *v = (view *)sc;
-    int64_t last = v->r->r->samples < INT32_MAX ? v->r->r->samples : INT32_MAX;
-    address a;
-    (void)o;
-    if (n != 1 || !eval_index(ev, &index[0], 1, (int32_t)last, at, &a)) return v_error();
-    return status_text(v, ev, a.base - 1);
-}
-
-static look nothing_find(scope *sc, evaluator *ev, sym name, span at, value *out)
-{
-    (void)sc; (void)ev; (void)name; (void)at; (void)out;
-    return LOOK_NO;
-}
-
-/* components of a tangential quantity: one series, or a list of them */
-static look tangential(const view *v, evaluator *ev, const double *x, dense_what what, span at, value *out)
-{
-    const contact_result *c = &v->r->r->contact[v->contact];
-    if (!c->nslip || !x) {
-        diag_error(ev->d, DIAG_UNKNOWN_MEMBER, at, "'%s' has no friction, and so nothing tangential", v->r->r->prog->contact[v->contact].name);
-        return LOOK_ERROR;
-    }
-    value *all = arena_array(ev->a, value, c->nslip);
-    for (int k = 0; k < c->nslip; k++) 
-        all[k] = contact_series(v->r, x + v->member * c->nslip + k, c->members * c->nslip,
-                                (dense_item){ .what = what, .k = k, .contact = v->contact, .member = v->member });
-    *out = all[0];
-    if (c->nslip == 1) return LOOK_YES;
-    *out = (value){ .kind = V_LIST };
-    out->list.at = all;
-    out->list.n = (size_t)c->nslip;
-    return LOOK_YES;
-}
-
-/* of large families only counts, impacts and extremes are known */
-static look not_kept(const view *v, evaluator *ev, span at)
-{
-    const results *r = v->r->r;
-    diag *e = diag_error(ev->d, DIAG_LIMIT, at, "constraint '%s' has %lld members: of so many, gaps, forces and states are not kept",
-                         r->prog->contact[v->contact].name, (long long)r->contact[v->contact].members);
-    diag_hint(ev->d, e, "its impacts are, and max_penetration; up to %d members all is kept", KEPT_MEMBERS);
-    return LOOK_ERROR;
-}
-
-static look contact_find(scope *sc, evaluator *ev, sym name, span at, value *out)
-{
-    view *v = (view *)sc, w = *v;
-    const contact_result *c = &v->r->r->contact[v->contact];
-    int which = 0;
-    while (contact_members[which] && strcmp(contact_members[which], name)) which++;
-    if (!contact_members[which]) return LOOK_NO;
-    if ((which < 5 || v->r->of->m->contacts.at[v->contact].one) && v->member < 0) {
-        diag *e = diag_error(ev->d, DIAG_SHAPE, at, "'%s' of which member?", name);
-        diag_hint(ev->d, e, "write %s[1].%s", v->r->r->prog->contact[v->contact].name, name);
-        return LOOK_ERROR;
-    }
-    if (which < 5 && !c->kept) return not_kept(v, ev, at);
-    w.base = which == 4 ? (scope){ .find = nothing_find, .call = status_call, .subscript = status_subscript }
-                        : (scope){ .find = impacts_find, .names = impacts_names };
-    switch (which) {
-    case 0: *out = contact_series(v->r, c->gap ? c->gap + v->member : NULL, c->members, (dense_item){ .what = DENSE_GAP, .contact = v->contact, .member = v->member }); return LOOK_YES;
-    case 1: *out = contact_series(v->r, c->rn ? c->rn + v->member : NULL, c->members, (dense_item){ .what = DENSE_RN, .contact = v->contact, .member = v->member }); return LOOK_YES;
-    case 2: return tangential(v, ev, c->rt, DENSE_RT, at, out);
-    case 3: return tangential(v, ev, c->slip, DENSE_SLIP, at, out);
-    default: *out = view_value(view_new(v->r, w)); return LOOK_YES;
-    }
-}
-
-static void contact_names(scope *sc, near *n) { (void)sc; near_list(n, contact_members); }
-
-/* members that were written out are contacts of their own; w->contact becomes the one with these indices */
-static int64_t written_out(view *w, const int32_t *ix)
-{
-    const model *m = w->r->of->m;
-    const mcontact *c = &m->contacts.at[w->contact];
-    for (size_t k = 0; k < m->contacts.n; k++) {
-        const mcontact *x = &m->contacts.at[k];
-        if (x->decl != c->decl || x->of != c->of || x->inst != w->inst || memcmp(x->index, ix, (size_t)c->own * sizeof *ix)) continue;
-        w->contact = k;
-        return 0;
-    }
-    return -1;
-}
-
-/* c[i, j]: the user's indices are the last ones */
-static value contact_subscript(scope *sc, evaluator *ev, const value *o, const value *index, size_t n, span at)
-{
-    view w = *(view *)sc;
-    const mcontact *c = &w.r->of->m->contacts.at[w.contact];
-    int32_t ix[MAX_INDEX] = { w.inst };
-    int first = c->over.set.n - c->own;
-    (void)o;
-    if (w.member >= 0 || (int)n != c->own) {
-        diag_error(ev->d, DIAG_SHAPE, at, "constraint '%s' takes %d %s, not %zu", c->name, c->own, c->own == 1 ? "index" : "indices", n);
-        return v_error();
-    }
-    for (size_t k = 0; k < n; k++) {
-        address a;
-        if (!eval_index(ev, &index[k], INT32_MIN / 2, INT32_MAX / 2, at, &a)) return v_error();
-        ix[c->one ? (int)k : first + (int)k] = a.base;
-    }
-    w.member = c->one ? written_out(&w, ix) : index_rank(&c->over.set, ix);
-    if (w.member >= 0 && w.member < w.r->r->contact[w.contact].members) return view_value(view_new(w.r, w));
-    diag_error(ev->d, DIAG_INDEX_RANGE, at, "constraint '%s' has no member of this index", c->name);
-    return v_error();
-}
-
-static value contact_value(run *r, size_t k, int32_t inst)
-{
-    const mcontact *c = &r->of->m->contacts.at[k];
-    view v = { .contact = k, .member = -1, .inst = inst };
-    v.base = (scope){ .find = contact_find, .names = contact_names, .subscript = contact_subscript };
-    if (c->own == 0) v.member = c->over.set.n ? index_rank(&c->over.set, &inst) : 0;
-    return view_value(view_new(r, v));
 }
 
 /* ---- parts and the names of a class ---- */
@@ -503,40 +262,78 @@ static look declared_value(view *v, evaluator *ev, const mdecl *d, span at, valu
     return not_given(v, ev, d->name, at);
 }
 
+/* ---- the table of names ---- */
+
+typedef struct { const char *name, *doc; int of; } result_row;
+static const result_row rows[] = {
+#define X(of, name, doc) { #name, doc, OF_##of },
+#include "results.def"
+#undef X
+};
+
+/* lists one behind the other: of the whole run, a constraint, impacts, a rod, its contacts */
+static const char *const row_names[] = {
+#define END NULL,
+#define X(of, name, doc) #name,
+#include "results.def"
+#undef X
+};
+
+const char *const *result_list(int of)
+{
+    const char *const *p = row_names;
+    for (int k = OF_LIMIT; k < of; k++, p++) while (*p) p++;
+    return p;
+}
+
+int result_find(int of, const char *name)
+{
+    for (int k = 0; k < RESULT_ROWS; k++) if (rows[k].of == of && !strcmp(rows[k].name, name)) return k;
+    return -1;
+}
+
+bool result_help(text *t, const char *name)
+{
+    static const char *const whose[] = { [OF_RUN] = "a run", [OF_FIELD] = "a run with fields", [OF_ROD] = "a run with rods", [OF_LIMIT] = "a limit",
+        [OF_CONTACT] = "a constraint", [OF_IMPACT] = "impacts", [OF_WIRE] = "a rod", [OF_PAIR] = "contacts of a rod" };
+    bool found = false;
+    for (int k = 0; k < RESULT_ROWS; k++) {
+        if (strcmp(rows[k].name, name)) continue;
+        text_printf(t, "result of %s: %s\n", whose[rows[k].of], rows[k].doc);
+        found = true;
+    }
+    return found;
+}
+
 /* ---- names of the whole run ---- */
 
-#define RUN_NAMES(X)                                                            \
-    X("t",               plain_series(r, r->t, 1))                              \
-    X("energy",          plain_series(r, r->energy, 1))                         \
-    X("dissipated",      plain_series(r, r->dissipated, 1))                     \
-    X("work",            plain_series(r, r->work, 1))                           \
-    X("max_penetration", v_num(r->max_penetration))                             \
-    X("residual",        v_num(r->residual))                                    \
-    X("power_balance",   v_num(r->power_balance))                               \
-    X("steps",           v_num((double)r->steps))                               \
-    X("swept",           v_num((double)r->swept))
-
-const char *const result_names[] = {
-#define X(name, v) name,
-    RUN_NAMES(X)
-#undef X
-    "contact_set", "jumps", "branches", "folds", "graph", "load", "reaction", "point_forces", "error", "complementarity", "updates", "iterations", "matching", "critical", NULL
-};
+static look run_own(const view *v, evaluator *ev, sym name, span at, value *out)
+{
+    const results *r = v->r->r;
+    switch (result_find(OF_RUN, name)) {
+    case RUN_t: *out = plain_series(r, r->t, 1); break;
+    case RUN_energy: *out = plain_series(r, r->energy, 1); break;
+    case RUN_dissipated: *out = plain_series(r, r->dissipated, 1); break;
+    case RUN_work: *out = plain_series(r, r->work, 1); break;
+    case RUN_max_penetration: *out = v_num(r->max_penetration); break;
+    case RUN_residual: *out = v_num(r->residual); break;
+    case RUN_power_balance: *out = v_num(r->power_balance); break;
+    case RUN_steps: *out = v_num((double)r->steps); break;
+    case RUN_swept: *out = v_num((double)r->swept); break;
+    default: return LOOK_NO;
+    }
+    return out->kind == V_SERIES && !out->series.y ? not_given(v, ev, name, at) : LOOK_YES;
+}
 
 static look run_value(const view *v, evaluator *ev, sym name, span at, value *out)
 {
     const results *r = v->r->r;
     look f = field_name(v->r, ev, name, out);
-    if (f != LOOK_NO || (f = rod_name(v->r, ev, name, out)) != LOOK_NO) return f;
-#define X(n, x) if (!strcmp(name, n)) { *out = x; return out->kind == V_SERIES && !out->series.y ? not_given(v, ev, name, at) : LOOK_YES; }
-    RUN_NAMES(X)
-#undef X
-    if ((f = inclusion_name(v->r, ev, name, out)) != LOOK_NO) return f;
-    if (!strcmp(name, "load") && r->has_jumps) { *out = plain_series(r, r->load, 1); return LOOK_YES; }
-    static const char *const of_limits[] = { "jumps", "branches", "folds", "graph", "load" };
-    for (size_t k = 0; k < sizeof of_limits / sizeof *of_limits; k++) if (!strcmp(name, of_limits[k])) return not_given(v, ev, name, at);
-    if (!strcmp(name, "contact_set")) return not_given(v, ev, name, at);
-    return LOOK_NO;
+    if (f != LOOK_NO || (f = rod_name(v->r, ev, name, out)) != LOOK_NO || (f = run_own(v, ev, name, at, out)) != LOOK_NO ||
+        (f = inclusion_name(v->r, ev, name, out)) != LOOK_NO) return f;
+    int limit = result_find(OF_LIMIT, name);
+    if (limit == LIMIT_load && r->has_jumps) { *out = plain_series(r, r->load, 1); return LOOK_YES; }
+    return limit >= 0 || result_find(OF_FIELD, name) == FIELD_contact_set ? not_given(v, ev, name, at) : LOOK_NO;
 }
 
 static look class_find_value(scope *sc, evaluator *ev, sym name, span at, value *out)
@@ -555,7 +352,7 @@ static void class_names(scope *sc, near *n)
     const view *v = (view *)sc;
     for (size_t i = 0; i < v->c->names.cap; i++)
         if (v->c->names.key[i] != UINT64_MAX) near_try(n, ((const mdecl *)(uintptr_t)v->c->names.val[i])->name);
-    near_list(n, result_names);
+    near_list(n, result_list(OF_RUN));
 }
 
 static value class_value(session *s, run *r, const mclass *c, int32_t inst)
@@ -583,248 +380,77 @@ bool value_bodies(session *s, const value *v, void (*put)(void *ud, const value 
 bool value_table(session *s, const value *v, put_column put, void *ud)
 {
     if (rod_table(s, v, put, ud) || inclusion_table(s, v, put, ud)) return true;
-    if (v->kind != V_OBJECT || v->object.in->find != impacts_find) return false;
+    if (!is_impacts(v)) return false;
     impacts_put(s, v->object.of, put, ud);
     return true;
+}
+
+/* names of a class, then of the run: of what its kind of results has */
+static void class_members(const view *v, void (*offer)(void *ud, const char *name), void *ud)
+{
+    for (size_t i = 0; i < v->c->names.cap; i++)
+        if (v->c->names.key[i] != UINT64_MAX) offer(ud, ((const mdecl *)(uintptr_t)v->c->names.val[i])->name);
+    if (v->c != v->r->of->m->classes.at[0]) return;
+    const results *r = v->r->r;
+    for (int k = 0; k < RESULT_ROWS; k++)
+        if (rows[k].of == OF_RUN || (rows[k].of == OF_FIELD && r->field) || (rows[k].of == OF_ROD && r->rod) || (rows[k].of == OF_LIMIT && r->has_jumps))
+            offer(ud, rows[k].name);
+}
+
+void value_members(const value *v, void (*offer)(void *ud, const char *name), void *ud)
+{
+    const char *few[4];
+    const char *const *list = is_contact(v) ? result_list(OF_CONTACT) : is_impacts(v) ? result_list(OF_IMPACT) : is_rod(v) ? result_list(OF_WIRE)
+        : is_pairs(v) ? result_list(OF_PAIR) : inclusion_members(v);
+    if (v->kind != V_OBJECT) return;
+    for (; list && *list; list++) if (!is_contact(v) || contact_has(v, *list)) offer(ud, *list);
+    for (int k = 0, n = field_members(v, few); k < n; k++) offer(ud, few[k]);
+    if (v->object.in->find == class_find_value) class_members((const view *)v->object.in, offer, ud);
+}
+
+bool value_lone(const value *part, value *out)
+{
+    if (part->kind != V_OBJECT || part->object.in->find != class_find_value) return false;
+    const view *v = (const view *)part->object.in;
+    if (v->c->dofs.n != 1 || v->c->dofs.at[0]->size != 1 || v->c->dofs.at[0]->ndim || v->c->dofs.at[0]->comp) return false;
+    *out = dofs_value((view){ .r = v->r, .dof = v->c->dofs.at[0], .at = v->c->qbase + v->inst * v->c->qsize + v->c->dofs.at[0]->offset });
+    return true;
+}
+
+int value_components(const value *v) { return is_dofs(v) ? ((const view *)v->object.of)->dof->comp : -1; }
+
+static void name_put(void *ud, const char *name)
+{
+    text *t = ud;
+    text_printf(t, "%s %s", t->n && t->at[t->n - 1] == ':' ? "" : ",", name);
 }
 
 /* what an object of results is, in a line; false when it is none */
 bool view_show(text *t, const value *v)
 {
     if (inclusion_show(t, v)) return true;
+    if (is_rod(v) || is_pairs(v)) {
+        text_puts(t, is_rod(v) ? "a rod, with:" : "contacts of a rod, with:");
+        value_members(v, name_put, t);
+        return true;
+    }
     if (v->kind != V_OBJECT || v->object.of == NULL) return false;
     const view *x = v->object.of;
     if (v->object.in->find == dofs_find)
         text_printf(t, "degrees of freedom %s, %d numbers at a time: %s(0)", x->dof->name, x->dof->size, x->dof->name);
-    else if (v->object.in->find == contact_find)
-        text_printf(t, "constraint %s: %zu impacts; it has gap, rn, rt, slip, status, impacts", x->r->r->prog->contact[x->contact].name, impacts_count(x));
-    else if (v->object.in->find == impacts_find) text_printf(t, "%zu impacts; they have t, pre, post, impulse", impacts_count(x));
+    else if (is_contact(v)) {
+        text_printf(t, "constraint %s, %zu impact%s, with:", x->r->r->prog->contact[x->contact].name, impacts_count(x), impacts_count(x) == 1 ? "" : "s");
+        value_members(v, name_put, t);
+    } else if (is_impacts(v)) text_printf(t, "%zu impacts; they have t, pre, post, impulse", impacts_count(x));
     else if (v->object.in->find == part_find) text_printf(t, "parts %s[%d..%d]", x->part->name, x->part->lo, x->part->lo + x->part->n - 1);
     else if (v->object.in->find == class_find_value) text_printf(t, "results of model %s", ((view *)v->object.in)->c->name);
     else return false;
     return true;
 }
 
-/* ---- functions of results ---- */
-
-/* times (NULL for a vector) and numbers; false when it is neither */
-bool value_samples(session *s, const value *v, const double **t, const double **y, int64_t *n, int64_t *stride)
+const results *dof_dense(const value *y, dense_item *x)
 {
-    *t = NULL;
-    *stride = 1;
-    if (v->kind == V_SERIES) {
-        *t = v->series.t; *y = v->series.y; *n = v->series.n; *stride = v->series.stride;
-        return true;
-    }
-    if (plane_samples(v, y, n, stride)) return true;
-    if (v->kind == V_BOOL || (v->kind == V_NUM && v->num.rank == 0)) {
-        double *x = arena_alloc(s->tmp, sizeof *x);
-        if (!v_scalar(v, x)) return false;
-        *y = x; *n = 1;
-        return true;
-    }
-    if (v->kind != V_NUM || v->num.r) return false;
-    *y = v->num.d; *n = v_count(v);
-    return true;
+    if (y->kind != V_SERIES || y->series.ops != &dof_ops) return NULL;
+    *x = (dense_item){ .what = DENSE_DOF, .k = y->series.column, .order = y->series.order };
+    return y->series.of;
 }
-
-typedef struct { const double *t, *y; int64_t n, stride; dim unit; } numbers;
-
-static bool numbers_of(evaluator *ev, const ast *call, const value *v, numbers *x)
-{
-    span at = call ? call->at : SPAN_NONE;
-    if (v->kind == V_SERIES) *x = (numbers){ v->series.t, v->series.y, v->series.n, v->series.stride, v->series.unit };
-    else if (v->kind == V_NUM && v->num.rank && !v->num.r) *x = (numbers){ NULL, v->num.d, v_count(v), 1, v->num.unit };
-    else if (plane_samples(v, &x->y, &x->n, &x->stride)) x->t = NULL, x->unit = dim_any();
-    else {
-        diag_error(ev->d, DIAG_TYPE, at, "a series or a vector of numbers is needed here, not %s", v_kind_text(ev->a, v));
-        return false;
-    }
-    if (x->n > 0) return true;
-    diag_error(ev->d, DIAG_SHAPE, at, "there is nothing to take it of: no numbers");
-    return false;
-}
-
-static int64_t extreme(session *s, const numbers *x, bool largest)
-{
-    int64_t best = 0;
-    scan rest = { .s = s };
-    for (int64_t k = 1; k < x->n; k++) {
-        scan_pass(&rest, x->stride * (int64_t)sizeof(double));
-        double a = x->y[k * x->stride], b = x->y[best * x->stride];
-        if (largest ? a > b : a < b) best = k;
-    }
-    return best;
-}
-
-static value extremum(evaluator *ev, const ast *call, const value *arg, size_t n, bool largest)
-{
-    numbers x;
-    value best = arg[0];
-    op_code op = largest ? OP_MAX : OP_MIN;
-    if (n == 1 && v_is_scalar(&arg[0])) return arg[0];
-    if (n == 1 && arg[0].kind == V_NUM && arg[0].num.r) {   /* of a symbolic vector, in a model */
-        best = v_element(&arg[0], 0);
-        for (int32_t k = 1; k < v_count(&arg[0]); k++) {
-            value e = v_element(&arg[0], k);
-            best = eval_op(ev, op, &best, &e, NULL, call->at);
-        }
-        return best;
-    }
-    if (n == 1) return numbers_of(ev, call, &arg[0], &x) ? v_num_unit(x.y[extreme(ev->of, &x, largest) * x.stride], x.unit) : v_error();
-    for (size_t k = 1; k < n; k++) best = eval_op(ev, op, &best, &arg[k], NULL, call ? call->at : SPAN_NONE);
-    return best;
-}
-
-/* the mean over time of a series (by trapezia), of the numbers of a vector */
-static double mean_of(session *s, const numbers *x, bool squares)
-{
-    scan rest = { .s = s };
-    double sum = 0, weight = 0;
-    for (int64_t k = 0; k < x->n; k++) {
-        double y = x->y[k * x->stride], w = 1;
-        if (x->t) w = ((k + 1 < x->n ? x->t[k + 1] : x->t[k]) - (k ? x->t[k - 1] : x->t[k])) / 2;
-        scan_pass(&rest, (x->stride + 1) * (int64_t)sizeof(double));
-        sum += w * (squares ? y * y : y);
-        weight += w;
-    }
-    double y0 = x->y[0];
-    return weight > 0 ? sum / weight : squares ? y0 * y0 : y0;
-}
-
-#define BUILTIN(name) static value call_##name(evaluator *ev, scope *in, const ast *call, const value *arg, size_t n)
-BUILTIN(min) { (void)in; return extremum(ev, call, arg, n, false); }
-BUILTIN(max) { (void)in; return extremum(ev, call, arg, n, true); }
-
-BUILTIN(mean)
-{
-    numbers x;
-    (void)in; (void)n;
-    return numbers_of(ev, call, &arg[0], &x) ? v_num_unit(mean_of(ev->of, &x, false), x.unit) : v_error();
-}
-
-BUILTIN(rms)
-{
-    numbers x;
-    (void)in; (void)n;
-    return numbers_of(ev, call, &arg[0], &x) ? v_num_unit(sqrt(mean_of(ev->of, &x, true)), x.unit) : v_error();
-}
-
-static value end_of(evaluator *ev, const ast *call, const value *v, bool last)
-{
-    numbers x;
-    if (v->kind == V_LIST && v->list.n) return v->list.at[last ? v->list.n - 1 : 0];
-    if (is_dofs(v)) {
-        const results *r = ((view *)v->object.of)->r->r;
-        value t = v_num(r->samples ? r->t[last ? r->samples - 1 : 0] : 0);
-        return dofs_call(v->object.in, ev, v, &t, 1, call->at);
-    }
-    return numbers_of(ev, call, v, &x) ? v_num_unit(x.y[last ? (x.n - 1) * x.stride : 0], x.unit) : v_error();
-}
-
-BUILTIN(first) { (void)in; (void)n; return end_of(ev, call, &arg[0], false); }
-BUILTIN(last) { (void)in; (void)n; return end_of(ev, call, &arg[0], true); }
-
-BUILTIN(count)
-{
-    const value *v = &arg[0];
-    (void)in; (void)n;
-    if (v->kind == V_LIST) return v_num((double)v->list.n);
-    if (v->kind == V_SERIES) return v_num((double)v->series.n);
-    if (v->kind == V_NUM && v->num.rank) return v_num(v->num.rank == 2 ? v->num.n[0] : v_count(v));
-    if (v->kind == V_OBJECT && v->object.in->find == impacts_find) return v_num((double)impacts_count(v->object.of));
-    double listed;
-    if (inclusion_count(v, &listed)) return v_num(listed);
-    diag_error(ev->d, DIAG_TYPE, call->at, "'count' takes a vector, a list or impacts, not %s", v_kind_text(ev->a, v));
-    return v_error();
-}
-
-BUILTIN(argmax)
-{
-    numbers x;
-    (void)in; (void)n;
-    if (!numbers_of(ev, call, &arg[0], &x)) return v_error();
-    int64_t k = extreme(ev->of, &x, true);
-    return v_num(x.t ? x.t[k] : (double)(k + 1));
-}
-
-BUILTIN(settle_time)
-{
-    const value *v = &arg[0];
-    (void)in; (void)n;
-    if (v->kind != V_OBJECT || v->object.in->find != contact_find) {
-        diag_error(ev->d, DIAG_TYPE, call->at, "'settle_time' takes a constraint, not %s", v_kind_text(ev->a, v));
-        return v_error();
-    }
-    const view *c = v->object.of;
-    const results *r = c->r->r;
-    double t = -INFINITY;
-    if (!r->contact[c->contact].kept) { not_kept(c, ev, call->at); return v_error(); }
-    for (int64_t m = 0; m < r->contact[c->contact].members; m++)
-        if (c->member < 0 || c->member == m) t = fmax(t, results_settle(r, (int)c->contact, m));
-    return v_num(t);
-}
-
-/* taylor(y, t0, n): coefficients of degree 0 .. n to the right of t0 */
-BUILTIN(taylor)
-{
-    const value *y = &arg[0];
-    double t, degree;
-    dense_item x;
-    const results *r;
-    (void)in; (void)n;
-    if (y->kind == V_SERIES && y->series.ops == &dof_ops) {
-        r = y->series.of;
-        x = (dense_item){ .what = DENSE_DOF, .k = y->series.column, .order = y->series.order };
-    } else if (y->kind == V_SERIES && y->series.ops == &contact_ops && ((dense_view *)y->series.of)->x.what <= DENSE_RN) {
-        r = ((dense_view *)y->series.of)->r;
-        x = ((dense_view *)y->series.of)->x;
-    } else {
-        diag_error(ev->d, DIAG_NOT_SUPPORTED, call->at, "'taylor' takes a degree of freedom, a rate, a gap or a reaction of a run with events()");
-        return v_error();
-    }
-    if (!r->dense) {
-        diag_error(ev->d, DIAG_NOT_SUPPORTED, call->at, "backend '%s' has no power series; use events()", r->backend);
-        return v_error();
-    }
-    if (!v_scalar(&arg[1], &t) || !v_scalar(&arg[2], &degree) || degree != floor(degree) || degree < 0) {
-        diag_error(ev->d, DIAG_TYPE, call->at, "'taylor' takes a time and a degree: taylor(y, 0, 8)");
-        return v_error();
-    }
-    if (t < r->t[0] || t > r->t_end || degree + x.order > r->dense->order) {
-        diag_error(ev->d, DIAG_INDEX_RANGE, call->at, "power series of this run go from t = %g to %g, up to degree %d", r->t[0], r->t_end, r->dense->order - x.order);
-        return v_error();
-    }
-    value out = v_vector(ev->a, (int32_t)degree + 1);
-    r->dense->series(r->dense->of, &x, t, (int)degree, out.num.d);
-    return out;
-}
-
-/* ---- long results ---- */
-
-void scan_pass(scan *x, int64_t bytes)
-{
-    enum { ENOUGH = 64 << 20 };
-    x->bytes += bytes;
-    if (x->bytes < ENOUGH) return;
-    x->bytes = 0;
-    for (size_t k = 0; k < x->s->runs.n; k++) if (x->s->runs.at[k]->r) results_rest(x->s->runs.at[k]->r);
-}
-
-const builtin result_builtins[] = {
-    { "min", 1, -1, call_min, false, "min(y)  min(a, b, ...)", "the smallest number of a series or a vector, or of the arguments" },
-    { "max", 1, -1, call_max, false, "max(y)  max(a, b, ...)", "the largest number of a series or a vector, or of the arguments" },
-    { "mean", 1, 1, call_mean, false, "mean(y)", "the mean: over time for a series" },
-    { "rms", 1, 1, call_rms, false, "rms(y)", "the root of the mean square: over time for a series" },
-    { "first", 1, 1, call_first, false, "first(y)", "the first number" },
-    { "last", 1, 1, call_last, false, "last(y)", "the last number" },
-    { "count", 1, 1, call_count, false, "count(c.impacts)", "how many there are" },
-    { "argmax", 1, 1, call_argmax, false, "argmax(y)", "the time at which a series is largest; the index, for a vector" },
-    { "settle_time", 1, 1, call_settle_time, false, "settle_time(c)", "the time from which a constraint stays closed to the end" },
-    { "taylor", 3, 3, call_taylor, false, "taylor(y, t0, n)", "coefficients of the power series to the right of t0" },
-    { "animate", 2, -1, call_animate, false, "animate(\"a.svg\", p, ...)", "writes the motion of dofs, points, lines and parts in the plane as an SVG that moves, or a .gif" },
-    { "random", 0, 1, call_random, false, "random()  random(n)", "a number between 0 and 1, or n of them, from the seed of the experiment" },
-    { "random_normal", 0, 1, call_random_normal, false, "random_normal()  random_normal(n)", "as random: normal, with mean 0 and variance 1" },
-    { "pieces", 1, 1, call_pieces, false, "pieces(u)", "coefficients of a field on its pieces" },
-    { NULL, 0, 0, NULL, false, NULL, NULL }
-};

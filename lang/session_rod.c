@@ -4,14 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include "../runtime/rod.h"
-#include "session.h"
+#include "session_view.h"
 
 typedef enum { AT_X, AT_FRAME, AT_STRAIN, AT_CURVATURE, AT_FORCE, AT_MOMENT, AT_ALL } at_kind;
-static const char *const at_names[AT_ALL] = { "x", "frame", "strain", "curvature", "n", "m" };
-const char *const rod_members[] = { "x", "frame", "strain", "curvature", "n", "m", "s", "energy", "stretch", "shear", "bending", "torsion",
-                                    "writhe", "twist", "link", "reaction", "pairs", NULL };
-static const char *const pair_members[] = { "s", "s_bar", "gap", "rn", "rt", "status", NULL };
-
 typedef struct rod_view { scope base; const run *r; int rod; at_kind at; } rod_view;
 
 static value view_of(evaluator *ev, rod_view v)
@@ -39,7 +34,7 @@ static value at_call(scope *sc, evaluator *ev, const value *o, const value *arg,
     double s, place, q[4], R[9];
     (void)o;
     if (n != 1 || !v_scalar(&arg[0], &s)) {
-        diag_error(ev->d, DIAG_ARITY, at, "a rod is asked at one place: %s.%s(%g)", m->spec->name, at_names[v->at], m->length);
+        diag_error(ev->d, DIAG_ARITY, at, "a rod is asked at one place: %s.%s(%g)", m->spec->name, result_list(OF_WIRE)[v->at], m->length);
         return v_error();
     }
     if (!(s >= -1e-9 * m->length && s <= (1 + 1e-9) * m->length)) {
@@ -87,10 +82,9 @@ static look pairs_find(scope *sc, evaluator *ev, sym name, span at, value *out)
     const rod_view *v = (rod_view *)sc;
     const rod_result *x = v->r->r->rod;
     static const char *const words[] = { "open", "stick", "slip" };
-    int which = 0, n = 0;
+    int which = result_find(OF_PAIR, name) - PAIR_s, n = 0;
     (void)at;
-    while (pair_members[which] && strcmp(pair_members[which], name)) which++;
-    if (!pair_members[which]) return LOOK_NO;
+    if (which < 0) return LOOK_NO;
     for (int64_t k = 0; k < x->ntouch; k++) n += x->touch[k].a == v->rod;
     *out = which == 4 ? v_matrix(ev->a, n, 3) : v_vector(ev->a, n);
     out->num.unit = dim_any();
@@ -113,9 +107,8 @@ static look pairs_find(scope *sc, evaluator *ev, sym name, span at, value *out)
     return LOOK_YES;
 }
 
-static void near_all(near *n, const char *const *list) { while (*list) near_try(n, *list++); }
-static void pair_names(scope *sc, near *n) { (void)sc; near_all(n, pair_members); }
-static void rod_names(scope *sc, near *n) { (void)sc; near_all(n, rod_members); }
+static void pair_names(scope *sc, near *n) { (void)sc; near_list(n, result_list(OF_PAIR)); }
+static void rod_names(scope *sc, near *n) { (void)sc; near_list(n, result_list(OF_WIRE)); }
 
 static value node_places(evaluator *ev, const rod_mesh *m)
 {
@@ -129,28 +122,30 @@ static look rod_view_find(scope *sc, evaluator *ev, sym name, span at, value *ou
     rod_view v = *(rod_view *)sc;
     const rod_result *x = v.r->r->rod;
     (void)at;
-    for (int k = 0; k < AT_ALL; k++)
-        if (!strcmp(name, at_names[k])) {
-            v.at = (at_kind)k;
-            v.base = (scope){ .find = nothing_find, .call = at_call };
-            *out = view_of(ev, v);
-            return LOOK_YES;
-        }
-    if (!strcmp(name, "reaction")) { v.base = (scope){ .find = nothing_find, .call = reaction_call }; *out = view_of(ev, v); return LOOK_YES; }
-    if (!strcmp(name, "pairs")) { v.base = (scope){ .find = pairs_find, .names = pair_names }; *out = view_of(ev, v); return LOOK_YES; }
-    if (!strcmp(name, "s")) { *out = node_places(ev, &x->mesh[v.rod]); return LOOK_YES; }
+    int which = result_find(OF_WIRE, name);
+    if (which >= WIRE_x && which <= WIRE_m) {
+        v.at = (at_kind)(which - WIRE_x);
+        v.base = (scope){ .find = nothing_find, .call = at_call };
+        *out = view_of(ev, v);
+        return LOOK_YES;
+    }
     double e[4] = { 0 }, number;
     const rod_mesh *m = &x->mesh[v.rod];
-    for (int i = 0; i < m->ne; i++) rod_element(m, i, x->r, x->q, NULL, NULL, NULL, e);
-    if (!strcmp(name, "energy")) number = e[0] + e[1] + e[2] + e[3];
-    else if (!strcmp(name, "stretch")) number = e[0];
-    else if (!strcmp(name, "shear")) number = e[1];
-    else if (!strcmp(name, "bending")) number = e[2];
-    else if (!strcmp(name, "torsion")) number = e[3];
-    else if (!strcmp(name, "writhe")) number = rod_writhe(x, v.rod);
-    else if (!strcmp(name, "twist")) number = rod_twist(x, v.rod);
-    else if (!strcmp(name, "link")) number = rod_writhe(x, v.rod) + rod_twist(x, v.rod);
-    else return LOOK_NO;
+    if (which >= WIRE_energy && which <= WIRE_torsion) for (int i = 0; i < m->ne; i++) rod_element(m, i, x->r, x->q, NULL, NULL, NULL, e);
+    switch (which) {
+    case WIRE_reaction: v.base = (scope){ .find = nothing_find, .call = reaction_call }; *out = view_of(ev, v); return LOOK_YES;
+    case WIRE_pairs: v.base = (scope){ .find = pairs_find, .names = pair_names }; *out = view_of(ev, v); return LOOK_YES;
+    case WIRE_s: *out = node_places(ev, m); return LOOK_YES;
+    case WIRE_energy: number = e[0] + e[1] + e[2] + e[3]; break;
+    case WIRE_stretch: number = e[0]; break;
+    case WIRE_shear: number = e[1]; break;
+    case WIRE_bending: number = e[2]; break;
+    case WIRE_torsion: number = e[3]; break;
+    case WIRE_writhe: number = rod_writhe(ev->a, x, v.rod); break;
+    case WIRE_twist: number = rod_twist(x, v.rod); break;
+    case WIRE_link: number = rod_writhe(ev->a, x, v.rod) + rod_twist(x, v.rod); break;
+    default: return LOOK_NO;
+    }
     *out = v_num(number);
     return LOOK_YES;
 }
@@ -166,7 +161,7 @@ bool rod_value(const run *r, int rod, value *out)
 /* names of the whole run */
 look rod_name(const run *r, evaluator *ev, sym name, value *out)
 {
-    if (!r->r->rod || strcmp(name, "critical")) return LOOK_NO;
+    if (!r->r->rod || result_find(OF_ROD, name) != ROD_critical) return LOOK_NO;
     *out = v_vector(ev->a, r->r->rod->ncritical);
     for (int k = 0; k < r->r->rod->ncritical; k++) out->num.d[k] = r->r->rod->critical[k];
     return LOOK_YES;
@@ -267,6 +262,8 @@ static void rod_svg(text *t, session *s, const rod_result *x, int rod)
     text_puts(t, "</g>\n</svg>\n");
 }
 
+bool is_rod(const value *v) { return v->kind == V_OBJECT && v->object.in->find == rod_view_find; }
+bool is_pairs(const value *v) { return v->kind == V_OBJECT && v->object.in->find == pairs_find; }
 static const rod_view *rod_of(const value *v)
 {
     return v->kind == V_OBJECT && v->object.in->find == rod_view_find ? (const rod_view *)v->object.in : NULL;
@@ -324,7 +321,7 @@ static void pairs_put(session *s, const rod_result *x, int rod, put_column put, 
         for (int i = 0; i < 6; i++) if (i != 4) col[i].num.d[at] = one[i];
         memcpy(col[4].num.d + 3 * at++, t->ft, sizeof t->ft);
     }
-    for (int k = 0; k < 6; k++) put(ud, pair_members[k], &col[k], 0);
+    for (int k = 0; k < 6; k++) put(ud, result_list(OF_PAIR)[k], &col[k], 0);
 }
 
 bool rod_table(session *s, const value *v, put_column put, void *ud)

@@ -555,7 +555,7 @@ static void dump_rods(text *out, const model *m)
             text_puts(out, " at ");
             put_formula(out, m, NULL, l->s);
         }
-        text_puts(out, " = ");
+        text_puts(out, l->follower ? " = follower " : " = ");
         put_value(out, m, &l->v, &(model_namer){ m, NULL });
         text_putc(out, '\n');
     }

@@ -345,7 +345,10 @@ void reaction_add(reaction_size *s, const cone *c, const double *r, const double
     s->asked = larger(s->asked, larger(asked, fmin(side, bound)));
 }
 
-double reaction_scale(const reaction_size *s, double least) { return larger(larger(least, s->asked), fmin(s->most, 10 * s->n * s->all)); }
+double reaction_scale(const reaction_size *s, double least)
+{
+    return larger(larger(least, s->asked), larger(fmin(s->most, 10 * s->n * s->all), s->fine * s->most));
+}
 
 static double cone_residual(const contact_problem *p, const cone *c, reaction_size *size)
 {
@@ -357,7 +360,7 @@ static double cone_residual(const contact_problem *p, const cone *c, reaction_si
 
 double contact_residual(contact_problem *p)
 {
-    reaction_size size = { 0 };
+    reaction_size size = { .fine = p->fine };
     double worst = 0;
     p->worst = 0;
     for (int i = 0; i < p->n; i++) {
@@ -426,7 +429,7 @@ static bool solve_islands(contact_problem *p, contact_work *w, double tol)
             for (int j = start[i]; j < at; j++) val[all++] = p->W[(size_t)(c->row + k) * m + col[j]];
     }
     start[p->n] = at;
-    sparse_problem s = { .n = p->n, .m = m, .cone = p->cone, .start = start, .col = col, .at = first, .val = val, .b = p->b, .r = p->r, .least = p->least };
+    sparse_problem s = { .n = p->n, .m = m, .cone = p->cone, .start = start, .col = col, .at = first, .val = val, .b = p->b, .r = p->r, .least = p->least, .fine = p->fine };
     s.solver = p->solver;
     bool ok = pile_solve(&s, w->a, tol);
     p->sweeps += s.iterations;
@@ -700,6 +703,7 @@ static bool solve_friction(contact_problem *p, contact_work *w, double tol)
 bool contact_solve(contact_problem *p, contact_work *w, double tol)
 {
     p->residual = 0; p->worst = 0; p->sweeps = 0; p->choices = 0;
+    p->fine = reaction_fine(tol);
     p->solver = "closed form";
     if (p->n == 0) return true;
     for (int i = 0; i < p->n; i++)

@@ -30,6 +30,7 @@ typedef struct contact_problem {
     void (*law)(void *ud, int contact, double speed, double *mu, double *radius);
     void *ud;
     double least;                       /* of the reactions in play: what rounding leaves of them, over the tolerance */
+    double fine;                        /* filled by the solvers: the share of the largest reaction that is rounding, over the tolerance */
     int rounds;                         /* of Newton and Gauss-Seidel in turn at most; 0: many */
     /* outcome */
     double residual;                    /* natural map: distance of r to the projection of r - rho u, over the largest reaction in play */
@@ -53,8 +54,9 @@ double contact_residual(contact_problem *p);
 /* Distance of one contact to its fixed point, an and a: its entry of W in the normal row and the largest in the tangent rows; *scale grows to the reactions in play. */
 double cone_defect(const cone *c, const double *r, const double *u, const double *b, double an, double a, double *scale);
 /* What reactions are measured by: the largest there is, but no more than 10 n times all that the velocities in play can ask for.  Beyond that they push against each other
-   to overcome rounding, as disks do that just fill the width of a box, and are no measure of anything. */
-typedef struct reaction_size { double most, asked, all; int n; } reaction_size;         /* largest reaction; largest and sum of what velocities ask for */
+   to overcome rounding, as disks do that just fill the width of a box, and are no measure of anything, but for their own rounding. */
+typedef struct reaction_size { double fine, most, asked, all; int n; } reaction_size;   /* as in contact_problem; largest reaction; largest and sum of what velocities ask for */
+static inline double reaction_fine(double tol) { return 4e-15 / tol; }
 void reaction_add(reaction_size *s, const cone *c, const double *r, const double *b, double an, double a);
 double reaction_scale(const reaction_size *s, double least);
 /* One contact alone: A is its block (rows of length lda), b its velocity without its own reaction; r gets the exact solution.  False: there is none (it jams). */

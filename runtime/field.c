@@ -376,14 +376,17 @@ static void term_print(text *t, double c, int power, const char *x, double ratio
     if (power > 1) text_printf(t, "^%d", power);
 }
 
-static void piece_print(text *t, const field_result *r, int field, const field_piece *p)
+static void piece_print(text *t, const field_result *r, int field, int order, const field_piece *p)
 {
     double c[p->n + 1], big = 0;
     bool first = true;
     cheb_powers(p->c[field], p->n, p->a, p->b, c);
+    c[p->n] = 0;
+    for (int d = 0; d < order; d++)
+        for (int k = 0; k < p->n; k++) c[k] = (k + 1) * c[k + 1];
     double far = fmax(fabs(p->a), fabs(p->b));
     for (int k = 0; k < p->n; k++) big = fmax(big, fabs(c[k]) * pow(far, k));
-    text_printf(t, "  %s = ", r->fp->name[field]);
+    text_printf(t, "  %s%.*s = ", r->fp->name[field], order, "''''''''");
     for (int k = 0, shown = 0; k < p->n && shown < SHOWN_TERMS; k++) {
         if (!(fabs(c[k]) * pow(far, k) > 1e-13 * big)) continue;
         term_print(t, c[k], k, r->fp->coord[0], r->rational, first);
@@ -394,10 +397,14 @@ static void piece_print(text *t, const field_result *r, int field, const field_p
     text_printf(t, "  for %.10g <= %s <= %.10g\n", p->a, r->fp->coord[0], p->b);
 }
 
+void field_formulas(text *t, const field_result *r, int field, int order)
+{
+    for (int k = 0; k < r->npiece && k < SHOWN_PIECES; k++) piece_print(t, r, field, order, &r->piece[k]);
+}
+
 void field_print(text *t, const field_result *r)
 {
-    for (int f = 0; f < r->fp->nfield; f++)
-        for (int k = 0; k < r->npiece && k < SHOWN_PIECES; k++) piece_print(t, r, f, &r->piece[k]);
+    for (int f = 0; f < r->fp->nfield; f++) field_formulas(t, r, f, 0);
     if (r->npiece > SHOWN_PIECES) text_printf(t, "  and %d more pieces\n", r->npiece - SHOWN_PIECES);
     if (r->fp->nobst && r->fp->ncoord == 1) {
         text_puts(t, r->nzone ? "  contact" : "  no contact");

@@ -110,6 +110,7 @@ typedef struct line_options { int64_t cells; double eps, tolerance; } line_optio
 field_result *line_solve(field_work *w, const line_options *o);         /* NULL after a report */
 field_result *plane_solve(field_work *w, const line_options *o);
 void field_print(text *t, const field_result *r);
+void field_formulas(text *t, const field_result *r, int field, int order);      /* a derivative of a field, piece by piece, a line each */
 /* what obstacle problems ask: obstacles below boundary values, in order */
 bool obstacles_check(field_work *w);
 const char *field_refuse(const program *p, span *at, const char *none);

@@ -323,6 +323,8 @@ static double solve_sweeps(many *w, group g, int most, bool plain, int *worst)
 {
     contact_list *l = &w->act;
     double before = 0, size = 0, res = INFINITY;
+    name_solver(w, BY_SWEEPS);
+    if (relax_fits(l, g.at, g.n)) return relax_solve(w, g.at, g.n, most, plain, worst);
     trail t = trail_new(w, g);
     for (int i = 0; i < g.n; i++)
         for (int a = 0; a < list_rows(l, g.at[i]); a++) l->p[l->cone[g.at[i]].row + a] = 0;
@@ -335,7 +337,6 @@ static double solve_sweeps(many *w, group g, int most, bool plain, int *worst)
         if (res <= w->tol * size || size == 0) break;
         if (!plain) trail_go(w, &t, g, &before);
     }
-    name_solver(w, BY_SWEEPS);
     return size > 0 ? res / size : 0;
 }
 
@@ -346,11 +347,13 @@ static double solve_pile(many *w, group g, bool hard, int *worst)
         { BY_SWEEPS, 150, false }, { BY_PROXIMAL, 0, false }, { BY_INTERIOR, 0, false }, { BY_SWEEPS, 1000, true }, { BY_PROXIMAL, 0, false },
         { BY_SWEEPS, 1000, false }, { BY_PROXIMAL, 0, false },
     };
+    static const double LOOSE = 1e-4;
     double res = INFINITY;
     for (int i = 0; i < g.n; i++) list_push(&w->act, g.at[i], w->act.r + w->act.cone[g.at[i]].row, w->v1);
     for (size_t k = hard ? 2 : 0; k < sizeof way / sizeof *way && !(res <= w->tol); k++) {
         arena_pos mark = arena_mark(w->scratch);
-        res = way[k].by == BY_SWEEPS ? solve_sweeps(w, g, way[k].sweeps, way[k].plain, worst) : solve_sparse(w, g, way[k].by, worst);
+        int sweeps = k == 0 && w->tol >= LOOSE ? 1000 : way[k].sweeps;          /* a loose tolerance is reached by sweeps, sooner than by factors */
+        res = way[k].by == BY_SWEEPS ? solve_sweeps(w, g, sweeps, way[k].plain, worst) : solve_sparse(w, g, way[k].by, worst);
         arena_release(w->scratch, mark);
     }
     return res;

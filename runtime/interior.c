@@ -248,7 +248,7 @@ static void complementarity(interior *w, double barrier, bool second)
 static double measure(interior *w, int *worst)
 {
     sparse_problem *p = w->p;
-    reaction_size size = { 0 };
+    reaction_size size = { .fine = p->fine };
     double any = 0, most = 0, u[WIDE];
     for (int r = 0; r < p->m; r++) p->r[r] = w->to[r] < 0 ? 0 : w->unit * w->p_[r] * w->x[w->to[r]];
     for (int i = 0; i < w->m; i++) w->u[i] = w->b[i] + row_times(w, i, w->x);

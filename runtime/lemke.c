@@ -6,90 +6,73 @@
 #include <string.h>
 #include "linalg.h"
 
-/* ---- the linear complementarity problem: basic = T nonbasic + last column ---- */
-typedef struct { int n, wide; double *T; int *basic, *out; } tableau;       /* variables: w is 0..n-1, z is n..2n-1, the cover 2n */
+/* ---- the linear complementarity problem, in three precisions ---- */
+#define REAL double
+#define NAME(x) x##_double
+#define LEAST_PIVOT 1e-11
+#define ROUNDING 1e-13
+#include "lemke_pivots.h"
+#undef REAL
+#undef NAME
+#undef LEAST_PIVOT
+#undef ROUNDING
+#define REAL long double
+#define NAME(x) x##_long
+#define LEAST_PIVOT 1e-14L
+#define ROUNDING 1e-17L
+#include "lemke_pivots.h"
+#undef REAL
+#undef NAME
+#undef LEAST_PIVOT
+#undef ROUNDING
+#define REAL _Float128
+#define NAME(x) x##_quad
+#define LEAST_PIVOT 1e-24L
+#define ROUNDING 1e-28L
+#include "lemke_pivots.h"
 
-static void pivot(tableau *l, int row, int col)
-{
-    double *restrict t = l->T + (size_t)row * l->wide, p = -1 / t[col];
-    int wide = l->wide;
-    for (int j = 0; j < wide; j++) t[j] *= p;
-    t[col] = -p;
-    for (int i = 0; i < l->n; i++) {
-        double *restrict x = l->T + (size_t)i * wide, f = x[col];
-        if (i == row || f == 0) continue;
-        x[col] = 0;
-        for (int j = 0; j < wide; j++) x[j] += f * t[j];
-    }
-    int v = l->basic[row];
-    l->basic[row] = l->out[col];
-    l->out[col] = v;
-}
-
-/* Which basic variable is the first to reach 0?  Of those within rounding of it the cover, else the one with the largest pivot. */
-static int first_to_leave(const tableau *l, int col)
-{
-    enum { COVER_FIRST = 2 };
-    double least = INFINITY, big = 0;
-    int best = -1;
-    for (int i = 0; i < l->n; i++) {
-        const double *t = l->T + (size_t)i * l->wide;
-        if (t[col] < -1e-11) least = fmin(least, (fmax(t[l->wide - 1], 0) + 1e-13) / -t[col]);
-    }
-    for (int i = 0; i < l->n; i++) {
-        const double *t = l->T + (size_t)i * l->wide;
-        if (!(t[col] < -1e-11) || t[l->wide - 1] > least * -t[col]) continue;
-        double size = l->basic[i] == 2 * l->n ? INFINITY : -t[col];
-        if (size > big) { big = size; best = i; }
-    }
-    return best;
-}
-
-static bool pivots(tableau *l)
-{
-    int cover = 2 * l->n, last = l->n + 1, row = 0, col = l->n, limit = 20 * l->n + 100;
-    double worst = 0;
-    for (int i = 0; i < l->n; i++) {
-        const double *t = l->T + (size_t)i * l->wide;
-        if (t[last] / t[col] < worst) { worst = t[last] / t[col]; row = i; }
-    }
-    if (worst == 0) return true;
-    for (int it = 0; it < limit; it++) {
-        int leave = l->basic[row], at = row;
-        pivot(l, row, col);
-        if (leave == cover) return true;
-        /* what is left of the cover is rounding */
-        while (l->basic[at] != cover) at = at + 1 < l->n ? at + 1 : 0;
-        if (fabs(l->T[(size_t)at * l->wide + last]) <= 1e-15) return true;
-        int enter = leave < l->n ? leave + l->n : leave - l->n;
-        for (col = 0; l->out[col] != enter; col++) ;
-        if ((row = first_to_leave(l, col)) < 0) return false;
-    }
-    return false;
-}
-
-bool lemke_solve(int n, const double *M, const double *q, double *z, arena *scratch)
+/* The unknowns that pivots left positive, from their equations anew and with more digits: M_ZZ z_Z = -q_Z.  Kept when they still only push. */
+static void refine(int n, const double *M, const double *q, double *z, arena *scratch)
 {
     arena_pos mark = arena_mark(scratch);
-    tableau l = { n, n + 2, arena_array(scratch, double, (size_t)n * (n + 2)), arena_array(scratch, int, n), arena_array(scratch, int, n + 1) };
-    double big = vec_max(q, n), f = 0;
-    for (int i = 0; i < n; i++) {
-        double *t = l.T + (size_t)i * l.wide;
-        memcpy(t, M + (size_t)i * n, (size_t)n * sizeof *t);
-        /* a cover in general position: no two reach 0 at once before it does */
-        f += 0.6180339887498949;
-        f -= floor(f);
-        t[n] = 1 + 0.5 * f;
-        t[n + 1] = big > 0 ? q[i] / big : 0;
-        l.basic[i] = i;
-        l.out[i] = n + i;
+    int *at = arena_array(scratch, int, n), k = 0;
+    for (int i = 0; i < n; i++) if (z[i] > 0) at[k++] = i;
+    int wide = k + 1;
+    long double *A = arena_array(scratch, long double, (size_t)k * wide), least = 0;
+    for (int i = 0; i < k; i++) {
+        for (int j = 0; j < k; j++) A[(size_t)i * wide + j] = M[(size_t)at[i] * n + at[j]];
+        A[(size_t)i * wide + k] = -q[at[i]];
     }
-    l.out[n] = 2 * n;
-    bool ok = pivots(&l);
-    memset(z, 0, (size_t)n * sizeof *z);
-    for (int i = 0; i < n; i++)
-        if (l.basic[i] >= n && l.basic[i] < 2 * n) z[l.basic[i] - n] = big * fmax(l.T[(size_t)i * l.wide + n + 1], 0);
+    for (int c = 0; c < k; c++) {
+        int p = c;
+        for (int i = c + 1; i < k; i++) if (fabsl(A[(size_t)i * wide + c]) > fabsl(A[(size_t)p * wide + c])) p = i;
+        if (fabsl(A[(size_t)p * wide + c]) < 1e-14L) { arena_release(scratch, mark); return; }
+        for (int j = c; p != c && j < wide; j++) {
+            long double x = A[(size_t)p * wide + j];
+            A[(size_t)p * wide + j] = A[(size_t)c * wide + j];
+            A[(size_t)c * wide + j] = x;
+        }
+        for (int i = c + 1; i < k; i++) {
+            long double *x = A + (size_t)i * wide, *y = A + (size_t)c * wide, f = x[c] / y[c];
+            for (int j = c + 1; f != 0 && j < wide; j++) x[j] -= f * y[j];
+        }
+    }
+    for (int i = k; i-- > 0;) {
+        long double *x = A + (size_t)i * wide;
+        for (int j = i + 1; j < k; j++) x[k] -= x[j] * A[(size_t)j * wide + k];
+        x[k] /= x[i];
+        if (x[k] < least) least = x[k];
+    }
+    for (int i = 0; least >= 0 && i < k; i++) z[at[i]] = (double)A[(size_t)i * wide + k];
     arena_release(scratch, mark);
+}
+
+bool lemke_solve(int n, const double *M, const double *q, double *z, lemke_digits digits, arena *scratch)
+{
+    if (digits == LEMKE_QUAD) return solve_quad(n, M, q, z, scratch);
+    if (digits == LEMKE_LONG) return solve_long(n, M, q, z, scratch);
+    bool ok = solve_double(n, M, q, z, scratch);
+    if (ok) refine(n, M, q, z, scratch);
     return ok;
 }
 
@@ -159,7 +142,7 @@ static void equation(const sparse_problem *p, const unknown *x, int i, const sha
     if (x[i].kind == SIDE) M[i + 1] = 1;
 }
 
-bool lemke_contacts(const sparse_problem *p, const int *who, int n, double *r, arena *scratch)
+bool lemke_contacts(const sparse_problem *p, const int *who, int n, double *r, lemke_digits digits, arena *scratch)
 {
     arena_pos mark = arena_mark(scratch);
     share *of = arena_array(scratch, share, p->m);
@@ -175,7 +158,7 @@ bool lemke_contacts(const sparse_problem *p, const int *who, int n, double *r, a
         q[i] *= x[i].s;
         for (int j = 0; j < N; j++) Mi[j] *= x[i].s * x[j].s;
     }
-    bool ok = lemke_solve(N, M, q, z, scratch);
+    bool ok = lemke_solve(N, M, q, z, digits, scratch);
     for (int i = 0; i < n; i++) {
         const cone *o = &p->cone[who[i]];
         for (int j = o->row; j < o->row + cone_rows(o); j++)

@@ -110,8 +110,37 @@ void near_keep(many *w);
 void islands_find(islands *g, const contact_list *l, int ndof, bool order, arena *a, arena *scratch);
 band_problem *island_band(const islands *g, const island *i, const contact_list *l, arena *a);
 
+/* relax.c: sweeps with conjugate directions (plain: without) over the contacts at[0..n), two rows each at most; the residual, over the largest impulse */
+bool relax_fits(const contact_list *l, const int *at, int n);
+double relax_solve(many *w, const int *at, int n, int most, bool plain, int *worst);
+
 /* impulses.c: the step problem; false: not solved */
 bool impulses_solve(many *w, double t);
+
+/* many_list.c: patterns, and the list.  A contact is put at the end of it with its normal row, then filled, then taken. */
+typedef bool (*member_fn)(many *w, pattern *p, int64_t member, const int32_t *index);
+bool list_patterns(many *w);
+bool each_member(many *w, member_fn f);             /* all members that may matter, in the order of families and members, until one says false */
+int list_next(many *w, pattern *p, int64_t member, const int32_t *index);
+void list_fill(many *w, int c);
+void list_take(many *w, int c);
+void offsets_put(many *w, int c);
+void law_put(many *w, int c, double step);          /* restitution, and the bounds of friction as impulses over `step` */
+double slip_speed(const many *w, int c, const double *v);
+
+/* many_positions.c: from q to q1 by the rates of the step, to time t; overlaps are pushed open */
+void positions_go(many *w, double t);
+void positions_open(many *w, double t);
+
+/* many_start.c, in this order: masses and forces; lengths; chains; accelerations and the first sample */
+bool start_begin(many *w);
+void start_lengths(many *w);
+void start_fixed(many *w);
+bool start_gauss(many *w);
+
+/* many_samples.c: over: 1 / size of the step that impulses belong to */
+void many_sample(many *w, double over);
+bool many_kinetic(many *w);
 
 bool many_fail(many *w, span at, const char *message);
 #endif

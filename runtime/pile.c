@@ -5,7 +5,7 @@
 #include "lemke.h"
 #include "linalg.h"
 
-enum { LEMKE_MOST = 100, LEMKE_LAST = 300 };            /* contacts: at once; when all else fails */
+enum { LEMKE_ALL = 16, LEMKE_MORE = 40, LEMKE_MOST = 100, LEMKE_LAST = 300 };          /* contacts: with all digits, with more; at once; when all else fails */
 enum { PATCH = 60, PATCHES = 12 };                      /* contacts solved together, times */
 
 static inline double larger(double a, double b) { return a > b ? a : b; }
@@ -37,7 +37,7 @@ static double contact_defect(const sparse_problem *p, int c, reaction_size *size
 /* of each contact into e when it is given */
 static double measure(sparse_problem *p, double *e, arena *a)
 {
-    reaction_size size = { 0 };
+    reaction_size size = { .fine = p->fine };
     double scale, most = 0;
     for (int c = 0; c < p->n; c++) {
         double x = contact_defect(p, c, &size, a);
@@ -60,11 +60,9 @@ static bool better(sparse_problem *p, double *best, double *kept, double tol, ar
     return *best <= tol;
 }
 
-static bool pivoted(sparse_problem *p, int *all, const char **solver, arena *a)
+static bool pivots_know(const sparse_problem *p, int *all)
 {
     for (int c = 0; c < p->n; c++) { if (!lemke_knows(&p->cone[c])) return false; all[c] = c; }
-    lemke_contacts(p, all, p->n, p->r, a);
-    *solver = "Lemke";
     return true;
 }
 
@@ -93,7 +91,7 @@ static bool patched(sparse_problem *p, int rounds, double *best, double *kept, d
     }
     for (int round = 0; round < rounds; round++) {
         measure(p, NULL, a);
-        lemke_contacts(p, who, around(p, p->worst, contact_of, mark, who, PATCH), p->r, a);
+        lemke_contacts(p, who, around(p, p->worst, contact_of, mark, who, PATCH), p->r, LEMKE_DOUBLE, a);
         proximal_steps(p, a, 1e-6, 2, 10, tol);
         double e = measure(p, NULL, a);
         if (e < *best) { *best = e; memcpy(kept, p->r, (size_t)p->m * sizeof *kept); }
@@ -109,16 +107,30 @@ static bool island_solve(sparse_problem *p, double tol, const char **solver, are
     double *kept = arena_array(a, double, p->m), best = measure(p, NULL, a);
     memcpy(kept, p->r, (size_t)p->m * sizeof *kept);
     if (best <= tol) return true;
-    if (p->n <= LEMKE_MOST && pivoted(p, all, solver, a) && better(p, &best, kept, tol, a)) return true;
+    bool known = pivots_know(p, all), none = false;
+    static const int most[] = { LEMKE_MOST, LEMKE_MORE, LEMKE_ALL };
+    *solver = "Lemke";
+    for (lemke_digits d = LEMKE_DOUBLE; known && d <= LEMKE_QUAD && p->n <= most[d]; d++) {
+        none = !lemke_contacts(p, all, p->n, p->r, d, a) && d == LEMKE_QUAD;
+        if (better(p, &best, kept, tol, a)) return true;
+    }
     *solver = "proximal Newton";
     proximal_steps(p, a, 1e-3, 3, 10, tol);
-    if (better(p, &best, kept, tol, a) || patched(p, 2, &best, kept, tol, a)) return true;
+    /* where pivots with all digits end on a ray there is no solution to be found by other means */
+    if (better(p, &best, kept, tol, a) || none) return best <= tol;
+    if (patched(p, 2, &best, kept, tol, a)) return true;
     *solver = "interior point";
     interior_solve(p, a, tol);
     if (measure(p, NULL, a) <= tol || patched(p, PATCHES, &best, kept, tol, a)) return true;
-    if (p->n > LEMKE_MOST && p->n <= LEMKE_LAST && pivoted(p, all, solver, a) && better(p, &best, kept, tol, a)) return true;
+    if (known && p->n > LEMKE_MOST && p->n <= LEMKE_LAST) {
+        *solver = "Lemke";
+        lemke_contacts(p, all, p->n, p->r, LEMKE_DOUBLE, a);
+        if (better(p, &best, kept, tol, a)) return true;
+    }
     *solver = "proximal Newton";
     proximal_steps(p, a, 1e-3, 40, 40, tol);
+    if (better(p, &best, kept, tol, a)) return true;
+    proximal_steps(p, a, 1, 40, 60, tol);
     return better(p, &best, kept, tol, a);
 }
 
@@ -146,7 +158,7 @@ static int islands(const sparse_problem *p, int *of, int *to, const int *contact
 /* the part of the problem on the contacts of one island: contacts and rows numbered anew, columns in order */
 static sparse_problem part_of(const sparse_problem *p, const int *who, int n, int *row_of, arena *a)
 {
-    sparse_problem s = { .n = n, .least = p->least };
+    sparse_problem s = { .n = n, .least = p->least, .fine = p->fine };
     cone *cones = arena_array(a, cone, n);
     int *start = arena_array(a, int, n + 1), at = 0, widest = 0;
     size_t *first = arena_array(a, size_t, n), all = 0;
@@ -190,6 +202,7 @@ bool pile_solve(sparse_problem *p, arena *scratch, double tol)
     int n = p->n, *of = arena_array(scratch, int, n), *to = arena_array(scratch, int, n), *who = arena_array(scratch, int, n);
     int *contact_of = arena_array(scratch, int, p->m), *row_of = arena_array(scratch, int, p->m), hardest = 0;
     double *e = arena_array(scratch, double, n);
+    p->fine = reaction_fine(tol);
     for (int c = 0; c < n; c++) for (int j = 0; j < cone_rows(&p->cone[c]); j++) contact_of[p->cone[c].row + j] = c;
     int count = islands(p, of, to, contact_of);
     measure(p, e, scratch);

@@ -57,7 +57,7 @@ static void velocities(prox *w)
 static double defect(prox *w, int *worst)
 {
     const sparse_problem *p = w->p;
-    reaction_size size = { 0 };
+    reaction_size size = { .fine = p->fine };
     double most = 0, any = 0;
     for (int c = 0; c < p->n; c++) {
         int i = p->cone[c].row;

@@ -12,7 +12,7 @@ typedef struct sparse_problem {
     const size_t *at;
     const double *val, *b;
     double *r;                          /* m: start and solution */
-    double least, residual;             /* as in contact_problem */
+    double least, fine, residual;       /* as in contact_problem */
     int worst, iterations;
     const char *solver;
 } sparse_problem;

@@ -354,6 +354,30 @@ void rod_element(const rod_mesh *m, int e, const double *r, const double *q, con
     tangent_put(&w, G, qe, K);
 }
 
+/* R f, whose derivative is -2 R [f]x Im(Q^-1 dQ) */
+void rod_element_follow(const rod_mesh *m, int e, const double *q, double x, const double *f, double weight, double *res, double *K)
+{
+    point p;
+    double zero[12] = { 0 }, F[3], RF[9], fx[9] = { 0 }, G[4][3];
+    rod_mesh one = *m;                  /* positions do not matter */
+    one.first = 0; one.s = m->s + 3 * e;
+    point_at(&one, 0, zero, q + 4 * (m->first + 3 * e), x, 1, &p);
+    mat3(p.R, f, F);
+    put_cross(f, 2 * weight, fx, 3);
+    for (int i = 0; res && i < 4; i++)
+        for (int k = 0; k < 3; k++) res[6 * i + k] -= weight * p.N[i] * F[k];
+    for (int i = 0; i < 9; i++) RF[i] = p.R[3 * (i / 3)] * fx[i % 3] + p.R[3 * (i / 3) + 1] * fx[3 + i % 3] + p.R[3 * (i / 3) + 2] * fx[6 + i % 3];
+    for (int j = 0; K && j < 4; j++) {
+        half_turn(q + 4 * (m->first + 3 * e + j), G);
+        for (int l = 0; l < 3; l++) {
+            double X[3] = { 0 }, y[3];
+            for (int k = 0; k < 3; k++) for (int n = 0; n < 4; n++) X[k] += p.N[j] * p.inv[k + 1][n] * G[n][l];
+            mat3(RF, X, y);
+            for (int i = 0; i < 4; i++) for (int k = 0; k < 3; k++) K[(6 * i + k) * ROD_DOFS + 6 * j + 3 + l] += p.N[i] * y[k];
+        }
+    }
+}
+
 void rod_element_forces(const rod_mesh *m, int e, const double *r, const double *q, const double *dx, double *given)
 {
     int k0 = m->first + 3 * e;

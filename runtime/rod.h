@@ -22,8 +22,8 @@ typedef struct rod_spec {
     const double *points; int npoints;  /* 3 numbers each */
 } rod_spec;
 
-typedef enum { LOAD_POSITION, LOAD_FRAME, LOAD_MOMENT, LOAD_FORCE } rod_load_kind;
-typedef struct rod_load { int rod; rod_load_kind what; bool point, follower; kernel s, value; span at; } rod_load;     /* value: 3 or 9 outputs of t (and s) */
+typedef enum { LOAD_POSITION, LOAD_FRAME, LOAD_AXIS, LOAD_ROLL, LOAD_MOMENT, LOAD_FORCE } rod_load_kind;
+typedef struct rod_load { int rod; rod_load_kind what; bool point, follower; kernel s, value; span at; } rod_load;     /* value: 1, 3 or 9 outputs of t (and s) */
 typedef enum { TOUCH_RODS, TOUCH_PLANE, TOUCH_CYLINDER, TOUCH_SPHERE } rod_touch;
 /* rod a against itself (b == a), against rod b, or against a body: plane (point, normal), cylinder (point, axis, radius), sphere (centre, radius) */
 typedef struct rod_pair { int contact, a, b; rod_touch what; kernel body; } rod_pair;
@@ -62,6 +62,8 @@ double norm3(const double *a);
    better with forces that follow the increments linearly than with those of the state, where a small turn of a stiff rod makes large ones. */
 void rod_element(const rod_mesh *m, int e, const double *r, const double *q, const double *given, double *f, double *K, double *energy);
 void rod_element_forces(const rod_mesh *m, int e, const double *r, const double *q, const double *dx, double *given);  /* of the state, dx added linearly (or NULL) */
+/* A force f in the frame of the section at a point x of the element, times weight: what it takes off the residual, and off the tangent (either may be NULL). */
+void rod_element_follow(const rod_mesh *m, int e, const double *q, double x, const double *f, double weight, double *res, double *K);
 /* Strains at a point x of the element, 0 <= x <= 1: interpolated from the points of integration. */
 void rod_element_strain(const rod_mesh *m, int e, const double *r, const double *q, double x, rod_strain *out);
 void rod_reference(rod_mesh *m, const double *r, const double *q);      /* the state given has no strain */
@@ -85,7 +87,8 @@ typedef struct rod_result {
     const rod_touching *touch; int64_t ntouch;
     double *critical; int ncritical;    /* loads at which the tangent becomes singular */
 } rod_result;
-double rod_writhe(const rod_result *x, int rod);
+double rod_writhe(arena *scratch, const rod_result *x, int rod);
+double rod_writhe_nodes(const rod_result *x, int rod);   /* of straight pieces from node to node: quicker */
 double rod_twist(const rod_result *x, int rod);         /* in turns */
 
 /* ---- backends: what auglag and penalty do when a program holds rods ---- */

@@ -220,19 +220,10 @@ static void quats_continuous(double *q, int n)
     }
 }
 
-static bool shape_curve(rod_work *w, int rod)
+/* frames along a line with the tangents T */
+static void shape_frames(rod_work *w, const rod_mesh *m, const double *T)
 {
-    rod_mesh *m = &w->mesh[rod];
-    double *x = w->pos + 3 * m->first, *q = w->rot + 4 * m->first, *T = arena_array(w->tmp, double, 3 * m->nn), d1[3], e3[3] = { 0, 0, 1 }, q0[4], R[9];
-    for (int i = 0; i < m->nn; i++) {
-        double *t = T + 3 * i, n;
-        shape_point(w, rod, m->s[i], x + 3 * i);
-        shape_tangent(w, rod, m->s[i], t);
-        n = norm3(t);
-        if (!(fabs(n - 1) < 1e-3))
-            return rod_fail(w, m->spec->shape_at, "the curve of rod '%s' is not given by its arc length: |dx/ds| = %.4g at s = %g", m->spec->name, n, m->s[i]);
-        for (int k = 0; k < 3; k++) t[k] /= n;
-    }
+    double *x = w->pos + 3 * m->first, *q = w->rot + 4 * m->first, d1[3], e3[3] = { 0, 0, 1 }, q0[4], R[9];
     quat_between(e3, T, q0);
     quat_matrix(q0, R);
     for (int k = 0; k < 3; k++) d1[k] = R[3 * k];
@@ -242,6 +233,35 @@ static bool shape_curve(rod_work *w, int rod)
         frame_of(d1, T + 3 * i, q + 4 * i);
     }
     quats_continuous(q, m->nn);
+}
+
+/* the rod is as long as the line, which the points give only so well */
+static bool shape_points(rod_work *w, int rod)
+{
+    rod_mesh *m = &w->mesh[rod];
+    rod_spline *c = rod_spline_new(w->tmp, m->spec->points, m->spec->npoints);
+    double *T = arena_array(w->tmp, double, 3 * m->nn), L = rod_spline_length(c);
+    if (!(fabs(L / m->length - 1) < 0.01))
+        return rod_fail(w, m->spec->shape_at, "the line through the points of rod '%s' is %.6g long, and its length is %.6g", m->spec->name, L, m->length);
+    for (int i = 0; i < m->nn; i++) rod_spline_at(c, m->s[i] * L / m->length, w->pos + 3 * (m->first + i), T + 3 * i);
+    shape_frames(w, m, T);
+    return true;
+}
+
+static bool shape_curve(rod_work *w, int rod)
+{
+    rod_mesh *m = &w->mesh[rod];
+    double *x = w->pos + 3 * m->first, *T = arena_array(w->tmp, double, 3 * m->nn);
+    for (int i = 0; i < m->nn; i++) {
+        double *t = T + 3 * i, n;
+        shape_point(w, rod, m->s[i], x + 3 * i);
+        shape_tangent(w, rod, m->s[i], t);
+        n = norm3(t);
+        if (!(fabs(n - 1) < 1e-3))
+            return rod_fail(w, m->spec->shape_at, "the curve of rod '%s' is not given by its arc length: |dx/ds| = %.4g at s = %g", m->spec->name, n, m->s[i]);
+        for (int k = 0; k < 3; k++) t[k] /= n;
+    }
+    shape_frames(w, m, T);
     return true;
 }
 
@@ -263,10 +283,10 @@ static void shape_integrate(rod_work *w, int rod)
             rod_eval(w, &m->spec->curvature, 0, rod, s + h * (0.5 + 2 * c), b);
             cross3(a, b, ab);
             for (int k = 0; k < 3; k++) th[k] = h * (a[k] + b[k]) / 2 + c * h * h * ab[k];
-            for (int g = 0; g < ROD_GAUSS; g++) {       /* position on the arc of that turn */
-                double qg[4], tg[3], R[9];
+            for (int g = 0; g < ROD_GAUSS; g++) {       /* position on the arc of that turn, with the curvature linear in between */
+                double qg[4], tg[3], R[9], y = rod_gauss_x[g];
                 memcpy(qg, q + 4 * i, sizeof qg);
-                for (int k = 0; k < 3; k++) tg[k] = rod_gauss_x[g] * th[k];
+                for (int k = 0; k < 3; k++) tg[k] = y * th[k] + h * y * (y - 1) / 2 * (b[k] - a[k]) / (4 * c);
                 quat_turn(qg, tg);
                 quat_matrix(qg, R);
                 for (int k = 0; k < 3; k++) x[3 * i + k] += h * rod_gauss_w[g] * R[3 * k + 2];
@@ -276,16 +296,39 @@ static void shape_integrate(rod_work *w, int rod)
     }
 }
 
+/* the shape is turned as a whole, the least that brings its axis there */
+static void turn_to_axis(rod_work *w, int rod, const rod_load *l)
+{
+    const rod_mesh *m = &w->mesh[rod];
+    double s, at[4], R[9], a[3], b[3], turn[4], y[4];
+    rod_eval(w, &l->s, 0, rod, 0, &s);
+    rod_eval(w, &l->value, 0, rod, 0, b);
+    rod_at(m, w->pos, w->rot, s, NULL, at);
+    quat_matrix(at, R);
+    double n = norm3(b);
+    for (int k = 0; k < 3; k++) { a[k] = R[3 * k + 2]; b[k] /= n; }
+    if (!isfinite(n) || !(n > 0) || dot3(a, b) > 1 - 1e-10) return;
+    quat_between(a, b, turn);
+    quat_matrix(turn, R);
+    for (int i = m->first; i < m->first + m->nn; i++) {
+        for (int k = 0; k < 3; k++) y[k] = dot3(R + 3 * k, w->pos + 3 * i);
+        memcpy(w->pos + 3 * i, y, 3 * sizeof *y);
+        quat_mul(turn, w->rot + 4 * i, y);
+        memcpy(w->rot + 4 * i, y, sizeof y);
+    }
+}
+
 /* the shape is moved as a whole to where it is held at the start */
 static void place_rod(rod_work *w, int rod)
 {
     rod_mesh *m = &w->mesh[rod];
     double *x = w->pos + 3 * m->first, *q = w->rot + 4 * m->first, R[9], s;
-    const rod_load *frame = NULL, *place = NULL;
+    const rod_load *frame = NULL, *place = NULL, *axis = NULL;
     for (int i = w->rp->nload - 1; i >= 0; i--) {
         const rod_load *l = &w->rp->load[i];
         if (l->rod != rod) continue;
         if (l->what == LOAD_FRAME) frame = l;
+        if (l->what == LOAD_AXIS) axis = l;
         if (l->what == LOAD_POSITION) place = l;
     }
     if (frame) {
@@ -315,6 +358,7 @@ static void place_rod(rod_work *w, int rod)
         th[0] = th[1] = 0;
         for (int i = 0; !rigid && i < m->nn; i++) quat_turn(q + 4 * i, th);
     }
+    if (axis && !frame) turn_to_axis(w, rod, axis);
     if (place) {
         double want[3], have[3];
         rod_eval(w, &place->s, 0, rod, 0, &s);
@@ -359,9 +403,8 @@ static bool shape(rod_work *w, int rod)
 {
     rod_mesh *m = &w->mesh[rod];
     bool bent = m->spec->curvature.tape.nout;
-    if (m->spec->shape == SHAPE_POINTS) return rod_fail(w, m->spec->shape_at, "a reference shape from a file of points is not read yet: give curve(fn)");
     if (bent && m->spec->shape == SHAPE_STRAIGHT) shape_integrate(w, rod);
-    else if (!shape_curve(w, rod)) return false;
+    else if (m->spec->shape == SHAPE_POINTS ? !shape_points(w, rod) : !shape_curve(w, rod)) return false;
     place_rod(w, rod);
     rod_reference(m, w->pos, w->rot);
     return curvature_fits(w, rod);
@@ -378,11 +421,15 @@ static int node_at(const rod_mesh *m, double s)
 static void hold_add(rod_work *w, const rod_load *l, int node)
 {
     rod_hold *h = &w->hold[w->nhold++];
-    int off = l->what == LOAD_FRAME ? 3 : 0;
+    static const int first[] = { [LOAD_POSITION] = 0, [LOAD_FRAME] = 3, [LOAD_AXIS] = 3, [LOAD_ROLL] = 5 }, count[] = { [LOAD_POSITION] = 3, [LOAD_FRAME] = 3, [LOAD_AXIS] = 2, [LOAD_ROLL] = 1 };
+    double R[9];
     *h = (rod_hold){ .load = l, .node = node };
-    if (off) memcpy(h->start, w->rot + 4 * node, 4 * sizeof(double));
-    else memcpy(h->start, w->pos + 3 * node, 3 * sizeof(double));
-    for (int k = 0; k < 3; k++) w->held[6 * node + off + k] = 1;
+    if (l->what == LOAD_POSITION) memcpy(h->start, w->pos + 3 * node, 3 * sizeof(double));
+    else memcpy(h->start, w->rot + 4 * node, 4 * sizeof(double));
+    quat_matrix(w->rot + 4 * node, R);
+    for (int k = 0; l->what == LOAD_AXIS && k < 3; k++) h->start[k] = R[3 * k + 2];
+    for (int k = 0; k < count[l->what]; k++) w->held[6 * node + first[l->what] + k] = 1;
+    if (l->what == LOAD_ROLL && !w->tilt) w->tilt = arena_array(w->a, double, 2 * w->N);
 }
 
 static void supports(rod_work *w)
@@ -394,9 +441,9 @@ static void supports(rod_work *w)
         double s;
         rod_eval(w, &l->s, 0, l->rod, 0, &s);
         int node = node_at(&w->mesh[l->rod], s);
-        if (l->what == LOAD_POSITION || l->what == LOAD_FRAME) hold_add(w, l, node);
+        if (l->what < LOAD_MOMENT) hold_add(w, l, node);
         else w->push[w->npush++] = (rod_push){ l, l->point ? node : -1 };
-        w->moments = w->moments || l->what == LOAD_MOMENT;
+        w->moments = w->moments || l->what == LOAD_MOMENT || l->what == LOAD_ROLL || l->follower;
     }
 }
 
@@ -459,9 +506,12 @@ bool rod_supported(rod_work *w)
             if (h->load->rod != rod) continue;
             const double *x = w->pos + 3 * h->node;
             double d[3] = { (x[0] - c[0]) / L, (x[1] - c[1]) / L, (x[2] - c[2]) / L };
-            for (int k = 0; k < 3; k++, n++) {
+            double R[9];
+            quat_matrix(w->rot + 4 * h->node, R);
+            int from = h->load->what == LOAD_ROLL ? 2 : 0, to = h->load->what == LOAD_AXIS ? 2 : 3;
+            for (int k = from; k < to; k++, n++) {
                 memset(row[n], 0, sizeof row[n]);
-                if (h->load->what == LOAD_FRAME) { row[n][3 + k] = 1; continue; }
+                if (h->load->what != LOAD_POSITION) { for (int j = 0; j < 3; j++) row[n][3 + j] = R[3 * j + k]; continue; }
                 int p = (k + 1) % 3, q = (k + 2) % 3;       /* (b x d)_k = b_p d_q - b_q d_p */
                 row[n][k] = 1; row[n][3 + p] = d[q]; row[n][3 + q] = -d[p];
             }
@@ -486,7 +536,7 @@ bool rod_supported(rod_work *w)
         for (int i = 0; i < rank; i++) if (lead[i] >= 3) b[lead[i] - 3] = -row[i][free] / row[i][lead[i]];
         if (free < 3)
             return rod_fail(w, m->spec->at, "nothing holds rod '%s': it is free to move along the %s axis; give position or frame at a place on it", m->spec->name, axis[free]);
-        return rod_fail(w, m->spec->at, "nothing holds rod '%s' against turning about [%.3g, %.3g, %.3g] through its start; give a frame at a place on it", m->spec->name, b[0], b[1], b[2]);
+        return rod_fail(w, m->spec->at, "nothing holds rod '%s' against turning about [%.3g, %.3g, %.3g] through its start; give a frame at a place on it", m->spec->name, b[0] + 0.0, b[1] + 0.0, b[2] + 0.0);
     }
     return true;
 }

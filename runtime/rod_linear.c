@@ -42,48 +42,6 @@ void forces_follow(rod_work *w, const double *dx)
         for (int e = 0; e < w->mesh[r].ne; e++) rod_element_forces(&w->mesh[r], e, w->pos, w->rot, dx, given_of(w, &w->mesh[r], e));
 }
 
-/* ---- loads ---- */
-/* in the frame of the section a dead moment M acts as R^T M, whose derivative is [R^T M]x */
-static void push_moment(rod_work *w, const double *M, int node, double *res, double *block)
-{
-    double R[9], b[3];
-    quat_matrix(w->rot + 4 * node, R);
-    for (int k = 0; k < 3; k++) b[k] = R[k] * M[0] + R[3 + k] * M[1] + R[6 + k] * M[2];
-    for (int k = 0; k < 3; k++) res[6 * node + 3 + k] -= b[k];
-    if (!block) return;
-    double *B = block + 9 * node;
-    B[1] += b[2]; B[2] -= b[1]; B[3] -= b[2]; B[5] += b[0]; B[6] += b[1]; B[7] -= b[0];
-}
-
-static void push_along(rod_work *w, const rod_load *l, double t, double *res)
-{
-    const rod_mesh *m = &w->mesh[l->rod];
-    for (int e = 0; e < m->ne; e++)
-        for (int g = 0; g < ROD_GAUSS; g++) {
-            double N[4], f[3], h = m->s[3 * e + 3] - m->s[3 * e];
-            rod_eval(w, &l->value, t, l->rod, m->s[3 * e] + rod_gauss_x[g] * h, f);
-            rod_shape_at(rod_gauss_x[g], N, NULL);
-            for (int i = 0; i < 4; i++)
-                for (int k = 0; k < 3; k++) res[6 * (m->first + 3 * e + i) + k] -= h * rod_gauss_w[g] * N[i] * f[k];
-        }
-}
-
-/* res -= loads; block: derivatives of moments, 9 numbers a node (or NULL) */
-static void loads_put(rod_work *w, double t, double *res, double *block)
-{
-    for (int i = 0; i < w->npush; i++) {
-        const rod_push *x = &w->push[i];
-        double f[3];
-        if (x->node < 0) {
-            push_along(w, x->load, t, res);
-            continue;
-        }
-        rod_eval(w, &x->load->value, t, x->load->rod, 0, f);
-        if (x->load->what == LOAD_MOMENT) push_moment(w, f, x->node, res, block);
-        else for (int k = 0; k < 3; k++) res[6 * x->node + k] -= f[k];
-    }
-}
-
 /* ---- the condensed band ---- */
 /* LU of a small matrix with pivoting, applied to m right sides; the sign of its determinant, 0 when it is singular */
 static int lu_small(double *A, int n, double *B, int m)
@@ -175,7 +133,8 @@ static void hold_rows(rod_work *w)
             int i = r + k, lo = i - BAND < 0 ? 0 : i - BAND, hi = i + BAND >= w->nred ? w->nred - 1 : i + BAND;
             double d = fabs(*band_at(w, i, i));
             for (int j = lo; j <= hi; j++) *band_at(w, i, j) = 0;
-            *band_at(w, i, i) = d > 0 ? d : 1;
+            *band_at(w, i, i) = d = d > 0 ? d : 1;
+            for (int j = 0; w->tilt && k == 5 && j < 2; j++) *band_at(w, i, i - 2 + j) = d * w->tilt[2 * node + j];
             w->rhs[i] = *band_at(w, i, i) * w->dx[6 * node + k];
         }
     }
@@ -199,55 +158,17 @@ void rod_band_new(rod_work *w)
     w->inner = arena_array(w->a, double, (size_t)ne * INNER);
 }
 
-/* a length of rod as a weight of its nodes: what a viscous motion drags */
-static double drag_of(const rod_mesh *m, int i, int k)
-{
-    double a = i > 0 ? m->s[i - 1] : m->s[0], b = i + 1 < m->nn ? m->s[i + 1] : m->s[i];
-    return (b - a) / 2 * (k < 3 ? 1 : 0.01 * m->length * m->length);
-}
-
-/* drag against the motion from the beginning of the step; its work is given back */
-static double drag_put(const rod_work *w, double *res)
-{
-    double work = 0;
-    for (int r = 0; w->drag > 0 && r < w->rp->nrod; r++)
-        for (int i = 0; i < w->mesh[r].nn; i++) {
-            int node = w->mesh[r].first + i;
-            double d[6];
-            for (int k = 0; k < 3; k++) d[k] = w->pos[3 * node + k] - w->pos0[3 * node + k];
-            quat_log(w->rot0 + 4 * node, w->rot + 4 * node, d + 3);
-            for (int k = 0; k < 6; k++) {
-                double f = w->drag * drag_of(&w->mesh[r], i, k) * d[k];
-                if (res) res[6 * node + k] += f;
-                if (!w->held[6 * node + k]) work += f * d[k];
-            }
-        }
-    return work;
-}
-
-double rod_drag_work(const rod_work *w) { return drag_put(w, NULL); }
-
-/* external forces and their derivatives, put into the first element that has the node */
-static void element_external(const rod_work *w, const rod_mesh *m, int e, const double *ext, const double *block, double *f, double *K)
-{
-    double c = w->shift + w->drag;
-    for (int i = e ? 1 : 0; i < 4; i++) {
-        int node = m->first + 3 * e + i;
-        for (int k = 0; k < 6; k++) f[6 * i + k] += ext[6 * node + k];
-        for (int k = 0; k < 9; k++) K[(6 * i + 3 + k / 3) * ROD_DOFS + 6 * i + 3 + k % 3] += block[9 * node + k];
-        for (int k = 0; c > 0 && k < 6; k++) K[(6 * i + k) * (ROD_DOFS + 1)] += c * drag_of(m, 3 * e + i, k);
-    }
-}
-
 static bool band_factor(rod_work *w)
 {
     if (LAPACKE_dgbtrf_work(LAPACK_COL_MAJOR, w->nred, w->nred, BAND, BAND, w->band, LDAB, w->pivot)) return false;
     double most = 0, least = INFINITY;
+    w->logdet = 0;
     for (int i = 0; i < w->nred; i++) {
         double d = *band_at(w, i, i);
         if ((d < 0) != (w->pivot[i] != i + 1)) w->sign = -w->sign;
         most = fmax(most, fabs(d));
         least = fmin(least, fabs(d));
+        w->logdet += log(fabs(d));
     }
     return least > 1e-15 * most * 1e-3;
 }
@@ -271,18 +192,16 @@ static void band_back(rod_work *w)
 bool rod_solve_band(rod_work *w, double t)
 {
     arena_pos mark = arena_mark(w->tmp);
-    double *ext = arena_array(w->tmp, double, w->ndof), *block = arena_array(w->tmp, double, 9 * w->N), *X = w->inner;
+    rod_outside out = rod_outside_at(w, t);
+    double *X = w->inner;
     memset(w->band, 0, (size_t)w->nred * LDAB * sizeof *w->band);
     memset(w->rhs, 0, (size_t)w->nred * sizeof *w->rhs);
-    loads_put(w, t, ext, block);
-    drag_put(w, ext);
     w->sign = 1;
     for (int r = 0; r < w->rp->nrod; r++) {
         const rod_mesh *m = &w->mesh[r];
         for (int e = 0; e < m->ne; e++, X += INNER) {
             double f[ROD_DOFS] = { 0 }, K[ROD_DOFS * ROD_DOFS];
-            rod_element(m, e, w->pos, w->rot, given_of(w, m, e), f, K, NULL);
-            element_external(w, m, e, ext, block, f, K);
+            rod_element_loaded(w, m, e, &out, given_of(w, m, e), f, K);
             w->sign *= band_element(w, K, f, X, w->red[m->first + 3 * e]);
         }
     }
@@ -320,16 +239,15 @@ static int unstable_modes(rod_work *w, double t)
 {
     enum { WIDE = BAND + 1 };
     arena_pos mark = arena_mark(w->tmp);
-    double *S = arena_array(w->tmp, double, (size_t)w->nred * WIDE), *ext = arena_array(w->tmp, double, w->ndof), *block = arena_array(w->tmp, double, 9 * w->N);
+    double *S = arena_array(w->tmp, double, (size_t)w->nred * WIDE);
+    rod_outside out = rod_outside_at(w, t);
     int bad = 0;
-    loads_put(w, t, ext, block);
     for (int r = 0; r < w->rp->nrod; r++) {
         const rod_mesh *m = &w->mesh[r];
         for (int e = 0; e < m->ne; e++) {
             double f[ROD_DOFS] = { 0 }, K[ROD_DOFS * ROD_DOFS], A[144], B[144];
             int r0 = w->red[m->first + 3 * e];
-            rod_element(m, e, w->pos, w->rot, NULL, f, K, NULL);
-            element_external(w, m, e, ext, block, f, K);
+            rod_element_loaded(w, m, e, &out, NULL, f, K);
             for (int i = 0; i < ROD_DOFS; i++)
                 for (int j = 0; j < i; j++) K[i * ROD_DOFS + j] = K[j * ROD_DOFS + i] = (K[i * ROD_DOFS + j] + K[j * ROD_DOFS + i]) / 2;
             for (int i = 0; i < 144; i++) {
@@ -412,8 +330,7 @@ void rod_residual(rod_work *w, double t, double *res)
         const rod_mesh *m = &w->mesh[r];
         for (int e = 0; e < m->ne; e++) rod_element(m, e, w->pos, w->rot, NULL, res + 6 * (m->first + 3 * e), NULL, NULL);
     }
-    loads_put(w, t, res, NULL);
-    drag_put(w, res);
+    rod_loads(w, t, res);
     if (w->contact) contacts_put(w, res, NULL);
 }
 
@@ -451,20 +368,18 @@ bool rod_solve_sparse(rod_work *w, double t)
 {
     arena_pos mark = arena_mark(w->tmp);
     rod_sparse C = { .n = w->ndof }, S = { 0 };
-    double *ext = arena_array(w->tmp, double, w->ndof), *block = arena_array(w->tmp, double, 9 * w->N), *X = w->inner;
+    rod_outside out = rod_outside_at(w, t);
+    double *X = w->inner;
     int *number = arena_array(w->tmp, int, w->ndof);
     memset(w->res, 0, (size_t)w->ndof * sizeof *w->res);
     contacts_put(w, w->res, &C);
-    loads_put(w, t, ext, block);
-    drag_put(w, ext);
     int n = S.n = number_dofs(w, &C, number);
     double *b = arena_array(w->tmp, double, n), *x = arena_array(w->tmp, double, n);
     for (int r = 0; r < w->rp->nrod; r++) {
         const rod_mesh *m = &w->mesh[r];
         for (int e = 0; e < m->ne; e++, X += INNER) {
             double f[ROD_DOFS] = { 0 }, K[ROD_DOFS * ROD_DOFS];
-            rod_element(m, e, w->pos, w->rot, given_of(w, m, e), f, K, NULL);
-            element_external(w, m, e, ext, block, f, K);
+            rod_element_loaded(w, m, e, &out, given_of(w, m, e), f, K);
             sparse_element(w, 6 * (m->first + 3 * e), number, K, f, X, &S, b);
         }
     }
@@ -474,6 +389,7 @@ bool rod_solve_sparse(rod_work *w, double t)
         if (!w->held[i]) continue;
         b[number[i]] = w->dx[i] * w->scale;
         sparse_add(w->tmp, &S, number[i], number[i], w->scale);
+        for (int j = 0; w->tilt && i % 6 == 5 && j < 2; j++) sparse_add(w->tmp, &S, number[i], number[i - 2 + j], w->scale * w->tilt[2 * (i / 6) + j]);
     }
     int *Ap = arena_array(w->tmp, int, n + 1), *Ai = arena_array(w->tmp, int, S.nz);
     double *Ax = arena_array(w->tmp, double, S.nz);

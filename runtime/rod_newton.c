@@ -16,6 +16,19 @@ bool holds_at(rod_work *w, double t, double tau)
             if (!isfinite(v[0] + v[1] + v[2])) return rod_fail(w, h->load->at, "the position is not a number at t = %g", t);
             continue;
         }
+        if (h->load->what == LOAD_ROLL) {
+            h->goal[0] = v[0] * tau;
+            if (!isfinite(v[0])) return rod_fail(w, h->load->at, "the roll is not a number at t = %g", t);
+            continue;
+        }
+        if (h->load->what == LOAD_AXIS) {
+            double n = norm3(v), m;
+            if (!(n > 0 && isfinite(n))) return rod_fail(w, h->load->at, "the axis has no direction at t = %g", t);
+            for (int k = 0; k < 3; k++) h->goal[k] = h->start[k] + (v[k] / n - h->start[k]) * tau;
+            m = norm3(h->goal);
+            for (int k = 0; k < 3; k++) h->goal[k] /= m;
+            continue;
+        }
         double off = 0;
         for (int a = 0; a < 3; a++)
             for (int b = 0; b < 3; b++) off += fabs(v[a] * v[b] + v[3 + a] * v[3 + b] + v[6 + a] * v[6 + b] - (a == b));
@@ -41,6 +54,11 @@ double turn_between(rod_work *w, double t, double dt)
     for (int i = 0; i < w->nhold; i++) {
         const rod_hold *h = &w->hold[i];
         double R[9], a[4], b[4], th[3], sum = 0;
+        if (h->load->what == LOAD_ROLL) {
+            rod_eval(w, &h->load->value, t, h->load->rod, 0, a);
+            rod_eval(w, &h->load->value, t + dt, h->load->rod, 0, b);
+            most = fmax(most, fabs(b[0] - a[0]));
+        }
         if (h->load->what != LOAD_FRAME) continue;
         rod_eval(w, &h->load->value, t, h->load->rod, 0, R);
         quat_of_matrix(R, a);
@@ -56,13 +74,37 @@ double turn_between(rod_work *w, double t, double dt)
     return most;
 }
 
+/* the angle of a section about its axis from where it started, after the least turn that brings the axes together; what turns across the axis do to it */
+static double roll_of(const double *start, const double *q, double *tilt)
+{
+    double c[4] = { start[0], -start[1], -start[2], -start[3] }, d[4];
+    quat_mul(c, q, d);
+    double n = d[0] * d[0] + d[3] * d[3];
+    tilt[0] = (d[3] * d[1] - d[0] * d[2]) / n;
+    tilt[1] = (d[0] * d[1] + d[3] * d[2]) / n;
+    return 2 * atan2(d[3], d[0]);
+}
+
+static void hold_turn(rod_work *w, const rod_hold *h, double *d)
+{
+    double R[9], b[3];
+    const double *q = w->rot + 4 * h->node;
+    if (h->load->what == LOAD_FRAME) { quat_log(q, h->goal, d); return; }
+    if (h->load->what == LOAD_ROLL) { d[2] = remainder(h->goal[0] - roll_of(h->start, q, w->tilt + 2 * h->node), 2 * M_PI); return; }
+    quat_matrix(q, R);
+    for (int k = 0; k < 3; k++) b[k] = R[k] * h->goal[0] + R[3 + k] * h->goal[1] + R[6 + k] * h->goal[2];
+    double s = hypot(b[0], b[1]), f = s > 1e-12 ? atan2(s, b[2]) / s : 1;
+    d[0] = -b[1] * f;
+    d[1] = b[0] * f;
+}
+
 /* increments that bring what is held to its goal */
 static void holds_put(rod_work *w)
 {
     for (int i = 0; i < w->nhold; i++) {
         const rod_hold *h = &w->hold[i];
         double *d = w->dx + 6 * h->node;
-        if (h->load->what == LOAD_FRAME) quat_log(w->rot + 4 * h->node, h->goal, d + 3);
+        if (h->load->what != LOAD_POSITION) hold_turn(w, h, d + 3);
         else for (int k = 0; k < 3; k++) d[k] = h->goal[k] - w->pos[3 * h->node + k];
     }
 }

@@ -61,7 +61,10 @@ static void finish(rod_work *w, double *critical, int ncritical)
 }
 
 /* ---- along the load ---- */
-typedef struct path { double critical[8]; int ncritical, sign, modes; } path;
+typedef struct path {
+    double critical[8]; int ncritical, sign, modes;
+    double t[2], logdet[2]; int known;  /* of the last two steps: where moments have no energy */
+} path;
 
 /* A rod that goes through itself changes its link by two: such a step is no motion.  Only asked where contact acts. */
 static double links(const rod_work *w, double *pos, double *rot)
@@ -70,7 +73,7 @@ static double links(const rod_work *w, double *pos, double *rot)
     double sum = 0;
     for (int i = 0; i < w->rp->npair; i++) {
         int a = w->rp->pair[i].a;
-        if (w->rp->pair[i].b == a) sum += rod_writhe(&x, a) + rod_twist(&x, a);
+        if (w->rp->pair[i].b == a) sum += rod_writhe_nodes(&x, a) + rod_twist(&x, a);
     }
     return sum;
 }
@@ -123,10 +126,38 @@ static double critical_between(rod_work *w, double a, double b, int was)
     return (a + b) / 2;
 }
 
+static double logdet_at(rod_work *w, double t) { return step_to(w, t, 1, false) ? w->logdet : INFINITY; }
+
+/* A round section buckles in two directions at once: the determinant touches zero and keeps its sign.  Where it was least at the last step, the least is looked for. */
+static void watch_double(rod_work *w, path *p, double now)
+{
+    double a = p->t[0], b = now, low = w->logdet, g = (sqrt(5) - 1) / 2;
+    bool least = p->known == 2 && p->logdet[1] < p->logdet[0] && p->logdet[1] < low;
+    if (least && p->ncritical < 8) {
+        arena_pos mark = arena_mark(w->tmp);
+        double *pos = arena_array(w->tmp, double, 3 * w->N), *rot = arena_array(w->tmp, double, 4 * w->N), top = fmin(low, p->logdet[0]);
+        state_copy(w, pos, rot, w->pos, w->rot);
+        double x = b - g * (b - a), y = a + g * (b - a), fx = logdet_at(w, x), fy = logdet_at(w, y);
+        for (int k = 0; k < 40 && b - a > 1e-9 * now; k++) {
+            if (fx < fy) { b = y; y = x; fy = fx; x = b - g * (b - a); fx = logdet_at(w, x); }
+            else { a = x; x = y; fx = fy; y = a + g * (b - a); fy = logdet_at(w, y); }
+        }
+        if (fmin(fx, fy) < top - log(1e6)) p->critical[p->ncritical++] = (a + b) / 2;
+        state_copy(w, w->pos, w->rot, pos, rot);
+        arena_release(w->tmp, mark);
+        holds_at(w, now, 1);
+    }
+    p->t[0] = p->t[1]; p->t[1] = now;
+    p->logdet[0] = p->logdet[1]; p->logdet[1] = low;
+    p->known += p->known < 2;
+}
+
 static void watch(rod_work *w, path *p, double before, double now)
 {
     if (w->contact && contacts_near(w)) return;
     int is = character(w, now), was = p->modes;
+    if (w->moments && is != was) p->known = 0;
+    else if (w->moments) watch_double(w, p, now);
     if (is != was && p->ncritical < 8) {
         arena_pos mark = arena_mark(w->tmp);
         double *pos0 = arena_array(w->tmp, double, 3 * w->N), *rot0 = arena_array(w->tmp, double, 4 * w->N);
@@ -137,6 +168,26 @@ static void watch(rod_work *w, path *p, double before, double now)
         holds_at(w, now, 1);
     }
     p->modes = is;
+}
+
+/* Where no equilibrium is found, the branch may end: the load there, between a and b, by halves, for as long as the determinant falls.  The state is put back. */
+static void watch_limit(rod_work *w, path *p, double a, double b)
+{
+    arena_pos mark = arena_mark(w->tmp);
+    double *pos = arena_array(w->tmp, double, 3 * w->N), *rot = arena_array(w->tmp, double, 4 * w->N), beyond = b;
+    double *kept = arena_array(w->tmp, double, 3 * w->N), *turned = arena_array(w->tmp, double, 4 * w->N);
+    state_copy(w, pos, rot, w->pos, w->rot);
+    state_copy(w, kept, turned, w->pos, w->rot);
+    double first = logdet_at(w, a), last = first;
+    for (int k = 0; k < 40 && b - a > 1e-9 * b; k++) {
+        double mid = (a + b) / 2, det = logdet_at(w, mid);
+        bool same = det <= last && !rod_unstable(w, mid);
+        if (same) { a = mid; last = det; state_copy(w, kept, turned, w->pos, w->rot); }
+        else { b = mid; state_copy(w, w->pos, w->rot, kept, turned); }
+    }
+    if (b < beyond && last < first - log(10)) p->critical[p->ncritical++] = (a + b) / 2;
+    state_copy(w, w->pos, w->rot, pos, rot);
+    arena_release(w->tmp, mark);
 }
 
 /* a state that is no minimum of the energy is left for one that is */
@@ -164,7 +215,12 @@ static bool march(rod_work *w, double end, double h, bool start, path *p, double
         if (w->contact) contacts_step(w);
         double now = start ? 0 : t + dt, tau = start ? t + dt : 1;
         bool found = step_to(w, now, tau, false);
-        if (!found && w->r->status != RUN_FAILED && dt < h / 3 && !w->moments) found = step_to(w, now, tau, true);
+        if (!found && w->r->status != RUN_FAILED && dt < h / 3 && !w->moments) {
+            int known = p->ncritical;
+            if (!start && !w->contact && known < 8) watch_limit(w, p, t, now);
+            found = step_to(w, now, tau, true);
+            if (!found) p->ncritical = known;
+        }
         if (found) {
             if (!start) watch(w, p, t, t + dt);
             leave_saddle(w, start ? 0 : t + dt);
@@ -191,8 +247,9 @@ static bool start_differs(rod_work *w)
     if (w->u0_goal) return true;
     for (int i = 0; i < w->nhold; i++) {
         const rod_hold *h = &w->hold[i];
-        if (h->load->what == LOAD_FRAME) { quat_log(h->start, h->goal, th); d = fmax(d, norm3(th)); }
-        else for (int k = 0; k < 3; k++) d = fmax(d, fabs(h->goal[k] - h->start[k]) / rod_length(w));
+        if (h->load->what == LOAD_ROLL) d = fmax(d, fabs(h->goal[0]));
+        else if (h->load->what == LOAD_FRAME) { quat_log(h->start, h->goal, th); d = fmax(d, norm3(th)); }
+        else for (int k = 0; k < 3; k++) d = fmax(d, fabs(h->goal[k] - h->start[k]) / (h->load->what == LOAD_AXIS ? 1 : rod_length(w)));
     }
     return d > 0.02;
 }

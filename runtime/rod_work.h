@@ -3,7 +3,7 @@
 #define CDL_ROD_WORK_H
 #include "rod.h"
 
-typedef struct rod_hold { const rod_load *load; int node; double start[4], goal[4]; } rod_hold;  /* position (3) or frame (quaternion) */
+typedef struct rod_hold { const rod_load *load; int node; double start[4], goal[4]; } rod_hold;  /* position (3), frame (quaternion), axis (3); roll: start is a frame, goal an angle from it */
 typedef struct rod_push { const rod_load *load; int node; } rod_push;    /* force or moment at a node; node < 0: along the rod */
 
 /* Matrix entries of contacts, and the whole matrix when there are any: triplets. */
@@ -24,22 +24,29 @@ typedef struct rod_work {
     rod_hold *hold; int nhold;
     rod_push *push; int npush;
     uint8_t *held;                      /* dofs that are held */
+    double *tilt;                       /* 2 a node: what turns across the axis do to the roll there, where it is held; or NULL */
     double *reg, *coord;                /* to run kernels */
     double *u0_start, *u0_goal;         /* natural curvature is reached from that of the shape, before the load; or NULL */
     double scale;                       /* of forces */
     double t;
     double shift, drag;                 /* of the tangent alone; of a viscous motion from pos0, rot0 */
     double viscous;                     /* work that was lost to it */
-    bool neutral, moments;             /* moments: dead moments act, which have no energy */
+    bool neutral, moments;              /* moments: dead moments, forces that follow or rolls that are held act, which have no energy */
     /* condensed band */
     int nred, *red;                     /* reduced number of a node's first dof, -1: inside an element */
     double *band, *inner, *rhs; int *pivot;
-    int sign;                           /* of the determinant */
+    int sign; double logdet;            /* of the determinant; of what is left of it when the nodes inside are eliminated */
     struct rod_contacts *contact;
     /* dynamics: velocities and accelerations, in space and in the frame of the section */
     bool dynamic; double *vel, *acc, *vel0, *acc0, dt;
     int64_t iterations;
 } rod_work;
+
+/* ---- lines through points ---- */
+typedef struct rod_spline rod_spline;
+rod_spline *rod_spline_new(arena *a, const double *points, int n);      /* n >= 4 */
+double rod_spline_length(const rod_spline *c);
+void rod_spline_at(const rod_spline *c, double s, double *x, double *tangent);
 
 double rod_length(const rod_work *w);                                   /* of the longest */
 void state_copy(rod_work *w, double *pos, double *rot, const double *pos1, const double *rot1);
@@ -53,6 +60,12 @@ void rod_band_new(rod_work *w);
 bool rod_solve_band(rod_work *w, double t);
 bool rod_solve_sparse(rod_work *w, double t);
 void rod_residual(rod_work *w, double t, double *res);
+/* ---- loads ---- */
+typedef struct rod_outside { double t, *force, *moment, *follow; } rod_outside;        /* residual of loads and drag; 9 numbers a node: derivatives of moments, of forces in turns */
+rod_outside rod_outside_at(rod_work *w, double t);                      /* in w->tmp */
+void rod_loads(rod_work *w, double t, double *res);                     /* loads and drag alone */
+/* residual (added) and tangent of an element with what acts on it from outside, in the first element that has the node */
+void rod_element_loaded(rod_work *w, const rod_mesh *m, int e, const rod_outside *out, const double *given, double *f, double *K);
 void forces_follow(rod_work *w, const double *dx);                      /* forces at the points of integration: of the state, or what the increment makes of them */
 int rod_unstable(rod_work *w, double t);                                /* directions that lower the energy, without contact */
 double rod_small_shift(const rod_work *w);

@@ -149,6 +149,7 @@ static bool locate_turn(sweep *w, const track *k, double *h)
             speed = s;
         } else hi = x;
         if (s > 0 && s <= 2 * k->tol_slip) break;
+        if (lo == 0 && hi <= 1e-9 * w->h) break;        /* it turns here and now */
     }
     if (*h != lo && lo > 0 && !sweep_smooth(w, *h = lo)) return false;
     sweep_look(w);

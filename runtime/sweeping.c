@@ -194,8 +194,8 @@ void sweeping_steps(const program *p, const run_options *o, const stepping *how,
     if (!(w->tol > 0)) w->tol = contacts <= 100 ? 1e-12 : 1e-8;
     stepping given = { w->h, w->theta, w->tol, w->stiffness, how->name };
     if (contacts > DENSE_CONTACTS && w->stiffness != 0) sweep_fail(w, SPAN_NONE, "auglag runs dynamics with up to 400 contacts; use sweeping()");
-    else if (contacts > DENSE_CONTACTS) many_run(p, o, r, &given, false);
-    else if (contacts > CHAIN_CONTACTS && w->stiffness == 0 && !p->delay && many_run(p, o, r, &given, true)) ;
+    else if (contacts > DENSE_CONTACTS && many_run(p, o, r, &given, false)) ;
+    else if (contacts > CHAIN_CONTACTS && contacts <= DENSE_CONTACTS && w->stiffness == 0 && !p->delay && many_run(p, o, r, &given, true)) ;
     else march_dense(w);
     clock_gettime(CLOCK_MONOTONIC, &b);
     r->seconds = (double)(b.tv_sec - a.tv_sec) + 1e-9 * (double)(b.tv_nsec - a.tv_nsec);

@@ -214,6 +214,7 @@ static void do_show(repl_state *r, const char *arg)
     char *text = whole_text(r);
     if (text && sscanf(arg, "%15s %n", what, &used) == 1) {
         cdl *s = session_open(&none, &st);
+        if (s && !arg[used] && !*text) fputs("cdl: nothing was typed yet; name a file: :show model FILE\n", stderr);
         if (s) st = arg[used] ? cdl_show(s, what, arg + used) : cdl_show_text(s, what, "<input>", text, strlen(text));
         cdl_free(s);
     }
@@ -229,7 +230,12 @@ static void do_wellposed(repl_state *r, const char *arg)
     do_show(r, what);
 }
 
-static void do_type(repl_state *r, const char *arg) { note(r, cdl_type(r->s, arg)); }
+static void do_type(repl_state *r, const char *arg)
+{
+    if (*arg) { note(r, cdl_type(r->s, arg)); return; }
+    fputs("cdl: :type needs an expression: :type 3 [m]\n", stderr);
+    note(r, CDL_USAGE);
+}
 
 /* the session begins anew with all inputs but the last */
 static void do_undo(repl_state *r, const char *arg)
@@ -260,10 +266,13 @@ static void do_history(repl_state *r, const char *arg)
 static void do_time(repl_state *r, const char *arg)
 {
     struct timespec a, b;
+    size_t before = cdl_compiled(r->s);
+    if (!*arg) { fputs("cdl: :time needs a statement: :time run ball for 1\n", stderr); note(r, CDL_USAGE); return; }
     clock_gettime(CLOCK_MONOTONIC, &a);
     note(r, cdl_run_text(r->s, "<input>", arg, strlen(arg)));
     clock_gettime(CLOCK_MONOTONIC, &b);
-    printf("%.6f s\n", (double)(b.tv_sec - a.tv_sec) + 1e-9 * (double)(b.tv_nsec - a.tv_nsec));
+    size_t models = cdl_compiled(r->s) - before;
+    printf("%.6f s, %zu model%s compiled\n", (double)(b.tv_sec - a.tv_sec) + 1e-9 * (double)(b.tv_nsec - a.tv_nsec), models, models == 1 ? "" : "s");
 }
 
 /* numbers as a picture of characters */
@@ -319,6 +328,7 @@ static void do_set(repl_state *r, const char *arg)
 {
     char name[32], to[256];
     if (sscanf(arg, "%31s %255s", name, to) == 2 && cdl_set(r->s, name, to) == CDL_OK) return;
+    if (*arg) fprintf(stderr, "cdl: '%s' is no option with a value it takes\n", arg);
     fputs("cdl: :set OPTION VALUE, where the options are\n", stderr);
 #define CDL_OPTION_ROW(id, name, value, doc) fprintf(stderr, "  %-12s %s\n", name, doc);
     CDL_OPTION_LIST(CDL_OPTION_ROW)
@@ -348,7 +358,12 @@ enum { COMMANDS = sizeof commands / sizeof *commands };
 static void do_help(repl_state *r, const char *arg)
 {
     if (*arg) {
-        cdl_status st = cdl_help(r->s, arg + (*arg == ':'));
+        const char *name = arg + (*arg == ':');
+        int command = -1;
+        for (int k = 0; k < COMMANDS; k++) if (!strcmp(commands[k].name, name)) command = k;
+        if (command >= 0) puts(commands[command].help);
+        cdl_status st = *arg == ':' && command >= 0 ? CDL_OK : cdl_help(r->s, name);
+        if (command >= 0) st = CDL_OK;
         if (st == CDL_USAGE) fprintf(stderr, "cdl: nothing is known of '%s'\n", arg);
         note(r, st);
         return;
@@ -391,6 +406,15 @@ static void do_command(repl_state *r, char *line)
 
 /* ---- the loop ---- */
 
+/* quit, help: a command that lacks its colon */
+static void bare_command(const char *text)
+{
+    char word[32] = "", more = 0;
+    if (sscanf(text, " %31[a-z] %c", word, &more) != 1) return;
+    if (!strcmp(word, "exit")) strcpy(word, "quit");
+    for (int k = 0; k < COMMANDS; k++) if (!strcmp(commands[k].name, word)) fprintf(stderr, "cdl: commands begin with a colon: :%s\n", word);
+}
+
 /* text that the language calls whole is executed; an empty line ends what never becomes so */
 static void line_take(repl_state *r, char *line)
 {
@@ -408,6 +432,7 @@ static void line_take(repl_state *r, char *line)
     cdl_status st = cdl_run_text(r->s, "<input>", r->text, r->len);
     note(r, st);
     if (st < CDL_USAGE) keep(r, r->text);
+    else bare_command(r->text);
     if (r->terminal) {                                      /* the block is one entry */
         r->text[r->len - 1] = 0;
         add_history(r->text);

@@ -403,20 +403,26 @@ static long long silo_hand(int n, int cols, double wide, size_t steps, double *x
 static bool silo_of(int n, int cols, double duration, double *each)
 {
     char text[2048], name[96];
-    double wide = 2.2 * radius * cols + 0.02, height, own = INFINITY, hand = INFINITY;
+    double wide = 2.2 * radius * cols + 0.02, height = 0;
     size_t steps = (size_t)(duration / 1e-3 + 0.5);
     snprintf(text, sizeof text, silo_text, n, cols, wide, duration);
-    cdl *s;
-    double took = run_text(text, &s), swept = value(s, "swept"), over = value(s, "max_penetration");
+    double took = INFINITY, hand_took = INFINITY, swept = 0, over = 0, y = 0;
+    long long by_hand = 0;
     char mean[64];
     snprintf(mean, sizeof mean, "sum(last(p[i][2]) for i in 1..%d)/%d", n, n);
-    double y = value(s, mean);
-    own = took / swept;
-    cdl_free(s);
-    double start = seconds();
-    long long by_hand = silo_hand(n, cols, wide, steps, &height);
-    double hand_took = seconds() - start;
-    hand = hand_took / (double)by_hand;
+    /* both count a contact each time a sweep comes to it */
+    for (int k = 0; k < 3; k++) {
+        cdl *s;
+        took = fmin(took, run_text(text, &s));
+        swept = value(s, "swept");
+        over = value(s, "max_penetration");
+        y = value(s, mean);
+        cdl_free(s);
+        double start = seconds();
+        by_hand = silo_hand(n, cols, wide, steps, &height);
+        hand_took = fmin(hand_took, seconds() - start);
+    }
+    double own = took / swept, hand = hand_took / (double)by_hand;
     snprintf(name, sizeof name, "silo of %d disks, a contact and sweep", n);
     report(name, "ns", 1e9 * own, 1e9 * hand, "3 x", own <= 3 * hand);
     snprintf(name, sizeof name, "silo of %d disks, overlap over the radius", n);

@@ -52,3 +52,73 @@ model p {
 CDL
 try ":show equations is of its own" 0 "$CDL" show equations eq.cdl
 has "the balance of each degree of freedom" out "m*x'' + m*l*cos(a)*a'' = " "adds wall.rn to the equation of x"
+
+# the compiled program serves all values of parameters; sizes make another one
+cat >in <<'CDL'
+model ball {
+  param e in 0..1 = 0.8, n = 3
+  dof y[i in 1..n] = 1
+  for i in 1..n { y[i]'' = -9.81 }
+  constraint floor[i in 1..n]: y[i] >= 0 { impact = newton(e) }
+}
+:time run ball(e = 0.5) for 0.1
+:time run ball(n = 4) for 0.1
+:time run ball(n = 4, e = 0.1) for 0.1
+let a = 3
+:time experiment x { sweep e in linspace(0.1, 0.9, 200); run ball(e = e) for 0.01; measure m = max(y[1]) }
+:type y[1]
+:type 3 [m/s]
+:type [1, 2]
+:type sin
+:type floor
+:show equations
+:show model
+:set quiet yes
+run ball for 0.1
+CDL
+try ":time, :type, :show, :set" 0 bash -c '"$CDL" <in'
+same "values of parameters need no other program" "0 1 0 0" "$(sed -n 's/.* s, \([0-9]*\) models* compiled/\1/p' out | paste -sd' ')"
+same "for each of 200 points" 200 "$(grep -c '^x [0-9]*/200: ' out)"
+same ":type" "a series|a number in [m/s]|a vector of 2 numbers|a function" "$(grep -E '^a ' out | paste -sd'|')"
+has "members are told" out "constraint floor, 0 impacts, with: gap, rn, status, impacts"
+has ":show" out "y[i]'' = -9.81 for i in 1..3" "model ball"
+same ":set quiet" 2 "$(grep -c '^ball: sweeping, \|^ball: sweeping (chosen), 1000 steps to t = 0.1' out | awk '{ print $1 - 1 }')"
+printf ':time\n:type\n:set\n:set quiet maybe\n:show\n:show model\n:help :load\n:help gap\n:help h\n' | "$CDL" >out 2>err
+has "what they need is told" err ":time needs a statement" ":type needs an expression" "'quiet maybe' is no option" ":show ast|model" "nothing was typed yet"
+has ":help knows commands, results, options" out ":load FILE" "result of a constraint: the gap" "option of sweeping: time step"
+cat >in <<'CDL'
+model string {
+  domain x in -1..1
+  field u(x)
+  -u'' = 0
+  obstacle u >= 1/2 - x^2
+  boundary u = 0
+}
+run string with vim(contact = find)
+u'
+CDL
+try "a field by vim" 0 bash -c '"$CDL" <in'
+has "is printed as formulas" out "field u', x = -1 to 1" "  u' = -2*x  for -0.2928932188 <= x <= 0.2928932188"
+
+# mistakes that beginners make: what to do is told
+cat >in <<'CDL'
+model pend { dof a = 0.5; param g = 9.81, l = 1; a'' = -g/l*sin(a) }
+run pend for 1
+run pend for 10 s
+plot a vs t
+plot a against t { file = a.png }
+max a
+a.max
+measure max(a)
+floor.impacts
+let x = 3m
+let y = 3 [meter]
+import numpy
+print(a)
+quit
+CDL
+try "mistakes" 3 bash -c '"$CDL" <in'
+has "are told with what to do" err "a unit stands in brackets: 10 [s]" "write plot y against t" 'write file = "a.png"' "a function is called with brackets: max(a)" \
+    "functions take a series: max(y)" "a measure has a name: measure m = max(y)" "no run so far has anything of this name" \
+    "write 3 [m] for the unit, 3*m to multiply" "write [m]" "use brings in definitions" "an expression by itself is printed" "commands begin with a colon: :quit"
+try "and nothing is written" 1 test -e pend.svg

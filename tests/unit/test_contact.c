@@ -141,11 +141,24 @@ static void lemke_closed_form(void **s)
     (void)s;
     arena *a = arena_new(&allocator_libc, NULL);
     double M[] = { 2, 1, 1, 2 }, q[] = { -5, -6 }, z[2];
-    assert_true(lemke_solve(2, M, q, z, a));
+    assert_true(lemke_solve(2, M, q, z, LEMKE_DOUBLE, a));
     assert_true(fabs(z[0] - 4.0 / 3) < 1e-14 && fabs(z[1] - 7.0 / 3) < 1e-14);
     q[0] = 1;
-    assert_true(lemke_solve(2, M, q, z, a));
+    assert_true(lemke_solve(2, M, q, z, LEMKE_LONG, a));
     assert_true(z[0] == 0 && fabs(z[1] - 3) < 1e-14);
+    arena_free(a);
+}
+
+/* nearly parallel normals: M = [1 1-e; 1-e 1], q = (-1, -1+e/2) with e = 2^-43: z = (3/4, 1/4) but for e; its pivot 2e is below what doubles can trust */
+static void lemke_more_digits(void **s)
+{
+    (void)s;
+    arena *a = arena_new(&allocator_libc, NULL);
+    double e = ldexp(1, -43), M[] = { 1, 1 - e, 1 - e, 1 }, q[] = { -1, -1 + e / 2 }, z[2];
+    for (lemke_digits d = LEMKE_LONG; d <= LEMKE_QUAD; d++) {
+        assert_true(lemke_solve(2, M, q, z, d, a));
+        assert_true(fabs(z[0] - 0.75) < 1e-3 && fabs(z[1] - 0.25) < 1e-3);
+    }
     arena_free(a);
 }
 
@@ -243,7 +256,7 @@ int main(void)
         cmocka_unit_test(friction),
         cmocka_unit_test(friction_redundant),
         cmocka_unit_test(row_between_walls),
-        cmocka_unit_test(lemke_closed_form),
+        cmocka_unit_test(lemke_closed_form), cmocka_unit_test(lemke_more_digits),
         cmocka_unit_test(interior_cones),
         cmocka_unit_test(redundant_is_symmetric),
         cmocka_unit_test(sticks_within_the_cone),

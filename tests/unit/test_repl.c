@@ -91,6 +91,14 @@ static void names_are_completed(void **state)
     types(&t, "count(floor.imp\t)\n");
     assert_true(sees(&t, "floor.impacts)"));
     assert_true(sees(&t, "2"));
+    types(&t, "model two { part b[i in 1..2]: ball }\n");
+    assert_true(sees(&t, "cdl> "));
+    types(&t, "run two for 0.1\n");
+    assert_true(sees(&t, "two: sweeping"));
+    types(&t, "count(b[1].fl\t.imp\t)\n");
+    assert_true(sees(&t, "b[1].floor.impacts)"));
+    types(&t, "run ball for 1 with sweeping(h = 1e-3)\n");
+    assert_true(sees(&t, "ball: sweeping, 1000 steps"));
     types(&t, ":hist\t\n");
     assert_true(sees(&t, "history"));
     assert_true(sees(&t, "model ball {"));

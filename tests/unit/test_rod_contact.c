@@ -1,4 +1,4 @@
-/* Contact of rods: the tangent, friction included, against differences of the residual, in stick and in slip; forces in balance. */
+/* Contact and loads of rods: the tangent, friction included, against differences of the residual, in stick and in slip; forces in balance. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -137,8 +137,58 @@ static void test_smooth(void **st) { (void)st; tangent(0, 1e-3); }
 static void test_stick(void **st) { (void)st; tangent(50, 1e-3); }
 static void test_slip(void **st) { (void)st; tangent(0.1, 5e-3); }
 
+/* dead and follower loads, at a point and along the rod, on a rod bent at random */
+static void test_loads(void **st)
+{
+    (void)st;
+    arena *a = arena_new(&allocator_libc, NULL);
+    rod_spec s = spec(a, "a");
+    const double one[3] = { 30, -20, 40 }, two[3] = { 50, 10, -30 };
+    rod_load load[] = {
+        { .what = LOAD_POSITION, .point = true, .s = constant(a, 0), .value = constants(a, 3, (double[3]){ 0 }) },
+        { .what = LOAD_FORCE, .point = true, .follower = true, .s = constant(a, 1), .value = constants(a, 3, one) },
+        { .what = LOAD_FORCE, .follower = true, .s = constant(a, 0), .value = constants(a, 3, two) },
+        { .what = LOAD_FORCE, .s = constant(a, 0), .value = constants(a, 3, one) },
+        { .what = LOAD_MOMENT, .point = true, .follower = true, .s = constant(a, 0.5), .value = constants(a, 3, two) },
+        { .what = LOAD_MOMENT, .point = true, .s = constant(a, 0.5), .value = constants(a, 3, one) } };
+    rod_program rp = { .rod = &s, .nrod = 1, .load = load, .nload = 6 };
+    program p = { .rod = &rp };
+    rod_options ro = { .h = 1 };
+    rod_work w = { .p = &p, .rp = &rp, .ro = &ro, .r = results_new(a, &p), .a = a, .tmp = a };
+    assert_true(rod_build(&w));
+    int n = w.ndof;
+    double *dx = arena_array(a, double, n), *D = arena_array(a, double, n * n), *f = arena_array(a, double, n), h = 1e-5, most = 0, skew = 0;
+    for (int i = 0; i < n; i++) dx[i] = 0.05 * uniform();
+    rod_update(&w, dx, 1);
+    rod_outside out = rod_outside_at(&w, 0);
+    for (int e = 0; e < w.mesh->ne; e++) {
+        double K[ROD_DOFS * ROD_DOFS];
+        rod_element_loaded(&w, w.mesh, e, &out, NULL, f + 18 * e, K);
+        for (int i = 0; i < ROD_DOFS; i++) for (int j = 0; j < ROD_DOFS; j++) D[(18 * e + i) * n + 18 * e + j] += K[i * ROD_DOFS + j];
+    }
+    double *res = arena_array(a, double, n), *fp = arena_array(a, double, n), *fq = arena_array(a, double, n);
+    rod_residual(&w, 0, res);
+    for (int i = 0; i < n; i++) assert_true(fabs(res[i] - f[i]) < 1e-10);
+    for (int i = 0; i < n * n; i++) { most = fmax(most, fabs(D[i])); skew = fmax(skew, fabs(D[i] - D[i % n * n + i / n])); }
+    assert_true(skew > 10);
+    for (int j = 0; j < n; j++) {
+        memset(dx, 0, (size_t)n * sizeof *dx);
+        double *pos = arena_array(a, double, 3 * w.N), *rot = arena_array(a, double, 4 * w.N);
+        state_copy(&w, pos, rot, w.pos, w.rot);
+        dx[j] = 1;
+        rod_update(&w, dx, h);
+        rod_residual(&w, 0, fp);
+        state_copy(&w, w.pos, w.rot, pos, rot);
+        rod_update(&w, dx, -h);
+        rod_residual(&w, 0, fq);
+        state_copy(&w, w.pos, w.rot, pos, rot);
+        for (int i = 0; i < n; i++) assert_true(fabs((fp[i] - fq[i]) / (2 * h) - D[i * n + j]) < 1e-7 * most);
+    }
+    arena_free(a);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_smooth), cmocka_unit_test(test_stick), cmocka_unit_test(test_slip) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_loads), cmocka_unit_test(test_smooth), cmocka_unit_test(test_stick), cmocka_unit_test(test_slip) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
