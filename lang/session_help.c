@@ -307,8 +307,7 @@ const char *cdl_name_at(cdl *s, const char *line, size_t k)
             if (law_nth(name, prefix, 0)) return law_nth(name, prefix, k);
         }
     }
-    const char *dot = strrchr(prefix, '.');
-    size_t from = dot == prefix ? object_begin(line, begin) : begin;
+    size_t from = *prefix == '.' ? object_begin(line, begin) : begin;
     if (from == begin) return cdl_name(s, prefix, k);
     const char *whole = cdl_name(s, line + from, k);        /* parts[1].p: from the dot on */
     return whole ? whole + (begin - from) : NULL;

@@ -121,6 +121,7 @@ static void members_are_those_of_the_object(void **state)
     assert_false(offered("r.", "r.gap") || offered("r.", "r.contact_set") || offered("r.", "r.jumps"));
     assert_true(offered("q.b[1].", ".y") && offered("q.b[1].fl", ".floor"));
     assert_false(offered("q.b[1].", ".energy"));
+    assert_true(offered("q.b[1].floor.imp", ".floor.impacts"));
     assert_true(offered("w.wire.", "w.wire.writhe") && offered("w.wire.pairs.", "w.wire.pairs.s_bar"));
     assert_int_equal(count("r.y."), 0);
     assert_int_equal(count("nothing."), 0);
