@@ -218,14 +218,15 @@ static bool put_back(sweep *w, bool *moved)
 }
 
 static bool works_at_end(const sweep *w) { return w->whole && w->s->mass_constant && !w->s->first_order; }
-static double mean_rate(const sweep *w, int i) { return works_at_end(w) ? w->v1[i] : 0.5 * (w->v[i] + w->v1[i]); }
+/* the part of the rate before in the rate along which forces work */
+static double share_before(const sweep *w) { return works_at_end(w) ? 0 : 0.5; }
 
 /* work of the smooth forces over the step, with forces and masses at its end as they are now */
 static double forces_work(const sweep *w, double h)
 {
-    double th = w->theta, p = 0;
+    double th = w->theta, a = share_before(w), p = 0;
     for (int i = 0; i < w->n; i++)
-        if (!w->s->first_order || w->p->order[i] == 2) p += mean_rate(w, i) * ((1 - th) * w->f[i] + th * w->f1[i]);
+        if (!w->s->first_order || w->p->order[i] == 2) p += (a * w->v[i] + (1 - a) * w->v1[i]) * ((1 - th) * w->f[i] + th * w->f1[i]);
     if (w->s->mass_constant) return h * p;
     /* d(v.Mv/2) = v.M dv + v.dM v/2: the second part is the work of inertia forces in f, taken back */
     return h * p + 0.25 * (mass_norm2(w->s, w->M1, w->v) - mass_norm2(w->s, w->M, w->v)
@@ -369,7 +370,9 @@ static void account(sweep *w, double h)
         w->dissipated += 0.5 * mass_norm2(w->s, w->M, mean);
     }
     w->wf += forces_work(w, h) + w->put_back_work;
-    for (int i = 0; i < n; i++) mean[i] = mean_rate(w, i);
+    if (w->nact == 0) return;
+    double a0 = share_before(w);
+    for (int i = 0; i < n; i++) mean[i] = a0 * w->v[i] + (1 - a0) * w->v1[i];
     for (int i = 0; i < w->nact; i++) {
         const track *k = w->act[i];
         const contact *c = k->c;
