@@ -406,6 +406,7 @@ bool impulses_solve(many *w, double t)
     for (int i = 0; i < w->isl.n && ok; i++) {
         int worst = 0;
         double res = solve_island(w, &w->isl.of[i], &worst);
+        if (!(res <= w->tol) && w->may_cut) { w->cut = true; ok = false; break; }
         if (res > w->r->residual) w->r->residual = res;
         if (!(res <= w->tol) && !w->o->keep_going) ok = unsolved(w, worst, res, t);
     }
