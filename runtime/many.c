@@ -132,8 +132,9 @@ static void account(many *w, double t)
             given += r * off;
             if (normal && r > 0 && !l->was[c] && l->un[c] < 0) note_impact(w, c, list_rate(l, c, a, w->v1) + off, t);
         }
-    w->wf += w->h * sum - given;
-    w->dissipated -= lost;
+    /* contacts that push overlaps open lift what they lost before */
+    w->wf += w->h * sum - given + w->opened;
+    w->dissipated += w->opened - lost;
 }
 
 /* the end becomes the start */

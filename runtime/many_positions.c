@@ -63,6 +63,7 @@ void positions_go(many *w, double t)
     contact_list *l = &w->act;
     double least = fmin(w->small, 1e-13 * w->length);
     memset(w->touched, 0, (size_t)w->n);
+    w->opened = 0;
     ends(w);
     for (int round = 0; round < 64 && positions_by(w, t) > least; round++) {
         bool more = false;
@@ -146,7 +147,7 @@ void positions_open(many *w, double t)
             if (larger(open_sweep(w, false), open_sweep(w, true)) <= 0.1 * w->small) break;
             open_direction(w, &before);
         }
-        for (int i = 0; i < w->n; i++) w->q1[i] += w->move[i];
+        for (int i = 0; i < w->n; i++) { w->q1[i] += w->move[i]; w->opened += w->f[i] * w->move[i]; }
         gaps_now(w, t);
     }
 }

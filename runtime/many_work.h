@@ -64,6 +64,7 @@ typedef struct many {
     islands isl;
     double *energies;                   /* room for kernels run over all members */
     size_t energies_cap;
+    double opened;                      /* work of the smooth forces while overlaps were pushed open in this step */
     bool may_cut, cut;                  /* a step that is not solved is tried in halves; it was not */
     bool fixed;                         /* all members are listed once for all: rows never change, few meet at one dof */
     double law_step;                    /* fixed: the step that bounds of friction belong to */
