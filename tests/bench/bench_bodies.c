@@ -2,48 +2,14 @@
    with that of the system in it, the least of some repeats.  `bench_bodies column` runs the problems with that in their name. */
 #define _GNU_SOURCE
 #include <math.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
-#include <time.h>
-#include "cdl.h"
-
-static double seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static void complain(void *ud, const char *text, size_t len) { (void)ud; fwrite(text, 1, len, stderr); }
-
-/* CPU seconds of a text in a session of its own, which is handed on for its results */
-static double run_text(const char *text, cdl **session)
-{
-    cdl *s = *session = cdl_new(NULL);
-    cdl_set_callbacks(s, &(cdl_callbacks){ .err = complain });
-    cdl_set(s, "quiet", "yes");
-    cdl_set(s, "manifest", "no");
-    double start = seconds();
-    if (cdl_run_text(s, "bench", text, strlen(text)) != CDL_OK) exit(1);
-    return seconds() - start;
-}
+#include "bench.h"
 
 static double value(cdl *s, const char *expression)
 {
     double x = NAN;
     size_t got = 0;
     return cdl_values(s, expression, &x, 1, &got) == CDL_OK && got == 1 ? x : NAN;
-}
-
-static void report(const char *problem, const char *unit, double own, double hand, const char *reach, bool ok)
-{
-    printf("{\"problem\":\"%s\",\"cdl\":%.4g,", problem, own);
-    if (hand > 0) printf("\"hand\":%.4g,\"ratio\":%.3g,", hand, own / hand);
-    printf("\"unit\":\"%s\",\"reach\":\"%s\",\"reached\":%s}\n", unit, reach, ok ? "true" : "false");
-    fflush(stdout);
 }
 
 /* ---- a column of balls that settles, without friction ---- */
@@ -448,16 +414,10 @@ static bool silo_run(void)
 }
 
 /* ---- all of them ---- */
-static const struct { const char *name; bool (*run)(void); } problems[] = {
+static const bench problems[] = {
     { "column", column_run },
     { "tower", tower_run },
     { "silo", silo_run },
 };
 
-int main(int argc, char **argv)
-{
-    bool ok = true;
-    for (size_t i = 0; i < sizeof problems / sizeof *problems; i++)
-        if (argc < 2 || strstr(problems[i].name, argv[1])) ok &= problems[i].run();
-    return ok ? 0 : 1;
-}
+int main(int argc, char **argv) { return run_problems(problems, sizeof problems / sizeof *problems, argc, argv); }

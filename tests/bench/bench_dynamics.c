@@ -4,48 +4,11 @@
 #define _GNU_SOURCE
 #include <math.h>
 #include <spawn.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
-#include "cdl.h"
+#include "bench.h"
 
 enum { REPEAT = 9 };
-
-static double seconds(clockid_t clock)
-{
-    struct timespec t;
-    clock_gettime(clock, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static void complain(void *ud, const char *text, size_t len) { (void)ud; fwrite(text, 1, len, stderr); }
-
-/* CPU seconds of a text in a session of its own, which is handed on for its results. */
-static double run_text(const char *text, cdl **session)
-{
-    cdl *s = *session = cdl_new(NULL);
-    cdl_set_callbacks(s, &(cdl_callbacks){ .err = complain });
-    cdl_set(s, "quiet", "yes");
-    cdl_set(s, "manifest", "no");
-    double start = seconds(CLOCK_PROCESS_CPUTIME_ID);
-    if (cdl_run_text(s, "bench", text, strlen(text)) != CDL_OK) exit(1);
-    return seconds(CLOCK_PROCESS_CPUTIME_ID) - start;
-}
-
-/* hand NAN: there is none */
-static void report(const char *problem, const char *unit, double cdl_took, double hand, const char *reach, bool ok)
-{
-    printf("{\"problem\":\"%s\",\"cdl\":%.4g,", problem, cdl_took);
-    if (hand > 0) printf("\"hand\":%.4g,", hand);
-    printf("\"unit\":\"%s\",", unit);
-    if (hand > 0) printf("\"ratio\":%.3g,", cdl_took / hand);
-    printf("\"reach\":\"%s\",\"reached\":%s}\n", reach, ok ? "true" : "false");
-    fflush(stdout);
-}
 
 /* The column of an expression against numbers by hand: the largest difference over the largest number. */
 static bool same_column(cdl *s, const char *problem, const char *expression, const double *hand, size_t n, double tol)
@@ -328,9 +291,9 @@ static times compare(const char *text, size_t nq, void (*by_hand)(columns *, siz
         cdl *s;
         t.cdl = fmin(t.cdl, run_text(text, &s) / (double)steps);
         columns_empty(&c);
-        double start = seconds(CLOCK_PROCESS_CPUTIME_ID);
+        double start = seconds();
         by_hand(&c, steps);
-        t.hand = fmin(t.hand, (seconds(CLOCK_PROCESS_CPUTIME_ID) - start) / (double)steps);
+        t.hand = fmin(t.hand, (seconds() - start) / (double)steps);
         if (k == 0) t.same = same(s, &c);
         cdl_free(s);
     }
@@ -363,9 +326,9 @@ static bool command_once(const char *program, char *dir, char *file, double *too
     int status = 1;
     posix_spawn_file_actions_init(&quiet);
     posix_spawn_file_actions_addopen(&quiet, 1, "/dev/null", 1, 0);
-    double start = seconds(CLOCK_MONOTONIC);
+    double start = seconds_of(CLOCK_MONOTONIC);
     bool ok = posix_spawnp(&pid, program, &quiet, NULL, args, environ) == 0 && waitpid(pid, &status, 0) == pid && status == 0;
-    *took = seconds(CLOCK_MONOTONIC) - start;
+    *took = seconds_of(CLOCK_MONOTONIC) - start;
     posix_spawn_file_actions_destroy(&quiet);
     return ok;
 }
@@ -398,16 +361,10 @@ static bool command_run(void)
 }
 
 /* ---- all of them ---- */
-static const struct { const char *name; bool (*run)(void); } problems[] = {
+static const bench problems[] = {
     { "ball", ball_run },
     { "klarbring", klarbring_run },
     { "command", command_run },
 };
 
-int main(int argc, char **argv)
-{
-    bool ok = true;
-    for (size_t i = 0; i < sizeof problems / sizeof *problems; i++)
-        if (argc < 2 || strstr(problems[i].name, argv[1])) ok &= problems[i].run();
-    return ok ? 0 : 1;
-}
+int main(int argc, char **argv) { return run_problems(problems, sizeof problems / sizeof *problems, argc, argv); }
