@@ -265,6 +265,8 @@ static value find_model(elab *e, mclass *c, const ast *name)
     return v_error();
 }
 
+enum { MAX_DOFS = 10000000 };            /* checked in seconds, run in the memory of a workstation */
+
 static void part_indices(elab *e, mclass *c, mpart *p)
 {
     const ast *list = p->decl->kid[0];
@@ -281,8 +283,8 @@ static void part_indices(elab *e, mclass *c, mpart *p)
         diag_error(e->m->d, DIAG_TYPE, list->kid[0]->at, "a family of parts runs over a range of whole numbers known before the run");
         return;
     }
-    if (hi - lo + 1 > 1e8) {
-        diag_error(e->m->d, DIAG_LIMIT, list->kid[0]->at, "a family of parts has at most 10^8 members");
+    if (hi - lo + 1 > MAX_DOFS) {
+        diag_error(e->m->d, DIAG_LIMIT, list->kid[0]->at, "a family of parts has at most %d members", MAX_DOFS);
         return;
     }
     p->lo = (int32_t)lo;
@@ -404,8 +406,6 @@ static bool dof_space(elab *e, mdof *d, const ast *space)
     diag_hint(e->m->d, err, "write `dof p in R2 = [0, 0]`");
     return false;
 }
-
-enum { MAX_DOFS = 200000000 };
 
 static void dof_layout(elab *e, mclass *c, mdof *d)
 {
