@@ -12,6 +12,10 @@ static double piece_length(const rod_mesh *m, int k)
     return (b - a) / 2;
 }
 
+/* Pairs stand at least so many nodes apart, and are let go where they come closer: as many as there are nodes would hold all that the rods can do, and their forces would
+   swing from one to the next. */
+static const double APART = 1.7, CLOSE = 1;
+
 /* a pair at (y, x) is there already */
 static bool touch_known(const rod_contacts *k, int pair, double y, double x, double apart)
 {
@@ -28,10 +32,10 @@ static void touch_add(rod_work *w, int pair, int node, int j)
     const rod_pair *p = &w->rp->pair[pair];
     const rod_mesh *a = &w->mesh[p->a], *b = &w->mesh[p->b];
     touch c = { .pair = pair, .node = a->first + node, .rod = p->b, .x = j, .y = node, .ds = piece_length(a, node) };
-    if (touch_known(k, pair, node, j, 0.6) || !touch_place(w, &c) || touch_known(k, pair, c.y, c.x, 0.4)) return;
+    if (touch_known(k, pair, node, j, APART) || !touch_place(w, &c) || touch_known(k, pair, c.y, c.x, APART)) return;
     if (p->a == p->b && fabs(a->s[node] - b->s[(int)floor(c.x)]) < M_PI * a->radius) return;
     touch_start(w, &c, w->pos0, w->rot0);
-    if (touch_known(k, pair, c.y0, c.x0, 0.4)) return;
+    if (touch_known(k, pair, c.y0, c.x0, APART)) return;
     *vec_push(w->a, &k->list) = c;
 }
 
@@ -114,16 +118,29 @@ static void tidy(rod_work *w)
         if (p->a == p->b && slave_of(w, c)->s[c->node - slave_of(w, c)->first] - w->mesh[c->rod].s[(int)floor(c->x)] < 0.8 * M_PI * slave_of(w, c)->radius) drop = true;
         for (size_t j = 0; j < n && !drop; j++) {
             const touch *o = &k->list.at[j];
-            drop = o->pair == c->pair && fabs(o->y - c->y) < 0.3 && fabs(o->x - c->x) < 0.5;
+            drop = o->pair == c->pair && fabs(o->y - c->y) < CLOSE && fabs(o->x - c->x) < 2;
         }
         if (!drop) k->list.at[n++] = *c;
     }
     k->list.n = n;
 }
 
+/* pairs are looked for again when a node has moved so far that one may be missed: a quarter of the least distance */
+static bool looked(rod_work *w)
+{
+    rod_contacts *k = w->contact;
+    double reach = INFINITY, most = 0;
+    for (int i = 0; i < w->rp->npair; i++) reach = fmin(reach, 0.25 * w->mesh[w->rp->pair[i].a].radius);
+    for (int i = 0; i < w->N; i++) most = fmax(most, far2(w->pos + 3 * i, k->seen + 3 * i));
+    return most < reach * reach;
+}
+
 void contacts_find(rod_work *w)
 {
+    rod_contacts *k = w->contact;
     tidy(w);
+    if (looked(w)) return;
+    memcpy(k->seen, w->pos, (size_t)(3 * w->N) * sizeof *k->seen);
     for (int i = 0; i < w->rp->npair; i++) find_pair(w, i);
 }
 
@@ -147,14 +164,16 @@ void contacts_new(rod_work *w)
     k->k = arena_array(w->a, double, n);
     k->mu = arena_array(w->a, double, n);
     k->clear = arena_array(w->a, double, n);
+    k->hard = arena_array(w->a, double, n);
     k->tresca = arena_array(w->a, bool, n);
     k->body = arena_array(w->a, double, 7 * n);
-    k->stiff = k->spring = 1;
     k->grip = 30;
     for (int i = 0; i < w->rp->nrod; i++) most = w->mesh[i].nn > most ? w->mesh[i].nn : most;
     k->cells = 4 * most;
     k->head = arena_array(w->a, int, k->cells);
     k->next = arena_array(w->a, int, most);
+    k->seen = arena_array(w->a, double, 3 * w->N);
+    for (int i = 0; i < 3 * w->N; i++) k->seen[i] = INFINITY;
     w->contact = k;
 }
 
@@ -166,6 +185,15 @@ static void body_read(rod_work *w, int pair)
     double n = norm3(b + 3);
     for (int i = 3; n > 0 && i < 6; i++) b[i] /= n;
     if (n > 0 && w->rp->pair[pair].what == TOUCH_PLANE) b[6] /= n;
+}
+
+/* A pair of nodes that bends, or stretches, against its neighbours gives least: EI (pi/ds)^4 and EA (pi/ds)^2 a length.  With a hundred times that, what an increment
+   leaves of a gap falls a hundredfold; much more would cost the digits of the rod's own stiffness. */
+static double least_give(const rod_mesh *m)
+{
+    double ds = INFINITY, EI = (m->A[0] + m->A[4]) / 2;
+    for (int i = 1; i < m->nn; i++) ds = fmin(ds, m->s[i] - m->s[i - 1]);
+    return 100 * fmax(97 * EI / pow(ds, 4), 10 * m->B[8] / (ds * ds));
 }
 
 /* stiffness, friction and distances of the pairs; whether the shape given overlaps */
@@ -182,6 +210,7 @@ bool contacts_start(rod_work *w)
         if (fabs(one - zero - 1) > 1e-12) return rod_fail(w, f->at, "the gap of '%s' is that of the rod less a distance", f->name);
         k->clear[i] = a->radius + (p->what == TOUCH_RODS ? b->radius : p->what == TOUCH_PLANE ? 0 : k->body[7 * i + 6]) - zero;
         k->k[i] = isnan(w->ro->stiffness) ? 0.2 * EI / pow(a->radius, 4) : w->ro->stiffness;
+        k->hard[i] = fmax(1e4 * k->k[i], least_give(a));
         k->tresca[i] = f->friction == FRICTION_TRESCA;
         if (f->friction != FRICTION_NONE) {
             arena_pos mark = arena_mark(w->tmp);
@@ -197,10 +226,10 @@ bool contacts_start(rod_work *w)
     memcpy(w->pos0, w->pos, (size_t)(3 * w->N) * sizeof *w->pos);
     memcpy(w->rot0, w->rot, (size_t)(4 * w->N) * sizeof *w->rot);
     contacts_find(w);
-    for (size_t i = 0; i < k->list.n; i++) {
-        const touch *c = &k->list.at[i];
+    const touch *c = NULL;
+    for (size_t i = 0; i < k->list.n; i++) if (!c || k->list.at[i].gap < c->gap) c = &k->list.at[i];
+    if (c && c->gap < -1e-3 * slave_of(w, c)->radius) {
         const rod_mesh *a = slave_of(w, c), *b = c->rod < 0 ? a : &w->mesh[c->rod];
-        if (c->gap > -1e-3 * a->radius) continue;
         if (c->rod < 0)
             return rod_fail(w, w->p->contact[pair_of(w, c)->contact].at, "the shape at the start lies in the body: s = %.4g of rod '%s' by %.3g", a->s[c->node - a->first], a->spec->name, -c->gap);
         return rod_fail(w, w->p->contact[pair_of(w, c)->contact].at, "the shape at the start crosses: s = %.4g of rod '%s' and s = %.4g of rod '%s' are %.3g apart, less than %.3g",
@@ -210,11 +239,18 @@ bool contacts_start(rod_work *w)
 }
 
 /* the tangential multiplier is kept in the frame of the other section */
-static void multiplier_keep(const rod_work *w, touch *c)
+static void multiplier_put(const rod_work *w, touch *c, const double *f)
 {
     double R[9];
     other_matrix(w, c, R);
-    for (int j = 0; j < 3; j++) c->l[j] = R[j] * c->ft[0] + R[3 + j] * c->ft[1] + R[6 + j] * c->ft[2];
+    for (int j = 0; j < 3; j++) c->l[j] = R[j] * f[0] + R[3 + j] * f[1] + R[6 + j] * f[2];
+}
+
+static void multiplier_keep(const rod_work *w, touch *c) { multiplier_put(w, c, c->ft); }
+
+void contacts_carry(rod_work *w)
+{
+    for (size_t i = 0; i < w->contact->list.n; i++) multiplier_put(w, &w->contact->list.at[i], w->contact->list.at[i].next);
 }
 
 void contacts_step(rod_work *w)
@@ -227,22 +263,23 @@ void contacts_step(rod_work *w)
         touch *c = &k->list.at[i];
         touch_start(w, c, w->pos, w->rot);
         multiplier_keep(w, c);          /* friction goes on from where it was */
-        c->lambda = fmax(0, c->fn);
+        c->lambda = w->ro->penalty ? 0 : fmax(0, c->fn);
     }
-    k->stiff = k->spring = 1;
+    contacts_soften(w);
 }
 
-static void slip_turns(touch *c)
+static void slip_turns(touch *c, bool easy)
 {
     double n = norm3(c->ft), e[3] = { 0 };
     for (int i = 0; n > 0 && i < 3; i++) e[i] = c->ft[i] / n;
-    if (dot3(e, c->along) < 0.5) c->turned = 4;
+    if (!easy) c->turned = 0;
+    else if (dot3(e, c->along) < 0.5) c->turned = 4;
     else if (c->turned > 0) c->turned--;
     memcpy(c->along, e, sizeof e);
 }
 
-/* false: a rod went through another, the normal of a pair turned round */
-bool contacts_project(rod_work *w)
+/* false: a rod went through another, the normal of a pair turned round; easy: where slip turns round, a spring takes its place for some iterations */
+bool contacts_project(rod_work *w, bool easy)
 {
     bool whole = true;
     contacts_find(w);
@@ -251,7 +288,7 @@ bool contacts_project(rod_work *w)
         if (dot3(c->last, c->N) < 0) whole = false;
         memcpy(c->last, c->N, sizeof c->last);
         touch_force(w, c);
-        slip_turns(c);
+        slip_turns(c, easy);
     }
     return whole;
 }
@@ -290,36 +327,18 @@ double contacts_open(const rod_work *w)
     return d;
 }
 
-/* the springs' forces become multipliers */
-void contacts_stiffen(rod_work *w, double stiff)
-{
-    rod_contacts *k = w->contact;
-    for (size_t i = 0; i < k->list.n; i++) {
-        touch *c = &k->list.at[i];
-        touch_force(w, c);
-        c->lambda = fmax(0, c->fn);
-    }
-    k->stiff = stiff;
-}
-
-/* gaps are closed: the forces of the stiff springs are the multipliers */
-void contacts_settle(rod_work *w)
+void contacts_stiffen(rod_work *w, bool stiff)
 {
     for (size_t i = 0; i < w->contact->list.n; i++) {
         touch *c = &w->contact->list.at[i];
         touch_force(w, c);
         c->lambda = fmax(0, c->fn);
+        multiplier_keep(w, c);
     }
-    contacts_soften(w);
+    w->contact->stiff = stiff;
 }
 
-void contacts_soften(rod_work *w) { w->contact->stiff = w->contact->spring = 1; }
-
-void contacts_springs(rod_work *w, double spring)
-{
-    w->contact->spring = spring;
-    for (size_t i = 0; i < w->contact->list.n; i++) w->contact->list.at[i].lambda = 0;
-}
+void contacts_soften(rod_work *w) { w->contact->stiff = false; }
 
 static void copy_list(rod_work *w, touches *to, const touches *from)
 {
@@ -334,18 +353,10 @@ void contacts_save(rod_work *w)
     w->contact->dissipated0 = w->contact->dissipated;
 }
 
-void contacts_keep(rod_work *w) { copy_list(w, &w->contact->kept, &w->contact->list); }
-
 void contacts_restore(rod_work *w)
 {
     copy_list(w, &w->contact->list, &w->contact->saved);
     w->contact->dissipated = w->contact->dissipated0;
-    contacts_soften(w);
-}
-
-void contacts_back(rod_work *w)
-{
-    copy_list(w, &w->contact->list, &w->contact->kept);
     contacts_soften(w);
 }
 

@@ -110,8 +110,7 @@ static void holds_put(rod_work *w)
 }
 
 /* ---- Newton ---- */
-enum { NEWTON_MAX = 30 };
-static const double STIFF = 1e4;
+enum { NEWTON_MAX = 30, EASY = 10 };       /* EASY: iterations in which slip that turns round is held by springs */
 
 /* sizes of an increment: positions by the length, and angles */
 static double size_of(const rod_work *w, const double *dx, double *turn)
@@ -152,7 +151,7 @@ static bool newton_steps(rod_work *w, double t, double enough, bool stiff)
     w->shift = w->neutral ? 10 * rod_small_shift(w) : 0;
     for (int k = 0; k < NEWTON_MAX && !rod_interrupted(w); k++) {
         double turn;
-        if (w->contact && !contacts_project(w)) return false;
+        if (w->contact && !contacts_project(w, k < EASY)) return false;
         uint64_t pattern = w->contact ? contacts_pattern(w) : 0;
         bool touch = w->contact && contacts_near(w);
         holds_put(w);
@@ -166,11 +165,12 @@ static bool newton_steps(rod_work *w, double t, double enough, bool stiff)
         for (int i = 0; cut < 1 && i < w->ndof; i++) w->dx[i] *= cut;
         forces_follow(w, w->dx);
         rod_update(w, w->dx, 1);
+        if (stiff) contacts_carry(w);
         if (size < enough && w->contact) {
-            if (!contacts_project(w)) return false;
+            if (!contacts_project(w, k < EASY)) return false;
             if (contacts_pattern(w) != pattern && size > 1e-13 && again++ < 6) continue;        /* pairs that just touch may come and go for ever */
         }
-        if (size < enough || (k > 5 && size < (w->neutral ? 1e-6 : stiff ? 1e-9 : 3e-8))) return true;
+        if (size < enough || (k > 5 && size < (w->neutral && !stiff ? 1e-6 : stiff ? 1e-8 : 3e-8))) return true;
     }
     return false;
 }
@@ -193,38 +193,25 @@ static double least_radius(const rod_work *w)
     return r;
 }
 
-/* multipliers close the gaps that the springs left */
+/* Newton's method with the multipliers among its unknowns; on a viscous motion as exact as the next of its steps needs */
 static bool close_gaps(rod_work *w, double t)
 {
     bool ok = false;
-    contacts_stiffen(w, STIFF);
+    contacts_stiffen(w, true);
     for (int k = 0; k < 5 && !ok; k++) {
-        if (!newton(w, t, 1e-11, true)) break;
-        ok = contacts_open(w) <= w->ro->tolerance * least_radius(w);
+        if (!newton(w, t, w->drag > 0 ? 1e-6 : 1e-11, true)) break;
+        ok = w->drag > 0 || contacts_open(w) <= w->ro->tolerance * least_radius(w);
     }
-    contacts_settle(w);
+    contacts_soften(w);
+    contacts_project(w, false);
     return ok;
 }
 
-/* with contact: multipliers from where they were; where that fails, springs bring near what touches first */
 bool rod_equilibrium(rod_work *w, double t)
 {
-    bool lagrange = w->contact && !w->ro->penalty && w->drag == 0;
     if (!w->contact) return newton(w, t, 1e-9, false);
     contacts_find(w);
-    if (!lagrange) return newton(w, t, w->drag > 0 ? 1e-6 : 1e-9, false);
-    arena_pos mark = arena_mark(w->tmp);
-    double *pos = arena_array(w->tmp, double, 3 * w->N), *rot = arena_array(w->tmp, double, 4 * w->N);
-    state_copy(w, pos, rot, w->pos, w->rot);
-    contacts_keep(w);
-    bool ok = close_gaps(w, t);
-    if (!ok) {
-        state_copy(w, w->pos, w->rot, pos, rot);
-        contacts_back(w);
-        ok = newton(w, t, 1e-3, false) && close_gaps(w, t);
-    }
-    arena_release(w->tmp, mark);
-    return ok;
+    return w->ro->penalty ? newton(w, t, w->drag > 0 ? 1e-6 : 1e-9, false) : close_gaps(w, t);
 }
 
 /* ---- a viscous motion ---- */
@@ -241,13 +228,12 @@ static double moved(const rod_work *w)
 }
 
 /* a step against the drag c (0: to rest), which counts for friction like any other; false: as before */
-static bool flow_step(rod_work *w, double t, double c, double spring, double most)
+static bool flow_step(rod_work *w, double t, double c, double most)
 {
     if (w->contact) { contacts_step(w); contacts_keep_flow(w); }
     else state_copy(w, w->pos0, w->rot0, w->pos, w->rot);
-    if (w->contact && c > 0) contacts_springs(w, spring);
     w->drag = c;
-    bool ok = rod_equilibrium(w, t) && moved(w) < most && !rod_passed(w, w->pos0, w->rot0);
+    bool ok = rod_equilibrium(w, t) && moved(w) < most;
     if (ok) w->viscous += rod_drag_work(w);
     w->drag = 0;
     if (ok) return true;
@@ -262,7 +248,7 @@ static bool flow_rests(rod_work *w, double t, double most)
     arena_pos mark = arena_mark(w->tmp);
     double *pos = arena_array(w->tmp, double, 3 * w->N), *rot = arena_array(w->tmp, double, 4 * w->N);
     state_copy(w, pos, rot, w->pos, w->rot);
-    bool ok = flow_step(w, t, 0, 1, most);
+    bool ok = flow_step(w, t, 0, most);
     if (ok && !(w->contact && contacts_near(w)) && rod_unstable(w, t)) {
         state_copy(w, w->pos, w->rot, pos, rot);
         if (w->contact) contacts_back_flow(w);
@@ -288,22 +274,39 @@ static double drag_enough(rod_work *w, double t, double c)
 bool rod_flow(rod_work *w, double t)
 {
     enum { FLOW_MAX = 600 };
-    double unit = w->scale / (rod_length(w) * rod_length(w)), c = 1e3 * unit, rest = 2e-2, spring = 5, down = 0.3;
+    double unit = w->scale / (rod_length(w) * rod_length(w)), c = 1e3 * unit, rest = 2e-2, down = 0.3;
     for (int k = 0; k < FLOW_MAX && c < 1e15 * unit && !rod_interrupted(w); k++) {
         bool touch = w->contact && contacts_near(w);
         if (!touch) c = drag_enough(w, t, c);
-        if (!flow_step(w, t, c, spring, 0.5)) { c *= 4; down = 0.7; continue; }
+        if (!flow_step(w, t, c, 0.5)) { c *= 4; down = 0.7; continue; }
         double size = moved(w);
         if (w->contact) contacts_lose(w);
         c *= size > 0.2 ? 2 : size < 0.1 ? down : 1;
         down = fmax(0.3, 0.8 * down);
         if (size > rest) continue;
-        if (touch && spring < 0.1 * STIFF && !w->ro->penalty) { spring *= 3; continue; }
         if (flow_rests(w, t, 0.2)) return true;
         rest = size / 3;
         if (size < 1e-9) return false;
     }
     return false;
+}
+
+/* ---- from the last step to the next ---- */
+/* the increment of a step that was taken, from pos0, rot0; none: the next one starts from where it is */
+void rod_way(rod_work *w, double dt)
+{
+    w->way_dt = dt;
+    for (int i = 0; dt > 0 && i < w->N; i++) {
+        for (int k = 0; k < 3; k++) w->way[6 * i + k] = w->pos[3 * i + k] - w->pos0[3 * i + k];
+        quat_log(w->rot0 + 4 * i, w->rot + 4 * i, w->way + 6 * i + 3);
+    }
+}
+
+/* the same way again, where it is no long one and nothing touches: what sticks would be torn off */
+void rod_go_on(rod_work *w, double dt)
+{
+    double turn, k = w->way_dt > 0 ? dt / w->way_dt : 0;
+    if (k > 0 && k * size_of(w, w->way, &turn) < 1 && !(w->contact && contacts_near(w))) rod_update(w, w->way, k);
 }
 
 /* a small push that no symmetry survives */

@@ -92,6 +92,7 @@ static bool step_to(rod_work *w, double t, double tau, bool flow)
     state_copy(w, pos, rot, w->pos, w->rot);
     state_copy(w, w->pos0, w->rot0, w->pos, w->rot);
     if (w->contact) contacts_save(w);
+    if (!flow && t > w->t) rod_go_on(w, t - w->t);
     bool ok = (flow ? rod_flow(w, t) : rod_equilibrium(w, t)) && !rod_passed(w, pos, rot);
     if (ok && w->contact) contacts_lose(w);
     if (!ok) {
@@ -214,14 +215,15 @@ static bool march(rod_work *w, double end, double h, bool start, path *p, double
         while (!start && turn_between(w, t, dt) > 1 && dt > 1e-6 * h) dt /= 2;
         if (w->contact) contacts_step(w);
         double now = start ? 0 : t + dt, tau = start ? t + dt : 1;
-        bool found = step_to(w, now, tau, false);
+        bool found = step_to(w, now, tau, false), flowed = false;
         if (!found && w->r->status != RUN_FAILED && dt < h / 3 && !w->moments) {
             int known = p->ncritical;
             if (!start && !w->contact && known < 8) watch_limit(w, p, t, now);
-            found = step_to(w, now, tau, true);
+            found = flowed = step_to(w, now, tau, true);
             if (!found) p->ncritical = known;
         }
         if (found) {
+            rod_way(w, flowed || start ? 0 : dt);
             if (!start) watch(w, p, t, t + dt);
             leave_saddle(w, start ? 0 : t + dt);
             if (!w->moments && !(w->contact && contacts_near(w))) p->modes = rod_unstable(w, start ? 0 : t + dt);

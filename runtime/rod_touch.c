@@ -22,19 +22,19 @@ enum { VN = 3 * V_ALL };
 typedef struct local { double res[VN], K[VN][VN]; } local;
 typedef double row_of_pair[VN];
 
-/* In a stiff solve (multipliers as unknowns) the residual holds the augmented forces, the derivatives of directions the multipliers: the linear problem is then
-   that of Newton's method for gap = 0 and slip = 0, with a little give that the prediction of the multipliers takes away. */
+/* fn, ft: forces that turn with the normal and the sections; they are those of the state with springs, and the multipliers in a stiff solve, where the residual
+   holds what the multipliers become if nothing moves: the linear problem is then that of Newton's method for gap = 0 and slip = 0, or friction against the slip. */
 typedef struct force {
-    double U[3], Up[3], T[3], Tp[3], y[3], tau[3], size, k, kt, mu, turn, fn, ft[3], Ri[9], Rj[9];        /* fn, ft: forces that turn with the normal; turn: of the slip force */
-} force;
+    double U[3], Up[3], T[3], Tp[3], y[3], e[3], l[3], k, kt, mu, turn, fn, ft[3], Ri[9], Rj[9];
+} force;                                /* y: whose part across the normal is what sticks; e: direction of slip; l: the multiplier, where it turns with its frame */
 
 static void normal_force(const rod_contacts *k, touch *c, force *f)
 {
-    double soft = k->k[c->pair] * k->spring, trial = c->lambda - soft * c->gap;
-    f->k = soft * k->stiff;
+    double soft = k->k[c->pair], trial = c->lambda - soft * c->gap;
+    f->k = k->stiff ? k->hard[c->pair] : soft;
     c->status = trial > 0 ? STATUS_STICK : STATUS_OPEN;
     c->fn = trial > 0 ? c->lambda - f->k * c->gap : 0;
-    f->fn = k->stiff > 1 ? c->lambda : c->fn;
+    f->fn = k->stiff ? c->lambda : c->fn;
 }
 
 static void slip_of(const rod_work *w, const touch *c, const force *f, double *g)
@@ -51,27 +51,62 @@ static void across(const double *N, const double *y, double *tau)
     for (int i = 0; i < 3; i++) tau[i] = y[i] - n * N[i];
 }
 
-/* tau = l - k slip, cut to the bound */
+/* springs: tau = l - k slip, cut to the bound */
+static void friction_springs(touch *c, force *f, const double *Rl, const double *g, double trial, double bound)
+{
+    double tau[3], size;
+    for (int i = 0; i < 3; i++) { f->y[i] = Rl[i] - f->kt * g[i]; f->l[i] = c->l[i]; }
+    across(c->N, f->y, tau);
+    size = norm3(tau);
+    if (size > trial) c->status = STATUS_SLIP;
+    f->turn = c->status == STATUS_SLIP ? bound / size : 1;
+    for (int i = 0; i < 3; i++) {
+        f->e[i] = tau[i] / size;
+        c->ft[i] = f->ft[i] = f->turn * tau[i];
+    }
+}
+
+/* Multipliers tau as unknowns, as Alart and Curnier have it: x = tau - r slip decides.  Inside the bound slip = 0, with a little give; outside tau = bound x/|x|.
+   Of the latter's linear form d tau is eliminated: across x/|x| the force is -k slip with k = r b/(1 - b), b = bound/|x|, which is bound/|slip| at the solution,
+   whatever r is; along it the force follows the bound. */
+static void friction_unknown(const rod_contacts *k, touch *c, force *f, const double *Rl, const double *g, double trial, double bound, double now)
+{
+    double tau[3], gt[3], x[3], size, r = f->kt, hard = k->hard[c->pair];
+    across(c->N, Rl, tau);
+    across(c->N, g, gt);
+    for (int i = 0; i < 3; i++) x[i] = tau[i] - r * gt[i];
+    size = norm3(x);
+    f->turn = 1;
+    if (size <= trial || !(size > 0)) {
+        f->kt = hard;
+        for (int i = 0; i < 3; i++) { f->y[i] = Rl[i]; f->l[i] = c->l[i]; f->ft[i] = tau[i]; c->ft[i] = tau[i] - hard * gt[i]; }
+        return;
+    }
+    c->status = STATUS_SLIP;
+    double b = fmax(0, trial) / size, along;
+    f->kt = fmin(hard, r * b / (1 - b));
+    for (int i = 0; i < 3; i++) f->e[i] = x[i] / size;
+    along = dot3(f->e, gt);
+    for (int i = 0; i < 3; i++) {
+        f->y[i] = f->ft[i] = bound * f->e[i];
+        c->ft[i] = now * f->e[i] - f->kt * (gt[i] - along * f->e[i]);
+    }
+}
+
 static void friction_force(const rod_work *w, touch *c, force *f)
 {
     const rod_contacts *k = w->contact;
-    double g[3], mu = k->mu[c->pair], trial = mu, now = mu, bound = mu;
-    bool coupled = k->stiff <= 1 || fabs(c->fn - c->lambda) <= 0.5 * c->lambda;      /* far from a closed gap the multiplier alone is to be trusted */
+    double g[3], Rl[3], mu = k->mu[c->pair], trial = mu, now = mu, bound = mu;
+    bool coupled = !k->stiff || fabs(c->fn - c->lambda) <= 0.5 * c->lambda;      /* far from a closed gap the multiplier alone is to be trusted */
     f->mu = k->tresca[c->pair] || !coupled ? 0 : mu;
-    if (!k->tresca[c->pair]) { trial = mu * (c->lambda - k->k[c->pair] * k->spring * c->gap); now = mu * (coupled ? c->fn : c->lambda); bound = mu * fmax(0, f->fn); }
+    if (!k->tresca[c->pair]) { trial = mu * (c->lambda - k->k[c->pair] * c->gap); now = mu * (coupled ? c->fn : c->lambda); bound = mu * fmax(0, f->fn); }
     f->kt = k->k[c->pair] * k->grip;
     quat_matrix(w->rot + 4 * c->node, f->Ri);
     other_matrix(w, c, f->Rj);
     slip_of(w, c, f, g);
-    for (int i = 0; i < 3; i++) f->y[i] = dot3(f->Rj + 3 * i, c->l) - f->kt * g[i];
-    across(c->N, f->y, f->tau);
-    f->size = norm3(f->tau);
-    if (f->size > trial) c->status = STATUS_SLIP;
-    f->turn = c->status == STATUS_SLIP ? bound / f->size : 1;
-    for (int i = 0; i < 3; i++) {
-        f->ft[i] = f->turn * f->tau[i];
-        c->ft[i] = c->status == STATUS_SLIP ? now / f->size * f->tau[i] : f->tau[i];
-    }
+    for (int i = 0; i < 3; i++) Rl[i] = dot3(f->Rj + 3 * i, c->l);
+    if (k->stiff) friction_unknown(k, c, f, Rl, g, trial, bound, now);
+    else friction_springs(c, f, Rl, g, trial, bound);
 }
 
 static bool frictional(const rod_contacts *k, const touch *c) { return c->status != STATUS_OPEN && k->mu[c->pair] > 0; }
@@ -179,7 +214,7 @@ static void friction_slope(const touch *c, const force *f, row_of_pair *dN, cons
 {
     row_of_pair dy[3] = { { 0 } };
     double C[9], M[9], b[3], ny = dot3(c->N, f->y), dny[VN] = { 0 };
-    for (int i = 0; i < 3; i++) { dy[i][3 * V_A + i] = -f->kt; dy[i][3 * V_0 + i] = f->kt; b[i] = c->l[i] + f->kt * c->rho[i]; }
+    for (int i = 0; i < 3; i++) { dy[i][3 * V_A + i] = -f->kt; dy[i][3 * V_0 + i] = f->kt; b[i] = f->l[i] + f->kt * c->rho[i]; }
     cross_matrix(c->a, C);
     mul3(f->Ri, C, M);
     for (int i = 0; i < 3; i++) for (int j = 0; j < 3; j++) dy[i][3 * V_I + j] = f->kt * M[3 * i + j];
@@ -191,10 +226,9 @@ static void friction_slope(const touch *c, const force *f, row_of_pair *dN, cons
     if (c->status != STATUS_SLIP) return;
     for (int j = 0; c->turned && j < VN; j++) for (int i = 0; i < 3; i++) dF[i][j] *= f->turn;
     if (c->turned) return;
-    double e[3] = { f->tau[0] / f->size, f->tau[1] / f->size, f->tau[2] / f->size };
     for (int j = 0; j < VN; j++) {
-        double along = e[0] * dF[0][j] + e[1] * dF[1][j] + e[2] * dF[2][j];
-        for (int i = 0; i < 3; i++) dF[i][j] = f->turn * (dF[i][j] - along * e[i]) + f->mu * dfn[j] * e[i];
+        double along = dot3(f->e, (double[3]){ dF[0][j], dF[1][j], dF[2][j] });
+        for (int i = 0; i < 3; i++) dF[i][j] = f->turn * (dF[i][j] - along * f->e[i]) + f->mu * dfn[j] * f->e[i];
     }
 }
 
@@ -311,19 +345,24 @@ void contacts_put(rod_work *w, double *res, rod_sparse *K)
         if (pair_put(w, &k->list.at[i], K != NULL, &p)) scatter(w, &k->list.at[i], &p.o, res, K);
 }
 
-/* the multiplier after an increment, of which a part is taken; pairs that open lose theirs */
+/* the multipliers after an increment, of which a part is taken; pairs that open lose theirs */
 static void predict(rod_work *w, touch *c, const double *dx, double part)
 {
     pair_at p;
     gather g;
-    double dv[VN] = { 0 }, fn = 0;
+    double dv[VN] = { 0 }, fn = 0, ft[3] = { 0 };
     if (pair_put(w, c, true, &p)) {
         gather_dofs(w, c, &g);
         for (int i = 0; i < g.n; i++) for (int j = i % 3; j < VN; j += 3) dv[j] += g.B[i][j] * dx[g.dof[i]];
         fn = c->fn;
         for (int j = 0; j < VN; j++) fn += p.dfn[j] * dv[j];
+        for (int i = 0; i < 3; i++) {
+            ft[i] = c->ft[i];
+            for (int j = 0; j < VN; j++) ft[i] += p.dF[i][j] * dv[j];
+        }
     }
     c->lambda = fmax(0, c->lambda + part * (fn - c->lambda));
+    for (int i = 0; i < 3; i++) c->next[i] = p.f.ft[i] + part * (ft[i] - p.f.ft[i]);
 }
 
 void contacts_predict(rod_work *w, const double *dx, double part)

@@ -14,6 +14,7 @@ typedef struct touch {
     double fn, ft[3];
     contact_status status;
     double lambda, l[3];                /* multipliers; the tangential one in the frame of `other` */
+    double next[3];                     /* the tangential one that goes with an increment, in space, until it is taken */
     double x0, y0, a[3], rho[3]; int other; /* the beginning of the step: place, the two material points in the frames of node and other */
     bool clipped, fixed; int turned;             /* turned: the direction of slip is not that of one iteration ago; a spring in its place keeps it from swinging to and fro */
     double along[3];                    /* that direction */
@@ -21,15 +22,16 @@ typedef struct touch {
 
 typedef vec(touch) touches;
 typedef struct rod_contacts {
-    touches list, saved, kept, flowing;
+    touches list, saved, flowing;
     double *k, *mu, *clear;             /* of each pair: stiffness, friction, distance that gap 0 means */
-    double spring;                      /* on a viscous motion: stiffer springs, and no multipliers */
     double grip;                        /* stiffness of what sticks, by that of the springs */
-    double stiff;                       /* > 1: multipliers move with every increment, and the springs are so much stiffer */
+    bool stiff;                         /* multipliers are unknowns that move with every increment */
+    double *hard;                       /* of each pair: the little give that is left to them then, stiffer by far than the rods at the distance of their nodes */
     bool *tresca;
     double *body;                       /* of each pair: point, direction, radius */
     double dissipated, dissipated0;     /* 0: at the beginning of the step */
     int *head, *next; int cells;
+    double *seen;                       /* positions when pairs were looked for */
 } rod_contacts;
 
 static inline const rod_pair *pair_of(const rod_work *w, const touch *c) { return &w->rp->pair[c->pair]; }

@@ -20,6 +20,7 @@ typedef struct rod_work {
     double *pos0, *rot0;                /* at the beginning of the step */
     double *pos1, *rot1, last;          /* before a solve; size of the last increment */
     double *res, *dx;                   /* ndof */
+    double *way, way_dt;                /* increment of the last step, and how long it was (0: none to go by) */
     double *given;                      /* forces and moments at the points of integration, 18 an element */
     rod_hold *hold; int nhold;
     rod_push *push; int npush;
@@ -75,6 +76,8 @@ double turn_between(rod_work *w, double t, double dt);                  /* of he
 bool rod_equilibrium(rod_work *w, double t);
 bool rod_flow(rod_work *w, double t);                                   /* through a viscous motion, with friction */
 void rod_nudge(rod_work *w);
+void rod_way(rod_work *w, double dt);                                   /* the step from pos0, rot0 is done, dt long; 0: it was a jump */
+void rod_go_on(rod_work *w, double dt);                                 /* a first guess of the next one: the same way again */
 bool rod_interrupted(rod_work *w);
 bool rod_passed(const rod_work *w, double *pos, double *rot);            /* a rod went through itself since that state */
 double rod_drag_work(const rod_work *w);
@@ -84,14 +87,13 @@ void contacts_new(rod_work *w);
 bool contacts_start(rod_work *w);                                       /* of the run; false: the shape given crosses itself */
 void contacts_step(rod_work *w);                                        /* the state is the beginning of a step */
 void contacts_find(rod_work *w);                                        /* pairs near each other */
-bool contacts_project(rod_work *w);                                     /* closest points and gaps at the state; false: rods went through each other */
+bool contacts_project(rod_work *w, bool easy);                          /* closest points, gaps and forces at the state; false: rods went through each other */
 /* forces into res, derivatives into K (NULL: not asked) */
 void contacts_put(rod_work *w, double *res, rod_sparse *K);
 bool contacts_near(const rod_work *w);                                  /* any pair carries force, or may */
-void contacts_stiffen(rod_work *w, double stiff);                       /* the springs' forces become multipliers, springs so much stiffer; 1: as at first */
+void contacts_stiffen(rod_work *w, bool stiff);                         /* the springs' forces become multipliers; stiff: they are unknowns from now on */
 void contacts_predict(rod_work *w, const double *dx, double part);      /* multipliers that go with an increment, before it is taken */
-void contacts_springs(rod_work *w, double spring);                      /* no multipliers, springs so much stiffer, until the next step */
-void contacts_settle(rod_work *w);
+void contacts_carry(rod_work *w);                                       /* and after it: the tangential ones into the frames that turned */
 void contacts_soften(rod_work *w);
 double contacts_open(const rod_work *w);                                /* the deepest overlap, or the widest gap of a pair that presses */
 uint64_t contacts_pattern(const rod_work *w);                           /* hash of who touches, sticks and slips */
@@ -99,9 +101,7 @@ void contacts_accept(rod_work *w, int64_t sample);                      /* the s
 double contacts_depth(const rod_work *w);
 void contacts_save(rod_work *w);
 void contacts_restore(rod_work *w);
-void contacts_keep(rod_work *w);                                        /* a second place to save to */
-void contacts_back(rod_work *w);
-void contacts_keep_flow(rod_work *w);                                   /* and a third */
+void contacts_keep_flow(rod_work *w);                                   /* a second place to save to */
 void contacts_back_flow(rod_work *w);
 void contacts_result(rod_work *w, rod_result *x);
 void contacts_lose(rod_work *w);                                        /* what friction took in the step */

@@ -82,7 +82,7 @@ static void push(rod_work *w, double size)      /* the rods into each other and 
     for (int i = 0; i < w->ndof; i++) dx[i] = size * 0.1 * uniform();
     for (int i = 0; i < 13; i++) { dx[6 * i + 1] += 0.004; dx[6 * i + 2] += size; dx[6 * i + 5] += size; }
     rod_update(w, dx, 1);
-    for (int k = 0; k < 6; k++) contacts_project(w);    /* the direction of slip is that of the last time */
+    for (int k = 0; k < 6; k++) contacts_project(w, true);    /* the direction of slip is that of the last time */
 }
 
 static void compare(rod_work *w)
@@ -106,7 +106,7 @@ static void compare(rod_work *w)
             memset(dx, 0, (size_t)n * sizeof *dx);
             dx[j] = 1;
             rod_update(w, dx, s ? -h : h);
-            contacts_project(w);
+            contacts_project(w, true);
             memset(side[s], 0, (size_t)n * sizeof *p);
             contacts_put(w, side[s], NULL);
         }
@@ -114,7 +114,7 @@ static void compare(rod_work *w)
     }
     memcpy(w->pos, pos, (size_t)(3 * w->N) * sizeof *pos);
     memcpy(w->rot, rot, (size_t)(4 * w->N) * sizeof *rot);
-    contacts_project(w);
+    contacts_project(w, true);
 }
 
 static void tangent(double mu, double size)
@@ -123,7 +123,7 @@ static void tangent(double mu, double size)
     cross(&f, mu);
     push(&f.w, size);
     compare(&f.w);
-    contacts_stiffen(&f.w, 1);                  /* with multipliers */
+    contacts_stiffen(&f.w, false);                  /* with multipliers */
     push(&f.w, size / 2);
     compare(&f.w);
     double *res = arena_array(f.a, double, f.w.ndof), sum[3] = { 0 };
