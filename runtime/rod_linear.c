@@ -4,7 +4,7 @@
 #include <lapacke.h>
 #include <math.h>
 #include <string.h>
-#include <suitesparse/umfpack.h>
+#include <suitesparse/klu.h>
 
 enum { BAND = 11, LDAB = 3 * BAND + 1, INNER = 12 * 12 + 12 };
 
@@ -307,19 +307,51 @@ void sparse_add(arena *a, rod_sparse *s, int i, int j, double x)
     s->i[s->nz] = i; s->j[s->nz] = j; s->x[s->nz++] = x;
 }
 
-/* umfpack takes its memory from malloc and is given no way to leave but through here: nothing of the arena is taken while it holds any */
-static bool sparse_solve(int n, const int *Ap, const int *Ai, const double *Ax, const double *b, double *x)
+/* KLU, not UMFPACK: fronts are small here and their upkeep cost three times the factorisation.  It takes its memory from malloc and is given no way to leave but
+   through here: nothing of the arena is taken while it holds any. */
+static bool sparse_solve(int n, int *Ap, int *Ai, double *Ax, double *b)
 {
-    void *symbolic = NULL, *numeric = NULL;
-    double control[UMFPACK_CONTROL];
-    umfpack_di_defaults(control);
-    control[UMFPACK_IRSTEP] = 0;        /* Newton's method corrects itself */
-    bool ok = umfpack_di_symbolic(n, n, Ap, Ai, Ax, &symbolic, control, NULL) == UMFPACK_OK
-           && umfpack_di_numeric(Ap, Ai, Ax, symbolic, &numeric, control, NULL) == UMFPACK_OK
-           && umfpack_di_solve(UMFPACK_A, Ap, Ai, Ax, x, b, numeric, control, NULL) == UMFPACK_OK;
-    if (symbolic) umfpack_di_free_symbolic(&symbolic);
-    if (numeric) umfpack_di_free_numeric(&numeric);
+    klu_common c;
+    klu_defaults(&c);
+    c.btf = 0;                          /* rods that touch are in one piece */
+    klu_symbolic *symbolic = klu_analyze(n, Ap, Ai, &c);
+    klu_numeric *numeric = symbolic ? klu_factor(Ap, Ai, Ax, symbolic, &c) : NULL;
+    bool ok = numeric && klu_solve(symbolic, numeric, n, 1, b, &c);
+    klu_free_numeric(&numeric, &c);
+    klu_free_symbolic(&symbolic, &c);
     return ok;
+}
+
+/* columns of a matrix from its triplets, like ones added: sorted by rows, then by columns */
+typedef struct columns { int *p, *i; double *x; } columns;
+
+static columns columns_of(arena *a, const rod_sparse *s)
+{
+    columns r = { arena_array(a, int, s->n + 2), arena_array(a, int, s->nz), arena_array(a, double, s->nz) }, c = r;
+    c.p = arena_array(a, int, s->n + 2);
+    c.i = arena_array(a, int, s->nz);
+    c.x = arena_array(a, double, s->nz);
+    int *last = arena_array(a, int, s->n), at = 0;
+    for (int k = 0; k < s->nz; k++) r.p[s->i[k] + 2]++;
+    for (int i = 0; i < s->n; i++) r.p[i + 2] += r.p[i + 1];
+    for (int k = 0; k < s->nz; k++) { int to = r.p[s->i[k] + 1]++; r.i[to] = s->j[k]; r.x[to] = s->x[k]; }
+    for (int i = 0; i < s->n; i++) last[i] = -1;
+    for (int row = 0; row < s->n; row++) {      /* like ones within a row */
+        int begin = at;
+        for (int k = r.p[row]; k < r.p[row + 1]; k++) {
+            int j = r.i[k];
+            if (last[j] >= begin) { r.x[last[j]] += r.x[k]; continue; }
+            last[j] = at;
+            r.i[at] = j; r.x[at++] = r.x[k];
+        }
+        for (int k = begin; k < at; k++) c.p[r.i[k] + 2]++;
+        r.p[row] = begin;
+    }
+    r.p[s->n] = at;
+    for (int i = 0; i < s->n; i++) c.p[i + 2] += c.p[i + 1];
+    for (int row = 0; row < s->n; row++)
+        for (int k = r.p[row]; k < r.p[row + 1]; k++) { int to = c.p[r.i[k] + 1]++; c.i[to] = row; c.x[to] = r.x[k]; }
+    return c;
 }
 
 /* residual of everything, drag and contact included */
@@ -374,7 +406,7 @@ bool rod_solve_sparse(rod_work *w, double t)
     memset(w->res, 0, (size_t)w->ndof * sizeof *w->res);
     contacts_put(w, w->res, &C);
     int n = S.n = number_dofs(w, &C, number);
-    double *b = arena_array(w->tmp, double, n), *x = arena_array(w->tmp, double, n);
+    double *b = arena_array(w->tmp, double, n);
     for (int r = 0; r < w->rp->nrod; r++) {
         const rod_mesh *m = &w->mesh[r];
         for (int e = 0; e < m->ne; e++, X += INNER) {
@@ -391,10 +423,9 @@ bool rod_solve_sparse(rod_work *w, double t)
         sparse_add(w->tmp, &S, number[i], number[i], w->scale);
         for (int j = 0; w->tilt && i % 6 == 5 && j < 2; j++) sparse_add(w->tmp, &S, number[i], number[i - 2 + j], w->scale * w->tilt[2 * (i / 6) + j]);
     }
-    int *Ap = arena_array(w->tmp, int, n + 1), *Ai = arena_array(w->tmp, int, S.nz);
-    double *Ax = arena_array(w->tmp, double, S.nz);
-    bool ok = umfpack_di_triplet_to_col(n, n, S.nz, S.i, S.j, S.x, Ap, Ai, Ax, NULL) == UMFPACK_OK && sparse_solve(n, Ap, Ai, Ax, b, x);
-    for (int i = 0; ok && i < w->ndof; i++) if (number[i] >= 0) w->dx[i] = x[number[i]];
+    columns A = columns_of(w->tmp, &S);
+    bool ok = sparse_solve(n, A.p, A.i, A.x, b);
+    for (int i = 0; ok && i < w->ndof; i++) if (number[i] >= 0) w->dx[i] = b[number[i]];
     X = w->inner;
     for (int r = 0; ok && r < w->rp->nrod; r++)
         for (int e = 0; e < w->mesh[r].ne; e++, X += INNER) {
