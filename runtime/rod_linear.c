@@ -6,7 +6,7 @@
 #include <string.h>
 #include <suitesparse/umfpack.h>
 
-enum { BAND = 11, LDAB = 3 * BAND + 1, INNER = 12 * 12 + 12 };
+enum { BAND = 11, LDAB = 3 * BAND + 1, SIDES = 2, INNER = 12 * (12 + SIDES) };      /* SIDES: right sides at most */
 
 /* ---- state ---- */
 double rod_length(const rod_work *w)
@@ -78,53 +78,55 @@ static int outer(int k) { return k < 6 ? k : k + 12; }      /* dofs of the ends 
 
 static double *band_at(rod_work *w, int i, int j) { return w->band + (2 * BAND + i - j) + (size_t)j * LDAB; }
 
-/* inner nodes of an element out: X = Kii^-1 [Kie | fi] is kept for the way back; what is left of the ends in `out`, 12 x 13 */
-static int condense(const double *K, const double *f, double *X, double *out)
+/* inner nodes of an element out: X = Kii^-1 [Kie | fi] is kept for the way back; what is left of the ends in `out`, 12 rows of 12 + m; f: m right sides */
+static int condense(const double *K, const double *f, int m, double *X, double *out)
 {
     double A[144];
+    int wide = 12 + m;
     for (int i = 0; i < 12; i++) {
         for (int j = 0; j < 12; j++) {
             A[12 * i + j] = K[(6 + i) * ROD_DOFS + 6 + j];
-            X[13 * i + j] = K[(6 + i) * ROD_DOFS + outer(j)];
+            X[wide * i + j] = K[(6 + i) * ROD_DOFS + outer(j)];
         }
-        X[13 * i + 12] = f[6 + i];
+        for (int c = 0; c < m; c++) X[wide * i + 12 + c] = f[c * ROD_DOFS + 6 + i];
     }
-    int sign = lu_small(A, 12, X, 13);
+    int sign = lu_small(A, 12, X, wide);
     for (int i = 0; i < 12; i++) {
         const double *from = K + outer(i) * ROD_DOFS;
-        double *to = out + 13 * i;
+        double *to = out + wide * i;
         for (int j = 0; j < 12; j++) to[j] = from[outer(j)];
-        to[12] = f[outer(i)];
+        for (int c = 0; c < m; c++) to[12 + c] = f[c * ROD_DOFS + outer(i)];
         for (int k = 0; k < 12; k++) {
             double y = from[6 + k];
-            for (int j = 0; j < 13; j++) to[j] -= y * X[13 * k + j];
+            for (int j = 0; j < wide; j++) to[j] -= y * X[wide * k + j];
         }
     }
     return sign;
 }
 
-static int band_element(rod_work *w, const double *K, const double *f, double *X, int r0)
+static int band_element(rod_work *w, const double *K, const double *f, int m, double *X, int r0)
 {
-    double out[12 * 13];
-    int sign = condense(K, f, X, out);
+    double out[12 * (12 + SIDES)];
+    int sign = condense(K, f, m, X, out), wide = 12 + m;
     for (int i = 0; i < 12; i++) {
-        for (int j = 0; j < 12; j++) *band_at(w, r0 + i, r0 + j) += out[13 * i + j];
-        w->rhs[r0 + i] -= out[13 * i + 12];
+        for (int j = 0; j < 12; j++) *band_at(w, r0 + i, r0 + j) += out[wide * i + j];
+        for (int c = 0; c < m; c++) w->rhs[c * w->nred + r0 + i] -= out[wide * i + 12 + c];
     }
     return sign;
 }
 
-/* the nodes inside, from what the ends do */
-static void inner_back(const double *X, const double *ends, double *inside)
+/* the nodes inside, from what the ends do; of right side c of m */
+static void inner_back(const double *X, int m, int c, const double *ends, double *inside)
 {
     for (int i = 0; i < 12; i++) {
-        double y = -X[13 * i + 12];
-        for (int j = 0; j < 12; j++) y -= X[13 * i + j] * ends[j];
+        const double *x = X + (12 + m) * i;
+        double y = -x[12 + c];
+        for (int j = 0; j < 12; j++) y -= x[j] * ends[j];
         inside[i] = y;
     }
 }
 
-static void hold_rows(rod_work *w)
+static void hold_rows(rod_work *w, const double *dy)
 {
     for (int node = 0; node < w->N; node++) {
         int r = w->red[node];
@@ -135,7 +137,8 @@ static void hold_rows(rod_work *w)
             for (int j = lo; j <= hi; j++) *band_at(w, i, j) = 0;
             *band_at(w, i, i) = d = d > 0 ? d : 1;
             for (int j = 0; w->tilt && k == 5 && j < 2; j++) *band_at(w, i, i - 2 + j) = d * w->tilt[2 * node + j];
-            w->rhs[i] = *band_at(w, i, i) * w->dx[6 * node + k];
+            w->rhs[i] = d * w->dx[6 * node + k];
+            if (dy) w->rhs[w->nred + i] = d * dy[6 * node + k];
         }
     }
 }
@@ -153,7 +156,7 @@ void rod_band_new(rod_work *w)
         ne += m->ne;
     }
     w->band = arena_array(w->a, double, (size_t)w->nred * LDAB);
-    w->rhs = arena_array(w->a, double, w->nred);
+    w->rhs = arena_array(w->a, double, SIDES * w->nred);
     w->pivot = arena_array(w->a, int, w->nred);
     w->inner = arena_array(w->a, double, (size_t)ne * INNER);
 }
@@ -173,45 +176,51 @@ static bool band_factor(rod_work *w)
     return least > 1e-15 * most * 1e-3;
 }
 
-static void band_back(rod_work *w)
+static void band_back(rod_work *w, int m, int c, double *dx)
 {
-    const double *X = w->inner;
+    const double *X = w->inner, *rhs = w->rhs + c * w->nred;
     for (int r = 0; r < w->rp->nrod; r++) {
-        const rod_mesh *m = &w->mesh[r];
-        for (int e = 0; e < m->ne; e++, X += INNER) {
-            int node = m->first + 3 * e, r0 = w->red[node];
+        const rod_mesh *mesh = &w->mesh[r];
+        for (int e = 0; e < mesh->ne; e++, X += INNER) {
+            int node = mesh->first + 3 * e, r0 = w->red[node];
             for (int k = 0; k < 6; k++) {
-                w->dx[6 * node + k] = w->rhs[r0 + k];
-                w->dx[6 * (node + 3) + k] = w->rhs[r0 + 6 + k];
+                dx[6 * node + k] = rhs[r0 + k];
+                dx[6 * (node + 3) + k] = rhs[r0 + 6 + k];
             }
-            inner_back(X, w->rhs + r0, w->dx + 6 * (node + 1));
+            inner_back(X, m, c, rhs + r0, dx + 6 * (node + 1));
         }
     }
 }
 
-bool rod_solve_band(rod_work *w, double t)
+bool rod_solve_two(rod_work *w, double t, const double *rate, double *dy)
 {
     arena_pos mark = arena_mark(w->tmp);
     rod_outside out = rod_outside_at(w, t);
     double *X = w->inner;
+    int m = dy ? 2 : 1;
     memset(w->band, 0, (size_t)w->nred * LDAB * sizeof *w->band);
-    memset(w->rhs, 0, (size_t)w->nred * sizeof *w->rhs);
+    memset(w->rhs, 0, (size_t)(m * w->nred) * sizeof *w->rhs);
     w->sign = 1;
     for (int r = 0; r < w->rp->nrod; r++) {
-        const rod_mesh *m = &w->mesh[r];
-        for (int e = 0; e < m->ne; e++, X += INNER) {
-            double f[ROD_DOFS] = { 0 }, K[ROD_DOFS * ROD_DOFS];
-            rod_element_loaded(w, m, e, &out, given_of(w, m, e), f, K);
-            w->sign *= band_element(w, K, f, X, w->red[m->first + 3 * e]);
+        const rod_mesh *mesh = &w->mesh[r];
+        for (int e = 0; e < mesh->ne; e++, X += INNER) {
+            double f[SIDES * ROD_DOFS] = { 0 }, K[ROD_DOFS * ROD_DOFS];
+            int d0 = 6 * (mesh->first + 3 * e);
+            rod_element_loaded(w, mesh, e, &out, given_of(w, mesh, e), f, K);
+            for (int i = e ? 6 : 0; dy && i < ROD_DOFS; i++) f[ROD_DOFS + i] = rate[d0 + i];
+            w->sign *= band_element(w, K, f, m, X, w->red[d0 / 6]);
         }
     }
     arena_release(w->tmp, mark);
-    hold_rows(w);
+    hold_rows(w, dy);
     if (!w->sign || !band_factor(w)) return false;
-    LAPACKE_dgbtrs_work(LAPACK_COL_MAJOR, 'N', w->nred, BAND, BAND, 1, w->band, LDAB, w->pivot, w->rhs, w->nred);
-    band_back(w);
-    return isfinite(w->dx[0]);
+    LAPACKE_dgbtrs_work(LAPACK_COL_MAJOR, 'N', w->nred, BAND, BAND, m, w->band, LDAB, w->pivot, w->rhs, w->nred);
+    band_back(w, m, 0, w->dx);
+    if (dy) band_back(w, m, 1, dy);
+    return isfinite(w->dx[0]) && (!dy || isfinite(dy[0]));
 }
+
+bool rod_solve_band(rod_work *w, double t) { return rod_solve_two(w, t, NULL, NULL); }
 
 /* ---- stability ---- */
 /* A = L D L^T without pivots, A symmetric: negative ones are counted; B (n x m) becomes A^-1 B */
@@ -354,7 +363,7 @@ static void sparse_element(rod_work *w, int d0, const int *number, const double 
 {
     double out[12 * 13];
     bool whole = number[d0 + 6] >= 0;
-    if (!whole) condense(K, f, X, out);
+    if (!whole) condense(K, f, 1, X, out);
     for (int i = 0; i < (whole ? ROD_DOFS : 12); i++) {
         int row = d0 + (whole ? i : outer(i));
         b[number[row]] -= whole ? f[i] : out[13 * i + 12];
@@ -402,7 +411,7 @@ bool rod_solve_sparse(rod_work *w, double t)
             double ends[12];
             if (number[d0 + 6] >= 0) continue;
             for (int k = 0; k < 12; k++) ends[k] = w->dx[d0 + outer(k)];
-            inner_back(X, ends, w->dx + d0 + 6);
+            inner_back(X, 1, 0, ends, w->dx + d0 + 6);
         }
     arena_release(w->tmp, mark);
     w->sign = 0;

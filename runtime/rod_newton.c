@@ -98,8 +98,7 @@ static void hold_turn(rod_work *w, const rod_hold *h, double *d)
     d[1] = b[0] * f;
 }
 
-/* increments that bring what is held to its goal */
-static void holds_put(rod_work *w)
+void holds_put(rod_work *w)
 {
     for (int i = 0; i < w->nhold; i++) {
         const rod_hold *h = &w->hold[i];
@@ -114,7 +113,7 @@ enum { NEWTON_MAX = 30 };
 static const double STIFF = 1e4;
 
 /* sizes of an increment: positions by the length, and angles */
-static double size_of(const rod_work *w, const double *dx, double *turn)
+double rod_size(const rod_work *w, const double *dx, double *turn)
 {
     double d = 0, a = 0, L = rod_length(w);
     for (int i = 0; i < w->N; i++) {
@@ -158,7 +157,7 @@ static bool newton_steps(rod_work *w, double t, double enough, bool stiff)
         holds_put(w);
         w->iterations++;
         if (!(touch ? rod_solve_sparse(w, t) : rod_solve_band(w, t))) return false;
-        double size = size_of(w, w->dx, &turn), cut = part_of(w, turn, 0.7);
+        double size = rod_size(w, w->dx, &turn), cut = part_of(w, turn, 0.7);
         best = fmin(best, size);
         w->last = best;
         if (!isfinite(size) || (k > 3 && size > 3) || (k > 6 && size > 20 * best && size > 0.05)) return false;

@@ -58,6 +58,7 @@ void rod_update(rod_work *w, const double *dx, double k);               /* moves
 /* K dx = -res with the increments of held dofs given in dx; false: singular */
 void rod_band_new(rod_work *w);
 bool rod_solve_band(rod_work *w, double t);
+bool rod_solve_two(rod_work *w, double t, const double *rate, double *dy);       /* without contact; and K dy = -rate, the increments of held dofs given in dy */
 bool rod_solve_sparse(rod_work *w, double t);
 void rod_residual(rod_work *w, double t, double *res);
 /* ---- loads ---- */
@@ -71,13 +72,37 @@ int rod_unstable(rod_work *w, double t);                                /* direc
 double rod_small_shift(const rod_work *w);
 /* ---- equilibria at a load ---- */
 bool holds_at(rod_work *w, double t, double tau);                       /* where what is held goes at t; tau < 1: on the way from the start to the values at t = 0 */
+void holds_put(rod_work *w);                                            /* into dx: increments that bring what is held to its goal */
 double turn_between(rod_work *w, double t, double dt);                  /* of held frames */
+double rod_size(const rod_work *w, const double *dx, double *turn);     /* of an increment: positions by the length, and angles */
 bool rod_equilibrium(rod_work *w, double t);
 bool rod_flow(rod_work *w, double t);                                   /* through a viscous motion, with friction */
 void rod_nudge(rod_work *w);
 bool rod_interrupted(rod_work *w);
 bool rod_passed(const rod_work *w, double *pos, double *rot);            /* a rod went through itself since that state */
 double rod_drag_work(const rod_work *w);
+
+/* ---- along a load ---- */
+enum { ROD_CRITICAL = 64 };
+typedef struct rod_path {
+    double critical[ROD_CRITICAL]; int ncritical, modes;       /* modes: rod_character of the last state */
+    double t[2], logdet[2]; int known;  /* of the last two steps: where moments have no energy */
+    double *pos, *rot;                  /* at the start */
+    vec(rod_point) points;              /* by arc length alone */
+} rod_path;
+double rod_elastic(rod_work *w, double *e);                             /* all four kinds, and their sum */
+void rod_sample(rod_work *w, double t);
+bool rod_step(rod_work *w, double t, double tau, bool flow);            /* flow: through a viscous motion; false: the state is as before */
+int rod_character(rod_work *w, double t);                               /* directions that lower the energy; the sign of the determinant where moments have none */
+void rod_path_start(rod_work *w, rod_path *p);                          /* the equilibrium at t = 0 was found */
+void rod_path_point(rod_work *w, rod_path *p, double t);
+bool rod_march(rod_work *w, double end, double h, bool start, rod_path *p, double *reached);   /* in steps of at most h, halved when Newton's method fails */
+/* ---- arc length ---- */
+/* From the equilibrium at a load through limit points, which are listed, to where the branch is stable again beyond them: true, and the load there.  Without
+   limit points: beyond the goal.  False: it does not come back, or not the whole is asked, but the first limit point alone; the state is put back. */
+bool rod_arc(rod_work *w, rod_path *p, double from, double goal, double end, bool whole, double *to);
+double rod_reach(rod_work *w, double t, double end);                    /* |dx/dt| at an equilibrium; 0: not known */
+double rod_distance(rod_work *w, const double *pos, const double *rot); /* of the state from that one */
 
 /* ---- contact ---- */
 void contacts_new(rod_work *w);
