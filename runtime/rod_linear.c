@@ -4,6 +4,7 @@
 #include <lapacke.h>
 #include <math.h>
 #include <string.h>
+#include <suitesparse/cholmod.h>
 #include <suitesparse/umfpack.h>
 
 enum { BAND = 11, LDAB = 3 * BAND + 1, SIDES = 2, INNER = 12 * (12 + SIDES) };      /* SIDES: right sides at most */
@@ -243,8 +244,35 @@ static int ldl_small(double *A, int n, double *B, int m)
     return bad;
 }
 
-/* how many directions lower the energy of the rods (without contact; the symmetric part of the tangent) */
-static int unstable_modes(rod_work *w, double t)
+/* the symmetric part of an element's tangent; with what loads do to it */
+static void element_symmetric(rod_work *w, const rod_mesh *m, int e, const rod_outside *out, double *K)
+{
+    double f[ROD_DOFS] = { 0 };
+    rod_element_loaded(w, m, e, out, NULL, f, K);
+    for (int i = 0; i < ROD_DOFS; i++)
+        for (int j = 0; j < i; j++) K[i * ROD_DOFS + j] = K[j * ROD_DOFS + i] = (K[i * ROD_DOFS + j] + K[j * ROD_DOFS + i]) / 2;
+}
+
+/* its inner nodes out: the lower half of what is left of the ends; directions inside that lower the energy */
+static int condense_symmetric(const double *K, double *out)
+{
+    double A[144], B[144];
+    for (int i = 0; i < 144; i++) {
+        A[i] = K[(6 + i / 12) * ROD_DOFS + 6 + i % 12];
+        B[i] = K[(6 + i / 12) * ROD_DOFS + outer(i % 12)];
+    }
+    int bad = ldl_small(A, 12, B, 12);
+    for (int i = 0; i < 12; i++)
+        for (int j = 0; j <= i; j++) {
+            double y = K[outer(i) * ROD_DOFS + outer(j)];
+            for (int k = 0; k < 12; k++) y -= K[outer(i) * ROD_DOFS + 6 + k] * B[12 * k + j];
+            out[12 * i + j] = y;
+        }
+    return bad;
+}
+
+/* how many directions lower the energy of rods that touch nothing */
+static int unstable_free(rod_work *w, double t)
 {
     enum { WIDE = BAND + 1 };
     arena_pos mark = arena_mark(w->tmp);
@@ -254,22 +282,11 @@ static int unstable_modes(rod_work *w, double t)
     for (int r = 0; r < w->rp->nrod; r++) {
         const rod_mesh *m = &w->mesh[r];
         for (int e = 0; e < m->ne; e++) {
-            double f[ROD_DOFS] = { 0 }, K[ROD_DOFS * ROD_DOFS], A[144], B[144];
+            double K[ROD_DOFS * ROD_DOFS], ends[144];
             int r0 = w->red[m->first + 3 * e];
-            rod_element_loaded(w, m, e, &out, NULL, f, K);
-            for (int i = 0; i < ROD_DOFS; i++)
-                for (int j = 0; j < i; j++) K[i * ROD_DOFS + j] = K[j * ROD_DOFS + i] = (K[i * ROD_DOFS + j] + K[j * ROD_DOFS + i]) / 2;
-            for (int i = 0; i < 144; i++) {
-                A[i] = K[(6 + i / 12) * ROD_DOFS + 6 + i % 12];
-                B[i] = K[(6 + i / 12) * ROD_DOFS + outer(i % 12)];
-            }
-            bad += ldl_small(A, 12, B, 12);
-            for (int i = 0; i < 12; i++)
-                for (int j = 0; j <= i; j++) {
-                    double y = K[outer(i) * ROD_DOFS + outer(j)];
-                    for (int k = 0; k < 12; k++) y -= K[outer(i) * ROD_DOFS + 6 + k] * B[12 * k + j];
-                    S[(size_t)(r0 + j) * WIDE + i - j] += y;
-                }
+            element_symmetric(w, m, e, &out, K);
+            bad += condense_symmetric(K, ends);
+            for (int i = 0; i < 12; i++) for (int j = 0; j <= i; j++) S[(size_t)(r0 + j) * WIDE + i - j] += ends[12 * i + j];
         }
     }
     for (int node = 0; node < w->N; node++)
@@ -293,15 +310,6 @@ static int unstable_modes(rod_work *w, double t)
 
 /* what rounding leaves of a motion that costs no energy, as the turn of a buckled column about its axis, does not count */
 double rod_small_shift(const rod_work *w) { return 1e-2 * w->scale / (rod_length(w) * rod_length(w)); }
-
-int rod_unstable(rod_work *w, double t)
-{
-    double keep = w->shift;
-    w->shift = fmax(keep, (w->neutral ? 1 : 1e-4) * rod_small_shift(w));
-    int n = unstable_modes(w, t);
-    w->shift = keep;
-    return n;
-}
 
 /* ---- sparse ---- */
 void sparse_add(arena *a, rod_sparse *s, int i, int j, double x)
@@ -417,4 +425,75 @@ bool rod_solve_sparse(rod_work *w, double t)
     w->sign = 0;
     for (int i = 0; ok && i < w->ndof; i++) ok = isfinite(w->dx[i]);
     return ok;
+}
+
+/* ---- stability in contact ---- */
+/* negative entries of D in L D L^T, the lower half of A given; memory is cholmod's own, as umfpack's above */
+static int negative_pivots(int n, int *Ap, int *Ai, double *Ax)
+{
+    cholmod_common c;
+    cholmod_sparse A = { .nrow = (size_t)n, .ncol = (size_t)n, .nzmax = (size_t)Ap[n], .p = Ap, .i = Ai, .x = Ax, .stype = -1, .itype = CHOLMOD_INT, .xtype = CHOLMOD_REAL,
+                         .dtype = CHOLMOD_DOUBLE, .sorted = 1, .packed = 1 };
+    int bad = 0;
+    cholmod_start(&c);
+    c.print = 0;
+    c.supernodal = CHOLMOD_SIMPLICIAL;
+    c.final_ll = 0;
+    c.nmethods = 1;
+    c.method[0].ordering = CHOLMOD_AMD;
+    cholmod_factor *L = cholmod_analyze(&A, &c);
+    if (L && cholmod_factorize(&A, L, &c) && L->xtype == CHOLMOD_REAL && !L->is_ll)
+        for (int j = 0; j < n; j++) bad += !(((double *)L->x)[((int *)L->p)[j]] > 0);
+    if (L) cholmod_free_factor(&L, &c);
+    cholmod_finish(&c);
+    return bad;
+}
+
+static void lower_add(rod_work *w, rod_sparse *S, const int *number, int i, int j, double x)
+{
+    if (!w->held[i] && !w->held[j] && number[i] >= number[j]) sparse_add(w->tmp, S, number[i], number[j], x);
+}
+
+/* The same for rods that touch: closed pairs are held by stiff springs, and their forces go on acting as they turn, so that what is counted are directions
+   along which nothing opens or closes.  Pairs that stick are held across too, those that slip are free there. */
+static int unstable_touching(rod_work *w, double t)
+{
+    arena_pos mark = arena_mark(w->tmp);
+    rod_sparse C = { .n = w->ndof }, S = { 0 };
+    rod_outside out = rod_outside_at(w, t);
+    int *number = arena_array(w->tmp, int, w->ndof), bad = 0;
+    contacts_count(w, &C);
+    int n = S.n = number_dofs(w, &C, number);
+    for (int r = 0; r < w->rp->nrod; r++) {
+        const rod_mesh *m = &w->mesh[r];
+        for (int e = 0; e < m->ne; e++) {
+            double K[ROD_DOFS * ROD_DOFS], ends[144];
+            int d0 = 6 * (m->first + 3 * e);
+            bool whole = number[d0 + 6] >= 0;
+            element_symmetric(w, m, e, &out, K);
+            if (!whole) bad += condense_symmetric(K, ends);
+            for (int i = 0; i < (whole ? ROD_DOFS : 12); i++)
+                for (int j = 0; j <= i; j++)
+                    lower_add(w, &S, number, d0 + (whole ? i : outer(i)), d0 + (whole ? j : outer(j)), whole ? K[i * ROD_DOFS + j] : ends[12 * i + j]);
+        }
+    }
+    for (int k = 0; k < C.nz; k++) {    /* half of each and of what mirrors it */
+        bool low = number[C.i[k]] >= number[C.j[k]];
+        lower_add(w, &S, number, low ? C.i[k] : C.j[k], low ? C.j[k] : C.i[k], C.i[k] == C.j[k] ? C.x[k] : C.x[k] / 2);
+    }
+    for (int i = 0; i < w->ndof; i++) if (w->held[i] && number[i] >= 0) sparse_add(w->tmp, &S, number[i], number[i], w->scale);
+    int *Ap = arena_array(w->tmp, int, n + 1), *Ai = arena_array(w->tmp, int, S.nz);
+    double *Ax = arena_array(w->tmp, double, S.nz);
+    if (umfpack_di_triplet_to_col(n, n, S.nz, S.i, S.j, S.x, Ap, Ai, Ax, NULL) == UMFPACK_OK) bad += negative_pivots(n, Ap, Ai, Ax);
+    arena_release(w->tmp, mark);
+    return bad;
+}
+
+int rod_unstable(rod_work *w, double t)
+{
+    double keep = w->shift;
+    w->shift = fmax(keep, (w->neutral ? 1 : 1e-4) * rod_small_shift(w));
+    int n = w->contact && contacts_near(w) ? unstable_touching(w, t) : unstable_free(w, t);
+    w->shift = keep;
+    return n;
 }

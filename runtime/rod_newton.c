@@ -110,7 +110,6 @@ void holds_put(rod_work *w)
 
 /* ---- Newton ---- */
 enum { NEWTON_MAX = 30 };
-static const double STIFF = 1e4;
 
 /* sizes of an increment: positions by the length, and angles */
 double rod_size(const rod_work *w, const double *dx, double *turn)
@@ -196,7 +195,7 @@ static double least_radius(const rod_work *w)
 static bool close_gaps(rod_work *w, double t)
 {
     bool ok = false;
-    contacts_stiffen(w, STIFF);
+    contacts_stiffen(w, ROD_STIFF);
     for (int k = 0; k < 5 && !ok; k++) {
         if (!newton(w, t, 1e-11, true)) break;
         ok = contacts_open(w) <= w->ro->tolerance * least_radius(w);
@@ -255,14 +254,14 @@ static bool flow_step(rod_work *w, double t, double c, double spring, double mos
     return false;
 }
 
-/* at rest, and in contact or stable */
+/* at rest, and stable where that is asked */
 static bool flow_rests(rod_work *w, double t, double most)
 {
     arena_pos mark = arena_mark(w->tmp);
     double *pos = arena_array(w->tmp, double, 3 * w->N), *rot = arena_array(w->tmp, double, 4 * w->N);
     state_copy(w, pos, rot, w->pos, w->rot);
     bool ok = flow_step(w, t, 0, 1, most);
-    if (ok && !(w->contact && contacts_near(w)) && rod_unstable(w, t)) {
+    if (ok && !rod_unclear(w) && rod_unstable(w, t)) {
         state_copy(w, w->pos, w->rot, pos, rot);
         if (w->contact) contacts_back_flow(w);
         ok = false;
@@ -297,7 +296,7 @@ bool rod_flow(rod_work *w, double t)
         c *= size > 0.2 ? 2 : size < 0.1 ? down : 1;
         down = fmax(0.3, 0.8 * down);
         if (size > rest) continue;
-        if (touch && spring < 0.1 * STIFF && !w->ro->penalty) { spring *= 3; continue; }
+        if (touch && spring < 0.1 * ROD_STIFF && !w->ro->penalty) { spring *= 3; continue; }
         if (flow_rests(w, t, 0.2)) return true;
         rest = size / 3;
         if (size < 1e-9) return false;

@@ -41,6 +41,8 @@ bool rod_step(rod_work *w, double t, double tau, bool flow)
     return ok;
 }
 
+bool rod_unclear(const rod_work *w) { return w->contact && contacts_near(w) && (w->moments || contacts_rough(w)); }
+
 /* of the tangent: the directions that lower the energy, or the sign of the determinant where moments have no energy */
 int rod_character(rod_work *w, double t) { return w->moments ? w->sign : rod_unstable(w, t); }
 
@@ -92,7 +94,6 @@ static void watch_double(rod_work *w, rod_path *p, double now)
 
 static void watch(rod_work *w, rod_path *p, double before, double now)
 {
-    if (w->contact && contacts_near(w)) return;
     int is = rod_character(w, now), was = p->modes;
     if (w->moments && is != was) p->known = 0;
     else if (w->moments) watch_double(w, p, now);
@@ -100,8 +101,10 @@ static void watch(rod_work *w, rod_path *p, double before, double now)
         arena_pos mark = arena_mark(w->tmp);
         double *pos0 = arena_array(w->tmp, double, 3 * w->N), *rot0 = arena_array(w->tmp, double, 4 * w->N);
         state_copy(w, pos0, rot0, w->pos0, w->rot0);
+        if (w->contact) contacts_keep_watch(w);
         p->critical[p->ncritical++] = critical_between(w, before, now, was);
         state_copy(w, w->pos0, w->rot0, pos0, rot0);
+        if (w->contact) contacts_back_watch(w);
         arena_release(w->tmp, mark);
         holds_at(w, now, 1);
     }
@@ -111,14 +114,16 @@ static void watch(rod_work *w, rod_path *p, double before, double now)
 /* a state that is no minimum of the energy is left for one that is */
 static bool leave_saddle(rod_work *w, double t)
 {
-    if (w->moments || (w->contact && contacts_near(w)) || !rod_unstable(w, t)) return true;
+    if (w->moments || rod_unclear(w) || !rod_unstable(w, t)) return true;
     arena_pos mark = arena_mark(w->tmp);
     double *pos = arena_array(w->tmp, double, 3 * w->N), *rot = arena_array(w->tmp, double, 4 * w->N);
     state_copy(w, pos, rot, w->pos, w->rot);
+    if (w->contact) contacts_keep_watch(w);
     rod_nudge(w);
     w->neutral = true;
     bool ok = rod_flow(w, t);
     if (!ok) state_copy(w, w->pos, w->rot, pos, rot);
+    if (!ok && w->contact) contacts_back_watch(w);
     arena_release(w->tmp, mark);
     return ok;
 }
@@ -171,9 +176,11 @@ static bool step_beyond(rod_work *w, rod_path *p, double t, double *now, double 
 /* what is to be known of a state that was found */
 static void step_done(rod_work *w, rod_path *p, double t, double now)
 {
+    if (rod_unclear(w)) return;
     watch(w, p, t, now);
+    if (w->moments || p->modes == 0) return;
     leave_saddle(w, now);
-    if (!w->moments && !(w->contact && contacts_near(w))) p->modes = rod_unstable(w, now);
+    if (!rod_unclear(w)) p->modes = rod_unstable(w, now);
 }
 
 /* start: from the reference shape to what the supports ask for at t = 0; else t from 0 to the end */

@@ -21,11 +21,12 @@ typedef struct touch {
 
 typedef vec(touch) touches;
 typedef struct rod_contacts {
-    touches list, saved, kept, flowing;
+    touches list, saved, kept, flowing, watched;
     double *k, *mu, *clear;             /* of each pair: stiffness, friction, distance that gap 0 means */
     double spring;                      /* on a viscous motion: stiffer springs, and no multipliers */
     double grip;                        /* stiffness of what sticks, by that of the springs */
     double stiff;                       /* > 1: multipliers move with every increment, and the springs are so much stiffer */
+    bool counting;                      /* directions: pairs that slip are free to */
     bool *tresca;
     double *body;                       /* of each pair: point, direction, radius */
     double dissipated, dissipated0;     /* 0: at the beginning of the step */

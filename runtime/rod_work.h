@@ -68,7 +68,8 @@ void rod_loads(rod_work *w, double t, double *res);                     /* loads
 /* residual (added) and tangent of an element with what acts on it from outside, in the first element that has the node */
 void rod_element_loaded(rod_work *w, const rod_mesh *m, int e, const rod_outside *out, const double *given, double *f, double *K);
 void forces_follow(rod_work *w, const double *dx);                      /* forces at the points of integration: of the state, or what the increment makes of them */
-int rod_unstable(rod_work *w, double t);                                /* directions that lower the energy, without contact */
+int rod_unstable(rod_work *w, double t);                                /* directions that lower the energy and keep what touches */
+bool rod_unclear(const rod_work *w);                                    /* it touches, and friction acts or moments without energy: stability is not asked */
 double rod_small_shift(const rod_work *w);
 /* ---- equilibria at a load ---- */
 bool holds_at(rod_work *w, double t, double tau);                       /* where what is held goes at t; tau < 1: on the way from the start to the values at t = 0 */
@@ -105,6 +106,7 @@ double rod_reach(rod_work *w, double t, double end);                    /* |dx/d
 double rod_distance(rod_work *w, const double *pos, const double *rot); /* of the state from that one */
 
 /* ---- contact ---- */
+enum { ROD_STIFF = 10000 };             /* how much stiffer springs are that stand for closed gaps */
 void contacts_new(rod_work *w);
 bool contacts_start(rod_work *w);                                       /* of the run; false: the shape given crosses itself */
 void contacts_step(rod_work *w);                                        /* the state is the beginning of a step */
@@ -113,6 +115,8 @@ bool contacts_project(rod_work *w);                                     /* close
 /* forces into res, derivatives into K (NULL: not asked) */
 void contacts_put(rod_work *w, double *res, rod_sparse *K);
 bool contacts_near(const rod_work *w);                                  /* any pair carries force, or may */
+bool contacts_rough(const rod_work *w);                                 /* friction acts */
+void contacts_count(rod_work *w, rod_sparse *K);                        /* derivatives with gaps held closed, those that slip free to */
 void contacts_stiffen(rod_work *w, double stiff);                       /* the springs' forces become multipliers, springs so much stiffer; 1: as at first */
 void contacts_predict(rod_work *w, const double *dx, double part);      /* multipliers that go with an increment, before it is taken */
 void contacts_springs(rod_work *w, double spring);                      /* no multipliers, springs so much stiffer, until the next step */
@@ -126,6 +130,8 @@ void contacts_save(rod_work *w);
 void contacts_restore(rod_work *w);
 void contacts_keep(rod_work *w);                                        /* a second place to save to */
 void contacts_back(rod_work *w);
+void contacts_keep_watch(rod_work *w);                                  /* and while a load is sought */
+void contacts_back_watch(rod_work *w);
 void contacts_keep_flow(rod_work *w);                                   /* and a third */
 void contacts_back_flow(rod_work *w);
 void contacts_result(rod_work *w, rod_result *x);
