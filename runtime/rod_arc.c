@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { ARC_ITERATIONS = 12, ARC_STEPS = 3000 };
+enum { ARC_ITERATIONS = 12, ARC_STEPS = 1000, ARC_LIMITS = 16 };      /* steps and limit points of a branch that does not come back */
 static const double ARC_LONGEST = 0.1, ARC_SHORTEST = 1e-7, ARC_STRAIGHT = 0.95;       /* steps, in the metric; the cosine between tangents of neighbours */
 
 typedef struct arc {
@@ -222,7 +222,7 @@ bool rod_arc(rod_work *w, rod_path *p, double from, double goal, double end, boo
     bool ok = arc_tangent(&a);
     arc_accept(&a);
     ds = fmin((goal - from) / a.slope, ARC_LONGEST / 4);
-    for (int k = 0; ok && !back && k < ARC_STEPS && ds > ARC_SHORTEST && !rod_interrupted(w); k++) {
+    for (int k = 0; ok && !back && k < ARC_STEPS && limits < ARC_LIMITS && ds > ARC_SHORTEST && !rod_interrupted(w); k++) {
         int iterations = arc_to(&a, ds);
         double straight = arc_inner(&a, a.dir0, a.slope0, a.dir, a.slope);
         if (!iterations || straight < ARC_STRAIGHT) { ds /= 2; continue; }

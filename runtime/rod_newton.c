@@ -164,11 +164,12 @@ static bool newton_steps(rod_work *w, double t, double enough, bool stiff)
         for (int i = 0; cut < 1 && i < w->ndof; i++) w->dx[i] *= cut;
         forces_follow(w, w->dx);
         rod_update(w, w->dx, 1);
-        if (size < enough && w->contact) {
+        bool small = size < enough && !(stiff && k == 0);      /* what stiff springs gave way by in the first is taken back in the second */
+        if (small && w->contact) {
             if (!contacts_project(w)) return false;
             if (contacts_pattern(w) != pattern && size > 1e-13 && again++ < 6) continue;        /* pairs that just touch may come and go for ever */
         }
-        if (size < enough || (k > 5 && size < (w->neutral ? 1e-6 : stiff ? 1e-9 : 3e-8))) return true;
+        if (small || (k > 5 && size < (w->neutral ? 1e-6 : stiff ? 1e-9 : 3e-8))) return true;
     }
     return false;
 }
@@ -289,13 +290,14 @@ bool rod_flow(rod_work *w, double t)
     double unit = w->scale / (rod_length(w) * rod_length(w)), c = 1e3 * unit, rest = 2e-2, spring = 5, down = 0.3;
     for (int k = 0; k < FLOW_MAX && c < 1e15 * unit && !rod_interrupted(w); k++) {
         bool touch = w->contact && contacts_near(w);
-        if (!touch) c = drag_enough(w, t, c);
+        if (!touch || !rod_unclear(w)) c = drag_enough(w, t, c);
         if (!flow_step(w, t, c, spring, 0.5)) { c *= 4; down = 0.7; continue; }
         double size = moved(w);
         if (w->contact) contacts_lose(w);
         c *= size > 0.2 ? 2 : size < 0.1 ? down : 1;
         down = fmax(0.3, 0.8 * down);
         if (size > rest) continue;
+        if (touch && !rod_unclear(w) && size > 1e-9 && rod_unstable(w, t)) continue;    /* still leaving a saddle: springs stay soft */
         if (touch && spring < 0.1 * ROD_STIFF && !w->ro->penalty) { spring *= 3; continue; }
         if (flow_rests(w, t, 0.2)) return true;
         rest = size / 3;

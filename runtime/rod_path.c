@@ -116,13 +116,13 @@ static bool leave_saddle(rod_work *w, double t)
 {
     if (w->moments || rod_unclear(w) || !rod_unstable(w, t)) return true;
     arena_pos mark = arena_mark(w->tmp);
-    double *pos = arena_array(w->tmp, double, 3 * w->N), *rot = arena_array(w->tmp, double, 4 * w->N);
+    double *pos = arena_array(w->tmp, double, 3 * w->N), *rot = arena_array(w->tmp, double, 4 * w->N), lost = w->viscous;
     state_copy(w, pos, rot, w->pos, w->rot);
     if (w->contact) contacts_keep_watch(w);
     rod_nudge(w);
     w->neutral = true;
     bool ok = rod_flow(w, t);
-    if (!ok) state_copy(w, w->pos, w->rot, pos, rot);
+    if (!ok) { state_copy(w, w->pos, w->rot, pos, rot); w->viscous = lost; }
     if (!ok && w->contact) contacts_back_watch(w);
     arena_release(w->tmp, mark);
     return ok;
@@ -178,8 +178,9 @@ static void step_done(rod_work *w, rod_path *p, double t, double now)
 {
     if (rod_unclear(w)) return;
     watch(w, p, t, now);
-    if (w->moments || p->modes == 0) return;
-    leave_saddle(w, now);
+    bool touch = w->contact && contacts_near(w);
+    if (w->moments || p->modes == 0 || (touch && p->modes == p->stuck)) return;
+    p->stuck = leave_saddle(w, now) ? 0 : p->modes;
     if (!rod_unclear(w)) p->modes = rod_unstable(w, now);
 }
 
