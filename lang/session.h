@@ -204,6 +204,7 @@ bool value_samples(session *s, const value *v, const double **t, const double **
 bool rod_value(const run *r, int rod, value *out);          /* false: the run has no rods */
 look rod_name(const run *r, evaluator *ev, sym name, value *out);
 bool is_rod(const value *v), is_pairs(const value *v), is_path(const value *v);
+bool path_count(const value *v, double *n);                 /* false: not a branch of rods */
 bool rod_save_vtp(session *s, const value *v, const char *path, int *error);    /* false: not a rod */
 bool rod_save_svg(session *s, const value *v, const char *path, int *error);
 /* ---- session_field.c ---- */

@@ -315,6 +315,13 @@ static void rod_svg(text *t, session *s, const rod_result *x, int rod)
 
 bool is_rod(const value *v) { return v->kind == V_OBJECT && v->object.in->find == rod_view_find; }
 bool is_path(const value *v) { return v->kind == V_OBJECT && v->object.in->find == path_find; }
+bool path_count(const value *v, double *n)
+{
+    if (!is_path(v)) return false;
+    *n = (double)((const rod_view *)v->object.in)->r->r->rod->npath;
+    return true;
+}
+
 bool is_pairs(const value *v) { return v->kind == V_OBJECT && v->object.in->find == pairs_find; }
 static const rod_view *rod_of(const value *v)
 {

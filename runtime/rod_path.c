@@ -133,7 +133,8 @@ void rod_path_point(rod_work *w, rod_path *p, double t)
 {
     double e[4], *r = arena_array(w->a, double, 3 * w->N);
     memcpy(r, w->pos, (size_t)(3 * w->N) * sizeof *r);
-    *vec_push(w->a, &p->points) = (rod_point){ .t = t, .energy = rod_elastic(w, e), .unstable = w->moments ? p->modes < 0 : p->modes, .r = r };
+    *vec_push(w->a, &p->points) = (rod_point){ .t = t, .energy = rod_elastic(w, e), .r = r,
+                                                  .unstable = w->moments ? p->modes < 0 : rod_unclear(w) ? rod_unstable(w, t) : p->modes };
 }
 
 void rod_path_start(rod_work *w, rod_path *p)
