@@ -184,7 +184,7 @@ void near_params(const ast *decl, near *n);
 scope *results_scope(session *s, run *r);
 extern const builtin result_builtins[];
 /* The rows of results.def, and whose they are. */
-enum { OF_RUN, OF_FIELD, OF_ROD, OF_LIMIT, OF_CONTACT, OF_IMPACT, OF_WIRE, OF_PAIR };
+enum { OF_RUN, OF_FIELD, OF_ROD, OF_LIMIT, OF_CONTACT, OF_IMPACT, OF_WIRE, OF_PAIR, OF_PATH };
 enum {
 #define X(of, name, doc) of##_##name,
 #include "results.def"
@@ -203,7 +203,8 @@ bool value_samples(session *s, const value *v, const double **t, const double **
 /* ---- session_rod.c ---- */
 bool rod_value(const run *r, int rod, value *out);          /* false: the run has no rods */
 look rod_name(const run *r, evaluator *ev, sym name, value *out);
-bool is_rod(const value *v), is_pairs(const value *v);
+bool is_rod(const value *v), is_pairs(const value *v), is_path(const value *v);
+bool path_count(const value *v, double *n);                 /* false: not a branch of rods */
 bool rod_save_vtp(session *s, const value *v, const char *path, int *error);    /* false: not a rod */
 bool rod_save_svg(session *s, const value *v, const char *path, int *error);
 /* ---- session_field.c ---- */

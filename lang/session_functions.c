@@ -130,7 +130,7 @@ BUILTIN(count)
     if (v->kind == V_NUM && v->num.rank) return v_num(v->num.rank == 2 ? v->num.n[0] : v_count(v));
     if (is_impacts(v)) return v_num((double)impacts_count(v->object.of));
     double listed;
-    if (inclusion_count(v, &listed)) return v_num(listed);
+    if (inclusion_count(v, &listed) || path_count(v, &listed)) return v_num(listed);
     diag_error(ev->d, DIAG_TYPE, call->at, "'count' takes a vector, a list or impacts, not %s", v_kind_text(ev->a, v));
     return v_error();
 }

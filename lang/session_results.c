@@ -295,7 +295,7 @@ int result_find(int of, const char *name)
 bool result_help(text *t, const char *name)
 {
     static const char *const whose[] = { [OF_RUN] = "a run", [OF_FIELD] = "a run with fields", [OF_ROD] = "a run with rods", [OF_LIMIT] = "a limit",
-        [OF_CONTACT] = "a constraint", [OF_IMPACT] = "impacts", [OF_WIRE] = "a rod", [OF_PAIR] = "contacts of a rod" };
+        [OF_CONTACT] = "a constraint", [OF_IMPACT] = "impacts", [OF_WIRE] = "a rod", [OF_PAIR] = "contacts of a rod", [OF_PATH] = "a branch of equilibria" };
     bool found = false;
     for (int k = 0; k < RESULT_ROWS; k++) {
         if (strcmp(rows[k].name, name)) continue;
@@ -401,7 +401,7 @@ void value_members(const value *v, void (*offer)(void *ud, const char *name), vo
 {
     const char *few[4];
     const char *const *list = is_contact(v) ? result_list(OF_CONTACT) : is_impacts(v) ? result_list(OF_IMPACT) : is_rod(v) ? result_list(OF_WIRE)
-        : is_pairs(v) ? result_list(OF_PAIR) : inclusion_members(v);
+        : is_pairs(v) ? result_list(OF_PAIR) : is_path(v) ? result_list(OF_PATH) : inclusion_members(v);
     if (v->kind != V_OBJECT) return;
     for (; list && *list; list++) if (!is_contact(v) || contact_has(v, *list)) offer(ud, *list);
     for (int k = 0, n = field_members(v, few); k < n; k++) offer(ud, few[k]);
@@ -429,8 +429,8 @@ static void name_put(void *ud, const char *name)
 bool view_show(text *t, const value *v)
 {
     if (inclusion_show(t, v)) return true;
-    if (is_rod(v) || is_pairs(v)) {
-        text_puts(t, is_rod(v) ? "a rod, with:" : "contacts of a rod, with:");
+    if (is_rod(v) || is_pairs(v) || is_path(v)) {
+        text_puts(t, is_rod(v) ? "a rod, with:" : is_pairs(v) ? "contacts of a rod, with:" : "points of a branch, with:");
         value_members(v, name_put, t);
         return true;
     }

@@ -25,6 +25,13 @@ static look nothing_find(scope *sc, evaluator *ev, sym name, span at, value *out
     return LOOK_NO;
 }
 
+static bool place_there(evaluator *ev, const rod_mesh *m, double s, span at)
+{
+    if (s >= -1e-9 * m->length && s <= (1 + 1e-9) * m->length) return true;
+    diag_error(ev->d, DIAG_INDEX_RANGE, at, "the place s = %g is not on rod '%s', which goes from 0 to %g", s, m->spec->name, m->length);
+    return false;
+}
+
 /* wire.x(s) and its like: vectors in space; strains and curvatures in the frame of the section */
 static value at_call(scope *sc, evaluator *ev, const value *o, const value *arg, size_t n, span at)
 {
@@ -37,10 +44,7 @@ static value at_call(scope *sc, evaluator *ev, const value *o, const value *arg,
         diag_error(ev->d, DIAG_ARITY, at, "a rod is asked at one place: %s.%s(%g)", m->spec->name, result_list(OF_WIRE)[v->at], m->length);
         return v_error();
     }
-    if (!(s >= -1e-9 * m->length && s <= (1 + 1e-9) * m->length)) {
-        diag_error(ev->d, DIAG_INDEX_RANGE, at, "the place s = %g is not on rod '%s', which goes from 0 to %g", s, m->spec->name, m->length);
-        return v_error();
-    }
+    if (!place_there(ev, m, s, at)) return v_error();
     value out = v->at == AT_FRAME ? v_matrix(ev->a, 3, 3) : v_vector(ev->a, 3);
     out.num.unit = dim_any();
     rod_at(m, x->r, x->q, s, v->at == AT_X ? out.num.d : NULL, q);
@@ -75,6 +79,50 @@ static value reaction_call(scope *sc, evaluator *ev, const value *o, const value
     memcpy(out.num.d, x->reaction + 6 * (m->first + best), 6 * sizeof(double));
     return out;
 }
+
+/* path(s): where the place was at the points of the branch, a row for each; path(s, k): component k alone */
+static value path_call(scope *sc, evaluator *ev, const value *o, const value *arg, size_t n, span at)
+{
+    const rod_view *v = (rod_view *)sc;
+    const rod_result *x = v->r->r->rod;
+    const rod_mesh *m = &x->mesh[v->rod];
+    double s, k = 0;
+    (void)o;
+    if (n < 1 || n > 2 || !v_scalar(&arg[0], &s) || (n == 2 && !v_scalar(&arg[1], &k)) || (n == 2 && k != 1 && k != 2 && k != 3)) {
+        diag_error(ev->d, DIAG_ARITY, at, "a path is that of a place, or of one of its components 1, 2, 3: %s.path(%g, 1)", m->spec->name, m->length);
+        return v_error();
+    }
+    if (!place_there(ev, m, s, at)) return v_error();
+    int32_t rows = (int32_t)x->npath;
+    value out = k > 0 ? v_vector(ev->a, rows) : v_matrix(ev->a, rows, 3);
+    out.num.unit = dim_any();
+    for (int32_t i = 0; i < rows; i++) {
+        double r[3];
+        rod_at(m, x->path[i].r, NULL, s, r, NULL);
+        if (k > 0) out.num.d[i] = r[(int)k - 1];
+        else memcpy(out.num.d + 3 * i, r, sizeof r);
+    }
+    return out;
+}
+
+static value path_column(arena *a, const rod_result *x, int which)
+{
+    value out = v_vector(a, (int32_t)x->npath);
+    out.num.unit = dim_any();
+    for (size_t i = 0; i < x->npath; i++) out.num.d[i] = (const double[]){ x->path[i].t, x->path[i].energy, x->path[i].unstable }[which];
+    return out;
+}
+
+static look path_find(scope *sc, evaluator *ev, sym name, span at, value *out)
+{
+    int which = result_find(OF_PATH, name) - PATH_t;
+    (void)at;
+    if (which < 0) return LOOK_NO;
+    *out = path_column(ev->a, ((rod_view *)sc)->r->r->rod, which);
+    return LOOK_YES;
+}
+
+static void path_names(scope *sc, near *n) { (void)sc; near_list(n, result_list(OF_PATH)); }
 
 /* the pairs that touch, as columns */
 static look pairs_find(scope *sc, evaluator *ev, sym name, span at, value *out)
@@ -134,6 +182,7 @@ static look rod_view_find(scope *sc, evaluator *ev, sym name, span at, value *ou
     if (which >= WIRE_energy && which <= WIRE_torsion) for (int i = 0; i < m->ne; i++) rod_element(m, i, x->r, x->q, NULL, NULL, NULL, e);
     switch (which) {
     case WIRE_reaction: v.base = (scope){ .find = nothing_find, .call = reaction_call }; *out = view_of(ev, v); return LOOK_YES;
+    case WIRE_path: v.base = (scope){ .find = nothing_find, .call = path_call }; *out = view_of(ev, v); return LOOK_YES;
     case WIRE_pairs: v.base = (scope){ .find = pairs_find, .names = pair_names }; *out = view_of(ev, v); return LOOK_YES;
     case WIRE_s: *out = node_places(ev, m); return LOOK_YES;
     case WIRE_energy: number = e[0] + e[1] + e[2] + e[3]; break;
@@ -161,7 +210,9 @@ bool rod_value(const run *r, int rod, value *out)
 /* names of the whole run */
 look rod_name(const run *r, evaluator *ev, sym name, value *out)
 {
-    if (!r->r->rod || result_find(OF_ROD, name) != ROD_critical) return LOOK_NO;
+    int which = r->r->rod ? result_find(OF_ROD, name) : -1;
+    if (which == ROD_path) { *out = view_of(ev, (rod_view){ .r = r, .base = { .find = path_find, .names = path_names } }); return LOOK_YES; }
+    if (which != ROD_critical) return LOOK_NO;
     *out = v_vector(ev->a, r->r->rod->ncritical);
     for (int k = 0; k < r->r->rod->ncritical; k++) out->num.d[k] = r->r->rod->critical[k];
     return LOOK_YES;
@@ -263,6 +314,14 @@ static void rod_svg(text *t, session *s, const rod_result *x, int rod)
 }
 
 bool is_rod(const value *v) { return v->kind == V_OBJECT && v->object.in->find == rod_view_find; }
+bool is_path(const value *v) { return v->kind == V_OBJECT && v->object.in->find == path_find; }
+bool path_count(const value *v, double *n)
+{
+    if (!is_path(v)) return false;
+    *n = (double)((const rod_view *)v->object.in)->r->r->rod->npath;
+    return true;
+}
+
 bool is_pairs(const value *v) { return v->kind == V_OBJECT && v->object.in->find == pairs_find; }
 static const rod_view *rod_of(const value *v)
 {
@@ -329,6 +388,7 @@ bool rod_table(session *s, const value *v, put_column put, void *ud)
     const rod_view *o = v->kind == V_OBJECT ? (const rod_view *)v->object.in : NULL;
     if (o && v->object.in->find == rod_view_find) nodes_put(s, o->r->r->rod, o->rod, put, ud);
     else if (o && v->object.in->find == pairs_find) pairs_put(s, o->r->r->rod, o->rod, put, ud);
+    else if (is_path(v)) for (int k = 0; k <= PATH_unstable - PATH_t; k++) { value c = path_column(s->tmp, o->r->r->rod, k); put(ud, result_list(OF_PATH)[k], &c, 0); }
     else return false;
     return true;
 }

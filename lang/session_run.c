@@ -494,6 +494,8 @@ static const built *run_prepare(session *s, const ast *e, arguments *args, const
     if (e->kid[3] && !run_options_read(s, e->kid[3], b, o)) return NULL;
     o->duration = duration;
     if (o->every > 0 && (of->p->field || of->p->rod)) diag_error(s->d, DIAG_NOT_SUPPORTED, e->kid[3]->at, "'every' is for motion in time");
+    for (int k = 0; *b && !of->p->rod && k < (*b)->noption; k++)
+        if (o->set[k] && !strcmp((*b)->option[k].name, "limit")) diag_error(s->d, DIAG_NOT_SUPPORTED, e->kid[3]->at, "'limit' is for rods");
     run_check_backend(s, e, of, *b, true);
     if (s->d->errors != errors) return NULL;
     if (*b) return of;

@@ -3,7 +3,7 @@
 #include "sweeping.h"
 #include <math.h>
 
-enum { OPT_H, OPT_TOLERANCE, OPT_STIFFNESS };
+enum { OPT_H, OPT_TOLERANCE, OPT_STIFFNESS, OPT_EVERY, OPT_LIMIT };
 
 static const char *auglag_refuse(const program *p, span *at)
 {
@@ -23,7 +23,7 @@ static void auglag_run(const program *p, const run_options *o, results *r)
         sweeping_steps(p, o, &(stepping){ o->value[OPT_H], 0.5, tol, o->value[OPT_STIFFNESS], "auglag" }, r);
         return;
     }
-    rod_options ro = { .h = o->value[OPT_H], .tolerance = tol > 0 ? tol : 1e-8, .stiffness = o->value[OPT_STIFFNESS] };
+    rod_options ro = { .h = o->value[OPT_H], .tolerance = tol > 0 ? tol : 1e-8, .stiffness = o->value[OPT_STIFFNESS], .arc = rod_arc_asked(o->word[OPT_LIMIT]) };
     rod_run(p, o, &ro, r);
 }
 
@@ -32,6 +32,7 @@ static const backend_option auglag_options[] = {
     { "tolerance", OPT_REAL, NAN, 1e-14, 1, NULL, "of the contact problem, as in sweeping; of a rod the overlap that is left, by the radius, 1e-8" },
     { "stiffness", OPT_REAL, NAN, 1e-300, INFINITY, NULL, "of the inner penalty: impulse by speed, or of a rod per length; from the masses or the rod when left out" },
     OPTION_EVERY,
+    OPTION_LIMIT,
 };
 const backend backend_auglag = {
     .name = "auglag", .doc = "rods and dynamics; contact by augmented Lagrangian", .option = auglag_options,

@@ -12,6 +12,7 @@ static const backend_option penalty_options[] = {
     { "tolerance", OPT_REAL, 1e-6, 1e-14, 1, NULL, "local error, relative" },
     { "cells", OPT_INT, NAN, 4, 1e7, NULL, "of the grid (fields); 2000 on a line, 128 in the plane when left out" },
     OPTION_EVERY,
+    OPTION_LIMIT,
 };
 
 static const char *penalty_refuse(const program *p, span *at)
@@ -31,7 +32,8 @@ static void penalty_run(const program *p, const run_options *o, results *r)
     r->backend = "penalty";
     if (p->field) { penalty_field_run(p, o, r); return; }
     if (p->rod) {
-        rod_options ro = { .h = o->value[PENALTY_H], .tolerance = o->value[PENALTY_TOLERANCE], .stiffness = o->set[PENALTY_STIFFNESS] ? o->value[PENALTY_STIFFNESS] : NAN, .penalty = true };
+        rod_options ro = { .h = o->value[PENALTY_H], .tolerance = o->value[PENALTY_TOLERANCE], .stiffness = o->set[PENALTY_STIFFNESS] ? o->value[PENALTY_STIFFNESS] : NAN, .penalty = true,
+                           .arc = rod_arc_asked(o->word[PENALTY_LIMIT]) };
         rod_run(p, o, &ro, r);
         return;
     }

@@ -3,7 +3,7 @@
 #define CDL_PENALTY_H
 #include "backend.h"
 
-enum { PENALTY_STIFFNESS, PENALTY_DAMPING, PENALTY_SLIP, PENALTY_EPS, PENALTY_H, PENALTY_TOLERANCE, PENALTY_CELLS, PENALTY_OPTIONS };
+enum { PENALTY_STIFFNESS, PENALTY_DAMPING, PENALTY_SLIP, PENALTY_EPS, PENALTY_H, PENALTY_TOLERANCE, PENALTY_CELLS, PENALTY_EVERY, PENALTY_LIMIT, PENALTY_OPTIONS };
 
 void penalty_dynamics_run(const program *p, const run_options *o, results *r);      /* penalty_dynamics.c */
 void penalty_field_run(const program *p, const run_options *o, results *r);         /* field_penalty.c */

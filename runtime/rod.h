@@ -78,6 +78,7 @@ typedef struct rod_touching {           /* a pair of points in the end state */
 } rod_touching;
 
 /* ---- results ---- */
+typedef struct rod_point { double t, energy; int unstable; const double *r; } rod_point;      /* of a branch that was followed: positions of all nodes */
 typedef struct rod_result {
     const rod_program *rp;
     const rod_mesh *mesh;
@@ -86,13 +87,16 @@ typedef struct rod_result {
     double energy[4];                   /* stretch, shear, bending, twist */
     const rod_touching *touch; int64_t ntouch;
     double *critical; int ncritical;    /* loads at which the tangent becomes singular */
+    const rod_point *path; size_t npath;        /* by arc length alone */
 } rod_result;
 double rod_writhe(arena *scratch, const rod_result *x, int rod);
 double rod_writhe_nodes(const rod_result *x, int rod);   /* of straight pieces from node to node: quicker */
 double rod_twist(const rod_result *x, int rod);         /* in turns */
 
 /* ---- backends: what auglag and penalty do when a program holds rods ---- */
-typedef struct rod_options { double h, tolerance, stiffness; bool penalty; } rod_options;
+typedef struct rod_options { double h, tolerance, stiffness; bool penalty, arc; } rod_options;
+#define OPTION_LIMIT { "limit", OPT_WORD, NAN, 0, 0, "snap|arc", "of rods, where a load has no equilibrium near: snap to another, or follow the branch by arc length" }
+static inline bool rod_arc_asked(const char *word) { return word && word[0] == 'a'; }
 const char *rod_refuse(const program *p, span *at);
 void rod_run(const program *p, const run_options *o, const rod_options *ro, results *r);
 #endif

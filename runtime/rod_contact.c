@@ -299,6 +299,28 @@ bool contacts_near(const rod_work *w)
     return false;
 }
 
+bool contacts_rough(const rod_work *w)
+{
+    for (size_t i = 0; i < w->contact->list.n; i++)
+        if (w->contact->list.at[i].status != STATUS_OPEN && w->contact->mu[w->contact->list.at[i].pair] > 0) return true;
+    return false;
+}
+
+void contacts_count(rod_work *w, rod_sparse *K)
+{
+    rod_contacts *k = w->contact;
+    size_t n = k->list.n;
+    touch *kept = arena_array(w->tmp, touch, n);
+    bool stiff = k->stiff;
+    if (n) memcpy(kept, k->list.at, n * sizeof *kept);
+    if (!w->ro->penalty) contacts_stiffen(w, true);
+    k->counting = true;
+    contacts_put(w, w->res, K);
+    k->counting = false;
+    k->stiff = stiff;
+    if (n) memcpy(k->list.at, kept, n * sizeof *kept);
+}
+
 uint64_t contacts_pattern(const rod_work *w)
 {
     uint64_t h = 1;
@@ -361,6 +383,14 @@ void contacts_restore(rod_work *w)
 }
 
 void contacts_keep_flow(rod_work *w) { copy_list(w, &w->contact->flowing, &w->contact->list); }
+
+void contacts_keep_watch(rod_work *w) { copy_list(w, &w->contact->watched, &w->contact->list); }
+
+void contacts_back_watch(rod_work *w)
+{
+    copy_list(w, &w->contact->list, &w->contact->watched);
+    contacts_soften(w);
+}
 
 void contacts_back_flow(rod_work *w)
 {

@@ -4,9 +4,10 @@
 #include <lapacke.h>
 #include <math.h>
 #include <string.h>
+#include <suitesparse/cholmod.h>
 #include <suitesparse/klu.h>
 
-enum { BAND = 11, LDAB = 3 * BAND + 1, INNER = 12 * 12 + 12 };
+enum { BAND = 11, LDAB = 3 * BAND + 1, SIDES = 2, INNER = 12 * (12 + SIDES) };      /* SIDES: right sides at most */
 
 /* ---- state ---- */
 double rod_length(const rod_work *w)
@@ -78,53 +79,55 @@ static int outer(int k) { return k < 6 ? k : k + 12; }      /* dofs of the ends 
 
 static double *band_at(rod_work *w, int i, int j) { return w->band + (2 * BAND + i - j) + (size_t)j * LDAB; }
 
-/* inner nodes of an element out: X = Kii^-1 [Kie | fi] is kept for the way back; what is left of the ends in `out`, 12 x 13 */
-static int condense(const double *K, const double *f, double *X, double *out)
+/* inner nodes of an element out: X = Kii^-1 [Kie | fi] is kept for the way back; what is left of the ends in `out`, 12 rows of 12 + m; f: m right sides */
+static int condense(const double *K, const double *f, int m, double *X, double *out)
 {
     double A[144];
+    int wide = 12 + m;
     for (int i = 0; i < 12; i++) {
         for (int j = 0; j < 12; j++) {
             A[12 * i + j] = K[(6 + i) * ROD_DOFS + 6 + j];
-            X[13 * i + j] = K[(6 + i) * ROD_DOFS + outer(j)];
+            X[wide * i + j] = K[(6 + i) * ROD_DOFS + outer(j)];
         }
-        X[13 * i + 12] = f[6 + i];
+        for (int c = 0; c < m; c++) X[wide * i + 12 + c] = f[c * ROD_DOFS + 6 + i];
     }
-    int sign = lu_small(A, 12, X, 13);
+    int sign = lu_small(A, 12, X, wide);
     for (int i = 0; i < 12; i++) {
         const double *from = K + outer(i) * ROD_DOFS;
-        double *to = out + 13 * i;
+        double *to = out + wide * i;
         for (int j = 0; j < 12; j++) to[j] = from[outer(j)];
-        to[12] = f[outer(i)];
+        for (int c = 0; c < m; c++) to[12 + c] = f[c * ROD_DOFS + outer(i)];
         for (int k = 0; k < 12; k++) {
             double y = from[6 + k];
-            for (int j = 0; j < 13; j++) to[j] -= y * X[13 * k + j];
+            for (int j = 0; j < wide; j++) to[j] -= y * X[wide * k + j];
         }
     }
     return sign;
 }
 
-static int band_element(rod_work *w, const double *K, const double *f, double *X, int r0)
+static int band_element(rod_work *w, const double *K, const double *f, int m, double *X, int r0)
 {
-    double out[12 * 13];
-    int sign = condense(K, f, X, out);
+    double out[12 * (12 + SIDES)];
+    int sign = condense(K, f, m, X, out), wide = 12 + m;
     for (int i = 0; i < 12; i++) {
-        for (int j = 0; j < 12; j++) *band_at(w, r0 + i, r0 + j) += out[13 * i + j];
-        w->rhs[r0 + i] -= out[13 * i + 12];
+        for (int j = 0; j < 12; j++) *band_at(w, r0 + i, r0 + j) += out[wide * i + j];
+        for (int c = 0; c < m; c++) w->rhs[c * w->nred + r0 + i] -= out[wide * i + 12 + c];
     }
     return sign;
 }
 
-/* the nodes inside, from what the ends do */
-static void inner_back(const double *X, const double *ends, double *inside)
+/* the nodes inside, from what the ends do; of right side c of m */
+static void inner_back(const double *X, int m, int c, const double *ends, double *inside)
 {
     for (int i = 0; i < 12; i++) {
-        double y = -X[13 * i + 12];
-        for (int j = 0; j < 12; j++) y -= X[13 * i + j] * ends[j];
+        const double *x = X + (12 + m) * i;
+        double y = -x[12 + c];
+        for (int j = 0; j < 12; j++) y -= x[j] * ends[j];
         inside[i] = y;
     }
 }
 
-static void hold_rows(rod_work *w)
+static void hold_rows(rod_work *w, const double *dy)
 {
     for (int node = 0; node < w->N; node++) {
         int r = w->red[node];
@@ -135,7 +138,8 @@ static void hold_rows(rod_work *w)
             for (int j = lo; j <= hi; j++) *band_at(w, i, j) = 0;
             *band_at(w, i, i) = d = d > 0 ? d : 1;
             for (int j = 0; w->tilt && k == 5 && j < 2; j++) *band_at(w, i, i - 2 + j) = d * w->tilt[2 * node + j];
-            w->rhs[i] = *band_at(w, i, i) * w->dx[6 * node + k];
+            w->rhs[i] = d * w->dx[6 * node + k];
+            if (dy) w->rhs[w->nred + i] = d * dy[6 * node + k];
         }
     }
 }
@@ -153,7 +157,7 @@ void rod_band_new(rod_work *w)
         ne += m->ne;
     }
     w->band = arena_array(w->a, double, (size_t)w->nred * LDAB);
-    w->rhs = arena_array(w->a, double, w->nred);
+    w->rhs = arena_array(w->a, double, SIDES * w->nred);
     w->pivot = arena_array(w->a, int, w->nred);
     w->inner = arena_array(w->a, double, (size_t)ne * INNER);
 }
@@ -173,45 +177,51 @@ static bool band_factor(rod_work *w)
     return least > 1e-15 * most * 1e-3;
 }
 
-static void band_back(rod_work *w)
+static void band_back(rod_work *w, int m, int c, double *dx)
 {
-    const double *X = w->inner;
+    const double *X = w->inner, *rhs = w->rhs + c * w->nred;
     for (int r = 0; r < w->rp->nrod; r++) {
-        const rod_mesh *m = &w->mesh[r];
-        for (int e = 0; e < m->ne; e++, X += INNER) {
-            int node = m->first + 3 * e, r0 = w->red[node];
+        const rod_mesh *mesh = &w->mesh[r];
+        for (int e = 0; e < mesh->ne; e++, X += INNER) {
+            int node = mesh->first + 3 * e, r0 = w->red[node];
             for (int k = 0; k < 6; k++) {
-                w->dx[6 * node + k] = w->rhs[r0 + k];
-                w->dx[6 * (node + 3) + k] = w->rhs[r0 + 6 + k];
+                dx[6 * node + k] = rhs[r0 + k];
+                dx[6 * (node + 3) + k] = rhs[r0 + 6 + k];
             }
-            inner_back(X, w->rhs + r0, w->dx + 6 * (node + 1));
+            inner_back(X, m, c, rhs + r0, dx + 6 * (node + 1));
         }
     }
 }
 
-bool rod_solve_band(rod_work *w, double t)
+bool rod_solve_two(rod_work *w, double t, const double *rate, double *dy)
 {
     arena_pos mark = arena_mark(w->tmp);
     rod_outside out = rod_outside_at(w, t);
     double *X = w->inner;
+    int m = dy ? 2 : 1;
     memset(w->band, 0, (size_t)w->nred * LDAB * sizeof *w->band);
-    memset(w->rhs, 0, (size_t)w->nred * sizeof *w->rhs);
+    memset(w->rhs, 0, (size_t)(m * w->nred) * sizeof *w->rhs);
     w->sign = 1;
     for (int r = 0; r < w->rp->nrod; r++) {
-        const rod_mesh *m = &w->mesh[r];
-        for (int e = 0; e < m->ne; e++, X += INNER) {
-            double f[ROD_DOFS] = { 0 }, K[ROD_DOFS * ROD_DOFS];
-            rod_element_loaded(w, m, e, &out, given_of(w, m, e), f, K);
-            w->sign *= band_element(w, K, f, X, w->red[m->first + 3 * e]);
+        const rod_mesh *mesh = &w->mesh[r];
+        for (int e = 0; e < mesh->ne; e++, X += INNER) {
+            double f[SIDES * ROD_DOFS] = { 0 }, K[ROD_DOFS * ROD_DOFS];
+            int d0 = 6 * (mesh->first + 3 * e);
+            rod_element_loaded(w, mesh, e, &out, given_of(w, mesh, e), f, K);
+            for (int i = e ? 6 : 0; dy && i < ROD_DOFS; i++) f[ROD_DOFS + i] = rate[d0 + i];
+            w->sign *= band_element(w, K, f, m, X, w->red[d0 / 6]);
         }
     }
     arena_release(w->tmp, mark);
-    hold_rows(w);
+    hold_rows(w, dy);
     if (!w->sign || !band_factor(w)) return false;
-    LAPACKE_dgbtrs_work(LAPACK_COL_MAJOR, 'N', w->nred, BAND, BAND, 1, w->band, LDAB, w->pivot, w->rhs, w->nred);
-    band_back(w);
-    return isfinite(w->dx[0]);
+    LAPACKE_dgbtrs_work(LAPACK_COL_MAJOR, 'N', w->nred, BAND, BAND, m, w->band, LDAB, w->pivot, w->rhs, w->nred);
+    band_back(w, m, 0, w->dx);
+    if (dy) band_back(w, m, 1, dy);
+    return isfinite(w->dx[0]) && (!dy || isfinite(dy[0]));
 }
+
+bool rod_solve_band(rod_work *w, double t) { return rod_solve_two(w, t, NULL, NULL); }
 
 /* ---- stability ---- */
 /* A = L D L^T without pivots, A symmetric: negative ones are counted; B (n x m) becomes A^-1 B */
@@ -234,8 +244,35 @@ static int ldl_small(double *A, int n, double *B, int m)
     return bad;
 }
 
-/* how many directions lower the energy of the rods (without contact; the symmetric part of the tangent) */
-static int unstable_modes(rod_work *w, double t)
+/* the symmetric part of an element's tangent; with what loads do to it */
+static void element_symmetric(rod_work *w, const rod_mesh *m, int e, const rod_outside *out, double *K)
+{
+    double f[ROD_DOFS] = { 0 };
+    rod_element_loaded(w, m, e, out, NULL, f, K);
+    for (int i = 0; i < ROD_DOFS; i++)
+        for (int j = 0; j < i; j++) K[i * ROD_DOFS + j] = K[j * ROD_DOFS + i] = (K[i * ROD_DOFS + j] + K[j * ROD_DOFS + i]) / 2;
+}
+
+/* its inner nodes out: the lower half of what is left of the ends; directions inside that lower the energy */
+static int condense_symmetric(const double *K, double *out)
+{
+    double A[144], B[144];
+    for (int i = 0; i < 144; i++) {
+        A[i] = K[(6 + i / 12) * ROD_DOFS + 6 + i % 12];
+        B[i] = K[(6 + i / 12) * ROD_DOFS + outer(i % 12)];
+    }
+    int bad = ldl_small(A, 12, B, 12);
+    for (int i = 0; i < 12; i++)
+        for (int j = 0; j <= i; j++) {
+            double y = K[outer(i) * ROD_DOFS + outer(j)];
+            for (int k = 0; k < 12; k++) y -= K[outer(i) * ROD_DOFS + 6 + k] * B[12 * k + j];
+            out[12 * i + j] = y;
+        }
+    return bad;
+}
+
+/* how many directions lower the energy of rods that touch nothing */
+static int unstable_free(rod_work *w, double t)
 {
     enum { WIDE = BAND + 1 };
     arena_pos mark = arena_mark(w->tmp);
@@ -245,22 +282,11 @@ static int unstable_modes(rod_work *w, double t)
     for (int r = 0; r < w->rp->nrod; r++) {
         const rod_mesh *m = &w->mesh[r];
         for (int e = 0; e < m->ne; e++) {
-            double f[ROD_DOFS] = { 0 }, K[ROD_DOFS * ROD_DOFS], A[144], B[144];
+            double K[ROD_DOFS * ROD_DOFS], ends[144];
             int r0 = w->red[m->first + 3 * e];
-            rod_element_loaded(w, m, e, &out, NULL, f, K);
-            for (int i = 0; i < ROD_DOFS; i++)
-                for (int j = 0; j < i; j++) K[i * ROD_DOFS + j] = K[j * ROD_DOFS + i] = (K[i * ROD_DOFS + j] + K[j * ROD_DOFS + i]) / 2;
-            for (int i = 0; i < 144; i++) {
-                A[i] = K[(6 + i / 12) * ROD_DOFS + 6 + i % 12];
-                B[i] = K[(6 + i / 12) * ROD_DOFS + outer(i % 12)];
-            }
-            bad += ldl_small(A, 12, B, 12);
-            for (int i = 0; i < 12; i++)
-                for (int j = 0; j <= i; j++) {
-                    double y = K[outer(i) * ROD_DOFS + outer(j)];
-                    for (int k = 0; k < 12; k++) y -= K[outer(i) * ROD_DOFS + 6 + k] * B[12 * k + j];
-                    S[(size_t)(r0 + j) * WIDE + i - j] += y;
-                }
+            element_symmetric(w, m, e, &out, K);
+            bad += condense_symmetric(K, ends);
+            for (int i = 0; i < 12; i++) for (int j = 0; j <= i; j++) S[(size_t)(r0 + j) * WIDE + i - j] += ends[12 * i + j];
         }
     }
     for (int node = 0; node < w->N; node++)
@@ -284,15 +310,6 @@ static int unstable_modes(rod_work *w, double t)
 
 /* what rounding leaves of a motion that costs no energy, as the turn of a buckled column about its axis, does not count */
 double rod_small_shift(const rod_work *w) { return 1e-2 * w->scale / (rod_length(w) * rod_length(w)); }
-
-int rod_unstable(rod_work *w, double t)
-{
-    double keep = w->shift;
-    w->shift = fmax(keep, (w->neutral ? 1 : 1e-4) * rod_small_shift(w));
-    int n = unstable_modes(w, t);
-    w->shift = keep;
-    return n;
-}
 
 /* ---- sparse ---- */
 void sparse_add(arena *a, rod_sparse *s, int i, int j, double x)
@@ -386,7 +403,7 @@ static void sparse_element(rod_work *w, int d0, const int *number, const double 
 {
     double out[12 * 13];
     bool whole = number[d0 + 6] >= 0;
-    if (!whole) condense(K, f, X, out);
+    if (!whole) condense(K, f, 1, X, out);
     for (int i = 0; i < (whole ? ROD_DOFS : 12); i++) {
         int row = d0 + (whole ? i : outer(i));
         b[number[row]] -= whole ? f[i] : out[13 * i + 12];
@@ -433,10 +450,80 @@ bool rod_solve_sparse(rod_work *w, double t)
             double ends[12];
             if (number[d0 + 6] >= 0) continue;
             for (int k = 0; k < 12; k++) ends[k] = w->dx[d0 + outer(k)];
-            inner_back(X, ends, w->dx + d0 + 6);
+            inner_back(X, 1, 0, ends, w->dx + d0 + 6);
         }
     arena_release(w->tmp, mark);
     w->sign = 0;
     for (int i = 0; ok && i < w->ndof; i++) ok = isfinite(w->dx[i]);
     return ok;
+}
+
+/* ---- stability in contact ---- */
+/* negative entries of D in L D L^T, the lower half of A given; memory is cholmod's own, as KLU's above */
+static int negative_pivots(int n, int *Ap, int *Ai, double *Ax)
+{
+    cholmod_common c;
+    cholmod_sparse A = { .nrow = (size_t)n, .ncol = (size_t)n, .nzmax = (size_t)Ap[n], .p = Ap, .i = Ai, .x = Ax, .stype = -1, .itype = CHOLMOD_INT, .xtype = CHOLMOD_REAL,
+                         .dtype = CHOLMOD_DOUBLE, .sorted = 1, .packed = 1 };
+    int bad = 0;
+    cholmod_start(&c);
+    c.print = 0;
+    c.supernodal = CHOLMOD_SIMPLICIAL;
+    c.final_ll = 0;
+    c.nmethods = 1;
+    c.method[0].ordering = CHOLMOD_AMD;
+    cholmod_factor *L = cholmod_analyze(&A, &c);
+    if (L && cholmod_factorize(&A, L, &c) && L->xtype == CHOLMOD_REAL && !L->is_ll)
+        for (int j = 0; j < n; j++) bad += !(((double *)L->x)[((int *)L->p)[j]] > 0);
+    if (L) cholmod_free_factor(&L, &c);
+    cholmod_finish(&c);
+    return bad;
+}
+
+static void lower_add(rod_work *w, rod_sparse *S, const int *number, int i, int j, double x)
+{
+    if (!w->held[i] && !w->held[j] && number[i] >= number[j]) sparse_add(w->tmp, S, number[i], number[j], x);
+}
+
+/* The same for rods that touch: closed pairs are held by stiff springs, and their forces go on acting as they turn, so that what is counted are directions
+   along which nothing opens or closes.  Pairs that stick are held across too, those that slip are free there. */
+static int unstable_touching(rod_work *w, double t)
+{
+    arena_pos mark = arena_mark(w->tmp);
+    rod_sparse C = { .n = w->ndof }, S = { 0 };
+    rod_outside out = rod_outside_at(w, t);
+    int *number = arena_array(w->tmp, int, w->ndof), bad = 0;
+    contacts_count(w, &C);
+    int n = S.n = number_dofs(w, &C, number);
+    for (int r = 0; r < w->rp->nrod; r++) {
+        const rod_mesh *m = &w->mesh[r];
+        for (int e = 0; e < m->ne; e++) {
+            double K[ROD_DOFS * ROD_DOFS], ends[144];
+            int d0 = 6 * (m->first + 3 * e);
+            bool whole = number[d0 + 6] >= 0;
+            element_symmetric(w, m, e, &out, K);
+            if (!whole) bad += condense_symmetric(K, ends);
+            for (int i = 0; i < (whole ? ROD_DOFS : 12); i++)
+                for (int j = 0; j <= i; j++)
+                    lower_add(w, &S, number, d0 + (whole ? i : outer(i)), d0 + (whole ? j : outer(j)), whole ? K[i * ROD_DOFS + j] : ends[12 * i + j]);
+        }
+    }
+    for (int k = 0; k < C.nz; k++) {    /* half of each and of what mirrors it */
+        bool low = number[C.i[k]] >= number[C.j[k]];
+        lower_add(w, &S, number, low ? C.i[k] : C.j[k], low ? C.j[k] : C.i[k], C.i[k] == C.j[k] ? C.x[k] : C.x[k] / 2);
+    }
+    for (int i = 0; i < w->ndof; i++) if (w->held[i] && number[i] >= 0) sparse_add(w->tmp, &S, number[i], number[i], w->scale);
+    columns A = columns_of(w->tmp, &S);
+    bad += negative_pivots(n, A.p, A.i, A.x);
+    arena_release(w->tmp, mark);
+    return bad;
+}
+
+int rod_unstable(rod_work *w, double t)
+{
+    double keep = w->shift;
+    w->shift = fmax(keep, (w->neutral ? 1 : 1e-4) * rod_small_shift(w));
+    int n = w->contact && contacts_near(w) ? unstable_touching(w, t) : unstable_free(w, t);
+    w->shift = keep;
+    return n;
 }

@@ -98,8 +98,7 @@ static void hold_turn(rod_work *w, const rod_hold *h, double *d)
     d[1] = b[0] * f;
 }
 
-/* increments that bring what is held to its goal */
-static void holds_put(rod_work *w)
+void holds_put(rod_work *w)
 {
     for (int i = 0; i < w->nhold; i++) {
         const rod_hold *h = &w->hold[i];
@@ -113,7 +112,7 @@ static void holds_put(rod_work *w)
 enum { NEWTON_MAX = 30, EASY = 10 };       /* EASY: iterations in which slip that turns round is held by springs */
 
 /* sizes of an increment: positions by the length, and angles */
-static double size_of(const rod_work *w, const double *dx, double *turn)
+double rod_size(const rod_work *w, const double *dx, double *turn)
 {
     double d = 0, a = 0, L = rod_length(w);
     for (int i = 0; i < w->N; i++) {
@@ -157,7 +156,7 @@ static bool newton_steps(rod_work *w, double t, double enough, bool stiff)
         holds_put(w);
         w->iterations++;
         if (!(touch ? rod_solve_sparse(w, t) : rod_solve_band(w, t))) return false;
-        double size = size_of(w, w->dx, &turn), cut = part_of(w, turn, 0.7);
+        double size = rod_size(w, w->dx, &turn), cut = part_of(w, turn, 0.7);
         best = fmin(best, size);
         w->last = best;
         if (!isfinite(size) || (k > 3 && size > 3) || (k > 6 && size > 20 * best && size > 0.05)) return false;
@@ -166,11 +165,12 @@ static bool newton_steps(rod_work *w, double t, double enough, bool stiff)
         forces_follow(w, w->dx);
         rod_update(w, w->dx, 1);
         if (stiff) contacts_carry(w);
-        if (size < enough && w->contact) {
+        bool small = size < enough && !(stiff && k == 0);      /* what stiff springs gave way by in the first is taken back in the second */
+        if (small && w->contact) {
             if (!contacts_project(w, k < EASY)) return false;
             if (contacts_pattern(w) != pattern && size > 1e-13 && again++ < 6) continue;        /* pairs that just touch may come and go for ever */
         }
-        if (size < enough || (k > 5 && size < (w->neutral && !stiff ? 1e-6 : stiff ? 1e-8 : 3e-8))) return true;
+        if (small || (k > 5 && size < (w->neutral && !stiff ? 1e-6 : stiff ? 1e-8 : 3e-8))) return true;
     }
     return false;
 }
@@ -242,14 +242,14 @@ static bool flow_step(rod_work *w, double t, double c, double most)
     return false;
 }
 
-/* at rest, and in contact or stable */
+/* at rest, and stable where that is asked */
 static bool flow_rests(rod_work *w, double t, double most)
 {
     arena_pos mark = arena_mark(w->tmp);
     double *pos = arena_array(w->tmp, double, 3 * w->N), *rot = arena_array(w->tmp, double, 4 * w->N);
     state_copy(w, pos, rot, w->pos, w->rot);
     bool ok = flow_step(w, t, 0, most);
-    if (ok && !(w->contact && contacts_near(w)) && rod_unstable(w, t)) {
+    if (ok && !rod_unclear(w) && rod_unstable(w, t)) {
         state_copy(w, w->pos, w->rot, pos, rot);
         if (w->contact) contacts_back_flow(w);
         ok = false;
@@ -277,13 +277,14 @@ bool rod_flow(rod_work *w, double t)
     double unit = w->scale / (rod_length(w) * rod_length(w)), c = 1e3 * unit, rest = 2e-2, down = 0.3;
     for (int k = 0; k < FLOW_MAX && c < 1e15 * unit && !rod_interrupted(w); k++) {
         bool touch = w->contact && contacts_near(w);
-        if (!touch) c = drag_enough(w, t, c);
+        if (!touch || !rod_unclear(w)) c = drag_enough(w, t, c);
         if (!flow_step(w, t, c, 0.5)) { c *= 4; down = 0.7; continue; }
         double size = moved(w);
         if (w->contact) contacts_lose(w);
         c *= size > 0.2 ? 2 : size < 0.1 ? down : 1;
         down = fmax(0.3, 0.8 * down);
         if (size > rest) continue;
+        if (touch && !rod_unclear(w) && size > 1e-9 && rod_unstable(w, t)) continue;    /* still leaving a saddle */
         if (flow_rests(w, t, 0.2)) return true;
         rest = size / 3;
         if (size < 1e-9) return false;
@@ -303,10 +304,11 @@ void rod_way(rod_work *w, double dt)
 }
 
 /* the same way again, where it is no long one and nothing touches: what sticks would be torn off */
-void rod_go_on(rod_work *w, double dt)
+void rod_go_on(rod_work *w)
 {
-    double turn, k = w->way_dt > 0 ? dt / w->way_dt : 0;
-    if (k > 0 && k * size_of(w, w->way, &turn) < 1 && !(w->contact && contacts_near(w))) rod_update(w, w->way, k);
+    double turn, k = w->way_dt > 0 ? w->guess / w->way_dt : 0;
+    w->guess = 0;
+    if (k > 0 && k * rod_size(w, w->way, &turn) < 1 && !(w->contact && contacts_near(w))) rod_update(w, w->way, k);
 }
 
 /* a small push that no symmetry survives */

@@ -1,10 +1,10 @@
-/* rod_solve: rods along a load: steps, what is left of them, stability. */
+/* rod_solve: a run of rods: where it starts, what is left of it. */
 #include "rod_work.h"
 #include <math.h>
 #include <string.h>
 
 /* ---- results ---- */
-static double elastic(rod_work *w, double *e)
+double rod_elastic(rod_work *w, double *e)
 {
     memset(e, 0, 4 * sizeof *e);
     for (int r = 0; r < w->rp->nrod; r++)
@@ -12,13 +12,13 @@ static double elastic(rod_work *w, double *e)
     return e[0] + e[1] + e[2] + e[3];
 }
 
-static void sample(rod_work *w, double t)
+void rod_sample(rod_work *w, double t)
 {
     double e[4];
     results *r = w->r;
     int64_t k = results_sample(r);
     r->t[k] = r->t_end = t;
-    r->energy[k] = elastic(w, e);
+    r->energy[k] = rod_elastic(w, e);
     r->work[k] = 0;
     r->dissipated[k] = w->viscous + (w->contact ? contacts_dissipated(w) : 0);
     for (size_t c = 0; c < r->prog->ncontact; c++) {
@@ -29,12 +29,14 @@ static void sample(rod_work *w, double t)
     if (w->contact) contacts_accept(w, k);
 }
 
-static void finish(rod_work *w, double *critical, int ncritical)
+static void finish(rod_work *w, const rod_path *p)
 {
     results *r = w->r;
     rod_result *x = arena_make(r->a, rod_result);
-    *x = (rod_result){ .rp = w->rp, .mesh = w->mesh, .r = w->pos, .q = w->rot, .critical = critical, .ncritical = ncritical };
-    elastic(w, x->energy);
+    *x = (rod_result){ .rp = w->rp, .mesh = w->mesh, .r = w->pos, .q = w->rot, .ncritical = p->ncritical, .path = p->points.at, .npath = p->points.n };
+    x->critical = arena_array(r->a, double, p->ncritical);
+    memcpy(x->critical, p->critical, (size_t)p->ncritical * sizeof *x->critical);
+    rod_elastic(w, x->energy);
     x->reaction = arena_array(r->a, double, w->ndof);
     if (w->contact) contacts_result(w, x);
     arena_pos mark = arena_mark(w->tmp);
@@ -60,189 +62,7 @@ static void finish(rod_work *w, double *critical, int ncritical)
     if (r->status != RUN_FAILED && !(r->residual < 1e-2)) rod_fail(w, w->rp->rod[0].at, "the forces do not balance at t = %g: residual %.2g of EI/L", w->t, r->residual);
 }
 
-/* ---- along the load ---- */
-typedef struct path {
-    double critical[8]; int ncritical, sign, modes;
-    double t[2], logdet[2]; int known;  /* of the last two steps: where moments have no energy */
-} path;
-
-/* A rod that goes through itself changes its link by two: such a step is no motion.  Only asked where contact acts. */
-static double links(const rod_work *w, double *pos, double *rot)
-{
-    rod_result x = { .rp = w->rp, .mesh = w->mesh, .r = pos, .q = rot };
-    double sum = 0;
-    for (int i = 0; i < w->rp->npair; i++) {
-        int a = w->rp->pair[i].a;
-        if (w->rp->pair[i].b == a) sum += rod_writhe_nodes(&x, a) + rod_twist(&x, a);
-    }
-    return sum;
-}
-
-bool rod_passed(const rod_work *w, double *pos, double *rot)
-{
-    return w->contact && contacts_near(w) && fabs(links(w, w->pos, w->rot) - links(w, pos, rot)) > 1.2;
-}
-
-/* flow: through a viscous motion */
-static bool step_to(rod_work *w, double t, double tau, bool flow)
-{
-    arena_pos mark = arena_mark(w->tmp);
-    double *pos = arena_array(w->tmp, double, 3 * w->N), *rot = arena_array(w->tmp, double, 4 * w->N), lost = w->viscous;
-    if (!holds_at(w, t, tau)) return false;
-    state_copy(w, pos, rot, w->pos, w->rot);
-    state_copy(w, w->pos0, w->rot0, w->pos, w->rot);
-    if (w->contact) contacts_save(w);
-    if (!flow && t > w->t) rod_go_on(w, t - w->t);
-    bool ok = (flow ? rod_flow(w, t) : rod_equilibrium(w, t)) && !rod_passed(w, pos, rot);
-    if (ok && w->contact) contacts_lose(w);
-    if (!ok) {
-        state_copy(w, w->pos, w->rot, pos, rot);
-        w->viscous = lost;
-        if (w->contact) contacts_restore(w);
-    }
-    arena_release(w->tmp, mark);
-    return ok;
-}
-
-/* of the tangent: the directions that lower the energy, or the sign of the determinant where moments have no energy */
-static int character(rod_work *w, double t) { return w->moments ? w->sign : rod_unstable(w, t); }
-
-/* where it changes between a and b: halved; the state at b is put back */
-static double critical_between(rod_work *w, double a, double b, int was)
-{
-    arena_pos mark = arena_mark(w->tmp);
-    double *pos = arena_array(w->tmp, double, 3 * w->N), *rot = arena_array(w->tmp, double, 4 * w->N);
-    double *pos1 = arena_array(w->tmp, double, 3 * w->N), *rot1 = arena_array(w->tmp, double, 4 * w->N);
-    state_copy(w, pos1, rot1, w->pos, w->rot);
-    state_copy(w, pos, rot, w->pos0, w->rot0);
-    for (int k = 0; k < 24; k++) {
-        double mid = (a + b) / 2;
-        state_copy(w, w->pos, w->rot, pos, rot);
-        if (!step_to(w, mid, 1, false)) break;
-        if (character(w, mid) == was) { a = mid; state_copy(w, pos, rot, w->pos, w->rot); }
-        else b = mid;
-    }
-    state_copy(w, w->pos, w->rot, pos1, rot1);
-    arena_release(w->tmp, mark);
-    return (a + b) / 2;
-}
-
-static double logdet_at(rod_work *w, double t) { return step_to(w, t, 1, false) ? w->logdet : INFINITY; }
-
-/* A round section buckles in two directions at once: the determinant touches zero and keeps its sign.  Where it was least at the last step, the least is looked for. */
-static void watch_double(rod_work *w, path *p, double now)
-{
-    double a = p->t[0], b = now, low = w->logdet, g = (sqrt(5) - 1) / 2;
-    bool least = p->known == 2 && p->logdet[1] < p->logdet[0] && p->logdet[1] < low;
-    if (least && p->ncritical < 8) {
-        arena_pos mark = arena_mark(w->tmp);
-        double *pos = arena_array(w->tmp, double, 3 * w->N), *rot = arena_array(w->tmp, double, 4 * w->N), top = fmin(low, p->logdet[0]);
-        state_copy(w, pos, rot, w->pos, w->rot);
-        double x = b - g * (b - a), y = a + g * (b - a), fx = logdet_at(w, x), fy = logdet_at(w, y);
-        for (int k = 0; k < 40 && b - a > 1e-9 * now; k++) {
-            if (fx < fy) { b = y; y = x; fy = fx; x = b - g * (b - a); fx = logdet_at(w, x); }
-            else { a = x; x = y; fx = fy; y = a + g * (b - a); fy = logdet_at(w, y); }
-        }
-        if (fmin(fx, fy) < top - log(1e6)) p->critical[p->ncritical++] = (a + b) / 2;
-        state_copy(w, w->pos, w->rot, pos, rot);
-        arena_release(w->tmp, mark);
-        holds_at(w, now, 1);
-    }
-    p->t[0] = p->t[1]; p->t[1] = now;
-    p->logdet[0] = p->logdet[1]; p->logdet[1] = low;
-    p->known += p->known < 2;
-}
-
-static void watch(rod_work *w, path *p, double before, double now)
-{
-    if (w->contact && contacts_near(w)) return;
-    int is = character(w, now), was = p->modes;
-    if (w->moments && is != was) p->known = 0;
-    else if (w->moments) watch_double(w, p, now);
-    if (is != was && p->ncritical < 8) {
-        arena_pos mark = arena_mark(w->tmp);
-        double *pos0 = arena_array(w->tmp, double, 3 * w->N), *rot0 = arena_array(w->tmp, double, 4 * w->N);
-        state_copy(w, pos0, rot0, w->pos0, w->rot0);
-        p->critical[p->ncritical++] = critical_between(w, before, now, was);
-        state_copy(w, w->pos0, w->rot0, pos0, rot0);
-        arena_release(w->tmp, mark);
-        holds_at(w, now, 1);
-    }
-    p->modes = is;
-}
-
-/* Where no equilibrium is found, the branch may end: the load there, between a and b, by halves, for as long as the determinant falls.  The state is put back. */
-static void watch_limit(rod_work *w, path *p, double a, double b)
-{
-    arena_pos mark = arena_mark(w->tmp);
-    double *pos = arena_array(w->tmp, double, 3 * w->N), *rot = arena_array(w->tmp, double, 4 * w->N), beyond = b;
-    double *kept = arena_array(w->tmp, double, 3 * w->N), *turned = arena_array(w->tmp, double, 4 * w->N);
-    state_copy(w, pos, rot, w->pos, w->rot);
-    state_copy(w, kept, turned, w->pos, w->rot);
-    double first = logdet_at(w, a), last = first;
-    for (int k = 0; k < 40 && b - a > 1e-9 * b; k++) {
-        double mid = (a + b) / 2, det = logdet_at(w, mid);
-        bool same = det <= last && !rod_unstable(w, mid);
-        if (same) { a = mid; last = det; state_copy(w, kept, turned, w->pos, w->rot); }
-        else { b = mid; state_copy(w, w->pos, w->rot, kept, turned); }
-    }
-    if (b < beyond && last < first - log(10)) p->critical[p->ncritical++] = (a + b) / 2;
-    state_copy(w, w->pos, w->rot, pos, rot);
-    arena_release(w->tmp, mark);
-}
-
-/* a state that is no minimum of the energy is left for one that is */
-static bool leave_saddle(rod_work *w, double t)
-{
-    if (w->moments || (w->contact && contacts_near(w)) || !rod_unstable(w, t)) return true;
-    arena_pos mark = arena_mark(w->tmp);
-    double *pos = arena_array(w->tmp, double, 3 * w->N), *rot = arena_array(w->tmp, double, 4 * w->N);
-    state_copy(w, pos, rot, w->pos, w->rot);
-    rod_nudge(w);
-    w->neutral = true;
-    bool ok = rod_flow(w, t);
-    if (!ok) state_copy(w, w->pos, w->rot, pos, rot);
-    arena_release(w->tmp, mark);
-    return ok;
-}
-
-/* t from 0 to 1 in steps of at most h, halved when Newton's method fails; `at` gives what is reached */
-static bool march(rod_work *w, double end, double h, bool start, path *p, double *reached)
-{
-    double t = 0, dt = h;
-    for (int64_t easy = 0; t < end * (1 - 1e-12);) {
-        if (t + dt > end * (1 - 1e-9)) dt = end - t;
-        while (!start && turn_between(w, t, dt) > 1 && dt > 1e-6 * h) dt /= 2;
-        if (w->contact) contacts_step(w);
-        double now = start ? 0 : t + dt, tau = start ? t + dt : 1;
-        bool found = step_to(w, now, tau, false), flowed = false;
-        if (!found && w->r->status != RUN_FAILED && dt < h / 3 && !w->moments) {
-            int known = p->ncritical;
-            if (!start && !w->contact && known < 8) watch_limit(w, p, t, now);
-            found = flowed = step_to(w, now, tau, true);
-            if (!found) p->ncritical = known;
-        }
-        if (found) {
-            rod_way(w, flowed || start ? 0 : dt);
-            if (!start) watch(w, p, t, t + dt);
-            leave_saddle(w, start ? 0 : t + dt);
-            if (!w->moments && !(w->contact && contacts_near(w))) p->modes = rod_unstable(w, start ? 0 : t + dt);
-            t += dt;
-            *reached = t;
-            w->t = start ? 0 : t;
-            if (!start) { w->r->steps++; sample(w, t); }
-            if (++easy >= 2 && dt < h) { dt = fmin(2 * dt, h); easy = 0; }
-            if (rod_interrupted(w)) return false;
-            continue;
-        }
-        if (w->r->status == RUN_FAILED || w->r->status == RUN_INTERRUPTED) return false;
-        easy = 0;
-        dt /= 2;
-        if (dt < h * 1e-4) return false;
-    }
-    return true;
-}
-
+/* ---- the run ---- */
 static bool start_differs(rod_work *w)
 {
     double d = 0, th[3];
@@ -260,7 +80,7 @@ static void go(rod_work *w)
 {
     results *r = w->r;
     double end = isnan(w->o->duration) ? 1 : w->o->duration, h = w->ro->h, reached = 0;
-    path p = { .ncritical = 0 };
+    rod_path p = { .ncritical = 0 };
     if (!rod_build(w)) return;
     rod_band_new(w);
     if (w->rp->npair) contacts_new(w);
@@ -268,25 +88,23 @@ static void go(rod_work *w)
     if (w->contact && !contacts_start(w)) return;
     bool ok = true;
     if (start_differs(w)) {
-        ok = march(w, 1, 0.1, true, &p, &reached);
+        ok = rod_march(w, 1, 0.1, true, &p, &reached);
         if (!ok && r->status == RUN_OK) rod_fail(w, w->rp->rod[0].at, "no equilibrium was found that agrees with the supports at t = 0 (%.3g of the way from the reference shape)", reached);
     }
     reached = 0;
     if (ok) {
         if (w->contact) contacts_step(w);
-        ok = step_to(w, 0, 1, false);
+        ok = rod_step(w, 0, 1, false);
         if (!ok && r->status == RUN_OK) rod_fail(w, w->rp->rod[0].at, "no equilibrium was found at t = 0");
-        if (ok) { leave_saddle(w, 0); p.modes = character(w, 0); sample(w, 0); }
+        if (ok) rod_path_start(w, &p);
     }
     if (ok && end > 0) {
         if (isnan(h) || h <= 0 || h > end) h = isnan(h) ? end / 20 : end;
-        ok = march(w, end, h, false, &p, &reached);
+        ok = rod_march(w, end, h, false, &p, &reached);
         if (!ok && r->status == RUN_OK)
             rod_fail(w, w->rp->rod[0].at, "no equilibrium was found beyond t = %.10g, with steps down to %.3g; what was reached is kept", reached, h * 1e-4);
     }
-    double *critical = arena_array(r->a, double, p.ncritical);
-    memcpy(critical, p.critical, (size_t)p.ncritical * sizeof *critical);
-    finish(w, critical, p.ncritical);
+    finish(w, &p);
 }
 
 typedef struct { const program *p; const run_options *o; const rod_options *ro; } rod_job;

@@ -333,7 +333,7 @@ static bool pair_put(rod_work *w, touch *c, bool tangent, pair_at *p)
     memset(&p->o, 0, sizeof p->o);
     memset(p->dF, 0, sizeof p->dF);
     normal_put(c, &p->f, c->ds, what == TOUCH_PLANE, what == TOUCH_CYLINDER ? k->body + 7 * c->pair + 3 : NULL, &p->o, p->dN, p->dfn, tangent);
-    if (frictional(k, c)) friction_put(c, &p->f, &p->o, p->dN, p->dfn, p->dF, tangent);
+    if (frictional(k, c) && !(k->counting && c->status == STATUS_SLIP)) friction_put(c, &p->f, &p->o, p->dN, p->dfn, p->dF, tangent);
     return true;
 }
 

@@ -20,7 +20,7 @@ typedef struct rod_work {
     double *pos0, *rot0;                /* at the beginning of the step */
     double *pos1, *rot1, last;          /* before a solve; size of the last increment */
     double *res, *dx;                   /* ndof */
-    double *way, way_dt;                /* increment of the last step, and how long it was (0: none to go by) */
+    double *way, way_dt, guess;         /* increment of the last step, how long it was (0: none to go by), how long the next is */
     double *given;                      /* forces and moments at the points of integration, 18 an element */
     rod_hold *hold; int nhold;
     rod_push *push; int npush;
@@ -59,6 +59,7 @@ void rod_update(rod_work *w, const double *dx, double k);               /* moves
 /* K dx = -res with the increments of held dofs given in dx; false: singular */
 void rod_band_new(rod_work *w);
 bool rod_solve_band(rod_work *w, double t);
+bool rod_solve_two(rod_work *w, double t, const double *rate, double *dy);       /* without contact; and K dy = -rate, the increments of held dofs given in dy */
 bool rod_solve_sparse(rod_work *w, double t);
 void rod_residual(rod_work *w, double t, double *res);
 /* ---- loads ---- */
@@ -68,19 +69,45 @@ void rod_loads(rod_work *w, double t, double *res);                     /* loads
 /* residual (added) and tangent of an element with what acts on it from outside, in the first element that has the node */
 void rod_element_loaded(rod_work *w, const rod_mesh *m, int e, const rod_outside *out, const double *given, double *f, double *K);
 void forces_follow(rod_work *w, const double *dx);                      /* forces at the points of integration: of the state, or what the increment makes of them */
-int rod_unstable(rod_work *w, double t);                                /* directions that lower the energy, without contact */
+int rod_unstable(rod_work *w, double t);                                /* directions that lower the energy and keep what touches */
+bool rod_unclear(const rod_work *w);                                    /* it touches, and friction acts or moments without energy: stability is not asked */
 double rod_small_shift(const rod_work *w);
 /* ---- equilibria at a load ---- */
 bool holds_at(rod_work *w, double t, double tau);                       /* where what is held goes at t; tau < 1: on the way from the start to the values at t = 0 */
+void holds_put(rod_work *w);                                            /* into dx: increments that bring what is held to its goal */
 double turn_between(rod_work *w, double t, double dt);                  /* of held frames */
+double rod_size(const rod_work *w, const double *dx, double *turn);     /* of an increment: positions by the length, and angles */
 bool rod_equilibrium(rod_work *w, double t);
 bool rod_flow(rod_work *w, double t);                                   /* through a viscous motion, with friction */
 void rod_nudge(rod_work *w);
 void rod_way(rod_work *w, double dt);                                   /* the step from pos0, rot0 is done, dt long; 0: it was a jump */
-void rod_go_on(rod_work *w, double dt);                                 /* a first guess of the next one: the same way again */
+void rod_go_on(rod_work *w);                                            /* a first guess of a step `guess` long: the same way again */
 bool rod_interrupted(rod_work *w);
 bool rod_passed(const rod_work *w, double *pos, double *rot);            /* a rod went through itself since that state */
 double rod_drag_work(const rod_work *w);
+
+/* ---- along a load ---- */
+enum { ROD_CRITICAL = 64 };
+typedef struct rod_path {
+    double critical[ROD_CRITICAL]; int ncritical, modes;       /* modes: rod_character of the last state */
+    int stuck;                          /* modes of a state in contact that could not be left: asked again when they change */
+    double t[2], logdet[2]; int known;  /* of the last two steps: where moments have no energy */
+    double *pos, *rot;                  /* at the start */
+    vec(rod_point) points;              /* by arc length alone */
+} rod_path;
+double rod_elastic(rod_work *w, double *e);                             /* all four kinds, and their sum */
+void rod_sample(rod_work *w, double t);
+bool rod_step(rod_work *w, double t, double tau, bool flow);            /* flow: through a viscous motion; false: the state is as before */
+int rod_character(rod_work *w, double t);                               /* directions that lower the energy; the sign of the determinant where moments have none */
+void rod_path_start(rod_work *w, rod_path *p);                          /* the equilibrium at t = 0 was found */
+void rod_path_point(rod_work *w, rod_path *p, double t);
+bool rod_march(rod_work *w, double end, double h, bool start, rod_path *p, double *reached);   /* in steps of at most h, halved when Newton's method fails */
+/* ---- arc length ---- */
+/* From the equilibrium at a load through limit points, which are listed, to where the branch is stable again beyond them: true, and the load there.  Without
+   limit points: beyond the goal.  False: it does not come back, or not the whole is asked, but the first limit point alone; the state is put back. */
+bool rod_arc(rod_work *w, rod_path *p, double from, double goal, double end, bool whole, double *to);
+double rod_reach(rod_work *w, double t, double end);                    /* |dx/dt| at an equilibrium; 0: not known */
+double rod_distance(rod_work *w, const double *pos, const double *rot); /* of the state from that one */
 
 /* ---- contact ---- */
 void contacts_new(rod_work *w);
@@ -91,6 +118,8 @@ bool contacts_project(rod_work *w, bool easy);                          /* close
 /* forces into res, derivatives into K (NULL: not asked) */
 void contacts_put(rod_work *w, double *res, rod_sparse *K);
 bool contacts_near(const rod_work *w);                                  /* any pair carries force, or may */
+bool contacts_rough(const rod_work *w);                                 /* friction acts */
+void contacts_count(rod_work *w, rod_sparse *K);                        /* derivatives with gaps held closed, those that slip free to */
 void contacts_stiffen(rod_work *w, bool stiff);                         /* the springs' forces become multipliers; stiff: they are unknowns from now on */
 void contacts_predict(rod_work *w, const double *dx, double part);      /* multipliers that go with an increment, before it is taken */
 void contacts_carry(rod_work *w);                                       /* and after it: the tangential ones into the frames that turned */
@@ -102,6 +131,8 @@ double contacts_depth(const rod_work *w);
 void contacts_save(rod_work *w);
 void contacts_restore(rod_work *w);
 void contacts_keep_flow(rod_work *w);                                   /* a second place to save to */
+void contacts_keep_watch(rod_work *w);                                  /* and while a load is sought */
+void contacts_back_watch(rod_work *w);
 void contacts_back_flow(rod_work *w);
 void contacts_result(rod_work *w, rod_result *x);
 void contacts_lose(rod_work *w);                                        /* what friction took in the step */
