@@ -37,7 +37,7 @@ results *results_new(arena *a, const program *p)
 /* one of them: numbers, or the states of contacts; bytes a sample; none: it is not kept at all */
 typedef struct { double **d; uint8_t **u; size_t width; bool none; } column;
 
-static int columns_count(const results *r) { return 8 + 5 * (int)r->prog->ncontact; }
+static int columns_count(const results *r) { return 9 + 5 * (int)r->prog->ncontact; }
 
 static void columns_list(results *r, column *c)
 {
@@ -45,6 +45,7 @@ static void columns_list(results *r, column *c)
     double **single[] = { &r->t, &r->energy, &r->dissipated, &r->work }, **wide[] = { &r->q, &r->v, &r->acc };
     for (int k = 0; k < 4; k++) *c++ = (column){ .d = single[k], .width = one };
     for (int k = 0; k < 3; k++) *c++ = (column){ .d = wide[k], .width = nq };
+    *c++ = (column){ .d = &r->track, .width = (size_t)r->ntrack * one, .none = !r->ntrack };
     *c++ = (column){ .d = &r->load, .width = r->has_jumps ? one : 0, .none = !r->has_jumps };
     for (size_t i = 0; i < r->prog->ncontact; i++) {
         contact_result *k = &r->contact[i];

@@ -8,7 +8,7 @@
 enum { ROD_NODES = 4, ROD_GAUSS = 3, ROD_DOFS = 6 * ROD_NODES };
 
 /* ---- what the model says ---- */
-typedef enum { ROD_LENGTH, ROD_RADIUS, ROD_YOUNG, ROD_POISSON, ROD_ELEMENTS, ROD_DENSITY, ROD_NUMBERS } rod_number;
+typedef enum { ROD_LENGTH, ROD_RADIUS, ROD_YOUNG, ROD_POISSON, ROD_ELEMENTS, ROD_DENSITY, ROD_MASS, ROD_DAMPING, ROD_NUMBERS } rod_number;
 typedef enum { SHAPE_STRAIGHT, SHAPE_HELIX, SHAPE_CURVE, SHAPE_POINTS } rod_shape;
 typedef struct rod_spec {
     const char *name; span at;
@@ -19,6 +19,8 @@ typedef struct rod_spec {
     rod_shape shape; span shape_at;
     kernel curve;                       /* curve: position, 3 outputs of s; helix: radius, pitch */
     kernel curvature; span curvature_at;        /* natural curvature and twist, 3 outputs of s */
+    kernel inertia; span inertia_at;    /* of turns, per length, 9 outputs, or none */
+    kernel velocity, spin;              /* at the start, in space, 3 outputs of s each, or none */
     const double *points; int npoints;  /* 3 numbers each */
 } rod_spec;
 
@@ -37,9 +39,9 @@ typedef struct rod_program {
 typedef struct rod_mesh {
     const rod_spec *spec;
     int first, ne, nn;                  /* nodes first .. first + nn - 1 of all, nn = 3 ne + 1 */
-    double length, radius, density;
+    double length, radius;
     double B[9], A[9];                  /* stiffness against stretch and shear; bending and twist */
-    double inertia[2];                  /* mass per length; area moments times density */
+    double mass, J[9], damping;         /* per length: mass (0: statics), inertia of turns in the frame of the section; time of relaxation */
     double *s;                          /* arc length of the nodes */
     double *v0, *u0;                    /* reference strains, [(e*3 + g)*3] */
 } rod_mesh;
@@ -52,6 +54,7 @@ void quat_matrix(const double *q, double R[9]);                         /* q nee
 void quat_of_matrix(const double R[9], double *q);
 void quat_turn(double *q, const double *theta);                         /* q <- q exp(theta/2) */
 void quat_log(const double *from, const double *to, double *theta);     /* to = from exp(theta/2), |theta| <= pi */
+void quat_cayley(const double *from, const double *to, double *phi);    /* to = from cay(phi), |phi| = 2 tan(half the turn) */
 void cross3(const double *a, const double *b, double *c);
 static inline double dot3(const double *a, const double *b) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; }
 double norm3(const double *a);
@@ -62,6 +65,10 @@ double norm3(const double *a);
    better with forces that follow the increments linearly than with those of the state, where a small turn of a stiff rod makes large ones. */
 void rod_element(const rod_mesh *m, int e, const double *r, const double *q, const double *given, double *f, double *K, double *energy);
 void rod_element_forces(const rod_mesh *m, int e, const double *r, const double *q, const double *dx, double *given);  /* of the state, dx added linearly (or NULL) */
+/* The same over a step from (r0, q0) to (r1, q1): residual whose work on the positions' and the nodes' cay increments is the change of energy; tangent in state 1.
+   damping: time of relaxation by the step; forces grow by that times the stiffness times the change of strain. */
+void rod_element_step(const rod_mesh *m, int e, const double *r0, const double *q0, const double *r1, const double *q1, const double *given, double damping, double *f, double *K);
+double rod_damped(const rod_mesh *m, int e, const double *r0, const double *q0, const double *r1, const double *q1, double damping);     /* energy lost */
 /* A force f in the frame of the section at a point x of the element, times weight: what it takes off the residual, and off the tangent (either may be NULL). */
 void rod_element_follow(const rod_mesh *m, int e, const double *q, double x, const double *f, double weight, double *res, double *K);
 /* Strains at a point x of the element, 0 <= x <= 1: interpolated from the points of integration. */
@@ -81,7 +88,8 @@ typedef struct rod_touching {           /* a pair of points in the end state */
 typedef struct rod_result {
     const rod_program *rp;
     const rod_mesh *mesh;
-    double *r, *q, *v;                  /* at the end: positions, quaternions, velocities (or NULL) of all nodes */
+    double *r, *q;                      /* at the end: positions and quaternions of all nodes */
+    const double *v;                    /* 6 each: velocities in space, spins in the frame of the section; NULL: statics */
     double *reaction;                   /* at the nodes: force and moment (space) that hold them, 6 each */
     double energy[4];                   /* stretch, shear, bending, twist */
     const rod_touching *touch; int64_t ntouch;

@@ -1,4 +1,4 @@
-/* rod_solve: rods along a load: steps, what is left of them, stability. */
+/* rod_solve: rods along a load (those with a mass: rod_dynamics.c): steps, what is left of them, stability. */
 #include "rod_work.h"
 #include <math.h>
 #include <string.h>
@@ -12,14 +12,15 @@ static double elastic(rod_work *w, double *e)
     return e[0] + e[1] + e[2] + e[3];
 }
 
-static void sample(rod_work *w, double t)
+void rod_sample(rod_work *w, double t)
 {
     double e[4];
     results *r = w->r;
     int64_t k = results_sample(r);
     r->t[k] = r->t_end = t;
-    r->energy[k] = elastic(w, e);
-    r->work[k] = 0;
+    r->energy[k] = elastic(w, e) + (w->motion ? rod_kinetic(w) : 0);
+    r->work[k] = w->motion ? rod_worked(w) : 0;
+    memcpy(r->track + k * r->ntrack, w->pos, (size_t)r->ntrack * sizeof *w->pos);
     r->dissipated[k] = w->viscous + (w->contact ? contacts_dissipated(w) : 0);
     for (size_t c = 0; c < r->prog->ncontact; c++) {
         contact_result *x = &r->contact[c];
@@ -35,10 +36,12 @@ static void finish(rod_work *w, double *critical, int ncritical)
     rod_result *x = arena_make(r->a, rod_result);
     *x = (rod_result){ .rp = w->rp, .mesh = w->mesh, .r = w->pos, .q = w->rot, .critical = critical, .ncritical = ncritical };
     elastic(w, x->energy);
+    x->v = w->motion ? rod_velocities(w) : NULL;
     x->reaction = arena_array(r->a, double, w->ndof);
     if (w->contact) contacts_result(w, x);
     arena_pos mark = arena_mark(w->tmp);
-    rod_residual(w, w->t, w->res);
+    if (w->motion) memcpy(w->res, rod_left(w), (size_t)w->ndof * sizeof *w->res);
+    else rod_residual(w, w->t, w->res);
     arena_release(w->tmp, mark);
     double worst = 0, L = rod_length(w);
     for (int i = 0; i < w->ndof; i++)
@@ -57,7 +60,7 @@ static void finish(rod_work *w, double *critical, int ncritical)
     r->solver = w->contact ? w->ro->penalty ? "Newton, penalty" : "Newton, multipliers" : "Newton, band";
     r->rod = x;
     /* small increments alone do not prove an equilibrium: forces must balance too */
-    if (r->status != RUN_FAILED && !(r->residual < 1e-2)) rod_fail(w, w->rp->rod[0].at, "the forces do not balance at t = %g: residual %.2g of EI/L", w->t, r->residual);
+    if (r->status != RUN_FAILED && (!w->motion || r->steps) && !(r->residual < 1e-2)) rod_fail(w, w->rp->rod[0].at, "the forces do not balance at t = %g: residual %.2g of EI/L", w->t, r->residual);
 }
 
 /* ---- along the load ---- */
@@ -228,7 +231,7 @@ static bool march(rod_work *w, double end, double h, bool start, path *p, double
             t += dt;
             *reached = t;
             w->t = start ? 0 : t;
-            if (!start) { w->r->steps++; sample(w, t); }
+            if (!start) { w->r->steps++; rod_sample(w, t); }
             if (++easy >= 2 && dt < h) { dt = fmin(2 * dt, h); easy = 0; }
             if (rod_interrupted(w)) return false;
             continue;
@@ -241,7 +244,7 @@ static bool march(rod_work *w, double end, double h, bool start, path *p, double
     return true;
 }
 
-static bool start_differs(rod_work *w)
+static bool start_differs(rod_work *w, double least)
 {
     double d = 0, th[3];
     if (w->u0_goal) return true;
@@ -251,7 +254,7 @@ static bool start_differs(rod_work *w)
         else if (h->load->what == LOAD_FRAME) { quat_log(h->start, h->goal, th); d = fmax(d, norm3(th)); }
         else for (int k = 0; k < 3; k++) d = fmax(d, fabs(h->goal[k] - h->start[k]) / (h->load->what == LOAD_AXIS ? 1 : rod_length(w)));
     }
-    return d > 0.02;
+    return d > least;
 }
 
 static void go(rod_work *w)
@@ -262,21 +265,26 @@ static void go(rod_work *w)
     if (!rod_build(w)) return;
     rod_band_new(w);
     if (w->rp->npair) contacts_new(w);
-    if (!rod_supported(w) || !holds_at(w, 0, 1)) return;
+    bool moves = w->mesh[0].mass > 0, ok = true;
+    r->ntrack = 3 * w->N;
+    if ((!moves && !rod_supported(w)) || !holds_at(w, 0, 1)) return;
     if (w->contact && !contacts_start(w)) return;
-    bool ok = true;
-    if (start_differs(w)) {
+    if (start_differs(w, moves ? 1e-9 : 0.02)) {
+        if (moves && !rod_supported(w)) return;
         ok = march(w, 1, 0.1, true, &p, &reached);
         if (!ok && r->status == RUN_OK) rod_fail(w, w->rp->rod[0].at, "no equilibrium was found that agrees with the supports at t = 0 (%.3g of the way from the reference shape)", reached);
     }
     reached = 0;
-    if (ok) {
+    if (moves && ok) {
+        ok = rod_motion_run(w, end, h, &reached);
+        if (!ok && r->status == RUN_OK) rod_fail(w, w->rp->rod[0].at, "no motion was found beyond t = %.10g, with steps down to a ten-thousandth of h; what was reached is kept", reached);
+    } else if (ok) {
         if (w->contact) contacts_step(w);
         ok = step_to(w, 0, 1, false);
         if (!ok && r->status == RUN_OK) rod_fail(w, w->rp->rod[0].at, "no equilibrium was found at t = 0");
-        if (ok) { leave_saddle(w, 0); p.modes = character(w, 0); sample(w, 0); }
+        if (ok) { leave_saddle(w, 0); p.modes = character(w, 0); rod_sample(w, 0); }
     }
-    if (ok && end > 0) {
+    if (ok && end > 0 && !moves) {
         if (isnan(h) || h <= 0 || h > end) h = isnan(h) ? end / 20 : end;
         ok = march(w, end, h, false, &p, &reached);
         if (!ok && r->status == RUN_OK)
@@ -306,11 +314,6 @@ const char *rod_refuse(const program *p, span *at)
     span no[] = { p->has_delay, p->has_inclusion, p->has_field, p->has_event, p->has_first_order };
     for (size_t k = 0; k < sizeof no / sizeof *no; k++)
         if (no[k].file) { *at = no[k]; return "a model with rods has rods alone: no delays, events, inclusions or fields"; }
-    for (int k = 0; k < p->rod->nrod; k++)
-        if (p->rod->rod[k].number[ROD_DENSITY].tape.nout) {
-            *at = p->rod->rod[k].number_at[ROD_DENSITY];
-            return "the dynamics of rods is not built: leave density out for equilibria along a load";
-        }
     if (p->nq) { *at = p->ndof_info ? p->dof[0].where : p->has_rod; return "a model with rods has no other degrees of freedom"; }
     return NULL;
 }

@@ -11,6 +11,7 @@ typedef struct rod_sparse { int n, nz, cap; int *i, *j; double *x; } rod_sparse;
 void sparse_add(arena *a, rod_sparse *s, int i, int j, double x);
 
 struct rod_contacts;
+typedef struct rod_motion rod_motion;
 typedef struct rod_work {
     const program *p; const rod_program *rp; const run_options *o; const rod_options *ro; results *r;
     arena *a, *tmp;
@@ -30,15 +31,14 @@ typedef struct rod_work {
     double scale;                       /* of forces */
     double t;
     double shift, drag;                 /* of the tangent alone; of a viscous motion from pos0, rot0 */
-    double viscous;                     /* work that was lost to it */
+    double viscous;                     /* work that was lost to it; of a motion in time: to damping and contact */
     bool neutral, moments;              /* moments: dead moments, forces that follow or rolls that are held act, which have no energy */
     /* condensed band */
     int nred, *red;                     /* reduced number of a node's first dof, -1: inside an element */
     double *band, *inner, *rhs; int *pivot;
     int sign; double logdet;            /* of the determinant; of what is left of it when the nodes inside are eliminated */
     struct rod_contacts *contact;
-    /* dynamics: velocities and accelerations, in space and in the frame of the section */
-    bool dynamic; double *vel, *acc, *vel0, *acc0, dt;
+    rod_motion *motion;                 /* NULL: statics */
     int64_t iterations;
 } rod_work;
 
@@ -64,6 +64,7 @@ void rod_residual(rod_work *w, double t, double *res);
 typedef struct rod_outside { double t, *force, *moment, *follow; } rod_outside;        /* residual of loads and drag; 9 numbers a node: derivatives of moments, of forces in turns */
 rod_outside rod_outside_at(rod_work *w, double t);                      /* in w->tmp */
 void rod_loads(rod_work *w, double t, double *res);                     /* loads and drag alone */
+void rod_element_own(rod_work *w, const rod_mesh *m, int e, const double *given, double *f, double *K);
 /* residual (added) and tangent of an element with what acts on it from outside, in the first element that has the node */
 void rod_element_loaded(rod_work *w, const rod_mesh *m, int e, const rod_outside *out, const double *given, double *f, double *K);
 void forces_follow(rod_work *w, const double *dx);                      /* forces at the points of integration: of the state, or what the increment makes of them */
@@ -78,6 +79,16 @@ void rod_nudge(rod_work *w);
 bool rod_interrupted(rod_work *w);
 bool rod_passed(const rod_work *w, double *pos, double *rot);            /* a rod went through itself since that state */
 double rod_drag_work(const rod_work *w);
+
+/* ---- motions in time ---- */
+bool rod_motion_run(rod_work *w, double end, double h, double *reached);
+void rod_inertia_put(const rod_work *w, const rod_mesh *m, int e, double *f, double *K);       /* of an element, added; either may be NULL */
+double rod_damping(const rod_work *w, const rod_mesh *m);               /* time of relaxation by the step */
+double rod_kinetic(const rod_work *w);
+double rod_worked(const rod_work *w);                                   /* by loads and supports */
+const double *rod_velocities(const rod_work *w);                        /* 6 a node: in space, spin in the frame of the section */
+const double *rod_left(const rod_work *w);                              /* residual of the last step */
+void rod_sample(rod_work *w, double t);
 
 /* ---- contact ---- */
 void contacts_new(rod_work *w);
