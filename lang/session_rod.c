@@ -6,7 +6,7 @@
 #include "../runtime/rod.h"
 #include "session_view.h"
 
-typedef enum { AT_X, AT_FRAME, AT_STRAIN, AT_CURVATURE, AT_FORCE, AT_MOMENT, AT_ALL } at_kind;
+typedef enum { AT_X, AT_FRAME, AT_STRAIN, AT_CURVATURE, AT_FORCE, AT_MOMENT, AT_V, AT_SPIN, AT_ALL } at_kind;
 typedef struct rod_view { scope base; const run *r; int rod; at_kind at; } rod_view;
 
 static value view_of(evaluator *ev, rod_view v)
@@ -25,24 +25,92 @@ static look nothing_find(scope *sc, evaluator *ev, sym name, span at, value *out
     return LOOK_NO;
 }
 
+static bool on_rod(evaluator *ev, const rod_mesh *m, double s, span at)
+{
+    if (s >= -1e-9 * m->length && s <= (1 + 1e-9) * m->length) return true;
+    diag_error(ev->d, DIAG_INDEX_RANGE, at, "the place s = %g is not on rod '%s', which goes from 0 to %g", s, m->spec->name, m->length);
+    return false;
+}
+
+static bool moving(evaluator *ev, const rod_result *x, const rod_mesh *m, span at)
+{
+    if (x->v) return true;
+    diag *d = diag_error(ev->d, DIAG_NOT_SUPPORTED, at, "rod '%s' has no velocity: its run went through equilibria", m->spec->name);
+    diag_hint(ev->d, d, "with density = … in its block it moves in time");
+    return false;
+}
+
+/* velocity or spin in space, between the nodes */
+static void velocity_at(const rod_result *x, const rod_mesh *m, double s, bool spin, double *out)
+{
+    double place, N[4], R[9];
+    int k0 = m->first + 3 * rod_find(m, s, &place);
+    rod_shape_at(place, N, NULL);
+    memset(out, 0, 3 * sizeof *out);
+    for (int i = 0; i < 4; i++) {
+        const double *v = x->v + 6 * (k0 + i) + (spin ? 3 : 0);
+        quat_matrix(x->q + 4 * (k0 + i), R);
+        for (int k = 0; k < 3; k++) out[k] += N[i] * (spin ? dot3(R + 3 * k, v) : v[k]);
+    }
+}
+
+/* its place at a sample */
+static void place_at(const results *r, const rod_mesh *m, int64_t k, double s, double *out)
+{
+    rod_at(m, r->track + k * r->ntrack, NULL, s, out, NULL);
+}
+
+/* wire.path(s): over the samples, a series each for x, y, z */
+static value path_call(scope *sc, evaluator *ev, const value *o, const value *arg, size_t n, span at)
+{
+    const rod_view *v = (rod_view *)sc;
+    const results *r = v->r->r;
+    const rod_mesh *m = &r->rod->mesh[v->rod];
+    double s;
+    (void)o;
+    if (n != 1 || !v_scalar(&arg[0], &s)) {
+        diag_error(ev->d, DIAG_ARITY, at, "a path is that of one place: %s.path(%g)", m->spec->name, m->length);
+        return v_error();
+    }
+    if (!on_rod(ev, m, s, at)) return v_error();
+    double *y = arena_array(v->r->a, double, 3 * r->samples);
+    for (int64_t k = 0; k < r->samples; k++) place_at(r, m, k, s, y + 3 * k);
+    value out = { .kind = V_LIST };
+    out.list.at = arena_array(v->r->a, value, 3);
+    out.list.n = 3;
+    for (int k = 0; k < 3; k++) out.list.at[k] = plain_series(r, y + k, 3);
+    return out;
+}
+
+/* wire.x(s, t): between samples on a line */
+static void place_at_time(const results *r, const rod_mesh *m, double s, double t, double *out)
+{
+    int64_t k = sample_before(r->t, r->samples, t), next = k + 1 < r->samples ? k + 1 : k;
+    double a[3], b[3], y = next > k ? fmin(fmax((t - r->t[k]) / (r->t[next] - r->t[k]), 0), 1) : 0;
+    place_at(r, m, k, s, a);
+    place_at(r, m, next, s, b);
+    for (int i = 0; i < 3; i++) out[i] = a[i] + y * (b[i] - a[i]);
+}
+
 /* wire.x(s) and its like: vectors in space; strains and curvatures in the frame of the section */
 static value at_call(scope *sc, evaluator *ev, const value *o, const value *arg, size_t n, span at)
 {
     const rod_view *v = (rod_view *)sc;
     const rod_result *x = v->r->r->rod;
     const rod_mesh *m = &x->mesh[v->rod];
-    double s, place, q[4], R[9];
+    double s, t, place, q[4], R[9];
+    bool timed = n == 2 && v->at == AT_X;
     (void)o;
-    if (n != 1 || !v_scalar(&arg[0], &s)) {
+    if ((n != 1 && !timed) || !v_scalar(&arg[0], &s) || (timed && !v_scalar(&arg[1], &t))) {
         diag_error(ev->d, DIAG_ARITY, at, "a rod is asked at one place: %s.%s(%g)", m->spec->name, result_list(OF_WIRE)[v->at], m->length);
         return v_error();
     }
-    if (!(s >= -1e-9 * m->length && s <= (1 + 1e-9) * m->length)) {
-        diag_error(ev->d, DIAG_INDEX_RANGE, at, "the place s = %g is not on rod '%s', which goes from 0 to %g", s, m->spec->name, m->length);
-        return v_error();
-    }
+    bool rate = v->at == AT_V || v->at == AT_SPIN;
+    if (!on_rod(ev, m, s, at) || (rate && !moving(ev, x, m, at))) return v_error();
     value out = v->at == AT_FRAME ? v_matrix(ev->a, 3, 3) : v_vector(ev->a, 3);
     out.num.unit = dim_any();
+    if (timed) { place_at_time(v->r->r, m, s, t, out.num.d); return out; }
+    if (rate) { velocity_at(x, m, s, v->at == AT_SPIN, out.num.d); return out; }
     rod_at(m, x->r, x->q, s, v->at == AT_X ? out.num.d : NULL, q);
     if (v->at == AT_X) return out;
     quat_matrix(q, R);
@@ -117,13 +185,23 @@ static value node_places(evaluator *ev, const rod_mesh *m)
     return out;
 }
 
+static value momentum_of(evaluator *ev, const rod_result *x, int rod, bool angular, span at)
+{
+    double p[3], L[3];
+    if (!moving(ev, x, &x->mesh[rod], at)) return v_error();
+    rod_momentum(x, rod, p, L);
+    value out = v_vector(ev->a, 3);
+    out.num.unit = dim_any();
+    memcpy(out.num.d, angular ? L : p, sizeof p);
+    return out;
+}
+
 static look rod_view_find(scope *sc, evaluator *ev, sym name, span at, value *out)
 {
     rod_view v = *(rod_view *)sc;
     const rod_result *x = v.r->r->rod;
-    (void)at;
     int which = result_find(OF_WIRE, name);
-    if (which >= WIRE_x && which <= WIRE_m) {
+    if (which >= WIRE_x && which <= WIRE_spin) {
         v.at = (at_kind)(which - WIRE_x);
         v.base = (scope){ .find = nothing_find, .call = at_call };
         *out = view_of(ev, v);
@@ -134,6 +212,8 @@ static look rod_view_find(scope *sc, evaluator *ev, sym name, span at, value *ou
     if (which >= WIRE_energy && which <= WIRE_torsion) for (int i = 0; i < m->ne; i++) rod_element(m, i, x->r, x->q, NULL, NULL, NULL, e);
     switch (which) {
     case WIRE_reaction: v.base = (scope){ .find = nothing_find, .call = reaction_call }; *out = view_of(ev, v); return LOOK_YES;
+    case WIRE_path: v.base = (scope){ .find = nothing_find, .call = path_call }; *out = view_of(ev, v); return LOOK_YES;
+    case WIRE_momentum: case WIRE_angular_momentum: *out = momentum_of(ev, x, v.rod, which == WIRE_angular_momentum, at); return LOOK_YES;
     case WIRE_pairs: v.base = (scope){ .find = pairs_find, .names = pair_names }; *out = view_of(ev, v); return LOOK_YES;
     case WIRE_s: *out = node_places(ev, m); return LOOK_YES;
     case WIRE_energy: number = e[0] + e[1] + e[2] + e[3]; break;

@@ -87,6 +87,11 @@ void rod_shape_at(double x, double *N, double *dN)
     dN[3] = 4.5 * (b * c + a * c + a * b);
 }
 
+#define M(x) (x / 1680.0)
+const double rod_mass[4][4] = { { M(128), M(99), M(-36), M(19) }, { M(99), M(648), M(-81), M(-36) }, { M(-36), M(-81), M(648), M(99) }, { M(19), M(-36), M(99), M(128) } };
+#undef M
+const double rod_piece[4] = { 1.0 / 8, 3.0 / 8, 3.0 / 8, 1.0 / 8 };
+
 /* ---- a point of integration ---- */
 typedef struct point {
     double N[4], D[4], W;               /* shape functions, their derivatives in s, weight */

@@ -75,6 +75,7 @@ void rod_element_follow(const rod_mesh *m, int e, const double *q, double x, con
 void rod_element_strain(const rod_mesh *m, int e, const double *r, const double *q, double x, rod_strain *out);
 void rod_reference(rod_mesh *m, const double *r, const double *q);      /* the state given has no strain */
 extern const double rod_gauss_x[ROD_GAUSS], rod_gauss_w[ROD_GAUSS];
+extern const double rod_mass[ROD_NODES][ROD_NODES], rod_piece[ROD_NODES];       /* of an element of length 1: mass matrix of its shape functions; lengths that its nodes stand for, by the 3/8 rule */
 void rod_shape_at(double x, double *N, double *dN);                     /* shape functions on 0..1; either may be NULL */
 int rod_find(const rod_mesh *m, double s, double *x);                   /* element and place in it */
 void rod_at(const rod_mesh *m, const double *r, const double *q, double s, double *position, double *quat);    /* either may be NULL */
@@ -97,6 +98,7 @@ typedef struct rod_result {
 } rod_result;
 double rod_writhe(arena *scratch, const rod_result *x, int rod);
 double rod_writhe_nodes(const rod_result *x, int rod);   /* of straight pieces from node to node: quicker */
+void rod_momentum(const rod_result *x, int rod, double *p, double *L);   /* L about the origin; of rods that move in time */
 double rod_twist(const rod_result *x, int rod);         /* in turns */
 
 /* ---- backends: what auglag and penalty do when a program holds rods ---- */

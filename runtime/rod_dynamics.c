@@ -14,9 +14,6 @@ struct rod_motion {
     double dt, worked, top;             /* the step; work of loads and supports; the largest energy seen */
 };
 
-static const double MASS[4][4] = { { 128, 99, -36, 19 }, { 99, 648, -81, -36 }, { -36, -81, 648, 99 }, { 19, -36, 99, 128 } };      /* by 1680 */
-static const double PIECE[4] = { 1.0 / 8, 3.0 / 8, 3.0 / 8, 1.0 / 8 };
-
 static void mat3(const double *M, const double *x, double *y)
 {
     for (int i = 0; i < 3; i++) y[i] = dot3(M + 3 * i, x);
@@ -108,16 +105,16 @@ static void turn_inertia(const rod_mesh *m, const rod_motion *d, int node, const
 void rod_inertia_put(const rod_work *w, const rod_mesh *m, int e, double *f, double *K)
 {
     const rod_motion *d = w->motion;
-    double h = m->s[3 * e + 3] - m->s[3 * e], x[4][6], v[4][6], c = m->mass * h / (1680 * d->dt);
+    double h = m->s[3 * e + 3] - m->s[3 * e], x[4][6], v[4][6], c = m->mass * h / d->dt;
     int k0 = m->first + 3 * e;
     for (int i = 0; i < 4; i++) { moved_by(w, k0 + i, x[i]); velocity_end(d, k0 + i, x[i], v[i]); }
     for (int i = 0; i < 4; i++) {
         for (int j = 0; j < 4; j++)
             for (int k = 0; k < 3; k++) {
-                if (f) f[6 * i + k] += c * MASS[i][j] * (v[j][k] - d->vel[6 * (k0 + j) + k]);
-                if (K && !driven(d, k0 + j, 0)) K[(6 * i + k) * ROD_DOFS + 6 * j + k] += c * MASS[i][j] * 2 / d->dt;
+                if (f) f[6 * i + k] += c * rod_mass[i][j] * (v[j][k] - d->vel[6 * (k0 + j) + k]);
+                if (K && !driven(d, k0 + j, 0)) K[(6 * i + k) * ROD_DOFS + 6 * j + k] += c * rod_mass[i][j] * 2 / d->dt;
             }
-        turn_inertia(m, d, k0 + i, w->rot0 + 4 * (k0 + i), w->rot + 4 * (k0 + i), x[i], v[i], h * PIECE[i], f ? f + 6 * i : NULL, K ? K + 6 * i * (ROD_DOFS + 1) : NULL);
+        turn_inertia(m, d, k0 + i, w->rot0 + 4 * (k0 + i), w->rot + 4 * (k0 + i), x[i], v[i], h * rod_piece[i], f ? f + 6 * i : NULL, K ? K + 6 * i * (ROD_DOFS + 1) : NULL);
     }
 }
 
@@ -133,9 +130,9 @@ double rod_kinetic(const rod_work *w)
             const double *v = w->motion->vel + 6 * (m->first + 3 * e);
             double h = m->s[3 * e + 3] - m->s[3 * e], y[3];
             for (int i = 0; i < 4; i++) {
-                for (int j = 0; j < 4; j++) sum += m->mass * h / 3360 * MASS[i][j] * dot3(v + 6 * i, v + 6 * j);
+                for (int j = 0; j < 4; j++) sum += m->mass * h / 2 * rod_mass[i][j] * dot3(v + 6 * i, v + 6 * j);
                 mat3(m->J, v + 6 * i + 3, y);
-                sum += h * PIECE[i] * dot3(v + 6 * i + 3, y) / 2;
+                sum += h * rod_piece[i] * dot3(v + 6 * i + 3, y) / 2;
             }
         }
     return sum;
@@ -213,7 +210,8 @@ static bool motion_step(rod_work *w, double t, double dt)
     if (!holds_at(w, t + dt, 1)) return false;
     drive(w, t + dt, 1e-3 * dt, d->goal);
     if (w->contact) { contacts_step(w); contacts_save(w); }
-    else { state_copy(w, w->pos0, w->rot0, w->pos, w->rot); predict(w); }
+    if (w->contact && w->ro->penalty) contacts_springs(w, 1);           /* springs have no memory: what they gave back would be given twice */
+    if (!w->contact) { state_copy(w, w->pos0, w->rot0, w->pos, w->rot); predict(w); }
     if (rod_equilibrium(w, t + dt / 2) && !rod_passed(w, w->pos0, w->rot0)) { account(w, t + dt / 2); return true; }
     state_copy(w, w->pos, w->rot, w->pos0, w->rot0);
     if (w->contact) contacts_restore(w);
