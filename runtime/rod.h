@@ -66,9 +66,9 @@ double norm3(const double *a);
 void rod_element(const rod_mesh *m, int e, const double *r, const double *q, const double *given, double *f, double *K, double *energy);
 void rod_element_forces(const rod_mesh *m, int e, const double *r, const double *q, const double *dx, double *given);  /* of the state, dx added linearly (or NULL) */
 /* The same over a step from (r0, q0) to (r1, q1): residual whose work on the positions' and the nodes' cay increments is the change of energy; tangent in state 1.
-   damping: time of relaxation by the step; forces grow by that times the stiffness times the change of strain. */
-void rod_element_step(const rod_mesh *m, int e, const double *r0, const double *q0, const double *r1, const double *q1, const double *given, double damping, double *f, double *K);
-double rod_damped(const rod_mesh *m, int e, const double *r0, const double *q0, const double *r1, const double *q1, double damping);     /* energy lost */
+   part: weight of the strains of state 1, 1/2 or more; what is beyond 1/2 damps. */
+void rod_element_step(const rod_mesh *m, int e, const double *r0, const double *q0, const double *r1, const double *q1, const double *given, double part, double *f, double *K);
+double rod_damped(const rod_mesh *m, int e, const double *r0, const double *q0, const double *r1, const double *q1, double part);     /* energy lost */
 /* A force f in the frame of the section at a point x of the element, times weight: what it takes off the residual, and off the tangent (either may be NULL). */
 void rod_element_follow(const rod_mesh *m, int e, const double *q, double x, const double *f, double weight, double *res, double *K);
 /* Strains at a point x of the element, 0 <= x <= 1: interpolated from the points of integration. */
@@ -102,7 +102,7 @@ void rod_momentum(const rod_result *x, int rod, double *p, double *L);   /* L ab
 double rod_twist(const rod_result *x, int rod);         /* in turns */
 
 /* ---- backends: what auglag and penalty do when a program holds rods ---- */
-typedef struct rod_options { double h, tolerance, stiffness; bool penalty; } rod_options;
+typedef struct rod_options { double h, tolerance, stiffness, theta; bool penalty; } rod_options;     /* theta: of steps of time */
 const char *rod_refuse(const program *p, span *at);
 void rod_run(const program *p, const run_options *o, const rod_options *ro, results *r);
 #endif

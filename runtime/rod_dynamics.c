@@ -1,6 +1,7 @@
 /* rod_dynamics: rods with a mass, in time.  A step goes from state 0 to state 1 with r1 - r0 = h (v0 + v1)/2 and R1 = R0 cay(h (W0 + W1)/2), W being the spin in
    the frame of the section.  Momentum changes by what acts: elements by rod_step.c, loads at the middle of the step, contact at its end.  Since the axis of cay(phi)
    is the same in both frames, phi.(R1 J W1 - R0 J W0) = h (T1 - T0): energy and momentum of a rod that is left alone stay what they are, at any step.
+   With theta > 1/2 the end of a step weighs more, in velocities and strains, and energy is taken from what the steps do not follow.
    Positions have the mass matrix of the cubic elements; the inertia of turns lies at the nodes, by the 3/8 rule.  Contact takes energy and gives none. */
 #include "rod_work.h"
 #include <math.h>
@@ -11,7 +12,7 @@ struct rod_motion {
     double *vel, *goal;                 /* 6 a node: velocity in space, spin in the frame of the section, at the beginning of the step; of what is held at its end */
     uint8_t *driven;                    /* by node: what is held, so that its velocity is that of the support */
     double *left;                       /* residual of the last step: what supports give */
-    double dt, worked, top;             /* the step; work of loads and supports; the largest energy seen */
+    double theta, dt, worked, top;      /* weight of the end of a step; the step; work of loads and supports; the largest energy seen */
 };
 
 static void mat3(const double *M, const double *x, double *y)
@@ -32,7 +33,7 @@ static bool driven(const rod_motion *d, int node, int k) { return d->driven[node
 /* velocities at the end of the step, x being the increment */
 static void velocity_end(const rod_motion *d, int node, const double *x, double *v)
 {
-    for (int k = 0; k < 6; k++) v[k] = driven(d, node, k) ? d->goal[6 * node + k] : 2 * x[k] / d->dt - d->vel[6 * node + k];
+    for (int k = 0; k < 6; k++) v[k] = driven(d, node, k) ? d->goal[6 * node + k] : (x[k] / d->dt - (1 - d->theta) * d->vel[6 * node + k]) / d->theta;
 }
 
 /* velocity of a support at t, from two values at a small distance e on one side: f' = (4 (f(t) - f(t - e)) - (f(t) - f(t - 2 e)))/(2 e) */
@@ -98,7 +99,7 @@ static void turn_inertia(const rod_mesh *m, const rod_motion *d, int node, const
     for (int i = 0; i < 3; i++)
         for (int j = 0; j < 3; j++) {
             double JP = m->J[3 * i] * P[j] + m->J[3 * i + 1] * P[3 + j] + m->J[3 * i + 2] * P[6 + j];
-            K[(3 + i) * ROD_DOFS + 3 + j] += k * ((driven(d, node, 3) ? 0 : 2 / d->dt) * JP - Z[3 * i + j]);
+            K[(3 + i) * ROD_DOFS + 3 + j] += k * ((driven(d, node, 3) ? 0 : 1 / (d->theta * d->dt)) * JP - Z[3 * i + j]);
         }
 }
 
@@ -112,13 +113,13 @@ void rod_inertia_put(const rod_work *w, const rod_mesh *m, int e, double *f, dou
         for (int j = 0; j < 4; j++)
             for (int k = 0; k < 3; k++) {
                 if (f) f[6 * i + k] += c * rod_mass[i][j] * (v[j][k] - d->vel[6 * (k0 + j) + k]);
-                if (K && !driven(d, k0 + j, 0)) K[(6 * i + k) * ROD_DOFS + 6 * j + k] += c * rod_mass[i][j] * 2 / d->dt;
+                if (K && !driven(d, k0 + j, 0)) K[(6 * i + k) * ROD_DOFS + 6 * j + k] += c * rod_mass[i][j] / (d->theta * d->dt);
             }
         turn_inertia(m, d, k0 + i, w->rot0 + 4 * (k0 + i), w->rot + 4 * (k0 + i), x[i], v[i], h * rod_piece[i], f ? f + 6 * i : NULL, K ? K + 6 * i * (ROD_DOFS + 1) : NULL);
     }
 }
 
-double rod_damping(const rod_work *w, const rod_mesh *m) { return m->damping / w->motion->dt; }
+double rod_part(const rod_work *w, const rod_mesh *m) { return w->motion->theta + m->damping / w->motion->dt; }
 
 /* ---- energies ---- */
 double rod_kinetic(const rod_work *w)
@@ -142,7 +143,7 @@ double rod_worked(const rod_work *w) { return w->motion->worked; }
 const double *rod_velocities(const rod_work *w) { return w->motion->vel; }
 const double *rod_left(const rod_work *w) { return w->motion->left; }
 
-/* The work of a step: of loads and of supports; of contact and damping, which is lost.  A support works with the mean of its velocities against inertia, and on
+/* The work of a step: of loads and of supports; of contact, damping and theta, which is lost.  A support works with the mean of its velocities against inertia, and on
    the way against the rest: then the energies add up exactly. */
 static void account(rod_work *w, double t)
 {
@@ -155,7 +156,7 @@ static void account(rod_work *w, double t)
     for (int r = 0; r < w->rp->nrod; r++)
         for (int e = 0; e < w->mesh[r].ne; e++) {
             rod_inertia_put(w, &w->mesh[r], e, mass + 6 * (w->mesh[r].first + 3 * e), NULL);
-            w->viscous += rod_damped(&w->mesh[r], e, w->pos0, w->rot0, w->pos, w->rot, rod_damping(w, &w->mesh[r]));
+            w->viscous += rod_damped(&w->mesh[r], e, w->pos0, w->rot0, w->pos, w->rot, rod_part(w, &w->mesh[r]));
         }
     for (int node = 0; node < w->N; node++) {
         double x[6], v[6];
@@ -166,7 +167,8 @@ static void account(rod_work *w, double t)
             d->worked -= load[i] * x[k];
             w->viscous += touch[i] * x[k];
             if (w->held[i]) d->worked += all[i] * x[k];
-            if (driven(d, node, k)) d->worked += mass[i] * ((v[k] + d->vel[i]) * d->dt / 2 - x[k]);
+            double lag = mass[i] * (x[k] - (v[k] + d->vel[i]) * d->dt / 2);
+            if (driven(d, node, k)) d->worked -= lag; else w->viscous += lag;
         }
     }
     for (int node = 0; node < w->N; node++) {
@@ -206,13 +208,14 @@ static void predict(rod_work *w)
 static bool motion_step(rod_work *w, double t, double dt)
 {
     rod_motion *d = w->motion;
+    double middle = t + d->theta * dt;
     d->dt = dt;
     if (!holds_at(w, t + dt, 1)) return false;
     drive(w, t + dt, 1e-3 * dt, d->goal);
     if (w->contact) { contacts_step(w); contacts_save(w); }
     if (w->contact && w->ro->penalty) contacts_springs(w, 1);           /* springs have no memory: what they gave back would be given twice */
     if (!w->contact) { state_copy(w, w->pos0, w->rot0, w->pos, w->rot); predict(w); }
-    if (rod_equilibrium(w, t + dt / 2) && !rod_passed(w, w->pos0, w->rot0)) { account(w, t + dt / 2); return true; }
+    if (rod_equilibrium(w, middle) && !rod_passed(w, w->pos0, w->rot0)) { account(w, middle); return true; }
     state_copy(w, w->pos, w->rot, w->pos0, w->rot0);
     if (w->contact) contacts_restore(w);
     return false;
@@ -221,6 +224,7 @@ static bool motion_step(rod_work *w, double t, double dt)
 static void motion_new(rod_work *w)
 {
     rod_motion *d = arena_make(w->a, rod_motion);
+    d->theta = w->ro->theta;
     d->vel = arena_array(w->a, double, w->ndof);
     d->goal = arena_array(w->a, double, w->ndof);
     d->left = arena_array(w->a, double, w->ndof);

@@ -119,7 +119,7 @@ rod_outside rod_outside_at(rod_work *w, double t)
 void rod_element_own(rod_work *w, const rod_mesh *m, int e, const double *given, double *f, double *K)
 {
     if (!w->motion) { rod_element(m, e, w->pos, w->rot, given, f, K, NULL); return; }
-    rod_element_step(m, e, w->pos0, w->rot0, w->pos, w->rot, given, rod_damping(w, m), f, K);
+    rod_element_step(m, e, w->pos0, w->rot0, w->pos, w->rot, given, rod_part(w, m), f, K);
     rod_inertia_put(w, m, e, f, K);
 }
 

@@ -6,7 +6,7 @@
    rigid motions: P = sum N_j p_j, P' = sum N_j' p_j, S = |P|^2, v = R(P)^T rho, u = 2 Im(conj(P) P')/S.  Increments of these are written exactly as
    linear maps of increments, quotients by D(x/S) = mean(1/S) Dx + mean(x) D(1/S), D(1/S) = -DS/(S0 S1); forces are those maps' transposes on
    n = B (mean v - v0), m = A (mean u - u0), whose work is V1 - V0 since the energy is quadratic.  All of it is smooth: nothing is divided by an increment.
-   Damping (Kelvin and Voigt) adds tau B Dv/h and tau A Du/h to them, which take energy and leave momentum alone. */
+   Strains weighted more to state 1 take energy and leave momentum alone: with 1/2 + tau/h that is the damping of Kelvin and Voigt, tau B Dv/h and tau A Du/h. */
 #include "rod.h"
 #include <math.h>
 #include <string.h>
@@ -227,7 +227,7 @@ static void point_both(gauss *g, const double *r0, const double *r1, const doubl
     g->Bs = 1 / (g->a.S * g->b.S);
 }
 
-static void step_of(const rod_mesh *m, int e, const double *r0, const double *q0, const double *r1, const double *q1, double damping, step *s)
+static void step_of(const rod_mesh *m, int e, const double *r0, const double *q0, const double *r1, const double *q1, double part, step *s)
 {
     double p0[4][4], p1[4][4], R0[4][9], C0[4][9], C1[4][9], h = m->s[3 * e + 3] - m->s[3 * e];
     s->m = m;
@@ -254,7 +254,7 @@ static void step_of(const rod_mesh *m, int e, const double *r0, const double *q0
         rod_shape_at(rod_gauss_x[k], g->N, g->D);
         for (int i = 0; i < 4; i++) g->D[i] /= h;
         g->W = rod_gauss_w[k] * h;
-        g->part = 0.5 + damping;
+        g->part = part;
         point_both(g, r0, r1, R0[0], s->R[0], p0, p1);
     }
 }
@@ -359,13 +359,13 @@ static void column(const step *s, const acting *a, double J[ROD_GAUSS][LOCAL][LO
     }
 }
 
-void rod_element_step(const rod_mesh *m, int e, const double *r0, const double *q0, const double *r1, const double *q1, const double *given, double damping, double *f, double *K)
+void rod_element_step(const rod_mesh *m, int e, const double *r0, const double *q0, const double *r1, const double *q1, const double *given, double part, double *f, double *K)
 {
     int k0 = m->first + 3 * e;
     step s;
     acting a;
     double n[ROD_GAUSS][6];
-    step_of(m, e, r0 + 3 * k0, q0 + 4 * k0, r1 + 3 * k0, q1 + 4 * k0, damping, &s);
+    step_of(m, e, r0 + 3 * k0, q0 + 4 * k0, r1 + 3 * k0, q1 + 4 * k0, part, &s);
     for (int k = 0; k < ROD_GAUSS; k++) forces_mean(m, 3 * e + k, &s.g[k], NULL, n[k], n[k] + 3);
     acting_of(&s, n, &a);
     for (int i = 0; f && i < 4; i++) {
@@ -390,20 +390,20 @@ void rod_element_step(const rod_mesh *m, int e, const double *r0, const double *
         for (int k = 0; k < 6; k++) column(&s, &a, J, c, k % 3, k > 2, K);
 }
 
-double rod_damped(const rod_mesh *m, int e, const double *r0, const double *q0, const double *r1, const double *q1, double damping)
+double rod_damped(const rod_mesh *m, int e, const double *r0, const double *q0, const double *r1, const double *q1, double part)
 {
     int k0 = m->first + 3 * e;
     double sum = 0;
     step s;
-    if (!(damping > 0)) return 0;
-    step_of(m, e, r0 + 3 * k0, q0 + 4 * k0, r1 + 3 * k0, q1 + 4 * k0, damping, &s);
+    if (!(part > 0.5)) return 0;
+    step_of(m, e, r0 + 3 * k0, q0 + 4 * k0, r1 + 3 * k0, q1 + 4 * k0, part, &s);
     for (int k = 0; k < ROD_GAUSS; k++) {
         const gauss *g = &s.g[k];
         double dv[3], du[3], n[3], mm[3];
         for (int i = 0; i < 3; i++) { dv[i] = g->b.v[i] - g->a.v[i]; du[i] = g->b.u[i] - g->a.u[i]; }
         mat3(m->B, dv, n);
         mat3(m->A, du, mm);
-        sum += damping * g->W * (dot3(dv, n) + dot3(du, mm));
+        sum += (part - 0.5) * g->W * (dot3(dv, n) + dot3(du, mm));
     }
     return sum;
 }

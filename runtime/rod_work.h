@@ -83,7 +83,7 @@ double rod_drag_work(const rod_work *w);
 /* ---- motions in time ---- */
 bool rod_motion_run(rod_work *w, double end, double h, double *reached);
 void rod_inertia_put(const rod_work *w, const rod_mesh *m, int e, double *f, double *K);       /* of an element, added; either may be NULL */
-double rod_damping(const rod_work *w, const rod_mesh *m);               /* time of relaxation by the step */
+double rod_part(const rod_work *w, const rod_mesh *m);                  /* weight of the end of the step in the forces of elements */
 double rod_kinetic(const rod_work *w);
 double rod_worked(const rod_work *w);                                   /* by loads and supports */
 const double *rod_velocities(const rod_work *w);                        /* 6 a node: in space, spin in the frame of the section */

@@ -182,7 +182,7 @@ static void test_step_conserves(void **st)
         bar b, c;
         double f[ROD_DOFS] = { 0 }, work = 0, force[3] = { 0 }, moment[3] = { 0 };
         bar_step(&b, &c, n % 2 ? 1 : 0, n % 4 < 2 ? 0.3 : 1e-6);
-        rod_element_step(&b.m, 0, b.r, b.q, c.r, c.q, NULL, 0, f, NULL);
+        rod_element_step(&b.m, 0, b.r, b.q, c.r, c.q, NULL, 0.5, f, NULL);
         for (int i = 0; i < 4; i++) {
             double phi[3], R[9], mid[3], x[3];
             quat_cayley(b.q + 4 * i, c.q + 4 * i, phi);
@@ -208,7 +208,7 @@ static void test_step_is_state(void **st)
         double f[ROD_DOFS] = { 0 }, g[ROD_DOFS] = { 0 };
         bar_make(&b);
         rod_element(&b.m, 0, b.r, b.q, NULL, f, NULL, NULL);
-        rod_element_step(&b.m, 0, b.r, b.q, b.r, b.q, NULL, 0, g, NULL);
+        rod_element_step(&b.m, 0, b.r, b.q, b.r, b.q, NULL, 0.5, g, NULL);
         for (int i = 0; i < ROD_DOFS; i++) assert_true(fabs(f[i] - g[i]) < 1e-13);
     }
 }
@@ -220,15 +220,15 @@ static void test_step_tangent(void **st)
         bar b, c, p, q;
         double K[ROD_DOFS * ROD_DOFS], h = 1e-5, most = 0;
         bar_step(&b, &c, n % 2, n % 4 < 2 ? 0.3 : 0.01);
-        rod_element_step(&b.m, 0, b.r, b.q, c.r, c.q, NULL, 0.2 * (n % 3), NULL, K);
+        rod_element_step(&b.m, 0, b.r, b.q, c.r, c.q, NULL, 0.5 + 0.2 * (n % 3), NULL, K);
         for (int i = 0; i < ROD_DOFS * ROD_DOFS; i++) most = fmax(most, fabs(K[i]));
         for (int j = 0; j < ROD_DOFS; j++) {
             double dx[ROD_DOFS] = { 0 }, fp[ROD_DOFS] = { 0 }, fq[ROD_DOFS] = { 0 };
             dx[j] = 1;
             bar_move(&c, dx, h, &p);
             bar_move(&c, dx, -h, &q);
-            rod_element_step(&b.m, 0, b.r, b.q, p.r, p.q, NULL, 0.2 * (n % 3), fp, NULL);
-            rod_element_step(&b.m, 0, b.r, b.q, q.r, q.q, NULL, 0.2 * (n % 3), fq, NULL);
+            rod_element_step(&b.m, 0, b.r, b.q, p.r, p.q, NULL, 0.5 + 0.2 * (n % 3), fp, NULL);
+            rod_element_step(&b.m, 0, b.r, b.q, q.r, q.q, NULL, 0.5 + 0.2 * (n % 3), fq, NULL);
             for (int i = 0; i < ROD_DOFS; i++) assert_true(fabs((fp[i] - fq[i]) / (2 * h) - K[i * ROD_DOFS + j]) < 1e-7 * most);
         }
     }
