@@ -221,10 +221,11 @@ static bool motion_step(rod_work *w, double t, double dt)
     return false;
 }
 
-static void motion_new(rod_work *w)
+void rod_motion_new(rod_work *w, double dt)
 {
     rod_motion *d = arena_make(w->a, rod_motion);
     d->theta = w->ro->theta;
+    d->dt = dt;
     d->vel = arena_array(w->a, double, w->ndof);
     d->goal = arena_array(w->a, double, w->ndof);
     d->left = arena_array(w->a, double, w->ndof);
@@ -242,7 +243,7 @@ bool rod_motion_run(rod_work *w, double end, double h, double *reached)
     results *r = w->r;
     double last = 0, every = w->o->every;
     if (!(h > 0)) h = end / 1000;
-    motion_new(w);
+    rod_motion_new(w, h);
     drive(w, 0, -1e-3 * h, w->motion->vel);
     rod_sample(w, 0);
     for (double t = 0, dt = h, easy = 0; t < end * (1 - 1e-12);) {

@@ -50,7 +50,7 @@ int main(void)
     arena *a = arena_new(&allocator_libc, NULL);
     rod_spec s = { .name = "wire" };
     const double x[ROD_NUMBERS] = { 1, 0.01, 1e6, 0.3, 1000, 1 };
-    for (int k = 0; k < ROD_NUMBERS; k++) s.number[k] = constant(a, x[k]);
+    for (int k = 0; k <= ROD_DENSITY; k++) s.number[k] = constant(a, x[k]);
     rod_program rp = { .rod = &s, .nrod = 1 };
     program p = { .rod = &rp };
     rod_options ro = { .h = 1 };
