@@ -20,7 +20,7 @@ typedef struct rod_spec {
     kernel curve;                       /* curve: position, 3 outputs of s; helix: radius, pitch */
     kernel curvature; span curvature_at;        /* natural curvature and twist, 3 outputs of s */
     kernel inertia; span inertia_at;    /* of turns, per length, 9 outputs, or none */
-    kernel velocity, spin;              /* at the start, in space, 3 outputs of s each, or none */
+    kernel velocity, spin; span start_at;       /* at the start, in space, 3 outputs of s each, or none */
     const double *points; int npoints;  /* 3 numbers each */
 } rod_spec;
 
@@ -103,6 +103,7 @@ double rod_twist(const rod_result *x, int rod);         /* in turns */
 
 /* ---- backends: what auglag and penalty do when a program holds rods ---- */
 typedef struct rod_options { double h, tolerance, stiffness, theta; bool penalty; } rod_options;     /* theta: of steps of time */
+bool rod_moves(const rod_program *rp);                                  /* in time: its rods have a mass, which the run checks to be so of all */
 const char *rod_refuse(const program *p, span *at);
 void rod_run(const program *p, const run_options *o, const rod_options *ro, results *r);
 #endif

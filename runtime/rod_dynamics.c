@@ -20,6 +20,8 @@ static void mat3(const double *M, const double *x, double *y)
     for (int i = 0; i < 3; i++) y[i] = dot3(M + 3 * i, x);
 }
 
+bool rod_moves(const rod_program *rp) { return rp->nrod && (rp->rod[0].number[ROD_DENSITY].tape.nout || rp->rod[0].number[ROD_MASS].tape.nout); }
+
 /* ---- velocities ---- */
 /* the increment of a node over the step: of the place, and cay of the turn in the frame of the section */
 static void moved_by(const rod_work *w, int node, double *x)
@@ -61,7 +63,7 @@ static void drive(rod_work *w, double t, double e, double *v)
 }
 
 /* what the model says; where it gives no spin, sections turn with the line: d3 x v' */
-static void velocities_start(rod_work *w, const rod_mesh *m, int rod)
+static bool velocities_start(rod_work *w, const rod_mesh *m, int rod)
 {
     const rod_spec *sp = m->spec;
     for (int i = 0; i < m->nn; i++) {
@@ -78,7 +80,9 @@ static void velocities_start(rod_work *w, const rod_mesh *m, int rod)
             cross3(d3, a, spin);
         }
         for (int k = 0; k < 3; k++) v[3 + k] = R[k] * spin[0] + R[3 + k] * spin[1] + R[6 + k] * spin[2];
+        if (!isfinite(dot3(v, v) + dot3(spin, spin))) return rod_fail(w, sp->start_at, "the velocity of rod '%s' at the start is not a number at s = %g", sp->name, s);
     }
+    return true;
 }
 
 /* ---- inertia of an element ---- */
@@ -168,7 +172,7 @@ static void account(rod_work *w, double t)
             w->viscous += touch[i] * x[k];
             if (w->held[i]) d->worked += all[i] * x[k];
             double lag = mass[i] * (x[k] - (v[k] + d->vel[i]) * d->dt / 2);
-            if (driven(d, node, k)) d->worked -= lag; else w->viscous += lag;
+            if (driven(d, node, k)) d->worked -= lag; else if (d->theta > 0.5) w->viscous += lag;
         }
     }
     for (int node = 0; node < w->N; node++) {
@@ -196,10 +200,10 @@ static void predict(rod_work *w)
 {
     const rod_motion *d = w->motion;
     for (int i = 0; i < w->N; i++) {
-        double th[3];
+        double th[3], a = norm3(d->vel + 6 * i + 3) * d->dt / 2, k2 = a > 1e-8 ? d->dt * atan(a) / a : d->dt;       /* cay turns by 2 atan(a) */
         for (int k = 0; k < 3; k++) {
             w->pos[3 * i + k] += d->dt * d->vel[6 * i + k];
-            th[k] = d->dt * d->vel[6 * i + 3 + k];
+            th[k] = k2 * d->vel[6 * i + 3 + k];
         }
         quat_turn(w->rot + 4 * i, th);
     }
@@ -221,7 +225,7 @@ static bool motion_step(rod_work *w, double t, double dt)
     return false;
 }
 
-void rod_motion_new(rod_work *w, double dt)
+bool rod_motion_new(rod_work *w, double dt)
 {
     rod_motion *d = arena_make(w->a, rod_motion);
     d->theta = w->ro->theta;
@@ -235,7 +239,8 @@ void rod_motion_new(rod_work *w, double dt)
         if (w->hold[i].load->what == LOAD_FRAME) d->driven[w->hold[i].node] |= DRIVEN_FRAME;
     }
     w->motion = d;
-    for (int i = 0; i < w->rp->nrod; i++) velocities_start(w, &w->mesh[i], i);
+    for (int i = 0; i < w->rp->nrod; i++) if (!velocities_start(w, &w->mesh[i], i)) return false;
+    return true;
 }
 
 bool rod_motion_run(rod_work *w, double end, double h, double *reached)
@@ -243,7 +248,7 @@ bool rod_motion_run(rod_work *w, double end, double h, double *reached)
     results *r = w->r;
     double last = 0, every = w->o->every;
     if (!(h > 0)) h = end / 1000;
-    rod_motion_new(w, h);
+    if (!rod_motion_new(w, h)) return false;
     drive(w, 0, -1e-3 * h, w->motion->vel);
     rod_sample(w, 0);
     for (double t = 0, dt = h, easy = 0; t < end * (1 - 1e-12);) {

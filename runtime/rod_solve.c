@@ -244,10 +244,9 @@ static bool march(rod_work *w, double end, double h, bool start, path *p, double
     return true;
 }
 
-static bool start_differs(rod_work *w, double least)
+static bool supports_differ(const rod_work *w, double least)
 {
     double d = 0, th[3];
-    if (w->u0_goal) return true;
     for (int i = 0; i < w->nhold; i++) {
         const rod_hold *h = &w->hold[i];
         if (h->load->what == LOAD_ROLL) d = fmax(d, fabs(h->goal[0]));
@@ -265,12 +264,15 @@ static void go(rod_work *w)
     if (!rod_build(w)) return;
     rod_band_new(w);
     if (w->rp->npair) contacts_new(w);
-    bool moves = w->mesh[0].mass > 0, ok = true;
+    bool moves = rod_moves(w->rp), ok = true;
     r->ntrack = 3 * w->N;
     if ((!moves && !rod_supported(w)) || !holds_at(w, 0, 1)) return;
     if (w->contact && !contacts_start(w)) return;
-    if (start_differs(w, moves ? 1e-9 : 0.02)) {
-        if (moves && !rod_supported(w)) return;
+    if ((w->u0_goal && !moves) || supports_differ(w, moves ? 1e-9 : 0.02)) {
+        if (moves && !rod_supported(w)) {
+            rod_fail(w, w->rp->rod[0].at, "the supports at t = 0 do not agree with the shape of the rods, and hold too little to bend them there; give a reference that agrees");
+            return;
+        }
         ok = march(w, 1, 0.1, true, &p, &reached);
         if (!ok && r->status == RUN_OK) rod_fail(w, w->rp->rod[0].at, "no equilibrium was found that agrees with the supports at t = 0 (%.3g of the way from the reference shape)", reached);
     }

@@ -81,7 +81,7 @@ bool rod_passed(const rod_work *w, double *pos, double *rot);            /* a ro
 double rod_drag_work(const rod_work *w);
 
 /* ---- motions in time ---- */
-void rod_motion_new(rod_work *w, double dt);                             /* velocities of the start; dt: the step to come */
+bool rod_motion_new(rod_work *w, double dt);                             /* velocities of the start; dt: the step to come; false after a report */
 bool rod_motion_run(rod_work *w, double end, double h, double *reached);
 void rod_inertia_put(const rod_work *w, const rod_mesh *m, int e, double *f, double *K);       /* of an element, added; either may be NULL */
 double rod_part(const rod_work *w, const rod_mesh *m);                  /* weight of the end of the step in the forces of elements */

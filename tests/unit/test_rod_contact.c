@@ -122,7 +122,7 @@ static void tangent(double mu, double size, bool time)
 {
     fixture f;
     cross(&f, mu);
-    if (time) rod_motion_new(&f.w, 0.1);
+    if (time) assert_true(rod_motion_new(&f.w, 0.1));
     push(&f.w, size);
     compare(&f.w);
     contacts_stiffen(&f.w, 1);                  /* with multipliers */
@@ -160,7 +160,7 @@ static void loads(bool time)
     s.spin = constants(a, 3, one);
     assert_true(rod_build(&w));
     state_copy(&w, w.pos0, w.rot0, w.pos, w.rot);
-    if (time) rod_motion_new(&w, 0.1);
+    if (time) assert_true(rod_motion_new(&w, 0.1));
     int n = w.ndof;
     double *dx = arena_array(a, double, n), *D = arena_array(a, double, n * n), *f = arena_array(a, double, n), h = 1e-5, most = 0, skew = 0;
     for (int i = 0; i < n; i++) dx[i] = 0.05 * uniform();
