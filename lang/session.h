@@ -204,6 +204,7 @@ bool value_samples(session *s, const value *v, const double **t, const double **
 bool rod_value(const run *r, int rod, value *out);          /* false: the run has no rods */
 look rod_name(const run *r, evaluator *ev, sym name, value *out);
 bool is_rod(const value *v), is_pairs(const value *v);
+const double *rod_in_time(const value *v, const results **r, int *nodes);       /* places of its nodes at the samples, r->ntrack apart; NULL: no rod, or none that moves in time */
 bool rod_save_vtp(session *s, const value *v, const char *path, int *error);    /* false: not a rod */
 bool rod_save_svg(session *s, const value *v, const char *path, int *error);
 /* ---- session_field.c ---- */

@@ -349,6 +349,15 @@ static const rod_view *rod_of(const value *v)
     return v->kind == V_OBJECT && v->object.in->find == rod_view_find ? (const rod_view *)v->object.in : NULL;
 }
 
+const double *rod_in_time(const value *v, const results **r, int *nodes)
+{
+    const rod_view *o = rod_of(v);
+    *r = o ? o->r->r : NULL;
+    if (!o || !(*r)->rod->v) return NULL;
+    *nodes = (*r)->rod->mesh[o->rod].nn;
+    return (*r)->track + 3 * (*r)->rod->mesh[o->rod].first;
+}
+
 bool rod_save_vtp(session *s, const value *v, const char *path, int *error)
 {
     const rod_view *o = rod_of(v);

@@ -316,6 +316,8 @@ const char *rod_refuse(const program *p, span *at)
     span no[] = { p->has_delay, p->has_inclusion, p->has_field, p->has_event, p->has_first_order };
     for (size_t k = 0; k < sizeof no / sizeof *no; k++)
         if (no[k].file) { *at = no[k]; return "a model with rods has rods alone: no delays, events, inclusions or fields"; }
+    for (size_t k = 0; k < p->ncontact && rod_moves(p->rod); k++)
+        if (p->contact[k].e.tape.nout) { *at = p->contact[k].at; return "the contact of rods in time has no law of impact: leave impact out"; }
     if (p->nq) { *at = p->ndof_info ? p->dof[0].where : p->has_rod; return "a model with rods has no other degrees of freedom"; }
     return NULL;
 }
