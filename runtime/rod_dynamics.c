@@ -12,7 +12,7 @@ struct rod_motion {
     double *vel, *goal;                 /* 6 a node: velocity in space, spin in the frame of the section, at the beginning of the step; of what is held at its end */
     uint8_t *driven;                    /* by node: what is held, so that its velocity is that of the support */
     double *left;                       /* residual of the last step: what supports give */
-    double theta, dt, worked, top;      /* weight of the end of a step; the step; work of loads and supports; the largest energy seen */
+    double theta, dt, worked, top, missed;      /* weight of the end of a step; the step; work of loads and supports; the largest energy seen; what the last step lacks of balance */
 };
 
 static void mat3(const double *M, const double *x, double *y)
@@ -147,21 +147,18 @@ double rod_worked(const rod_work *w) { return w->motion->worked; }
 const double *rod_velocities(const rod_work *w) { return w->motion->vel; }
 const double *rod_left(const rod_work *w) { return w->motion->left; }
 
+typedef struct forces { double *load, *touch, *mass; } forces;          /* of a step, as parts of the residual */
+
 /* The work of a step: of loads and of supports; of contact, damping and theta, which is lost.  A support works with the mean of its velocities against inertia, and on
    the way against the rest: then the energies add up exactly. */
-static void account(rod_work *w, double t)
+static void account(rod_work *w, const forces *f)
 {
     rod_motion *d = w->motion;
-    arena_pos mark = arena_mark(w->tmp);
-    double *all = d->left, *now = arena_array(w->tmp, double, w->ndof), *load = arena_array(w->tmp, double, w->ndof), *touch = arena_array(w->tmp, double, w->ndof), *mass = arena_array(w->tmp, double, w->ndof);
-    rod_residual(w, t, all);
-    rod_loads(w, t, load);
-    if (w->contact) contacts_put(w, touch, NULL);
+    const double *all = d->left, *load = f->load, *touch = f->touch, *mass = f->mass;
+    double *now = arena_array(w->tmp, double, w->ndof);
     for (int r = 0; r < w->rp->nrod; r++)
-        for (int e = 0; e < w->mesh[r].ne; e++) {
-            rod_inertia_put(w, &w->mesh[r], e, mass + 6 * (w->mesh[r].first + 3 * e), NULL);
+        for (int e = 0; e < w->mesh[r].ne; e++)
             w->viscous += rod_damped(&w->mesh[r], e, w->pos0, w->rot0, w->pos, w->rot, rod_part(w, &w->mesh[r]));
-        }
     for (int node = 0; node < w->N; node++) {
         double x[6], v[6];
         moved_by(w, node, x);
@@ -181,7 +178,39 @@ static void account(rod_work *w, double t)
         velocity_end(d, node, x, now + 6 * node);
     }
     memcpy(d->vel, now, (size_t)w->ndof * sizeof *now);
+}
+
+/* forces balance, by the largest of them or by what bends the rod; small increments alone do not prove it */
+static bool balanced(rod_work *w, const forces *f)
+{
+    rod_motion *d = w->motion;
+    double worst = 0, size = 0, L = rod_length(w);
+    for (int i = 0; i < w->ndof; i++) {
+        double arm = i % 6 < 3 ? L : 1;
+        if (!w->held[i]) worst = fmax(worst, fabs(d->left[i]) * arm);
+        size = fmax(size, fmax(fabs(f->mass[i]), fmax(fabs(f->load[i]), fabs(f->touch[i]))) * arm);
+    }
+    d->missed = worst / fmax(size, w->scale * L * L);
+    return d->missed < 1e-3;
+}
+
+/* a step was solved for: is it one, and what does it make of energies and velocities */
+static bool settle(rod_work *w, double t)
+{
+    arena_pos mark = arena_mark(w->tmp);
+    forces f = { .load = arena_array(w->tmp, double, w->ndof), .touch = arena_array(w->tmp, double, w->ndof), .mass = arena_array(w->tmp, double, w->ndof) };
+    rod_residual(w, t, w->motion->left);
+    rod_loads(w, t, f.load);
+    if (w->contact) contacts_put(w, f.touch, NULL);
+    for (int r = 0; r < w->rp->nrod; r++)
+        for (int e = 0; e < w->mesh[r].ne; e++) rod_inertia_put(w, &w->mesh[r], e, f.mass + 6 * (w->mesh[r].first + 3 * e), NULL);
+    bool ok = balanced(w, &f);
+    if (ok) {
+        account(w, &f);
+        w->r->residual = fmax(w->r->residual, w->motion->missed);
+    }
     arena_release(w->tmp, mark);
+    return ok;
 }
 
 static void audit(rod_work *w)
@@ -219,7 +248,7 @@ static bool motion_step(rod_work *w, double t, double dt)
     if (w->contact) { contacts_step(w); contacts_save(w); }
     if (w->contact && w->ro->penalty) contacts_springs(w, 1);           /* springs have no memory: what they gave back would be given twice */
     if (!w->contact) { state_copy(w, w->pos0, w->rot0, w->pos, w->rot); predict(w); }
-    if (rod_equilibrium(w, middle) && !rod_passed(w, w->pos0, w->rot0)) { account(w, middle); return true; }
+    if (rod_equilibrium(w, middle) && !rod_passed(w, w->pos0, w->rot0) && settle(w, middle)) return true;
     state_copy(w, w->pos, w->rot, w->pos0, w->rot0);
     if (w->contact) contacts_restore(w);
     return false;
