@@ -248,7 +248,7 @@ look rod_name(const run *r, evaluator *ev, sym name, value *out)
 }
 
 /* ---- files: save wire { file = "wire.vtp" } ---- */
-typedef struct node_row { double s, x[3], frame[9], n[3], m[3], u[3], rn; } node_row;
+typedef struct node_row { double s, x[3], frame[9], n[3], m[3], u[3], rn, v[3], spin[3]; } node_row;
 
 /* everything at a node; contact: the normal force per length that acts there */
 static node_row node_at(const rod_result *x, int rod, int i)
@@ -263,6 +263,8 @@ static node_row node_at(const rod_result *x, int rod, int i)
     rod_element_strain(m, element, x->r, x->q, place, &e);
     memcpy(o.u, e.u, sizeof o.u);
     for (int k = 0; k < 3; k++) { o.n[k] = dot3(o.frame + 3 * k, e.n); o.m[k] = dot3(o.frame + 3 * k, e.m); }
+    const double *v = x->v ? x->v + 6 * (m->first + i) : NULL;
+    for (int k = 0; v && k < 3; k++) { o.v[k] = v[k]; o.spin[k] = dot3(o.frame + 3 * k, v + 3); }
     double h = m->length / (m->nn - 1);
     for (int64_t k = 0; k < x->ntouch; k++) {
         const rod_touching *t = &x->touch[k];
@@ -297,6 +299,7 @@ static void rod_vtp(text *t, const rod_result *x, int rod)
     vtp_array(t, "moment", 3, x, rod, offsetof(node_row, m));
     vtp_array(t, "curvature", 3, x, rod, offsetof(node_row, u));
     vtp_array(t, "contact", 1, x, rod, offsetof(node_row, rn));
+    if (x->v) vtp_array(t, "velocity", 3, x, rod, offsetof(node_row, v));
     text_puts(t, "</PointData>\n</Piece>\n</PolyData>\n</VTKFile>\n");
 }
 
@@ -384,9 +387,9 @@ static void nodes_put(session *s, const rod_result *x, int rod, put_column put, 
     static const struct { const char *name; int wide, per; size_t at; } cols[] = {
         { "s", 1, 0, offsetof(node_row, s) }, { "x", 3, 0, offsetof(node_row, x) }, { "n", 3, 0, offsetof(node_row, n) },
         { "m", 3, 0, offsetof(node_row, m) }, { "u", 3, 0, offsetof(node_row, u) }, { "contact", 1, 0, offsetof(node_row, rn) },
-        { "frame", 9, 3, offsetof(node_row, frame) } };
+        { "frame", 9, 3, offsetof(node_row, frame) }, { "v", 3, 0, offsetof(node_row, v) }, { "spin", 3, 0, offsetof(node_row, spin) } };
     int n = x->mesh[rod].nn;
-    for (size_t k = 0; k < sizeof cols / sizeof *cols; k++) {
+    for (size_t k = 0; k < sizeof cols / sizeof *cols - (x->v ? 0 : 2); k++) {        /* the last two in time */
         int wide = cols[k].wide;
         value v = wide == 1 ? v_vector(s->tmp, n) : v_matrix(s->tmp, n, wide);
         for (int i = 0; i < n; i++) {

@@ -37,7 +37,9 @@ results *results_new(arena *a, const program *p)
 /* one of them: numbers, or the states of contacts; bytes a sample; none: it is not kept at all */
 typedef struct { double **d; uint8_t **u; size_t width; bool none; } column;
 
-static int columns_count(const results *r) { return 9 + 5 * (int)r->prog->ncontact; }
+enum { OWN_COLUMNS = 9, CONTACT_COLUMNS = 5, OWN_CONTACTS = 64 };
+
+static int columns_count(const results *r) { return OWN_COLUMNS + CONTACT_COLUMNS * (int)r->prog->ncontact; }
 
 static void columns_list(results *r, column *c)
 {
@@ -146,8 +148,8 @@ bool results_own(const results *r, const void *p)
 {
     const char *x = p;
     union { const results *in; results *out; } u = { .in = r };
-    column c[8 + 5 * 64];
-    if (r->prog->ncontact > 64) return false;
+    column c[OWN_COLUMNS + CONTACT_COLUMNS * OWN_CONTACTS];
+    if (r->prog->ncontact > OWN_CONTACTS) return false;
     columns_list(u.out, c);
     for (int k = 0; k < columns_count(r); k++) {
         const char *base = column_get(&c[k]);

@@ -277,6 +277,7 @@ bool rod_motion_run(rod_work *w, double end, double h, double *reached)
     results *r = w->r;
     double last = 0, every = w->o->every;
     if (!(h > 0)) h = end / 1000;
+    results_reserve(r, end > 0 ? (int64_t)fmin(end / fmax(h, every) + 2, 4e6) : 1);
     if (!rod_motion_new(w, h)) return false;
     drive(w, 0, -1e-3 * h, w->motion->vel);
     rod_sample(w, 0);
