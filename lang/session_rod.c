@@ -60,8 +60,8 @@ static void place_at(const results *r, const rod_mesh *m, int64_t k, double s, d
     rod_at(m, r->track + k * r->ntrack, NULL, s, out, NULL);
 }
 
-/* wire.path(s): over the samples, a series each for x, y, z */
-static value path_call(scope *sc, evaluator *ev, const value *o, const value *arg, size_t n, span at)
+/* wire.track(s): over the samples, a series each for x, y, z */
+static value track_call(scope *sc, evaluator *ev, const value *o, const value *arg, size_t n, span at)
 {
     const rod_view *v = (rod_view *)sc;
     const results *r = v->r->r;
@@ -69,7 +69,7 @@ static value path_call(scope *sc, evaluator *ev, const value *o, const value *ar
     double s;
     (void)o;
     if (n != 1 || !v_scalar(&arg[0], &s)) {
-        diag_error(ev->d, DIAG_ARITY, at, "a path is that of one place: %s.path(%g)", m->spec->name, m->length);
+        diag_error(ev->d, DIAG_ARITY, at, "a track is that of one place: %s.track(%g)", m->spec->name, m->length);
         return v_error();
     }
     if (!on_rod(ev, m, s, at)) return v_error();
@@ -212,7 +212,7 @@ static look rod_view_find(scope *sc, evaluator *ev, sym name, span at, value *ou
     if (which >= WIRE_energy && which <= WIRE_torsion) for (int i = 0; i < m->ne; i++) rod_element(m, i, x->r, x->q, NULL, NULL, NULL, e);
     switch (which) {
     case WIRE_reaction: v.base = (scope){ .find = nothing_find, .call = reaction_call }; *out = view_of(ev, v); return LOOK_YES;
-    case WIRE_path: v.base = (scope){ .find = nothing_find, .call = path_call }; *out = view_of(ev, v); return LOOK_YES;
+    case WIRE_track: v.base = (scope){ .find = nothing_find, .call = track_call }; *out = view_of(ev, v); return LOOK_YES;
     case WIRE_momentum: case WIRE_angular_momentum: *out = momentum_of(ev, x, v.rod, which == WIRE_angular_momentum, at); return LOOK_YES;
     case WIRE_pairs: v.base = (scope){ .find = pairs_find, .names = pair_names }; *out = view_of(ev, v); return LOOK_YES;
     case WIRE_s: *out = node_places(ev, m); return LOOK_YES;

@@ -5,7 +5,7 @@ cat >a.cdl <<'CDL'
 model a { rod w { length = 1, radius = 0.02, young = 1e6, density = 1000, elements = 60, velocity = [0, sin(5*s), s] } }
 run a for 0.2 with auglag(h = 1e-3)
 save w { file = "w.csv" }
-save t, w.path(1)[2], energy { file = "t.csv" }
+save t, w.track(1)[2], energy { file = "t.csv" }
 animate("w.svg", w)
 CDL
 try "saved" 0 "$CDL" run -o d a.cdl
