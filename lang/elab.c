@@ -14,6 +14,10 @@ bool nest_add(elab *e, nest *n, const ast *list, const ast *where)
             diag_error(e->m->d, DIAG_LIMIT, list->kid[i]->at, "at most %d indices", MAX_INDEX);
             return false;
         }
+        if (list->kid[i]->kind != AST_INDEX) {
+            diag_error(e->m->d, DIAG_TYPE, list->kid[i]->at, "after an index with a name all have one: i in 1..n");
+            return false;
+        }
         for (int k = 0; k < n->n; k++)
             if (n->index[k]->name == list->kid[i]->name) {
                 diag *d = diag_error(e->m->d, DIAG_DUPLICATE, list->kid[i]->at, "the index '%s' is used already", list->kid[i]->name);

@@ -106,7 +106,8 @@ static void add_conditions(elab *e, mclass *c, const ast *block, int coord, ir_r
 
 /* ---- rods ---- */
 
-static const char *const rod_keys[] = {"length", "radius", "young", "poisson", "stiffness", "bending", "elements", "density", "reference", "curvature", NULL};
+static const char *const rod_keys[] = {"length", "radius", "young", "poisson", "stiffness", "bending", "elements", "density", "reference", "curvature", "mass", "inertia", "damping", "velocity", "spin", NULL};
+static const char *const rod_along[] = {"curvature", "velocity", "spin", NULL};         /* vectors of s */
 static const char *const rod_place_keys[] = {"position", "frame", "moment", "axis", "roll", NULL};
 
 static int key_of(elab *e, const ast *key, const char *const *keys, const char *what)
@@ -119,6 +120,12 @@ static int key_of(elab *e, const ast *key, const char *const *keys, const char *
     for (int k = 0; keys[k]; k++) near_try(&n, keys[k]);
     diag_near(e->m->d, d, &n);
     return -1;
+}
+
+static bool word_in(const char *const *list, const char *word)
+{
+    while (*list && strcmp(*list, word)) list++;
+    return *list;
 }
 
 /* the arc length, as a name of a formula */
@@ -134,7 +141,7 @@ static scope *rod_scope(elab *e, mclass *c, int32_t rod)
 /* what an attribute's value looks like: a number, a vector of 3, a matrix of 3 x 3 */
 static bool rod_shape_fits(elab *e, const char *key, const value *v, span at)
 {
-    int rank = !strcmp(key, "stiffness") || !strcmp(key, "bending") ? 2 : !strcmp(key, "curvature") ? 1 : 0;
+    int rank = !strcmp(key, "stiffness") || !strcmp(key, "bending") || !strcmp(key, "inertia") ? 2 : word_in(rod_along, key) ? 1 : 0;
     bool fits = v->kind == V_NUM && v->num.rank == rank && (rank < 1 || v->num.n[0] == 3) && (rank < 2 || v->num.n[1] == 3);
     static const char *const shapes[] = {"a number", "a vector of 3 numbers", "a 3 x 3 matrix"};
     if (!fits) diag_error(e->m->d, DIAG_SHAPE, at, "'%s' is %s, not %s", key, shapes[rank], v_kind_text(e->m->a, v));
@@ -175,7 +182,7 @@ static value rod_reference(elab *e, scope *in, int32_t rod, const ast *x)
 /* sizes and moduli are positive numbers, elements a whole one */
 static bool rod_value_ok(elab *e, const char *key, const value *v, span at)
 {
-    static const char *const positive[] = {"length", "radius", "young", "elements", "density", NULL};
+    static const char *const positive[] = {"length", "radius", "young", "elements", "density", "mass", NULL};
     for (int k = 0; positive[k]; k++) {
         if (strcmp(key, positive[k])) continue;
         double x = 1;
@@ -204,7 +211,7 @@ static void rod_statement(elab *e, mclass *c, const ast *s)
         have[k] = true;
         size_t errors = e->m->d->errors;
         bool reference = !strcmp(rod_keys[k], "reference");
-        scope *in = strcmp(rod_keys[k], "curvature") ? &work_of(c)->own->base : rod_scope(e, c, d->number);
+        scope *in = word_in(rod_along, rod_keys[k]) ? rod_scope(e, c, d->number) : &work_of(c)->own->base;
         value v = reference ? rod_reference(e, in, d->number, set->kid[1]) : eval(&e->ev, in, set->kid[1]);
         if (v.kind == V_ERROR || e->m->d->errors != errors || !rod_value_ok(e, rod_keys[k], &v, set->kid[1]->at)) continue;
         if (!reference && !rod_shape_fits(e, rod_keys[k], &v, set->kid[1]->at)) continue;

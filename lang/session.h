@@ -205,6 +205,7 @@ bool rod_value(const run *r, int rod, value *out);          /* false: the run ha
 look rod_name(const run *r, evaluator *ev, sym name, value *out);
 bool is_rod(const value *v), is_pairs(const value *v), is_path(const value *v);
 bool path_count(const value *v, double *n);                 /* false: not a branch of rods */
+const double *rod_in_time(const value *v, const results **r, int *nodes);       /* places of its nodes at the samples, r->ntrack apart; NULL: no rod, or none that moves in time */
 bool rod_save_vtp(session *s, const value *v, const char *path, int *error);    /* false: not a rod */
 bool rod_save_svg(session *s, const value *v, const char *path, int *error);
 /* ---- session_field.c ---- */

@@ -1,11 +1,12 @@
 /* session_animate: animate("a.svg", p, q, ...) draws a motion in the plane as an SVG that moves by itself, or as a GIF.  A thing is a
    family of dofs in the plane (its components come in pairs), a lone dof, which moves up and down, a part with a place p (a disk with its
    radius, a box with its sides; a part with a single coordinate moves up and down), a point [x, y] of formulas, a list of points, which is
-   a line through them, or a rod, whose centreline at the end of the run is seen from all sides.  Walls are where the gap of a constraint
+   a line through them, or a rod: of one that moves in time the centreline is seen from aside, of another that at the end of the run from all sides.  Walls are where the gap of a constraint
    of one body alone is zero at the time of the frame. */
 #include <math.h>
 #include <string.h>
 #include "session_output.h"
+#include "session_view.h"
 
 enum { FRAMES = 240, WIDE = 640, WALL_CELLS = 60, WALL_MEMBERS = 64, WALL_FRAMES = 60, WALLS = 4000, MOST = 2000, ROD_CORNERS = 120, ROD_SECONDS = 8 };
 
@@ -112,6 +113,30 @@ static void rod_put(void *ud, const char *name, const value *col, int per)
     }
 }
 
+static void seen_from_aside(const double *x, double t, double *z);
+
+/* the same of a rod that moves in time: corners are series */
+static bool rod_moving(scene *m, const value *v)
+{
+    const results *r;
+    int n;
+    const double *track = rod_in_time(v, &r, &n);
+    if (!track) return false;
+    m->lines++;
+    for (int k = 0, shown = n < ROD_CORNERS ? n : ROD_CORNERS; k < shown; k++) {
+        double *z = arena_array(m->s->tmp, double, 2 * r->samples);
+        int64_t node = (int64_t)k * (n - 1) / (shown - 1);
+        for (int64_t i = 0; i < r->samples; i++) seen_from_aside(track + i * r->ntrack + 3 * node, 0, z + 2 * i);
+        value x = plain_series(r, z, 2);
+        mover *c = mover_add(m, &x);
+        c->v[1] = plain_series(r, z + 1, 2);
+        c->n = 2;
+        c->r = 0;
+        c->line = m->lines;
+    }
+    return true;
+}
+
 static void lone_put(void *ud, const char *index, const value *part)
 {
     scene *m = ud;
@@ -124,7 +149,7 @@ static void lone_put(void *ud, const char *index, const value *part)
 static void thing_read(scene *m, const value *v)
 {
     int wide = value_components(v);
-    if (is_rod(v)) { rod_table(m->s, v, rod_put, m); return; }
+    if (is_rod(v)) { if (!rod_moving(m, v)) rod_table(m->s, v, rod_put, m); return; }
     if (value_bodies(m->s, v, body_put, m) || point_add(m, v)) return;
     if (v->kind == V_LIST) { line_read(m, v); return; }
     m->bad = m->bad || wide == 1 || wide > 2;

@@ -6,7 +6,7 @@
 #include "../runtime/rod.h"
 #include "session_view.h"
 
-typedef enum { AT_X, AT_FRAME, AT_STRAIN, AT_CURVATURE, AT_FORCE, AT_MOMENT, AT_ALL } at_kind;
+typedef enum { AT_X, AT_FRAME, AT_STRAIN, AT_CURVATURE, AT_FORCE, AT_MOMENT, AT_V, AT_SPIN, AT_ALL } at_kind;
 typedef struct rod_view { scope base; const run *r; int rod; at_kind at; } rod_view;
 
 static value view_of(evaluator *ev, rod_view v)
@@ -32,21 +32,85 @@ static bool place_there(evaluator *ev, const rod_mesh *m, double s, span at)
     return false;
 }
 
+static bool moving(evaluator *ev, const rod_result *x, const rod_mesh *m, span at)
+{
+    if (x->v) return true;
+    diag *d = diag_error(ev->d, DIAG_NOT_SUPPORTED, at, "rod '%s' has no velocity: its run went through equilibria", m->spec->name);
+    diag_hint(ev->d, d, "with density = … in its block it moves in time");
+    return false;
+}
+
+/* velocity or spin in space, between the nodes */
+static void velocity_at(const rod_result *x, const rod_mesh *m, double s, bool spin, double *out)
+{
+    double place, N[4], R[9];
+    int k0 = m->first + 3 * rod_find(m, s, &place);
+    rod_shape_at(place, N, NULL);
+    memset(out, 0, 3 * sizeof *out);
+    for (int i = 0; i < 4; i++) {
+        const double *v = x->v + 6 * (k0 + i) + (spin ? 3 : 0);
+        quat_matrix(x->q + 4 * (k0 + i), R);
+        for (int k = 0; k < 3; k++) out[k] += N[i] * (spin ? dot3(R + 3 * k, v) : v[k]);
+    }
+}
+
+/* its place at a sample */
+static void place_at(const results *r, const rod_mesh *m, int64_t k, double s, double *out)
+{
+    rod_at(m, r->track + k * r->ntrack, NULL, s, out, NULL);
+}
+
+/* wire.track(s): over the samples, a series each for x, y, z */
+static value track_call(scope *sc, evaluator *ev, const value *o, const value *arg, size_t n, span at)
+{
+    const rod_view *v = (rod_view *)sc;
+    const results *r = v->r->r;
+    const rod_mesh *m = &r->rod->mesh[v->rod];
+    double s;
+    (void)o;
+    if (n != 1 || !v_scalar(&arg[0], &s)) {
+        diag_error(ev->d, DIAG_ARITY, at, "a track is that of one place: %s.track(%g)", m->spec->name, m->length);
+        return v_error();
+    }
+    if (!place_there(ev, m, s, at)) return v_error();
+    double *y = arena_array(v->r->a, double, 3 * r->samples);
+    for (int64_t k = 0; k < r->samples; k++) place_at(r, m, k, s, y + 3 * k);
+    value out = { .kind = V_LIST };
+    out.list.at = arena_array(v->r->a, value, 3);
+    out.list.n = 3;
+    for (int k = 0; k < 3; k++) out.list.at[k] = plain_series(r, y + k, 3);
+    return out;
+}
+
+/* wire.x(s, t): between samples on a line */
+static void place_at_time(const results *r, const rod_mesh *m, double s, double t, double *out)
+{
+    int64_t k = sample_before(r->t, r->samples, t), next = k + 1 < r->samples ? k + 1 : k;
+    double a[3], b[3], y = next > k ? fmin(fmax((t - r->t[k]) / (r->t[next] - r->t[k]), 0), 1) : 0;
+    place_at(r, m, k, s, a);
+    place_at(r, m, next, s, b);
+    for (int i = 0; i < 3; i++) out[i] = a[i] + y * (b[i] - a[i]);
+}
+
 /* wire.x(s) and its like: vectors in space; strains and curvatures in the frame of the section */
 static value at_call(scope *sc, evaluator *ev, const value *o, const value *arg, size_t n, span at)
 {
     const rod_view *v = (rod_view *)sc;
     const rod_result *x = v->r->r->rod;
     const rod_mesh *m = &x->mesh[v->rod];
-    double s, place, q[4], R[9];
+    double s, t, place, q[4], R[9];
+    bool timed = n == 2 && v->at == AT_X;
     (void)o;
-    if (n != 1 || !v_scalar(&arg[0], &s)) {
+    if ((n != 1 && !timed) || !v_scalar(&arg[0], &s) || (timed && !v_scalar(&arg[1], &t))) {
         diag_error(ev->d, DIAG_ARITY, at, "a rod is asked at one place: %s.%s(%g)", m->spec->name, result_list(OF_WIRE)[v->at], m->length);
         return v_error();
     }
-    if (!place_there(ev, m, s, at)) return v_error();
+    bool rate = v->at == AT_V || v->at == AT_SPIN;
+    if (!place_there(ev, m, s, at) || (rate && !moving(ev, x, m, at))) return v_error();
     value out = v->at == AT_FRAME ? v_matrix(ev->a, 3, 3) : v_vector(ev->a, 3);
     out.num.unit = dim_any();
+    if (timed) { place_at_time(v->r->r, m, s, t, out.num.d); return out; }
+    if (rate) { velocity_at(x, m, s, v->at == AT_SPIN, out.num.d); return out; }
     rod_at(m, x->r, x->q, s, v->at == AT_X ? out.num.d : NULL, q);
     if (v->at == AT_X) return out;
     quat_matrix(q, R);
@@ -165,13 +229,23 @@ static value node_places(evaluator *ev, const rod_mesh *m)
     return out;
 }
 
+static value momentum_of(evaluator *ev, const rod_result *x, int rod, bool angular, span at)
+{
+    double p[3], L[3];
+    if (!moving(ev, x, &x->mesh[rod], at)) return v_error();
+    rod_momentum(x, rod, p, L);
+    value out = v_vector(ev->a, 3);
+    out.num.unit = dim_any();
+    memcpy(out.num.d, angular ? L : p, sizeof p);
+    return out;
+}
+
 static look rod_view_find(scope *sc, evaluator *ev, sym name, span at, value *out)
 {
     rod_view v = *(rod_view *)sc;
     const rod_result *x = v.r->r->rod;
-    (void)at;
     int which = result_find(OF_WIRE, name);
-    if (which >= WIRE_x && which <= WIRE_m) {
+    if (which >= WIRE_x && which <= WIRE_spin) {
         v.at = (at_kind)(which - WIRE_x);
         v.base = (scope){ .find = nothing_find, .call = at_call };
         *out = view_of(ev, v);
@@ -182,7 +256,9 @@ static look rod_view_find(scope *sc, evaluator *ev, sym name, span at, value *ou
     if (which >= WIRE_energy && which <= WIRE_torsion) for (int i = 0; i < m->ne; i++) rod_element(m, i, x->r, x->q, NULL, NULL, NULL, e);
     switch (which) {
     case WIRE_reaction: v.base = (scope){ .find = nothing_find, .call = reaction_call }; *out = view_of(ev, v); return LOOK_YES;
+    case WIRE_track: v.base = (scope){ .find = nothing_find, .call = track_call }; *out = view_of(ev, v); return LOOK_YES;
     case WIRE_path: v.base = (scope){ .find = nothing_find, .call = path_call }; *out = view_of(ev, v); return LOOK_YES;
+    case WIRE_momentum: case WIRE_angular_momentum: *out = momentum_of(ev, x, v.rod, which == WIRE_angular_momentum, at); return LOOK_YES;
     case WIRE_pairs: v.base = (scope){ .find = pairs_find, .names = pair_names }; *out = view_of(ev, v); return LOOK_YES;
     case WIRE_s: *out = node_places(ev, m); return LOOK_YES;
     case WIRE_energy: number = e[0] + e[1] + e[2] + e[3]; break;
@@ -219,7 +295,7 @@ look rod_name(const run *r, evaluator *ev, sym name, value *out)
 }
 
 /* ---- files: save wire { file = "wire.vtp" } ---- */
-typedef struct node_row { double s, x[3], frame[9], n[3], m[3], u[3], rn; } node_row;
+typedef struct node_row { double s, x[3], frame[9], n[3], m[3], u[3], rn, v[3], spin[3]; } node_row;
 
 /* everything at a node; contact: the normal force per length that acts there */
 static node_row node_at(const rod_result *x, int rod, int i)
@@ -234,6 +310,8 @@ static node_row node_at(const rod_result *x, int rod, int i)
     rod_element_strain(m, element, x->r, x->q, place, &e);
     memcpy(o.u, e.u, sizeof o.u);
     for (int k = 0; k < 3; k++) { o.n[k] = dot3(o.frame + 3 * k, e.n); o.m[k] = dot3(o.frame + 3 * k, e.m); }
+    const double *v = x->v ? x->v + 6 * (m->first + i) : NULL;
+    for (int k = 0; v && k < 3; k++) { o.v[k] = v[k]; o.spin[k] = dot3(o.frame + 3 * k, v + 3); }
     double h = m->length / (m->nn - 1);
     for (int64_t k = 0; k < x->ntouch; k++) {
         const rod_touching *t = &x->touch[k];
@@ -268,6 +346,7 @@ static void rod_vtp(text *t, const rod_result *x, int rod)
     vtp_array(t, "moment", 3, x, rod, offsetof(node_row, m));
     vtp_array(t, "curvature", 3, x, rod, offsetof(node_row, u));
     vtp_array(t, "contact", 1, x, rod, offsetof(node_row, rn));
+    if (x->v) vtp_array(t, "velocity", 3, x, rod, offsetof(node_row, v));
     text_puts(t, "</PointData>\n</Piece>\n</PolyData>\n</VTKFile>\n");
 }
 
@@ -328,6 +407,15 @@ static const rod_view *rod_of(const value *v)
     return v->kind == V_OBJECT && v->object.in->find == rod_view_find ? (const rod_view *)v->object.in : NULL;
 }
 
+const double *rod_in_time(const value *v, const results **r, int *nodes)
+{
+    const rod_view *o = rod_of(v);
+    *r = o ? o->r->r : NULL;
+    if (!o || !(*r)->rod->v) return NULL;
+    *nodes = (*r)->rod->mesh[o->rod].nn;
+    return (*r)->track + 3 * (*r)->rod->mesh[o->rod].first;
+}
+
 bool rod_save_vtp(session *s, const value *v, const char *path, int *error)
 {
     const rod_view *o = rod_of(v);
@@ -354,9 +442,9 @@ static void nodes_put(session *s, const rod_result *x, int rod, put_column put, 
     static const struct { const char *name; int wide, per; size_t at; } cols[] = {
         { "s", 1, 0, offsetof(node_row, s) }, { "x", 3, 0, offsetof(node_row, x) }, { "n", 3, 0, offsetof(node_row, n) },
         { "m", 3, 0, offsetof(node_row, m) }, { "u", 3, 0, offsetof(node_row, u) }, { "contact", 1, 0, offsetof(node_row, rn) },
-        { "frame", 9, 3, offsetof(node_row, frame) } };
+        { "frame", 9, 3, offsetof(node_row, frame) }, { "v", 3, 0, offsetof(node_row, v) }, { "spin", 3, 0, offsetof(node_row, spin) } };
     int n = x->mesh[rod].nn;
-    for (size_t k = 0; k < sizeof cols / sizeof *cols; k++) {
+    for (size_t k = 0; k < sizeof cols / sizeof *cols - (x->v ? 0 : 2); k++) {        /* the last two in time */
         int wide = cols[k].wide;
         value v = wide == 1 ? v_vector(s->tmp, n) : v_matrix(s->tmp, n, wide);
         for (int i = 0; i < n; i++) {

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 #include "assemble.h"
+#include "../runtime/rod.h"
 #include "session.h"
 
 /* ---- compiled models ---- */
@@ -461,7 +462,7 @@ bool run_duration(session *s, const ast *e, const program *p, bool dry, double *
     *out = NAN;
     if (dry && e->kid[2] && !is_literal(e->kid[2])) return true;
     if (!e->kid[2]) {
-        if (p->has_field.file || p->has_rod.file) return true;
+        if (p->has_field.file || (p->rod && !rod_moves(p->rod))) return true;
         diag *d = diag_error(s->d, DIAG_SYNTAX, e->at, "this run needs its duration");
         diag_hint(s->d, d, "write run %s for 3", p->model);
         return false;
@@ -493,7 +494,7 @@ static const built *run_prepare(session *s, const ast *e, arguments *args, const
     *b = NULL;
     if (e->kid[3] && !run_options_read(s, e->kid[3], b, o)) return NULL;
     o->duration = duration;
-    if (o->every > 0 && (of->p->field || of->p->rod)) diag_error(s->d, DIAG_NOT_SUPPORTED, e->kid[3]->at, "'every' is for motion in time");
+    if (o->every > 0 && (of->p->field || (of->p->rod && !rod_moves(of->p->rod)))) diag_error(s->d, DIAG_NOT_SUPPORTED, e->kid[3]->at, "'every' is for motion in time");
     for (int k = 0; *b && !of->p->rod && k < (*b)->noption; k++)
         if (o->set[k] && !strcmp((*b)->option[k].name, "limit")) diag_error(s->d, DIAG_NOT_SUPPORTED, e->kid[3]->at, "'limit' is for rods");
     run_check_backend(s, e, of, *b, true);

@@ -3,7 +3,7 @@
 #include "sweeping.h"
 #include <math.h>
 
-enum { OPT_H, OPT_TOLERANCE, OPT_STIFFNESS, OPT_EVERY, OPT_LIMIT };
+enum { OPT_H, OPT_TOLERANCE, OPT_STIFFNESS, OPT_THETA, OPT_EVERY, OPT_LIMIT };
 
 static const char *auglag_refuse(const program *p, span *at)
 {
@@ -20,17 +20,19 @@ static void auglag_run(const program *p, const run_options *o, results *r)
 {
     double tol = o->value[OPT_TOLERANCE];
     if (!p->rod) {
-        sweeping_steps(p, o, &(stepping){ o->value[OPT_H], 0.5, tol, o->value[OPT_STIFFNESS], "auglag" }, r);
+        sweeping_steps(p, o, &(stepping){ o->value[OPT_H], o->value[OPT_THETA], tol, o->value[OPT_STIFFNESS], "auglag" }, r);
         return;
     }
-    rod_options ro = { .h = o->value[OPT_H], .tolerance = tol > 0 ? tol : 1e-8, .stiffness = o->value[OPT_STIFFNESS], .arc = rod_arc_asked(o->word[OPT_LIMIT]) };
+    rod_options ro = { .h = o->value[OPT_H], .tolerance = tol > 0 ? tol : 1e-8, .stiffness = o->value[OPT_STIFFNESS], .theta = o->value[OPT_THETA],
+                       .arc = rod_arc_asked(o->word[OPT_LIMIT]) };
     rod_run(p, o, &ro, r);
 }
 
 static const backend_option auglag_options[] = {
-    { "h", OPT_REAL, NAN, 0, INFINITY, NULL, "time step as in sweeping; of a rod the step of the load, a twentieth of the run when left out" },
+    { "h", OPT_REAL, NAN, 0, INFINITY, NULL, "time step as in sweeping; of a rod the step of the load, a twentieth of the run when left out, or of time, a thousandth" },
     { "tolerance", OPT_REAL, NAN, 1e-14, 1, NULL, "of the contact problem, as in sweeping; of a rod the overlap that is left, by the radius, 1e-8" },
     { "stiffness", OPT_REAL, NAN, 1e-300, INFINITY, NULL, "of the inner penalty: impulse by speed, or of a rod per length; from the masses or the rod when left out" },
+    { "theta", OPT_REAL, 0.5, 0.5, 1, NULL, "weight of the end of a step of time: 1/2 keeps the energy, more takes it from what the steps do not follow" },
     OPTION_EVERY,
     OPTION_LIMIT,
 };

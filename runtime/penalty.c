@@ -32,7 +32,7 @@ static void penalty_run(const program *p, const run_options *o, results *r)
     r->backend = "penalty";
     if (p->field) { penalty_field_run(p, o, r); return; }
     if (p->rod) {
-        rod_options ro = { .h = o->value[PENALTY_H], .tolerance = o->value[PENALTY_TOLERANCE], .stiffness = o->set[PENALTY_STIFFNESS] ? o->value[PENALTY_STIFFNESS] : NAN, .penalty = true,
+        rod_options ro = { .h = o->value[PENALTY_H], .tolerance = o->value[PENALTY_TOLERANCE], .stiffness = o->set[PENALTY_STIFFNESS] ? o->value[PENALTY_STIFFNESS] : NAN, .penalty = true, .theta = 0.5,
                            .arc = rod_arc_asked(o->word[PENALTY_LIMIT]) };
         rod_run(p, o, &ro, r);
         return;

@@ -37,7 +37,9 @@ results *results_new(arena *a, const program *p)
 /* one of them: numbers, or the states of contacts; bytes a sample; none: it is not kept at all */
 typedef struct { double **d; uint8_t **u; size_t width; bool none; } column;
 
-static int columns_count(const results *r) { return 8 + 5 * (int)r->prog->ncontact; }
+enum { OWN_COLUMNS = 9, CONTACT_COLUMNS = 5, OWN_CONTACTS = 64 };
+
+static int columns_count(const results *r) { return OWN_COLUMNS + CONTACT_COLUMNS * (int)r->prog->ncontact; }
 
 static void columns_list(results *r, column *c)
 {
@@ -45,6 +47,7 @@ static void columns_list(results *r, column *c)
     double **single[] = { &r->t, &r->energy, &r->dissipated, &r->work }, **wide[] = { &r->q, &r->v, &r->acc };
     for (int k = 0; k < 4; k++) *c++ = (column){ .d = single[k], .width = one };
     for (int k = 0; k < 3; k++) *c++ = (column){ .d = wide[k], .width = nq };
+    *c++ = (column){ .d = &r->track, .width = (size_t)r->ntrack * one, .none = !r->ntrack };
     *c++ = (column){ .d = &r->load, .width = r->has_jumps ? one : 0, .none = !r->has_jumps };
     for (size_t i = 0; i < r->prog->ncontact; i++) {
         contact_result *k = &r->contact[i];
@@ -145,8 +148,8 @@ bool results_own(const results *r, const void *p)
 {
     const char *x = p;
     union { const results *in; results *out; } u = { .in = r };
-    column c[8 + 5 * 64];
-    if (r->prog->ncontact > 64) return false;
+    column c[OWN_COLUMNS + CONTACT_COLUMNS * OWN_CONTACTS];
+    if (r->prog->ncontact > OWN_CONTACTS) return false;
     columns_list(u.out, c);
     for (int k = 0; k < columns_count(r); k++) {
         const char *base = column_get(&c[k]);

@@ -65,6 +65,13 @@ void quat_log(const double *from, const double *to, double *theta)
     for (int i = 0; i < 3; i++) theta[i] = sign * k * d[i + 1];
 }
 
+void quat_cayley(const double *from, const double *to, double *phi)
+{
+    double c[4] = { from[0], -from[1], -from[2], -from[3] }, d[4];
+    quat_mul(c, to, d);
+    for (int i = 0; i < 3; i++) phi[i] = 2 * d[i + 1] / d[0];
+}
+
 /* ---- shape functions ---- */
 const double rod_gauss_x[ROD_GAUSS] = { 0.11270166537925831148, 0.5, 0.88729833462074168852 };
 const double rod_gauss_w[ROD_GAUSS] = { 5.0 / 18, 8.0 / 18, 5.0 / 18 };
@@ -79,6 +86,11 @@ void rod_shape_at(double x, double *N, double *dN)
     dN[2] = -13.5 * (b * d + a * d + a * b);
     dN[3] = 4.5 * (b * c + a * c + a * b);
 }
+
+#define M(x) (x / 1680.0)
+const double rod_mass[4][4] = { { M(128), M(99), M(-36), M(19) }, { M(99), M(648), M(-81), M(-36) }, { M(-36), M(-81), M(648), M(99) }, { M(19), M(-36), M(99), M(128) } };
+#undef M
+const double rod_piece[4] = { 1.0 / 8, 3.0 / 8, 3.0 / 8, 1.0 / 8 };
 
 /* ---- a point of integration ---- */
 typedef struct point {

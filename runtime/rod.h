@@ -8,7 +8,7 @@
 enum { ROD_NODES = 4, ROD_GAUSS = 3, ROD_DOFS = 6 * ROD_NODES };
 
 /* ---- what the model says ---- */
-typedef enum { ROD_LENGTH, ROD_RADIUS, ROD_YOUNG, ROD_POISSON, ROD_ELEMENTS, ROD_DENSITY, ROD_NUMBERS } rod_number;
+typedef enum { ROD_LENGTH, ROD_RADIUS, ROD_YOUNG, ROD_POISSON, ROD_ELEMENTS, ROD_DENSITY, ROD_MASS, ROD_DAMPING, ROD_NUMBERS } rod_number;
 typedef enum { SHAPE_STRAIGHT, SHAPE_HELIX, SHAPE_CURVE, SHAPE_POINTS } rod_shape;
 typedef struct rod_spec {
     const char *name; span at;
@@ -19,6 +19,8 @@ typedef struct rod_spec {
     rod_shape shape; span shape_at;
     kernel curve;                       /* curve: position, 3 outputs of s; helix: radius, pitch */
     kernel curvature; span curvature_at;        /* natural curvature and twist, 3 outputs of s */
+    kernel inertia; span inertia_at;    /* of turns, per length, 9 outputs, or none */
+    kernel velocity, spin; span start_at;       /* at the start, in space, 3 outputs of s each, or none */
     const double *points; int npoints;  /* 3 numbers each */
 } rod_spec;
 
@@ -37,9 +39,9 @@ typedef struct rod_program {
 typedef struct rod_mesh {
     const rod_spec *spec;
     int first, ne, nn;                  /* nodes first .. first + nn - 1 of all, nn = 3 ne + 1 */
-    double length, radius, density;
+    double length, radius;
     double B[9], A[9];                  /* stiffness against stretch and shear; bending and twist */
-    double inertia[2];                  /* mass per length; area moments times density */
+    double mass, J[9], damping;         /* per length: mass (0: statics), inertia of turns in the frame of the section; time of relaxation */
     double *s;                          /* arc length of the nodes */
     double *v0, *u0;                    /* reference strains, [(e*3 + g)*3] */
 } rod_mesh;
@@ -52,6 +54,7 @@ void quat_matrix(const double *q, double R[9]);                         /* q nee
 void quat_of_matrix(const double R[9], double *q);
 void quat_turn(double *q, const double *theta);                         /* q <- q exp(theta/2) */
 void quat_log(const double *from, const double *to, double *theta);     /* to = from exp(theta/2), |theta| <= pi */
+void quat_cayley(const double *from, const double *to, double *phi);    /* to = from cay(phi), |phi| = 2 tan(half the turn) */
 void cross3(const double *a, const double *b, double *c);
 static inline double dot3(const double *a, const double *b) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; }
 double norm3(const double *a);
@@ -62,12 +65,17 @@ double norm3(const double *a);
    better with forces that follow the increments linearly than with those of the state, where a small turn of a stiff rod makes large ones. */
 void rod_element(const rod_mesh *m, int e, const double *r, const double *q, const double *given, double *f, double *K, double *energy);
 void rod_element_forces(const rod_mesh *m, int e, const double *r, const double *q, const double *dx, double *given);  /* of the state, dx added linearly (or NULL) */
+/* The same over a step from (r0, q0) to (r1, q1): residual whose work on the positions' and the nodes' cay increments is the change of energy; tangent in state 1.
+   part: weight of the strains of state 1, 1/2 or more; what is beyond 1/2 damps. */
+void rod_element_step(const rod_mesh *m, int e, const double *r0, const double *q0, const double *r1, const double *q1, const double *given, double part, double *f, double *K);
+double rod_damped(const rod_mesh *m, int e, const double *r0, const double *q0, const double *r1, const double *q1, double part);     /* energy lost */
 /* A force f in the frame of the section at a point x of the element, times weight: what it takes off the residual, and off the tangent (either may be NULL). */
 void rod_element_follow(const rod_mesh *m, int e, const double *q, double x, const double *f, double weight, double *res, double *K);
 /* Strains at a point x of the element, 0 <= x <= 1: interpolated from the points of integration. */
 void rod_element_strain(const rod_mesh *m, int e, const double *r, const double *q, double x, rod_strain *out);
 void rod_reference(rod_mesh *m, const double *r, const double *q);      /* the state given has no strain */
 extern const double rod_gauss_x[ROD_GAUSS], rod_gauss_w[ROD_GAUSS];
+extern const double rod_mass[ROD_NODES][ROD_NODES], rod_piece[ROD_NODES];       /* of an element of length 1: mass matrix of its shape functions; lengths that its nodes stand for, by the 3/8 rule */
 void rod_shape_at(double x, double *N, double *dN);                     /* shape functions on 0..1; either may be NULL */
 int rod_find(const rod_mesh *m, double s, double *x);                   /* element and place in it */
 void rod_at(const rod_mesh *m, const double *r, const double *q, double s, double *position, double *quat);    /* either may be NULL */
@@ -82,7 +90,8 @@ typedef struct rod_point { double t, energy; int unstable; const double *r; } ro
 typedef struct rod_result {
     const rod_program *rp;
     const rod_mesh *mesh;
-    double *r, *q, *v;                  /* at the end: positions, quaternions, velocities (or NULL) of all nodes */
+    double *r, *q;                      /* at the end: positions and quaternions of all nodes */
+    const double *v;                    /* 6 each: velocities in space, spins in the frame of the section; NULL: statics */
     double *reaction;                   /* at the nodes: force and moment (space) that hold them, 6 each */
     double energy[4];                   /* stretch, shear, bending, twist */
     const rod_touching *touch; int64_t ntouch;
@@ -91,12 +100,14 @@ typedef struct rod_result {
 } rod_result;
 double rod_writhe(arena *scratch, const rod_result *x, int rod);
 double rod_writhe_nodes(const rod_result *x, int rod);   /* of straight pieces from node to node: quicker */
+void rod_momentum(const rod_result *x, int rod, double *p, double *L);   /* L about the origin; of rods that move in time */
 double rod_twist(const rod_result *x, int rod);         /* in turns */
 
 /* ---- backends: what auglag and penalty do when a program holds rods ---- */
-typedef struct rod_options { double h, tolerance, stiffness; bool penalty, arc; } rod_options;
+typedef struct rod_options { double h, tolerance, stiffness, theta; bool penalty, arc; } rod_options;      /* theta: of steps of time */
 #define OPTION_LIMIT { "limit", OPT_WORD, NAN, 0, 0, "snap|arc", "of rods, where a load has no equilibrium near: snap to another, or follow the branch by arc length" }
 static inline bool rod_arc_asked(const char *word) { return word && word[0] == 'a'; }
+bool rod_moves(const rod_program *rp);                                  /* in time: its rods have a mass, which the run checks to be so of all */
 const char *rod_refuse(const program *p, span *at);
 void rod_run(const program *p, const run_options *o, const rod_options *ro, results *r);
 #endif

@@ -54,6 +54,30 @@ static bool section_matrix(rod_work *w, int rod, const kernel *k, span at, const
     return spd3(M) || rod_fail(w, at, "the %s of rod '%s' is not symmetric and positive definite", what, w->rp->rod[rod].name);
 }
 
+/* Mass from density and radius, or given.  Without a radius the section is taken as one of one material: I/A = EI/EA. */
+static bool section_mass(rod_work *w, int rod)
+{
+    const rod_spec *sp = &w->rp->rod[rod];
+    rod_mesh *m = &w->mesh[rod];
+    bool dense = sp->number[ROD_DENSITY].tape.nout, heavy = sp->number[ROD_MASS].tape.nout;
+    double density = number_of(w, rod, ROD_DENSITY, 0), r2 = m->radius * m->radius;
+    m->damping = number_of(w, rod, ROD_DAMPING, 0);
+    if (!(m->damping >= 0 && isfinite(m->damping))) return rod_fail(w, sp->number_at[ROD_DAMPING], "the damping of rod '%s' is %g: it must not be negative", sp->name, m->damping);
+    if (dense && !positive(w, density, sp->number_at[ROD_DENSITY], "density", sp->name)) return false;
+    if (dense && heavy) return rod_fail(w, sp->number_at[ROD_MASS], "rod '%s' has a density and a mass per length: one of them is enough", sp->name);
+    if (dense && !(r2 > 0)) return rod_fail(w, sp->number_at[ROD_DENSITY], "the density of rod '%s' gives no mass without a radius; give radius, or mass = … per length", sp->name);
+    m->mass = dense ? density * M_PI * r2 : number_of(w, rod, ROD_MASS, 0);
+    if (heavy && !positive(w, m->mass, sp->number_at[ROD_MASS], "mass", sp->name)) return false;
+    m->J[0] = m->mass * (r2 > 0 ? r2 / 4 : m->A[0] / m->B[8]);
+    m->J[4] = m->mass * (r2 > 0 ? r2 / 4 : m->A[4] / m->B[8]);
+    m->J[8] = m->J[0] + m->J[4];
+    if (!m->mass && (sp->inertia.tape.nout || sp->velocity.tape.nout || sp->spin.tape.nout || m->damping > 0))
+        return rod_fail(w, sp->at, "rod '%s' has no mass, so it does not move in time; give density or mass", sp->name);
+    if (rod && (m->mass > 0) != (w->mesh[0].mass > 0))
+        return rod_fail(w, (m->mass > 0 ? w->mesh[0].spec : sp)->at, "rod '%s' has no mass, another rod has: give density to all of them or to none", (m->mass > 0 ? w->mesh[0].spec : sp)->name);
+    return section_matrix(w, rod, &sp->inertia, sp->inertia_at, "inertia", m->J);
+}
+
 static bool section(rod_work *w, int rod)
 {
     const rod_spec *sp = &w->rp->rod[rod];
@@ -61,20 +85,16 @@ static bool section(rod_work *w, int rod)
     m->spec = sp;
     m->length = number_of(w, rod, ROD_LENGTH, 0);
     m->radius = number_of(w, rod, ROD_RADIUS, 0);
-    m->density = number_of(w, rod, ROD_DENSITY, 0);
     if (!positive(w, m->length, sp->number_at[ROD_LENGTH], "length", sp->name)) return false;
     if (sp->number[ROD_RADIUS].tape.nout && !positive(w, m->radius, sp->number_at[ROD_RADIUS], "radius", sp->name)) return false;
-    if (sp->number[ROD_DENSITY].tape.nout && !positive(w, m->density, sp->number_at[ROD_DENSITY], "density", sp->name)) return false;
     double E = number_of(w, rod, ROD_YOUNG, 0), nu = number_of(w, rod, ROD_POISSON, 0.3), r = m->radius, area = M_PI * r * r;
     if (sp->number[ROD_YOUNG].tape.nout && !positive(w, E, sp->number_at[ROD_YOUNG], "young", sp->name)) return false;
     if (!(nu > -1 && nu <= 0.5)) return rod_fail(w, sp->number_at[ROD_POISSON], "poisson of rod '%s' is %g: it lies between -1 and 0.5", sp->name, nu);
     double G = E / (2 * (1 + nu)), I = area * r * r / 4;
     m->B[0] = m->B[4] = G * area; m->B[8] = E * area;
     m->A[0] = m->A[4] = E * I;    m->A[8] = 2 * G * I;
-    m->inertia[0] = m->density * area;
-    m->inertia[1] = m->density * I;
     return section_matrix(w, rod, &sp->stiffness, sp->stiffness_at, "stiffness", m->B)
-        && section_matrix(w, rod, &sp->bending, sp->bending_at, "bending stiffness", m->A);
+        && section_matrix(w, rod, &sp->bending, sp->bending_at, "bending stiffness", m->A) && section_mass(w, rod);
 }
 
 /* ---- meshes: places of supports and loads are ends of elements ---- */
@@ -454,7 +474,7 @@ static uint32_t most_registers(const rod_program *rp)
     for (int i = 0; i < rp->nrod; i++) {
         const rod_spec *s = &rp->rod[i];
         for (int k = 0; k < ROD_NUMBERS; k++) MOST(s->number[k]);
-        MOST(s->stiffness); MOST(s->bending); MOST(s->curve); MOST(s->curvature);
+        MOST(s->stiffness); MOST(s->bending); MOST(s->inertia); MOST(s->velocity); MOST(s->spin); MOST(s->curve); MOST(s->curvature);
     }
     for (int i = 0; i < rp->nload; i++) { MOST(rp->load[i].s); MOST(rp->load[i].value); }
     for (int i = 0; i < rp->npair; i++) MOST(rp->pair[i].body);

@@ -113,8 +113,7 @@ void slave_point(const rod_work *w, const touch *c, double y, const double *pos,
     row_sum(slave_of(w, c), &r, r.w, pos, x);
 }
 
-/* a body: the way out of it from a point, and how far */
-static double body_normal(const rod_work *w, const touch *c, const double *p, double *N)
+double body_normal(const rod_work *w, const touch *c, const double *p, double *N)
 {
     const double *b = w->contact->body + 7 * c->pair;
     rod_touch what = pair_of(w, c)->what;

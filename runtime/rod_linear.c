@@ -377,7 +377,7 @@ void rod_residual(rod_work *w, double t, double *res)
     memset(res, 0, (size_t)w->ndof * sizeof *res);
     for (int r = 0; r < w->rp->nrod; r++) {
         const rod_mesh *m = &w->mesh[r];
-        for (int e = 0; e < m->ne; e++) rod_element(m, e, w->pos, w->rot, NULL, res + 6 * (m->first + 3 * e), NULL, NULL);
+        for (int e = 0; e < m->ne; e++) rod_element_own(w, m, e, NULL, res + 6 * (m->first + 3 * e), NULL);
     }
     rod_loads(w, t, res);
     if (w->contact) contacts_put(w, res, NULL);

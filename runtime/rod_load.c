@@ -1,6 +1,8 @@
-/* rod_load: what acts on rods from outside: dead loads, loads that follow the section, the drag of a viscous motion. */
+/* rod_load: what acts on rods from outside: dead loads, loads that follow the section, the drag of a viscous motion, inertia.  In a step of time what follows
+   the section acts in the mean of its frames at both ends, dead moments on the cay increment of the turn. */
 #include "rod_work.h"
 #include <math.h>
+#include <string.h>
 
 /* ---- at a node ---- */
 static void put_cross(const double *b, double *B)       /* B += [b]x */
@@ -11,25 +13,31 @@ static void put_cross(const double *b, double *B)       /* B += [b]x */
 /* in the frame of the section a dead moment M acts as R^T M, whose derivative is [R^T M]x; one that follows is what it is */
 static void push_moment(rod_work *w, const rod_push *x, const double *M, double *res, double *block)
 {
-    double R[9], b[3], minus[3];
+    bool follow = x->load->follower, half = follow && w->motion;
+    double R[9], R0[9], b[3], minus[3], space[3] = { M[0], M[1], M[2] };
     quat_matrix(w->rot + 4 * x->node, R);
+    quat_matrix(w->rot0 + 4 * x->node, R0);
+    for (int k = 0; half && k < 3; k++) space[k] = dot3(R0 + 3 * k, M);
     for (int k = 0; k < 3; k++) {
-        b[k] = x->load->follower ? M[k] : R[k] * M[0] + R[3 + k] * M[1] + R[6 + k] * M[2];
-        minus[k] = -b[k];
-        res[6 * x->node + 3 + k] -= b[k];
+        b[k] = R[k] * space[0] + R[3 + k] * space[1] + R[6 + k] * space[2];
+        minus[k] = half ? -b[k] / 2 : -b[k];
+        res[6 * x->node + 3 + k] -= half ? (M[k] + b[k]) / 2 : follow ? M[k] : b[k];
     }
-    if (block && !x->load->follower) put_cross(minus, block + 9 * x->node);
+    if (block && (half || !follow)) put_cross(minus, block + 9 * x->node);
 }
 
 /* in space a force that follows acts as R f, whose derivative is -R [f]x */
 static void push_force(rod_work *w, const rod_push *x, const double *f, double *res, double *block)
 {
-    double R[9] = { 1, 0, 0, 0, 1, 0, 0, 0, 1 }, C[9] = { 0 };
-    if (x->load->follower) quat_matrix(w->rot + 4 * x->node, R);
-    for (int k = 0; k < 3; k++) res[6 * x->node + k] -= R[3 * k] * f[0] + R[3 * k + 1] * f[1] + R[3 * k + 2] * f[2];
-    if (!block || !x->load->follower) return;
+    double R[9] = { 1, 0, 0, 0, 1, 0, 0, 0, 1 }, R0[9], C[9] = { 0 }, part = w->motion ? 0.5 : 1;
+    bool follow = x->load->follower;
+    if (follow) quat_matrix(w->rot + 4 * x->node, R);
+    if (follow && w->motion) quat_matrix(w->rot0 + 4 * x->node, R0);
+    else memcpy(R0, R, sizeof R);
+    for (int k = 0; k < 3; k++) res[6 * x->node + k] -= part * dot3(R + 3 * k, f) + (1 - part) * dot3(R0 + 3 * k, f);
+    if (!block || !follow) return;
     put_cross(f, C);
-    for (int k = 0; k < 9; k++) block[9 * x->node + k] += R[3 * (k / 3)] * C[k % 3] + R[3 * (k / 3) + 1] * C[3 + k % 3] + R[3 * (k / 3) + 2] * C[6 + k % 3];
+    for (int k = 0; k < 9; k++) block[9 * x->node + k] += part * (R[3 * (k / 3)] * C[k % 3] + R[3 * (k / 3) + 1] * C[3 + k % 3] + R[3 * (k / 3) + 2] * C[6 + k % 3]);
 }
 
 /* ---- along an element ---- */
@@ -39,7 +47,11 @@ static void push_along(rod_work *w, const rod_load *l, int e, double t, double *
     for (int g = 0; g < ROD_GAUSS; g++) {
         double N[4], f[3], x = rod_gauss_x[g], h = m->s[3 * e + 3] - m->s[3 * e], W = h * rod_gauss_w[g];
         rod_eval(w, &l->value, t, l->rod, m->s[3 * e] + x * h, f);
-        if (l->follower) { rod_element_follow(m, e, w->rot, x, f, W, res, K); continue; }
+        if (l->follower) {
+            rod_element_follow(m, e, w->rot, x, f, w->motion ? W / 2 : W, res, K);
+            if (w->motion) rod_element_follow(m, e, w->rot0, x, f, W / 2, res, NULL);
+            continue;
+        }
         rod_shape_at(x, N, NULL);
         for (int i = 0; res && i < 4; i++) for (int k = 0; k < 3; k++) res[6 * i + k] -= W * N[i] * f[k];
     }
@@ -103,10 +115,18 @@ rod_outside rod_outside_at(rod_work *w, double t)
     return o;
 }
 
+/* what an element does by itself: its stiffness, and in time its inertia */
+void rod_element_own(rod_work *w, const rod_mesh *m, int e, const double *given, double *f, double *K)
+{
+    if (!w->motion) { rod_element(m, e, w->pos, w->rot, given, f, K, NULL); return; }
+    rod_element_step(m, e, w->pos0, w->rot0, w->pos, w->rot, given, rod_part(w, m), f, K);
+    rod_inertia_put(w, m, e, f, K);
+}
+
 void rod_element_loaded(rod_work *w, const rod_mesh *m, int e, const rod_outside *out, const double *given, double *f, double *K)
 {
     double c = w->shift + w->drag;
-    rod_element(m, e, w->pos, w->rot, given, f, K, NULL);
+    rod_element_own(w, m, e, given, f, K);
     for (int i = e ? 1 : 0; i < 4; i++) {
         int node = m->first + 3 * e + i;
         for (int k = 0; k < 6; k++) f[6 * i + k] += out->force[6 * node + k];

@@ -88,3 +88,24 @@ double rod_twist(const rod_result *x, int rod)
         }
     return sum / (2 * M_PI);
 }
+
+/* ---- momentum ---- */
+void rod_momentum(const rod_result *x, int rod, double *p, double *L)
+{
+    const rod_mesh *m = &x->mesh[rod];
+    memset(p, 0, 3 * sizeof *p);
+    memset(L, 0, 3 * sizeof *L);
+    for (int e = 0; e < m->ne; e++) {
+        int k0 = m->first + 3 * e;
+        double h = m->s[3 * e + 3] - m->s[3 * e], y[3], R[9], pi[3];
+        for (int i = 0; i < 4; i++) {
+            for (int j = 0; j < 4; j++) {
+                cross3(x->r + 3 * (k0 + i), x->v + 6 * (k0 + j), y);
+                for (int k = 0; k < 3; k++) { p[k] += m->mass * h * rod_mass[i][j] * x->v[6 * (k0 + j) + k]; L[k] += m->mass * h * rod_mass[i][j] * y[k]; }
+            }
+            for (int k = 0; k < 3; k++) pi[k] = h * rod_piece[i] * dot3(m->J + 3 * k, x->v + 6 * (k0 + i) + 3);
+            quat_matrix(x->q + 4 * (k0 + i), R);
+            for (int k = 0; k < 3; k++) L[k] += dot3(R + 3 * k, pi);
+        }
+    }
+}

@@ -1,4 +1,4 @@
-/* rod_solve: a run of rods: where it starts, what is left of it. */
+/* rod_solve: a run of rods: where it starts, what is left of it.  Along a load: rod_path.c; in time: rod_dynamics.c. */
 #include "rod_work.h"
 #include <math.h>
 #include <string.h>
@@ -18,8 +18,9 @@ void rod_sample(rod_work *w, double t)
     results *r = w->r;
     int64_t k = results_sample(r);
     r->t[k] = r->t_end = t;
-    r->energy[k] = rod_elastic(w, e);
-    r->work[k] = 0;
+    r->energy[k] = rod_elastic(w, e) + (w->motion ? rod_kinetic(w) : 0);
+    r->work[k] = w->motion ? rod_worked(w) : 0;
+    memcpy(r->track + k * r->ntrack, w->pos, (size_t)r->ntrack * sizeof *w->pos);
     r->dissipated[k] = w->viscous + (w->contact ? contacts_dissipated(w) : 0);
     for (size_t c = 0; c < r->prog->ncontact; c++) {
         contact_result *x = &r->contact[c];
@@ -37,10 +38,12 @@ static void finish(rod_work *w, const rod_path *p)
     x->critical = arena_array(r->a, double, p->ncritical);
     memcpy(x->critical, p->critical, (size_t)p->ncritical * sizeof *x->critical);
     rod_elastic(w, x->energy);
+    x->v = w->motion ? rod_velocities(w) : NULL;
     x->reaction = arena_array(r->a, double, w->ndof);
     if (w->contact) contacts_result(w, x);
     arena_pos mark = arena_mark(w->tmp);
-    rod_residual(w, w->t, w->res);
+    if (w->motion) memcpy(w->res, rod_left(w), (size_t)w->ndof * sizeof *w->res);
+    else rod_residual(w, w->t, w->res);
     arena_release(w->tmp, mark);
     double worst = 0, L = rod_length(w);
     for (int i = 0; i < w->ndof; i++)
@@ -54,26 +57,25 @@ static void finish(rod_work *w, const rod_path *p)
             if (w->held[6 * i + 3 + k]) x->reaction[6 * i + 3 + k] = R[3 * k] * m[0] + R[3 * k + 1] * m[1] + R[3 * k + 2] * m[2];
         }
     }
-    r->residual = worst / (w->scale * L * L);
+    if (!w->motion) r->residual = worst / (w->scale * L * L);
     r->solver_iterations = w->iterations;
     r->solver = w->contact ? w->ro->penalty ? "Newton, penalty" : "Newton, multipliers" : "Newton, band";
     r->rod = x;
     /* small increments alone do not prove an equilibrium: forces must balance too */
-    if (r->status != RUN_FAILED && !(r->residual < 1e-2)) rod_fail(w, w->rp->rod[0].at, "the forces do not balance at t = %g: residual %.2g of EI/L", w->t, r->residual);
+    if (r->status != RUN_FAILED && !w->motion && !(r->residual < 1e-2)) rod_fail(w, w->rp->rod[0].at, "the forces do not balance at t = %g: residual %.2g of EI/L", w->t, r->residual);
 }
 
 /* ---- the run ---- */
-static bool start_differs(rod_work *w)
+static bool supports_differ(const rod_work *w, double least)
 {
     double d = 0, th[3];
-    if (w->u0_goal) return true;
     for (int i = 0; i < w->nhold; i++) {
         const rod_hold *h = &w->hold[i];
         if (h->load->what == LOAD_ROLL) d = fmax(d, fabs(h->goal[0]));
         else if (h->load->what == LOAD_FRAME) { quat_log(h->start, h->goal, th); d = fmax(d, norm3(th)); }
         else for (int k = 0; k < 3; k++) d = fmax(d, fabs(h->goal[k] - h->start[k]) / (h->load->what == LOAD_AXIS ? 1 : rod_length(w)));
     }
-    return d > 0.02;
+    return d > least;
 }
 
 static void go(rod_work *w)
@@ -84,21 +86,29 @@ static void go(rod_work *w)
     if (!rod_build(w)) return;
     rod_band_new(w);
     if (w->rp->npair) contacts_new(w);
-    if (!rod_supported(w) || !holds_at(w, 0, 1)) return;
+    bool moves = rod_moves(w->rp), ok = true;
+    r->ntrack = 3 * w->N;
+    if ((!moves && !rod_supported(w)) || !holds_at(w, 0, 1)) return;
     if (w->contact && !contacts_start(w)) return;
-    bool ok = true;
-    if (start_differs(w)) {
+    if ((w->u0_goal && !moves) || supports_differ(w, moves ? 1e-9 : 0.02)) {
+        if (moves && !rod_supported(w)) {
+            rod_fail(w, w->rp->rod[0].at, "the supports at t = 0 do not agree with the shape of the rods, and hold too little to bend them there; give a reference that agrees");
+            return;
+        }
         ok = rod_march(w, 1, 0.1, true, &p, &reached);
         if (!ok && r->status == RUN_OK) rod_fail(w, w->rp->rod[0].at, "no equilibrium was found that agrees with the supports at t = 0 (%.3g of the way from the reference shape)", reached);
     }
     reached = 0;
-    if (ok) {
+    if (moves && ok) {
+        ok = rod_motion_run(w, end, h, &reached);
+        if (!ok && r->status == RUN_OK) rod_fail(w, w->rp->rod[0].at, "no motion was found beyond t = %.10g, with steps down to a ten-thousandth of h; what was reached is kept", reached);
+    } else if (ok) {
         if (w->contact) contacts_step(w);
         ok = rod_step(w, 0, 1, false);
         if (!ok && r->status == RUN_OK) rod_fail(w, w->rp->rod[0].at, "no equilibrium was found at t = 0");
         if (ok) rod_path_start(w, &p);
     }
-    if (ok && end > 0) {
+    if (ok && end > 0 && !moves) {
         if (isnan(h) || h <= 0 || h > end) h = isnan(h) ? end / 20 : end;
         ok = rod_march(w, end, h, false, &p, &reached);
         if (!ok && r->status == RUN_OK)
@@ -126,11 +136,8 @@ const char *rod_refuse(const program *p, span *at)
     span no[] = { p->has_delay, p->has_inclusion, p->has_field, p->has_event, p->has_first_order };
     for (size_t k = 0; k < sizeof no / sizeof *no; k++)
         if (no[k].file) { *at = no[k]; return "a model with rods has rods alone: no delays, events, inclusions or fields"; }
-    for (int k = 0; k < p->rod->nrod; k++)
-        if (p->rod->rod[k].number[ROD_DENSITY].tape.nout) {
-            *at = p->rod->rod[k].number_at[ROD_DENSITY];
-            return "the dynamics of rods is not built: leave density out for equilibria along a load";
-        }
+    for (size_t k = 0; k < p->ncontact && rod_moves(p->rod); k++)
+        if (p->contact[k].e.tape.nout) { *at = p->contact[k].at; return "the contact of rods in time has no law of impact: leave impact out"; }
     if (p->nq) { *at = p->ndof_info ? p->dof[0].where : p->has_rod; return "a model with rods has no other degrees of freedom"; }
     return NULL;
 }

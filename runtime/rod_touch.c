@@ -25,6 +25,7 @@ typedef double row_of_pair[VN];
 /* fn, ft: forces that turn with the normal and the sections; they are those of the state with springs, and the multipliers in a stiff solve, where the residual
    holds what the multipliers become if nothing moves: the linear problem is then that of Newton's method for gap = 0 and slip = 0, or friction against the slip. */
 typedef struct force {
+    double M[3], wide, U0[3], T0[3];    /* direction of the normal force; the length it was divided by; the tangents in the state before, where that counts */
     double U[3], Up[3], T[3], Tp[3], y[3], e[3], l[3], k, kt, mu, turn, fn, ft[3], Ri[9], Rj[9];
 } force;                                /* y: whose part across the normal is what sticks; e: direction of slip; l: the multiplier, where it turns with its frame */
 
@@ -35,6 +36,32 @@ static void normal_force(const rod_contacts *k, touch *c, force *f)
     c->status = trial > 0 ? STATUS_STICK : STATUS_OPEN;
     c->fn = trial > 0 ? c->lambda - f->k * c->gap : 0;
     f->fn = k->stiff ? c->lambda : c->fn;
+}
+
+/* Along the normal; in a step of time along the mean of the ways between the two material points at its beginning, D0, and at its end, D1.  Its work is then
+   f (|D1|^2 - |D0|^2)/|D0 + D1|, not positive where they close in, and it has no moment about the mean positions: contact gives no energy and no spin. */
+static void normal_direction(const rod_work *w, const touch *c, force *f)
+{
+    double p[3], N[3], q[3], far;
+    row r;
+    memcpy(f->M, c->N, sizeof f->M);
+    f->wide = c->far;
+    if (!w->motion || pair_of(w, c)->what == TOUCH_PLANE) return;
+    slave_point(w, c, c->y, w->pos0, p);
+    if (c->rod < 0) {
+        far = body_normal(w, c, p, N);
+        for (int i = 0; i < 3; i++) p[i] = far * N[i];
+    } else {
+        row_at(slave_of(w, c), c->y, &r);
+        row_sum(slave_of(w, c), &r, r.d, w->pos0, f->U0);
+        row_at(&w->mesh[c->rod], c->x, &r);
+        row_sum(&w->mesh[c->rod], &r, r.d, w->pos0, f->T0);
+        row_sum(&w->mesh[c->rod], &r, r.w, w->pos0, q);
+        for (int i = 0; i < 3; i++) p[i] -= q[i];
+    }
+    for (int i = 0; i < 3; i++) f->M[i] = p[i] + c->far * c->N[i];
+    f->wide = norm3(f->M);
+    for (int i = 0; i < 3; i++) f->M[i] /= f->wide;
 }
 
 static void slip_of(const rod_work *w, const touch *c, const force *f, double *g)
@@ -118,6 +145,7 @@ static void force_of(rod_work *w, touch *c, force *f)
     memset(c->ft, 0, sizeof c->ft);
     normal_force(w->contact, c, f);
     if (c->status == STATUS_OPEN) return;
+    normal_direction(w, c, f);
     if (c->rod >= 0) {
         row_at(slave_of(w, c), c->y, &r);
         row_sum(slave_of(w, c), &r, r.d, w->pos, f->U);
@@ -164,29 +192,35 @@ static void places_slope(const touch *c, const force *f, double *dy, double *dx)
 static void normal_put(const touch *c, const force *f, double ds, bool plane, const double *axis, local *o, row_of_pair *dN, double *dfn, bool tangent)
 {
     for (int i = 0; i < 3; i++) {
-        o->res[3 * V_S + i] -= ds * c->fn * c->N[i];
-        o->res[3 * V_B + i] += ds * c->fn * c->N[i];
+        o->res[3 * V_S + i] -= ds * c->fn * f->M[i];
+        o->res[3 * V_B + i] += ds * c->fn * f->M[i];
     }
     if (!tangent) return;
     double dx[VN] = { 0 }, dy[VN] = { 0 };
     if (c->rod >= 0) places_slope(c, f, dy, dx);
     for (int j = 0; j < VN; j++) dfn[j] = 0;
     for (int i = 0; i < 3; i++) { dfn[3 * V_S + i] = -f->k * c->N[i]; dfn[3 * V_B + i] = f->k * c->N[i]; }
-    double E[3][VN], along[VN] = { 0 };
+    double E[3][VN], E0[3][VN], along[VN] = { 0 }, over[VN] = { 0 };
+    row_of_pair dM[3];
     for (int i = 0; i < 3; i++)
         for (int j = 0; j < VN; j++) {
             E[i][j] = (j == 3 * V_S + i) - (j == 3 * V_B + i) + f->U[i] * dy[j] - f->T[i] * dx[j];
-            along[j] += c->N[i] * E[i][j];
+            if (axis && j / 3 == V_S) E[i][j] -= axis[i] * axis[j % 3];
+            E0[i][j] = E[i][j] + f->U0[i] * dy[j] - f->T0[i] * dx[j];
         }
-    for (int i = 0; i < 3; i++) for (int j = 0; j < VN; j++) dN[i][j] = plane ? 0 : (E[i][j] - c->N[i] * along[j]) / c->far;
-    for (int i = 0; axis && i < 3; i++) for (int j = 0; j < 3; j++) dN[i][3 * V_S + j] -= axis[i] * axis[j] / c->far;
+    for (int i = 0; i < 3; i++) for (int j = 0; j < VN; j++) { along[j] += c->N[i] * E[i][j]; over[j] += f->M[i] * E0[i][j]; }
     for (int i = 0; i < 3; i++)
         for (int j = 0; j < VN; j++) {
-            double y = ds * (dfn[j] * c->N[i] + f->fn * dN[i][j]);
+            dN[i][j] = plane ? 0 : (E[i][j] - c->N[i] * along[j]) / c->far;
+            dM[i][j] = plane ? 0 : (E0[i][j] - f->M[i] * over[j]) / f->wide;
+        }
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < VN; j++) {
+            double y = ds * (dfn[j] * f->M[i] + f->fn * dM[i][j]);
             o->K[3 * V_S + i][j] -= y;
             o->K[3 * V_B + i][j] += y;
-            o->K[3 * V_U + i][j] -= ds * f->fn * c->N[i] * dy[j];
-            o->K[3 * V_T + i][j] += ds * f->fn * c->N[i] * dx[j];
+            o->K[3 * V_U + i][j] -= ds * f->fn * f->M[i] * dy[j];
+            o->K[3 * V_T + i][j] += ds * f->fn * f->M[i] * dx[j];
         }
 }
 

@@ -42,6 +42,7 @@ static inline const rod_mesh *slave_of(const rod_work *w, const touch *c) { retu
 void row_at(const rod_mesh *m, double x, row *r);
 void row_sum(const rod_mesh *m, const row *r, const double *w, const double *pos, double *x);
 void slave_point(const rod_work *w, const touch *c, double y, const double *pos, double *x);
+double body_normal(const rod_work *w, const touch *c, const double *p, double *N);      /* the way out of a body from a point, and how far */
 bool touch_project(const rod_work *w, touch *c);                        /* normal and gap at the state; false: no closest point nearby */
 bool touch_place(const rod_work *w, touch *c);                          /* the same for a new pair of rods */
 void touch_start(const rod_work *w, touch *c, const double *pos, const double *rot);   /* the material points that lie on each other in that state */

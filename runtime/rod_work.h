@@ -11,6 +11,7 @@ typedef struct rod_sparse { int n, nz, cap; int *i, *j; double *x; } rod_sparse;
 void sparse_add(arena *a, rod_sparse *s, int i, int j, double x);
 
 struct rod_contacts;
+typedef struct rod_motion rod_motion;
 typedef struct rod_work {
     const program *p; const rod_program *rp; const run_options *o; const rod_options *ro; results *r;
     arena *a, *tmp;
@@ -31,15 +32,14 @@ typedef struct rod_work {
     double scale;                       /* of forces */
     double t;
     double shift, drag;                 /* of the tangent alone; of a viscous motion from pos0, rot0 */
-    double viscous;                     /* work that was lost to it */
+    double viscous;                     /* work that was lost to it; of a motion in time: to damping and contact */
     bool neutral, moments;              /* moments: dead moments, forces that follow or rolls that are held act, which have no energy */
     /* condensed band */
     int nred, *red;                     /* reduced number of a node's first dof, -1: inside an element */
     double *band, *inner, *rhs; int *pivot;
     int sign; double logdet;            /* of the determinant; of what is left of it when the nodes inside are eliminated */
     struct rod_contacts *contact;
-    /* dynamics: velocities and accelerations, in space and in the frame of the section */
-    bool dynamic; double *vel, *acc, *vel0, *acc0, dt;
+    rod_motion *motion;                 /* NULL: statics */
     int64_t iterations;
 } rod_work;
 
@@ -66,6 +66,7 @@ void rod_residual(rod_work *w, double t, double *res);
 typedef struct rod_outside { double t, *force, *moment, *follow; } rod_outside;        /* residual of loads and drag; 9 numbers a node: derivatives of moments, of forces in turns */
 rod_outside rod_outside_at(rod_work *w, double t);                      /* in w->tmp */
 void rod_loads(rod_work *w, double t, double *res);                     /* loads and drag alone */
+void rod_element_own(rod_work *w, const rod_mesh *m, int e, const double *given, double *f, double *K);
 /* residual (added) and tangent of an element with what acts on it from outside, in the first element that has the node */
 void rod_element_loaded(rod_work *w, const rod_mesh *m, int e, const rod_outside *out, const double *given, double *f, double *K);
 void forces_follow(rod_work *w, const double *dx);                      /* forces at the points of integration: of the state, or what the increment makes of them */
@@ -108,6 +109,15 @@ bool rod_march(rod_work *w, double end, double h, bool start, rod_path *p, doubl
 bool rod_arc(rod_work *w, rod_path *p, double from, double goal, double end, bool whole, double *to);
 double rod_reach(rod_work *w, double t, double end);                    /* |dx/dt| at an equilibrium; 0: not known */
 double rod_distance(rod_work *w, const double *pos, const double *rot); /* of the state from that one */
+/* ---- motions in time ---- */
+bool rod_motion_new(rod_work *w, double dt);                             /* velocities of the start; dt: the step to come; false after a report */
+bool rod_motion_run(rod_work *w, double end, double h, double *reached);
+void rod_inertia_put(const rod_work *w, const rod_mesh *m, int e, double *f, double *K);       /* of an element, added; either may be NULL */
+double rod_part(const rod_work *w, const rod_mesh *m);                  /* weight of the end of the step in the forces of elements */
+double rod_kinetic(const rod_work *w);
+double rod_worked(const rod_work *w);                                   /* by loads and supports */
+const double *rod_velocities(const rod_work *w);                        /* 6 a node: in space, spin in the frame of the section */
+const double *rod_left(const rod_work *w);                              /* residual of the last step */
 
 /* ---- contact ---- */
 void contacts_new(rod_work *w);

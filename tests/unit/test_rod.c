@@ -156,11 +156,90 @@ static void test_forces_follow(void **st)
     for (int i = 0; i < 18; i++) assert_true(fabs((fp[i] - fq[i]) / (2 * h) - (lin[i] - zero[i])) < 1e-6);
 }
 
+/* ---- forces over a step of time ---- */
+/* a bar and where it is after a step: a large turn of all, and much bending */
+static void bar_step(bar *b, bar *c, double turn, double bend)
+{
+    double dx[ROD_DOFS], th[3] = { turn * uniform(), turn * uniform(), turn * uniform() }, q[4] = { 1, 0, 0, 0 }, R[9];
+    bar d;
+    bar_make(b);
+    for (int i = 0; i < ROD_DOFS; i++) dx[i] = bend * uniform();
+    bar_move(b, dx, 1, &d);
+    bar_move(&d, dx, 0, c);
+    quat_turn(q, th);
+    quat_matrix(q, R);
+    for (int i = 0; i < 4; i++) {
+        for (int k = 0; k < 3; k++) c->r[3 * i + k] = dot3(R + 3 * k, d.r + 3 * i) + turn;
+        quat_mul(q, d.q + 4 * i, c->q + 4 * i);
+    }
+}
+
+/* the work is the change of energy; forces and moments about the mean positions add up to nothing; both for steps of any size */
+static void test_step_conserves(void **st)
+{
+    (void)st;
+    for (int n = 0; n < 40; n++) {
+        bar b, c;
+        double f[ROD_DOFS] = { 0 }, work = 0, force[3] = { 0 }, moment[3] = { 0 };
+        bar_step(&b, &c, n % 2 ? 1 : 0, n % 4 < 2 ? 0.3 : 1e-6);
+        rod_element_step(&b.m, 0, b.r, b.q, c.r, c.q, NULL, 0.5, f, NULL);
+        for (int i = 0; i < 4; i++) {
+            double phi[3], R[9], mid[3], x[3];
+            quat_cayley(b.q + 4 * i, c.q + 4 * i, phi);
+            quat_matrix(c.q + 4 * i, R);
+            for (int k = 0; k < 3; k++) {
+                work += f[6 * i + k] * (c.r[3 * i + k] - b.r[3 * i + k]) + f[6 * i + 3 + k] * phi[k];
+                mid[k] = (b.r[3 * i + k] + c.r[3 * i + k]) / 2;
+            }
+            cross3(mid, f + 6 * i, x);
+            for (int k = 0; k < 3; k++) { force[k] += f[6 * i + k]; moment[k] += x[k] + dot3(R + 3 * k, f + 6 * i + 3); }
+        }
+        assert_true(fabs(work - (energy_of(&c) - energy_of(&b))) < 1e-13);
+        for (int k = 0; k < 3; k++) assert_true(fabs(force[k]) < 1e-13 && fabs(moment[k]) < 1e-13);
+    }
+}
+
+/* without a step they are the forces of the state */
+static void test_step_is_state(void **st)
+{
+    (void)st;
+    for (int n = 0; n < 20; n++) {
+        bar b;
+        double f[ROD_DOFS] = { 0 }, g[ROD_DOFS] = { 0 };
+        bar_make(&b);
+        rod_element(&b.m, 0, b.r, b.q, NULL, f, NULL, NULL);
+        rod_element_step(&b.m, 0, b.r, b.q, b.r, b.q, NULL, 0.5, g, NULL);
+        for (int i = 0; i < ROD_DOFS; i++) assert_true(fabs(f[i] - g[i]) < 1e-13);
+    }
+}
+
+static void test_step_tangent(void **st)
+{
+    (void)st;
+    for (int n = 0; n < 20; n++) {
+        bar b, c, p, q;
+        double K[ROD_DOFS * ROD_DOFS], h = 1e-5, most = 0;
+        bar_step(&b, &c, n % 2, n % 4 < 2 ? 0.3 : 0.01);
+        rod_element_step(&b.m, 0, b.r, b.q, c.r, c.q, NULL, 0.5 + 0.2 * (n % 3), NULL, K);
+        for (int i = 0; i < ROD_DOFS * ROD_DOFS; i++) most = fmax(most, fabs(K[i]));
+        for (int j = 0; j < ROD_DOFS; j++) {
+            double dx[ROD_DOFS] = { 0 }, fp[ROD_DOFS] = { 0 }, fq[ROD_DOFS] = { 0 };
+            dx[j] = 1;
+            bar_move(&c, dx, h, &p);
+            bar_move(&c, dx, -h, &q);
+            rod_element_step(&b.m, 0, b.r, b.q, p.r, p.q, NULL, 0.5 + 0.2 * (n % 3), fp, NULL);
+            rod_element_step(&b.m, 0, b.r, b.q, q.r, q.q, NULL, 0.5 + 0.2 * (n % 3), fq, NULL);
+            for (int i = 0; i < ROD_DOFS; i++) assert_true(fabs((fp[i] - fq[i]) / (2 * h) - K[i * ROD_DOFS + j]) < 1e-7 * most);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_residual_is_slope), cmocka_unit_test(test_tangent_is_slope), cmocka_unit_test(test_rigid_motion),
         cmocka_unit_test(test_rotations), cmocka_unit_test(test_forces_follow),
+        cmocka_unit_test(test_step_conserves), cmocka_unit_test(test_step_is_state), cmocka_unit_test(test_step_tangent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

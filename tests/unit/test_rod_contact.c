@@ -41,7 +41,7 @@ static rod_spec spec(arena *a, const char *name)
 {
     rod_spec s = { .name = name };
     const double x[ROD_NUMBERS] = { 1, 0.05, 1000, 0.3, 4, 1 };
-    for (int k = 0; k < ROD_NUMBERS; k++) s.number[k] = constant(a, x[k]);
+    for (int k = 0; k <= ROD_DENSITY; k++) s.number[k] = constant(a, x[k]);
     return s;
 }
 
@@ -62,7 +62,7 @@ static void cross(fixture *f, double mu)
     program *p = arena_make(a, program);
     *p = (program){ .rod = rp, .contact = c, .ncontact = 1 };
     rod_options *ro = arena_make(a, rod_options);
-    *ro = (rod_options){ .h = 1, .tolerance = 1e-8, .stiffness = 50 };
+    *ro = (rod_options){ .h = 1, .tolerance = 1e-8, .stiffness = 50, .theta = 0.5 };
     f->w = (rod_work){ .p = p, .rp = rp, .ro = ro, .r = results_new(a, p), .a = a, .tmp = a };
     assert_true(rod_build(&f->w));
     contacts_new(&f->w);
@@ -117,10 +117,12 @@ static void compare(rod_work *w)
     contacts_project(w, true);
 }
 
-static void tangent(double mu, double size)
+/* time: forces of a step of time */
+static void tangent(double mu, double size, bool time)
 {
     fixture f;
     cross(&f, mu);
+    if (time) assert_true(rod_motion_new(&f.w, 0.1));
     push(&f.w, size);
     compare(&f.w);
     contacts_stiffen(&f.w, false);                  /* with multipliers */
@@ -133,14 +135,13 @@ static void tangent(double mu, double size)
     arena_free(f.a);
 }
 
-static void test_smooth(void **st) { (void)st; tangent(0, 1e-3); }
-static void test_stick(void **st) { (void)st; tangent(50, 1e-3); }
-static void test_slip(void **st) { (void)st; tangent(0.1, 5e-3); }
+static void test_smooth(void **st) { (void)st; tangent(0, 1e-3, false); tangent(0, 1e-2, true); }
+static void test_stick(void **st) { (void)st; tangent(50, 1e-3, false); tangent(50, 1e-3, true); }
+static void test_slip(void **st) { (void)st; tangent(0.1, 5e-3, false); tangent(0.1, 5e-3, true); }
 
-/* dead and follower loads, at a point and along the rod, on a rod bent at random */
-static void test_loads(void **st)
+/* dead and follower loads, at a point and along the rod, on a rod bent at random; in time: after a step that bent it, with its inertia */
+static void loads(bool time)
 {
-    (void)st;
     arena *a = arena_new(&allocator_libc, NULL);
     rod_spec s = spec(a, "a");
     const double one[3] = { 30, -20, 40 }, two[3] = { 50, 10, -30 };
@@ -153,9 +154,13 @@ static void test_loads(void **st)
         { .what = LOAD_MOMENT, .point = true, .s = constant(a, 0.5), .value = constants(a, 3, one) } };
     rod_program rp = { .rod = &s, .nrod = 1, .load = load, .nload = 6 };
     program p = { .rod = &rp };
-    rod_options ro = { .h = 1 };
+    rod_options ro = { .h = 1, .theta = 0.6 };
     rod_work w = { .p = &p, .rp = &rp, .ro = &ro, .r = results_new(a, &p), .a = a, .tmp = a };
+    s.velocity = constants(a, 3, two);
+    s.spin = constants(a, 3, one);
     assert_true(rod_build(&w));
+    state_copy(&w, w.pos0, w.rot0, w.pos, w.rot);
+    if (time) assert_true(rod_motion_new(&w, 0.1));
     int n = w.ndof;
     double *dx = arena_array(a, double, n), *D = arena_array(a, double, n * n), *f = arena_array(a, double, n), h = 1e-5, most = 0, skew = 0;
     for (int i = 0; i < n; i++) dx[i] = 0.05 * uniform();
@@ -186,6 +191,8 @@ static void test_loads(void **st)
     }
     arena_free(a);
 }
+
+static void test_loads(void **st) { (void)st; loads(false); loads(true); }
 
 int main(void)
 {
