@@ -79,26 +79,42 @@ static int outer(int k) { return k < 6 ? k : k + 12; }      /* dofs of the ends 
 
 static double *band_at(rod_work *w, int i, int j) { return w->band + (2 * BAND + i - j) + (size_t)j * LDAB; }
 
-/* inner nodes of an element out: X = Kii^-1 [Kie | fi] is kept for the way back; what is left of the ends in `out`, 12 rows of 12 + m; f: m right sides */
-static int condense(const double *K, const double *f, int m, double *X, double *out)
+/* dofs of an element that stay and those that are eliminated */
+typedef struct split { int nk, ni, keep[ROD_DOFS], in[ROD_DOFS]; } split;
+
+static split split_ends(void)
+{
+    split p = { .nk = 12, .ni = 12 };
+    for (int k = 0; k < 12; k++) { p.keep[k] = outer(k); p.in[k] = 6 + k; }
+    return p;
+}
+
+static split split_numbered(const int *number)
+{
+    split p = { 0 };
+    for (int k = 0; k < ROD_DOFS; k++) { if (number[k] >= 0) p.keep[p.nk++] = k; else p.in[p.ni++] = k; }
+    return p;
+}
+
+/* dofs inside an element out: X = Kii^-1 [Kie | fi] is kept for the way back; what is left of the others in `out`, nk rows of nk + m; f: m right sides */
+static int condense(const double *K, const double *f, int m, const split *p, double *X, double *out)
 {
     double A[144];
-    int wide = 12 + m;
-    for (int i = 0; i < 12; i++) {
-        for (int j = 0; j < 12; j++) {
-            A[12 * i + j] = K[(6 + i) * ROD_DOFS + 6 + j];
-            X[wide * i + j] = K[(6 + i) * ROD_DOFS + outer(j)];
-        }
-        for (int c = 0; c < m; c++) X[wide * i + 12 + c] = f[c * ROD_DOFS + 6 + i];
+    int nk = p->nk, ni = p->ni, wide = nk + m;
+    for (int i = 0; i < ni; i++) {
+        const double *from = K + p->in[i] * ROD_DOFS;
+        for (int j = 0; j < ni; j++) A[ni * i + j] = from[p->in[j]];
+        for (int j = 0; j < nk; j++) X[wide * i + j] = from[p->keep[j]];
+        for (int c = 0; c < m; c++) X[wide * i + nk + c] = f[c * ROD_DOFS + p->in[i]];
     }
-    int sign = lu_small(A, 12, X, wide);
-    for (int i = 0; i < 12; i++) {
-        const double *from = K + outer(i) * ROD_DOFS;
+    int sign = lu_small(A, ni, X, wide);
+    for (int i = 0; i < nk; i++) {
+        const double *from = K + p->keep[i] * ROD_DOFS;
         double *to = out + wide * i;
-        for (int j = 0; j < 12; j++) to[j] = from[outer(j)];
-        for (int c = 0; c < m; c++) to[12 + c] = f[c * ROD_DOFS + outer(i)];
-        for (int k = 0; k < 12; k++) {
-            double y = from[6 + k];
+        for (int j = 0; j < nk; j++) to[j] = from[p->keep[j]];
+        for (int c = 0; c < m; c++) to[nk + c] = f[c * ROD_DOFS + p->keep[i]];
+        for (int k = 0; k < ni; k++) {
+            double y = from[p->in[k]];
             for (int j = 0; j < wide; j++) to[j] -= y * X[wide * k + j];
         }
     }
@@ -107,8 +123,9 @@ static int condense(const double *K, const double *f, int m, double *X, double *
 
 static int band_element(rod_work *w, const double *K, const double *f, int m, double *X, int r0)
 {
+    const split p = split_ends();
     double out[12 * (12 + SIDES)];
-    int sign = condense(K, f, m, X, out), wide = 12 + m;
+    int sign = condense(K, f, m, &p, X, out), wide = 12 + m;
     for (int i = 0; i < 12; i++) {
         for (int j = 0; j < 12; j++) *band_at(w, r0 + i, r0 + j) += out[wide * i + j];
         for (int c = 0; c < m; c++) w->rhs[c * w->nred + r0 + i] -= out[wide * i + 12 + c];
@@ -315,7 +332,7 @@ double rod_small_shift(const rod_work *w) { return 1e-2 * w->scale / (rod_length
 void sparse_add(arena *a, rod_sparse *s, int i, int j, double x)
 {
     if (s->nz == s->cap) {
-        int cap = s->cap ? 2 * s->cap : 4096;
+        int cap = s->cap ? 2 * s->cap : 1 << 16;
         s->i = arena_grow(a, s->i, (size_t)s->cap * sizeof *s->i, (size_t)cap * sizeof *s->i);
         s->j = arena_grow(a, s->j, (size_t)s->cap * sizeof *s->j, (size_t)cap * sizeof *s->j);
         s->x = arena_grow(a, s->x, (size_t)s->cap * sizeof *s->x, (size_t)cap * sizeof *s->x);
@@ -383,36 +400,50 @@ void rod_residual(rod_work *w, double t, double *res)
     if (w->contact) contacts_put(w, res, NULL);
 }
 
-/* number of each dof among those that are left: nodes inside elements that nothing touches are eliminated; also those that loads act on are met by their element */
-static int number_dofs(const rod_work *w, const rod_sparse *C, int *number)
+/* Number of each dof among those that are left: positions and turns of nodes inside elements that nothing touches are eliminated; whole: both nodes of an element stay
+   with all they have, or none.  Loads are met by their element. */
+static int number_dofs(const rod_work *w, const rod_sparse *C, bool whole, int *number)
 {
     int n = 0;
-    for (int i = 0; i < w->N; i++) number[6 * i] = w->red[i] >= 0;
-    for (int k = 0; k < C->nz; k++) number[6 * (C->i[k] / 6)] = 1;
-    for (int r = 0; r < w->rp->nrod; r++)       /* both nodes of an element, or none */
-        for (int i = w->mesh[r].first; i + 3 < w->mesh[r].first + w->mesh[r].nn; i += 3)
-            if (number[6 * (i + 1)] || number[6 * (i + 2)]) number[6 * (i + 1)] = number[6 * (i + 2)] = 1;
-    for (int i = 0; i < w->N; i++) {
-        bool there = number[6 * i];
-        for (int k = 0; k < 6; k++) number[6 * i + k] = there ? n++ : -1;
+    for (int i = 0; i < 2 * w->N; i++) number[3 * i] = w->red[i / 2] >= 0;
+    for (int k = 0; k < C->nz; k++) number[3 * (C->i[k] / 3)] = 1;
+    for (int r = 0; whole && r < w->rp->nrod; r++)
+        for (int i = w->mesh[r].first; i + 3 < w->mesh[r].first + w->mesh[r].nn; i += 3) {
+            int *in = number + 6 * (i + 1);
+            in[0] = in[3] = in[6] = in[9] = in[0] || in[3] || in[6] || in[9];
+        }
+    for (int i = 0; i < 2 * w->N; i++) {
+        bool there = number[3 * i];
+        for (int k = 0; k < 3; k++) number[3 * i + k] = there ? n++ : -1;
     }
     return n;
 }
 
 static void sparse_element(rod_work *w, int d0, const int *number, const double *K, const double *f, double *X, rod_sparse *S, double *b)
 {
-    double out[12 * 13];
-    bool whole = number[d0 + 6] >= 0;
-    if (!whole) condense(K, f, 1, X, out);
-    for (int i = 0; i < (whole ? ROD_DOFS : 12); i++) {
-        int row = d0 + (whole ? i : outer(i));
-        b[number[row]] -= whole ? f[i] : out[13 * i + 12];
-        for (int j = 0; j < (whole ? ROD_DOFS : 12) && !w->held[row]; j++)
-            sparse_add(w->tmp, S, number[row], number[d0 + (whole ? j : outer(j))], whole ? K[i * ROD_DOFS + j] : out[13 * i + j]);
+    const split p = split_numbered(number + d0);
+    double out[ROD_DOFS * (ROD_DOFS + 1)];
+    int wide = p.nk + 1;
+    condense(K, f, 1, &p, X, out);
+    for (int i = 0; i < p.nk; i++) {
+        int row = d0 + p.keep[i];
+        b[number[row]] -= out[wide * i + p.nk];
+        for (int j = 0; j < p.nk && !w->held[row]; j++) sparse_add(w->tmp, S, number[row], number[d0 + p.keep[j]], out[wide * i + j]);
     }
 }
 
-/* the same with contact: elements that touch are kept whole */
+/* what was eliminated, from what the others do */
+static void sparse_back(const split *p, const double *X, double *dx)
+{
+    for (int i = 0; i < p->ni; i++) {
+        const double *x = X + (p->nk + 1) * i;
+        double y = -x[p->nk];
+        for (int j = 0; j < p->nk; j++) y -= x[j] * dx[p->keep[j]];
+        dx[p->in[i]] = y;
+    }
+}
+
+/* the same with contact */
 bool rod_solve_sparse(rod_work *w, double t)
 {
     arena_pos mark = arena_mark(w->tmp);
@@ -422,7 +453,7 @@ bool rod_solve_sparse(rod_work *w, double t)
     int *number = arena_array(w->tmp, int, w->ndof);
     memset(w->res, 0, (size_t)w->ndof * sizeof *w->res);
     contacts_put(w, w->res, &C);
-    int n = S.n = number_dofs(w, &C, number);
+    int n = S.n = number_dofs(w, &C, false, number);
     double *b = arena_array(w->tmp, double, n);
     for (int r = 0; r < w->rp->nrod; r++) {
         const rod_mesh *m = &w->mesh[r];
@@ -447,10 +478,8 @@ bool rod_solve_sparse(rod_work *w, double t)
     for (int r = 0; ok && r < w->rp->nrod; r++)
         for (int e = 0; e < w->mesh[r].ne; e++, X += INNER) {
             int d0 = 6 * (w->mesh[r].first + 3 * e);
-            double ends[12];
-            if (number[d0 + 6] >= 0) continue;
-            for (int k = 0; k < 12; k++) ends[k] = w->dx[d0 + outer(k)];
-            inner_back(X, 1, 0, ends, w->dx + d0 + 6);
+            const split p = split_numbered(number + d0);
+            sparse_back(&p, X, w->dx + d0);
         }
     arena_release(w->tmp, mark);
     w->sign = 0;
@@ -494,7 +523,7 @@ static int unstable_touching(rod_work *w, double t)
     rod_outside out = rod_outside_at(w, t);
     int *number = arena_array(w->tmp, int, w->ndof), bad = 0;
     contacts_count(w, &C);
-    int n = S.n = number_dofs(w, &C, number);
+    int n = S.n = number_dofs(w, &C, true, number);
     for (int r = 0; r < w->rp->nrod; r++) {
         const rod_mesh *m = &w->mesh[r];
         for (int e = 0; e < m->ne; e++) {

@@ -170,7 +170,7 @@ static bool newton_steps(rod_work *w, double t, double enough, bool stiff)
             if (!contacts_project(w, k < EASY)) return false;
             if (contacts_pattern(w) != pattern && size > 1e-13 && again++ < 6) continue;        /* pairs that just touch may come and go for ever */
         }
-        if (small || (k > 5 && size < (w->neutral && !stiff ? 1e-6 : stiff ? 1e-8 : 3e-8))) return true;
+        if (small || (k > 5 && size < (stiff ? (w->neutral ? 1e-8 : 1e-9) : w->neutral ? 1e-6 : 3e-8))) return true;
     }
     return false;
 }

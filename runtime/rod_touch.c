@@ -350,7 +350,7 @@ static void scatter(rod_work *w, const touch *c, const local *o, double *res, ro
         for (int j = 0; K && j < g.n; j++) {
             double y = 0;
             for (int k = j % 3; k < VN; k += 3) y += T[k] * g.B[j][k];
-            sparse_add(w->tmp, K, g.dof[i], g.dof[j], y);
+            if (y != 0) sparse_add(w->tmp, K, g.dof[i], g.dof[j], y);
         }
     }
 }
