@@ -354,7 +354,7 @@ bool field_save_vtk(session *s, const value *v, const char *path, int *error)
     vtk_numbers(to, s->tmp, f->fp->name[field], f->u + field, NULL, f->n, f->fp->nfield);
     if (f->reaction) vtk_numbers(to, s->tmp, "reaction", f->reaction, NULL, f->n, 1);
     if (f->touch) vtk_numbers(to, s->tmp, "contact", NULL, f->touch, f->n, 1);
-    *error = outfile_commit(to) ? 0 : to->error;
+    *error = outfile_commit(to) ? 0 : to->to.error;
     return true;
 }
 

@@ -661,7 +661,7 @@ static void arrays_write(session *s, table *t)
     rows_table from = { t->rows_at, t->header.n, t->rows, { t->grid[0], t->grid[1] } };
     if (t->how == ROWS_NPY) npy_write(t->file, s->tmp, &from, &t->arrays.at[0]);
     else npz_write(t->file, s->tmp, &from, t->arrays.at, t->arrays.n);
-    if (t->rows_at->error && !t->file->error) t->file->error = t->rows_at->error;
+    if (t->rows_at->to.error && !t->file->to.error) t->file->to.error = t->rows_at->to.error;
     spool_close(t->rows_at);
 }
 
@@ -669,7 +669,7 @@ static void table_finish(session *s, table *t)
 {
     if (t->rows_at) arrays_write(s, t);
     if (!t->shown || !outfile_commit(t->file)) {
-        int error = t->file->error;
+        int error = t->file->to.error;
         outfile_abort(t->file);
         if (error) diag_error(s->d, DIAG_IO, t->at->at, "cannot write '%s': %s", t->path, error_text(s->tmp, error));
         return;

@@ -2,12 +2,11 @@
    directions, and by proximal Newton steps where these are too slow.  v1 comes in free of impulses and goes out with them: v1 += M^-1 J^T r. */
 #include <math.h>
 #include <string.h>
-#include "interior.h"
 #include "pile.h"
 #include "many_work.h"
 
 enum { LOCAL_WORK = CONE_WORK * MAX_SLIP * (MAX_SLIP + 4) + 8 };
-enum { BY_FORM, BY_SET, BY_NEWTON, BY_SWEEPS, BY_PROXIMAL, BY_INTERIOR };
+enum { BY_FORM, BY_SET, BY_NEWTON, BY_SWEEPS, BY_PILE };
 
 typedef struct { const int *at; int n; } group;         /* contacts of an island */
 
@@ -15,8 +14,7 @@ typedef struct { const int *at; int n; } group;         /* contacts of an island
 static void name_solver(many *w, int by)
 {
     static const char *const names[] = { "closed form", "active set of a chain", "Newton on a chain", "Gauss-Seidel with conjugate directions",
-                                         "Gauss-Seidel with conjugate directions, proximal Newton",
-                                         "Gauss-Seidel with conjugate directions, proximal Newton, interior point" };
+                                         "Gauss-Seidel with conjugate directions, Newton and the central path" };
     if (by < w->by) return;
     w->by = by;
     w->r->solver = names[by];
@@ -161,7 +159,7 @@ static double chain_solve(many *w, island *i, group g, int *worst)
     return p->residual;
 }
 
-/* ---- too slow: W as a sparse matrix, by proximal Newton steps from where it stands, or by an interior point ---- */
+/* ---- too slow: W as a sparse matrix, by what pile.c knows ---- */
 typedef struct { int *start, *list; } touching;         /* places in the group, at each dof */
 
 static touching places_at(many *w, group g)
@@ -230,7 +228,7 @@ static void sparse_put(many *w, group g, sparse_problem *p, cone *cones)
     p->start = start; p->col = col.at; p->at = first; p->val = val.at;
 }
 
-static double solve_sparse(many *w, group g, int by, int *worst)
+static double solve_sparse(many *w, group g, int *worst)
 {
     contact_list *l = &w->act;
     int n = g.n, m = 0;
@@ -241,7 +239,7 @@ static double solve_sparse(many *w, group g, int by, int *worst)
         m += cone_rows(&cones[i]);
     }
     double *b = arena_array(w->scratch, double, m), *r = arena_array(w->scratch, double, m);
-    sparse_problem p = { .n = n, .m = m, .cone = cones, .b = b, .r = r };
+    sparse_problem p = { .n = n, .m = m, .cone = cones, .b = b, .r = r, .brief = w->may_cut };
     sparse_put(w, g, &p, cones);
     for (int i = 0; i < n; i++) for (int a = 0; a < cone_rows(&cones[i]); a++) r[cones[i].row + a] = l->r[l->cone[g.at[i]].row + a];
     for (int i = 0; i < n; i++)
@@ -251,8 +249,7 @@ static double solve_sparse(many *w, group g, int by, int *worst)
             for (int k = 0; k < wide; k++) own += p.val[p.at[i] + (size_t)a * wide + k] * r[p.col[p.start[i] + k]];
             b[cones[i].row + a] = list_rate(l, g.at[i], a, w->v1) + l->b[l->cone[g.at[i]].row + a] - own;
         }
-    if (by == BY_INTERIOR) interior_solve(&p, w->scratch, w->tol);
-    else pile_solve(&p, w->scratch, w->tol);
+    pile_solve(&p, w->scratch, w->tol);
     for (int i = 0; i < n; i++) {
         int c = g.at[i], row = l->cone[c].row;
         double dr[MAX_ROWS];
@@ -261,7 +258,7 @@ static double solve_sparse(many *w, group g, int by, int *worst)
     }
     *worst = g.at[p.worst];
     w->r->solver_iterations += p.iterations;
-    name_solver(w, by);
+    name_solver(w, BY_PILE);
     return p.residual;
 }
 
@@ -344,16 +341,16 @@ static double solve_sweeps(many *w, group g, int most, bool plain, int *worst)
 static double solve_pile(many *w, group g, bool hard, int *worst)
 {
     static const struct { int by, sweeps; bool plain; } way[] = {
-        { BY_SWEEPS, 150, false }, { BY_PROXIMAL, 0, false }, { BY_INTERIOR, 0, false }, { BY_SWEEPS, 1000, true }, { BY_PROXIMAL, 0, false },
-        { BY_SWEEPS, 1000, false }, { BY_PROXIMAL, 0, false },
+        { BY_SWEEPS, 150, false }, { BY_PILE, 0, false }, { BY_SWEEPS, 1000, true }, { BY_PILE, 0, false }, { BY_SWEEPS, 1000, false }, { BY_PILE, 0, false },
     };
     static const double LOOSE = 1e-4;
     double res = INFINITY;
     for (int i = 0; i < g.n; i++) list_push(&w->act, g.at[i], w->act.r + w->act.cone[g.at[i]].row, w->v1);
-    for (size_t k = hard ? 2 : 0; k < sizeof way / sizeof *way && !(res <= w->tol); k++) {
+    size_t most = w->may_cut ? 2 : sizeof way / sizeof *way;        /* halves of a step are tried before long ways */
+    for (size_t k = hard ? 1 : 0; k < most && !(res <= w->tol); k++) {
         arena_pos mark = arena_mark(w->scratch);
         int sweeps = k == 0 && w->tol >= LOOSE ? 1000 : way[k].sweeps;          /* a loose tolerance is reached by sweeps, sooner than by factors */
-        res = way[k].by == BY_SWEEPS ? solve_sweeps(w, g, sweeps, way[k].plain, worst) : solve_sparse(w, g, way[k].by, worst);
+        res = way[k].by == BY_SWEEPS ? solve_sweeps(w, g, sweeps, way[k].plain, worst) : solve_sparse(w, g, worst);
         arena_release(w->scratch, mark);
     }
     return res;

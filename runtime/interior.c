@@ -6,30 +6,27 @@
 #include <string.h>
 #include <suitesparse/umfpack.h>
 #include "linalg.h"
+#include "scaled.h"
 
 enum { MOST = 80, STALL = 8, WIDE = 8 };            /* iterations, those without success; rows of one cone */
 
 typedef struct ball {                   /* a cone of the scaled problem */
     int at, k;                          /* its unknowns; k = 0: free (bilateral) */
     double F2[WIDE * WIDE], G[WIDE * WIDE], w[WIDE], eta, lambda[WIDE];
-    int diag[WIDE];                     /* places of its block in the matrix, by rows */
 } ball;
 
 typedef struct interior {
     sparse_problem *p;
+    scaled *s;
     int m;                              /* unknowns */
     ball *ball;
-    int *row, *to;                      /* row of the problem of an unknown; unknown of a reaction (-1: none) */
-    double *p_, *q_;                    /* reaction = p_ * x[to]; row of y = q_ * row of u */
-    int *Ws, *Wc; double *Wx, *A;       /* scaled W by rows, and Newton's matrix with its pattern */
-    double *b, *x, *y, *dx, *dy, *rc, *rhs, *u, *best;
-    double *an, *a, unit;
+    double *A;                          /* Newton's matrix, with the pattern of W */
+    double *x, *y, *dx, *dy, *rc, *rhs, *u, *best;
     void *symbolic, *numeric;
     double last;                        /* length of the last step */
 } interior;
 
 static inline double larger(double a, double b) { return a > b ? a : b; }
-static int width(const sparse_problem *p, int c) { return p->start[c + 1] - p->start[c]; }
 
 static double det(const double *x, int k)
 {
@@ -93,89 +90,25 @@ static bool known(const cone *c)
     return c->kind == CONE_BILATERAL && (c->d == 0 || (c->mu == 0 && c->radius == 0));
 }
 
-static void blocks(interior *w)
-{
-    const sparse_problem *p = w->p;
-    for (int c = 0; c < p->n; c++) {
-        const cone *o = &p->cone[c];
-        for (int j = 0; j < cone_rows(o); j++)
-            for (int i = 0; i < width(p, c); i++) {
-                if (p->col[p->start[c] + i] != o->row + j) continue;
-                double v = p->val[p->at[c] + (size_t)j * width(p, c) + i];
-                if (j < 1) w->an[c] = v; else w->a[c] = larger(w->a[c], v);
-            }
-    }
-}
-
-static void unknowns(interior *w)
-{
-    const sparse_problem *p = w->p;
-    for (int c = 0; c < p->n; c++) {
-        const cone *o = &p->cone[c];
-        bool rough = o->d && o->mu > 0;
-        int full = rough && !o->dir ? 1 + o->d : 1;
-        double s = 1 / sqrt(larger(w->an[c], full > 1 ? o->mu * o->mu * w->a[c] : 0));
-        w->ball[c] = (ball){ .at = w->m, .k = o->kind == CONE_BILATERAL ? 0 : full };
-        for (int j = 0; j < cone_rows(o); j++) {
-            int r = o->row + j;
-            w->to[r] = j == 0 || (rough && o->dir) ? w->m : rough ? w->m + j : -1;
-            w->p_[r] = j == 0 ? s : !rough ? 0 : o->dir ? -s * o->mu * o->dir[j - 1] : s * o->mu;
-        }
-        for (int j = 0; j < full; j++) { w->row[w->m + j] = o->row + j; w->q_[w->m + j] = j ? s * o->mu : s; }
-        w->m += full;
-    }
-}
-
-/* rows of W in the new unknowns; place[column] is where it stands in the row */
-static void matrix(interior *w, int *place)
-{
-    const sparse_problem *p = w->p;
-    int at = 0;
-    for (int i = 0; i < w->m; i++) place[i] = -1;
-    for (int c = 0, i = 0; c < p->n; c++) {
-        ball *o = &w->ball[c];
-        int full = o->k ? o->k : 1, first = i;
-        for (; i < first + full; i++) {
-            const double *v = p->val + p->at[c] + (size_t)(w->row[i] - p->cone[c].row) * width(p, c);
-            int begin = w->Ws[i] = at;
-            for (int j = 0; j < width(p, c); j++) {
-                int r = p->col[p->start[c] + j], to = w->to[r];
-                if (to < 0) continue;
-                if (place[to] < begin) { place[to] = at; w->Wc[at] = to; w->Wx[at++] = 0; }
-                w->Wx[place[to]] += w->q_[i] * w->p_[r] * v[j];
-            }
-            o->diag[i - first] = begin;
-        }
-    }
-    w->Ws[w->m] = at;
-}
-
-static double row_times(const interior *w, int i, const double *x)
-{
-    double s = 0;
-    for (int j = w->Ws[i]; j < w->Ws[i + 1]; j++) s += w->Wx[j] * x[w->Wc[j]];
-    return s;
-}
-
 /* ---- Newton's steps ---- */
 static bool factorise(interior *w)
 {
     double control[UMFPACK_CONTROL], info[UMFPACK_INFO];
-    memcpy(w->A, w->Wx, (size_t)w->Ws[w->m] * sizeof *w->A);
+    memcpy(w->A, w->s->Wx, (size_t)w->s->Ws[w->m] * sizeof *w->A);
     for (int c = 0; c < w->p->n; c++) {
         const ball *o = &w->ball[c];
         int k = o->k;
         for (int i = 0; i < k; i++)
-            for (int j = w->Ws[o->at + i]; j < w->Ws[o->at + i + 1]; j++) {
-                int col = w->Wc[j] - o->at;
+            for (int j = w->s->Ws[o->at + i]; j < w->s->Ws[o->at + i + 1]; j++) {
+                int col = w->s->Wc[j] - o->at;
                 if (col < 0 || col >= k) continue;
                 for (int l = 0; l < k; l++) w->A[j] += o->G[i * k + l] * o->F2[l * k + col];
             }
     }
     umfpack_di_defaults(control);
-    if (!w->symbolic && umfpack_di_symbolic(w->m, w->m, w->Ws, w->Wc, w->A, &w->symbolic, control, info) != UMFPACK_OK) return false;
+    if (!w->symbolic && umfpack_di_symbolic(w->m, w->m, w->s->Ws, w->s->Wc, w->A, &w->symbolic, control, info) != UMFPACK_OK) return false;
     umfpack_di_free_numeric(&w->numeric);
-    int e = umfpack_di_numeric(w->Ws, w->Wc, w->A, w->symbolic, &w->numeric, control, info);
+    int e = umfpack_di_numeric(w->s->Ws, w->s->Wc, w->A, w->symbolic, &w->numeric, control, info);
     return e == UMFPACK_OK || e == UMFPACK_WARNING_singular_matrix;
 }
 
@@ -188,7 +121,7 @@ static bool direction(interior *w)
         if (!k) { w->rhs[at] = -w->u[at]; continue; }
         for (int i = 0; i < k; i++) w->rhs[at + i] = vec_dot(o->G + i * k, w->rc + at, k) + u_of(w->y + at, k, i) - w->u[at + i];
     }
-    if (umfpack_di_solve(UMFPACK_At, w->Ws, w->Wc, w->A, w->dx, w->rhs, w->numeric, NULL, NULL) < 0) return false;
+    if (umfpack_di_solve(UMFPACK_At, w->s->Ws, w->s->Wc, w->A, w->dx, w->rhs, w->numeric, NULL, NULL) < 0) return false;
     for (int i = 0; i < w->m; i++) if (!isfinite(w->dx[i])) return false;
     for (int c = 0; c < w->p->n; c++) {
         const ball *o = &w->ball[c];
@@ -243,30 +176,6 @@ static void complementarity(interior *w, double barrier, bool second)
     }
 }
 
-/* ---- outcome ---- */
-/* reactions of x, their residual in the units of the problem; u gets the scaled rows of W x + b */
-static double measure(interior *w, int *worst)
-{
-    sparse_problem *p = w->p;
-    reaction_size size = { .fine = p->fine };
-    double any = 0, most = 0, u[WIDE];
-    for (int r = 0; r < p->m; r++) p->r[r] = w->to[r] < 0 ? 0 : w->unit * w->p_[r] * w->x[w->to[r]];
-    for (int i = 0; i < w->m; i++) w->u[i] = w->b[i] + row_times(w, i, w->x);
-    for (int c = 0; c < p->n; c++) {
-        const cone *o = &p->cone[c];
-        int wide = width(p, c), i = o->row;
-        for (int j = 0; j < cone_rows(o); j++) {
-            const double *v = p->val + p->at[c] + (size_t)j * wide;
-            u[j] = p->b[i + j];
-            for (int k = 0; k < wide; k++) u[j] += v[k] * p->r[p->col[p->start[c] + k]];
-        }
-        double e = cone_defect(o, p->r + i, u, p->b + i, w->an[c], w->a[c], &any);
-        reaction_add(&size, o, p->r + i, p->b + i, w->an[c], w->a[c]);
-        if (e > most || !(e == e)) { most = e; *worst = c; }
-    }
-    return most == 0 ? 0 : most / reaction_scale(&size, p->least);
-}
-
 static double gap_mean(const interior *w, double s)
 {
     double sum = 0;
@@ -278,7 +187,6 @@ static double gap_mean(const interior *w, double s)
     }
     return n ? sum / n : 0;
 }
-
 
 static bool iterate(interior *w)
 {
@@ -305,15 +213,15 @@ static bool iterate(interior *w)
 static interior *interior_new(sparse_problem *p, arena *a)
 {
     interior *w = arena_make(a, interior);
-    size_t m = (size_t)p->m, all = 0;
-    for (int c = 0; c < p->n; c++) all += (size_t)cone_rows(&p->cone[c]) * (size_t)width(p, c);
-    double **rows[] = { &w->p_, &w->q_, &w->b, &w->x, &w->y, &w->dx, &w->dy, &w->rc, &w->rhs, &w->u, &w->best, &w->an, &w->a };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) *rows[i] = arena_array(a, double, m + 1);
     w->p = p;
+    w->s = scaled_new(p, a);
+    w->m = w->s->m;
+    double **rows[] = { &w->x, &w->y, &w->dx, &w->dy, &w->rc, &w->rhs, &w->u };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) *rows[i] = arena_array(a, double, w->m + 1);
+    w->best = arena_array(a, double, p->m);
+    w->A = arena_array(a, double, w->s->Ws[w->m]);
     w->ball = arena_array(a, ball, p->n);
-    w->row = arena_array(a, int, m); w->to = arena_array(a, int, m);
-    w->Ws = arena_array(a, int, m + 1); w->Wc = arena_array(a, int, all);
-    w->Wx = arena_array(a, double, all); w->A = arena_array(a, double, all);
+    for (int c = 0; c < p->n; c++) w->ball[c] = (ball){ .at = w->s->first[c], .k = p->cone[c].kind == CONE_BILATERAL ? 0 : w->s->count[c] };
     return w;
 }
 
@@ -324,16 +232,10 @@ bool interior_solve(sparse_problem *p, arena *scratch, double tol)
     interior *w = interior_new(p, scratch);
     double best = INFINITY;
     int worst = 0;
-    blocks(w);
-    unknowns(w);
-    matrix(w, arena_array(scratch, int, w->m + 1));
-    for (int i = 0; i < w->m; i++) w->unit = larger(w->unit, fabs(w->b[i] = w->q_[i] * p->b[w->row[i]]));
-    if (!(w->unit > 0)) w->unit = 1;
-    for (int i = 0; i < w->m; i++) w->b[i] /= w->unit;
     for (int c = 0; c < p->n; c++) if (w->ball[c].k) w->x[w->ball[c].at] = w->y[w->ball[c].at] = 1;
     w->last = 1;
     for (int it = 0, good = 0; it < MOST && it - good < STALL; it++) {
-        double e = measure(w, &worst);
+        double e = scaled_measure(w->s, w->x, w->u, &worst);
         if (e < 0.9 * best) good = it;
         if (e < best) { best = p->residual = e; p->worst = worst; memcpy(w->best, p->r, (size_t)p->m * sizeof *p->r); }
         if (best <= tol || !iterate(w)) break;

@@ -58,7 +58,7 @@ static void put_numbers(outfile *to, arena *a, const rows_table *t, const rows_a
 {
     gathering g = gather(a, t, x);
     for (size_t n; (n = gather_next(&g)); ) outfile_put(to, g.out, n);
-    if (t->from->error && !to->error) to->error = t->from->error;
+    if (t->from->to.error && !to->to.error) to->to.error = t->from->to.error;
 }
 
 void npy_write(outfile *to, arena *a, const rows_table *t, const rows_array *x)

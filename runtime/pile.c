@@ -1,11 +1,13 @@
 #include "pile.h"
 #include <math.h>
 #include <string.h>
+#include "central.h"
 #include "interior.h"
 #include "lemke.h"
 #include "linalg.h"
 
-enum { LEMKE_ALL = 16, LEMKE_MORE = 40, LEMKE_MOST = 100, LEMKE_LAST = 300 };          /* contacts: with all digits, with more; at once; when all else fails */
+enum { LEMKE_ALL = 16, LEMKE_MORE = 40, LEMKE_MOST = 100, LEMKE_LAST = 300 };          /* contacts: with all digits, with more; before others; when all else fails */
+enum { LEMKE_FEW = 20 };                                /* above that the central path is sooner there */
 enum { PATCH = 60, PATCHES = 12 };                      /* contacts solved together, times */
 
 static inline double larger(double a, double b) { return a > b ? a : b; }
@@ -109,6 +111,16 @@ static bool island_solve(sparse_problem *p, double tol, const char **solver, are
     if (best <= tol) return true;
     bool known = pivots_know(p, all), none = false;
     static const int most[] = { LEMKE_MOST, LEMKE_MORE, LEMKE_ALL };
+    if (known && p->n > LEMKE_FEW) {
+        /* from a start that is close, or else from afar */
+        *solver = "proximal Newton";
+        proximal_steps(p, a, 1e-6, 1, 6, tol);
+        if (better(p, &best, kept, tol, a)) return true;
+        *solver = "central path";
+        central_solve(p, a, tol);
+        if (better(p, &best, kept, tol, a)) return true;
+        if (p->brief && p->n > LEMKE_MOST) return false;
+    }
     *solver = "Lemke";
     for (lemke_digits d = LEMKE_DOUBLE; known && d <= LEMKE_QUAD && p->n <= most[d]; d++) {
         none = !lemke_contacts(p, all, p->n, p->r, d, a) && d == LEMKE_QUAD;
@@ -158,7 +170,7 @@ static int islands(const sparse_problem *p, int *of, int *to, const int *contact
 /* the part of the problem on the contacts of one island: contacts and rows numbered anew, columns in order */
 static sparse_problem part_of(const sparse_problem *p, const int *who, int n, int *row_of, arena *a)
 {
-    sparse_problem s = { .n = n, .least = p->least, .fine = p->fine };
+    sparse_problem s = { .n = n, .least = p->least, .fine = p->fine, .brief = p->brief };
     cone *cones = arena_array(a, cone, n);
     int *start = arena_array(a, int, n + 1), at = 0, widest = 0;
     size_t *first = arena_array(a, size_t, n), all = 0;

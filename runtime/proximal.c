@@ -1,7 +1,7 @@
 #include "proximal.h"
 #include <math.h>
 #include <string.h>
-#include <suitesparse/umfpack.h>
+#include <suitesparse/klu.h>
 #include "linalg.h"
 
 enum { MEMORY = 4 };
@@ -142,15 +142,15 @@ static void newton_fill(prox *w, double *room, int *own)
 /* J dr = -F; rows as columns: the transposed matrix is factorised */
 static bool newton_direction(prox *w)
 {
-    double control[UMFPACK_CONTROL], info[UMFPACK_INFO];
-    void *symbolic = NULL, *numeric = NULL;
+    klu_common common;
     int m = w->p->m;
-    umfpack_di_defaults(control);
-    bool ok = umfpack_di_symbolic(m, m, w->Js, w->Jc, w->Jx, &symbolic, control, info) == UMFPACK_OK
-           && umfpack_di_numeric(w->Js, w->Jc, w->Jx, symbolic, &numeric, control, info) == UMFPACK_OK
-           && umfpack_di_solve(UMFPACK_At, w->Js, w->Jc, w->Jx, w->dr, w->F, numeric, control, info) == UMFPACK_OK;
-    umfpack_di_free_symbolic(&symbolic);
-    umfpack_di_free_numeric(&numeric);
+    klu_defaults(&common);
+    klu_symbolic *symbolic = klu_analyze(m, w->Js, w->Jc, &common);
+    klu_numeric *numeric = symbolic ? klu_factor(w->Js, w->Jc, w->Jx, symbolic, &common) : NULL;
+    memcpy(w->dr, w->F, (size_t)m * sizeof *w->dr);
+    bool ok = numeric && klu_tsolve(symbolic, numeric, m, 1, w->dr, &common);
+    klu_free_numeric(&numeric, &common);
+    klu_free_symbolic(&symbolic, &common);
     for (int i = 0; ok && i < m; i++) ok = isfinite(w->dr[i]);
     return ok;
 }

@@ -13,6 +13,7 @@ typedef struct sparse_problem {
     const double *val, *b;
     double *r;                          /* m: start and solution */
     double least, fine, residual;       /* as in contact_problem */
+    bool brief;                         /* whoever asks knows another way: no long tries */
     int worst, iterations;
     const char *solver;
 } sparse_problem;

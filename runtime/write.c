@@ -38,6 +38,28 @@ static int make_dirs(char *path)
     return 0;
 }
 
+/* ---- bytes on their way ---- */
+
+static void sink_flush(sink *s)
+{
+    for (size_t done = 0; done < s->n && !s->error; ) {
+        ssize_t k = write(s->fd, s->buf + done, s->n - done);
+        if (k >= 0) { done += (size_t)k; s->bytes += k; }
+        else if (errno != EINTR) s->error = errno;
+    }
+    s->n = 0;
+}
+
+static void sink_put(sink *s, const char *p, size_t n)
+{
+    while (n && !s->error) {
+        size_t k = sizeof s->buf - s->n < n ? sizeof s->buf - s->n : n;
+        memcpy(s->buf + s->n, p, k);
+        s->n += k; p += k; n -= k;
+        if (s->n == sizeof s->buf) sink_flush(s);
+    }
+}
+
 /* ---- a file on its way ---- */
 
 /* a new file beside the path that nobody else has; -1 when there can be none */
@@ -61,57 +83,39 @@ outfile *outfile_open(arena *a, const char *path)
     f->path = arena_strdup(a, exists ? real : path);
     size_t room = strlen(f->path) + 64;
     f->temp = arena_alloc(a, room);
-    f->fd = -1;
+    f->to.fd = -1;
     exists = exists && !stat(f->path, &st);
     bool regular = !exists || S_ISREG(st.st_mode);
-    if (exists && S_ISDIR(st.st_mode)) { f->error = EISDIR; return f; }
-    if (!exists && (f->error = make_dirs(arena_strdup(a, path)))) return f;
-    if (regular) f->fd = open_beside(f, room, exists ? st.st_mode & 07777 : 0666);
-    else { f->temp = NULL; f->fd = open(f->path, O_WRONLY | O_CLOEXEC); }
-    f->open = f->fd >= 0;
-    if (!f->open) f->error = errno;
-    else if (regular && exists && fchmod(f->fd, st.st_mode & 07777)) f->error = errno;
+    if (exists && S_ISDIR(st.st_mode)) { f->to.error = EISDIR; return f; }
+    if (!exists && (f->to.error = make_dirs(arena_strdup(a, path)))) return f;
+    if (regular) f->to.fd = open_beside(f, room, exists ? st.st_mode & 07777 : 0666);
+    else { f->temp = NULL; f->to.fd = open(f->path, O_WRONLY | O_CLOEXEC); }
+    f->open = f->to.fd >= 0;
+    if (!f->open) f->to.error = errno;
+    else if (regular && exists && fchmod(f->to.fd, st.st_mode & 07777)) f->to.error = errno;
     return f;
 }
 
-static void outfile_flush(outfile *f)
-{
-    size_t done = 0;
-    while (f->open && !f->error && done < f->n) {
-        ssize_t k = write(f->fd, f->buf + done, f->n - done);
-        if (k >= 0) done += (size_t)k;
-        else if (errno != EINTR) f->error = errno;
-    }
-    f->n = 0;
-}
-
-void outfile_put(outfile *f, const char *p, size_t n)
-{
-    while (n && !f->error) {
-        size_t k = sizeof f->buf - f->n < n ? sizeof f->buf - f->n : n;
-        memcpy(f->buf + f->n, p, k);
-        f->n += k; p += k; n -= k;
-        if (f->n == sizeof f->buf) outfile_flush(f);
-    }
-}
+void outfile_put(outfile *f, const char *p, size_t n) { sink_put(&f->to, p, n); }
 
 bool outfile_commit(outfile *f)
 {
-    outfile_flush(f);
+    sink_flush(&f->to);
     if (f->open) {
         f->open = false;
-        if (close(f->fd) && !f->error) f->error = errno;
-        if (f->temp && !f->error && rename(f->temp, f->path)) f->error = errno;
-        if (f->temp && f->error) unlink(f->temp);
+        if (close(f->to.fd) && !f->to.error) f->to.error = errno;
+        if (f->temp && !f->to.error && rename(f->temp, f->path)) f->to.error = errno;
+        if (f->temp && f->to.error) unlink(f->temp);
     }
-    return !f->error;
+    return !f->to.error;
 }
 
 void outfile_abort(outfile *f)
 {
     if (!f->open) return;
     f->open = false;
-    close(f->fd);
+    f->to.n = 0;
+    close(f->to.fd);
     if (f->temp) unlink(f->temp);
 }
 
@@ -120,7 +124,7 @@ int outfile_whole(arena *a, const char *path, const char *p, size_t n)
     outfile *f = outfile_open(a, path);
     outfile_put(f, p, n);
     outfile_commit(f);
-    return f->error;
+    return f->to.error;
 }
 
 /* ---- files without a name ---- */
@@ -142,48 +146,30 @@ int temp_open(arena *a, const char *dir)
 spool *spool_new(arena *a, const char *dir)
 {
     spool *s = arena_make(a, spool);
-    s->fd = temp_open(a, dir);
-    if (s->fd < 0) s->error = errno;
+    s->to.fd = temp_open(a, dir);
+    if (s->to.fd < 0) s->to.error = errno;
     return s;
 }
 
-static void spool_flush(spool *s)
-{
-    for (size_t done = 0; done < s->n && !s->error; ) {
-        ssize_t k = pwrite(s->fd, s->buf + done, s->n - done, (off_t)s->bytes);
-        if (k >= 0) { done += (size_t)k; s->bytes += k; }
-        else if (errno != EINTR) s->error = errno;
-    }
-    s->n = 0;
-}
-
-void spool_put(spool *s, const char *p, size_t n)
-{
-    while (n && !s->error) {
-        size_t k = sizeof s->buf - s->n < n ? sizeof s->buf - s->n : n;
-        memcpy(s->buf + s->n, p, k);
-        s->n += k; p += k; n -= k;
-        if (s->n == sizeof s->buf) spool_flush(s);
-    }
-}
+void spool_put(spool *s, const char *p, size_t n) { sink_put(&s->to, p, n); }
 
 bool spool_read(spool *s, int64_t at, char *p, size_t n)
 {
-    spool_flush(s);
-    while (n && !s->error) {
-        ssize_t k = pread(s->fd, p, n, (off_t)at);
+    sink_flush(&s->to);
+    while (n && !s->to.error) {
+        ssize_t k = pread(s->to.fd, p, n, (off_t)at);
         if (k > 0) { p += k; at += k; n -= (size_t)k; }
-        else if (k == 0) s->error = EIO;
-        else if (errno != EINTR) s->error = errno;
+        else if (k == 0) s->to.error = EIO;
+        else if (errno != EINTR) s->to.error = errno;
     }
-    return !s->error;
+    return !s->to.error;
 }
 
 void spool_close(spool *s)
 {
-    if (!s || s->fd < 0) return;
-    close(s->fd);
-    s->fd = -1;
+    if (!s || s->to.fd < 0) return;
+    close(s->to.fd);
+    s->to.fd = -1;
 }
 
 /* ---- CSV ---- */

@@ -7,19 +7,20 @@
 /* A file on its way: bytes go to a new file beside the path, which takes its name at the end.  What is no regular file
    (a terminal, a
    pipe) is written directly.  The first failure is kept in `error` (an errno) and told at the end. */
+/* Bytes on their way to a file; from the first error on (an errno) they are dropped. */
+typedef struct sink { int fd, error; size_t n; int64_t bytes; char buf[1 << 15]; } sink;
+
 typedef struct outfile {
     const char *path;                   /* where it will be; symbolic links followed */
     char *temp;                         /* the file beside it, or NULL */
-    int fd, error;
     bool open;
-    size_t n;
-    char buf[1 << 15];
+    sink to;
 } outfile;
 
 /* Directories on the way are made.  Never NULL. */
 outfile *outfile_open(arena *a, const char *path);
 void outfile_put(outfile *f, const char *p, size_t n);
-bool outfile_commit(outfile *f);        /* false: f->error says why, and nothing was changed */
+bool outfile_commit(outfile *f);        /* false: f->to.error says why, and nothing was changed */
 void outfile_abort(outfile *f);         /* also after commit: does nothing then */
 /* A whole file at once. 0, or the errno. */
 int  outfile_whole(arena *a, const char *path, const char *p, size_t n);
@@ -32,7 +33,7 @@ const char *error_text(arena *a, int error);                /* strerror, reentra
    set.  -1 when there can be none (errno). */
 int temp_open(arena *a, const char *dir);
 /* Bytes kept in such a file until they are read. */
-typedef struct spool { int fd, error; int64_t bytes; size_t n; char buf[1 << 15]; } spool;
+typedef struct spool { sink to; } spool;
 spool *spool_new(arena *a, const char *dir);
 void spool_put(spool *s, const char *p, size_t n);
 bool spool_read(spool *s, int64_t at, char *p, size_t n);   /* after the last put */

@@ -19,15 +19,17 @@ model pile {
     }
 }
 CDL
-# pile N MU W TIME: exit 0 (no step unsolved), balance below 1e-8; what is dissipated falls by no more than the scheme's error of a step
+# pile N MU W TIME [C]: C in a row; exit 0 (no step unsolved), balance below 1e-8; what is dissipated falls by no more than the scheme's error of a step: a normal
+# reaction on a surface that curves works by r (H1 - H0).(v1 - v0)/4, of either sign
+least=$([ "${PILES:-}" = all ] && echo 2e-5 || echo 1e-6)
 pile() {
     local name="$1 disks, mu = $2, W = $3, to t = $4" balance fall
     (cat pile.cdl; echo "run pile for $4 with sweeping(h = 1e-3)"; echo 'save t, dissipated { file = "d.csv" }') >one.cdl
-    try "$name" 0 "$CDL" run -p N=$1 -p mu=$2 -p W=$3 -o one one.cdl || return
+    try "$name" 0 "$CDL" run -p N=$1 -p mu=$2 -p W=$3 -p C=${5:-4} -o one one.cdl || return
     balance=$(sed -n 's/.*balance \([^ ]*\)$/\1/p' out)
     same "$name: balance" yes "$(awk -v b="$balance" 'BEGIN { print b < 1e-8 ? "yes" : b }')"
     fall=$(tail -n +2 one/d.csv | awk -F, 'NR > 1 && $2 - p < fall { fall = $2 - p } { p = $2; if ($2 > most) most = $2 } END { print most ? -fall/most : 0 }')
-    same "$name: dissipation" yes "$(awk -v f="$fall" 'BEGIN { print f < 2e-5 ? "yes" : f }')"
+    same "$name: dissipation" yes "$(awk -v f="$fall" -v l="$least" 'BEGIN { print f < l ? "yes" : f }')"
     [ "${PILES:-}" != all ] || { sed -n '1p;/residual/p;/energy/p' out; echo "  falls by $fall"; }
 }
 if [ "${PILES:-}" = all ]; then
@@ -38,6 +40,7 @@ else
     pile 8 .5 .13 0.3
     pile 12 .9 .1 0.2
     pile 30 .5 .13 0.1
+    pile 400 .5 .5 0.19 20          # tumbles: 600 contacts, along the central path
 fi
 
 # the same bytes, in one process or in two

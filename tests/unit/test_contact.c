@@ -6,6 +6,7 @@
 #include <cmocka.h>
 #include <math.h>
 #include <string.h>
+#include "central.h"
 #include "contact.h"
 #include "interior.h"
 #include "lemke.h"
@@ -194,6 +195,56 @@ static void interior_cones(void **s)
     assert_true(solved >= 40);
 }
 
+/* Disks of radius 1 in staggered rows, each on two others, the lowest on a floor: rates after a free fall with some noise, friction 1/2.  Three dofs each: x, y, angle. */
+static fixture heap(int rows, int wide, uint64_t seed)
+{
+    fixture f = { .a = arena_new(&allocator_libc, NULL) };
+    int disks = rows * wide, nq = 3 * disks, n = 0;
+    double *J = arena_array(f.a, double, (size_t)(3 * disks * 2) * (size_t)nq), *v = arena_array(f.a, double, nq);
+    state = seed;
+    for (int i = 0; i < nq; i++) v[i] = (i % 3 == 1 ? -1 : 0) + 0.003 * uniform();
+    for (int a = 0; a < disks; a++)
+        for (int k = 0; k < 3; k++) {
+            int row = a / wide, shift = row % 2 ? 0 : -1, at = a % wide + shift + k, b = k == 2 ? a - 1 : row ? (row - 1) * wide + at : -1;
+            double nx = k == 2 ? 1 : k ? -0.5 : 0.5, ny = k == 2 ? 0 : sqrt(0.75), *N = J + (size_t)(2 * n) * nq, *T = N + nq;
+            if (k == 2 ? a % wide == 0 : row ? at < 0 || at >= wide : k == 1) continue;
+            if (k < 2 && !row) { nx = 0; ny = 1; }
+            N[3 * a] = nx;  N[3 * a + 1] = ny;  T[3 * a] = ny;  T[3 * a + 1] = -nx;  T[3 * a + 2] = sqrt(2);
+            if (b >= 0) { N[3 * b] = -nx;  N[3 * b + 1] = -ny;  T[3 * b] = -ny;  T[3 * b + 1] = nx;  T[3 * b + 2] = sqrt(2); }
+            n++;
+        }
+    int m = 2 * n;
+    f.p = (contact_problem){ .n = n, .m = m, .cone = arena_array(f.a, cone, n), .W = arena_array(f.a, double, (size_t)m * m),
+                             .b = arena_array(f.a, double, m), .r = arena_array(f.a, double, m), .u = arena_array(f.a, double, m) };
+    for (int i = 0; i < m; i++) {
+        f.p.b[i] = vec_dot(J + (size_t)i * nq, v, nq);
+        for (int j = 0; j < m; j++) f.p.W[(size_t)i * m + j] = vec_dot(J + (size_t)i * nq, J + (size_t)j * nq, nq);
+    }
+    for (int i = 0; i < n; i++) f.p.cone[i] = (cone){ .kind = CONE_UNILATERAL, .d = 1, .row = 2 * i, .mu = 0.5 };
+    return f;
+}
+
+/* The central path alone, where there are more reactions than degrees of freedom (W is singular) and the path bends; a smooth contact, one that is held and one
+   with a given bound are among them. */
+static void central_path(void **s)
+{
+    (void)s;
+    int long_ones = 0;
+    for (uint64_t k = 1; k <= 12; k++) {
+        fixture f = heap(6, 8, 7 * k);
+        f.p.cone[1].mu = 0;
+        if (k % 3 == 0) { f.p.cone[2].kind = CONE_BILATERAL; f.p.cone[2].mu = 0; }
+        if (k % 4 == 0) { f.p.cone[3].mu = 0; f.p.cone[3].radius = 0.1; }
+        sparse_problem p = sparse_of(&f);
+        assert_true(central_solve(&p, f.a, 1e-8));
+        for (int i = 0; i < f.p.m; i++) f.p.u[i] = f.p.b[i] + vec_dot(f.p.W + (size_t)i * f.p.m, f.p.r, f.p.m);
+        assert_true(contact_residual(&f.p) <= 1e-8);
+        long_ones += p.iterations > 30;
+        arena_free(f.a);
+    }
+    assert_true(long_ones >= 3);            /* around bends, or the test shows nothing of them */
+}
+
 /* a box on four corners: more reactions than degrees of freedom; they come out symmetric */
 static void redundant_is_symmetric(void **s)
 {
@@ -258,6 +309,7 @@ int main(void)
         cmocka_unit_test(row_between_walls),
         cmocka_unit_test(lemke_closed_form), cmocka_unit_test(lemke_more_digits),
         cmocka_unit_test(interior_cones),
+        cmocka_unit_test(central_path),
         cmocka_unit_test(redundant_is_symmetric),
         cmocka_unit_test(sticks_within_the_cone),
         cmocka_unit_test(stays_on_its_branch),
