@@ -14,7 +14,7 @@ static double piece_length(const rod_mesh *m, int k)
 
 /* Pairs stand at least so many nodes apart, and are let go where they come closer: as many as there are nodes would hold all that the rods can do, and their forces would
    swing from one to the next. */
-static const double APART = 1.7, CLOSE = 1;
+static const double APART = 1.5, CLOSE = 0.9;
 
 /* a pair at (y, x) is there already */
 static bool touch_known(const rod_contacts *k, int pair, double y, double x, double apart)

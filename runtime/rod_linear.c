@@ -356,35 +356,28 @@ static bool sparse_solve(int n, int *Ap, int *Ai, double *Ax, double *b)
     return ok;
 }
 
-/* columns of a matrix from its triplets, like ones added: sorted by rows, then by columns */
+/* columns of a matrix from its triplets, like ones added; rows within them in no order */
 typedef struct columns { int *p, *i; double *x; } columns;
 
 static columns columns_of(arena *a, const rod_sparse *s)
 {
-    columns r = { arena_array(a, int, s->n + 2), arena_array(a, int, s->nz), arena_array(a, double, s->nz) }, c = r;
-    c.p = arena_array(a, int, s->n + 2);
-    c.i = arena_array(a, int, s->nz);
-    c.x = arena_array(a, double, s->nz);
+    columns c = { arena_array(a, int, s->n + 2), arena_array(a, int, s->nz), arena_array(a, double, s->nz) };
     int *last = arena_array(a, int, s->n), at = 0;
-    for (int k = 0; k < s->nz; k++) r.p[s->i[k] + 2]++;
-    for (int i = 0; i < s->n; i++) r.p[i + 2] += r.p[i + 1];
-    for (int k = 0; k < s->nz; k++) { int to = r.p[s->i[k] + 1]++; r.i[to] = s->j[k]; r.x[to] = s->x[k]; }
-    for (int i = 0; i < s->n; i++) last[i] = -1;
-    for (int row = 0; row < s->n; row++) {      /* like ones within a row */
+    for (int k = 0; k < s->nz; k++) c.p[s->j[k] + 2]++;
+    for (int j = 0; j < s->n; j++) { c.p[j + 2] += c.p[j + 1]; last[j] = -1; }
+    for (int k = 0; k < s->nz; k++) { int to = c.p[s->j[k] + 1]++; c.i[to] = s->i[k]; c.x[to] = s->x[k]; }
+    for (int j = 0; j < s->n; j++) {
         int begin = at;
-        for (int k = r.p[row]; k < r.p[row + 1]; k++) {
-            int j = r.i[k];
-            if (last[j] >= begin) { r.x[last[j]] += r.x[k]; continue; }
-            last[j] = at;
-            r.i[at] = j; r.x[at++] = r.x[k];
+        for (int k = c.p[j]; k < c.p[j + 1]; k++) {
+            int i = c.i[k];
+            double x = c.x[k];
+            if (last[i] >= begin) { c.x[last[i]] += x; continue; }
+            last[i] = at;
+            c.i[at] = i; c.x[at++] = x;
         }
-        for (int k = begin; k < at; k++) c.p[r.i[k] + 2]++;
-        r.p[row] = begin;
+        c.p[j] = begin;
     }
-    r.p[s->n] = at;
-    for (int i = 0; i < s->n; i++) c.p[i + 2] += c.p[i + 1];
-    for (int row = 0; row < s->n; row++)
-        for (int k = r.p[row]; k < r.p[row + 1]; k++) { int to = c.p[r.i[k] + 1]++; c.i[to] = row; c.x[to] = r.x[k]; }
+    c.p[s->n] = at;
     return c;
 }
 
@@ -493,7 +486,7 @@ static int negative_pivots(int n, int *Ap, int *Ai, double *Ax)
 {
     cholmod_common c;
     cholmod_sparse A = { .nrow = (size_t)n, .ncol = (size_t)n, .nzmax = (size_t)Ap[n], .p = Ap, .i = Ai, .x = Ax, .stype = -1, .itype = CHOLMOD_INT, .xtype = CHOLMOD_REAL,
-                         .dtype = CHOLMOD_DOUBLE, .sorted = 1, .packed = 1 };
+                         .dtype = CHOLMOD_DOUBLE, .sorted = 0, .packed = 1 };
     int bad = 0;
     cholmod_start(&c);
     c.print = 0;

@@ -243,13 +243,13 @@ static bool flow_step(rod_work *w, double t, double c, double most)
 }
 
 /* at rest, and stable where that is asked */
-static bool flow_rests(rod_work *w, double t, double most)
+static bool flow_rests(rod_work *w, double t, double most, bool asked)
 {
     arena_pos mark = arena_mark(w->tmp);
     double *pos = arena_array(w->tmp, double, 3 * w->N), *rot = arena_array(w->tmp, double, 4 * w->N);
     state_copy(w, pos, rot, w->pos, w->rot);
     bool ok = flow_step(w, t, 0, most);
-    if (ok && !rod_unclear(w) && rod_unstable(w, t)) {
+    if (ok && asked && !rod_unclear(w) && rod_unstable(w, t)) {
         state_copy(w, w->pos, w->rot, pos, rot);
         if (w->contact) contacts_back_flow(w);
         ok = false;
@@ -273,19 +273,20 @@ static double drag_enough(rod_work *w, double t, double c)
 /* A way down in energy, as through a very viscous fluid, in steps that make moderate turns: for rods that buckled, snap or lost their balance in contact. */
 bool rod_flow(rod_work *w, double t)
 {
-    enum { FLOW_MAX = 600 };
+    enum { FLOW_MAX = 600, FLOW_CLEAR = 80 };       /* in contact stability is asked so long: a state that creeps along a flat way is taken where it rests */
     double unit = w->scale / (rod_length(w) * rod_length(w)), c = 1e3 * unit, rest = 2e-2, down = 0.3;
     for (int k = 0; k < FLOW_MAX && c < 1e15 * unit && !rod_interrupted(w); k++) {
-        bool touch = w->contact && contacts_near(w);
-        if (!touch || !rod_unclear(w)) c = drag_enough(w, t, c);
+        bool touch = w->contact && contacts_near(w), asked;
+        asked = !touch || (k < FLOW_CLEAR && !rod_unclear(w));
+        if (asked) c = drag_enough(w, t, c);
         if (!flow_step(w, t, c, 0.5)) { c *= 4; down = 0.7; continue; }
         double size = moved(w);
         if (w->contact) contacts_lose(w);
         c *= size > 0.2 ? 2 : size < 0.1 ? down : 1;
         down = fmax(0.3, 0.8 * down);
         if (size > rest) continue;
-        if (touch && !rod_unclear(w) && size > 1e-9 && rod_unstable(w, t)) continue;    /* still leaving a saddle */
-        if (flow_rests(w, t, 0.2)) return true;
+        if (touch && asked && size > 1e-9 && rod_unstable(w, t)) continue;      /* still leaving a saddle */
+        if (flow_rests(w, t, 0.2, asked)) return true;
         rest = size / 3;
         if (size < 1e-9) return false;
     }
