@@ -104,7 +104,7 @@ static void go(rod_work *w)
         if (!ok && r->status == RUN_OK) rod_fail(w, w->rp->rod[0].at, "no motion was found beyond t = %.10g, with steps down to a ten-thousandth of h; what was reached is kept", reached);
     } else if (ok) {
         if (w->contact) contacts_step(w);
-        ok = rod_step(w, 0, 1, false);
+        ok = rod_step(w, 0, 1, false) || (w->contact && r->status == RUN_OK && rod_step(w, 0, 1, true));
         if (!ok && r->status == RUN_OK) rod_fail(w, w->rp->rod[0].at, "no equilibrium was found at t = 0");
         if (ok) rod_path_start(w, &p);
     }
