@@ -495,6 +495,7 @@ bool rod_build(rod_work *w)
     w->pos1 = arena_array(w->a, double, 3 * w->N); w->rot1 = arena_array(w->a, double, 4 * w->N);
     w->res = arena_array(w->a, double, w->ndof);   w->dx = arena_array(w->a, double, w->ndof);
     w->way = arena_array(w->a, double, w->ndof);
+    w->linked = arena_array(w->a, double, 3 * w->N);
     w->given = arena_array(w->a, double, 6 * w->N);
     w->held = arena_array(w->a, uint8_t, w->ndof);
     bool bent = false;

@@ -253,24 +253,6 @@ void contacts_carry(rod_work *w)
     for (size_t i = 0; i < w->contact->list.n; i++) multiplier_put(w, &w->contact->list.at[i], w->contact->list.at[i].next);
 }
 
-/* the length that a pair of rods stands for: half the way to its neighbours along the same strand; its whole force stays what it is */
-static void touch_share(const rod_work *w, touch *c)
-{
-    const rod_contacts *k = w->contact;
-    double below = APART, above = APART, old = c->ds;
-    if (c->rod < 0) return;
-    for (size_t i = 0; i < k->list.n; i++) {
-        const touch *o = &k->list.at[i];
-        double way = o->y - c->y;
-        if (o == c || o->pair != c->pair || fabs(o->x - c->x) > 2 * APART + 1) continue;
-        if (way > 0) above = fmin(above, way);
-        else below = fmin(below, -way);
-    }
-    c->ds = piece_length(slave_of(w, c), c->node - slave_of(w, c)->first) * (below + above) / 2;
-    c->fn *= old / c->ds;
-    for (int i = 0; i < 3; i++) c->ft[i] *= old / c->ds;
-}
-
 void contacts_step(rod_work *w)
 {
     rod_contacts *k = w->contact;
@@ -280,7 +262,6 @@ void contacts_step(rod_work *w)
     for (size_t i = 0; i < k->list.n; i++) {
         touch *c = &k->list.at[i];
         touch_start(w, c, w->pos, w->rot);
-        touch_share(w, c);
         multiplier_keep(w, c);          /* friction goes on from where it was */
         c->lambda = w->ro->penalty ? 0 : fmax(0, c->fn);
     }
@@ -458,6 +439,22 @@ void contacts_lose(rod_work *w)
 
 double contacts_dissipated(const rod_work *w) { return w->contact->dissipated; }
 
+/* the length that a pair stands for: half the way to its neighbours along the same strand */
+static double touch_share(const rod_work *w, const touch *c)
+{
+    const rod_contacts *k = w->contact;
+    double below = APART, above = APART;
+    if (c->rod < 0) return c->ds;
+    for (size_t i = 0; i < k->list.n; i++) {
+        const touch *o = &k->list.at[i];
+        double way = o->y - c->y;
+        if (o == c || o->pair != c->pair || o->status == STATUS_OPEN || fabs(o->x - c->x) > 2 * APART + 1) continue;
+        if (way > 0) above = fmin(above, way);
+        else below = fmin(below, -way);
+    }
+    return piece_length(slave_of(w, c), c->node - slave_of(w, c)->first) * (below + above) / 2;
+}
+
 static double place_of(const rod_mesh *m, double x)
 {
     int j = (int)floor(x);
@@ -473,10 +470,11 @@ void contacts_result(rod_work *w, rod_result *x)
         const touch *c = &k->list.at[i];
         const rod_mesh *a = slave_of(w, c), *b = c->rod < 0 ? a : &w->mesh[c->rod];
         if (c->status == STATUS_OPEN) continue;
+        double by = c->ds / touch_share(w, c);
         rod_touching *t = &all[x->ntouch++];
         *t = (rod_touching){ .pair = c->pair, .a = pair_of(w, c)->a, .b = c->rod, .sa = place_of(a, c->y), .sb = place_of(b, c->x),
-                             .gap = c->gap, .fn = c->fn, .status = c->status };
-        memcpy(t->ft, c->ft, sizeof t->ft);
+                             .gap = c->gap, .fn = c->fn * by, .status = c->status };
+        for (int k2 = 0; k2 < 3; k2++) t->ft[k2] = c->ft[k2] * by;
         memcpy(t->N, c->N, sizeof t->N);
         slave_point(w, c, c->y, w->pos, t->x);
         for (int i2 = 0; i2 < 3; i2++) t->x[i2] -= a->radius * c->N[i2];

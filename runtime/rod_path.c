@@ -16,9 +16,19 @@ static double links(const rod_work *w, double *pos, double *rot)
     return sum;
 }
 
-bool rod_passed(const rod_work *w, double *pos, double *rot)
+/* the link of the last state that went well is known: a step begins where another ended */
+bool rod_passed(rod_work *w, double *pos, double *rot)
 {
-    return w->contact && contacts_near(w) && fabs(links(w, w->pos, w->rot) - links(w, pos, rot)) > 1.2;
+    if (!w->contact || !contacts_near(w)) return false;
+    if (memcmp(w->linked, pos, (size_t)(3 * w->N) * sizeof *pos)) w->link = links(w, pos, rot);
+    double now = links(w, w->pos, w->rot);
+    if (fabs(now - w->link) > 1.2) {
+        memcpy(w->linked, pos, (size_t)(3 * w->N) * sizeof *pos);
+        return true;
+    }
+    memcpy(w->linked, w->pos, (size_t)(3 * w->N) * sizeof *pos);
+    w->link = now;
+    return false;
 }
 
 /* flow: through a viscous motion */
