@@ -198,12 +198,12 @@ static void rod_statement(elab *e, mclass *c, const ast *s)
 {
     const mdecl *d = class_find(c, s->name);
     if (!d || d->node != s) return;
-    bool have[sizeof rod_keys / sizeof *rod_keys] = {0};
+    bool have[sizeof rod_keys / sizeof *rod_keys] = {0}, unknown = false;
     for (uint32_t i = 0; i < s->kid[0]->n; i++) {
         const ast *set = s->kid[0]->kid[i];
         if (set->kind != AST_SET) continue;
         int k = key_of(e, set->kid[0], rod_keys, "a rod");
-        if (k < 0) continue;
+        if (k < 0) { unknown = true; continue; }
         if (have[k]) {
             diag_error(e->m->d, DIAG_DUPLICATE, set->kid[0]->at, "'%s' is given twice", rod_keys[k]);
             continue;
@@ -218,7 +218,7 @@ static void rod_statement(elab *e, mclass *c, const ast *s)
         *vec_push(e->m->a, &e->m->rods.at[d->number].attr) = (mrodattr){set->kid[0]->name, v, set->at};
     }
     bool elastic = (have[2] && have[1]) || (have[4] && have[5]);
-    if (!have[0] || !elastic) {
+    if (!unknown && (!have[0] || !elastic)) {          /* what seems to be missing may be what was misspelt */
         diag *err = diag_error(e->m->d, DIAG_PARAM_MISSING, s->name_at, have[0] ? "rod '%s' has no stiffness" : "rod '%s' has no length", s->name);
         diag_hint(e->m->d, err, have[0] ? "give radius, young and poisson, or stiffness = diag(GA, GA, EA) and bending = diag(EI, EI, GJ)" : "rod %s { length = 1, … }", s->name);
     }
