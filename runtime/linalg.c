@@ -2,6 +2,7 @@
 #include <lapacke.h>
 #include <math.h>
 #include <string.h>
+#include <suitesparse/klu.h>
 
 double vec_max(const double *a, int n)
 {
@@ -222,4 +223,17 @@ bool least_norm(double *a, double *b, int m, int n, arena *scratch)
     for (int i = 0; i < m; i++)
         for (int j = 0; j < n; j++) at[(size_t)j * m + i] = a[(size_t)i * n + j];
     return LAPACKE_dgelsy_work(LAPACK_COL_MAJOR, m, n, 1, at, m, b, m > n ? m : n, jpvt, 1e-12, &rank, work, lwork) == 0;
+}
+
+/* KLU, not UMFPACK: the fronts of contact problems and of rods are small, and their upkeep cost three times the factorisation */
+bool sparse_lu(int n, int *p, int *i, double *x, bool rows, double *b)
+{
+    klu_common c;
+    klu_defaults(&c);
+    klu_symbolic *symbolic = klu_analyze(n, p, i, &c);
+    klu_numeric *numeric = symbolic ? klu_factor(p, i, x, symbolic, &c) : NULL;
+    bool ok = numeric && (rows ? klu_tsolve : klu_solve)(symbolic, numeric, n, 1, b, &c);
+    klu_free_numeric(&numeric, &c);
+    klu_free_symbolic(&symbolic, &c);
+    return ok;
 }

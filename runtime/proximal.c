@@ -1,7 +1,6 @@
 #include "proximal.h"
 #include <math.h>
 #include <string.h>
-#include <suitesparse/klu.h>
 #include "linalg.h"
 
 enum { MEMORY = 4 };
@@ -142,15 +141,9 @@ static void newton_fill(prox *w, double *room, int *own)
 /* J dr = -F; rows as columns: the transposed matrix is factorised */
 static bool newton_direction(prox *w)
 {
-    klu_common common;
     int m = w->p->m;
-    klu_defaults(&common);
-    klu_symbolic *symbolic = klu_analyze(m, w->Js, w->Jc, &common);
-    klu_numeric *numeric = symbolic ? klu_factor(w->Js, w->Jc, w->Jx, symbolic, &common) : NULL;
     memcpy(w->dr, w->F, (size_t)m * sizeof *w->dr);
-    bool ok = numeric && klu_tsolve(symbolic, numeric, m, 1, w->dr, &common);
-    klu_free_numeric(&numeric, &common);
-    klu_free_symbolic(&symbolic, &common);
+    bool ok = sparse_lu(m, w->Js, w->Jc, w->Jx, true, w->dr);
     for (int i = 0; ok && i < m; i++) ok = isfinite(w->dr[i]);
     return ok;
 }

@@ -125,7 +125,7 @@ static void tidy(rod_work *w)
     k->list.n = n;
 }
 
-/* pairs are looked for again when a node has moved so far that one may be missed: a quarter of the least distance */
+/* pairs are looked for again when a node has moved so far that one may be missed: a quarter of the least radius */
 static bool looked(rod_work *w)
 {
     rod_contacts *k = w->contact;

@@ -1,11 +1,11 @@
 /* rod_linear: the linear problem of a Newton step.  Without contact the nodes inside elements are eliminated and the rest is a band, with contact the whole goes
    to a sparse factorisation. */
 #include "rod_work.h"
+#include "linalg.h"
 #include <lapacke.h>
 #include <math.h>
 #include <string.h>
 #include <suitesparse/cholmod.h>
-#include <suitesparse/klu.h>
 
 enum { BAND = 11, LDAB = 3 * BAND + 1, SIDES = 2, INNER = 12 * (12 + SIDES) };      /* SIDES: right sides at most */
 
@@ -133,14 +133,14 @@ static int band_element(rod_work *w, const double *K, const double *f, int m, do
     return sign;
 }
 
-/* the nodes inside, from what the ends do; of right side c of m */
-static void inner_back(const double *X, int m, int c, const double *ends, double *inside)
+/* what was eliminated in an element, from what the others do; of right side c of m */
+static void split_back(const split *p, const double *X, int m, int c, double *dx)
 {
-    for (int i = 0; i < 12; i++) {
-        const double *x = X + (12 + m) * i;
-        double y = -x[12 + c];
-        for (int j = 0; j < 12; j++) y -= x[j] * ends[j];
-        inside[i] = y;
+    for (int i = 0; i < p->ni; i++) {
+        const double *x = X + (p->nk + m) * i;
+        double y = -x[p->nk + c];
+        for (int j = 0; j < p->nk; j++) y -= x[j] * dx[p->keep[j]];
+        dx[p->in[i]] = y;
     }
 }
 
@@ -197,6 +197,7 @@ static bool band_factor(rod_work *w)
 static void band_back(rod_work *w, int m, int c, double *dx)
 {
     const double *X = w->inner, *rhs = w->rhs + c * w->nred;
+    const split p = split_ends();
     for (int r = 0; r < w->rp->nrod; r++) {
         const rod_mesh *mesh = &w->mesh[r];
         for (int e = 0; e < mesh->ne; e++, X += INNER) {
@@ -205,7 +206,7 @@ static void band_back(rod_work *w, int m, int c, double *dx)
                 dx[6 * node + k] = rhs[r0 + k];
                 dx[6 * (node + 3) + k] = rhs[r0 + 6 + k];
             }
-            inner_back(X, m, c, rhs + r0, dx + 6 * (node + 1));
+            split_back(&p, X, m, c, dx + 6 * node);
         }
     }
 }
@@ -341,21 +342,6 @@ void sparse_add(arena *a, rod_sparse *s, int i, int j, double x)
     s->i[s->nz] = i; s->j[s->nz] = j; s->x[s->nz++] = x;
 }
 
-/* KLU, not UMFPACK: fronts are small here and their upkeep cost three times the factorisation.  It takes its memory from malloc and is given no way to leave but
-   through here: nothing of the arena is taken while it holds any. */
-static bool sparse_solve(int n, int *Ap, int *Ai, double *Ax, double *b)
-{
-    klu_common c;
-    klu_defaults(&c);
-    c.btf = 0;                          /* rods that touch are in one piece */
-    klu_symbolic *symbolic = klu_analyze(n, Ap, Ai, &c);
-    klu_numeric *numeric = symbolic ? klu_factor(Ap, Ai, Ax, symbolic, &c) : NULL;
-    bool ok = numeric && klu_solve(symbolic, numeric, n, 1, b, &c);
-    klu_free_numeric(&numeric, &c);
-    klu_free_symbolic(&symbolic, &c);
-    return ok;
-}
-
 /* columns of a matrix from its triplets, like ones added; rows within them in no order */
 typedef struct columns { int *p, *i; double *x; } columns;
 
@@ -425,17 +411,6 @@ static void sparse_element(rod_work *w, int d0, const int *number, const double 
     }
 }
 
-/* what was eliminated, from what the others do */
-static void sparse_back(const split *p, const double *X, double *dx)
-{
-    for (int i = 0; i < p->ni; i++) {
-        const double *x = X + (p->nk + 1) * i;
-        double y = -x[p->nk];
-        for (int j = 0; j < p->nk; j++) y -= x[j] * dx[p->keep[j]];
-        dx[p->in[i]] = y;
-    }
-}
-
 /* the same with contact */
 bool rod_solve_sparse(rod_work *w, double t)
 {
@@ -465,14 +440,14 @@ bool rod_solve_sparse(rod_work *w, double t)
         for (int j = 0; w->tilt && i % 6 == 5 && j < 2; j++) sparse_add(w->tmp, &S, number[i], number[i - 2 + j], w->scale * w->tilt[2 * (i / 6) + j]);
     }
     columns A = columns_of(w->tmp, &S);
-    bool ok = sparse_solve(n, A.p, A.i, A.x, b);
+    bool ok = sparse_lu(n, A.p, A.i, A.x, false, b);
     for (int i = 0; ok && i < w->ndof; i++) if (number[i] >= 0) w->dx[i] = b[number[i]];
     X = w->inner;
     for (int r = 0; ok && r < w->rp->nrod; r++)
         for (int e = 0; e < w->mesh[r].ne; e++, X += INNER) {
             int d0 = 6 * (w->mesh[r].first + 3 * e);
             const split p = split_numbered(number + d0);
-            sparse_back(&p, X, w->dx + d0);
+            split_back(&p, X, 1, 0, w->dx + d0);
         }
     arena_release(w->tmp, mark);
     w->sign = 0;
@@ -481,7 +456,7 @@ bool rod_solve_sparse(rod_work *w, double t)
 }
 
 /* ---- stability in contact ---- */
-/* negative entries of D in L D L^T, the lower half of A given; memory is cholmod's own, as KLU's above */
+/* negative entries of D in L D L^T, the lower half of A given; memory is cholmod's own, and nothing of the arena is taken while it holds any */
 static int negative_pivots(int n, int *Ap, int *Ai, double *Ax)
 {
     cholmod_common c;
