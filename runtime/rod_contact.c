@@ -167,7 +167,7 @@ void contacts_new(rod_work *w)
     k->hard = arena_array(w->a, double, n);
     k->tresca = arena_array(w->a, bool, n);
     k->body = arena_array(w->a, double, 7 * n);
-    k->grip = 30;
+    k->grip = 3;
     for (int i = 0; i < w->rp->nrod; i++) most = w->mesh[i].nn > most ? w->mesh[i].nn : most;
     k->cells = 4 * most;
     k->head = arena_array(w->a, int, k->cells);
@@ -319,6 +319,18 @@ void contacts_count(rod_work *w, rod_sparse *K)
     k->counting = false;
     k->stiff = stiff;
     if (n) memcpy(k->list.at, kept, n * sizeof *kept);
+}
+
+double contacts_shear(const rod_work *w, const double *dx)
+{
+    double most = 0;
+    for (size_t i = 0; i < w->contact->list.n; i++) {
+        const touch *c = &w->contact->list.at[i];
+        double d[3];
+        for (int k = 0; k < 3; k++) d[k] = dx[6 * c->node + k] - (c->rod >= 0 ? dx[6 * c->other + k] : 0);
+        most = fmax(most, norm3(d));
+    }
+    return most;
 }
 
 uint64_t contacts_pattern(const rod_work *w)

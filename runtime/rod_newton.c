@@ -109,7 +109,7 @@ void holds_put(rod_work *w)
 }
 
 /* ---- Newton ---- */
-enum { NEWTON_MAX = 30, EASY = 10 };       /* EASY: iterations in which slip that turns round is held by springs */
+enum { NEWTON_MAX = 30, EASY = 6 };       /* EASY: iterations in which slip that turns round is held by springs */
 
 /* sizes of an increment: positions by the length, and angles */
 double rod_size(const rod_work *w, const double *dx, double *turn)
@@ -123,12 +123,18 @@ double rod_size(const rod_work *w, const double *dx, double *turn)
     return fmax(d, a);
 }
 
-/* the part of an increment that is taken: turns stay moderate, and rods that may touch do not jump over each other */
+/* The part of an increment that is taken: turns stay moderate, and rods that may touch do not jump over each other.  A rod that touches itself may move further than
+   its two sides move against each other: what goes through itself is found out by its link. */
 static double part_of(const rod_work *w, double turn, double most_turn)
 {
     double cut = turn > most_turn ? most_turn / turn : 1, d = 0, reach = INFINITY;
+    bool alone = true;
     for (int i = 0; w->contact && i < w->N; i++) d = fmax(d, norm3(w->dx + 6 * i));
-    for (int i = 0; i < w->rp->npair; i++) reach = fmin(reach, 0.8 * w->mesh[w->rp->pair[i].a].radius);
+    for (int i = 0; i < w->rp->npair; i++) {
+        reach = fmin(reach, 0.8 * w->mesh[w->rp->pair[i].a].radius);
+        alone = alone && w->rp->pair[i].b == w->rp->pair[i].a;
+    }
+    if (w->contact && alone) d = fmax(d / 4, contacts_shear(w, w->dx));
     return d * cut > reach ? reach / d : cut;
 }
 

@@ -137,6 +137,7 @@ void contacts_predict(rod_work *w, const double *dx, double part);      /* multi
 void contacts_carry(rod_work *w);                                       /* and after it: the tangential ones into the frames that turned */
 void contacts_soften(rod_work *w);
 double contacts_open(const rod_work *w);                                /* the deepest overlap, or the widest gap of a pair that presses */
+double contacts_shear(const rod_work *w, const double *dx);             /* the most that an increment moves the two sides of a pair against each other */
 uint64_t contacts_pattern(const rod_work *w);                           /* hash of who touches, sticks and slips */
 void contacts_accept(rod_work *w, int64_t sample);                      /* the step is done */
 double contacts_depth(const rod_work *w);
