@@ -226,11 +226,12 @@ bool least_norm(double *a, double *b, int m, int n, arena *scratch)
 }
 
 /* KLU, not UMFPACK: the fronts of contact problems and of rods are small, and their upkeep cost three times the factorisation */
-bool sparse_lu(int n, int *p, int *i, double *x, bool rows, int m, double *b)
+bool sparse_lu(int n, int *p, int *i, double *x, bool rows, int *order, int m, double *b)
 {
     klu_common c;
     klu_defaults(&c);
-    klu_symbolic *symbolic = klu_analyze(n, p, i, &c);
+    if (order) c.btf = 0;
+    klu_symbolic *symbolic = order ? klu_analyze_given(n, p, i, order, order, &c) : klu_analyze(n, p, i, &c);
     klu_numeric *numeric = symbolic ? klu_factor(p, i, x, symbolic, &c) : NULL;
     bool ok = numeric && (rows ? klu_tsolve : klu_solve)(symbolic, numeric, n, m, b, &c);
     klu_free_numeric(&numeric, &c);

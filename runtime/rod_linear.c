@@ -5,6 +5,7 @@
 #include <lapacke.h>
 #include <math.h>
 #include <string.h>
+#include <suitesparse/amd.h>
 #include <suitesparse/cholmod.h>
 
 enum { BAND = 11, LDAB = 3 * BAND + 1, SIDES = 2, INNER = 12 * (12 + SIDES) };      /* SIDES: right sides at most */
@@ -367,6 +368,25 @@ static columns columns_of(arena *a, const rod_sparse *s)
     return c;
 }
 
+/* an order of elimination with little fill: that of the threes of dofs which come together, a ninth of the entries; NULL: none found */
+static int *order_threes(arena *a, const columns *c, int n)
+{
+    int nb = n / 3, at = 0, *p = arena_array(a, int, nb + 1), *i = arena_array(a, int, c->p[n]), *last = arena_array(a, int, nb), *way = arena_array(a, int, nb);
+    for (int J = 0; J < nb; J++) {
+        for (int k = c->p[3 * J]; k < c->p[3 * J + 3]; k++) {
+            int row = c->i[k] / 3;
+            if (last[row] == J + 1) continue;
+            last[row] = J + 1;
+            i[at++] = row;
+        }
+        p[J + 1] = at;
+    }
+    if (amd_order(nb, p, i, way, NULL, NULL) < AMD_OK) return NULL;
+    int *order = arena_array(a, int, n);
+    for (int k = 0; k < n; k++) order[k] = 3 * way[k / 3] + k % 3;
+    return order;
+}
+
 /* residual of everything, drag and contact included */
 void rod_residual(rod_work *w, double t, double *res)
 {
@@ -442,7 +462,7 @@ bool rod_solve_sparse(rod_work *w, double t, const double *rate, double *dy)
         for (int j = 0; w->tilt && i % 6 == 5 && j < 2; j++) sparse_add(w->tmp, &S, number[i], number[i - 2 + j], w->scale * w->tilt[2 * (i / 6) + j]);
     }
     columns A = columns_of(w->tmp, &S);
-    bool ok = sparse_lu(n, A.p, A.i, A.x, false, m, b);
+    bool ok = sparse_lu(n, A.p, A.i, A.x, false, order_threes(w->tmp, &A, n), m, b);
     for (int i = 0; ok && i < w->ndof; i++) for (int c = 0; c < m && number[i] >= 0; c++) both[c][i] = b[c * n + number[i]];
     X = w->inner;
     for (int r = 0; ok && r < w->rp->nrod; r++)

@@ -109,7 +109,7 @@ void holds_put(rod_work *w)
 }
 
 /* ---- Newton ---- */
-enum { NEWTON_MAX = 30, EASY = 6 };       /* EASY: iterations in which slip that turns round is held by springs */
+enum { NEWTON_MAX = 30, EASY = 10 };       /* EASY: iterations in which slip that turns round is held by springs */
 
 /* sizes of an increment: positions by the length, and angles */
 double rod_size(const rod_work *w, const double *dx, double *turn)
