@@ -192,8 +192,9 @@ static void step_done(rod_work *w, rod_path *p, double t, double now)
     watch(w, p, t, now);
     bool touch = w->contact && contacts_near(w);
     if (w->moments || p->modes == 0 || (touch && p->modes == p->stuck)) return;
-    p->stuck = leave_saddle(w, now) ? 0 : p->modes;
+    leave_saddle(w, now);
     if (!rod_unclear(w)) p->modes = rod_unstable(w, now);
+    p->stuck = p->modes;
 }
 
 /* start: from the reference shape to what the supports ask for at t = 0; else t from 0 to the end */

@@ -93,7 +93,7 @@ double rod_drag_work(const rod_work *w);
 enum { ROD_CRITICAL = 64 };
 typedef struct rod_path {
     double critical[ROD_CRITICAL]; int ncritical, modes;       /* modes: rod_character of the last state */
-    int stuck;                          /* modes of a state in contact that could not be left: asked again when they change */
+    int stuck;                          /* modes of a state in contact that could not be left, or only for one like it: asked again when they change */
     double t[2], logdet[2]; int known;  /* of the last two steps: where moments have no energy */
     double *pos, *rot;                  /* at the start */
     vec(rod_point) points;              /* by arc length alone */
