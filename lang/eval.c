@@ -42,6 +42,19 @@ void table_scope_set(table_scope *s, sym name, value v)
     *vec_push(s->a, &s->order) = name;
 }
 
+/* names that look right from elsewhere */
+static const char *name_instead(sym name)
+{
+    static const char *const list[][2] = {
+        {"e", "e is never predefined: declare a param e, or write exp(1)"},
+        {"plane", "halfspace(n, c) is what lies beyond a plane: points x with dot(n, x) <= c"},
+        {"sphere", "ball(centre, radius)"},
+    };
+    for (size_t k = 0; k < sizeof list / sizeof *list; k++)
+        if (!strcmp(name, list[k][0])) return list[k][1];
+    return NULL;
+}
+
 static value name_unknown(evaluator *ev, scope *in, sym name, span at)
 {
     diag *e = diag_error(ev->d, DIAG_UNKNOWN_NAME, at, "unknown name '%s'", name);
@@ -49,7 +62,7 @@ static value name_unknown(evaluator *ev, scope *in, sym name, span at)
     for (scope *s = in; s; s = s->up)
         if (s->names) s->names(s, &n);
     if (near_best(&n)) diag_near(ev->d, e, &n);
-    else if (!strcmp(name, "e")) diag_hint(ev->d, e, "e is never predefined: declare a param e, or write exp(1)");
+    else if (name_instead(name)) diag_hint(ev->d, e, "%s", name_instead(name));
     return v_error();
 }
 

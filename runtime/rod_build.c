@@ -463,7 +463,7 @@ static void supports(rod_work *w)
         int node = node_at(&w->mesh[l->rod], s);
         if (l->what < LOAD_MOMENT) hold_add(w, l, node);
         else w->push[w->npush++] = (rod_push){ l, l->point ? node : -1 };
-        w->moments = w->moments || l->what == LOAD_MOMENT || l->what == LOAD_ROLL || l->follower;
+        w->moments = w->lasting = w->lasting || l->what == LOAD_MOMENT || l->follower;
     }
 }
 

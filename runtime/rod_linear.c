@@ -263,6 +263,17 @@ static int ldl_small(double *A, int n, double *B, int m)
     return bad;
 }
 
+/* A roll that is held leaves turns about the axis that go with those across it.  Along them its second derivatives vanish, so that its moment does not come in. */
+static void roll_held(const rod_work *w, int first, double *K)
+{
+    for (int k = 0; w->tilt && k < 8; k++) {
+        double f = w->tilt[2 * first + k];
+        int to = 6 * (k / 2) + 3 + k % 2, from = 6 * (k / 2) + 5;
+        for (int j = 0; f != 0 && j < ROD_DOFS; j++) K[to * ROD_DOFS + j] -= f * K[from * ROD_DOFS + j];
+        for (int j = 0; f != 0 && j < ROD_DOFS; j++) K[j * ROD_DOFS + to] -= f * K[j * ROD_DOFS + from];
+    }
+}
+
 /* the symmetric part of an element's tangent; with what loads do to it */
 static void element_symmetric(rod_work *w, const rod_mesh *m, int e, const rod_outside *out, double *K)
 {
@@ -270,6 +281,7 @@ static void element_symmetric(rod_work *w, const rod_mesh *m, int e, const rod_o
     rod_element_loaded(w, m, e, out, NULL, f, K);
     for (int i = 0; i < ROD_DOFS; i++)
         for (int j = 0; j < i; j++) K[i * ROD_DOFS + j] = K[j * ROD_DOFS + i] = (K[i * ROD_DOFS + j] + K[j * ROD_DOFS + i]) / 2;
+    roll_held(w, m->first + 3 * e, K);
 }
 
 /* its inner nodes out: the lower half of what is left of the ends; directions inside that lower the energy */

@@ -52,6 +52,18 @@ bool rod_step(rod_work *w, double t, double tau, bool flow)
     return ok;
 }
 
+/* What holds a roll acts about the axis of the section however it leans: where it carries a moment, that has no energy. */
+static void rolls_carry(rod_work *w, double t)
+{
+    if (!w->tilt || w->lasting) return;
+    arena_pos mark = arena_mark(w->tmp);
+    double most = 0, L = rod_length(w);
+    rod_residual(w, t, w->res);
+    for (int i = 0; i < w->nhold; i++) if (w->hold[i].load->what == LOAD_ROLL) most = fmax(most, fabs(w->res[6 * w->hold[i].node + 5]));
+    w->moments = most > 1e-6 * w->scale * L * L;
+    arena_release(w->tmp, mark);
+}
+
 bool rod_unclear(const rod_work *w) { return w->contact && contacts_near(w) && (w->moments || contacts_rough(w)); }
 
 /* of the tangent: the directions that lower the energy, or the sign of the determinant where moments have no energy */
@@ -106,6 +118,7 @@ static void watch_double(rod_work *w, rod_path *p, double now)
 static void watch(rod_work *w, rod_path *p, double before, double now)
 {
     int is = rod_character(w, now), was = p->modes;
+    if (w->moments != p->moments) { p->known = 0; was = is; }
     if (w->moments && is != was) p->known = 0;
     else if (w->moments) watch_double(w, p, now);
     if (is != was && p->ncritical < ROD_CRITICAL) {
@@ -120,6 +133,7 @@ static void watch(rod_work *w, rod_path *p, double before, double now)
         holds_at(w, now, 1);
     }
     p->modes = is;
+    p->moments = w->moments;
 }
 
 /* a state that is no minimum of the energy is left for one that is */
@@ -150,8 +164,10 @@ void rod_path_point(rod_work *w, rod_path *p, double t)
 
 void rod_path_start(rod_work *w, rod_path *p)
 {
+    rolls_carry(w, 0);
     leave_saddle(w, 0);
     p->modes = rod_character(w, 0);
+    p->moments = w->moments;
     p->pos = arena_array(w->a, double, 3 * w->N);
     p->rot = arena_array(w->a, double, 4 * w->N);
     state_copy(w, p->pos, p->rot, w->pos, w->rot);
@@ -212,6 +228,7 @@ bool rod_march(rod_work *w, double end, double h, bool start, rod_path *p, doubl
         if (!found && w->r->status == RUN_OK && dt < h / 3) found = flowed = step_beyond(w, p, t, &now, tau, start ? 0 : end, &turned);
         if (found) {
             rod_way(w, flowed || start ? 0 : dt);
+            rolls_carry(w, now);
             if (start) leave_saddle(w, 0);
             else if (!turned) step_done(w, p, t, now);
             t = start ? t + dt : now;

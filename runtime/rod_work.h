@@ -34,7 +34,7 @@ typedef struct rod_work {
     double t;
     double shift, drag;                 /* of the tangent alone; of a viscous motion from pos0, rot0 */
     double viscous;                     /* work that was lost to it; of a motion in time: to damping and contact */
-    bool neutral, moments;              /* moments: dead moments, forces that follow or rolls that are held act, which have no energy */
+    bool neutral, moments, lasting;     /* moments: some act that have no energy: dead ones and forces that follow, which last, or those of rolls that are held */
     /* condensed band */
     int nred, *red;                     /* reduced number of a node's first dof, -1: inside an element */
     double *band, *inner, *rhs; int *pivot;
@@ -94,6 +94,7 @@ enum { ROD_CRITICAL = 64 };
 typedef struct rod_path {
     double critical[ROD_CRITICAL]; int ncritical, modes;       /* modes: rod_character of the last state */
     int stuck;                          /* modes of a state in contact that could not be left, or only for one like it: asked again when they change */
+    bool moments;                       /* what modes were told without energy */
     double t[2], logdet[2]; int known;  /* of the last two steps: where moments have no energy */
     double *pos, *rot;                  /* at the start */
     vec(rod_point) points;              /* by arc length alone */
