@@ -226,13 +226,13 @@ bool least_norm(double *a, double *b, int m, int n, arena *scratch)
 }
 
 /* KLU, not UMFPACK: the fronts of contact problems and of rods are small, and their upkeep cost three times the factorisation */
-bool sparse_lu(int n, int *p, int *i, double *x, bool rows, double *b)
+bool sparse_lu(int n, int *p, int *i, double *x, bool rows, int m, double *b)
 {
     klu_common c;
     klu_defaults(&c);
     klu_symbolic *symbolic = klu_analyze(n, p, i, &c);
     klu_numeric *numeric = symbolic ? klu_factor(p, i, x, symbolic, &c) : NULL;
-    bool ok = numeric && (rows ? klu_tsolve : klu_solve)(symbolic, numeric, n, 1, b, &c);
+    bool ok = numeric && (rows ? klu_tsolve : klu_solve)(symbolic, numeric, n, m, b, &c);
     klu_free_numeric(&numeric, &c);
     klu_free_symbolic(&symbolic, &c);
     return ok;

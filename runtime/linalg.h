@@ -38,6 +38,6 @@ int chol_rank(double *a, int n, int *perm, double tol);
 int sym_shortest(double *a, const double *b, double *x, int n, double *work, int *iwork);
 /* Least squares solution of smallest norm of A x = b, any A (m by n); the result is in b (room for max(m, n)).  False: failed. */
 bool least_norm(double *a, double *b, int m, int n, arena *scratch);
-/* b <- A^-1 b, A sparse by columns (p, i, x), or by rows; false: singular.  Nothing of an arena is taken in between: memory is that of the library. */
-bool sparse_lu(int n, int *p, int *i, double *x, bool rows, double *b);
+/* b <- A^-1 b, m right sides one after the other, A sparse by columns (p, i, x), or by rows; false: singular.  Nothing of an arena is taken in between: memory is that of the library. */
+bool sparse_lu(int n, int *p, int *i, double *x, bool rows, int m, double *b);
 #endif

@@ -143,7 +143,7 @@ static bool newton_direction(prox *w)
 {
     int m = w->p->m;
     memcpy(w->dr, w->F, (size_t)m * sizeof *w->dr);
-    bool ok = sparse_lu(m, w->Js, w->Jc, w->Jx, true, w->dr);
+    bool ok = sparse_lu(m, w->Js, w->Jc, w->Jx, true, 1, w->dr);
     for (int i = 0; ok && i < m; i++) ok = isfinite(w->dr[i]);
     return ok;
 }

@@ -398,60 +398,62 @@ static int number_dofs(const rod_work *w, const rod_sparse *C, bool whole, int *
     return n;
 }
 
-static void sparse_element(rod_work *w, int d0, const int *number, const double *K, const double *f, double *X, rod_sparse *S, double *b)
+static void sparse_element(rod_work *w, int d0, const int *number, const double *K, const double *f, int m, double *X, rod_sparse *S, double *b)
 {
     const split p = split_numbered(number + d0);
-    double out[ROD_DOFS * (ROD_DOFS + 1)];
-    int wide = p.nk + 1;
-    condense(K, f, 1, &p, X, out);
+    double out[ROD_DOFS * (ROD_DOFS + SIDES)];
+    int wide = p.nk + m;
+    condense(K, f, m, &p, X, out);
     for (int i = 0; i < p.nk; i++) {
         int row = d0 + p.keep[i];
-        b[number[row]] -= out[wide * i + p.nk];
+        for (int c = 0; c < m; c++) b[c * S->n + number[row]] -= out[wide * i + p.nk + c];
         for (int j = 0; j < p.nk && !w->held[row]; j++) sparse_add(w->tmp, S, number[row], number[d0 + p.keep[j]], out[wide * i + j]);
     }
 }
 
 /* the same with contact */
-bool rod_solve_sparse(rod_work *w, double t)
+bool rod_solve_sparse(rod_work *w, double t, const double *rate, double *dy)
 {
     arena_pos mark = arena_mark(w->tmp);
     rod_sparse C = { .n = w->ndof }, S = { 0 };
     rod_outside out = rod_outside_at(w, t);
-    double *X = w->inner;
-    int *number = arena_array(w->tmp, int, w->ndof);
+    double *X = w->inner, *both[SIDES] = { w->dx, dy };
+    int *number = arena_array(w->tmp, int, w->ndof), m = dy ? 2 : 1;
     memset(w->res, 0, (size_t)w->ndof * sizeof *w->res);
     contacts_put(w, w->res, &C);
     int n = S.n = number_dofs(w, &C, false, number);
-    double *b = arena_array(w->tmp, double, n);
+    double *b = arena_array(w->tmp, double, m * n);
     for (int r = 0; r < w->rp->nrod; r++) {
-        const rod_mesh *m = &w->mesh[r];
-        for (int e = 0; e < m->ne; e++, X += INNER) {
-            double f[ROD_DOFS] = { 0 }, K[ROD_DOFS * ROD_DOFS];
-            rod_element_loaded(w, m, e, &out, given_of(w, m, e), f, K);
-            sparse_element(w, 6 * (m->first + 3 * e), number, K, f, X, &S, b);
+        const rod_mesh *mesh = &w->mesh[r];
+        for (int e = 0; e < mesh->ne; e++, X += INNER) {
+            double f[SIDES * ROD_DOFS] = { 0 }, K[ROD_DOFS * ROD_DOFS];
+            int d0 = 6 * (mesh->first + 3 * e);
+            rod_element_loaded(w, mesh, e, &out, given_of(w, mesh, e), f, K);
+            for (int i = e ? 6 : 0; dy && i < ROD_DOFS; i++) f[ROD_DOFS + i] = rate[d0 + i];
+            sparse_element(w, d0, number, K, f, m, X, &S, b);
         }
     }
     for (int k = 0; k < C.nz; k++) if (!w->held[C.i[k]]) sparse_add(w->tmp, &S, number[C.i[k]], number[C.j[k]], C.x[k]);
     for (int i = 0; i < w->ndof; i++) {
         if (number[i] >= 0) b[number[i]] -= w->res[i];
         if (!w->held[i]) continue;
-        b[number[i]] = w->dx[i] * w->scale;
+        for (int c = 0; c < m; c++) b[c * n + number[i]] = both[c][i] * w->scale;
         sparse_add(w->tmp, &S, number[i], number[i], w->scale);
         for (int j = 0; w->tilt && i % 6 == 5 && j < 2; j++) sparse_add(w->tmp, &S, number[i], number[i - 2 + j], w->scale * w->tilt[2 * (i / 6) + j]);
     }
     columns A = columns_of(w->tmp, &S);
-    bool ok = sparse_lu(n, A.p, A.i, A.x, false, b);
-    for (int i = 0; ok && i < w->ndof; i++) if (number[i] >= 0) w->dx[i] = b[number[i]];
+    bool ok = sparse_lu(n, A.p, A.i, A.x, false, m, b);
+    for (int i = 0; ok && i < w->ndof; i++) for (int c = 0; c < m && number[i] >= 0; c++) both[c][i] = b[c * n + number[i]];
     X = w->inner;
     for (int r = 0; ok && r < w->rp->nrod; r++)
         for (int e = 0; e < w->mesh[r].ne; e++, X += INNER) {
             int d0 = 6 * (w->mesh[r].first + 3 * e);
             const split p = split_numbered(number + d0);
-            split_back(&p, X, 1, 0, w->dx + d0);
+            for (int c = 0; c < m; c++) split_back(&p, X, m, c, both[c] + d0);
         }
     arena_release(w->tmp, mark);
     w->sign = 0;
-    for (int i = 0; ok && i < w->ndof; i++) ok = isfinite(w->dx[i]);
+    for (int i = 0; ok && i < w->ndof; i++) ok = isfinite(w->dx[i]) && (!dy || isfinite(dy[i]));
     return ok;
 }
 

@@ -155,7 +155,7 @@ static bool newton_steps(rod_work *w, double t, double enough, bool stiff)
         bool touch = w->contact && contacts_near(w);
         holds_put(w);
         w->iterations++;
-        if (!(touch ? rod_solve_sparse(w, t) : rod_solve_band(w, t))) return false;
+        if (!(touch ? rod_solve_sparse(w, t, NULL, NULL) : rod_solve_band(w, t))) return false;
         double size = rod_size(w, w->dx, &turn), cut = part_of(w, turn, 0.7);
         best = fmin(best, size);
         w->last = best;

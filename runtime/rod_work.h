@@ -60,8 +60,9 @@ void rod_update(rod_work *w, const double *dx, double k);               /* moves
 /* K dx = -res with the increments of held dofs given in dx; false: singular */
 void rod_band_new(rod_work *w);
 bool rod_solve_band(rod_work *w, double t);
-bool rod_solve_two(rod_work *w, double t, const double *rate, double *dy);       /* without contact; and K dy = -rate, the increments of held dofs given in dy */
-bool rod_solve_sparse(rod_work *w, double t);
+/* and K dy = -rate, the increments of held dofs given in dy, where that is asked: dy not NULL; without contact, and with it */
+bool rod_solve_two(rod_work *w, double t, const double *rate, double *dy);
+bool rod_solve_sparse(rod_work *w, double t, const double *rate, double *dy);
 void rod_residual(rod_work *w, double t, double *res);
 /* ---- loads ---- */
 typedef struct rod_outside { double t, *force, *moment, *follow; } rod_outside;        /* residual of loads and drag; 9 numbers a node: derivatives of moments, of forces in turns */
