@@ -123,8 +123,7 @@ double rod_size(const rod_work *w, const double *dx, double *turn)
     return fmax(d, a);
 }
 
-/* the part of an increment that is taken: turns stay moderate, and rods that may touch do not jump over each other */
-static double part_of(const rod_work *w, double turn, double most_turn)
+double rod_part_of(const rod_work *w, double turn, double most_turn)
 {
     double cut = turn > most_turn ? most_turn / turn : 1, d = 0, reach = INFINITY;
     for (int i = 0; w->contact && i < w->N; i++) d = fmax(d, norm3(w->dx + 6 * i));
@@ -156,7 +155,7 @@ static bool newton_steps(rod_work *w, double t, double enough, bool stiff)
         holds_put(w);
         w->iterations++;
         if (!(touch ? rod_solve_sparse(w, t, NULL, NULL) : rod_solve_band(w, t))) return false;
-        double size = rod_size(w, w->dx, &turn), cut = part_of(w, turn, 0.7);
+        double size = rod_size(w, w->dx, &turn), cut = rod_part_of(w, turn, 0.7);
         best = fmin(best, size);
         w->last = best;
         if (!isfinite(size) || (k > 3 && size > 3) || (k > 6 && size > 20 * best && size > 0.05)) return false;
@@ -193,6 +192,8 @@ static double least_radius(const rod_work *w)
     return r;
 }
 
+bool rod_gaps_closed(const rod_work *w) { return contacts_open(w) <= w->ro->tolerance * least_radius(w); }
+
 /* Newton's method with the multipliers among its unknowns; on a viscous motion as exact as the next of its steps needs */
 static bool close_gaps(rod_work *w, double t)
 {
@@ -200,7 +201,7 @@ static bool close_gaps(rod_work *w, double t)
     contacts_stiffen(w, true);
     for (int k = 0; k < 5 && !ok; k++) {
         if (!newton(w, t, w->drag > 0 ? 1e-6 : 1e-11, true)) break;
-        ok = w->drag > 0 || contacts_open(w) <= w->ro->tolerance * least_radius(w);
+        ok = w->drag > 0 || rod_gaps_closed(w);
     }
     contacts_soften(w);
     contacts_project(w, false);

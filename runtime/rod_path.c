@@ -160,11 +160,14 @@ void rod_path_start(rod_work *w, rod_path *p)
 }
 
 /* By arc length a state counts only where its branch leads to: up to a limit point a step goes at most twice as far as its tangent tells (x* - x is the root
-   of t* - t there), and one that goes further came to another branch. */
+   of t* - t there), away from one twice as far as the tangent at its end, and one that goes further came to another branch.  What comes to touch, or is left, may
+   have another tangent. */
 static bool step_along(rod_work *w, double t, double now, double end)
 {
     double reach = rod_reach(w, t, end);
+    bool touch = w->contact && contacts_near(w);
     if (!rod_step(w, now, 1, false)) return false;
+    if (touch == (w->contact && contacts_near(w))) reach = fmin(reach, rod_reach(w, now, end));
     if (rod_distance(w, w->pos0, w->rot0) <= 2.5 * reach * (now - t) + 1e-6) return true;
     state_copy(w, w->pos, w->rot, w->pos0, w->rot0);
     if (w->contact) contacts_restore(w);
@@ -177,7 +180,7 @@ static bool step_beyond(rod_work *w, rod_path *p, double t, double *now, double 
 {
     int known = p->ncritical;
     size_t points = p->points.n;
-    bool start = tau < 1 || end == 0, arc = w->ro->arc && !(w->contact && contacts_near(w));
+    bool start = tau < 1 || end == 0, arc = w->ro->arc;
     if (!start && (arc || (!w->contact && !w->moments))) *turned = rod_arc(w, p, t, *now, end, arc, now);
     if (*turned || w->moments || w->r->status == RUN_INTERRUPTED) return *turned;
     bool found = rod_step(w, *now, tau, true);

@@ -137,7 +137,7 @@ static void friction_force(const rod_work *w, touch *c, force *f)
     else friction_springs(c, f, Rl, g, trial, bound);
 }
 
-static bool frictional(const rod_contacts *k, const touch *c) { return c->status != STATUS_OPEN && k->mu[c->pair] > 0; }
+static bool frictional(const rod_contacts *k, const touch *c) { return c->status != STATUS_OPEN && k->mu[c->pair] > 0 && !k->smooth; }
 
 static void force_of(rod_work *w, touch *c, force *f)
 {
@@ -380,7 +380,7 @@ void contacts_put(rod_work *w, double *res, rod_sparse *K)
         if (pair_put(w, &k->list.at[i], K != NULL, &p)) scatter(w, &k->list.at[i], &p.o, res, K);
 }
 
-/* the multipliers after an increment, of which a part is taken; pairs that open lose theirs */
+/* the multipliers after an increment, of which a part is taken; pairs that would pull are open then, and lose theirs */
 static void predict(rod_work *w, touch *c, const double *dx, double part)
 {
     pair_at p;
@@ -396,7 +396,7 @@ static void predict(rod_work *w, touch *c, const double *dx, double part)
             for (int j = 0; j < VN; j++) ft[i] += p.dF[i][j] * dv[j];
         }
     }
-    c->lambda = fmax(0, c->lambda + part * (fn - c->lambda));
+    c->lambda += part * (fn - c->lambda);
     for (int i = 0; i < 3; i++) c->next[i] = p.f.ft[i] + part * (ft[i] - p.f.ft[i]);
 }
 
