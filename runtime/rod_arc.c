@@ -84,10 +84,15 @@ static bool rates_at(arc *a, double t)
     return ok && goals_at(w, t);
 }
 
+/* a motion that costs nothing is held a little: K is singular there */
 static bool arc_solve(arc *a, double t)
 {
-    bool touch = a->w->contact && contacts_near(a->w);
-    return rates_at(a, t) && (touch ? rod_solve_sparse : rod_solve_two)(a->w, t, a->rate, a->dy);
+    rod_work *w = a->w;
+    double keep = w->shift;
+    w->shift = w->neutral ? 0.1 * rod_small_shift(w) : 0;
+    bool touch = w->contact && contacts_near(w), ok = rates_at(a, t) && (touch ? rod_solve_sparse : rod_solve_two)(w, t, a->rate, a->dy);
+    w->shift = keep;
+    return ok;
 }
 
 /* ---- a point ---- */
@@ -107,12 +112,12 @@ static bool arc_look(rod_work *w, bool easy, uint64_t *pattern)
     return whole;
 }
 
-/* Newton's method across the tangent at the last point; the number of iterations, 0: it failed */
+/* Newton's method across the tangent at the last point; the number of iterations until the increment was small, 0: it failed */
 static int arc_correct(arc *a)
 {
     rod_work *w = a->w;
-    double enough = w->contact ? 1e-11 : 1e-9;
     uint64_t pattern, was;
+    int needed = 0;
     if (!arc_look(w, true, &was)) return 0;
     for (int k = 1; k <= ARC_ITERATIONS && !rod_interrupted(w); k++) {
         double turn, size;
@@ -122,11 +127,13 @@ static int arc_correct(arc *a)
         for (int i = 0; i < w->ndof; i++) w->dx[i] += dt * a->dy[i];
         size = rod_size(w, w->dx, &turn);
         if (!(size < 1) || rod_part_of(w, turn, 1) < 1) return 0;
+        if (size > 1e-5 || !needed) needed = k;
         if (w->contact && !w->ro->penalty) contacts_predict(w, w->dx, 1);
         arc_move(w);
         a->t += dt;
         if (!arc_look(w, k < ARC_EASY, &pattern)) return 0;
-        if (pattern == was && (size < enough || (k > 5 && size < 3e-8)) && (!w->contact || w->ro->penalty || rod_gaps_closed(w))) return k;
+        bool touch = w->contact && contacts_near(w), small = size < (touch ? 1e-11 : 1e-9) || (k > 5 && size < (!touch ? 3e-8 : w->neutral ? 1e-8 : 1e-9));      /* stiff gaps ask for more */
+        if (small && pattern == was && (!touch || w->ro->penalty || rod_gaps_closed(w))) return needed;
         was = pattern;
     }
     return 0;
@@ -162,13 +169,8 @@ static bool arc_lead(arc *a, double ds)
 /* the point so far along the arc from the last */
 static int arc_to(arc *a, double ds)
 {
-    rod_work *w = a->w;
-    double keep = w->shift;
-    w->shift = w->neutral ? rod_small_shift(w) : 0;
     int k = arc_lead(a, ds) ? arc_correct(a) : 0;
-    if (k && !arc_tangent(a)) k = 0;
-    w->shift = keep;
-    return k;
+    return k && arc_tangent(a) ? k : 0;
 }
 
 /* the next step begins here */
@@ -263,17 +265,16 @@ static bool arc_turn(arc *a, rod_path *p, double ds, double *far, int *limits)
 {
     rod_work *w = a->w;
     double lo = 0, hi = ds, before = a->slope0, here;
-    uint64_t was, is, pattern;
+    uint64_t was, is;
+    contacts_back_arc(w, 1);
+    was = contacts_pattern(w);
     for (int k = 0; k < 24; k++) {
         double s = (lo + hi) / 2;
-        if (arc_to(a, s) && arc_straight(a)) lo = s;
+        if (arc_to(a, s) && arc_straight(a) && contacts_pattern(w) == was) lo = s;
         else hi = s;
     }
     if (lo > 0 && arc_to(a, lo)) arc_accept(a);
     here = a->t0;
-    state_copy(w, w->pos, w->rot, a->pos0, a->rot0);
-    contacts_back_arc(w, 1);
-    was = contacts_pattern(w);
     for (double past = 4 * (hi - lo); past < 1e-6; past *= 10) {
         if (!arc_lead(a, past) || !arc_look(w, true, &is)) return false;
         if (is == was) continue;
@@ -284,9 +285,7 @@ static bool arc_turn(arc *a, rod_path *p, double ds, double *far, int *limits)
             for (int side = 0; side < 2; side++) {
                 a->slope0 = -a->slope0;
                 for (int i = 0; i < w->ndof; i++) a->dir0[i] = -a->dir0[i];
-                if (!arc_to(a, step)) continue;
-                pattern = contacts_pattern(w);
-                if (pattern != is || !arc_straight(a)) continue;
+                if (!arc_to(a, step) || contacts_pattern(w) != is || !arc_straight(a)) continue;
                 if ((a->slope0 < 0) != (before < 0)) { arc_list(p, here); *far = fmax(*far, here); ++*limits; }
                 p->modes = arc_modes(a, p);
                 arc_accept(a);
