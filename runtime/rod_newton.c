@@ -234,7 +234,7 @@ static bool flow_step(rod_work *w, double t, double c, double most)
     if (w->contact) { contacts_step(w); contacts_keep_flow(w); }
     else state_copy(w, w->pos0, w->rot0, w->pos, w->rot);
     w->drag = c;
-    bool ok = rod_equilibrium(w, t) && moved(w) < most;
+    bool ok = rod_equilibrium(w, t) && moved(w) < most && !rod_passed(w, w->pos0, w->rot0);
     if (ok) w->viscous += rod_drag_work(w);
     w->drag = 0;
     if (ok) return true;
