@@ -27,6 +27,7 @@ typedef struct rod_work {
     rod_hold *hold; int nhold;
     rod_push *push; int npush;
     uint8_t *held;                      /* dofs that are held */
+    int *support, nsupport;             /* nodes with any */
     double *tilt;                       /* 2 a node: what turns across the axis do to the roll there, where it is held; or NULL */
     double *reg, *coord;                /* to run kernels */
     double *u0_start, *u0_goal;         /* natural curvature is reached from that of the shape, before the load; or NULL */
