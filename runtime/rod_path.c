@@ -16,10 +16,19 @@ static double links(const rod_work *w, double *pos, double *rot)
     return sum;
 }
 
+/* nothing went through anything where no node moved by a radius: each of two strands would have to by two */
+static bool moved_little(const rod_work *w, const double *pos)
+{
+    double reach = INFINITY, most = 0;
+    for (int i = 0; i < w->rp->npair; i++) reach = fmin(reach, w->mesh[w->rp->pair[i].a].radius);
+    for (int i = 0; i < 3 * w->N; i += 3) most = fmax(most, norm3((double[3]){ w->pos[i] - pos[i], w->pos[i + 1] - pos[i + 1], w->pos[i + 2] - pos[i + 2] }));
+    return most < reach;
+}
+
 /* the link of the last state that went well is known: a step begins where another ended */
 bool rod_passed(rod_work *w, double *pos, double *rot)
 {
-    if (!w->contact || !contacts_near(w)) return false;
+    if (!w->contact || !contacts_near(w) || moved_little(w, pos)) return false;
     if (memcmp(w->linked, pos, (size_t)(3 * w->N) * sizeof *pos)) w->link = links(w, pos, rot);
     double now = links(w, w->pos, w->rot);
     if (fabs(now - w->link) > 1.2) {
