@@ -60,6 +60,22 @@ static void place_at(const results *r, const rod_mesh *m, int64_t k, double s, d
     rod_at(m, r->track + k * r->ntrack, NULL, s, out, NULL);
 }
 
+static bool one_place(evaluator *ev, const rod_mesh *m, const char *what, const value *arg, size_t n, span at, double *s)
+{
+    if (n == 1 && v_scalar(&arg[0], s)) return true;
+    diag_error(ev->d, DIAG_ARITY, at, "a %s is that of one place: %s.%s(%g)", what, m->spec->name, what, m->length);
+    return false;
+}
+
+static value series_list(const run *r, const double *y, int n, int64_t stride)
+{
+    value out = { .kind = V_LIST };
+    out.list.at = arena_array(r->a, value, n);
+    out.list.n = (size_t)n;
+    for (int k = 0; k < n; k++) out.list.at[k] = plain_series(r->r, y + k, stride);
+    return out;
+}
+
 /* wire.track(s): over the samples, a series each for x, y, z */
 static value track_call(scope *sc, evaluator *ev, const value *o, const value *arg, size_t n, span at)
 {
@@ -68,18 +84,10 @@ static value track_call(scope *sc, evaluator *ev, const value *o, const value *a
     const rod_mesh *m = &r->rod->mesh[v->rod];
     double s;
     (void)o;
-    if (n != 1 || !v_scalar(&arg[0], &s)) {
-        diag_error(ev->d, DIAG_ARITY, at, "a track is that of one place: %s.track(%g)", m->spec->name, m->length);
-        return v_error();
-    }
-    if (!place_there(ev, m, s, at)) return v_error();
+    if (!one_place(ev, m, "track", arg, n, at, &s) || !place_there(ev, m, s, at)) return v_error();
     double *y = arena_array(v->r->a, double, 3 * r->samples);
     for (int64_t k = 0; k < r->samples; k++) place_at(r, m, k, s, y + 3 * k);
-    value out = { .kind = V_LIST };
-    out.list.at = arena_array(v->r->a, value, 3);
-    out.list.n = 3;
-    for (int k = 0; k < 3; k++) out.list.at[k] = plain_series(r, y + k, 3);
-    return out;
+    return series_list(v->r, y, 3, 3);
 }
 
 /* wire.x(s, t): between samples on a line */
@@ -125,6 +133,29 @@ static value at_call(scope *sc, evaluator *ev, const value *o, const value *arg,
     return out;
 }
 
+static int nearest_node(const rod_mesh *m, double s)
+{
+    int best = 0;
+    for (int i = 0; i < m->nn; i++) if (fabs(m->s[i] - s) < fabs(m->s[best] - s)) best = i;
+    return m->first + best;
+}
+
+/* support(s): the reaction over the samples, six series */
+static value support_call(scope *sc, evaluator *ev, const value *o, const value *arg, size_t n, span at)
+{
+    const rod_view *v = (rod_view *)sc;
+    const results *r = v->r->r;
+    const rod_result *x = r->rod;
+    const rod_mesh *m = &x->mesh[v->rod], *last = &x->mesh[x->rp->nrod - 1];
+    double s;
+    (void)o;
+    if (!one_place(ev, m, "support", arg, n, at, &s) || !place_there(ev, m, s, at)) return v_error();
+    for (int i = 0; i < x->nsupport; i++)
+        if (x->support[i] == nearest_node(m, s)) return series_list(v->r, r->track + 3 * (last->first + last->nn) + 6 * i, 6, r->ntrack);
+    diag_error(ev->d, DIAG_NOT_SUPPORTED, at, "nothing holds rod '%s' at s = %g", m->spec->name, s);
+    return v_error();
+}
+
 /* reaction(s): force and moment of the support there */
 static value reaction_call(scope *sc, evaluator *ev, const value *o, const value *arg, size_t n, span at)
 {
@@ -133,14 +164,9 @@ static value reaction_call(scope *sc, evaluator *ev, const value *o, const value
     const rod_mesh *m = &x->mesh[v->rod];
     double s;
     (void)o;
-    if (n != 1 || !v_scalar(&arg[0], &s)) {
-        diag_error(ev->d, DIAG_ARITY, at, "a reaction is asked at one place: %s.reaction(0)", m->spec->name);
-        return v_error();
-    }
-    int best = 0;
-    for (int i = 0; i < m->nn; i++) if (fabs(m->s[i] - s) < fabs(m->s[best] - s)) best = i;
+    if (!one_place(ev, m, "reaction", arg, n, at, &s)) return v_error();
     value out = v_vector(ev->a, 6);
-    memcpy(out.num.d, x->reaction + 6 * (m->first + best), 6 * sizeof(double));
+    memcpy(out.num.d, x->reaction + 6 * nearest_node(m, s), 6 * sizeof(double));
     return out;
 }
 
@@ -256,6 +282,7 @@ static look rod_view_find(scope *sc, evaluator *ev, sym name, span at, value *ou
     if (which >= WIRE_energy && which <= WIRE_torsion) for (int i = 0; i < m->ne; i++) rod_element(m, i, x->r, x->q, NULL, NULL, NULL, e);
     switch (which) {
     case WIRE_reaction: v.base = (scope){ .find = nothing_find, .call = reaction_call }; *out = view_of(ev, v); return LOOK_YES;
+    case WIRE_support: v.base = (scope){ .find = nothing_find, .call = support_call }; *out = view_of(ev, v); return LOOK_YES;
     case WIRE_track: v.base = (scope){ .find = nothing_find, .call = track_call }; *out = view_of(ev, v); return LOOK_YES;
     case WIRE_path: v.base = (scope){ .find = nothing_find, .call = path_call }; *out = view_of(ev, v); return LOOK_YES;
     case WIRE_momentum: case WIRE_angular_momentum: *out = momentum_of(ev, x, v.rod, which == WIRE_angular_momentum, at); return LOOK_YES;

@@ -50,7 +50,7 @@ typedef struct results {
     double *t;                          /* [samples] */
     double *q, *v, *acc;                /* [sample*nq + k]; acc: right accelerations */
     double *energy, *dissipated;        /* [samples]; energy = kinetic + potential (+ minus work of other forces taken out: see work) */
-    double *track; int ntrack;          /* [sample*ntrack + k]: places of the nodes of rods */
+    double *track; int ntrack;          /* [sample*ntrack + k]: places of the nodes of rods, forces and moments of their supports */
     double *work;                       /* [samples]: work done by forces that have no potential, since the start */
     contact_result *contact;            /* [prog->ncontact] */
     double max_penetration, residual, power_balance;    /* worst over the run; power_balance: relative defect of the energy audit */

@@ -93,6 +93,7 @@ typedef struct rod_result {
     double *r, *q;                      /* at the end: positions and quaternions of all nodes */
     const double *v;                    /* 6 each: velocities in space, spins in the frame of the section; NULL: statics */
     double *reaction;                   /* at the nodes: force and moment (space) that hold them, 6 each */
+    const int *support; int nsupport;   /* nodes that are held: of them the samples keep it too, behind the places of all nodes */
     double energy[4];                   /* stretch, shear, bending, twist */
     const rod_touching *touch; int64_t ntouch;
     double *critical; int ncritical;    /* loads at which the tangent becomes singular */

@@ -253,15 +253,20 @@ void contacts_carry(rod_work *w)
     for (size_t i = 0; i < w->contact->list.n; i++) multiplier_put(w, &w->contact->list.at[i], w->contact->list.at[i].next);
 }
 
+/* slip is measured from here */
+static void start_here(rod_work *w)
+{
+    state_copy(w, w->pos0, w->rot0, w->pos, w->rot);
+    for (size_t i = 0; i < w->contact->list.n; i++) touch_start(w, &w->contact->list.at[i], w->pos, w->rot);
+}
+
 void contacts_step(rod_work *w)
 {
     rod_contacts *k = w->contact;
-    memcpy(w->pos0, w->pos, (size_t)(3 * w->N) * sizeof *w->pos);
-    memcpy(w->rot0, w->rot, (size_t)(4 * w->N) * sizeof *w->rot);
     contacts_find(w);
+    start_here(w);
     for (size_t i = 0; i < k->list.n; i++) {
         touch *c = &k->list.at[i];
-        touch_start(w, c, w->pos, w->rot);
         multiplier_keep(w, c);          /* friction goes on from where it was */
         c->lambda = w->ro->penalty ? 0 : fmax(0, c->fn);
     }
@@ -374,6 +379,15 @@ void contacts_stiffen(rod_work *w, bool stiff)
 
 void contacts_soften(rod_work *w) { w->contact->stiff = false; }
 
+/* what slips goes on to: the multipliers of the increment come from the step before, whose slip is known */
+void contacts_lead(rod_work *w, const double *dx)
+{
+    if (w->ro->penalty) { contacts_step(w); return; }
+    contacts_stiffen(w, true);
+    contacts_predict(w, dx, 1);
+    start_here(w);
+}
+
 static void copy_list(rod_work *w, touches *to, const touches *from)
 {
     vec_reserve(w->a, to, from->n);
@@ -393,6 +407,21 @@ void contacts_restore(rod_work *w)
     w->contact->dissipated = w->contact->dissipated0;
     contacts_soften(w);
 }
+
+void contacts_keep_arc(rod_work *w, int which)
+{
+    copy_list(w, &w->contact->arc[which], &w->contact->list);
+    w->contact->before[which] = w->contact->dissipated;
+}
+
+void contacts_back_arc(rod_work *w, int which)
+{
+    copy_list(w, &w->contact->list, &w->contact->arc[which]);
+    w->contact->dissipated = w->contact->before[which];
+    contacts_soften(w);
+}
+
+void contacts_smooth(rod_work *w, bool smooth) { w->contact->smooth = smooth; }
 
 void contacts_keep_flow(rod_work *w) { copy_list(w, &w->contact->flowing, &w->contact->list); }
 

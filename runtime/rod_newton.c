@@ -125,7 +125,7 @@ double rod_size(const rod_work *w, const double *dx, double *turn)
 
 /* The part of an increment that is taken: turns stay moderate, and rods that may touch do not jump over each other.  A rod that touches itself may move further than
    its two sides move against each other: what goes through itself is found out by its link. */
-static double part_of(const rod_work *w, double turn, double most_turn)
+double rod_part_of(const rod_work *w, double turn, double most_turn)
 {
     double cut = turn > most_turn ? most_turn / turn : 1, d = 0, reach = INFINITY;
     bool alone = true;
@@ -162,7 +162,7 @@ static bool newton_steps(rod_work *w, double t, double enough, bool stiff)
         holds_put(w);
         w->iterations++;
         if (!(touch ? rod_solve_sparse(w, t, NULL, NULL) : rod_solve_band(w, t))) return false;
-        double size = rod_size(w, w->dx, &turn), cut = part_of(w, turn, 0.7);
+        double size = rod_size(w, w->dx, &turn), cut = rod_part_of(w, turn, 0.7);
         best = fmin(best, size);
         w->last = best;
         if (!isfinite(size) || (k > 3 && size > 3) || (k > 6 && size > 20 * best && size > 0.05)) return false;
@@ -199,6 +199,8 @@ static double least_radius(const rod_work *w)
     return r;
 }
 
+bool rod_gaps_closed(const rod_work *w) { return contacts_open(w) <= w->ro->tolerance * least_radius(w); }
+
 /* Newton's method with the multipliers among its unknowns; on a viscous motion as exact as the next of its steps needs */
 static bool close_gaps(rod_work *w, double t)
 {
@@ -206,7 +208,7 @@ static bool close_gaps(rod_work *w, double t)
     contacts_stiffen(w, true);
     for (int k = 0; k < 5 && !ok; k++) {
         if (!newton(w, t, w->drag > 0 ? 1e-6 : 1e-11, true)) break;
-        ok = w->drag > 0 || contacts_open(w) <= w->ro->tolerance * least_radius(w);
+        ok = w->drag > 0 || rod_gaps_closed(w);
     }
     contacts_soften(w);
     contacts_project(w, false);
@@ -239,7 +241,7 @@ static bool flow_step(rod_work *w, double t, double c, double most)
     if (w->contact) { contacts_step(w); contacts_keep_flow(w); }
     else state_copy(w, w->pos0, w->rot0, w->pos, w->rot);
     w->drag = c;
-    bool ok = rod_equilibrium(w, t) && moved(w) < most;
+    bool ok = rod_equilibrium(w, t) && moved(w) < most && !rod_passed(w, w->pos0, w->rot0);
     if (ok) w->viscous += rod_drag_work(w);
     w->drag = 0;
     if (ok) return true;

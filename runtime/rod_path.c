@@ -16,10 +16,19 @@ static double links(const rod_work *w, double *pos, double *rot)
     return sum;
 }
 
+/* nothing went through anything where no node moved by a radius: each of two strands would have to by two */
+static bool moved_little(const rod_work *w, const double *pos)
+{
+    double reach = INFINITY, most = 0;
+    for (int i = 0; i < w->rp->npair; i++) reach = fmin(reach, w->mesh[w->rp->pair[i].a].radius);
+    for (int i = 0; i < 3 * w->N; i += 3) most = fmax(most, norm3((double[3]){ w->pos[i] - pos[i], w->pos[i + 1] - pos[i + 1], w->pos[i + 2] - pos[i + 2] }));
+    return most < reach;
+}
+
 /* the link of the last state that went well is known: a step begins where another ended */
 bool rod_passed(rod_work *w, double *pos, double *rot)
 {
-    if (!w->contact || !contacts_near(w)) return false;
+    if (!w->contact || !contacts_near(w) || moved_little(w, pos)) return false;
     if (memcmp(w->linked, pos, (size_t)(3 * w->N) * sizeof *pos)) w->link = links(w, pos, rot);
     double now = links(w, w->pos, w->rot);
     if (fabs(now - w->link) > 1.2) {
@@ -176,11 +185,14 @@ void rod_path_start(rod_work *w, rod_path *p)
 }
 
 /* By arc length a state counts only where its branch leads to: up to a limit point a step goes at most twice as far as its tangent tells (x* - x is the root
-   of t* - t there), and one that goes further came to another branch. */
+   of t* - t there), away from one twice as far as the tangent at its end, and one that goes further came to another branch.  What comes to touch, or is left, may
+   have another tangent. */
 static bool step_along(rod_work *w, double t, double now, double end)
 {
     double reach = rod_reach(w, t, end);
+    bool touch = w->contact && contacts_near(w);
     if (!rod_step(w, now, 1, false)) return false;
+    if (touch == (w->contact && contacts_near(w))) reach = fmin(reach, rod_reach(w, now, end));
     if (rod_distance(w, w->pos0, w->rot0) <= 2.5 * reach * (now - t) + 1e-6) return true;
     state_copy(w, w->pos, w->rot, w->pos0, w->rot0);
     if (w->contact) contacts_restore(w);
@@ -193,7 +205,7 @@ static bool step_beyond(rod_work *w, rod_path *p, double t, double *now, double 
 {
     int known = p->ncritical;
     size_t points = p->points.n;
-    bool start = tau < 1 || end == 0, arc = w->ro->arc && !(w->contact && contacts_near(w));
+    bool start = tau < 1 || end == 0, arc = w->ro->arc;
     if (!start && (arc || (!w->contact && !w->moments))) *turned = rod_arc(w, p, t, *now, end, arc, now);
     if (*turned || w->moments || w->r->status == RUN_INTERRUPTED) return *turned;
     bool found = rod_step(w, *now, tau, true);

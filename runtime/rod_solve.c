@@ -12,6 +12,27 @@ double rod_elastic(rod_work *w, double *e)
     return e[0] + e[1] + e[2] + e[3];
 }
 
+/* force and moment in space that hold a node, from the residual */
+static void reaction_of(const rod_work *w, int node, double *out)
+{
+    const double *m = w->res + 6 * node + 3;
+    double R[9];
+    quat_matrix(w->rot + 4 * node, R);
+    for (int k = 0; k < 3; k++) {
+        out[k] = w->held[6 * node + k] ? w->res[6 * node + k] : 0;
+        out[3 + k] = w->held[6 * node + 3 + k] ? dot3(R + 3 * k, m) : 0;
+    }
+}
+
+/* the residual of the state, of a motion in time that of its last step */
+static void residual_here(rod_work *w, double t)
+{
+    arena_pos mark = arena_mark(w->tmp);
+    if (w->motion) memcpy(w->res, rod_left(w), (size_t)w->ndof * sizeof *w->res);
+    else rod_residual(w, t, w->res);
+    arena_release(w->tmp, mark);
+}
+
 void rod_sample(rod_work *w, double t)
 {
     double e[4];
@@ -20,7 +41,9 @@ void rod_sample(rod_work *w, double t)
     r->t[k] = r->t_end = t;
     r->energy[k] = rod_elastic(w, e) + (w->motion ? rod_kinetic(w) : 0);
     r->work[k] = w->motion ? rod_worked(w) : 0;
-    memcpy(r->track + k * r->ntrack, w->pos, (size_t)r->ntrack * sizeof *w->pos);
+    memcpy(r->track + k * r->ntrack, w->pos, (size_t)(3 * w->N) * sizeof *w->pos);
+    residual_here(w, t);
+    for (int i = 0; i < w->nsupport; i++) reaction_of(w, w->support[i], r->track + k * r->ntrack + 3 * w->N + 6 * i);
     r->dissipated[k] = w->viscous + (w->contact ? contacts_dissipated(w) : 0);
     for (size_t c = 0; c < r->prog->ncontact; c++) {
         contact_result *x = &r->contact[c];
@@ -34,29 +57,19 @@ static void finish(rod_work *w, const rod_path *p)
 {
     results *r = w->r;
     rod_result *x = arena_make(r->a, rod_result);
-    *x = (rod_result){ .rp = w->rp, .mesh = w->mesh, .r = w->pos, .q = w->rot, .ncritical = p->ncritical, .path = p->points.at, .npath = p->points.n };
+    *x = (rod_result){ .rp = w->rp, .mesh = w->mesh, .r = w->pos, .q = w->rot, .ncritical = p->ncritical, .path = p->points.at, .npath = p->points.n,
+                        .support = w->support, .nsupport = w->nsupport };
     x->critical = arena_array(r->a, double, p->ncritical);
     memcpy(x->critical, p->critical, (size_t)p->ncritical * sizeof *x->critical);
     rod_elastic(w, x->energy);
     x->v = w->motion ? rod_velocities(w) : NULL;
     x->reaction = arena_array(r->a, double, w->ndof);
     if (w->contact) contacts_result(w, x);
-    arena_pos mark = arena_mark(w->tmp);
-    if (w->motion) memcpy(w->res, rod_left(w), (size_t)w->ndof * sizeof *w->res);
-    else rod_residual(w, w->t, w->res);
-    arena_release(w->tmp, mark);
+    residual_here(w, w->t);
     double worst = 0, L = rod_length(w);
     for (int i = 0; i < w->ndof; i++)
         if (!w->held[i]) worst = fmax(worst, fabs(w->res[i]) * (i % 6 < 3 ? L : 1));
-    for (int i = 0; i < w->N; i++) {
-        double R[9];
-        const double *m = w->res + 6 * i + 3;
-        quat_matrix(w->rot + 4 * i, R);
-        for (int k = 0; k < 3; k++) {
-            if (w->held[6 * i + k]) x->reaction[6 * i + k] = w->res[6 * i + k];
-            if (w->held[6 * i + 3 + k]) x->reaction[6 * i + 3 + k] = R[3 * k] * m[0] + R[3 * k + 1] * m[1] + R[3 * k + 2] * m[2];
-        }
-    }
+    for (int i = 0; i < w->nsupport; i++) reaction_of(w, w->support[i], x->reaction + 6 * w->support[i]);
     if (!w->motion) r->residual = worst / (w->scale * L * L);
     r->solver_iterations = w->iterations;
     r->solver = w->contact ? w->ro->penalty ? "Newton, penalty" : "Newton, multipliers" : "Newton, band";
@@ -87,7 +100,9 @@ static void go(rod_work *w)
     rod_band_new(w);
     if (w->rp->npair) contacts_new(w);
     bool moves = rod_moves(w->rp), ok = true;
-    r->ntrack = 3 * w->N;
+    w->support = arena_array(w->a, int, w->N);
+    for (int i = 0; i < w->ndof; i++) if (w->held[i] && (!w->nsupport || w->support[w->nsupport - 1] != i / 6)) w->support[w->nsupport++] = i / 6;
+    r->ntrack = 3 * w->N + 6 * w->nsupport;
     if ((!moves && !rod_supported(w)) || !holds_at(w, 0, 1)) return;
     if (w->contact && !contacts_start(w)) return;
     if ((w->u0_goal && !moves) || supports_differ(w, moves ? 1e-9 : 0.02)) {

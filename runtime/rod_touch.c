@@ -95,8 +95,8 @@ static void friction_springs(touch *c, force *f, const double *Rl, const double 
 
 /* Multipliers tau as unknowns, as Alart and Curnier have it: x = tau - r slip decides.  Inside the bound slip = 0, with a little give; outside tau = bound x/|x|.
    Of the latter's linear form d tau is eliminated: across x/|x| the force is -k slip with k = r b/(1 - b), b = bound/|x|, which is bound/|slip| at the solution,
-   whatever r is; along it the force follows the bound. */
-static void friction_unknown(const rod_contacts *k, touch *c, force *f, const double *Rl, const double *g, double trial, double bound, double now)
+   whatever r is; along it the force follows the bound.  y: the slip's part along the normal counts too, as it comes across when the normal turns. */
+static void friction_unknown(const rod_contacts *k, touch *c, force *f, const double *Rl, const double *g, double trial, double now)
 {
     double tau[3], gt[3], x[3], size, r = f->kt, hard = k->hard[c->pair];
     across(c->N, Rl, tau);
@@ -104,9 +104,10 @@ static void friction_unknown(const rod_contacts *k, touch *c, force *f, const do
     for (int i = 0; i < 3; i++) x[i] = tau[i] - r * gt[i];
     size = norm3(x);
     f->turn = 1;
+    memcpy(f->ft, tau, sizeof tau);
     if (size <= trial || !(size > 0)) {
         f->kt = hard;
-        for (int i = 0; i < 3; i++) { f->y[i] = Rl[i]; f->l[i] = c->l[i]; f->ft[i] = tau[i]; c->ft[i] = tau[i] - hard * gt[i]; }
+        for (int i = 0; i < 3; i++) { f->y[i] = Rl[i] - hard * (g[i] - gt[i]); f->l[i] = c->l[i]; c->ft[i] = tau[i] - hard * gt[i]; }
         return;
     }
     c->status = STATUS_SLIP;
@@ -115,7 +116,7 @@ static void friction_unknown(const rod_contacts *k, touch *c, force *f, const do
     for (int i = 0; i < 3; i++) f->e[i] = x[i] / size;
     along = dot3(f->e, gt);
     for (int i = 0; i < 3; i++) {
-        f->y[i] = f->ft[i] = bound * f->e[i];
+        f->y[i] = tau[i] - f->kt * (g[i] - gt[i]);
         c->ft[i] = now * f->e[i] - f->kt * (gt[i] - along * f->e[i]);
     }
 }
@@ -132,11 +133,11 @@ static void friction_force(const rod_work *w, touch *c, force *f)
     other_matrix(w, c, f->Rj);
     slip_of(w, c, f, g);
     for (int i = 0; i < 3; i++) Rl[i] = dot3(f->Rj + 3 * i, c->l);
-    if (k->stiff) friction_unknown(k, c, f, Rl, g, trial, bound, now);
+    if (k->stiff) friction_unknown(k, c, f, Rl, g, trial, now);
     else friction_springs(c, f, Rl, g, trial, bound);
 }
 
-static bool frictional(const rod_contacts *k, const touch *c) { return c->status != STATUS_OPEN && k->mu[c->pair] > 0; }
+static bool frictional(const rod_contacts *k, const touch *c) { return c->status != STATUS_OPEN && k->mu[c->pair] > 0 && !k->smooth; }
 
 static void force_of(rod_work *w, touch *c, force *f)
 {
@@ -379,7 +380,7 @@ void contacts_put(rod_work *w, double *res, rod_sparse *K)
         if (pair_put(w, &k->list.at[i], K != NULL, &p)) scatter(w, &k->list.at[i], &p.o, res, K);
 }
 
-/* the multipliers after an increment, of which a part is taken; pairs that open lose theirs */
+/* the multipliers after an increment, of which a part is taken; pairs that would pull are open then, and lose theirs */
 static void predict(rod_work *w, touch *c, const double *dx, double part)
 {
     pair_at p;
@@ -395,7 +396,7 @@ static void predict(rod_work *w, touch *c, const double *dx, double part)
             for (int j = 0; j < VN; j++) ft[i] += p.dF[i][j] * dv[j];
         }
     }
-    c->lambda = fmax(0, c->lambda + part * (fn - c->lambda));
+    c->lambda += part * (fn - c->lambda);
     for (int i = 0; i < 3; i++) c->next[i] = p.f.ft[i] + part * (ft[i] - p.f.ft[i]);
 }
 

@@ -22,15 +22,15 @@ typedef struct touch {
 
 typedef vec(touch) touches;
 typedef struct rod_contacts {
-    touches list, saved, flowing, watched;
+    touches list, saved, flowing, watched, arc[2];
     double *k, *mu, *clear;             /* of each pair: stiffness, friction, distance that gap 0 means */
     double grip;                        /* stiffness of what sticks, by that of the springs */
     bool stiff;                         /* multipliers are unknowns that move with every increment */
     double *hard;                       /* of each pair: the little give that is left to them then, stiffer by far than the rods at the distance of their nodes */
-    bool counting;                      /* directions: pairs that slip are free to */
+    bool counting, smooth;              /* directions: pairs that slip are free to; friction is left out */
     bool *tresca;
     double *body;                       /* of each pair: point, direction, radius */
-    double dissipated, dissipated0;     /* 0: at the beginning of the step */
+    double dissipated, dissipated0, before[2];  /* 0: at the beginning of the step; before: at the points of an arc */
     int *head, *next; int cells;
     double *seen;                       /* positions when pairs were looked for */
 } rod_contacts;

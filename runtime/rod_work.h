@@ -27,6 +27,7 @@ typedef struct rod_work {
     rod_hold *hold; int nhold;
     rod_push *push; int npush;
     uint8_t *held;                      /* dofs that are held */
+    int *support, nsupport;             /* nodes with any */
     double *tilt;                       /* 2 a node: what turns across the axis do to the roll there, where it is held; or NULL */
     double *reg, *coord;                /* to run kernels */
     double *u0_start, *u0_goal;         /* natural curvature is reached from that of the shape, before the load; or NULL */
@@ -80,6 +81,8 @@ bool holds_at(rod_work *w, double t, double tau);                       /* where
 void holds_put(rod_work *w);                                            /* into dx: increments that bring what is held to its goal */
 double turn_between(rod_work *w, double t, double dt);                  /* of held frames */
 double rod_size(const rod_work *w, const double *dx, double *turn);     /* of an increment: positions by the length, and angles */
+double rod_part_of(const rod_work *w, double turn, double most_turn);   /* of the increment dx that may be taken: turns stay moderate, and rods that may touch do not jump over each other */
+bool rod_gaps_closed(const rod_work *w);                                /* to the tolerance */
 bool rod_equilibrium(rod_work *w, double t);
 bool rod_flow(rod_work *w, double t);                                   /* through a viscous motion, with friction */
 void rod_nudge(rod_work *w);
@@ -137,6 +140,8 @@ void contacts_stiffen(rod_work *w, bool stiff);                         /* the s
 void contacts_predict(rod_work *w, const double *dx, double part);      /* multipliers that go with an increment, before it is taken */
 void contacts_carry(rod_work *w);                                       /* and after it: the tangential ones into the frames that turned */
 void contacts_soften(rod_work *w);
+void contacts_lead(rod_work *w, const double *dx);                      /* a step begins here with that increment, taken afterwards, then carried */
+void contacts_smooth(rod_work *w, bool smooth);                         /* friction is left out */
 double contacts_open(const rod_work *w);                                /* the deepest overlap, or the widest gap of a pair that presses */
 double contacts_shear(const rod_work *w, const double *dx);             /* the most that an increment moves the two sides of a pair against each other */
 uint64_t contacts_pattern(const rod_work *w);                           /* hash of who touches, sticks and slips */
@@ -144,6 +149,8 @@ void contacts_accept(rod_work *w, int64_t sample);                      /* the s
 double contacts_depth(const rod_work *w);
 void contacts_save(rod_work *w);
 void contacts_restore(rod_work *w);
+void contacts_keep_arc(rod_work *w, int which);                         /* two more: where an arc began, and its last point */
+void contacts_back_arc(rod_work *w, int which);
 void contacts_keep_flow(rod_work *w);                                   /* a second place to save to */
 void contacts_keep_watch(rod_work *w);                                  /* and while a load is sought */
 void contacts_back_watch(rod_work *w);
