@@ -29,7 +29,7 @@ typedef struct rod_work {
     uint8_t *held;                      /* dofs that are held */
     double *tilt;                       /* 2 a node: what turns across the axis do to the roll there, where it is held; or NULL */
     double *reg, *coord;                /* to run kernels */
-    double *u0_start, *u0_goal;         /* natural curvature is reached from that of the shape, before the load; or NULL */
+    double *start0, *goal0;             /* natural strains (v0, u0) are reached from those of the shape, before the load; or NULL */
     double scale;                       /* of forces */
     double t;
     double shift, drag;                 /* of the tangent alone; of a viscous motion from pos0, rot0 */
@@ -128,6 +128,7 @@ void contacts_find(rod_work *w);                                        /* pairs
 bool contacts_project(rod_work *w, bool easy);                          /* closest points, gaps and forces at the state; false: rods went through each other */
 /* forces into res, derivatives into K (NULL: not asked) */
 void contacts_put(rod_work *w, double *res, rod_sparse *K);
+double contacts_room(const rod_work *w);                                /* the part of an increment that leaves rods on their side of each other */
 bool contacts_near(const rod_work *w);                                  /* any pair carries force, or may */
 bool contacts_rough(const rod_work *w);                                 /* friction acts */
 void contacts_count(rod_work *w, rod_sparse *K);                        /* derivatives with gaps held closed, those that slip free to */
