@@ -344,7 +344,7 @@ bool contacts_near(const rod_work *w)
 bool contacts_rough(const rod_work *w)
 {
     for (size_t i = 0; i < w->contact->list.n; i++)
-        if (w->contact->list.at[i].status != STATUS_OPEN && w->contact->mu[w->contact->list.at[i].pair] > 0) return true;
+        if (w->contact->list.at[i].status != STATUS_OPEN && !w->contact->smooth && w->contact->mu[w->contact->list.at[i].pair] > 0) return true;
     return false;
 }
 
@@ -401,6 +401,8 @@ void contacts_stiffen(rod_work *w, bool stiff)
     }
     w->contact->stiff = stiff;
 }
+
+void contacts_smooth(rod_work *w, bool smooth) { w->contact->smooth = smooth; }
 
 void contacts_soften(rod_work *w) { w->contact->stiff = false; }
 

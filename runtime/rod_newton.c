@@ -178,7 +178,7 @@ static bool newton_steps(rod_work *w, double t, double enough, bool stiff)
 static bool newton(rod_work *w, double t, double enough, bool stiff)
 {
     bool ok = newton_steps(w, t, enough, stiff);
-    if (!ok && !w->neutral && !(w->contact && contacts_rough(w)) && !w->motion && w->last < 1e-3) {         /* wandering along a motion that costs nothing */
+    if (!ok && !w->neutral && !w->motion && w->last < (w->contact && contacts_rough(w) ? 1e-6 : 1e-3)) {         /* wandering along a motion that costs nothing */
         w->neutral = true;
         ok = newton_steps(w, t, enough, stiff);
     }

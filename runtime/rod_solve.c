@@ -95,7 +95,9 @@ static void go(rod_work *w)
             rod_fail(w, w->rp->rod[0].at, "the supports at t = 0 do not agree with the shape of the rods, and hold too little to bend them there; give a reference that agrees");
             return;
         }
+        if (w->contact) contacts_smooth(w, w->goal0);
         ok = rod_march(w, 1, 0.1, true, &p, &reached);
+        if (w->contact) contacts_smooth(w, false);
         if (!ok && r->status == RUN_OK) rod_fail(w, w->rp->rod[0].at, "no equilibrium was found that agrees with the supports at t = 0 (%.3g of the way from the reference shape)", reached);
     }
     reached = 0;

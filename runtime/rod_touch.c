@@ -136,7 +136,7 @@ static void friction_force(const rod_work *w, touch *c, force *f)
     else friction_springs(c, f, Rl, g, trial, bound);
 }
 
-static bool frictional(const rod_contacts *k, const touch *c) { return c->status != STATUS_OPEN && k->mu[c->pair] > 0; }
+static bool frictional(const rod_contacts *k, const touch *c) { return c->status != STATUS_OPEN && !k->smooth && k->mu[c->pair] > 0; }
 
 static void force_of(rod_work *w, touch *c, force *f)
 {

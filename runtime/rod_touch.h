@@ -28,7 +28,7 @@ typedef struct rod_contacts {
     bool stiff;                         /* multipliers are unknowns that move with every increment */
     double *hard;                       /* of each pair: the little give that is left to them then, stiffer by far than the rods at the distance of their nodes */
     bool counting;                      /* directions: pairs that slip are free to */
-    bool *tresca;
+    bool *tresca, smooth;               /* smooth: friction does not act yet */
     double *body;                       /* of each pair: point, direction, radius */
     double dissipated, dissipated0;     /* 0: at the beginning of the step */
     int *head, *next; int cells;

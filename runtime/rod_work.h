@@ -135,6 +135,7 @@ void contacts_count(rod_work *w, rod_sparse *K);                        /* deriv
 void contacts_stiffen(rod_work *w, bool stiff);                         /* the springs' forces become multipliers; stiff: they are unknowns from now on */
 void contacts_predict(rod_work *w, const double *dx, double part);      /* multipliers that go with an increment, before it is taken */
 void contacts_carry(rod_work *w);                                       /* and after it: the tangential ones into the frames that turned */
+void contacts_smooth(rod_work *w, bool smooth);                         /* without friction: on the way from a reference shape that is no motion */
 void contacts_soften(rod_work *w);
 double contacts_open(const rod_work *w);                                /* the deepest overlap, or the widest gap of a pair that presses */
 uint64_t contacts_pattern(const rod_work *w);                           /* hash of who touches, sticks and slips */
