@@ -63,6 +63,7 @@ static void spec_attribute(work *w, const mrodattr *x, rod_spec *s)
     if (!strcmp(x->key, "stiffness")) s->stiffness = kernel_of(w, &x->v, 0, "the stiffness", s->stiffness_at = x->at);
     else if (!strcmp(x->key, "bending")) s->bending = kernel_of(w, &x->v, 0, "the bending stiffness", s->bending_at = x->at);
     else if (!strcmp(x->key, "curvature")) s->curvature = kernel_of(w, &x->v, 1u << IN_COORD, "the curvature", s->curvature_at = x->at);
+    else if (!strcmp(x->key, "refine")) s->refine = kernel_of(w, &x->v, 1u << IN_COORD, "refine", s->refine_at = x->at);
     else if (!strcmp(x->key, "inertia")) s->inertia = kernel_of(w, &x->v, 0, "the inertia", s->inertia_at = x->at);
     else if (!strcmp(x->key, "velocity")) s->velocity = kernel_of(w, &x->v, 1u << IN_COORD, "the velocity at the start", s->start_at = x->at);
     else if (!strcmp(x->key, "spin")) s->spin = kernel_of(w, &x->v, 1u << IN_COORD, "the spin at the start", s->start_at = x->at);

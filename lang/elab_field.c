@@ -106,7 +106,7 @@ static void add_conditions(elab *e, mclass *c, const ast *block, int coord, ir_r
 
 /* ---- rods ---- */
 
-static const char *const rod_keys[] = {"length", "radius", "young", "poisson", "stiffness", "bending", "elements", "density", "reference", "curvature", "mass", "inertia", "damping", "velocity", "spin", NULL};
+static const char *const rod_keys[] = {"length", "radius", "young", "poisson", "stiffness", "bending", "elements", "density", "reference", "curvature", "mass", "inertia", "damping", "velocity", "spin", "refine", NULL};
 static const char *const rod_along[] = {"curvature", "velocity", "spin", NULL};         /* vectors of s */
 static const char *const rod_place_keys[] = {"position", "frame", "moment", "axis", "roll", NULL};
 
@@ -211,7 +211,7 @@ static void rod_statement(elab *e, mclass *c, const ast *s)
         have[k] = true;
         size_t errors = e->m->d->errors;
         bool reference = !strcmp(rod_keys[k], "reference");
-        scope *in = word_in(rod_along, rod_keys[k]) ? rod_scope(e, c, d->number) : &work_of(c)->own->base;
+        scope *in = word_in(rod_along, rod_keys[k]) || !strcmp(rod_keys[k], "refine") ? rod_scope(e, c, d->number) : &work_of(c)->own->base;
         value v = reference ? rod_reference(e, in, d->number, set->kid[1]) : eval(&e->ev, in, set->kid[1]);
         if (v.kind == V_ERROR || e->m->d->errors != errors || !rod_value_ok(e, rod_keys[k], &v, set->kid[1]->at)) continue;
         if (!reference && !rod_shape_fits(e, rod_keys[k], &v, set->kid[1]->at)) continue;

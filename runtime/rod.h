@@ -19,6 +19,7 @@ typedef struct rod_spec {
     rod_shape shape; span shape_at;
     kernel curve;                       /* curve: position, 3 outputs of s; helix: radius, pitch */
     kernel curvature; span curvature_at;        /* natural curvature and twist, 3 outputs of s */
+    kernel refine; span refine_at;      /* elements per length at s, by any unit; none: the same everywhere */
     kernel inertia; span inertia_at;    /* of turns, per length, 9 outputs, or none */
     kernel velocity, spin; span start_at;       /* at the start, in space, 3 outputs of s each, or none */
     const double *points; int npoints;  /* 3 numbers each */
@@ -43,7 +44,7 @@ typedef struct rod_mesh {
     double B[9], A[9];                  /* stiffness against stretch and shear; bending and twist */
     double mass, J[9], damping;         /* per length: mass (0: statics), inertia of turns in the frame of the section; time of relaxation */
     double *s;                          /* arc length of the nodes */
-    double *v0, *u0;                    /* reference strains, [(e*3 + g)*3] */
+    double *v0, *u0;                    /* reference strains, [(e*3 + g)*3], one behind the other */
 } rod_mesh;
 
 typedef struct rod_strain { double v[3], u[3], n[3], m[3]; } rod_strain;        /* strains and their forces, in the frame of the section */

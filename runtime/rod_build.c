@@ -128,29 +128,59 @@ static bool places(rod_work *w, int rod, double *place, int *n)
     return true;
 }
 
+/* Between two places: the integral of `refine` up to each of n steps, so that element ends are where equal parts of it lie; false where it is not positive. */
+static bool shares(rod_work *w, int rod, double a, double b, int n, double *sum)
+{
+    const rod_spec *sp = w->mesh[rod].spec;
+    sum[0] = 0;
+    for (int k = 0; k < n; k++) {
+        double s = a + (b - a) * (k + 0.5) / n, y = 1;
+        if (sp->refine.tape.nout) rod_eval(w, &sp->refine, 0, rod, s, &y);
+        if (!(y > 0 && isfinite(y))) return rod_fail(w, sp->refine_at, "refine of rod '%s' is %g at s = %.4g: it must be positive", sp->name, y, s);
+        sum[k + 1] = sum[k] + y * (b - a) / n;
+    }
+    return true;
+}
+
+/* ends of elements in such a piece; the other nodes divide each element into three */
+static void piece_nodes(double a, double b, const double *sum, int n, int count, double *s)
+{
+    for (int j = 0, k = 0; j < count; j++) {
+        double want = sum[n] * j / count;
+        while (k + 1 < n && sum[k + 1] < want) k++;
+        s[3 * j] = a + (b - a) * (k + (want - sum[k]) / (sum[k + 1] - sum[k])) / n;
+    }
+    s[3 * count] = b;
+    for (int j = 0; j < 3 * count; j += 3) for (int i = 1; i < 3; i++) s[j + i] = s[j] + (s[j + 3] - s[j]) * i / 3;
+}
+
 static bool mesh(rod_work *w, int rod)
 {
     rod_mesh *m = &w->mesh[rod];
     const rod_spec *sp = m->spec;
-    double *place = arena_array(w->tmp, double, w->rp->nload + 2), ne = number_of(w, rod, ROD_ELEMENTS, 40);
+    double *place = arena_array(w->tmp, double, w->rp->nload + 2), ne = number_of(w, rod, ROD_ELEMENTS, 40), all = 0;
     int np, *count = arena_array(w->tmp, int, w->rp->nload + 2);
     if (!(ne >= 1 && ne <= 1e6 && ne == floor(ne)))
         return rod_fail(w, sp->number_at[ROD_ELEMENTS], "rod '%s' has %g elements: a whole number from 1 to 1000000 is needed", sp->name, ne);
     if (!places(w, rod, place, &np)) return false;
+    int steps = sp->refine.tape.nout ? 20 * (int)ne : 1;
+    double *sum = arena_array(w->tmp, double, (size_t)np * (size_t)(steps + 1));
+    for (int i = 0; i + 1 < np; i++) {
+        if (!shares(w, rod, place[i], place[i + 1], steps, sum + i * (steps + 1))) return false;
+        all += sum[i * (steps + 1) + steps];
+    }
     m->ne = 0;
     for (int i = 0; i + 1 < np; i++) {
-        double k = floor(ne * (place[i + 1] - place[i]) / m->length + 0.5);
+        double k = floor(ne * sum[i * (steps + 1) + steps] / all + 0.5);
         m->ne += count[i] = k < 1 ? 1 : (int)k;
     }
     m->nn = 3 * m->ne + 1;
     m->first = w->N;
     w->N += m->nn;
     m->s = arena_array(w->a, double, m->nn);
-    m->v0 = arena_array(w->a, double, 9 * m->ne);
-    m->u0 = arena_array(w->a, double, 9 * m->ne);
-    for (int i = 0, k = 0; i + 1 < np; i++)
-        for (int j = 0; j < 3 * count[i]; j++) m->s[k++] = place[i] + (place[i + 1] - place[i]) * j / (3 * count[i]);
-    m->s[m->nn - 1] = m->length;
+    m->v0 = arena_array(w->a, double, 18 * m->ne);
+    m->u0 = m->v0 + 9 * m->ne;
+    for (int i = 0, k = 0; i + 1 < np; k += 3 * count[i++]) piece_nodes(place[i], place[i + 1], sum + i * (steps + 1), steps, count[i], m->s + k);
     return true;
 }
 
@@ -400,23 +430,27 @@ static bool curvature_fits(rod_work *w, int rod)
     return true;
 }
 
-/* natural curvature of a rod that starts from another shape */
+/* Natural strains of a rod that starts from another shape: the curvature given, and no shear.  What a curve through nodes has of it would lie to one side of the section,
+   and turn a round rod that is free to roll. */
 static void natural(rod_work *w, int rod)
 {
     rod_mesh *m = &w->mesh[rod];
     int total = 0, at = 0;
     for (int i = 0; i < w->rp->nrod; i++) {
-        if (i < rod) at += 9 * w->mesh[i].ne;
-        total += 9 * w->mesh[i].ne;
+        if (i < rod) at += 18 * w->mesh[i].ne;
+        total += 18 * w->mesh[i].ne;
     }
-    if (!w->u0_goal) {
-        w->u0_goal = arena_array(w->a, double, total);
-        w->u0_start = arena_array(w->a, double, total);
+    if (!w->goal0) {
+        w->goal0 = arena_array(w->a, double, total);
+        w->start0 = arena_array(w->a, double, total);
     }
-    for (int k = 0; k < 9 * m->ne; k++) w->u0_start[at + k] = w->u0_goal[at + k] = m->u0[k];
+    for (int k = 0; k < 18 * m->ne; k++) w->start0[at + k] = w->goal0[at + k] = m->v0[k];
     for (int e = 0; m->spec->shape != SHAPE_STRAIGHT && m->spec->curvature.tape.nout && e < m->ne; e++)
-        for (int g = 0; g < ROD_GAUSS; g++)
-            rod_eval(w, &m->spec->curvature, 0, rod, m->s[3 * e] + rod_gauss_x[g] * (m->s[3 * e + 3] - m->s[3 * e]), w->u0_goal + at + 3 * (3 * e + g));
+        for (int g = 0; g < ROD_GAUSS; g++) {
+            double *v = w->goal0 + at + 3 * (3 * e + g);
+            v[0] = v[1] = 0;
+            rod_eval(w, &m->spec->curvature, 0, rod, m->s[3 * e] + rod_gauss_x[g] * (m->s[3 * e + 3] - m->s[3 * e]), v + 9 * m->ne);
+        }
 }
 
 static bool shape(rod_work *w, int rod)
@@ -474,7 +508,7 @@ static uint32_t most_registers(const rod_program *rp)
     for (int i = 0; i < rp->nrod; i++) {
         const rod_spec *s = &rp->rod[i];
         for (int k = 0; k < ROD_NUMBERS; k++) MOST(s->number[k]);
-        MOST(s->stiffness); MOST(s->bending); MOST(s->inertia); MOST(s->velocity); MOST(s->spin); MOST(s->curve); MOST(s->curvature);
+        MOST(s->stiffness); MOST(s->bending); MOST(s->inertia); MOST(s->velocity); MOST(s->spin); MOST(s->curve); MOST(s->curvature); MOST(s->refine);
     }
     for (int i = 0; i < rp->nload; i++) { MOST(rp->load[i].s); MOST(rp->load[i].value); }
     for (int i = 0; i < rp->npair; i++) MOST(rp->pair[i].body);

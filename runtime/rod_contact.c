@@ -69,6 +69,25 @@ static void find_body(rod_work *w, int pair)
     }
 }
 
+/* nodes of a rod into cells */
+static void fill_cells(rod_contacts *k, const rod_mesh *m, const double *x, double size)
+{
+    for (int i = 0; i < k->cells; i++) k->head[i] = -1;
+    for (int j = 0; j < m->nn; j++) {
+        uint32_t c = cell_of(k, x + 3 * j, size, 0, 0, 0);
+        k->next[j] = k->head[c];
+        k->head[c] = j;
+    }
+}
+
+/* the longest way from a node to the next */
+static double widest(const rod_mesh *m)
+{
+    double d = 0;
+    for (int i = 1; i < m->nn; i++) d = fmax(d, m->s[i] - m->s[i - 1]);
+    return d;
+}
+
 static void find_pair(rod_work *w, int pair)
 {
     rod_contacts *k = w->contact;
@@ -79,15 +98,8 @@ static void find_pair(rod_work *w, int pair)
     }
     const rod_mesh *a = &w->mesh[p->a], *b = &w->mesh[p->b];
     const double *xa = w->pos + 3 * a->first, *xb = w->pos + 3 * b->first;
-    double spacing = 0, reach;
-    for (int i = 1; i < b->nn; i++) spacing = fmax(spacing, b->s[i] - b->s[i - 1]);
-    reach = 1.5 * k->clear[pair] + spacing;
-    for (int i = 0; i < k->cells; i++) k->head[i] = -1;
-    for (int j = 0; j < b->nn; j++) {
-        uint32_t c = cell_of(k, xb + 3 * j, reach, 0, 0, 0);
-        k->next[j] = k->head[c];
-        k->head[c] = j;
-    }
+    double reach = 1.5 * k->clear[pair] + widest(b);
+    fill_cells(k, b, xb, reach);
     for (int i = 0; i < a->nn; i++) {
         const double *x = xa + 3 * i;
         for (int n = 0; n < 27; n++)
@@ -98,6 +110,36 @@ static void find_pair(rod_work *w, int pair)
                 touch_add(w, pair, i, j);
             }
     }
+}
+
+/* Two nodes may come as much closer as half of what is between them, beside the length of rod that they stand for, and always by most of the least radius; nodes of other
+   cells are further apart than one of them. */
+static double room_of(const rod_work *w, int pair)
+{
+    rod_contacts *k = w->contact;
+    const rod_pair *p = &w->rp->pair[pair];
+    if (p->what != TOUCH_RODS) return 0;
+    const rod_mesh *a = &w->mesh[p->a], *b = &w->mesh[p->b];
+    double clear = k->clear[pair], size = clear + 4 * fmax(fmax(widest(a), widest(b)), 3.2 * fmin(a->radius, b->radius)), part = 1, least = 0.8 * fmin(a->radius, b->radius);
+    fill_cells(k, b, w->pos + 3 * b->first, size);
+    for (int i = 0; i < a->nn; i++) {
+        const double *x = w->pos + 3 * (a->first + i), *u = w->dx + 6 * (a->first + i);
+        part = fmin(part, 0.25 * (size - clear) / norm3(u));
+        for (int n = 0; n < 27; n++)
+            for (int j = k->head[cell_of(k, x, size, n % 3 - 1, n / 3 % 3 - 1, n / 9 - 1)]; j >= 0; j = k->next[j]) {
+                if (p->a == p->b && a->s[i] - b->s[j] < M_PI * a->radius) continue;
+                double way = sqrt(far2(u, w->dx + 6 * (b->first + j))), far = sqrt(far2(x, w->pos + 3 * (b->first + j)));
+                part = fmin(part, fmax(least, 0.5 * (far - clear - piece_length(a, i) - piece_length(b, j))) / way);
+            }
+    }
+    return part;
+}
+
+double contacts_room(const rod_work *w)
+{
+    double part = 1;
+    for (int i = 0; i < w->rp->npair; i++) part = fmin(part, room_of(w, i));
+    return part;
 }
 
 /* those that are far and carry nothing are let go; two that came together become one */
@@ -307,7 +349,7 @@ bool contacts_near(const rod_work *w)
 bool contacts_rough(const rod_work *w)
 {
     for (size_t i = 0; i < w->contact->list.n; i++)
-        if (w->contact->list.at[i].status != STATUS_OPEN && w->contact->mu[w->contact->list.at[i].pair] > 0) return true;
+        if (w->contact->list.at[i].status != STATUS_OPEN && !w->contact->smooth && w->contact->mu[w->contact->list.at[i].pair] > 0) return true;
     return false;
 }
 
@@ -324,18 +366,6 @@ void contacts_count(rod_work *w, rod_sparse *K)
     k->counting = false;
     k->stiff = stiff;
     if (n) memcpy(k->list.at, kept, n * sizeof *kept);
-}
-
-double contacts_shear(const rod_work *w, const double *dx)
-{
-    double most = 0;
-    for (size_t i = 0; i < w->contact->list.n; i++) {
-        const touch *c = &w->contact->list.at[i];
-        double d[3];
-        for (int k = 0; k < 3; k++) d[k] = dx[6 * c->node + k] - (c->rod >= 0 ? dx[6 * c->other + k] : 0);
-        most = fmax(most, norm3(d));
-    }
-    return most;
 }
 
 uint64_t contacts_pattern(const rod_work *w)

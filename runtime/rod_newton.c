@@ -41,8 +41,8 @@ bool holds_at(rod_work *w, double t, double tau)
         quat_turn(h->goal, th);
         if (tau == 1) memcpy(h->goal, q, sizeof q);
     }
-    for (int r = 0, at = 0; w->u0_goal && r < w->rp->nrod; at += 9 * w->mesh[r++].ne)
-        for (int k = 0; k < 9 * w->mesh[r].ne; k++) w->mesh[r].u0[k] = w->u0_start[at + k] + (w->u0_goal[at + k] - w->u0_start[at + k]) * tau;
+    for (int r = 0, at = 0; w->goal0 && r < w->rp->nrod; at += 18 * w->mesh[r++].ne)
+        for (int k = 0; k < 18 * w->mesh[r].ne; k++) w->mesh[r].v0[k] = w->start0[at + k] + (w->goal0[at + k] - w->start0[at + k]) * tau;
     return true;
 }
 
@@ -123,19 +123,12 @@ double rod_size(const rod_work *w, const double *dx, double *turn)
     return fmax(d, a);
 }
 
-/* The part of an increment that is taken: turns stay moderate, and rods that may touch do not jump over each other.  A rod that touches itself may move further than
-   its two sides move against each other: what goes through itself is found out by its link. */
 double rod_part_of(const rod_work *w, double turn, double most_turn)
 {
     double cut = turn > most_turn ? most_turn / turn : 1, d = 0, reach = INFINITY;
-    bool alone = true;
     for (int i = 0; w->contact && i < w->N; i++) d = fmax(d, norm3(w->dx + 6 * i));
-    for (int i = 0; i < w->rp->npair; i++) {
-        reach = fmin(reach, 0.8 * w->mesh[w->rp->pair[i].a].radius);
-        alone = alone && w->rp->pair[i].b == w->rp->pair[i].a;
-    }
-    if (w->contact && alone) d = fmax(d / 4, contacts_shear(w, w->dx));
-    return d * cut > reach ? reach / d : cut;
+    for (int i = 0; i < w->rp->npair; i++) reach = fmin(reach, 0.8 * w->mesh[w->rp->pair[i].a].radius);
+    return d * cut > reach ? fmin(cut, fmax(reach / d, contacts_room(w))) : cut;
 }
 
 /* asked in every iteration, which may take long */
@@ -184,7 +177,7 @@ static bool newton_steps(rod_work *w, double t, double enough, bool stiff)
 static bool newton(rod_work *w, double t, double enough, bool stiff)
 {
     bool ok = newton_steps(w, t, enough, stiff);
-    if (!ok && !w->neutral && !w->contact && !w->motion && w->last < 1e-3) {         /* wandering along a motion that costs nothing */
+    if (!ok && !w->neutral && !w->motion && w->last < (w->contact && contacts_rough(w) ? 1e-6 : 1e-3)) {         /* wandering along a motion that costs nothing */
         w->neutral = true;
         ok = newton_steps(w, t, enough, stiff);
     }
@@ -320,13 +313,14 @@ void rod_go_on(rod_work *w)
     if (k > 0 && k * rod_size(w, w->way, &turn) < 1 && !(w->contact && contacts_near(w))) rod_update(w, w->way, k);
 }
 
-/* a small push that no symmetry survives */
+/* a small push that no symmetry survives, and that leaves rods that touch on their side of each other */
 void rod_nudge(rod_work *w)
 {
+    double most = w->contact && contacts_near(w) ? 0.1 * least_radius(w) : INFINITY;
     for (int r = 0; r < w->rp->nrod; r++) {
         const rod_mesh *m = &w->mesh[r];
         for (int i = 0; i < m->nn; i++) {
-            double x = m->s[i] / m->length, a = 1e-3 * m->length, R[9];
+            double x = m->s[i] / m->length, a = fmin(1e-3 * m->length, most), R[9];
             int node = m->first + i;
             double b[3] = { a * x * (1 - x) * (1 + x), a * x * (1 - x) * sin(5 * x), 0 };
             quat_matrix(w->rot + 4 * node, R);

@@ -155,7 +155,7 @@ static bool leave_saddle(rod_work *w, double t)
     if (w->contact) contacts_keep_watch(w);
     rod_nudge(w);
     w->neutral = true;
-    bool ok = rod_flow(w, t);
+    bool ok = rod_flow(w, t) && !rod_passed(w, pos, rot);
     if (!ok) { state_copy(w, w->pos, w->rot, pos, rot); w->viscous = lost; }
     if (!ok && w->contact) contacts_back_watch(w);
     arena_release(w->tmp, mark);

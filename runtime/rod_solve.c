@@ -105,12 +105,14 @@ static void go(rod_work *w)
     r->ntrack = 3 * w->N + 6 * w->nsupport;
     if ((!moves && !rod_supported(w)) || !holds_at(w, 0, 1)) return;
     if (w->contact && !contacts_start(w)) return;
-    if ((w->u0_goal && !moves) || supports_differ(w, moves ? 1e-9 : 0.02)) {
+    if ((w->goal0 && !moves) || supports_differ(w, moves ? 1e-9 : 0.02)) {
         if (moves && !rod_supported(w)) {
             rod_fail(w, w->rp->rod[0].at, "the supports at t = 0 do not agree with the shape of the rods, and hold too little to bend them there; give a reference that agrees");
             return;
         }
+        if (w->contact) contacts_smooth(w, w->goal0);
         ok = rod_march(w, 1, 0.1, true, &p, &reached);
+        if (w->contact) contacts_smooth(w, false);
         if (!ok && r->status == RUN_OK) rod_fail(w, w->rp->rod[0].at, "no equilibrium was found that agrees with the supports at t = 0 (%.3g of the way from the reference shape)", reached);
     }
     reached = 0;

@@ -32,7 +32,7 @@ typedef struct force {
 static void normal_force(const rod_contacts *k, touch *c, force *f)
 {
     double soft = k->k[c->pair], trial = c->lambda - soft * c->gap;
-    f->k = k->stiff ? k->hard[c->pair] : soft;
+    f->k = !k->stiff ? soft : k->counting ? 1e4 * soft : k->hard[c->pair];         /* harder springs than needed would cost the digits that signs are counted from */
     c->status = trial > 0 ? STATUS_STICK : STATUS_OPEN;
     c->fn = trial > 0 ? c->lambda - f->k * c->gap : 0;
     f->fn = k->stiff ? c->lambda : c->fn;

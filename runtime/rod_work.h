@@ -30,7 +30,7 @@ typedef struct rod_work {
     int *support, nsupport;             /* nodes with any */
     double *tilt;                       /* 2 a node: what turns across the axis do to the roll there, where it is held; or NULL */
     double *reg, *coord;                /* to run kernels */
-    double *u0_start, *u0_goal;         /* natural curvature is reached from that of the shape, before the load; or NULL */
+    double *start0, *goal0;             /* natural strains (v0, u0) are reached from those of the shape, before the load; or NULL */
     double scale;                       /* of forces */
     double t;
     double shift, drag;                 /* of the tangent alone; of a viscous motion from pos0, rot0 */
@@ -133,17 +133,17 @@ void contacts_find(rod_work *w);                                        /* pairs
 bool contacts_project(rod_work *w, bool easy);                          /* closest points, gaps and forces at the state; false: rods went through each other */
 /* forces into res, derivatives into K (NULL: not asked) */
 void contacts_put(rod_work *w, double *res, rod_sparse *K);
+double contacts_room(const rod_work *w);                                /* the part of an increment that leaves rods on their side of each other */
 bool contacts_near(const rod_work *w);                                  /* any pair carries force, or may */
 bool contacts_rough(const rod_work *w);                                 /* friction acts */
 void contacts_count(rod_work *w, rod_sparse *K);                        /* derivatives with gaps held closed, those that slip free to */
 void contacts_stiffen(rod_work *w, bool stiff);                         /* the springs' forces become multipliers; stiff: they are unknowns from now on */
 void contacts_predict(rod_work *w, const double *dx, double part);      /* multipliers that go with an increment, before it is taken */
 void contacts_carry(rod_work *w);                                       /* and after it: the tangential ones into the frames that turned */
+void contacts_smooth(rod_work *w, bool smooth);                         /* friction is left out, as on the way from a reference shape, which is no motion */
 void contacts_soften(rod_work *w);
 void contacts_lead(rod_work *w, const double *dx);                      /* a step begins here with that increment, taken afterwards, then carried */
-void contacts_smooth(rod_work *w, bool smooth);                         /* friction is left out */
 double contacts_open(const rod_work *w);                                /* the deepest overlap, or the widest gap of a pair that presses */
-double contacts_shear(const rod_work *w, const double *dx);             /* the most that an increment moves the two sides of a pair against each other */
 uint64_t contacts_pattern(const rod_work *w);                           /* hash of who touches, sticks and slips */
 void contacts_accept(rod_work *w, int64_t sample);                      /* the step is done */
 double contacts_depth(const rod_work *w);
