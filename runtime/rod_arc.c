@@ -126,7 +126,7 @@ static int arc_correct(arc *a)
         double dt = -arc_inner(a, a->dir0, a->slope0, w->dx, 0) / arc_inner(a, a->dir0, a->slope0, a->dy, 1);
         for (int i = 0; i < w->ndof; i++) w->dx[i] += dt * a->dy[i];
         size = rod_size(w, w->dx, &turn);
-        if (!(size < 1) || rod_part_of(w, turn, 1) < 1) return 0;
+        if (!(size < 1) || rod_part_of(w, turn, 1, false) < 1) return 0;
         if (size > 1e-5 || !needed) needed = k;
         if (w->contact && !w->ro->penalty) contacts_predict(w, w->dx, 1);
         arc_move(w);
@@ -158,7 +158,7 @@ static bool arc_lead(arc *a, double ds)
     rod_work *w = a->w;
     state_copy(w, w->pos, w->rot, a->pos0, a->rot0);
     for (int i = 0; i < w->ndof; i++) w->dx[i] = ds * a->dir0[i];
-    if (rod_part_of(w, 0, 1) < 1) return false;
+    if (rod_part_of(w, 0, 1, false) < 1) return false;
     forces_follow(w, NULL);
     if (w->contact) { contacts_back_arc(w, 1); contacts_lead(w, w->dx); }
     arc_move(w);

@@ -123,12 +123,12 @@ double rod_size(const rod_work *w, const double *dx, double *turn)
     return fmax(d, a);
 }
 
-double rod_part_of(const rod_work *w, double turn, double most_turn)
+double rod_part_of(const rod_work *w, double turn, double most_turn, bool room)
 {
     double cut = turn > most_turn ? most_turn / turn : 1, d = 0, reach = INFINITY;
     for (int i = 0; w->contact && i < w->N; i++) d = fmax(d, norm3(w->dx + 6 * i));
     for (int i = 0; i < w->rp->npair; i++) reach = fmin(reach, 0.8 * w->mesh[w->rp->pair[i].a].radius);
-    return d * cut > reach ? fmin(cut, fmax(reach / d, contacts_room(w))) : cut;
+    return d * cut > reach ? fmin(cut, fmax(reach / d, room ? contacts_room(w) : 0)) : cut;
 }
 
 /* asked in every iteration, which may take long */
@@ -155,7 +155,7 @@ static bool newton_steps(rod_work *w, double t, double enough, bool stiff)
         holds_put(w);
         w->iterations++;
         if (!(touch ? rod_solve_sparse(w, t, NULL, NULL) : rod_solve_band(w, t))) return false;
-        double size = rod_size(w, w->dx, &turn), cut = rod_part_of(w, turn, 0.7);
+        double size = rod_size(w, w->dx, &turn), cut = rod_part_of(w, turn, 0.7, true);
         best = fmin(best, size);
         w->last = best;
         if (!isfinite(size) || (k > 3 && size > 3) || (k > 6 && size > 20 * best && size > 0.05)) return false;

@@ -81,7 +81,9 @@ bool holds_at(rod_work *w, double t, double tau);                       /* where
 void holds_put(rod_work *w);                                            /* into dx: increments that bring what is held to its goal */
 double turn_between(rod_work *w, double t, double dt);                  /* of held frames */
 double rod_size(const rod_work *w, const double *dx, double *turn);     /* of an increment: positions by the length, and angles */
-double rod_part_of(const rod_work *w, double turn, double most_turn);   /* of the increment dx that may be taken: turns stay moderate, and rods that may touch do not jump over each other */
+/* Of the increment dx that may be taken: turns stay moderate, and rods that may touch do not jump over each other; room: those that are far from all others may move further,
+   or else no node moves by more than most of a radius. */
+double rod_part_of(const rod_work *w, double turn, double most_turn, bool room);
 bool rod_gaps_closed(const rod_work *w);                                /* to the tolerance */
 bool rod_equilibrium(rod_work *w, double t);
 bool rod_flow(rod_work *w, double t);                                   /* through a viscous motion, with friction */
