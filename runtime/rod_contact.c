@@ -164,6 +164,7 @@ void contacts_new(rod_work *w)
     k->k = arena_array(w->a, double, n);
     k->mu = arena_array(w->a, double, n);
     k->clear = arena_array(w->a, double, n);
+    k->skin = arena_array(w->a, double, n);
     k->hard = arena_array(w->a, double, n);
     k->tresca = arena_array(w->a, bool, n);
     k->body = arena_array(w->a, double, 7 * n);
@@ -253,11 +254,21 @@ void contacts_carry(rod_work *w)
     for (size_t i = 0; i < w->contact->list.n; i++) multiplier_put(w, &w->contact->list.at[i], w->contact->list.at[i].next);
 }
 
+/* how far the lines of a pair of rods come closer than where they are held */
+static double sag(const rod_work *w, int pair)
+{
+    double d = 0;
+    touch at;
+    for (size_t i = 0; i < w->contact->list.n; i++) if (w->contact->list.at[i].pair == pair) d = fmax(d, -touch_least(w, &w->contact->list.at[i], &at));
+    return d;
+}
+
 void contacts_step(rod_work *w)
 {
     rod_contacts *k = w->contact;
     memcpy(w->pos0, w->pos, (size_t)(3 * w->N) * sizeof *w->pos);
     memcpy(w->rot0, w->rot, (size_t)(4 * w->N) * sizeof *w->rot);
+    for (int i = 0; i < w->rp->npair; i++) if (k->skin[i] > 0) k->skin[i] = fmin(k->skin[i], 1.2 * sag(w, i));
     contacts_find(w);
     for (size_t i = 0; i < k->list.n; i++) {
         touch *c = &k->list.at[i];
@@ -334,8 +345,57 @@ uint64_t contacts_pattern(const rod_work *w)
 double contacts_depth(const rod_work *w)
 {
     double d = 0;
-    for (size_t i = 0; i < w->contact->list.n; i++) d = fmax(d, -w->contact->list.at[i].gap);
+    for (int i = 0; i < w->rp->npair; i++) d = fmax(d, sag(w, i) - w->contact->skin[i]);
     return d;
+}
+
+/* pairs where lines overlap, with room for them: at the ends of a zone of contact that grows */
+static bool fill(rod_work *w, double enough)
+{
+    rod_contacts *k = w->contact;
+    size_t n = k->list.n;
+    for (size_t i = 0; i < n; i++) {
+        touch at;
+        double d = -touch_least(w, &k->list.at[i], &at);
+        if (at.rod < 0 || d <= k->skin[at.pair] + enough * slave_of(w, &at)->radius || touch_known(k, at.pair, at.y, at.x, 1)) continue;
+        touch c = { .pair = at.pair, .rod = at.rod, .x = at.x, .y = at.y, .ds = at.ds };
+        touch_start(w, &c, w->pos0, w->rot0);
+        if (touch_known(k, c.pair, c.y0, c.x0, 1)) continue;
+        touch_centre(w, &c);
+        touch_project(w, &c);
+        *vec_push(w->a, &k->list) = c;
+    }
+    return k->list.n > n;
+}
+
+/* so many times in a row without a state: supports may leave no room for it, and lines are let overlap between pairs from then on */
+enum { CRAMPED = 6 };
+
+/* Between places where they are held rods sag towards each other, by f d^4/(384 EI) for a distance d: they are held so much further apart, and a little more, as the
+   next states may need it.  Pairs as close as nodes would sag less, but hold all that the lines can do. */
+bool contacts_part(rod_work *w, double enough)
+{
+    rod_contacts *k = w->contact;
+    if (k->cramped > CRAMPED) return true;
+    bool more = fill(w, enough), clear = !more;
+    for (int i = 0; !more && i < w->rp->npair; i++) {
+        if (w->rp->pair[i].what != TOUCH_RODS) continue;
+        double d = sag(w, i), radius = w->mesh[w->rp->pair[i].a].radius;
+        if (d <= k->skin[i] + enough * radius) continue;
+        k->skin[i] = fmin(1.2 * d, 0.1 * radius);
+        clear = false;
+    }
+    for (size_t i = 0; !clear && i < k->list.n; i++) touch_centre(w, &k->list.at[i]);
+    return clear;
+}
+
+void contacts_parted(rod_work *w, bool ok)
+{
+    rod_contacts *k = w->contact;
+    bool apart = false;
+    for (int i = 0; i < w->rp->npair; i++) if (k->skin[i] > 0) apart = true;
+    if (k->cramped <= CRAMPED) k->cramped = ok ? 0 : apart ? k->cramped + 1 : k->cramped;
+    for (int i = 0; k->cramped > CRAMPED && i < w->rp->npair; i++) k->skin[i] = 0;
 }
 
 /* overlaps, and gaps of pairs that press */
@@ -421,13 +481,14 @@ void contacts_accept(rod_work *w, int64_t sample)
         for (size_t i = 0; i < k->list.n; i++) {
             const touch *c = &k->list.at[i];
             if (c->pair != p) continue;
-            x->gap[sample] = fmin(x->gap[sample], c->gap);
+            x->gap[sample] = fmin(x->gap[sample], c->gap + k->skin[p]);
             x->rn[sample] += c->fn * c->ds;
             if (c->status > x->status[sample]) x->status[sample] = (uint8_t)c->status;
         }
         if (x->status[sample] == STATUS_OPEN) x->last_open[0] = r->t[sample];
     }
     r->max_penetration = fmax(r->max_penetration, contacts_depth(w));
+    for (size_t i = 0; i < k->list.n; i++) r->pair_penetration = fmax(r->pair_penetration, -k->list.at[i].gap - k->skin[k->list.at[i].pair]);
 }
 
 void contacts_lose(rod_work *w)
@@ -473,7 +534,7 @@ void contacts_result(rod_work *w, rod_result *x)
         double by = c->ds / touch_share(w, c);
         rod_touching *t = &all[x->ntouch++];
         *t = (rod_touching){ .pair = c->pair, .a = pair_of(w, c)->a, .b = c->rod, .sa = place_of(a, c->y), .sb = place_of(b, c->x),
-                             .gap = c->gap, .fn = c->fn * by, .status = c->status };
+                             .gap = c->gap + k->skin[c->pair], .fn = c->fn * by, .status = c->status };
         for (int k2 = 0; k2 < 3; k2++) t->ft[k2] = c->ft[k2] * by;
         memcpy(t->N, c->N, sizeof t->N);
         slave_point(w, c, c->y, w->pos, t->x);

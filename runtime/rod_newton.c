@@ -197,11 +197,14 @@ static double least_radius(const rod_work *w)
 static bool close_gaps(rod_work *w, double t)
 {
     bool ok = false;
+    int parted = w->motion || w->drag > 0 ? 0 : 12;             /* held further apart so many times at most */
     contacts_stiffen(w, true);
     for (int k = 0; k < 5 && !ok; k++) {
         if (!newton(w, t, w->drag > 0 ? 1e-6 : 1e-11, true)) break;
         ok = w->drag > 0 || contacts_open(w) <= w->ro->tolerance * least_radius(w);
+        if (ok && parted-- > 0 && !contacts_part(w, w->ro->tolerance)) { ok = false; k = 0; }
     }
+    if (!w->motion && w->drag == 0) contacts_parted(w, ok);
     contacts_soften(w);
     contacts_project(w, false);
     return ok;

@@ -138,7 +138,9 @@ void contacts_soften(rod_work *w);
 double contacts_open(const rod_work *w);                                /* the deepest overlap, or the widest gap of a pair that presses */
 uint64_t contacts_pattern(const rod_work *w);                           /* hash of who touches, sticks and slips */
 void contacts_accept(rod_work *w, int64_t sample);                      /* the step is done */
-double contacts_depth(const rod_work *w);
+double contacts_depth(const rod_work *w);                               /* of the deepest overlap of smooth lines */
+bool contacts_part(rod_work *w, double enough);                         /* false: lines overlap between pairs by more than that part of the radius, and are to be held further apart */
+void contacts_parted(rod_work *w, bool ok);                             /* whether a state was found then */
 void contacts_save(rod_work *w);
 void contacts_restore(rod_work *w);
 void contacts_keep_flow(rod_work *w);                                   /* a second place to save to */
