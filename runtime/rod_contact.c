@@ -263,12 +263,17 @@ static double sag(const rod_work *w, int pair)
     return d;
 }
 
+static const double SPARE = 1.5;        /* lines are held apart by so much of what they sag: the next states may need more */
+
 void contacts_step(rod_work *w)
 {
     rod_contacts *k = w->contact;
     memcpy(w->pos0, w->pos, (size_t)(3 * w->N) * sizeof *w->pos);
     memcpy(w->rot0, w->rot, (size_t)(4 * w->N) * sizeof *w->rot);
-    for (int i = 0; i < w->rp->npair; i++) if (k->skin[i] > 0) k->skin[i] = fmin(k->skin[i], 1.2 * sag(w, i));
+    for (int i = 0; i < w->rp->npair; i++) {
+        double d = k->skin[i] > 0 ? SPARE * sag(w, i) : 0;
+        if (k->skin[i] > 3 * d) k->skin[i] = d;
+    }
     contacts_find(w);
     for (size_t i = 0; i < k->list.n; i++) {
         touch *c = &k->list.at[i];
@@ -349,15 +354,15 @@ double contacts_depth(const rod_work *w)
     return d;
 }
 
-/* pairs where lines overlap, with room for them: at the ends of a zone of contact that grows */
-static bool fill(rod_work *w, double enough)
+/* pairs where lines overlap by a 1/1000 of the radius, with room for them: at the ends of a zone of contact that grows */
+static bool fill(rod_work *w)
 {
     rod_contacts *k = w->contact;
     size_t n = k->list.n;
     for (size_t i = 0; i < n; i++) {
         touch at;
         double d = -touch_least(w, &k->list.at[i], &at);
-        if (at.rod < 0 || d <= k->skin[at.pair] + enough * slave_of(w, &at)->radius || touch_known(k, at.pair, at.y, at.x, 1)) continue;
+        if (at.rod < 0 || d <= k->skin[at.pair] + 1e-3 * slave_of(w, &at)->radius || touch_known(k, at.pair, at.y, at.x, 1)) continue;
         touch c = { .pair = at.pair, .rod = at.rod, .x = at.x, .y = at.y, .ds = at.ds };
         touch_start(w, &c, w->pos0, w->rot0);
         if (touch_known(k, c.pair, c.y0, c.x0, 1)) continue;
@@ -377,12 +382,12 @@ bool contacts_part(rod_work *w, double enough)
 {
     rod_contacts *k = w->contact;
     if (k->cramped > CRAMPED) return true;
-    bool more = fill(w, enough), clear = !more;
+    bool more = fill(w), clear = !more;
     for (int i = 0; !more && i < w->rp->npair; i++) {
         if (w->rp->pair[i].what != TOUCH_RODS) continue;
         double d = sag(w, i), radius = w->mesh[w->rp->pair[i].a].radius;
         if (d <= k->skin[i] + enough * radius) continue;
-        k->skin[i] = fmin(1.2 * d, 0.1 * radius);
+        k->skin[i] = fmin(SPARE * d, 0.1 * radius);
         clear = false;
     }
     for (size_t i = 0; !clear && i < k->list.n; i++) touch_centre(w, &k->list.at[i]);
