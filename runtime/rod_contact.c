@@ -54,16 +54,25 @@ static double far2(const double *a, const double *b)
     return dot3(d, d);
 }
 
-/* all nodes near a body */
+/* Pairs with a body stand so many nodes apart.  Friction mu N turns the section by mu r N: where it changes its size from pair to pair, at a distance d, that makes forces of
+   2 mu r/d times the change across the rod, and N follows them.  Where this is 1 or more no state is found; so d is 3 mu r at least. */
+static double body_apart(const rod_work *w, int pair)
+{
+    const rod_contacts *k = w->contact;
+    const rod_mesh *a = &w->mesh[w->rp->pair[pair].a];
+    return k->tresca[pair] ? 1 : fmax(1, ceil(3 * k->mu[pair] * a->radius * (a->nn - 1) / a->length));
+}
+
 static void find_body(rod_work *w, int pair)
 {
     rod_contacts *k = w->contact;
     const rod_pair *p = &w->rp->pair[pair];
     const rod_mesh *a = &w->mesh[p->a];
+    double apart = body_apart(w, pair) - 0.5;
     for (int i = 0; i < a->nn; i++) {
         touch c = { .pair = pair, .node = a->first + i, .rod = -1, .ds = piece_length(a, i) };
         touch_project(w, &c);
-        if (c.gap > 2 * a->radius || touch_known(k, pair, c.y, 0, 0.5)) continue;
+        if (c.gap > 2 * a->radius || touch_known(k, pair, c.y, 0, apart)) continue;
         touch_start(w, &c, w->pos0, w->rot0);
         *vec_push(w->a, &k->list) = c;
     }
@@ -510,7 +519,7 @@ static double touch_share(const rod_work *w, const touch *c)
 {
     const rod_contacts *k = w->contact;
     double below = APART, above = APART;
-    if (c->rod < 0) return c->ds;
+    if (c->rod < 0) return c->ds * body_apart(w, c->pair);
     for (size_t i = 0; i < k->list.n; i++) {
         const touch *o = &k->list.at[i];
         double way = o->y - c->y;
