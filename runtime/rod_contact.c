@@ -272,7 +272,7 @@ static double sag(const rod_work *w, int pair)
     return d;
 }
 
-static const double SPARE = 1.5;        /* lines are held apart by so much of what they sag: the next states may need more */
+static const double SPARE = 1.15;       /* lines are held apart by so much of what they sag: the next states may need more */
 
 void contacts_step(rod_work *w)
 {
@@ -281,7 +281,7 @@ void contacts_step(rod_work *w)
     memcpy(w->rot0, w->rot, (size_t)(4 * w->N) * sizeof *w->rot);
     for (int i = 0; i < w->rp->npair; i++) {
         double d = k->skin[i] > 0 ? SPARE * sag(w, i) : 0;
-        if (k->skin[i] > 3 * d) k->skin[i] = d;
+        if (k->skin[i] > 1.5 * d) k->skin[i] = d;
     }
     contacts_find(w);
     for (size_t i = 0; i < k->list.n; i++) {
