@@ -403,6 +403,11 @@ bool contacts_part(rod_work *w, double enough)
     return clear;
 }
 
+void contacts_skin(rod_work *w, double *keep, const double *from)
+{
+    memcpy(keep ? keep : w->contact->skin, keep ? w->contact->skin : from, (size_t)w->rp->npair * sizeof *keep);
+}
+
 void contacts_parted(rod_work *w, bool ok)
 {
     rod_contacts *k = w->contact;
