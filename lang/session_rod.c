@@ -315,6 +315,7 @@ look rod_name(const run *r, evaluator *ev, sym name, value *out)
 {
     int which = r->r->rod ? result_find(OF_ROD, name) : -1;
     if (which == ROD_path) { *out = view_of(ev, (rod_view){ .r = r, .base = { .find = path_find, .names = path_names } }); return LOOK_YES; }
+    if (which == ROD_pair_penetration) { *out = v_num(r->r->pair_penetration); return LOOK_YES; }
     if (which != ROD_critical) return LOOK_NO;
     *out = v_vector(ev->a, r->r->rod->ncritical);
     for (int k = 0; k < r->r->rod->ncritical; k++) out->num.d[k] = r->r->rod->critical[k];

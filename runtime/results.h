@@ -54,6 +54,7 @@ typedef struct results {
     double *work;                       /* [samples]: work done by forces that have no potential, since the start */
     contact_result *contact;            /* [prog->ncontact] */
     double max_penetration, residual, power_balance;    /* worst over the run; power_balance: relative defect of the energy audit */
+    double pair_penetration;            /* of rods: at the places where contact is asked; max_penetration is that of the smooth lines everywhere */
     int64_t steps, solver_iterations, branch_choices;
     int64_t averaged;                   /* samples whose acceleration is the mean over the step: Gauss's principle had no solution there */
     int64_t swept;                      /* contacts visited in Gauss-Seidel sweeps, where there are many */

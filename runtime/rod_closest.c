@@ -130,14 +130,19 @@ double body_normal(const rod_work *w, const touch *c, const double *p, double *N
     return far;
 }
 
-bool touch_project(const rod_work *w, touch *c)
+static void body_project(const rod_work *w, touch *c)
 {
     double p[3];
+    slave_point(w, c, c->y, w->pos, p);
+    c->far = body_normal(w, c, p, c->N);
+    c->gap = c->far - w->contact->clear[c->pair] - w->contact->skin[c->pair];
+}
+
+bool touch_project(const rod_work *w, touch *c)
+{
     if (c->rod < 0) {
         c->y = c->y0 = c->node - slave_of(w, c)->first;
-        slave_point(w, c, c->y, w->pos, p);
-        c->far = body_normal(w, c, p, c->N);
-        c->gap = c->far - w->contact->clear[c->pair];
+        body_project(w, c);
         return true;
     }
     near_at n;
@@ -145,8 +150,48 @@ bool touch_project(const rod_work *w, touch *c)
     near_of(slave_of(w, c), &w->mesh[c->rod], w->pos, c->y, c->x, &n);
     for (int i = 0; i < 3; i++) c->N[i] = n.D[i] / n.far;
     c->far = n.far;
-    c->gap = n.far - w->contact->clear[c->pair] + c->eps * (c->y - c->mid) * (c->y - c->mid) / 2;
+    c->gap = n.far - w->contact->clear[c->pair] - w->contact->skin[c->pair] + c->eps * (c->y - c->mid) * (c->y - c->mid) / 2;
     return found;
+}
+
+/* the gap at a place y of the rod; eps = 0: at the closest one near it, where the distance is not flat */
+static double gap_near(const rod_work *w, const touch *c, double y, double eps, touch *at)
+{
+    *at = *c;
+    at->mid = at->y = y;
+    at->eps = eps;
+    if (y < 0 || y > slave_of(w, c)->nn - 1) return INFINITY;
+    if (c->rod < 0) body_project(w, at);
+    else if (!touch_project(w, at)) return INFINITY;
+    return at->gap;
+}
+
+/* The least gap around a pair, up to where a neighbour may stand: pairs hold smooth lines apart where they are, not between.  At places a quarter of a node apart, and
+   from the foot of the parabola through three of them. */
+double touch_least(const rod_work *w, const touch *c, touch *where)
+{
+    enum { PLACES = 6 };
+    double gap[2 * PLACES + 1], least = INFINITY, part = 0.25;
+    int reach = c->rod < 0 ? PLACES / 3 : PLACES;
+    touch at;
+    for (int k = 0; k <= 2 * reach; k++) {
+        gap[k] = gap_near(w, c, c->y + part * (k - reach), 1e9, &at);
+        if (gap[k] < least) { least = gap[k]; *where = at; }
+    }
+    for (int k = 1; k < 2 * reach; k++) {
+        double a = gap[k - 1] - gap[k], b = gap[k + 1] - gap[k];
+        if (!(a > 0 && b > 0 && a + b < INFINITY)) continue;
+        double low = gap_near(w, c, c->y + part * (k - reach + (a - b) / (2 * (a + b))), 0, &at);
+        if (low < least) { least = low; *where = at; }
+    }
+    return least;
+}
+
+void touch_centre(const rod_work *w, touch *c)
+{
+    if (c->rod < 0) return;
+    c->mid = c->y;
+    flatness(slave_of(w, c), &w->mesh[c->rod], w->pos, c, c->y, c->x);
 }
 
 /* a pair that is new: from the node, then from where the distance is least */

@@ -54,16 +54,25 @@ static double far2(const double *a, const double *b)
     return dot3(d, d);
 }
 
-/* all nodes near a body */
+/* Pairs with a body stand so many nodes apart.  Friction mu N turns the section by mu r N: where it changes its size from pair to pair, at a distance d, that makes forces of
+   2 mu r/d times the change across the rod, and N follows them.  Where this is 1 or more no state is found; so d is 3 mu r at least. */
+static double body_apart(const rod_work *w, int pair)
+{
+    const rod_contacts *k = w->contact;
+    const rod_mesh *a = &w->mesh[w->rp->pair[pair].a];
+    return k->tresca[pair] ? 1 : fmax(1, ceil(3 * k->mu[pair] * a->radius * (a->nn - 1) / a->length));
+}
+
 static void find_body(rod_work *w, int pair)
 {
     rod_contacts *k = w->contact;
     const rod_pair *p = &w->rp->pair[pair];
     const rod_mesh *a = &w->mesh[p->a];
+    double apart = body_apart(w, pair) - 0.5;
     for (int i = 0; i < a->nn; i++) {
         touch c = { .pair = pair, .node = a->first + i, .rod = -1, .ds = piece_length(a, i) };
         touch_project(w, &c);
-        if (c.gap > 2 * a->radius || touch_known(k, pair, c.y, 0, 0.5)) continue;
+        if (c.gap > 2 * a->radius || touch_known(k, pair, c.y, 0, apart)) continue;
         touch_start(w, &c, w->pos0, w->rot0);
         *vec_push(w->a, &k->list) = c;
     }
@@ -206,6 +215,7 @@ void contacts_new(rod_work *w)
     k->k = arena_array(w->a, double, n);
     k->mu = arena_array(w->a, double, n);
     k->clear = arena_array(w->a, double, n);
+    k->skin = arena_array(w->a, double, n);
     k->hard = arena_array(w->a, double, n);
     k->tresca = arena_array(w->a, bool, n);
     k->body = arena_array(w->a, double, 7 * n);
@@ -302,9 +312,26 @@ static void start_here(rod_work *w)
     for (size_t i = 0; i < w->contact->list.n; i++) touch_start(w, &w->contact->list.at[i], w->pos, w->rot);
 }
 
+/* how far the lines of a pair of rods come closer than where they are held */
+static double sag(const rod_work *w, int pair)
+{
+    double d = 0;
+    touch at;
+    for (size_t i = 0; i < w->contact->list.n; i++) if (w->contact->list.at[i].pair == pair) d = fmax(d, -touch_least(w, &w->contact->list.at[i], &at));
+    return d;
+}
+
+/* Lines are held apart by so much of what they sag: the next states may need more; and by less again where it is far too much.  Each change costs a solution anew, or a step. */
+static const double SPARE = 2, SPOILED = 10;
+
 void contacts_step(rod_work *w)
 {
     rod_contacts *k = w->contact;
+    state_copy(w, w->pos0, w->rot0, w->pos, w->rot);
+    for (int i = 0; i < w->rp->npair; i++) {
+        double d = k->skin[i] > 0 ? SPARE * sag(w, i) : 0;
+        if (k->skin[i] > SPOILED * d) k->skin[i] = d;
+    }
     contacts_find(w);
     start_here(w);
     for (size_t i = 0; i < k->list.n; i++) {
@@ -381,8 +408,62 @@ uint64_t contacts_pattern(const rod_work *w)
 double contacts_depth(const rod_work *w)
 {
     double d = 0;
-    for (size_t i = 0; i < w->contact->list.n; i++) d = fmax(d, -w->contact->list.at[i].gap);
+    for (int i = 0; i < w->rp->npair; i++) d = fmax(d, sag(w, i) - w->contact->skin[i]);
     return d;
+}
+
+/* pairs where lines overlap by a 1/1000 of the radius, with room for them: at the ends of a zone of contact that grows */
+static bool fill(rod_work *w)
+{
+    rod_contacts *k = w->contact;
+    size_t n = k->list.n;
+    for (size_t i = 0; i < n; i++) {
+        touch at;
+        double d = -touch_least(w, &k->list.at[i], &at);
+        if (at.rod < 0 || d <= k->skin[at.pair] + 1e-3 * slave_of(w, &at)->radius || touch_known(k, at.pair, at.y, at.x, 1)) continue;
+        touch c = { .pair = at.pair, .rod = at.rod, .x = at.x, .y = at.y, .ds = at.ds };
+        touch_start(w, &c, w->pos0, w->rot0);
+        if (touch_known(k, c.pair, c.y0, c.x0, 1)) continue;
+        touch_centre(w, &c);
+        touch_project(w, &c);
+        *vec_push(w->a, &k->list) = c;
+    }
+    return k->list.n > n;
+}
+
+/* so many times in a row without a state: supports may leave no room for it, and lines are let overlap between pairs from then on */
+enum { CRAMPED = 6 };
+
+/* Between places where they are held rods sag towards each other, by f d^4/(384 EI) for a distance d: they are held so much further apart, and a little more, as the
+   next states may need it.  Pairs as close as nodes would sag less, but hold all that the lines can do. */
+bool contacts_part(rod_work *w, double enough)
+{
+    rod_contacts *k = w->contact;
+    if (k->cramped > CRAMPED) return true;
+    bool more = fill(w), clear = !more;
+    for (int i = 0; !more && i < w->rp->npair; i++) {
+        if (w->rp->pair[i].what != TOUCH_RODS) continue;
+        double d = sag(w, i), radius = w->mesh[w->rp->pair[i].a].radius;
+        if (d <= k->skin[i] + enough * radius) continue;
+        k->skin[i] = fmin(SPARE * d, 0.1 * radius);
+        clear = false;
+    }
+    for (size_t i = 0; !clear && i < k->list.n; i++) touch_centre(w, &k->list.at[i]);
+    return clear;
+}
+
+void contacts_skin(rod_work *w, double *keep, const double *from)
+{
+    memcpy(keep ? keep : w->contact->skin, keep ? w->contact->skin : from, (size_t)w->rp->npair * sizeof *keep);
+}
+
+void contacts_parted(rod_work *w, bool ok)
+{
+    rod_contacts *k = w->contact;
+    bool apart = false;
+    for (int i = 0; i < w->rp->npair; i++) if (k->skin[i] > 0) apart = true;
+    if (k->cramped <= CRAMPED) k->cramped = ok ? 0 : apart ? k->cramped + 1 : k->cramped;
+    for (int i = 0; k->cramped > CRAMPED && i < w->rp->npair; i++) k->skin[i] = 0;
 }
 
 /* overlaps, and gaps of pairs that press */
@@ -492,13 +573,14 @@ void contacts_accept(rod_work *w, int64_t sample)
         for (size_t i = 0; i < k->list.n; i++) {
             const touch *c = &k->list.at[i];
             if (c->pair != p) continue;
-            x->gap[sample] = fmin(x->gap[sample], c->gap);
+            x->gap[sample] = fmin(x->gap[sample], c->gap + k->skin[p]);
             x->rn[sample] += c->fn * c->ds;
             if (c->status > x->status[sample]) x->status[sample] = (uint8_t)c->status;
         }
         if (x->status[sample] == STATUS_OPEN) x->last_open[0] = r->t[sample];
     }
     r->max_penetration = fmax(r->max_penetration, contacts_depth(w));
+    for (size_t i = 0; i < k->list.n; i++) r->pair_penetration = fmax(r->pair_penetration, -k->list.at[i].gap - k->skin[k->list.at[i].pair]);
 }
 
 void contacts_lose(rod_work *w)
@@ -515,7 +597,7 @@ static double touch_share(const rod_work *w, const touch *c)
 {
     const rod_contacts *k = w->contact;
     double below = APART, above = APART;
-    if (c->rod < 0) return c->ds;
+    if (c->rod < 0) return c->ds * body_apart(w, c->pair);
     for (size_t i = 0; i < k->list.n; i++) {
         const touch *o = &k->list.at[i];
         double way = o->y - c->y;
@@ -544,7 +626,7 @@ void contacts_result(rod_work *w, rod_result *x)
         double by = c->ds / touch_share(w, c);
         rod_touching *t = &all[x->ntouch++];
         *t = (rod_touching){ .pair = c->pair, .a = pair_of(w, c)->a, .b = c->rod, .sa = place_of(a, c->y), .sb = place_of(b, c->x),
-                             .gap = c->gap, .fn = c->fn * by, .status = c->status };
+                             .gap = c->gap + k->skin[c->pair], .fn = c->fn * by, .status = c->status };
         for (int k2 = 0; k2 < 3; k2++) t->ft[k2] = c->ft[k2] * by;
         memcpy(t->N, c->N, sizeof t->N);
         slave_point(w, c, c->y, w->pos, t->x);

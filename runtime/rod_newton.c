@@ -203,6 +203,7 @@ static bool close_gaps(rod_work *w, double t)
         if (!newton(w, t, w->drag > 0 ? 1e-6 : 1e-11, true)) break;
         ok = w->drag > 0 || rod_gaps_closed(w);
     }
+    if (!w->motion && w->drag == 0) contacts_parted(w, ok);
     contacts_soften(w);
     contacts_project(w, false);
     return ok;
@@ -213,6 +214,29 @@ bool rod_equilibrium(rod_work *w, double t)
     if (!w->contact) return newton(w, t, 1e-9, false);
     contacts_find(w);
     return w->ro->penalty ? newton(w, t, w->drag > 0 ? 1e-6 : 1e-9, false) : close_gaps(w, t);
+}
+
+/* rods that overlap between their pairs are held further apart; where no state is found then, all is as before */
+bool rod_apart(rod_work *w, double t)
+{
+    enum { ROUNDS = 12 };
+    if (!w->contact || w->ro->penalty) return true;
+    arena_pos mark = arena_mark(w->tmp);
+    double *pos = arena_array(w->tmp, double, 3 * w->N), *rot = arena_array(w->tmp, double, 4 * w->N), *skin = arena_array(w->tmp, double, w->rp->npair);
+    bool ok = true;
+    state_copy(w, pos, rot, w->pos, w->rot);
+    contacts_keep_watch(w);
+    contacts_skin(w, skin, NULL);
+    for (int k = 0; k < ROUNDS && ok && !contacts_part(w, w->ro->tolerance); k++) ok = close_gaps(w, t);
+    ok = ok && !rod_passed(w, pos, rot);
+    if (!ok) {
+        state_copy(w, w->pos, w->rot, pos, rot);
+        contacts_back_watch(w);
+        contacts_skin(w, NULL, skin);
+        contacts_project(w, false);
+    }
+    arena_release(w->tmp, mark);
+    return ok;
 }
 
 /* ---- a viscous motion ---- */

@@ -175,6 +175,7 @@ void rod_path_start(rod_work *w, rod_path *p)
 {
     rolls_carry(w, 0);
     leave_saddle(w, 0);
+    rod_apart(w, 0);
     p->modes = rod_character(w, 0);
     p->moments = w->moments;
     p->pos = arena_array(w->a, double, 3 * w->N);
@@ -238,11 +239,17 @@ bool rod_march(rod_work *w, double end, double h, bool start, rod_path *p, doubl
         w->guess = start || w->ro->arc ? 0 : dt;
         bool found = w->ro->arc && !start ? step_along(w, t, now, end) : rod_step(w, now, tau, false);
         if (!found && w->r->status == RUN_OK && dt < h / 3) found = flowed = step_beyond(w, p, t, &now, tau, start ? 0 : end, &turned);
+        if (found && !start && !rod_apart(w, now) && !flowed && dt > h / 16) {      /* a shorter step may find one */
+            state_copy(w, w->pos, w->rot, w->pos0, w->rot0);
+            contacts_restore(w);
+            found = false;
+        }
         if (found) {
             rod_way(w, flowed || start ? 0 : dt);
             rolls_carry(w, now);
             if (start) leave_saddle(w, 0);
             else if (!turned) step_done(w, p, t, now);
+            if (!start) rod_apart(w, now);
             t = start ? t + dt : now;
             *reached = t;
             w->t = start ? 0 : t;

@@ -27,6 +27,7 @@ typedef double row_of_pair[VN];
 typedef struct force {
     double M[3], wide, U0[3], T0[3];    /* direction of the normal force; the length it was divided by; the tangents in the state before, where that counts */
     double U[3], Up[3], T[3], Tp[3], y[3], e[3], l[3], k, kt, mu, turn, fn, ft[3], Ri[9], Rj[9];
+    double Ai[3], Aj[3], half, quarter; /* arms of friction about the two nodes, in space; parts of a turn and of the slip in them */
 } force;                                /* y: whose part across the normal is what sticks; e: direction of slip; l: the multiplier, where it turns with its frame */
 
 static void normal_force(const rod_contacts *k, touch *c, force *f)
@@ -121,6 +122,22 @@ static void friction_unknown(const rod_contacts *k, touch *c, force *f, const do
     }
 }
 
+/* Arms of friction about the nodes: R a and R rho.  In a step of time with the mean of both frames, as R1 - R0 = [phi]x (R0 + R1)/2: the work is then that on the slip g.
+   Both forces of two rods act in one point, between the mean places of the material points, which are g/2 apart: they give no spin. */
+static void friction_arms(const rod_work *w, const touch *c, const double *g, force *f)
+{
+    double R[9];
+    f->half = w->motion ? 0.5 : 1;
+    f->quarter = w->motion && c->rod >= 0 ? 0.25 : 0;
+    for (int i = 0; i < 3; i++) { f->Ai[i] = f->half * dot3(f->Ri + 3 * i, c->a) - f->quarter * g[i]; f->Aj[i] = f->half * dot3(f->Rj + 3 * i, c->rho) + f->quarter * g[i]; }
+    if (!w->motion) return;
+    quat_matrix(w->rot0 + 4 * c->node, R);
+    for (int i = 0; i < 3; i++) f->Ai[i] += dot3(R + 3 * i, c->a) / 2;
+    if (c->rod < 0) return;
+    quat_matrix(w->rot0 + 4 * c->other, R);
+    for (int i = 0; i < 3; i++) f->Aj[i] += dot3(R + 3 * i, c->rho) / 2;
+}
+
 static void friction_force(const rod_work *w, touch *c, force *f)
 {
     const rod_contacts *k = w->contact;
@@ -132,6 +149,7 @@ static void friction_force(const rod_work *w, touch *c, force *f)
     quat_matrix(w->rot + 4 * c->node, f->Ri);
     other_matrix(w, c, f->Rj);
     slip_of(w, c, f, g);
+    friction_arms(w, c, g, f);
     for (int i = 0; i < 3; i++) Rl[i] = dot3(f->Rj + 3 * i, c->l);
     if (k->stiff) friction_unknown(k, c, f, Rl, g, trial, now);
     else friction_springs(c, f, Rl, g, trial, bound);
@@ -225,24 +243,46 @@ static void normal_put(const touch *c, const force *f, double ds, bool plane, co
         }
 }
 
-/* a force F at the material point R b: the moment on the node is b x R^T F */
-static void moment_put(const double *b, const double *R, const double *F, const double *turning, int at, double sign, row_of_pair *dF, local *o, bool tangent)
+/* how the arms, and with them the slip g, follow the coordinates of the pair */
+static void arm_slope(const touch *c, const force *f, bool other, row_of_pair *dA)
 {
-    double RtF[3], m[3], C[9], M[9], Rt[9], cF[9];
-    for (int i = 0; i < 3; i++) RtF[i] = R[i] * F[0] + R[3 + i] * F[1] + R[6 + i] * F[2];
-    cross3(b, RtF, m);
-    for (int i = 0; i < 3; i++) o->res[3 * at + i] += sign * m[i];
-    if (!tangent) return;
-    cross_matrix(b, C);
-    for (int i = 0; i < 3; i++) for (int j = 0; j < 3; j++) Rt[3 * i + j] = R[3 * j + i];
-    mul3(C, Rt, M);
-    for (int i = 0; i < 3; i++) RtF[i] = R[i] * turning[0] + R[3 + i] * turning[1] + R[6 + i] * turning[2];
-    cross_matrix(RtF, cF);
-    mul3(C, cF, Rt);
+    double C[9], Mi[9], Mj[9], k = other ? -f->quarter : f->quarter;
+    cross_matrix(c->a, C);
+    mul3(f->Ri, C, Mi);
+    cross_matrix(c->rho, C);
+    mul3(f->Rj, C, Mj);
+    memset(dA, 0, 3 * sizeof *dA);
     for (int i = 0; i < 3; i++) {
-        for (int j = 0; j < VN; j++) o->K[3 * at + i][j] += sign * (M[3 * i] * dF[0][j] + M[3 * i + 1] * dF[1][j] + M[3 * i + 2] * dF[2][j]);
-        for (int j = 0; j < 3; j++) o->K[3 * at + i][3 * at + j] += sign * Rt[3 * i + j];
+        dA[i][3 * V_A + i] = -k;
+        dA[i][3 * V_0 + i] = k;
+        for (int j = 0; j < 3; j++) {
+            dA[i][3 * V_I + j] = (k - (other ? 0 : f->half)) * Mi[3 * i + j];
+            dA[i][3 * V_J + j] = (-k - (other ? f->half : 0)) * Mj[3 * i + j];
+        }
     }
+}
+
+/* a force F with an arm from the node: the moment in its frame is R^T (arm x F) */
+static void moment_put(const touch *c, const force *f, bool other, row_of_pair *dF, local *o, bool tangent)
+{
+    const double *R = other ? f->Rj : f->Ri, *arm = other ? f->Aj : f->Ai;
+    double sign = other ? c->ds : -c->ds, v[3], held[3], m[3], C[9];
+    int at = other ? V_J : V_I;
+    row_of_pair dA[3];
+    cross3(arm, c->ft, v);
+    for (int i = 0; i < 3; i++) o->res[3 * at + i] += sign * (R[i] * v[0] + R[3 + i] * v[1] + R[6 + i] * v[2]);
+    if (!tangent) return;
+    arm_slope(c, f, other, dA);
+    for (int j = 0; j < VN; j++) {
+        cross3((double[3]){ dA[0][j], dA[1][j], dA[2][j] }, f->ft, v);
+        cross3(arm, (double[3]){ dF[0][j], dF[1][j], dF[2][j] }, held);
+        for (int i = 0; i < 3; i++) v[i] += held[i];
+        for (int i = 0; i < 3; i++) o->K[3 * at + i][j] += sign * (R[i] * v[0] + R[3 + i] * v[1] + R[6 + i] * v[2]);
+    }
+    cross3(arm, f->ft, v);
+    for (int i = 0; i < 3; i++) m[i] = R[i] * v[0] + R[3 + i] * v[1] + R[6 + i] * v[2];
+    cross_matrix(m, C);
+    for (int i = 0; i < 3; i++) for (int j = 0; j < 3; j++) o->K[3 * at + i][3 * at + j] += sign * C[3 * i + j];
 }
 
 static void friction_slope(const touch *c, const force *f, row_of_pair *dN, const double *dfn, row_of_pair *dF)
@@ -276,8 +316,8 @@ static void friction_put(const touch *c, const force *f, local *o, row_of_pair *
         put_rows(o, V_0, ds, dF);
     }
     for (int i = 0; i < 3; i++) { o->res[3 * V_A + i] -= ds * c->ft[i]; o->res[3 * V_0 + i] += ds * c->ft[i]; }
-    moment_put(c->a, f->Ri, c->ft, f->ft, V_I, -ds, dF, o, tangent);
-    moment_put(c->rho, f->Rj, c->ft, f->ft, V_J, ds, dF, o, tangent);
+    moment_put(c, f, false, dF, o, tangent);
+    moment_put(c, f, true, dF, o, tangent);
 }
 
 /* the pair's coordinates as sums over dofs */

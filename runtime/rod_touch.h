@@ -24,6 +24,8 @@ typedef vec(touch) touches;
 typedef struct rod_contacts {
     touches list, saved, flowing, watched, arc[2];
     double *k, *mu, *clear;             /* of each pair: stiffness, friction, distance that gap 0 means */
+    double *skin;                       /* of each pair, in statics: so much further apart, that the lines do not overlap between the places where they are held */
+    int cramped;                        /* steps in a row that failed with it */
     double grip;                        /* stiffness of what sticks, by that of the springs */
     bool stiff;                         /* multipliers are unknowns that move with every increment */
     double *hard;                       /* of each pair: the little give that is left to them then, stiffer by far than the rods at the distance of their nodes */
@@ -45,6 +47,8 @@ void slave_point(const rod_work *w, const touch *c, double y, const double *pos,
 double body_normal(const rod_work *w, const touch *c, const double *p, double *N);      /* the way out of a body from a point, and how far */
 bool touch_project(const rod_work *w, touch *c);                        /* normal and gap at the state; false: no closest point nearby */
 bool touch_place(const rod_work *w, touch *c);                          /* the same for a new pair of rods */
+double touch_least(const rod_work *w, const touch *c, touch *where);    /* the least gap of the smooth lines near a pair */
+void touch_centre(const rod_work *w, touch *c);                         /* a pair that is kept near where it was is from now on kept near where it is */
 void touch_start(const rod_work *w, touch *c, const double *pos, const double *rot);   /* the material points that lie on each other in that state */
 void other_matrix(const rod_work *w, const touch *c, double *R);        /* the frame that multipliers are kept in: that of the other section; a body stands still */
 void other_place(const rod_work *w, const touch *c, double *q);         /* the place on the other side that the slip is measured from, without the turn of its section */

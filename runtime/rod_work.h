@@ -86,6 +86,7 @@ double rod_size(const rod_work *w, const double *dx, double *turn);     /* of an
 double rod_part_of(const rod_work *w, double turn, double most_turn, bool room);
 bool rod_gaps_closed(const rod_work *w);                                /* to the tolerance */
 bool rod_equilibrium(rod_work *w, double t);
+bool rod_apart(rod_work *w, double t);                                  /* an equilibrium whose rods overlap nowhere, near one that was found; false: none, as before */
 bool rod_flow(rod_work *w, double t);                                   /* through a viscous motion, with friction */
 void rod_nudge(rod_work *w);
 void rod_way(rod_work *w, double dt);                                   /* the step from pos0, rot0 is done, dt long; 0: it was a jump */
@@ -148,7 +149,10 @@ void contacts_lead(rod_work *w, const double *dx);                      /* a ste
 double contacts_open(const rod_work *w);                                /* the deepest overlap, or the widest gap of a pair that presses */
 uint64_t contacts_pattern(const rod_work *w);                           /* hash of who touches, sticks and slips */
 void contacts_accept(rod_work *w, int64_t sample);                      /* the step is done */
-double contacts_depth(const rod_work *w);
+double contacts_depth(const rod_work *w);                               /* of the deepest overlap of smooth lines */
+bool contacts_part(rod_work *w, double enough);                         /* false: lines overlap between pairs by more than that part of the radius, and are to be held further apart */
+void contacts_skin(rod_work *w, double *keep, const double *from);      /* distances that they are held further apart by: kept, or put back */
+void contacts_parted(rod_work *w, bool ok);                             /* whether a state was found then */
 void contacts_save(rod_work *w);
 void contacts_restore(rod_work *w);
 void contacts_keep_arc(rod_work *w, int which);                         /* two more: where an arc began, and its last point */
