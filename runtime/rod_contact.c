@@ -321,17 +321,14 @@ static double sag(const rod_work *w, int pair)
     return d;
 }
 
-/* Lines are held apart by so much of what they sag: the next states may need more; and by less again where it is far too much.  Each change costs a solution anew, or a step. */
-static const double SPARE = 2, SPOILED = 10;
+/* Lines are held apart by so much of what they sag: the next states may need more.  It is not taken back while they touch: each change costs a solution anew, or a step. */
+static const double SPARE = 2;
 
 void contacts_step(rod_work *w)
 {
     rod_contacts *k = w->contact;
     state_copy(w, w->pos0, w->rot0, w->pos, w->rot);
-    for (int i = 0; i < w->rp->npair; i++) {
-        double d = k->skin[i] > 0 ? SPARE * sag(w, i) : 0;
-        if (k->skin[i] > SPOILED * d) k->skin[i] = d;
-    }
+    if (!contacts_near(w)) memset(k->skin, 0, (size_t)w->rp->npair * sizeof *k->skin);
     contacts_find(w);
     start_here(w);
     for (size_t i = 0; i < k->list.n; i++) {

@@ -25,14 +25,18 @@ static bool moved_little(const rod_work *w, const double *pos)
     return most < reach;
 }
 
-/* the link of the last state that went well is known: a step begins where another ended */
+/* The link of the last state that went well is known: a step begins where another ended.  What touched there may have come free on its other side. */
 bool rod_passed(rod_work *w, double *pos, double *rot)
 {
-    if (!w->contact || !contacts_near(w) || moved_little(w, pos)) return false;
+    if (!w->contact) return false;
+    bool before = w->touched;
+    w->touched = contacts_near(w);
+    if (!(w->touched || before) || moved_little(w, pos)) return false;
     if (memcmp(w->linked, pos, (size_t)(3 * w->N) * sizeof *pos)) w->link = links(w, pos, rot);
     double now = links(w, w->pos, w->rot);
     if (fabs(now - w->link) > 1.2) {
         memcpy(w->linked, pos, (size_t)(3 * w->N) * sizeof *pos);
+        w->touched = true;
         return true;
     }
     memcpy(w->linked, w->pos, (size_t)(3 * w->N) * sizeof *pos);

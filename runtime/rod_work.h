@@ -20,7 +20,7 @@ typedef struct rod_work {
     double *pos, *rot;                  /* 3 N, 4 N: now */
     double *pos0, *rot0;                /* at the beginning of the step */
     double *pos1, *rot1, last;          /* before a solve; size of the last increment */
-    double *linked, link;               /* positions whose link is known */
+    double *linked, link; bool touched; /* positions whose link is known; whether anything touched in the last state asked */
     double *res, *dx;                   /* ndof */
     double *way, way_dt, guess;         /* increment of the last step, how long it was (0: none to go by), how long the next is */
     double *given;                      /* forces and moments at the points of integration, 18 an element */
