@@ -323,7 +323,7 @@ bool rod_arc(rod_work *w, rod_path *p, double from, double goal, double end, boo
     for (int k = 0; ok && !back && k < ARC_STEPS && limits < ARC_LIMITS && ds > ARC_SHORTEST && !rod_interrupted(w); k++) {
         int iterations = arc_to(&a, ds);
         double straight = arc_inner(&a, a.dir0, a.slope0, a.dir, a.slope);
-        if (!iterations || straight < ARC_STRAIGHT || rod_passed(w, a.pos0, a.rot0)) {
+        if (!iterations || straight < ARC_STRAIGHT || rod_passed(w, a.pos0, a.rot0, false, true)) {
             ds /= 2;
             if (!w->contact || ds > ARC_CORNER) continue;
             ok = arc_turn(&a, p, 2 * ds, &far, &limits);

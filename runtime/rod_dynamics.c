@@ -247,7 +247,7 @@ static bool motion_step(rod_work *w, double t, double dt)
     drive(w, t + dt, 1e-3 * dt, d->goal);
     if (w->contact) { contacts_step(w); contacts_save(w); }
     if (!w->contact) { state_copy(w, w->pos0, w->rot0, w->pos, w->rot); predict(w); }
-    if (rod_equilibrium(w, middle) && !rod_passed(w, w->pos0, w->rot0) && settle(w, middle)) return true;
+    if (rod_equilibrium(w, middle) && !rod_passed(w, w->pos0, w->rot0, false, true) && settle(w, middle)) return true;
     state_copy(w, w->pos, w->rot, w->pos0, w->rot0);
     if (w->contact) contacts_restore(w);
     return false;

@@ -228,7 +228,7 @@ bool rod_apart(rod_work *w, double t)
     contacts_keep_watch(w);
     contacts_skin(w, skin, NULL);
     for (int k = 0; k < ROUNDS && ok && !contacts_part(w, w->ro->tolerance); k++) ok = close_gaps(w, t);
-    ok = ok && !rod_passed(w, pos, rot);
+    ok = ok && !rod_passed(w, pos, rot, true, true);
     if (!ok) {
         state_copy(w, w->pos, w->rot, pos, rot);
         contacts_back_watch(w);
@@ -258,7 +258,7 @@ static bool flow_step(rod_work *w, double t, double c, double most)
     if (w->contact) { contacts_step(w); contacts_keep_flow(w); }
     else state_copy(w, w->pos0, w->rot0, w->pos, w->rot);
     w->drag = c;
-    bool ok = rod_equilibrium(w, t) && moved(w) < most && !rod_passed(w, w->pos0, w->rot0);
+    bool ok = rod_equilibrium(w, t) && moved(w) < most && !rod_passed(w, w->pos0, w->rot0, false, true);
     if (ok) w->viscous += rod_drag_work(w);
     w->drag = 0;
     if (ok) return true;

@@ -16,7 +16,7 @@ static double links(const rod_work *w, double *pos, double *rot)
     return sum;
 }
 
-/* nothing went through anything where no node moved by a radius: each of two strands would have to by two */
+/* no node moved by a radius: what lies side by side has not come to lie on its other side */
 static bool moved_little(const rod_work *w, const double *pos)
 {
     double reach = INFINITY, most = 0;
@@ -26,17 +26,13 @@ static bool moved_little(const rod_work *w, const double *pos)
 }
 
 /* The link of the last state that went well is known: a step begins where another ended.  What touched there may have come free on its other side. */
-bool rod_passed(rod_work *w, double *pos, double *rot)
+bool rod_passed(rod_work *w, double *pos, double *rot, bool touched, bool brief)
 {
-    if (!w->contact) return false;
-    bool before = w->touched;
-    w->touched = contacts_near(w);
-    if (!(w->touched || before) || moved_little(w, pos)) return false;
+    if (!w->contact || !(touched || contacts_near(w)) || (brief && moved_little(w, pos))) return false;
     if (memcmp(w->linked, pos, (size_t)(3 * w->N) * sizeof *pos)) w->link = links(w, pos, rot);
     double now = links(w, w->pos, w->rot);
     if (fabs(now - w->link) > 1.2) {
         memcpy(w->linked, pos, (size_t)(3 * w->N) * sizeof *pos);
-        w->touched = true;
         return true;
     }
     memcpy(w->linked, w->pos, (size_t)(3 * w->N) * sizeof *pos);
@@ -52,9 +48,10 @@ bool rod_step(rod_work *w, double t, double tau, bool flow)
     if (!holds_at(w, t, tau)) return false;
     state_copy(w, pos, rot, w->pos, w->rot);
     state_copy(w, w->pos0, w->rot0, w->pos, w->rot);
+    bool touched = w->contact && contacts_near(w);
     if (w->contact) contacts_save(w);
     if (!flow) rod_go_on(w);
-    bool ok = (flow ? rod_flow(w, t) : rod_equilibrium(w, t)) && !rod_passed(w, pos, rot);
+    bool ok = (flow ? rod_flow(w, t) : rod_equilibrium(w, t)) && !rod_passed(w, pos, rot, touched, false);
     if (ok && w->contact) contacts_lose(w);
     if (!ok) {
         state_copy(w, w->pos, w->rot, pos, rot);
@@ -156,10 +153,11 @@ static bool leave_saddle(rod_work *w, double t)
     arena_pos mark = arena_mark(w->tmp);
     double *pos = arena_array(w->tmp, double, 3 * w->N), *rot = arena_array(w->tmp, double, 4 * w->N), lost = w->viscous;
     state_copy(w, pos, rot, w->pos, w->rot);
+    bool touched = w->contact && contacts_near(w);
     if (w->contact) contacts_keep_watch(w);
     rod_nudge(w);
     w->neutral = true;
-    bool ok = rod_flow(w, t) && !rod_passed(w, pos, rot);
+    bool ok = rod_flow(w, t) && !rod_passed(w, pos, rot, touched, false);
     if (!ok) { state_copy(w, w->pos, w->rot, pos, rot); w->viscous = lost; }
     if (!ok && w->contact) contacts_back_watch(w);
     arena_release(w->tmp, mark);

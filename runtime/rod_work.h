@@ -20,7 +20,7 @@ typedef struct rod_work {
     double *pos, *rot;                  /* 3 N, 4 N: now */
     double *pos0, *rot0;                /* at the beginning of the step */
     double *pos1, *rot1, last;          /* before a solve; size of the last increment */
-    double *linked, link; bool touched; /* positions whose link is known; whether anything touched in the last state asked */
+    double *linked, link;               /* positions whose link is known */
     double *res, *dx;                   /* ndof */
     double *way, way_dt, guess;         /* increment of the last step, how long it was (0: none to go by), how long the next is */
     double *given;                      /* forces and moments at the points of integration, 18 an element */
@@ -92,7 +92,7 @@ void rod_nudge(rod_work *w);
 void rod_way(rod_work *w, double dt);                                   /* the step from pos0, rot0 is done, dt long; 0: it was a jump */
 void rod_go_on(rod_work *w);                                            /* a first guess of a step `guess` long: the same way again */
 bool rod_interrupted(rod_work *w);
-bool rod_passed(rod_work *w, double *pos, double *rot);            /* a rod went through itself since that state */
+bool rod_passed(rod_work *w, double *pos, double *rot, bool touched, bool brief);       /* a rod went through itself since that state, where it touched or not; brief: if it moved far enough */
 double rod_drag_work(const rod_work *w);
 
 /* ---- along a load ---- */
