@@ -321,14 +321,17 @@ static double sag(const rod_work *w, int pair)
     return d;
 }
 
-/* Lines are held apart by so much of what they sag: the next states may need more.  It is not taken back while they touch: each change costs a solution anew, or a step. */
-static const double SPARE = 2;
+/* Lines are held apart by so much of what they sag: the next states may need more.  It is taken back where it is far too much alone: each change costs a solution anew, or a step. */
+static const double SPARE = 1.4, SPOILED = 50;
 
 void contacts_step(rod_work *w)
 {
     rod_contacts *k = w->contact;
     state_copy(w, w->pos0, w->rot0, w->pos, w->rot);
-    if (!contacts_near(w)) memset(k->skin, 0, (size_t)w->rp->npair * sizeof *k->skin);
+    for (int i = 0; i < w->rp->npair; i++) {
+        double d = k->skin[i] > 0 ? SPARE * sag(w, i) : 0;
+        if (k->skin[i] > SPOILED * d) k->skin[i] = d;
+    }
     contacts_find(w);
     start_here(w);
     for (size_t i = 0; i < k->list.n; i++) {
