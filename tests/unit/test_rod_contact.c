@@ -316,7 +316,7 @@ static void unknowns(double mu, against what, contact_status status, bool time)
         touch *c = &list->at[i];
         c->lambda = 2 + uniform() / 2;
         c->turned = 0;
-        for (int j = 0; j < 3; j++) c->l[j] = mu > 0 ? 0.3 * uniform() : 0;
+        for (int j = 0; j < 3; j++) c->l[j] = mu > 0 ? 0.2 + 0.05 * uniform() : 0;    /* far from where slip becomes stick */
     }
     k->stiff = true;
     compare_newton(&u, 1e-3);
@@ -330,7 +330,7 @@ static void test_unknowns(void **st)
     (void)st;
     for (against what = ROD; what <= BALL; what++) {
         unknowns(0, what, STATUS_STICK, false);
-        unknowns(50, what, STATUS_STICK, false);
+        unknowns(0.5, what, STATUS_STICK, false);      /* more friction leaves fewer pairs on bodies */
         unknowns(0.05, what, STATUS_SLIP, false);
     }
     unknowns(50, ROD, STATUS_STICK, true);
