@@ -601,7 +601,7 @@ static double touch_share(const rod_work *w, const touch *c)
     for (size_t i = 0; i < k->list.n; i++) {
         const touch *o = &k->list.at[i];
         double way = o->y - c->y;
-        if (o == c || o->pair != c->pair || o->status == STATUS_OPEN || fabs(o->x - c->x) > 2 * APART + 1) continue;
+        if (o == c || o->pair != c->pair || o->status == STATUS_OPEN || fabs(o->x - c->x) > 2 * APART + 1 || fabs(way) < CLOSE) continue;       /* closer: another strand */
         if (way > 0) above = fmin(above, way);
         else below = fmin(below, -way);
     }
