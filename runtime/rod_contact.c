@@ -219,7 +219,7 @@ void contacts_new(rod_work *w)
     k->hard = arena_array(w->a, double, n);
     k->tresca = arena_array(w->a, bool, n);
     k->body = arena_array(w->a, double, 7 * n);
-    k->grip = 5;
+    k->grip = w->ro->penalty ? 30 : 5;
     for (int i = 0; i < w->rp->nrod; i++) most = w->mesh[i].nn > most ? w->mesh[i].nn : most;
     k->cells = 4 * most;
     k->head = arena_array(w->a, int, k->cells);
