@@ -213,6 +213,16 @@ static void band_back(rod_work *w, int m, int c, double *dx)
     }
 }
 
+/* tangent and right sides of an element, the second from `rate` where that is given; the number of its first dof */
+static int element_sides(rod_work *w, const rod_mesh *m, int e, const rod_outside *out, const double *rate, double *f, double *K)
+{
+    int d0 = 6 * (m->first + 3 * e);
+    memset(f, 0, SIDES * ROD_DOFS * sizeof *f);
+    rod_element_loaded(w, m, e, out, given_of(w, m, e), f, K);
+    for (int i = e ? 6 : 0; rate && i < ROD_DOFS; i++) f[ROD_DOFS + i] = rate[d0 + i];
+    return d0;
+}
+
 bool rod_solve_two(rod_work *w, double t, const double *rate, double *dy)
 {
     arena_pos mark = arena_mark(w->tmp);
@@ -225,10 +235,8 @@ bool rod_solve_two(rod_work *w, double t, const double *rate, double *dy)
     for (int r = 0; r < w->rp->nrod; r++) {
         const rod_mesh *mesh = &w->mesh[r];
         for (int e = 0; e < mesh->ne; e++, X += INNER) {
-            double f[SIDES * ROD_DOFS] = { 0 }, K[ROD_DOFS * ROD_DOFS];
-            int d0 = 6 * (mesh->first + 3 * e);
-            rod_element_loaded(w, mesh, e, &out, given_of(w, mesh, e), f, K);
-            for (int i = e ? 6 : 0; dy && i < ROD_DOFS; i++) f[ROD_DOFS + i] = rate[d0 + i];
+            double f[SIDES * ROD_DOFS], K[ROD_DOFS * ROD_DOFS];
+            int d0 = element_sides(w, mesh, e, &out, rate, f, K);
             w->sign *= band_element(w, K, f, m, X, w->red[d0 / 6]);
         }
     }
@@ -459,10 +467,8 @@ bool rod_solve_sparse(rod_work *w, double t, const double *rate, double *dy)
     for (int r = 0; r < w->rp->nrod; r++) {
         const rod_mesh *mesh = &w->mesh[r];
         for (int e = 0; e < mesh->ne; e++, X += INNER) {
-            double f[SIDES * ROD_DOFS] = { 0 }, K[ROD_DOFS * ROD_DOFS];
-            int d0 = 6 * (mesh->first + 3 * e);
-            rod_element_loaded(w, mesh, e, &out, given_of(w, mesh, e), f, K);
-            for (int i = e ? 6 : 0; dy && i < ROD_DOFS; i++) f[ROD_DOFS + i] = rate[d0 + i];
+            double f[SIDES * ROD_DOFS], K[ROD_DOFS * ROD_DOFS];
+            int d0 = element_sides(w, mesh, e, &out, rate, f, K);
             sparse_element(w, d0, number, K, f, m, X, &S, b);
         }
     }
