@@ -340,7 +340,7 @@ static node_row node_at(const rod_result *x, int rod, int i)
     for (int k = 0; k < 3; k++) { o.n[k] = dot3(o.frame + 3 * k, e.n); o.m[k] = dot3(o.frame + 3 * k, e.m); }
     const double *v = x->v ? x->v + 6 * (m->first + i) : NULL;
     for (int k = 0; v && k < 3; k++) { o.v[k] = v[k]; o.spin[k] = dot3(o.frame + 3 * k, v + 3); }
-    double h = m->length / (m->nn - 1);
+    double h = (m->s[i + 1 < m->nn ? i + 1 : i] - m->s[i > 0 ? i - 1 : i]) / 2;
     for (int64_t k = 0; k < x->ntouch; k++) {
         const rod_touching *t = &x->touch[k];
         if ((t->a == rod && fabs(t->sa - o.s) <= 0.5 * h) || (t->b == rod && fabs(t->sb - o.s) <= 0.5 * h)) o.rn += t->fn;
@@ -413,8 +413,9 @@ static void rod_svg(text *t, session *s, const rod_result *x, int rod)
     text_printf(t, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\">\n<g>\n", k * w, k * h);
     for (int i = 0; i + 1 < m->nn; i++) {
         double a[4] = { k * (all[i].a[0] - lo[0] + 4 * r), k * (all[i].a[1] - lo[1] + 4 * r), k * (all[i].b[0] - lo[0] + 4 * r), k * (all[i].b[1] - lo[1] + 4 * r) };
-        for (int pass = 0; pass < 2; pass++)
-            text_printf(t, "<path d=\"M%.2f %.2fL%.2f %.2f\" stroke=\"%s\" stroke-width=\"%.2f\"%s/>\n", a[0], a[1], a[2], a[3],
+        double far = fmax(hypot(a[2] - a[0], a[3] - a[1]), 1e-9), ex = 0.2 * k * r * (a[2] - a[0]) / far, ey = 0.2 * k * r * (a[3] - a[1]) / far;
+        for (int pass = 0; pass < 2; pass++, ex = ey = 0)       /* edges reach over the ends: no gaps outside of bends */
+            text_printf(t, "<path d=\"M%.2f %.2fL%.2f %.2f\" stroke=\"%s\" stroke-width=\"%.2f\"%s/>\n", a[0] - ex, a[1] - ey, a[2] + ex, a[3] + ey,
                         pass == 0 ? "#222" : all[i].touch ? "#d33" : "#8ab", 2 * k * r * (pass ? 0.8 : 1), pass ? " stroke-linecap=\"round\"" : "");
     }
     text_puts(t, "</g>\n</svg>\n");
