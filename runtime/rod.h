@@ -101,7 +101,7 @@ typedef struct rod_result {
     const rod_point *path; size_t npath;        /* by arc length alone */
 } rod_result;
 double rod_writhe(arena *scratch, const rod_result *x, int rod);
-double rod_writhe_nodes(const rod_result *x, int rod);   /* of straight pieces from node to node: quicker */
+double rod_writhe_nodes(const rod_result *x, int rod, int every);       /* of straight pieces between every so manieth node: quicker */
 void rod_momentum(const rod_result *x, int rod, double *p, double *L);   /* L about the origin; of rods that move in time */
 double rod_twist(const rod_result *x, int rod);         /* in turns */
 

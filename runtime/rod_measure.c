@@ -21,15 +21,17 @@ static double gauss_area(const double *a, const double *b, const double *c, cons
     return -(sphere_area(r13, r14, r24) + sphere_area(r13, r24, r23));
 }
 
-static double polygon_writhe(const double *r, int n)
+/* through every so manieth point */
+static double polygon_writhe(const double *r, int n, int every)
 {
     double sum = 0;
-    for (int i = 0; i + 1 < n; i++)
-        for (int j = i + 2; j + 1 < n; j++) sum += gauss_area(r + 3 * i, r + 3 * i + 3, r + 3 * j, r + 3 * j + 3);
+    int to = 3 * every;
+    for (int i = 0; i + every < n; i += every)
+        for (int j = i + 2 * every; j + every < n; j += every) sum += gauss_area(r + 3 * i, r + 3 * i + to, r + 3 * j, r + 3 * j + to);
     return sum / (2 * M_PI);
 }
 
-double rod_writhe_nodes(const rod_result *x, int rod) { return polygon_writhe(x->r + 3 * x->mesh[rod].first, x->mesh[rod].nn); }
+double rod_writhe_nodes(const rod_result *x, int rod, int every) { return polygon_writhe(x->r + 3 * x->mesh[rod].first, x->mesh[rod].nn, every); }
 
 /* in an element, by the polynomial through its nodes with the slopes R v there */
 static void between(const rod_mesh *m, const rod_result *y, int e, double part, double *x)
@@ -57,7 +59,7 @@ static double refined(arena *a, const rod_mesh *m, const rod_result *y, int piec
         int e = i / (3 * pieces) < m->ne ? i / (3 * pieces) : m->ne - 1;
         between(m, y, e, (double)i / (3 * pieces) - e, x + 3 * i);
     }
-    double w = polygon_writhe(x, n);
+    double w = polygon_writhe(x, n, 1);
     arena_release(a, mark);
     return w;
 }
@@ -67,7 +69,7 @@ double rod_writhe(arena *scratch, const rod_result *x, int rod)
 {
     enum { LONG = 800, VERY_LONG = 2000 };
     const rod_mesh *m = &x->mesh[rod];
-    double one = rod_writhe_nodes(x, rod);
+    double one = rod_writhe_nodes(x, rod, 1);
     if (m->nn > VERY_LONG) return one;
     double two = refined(scratch, m, x, 2), ab = (4 * two - one) / 3;
     if (m->nn > LONG) return ab;

@@ -4,6 +4,14 @@
 #include <string.h>
 
 /* ---- a step ---- */
+/* shorter than the radius: pieces from end to end of them go through each other where rods do */
+static bool short_elements(const rod_mesh *m)
+{
+    double most = 0;
+    for (int e = 0; e < m->ne; e++) most = fmax(most, m->s[3 * e + 3] - m->s[3 * e]);
+    return most <= 1.0001 * m->radius;
+}
+
 /* A rod that goes through itself changes its link by two: such a step is no motion.  Only asked where contact acts. */
 static double links(const rod_work *w, double *pos, double *rot)
 {
@@ -11,7 +19,7 @@ static double links(const rod_work *w, double *pos, double *rot)
     double sum = 0;
     for (int i = 0; i < w->rp->npair; i++) {
         int a = w->rp->pair[i].a;
-        if (w->rp->pair[i].b == a) sum += rod_writhe_nodes(&x, a) + rod_twist(&x, a);
+        if (w->rp->pair[i].b == a) sum += rod_writhe_nodes(&x, a, short_elements(&w->mesh[a]) ? 3 : 1) + rod_twist(&x, a);
     }
     return sum;
 }
