@@ -22,22 +22,22 @@ extern "C" {
 #define CDL_API
 #endif
 
-/* How a call ended: X(NAME, number, text).  The larger number is the worse; what ended in several ways has the worst
-   of them. */
-#define CDL_STATUS_LIST(X)                                    \
-    X(OK,     0, "all is well")                               \
-    X(EXPECT, 1, "an expectation was not met")                \
-    X(USAGE,  2, "the call or an option is not understood")   \
-    X(MODEL,  3, "the text has errors")                       \
-    X(SOLVER, 4, "a solver failed or was interrupted")        \
-    X(IO,     5, "input or output failed")                    \
+/* How a call ended: X(NAME, number, text).  The larger number is the worse; what ended in several ways has
+   the worst of them. */
+#define CDL_STATUS_LIST(X)                                 \
+    X(OK, 0, "all is well")                                \
+    X(EXPECT, 1, "an expectation was not met")             \
+    X(USAGE, 2, "the call or an option is not understood") \
+    X(MODEL, 3, "the text has errors")                     \
+    X(SOLVER, 4, "a solver failed or was interrupted")     \
+    X(IO, 5, "input or output failed")                     \
     X(MEMORY, 6, "there was not enough memory")
 
 typedef enum cdl_status {
 #define CDL_STATUS_ROW(name, number, text) CDL_##name = number,
     CDL_STATUS_LIST(CDL_STATUS_ROW)
 #undef CDL_STATUS_ROW
-    CDL_STATUS_MAX = 7
+        CDL_STATUS_MAX = 7
 } cdl_status;
 
 /* The text of a status, without a full stop. */
@@ -58,83 +58,90 @@ typedef struct cdl_allocator {
 CDL_API cdl *cdl_new(const cdl_allocator *al);
 CDL_API void cdl_free(cdl *s);
 
-/* What the session says and asks.  Any of them may be NULL.  Text is not terminated.  They must not call the session.
-   */
+/* What the session says and asks.  Any of them may be NULL.  Text is not terminated.  They must not call the
+ * session.
+ */
 typedef struct cdl_callbacks {
-    void (*out)(void *ud, const char *text, size_t len);     /* results: what the command writes to standard output */
-    void (*err)(void *ud, const char *text, size_t len);     /* diagnostics, progress, notes */
+    /* results: what the command writes to standard output */
+    void (*out)(void *ud, const char *text, size_t len);
+    void (*err)(void *ud, const char *text, size_t len); /* diagnostics, progress, notes */
     /* asked now and then during a run; not 0 ends it in order */
     int (*interrupted)(void *ud);
     void *ud;
 } cdl_callbacks;
 CDL_API void cdl_set_callbacks(cdl *s, const cdl_callbacks *c);
 
-/* Options by name: X(NAME, "name", "default", "what it does").  CDL_USAGE when there is no such option or value. */
-#define CDL_OPTION_LIST(X)                                                                                       \
-    X(OUTPUT,      "output",      ".",    "directory that files are written into; made when it is missing")      \
-    X(STDLIB,      "stdlib",      "",     "directory of the library (`use std.x`); empty: the installed one")    \
-    X(DIAGNOSTICS, "diagnostics", "text", "form of diagnostics: text or json")                                   \
-    X(JSON,        "json",        "no",   "one JSON object for each run or sweep point on out, and nothing else") \
-    X(COLOUR,      "colour",      "no",   "ANSI colours in diagnostics")                                         \
-    X(QUIET,       "quiet",       "no",   "no summaries of runs and no values of measures on out")               \
-    X(KEEP_GOING,  "keep-going",  "no",   "record steps that could not be solved instead of ending the run")     \
-    X(PROGRESS,    "progress",    "no",   "a progress line on err, for terminals")                               \
-    X(INTERACTIVE, "interactive", "no",   "statements come one by one: a definition may replace an earlier one") \
-    X(MANIFEST,    "manifest",    "manifest.json", "name of the file that tells what was run; no: none is written") \
-    X(JOBS,        "jobs",        "1",    "processes for the points of an experiment")                           \
-    X(RESUME,      "resume",      "no",   "points of experiments that are finished already are not run again")   \
-    X(SHARD,       "shard",       "",     "k/n: of each experiment every n-th point, from the k-th; cdl merge does the rest") \
-    X(MERGE,       "merge",       "no",   "points of experiments are taken from the shards, none is run")              \
-    X(MEMORY,      "memory",      "256",  "megabytes of samples that a run keeps in memory; more go to a file in $TMPDIR or `output`")
+/* Options by name: X(NAME, "name", "default", "what it does").  CDL_USAGE when there is no such option or
+ * value. */
+#define CDL_OPTION_LIST(X)                                                                               \
+    X(OUTPUT, "output", ".", "directory that files are written into; made when it is missing")           \
+    X(STDLIB, "stdlib", "", "directory of the library (`use std.x`); empty: the installed one")          \
+    X(DIAGNOSTICS, "diagnostics", "text", "form of diagnostics: text or json")                           \
+    X(JSON, "json", "no", "one JSON object for each run or sweep point on out, and nothing else")        \
+    X(COLOUR, "colour", "no", "ANSI colours in diagnostics")                                             \
+    X(QUIET, "quiet", "no", "no summaries of runs and no values of measures on out")                     \
+    X(KEEP_GOING, "keep-going", "no", "record steps that could not be solved instead of ending the run") \
+    X(PROGRESS, "progress", "no", "a progress line on err, for terminals")                               \
+    X(INTERACTIVE, "interactive", "no",                                                                  \
+      "statements come one by one: a definition may replace an earlier one")                             \
+    X(MANIFEST, "manifest", "manifest.json",                                                             \
+      "name of the file that tells what was run; no: none is written")                                   \
+    X(JOBS, "jobs", "1", "processes for the points of an experiment")                                    \
+    X(RESUME, "resume", "no", "points of experiments that are finished already are not run again")       \
+    X(SHARD, "shard", "",                                                                                \
+      "k/n: of each experiment every n-th point, from the k-th; cdl merge does the rest")                \
+    X(MERGE, "merge", "no", "points of experiments are taken from the shards, none is run")              \
+    X(MEMORY, "memory", "256",                                                                           \
+      "megabytes of samples that a run keeps in memory; more go to a file in $TMPDIR or `output`")
 CDL_API cdl_status cdl_set(cdl *s, const char *option, const char *value);
-/* The value (an expression of the language) of every parameter of that name, in all models that are run and at top
-   level; the `-p` of the
-   command. */
+/* The value (an expression of the language) of every parameter of that name, in all models that are run and
+   at top level; the `-p` of the command. */
 CDL_API cdl_status cdl_set_param(cdl *s, const char *name, const char *value);
 
-/* Checks and then executes a file or a text; `name` stands in diagnostics.  Definitions and results stay in the
-   session. */
+/* Checks and then executes a file or a text; `name` stands in diagnostics.  Definitions and results stay in
+   the session. */
 CDL_API cdl_status cdl_load_file(cdl *s, const char *path);
 CDL_API cdl_status cdl_run_text(cdl *s, const char *name, const char *text, size_t len);
 /* Finds all errors without running anything. */
 CDL_API cdl_status cdl_check_file(cdl *s, const char *path);
 CDL_API cdl_status cdl_check_text(cdl *s, const char *name, const char *text, size_t len);
-/* Ends what the calls before have begun: writes the last JSON object, tells how many expectations were met.  Returns
-   the worst status since
-   the session began or since the last cdl_finish. */
+/* Ends what the calls before have begun: writes the last JSON object, tells how many expectations were met.
+   Returns the worst status since the session began or since the last cdl_finish. */
 CDL_API cdl_status cdl_finish(cdl *s);
 
-/* The value of an expression, as in a statement after what was run: `cdl_value(s, "last(y)", &x)`.  CDL_MODEL when it
-   is no number. */
+/* The value of an expression, as in a statement after what was run: `cdl_value(s, "last(y)", &x)`.  CDL_MODEL
+   when it is no number. */
 CDL_API cdl_status cdl_value(cdl *s, const char *expression, double *out);
 /* Numbers of a vector or a series: *n is how many there are, of which at most `room` are written to `out`. */
 CDL_API cdl_status cdl_values(cdl *s, const char *expression, double *out, size_t room, size_t *n);
 
-/* Writes a stage of the translation to out, as stable text.  what: "ast", "model", "equations", "ir" or "jacobian"; or "wellposed": what theory
-   says of the motions of each model, which is JSON when the option is set. */
+/* Writes a stage of the translation to out, as stable text.  what: "ast", "model", "equations", "ir" or
+   "jacobian"; or "wellposed": what theory says of the motions of each model, which is JSON when the option is
+   set. */
 CDL_API cdl_status cdl_show(cdl *s, const char *what, const char *path);
 CDL_API cdl_status cdl_show_text(cdl *s, const char *what, const char *name, const char *text, size_t len);
 
 /* The text in the house's layout.  The result belongs to the session and lasts until the next call. */
-CDL_API cdl_status cdl_fmt(cdl *s, const char *name, const char *text, size_t len, const char **out, size_t *outlen);
-/* A file, rewritten in place, whole or not at all.  check_only: nothing is written; CDL_EXPECT when it is not in that
-   layout. */
+CDL_API cdl_status cdl_fmt(cdl *s, const char *name, const char *text, size_t len, const char **out,
+                           size_t *outlen);
+/* A file, rewritten in place, whole or not at all.  check_only: nothing is written; CDL_EXPECT when it is not
+   in that layout. */
 CDL_API cdl_status cdl_fmt_file(cdl *s, const char *path, int check_only);
 
-/* Whether the text is a whole input: 1, or 0 when it asks for another line (an open bracket, a last word that cannot
-   end a statement). */
+/* Whether the text is a whole input: 1, or 0 when it asks for another line (an open bracket, a last word that
+   cannot end a statement). */
 CDL_API int cdl_complete(cdl *s, const char *text, size_t len);
-/* The k-th name that may be written at the end of a line, beginning with `prefix`; NULL behind the last.  "floor."
-   asks for members. */
+/* The k-th name that may be written at the end of a line, beginning with `prefix`; NULL behind the last.
+   "floor." asks for members. */
 CDL_API const char *cdl_name(cdl *s, const char *prefix, size_t k);
 /* How many times a model was compiled so far: runs that differ in values of parameters alone share one. */
 CDL_API size_t cdl_compiled(const cdl *s);
 
-/* As cdl_name, from all that stands before the end of the word: after `with` backends and in their brackets options, units after
-   a number and [, attribute keys in braces. */
+/* As cdl_name, from all that stands before the end of the word: after `with` backends and in their brackets
+   options, units after a number and [, attribute keys in braces. */
 CDL_API const char *cdl_name_at(cdl *s, const char *line, size_t k);
-/* Writes what is known of a name to out: a keyword, function, law, backend, error code, or what was defined with its ## comment.
-   CDL_USAGE when nothing has the name. */
+/* Writes what is known of a name to out: a keyword, function, law, backend, error code, or what was defined
+   with its ## comment. CDL_USAGE when nothing has the name. */
 CDL_API cdl_status cdl_help(cdl *s, const char *name);
 /* Writes what kind of value an expression has to out. */
 CDL_API cdl_status cdl_type(cdl *s, const char *expression);
@@ -142,7 +149,8 @@ CDL_API cdl_status cdl_type(cdl *s, const char *expression);
 /* The SHA-256 of a file's bytes in hexadecimal digits; CDL_IO when it cannot be read. */
 CDL_API cdl_status cdl_hash_file(const char *path, char hex[65]);
 
-/* "0.1.0", and what this build is: {"version":…,"commit":…,"compiler":…,"blas":…,"features":{…}}.  Static text. */
+/* "0.1.0", and what this build is: {"version":…,"commit":…,"compiler":…,"blas":…,"features":{…}}.  Static
+ * text. */
 CDL_API const char *cdl_version(void);
 CDL_API const char *cdl_commit(void);
 /* Into the session, as above: belongs to it until the next call. */

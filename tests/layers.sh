@@ -10,21 +10,23 @@ verdict() { if [ -z "$2" ]; then echo "ok $1"; else echo "not ok $1"; echo "$2";
 # "file included-name" for each quoted include
 includes() { grep -HoE '^[[:space:]]*#[[:space:]]*include[[:space:]]*"[^"]+"' "$@" | sed -E 's/:[^"]*"([^"]+)"/ \1/'; }
 shopt -s nullglob
-runtime=(runtime/*.[ch] runtime/*.def) lang=(lang/*.[chly] lang/*.def) cmd=(lang/cmd/*.[ch])
+runtime=(runtime/*/*.[ch] runtime/*/*.def) cmd=(lang/cmd/*.[ch])
+lang=(lang/cdl.h)
+for f in lang/*/*.[chly] lang/*/*.def; do case $f in lang/cmd/*) ;; *) lang+=("$f") ;; esac; done
 
 # -- who may include whom
 bad=$(includes "${runtime[@]}" | while read -r f i; do
-    case $i in */*) echo "$f includes $i" ;; *) [ -e "runtime/$i" ] || echo "$f includes $i" ;; esac; done)
+    [ -e "runtime/$i" ] || [ -e "${f%/*}/$i" ] || echo "$f includes $i"; done)
 verdict "runtime includes nothing but runtime" "$bad"
 bad=$(includes "${lang[@]}" | while read -r f i; do case $i in cmd/* | */cmd/*) echo "$f includes $i" ;; esac; done)
 verdict "lang does not include the command" "$bad"
 bad=$(includes "${cmd[@]}" | while read -r f i; do
-    case $i in cdl.h | ../cdl.h) ;; */*) echo "$f includes $i" ;; *) [ -e "lang/cmd/$i" ] || echo "$f includes $i" ;; esac; done)
+    case $i in cdl.h) ;; */*) echo "$f includes $i" ;; *) [ -e "lang/cmd/$i" ] || echo "$f includes $i" ;; esac; done)
 verdict "the command sees the library only through cdl.h" "$bad"
 verdict "readline is for the command only" "$(grep -HnE '#[[:space:]]*include[[:space:]]*<readline/' "${runtime[@]}" "${lang[@]}")"
 verdict "cdl.h stands alone" "$(grep -Hn '#[[:space:]]*include[[:space:]]*"' lang/cdl.h)"
-verdict "header names are unique" "$(for f in runtime/*.h lang/*.h; do basename "$f"; done | sort | uniq -d)"
-bad=$(includes runtime/*.h lang/*.h | grep -v '\.def$' | awk '{ sub(/.*\//, "", $1); sub(/.*\//, "", $2); print }' | tsort 2>&1 >/dev/null)
+verdict "header names are unique" "$(for f in runtime/*/*.h lang/*.h lang/*/*.h; do basename "$f"; done | sort | uniq -d)"
+bad=$(includes runtime/*/*.h lang/*.h lang/*/*.h | grep -v '\.def$' | awk '{ sub(/.*\//, "", $1); sub(/.*\//, "", $2); print }' | tsort 2>&1 >/dev/null)
 verdict "headers include each other without a cycle" "$bad"
 
 # -- what the library's objects ask of libc, and what they keep.  The generated scanner names streams that it never opens.

@@ -1,20 +1,25 @@
 /* cmd: what the files of the command share.  It sees the library through cdl.h alone. */
 #ifndef CDL_CMD_H
 #define CDL_CMD_H
-#include "../cdl.h"
+#include "cdl.h"
 
 typedef struct options {
-    const char **param, **value; size_t nparam;             /* -p name=value */
-    const char **set, **to; size_t nset;                    /* options of the session, as cdl_set takes them */
-    const char **file; size_t nfile;
+    /* -p name=value */
+    const char **param, **value;
+    size_t nparam;
+    /* options of the session, as cdl_set takes them */
+    const char **set, **to;
+    size_t nset;
+    const char **file;
+    size_t nfile;
     int json, check, wellposed, help;
-    double within;                                          /* diff: the relative difference that is allowed */
+    double within; /* diff: the relative difference that is allowed */
 } options;
 
-/* A session that writes to standard output and standard error, with the options set; NULL when there is no memory or
-   an option was refused. */
+/* A session that writes to standard output and standard error, with the options set; NULL when there is no
+   memory or an option was refused. */
 cdl *session_open(const options *o, cdl_status *status);
-void session_callbacks(cdl *s);                             /* standard output and standard error again */
+void session_callbacks(cdl *s); /* standard output and standard error again */
 /* The name that is closest to `got`, or NULL; names end with NULL. */
 const char *closest(const char *got, const char *const *names);
 /* All of standard input, or a file; NULL when it cannot be read. Freed by the caller. */
@@ -24,5 +29,5 @@ void interrupts_clear(void);
 int repl(const options *o);
 int repro_main(const options *o);
 int diff_main(const options *o);
-int colour_wanted(void);                                    /* the terminal can, and NO_COLOR is not set */
+int colour_wanted(void); /* the terminal can, and NO_COLOR is not set */
 #endif

@@ -1,4 +1,5 @@
-/* main: the command line.  Options are read into one structure, a row of the table of commands does the rest. */
+/* main: the command line.  Options are read into one structure, a row of the table of commands does the rest.
+ */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -11,8 +12,15 @@
 
 static volatile sig_atomic_t interrupted;
 
-static void on_interrupt(int sig) { (void)sig; interrupted = 1; }
-void interrupts_clear(void) { interrupted = 0; }
+static void on_interrupt(int sig)
+{
+    (void)sig;
+    interrupted = 1;
+}
+void interrupts_clear(void)
+{
+    interrupted = 0;
+}
 
 /* the first interrupt ends a run in order, a second one the program */
 void interrupts_catch(void)
@@ -25,15 +33,20 @@ void interrupts_catch(void)
     sigaction(SIGTERM, &a, NULL);
 }
 
-static int out_error;                                       /* the first errno of standard output */
+static int out_error; /* the first errno of standard output */
 
-static void out_failed(void) { if (!out_error) out_error = errno ? errno : EIO; }
+static void out_failed(void)
+{
+    if (!out_error)
+        out_error = errno ? errno : EIO;
+}
 
 static void say_out(void *ud, const char *text, size_t len)
 {
     (void)ud;
     errno = 0;
-    if (fwrite(text, 1, len, stdout) != len) out_failed();
+    if (fwrite(text, 1, len, stdout) != len)
+        out_failed();
 }
 
 /* what was said before comes out before, when both go to the same place */
@@ -41,19 +54,27 @@ static void say_err(void *ud, const char *text, size_t len)
 {
     (void)ud;
     errno = 0;
-    if (fflush(stdout)) out_failed();
+    if (fflush(stdout))
+        out_failed();
     fwrite(text, 1, len, stderr);
 }
 
-static int was_interrupted(void *ud) { (void)ud; return interrupted; }
+static int was_interrupted(void *ud)
+{
+    (void)ud;
+    return interrupted;
+}
 
 /* a full disk is an error like any other; a reader that went away needs no message */
 static int finish(int code)
 {
     errno = 0;
-    if (fclose(stdout)) out_failed();
-    if (!out_error) return code;
-    if (out_error != EPIPE) fprintf(stderr, "cdl: cannot write to standard output: %s\n", strerror(out_error));
+    if (fclose(stdout))
+        out_failed();
+    if (!out_error)
+        return code;
+    if (out_error != EPIPE)
+        fprintf(stderr, "cdl: cannot write to standard output: %s\n", strerror(out_error));
     return cdl_exit_code(CDL_IO);
 }
 
@@ -75,17 +96,23 @@ static cdl_status session_prepare(cdl *s, const options *o)
 {
     const char *lib = getenv("CDL_STDLIB");
     session_callbacks(s);
-    if (lib) cdl_set(s, "stdlib", lib);
-    if (colour_wanted()) cdl_set(s, "colour", "yes");
-    if (isatty(2)) cdl_set(s, "progress", "yes");
+    if (lib)
+        cdl_set(s, "stdlib", lib);
+    if (colour_wanted())
+        cdl_set(s, "colour", "yes");
+    if (isatty(2))
+        cdl_set(s, "progress", "yes");
     for (size_t k = 0; k < o->nset; k++) {
         cdl_status st = cdl_set(s, o->set[k], o->to[k]);
-        if (st == CDL_USAGE) fprintf(stderr, "cdl: '%s' is no value of --%s\n", o->to[k], o->set[k]);
-        if (st) return st;
+        if (st == CDL_USAGE)
+            fprintf(stderr, "cdl: '%s' is no value of --%s\n", o->to[k], o->set[k]);
+        if (st)
+            return st;
     }
     for (size_t k = 0; k < o->nparam; k++) {
         cdl_status st = cdl_set_param(s, o->param[k], o->value[k]);
-        if (st) return st;
+        if (st)
+            return st;
     }
     return CDL_OK;
 }
@@ -94,8 +121,10 @@ cdl *session_open(const options *o, cdl_status *status)
 {
     cdl *s = cdl_new(NULL);
     *status = s ? session_prepare(s, o) : CDL_MEMORY;
-    if (!s) fputs("cdl: there is not enough memory\n", stderr);
-    if (*status == CDL_OK) return s;
+    if (!s)
+        fputs("cdl: there is not enough memory\n", stderr);
+    if (*status == CDL_OK)
+        return s;
     cdl_free(s);
     return NULL;
 }
@@ -106,9 +135,11 @@ char *read_stdin(size_t *len)
     char *p = malloc(room);
     while (p && (k = fread(p + n, 1, room - n, stdin)) > 0) {
         n += k;
-        if (n < room) continue;
+        if (n < room)
+            continue;
         char *q = room > ((size_t)1 << 31) ? NULL : realloc(p, room *= 2);
-        if (!q) free(p);
+        if (!q)
+            free(p);
         p = q;
     }
     if (p && ferror(stdin)) {
@@ -125,16 +156,20 @@ char *read_stdin(size_t *len)
 static size_t distance(const char *a, const char *b)
 {
     size_t n = strlen(a), m = strlen(b), row[64];
-    if (n > 60 || m > 60) return 99;
-    for (size_t j = 0; j <= m; j++) row[j] = j;
+    if (n > 60 || m > 60)
+        return 99;
+    for (size_t j = 0; j <= m; j++)
+        row[j] = j;
     for (size_t i = 1; i <= n; i++) {
         size_t diagonal = row[0];
         row[0] = i;
         for (size_t j = 1; j <= m; j++) {
             size_t best = diagonal + (a[i - 1] != b[j - 1]);
             diagonal = row[j];
-            if (row[j] + 1 < best) best = row[j] + 1;
-            if (row[j - 1] + 1 < best) best = row[j - 1] + 1;
+            if (row[j] + 1 < best)
+                best = row[j] + 1;
+            if (row[j - 1] + 1 < best)
+                best = row[j - 1] + 1;
             row[j] = best;
         }
     }
@@ -147,14 +182,20 @@ const char *closest(const char *got, const char *const *names)
     const char *found = NULL;
     for (; *names; names++) {
         size_t d = distance(got, *names);
-        if (d < best && d < strlen(got)) { best = d; found = *names; }
+        if (d < best && d < strlen(got)) {
+            best = d;
+            found = *names;
+        }
     }
     return found;
 }
 
 /* ---- commands ---- */
 
-static int worse(int a, int b) { return a > b ? a : b; }
+static int worse(int a, int b)
+{
+    return a > b ? a : b;
+}
 
 /* each file is a session of its own */
 static int each_file(const options *o, cdl_status (*file)(cdl *, const char *),
@@ -164,13 +205,16 @@ static int each_file(const options *o, cdl_status (*file)(cdl *, const char *),
     for (size_t k = 0; k < o->nfile && !interrupted; k++) {
         cdl_status st;
         cdl *s = session_open(o, &st);
-        if (!s) return cdl_exit_code(st);
+        if (!s)
+            return cdl_exit_code(st);
         /* several files would tell of themselves in one place */
         const char *base = strrchr(o->file[k], '/') ? strrchr(o->file[k], '/') + 1 : o->file[k];
         char name[512];
         snprintf(name, sizeof name, "%s.manifest.json", base);
-        if (o->nfile > 1) cdl_set(s, "manifest", name);
-        if (strcmp(o->file[k], "-")) st = file(s, o->file[k]);
+        if (o->nfile > 1)
+            cdl_set(s, "manifest", name);
+        if (strcmp(o->file[k], "-"))
+            st = file(s, o->file[k]);
         else {
             size_t len;
             char *p = read_stdin(&len);
@@ -178,15 +222,22 @@ static int each_file(const options *o, cdl_status (*file)(cdl *, const char *),
             free(p);
         }
         code = worse(code, cdl_exit_code(st));
-        if (st != CDL_MEMORY) code = worse(code, cdl_exit_code(cdl_finish(s)));
+        if (st != CDL_MEMORY)
+            code = worse(code, cdl_exit_code(cdl_finish(s)));
         cdl_free(s);
     }
     return code;
 }
 
-static int run_main(const options *o) { return each_file(o, cdl_load_file, cdl_run_text); }
+static int run_main(const options *o)
+{
+    return each_file(o, cdl_load_file, cdl_run_text);
+}
 
-static cdl_status wellposed_file(cdl *s, const char *path) { return cdl_show(s, "wellposed", path); }
+static cdl_status wellposed_file(cdl *s, const char *path)
+{
+    return cdl_show(s, "wellposed", path);
+}
 static cdl_status wellposed_text(cdl *s, const char *name, const char *text, size_t len)
 {
     return cdl_show_text(s, "wellposed", name, text, len);
@@ -196,7 +247,8 @@ static cdl_status wellposed_text(cdl *s, const char *name, const char *text, siz
 static int check_main(const options *o)
 {
     int input = 0;
-    for (size_t k = 0; k < o->nfile; k++) input |= !strcmp(o->file[k], "-");
+    for (size_t k = 0; k < o->nfile; k++)
+        input |= !strcmp(o->file[k], "-");
     int code = o->wellposed && input ? 0 : each_file(o, cdl_check_file, cdl_check_text);
     return o->wellposed && code == 0 ? each_file(o, wellposed_file, wellposed_text) : code;
 }
@@ -206,11 +258,12 @@ static int text_main(const options *o)
     int code = 0;
     cdl_status st;
     cdl *s = session_open(o, &st);
-    if (!s) return cdl_exit_code(st);
-    for (size_t k = 0; k < o->nfile; k++) code = worse(code,
-                                                       cdl_exit_code(cdl_run_text(s, "<command>", o->file[k],
-                                                           strlen(o->file[k]))));
-    if (st != CDL_MEMORY) code = worse(code, cdl_exit_code(cdl_finish(s)));
+    if (!s)
+        return cdl_exit_code(st);
+    for (size_t k = 0; k < o->nfile; k++)
+        code = worse(code, cdl_exit_code(cdl_run_text(s, "<command>", o->file[k], strlen(o->file[k]))));
+    if (st != CDL_MEMORY)
+        code = worse(code, cdl_exit_code(cdl_finish(s)));
     cdl_free(s);
     return code;
 }
@@ -221,8 +274,10 @@ static int fmt_stdin(cdl *s, int check)
     const char *out;
     char *p = read_stdin(&len);
     cdl_status st = p ? cdl_fmt(s, "<stdin>", p, len, &out, &outlen) : CDL_IO;
-    if (st == CDL_OK && check) st = outlen == len && !memcmp(p, out, len) ? CDL_OK : CDL_EXPECT;
-    else if (st == CDL_OK) fwrite(out, 1, outlen, stdout);
+    if (st == CDL_OK && check)
+        st = outlen == len && !memcmp(p, out, len) ? CDL_OK : CDL_EXPECT;
+    else if (st == CDL_OK)
+        fwrite(out, 1, outlen, stdout);
     free(p);
     return cdl_exit_code(st);
 }
@@ -233,10 +288,12 @@ static int fmt_main(const options *o)
     for (size_t k = 0; k < o->nfile; k++) {
         cdl_status st;
         cdl *s = session_open(o, &st);
-        if (!s) return cdl_exit_code(st);
+        if (!s)
+            return cdl_exit_code(st);
         int one = strcmp(o->file[k], "-") ? cdl_exit_code(cdl_fmt_file(s, o->file[k], o->check))
-            : fmt_stdin(s, o->check);
-        if (one == CDL_EXPECT && o->check) printf("%s\n", o->file[k]);
+                                          : fmt_stdin(s, o->check);
+        if (one == CDL_EXPECT && o->check)
+            printf("%s\n", o->file[k]);
         code = worse(code, one);
         cdl_free(s);
     }
@@ -249,11 +306,13 @@ static int show_main(const options *o)
 {
     const char *what = o->file[0];
     size_t known = 0;
-    while (stages[known] && strcmp(stages[known], what)) known++;
+    while (stages[known] && strcmp(stages[known], what))
+        known++;
     if (!stages[known]) {
         const char *near = closest(what, stages);
         fprintf(stderr, "cdl: show ast, model, equations, ir or jacobian, not '%s'", what);
-        if (near) fprintf(stderr, "; did you mean '%s'?", near);
+        if (near)
+            fprintf(stderr, "; did you mean '%s'?", near);
         fputc('\n', stderr);
         return CDL_USAGE;
     }
@@ -262,7 +321,8 @@ static int show_main(const options *o)
         cdl_status st;
         size_t len = 0;
         cdl *s = session_open(o, &st);
-        if (!s) return cdl_exit_code(st);
+        if (!s)
+            return cdl_exit_code(st);
         char *p = strcmp(o->file[k], "-") ? NULL : read_stdin(&len);
         st = p ? cdl_show_text(s, what, "<stdin>", p, len) : cdl_show(s, what, o->file[k]);
         free(p);
@@ -284,13 +344,20 @@ static int version_main(const options *o)
 {
     cdl_status st;
     cdl *s = o->json ? session_open(o, &st) : NULL;
-    if (s) puts(cdl_version_json(s));
-    else if (!o->json) printf("cdl %s (%s)\n", cdl_version(), cdl_commit());
+    if (s)
+        puts(cdl_version_json(s));
+    else if (!o->json)
+        printf("cdl %s (%s)\n", cdl_version(), cdl_commit());
     cdl_free(s);
     return 0;
 }
 
-typedef struct { const char *name, *usage; size_t least; int (*main)(const options *); const char *help; } command;
+typedef struct {
+    const char *name, *usage;
+    size_t least;
+    int (*main)(const options *);
+    const char *help;
+} command;
 static const command commands[] = {
     { "run", "run FILE... [-p NAME=VALUE]... [-o DIR] [--json]", 1, run_main,
       "Checks each file, then executes its statements in order; - is standard input.\n"
@@ -305,14 +372,17 @@ static const command commands[] = {
       "  -q, --quiet     no summaries\n" },
     { "check", "check [--wellposed] FILE...", 1, check_main,
       "Finds all errors without running anything.\n"
-      "  --wellposed     tells what theory says of each model: whether there is one motion, and where that is not known\n"
+      "  --wellposed     tells what theory says of each model: whether there is one motion, and where that "
+      "is not known\n"
       "  --json          the same as JSON, a line for each model\n" },
     { "fmt", "fmt [--check] FILE...", 1, fmt_main,
       "Rewrites files in the house's layout; - reads standard input and writes standard output.\n"
       "  --check         write nothing, name the files that differ, exit 1 if there are any\n" },
-    { "show", "show ast|model|equations|ir|jacobian FILE...", 2, show_main, "Prints a stage of the translation.\n" },
+    { "show", "show ast|model|equations|ir|jacobian FILE...", 2, show_main,
+      "Prints a stage of the translation.\n" },
     { "repro", "repro MANIFEST", 1, repro_main,
-      "Runs again what a manifest.json tells, in a scratch folder, and compares: exit 0 when all bytes are the same,\n"
+      "Runs again what a manifest.json tells, in a scratch folder, and compares: exit 0 when all bytes are "
+      "the same,\n"
       "else 1, and it says which numbers differ and by how much.\n" },
     { "diff", "diff A B [--within=X]", 2, diff_main,
       "Compares two folders of results, or two files, number by number.\n"
@@ -320,7 +390,8 @@ static const command commands[] = {
     { "merge", "merge FILE... -o DIR", 1, merge_main,
       "Puts together what runs with --shard=k/n have left in DIR: same files as without shards.\n" },
     { "-e", "-e TEXT", 1, text_main, "Executes the text.\n" },
-    { "--version", "--version [--json]", 0, version_main, "Tells the version, and with --json what this build is.\n" },
+    { "--version", "--version [--json]", 0, version_main,
+      "Tells the version, and with --json what this build is.\n" },
     { NULL, NULL, 0, NULL, NULL }
 };
 
@@ -328,13 +399,15 @@ static const char common_help[] =
     "\nOptions of all commands:\n"
     "  --diagnostics=text|json   form of errors and warnings\n"
     "  --colour=yes|no           colours; without it on terminals, unless NO_COLOR is set\n"
-    "\nExit: 0 ok, 1 an expectation failed, 2 usage, 3 the model has errors, 4 a solver failed, 5 input or output failed.\n"
+    "\nExit: 0 ok, 1 an expectation failed, 2 usage, 3 the model has errors, 4 a solver failed, 5 input or "
+    "output failed.\n"
     "The manual is in cdl(1), the language in cdl(5).\n";
 
 static int help_all(FILE *to)
 {
     fputs("usage: cdl                                  interactive session\n", to);
-    for (const command *c = commands; c->name; c++) fprintf(to, "       cdl %s\n", c->usage);
+    for (const command *c = commands; c->name; c++)
+        fprintf(to, "       cdl %s\n", c->usage);
     fputs("       cdl help [COMMAND]\n", to);
     fputs(common_help, to);
     return 0;
@@ -348,7 +421,9 @@ static int help_one(const command *c)
 
 static const command *command_find(const char *name)
 {
-    for (const command *c = commands; c->name; c++) if (!strcmp(c->name, name)) return c;
+    for (const command *c = commands; c->name; c++)
+        if (!strcmp(c->name, name))
+            return c;
     return NULL;
 }
 
@@ -358,7 +433,8 @@ static int usage_near(const char *kind, const char *got, const char *const *name
 {
     const char *near = closest(got, names);
     fprintf(stderr, "cdl: unknown %s '%s'", kind, got);
-    if (near) fprintf(stderr, "; did you mean '%s'?", near);
+    if (near)
+        fprintf(stderr, "; did you mean '%s'?", near);
     fputs("\ntry 'cdl --help'\n", stderr);
     return CDL_USAGE;
 }
@@ -367,7 +443,8 @@ static int unknown_command(const char *got)
 {
     const char *names[sizeof commands / sizeof *commands + 2];
     size_t n = 0, len = strlen(got);
-    for (const command *c = commands; c->name; c++) names[n++] = c->name;
+    for (const command *c = commands; c->name; c++)
+        names[n++] = c->name;
     names[n++] = "help";
     names[n] = NULL;
     if (len > 4 && !strcmp(got + len - 4, ".cdl")) {
@@ -377,9 +454,11 @@ static int unknown_command(const char *got)
     return usage_near(*got == '-' ? "option" : "command", got, names);
 }
 
-static const char *const option_names[] = { "-p", "-o", "-j", "-q", "--json", "--quiet", "--keep-going", "--check",
-    "--help", "--wellposed", "--diagnostics", "--resume", "--memory", "--shard", "--within",
-                                            "--colour", "--color", NULL };
+static const char *const option_names[] = {
+    "-p",           "-o",      "-j",       "-q",          "--json",        "--quiet",
+    "--keep-going", "--check", "--help",   "--wellposed", "--diagnostics", "--resume",
+    "--memory",     "--shard", "--within", "--colour",    "--color",       NULL
+};
 
 static void option_add(options *o, const char *name, const char *to)
 {
@@ -403,9 +482,16 @@ static int param_add(options *o, char *text)
 static int valued_option(options *o, char kind, char *v)
 {
     char *end;
-    if (kind == 'p') return param_add(o, v);
-    if (kind == 'o') { option_add(o, "output", v); return 0; }
-    if (strtol(v, &end, 10) > 0 && !*end) { option_add(o, "jobs", v); return 0; }
+    if (kind == 'p')
+        return param_add(o, v);
+    if (kind == 'o') {
+        option_add(o, "output", v);
+        return 0;
+    }
+    if (strtol(v, &end, 10) > 0 && !*end) {
+        option_add(o, "jobs", v);
+        return 0;
+    }
     fprintf(stderr, "cdl: -j takes a number of processes, not '%s'\n", v);
     return CDL_USAGE;
 }
@@ -413,12 +499,19 @@ static int valued_option(options *o, char kind, char *v)
 static int flag(options *o, char *a)
 {
     char *eq = strchr(a, '=');
-    if (!strcmp(a, "--json")) { o->json = 1; option_add(o, "json", "yes"); }
-    else if (!strcmp(a, "-q") || !strcmp(a, "--quiet")) option_add(o, "quiet", "yes");
-    else if (!strcmp(a, "--keep-going")) option_add(o, "keep-going", "yes");
-    else if (!strcmp(a, "--resume")) option_add(o, "resume", "yes");
-    else if (!strncmp(a, "--memory=", 9)) option_add(o, "memory", eq + 1);
-    else if (!strncmp(a, "--shard=", 8)) option_add(o, "shard", eq + 1);
+    if (!strcmp(a, "--json")) {
+        o->json = 1;
+        option_add(o, "json", "yes");
+    } else if (!strcmp(a, "-q") || !strcmp(a, "--quiet"))
+        option_add(o, "quiet", "yes");
+    else if (!strcmp(a, "--keep-going"))
+        option_add(o, "keep-going", "yes");
+    else if (!strcmp(a, "--resume"))
+        option_add(o, "resume", "yes");
+    else if (!strncmp(a, "--memory=", 9))
+        option_add(o, "memory", eq + 1);
+    else if (!strncmp(a, "--shard=", 8))
+        option_add(o, "shard", eq + 1);
     else if (!strncmp(a, "--within=", 9)) {
         char *end;
         o->within = strtod(eq + 1, &end);
@@ -426,14 +519,19 @@ static int flag(options *o, char *a)
             fprintf(stderr, "cdl: --within takes a number that is not negative, not '%s'\n", eq + 1);
             return CDL_USAGE;
         }
-    }
-    else if (!strcmp(a, "--check")) o->check = 1;
-    else if (!strcmp(a, "--wellposed")) o->wellposed = 1;
-    else if (!strcmp(a, "--help") || !strcmp(a, "-h")) o->help = 1;
-    else if (!strncmp(a, "--diagnostics=", 14)) option_add(o, "diagnostics", eq + 1);
-    else if (!strncmp(a, "--colour=", 9) || !strncmp(a, "--color=", 8)) option_add(o, "colour", eq + 1);
+    } else if (!strcmp(a, "--check"))
+        o->check = 1;
+    else if (!strcmp(a, "--wellposed"))
+        o->wellposed = 1;
+    else if (!strcmp(a, "--help") || !strcmp(a, "-h"))
+        o->help = 1;
+    else if (!strncmp(a, "--diagnostics=", 14))
+        option_add(o, "diagnostics", eq + 1);
+    else if (!strncmp(a, "--colour=", 9) || !strncmp(a, "--color=", 8))
+        option_add(o, "colour", eq + 1);
     else {
-        if (eq) *eq = 0;
+        if (eq)
+            *eq = 0;
         return usage_near("option", a, option_names);
     }
     return 0;
@@ -444,33 +542,48 @@ static int options_read(options *o, int argc, char **argv)
     int only_files = 0, bad = 0;
     for (int k = 0; k < argc && !bad; k++) {
         char *a = argv[k];
-        if (only_files || a[0] != '-' || !a[1]) o->file[o->nfile++] = a;
-        else if (!strcmp(a, "--")) only_files = 1;
-        else if (strchr("poj", a[1]) && a[2]) bad = valued_option(o, a[1], a + 2);
-        else if (strchr("poj", a[1]) && k + 1 < argc) bad = valued_option(o, a[1], argv[++k]);
-        else if (strchr("poj", a[1])) { fprintf(stderr, "cdl: %s needs a value\n", a); bad = CDL_USAGE; }
-        else bad = flag(o, a);
+        if (only_files || a[0] != '-' || !a[1])
+            o->file[o->nfile++] = a;
+        else if (!strcmp(a, "--"))
+            only_files = 1;
+        else if (strchr("poj", a[1]) && a[2])
+            bad = valued_option(o, a[1], a + 2);
+        else if (strchr("poj", a[1]) && k + 1 < argc)
+            bad = valued_option(o, a[1], argv[++k]);
+        else if (strchr("poj", a[1])) {
+            fprintf(stderr, "cdl: %s needs a value\n", a);
+            bad = CDL_USAGE;
+        } else
+            bad = flag(o, a);
     }
     return bad;
 }
 
 static int dispatch(options *o, int argc, char **argv)
 {
-    if (argc < 2) return repl(o);
+    if (argc < 2)
+        return repl(o);
     const char *name = argv[1];
-    if (!strcmp(name, "--help") || !strcmp(name, "-h")) return help_all(stdout);
+    if (!strcmp(name, "--help") || !strcmp(name, "-h"))
+        return help_all(stdout);
     if (!strcmp(name, "help")) {
         const command *c = argc > 2 ? command_find(argv[2]) : NULL;
         return c ? help_one(c) : argc > 2 ? unknown_command(argv[2]) : help_all(stdout);
     }
     const command *c = command_find(!strcmp(name, "-V") ? "--version" : name);
-    if (!c) return unknown_command(name);
+    if (!c)
+        return unknown_command(name);
     /* the text after -e is no option, whatever it begins with */
     int from = 2, bad;
-    if (!strcmp(c->name, "-e") && argc > 2) { o->file[o->nfile++] = argv[2]; from = 3; }
+    if (!strcmp(c->name, "-e") && argc > 2) {
+        o->file[o->nfile++] = argv[2];
+        from = 3;
+    }
     bad = options_read(o, argc - from, argv + from);
-    if (bad) return bad;
-    if (o->help) return help_one(c);
+    if (bad)
+        return bad;
+    if (o->help)
+        return help_one(c);
     if (o->nfile < c->least) {
         fprintf(stderr, "cdl: usage: cdl %s\n", c->usage);
         return CDL_USAGE;
@@ -483,10 +596,15 @@ int main(int argc, char **argv)
     options o = { 0 };
     size_t n = (size_t)argc + 1;
     const char **room = calloc(7 * n + 1, sizeof *room);
-    if (!room) return cdl_exit_code(CDL_MEMORY);
-    o.param = room; o.value = room + n; o.set = room + 2 * n; o.to = room + 4 * n; o.file = room + 6 * n;
+    if (!room)
+        return cdl_exit_code(CDL_MEMORY);
+    o.param = room;
+    o.value = room + n;
+    o.set = room + 2 * n;
+    o.to = room + 4 * n;
+    o.file = room + 6 * n;
     signal(SIGPIPE, SIG_IGN);
-    signal(SIGXFSZ, SIG_IGN);                               /* a file that may not grow is an error like a full disk */
+    signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error like a full disk */
     interrupts_catch();
     int code = finish(dispatch(&o, argc, argv));
     free(room);

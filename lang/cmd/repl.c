@@ -1,6 +1,5 @@
-/* repl: the interactive session.  Lines of the language as in files; lines that begin with a colon are for the session
-   itself.  Without a
-   terminal it reads the same from a pipe, silently. */
+/* repl: the interactive session.  Lines of the language as in files; lines that begin with a colon are for
+   the session itself.  Without a terminal it reads the same from a pipe, silently. */
 #define _GNU_SOURCE
 #include <math.h>
 #include <stdio.h>
@@ -17,23 +16,32 @@ typedef struct {
     const options *o;
     int terminal, done;
     cdl_status worst;
-    char *text; size_t len, cap;                            /* lines that are no whole input yet */
-    char **kept; size_t nkept;                              /* inputs that were executed: what :save writes */
-    char *file;                                             /* the last one loaded */
+    /* lines that are no whole input yet */
+    char *text;
+    size_t len, cap;
+    /* inputs that were executed: what :save writes */
+    char **kept;
+    size_t nkept;
+    char *file; /* the last one loaded */
 } repl_state;
 
-static cdl *completing;                                     /* readline asks without saying for whom */
+static cdl *completing; /* readline asks without saying for whom */
 
 /* ---- lines ---- */
 
 static char *line_read(const repl_state *r, const char *prompt)
 {
-    if (r->terminal) return readline(prompt);
+    if (r->terminal)
+        return readline(prompt);
     char *line = NULL;
     size_t room = 0;
     ssize_t n = getline(&line, &room, stdin);
-    if (n < 0) { free(line); return NULL; }
-    if (n > 0 && line[n - 1] == '\n') line[n - 1] = 0;
+    if (n < 0) {
+        free(line);
+        return NULL;
+    }
+    if (n > 0 && line[n - 1] == '\n')
+        line[n - 1] = 0;
     return line;
 }
 
@@ -42,7 +50,8 @@ static int text_add(repl_state *r, const char *line)
     size_t n = strlen(line);
     if (r->len + n + 2 > r->cap) {
         char *p = realloc(r->text, r->cap = 2 * (r->len + n + 2));
-        if (!p) return 0;
+        if (!p)
+            return 0;
         r->text = p;
     }
     memcpy(r->text + r->len, line, n);
@@ -76,7 +85,8 @@ static char **complete(const char *prefix, int start, int end)
     (void)end;
     rl_completion_append_character = 0;
     rl_attempted_completion_over = 1;
-    if (line[0] == ':' && start <= 1) return rl_completion_matches(prefix, command_next);
+    if (line[0] == ':' && start <= 1)
+        return rl_completion_matches(prefix, command_next);
     if (!strncmp(line, ":load", 5) || !strncmp(line, ":save", 5) || (start && line[start - 1] == '"'))
         return rl_completion_matches(prefix, rl_filename_completion_function);
     return rl_completion_matches(prefix, complete_next);
@@ -103,16 +113,23 @@ static int on_signal(void)
 
 /* ---- commands ---- */
 
-static void note(repl_state *r, cdl_status st) { if (st > r->worst) r->worst = st; }
+static void note(repl_state *r, cdl_status st)
+{
+    if (st > r->worst)
+        r->worst = st;
+}
 
 static void do_help(repl_state *r, const char *arg);
 
 static void keep(repl_state *r, const char *text)
 {
     char **more = realloc(r->kept, (r->nkept + 1) * sizeof *more), *copy = strdup(text);
-    if (more) r->kept = more;
-    if (more && copy) r->kept[r->nkept++] = copy;
-    else free(copy);
+    if (more)
+        r->kept = more;
+    if (more && copy)
+        r->kept[r->nkept++] = copy;
+    else
+        free(copy);
 }
 
 static char *file_text(const char *path)
@@ -120,9 +137,14 @@ static char *file_text(const char *path)
     FILE *f = fopen(path, "rb");
     char *p = NULL;
     long n;
-    if (f && !fseek(f, 0, SEEK_END) && (n = ftell(f)) >= 0 && !fseek(f, 0, SEEK_SET) && (p = calloc((size_t)n + 1, 1)))
-        if (fread(p, 1, (size_t)n, f) != (size_t)n) { free(p); p = NULL; }
-    if (f) fclose(f);
+    if (f && !fseek(f, 0, SEEK_END) && (n = ftell(f)) >= 0 && !fseek(f, 0, SEEK_SET) &&
+        (p = calloc((size_t)n + 1, 1)))
+        if (fread(p, 1, (size_t)n, f) != (size_t)n) {
+            free(p);
+            p = NULL;
+        }
+    if (f)
+        fclose(f);
     return p;
 }
 
@@ -131,11 +153,14 @@ static void definition(const char *text, char *out, size_t room)
 {
     static const char *const kinds[] = { "model", "fn", "let", "param", "experiment" };
     char kind[16] = "", name[128] = "";
-    while (*text == '#') text += strcspn(text, "\n"), text += *text == '\n';
+    while (*text == '#')
+        text += strcspn(text, "\n"), text += *text == '\n';
     *out = 0;
-    if (sscanf(text, " %15[a-z] %127[^ ={(\n]", kind, name) < 2) return;
+    if (sscanf(text, " %15[a-z] %127[^ ={(\n]", kind, name) < 2)
+        return;
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
-        if (!strcmp(kind, kinds[k])) snprintf(out, room, "%s", name);
+        if (!strcmp(kind, kinds[k]))
+            snprintf(out, room, "%s", name);
 }
 
 static int replaced(const repl_state *r, size_t k)
@@ -144,28 +169,39 @@ static int replaced(const repl_state *r, size_t k)
     definition(r->kept[k], a, sizeof a);
     for (size_t i = k + 1; *a && i < r->nkept; i++) {
         definition(r->kept[i], b, sizeof b);
-        if (!strcmp(a, b)) return 1;
+        if (!strcmp(a, b))
+            return 1;
     }
     return 0;
 }
 static void do_load(repl_state *r, const char *arg)
 {
-    if (!*arg) { fputs("cdl: :load needs a file\n", stderr); note(r, CDL_USAGE); return; }
+    if (!*arg) {
+        fputs("cdl: :load needs a file\n", stderr);
+        note(r, CDL_USAGE);
+        return;
+    }
     cdl_status st = cdl_load_file(r->s, arg);
     note(r, st);
     char *name = strdup(arg), *text = st < CDL_USAGE ? file_text(arg) : NULL;
     free(r->file);
     r->file = name;
-    if (text) keep(r, text);
+    if (text)
+        keep(r, text);
     free(text);
 }
 
 static void do_reload(repl_state *r, const char *arg)
 {
     (void)arg;
-    if (!r->file) { fputs("cdl: no file was loaded\n", stderr); note(r, CDL_USAGE); return; }
+    if (!r->file) {
+        fputs("cdl: no file was loaded\n", stderr);
+        note(r, CDL_USAGE);
+        return;
+    }
     char *name = strdup(r->file);
-    if (name) do_load(r, name);
+    if (name)
+        do_load(r, name);
     free(name);
 }
 
@@ -173,14 +209,20 @@ static void do_reload(repl_state *r, const char *arg)
 static char *whole_text(const repl_state *r)
 {
     size_t room = 1, n = 0;
-    for (size_t k = 0; k < r->nkept; k++) room += strlen(r->kept[k]) + 1;
+    for (size_t k = 0; k < r->nkept; k++)
+        room += strlen(r->kept[k]) + 1;
     char *all = malloc(room);
-    if (!all) return NULL;
+    if (!all)
+        return NULL;
     *all = 0;
     for (size_t k = 0; k < r->nkept; k++) {
-        if (replaced(r, k)) continue;
+        if (replaced(r, k))
+            continue;
         n += (size_t)sprintf(all + n, "%s", r->kept[k]);
-        if (n && all[n - 1] != '\n') { all[n++] = '\n'; all[n] = 0; }
+        if (n && all[n - 1] != '\n') {
+            all[n++] = '\n';
+            all[n] = 0;
+        }
     }
     return all;
 }
@@ -190,14 +232,18 @@ static void do_save(repl_state *r, const char *arg)
     char *text = whole_text(r);
     FILE *f = *arg && text ? fopen(arg, "w") : NULL;
     int good = f && fputs(text, f) >= 0;
-    if (f) good = !fclose(f) && good;
-    if (!*arg) fputs("cdl: :save needs a file\n", stderr);
-    else if (!good) fprintf(stderr, "cdl: cannot write '%s'\n", arg);
+    if (f)
+        good = !fclose(f) && good;
+    if (!*arg)
+        fputs("cdl: :save needs a file\n", stderr);
+    else if (!good)
+        fprintf(stderr, "cdl: cannot write '%s'\n", arg);
     else {
         cdl_status st;
         static const options none;
         cdl *s = session_open(&none, &st);
-        if (s && cdl_check_text(s, arg, text, strlen(text)) >= CDL_USAGE) fprintf(stderr, "cdl: '%s' is written, and has errors\n", arg);
+        if (s && cdl_check_text(s, arg, text, strlen(text)) >= CDL_USAGE)
+            fprintf(stderr, "cdl: '%s' is written, and has errors\n", arg);
         cdl_free(s);
     }
     note(r, *arg ? good ? CDL_OK : CDL_IO : CDL_USAGE);
@@ -214,12 +260,16 @@ static void do_show(repl_state *r, const char *arg)
     char *text = whole_text(r);
     if (text && sscanf(arg, "%15s %n", what, &used) == 1) {
         cdl *s = session_open(&none, &st);
-        if (s && !arg[used] && !*text) fputs("cdl: nothing was typed yet; name a file: :show model FILE\n", stderr);
-        if (s) st = arg[used] ? cdl_show(s, what, arg + used) : cdl_show_text(s, what, "<input>", text, strlen(text));
+        if (s && !arg[used] && !*text)
+            fputs("cdl: nothing was typed yet; name a file: :show model FILE\n", stderr);
+        if (s)
+            st = arg[used] ? cdl_show(s, what, arg + used)
+                           : cdl_show_text(s, what, "<input>", text, strlen(text));
         cdl_free(s);
     }
     free(text);
-    if (st == CDL_USAGE) fputs("cdl: :show ast|model|equations|ir|jacobian [FILE]\n", stderr);
+    if (st == CDL_USAGE)
+        fputs("cdl: :show ast|model|equations|ir|jacobian [FILE]\n", stderr);
     note(r, st);
 }
 
@@ -232,7 +282,10 @@ static void do_wellposed(repl_state *r, const char *arg)
 
 static void do_type(repl_state *r, const char *arg)
 {
-    if (*arg) { note(r, cdl_type(r->s, arg)); return; }
+    if (*arg) {
+        note(r, cdl_type(r->s, arg));
+        return;
+    }
     fputs("cdl: :type needs an expression: :type 3 [m]\n", stderr);
     note(r, CDL_USAGE);
 }
@@ -242,9 +295,16 @@ static void do_undo(repl_state *r, const char *arg)
 {
     cdl_status st;
     (void)arg;
-    if (!r->nkept) { fputs("cdl: there is nothing to undo\n", stderr); note(r, CDL_USAGE); return; }
+    if (!r->nkept) {
+        fputs("cdl: there is nothing to undo\n", stderr);
+        note(r, CDL_USAGE);
+        return;
+    }
     cdl *s = session_open(r->o, &st);
-    if (!s) { note(r, st); return; }
+    if (!s) {
+        note(r, st);
+        return;
+    }
     free(r->kept[--r->nkept]);
     cdl_free(r->s);
     completing = r->s = s;
@@ -252,7 +312,8 @@ static void do_undo(repl_state *r, const char *arg)
     cdl_set(s, "quiet", "yes");
     cdl_callbacks none = { NULL, NULL, NULL, NULL };
     cdl_set_callbacks(s, &none);
-    for (size_t k = 0; k < r->nkept; k++) cdl_run_text(s, "<input>", r->kept[k], strlen(r->kept[k]));
+    for (size_t k = 0; k < r->nkept; k++)
+        cdl_run_text(s, "<input>", r->kept[k], strlen(r->kept[k]));
     session_callbacks(s);
     cdl_set(s, "quiet", "no");
 }
@@ -260,19 +321,26 @@ static void do_undo(repl_state *r, const char *arg)
 static void do_history(repl_state *r, const char *arg)
 {
     (void)arg;
-    for (size_t k = 0; k < r->nkept; k++) printf("%s%s", r->kept[k], strchr(r->kept[k], '\n') ? "" : "\n");
+    for (size_t k = 0; k < r->nkept; k++)
+        printf("%s%s", r->kept[k], strchr(r->kept[k], '\n') ? "" : "\n");
 }
 
 static void do_time(repl_state *r, const char *arg)
 {
     struct timespec a, b;
     size_t before = cdl_compiled(r->s);
-    if (!*arg) { fputs("cdl: :time needs a statement: :time run ball for 1\n", stderr); note(r, CDL_USAGE); return; }
+    if (!*arg) {
+        fputs("cdl: :time needs a statement: :time run ball for 1\n", stderr);
+        note(r, CDL_USAGE);
+        return;
+    }
     clock_gettime(CLOCK_MONOTONIC, &a);
     note(r, cdl_run_text(r->s, "<input>", arg, strlen(arg)));
     clock_gettime(CLOCK_MONOTONIC, &b);
     size_t models = cdl_compiled(r->s) - before;
-    printf("%.6f s, %zu model%s compiled\n", (double)(b.tv_sec - a.tv_sec) + 1e-9 * (double)(b.tv_nsec - a.tv_nsec), models, models == 1 ? "" : "s");
+    printf("%.6f s, %zu model%s compiled\n",
+           (double)(b.tv_sec - a.tv_sec) + 1e-9 * (double)(b.tv_nsec - a.tv_nsec), models,
+           models == 1 ? "" : "s");
 }
 
 /* numbers as a picture of characters */
@@ -281,17 +349,28 @@ static void draw(const double *y, size_t n)
     enum { WIDE = 70, HIGH = 16 };
     char row[HIGH][WIDE + 1];
     double lo = INFINITY, hi = -INFINITY;
-    for (size_t k = 0; k < n; k++) if (isfinite(y[k])) { lo = fmin(lo, y[k]); hi = fmax(hi, y[k]); }
-    if (!(hi >= lo)) return;
-    for (int i = 0; i < HIGH; i++) { memset(row[i], ' ', WIDE); row[i][WIDE] = 0; }
+    for (size_t k = 0; k < n; k++)
+        if (isfinite(y[k])) {
+            lo = fmin(lo, y[k]);
+            hi = fmax(hi, y[k]);
+        }
+    if (!(hi >= lo))
+        return;
+    for (int i = 0; i < HIGH; i++) {
+        memset(row[i], ' ', WIDE);
+        row[i][WIDE] = 0;
+    }
     for (size_t k = 0; k < n; k++) {
         int x = n > 1 ? (int)((double)k / (double)(n - 1) * (WIDE - 1)) : 0;
         int z = hi > lo ? (int)((y[k] - lo) / (hi - lo) * (HIGH - 1) + 0.5) : 0;
-        if (isfinite(y[k])) row[HIGH - 1 - z][x] = '*';
+        if (isfinite(y[k]))
+            row[HIGH - 1 - z][x] = '*';
     }
     for (int i = 0; i < HIGH; i++) {
-        if (i == 0 || i == HIGH - 1) printf("%11.4g |%s\n", i ? lo : hi, row[i]);
-        else printf("%11s |%s\n", "", row[i]);
+        if (i == 0 || i == HIGH - 1)
+            printf("%11.4g |%s\n", i ? lo : hi, row[i]);
+        else
+            printf("%11s |%s\n", "", row[i]);
     }
 }
 
@@ -302,13 +381,17 @@ static int draw_gnuplot(repl_state *r, const double *y, size_t n)
     cdl_callbacks none = { NULL, NULL, NULL, NULL };
     double *t = malloc(n * sizeof *t);
     cdl_set_callbacks(r->s, &none);
-    if (!t || cdl_values(r->s, "t", t, n, &times) != CDL_OK) times = 0;
+    if (!t || cdl_values(r->s, "t", t, n, &times) != CDL_OK)
+        times = 0;
     session_callbacks(r->s);
     fflush(stdout);
     FILE *f = popen("gnuplot 2>/dev/null", "w");
-    if (f) fputs("set terminal dumb 79 24\nunset key\nset xlabel ''\nplot '-' using 1:2 with lines\n", f);
-    for (size_t k = 0; f && k < n; k++) fprintf(f, "%.9g %.9g\n", times == n ? t[k] : (double)k + 1, y[k]);
-    if (f) fputs("e\n", f);
+    if (f)
+        fputs("set terminal dumb 79 24\nunset key\nset xlabel ''\nplot '-' using 1:2 with lines\n", f);
+    for (size_t k = 0; f && k < n; k++)
+        fprintf(f, "%.9g %.9g\n", times == n ? t[k] : (double)k + 1, y[k]);
+    if (f)
+        fputs("e\n", f);
     free(t);
     return f && pclose(f) == 0;
 }
@@ -318,8 +401,10 @@ static void do_plot(repl_state *r, const char *arg)
     size_t n = 0;
     cdl_status st = *arg ? cdl_values(r->s, arg, NULL, 0, &n) : CDL_USAGE;
     double *y = st == CDL_OK && n ? malloc(n * sizeof *y) : NULL;
-    if (y && (st = cdl_values(r->s, arg, y, n, &n)) == CDL_OK && !(r->terminal && draw_gnuplot(r, y, n))) draw(y, n);
-    if (!*arg) fputs("cdl: :plot needs a series\n", stderr);
+    if (y && (st = cdl_values(r->s, arg, y, n, &n)) == CDL_OK && !(r->terminal && draw_gnuplot(r, y, n)))
+        draw(y, n);
+    if (!*arg)
+        fputs("cdl: :plot needs a series\n", stderr);
     note(r, st);
     free(y);
 }
@@ -327,8 +412,10 @@ static void do_plot(repl_state *r, const char *arg)
 static void do_set(repl_state *r, const char *arg)
 {
     char name[32], to[256];
-    if (sscanf(arg, "%31s %255s", name, to) == 2 && cdl_set(r->s, name, to) == CDL_OK) return;
-    if (*arg) fprintf(stderr, "cdl: '%s' is no option with a value it takes\n", arg);
+    if (sscanf(arg, "%31s %255s", name, to) == 2 && cdl_set(r->s, name, to) == CDL_OK)
+        return;
+    if (*arg)
+        fprintf(stderr, "cdl: '%s' is no option with a value it takes\n", arg);
     fputs("cdl: :set OPTION VALUE, where the options are\n", stderr);
 #define CDL_OPTION_ROW(id, name, value, doc) fprintf(stderr, "  %-12s %s\n", name, doc);
     CDL_OPTION_LIST(CDL_OPTION_ROW)
@@ -336,21 +423,32 @@ static void do_set(repl_state *r, const char *arg)
     note(r, CDL_USAGE);
 }
 
-static void do_quit(repl_state *r, const char *arg) { (void)arg; r->done = 1; }
+static void do_quit(repl_state *r, const char *arg)
+{
+    (void)arg;
+    r->done = 1;
+}
 
-static const struct { const char *name; void (*act)(repl_state *, const char *); const char *help; } commands[] = {
+static const struct {
+    const char *name;
+    void (*act)(repl_state *, const char *);
+    const char *help;
+} commands[] = {
     { "help", do_help, ":help [NAME]           this list, or what is known of a name" },
     { "load", do_load, ":load FILE             checks and executes a file" },
     { "reload", do_reload, ":reload                the last file again; results stay" },
     { "save", do_save, ":save FILE             writes what was typed, as a file that runs" },
-    { "show", do_show, ":show WHAT [FILE]      ast, model, equations, ir or jacobian of what was typed, or of a file" },
-    { "wellposed", do_wellposed, ":wellposed [FILE]      whether there is one motion, of what was typed or of a file" },
+    { "show", do_show,
+      ":show WHAT [FILE]      ast, model, equations, ir or jacobian of what was typed, or of a file" },
+    { "wellposed", do_wellposed,
+      ":wellposed [FILE]      whether there is one motion, of what was typed or of a file" },
     { "type", do_type, ":type EXPRESSION       what kind of value it has" },
     { "plot", do_plot, ":plot EXPRESSION       draws a series here" },
-    { "undo", do_undo, ":undo                  takes back the last input; those before it are executed again" },
+    { "undo", do_undo,
+      ":undo                  takes back the last input; those before it are executed again" },
     { "history", do_history, ":history               what was executed" },
     { "time", do_time, ":time STATEMENT        executes it and tells how long it took" },
-    { "set",  do_set,  ":set OPTION VALUE      an option of the session" },
+    { "set", do_set, ":set OPTION VALUE      an option of the session" },
     { "quit", do_quit, ":quit                  ends the session (also Ctrl-D)" },
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
@@ -360,27 +458,36 @@ static void do_help(repl_state *r, const char *arg)
     if (*arg) {
         const char *name = arg + (*arg == ':');
         int command = -1;
-        for (int k = 0; k < COMMANDS; k++) if (!strcmp(commands[k].name, name)) command = k;
-        if (command >= 0) puts(commands[command].help);
+        for (int k = 0; k < COMMANDS; k++)
+            if (!strcmp(commands[k].name, name))
+                command = k;
+        if (command >= 0)
+            puts(commands[command].help);
         cdl_status st = *arg == ':' && command >= 0 ? CDL_OK : cdl_help(r->s, name);
-        if (command >= 0) st = CDL_OK;
-        if (st == CDL_USAGE) fprintf(stderr, "cdl: nothing is known of '%s'\n", arg);
+        if (command >= 0)
+            st = CDL_OK;
+        if (st == CDL_USAGE)
+            fprintf(stderr, "cdl: nothing is known of '%s'\n", arg);
         note(r, st);
         return;
     }
     puts("Type statements and expressions of the language: model ..., run ball for 3, max(y), expect ...");
-    for (int k = 0; k < COMMANDS; k++) puts(commands[k].help);
+    for (int k = 0; k < COMMANDS; k++)
+        puts(commands[k].help);
 }
 
 static char *command_next(const char *prefix, int again)
 {
     static int k;
-    if (!again) k = 0;
+    if (!again)
+        k = 0;
     int colon = *prefix == ':';
     for (; k < COMMANDS; k++) {
-        if (strncmp(commands[k].name, prefix + colon, strlen(prefix + colon))) continue;
+        if (strncmp(commands[k].name, prefix + colon, strlen(prefix + colon)))
+            continue;
         char *p = malloc(strlen(commands[k].name) + 2);
-        if (p) sprintf(p, "%s%s", colon ? ":" : "", commands[k++].name);
+        if (p)
+            sprintf(p, "%s%s", colon ? ":" : "", commands[k++].name);
         return p;
     }
     return NULL;
@@ -390,16 +497,22 @@ static void do_command(repl_state *r, char *line)
 {
     char *name = line + 1, *arg = name + strcspn(name, " \t");
     const char *names[COMMANDS + 1] = { NULL };
-    if (*arg) *arg++ = 0;
+    if (*arg)
+        *arg++ = 0;
     arg += strspn(arg, " \t");
-    for (size_t n = strlen(arg); n && (arg[n - 1] == ' ' || arg[n - 1] == '\t'); ) arg[--n] = 0;
+    for (size_t n = strlen(arg); n && (arg[n - 1] == ' ' || arg[n - 1] == '\t');)
+        arg[--n] = 0;
     for (int k = 0; k < COMMANDS; k++) {
         names[k] = commands[k].name;
-        if (!strcmp(name, names[k])) { commands[k].act(r, arg); return; }
+        if (!strcmp(name, names[k])) {
+            commands[k].act(r, arg);
+            return;
+        }
     }
     const char *near = closest(name, names);
     fprintf(stderr, "cdl: unknown command ':%s'", name);
-    if (near) fprintf(stderr, "; did you mean ':%s'?", near);
+    if (near)
+        fprintf(stderr, "; did you mean ':%s'?", near);
     fputs("\n", stderr);
     note(r, CDL_USAGE);
 }
@@ -410,9 +523,13 @@ static void do_command(repl_state *r, char *line)
 static void bare_command(const char *text)
 {
     char word[32] = "", more = 0;
-    if (sscanf(text, " %31[a-z] %c", word, &more) != 1) return;
-    if (!strcmp(word, "exit")) strcpy(word, "quit");
-    for (int k = 0; k < COMMANDS; k++) if (!strcmp(commands[k].name, word)) fprintf(stderr, "cdl: commands begin with a colon: :%s\n", word);
+    if (sscanf(text, " %31[a-z] %c", word, &more) != 1)
+        return;
+    if (!strcmp(word, "exit"))
+        strcpy(word, "quit");
+    for (int k = 0; k < COMMANDS; k++)
+        if (!strcmp(commands[k].name, word))
+            fprintf(stderr, "cdl: commands begin with a colon: :%s\n", word);
 }
 
 /* text that the language calls whole is executed; an empty line ends what never becomes so */
@@ -423,23 +540,32 @@ static void line_take(repl_state *r, char *line)
         return;
     }
     int blank = !line[strspn(line, " \t")];
-    if (!r->len && blank) return;
-    if (!text_add(r, line)) { r->done = 1; return; }
-    if (!strncmp(line + strspn(line, " \t"), "##", 2)) return;          /* it documents what follows */
-    if (!cdl_complete(r->s, r->text, r->len) && !(blank && r->terminal)) return;
+    if (!r->len && blank)
+        return;
+    if (!text_add(r, line)) {
+        r->done = 1;
+        return;
+    }
+    if (!strncmp(line + strspn(line, " \t"), "##", 2))
+        return; /* it documents what follows */
+    if (!cdl_complete(r->s, r->text, r->len) && !(blank && r->terminal))
+        return;
     interrupts_clear();
     interrupts_catch();
     cdl_status st = cdl_run_text(r->s, "<input>", r->text, r->len);
     note(r, st);
-    if (st < CDL_USAGE) keep(r, r->text);
-    else bare_command(r->text);
-    if (r->terminal) {                                      /* the block is one entry */
+    if (st < CDL_USAGE)
+        keep(r, r->text);
+    else
+        bare_command(r->text);
+    if (r->terminal) { /* the block is one entry */
         r->text[r->len - 1] = 0;
         add_history(r->text);
     }
     r->len = 0;
     fflush(stdout);
-    if (r->worst == CDL_MEMORY) r->done = 1;
+    if (r->worst == CDL_MEMORY)
+        r->done = 1;
 }
 
 /* pasted text comes as one line with several in it, with the prompts of a session that was copied */
@@ -447,9 +573,12 @@ static void lines_take(repl_state *r, char *all)
 {
     for (char *line = all, *end; line && !r->done; line = end) {
         end = strchr(line, '\n');
-        if (end) *end++ = 0;
-        while (!strncmp(line, "cdl> ", 5) || !strncmp(line, "...> ", 5)) line += 5;
-        if (r->terminal && !r->len && *line == ':') add_history(line);
+        if (end)
+            *end++ = 0;
+        while (!strncmp(line, "cdl> ", 5) || !strncmp(line, "...> ", 5))
+            line += 5;
+        if (r->terminal && !r->len && *line == ':')
+            add_history(line);
         line_take(r, line);
     }
 }
@@ -457,14 +586,18 @@ static void lines_take(repl_state *r, char *all)
 static void loop(repl_state *r)
 {
     /* readline is told what takes no room */
-    static const char *const prompts[2][2] = { { "cdl> ", "...> " }, { "\001\033[1;34m\002cdl> \001\033[0m\002", "\001\033[34m\002...> \001\033[0m\002" } };
+    static const char *const prompts[2][2] = { { "cdl> ", "...> " },
+                                               { "\001\033[1;34m\002cdl> \001\033[0m\002",
+                                                 "\001\033[34m\002...> \001\033[0m\002" } };
     while (!r->done) {
         char *line = line_read(r, prompts[r->terminal && colour_wanted()][r->len > 0]);
-        if (!line) break;
+        if (!line)
+            break;
         lines_take(r, line);
         free(line);
     }
-    if (r->len) note(r, cdl_run_text(r->s, "<input>", r->text, r->len));
+    if (r->len)
+        note(r, cdl_run_text(r->s, "<input>", r->text, r->len));
 }
 
 int repl(const options *o)
@@ -472,7 +605,8 @@ int repl(const options *o)
     cdl_status st;
     char path[4096];
     repl_state r = { .s = session_open(o, &st), .o = o, .terminal = isatty(0) && isatty(1) };
-    if (!r.s) return cdl_exit_code(st);
+    if (!r.s)
+        return cdl_exit_code(st);
     cdl_set(r.s, "interactive", "yes");
     if (r.terminal) {
         completing = r.s;
@@ -481,15 +615,19 @@ int repl(const options *o)
         rl_completer_word_break_characters = " \t\n()[]{}+-*/^=<>,;'\"";
         rl_signal_event_hook = on_signal;
         history_comment_char = '#';
-        history_write_timestamps = 1;                       /* entries of several lines stay whole */
+        history_write_timestamps = 1; /* entries of several lines stay whole */
         read_history(history_path(path, sizeof path));
         printf("cdl %s; :help for help\n", cdl_version());
     }
     loop(&r);
-    if (r.terminal) { write_history(history_path(path, sizeof path)); putchar('\n'); }
+    if (r.terminal) {
+        write_history(history_path(path, sizeof path));
+        putchar('\n');
+    }
     cdl_finish(r.s);
     cdl_free(r.s);
-    for (size_t k = 0; k < r.nkept; k++) free(r.kept[k]);
+    for (size_t k = 0; k < r.nkept; k++)
+        free(r.kept[k]);
     free(r.kept);
     free(r.file);
     free(r.text);

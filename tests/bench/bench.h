@@ -1,4 +1,5 @@
-/* What the benches share: time, a text run in a session of its own, the line that is printed, the choice of problems. */
+/* What the benches share: time, a text run in a session of its own, the line that is printed, the choice of
+ * problems. */
 #ifndef CDL_BENCH_H
 #define CDL_BENCH_H
 #include <stdbool.h>
@@ -16,9 +17,16 @@ static inline double seconds_of(clockid_t clock)
 }
 
 /* of this process, with that of the system in it */
-static inline double seconds(void) { return seconds_of(CLOCK_PROCESS_CPUTIME_ID); }
+static inline double seconds(void)
+{
+    return seconds_of(CLOCK_PROCESS_CPUTIME_ID);
+}
 
-static inline void complain(void *ud, const char *text, size_t len) { (void)ud; fwrite(text, 1, len, stderr); }
+static inline void complain(void *ud, const char *text, size_t len)
+{
+    (void)ud;
+    fwrite(text, 1, len, stderr);
+}
 
 /* CPU seconds of a text in a session of its own, which is handed on for its results */
 static inline double run_text(const char *text, cdl **session)
@@ -28,29 +36,37 @@ static inline double run_text(const char *text, cdl **session)
     cdl_set(s, "quiet", "yes");
     cdl_set(s, "manifest", "no");
     double start = seconds();
-    if (cdl_run_text(s, "bench", text, strlen(text)) != CDL_OK) exit(1);
+    if (cdl_run_text(s, "bench", text, strlen(text)) != CDL_OK)
+        exit(1);
     return seconds() - start;
 }
 
 /* hand NAN or 0: there is none */
-static inline void report(const char *problem, const char *unit, double own, double hand, const char *reach, bool ok)
+static inline void report(const char *problem, const char *unit, double own, double hand, const char *reach,
+                          bool ok)
 {
     printf("{\"problem\":\"%s\",\"cdl\":%.4g,", problem, own);
-    if (hand > 0) printf("\"hand\":%.4g,", hand);
+    if (hand > 0)
+        printf("\"hand\":%.4g,", hand);
     printf("\"unit\":\"%s\",", unit);
-    if (hand > 0) printf("\"ratio\":%.3g,", own / hand);
+    if (hand > 0)
+        printf("\"ratio\":%.3g,", own / hand);
     printf("\"reach\":\"%s\",\"reached\":%s}\n", reach, ok ? "true" : "false");
     fflush(stdout);
 }
 
-typedef struct bench { const char *name; bool (*run)(void); } bench;
+typedef struct bench {
+    const char *name;
+    bool (*run)(void);
+} bench;
 
 /* those with the first argument in their name; what main returns */
 static inline int run_problems(const bench *p, size_t n, int argc, char **argv)
 {
     bool ok = true;
     for (size_t i = 0; i < n; i++)
-        if (argc < 2 || strstr(p[i].name, argv[1])) ok &= p[i].run();
+        if (argc < 2 || strstr(p[i].name, argv[1]))
+            ok &= p[i].run();
     return ok ? 0 : 1;
 }
 #endif

@@ -1,5 +1,6 @@
-/* Many bodies beside the same schemes written by hand in C: a column that settles, a tower with friction, a silo.  One JSON line for each problem; CPU time
-   with that of the system in it, the least of some repeats.  `bench_bodies column` runs the problems with that in their name. */
+/* Many bodies beside the same schemes written by hand in C: a column that settles, a tower with friction, a
+   silo.  One JSON line for each problem; CPU time with that of the system in it, the least of some repeats.
+   `bench_bodies column` runs the problems with that in their name. */
 #define _GNU_SOURCE
 #include <math.h>
 #include <sys/resource.h>
@@ -13,41 +14,54 @@ static double value(cdl *s, const char *expression)
 }
 
 /* ---- a column of balls that settles, without friction ---- */
-static const char column_model[] =
-    "model column {\n"
-    "    param N = 20, r = 0.005, g = 9.81\n"
-    "    dof z[i in 1..N] = (2*i - 1)*r + i*0.001\n"
-    "    for i in 1..N { kinetic z[i]'^2/2; potential g*z[i] }\n"
-    "    constraint floor: z[1] >= r\n"
-    "    constraint pair[i in 1..N - 1]: z[i + 1] - z[i] >= 2*r\n"
-    "}\n"
-    "run column(N = %d) for %g with sweeping(h = 1e-3)\n";
+static const char column_model[] = "model column {\n"
+                                   "    param N = 20, r = 0.005, g = 9.81\n"
+                                   "    dof z[i in 1..N] = (2*i - 1)*r + i*0.001\n"
+                                   "    for i in 1..N { kinetic z[i]'^2/2; potential g*z[i] }\n"
+                                   "    constraint floor: z[1] >= r\n"
+                                   "    constraint pair[i in 1..N - 1]: z[i + 1] - z[i] >= 2*r\n"
+                                   "}\n"
+                                   "run column(N = %d) for %g with sweeping(h = 1e-3)\n";
 
 /* what is kept of each step */
-typedef struct { double *z, *v, *a, *gap, *rn, *t, *energy, *dissipated, *work; unsigned char *status; } columns;
-typedef struct { int n; double *z, *v, *z1, *v1, *r, *b, *gap, *x, *d; bool *in, *end; double work, dissipated; } column;
+typedef struct {
+    double *z, *v, *a, *gap, *rn, *t, *energy, *dissipated, *work;
+    unsigned char *status;
+} columns;
+typedef struct {
+    int n;
+    double *z, *v, *z1, *v1, *r, *b, *gap, *x, *d;
+    bool *in, *end;
+    double work, dissipated;
+} column;
 
 static columns columns_new(size_t samples, size_t n)
 {
     size_t all = samples * n * sizeof(double), one = samples * sizeof(double);
-    return (columns){ malloc(all), malloc(all), malloc(all), malloc(all), malloc(all), malloc(one), malloc(one), malloc(one), malloc(one), malloc(samples * n) };
+    return (columns){ malloc(all), malloc(all), malloc(all), malloc(all), malloc(all),
+                      malloc(one), malloc(one), malloc(one), malloc(one), malloc(samples * n) };
 }
 
 static void columns_free(columns *c)
 {
     void *all[] = { c->z, c->v, c->a, c->gap, c->rn, c->t, c->energy, c->dissipated, c->work, c->status };
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        free(all[i]);
 }
 
-/* impulses: W = tridiag(-1, 2, -1) with 1 at the floor, on the balls that press; sets change until all rates and impulses have their sign */
+/* impulses: W = tridiag(-1, 2, -1) with 1 at the floor, on the balls that press; sets change until all rates
+ * and impulses have their sign */
 static void column_impulses(column *c)
 {
     int n = c->n;
     for (int it = 0; it < 1000; it++) {
         for (int i = 0; i < n; i++) {
             double d = i ? 2 : 1, x = -c->b[i];
-            if (c->in[i] && i && c->in[i - 1]) { d -= c->d[i - 1]; x += c->d[i - 1] * c->x[i - 1]; }
-            c->d[i] = c->in[i] ? 1 / d : 0;                             /* over the pivot: the off-diagonal is -1 */
+            if (c->in[i] && i && c->in[i - 1]) {
+                d -= c->d[i - 1];
+                x += c->d[i - 1] * c->x[i - 1];
+            }
+            c->d[i] = c->in[i] ? 1 / d : 0; /* over the pivot: the off-diagonal is -1 */
             c->x[i] = c->in[i] ? x : 0;
         }
         double after = 0, scale = 0;
@@ -57,13 +71,19 @@ static void column_impulses(column *c)
         }
         bool change = false;
         for (int i = 0; i < n; i++) {
-            double u = c->b[i] + (i ? 2 : 1) * c->r[i] - (i ? c->r[i - 1] : 0) - (i + 1 < n ? c->r[i + 1] : 0);
+            double u = c->b[i] + (i ? 2 : 1) * c->r[i] - (i ? c->r[i - 1] : 0) -
+                       (i + 1 < n ? c->r[i + 1] : 0);
             bool wrong = c->in[i] ? c->r[i] < -1e-14 * scale : u < -1e-14 * scale;
-            if (wrong) { c->in[i] = !c->in[i]; change = true; }
+            if (wrong) {
+                c->in[i] = !c->in[i];
+                change = true;
+            }
         }
-        if (!change) break;
+        if (!change)
+            break;
     }
-    for (int i = 0; i < n; i++) c->r[i] = fmax(c->r[i], 0);
+    for (int i = 0; i < n; i++)
+        c->r[i] = fmax(c->r[i], 0);
 }
 
 static double column_gaps(column *c, const double *z)
@@ -82,7 +102,8 @@ static void column_step(column *c, double h)
     int n = c->n;
     for (int i = 0; i < n; i++) {
         c->b[i] = (i ? c->v[i] - c->v[i - 1] : c->v[0] - h * g) + fmax(c->gap[i], 0) / h;
-        if (!(c->b[i] > 0)) c->in[i] = true;
+        if (!(c->b[i] > 0))
+            c->in[i] = true;
     }
     column_impulses(c);
     double mean = 0, lost = 0;
@@ -100,13 +121,18 @@ static void column_step(column *c, double h)
     while (column_gaps(c, c->z1) < -1e-13) {
         bool more = false;
         for (int i = 0; i < n; i++) {
-            if (!(c->gap[i] < -1e-13)) continue;
+            if (!(c->gap[i] < -1e-13))
+                continue;
             more |= !c->end[i] || (i && !c->end[i - 1]);
             c->end[i] = true;
-            if (i) c->end[i - 1] = true;
+            if (i)
+                c->end[i - 1] = true;
         }
-        if (!more) break;
-        for (int i = 0; i < n; i++) if (c->end[i]) c->z1[i] = c->z[i] + h * c->v1[i];
+        if (!more)
+            break;
+        for (int i = 0; i < n; i++)
+            if (c->end[i])
+                c->z1[i] = c->z[i] + h * c->v1[i];
     }
 }
 
@@ -123,7 +149,10 @@ static void column_keep(column *c, columns *k, size_t at, double t, double h)
         k->status[from + i] = c->r[i] > 0 ? 2 : 0;
         energy += 0.5 * c->v1[i] * c->v1[i] + 9.81 * c->z1[i];
     }
-    k->t[at] = t; k->energy[at] = energy; k->dissipated[at] = c->dissipated; k->work[at] = c->work;
+    k->t[at] = t;
+    k->energy[at] = energy;
+    k->dissipated[at] = c->dissipated;
+    k->work[at] = c->work;
 }
 
 static void column_hand(int n, size_t steps, columns *k)
@@ -131,36 +160,61 @@ static void column_hand(int n, size_t steps, columns *k)
     const double h = 1e-3;
     size_t m = (size_t)n;
     double *room = calloc(9 * m, sizeof *room);
-    column c = { n, room, room + m, room + 2 * m, room + 3 * m, room + 4 * m, room + 5 * m, room + 6 * m, room + 7 * m, room + 8 * m,
-                 calloc(m, 1), calloc(m, 1), 0, 0 };
-    for (int i = 0; i < n; i++) c.z[i] = c.z1[i] = (2 * i + 1) * 0.005 + (i + 1) * 0.001;
+    column c = { n,
+                 room,
+                 room + m,
+                 room + 2 * m,
+                 room + 3 * m,
+                 room + 4 * m,
+                 room + 5 * m,
+                 room + 6 * m,
+                 room + 7 * m,
+                 room + 8 * m,
+                 calloc(m, 1),
+                 calloc(m, 1),
+                 0,
+                 0 };
+    for (int i = 0; i < n; i++)
+        c.z[i] = c.z1[i] = (2 * i + 1) * 0.005 + (i + 1) * 0.001;
     column_gaps(&c, c.z);
     column_keep(&c, k, 0, 0, 1);
     for (size_t i = 1; i <= steps; i++) {
         column_step(&c, h);
         column_keep(&c, k, i, (double)i * h, h);
         double *z = c.z, *v = c.v;
-        c.z = c.z1; c.z1 = z;
-        c.v = c.v1; c.v1 = v;
+        c.z = c.z1;
+        c.z1 = z;
+        c.v = c.v1;
+        c.v1 = v;
     }
-    free(room); free(c.in); free(c.end);
+    free(room);
+    free(c.in);
+    free(c.end);
 }
 
 static bool column_same(cdl *s, const columns *k, size_t n, size_t samples)
 {
-    static const struct { const char *form; size_t at; } ask[] = { { "z[%zu]", 0 }, { "z[%zu]", 1 }, { "z[%zu]", 2 } };
+    static const struct {
+        const char *form;
+        size_t at;
+    } ask[] = { { "z[%zu]", 0 }, { "z[%zu]", 1 }, { "z[%zu]", 2 } };
     double *x = malloc(samples * sizeof *x), most = 0;
     size_t places[3] = { 1, n / 2, n }, got;
     char text[32];
     for (size_t j = 0; j < sizeof ask / sizeof *ask; j++) {
         snprintf(text, sizeof text, "z[%zu]", places[ask[j].at]);
-        if (cdl_values(s, text, x, samples, &got) != CDL_OK || got != samples) most = INFINITY;
-        for (size_t i = 0; i < samples; i++) most = fmax(most, fabs(x[i] - k->z[i * n + places[j] - 1]));
+        if (cdl_values(s, text, x, samples, &got) != CDL_OK || got != samples)
+            most = INFINITY;
+        for (size_t i = 0; i < samples; i++)
+            most = fmax(most, fabs(x[i] - k->z[i * n + places[j] - 1]));
     }
-    if (cdl_values(s, "floor.rn", x, samples, &got) != CDL_OK || got != samples) most = INFINITY;
-    for (size_t i = 1; i < samples; i++) most = fmax(most, fabs(x[i] - k->rn[i * n]) / (9.81 * (double)n) * 1e-3);
+    if (cdl_values(s, "floor.rn", x, samples, &got) != CDL_OK || got != samples)
+        most = INFINITY;
+    for (size_t i = 1; i < samples; i++)
+        most = fmax(most, fabs(x[i] - k->rn[i * n]) / (9.81 * (double)n) * 1e-3);
     free(x);
-    if (!(most <= 1e-9)) fprintf(stderr, "column of %zu: differs from the numbers by hand by %.3g\n", n, most);
+    if (!(most <= 1e-9))
+        fprintf(stderr, "column of %zu: differs from the numbers by hand by %.3g\n", n, most);
     return most <= 1e-9;
 }
 
@@ -178,7 +232,8 @@ static bool column_of(int n, double duration, int repeat, double *each)
         double start = seconds();
         column_hand(n, steps, &k);
         hand = fmin(hand, seconds() - start);
-        if (i == 0) same = column_same(s, &k, (size_t)n, steps + 1);
+        if (i == 0)
+            same = column_same(s, &k, (size_t)n, steps + 1);
         cdl_free(s);
     }
     columns_free(&k);
@@ -224,7 +279,8 @@ static bool tower_run(void)
         best = fmin(best, run_text(text, &s) / 1000);
         double moved = value(s, "norm(last(p[62]))");
         ok = moved > 61.5 + 1e-3 || fabs(value(s, "last(p[62][1])")) > 1e-3;
-        if (!ok) fprintf(stderr, "tower: nothing slipped (%g)\n", moved);
+        if (!ok)
+            fprintf(stderr, "tower: nothing slipped (%g)\n", moved);
         cdl_free(s);
     }
     report("tower of 100 blocks, friction, tolerance 1e-8", "ms a step", 1e3 * best, 0, "2 ms", best <= 2e-3);
@@ -235,22 +291,39 @@ static bool tower_run(void)
 static const char silo_text[] =
     "model silo {\n"
     "    param N = %d, cols = %d, R = 0.01, W = %g, mu = 0.5, g = 9.81\n"
-    "    dof p[i in 1..N] in R2 = [R + 2.2*R*mod(i - 1, cols) + 1e-3*mod(floor((i - 1)/cols), 3), R + 2.2*R*floor((i - 1)/cols)]\n"
+    "    dof p[i in 1..N] in R2 = [R + 2.2*R*mod(i - 1, cols) + 1e-3*mod(floor((i - 1)/cols), 3), R + "
+    "2.2*R*floor((i - 1)/cols)]\n"
     "    dof a[i in 1..N] = 0\n"
     "    for i in 1..N { kinetic norm(p[i]')^2/2 + (R^2/2)*a[i]'^2/2; potential g*p[i][2] }\n"
-    "    constraint floor[i in 1..N]: p[i][2] >= R { slip = p[i]' + R*a[i]'*[1, 0], friction = coulomb(mu) }\n"
+    "    constraint floor[i in 1..N]: p[i][2] >= R { slip = p[i]' + R*a[i]'*[1, 0], friction = coulomb(mu) "
+    "}\n"
     "    constraint left[i in 1..N]:  p[i][1] >= R\n"
     "    constraint right[i in 1..N]: p[i][1] <= W - R\n"
     "    constraint touch[i in 1..N, j in i+1..N]: norm(p[i] - p[j]) >= 2*R {\n"
-    "        slip = p[i]' - p[j]' - R*(a[i]' + a[j]')*perp((p[i] - p[j])/norm(p[i] - p[j])), friction = coulomb(mu)\n"
+    "        slip = p[i]' - p[j]' - R*(a[i]' + a[j]')*perp((p[i] - p[j])/norm(p[i] - p[j])), friction = "
+    "coulomb(mu)\n"
     "    }\n"
     "}\n"
     "run silo for %g with sweeping(h = 1e-3, tolerance = 1e-3, every = 0.05)\n";
 
 enum { FLOOR = -1, LEFT = -2, RIGHT = -3, MOST_AT = 10 };
-typedef struct { int i, j; double n[2], r[2], gap, mu, an, at; } touch;     /* of disk i and j; n points to i */
-typedef struct { double x[2], v[2], w; int next; } disk;
-typedef struct { int n, contacts, was, cells[2]; disk *d; touch *c, *old; int *cell, *first; double wide; long long swept; } box;
+/* of disk i and j; n points to i */
+typedef struct {
+    int i, j;
+    double n[2], r[2], gap, mu, an, at;
+} touch;
+typedef struct {
+    double x[2], v[2], w;
+    int next;
+} disk;
+typedef struct {
+    int n, contacts, was, cells[2];
+    disk *d;
+    touch *c, *old;
+    int *cell, *first;
+    double wide;
+    long long swept;
+} box;
 
 static const double radius = 0.01;
 
@@ -258,9 +331,19 @@ static void touch_add(box *b, int i, int j, double nx, double ny, double gap)
 {
     touch *c = &b->c[b->contacts++];
     bool rough = j >= FLOOR;
-    *c = (touch){ .i = i, .j = j, .n = { nx, ny }, .gap = gap, .mu = rough ? 0.5 : 0, .an = j >= 0 ? 2 : 1, .at = j >= 0 ? 6 : 3 };
+    *c = (touch){ .i = i,
+                  .j = j,
+                  .n = { nx, ny },
+                  .gap = gap,
+                  .mu = rough ? 0.5 : 0,
+                  .an = j >= 0 ? 2 : 1,
+                  .at = j >= 0 ? 6 : 3 };
     for (int k = b->first[i]; k < b->was && b->old[k].i == i; k++)
-        if (b->old[k].j == j) { c->r[0] = b->old[k].r[0]; c->r[1] = b->old[k].r[1]; break; }
+        if (b->old[k].j == j) {
+            c->r[0] = b->old[k].r[0];
+            c->r[1] = b->old[k].r[1];
+            break;
+        }
 }
 
 static int box_cell(const box *b, const double *x, int *at)
@@ -276,11 +359,14 @@ static void box_contacts(box *b, double h)
 {
     int at[2];
     touch *old = b->old;
-    b->old = b->c; b->c = old;
+    b->old = b->c;
+    b->c = old;
     b->was = b->contacts;
     b->contacts = 0;
-    for (int i = 0; i < b->n; i++) b->first[i] = b->was;
-    for (int k = b->was; k-- > 0;) b->first[b->old[k].i] = k;
+    for (int i = 0; i < b->n; i++)
+        b->first[i] = b->was;
+    for (int k = b->was; k-- > 0;)
+        b->first[b->old[k].i] = k;
     memset(b->cell, -1, sizeof(int) * (size_t)(b->cells[0] * b->cells[1]));
     for (int i = b->n; i-- > 0;) {
         int c = box_cell(b, b->d[i].x, at);
@@ -290,16 +376,22 @@ static void box_contacts(box *b, double h)
     for (int i = 0; i < b->n; i++) {
         const disk *d = &b->d[i];
         double reach = 2 * h * (fabs(d->v[0]) + fabs(d->v[1])) + 1e-4;
-        if (d->x[1] - radius < reach) touch_add(b, i, FLOOR, 0, 1, d->x[1] - radius);
-        if (d->x[0] - radius < reach) touch_add(b, i, LEFT, 1, 0, d->x[0] - radius);
-        if (b->wide - radius - d->x[0] < reach) touch_add(b, i, RIGHT, -1, 0, b->wide - radius - d->x[0]);
+        if (d->x[1] - radius < reach)
+            touch_add(b, i, FLOOR, 0, 1, d->x[1] - radius);
+        if (d->x[0] - radius < reach)
+            touch_add(b, i, LEFT, 1, 0, d->x[0] - radius);
+        if (b->wide - radius - d->x[0] < reach)
+            touch_add(b, i, RIGHT, -1, 0, b->wide - radius - d->x[0]);
         box_cell(b, d->x, at);
         for (int cx = at[0] - 1; cx <= at[0] + 1; cx++)
             for (int cy = at[1] - 1; cy <= at[1] + 1; cy++) {
-                if (cx < 0 || cy < 0 || cx >= b->cells[0] || cy >= b->cells[1]) continue;
+                if (cx < 0 || cy < 0 || cx >= b->cells[0] || cy >= b->cells[1])
+                    continue;
                 for (int j = b->cell[cx * b->cells[1] + cy]; j >= 0; j = b->d[j].next) {
-                    double dx = d->x[0] - b->d[j].x[0], dy = d->x[1] - b->d[j].x[1], l2 = dx * dx + dy * dy, far = 2 * radius + 2 * reach;
-                    if (j <= i || l2 > far * far) continue;
+                    double dx = d->x[0] - b->d[j].x[0], dy = d->x[1] - b->d[j].x[1], l2 = dx * dx + dy * dy,
+                           far = 2 * radius + 2 * reach;
+                    if (j <= i || l2 > far * far)
+                        continue;
                     double l = sqrt(l2);
                     touch_add(b, i, j, dx / l, dy / l, l - 2 * radius);
                 }
@@ -311,10 +403,15 @@ static void touch_push(box *b, const touch *c, double rn, double rt)
 {
     double px = rn * c->n[0] - rt * c->n[1], py = rn * c->n[1] + rt * c->n[0], turn = 2 * rt / radius;
     disk *d = &b->d[c->i];
-    d->v[0] += px; d->v[1] += py; d->w -= turn;
-    if (c->j < 0) return;
+    d->v[0] += px;
+    d->v[1] += py;
+    d->w -= turn;
+    if (c->j < 0)
+        return;
     d = &b->d[c->j];
-    d->v[0] -= px; d->v[1] -= py; d->w -= turn;
+    d->v[0] -= px;
+    d->v[1] -= py;
+    d->w -= turn;
 }
 
 /* rates: normal, and along (-n_y, n_x) with the turning of both */
@@ -325,15 +422,21 @@ static double box_sweep(box *b, double h, double *size)
         touch *c = &b->c[k];
         const disk *d = &b->d[c->i];
         double vx = d->v[0], vy = d->v[1], w = d->w;
-        if (c->j >= 0) { vx -= b->d[c->j].v[0]; vy -= b->d[c->j].v[1]; w += b->d[c->j].w; }
+        if (c->j >= 0) {
+            vx -= b->d[c->j].v[0];
+            vy -= b->d[c->j].v[1];
+            w += b->d[c->j].w;
+        }
         double un = vx * c->n[0] + vy * c->n[1] + c->gap / h, ut = vy * c->n[0] - vx * c->n[1] - radius * w;
         double rn = fmax(c->r[0] - un / c->an, 0), rt = c->r[1] - ut / c->at, bound = c->mu * rn;
         rt = fmax(-bound, fmin(bound, rt));
         double dn = rn - c->r[0], dt = rt - c->r[1];
         most = fmax(most, fmax(fabs(dn), fabs(dt)));
         *size = fmax(*size, rn);
-        c->r[0] = rn; c->r[1] = rt;
-        if (dn != 0 || dt != 0) touch_push(b, c, dn, dt);
+        c->r[0] = rn;
+        c->r[1] = rt;
+        if (dn != 0 || dt != 0)
+            touch_push(b, c, dn, dt);
     }
     b->swept += b->contacts;
     return most;
@@ -355,14 +458,26 @@ static long long silo_hand(int n, int cols, double wide, size_t steps, double *x
     for (size_t s = 0; s < steps; s++) {
         double size = 0, e = INFINITY;
         box_contacts(&b, h);
-        for (int i = 0; i < n; i++) b.d[i].v[1] -= 9.81 * h;
-        for (int k = 0; k < b.contacts; k++) touch_push(&b, &b.c[k], b.c[k].r[0], b.c[k].r[1]);
-        for (int it = 0; it < 300 && e > 1e-3 * size; it++) { size = 0; e = box_sweep(&b, h, &size); }
-        for (int i = 0; i < n; i++) for (int k = 0; k < 2; k++) b.d[i].x[k] += h * b.d[i].v[k];
+        for (int i = 0; i < n; i++)
+            b.d[i].v[1] -= 9.81 * h;
+        for (int k = 0; k < b.contacts; k++)
+            touch_push(&b, &b.c[k], b.c[k].r[0], b.c[k].r[1]);
+        for (int it = 0; it < 300 && e > 1e-3 * size; it++) {
+            size = 0;
+            e = box_sweep(&b, h, &size);
+        }
+        for (int i = 0; i < n; i++)
+            for (int k = 0; k < 2; k++)
+                b.d[i].x[k] += h * b.d[i].v[k];
     }
     *x = 0;
-    for (int i = 0; i < n; i++) *x += b.d[i].x[1] / n;
-    free(b.d); free(b.c); free(b.old); free(b.first); free(b.cell);
+    for (int i = 0; i < n; i++)
+        *x += b.d[i].x[1] / n;
+    free(b.d);
+    free(b.c);
+    free(b.old);
+    free(b.first);
+    free(b.cell);
     return b.swept;
 }
 
@@ -397,7 +512,8 @@ static bool silo_of(int n, int cols, double duration, double *each)
     report(name, "ms", 1e3 * took / (double)steps, 1e3 * hand_took / (double)steps, "-", true);
     *each = took / (double)steps / n;
     bool same = fabs(y - height) <= 0.05 * height;
-    if (!same) fprintf(stderr, "silo of %d: mean height %g, by hand %g\n", n, y, height);
+    if (!same)
+        fprintf(stderr, "silo of %d: mean height %g, by hand %g\n", n, y, height);
     return same;
 }
 
@@ -420,4 +536,7 @@ static const bench problems[] = {
     { "silo", silo_run },
 };
 
-int main(int argc, char **argv) { return run_problems(problems, sizeof problems / sizeof *problems, argc, argv); }
+int main(int argc, char **argv)
+{
+    return run_problems(problems, sizeof problems / sizeof *problems, argc, argv);
+}

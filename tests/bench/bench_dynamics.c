@@ -1,6 +1,7 @@
-/* Time-stepping beside the same schemes written by hand in C.  Both keep the same columns (state, acceleration, gap, reactions, status, energies), and
-   both must give the same numbers: where they differ the bench fails.  One JSON line for each problem; times are the least of some repeats, CPU time with
-   that of the system in it.  `bench_dynamics ball` runs the problems with that in their name. */
+/* Time-stepping beside the same schemes written by hand in C.  Both keep the same columns (state,
+   acceleration, gap, reactions, status, energies), and both must give the same numbers: where they differ the
+   bench fails.  One JSON line for each problem; times are the least of some repeats, CPU time with that of
+   the system in it.  `bench_dynamics ball` runs the problems with that in their name. */
 #define _GNU_SOURCE
 #include <math.h>
 #include <spawn.h>
@@ -11,7 +12,8 @@
 enum { REPEAT = 9 };
 
 /* The column of an expression against numbers by hand: the largest difference over the largest number. */
-static bool same_column(cdl *s, const char *problem, const char *expression, const double *hand, size_t n, double tol)
+static bool same_column(cdl *s, const char *problem, const char *expression, const double *hand, size_t n,
+                        double tol)
 {
     double *x = calloc(n, sizeof *x), most = 0, size = 0;
     size_t got = 0;
@@ -21,37 +23,68 @@ static bool same_column(cdl *s, const char *problem, const char *expression, con
         size = fmax(size, fabs(hand[i]));
     }
     ok = ok && most <= tol * size;
-    if (!ok) fprintf(stderr, "%s: %s differs from the numbers by hand: %zu of %zu values, by %.3g of %.3g\n", problem, expression, got, n, most, size);
+    if (!ok)
+        fprintf(stderr, "%s: %s differs from the numbers by hand: %zu of %zu values, by %.3g of %.3g\n",
+                problem, expression, got, n, most, size);
     free(x);
     return ok;
 }
 
 /* ---- what a program by hand keeps ---- */
-typedef struct { double t, energy, dissipated, work, gap, rn, rt, slip; unsigned char status; } kept;
-typedef struct { size_t n; double *q, *v, *a; kept *k; size_t impacts; double impulses; } columns;
+typedef struct {
+    double t, energy, dissipated, work, gap, rn, rt, slip;
+    unsigned char status;
+} kept;
+typedef struct {
+    size_t n;
+    double *q, *v, *a;
+    kept *k;
+    size_t impacts;
+    double impulses;
+} columns;
 
 static columns columns_new(size_t samples, size_t nq)
 {
-    return (columns){ 0, malloc(samples * nq * sizeof(double)), malloc(samples * nq * sizeof(double)), malloc(samples * nq * sizeof(double)),
-                      malloc(samples * sizeof(kept)), 0, 0 };
+    return (columns){ 0,
+                      malloc(samples * nq * sizeof(double)),
+                      malloc(samples * nq * sizeof(double)),
+                      malloc(samples * nq * sizeof(double)),
+                      malloc(samples * sizeof(kept)),
+                      0,
+                      0 };
 }
 /* before a repeat: the memory stays, so that from the second on it is there already */
-static void columns_empty(columns *c) { c->n = c->impacts = 0; c->impulses = 0; }
-static void columns_free(columns *c) { free(c->q); free(c->v); free(c->a); free(c->k); }
+static void columns_empty(columns *c)
+{
+    c->n = c->impacts = 0;
+    c->impulses = 0;
+}
+static void columns_free(columns *c)
+{
+    free(c->q);
+    free(c->v);
+    free(c->a);
+    free(c->k);
+}
 /* a column of k, out of the records */
 static double *columns_of(const columns *c, size_t offset)
 {
     double *x = malloc(c->n * sizeof *x);
-    for (size_t i = 0; i < c->n; i++) memcpy(&x[i], (const char *)&c->k[i] + offset, sizeof *x);
+    for (size_t i = 0; i < c->n; i++)
+        memcpy(&x[i], (const char *)&c->k[i] + offset, sizeof *x);
     return x;
 }
 
 /* ---- a ball that bounces, comes to rest and rests ---- */
-static const char ball_text[] =
-    "model ball { param g = 9.81, e = 0.8; dof y = 1, y' = 0; y'' = -g; constraint floor: y >= 0 { impact = newton(e) } }\n"
-    "run ball for 5 with sweeping(h = 5e-6)\n";
+static const char ball_text[] = "model ball { param g = 9.81, e = 0.8; dof y = 1, y' = 0; y'' = -g; "
+                                "constraint floor: y >= 0 { impact = newton(e) } }\n"
+                                "run ball for 5 with sweeping(h = 5e-6)\n";
 
-typedef struct { double y, v, dissipated, work; bool closed; double rn; } ball;
+typedef struct {
+    double y, v, dissipated, work;
+    bool closed;
+    double rn;
+} ball;
 
 static void ball_keep(const ball *b, columns *c, double t)
 {
@@ -60,16 +93,19 @@ static void ball_keep(const ball *b, columns *c, double t)
     c->q[i] = b->y;
     c->v[i] = b->v;
     c->a[i] = b->closed ? 0 : -g;
-    c->k[i] = (kept){ t, 0.5 * b->v * b->v + g * b->y, b->dissipated, b->work, b->y, b->rn, 0, 0, b->closed ? 2 : 0 };
+    c->k[i] = (kept){
+        t, 0.5 * b->v * b->v + g * b->y, b->dissipated, b->work, b->y, b->rn, 0, 0, b->closed ? 2 : 0
+    };
 }
 
-/* flight to the floor or to the end of the step; bounces there; rest when a bounce is too slow to be followed */
+/* flight to the floor or to the end of the step; bounces there; rest when a bounce is too slow to be followed
+ */
 static void ball_step(ball *b, columns *c, double h)
 {
     const double g = 9.81, e = 0.8;
     double left = h;
     b->rn = 0;
-    for (int hits = 0; left > 0 && !b->closed; ) {
+    for (int hits = 0; left > 0 && !b->closed;) {
         double v = b->v - g * left, y = b->y + 0.5 * left * (b->v + v), s = left;
         bool down = y < 0;
         if (down) {
@@ -81,7 +117,8 @@ static void ball_step(ball *b, columns *c, double h)
         b->y = y;
         b->v = v;
         left -= s;
-        if (!down) return;
+        if (!down)
+            return;
         double after = hits++ < 10 && v < -1e-11 ? -e * v : 0, impulse = after - v;
         b->dissipated -= 0.5 * (v + after) * impulse;
         c->impacts++;
@@ -89,7 +126,8 @@ static void ball_step(ball *b, columns *c, double h)
         b->v = after;
         b->closed = after == 0;
     }
-    if (b->closed) b->rn = g * left / h;
+    if (b->closed)
+        b->rn = g * left / h;
 }
 
 static void ball_hand(columns *c, size_t steps)
@@ -106,8 +144,9 @@ static void ball_hand(columns *c, size_t steps)
 static bool ball_same(cdl *s, const columns *c)
 {
     double *d = columns_of(c, offsetof(kept, dissipated));
-    bool ok = same_column(s, "ball", "y", c->q, c->n, 1e-9) && same_column(s, "ball", "dissipated", d, c->n, 1e-9)
-           && same_column(s, "ball", "sum(floor.impacts.impulse)", &c->impulses, 1, 1e-6);
+    bool ok = same_column(s, "ball", "y", c->q, c->n, 1e-9) &&
+              same_column(s, "ball", "dissipated", d, c->n, 1e-9) &&
+              same_column(s, "ball", "sum(floor.impacts.impulse)", &c->impulses, 1, 1e-6);
     free(d);
     return ok;
 }
@@ -123,7 +162,10 @@ static const char klarbring_text[] =
     "}\n"
     "run klarbring for 100 with sweeping(h = 1e-4)\n";
 
-typedef struct { double t, u[2], v[2], f[2], dissipated, work, r[2]; bool closed; } particle;
+typedef struct {
+    double t, u[2], v[2], f[2], dissipated, work, r[2];
+    bool closed;
+} particle;
 
 static const double well[2][2] = { { 2, 0.5 }, { 0.5, 1 } };
 
@@ -133,55 +175,71 @@ static void well_force(double t, const double *u, double *f)
     f[1] = 0.2 * sin(3 * t) - (well[1][0] * u[0] + well[1][1] * u[1]);
 }
 
-/* reactions of one contact, normal in the first direction: velocities w + A r, r[0] <= 0 pushes off the wall u[0] <= 0 */
+/* reactions of one contact, normal in the first direction: velocities w + A r, r[0] <= 0 pushes off the wall
+ * u[0] <= 0 */
 static void wall_react(double a00, double a01, double a11, const double *w, double mu, double *r)
 {
     r[0] = r[1] = 0;
-    if (w[0] < 0) return;
+    if (w[0] < 0)
+        return;
     /* stick: both rates 0 */
     double det = a00 * a11 - a01 * a01;
     r[0] = (-a11 * w[0] + a01 * w[1]) / det;
     r[1] = (a01 * w[0] - a00 * w[1]) / det;
-    if (fabs(r[1]) <= -mu * r[0]) return;
+    if (fabs(r[1]) <= -mu * r[0])
+        return;
     /* slip: r1 = -s mu rn with rn = -r0, so r1 = s mu r0 */
     for (double s = -1; s <= 1; s += 2) {
         double r0 = -w[0] / (a00 + s * mu * a01), r1 = s * mu * r0, slip = w[1] + a01 * r0 + a11 * r1;
-        if (r0 <= 0 && slip * s >= 0) { r[0] = r0; r[1] = r1; return; }
+        if (r0 <= 0 && slip * s >= 0) {
+            r[0] = r0;
+            r[1] = r1;
+            return;
+        }
     }
 }
 
 /* theta = 1/2: D v1 = v0 + h/2 (f0 + g(t1) - K (u0 + h/2 v0)) + P with D = 1 + h^2/4 K */
-typedef struct { double h, i00, i01, i11; } implicit;
+typedef struct {
+    double h, i00, i01, i11;
+} implicit;
 
 static implicit implicit_of(double h)
 {
-    double k = 0.25 * h * h, d00 = 1 + k * well[0][0], d01 = k * well[0][1], d11 = 1 + k * well[1][1], det = d00 * d11 - d01 * d01;
+    double k = 0.25 * h * h, d00 = 1 + k * well[0][0], d01 = k * well[0][1], d11 = 1 + k * well[1][1],
+           det = d00 * d11 - d01 * d01;
     return (implicit){ h, d11 / det, -d01 / det, d00 / det };
 }
 
 static void wall_smooth(const particle *p, const implicit *m, double mu, particle *o)
 {
     double h = m->h, half[2], b[2], w[2], f[2];
-    for (int i = 0; i < 2; i++) half[i] = p->u[i] + 0.5 * h * p->v[i];
+    for (int i = 0; i < 2; i++)
+        half[i] = p->u[i] + 0.5 * h * p->v[i];
     *o = *p;
     o->t = p->t + h;
     well_force(o->t, half, f);
-    for (int i = 0; i < 2; i++) b[i] = p->v[i] + 0.5 * h * (p->f[i] + f[i]);
+    for (int i = 0; i < 2; i++)
+        b[i] = p->v[i] + 0.5 * h * (p->f[i] + f[i]);
     w[0] = m->i00 * b[0] + m->i01 * b[1];
     w[1] = m->i01 * b[0] + m->i11 * b[1];
     o->r[0] = o->r[1] = 0;
-    if (p->closed) wall_react(m->i00, m->i01, m->i11, w, mu, o->r);
+    if (p->closed)
+        wall_react(m->i00, m->i01, m->i11, w, mu, o->r);
     o->v[0] = w[0] + m->i00 * o->r[0] + m->i01 * o->r[1];
     o->v[1] = w[1] + m->i01 * o->r[0] + m->i11 * o->r[1];
-    if (p->closed && o->r[0] < 0) o->v[0] = 0;
-    if (p->closed && fabs(o->r[1]) < -mu * o->r[0]) o->v[1] = 0;
+    if (p->closed && o->r[0] < 0)
+        o->v[0] = 0;
+    if (p->closed && fabs(o->r[1]) < -mu * o->r[0])
+        o->v[1] = 0;
     for (int i = 0; i < 2; i++) {
         o->u[i] = half[i] + 0.5 * h * o->v[i];
         o->f[i] = f[i] - 0.5 * h * (well[i][0] * o->v[0] + well[i][1] * o->v[1]);
         o->work += 0.5 * h * (p->f[i] + o->f[i]) * 0.5 * (p->v[i] + o->v[i]);
         o->dissipated -= o->r[i] * 0.5 * (p->v[i] + o->v[i]);
     }
-    if (p->closed && o->r[0] < 0) o->u[0] = 0;
+    if (p->closed && o->r[0] < 0)
+        o->u[0] = 0;
 }
 
 /* where the wall is met within the step: secants on the size of the step */
@@ -193,8 +251,12 @@ static double wall_meets(const particle *p, double h, double mu, particle *o)
         x = next > lo && next < hi ? next : 0.5 * (lo + hi);
         implicit m = implicit_of(x);
         wall_smooth(p, &m, mu, o);
-        if (fabs(o->u[0]) <= 1e-15) break;
-        if (o->u[0] > 0) hi = x; else lo = x;
+        if (fabs(o->u[0]) <= 1e-15)
+            break;
+        if (o->u[0] > 0)
+            hi = x;
+        else
+            lo = x;
     }
     o->u[0] = 0;
     return x;
@@ -204,9 +266,11 @@ static void wall_hit(particle *p, double mu, columns *c)
 {
     double before[2] = { p->v[0], p->v[1] }, r[2];
     wall_react(1, 0, 1, p->v, mu, r);
-    for (int i = 0; i < 2; i++) p->v[i] += r[i];
+    for (int i = 0; i < 2; i++)
+        p->v[i] += r[i];
     p->v[0] = 0;
-    for (int i = 0; i < 2; i++) p->dissipated -= r[i] * 0.5 * (before[i] + p->v[i]);
+    for (int i = 0; i < 2; i++)
+        p->dissipated -= r[i] * 0.5 * (before[i] + p->v[i]);
     p->closed = true;
     c->impacts++;
     c->impulses -= r[0];
@@ -218,7 +282,9 @@ static void wall_keep(const particle *p, const double *impulse, double over, dou
     size_t i = c->n++;
     double a[2] = { p->f[0], p->f[1] }, *u = c->q + 2 * i, *v = c->v + 2 * i;
     if (p->closed && a[0] > 0) {
-        double bound = mu * a[0], rt = p->v[1] > 0 ? -bound : p->v[1] < 0 ? bound : -fmax(-bound, fmin(bound, a[1]));
+        double bound = mu * a[0], rt = p->v[1] > 0   ? -bound
+                                       : p->v[1] < 0 ? bound
+                                                     : -fmax(-bound, fmin(bound, a[1]));
         a[0] = 0;
         a[1] += rt;
     }
@@ -227,8 +293,17 @@ static void wall_keep(const particle *p, const double *impulse, double over, dou
     memcpy(c->a + 2 * i, a, sizeof a);
     double kinetic = 0.5 * (v[0] * v[0] + v[1] * v[1]);
     double potential = 0.5 * (u[0] * (well[0][0] * u[0] + 2 * well[0][1] * u[1]) + well[1][1] * u[1] * u[1]);
-    c->k[i] = (kept){ p->t, kinetic + potential, p->dissipated, p->work + potential, -u[0], -over * impulse[0], over * impulse[1], v[1],
-                      !p->closed ? 0 : v[1] == 0 ? 1 : 2 };
+    c->k[i] = (kept){ p->t,
+                      kinetic + potential,
+                      p->dissipated,
+                      p->work + potential,
+                      -u[0],
+                      -over * impulse[0],
+                      over * impulse[1],
+                      v[1],
+                      !p->closed  ? 0
+                      : v[1] == 0 ? 1
+                                  : 2 };
 }
 
 static void wall_step(particle *p, const implicit *m, double mu, double end, columns *c, double *impulse)
@@ -236,14 +311,18 @@ static void wall_step(particle *p, const implicit *m, double mu, double end, col
     particle o;
     double done = 0;
     impulse[0] = impulse[1] = 0;
-    for (implicit part = *m; ; part = implicit_of(m->h - done)) {
+    for (implicit part = *m;; part = implicit_of(m->h - done)) {
         wall_smooth(p, &part, mu, &o);
         bool meets = !p->closed && o.u[0] > 0;
-        if (meets) done += wall_meets(p, part.h, mu, &o);
-        for (int i = 0; i < 2; i++) impulse[i] += o.r[i];
-        if (p->closed && !(o.r[0] < 0) && o.v[0] < -1e-12) o.closed = false;
+        if (meets)
+            done += wall_meets(p, part.h, mu, &o);
+        for (int i = 0; i < 2; i++)
+            impulse[i] += o.r[i];
+        if (p->closed && !(o.r[0] < 0) && o.v[0] < -1e-12)
+            o.closed = false;
         *p = o;
-        if (!meets) break;
+        if (!meets)
+            break;
         wall_hit(p, mu, c);
     }
     p->t = end;
@@ -265,24 +344,34 @@ static void klarbring_hand(columns *c, size_t steps)
 
 static bool klarbring_same(cdl *s, const columns *c)
 {
-    double *x = malloc(c->n * sizeof *x), *rn = columns_of(c, offsetof(kept, rn)), *d = columns_of(c, offsetof(kept, dissipated));
-    bool ok = same_column(s, "klarbring", "wall.rn", rn, c->n, 1e-8) && same_column(s, "klarbring", "dissipated", d, c->n, 1e-9);
+    double *x = malloc(c->n * sizeof *x), *rn = columns_of(c, offsetof(kept, rn)),
+           *d = columns_of(c, offsetof(kept, dissipated));
+    bool ok = same_column(s, "klarbring", "wall.rn", rn, c->n, 1e-8) &&
+              same_column(s, "klarbring", "dissipated", d, c->n, 1e-9);
     static const char *const names[] = { "u[1]", "u[2]" }, *const rates[] = { "u[1]'", "u[2]'" };
     for (size_t k = 0; k < 2; k++) {
-        for (size_t i = 0; i < c->n; i++) x[i] = c->q[2 * i + k];
+        for (size_t i = 0; i < c->n; i++)
+            x[i] = c->q[2 * i + k];
         ok = ok && same_column(s, "klarbring", names[k], x, c->n, 1e-9);
-        for (size_t i = 0; i < c->n; i++) x[i] = c->v[2 * i + k];
+        for (size_t i = 0; i < c->n; i++)
+            x[i] = c->v[2 * i + k];
         ok = ok && same_column(s, "klarbring", rates[k], x, c->n, 1e-9);
     }
-    free(x); free(rn); free(d);
+    free(x);
+    free(rn);
+    free(d);
     return ok;
 }
 
 /* ---- both ---- */
-typedef struct { double cdl, hand; bool same; } times;
+typedef struct {
+    double cdl, hand;
+    bool same;
+} times;
 
 /* a million steps with each, the least of some repeats; the numbers compared once */
-static times compare(const char *text, size_t nq, void (*by_hand)(columns *, size_t), bool (*same)(cdl *, const columns *))
+static times compare(const char *text, size_t nq, void (*by_hand)(columns *, size_t),
+                     bool (*same)(cdl *, const columns *))
 {
     const size_t steps = 1000000;
     times t = { INFINITY, INFINITY, true };
@@ -294,7 +383,8 @@ static times compare(const char *text, size_t nq, void (*by_hand)(columns *, siz
         double start = seconds();
         by_hand(&c, steps);
         t.hand = fmin(t.hand, (seconds() - start) / (double)steps);
-        if (k == 0) t.same = same(s, &c);
+        if (k == 0)
+            t.same = same(s, &c);
         cdl_free(s);
     }
     columns_free(&c);
@@ -327,7 +417,8 @@ static bool command_once(const char *program, char *dir, char *file, double *too
     posix_spawn_file_actions_init(&quiet);
     posix_spawn_file_actions_addopen(&quiet, 1, "/dev/null", 1, 0);
     double start = seconds_of(CLOCK_MONOTONIC);
-    bool ok = posix_spawnp(&pid, program, &quiet, NULL, args, environ) == 0 && waitpid(pid, &status, 0) == pid && status == 0;
+    bool ok = posix_spawnp(&pid, program, &quiet, NULL, args, environ) == 0 &&
+              waitpid(pid, &status, 0) == pid && status == 0;
     *took = seconds_of(CLOCK_MONOTONIC) - start;
     posix_spawn_file_actions_destroy(&quiet);
     return ok;
@@ -335,10 +426,10 @@ static bool command_once(const char *program, char *dir, char *file, double *too
 
 static bool command_run(void)
 {
-    static const char text[] =
-        "model ball { param g = 9.81, e = 0.8; dof y = 1, y' = 0; y'' = -g; constraint floor: y >= 0 { impact = newton(e) } }\n"
-        "run ball for 2 with sweeping(h = 1e-3)\n"
-        "expect y(0.4) == 1 - 9.81*0.4^2/2 within 1e-9\n";
+    static const char text[] = "model ball { param g = 9.81, e = 0.8; dof y = 1, y' = 0; y'' = -g; "
+                               "constraint floor: y >= 0 { impact = newton(e) } }\n"
+                               "run ball for 2 with sweeping(h = 1e-3)\n"
+                               "expect y(0.4) == 1 - 9.81*0.4^2/2 within 1e-9\n";
     const char *program = getenv("CDL");
     char dir[] = "/tmp/cdl_bench_XXXXXX", file[sizeof dir + 16], made[sizeof dir + 16];
     double best = INFINITY, took;
@@ -347,7 +438,8 @@ static bool command_run(void)
     snprintf(made, sizeof made, "%s/manifest.json", dir);
     FILE *f = ok ? fopen(file, "w") : NULL;
     ok = f && fputs(text, f) >= 0;
-    if (f) fclose(f);
+    if (f)
+        fclose(f);
     for (int k = 0; ok && k < 20; k++) {
         ok = command_once(program ? program : "cdl", dir, file, &took);
         best = fmin(best, took);
@@ -355,7 +447,10 @@ static bool command_run(void)
     unlink(file);
     unlink(made);
     rmdir(dir);
-    if (!ok) { fprintf(stderr, "command line: %s run failed\n", program ? program : "cdl"); return false; }
+    if (!ok) {
+        fprintf(stderr, "command line: %s run failed\n", program ? program : "cdl");
+        return false;
+    }
     report("ball, 2000 steps from the command line", "ms", 1e3 * best, NAN, "15 ms", best <= 15e-3);
     return true;
 }
@@ -367,4 +462,7 @@ static const bench problems[] = {
     { "command", command_run },
 };
 
-int main(int argc, char **argv) { return run_problems(problems, sizeof problems / sizeof *problems, argc, argv); }
+int main(int argc, char **argv)
+{
+    return run_problems(problems, sizeof problems / sizeof *problems, argc, argv);
+}

@@ -1,5 +1,6 @@
-/* Fields: the string over a parabola with 10^6 cells beside the same active-set method written in C, membranes of 257^2 and 1025^2 nodes.
-   One JSON line each; seconds are the least of a few runs (those of the backend for cdl), memory is what the process holds at most. */
+/* Fields: the string over a parabola with 10^6 cells beside the same active-set method written in C,
+   membranes of 257^2 and 1025^2 nodes. One JSON line each; seconds are the least of a few runs (those of the
+   backend for cdl), memory is what the process holds at most. */
 #define _GNU_SOURCE
 #include <math.h>
 #include <stdio.h>
@@ -15,21 +16,25 @@ static double seconds(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Thomas' elimination for -u'' = 0 on n cells of [-1, 1], u >= 1/2 - x^2, from the set of the grid four times as coarse */
+/* Thomas' elimination for -u'' = 0 on n cells of [-1, 1], u >= 1/2 - x^2, from the set of the grid four times
+ * as coarse */
 static double *hand_grid(long n, double *zone)
 {
-    double *x = malloc((size_t)(n + 1) * sizeof *x), *c = malloc((size_t)(n + 1) * sizeof *c), *u = malloc((size_t)(n + 1) * sizeof *u);
+    double *x = malloc((size_t)(n + 1) * sizeof *x), *c = malloc((size_t)(n + 1) * sizeof *c),
+           *u = malloc((size_t)(n + 1) * sizeof *u);
     unsigned char *on = calloc((size_t)n + 1, 1);
-    if (!x || !c || !u || !on) exit(5);
+    if (!x || !c || !u || !on)
+        exit(5);
     double h = 2.0 / (double)n;
     for (long i = 0; i <= n; i++) {
         x[i] = -1 + h * (double)i;
         on[i] = x[i] >= zone[0] && x[i] <= zone[1];
     }
-    for (long changed = 1; changed; ) {
-        double rest = 1;                /* pivot less upper neighbour, over the pivot */
+    for (long changed = 1; changed;) {
+        double rest = 1; /* pivot less upper neighbour, over the pivot */
         changed = 0;
-        u[0] = 0; c[0] = 0;
+        u[0] = 0;
+        c[0] = 0;
         for (long i = 1; i < n; i++) {
             double held = on[i] ? 0 : 1, left = on[i] ? 1 : rest, beta = left + held;
             c[i] = -held / beta;
@@ -37,23 +42,30 @@ static double *hand_grid(long n, double *zone)
             rest = left / beta;
         }
         u[n] = 0;
-        for (long i = n; i-- > 1; ) u[i] -= c[i] * u[i + 1];
+        for (long i = n; i-- > 1;)
+            u[i] -= c[i] * u[i + 1];
         for (long i = 1; i < n; i++) {
             int now = on[i] ? 2 * u[i] - u[i - 1] - u[i + 1] > -8e-16 : u[i] < 0.5 - x[i] * x[i] - 1e-14;
             changed += now != on[i];
             on[i] = (unsigned char)now;
         }
     }
-    zone[0] = 1; zone[1] = -1;
-    for (long i = 1; i < n; i++) if (on[i]) zone[0] = fmin(zone[0], x[i]), zone[1] = fmax(zone[1], x[i]);
-    free(x); free(c); free(on);
+    zone[0] = 1;
+    zone[1] = -1;
+    for (long i = 1; i < n; i++)
+        if (on[i])
+            zone[0] = fmin(zone[0], x[i]), zone[1] = fmax(zone[1], x[i]);
+    free(x);
+    free(c);
+    free(on);
     return u;
 }
 
 static double hand_string(long n)
 {
     double start = seconds(), zone[2] = { 1, -1 };
-    for (long k = 64; k <= n; k *= 4) free(hand_grid(n / (n / k), zone));
+    for (long k = 64; k <= n; k *= 4)
+        free(hand_grid(n / (n / k), zone));
     free(hand_grid(n, zone));
     return seconds() - start;
 }
@@ -74,10 +86,12 @@ static double cdl_seconds(const char *text)
     for (int k = 0; k < 3; k++) {
         snprintf(line, sizeof line, "%s run --json - <<'E'\n%s\nE\n", program ? program : "./cdl", text);
         FILE *f = popen(line, "r");
-        if (!f) return NAN;
+        if (!f)
+            return NAN;
         while (fgets(line, sizeof line, f)) {
             const char *at = strstr(line, "\"seconds\":");
-            if (at) best = fmin(best, atof(at + 10));
+            if (at)
+                best = fmin(best, atof(at + 10));
         }
         pclose(f);
     }
@@ -86,20 +100,29 @@ static double cdl_seconds(const char *text)
 
 int main(void)
 {
-    static const char *const string = "model s { domain x in -1..1; field u(x); -d(d(u, x), x) = 0; obstacle u >= 1/2 - x^2; boundary u = 0 }\nrun s with active_set(cells = 1000000)";
-    static const char *const membrane = "model m { domain x in -1..1, y in -1..1; field u(x, y); -laplacian(u) = -1; obstacle u >= 0.3 - x^2 - y^2; boundary u = 0 }\n"
-                                        "run m with active_set(cells = %d)";
+    static const char *const string =
+        "model s { domain x in -1..1; field u(x); -d(d(u, x), x) = 0; obstacle u >= 1/2 - x^2; boundary u = "
+        "0 }\nrun s with active_set(cells = 1000000)";
+    static const char *const membrane =
+        "model m { domain x in -1..1, y in -1..1; field u(x, y); -laplacian(u) = -1; obstacle u >= 0.3 - x^2 "
+        "- y^2; boundary u = 0 }\n"
+        "run m with active_set(cells = %d)";
     double hand = INFINITY;
     char text[1024];
-    for (int k = 0; k < 3; k++) hand = fmin(hand, hand_string(1000000));
+    for (int k = 0; k < 3; k++)
+        hand = fmin(hand, hand_string(1000000));
     double own = cdl_seconds(string);
-    printf("{\"problem\":\"string over a parabola, 1e6 cells\",\"cdl\":%.4f,\"hand\":%.4f,\"unit\":\"s\",\"ratio\":%.2f}\n", own, hand, own / hand);
+    printf("{\"problem\":\"string over a parabola, 1e6 "
+           "cells\",\"cdl\":%.4f,\"hand\":%.4f,\"unit\":\"s\",\"ratio\":%.2f}\n",
+           own, hand, own / hand);
     for (int cells = 256; cells <= 1024; cells *= 4) {
         snprintf(text, sizeof text, membrane, cells);
-        printf("{\"problem\":\"membrane, %d^2 nodes\",\"cdl\":%.4f,\"unit\":\"s\"}\n", cells + 1, cdl_seconds(text));
+        printf("{\"problem\":\"membrane, %d^2 nodes\",\"cdl\":%.4f,\"unit\":\"s\"}\n", cells + 1,
+               cdl_seconds(text));
     }
     struct rusage r;
     getrusage(RUSAGE_CHILDREN, &r);
-    printf("{\"problem\":\"memory of the largest\",\"cdl\":%ld,\"unit\":\"MB\",\"own\":%ld}\n", r.ru_maxrss / 1024, memory());
+    printf("{\"problem\":\"memory of the largest\",\"cdl\":%ld,\"unit\":\"MB\",\"own\":%ld}\n",
+           r.ru_maxrss / 1024, memory());
     return 0;
 }

@@ -1,12 +1,13 @@
-/* Speed of the tape machine beside the same loops written in C.  One JSON line for each problem; times are the least of many repeats.
-   Build this file with the flags of batch.c.  That one chooses wider vectors when it runs, which plain flags do not give the loops here; so each loop is
-   timed a second time built for the same vectors ("hand_wide", "ratio_wide"): the like-for-like number. */
+/* Speed of the tape machine beside the same loops written in C.  One JSON line for each problem; times are
+   the least of many repeats. Build this file with the flags of batch.c.  That one chooses wider vectors when
+   it runs, which plain flags do not give the loops here; so each loop is timed a second time built for the
+   same vectors ("hand_wide", "ratio_wide"): the like-for-like number. */
 #define _GNU_SOURCE
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-#include "../../lang/emit.h"
+#include "lower/emit.h"
 
 static double seconds(void)
 {
@@ -29,48 +30,86 @@ static double least(void (*f)(void *), void *ud, int repeat)
 
 static void report(const char *problem, const char *unit, double cdl, double hand)
 {
-    printf("{\"problem\":\"%s\",\"cdl\":%.3f,\"hand\":%.3f,\"unit\":\"%s\",\"ratio\":%.3f}\n", problem, cdl, hand, unit, cdl / hand);
+    printf("{\"problem\":\"%s\",\"cdl\":%.3f,\"hand\":%.3f,\"unit\":\"%s\",\"ratio\":%.3f}\n", problem, cdl,
+           hand, unit, cdl / hand);
 }
 
 /* A loop written by hand, in two builds. */
 #if defined __x86_64__ && defined __GNUC__
 #define WIDE __attribute__((target("avx2")))
-static bool wide(void) { return __builtin_cpu_supports("avx2"); }
+static bool wide(void)
+{
+    return __builtin_cpu_supports("avx2");
+}
 #else
 #define WIDE
-static bool wide(void) { return true; }
+static bool wide(void)
+{
+    return true;
+}
 #endif
-#define HAND(name) \
+#define HAND(name)                                                           \
     static inline __attribute__((always_inline)) void name##_loop(void *ud); \
-    static void name##_hand(void *ud) { name##_loop(ud); } \
-    WIDE static void name##_wide(void *ud) { name##_loop(ud); } \
+    static void name##_hand(void *ud)                                        \
+    {                                                                        \
+        name##_loop(ud);                                                     \
+    }                                                                        \
+    WIDE static void name##_wide(void *ud)                                   \
+    {                                                                        \
+        name##_loop(ud);                                                     \
+    }                                                                        \
     static inline void name##_loop(void *ud)
 
 /* ---- words for building ---- */
 static ir *g;
-static ir_ref K(double k) { return ir_const(g, k); }
-static ir_ref add(ir_ref a, ir_ref b) { return ir_op2(g, OP_ADD, a, b); }
-static ir_ref sub(ir_ref a, ir_ref b) { return ir_op2(g, OP_SUB, a, b); }
-static ir_ref mul(ir_ref a, ir_ref b) { return ir_op2(g, OP_MUL, a, b); }
+static ir_ref K(double k)
+{
+    return ir_const(g, k);
+}
+static ir_ref add(ir_ref a, ir_ref b)
+{
+    return ir_op2(g, OP_ADD, a, b);
+}
+static ir_ref sub(ir_ref a, ir_ref b)
+{
+    return ir_op2(g, OP_SUB, a, b);
+}
+static ir_ref mul(ir_ref a, ir_ref b)
+{
+    return ir_op2(g, OP_MUL, a, b);
+}
 static ir_ref in(in_kind kind, int base, int s0, int s1)
 {
     return ir_in(g, (ir_input){ .kind = kind, .at = { base, { s0, s1 } } });
 }
 
-typedef struct { kernel k; inputs in; double *reg, *out, *hand; size_t n; double check; } job;
-static job job_new(arena *a, arena *s, const ir_ref *out, size_t n, index_set over, const double *q, const double *v, const double *param)
+typedef struct {
+    kernel k;
+    inputs in;
+    double *reg, *out, *hand;
+    size_t n;
+    double check;
+} job;
+static job job_new(arena *a, arena *s, const ir_ref *out, size_t n, index_set over, const double *q,
+                   const double *v, const double *param)
 {
     job j = { .in = { .t = 0.7 } };
     over.count = index_count(&over);
     j.n = (size_t)over.count;
     j.k = emit_kernel(a, s, g, out, n, &over, IR_NONE, (span){ 0 });
-    j.in.from[IN_Q] = q; j.in.from[IN_V] = v; j.in.from[IN_PARAM] = param;
+    j.in.from[IN_Q] = q;
+    j.in.from[IN_V] = v;
+    j.in.from[IN_PARAM] = param;
     j.reg = arena_array(a, double, batch_regs(&j.k.tape));
-    j.out = arena_array(a, double, j.n * n);
-    j.hand = arena_array(a, double, j.n * n);
+    j.out = arena_array(a, double, j.n *n);
+    j.hand = arena_array(a, double, j.n *n);
     return j;
 }
-static void job_run(void *ud) { job *j = ud; kernel_run_all(&j->k, &j->in, j->reg, j->out); }
+static void job_run(void *ud)
+{
+    job *j = ud;
+    kernel_run_all(&j->k, &j->in, j->reg, j->out);
+}
 
 /* ---- Klarbring's right side, one member at a time ---- */
 enum { TIMES = 1000 };
@@ -80,7 +119,8 @@ static void klarbring_tape(void *ud)
     const tape *t = &j->k.tape;
     uint32_t time_at = 0;
     double sum = 0;
-    while (j->k.in[time_at].kind != IN_TIME) time_at++;
+    while (j->k.in[time_at].kind != IN_TIME)
+        time_at++;
     for (int i = 0; i < TIMES; i++) {
         j->reg[time_at] = 0.01 * i;
         tape_run(t, j->reg);
@@ -131,10 +171,13 @@ static void bench_klarbring(arena *a, arena *s)
     j.reg = reg;
     tape_start(&j.k.tape, reg);
     double instructions = tape_plain(&j.k.tape, a).ncode;
-    double all = least(klarbring_kernel, &j, 2000), cdl = least(klarbring_tape, &j, 2000), sum = j.check, hand = least(klarbring_hand, &j, 2000);
-    if (fabs(sum - j.check) > 1e-9) printf("klarbring: %g instead of %g\n", sum, j.check);
+    double all = least(klarbring_kernel, &j, 2000), cdl = least(klarbring_tape, &j, 2000), sum = j.check,
+           hand = least(klarbring_hand, &j, 2000);
+    if (fabs(sum - j.check) > 1e-9)
+        printf("klarbring: %g instead of %g\n", sum, j.check);
     report("klarbring right side", "ns/instruction", cdl / TIMES / instructions, hand / TIMES / instructions);
-    report("klarbring right side, inputs gathered", "ns/instruction", all / TIMES / instructions, hand / TIMES / instructions);
+    report("klarbring right side, inputs gathered", "ns/instruction", all / TIMES / instructions,
+           hand / TIMES / instructions);
 }
 
 /* ---- families ---- */
@@ -144,26 +187,35 @@ static void bench_family(const char *problem, job *j, void (*hand)(void *), void
 {
     double n = (double)j->n, cdl = least(job_run, j, 300) / n, by_hand = least(hand, j, 300) / n;
     double by_wide = least(wide() ? hand_wide : hand, j, 300) / n, worst = 0;
-    for (size_t i = 0; i < j->n * j->k.tape.nout; i++) worst = fmax(worst, fabs(j->out[i] - j->hand[i]));
-    if (worst > 1e-12) printf("%s: differs by %g\n", problem, worst);
-    printf("{\"problem\":\"%s\",\"cdl\":%.3f,\"hand\":%.3f,\"unit\":\"ns/member\",\"ratio\":%.3f,\"hand_wide\":%.3f,\"ratio_wide\":%.3f}\n",
+    for (size_t i = 0; i < j->n * j->k.tape.nout; i++)
+        worst = fmax(worst, fabs(j->out[i] - j->hand[i]));
+    if (worst > 1e-12)
+        printf("%s: differs by %g\n", problem, worst);
+    printf("{\"problem\":\"%s\",\"cdl\":%.3f,\"hand\":%.3f,\"unit\":\"ns/"
+           "member\",\"ratio\":%.3f,\"hand_wide\":%.3f,\"ratio_wide\":%.3f}\n",
            problem, cdl, by_hand, cdl / by_hand, by_wide, cdl / by_wide);
 }
 
-static index_set range_1(int n) { return (index_set){ .n = 1, .r = { { .lo = 1, .hi = n } } }; }
+static index_set range_1(int n)
+{
+    return (index_set){ .n = 1, .r = { { .lo = 1, .hi = n } } };
+}
 
 /* A chain of springs and dampers. */
 HAND(springs)
 {
     job *j = ud;
-    const double *restrict x = j->in.from[IN_Q], *restrict v = j->in.from[IN_V], k = j->in.from[IN_PARAM][0], c = j->in.from[IN_PARAM][1];
+    const double *restrict x = j->in.from[IN_Q], *restrict v = j->in.from[IN_V], k = j->in.from[IN_PARAM][0],
+                           c = j->in.from[IN_PARAM][1];
     double *restrict f = j->hand;
-    for (int i = 1; i <= MEMBERS; i++) f[i - 1] = k * (x[i + 1] - x[i]) - k * (x[i] - x[i - 1]) - c * v[i];
+    for (int i = 1; i <= MEMBERS; i++)
+        f[i - 1] = k * (x[i + 1] - x[i]) - k * (x[i] - x[i - 1]) - c * v[i];
 }
 static void bench_springs(arena *a, arena *s, const double *q, const double *v, const double *param)
 {
     ir_ref x0 = in(IN_Q, -1, 1, 0), x1 = in(IN_Q, 0, 1, 0), x2 = in(IN_Q, 1, 1, 0), k = in(IN_PARAM, 0, 0, 0);
-    ir_ref f = sub(sub(mul(k, sub(x2, x1)), mul(k, sub(x1, x0))), mul(in(IN_PARAM, 1, 0, 0), in(IN_V, 0, 1, 0)));
+    ir_ref f = sub(sub(mul(k, sub(x2, x1)), mul(k, sub(x1, x0))),
+                   mul(in(IN_PARAM, 1, 0, 0), in(IN_V, 0, 1, 0)));
     job j = job_new(a, s, &f, 1, range_1(MEMBERS), q, v, param);
     bench_family("chain of springs", &j, springs_hand, springs_wide);
 }
@@ -196,13 +248,16 @@ HAND(normals)
 }
 static void bench_disks(arena *a, arena *s, const double *q, const double *v, const double *param)
 {
-    index_set pairs = { .n = 2, .r = { { .lo = 1, .hi = DISKS }, { .lo = 1, .lo_stride = { 1 }, .hi = DISKS } } };
+    index_set pairs = { .n = 2,
+                        .r = { { .lo = 1, .hi = DISKS }, { .lo = 1, .lo_stride = { 1 }, .hi = DISKS } } };
     ir_ref dx = sub(in(IN_Q, 0, 2, 0), in(IN_Q, 0, 0, 2)), dy = sub(in(IN_Q, 1, 2, 0), in(IN_Q, 1, 0, 2));
     ir_ref d = ir_op1(g, OP_SQRT, add(ir_op1(g, OP_SQR, dx), ir_op1(g, OP_SQR, dy)));
-    ir_ref gap = sub(d, mul(K(2), in(IN_PARAM, 2, 0, 0))), nx = ir_op2(g, OP_DIV, dx, d), ny = ir_op2(g, OP_DIV, dy, d);
+    ir_ref gap = sub(d, mul(K(2), in(IN_PARAM, 2, 0, 0))), nx = ir_op2(g, OP_DIV, dx, d),
+           ny = ir_op2(g, OP_DIV, dy, d);
     job j = job_new(a, s, &gap, 1, pairs, q, v, param);
     bench_family("gaps of disks", &j, gaps_hand, gaps_wide);
-    j = job_new(a, s, (ir_ref[]){ nx, ny, ir_op1(g, OP_NEG, nx), ir_op1(g, OP_NEG, ny) }, 4, pairs, q, v, param);
+    j = job_new(a, s, (ir_ref[]){ nx, ny, ir_op1(g, OP_NEG, nx), ir_op1(g, OP_NEG, ny) }, 4, pairs, q, v,
+                param);
     bench_family("gradients of gaps of disks", &j, normals_hand, normals_wide);
 }
 
@@ -210,10 +265,12 @@ static void bench_disks(arena *a, arena *s, const double *q, const double *v, co
 HAND(pendulums)
 {
     job *j = ud;
-    const double *restrict q = j->in.from[IN_Q], *restrict v = j->in.from[IN_V], w = j->in.from[IN_PARAM][0], c = j->in.from[IN_PARAM][1];
+    const double *restrict q = j->in.from[IN_Q], *restrict v = j->in.from[IN_V], w = j->in.from[IN_PARAM][0],
+                           c = j->in.from[IN_PARAM][1];
     double *restrict f = j->hand, t = j->in.t;
     double push = 0.3 * cos(2 * t);
-    for (int i = 1; i <= MEMBERS; i++) f[i - 1] = push * cos(q[i]) - w * sin(q[i]) - c * v[i];
+    for (int i = 1; i <= MEMBERS; i++)
+        f[i - 1] = push * cos(q[i]) - w * sin(q[i]) - c * v[i];
 }
 static void bench_pendulums(arena *a, arena *s, const double *q, const double *v, const double *param)
 {
@@ -229,7 +286,10 @@ int main(void)
     arena *a = arena_new(&allocator_libc, NULL), *s = arena_new(&allocator_libc, NULL);
     double *q = arena_array(a, double, SPACE), *v = arena_array(a, double, SPACE);
     static const double param[3] = { 7.5, 0.1, 0.01 };
-    for (int i = 0; i < SPACE; i++) { q[i] = sin(0.37 * i) + 1e-3 * i / SPACE; v[i] = cos(0.11 * i); }
+    for (int i = 0; i < SPACE; i++) {
+        q[i] = sin(0.37 * i) + 1e-3 * i / SPACE;
+        v[i] = cos(0.11 * i);
+    }
     g = ir_new(a);
     bench_klarbring(a, s);
     bench_springs(a, s, q, v, param);

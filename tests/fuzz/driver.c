@@ -1,6 +1,6 @@
-/* driver: runs a fuzz target without libFuzzer.  Reads the corpus, then changes it at random from a fixed seed until the time
-   is up, so that a run can be repeated anywhere.  An input that crashes, or takes longer than 10 s, is kept as crash-SIGNAL-PID.
-       fuzz_X [-t SECONDS] [-s SEED] [-n RUNS] FILE|FOLDER... */
+/* driver: runs a fuzz target without libFuzzer.  Reads the corpus, then changes it at random from a fixed
+   seed until the time is up, so that a run can be repeated anywhere.  An input that crashes, or takes longer
+   than 10 s, is kept as crash-SIGNAL-PID. fuzz_X [-t SECONDS] [-s SEED] [-n RUNS] FILE|FOLDER... */
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -16,7 +16,10 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { INPUT_BYTES = 1 << 14, CORPUS_FILES = 4096, HANG_SECONDS = 10 };
-typedef struct { uint8_t *at; size_t n; } input;
+typedef struct {
+    uint8_t *at;
+    size_t n;
+} input;
 static input corpus[CORPUS_FILES];
 static size_t corpus_n;
 
@@ -26,28 +29,99 @@ static size_t now_n;
 
 /* pieces of the language, which random bytes would rarely hit */
 static const char *const words[] = {
-    "model m {", "}", "(", ")", "[", "]", "\n", ";", ":", ",", "'", "''", "..", "^", "<=", ">=", "==", "=", "≤", "∈", "′", "·", "μ",
-    "#", "##", "\"", "1e308", "1e-320", "99999999999999999999", "0x", ".5", "-", "[m/s^2]", "[kg", "dof x = 0", "param a in 0..1 = 2",
-    "constraint c: x >= 0", "{ impact = newton(e) }", "{ friction = coulomb(mu) }", "for i in 1..N {", "sum(", "for s in ", "where ",
-    "fn f(v) = ", "let ", "part p: m", "use std.planar", "cases { 1 if x < 0; 2 otherwise }", "if a then b else c", "run m for 1 with ",
-    "expect ", "within rel(1e-6)", "experiment e {", "sweep a in ", "kinetic ", "potential ", "field u(x)", "domain x in 0..1",
-    "obstacle u >= 0", "history x(s) = s", "x(t - 1)", "when x < 0 {", "stop when ", "not ", " and ", " or ", " in ", "\xff", "\xc3", "\r\n",
+    "model m {",
+    "}",
+    "(",
+    ")",
+    "[",
+    "]",
+    "\n",
+    ";",
+    ":",
+    ",",
+    "'",
+    "''",
+    "..",
+    "^",
+    "<=",
+    ">=",
+    "==",
+    "=",
+    "≤",
+    "∈",
+    "′",
+    "·",
+    "μ",
+    "#",
+    "##",
+    "\"",
+    "1e308",
+    "1e-320",
+    "99999999999999999999",
+    "0x",
+    ".5",
+    "-",
+    "[m/s^2]",
+    "[kg",
+    "dof x = 0",
+    "param a in 0..1 = 2",
+    "constraint c: x >= 0",
+    "{ impact = newton(e) }",
+    "{ friction = coulomb(mu) }",
+    "for i in 1..N {",
+    "sum(",
+    "for s in ",
+    "where ",
+    "fn f(v) = ",
+    "let ",
+    "part p: m",
+    "use std.planar",
+    "cases { 1 if x < 0; 2 otherwise }",
+    "if a then b else c",
+    "run m for 1 with ",
+    "expect ",
+    "within rel(1e-6)",
+    "experiment e {",
+    "sweep a in ",
+    "kinetic ",
+    "potential ",
+    "field u(x)",
+    "domain x in 0..1",
+    "obstacle u >= 0",
+    "history x(s) = s",
+    "x(t - 1)",
+    "when x < 0 {",
+    "stop when ",
+    "not ",
+    " and ",
+    " or ",
+    " in ",
+    "\xff",
+    "\xc3",
+    "\r\n",
 };
 
 /* xorshift64*: small, and the same everywhere */
 static uint64_t seed = 1;
 static uint64_t random_bits(void)
 {
-    seed ^= seed >> 12; seed ^= seed << 25; seed ^= seed >> 27;
+    seed ^= seed >> 12;
+    seed ^= seed << 25;
+    seed ^= seed >> 27;
     return seed * UINT64_C(2685821657736338717);
 }
-static size_t below(size_t n) { return n ? (size_t)((random_bits() >> 16) % n) : 0; }
+static size_t below(size_t n)
+{
+    return n ? (size_t)((random_bits() >> 16) % n) : 0;
+}
 
 static void corpus_put(const uint8_t *at, size_t n)
 {
-    if (n > INPUT_BYTES) n = INPUT_BYTES;
+    if (n > INPUT_BYTES)
+        n = INPUT_BYTES;
     uint8_t *p = corpus_n < CORPUS_FILES ? malloc(n ? n : 1) : NULL;
-    if (!p) return;
+    if (!p)
+        return;
     memcpy(p, at, n);
     corpus[corpus_n++] = (input){ p, n };
 }
@@ -58,9 +132,16 @@ static void corpus_programs(const uint8_t *at, size_t n)
     size_t begin = 0, line = 0;
     bool inside = true;
     for (size_t k = 0; k < n; k++) {
-        if (at[k] != '\n') continue;
-        if (k - line == 4 && !memcmp(at + line, "====", 4) && inside) { corpus_put(at + begin, line - begin); inside = false; }
-        if (k - line == 4 && !memcmp(at + line, "----", 4)) { begin = k + 1; inside = true; }
+        if (at[k] != '\n')
+            continue;
+        if (k - line == 4 && !memcmp(at + line, "====", 4) && inside) {
+            corpus_put(at + begin, line - begin);
+            inside = false;
+        }
+        if (k - line == 4 && !memcmp(at + line, "----", 4)) {
+            begin = k + 1;
+            inside = true;
+        }
         line = k + 1;
     }
 }
@@ -71,34 +152,45 @@ static void corpus_add(const char *path)
     size_t name = strlen(path);
     bool programs = name > 5 && !strcmp(path + name - 5, ".test");
     FILE *f = fopen(path, "rb");
-    if (!f) return;
+    if (!f)
+        return;
     size_t n = fread(whole, 1, programs ? sizeof whole : INPUT_BYTES, f);
     fclose(f);
-    if (programs) corpus_programs(whole, n);
-    else corpus_put(whole, n);
+    if (programs)
+        corpus_programs(whole, n);
+    else
+        corpus_put(whole, n);
 }
 
 static void corpus_read(const char *path)
 {
     struct dirent **e;
     struct stat st;
-    if (stat(path, &st)) return;
-    if (!S_ISDIR(st.st_mode)) { corpus_add(path); return; }
-    int n = scandir(path, &e, NULL, alphasort);        /* sorted: the order decides what a seed does */
+    if (stat(path, &st))
+        return;
+    if (!S_ISDIR(st.st_mode)) {
+        corpus_add(path);
+        return;
+    }
+    int n = scandir(path, &e, NULL, alphasort); /* sorted: the order decides what a seed does */
     for (int i = 0; i < n; i++) {
         char sub[4096];
         int k = snprintf(sub, sizeof sub, "%s/%s", path, e[i]->d_name);
-        if (e[i]->d_name[0] != '.' && k > 0 && (size_t)k < sizeof sub) corpus_read(sub);
+        if (e[i]->d_name[0] != '.' && k > 0 && (size_t)k < sizeof sub)
+            corpus_read(sub);
         free(e[i]);
     }
-    if (n >= 0) free(e);
+    if (n >= 0)
+        free(e);
 }
 
 /* puts n bytes in place of `cut` bytes at `at`, dropping what does not fit */
 static void replace(size_t at, size_t cut, const void *p, size_t n)
 {
-    if (cut > now_n - at) cut = now_n - at;
-    if (n > INPUT_BYTES - (now_n - cut)) n = INPUT_BYTES - (now_n - cut);
+    if (cut > now_n - at)
+        cut = now_n - at;
+    if (n > INPUT_BYTES - (now_n - cut))
+        n = INPUT_BYTES - (now_n - cut);
     memmove(now + at + n, now + at + cut, now_n - at - cut);
     memcpy(now + at, p, n);
     now_n += n - cut;
@@ -112,23 +204,38 @@ static void mutate(void)
     const char *w = words[below(sizeof words / sizeof *words)];
     const input *other = &corpus[below(corpus_n)];
     switch (below(8)) {
-    case 0: replace(at, 1, &byte, 1); break;
-    case 1: replace(at, 1 + below(16), "", 0); break;                            /* cut a little */
-    case 2: replace(at, below(now_n), "", 0); break;                             /* cut a lot */
-    case 3: case 4: replace(at, below(2) ? 0 : strlen(w), w, strlen(w)); break;
-    case 5:                                                                     /* a piece of another input */
+    case 0:
+        replace(at, 1, &byte, 1);
+        break;
+    /* cut a little */
+    case 1:
+        replace(at, 1 + below(16), "", 0);
+        break;
+    /* cut a lot */
+    case 2:
+        replace(at, below(now_n), "", 0);
+        break;
+    case 3:
+    case 4:
+        replace(at, below(2) ? 0 : strlen(w), w, strlen(w));
+        break;
+    case 5: /* a piece of another input */
         n = below(other->n + 1);
-        if (n > 200) n = 200;
+        if (n > 200)
+            n = 200;
         replace(at, below(20), other->at + below(other->n - n + 1), n);
         break;
-    case 6:                                                                     /* a piece of itself, once or often */
+    case 6: /* a piece of itself, once or often */
         n = below(now_n - at + 1);
-        if (n > 100) n = 100;
+        if (n > 100)
+            n = 100;
         memcpy(piece, now + at, n);
-        for (size_t k = below(2) ? 1 : below(300); k; k--) replace(at, 0, piece, n);
+        for (size_t k = below(2) ? 1 : below(300); k; k--)
+            replace(at, 0, piece, n);
         break;
-    default:                                                                    /* deep nesting */
-        for (size_t k = below(400); k; k--) replace(at, 0, &"([{-'"[below(5)], 1);
+    default: /* deep nesting */
+        for (size_t k = below(400); k; k--)
+            replace(at, 0, &"([{-'"[below(5)], 1);
     }
 }
 
@@ -149,19 +256,21 @@ static void on_signal(int sig)
 
 static void catch_signals(void)
 {
-    static char stack[1 << 16];                         /* a stack overflow leaves no room on the other one */
+    static char stack[1 << 16]; /* a stack overflow leaves no room on the other one */
     stack_t ss = { .ss_sp = stack, .ss_size = sizeof stack };
     struct sigaction sa = { .sa_handler = on_signal, .sa_flags = SA_ONSTACK | SA_NODEFER };
     static const int sigs[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGALRM };
     sigaltstack(&ss, NULL);
-    for (size_t i = 0; i < sizeof sigs / sizeof *sigs; i++) sigaction(sigs[i], &sa, NULL);
+    for (size_t i = 0; i < sizeof sigs / sizeof *sigs; i++)
+        sigaction(sigs[i], &sa, NULL);
 }
 
 static void try_now(void)
 {
     /* a copy of exact size, so that a sanitizer sees a read past the end */
     uint8_t *p = malloc(now_n ? now_n : 1);
-    if (!p) return;
+    if (!p)
+        return;
     memcpy(p, now, now_n);
     alarm(HANG_SECONDS);
     LLVMFuzzerTestOneInput(p, now_n);
@@ -173,21 +282,34 @@ static double seconds_now(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9*(double)t.tv_nsec;
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 int main(int argc, char **argv)
 {
     double limit = 60, start = seconds_now();
     long runs = -1, done = 0;
-    for (int c; (c = getopt(argc, argv, "t:s:n:")) != -1;) switch (c) {
-        case 't': limit = atof(optarg); break;
-        case 's': seed = strtoull(optarg, NULL, 10) | 1; break;
-        case 'n': runs = atol(optarg); break;
-        default: fprintf(stderr, "usage: %s [-t seconds] [-s seed] [-n runs] file|folder...\n", argv[0]); return 2;
+    for (int c; (c = getopt(argc, argv, "t:s:n:")) != -1;)
+        switch (c) {
+        case 't':
+            limit = atof(optarg);
+            break;
+        case 's':
+            seed = strtoull(optarg, NULL, 10) | 1;
+            break;
+        case 'n':
+            runs = atol(optarg);
+            break;
+        default:
+            fprintf(stderr, "usage: %s [-t seconds] [-s seed] [-n runs] file|folder...\n", argv[0]);
+            return 2;
+        }
+    for (int i = optind; i < argc; i++)
+        corpus_read(argv[i]);
+    if (!corpus_n) {
+        fprintf(stderr, "%s: no corpus\n", argv[0]);
+        return 2;
     }
-    for (int i = optind; i < argc; i++) corpus_read(argv[i]);
-    if (!corpus_n) { fprintf(stderr, "%s: no corpus\n", argv[0]); return 2; }
     catch_signals();
 
     /* the corpus as it is, then changed */
@@ -198,11 +320,13 @@ int main(int argc, char **argv)
     while (done != runs && seconds_now() - start < limit) {
         const input *in = &corpus[below(corpus_n)];
         memcpy(now, in->at, now_n = in->n);
-        for (size_t k = 1 + below(6); k; k--) mutate();
+        for (size_t k = 1 + below(6); k; k--)
+            mutate();
         try_now();
         done++;
     }
     printf("%ld inputs from %zu in the corpus, %.1f s\n", done, corpus_n, seconds_now() - start);
-    for (size_t i = 0; i < corpus_n; i++) free(corpus[i].at);
+    for (size_t i = 0; i < corpus_n; i++)
+        free(corpus[i].at);
     return 0;
 }

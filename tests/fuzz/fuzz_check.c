@@ -1,13 +1,21 @@
-/* Any bytes at all, through the public header: check comes back with a status, and what it finds well is shown in all stages and
-   still well after it was formatted. */
+/* Any bytes at all, through the public header: check comes back with a status, and what it finds well is
+   shown in all stages and still well after it was formatted. */
 #include <stdint.h>
 #include <stdlib.h>
 #include "cdl.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void require(int ok) { if (!ok) abort(); }
-static void count(void *ud, const char *text, size_t len) { if (len) *(size_t *)ud += len + (text[len - 1] == '\n'); }
+static void require(int ok)
+{
+    if (!ok)
+        abort();
+}
+static void count(void *ud, const char *text, size_t len)
+{
+    if (len)
+        *(size_t *)ud += len + (text[len - 1] == '\n');
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -20,7 +28,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     cdl_set_callbacks(s, &to);
     cdl_status st = cdl_check_text(s, "t.cdl", p, size);
     require(st == CDL_OK || st == CDL_MODEL || st == CDL_IO);
-    require(st == CDL_OK || said > 0);                  /* no failure without a word */
+    require(st == CDL_OK || said > 0); /* no failure without a word */
     if (st == CDL_OK) {
         for (size_t i = 0; i < sizeof stages / sizeof *stages; i++) {
             cdl *one = cdl_new(NULL);
@@ -28,7 +36,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             cdl_set_callbacks(one, &to);
             said = 0;
             cdl_status shown = cdl_show_text(one, stages[i], "t.cdl", p, size);
-            /* a model whose sizes hang on a parameter without a value is well, but has nothing to show: that is told */
+            /* a model whose sizes hang on a parameter without a value is well, but has nothing to show: that
+             * is told */
             require(shown == CDL_OK || (i > 0 && shown == CDL_MODEL && said > 0));
             cdl_free(one);
         }

@@ -1,18 +1,23 @@
-/* The formatter on any bytes at all: what it gives has the same words in the same order, comments included, parses when the text did,
-   and is left alone when it is formatted again. */
+/* The formatter on any bytes at all: what it gives has the same words in the same order, comments included,
+   parses when the text did, and is left alone when it is formatted again. */
 #include <stdlib.h>
 #include <string.h>
-#include "ast.h"
-#include "parse.h"
+#include "syntax/ast.h"
+#include "syntax/parse.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void require(bool ok) { if (!ok) abort(); }
+static void require(bool ok)
+{
+    if (!ok)
+        abort();
+}
 
 /* the next lexeme that is no line end; `;` ends a statement as a line does */
 static size_t next_word(const char *p, const lexeme *l, size_t n, size_t k)
 {
-    while (k < n && (l[k].kind == LEX_NEWLINE || (l[k].kind == LEX_OP && p[l[k].begin] == ';'))) k++;
+    while (k < n && (l[k].kind == LEX_NEWLINE || (l[k].kind == LEX_OP && p[l[k].begin] == ';')))
+        k++;
     return k;
 }
 
@@ -20,7 +25,9 @@ static size_t next_word(const char *p, const lexeme *l, size_t n, size_t k)
 static size_t word_len(const char *p, lexeme l)
 {
     size_t n = l.end - l.begin;
-    if (l.kind == LEX_COMMENT || l.kind == LEX_DOC) while (n && strchr(" \t\r", p[l.begin + n - 1])) n--;
+    if (l.kind == LEX_COMMENT || l.kind == LEX_DOC)
+        while (n && strchr(" \t\r", p[l.begin + n - 1]))
+            n--;
     return n;
 }
 
@@ -31,7 +38,8 @@ static void same_words(arena *a, const char *p, size_t np, const char *q, size_t
     size_t i = next_word(p, lp, kp, 0), j = next_word(q, lq, kq, 0);
     while (i < kp && j < kq) {
         size_t n = word_len(p, lp[i]);
-        require(lp[i].kind == lq[j].kind && n == word_len(q, lq[j]) && !memcmp(p + lp[i].begin, q + lq[j].begin, n));
+        require(lp[i].kind == lq[j].kind && n == word_len(q, lq[j]) &&
+                !memcmp(p + lp[i].begin, q + lq[j].begin, n));
         i = next_word(p, lp, kp, i + 1);
         j = next_word(q, lq, kq, j + 1);
     }

@@ -1,13 +1,17 @@
-/* Any bytes at all: the lexer, parser and formatter come back, their spans lie in the text, and what parses is formatted to text
-   that parses and that the formatter leaves alone. */
+/* Any bytes at all: the lexer, parser and formatter come back, their spans lie in the text, and what parses
+   is formatted to text that parses and that the formatter leaves alone. */
 #include <stdlib.h>
 #include <string.h>
-#include "ast.h"
-#include "parse.h"
+#include "syntax/ast.h"
+#include "syntax/parse.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void require(bool ok) { if (!ok) abort(); }
+static void require(bool ok)
+{
+    if (!ok)
+        abort();
+}
 
 static size_t parse_text(arena *a, const char *p, size_t n)
 {
@@ -29,7 +33,8 @@ static void scan_text(arena *a, const char *p, size_t n)
 {
     lexeme *l;
     size_t k = lex_all(a, p, n, &l);
-    for (size_t i = 0; i < k; i++) require(l[i].begin <= l[i].end && l[i].end <= n && (!i || l[i - 1].end <= l[i].begin));
+    for (size_t i = 0; i < k; i++)
+        require(l[i].begin <= l[i].end && l[i].end <= n && (!i || l[i - 1].end <= l[i].begin));
     parse_complete(a, p, n);
 }
 
@@ -49,7 +54,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     arena *a = arena_new(&allocator_libc, NULL);
     require(a != NULL);
     scan_text(a, p, size);
-    if (!parse_text(a, p, size)) format_text(a, p, size);
+    if (!parse_text(a, p, size))
+        format_text(a, p, size);
     arena_free(a);
     return 0;
 }

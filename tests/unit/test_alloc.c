@@ -1,5 +1,5 @@
-/* Every allocation made to fail in turn, through the public header alone: each call that fails says so, the session can be freed, and
-   nothing is left over. */
+/* Every allocation made to fail in turn, through the public header alone: each call that fails says so, the
+   session can be freed, and nothing is left over. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +12,9 @@
 #include "cdl.h"
 
 /* an allocator that counts, and fails at one request and ever after */
-typedef struct { long live, requests, fail_at; } meter;
+typedef struct {
+    long live, requests, fail_at;
+} meter;
 
 static void *meter_grow(void *ud, void *p, size_t n)
 {
@@ -22,13 +24,17 @@ static void *meter_grow(void *ud, void *p, size_t n)
         free(p);
         return NULL;
     }
-    if (++m->requests >= m->fail_at && m->fail_at) return NULL;
+    if (++m->requests >= m->fail_at && m->fail_at)
+        return NULL;
     void *q = realloc(p, n);
     m->live += q && !p;
     return q;
 }
 
-static void swallow(void *ud, const char *text, size_t len) { *(size_t *)ud += len && text[0]; }
+static void swallow(void *ud, const char *text, size_t len)
+{
+    *(size_t *)ud += len && text[0];
+}
 
 static char folder[] = "/tmp/cdl-alloc-XXXXXX";
 
@@ -56,21 +62,25 @@ static const char good[] =
     "save t, y, y' { file = \"alloc.csv\" }\n"
     "run r = chain(N = 2) for 0.1 with sweeping(h = 0.02)\n"
     "expect last(r.a[1].q) < 1\n"
-    "experiment sweep_e { sweep e in [0.2, 0.4]; run ball(e = e) for 0.5 with sweeping(h = 0.05); measure last_y = last(y) }\n";
-static const char bad[] = "model b {\n    parm g = 1\n    dof x = 0 [m]\n    x'' = -k + 1 [s]\n}\nlet z = sqr(2)\n";
+    "experiment sweep_e { sweep e in [0.2, 0.4]; run ball(e = e) for 0.5 with sweeping(h = 0.05); measure "
+    "last_y = last(y) }\n";
+static const char bad[] =
+    "model b {\n    parm g = 1\n    dof x = 0 [m]\n    x'' = -k + 1 [s]\n}\nlet z = sqr(2)\n";
 
 /* Memory is asked for in blocks: a comment of some length before the text makes them end elsewhere in it. */
 enum { SHIFTS = 100, SHIFT = 661 };
-static char text_of[SHIFTS*SHIFT + sizeof good];
+static char text_of[SHIFTS * SHIFT + sizeof good];
 static size_t shifted(size_t pad)
 {
     memset(text_of, '#', pad);
-    if (pad) text_of[pad - 1] = '\n';
+    if (pad)
+        text_of[pad - 1] = '\n';
     memcpy(text_of + pad, good, sizeof good);
     return pad + sizeof good - 1;
 }
 
-/* what a program would do with a session, from beginning to end; the first status that is out of memory ends it */
+/* what a program would do with a session, from beginning to end; the first status that is out of memory ends
+ * it */
 static cdl_status whole(meter *m, size_t *said, size_t len)
 {
     const cdl_allocator al = { meter_grow, m };
@@ -79,23 +89,29 @@ static cdl_status whole(meter *m, size_t *said, size_t len)
     size_t n;
     double x;
     cdl *s = cdl_new(&al);
-    if (!s) return CDL_MEMORY;
+    if (!s)
+        return CDL_MEMORY;
     cdl_set_callbacks(s, &to);
     cdl_status st = cdl_set(s, "output", folder);
-    if (st != CDL_MEMORY) st = cdl_run_text(s, "good.cdl", text_of, len);
+    if (st != CDL_MEMORY)
+        st = cdl_run_text(s, "good.cdl", text_of, len);
     if (st != CDL_MEMORY) {
         assert_int_equal(st, CDL_OK);
         st = cdl_value(s, "top + list[2]", &x);
-        if (st == CDL_OK) assert_true(x > 4.99 && x < 5.01);
+        if (st == CDL_OK)
+            assert_true(x > 4.99 && x < 5.01);
     }
-    if (st != CDL_MEMORY) st = cdl_show_text(s, "jacobian", "good.cdl", text_of, len);
-    if (st != CDL_MEMORY) st = cdl_fmt(s, "good.cdl", text_of, len, &text, &n);
+    if (st != CDL_MEMORY)
+        st = cdl_show_text(s, "jacobian", "good.cdl", text_of, len);
+    if (st != CDL_MEMORY)
+        st = cdl_fmt(s, "good.cdl", text_of, len, &text, &n);
     if (st != CDL_MEMORY) {
         assert_int_equal(st, CDL_OK);
         st = cdl_run_text(s, "bad.cdl", bad, sizeof bad - 1);
         assert_true(st == CDL_MODEL || st == CDL_MEMORY);
     }
-    if (st != CDL_MEMORY) st = cdl_finish(s);
+    if (st != CDL_MEMORY)
+        st = cdl_finish(s);
     /* out of memory once, the session answers nothing else */
     if (st == CDL_MEMORY) {
         assert_int_equal(cdl_run_text(s, "t.cdl", "let a = 1\n", 10), CDL_MEMORY);
@@ -112,15 +128,18 @@ static void test_every_failure(void **state)
     long tried = 0;
     for (size_t shift = 0; shift < SHIFTS; shift++) {
         meter m = { 0 };
-        size_t len = shifted(shift*SHIFT);
-        assert_int_equal(whole(&m, &said, len), CDL_MODEL); /* with all the memory it asks for: the bad text is told */
+        size_t len = shifted(shift * SHIFT);
+        /* with all the memory it asks for: the bad text is told */
+        assert_int_equal(whole(&m, &said, len), CDL_MODEL);
         assert_int_equal(m.live, 0);
         assert_true(said > 0);
         long all = m.requests;
         for (long k = 1; k <= all; k++, tried++) {
             m = (meter){ .fail_at = k };
             cdl_status st = whole(&m, &said, len);
-            if (st != CDL_MEMORY || m.live) print_error("shift %zu, request %ld of %ld: status %d, %ld blocks left\n", shift, k, all, (int)st, m.live);
+            if (st != CDL_MEMORY || m.live)
+                print_error("shift %zu, request %ld of %ld: status %d, %ld blocks left\n", shift, k, all,
+                            (int)st, m.live);
             assert_int_equal(st, CDL_MEMORY);
             assert_int_equal(m.live, 0);
         }
@@ -137,7 +156,10 @@ static void test_many_definitions(void **state)
     size_t n = 0;
     assert_non_null(text);
     for (int k = 0; k < MODELS; k++)
-        n += (size_t)snprintf(text + n, ROOM, "model m%d { dof x[i in 1..9] = i; for i in 1..9 { x[i]'' = -%d*x[i] }; constraint c[i in 1..8]: x[i] <= x[i+1] }\n", k, k + 1);
+        n += (size_t)snprintf(text + n, ROOM,
+                              "model m%d { dof x[i in 1..9] = i; for i in 1..9 { x[i]'' = -%d*x[i] }; "
+                              "constraint c[i in 1..8]: x[i] <= x[i+1] }\n",
+                              k, k + 1);
     meter m = { 0 };
     size_t said = 0;
     const cdl_callbacks to = { .out = swallow, .err = swallow, .ud = &said };
@@ -154,12 +176,17 @@ static void test_many_definitions(void **state)
         }
         assert_int_equal(st, k ? CDL_MEMORY : CDL_OK);
         assert_int_equal(m.live, 0);
-        if (!k) all = m.requests;
+        if (!k)
+            all = m.requests;
     }
     free(text);
 }
 
-static int folder_make(void **state) { (void)state; return mkdtemp(folder) ? 0 : -1; }
+static int folder_make(void **state)
+{
+    (void)state;
+    return mkdtemp(folder) ? 0 : -1;
+}
 static int folder_drop(void **state)
 {
     static const char *const files[] = { "alloc.csv", "manifest.json", "sweep_e.csv" };

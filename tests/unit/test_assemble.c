@@ -1,5 +1,5 @@
-/* assemble and show, on models put together by hand: mass matrices, forces and Jacobians against formulas and finite
-   differences, structure, errors, names. */
+/* assemble and show, on models put together by hand: mass matrices, forces and Jacobians against formulas and
+   finite differences, structure, errors, names. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,22 +10,32 @@
 #include <string.h>
 #include <time.h>
 #include <cmocka.h>
-#include "assemble.h"
-#include "parse.h"
+#include "lower/assemble.h"
+#include "syntax/parse.h"
 
 /* cmocka compares floats only as such */
 #define assert_near(x, y, eps) assert_true(fabs((x) - (y)) <= (eps))
 
 /* ---- models by hand ---- */
-typedef struct { arena *a, *to, *scratch; model *m; ir *g; mclass *root; program *p; double *param; } bench;
+typedef struct {
+    arena *a, *to, *scratch;
+    model *m;
+    ir *g;
+    mclass *root;
+    program *p;
+    double *param;
+} bench;
 
 static bench bench_new(void)
 {
-    bench b = { .a = arena_new(&allocator_libc, NULL), .to = arena_new(&allocator_libc, NULL),
-        .scratch = arena_new(&allocator_libc, NULL) };
+    bench b = { .a = arena_new(&allocator_libc, NULL),
+                .to = arena_new(&allocator_libc, NULL),
+                .scratch = arena_new(&allocator_libc, NULL) };
     b.m = arena_make(b.a, model);
     b.root = arena_make(b.a, mclass);
-    *b.m = (model){ .name = "bench", .a = b.a, .g = b.g = ir_new(b.a), .d = diags_new(b.a), .names = symtab_new(b.a) };
+    *b.m = (model){
+        .name = "bench", .a = b.a, .g = b.g = ir_new(b.a), .d = diags_new(b.a), .names = symtab_new(b.a)
+    };
     *b.root = (mclass){ .name = "bench", .m = b.m, .ninst = 1 };
     *vec_push(b.a, &b.m->classes) = b.root;
     uint32_t file = diags_add_source(b.m->d, "bench.cdl", "x\ny\n", 4);
@@ -45,8 +55,15 @@ static const span HERE = { 1, 0, 1 }, THERE = { 1, 2, 3 };
 static mdof *dof(bench *b, const char *name, int32_t n, int32_t comp)
 {
     mdof *d = arena_make(b->a, mdof);
-    *d = (mdof){ .name = name, .ndim = n > 0, .lo = { 1 }, .n = { n }, .comp = comp, .offset = b->m->nq,
-        .unit = dim_any(), .at = HERE, .of = b->root };
+    *d = (mdof){ .name = name,
+                 .ndim = n > 0,
+                 .lo = { 1 },
+                 .n = { n },
+                 .comp = comp,
+                 .offset = b->m->nq,
+                 .unit = dim_any(),
+                 .at = HERE,
+                 .of = b->root };
     d->size = (n ? n : 1) * (comp ? comp : 1);
     b->m->nq += d->size;
     b->root->qsize = b->m->nq;
@@ -60,11 +77,26 @@ static ir_ref in(bench *b, in_kind kind, int32_t base, int32_t s0, int32_t s1)
 {
     return ir_in(b->g, (ir_input){ .kind = kind, .at = { base, { s0, s1 } } });
 }
-static ir_ref q(bench *b, int32_t k) { return in(b, IN_Q, k, 0, 0); }
-static ir_ref v(bench *b, int32_t k) { return in(b, IN_V, k, 0, 0); }
-static ir_ref acc(bench *b, int32_t k) { return in(b, IN_A, k, 0, 0); }
-static ir_ref now(bench *b) { return in(b, IN_TIME, 0, 0, 0); }
-static ir_ref con(bench *b, double k) { return ir_const(b->g, k); }
+static ir_ref q(bench *b, int32_t k)
+{
+    return in(b, IN_Q, k, 0, 0);
+}
+static ir_ref v(bench *b, int32_t k)
+{
+    return in(b, IN_V, k, 0, 0);
+}
+static ir_ref acc(bench *b, int32_t k)
+{
+    return in(b, IN_A, k, 0, 0);
+}
+static ir_ref now(bench *b)
+{
+    return in(b, IN_TIME, 0, 0, 0);
+}
+static ir_ref con(bench *b, double k)
+{
+    return ir_const(b->g, k);
+}
 
 static mfamily *family(bench *b, mfamilies *fs, const index_names *over, ir_ref out, const address *row)
 {
@@ -72,20 +104,33 @@ static mfamily *family(bench *b, mfamilies *fs, const index_names *over, ir_ref 
     *f = (mfamily){ .over = *over, .nout = 1, .at = THERE, .of = b->root };
     f->out = arena_array(b->a, ir_ref, 1);
     f->out[0] = out;
-    if (row) { f->row = arena_array(b->a, address, 1); f->row[0] = *row; }
+    if (row) {
+        f->row = arena_array(b->a, address, 1);
+        f->row[0] = *row;
+    }
     return f;
 }
 
 static const index_names ONE = { .set.count = 1 };
-static void single(bench *b, mfamilies *fs, ir_ref out) { family(b, fs, &ONE, out, NULL); }
-static void at_row(bench *b, mfamilies *fs, int32_t row,
-    ir_ref out) { family(b, fs, &ONE, out, &(address){ .base = row }); }
+static void single(bench *b, mfamilies *fs, ir_ref out)
+{
+    family(b, fs, &ONE, out, NULL);
+}
+static void at_row(bench *b, mfamilies *fs, int32_t row, ir_ref out)
+{
+    family(b, fs, &ONE, out, &(address){ .base = row });
+}
 
 static ir_ref param(bench *b, const char *name, double x)
 {
     mparam *p = arena_make(b->a, mparam);
-    *p = (mparam){ .name = name, .offset = b->m->nparam++, .size = 1, .unit = dim_any(), .lo = -INFINITY,
-        .hi = INFINITY, .has_default = true };
+    *p = (mparam){ .name = name,
+                   .offset = b->m->nparam++,
+                   .size = 1,
+                   .unit = dim_any(),
+                   .lo = -INFINITY,
+                   .hi = INFINITY,
+                   .has_default = true };
     *vec_push(b->a, &b->root->params) = p;
     at_row(b, &b->m->defaults, p->offset, con(b, x));
     return in(b, IN_PARAM, p->offset, 0, 0);
@@ -104,28 +149,35 @@ static ir_ref param(bench *b, const char *name, double x)
 static mcontact *contact(bench *b, const char *name, const index_names *over, ir_ref gap)
 {
     mcontact *c = vec_push(b->a, &b->m->contacts);
-    *c = (mcontact){ .name = name, .path = name, .at = THERE, .slip_at = HERE, .over = *over, .own = over->n,
-        .of = b->root, .gap = gap };
+    *c = (mcontact){ .name = name,
+                     .path = name,
+                     .at = THERE,
+                     .slip_at = HERE,
+                     .over = *over,
+                     .own = over->n,
+                     .of = b->root,
+                     .gap = gap };
     return c;
 }
 
 static index_names range(const char *i, int32_t lo, int32_t hi)
 {
-    return (index_names){ .n = 1, .name = { i },
-        .set = { .n = 1, .r = { { .lo = lo, .hi = hi } }, .count = hi - lo + 1 } };
+    return (index_names){ .n = 1,
+                          .name = { i },
+                          .set = { .n = 1, .r = { { .lo = lo, .hi = hi } }, .count = hi - lo + 1 } };
 }
 
 /* ---- running ---- */
 static void run_kernel(const kernel *k, const inputs *from, double *out, int32_t n, bool set)
 {
-    int32_t index[MAX_INDEX] = {0};
+    int32_t index[MAX_INDEX] = { 0 };
     double *reg = calloc(k->tape.nreg + 1, sizeof *reg);
     tape_start(&k->tape, reg);
     for (bool any = index_first(&k->over, index); any; any = index_next(&k->over, index)) {
         kernel_run(k, from, index, reg);
         for (uint32_t i = 0; i < k->tape.nout; i++) {
             int32_t row = k->row ? slot_at(&k->row[i], index, k->over.n) : 0,
-                col = k->col ? slot_at(&k->col[i], index, k->over.n) : 0;
+                    col = k->col ? slot_at(&k->col[i], index, k->over.n) : 0;
             double *to = &out[k->col ? row * n + col : row];
             *to = reg[k->tape.out[i]] + (set ? 0 : *to);
         }
@@ -135,13 +187,15 @@ static void run_kernel(const kernel *k, const inputs *from, double *out, int32_t
 
 static void run_kernels(const kernels *k, const inputs *from, double *out, int32_t n, bool set)
 {
-    for (size_t i = 0; i < k->n; i++) run_kernel(&k->at[i], from, out, n, set);
+    for (size_t i = 0; i < k->n; i++)
+        run_kernel(&k->at[i], from, out, n, set);
 }
 
 static bool build(bench *b)
 {
     b->p = assemble(b->to, b->scratch, b->m);
-    if (!b->p) return false;
+    if (!b->p)
+        return false;
     b->param = arena_array(b->to, double, b->p->nparam);
     inputs from = { .from = { [IN_PARAM] = b->param } };
     run_kernels(&b->p->defaults, &from, b->param, 0, true);
@@ -150,8 +204,8 @@ static bool build(bench *b)
 }
 
 /* Sums over kernels at an instant. */
-static void at_instant(const bench *b, const kernels *k, double t, const double *qs, const double *vs, double *out,
-    int32_t n)
+static void at_instant(const bench *b, const kernels *k, double t, const double *qs, const double *vs,
+                       double *out, int32_t n)
 {
     inputs from = { .t = t, .from = { [IN_PARAM] = b->param, [IN_Q] = qs, [IN_V] = vs } };
     run_kernels(k, &from, out, n, false);
@@ -169,7 +223,7 @@ static void check_jacobian(const bench *b, double t, const double *qs, const dou
 {
     enum { N = 16 };
     int32_t n = b->p->nq;
-    double Fq[N * N] = {0}, Fv[N * N] = {0}, x[2][N];
+    double Fq[N * N] = { 0 }, Fv[N * N] = { 0 }, x[2][N];
     assert_true(n <= N);
     at_instant(b, &b->p->force_dq, t, qs, vs, Fq, n);
     at_instant(b, &b->p->force_dv, t, qs, vs, Fv, n);
@@ -177,7 +231,7 @@ static void check_jacobian(const bench *b, double t, const double *qs, const dou
         memcpy(x[0], qs, (size_t)n * sizeof **x);
         memcpy(x[1], vs, (size_t)n * sizeof **x);
         for (int32_t j = 0; j < n; j++) {
-            double f[2][N] = {{0}}, old = x[part][j], h = 1e-6;
+            double f[2][N] = { { 0 } }, old = x[part][j], h = 1e-6;
             x[part][j] = old + h;
             at_instant(b, &b->p->force, t, x[0], x[1], f[1], 0);
             x[part][j] = old - h;
@@ -199,7 +253,8 @@ static void cart(bench *b)
     ir_ref M = param(b, "M", 2), m = param(b, "m", 1.5), l = param(b, "l", 0.5), g = param(b, "g", 9.81);
     ir_ref px = ADD(q(b, 0), MUL(l, SIN(q(b, 1)))), py = NEG(MUL(l, COS(q(b, 1))));
     ir_ref vx = ir_time_derivative(b->g, px), vy = ir_time_derivative(b->g, py);
-    single(b, &b->m->kinetic, ADD(DIV(MUL(M, SQR(v(b, 0))), con(b, 2)), DIV(MUL(m, ADD(SQR(vx), SQR(vy))), con(b, 2))));
+    single(b, &b->m->kinetic,
+           ADD(DIV(MUL(M, SQR(v(b, 0))), con(b, 2)), DIV(MUL(m, ADD(SQR(vx), SQR(vy))), con(b, 2))));
     single(b, &b->m->potential, MUL(MUL(m, g), py));
 }
 
@@ -212,7 +267,7 @@ static void cart_matches_formulas(void **state)
     at_row(b, &b->m->force, 0, MUL(con(b, 2), COS(MUL(con(b, 3), now(b)))));
     assert_true(build(b));
     const double x[2] = { 0.3, 0.7 }, w[2] = { -0.4, 1.1 }, t = 0.2, M = 2, m = 1.5, l = 0.5, g = 9.81;
-    double mass[4] = {0}, f[2] = {0};
+    double mass[4] = { 0 }, f[2] = { 0 };
     at_instant(b, &b->p->mass, t, x, w, mass, 2);
     at_instant(b, &b->p->force, t, x, w, f, 0);
     assert_near(mass[0], M + m, 1e-14);
@@ -240,7 +295,7 @@ static void cart_matches_its_energy(void **state)
     cart(b);
     assert_true(build(b));
     assert_true(b->p->potential_whole);
-    double x[2] = { 0.1, -0.8 }, w[2] = { 0.5, 0.9 }, mass[4] = {0}, h = 1e-3;
+    double x[2] = { 0.1, -0.8 }, w[2] = { 0.5, 0.9 }, mass[4] = { 0 }, h = 1e-3;
     at_instant(b, &b->p->mass, 0, x, w, mass, 2);
     for (int i = 0; i < 2; i++)
         for (int j = 0; j < 2; j++) {
@@ -254,13 +309,15 @@ static void cart_matches_its_energy(void **state)
             assert_near(mass[2 * i + j], sum / (4 * h * h), 1e-7);
         }
     /* power: v.(M a) + v.dM/dt v/2 + dV/dt = 0 with M a = f */
-    double f[2] = {0}, ahead[4] = {0}, y[2], d = 1e-6, power = 0;
+    double f[2] = { 0 }, ahead[4] = { 0 }, y[2], d = 1e-6, power = 0;
     at_instant(b, &b->p->force, 0, x, w, f, 0);
-    for (int i = 0; i < 2; i++) y[i] = x[i] + d * w[i];
+    for (int i = 0; i < 2; i++)
+        y[i] = x[i] + d * w[i];
     at_instant(b, &b->p->mass, 0, y, w, ahead, 2);
     for (int i = 0; i < 2; i++) {
         power += w[i] * f[i];
-        for (int j = 0; j < 2; j++) power += w[i] * w[j] * (ahead[2 * i + j] - mass[2 * i + j]) / (2 * d);
+        for (int j = 0; j < 2; j++)
+            power += w[i] * w[j] * (ahead[2 * i + j] - mass[2 * i + j]) / (2 * d);
     }
     power += (energy(b, &b->p->potential, 0, y, w) - energy(b, &b->p->potential, 0, x, w)) / d;
     assert_near(power, 0, 1e-4);
@@ -274,12 +331,12 @@ static void rotating_frame(void **state)
     bench bb = bench_new(), *b = &bb;
     dof(b, "x", 0, 0);
     dof(b, "y", 0, 0);
-    ir_ref m = param(b, "m", 2), w0 = param(b, "w", 3), om = MUL(w0, now(b));               /* angular velocity w*t */
+    ir_ref m = param(b, "m", 2), w0 = param(b, "w", 3), om = MUL(w0, now(b)); /* angular velocity w*t */
     ir_ref vx = SUB(v(b, 0), MUL(om, q(b, 1))), vy = ADD(v(b, 1), MUL(om, q(b, 0)));
     single(b, &b->m->kinetic, MUL(DIV(m, con(b, 2)), ADD(SQR(vx), SQR(vy))));
     assert_true(build(b));
     const double x[2] = { 0.4, -0.3 }, u[2] = { 1.2, 0.5 }, t = 0.7, M = 2, w = 3 * t, dw = 3;
-    double mass[4] = {0}, f[2] = {0};
+    double mass[4] = { 0 }, f[2] = { 0 };
     at_instant(b, &b->p->mass, t, x, u, mass, 2);
     at_instant(b, &b->p->force, t, x, u, f, 0);
     assert_near(mass[0], M, 1e-14);
@@ -289,7 +346,7 @@ static void rotating_frame(void **state)
     assert_near(f[1], M * (-2 * w * u[0] - dw * x[0] + w * w * x[1]), 1e-12);
     assert_true(b->p->mass_constant);
     assert_true(b->p->mass_diagonal);
-    assert_false(b->p->force_linear);               /* coefficients depend on time */
+    assert_false(b->p->force_linear); /* coefficients depend on time */
     assert_false(b->p->potential_whole);
     check_jacobian(b, t, x, u);
     bench_end(b);
@@ -302,7 +359,8 @@ static void klarbring(bench *b)
     dof(b, "u", 2, 0);
     ir_ref load[2] = { COS(now(b)), MUL(con(b, 0.2), SIN(MUL(con(b, 3), now(b)))) };
     for (int i = 0; i < 2; i++)
-        at_row(b, &b->m->equation, i,
+        at_row(
+            b, &b->m->equation, i,
             SUB(ADD(acc(b, i), ADD(MUL(con(b, K[i][0]), q(b, 0)), MUL(con(b, K[i][1]), q(b, 1)))), load[i]));
     mcontact *c = contact(b, "wall", &ONE, NEG(q(b, 0)));
     c->friction = FRICTION_COULOMB;
@@ -319,7 +377,7 @@ static void klarbring_structure(void **state)
     klarbring(b);
     assert_true(build(b));
     const double x[2] = { -0.1, 0.3 }, u[2] = { 1, 0.3 }, t = 0.5;
-    double mass[4] = {0}, f[2] = {0};
+    double mass[4] = { 0 }, f[2] = { 0 };
     at_instant(b, &b->p->mass, t, x, u, mass, 2);
     at_instant(b, &b->p->force, t, x, u, f, 0);
     assert_near(mass[0], 1, 0);
@@ -367,14 +425,17 @@ static void chain_is_a_family(void **state)
     bench bb = bench_new(), *b = &bb;
     chain(b);
     assert_true(build(b));
-    double x[CHAIN], u[CHAIN] = {0}, f[CHAIN] = {0}, mass[CHAIN * CHAIN] = {0};
-    for (int i = 0; i < CHAIN; i++) x[i] = 0.12 * i + 0.01 * i * i;
+    double x[CHAIN], u[CHAIN] = { 0 }, f[CHAIN] = { 0 }, mass[CHAIN * CHAIN] = { 0 };
+    for (int i = 0; i < CHAIN; i++)
+        x[i] = 0.12 * i + 0.01 * i * i;
     at_instant(b, &b->p->mass, 0, x, u, mass, CHAIN);
     at_instant(b, &b->p->force, 0, x, u, f, 0);
     for (int i = 0; i < CHAIN; i++) {
-        double left = i ? 40 * (x[i] - x[i - 1] - 0.1) : 0, right = i < CHAIN - 1 ? 40 * (x[i + 1] - x[i] - 0.1) : 0;
+        double left = i ? 40 * (x[i] - x[i - 1] - 0.1) : 0,
+               right = i < CHAIN - 1 ? 40 * (x[i + 1] - x[i] - 0.1) : 0;
         assert_near(f[i], right - left, 1e-13);
-        for (int j = 0; j < CHAIN; j++) assert_near(mass[CHAIN * i + j], i == j ? 0.5 : 0, 0);
+        for (int j = 0; j < CHAIN; j++)
+            assert_near(mass[CHAIN * i + j], i == j ? 0.5 : 0, 0);
     }
     assert_true(b->p->mass_constant && b->p->mass_diagonal && b->p->force_linear);
     assert_int_equal(b->p->mass.n, 1);
@@ -414,9 +475,11 @@ static void parameters_are_hoisted(void **state)
 /* ---- disks: pairs, gradients, rates, neighbours ---- */
 static index_names pairs(int32_t n)
 {
-    return (index_names){ .n = 2, .name = { "i", "j" },
-                          .set = { .n = 2, .r = { { .lo = 1, .hi = n }, { .lo = 1, .lo_stride = { 1 }, .hi = n } },
-                              .count = (int64_t)n * (n - 1) / 2 } };
+    return (index_names){ .n = 2,
+                          .name = { "i", "j" },
+                          .set = { .n = 2,
+                                   .r = { { .lo = 1, .hi = n }, { .lo = 1, .lo_stride = { 1 }, .hi = n } },
+                                   .count = (int64_t)n * (n - 1) / 2 } };
 }
 
 static void disks(bench *b, int32_t n)
@@ -425,9 +488,9 @@ static void disks(bench *b, int32_t n)
     dof(b, "p", n, 2);
     ir_ref R = param(b, "R", 0.1);
     ir_ref vx = in(b, IN_V, -2, 2, 0), vy = in(b, IN_V, -1, 2, 0), wx = in(b, IN_V, -2, 0, 2),
-        wy = in(b, IN_V, -1, 0, 2);
+           wy = in(b, IN_V, -1, 0, 2);
     ir_ref dx = SUB(in(b, IN_Q, -2, 2, 0), in(b, IN_Q, -2, 0, 2)),
-        dy = SUB(in(b, IN_Q, -1, 2, 0), in(b, IN_Q, -1, 0, 2));
+           dy = SUB(in(b, IN_Q, -1, 2, 0), in(b, IN_Q, -1, 0, 2));
     ir_ref r = SQRT(ADD(SQR(dx), SQR(dy)));
     family(b, &b->m->kinetic, &all, DIV(ADD(SQR(vx), SQR(vy)), con(b, 2)), NULL);
     mcontact *c = contact(b, "touch", &two, SUB(r, MUL(con(b, 2), R)));
@@ -436,7 +499,8 @@ static void disks(bench *b, int32_t n)
     c->slip[0] = DIV(SUB(MUL(dx, SUB(vy, wy)), MUL(dy, SUB(vx, wx))), r);
 }
 
-static double pair_value(const bench *b, const kernel *k, const double *x, const double *u, const int32_t *index)
+static double pair_value(const bench *b, const kernel *k, const double *x, const double *u,
+                         const int32_t *index)
 {
     double reg[64];
     inputs from = { .from = { [IN_PARAM] = b->param, [IN_Q] = x, [IN_V] = u } };
@@ -456,7 +520,7 @@ static void disk_pairs(void **state)
     const contact_family *c = &b->p->contact[0];
     const int32_t ij[2] = { 2, 4 };
     double x[2 * N] = { 0, 0, 0.3, 0.1, -0.5, 0.4, 0.7, -0.3 }, u[2 * N] = { 0, 0, 1, -0.5, 0, 0, -0.2, 0.8 },
-        H[2 * N] = {0}, reg[64], h = 1e-6;
+                 H[2 * N] = { 0 }, reg[64], h = 1e-6;
     inputs from = { .from = { [IN_PARAM] = b->param, [IN_Q] = x, [IN_V] = u } };
     tape_start(&c->gradient.tape, reg);
     kernel_run(&c->gradient, &from, ij, reg);
@@ -474,7 +538,8 @@ static void disk_pairs(void **state)
     double g[3], s[3], d = 1e-4;
     for (int k = -1; k <= 1; k++) {
         double y[2 * N];
-        for (int i = 0; i < 2 * N; i++) y[i] = x[i] + k * d * u[i];
+        for (int i = 0; i < 2 * N; i++)
+            y[i] = x[i] + k * d * u[i];
         g[k + 1] = pair_value(b, &c->gap, y, u, ij);
         s[k + 1] = pair_value(b, &c->slip, y, u, ij);
     }
@@ -503,7 +568,8 @@ static void neighbours_are_recognised(void **state)
     const contact_family *c = &b->p->contact[0];
     assert_int_equal(c->near_dim, 2);
     const int32_t ij[2] = { 2, 5 };
-    for (int k = 0; k < 2; k++) assert_int_equal(slot_at(&c->near_b[k], ij, 2) - slot_at(&c->near_a[k], ij, 2), 6);
+    for (int k = 0; k < 2; k++)
+        assert_int_equal(slot_at(&c->near_b[k], ij, 2) - slot_at(&c->near_a[k], ij, 2), 6);
     assert_int_equal(slot_at(&c->near_a[0], ij, 2) + slot_at(&c->near_a[1], ij, 2), 2 + 3);
     assert_near(pair_value(b, &c->near_reach, NULL, NULL, ij), 0.2, 1e-16);
     bench_end(b);
@@ -528,7 +594,8 @@ static void moving_wall(void **state)
     assert_true(build(b));
     const contact_family *c = &b->p->contact[0];
     double reg[16];
-    inputs from = { .t = 0.4, .from = { [IN_PARAM] = b->param, [IN_Q] = (double[]){ 1 }, [IN_V] = (double[]){ 2 } } };
+    inputs from = { .t = 0.4,
+                    .from = { [IN_PARAM] = b->param, [IN_Q] = (double[]){ 1 }, [IN_V] = (double[]){ 2 } } };
     assert_false(c->gap_linear);
     assert_true(c->gap_constant_gradient);
     tape_start(&c->rate.tape, reg);
@@ -553,7 +620,7 @@ static void mixed_orders(void **state)
     at_row(b, &b->m->equation, 0, ADD(acc(b, 0), MUL(con(b, 3), v(b, 0))));
     at_row(b, &b->m->equation, 1, SUB(MUL(con(b, 2), v(b, 1)), SUB(v(b, 0), q(b, 1))));
     assert_true(build(b));
-    double mass[4] = {0}, f[2] = {0};
+    double mass[4] = { 0 }, f[2] = { 0 };
     const double x[2] = { 1, 4 }, u[2] = { 5, 7 };
     at_instant(b, &b->p->mass, 0, x, u, mass, 2);
     at_instant(b, &b->p->force, 0, x, u, f, 0);
@@ -573,7 +640,8 @@ static void steps_are_not_linear(void **state)
     bench bb = bench_new(), *b = &bb;
     dof(b, "x", 0, 0);
     at_row(b, &b->m->equation, 0,
-        SUB(acc(b, 0), ir_op(b->g, OP_SELECT, ir_op2(b->g, OP_GT, q(b, 0), con(b, 0)), con(b, -1), con(b, 1))));
+           SUB(acc(b, 0),
+               ir_op(b->g, OP_SELECT, ir_op2(b->g, OP_GT, q(b, 0), con(b, 0)), con(b, -1), con(b, 1))));
     assert_true(build(b));
     assert_false(b->p->force_linear);
     assert_true(b->p->force_of_state);
@@ -674,8 +742,10 @@ static void names_of_inputs(void **state)
     expect_name(b, &i, (ir_input){ .kind = IN_V, .at = { 6, { -1 } } }, "z[-i + 6]'");
     expect_name(b, &two, (ir_input){ .kind = IN_Q, .at = { 5, { 0, 2 } } }, "p[j][2]");
     expect_name(b, &two, (ir_input){ .kind = IN_Q, .at = { 4, { 2, 0 } } }, "p[i][1]");
-    expect_name(b, NULL, (ir_input){ .kind = IN_PAST_Q, .at.base = 0, .arg = SUB(now(b), tau) }, "y(t - tau)");
-    expect_name(b, NULL, (ir_input){ .kind = IN_PAST_V, .at.base = 0, .arg = SUB(now(b), tau) }, "y'(t - tau)");
+    expect_name(b, NULL, (ir_input){ .kind = IN_PAST_Q, .at.base = 0, .arg = SUB(now(b), tau) },
+                "y(t - tau)");
+    expect_name(b, NULL, (ir_input){ .kind = IN_PAST_V, .at.base = 0, .arg = SUB(now(b), tau) },
+                "y'(t - tau)");
     expect_name(b, NULL, (ir_input){ .kind = IN_Q, .at.base = 77 }, "q[77]");
     expect_name(b, &two, (ir_input){ .kind = IN_INDEX, .at.base = 1 }, "j");
     bench_end(b);
@@ -690,8 +760,10 @@ static void names_of_parts(void **state)
     *disk = (mclass){ .name = "disk", .m = b->m, .ninst = 4, .qbase = 0, .qsize = 3 };
     *vec_push(b->a, &b->m->classes) = disk;
     mdof d[2] = { { .name = "p", .comp = 2, .size = 2 }, { .name = "a", .offset = 2, .size = 1 } };
-    mpart part[2] = { { .name = "big", .of = disk, .per = 1, .lo = 1, .n = 1 },
-        { .name = "small", .of = disk, .first = 1, .per = 3, .lo = 1, .n = 3, .indexed = true } };
+    mpart part[2] = {
+        { .name = "big", .of = disk, .per = 1, .lo = 1, .n = 1 },
+        { .name = "small", .of = disk, .first = 1, .per = 3, .lo = 1, .n = 3, .indexed = true }
+    };
     mparam R = { .name = "R", .offset = 10, .size = 1 };
     disk->inst = range("(instance)", 0, 3);
     *vec_push(b->a, &disk->dofs) = &d[0];
@@ -728,15 +800,17 @@ static void jacobian_as_formulas(void **state)
     bench bb = bench_new(), *b = &bb;
     cart(b);
     contact(b, "left", &ONE, ADD(q(b, 0), con(b, 0.2)));
-    expect_jacobian(b, "model bench\nM[x, x] = M + m\nM[x, a] = m*l*cos(a)\nM[a, x] = m*l*cos(a)\nM[a, a] = m*l^2\n"
-                       "d(f[x], a) = m*l*cos(a)*a'^2\nd(f[a], a) = -m*g*l*cos(a)\nd(f[x], a') = 2*m*l*sin(a)*a'\n"
-                       "d(left.gap, x) = 1\n");
+    expect_jacobian(
+        b, "model bench\nM[x, x] = M + m\nM[x, a] = m*l*cos(a)\nM[a, x] = m*l*cos(a)\nM[a, a] = m*l^2\n"
+           "d(f[x], a) = m*l*cos(a)*a'^2\nd(f[a], a) = -m*g*l*cos(a)\nd(f[x], a') = 2*m*l*sin(a)*a'\n"
+           "d(left.gap, x) = 1\n");
     bb = bench_new();
     chain(b);
-    expect_jacobian(b, "model bench\nM[z[i], z[i]] = m for i in 1..8\n"
-                       "d(f[z[i]], z[i]) = -k for i in 1..7\nd(f[z[i]], z[i + 1]) = k for i in 1..7\n"
-                       "d(f[z[i + 1]], z[i]) = k for i in 1..7\nd(f[z[i + 1]], z[i + 1]) = -k for i in 1..7\n"
-                       "d(pair[i].gap, z[i]) = -1 for i in 1..7\nd(pair[i].gap, z[i + 1]) = 1 for i in 1..7\n");
+    expect_jacobian(b,
+                    "model bench\nM[z[i], z[i]] = m for i in 1..8\n"
+                    "d(f[z[i]], z[i]) = -k for i in 1..7\nd(f[z[i]], z[i + 1]) = k for i in 1..7\n"
+                    "d(f[z[i + 1]], z[i]) = k for i in 1..7\nd(f[z[i + 1]], z[i + 1]) = -k for i in 1..7\n"
+                    "d(pair[i].gap, z[i]) = -1 for i in 1..7\nd(pair[i].gap, z[i + 1]) = 1 for i in 1..7\n");
 }
 
 static void model_as_text(void **state)
@@ -746,15 +820,14 @@ static void model_as_text(void **state)
     text out = { .a = b->a };
     chain(b);
     model_dump(&out, b->m);
-    assert_string_equal(out.at,
-        "model bench: 8 dofs, 3 parameters\n"
-        "param m\nparam k\nparam l\n"
-        "dof z[1..8], order 2\n"
-        "default m = 0.5\ndefault k = 40\ndefault l = 0.1\n"
-        "kinetic m*z[i]'^2/2 for i in 1..8\n"
-        "potential k*(z[i + 1] - z[i] - l)^2/2 for i in 1..7\n"
-        "constraint pair[i in 1..7]: z[i + 1] - z[i] - l/2 >= 0\n"
-        "    impact = newton(0.9)\n");
+    assert_string_equal(out.at, "model bench: 8 dofs, 3 parameters\n"
+                                "param m\nparam k\nparam l\n"
+                                "dof z[1..8], order 2\n"
+                                "default m = 0.5\ndefault k = 40\ndefault l = 0.1\n"
+                                "kinetic m*z[i]'^2/2 for i in 1..8\n"
+                                "potential k*(z[i + 1] - z[i] - l)^2/2 for i in 1..7\n"
+                                "constraint pair[i in 1..7]: z[i + 1] - z[i] - l/2 >= 0\n"
+                                "    impact = newton(0.9)\n");
     bench_end(b);
 }
 
@@ -776,8 +849,9 @@ static void hash_tells_models_apart(void **state)
 /* ---- models from text: every derivative against differences ---- */
 static bench from_text(const char *model_text)
 {
-    bench b = { .a = arena_new(&allocator_libc, NULL), .to = arena_new(&allocator_libc, NULL),
-        .scratch = arena_new(&allocator_libc, NULL) };
+    bench b = { .a = arena_new(&allocator_libc, NULL),
+                .to = arena_new(&allocator_libc, NULL),
+                .scratch = arena_new(&allocator_libc, NULL) };
     diags *d = diags_new(b.a);
     symtab *names = symtab_new(b.a);
     ast *file = parse_source(b.a, names, d, diags_add_source(d, "text", model_text, strlen(model_text)));
@@ -796,13 +870,16 @@ static bench from_text(const char *model_text)
     return b;
 }
 
-typedef struct { double t, q[16], v[16]; } instant;
+typedef struct {
+    double t, q[16], v[16];
+} instant;
 
 static double contact_value(const bench *b, const kernel *k, const instant *x, const int32_t *index, int out)
 {
     double reg[256];
     inputs from = { .t = x->t, .from = { [IN_PARAM] = b->param, [IN_Q] = x->q, [IN_V] = x->v } };
-    if (k->tape.nout == 0) return 0;
+    if (k->tape.nout == 0)
+        return 0;
     assert_true(k->tape.nreg <= 256);
     tape_start(&k->tape, reg);
     kernel_run(k, &from, index, reg);
@@ -813,20 +890,22 @@ static instant moved(const bench *b, const instant *x, double s)
 {
     instant y = *x;
     y.t += s;
-    for (int i = 0; i < b->p->nq; i++) y.q[i] += s * x->v[i];
+    for (int i = 0; i < b->p->nq; i++)
+        y.q[i] += s * x->v[i];
     return y;
 }
 
-/* Along t + s, q + s v: d gap/ds = H v + rate, d2 gap/ds2 = bias, d slip/ds = slip_bias; and the slip is S v + what
-   it is at rest. */
+/* Along t + s, q + s v: d gap/ds = H v + rate, d2 gap/ds2 = bias, d slip/ds = slip_bias; and the slip is S v
+   + what it is at rest. */
 static void check_member(const bench *b, const contact_family *c, const instant *x, const int32_t *index)
 {
     double h = 1e-4, rate = contact_value(b, &c->rate, x, index, 0);
     instant up = moved(b, x, h), down = moved(b, x, -h), rest = *x;
     for (uint32_t i = 0; i < c->gradient.tape.nout; i++)
-        rate += contact_value(b, &c->gradient, x, index, (int)i) * x->v[slot_at(&c->gradient.row[i], index, c->over.n)];
+        rate += contact_value(b, &c->gradient, x, index, (int)i) *
+                x->v[slot_at(&c->gradient.row[i], index, c->over.n)];
     double g[3] = { contact_value(b, &c->gap, &down, index, 0), contact_value(b, &c->gap, x, index, 0),
-        contact_value(b, &c->gap, &up, index, 0) };
+                    contact_value(b, &c->gap, &up, index, 0) };
     assert_near(rate, (g[2] - g[0]) / (2 * h), 1e-5);
     assert_near(contact_value(b, &c->bias, x, index, 0), (g[2] - 2 * g[1] + g[0]) / (h * h), 1e-4);
     memset(rest.v, 0, sizeof rest.v);
@@ -834,18 +913,20 @@ static void check_member(const bench *b, const contact_family *c, const instant 
         double s = contact_value(b, &c->slip, &rest, index, k);
         for (uint32_t i = 0; i < c->slip_map.tape.nout; i++)
             if (c->slip_map.row[i].base == k)
-                s += contact_value(b, &c->slip_map, x, index,
-                    (int)i) * x->v[slot_at(&c->slip_map.col[i], index, c->over.n)];
+                s += contact_value(b, &c->slip_map, x, index, (int)i) *
+                     x->v[slot_at(&c->slip_map.col[i], index, c->over.n)];
         assert_near(s, contact_value(b, &c->slip, x, index, k), 1e-13);
-        assert_near(contact_value(b, &c->slip_bias, x, index, k),
-                    (contact_value(b, &c->slip, &up, index, k) - contact_value(b, &c->slip, &down, index,
-                        k)) / (2 * h), 1e-5);
+        assert_near(
+            contact_value(b, &c->slip_bias, x, index, k),
+            (contact_value(b, &c->slip, &up, index, k) - contact_value(b, &c->slip, &down, index, k)) /
+                (2 * h),
+            1e-5);
     }
 }
 
 static void check_contacts(const bench *b, const instant *x)
 {
-    int32_t index[MAX_INDEX] = {0};
+    int32_t index[MAX_INDEX] = { 0 };
     for (size_t k = 0; k < b->p->ncontact; k++) {
         const contact_family *c = &b->p->contact[k];
         for (bool any = index_first(&c->over, index); any; any = index_next(&c->over, index))
@@ -853,14 +934,15 @@ static void check_contacts(const bench *b, const instant *x)
     }
 }
 
-/* d/dt dT/dv = dT/dq - dV/dq + (dissipative and given forces, none here): M v is dT/dv for homogeneous T, and power
-   is kept. */
+/* d/dt dT/dv = dT/dq - dV/dq + (dissipative and given forces, none here): M v is dT/dv for homogeneous T, and
+   power is kept. */
 static void check_power(const bench *b, const instant *x)
 {
     enum { N = 16 };
-    if (!b->p->potential_whole) return;
+    if (!b->p->potential_whole)
+        return;
     int32_t n = b->p->nq;
-    double f[N] = {0}, M0[N * N] = {0}, M1[N * N] = {0}, h = 1e-5, power = 0, scale = 1;
+    double f[N] = { 0 }, M0[N * N] = { 0 }, M1[N * N] = { 0 }, h = 1e-5, power = 0, scale = 1;
     instant up = moved(b, x, h), down = moved(b, x, -h);
     at_instant(b, &b->p->force, x->t, x->q, x->v, f, 0);
     at_instant(b, &b->p->mass, x->t, down.q, x->v, M0, n);
@@ -868,10 +950,12 @@ static void check_power(const bench *b, const instant *x)
     for (int32_t i = 0; i < n; i++) {
         power += x->v[i] * f[i];
         scale += fabs(x->v[i] * f[i]);
-        for (int32_t j = 0; j < n; j++) power += x->v[i] * x->v[j] * (M1[n * i + j] - M0[n * i + j]) / (4 * h);
+        for (int32_t j = 0; j < n; j++)
+            power += x->v[i] * x->v[j] * (M1[n * i + j] - M0[n * i + j]) / (4 * h);
     }
-    power += (energy(b, &b->p->potential, x->t, up.q, x->v) - energy(b, &b->p->potential, x->t, down.q,
-        x->v)) / (2 * h);
+    power += (energy(b, &b->p->potential, x->t, up.q, x->v) -
+              energy(b, &b->p->potential, x->t, down.q, x->v)) /
+             (2 * h);
     assert_near(power, 0, 1e-7 * scale);
 }
 
@@ -942,19 +1026,25 @@ static void large_models_take_linear_time(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cart_matches_formulas), cmocka_unit_test(cart_matches_its_energy),
-            cmocka_unit_test(rotating_frame),
-        cmocka_unit_test(klarbring_structure), cmocka_unit_test(chain_is_a_family),
-            cmocka_unit_test(parameters_are_hoisted),
-        cmocka_unit_test(disk_pairs), cmocka_unit_test(neighbours_are_recognised), cmocka_unit_test(moving_wall),
-            cmocka_unit_test(mixed_orders),
-        cmocka_unit_test(steps_are_not_linear), cmocka_unit_test(defaults_in_order),
-            cmocka_unit_test(errors_are_located),
-        cmocka_unit_test(names_of_inputs), cmocka_unit_test(names_of_parts), cmocka_unit_test(jacobian_as_formulas),
-            cmocka_unit_test(model_as_text),
-        cmocka_unit_test(hash_tells_models_apart), cmocka_unit_test(texts_match_differences),
-            cmocka_unit_test(large_models_take_linear_time)
-    };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(cart_matches_formulas),
+                                        cmocka_unit_test(cart_matches_its_energy),
+                                        cmocka_unit_test(rotating_frame),
+                                        cmocka_unit_test(klarbring_structure),
+                                        cmocka_unit_test(chain_is_a_family),
+                                        cmocka_unit_test(parameters_are_hoisted),
+                                        cmocka_unit_test(disk_pairs),
+                                        cmocka_unit_test(neighbours_are_recognised),
+                                        cmocka_unit_test(moving_wall),
+                                        cmocka_unit_test(mixed_orders),
+                                        cmocka_unit_test(steps_are_not_linear),
+                                        cmocka_unit_test(defaults_in_order),
+                                        cmocka_unit_test(errors_are_located),
+                                        cmocka_unit_test(names_of_inputs),
+                                        cmocka_unit_test(names_of_parts),
+                                        cmocka_unit_test(jacobian_as_formulas),
+                                        cmocka_unit_test(model_as_text),
+                                        cmocka_unit_test(hash_tells_models_apart),
+                                        cmocka_unit_test(texts_match_differences),
+                                        cmocka_unit_test(large_models_take_linear_time) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,11 +6,21 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <cmocka.h>
-#include "band.h"
+#include "contact/band.h"
 
 static arena *a;
-static int setup(void **s) { (void)s; a = arena_new(&allocator_libc, NULL); return a ? 0 : 1; }
-static int teardown(void **s) { (void)s; arena_free(a); return 0; }
+static int setup(void **s)
+{
+    (void)s;
+    a = arena_new(&allocator_libc, NULL);
+    return a ? 0 : 1;
+}
+static int teardown(void **s)
+{
+    (void)s;
+    arena_free(a);
+    return 0;
+}
 
 /* a column of n balls of mass 1: W = tridiag(-1, 2, -1), 1 at the floor */
 static band_problem *column(int n)
@@ -19,7 +29,8 @@ static band_problem *column(int n)
     for (int i = 0; i < n; i++) {
         p->cone[i] = (cone){ .kind = CONE_UNILATERAL, .row = i };
         *band_at(p, i, i) = i ? 2 : 1;
-        if (i) *band_at(p, i, i - 1) = *band_at(p, i - 1, i) = -1;
+        if (i)
+            *band_at(p, i, i - 1) = *band_at(p, i - 1, i) = -1;
     }
     return p;
 }
@@ -32,10 +43,12 @@ static void column_rests(void **s)
     band_problem *p = column(n);
     p->b[0] = -1;
     assert_true(band_solve(p, 1e-12));
-    for (int i = 0; i < n; i++) assert_float_equal(p->r[i], n - i, 1e-9);
+    for (int i = 0; i < n; i++)
+        assert_float_equal(p->r[i], n - i, 1e-9);
     p->b[600] = 5;
     assert_true(band_solve(p, 1e-12));
-    for (int i = 0; i < n; i++) assert_float_equal(p->r[i], i < 600 ? 600 - i : 0, 1e-9);
+    for (int i = 0; i < n; i++)
+        assert_float_equal(p->r[i], i < 600 ? 600 - i : 0, 1e-9);
     assert_true(p->u[600] > 0);
     p->b[600] = 0;
     assert_true(band_solve(p, 1e-12));
@@ -47,10 +60,12 @@ static void column_hangs(void **s)
 {
     (void)s;
     band_problem *p = column(4);
-    for (int i = 0; i < 4; i++) p->cone[i].kind = CONE_BILATERAL;
+    for (int i = 0; i < 4; i++)
+        p->cone[i].kind = CONE_BILATERAL;
     p->b[0] = 1;
     assert_true(band_solve(p, 1e-12));
-    for (int i = 0; i < 4; i++) assert_float_equal(p->r[i], i - 4, 1e-12);
+    for (int i = 0; i < 4; i++)
+        assert_float_equal(p->r[i], i - 4, 1e-12);
 }
 
 /* the same contact twice: no unique solution, told and left as it was */
@@ -60,7 +75,8 @@ static void twice_is_told(void **s)
     band_problem *p = band_new(a, 2, 2, 1);
     for (int i = 0; i < 2; i++) {
         p->cone[i] = (cone){ .kind = CONE_UNILATERAL, .row = i };
-        for (int j = 0; j < 2; j++) *band_at(p, i, j) = 1;
+        for (int j = 0; j < 2; j++)
+            *band_at(p, i, j) = 1;
         p->b[i] = -1;
         p->r[i] = 0.25;
     }
@@ -68,9 +84,14 @@ static void twice_is_told(void **s)
     assert_float_equal(p->r[0], 0.25, 0);
 }
 
-static double noise(uint64_t *x) { *x = *x * 6364136223846793005u + 1442695040888963407u; return (double)(int64_t)(*x >> 11) / 9007199254740992.0 * 2 - 1; }
+static double noise(uint64_t *x)
+{
+    *x = *x * 6364136223846793005u + 1442695040888963407u;
+    return (double)(int64_t)(*x >> 11) / 9007199254740992.0 * 2 - 1;
+}
 
-/* towers with friction and random normals: W = J J^T of random rows of neighbours; the same as by the dense solver */
+/* towers with friction and random normals: W = J J^T of random rows of neighbours; the same as by the dense
+ * solver */
 static void towers_as_dense(void **s)
 {
     (void)s;
@@ -78,38 +99,48 @@ static void towers_as_dense(void **s)
     uint64_t seed = 7;
     for (int turn = 0; turn < 60; turn++) {
         static double J[M][D], W[M * M], b[M], r[M], u[M];
-        for (int i = 0; i < M; i++) for (int k = 0; k < D; k++) J[i][k] = 0;
+        for (int i = 0; i < M; i++)
+            for (int k = 0; k < D; k++)
+                J[i][k] = 0;
         for (int c = 0; c < N; c++) {
-            double n[3] = { 0.2 * noise(&seed), 0.2 * noise(&seed), 1 }, t[3] = { 1, 0, -n[0] }, l = sqrt(n[0] * n[0] + n[1] * n[1] + 1), x;
-            for (int k = 0; k < 3; k++) n[k] /= l;
+            double n[3] = { 0.2 * noise(&seed), 0.2 * noise(&seed), 1 }, t[3] = { 1, 0, -n[0] },
+                   l = sqrt(n[0] * n[0] + n[1] * n[1] + 1), x;
+            for (int k = 0; k < 3; k++)
+                n[k] /= l;
             l = sqrt(1 + t[2] * t[2]);
-            for (int k = 0; k < 3; k++) t[k] /= l;
+            for (int k = 0; k < 3; k++)
+                t[k] /= l;
             double o[3] = { n[1] * t[2] - n[2] * t[1], n[2] * t[0] - n[0] * t[2], n[0] * t[1] - n[1] * t[0] };
             for (int k = 0; k < 3; k++)
                 for (int j = 0; j < 3; j++) {
                     x = j == 0 ? n[k] : j == 1 ? t[k] : o[k];
                     J[3 * c + j][3 * c + k] = x;
-                    if (c) J[3 * c + j][3 * (c - 1) + k] = -x;
+                    if (c)
+                        J[3 * c + j][3 * (c - 1) + k] = -x;
                 }
         }
         band_problem *p = band_new(a, N, M, 5);
         cone cones[N];
         for (int c = 0; c < N; c++) {
             cones[c] = p->cone[c] = (cone){ .kind = CONE_UNILATERAL, .d = 2, .row = 3 * c, .mu = 0.3 };
-            for (int j = 0; j < 3; j++) p->b[3 * c + j] = b[3 * c + j] = j ? noise(&seed) : -1 + 1.5 * noise(&seed);
+            for (int j = 0; j < 3; j++)
+                p->b[3 * c + j] = b[3 * c + j] = j ? noise(&seed) : -1 + 1.5 * noise(&seed);
         }
         for (int i = 0; i < M; i++)
             for (int j = 0; j < M; j++) {
                 W[i * M + j] = 0;
-                for (int k = 0; k < D; k++) W[i * M + j] += J[i][k] * J[j][k];
-                if (abs(i / 3 - j / 3) <= 1) *band_at(p, i, j) = W[i * M + j];
+                for (int k = 0; k < D; k++)
+                    W[i * M + j] += J[i][k] * J[j][k];
+                if (abs(i / 3 - j / 3) <= 1)
+                    *band_at(p, i, j) = W[i * M + j];
                 r[i] = u[i] = 0;
             }
         contact_problem q = { .n = N, .m = M, .cone = cones, .W = W, .b = b, .r = r, .u = u };
         bool dense = contact_solve(&q, contact_work_new(a, N, M, 2), 1e-11), banded = band_solve(p, 1e-11);
         assert_true(dense);
         assert_true(banded);
-        for (int i = 0; i < M; i++) assert_float_equal(p->u[i], u[i], 1e-6);
+        for (int i = 0; i < M; i++)
+            assert_float_equal(p->u[i], u[i], 1e-6);
     }
 }
 

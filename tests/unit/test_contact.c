@@ -6,40 +6,48 @@
 #include <cmocka.h>
 #include <math.h>
 #include <string.h>
-#include "central.h"
-#include "contact.h"
-#include "interior.h"
-#include "lemke.h"
-#include "linalg.h"
+#include "contact/central.h"
+#include "contact/contact.h"
+#include "contact/interior.h"
+#include "contact/lemke.h"
+#include "base/linalg.h"
 
 static uint64_t state;
-static double uniform(void)                     /* in -1 .. 1 */
+static double uniform(void) /* in -1 .. 1 */
 {
     state = state * 6364136223846793005u + 1442695040888963407u;
     return (double)(int64_t)(state >> 11) / (double)(1ll << 52) - 1;
 }
 
-typedef struct { arena *a; contact_problem p; contact_work *w; } fixture;
+typedef struct {
+    arena *a;
+    contact_problem p;
+    contact_work *w;
+} fixture;
 
 /* W = J J^T for a random J of nq columns; b = J v */
 static fixture problem(int n, int d, int nq, double mu, uint64_t seed)
 {
     fixture f = { .a = arena_new(&allocator_libc, NULL) };
     int m = n * (1 + d);
-    double *J = arena_array(f.a, double, m * nq), *v = arena_array(f.a, double, nq);
+    double *J = arena_array(f.a, double, m *nq), *v = arena_array(f.a, double, nq);
     state = seed;
-    for (int i = 0; i < m * nq; i++) J[i] = uniform();
-    for (int i = 0; i < nq; i++) v[i] = uniform();
+    for (int i = 0; i < m * nq; i++)
+        J[i] = uniform();
+    for (int i = 0; i < nq; i++)
+        v[i] = uniform();
     f.p = (contact_problem){ .n = n, .m = m, .cone = arena_array(f.a, cone, n) };
-    f.p.W = arena_array(f.a, double, m * m);
+    f.p.W = arena_array(f.a, double, m *m);
     f.p.b = arena_array(f.a, double, m);
     f.p.r = arena_array(f.a, double, m);
     f.p.u = arena_array(f.a, double, m);
     for (int i = 0; i < m; i++) {
         f.p.b[i] = vec_dot(J + i * nq, v, nq);
-        for (int j = 0; j < m; j++) f.p.W[i * m + j] = vec_dot(J + i * nq, J + j * nq, nq);
+        for (int j = 0; j < m; j++)
+            f.p.W[i * m + j] = vec_dot(J + i * nq, J + j * nq, nq);
     }
-    for (int i = 0; i < n; i++) f.p.cone[i] = (cone){ .kind = CONE_UNILATERAL, .d = d, .row = i * (1 + d), .mu = mu };
+    for (int i = 0; i < n; i++)
+        f.p.cone[i] = (cone){ .kind = CONE_UNILATERAL, .d = d, .row = i * (1 + d), .mu = mu };
     f.w = contact_work_new(f.a, n, m, d);
     return f;
 }
@@ -55,11 +63,17 @@ static void obeys(const contact_problem *p, double tol)
         if (c->kind == CONE_UNILATERAL) {
             assert_true(r[0] >= -tol * scale);
             assert_true(u[0] >= -tol * scale);
-        } else assert_true(fabs(u[0]) <= tol * scale);
+        } else
+            assert_true(fabs(u[0]) <= tol * scale);
         assert_true(fabs(r[0] * u[0]) <= tol * scale);
-        for (int k = 1; k <= c->d; k++) { rt = hypot(rt, r[k]); ut = hypot(ut, u[k]); power += r[k] * u[k]; }
+        for (int k = 1; k <= c->d; k++) {
+            rt = hypot(rt, r[k]);
+            ut = hypot(ut, u[k]);
+            power += r[k] * u[k];
+        }
         assert_true(rt <= c->mu * fabs(r[0]) + tol * scale);
-        if (c->d) assert_true(fabs(power + ut * c->mu * fabs(r[0])) <= tol * scale * (1 + ut));
+        if (c->d)
+            assert_true(fabs(power + ut * c->mu * fabs(r[0])) <= tol * scale * (1 + ut));
     }
 }
 
@@ -69,7 +83,8 @@ static void one_contact(void **s)
     for (int d = 0; d <= 5; d++)
         for (uint64_t k = 1; k <= 200; k++) {
             fixture f = problem(1, d, 8, 0.4, 100 * k + (uint64_t)d);
-            if (k % 3 == 0) f.p.cone[0].kind = CONE_BILATERAL;
+            if (k % 3 == 0)
+                f.p.cone[0].kind = CONE_BILATERAL;
             assert_true(contact_solve(&f.p, f.w, 1e-12));
             assert_string_equal(f.p.solver, "closed form");
             obeys(&f.p, 1e-11);
@@ -82,8 +97,9 @@ static void frictionless(void **s)
     (void)s;
     for (uint64_t k = 1; k <= 300; k++) {
         int n = 2 + (int)(k % 9);
-        fixture f = problem(n, 0, k % 2 ? n + 3 : (n + 2) / 2, 0, k);      /* every other one redundant */
-        if (k % 5 == 0) f.p.cone[0].kind = CONE_BILATERAL;
+        fixture f = problem(n, 0, k % 2 ? n + 3 : (n + 2) / 2, 0, k); /* every other one redundant */
+        if (k % 5 == 0)
+            f.p.cone[0].kind = CONE_BILATERAL;
         assert_true(contact_solve(&f.p, f.w, 1e-12));
         obeys(&f.p, 1e-10);
         arena_free(f.a);
@@ -115,8 +131,9 @@ static void friction_redundant(void **s)
     }
 }
 
-/* Three disks in a row that just fill the width between two walls, their rates inconsistent by rounding: reactions do not grow to overcome it.
-   The row compressed at rate 1e-3 by its first wall gives the impulses of the chain, each mass 1. */
+/* Three disks in a row that just fill the width between two walls, their rates inconsistent by rounding:
+   reactions do not grow to overcome it. The row compressed at rate 1e-3 by its first wall gives the impulses
+   of the chain, each mass 1. */
 static void row_between_walls(void **s)
 {
     (void)s;
@@ -129,10 +146,15 @@ static void row_between_walls(void **s)
             f.p.W[(2 * i + 1) * 8 + 2 * j + 1] = i == j;
         }
     static const double rate[4] = { 1e-3, -2e-3, 5e-4, 5e-4 - 1e-15 };
-    for (int i = 0; i < 4; i++) { f.p.b[2 * i] = rate[i]; f.p.b[2 * i + 1] = 1e-3 * i; }
+    for (int i = 0; i < 4; i++) {
+        f.p.b[2 * i] = rate[i];
+        f.p.b[2 * i + 1] = 1e-3 * i;
+    }
     assert_true(contact_solve(&f.p, f.w, 1e-12));
-    for (int i = 0; i < 8; i++) assert_true(fabs(f.p.r[i]) < 0.1);
-    for (int i = 0; i < 4; i++) assert_true(fabs(f.p.u[2 * i]) < 1e-14);
+    for (int i = 0; i < 8; i++)
+        assert_true(fabs(f.p.r[i]) < 0.1);
+    for (int i = 0; i < 4; i++)
+        assert_true(fabs(f.p.u[2 * i]) < 1e-14);
     arena_free(f.a);
 }
 
@@ -150,7 +172,8 @@ static void lemke_closed_form(void **s)
     arena_free(a);
 }
 
-/* nearly parallel normals: M = [1 1-e; 1-e 1], q = (-1, -1+e/2) with e = 2^-43: z = (3/4, 1/4) but for e; its pivot 2e is below what doubles can trust */
+/* nearly parallel normals: M = [1 1-e; 1-e 1], q = (-1, -1+e/2) with e = 2^-43: z = (3/4, 1/4) but for e; its
+ * pivot 2e is below what doubles can trust */
 static void lemke_more_digits(void **s)
 {
     (void)s;
@@ -166,17 +189,27 @@ static void lemke_more_digits(void **s)
 /* the problem of a fixture with a full W in the form of the solvers for sparse ones */
 static sparse_problem sparse_of(fixture *f)
 {
-    int n = f->p.n, m = f->p.m, *start = arena_array(f->a, int, n + 1), *col = arena_array(f->a, int, n * m);
+    int n = f->p.n, m = f->p.m, *start = arena_array(f->a, int, n + 1), *col = arena_array(f->a, int, n *m);
     size_t *at = arena_array(f->a, size_t, n);
     for (int c = 0; c < n; c++) {
         start[c + 1] = (c + 1) * m;
         at[c] = (size_t)f->p.cone[c].row * (size_t)m;
-        for (int j = 0; j < m; j++) col[c * m + j] = j;
+        for (int j = 0; j < m; j++)
+            col[c * m + j] = j;
     }
-    return (sparse_problem){ .n = n, .m = m, .cone = f->p.cone, .start = start, .col = col, .at = at, .val = f->p.W, .b = f->p.b, .r = f->p.r };
+    return (sparse_problem){ .n = n,
+                             .m = m,
+                             .cone = f->p.cone,
+                             .start = start,
+                             .col = col,
+                             .at = at,
+                             .val = f->p.W,
+                             .b = f->p.b,
+                             .r = f->p.r };
 }
 
-/* the interior point method alone, on true cones of one to three tangent components: it has no guarantee, and is one way among several */
+/* the interior point method alone, on true cones of one to three tangent components: it has no guarantee, and
+ * is one way among several */
 static void interior_cones(void **s)
 {
     (void)s;
@@ -186,7 +219,8 @@ static void interior_cones(void **s)
         fixture f = problem(n, d, m + 2, 0.2, 11 * k);
         sparse_problem p = sparse_of(&f);
         if (interior_solve(&p, f.a, 1e-8)) {
-            for (int i = 0; i < m; i++) f.p.u[i] = f.p.b[i] + vec_dot(f.p.W + i * m, f.p.r, m);
+            for (int i = 0; i < m; i++)
+                f.p.u[i] = f.p.b[i] + vec_dot(f.p.W + i * m, f.p.r, m);
             obeys(&f.p, 1e-6);
             solved++;
         }
@@ -195,37 +229,67 @@ static void interior_cones(void **s)
     assert_true(solved >= 40);
 }
 
-/* Disks of radius 1 in staggered rows, each on two others, the lowest on a floor: rates after a free fall with some noise, friction 1/2.  Three dofs each: x, y, angle. */
+/* Disks of radius 1 in staggered rows, each on two others, the lowest on a floor: rates after a free fall
+ * with some noise, friction 1/2.  Three dofs each: x, y, angle. */
 static fixture heap(int rows, int wide, uint64_t seed)
 {
     fixture f = { .a = arena_new(&allocator_libc, NULL) };
     int disks = rows * wide, nq = 3 * disks, n = 0;
-    double *J = arena_array(f.a, double, (size_t)(3 * disks * 2) * (size_t)nq), *v = arena_array(f.a, double, nq);
+    double *J = arena_array(f.a, double, (size_t)(3 * disks * 2) * (size_t)nq),
+           *v = arena_array(f.a, double, nq);
     state = seed;
-    for (int i = 0; i < nq; i++) v[i] = (i % 3 == 1 ? -1 : 0) + 0.003 * uniform();
+    for (int i = 0; i < nq; i++)
+        v[i] = (i % 3 == 1 ? -1 : 0) + 0.003 * uniform();
     for (int a = 0; a < disks; a++)
         for (int k = 0; k < 3; k++) {
-            int row = a / wide, shift = row % 2 ? 0 : -1, at = a % wide + shift + k, b = k == 2 ? a - 1 : row ? (row - 1) * wide + at : -1;
-            double nx = k == 2 ? 1 : k ? -0.5 : 0.5, ny = k == 2 ? 0 : sqrt(0.75), *N = J + (size_t)(2 * n) * nq, *T = N + nq;
-            if (k == 2 ? a % wide == 0 : row ? at < 0 || at >= wide : k == 1) continue;
-            if (k < 2 && !row) { nx = 0; ny = 1; }
-            N[3 * a] = nx;  N[3 * a + 1] = ny;  T[3 * a] = ny;  T[3 * a + 1] = -nx;  T[3 * a + 2] = sqrt(2);
-            if (b >= 0) { N[3 * b] = -nx;  N[3 * b + 1] = -ny;  T[3 * b] = -ny;  T[3 * b + 1] = nx;  T[3 * b + 2] = sqrt(2); }
+            int row = a / wide, shift = row % 2 ? 0 : -1, at = a % wide + shift + k,
+                b = k == 2 ? a - 1
+                    : row  ? (row - 1) * wide + at
+                           : -1;
+            double nx = k == 2 ? 1
+                        : k    ? -0.5
+                               : 0.5,
+                   ny = k == 2 ? 0 : sqrt(0.75), *N = J + (size_t)(2 * n) * nq, *T = N + nq;
+            if (k == 2 ? a % wide == 0 : row ? at < 0 || at >= wide : k == 1)
+                continue;
+            if (k < 2 && !row) {
+                nx = 0;
+                ny = 1;
+            }
+            N[3 * a] = nx;
+            N[3 * a + 1] = ny;
+            T[3 * a] = ny;
+            T[3 * a + 1] = -nx;
+            T[3 * a + 2] = sqrt(2);
+            if (b >= 0) {
+                N[3 * b] = -nx;
+                N[3 * b + 1] = -ny;
+                T[3 * b] = -ny;
+                T[3 * b + 1] = nx;
+                T[3 * b + 2] = sqrt(2);
+            }
             n++;
         }
     int m = 2 * n;
-    f.p = (contact_problem){ .n = n, .m = m, .cone = arena_array(f.a, cone, n), .W = arena_array(f.a, double, (size_t)m * m),
-                             .b = arena_array(f.a, double, m), .r = arena_array(f.a, double, m), .u = arena_array(f.a, double, m) };
+    f.p = (contact_problem){ .n = n,
+                             .m = m,
+                             .cone = arena_array(f.a, cone, n),
+                             .W = arena_array(f.a, double, (size_t)m *m),
+                             .b = arena_array(f.a, double, m),
+                             .r = arena_array(f.a, double, m),
+                             .u = arena_array(f.a, double, m) };
     for (int i = 0; i < m; i++) {
         f.p.b[i] = vec_dot(J + (size_t)i * nq, v, nq);
-        for (int j = 0; j < m; j++) f.p.W[(size_t)i * m + j] = vec_dot(J + (size_t)i * nq, J + (size_t)j * nq, nq);
+        for (int j = 0; j < m; j++)
+            f.p.W[(size_t)i * m + j] = vec_dot(J + (size_t)i * nq, J + (size_t)j * nq, nq);
     }
-    for (int i = 0; i < n; i++) f.p.cone[i] = (cone){ .kind = CONE_UNILATERAL, .d = 1, .row = 2 * i, .mu = 0.5 };
+    for (int i = 0; i < n; i++)
+        f.p.cone[i] = (cone){ .kind = CONE_UNILATERAL, .d = 1, .row = 2 * i, .mu = 0.5 };
     return f;
 }
 
-/* The central path alone, where there are more reactions than degrees of freedom (W is singular) and the path bends; a smooth contact, one that is held and one
-   with a given bound are among them. */
+/* The central path alone, where there are more reactions than degrees of freedom (W is singular) and the path
+   bends; a smooth contact, one that is held and one with a given bound are among them. */
 static void central_path(void **s)
 {
     (void)s;
@@ -233,16 +297,23 @@ static void central_path(void **s)
     for (uint64_t k = 1; k <= 12; k++) {
         fixture f = heap(6, 8, 7 * k);
         f.p.cone[1].mu = 0;
-        if (k % 3 == 0) { f.p.cone[2].kind = CONE_BILATERAL; f.p.cone[2].mu = 0; }
-        if (k % 4 == 0) { f.p.cone[3].mu = 0; f.p.cone[3].radius = 0.1; }
+        if (k % 3 == 0) {
+            f.p.cone[2].kind = CONE_BILATERAL;
+            f.p.cone[2].mu = 0;
+        }
+        if (k % 4 == 0) {
+            f.p.cone[3].mu = 0;
+            f.p.cone[3].radius = 0.1;
+        }
         sparse_problem p = sparse_of(&f);
         assert_true(central_solve(&p, f.a, 1e-8));
-        for (int i = 0; i < f.p.m; i++) f.p.u[i] = f.p.b[i] + vec_dot(f.p.W + (size_t)i * f.p.m, f.p.r, f.p.m);
+        for (int i = 0; i < f.p.m; i++)
+            f.p.u[i] = f.p.b[i] + vec_dot(f.p.W + (size_t)i * f.p.m, f.p.r, f.p.m);
         assert_true(contact_residual(&f.p) <= 1e-8);
         long_ones += p.iterations > 30;
         arena_free(f.a);
     }
-    assert_true(long_ones >= 3);            /* around bends, or the test shows nothing of them */
+    assert_true(long_ones >= 3); /* around bends, or the test shows nothing of them */
 }
 
 /* a box on four corners: more reactions than degrees of freedom; they come out symmetric */
@@ -253,7 +324,8 @@ static void redundant_is_symmetric(void **s)
     static const double H[3][2] = { { 0, 1 }, { 1, 1 }, { -1, 1 } };
     for (int i = 0; i < 3; i++) {
         f.p.b[i] = -H[i][1];
-        for (int j = 0; j < 3; j++) f.p.W[i * 3 + j] = vec_dot(H[i], H[j], 2);
+        for (int j = 0; j < 3; j++)
+            f.p.W[i * 3 + j] = vec_dot(H[i], H[j], 2);
     }
     assert_true(contact_solve(&f.p, f.w, 1e-12));
     assert_true(fabs(f.p.r[0] + f.p.r[1] + f.p.r[2] - 1) < 1e-14);
@@ -274,10 +346,12 @@ static void sticks_within_the_cone(void **s)
     assert_true(r[0] == 1 && r[1] == -0.2);
 }
 
-/* friction that falls steeply with the speed: stick and slip are both solutions, the branch one is on is kept */
+/* friction that falls steeply with the speed: stick and slip are both solutions, the branch one is on is kept
+ */
 static void falling(void *ud, int i, double v, double *mu, double *radius)
 {
-    (void)ud; (void)i;
+    (void)ud;
+    (void)i;
     *mu = 0;
     *radius = 0.2 + 0.8 * exp(-v / 0.05);
 }
@@ -288,7 +362,9 @@ static void stays_on_its_branch(void **s)
     double W = 1, b = 0.9, r = 0, u = 0;
     for (int slipping = 0; slipping < 2; slipping++) {
         cone c = { .kind = CONE_GIVEN, .d = 1, .of_speed = true, .speed = slipping ? 0.8 : 0 };
-        contact_problem p = { .n = 1, .m = 1, .cone = &c, .W = &W, .b = &b, .r = &r, .u = &u, .law = falling };
+        contact_problem p = {
+            .n = 1, .m = 1, .cone = &c, .W = &W, .b = &b, .r = &r, .u = &u, .law = falling
+        };
         arena *a = arena_new(&allocator_libc, NULL);
         assert_true(contact_solve(&p, contact_work_new(a, 1, 1, 1), 1e-12));
         assert_int_equal(p.choices, 1);
@@ -307,7 +383,8 @@ int main(void)
         cmocka_unit_test(friction),
         cmocka_unit_test(friction_redundant),
         cmocka_unit_test(row_between_walls),
-        cmocka_unit_test(lemke_closed_form), cmocka_unit_test(lemke_more_digits),
+        cmocka_unit_test(lemke_closed_form),
+        cmocka_unit_test(lemke_more_digits),
         cmocka_unit_test(interior_cones),
         cmocka_unit_test(central_path),
         cmocka_unit_test(redundant_is_symmetric),

@@ -6,16 +6,22 @@
 #include <tgmath.h>
 #include <time.h>
 #include <cmocka.h>
-#include "../../lang/ir.h"
+#include "lower/ir.h"
 
 static arena *A;
 static ir *g;
 static ir_ref x, y, z;
 
-static ir_ref in(in_kind kind, int base) { return ir_in(g, (ir_input){ .kind = kind, .at.base = base }); }
-static ir_ref k(double v) { return ir_const(g, v); }
-#define op1(id, a) ir_op1(g, OP_##id, (a))
-#define op2(id, a, b) ir_op2(g, OP_##id, (a), (b))
+static ir_ref in(in_kind kind, int base)
+{
+    return ir_in(g, (ir_input){ .kind = kind, .at.base = base });
+}
+static ir_ref k(double v)
+{
+    return ir_const(g, v);
+}
+#define op1(id, a)       ir_op1(g, OP_##id, (a))
+#define op2(id, a, b)    ir_op2(g, OP_##id, (a), (b))
 #define op3(id, a, b, c) ir_op(g, OP_##id, (a), (b), (c))
 
 static int start(void **state)
@@ -34,14 +40,19 @@ static int stop(void **state)
     return 0;
 }
 
-static double value_in(const ir_input *i, void *ud) { return ((const double *)ud)[i->at.base]; }
+static double value_in(const ir_input *i, void *ud)
+{
+    return ((const double *)ud)[i->at.base];
+}
 
 /* the value column in long double: the functions are those of tgmath.h */
 static long double wide(int op, long double a, long double b, long double c)
 {
     switch (op) {
-#define X(id, name, arity, value, deriv, unit, doc) case OP_##id: return value;
-#include "../../runtime/opcodes.def"
+#define X(id, name, arity, value, deriv, unit, doc) \
+    case OP_##id:                                   \
+        return value;
+#include "base/opcodes.def"
 #undef X
     }
     return NAN;
@@ -63,25 +74,27 @@ static long double slope(int op, const double *at, int i)
     for (int n = 0; n < 4; n++) {
         d[n] = difference(op, at, i, h / (1 << n));
         long double f = 4;
-        for (int j = n; j-- > 0; f *= 4) d[j] = d[j + 1] + (d[j + 1] - d[j]) / (f - 1);
+        for (int j = n; j-- > 0; f *= 4)
+            d[j] = d[j + 1] + (d[j + 1] - d[j]) / (f - 1);
     }
     return d[0];
 }
 
 static const double points[][3] = {
-    { 0.3, 0.7, 1.1 }, { 0.62, 0.41, -0.5 }, { -0.4, 0.9, 2 }, { 0.85, -0.3, 0.2 }, { -0.71, -0.23, 0.4 },
-    { 2.3, 1.7, -1.2 }, { 1.9, -3.1, 0.6 }, { 5.2, 2.4, 8 },
+    { 0.3, 0.7, 1.1 },     { 0.62, 0.41, -0.5 }, { -0.4, 0.9, 2 },   { 0.85, -0.3, 0.2 },
+    { -0.71, -0.23, 0.4 }, { 2.3, 1.7, -1.2 },   { 1.9, -3.1, 0.6 }, { 5.2, 2.4, 8 },
 };
 enum { POINTS = sizeof points / sizeof *points };
 
 static bool check_point(int op, ir_ref d, const double *at, int i)
 {
     long double want = slope(op, at, i);
-    if (!isfinite(want) || !isfinite(wide(op, at[0], at[1], at[2]))) return false;      /* outside of the domain */
+    if (!isfinite(want) || !isfinite(wide(op, at[0], at[1], at[2])))
+        return false; /* outside of the domain */
     double got = ir_value(g, A, d, value_in, (void *)at);
     if (!(fabs(got - want) <= 1e-9L * (fabs(want) + 1e-3L)))
-        fail_msg("%s: derivative %d at (%g, %g, %g) is %.15g, should be %.15g",
-                 op_name((op_code)op), i + 1, at[0], at[1], at[2], got, (double)want);
+        fail_msg("%s: derivative %d at (%g, %g, %g) is %.15g, should be %.15g", op_name((op_code)op), i + 1,
+                 at[0], at[1], at[2], got, (double)want);
     return true;
 }
 
@@ -95,8 +108,10 @@ static void every_row(void **state)
         for (int i = 0; i < n; i++) {
             int seen = 0;
             ir_ref d = ir_derive(g, f, q[i]);
-            for (int p = 0; p < POINTS; p++) seen += check_point(op, d, points[p], i);
-            if (seen < 4) fail_msg("%s: only %d points are in its domain", op_name((op_code)op), seen);
+            for (int p = 0; p < POINTS; p++)
+                seen += check_point(op, d, points[p], i);
+            if (seen < 4)
+                fail_msg("%s: only %d points are in its domain", op_name((op_code)op), seen);
         }
     }
 }
@@ -107,14 +122,17 @@ static void every_row_inside(void **state)
     (void)state;
     for (int op = 0; op < OP_COUNT; op++) {
         int n = op_arity((op_code)op);
-        ir_ref u = op2(ADD, x, op2(DIV, op1(SIN, x), k(4))), v = op2(ADD, op2(MUL, k(1.5), x), k(0.3)), w = op1(EXP, x);
+        ir_ref u = op2(ADD, x, op2(DIV, op1(SIN, x), k(4))), v = op2(ADD, op2(MUL, k(1.5), x), k(0.3)),
+               w = op1(EXP, x);
         ir_ref d = ir_derive(g, ir_op(g, (op_code)op, u, n > 1 ? v : IR_NONE, n > 2 ? w : IR_NONE), x);
         for (int p = 0; p < POINTS; p++) {
             double s = points[p][0], at[3] = { s + sin(s) / 4, 1.5 * s + 0.3, exp(s) };
             double du[3] = { 1 + cos(s) / 4, 1.5, exp(s) };
             long double want = 0;
-            for (int i = 0; i < n; i++) want += slope(op, at, i) * du[i];
-            if (!isfinite(want)) continue;
+            for (int i = 0; i < n; i++)
+                want += slope(op, at, i) * du[i];
+            if (!isfinite(want))
+                continue;
             double got = ir_value(g, A, d, value_in, &s);
             if (!(fabs(got - want) <= 1e-8L * (fabs(want) + 1e-2L)))
                 fail_msg("%s at %g: %.15g, should be %.15g", op_name((op_code)op), s, got, (double)want);
@@ -133,7 +151,7 @@ static void not_taken_is_not_seen(void **state)
     assert_true(ir_value(g, A, d, value_in, &at[2]) == 0.25);
     /* one choice, not a sum of two */
     assert_int_equal(d, op3(SELECT, op2(GT, x, k(0)), op2(DIV, k(0.5), op1(SQRT, x)), op2(MUL, k(2), x)));
-    ir_ref a = op1(SIN, x), b = op1(EXP, x);        /* made in this order, so also the order inside min */
+    ir_ref a = op1(SIN, x), b = op1(EXP, x); /* made in this order, so also the order inside min */
     assert_int_equal(ir_derive(g, op2(MIN, a, b), x), op3(SELECT, op2(LE, a, b), op1(COS, x), b));
 }
 
@@ -141,7 +159,8 @@ static bool has_log(ir_ref n)
 {
     ir_walk *w = ir_walk_begin(g, &n, 1, IR_NONE, WALK_ALL);
     bool found = false;
-    for (size_t i = 0; i < w->n; i++) found |= ir_at(g, w->order[i])->op == OP_LOG;
+    for (size_t i = 0; i < w->n; i++)
+        found |= ir_at(g, w->order[i])->op == OP_LOG;
     ir_walk_end(g, w);
     return found;
 }
@@ -191,8 +210,10 @@ static void second_derivatives_are_symmetric(void **state)
     ir_ref f[] = {
         op2(MUL, op1(SIN, op2(MUL, x, y)), op1(EXP, op2(SUB, y, x))),
         op2(DIV, op1(SQRT, op2(ADD, op1(SQR, x), op1(EXP, y))), op2(ADD, x, op2(MUL, k(3), y))),
-        op2(POW, op2(ADD, op1(SQR, x), k(1)), op1(COS, y)), op2(ATAN2, op2(MUL, x, y), op2(ADD, x, op1(SQR, y))),
-        op2(MUL, op2(MAX, x, op2(MUL, x, y)), op1(TANH, y)), op1(ERF, op2(MUL, x, op1(SINH, y))),
+        op2(POW, op2(ADD, op1(SQR, x), k(1)), op1(COS, y)),
+        op2(ATAN2, op2(MUL, x, y), op2(ADD, x, op1(SQR, y))),
+        op2(MUL, op2(MAX, x, op2(MUL, x, y)), op1(TANH, y)),
+        op1(ERF, op2(MUL, x, op1(SINH, y))),
     };
     for (size_t i = 0; i < sizeof f / sizeof *f; i++) {
         ir_ref xy = ir_derive(g, ir_derive(g, f[i], x), y), yx = ir_derive(g, ir_derive(g, f[i], y), x);
@@ -229,12 +250,14 @@ static ir_ref past(in_kind kind, ir_ref when)
 static void past_values(void **state)
 {
     (void)state;
-    ir_ref t = in(IN_TIME, 0), s = op2(SUB, t, op1(SQR, x)), p = past(IN_PAST_Q, s), rate = past(IN_PAST_V, s);
+    ir_ref t = in(IN_TIME, 0), s = op2(SUB, t, op1(SQR, x)), p = past(IN_PAST_Q, s),
+           rate = past(IN_PAST_V, s);
     assert_int_equal(ir_derive(g, p, x), op2(MUL, rate, op2(MUL, k(-2), x)));
     assert_int_equal(ir_time_derivative(g, p), op2(MUL, rate, ir_time_derivative(g, s)));
-    assert_int_equal(ir_time_derivative(g, past(IN_PAST_Q, op2(SUB, t, k(1)))), past(IN_PAST_V, op2(SUB, t, k(1))));
-    assert_int_equal(ir_derive(g, op2(MUL, p, y), p), y);       /* as a variable of its own */
-    assert_int_equal(ir_time_derivative(g, rate), k(0));        /* not kept */
+    assert_int_equal(ir_time_derivative(g, past(IN_PAST_Q, op2(SUB, t, k(1)))),
+                     past(IN_PAST_V, op2(SUB, t, k(1))));
+    assert_int_equal(ir_derive(g, op2(MUL, p, y), p), y); /* as a variable of its own */
+    assert_int_equal(ir_time_derivative(g, rate), k(0));  /* not kept */
 }
 
 static void space(void **state)
@@ -264,13 +287,17 @@ static void seeds_nest(void **state)
     assert_int_equal(ir_total(g, op2(MUL, op1(TANH, z), y), seed_nested, NULL), op2(MUL, op1(TANH, z), d));
 }
 
-static double seconds(void) { return (double)clock() / CLOCKS_PER_SEC; }
+static double seconds(void)
+{
+    return (double)clock() / CLOCKS_PER_SEC;
+}
 
 static void deep_chain(void **state)
 {
     (void)state;
     ir_ref n = x;
-    for (int i = 0; i < 500000; i++) n = op2(ADD, op1(SIN, n), y);
+    for (int i = 0; i < 500000; i++)
+        n = op2(ADD, op1(SIN, n), y);
     assert_true(ir_count(g) >= 1000000);
     double t0 = seconds();
     ir_ref dx = ir_derive(g, n, x), dy = ir_derive(g, n, y);
@@ -287,9 +314,10 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, start, stop)
     const struct CMUnitTest tests[] = {
-        T(every_row), T(every_row_inside), T(not_taken_is_not_seen), T(powers), T(simple_forms),
-        T(second_derivatives_are_symmetric),
-        T(rates), T(past_values), T(space), T(seeds_nest), T(deep_chain),
+        T(every_row),  T(every_row_inside), T(not_taken_is_not_seen),
+        T(powers),     T(simple_forms),     T(second_derivatives_are_symmetric),
+        T(rates),      T(past_values),      T(space),
+        T(seeds_nest), T(deep_chain),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

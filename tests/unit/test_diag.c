@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <cmocka.h>
-#include "../../runtime/diag.h"
+#include "base/diag.h"
 
 static arena *a;
 static diags *d;
@@ -18,9 +18,17 @@ static int setup(void **state)
     return 0;
 }
 
-static int teardown(void **state) { (void)state; arena_free(a); return 0; }
+static int teardown(void **state)
+{
+    (void)state;
+    arena_free(a);
+    return 0;
+}
 
-static uint32_t add(const char *s) { return diags_add_source(d, "file.cdl", s, strlen(s)); }
+static uint32_t add(const char *s)
+{
+    return diags_add_source(d, "file.cdl", s, strlen(s));
+}
 
 /* the span of the first place where `what` stands */
 static span find(uint32_t file, const char *what)
@@ -51,13 +59,12 @@ static void as_in_the_manual(void **state)
     diag *e = diag_error(d, DIAG_UNKNOWN_STATEMENT, find(f, "parm"), "unknown statement '%s'", "parm");
     near q = near_to("parm");
     near_try(&q, "param");
-    near_try(&q, "part");                                   /* as near, but later */
+    near_try(&q, "part"); /* as near, but later */
     diag_near(d, e, &q);
-    assert_string_equal(drawn(e),
-        "file.cdl:2:5: error: unknown statement 'parm'\n"
-        "  2 |     parm g = 9.81\n"
-        "    |     ^~~~\n"
-        "    = hint: did you mean 'param'?\n");
+    assert_string_equal(drawn(e), "file.cdl:2:5: error: unknown statement 'parm'\n"
+                                  "  2 |     parm g = 9.81\n"
+                                  "    |     ^~~~\n"
+                                  "    = hint: did you mean 'param'?\n");
 }
 
 static void nowhere(void **state)
@@ -68,7 +75,7 @@ static void nowhere(void **state)
     diag_hint(d, e, "look");
     assert_string_equal(drawn(e), "error: cannot read x\n    = hint: look\n");
     assert_non_null(diag_error(d, DIAG_IO, SPAN_NONE, "cannot read y"));
-    e->at.file = 77;                                        /* no such source: nowhere as well */
+    e->at.file = 77; /* no such source: nowhere as well */
     assert_string_equal(drawn(e), "error: cannot read x\n    = hint: look\n");
 }
 
@@ -77,19 +84,19 @@ static void warning_and_second_place(void **state)
     (void)state;
     text t = { .a = a };
     text_puts(&t, "  dof x = 1\n");
-    for (int k = 0; k < 9998; k++) text_putc(&t, '\n');
+    for (int k = 0; k < 9998; k++)
+        text_putc(&t, '\n');
     text_puts(&t, "dof x = 2");
     uint32_t f = add(t.at);
     span last = { f, (uint32_t)t.n - 5, (uint32_t)t.n - 4 };
     diag *e = diag_warn(d, DIAG_DUPLICATE, last, "'x' again");
     diag_second(d, e, find(f, "x = 1"), "first here");
-    assert_string_equal(drawn(e),
-        "file.cdl:10000:5: warning: 'x' again\n"
-        "10000 | dof x = 2\n"
-        "      |     ^\n"
-        "file.cdl:1:7: note: first here\n"
-        "    1 |   dof x = 1\n"
-        "      |       ^~~~~\n");
+    assert_string_equal(drawn(e), "file.cdl:10000:5: warning: 'x' again\n"
+                                  "10000 | dof x = 2\n"
+                                  "      |     ^\n"
+                                  "file.cdl:1:7: note: first here\n"
+                                  "    1 |   dof x = 1\n"
+                                  "      |       ^~~~~\n");
     diag_hint(d, e, "rename it");
     assert_non_null(strstr(drawn(e), "\n      = hint: rename it\n"));
     assert_int_equal(d->warnings, 1);
@@ -144,11 +151,13 @@ static void other_scripts(void **state)
 /* characters of the n-th line of the drawing, from 0, past the gutter */
 static size_t cells(const char *s, int n, const char **at)
 {
-    while (n--) s = strchr(s, '\n') + 1;
+    while (n--)
+        s = strchr(s, '\n') + 1;
     s += 6;
     *at = s;
     size_t count = 0;
-    for (; *s != '\n'; count++) s += utf8_next(s, 4, NULL);
+    for (; *s != '\n'; count++)
+        s += utf8_next(s, 4, NULL);
     return count;
 }
 
@@ -156,18 +165,21 @@ static void long_lines(void **state)
 {
     (void)state;
     text t = { .a = a };
-    for (int k = 0; k < 400; k++) text_printf(&t, "%c", "abcdefghij"[k % 10]);
+    for (int k = 0; k < 400; k++)
+        text_printf(&t, "%c", "abcdefghij"[k % 10]);
     uint32_t f = add(t.at);
     static const uint32_t from[] = { 0, 100, 158, 159, 160, 161, 200, 310, 399, 400 };
     for (size_t k = 0; k < sizeof from / sizeof *from; k++) {
-        const char *line, *mark, *out = drawn(diag_error(d, DIAG_LIMIT, (span){ f, from[k], from[k] + 1 }, "long"));
+        const char *line, *mark,
+            *out = drawn(diag_error(d, DIAG_LIMIT, (span){ f, from[k], from[k] + 1 }, "long"));
         assert_in_range(cells(out, 1, &line), 100, 160);
         size_t caret = cells(out, 2, &mark) - 1;
         assert_true(caret <= 160 && mark[caret] == '^');
         bool left = !strncmp(line, "…", 3);
         assert_int_equal(left, from[k] > 158);
         /* under the right letter */
-        if (from[k] < 400) assert_int_equal(line[caret + (left ? 2 : 0)], "abcdefghij"[from[k] % 10]);
+        if (from[k] < 400)
+            assert_int_equal(line[caret + (left ? 2 : 0)], "abcdefghij"[from[k] % 10]);
     }
     const char *line, *out = drawn(diag_error(d, DIAG_LIMIT, (span){ f, 1, 399 }, "all"));
     assert_int_equal(cells(out, 1, &line), 160);
@@ -178,7 +190,8 @@ static void exactly_160(void **state)
 {
     (void)state;
     text t = { .a = a };
-    for (int k = 0; k < 160; k++) text_putc(&t, 'x');
+    for (int k = 0; k < 160; k++)
+        text_putc(&t, 'x');
     const char *line, *out = drawn(diag_error(d, DIAG_LIMIT, (span){ add(t.at), 3, 4 }, "fits"));
     assert_int_equal(cells(out, 1, &line), 160);
     assert_null(strstr(out, "…"));
@@ -192,11 +205,10 @@ static void colours(void **state)
     diag_hint(d, e, "yes");
     text s = { .a = a };
     diag_print(d, e, true, &s);
-    assert_string_equal(s.at,
-        "\033[1mfile.cdl:1:1:\033[0m \033[1;31merror:\033[0m no\n"
-        "\033[1;36m  1 |\033[0m parm\n"
-        "\033[1;36m    |\033[0m \033[1;31m^~~~\033[0m\n"
-        "    \033[1;36m= hint:\033[0m yes\n");
+    assert_string_equal(s.at, "\033[1mfile.cdl:1:1:\033[0m \033[1;31merror:\033[0m no\n"
+                              "\033[1;36m  1 |\033[0m parm\n"
+                              "\033[1;36m    |\033[0m \033[1;31m^~~~\033[0m\n"
+                              "    \033[1;36m= hint:\033[0m yes\n");
     assert_null(strchr(drawn(e), '\033'));
 }
 
@@ -206,25 +218,26 @@ static void json_lines(void **state)
     uint32_t f = add("model m {\n    parm g = 9.81\n}\n");
     diag *e = diag_error(d, DIAG_UNKNOWN_STATEMENT, find(f, "parm"), "unknown statement \"parm\"");
     assert_string_equal(as_json(e),
-        "{\"file\":\"file.cdl\",\"line\":2,\"column\":5,\"end_line\":2,\"end_column\":9,"
-        "\"severity\":\"error\",\"code\":\"unknown-statement\","
-        "\"message\":\"unknown statement \\\"parm\\\"\",\"hint\":null,\"related\":[]}\n");
+                        "{\"file\":\"file.cdl\",\"line\":2,\"column\":5,\"end_line\":2,\"end_column\":9,"
+                        "\"severity\":\"error\",\"code\":\"unknown-statement\","
+                        "\"message\":\"unknown statement \\\"parm\\\"\",\"hint\":null,\"related\":[]}\n");
     diag_hint(d, e, "param");
     diag_second(d, e, find(f, "m {"), "in this");
-    assert_non_null(strstr(as_json(e),
-        "\"hint\":\"param\",\"related\":[{\"file\":\"file.cdl\",\"line\":1,\"column\":7,\"message\":\"in this\"}]}\n"));
+    assert_non_null(strstr(as_json(e), "\"hint\":\"param\",\"related\":[{\"file\":\"file.cdl\",\"line\":1,"
+                                       "\"column\":7,\"message\":\"in this\"}]}\n"));
     e = diag_warn(d, DIAG_WARN_UNUSED, SPAN_NONE, "w");
     assert_string_equal(as_json(e),
-        "{\"file\":null,\"line\":null,\"column\":null,\"end_line\":null,\"end_column\":null,"
-        "\"severity\":\"warning\",\"code\":\"unused\","
-        "\"message\":\"w\",\"hint\":null,\"related\":[]}\n");
+                        "{\"file\":null,\"line\":null,\"column\":null,\"end_line\":null,\"end_column\":null,"
+                        "\"severity\":\"warning\",\"code\":\"unused\","
+                        "\"message\":\"w\",\"hint\":null,\"related\":[]}\n");
 }
 
 static void drops(void **state)
 {
     (void)state;
     text t = { .a = a };
-    for (int k = 0; k < 100; k++) text_putc(&t, 'x');
+    for (int k = 0; k < 100; k++)
+        text_putc(&t, 'x');
     uint32_t f = add(t.at), g = add(t.at);
     assert_non_null(diag_error(d, DIAG_TYPE, (span){ f, 5, 6 }, "one"));
     assert_null(diag_error(d, DIAG_SHAPE, (span){ f, 5, 9 }, "same place"));
@@ -264,33 +277,49 @@ static void sorted(void **state)
     diag_error(d, DIAG_TYPE, (span){ f, 2, 3 }, "2");
     diags_sort(d, 1);
     static const char *const want[] = { "stays", "1", "2", "3", "4" };
-    for (int k = 0; k < 5; k++) assert_string_equal(d->list.at[k].message, want[k]);
+    for (int k = 0; k < 5; k++)
+        assert_string_equal(d->list.at[k].message, want[k]);
     diags_sort(d, 99);
 }
 
 static const char *nearest(const char *got, const char *const *list)
 {
     near q = near_to(got);
-    for (; *list; list++) near_try(&q, *list);
+    for (; *list; list++)
+        near_try(&q, *list);
     return near_best(&q);
 }
 
 static void did_you_mean(void **state)
 {
     (void)state;
-    static const char *const words[] = { "param", "part", "model", "constraint", "sweeping", "x", "μ", "Newton", NULL };
-    static const struct { const char *got, *want; } row[] = {
-        { "parma", "param" },                               /* a swap is one edit */
-        { "modle", "model" }, { "constrant", "constraint" }, { "konstraind", "constraint" },
-        { "konstrand", "constraint" },
-        { "qonstrand", "constraint" }, { "swiping", "sweeping" }, { "sweping", "sweeping" }, { "prt", "part" },
-        { "parm", "param" },
-        { "newton", "Newton" }, { "NEWTON", "Newton" }, { "X", "x" },
-        { "y", NULL }, { "ν", NULL }, { "zzzzz", NULL }, { "kinetic", NULL }, { "", NULL }, { "mdl", NULL }
-    };
+    static const char *const words[] = { "param", "part", "model",  "constraint", "sweeping",
+                                         "x",     "μ",    "Newton", NULL };
+    static const struct {
+        const char *got, *want;
+    } row[] = { { "parma", "param" }, /* a swap is one edit */
+                { "modle", "model" },
+                { "constrant", "constraint" },
+                { "konstraind", "constraint" },
+                { "konstrand", "constraint" },
+                { "qonstrand", "constraint" },
+                { "swiping", "sweeping" },
+                { "sweping", "sweeping" },
+                { "prt", "part" },
+                { "parm", "param" },
+                { "newton", "Newton" },
+                { "NEWTON", "Newton" },
+                { "X", "x" },
+                { "y", NULL },
+                { "ν", NULL },
+                { "zzzzz", NULL },
+                { "kinetic", NULL },
+                { "", NULL },
+                { "mdl", NULL } };
     for (size_t k = 0; k < sizeof row / sizeof *row; k++) {
         const char *best = nearest(row[k].got, words);
-        if (!row[k].want && best) fail_msg("'%s' is near '%s'", row[k].got, best);
+        if (!row[k].want && best)
+            fail_msg("'%s' is near '%s'", row[k].got, best);
         if (row[k].want && (!best || strcmp(best, row[k].want)))
             fail_msg("'%s' gives '%s'", row[k].got, best ? best : "nothing");
     }
@@ -327,7 +356,7 @@ static void codes(void **state)
     (void)state;
     for (int c = 0; c < DIAG_CODES; c++) {
         const char *name = diag_code_name((diag_code)c), *help = diag_code_help((diag_code)c);
-        assert_int_equal(diag_code_find(name), c);          /* so no name is there twice */
+        assert_int_equal(diag_code_find(name), c); /* so no name is there twice */
         assert_int_equal(strspn(name, "abcdefghijklmnopqrstuvwxyz-0123456789"), strlen(name));
         assert_true(strlen(help) > 10 && help[strlen(help) - 1] == '.');
     }
@@ -338,11 +367,21 @@ static void codes(void **state)
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-    const struct CMUnitTest tests[] = {
-        T(as_in_the_manual), T(nowhere), T(warning_and_second_place), T(span_over_lines), T(at_the_end),
-        T(other_scripts),
-        T(long_lines), T(exactly_160), T(colours), T(json_lines), T(drops), T(kept_entries_do_not_move), T(sorted),
-        T(did_you_mean), T(joins), T(codes)
-    };
+    const struct CMUnitTest tests[] = { T(as_in_the_manual),
+                                        T(nowhere),
+                                        T(warning_and_second_place),
+                                        T(span_over_lines),
+                                        T(at_the_end),
+                                        T(other_scripts),
+                                        T(long_lines),
+                                        T(exactly_160),
+                                        T(colours),
+                                        T(json_lines),
+                                        T(drops),
+                                        T(kept_entries_do_not_move),
+                                        T(sorted),
+                                        T(did_you_mean),
+                                        T(joins),
+                                        T(codes) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

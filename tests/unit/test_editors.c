@@ -8,7 +8,7 @@
 #include <string.h>
 #include <ctype.h>
 #include <cmocka.h>
-#include "parse.h"
+#include "syntax/parse.h"
 
 static char text_of_file[1 << 16];
 
@@ -30,7 +30,8 @@ static int has_word(const char *w)
     size_t n = strlen(w);
     for (const char *p = text_of_file; (p = strstr(p, w)); p++) {
         int before = p == text_of_file ? ' ' : p[-1];
-        if (!isalnum(before) && before != '_' && !isalnum((unsigned char)p[n]) && p[n] != '_') return 1;
+        if (!isalnum(before) && before != '_' && !isalnum((unsigned char)p[n]) && p[n] != '_')
+            return 1;
     }
     return 0;
 }
@@ -40,13 +41,22 @@ static void check_keywords(const char *name)
     size_t n = 0;
     read_file(name);
     for (; keyword_list[n]; n++)
-        if (!has_word(keyword_list[n])) fail_msg("%s lacks '%s'", name, keyword_list[n]);
+        if (!has_word(keyword_list[n]))
+            fail_msg("%s lacks '%s'", name, keyword_list[n]);
     assert_true(n > 40);
     assert_false(has_word("parm"));
 }
 
-static void test_vim(void **state) { (void)state; check_keywords("vim/syntax/cdl.vim"); }
-static void test_vscode(void **state) { (void)state; check_keywords("vscode/syntaxes/cdl.tmLanguage.json"); }
+static void test_vim(void **state)
+{
+    (void)state;
+    check_keywords("vim/syntax/cdl.vim");
+}
+static void test_vscode(void **state)
+{
+    (void)state;
+    check_keywords("vscode/syntaxes/cdl.tmLanguage.json");
+}
 
 int main(void)
 {

@@ -5,10 +5,12 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
-#include "inclusion.h"
+#include "inclusion/inclusion.h"
 
 /* beta(x) = k x + mu(|x|) Sgn(x), mu(s) = d + (s0 - d)/(1 + s/c) */
-typedef struct { double k, s0, d, c; } slab;
+typedef struct {
+    double k, s0, d, c;
+} slab;
 
 static void slab_at(void *ud, double x, int side, double out[3])
 {
@@ -29,7 +31,10 @@ static void wave_at(void *ud, double x, int side, double out[3])
     out[2] = -p[0] * p[1] * p[1] * sin(p[1] * x);
 }
 
-static arena *fresh(void) { return arena_new(&allocator_libc, NULL); }
+static arena *fresh(void)
+{
+    return arena_new(&allocator_libc, NULL);
+}
 
 /* folds at +-(c sqrt((s0 - d)/(k c)) - c), and the kink between them */
 static void slab_is_cut(void **state)
@@ -87,12 +92,14 @@ static void four_folds(void **state)
     graph_build(&g, &m, -M_PI, M_PI);
     const double fold[] = { -M_PI + c, -c, c, M_PI - c };
     assert_int_equal(g.piece.n, 5);
-    for (int k = 0; k < 4; k++) assert_true(fabs(g.piece.at[k].x1 - fold[k]) < 1e-15);
+    for (int k = 0; k < 4; k++)
+        assert_true(fabs(g.piece.at[k].x1 - fold[k]) < 1e-15);
     int n = graph_roots(&g, &m, 0.3, r, 8);
     assert_int_equal(n, 1);
     assert_true(fabs(r[0].x + 1.5 * sin(2 * r[0].x) - 0.3) < 1e-14);
     n = graph_roots(&g, &m, 1.9, r, 8);
-    for (int k = 0; k < n; k++) assert_true(fabs(r[k].x + 1.5 * sin(2 * r[k].x) - 1.9) < 1e-14);
+    for (int k = 0; k < n; k++)
+        assert_true(fabs(r[k].x + 1.5 * sin(2 * r[k].x) - 1.9) < 1e-14);
     assert_int_equal(n, 3);
     arena_free(a);
 }
@@ -113,7 +120,10 @@ static void many_loads(void **state)
         int n = graph_roots(&g, &m, y, r, 8);
         assert_true(n % 2 == 1 && n <= 5);
         for (int i = 0; i < n; i++) {
-            if (r[i].x == 0) { assert_true(fabs(y) <= 1); continue; }
+            if (r[i].x == 0) {
+                assert_true(fabs(y) <= 1);
+                continue;
+            }
             slab_at(&p, r[i].x, 0, out);
             assert_true(fabs(out[0] - y) <= 1e-13 * fmax(1, fabs(y)));
         }
@@ -129,11 +139,13 @@ static void polyhedra(void **state)
     (void)state;
     polyhedron_work_new(&w, 3, a);
     /* a corner of the unit box, an edge, a face, inside */
-    const double box[] = { 1, 0, 0, 0, 1, 0, 0, 0, 1, -1, 0, 0, 0, -1, 0, 0, 0, -1 }, d[] = { 1, 1, 1, 1, 1, 1 };
+    const double box[] = { 1, 0, 0, 0, 1, 0, 0, 0, 1, -1, 0, 0, 0, -1, 0, 0, 0, -1 },
+                 d[] = { 1, 1, 1, 1, 1, 1 };
     const double from[][3] = { { 2, 3, -4 }, { 2, 0.5, 7 }, { 0.1, -5, 0.2 }, { 0.3, 0.2, 0.1 } };
     for (int k = 0; k < 4; k++) {
         assert_true(polyhedron_project(&w, box, d, 6, 3, from[k], y));
-        for (int i = 0; i < 3; i++) assert_true(fabs(y[i] - fmax(-1, fmin(1, from[k][i]))) < 1e-15);
+        for (int i = 0; i < 3; i++)
+            assert_true(fabs(y[i] - fmax(-1, fmin(1, from[k][i]))) < 1e-15);
     }
     /* a wedge with a redundant row: the nearest point of x + y <= 0, x - y <= 0 to (1, 0.2) is (0, 0) */
     const double s = M_SQRT1_2, wedge[] = { s, s, s, -s, 1, 0 }, e[] = { 0, 0, 0 }, z[] = { 1, 0.2 };
@@ -149,8 +161,8 @@ static void polyhedra(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(slab_is_cut), cmocka_unit_test(slab_is_inverted), cmocka_unit_test(four_folds), cmocka_unit_test(many_loads),
-        cmocka_unit_test(polyhedra),
+        cmocka_unit_test(slab_is_cut), cmocka_unit_test(slab_is_inverted), cmocka_unit_test(four_folds),
+        cmocka_unit_test(many_loads),  cmocka_unit_test(polyhedra),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,14 +5,18 @@
 #include <stdint.h>
 #include <string.h>
 #include <cmocka.h>
-#include "../../lang/session.h"
+#include "session/session.h"
 
-typedef struct { char out[1 << 14]; size_t n; } heard;
+typedef struct {
+    char out[1 << 14];
+    size_t n;
+} heard;
 
 static void on_out(void *ud, const char *t, size_t n)
 {
     heard *h = ud;
-    if (n > sizeof h->out - 1 - h->n) n = sizeof h->out - 1 - h->n;
+    if (n > sizeof h->out - 1 - h->n)
+        n = sizeof h->out - 1 - h->n;
     memcpy(h->out + h->n, t, n);
     h->n += n;
     h->out[h->n] = 0;
@@ -26,41 +30,51 @@ static void known(const char *name)
 {
     said.n = 0;
     said.out[0] = 0;
-    if (cdl_help(s, name) != CDL_OK) fail_msg("nothing is known of '%s'", name);
-    if (said.n < 10) fail_msg(":help %s says only '%s'", name, said.out);
+    if (cdl_help(s, name) != CDL_OK)
+        fail_msg("nothing is known of '%s'", name);
+    if (said.n < 10)
+        fail_msg(":help %s says only '%s'", name, said.out);
     const char *empty = strstr(said.out, ": \n");
-    if (empty) fail_msg(":help %s says '%s'", name, said.out);
+    if (empty)
+        fail_msg(":help %s says '%s'", name, said.out);
 }
 
 static void keywords_laws_codes(void **state)
 {
     (void)state;
 #define X(id, word, where, example, meaning) known(word);
-#include "../../lang/keywords.def"
+#include "syntax/keywords.def"
 #undef X
 #define X(id, name, role, args, meaning) known(name);
-#include "../../lang/laws.def"
+#include "model/laws.def"
 #undef X
 #define X(id, name, meaning) known(name);
-#include "../../runtime/diag.def"
+#include "base/diag.def"
 #undef X
-    for (int k = 0; contact_keys[k]; k++) known(contact_keys[k]);
+    for (int k = 0; contact_keys[k]; k++)
+        known(contact_keys[k]);
 }
 
 static void functions_units_results(void **state)
 {
     (void)state;
-    for (const builtin *b = result_builtins; b->name; b++) known(b->name);
-    for (const builtin *b = builtin_list; b->name; b++) known(b->name);
-    for (int k = 0; k < OP_COUNT; k++) if (op_builtin[k].name) known(op_builtin[k].name);
+    for (const builtin *b = result_builtins; b->name; b++)
+        known(b->name);
+    for (const builtin *b = builtin_list; b->name; b++)
+        known(b->name);
+    for (int k = 0; k < OP_COUNT; k++)
+        if (op_builtin[k].name)
+            known(op_builtin[k].name);
     for (size_t k = 0; unit_name(k); k++) {
         double factor;
         dim d;
         assert_true(unit_find(unit_name(k), &factor, &d));
         known(unit_name(k));
     }
-#define X(of, name, doc) known(#name); assert_true(strlen(doc) > 5);
-#include "../../lang/results.def"
+#define X(of, name, doc) \
+    known(#name);        \
+    assert_true(strlen(doc) > 5);
+#include "results/results.def"
 #undef X
 }
 
@@ -78,8 +92,10 @@ static void backends_and_options(void **state)
     CDL_OPTION_LIST(CDL_OPTION_ROW)
 #undef CDL_OPTION_ROW
     for (size_t k = 0; output_key(k, true); k++) {
-        if (*output_key(k, true)) known(output_key(k, true));
-        if (*output_key(k, false)) known(output_key(k, false));
+        if (*output_key(k, true))
+            known(output_key(k, true));
+        if (*output_key(k, false))
+            known(output_key(k, false));
     }
 }
 
@@ -93,27 +109,33 @@ static void what_nothing_has_is_not_known(void **state)
 static int offered(const char *line, const char *name)
 {
     const char *got;
-    for (size_t k = 0; (got = cdl_name_at(s, line, k)); k++) if (!strcmp(got, name)) return 1;
+    for (size_t k = 0; (got = cdl_name_at(s, line, k)); k++)
+        if (!strcmp(got, name))
+            return 1;
     return 0;
 }
 
 static int count(const char *line)
 {
     int n = 0;
-    while (cdl_name_at(s, line, (size_t)n)) n++;
+    while (cdl_name_at(s, line, (size_t)n))
+        n++;
     return n;
 }
 
 static void members_are_those_of_the_object(void **state)
 {
-    static const char models[] = "model ball { dof y = 1, x = 0, x' = 1\n y'' = -9.81\n x'' = 0\n constraint floor: y >= 0 { impact = newton(0.5) }\n"
-        "constraint rough: y >= -1 { friction = coulomb(0.3), slip = x' } }\nmodel two { part b[i in 1..2]: ball { y = i } }\n"
+    static const char models[] =
+        "model ball { dof y = 1, x = 0, x' = 1\n y'' = -9.81\n x'' = 0\n constraint floor: y >= 0 { impact = "
+        "newton(0.5) }\n"
+        "constraint rough: y >= -1 { friction = coulomb(0.3), slip = x' } }\nmodel two { part b[i in 1..2]: "
+        "ball { y = i } }\n"
         "run r = ball for 1\nrun q = two for 0.1\n"
         "model rope { rod wire { length = 1, radius = 0.01, young = 1e6, poisson = 0.4, elements = 4 }\n"
         "at wire.s = 0 { position = [0, 0, 0], frame = eye(3) } }\nrun w = rope with auglag()\n";
     (void)state;
     assert_int_equal(cdl_run_text(s, "t.cdl", models, sizeof models - 1), CDL_OK);
-    assert_int_equal(count("r.floor."), 4);                 /* no friction: gap, rn, status, impacts */
+    assert_int_equal(count("r.floor."), 4); /* no friction: gap, rn, status, impacts */
     assert_int_equal(count("max(r.rough."), 6);
     assert_true(offered("r.rough.s", "r.rough.slip"));
     assert_int_equal(count("r.floor.impacts."), 4);
@@ -130,11 +152,15 @@ static void members_are_those_of_the_object(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(keywords_laws_codes), cmocka_unit_test(functions_units_results), cmocka_unit_test(backends_and_options),
-        cmocka_unit_test(what_nothing_has_is_not_known), cmocka_unit_test(members_are_those_of_the_object),
+        cmocka_unit_test(keywords_laws_codes),
+        cmocka_unit_test(functions_units_results),
+        cmocka_unit_test(backends_and_options),
+        cmocka_unit_test(what_nothing_has_is_not_known),
+        cmocka_unit_test(members_are_those_of_the_object),
     };
     s = cdl_new(NULL);
-    if (!s) return 1;
+    if (!s)
+        return 1;
     cdl_set(s, "manifest", "no");
     cdl_callbacks c = { on_out, on_out, NULL, &said };
     cdl_set_callbacks(s, &c);

@@ -1,5 +1,5 @@
-/* ir: simplification rule by rule, random terms against plain evaluation and through the printer and back, walks on
-   deep chains */
+/* ir: simplification rule by rule, random terms against plain evaluation and through the printer and back,
+   walks on deep chains */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,16 +8,22 @@
 #include <string.h>
 #include <time.h>
 #include <cmocka.h>
-#include "../../lang/ir.h"
+#include "lower/ir.h"
 
 static arena *A;
 static ir *g;
 static ir_ref x, y, z;
 
-static ir_ref q(int i) { return ir_in(g, (ir_input){ .kind = IN_Q, .at.base = i }); }
-static ir_ref k(double v) { return ir_const(g, v); }
-#define op1(id, a) ir_op1(g, OP_##id, (a))
-#define op2(id, a, b) ir_op2(g, OP_##id, (a), (b))
+static ir_ref q(int i)
+{
+    return ir_in(g, (ir_input){ .kind = IN_Q, .at.base = i });
+}
+static ir_ref k(double v)
+{
+    return ir_const(g, v);
+}
+#define op1(id, a)       ir_op1(g, OP_##id, (a))
+#define op2(id, a, b)    ir_op2(g, OP_##id, (a), (b))
 #define op3(id, a, b, c) ir_op(g, OP_##id, (a), (b), (c))
 
 static int start(void **state)
@@ -40,14 +46,18 @@ static void name_q(text *out, const ir *h, const ir_input *in, void *ud)
 {
     (void)ud;
     static const char *const names[] = { "x", "y", "z" };
-    if (in->kind == IN_TIME) text_puts(out, "t");
-    else if (in->kind == IN_Q && in->at.base < 3) text_puts(out, names[in->at.base]);
-    else if (in->kind == IN_V && in->at.base < 3) text_printf(out, "%s'", names[in->at.base]);
+    if (in->kind == IN_TIME)
+        text_puts(out, "t");
+    else if (in->kind == IN_Q && in->at.base < 3)
+        text_puts(out, names[in->at.base]);
+    else if (in->kind == IN_V && in->at.base < 3)
+        text_printf(out, "%s'", names[in->at.base]);
     else if (in->kind == IN_PAST_Q) {
         text_printf(out, "%s(", names[in->at.base]);
         ir_print(out, h, in->arg, name_q, NULL);
         text_putc(out, ')');
-    } else text_printf(out, "in%d_%d", (int)in->kind, in->at.base);
+    } else
+        text_printf(out, "in%d_%d", (int)in->kind, in->at.base);
 }
 
 static const char *shown(ir_ref n)
@@ -80,7 +90,7 @@ static void constants_fold(void **state)
     assert_int_equal(op3(SELECT, k(1), x, y), x);
     assert_int_equal(op2(LT, k(1), k(2)), k(1));
     assert_int_equal(op2(DIV, k(1), k(0)), k(INFINITY));
-    assert_false(ir_is_const(g, op1(LOG, k(-1)), NULL));        /* what is not a number keeps its form */
+    assert_false(ir_is_const(g, op1(LOG, k(-1)), NULL)); /* what is not a number keeps its form */
     assert_false(ir_is_const(g, op2(MUL, k(INFINITY), k(0)), NULL));
 }
 
@@ -142,7 +152,7 @@ static void quotients(void **state)
     assert_int_equal(op2(DIV, x, op1(NEG, y)), op1(NEG, op2(DIV, x, y)));
     assert_int_equal(op2(DIV, op2(MUL, k(6), x), op2(MUL, k(2), y)), op2(MUL, k(3), op2(DIV, x, y)));
     assert_int_equal(op2(DIV, k(1), op2(MUL, k(2), y)), op2(DIV, k(0.5), y));
-    assert_int_equal(ir_at(g, op2(DIV, x, x))->op, OP_DIV);     /* not 1: x may be 0 */
+    assert_int_equal(ir_at(g, op2(DIV, x, x))->op, OP_DIV); /* not 1: x may be 0 */
     assert_int_equal(ir_at(g, op2(DIV, x, k(0)))->op, OP_DIV);
 }
 
@@ -218,7 +228,8 @@ static void choices(void **state)
     assert_int_equal(op3(SELECT, c, op3(SELECT, c, x, y), z), op3(SELECT, c, x, z));
     assert_int_equal(op2(ADD, op3(SELECT, c, x, k(0)), op3(SELECT, c, k(0), y)), op3(SELECT, c, x, y));
     assert_int_equal(op2(ADD, op3(SELECT, c, x, k(0)), op3(SELECT, d, y, k(0))), op3(SELECT, c, x, y));
-    assert_int_equal(op2(SUB, op3(SELECT, c, x, k(0)), op3(SELECT, d, y, k(0))), op3(SELECT, c, x, op1(NEG, y)));
+    assert_int_equal(op2(SUB, op3(SELECT, c, x, k(0)), op3(SELECT, d, y, k(0))),
+                     op3(SELECT, c, x, op1(NEG, y)));
 }
 
 /* ---- printing ---- */
@@ -268,8 +279,8 @@ static void dump(void **state)
     ir_ref roots[] = { op2(MUL, k(4), op2(ADD, y, op1(SIN, x))), x };
     text s = { .a = A };
     ir_dump(&s, g, roots, 2, name_q, NULL);
-    assert_string_equal(s.at,
-                        "%1 = const 4\n%2 = in y\n%3 = in x\n%4 = sin %3\n%5 = add %2 %4\n%6 = mul %1 %5\nout %6 %3\n");
+    assert_string_equal(
+        s.at, "%1 = const 4\n%2 = in y\n%3 = in x\n%4 = sin %3\n%5 = add %2 %4\n%6 = mul %1 %5\nout %6 %3\n");
 }
 
 /* shared terms double at each step: the text is cut, not the memory */
@@ -277,7 +288,8 @@ static void formula_is_cut(void **state)
 {
     (void)state;
     ir_ref n = x;
-    for (int i = 0; i < 80; i++) n = op2(ADD, op1(SIN, n), op1(COS, n));
+    for (int i = 0; i < 80; i++)
+        n = op2(ADD, op1(SIN, n), op1(COS, n));
     text s = { .a = A };
     ir_print(&s, g, n, name_q, NULL);
     assert_non_null(strstr(s.at, "…"));
@@ -301,13 +313,17 @@ static double value_in(const ir_input *in, void *ud)
 }
 
 /* a node with its value without any simplification, and a bound of the error of both */
-typedef struct { ir_ref n; double v, e; } sample;
+typedef struct {
+    ir_ref n;
+    double v, e;
+} sample;
 
 static sample sample_leaf(void)
 {
     static const double ks[] = { 0, 1, -1, 2, -2, 0.5, -0.5, 3, -3, 0.1, 7, 4, -0.25 };
     uint32_t d = dice(6);
-    if (d < 3) return (sample){ q((int)d), at[d], 0 };
+    if (d < 3)
+        return (sample){ q((int)d), at[d], 0 };
     double c = ks[dice(sizeof ks / sizeof *ks)];
     return (sample){ k(c), c, 0 };
 }
@@ -317,7 +333,8 @@ static double spread(op_code op, sample a, sample b, sample c)
 {
     double v = op_value(op, a.v, b.v, c.v), e = 0;
     for (int s = 0; s < 8; s++) {
-        double w = op_value(op, a.v + (s & 1 ? a.e : -a.e), b.v + (s & 2 ? b.e : -b.e), c.v + (s & 4 ? c.e : -c.e));
+        double w = op_value(op, a.v + (s & 1 ? a.e : -a.e), b.v + (s & 2 ? b.e : -b.e),
+                            c.v + (s & 4 ? c.e : -c.e));
         e = fmax(e, isfinite(w) ? fabs(w - v) : INFINITY);
     }
     return e + 1e-14 * (fabs(v) + (op == OP_ADD || op == OP_SUB ? fabs(a.v) + fabs(b.v) : 0));
@@ -326,13 +343,21 @@ static double spread(op_code op, sample a, sample b, sample c)
 static sample sample_op(op_code op, sample a, sample b, sample c)
 {
     int n = op_arity(op);
-    if (n < 2) b = (sample){ 0 };
-    if (n < 3) c = (sample){ 0 };
+    if (n < 2)
+        b = (sample){ 0 };
+    if (n < 3)
+        c = (sample){ 0 };
     return (sample){ ir_op(g, op, a.n, b.n, c.n), op_value(op, a.v, b.v, c.v), spread(op, a, b, c) };
 }
 
-static op_code op_any(void) { return dice(2) ? (op_code)dice(OP_SQR + 1) : (op_code)dice(OP_COUNT); }
-static bool usable(sample s) { return isfinite(s.v) && fabs(s.v) < 1e30 && s.e < 1e-6 * (1e-3 + fabs(s.v)); }
+static op_code op_any(void)
+{
+    return dice(2) ? (op_code)dice(OP_SQR + 1) : (op_code)dice(OP_COUNT);
+}
+static bool usable(sample s)
+{
+    return isfinite(s.v) && fabs(s.v) < 1e30 && s.e < 1e-6 * (1e-3 + fabs(s.v));
+}
 
 static void random_values(void **state)
 {
@@ -342,7 +367,8 @@ static void random_values(void **state)
         seed = (uint64_t)turn * 7919 + 1;
         sample s[24];
         int n = 0;
-        for (int i = 0; i < 6; i++) s[n++] = sample_leaf();
+        for (int i = 0; i < 6; i++)
+            s[n++] = sample_leaf();
         while (n < 24) {
             sample r = sample_op(op_any(), s[dice((uint32_t)n)], s[dice((uint32_t)n)], s[dice((uint32_t)n)]);
             s[n++] = usable(r) ? r : sample_leaf();
@@ -363,7 +389,8 @@ static ir_ref read_level(int least);
 static bool eat(const char *word)
 {
     size_t n = strlen(word);
-    if (strncmp(src, word, n)) return false;
+    if (strncmp(src, word, n))
+        return false;
     src += n;
     return true;
 }
@@ -380,7 +407,8 @@ static ir_ref read_call(void)
     assert_int_not_equal(op, OP_NONE);
     ir_ref arg[3] = { 0 };
     for (int i = 0; i < op_arity(op); i++) {
-        if (i) assert_true(eat(", "));
+        if (i)
+            assert_true(eat(", "));
         arg[i] = read_level(0);
     }
     assert_true(eat(")"));
@@ -400,15 +428,22 @@ static ir_ref read_atom(void)
         assert_true(eat(")"));
         return n;
     }
-    if (eat("inf")) return k(INFINITY);
-    if (*src >= 'x' && *src <= 'z') return q(*src++ - 'x');
+    if (eat("inf"))
+        return k(INFINITY);
+    if (*src >= 'x' && *src <= 'z')
+        return q(*src++ - 'x');
     return read_call();
 }
 
-static const struct { const char *sign; op_code op; int level; } signs_of[] = {
-    { " or ", OP_OR, 1 }, { " and ", OP_AND, 2 }, { " < ", OP_LT, 4 }, { " <= ", OP_LE, 4 }, { " > ", OP_GT, 4 },
-    { " >= ", OP_GE, 4 },    { " == ", OP_EQ, 4 }, { " != ", OP_NE, 4 }, { " + ", OP_ADD, 6 }, { " - ", OP_SUB, 6 },
-    { "*", OP_MUL, 7 }, { "/", OP_DIV, 7 }, { "^", OP_POW, 9 },
+static const struct {
+    const char *sign;
+    op_code op;
+    int level;
+} signs_of[] = {
+    { " or ", OP_OR, 1 }, { " and ", OP_AND, 2 }, { " < ", OP_LT, 4 },  { " <= ", OP_LE, 4 },
+    { " > ", OP_GT, 4 },  { " >= ", OP_GE, 4 },   { " == ", OP_EQ, 4 }, { " != ", OP_NE, 4 },
+    { " + ", OP_ADD, 6 }, { " - ", OP_SUB, 6 },   { "*", OP_MUL, 7 },   { "/", OP_DIV, 7 },
+    { "^", OP_POW, 9 },
 };
 
 static ir_ref read_prefix(void)
@@ -420,8 +455,10 @@ static ir_ref read_prefix(void)
         assert_true(eat(" else "));
         return op3(SELECT, a, b, read_level(0));
     }
-    if (eat("not ")) return op1(NOT, read_level(3));
-    if (eat("-")) return op1(NEG, read_level(8));
+    if (eat("not "))
+        return op1(NOT, read_level(3));
+    if (eat("-"))
+        return op1(NEG, read_level(8));
     return read_atom();
 }
 
@@ -430,7 +467,8 @@ static ir_ref read_level(int least)
     ir_ref left = read_prefix();
     for (size_t i = 0; i < sizeof signs_of / sizeof *signs_of; i++) {
         int level = signs_of[i].level;
-        if (level < least || !eat(signs_of[i].sign)) continue;
+        if (level < least || !eat(signs_of[i].sign))
+            continue;
         ir_ref right = read_level(level == 9 ? 9 : level + 1);
         left = ir_op2(g, signs_of[i].op, left, right);
         i = (size_t)-1;
@@ -446,7 +484,8 @@ static void random_formulas_read_back(void **state)
         seed = (uint64_t)turn * 104729 + 5;
         sample s[16];
         int n = 0;
-        for (int i = 0; i < 5; i++) s[n++] = sample_leaf();
+        for (int i = 0; i < 5; i++)
+            s[n++] = sample_leaf();
         while (n < 16) {
             sample r = sample_op(op_any(), s[dice((uint32_t)n)], s[dice((uint32_t)n)], s[dice((uint32_t)n)]);
             s[n++] = usable(r) ? r : sample_leaf();
@@ -460,7 +499,8 @@ static void random_formulas_read_back(void **state)
                         ir_value(g, A, back, value_in, NULL) == ir_value(g, A, s[i].n, value_in, NULL);
             others += back != s[i].n;
             checked++;
-            if (*src || !same) fail_msg("turn %d: '%s' reads back as '%s', rest '%s'", turn, formula, shown(back), src);
+            if (*src || !same)
+                fail_msg("turn %d: '%s' reads back as '%s', rest '%s'", turn, formula, shown(back), src);
         }
     }
     assert_true(others < checked / 1000);
@@ -474,7 +514,10 @@ static bool reads_y(const ir_input *in, void *ud)
     return in->kind == IN_Q && in->at.base == 1;
 }
 
-static ir_ref past(ir_ref when) { return ir_in(g, (ir_input){ .kind = IN_PAST_Q, .arg = when }); }
+static ir_ref past(ir_ref when)
+{
+    return ir_in(g, (ir_input){ .kind = IN_PAST_Q, .arg = when });
+}
 
 static void inputs_in_order(void **state)
 {
@@ -518,10 +561,12 @@ static void substitution(void **state)
 static ir_ref nest(ir *h, ir_ref input, void *ud)
 {
     int *deep = ud;
-    if (input != x || *deep == 0) return IR_NONE;
+    if (input != x || *deep == 0)
+        return IR_NONE;
     --*deep;
     ir_ref n = ir_op1(h, OP_TANH, ir_op2(h, OP_ADD, x, y));
-    for (int i = 0; i < 500; i++) n = ir_op1(h, OP_EXP, n);
+    for (int i = 0; i < 500; i++)
+        n = ir_op1(h, OP_EXP, n);
     return ir_substitute(h, n, nest, ud);
 }
 
@@ -550,7 +595,10 @@ static void hashes(void **state)
     assert_true(ir_hash(g, A, past(x), 1) != ir_hash(g, A, past(y), 1));
 }
 
-static double seconds(void) { return (double)clock() / CLOCKS_PER_SEC; }
+static double seconds(void)
+{
+    return (double)clock() / CLOCKS_PER_SEC;
+}
 
 /* a million nodes in one chain: every walk, and the time to build */
 static void deep_chain(void **state)
@@ -559,7 +607,8 @@ static void deep_chain(void **state)
     enum { N = 500000 };
     double t0 = seconds();
     ir_ref n = x;
-    for (int i = 0; i < N; i++) n = op2(ADD, op1(SIN, n), i & 1 ? y : z);
+    for (int i = 0; i < N; i++)
+        n = op2(ADD, op1(SIN, n), i & 1 ? y : z);
     double ns = (seconds() - t0) / (2.0 * N) * 1e9;
     print_message("%.0f ns for each node of a chain\n", ns);
 #ifndef __SANITIZE_ADDRESS__
@@ -582,10 +631,25 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, start, stop)
     const struct CMUnitTest tests[] = {
-        T(equal_terms_are_one_node), T(constants_fold), T(sums), T(products), T(quotients), T(signs), T(powers),
-        T(truths), T(choices), T(formulas), T(dump), T(formula_is_cut), T(random_values),
+        T(equal_terms_are_one_node),
+        T(constants_fold),
+        T(sums),
+        T(products),
+        T(quotients),
+        T(signs),
+        T(powers),
+        T(truths),
+        T(choices),
+        T(formulas),
+        T(dump),
+        T(formula_is_cut),
+        T(random_values),
         T(random_formulas_read_back),
-        T(inputs_in_order), T(substitution), T(walks_nest), T(hashes), T(deep_chain),
+        T(inputs_in_order),
+        T(substitution),
+        T(walks_nest),
+        T(hashes),
+        T(deep_chain),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,7 +6,7 @@
 #include <cmocka.h>
 #include <math.h>
 #include <string.h>
-#include "linalg.h"
+#include "base/linalg.h"
 
 static uint64_t state = 1;
 static double uniform(void)
@@ -17,24 +17,27 @@ static double uniform(void)
 
 static double *matrix(arena *a, int m, int n)
 {
-    double *x = arena_array(a, double, m * n);
-    for (int i = 0; i < m * n; i++) x[i] = uniform();
+    double *x = arena_array(a, double, m *n);
+    for (int i = 0; i < m * n; i++)
+        x[i] = uniform();
     return x;
 }
 
 /* B B^T of B with k columns: semidefinite of rank k */
 static double *gram(arena *a, int n, int k)
 {
-    double *B = matrix(a, n, k), *A = arena_array(a, double, n * n);
+    double *B = matrix(a, n, k), *A = arena_array(a, double, n *n);
     for (int i = 0; i < n; i++)
-        for (int j = 0; j < n; j++) A[i * n + j] = vec_dot(B + i * k, B + j * k, k);
+        for (int j = 0; j < n; j++)
+            A[i * n + j] = vec_dot(B + i * k, B + j * k, k);
     return A;
 }
 
 static double defect(const double *A, const double *x, const double *b, int n)
 {
     double worst = 0;
-    for (int i = 0; i < n; i++) worst = fmax(worst, fabs(vec_dot(A + (size_t)i * n, x, n) - b[i]));
+    for (int i = 0; i < n; i++)
+        worst = fmax(worst, fabs(vec_dot(A + (size_t)i * n, x, n) - b[i]));
     return worst;
 }
 
@@ -46,10 +49,14 @@ static void solves(void **s)
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         arena *a = arena_new(&allocator_libc, NULL);
         int n = sizes[i], bad;
-        double *A = gram(a, n, n + 3), *B = matrix(a, n, n), *b = matrix(a, n, 1), *x = arena_array(a, double, n);
+        double *A = gram(a, n, n + 3), *B = matrix(a, n, n), *b = matrix(a, n, 1),
+               *x = arena_array(a, double, n);
         factor f;
         factor_init(&f, a, n, false);
-        for (int k = 0; k < n; k++) { A[k * n + k] += 0.1; B[k * n + k] += 4; }
+        for (int k = 0; k < n; k++) {
+            A[k * n + k] += 0.1;
+            B[k * n + k] += 4;
+        }
         assert_true(factor_spd(&f, A, &bad));
         factor_solve(&f, b, x);
         assert_true(defect(A, x, b, n) < 1e-11);
@@ -66,10 +73,11 @@ static void refuses(void **s)
     for (size_t i = 1; i < sizeof sizes / sizeof *sizes; i++) {
         arena *a = arena_new(&allocator_libc, NULL);
         int n = sizes[i], bad = -1;
-        double *A = arena_array(a, double, n * n), *d = arena_array(a, double, n);
+        double *A = arena_array(a, double, n *n), *d = arena_array(a, double, n);
         factor f;
         factor_init(&f, a, n, false);
-        for (int k = 0; k < n; k++) A[k * n + k] = d[k] = k == n - 1 ? -1 : 2;
+        for (int k = 0; k < n; k++)
+            A[k * n + k] = d[k] = k == n - 1 ? -1 : 2;
         assert_false(factor_spd(&f, A, &bad));
         assert_int_equal(bad, n - 1);
         assert_false(factor_diagonal(&f, d, &bad));
@@ -87,15 +95,18 @@ static void shortest(void **s)
     for (int n = 2; n <= 12; n++)
         for (int k = 1; k <= n; k++) {
             arena *a = arena_new(&allocator_libc, NULL);
-            double *A = gram(a, n, k), *y = matrix(a, n, 1), *b = arena_array(a, double, n), *x = arena_array(a, double, n);
-            double *work = arena_array(a, double, n * n + 2 * n), *C = arena_array(a, double, n * n), *z = arena_array(a, double, n);
+            double *A = gram(a, n, k), *y = matrix(a, n, 1), *b = arena_array(a, double, n),
+                   *x = arena_array(a, double, n);
+            double *work = arena_array(a, double, n *n + 2 * n), *C = arena_array(a, double, n *n),
+                   *z = arena_array(a, double, n);
             int *iwork = arena_array(a, int, n);
             mat_vec(A, y, b, n, n);
             memcpy(C, A, sizeof(double) * (size_t)(n * n));
             assert_int_equal(sym_shortest(C, b, x, n, work, iwork), k);
             assert_true(defect(A, x, b, n) < 1e-9);
             /* y - x is in the null space, so x is no longer than y and orthogonal to it */
-            for (int i = 0; i < n; i++) z[i] = y[i] - x[i];
+            for (int i = 0; i < n; i++)
+                z[i] = y[i] - x[i];
             assert_true(k == n || fabs(vec_dot(z, x, n)) < 1e-6);
             assert_true(vec_dot(x, x, n) <= vec_dot(y, y, n) * (1 + 1e-6));
             arena_free(a);

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <cmocka.h>
-#include "../../runtime/op.h"
+#include "base/op.h"
 
 typedef long double ld;
 
@@ -14,46 +14,89 @@ typedef long double ld;
 static ld reference(op_code op, ld a, ld b, ld c)
 {
     switch (op) {
-    case OP_ADD: return a + b;
-    case OP_SUB: return a - b;
-    case OP_MUL: return a * b;
-    case OP_DIV: return a / b;
-    case OP_NEG: return 0 - a;
-    case OP_POW: return powl(a, b);
-    case OP_SQR: return powl(a, 2);
-    case OP_SQRT: return powl(a, 0.5L);
-    case OP_EXP: return expl(a);
-    case OP_LOG: return logl(a);
-    case OP_SIN: return sinl(a);
-    case OP_COS: return cosl(a);
-    case OP_TAN: return sinl(a) / cosl(a);
-    case OP_ASIN: return asinl(a);
-    case OP_ACOS: return acosl(a);
-    case OP_ATAN: return atanl(a);
-    case OP_ATAN2: return atan2l(a, b);
-    case OP_SINH: return (expl(a) - expl(-a)) / 2;
-    case OP_COSH: return (expl(a) + expl(-a)) / 2;
-    case OP_TANH: return (expl(2 * a) - 1) / (expl(2 * a) + 1);
-    case OP_ABS: return a < 0 ? -a : a;
-    case OP_SIGN: return a < 0 ? -1 : a > 0 ? 1 : 0;
-    case OP_FLOOR: return floorl(a);
-    case OP_CEIL: return ceill(a);
-    case OP_MOD: { ld r = fmodl(a, b); return r != 0 && (r < 0) != (b < 0) ? r + b : r; }
-    case OP_MIN: return a < b ? a : b;
-    case OP_MAX: return a > b ? a : b;
-    case OP_LT: return a < b ? 1 : 0;
-    case OP_LE: return b < a ? 0 : 1;
-    case OP_GT: return b < a ? 1 : 0;
-    case OP_GE: return a < b ? 0 : 1;
-    case OP_EQ: return a < b || b < a ? 0 : 1;
-    case OP_NE: return a < b || b < a ? 1 : 0;
-    case OP_AND: return a == 0 ? 0 : b == 0 ? 0 : 1;
-    case OP_OR: return a == 0 && b == 0 ? 0 : 1;
-    case OP_NOT: return a == 0 ? 1 : 0;
-    case OP_SELECT: return a == 0 ? c : b;
-    case OP_ERF: return erfl(a);
-    case OP_DIRAC: return a == 0 ? INFINITY : 0;
-    default: fail_msg("the operation '%s' has no reference value", op_name(op)); return 0;
+    case OP_ADD:
+        return a + b;
+    case OP_SUB:
+        return a - b;
+    case OP_MUL:
+        return a * b;
+    case OP_DIV:
+        return a / b;
+    case OP_NEG:
+        return 0 - a;
+    case OP_POW:
+        return powl(a, b);
+    case OP_SQR:
+        return powl(a, 2);
+    case OP_SQRT:
+        return powl(a, 0.5L);
+    case OP_EXP:
+        return expl(a);
+    case OP_LOG:
+        return logl(a);
+    case OP_SIN:
+        return sinl(a);
+    case OP_COS:
+        return cosl(a);
+    case OP_TAN:
+        return sinl(a) / cosl(a);
+    case OP_ASIN:
+        return asinl(a);
+    case OP_ACOS:
+        return acosl(a);
+    case OP_ATAN:
+        return atanl(a);
+    case OP_ATAN2:
+        return atan2l(a, b);
+    case OP_SINH:
+        return (expl(a) - expl(-a)) / 2;
+    case OP_COSH:
+        return (expl(a) + expl(-a)) / 2;
+    case OP_TANH:
+        return (expl(2 * a) - 1) / (expl(2 * a) + 1);
+    case OP_ABS:
+        return a < 0 ? -a : a;
+    case OP_SIGN:
+        return a < 0 ? -1 : a > 0 ? 1 : 0;
+    case OP_FLOOR:
+        return floorl(a);
+    case OP_CEIL:
+        return ceill(a);
+    case OP_MOD: {
+        ld r = fmodl(a, b);
+        return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+    }
+    case OP_MIN:
+        return a < b ? a : b;
+    case OP_MAX:
+        return a > b ? a : b;
+    case OP_LT:
+        return a < b ? 1 : 0;
+    case OP_LE:
+        return b < a ? 0 : 1;
+    case OP_GT:
+        return b < a ? 1 : 0;
+    case OP_GE:
+        return a < b ? 0 : 1;
+    case OP_EQ:
+        return a < b || b < a ? 0 : 1;
+    case OP_NE:
+        return a < b || b < a ? 1 : 0;
+    case OP_AND:
+        return a == 0 ? 0 : b == 0 ? 0 : 1;
+    case OP_OR:
+        return a == 0 && b == 0 ? 0 : 1;
+    case OP_NOT:
+        return a == 0 ? 1 : 0;
+    case OP_SELECT:
+        return a == 0 ? c : b;
+    case OP_ERF:
+        return erfl(a);
+    case OP_DIRAC:
+        return a == 0 ? INFINITY : 0;
+    default:
+        fail_msg("the operation '%s' has no reference value", op_name(op));
+        return 0;
     }
 }
 
@@ -70,7 +113,8 @@ static void values(void **state)
                 ld want = reference((op_code)op, a, b, c);
                 /* outside of the domain both are non-finite */
                 assert_int_equal(!!isfinite(got), !!isfinite(want));
-                if (!isfinite(got)) continue;
+                if (!isfinite(got))
+                    continue;
                 if (fabsl(got - want) > 8e-16L * (1 + fabsl(want)))
                     fail_msg("%s(%g, %g, %g) is %.17g, not %.17Lg", op_name((op_code)op), a, b, c, got, want);
                 checked++;
@@ -99,8 +143,10 @@ static void names(void **state)
     (void)state;
     for (int op = 0; op < OP_COUNT; op++) {
         op_code found = op_find(op_name((op_code)op));
-        if (op == OP_NEG) assert_int_equal(found, OP_SUB);
-        else assert_int_equal(found, op);
+        if (op == OP_NEG)
+            assert_int_equal(found, OP_SUB);
+        else
+            assert_int_equal(found, op);
         assert_true(strlen(op_doc((op_code)op)) > 3);
         assert_in_range(op_unit_rule((op_code)op), UNIT_SAME, UNIT_ANGLE);
     }
@@ -114,6 +160,7 @@ static void names(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(values), cmocka_unit_test(arities), cmocka_unit_test(names) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(values), cmocka_unit_test(arities),
+                                        cmocka_unit_test(names) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

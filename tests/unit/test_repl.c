@@ -15,7 +15,12 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-typedef struct { int fd; pid_t pid; char seen[1 << 16]; size_t n; } terminal;
+typedef struct {
+    int fd;
+    pid_t pid;
+    char seen[1 << 16];
+    size_t n;
+} terminal;
 static char home[64];
 
 static void terminal_open(terminal *t)
@@ -24,11 +29,13 @@ static void terminal_open(terminal *t)
     memset(t, 0, sizeof *t);
     t->pid = forkpty(&t->fd, NULL, NULL, &size);
     assert_true(t->pid >= 0);
-    if (t->pid) return;
+    if (t->pid)
+        return;
     setenv("HOME", home, 1);
     setenv("TERM", "xterm", 1);
     setenv("INPUTRC", "/dev/null", 1);
-    if (chdir(home)) _exit(126);
+    if (chdir(home))
+        _exit(126);
     execl(getenv("CDL"), "cdl", (char *)NULL);
     _exit(127);
 }
@@ -45,11 +52,16 @@ static int sees(terminal *t, const char *what)
             return 1;
         }
         struct pollfd p = { .fd = t->fd, .events = POLLIN };
-        if (poll(&p, 1, 100) <= 0) continue;
-        if (t->n > sizeof t->seen / 2) t->n = 0;
+        if (poll(&p, 1, 100) <= 0)
+            continue;
+        if (t->n > sizeof t->seen / 2)
+            t->n = 0;
         ssize_t k = read(t->fd, t->seen + t->n, sizeof t->seen - t->n - 1);
-        if (k <= 0) break;
-        for (ssize_t i = 0; i < k; i++) if (!t->seen[t->n + (size_t)i]) t->seen[t->n + (size_t)i] = ' ';
+        if (k <= 0)
+            break;
+        for (ssize_t i = 0; i < k; i++)
+            if (!t->seen[t->n + (size_t)i])
+                t->seen[t->n + (size_t)i] = ' ';
         t->n += (size_t)k;
         t->seen[t->n] = 0;
     }
@@ -57,7 +69,10 @@ static int sees(terminal *t, const char *what)
     return 0;
 }
 
-static void types(terminal *t, const char *keys) { assert_int_equal(write(t->fd, keys, strlen(keys)), (ssize_t)strlen(keys)); }
+static void types(terminal *t, const char *keys)
+{
+    assert_int_equal(write(t->fd, keys, strlen(keys)), (ssize_t)strlen(keys));
+}
 
 static int terminal_close(terminal *t)
 {
@@ -65,16 +80,19 @@ static int terminal_close(terminal *t)
     char rest[4096];
     for (int k = 0; k < 400 && waitpid(t->pid, &status, WNOHANG) == 0; k++) {
         /* again now and then: keys typed before the session reads a line belong to the terminal, not to it */
-        if (k % 20 == 0 && write(t->fd, "\x15\x04", 2) != 2) usleep(50000);
+        if (k % 20 == 0 && write(t->fd, "\x15\x04", 2) != 2)
+            usleep(50000);
         struct pollfd p = { .fd = t->fd, .events = POLLIN };
-        if (poll(&p, 1, 50) > 0 && read(t->fd, rest, sizeof rest) < 0) usleep(50000);
+        if (poll(&p, 1, 50) > 0 && read(t->fd, rest, sizeof rest) < 0)
+            usleep(50000);
     }
     kill(t->pid, SIGKILL);
     close(t->fd);
     return status;
 }
 
-static const char model[] = "model ball {\n dof y = 1\n y'' = -9.81\n constraint floor: y >= 0 { impact = newton(0.5) }\n}\n";
+static const char model[] =
+    "model ball {\n dof y = 1\n y'' = -9.81\n constraint floor: y >= 0 { impact = newton(0.5) }\n}\n";
 
 static void names_are_completed(void **state)
 {
@@ -121,7 +139,7 @@ static void blocks_come_back_in_another_session(void **state)
     assert_int_equal(terminal_close(&t), 0);
     terminal_open(&t);
     assert_true(sees(&t, "cdl> "));
-    types(&t, "\x10\x10\n");                               /* the block as one entry */
+    types(&t, "\x10\x10\n"); /* the block as one entry */
     types(&t, "v[1] + v[2]\n");
     assert_true(sees(&t, "42"));
     assert_int_equal(terminal_close(&t), 0);
@@ -157,12 +175,18 @@ static void an_interrupt_stops_a_run_not_the_session(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_are_completed), cmocka_unit_test(blocks_come_back_in_another_session),
-        cmocka_unit_test(prompts_in_pasted_text_are_dropped), cmocka_unit_test(an_interrupt_stops_a_run_not_the_session),
+        cmocka_unit_test(names_are_completed),
+        cmocka_unit_test(blocks_come_back_in_another_session),
+        cmocka_unit_test(prompts_in_pasted_text_are_dropped),
+        cmocka_unit_test(an_interrupt_stops_a_run_not_the_session),
     };
-    if (!getenv("CDL")) { puts("1..0 # SKIP no CDL in the environment"); return 0; }
+    if (!getenv("CDL")) {
+        puts("1..0 # SKIP no CDL in the environment");
+        return 0;
+    }
     strcpy(home, "/tmp/cdl-repl.XXXXXX");
-    if (!mkdtemp(home)) return 1;
+    if (!mkdtemp(home))
+        return 1;
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     char path[128];
     snprintf(path, sizeof path, "%s/.cdl_history", home);

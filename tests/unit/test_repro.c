@@ -6,17 +6,20 @@
 #include <stdint.h>
 #include <string.h>
 #include <cmocka.h>
-#include "../../runtime/random.h"
-#include "../../runtime/sha256.h"
+#include "base/random.h"
+#include "base/sha256.h"
 
 static void sha256_vectors(void **state)
 {
-    static const struct { const char *text, *hex; } of[] = {
+    static const struct {
+        const char *text, *hex;
+    } of[] = {
         { "", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855" },
         { "abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad" },
         { "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
           "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1" },
-        { "abcdefghbcdefghicdefghijdefghijkefghijklfghijklmghijklmnhijklmnoijklmnopjklmnopqklmnopqrlmnopqrsmnopqrstnopqrstu",
+        { "abcdefghbcdefghicdefghijdefghijkefghijklfghijklmghijklmnhijklmnoijklmnopjklmnopqklmnopqrlmnopqrsmn"
+          "opqrstnopqrstu",
           "cf5b16a778af8380036ce59e7b0492370b249b11e8f07a51afac45037afee9d1" },
     };
     char hex[65];
@@ -35,7 +38,8 @@ static void sha256_million(void **state)
     (void)state;
     memset(a, 'a', sizeof a);
     sha256_start(&s);
-    for (int k = 0; k < 1000; k++) sha256_put(&s, a, sizeof a);
+    for (int k = 0; k < 1000; k++)
+        sha256_put(&s, a, sizeof a);
     sha256_end(&s, hex);
     assert_string_equal(hex, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
@@ -43,11 +47,15 @@ static void sha256_million(void **state)
 /* of the kat_vectors file of Random123 */
 static void philox_vectors(void **state)
 {
-    static const struct { uint32_t c[4], k[2], x[4]; } of[] = {
+    static const struct {
+        uint32_t c[4], k[2], x[4];
+    } of[] = {
         { { 0, 0, 0, 0 }, { 0, 0 }, { 0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8 } },
-        { { 0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff }, { 0xffffffff, 0xffffffff },
+        { { 0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff },
+          { 0xffffffff, 0xffffffff },
           { 0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd } },
-        { { 0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344 }, { 0xa4093822, 0x299f31d0 },
+        { { 0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344 },
+          { 0xa4093822, 0x299f31d0 },
           { 0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1 } },
     };
     uint32_t x[4];
@@ -78,16 +86,23 @@ static void every_part_of_the_key_counts(void **state)
 {
     draw_key a = { .seed = 1, .point = 2, .index = 3, .name = "x" }, b[4] = { a, a, a, a };
     (void)state;
-    b[0].seed = 2; b[1].point = 3; b[2].index = 4; b[3].name = "y";
-    for (int k = 0; k < 4; k++) assert_true(draw_uniform(&a) != draw_uniform(&b[k]));
+    b[0].seed = 2;
+    b[1].point = 3;
+    b[2].index = 4;
+    b[3].name = "y";
+    for (int k = 0; k < 4; k++)
+        assert_true(draw_uniform(&a) != draw_uniform(&b[k]));
     assert_true(draw_uniform(&a) == draw_uniform(&a));
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sha256_vectors), cmocka_unit_test(sha256_million), cmocka_unit_test(philox_vectors),
-        cmocka_unit_test(draws_have_their_moments), cmocka_unit_test(every_part_of_the_key_counts),
+        cmocka_unit_test(sha256_vectors),
+        cmocka_unit_test(sha256_million),
+        cmocka_unit_test(philox_vectors),
+        cmocka_unit_test(draws_have_their_moments),
+        cmocka_unit_test(every_part_of_the_key_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

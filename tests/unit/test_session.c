@@ -8,21 +8,38 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
-#include "../../lang/cdl.h"
+#include "cdl.h"
 
 /* what a session said */
-typedef struct { char out[1 << 16], err[1 << 16]; size_t nout, nerr; int asked, stop_after; } heard;
+typedef struct {
+    char out[1 << 16], err[1 << 16];
+    size_t nout, nerr;
+    int asked, stop_after;
+} heard;
 
 static void keep(char *to, size_t *n, size_t room, const char *text, size_t len)
 {
-    if (len > room - 1 - *n) len = room - 1 - *n;
+    if (len > room - 1 - *n)
+        len = room - 1 - *n;
     memcpy(to + *n, text, len);
     *n += len;
     to[*n] = 0;
 }
-static void on_out(void *ud, const char *t, size_t n) { heard *h = ud; keep(h->out, &h->nout, sizeof h->out, t, n); }
-static void on_err(void *ud, const char *t, size_t n) { heard *h = ud; keep(h->err, &h->nerr, sizeof h->err, t, n); }
-static int on_ask(void *ud) { heard *h = ud; return ++h->asked > h->stop_after; }
+static void on_out(void *ud, const char *t, size_t n)
+{
+    heard *h = ud;
+    keep(h->out, &h->nout, sizeof h->out, t, n);
+}
+static void on_err(void *ud, const char *t, size_t n)
+{
+    heard *h = ud;
+    keep(h->err, &h->nerr, sizeof h->err, t, n);
+}
+static int on_ask(void *ud)
+{
+    heard *h = ud;
+    return ++h->asked > h->stop_after;
+}
 
 static cdl *open_session(heard *h)
 {
@@ -35,26 +52,30 @@ static cdl *open_session(heard *h)
     return s;
 }
 
-static cdl_status run(cdl *s, const char *text) { return cdl_run_text(s, "t.cdl", text, strlen(text)); }
+static cdl_status run(cdl *s, const char *text)
+{
+    return cdl_run_text(s, "t.cdl", text, strlen(text));
+}
 
-static const char ball[] =
-    "model ball {\n"
-    "    param g = 9.81, y0 = 1\n"
-    "    param e in 0..1 = 0.5\n"
-    "    dof y = y0, y' = 0\n"
-    "    y'' = -g\n"
-    "    constraint floor: y >= 0 { impact = newton(e) }\n"
-    "}\n";
+static const char ball[] = "model ball {\n"
+                           "    param g = 9.81, y0 = 1\n"
+                           "    param e in 0..1 = 0.5\n"
+                           "    dof y = y0, y' = 0\n"
+                           "    y'' = -g\n"
+                           "    constraint floor: y >= 0 { impact = newton(e) }\n"
+                           "}\n";
 
 static void assert_has(const char *text, const char *part)
 {
-    if (!strstr(text, part)) fail_msg("no \"%s\" in:\n%s", part, text);
+    if (!strstr(text, part))
+        fail_msg("no \"%s\" in:\n%s", part, text);
 }
 
 static void statuses_have_texts(void **state)
 {
     (void)state;
-    for (int k = 0; k < CDL_STATUS_MAX; k++) assert_true(strlen(cdl_status_text((cdl_status)k)) > 5);
+    for (int k = 0; k < CDL_STATUS_MAX; k++)
+        assert_true(strlen(cdl_status_text((cdl_status)k)) > 5);
     assert_int_equal(cdl_exit_code(CDL_MEMORY), 5);
     assert_int_equal(cdl_exit_code(CDL_SOLVER), 4);
     assert_true(strlen(cdl_version()) >= 5);
@@ -86,7 +107,8 @@ static void results_are_values(void **state)
     size_t n = 0;
     (void)state;
     assert_int_equal(run(s, ball), CDL_OK);
-    assert_int_equal(run(s, "run a = ball for 1 with sweeping(h = 1e-3)\nrun ball(e = 0.2, y0 = 2) for 1\n"), CDL_OK);
+    assert_int_equal(run(s, "run a = ball for 1 with sweeping(h = 1e-3)\nrun ball(e = 0.2, y0 = 2) for 1\n"),
+                     CDL_OK);
     assert_has(h.out, "ball: sweeping, 1000 steps to t = 1");
     assert_has(h.out, "sweeping (chosen)");
     assert_int_equal(cdl_value(s, "e + 10*a.e", &x), CDL_OK);
@@ -111,8 +133,11 @@ static void expectations_count(void **state)
     cdl *s = open_session(&h);
     (void)state;
     assert_int_equal(run(s, ball), CDL_OK);
-    assert_int_equal(run(s, "run ball for 1\nexpect y(0) == 1\nexpect y(0) == 2 within abs(0.5)  \"half\"\nexpect y(0) == 1.1 within rel(0.2)\n"), CDL_EXPECT);
-    assert_has(h.err, "t.cdl:3:1: expectation failed: y(0) == 2 within abs(0.5)  \"half\"\n    left 1, right 2, difference 1, allowed 0.5\n");
+    assert_int_equal(run(s, "run ball for 1\nexpect y(0) == 1\nexpect y(0) == 2 within abs(0.5)  "
+                            "\"half\"\nexpect y(0) == 1.1 within rel(0.2)\n"),
+                     CDL_EXPECT);
+    assert_has(h.err, "t.cdl:3:1: expectation failed: y(0) == 2 within abs(0.5)  \"half\"\n    left 1, right "
+                      "2, difference 1, allowed 0.5\n");
     assert_int_equal(cdl_finish(s), CDL_EXPECT);
     assert_has(h.out, "3 expectations: 2 met, 1 not met\n");
     assert_int_equal(cdl_finish(s), CDL_OK);
@@ -125,14 +150,16 @@ static void errors_come_in_one_go(void **state)
     cdl *s = open_session(&h);
     (void)state;
     assert_int_equal(run(s, ball), CDL_OK);
-    assert_int_equal(run(s, "run bal for 1\nrun ball(f = 1) for 1 with sweping()\n1 + 1\nrun ball for 1\nexpect floor.rm(0) == 0\nplot y { fil = \"a.svg\" }\n"), CDL_MODEL);
+    assert_int_equal(run(s, "run bal for 1\nrun ball(f = 1) for 1 with sweping()\n1 + 1\nrun ball for "
+                            "1\nexpect floor.rm(0) == 0\nplot y { fil = \"a.svg\" }\n"),
+                     CDL_MODEL);
     assert_has(h.err, "t.cdl:1:5: error: unknown model 'bal'");
     assert_has(h.err, "did you mean 'ball'?");
     assert_has(h.err, "t.cdl:2:10: error: model 'ball' has no parameter 'f'");
     assert_has(h.err, "did you mean 'sweeping'?");
     assert_has(h.err, "'floor' has no member 'rm'");
     assert_has(h.err, "plot has no attribute 'fil'");
-    assert_string_equal(h.out, "");                         /* nothing was executed */
+    assert_string_equal(h.out, ""); /* nothing was executed */
     cdl_free(s);
 }
 
@@ -150,7 +177,7 @@ static void bounds_and_missing_values(void **state)
     double x = 0;
     assert_int_equal(cdl_value(s, "x(1)", &x), CDL_OK);
     assert_float_equal(x, 4, 1e-12);
-    assert_int_equal(run(s, "run ball for 1 with vim()\n"), CDL_MODEL);      /* for fields */
+    assert_int_equal(run(s, "run ball for 1 with vim()\n"), CDL_MODEL); /* for fields */
     assert_has(h.err, "backend 'vim' ");
     assert_has(h.err, "this model can run with ");
     cdl_free(s);
@@ -162,9 +189,11 @@ static void failed_runs_are_told(void **state)
     cdl *s = open_session(&h);
     double x = 0;
     (void)state;
-    assert_int_equal(run(s, "model m { dof x = 0\n x*x'' = 1 }\nrun m for 1\nlet q = x(1)\nexpect x(1) == 0\nx(1)\n"), CDL_SOLVER);
+    assert_int_equal(
+        run(s, "model m { dof x = 0\n x*x'' = 1 }\nrun m for 1\nlet q = x(1)\nexpect x(1) == 0\nx(1)\n"),
+        CDL_SOLVER);
     assert_has(h.err, "error: the mass matrix is not positive definite at t = 0");
-    assert_null(strstr(h.err, "unknown"));                  /* what hangs on it is left out */
+    assert_null(strstr(h.err, "unknown")); /* what hangs on it is left out */
     assert_int_equal(cdl_finish(s), CDL_SOLVER);
     assert_has(h.out, "1 not tried");
     assert_int_equal(run(s, "run m for\n"), CDL_MODEL);
@@ -183,7 +212,7 @@ static void parameters_from_outside(void **state)
     assert_int_equal(cdl_set_param(s, "e", "1/4"), CDL_OK);
     assert_int_equal(cdl_set_param(s, "a", "7"), CDL_OK);
     assert_int_equal(cdl_set_param(s, "e", "1/"), CDL_USAGE);
-    assert_int_equal(run(s, ball), CDL_USAGE);              /* nothing has an a */
+    assert_int_equal(run(s, ball), CDL_USAGE); /* nothing has an a */
     assert_has(h.err, "-p a");
     cdl_free(s);
     s = open_session(&h);
@@ -203,13 +232,21 @@ static void json_objects(void **state)
     (void)state;
     assert_int_equal(cdl_set(s, "json", "yes"), CDL_OK);
     assert_int_equal(run(s, ball), CDL_OK);
-    assert_int_equal(run(s, "run ball(e = 0.25) for 1 with sweeping(h = 0.01)\nmeasure a = 2*e, v = [1, inf]\nexpect a == 0.5\n"
-                            "experiment x {\n sweep e in [0.1, 0.2]\n run ball(e = e) for 1\n measure c = e\n expect c == 0.1\n}\n"), CDL_EXPECT);
+    assert_int_equal(run(s, "run ball(e = 0.25) for 1 with sweeping(h = 0.01)\nmeasure a = 2*e, v = [1, "
+                            "inf]\nexpect a == 0.5\n"
+                            "experiment x {\n sweep e in [0.1, 0.2]\n run ball(e = e) for 1\n measure c = "
+                            "e\n expect c == 0.1\n}\n"),
+                     CDL_EXPECT);
     assert_int_equal(cdl_finish(s), CDL_EXPECT);
-    assert_has(h.out, "{\"model\":\"ball\",\"experiment\":null,\"point\":{\"e\":0.25},\"backend\":\"sweeping\",\"status\":\"ok\",\"measures\":{\"a\":0.5,"
-                      "\"v\":[1, \"inf\"]},\"expectations\":[{\"text\":\"a == 0.5\",\"ok\":true,\"value\":0.5,\"bound\":0.5}],\"stats\":{\"steps\":100,\"seconds\":");
-    assert_has(h.out, "\"experiment\":\"x\",\"point\":{\"e\":0.1},\"backend\":\"sweeping\",\"status\":\"ok\",\"measures\":{\"c\":0.1},\"expectations\":[{\"text\":\"c == 0.1\",\"ok\":true");
-    assert_has(h.out, "\"point\":{\"e\":0.2},\"backend\":\"sweeping\",\"status\":\"ok\",\"measures\":{\"c\":0.2},\"expectations\":[{\"text\":\"c == 0.1\",\"ok\":false");
+    assert_has(h.out,
+               "{\"model\":\"ball\",\"experiment\":null,\"point\":{\"e\":0.25},\"backend\":\"sweeping\","
+               "\"status\":\"ok\",\"measures\":{\"a\":0.5,"
+               "\"v\":[1, \"inf\"]},\"expectations\":[{\"text\":\"a == "
+               "0.5\",\"ok\":true,\"value\":0.5,\"bound\":0.5}],\"stats\":{\"steps\":100,\"seconds\":");
+    assert_has(h.out, "\"experiment\":\"x\",\"point\":{\"e\":0.1},\"backend\":\"sweeping\",\"status\":\"ok\","
+                      "\"measures\":{\"c\":0.1},\"expectations\":[{\"text\":\"c == 0.1\",\"ok\":true");
+    assert_has(h.out, "\"point\":{\"e\":0.2},\"backend\":\"sweeping\",\"status\":\"ok\",\"measures\":{\"c\":"
+                      "0.2},\"expectations\":[{\"text\":\"c == 0.1\",\"ok\":false");
     cdl_free(s);
 }
 
@@ -240,7 +277,7 @@ static void definitions_may_be_replaced(void **state)
     assert_int_equal(cdl_set(s, "interactive", "yes"), CDL_OK);
     assert_int_equal(run(s, "let k = 1\nmodel m { dof x = k\n x'' = 0 }\nrun m for 1\n"), CDL_OK);
     assert_int_equal(run(s, "let k = 2\n"), CDL_OK);
-    assert_int_equal(run(s, "run m for 1\n"), CDL_OK);      /* the model is compiled anew */
+    assert_int_equal(run(s, "run m for 1\n"), CDL_OK); /* the model is compiled anew */
     assert_int_equal(cdl_value(s, "x(1)", &x), CDL_OK);
     assert_float_equal(x, 2, 1e-12);
     assert_int_equal(run(s, "let c = a2, a2 = c\n"), CDL_MODEL);
@@ -274,7 +311,9 @@ static void interruption_keeps_what_there_is(void **state)
     (void)state;
     assert_int_equal(run(s, ball), CDL_OK);
     h.stop_after = h.asked + 2;
-    assert_int_equal(run(s, "run ball for 1000 with sweeping(h = 1e-3)\nexpect y(1000) == 0\nrun ball for 1\n"), CDL_SOLVER);
+    assert_int_equal(
+        run(s, "run ball for 1000 with sweeping(h = 1e-3)\nexpect y(1000) == 0\nrun ball for 1\n"),
+        CDL_SOLVER);
     assert_has(h.err, "interrupted at t = ");
     assert_int_equal(cdl_value(s, "last(t)", &x), CDL_OK);
     assert_true(x > 0 && x < 999);
@@ -306,15 +345,24 @@ static void layout_and_names(void **state)
 }
 
 /* an allocator whose n-th request fails */
-typedef struct { long left, held; } purse;
+typedef struct {
+    long left, held;
+} purse;
 
 static void *purse_grow(void *ud, void *p, size_t n)
 {
     purse *w = ud;
-    if (!n) { if (p) w->held--; free(p); return NULL; }
-    if (w->left-- <= 0) return NULL;
+    if (!n) {
+        if (p)
+            w->held--;
+        free(p);
+        return NULL;
+    }
+    if (w->left-- <= 0)
+        return NULL;
     void *q = realloc(p, n);
-    if (q && !p) w->held++;
+    if (q && !p)
+        w->held++;
     return q;
 }
 
@@ -334,7 +382,9 @@ static void memory_may_run_out(void **state)
             cdl_callbacks c = { on_out, on_err, on_ask, &h };
             cdl_set_callbacks(s, &c);
             cdl_status st = run(s, ball);
-            if (st == CDL_OK) st = run(s, "run r = ball for 0.5\nmeasure a = max(y)\nexpect a == 1\nlet z = r.y\nexperiment x { sweep e in [0.1, 0.2]\n run ball(e = e) for 0.1 }\n");
+            if (st == CDL_OK)
+                st = run(s, "run r = ball for 0.5\nmeasure a = max(y)\nexpect a == 1\nlet z = "
+                            "r.y\nexperiment x { sweep e in [0.1, 0.2]\n run ball(e = e) for 0.1 }\n");
             done = st == CDL_OK;
             if (!done) {
                 assert_int_equal(st, CDL_MEMORY);
@@ -351,11 +401,21 @@ static void memory_may_run_out(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(statuses_have_texts), cmocka_unit_test(values_of_expressions), cmocka_unit_test(results_are_values),
-        cmocka_unit_test(expectations_count), cmocka_unit_test(errors_come_in_one_go), cmocka_unit_test(bounds_and_missing_values),
-        cmocka_unit_test(failed_runs_are_told), cmocka_unit_test(parameters_from_outside), cmocka_unit_test(json_objects), cmocka_unit_test(options_are_checked),
-        cmocka_unit_test(definitions_may_be_replaced), cmocka_unit_test(sessions_share_nothing), cmocka_unit_test(interruption_keeps_what_there_is),
-        cmocka_unit_test(layout_and_names), cmocka_unit_test(memory_may_run_out),
+        cmocka_unit_test(statuses_have_texts),
+        cmocka_unit_test(values_of_expressions),
+        cmocka_unit_test(results_are_values),
+        cmocka_unit_test(expectations_count),
+        cmocka_unit_test(errors_come_in_one_go),
+        cmocka_unit_test(bounds_and_missing_values),
+        cmocka_unit_test(failed_runs_are_told),
+        cmocka_unit_test(parameters_from_outside),
+        cmocka_unit_test(json_objects),
+        cmocka_unit_test(options_are_checked),
+        cmocka_unit_test(definitions_may_be_replaced),
+        cmocka_unit_test(sessions_share_nothing),
+        cmocka_unit_test(interruption_keeps_what_there_is),
+        cmocka_unit_test(layout_and_names),
+        cmocka_unit_test(memory_may_run_out),
     };
     return cmocka_run_group_tests_name("session", tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* The sweeping backend on programs built by hand: known motions, exact stick, impacts, Gauss's principle, energy. */
+/* The sweeping backend on programs built by hand: known motions, exact stick, impacts, Gauss's principle,
+ * energy. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -6,8 +7,8 @@
 #include <cmocka.h>
 #include <math.h>
 #include <string.h>
-#include "backend.h"
-#include "emit.h"
+#include "clock/backend.h"
+#include "lower/emit.h"
 
 /* ---- a small model kit ---- */
 typedef struct {
@@ -18,17 +19,32 @@ typedef struct {
     contact_family c[4];
 } kit;
 
-static ir_ref input(kit *k, in_kind kind, int at) { return ir_in(k->g, (ir_input){ .kind = kind, .at = { .base = at } }); }
-static ir_ref Q(kit *k, int i) { return input(k, IN_Q, i); }
-static ir_ref V(kit *k, int i) { return input(k, IN_V, i); }
-static ir_ref T(kit *k) { return input(k, IN_TIME, 0); }
-static ir_ref C(kit *k, double x) { return ir_const(k->g, x); }
+static ir_ref input(kit *k, in_kind kind, int at)
+{
+    return ir_in(k->g, (ir_input){ .kind = kind, .at = { .base = at } });
+}
+static ir_ref Q(kit *k, int i)
+{
+    return input(k, IN_Q, i);
+}
+static ir_ref V(kit *k, int i)
+{
+    return input(k, IN_V, i);
+}
+static ir_ref T(kit *k)
+{
+    return input(k, IN_TIME, 0);
+}
+static ir_ref C(kit *k, double x)
+{
+    return ir_const(k->g, x);
+}
 #define ADD(a, b) ir_op2(k->g, OP_ADD, a, b)
 #define SUB(a, b) ir_op2(k->g, OP_SUB, a, b)
 #define MUL(a, b) ir_op2(k->g, OP_MUL, a, b)
-#define SIN(a) ir_op1(k->g, OP_SIN, a)
-#define COS(a) ir_op1(k->g, OP_COS, a)
-#define EXP(a) ir_op1(k->g, OP_EXP, a)
+#define SIN(a)    ir_op1(k->g, OP_SIN, a)
+#define COS(a)    ir_op1(k->g, OP_COS, a)
+#define EXP(a)    ir_op1(k->g, OP_EXP, a)
 
 /* outputs that are not 0, with their rows and columns */
 static kernel put(kit *k, const ir_ref *out, const int *row, const int *col, size_t n)
@@ -39,19 +55,26 @@ static kernel put(kit *k, const ir_ref *out, const int *row, const int *col, siz
     index_set one = { .n = 0, .count = 1 };
     for (size_t i = 0; i < n; i++) {
         double x;
-        if (ir_is_const(k->g, out[i], &x) && x == 0 && row) continue;
-        if (row) r[m].base = row[i];
-        if (col) c[m].base = col[i];
+        if (ir_is_const(k->g, out[i], &x) && x == 0 && row)
+            continue;
+        if (row)
+            r[m].base = row[i];
+        if (col)
+            c[m].base = col[i];
         keep[m++] = out[i];
     }
-    if (m == 0) return (kernel){ .over = one };
+    if (m == 0)
+        return (kernel){ .over = one };
     kernel ker = emit_kernel(k->a, k->scratch, k->g, keep, m, &one, IR_NONE, SPAN_NONE);
     ker.row = row ? r : NULL;
     ker.col = col ? c : NULL;
     return ker;
 }
 
-static kernel put1(kit *k, ir_ref x) { return put(k, &x, NULL, NULL, 1); }
+static kernel put1(kit *k, ir_ref x)
+{
+    return put(k, &x, NULL, NULL, 1);
+}
 
 static kit *kit_new(int n)
 {
@@ -69,9 +92,17 @@ static kit *kit_new(int n)
     return k;
 }
 
-static void kit_free(kit *k) { arena_free(k->scratch); arena_free(k->a); }
+static void kit_free(kit *k)
+{
+    arena_free(k->scratch);
+    arena_free(k->a);
+}
 
-static bool reads_state(const ir_input *in, void *ud) { (void)ud; return in->kind == IN_Q || in->kind == IN_V || in->kind == IN_TIME; }
+static bool reads_state(const ir_input *in, void *ud)
+{
+    (void)ud;
+    return in->kind == IN_Q || in->kind == IN_V || in->kind == IN_TIME;
+}
 
 /* M (n*n, rows) q'' = f */
 static void equations(kit *k, const ir_ref *M, const ir_ref *f)
@@ -82,11 +113,15 @@ static void equations(kit *k, const ir_ref *M, const ir_ref *f)
     for (int i = 0; i < n; i++)
         for (int j = 0; j < n; j++) {
             double x;
-            row[i * n + j] = i; col[i * n + j] = j; line[i] = i;
+            row[i * n + j] = i;
+            col[i * n + j] = j;
+            line[i] = i;
             dq[i * n + j] = ir_derive(k->g, f[i], Q(k, j));
             dv[i * n + j] = ir_derive(k->g, f[i], V(k, j));
-            if (ir_depends(k->g, M[i * n + j], reads_state, NULL)) k->p.mass_constant = false;
-            if (i != j && !(ir_is_const(k->g, M[i * n + j], &x) && x == 0)) k->p.mass_diagonal = false;
+            if (ir_depends(k->g, M[i * n + j], reads_state, NULL))
+                k->p.mass_constant = false;
+            if (i != j && !(ir_is_const(k->g, M[i * n + j], &x) && x == 0))
+                k->p.mass_diagonal = false;
         }
     k->mass = put(k, M, row, col, (size_t)(n * n));
     k->force = put(k, f, line, NULL, (size_t)n);
@@ -101,7 +136,8 @@ static void equations(kit *k, const ir_ref *M, const ir_ref *f)
 static void unit_masses(kit *k, const ir_ref *f)
 {
     ir_ref M[64];
-    for (int i = 0; i < k->p.nq * k->p.nq; i++) M[i] = C(k, i % (k->p.nq + 1) == 0);
+    for (int i = 0; i < k->p.nq * k->p.nq; i++)
+        M[i] = C(k, i % (k->p.nq + 1) == 0);
     equations(k, M, f);
 }
 
@@ -109,7 +145,11 @@ static void initial(kit *k, const double *q, const double *v)
 {
     ir_ref a[8], b[8];
     int line[8];
-    for (int i = 0; i < k->p.nq; i++) { a[i] = C(k, q[i]); b[i] = C(k, v[i]); line[i] = i; }
+    for (int i = 0; i < k->p.nq; i++) {
+        a[i] = C(k, q[i]);
+        b[i] = C(k, v[i]);
+        line[i] = i;
+    }
     k->q0 = put(k, a, line, NULL, (size_t)k->p.nq);
     k->v0 = put(k, b, line, NULL, (size_t)k->p.nq);
     k->p.init_q = (kernels){ &k->q0, 1 };
@@ -122,12 +162,18 @@ static contact_family *constraint(kit *k, const char *name, ir_ref gap, contact_
     int n = k->p.nq, line[8];
     ir_ref H[8];
     *c = (contact_family){ .name = name, .over = { .count = 1 }, .relation = rel };
-    if (rel == REL_CLOSED) return c;
-    for (int i = 0; i < n; i++) { H[i] = ir_derive(k->g, gap, Q(k, i)); line[i] = i; }
+    if (rel == REL_CLOSED)
+        return c;
+    for (int i = 0; i < n; i++) {
+        H[i] = ir_derive(k->g, gap, Q(k, i));
+        line[i] = i;
+    }
     ir_ref dt = ir_derive(k->g, gap, T(k)), rate = dt, bias;
-    for (int i = 0; i < n; i++) rate = ADD(rate, MUL(H[i], V(k, i)));
+    for (int i = 0; i < n; i++)
+        rate = ADD(rate, MUL(H[i], V(k, i)));
     bias = ir_derive(k->g, rate, T(k));
-    for (int i = 0; i < n; i++) bias = ADD(bias, MUL(ir_derive(k->g, rate, Q(k, i)), V(k, i)));
+    for (int i = 0; i < n; i++)
+        bias = ADD(bias, MUL(ir_derive(k->g, rate, Q(k, i)), V(k, i)));
     c->gap = put1(k, gap);
     c->gradient = put(k, H, line, NULL, (size_t)n);
     c->rate = put1(k, dt);
@@ -135,15 +181,26 @@ static contact_family *constraint(kit *k, const char *name, ir_ref gap, contact_
     return c;
 }
 
-static void restitution(kit *k, contact_family *c, double e) { c->e = put1(k, C(k, e)); }
-static void coulomb(kit *k, contact_family *c, ir_ref mu) { c->friction = FRICTION_COULOMB; c->mu = put1(k, mu); }
+static void restitution(kit *k, contact_family *c, double e)
+{
+    c->e = put1(k, C(k, e));
+}
+static void coulomb(kit *k, contact_family *c, ir_ref mu)
+{
+    c->friction = FRICTION_COULOMB;
+    c->mu = put1(k, mu);
+}
 
 static void slip(kit *k, contact_family *c, const ir_ref *s, int m)
 {
     int row[64], col[64], n = k->p.nq;
     ir_ref S[64];
     for (int i = 0; i < m; i++)
-        for (int j = 0; j < n; j++) { row[i * n + j] = i; col[i * n + j] = j; S[i * n + j] = ir_derive(k->g, s[i], V(k, j)); }
+        for (int j = 0; j < n; j++) {
+            row[i * n + j] = i;
+            col[i * n + j] = j;
+            S[i * n + j] = ir_derive(k->g, s[i], V(k, j));
+        }
     c->slip_given = true;
     c->nslip = m;
     c->slip = put(k, s, NULL, NULL, (size_t)m);
@@ -154,20 +211,35 @@ static results *run_to(kit *k, double duration, double h, double tol)
 {
     const backend *b = backend_find("sweeping");
     run_options o = { .duration = duration };
-    for (int i = 0; i < b->noption; i++) o.value[i] = b->option[i].value;
+    for (int i = 0; i < b->noption; i++)
+        o.value[i] = b->option[i].value;
     o.value[0] = h;
     o.value[2] = tol;
     results *r = results_new(k->a, &k->p);
     b->run(&k->p, &o, r);
-    if (r->status == RUN_FAILED) fail_msg("%s", r->message);
+    if (r->status == RUN_FAILED)
+        fail_msg("%s", r->message);
     return r;
 }
 
-static results *run(kit *k, double duration, double h) { return run_to(k, duration, h, NAN); }
-static double last_q(const results *r, int i) { return r->q[(r->samples - 1) * r->prog->nq + i]; }
-static double last_v(const results *r, int i) { return r->v[(r->samples - 1) * r->prog->nq + i]; }
-#define near_to_(a, b, tol) \
-    do { double a_ = (a), b_ = (b); if (!(fabs(a_ - b_) <= (tol))) fail_msg(#a " is %.17g, not %.17g (off by %.2g)", a_, b_, a_ - b_); } while (0)
+static results *run(kit *k, double duration, double h)
+{
+    return run_to(k, duration, h, NAN);
+}
+static double last_q(const results *r, int i)
+{
+    return r->q[(r->samples - 1) * r->prog->nq + i];
+}
+static double last_v(const results *r, int i)
+{
+    return r->v[(r->samples - 1) * r->prog->nq + i];
+}
+#define near_to_(a, b, tol)                                                     \
+    do {                                                                        \
+        double a_ = (a), b_ = (b);                                              \
+        if (!(fabs(a_ - b_) <= (tol)))                                          \
+            fail_msg(#a " is %.17g, not %.17g (off by %.2g)", a_, b_, a_ - b_); \
+    } while (0)
 
 static kit *ball(double e)
 {
@@ -244,7 +316,8 @@ static void block_on_a_slope(void **s)
     double a = 0.25;
     unit_masses(k, (ir_ref[]){ C(k, 0), C(k, -9.81) });
     initial(k, (double[]){ 0.3, 0.3 * tan(a) }, (double[]){ 0, 0 });
-    contact_family *c = constraint(k, "slope", SUB(MUL(Q(k, 1), C(k, cos(a))), MUL(Q(k, 0), C(k, sin(a)))), REL_GAP);
+    contact_family *c = constraint(k, "slope", SUB(MUL(Q(k, 1), C(k, cos(a))), MUL(Q(k, 0), C(k, sin(a)))),
+                                   REL_GAP);
     coulomb(k, c, C(k, 0.3));
     results *r = run(k, 10, 1e-3);
     assert_true(last_q(r, 0) == 0.3 && last_q(r, 1) == 0.3 * tan(a));
@@ -277,7 +350,8 @@ static void belt_sticks_and_slips(void **s)
     for (int64_t i = 0; i < r->samples; i++) {
         top = fmax(top, r->q[i]);
         stuck |= r->contact[0].status[i] == STATUS_STICK;
-        if (r->contact[0].status[i] == STATUS_STICK) near_to_(r->v[i], 0.1, 1e-12);
+        if (r->contact[0].status[i] == STATUS_STICK)
+            near_to_(r->v[i], 0.1, 1e-12);
     }
     assert_true(stuck);
     assert_true(top > 0.4 * 9.81 / 100 * 0.99 && top < 0.4 * 9.81 / 100 * 1.5);
@@ -348,7 +422,8 @@ static void bilateral_pendulum(void **s)
         /* angle after 1 s from its own equation, by a fine Runge-Kutta */
         double a = 0.5, w = 0, h = 1e-4;
         for (int j = 0; j < 10000; j++) {
-            double k1 = -9.81 * sin(a), k2 = -9.81 * sin(a + h / 2 * w), k3 = -9.81 * sin(a + h / 2 * (w + h / 2 * k1)), k4 = -9.81 * sin(a + h * (w + h / 2 * k2));
+            double k1 = -9.81 * sin(a), k2 = -9.81 * sin(a + h / 2 * w),
+                   k3 = -9.81 * sin(a + h / 2 * (w + h / 2 * k1)), k4 = -9.81 * sin(a + h * (w + h / 2 * k2));
             double a1 = a + h * w + h * h / 6 * (k1 + k2 + k3);
             w += h / 6 * (k1 + 2 * k2 + 2 * k3 + k4);
             a = a1;
@@ -358,7 +433,8 @@ static void bilateral_pendulum(void **s)
         assert_true(r->max_penetration <= 1e-10);
         kit_free(k);
     }
-    if (!(err[0] / err[1] > 3.5 && err[0] / err[1] < 4.5)) fail_msg("order: errors %g and %g", err[0], err[1]);
+    if (!(err[0] / err[1] > 3.5 && err[0] / err[1] < 4.5))
+        fail_msg("order: errors %g and %g", err[0], err[1]);
 }
 
 /* masses that change with q: m(q) = 1 + q^2, kinetic energy kept: f = -q q'^2 */
@@ -366,7 +442,8 @@ static void variable_mass(void **s)
 {
     (void)s;
     kit *k = kit_new(1);
-    equations(k, (ir_ref[]){ ADD(C(k, 1), MUL(Q(k, 0), Q(k, 0))) }, (ir_ref[]){ MUL(C(k, -1), MUL(Q(k, 0), MUL(V(k, 0), V(k, 0)))) });
+    equations(k, (ir_ref[]){ ADD(C(k, 1), MUL(Q(k, 0), Q(k, 0))) },
+              (ir_ref[]){ MUL(C(k, -1), MUL(Q(k, 0), MUL(V(k, 0), V(k, 0)))) });
     initial(k, (double[]){ 0 }, (double[]){ 1 });
     results *r = run(k, 2, 1e-3);
     /* q' sqrt(1 + q^2) = 1: (q sqrt(1 + q^2) + asinh q)/2 = t */
@@ -384,7 +461,8 @@ static void bowl_with_friction(void **s)
     kit *k = kit_new(2);
     unit_masses(k, (ir_ref[]){ C(k, 0), C(k, -9.81) });
     initial(k, (double[]){ sin(1.2), -cos(1.2) }, (double[]){ 0, 0 });
-    contact_family *c = constraint(k, "rim", SUB(C(k, 1), ADD(MUL(Q(k, 0), Q(k, 0)), MUL(Q(k, 1), Q(k, 1)))), REL_GAP);
+    contact_family *c = constraint(k, "rim", SUB(C(k, 1), ADD(MUL(Q(k, 0), Q(k, 0)), MUL(Q(k, 1), Q(k, 1)))),
+                                   REL_GAP);
     coulomb(k, c, C(k, 0.1));
     results *r = run(k, 6, 1e-3);
     near_to_(results_q(r, 0, 1.073036305892208), sin(-0.8501949678095045), 1e-3);
@@ -414,11 +492,17 @@ static ir_ref at(kit *k, in_kind kind, int base, int s0, int s1)
     return ir_in(k->g, (ir_input){ .kind = kind, .at = { .base = base, .stride = { s0, s1 } } });
 }
 
-static kernel over(kit *k, const index_set *set, ir_ref *out, size_t n, const slot_map *row, const slot_map *col)
+static kernel over(kit *k, const index_set *set, ir_ref *out, size_t n, const slot_map *row,
+                   const slot_map *col)
 {
     kernel ker = emit_kernel(k->a, k->scratch, k->g, out, n, set, IR_NONE, SPAN_NONE);
     slot_map *r = arena_array(k->a, slot_map, n), *c = arena_array(k->a, slot_map, n);
-    for (size_t i = 0; i < n; i++) { if (row) r[i] = row[i]; if (col) c[i] = col[i]; }
+    for (size_t i = 0; i < n; i++) {
+        if (row)
+            r[i] = row[i];
+        if (col)
+            c[i] = col[i];
+    }
     ker.row = row ? r : NULL;
     ker.col = col ? c : NULL;
     return ker;
@@ -429,29 +513,48 @@ static kit *disks(void)
 {
     kit *k = kit_new(2 * DISKS);
     index_set one = { .n = 1, .r = { { .lo = 1, .hi = DISKS } }, .count = DISKS };
-    index_set two = { .n = 2, .r = { { .lo = 1, .hi = DISKS }, { .lo = 1, .hi = DISKS, .lo_stride = { 1 } } }, .count = DISKS * (DISKS - 1) / 2 };
-    slot_map x = { -2, { 2 } }, y = { -1, { 2 } }, xj = { -2, { 0, 2 } }, yj = { -1, { 0, 2 } }, both[] = { x, y }, four[] = { x, y, xj, yj };
+    index_set two = { .n = 2,
+                      .r = { { .lo = 1, .hi = DISKS }, { .lo = 1, .hi = DISKS, .lo_stride = { 1 } } },
+                      .count = DISKS * (DISKS - 1) / 2 };
+    slot_map x = { -2, { 2 } }, y = { -1, { 2 } }, xj = { -2, { 0, 2 } }, yj = { -1, { 0, 2 } },
+             both[] = { x, y }, four[] = { x, y, xj, yj };
     k->mass = over(k, &one, (ir_ref[]){ C(k, 1), C(k, 1) }, 2, both, both);
     k->force = over(k, &one, (ir_ref[]){ C(k, -10) }, 1, &y, NULL);
     k->p.mass = (kernels){ &k->mass, 1 };
     k->p.force = (kernels){ &k->force, 1 };
     k->p.mass_constant = k->p.mass_diagonal = true;
     /* rows of six, a little apart and a little askew */
-    ir_ref i0 = SUB(input(k, IN_INDEX, 0), C(k, 1)), col = ir_op2(k->g, OP_MOD, i0, C(k, COLUMNS)), row = ir_op1(k->g, OP_FLOOR, MUL(i0, C(k, 1.0 / COLUMNS)));
-    ir_ref q0[] = { ADD(MUL(C(k, 2.1), col), MUL(C(k, 0.04), SIN(MUL(C(k, 7), i0)))), ADD(C(k, 1), MUL(C(k, 2.2), row)) };
+    ir_ref i0 = SUB(input(k, IN_INDEX, 0), C(k, 1)), col = ir_op2(k->g, OP_MOD, i0, C(k, COLUMNS)),
+           row = ir_op1(k->g, OP_FLOOR, MUL(i0, C(k, 1.0 / COLUMNS)));
+    ir_ref q0[] = { ADD(MUL(C(k, 2.1), col), MUL(C(k, 0.04), SIN(MUL(C(k, 7), i0)))),
+                    ADD(C(k, 1), MUL(C(k, 2.2), row)) };
     k->q0 = over(k, &one, q0, 2, both, NULL);
     k->p.init_q = (kernels){ &k->q0, 1 };
     contact_family *f = &k->c[k->p.ncontact++];
-    *f = (contact_family){ .name = "floor", .over = one, .nindex = 1, .relation = REL_GAP, .friction = FRICTION_COULOMB, .slip_given = true, .nslip = 1 };
+    *f = (contact_family){ .name = "floor",
+                           .over = one,
+                           .nindex = 1,
+                           .relation = REL_GAP,
+                           .friction = FRICTION_COULOMB,
+                           .slip_given = true,
+                           .nslip = 1 };
     f->gap = over(k, &one, (ir_ref[]){ SUB(at(k, IN_Q, -1, 2, 0), C(k, 1)) }, 1, NULL, NULL);
     f->gradient = over(k, &one, (ir_ref[]){ C(k, 1) }, 1, &y, NULL);
     f->slip = over(k, &one, (ir_ref[]){ at(k, IN_V, -2, 2, 0) }, 1, NULL, NULL);
     f->slip_map = over(k, &one, (ir_ref[]){ C(k, 1) }, 1, &(slot_map){ 0, { 0 } }, &x);
     f->mu = over(k, &one, (ir_ref[]){ C(k, 0.5) }, 1, NULL, NULL);
     contact_family *t = &k->c[k->p.ncontact++];
-    ir_ref dx = SUB(at(k, IN_Q, -2, 2, 0), at(k, IN_Q, -2, 0, 2)), dy = SUB(at(k, IN_Q, -1, 2, 0), at(k, IN_Q, -1, 0, 2));
-    ir_ref r = ir_op1(k->g, OP_SQRT, ADD(MUL(dx, dx), MUL(dy, dy))), nx = ir_op2(k->g, OP_DIV, dx, r), ny = ir_op2(k->g, OP_DIV, dy, r);
-    *t = (contact_family){ .name = "touch", .over = two, .nindex = 2, .relation = REL_GAP, .near_dim = 2, .near_a = { x, y }, .near_b = { xj, yj } };
+    ir_ref dx = SUB(at(k, IN_Q, -2, 2, 0), at(k, IN_Q, -2, 0, 2)),
+           dy = SUB(at(k, IN_Q, -1, 2, 0), at(k, IN_Q, -1, 0, 2));
+    ir_ref r = ir_op1(k->g, OP_SQRT, ADD(MUL(dx, dx), MUL(dy, dy))), nx = ir_op2(k->g, OP_DIV, dx, r),
+           ny = ir_op2(k->g, OP_DIV, dy, r);
+    *t = (contact_family){ .name = "touch",
+                           .over = two,
+                           .nindex = 2,
+                           .relation = REL_GAP,
+                           .near_dim = 2,
+                           .near_a = { x, y },
+                           .near_b = { xj, yj } };
     t->gap = over(k, &two, (ir_ref[]){ SUB(r, C(k, 2)) }, 1, NULL, NULL);
     t->gradient = over(k, &two, (ir_ref[]){ nx, ny, MUL(C(k, -1), nx), MUL(C(k, -1), ny) }, 4, four, NULL);
     t->near_reach = over(k, &two, (ir_ref[]){ C(k, 2) }, 1, NULL, NULL);
@@ -466,19 +569,23 @@ static void many_disks_settle(void **s)
     results *r = run(k, 6, 5e-3);
     double carried = 0, fast = 0;
     const contact_result *f = &r->contact[0];
-    for (int i = 0; i < DISKS; i++) carried += f->rn[(r->samples - 1) * DISKS + i];
-    for (int i = 0; i < 2 * DISKS; i++) fast = fmax(fast, fabs(last_v(r, i)));
+    for (int i = 0; i < DISKS; i++)
+        carried += f->rn[(r->samples - 1) * DISKS + i];
+    for (int i = 0; i < 2 * DISKS; i++)
+        fast = fmax(fast, fabs(last_v(r, i)));
     assert_true(r->max_penetration <= 1e-6);
     assert_true(r->residual <= 1e-8);
     assert_true(r->power_balance <= 1e-9);
     assert_true(r->dissipated[r->samples - 1] > 0);
     assert_true(r->contact[1].impacts.n > 0);
     double least = 0;
-    for (int64_t i = 1; i < r->samples; i++) least = fmin(least, r->dissipated[i] - r->dissipated[i - 1]);
+    for (int64_t i = 1; i < r->samples; i++)
+        least = fmin(least, r->dissipated[i] - r->dissipated[i - 1]);
     assert_true(least >= -1e-12 * r->dissipated[r->samples - 1]);
     /* momentum: what the floor carries in the last step is the weight and the change of speed in it */
     double change = 0;
-    for (int i = 0; i < DISKS; i++) change += r->acc[(r->samples - 1) * 2 * DISKS + 2 * i + 1];
+    for (int i = 0; i < DISKS; i++)
+        change += r->acc[(r->samples - 1) * 2 * DISKS + 2 * i + 1];
     near_to_(carried, 10 * DISKS + change, 1e-9 * 10 * DISKS);
     assert_true(fast < 20);
     kit_free(k);

@@ -6,10 +6,16 @@
 #include <cmocka.h>
 #include <math.h>
 #include <string.h>
-#include "system.h"
-#include "emit.h"
+#include "program/system.h"
+#include "lower/emit.h"
 
-typedef struct { arena *a, *scratch; ir *g; program p; kernel k[8]; int n; } kit;
+typedef struct {
+    arena *a, *scratch;
+    ir *g;
+    program p;
+    kernel k[8];
+    int n;
+} kit;
 
 static kit *kit_new(int nq)
 {
@@ -25,11 +31,24 @@ static kit *kit_new(int nq)
     k->p.mass_diagonal = k->p.mass_constant = true;
     return k;
 }
-static void kit_free(kit *k) { arena_free(k->scratch); arena_free(k->a); }
+static void kit_free(kit *k)
+{
+    arena_free(k->scratch);
+    arena_free(k->a);
+}
 
-static ir_ref input(kit *k, in_kind kind, int at, int stride) { return ir_in(k->g, (ir_input){ .kind = kind, .at = { .base = at, .stride = { stride } } }); }
-static ir_ref C(kit *k, double x) { return ir_const(k->g, x); }
-static ir_ref mul(kit *k, ir_ref a, ir_ref b) { return ir_op2(k->g, OP_MUL, a, b); }
+static ir_ref input(kit *k, in_kind kind, int at, int stride)
+{
+    return ir_in(k->g, (ir_input){ .kind = kind, .at = { .base = at, .stride = { stride } } });
+}
+static ir_ref C(kit *k, double x)
+{
+    return ir_const(k->g, x);
+}
+static ir_ref mul(kit *k, ir_ref a, ir_ref b)
+{
+    return ir_op2(k->g, OP_MUL, a, b);
+}
 
 /* one output with its row, for one member or for the members 1..count */
 static kernel *put(kit *k, ir_ref x, int row, int stride, int count, span at)
@@ -52,17 +71,19 @@ static system_t *at_work(kit *k, const double *param)
     return s;
 }
 
-/* a part's own initial values, and after them what its container gives: the last one counts, they are not added */
+/* a part's own initial values, and after them what its container gives: the last one counts, they are not
+ * added */
 static void last_initial_value_counts(void **state)
 {
     (void)state;
     kit *k = kit_new(3);
     double param[1] = { 7 }, q[3], v[3];
-    kernel *own = put(k, C(k, 2), -1, 1, 3, SPAN_NONE);                         /* q[0..2] = 2 */
-    put(k, mul(k, C(k, 10), input(k, IN_INDEX, 0, 0)), 0, 1, 2, SPAN_NONE);     /* then q[1], q[2] = 10 i */
-    put(k, input(k, IN_PARAM, 0, 0), 2, 0, 0, SPAN_NONE);                       /* then q[2] = the parameter */
+    kernel *own = put(k, C(k, 2), -1, 1, 3, SPAN_NONE);                     /* q[0..2] = 2 */
+    put(k, mul(k, C(k, 10), input(k, IN_INDEX, 0, 0)), 0, 1, 2, SPAN_NONE); /* then q[1], q[2] = 10 i */
+    put(k, input(k, IN_PARAM, 0, 0), 2, 0, 0, SPAN_NONE);                   /* then q[2] = the parameter */
     k->p.init_q = (kernels){ own, 3 };
-    k->p.init_v = (kernels){ put(k, input(k, IN_Q, 1, 0), 0, 0, 0, SPAN_NONE), 1 };     /* v[0] = q[1], as it is by then */
+    /* v[0] = q[1], as it is by then */
+    k->p.init_v = (kernels){ put(k, input(k, IN_Q, 1, 0), 0, 0, 0, SPAN_NONE), 1 };
     system_t *s = at_work(k, param);
     system_start(s, q, v);
     assert_true(q[0] == 2 && q[1] == 10 && q[2] == 7);
@@ -70,7 +91,8 @@ static void last_initial_value_counts(void **state)
     kit_free(k);
 }
 
-/* several kernels that give to one row are added up; parameters stay put, time and state are asked for at each instant */
+/* several kernels that give to one row are added up; parameters stay put, time and state are asked for at
+ * each instant */
 static void forces_add_up(void **state)
 {
     (void)state;

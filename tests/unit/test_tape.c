@@ -7,10 +7,13 @@
 #include <stdbool.h>
 #include <string.h>
 #include <time.h>
-#include "../../lang/emit.h"
-#include "../../runtime/backend.h"
+#include "lower/emit.h"
+#include "clock/backend.h"
 
-typedef struct { arena *a, *s; ir *g; } fixture;
+typedef struct {
+    arena *a, *s;
+    ir *g;
+} fixture;
 
 static int setup(void **state)
 {
@@ -54,7 +57,10 @@ static kernel emit(fixture *f, const ir_ref *out, size_t n, index_set over, ir_r
 }
 
 static const index_set one_member = { 0 };
-static index_set range(int lo, int hi) { return (index_set){ .n = 1, .r = { { .lo = lo, .hi = hi } } }; }
+static index_set range(int lo, int hi)
+{
+    return (index_set){ .n = 1, .r = { { .lo = lo, .hi = hi } } };
+}
 /* i in lo..hi, j in i+1..hi */
 static index_set triangle(int lo, int hi)
 {
@@ -62,15 +68,23 @@ static index_set triangle(int lo, int hi)
 }
 
 /* What an input is for a member, told apart from kernel_gather. */
-typedef struct { const inputs *from; const int32_t *index; int n; } place;
+typedef struct {
+    const inputs *from;
+    const int32_t *index;
+    int n;
+} place;
 static double place_value(const ir_input *i, void *ud)
 {
     const place *p = ud;
-    if (i->kind == IN_TIME) return p->from->t;
-    if (i->kind == IN_SPEED) return p->from->speed;
-    if (i->kind == IN_INDEX) return p->index[i->at.base];
+    if (i->kind == IN_TIME)
+        return p->from->t;
+    if (i->kind == IN_SPEED)
+        return p->from->speed;
+    if (i->kind == IN_INDEX)
+        return p->index[i->at.base];
     int at = i->at.base;
-    for (int k = 0; k < p->n; k++) at += i->at.stride[k] * p->index[k];
+    for (int k = 0; k < p->n; k++)
+        at += i->at.stride[k] * p->index[k];
     return p->from->from[i->kind][at];
 }
 
@@ -90,7 +104,9 @@ static void check_kernel(fixture *f, const kernel *k, const ir_ref *out, const i
         place p = { from, index, k->over.n };
         kernel_run(k, from, index, reg);
         /* this member in all lanes but the last, which has the first member */
-        for (int j = 0; j < k->over.n; j++) for (int i = 0; i < LANES; i++) lanes[j * LANES + i] = index[j];
+        for (int j = 0; j < k->over.n; j++)
+            for (int i = 0; i < LANES; i++)
+                lanes[j * LANES + i] = index[j];
         batch_run(k, from, lanes, 7, lane);
         for (uint32_t j = 0; j < t->nout; j++) {
             double want = ir_value(f->g, f->s, out[j], place_value, &p);
@@ -127,7 +143,10 @@ static void test_index_sets(void **state)
     index_set alone = triangle(1, 1);
     assert_false(index_first(&alone, x));
     /* empty rows first and between: j in 3..i for i in 1..5, k in j..3 */
-    index_set s = { .n = 3, .r = { { .lo = 1, .hi = 5 }, { .lo = 3, .hi = 0, .hi_stride = { 1 } }, { .lo = 0, .lo_stride = { 0, 1 }, .hi = 3 } } };
+    index_set s = { .n = 3,
+                    .r = { { .lo = 1, .hi = 5 },
+                           { .lo = 3, .hi = 0, .hi_stride = { 1 } },
+                           { .lo = 0, .lo_stride = { 0, 1 }, .hi = 3 } } };
     n = 0;
     for (bool any = index_first(&s, x); any; any = index_next(&s, x), n++) {
         assert_int_equal(x[0], 3 + n);
@@ -161,7 +180,11 @@ static void test_every_operation(void **state)
     }
 }
 
-static double value_of(const tape *t, double *reg) { tape_run(t, reg); return reg[t->out[0]]; }
+static double value_of(const tape *t, double *reg)
+{
+    tape_run(t, reg);
+    return reg[t->out[0]];
+}
 
 /* A fused operation is the two that it is made of, in one machine and in the other. */
 static void test_every_fused_operation(void **state)
@@ -169,7 +192,7 @@ static void test_every_fused_operation(void **state)
     fixture *f = *state;
     static const uint8_t arity[] = {
 #define X(id, n, value, outer, side, inner) n,
-#include "../../runtime/fused.def"
+#include "base/fused.def"
 #undef X
     };
     for (uint32_t op = OP_COUNT; op < TAPE_SINCOS; op++) {
@@ -187,7 +210,8 @@ static void test_every_fused_operation(void **state)
         for (int i = 0; i < 200; i++) {
             double reg[5] = { some[dice(NSOME)], some[dice(NSOME)], some[dice(NSOME)] };
             double x = op_value((op_code)p->inner, reg[0], reg[1], 0), y = reg[inner];
-            double want = p->side == SIDE_RIGHT ? op_value((op_code)p->outer, y, x, 0) : op_value((op_code)p->outer, x, y, 0);
+            double want = p->side == SIDE_RIGHT ? op_value((op_code)p->outer, y, x, 0)
+                                                : op_value((op_code)p->outer, x, y, 0);
             assert_true(same(value_of(&t, reg), want));
             assert_true(same(value_of(&plain, reg), want));
             kernel_run_all(&k, &(inputs){ .from = { [IN_Q] = reg } }, work, &got);
@@ -223,7 +247,8 @@ static void test_sine_and_cosine(void **state)
     fixture *f = *state;
     enum { N = 20000 };
     double *q = arena_array(f->a, double, N);
-    for (int i = 0; i < N; i++) q[i] = ldexp((double)dice(1u << 30) - (1 << 29), (int)dice(70) - 60);
+    for (int i = 0; i < N; i++)
+        q[i] = ldexp((double)dice(1u << 30) - (1 << 29), (int)dice(70) - 60);
     ir_ref x = in(f, IN_Q, 0, 1, 0), r[2] = { ir_op1(f->g, OP_SIN, x), ir_op1(f->g, OP_COS, x) };
     kernel k = emit(f, r, 2, range(0, N - 1), IR_NONE);
     inputs from = { .from = { [IN_Q] = q } };
@@ -235,7 +260,8 @@ static void test_sine_and_cosine(void **state)
     }
 }
 
-/* Sine and cosine beside those of long double: below 0.8 units in the last place; the same beyond TRIG_FAR as the C library's. */
+/* Sine and cosine beside those of long double: below 0.8 units in the last place; the same beyond TRIG_FAR as
+ * the C library's. */
 static double ulps(double got, long double want)
 {
     double w = fabs((double)want);
@@ -248,7 +274,9 @@ static void test_sine_is_accurate(void **state)
     double worst = 0;
     for (int i = 0; i < 300000; i++) {
         double x = ldexp((double)dice(1u << 31) / (1u << 30) - 1, (int)dice(25) - 8);
-        if (i % 3 == 0) x = (double)dice(60000) * 1.5707963267948966 + ldexp((double)dice(1000) - 500, -40 - (int)dice(12));
+        if (i % 3 == 0)
+            x = (double)dice(60000) * 1.5707963267948966 +
+                ldexp((double)dice(1000) - 500, -40 - (int)dice(12));
         worst = fmax(worst, fmax(ulps(trig_sin(x), sinl(x)), ulps(trig_cos(x), cosl(x))));
         double s, c;
         trig_sincos(x, &s, &c);
@@ -268,11 +296,19 @@ static ir_ref random_input(fixture *f, bool family)
     static const in_kind kind[] = { IN_Q, IN_V, IN_PARAM };
     int s = family ? (int)dice(4) : 0, s2 = family ? (int)dice(3) : 0;
     switch (dice(8)) {
-    case 0:  return in(f, IN_TIME, 0, 0, 0);
-    case 1:  return in(f, IN_SPEED, 0, 0, 0);
-    case 2:  if (family) return in(f, IN_INDEX, (int)dice(2), 0, 0); break;
-    case 3:  return ir_const(f->g, (double)dice(9) / 4 - 1);
-    case 4:  s = s2 = 0; break;
+    case 0:
+        return in(f, IN_TIME, 0, 0, 0);
+    case 1:
+        return in(f, IN_SPEED, 0, 0, 0);
+    case 2:
+        if (family)
+            return in(f, IN_INDEX, (int)dice(2), 0, 0);
+        break;
+    case 3:
+        return ir_const(f->g, (double)dice(9) / 4 - 1);
+    case 4:
+        s = s2 = 0;
+        break;
     }
     return in(f, kind[dice(3)], (int)dice(5), s, s2);
 }
@@ -280,12 +316,17 @@ static ir_ref random_input(fixture *f, bool family)
 /* Nodes pool[0..n): leaves first, then operations on what came before, near ones more often. */
 static void random_nodes(fixture *f, ir_ref *pool, uint32_t n, uint32_t leaves, bool family)
 {
-    static const op_code often[] = { OP_ADD, OP_SUB, OP_MUL, OP_ADD, OP_SUB, OP_MUL, OP_NEG, OP_SQR, OP_SIN, OP_COS, OP_DIV };
+    static const op_code often[] = { OP_ADD, OP_SUB, OP_MUL, OP_ADD, OP_SUB, OP_MUL,
+                                     OP_NEG, OP_SQR, OP_SIN, OP_COS, OP_DIV };
     for (uint32_t i = 0; i < n; i++) {
-        if (i < leaves) { pool[i] = random_input(f, family); continue; }
+        if (i < leaves) {
+            pool[i] = random_input(f, family);
+            continue;
+        }
         op_code op = dice(4) ? often[dice(sizeof often / sizeof *often)] : (op_code)dice(OP_COUNT);
         ir_ref x[3] = { 0, 0, 0 };
-        for (int k = 0; k < op_arity(op); k++) x[k] = pool[dice(2) ? dice(i) : i - 1 - dice(i < 6 ? i : 6)];
+        for (int k = 0; k < op_arity(op); k++)
+            x[k] = pool[dice(2) ? dice(i) : i - 1 - dice(i < 6 ? i : 6)];
         pool[i] = ir_op(f->g, op, x[0], x[1], x[2]);
     }
 }
@@ -294,11 +335,16 @@ static void random_case(fixture *f, index_set over, uint32_t n)
 {
     ir_ref pool[200], out[6];
     double q[400], v[400], param[400];
-    for (int i = 0; i < 400; i++) { q[i] = some[dice(NSOME - 1)]; v[i] = dice(1000) * 1e-3; param[i] = 1 + dice(7); }
+    for (int i = 0; i < 400; i++) {
+        q[i] = some[dice(NSOME - 1)];
+        v[i] = dice(1000) * 1e-3;
+        param[i] = 1 + dice(7);
+    }
     inputs from = { .t = 0.3, .speed = 2.5, .from = { [IN_Q] = q, [IN_V] = v, [IN_PARAM] = param } };
     random_nodes(f, pool, n, 6, over.n > 0);
     uint32_t nout = 1 + dice(6);
-    for (uint32_t i = 0; i < nout; i++) out[i] = pool[dice(4) ? n - 1 - dice(n / 2) : dice(n)];
+    for (uint32_t i = 0; i < nout; i++)
+        out[i] = pool[dice(4) ? n - 1 - dice(n / 2) : dice(n)];
     kernel k = emit(f, out, nout, over, IR_NONE);
     check_kernel(f, &k, out, &from);
     tape plain = tape_plain(&k.tape, f->a);
@@ -310,7 +356,8 @@ static void random_case(fixture *f, index_set over, uint32_t n)
 static void test_random_single(void **state)
 {
     fixture *f = *state;
-    for (int i = 0; i < 400; i++) random_case(f, one_member, 7 + dice(190));
+    for (int i = 0; i < 400; i++)
+        random_case(f, one_member, 7 + dice(190));
 }
 
 static void test_random_families(void **state)
@@ -318,7 +365,7 @@ static void test_random_families(void **state)
     fixture *f = *state;
     for (int i = 0; i < 60; i++) {
         random_case(f, triangle(0, 1 + (int)dice(12)), 7 + dice(60));
-        random_case(f, triangle(5, 45), 7 + dice(30));              /* rows long and short */
+        random_case(f, triangle(5, 45), 7 + dice(30)); /* rows long and short */
         index_set rows = { .n = 2, .r = { { .lo = 2, .hi = 3 }, { .lo = 1, .lo_stride = { 1 }, .hi = 60 } } };
         random_case(f, rows, 7 + dice(30));
         index_set empty = { .n = 2, .r = { { .lo = 2, .hi = 3 }, { .lo = 5, .hi = 4 } } };
@@ -332,11 +379,14 @@ static void test_long_family(void **state)
     fixture *f = *state;
     enum { N = 3 * LANES + 5 };
     double *q = arena_array(f->a, double, 4 * N);
-    for (int i = 0; i < 4 * N; i++) q[i] = sin(i);
+    for (int i = 0; i < 4 * N; i++)
+        q[i] = sin(i);
     inputs from = { .t = 1.5, .from = { [IN_Q] = q } };
-    ir_ref x[5] = { in(f, IN_Q, 0, 0, 0), in(f, IN_Q, 1, 1, 0), in(f, IN_Q, 0, 2, 0), in(f, IN_Q, 5, 3, 0), in(f, IN_Q, N, -1, 0) };
+    ir_ref x[5] = { in(f, IN_Q, 0, 0, 0), in(f, IN_Q, 1, 1, 0), in(f, IN_Q, 0, 2, 0), in(f, IN_Q, 5, 3, 0),
+                    in(f, IN_Q, N, -1, 0) };
     ir_ref sum = ir_op1(f->g, OP_COS, in(f, IN_TIME, 0, 0, 0));
-    for (int i = 0; i < 5; i++) sum = ir_op2(f->g, OP_ADD, ir_op2(f->g, OP_MUL, sum, x[i]), in(f, IN_INDEX, 0, 0, 0));
+    for (int i = 0; i < 5; i++)
+        sum = ir_op2(f->g, OP_ADD, ir_op2(f->g, OP_MUL, sum, x[i]), in(f, IN_INDEX, 0, 0, 0));
     ir_ref out[3] = { sum, x[1], x[0] };
     for (size_t n = 1; n <= 3; n++) {
         kernel k = emit(f, out, n, range(1, N), IR_NONE);
@@ -364,19 +414,24 @@ static void test_registers(void **state)
     fixture *f = *state;
     /* a long chain needs few registers; the same input has one slot, a constant one register */
     ir_ref a = in(f, IN_Q, 0, 0, 0), b = in(f, IN_Q, 1, 0, 0), x = a;
-    for (int i = 0; i < 1000; i++) x = ir_op1(f->g, OP_SIN, ir_op2(f->g, OP_ADD, ir_op2(f->g, OP_MUL, x, b), a));
+    for (int i = 0; i < 1000; i++)
+        x = ir_op1(f->g, OP_SIN, ir_op2(f->g, OP_ADD, ir_op2(f->g, OP_MUL, x, b), a));
     kernel k = emit(f, &x, 1, one_member, IR_NONE);
     assert_int_equal(k.tape.nin, 2);
     assert_in_range(k.tape.nreg, 3, 4);
     /* a full tree of depth d needs d registers, and 16 for slow functions that go first */
     ir_ref leaf[256];
-    for (int i = 0; i < 256; i++) leaf[i] = ir_op1(f->g, OP_EXP, in(f, IN_Q, i, 0, 0));
-    for (int n = 128; n; n /= 2) for (int i = 0; i < n; i++) leaf[i] = ir_op2(f->g, OP_POW, leaf[2 * i], leaf[2 * i + 1]);
+    for (int i = 0; i < 256; i++)
+        leaf[i] = ir_op1(f->g, OP_EXP, in(f, IN_Q, i, 0, 0));
+    for (int n = 128; n; n /= 2)
+        for (int i = 0; i < n; i++)
+            leaf[i] = ir_op2(f->g, OP_POW, leaf[2 * i], leaf[2 * i + 1]);
     k = emit(f, leaf, 1, one_member, IR_NONE);
     assert_int_equal(k.tape.nin, 256);
     assert_in_range(k.tape.nreg, 256, 256 + 9 + 16);
     /* inputs and constants are never written */
-    for (uint32_t i = 0; i < k.tape.ncode; i++) assert_true(k.tape.code[i].dst >= k.tape.nin + k.tape.nconst);
+    for (uint32_t i = 0; i < k.tape.ncode; i++)
+        assert_true(k.tape.code[i].dst >= k.tape.nin + k.tape.nconst);
 }
 
 static void test_large(void **state)
@@ -385,18 +440,21 @@ static void test_large(void **state)
     enum { N = 100000 };
     ir_ref *pool = arena_array(f->a, ir_ref, N);
     double q[16];
-    for (int i = 0; i < 16; i++) q[i] = 0.1 * i;
+    for (int i = 0; i < 16; i++)
+        q[i] = 0.1 * i;
     random_nodes(f, pool, N, 6, false);
     double *v = arena_array(f->a, double, 400);
     inputs from = { .t = 0.3, .from = { [IN_Q] = q, [IN_V] = v, [IN_PARAM] = v } };
     ir_ref out[100];
-    for (int i = 0; i < 100; i++) out[i] = pool[N - 1 - i];
+    for (int i = 0; i < 100; i++)
+        out[i] = pool[N - 1 - i];
     kernel k = emit(f, out, 100, one_member, IR_NONE);
     assert_true(k.tape.ncode > 1000);
     check_kernel(f, &k, out, &from);
     /* a million, deep */
     ir_ref x = in(f, IN_Q, 1, 0, 0), t = in(f, IN_TIME, 0, 0, 0);
-    for (int i = 0; i < 500000; i++) x = ir_op1(f->g, OP_COS, ir_op2(f->g, OP_ADD, x, t));
+    for (int i = 0; i < 500000; i++)
+        x = ir_op1(f->g, OP_COS, ir_op2(f->g, OP_ADD, x, t));
     clock_t start = clock();
     k = emit(f, &x, 1, one_member, IR_NONE);
     assert_int_equal(k.tape.ncode, 1000000);
@@ -408,14 +466,16 @@ static void test_where(void **state)
 {
     fixture *f = *state;
     double q[50];
-    for (int i = 0; i < 50; i++) q[i] = i + 0.5;
+    for (int i = 0; i < 50; i++)
+        q[i] = i + 0.5;
     ir_ref i = in(f, IN_INDEX, 0, 0, 0), j = in(f, IN_INDEX, 1, 0, 0);
     ir_ref odd = ir_op2(f->g, OP_MOD, ir_op2(f->g, OP_ADD, i, j), ir_const(f->g, 2));
     ir_ref out[2] = { in(f, IN_Q, 0, 1, 0), in(f, IN_Q, 0, 0, 1) };
     inputs from = { .from = { [IN_Q] = q } };
     for (int last = 8; last < 50; last += 40) {
         kernel k = emit(f, out, 2, triangle(1, last), odd);
-        double *reg = arena_array(f->a, double, k.where->nreg), *work = arena_array(f->a, double, batch_regs(&k.tape));
+        double *reg = arena_array(f->a, double, k.where->nreg),
+               *work = arena_array(f->a, double, batch_regs(&k.tape));
         double *all = arena_array(f->a, double, 2 * k.over.count);
         int32_t x[MAX_INDEX];
         kernel_run_all(&k, &from, work, all);
@@ -453,29 +513,35 @@ static void test_params(void **state)
                       ir_op2(f->g, OP_ADD, in(f, IN_PARAM, 5, 0, 0), in(f, IN_PARAM, 1, 0, 0)) };
     kernel k[4];
     slot_map row[4] = { { 0, { 0 } }, { 1, { 0 } }, { 0, { 1 } }, { 6, { 0 } } };
-    for (int i = 0; i < 4; i++) { k[i] = emit(f, &out[i], 1, i == 2 ? range(2, 5) : one_member, IR_NONE); k[i].row = &row[i]; }
+    for (int i = 0; i < 4; i++) {
+        k[i] = emit(f, &out[i], 1, i == 2 ? range(2, 5) : one_member, IR_NONE);
+        k[i].row = &row[i];
+    }
     program p = { .nparam = 7, .defaults = { k, 3 }, .derived = { k + 3, 1 } };
     double param[7] = { 0 };
     program_params(&p, NULL, param, f->s);
     static const double want[7] = { 2, 3, 6, 12, 24, 48, 51 };
-    for (int i = 0; i < 7; i++) assert_true(param[i] == want[i]);
+    for (int i = 0; i < 7; i++)
+        assert_true(param[i] == want[i]);
     /* given values stay and are seen by what follows */
     bool set[7] = { [0] = true, [3] = true };
     param[0] = 10;
     param[3] = 1;
     program_params(&p, set, param, f->s);
     static const double then[7] = { 10, 11, 22, 1, 2, 4, 15 };
-    for (int i = 0; i < 7; i++) assert_true(param[i] == then[i]);
+    for (int i = 0; i < 7; i++)
+        assert_true(param[i] == then[i]);
 }
 
 int main(void)
 {
 #define T(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
     const struct CMUnitTest tests[] = {
-        T(test_index_sets), T(test_every_operation), T(test_every_fused_operation), T(test_fusion), T(test_sine_and_cosine), T(test_sine_is_accurate),
-        T(test_random_single),
-        T(test_random_families), T(test_long_family), T(test_head), T(test_registers), T(test_large), T(test_where), T(test_left_to_the_caller),
-        T(test_params),
+        T(test_index_sets),    T(test_every_operation),    T(test_every_fused_operation),
+        T(test_fusion),        T(test_sine_and_cosine),    T(test_sine_is_accurate),
+        T(test_random_single), T(test_random_families),    T(test_long_family),
+        T(test_head),          T(test_registers),          T(test_large),
+        T(test_where),         T(test_left_to_the_caller), T(test_params),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

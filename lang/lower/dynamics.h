@@ -1,0 +1,48 @@
+/* dynamics: the formulas of a model's motion, before they become kernels: sums of contributions over index
+   sets, each place (row, col) of a set once. */
+#ifndef CDL_DYNAMICS_H
+#define CDL_DYNAMICS_H
+#include "model/model.h"
+
+typedef struct entry {
+    ir_ref f;
+    address row, col;
+} entry;
+typedef vec(entry) entries;
+typedef struct entry_group {
+    index_names over;
+    span at;
+    entries list;
+    map64 by_place;
+} entry_group;
+typedef struct role {
+    vec(entry_group) group;
+    map64 by_set;
+    size_t last;
+} role;
+
+typedef struct contact_form {
+    entries gradient, slip_map; /* row: the dof;  col: the dof, row.base: the component of slip */
+    ir_ref rate, bias;          /* IR_NONE: 0 */
+    /* slip_moves: some component is not 0 */
+    ir_ref slip_bias[MAX_SLIP];
+    bool slip_moves;
+    bool linear, constant_gradient;
+    int near_dim;
+    address near_a[3], near_b[3];
+    ir_ref near_reach;
+} contact_form;
+
+typedef struct dynamics {
+    role mass, force, force_dq, force_dv, kinetic, potential;
+    bool mass_constant, mass_diagonal, force_linear, force_of_state, potential_whole;
+    span first_order;      /* the first equation of first order */
+    contact_form *contact; /* of each of m->contacts */
+} dynamics;
+
+/* Errors found here: mass structurally singular, slip not linear in the rates, accelerations that enter
+   nonlinearly, constraint without dofs. NULL when there were any. */
+dynamics *dynamics_of(arena *a, const model *m);
+/* Adds to dy->potential what the equations' forces derive from, where that is plain to see (potential.c). */
+void potential_of_forces(arena *a, const model *m, dynamics *dy);
+#endif

@@ -1,0 +1,87 @@
+/* elab: what the files that build a model share.  model.c: classes, names, layout.  elab_init.c: values at
+   the start. elab.c: families and statements.  elab_contact.c: constraints.  elab_field.c: fields, rods.
+   match.c: which equation determines which dof. */
+#ifndef CDL_ELAB_H
+#define CDL_ELAB_H
+#include "model.h"
+
+typedef struct elab {
+    model *m;
+    evaluator ev;
+    const override *set;
+    size_t nset;
+    vec(mclass *) found;      /* in the order of discovery */
+    const struct nest *loops; /* around the statement at hand */
+    /* the first energy with a dimension: the others have the same */
+    const ast *energy;
+    dim energy_unit;
+} elab;
+
+/* The scope of one class for one instance, which may be symbolic. */
+typedef struct class_scope {
+    scope base;
+    mclass *c;
+    address inst;
+    bool own;
+} class_scope;
+class_scope *class_scope_new(elab *e, mclass *c, address inst, bool own);
+address class_own_instance(const mclass *c);
+address instance_at(const mclass *c, scope *in); /* the instance of c that a scope inside it is about */
+
+/* What is kept for each class while it is elaborated. */
+typedef struct class_work {
+    class_scope *own; /* the scope of its own statements */
+    vec(const ast *) statements;
+    vec(mparam *) order; /* parameters, those that others need first */
+    int state;           /* of the discovery: 1 busy, 2 done */
+} class_work;
+static inline class_work *work_of(const mclass *c)
+{
+    return c->work;
+}
+
+extern const index_names single_member; /* no index: a family of one */
+
+/* The loops around a statement: indices of its own and of enclosing `for`s. */
+typedef struct nest {
+    int n;
+    const ast *index[MAX_INDEX];
+    int nwhere;
+    const ast *where[MAX_INDEX];
+} nest;
+bool nest_add(elab *e, nest *n, const ast *list, const ast *where);
+/* Calls body once with symbolic indices; where that cannot be (ev.needs_members), once for each member with
+   numbers.  The body adds nothing to the model when ev.needs_members is set. */
+typedef void family_body(elab *e, mclass *c, scope *in, const index_names *over, const ast *node);
+void over_nest(elab *e, mclass *c, const nest *n, const ast *node, family_body *body);
+
+mfamily *family_add(elab *e, mfamilies *to, mclass *c, const index_names *over, const ast *node, int nout,
+                    bool rows);
+/* The dof that a scalar value is, as an address: IN_Q or IN_V inputs; false otherwise. */
+bool value_address(elab *e, const value *v, in_kind kind, address *at);
+bool depends_on(const ir *g, ir_ref r, unsigned kinds); /* kinds: bits BIT(in_kind) */
+#define BIT(k) (1u << (k))
+/* what is not known before the run */
+enum {
+    MOVING = BIT(IN_TIME) | BIT(IN_Q) | BIT(IN_V) | BIT(IN_A) | BIT(IN_PRE) | BIT(IN_PAST_Q) |
+             BIT(IN_PAST_V) | BIT(IN_SET) | BIT(IN_COORD) | BIT(IN_FIELD) | BIT(IN_INTEGRAL) | BIT(IN_ROD)
+};
+/* left - right of an equation or a constraint, sizes and dimensions checked */
+bool both_sides(elab *e, scope *in, const ast *l, const ast *r, const char *what, span at, value *out);
+family_body constraint_body;
+
+void elab_params(elab *e, mclass *c); /* defaults and part arguments -> m->defaults */
+void elab_dofs(elab *e, mclass *c);   /* initial values -> m->init_q, init_v */
+value dof_unit_of(elab *e, mclass *c, mdof *d);
+void elab_statements(elab *e, mclass *c);
+void elab_field_statement(elab *e, mclass *c, const nest *n, const ast *s);
+bool elab_rod_force(elab *e, mclass *c, const ast *s); /* whether it was one */
+bool rod_object(const value *v, int32_t *rod);         /* a rod of the model? (model.c) */
+/* a reference shape from a file: the set points(matrix), or an error */
+value rod_points(elab *e, const ast *x);
+value rod_member(elab *e, mclass *c, int32_t rod, sym name, span at);
+void elab_fields_check(elab *e);
+void match_equations(elab *e);
+void check_values(elab *e); /* restitution, friction, delays at the default parameters */
+void resolve_function(elab *e, scope *in, const ast *fn); /* names in a body that nothing calls */
+#endif

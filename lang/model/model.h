@@ -1,0 +1,289 @@
+/* model: a checked model, its names resolved, its formulas lowered to IR.  A model used as a part is a class:
+   all its instances in one set of families, the instance number being the first index.  Built by elab.c; read
+   by assemble (-> program), show and the session. */
+#ifndef CDL_MODEL_H
+#define CDL_MODEL_H
+#include "value/eval.h"
+
+typedef struct model model;
+typedef struct mclass mclass;
+
+/* The indices a family runs over.  where: condition on the indices, or IR_NONE. */
+typedef struct index_names {
+    int n;
+    sym name[MAX_INDEX];
+    index_set set;
+    ir_ref where;
+} index_names;
+
+/* A parameter's values lie side by side for all instances of its class: element k of instance i is at offset
+ * + i*size + k. */
+typedef struct mparam {
+    sym name;
+    const char *doc;
+    span at;
+    const ast *decl;
+    int32_t offset, size;
+    int32_t n[2];
+    uint8_t rank;
+    dim unit;
+    double lo, hi;
+    bool has_default, structural;
+    double fixed;
+} mparam;
+typedef struct mdof {
+    sym name;
+    const char *doc;
+    span at;
+    const ast *decl;
+    int ndim;
+    int32_t lo[MAX_INDEX], n[MAX_INDEX];
+    int32_t comp; /* components of a vector dof (`in R2`), 0: scalar */
+    int32_t offset, size;
+    dim unit;
+    mclass *of;
+    bool has_init[2];
+} mdof;
+typedef struct mlet {
+    const ast *decl;
+    int state;
+    value v;
+} mlet;
+/* instance = first + k*per + (i - lo) */
+typedef struct mpart {
+    sym name;
+    const ast *decl;
+    mclass *of;
+    int32_t first, per, lo, n;
+    bool indexed;
+} mpart;
+
+struct mclass {
+    sym name;
+    const ast *decl;
+    model *m;
+    int32_t ninst;        /* instances of it in the whole model */
+    int32_t qbase, qsize; /* dof d of instance k is at qbase + k*qsize + d.offset */
+    map64 names;          /* sym -> mdecl * */
+    vec(mparam *) params;
+    vec(mdof *) dofs;
+    vec(mpart *) parts;
+    scope *outer;     /* the scope the model stands in */
+    index_names inst; /* the instance as an index; n == 0 when there is one instance only */
+    void *work;       /* of the elaboration */
+};
+
+/* What a name of a class denotes. */
+typedef enum {
+    DECL_PARAM,
+    DECL_LET,
+    DECL_FN,
+    DECL_DOF,
+    DECL_CONSTRAINT,
+    DECL_PART,
+    DECL_COORD,
+    DECL_FIELD,
+    DECL_ROD
+} decl_kind;
+typedef struct mdecl {
+    decl_kind kind;
+    sym name;
+    span at;
+    const ast *node; /* PARAM_ITEM, BIND, FN, DOF_ITEM, CONSTRAINT, PART, INDEX, FIELD_ITEM, ROD */
+    /* number: of the coordinate, field or rod */
+    union {
+        mparam *param;
+        mdof *dof;
+        mpart *part;
+        mlet *let;
+        int32_t number;
+    };
+} mdecl;
+const mdecl *class_find(const mclass *c, sym name);
+
+typedef struct mfamily { /* outputs over an index set */
+    index_names over;
+    /* row: the dof or parameter that an output belongs to (NULL for energies) */
+    ir_ref *out;
+    address *row;
+    int nout;
+    span at;
+    const ast *decl;
+    mclass *of;
+} mfamily;
+typedef vec(mfamily) mfamilies;
+
+typedef struct mcontact {
+    /* "big.ground" */
+    sym name;
+    const char *path;
+    const ast *decl;
+    span at;
+    mclass *of;
+    /* the last `own` indices are the user's */
+    index_names over;
+    int own;
+    /* a member that was written out: its `own` indices and its class's instance, `over` has none */
+    bool one;
+    int32_t index[MAX_INDEX], inst;
+    contact_relation relation;
+    friction_law friction;
+    impact_law impact;
+    /* gap >= 0 admissible; mu is tan(angle) when an angle was given; IR_NONE when absent */
+    ir_ref gap, normal, mu, e;
+    ir_ref slip[MAX_SLIP];
+    int nslip;
+    bool slip_given;
+    span mu_at, e_at, slip_at;
+} mcontact;
+
+/* left - right of each comparison */
+typedef struct mevent {
+    span at;
+    const ast *decl;
+    bool stop;
+    index_names over;
+    ir_ref when;
+    ir_ref *switches;
+    int nswitch;
+    address *target;
+    bool *rate;
+    ir_ref *value;
+    int nset;
+} mevent;
+typedef struct mintegral {
+    ir_ref lo, hi, integrand;
+    int bound;
+    span at;
+} mintegral;
+typedef enum { SET_SGN, SET_NORMAL_CONE, SET_INTERVAL } set_kind;
+/* selections first .. first + narg - 1 */
+typedef struct mset {
+    set_kind kind;
+    value of;
+    ir_ref *arg;
+    int narg;
+    int first;
+    span at;
+} mset;
+typedef struct mcoord {
+    sym name;
+    ir_ref lo, hi;
+    span at;
+} mcoord;
+typedef struct mfield {
+    sym name;
+    const char *doc;
+    int ncoord;
+    int coord[2];
+    span at;
+} mfield;
+/* gap >= 0; sense +1: u >= psi, -1: u <= psi */
+typedef struct mobstacle {
+    int field;
+    ir_ref gap;
+    int sense;
+    span at;
+} mobstacle;
+/* a flux whose coefficient has cases, and its derivative written out */
+typedef struct mflux {
+    ir_ref flux, derivative;
+    int coord;
+    span at;
+} mflux;
+/* coord < 0: on the whole boundary (where a condition or IR_NONE) */
+typedef struct mcondition {
+    int coord;
+    ir_ref where, residual;
+    span at;
+} mcondition;
+typedef struct mrodattr {
+    sym key;
+    value v;
+    span at;
+} mrodattr;
+typedef struct mrod {
+    sym name;
+    const char *doc;
+    span at;
+    vec(mrodattr) attr;
+} mrod;
+/* b < 0: against a body, which is a set */
+typedef struct mrodpair {
+    int a, b;
+    value body;
+    span at;
+} mrodpair;
+/* position, frame, moment at s; force at s or distributed */
+typedef struct mrodload {
+    int rod;
+    ir_ref s;
+    bool point;
+    sym what;
+    value v;
+    span at;
+    bool follower;
+} mrodload;
+
+struct model {
+    sym name;
+    const ast *decl;
+    arena *a;
+    ir *g;
+    diags *d;
+    symtab *names;
+    vec(mclass *) classes; /* [0] is the model itself, parts after the classes that hold them */
+    int32_t nparam, nq, nbound, nset;
+    uint8_t *order; /* of each dof: 1 or 2 */
+    mfamilies defaults, derived, init_q, init_v, history;
+    mfamilies equation, kinetic, potential, dissipation, force;
+    mfamilies inclusion; /* out: lhs - rhs with IN_SET inputs, row = dof */
+    vec(mcontact) contacts;
+    vec(mevent) events;
+    vec(mintegral) integrals;
+    vec(mset) sets;
+    vec(mcoord) coords;
+    vec(mfield) fields;
+    mfamilies field_equation;
+    vec(mobstacle) obstacles;
+    vec(mcondition) conditions;
+    vec(mflux) fluxes;
+    vec(mrod) rods;
+    vec(mrodload) loads;
+    vec(mrodpair) rod_pairs;
+    span has_delay;
+};
+
+/* Overrides that change structure: `run column(N = 50)`. */
+typedef struct override {
+    sym name;
+    double value;
+    span at;
+} override;
+
+/* Checks and lowers a model with its defaults and the overrides.  Errors go to d; NULL when there were any.
+ * outer: the scope the model stands in. */
+model *model_build(arena *a, symtab *names, diags *d, scope *outer, const ast *decl, const override *set,
+                   size_t nset);
+/* Whether a parameter of the model is structural (its value decides sizes): found while building. */
+const mparam *model_param(const model *m, sym name);
+/* an ir_namer; ud: model_namer */
+void model_input_name(text *out, const ir *g, const ir_input *in, void *index_names_or_null);
+typedef struct model_namer {
+    const model *m;
+    const index_names *over;
+} model_namer;
+/* Restitution, friction and delays that parameters alone decide, at these parameters; reports to m->d and
+ * gives false. */
+bool model_check_laws(const model *m, const double *param);
+/* Position of a member in the order of nested loops, -1 when it is not one. */
+int64_t index_rank(const index_set *s, const int32_t *index);
+extern const char *const contact_keys[]; /* attributes of a constraint; NULL at the end */
+
+/* Stable text: declarations, families, formulas (`cdl show model`, `show ir`, `show jacobian`). */
+void model_dump(text *out, const model *m);
+void model_dump_ir(text *out, const model *m);
+void model_dump_jacobian(text *out, const model *m);
+void model_dump_equations(text *out, const model *m);
+uint64_t model_hash(const model *m);
+#endif

@@ -1,0 +1,47 @@
+/* session_view: what the files that give results as values share. */
+#ifndef CDL_SESSION_VIEW_H
+#define CDL_SESSION_VIEW_H
+#include "session/session.h"
+
+/* a view is a scope over the results of a run: of an instance of a class, a family of dofs or parts, a
+ * constraint, its impacts */
+typedef struct view {
+    scope base;
+    run *r;
+    /* class */
+    const mclass *c;
+    int32_t inst;
+    /* dofs: address so far, indices given, derivatives taken */
+    const mdof *dof;
+    int32_t at;
+    uint8_t given, primes;
+    const mpart *part;
+    /* constraint; member < 0: the family */
+    size_t contact;
+    int64_t member;
+} view;
+
+view *view_new(run *r, view of);
+value view_value(view *v);
+/* numbers beside the times of a run; joined by lines */
+value plain_series(const results *r, const double *y, int64_t stride);
+int64_t sample_before(const double *t, int64_t n, double at);
+bool is_dofs(const value *v);
+value dofs_call(scope *sc, evaluator *ev, const value *o, const value *arg, size_t n, span at);
+
+/* session_contact.c */
+value contact_value(run *r, size_t k, int32_t inst);
+bool is_contact(const value *v), is_impacts(const value *v);
+size_t impacts_count(const view *v);
+void impacts_put(session *s, const view *v, put_column put, void *ud);
+look contact_not_kept(const view *v, evaluator *ev, span at);
+/* What power series are asked for, where the backend has them: of a dof, a rate, a gap or a reaction.  NULL
+ * for anything else. */
+const results *dof_dense(const value *y, dense_item *x), *contact_dense(const value *y, dense_item *x);
+
+static inline void near_list(near *n, const char *const *list)
+{
+    while (*list)
+        near_try(n, *list++);
+}
+#endif

@@ -1,0 +1,377 @@
+/* session: the interpreter of top-level statements.  One object behind `cdl run`, the interactive session and
+   the C API: definitions, runs, results as values, expectations.  session.c holds it together;
+   session_check.c finds errors without running, session_run.c runs models, session_results.c makes values of
+   what they leave, session_expect.c measures them (expectations, JSON), session_output.c writes them (save,
+   plot), session_sweep.c repeats all of it. */
+#ifndef CDL_SESSION_H
+#define CDL_SESSION_H
+#include "clock/backend.h"
+#include "io/write.h"
+#include "cdl.h"
+#include "load.h"
+#include "model/model.h"
+
+/* ---- models that were compiled, kept by declaration and structural overrides ---- */
+typedef struct built {
+    const ast *decl;
+    const override *set;
+    size_t nset;
+    /* NULL: it has errors, told already */
+    model *m;
+    program *p;
+    unsigned generation;      /* of the definitions it was built with */
+    const struct built *next; /* of the same declaration */
+} built;
+
+/* ---- runs and what is known of them ---- */
+typedef struct measured {
+    sym name;
+    value v;
+} measured;
+typedef struct expectation {
+    const char *text, *label;
+    bool ok;
+    bool has_bound;
+    double bound;
+    value v;
+} expectation;
+
+typedef struct run {
+    sym name; /* or NULL */
+    const built *of;
+    const backend *with;
+    bool chosen; /* by the program, not by the user */
+    arena *a;    /* of the results; freed with the run unless it is kept */
+    results *r;
+    scope *top;       /* its names */
+    bool named, kept; /* reached by a name; a value refers to it */
+} run;
+
+typedef struct record {            /* one JSON object in the making: a run, or a point of an experiment */
+    bool open, failed, incomplete; /* incomplete: interrupted, or no room for more */
+    sym experiment;
+    vec(measured) point, measures;
+    vec(expectation) expects;
+    const char *model, *backend; /* of the last run, or NULL */
+    uint64_t ir;                 /* of its program; 0: none */
+    const char *params;          /* all its parameters, as JSON, or NULL */
+    double seconds, max_penetration, residual;
+    int64_t steps;
+} record;
+
+/* ---- tables that grow over the points of an experiment: save and plot ---- */
+/* the rows where that column has that value */
+typedef struct curve {
+    size_t column;
+    double is;
+    const char *title;
+} curve;
+typedef struct table {
+    const ast *at;            /* the statement */
+    outfile *file;            /* of the numbers */
+    const char *path, *shown; /* of the file; plot: of the picture */
+    int how;                  /* kind of file */
+    spool *rows_at;           /* arrays: rows until all are there */
+    size_t ncol, behind;      /* columns, without point and swept names; plot: a backdrop among them */
+    bool series;
+    /* plot: of the block; intervals in contact; "" when absent */
+    const char *title, *log, *by, *style, *shades;
+    text marks; /* plot: points at impacts */
+    vec(const char *) header;
+    vec(const char *) labels; /* plot: of the columns, with units */
+    vec(rows_array) arrays;
+    int32_t grid[2];   /* rows are nodes in the plane */
+    vec(curve) curves; /* plot: a title for each block of rows */
+    int64_t rows;
+    struct table *next;
+} table;
+
+/* ---- for the manifest ---- */
+/* a file that was written */
+typedef struct made {
+    const char *path, *kind;
+    int64_t bytes;
+    char sha[65];
+} made_file;
+/* a text that was executed */
+typedef struct given {
+    const char *name, *text;
+    size_t len;
+    bool file;
+} given_text;
+typedef struct told_program {
+    const char *model;
+    uint64_t hash;
+} told_program;
+
+/* -p */
+typedef struct overriding {
+    sym name;
+    const char *text;
+    value v;
+    bool used, bad;
+} overriding;
+
+struct cdl {
+    allocator al;
+    jmp_buf oom;
+    bool broken;         /* out of memory once */
+    struct loose *loose; /* arenas of the experiment that is running; the one that is being made */
+    arena *arriving;
+    arena *a;      /* definitions, programs, diagnostics */
+    arena *tmp;    /* of the statement at hand */
+    arena *answer; /* what the last call returned */
+    arena *keep;   /* of the record in the making */
+    symtab *names;
+    diags *d;
+    cdl_callbacks call;
+    const char *option[16];
+    evaluator ev;
+    scope builtins; /* functions of results */
+    modules loaded;
+    module *main;
+    unsigned generation;
+    size_t compiled; /* how often a model was compiled */
+    map64 built;     /* declaration -> its compiled forms */
+    vec(run *) runs;
+    run *last;
+    bool last_failed;      /* the last run statement gave no results */
+    table_scope *measures; /* measured names */
+    table_scope *swept;    /* swept and measured names of the experiment that is running, or NULL */
+    const ast *experiment; /* the one that is running */
+    int64_t point, points; /* of it, from 0; how many it has */
+    text *report;          /* where what a point says and writes is kept, or NULL: session_jobs.c */
+    bool worker;           /* in a process of its own */
+    const char *draw_name; /* random numbers: for whom, and how many were drawn */
+    uint64_t drawn;
+    bool interrupted;
+    record rec;
+    table *tables;
+    vec(overriding) params;
+    size_t met, missed, skipped; /* expectations */
+    vec(made_file) made;
+    vec(given_text) given;
+    vec(const char *) told; /* a JSON object for each run or point */
+    vec(told_program) programs;
+    bool seeded;
+    int64_t seed;            /* of the experiment at hand */
+    cdl_status worst, total; /* of this call; since the last cdl_finish */
+};
+
+typedef struct cdl session;
+
+enum {
+#define CDL_OPTION_ROW(id, name, value, doc) OPTION_##id,
+    CDL_OPTION_LIST(CDL_OPTION_ROW)
+#undef CDL_OPTION_ROW
+        OPTION_COUNT
+};
+bool session_is(const session *s, int option); /* yes or no options */
+
+/* ---- session.c ---- */
+void session_out(session *s, const text *t);
+void session_err(session *s, const text *t);
+void session_note(session *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void session_worse(session *s, cdl_status status);
+/* Tells what was found wrong since the last time; false when there were errors. */
+bool session_flush(session *s);
+/* An arena for a while, which the session frees where a want of memory leaves it behind. */
+arena *session_arena(session *s);
+void session_arena_free(session *s, arena *a);
+void session_execute(session *s, const ast *statement);
+/* Names in force for a statement: measures, then the last run, then definitions; for what goes into a run
+ * definitions come first. */
+scope *session_scope(session *s);
+scope *session_input_scope(session *s);
+/* The declaration a name or a path of names (p.ball) stands for; NULL after a report. */
+const ast *session_model(session *s, const ast *name, scope **outer);
+/* A copy that lasts as long as the arena; a run that it refers to is kept. */
+value session_copy(session *s, arena *a, const value *v);
+void session_set(session *s, sym name, const value *v); /* a measured name */
+value session_eval(session *s, const ast *e);           /* in session_scope, into tmp */
+const char *num_text(arena *a, double x);               /* exact */
+
+#define ENTER(s)                             \
+    do {                                     \
+        if ((s)->broken || setjmp((s)->oom)) \
+            return session_lost(s);          \
+        session_begin(s);                    \
+    } while (0)
+void session_begin(session *s);
+cdl_status session_lost(session *s);
+const ast *read_expression(session *s, const char *name, const char *text_);
+/* ---- session_help.c ---- */
+void impacts_show(session *s, text *t, const value *v); /* a table; nothing for what is no list of impacts */
+void spark_put(text *t, const value *series, double lo, double hi); /* a line of bars */
+
+/* ---- session_check.c ---- */
+void check_module(session *s, module *m, bool to_run);
+/* session_steady.c: lets and params that no result is needed for */
+void check_constants(session *s, const mclass *last, const ast *list);
+void check_params(session *s); /* -p names that nothing has */
+
+/* ---- session_run.c ---- */
+/* The model with the overrides that change its structure, compiled once. NULL after a report. */
+const built *session_build(session *s, const ast *decl, scope *outer, const override *set, size_t nset);
+void run_statement(session *s, const ast *e);
+void run_drop(session *s, run *r); /* frees it, unless it is still reached */
+/* session_backend.c: the backend that `with` names and its options; false after a report.  o may be NULL:
+ * then only names are checked. */
+bool run_options_read(session *s, const ast *with, const backend **b, run_options *o);
+/* The time after `for`; dry: only what can be told without evaluating names. */
+bool run_duration(session *s, const ast *e, const program *p, bool dry, double *out);
+void run_check_backend(session *s, const ast *e, const built *of, const backend *b, bool as_error);
+void run_check_args(session *s, const ast *e, const built *of, bool to_run);
+bool is_literal(const ast *e); /* numbers and their arithmetic */
+bool is_param_of(const ast *decl, sym name);
+void near_params(const ast *decl, near *n);
+
+/* ---- session_results.c ---- */
+scope *results_scope(session *s, run *r);
+extern const builtin result_builtins[];
+/* The rows of results.def, and whose they are. */
+enum { OF_RUN, OF_FIELD, OF_ROD, OF_LIMIT, OF_CONTACT, OF_IMPACT, OF_WIRE, OF_PAIR, OF_PATH };
+enum {
+#define X(of, name, doc) of##_##name,
+#include "results/results.def"
+#undef X
+    RESULT_ROWS
+};
+int result_find(int of, const char *name); /* its row; -1 when there is none */
+const char *const *result_list(int of);    /* names, up to a NULL; OF_RUN: all names of runs */
+bool result_help(text *t, const char *name);
+bool contact_has(const value *v, const char *name); /* a constraint that member */
+/* Calls offer for each member that an object of results has. */
+void value_members(const value *v, void (*offer)(void *ud, const char *name), void *ud);
+bool value_lone(const value *part, value *out); /* the only coordinate of a part that has no other */
+int value_components(const value *v);           /* of dofs that are vectors; 0: of numbers; -1: no dofs */
+bool value_samples(session *s, const value *v, const double **t, const double **y, int64_t *n,
+                   int64_t *stride);
+/* ---- session_rod.c ---- */
+bool rod_value(const run *r, int rod, value *out); /* false: the run has no rods */
+look rod_name(const run *r, evaluator *ev, sym name, value *out);
+bool is_rod(const value *v), is_pairs(const value *v), is_path(const value *v);
+bool path_count(const value *v, double *n); /* false: not a branch of rods */
+/* places of its nodes at the samples, r->ntrack apart; NULL: no rod, or none that moves in time */
+const double *rod_in_time(const value *v, const results **r, int *nodes);
+bool rod_save_vtp(session *s, const value *v, const char *path, int *error); /* false: not a rod */
+bool rod_save_svg(session *s, const value *v, const char *path, int *error);
+/* ---- session_field.c ---- */
+bool field_value(const run *r, int field, value *out); /* false: the run has no fields */
+bool field_coordinate(const run *r, int coord, value *out);
+const char *line_coordinate(const value *v); /* of a field on a line; NULL: it is none */
+/* session_inclusion.c: jumps, branches, folds and the graph of a limit */
+const char *const *inclusion_members(const value *v); /* NULL: no table of a limit */
+look inclusion_name(run *r, evaluator *ev, sym name, value *out);
+bool inclusion_count(const value *v, double *n);
+bool inclusion_show(text *t, const value *v);
+look field_name(const run *r, evaluator *ev, sym name, value *out);
+/* a field on a line: by formulas where there are some; false when it is none */
+bool field_show(session *s, text *t, const value *v);
+/* derivatives of a field in the plane; how many, 0: it is none */
+int field_members(const value *v, const char *out[4]);
+value call_pieces(evaluator *ev, scope *in, const ast *call, const value *arg, size_t n);
+void field_summary(const run *r, text *t);
+/* false: v is no field in the plane */
+bool field_save_vtk(session *s, const value *v, const char *path, int *error);
+bool plane_samples(const value *v, const double **y, int64_t *n, int64_t *stride);
+const struct field_result *value_plane(const value *v, int *field); /* a field in the plane, or NULL */
+void plane_grid(const struct field_result *f, int32_t grid[2]);
+/* its k-th obstacle at the nodes; NULL: there is none */
+const double *field_obstacle_at(const run *r, const value *u, int k, arena *a);
+/* Results that are tables: put(ud, name, column, per) for each column, n numbers or n rows of numbers; per:
+ * those are rows of `per`. */
+typedef void (*put_column)(void *ud, const char *name, const value *v, int per);
+/* impacts, rods, pairs, jumps …; false: something else */
+bool value_table(session *s, const value *v, put_column put, void *ud);
+/* a field with its grid */
+bool field_table(session *s, const char *name, const value *v, put_column put, void *ud);
+bool rod_table(session *s, const value *v, put_column put, void *ud);
+bool inclusion_table(session *s, const value *v, put_column put, void *ud);
+/* Places and loads of the graph, places and loads of the solution; false when it is no graph. */
+bool inclusion_graph(const value *v, const double **x, int64_t *n);
+
+bool view_show(text *t, const value *v);   /* an object of results in a line; false when it is none */
+double value_at(const value *v, double t); /* of a series */
+
+/* Who walks over long results says how many bytes were passed: what lies in files is let go of now and then.
+ */
+typedef struct scan {
+    session *s;
+    int64_t bytes;
+} scan;
+void scan_pass(scan *x, int64_t bytes);
+
+/* dofs with indices, lists: their parts one by one.  Calls put(ud, "[1]", series) for each; anything else is
+ * one part. */
+void value_parts(session *s, const value *v, const char *index,
+                 void (*put)(void *ud, const char *index, const value *part), void *ud);
+
+/* Parts: one, or all of a family; false when it is none. */
+bool value_bodies(session *s, const value *v, void (*put)(void *ud, const value *part), void *ud);
+
+/* ---- session_expect.c ---- */
+void record_flush(session *s);
+void expect_statement(session *s, const ast *e);
+void measure_statement(session *s, const ast *e);
+void value_show(session *s, text *t, const value *v); /* for people: a long series by its range */
+void point_show(session *s, text *t);                 /* e = 0.5, mu = 0.1: where an experiment is */
+
+/* ---- session_output.c ---- */
+void save_statement(session *s, const ast *e);
+void plot_statement(session *s, const ast *e);
+void tables_finish(session *s);
+/* Keys of the block of save or plot, and the kinds of their values; reports. */
+void output_check(session *s, const ast *e);
+const char *output_what(size_t k); /* what is its value */
+/* the names of keys: "" where it is not of that statement, NULL behind the last */
+const char *output_key(size_t k, bool plot);
+
+/* A block of rows on its way to its table, as bytes that may come from another process. */
+void table_take(session *s, const ast *e, const char *bytes, size_t n);
+
+/* session_animate.c */
+value call_animate(evaluator *ev, scope *in, const ast *call, const value *arg, size_t n);
+/* ---- session_sweep.c ---- */
+value call_random(evaluator *ev, scope *in, const ast *call, const value *arg, size_t n);
+value call_random_normal(evaluator *ev, scope *in, const ast *call, const value *arg, size_t n);
+
+/* ---- session_jobs.c: points of experiments, here, in other processes, or from files ---- */
+typedef struct point_range {
+    int64_t points;
+    void (*run)(session *s, const ast *e, const void *axes, int64_t k, bool crashed);
+    const void *axes;
+    void (*tell)(session *s, const void *axes, int64_t k, text *t);
+} point_range;
+void points_run(session *s, const ast *e, const point_range *p);
+/* session_report.c */
+void put_u64(text *t, uint64_t x);
+void put_bytes(text *t, const char *p, size_t n);
+/* Reading them back: false at the end or when the bytes make no sense. */
+typedef struct byte_reader {
+    const char *p, *end;
+} byte_reader;
+bool get_u64(byte_reader *r, uint64_t *x);
+bool get_bytes(byte_reader *r, const char **p, size_t *n);
+const char *get_text(byte_reader *r, arena *a); /* a copy; "" when there is none */
+/* all but errors, which have been shown when they came; those alone */
+typedef enum { TAKE_ALL, TAKE_ERRORS } taking;
+void report_take(session *s, const ast *e, const char *bytes, size_t n, taking how, bool shard);
+/* met, missed, not tried; status; failed, interrupted */
+void report_counts_put(session *s, bool interrupted);
+bool report_counts(const char *bytes, size_t n, uint64_t x[6]);
+
+/* ---- session_manifest.c ---- */
+void manifest_file(session *s, const char *path, const char *kind); /* "data", "script" or "picture" */
+void manifest_text(session *s, const char *name, const char *text, size_t len, bool file);
+void manifest_record(session *s, const char *json, size_t n);
+void manifest_program(session *s, const program *p);
+void manifest_write(session *s);
+
+/* ---- version.c ---- */
+void version_json(text *t);
+
+/* ---- session_sweep.c ---- */
+void experiment_statement(session *s, const ast *e);
+bool sweep_is_zip(const ast *sweep);
+#endif

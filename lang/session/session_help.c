@@ -1,0 +1,436 @@
+/* session_help: what the interactive session asks for: help, kinds of values, completion in its place, small
+ * pictures of results. */
+#include <ctype.h>
+#include <math.h>
+#include <string.h>
+#include <strings.h>
+#include "syntax/parse.h"
+#include "session.h"
+
+/* ---- help ---- */
+
+/* keywords, and laws by what they are for */
+typedef struct {
+    const char *name, *form, *what, *key;
+} word;
+static const word words[] = {
+#define X(id, word, where, example, meaning) { word, example, meaning, NULL },
+#include "syntax/keywords.def"
+#undef X
+#define X(id, name, role, args, meaning) { name, name "(" args ")", meaning, #role },
+#include "model/laws.def"
+#undef X
+};
+enum { WORDS = sizeof words / sizeof *words };
+
+/* the key of a constraint that a role stands for */
+static bool law_of(const word *w, const char *key)
+{
+    return w->key && !strcasecmp(w->key, key);
+}
+
+static bool help_words(text *t, const char *name)
+{
+    for (int k = 0; k < WORDS; k++) {
+        if (strcmp(words[k].name, name))
+            continue;
+        text_printf(t, "%s%s\n    %s\n", words[k].key ? "law: " : "", words[k].what, words[k].form);
+        return true;
+    }
+    return false;
+}
+
+static bool help_unit(text *t, const char *name)
+{
+    double factor;
+    dim d;
+    if (!unit_find(name, &factor, &d))
+        return false;
+    text_printf(t, "unit %s: ", name);
+    text_num(t, factor);
+    text_putc(t, ' ');
+    dim_text(t, d);
+    text_putc(t, '\n');
+    return true;
+}
+
+/* attributes of constraints: which laws they take */
+static bool help_key(text *t, const char *name)
+{
+    for (int k = 0; contact_keys[k]; k++) {
+        if (strcmp(contact_keys[k], name))
+            continue;
+        text_printf(t, "attribute of a constraint: %s = ", name);
+        int n = 0;
+        for (int i = 0; i < WORDS; i++)
+            if (law_of(&words[i], name))
+                text_printf(t, "%s%s", n++ ? " | " : "", words[i].form);
+        text_puts(t, n                      ? "\n"
+                     : strcmp(name, "slip") ? "the normal force, where there is no gap\n"
+                                            : "the relative velocity at the contact\n");
+        return true;
+    }
+    return false;
+}
+
+static bool help_builtin(text *t, const builtin *list, const char *name)
+{
+    for (const builtin *b = list; b->name; b++) {
+        if (strcmp(b->name, name))
+            continue;
+        text_printf(t, "%s\n    %s\n", b->doc ? b->doc : "a function", b->signature ? b->signature : b->name);
+        return true;
+    }
+    return false;
+}
+
+static bool help_backend(text *t, const char *name)
+{
+    const backend *b = backend_find(name);
+    if (!b)
+        return false;
+    text_printf(t, "backend %s: %s%s\n", b->name, b->doc ? b->doc : "", b->built ? "" : " (not built)");
+    for (int k = 0; k < b->noption; k++) {
+        text_printf(t, "    %-12s %s", b->option[k].name, b->option[k].doc ? b->option[k].doc : "");
+        if (b->option[k].words)
+            text_printf(t, ", one of %s", b->option[k].words);
+        else if (isfinite(b->option[k].value))
+            text_printf(t, "; default %g", b->option[k].value);
+        text_putc(t, '\n');
+    }
+    return true;
+}
+
+/* options of backends, by the backends that have them; options of the session; attributes of save and plot */
+static bool help_option(text *t, const char *name)
+{
+    bool found = false;
+    for (size_t i = 0; backend_list[i]; i++)
+        for (int k = 0; k < backend_list[i]->noption; k++) {
+            const backend_option *o = &backend_list[i]->option[k];
+            if (strcmp(o->name, name))
+                continue;
+            text_printf(t, "option of %s: %s\n", backend_list[i]->name, o->doc ? o->doc : "");
+            found = true;
+        }
+#define CDL_OPTION_ROW(id, key, value, doc)                                         \
+    if (!strcmp(name, key)) {                                                       \
+        text_printf(t, "option of the session: %s\n    :set %s VALUE\n", doc, key); \
+        found = true;                                                               \
+    }
+    CDL_OPTION_LIST(CDL_OPTION_ROW)
+#undef CDL_OPTION_ROW
+    for (size_t k = 0; output_key(k, false); k++) {
+        bool save = !strcmp(output_key(k, false), name), plot = !strcmp(output_key(k, true), name);
+        if (!save && !plot)
+            continue;
+        text_printf(t, "attribute of %s: %s = %s\n",
+                    save && plot ? "save and plot"
+                    : save       ? "save"
+                                 : "plot",
+                    name, output_what(k));
+        found = true;
+    }
+    return found;
+}
+
+static bool help_code(text *t, const char *name)
+{
+    int k = diag_code_find(name);
+    if (k >= 0)
+        text_printf(t, "error '%s': %s\n", name, diag_code_help((diag_code)k));
+    return k >= 0;
+}
+
+static bool help_defined(session *s, text *t, const char *name)
+{
+    static const char *const kinds[] = { "model", "function", "let", "parameter", "module", "run" };
+    const def *d = module_find(s->main, sym_str(s->names, name));
+    if (!d)
+        return false;
+    text_printf(t, "%s %s", kinds[d->kind], name);
+    if (d->at && d->at->at.file) {
+        size_t line;
+        span_place(s->d, d->at->at, &line, NULL, NULL, NULL);
+        text_printf(t, ", defined in %s, line %zu", s->d->sources.at[d->at->at.file]->name, line);
+    }
+    text_putc(t, '\n');
+    if (d->at && d->at->doc)
+        text_printf(t, "    %s\n", d->at->doc);
+    return true;
+}
+
+static bool help_member(session *s, text *t, const char *name)
+{
+    const mclass *c = s->last ? s->last->of->m->classes.at[0] : NULL;
+    for (size_t k = 0; c && k < s->last->of->p->nparam_info; k++) {
+        const param_info *p = &s->last->of->p->param[k];
+        if (strcmp(p->name, name))
+            continue;
+        text_printf(t, "parameter %s of %s in %g..%g\n", name, c->name, p->lo, p->hi);
+        if (p->doc)
+            text_printf(t, "    %s\n", p->doc);
+        return true;
+    }
+    for (size_t k = 0; c && k < s->last->of->p->ndof_info; k++) {
+        const dof_info *p = &s->last->of->p->dof[k];
+        if (strcmp(p->name, name))
+            continue;
+        text_printf(t, "degree of freedom %s of %s\n", name, c->name);
+        if (p->doc)
+            text_printf(t, "    %s\n", p->doc);
+        return true;
+    }
+    return false;
+}
+
+cdl_status cdl_help(cdl *s, const char *name)
+{
+    ENTER(s);
+    text t = { .a = s->tmp };
+    bool found = help_defined(s, &t, name);
+    found = help_member(s, &t, name) || found;
+    found = help_words(&t, name) || found;
+    found = help_key(&t, name) || found;
+    found = help_builtin(&t, result_builtins, name) || help_builtin(&t, builtin_list, name) || found;
+    for (int k = 0; k < OP_COUNT && !found; k++)
+        if (op_builtin[k].name && !strcmp(op_builtin[k].name, name)) {
+            text_printf(&t, "%s\n    %s\n", op_builtin[k].doc ? op_builtin[k].doc : "a function",
+                        op_builtin[k].signature ? op_builtin[k].signature : name);
+            found = true;
+        }
+    found = help_backend(&t, name) || found;
+    found = help_option(&t, name) || found;
+    found = result_help(&t, name) || found;
+    found = help_code(&t, name) || found;
+    found = found || help_unit(&t, name);
+    session_out(s, &t);
+    return found ? CDL_OK : CDL_USAGE;
+}
+
+cdl_status cdl_type(cdl *s, const char *expression)
+{
+    ENTER(s);
+    const ast *e = read_expression(s, "<expression>", expression);
+    value v = e ? session_eval(s, e) : v_error();
+    text t = { .a = s->tmp };
+    if (v.kind != V_ERROR) {
+        dim u = v.kind == V_NUM ? v.num.unit : v.kind == V_SERIES ? v.series.unit : dim_any();
+        if (!view_show(&t, &v))
+            text_puts(&t, v_kind_text(s->tmp, &v));
+        if (!u.any) {
+            text_puts(&t, " in [");
+            dim_text(&t, u);
+            text_putc(&t, ']');
+        }
+        text_putc(&t, '\n');
+        session_out(s, &t);
+    }
+    session_flush(s);
+    return s->worst;
+}
+
+/* ---- completion in its place ---- */
+
+static const char *nth(const char *const *list, const char *prefix, size_t k)
+{
+    for (; *list; list++)
+        if (!strncmp(*list, prefix, strlen(prefix)) && k-- == 0)
+            return *list;
+    return NULL;
+}
+
+/* names of a list that is told one by one */
+static const char *unit_nth(const char *prefix, size_t k)
+{
+    const char *name;
+    for (size_t i = 0; (name = unit_name(i)); i++)
+        if (!strncmp(name, prefix, strlen(prefix)) && k-- == 0)
+            return name;
+    return NULL;
+}
+
+static const char *law_nth(const char *key, const char *prefix, size_t k)
+{
+    for (int i = 0; i < WORDS; i++)
+        if (law_of(&words[i], key) && !strncmp(words[i].name, prefix, strlen(prefix)) && k-- == 0)
+            return words[i].name;
+    return NULL;
+}
+
+static const char *output_nth(bool plot, const char *prefix, size_t k)
+{
+    const char *name;
+    for (size_t i = 0; (name = output_key(i, plot)); i++)
+        if (*name && !strncmp(name, prefix, strlen(prefix)) && k-- == 0)
+            return name;
+    return NULL;
+}
+
+static bool in_word(char c)
+{
+    return isalnum((unsigned char)c) || c == '_' || c == '.' || (unsigned char)c >= 128;
+}
+
+/* the word before p, skipping blanks; its length */
+static size_t word_before(const char *line, size_t p, const char **at)
+{
+    while (p && (line[p - 1] == ' ' || line[p - 1] == '\t'))
+        p--;
+    size_t end = p;
+    while (p && in_word(line[p - 1]))
+        p--;
+    *at = line + p;
+    return end - p;
+}
+
+/* the bracket that is open at the end, or n */
+static size_t open_bracket(const char *line, size_t n)
+{
+    int depth = 0;
+    for (size_t k = n; k-- > 0;) {
+        if (strchr(")]}", line[k]))
+            depth++;
+        if (strchr("([{", line[k]) && depth-- == 0)
+            return k;
+    }
+    return n;
+}
+
+/* where the object begins that a dot stands behind: words and subscripts */
+static size_t object_begin(const char *line, size_t p)
+{
+    while (p) {
+        if (line[p - 1] == ']') {
+            int depth = 0;
+            do
+                depth += (line[p - 1] == ']') - (line[p - 1] == '[');
+            while (--p && depth);
+        } else if (in_word(line[p - 1]))
+            p--;
+        else
+            break;
+    }
+    return p;
+}
+
+static const char *option_nth(const backend *b, const char *prefix, size_t k)
+{
+    for (int i = 0; i < b->noption; i++)
+        if (!strncmp(b->option[i].name, prefix, strlen(prefix)) && k-- == 0)
+            return b->option[i].name;
+    return NULL;
+}
+
+static const char *backend_nth(const char *prefix, size_t k)
+{
+    for (size_t i = 0; backend_list[i]; i++)
+        if (!strncmp(backend_list[i]->name, prefix, strlen(prefix)) && k-- == 0)
+            return backend_list[i]->name;
+    return NULL;
+}
+
+static bool begins(const char *line, const char *with)
+{
+    line += strspn(line, " \t");
+    size_t n = strlen(with);
+    return !strncmp(line, with, n) && !in_word(line[n]);
+}
+
+const char *cdl_name_at(cdl *s, const char *line, size_t k)
+{
+    size_t n = strlen(line), begin = n;
+    while (begin && in_word(line[begin - 1]))
+        begin--;
+    const char *prefix = line + begin, *w;
+    size_t open = open_bracket(line, begin), len = word_before(line, begin, &w);
+    if (len == 4 && !strncmp(w, "with", 4))
+        return backend_nth(prefix, k);
+    if (open < begin && line[open] == '(') {
+        char name[64] = "";
+        len = word_before(line, open, &w);
+        if (len < sizeof name)
+            memcpy(name, w, len);
+        const backend *b = backend_find(name);
+        if (b && strstr(line, "with"))
+            return option_nth(b, prefix, k);
+    }
+    if (open < begin && line[open] == '[' && word_before(line, open, &w) &&
+        (isdigit((unsigned char)*w) || *w == '.'))
+        return unit_nth(prefix, k);
+    if (open < begin && line[open] == '{') {
+        const char *last = line + begin;
+        while (last > line && (last[-1] == ' ' || last[-1] == '\t'))
+            last--;
+        bool key = last > line && (last[-1] == '{' || last[-1] == ',');
+        if ((begins(line, "save") || begins(line, "plot")) && key)
+            return output_nth(begins(line, "plot"), prefix, k);
+        if (strstr(line, "constraint") && key)
+            return nth(contact_keys, prefix, k);
+        if (strstr(line, "constraint") && last > line && last[-1] == '=') {
+            char name[64] = "";
+            len = word_before(line, (size_t)(last - line) - 1, &w);
+            if (len < sizeof name)
+                memcpy(name, w, len);
+            if (law_nth(name, prefix, 0))
+                return law_nth(name, prefix, k);
+        }
+    }
+    size_t from = *prefix == '.' ? object_begin(line, begin) : begin;
+    if (from == begin)
+        return cdl_name(s, prefix, k);
+    const char *whole = cdl_name(s, line + from, k); /* parts[1].p: from the dot on */
+    return whole ? whole + (begin - from) : NULL;
+}
+
+/* ---- results for the eye ---- */
+
+enum { BARS = 40 };
+
+void spark_put(text *t, const value *v, double lo, double hi)
+{
+    static const char *const bar[] = { "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" };
+    int64_t n = v->series.n;
+    for (int b = 0; b < BARS && isfinite(hi - lo); b++) {
+        double y = v->series.y[(n - 1) * b / (BARS - 1) * v->series.stride];
+        int level = hi > lo && isfinite(y) ? (int)((y - lo) / (hi - lo) * 7.999) : 0;
+        text_puts(t, bar[level]);
+    }
+    text_putc(t, '\n');
+}
+
+static bool member_numbers(session *s, const value *v, const char *name, value *out)
+{
+    scope *in = v->object.in;
+    return in && in->find && in->find(in, &s->ev, sym_str(s->names, name), SPAN_NONE, out) == LOOK_YES &&
+           out->kind == V_NUM && out->num.rank == 1;
+}
+
+void impacts_show(session *s, text *t, const value *v)
+{
+    static const char *const names[] = { "t", "pre", "post", "impulse" };
+    value col[4];
+    enum { ROWS = 20 };
+    size_t errors = s->d->errors;
+    if (v->kind != V_OBJECT)
+        return;
+    for (int k = 3; k >= 0; k--)
+        if (!member_numbers(s, v, names[k], &col[k])) {
+            if (s->d->errors != errors) {
+                s->d->errors = errors;
+                s->d->list.n = 0;
+            }
+            return;
+        }
+    int32_t n = v_count(&col[0]);
+    for (int k = 0; k < 4; k++)
+        text_printf(t, "%14s", names[k]);
+    text_putc(t, '\n');
+    for (int32_t i = 0; i < n && i < ROWS; i++) {
+        for (int k = 0; k < 4; k++)
+            text_printf(t, "%14.7g", col[k].num.d[i]);
+        text_putc(t, '\n');
+    }
+    if (n > ROWS)
+        text_printf(t, "    and %d more\n", (int)(n - ROWS));
+}

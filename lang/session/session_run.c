@@ -1,0 +1,647 @@
+/* session_run: from `run m(args) for T with b(options)` to results. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include "lower/assemble.h"
+#include "rod/rod.h"
+#include "session.h"
+
+/* ---- compiled models ---- */
+
+static bool same_overrides(const built *b, const override *set, size_t n)
+{
+    if (b->nset != n)
+        return false;
+    for (size_t k = 0; k < n; k++)
+        if (b->set[k].name != set[k].name || b->set[k].value != set[k].value)
+            return false;
+    return true;
+}
+
+static const built *built_first(const session *s, const ast *decl)
+{
+    const uint64_t *k = map64_get(&s->built, sym_key(decl));
+    return k ? (const built *)(uintptr_t)*k : NULL;
+}
+
+const built *session_build(session *s, const ast *decl, scope *outer, const override *set, size_t nset)
+{
+    for (const built *b = built_first(s, decl); b; b = b->next)
+        if (b->generation == s->generation && same_overrides(b, set, nset))
+            return b->p ? b : NULL;
+    built *b = arena_make(s->a, built);
+    override *kept = arena_array(s->a, override, nset ? nset : 1);
+    for (size_t k = 0; k < nset; k++)
+        kept[k] = set[k];
+    *b = (built){ .decl = decl, .set = kept, .nset = nset, .generation = s->generation };
+    s->compiled++;
+    b->m = model_build(s->a, s->names, s->d, outer, decl, set, nset);
+    b->p = b->m ? assemble(s->a, s->tmp, b->m) : NULL;
+    b->next = built_first(s, decl);
+    *map64_put(&s->built, sym_key(decl)) = (uint64_t)(uintptr_t)b;
+    return b->p ? b : NULL;
+}
+
+/* any compiled form of the model: which parameters are structural does not hang on their values */
+static const built *built_any(const session *s, const ast *decl)
+{
+    const built *b = built_first(s, decl);
+    while (b && (b->generation != s->generation || !b->m))
+        b = b->next;
+    return b;
+}
+
+static const ast *param_item(const ast *decl, sym name)
+{
+    for (uint32_t i = 0; i < decl->n; i++) {
+        if (decl->kid[i]->kind != AST_PARAM)
+            continue;
+        const ast *list = decl->kid[i]->kid[0];
+        for (uint32_t k = 0; k < list->n; k++)
+            if (list->kid[k]->name == name)
+                return list->kid[k];
+    }
+    return NULL;
+}
+
+bool is_param_of(const ast *decl, sym name)
+{
+    return param_item(decl, name) != NULL;
+}
+
+void near_params(const ast *decl, near *n)
+{
+    for (uint32_t i = 0; i < decl->n; i++) {
+        if (decl->kid[i]->kind != AST_PARAM)
+            continue;
+        const ast *list = decl->kid[i]->kid[0];
+        for (uint32_t k = 0; k < list->n; k++)
+            if (list->kid[k]->name)
+                near_try(n, list->kid[k]->name);
+    }
+}
+
+/* ---- arguments ---- */
+
+bool is_literal(const ast *e)
+{
+    if (e->kind == AST_UNARY)
+        return is_literal(e->kid[0]);
+    if (e->kind == AST_BINARY)
+        return is_literal(e->kid[0]) && is_literal(e->kid[1]);
+    return e->kind == AST_NUM || e->kind == AST_BOOL;
+}
+
+typedef struct {
+    sym name;
+    value v;
+    span at;
+} argument;
+typedef vec(argument) arguments;
+
+static void argument_set(session *s, arguments *args, sym name, value v, span at)
+{
+    for (size_t k = 0; k < args->n; k++)
+        if (args->at[k].name == name) {
+            args->at[k] = (argument){ name, v, at };
+            return;
+        }
+    *vec_push(s->tmp, args) = (argument){ name, v, at };
+}
+
+static const overriding *override_of(const session *s, sym name)
+{
+    for (size_t k = 0; k < s->params.n; k++)
+        if (s->params.at[k].name == name)
+            return &s->params.at[k];
+    return NULL;
+}
+
+/* a swept name is the experiment's own, whatever the command line says */
+static bool is_swept(const session *s, sym name)
+{
+    for (uint32_t i = 0; s->experiment && i < s->experiment->n; i++) {
+        const ast *w = s->experiment->kid[i];
+        for (uint32_t k = 0; w->kind == AST_SWEEP && k < w->kid[0]->n; k++)
+            if (w->kid[0]->kid[k]->name == name)
+                return true;
+    }
+    return false;
+}
+
+static bool arguments_read(session *s, const ast *decl, const ast *list, arguments *args)
+{
+    bool good = true;
+    for (uint32_t k = 0; k < list->n; k++) {
+        const ast *arg = list->kid[k];
+        /* told by the check */
+        if (arg->kind != AST_ARG || !is_param_of(decl, arg->name)) {
+            good = false;
+            continue;
+        }
+        s->draw_name = arg->name;
+        s->drawn = 0;
+        value v = eval(&s->ev, session_input_scope(s), arg->kid[0]);
+        if (v.kind == V_NUM || v.kind == V_BOOL)
+            argument_set(s, args, arg->name, v, arg->at);
+        else if (v.kind == V_ERROR)
+            good = false;
+        else {
+            diag_error(s->d, DIAG_TYPE, arg->kid[0]->at, "parameter '%s' is a number, not %s", arg->name,
+                       v_kind_text(s->tmp, &v));
+            good = false;
+        }
+    }
+    for (size_t k = 0; k < s->params.n; k++) {
+        const overriding *o = &s->params.at[k];
+        if (is_param_of(decl, o->name) && !is_swept(s, o->name))
+            argument_set(s, args, o->name, o->v, SPAN_NONE);
+    }
+    return good;
+}
+
+static bool lacks_defaults(const ast *decl)
+{
+    for (uint32_t i = 0; i < decl->n; i++) {
+        if (decl->kid[i]->kind != AST_PARAM)
+            continue;
+        const ast *list = decl->kid[i]->kid[0];
+        for (uint32_t k = 0; k < list->n; k++)
+            if (list->kid[k]->kind == AST_PARAM_ITEM && !list->kid[k]->kid[1])
+                return true;
+    }
+    return false;
+}
+
+/* the program for these arguments: those that are structural are compiled in */
+static const built *build_for(session *s, const ast *decl, scope *outer, const arguments *args)
+{
+    const built *any = built_any(s, decl);
+    if (!any && !lacks_defaults(decl))
+        any = session_build(s, decl, outer, NULL, 0);
+    if (!any && !lacks_defaults(decl))
+        return NULL;
+    override *set = arena_array(s->tmp, override, args->n ? args->n : 1);
+    size_t n = 0;
+    for (size_t k = 0; k < args->n; k++) {
+        double x;
+        const mparam *p = any ? model_param(any->m, args->at[k].name) : NULL;
+        if ((!any || (p && p->structural)) && v_scalar(&args->at[k].v, &x))
+            set[n++] = (override){ args->at[k].name, x, args->at[k].at };
+    }
+    return session_build(s, decl, outer, set, n);
+}
+
+static bool argument_put(session *s, const mparam *p, const argument *arg, span run_at, double *param,
+                         bool *set)
+{
+    span at = arg->at.file ? arg->at : run_at;
+    if (!eval_same_unit(&s->ev, arg->v.num.unit, p->unit,
+                        arena_printf(s->tmp, "the value of parameter '%s' has another dimension", p->name),
+                        at))
+        return false;
+    if (v_count(&arg->v) != (p->size ? p->size : 1) || arg->v.num.rank != p->rank) {
+        value want = p->rank == 0   ? v_num(0)
+                     : p->rank == 1 ? v_vector(s->tmp, p->n[0])
+                                    : v_matrix(s->tmp, p->n[0], p->n[1]);
+        diag_error(s->d, DIAG_SHAPE, at, "parameter '%s' is %s, not %s", p->name, v_kind_text(s->tmp, &want),
+                   v_kind_text(s->tmp, &arg->v));
+        return false;
+    }
+    for (int32_t k = 0; p->offset >= 0 && k < p->size; k++) {
+        param[p->offset + k] = v_element(&arg->v, k).num.d0;
+        set[p->offset + k] = true;
+    }
+    return true;
+}
+
+static span argument_place(const arguments *args, sym name, span otherwise)
+{
+    for (size_t k = 0; k < args->n; k++)
+        if (args->at[k].name == name && args->at[k].at.file)
+            return args->at[k].at;
+    return otherwise;
+}
+
+static bool missing_report(session *s, const built *b, const arguments *args, span at)
+{
+    const mclass *c = b->m->classes.at[0];
+    bool good = true;
+    for (size_t i = 0; i < c->params.n; i++) {
+        const mparam *p = c->params.at[i];
+        bool given = p->has_default;
+        for (size_t k = 0; k < args->n; k++)
+            given = given || args->at[k].name == p->name;
+        if (given)
+            continue;
+        diag *e = diag_error(s->d, DIAG_PARAM_MISSING, at, "parameter '%s' of model '%s' has no value",
+                             p->name, c->name);
+        diag_second(s->d, e, p->at, "declared here");
+        diag_hint(s->d, e, "write %s(%s = ...), or -p %s=... on the command line", c->name, p->name, p->name);
+        good = false;
+    }
+    return good;
+}
+
+static bool bound_report(session *s, const mparam *p, double x, span at)
+{
+    if (x >= p->lo && x <= p->hi)
+        return true;
+    diag *e = diag_error(s->d, DIAG_PARAM_BOUND, at, "parameter '%s' = %s lies outside %s..%s", p->name,
+                         num_text(s->tmp, x), num_text(s->tmp, p->lo), num_text(s->tmp, p->hi));
+    if (at.begin != p->at.begin || at.file != p->at.file)
+        diag_second(s->d, e, p->at, "its bounds are declared here");
+    else if (override_of(s, p->name))
+        diag_hint(s->d, e, "the value comes from -p %s=%s", p->name, override_of(s, p->name)->text);
+    return false;
+}
+
+/* the bounds of every parameter of every instance */
+static bool bounds_hold(session *s, const built *b, const arguments *args, const double *param)
+{
+    bool good = true;
+    for (size_t i = 0; i < b->m->classes.n; i++) {
+        const mclass *c = b->m->classes.at[i];
+        for (size_t k = 0; k < c->params.n; k++) {
+            const mparam *p = c->params.at[k];
+            span at = i == 0 ? argument_place(args, p->name, p->at) : p->at;
+            if (p->offset < 0 && p->structural)
+                good = bound_report(s, p, p->fixed, at);
+            for (int32_t j = 0; p->offset >= 0 && j < p->size * c->ninst && good; j++)
+                good = bound_report(s, p, param[p->offset + j], at);
+        }
+    }
+    return good;
+}
+
+/* what can be told of the arguments before the run: those written as numbers, and those that are missing */
+void run_check_args(session *s, const ast *e, const built *of, bool to_run)
+{
+    arguments args = { 0 };
+    const ast *list = e->kid[1];
+    for (uint32_t k = 0; k < list->n; k++) {
+        const ast *arg = list->kid[k];
+        if (arg->kind != AST_ARG)
+            continue;
+        const mparam *p = model_param(of->m, arg->name);
+        value v = is_literal(arg->kid[0]) ? eval(&s->ev, &s->builtins, arg->kid[0]) : v_error();
+        double x;
+        *vec_push(s->tmp, &args) = (argument){ arg->name, v, arg->at };
+        if (!p || v.kind != V_NUM || override_of(s, arg->name))
+            continue;
+        if (eval_same_unit(&s->ev, v.num.unit, p->unit,
+                           arena_printf(s->tmp, "the value of parameter '%s' has another dimension", p->name),
+                           arg->at) &&
+            v_scalar(&v, &x))
+            bound_report(s, p, x, arg->at);
+    }
+    for (size_t k = 0; k < s->params.n; k++)
+        *vec_push(s->tmp, &args) = (argument){ .name = s->params.at[k].name };
+    if (to_run)
+        missing_report(s, of, &args, e->kid[0]->at);
+}
+
+static bool params_ready(session *s, const built *b, const arguments *args, span at, double *param)
+{
+    bool *set = arena_array(s->tmp, bool, b->p->nparam > 0 ? b->p->nparam : 1),
+         good = missing_report(s, b, args, at);
+    for (size_t k = 0; k < args->n; k++) {
+        const mparam *p = model_param(b->m, args->at[k].name);
+        if (p)
+            good = argument_put(s, p, &args->at[k], at, param, set) && good;
+    }
+    if (!good)
+        return false;
+    program_params(b->p, set, param, s->tmp);
+    return bounds_hold(s, b, args, param) && model_check_laws(b->m, param);
+}
+
+/* ---- the run ---- */
+
+typedef struct {
+    session *s;
+    const results *r;
+    const char *what;
+    double begin, told;
+    bool shown;
+} progress;
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static bool progress_tell(void *ud, double done)
+{
+    progress *p = ud;
+    session *s = p->s;
+    if (p->r->full)
+        return true;
+    if (s->call.interrupted && s->call.interrupted(s->call.ud))
+        return s->interrupted = true;
+    if (!session_is(s, OPTION_PROGRESS) || s->report)
+        return false;
+    double t = now();
+    if (t - p->begin < 1 || t - p->told < 0.2)
+        return false;
+    text line = { .a = s->tmp };
+    text_printf(&line, "\r%s: %3.0f %%", p->what, 100 * done);
+    if (done > 0)
+        text_printf(&line, ", %.0f s left ", (t - p->begin) * (1 - done) / done);
+    session_err(s, &line);
+    p->told = t;
+    p->shown = true;
+    return false;
+}
+
+static run *run_new(session *s, const ast *e, const built *of, const backend *b)
+{
+    run *r = arena_make(s->a, run);
+    *r = (run){ .name = e->name, .of = of, .with = b, .chosen = !e->kid[3] };
+    *vec_push(s->a, &s->runs) = r;
+    r->a = arena_new(&s->al, &s->oom);
+    if (!r->a)
+        longjmp(s->oom, 1);
+    return r;
+}
+
+void run_drop(session *s, run *r)
+{
+    if (!r || r->kept || r->named)
+        return;
+    for (size_t k = 0; k < s->runs.n; k++)
+        if (s->runs.at[k] == r)
+            s->runs.at[k] = s->runs.at[--s->runs.n];
+    results_close(r->r);
+    arena_free(r->a);
+    r->a = NULL;
+    if (s->last == r)
+        s->last = NULL;
+}
+
+static void run_make_named(session *s, const ast *e, run *r)
+{
+    if (!e->name)
+        return;
+    def *d = module_define(&s->loaded, s->main, DEF_RUN, e->name, e, e->name_at);
+    d->v = (value){ .kind = V_OBJECT };
+    d->v.object.in = r->top;
+    d->v.object.of = r;
+    r->named = true;
+}
+
+static void run_go(session *s, run *r, run_options *o)
+{
+    progress p = { .s = s, .r = r->r, .what = r->of->p->model, .begin = now() };
+    o->progress = progress_tell;
+    o->ud = &p;
+    o->keep_going = session_is(s, OPTION_KEEP_GOING);
+    r->with->run(r->of->p, o, r->r);
+    r->r->seconds = now() - p.begin;
+    if (!p.shown)
+        return;
+    text line = { .a = s->tmp };
+    text_puts(&line, "\r\033[K");
+    session_err(s, &line);
+}
+
+/* how far a family was overrun at the samples */
+static double deepest(const results *r, size_t c, scan *rest)
+{
+    const contact_result *x = &r->contact[c];
+    const contact_family *f = &r->prog->contact[c];
+    double worst = 0;
+    if (f->relation == REL_CLOSED || !x->gap)
+        return 0;
+    for (int64_t k = 0; k < r->samples * x->members; k++) {
+        double depth = f->relation == REL_BILATERAL ? fabs(x->gap[k]) : -x->gap[k];
+        if (depth > worst)
+            worst = depth;
+        scan_pass(rest, sizeof depth);
+    }
+    return worst;
+}
+
+enum { SUMMARY_CONTACTS = 6 };
+
+static void summary_contacts(session *s, const results *r, text *t)
+{
+    scan rest = { .s = s };
+    size_t n = r->prog->ncontact, wide = 0;
+    for (size_t c = 0; c < n && c < SUMMARY_CONTACTS; c++) {
+        size_t len = strlen(r->prog->contact[c].name);
+        if (len > wide)
+            wide = len;
+    }
+    for (size_t c = 0; c < n && c < SUMMARY_CONTACTS; c++) {
+        const contact_result *x = &r->contact[c];
+        text_printf(t, "  %-*s  %zu impact%s, penetration %.3g", (int)wide, r->prog->contact[c].name,
+                    x->impacts.n, x->impacts.n == 1 ? "" : "s", deepest(r, c, &rest));
+        if (x->members != 1)
+            text_printf(t, " (%lld members)", (long long)x->members);
+        text_putc(t, '\n');
+    }
+    if (n > SUMMARY_CONTACTS)
+        text_printf(t, "  and %zu more constraints\n", n - SUMMARY_CONTACTS);
+}
+
+static void summary(session *s, const run *r)
+{
+    static const char *const endings[] = { "", ", stopped by an event", ", interrupted", ", failed" };
+    const results *x = r->r;
+    text t = { .a = s->tmp };
+    if (session_is(s, OPTION_JSON) || session_is(s, OPTION_QUIET) || s->experiment)
+        return;
+    if (x->field) {
+        field_summary(r, &t);
+        session_out(s, &t);
+        return;
+    }
+    text_printf(&t, "%s: %s%s, %lld step%s to t = ", x->prog->model, r->with->name,
+                r->chosen ? " (chosen)" : "", (long long)x->steps, x->steps == 1 ? "" : "s");
+    text_printf(&t, "%.10g%s, %.3g s\n", x->t_end, endings[x->status], x->seconds);
+    summary_contacts(s, x, &t);
+    text_printf(&t, "  max penetration %.3g, residual %.3g", x->max_penetration, x->residual);
+    if (x->solver)
+        text_printf(&t, " (%s)", x->solver);
+    text_putc(&t, '\n');
+    if (x->samples && x->energy && x->dissipated)
+        text_printf(&t, "  energy %.6g to %.6g, dissipated %.6g, balance %.3g\n", x->energy[0],
+                    x->energy[x->samples - 1], x->dissipated[x->samples - 1], x->power_balance);
+    if (x->branch_choices)
+        text_printf(&t, "  %lld steps had several solutions\n", (long long)x->branch_choices);
+    if (x->averaged)
+        text_printf(&t, "  %lld accelerations are means over a step\n", (long long)x->averaged);
+    session_out(s, &t);
+}
+
+static const char *params_json(session *s, const run *r)
+{
+    const program *p = r->of->p;
+    text t = { .a = s->keep };
+    text_puts(&t, "");
+    for (size_t k = 0; k < p->nparam_info; k++) {
+        const param_info *x = &p->param[k];
+        if (x->at < 0 || x->size > 64)
+            continue;
+        if (t.n)
+            text_putc(&t, ',');
+        text_json_str(&t, x->name, strlen(x->name));
+        text_puts(&t, x->size == 1 ? ":" : ":[");
+        for (int32_t i = 0; i < x->size; i++) {
+            if (i)
+                text_putc(&t, ',');
+            text_json_num(&t, r->r->param[x->at + i]);
+        }
+        if (x->size != 1)
+            text_putc(&t, ']');
+    }
+    return t.at;
+}
+
+static void run_record(session *s, const run *r)
+{
+    s->rec.ir = r->of->p->hash;
+    s->rec.params = params_json(s, r);
+    manifest_program(s, r->of->p);
+    record *rec = &s->rec;
+    rec->open = true;
+    rec->model = r->of->p->model;
+    rec->backend = r->with->name;
+    rec->seconds += r->r->seconds;
+    rec->steps += r->r->steps;
+    rec->max_penetration = fmax(rec->max_penetration, r->r->max_penetration);
+    rec->residual = fmax(rec->residual, r->r->residual);
+}
+
+static void run_ended(session *s, const ast *e, run *r)
+{
+    const results *x = r->r;
+    s->last_failed = x->status == RUN_FAILED;
+    if (x->status == RUN_FAILED) {
+        s->rec.failed = true;
+        diag *d = diag_error(s->d, DIAG_SOLVER, x->where.file ? x->where : e->at, "%s",
+                             x->message ? x->message : "the run failed");
+        if (x->where.file)
+            diag_second(s->d, d, e->at, "in this run");
+    }
+    if (x->full) {
+        diag *d = diag_error(s->d, DIAG_IO, e->at,
+                             "no more samples could be kept: %s; those until t = %g are",
+                             error_text(s->tmp, x->full), x->t_end);
+        diag_hint(s->d, d,
+                  "keep fewer of them with the option every of the backend, or let $TMPDIR name a folder "
+                  "with more room");
+        s->rec.failed = s->rec.incomplete = true;
+    }
+    if (x->status != RUN_INTERRUPTED || x->full)
+        return;
+    s->interrupted = true;
+    s->rec.failed = s->rec.incomplete = true;
+    session_worse(s, CDL_SOLVER);
+    session_note(s, "interrupted at t = %g; what was computed is kept", x->t_end);
+}
+
+bool run_duration(session *s, const ast *e, const program *p, bool dry, double *out)
+{
+    *out = NAN;
+    if (dry && e->kid[2] && !is_literal(e->kid[2]))
+        return true;
+    if (!e->kid[2]) {
+        if (p->has_field.file || (p->rod && !rod_moves(p->rod)))
+            return true;
+        diag *d = diag_error(s->d, DIAG_SYNTAX, e->at, "this run needs its duration");
+        diag_hint(s->d, d, "write run %s for 3", p->model);
+        return false;
+    }
+    value v = eval(&s->ev, session_input_scope(s), e->kid[2]);
+    if (v.kind == V_ERROR)
+        return false;
+    if (v.kind != V_NUM || !v_scalar(&v, out)) {
+        diag_error(s->d, DIAG_TYPE, e->kid[2]->at, "the duration is a number, not %s",
+                   v_kind_text(s->tmp, &v));
+        return false;
+    }
+    dim time = dim_none();
+    time.e[2] = DIM_ONE;
+    if (!eval_same_unit(&s->ev, v.num.unit, time, "the duration of a run is a time", e->kid[2]->at))
+        return false;
+    if (*out >= 0 && isfinite(*out))
+        return true;
+    diag_error(s->d, DIAG_OPTION_VALUE, e->kid[2]->at, "a run cannot last %s", num_text(s->tmp, *out));
+    return false;
+}
+
+/* all that must be known before it starts; NULL after a report */
+static const built *run_prepare(session *s, const ast *e, arguments *args, const backend **b, run_options *o)
+{
+    scope *outer = &s->main->base;
+    size_t errors = s->d->errors;
+    const ast *decl = session_model(s, e->kid[0], &outer);
+    if (!decl || !arguments_read(s, decl, e->kid[1], args))
+        return NULL;
+    const built *of = build_for(s, decl, outer, args);
+    if (!of || !run_duration(s, e, of->p, false, &o->duration))
+        return NULL;
+    double duration = o->duration;
+    *b = NULL;
+    if (e->kid[3] && !run_options_read(s, e->kid[3], b, o))
+        return NULL;
+    o->duration = duration;
+    if (o->every > 0 && (of->p->field || (of->p->rod && !rod_moves(of->p->rod))))
+        diag_error(s->d, DIAG_NOT_SUPPORTED, e->kid[3]->at, "'every' is for motion in time");
+    for (int k = 0; *b && !of->p->rod && k < (*b)->noption; k++)
+        if (o->set[k] && !strcmp((*b)->option[k].name, "limit"))
+            diag_error(s->d, DIAG_NOT_SUPPORTED, e->kid[3]->at, "'limit' is for rods");
+    run_check_backend(s, e, of, *b, true);
+    if (s->d->errors != errors)
+        return NULL;
+    if (*b)
+        return of;
+    *b = backend_choose(of->p);
+    for (int k = 0; k < (*b)->noption; k++)
+        o->value[k] = (*b)->option[k].value;
+    return of;
+}
+
+void run_statement(session *s, const ast *e)
+{
+    arguments args = { 0 };
+    run_options o = { 0 };
+    const backend *b;
+    size_t errors = s->d->errors;
+    if (!s->experiment)
+        record_flush(s);
+    s->rec.open = true;
+    s->rec.model = e->kid[0]->name;
+    s->last_failed = true;
+    const built *of = run_prepare(s, e, &args, &b, &o);
+    double *param = of ? arena_array(s->tmp, double, of->p->nparam > 0 ? of->p->nparam : 1) : NULL;
+    if (!of || !params_ready(s, of, &args, e->kid[0]->at, param)) {
+        s->rec.failed = true;
+        if (s->d->errors == errors)
+            session_worse(s, CDL_MODEL); /* told before */
+        return;
+    }
+    run_drop(s, s->last);
+    run *r = run_new(s, e, of, b);
+    r->r = results_new(r->a, of->p);
+    r->r->backend = b->name;
+    r->r->spill_dir = s->option[OPTION_OUTPUT];
+    r->r->spill_bytes = (int64_t)(strtod(s->option[OPTION_MEMORY], NULL) * 1048576);
+    if (of->p->nparam > 0)
+        memcpy(r->r->param, param, (size_t)of->p->nparam * sizeof *param);
+    r->top = results_scope(s, r);
+    for (size_t k = 0; !s->experiment && k < args.n; k++)
+        *vec_push(s->keep, &s->rec.point) = (measured){ args.at[k].name,
+                                                        session_copy(s, s->keep, &args.at[k].v) };
+    run_go(s, r, &o);
+    s->last = r;
+    run_make_named(s, e, r);
+    run_record(s, r);
+    run_ended(s, e, r);
+    summary(s, r);
+}

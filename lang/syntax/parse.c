@@ -1,0 +1,939 @@
+/* parse: from the scanner's signs to the parser's tokens.  Here are the newline rule, the values of literals,
+   the documentation comments, where statements may stand, and what is said and left out after an error. */
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "syntax/parser.h"
+#include "value/units.h"
+
+static const unsigned char keyword_begins[] = {
+#define X(id, word, where, example, meaning) BEGINS_##where,
+#include "keywords.def"
+#undef X
+};
+
+/* ---- what kind a token is ---- */
+
+static int keyword_of(const scanner *sc, span at)
+{
+    return scan_keyword(sc, sc->text + at.begin, at.end - at.begin);
+}
+
+static bool is_literal(int t)
+{
+    return t == T_NAME || t == T_NUMBER || t == T_STRING;
+}
+static bool is_end(int t)
+{
+    return t == T_NEWLINE || t == T_SEP;
+}
+static bool is_relation(int t)
+{
+    return t >= T_EQ && t <= T_IN;
+}
+
+/* A line that stops at another token goes on in the next one. */
+static bool ends_statement(int t)
+{
+    switch (t) {
+    case T_NAME:
+    case T_NUMBER:
+    case T_STRING:
+    case T_BAD_NUMBER:
+    case T_BAD_STRING:
+    case T_BAD_CHAR:
+    case T_PRIME:
+    case T_RPAR:
+    case T_RBRACKET:
+    case T_RBRACE:
+    case T_BODY_CLOSE:
+    case T_TRUE:
+    case T_FALSE:
+    case T_OTHERWISE:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* what may stand between two comparisons that chain */
+static bool goes_on(int t)
+{
+    return is_literal(t) || (t >= T_TO && t <= T_HAT) || t == T_PRIME || t == T_DOT;
+}
+
+static const char closing[] = { ['('] = ')', ['['] = ']', ['{'] = '}' };
+
+static char opening_of(int t)
+{
+    return t == T_LPAR ? '(' : t == T_LBRACKET ? '[' : t == T_LBRACE ? '{' : 0;
+}
+static char closing_of(int t)
+{
+    return t == T_RPAR ? ')' : t == T_RBRACKET ? ']' : t == T_RBRACE ? '}' : 0;
+}
+
+/* ---- brackets ---- */
+
+static bracket *innermost(const scanner *sc)
+{
+    return sc->open.n ? &sc->open.at[sc->open.n - 1] : NULL;
+}
+
+/* how many brackets are open around the statement that we are in */
+static size_t statement_depth(const scanner *sc)
+{
+    size_t n = sc->open.n;
+    while (n && !sc->open.at[n - 1].body)
+        n--;
+    return n;
+}
+
+static begins where_we_are(const scanner *sc)
+{
+    size_t n = statement_depth(sc);
+    return n ? sc->open.at[n - 1].body : BEGINS_TOP;
+}
+
+/* model, experiment and for have statements in their braces; for is what surrounds it */
+static begins body_of(const scanner *sc)
+{
+    if (sc->skipping || sc->open.n != statement_depth(sc) || sc->last == T_CASES)
+        return BEGINS_NO;
+    if (sc->first == T_MODEL)
+        return BEGINS_MODEL;
+    return sc->first == T_EXPERIMENT ? BEGINS_TOP : sc->first == T_FOR ? where_we_are(sc) : BEGINS_NO;
+}
+
+static int bracket_open(scanner *sc, int t, char sign, span at)
+{
+    bracket b = { sign, sign == '{' ? body_of(sc) : BEGINS_NO, at, sc->first_col };
+    if (sc->open.n >= AST_MAX_DEPTH) {
+        scan_limit(sc, at, "brackets nest deeper", AST_MAX_DEPTH);
+        sc->ended = true;
+    }
+    *vec_push(sc->a, &sc->open) = b;
+    sc->misplaced = sc->misplaced && !b.body;
+    return b.body ? T_BODY_OPEN : t;
+}
+
+/* Closes down to the bracket's partner, remembering the innermost that was left open; ) and ] close no brace.
+ */
+static int bracket_close(scanner *sc, int t, char sign)
+{
+    size_t n = sc->open.n;
+    while (n && closing[(int)sc->open.at[n - 1].sign] != sign &&
+           (sign == '}' || sc->open.at[n - 1].sign != '{'))
+        n--;
+    if (n && closing[(int)sc->open.at[n - 1].sign] == sign) {
+        if (n < sc->open.n)
+            sc->missing = sc->open.at[sc->open.n - 1];
+        sc->open.n = n - 1;
+        return sc->open.at[n - 1].body ? T_BODY_CLOSE : t;
+    }
+    sc->stray = true;
+    return t;
+}
+
+/* ---- values ---- */
+
+/* Digits without the point, the exponent moved accordingly: the locale has no part in it. */
+static double number_value(scanner *sc, span at)
+{
+    const char *p = sc->text + at.begin, *end = sc->text + at.end;
+    char *s = arena_alloc(sc->a, (size_t)(end - p) + 32);
+    size_t n = 0;
+    long e = 0, given = 0;
+    bool minus = false, point = false;
+    for (; p < end && *p != 'e' && *p != 'E'; p++) {
+        if (*p == '.')
+            point = true;
+        else
+            s[n++] = *p, e -= point;
+    }
+    if (p < end)
+        minus = *++p == '-', p += *p == '-' || *p == '+';
+    for (; p < end; p++)
+        given = given < 1000000000 ? given * 10 + (*p - '0') : given;
+    snprintf(s + n, 32, "e%ld", e + (minus ? -given : given));
+    return strtod(s, NULL);
+}
+
+/* almost all numbers are short: exact in a double, over an exact power of ten */
+static bool number_short(const scanner *sc, span at, double *value)
+{
+    static const double ten[] = { 1,   1e1, 1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                  1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15 };
+    uint64_t m = 0;
+    int behind = 0;
+    bool point = false;
+    if (at.end - at.begin > 15)
+        return false;
+    for (uint32_t i = at.begin; i < at.end; i++) {
+        char c = sc->text[i];
+        if (c == '.')
+            point = true;
+        else if (c >= '0' && c <= '9')
+            m = m * 10 + (uint64_t)(c - '0'), behind += point;
+        else
+            return false;
+    }
+    *value = (double)m / ten[behind];
+    return true;
+}
+
+static ast *number_node(scanner *sc, span at)
+{
+    ast *n = ast_new(sc->a, AST_NUM, at, 0);
+    if (!number_short(sc, at, &n->num))
+        n->num = number_value(sc, at);
+    if (isinf(n->num)) {
+        diag *e = diag_error(sc->d, DIAG_LEXICAL, at, "the number is too large");
+        diag_hint(sc->d, e, "the largest is about 1.8e308; inf is a name for infinity");
+        n->num = 1;
+    }
+    return n;
+}
+
+static void escape_error(scanner *sc, span at, uint32_t i)
+{
+    uint32_t n = i + 1 < at.end ? 2 : 1;
+    while (i + n < at.end && ((unsigned char)sc->text[i + n] & 0xC0) == 0x80)
+        n++;
+    span here = { at.file, i, i + n };
+    diag *e = diag_error(sc->d, DIAG_LEXICAL, here, "unknown escape '%.*s' in a string", (int)n,
+                         sc->text + i);
+    diag_hint(sc->d, e, "the escapes are \\\" \\\\ \\n \\t");
+}
+
+static ast *string_node(scanner *sc, span at, bool closed)
+{
+    static const char from[] = "\"\\nt", to[] = "\"\\\n\t";
+    ast *n = ast_new(sc->a, AST_STR, at, 0);
+    char *s = arena_alloc(sc->a, at.end - at.begin + 1);
+    for (uint32_t i = at.begin + 1; i + closed < at.end; i++) {
+        char next = i + 1 < at.end ? sc->text[i + 1] : 0;
+        const char *known = next ? strchr(from, next) : NULL;
+        if (sc->text[i] != '\\')
+            s[n->len++] = sc->text[i];
+        else if (known)
+            s[n->len++] = to[known - from], i++;
+        else
+            escape_error(sc, at, i);
+    }
+    s[n->len] = 0;
+    n->text = s;
+    return n;
+}
+
+/* ---- documentation ---- */
+
+static void doc_add(scanner *sc, span at)
+{
+    if (!sc->fresh)
+        return;
+    uint32_t from = at.begin + 2, to = at.end;
+    from += from < to && sc->text[from] == ' ';
+    while (to > from && strchr(" \t\r", sc->text[to - 1]))
+        to--;
+    sc->doc.a = sc->a;
+    if (sc->doc.at)
+        text_putc(&sc->doc, '\n');
+    text_putn(&sc->doc, sc->text + from, to - from);
+}
+
+static void doc_give(scanner *sc, span at)
+{
+    if (!sc->doc.at)
+        return;
+    vec_push(sc->a, &sc->docs);
+    sc->docs.at[sc->docs.n - 1].begin = at.begin;
+    sc->docs.at[sc->docs.n - 1].doc = sc->doc.at;
+    sc->doc = (text){ 0 };
+}
+
+const char *scan_doc(const scanner *sc, uint32_t begin)
+{
+    size_t lo = 0, hi = sc->docs.n;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (sc->docs.at[mid].begin < begin)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo < sc->docs.n && sc->docs.at[lo].begin == begin ? sc->docs.at[lo].doc : NULL;
+}
+
+/* ---- lexical errors: said here, then read as what was meant ---- */
+
+static bool is_unit(const scanner *sc, const char *name, int n)
+{
+    double factor;
+    dim d;
+    return unit_find(arena_strndup(sc->a, name, (size_t)n), &factor, &d);
+}
+
+static void bad_number(scanner *sc, span at)
+{
+    span num = { at.file, at.begin, at.begin };
+    while (strchr("0123456789.", sc->text[num.end]))
+        num.end++;
+    const char *s = sc->text + num.end;
+    /* a whole exponent belongs to the number */
+    if ((*s == 'e' || *s == 'E') && isdigit((unsigned char)s[1 + (s[1] == '+' || s[1] == '-')])) {
+        num.end += 2;
+        while (isdigit((unsigned char)sc->text[num.end]))
+            num.end++;
+    }
+    int n = (int)(num.end - at.begin), m = (int)(at.end - num.end);
+    diag *e = diag_error(sc->d, DIAG_LEXICAL, at, "a name right after a number");
+    const char *digits = sc->text + at.begin, *name = sc->text + num.end;
+    if (is_unit(sc, name, m))
+        diag_hint(sc->d, e, "write %.*s [%.*s] for the unit, %.*s*%.*s to multiply", n, digits, m, name, n,
+                  digits, m, name);
+    else
+        diag_hint(sc->d, e, "write %.*s*%.*s to multiply", n, digits, m, name);
+}
+
+static void bad_char(scanner *sc, span at)
+{
+    static const char *const meant[][2] = {
+        { "−", "-" },
+        { "×", "*" },
+        { "÷", "/" },
+        { "“", "\"" },
+        { "”", "\"" },
+        { "’", "'" },
+        { "‘", "'" },
+        { "″", "''" },
+        { "²", "^2" },
+        { "³", "^3" },
+        { "µ", "the Greek letter μ" },
+        { "…", ".." },
+        { "&", "and" },
+        { "|", "or" },
+        { "!", "not" },
+        { "\xC2\xA0", "a space" },
+    };
+    size_t n = at.end - at.begin;
+    const char *p = sc->text + at.begin;
+    diag *e = diag_error(sc->d, DIAG_LEXICAL, at, "unexpected character '%.*s'", (int)n, p);
+    for (size_t i = 0; i < sizeof meant / sizeof *meant; i++)
+        if (strlen(meant[i][0]) == n && memcmp(meant[i][0], p, n) == 0)
+            diag_hint(sc->d, e, "write %s", meant[i][1]);
+}
+
+static bool is_encoded(const scanner *sc, span at)
+{
+    unsigned char c = (unsigned char)sc->text[at.begin];
+    return c && (c < 0x80 || at.end - at.begin > 1);
+}
+
+/* The token to go on with, 0 to leave it out. */
+static int bad_token(scanner *sc, int t, span at)
+{
+    bool say = !sc->failed;
+    sc->failed = true;
+    if (t == T_BAD_CHAR) {
+        if (say && is_encoded(sc, at))
+            bad_char(sc, at);
+        return 0;
+    }
+    if (t == T_BAD_NUMBER) {
+        if (say)
+            bad_number(sc, at);
+        return T_NUMBER;
+    }
+    diag *e = say ? diag_error(sc->d, DIAG_LEXICAL, at, "the string is not closed") : NULL;
+    diag_hint(sc->d, e, "write \" where it ends, on the same line");
+    return T_STRING;
+}
+
+/* ---- statements ---- */
+
+/* A statement that cannot stand here.  True: it is the model's } that is missing, and the body is to be
+ * closed. */
+static bool statement_misplaced(scanner *sc, int k, span at, uint32_t col)
+{
+    begins here = where_we_are(sc), may = keyword_begins[k];
+    if (may == BEGINS_NO || (may & here) || sc->misplaced)
+        return false;
+    size_t n = statement_depth(sc);
+    if (here == BEGINS_MODEL && col <= sc->open.at[n - 1].col) {
+        diag *e = diag_error(sc->d, DIAG_SYNTAX, at, "missing '}' before '%s'", keyword_list[k]);
+        diag_second(sc->d, e, sc->open.at[n - 1].at, "this '{' is not closed");
+        return true;
+    }
+    sc->misplaced = true;
+    diag *e = here == BEGINS_MODEL
+                  ? diag_error(sc->d, DIAG_SYNTAX, at, "'%s' cannot stand inside a model", keyword_list[k])
+                  : diag_error(sc->d, DIAG_SYNTAX, at, "'%s' belongs inside a model", keyword_list[k]);
+    diag_hint(sc->d, e,
+              here == BEGINS_MODEL ? "move it behind the model's '}'" : "write model name { … } around it");
+    return false;
+}
+
+static void statement_begin(scanner *sc, int t, span at)
+{
+    sc->first = t;
+    sc->first_at = at;
+    sc->first_col = at.begin - sc->line;
+    sc->count = 0;
+    sc->failed = sc->skipping = false;
+}
+
+static bool at_statement(const scanner *sc)
+{
+    return sc->last == 0 || sc->last == T_NEWLINE || sc->last == T_BODY_OPEN;
+}
+
+/* A word at the beginning of a line that would begin a statement, or stands where this one does. */
+static bool begins_another(const scanner *sc, int t, span at, bool fresh)
+{
+    if (!fresh || sc->count == 0 || closing_of(t))
+        return false;
+    int k = keyword_of(sc, at);
+    return at.begin - sc->line <= sc->first_col || (k >= 0 && keyword_begins[k] && t != T_FOR);
+}
+
+/* The same for the last token given, once it turned out not to fit. */
+static bool last_begins_another(const scanner *sc)
+{
+    if (sc->count < 2 || is_end(sc->last) || sc->last == T_BODY_CLOSE)
+        return false;
+    return begins_another(sc, sc->last, sc->last_at, sc->last_fresh);
+}
+
+/* While the parser skips, a block in braces is skipped whole; nothing else holds the next statement back. */
+static bool in_block(const scanner *sc)
+{
+    for (size_t n = sc->open.n; n && !sc->open.at[n - 1].body; n--)
+        if (sc->open.at[n - 1].sign == '{')
+            return true;
+    return false;
+}
+
+/* ---- tokens ---- */
+
+static int give(scanner *sc, int t, span at, span *out)
+{
+    sc->prev = sc->last, sc->prev_at = sc->last_at;
+    sc->last = t, sc->last_at = *out = at;
+    sc->count++;
+    if (is_relation(t))
+        sc->relations++;
+    else if (!goes_on(t))
+        sc->relations = 0;
+    return t;
+}
+
+static int give_end(scanner *sc, int t, span *out)
+{
+    sc->last_fresh = false;
+    return give(sc, t, (span){ sc->file, sc->last_at.end, sc->last_at.end }, out);
+}
+
+static void hold(scanner *sc, int t, span at, bool fresh)
+{
+    sc->held = t, sc->held_at = at, sc->held_fresh = fresh;
+}
+
+/* what a line's end means here: 0 nothing */
+static int line_end(const scanner *sc)
+{
+    const bracket *b = innermost(sc);
+    if (b && b->sign != '{')
+        return 0;
+    return !ends_statement(sc->last) ? 0 : b && !b->body ? T_SEP : T_NEWLINE;
+}
+
+static int semicolon(const scanner *sc)
+{
+    const bracket *b = innermost(sc);
+    if (b && b->sign != '{')
+        return T_ROW;
+    if (b && !b->body)
+        return sc->last == T_LBRACE || sc->last == T_SEP ? 0 : T_SEP;
+    return at_statement(sc) ? 0 : T_NEWLINE;
+}
+
+static void newline(scanner *sc, span at)
+{
+    if (sc->blank)
+        sc->doc = (text){ 0 };
+    sc->line = at.end;
+    sc->fresh = sc->blank = true;
+}
+
+/* The end of the text ends the statement, then every open body, then the file; it is held until all is done.
+ */
+static int end_of_text(scanner *sc, span at, span *out)
+{
+    size_t n = statement_depth(sc);
+    hold(sc, -1, at, false);
+    if (!at_statement(sc)) {
+        if (sc->open.n > n)
+            sc->missing = *innermost(sc);
+        sc->open.n = n;
+        return give_end(sc, T_NEWLINE, out);
+    }
+    if (n == 0)
+        return give(sc, 0, at, out);
+    if (!sc->failed && !sc->ended) {
+        diag *e = diag_error(sc->d, DIAG_SYNTAX, at, "missing '}' at the end of the text");
+        diag_second(sc->d, e, sc->open.at[n - 1].at, "this '{' is not closed");
+    }
+    sc->failed = true;
+    sc->open.n = n - 1;
+    return give_end(sc, T_BODY_CLOSE, out);
+}
+
+/* A } that ends a body ends its last statement first. */
+static int brace_close(scanner *sc, span at, bool fresh, span *out)
+{
+    size_t n = sc->open.n;
+    while (n && sc->open.at[n - 1].sign != '{')
+        n--;
+    if (n && sc->open.at[n - 1].body && !at_statement(sc)) {
+        if (sc->open.n > n)
+            sc->missing = *innermost(sc);
+        sc->open.n = n;
+        hold(sc, T_RBRACE, at, fresh);
+        return give_end(sc, T_NEWLINE, out);
+    }
+    /* one that we put there ourselves, or that a misplaced statement may explain */
+    if (n == 0 && (sc->closed || sc->misplaced)) {
+        sc->closed -= sc->closed > 0;
+        return 0;
+    }
+    int t = bracket_close(sc, T_RBRACE, '}');
+    if (at_statement(sc))
+        statement_begin(sc, t, at);
+    return give(sc, t, at, out);
+}
+
+static int give_word(scanner *sc, int t, span at, PARSER_STYPE *v, span *out)
+{
+    if (t == T_NAME)
+        v->name = sym_of(sc->names, sc->text + at.begin, at.end - at.begin);
+    else if (t == T_NUMBER)
+        v->n = number_node(sc, at);
+    else if (t == T_STRING)
+        v->n = string_node(sc, at, sc->text[at.end - 1] == '"' && at.end - at.begin > 1);
+    return give(sc, t, at, out);
+}
+
+/* A sign or word that is neither line end nor comment; 0 when there is nothing to give. */
+static int token(scanner *sc, int t, span at, bool fresh, PARSER_STYPE *v, span *out)
+{
+    if (t == T_RBRACE)
+        return brace_close(sc, at, fresh, out);
+    if (sc->skipping && !at_statement(sc) && !in_block(sc) && begins_another(sc, t, at, fresh)) {
+        sc->open.n = statement_depth(sc);
+        hold(sc, t, at, fresh);
+        return give_end(sc, T_NEWLINE, out);
+    }
+    if (at_statement(sc)) {
+        int k = t == T_NAME || t == T_NUMBER || t == T_STRING ? -1 : keyword_of(sc, at);
+        if (k >= 0 && statement_misplaced(sc, k, at, at.begin - sc->line)) {
+            sc->open.n = statement_depth(sc) - 1;
+            sc->closed++;
+            sc->resync = true;
+            hold(sc, t, at, fresh);
+            return give_end(sc, T_BODY_CLOSE, out);
+        }
+        statement_begin(sc, t, at);
+    }
+    doc_give(sc, at);
+    if (t >= T_BAD_NUMBER && !(t = bad_token(sc, t, at)))
+        return 0;
+    if (sc->last == T_DOT && !fresh && t != T_NAME && keyword_of(sc, at) >= 0)
+        t = T_NAME;
+    if (opening_of(t))
+        t = bracket_open(sc, t, opening_of(t), at);
+    else if (closing_of(t))
+        t = bracket_close(sc, t, closing_of(t));
+    return is_literal(t) ? give_word(sc, t, at, v, out) : give(sc, t, at, out);
+}
+
+/* The next token's worth of text; sets *fresh when it is the first on its line. */
+static int read(scanner *sc, span *at, bool *fresh)
+{
+    int t = sc->ended ? 0 : scan_token(sc, at);
+    if (sc->ended)
+        *at = (span){ sc->file, sc->len, sc->len };
+    *fresh = sc->fresh;
+    if (t == T_DOC)
+        doc_add(sc, *at);
+    if (t != T_NEWLINE && t != T_DOC && t != T_COMMENT)
+        sc->fresh = false;
+    if (t != T_NEWLINE)
+        sc->blank = false;
+    return t;
+}
+
+int parser_lex(PARSER_STYPE *v, span *out, scanner *sc);
+int parser_lex(PARSER_STYPE *v, span *out, scanner *sc)
+{
+    span at = SPAN_NONE;
+    bool fresh = false;
+    sc->missing.sign = 0;
+    sc->stray = false;
+    if (sc->resync) {
+        sc->resync = false;
+        return give_end(sc, T_NEWLINE, out);
+    }
+    for (;;) {
+        int t = sc->held, end;
+        if (t)
+            at = sc->held_at, fresh = sc->held_fresh, sc->held = 0;
+        else if ((t = read(sc, &at, &fresh)) == 0)
+            t = -1;
+        if (t == -1)
+            return end_of_text(sc, at, out);
+        if (t == T_COMMENT || t == T_DOC)
+            continue;
+        if (t == T_NEWLINE || t == T_SEMI) {
+            end = t == T_SEMI ? semicolon(sc) : line_end(sc);
+            if (t == T_NEWLINE)
+                newline(sc, at);
+            if (end)
+                return t == T_SEMI ? give(sc, end, at, out) : give_end(sc, end, out);
+            continue;
+        }
+        sc->last_fresh = fresh;
+        if ((t = token(sc, t, at, fresh, v, out)) != 0)
+            return t;
+    }
+}
+
+/* ---- syntax errors ---- */
+
+void scan_limit(scanner *sc, span at, const char *what, int most)
+{
+    if (!sc->limited)
+        diag_error(sc->d, DIAG_LIMIT, at, "%s than %d", what, most);
+    sc->limited = true;
+}
+
+/* A token's own text, or what stands for it. */
+static const char *shown(const scanner *sc, int t, span at)
+{
+    int n = (int)(at.end - at.begin);
+    if (n == 0 || is_end(t))
+        return t == T_BODY_CLOSE ? "'}'" : "the end of the line";
+    return arena_printf(sc->a, "'%.*s'", n > 40 ? 40 : n, sc->text + at.begin);
+}
+
+/* The place of something that is not there: the next token if it is on the same line, else what it should
+ * follow. */
+static span gap_place(const scanner *sc)
+{
+    bool here = !sc->last_fresh && sc->last_at.end > sc->last_at.begin;
+    return here || !sc->prev ? sc->last_at : sc->prev_at;
+}
+
+static void say_missing(scanner *sc, const bracket *b)
+{
+    diag *e = diag_error(sc->d, DIAG_SYNTAX, gap_place(sc), "missing '%c'", closing[(int)b->sign]);
+    diag_second(sc->d, e, b->at, "this '%c' is not closed", b->sign);
+}
+
+static void say_unknown_statement(scanner *sc)
+{
+    const char *word = arena_strndup(sc->a, sc->text + sc->first_at.begin,
+                                     sc->first_at.end - sc->first_at.begin);
+    diag *e = diag_error(sc->d, DIAG_UNKNOWN_STATEMENT, sc->first_at, "unknown statement '%s'", word);
+    if (!e)
+        return;
+    near n = near_to(word);
+    for (int k = 0; keyword_list[k]; k++)
+        if (keyword_begins[k] & where_we_are(sc))
+            near_try(&n, keyword_list[k]);
+    if (near_best(&n)) {
+        diag_near(sc->d, e, &n);
+        return;
+    }
+    /* words of other languages; what else is written side by side may be a call */
+    static const char *const other[][2] = { { "import", "use brings in definitions: use std.planar" },
+                                            { "include", "use brings in definitions: use \"file.cdl\"" },
+                                            { "def", "a function is fn f(x) = x^2" },
+                                            { "function", "a function is fn f(x) = x^2" },
+                                            { "var", "a name gets its value with let" },
+                                            { "const", "a name gets its value with let" },
+                                            { "print", "an expression by itself is printed" },
+                                            { "set", "a name gets its value with let" } };
+    for (size_t k = 0; k < sizeof other / sizeof *other; k++)
+        if (!strcmp(word, other[k][0])) {
+            diag_hint(sc->d, e, "%s", other[k][1]);
+            return;
+        }
+    if (is_literal(sc->last))
+        diag_hint(sc->d, e, "a function is called with brackets: %s(%.*s)", word,
+                  (int)(sc->last_at.end - sc->last_at.begin), sc->text + sc->last_at.begin);
+}
+
+/* two words side by side at the beginning: the first was meant as a keyword */
+static bool is_unknown_statement(const scanner *sc)
+{
+    if (sc->count != 2 || sc->first != T_NAME || sc->last_fresh)
+        return false;
+    int k = keyword_of(sc, sc->last_at);
+    return is_literal(sc->last) || sc->last == T_LBRACE || (k >= 0 && keyword_begins[k]);
+}
+
+static const char *where_it_belongs(int t)
+{
+    switch (t) {
+    case T_THEN:
+    case T_ELSE:
+        return "if … then … else … is one expression";
+    case T_OTHERWISE:
+        return "it ends the last line of cases { … }";
+    case T_IF:
+        return "value if condition stands in cases { … }";
+    case T_WITHIN:
+        return "it stands in expect a == b within abs(1e-9)";
+    case T_AGAINST:
+        return "it stands in plot y against t";
+    case T_WITH:
+        return "it stands in run model for time with backend()";
+    case T_AS:
+        return "it stands in use library as name";
+    case T_WHERE:
+        return "it stands behind i in 1..N";
+    case T_FOR:
+        return "for stands behind the value: sum(x[i] for i in 1..N)";
+    default:
+        return NULL;
+    }
+}
+
+static const char *advice(const scanner *sc, bool vague)
+{
+    int t = sc->last, p = sc->prev, k = keyword_of(sc, sc->last_at);
+    if (t == T_DOT && p == T_NUMBER)
+        return "a number does not end in a point; write 1 or 1.0";
+    if (t == T_PLUS && !ends_statement(p))
+        return "there is no + in front of a number";
+    if (t == T_LPAR && sc->first == T_MEASURE && sc->count == 3)
+        return "a measure has a name: measure m = max(y)";
+    if (!vague || sc->last_fresh)
+        return NULL;
+    if (t == T_NAME && p == T_NUMBER &&
+        is_unit(sc, sc->text + sc->last_at.begin, (int)(sc->last_at.end - sc->last_at.begin)))
+        return "a unit stands in brackets: 10 [s]";
+    if (t == T_NAME && sc->first == T_PLOT)
+        return "write plot y against t";
+    if (k >= 0 && where_it_belongs(t))
+        return where_it_belongs(t);
+    if (k >= 0 && keyword_begins[k])
+        return "a statement begins on a new line, or after ;";
+    if (t == T_SET && ends_statement(p))
+        return "= is never an operator; write == to compare";
+    return (is_literal(t) || t == T_LPAR) && ends_statement(p)
+               ? "write * to multiply, or ; before another statement"
+               : NULL;
+}
+
+/* "a, b or c" */
+static const char *listed(const scanner *sc, const expected *want)
+{
+    text s = { .a = sc->a };
+    int left = want->n;
+    for (const char *p = want->list; left; left--) {
+        size_t n = strcspn(p, "\n");
+        if (s.n)
+            text_puts(&s, left == 1 ? " or " : ", ");
+        text_putn(&s, p, n);
+        p += n + (p[n] != 0);
+    }
+    return s.at;
+}
+
+/* What could stand here: an operand, or the signs the grammar names; NULL when that says nothing. */
+static const char *wanted(const scanner *sc, const expected *want)
+{
+    if (want->expr)
+        return "an expression";
+    if (sc->first == T_CONSTRAINT && sc->count == 3)
+        return "':' or '{'";
+    if (want->n == 0 || want->n > 4 || strcmp(want->list, "','") == 0)
+        return NULL;
+    return listed(sc, want);
+}
+
+static void say_plainly(scanner *sc, const expected *want)
+{
+    const char *what = wanted(sc, want), *got = shown(sc, sc->last, sc->last_at);
+    const char *before = sc->count > 1 && !is_end(sc->prev) ? shown(sc, sc->prev, sc->prev_at) : NULL;
+    span at = gap_place(sc);
+    diag *e = what && before ? diag_error(sc->d, DIAG_SYNTAX, at, "expected %s after %s", what, before)
+              : what         ? diag_error(sc->d, DIAG_SYNTAX, at, "expected %s, not %s", what, got)
+              : before       ? diag_error(sc->d, DIAG_SYNTAX, at, "unexpected %s after %s", got, before)
+                             : diag_error(sc->d, DIAG_SYNTAX, at, "unexpected %s", got);
+    const char *hint = advice(sc, !what || want->expr);
+    bool taken = what && !strcmp(what, "a name") && !sc->last_fresh && keyword_of(sc, sc->last_at) >= 0;
+    if (taken)
+        diag_hint(sc->d, e, "%s is a word of the language: choose another name", got);
+    else if (hint)
+        diag_hint(sc->d, e, "%s", hint);
+}
+
+static void say(scanner *sc, const expected *want)
+{
+    bool ended = ends_statement(sc->prev) || is_end(sc->prev);
+    if (is_unknown_statement(sc))
+        say_unknown_statement(sc);
+    else if (sc->missing.sign && ended)
+        say_missing(sc, &sc->missing);
+    else if (sc->open.n > statement_depth(sc) && ended && last_begins_another(sc))
+        say_missing(sc, innermost(sc));
+    else if (is_relation(sc->last) && sc->relations > 1 && ended) {
+        diag *e = diag_error(sc->d, DIAG_SYNTAX, sc->last_at, "comparisons do not chain");
+        diag_hint(sc->d, e, "write a < b and b < c");
+    } else if (sc->stray)
+        diag_error(sc->d, DIAG_SYNTAX, sc->last_at, "unmatched '%c'", closing_of(sc->last));
+    else
+        say_plainly(sc, want);
+}
+
+/* Called with the last token given.  The parser throws away tokens until the statement's end. */
+void scan_unexpected(scanner *sc, const expected *want)
+{
+    if (!sc->failed && !sc->ended)
+        say(sc, want);
+    sc->failed = sc->skipping = true;
+    if (sc->last == T_BODY_OPEN)
+        innermost(sc)->body = BEGINS_NO;
+    if (!last_begins_another(sc))
+        return;
+    /* what it throws away now is the next statement's: end this one, then give it again */
+    hold(sc, sc->last == T_BODY_OPEN ? T_LBRACE : sc->last, sc->last_at, true);
+    sc->open.n = statement_depth(sc);
+    sc->resync = true;
+}
+
+/* ---- entries ---- */
+
+/* bytes of the well-formed character at p, 0 when it is none; RFC 3629 */
+static int utf8_len(const unsigned char *p)
+{
+    if (p[0] && p[0] < 0x80)
+        return 1;
+    if (p[0] < 0xC2 || p[0] > 0xF4)
+        return 0;
+    int n = p[0] < 0xE0 ? 2 : p[0] < 0xF0 ? 3 : 4;
+    unsigned char lo = p[0] == 0xE0 ? 0xA0 : p[0] == 0xF0 ? 0x90 : 0x80;
+    unsigned char hi = p[0] == 0xED ? 0x9F : p[0] == 0xF4 ? 0x8F : 0xBF;
+    if (p[1] < lo || p[1] > hi)
+        return 0;
+    for (int i = 2; i < n; i++)
+        if ((p[i] & 0xC0) != 0x80)
+            return 0;
+    return n;
+}
+
+/* One error for a run of bad bytes. */
+static void encoding_check(scanner *sc)
+{
+    const unsigned char *p = (const unsigned char *)sc->text;
+    for (uint32_t i = 0; i < sc->len;) {
+        int n = p[i] - 1u < 0x7F ? 1 : utf8_len(p + i);
+        uint32_t from = i;
+        i += (uint32_t)n;
+        if (n)
+            continue;
+        bool zero = !p[i];
+        while (i < sc->len && (zero ? !p[i] : p[i] && !utf8_len(p + i)))
+            i++;
+        if (zero)
+            diag_error(sc->d, DIAG_ENCODING, (span){ sc->file, from, i }, "the text holds a NUL byte");
+        else
+            diag_error(sc->d, DIAG_ENCODING, (span){ sc->file, from, i }, "not valid UTF-8 (byte 0x%02X)",
+                       p[from]);
+    }
+}
+
+ast *parse_source(arena *a, symtab *names, diags *d, uint32_t file)
+{
+    const source *src = d->sources.at[file];
+    ast *root = ast_new(a, AST_FILE, (span){ file, 0, 0 }, 0);
+    scanner sc;
+    if (src->len > SOURCE_MAX_BYTES) {
+        diag_error(d, DIAG_LIMIT, (span){ file, 0, 0 }, "the text is longer than %d MB",
+                   SOURCE_MAX_BYTES >> 20);
+        return root;
+    }
+    size_t had = d->list.n;
+    scan_begin(&sc, a, src->text, src->len);
+    sc.names = names, sc.d = d, sc.file = file;
+    encoding_check(&sc);
+    parser_parse(&sc, &root);
+    diags_sort(d, had);
+    root->at = (span){ file, 0, sc.len };
+    return root;
+}
+
+int parse_complete(arena *scratch, const char *s, size_t len)
+{
+    scanner sc;
+    span at;
+    int t, last = T_NAME;
+    size_t open = 0;
+    if (len > SOURCE_MAX_BYTES)
+        return 1;
+    scan_begin(&sc, scratch, s, len);
+    while ((t = scan_token(&sc, &at)) != 0) {
+        if (opening_of(t))
+            open++;
+        if (closing_of(t) && open)
+            open--;
+        if (t == T_NEWLINE || t == T_COMMENT || t == T_DOC)
+            continue;
+        last = t == T_SEMI || (last == T_DOT && keyword_of(&sc, at) >= 0) ? T_NAME : t;
+    }
+    return open == 0 && ends_statement(last);
+}
+
+static lex_kind kind_of(const scanner *sc, int t, span at)
+{
+    switch (t) {
+    case T_NAME:
+        return LEX_NAME;
+    case T_NUMBER:
+        return LEX_NUMBER;
+    case T_STRING:
+        return LEX_STRING;
+    case T_COMMENT:
+        return LEX_COMMENT;
+    case T_DOC:
+        return LEX_DOC;
+    case T_NEWLINE:
+        return LEX_NEWLINE;
+    case T_BAD_NUMBER:
+    case T_BAD_STRING:
+    case T_BAD_CHAR:
+        return LEX_BAD;
+    default:
+        return keyword_of(sc, at) >= 0 ? LEX_KEYWORD : LEX_OP;
+    }
+}
+
+size_t lex_all(arena *a, const char *s, size_t len, lexeme **out)
+{
+    vec(lexeme) v = { 0 };
+    scanner sc;
+    span at;
+    int t;
+    if (len > SOURCE_MAX_BYTES)
+        len = SOURCE_MAX_BYTES;
+    scan_begin(&sc, a, s, len);
+    while ((t = scan_token(&sc, &at)) != 0)
+        *vec_push(a, &v) = (lexeme){ kind_of(&sc, t, at), at.begin, at.end };
+    *out = v.at;
+    return v.n;
+}

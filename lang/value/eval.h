@@ -1,0 +1,97 @@
+/* eval: AST + scope -> value.  The one evaluator of expressions: constants are computed, what hangs on dofs,
+   parameters or time becomes IR. Reports located errors to diags and gives V_ERROR; never reports twice for
+   one fault. */
+#ifndef CDL_EVAL_H
+#define CDL_EVAL_H
+#include "value.h"
+
+struct evaluator;
+typedef enum { LOOK_NO, LOOK_YES, LOOK_ERROR } look;
+struct scope {
+    scope *up;
+    /* the value of a name here (this scope only), or LOOK_NO.  ev->at is where it is used. */
+    look (*find)(scope *s, struct evaluator *ev, sym name, span at, value *out);
+    void (*names)(scope *s, near *n); /* offers all names for did-you-mean; may be NULL */
+    /* what an object of this scope answers to o[i] and o(x); may be NULL */
+    value (*subscript)(scope *s, struct evaluator *ev, const value *object, const value *index, size_t n,
+                       span at);
+    value (*call)(scope *s, struct evaluator *ev, const value *object, const value *arg, size_t n, span at);
+    void *of;
+};
+
+/* Names bound to values: function arguments, indices, measures, top-level definitions. */
+typedef struct {
+    scope base;
+    map64 at;
+    arena *a;
+    vec(value) values;
+    vec(sym) order;
+} table_scope;
+table_scope *table_scope_new(arena *a, scope *up);
+void table_scope_set(table_scope *s, sym name, value v); /* replaces */
+
+typedef struct evaluator {
+    arena *a;
+    symtab *names;
+    diags *d;
+    ir *g;                            /* NULL in a session: then nothing symbolic can arise */
+    const struct index_names *family; /* indices in force while lowering a family, or NULL */
+    /* set when a family cannot be kept symbolic (an index that is not affine): its members are then taken one
+     * by one */
+    bool needs_members;
+    bool inclusion; /* inside an inclusion: set-valued terms may stand here */
+    bool callee;    /* the name looked up is being called: what cannot be called is passed over */
+    int depth;      /* of calls */
+    bool deep;      /* that it is too deep was told */
+    int nest;       /* of expressions, through calls and definitions: the stack is finite */
+    int64_t fuel;   /* elements that unrolled sums and comprehensions may still make */
+    void *of;       /* the model being compiled, or the session */
+} evaluator;
+enum { EVAL_MAX_DEPTH = 200, EVAL_MAX_NEST = 2500, EVAL_FUEL = 4000000 };
+
+value eval(evaluator *ev, scope *in, const ast *e);
+/* as eval, but a family of dofs stays whole, to be indexed */
+value eval_keep(evaluator *ev, scope *in, const ast *e);
+/* With checks: a scalar number / constant scalar / constant integer / truth value; on failure reports and
+ * returns false. `what` names it in messages. */
+bool eval_scalar(evaluator *ev, scope *in, const ast *e, const char *what, value *out);
+bool eval_constant(evaluator *ev, scope *in, const ast *e, const char *what, double *out);
+bool eval_integer(evaluator *ev, scope *in, const ast *e, const char *what, int32_t *out);
+/* Operations on values, with units and shapes checked; `at` is blamed. */
+value eval_op(evaluator *ev, op_code op, const value *a, const value *b, const value *c, span at);
+value eval_gen(evaluator *ev, scope *in, const ast *gen); /* all values of a generator: a vector, or a list */
+bool eval_is_time(const evaluator *ev, const value *v);   /* exactly t? */
+/* positional arguments */
+value eval_call(evaluator *ev, scope *in, const value *f, const value *arg, size_t n, span at);
+value eval_member(evaluator *ev, const value *object, sym name, span at);
+value eval_subscript(evaluator *ev, const value *object, const value *index, size_t n, span at);
+/* An index as an address: a constant, or affine in the family's indices; checked against lo..hi. */
+bool eval_index(evaluator *ev, const value *ix, int32_t lo, int32_t hi, span at, address *out);
+value eval_prime(evaluator *ev, const value *v, span at);
+void fn_check_params(diags *d, const ast *fn); /* reports parameters of the same name */
+/* Dimensions of two values that must agree; reports with both shown. */
+bool eval_same_unit(evaluator *ev, dim a, dim b, const char *what, span at);
+
+/* Shared by the files of the evaluator. */
+dim dim_known(dim a, dim b);                             /* of two that agree, the one that is not `any` */
+value eval_like(arena *a, const value *v);               /* zeros of the same shape */
+value eval_dofs(evaluator *ev, const value *v, span at); /* a dof, or a whole family as a vector or matrix */
+value eval_past(evaluator *ev, const value *v, const value *arg, span at); /* x(t - tau) */
+bool eval_steady_delay(ir *g, ir_ref s);
+value eval_field_at(evaluator *ev, const value *v, const value *arg, size_t n, const ir_input *in, span at);
+value eval_series_at(evaluator *ev, const value *v, const value *arg, size_t n, span at);
+
+/* Functions of the language beyond opcodes.def: one table (builtin.c). */
+struct builtin {
+    const char *name;
+    int min, max; /* arguments; max < 0: any number */
+    value (*call)(evaluator *ev, scope *in, const ast *call, const value *arg, size_t n);
+    bool lazy; /* evaluates its arguments itself, from the call's AST */
+    const char *signature, *doc;
+};
+extern const builtin builtin_list[]; /* ends with name == NULL; a session adds its own through its scope */
+extern const builtin op_builtin[];   /* the rows of opcodes.def as functions, by op_code; call is NULL */
+const builtin *builtin_find(const char *name);
+/* t, pi, inf and the built-in functions: the outermost scope. */
+scope *eval_root_scope(evaluator *ev);
+#endif

@@ -1,0 +1,82 @@
+/* diag: sources, spans and what was found wrong in them.  The one place that draws carets. */
+#ifndef CDL_DIAG_H
+#define CDL_DIAG_H
+#include <stdbool.h>
+#include "arena.h"
+
+/* byte offsets into sources->at[file]; file 0 is "nowhere" */
+typedef struct {
+    uint32_t file, begin, end;
+} span;
+#define SPAN_NONE ((span){ 0, 0, 0 })
+span span_join(span a, span b);
+
+typedef struct source {
+    const char *name; /* as the user wrote it; "<stdin>", "<command>", … */
+    const char *text; /* NUL-terminated copy */
+    size_t len;
+    uint32_t *line; /* byte offset of each line's start */
+    size_t nlines;
+} source;
+
+typedef enum { /* code, kebab name, what it means and what to do */
+#define X(id, name, help) DIAG_##id,
+#include "diag.def"
+#undef X
+               DIAG_CODES
+} diag_code;
+const char *diag_code_name(diag_code c);
+const char *diag_code_help(diag_code c);
+int diag_code_find(const char *name); /* -1 when unknown */
+
+typedef enum { DIAG_ERROR, DIAG_WARNING, DIAG_NOTE } diag_severity;
+
+typedef struct diag diag;
+struct diag {
+    diag_severity severity;
+    diag_code code;
+    span at;
+    const char *message;
+    /* secondary place, message2 NULL when there is none */
+    span at2;
+    const char *message2;
+    const char *hint; /* or NULL */
+};
+
+enum { DIAG_MAX = 20 }; /* more errors than this are counted, not kept */
+
+typedef struct diags {
+    arena *a;
+    vec(source *) sources; /* [0] is a placeholder */
+    vec(diag) list;
+    size_t errors, warnings; /* all, kept or not */
+} diags;
+
+diags *diags_new(arena *a);
+uint32_t diags_add_source(diags *d, const char *name, const char *text, size_t len); /* copies */
+/* Adds an error.  Returns it, for diag_hint and diag_second (both accept NULL); NULL when it was dropped:
+   past DIAG_MAX, or a second error at the same place. */
+diag *diag_error(diags *d, diag_code c, span at, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+diag *diag_warn(diags *d, diag_code c, span at, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+void diag_hint(diags *d, diag *e, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+void diag_second(diags *d, diag *e, span at, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+/* Sets the hint «did you mean 'x'?» when one of the candidates is close to `got`. */
+typedef struct {
+    const char *got, *best;
+    size_t bestd;
+} near;
+near near_to(const char *got);
+void near_try(near *n, const char *candidate);
+const char *near_best(const near *n); /* NULL when nothing is close */
+void diag_near(diags *d, diag *e, const near *n);
+
+void diags_sort(diags *d, size_t from); /* by place, stable, the entries from `from` on */
+/* Text as compilers print it, one entry after the other; colour: ANSI.  JSON: an object a line. */
+void diag_print(const diags *d, const diag *e, bool colour, text *out);
+void diag_print_json(const diags *d, const diag *e, text *out);
+/* Line and column from 1; columns count code points; the second pair is just behind the span.  0 for
+ * SPAN_NONE; any may be NULL. */
+void span_place(const diags *d, span s, size_t *line, size_t *col, size_t *line2, size_t *col2);
+/* The source text of a span, white space folded, in the arena. */
+char *span_text(const diags *d, span s, arena *a);
+#endif

@@ -1,0 +1,317 @@
+#include "linalg.h"
+#include <lapacke.h>
+#include <math.h>
+#include <string.h>
+#include <suitesparse/klu.h>
+
+double vec_max(const double *a, int n)
+{
+    double m = 0;
+    for (int i = 0; i < n; i++)
+        m = fmax(m, fabs(a[i]));
+    return m;
+}
+
+void mat_vec(const double *a, const double *x, double *y, int m, int n)
+{
+    for (int i = 0; i < m; i++)
+        y[i] = vec_dot(a + (size_t)i * n, x, n);
+}
+
+void factor_init(factor *f, arena *a, int n, bool diagonal)
+{
+    *f = (factor){ .kind = FACTOR_NONE, .n = n };
+    f->a = arena_array(a, double, diagonal ? (size_t)n : (size_t)n *n);
+    f->pivot = arena_array(a, int, n);
+}
+
+bool factor_diagonal(factor *f, const double *d, int *bad)
+{
+    f->kind = FACTOR_DIAGONAL;
+    for (int i = 0; i < f->n; i++) {
+        if (!(d[i] > 0) || !isfinite(d[i])) {
+            *bad = i;
+            return false;
+        }
+        f->a[i] = 1 / d[i];
+    }
+    return true;
+}
+
+/* L in the lower triangle; a pivot must keep a part of its diagonal entry that is above rounding. */
+static bool chol_plain(double *a, int n, int *bad)
+{
+    for (int j = 0; j < n; j++) {
+        double *aj = a + (size_t)j * n, d = aj[j] - vec_dot(aj, aj, j);
+        if (!(d > 1e-14 * fabs(aj[j])) || !isfinite(d)) {
+            *bad = j;
+            return false;
+        }
+        aj[j] = sqrt(d);
+        for (int i = j + 1; i < n; i++) {
+            double *ai = a + (size_t)i * n;
+            ai[j] = (ai[j] - vec_dot(ai, aj, j)) / aj[j];
+        }
+    }
+    return true;
+}
+
+static void chol_back(const double *l, int n, double *x)
+{
+    for (int i = 0; i < n; i++)
+        x[i] = (x[i] - vec_dot(l + (size_t)i * n, x, i)) / l[(size_t)i * n + i];
+    for (int i = n; i-- > 0;) {
+        for (int k = i + 1; k < n; k++)
+            x[i] -= l[(size_t)k * n + i] * x[k];
+        x[i] /= l[(size_t)i * n + i];
+    }
+}
+
+/* Gauss-Jordan with row pivoting on at most LINALG_SMALL rows. */
+static bool invert_small(const double *a, double *inv, int n)
+{
+    double w[LINALG_SMALL * 2 * LINALG_SMALL];
+    int m = 2 * n;
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < n; j++) {
+            w[i * m + j] = a[i * n + j];
+            w[i * m + n + j] = i == j;
+        }
+    double big = vec_max(a, n * n);
+    for (int k = 0; k < n; k++) {
+        int p = k;
+        for (int i = k + 1; i < n; i++)
+            if (fabs(w[i * m + k]) > fabs(w[p * m + k]))
+                p = i;
+        double d = w[p * m + k];
+        if (!(fabs(d) > 1e-15 * big) || !isfinite(d))
+            return false;
+        for (int j = 0; j < m; j++) {
+            double x = w[p * m + j];
+            w[p * m + j] = w[k * m + j];
+            w[k * m + j] = x / d;
+        }
+        for (int i = 0; i < n; i++)
+            if (i != k && w[i * m + k] != 0)
+                vec_axpy(w + i * m, -w[i * m + k], w + k * m, m);
+    }
+    for (int i = 0; i < n; i++)
+        memcpy(inv + i * n, w + i * m + n, (size_t)n * sizeof *inv);
+    return true;
+}
+
+bool factor_spd(factor *f, const double *a, int *bad)
+{
+    int n = f->n;
+    double small[LINALG_SMALL * LINALG_SMALL], *l = n <= LINALG_SMALL ? small : f->a;
+    if (n == 0) {
+        f->kind = FACTOR_INVERSE;
+        return true;
+    }
+    memcpy(l, a, (size_t)n * n * sizeof *a);
+    *bad = 0;
+    f->kind = FACTOR_CHOLESKY;
+    if (n < LINALG_LAPACK) {
+        if (!chol_plain(l, n, bad))
+            return false;
+        if (n > LINALG_SMALL)
+            return true;
+        f->kind = FACTOR_INVERSE;
+        return invert_small(a, f->a, n);
+    }
+    lapack_int info = LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'U', n, f->a, n);
+    if (info > 0)
+        *bad = info - 1;
+    return info == 0;
+}
+
+static bool lu_plain(double *a, int *pivot, int n)
+{
+    double big = vec_max(a, n * n);
+    for (int k = 0; k < n; k++) {
+        int p = k;
+        for (int i = k + 1; i < n; i++)
+            if (fabs(a[(size_t)i * n + k]) > fabs(a[(size_t)p * n + k]))
+                p = i;
+        double d = a[(size_t)p * n + k];
+        pivot[k] = p;
+        if (!(fabs(d) > 1e-15 * big) || !isfinite(d))
+            return false;
+        for (int j = 0; p != k && j < n; j++) {
+            double x = a[(size_t)p * n + j];
+            a[(size_t)p * n + j] = a[(size_t)k * n + j];
+            a[(size_t)k * n + j] = x;
+        }
+        for (int i = k + 1; i < n; i++) {
+            double *ai = a + (size_t)i * n;
+            if (ai[k] == 0)
+                continue;
+            ai[k] /= d;
+            vec_axpy(ai + k + 1, -ai[k], a + (size_t)k * n + k + 1, n - k - 1);
+        }
+    }
+    return true;
+}
+
+bool factor_general(factor *f, const double *a)
+{
+    int n = f->n;
+    if (n <= LINALG_SMALL) {
+        f->kind = FACTOR_INVERSE;
+        return n == 0 || invert_small(a, f->a, n);
+    }
+    f->kind = FACTOR_LU;
+    memcpy(f->a, a, (size_t)n * n * sizeof *a);
+    if (n < LINALG_LAPACK)
+        return lu_plain(f->a, f->pivot, n);
+    return LAPACKE_dgetrf_work(LAPACK_COL_MAJOR, n, n, f->a, n, f->pivot) == 0;
+}
+
+static void lu_back(const double *a, const int *pivot, int n, double *x)
+{
+    for (int k = 0; k < n; k++) {
+        double y = x[pivot[k]];
+        x[pivot[k]] = x[k];
+        x[k] = y;
+    }
+    for (int i = 0; i < n; i++)
+        x[i] -= vec_dot(a + (size_t)i * n, x, i);
+    for (int i = n; i-- > 0;)
+        x[i] = (x[i] - vec_dot(a + (size_t)i * n + i + 1, x + i + 1, n - i - 1)) / a[(size_t)i * n + i];
+}
+
+void factor_solve(const factor *f, const double *b, double *x)
+{
+    int n = f->n;
+    switch (f->kind) {
+    case FACTOR_DIAGONAL:
+        for (int i = 0; i < n; i++)
+            x[i] = f->a[i] * b[i];
+        return;
+    case FACTOR_INVERSE:
+        mat_vec(f->a, b, x, n, n);
+        return;
+    case FACTOR_CHOLESKY:
+        memcpy(x, b, (size_t)n * sizeof *x);
+        chol_back(f->a, n, x);
+        return;
+    case FACTOR_LU:
+        memcpy(x, b, (size_t)n * sizeof *x);
+        if (n < LINALG_LAPACK)
+            lu_back(f->a, f->pivot, n, x);
+        else
+            LAPACKE_dgetrs_work(LAPACK_COL_MAJOR, 'T', n, 1, f->a, n, f->pivot, x, n);
+        return;
+    case FACTOR_NONE:
+        return;
+    }
+}
+
+/* swaps rows and columns i and j of the symmetric matrix, and the finished columns of L with them */
+static void chol_swap(double *a, int n, int i, int j)
+{
+    for (int k = 0; k < n; k++) {
+        double x = a[i * n + k];
+        a[i * n + k] = a[j * n + k];
+        a[j * n + k] = x;
+    }
+    for (int k = 0; k < n; k++) {
+        double x = a[k * n + i];
+        a[k * n + i] = a[k * n + j];
+        a[k * n + j] = x;
+    }
+}
+
+int chol_rank(double *a, int n, int *perm, double tol)
+{
+    double big = 0;
+    for (int i = 0; i < n; i++) {
+        perm[i] = i;
+        big = fmax(big, a[i * n + i]);
+    }
+    for (int j = 0; j < n; j++) {
+        int p = j;
+        for (int i = j + 1; i < n; i++)
+            if (a[i * n + i] > a[p * n + p])
+                p = i;
+        if (!(a[p * n + p] > tol * big))
+            return j;
+        /* finished columns of L live below the diagonal only, so rows are swapped whole and columns from j on
+         */
+        if (p != j) {
+            int k = perm[p];
+            perm[p] = perm[j];
+            perm[j] = k;
+            chol_swap(a, n, p, j);
+        }
+        double d = a[j * n + j] = sqrt(a[j * n + j]);
+        for (int i = j + 1; i < n; i++)
+            a[i * n + j] /= d;
+        for (int i = j + 1; i < n; i++)
+            for (int k = j + 1; k <= i; k++)
+                a[k * n + i] = a[i * n + k] -= a[i * n + j] * a[k * n + j];
+    }
+    return n;
+}
+
+/* A = L L^T with L n by k:  x = L (L^T L)^-2 L^T b lies in the range of A. */
+int sym_shortest(double *a, const double *b, double *x, int n, double *work, int *iwork)
+{
+    double *g = work, *y = work + (size_t)n * n, *pb = y + n;
+    int k = chol_rank(a, n, iwork, 1e-11), bad;
+    for (int i = 0; i < n; i++)
+        pb[i] = b[iwork[i]];
+    if (k == n) {
+        chol_back(a, n, pb);
+    } else {
+        for (int i = 0; i < k; i++) {
+            y[i] = 0;
+            for (int r = i; r < n; r++)
+                y[i] += a[r * n + i] * pb[r];
+            for (int j = 0; j <= i; j++) {
+                double s = 0;
+                for (int r = i; r < n; r++)
+                    s += a[r * n + i] * a[r * n + j];
+                g[i * k + j] = g[j * k + i] = s;
+            }
+        }
+        if (!chol_plain(g, k, &bad))
+            k = 0;
+        chol_back(g, k, y);
+        chol_back(g, k, y);
+        for (int r = 0; r < n; r++)
+            pb[r] = vec_dot(a + (size_t)r * n, y, r < k ? r + 1 : k);
+    }
+    for (int i = 0; i < n; i++)
+        x[iwork[i]] = pb[i];
+    return k;
+}
+
+/* LAPACK reads columns: A is turned first. */
+bool least_norm(double *a, double *b, int m, int n, arena *scratch)
+{
+    lapack_int rank, lwork = 4 * (m + n) + 64 * (n + 1);
+    int *jpvt = arena_array(scratch, int, n);
+    double *at = arena_array(scratch, double, (size_t)m *n), *work = arena_array(scratch, double, lwork);
+    for (int i = 0; i < m; i++)
+        for (int j = 0; j < n; j++)
+            at[(size_t)j * m + i] = a[(size_t)i * n + j];
+    return LAPACKE_dgelsy_work(LAPACK_COL_MAJOR, m, n, 1, at, m, b, m > n ? m : n, jpvt, 1e-12, &rank, work,
+                               lwork) == 0;
+}
+
+/* KLU, not UMFPACK: the fronts of contact problems and of rods are small, and their upkeep cost three times
+ * the factorisation */
+bool sparse_lu(int n, int *p, int *i, double *x, bool rows, int *order, int m, double *b)
+{
+    klu_common c;
+    klu_defaults(&c);
+    if (order)
+        c.btf = 0;
+    klu_symbolic *symbolic = order ? klu_analyze_given(n, p, i, order, order, &c) : klu_analyze(n, p, i, &c);
+    klu_numeric *numeric = symbolic ? klu_factor(p, i, x, symbolic, &c) : NULL;
+    bool ok = numeric && (rows ? klu_tsolve : klu_solve)(symbolic, numeric, n, m, b, &c);
+    klu_free_numeric(&numeric, &c);
+    klu_free_symbolic(&symbolic, &c);
+    return ok;
+}

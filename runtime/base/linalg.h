@@ -1,0 +1,60 @@
+/* linalg: dense matrices, row by row.  Small ones are inverted once and multiplied; large ones go to LAPACK.
+ */
+#ifndef CDL_LINALG_H
+#define CDL_LINALG_H
+#include <stdbool.h>
+#include "arena.h"
+
+enum { LINALG_SMALL = 4, LINALG_LAPACK = 48 }; /* inverted up to SMALL, LAPACK from there on */
+
+static inline double vec_dot(const double *a, const double *b, int n)
+{
+    double s = 0;
+    for (int i = 0; i < n; i++)
+        s += a[i] * b[i];
+    return s;
+}
+static inline void vec_axpy(double *y, double k, const double *x, int n)
+{
+    for (int i = 0; i < n; i++)
+        y[i] += k * x[i];
+}
+/* for short vectors, where a call of memcpy costs more than the copy */
+static inline void vec_copy(double *y, const double *x, int n)
+{
+    for (int i = 0; i < n; i++)
+        y[i] = x[i];
+}
+double vec_max(const double *a, int n);                                  /* largest |a[i]| */
+void mat_vec(const double *a, const double *x, double *y, int m, int n); /* y = A x, A is m by n */
+
+/* A factorised square matrix.  Only one of the forms is filled. */
+typedef enum { FACTOR_NONE, FACTOR_DIAGONAL, FACTOR_INVERSE, FACTOR_CHOLESKY, FACTOR_LU } factor_kind;
+typedef struct factor {
+    factor_kind kind;
+    int n;
+    double *a;
+    int *pivot;
+} factor;
+
+void factor_init(factor *f, arena *a, int n, bool diagonal); /* room for any form, or for a diagonal alone */
+bool factor_diagonal(factor *f, const double *d, int *bad);  /* d > 0, else false and bad = the row */
+/* Symmetric positive definite; false: not so, *bad is the first row that fails. */
+bool factor_spd(factor *f, const double *a, int *bad);
+bool factor_general(factor *f, const double *a);                /* any regular matrix; false: singular */
+void factor_solve(const factor *f, const double *b, double *x); /* x = A^-1 b; x and b are different */
+
+/* Cholesky with pivoting of a symmetric semidefinite matrix, in place: A[p][p] = L L^T, L is n by rank. Stops
+ * at pivots below tol times the largest. */
+int chol_rank(double *a, int n, int *perm, double tol);
+/* The shortest x with A x = b (b in the range of A, A symmetric semidefinite; destroyed).  work: n*n + 2n
+ * doubles, iwork: n.  Returns the rank. */
+int sym_shortest(double *a, const double *b, double *x, int n, double *work, int *iwork);
+/* Least squares solution of smallest norm of A x = b, any A (m by n); the result is in b (room for max(m,
+ * n)).  False: failed. */
+bool least_norm(double *a, double *b, int m, int n, arena *scratch);
+/* b <- A^-1 b, m right sides one after the other, A sparse by columns (p, i, x), or by rows; order: in which
+   unknowns are eliminated, NULL where none is known.  False: singular.  Nothing of an arena is taken in
+   between: memory is that of the library. */
+bool sparse_lu(int n, int *p, int *i, double *x, bool rows, int *order, int m, double *b);
+#endif

@@ -1,0 +1,56 @@
+/* backend: a way to run a program.  One static const struct at the foot of each backend's file, one line in
+ * the table in backend.c. */
+#ifndef CDL_BACKEND_H
+#define CDL_BACKEND_H
+#include "results.h"
+
+typedef enum { OPT_REAL, OPT_INT, OPT_WORD, OPT_BOOL, OPT_NAME } option_type;
+typedef struct backend_option {
+    const char *name;
+    option_type type;
+    double value;      /* default; NAN: chosen by the backend */
+    double lo, hi;     /* allowed (inclusive) */
+    const char *words; /* OPT_WORD: "find|given" */
+    const char *doc;   /* one line */
+} backend_option;
+
+/* The row of backends that keep fewer samples than steps; its value is run_options.every. */
+#define OPTION_EVERY                                                                         \
+    {                                                                                        \
+        "every", OPT_REAL, NAN, 1e-300, INFINITY, NULL,                                      \
+            "of the motion samples are kept that far apart in time; all steps when left out" \
+    }
+
+enum { MAX_OPTIONS = 12 };
+typedef struct run_options {
+    double duration; /* `for`; NAN when not given */
+    double every;    /* keep a sample at least this far apart; 0: every step */
+    bool set[MAX_OPTIONS];
+    double value[MAX_OPTIONS]; /* in the order of backend->option; defaults filled in */
+    const char *word[MAX_OPTIONS];
+    bool keep_going;
+    /* asked now and then with the fraction done: true stops the run in order.  May be NULL. */
+    bool (*progress)(void *ud, double done);
+    void *ud;
+} run_options;
+
+typedef struct backend {
+    const char *name;
+    const char *doc; /* one line */
+    const backend_option *option;
+    int noption;
+    bool built; /* false: named in the language, refused by name */
+    /* NULL when the program can be run; else why not, and *at is the place in the model. */
+    const char *(*refuse)(const program *p, span *at);
+    /* Runs; parameters are ready in r->param.  Fills r; r->status tells how it ended. */
+    void (*run)(const program *p, const run_options *o, results *r);
+} backend;
+
+extern const backend *const backend_list[]; /* NULL-terminated: all of LANGUAGE.md */
+const backend *backend_find(const char *name);
+/* The best one that can run p; NULL when none can. */
+const backend *backend_choose(const program *p);
+/* Evaluates defaults and derived parameters into param (nparam doubles) with overrides: set[k] keeps param[k]
+ * as given. */
+void program_params(const program *p, const bool *set, double *param, arena *scratch);
+#endif

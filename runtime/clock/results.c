@@ -1,0 +1,350 @@
+#include "results.h"
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+#include "spill.h"
+
+/* components of slip and friction that are kept for a family: those given, or those of the tangent space when
+ * they are few */
+static int slip_shown(const program *p, const contact_family *f)
+{
+    int free = -1;
+    if (f->friction == FRICTION_NONE)
+        return 0;
+    if (f->slip_given)
+        return f->nslip;
+    for (int k = 0; k < p->nq; k++)
+        free += !p->order || p->order[k] == 2;
+    return free < 0 ? 0 : free <= MAX_SLIP ? free : 1;
+}
+
+results *results_new(arena *a, const program *p)
+{
+    results *r = arena_make(a, results);
+    r->prog = p;
+    r->a = a;
+    r->param = arena_array(a, double, p->nparam);
+    r->contact = arena_array(a, contact_result, p->ncontact);
+    for (size_t i = 0; i < p->ncontact; i++) {
+        contact_result *c = &r->contact[i];
+        c->members = index_members(&p->contact[i].over);
+        c->kept = c->members <= KEPT_MEMBERS;
+        c->nslip = slip_shown(p, &p->contact[i]);
+        if (c->kept)
+            c->last_open = arena_array(a, double, c->members);
+        for (int64_t m = 0; c->kept && m < c->members; m++)
+            c->last_open[m] = -INFINITY;
+    }
+    return r;
+}
+
+/* ---- columns ---- */
+
+/* one of them: numbers, or the states of contacts; bytes a sample; none: it is not kept at all */
+typedef struct {
+    double **d;
+    uint8_t **u;
+    size_t width;
+    bool none;
+} column;
+
+enum { OWN_COLUMNS = 9, CONTACT_COLUMNS = 5, OWN_CONTACTS = 64 };
+
+static int columns_count(const results *r)
+{
+    return OWN_COLUMNS + CONTACT_COLUMNS * (int)r->prog->ncontact;
+}
+
+static void columns_list(results *r, column *c)
+{
+    size_t nq = (size_t)r->prog->nq * sizeof(double), one = sizeof(double);
+    double **single[] = { &r->t, &r->energy, &r->dissipated, &r->work }, **wide[] = { &r->q, &r->v, &r->acc };
+    for (int k = 0; k < 4; k++)
+        *c++ = (column){ .d = single[k], .width = one };
+    for (int k = 0; k < 3; k++)
+        *c++ = (column){ .d = wide[k], .width = nq };
+    *c++ = (column){ .d = &r->track, .width = (size_t)r->ntrack * one, .none = !r->ntrack };
+    *c++ = (column){ .d = &r->load, .width = r->has_jumps ? one : 0, .none = !r->has_jumps };
+    for (size_t i = 0; i < r->prog->ncontact; i++) {
+        contact_result *k = &r->contact[i];
+        size_t m = k->kept ? (size_t)k->members : 0;
+        *c++ = (column){ .d = &k->gap, .width = m * one, .none = !k->kept };
+        *c++ = (column){ .d = &k->rn, .width = m * one, .none = !k->kept };
+        *c++ = (column){ .u = &k->status, .width = m, .none = !k->kept };
+        *c++ = (column){ .d = &k->rt, .width = m * one * (size_t)k->nslip, .none = !k->kept };
+        *c++ = (column){ .d = &k->slip, .width = m * one * (size_t)k->nslip, .none = !k->kept };
+    }
+}
+
+static void column_set(const column *c, void *p)
+{
+    if (c->d)
+        *c->d = p;
+    else
+        *c->u = p;
+}
+static void *column_get(const column *c)
+{
+    return c->d ? (void *)*c->d : (void *)*c->u;
+}
+
+static void columns_in_arena(results *r, const column *c, int n, int64_t cap)
+{
+    for (int k = 0; k < n; k++) {
+        size_t size;
+        if (c[k].none)
+            continue;
+        if (__builtin_mul_overflow((size_t)cap, c[k].width, &size))
+            size = SIZE_MAX / 2;
+        void *new = arena_alloc(r->a, size);
+        if (r->samples && c[k].width)
+            memcpy(new, column_get(&c[k]), (size_t)r->samples * c[k].width);
+        column_set(&c[k], new);
+    }
+    r->cap = cap;
+}
+
+enum { REST_BYTES = 32 << 20 };
+
+/* 0, or an errno: then they stay where they are */
+static int columns_in_file(results *r, const column *c, int n, int64_t cap)
+{
+    char **at = arena_array(r->a, char *, n);
+    size_t *width = arena_array(r->a, size_t, n), row = 0;
+    bool first = !r->spill;
+    for (int k = 0; k < n; k++)
+        row += width[k] = c[k].width;
+    if (first)
+        r->spill = spill_new(r->a, r->spill_dir, width, n);
+    int error = spill_grow(r->spill, cap, at);
+    if (error && first) {
+        spill_close(r->spill);
+        r->spill = NULL;
+    }
+    if (error)
+        return error;
+    for (int k = 0; k < n; k++) {
+        if (first && r->samples && width[k])
+            memcpy(at[k], column_get(&c[k]), (size_t)r->samples * width[k]);
+        if (!c[k].none)
+            column_set(&c[k], width[k] ? (void *)at[k] : (void *)r->spill);
+    }
+    r->cap = spill_cap(r->spill);
+    r->rest_every = REST_BYTES / (int64_t)row + 1;
+    return 0;
+}
+
+/* an arena keeps what was outgrown, so half of what may be used is where the file begins */
+static int columns_grow(results *r, int64_t cap)
+{
+    int n = columns_count(r);
+    bool was = r->spill != NULL;
+    arena_pos mark = arena_mark(r->a);
+    column *c = arena_array(r->a, column, n);
+    size_t row = 0;
+    columns_list(r, c);
+    for (int k = 0; k < n; k++)
+        row += c[k].width;
+    bool file = r->spill || (r->spill_bytes > 0 && (double)cap * (double)row > (double)r->spill_bytes / 2);
+    if (file) { /* the disk is asked for as much at a time as memory may hold */
+        int64_t most = r->samples + r->spill_bytes / (int64_t)row + 1;
+        int error = columns_in_file(r, c, n, cap < most ? cap : most);
+        if (was)
+            arena_release(r->a, mark);
+        if (!error || r->spill)
+            return error;
+    }
+    columns_in_arena(r, c, n, cap);
+    return 0;
+}
+
+void results_reserve(results *r, int64_t cap)
+{
+    if (cap <= r->cap)
+        return;
+    int error = columns_grow(r, cap);
+    if (error)
+        r->full = error;
+}
+
+void results_rest(results *r)
+{
+    if (!r->spill)
+        return;
+    spill_rest(r->spill, 0, r->samples);
+}
+
+/* where no more can be kept, the last sample becomes the latest */
+int64_t results_sample(results *r)
+{
+    if (r->samples == r->cap && !r->full)
+        results_reserve(r, r->spill ? r->cap + 1 : r->cap < 64 ? 64 : 2 * r->cap);
+    if (r->full && r->samples == r->cap)
+        return r->samples - 1;
+    if (r->spill && r->samples - r->rested > r->rest_every) {
+        spill_rest(r->spill, r->rested, r->samples);
+        r->rested = r->samples;
+    }
+    return r->samples++;
+}
+
+bool results_own(const results *r, const void *p)
+{
+    const char *x = p;
+    union {
+        const results *in;
+        results *out;
+    } u = { .in = r };
+    column c[OWN_COLUMNS + CONTACT_COLUMNS * OWN_CONTACTS];
+    if (r->prog->ncontact > OWN_CONTACTS)
+        return false;
+    columns_list(u.out, c);
+    for (int k = 0; k < columns_count(r); k++) {
+        const char *base = column_get(&c[k]);
+        if (c[k].width && base && x >= base && x < base + (size_t)r->cap * c[k].width)
+            return true;
+    }
+    return false;
+}
+
+void results_close(results *r)
+{
+    if (r)
+        spill_close(r->spill);
+}
+
+void results_scratch(results *r, void (*go)(results *r, const void *ud, arena *scratch), const void *ud)
+{
+    arena *volatile scratch = arena_new(arena_allocator(r->a), NULL);
+    jmp_buf none, *owner = arena_on_oom(r->a, &none);
+    if (!scratch || setjmp(none)) {
+        arena_free(scratch);
+        arena_on_oom(r->a, owner);
+        if (owner)
+            longjmp(*owner, 1);
+        r->status = RUN_FAILED;
+        r->message = "out of memory";
+        return;
+    }
+    arena_on_oom(scratch, &none);
+    go(r, ud, scratch);
+    arena_on_oom(r->a, owner);
+    arena_free(scratch);
+}
+
+/* ---- values between samples ---- */
+/* the last sample at or before t (the last of equal times), clipped */
+static int64_t sample_before(const results *r, double t)
+{
+    int64_t lo = 0, hi = r->samples;
+    while (hi - lo > 1) {
+        int64_t mid = lo + (hi - lo) / 2;
+        if (r->left ? r->t[mid] < t : r->t[mid] <= t)
+            lo = mid;
+        else
+            hi = mid;
+    }
+    return r->left && lo + 1 < r->samples && r->t[lo] < t && r->t[lo + 1] == t ? lo + 1 : lo;
+}
+
+/* first and last impact in (t0, t1] */
+static bool impacts_between(const results *r, double t0, double t1, double *first, double *last)
+{
+    *first = INFINITY;
+    *last = -INFINITY;
+    for (size_t i = 0; i < r->prog->ncontact; i++) {
+        const contact_result *c = &r->contact[i];
+        size_t lo = 0, hi = c->impacts.n;
+        while (lo < hi) {
+            size_t mid = (lo + hi) / 2;
+            if (c->impacts.at[mid].t <= t0)
+                lo = mid + 1;
+            else
+                hi = mid;
+        }
+        for (; lo < c->impacts.n && c->impacts.at[lo].t <= t1; lo++) {
+            *first = fmin(*first, c->impacts.at[lo].t);
+            *last = fmax(*last, c->impacts.at[lo].t);
+        }
+    }
+    return *first <= t1;
+}
+
+/* A value in the interval that begins with sample i: either end is known with rate and second derivative (0
+ * where it is not). */
+typedef struct {
+    double t, x, v, a;
+} knot;
+typedef enum { KNOT_VALUE, KNOT_RATE } knot_order;
+
+static double knot_extend(const knot *k, double t)
+{
+    double s = t - k->t;
+    return k->x + s * (k->v + 0.5 * s * k->a);
+}
+
+static double knot_between(const results *r, const knot *a, const knot *b, double t, knot_order o)
+{
+    double first, last, h = b->t - a->t, s = (t - a->t) / h;
+    if (impacts_between(r, a->t, b->t, &first, &last)) {
+        if (t < first)
+            return knot_extend(a, t);
+        if (t >= last)
+            return knot_extend(b, t);
+        return a->x + s * (b->x - a->x);
+    }
+    if (o == KNOT_RATE || r->linear)
+        return a->x + s * (b->x - a->x);
+    double d = b->x - a->x, c0 = h * a->v, c1 = h * b->v;
+    return a->x + s * (c0 + s * (3 * d - 2 * c0 - c1 + s * (c0 + c1 - 2 * d)));
+}
+
+static double value_at(const results *r, const double *x, const double *v, const double *acc, int32_t k,
+                       double t, knot_order o)
+{
+    size_t n = (size_t)r->prog->nq;
+    if (r->samples == 0)
+        return NAN;
+    int64_t i = sample_before(r, t);
+    size_t at = (size_t)i * n + (size_t)k;
+    if (t <= r->t[i] || i + 1 == r->samples)
+        return x[at];
+    knot a = { r->t[i], x[at], v ? v[at] : 0, acc ? acc[at] : 0 };
+    at += n;
+    knot b = { r->t[i + 1], x[at], v ? v[at] : 0, acc ? acc[at] : 0 };
+    return knot_between(r, &a, &b, t, o);
+}
+
+/* outside of the run the nearest end counts */
+static double dense_value(const results *r, int32_t k, int order, double t)
+{
+    const dense_item x = { .what = DENSE_DOF, .k = k, .order = order };
+    return r->dense->at(r->dense->of, &x, fmin(fmax(t, 0), r->t_end));
+}
+
+double results_q(const results *r, int32_t k, double t)
+{
+    if (r->dense)
+        return dense_value(r, k, 0, t);
+    return value_at(r, r->q, r->v, r->acc, k, t, KNOT_VALUE);
+}
+double results_v(const results *r, int32_t k, double t)
+{
+    if (r->dense)
+        return dense_value(r, k, 1, t);
+    return value_at(r, r->v, r->acc, NULL, k, t, KNOT_RATE);
+}
+double results_a(const results *r, int32_t k, double t)
+{
+    if (r->dense)
+        return dense_value(r, k, 2, t);
+    return value_at(r, r->acc, NULL, NULL, k, t, KNOT_RATE);
+}
+
+double results_settle(const results *r, int c, int64_t m)
+{
+    const contact_result *k = &r->contact[c];
+    if (r->samples == 0 || !k->kept || k->status[(r->samples - 1) * k->members + m] == STATUS_OPEN)
+        return INFINITY;
+    return k->last_open[m] == -INFINITY ? 0 : k->last_open[m];
+}

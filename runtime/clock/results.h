@@ -1,0 +1,130 @@
+/* results: what a run leaves behind.  Columns of equal length, impacts, counters.  Grows in its own arena,
+ * outside the time step's work. */
+#ifndef CDL_RESULTS_H
+#define CDL_RESULTS_H
+#include "program/program.h"
+
+typedef enum { STATUS_OPEN, STATUS_STICK, STATUS_SLIP } contact_status;
+
+/* rate of the gap before and after, normal impulse */
+typedef struct impact {
+    double t, pre, post, impulse;
+    int32_t member;
+} impact;
+
+enum { KEPT_MEMBERS = 4096 }; /* of a family: more are counted and measured, not kept sample by sample */
+
+typedef struct contact_result { /* one for each contact family; member m's samples are column m */
+    int64_t members;
+    bool kept;           /* else there are too many members: the columns below are NULL */
+    int nslip;           /* components kept of rt and slip (0: none) */
+    double *gap, *rn;    /* [sample*members + m] */
+    double *rt, *slip;   /* [(sample*members + m)*nslip + k] */
+    uint8_t *status;     /* contact_status */
+    vec(impact) impacts; /* in the order of time */
+    double *last_open;   /* per member: last time at which it was open (-inf: never); NULL when not kept */
+} contact_result;
+
+/* jump of a limit solution: fold: its branch ended there; else the load jumped, or the start lay off the
+ * graph */
+typedef struct limit_jump {
+    double t, from, to;
+    int32_t dof;
+    bool fold;
+} limit_jump;
+/* a monotone stretch of a graph beta: from (x0, y0) to (x1, y1) */
+typedef struct limit_branch {
+    double x0, x1, y0, y1;
+    bool stable;
+} limit_branch;
+
+typedef enum { RUN_OK, RUN_STOPPED, RUN_INTERRUPTED, RUN_FAILED } run_status;
+
+/* Values and power series at any time, from a backend that has them: r->dense, else NULL. */
+/* of the last two component k, values only */
+typedef enum { DENSE_DOF, DENSE_GAP, DENSE_RN, DENSE_RT, DENSE_SLIP } dense_what;
+/* order: derivatives taken */
+typedef struct dense_item {
+    dense_what what;
+    int32_t k;
+    int order;
+    size_t contact;
+    int64_t member;
+} dense_item;
+typedef struct dense_output {
+    void *of;
+    int order; /* coefficients 0..order can be asked for */
+    double (*at)(void *of, const dense_item *x, double t);
+    /* n + 1 coefficients to the right of t */
+    bool (*series)(void *of, const dense_item *x, double t, int n, double *out);
+} dense_output;
+
+typedef struct results {
+    const program *prog;
+    arena *a;
+    const char *backend; /* "sweeping" */
+    run_status status;
+    const char *message; /* RUN_FAILED: what went wrong, naming constraint, time, residual; else NULL */
+    span where;          /* of the failure */
+    double *param;       /* the values that were used: prog->nparam */
+    double duration, t_end;
+    int64_t samples, cap;
+    double *t;           /* [samples] */
+    double *q, *v, *acc; /* [sample*nq + k]; acc: right accelerations */
+    /* [samples]; energy = kinetic + potential (+ minus work of other forces taken out: see work) */
+    double *energy, *dissipated;
+    /* [sample*ntrack + k]: places of the nodes of rods, forces and moments of their supports */
+    double *track;
+    int ntrack;
+    double *work;            /* [samples]: work done by forces that have no potential, since the start */
+    contact_result *contact; /* [prog->ncontact] */
+    /* worst over the run; power_balance: relative defect of the energy audit */
+    double max_penetration, residual, power_balance;
+    /* of rods: at the places where contact is asked; max_penetration is that of the smooth lines everywhere
+     */
+    double pair_penetration;
+    int64_t steps, solver_iterations, branch_choices;
+    /* samples whose acceleration is the mean over the step: Gauss's principle had no solution there */
+    int64_t averaged;
+    int64_t swept; /* contacts visited in Gauss-Seidel sweeps, where there are many */
+    const dense_output *dense;
+    const char *solver; /* of the step problem, by name */
+    double seconds;
+    bool linear, left; /* between samples: lines; at a jump: the value before it */
+    /* limits */
+    bool has_jumps;
+    vec(limit_jump) jumps;
+    vec(limit_branch) branches;      /* of the graph at the start; limits */
+    vec(double) graph_v, graph_load; /* that graph as a line, over the range of the solution */
+    double *load;          /* [samples]: the load along the solution, as a value of the graph; limits */
+    const char *spill_dir; /* beyond spill_bytes (0: never) samples lie in a file, which is made there */
+    int64_t spill_bytes;
+    struct spill *spill;        /* or NULL */
+    int64_t rested, rest_every; /* samples whose memory was given back, and how many more are let lie */
+    /* the errno with which no more samples could be kept; the last one is the latest all the same */
+    int full;
+    const struct field_result *field; /* field.h; NULL when there is none */
+    const struct rod_result *rod;     /* rod.h; NULL when there is none */
+} results;
+
+results *results_new(arena *a, const program *p);
+/* Room for that many samples in all; what was there is kept. */
+void results_reserve(results *r, int64_t cap);
+/* Room for one more sample; returns its number. */
+int64_t results_sample(results *r);
+/* Gives back memory of samples that lie in a file; whether a number lies in a column; the end of the file,
+ * before r->a is freed. */
+void results_rest(results *r);
+bool results_own(const results *r, const void *p);
+void results_close(results *r);
+/* Runs go with scratch memory, which is given back even when there is none left: then on to the owner of the
+ * results. */
+void results_scratch(results *r, void (*go)(results *r, const void *ud, arena *scratch), const void *ud);
+/* Value of column k of q, v or acc at a time: v right-continuous; dofs by cubic Hermite between samples when
+ * the rate is continuous there, else linear. */
+double results_q(const results *r, int32_t k, double t);
+double results_v(const results *r, int32_t k, double t);
+double results_a(const results *r, int32_t k, double t);
+/* Time from which member m of contact c stays closed to the end; t_end + inf when it does not. */
+double results_settle(const results *r, int c, int64_t m);
+#endif

@@ -1,0 +1,453 @@
+/* One tangent component makes Coulomb's law three products: with the slip u_t = p - m to either side,
+       r_n u_n = 0,      (bound + r_t) p = 0,      (bound - r_t) m = 0,      bound = mu r_n + radius,      all
+   factors >= 0. With tau for 0 they have a solution inside, from tau large to tau = 0: the central path.
+   Interior point steps go down along it as long as tau falls. Friction is no minimum of anything, so the path
+   may bend back: tau rises for a while, as in Lemke's method, which leads to a solution for the same reason.
+   Where steps become short the path is followed by its length, whatever tau does: at each bend the
+   determinant of Newton's matrix changes its sign, which tells the way on.  Near the end Newton's steps on
+   the problem itself give the digits. */
+#include "central.h"
+#include <math.h>
+#include <string.h>
+#include <suitesparse/klu.h>
+#include "lemke.h"
+#include "base/linalg.h"
+#include "scaled.h"
+
+/* Newton's matrices; rows of a contact; places on the path that are kept */
+enum { MOST = 1500, WIDE = 8, MARKS = 16 };
+/* |log(X Y / tau)| on the path; beside it; of a place that leads back to it */
+static const double NEAR = 0.3, FAR = 0.7, CENTRED = 3.5;
+
+/* One product: X = kappa x[n] + side x[t] + rho with side +-1, or X = x[n] with side 0; Y is a part of the
+ * velocity of row t or n. */
+typedef struct pair {
+    int n, t, side, row;
+    double kappa, rho;
+    int at_n, at_t; /* places of x[n] and x[t] in its row of Newton's matrix */
+} pair;
+
+typedef struct central {
+    sparse_problem *p;
+    scaled *s;
+    int m, np, size; /* unknowns, products, numbers of a state */
+    pair *pair;
+    double *x, *X, *Y, *dx, *dX, *dY; /* a state: x, X, Y one behind the other; a direction */
+    double *u, *rest, *rhs, *A, *best, *tangent, *across, *keep;
+    double *mark[MARKS], tau_mark[MARKS];
+    int marks;
+    double residual, low, last; /* smallest; smallest mean product; length of the last step */
+    int shy;
+    int sign, *seen; /* of the determinant at the start; for counting cycles */
+    bool pivots;     /* are to be chosen anew: near a bend the old ones may be small */
+    klu_common common;
+    klu_symbolic *symbolic;
+    klu_numeric *numeric;
+} central;
+
+static inline double larger(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+/* ---- the problem ---- */
+static bool known(const cone *c)
+{
+    return cone_rows(c) <= WIDE && lemke_knows(c);
+}
+
+static int place(const scaled *s, int row, int col)
+{
+    for (int k = s->Ws[row]; k < s->Ws[row + 1]; k++)
+        if (s->Wc[k] == col)
+            return k;
+    return -1;
+}
+
+static void pairs_of(central *w, int c)
+{
+    const cone *o = &w->p->cone[c];
+    const scaled *s = w->s;
+    int top = cone_normal(o), n = top ? s->first[c] : -1, t = s->count[c] > top ? s->first[c] + top : -1;
+    if (o->kind == CONE_UNILATERAL)
+        w->pair[w->np++] = (pair){ .n = n, .t = -1, .row = n, .kappa = 1 };
+    double kappa = top && o->mu > 0, rho = t >= 0 ? o->radius / (s->unit * s->part[o->row + top]) : 0;
+    for (int side = 1; t >= 0 && side >= -1; side -= 2)
+        w->pair[w->np++] = (pair){ .n = n, .t = t, .side = side, .row = t, .kappa = kappa, .rho = rho };
+}
+
+/* a row of W holds its own contact's columns, whatever their values */
+static bool pairs_find(central *w)
+{
+    for (int c = 0; c < w->p->n; c++)
+        pairs_of(w, c);
+    for (int k = 0; k < w->np; k++) {
+        pair *o = &w->pair[k];
+        o->at_n = o->n >= 0 ? place(w->s, o->row, o->n) : -1;
+        o->at_t = o->t >= 0 ? place(w->s, o->row, o->t) : -1;
+        if ((o->n >= 0 && o->at_n < 0) || (o->t >= 0 && o->at_t < 0))
+            return false;
+    }
+    return true;
+}
+
+static double form(const pair *o, const double *x, double rho)
+{
+    return (o->n >= 0 ? o->kappa * x[o->n] : 0) + (o->t >= 0 ? o->side * x[o->t] : 0) + rho;
+}
+
+static void state_start(central *w)
+{
+    for (int k = 0; k < w->np; k++)
+        if (w->pair[k].side == 0)
+            w->x[w->pair[k].n] = 1;
+    for (int k = 0; k < w->np; k++) {
+        w->X[k] = form(&w->pair[k], w->x, w->pair[k].rho);
+        w->Y[k] = 1;
+    }
+}
+
+static central *central_new(sparse_problem *p, arena *a)
+{
+    central *w = arena_make(a, central);
+    w->p = p;
+    w->s = scaled_new(p, a);
+    w->m = w->s->m;
+    w->pair = arena_array(a, pair, 3 * (size_t)p->n);
+    if (!pairs_find(w) || w->np == 0)
+        return NULL;
+    size_t m = (size_t)w->m, np = (size_t)w->np;
+    w->size = (int)(m + 2 * np);
+    double **states[] = { &w->x, &w->dx, &w->keep, &w->tangent, &w->across };
+    for (size_t i = 0; i < sizeof states / sizeof *states; i++)
+        *states[i] = arena_array(a, double, w->size);
+    for (int i = 0; i < MARKS; i++)
+        w->mark[i] = arena_array(a, double, w->size);
+    w->X = w->x + m;
+    w->Y = w->X + np;
+    w->dX = w->dx + m;
+    w->dY = w->dX + np;
+    w->u = arena_array(a, double, m);
+    w->rest = arena_array(a, double, m);
+    w->rhs = arena_array(a, double, m);
+    w->A = arena_array(a, double, w->s->Ws[m]);
+    w->best = arena_array(a, double, p->m);
+    w->seen = arena_array(a, int, m);
+    w->residual = w->low = INFINITY;
+    w->last = 1;
+    state_start(w);
+    return w;
+}
+
+/* ---- Newton's matrix, and what it gives ---- */
+/* velocities of the state; what they miss of the sum of their parts */
+static double look(central *w)
+{
+    int worst = 0;
+    double e = scaled_measure(w->s, w->x, w->u, &worst);
+    if (e < w->residual) {
+        w->residual = w->p->residual = e;
+        w->p->worst = worst;
+        memcpy(w->best, w->p->r, (size_t)w->p->m * sizeof *w->best);
+    }
+    vec_copy(w->rest, w->u, w->m);
+    for (int k = 0; k < w->np; k++)
+        w->rest[w->pair[k].row] -= (w->pair[k].side < 0 ? -1 : 1) * w->Y[k];
+    return e;
+}
+
+/* A = W + the derivatives of the parts:  d u_row = sum of +-dY,  dY = (c - Y dX)/X */
+static bool factorise(central *w)
+{
+    memcpy(w->A, w->s->Wx, (size_t)w->s->Ws[w->m] * sizeof *w->A);
+    for (int k = 0; k < w->np; k++) {
+        const pair *o = &w->pair[k];
+        double f = w->Y[k] / w->X[k];
+        if (o->at_n >= 0)
+            w->A[o->at_n] += (o->side < 0 ? -f : f) * o->kappa;
+        if (o->at_t >= 0)
+            w->A[o->at_t] += f;
+    }
+    w->p->iterations++;
+    if (w->pivots)
+        klu_free_numeric(&w->numeric, &w->common);
+    if (w->numeric)
+        return klu_refactor(w->s->Ws, w->s->Wc, w->A, w->symbolic, w->numeric, &w->common) &&
+               w->common.status == KLU_OK;
+    w->numeric = klu_factor(w->s->Ws, w->s->Wc, w->A, w->symbolic, &w->common);
+    return w->numeric != NULL;
+}
+
+/* its sign: of the diagonal, and of the order that pivots were taken in */
+static int determinant(central *w)
+{
+    const double *d = w->numeric->Udiag;
+    const int *to = w->numeric->Pnum;
+    int sign = 1;
+    memset(w->seen, 0, (size_t)w->m * sizeof *w->seen);
+    for (int i = 0; i < w->m; i++) {
+        if (d[i] < 0)
+            sign = -sign;
+        for (int j = i; !w->seen[j]; j = to[j]) {
+            w->seen[j] = 1;
+            if (to[j] != i)
+                sign = -sign;
+        }
+    }
+    return sign;
+}
+
+/* The direction in which products change by tau - back X Y (- dX dY of the direction at hand), and the
+ * velocities by -share of what they miss. */
+static void direct(central *w, double tau, double back, double share, bool second)
+{
+    for (int i = 0; i < w->m; i++)
+        w->rhs[i] = -share * w->rest[i];
+    for (int k = 0; k < w->np; k++) {
+        double c = tau - back * w->X[k] * w->Y[k] - (second ? w->dX[k] * w->dY[k] : 0);
+        w->dY[k] = c;
+        w->rhs[w->pair[k].row] += (w->pair[k].side < 0 ? -c : c) / w->X[k];
+    }
+    vec_copy(w->dx, w->rhs, w->m);
+    klu_tsolve(w->symbolic, w->numeric, w->m, 1, w->dx, &w->common);
+    for (int k = 0; k < w->np; k++) {
+        w->dX[k] = form(&w->pair[k], w->dx, 0);
+        w->dY[k] = (w->dY[k] - w->Y[k] * w->dX[k]) / w->X[k];
+    }
+}
+
+/* ---- steps ---- */
+static double reach(const central *w)
+{
+    double s = INFINITY;
+    for (int k = 0; k < w->np; k++) {
+        if (w->dX[k] < 0)
+            s = fmin(s, -w->X[k] / w->dX[k]);
+        if (w->dY[k] < 0)
+            s = fmin(s, -w->Y[k] / w->dY[k]);
+    }
+    return s;
+}
+
+static double mean(const central *w, double s)
+{
+    double sum = 0;
+    for (int k = 0; k < w->np; k++)
+        sum += (w->X[k] + s * w->dX[k]) * (w->Y[k] + s * w->dY[k]);
+    return sum / w->np;
+}
+
+static double off(const central *w, double tau)
+{
+    double lo = INFINITY, hi = 0;
+    for (int k = 0; k < w->np; k++) {
+        double z = w->X[k] * w->Y[k];
+        lo = fmin(lo, z);
+        hi = larger(hi, z);
+    }
+    return larger(log(hi / tau), log(tau / lo));
+}
+
+static void go(central *w, double s)
+{
+    vec_axpy(w->x, s, w->dx, w->size);
+}
+
+/* Mehrotra's: straight to 0 first, to see how much of a barrier is needed; with its second-order terms,
+ * unless the step before was short. */
+static bool descend(central *w, double now)
+{
+    direct(w, 0, 1, 1, false);
+    double s = fmin(1, reach(w)), f = mean(w, s) / now;
+    bool shy = w->last < 0.2;
+    f = fmin(larger(f * f * f, shy ? 0.5 : 1e-8), 1);
+    direct(w, f * now, 1, 1, !shy);
+    s = w->last = fmin(1, 0.99 * reach(w));
+    if (!(s > 1e-12))
+        return false;
+    go(w, s);
+    w->shy += s < 0.1;
+    return true;
+}
+
+/* ---- along the path ---- */
+/* d(x, X, Y)/d log tau in logarithms, made so long that its largest part is 1, and turned to go on; what log
+ * tau does along it */
+static double tangent(central *w, double tau)
+{
+    double most = 1, on = determinant(w) == w->sign ? -1 : 1;
+    direct(w, tau, 0, 0, false);
+    for (int k = 0; k < w->np; k++)
+        most = larger(most, larger(fabs(w->dX[k] / w->X[k]), fabs(w->dY[k] / w->Y[k])));
+    on /= most;
+    for (int i = 0; i < w->size; i++)
+        w->tangent[i] = w->dx[i] * on;
+    return on;
+}
+
+/* the direction at hand along the tangent, both in logarithms */
+static double along(const central *w)
+{
+    const double *tX = w->tangent + w->m, *tY = tX + w->np;
+    double s = 0;
+    for (int k = 0; k < w->np; k++)
+        s += tX[k] * w->dX[k] / (w->X[k] * w->X[k]) + tY[k] * w->dY[k] / (w->Y[k] * w->Y[k]);
+    return s;
+}
+
+/* The way back to the path across the tangent, (d1, d) with d1 that of products tau, plus a step along the
+ * tangent, all from one matrix. */
+static double combine(central *w, double turn, double back, double step, double tau)
+{
+    memcpy(w->dx, w->across, (size_t)w->size * sizeof *w->dx);
+    vec_axpy(w->dx, back / turn + step, w->tangent, w->size);
+    double s = fmin(1, 0.8 * reach(w));
+    go(w, s);
+    return tau * larger(1 + s * (back + step * turn), 0.2);
+}
+
+/* one step of length *s or less */
+static bool bend(central *w, double *tau, double *s)
+{
+    look(w);
+    w->pivots = *s < 0.1;
+    if (!factorise(w))
+        return false;
+    double from = *tau, turn = tangent(w, from), was = off(w, from), square = turn * turn;
+    memcpy(w->dx, w->tangent, (size_t)w->size * sizeof *w->dx);
+    square += along(w);
+    direct(w, from, 1, 1, false);
+    double back = fmax(-0.7, fmin(0.7, -along(w) * turn / square));
+    memcpy(w->across, w->dx, (size_t)w->size * sizeof *w->dx);
+    memcpy(w->keep, w->x, (size_t)w->size * sizeof *w->x);
+    for (int tries = 0; tries < 10; tries++) {
+        *tau = combine(w, turn, back, *s, from);
+        double now = off(w, *tau);
+        if (now < larger(FAR, 0.9 * was)) {
+            *s = now < NEAR ? fmin(2 * *s, 3) : now > 0.7 * FAR ? 0.7 * *s : *s;
+            return true;
+        }
+        memcpy(w->x, w->keep, (size_t)w->size * sizeof *w->x);
+        *s /= 3;
+    }
+    return false;
+}
+
+/* to the middle, at the products that are there or somewhat larger ones */
+static bool centre(central *w, double *tau)
+{
+    for (int k = 0; k < 12; k++) {
+        look(w);
+        if (!factorise(w))
+            return false;
+        if (off(w, *tau) < NEAR)
+            return true;
+        direct(w, *tau, 1, 1, false);
+        double s = fmin(1, 0.9 * reach(w));
+        go(w, s);
+        if (s < 0.1)
+            *tau *= 1.5;
+    }
+    return false;
+}
+
+/* a place that leads back to the path, with a product well below that of the last one */
+static void mark_put(central *w, double tau)
+{
+    double rest = 0;
+    if (w->marks && tau > 0.5 * w->tau_mark[w->marks - 1])
+        return;
+    for (int i = 0; i < w->m; i++)
+        rest = larger(rest, fabs(w->rest[i]));
+    if (w->marks && (off(w, tau) > CENTRED || rest > 30 * tau))
+        return;
+    if (w->marks == MARKS) {
+        double *first = w->mark[1];
+        for (int i = 1; i < MARKS - 1; i++) {
+            w->mark[i] = w->mark[i + 1];
+            w->tau_mark[i] = w->tau_mark[i + 1];
+        }
+        w->mark[--w->marks] = first;
+    }
+    memcpy(w->mark[w->marks], w->x, (size_t)w->size * sizeof *w->x);
+    w->tau_mark[w->marks++] = tau;
+}
+
+/* From the last place that leads there, on along the path until all products are smaller than they ever were;
+ * where that is no way, from the place before. */
+static bool around(central *w)
+{
+    double until = 0.2 * w->low, tau = INFINITY;
+    while (w->marks && !(tau <= until) && w->p->iterations < MOST) {
+        memcpy(w->x, w->mark[--w->marks], (size_t)w->size * sizeof *w->x);
+        tau = w->tau_mark[w->marks];
+        double s = 1;
+        if (centre(w, &tau))
+            while (tau > until && s > 1e-5 && w->p->iterations < MOST && bend(w, &tau, &s))
+                ;
+    }
+    w->pivots = false;
+    w->shy = 0;
+    w->last = 1;
+    return tau <= until;
+}
+
+/* down to a residual of `goal` */
+static bool follow(central *w, double goal)
+{
+    while (w->p->iterations < MOST) {
+        if (look(w) <= goal)
+            return true;
+        double now = mean(w, 0);
+        if (!factorise(w))
+            return false;
+        if (!w->sign)
+            w->sign = determinant(w);
+        w->low = fmin(w->low, now);
+        mark_put(w, now);
+        if (w->shy < 2 ? !descend(w, now) : !around(w))
+            return false;
+    }
+    return false;
+}
+
+/* the factors are given back before anything else asks for memory */
+static bool follow_with(central *w, double goal)
+{
+    klu_defaults(&w->common);
+    w->common.btf = 0;
+    w->symbolic = klu_analyze(w->m, w->s->Ws, w->s->Wc, &w->common);
+    bool ok = w->symbolic && follow(w, goal);
+    klu_free_numeric(&w->numeric, &w->common);
+    klu_free_symbolic(&w->symbolic, &w->common);
+    return ok;
+}
+
+bool central_solve(sparse_problem *p, arena *scratch, double tol)
+{
+    enum { POLISH = 12 };
+    for (int c = 0; c < p->n; c++)
+        if (!known(&p->cone[c]))
+            return false;
+    arena_pos mark = arena_mark(scratch);
+    central *w = central_new(p, scratch);
+    bool ok = false;
+    double goal = larger(1e-5, tol);
+    int before = p->iterations;
+    p->iterations = 0;
+    for (int k = 0; w && !ok && k < POLISH && follow_with(w, goal); k++) {
+        ok = w->residual <= tol || proximal_steps(p, scratch, 1e-6, 2, 6, tol);
+        if (ok && !(w->residual <= tol)) {
+            w->residual = p->residual;
+            memcpy(w->best, p->r, (size_t)p->m * sizeof *p->r);
+        }
+        goal = larger(0.2 * goal, tol);
+    }
+    if (w) {
+        memcpy(p->r, w->best, (size_t)p->m * sizeof *p->r);
+        p->residual = w->residual;
+    }
+    p->iterations += before;
+    arena_release(scratch, mark);
+    return ok;
+}

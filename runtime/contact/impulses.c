@@ -1,0 +1,531 @@
+/* The step problem of many contacts, island by island: one contact in closed form, chains by their band, the
+   rest by Gauss-Seidel sweeps with conjugate directions, and by proximal Newton steps where these are too
+   slow.  v1 comes in free of impulses and goes out with them: v1 += M^-1 J^T r. */
+#include <math.h>
+#include <string.h>
+#include "pile.h"
+#include "motion/many_work.h"
+
+enum { LOCAL_WORK = CONE_WORK * MAX_SLIP * (MAX_SLIP + 4) + 8 };
+enum { BY_FORM, BY_SET, BY_NEWTON, BY_SWEEPS, BY_PILE };
+
+/* contacts of an island */
+typedef struct {
+    const int *at;
+    int n;
+} group;
+
+/* the heaviest that was needed is named */
+static void name_solver(many *w, int by)
+{
+    static const char *const names[] = {
+        "closed form", "active set of a chain", "Newton on a chain", "Gauss-Seidel with conjugate directions",
+        "Gauss-Seidel with conjugate directions, Newton and the central path"
+    };
+    if (by < w->by)
+        return;
+    w->by = by;
+    w->r->solver = names[by];
+}
+
+/* ---- one contact, and one sweep ---- */
+/* One normal and one tangent row, the common case: stick, else slip to the side it is driven to; false when
+ * that is not it. */
+static inline bool solve_two(const cone *o, const double *A, const double *b, double *r)
+{
+    double over = -1 / (A[0] * A[3] - A[1] * A[2]);
+    r[0] = (A[3] * b[0] - A[1] * b[1]) * over;
+    r[1] = (A[0] * b[1] - A[2] * b[0]) * over;
+    if (r[0] >= 0 && fabs(r[1]) <= o->mu * r[0] + o->radius)
+        return true;
+    double s = r[1] < 0 ? 1 : -1, k = o->mu * s; /* slip to the side s: r_t = -s bound */
+    r[0] = (A[1] * s * o->radius - b[0]) / (A[0] - k * A[1]);
+    r[1] = -k * r[0] - s * o->radius;
+    return r[0] >= 0 && A[0] > k * A[1] && s * (b[1] + A[2] * r[0] + A[3] * r[1]) >= 0;
+}
+
+static inline void solve_one(const cone *o, const double *A, int m, const double *b, double *r, double *work)
+{
+    if (m == 1 && o->kind == CONE_UNILATERAL)
+        r[0] = b[0] < 0 ? -b[0] / A[0] : 0;
+    else if (m == 2 && o->kind == CONE_UNILATERAL && b[0] < 0 && solve_two(o, A, b, r))
+        return;
+    else
+        cone_solve(o, A, m, b, r, work);
+}
+
+/* the exact solution of one contact with the others held; returns the largest change */
+static inline __attribute__((always_inline)) double relax_sized(many *w, int c, int n, int m, double *size,
+                                                                double *work)
+{
+    contact_list *l = &w->act;
+    const cone *o = &l->cone[c];
+    const int *dof = l->dof + l->dof_at[c];
+    const double *A = l->A + l->A_at[c], *J = l->J + l->J_at[c], *K = l->K + l->J_at[c], *add = l->b + o->row;
+    double v[LOCAL], b[MAX_ROWS] = { 0 }, x[MAX_ROWS], *r = l->r + o->row, e = 0;
+    for (int k = 0; k < n; k++)
+        v[k] = w->v1[dof[k]];
+    for (int a = 0; a < m; a++) {
+        b[a] = vec_dot(J + a * n, v, n) + add[a];
+        for (int k = 0; k < m; k++)
+            b[a] -= A[a * m + k] * r[k];
+        /* open it was, open it stays */
+        if (a == 0 && m <= 2 && b[0] >= 0 && r[0] == 0 && r[m - 1] == 0 && o->kind == CONE_UNILATERAL)
+            return 0;
+    }
+    solve_one(o, A, m, b, x, work);
+    for (int a = 0; a < m; a++) {
+        double d = x[a] - r[a];
+        e = larger(e, fabs(d));
+        *size = larger(*size, fabs(x[a]));
+        r[a] = x[a];
+        for (int k = 0; k < n; k++)
+            v[k] += d * K[a * n + k];
+    }
+    for (int k = 0; k < n && e != 0; k++)
+        w->v1[dof[k]] = v[k];
+    return e;
+}
+
+/* disks and balls on each other and on walls are known by their sizes, so that their loops are straight */
+static double relax(many *w, int c, double *size, double *work)
+{
+    int m = list_rows(&w->act, c), n = w->act.dof_at[c + 1] - w->act.dof_at[c];
+    switch (n * 4 + m) {
+    case 6 * 4 + 2:
+        return relax_sized(w, c, 6, 2, size, work);
+    case 3 * 4 + 2:
+        return relax_sized(w, c, 3, 2, size, work);
+    case 4 * 4 + 1:
+        return relax_sized(w, c, 4, 1, size, work);
+    case 4 * 4 + 2:
+        return relax_sized(w, c, 4, 2, size, work);
+    case 6 * 4 + 1:
+        return relax_sized(w, c, 6, 1, size, work);
+    case 6 * 4 + 3:
+        return relax_sized(w, c, 6, 3, size, work);
+    case 1 * 4 + 1:
+        return relax_sized(w, c, 1, 1, size, work);
+    default:
+        return relax_sized(w, c, n, m, size, work);
+    }
+}
+
+/* One sweep, up or down the list; returns the largest distance to the fixed point, *size the largest impulse
+ * in play. */
+static double sweep(many *w, group g, bool down, double *size, int *worst)
+{
+    double most = 0, work[LOCAL_WORK];
+    *size = 0;
+    for (int at = 0; at < g.n; at++) {
+        int c = g.at[down ? g.n - 1 - at : at];
+        double e = relax(w, c, size, work);
+        if (e > most) {
+            most = e;
+            *worst = c;
+        }
+    }
+    return most;
+}
+
+/* v1 += M^-1 J^T r; what cancels to rounding is 0, so that rest and stick are exact */
+static void push_fixed(many *w)
+{
+    const contact_list *l = &w->act;
+    for (int i = 0; i < w->n; i++) {
+        double x = w->v1[i], size = fabs(x);
+        for (int k = l->at_dof[i]; k < l->at_dof[i + 1]; k++) {
+            double d = l->K_of[k] * l->r[l->row_of[k]];
+            x += d;
+            size += fabs(d);
+        }
+        w->v1[i] = fabs(x) <= 1.5e-14 * size ? 0 : x;
+    }
+}
+
+static void push_all(many *w, group g)
+{
+    contact_list *l = &w->act;
+    double *size = w->move;
+    if (w->fixed && w->isl.n == 1) {
+        push_fixed(w);
+        return;
+    }
+    for (int i = 0; i < g.n; i++)
+        for (int k = l->dof_at[g.at[i]]; k < l->dof_at[g.at[i] + 1]; k++)
+            size[l->dof[k]] = fabs(w->v1[l->dof[k]]);
+    for (int i = 0; i < g.n; i++) {
+        int c = g.at[i], n = l->dof_at[c + 1] - l->dof_at[c], m = list_rows(l, c);
+        const int *dof = l->dof + l->dof_at[c];
+        const double *K = l->K + l->J_at[c], *r = l->r + l->cone[c].row;
+        for (int a = 0; a < m; a++)
+            for (int k = 0; k < n && r[a] != 0; k++) {
+                double d = r[a] * K[a * n + k];
+                w->v1[dof[k]] += d;
+                size[dof[k]] += fabs(d);
+            }
+    }
+    for (int i = 0; i < g.n; i++)
+        for (int k = l->dof_at[g.at[i]]; k < l->dof_at[g.at[i] + 1]; k++)
+            if (fabs(w->v1[l->dof[k]]) <= 1.5e-14 * size[l->dof[k]])
+                w->v1[l->dof[k]] = 0;
+}
+
+/* ---- chains ---- */
+static double chain_solve(many *w, island *i, group g, int *worst)
+{
+    contact_list *l = &w->act;
+    if (!i->band)
+        i->band = island_band(&w->isl, i, l, w->fixed ? w->a : w->scratch);
+    band_problem *p = i->band;
+    for (int k = 0; k < g.n; k++) {
+        int c = g.at[k], row = l->cone[c].row, m = list_rows(l, c), to = p->cone[k].row;
+        if (l->cone[c].d) {
+            p->cone[k].mu = l->cone[c].mu;
+            p->cone[k].radius = l->cone[c].radius;
+        }
+        for (int a = 0; a < m; a++) {
+            p->b[to + a] = list_rate(l, c, a, w->v1) + l->b[row + a];
+            p->r[to + a] = l->r[row + a];
+        }
+    }
+    bool ok = band_solve(p, w->tol);
+    w->r->solver_iterations += p->iterations;
+    *worst = g.at[p->worst];
+    if (!ok)
+        return fmax(p->residual, 2 * w->tol); /* not solved, whatever it reached */
+    for (int k = 0; k < g.n; k++) {
+        int c = g.at[k];
+        for (int a = 0; a < list_rows(l, c); a++)
+            l->r[l->cone[c].row + a] = p->r[p->cone[k].row + a];
+    }
+    push_all(w, g);
+    name_solver(w, p->m > p->n ? BY_NEWTON : BY_SET);
+    return p->residual;
+}
+
+/* ---- too slow: W as a sparse matrix, by what pile.c knows ---- */
+/* places in the group, at each dof */
+typedef struct {
+    int *start, *list;
+} touching;
+
+static touching places_at(many *w, group g)
+{
+    const contact_list *l = &w->act;
+    int all = 0;
+    touching t = { arena_array(w->scratch, int, w->n + 2), NULL };
+    for (int i = 0; i < g.n; i++)
+        for (int k = l->dof_at[g.at[i]]; k < l->dof_at[g.at[i] + 1]; k++, all++)
+            t.start[l->dof[k] + 2]++;
+    for (int k = 2; k < w->n + 2; k++)
+        t.start[k] += t.start[k - 1];
+    t.list = arena_array(w->scratch, int, all + 1);
+    for (int i = 0; i < g.n; i++)
+        for (int k = l->dof_at[g.at[i]]; k < l->dof_at[g.at[i] + 1]; k++)
+            t.list[t.start[l->dof[k] + 1]++] = i;
+    return t;
+}
+
+/* those that share a dof with place i, itself among them; seen[j] == i marks them */
+static int neighbours_of(const many *w, group g, const touching *t, int i, int *seen, int *out)
+{
+    const contact_list *l = &w->act;
+    int n = 0;
+    for (int k = l->dof_at[g.at[i]]; k < l->dof_at[g.at[i] + 1]; k++)
+        for (int at = t->start[l->dof[k]]; at < t->start[l->dof[k] + 1]; at++) {
+            int j = t->list[at];
+            if (seen[j] != i) {
+                seen[j] = i;
+                out[n++] = j;
+            }
+        }
+    return n;
+}
+
+static void block_row(const many *w, group g, int i, int a, double *x, const int *near_by, int n, double *out)
+{
+    const contact_list *l = &w->act;
+    int c = g.at[i], wide = l->dof_at[c + 1] - l->dof_at[c];
+    for (int k = 0; k < wide; k++)
+        x[l->dof[l->dof_at[c] + k]] += l->J[l->J_at[c] + (size_t)(a * wide + k)];
+    for (int j = 0; j < n; j++) {
+        int o = g.at[near_by[j]], m = l->dof_at[o + 1] - l->dof_at[o];
+        for (int b = 0; b < list_rows(l, o); b++) {
+            double s = 0;
+            for (int k = 0; k < m; k++)
+                s += l->K[l->J_at[o] + (size_t)(b * m + k)] * x[l->dof[l->dof_at[o] + k]];
+            *out++ = s;
+        }
+    }
+    for (int k = 0; k < wide; k++)
+        x[l->dof[l->dof_at[c] + k]] = 0;
+}
+
+static void sparse_put(many *w, group g, sparse_problem *p, cone *cones)
+{
+    arena *a = w->scratch;
+    int n = p->n, *seen = arena_array(a, int, n), *near_by = arena_array(a, int, n),
+        *start = arena_array(a, int, n + 1);
+    size_t *first = arena_array(a, size_t, n);
+    double *x = arena_array(a, double, w->n);
+    touching t = places_at(w, g);
+    vec(int) col = { 0 };
+    vec(double) val = { 0 };
+    for (int i = 0; i < n; i++)
+        seen[i] = -1;
+    for (int i = 0; i < n; i++) {
+        int m = neighbours_of(w, g, &t, i, seen, near_by), rows = cone_rows(&cones[i]), wide = 0;
+        start[i] = (int)col.n;
+        first[i] = val.n;
+        for (int j = 0; j < m; j++)
+            for (int b = 0; b < cone_rows(&cones[near_by[j]]); b++, wide++)
+                *vec_push(a, &col) = cones[near_by[j]].row + b;
+        for (int k = 0; k < rows * wide; k++)
+            *vec_push(a, &val) = 0;
+        for (int s = 0; s < rows; s++)
+            block_row(w, g, i, s, x, near_by, m, val.at + first[i] + (size_t)s * wide);
+    }
+    start[n] = (int)col.n;
+    p->start = start;
+    p->col = col.at;
+    p->at = first;
+    p->val = val.at;
+}
+
+static double solve_sparse(many *w, group g, int *worst)
+{
+    contact_list *l = &w->act;
+    int n = g.n, m = 0;
+    cone *cones = arena_array(w->scratch, cone, n);
+    for (int i = 0; i < n; i++) {
+        cones[i] = l->cone[g.at[i]];
+        cones[i].row = m;
+        m += cone_rows(&cones[i]);
+    }
+    double *b = arena_array(w->scratch, double, m), *r = arena_array(w->scratch, double, m);
+    sparse_problem p = { .n = n, .m = m, .cone = cones, .b = b, .r = r, .brief = w->may_cut };
+    sparse_put(w, g, &p, cones);
+    for (int i = 0; i < n; i++)
+        for (int a = 0; a < cone_rows(&cones[i]); a++)
+            r[cones[i].row + a] = l->r[l->cone[g.at[i]].row + a];
+    for (int i = 0; i < n; i++)
+        for (int a = 0; a < cone_rows(&cones[i]); a++) {
+            double own = 0;
+            int wide = p.start[i + 1] - p.start[i];
+            for (int k = 0; k < wide; k++)
+                own += p.val[p.at[i] + (size_t)a * wide + k] * r[p.col[p.start[i] + k]];
+            b[cones[i].row + a] = list_rate(l, g.at[i], a, w->v1) + l->b[l->cone[g.at[i]].row + a] - own;
+        }
+    pile_solve(&p, w->scratch, w->tol);
+    for (int i = 0; i < n; i++) {
+        int c = g.at[i], row = l->cone[c].row;
+        double dr[MAX_ROWS];
+        for (int a = 0; a < list_rows(l, c); a++) {
+            dr[a] = r[cones[i].row + a] - l->r[row + a];
+            l->r[row + a] += dr[a];
+        }
+        list_push(l, c, dr, w->v1);
+    }
+    *worst = g.at[p.worst];
+    w->r->solver_iterations += p.iterations;
+    name_solver(w, BY_PILE);
+    return p.residual;
+}
+
+/* ---- sweeps ---- */
+/* what the conjugate directions go with: impulses and velocities as they were, the direction in impulses
+ * (list.p) and in velocities */
+typedef struct {
+    int n, *dof;
+    double *r, *v, *pv;
+} trail;
+
+static trail trail_new(many *w, group g)
+{
+    const contact_list *l = &w->act;
+    arena *a = w->scratch;
+    /* only the rows of the group are used */
+    trail t = { .r = arena_alloc(a, (size_t)l->rows * sizeof(double)) };
+    int all = 0, mark = ++w->mark;
+    for (int i = 0; i < g.n; i++)
+        all += l->dof_at[g.at[i] + 1] - l->dof_at[g.at[i]];
+    if (all > w->n)
+        all = w->n;
+    t.dof = arena_array(a, int, all);
+    for (int i = 0; i < g.n; i++)
+        for (int k = l->dof_at[g.at[i]]; k < l->dof_at[g.at[i] + 1]; k++)
+            if (w->marked[l->dof[k]] != mark) {
+                w->marked[l->dof[k]] = mark;
+                t.dof[t.n++] = l->dof[k];
+            }
+    t.v = arena_array(a, double, t.n);
+    t.pv = arena_array(a, double, t.n);
+    return t;
+}
+
+static void trail_start(const many *w, trail *t, group g)
+{
+    const contact_list *l = &w->act;
+    for (int i = 0; i < g.n; i++)
+        for (int a = 0, row = l->cone[g.at[i]].row; a < list_rows(l, g.at[i]); a++)
+            t->r[row + a] = l->r[row + a];
+    for (int k = 0; k < t->n; k++)
+        t->v[k] = w->v1[t->dof[k]];
+}
+
+/* on along the direction of the last step, as conjugate gradients do: r += beta p, p = beta p + (r - r
+ * before) */
+static void trail_go(many *w, trail *t, group g, double *before)
+{
+    contact_list *l = &w->act;
+    double g2 = 0;
+    for (int i = 0; i < g.n; i++)
+        for (int a = 0, row = l->cone[g.at[i]].row; a < list_rows(l, g.at[i]); a++) {
+            double x = l->r[row + a] - t->r[row + a];
+            g2 += x * x;
+        }
+    bool go = *before > 0 && g2 <= *before;
+    double beta = go ? g2 / *before : 0;
+    *before = go || *before == 0 ? g2 : 0;
+    for (int i = 0; i < g.n; i++)
+        for (int a = 0, row = l->cone[g.at[i]].row; a < list_rows(l, g.at[i]); a++) {
+            double d = beta * l->p[row + a];
+            l->p[row + a] = go ? d + (l->r[row + a] - t->r[row + a]) : 0;
+            l->r[row + a] += d;
+        }
+    for (int k = 0; k < t->n; k++) {
+        double d = beta * t->pv[k], *v = &w->v1[t->dof[k]];
+        t->pv[k] = go ? d + (*v - t->v[k]) : 0;
+        *v += d;
+    }
+}
+
+/* Gauss-Seidel as the gradient of a conjugate direction method: far fewer sweeps for the same residual, which
+   is returned. plain: sweeps alone, which friction cannot mislead. */
+static double solve_sweeps(many *w, group g, int most, bool plain, int *worst)
+{
+    contact_list *l = &w->act;
+    double before = 0, size = 0, res = INFINITY;
+    name_solver(w, BY_SWEEPS);
+    if (relax_fits(l, g.at, g.n))
+        return relax_solve(w, g.at, g.n, most, plain, worst);
+    trail t = trail_new(w, g);
+    for (int i = 0; i < g.n; i++)
+        for (int a = 0; a < list_rows(l, g.at[i]); a++)
+            l->p[l->cone[g.at[i]].row + a] = 0;
+    for (int it = 0; it < most; it++) {
+        if (!plain)
+            trail_start(w, &t, g);
+        res = sweep(w, g, false, &size, worst);
+        w->r->swept += g.n;
+        if (!(res <= w->tol * size)) {
+            res = larger(res, sweep(w, g, true, &size, worst));
+            w->r->swept += g.n;
+        }
+        w->r->solver_iterations += 2;
+        if (res <= w->tol * size || size == 0)
+            break;
+        if (!plain)
+            trail_go(w, &t, g, &before);
+    }
+    return size > 0 ? res / size : 0;
+}
+
+/* hard: a chain that Newton's method did not solve */
+static double solve_pile(many *w, group g, bool hard, int *worst)
+{
+    static const struct {
+        int by, sweeps;
+        bool plain;
+    } way[] = {
+        { BY_SWEEPS, 150, false }, { BY_PILE, 0, false },      { BY_SWEEPS, 1000, true },
+        { BY_PILE, 0, false },     { BY_SWEEPS, 1000, false }, { BY_PILE, 0, false },
+    };
+    static const double LOOSE = 1e-4;
+    double res = INFINITY;
+    for (int i = 0; i < g.n; i++)
+        list_push(&w->act, g.at[i], w->act.r + w->act.cone[g.at[i]].row, w->v1);
+    size_t most = w->may_cut ? 2 : sizeof way / sizeof *way; /* halves of a step are tried before long ways */
+    for (size_t k = hard ? 1 : 0; k < most && !(res <= w->tol); k++) {
+        arena_pos mark = arena_mark(w->scratch);
+        /* a loose tolerance is reached by sweeps, sooner than by factors */
+        int sweeps = k == 0 && w->tol >= LOOSE ? 1000 : way[k].sweeps;
+        res = way[k].by == BY_SWEEPS ? solve_sweeps(w, g, sweeps, way[k].plain, worst)
+                                     : solve_sparse(w, g, worst);
+        arena_release(w->scratch, mark);
+    }
+    return res;
+}
+
+static double solve_alone(many *w, group g, int *worst)
+{
+    contact_list *l = &w->act;
+    int c = *worst = g.at[0], m = list_rows(l, c), row = l->cone[c].row, top = cone_normal(&l->cone[c]);
+    const double *A = l->A + l->A_at[c];
+    double work[LOCAL_WORK], size = 0, b[MAX_ROWS] = { 0 }, u[MAX_ROWS] = { 0 }, at = 0, e;
+    memset(l->r + row, 0, (size_t)m * sizeof *l->r);
+    for (int a = 0; a < m; a++)
+        b[a] = list_rate(l, c, a, w->v1) + l->b[row + a];
+    relax(w, c, &size, work);
+    name_solver(w, BY_FORM);
+    if (m == top)
+        return 0;
+    for (int a = 0; a < m; a++) {
+        u[a] = b[a] + vec_dot(A + a * m, l->r + row, m);
+        if (a >= top)
+            at = larger(at, A[a * m + a]);
+    }
+    e = cone_defect(&l->cone[c], l->r + row, u, b, A[0], at, &size);
+    return e == 0 ? 0 : e / size;
+}
+
+static double solve_island(many *w, island *i, int *worst)
+{
+    group g = { w->isl.at + i->first, i->n };
+    double res = INFINITY;
+    if (g.n == 1)
+        return solve_alone(w, g, worst);
+    if (i->kb >= 0 && i->kb <= BAND_MOST)
+        res = chain_solve(w, i, g, worst);
+    return res <= w->tol ? res : solve_pile(w, g, res < INFINITY, worst);
+}
+
+static bool unsolved(many *w, int c, double res, double t)
+{
+    const contact_of *k = &w->act.of[c];
+    contact named = { .fam = k->pat->fam, .member = k->member };
+    memcpy(named.index, k->index, sizeof named.index);
+    return many_fail(
+        w, k->pat->fam->f->at,
+        arena_printf(
+            w->r->a,
+            "the contact problem was not solved at t = %.6g: constraint '%s', residual %.2g (tolerance %.2g)",
+            t, contact_name(&named, w->r->a), res, w->tol));
+}
+
+bool impulses_solve(many *w, double t)
+{
+    enum { FEW = 64 }; /* contacts whose order is always looked at; more when the tolerance is tight */
+    if (w->act.n == 0)
+        return true;
+    arena_pos mark = arena_mark(w->scratch);
+    if (!w->fixed)
+        islands_find(&w->isl, &w->act, w->n, w->tol < 1e-6 || w->act.n <= FEW, w->a, w->scratch);
+    bool ok = true;
+    for (int i = 0; i < w->isl.n && ok; i++) {
+        int worst = 0;
+        double res = solve_island(w, &w->isl.of[i], &worst);
+        if (!(res <= w->tol) && w->may_cut) {
+            w->cut = true;
+            ok = false;
+            break;
+        }
+        if (res > w->r->residual)
+            w->r->residual = res;
+        if (!(res <= w->tol) && !w->o->keep_going)
+            ok = unsolved(w, worst, res, t);
+    }
+    arena_release(w->scratch, mark);
+    return ok;
+}

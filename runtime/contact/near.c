@@ -1,0 +1,234 @@
+/* near: pairs of points that may touch, from cells of the size of reach and skin; found anew when points may
+ * have crossed the skin. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include "motion/many_work.h"
+
+static bool map_reads(const slot_map *m, int k)
+{
+    return m->stride[k] != 0;
+}
+
+/* Pairs (i, j) of points: one kind of point hangs on each index.  first = the index of the points near_a. */
+void near_pattern(many *w, pattern *p)
+{
+    const contact_family *f = p->fam->f;
+    p->first = -1;
+    if (!f->near_dim || f->over.n != 2 || p->fam->gap.where)
+        return;
+    bool a0 = map_reads(&f->near_a[0], 0), a1 = map_reads(&f->near_a[0], 1), b0 = map_reads(&f->near_b[0], 0),
+         b1 = map_reads(&f->near_b[0], 1);
+    if (a0 == a1 || b0 == b1 || a0 == b0)
+        return;
+    p->first = a0 ? 0 : 1;
+    term reach = term_new(w->a, &f->near_reach);
+    int32_t index[MAX_INDEX] = { 0 };
+    int32_t lo1 = INT32_MAX, hi1 = INT32_MIN;
+    p->lo0 = f->over.r[0].lo;
+    p->n0 = f->over.r[0].hi - f->over.r[0].lo + 1;
+    p->row_start = arena_array(w->a, int64_t, p->n0 > 0 ? p->n0 + 1 : 1);
+    int64_t at = 0;
+    for (int32_t i = 0; i < p->n0; i++) {
+        index[0] = p->lo0 + i;
+        int32_t lo = (int32_t)range_lo(&f->over, index, 1), hi = (int32_t)range_hi(&f->over, index, 1);
+        p->row_start[i] = at;
+        if (hi < lo)
+            continue;
+        at += hi - lo + 1;
+        if (lo < lo1)
+            lo1 = lo;
+        if (hi > hi1)
+            hi1 = hi;
+    }
+    p->lo1 = lo1;
+    p->n1 = hi1 >= lo1 ? hi1 - lo1 + 1 : 0;
+    /* a reach that hangs on the pair is looked at once for all */
+    p->reach = 0;
+    for (bool any = index_first(&f->over, index); any; any = index_next(&f->over, index)) {
+        p->reach = fmax(p->reach, term_value(&reach, &w->s->in, index));
+        if (reach.constant && reach.k &&
+            !(reach.k->in && reach.k->tape.nin && !slot_uniform(&reach.k->in[0]))) {
+            bool uniform = true;
+            for (uint32_t k = 0; k < reach.k->tape.nin; k++)
+                uniform &= slot_uniform(&reach.k->in[k]);
+            if (uniform)
+                break;
+        }
+    }
+}
+
+/* ---- near pairs: cells of the size of reach and skin, points of index 1 listed in them ---- */
+static double coordinate(const pattern *p, int index, int32_t i, int k, const double *q)
+{
+    const contact_family *f = p->fam->f;
+    const slot_map *m = (index == p->first ? f->near_a : f->near_b) + k;
+    return q[m->base + m->stride[index] * i];
+}
+
+typedef struct {
+    int dim;
+    double lo[3], size;
+    int32_t n[3];
+} grid;
+
+static int32_t grid_cell(const grid *g, const double *x, int32_t *at)
+{
+    int32_t c = 0;
+    for (int k = 0; k < g->dim; k++) {
+        double f = floor((x[k] - g->lo[k]) / g->size);
+        at[k] = f < 0 ? 0 : f >= g->n[k] ? g->n[k] - 1 : (int32_t)f;
+        c = c * g->n[k] + at[k];
+    }
+    return c;
+}
+
+static int32_t grid_make(many *w, const pattern *p, grid *g)
+{
+    double hi[3];
+    g->dim = p->fam->f->near_dim;
+    g->size = p->reach + w->skin;
+    for (int k = 0; k < g->dim; k++) {
+        g->lo[k] = INFINITY;
+        hi[k] = -INFINITY;
+        for (int32_t j = 0; j < p->n1; j++) {
+            double x = coordinate(p, 1, p->lo1 + j, k, w->q);
+            g->lo[k] = fmin(g->lo[k], x);
+            hi[k] = fmax(hi[k], x);
+        }
+    }
+    for (;; g->size *= 1.5) {
+        double cells = 1;
+        for (int k = 0; k < g->dim; k++)
+            cells *= floor((hi[k] - g->lo[k]) / g->size) + 1;
+        if (!(cells > 8.0 * p->n1 + 64))
+            break;
+    }
+    int32_t cells = 1;
+    for (int k = 0; k < g->dim; k++) {
+        double m = floor((hi[k] - g->lo[k]) / g->size) + 1;
+        g->n[k] = m >= 1 ? (int32_t)m : 1;
+        cells *= g->n[k];
+    }
+    return cells;
+}
+
+static int by_number(const void *a, const void *b)
+{
+    int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* points of index 1 in the cells around x that lie within the skin, in order */
+static int32_t neighbours(many *w, const pattern *p, const grid *g, const double *x)
+{
+    int32_t at[3] = { 0 }, n = 0;
+    double cut = p->reach + w->skin, cut2 = cut * cut;
+    int32_t span_[3] = { 1, 1, 1 }, c[3];
+    grid_cell(g, x, at);
+    for (int k = g->dim; k < 3; k++) {
+        at[k] = 0;
+        span_[k] = 0;
+    }
+    for (c[0] = at[0] - span_[0]; c[0] <= at[0] + span_[0]; c[0]++)
+        for (c[1] = at[1] - span_[1]; c[1] <= at[1] + span_[1]; c[1]++)
+            for (c[2] = at[2] - span_[2]; c[2] <= at[2] + span_[2]; c[2]++) {
+                int32_t cell = 0;
+                bool in = true;
+                for (int k = 0; k < g->dim; k++) {
+                    in &= c[k] >= 0 && c[k] < g->n[k];
+                    cell = cell * g->n[k] + c[k];
+                }
+                for (int32_t j = in ? w->cell[cell] : -1; j >= 0; j = w->next[j]) {
+                    double d2 = 0;
+                    for (int k = 0; k < g->dim; k++) {
+                        double d = coordinate(p, 1, p->lo1 + j, k, w->q) - x[k];
+                        d2 += d * d;
+                    }
+                    if (d2 <= cut2)
+                        w->list[n++] = j;
+                }
+            }
+    qsort(w->list, (size_t)n, sizeof *w->list, by_number);
+    return n;
+}
+
+static void pairs_find(many *w, pattern *p)
+{
+    grid g;
+    int32_t cells = grid_make(w, p, &g), index[MAX_INDEX] = { 0 }, at[3];
+    size_t need = (size_t)(cells > p->n1 ? cells : p->n1) + 1;
+    if (need > w->cells_cap) {
+        w->cells_cap = 2 * need;
+        w->cell = arena_array(w->a, int32_t, w->cells_cap);
+        w->next = arena_array(w->a, int32_t, w->cells_cap);
+        w->list = arena_array(w->a, int32_t, w->cells_cap);
+    }
+    for (int32_t c = 0; c < cells; c++)
+        w->cell[c] = -1;
+    for (int32_t j = 0; j < p->n1; j++) {
+        double x[3];
+        for (int k = 0; k < g.dim; k++)
+            x[k] = coordinate(p, 1, p->lo1 + j, k, w->q);
+        int32_t c = grid_cell(&g, x, at);
+        w->next[j] = w->cell[c];
+        w->cell[c] = j;
+    }
+    p->pair.n = 0;
+    for (int32_t i = 0; i < p->n0; i++) {
+        double x[3];
+        index[0] = p->lo0 + i;
+        int64_t lo = range_lo(&p->fam->f->over, index, 1), hi = range_hi(&p->fam->f->over, index, 1);
+        for (int k = 0; k < g.dim; k++)
+            x[k] = coordinate(p, 0, index[0], k, w->q);
+        int32_t n = neighbours(w, p, &g, x);
+        for (int32_t k = 0; k < n; k++) {
+            int32_t j = p->lo1 + w->list[k];
+            if (j < lo || j > hi)
+                continue;
+            *vec_push(w->a, &p->pair) = index[0];
+            *vec_push(w->a, &p->pair) = j;
+        }
+    }
+}
+
+/* largest of |x| over the coordinates of the points of a family */
+static double points_most(const pattern *p, const double *x, const double *y)
+{
+    double most = 0;
+    for (int index = 0; index < 2; index++)
+        for (int32_t i = 0; i < (index ? p->n1 : p->n0); i++)
+            for (int k = 0; k < p->fam->f->near_dim; k++) {
+                int32_t at = (index ? p->lo1 : p->lo0) + i;
+                most = larger(
+                    most, fabs(coordinate(p, index, at, k, x) - (y ? coordinate(p, index, at, k, y) : 0)));
+            }
+    return most;
+}
+
+/* Pairs are found anew when points may cross the skin before the end of this step.  far: what they may come
+ * closer in it, with one of them stopped or pushed. */
+void near_keep(many *w)
+{
+    enum { ROOM = 3 }; /* two points, each with sqrt(dim) times the largest coordinate, rounded up */
+    double moved = 0, reach = 0;
+    w->far = 0;
+    for (size_t i = 0; i < w->p->ncontact; i++) {
+        const pattern *p = &w->pat[i];
+        if (p->first < 0)
+            continue;
+        reach = larger(reach, p->reach);
+        w->far = larger(w->far, w->margin * ROOM * w->h *
+                                    larger(points_most(p, w->v, NULL), points_most(p, w->v1, NULL)));
+        if (w->pairs_known)
+            moved = larger(moved, ROOM * points_most(p, w->q, w->seen));
+    }
+    if (reach == 0 || (w->pairs_known && moved + w->far <= w->skin))
+        return;
+    w->skin = larger(0.3 * reach, 2 * w->far);
+    for (size_t i = 0; i < w->p->ncontact; i++)
+        if (w->pat[i].first >= 0)
+            pairs_find(w, &w->pat[i]);
+    memcpy(w->seen, w->q, (size_t)w->n * sizeof *w->q);
+    w->pairs_known = true;
+}

@@ -1,0 +1,314 @@
+#include "pile.h"
+#include <math.h>
+#include <string.h>
+#include "central.h"
+#include "interior.h"
+#include "lemke.h"
+#include "base/linalg.h"
+
+/* contacts: with all digits, with more; before others; when all else fails */
+enum { LEMKE_ALL = 16, LEMKE_MORE = 40, LEMKE_MOST = 100, LEMKE_LAST = 300 };
+enum { LEMKE_FEW = 20 };           /* above that the central path is sooner there */
+enum { PATCH = 60, PATCHES = 12 }; /* contacts solved together, times */
+
+static inline double larger(double a, double b)
+{
+    return a > b ? a : b;
+}
+static int width(const sparse_problem *p, int c)
+{
+    return p->start[c + 1] - p->start[c];
+}
+
+/* ---- residual ---- */
+static double contact_defect(const sparse_problem *p, int c, reaction_size *size, arena *a)
+{
+    const cone *o = &p->cone[c];
+    arena_pos mark = arena_mark(a);
+    int n = width(p, c), rows = cone_rows(o), k = cone_normal(o);
+    double *u = arena_array(a, double, rows), an = 0, at = 0, any = 0;
+    for (int j = 0; j < rows; j++) {
+        const double *v = p->val + p->at[c] + (size_t)j * n;
+        u[j] = p->b[o->row + j];
+        for (int i = 0; i < n; i++) {
+            int col = p->col[p->start[c] + i];
+            u[j] += v[i] * p->r[col];
+            if (col != o->row + j)
+                continue;
+            if (j < k)
+                an = v[i];
+            else
+                at = larger(at, v[i]);
+        }
+    }
+    double e = cone_defect(o, p->r + o->row, u, p->b + o->row, an, at, &any);
+    reaction_add(size, o, p->r + o->row, p->b + o->row, an, at);
+    arena_release(a, mark);
+    return e;
+}
+
+/* of each contact into e when it is given */
+static double measure(sparse_problem *p, double *e, arena *a)
+{
+    reaction_size size = { .fine = p->fine };
+    double scale, most = 0;
+    for (int c = 0; c < p->n; c++) {
+        double x = contact_defect(p, c, &size, a);
+        if (e)
+            e[c] = x;
+        if (x > most || !(x == x)) {
+            most = x;
+            p->worst = c;
+        }
+    }
+    scale = reaction_scale(&size, p->least);
+    for (int c = 0; e && c < p->n; c++)
+        if (scale > 0)
+            e[c] /= scale;
+    return p->residual = most == 0 ? 0 : most / scale;
+}
+
+/* ---- one island ---- */
+/* keeps the better of two reactions: those at hand and those kept */
+static bool better(sparse_problem *p, double *best, double *kept, double tol, arena *a)
+{
+    size_t size = (size_t)p->m * sizeof *kept;
+    double e = measure(p, NULL, a);
+    if (e < *best) {
+        *best = e;
+        memcpy(kept, p->r, size);
+    } else
+        memcpy(p->r, kept, size);
+    return *best <= tol;
+}
+
+static bool pivots_know(const sparse_problem *p, int *all)
+{
+    for (int c = 0; c < p->n; c++) {
+        if (!lemke_knows(&p->cone[c]))
+            return false;
+        all[c] = c;
+    }
+    return true;
+}
+
+/* The contacts around the worst one, layer by layer. */
+static int around(const sparse_problem *p, int c, const int *contact_of, int *mark, int *who, int most)
+{
+    int n = 0;
+    memset(mark, 0, (size_t)p->n * sizeof *mark);
+    who[n++] = c;
+    mark[c] = 1;
+    for (int i = 0; i < n; i++)
+        for (int k = p->start[who[i]]; k < p->start[who[i] + 1] && n < most; k++) {
+            int o = contact_of[p->col[k]];
+            if (!mark[o]) {
+                mark[o] = 1;
+                who[n++] = o;
+            }
+        }
+    return n;
+}
+
+/* Close to the solution some contacts here and there are on the wrong side: what is around the worst is
+ * solved exactly, then all by Newton's steps. */
+static bool patched(sparse_problem *p, int rounds, double *best, double *kept, double tol, arena *a)
+{
+    int *contact_of = arena_array(a, int, p->m), *mark = arena_array(a, int, p->n),
+        *who = arena_array(a, int, p->n);
+    for (int c = 0; c < p->n; c++) {
+        if (!lemke_knows(&p->cone[c]))
+            return false;
+        for (int j = 0; j < cone_rows(&p->cone[c]); j++)
+            contact_of[p->cone[c].row + j] = c;
+    }
+    for (int round = 0; round < rounds; round++) {
+        measure(p, NULL, a);
+        lemke_contacts(p, who, around(p, p->worst, contact_of, mark, who, PATCH), p->r, LEMKE_DOUBLE, a);
+        proximal_steps(p, a, 1e-6, 2, 10, tol);
+        double e = measure(p, NULL, a);
+        if (e < *best) {
+            *best = e;
+            memcpy(kept, p->r, (size_t)p->m * sizeof *kept);
+        }
+        if (*best <= tol)
+            return true;
+    }
+    memcpy(p->r, kept, (size_t)p->m * sizeof *kept);
+    return false;
+}
+
+static bool island_solve(sparse_problem *p, double tol, const char **solver, arena *a)
+{
+    int *all = arena_array(a, int, p->n);
+    double *kept = arena_array(a, double, p->m), best = measure(p, NULL, a);
+    memcpy(kept, p->r, (size_t)p->m * sizeof *kept);
+    if (best <= tol)
+        return true;
+    bool known = pivots_know(p, all), none = false;
+    static const int most[] = { LEMKE_MOST, LEMKE_MORE, LEMKE_ALL };
+    if (known && p->n > LEMKE_FEW) {
+        /* from a start that is close, or else from afar */
+        *solver = "proximal Newton";
+        proximal_steps(p, a, 1e-6, 1, 6, tol);
+        if (better(p, &best, kept, tol, a))
+            return true;
+        *solver = "central path";
+        central_solve(p, a, tol);
+        if (better(p, &best, kept, tol, a))
+            return true;
+        if (p->brief && p->n > LEMKE_MOST)
+            return false;
+    }
+    *solver = "Lemke";
+    for (lemke_digits d = LEMKE_DOUBLE; known && d <= LEMKE_QUAD && p->n <= most[d]; d++) {
+        none = !lemke_contacts(p, all, p->n, p->r, d, a) && d == LEMKE_QUAD;
+        if (better(p, &best, kept, tol, a))
+            return true;
+    }
+    *solver = "proximal Newton";
+    proximal_steps(p, a, 1e-3, 3, 10, tol);
+    /* where pivots with all digits end on a ray there is no solution to be found by other means */
+    if (better(p, &best, kept, tol, a) || none)
+        return best <= tol;
+    if (patched(p, 2, &best, kept, tol, a))
+        return true;
+    *solver = "interior point";
+    interior_solve(p, a, tol);
+    if (measure(p, NULL, a) <= tol || patched(p, PATCHES, &best, kept, tol, a))
+        return true;
+    if (known && p->n > LEMKE_MOST && p->n <= LEMKE_LAST) {
+        *solver = "Lemke";
+        lemke_contacts(p, all, p->n, p->r, LEMKE_DOUBLE, a);
+        if (better(p, &best, kept, tol, a))
+            return true;
+    }
+    *solver = "proximal Newton";
+    proximal_steps(p, a, 1e-3, 40, 40, tol);
+    if (better(p, &best, kept, tol, a))
+        return true;
+    proximal_steps(p, a, 1, 40, 60, tol);
+    return better(p, &best, kept, tol, a);
+}
+
+/* ---- islands ---- */
+static int root(int *to, int i)
+{
+    while (to[i] != i)
+        i = to[i] = to[to[i]];
+    return i;
+}
+
+/* number of the island of each contact, in the order of their first contacts */
+static int islands(const sparse_problem *p, int *of, int *to, const int *contact_of)
+{
+    int n = 0;
+    for (int c = 0; c < p->n; c++)
+        to[c] = c;
+    for (int c = 0; c < p->n; c++)
+        for (int k = p->start[c]; k < p->start[c + 1]; k++) {
+            int a = root(to, c), b = root(to, contact_of[p->col[k]]);
+            if (a < b)
+                to[b] = a;
+            else
+                to[a] = b;
+        }
+    for (int c = 0; c < p->n; c++)
+        of[c] = root(to, c) == c ? n++ : of[root(to, c)];
+    return n;
+}
+
+/* the part of the problem on the contacts of one island: contacts and rows numbered anew, columns in order */
+static sparse_problem part_of(const sparse_problem *p, const int *who, int n, int *row_of, arena *a)
+{
+    sparse_problem s = { .n = n, .least = p->least, .fine = p->fine, .brief = p->brief };
+    cone *cones = arena_array(a, cone, n);
+    int *start = arena_array(a, int, n + 1), at = 0, widest = 0;
+    size_t *first = arena_array(a, size_t, n), all = 0;
+    for (int i = 0; i < n; i++) {
+        cones[i] = p->cone[who[i]];
+        for (int j = 0; j < cone_rows(&cones[i]); j++)
+            row_of[cones[i].row + j] = s.m + j;
+        cones[i].row = s.m;
+        s.m += cone_rows(&cones[i]);
+        start[i] = at;
+        first[i] = all;
+        at += width(p, who[i]);
+        all += (size_t)width(p, who[i]) * (size_t)cone_rows(&cones[i]);
+        if (width(p, who[i]) > widest)
+            widest = width(p, who[i]);
+    }
+    start[n] = at;
+    int *col = arena_array(a, int, at), *from = arena_array(a, int, widest);
+    double *val = arena_array(a, double, all), *b = arena_array(a, double, s.m);
+    s.r = arena_array(a, double, s.m);
+    for (int i = 0; i < n; i++) {
+        int c = who[i], wide = width(p, c);
+        for (int k = 0; k < wide; k++) {
+            int j = k, x = row_of[p->col[p->start[c] + k]];
+            for (; j > 0 && col[start[i] + j - 1] > x; j--) {
+                col[start[i] + j] = col[start[i] + j - 1];
+                from[j] = from[j - 1];
+            }
+            col[start[i] + j] = x;
+            from[j] = k;
+        }
+        for (int j = 0; j < cone_rows(&cones[i]); j++) {
+            const double *v = p->val + p->at[c] + (size_t)j * wide;
+            for (int k = 0; k < wide; k++)
+                val[first[i] + (size_t)j * wide + k] = v[from[k]];
+            b[cones[i].row + j] = p->b[p->cone[c].row + j];
+            s.r[cones[i].row + j] = p->r[p->cone[c].row + j];
+        }
+    }
+    s.cone = cones;
+    s.start = start;
+    s.at = first;
+    s.col = col;
+    s.val = val;
+    s.b = b;
+    return s;
+}
+
+bool pile_solve(sparse_problem *p, arena *scratch, double tol)
+{
+    arena_pos mark = arena_mark(scratch);
+    int n = p->n, *of = arena_array(scratch, int, n), *to = arena_array(scratch, int, n),
+        *who = arena_array(scratch, int, n);
+    int *contact_of = arena_array(scratch, int, p->m), *row_of = arena_array(scratch, int, p->m), hardest = 0;
+    double *e = arena_array(scratch, double, n);
+    p->fine = reaction_fine(tol);
+    for (int c = 0; c < n; c++)
+        for (int j = 0; j < cone_rows(&p->cone[c]); j++)
+            contact_of[p->cone[c].row + j] = c;
+    int count = islands(p, of, to, contact_of);
+    measure(p, e, scratch);
+    for (int i = 0; i < count; i++) {
+        int k = 0;
+        bool solved = true;
+        for (int c = 0; c < n; c++)
+            if (of[c] == i) {
+                who[k++] = c;
+                solved &= e[c] <= tol;
+            }
+        if (solved)
+            continue;
+        arena_pos inner = arena_mark(scratch);
+        sparse_problem s = part_of(p, who, k, row_of, scratch);
+        const char *solver = p->solver;
+        island_solve(&s, tol, &solver, scratch);
+        if (k > hardest) {
+            hardest = k;
+            p->solver = solver;
+        }
+        p->iterations += s.iterations;
+        for (int j = 0; j < k; j++) {
+            const cone *o = &p->cone[who[j]];
+            memcpy(p->r + o->row, s.r + s.cone[j].row, (size_t)cone_rows(o) * sizeof *p->r);
+        }
+        arena_release(scratch, inner);
+    }
+    measure(p, NULL, scratch);
+    arena_release(scratch, mark);
+    return p->residual <= tol;
+}

@@ -1,0 +1,30 @@
+/* scaled: the contact problem with a sparse W in the unknowns and units that interior point methods work in:
+   x with reactions r = unit (part x + given), and u = W x + b its velocities, where the normal entries of W
+   are 1 and the bound of friction is x_n itself. */
+#ifndef CDL_SCALED_H
+#define CDL_SCALED_H
+#include "proximal.h"
+
+typedef struct scaled {
+    sparse_problem *p;
+    int m;              /* unknowns: none for friction that is given by the normal reaction, or is none */
+    int *first, *count; /* those of each contact */
+    int *row, *to;      /* row of the problem of an unknown; unknown of a reaction (-1: none) */
+    /* reaction = unit * (part * x[to] + given); row of u = weight * row of the velocities / unit */
+    double *part, *given, *weight;
+    /* W by rows */
+    int *Ws, *Wc;
+    double *Wx;
+    double *b, unit;
+    double *an, *a; /* of each contact, as it came: its normal entry of W, its largest tangent entry */
+} scaled;
+
+scaled *scaled_new(sparse_problem *p, arena *a);
+static inline bool scaled_rough(const cone *c)
+{
+    return c->d > 0 && (c->mu > 0 || c->radius > 0);
+}
+/* Reactions of x into p->r; their residual in the units of the problem, the contact where it is largest; u =
+ * W x + b. */
+double scaled_measure(scaled *w, const double *x, double *u, int *worst);
+#endif

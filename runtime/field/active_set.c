@@ -1,0 +1,39 @@
+/* active_set: boundary value and obstacle problems on grids, by primal-dual active sets (a semi-smooth Newton
+ * method): field_line.c, field_plane.c. */
+#include "field.h"
+#include <math.h>
+
+enum { OPT_CELLS, OPT_TOLERANCE };
+
+static field_result *active_set_solve(field_work *w)
+{
+    line_options o = { .cells = (int64_t)w->o->value[OPT_CELLS], .tolerance = w->o->value[OPT_TOLERANCE] };
+    if (isnan(w->o->value[OPT_CELLS]))
+        o.cells = w->fp->ncoord == 1 ? 1000 : 128;
+    return w->fp->ncoord == 1 ? line_solve(w, &o) : plane_solve(w, &o);
+}
+
+static void active_set_run(const program *p, const run_options *o, results *r)
+{
+    field_run(p, o, r, active_set_solve);
+}
+
+static const char *active_set_refuse(const program *p, span *at)
+{
+    return field_refuse(p, at, "active_set solves fields");
+}
+
+static const backend_option active_set_options[] = {
+    { "cells", OPT_INT, NAN, 4, 1e7, NULL,
+      "of the grid, in each direction; 1000 on a line, 128 in the plane when left out" },
+    { "tolerance", OPT_REAL, 1e-10, 1e-15, 1e-2, NULL, "change at which Newton's method ends, relative" },
+};
+const backend backend_active_set = {
+    .name = "active_set",
+    .doc = "fields on grids, obstacles by primal-dual active sets",
+    .option = active_set_options,
+    .noption = sizeof active_set_options / sizeof *active_set_options,
+    .built = true,
+    .refuse = active_set_refuse,
+    .run = active_set_run,
+};

@@ -1,0 +1,1418 @@
+/* field_line: fields on an interval, by finite differences.  An equation of order k stands at the centre of
+   each k + 1 neighbouring nodes (at nodes for even k, half way for odd k), so that n + 1 nodes give n + 1 - k
+   rows and the k conditions close the system, whatever the order.  The k-th difference is the mean of u^(k)
+   over a B-spline B: rows that see a switch weigh both sides by the integral of B there, and a point load at
+   a counts B(a).  Obstacles: primal-dual active sets, that is semi-smooth Newton, from a grid four times as
+   coarse.  Systems are banded: tridiagonal ones are eliminated here, others by LAPACK. */
+#include "field.h"
+#include <lapacke.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CHUNK = 1 << 12, MAX_STEPS = 80, LEVEL_RATIO = 4, MAX_LEVELS = 16 };
+
+/* derivative d at the centre: sum w[d][j] u[first + j] */
+typedef struct stencil {
+    double w[FIELD_ORDER + 1][16];
+    int m;
+} stencil;
+
+typedef struct line {
+    field_work *w;
+    const field_program *fp;
+    const line_options *o;
+    int nf;
+    arena *home;     /* of what is left behind */
+    int64_t n, size; /* nodes; unknowns */
+    double *x;
+    int64_t nbrk, *brk;
+    int left[FIELD_MAX];     /* conditions at the left end: row s of a field is paired with node s + left */
+    int64_t *pos[FIELD_MAX]; /* place of row s in the matrix; NULL: s + left[0] */
+    int64_t *cpos;           /* of each condition */
+    int kl, ku, band;
+    bool three;          /* tridiagonal */
+    bool alike;          /* and all rows but the first and the last are the same: three are kept */
+    double *sum;         /* of each row, then; NULL: 0 */
+    double *ab, *rhs;    /* ab[row*band + column - row + kl]; residual at the linearisation */
+    double *u, *lo, *hi; /* bounds by unknown; NULL without obstacles, hi: without upper ones */
+    int8_t *act;         /* -1, 0, 1: on the upper, no, on the lower bound */
+    double *work, *keep;
+    double done; /* of the whole, before this level */
+    int steps;
+} line;
+
+/* ---- the grid ---- */
+/* not cleared: for what is filled at once */
+static double *numbers(arena *a, int64_t n)
+{
+    size_t size;
+    if (__builtin_mul_overflow((size_t)n, sizeof(double), &size))
+        size = SIZE_MAX / 2;
+    return arena_alloc(a, size);
+}
+
+static bool grid_make(line *l, const double *brk, int nb, int64_t cells)
+{
+    field_work *w = l->w;
+    int64_t total = 0, *each = arena_array(w->a, int64_t, nb);
+    int most = 0;
+    for (int f = 0; f < l->nf; f++)
+        if (l->fp->eq[f].order > most)
+            most = l->fp->eq[f].order;
+    for (int k = 0; k + 1 < nb; k++) {
+        each[k] = llround((double)cells * (brk[k + 1] - brk[k]) / (w->hi[0] - w->lo[0]));
+        if (each[k] < most + 1)
+            each[k] = most + 1;
+        total += each[k];
+    }
+    l->n = total + 1;
+    l->size = l->n * l->nf;
+    l->nbrk = nb;
+    l->x = numbers(l->home, l->n);
+    l->brk = arena_array(w->a, int64_t, nb);
+    int64_t at = 0;
+    for (int k = 0; k + 1 < nb; k++) {
+        l->brk[k] = at;
+        for (int64_t j = 0; j < each[k]; j++)
+            l->x[at++] = brk[k] + (brk[k + 1] - brk[k]) * (double)j / (double)each[k];
+    }
+    l->brk[nb - 1] = at;
+    l->x[at] = brk[nb - 1];
+    return true;
+}
+
+static int64_t rows_of(const line *l, int f)
+{
+    return l->n - l->fp->eq[f].order;
+}
+
+static double centre_of(const line *l, int f, int64_t s)
+{
+    int k = l->fp->eq[f].order;
+    return k % 2 ? (l->x[s + k / 2] + l->x[s + k / 2 + 1]) / 2 : l->x[s + k / 2];
+}
+
+/* nodes whose polynomial gives field g at the centre of row s of field f: first and count */
+static int64_t stencil_nodes(const line *l, int f, int64_t s, int g, int *m)
+{
+    int k = l->fp->eq[f].order, q = l->fp->eq[g].order;
+    *m = q + 1;
+    if (f == g)
+        return s;
+    if (q % 2 != k % 2)
+        ++*m;
+    int64_t first = s + k / 2 - (*m - 1) / 2;
+    if (k % 2 && *m % 2)
+        first++;
+    if (first < 0)
+        first = 0;
+    if (first > l->n - *m)
+        first = l->n - *m;
+    return first;
+}
+
+/* segment that nodes first .. last lie in, -1: in several */
+static int64_t segment_of(const line *l, int64_t first, int64_t last, int64_t *hint)
+{
+    int64_t k = *hint;
+    while (k + 1 < l->nbrk - 1 && first >= l->brk[k + 1])
+        k++;
+    while (k > 0 && first < l->brk[k])
+        k--;
+    *hint = k;
+    return last <= l->brk[k + 1] ? k : -1;
+}
+
+static void stencil_make(const double *x, int m, double z, int most, stencil *s)
+{
+    s->m = m;
+    for (int d = 0; d <= most && d < m; d++)
+        stencil_weights(x, m, z, d, s->w[d]);
+    for (int d = m; d <= most; d++)
+        memset(s->w[d], 0, sizeof s->w[d]);
+    for (int d = 1; d <= most && d < m; d++) { /* a constant has no derivative, to the last bit */
+        double rest = 0;
+        for (int j = 0; j < m; j++)
+            if (j != m / 2)
+                rest += s->w[d][j];
+        s->w[d][m / 2] = -rest;
+    }
+}
+
+/* ---- rows ---- */
+static int64_t row_slot(const line *l, int64_t row)
+{
+    return !l->alike ? row : row == 0 ? 0 : row + 1 == l->size ? 2 : 1;
+}
+static double *row_start(const line *l, int64_t row)
+{
+    return l->ab + row_slot(l, row) * l->band;
+}
+static void band_add(line *l, int64_t row, int64_t col, double k)
+{
+    row_start(l, row)[(col - row) + l->kl] += k;
+}
+static int64_t row_place(const line *l, int f, int64_t s)
+{
+    return l->pos[f] ? l->pos[f][s] : s + l->left[0];
+}
+
+/* where each condition reads: nodes first .. first + m - 1 */
+static int64_t condition_nodes(const line *l, const field_condition *c, double x, int *m)
+{
+    int most = 0;
+    for (int j = 0; j < c->f.njet; j++)
+        if (c->f.jet[j].d[0] > most)
+            most = c->f.jet[j].d[0];
+    int64_t lo = 0, hi = l->n - 1;
+    while (hi - lo > 1) {
+        int64_t mid = lo + (hi - lo) / 2;
+        if (l->x[mid] <= x)
+            lo = mid;
+        else
+            hi = mid;
+    }
+    if (l->x[hi] <= x)
+        lo = hi;
+    *m = most ? most + 3 : 1;
+    if (*m > l->n)
+        *m = (int)l->n;
+    if (!most && l->x[lo] != x)
+        *m = 4;
+    int64_t first = lo - *m / 2;
+    if (*m == 1)
+        first = lo;
+    if (first < 0)
+        first = 0;
+    if (first > l->n - *m)
+        first = l->n - *m;
+    return first;
+}
+
+static void extent(int64_t row, int64_t first, int64_t last, int64_t *kl, int64_t *ku)
+{
+    if (row - first > *kl)
+        *kl = row - first;
+    if (last - row > *ku)
+        *ku = last - row;
+}
+
+/* rows in the order of their places, so that the band is narrow */
+static void rows_place(line *l)
+{
+    field_work *w = l->w;
+    int nc = l->fp->ncond, order[64], used = 0;
+    double at[64];
+    int64_t next[FIELD_MAX] = { 0 }, row = 0, kl = 0, ku = 0;
+    l->cpos = arena_array(w->a, int64_t, nc + 1);
+    for (int c = 0; c < nc; c++) {
+        at[c] = kernel_number(w, &l->fp->cond[c].place);
+        int j = c;
+        for (; j > 0 && at[order[j - 1]] > at[c]; j--)
+            order[j] = order[j - 1];
+        order[j] = c;
+    }
+    memset(l->left, 0, sizeof l->left);
+    for (int c = 0; c < nc; c++) {
+        if (at[c] > w->lo[0])
+            continue;
+        bool seen[FIELD_MAX] = { 0 };
+        for (int j = 0; j < l->fp->cond[c].f.njet; j++)
+            seen[l->fp->cond[c].f.jet[j].field] = true;
+        for (int f = 0; f < l->nf; f++)
+            l->left[f] += seen[f];
+    }
+    bool plain = l->nf == 1;
+    for (int c = 0; c < nc; c++)
+        if (at[c] > w->lo[0] && at[c] < w->hi[0])
+            plain = false;
+    for (int f = 0; f < l->nf; f++)
+        l->pos[f] = plain ? NULL : arena_array(w->a, int64_t, l->n);
+    if (plain) {
+        for (int i = 0; i < nc; i++)
+            l->cpos[order[i]] = at[order[i]] <= w->lo[0] ? i : l->n - nc + i;
+        int k = l->fp->eq[0].order;
+        kl = l->left[0];
+        ku = k - l->left[0];
+        if (ku < 0)
+            ku = 0;
+    }
+    while (!plain && row < l->size) {
+        int best = -1;
+        double key = INFINITY;
+        for (int f = 0; f < l->nf; f++) {
+            if (next[f] >= rows_of(l, f))
+                continue;
+            double c = centre_of(l, f, next[f]);
+            if (c < key)
+                key = c, best = f;
+        }
+        if (used < nc && (best < 0 || at[order[used]] <= w->lo[0] ||
+                          (at[order[used]] < w->hi[0] && at[order[used]] <= key)))
+            l->cpos[order[used++]] = row++;
+        else if (best < 0)
+            break;
+        else {
+            int64_t s = next[best]++;
+            l->pos[best][s] = row;
+            for (int g = 0; g < l->nf; g++) {
+                int m;
+                int64_t first = stencil_nodes(l, best, s, g, &m);
+                extent(row, first * l->nf, (first + m) * l->nf - 1, &kl, &ku);
+            }
+            row++;
+        }
+    }
+    for (int c = 0; c < nc; c++) {
+        int m;
+        int64_t first = condition_nodes(l, &l->fp->cond[c], at[c], &m);
+        extent(l->cpos[c], first * l->nf, (first + m) * l->nf - 1, &kl, &ku);
+    }
+    /* room for the pairs: the row of a node on the obstacle holds its column */
+    for (int f = 0; f < l->nf && !plain; f++)
+        for (int64_t s = 0; s < rows_of(l, f); s++)
+            extent(l->pos[f][s], (s + l->left[f]) * l->nf + f, (s + l->left[f]) * l->nf + f, &kl, &ku);
+    l->kl = (int)kl;
+    l->ku = (int)ku;
+    l->band = l->kl + l->ku + 1;
+}
+
+/* integral of B over (x, inf), for the difference with weights c over nodes y */
+static double spline_above(const double *y, const double *c, int k, double x)
+{
+    double s = 0, fact = 1;
+    for (int j = 2; j <= k; j++)
+        fact *= j;
+    for (int j = 0; j <= k; j++)
+        if (y[j] > x)
+            s += c[j] * pow(y[j] - x, k) / fact;
+    return s;
+}
+
+static double spline_at(const double *y, const double *c, int k, double x)
+{
+    double s = 0, fact = 1;
+    for (int j = 2; j < k; j++)
+        fact *= j;
+    for (int j = 0; j <= k; j++)
+        if (y[j] > x || (k == 1 && y[j] >= x))
+            s += c[j] * pow(y[j] - x, k - 1) / fact;
+    return s;
+}
+
+typedef struct {
+    stencil other[FIELD_MAX];
+    int64_t first[FIELD_MAX];
+} row_stencils;
+
+static void row_jets(const line *l, const field_form *f, const row_stencils *r, const double *u, double k,
+                     double *jets)
+{
+    for (int j = 0; j < f->njet; j++) {
+        int g = f->jet[j].field, d = f->jet[j].d[0];
+        const stencil *s = &r->other[g];
+        double v = 0;
+        for (int i = 0; u && i < s->m; i++)
+            v += s->w[d][i] * u[(r->first[g] + i) * l->nf + g];
+        jets[j] = k * v;
+    }
+}
+
+/* stencils of a row: those of the segment when it lies in one */
+static void row_stencils_of(const line *l, int f, int64_t s, row_stencils *r, int64_t *hint, int64_t *cached)
+{
+    int k = l->fp->eq[f].order;
+    int64_t seg = segment_of(l, s, s + k, hint);
+    if (seg >= 0 && seg == *cached && l->nf == 1) {
+        r->first[0] = s;
+        return;
+    }
+    double z = centre_of(l, f, s);
+    for (int g = 0; g < l->nf; g++) {
+        int m;
+        r->first[g] = stencil_nodes(l, f, s, g, &m);
+        int64_t h2 = *hint, in = segment_of(l, r->first[g], r->first[g] + m - 1, &h2);
+        if (in < 0)
+            stencil_make(l->x + r->first[g], m, z, l->fp->eq[g].order, &r->other[g]);
+        else { /* evenly spaced: differences of rounded nodes would tilt the weights */
+            double y[16],
+                h = (l->x[l->brk[in + 1]] - l->x[l->brk[in]]) / (double)(l->brk[in + 1] - l->brk[in]);
+            for (int j = 0; j < m; j++)
+                y[j] = ((double)(r->first[g] - s) + j - k / 2.0) * h;
+            stencil_make(y, m, 0, l->fp->eq[g].order, &r->other[g]);
+        }
+    }
+    *cached = seg;
+}
+
+/* a row that sees a switch: both sides weighed; out[0 .. njet] */
+static void row_mixed(const line *l, int f, int64_t s, const row_stencils *r, const double *jets, double *out)
+{
+    const field_form *e = &l->fp->eq[f].f;
+    int k = l->fp->eq[f].order;
+    double one[65], z = centre_of(l, f, s), above = 1;
+    int64_t hint = 0;
+    memset(out, 0, (size_t)(e->njet + 1) * sizeof *out);
+    segment_of(l, s, s, &hint);
+    for (int64_t p = hint; p + 1 < l->nbrk && l->brk[p] < s + k; p++) {
+        double beyond = l->brk[p + 1] < s + k
+                            ? spline_above(l->x + s, r->other[f].w[k], k, l->x[l->brk[p + 1]])
+                            : 0,
+               theta = above - beyond;
+        double x = side_of(l->w, fmin(fmax(z, l->x[l->brk[p]]), l->x[l->brk[p + 1]]), l->x[l->brk[p]],
+                           l->x[l->brk[p + 1]]);
+        form_run(l->w, e, &x, jets, 1, one);
+        for (int j = 0; j <= e->njet; j++)
+            out[j] += theta * one[j];
+        above = beyond;
+    }
+}
+
+static double row_loads(const line *l, int f, int64_t s, const row_stencils *r)
+{
+    const field_equation *e = &l->fp->eq[f];
+    double sum = 0;
+    for (int j = 0; j < e->nload; j++) {
+        double a = kernel_number(l->w, &e->load[j].place), weight;
+        if (!(a >= l->x[s] && a <= l->x[s + e->order]))
+            continue;
+        kernel_points(l->w, &e->load[j].weight, &a, 1, &weight);
+        sum += weight * spline_at(l->x + s, r->other[f].w[e->order], e->order, a);
+    }
+    return sum;
+}
+
+/* A row at a jump of the coefficient, order 2: fluxes half way to both neighbours, the rest weighed with the
+   slope of each side.  c: derivatives of the row in its three nodes, *sum: their sum.  u as in rows_run. */
+static double row_flux(const line *l, int f, int64_t s, const double *u, double k, double *c, double *sum)
+{
+    const field_equation *e = &l->fp->eq[f];
+    const field_flux *q = &e->flux[0];
+    const double *x = l->x + s;
+    double F = 0, out[65], jets[64], per, width = (x[2] - x[0]) / 2, y[3] = { 0, 0, 0 };
+    for (int i = 0; u && i < 3; i++)
+        y[i] = k * u[s + i];
+    kernel_points(l->w, &q->per, &x[1], 1, &per);
+    c[0] = c[1] = c[2] = *sum = 0;
+    for (int side = 0; side < 2; side++) {
+        double h = x[side + 1] - x[side], slope = (y[side + 1] - y[side]) / h,
+               z = (x[side] + x[side + 1]) / 2, sign = side ? 1 : -1, theta = h / (2 * width);
+        for (int part = 0; part < 2; part++) { /* the flux, at the middle; the rest, at the node */
+            const field_form *g = part ? &e->rest : &q->f;
+            double at = part ? side_of(l->w, x[1], x[side], x[side + 1]) : z,
+                   weight = part ? theta : sign * per / width;
+            for (int j = 0; j < g->njet; j++)
+                jets[j] = g->jet[j].d[0] == 1 ? slope
+                          : g->jet[j].d[0]    ? 0
+                          : part              ? y[1]
+                                              : (y[side] + y[side + 1]) / 2;
+            form_run(l->w, g, &at, jets, 1, out);
+            F += weight * out[0];
+            for (int j = 0; j < g->njet; j++) {
+                double d = weight * out[1 + j];
+                if (g->jet[j].d[0] == 1)
+                    c[side + 1] += d / h, c[side] -= d / h;
+                else if (g->jet[j].d[0] == 0 && part)
+                    c[1] += d, *sum += d;
+                else if (g->jet[j].d[0] == 0)
+                    c[side] += d / 2, c[side + 1] += d / 2, *sum += d;
+            }
+        }
+    }
+    return F;
+}
+
+/* what is done with each row: value and derivatives of F there */
+typedef void (*row_use)(line *l, int f, int64_t s, const row_stencils *r, const double *out, void *ud);
+
+static void use_assemble(line *l, int f, int64_t s, const row_stencils *r, const double *out, void *ud);
+
+/* the row before once more: in a segment where nothing hangs on x all are alike */
+static void row_repeat(line *l, int64_t row)
+{
+    for (int j = 0; j < l->band; j++)
+        l->ab[row * l->band + j] = l->ab[(row - 1) * l->band + j];
+    l->rhs[row] = l->rhs[row - 1];
+    if (l->sum)
+        l->sum[row] = l->sum[row - 1];
+}
+
+/* does the equation hang on x only through its switches? */
+static bool form_uniform(const field_form *f)
+{
+    for (uint32_t k = 0; k < f->k.tape.nin; k++)
+        if (f->k.in[k].kind == IN_COORD)
+            return false;
+    return true;
+}
+
+/* all rows of field f with jets k*u (u may be NULL: zero); false: not finite */
+static bool rows_run(line *l, int f, const double *u, double k, row_use use, void *ud)
+{
+    const field_equation *q = &l->fp->eq[f];
+    const field_form *e = &q->f;
+    int nj = e->njet;
+    int64_t rows = l->alike && use == use_assemble ? 1 : rows_of(l, f), hint = 0, cached = -2;
+    arena_pos mark = arena_mark(l->w->a);
+    double *x = arena_array(l->w->a, double, CHUNK), *jets = arena_array(l->w->a, double, CHUNK *(nj + 1)),
+           *out = arena_array(l->w->a, double, CHUNK *(nj + 1));
+    double mixed[65];
+    row_stencils r = { 0 };
+    bool good = true, same = !u && use == use_assemble && l->nf == 1 && !l->pos[0] &&
+                             !(q->nload && q->order == 1) && form_uniform(e);
+    for (int64_t from = 0; from < rows && good; from += CHUNK) {
+        int64_t to = from + CHUNK < rows ? from + CHUNK : rows, h0 = hint, c0 = cached;
+        row_stencils r0 = r;
+        for (int64_t s = from; s < to; s++) {
+            if (!same || !from || l->nbrk > 2)
+                x[s - from] = centre_of(l, f, s);
+            if (!u)
+                continue;
+            row_stencils_of(l, f, s, &r, &hint, &cached);
+            row_jets(l, e, &r, u, k, jets + (s - from) * nj);
+        }
+        if (!same || !from || l->nbrk > 2)
+            form_run(l->w, e, x, jets, to - from, out);
+        r = r0;
+        hint = h0;
+        cached = c0;
+        for (int64_t s = from; s < to; s++) {
+            int64_t before = cached;
+            row_stencils_of(l, f, s, &r, &hint, &cached);
+            if (same && s > 0 && cached >= 0 && before == cached) {
+                row_repeat(l, s + l->left[0]);
+                continue;
+            }
+            double *o = out + (s - from) * (nj + 1);
+            if (cached < 0 && q->nflux) {
+                double c[3], sum, F = row_flux(l, f, s, u, k, c, &sum);
+                if (q->nload)
+                    F += row_loads(l, f, s, &r);
+                if (!isfinite(F)) {
+                    good = false;
+                    break;
+                }
+                mixed[0] = F;
+                if (use != use_assemble) {
+                    use(l, f, s, &r, mixed, ud);
+                    continue;
+                }
+                int64_t row = row_place(l, f, s);
+                l->rhs[row] = F;
+                memset(row_start(l, row), 0, (size_t)l->band * sizeof *l->ab);
+                if (l->sum)
+                    l->sum[row] = sum;
+                for (int i = 0; i < 3; i++)
+                    band_add(l, row, s + i, c[i]);
+                continue;
+            }
+            if (cached < 0) {
+                row_mixed(l, f, s, &r, jets + (s - from) * nj, mixed);
+                o = mixed;
+            }
+            if (q->nload && (cached < 0 || q->order == 1))
+                o[0] += row_loads(l, f, s, &r);
+            if (!isfinite(o[0])) {
+                good = false;
+                break;
+            }
+            use(l, f, s, &r, o, ud);
+        }
+    }
+    arena_release(l->w->a, mark);
+    return good;
+}
+
+static void use_assemble(line *l, int f, int64_t s, const row_stencils *r, const double *out, void *ud)
+{
+    const field_form *e = &l->fp->eq[f].f;
+    int64_t row = row_place(l, f, s);
+    (void)ud;
+    l->rhs[row_slot(l, row)] = out[0];
+    memset(row_start(l, row), 0, (size_t)l->band * sizeof *l->ab);
+    for (int j = 0; l->sum && j < e->njet; j++)
+        if (e->jet[j].d[0] == 0)
+            l->sum[row_slot(l, row)] = out[1 + j];
+    if (l->nf == 1) {
+        double *at = row_start(l, row) + (s - row) + l->kl;
+        for (int j = 0; j < e->njet; j++) {
+            const double *w = r->other[0].w[e->jet[j].d[0]];
+            for (int i = 0; i < r->other[0].m; i++)
+                at[i] += out[1 + j] * w[i];
+        }
+        return;
+    }
+    for (int j = 0; j < e->njet; j++) {
+        int g = e->jet[j].field;
+        const stencil *st = &r->other[g];
+        for (int i = 0; i < st->m; i++)
+            band_add(l, row, (r->first[g] + i) * l->nf + g, out[1 + j] * st->w[e->jet[j].d[0]][i]);
+    }
+}
+
+static void condition_row(line *l, int c, const double *u)
+{
+    const field_condition *q = &l->fp->cond[c];
+    double x = kernel_number(l->w, &q->place), jets[64], out[65];
+    int m;
+    int64_t first = condition_nodes(l, q, x, &m), row = l->cpos[c];
+    stencil s;
+    stencil_make(l->x + first, m, x, FIELD_ORDER, &s);
+    for (int j = 0; j < q->f.njet; j++) {
+        jets[j] = 0;
+        for (int i = 0; u && i < m; i++)
+            jets[j] += s.w[q->f.jet[j].d[0]][i] * u[(first + i) * l->nf + q->f.jet[j].field];
+    }
+    double inside = side_of(l->w, x, l->w->lo[0], l->w->hi[0]);
+    form_run(l->w, &q->f, &inside, jets, 1, out);
+    l->rhs[row_slot(l, row)] = out[0];
+    memset(row_start(l, row), 0, (size_t)l->band * sizeof *l->ab);
+    for (int j = 0; j < q->f.njet; j++)
+        for (int i = 0; i < m; i++)
+            band_add(l, row, (first + i) * l->nf + q->f.jet[j].field, out[1 + j] * s.w[q->f.jet[j].d[0]][i]);
+}
+
+/* matrix and residual at u (NULL: at zero) */
+static bool assemble_at(line *l, const double *u)
+{
+    for (int f = 0; f < l->nf; f++)
+        if (!rows_run(l, f, u, 1, use_assemble, NULL))
+            return false;
+    for (int c = 0; c < l->fp->ncond; c++)
+        condition_row(l, c, u);
+    return true;
+}
+
+/* ---- obstacles ---- */
+static void bounds_make(line *l)
+{
+    const field_program *fp = l->fp;
+    field_work *w = l->w;
+    if (!fp->nobst)
+        return;
+    l->lo = numbers(w->a, l->size);
+    l->act = arena_array(w->a, int8_t, l->size);
+    bool alone = fp->nobst == 1 && l->nf == 1 && fp->obst[0].sense > 0;
+    if (!alone)
+        l->hi = arena_array(w->a, double, l->size);
+    for (int64_t k = 0; k < l->size && !alone; k++)
+        l->lo[k] = -INFINITY, l->hi[k] = INFINITY;
+    double *psi = alone ? l->lo : arena_array(w->a, double, l->n);
+    for (int o = 0; o < fp->nobst; o++) {
+        kernel_points(w, &fp->obst[o].psi, l->x, l->n, psi);
+        bool low = fp->obst[o].sense > 0;
+        for (int64_t b = 0; b < l->nbrk; b++) { /* at switches the sharper of both sides */
+            int64_t k = l->brk[b];
+            double at[2] = { side_of(w, l->x[k], w->lo[0], l->x[k]), side_of(w, l->x[k], l->x[k], w->hi[0]) },
+                   y[2];
+            kernel_points(w, &fp->obst[o].psi, at, 2, y);
+            if (b == 0)
+                y[0] = y[1];
+            if (b == l->nbrk - 1)
+                y[1] = y[0];
+            psi[k] = low ? fmax(y[0], y[1]) : fmin(y[0], y[1]);
+        }
+        for (int64_t k = 0; k < l->n && !alone; k++) {
+            int64_t i = k * l->nf + fp->obst[o].field;
+            if (low && psi[k] > l->lo[i])
+                l->lo[i] = psi[k];
+            if (!low && psi[k] < l->hi[i])
+                l->hi[i] = psi[k];
+        }
+    }
+}
+
+bool obstacles_check(field_work *w)
+{
+    const field_program *fp = w->fp;
+    for (int c = 0; c < fp->ncond && fp->ncoord == 1; c++) {
+        const field_form *f = &fp->cond[c].f;
+        double x = kernel_number(w, &fp->cond[c].place), zero[64] = { 0 }, out[65], psi;
+        if (f->njet != 1 || f->jet[0].d[0] || !f->linear)
+            continue;
+        form_run(w, f, &x, zero, 1, out);
+        double value = 0 - out[0] / out[1], at = side_of(w, x, w->lo[0], w->hi[0]);
+        for (int o = 0; o < fp->nobst; o++) {
+            if (fp->obst[o].field != f->jet[0].field)
+                continue;
+            kernel_points(w, &fp->obst[o].psi, &at, 1, &psi);
+            if (fp->obst[o].sense * (value - psi) < -1e-9 * (1 + fabs(psi)))
+                return field_fail(w, fp->obst[o].at,
+                                  "no %s can hold both: at %s = %g its boundary value %g lies %s the "
+                                  "obstacle, which is %g there",
+                                  fp->name[fp->obst[o].field], fp->coord[0], x, value,
+                                  fp->obst[o].sense > 0 ? "below" : "above", psi);
+        }
+    }
+    return true;
+}
+
+static bool bounds_check(line *l)
+{
+    for (int64_t i = 0; l->hi && i < l->size; i++)
+        if (l->lo[i] > l->hi[i])
+            return field_fail(
+                l->w, l->fp->obst[0].at,
+                "no %s can hold both obstacles: at %s = %g the lower one is %g, the upper one %g",
+                l->fp->name[i % l->nf], l->fp->coord[0], l->x[i / l->nf], l->lo[i], l->hi[i]);
+    return true;
+}
+
+/* ---- linear systems ---- */
+/* Rows of nodes on a bound say u = bound; penalised, a spring is added. */
+/* Elimination without differences: where off-diagonals are not positive and the row sum is not negative, the
+   pivot less the upper neighbour is a sum of positive terms, so that each component of u is right to rounding
+   however fine the grid is. */
+static bool tridiagonal_solve(line *l, double *b)
+{
+    int64_t n = l->size;
+    double *c = l->work, last = 0, rest = 1, y0 = 0, spring = l->o->eps > 0 ? 1 / l->o->eps : 0;
+    for (int64_t i = 0; i < n; i++) {
+        const double *r = row_start(l, i);
+        double a0 = i ? r[0] : 0, up = i + 1 < n ? r[2] : 0, d = r[1],
+               sum = !i           ? d + up
+                     : i + 1 == n ? d + a0
+                     : l->sum     ? l->sum[row_slot(l, i)]
+                                  : 0,
+               y = b[i];
+        if (l->act && l->act[i]) {
+            double bound = l->act[i] > 0 ? l->lo[i] : l->hi[i];
+            if (spring <= 0) {
+                last = c[i] = 0;
+                rest = 1;
+                y0 = b[i] = bound;
+                continue;
+            }
+            d += spring;
+            sum += spring;
+            y += bound * spring;
+        }
+        bool positive = a0 <= 0 && up <= 0 && sum >= 0 && rest >= 0;
+        double left = positive ? sum - a0 * rest : 0, beta = positive ? left - up : d - a0 * last;
+        if (!(fabs(beta) > 1e-14 * (positive ? 0 : fabs(d) + fabs(a0))))
+            return false;
+        double inverse = 1 / beta;
+        last = c[i] = up * inverse;
+        rest = positive ? left * inverse : 1 + last;
+        y0 = b[i] = (y - a0 * y0) * inverse;
+    }
+    for (int64_t i = n - 1; i-- > 0;)
+        b[i] -= c[i] * b[i + 1];
+    return isfinite(b[0]);
+}
+
+/* unknown that is paired with each row, by field */
+static int64_t pair_of(const line *l, int f, int64_t s)
+{
+    return (s + l->left[f]) * l->nf + f;
+}
+
+static bool band_solve(line *l, double *b, double *rcond)
+{
+    int64_t n = l->size;
+    lapack_int ld = 2 * l->kl + l->ku + 1, info;
+    arena_pos mark = arena_mark(l->w->a);
+    double *a = arena_array(l->w->a, double, n *ld), *x = arena_array(l->w->a, double, n);
+    lapack_int *pivot = arena_array(l->w->a, lapack_int, n);
+    double *row = arena_array(l->w->a, double, l->band);
+    int64_t *owner = l->act ? arena_array(l->w->a, int64_t, n) : NULL;
+    for (int64_t i = 0; owner && i < n; i++)
+        owner[i] = -1;
+    for (int f = 0; owner && f < l->nf; f++)
+        for (int64_t s = 0; s < rows_of(l, f); s++)
+            if (l->act[pair_of(l, f, s)])
+                owner[row_place(l, f, s)] = pair_of(l, f, s);
+    for (int64_t i = 0; i < n; i++) {
+        double big = 0, y = b[i];
+        memcpy(row, row_start(l, i), (size_t)l->band * sizeof *row);
+        if (owner && owner[i] >= 0) {
+            int64_t p = owner[i];
+            double bound = l->act[p] > 0 ? l->lo[p] : l->hi[p];
+            if (l->o->eps > 0)
+                row[p - i + l->kl] += 1 / l->o->eps, y += bound / l->o->eps;
+            else {
+                memset(row, 0, (size_t)l->band * sizeof *row);
+                row[p - i + l->kl] = 1;
+                y = bound;
+            }
+        }
+        for (int j = 0; j < l->band; j++)
+            big = fmax(big, fabs(row[j]));
+        if (big == 0)
+            big = 1;
+        for (int j = 0; j < l->band; j++) {
+            int64_t col = i + j - l->kl;
+            if (col >= 0 && col < n)
+                a[(l->kl + l->ku + i - col) + col * ld] = row[j] / big;
+        }
+        x[i] = y / big;
+    }
+    double norm = rcond ? LAPACKE_dlangb(LAPACK_COL_MAJOR, '1', (lapack_int)n, l->kl, l->ku, a + l->kl, ld)
+                        : 0;
+    info = LAPACKE_dgbtrf(LAPACK_COL_MAJOR, (lapack_int)n, (lapack_int)n, l->kl, l->ku, a, ld, pivot);
+    if (info == 0 && rcond)
+        LAPACKE_dgbcon(LAPACK_COL_MAJOR, '1', (lapack_int)n, l->kl, l->ku, a, ld, pivot, norm, rcond);
+    if (info == 0)
+        info = LAPACKE_dgbtrs(LAPACK_COL_MAJOR, 'N', (lapack_int)n, l->kl, l->ku, 1, a, ld, pivot, x,
+                              (lapack_int)n);
+    if (info == 0)
+        memcpy(b, x, (size_t)n * sizeof *b);
+    arena_release(l->w->a, mark);
+    return info == 0 && isfinite(b[0]);
+}
+
+/* b becomes the solution; it is kept when there is none */
+static bool system_solve(line *l, double *b)
+{
+    if (!l->three)
+        return band_solve(l, b, NULL);
+    double *keep = l->keep;
+    memcpy(keep, b, (size_t)l->size * sizeof *b);
+    if (tridiagonal_solve(l, b))
+        return true;
+    memcpy(b, keep, (size_t)l->size * sizeof *b);
+    return band_solve(l, b, NULL);
+}
+
+/* ---- active sets ---- */
+/* residual of a row with u, and a bound for its rounding error */
+static inline double row_value(const line *l, int64_t row, double *noise)
+{
+    const double *a = row_start(l, row);
+    double s = l->rhs[row_slot(l, row)], e = fabs(s);
+    int64_t first = row - l->kl;
+    if (l->three && row > 0 && row + 1 < l->size) {
+        double x = a[0] * l->u[row - 1], y = a[1] * l->u[row], z = a[2] * l->u[row + 1];
+        *noise = 8e-16 * (e + fabs(x) + fabs(y) + fabs(z));
+        return s + x + y + z;
+    }
+    for (int j = 0; j < l->band; j++) {
+        int64_t col = first + j;
+        if (col < 0 || col >= l->size || a[j] == 0)
+            continue;
+        double t = a[j] * l->u[col];
+        s += t;
+        e += fabs(t);
+    }
+    *noise = 8e-16 * e;
+    return s;
+}
+
+/* rows that are alike, one lower bound: the same in one short loop */
+static int64_t sets_alike(line *l, double size)
+{
+    const double *a = l->ab + l->band, *u = l->u, *lo = l->lo, f = l->rhs[1], tiny = 1e-14 * size;
+    int64_t changed = 0;
+    for (int64_t k = 1; k + 1 < l->size; k++) {
+        int8_t now = lo[k] - u[k] > tiny;
+        if (l->act[k]) {
+            double x = a[0] * u[k - 1], y = a[1] * u[k], z = a[2] * u[k + 1];
+            now = f + x + y + z >= -8e-16 * (fabs(f) + fabs(x) + fabs(y) + fabs(z));
+        }
+        changed += now != l->act[k];
+        l->act[k] = now;
+    }
+    return changed;
+}
+
+/* the set for u: nodes that left it or came to it; linear problems have rhs at zero, others at u (then rows
+ * give rhs alone) */
+static int64_t sets_update(line *l, double size, bool one)
+{
+    int64_t changed = 0;
+    if (l->alike && !l->hi && l->o->eps <= 0 && !one)
+        return sets_alike(l, size);
+    for (int f = 0; f < l->nf; f++)
+        for (int64_t s = 0; s < rows_of(l, f); s++) {
+            int64_t p = pair_of(l, f, s), row = row_place(l, f, s);
+            double noise = 0, under = l->lo[p] - l->u[p], over = l->hi ? l->u[p] - l->hi[p] : -1,
+                   in = under > over ? under : over;
+            int8_t was = l->act[p], now = was;
+            double tiny = 1e-14 * size;
+            if (l->o->eps > 0)
+                now = in > 0 ? (l->u[p] < l->lo[p] ? 1 : -1) : 0;
+            else if (was) {
+                double F = l->fp->linear ? row_value(l, row, &noise) : l->rhs[row];
+                if (was * F < -noise - (l->fp->linear ? 0 : 1e-10 * size))
+                    now = 0;
+            } else if (in > tiny)
+                now = l->u[p] < l->lo[p] ? 1 : -1;
+            if (now == was)
+                continue;
+            l->act[p] = now;
+            changed++;
+            if (one)
+                return changed;
+        }
+    return changed;
+}
+
+static double size_of(const line *l)
+{
+    double s = 0;
+    for (int64_t k = 0; k < l->size; k++)
+        s = fabs(l->u[k]) > s ? fabs(l->u[k]) : s;
+    return s;
+}
+
+static bool fail_singular(line *l)
+{
+    return field_fail(l->w, l->fp->ncond ? l->fp->cond[0].at : l->fp->at,
+                      "the system is singular: the conditions do not determine %s", l->fp->name[0]);
+}
+
+static void right_side(line *l)
+{
+    for (int64_t k = 0; k < l->size; k++)
+        l->u[k] = -l->rhs[row_slot(l, k)];
+}
+
+static bool linear_solve(line *l, bool coarsest)
+{
+    double rcond = 1;
+    int64_t n = l->size;
+    if (!assemble_at(l, NULL))
+        return field_fail(l->w, l->fp->eq[0].f.at, "the equation is not finite");
+    if (coarsest) {
+        int8_t *act = l->act;
+        l->act = NULL;
+        right_side(l);
+        bool good = band_solve(l, l->u, &rcond);
+        l->act = act;
+        if (!good || rcond < 1e-15) {
+            if (!l->fp->nobst)
+                return fail_singular(l);
+            memset(l->u, 0, (size_t)n * sizeof *l->u);
+        }
+        if (l->act)
+            sets_update(l, size_of(l), false);
+        if (!l->act)
+            return true;
+    }
+    for (l->steps = 1; l->steps <= MAX_STEPS + 40 * (int)fmin((double)n, 100); l->steps++) {
+        if (!field_goes_on(l->w, l->done))
+            return false;
+        right_side(l);
+        if (!l->three || !tridiagonal_solve(l, l->u)) {
+            right_side(l);
+            if (!band_solve(l, l->u, NULL))
+                return fail_singular(l);
+        }
+        if (!l->act || !sets_update(l, size_of(l), l->steps > 40))
+            return true;
+    }
+    return field_fail(l->w, l->fp->obst[0].at,
+                      "the contact set does not settle; is the sign of the equation that of a problem with "
+                      "an obstacle (-u'' = f, u'''' = f)?");
+}
+
+/* norm of what is not solved: rows of free nodes, conditions */
+static double defect(line *l)
+{
+    double worst = 0;
+    for (int c = 0; c < l->fp->ncond; c++)
+        worst = fmax(worst, fabs(l->rhs[l->cpos[c]]));
+    for (int f = 0; f < l->nf; f++)
+        for (int64_t s = 0; s < rows_of(l, f); s++) {
+            int64_t p = pair_of(l, f, s);
+            double F = l->rhs[row_place(l, f, s)];
+            if (l->act && l->act[p]) {
+                double bound = l->act[p] > 0 ? l->lo[p] : l->hi[p];
+                if (l->o->eps > 0)
+                    F += (l->u[p] - bound) / l->o->eps;
+                else
+                    F = 0;
+            }
+            worst = fmax(worst, fabs(F));
+        }
+    return worst;
+}
+
+static bool newton_solve(line *l, bool coarsest)
+{
+    int64_t n = l->size;
+    l->keep = arena_array(l->w->a, double, n);
+    double *b = arena_array(l->w->a, double, n), *old = arena_array(l->w->a, double, n), before = INFINITY;
+    (void)coarsest;
+    if (!assemble_at(l, l->u))
+        return field_fail(l->w, l->fp->eq[0].f.at, "the equation is not finite where Newton's method starts");
+    for (l->steps = 1; l->steps <= MAX_STEPS; l->steps++) {
+        if (!field_goes_on(l->w, l->done))
+            return false;
+        double size = size_of(l);
+        int64_t changed = l->act ? sets_update(l, size, false) : 0;
+        double was = defect(l), step = 1, move = 0;
+        /* A u_new = A u - F */
+        for (int64_t i = 0; i < n; i++) {
+            double noise, keep = l->rhs[i];
+            l->rhs[i] = 0;
+            b[i] = row_value(l, i, &noise) - keep;
+            l->rhs[i] = keep;
+        }
+        memcpy(old, l->u, (size_t)n * sizeof *old);
+        if (!system_solve(l, b))
+            return fail_singular(l);
+        for (;; step /= 2) {
+            move = 0;
+            for (int64_t i = 0; i < n; i++) {
+                l->u[i] = old[i] + step * (b[i] - old[i]);
+                move = fmax(move, fabs(l->u[i] - old[i]));
+            }
+            bool good = isfinite(move) && assemble_at(l, l->u);
+            if (good && (defect(l) <= was || step < 1e-2 || changed || move <= 1e-9 * size))
+                break;
+            if (step < 1e-6)
+                return field_fail(l->w, l->fp->eq[0].f.at,
+                                  "Newton's method finds no step that keeps the equation finite");
+        }
+        l->w->r->solver_iterations++;
+        size = size_of(l);
+        if (!changed && step == 1 && move <= l->o->tolerance * size &&
+            (move >= before / 2 || move <= 1e-13 * size || l->steps > 20))
+            return true;
+        /* rounding is all that moves */
+        if (!changed && (move == 0 || (step == 1 && move <= 1e-6 * size && move >= before / 2)))
+            return true;
+        before = move;
+    }
+    return field_fail(
+        l->w, l->fp->eq[0].f.at,
+        "Newton's method does not converge in %d steps: there may be no solution for these parameters",
+        MAX_STEPS);
+}
+
+/* ---- levels ---- */
+static double gap_of(const line *l, int f, int64_t k)
+{
+    int64_t i = k * l->nf + f;
+    return fmin(fabs(l->u[i] - l->lo[i]), l->hi ? fabs(l->hi[i] - l->u[i]) : INFINITY);
+}
+
+/* How the gap closes at an end of contact, like (x - xi)^m: k constants, c conditions on this side and xi
+ * itself leave m = k - c + 1 to match. */
+static int gap_power(const line *l, int f, double x, int side)
+{
+    int k = l->fp->eq[f].order, there = 0;
+    for (int c = 0; c < l->fp->ncond; c++) {
+        const field_condition *q = &l->fp->cond[c];
+        double at = kernel_number(l->w, &q->place);
+        bool mine = false;
+        for (int j = 0; j < q->f.njet; j++)
+            mine = mine || q->f.jet[j].field == f;
+        there += mine && (at - x) * side > 0;
+    }
+    return there > k ? 1 : k - there + 1;
+}
+
+/* The derivative m - 1 of the gap is followed to 0: the gap itself is off by what the nearest node misses of
+ * xi, its derivatives are not. */
+static double zone_end(const line *l, int f, int64_t k, int side)
+{
+    int m = gap_power(l, f, l->x[k], side), n = m + 2;
+    double h = fabs(l->x[k] - l->x[k > 0 ? k - 1 : k + 1]), length = l->w->hi[0] - l->w->lo[0], x[16], w[16],
+           c[2][16], z = 0;
+    int64_t step = (int64_t)fmax(1, ceil(pow(1e-8, 1.0 / m) * length / h)), last = k + side * n * step;
+    if (last < 0 || last >= l->n)
+        return l->x[k];
+    for (int64_t j = 0; j < l->nbrk; j++) {
+        int64_t q = l->brk[j];
+        if (q > 0 && q < l->n - 1 && (side < 0 ? q <= k + 1 && q >= last : q >= k - 1 && q <= last))
+            return l->x[k];
+    }
+    for (int j = 0; j < n; j++) {
+        int64_t at = k + side * (j + 1) * step;
+        x[j] = l->x[at] - l->x[k];
+        w[j] = gap_of(l, f, at);
+        if (l->act[at * l->nf + f])
+            return l->x[k];
+    }
+    for (int it = 0; it < 6; it++) {
+        double d[2] = { 0, 0 };
+        for (int e = 0; e < 2; e++) {
+            stencil_weights(x, n, z, m - 1 + e, c[e]);
+            for (int j = 0; j < n; j++)
+                d[e] += c[e][j] * w[j];
+        }
+        z -= d[0] / d[1];
+    }
+    if (!isfinite(z))
+        return l->x[k];
+    return l->x[k] + fmin(fmax(z, -1.5 * h), 1.5 * h);
+}
+
+/* Contact begins where the coarse grid says, to a fraction of its cells.  For order 2 the last node of
+   contact is the one nearest to the end xi of the zone: with psi'' = -2k the line from node p is tangent
+   where its slope -2k xi + O((p - xi)^2) lies between the differences -2kp -+ kh of psi on both sides. */
+static void sets_start(line *l, const line *from, int f)
+{
+    int64_t at = 0;
+    for (int64_t k = 0; k < from->n; k++) {
+        int8_t act = from->act[k * l->nf + f];
+        int64_t to = k;
+        if (!act)
+            continue;
+        while (to + 1 < from->n && from->act[(to + 1) * l->nf + f] == act)
+            to++;
+        double a = from->x[k], b = from->x[to];
+        if (to > k + 2)
+            a = zone_end(from, f, k, -1), b = zone_end(from, f, to, 1);
+        if (to > k + 2 && l->fp->eq[f].order == 2) {
+            double half = (l->w->hi[0] - l->w->lo[0]) / (double)(l->n - 1) / 2;
+            a -= half;
+            b += half;
+        }
+        while (at < l->n && l->x[at] < a)
+            at++;
+        int64_t first = at;
+        for (; at < l->n && l->x[at] <= b; at++)
+            l->act[at * l->nf + f] = act;
+        if (at == first && first < l->n)
+            l->act[first * l->nf + f] = act;
+        k = to;
+    }
+}
+
+static void level_start(line *l, const line *from)
+{
+    l->three = l->nf == 1 && l->kl == 1 && l->ku == 1 && l->left[0] == 1;
+    l->alike = l->three && l->fp->linear && l->nbrk == 2 && form_uniform(&l->fp->eq[0].f);
+    int64_t kept = l->alike ? 3 : l->size;
+    l->ab = numbers(l->w->a, kept * l->band);
+    l->rhs = numbers(l->w->a, kept);
+    l->u = from ? numbers(l->home, l->size) : arena_array(l->home, double, l->size);
+    l->work = numbers(l->w->a, l->size);
+    for (int j = 0; j < l->fp->eq[0].f.njet; j++)
+        if (l->three && !l->fp->eq[0].f.jet[j].d[0])
+            l->sum = arena_array(l->w->a, double, kept);
+    if (!from) {
+        for (int64_t i = 0; l->lo && i < l->size; i++)
+            l->u[i] = fmin(fmax(0, isfinite(l->lo[i]) ? l->lo[i] : 0), l->hi ? l->hi[i] : INFINITY);
+        return;
+    }
+    int64_t at = 0;
+    for (int64_t k = 0; k < l->n && !l->fp->linear; k++) { /* a linear system needs the set alone */
+        while (at + 2 < from->n && from->x[at + 1] <= l->x[k])
+            at++;
+        double s = (l->x[k] - from->x[at]) / (from->x[at + 1] - from->x[at]);
+        for (int f = 0; f < l->nf; f++) {
+            int64_t i = at * l->nf + f;
+            l->u[k * l->nf + f] = from->u[i] + s * (from->u[i + l->nf] - from->u[i]);
+        }
+    }
+    for (int f = 0; f < l->nf && l->act; f++)
+        sets_start(l, from, f);
+    for (int f = 0; f < l->nf && l->act; f++) { /* ends carry no pair */
+        for (int64_t k = 0; k < l->left[f]; k++)
+            l->act[k * l->nf + f] = 0;
+        for (int64_t k = rows_of(l, f) + l->left[f]; k < l->n; k++)
+            l->act[k * l->nf + f] = 0;
+    }
+}
+
+static bool level_solve(line *l, const line *from, const double *brk, int nb, int64_t cells)
+{
+    grid_make(l, brk, nb, cells);
+    rows_place(l);
+    bounds_make(l);
+    if (!bounds_check(l))
+        return false;
+    level_start(l, from);
+    return l->fp->linear ? linear_solve(l, !from) : newton_solve(l, !from);
+}
+
+/* ---- what is left behind ---- */
+static double node_width(const line *l, int64_t k)
+{
+    return ((k + 1 < l->n ? l->x[k + 1] : l->x[k]) - (k ? l->x[k - 1] : l->x[k])) / 2;
+}
+
+static int obstacle_of(const line *l, int f, int8_t act)
+{
+    for (int o = 0; o < l->fp->nobst; o++)
+        if (l->fp->obst[o].field == f && l->fp->obst[o].sense == act)
+            return o;
+    return 0;
+}
+
+/* cells from a node to the centre of the row that is paired with it */
+static double row_shift(const line *l, int f)
+{
+    return l->fp->eq[f].order / 2.0 - l->left[f];
+}
+
+/* rows of odd orders stand between nodes: densities at the nodes, from the rows on both sides */
+static void density_shift(const line *l, int f, int64_t a, int64_t b, double *density)
+{
+    double shift = row_shift(l, f), before = density[a];
+    if (shift == 0 || fabs(shift) > 1)
+        return;
+    if (shift > 0)
+        for (int64_t k = a; k <= b; k++) {
+            double now = density[k];
+            if (k > a)
+                density[k] = (before + now) / 2;
+            before = now;
+        }
+    else
+        for (int64_t k = a; k < b; k++)
+            density[k] = (density[k] + density[k + 1]) / 2;
+}
+
+/* forces that stay while the grid is refined stand at single nodes: at the ends of zones and at corners */
+static void points_take(const line *l, field_result *r, int f, int64_t a, int64_t b,
+                        const contact_interval *z, double *density, int8_t act)
+{
+    double total = 0;
+    bool small = b - a < 12;
+    for (int64_t k = a; k <= b; k++)
+        total += density[k] * node_width(l, k);
+    if (small && (l->fp->eq[f].order > 2 || b - a < 2) && act * total > 0) {
+        r->point[r->npoint++] = (point_force){ (z->a + z->b) / 2, total, obstacle_of(l, f, act) };
+        for (int64_t j = a; j <= b; j++)
+            density[j] = 0;
+    }
+    for (int end = 0; end < 2 && !small && l->fp->eq[f].order > 2; end++) {
+        int64_t in = end ? b - 5 : a + 5, from = end ? in : a, to = end ? b : in;
+        double d = density[in], force = 0;
+        for (int64_t j = from; j <= to; j++)
+            force += (density[j] - (j == in ? d / 2 : 0)) * node_width(l, j);
+        double at = l->x[in] + row_shift(l, f) * node_width(l, in);
+        force -= d * (end ? z->b - at : at - z->a);
+        if (!(act * force > 0.01 * fabs(total)) || !(act * force > 2 * fabs(d) * node_width(l, in)))
+            continue;
+        r->point[r->npoint++] = (point_force){ end ? z->b : z->a, force, obstacle_of(l, f, act) };
+        for (int64_t j = from; j <= to; j++)
+            density[j] = d;
+    }
+    for (int64_t j = 1; j + 1 < l->nbrk; j++) {
+        int64_t k = l->brk[j];
+        if (k <= a + 1 || k >= b - 1)
+            continue;
+        double d = (density[k - 2] + density[k + 2]) / 2, excess = (density[k] - d) * node_width(l, k);
+        if (fabs(density[k] - d) < 4 * (fabs(density[k - 2]) + fabs(density[k + 2])) ||
+            !(act * excess > 0.001 * fabs(total)))
+            continue;
+        r->point[r->npoint++] = (point_force){ l->x[k], excess, obstacle_of(l, f, act) };
+        density[k] = d;
+    }
+}
+
+/* nodes at the ends of the domain have conditions, no pair: contact reaches them where the gap is closed
+ * there too */
+static bool touches_end(const line *l, int f, int64_t k, int side)
+{
+    double tiny = 1e-11 * (1 + fabs(l->lo[k * l->nf + f]));
+    if (l->o->eps > 0 || (side < 0 ? k > l->left[f] : k < l->n - 1 - l->fp->eq[f].order))
+        return false;
+    for (k += side; k >= 0 && k < l->n; k += side)
+        if (!(gap_of(l, f, k) <= tiny))
+            return false;
+    return true;
+}
+
+static void zones_take(const line *l, field_result *r)
+{
+    arena *a = l->w->r->a;
+    int room = 0;
+    for (int64_t k = 1; k < l->size; k++)
+        room += l->act[k] && (k < l->nf || l->act[k - l->nf] != l->act[k]);
+    r->zone = arena_array(a, contact_interval, room + 2);
+    r->point = arena_array(a, point_force, 2 * room + (int)l->nbrk + 4);
+    for (int f = 0; f < l->nf; f++)
+        for (int64_t k = 0; k < l->n; k++) {
+            int8_t act = l->act[k * l->nf + f];
+            int64_t to = k;
+            if (!act)
+                continue;
+            while (to + 1 < l->n && l->act[(to + 1) * l->nf + f] == act)
+                to++;
+            contact_interval z = { .a = l->x[k], .b = l->x[to], .obstacle = obstacle_of(l, f, act) };
+            if (to > k + 2 || (to > k && l->fp->eq[f].order == 2))
+                z.a = zone_end(l, f, k, -1), z.b = zone_end(l, f, to, 1);
+            if (z.a > z.b)
+                z.a = z.b = (z.a + z.b) / 2;
+            if (touches_end(l, f, k, -1))
+                z.a = l->x[0];
+            if (touches_end(l, f, to, 1))
+                z.b = l->x[l->n - 1];
+            r->zone[r->nzone++] = z;
+            if (l->o->eps <= 0) {
+                points_take(l, r, f, k, to, &r->zone[r->nzone - 1], r->reaction, act);
+                density_shift(l, f, k, to, r->reaction);
+            }
+            k = to;
+        }
+}
+
+typedef struct {
+    double *sum;
+    double weight;
+} path;
+static void use_energy(line *l, int f, int64_t s, const row_stencils *r, const double *out, void *ud)
+{
+    const path *p = ud;
+    int64_t k = s + l->left[f];
+    (void)r;
+    *p->sum += p->weight * out[0] * l->u[k * l->nf + f] * node_width(l, k);
+}
+
+/* integral of F(s u) u over s in 0..1 and over the domain: the energy where F is its gradient */
+static double energy_of(line *l)
+{
+    static const double at[3] = { 0.11270166537925831, 0.5, 0.88729833462074169 },
+                        weight[3] = { 5. / 18, 8. / 18, 5. / 18 };
+    double sum = 0;
+    for (int f = 0; f < l->nf; f++) {
+        for (int k = 0; k < 3; k++)
+            if (!rows_run(l, f, l->u, at[k], use_energy, &(path){ &sum, weight[k] }))
+                return NAN;
+    }
+    return sum;
+}
+
+/* residuals: of free rows, of complementarity; reactions */
+static void residuals_take(line *l, field_result *r)
+{
+    results *out = l->w->r;
+    out->residual = 0;
+    r->reaction = arena_array(out->a, double, l->n);
+    double uscale = size_of(l);
+    for (int f = 0; f < l->nf; f++)
+        for (int64_t s = 0; s < rows_of(l, f); s++) {
+            int64_t p = pair_of(l, f, s), row = row_place(l, f, s);
+            double noise = 0, F = row_value(l, row, &noise);
+            if (!l->fp->linear)
+                F = l->rhs[row];
+            else
+                r->energy += (F + l->rhs[row_slot(l, row)]) / 2 * l->u[p] * node_width(l, p / l->nf);
+            if (l->lo) {
+                double in = l->lo[p] - l->u[p];
+                if (l->hi && l->u[p] - l->hi[p] > in)
+                    in = l->u[p] - l->hi[p];
+                if (in > out->max_penetration)
+                    out->max_penetration = in;
+                if (l->act[p]) {
+                    if (f == 0 || l->fp->obst[0].field == f)
+                        r->reaction[p / l->nf] = F;
+                    if (l->o->eps <= 0)
+                        r->complementarity = fmax(r->complementarity,
+                                                  fmin(-l->act[p] * F > noise ? fabs(F) : 0, uscale));
+                    continue;
+                }
+            }
+            if (noise > 0 && 8e-16 * fabs(F) > out->residual * noise)
+                out->residual = 8e-16 * fabs(F) / noise;
+        }
+    r->complementarity = fmax(r->complementarity, fmax(out->max_penetration, 0));
+}
+
+static double error_of(const line *l, const line *coarse, field_result *r)
+{
+    double worst = 0, ratio = (double)(l->n - 1) / (double)(coarse->n - 1);
+    int64_t step = coarse->n / 1000 + 1;
+    for (int64_t k = 0; k < coarse->n; k += step)
+        for (int f = 0; f < l->nf; f++)
+            worst = fmax(worst, fabs(field_at(r, f, coarse->x[k], 0) - coarse->u[k * l->nf + f]));
+    return worst / (ratio * ratio - 1);
+}
+
+/* derivatives may jump at switches and at the ends of contact */
+static void breaks_take(const line *l, field_result *r)
+{
+    arena *a = l->w->r->a;
+    int64_t room = l->nbrk + 2 * r->nzone + 2, n = 0;
+    r->brk = arena_array(a, int64_t, room);
+    for (int64_t k = 0; k < l->nbrk; k++)
+        r->brk[n++] = l->brk[k];
+    for (int z = 0; z < r->nzone; z++)
+        for (int end = 0; end < 2; end++) {
+            double x = end ? r->zone[z].b : r->zone[z].a;
+            int64_t lo = 0, hi = l->n - 1;
+            while (hi - lo > 1) {
+                int64_t mid = lo + (hi - lo) / 2;
+                if (l->x[mid] <= x)
+                    lo = mid;
+                else
+                    hi = mid;
+            }
+            if (x - l->x[lo] > l->x[hi] - x)
+                lo = hi;
+            r->brk[n++] = lo;
+        }
+    for (int64_t i = 1; i < n; i++)
+        for (int64_t j = i; j > 0 && r->brk[j] < r->brk[j - 1]; j--) {
+            int64_t t = r->brk[j];
+            r->brk[j] = r->brk[j - 1];
+            r->brk[j - 1] = t;
+        }
+    int64_t m = 1;
+    for (int64_t i = 1; i < n; i++)
+        if (r->brk[i] != r->brk[m - 1])
+            r->brk[m++] = r->brk[i];
+    r->nbreak = m;
+}
+
+static field_result *line_result(line *l, const line *coarse, int levels)
+{
+    results *out = l->w->r;
+    field_result *r = result_new(l->w);
+    r->n = l->n;
+    r->x = l->x;
+    r->u = l->u;
+    residuals_take(l, r);
+    if (l->act)
+        zones_take(l, r);
+    breaks_take(l, r);
+    if (!l->fp->linear)
+        r->energy = energy_of(l);
+    if (coarse)
+        r->error = error_of(l, coarse, r);
+    r->iterations = l->steps;
+    r->ngrid = levels;
+    r->grid_steps = arena_array(out->a, double, levels);
+    for (int k = 0; k < levels; k++)
+        r->grid_steps[k] = (l - levels + 1 + k)->steps;
+    out->steps = l->n - 1;
+    out->solver = l->o->eps > 0 ? "semi-smooth Newton" : "primal-dual active set";
+    return r;
+}
+
+field_result *line_solve(field_work *w, const line_options *o)
+{
+    double *brk;
+    int nb = field_breaks(w, &brk), levels = 1;
+    int64_t cells[MAX_LEVELS];
+    line *at = arena_array(w->a, line, MAX_LEVELS);
+    if (w->fp->ncond > 60) {
+        field_fail(w, w->fp->at, "too many conditions");
+        return NULL;
+    }
+    for (int f = 0; f < w->fp->nfield; f++) {
+        const field_equation *e = &w->fp->eq[f];
+        if (!e->nflux || (e->order == 2 && w->fp->nfield == 1))
+            continue;
+        field_fail(
+            w, e->flux[0].at,
+            "grids keep the flux at jumps of its coefficient for a single equation of order 2; use vim()");
+        return NULL;
+    }
+    if (!obstacles_check(w))
+        return NULL;
+    cells[0] = o->cells;
+    while (levels < MAX_LEVELS && cells[levels - 1] / LEVEL_RATIO >= 12 &&
+           cells[levels - 1] / LEVEL_RATIO >= 8 * (nb - 1))
+        cells[levels] = cells[levels - 1] / LEVEL_RATIO, levels++;
+    for (int k = levels - 1, i = 0; k >= 0; k--, i++) {
+        at[i] = (line){ .w = w,
+                        .fp = w->fp,
+                        .o = o,
+                        .nf = w->fp->nfield,
+                        .home = k ? w->a : w->r->a,
+                        .done = pow(LEVEL_RATIO, -k - 1.0) };
+        if (!level_solve(&at[i], i ? &at[i - 1] : NULL, brk, nb, cells[k]))
+            return NULL;
+        w->r->solver_iterations += w->fp->linear ? at[i].steps : 0;
+    }
+    return line_result(&at[levels - 1], levels > 1 ? &at[levels - 2] : NULL, levels);
+}

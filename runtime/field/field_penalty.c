@@ -1,0 +1,51 @@
+/* field_penalty: the obstacle as a soft bed, lhs = rhs + max(0, psi - u)/eps, on the grids of active_set;
+   solved by semi-smooth Newton.  The same is done with 4 eps and 2 eps, so that the report can show how u
+   moves as eps is halved. */
+#include "field.h"
+#include "motion/penalty.h"
+#include <math.h>
+#include <string.h>
+
+static field_result *penalised(field_work *w, double eps)
+{
+    double cells = w->o->value[PENALTY_CELLS];
+    line_options o = { .cells = isnan(cells) ? (w->fp->ncoord == 1 ? 2000 : 128) : (int64_t)cells,
+                       .eps = eps,
+                       .tolerance = fmin(w->o->value[PENALTY_TOLERANCE], 1e-8) };
+    return w->fp->ncoord == 1 ? line_solve(w, &o) : plane_solve(w, &o);
+}
+
+static double distance(const field_result *a, const field_result *b)
+{
+    double d = 0;
+    int64_t n = a->fp->ncoord == 1 ? a->n : (int64_t)a->m[0] * a->m[1];
+    for (int64_t k = 0; k < n * a->fp->nfield; k++)
+        d = fmax(d, fabs(a->u[k] - b->u[k]));
+    return d;
+}
+
+static field_result *penalty_solve(field_work *w)
+{
+    double eps = w->o->value[PENALTY_EPS];
+    field_result *at[3];
+    if (!(eps > 0)) {
+        field_fail(w, w->fp->at, "penalty needs eps > 0");
+        return NULL;
+    }
+    if (!w->fp->nobst)
+        return penalised(w, eps);
+    for (int k = 0; k < 3; k++)
+        if (!(at[k] = penalised(w, eps * (4 >> k))))
+            return NULL;
+    double d[2] = { distance(at[0], at[1]), distance(at[1], at[2]) };
+    field_result *r = at[2];
+    r->update = arena_array(w->r->a, double, 2);
+    memcpy(r->update, d, sizeof d);
+    r->nhalved = 2;
+    return r;
+}
+
+void penalty_field_run(const program *p, const run_options *o, results *r)
+{
+    field_run(p, o, r, penalty_solve);
+}

@@ -1,0 +1,1084 @@
+/* field_plane: fields on a rectangle, by central differences.  Derivatives at the boundary close with a layer
+   of ghost nodes, eliminated by the conditions, so that the equation holds on the boundary too where u is not
+   given.  Obstacles: primal-dual active sets from grid to grid.  Second order: multigrid, nodes on the
+   obstacle and given ones masked on every level; the set is corrected between cycles.  Fourth order: sparse
+   factorisation. */
+#include "field_plane.h"
+#include <math.h>
+#include <string.h>
+#ifdef HAVE_SUITESPARSE
+#include <suitesparse/umfpack.h>
+#endif
+
+/* ---- grids ---- */
+static void level_rooms(plane *p, level *l, bool finest)
+{
+    arena *a = p->w->a, *home = finest ? p->w->r->a : a;
+    l->n = (int64_t)l->m[0] * l->m[1];
+    for (int c = 0; c < 2; c++) {
+        l->x[c] = arena_array(home, double, l->m[c]);
+        l->h[c] = (p->w->hi[c] - p->w->lo[c]) / (l->m[c] - 1);
+        for (int i = 0; i < l->m[c]; i++)
+            l->x[c][i] = i + 1 == l->m[c] ? p->w->hi[c]
+                                          : p->w->lo[c] + (p->w->hi[c] - p->w->lo[c]) * i / (l->m[c] - 1);
+    }
+    l->u = arena_array(home, double, l->n);
+    l->fix = arena_array(a, uint8_t, l->n);
+    l->a = arena_array(a, double, l->n * p->nc);
+    l->f0 = arena_array(a, double, l->n);
+    l->e = arena_array(a, double, l->n);
+    l->r = arena_array(a, double, l->n);
+    l->t = arena_array(a, double, l->n);
+    l->act = arena_array(a, int8_t, l->n);
+    for (int s = 0; s < SIDES; s++) {
+        int m = l->m[s < 2 ? 1 : 0];
+        l->s[s].known = arena_array(a, uint8_t, m);
+        l->s[s].value = arena_array(a, double, m);
+        l->s[s].slope = arena_array(a, double, m);
+        l->s[s].per_u = arena_array(a, double, m);
+        l->s[s].bend = arena_array(a, double, m);
+    }
+}
+
+static void level_link(arena *a, level *fine, const level *coarse)
+{
+    for (int c = 0; c < 2; c++) {
+        fine->ci[c] = arena_array(a, int, fine->m[c]);
+        fine->wi[c] = arena_array(a, double, fine->m[c]);
+        for (int i = 0; i < fine->m[c]; i++) {
+            double at = (double)i * (coarse->m[c] - 1) / (fine->m[c] - 1);
+            int k = (int)at < coarse->m[c] - 1 ? (int)at : coarse->m[c] - 2;
+            fine->ci[c][i] = k;
+            fine->wi[c][i] = at - k < 1e-9 ? 0 : at - k > 1 - 1e-9 ? 1 : at - k;
+        }
+    }
+}
+
+/* ---- conditions ---- */
+static int64_t side_node(const level *l, int s, int k)
+{
+    return s == 0   ? (int64_t)k * l->m[0]
+           : s == 1 ? (int64_t)k * l->m[0] + l->m[0] - 1
+           : s == 2 ? k
+                    : (int64_t)(l->m[1] - 1) * l->m[0] + k;
+}
+
+static bool condition_on(const plane *p, const field_condition *c, const level *l, int s, const double *x)
+{
+    double yes;
+    if (c->coord >= 0) {
+        double place = kernel_number(p->w, &c->place), end = s % 2 ? p->w->hi[s / 2] : p->w->lo[s / 2];
+        (void)l;
+        return c->coord == s / 2 && fabs(place - end) <= 1e-12 * (p->w->hi[s / 2] - p->w->lo[s / 2]);
+    }
+    if (!c->where.tape.nout)
+        return true;
+    kernel_points(p->w, &c->where, x, 1, &yes);
+    return yes != 0;
+}
+
+/* one condition at one node: what it makes known across the side */
+static bool condition_read(plane *p, const field_condition *c, level *l, int s, int k, const double *x)
+{
+    int across = s / 2;
+    double zero[32] = { 0 }, out[33], cu = 0, cn = 0, cb = 0, rest = 0;
+    form_run(p->w, &c->f, x, zero, 1, out);
+    for (int j = 0; j < c->f.njet; j++) {
+        const jet *q = &c->f.jet[j];
+        int dn = q->d[across], dt = q->d[!across];
+        if (q->field != p->field)
+            rest = 1;
+        else if (dn == 0 && dt == 0)
+            cu = out[1 + j];
+        else if (dn == 1 && dt == 0)
+            cn = out[1 + j];
+        else if (dn == 2 && dt == 0)
+            cb = out[1 + j];
+        else if (!(dn == 0 && dt == 2) && !(dn == 0 && dt == 1))
+            rest = out[1 + j];
+    }
+    side *q = &l->s[s];
+    if (!c->f.linear || rest != 0 || (cb != 0 && (cn != 0 || cu != 0)))
+        return field_fail(p->w, c->at,
+                          "conditions of a field in the plane are linear: u, its slope across the side, or "
+                          "its second derivative there");
+    if (cb != 0)
+        q->known[k] |= SIDE_BEND, q->bend[k] = -out[0] / cb;
+    else if (cn != 0)
+        q->known[k] |= SIDE_SLOPE, q->slope[k] = -out[0] / cn, q->per_u[k] = -cu / cn;
+    else if (cu != 0)
+        q->known[k] |= SIDE_GIVEN, q->value[k] = 0 - out[0] / cu;
+    return true;
+}
+
+static bool condition_of(const plane *p, const field_condition *c)
+{
+    for (int j = 0; j < c->f.njet; j++)
+        if (c->f.jet[j].field == p->field)
+            return true;
+    return false;
+}
+
+static bool sides_read(plane *p, level *l)
+{
+    for (int s = 0; s < SIDES; s++)
+        for (int k = 0; k < l->m[s < 2 ? 1 : 0]; k++) {
+            int64_t node = side_node(l, s, k);
+            double x[2] = { l->x[0][node % l->m[0]], l->x[1][node / l->m[0]] };
+            for (int c = 0; c < p->fp->ncond; c++)
+                if (condition_of(p, &p->fp->cond[c]) && condition_on(p, &p->fp->cond[c], l, s, x) &&
+                    !condition_read(p, &p->fp->cond[c], l, s, k, x))
+                    return false;
+            uint8_t known = l->s[s].known[k];
+            bool good = p->order == 2 ? known != 0 && !(known & SIDE_BEND)
+                                      : (known & SIDE_GIVEN) && (known & (SIDE_SLOPE | SIDE_BEND));
+            if (!good)
+                return field_fail(
+                    p->w, p->fp->cond[0].at,
+                    "the conditions do not fit: at (%g, %g) on the boundary an equation of order %d takes %s",
+                    x[0], x[1], p->order,
+                    p->order == 2 ? "u or its slope across" : "u, and its slope or second derivative across");
+            if (known & SIDE_GIVEN)
+                l->fix[node] = 1;
+        }
+    for (int s = 0; s < SIDES; s++)
+        for (int k = 0; k < l->m[s < 2 ? 1 : 0]; k++) {
+            int64_t node = side_node(l, s, k);
+            if (l->s[s].known[k] & SIDE_GIVEN)
+                l->u[node] = l->s[s].value[k];
+        }
+    return true;
+}
+
+/* ---- the equation ---- */
+static void differences(double *w, int d, double h, int radius) /* weights at -radius .. radius */
+{
+    static const double table[5][5] = { { 0, 0, 1, 0, 0 },
+                                        { 0, -0.5, 0, 0.5, 0 },
+                                        { 0, 1, -2, 1, 0 },
+                                        { -0.5, 1, 0, -1, 0.5 },
+                                        { 1, -4, 6, -4, 1 } };
+    for (int j = -radius; j <= radius; j++)
+        w[j + radius] = table[d][j + 2] / pow(h, d);
+}
+
+void row_fold(const plane *p, const level *l, int i, int j, int di, int dj, double k, double *a, double *f0)
+{
+    if (k == 0)
+        return;
+    for (int c = 0; c < 2; c++) {
+        int at = c ? j : i, d = c ? dj : di, to = at + d, m = l->m[c];
+        if (to >= 0 && to < m)
+            continue;
+        int sd = 2 * c + (to >= m), along = c ? i + di : j + dj, edge = to < 0 ? 0 : m - 1, other = l->m[!c];
+        along = along < 0 ? 0 : along >= other ? other - 1 : along;
+        const side *s = &l->s[sd];
+        int back = 2 * edge - to - at; /* offset of the mirror node */
+        double out = to < 0 ? -1 : 1;
+        if (s->known[along] & SIDE_BEND) { /* ghost = 2 u_edge - u_in + h^2 bend */
+            row_fold(p, l, i, j, c ? di : edge - at, c ? edge - at : dj, 2 * k, a, f0);
+            row_fold(p, l, i, j, c ? di : back, c ? back : dj, -k, a, f0);
+            *f0 += k * l->h[c] * l->h[c] * s->bend[along];
+        } else { /* ghost = u_in + 2 h u_n outwards */
+            row_fold(p, l, i, j, c ? di : back, c ? back : dj, k, a, f0);
+            *f0 += 2 * out * l->h[c] * k * s->slope[along];
+            if (s->per_u[along] != 0)
+                row_fold(p, l, i, j, c ? di : edge - at, c ? edge - at : dj,
+                         2 * out * l->h[c] * k * s->per_u[along], a, f0);
+        }
+        return;
+    }
+    for (int q = 0; q < p->nc; q++)
+        if (p->dx[q] == di && p->dy[q] == dj) {
+            a[q] += k;
+            return;
+        }
+}
+
+static double row_at(const plane *p, const level *l, const double *u, int64_t k)
+{
+    const double *a = l->a + k * p->nc;
+    double s = 0;
+    for (int q = 0; q < p->nc; q++)
+        if (a[q] != 0)
+            s += a[q] * u[k + p->dy[q] * l->m[0] + p->dx[q]];
+    return s;
+}
+
+/* a derivative of u at a node */
+static double jet_at(const plane *p, const level *l, const int *d, int i, int j)
+{
+    int64_t k = (int64_t)j * l->m[0] + i;
+    int width = 2 * p->radius + 1;
+    double wx[5], wy[5], row[25] = { 0 }, c = 0, s = 0;
+    if (!d[0] && !d[1])
+        return l->u[k];
+    differences(wx, d[0], l->h[0], p->radius);
+    differences(wy, d[1], l->h[1], p->radius);
+    for (int b = 0; b < width; b++)
+        for (int a = 0; a < width; a++)
+            row_fold(p, l, i, j, a - p->radius, b - p->radius, wx[a] * wy[b], row, &c);
+    for (int z = 0; z < p->nc; z++)
+        if (row[z] != 0)
+            s += row[z] * l->u[k + p->dy[z] * l->m[0] + p->dx[z]];
+    return s + c;
+}
+
+/* rows at u (linearised; l->u when u enters): a and f0 = F(u) - A u */
+static bool rows_make(plane *p, level *l, bool at_u)
+{
+    const field_form *f = p->f;
+    int nj = f->njet, width = 2 * p->radius + 1;
+    arena_pos mark = arena_mark(p->w->a);
+    double *x = arena_array(p->w->a, double, 2 * l->m[0]),
+           *jets = arena_array(p->w->a, double, l->m[0] * (nj + 1)),
+           *out = arena_array(p->w->a, double, l->m[0] * (nj + 1)), wx[5], wy[5];
+    memset(l->a, 0, (size_t)(l->n * p->nc) * sizeof *l->a);
+    for (int j = 0; j < l->m[1]; j++) {
+        for (int i = 0; i < l->m[0]; i++)
+            x[2 * i] = l->x[0][i], x[2 * i + 1] = l->x[1][j];
+        memset(jets, 0, (size_t)(l->m[0] * nj) * sizeof *jets);
+        for (int q = 0; q < nj; q++) { /* jets of u: the rows of each derivative alone */
+            const plane *of = &p->all[f->jet[q].field];
+            const level *lo = &of->at[l - p->at];
+            if (of == p && !at_u)
+                continue;
+            for (int i = 0; i < l->m[0]; i++)
+                if (!l->fix[(int64_t)j * l->m[0] + i])
+                    jets[i * nj + q] = jet_at(of, lo, f->jet[q].d, i, j);
+        }
+        if (!f->cases)
+            form_run(p->w, f, x, jets, l->m[0], out);
+        else
+            for (int i = 0; i < l->m[0]; i++)
+                form_mean(&(cell_form){ p, l, f, x + 2 * i, jets + (int64_t)i * nj },
+                          out + (int64_t)i * (nj + 1));
+        for (int i = 0; i < l->m[0]; i++) {
+            int64_t k = (int64_t)j * l->m[0] + i;
+            double *o = out + (int64_t)i * (nj + 1), *a = l->a + k * p->nc, c = 0;
+            if (l->fix[k]) {
+                a[p->nc / 2] = 1;
+                l->f0[k] = -l->u[k];
+                continue;
+            }
+            if (!isfinite(o[0]))
+                return field_fail(p->w, f->at, "the equation is not finite at (%g, %g)", x[2 * i],
+                                  x[2 * i + 1]);
+            double lin = 0;
+            bool inside = i >= p->radius && j >= p->radius && i < l->m[0] - p->radius &&
+                          j < l->m[1] - p->radius;
+            for (int q = 0; q < nj; q++) {
+                if (f->jet[q].field != p->field)
+                    continue;
+                lin += o[1 + q] * jets[i * nj + q];
+                if (o[1 + q] == 0)
+                    continue;
+                differences(wx, f->jet[q].d[0], l->h[0], p->radius);
+                differences(wy, f->jet[q].d[1], l->h[1], p->radius);
+                if (inside) {
+                    for (int z = 0; z < p->nc; z++)
+                        a[z] += o[1 + q] * wx[p->dx[z] + p->radius] * wy[p->dy[z] + p->radius];
+                    continue;
+                }
+                for (int b = 0; b < width; b++)
+                    for (int d = 0; d < width; d++)
+                        row_fold(p, l, i, j, d - p->radius, b - p->radius, o[1 + q] * wx[d] * wy[b], a, &c);
+            }
+            if (l->edge[0] || l->edge[1])
+                row_fluxes(p, l, i, j, a, &c);
+            l->f0[k] = o[0] - lin + c;
+        }
+    }
+    arena_release(p->w->a, mark);
+    return true;
+}
+
+/* ---- obstacles ---- */
+static bool bounds_make(plane *p, level *l)
+{
+    const field_program *fp = p->fp;
+    int mine = 0;
+    for (int o = 0; o < fp->nobst; o++)
+        mine += fp->obst[o].field == p->field;
+    if (!mine)
+        return true;
+    arena_pos mark;
+    l->lo = arena_array(p->w->a, double, l->n);
+    l->hi = arena_array(p->w->a, double, l->n);
+    for (int64_t k = 0; k < l->n; k++)
+        l->lo[k] = -INFINITY, l->hi[k] = INFINITY;
+    mark = arena_mark(p->w->a);
+    double *x = arena_array(p->w->a, double, 2 * l->m[0]), *psi = arena_array(p->w->a, double, l->m[0]);
+    for (int o = 0; o < fp->nobst; o++)
+        for (int j = 0; j < l->m[1] && fp->obst[o].field == p->field; j++) {
+            for (int i = 0; i < l->m[0]; i++)
+                x[2 * i] = l->x[0][i], x[2 * i + 1] = l->x[1][j];
+            kernel_points(p->w, &fp->obst[o].psi, x, l->m[0], psi);
+            for (int i = 0; i < l->m[0]; i++) {
+                int64_t k = (int64_t)j * l->m[0] + i;
+                if (fp->obst[o].sense > 0)
+                    l->lo[k] = fmax(l->lo[k], psi[i]);
+                else
+                    l->hi[k] = fmin(l->hi[k], psi[i]);
+                bool given = l->fix[k] && fp->obst[o].sense * (l->u[k] - psi[i]) < -1e-9 * (1 + fabs(psi[i]));
+                if (given)
+                    return field_fail(p->w, fp->obst[o].at,
+                                      "no %s can hold both: at (%g, %g) its boundary value %g lies %s the "
+                                      "obstacle, which is %g there",
+                                      fp->name[p->field], x[2 * i], x[2 * i + 1], l->u[k],
+                                      fp->obst[o].sense > 0 ? "below" : "above", psi[i]);
+                if (l->lo[k] > l->hi[k])
+                    return field_fail(
+                        p->w, fp->obst[o].at,
+                        "no %s can hold both obstacles: at (%g, %g) the lower one is %g, the upper one %g",
+                        fp->name[p->field], x[2 * i], x[2 * i + 1], l->lo[k], l->hi[k]);
+            }
+        }
+    arena_release(p->w->a, mark);
+    return true;
+}
+
+static double spring(const plane *p)
+{
+    return p->o->eps > 0 ? 1 / p->o->eps : 0;
+}
+
+/* what is left of row k, with u: 0 for a solution */
+static double row_defect(const plane *p, const level *l, int64_t k)
+{
+    double F = row_at(p, l, l->u, k) + l->f0[k];
+    if (l->act[k] && p->o->eps > 0)
+        F += (l->u[k] - (l->act[k] > 0 ? l->lo[k] : l->hi[k])) * spring(p);
+    return F;
+}
+
+static bool masked(const plane *p, const level *l, int64_t k)
+{
+    return l->fix[k] || (l->act[k] && p->o->eps <= 0);
+}
+
+static int64_t sets_update(const plane *p, level *l, double size, double tiny_force)
+{
+    int64_t changed = 0;
+    if (!l->lo)
+        return 0;
+    for (int64_t k = 0; k < l->n; k++) {
+        int8_t now = l->act[k];
+        if (l->fix[k])
+            continue;
+        double under = l->lo[k] - l->u[k], over = l->u[k] - l->hi[k];
+        if (p->o->eps > 0)
+            now = under > 0 ? 1 : over > 0 ? -1 : 0;
+        else if (!now)
+            now = under > 1e-13 * size ? 1 : over > 1e-13 * size ? -1 : 0;
+        else if (now * (row_at(p, l, l->u, k) + l->f0[k]) < -tiny_force)
+            now = 0;
+        if (now != l->act[k])
+            changed++;
+        l->act[k] = now;
+        if (now && p->o->eps <= 0)
+            l->u[k] = now > 0 ? l->lo[k] : l->hi[k];
+    }
+    return changed;
+}
+
+/* ---- multigrid ---- */
+static double diagonal(const plane *p, const level *l, int64_t k)
+{
+    return l->a[k * p->nc + p->nc / 2] + (l->act[k] ? spring(p) : 0);
+}
+
+static void smooth_row(const plane *p, level *l, int64_t k)
+{
+    const double *a = l->a + k * p->nc;
+    if (masked(p, l, k))
+        return;
+    double s = l->r[k];
+    int m = l->m[0];
+    if (p->nc == 5) { /* below, left, itself, right, above */
+        if (a[0] != 0)
+            s -= a[0] * l->e[k - m];
+        if (a[1] != 0)
+            s -= a[1] * l->e[k - 1];
+        if (a[3] != 0)
+            s -= a[3] * l->e[k + 1];
+        if (a[4] != 0)
+            s -= a[4] * l->e[k + m];
+    } else
+        for (int q = 0; q < p->nc; q++)
+            if (q != p->nc / 2 && a[q] != 0)
+                s -= a[q] * l->e[k + p->dy[q] * m + p->dx[q]];
+    l->e[k] = s / diagonal(p, l, k);
+}
+
+static void smooth(const plane *p, level *l, bool up)
+{
+    if (up)
+        for (int64_t k = 0; k < l->n; k++)
+            smooth_row(p, l, k);
+    else
+        for (int64_t k = l->n; k-- > 0;)
+            smooth_row(p, l, k);
+}
+
+/* residual of the correction, averaged to the coarser grid */
+static void restrict_residual(const plane *p, level *l, level *c)
+{
+    memset(c->r, 0, (size_t)c->n * sizeof *c->r);
+    memset(c->t, 0, (size_t)c->n * sizeof *c->t);
+    for (int j = 0; j < l->m[1]; j++) {
+        int cj = l->ci[1][j];
+        double wj = l->wi[1][j];
+        for (int i = 0; i < l->m[0]; i++) {
+            int64_t k = (int64_t)j * l->m[0] + i, q = (int64_t)cj * c->m[0] + l->ci[0][i];
+            double wi = l->wi[0][i], r = masked(p, l, k) ? 0
+                                                         : l->r[k] - row_at(p, l, l->e, k) -
+                                                               (l->act[k] ? spring(p) * l->e[k] : 0);
+            double w00 = (1 - wi) * (1 - wj), w01 = wi * (1 - wj), w10 = (1 - wi) * wj, w11 = wi * wj;
+            c->r[q] += w00 * r;
+            c->t[q] += w00;
+            c->r[q + 1] += w01 * r;
+            c->t[q + 1] += w01;
+            c->r[q + c->m[0]] += w10 * r;
+            c->t[q + c->m[0]] += w10;
+            c->r[q + c->m[0] + 1] += w11 * r;
+            c->t[q + c->m[0] + 1] += w11;
+        }
+    }
+    for (int64_t k = 0; k < c->n; k++)
+        if (c->t[k] > 0)
+            c->r[k] /= c->t[k];
+}
+
+static double coarse_at(const level *l, const level *c, const double *v, int i, int j)
+{
+    int64_t q = (int64_t)l->ci[1][j] * c->m[0] + l->ci[0][i];
+    double wi = l->wi[0][i], wj = l->wi[1][j], s = (1 - wi) * (1 - wj) * v[q];
+    if (wi > 0)
+        s += wi * (1 - wj) * v[q + 1];
+    if (wj > 0)
+        s += (1 - wi) * wj * v[q + c->m[0]];
+    if (wi > 0 && wj > 0)
+        s += wi * wj * v[q + c->m[0] + 1];
+    return s;
+}
+
+static void cycle(plane *p, int k)
+{
+    level *l = &p->at[k], *c = &p->at[k + 1];
+    memset(l->e, 0, (size_t)l->n * sizeof *l->e);
+    if (k + 1 == p->nlevel) {
+        for (int s = 0; s < 60; s++)
+            smooth(p, l, s % 2 == 0);
+        return;
+    }
+    smooth(p, l, true);
+    if (k > 0)
+        smooth(p, l, false);
+    restrict_residual(p, l, c);
+    cycle(p, k + 1);
+    for (int j = 0; j < l->m[1]; j++)
+        for (int i = 0; i < l->m[0]; i++) {
+            int64_t q = (int64_t)j * l->m[0] + i;
+            if (!masked(p, l, q))
+                l->e[q] += coarse_at(l, c, c->e, i, j);
+        }
+    smooth(p, l, false);
+    if (k > 0)
+        smooth(p, l, true);
+}
+
+/* masks of the coarser levels: a node is on the obstacle when the fine node nearest to it is */
+static void masks_make(plane *p, int from)
+{
+    for (int k = from; k + 1 < p->nlevel; k++) {
+        const level *l = &p->at[k];
+        level *c = &p->at[k + 1];
+        for (int j = 0; j < c->m[1]; j++)
+            for (int i = 0; i < c->m[0]; i++) {
+                int fi = (int)lround((double)i * (l->m[0] - 1) / (c->m[0] - 1)),
+                    fj = (int)lround((double)j * (l->m[1] - 1) / (c->m[1] - 1));
+                c->act[(int64_t)j * c->m[0] + i] = l->act[(int64_t)fj * l->m[0] + fi];
+            }
+    }
+}
+
+static double size_of(const level *l)
+{
+    double s = 0;
+    for (int64_t k = 0; k < l->n; k++)
+        s = fabs(l->u[k]) > s ? fabs(l->u[k]) : s;
+    return s;
+}
+
+static double residual_make(plane *p, level *l)
+{
+    double worst = 0;
+    for (int64_t k = 0; k < l->n; k++) {
+        l->r[k] = masked(p, l, k) ? 0 : -row_defect(p, l, k);
+        worst = fabs(l->r[k]) > worst ? fabs(l->r[k]) : worst;
+    }
+    return worst;
+}
+
+/* ---- sparse factorisation ---- */
+static bool direct_solve(plane *p, level *l)
+{
+#ifdef HAVE_SUITESPARSE
+    arena_pos mark = arena_mark(p->w->a);
+    int64_t nz = 0, n = l->n;
+    int32_t *start = arena_array(p->w->a, int32_t, n + 1), *col = arena_array(p->w->a, int32_t, n * p->nc);
+    double *val = arena_array(p->w->a, double, n * p->nc), *b = arena_array(p->w->a, double, n);
+    for (int64_t k = 0; k < n; k++) {
+        start[k] = (int32_t)nz;
+        if (masked(p, l, k)) {
+            col[nz] = (int32_t)k;
+            val[nz++] = 1;
+            b[k] = l->fix[k] ? l->u[k] : l->act[k] > 0 ? l->lo[k] : l->hi[k];
+            continue;
+        }
+        b[k] = -l->f0[k];
+        if (l->act[k])
+            b[k] += spring(p) * (l->act[k] > 0 ? l->lo[k] : l->hi[k]);
+        for (int q = 0; q < p->nc; q++) { /* dy, dx rise with q: columns in order */
+            double a = l->a[k * p->nc + q] + (q == p->nc / 2 && l->act[k] ? spring(p) : 0);
+            if (a == 0)
+                continue;
+            col[nz] = (int32_t)(k + p->dy[q] * l->m[0] + p->dx[q]);
+            val[nz++] = a;
+        }
+    }
+    start[n] = (int32_t)nz;
+    /* rows taken as columns: the transposed system is solved */
+    void *symbolic = NULL, *numeric = NULL;
+    double control[UMFPACK_CONTROL], info[UMFPACK_INFO];
+    umfpack_di_defaults(control);
+    int bad = umfpack_di_symbolic((int32_t)n, (int32_t)n, start, col, val, &symbolic, control, info);
+    if (!bad)
+        bad = umfpack_di_numeric(start, col, val, symbolic, &numeric, control, info);
+    if (!bad)
+        bad = umfpack_di_solve(UMFPACK_At, start, col, val, l->t, b, numeric, control, info);
+    if (symbolic)
+        umfpack_di_free_symbolic(&symbolic);
+    if (numeric)
+        umfpack_di_free_numeric(&numeric);
+    if (!bad)
+        memcpy(l->u, l->t, (size_t)n * sizeof *l->u);
+    arena_release(p->w->a, mark);
+    return bad == 0;
+#else
+    (void)l;
+    return field_fail(p->w, p->f->at, "this needs SuiteSparse, which this build of cdl has not");
+#endif
+}
+
+/* ---- a level ---- */
+static bool fail_singular(plane *p)
+{
+    return field_fail(p->w, p->fp->cond[0].at,
+                      "the system is singular or does not converge: the conditions do not determine %s",
+                      p->fp->name[p->field]);
+}
+static bool fail_sets(plane *p)
+{
+    return field_fail(p->w, p->fp->obst[0].at,
+                      "the contact set does not settle; is the sign of the equation that of a problem with "
+                      "an obstacle (-laplacian(u) = f, bilaplacian(u) = f)?");
+}
+
+static bool solve_direct(plane *p, level *l)
+{
+    for (p->steps = 1; p->steps <= MAX_SETS; p->steps++) {
+        if (!field_goes_on(p->w, 0.5))
+            return false;
+        if (!direct_solve(p, l))
+            return p->w->r->status == RUN_FAILED ? false : fail_singular(p);
+        double force = 0;
+        for (int64_t k = 0; k < l->n; k++)
+            force = fmax(force, l->act[k] ? fabs(row_at(p, l, l->u, k) + l->f0[k]) : 0);
+        if (!sets_update(p, l, size_of(l), 1e-9 * force))
+            return true;
+    }
+    return fail_sets(p);
+}
+
+/* ---- cycles as a preconditioner: van der Vorst's BiCGStab, on the nodes that are not held ---- */
+static void matrix_apply(const plane *p, const level *l, const double *v, double *out)
+{
+    for (int64_t k = 0; k < l->n; k++)
+        out[k] = masked(p, l, k) ? 0 : row_at(p, l, v, k) + (l->act[k] ? spring(p) * v[k] : 0);
+}
+
+static double dot(const double *a, const double *b, int64_t n)
+{
+    double s = 0;
+    for (int64_t k = 0; k < n; k++)
+        s += a[k] * b[k];
+    return s;
+}
+
+static const double *precondition(plane *p, int k, const double *v)
+{
+    level *l = &p->at[k];
+    memcpy(l->r, v, (size_t)l->n * sizeof *v);
+    cycle(p, k);
+    return l->e;
+}
+
+static double largest(const double *v, int64_t n)
+{
+    double s = 0;
+    for (int64_t k = 0; k < n; k++)
+        s = fabs(v[k]) > s ? fabs(v[k]) : s;
+    return s;
+}
+
+/* improves u until the largest residual is below goal; the number of steps, -1: it did not come down */
+static int krylov(plane *p, int k, double goal)
+{
+    level *l = &p->at[k];
+    int64_t n = l->n;
+    arena_pos mark = arena_mark(p->w->a);
+    double *r = arena_array(p->w->a, double, n), *r0 = arena_array(p->w->a, double, n),
+           *q = arena_array(p->w->a, double, n), *v = arena_array(p->w->a, double, n),
+           *t = arena_array(p->w->a, double, n), rho = 1, alpha = 1, omega = 1;
+    residual_make(p, l);
+    memcpy(r, l->r, (size_t)n * sizeof *r);
+    memcpy(r0, r, (size_t)n * sizeof *r);
+    int it = 0;
+    for (; it < 60; it++) {
+        if (!field_goes_on(p->w, pow(4, -k - 1.0))) {
+            it = -1;
+            break;
+        }
+        double now = dot(r0, r, n), beta = now / rho * (alpha / omega);
+        if (it && (now == 0 || !isfinite(beta))) {
+            it = -1;
+            break;
+        }
+        for (int64_t i = 0; i < n; i++)
+            q[i] = r[i] + (it ? beta * (q[i] - omega * v[i]) : 0);
+        rho = now;
+        const double *y = precondition(p, k, q);
+        matrix_apply(p, l, y, v);
+        alpha = rho / dot(r0, v, n);
+        for (int64_t i = 0; i < n; i++)
+            l->u[i] += alpha * y[i], r[i] -= alpha * v[i];
+        if (largest(r, n) <= goal)
+            break;
+        y = precondition(p, k, r);
+        matrix_apply(p, l, y, t);
+        omega = dot(t, r, n) / dot(t, t, n);
+        for (int64_t i = 0; i < n; i++)
+            l->u[i] += omega * y[i], r[i] -= omega * t[i];
+        double left = largest(r, n);
+        if (left <= goal)
+            break;
+        if (!isfinite(left)) {
+            it = -1;
+            break;
+        }
+    }
+    arena_release(p->w->a, mark);
+    return it < 0 || it == 60 ? -1 : it + 1;
+}
+
+/* cycles, the set corrected between them; to the tolerance once it stays */
+static bool solve_cycles(plane *p, int k)
+{
+    level *l = &p->at[k];
+    double size = size_of(l), last = INFINITY;
+    for (p->steps = 1; p->steps <= MAX_SETS; p->steps++) {
+        double force = 0;
+        if (!field_goes_on(p->w, pow(4, -k - 1.0)))
+            return false;
+        for (int64_t q = 0; l->lo && q < l->n; q++)
+            if (l->act[q])
+                force = fmax(force, fabs(row_at(p, l, l->u, q) + l->f0[q]));
+        int64_t changed = sets_update(p, l, size, 1e-9 * force);
+        if (changed || p->steps == 1)
+            masks_make(p, k);
+        double now = residual_make(p, l), scale = size * fabs(l->a[(l->n / 2) * p->nc + p->nc / 2]),
+               goal = 1e-11 * scale;
+        if (!isfinite(now))
+            return false;
+        if (!changed && now <= goal)
+            return true;
+        if (!changed && p->steps > 1 && now > 0.2 * last) {
+            if (krylov(p, k, goal / 2) < 0)
+                return false;
+        } else {
+            cycle(p, k);
+            for (int64_t q = 0; q < l->n; q++)
+                l->u[q] += l->e[q];
+        }
+        last = changed ? INFINITY : now;
+        size = size_of(l);
+    }
+    return false;
+}
+
+static bool level_linear(plane *p, int k)
+{
+    level *l = &p->at[k];
+    if (p->order == 4)
+        return solve_direct(p, l);
+    if (solve_cycles(p, k))
+        return true;
+    if (p->w->r->status == RUN_INTERRUPTED)
+        return false;
+    if (l->n > 400 * 400 || p->w->r->status == RUN_FAILED)
+        return l->lo ? fail_sets(p) : fail_singular(p);
+    return solve_direct(p, l);
+}
+
+/* the linearisation is the same on all coarser levels: u is carried down */
+static void carry_down(plane *p, int k)
+{
+    for (int i = k + 1; i < p->nlevel; i++) {
+        level *l = &p->at[i];
+        const level *f = &p->at[i - 1];
+        for (int y = 0; y < l->m[1]; y++)
+            for (int x = 0; x < l->m[0]; x++) {
+                int fi = (int)lround((double)x * (f->m[0] - 1) / (l->m[0] - 1)),
+                    fj = (int)lround((double)y * (f->m[1] - 1) / (l->m[1] - 1));
+                int64_t q = (int64_t)y * l->m[0] + x;
+                if (!l->fix[q])
+                    l->u[q] = f->u[(int64_t)fj * f->m[0] + fi];
+            }
+    }
+}
+
+static bool rows_all(plane *p, int k)
+{
+    if (p->order == 2)
+        for (int f = 0; f < p->nf; f++)
+            carry_down(&p->all[f], k);
+    for (int i = k; i < (p->order == 4 ? k + 1 : p->nlevel); i++)
+        if (!rows_make(p, &p->at[i], !p->fp->eq[p->field].f.linear))
+            return false;
+    return true;
+}
+
+static bool level_solve(plane *p, int k)
+{
+    level *l = &p->at[k];
+    if (p->fp->eq[p->field].f.linear)
+        return (p->nf == 1 || rows_all(p, k)) && level_linear(p, k);
+    for (int it = 0; it < MAX_NEWTON; it++) {
+        double move = 0;
+        double *old = l->old;
+        memcpy(old, l->u, (size_t)l->n * sizeof *old);
+        if (!rows_all(p, k) || !level_linear(p, k))
+            return false;
+        for (int64_t q = 0; q < l->n; q++)
+            move = fmax(move, fabs(l->u[q] - old[q]));
+        if (!isfinite(move))
+            break;
+        p->w->r->solver_iterations++;
+        if (move <= fmax(p->o->tolerance, 1e-10) * size_of(l))
+            return true;
+    }
+    return field_fail(p->w, p->f->at,
+                      "Newton's method does not converge: there may be no solution for these parameters");
+}
+
+static void level_start(plane *p, int k)
+{
+    level *l = &p->at[k];
+    const level *c = &p->at[k + 1];
+    for (int j = 0; j < l->m[1]; j++)
+        for (int i = 0; i < l->m[0]; i++) {
+            int64_t q = (int64_t)j * l->m[0] + i, n = (int64_t)(l->ci[1][j] + (l->wi[1][j] > 0.5)) * c->m[0] +
+                                                      l->ci[0][i] + (l->wi[0][i] > 0.5);
+            if (l->fix[q])
+                continue;
+            l->u[q] = coarse_at(l, c, c->u, i, j);
+            if (l->lo)
+                l->act[q] = c->act[n];
+            if (l->act[q] && p->o->eps <= 0)
+                l->u[q] = l->act[q] > 0 ? l->lo[q] : l->hi[q];
+        }
+}
+
+/* ---- what is left behind ---- */
+static double node_area(const level *l, int64_t k)
+{
+    int i = (int)(k % l->m[0]), j = (int)(k / l->m[0]);
+    return l->h[0] * l->h[1] * (i == 0 || i + 1 == l->m[0] ? 0.5 : 1) *
+           (j == 0 || j + 1 == l->m[1] ? 0.5 : 1);
+}
+
+/* How much of a node's cell touches: its force over the force that the obstacle itself would call for there.
+   Summed against smooth functions the forces are right to second order, and the ratio is 1 inside a zone,
+   between 0 and 1 at its border. */
+static double node_share(const plane *p, const level *l, int64_t k)
+{
+    if (p->order != 2 || p->o->eps > 0)
+        return 1;
+    double whole = l->act[k] * (row_at(p, l, l->act[k] > 0 ? l->lo : l->hi, k) + l->f0[k]),
+           force = l->act[k] * (row_at(p, l, l->u, k) + l->f0[k]);
+    return whole > 0 && force <= whole ? fmax(force, 0) / whole : 1;
+}
+
+/* contact zones as connected sets of nodes: their areas */
+static void zones_take(plane *p, level *l, field_result *r)
+{
+    arena *a = p->w->r->a;
+    vec(contact_interval) zone = { .at = r->zone, .n = (size_t)r->nzone, .cap = (size_t)r->nzone };
+    int64_t *stack = arena_array(p->w->a, int64_t, l->n);
+    uint8_t *seen = arena_array(p->w->a, uint8_t, l->n);
+    if (!r->touch)
+        r->touch = arena_array(a, uint8_t, l->n);
+    for (int64_t k = 0; k < l->n; k++) {
+        if (!l->act[k] || seen[k])
+            continue;
+        int64_t top = 0;
+        double area = 0;
+        stack[top++] = k;
+        seen[k] = 1;
+        while (top) {
+            int64_t q = stack[--top], i = q % l->m[0], j = q / l->m[0];
+            area += node_share(p, l, q) * node_area(l, q);
+            r->touch[q] = 1;
+            const int64_t next[4] = { i > 0 ? q - 1 : -1, i + 1 < l->m[0] ? q + 1 : -1,
+                                      j > 0 ? q - l->m[0] : -1, j + 1 < l->m[1] ? q + l->m[0] : -1 };
+            for (int d = 0; d < 4; d++)
+                if (next[d] >= 0 && !seen[next[d]] && l->act[next[d]] == l->act[k])
+                    seen[next[d]] = 1, stack[top++] = next[d];
+        }
+        *vec_push(a, &zone) = (contact_interval){ .a = area, .obstacle = 0 };
+        r->area += area;
+    }
+    r->zone = zone.at;
+    r->nzone = (int)zone.n;
+}
+
+static double error_of(const level *l, const level *c, const double *before)
+{
+    double worst = 0, ratio = (double)(l->m[0] - 1) / (c->m[0] - 1);
+    for (int j = 0; j < l->m[1]; j++)
+        for (int i = 0; i < l->m[0]; i++)
+            if (l->wi[0][i] == 0 && l->wi[1][j] == 0)
+                worst = fmax(worst, fabs(l->u[(int64_t)j * l->m[0] + i] -
+                                         before[(int64_t)l->ci[1][j] * c->m[0] + l->ci[0][i]]));
+    return worst / (ratio * ratio - 1);
+}
+
+/* integral of F(s u) u over s in 0..1 and over the domain: the energy where F is its gradient */
+static double energy_of(plane *all, int nf)
+{
+    static const double at[3] = { 0.11270166537925831, 0.5, 0.88729833462074169 },
+                        weight[3] = { 5. / 18, 8. / 18, 5. / 18 };
+    double sum = 0;
+    for (int f = 0; f < nf; f++)
+        memcpy(all[f].at[0].old, all[f].at[0].u, (size_t)all[f].at[0].n * sizeof(double));
+    for (int g = 0; g < 3 && isfinite(sum); g++) {
+        for (int f = 0; f < nf; f++)
+            for (int64_t k = 0; k < all[f].at[0].n; k++)
+                all[f].at[0].u[k] = at[g] * all[f].at[0].old[k];
+        for (int f = 0; f < nf; f++) {
+            level *l = &all[f].at[0];
+            if (!rows_make(&all[f], l, true))
+                sum = NAN;
+            for (int64_t k = 0; k < l->n; k++)
+                if (!l->fix[k])
+                    sum += weight[g] * (row_at(&all[f], l, l->u, k) + l->f0[k]) * l->old[k] * node_area(l, k);
+        }
+    }
+    for (int f = 0; f < nf; f++)
+        memcpy(all[f].at[0].u, all[f].at[0].old, (size_t)all[f].at[0].n * sizeof(double));
+    return sum;
+}
+
+/* what one field leaves: residual, reaction, zones */
+static void field_take(plane *p, field_result *r)
+{
+    level *l = &p->at[0];
+    results *out = p->w->r;
+    double worst = 0, scale = 0;
+    bool touched = p->fp->nobst ? p->fp->obst[0].field == p->field : p->field == 0;
+    for (int64_t k = 0; k < l->n; k++) {
+        if (l->fix[k])
+            continue;
+        double F = row_at(p, l, l->u, k) + l->f0[k];
+        r->energy += (F + l->f0[k]) / 2 * l->u[k] * node_area(l, k);
+        if (l->act[k] && touched)
+            r->reaction[k] = F;
+        worst = fmax(worst, fabs(l->act[k] && p->o->eps <= 0 ? 0 : row_defect(p, l, k)));
+        scale = fmax(scale, fabs(diagonal(p, l, k) * l->u[k]));
+        if (l->lo)
+            out->max_penetration = fmax(out->max_penetration, fmax(l->lo[k] - l->u[k], l->u[k] - l->hi[k]));
+    }
+    out->residual = fmax(out->residual, scale > 0 ? worst / scale : worst);
+    if (l->lo)
+        zones_take(p, l, r);
+}
+
+static field_result *plane_result(plane *p, double error)
+{
+    level *l = &p->at[0];
+    results *out = p->w->r;
+    field_result *r = result_new(p->w);
+    for (int c = 0; c < 2; c++)
+        r->m[c] = l->m[c], r->ux[c] = l->x[c];
+    r->n = l->n;
+    r->u = p->nf == 1 ? l->u : arena_array(out->a, double, l->n * p->nf);
+    for (int f = 0; f < p->nf && p->nf > 1; f++)
+        for (int64_t k = 0; k < l->n; k++)
+            r->u[k * p->nf + f] = p->all[f].at[0].u[k];
+    r->error = error;
+    r->reaction = arena_array(out->a, double, l->n);
+    out->residual = 0;
+    for (int f = 0; f < p->nf; f++)
+        field_take(&p->all[f], r);
+    if (!p->fp->linear || p->nf > 1)
+        r->energy = energy_of(p->all, p->nf);
+    r->complementarity = fmax(out->max_penetration, out->residual);
+    r->iterations = p->steps;
+    r->ngrid = p->nlevel;
+    r->grid_steps = arena_array(out->a, double, p->nlevel);
+    for (int k = 0; k < p->nlevel; k++)
+        r->grid_steps[k] = p->at[p->nlevel - 1 - k].steps;
+    out->steps = l->m[0] - 1;
+    out->solver = p->order == 4 ? "primal-dual active set, sparse factorisation"
+                                : "primal-dual active set, multigrid";
+    return r;
+}
+
+/* ---- the whole ---- */
+static bool plane_begin(plane *all, int field, field_work *w, const line_options *o)
+{
+    const field_equation *e = &w->fp->eq[field];
+    plane *p = &all[field];
+    *p = (plane){ .field = field,
+                  .nf = w->fp->nfield,
+                  .all = all,
+                  .w = w,
+                  .fp = w->fp,
+                  .o = o,
+                  .f = e->nflux ? &e->rest : &e->f,
+                  .order = e->order };
+    if (p->order != 2 && p->order != 4)
+        return field_fail(w, p->f->at, "in the plane equations are of order 2 or 4, this one is of order %d",
+                          p->order);
+    bool cross = false;
+    for (int q = 0; q < p->nf; q++)
+        for (int j = 0; j < w->fp->eq[q].f.njet; j++) {
+            const jet *x = &w->fp->eq[q].f.jet[j];
+            cross = cross || (x->field == field && x->d[0] && x->d[1]);
+        }
+    p->radius = p->order / 2;
+    for (int b = -p->radius; b <= p->radius; b++)
+        for (int a = -p->radius; a <= p->radius; a++) {
+            if (p->order == 2 && !cross && a && b)
+                continue;
+            p->dx[p->nc] = a;
+            p->dy[p->nc] = b;
+            p->nc++;
+        }
+    return true;
+}
+
+static bool levels_make(plane *p, int64_t cells)
+{
+    int least = 4, n[2] = { (int)cells, (int)cells };
+    for (int f = 0; f < p->nf; f++)
+        if (p->fp->eq[f].order == 4)
+            least = 8;
+    for (p->nlevel = 0; p->nlevel < MAX_LEVELS; p->nlevel++) {
+        level *l = &p->at[p->nlevel];
+        l->m[0] = n[0] + 1;
+        l->m[1] = n[1] + 1;
+        level_rooms(p, l, p->nlevel == 0);
+        if (!sides_read(p, l) || !bounds_make(p, l))
+            return false;
+        edges_make(p, l);
+        if (!p->fp->linear || p->nf > 1)
+            l->old = arena_array(p->w->a, double, l->n);
+        if (p->fp->linear && p->nf == 1 && !rows_make(p, l, false))
+            return false;
+        if (p->nlevel)
+            level_link(p->w->a, &p->at[p->nlevel - 1], l);
+        if (n[0] <= least || n[1] <= least) {
+            p->nlevel++;
+            break;
+        }
+        n[0] = (n[0] + 1) / 2;
+        n[1] = (n[1] + 1) / 2;
+    }
+    return true;
+}
+
+static void start_at(plane *p, int k)
+{
+    level *l = &p->at[k];
+    if (k + 1 < p->nlevel)
+        level_start(p, k);
+    else
+        for (int64_t q = 0; l->lo && q < l->n; q++)
+            if (!l->fix[q])
+                l->u[q] = fmin(fmax(0, isfinite(l->lo[q]) ? l->lo[q] : 0), l->hi[q]);
+}
+
+/* several fields: each in its turn with the others as they are, until nothing changes */
+static bool turns_solve(plane *all, int nf, int k)
+{
+    enum { TURNS = 200 };
+    int64_t n = all->at[k].n;
+    arena_pos mark = arena_mark(all->w->a);
+    double *was = arena_array(all->w->a, double, n), tolerance = k ? 1e-7 : 1e-11;
+    for (int turn = 0; turn < TURNS; turn++) {
+        double change = 0, size = 1e-300;
+        for (int f = 0; f < nf; f++) {
+            level *l = &all[f].at[k];
+            memcpy(was, l->u, (size_t)n * sizeof *was);
+            if (!level_solve(&all[f], k))
+                return false;
+            for (int64_t q = 0; q < n; q++)
+                change = fmax(change, fabs(l->u[q] - was[q]));
+            size = fmax(size, size_of(l));
+        }
+        all->steps = turn + 1;
+        if (change <= tolerance * size) {
+            arena_release(all->w->a, mark);
+            return true;
+        }
+        if (!isfinite(change) || change > 1e12 * size)
+            break;
+    }
+    return field_fail(all->w, all->f->at,
+                      "the fields hang together too strongly to be solved in turn: %d rounds do not settle",
+                      TURNS);
+}
+
+field_result *plane_solve(field_work *w, const line_options *o)
+{
+    int nf = w->fp->nfield;
+    plane *p = arena_array(w->a, plane, nf);
+    double error = 0, *before[FIELD_MAX] = { NULL };
+    if (o->cells > 8192) {
+        field_fail(w, w->fp->at, "at most 8192 cells in each direction");
+        return NULL;
+    }
+    for (int f = 0; f < nf; f++)
+        if (!plane_begin(p, f, w, o))
+            return NULL;
+    for (int f = 0; f < nf; f++)
+        if (!levels_make(&p[f], o->cells))
+            return NULL;
+    for (int k = p->nlevel - 1; k >= 0; k--) {
+        for (int f = 0; f < nf; f++)
+            start_at(&p[f], k);
+        for (int f = 0; k == 0 && p->nlevel > 1 && f < nf; f++) {
+            before[f] = arena_array(w->a, double, p[f].at[1].n);
+            memcpy(before[f], p[f].at[1].u, (size_t)p[f].at[1].n * sizeof(double));
+        }
+        if (!(nf == 1 ? level_solve(p, k) : turns_solve(p, nf, k)))
+            return NULL;
+        p->at[k].steps = p->steps;
+        for (int f = 0; f < nf && before[f]; f++)
+            error = fmax(error, error_of(&p[f].at[0], &p[f].at[1], before[f]));
+    }
+    return plane_result(p, error);
+}

@@ -1,0 +1,235 @@
+/* inclusion_joint: a step of rows that hang together through their selections.  R(x, x', s) = 0 with s_j in
+   Sgn(a_j(x, x')): for each linearisation of R and a in x the selections solve a box problem, s = proj(s +
+   rho (q - W s)) with W = a_x R_x^-1 R_s, by Gauss and Seidel's sweeps and then by fixing which of them are
+   at their ends; so what sticks does so to rounding. */
+#include <math.h>
+#include <string.h>
+#include "inclusion.h"
+#include "base/linalg.h"
+
+struct joint_work {
+    int n, m; /* rows, selections */
+    double *R, *a, *x, *J, *B, *C, *W, *q, *s, *s0, *t, *col;
+    factor rows, free;
+    arena *scratch;
+};
+
+joint_work *joint_new(const inclusion_program *ip, int n, arena *a)
+{
+    joint_work *w = arena_make(a, joint_work);
+    int m = ip->njoint;
+    *w = (joint_work){ .n = n, .m = m, .scratch = a };
+    double **v[] = { &w->R, &w->x, &w->t, &w->col };
+    for (size_t k = 0; k < sizeof v / sizeof *v; k++)
+        *v[k] = arena_array(a, double, n + m + 1);
+    double **s[] = { &w->a, &w->q, &w->s, &w->s0 };
+    for (size_t k = 0; k < sizeof s / sizeof *s; k++)
+        *s[k] = arena_array(a, double, m + 1);
+    w->J = arena_array(a, double, (size_t)n *(size_t)n + 1);
+    w->B = arena_array(a, double, (size_t)n *(size_t)m + 1);
+    w->C = arena_array(a, double, (size_t)n *(size_t)m + 1);
+    w->W = arena_array(a, double, (size_t)m *(size_t)m + 1);
+    factor_init(&w->rows, a, n, false);
+    factor_init(&w->free, a, m ? m : 1, false);
+    return w;
+}
+
+static void rates(moment *m, const double *base, double ih, int n)
+{
+    for (int k = 0; k < n; k++)
+        m->v[k] = (m->x[k] - base[k]) * ih;
+}
+static void values(const joint_work *w, moment *m, double *R, double *a)
+{
+    for (int k = 0; k < w->n; k++)
+        R[k] = moment_raw(m, k);
+    for (int j = 0; j < w->m && a; j++)
+        a[j] = moment_argument(m, j);
+}
+
+/* derivatives of R in x (with x' moving along) and in s, of a in x */
+static void linearise(joint_work *w, moment *m, const double *base, double ih)
+{
+    int n = w->n, k = w->m;
+    double *a = w->t + n;
+    rates(m, base, ih, n);
+    values(w, m, w->R, w->a);
+    for (int i = 0; i < n; i++) {
+        double x = m->x[i], e = 1e-6 * fmax(1e-3, fabs(x));
+        volatile double to = x + e; /* the step that is made, not the one that was meant */
+        e = to - x;
+        m->x[i] = to;
+        m->v[i] = (to - base[i]) * ih;
+        values(w, m, w->t, a);
+        m->x[i] = x;
+        m->v[i] = (x - base[i]) * ih;
+        for (int r = 0; r < n; r++)
+            w->J[r * n + i] = (w->t[r] - w->R[r]) / e;
+        for (int j = 0; j < k; j++)
+            w->C[j * n + i] = (a[j] - w->a[j]) / e;
+    }
+    for (int j = 0; j < k; j++) {
+        double *s = &m->s[m->ip->joint[j].number], keep = *s;
+        *s = keep + 1;
+        values(w, m, w->t, NULL);
+        *s = keep;
+        for (int r = 0; r < n; r++)
+            w->B[r * k + j] = w->t[r] - w->R[r];
+    }
+}
+
+static double clip(double s)
+{
+    return s > 1 ? 1 : s < -1 ? -1 : s;
+}
+
+static double box_defect(const joint_work *w, const double *s)
+{
+    double worst = 0;
+    for (int j = 0; j < w->m; j++) {
+        double a = w->q[j];
+        for (int i = 0; i < w->m; i++)
+            a -= w->W[j * w->m + i] * s[i];
+        worst = fmax(worst, fabs(s[j] - clip(s[j] + a / fmax(w->W[j * w->m + j], 1e-300))));
+    }
+    return worst;
+}
+
+/* which are at their ends is fixed, the others solved for; again while that changes */
+static bool box_exact(joint_work *w, double *s)
+{
+    int m = w->m, in[m + 1];
+    arena_pos mark = arena_mark(w->scratch);
+    double *M = arena_array(w->scratch, double, (size_t)m *(size_t)m + 1),
+           *b = arena_array(w->scratch, double, m + 1), *y = arena_array(w->scratch, double, m + 1);
+    bool done = false;
+    for (int round = 0; round < 4 * m + 20 && !done; round++) {
+        int n = 0;
+        for (int j = 0; j < m; j++) {
+            double a = w->q[j];
+            for (int i = 0; i < m; i++)
+                a -= w->W[j * m + i] * s[i];
+            double z = s[j] + a / fmax(w->W[j * m + j], 1e-300);
+            s[j] = clip(z);
+            if (fabs(z) < 1)
+                in[n++] = j;
+        }
+        for (int k = 0; k < n; k++) {
+            b[k] = w->q[in[k]];
+            for (int i = 0; i < m; i++)
+                b[k] -= fabs(s[i]) == 1 ? w->W[in[k] * m + i] * s[i] : 0;
+            for (int i = 0; i < n; i++)
+                M[k * n + i] = w->W[in[k] * m + in[i]] + (i == k ? 1e-15 * w->W[in[k] * m + in[k]] : 0);
+        }
+        factor f;
+        factor_init(&f, w->scratch, n ? n : 1, false);
+        if (n && !factor_general(&f, M))
+            break;
+        if (n)
+            factor_solve(&f, b, y);
+        for (int k = 0; k < n; k++)
+            s[in[k]] = y[k];
+        done = box_defect(w, s) <= 1e-12;
+    }
+    arena_release(w->scratch, mark);
+    return done;
+}
+
+static bool box_solve(joint_work *w, double *s)
+{
+    enum { SWEEPS = 20000 };
+    int m = w->m;
+    for (int sweep = 0; sweep < SWEEPS; sweep++) {
+        double change = 0;
+        for (int j = 0; j < m; j++) {
+            double a = w->q[j], old = s[j];
+            for (int i = 0; i < m; i++)
+                a -= w->W[j * m + i] * s[i];
+            s[j] = clip(old + a / fmax(w->W[j * m + j], 1e-300));
+            change = fmax(change, fabs(s[j] - old));
+        }
+        if (change > 1e-10 && sweep % 20 != 19)
+            continue;
+        memcpy(w->s0, s, (size_t)m * sizeof *s);
+        if (box_exact(w, w->s0)) {
+            memcpy(s, w->s0, (size_t)m * sizeof *s);
+            return true;
+        }
+        if (change <= 1e-14)
+            return box_defect(w, s) <= 1e-9;
+    }
+    return false;
+}
+
+/* x(s) = x - R_x^-1 (R + R_s (s - s_now)), so a(s) = q - W s */
+static bool reduce(joint_work *w, const moment *m)
+{
+    int n = w->n, k = w->m;
+    if (!factor_general(&w->rows, w->J))
+        return false;
+    factor_solve(&w->rows, w->R, w->x);
+    for (int j = 0; j < k; j++) {
+        w->q[j] = w->a[j];
+        for (int i = 0; i < n; i++)
+            w->q[j] -= w->C[j * n + i] * w->x[i];
+    }
+    for (int j = 0; j < k; j++) {
+        for (int i = 0; i < n; i++)
+            w->col[i] = w->B[i * k + j];
+        factor_solve(&w->rows, w->col, w->t);
+        for (int l = 0; l < k; l++) {
+            double s = 0;
+            for (int i = 0; i < n; i++)
+                s += w->C[l * n + i] * w->t[i];
+            w->W[l * k + j] = s;
+            w->q[l] += s * m->s[m->ip->joint[j].number];
+        }
+    }
+    return true;
+}
+
+bool joint_solve(joint_work *w, moment *m, const double *base, double ih, int8_t *side, double *residual,
+                 int64_t *iterations)
+{
+    int n = w->n, k = w->m;
+    double scale = 1, round = 0;
+    for (int it = 0; it < 60; it++) {
+        double change = 0;
+        linearise(w, m, base, ih);
+        if (!reduce(w, m))
+            return false;
+        for (int j = 0; j < k; j++)
+            w->s[j] = m->s[m->ip->joint[j].number];
+        if (!box_solve(w, w->s))
+            return false;
+        for (int r = 0; r < n; r++) {
+            w->col[r] = w->R[r];
+            for (int j = 0; j < k; j++)
+                w->col[r] += w->B[r * k + j] * (w->s[j] - m->s[m->ip->joint[j].number]);
+        }
+        factor_solve(&w->rows, w->col, w->t);
+        for (int i = 0; i < n; i++) {
+            m->x[i] -= w->t[i];
+            change = fmax(change, fabs(w->t[i]) / fmax(1, fabs(m->x[i])));
+            if (!isfinite(m->x[i]))
+                return false;
+        }
+        for (int j = 0; j < k; j++)
+            m->s[m->ip->joint[j].number] = w->s[j];
+        ++*iterations;
+        if (change <= 1e-14 || (it > 3 && change <= 1e-12))
+            break;
+        if (it == 59)
+            return false;
+    }
+    rates(m, base, ih, n);
+    values(w, m, w->R, w->a);
+    for (int r = 0; r < n; r++)
+        scale = fmax(scale, fabs(m->v[r])), round = fmax(round, 9e-16 * fabs(m->x[r]) * ih);
+    /* what rounding of x makes of x' is no defect */
+    for (int r = 0; r < n; r++)
+        *residual = fmax(*residual, (fabs(w->R[r]) - round) / scale);
+    for (int j = 0; j < k; j++)
+        side[j] = (int8_t)(fabs(w->s[j]) < 1 ? 0 : w->s[j] > 0 ? 1 : -1);
+    return true;
+}

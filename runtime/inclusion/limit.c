@@ -1,0 +1,606 @@
+/* limit: eps v' in alpha(t) - beta(v) as eps goes to 0.  The solution stays on a strictly increasing branch
+   of beta, alpha(t) in beta(v), as long as the branch reaches alpha(t), and jumps where it ends to the point
+   that v' = alpha - beta(v) comes to first (Renard 1998, theorem 1: the system only jumps when it has no
+   other choice).  Branch ends are found from the derivatives of the graph, jump times from the load at the
+   branch's end, both to round-off. v is left-continuous; samples are laid so densely that the cubic between
+   them is exact to 1e-12. */
+#include <math.h>
+#include <string.h>
+#include "clock/backend.h"
+#include "inclusion.h"
+
+typedef struct follower {
+    moment m;
+    const run_options *o;
+    results *r;
+    arena *a;
+    graph g;
+    graph_map map;
+    bool steady;        /* the graph is the same at all times */
+    double ref, offset; /* graph(x) = R(x) - R(ref); the load is y = -R(ref) */
+    double scale, y_lo, y_hi;
+    double t, v;
+    int piece; /* the branch it is on: one of its pieces */
+    times turns;
+    double tiny; /* of time */
+} follower;
+
+static bool failed(const follower *w)
+{
+    return w->m.trouble != NULL;
+}
+
+static void follower_fail(follower *w, span at, const char *what)
+{
+    moment_fail(&w->m, at, arena_printf(w->r->a, "%s at t = %s", what, number_text(w->r->a, w->m.in.t)));
+}
+
+/* ---- the graph at a time ---- */
+static void graph_at(void *ud, double x, int side, double out[3])
+{
+    follower *w = ud;
+    row_value v = moment_row(&w->m, 0, x, side);
+    out[0] = v.r - w->offset;
+    out[1] = v.dx;
+    out[2] = moment_curve(&w->m, 0, x, side);
+}
+
+/* Moves to t; gives the load, and the graph that holds it. */
+static double load_at(follower *w, double t)
+{
+    moment_time(&w->m, t);
+    if (!w->steady || w->g.piece.n == 0) {
+        w->m.kinks_known[0] = false;
+        moment_kinks(&w->m, 0);
+        w->map.kink = w->m.kink[0], w->map.nkink = w->m.nkink[0];
+    }
+    if (!w->steady && w->m.nkink[0])
+        w->ref = w->m.kink[0][0];
+    w->offset = moment_row(&w->m, 0, w->ref, 0).r;
+    double y = -w->offset;
+    if (!isfinite(y)) {
+        follower_fail(w, w->m.ip->row[0].at, "the load is not finite");
+        return 0;
+    }
+    if (!w->steady)
+        w->g.piece.n = 0;
+    double range = 1.01 * fmax(fabs(y), fmax(fabs(w->y_lo), fabs(w->y_hi)));
+    if (w->g.piece.n == 0 || y > w->y_hi || y < w->y_lo) {
+        w->y_hi = fmax(w->y_hi, y + 0.5 * range);
+        w->y_lo = fmin(w->y_lo, y - 0.5 * range);
+        /* wide enough for both ends, so that pieces keep their order while it grows */
+        if (!graph_cover(&w->g, &w->map, w->y_hi, w->v, w->scale) ||
+            !graph_cover(&w->g, &w->map, w->y_lo, w->v, w->scale)) {
+            w->y_hi = w->y_lo = y;
+            if (!graph_cover(&w->g, &w->map, y, w->v, w->scale))
+                follower_fail(w, w->m.ip->row[0].at, "the load lies beyond the graph: no solution");
+        }
+    }
+    return y;
+}
+
+/* ---- branches ---- */
+typedef struct {
+    int first, last;
+    double x0, x1, y0, y1;
+} run_of_pieces;
+
+static run_of_pieces branch_of(const follower *w, int piece)
+{
+    run_of_pieces b;
+    graph_branch(&w->g, piece, &b.first, &b.last);
+    const graph_piece *p = &w->g.piece.at[b.first], *q = &w->g.piece.at[b.last];
+    b.x0 = p->x0, b.y0 = p->y0, b.x1 = q->x1, b.y1 = q->y1;
+    if (b.first == 0)
+        b.y0 = -INFINITY;
+    if (b.last + 1 == (int)w->g.piece.n)
+        b.y1 = INFINITY;
+    return b;
+}
+
+/* The branch that holds v, or whose end is nearest to it; -1: none. */
+static int branch_near(const follower *w, double v)
+{
+    int best = -1;
+    double far = INFINITY;
+    for (int k = 0; k < (int)w->g.piece.n; k++) {
+        const graph_piece *p = &w->g.piece.at[k];
+        if (!piece_stable(p))
+            continue;
+        double d = fmax(0, fmax(p->x0 - v, v - p->x1));
+        if (d < far)
+            far = d, best = k;
+    }
+    return best;
+}
+
+/* The branch of the solution in the graph at hand, found again when the graph has moved. */
+static run_of_pieces branch_now(follower *w)
+{
+    if (!w->steady || w->piece >= (int)w->g.piece.n || !piece_stable(&w->g.piece.at[w->piece]))
+        w->piece = branch_near(w, w->v);
+    else {
+        const graph_piece *p = &w->g.piece.at[w->piece];
+        if (w->v < p->x0 - 1e-12 * w->scale || w->v > p->x1 + 1e-12 * w->scale)
+            w->piece = branch_near(w, w->v);
+    }
+    if (w->piece < 0) {
+        follower_fail(w, w->m.ip->row[0].at, "the graph has no increasing branch");
+        return (run_of_pieces){ 0 };
+    }
+    return branch_of(w, w->piece);
+}
+
+static double solve_in(follower *w, const run_of_pieces *b, double y, int *piece)
+{
+    for (int k = b->first; k <= b->last; k++) {
+        const graph_piece *p = &w->g.piece.at[k];
+        if (y > p->y1 && k < b->last)
+            continue;
+        *piece = k;
+        return y <= p->y0 ? p->x0 : y >= p->y1 ? p->x1 : graph_solve(&w->g, &w->map, k, y);
+    }
+    return w->v;
+}
+
+/* By how much the load lies inside the branch: < 0 when it ended. */
+static double margin(const run_of_pieces *b, double y)
+{
+    return fmin(y - b->y0, b->y1 - y);
+}
+
+/* ---- samples ---- */
+/* The rate -R_t/R_v where it moves; 0 where it sticks on a kink that stands still. */
+static double rate_at(follower *w, double v, int piece)
+{
+    const graph_piece *p = &w->g.piece.at[piece];
+    if (p->x0 == p->x1)
+        return moment_kink_rate(&w->m, 0, p->x0);
+    row_value r = moment_row(&w->m, 0, v, v == p->x0 ? 1 : -1);
+    double rate = -moment_drift(&w->m, 0) / r.dx;
+    return isfinite(rate) ? rate : 0;
+}
+
+typedef struct {
+    double t, v, rate, load;
+} point;
+
+static void sample_put(follower *w, const point *p)
+{
+    results *r = w->r;
+    int64_t at = results_sample(r);
+    r->t[at] = p->t, r->q[at] = p->v, r->v[at] = p->rate, r->acc[at] = 0, r->load[at] = p->load;
+    r->energy[at] = r->dissipated[at] = r->work[at] = 0;
+}
+
+/* The solution at t on the branch; side: -1 or +1 looks at the load just before or after. */
+static point point_at(follower *w, double t, int side)
+{
+    double y = load_at(w, t + side * w->tiny);
+    point p = { t, w->v, 0, y };
+    if (failed(w))
+        return p;
+    run_of_pieces b = branch_now(w);
+    if (failed(w))
+        return p;
+    p.v = solve_in(w, &b, y, &w->piece);
+    p.rate = rate_at(w, p.v, w->piece);
+    w->r->steps++;
+    return p;
+}
+
+static double cubic_mid(const point *a, const point *b)
+{
+    return 0.5 * (a->v + b->v) + (b->t - a->t) / 8 * (a->rate - b->rate);
+}
+
+enum { DEPTH = 40, SAMPLES_MAX = 100000 };
+
+/* Samples between a and b (a is put already), halved until the cubic through them is as good as the solution.
+ */
+static void fill(follower *w, point a, point b, int depth)
+{
+    if (failed(w))
+        return;
+    double mid = 0.5 * (a.t + b.t);
+    if (depth < DEPTH && w->r->samples < SAMPLES_MAX && mid > a.t && mid < b.t && b.t - a.t > 4 * w->tiny) {
+        w->v = a.v;
+        if (!w->steady || depth == 0)
+            w->piece = branch_near(w, a.v);
+        point m = point_at(w, mid, 0);
+        double want = 1e-12 * fmax(1, fabs(m.v));
+        if (depth < 1 || fabs(m.v - cubic_mid(&a, &b)) > want) {
+            fill(w, a, m, depth + 1);
+            fill(w, m, b, depth + 1);
+            return;
+        }
+    }
+    sample_put(w, &b);
+}
+
+/* ---- following ---- */
+static void jump_put(follower *w, double t, double from, double to, bool fold)
+{
+    *vec_push(w->r->a, &w->r->jumps) = (limit_jump){ t, from, to, 0, fold };
+}
+
+/* Goes to where v' = load - graph(v) leads from v at the time t+ ; lists the jump. */
+static void settle(follower *w, double t, double v, double y, bool fold)
+{
+    w->v = v;
+    graph_root to = graph_flow(&w->g, &w->map, y, v);
+    if (to.piece < 0) {
+        follower_fail(w, w->m.ip->row[0].at, "no branch of the graph takes the load");
+        return;
+    }
+    if (fabs(to.x - v) > 1e-9 * w->scale)
+        jump_put(w, t, v, to.x, fold);
+    w->v = to.x;
+    w->piece = to.piece;
+    if (!piece_stable(&w->g.piece.at[to.piece]))
+        w->piece = branch_near(w, to.x);
+}
+
+static double margin_at(follower *w, double t, double v)
+{
+    double y = load_at(w, t);
+    w->v = v;
+    run_of_pieces b = branch_now(w);
+    return failed(w) ? 0 : margin(&b, y);
+}
+
+/* The time in (lo, hi] from which the branch no longer holds the load: regula falsi and halving in turn. */
+static double branch_end(follower *w, double lo, double hi, double v)
+{
+    double f0 = margin_at(w, lo, v), f1 = margin_at(w, hi, v);
+    for (int k = 0; k < 200 && hi - lo > 1e-16 * fmax(hi, 1) && !failed(w); k++) {
+        double mid = k % 3 == 2 || !isfinite(f0) || f0 <= 0 ? 0.5 * (lo + hi)
+                                                            : lo + (hi - lo) * f0 / (f0 - f1);
+        if (k % 3 == 1)
+            mid += mid < 0.5 * (lo + hi) ? fmin(1e-15 * (1 + hi), hi - mid)
+                                         : -fmin(1e-15 * (1 + hi), mid - lo);
+        if (!(mid > lo && mid < hi))
+            mid = 0.5 * (lo + hi);
+        if (!(mid > lo && mid < hi))
+            break;
+        double f = margin_at(w, mid, v);
+        if (f == 0)
+            return mid;
+        if (f > 0)
+            lo = mid, f0 = f;
+        else
+            hi = mid, f1 = f;
+    }
+    return hi;
+}
+
+/* From w->t to t1, within which the load is smooth and goes one way. */
+static void follow(follower *w, double t1)
+{
+    for (int jumps = 0; w->t < t1 && !failed(w); jumps++) {
+        point a = point_at(w, w->t, w->t + 2 * w->tiny < t1 ? 1 : 0);
+        if (failed(w))
+            return;
+        sample_put(w, &a);
+        w->v = a.v;
+        double m = margin_at(w, t1 - w->tiny, a.v), from_t = w->t, v = a.v;
+        if (failed(w))
+            return;
+        if (m >= -1e-13 * w->scale) {
+            w->v = v;
+            if (!w->steady)
+                w->piece = branch_near(w, v);
+            point b = point_at(w, t1, -1);
+            double end = b.v;
+            fill(w, a, b, 0);
+            w->t = t1, w->v = end;
+            w->piece = branch_near(w, end);
+            return;
+        }
+        double te = branch_end(w, from_t, t1, v);
+        double y = load_at(w, te);
+        w->v = v;
+        run_of_pieces b = branch_now(w);
+        if (failed(w))
+            return;
+        bool above = y - b.y0 >= b.y1 - y;
+        point e = { te, above ? b.x1 : b.x0, 0, y };
+        if (te > from_t)
+            fill(w, a, e, 0);
+        /* a hair beyond the branch's end, so that the way leads on */
+        y = load_at(w, te);
+        double end_y = above ? b.y1 : b.y0;
+        settle(w, te, e.v, end_y + (above ? 1 : -1) * 1e-14 * fmax(1, fabs(end_y)), true);
+        w->t = te;
+        if (jumps > 1000) {
+            follower_fail(w, w->m.ip->row[0].at, "the solution jumps without end");
+            return;
+        }
+    }
+}
+
+/* ---- times to stop at ---- */
+static bool load_breaks(follower *w, double t)
+{
+    double y0 = load_at(w, t - w->tiny), y1 = load_at(w, t + w->tiny);
+    return fabs(y1 - y0) > 1e-10 * fmax(1, fabs(y0)) + 1e4 * w->tiny;
+}
+
+static double drift_now(follower *w, double t)
+{
+    load_at(w, t);
+    moment_row(&w->m, 0, w->ref, 0);
+    return moment_drift(&w->m, 0);
+}
+
+/* An extremum of the load in (t0, t1), or t1. */
+static double extremum(follower *w, double t0, double t1)
+{
+    double d0 = drift_now(w, t0 + w->tiny), d1 = drift_now(w, t1 - w->tiny);
+    if (!w->steady || !(d0 * d1 < 0))
+        return t1;
+    for (int k = 0; k < 60 && !failed(w); k++) {
+        double mid = 0.5 * (t0 + t1);
+        if (!(mid > t0 && mid < t1))
+            break;
+        if (drift_now(w, mid) * d0 > 0)
+            t0 = mid;
+        else
+            t1 = mid;
+    }
+    return t1;
+}
+
+/* The next time after t at which a jump of the past comes back through a delay, up to t1. */
+static double echo(follower *w, double t, double t1)
+{
+    static const int32_t none[MAX_INDEX];
+    const inclusion_program *ip = w->m.ip;
+    for (int k = 0; k < ip->npast; k++)
+        for (size_t j = 0; j < w->r->jumps.n; j++) {
+            const kernel *f = &ip->past[k].when;
+            double at = w->r->jumps.at[j].t, lo = t + w->tiny, hi = t1;
+            w->m.in.t = lo;
+            kernel_run(f, &w->m.in, none, w->m.reg_past[k]);
+            if (w->m.reg_past[k][f->tape.out[0]] >= at)
+                continue;
+            w->m.in.t = hi;
+            kernel_run(f, &w->m.in, none, w->m.reg_past[k]);
+            if (w->m.reg_past[k][f->tape.out[0]] <= at)
+                continue;
+            for (int i = 0; i < 100 && lo < 0.5 * (lo + hi) && 0.5 * (lo + hi) < hi; i++) {
+                w->m.in.t = 0.5 * (lo + hi);
+                kernel_run(f, &w->m.in, none, w->m.reg_past[k]);
+                if (w->m.reg_past[k][f->tape.out[0]] < at)
+                    lo = w->m.in.t;
+                else
+                    hi = w->m.in.t;
+            }
+            t1 = hi;
+        }
+    return t1;
+}
+
+enum { GRID = 512, GRID_MOVING = 128 };
+
+static void follow_all(follower *w)
+{
+    double T = w->o->duration;
+    int grid = w->steady ? GRID : GRID_MOVING;
+    size_t turn = 0;
+    for (int k = 1; w->t < T && !failed(w);) {
+        double t1 = T * k / grid, v = w->v;
+        bool at_turn = false;
+        while (turn < w->turns.n && w->turns.at[turn] <= w->t + 2 * w->tiny)
+            turn++;
+        if (turn < w->turns.n && w->turns.at[turn] <= t1)
+            t1 = w->turns.at[turn], at_turn = true;
+        if (w->m.ip->npast) {
+            double e = echo(w, w->t, t1);
+            if (e < t1)
+                t1 = e, at_turn = true;
+        }
+        double x = extremum(w, w->t, t1);
+        if (x < t1 - 2 * w->tiny && x > w->t + 2 * w->tiny)
+            t1 = x, at_turn = false;
+        if (t1 >= T * k / grid)
+            k++;
+        w->v = v;
+        follow(w, t1);
+        if (failed(w) || !at_turn || t1 >= T)
+            continue;
+        v = w->v;
+        if (!load_breaks(w, t1)) {
+            w->v = v;
+            continue;
+        }
+        double y = load_at(w, t1 + w->tiny);
+        w->v = v;
+        settle(w, t1, v, y, false);
+        if (w->o->progress && k % 64 == 0 && w->o->progress(w->o->ud, w->t / T)) {
+            w->r->status = RUN_INTERRUPTED;
+            return;
+        }
+    }
+}
+
+/* ---- start ---- */
+static bool start(follower *w)
+{
+    double v = w->m.x[0], y = load_at(w, w->tiny), slack;
+    if (failed(w))
+        return false;
+    graph_root to = graph_flow(&w->g, &w->map, y, v);
+    for (size_t k = 0; k < w->g.piece.n; k++) {
+        const graph_piece *p = &w->g.piece.at[k];
+        *vec_push(w->r->a, &w->r->branches) = (limit_branch){ p->x0, p->x1, p->y0, p->y1, piece_stable(p) };
+        if (piece_stable(p) || !(v >= p->x0 && v <= p->x1) || (p->x0 < p->x1 && (v == p->x0 || v == p->x1)))
+            continue;
+        slack = 1e-11 * fmax(1, fabs(y));
+        double out[3];
+        graph_at(w, v, 1, out);
+        bool on = p->x0 == p->x1 ? y < p->y0 && y > p->y1 : fabs(out[0] - y) <= slack + 10 * w->tiny;
+        if (!on)
+            continue;
+        moment_fail(&w->m, w->m.ip->row[0].at,
+                    arena_printf(w->r->a,
+                                 "the start %s lies on a falling branch of the graph (from %s to %s), which "
+                                 "is unstable: the limit is not determined",
+                                 number_text(w->r->a, v), number_text(w->r->a, p->x0),
+                                 number_text(w->r->a, p->x1)));
+        return false;
+    }
+    (void)to;
+    sample_put(w, &(point){ 0, v, 0, y });
+    settle(w, 0, v, y, false);
+    return !failed(w);
+}
+
+enum { DRAWN = 400 };
+
+static void drawn_put(follower *w, double x, int side)
+{
+    double out[3];
+    graph_at(w, x, side, out);
+    *vec_push(w->r->a, &w->r->graph_v) = x;
+    *vec_push(w->r->a, &w->r->graph_load) = out[0];
+}
+
+/* The graph as a line, over the range of the solution and a little more. */
+static void draw(follower *w)
+{
+    const results *r = w->r;
+    double lo = INFINITY, hi = -INFINITY;
+    for (int64_t k = 0; k < r->samples; k++)
+        lo = fmin(lo, r->q[k]), hi = fmax(hi, r->q[k]);
+    double wide = fmax(hi - lo, 1e-3 * w->scale);
+    lo -= 0.25 * wide, hi += 0.25 * wide;
+    for (size_t k = 0; k < w->g.piece.n; k++) {
+        const graph_piece *p = &w->g.piece.at[k];
+        double a = fmax(p->x0, lo), b = fmin(p->x1, hi);
+        if (a > b)
+            continue;
+        for (int j = 0; j <= DRAWN; j++) {
+            double x = a + (b - a) * j / DRAWN;
+            if (a == b && j > 0 && j < DRAWN)
+                continue;
+            drawn_put(w, j == DRAWN ? b : x, a == b ? (j ? 1 : -1) : j == 0 ? 1 : -1);
+        }
+    }
+}
+
+static int32_t param_of(const program *p, const char *name)
+{
+    for (size_t k = 0; k < p->nparam_info; k++)
+        if (!strcmp(p->param[k].name, name))
+            return p->param[k].size == 1 ? p->param[k].at : -1;
+    return -1;
+}
+
+/* The parameters with the small one at 0, and all that follows from them. */
+static double *params_limit(follower *w, int32_t small)
+{
+    const program *p = w->r->prog;
+    double *param = arena_array(w->a, double, p->nparam + 1);
+    bool *set = arena_array(w->a, bool, p->nparam + 1);
+    memcpy(param, w->r->param, (size_t)p->nparam * sizeof *param);
+    param[small] = 0;
+    for (size_t k = 0; k < p->nparam_info; k++)
+        for (int32_t i = 0; i < p->param[k].size && p->param[k].at >= 0; i++)
+            set[p->param[k].at + i] = true;
+    program_params(p, set, param, w->a);
+    return param;
+}
+
+static void limit_go(results *r, const void *ud, arena *a)
+{
+    const run_options *o = ud;
+    follower *w = arena_make(a, follower);
+    const program *p = r->prog;
+    int32_t small = o->word[0] ? param_of(p, o->word[0]) : -1;
+    *w = (follower){ .o = o, .r = r, .a = a, .g.a = a, .map = { .ud = w, .at = graph_at } };
+    r->status = RUN_OK;
+    r->duration = o->duration;
+    r->has_jumps = r->left = true;
+    r->solver = "branches";
+    w->tiny = 1e-14 * fmax(1, o->duration);
+    moment_new(&w->m, r, a, r->param);
+    moment_time(&w->m, 0);
+    if (small < 0)
+        moment_fail(
+            &w->m, SPAN_NONE,
+            o->word[0]
+                ? arena_printf(r->a,
+                               "'%s' is no parameter of model '%s': limit(eps) names the one that goes to 0",
+                               o->word[0], p->model)
+                : "limit(eps) names the parameter that goes to 0");
+    if (!failed(w) && moment_signs(&w->m)) {
+        double sign = w->m.sign[0];
+        moment_new(&w->m, r, a, params_limit(w, small));
+        w->m.sign[0] = sign;
+        moment_time(&w->m, 0);
+        moment_kinks(&w->m, 0);
+        row_value at = moment_row(&w->m, 0, w->m.x[0], 1);
+        if (!(at.dv == 0))
+            moment_fail(&w->m, p->inclusion->row[0].at,
+                        arena_printf(r->a,
+                                     "the factor of the rate does not vanish with '%s': write %s*v' in ...",
+                                     o->word[0], o->word[0]));
+        w->v = w->m.x[0];
+        w->ref = w->m.nkink[0] ? w->m.kink[0][0] : 0;
+        w->scale = fmax(1, fabs(w->v));
+        w->steady = p->inclusion->row[0].separable;
+        moment_turns(&w->m, o->duration, a, &w->turns);
+        if (!failed(w) && start(w))
+            follow_all(w);
+        if (!failed(w))
+            draw(w);
+    }
+    r->t_end = r->samples ? r->t[r->samples - 1] : 0;
+    if (failed(w))
+        r->status = RUN_FAILED, r->message = w->m.trouble, r->where = w->m.trouble_at;
+}
+
+static void limit_run(const program *p, const run_options *o, results *r)
+{
+    (void)p;
+    results_scratch(r, limit_go, o);
+}
+
+static const char *limit_refuse(const program *p, span *at)
+{
+    const inclusion_program *ip = p->inclusion;
+    if (!ip || !p->has_inclusion.file)
+        return "it has no inclusion";
+    *at = ip->refused_at;
+    if (ip->refused)
+        return ip->refused;
+    if (ip->nintegral) {
+        *at = ip->integral[0].at;
+        return "limits are taken without integrals over the past";
+    }
+    if (ip->njoint) {
+        *at = ip->joint[0].at;
+        return "limits are taken of graphs over the unknown: Sgn of a rate or of several unknowns, and "
+               "intervals, have none";
+    }
+    *at = p->has_inclusion;
+    if (p->nq != 1)
+        return "limits are taken of one inclusion for one unknown";
+    if (ip->ncone)
+        return "limits are taken of graphs, not of normal cones";
+    return NULL;
+}
+
+static const backend_option limit_options[] = {
+    { "name", OPT_NAME, NAN, 0, 0, NULL, "the parameter that goes to 0" },
+};
+const backend backend_limit = {
+    .name = "limit",
+    .doc = "limit of an inclusion as a parameter goes to 0: jumps only where a branch ends",
+    .option = limit_options,
+    .noption = sizeof limit_options / sizeof *limit_options,
+    .built = true,
+    .refuse = limit_refuse,
+    .run = limit_run,
+};

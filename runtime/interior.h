@@ -1,8 +1,0 @@
-/* interior: the contact problem with Coulomb cones by a primal-dual interior point method, from a cold start: the way out where sweeps and Newton's method stall. */
-#ifndef CDL_INTERIOR_H
-#define CDL_INTERIOR_H
-#include "proximal.h"
-
-/* False: the tolerance was not reached, or a cone is of a kind it does not know; r is the best that was met. */
-bool interior_solve(sparse_problem *p, arena *scratch, double tol);
-#endif

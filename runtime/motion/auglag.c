@@ -1,0 +1,72 @@
+/* auglag: augmented Lagrangian, one backend for several kinds of problem, told apart by the program. */
+#include "rod/rod.h"
+#include "sweeping.h"
+#include <math.h>
+
+enum { OPT_H, OPT_TOLERANCE, OPT_STIFFNESS, OPT_THETA, OPT_EVERY, OPT_LIMIT };
+
+static const char *auglag_refuse(const program *p, span *at)
+{
+    if (p->rod)
+        return rod_refuse(p, at);
+    if (p->has_field.file) {
+        *at = p->has_field;
+        return "auglag does not solve fields; use active_set()";
+    }
+    if (p->has_inclusion.file) {
+        *at = p->has_inclusion;
+        return "auglag does not run inclusions; use inclusion()";
+    }
+    if (p->has_delay.file) {
+        *at = p->has_delay;
+        return "auglag does not run delays; use sweeping()";
+    }
+    for (size_t i = 0; i < p->ncontact; i++)
+        if (p->contact[i].mu_of_speed) {
+            *at = p->contact[i].at;
+            return "auglag does not run friction that depends on the slip speed; use sweeping()";
+        }
+    return NULL;
+}
+
+static void auglag_run(const program *p, const run_options *o, results *r)
+{
+    double tol = o->value[OPT_TOLERANCE];
+    if (!p->rod) {
+        sweeping_steps(
+            p, o, &(stepping){ o->value[OPT_H], o->value[OPT_THETA], tol, o->value[OPT_STIFFNESS], "auglag" },
+            r);
+        return;
+    }
+    rod_options ro = { .h = o->value[OPT_H],
+                       .tolerance = tol > 0 ? tol : 1e-8,
+                       .stiffness = o->value[OPT_STIFFNESS],
+                       .theta = o->value[OPT_THETA],
+                       .arc = rod_arc_asked(o->word[OPT_LIMIT]) };
+    rod_run(p, o, &ro, r);
+}
+
+static const backend_option auglag_options[] = {
+    { "h", OPT_REAL, NAN, 0, INFINITY, NULL,
+      "time step as in sweeping; of a rod the step of the load, a twentieth of the run when left out, or of "
+      "time, a thousandth" },
+    { "tolerance", OPT_REAL, NAN, 1e-14, 1, NULL,
+      "of the contact problem, as in sweeping; of a rod the overlap that is left, by the radius, 1e-8" },
+    { "stiffness", OPT_REAL, NAN, 1e-300, INFINITY, NULL,
+      "of the inner penalty: impulse by speed, or of a rod per length; from the masses or the rod when left "
+      "out" },
+    { "theta", OPT_REAL, 0.5, 0.5, 1, NULL,
+      "weight of the end of a step of time: 1/2 keeps the energy, more takes it from what the steps do not "
+      "follow" },
+    OPTION_EVERY,
+    OPTION_LIMIT,
+};
+const backend backend_auglag = {
+    .name = "auglag",
+    .doc = "rods and dynamics; contact by augmented Lagrangian",
+    .option = auglag_options,
+    .noption = sizeof auglag_options / sizeof *auglag_options,
+    .built = true,
+    .refuse = auglag_refuse,
+    .run = auglag_run,
+};

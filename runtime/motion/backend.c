@@ -1,0 +1,38 @@
+#include "clock/backend.h"
+#include "field/field.h"
+#include <math.h>
+#include <string.h>
+
+extern const backend backend_vim, backend_active_set;
+extern const backend backend_inclusion, backend_limit;
+extern const backend backend_auglag;
+extern const backend backend_events;
+extern const backend backend_sweeping, backend_penalty;
+
+/* ---- named in the language, not built yet ---- */
+#define OPTIONS(x) .option = (x), .noption = sizeof(x) / sizeof *(x)
+
+const backend *const backend_list[] = { &backend_sweeping, &backend_events,     &backend_penalty,
+                                        &backend_auglag,   &backend_inclusion,  &backend_limit,
+                                        &backend_vim,      &backend_active_set, NULL };
+
+const backend *backend_find(const char *name)
+{
+    for (const backend *const *b = backend_list; *b; b++)
+        if (strcmp((*b)->name, name) == 0)
+            return *b;
+    return NULL;
+}
+
+const backend *backend_choose(const program *p)
+{
+    span at;
+    if (p->field)
+        return p->field->linear && p->field->ncoord == 1 && !p->field->nobst && !p->field->nbend
+                   ? &backend_vim
+                   : &backend_active_set;
+    for (const backend *const *b = backend_list; *b; b++)
+        if ((*b)->built && (!(*b)->refuse || !(*b)->refuse(p, &at)))
+            return *b;
+    return NULL;
+}

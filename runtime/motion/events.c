@@ -1,0 +1,865 @@
+/* events: Taylor-series integration of M q'' = f + reactions, with impacts, contact modes, switches and
+   breaking points located on the series.  march: decide modes -> series -> first end of the modes -> keep the
+   piece -> what happens there. */
+#include <math.h>
+#include <string.h>
+#include <time.h>
+#include "events.h"
+
+enum { OPTION_TOLERANCE, OPTION_ORDER, OPTION_STEP };
+enum { MAX_CONTACTS = 64, MAX_DOFS = 200, MAX_ORDER = 60 };
+
+/* ---- where the modes end ---- */
+/* low: what s lacks */
+typedef struct ending {
+    double s, low;
+    end_kind kind;
+    int who;
+    const site *at;
+} ending;
+
+static void end_at(ending *e, double s, end_kind kind, int who)
+{
+    if (s < e->s)
+        *e = (ending){ s, 0, kind, who, NULL };
+}
+
+static double size_of(const double *c, int order, double h)
+{
+    double size = 0, p = 1;
+    for (int j = 0; j <= order; j++, p *= h)
+        size = fmax(size, fabs(c[j]) * p);
+    return size;
+}
+
+/* What the decision at this instant took for 0 is 0: leading coefficients from `from` on, those before it
+ * being known to be. */
+static void as_decided(const ev *w, double *f, int from, int order, double zero)
+{
+    double h = ev_scale(w), p = pow(h, from);
+    if (w->decided != w->t)
+        return;
+    for (int j = 0; j < from; j++)
+        f[j] = 0;
+    for (int j = from; j <= order && fabs(f[j]) * p <= zero; j++, p *= h)
+        f[j] = 0;
+}
+
+static void end_cone(ev *w, rub *k, int i, ending *e)
+{
+    int K = w->K - 1;
+    double f[w->width], b[w->width], zero = 1e-12 * w->force_size, size = ev_cone_zero(w);
+    bool given = k->c->fam->f->relation == REL_CLOSED || k->c->fam->f->friction == FRICTION_TRESCA,
+         turned = ev_frame_turns(k);
+    const double *rn = turned ? k->fn : k->rn, *rt = turned ? k->ft : k->rt;
+    for (int j = 0; j <= K; j++)
+        b[j] = given ? k->bound[j] : series_mul(k->beta, rn, j);
+    if (k->c->d == 1) {
+        for (int s = -1; s <= 1; s += 2) {
+            for (int j = 0; j <= K; j++)
+                f[j] = b[j] - s * k->rt[j];
+            as_decided(w, f, 0, K, size);
+            end_at(e, series_crossing(f, K, e->s, zero), END_CONE, i);
+        }
+        return;
+    }
+    for (int j = 0; j <= K; j++) {
+        f[j] = series_mul(b, b, j);
+        for (int l = 0; l < k->c->d + turned; l++)
+            f[j] -= series_mul(rt + (size_t)l * w->width, rt + (size_t)l * w->width, j);
+    }
+    as_decided(w, f, 0, K, size * fmax(fabs(b[0]), size));
+    end_at(e, series_crossing(f, K, e->s, zero * fmax(size_of(b, K, e->s), zero)), END_CONE, i);
+}
+
+/* A rebound leaves at a rate that counts, however small it is beside what the gap grows to. */
+static double gap_crossing(const ev *w, const rub *k, double h)
+{
+    double f[w->width];
+    memcpy(f, k->g, ((size_t)w->K + 1) * sizeof *f);
+    if (f[0] <= k->tol_gap && f[1] > k->tol_u && k->last_hit == w->t) {
+        f[0] = 0;
+        return series_crossing(f, w->K, h, 0);
+    }
+    if (k->candidate)
+        as_decided(w, f, 2, w->K, k->zero_gap);
+    return series_crossing(f, w->K, h, fmax(1e-13 * size_of(k->g, w->K, h), 1e-3 * k->tol_gap));
+}
+
+static void end_contact(ev *w, int i, ending *e)
+{
+    rub *k = &w->rub[i];
+    const contact_family *f = k->c->fam->f;
+    int K = w->K;
+    double unit = sqrt(vec_dot(k->c->H, k->c->H, w->n)), zero = 1e-12 * w->force_size, x[w->width];
+    if (k->mode == MODE_OPEN) {
+        if (f->relation == REL_GAP)
+            end_at(e, gap_crossing(w, k, e->s), END_GAP, i);
+        return;
+    }
+    if (f->relation == REL_GAP || (f->relation == REL_BILATERAL && k->c->d)) {
+        for (int j = 0; j < K; j++)
+            x[j] = (f->relation == REL_GAP ? 1 : k->sigma) * ev_normal(k)[j];
+        as_decided(w, x, 0, K - 1, ev_cone_zero(w) / fmax(unit, 1e-300));
+        end_at(e, series_crossing(x, K - 1, e->s, zero / fmax(unit, 1e-300)), END_RN, i);
+    }
+    if (k->mode == MODE_STICK)
+        end_cone(w, k, i, e);
+    /* in more directions than one too: slip along a straight line comes to rest where its series knows
+     * nothing of it */
+    if (k->mode == MODE_SLIP && !(w->start_piece && k->c->d > 1)) {
+        double size = size_of(k->speed, K - 1, e->s);
+        memcpy(x, k->speed, (size_t)K * sizeof *x);
+        if (!(x[0] > k->tol_slip))
+            as_decided(w, x, 1, K - 1, 1e-12 * w->acc_size * ev_scale(w));
+        end_at(e, series_crossing(x, K - 1, e->s, fmax(1e-14 * size, 0.1 * k->tol_slip)), END_SLIP, i);
+    }
+}
+
+static void end_sites(ev *w, ending *e)
+{
+    int K = w->K - 1;
+    double f[w->width];
+    for (int i = 0; i < w->nall; i++) {
+        taylor *t = w->all[i];
+        for (uint32_t k = 0; k < t->nsite; k++) {
+            site *s = &t->site[k];
+            const instr *q = &t->code[s->code];
+            if ((t->still[q->a] && t->still[q->b]) || (s->near && w->creeping) || !t->live[q->dst])
+                continue;
+            for (int upper = 0; upper <= site_two_sided(t, s); upper++) {
+                site_function(t, s, upper, K, f);
+                if (!site_two_sided(t, s)) {
+                    if (s->branch == 0)
+                        continue;
+                    for (int j = 0; j <= K; j++)
+                        f[j] *= s->branch;
+                }
+                if (s->near && fabs(f[0]) < 1e-9 * size_of(f, K, e->s))
+                    f[0] = 0;
+                double at = series_crossing(f, K, e->s, 1e-15 * size_of(f, K, e->s));
+                if (at < e->s)
+                    *e = (ending){ at, 0, END_SITE, i, s };
+            }
+        }
+    }
+}
+
+/* slip in two or more directions comes to rest where |slip| meets 0: steps shrink towards it, the last one is
+ * taken at once */
+static bool rests_soon(ev *w, ending *e)
+{
+    for (int i = 0; i < w->nrub; i++) {
+        rub *k = &w->rub[i];
+        if (k->mode != MODE_SLIP || k->c->d == 1)
+            continue;
+        double left = k->speed[1] < 0 ? -k->speed[0] / k->speed[1] : INFINITY;
+        if (left < e->s && left < 1e-9 * (fabs(w->t) + w->o->duration * 1e-3)) {
+            end_at(e, left, END_SLIP, i);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- after a piece ---- */
+static void sites_after(ev *w, double h, const site *met)
+{
+    int K = w->K - 1;
+    double f[w->width];
+    for (int i = 0; i < w->nall; i++) {
+        taylor *t = w->all[i];
+        for (uint32_t k = 0; k < t->nsite; k++) {
+            site *s = &t->site[k];
+            s->near = false;
+            s->before = s->branch;
+            for (int upper = 0; upper <= site_two_sided(t, s); upper++) {
+                site_function(t, s, upper, K, f);
+                const instr *q = &t->code[s->code];
+                double rate = series_rate(f, K, h),
+                       size = fabs(taylor_reg(t, q->a)[0]) + fabs(taylor_reg(t, q->b)[0]);
+                double close = 1e-13 * size_of(f, K, h) + 2e-15 * size +
+                               1e-15 * (fabs(w->t) + h) * fabs(rate);
+                if (!(fabs(series_value(f, K, h)) <= close) && s != met)
+                    continue;
+                s->near = true;
+                if (!site_two_sided(t, s))
+                    s->branch = rate > 0 ? 1 : rate < 0 ? -1 : s->branch;
+                else if (rate < 0)
+                    s->branch += upper ? 1 : -1;
+            }
+        }
+    }
+}
+
+/* a gap closes at a time of twice the length: one more step of Newton's method */
+static void gap_sharpen(ev *w, ending *e)
+{
+    const rub *k = &w->rub[e->who];
+    double low0 = vec_dot(k->c->H, w->q_low, w->n), low1 = vec_dot(k->c->H, w->v_low, w->n),
+           rate = series_rate(k->g, w->K, e->s);
+    twofold y = series_twofold(k->g, w->K, low0, low1, (twofold){ e->s, 0 });
+    if (fabs(y.hi) < 1e-10 * fabs(rate) * e->s)
+        e->low = -y.hi / rate;
+}
+
+/* times and states add up without loss: what rounding drops is carried along */
+static void advance(ev *w, double h, double low)
+{
+    for (int i = 0; i < w->nrub; i++) {
+        rub *k = &w->rub[i];
+        k->r0 = k->col_n >= 0 ? series_value(k->rn, w->K - 1, h) : 0;
+        for (int l = 0; l < k->c->d && l < MAX_SLIP; l++)
+            k->rt0[l] = k->col_t >= 0 ? series_value(k->rt + (size_t)l * w->width, w->K - 1, h) : 0;
+    }
+    twofold s = { h, low };
+    for (int k = 0; k < w->n; k++) {
+        bool first = w->p->order && w->p->order[k] == 1;
+        twofold q = series_twofold(w->qs + (size_t)k * w->width, w->K + 1, w->q_low[k],
+                                   first ? 0 : w->v_low[k], s);
+        twofold v = series_twofold(w->vs + (size_t)k * w->width, w->K - first, first ? 0 : w->v_low[k], 0, s);
+        w->q[k] = q.hi;
+        w->q_low[k] = q.lo;
+        w->v[k] = v.hi;
+        w->v_low[k] = first ? 0 : v.lo;
+    }
+    twofold t = twofold_sum((twofold){ w->t, w->t_low }, s);
+    w->t = t.hi;
+    w->t_low = t.lo;
+    w->last_h = h;
+}
+
+/* what rounding has left: gaps of closed contacts, their rates, slip of what sticks */
+static void put_back(ev *w)
+{
+    int n = w->n, m = 0;
+    if (w->nrub == 0)
+        return;
+    for (int turn = 0; turn < 2; turn++) {
+        m = 0;
+        for (int i = 0; i < w->nrub; i++) {
+            rub *k = &w->rub[i];
+            if (k->mode == MODE_OPEN || k->c->fam->f->relation == REL_CLOSED)
+                continue;
+            factor_solve(&w->s->minv, k->c->H, w->G + (size_t)m * n);
+            w->b[m] = turn == 0 ? -k->c->gap : -k->un;
+            w->act[m++] = k;
+        }
+        for (int i = 0; i < m; i++)
+            for (int j = 0; j < m; j++)
+                w->W[(size_t)i * m + j] = vec_dot(w->act[i]->c->H, w->G + (size_t)j * n, n);
+        if (m == 0)
+            break;
+        ev_round(w);
+        double work[m * m + 2 * m];
+        int iwork[m];
+        sym_shortest(w->W, w->b, w->u, m, work, iwork);
+        for (int i = 0; i < m; i++)
+            vec_axpy(turn == 0 ? w->q : w->v, w->u[i], w->G + (size_t)i * n, n);
+    }
+    for (int i = 0; i < w->nrub; i++) {
+        rub *k = &w->rub[i];
+        if (k->mode != MODE_STICK)
+            continue;
+        for (int l = 0; l < k->c->d; l++) {
+            const double *S = k->c->S + (size_t)l * n;
+            double s = vec_dot(S, w->v, n) + k->c->s0[l];
+            factor_solve(&w->s->minv, S, w->x1);
+            double ss = vec_dot(S, w->x1, n);
+            if (ss > 0)
+                vec_axpy(w->v, -s / ss, w->x1, n);
+        }
+    }
+}
+
+/* Rebounds that follow each other ever faster: the times left form a geometric series, of which the sum is
+   taken.  Not before the rate that is left is within the tolerance of the rates that were, or the flights
+   within what a double can tell of the time. */
+static bool settles(ev *w, rub *k, double *end)
+{
+    double next = k->flight, r = next / k->before, left = next * r / (1 - r), most = 1e13 * k->tol_u;
+    if (!(next > 0 && k->before > 0 && next < k->before))
+        return false;
+    if (!(fabs(k->un) <= fmin(w->tol, 1e-9) * most || next <= 4e-16 * fabs(w->t)))
+        return false;
+    *end = w->t + left;
+    return true;
+}
+
+static void open_marks(ev *w, const contact_mode *before)
+{
+    for (int i = 0; i < w->nrub; i++) {
+        rub *k = &w->rub[i];
+        double *last = &w->r->contact[k->family].last_open[k->c->member];
+        if (before[i] == MODE_OPEN && k->mode != MODE_OPEN && w->pieces.n)
+            *last = fmax(*last, w->t);
+        if (k->mode == MODE_OPEN)
+            *last = fmax(*last, w->t);
+    }
+}
+
+/* Contacts that come at a speed take a shock; what has come to rest by ever smaller rebounds is closed. */
+static bool meet(ev *w)
+{
+    bool hit = false;
+    for (int i = 0; i < w->nrub; i++) {
+        rub *k = &w->rub[i];
+        const contact_family *f = k->c->fam->f;
+        if (f->relation == REL_CLOSED)
+            continue;
+        if (f->relation == REL_BILATERAL) {
+            hit |= fabs(k->un) > 1e3 * k->tol_u;
+            continue;
+        }
+        hit |= k->c->gap <= k->tol_gap && k->un < -k->tol_u && k->mode == MODE_OPEN;
+        hit |= k->mode != MODE_OPEN && k->un < -1e3 * k->tol_u;
+    }
+    if (!hit)
+        return true;
+    if (!ev_shock(w))
+        return false;
+    for (int i = 0; i < w->nrub; i++) {
+        rub *k = &w->rub[i];
+        double end;
+        if (k->c->fam->f->relation != REL_GAP || k->last_hit != w->t || !settles(w, k, &end))
+            continue;
+        double *last = &w->r->contact[k->family].last_open[k->c->member];
+        *last = fmax(*last, end);
+        /* the rate that is left goes the way of the others */
+        factor_solve(&w->s->minv, k->c->H, w->x1);
+        double hh = vec_dot(k->c->H, w->x1, w->n);
+        w->dissipated += 0.5 * k->un * k->un / hh;
+        vec_axpy(w->v, -k->un / hh, w->x1, w->n);
+        k->un = 0;
+        k->flight = k->before = 0;
+    }
+    return true;
+}
+
+/* ---- events of the model ---- */
+static void fire_one(ev *w, ev_event *e, double *q, double *v, bool *reset)
+{
+    const kernel *k = e->reset.k;
+    if (e->rule->stop)
+        w->stopped = true;
+    if (!k)
+        return;
+    kernel_run(k, &w->s->in, e->index, e->reset.reg);
+    for (uint32_t j = 0; j < k->tape.nout; j++)
+        (e->rule->reset_rate[j] ? v
+                                : q)[slot_at(&k->row[j], e->index, k->over.n)] = e->reset.reg[k->tape.out[j]];
+    *reset = true;
+}
+
+static bool truth(ev *w, ev_event *e)
+{
+    for (int k = 0; k < w->n; k++) {
+        w->qs[(size_t)k * w->width] = w->q[k];
+        w->vs[(size_t)k * w->width] = w->v[k];
+    }
+    w->in.t = w->t;
+    for (uint32_t k = 0; k < e->when->nsite; k++)
+        if (e->when->code[e->when->site[k].code].op == OP_EQ && e->when->site[k].near)
+            e->when->site[k].branch = 0;
+    taylor_step(e->when, &w->in, 0);
+    return taylor_out(e->when, 0)[0] != 0;
+}
+
+/* what holds at an instant only does not hold after it */
+static bool equality(const ev_event *e)
+{
+    for (uint32_t k = 0; k < e->when->nsite; k++)
+        if (e->when->code[e->when->site[k].code].op == OP_EQ && e->when->site[k].near)
+            return true;
+    return false;
+}
+
+/* f of each edge of the condition, as the state is */
+static double edge_value(const taylor *t, const site *s)
+{
+    double f[1];
+    site_function(t, s, false, 0, f);
+    return f[0];
+}
+
+/* a reset moves away from the edge that was met, or leaves it where it was up to rounding */
+static void still_met(const taylor *t, site *s)
+{
+    const instr *q = &t->code[s->code];
+    double size = fabs(taylor_reg(t, q->a)[0]) + fabs(taylor_reg(t, q->b)[0]);
+    s->near = s->near && fabs(edge_value(t, s) - s->met) <= 1e-13 * size;
+}
+
+static bool fire(ev *w, bool *reset)
+{
+    double q[w->n + 1], v[w->n + 1];
+    memcpy(q, w->q, (size_t)w->n * sizeof *q);
+    memcpy(v, w->v, (size_t)w->n * sizeof *v);
+    system_at(w->s, w->t, w->q, w->v);
+    *reset = false;
+    for (int i = 0; i < w->nevent; i++) {
+        ev_event *e = &w->event[i];
+        bool now = truth(w, e);
+        if (now && !e->was)
+            fire_one(w, e, q, v, reset);
+        e->was = now && !equality(e);
+        for (uint32_t k = 0; k < e->when->nsite; k++)
+            e->when->site[k].met = edge_value(e->when, &e->when->site[k]);
+    }
+    if (!*reset)
+        return true;
+    /* what an event gives or takes is work done on the motion */
+    w->wf += 0.5 * (mass_norm2(w->s, w->M, v) - mass_norm2(w->s, w->M, w->v));
+    memcpy(w->q, q, (size_t)w->n * sizeof *q);
+    memcpy(w->v, v, (size_t)w->n * sizeof *v);
+    ev_round(w);
+    for (int i = 0; i < w->nevent; i++) {
+        truth(w, &w->event[i]); /* fills the registers of the new state */
+        for (uint32_t k = 0; k < w->event[i].when->nsite; k++)
+            still_met(w->event[i].when, &w->event[i].when->site[k]);
+    }
+    return true;
+}
+
+/* after a reset a condition that was met on its edge holds or not by where the motion goes next: known when
+ * the series is */
+static void judge_again(ev *w)
+{
+    for (int i = 0; i < w->nevent; i++)
+        w->event[i].was = truth(w, &w->event[i]) && !equality(&w->event[i]);
+}
+
+/* ---- the run ---- */
+static bool instant(ev *w)
+{
+    bool reset = false;
+    contact_mode before[w->nrub + 1];
+    for (int i = 0; i < w->nrub; i++)
+        before[i] = w->rub[i].mode;
+    if (!ev_survey(w))
+        return false;
+    if (w->nevent && !fire(w, &reset))
+        return false;
+    if (reset) {
+        for (int i = 0; i < w->nrub; i++)
+            if (w->rub[i].c->fam->f->relation == REL_GAP)
+                w->rub[i].mode = MODE_OPEN;
+        if (!ev_survey(w))
+            return false;
+    }
+    if (w->stopped && w->pieces.n)
+        return true;
+    for (int i = 0; i < w->nrub; i++) {
+        rub *k = &w->rub[i];
+        double wrong = k->c->fam->f->relation == REL_BILATERAL ? fabs(k->c->gap)
+                       : k->c->fam->f->relation == REL_GAP     ? -k->c->gap
+                                                               : 0;
+        if (wrong > 1e6 * k->tol_gap + 1e-12)
+            return ev_fail(w, k->c->fam->f->at,
+                           arena_printf(w->r->a, "constraint '%s' does not hold at t = %s: its gap is %s",
+                                        contact_name(k->c, w->r->a), ev_number(w, w->t),
+                                        ev_number(w, k->c->gap)));
+        if (wrong > w->r->max_penetration)
+            w->r->max_penetration = wrong;
+    }
+    if (!meet(w) || !ev_survey(w))
+        return false;
+    if (!ev_decide(w))
+        return false;
+    if (reset)
+        judge_again(w);
+    put_back(w);
+    open_marks(w, before);
+    return true;
+}
+
+static bool run_piece(ev *w, double end, ending *e)
+{
+    double left = end - w->t;
+    *e = (ending){ fmin(w->natural, left), 0, END_STEP, -1, NULL };
+    if (w->hist) {
+        bool breaks;
+        double s = history_limit(w->hist, e->s, &breaks);
+        if (s < e->s || breaks)
+            *e = (ending){ s, 0, breaks ? END_BREAK : END_STEP, -1, NULL };
+    }
+    for (int i = 0; i < w->nrub; i++)
+        end_contact(w, i, e);
+    end_sites(w, e);
+    if (!w->start_piece)
+        rests_soon(w, e);
+    if (!(e->s > 0)) {
+        if (++w->stuck > 20)
+            return ev_fail(
+                w, SPAN_NONE,
+                arena_printf(
+                    w->r->a,
+                    "the motion cannot go on at t = %s: its modes change without end; use sweeping()",
+                    ev_number(w, w->t)));
+        return true;
+    }
+    if (w->hist && history_vanishes(w->hist)) {
+        span at;
+        const char *why = history_error(w->hist, &at);
+        return ev_fail(w, at, why);
+    }
+    if (!(e->s > 1e-15 * fabs(w->t)) && e->kind == END_STEP && left > 1e-12 * end)
+        return ev_fail(w, SPAN_NONE,
+                       arena_printf(w->r->a,
+                                    "steps become too small at t = %s: the motion is not analytic there",
+                                    ev_number(w, w->t)));
+    w->stuck = 0;
+    dense_keep(w, e->s);
+    dense_sample(w, e->s);
+    if (w->hist)
+        history_add(w->hist, &w->pieces.at[w->pieces.n - 1]);
+    sites_after(w, e->s, e->at);
+    if (e->kind == END_GAP)
+        gap_sharpen(w, e);
+    advance(w, e->s, e->low);
+    if (e->s >= left) {
+        w->t = end;
+        w->t_low = 0;
+    }
+    if (w->hist && e->kind == END_BREAK)
+        history_image(w->hist, w->t);
+    else if (w->hist && e->kind != END_STEP)
+        history_break(w->hist, w->t, e->kind == END_GAP ? 1 : 2);
+    w->r->steps++;
+    w->r->t_end = w->t;
+    return true;
+}
+
+static bool ask(ev *w)
+{
+    if (!w->o->progress || !w->o->progress(w->o->ud, w->t / w->o->duration))
+        return false;
+    w->r->status = RUN_INTERRUPTED;
+    return true;
+}
+
+static void march(ev *w)
+{
+    double T = w->o->duration;
+    ending e;
+    for (int64_t i = 1; w->t < T; i++) {
+        if (!run_piece(w, T, &e))
+            return;
+        if (w->t >= T)
+            break;
+        if (e.kind == END_STEP) {
+            if (!ev_survey(w))
+                return;
+            put_back(w);
+            if (w->starting ? !slip_start(w) : !ev_series(w))
+                return;
+        } else {
+            w->starting = false;
+            w->events++;
+            if (!instant(w))
+                return;
+            if (w->stopped) {
+                w->r->status = RUN_STOPPED;
+                return;
+            }
+        }
+        if (i % 256 == 0 && ask(w))
+            return;
+    }
+}
+
+/* ---- start ---- */
+static double *series(ev *w, size_t n)
+{
+    return arena_array(w->a, double, (n ? n : 1) * (size_t)w->width);
+}
+
+static taylor *taylor_of(ev *w, const kernel *k, const int32_t *index)
+{
+    return k->tape.nout ? taylor_new(w->a, k, index, w->width) : NULL;
+}
+
+static int taylor_all(ev *w, const kernels *k, taylor ***out)
+{
+    int n = 0;
+    int64_t most = 0;
+    for (size_t i = 0; i < k->n; i++)
+        most += index_members(&k->at[i].over);
+    *out = arena_array(w->a, taylor *, most + 1);
+    for (size_t i = 0; i < k->n; i++) {
+        const kernel *x = &k->at[i];
+        int32_t index[MAX_INDEX] = { 0 };
+        double *where = x->where ? arena_array(w->a, double, (size_t)x->where->nreg + 1) : NULL;
+        for (bool any = index_first(&x->over, index); any; any = index_next(&x->over, index))
+            if (!x->where || kernel_member(x, index, where))
+                (*out)[n++] = taylor_new(w->a, x, index, w->width);
+    }
+    return n;
+}
+
+static void rub_new(ev *w, rub *k, contact *c)
+{
+    const contact_family *f = c->fam->f;
+    size_t n = (size_t)w->n, d = (size_t)c->fam->d, m = (size_t)c->fam->nslip;
+    *k = (rub){ .c = c, .family = (size_t)(c->fam - w->s->family), .sigma = 1, .last_hit = -INFINITY };
+    k->gap = f->relation == REL_CLOSED ? NULL : taylor_of(w, &f->gap, c->index);
+    k->gradient = taylor_of(w, &f->gradient, c->index);
+    k->bias = taylor_of(w, &f->bias, c->index);
+    k->slip = taylor_of(w, &f->slip, c->index);
+    k->slip_map = taylor_of(w, &f->slip_map, c->index);
+    k->slip_bias = taylor_of(w, &f->slip_bias, c->index);
+    k->normal = taylor_of(w, &f->normal, c->index);
+    k->mu = taylor_of(w, &f->mu, c->index);
+    k->g = series(w, 1);
+    k->rn = series(w, 1);
+    k->H = series(w, n);
+    k->N = series(w, n);
+    k->shock = arena_array(w->a, double, d + 1);
+    k->mode = f->relation == REL_GAP ? MODE_OPEN : d ? MODE_STICK : MODE_CLOSED;
+    if (!d)
+        return;
+    k->rt = series(w, d);
+    k->S = series(w, d * n);
+    k->raw = series(w, m * n);
+    k->w = series(w, n > m ? n : m);
+    k->nu = series(w, m);
+    k->gram = series(w, m * m);
+    k->y = series(w, n);
+    k->metric = series(w, 1);
+    k->hy = series(w, 1);
+    k->D = series(w, n);
+    k->fn = series(w, 1);
+    k->ft = series(w, m);
+    k->beta = series(w, 1);
+    k->bound = series(w, 1);
+    k->speed = series(w, 1);
+    k->work = series(w, (n > m ? n : m) + 6);
+}
+
+static void rooms(ev *w)
+{
+    size_t n = (size_t)w->n, c = w->s->ncontact, rows = (size_t)w->s->rows + 1, size = n + rows, d = 0;
+    double **vectors[] = { &w->q,  &w->v,     &w->acc,   &w->f,       &w->vmax,     &w->qmax, &w->x1,
+                           &w->x2, &w->q_low, &w->v_low, &w->acc_end, &w->jerk_end, &w->qx,   &w->vx };
+    for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++)
+        *vectors[i] = arena_array(w->a, double, n + 64);
+    w->M = arena_array(w->a, double, n *n + 1);
+    w->qs = series(w, n);
+    w->vs = series(w, n);
+    w->xs = series(w, n);
+    w->fs = series(w, n);
+    w->Ms = series(w, n * n);
+    w->nmass = taylor_all(w, &w->p->mass, &w->mass);
+    w->nforce = taylor_all(w, &w->p->force, &w->force);
+    w->nrub = (int)c;
+    w->rub = arena_array(w->a, rub, c + 1);
+    for (size_t i = 0; i < c; i++) {
+        rub_new(w, &w->rub[i], &w->s->contact[i]);
+        if ((size_t)w->s->contact[i].fam->d > d)
+            d = (size_t)w->s->contact[i].fam->d;
+    }
+    w->A = arena_array(w->a, double, size *size);
+    w->lu = arena_array(w->a, double, size *size);
+    w->rhs = arena_array(w->a, double, size);
+    w->sol = arena_array(w->a, double, size);
+    w->pivot = arena_array(w->a, int, size);
+    w->act = arena_array(w->a, rub *, c + 1);
+    w->cone = arena_array(w->a, cone, c + 1);
+    w->W = arena_array(w->a, double, rows *rows);
+    w->b = arena_array(w->a, double, rows);
+    w->rr = arena_array(w->a, double, rows);
+    w->u = arena_array(w->a, double, rows);
+    w->dir = arena_array(w->a, double, rows);
+    w->G = arena_array(w->a, double, rows *n + 1);
+    w->cwork = contact_work_new(w->a, (int)c, w->s->rows, (int)d);
+}
+
+static void events_new(ev *w)
+{
+    int64_t most = 0;
+    for (size_t i = 0; i < w->p->nevent; i++)
+        most += index_members(&w->p->event[i].over);
+    w->event = arena_array(w->a, ev_event, most + 1);
+    for (size_t i = 0; i < w->p->nevent; i++) {
+        const event_rule *e = &w->p->event[i];
+        int32_t index[MAX_INDEX] = { 0 };
+        for (bool any = index_first(&e->over, index); any; any = index_next(&e->over, index)) {
+            ev_event *x = &w->event[w->nevent++];
+            x->rule = e;
+            memcpy(x->index, index, sizeof index);
+            x->when = taylor_new(w->a, &e->when, index, w->width);
+            x->reset = term_new(w->a, &e->reset);
+        }
+    }
+}
+
+static bool start(ev *w)
+{
+    system_start(w->s, w->q, w->v);
+    w->in.param = w->r->param;
+    w->in.from[IN_Q] = w->qs;
+    w->in.from[IN_V] = w->vs;
+    w->in.from[IN_PRE] = w->vs;
+    return instant(w);
+}
+
+static void history_start(ev *w)
+{
+    double *q0 = arena_array(w->a, double, w->n + 1), *v0 = arena_array(w->a, double, w->n + 1);
+    system_start(w->s, q0, v0);
+    w->hist = history_new(w->a, w->p, w->K, w->width, q0);
+    history_begin(w->hist, 0);
+    history_break(w->hist, 0, 0);
+}
+
+static void events_run(const program *p, const run_options *o, results *r)
+{
+    struct timespec a, b;
+    const char *why = NULL;
+    ev *w = arena_make(r->a, ev);
+    clock_gettime(CLOCK_MONOTONIC, &a);
+    *w = (ev){ .p = p, .o = o, .r = r, .a = r->a, .n = p->nq };
+    r->backend = "events";
+    r->status = RUN_OK;
+    r->duration = o->duration;
+    w->tol = o->value[OPTION_TOLERANCE];
+    w->local = fmax(1e-3 * w->tol, 1e-17);
+    w->K = o->value[OPTION_ORDER] > 0 ? (int)o->value[OPTION_ORDER]
+                                      : (int)fmin(fmax(ceil(-0.5 * log(w->local)) + 4, 8), MAX_ORDER);
+    w->width = w->K + 4;
+    w->fixed = o->value[OPTION_STEP] > 0 ? o->value[OPTION_STEP] : 0;
+    w->creep = 1e-9;
+    w->s = system_new(r->a, p, r->param, false, &why, &r->where);
+    if (!w->s) {
+        ev_fail(w, r->where, why);
+        return;
+    }
+    rooms(w);
+    events_new(w);
+    if (p->delay)
+        history_start(w);
+    int most = w->nmass + w->nforce + w->nevent + 8 * w->nrub + 1 + (w->hist ? history_most(w->hist) : 0);
+    w->all = arena_array(w->a, taylor *, most);
+    if (start(w)) {
+        if (o->duration > 0 && !w->stopped) {
+            dense_install(w);
+            march(w);
+        } else
+            dense_sample(w, 0);
+    }
+    if (w->stopped && r->status == RUN_OK)
+        r->status = RUN_STOPPED;
+    if (!r->solver)
+        r->solver = "none needed";
+    clock_gettime(CLOCK_MONOTONIC, &b);
+    r->seconds = (double)(b.tv_sec - a.tv_sec) + 1e-9 * (double)(b.tv_nsec - a.tv_nsec);
+}
+
+/* ---- what it cannot do ---- */
+static bool reads_past(const kernel *k)
+{
+    for (uint32_t i = 0; i < k->tape.nin; i++)
+        if (k->in[i].kind == IN_PAST_Q || k->in[i].kind == IN_PAST_V || k->in[i].kind == IN_INTEGRAL)
+            return true;
+    return false;
+}
+
+static const char *refuse_contact(const program *p, const contact_family *f, span *at)
+{
+    bool mixed = false, first = false;
+    for (int k = 0; k < p->nq; k++) {
+        bool one = p->order && p->order[k] == 1;
+        first |= one;
+        mixed |= one != (p->order && p->order[0] == 1);
+    }
+    *at = f->at;
+    if (reads_past(&f->gap) || reads_past(&f->slip) || reads_past(&f->slip_map))
+        return "events needs the second derivative of a gap and the rate of a slip, which past values do not "
+               "have; use sweeping()";
+    if (first && !mixed)
+        return "events does not hold first-order equations by constraints; write an inclusion with "
+               "normal_cone and use inclusion()";
+    if (f->friction == FRICTION_NONE || f->slip_given)
+        return NULL;
+    if (mixed)
+        return "events needs 'slip' for friction beside first-order equations; give it, or use sweeping()";
+    if (f->rate.tape.nout)
+        return "events needs 'slip' for friction on a constraint that moves with time; or use sweeping()";
+    return NULL;
+}
+
+static bool chooses_pieces(const kernel *k)
+{
+    for (uint32_t i = 0; i < k->tape.ncode; i++)
+        if (taylor_chooses(k->tape.code[i].op))
+            return true;
+    return false;
+}
+
+/* sums over points see neither where an integrand changes its piece nor times that bend under it */
+static const char *refuse_past(const program *p, span *at)
+{
+    const delay_program *d = p->delay;
+    bool pieces = false;
+    for (size_t i = 0; d && i < d->history.n; i++)
+        pieces |= chooses_pieces(&d->history.at[i]);
+    for (size_t i = 0; d && i < d->nrule; i++) {
+        *at = d->integral[i].at;
+        if (!d->integral[i].linear)
+            return "events integrates over past times that are linear in the variable, with a factor that "
+                   "does not move; use sweeping()";
+        if (chooses_pieces(&d->integral[i].integrand))
+            return "events integrates over one piece: split the range where the integrand switches, or use "
+                   "sweeping()";
+        if (pieces)
+            return "events does not integrate over a history that has pieces; use sweeping()";
+    }
+    return NULL;
+}
+
+static const char *events_refuse(const program *p, span *at)
+{
+#define REFUSE(what, text)  \
+    do {                    \
+        if (p->what.file) { \
+            *at = p->what;  \
+            return text;    \
+        }                   \
+    } while (0)
+    REFUSE(has_inclusion, "events does not run inclusions; use inclusion()");
+    REFUSE(has_field, "events does not solve fields; use vim(), penalty() or active_set()");
+    REFUSE(has_rod, "events does not solve rods; use auglag()");
+#undef REFUSE
+    const char *past = refuse_past(p, at);
+    if (past)
+        return past;
+    *at = p->ncontact ? p->contact[0].at : SPAN_NONE;
+    if (program_contacts(p) > MAX_CONTACTS)
+        return "events takes up to 64 contacts; use sweeping()";
+    if (p->nq > MAX_DOFS)
+        return "events takes up to 200 degrees of freedom; use sweeping()";
+    for (size_t i = 0; i < p->ncontact; i++) {
+        const char *why = refuse_contact(p, &p->contact[i], at);
+        if (why)
+            return why;
+    }
+    return NULL;
+}
+
+static const backend_option events_options[] = {
+    { "tolerance", OPT_REAL, 1e-12, 1e-16, 1e-2, NULL,
+      "of the motion, relative; a step is taken to a thousandth of it" },
+    { "order", OPT_INT, NAN, 4, 60, NULL, "of the Taylor series; chosen from the tolerance when left out" },
+    { "h", OPT_REAL, NAN, 1e-300, INFINITY, NULL,
+      "step, cut at events alone; from the tolerance when left out" },
+    OPTION_EVERY,
+};
+const backend backend_events = {
+    .name = "events",
+    .doc = "Taylor series, events located to round-off",
+    .option = events_options,
+    .noption = sizeof events_options / sizeof *events_options,
+    .built = true,
+    .refuse = events_refuse,
+    .run = events_run,
+};

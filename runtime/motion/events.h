@@ -1,0 +1,143 @@
+/* events: what the parts of the events backend share.  The motion is a chain of pieces, each a power series
+   in the time since it began; contacts are in a mode that holds over a piece, and where a mode ends a piece
+   ends. */
+#ifndef CDL_EVENTS_H
+#define CDL_EVENTS_H
+#include "clock/backend.h"
+#include "contact/contact.h"
+#include "past/history.h"
+#include "program/system.h"
+#include "base/taylor.h"
+
+typedef enum { MODE_OPEN, MODE_CLOSED, MODE_STICK, MODE_SLIP } contact_mode; /* closed: without friction */
+
+/* A contact over series; all arrays hold `width` coefficients for each component. */
+typedef struct rub {
+    contact *c;
+    size_t family;
+    taylor *gap, *gradient, *bias, *slip, *slip_map, *slip_bias, *normal, *mu, *e;
+    contact_mode mode;
+    int sign, sigma;  /* of slip along one direction; of the reaction (-1 only where held from both sides) */
+    bool candidate;   /* at the gap, with no rate of it */
+    int col_n, col_t; /* unknowns of its reaction, -1: none */
+    double *g, *rn, *rt, *H, *S, *raw, *w, *nu, *gram, *y, *metric, *hy, *D, *N, *beta, *bound, *speed, *work;
+    /* of a frame that turns: normal and tangential parts as they are, the latter in the space of slip */
+    double *fn, *ft;
+    double *shock, base, e_now, un;
+    /* time of the last impact, what it lacks; the last two flights */
+    double last_hit, last_low, flight, before;
+    /* zero_gap: of a term of its series, in the decision at hand */
+    double tol_gap, tol_u, tol_slip, zero_gap;
+    double r0, rt0[MAX_SLIP]; /* order 0, from the step problem */
+    int row;
+    bool start; /* slip from rest in two or more directions: not by series */
+} rub;
+
+typedef enum { END_STEP, END_GAP, END_RN, END_CONE, END_SLIP, END_SITE, END_WHEN, END_BREAK } end_kind;
+
+typedef struct ev_event {
+    taylor *when;
+    term reset;
+    const event_rule *rule;
+    int32_t index[MAX_INDEX];
+    bool was;
+} ev_event;
+
+typedef struct ev {
+    const program *p;
+    const run_options *o;
+    results *r;
+    arena *a;
+    system_t *s;
+    int n, K, width;                /* dofs, order, coefficients kept */
+    double tol, local, fixed;       /* asked; of one step; the step when it is given, else 0 */
+    double t_low, *q_low, *v_low;   /* what t, q and v lack: events add up without loss */
+    double t, *q, *v, *acc, *f, *M; /* now; acc and f belong to the piece or decision at hand */
+    double *qs, *vs, *xs, *fs, *Ms; /* series: positions, rates, highest derivatives, forces, masses */
+    series_inputs in;
+    taylor **mass, **force, **kinetic, **potential;
+    int nmass, nforce;
+    /* those at work in this piece */
+    taylor **all;
+    int nall;
+    rub *rub;
+    int nrub;
+    ev_event *event;
+    int nevent;
+    double *A, *lu, *rhs, *sol;
+    int *pivot, size;
+    bool singular;
+    /* reactions that the motion leaves open: as the step problem has them, not least in friction */
+    bool split;
+    double last_natural; /* of the last series */
+    double natural;      /* step that the tolerance allows */
+    double *vmax, *qmax;
+    double force_size, acc_size, last_h;
+    double decided;   /* time of the last decision on modes */
+    double force_top; /* the largest force so far */
+    /* how long a piece is held beyond its end when the next one is not analytic there, of the run */
+    double creep;
+    /* the step problem at an instant */
+    rub **act;
+    int nact;
+    contact_problem pr;
+    contact_work *cwork;
+    double *W, *b, *rr, *u, *dir, *G, *x1, *x2;
+    cone *cone;
+    /* books */
+    double dissipated, wf, kinetic0, potential0, top;
+    vec(piece) pieces;
+    history *hist;
+    /* slip that starts from rest in two or more directions: time since rest, unit of it, ends of the step
+     * before */
+    bool starting, start_piece; /* more such steps follow; the piece at hand is one */
+    double elapsed, start_unit, *acc_end, *jerk_end, *newton, *qx, *vx;
+    struct start_room *room;
+    struct choice *choice; /* options of the contacts whose mode is asked for */
+    int64_t events, stuck;
+    bool stopped, creeping; /* creeping: beyond a switch whose next piece is not analytic at its end */
+} ev;
+
+/* Friction that sticks in space: its two directions are those of the start of a piece, while the normal
+ * turns. */
+static inline bool ev_frame_turns(const rub *k)
+{
+    const family *f = k->c->fam;
+    return f->f->slip_given && f->nslip == 3 && k->c->d == 2 && f->f->relation != REL_CLOSED &&
+           !f->rows_fixed;
+}
+
+static inline const double *ev_normal(const rub *k)
+{
+    return k->mode == MODE_STICK && ev_frame_turns(k) ? k->fn : k->rn;
+}
+
+/* events_root.c */
+/* the first coefficient that counts: its sign, 0 when none does */
+int series_sign(const double *c, int from, int order, double h, double zero);
+
+/* events_series.c */
+bool ev_series(ev *w);        /* of the modes at hand; false: failed */
+double ev_scale(const ev *w); /* a time over which coefficients can be compared */
+void ev_force0(ev *w);        /* masses and forces at the instant */
+bool ev_accelerations(ev *w, double t, const double *q, const double *v, double *a);
+bool dense_solve(double *a, double *b, int n, int *pivot); /* both destroyed */
+double ev_dot(const ev *w, const double *row, const double *x, int j);
+bool ev_fail(ev *w, span at, const char *message);
+const char *ev_number(ev *w, double x);
+
+/* events_mode.c */
+bool ev_survey(ev *w); /* masses, rows and gaps now */
+void ev_round(ev *w);  /* q and v lack nothing */
+bool ev_shock(ev *w);
+bool ev_decide(ev *w); /* modes to the right of now; the series is theirs */
+bool ev_consistent(ev *w);
+double ev_cone_zero(const ev *w);             /* what counts as 0 in a decision on forces */
+bool ev_implicit(ev *w, double h, double *v); /* rates after an implicit step of the step problem */
+bool slip_start(ev *w);                       /* events_start.c */
+
+/* events_dense.c */
+void dense_keep(ev *w, double h); /* the piece at hand, as long as it was used */
+void dense_install(ev *w);
+void dense_sample(ev *w, double h);
+#endif

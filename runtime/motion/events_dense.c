@@ -1,0 +1,352 @@
+/* events_dense: pieces as they are kept, and what is asked of them: values at any time, power series about
+   any time, samples for plots and tables. */
+#include <math.h>
+#include <string.h>
+#include "events.h"
+
+/* items of a piece: the dofs, then gap, reaction, bound of friction, and tangential reactions of each contact
+ */
+enum { ITEM_GAP, ITEM_RN, ITEM_BOUND, ITEM_RT, ITEMS = ITEM_RT + MAX_SLIP };
+enum { INNER = 16 }; /* samples in a piece */
+
+static double *item(const ev *w, const piece *p, int who, int what)
+{
+    return p->y + (size_t)(w->n + who * ITEMS + what) * (size_t)(p->order + 1);
+}
+static double *item_dof(const piece *p, int k)
+{
+    return p->y + (size_t)k * (size_t)(p->order + 1);
+}
+
+static void bound_series(const ev *w, const rub *c, double *out)
+{
+    const contact_family *f = c->c->fam->f;
+    bool given = f->relation == REL_CLOSED || f->friction == FRICTION_TRESCA;
+    for (int j = 0; j < w->K; j++)
+        out[j] = c->c->d == 0 || c->mode == MODE_OPEN ? 0
+                 : given                              ? c->bound[j]
+                                                      : series_mul(c->beta, ev_normal(c), j);
+}
+
+/* Power of the smooth forces and of what moves the contacts, and power lost to friction, at s.  Products of
+   series need twice their order, so these are values. */
+static void powers(ev *w, double s, double *force, double *lost)
+{
+    int n = w->n, W = w->width, K = w->K - 1;
+    double v[n + 1];
+    *force = *lost = 0;
+    for (int i = 0; i < n; i++)
+        v[i] = w->p->order && w->p->order[i] == 1 ? 0 : series_value(w->vs + (size_t)i * W, w->K, s);
+    for (int i = 0; i < n; i++) {
+        *force += v[i] * series_value(w->fs + (size_t)i * W, K, s);
+        for (int k = 0; k < n && !w->s->mass_constant; k++)
+            *force += 0.5 * v[i] * v[k] * series_rate(w->Ms + (size_t)(i * n + k) * W, K, s);
+    }
+    for (int i = 0; i < w->nrub; i++) {
+        const rub *c = &w->rub[i];
+        if (c->mode == MODE_OPEN)
+            continue;
+        double Hv = 0, Dv = 0, rn = series_value(c->rn, K, s);
+        for (int k = 0; k < n; k++) {
+            if (c->col_n >= 0)
+                Hv += v[k] * series_value(c->H + (size_t)k * W, K, s);
+            if (c->mode == MODE_SLIP)
+                Dv += v[k] * series_value(c->D + (size_t)k * W, K, s);
+        }
+        *force += rn * Hv;
+        if (c->mode == MODE_SLIP) {
+            const contact_family *f = c->c->fam->f;
+            bool given = f->relation == REL_CLOSED || f->friction == FRICTION_TRESCA;
+            double b = given ? series_value(c->bound, K, s) : rn * series_value(c->beta, K, s),
+                   speed = series_value(c->speed, K, s);
+            *lost += b * speed;
+            *force += b * (speed - Dv);
+        }
+        for (int l = 0; c->col_t >= 0 && l < c->c->d; l++) {
+            double Sv = 0;
+            for (int k = 0; k < n; k++)
+                Sv += v[k] * series_value(c->S + ((size_t)l * (size_t)n + (size_t)k) * (size_t)W, K, s);
+            *force += Sv * series_value(c->rt + (size_t)l * W, K, s);
+        }
+    }
+}
+
+/* both integrated over [a, b]: Gauss's formula of 8 points */
+static void work_done(ev *w, double a, double b, double *force, double *lost)
+{
+    static const double x[] = { 0.9602898564975363, 0.7966664774136268, 0.525532409916329,
+                                0.1834346424956498 },
+                        g[] = { 0.10122853629037618, 0.22238103445337445, 0.3137066458778874,
+                                0.362683783378362 };
+    for (int i = 0; i < 8; i++) {
+        double f, l;
+        powers(w, 0.5 * (a + b) + (i < 4 ? -0.5 : 0.5) * (b - a) * x[i % 4], &f, &l);
+        *force += 0.5 * (b - a) * g[i % 4] * f;
+        *lost += 0.5 * (b - a) * g[i % 4] * l;
+    }
+}
+
+/* ---- keeping ---- */
+void dense_keep(ev *w, double h)
+{
+    int order = w->K + 1;
+    size_t row = (size_t)order + 1;
+    piece *p = vec_push(w->r->a, &w->pieces);
+    *p = (piece){ .t = w->t, .low = w->t_low, .h = h, .reach = fmax(h, w->natural), .order = order };
+    p->y = arena_array(w->r->a, double, ((size_t)w->n + (size_t)w->nrub * ITEMS) * row);
+    p->mode = arena_array(w->r->a, uint8_t, 2 * (size_t)w->nrub + 1);
+    for (int k = 0; k < w->n; k++)
+        memcpy(item_dof(p, k), w->qs + (size_t)k * w->width, row * sizeof(double));
+    for (int i = 0; i < w->nrub; i++) {
+        const rub *c = &w->rub[i];
+        p->mode[2 * i] = (uint8_t)c->mode;
+        p->mode[2 * i + 1] = (uint8_t)(c->sign + 1);
+        memcpy(item(w, p, i, ITEM_GAP), c->g, (size_t)(w->K + 1) * sizeof(double));
+        bool turned = c->mode == MODE_STICK && ev_frame_turns(c);
+        memcpy(item(w, p, i, ITEM_RN), ev_normal(c), (size_t)w->K * sizeof(double));
+        bound_series(w, c, item(w, p, i, ITEM_BOUND));
+        int comps = turned ? c->c->fam->nslip : c->c->d;
+        for (int l = 0; c->col_t >= 0 && l < comps && l < MAX_SLIP; l++)
+            memcpy(item(w, p, i, ITEM_RT + l), (turned ? c->ft : c->rt) + (size_t)l * w->width,
+                   (size_t)w->K * sizeof(double));
+    }
+}
+
+static const piece *piece_at(const ev *w, double t)
+{
+    size_t lo = 0, hi = w->pieces.n;
+    while (hi - lo > 1) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (w->pieces.at[mid].t <= t)
+            lo = mid;
+        else
+            hi = mid;
+    }
+    return &w->pieces.at[lo];
+}
+
+/* ---- asked ---- */
+static double *item_of(const ev *w, const piece *p, const dense_item *x)
+{
+    if (x->what == DENSE_DOF)
+        return item_dof(p, x->k);
+    for (int i = 0; i < w->nrub; i++)
+        if (w->rub[i].family == x->contact && w->rub[i].c->member == x->member)
+            return item(w, p, i, x->what == DENSE_GAP ? ITEM_GAP : ITEM_RN);
+    return NULL;
+}
+
+static bool dense_series(void *of, const dense_item *x, double t, int n, double *out)
+{
+    const ev *w = of;
+    if (w->pieces.n == 0 || x->what == DENSE_RT || x->what == DENSE_SLIP)
+        return false;
+    const piece *p = piece_at(w, t);
+    const double *c = item_of(w, p, x);
+    int degree = x->what == DENSE_DOF ? p->order : x->what == DENSE_GAP ? p->order - 1 : p->order - 2;
+    if (!c || n + x->order > degree)
+        return false;
+    double all[degree + 1];
+    series_shift(c, degree, fmin(t - p->t - p->low, p->h), all, n + x->order);
+    for (int j = 0; j <= n; j++) {
+        out[j] = all[j + x->order];
+        for (int k = 1; k <= x->order; k++)
+            out[j] *= j + k;
+    }
+    return true;
+}
+
+static double dense_tangent(ev *w, const dense_item *x, double t);
+
+static double dense_at(void *of, const dense_item *x, double t)
+{
+    if (x->what == DENSE_RT || x->what == DENSE_SLIP)
+        return ((const ev *)of)->pieces.n ? dense_tangent(of, x, t) : NAN;
+    double y[1] = { NAN };
+    return dense_series(of, x, t, 0, y) ? y[0] : NAN;
+}
+
+void dense_install(ev *w)
+{
+    dense_output *d = arena_make(w->r->a, dense_output);
+    *d = (dense_output){ w, w->K - 1, dense_at, dense_series };
+    w->r->dense = d;
+}
+
+/* ---- samples ---- */
+static void show(const contact *c, const double *map, const double *x, double scale, double *out)
+{
+    int shown = c->fam->shown;
+    if (shown == 1 && c->d > 1 && !c->fam->f->slip_given) {
+        out[0] = scale * sqrt(vec_dot(x, x, c->d));
+        return;
+    }
+    for (int i = 0; i < shown; i++)
+        out[i] = scale * vec_dot(map + (size_t)i * c->d, x, c->d);
+}
+
+/* Slip and friction of contact i in a piece at s, in the components that are shown; the system stands at that
+   instant.  p NULL: at the start, where no piece is. */
+static void tangent_at(ev *w, const piece *p, int i, double s, double *slip_out, double *rt_out)
+{
+    rub *k = &w->rub[i];
+    contact *c = k->c;
+    contact_mode mode = p ? (contact_mode)p->mode[2 * i] : k->mode;
+    double slip[64] = { 0 }, rt[64] = { 0 }, speed = 0;
+    contact_rows(w->s, c, w->M, false);
+    if (c->d > 64)
+        return;
+    for (int l = 0; l < c->d; l++) {
+        slip[l] = vec_dot(c->S + (size_t)l * w->n, w->s->in.from[IN_V], w->n) + c->s0[l];
+        speed += slip[l] * slip[l];
+    }
+    speed = sqrt(speed);
+    double b = p ? series_value(item(w, p, i, ITEM_BOUND), w->K - 1, s) : 0;
+    for (int l = 0; l < c->d; l++) {
+        if (!p)
+            rt[l] = l < MAX_SLIP ? k->rt0[l] : 0;
+        else if (mode == MODE_STICK)
+            rt[l] = l < MAX_SLIP ? series_value(item(w, p, i, ITEM_RT + l), w->K - 1, s) : 0;
+        else if (mode == MODE_SLIP)
+            rt[l] = c->d == 1 ? -b * (p->mode[2 * i + 1] - 1) : speed > 0 ? -b * slip[l] / speed : 0;
+        if (mode == MODE_STICK)
+            slip[l] = 0;
+    }
+    show(c, c->show, slip, 1, slip_out);
+    show(c, c->show_force, rt, 1, rt_out);
+    /* a frame that turns: friction that sticks is kept in the space of slip itself */
+    for (int l = 0; p && mode == MODE_STICK && ev_frame_turns(k) && l < c->fam->nslip; l++)
+        rt_out[l] = series_value(item(w, p, i, ITEM_RT + l), w->K - 1, s);
+}
+
+/* the system at t, in the state of a piece */
+static void stand_at(ev *w, const piece *p, double t, double s, double *q, double *v)
+{
+    for (int k = 0; k < w->n; k++) {
+        q[k] = series_value(item_dof(p, k), p->order, s);
+        v[k] = series_rate(item_dof(p, k), p->order, s);
+    }
+    system_at(w->s, t, q, v);
+    if (w->s->mass_constant)
+        return;
+    int bad;
+    system_mass(w->s, w->M);
+    system_factor(w->s, w->M, &bad);
+}
+
+static double dense_tangent(ev *w, const dense_item *x, double t)
+{
+    const piece *p = piece_at(w, t);
+    double q[w->n + 1], v[w->n + 1], slip[64] = { 0 }, rt[64] = { 0 }, s = fmin(t - p->t - p->low, p->h);
+    for (int i = 0; i < w->nrub; i++) {
+        if (w->rub[i].family != x->contact || w->rub[i].c->member != x->member)
+            continue;
+        stand_at(w, p, t, s, q, v);
+        tangent_at(w, p, i, s, slip, rt);
+    }
+    return x->k >= 0 && x->k < 64 ? (x->what == DENSE_RT ? rt : slip)[x->k] : NAN;
+}
+
+/* reactions as numbers of the piece at s */
+static void sample_contact(ev *w, const piece *p, int i, double s, int64_t at)
+{
+    rub *k = &w->rub[i];
+    contact *c = k->c;
+    contact_result *r = &w->r->contact[k->family];
+    size_t m = (size_t)(at * r->members + c->member), ns = (size_t)r->nslip;
+    contact_mode mode = p ? (contact_mode)p->mode[2 * i] : k->mode;
+    if (!r->kept)
+        return;
+    r->gap[m] = c->fam->f->relation == REL_CLOSED ? 0 : contact_gap(w->s, c);
+    r->rn[m] = c->fam->f->relation == REL_CLOSED ? c->normal
+               : p                               ? series_value(item(w, p, i, ITEM_RN), w->K - 1, s)
+                                                 : k->r0;
+    r->status[m] = mode == MODE_OPEN ? STATUS_OPEN : mode == MODE_STICK ? STATUS_STICK : STATUS_SLIP;
+    if (c->fam->d)
+        tangent_at(w, p, i, s, r->slip + m * ns, r->rt + m * ns);
+}
+
+static void sample_energy(ev *w, int64_t at, double wf, double dissipated, const double *v)
+{
+    results *r = w->r;
+    double kin = 0.5 * mass_norm2(w->s, w->M, v), pot = 0, shown;
+    if (w->s->first_order)
+        for (int i = 0; i < w->n; i++)
+            if (w->p->order[i] == 1)
+                kin -= 0.5 * v[i] *
+                       (w->s->diagonal ? w->M[i] * v[i] : vec_dot(w->M + (size_t)i * w->n, v, w->n));
+    shown = kin;
+    if (w->s->kinetic.n)
+        shown = system_sum(w->s, &w->s->kinetic);
+    if (w->s->potential.n)
+        pot = system_sum(w->s, &w->s->potential);
+    if (at == 0) {
+        w->kinetic0 = kin;
+        w->potential0 = pot;
+        w->top = fabs(kin);
+    }
+    w->top = fmax(w->top, fmax(fabs(kin), fmax(fabs(wf), fabs(dissipated))));
+    double defect = fabs(kin - w->kinetic0 - wf + dissipated);
+    if (defect > 0 && defect / w->top > r->power_balance)
+        r->power_balance = defect / w->top;
+    r->energy[at] = shown + pot;
+    r->dissipated[at] = dissipated;
+    r->work[at] = wf + (pot - w->potential0);
+}
+
+static void sample_at(ev *w, const piece *p, double s, double wf, double lost)
+{
+    int64_t at = results_sample(w->r);
+    size_t n = (size_t)w->n;
+    double *q = w->r->q + (size_t)at * n, *v = w->r->v + (size_t)at * n, *a = w->r->acc + (size_t)at * n;
+    w->r->t[at] = w->t + s;
+    for (size_t k = 0; k < n; k++) {
+        if (!p) {
+            q[k] = w->q[k];
+            v[k] = w->v[k];
+            a[k] = w->acc[k];
+            continue;
+        }
+        const double *c = item_dof(p, (int)k);
+        double d[p->order + 1];
+        q[k] = series_value(c, p->order, s);
+        v[k] = series_rate(c, p->order, s);
+        for (int j = 0; j < p->order; j++)
+            d[j] = (j + 1) * c[j + 1];
+        a[k] = series_rate(d, p->order - 1, s);
+    }
+    system_at(w->s, w->t + s, q, v);
+    if (!w->s->mass_constant)
+        system_mass(w->s, w->M);
+    if (!w->s->mass_constant) {
+        int bad;
+        system_factor(w->s, w->M, &bad);
+    }
+    for (int i = 0; i < w->nrub; i++)
+        sample_contact(w, p, i, s, at);
+    sample_energy(w, at, wf, lost, v);
+}
+
+/* Samples of the piece at hand: its ends and some between, no closer than asked. */
+void dense_sample(ev *w, double h)
+{
+    if (w->pieces.n == 0) {
+        sample_at(w, NULL, 0, 0, 0);
+        return;
+    }
+    const piece *p = &w->pieces.at[w->pieces.n - 1];
+    double last = w->r->samples ? w->r->t[w->r->samples - 1] : -INFINITY, every = w->o->every,
+           part = fmax(h / w->natural, 1e-3);
+    int parts = isfinite(w->natural) ? (int)fmax(ceil(INNER * part), 1) : INNER;
+    if (every > 0 && h / every > parts)
+        parts = (int)fmin(ceil(h / every), 1e6);
+    for (int i = 0; i <= parts; i++) {
+        double s = h * i / parts;
+        if (i)
+            work_done(w, h * (i - 1) / parts, s, &w->wf, &w->dissipated);
+        if (i && i < parts && every > 0 && w->t + s - last < every * (1 - 1e-9))
+            continue;
+        sample_at(w, p, s, w->wf, w->dissipated);
+        last = w->t + s;
+    }
+}

@@ -1,0 +1,1030 @@
+/* events_series: the power series of a motion in given modes.  At order j the equations
+       sum M_i x_(j-i) = f_j + sum N_i rn_(j-i) + sum S_i^T rt_(j-i),     (gap'')_j = 0,     (slip')_j = 0
+   where it sticks are linear in x_j (the highest derivatives), rn_j and rt_j with the same matrix for all j.
+   N = H - beta D: friction that slips goes with the normal reaction, against the direction D of slip. */
+#include <math.h>
+#include <string.h>
+#include "events.h"
+
+/* ---- small words ---- */
+static inline double *row(const ev *w, double *x, int k)
+{
+    return x + (size_t)k * (size_t)w->width;
+}
+static inline const double *crow(const ev *w, const double *x, int k)
+{
+    return x + (size_t)k * (size_t)w->width;
+}
+static inline bool first_order(const ev *w, int k)
+{
+    return w->p->order && w->p->order[k] == 1;
+}
+
+/* coefficient j of sum_k a_k b_k */
+double ev_dot(const ev *w, const double *a, const double *b, int j)
+{
+    double s = 0;
+    for (int k = 0; k < w->n; k++)
+        s += series_mul(crow(w, a, k), crow(w, b, k), j);
+    return s;
+}
+
+bool ev_fail(ev *w, span at, const char *message)
+{
+    if (w->r->status != RUN_FAILED) {
+        w->r->status = RUN_FAILED;
+        w->r->message = message;
+        w->r->where = at;
+    }
+    return false;
+}
+
+const char *ev_number(ev *w, double x)
+{
+    text s = { .a = w->r->a };
+    text_num(&s, x);
+    return s.at;
+}
+
+static void step(ev *w, taylor *t, int j)
+{
+    if (!t)
+        return;
+    if (j == 0)
+        w->all[w->nall++] = t;
+    taylor_step(t, &w->in, j);
+}
+
+/* ---- masses and forces ---- */
+static void scatter(const taylor *t, double *to, size_t stride, int width, int j)
+{
+    const kernel *k = t->k;
+    for (uint32_t i = 0; i < k->tape.nout; i++) {
+        size_t r = (size_t)slot_at(&k->row[i], t->index, k->over.n);
+        if (stride)
+            r = r * stride + (size_t)slot_at(&k->col[i], t->index, k->over.n);
+        to[r * (size_t)width + (size_t)j] += taylor_out(t, i)[j];
+    }
+}
+
+static void clear(double *x, size_t count, int width, int j)
+{
+    for (size_t i = 0; i < count; i++)
+        x[i * (size_t)width + (size_t)j] = 0;
+}
+
+static void masses_forces(ev *w, int j)
+{
+    size_t n = (size_t)w->n;
+    if (j == 0 || !w->s->mass_constant) {
+        clear(w->Ms, n * n, w->width, j);
+        for (int i = 0; i < w->nmass; i++) {
+            step(w, w->mass[i], j);
+            scatter(w->mass[i], w->Ms, n, w->width, j);
+        }
+    } else
+        clear(w->Ms, n * n, w->width, j);
+    clear(w->fs, n, w->width, j);
+    for (int i = 0; i < w->nforce; i++) {
+        step(w, w->force[i], j);
+        scatter(w->force[i], w->fs, 0, w->width, j);
+    }
+}
+
+static void put_state(ev *w)
+{
+    for (int k = 0; k < w->n; k++) {
+        double *q = row(w, w->qs, k), *v = row(w, w->vs, k);
+        memset(q, 0, (size_t)w->width * sizeof *q);
+        memset(v, 0, (size_t)w->width * sizeof *v);
+        q[0] = w->q[k];
+        v[0] = w->v[k];
+        if (!first_order(w, k))
+            q[1] = v[0];
+    }
+    w->in.t = w->t;
+}
+
+/* A piece that is not analytic where it begins (flat to all orders, a root): the piece before is held a
+ * little longer. */
+static bool sites_back(ev *w)
+{
+    bool any = false;
+    for (int i = 0; i < w->nall; i++)
+        for (uint32_t k = 0; k < w->all[i]->nsite; k++) {
+            site *s = &w->all[i]->site[k];
+            if (!s->near || site_two_sided(w->all[i], s))
+                continue;
+            s->branch = s->before;
+            any = true;
+        }
+    return any;
+}
+
+static bool forces_finite(const ev *w)
+{
+    bool ok = true;
+    for (int k = 0; k < w->n; k++)
+        ok &= isfinite(crow(w, w->fs, k)[0]);
+    return ok;
+}
+
+void ev_force0(ev *w)
+{
+    size_t n = (size_t)w->n;
+    w->nall = 0;
+    put_state(w);
+    if (w->hist)
+        history_begin(w->hist, w->t);
+    if (w->hist)
+        history_step(w->hist, &w->in, 0);
+    masses_forces(w, 0);
+    if (!forces_finite(w) && sites_back(w)) {
+        w->nall = 0;
+        masses_forces(w, 0);
+    }
+    for (size_t i = 0; i < n; i++)
+        w->f[i] = w->fs[i * (size_t)w->width];
+    for (size_t i = 0; i < n; i++) {
+        if (w->s->diagonal)
+            w->M[i] = w->Ms[(i * n + i) * (size_t)w->width];
+        else
+            for (size_t k = 0; k < n; k++)
+                w->M[i * n + k] = w->Ms[(i * n + k) * (size_t)w->width];
+    }
+}
+
+/* ---- contacts: what their equations need at order j ---- */
+static void gradient_step(ev *w, rub *c, int j)
+{
+    clear(c->H, (size_t)w->n, w->width, j);
+    if (!c->gradient)
+        return;
+    step(w, c->gradient, j);
+    scatter(c->gradient, c->H, 0, w->width, j);
+    step(w, c->bias, j);
+}
+
+static void slip_map_step(ev *w, rub *c, int j)
+{
+    clear(c->raw, (size_t)c->c->fam->nslip * (size_t)w->n, w->width, j);
+    step(w, c->slip, j);
+    step(w, c->slip_bias, j);
+    step(w, c->slip_map, j);
+    if (c->slip_map)
+        scatter(c->slip_map, c->raw, (size_t)w->n, w->width, j);
+}
+
+static double *raw_row(const ev *w, const rub *c, int i)
+{
+    return c->raw + (size_t)i * (size_t)w->n * (size_t)w->width;
+}
+/* in the plane the tangent turns with the normal: friction that sticks acts along it, while no slip is asked
+   for in the direction it had at first */
+static bool turns(const rub *c)
+{
+    return c->mode == MODE_STICK && c->c->fam->f->slip_given && c->c->d == 1 && c->c->fam->nslip == 2;
+}
+static double *stick_row(const ev *w, const rub *c, int i)
+{
+    return c->S + (size_t)i * (size_t)w->n * (size_t)w->width;
+}
+
+/* Sticking with a given slip: the directions are those of the start of the piece. */
+static void stick_given(ev *w, rub *c, int j)
+{
+    for (int i = 0; i < c->c->d; i++)
+        for (int k = 0; k < w->n; k++) {
+            double s = 0;
+            for (int l = 0; l < c->c->fam->nslip; l++)
+                s += c->c->show[l * c->c->d + i] * row(w, raw_row(w, c, l), k)[j];
+            row(w, stick_row(w, c, i), k)[j] = s;
+        }
+}
+
+/* nu.S = H in the space of slip: G nu = S H^T */
+static void normal_step(ev *w, rub *c, int j)
+{
+    int m = c->c->fam->nslip;
+    double G0[MAX_SLIP * MAX_SLIP], b[MAX_SLIP] = { 0 }, x[MAX_SLIP] = { 0 },
+                                    work[MAX_SLIP * MAX_SLIP + 2 * MAX_SLIP];
+    int iwork[MAX_SLIP];
+    for (int a = 0; a < m; a++)
+        for (int l = 0; l < m; l++)
+            row(w, c->gram, a * m + l)[j] = ev_dot(w, raw_row(w, c, a), raw_row(w, c, l), j);
+    for (int a = 0; a < m; a++) {
+        b[a] = ev_dot(w, raw_row(w, c, a), c->H, j);
+        for (int l = 0; l < m; l++) {
+            G0[a * m + l] = row(w, c->gram, a * m + l)[0];
+            b[a] -= series_mul_rest(row(w, c->gram, a * m + l), row(w, c->nu, l), j);
+        }
+    }
+    sym_shortest(G0, b, x, m, work, iwork);
+    for (int a = 0; a < m; a++)
+        row(w, c->nu, a)[j] = x[a];
+}
+
+/* unit vector u of the w at hand, l = |w|: w . w -> l^2 -> l -> w/l */
+static void length_step(const double *l2, double *l, int j)
+{
+    if (j == 0) {
+        l[0] = sqrt(l2[0]);
+        return;
+    }
+    double s = l2[j];
+    for (int i = 1; i < j; i++)
+        s -= l[i] * l[j - i];
+    l[j] = s / (2 * l[0]);
+}
+
+/* Slip given: direction in its space, then D = S^T direction; speed >= 0. */
+static void slip_given(ev *w, rub *c, int j)
+{
+    int m = c->c->fam->nslip, d = c->c->d, n = w->n;
+    double *dir = c->work, *l2 = row(w, c->work, m), *l = row(w, c->work, m + 1),
+           *t1 = row(w, c->work, m + 2), *t2 = row(w, c->work, m + 3);
+    const double *slip[MAX_SLIP];
+    for (int i = 0; i < m; i++)
+        slip[i] = taylor_out(c->slip, (uint32_t)i);
+    if (d < m) {
+        normal_step(w, c, j);
+        l2[j] = 0;
+        for (int i = 0; i < m; i++)
+            l2[j] += series_mul(row(w, c->nu, i), row(w, c->nu, i), j);
+    }
+    if (d == 1 && m == 1)
+        row(w, dir, 0)[j] = j == 0 ? c->sign : 0;
+    else if (d == 1 && m == 2) {
+        length_step(l2, l, j);
+        row(w, dir, 0)[j] = series_div(row(w, c->nu, 1), l, row(w, dir, 0), j);
+        row(w, dir, 1)[j] = series_div(row(w, c->nu, 0), l, row(w, dir, 1), j);
+        for (int i = 0; i < 2; i++)
+            row(w, c->w, i)[j] = c->sign * (i ? -1 : 1) * row(w, dir, i)[j];
+    } else {
+        if (d < m) {
+            t1[j] = 0;
+            for (int i = 0; i < m; i++)
+                t1[j] += series_mul(row(w, c->nu, i), slip[i], j);
+            t2[j] = series_div(t1, l2, t2, j);
+        }
+        double *s2 = row(w, c->work, m + 4);
+        s2[j] = 0;
+        for (int i = 0; i < m; i++)
+            row(w, c->w, i)[j] = slip[i][j] - (d < m ? series_mul(row(w, c->nu, i), t2, j) : 0);
+        for (int i = 0; i < m; i++)
+            s2[j] += series_mul(row(w, c->w, i), row(w, c->w, i), j);
+        length_step(s2, c->speed, j);
+        for (int i = 0; i < m; i++)
+            row(w, dir, i)[j] = series_div(row(w, c->w, i), c->speed, row(w, dir, i), j);
+    }
+    const double *u = d == 1 && m == 2 ? c->w : dir;
+    if (d == 1) {
+        c->speed[j] = 0;
+        for (int i = 0; i < m; i++)
+            c->speed[j] += series_mul(crow(w, u, i), slip[i], j);
+    }
+    for (int k = 0; k < n; k++) {
+        double s = 0;
+        for (int i = 0; i < m; i++)
+            s += series_mul(crow(w, u, i), row(w, raw_row(w, c, i), k), j);
+        row(w, c->D, k)[j] = s;
+    }
+}
+
+/* y = M^-1 H^T, hy = H y, metric = sqrt(hy) */
+static void metric_step(ev *w, rub *c, int j)
+{
+    int n = w->n;
+    double *b = w->x1, *x = w->x2;
+    for (int i = 0; i < n; i++) {
+        b[i] = row(w, c->H, i)[j];
+        for (int k = 0; k < n && j; k++)
+            b[i] -= series_mul_rest(row(w, w->Ms, i * n + k), row(w, c->y, k), j);
+    }
+    factor_solve(&w->s->minv, b, x);
+    for (int i = 0; i < n; i++)
+        row(w, c->y, i)[j] = x[i];
+    c->hy[j] = ev_dot(w, c->H, c->y, j);
+    length_step(c->hy, c->metric, j);
+}
+
+/* Friction on the whole tangent space: slip is the tangent part of q' in the kinetic metric. */
+static void slip_whole(ev *w, rub *c, int j)
+{
+    int n = w->n;
+    double *u = c->w, *Mu = c->work, *l2 = row(w, c->work, n), *l = row(w, c->work, n + 1),
+           *t1 = row(w, c->work, n + 2), *t2 = row(w, c->work, n + 3);
+    if (c->c->d == 1 && n == 2) {
+        row(w, u, 0)[j] = c->sign * row(w, c->H, 1)[j];
+        row(w, u, 1)[j] = -c->sign * row(w, c->H, 0)[j];
+    } else {
+        t1[j] = ev_dot(w, c->H, w->vs, j);
+        t2[j] = series_div(t1, c->hy, t2, j);
+        for (int i = 0; i < n; i++)
+            row(w, u, i)[j] = row(w, w->vs, i)[j] - series_mul(row(w, c->y, i), t2, j);
+    }
+    for (int i = 0; i < n; i++) {
+        double s = 0;
+        for (int k = 0; k < n; k++)
+            s += series_mul(row(w, w->Ms, i * n + k), row(w, u, k), j);
+        row(w, Mu, i)[j] = s;
+    }
+    l2[j] = ev_dot(w, u, Mu, j);
+    length_step(l2, l, j);
+    for (int i = 0; i < n; i++)
+        row(w, c->D, i)[j] = series_div(row(w, Mu, i), l, row(w, c->D, i), j);
+    if (c->c->d == 1 && n == 2)
+        c->speed[j] = ev_dot(w, c->D, w->vs, j);
+    else
+        c->speed[j] = l[j];
+}
+
+/* Constant directions T with S = M T; what sticks to a wall at rest does not move at all. */
+static void stick_whole(ev *w, rub *c, int j)
+{
+    for (int i = 0; i < c->c->d; i++)
+        for (int k = 0; k < w->n; k++)
+            row(w, stick_row(w, c, i), k)[j] = j == 0 ? c->c->S[(size_t)i * w->n + k] : 0;
+}
+
+static void law_step(ev *w, rub *c, int j)
+{
+    const contact_family *f = c->c->fam->f;
+    bool coulomb = f->friction == FRICTION_COULOMB;
+    w->in.speed = c->mode == MODE_SLIP ? c->speed : NULL;
+    step(w, c->mu, j);
+    w->in.speed = NULL;
+    const double *mu = taylor_out(c->mu, 0);
+    if (coulomb && f->relation != REL_CLOSED) {
+        c->beta[j] = c->sigma * (f->slip_given ? mu[j] : series_mul(mu, c->metric, j));
+        return;
+    }
+    c->beta[j] = 0;
+    if (!coulomb) {
+        c->bound[j] = mu[j];
+        return;
+    }
+    step(w, c->normal, j);
+    const double *N = taylor_out(c->normal, 0);
+    c->bound[j] = (N[0] < 0 ? -1 : 1) * series_mul(mu, N, j);
+}
+
+static void rub_step(ev *w, rub *c, int j)
+{
+    const contact_family *f = c->c->fam->f;
+    bool rough = c->mode == MODE_STICK || c->mode == MODE_SLIP, normal = f->relation != REL_CLOSED;
+    if (normal)
+        gradient_step(w, c, j);
+    else
+        clear(c->H, (size_t)w->n, w->width, j);
+    if (rough) {
+        if (f->slip_given)
+            slip_map_step(w, c, j);
+        else
+            metric_step(w, c, j);
+        if (c->mode == MODE_STICK) {
+            if (f->slip_given)
+                stick_given(w, c, j);
+            else
+                stick_whole(w, c, j);
+        }
+        if (turns(c)) {
+            c->sign = 1;
+            slip_given(w, c, j);
+        }
+        if (c->mode == MODE_STICK)
+            ;
+        else if (f->slip_given)
+            slip_given(w, c, j);
+        else
+            slip_whole(w, c, j);
+        law_step(w, c, j);
+    }
+    for (int k = 0; k < w->n; k++)
+        row(w, c->N, k)[j] = row(w, c->H, k)[j] -
+                             (c->mode == MODE_SLIP ? series_mul(c->beta, row(w, c->D, k), j) : 0);
+}
+
+/* ---- the linear system ---- */
+static bool lu_factor(double *a, int n, int *pivot)
+{
+    double top = vec_max(a, n * n);
+    for (int k = 0; k < n; k++) {
+        int p = k;
+        for (int i = k + 1; i < n; i++)
+            if (fabs(a[i * n + k]) > fabs(a[p * n + k]))
+                p = i;
+        pivot[k] = p;
+        if (!(fabs(a[p * n + k]) > 1e-13 * top))
+            return false;
+        if (p != k)
+            for (int i = 0; i < n; i++) {
+                double x = a[k * n + i];
+                a[k * n + i] = a[p * n + i];
+                a[p * n + i] = x;
+            }
+        for (int i = k + 1; i < n; i++) {
+            double l = a[i * n + k] /= a[k * n + k];
+            if (l != 0)
+                for (int m = k + 1; m < n; m++)
+                    a[i * n + m] -= l * a[k * n + m];
+        }
+    }
+    return true;
+}
+
+static void lu_solve(const double *a, int n, const int *pivot, double *b)
+{
+    for (int k = 0; k < n; k++) {
+        double x = b[pivot[k]];
+        b[pivot[k]] = b[k];
+        b[k] = x;
+    }
+    for (int k = 0; k < n; k++)
+        for (int i = k + 1; i < n; i++)
+            b[i] -= a[i * n + k] * b[k];
+    for (int k = n; k-- > 0;) {
+        for (int i = k + 1; i < n; i++)
+            b[k] -= a[k * n + i] * b[i];
+        b[k] /= a[k * n + k];
+    }
+}
+
+bool dense_solve(double *a, double *b, int n, int *pivot)
+{
+    if (!lu_factor(a, n, pivot))
+        return false;
+    lu_solve(a, n, pivot, b);
+    return true;
+}
+
+static double *force_row(const ev *w, const rub *c, int i)
+{
+    return turns(c) ? c->D : stick_row(w, c, i);
+}
+
+static void number_unknowns(ev *w)
+{
+    w->size = w->n;
+    for (int i = 0; i < w->nrub; i++) {
+        rub *c = &w->rub[i];
+        c->col_n = c->col_t = -1;
+        if (c->mode == MODE_OPEN)
+            continue;
+        if (c->c->fam->f->relation != REL_CLOSED)
+            c->col_n = w->size++;
+        if (c->mode == MODE_STICK) {
+            c->col_t = w->size;
+            w->size += c->c->d;
+        }
+    }
+}
+
+static bool matrix(ev *w)
+{
+    int n = w->n, m = w->size;
+    double *A = w->A;
+    memset(A, 0, (size_t)m * (size_t)m * sizeof *A);
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < n; k++)
+            A[i * m + k] = row(w, w->Ms, i * n + k)[0];
+    for (int i = 0; i < w->nrub; i++) {
+        rub *c = &w->rub[i];
+        for (int k = 0; k < n && c->col_n >= 0; k++) {
+            A[k * m + c->col_n] = -row(w, c->N, k)[0];
+            A[c->col_n * m + k] = row(w, c->H, k)[0];
+        }
+        for (int l = 0; l < c->c->d && c->col_t >= 0; l++)
+            for (int k = 0; k < n; k++) {
+                A[k * m + c->col_t + l] = -row(w, force_row(w, c, l), k)[0];
+                A[(c->col_t + l) * m + k] = row(w, stick_row(w, c, l), k)[0];
+            }
+    }
+    memcpy(w->lu, A, (size_t)m * (size_t)m * sizeof *A);
+    w->singular = !lu_factor(w->lu, m, w->pivot);
+    return true;
+}
+
+static void right_side(ev *w, int j)
+{
+    int n = w->n;
+    double *b = w->rhs;
+    for (int i = 0; i < n; i++) {
+        b[i] = row(w, w->fs, i)[j];
+        if (j && !w->s->mass_constant)
+            for (int k = 0; k < n; k++)
+                b[i] -= series_mul_rest(row(w, w->Ms, i * n + k), row(w, w->xs, k), j);
+    }
+    for (int i = 0; i < w->nrub; i++) {
+        rub *c = &w->rub[i];
+        const contact_family *f = c->c->fam->f;
+        if (c->mode == MODE_OPEN)
+            continue;
+        if (c->mode == MODE_SLIP && (f->relation == REL_CLOSED || f->friction == FRICTION_TRESCA))
+            for (int k = 0; k < n; k++)
+                b[k] -= series_mul(c->bound, row(w, c->D, k), j);
+        if (c->col_n >= 0) {
+            double s = c->bias ? taylor_out(c->bias, 0)[j] : 0;
+            for (int k = 0; k < n; k++) {
+                b[k] += series_mul_rest(row(w, c->N, k), c->rn, j);
+                s += series_mul_rest(row(w, c->H, k), row(w, w->xs, k), j);
+            }
+            b[c->col_n] = -s;
+        }
+        for (int l = 0; l < c->c->d && c->col_t >= 0; l++) {
+            double s = 0;
+            if (c->slip_bias)
+                for (int a = 0; a < c->c->fam->nslip; a++)
+                    s += c->c->show[a * c->c->d + l] * taylor_out(c->slip_bias, (uint32_t)a)[j];
+            for (int k = 0; k < n; k++) {
+                b[k] += series_mul_rest(row(w, force_row(w, c, l), k), row(w, c->rt, l), j);
+                s += series_mul_rest(row(w, stick_row(w, c, l), k), row(w, w->xs, k), j);
+            }
+            b[c->col_t + l] = -s;
+        }
+    }
+}
+
+/* how much friction a contact can give, as far as order 0 knows */
+static double friction_room(const rub *k)
+{
+    bool given = k->c->fam->f->relation == REL_CLOSED || k->c->fam->f->friction == FRICTION_TRESCA;
+    return given ? fabs(k->bound[0]) : fabs(k->beta[0] * k->r0);
+}
+
+/* The solution of the singular system nearest to x0, in a norm in which friction weighs heavier, the more the
+   less of it there can be: contacts that share a load reach the ends of their cones together. */
+static bool solve_near(ev *w, const double *rhs, const double *x0)
+{
+    size_t m = (size_t)w->size;
+    double weight[m + 1], most = 0;
+    for (size_t k = 0; k < m; k++)
+        weight[k] = 1;
+    for (int i = 0; i < w->nrub; i++)
+        if (w->rub[i].col_t >= 0)
+            most = fmax(most, friction_room(&w->rub[i]));
+    for (int i = 0; i < w->nrub; i++)
+        for (int l = 0; l < w->rub[i].c->d && w->rub[i].col_t >= 0; l++)
+            weight[w->rub[i].col_t + l] = 1e-3 *
+                                          (most > 0 ? sqrt(fmax(friction_room(&w->rub[i]) / most, 1e-6)) : 1);
+    for (size_t i = 0; i < m; i++) {
+        w->sol[i] = rhs[i] - vec_dot(w->A + i * m, x0, (int)m);
+        for (size_t k = 0; k < m; k++)
+            w->lu[i * m + k] = w->A[i * m + k] * weight[k];
+    }
+    arena_pos mark = arena_mark(w->a);
+    bool ok = least_norm(w->lu, w->sol, (int)m, (int)m, w->a);
+    arena_release(w->a, mark);
+    for (size_t k = 0; k < m; k++)
+        w->sol[k] = x0[k] + w->sol[k] * weight[k];
+    return ok;
+}
+
+/* Where the motion leaves reactions open, friction takes no more of them than it must (each turn leaves it a
+   millionth of what it need not have); where that does not fit the cones, they are near those of the step
+   problem, carried on by the series. */
+static bool solve_singular(ev *w, int j)
+{
+    size_t m = (size_t)w->size;
+    bool given = j == 0 && w->split;
+    double x0[m + 1], rhs[m + 1];
+    memset(x0, 0, sizeof x0);
+    memcpy(rhs, w->rhs, m * sizeof *rhs);
+    for (int turn = 0; turn < (given ? 1 : 3); turn++) {
+        for (int i = 0; i < w->nrub; i++) {
+            const rub *k = &w->rub[i];
+            if (k->col_n >= 0 && given)
+                x0[k->col_n] = k->r0;
+            for (int l = 0; l < k->c->d && k->col_t >= 0; l++)
+                x0[k->col_t + l] = given && l < MAX_SLIP ? k->rt0[l] : 0;
+        }
+        if (!solve_near(w, rhs, x0))
+            return false;
+        memcpy(x0, w->sol, m * sizeof *x0);
+    }
+    return true;
+}
+
+static bool solve_order(ev *w, int j)
+{
+    int m = w->size;
+    right_side(w, j);
+    memcpy(w->sol, w->rhs, (size_t)m * sizeof *w->sol);
+    if (!w->singular)
+        lu_solve(w->lu, m, w->pivot, w->sol);
+    else if (!solve_singular(w, j))
+        return false;
+    for (int k = 0; k < w->n; k++) {
+        double x = w->sol[k], *q = row(w, w->qs, k), *v = row(w, w->vs, k);
+        row(w, w->xs, k)[j] = x;
+        if (first_order(w, k)) {
+            v[j] = x;
+            q[j + 1] = x / (j + 1);
+        } else {
+            v[j + 1] = x / (j + 1);
+            q[j + 2] = v[j + 1] / (j + 2);
+        }
+    }
+    for (int i = 0; i < w->nrub; i++) {
+        rub *c = &w->rub[i];
+        c->rn[j] = c->col_n >= 0 ? w->sol[c->col_n] : 0;
+        for (int l = 0; l < c->c->d && c->rt; l++)
+            row(w, c->rt, l)[j] = c->col_t >= 0 ? w->sol[c->col_t + l] : 0;
+    }
+    return true;
+}
+
+/* The highest derivatives at an instant in the modes at hand; first coefficients of everything else are those
+ * of it. */
+bool ev_accelerations(ev *w, double t, const double *q, const double *v, double *a)
+{
+    double *q0 = w->q, *v0 = w->v, t0 = w->t;
+    memcpy(w->qx, q, (size_t)w->n * sizeof *q);
+    memcpy(w->vx, v, (size_t)w->n * sizeof *v);
+    w->q = w->qx;
+    w->v = w->vx;
+    w->t = t;
+    w->nall = 0;
+    put_state(w);
+    bool ok = true;
+    if (w->hist) {
+        history_begin(w->hist, t);
+        ok = history_step(w->hist, &w->in, 0);
+    }
+    masses_forces(w, 0);
+    number_unknowns(w);
+    for (int i = 0; i < w->nrub; i++)
+        if (w->rub[i].mode != MODE_OPEN)
+            rub_step(w, &w->rub[i], 0);
+    matrix(w);
+    ok = ok && solve_order(w, 0);
+    for (int k = 0; k < w->n; k++)
+        a[k] = row(w, w->xs, k)[0];
+    w->q = q0;
+    w->v = v0;
+    w->t = t0;
+    return ok;
+}
+
+/* ---- the step that the tolerance allows ---- */
+static double natural_step(ev *w)
+{
+    double h = INFINITY, global = 0;
+    int K = w->K;
+    for (int k = 0; k < w->n; k++)
+        global = fmax(global, first_order(w, k) ? w->qmax[k] : w->vmax[k]);
+    for (int turn = 0; turn < 2; turn++) {
+        double before = h;
+        h = INFINITY;
+        for (int k = 0; k < w->n; k++) {
+            const double *y = row(w, first_order(w, k) ? w->qs : w->vs, k);
+            double size = fmax(first_order(w, k) ? w->qmax[k] : w->vmax[k], 1e-6 * global), p = 1;
+            double reach = turn && isfinite(before) ? before : 0;
+            for (int j = 0; j <= K - 2; j++, p *= reach)
+                size = fmax(size, fabs(y[j]) * p);
+            for (int j = K - 1; j <= K; j++)
+                if (y[j] != 0)
+                    h = fmin(h, size > 0 ? pow(w->local * size / fabs(y[j]), 1.0 / j)
+                                         : pow(w->local / fabs(y[j]), 1.0 / j));
+        }
+        if (!isfinite(h))
+            break;
+    }
+    return h;
+}
+
+/* The step within which what is watched for roots (a gap, the two sides of a switch) is its series: the terms
+   left out stay below the tolerance of its own size over that step.  It may move where the state does not, as
+   a wall that is driven. */
+static double watched_step(const ev *w, const double *f, int K, double h, double least)
+{
+    double all = h, left = w->o->duration - w->t;
+    h = fmin(h, left);
+    for (int turn = 0; turn < 12 && h > 0; turn++) {
+        double size = least, p = 1, next = h;
+        for (int j = 0; j <= K - 2; j++, p *= h)
+            size = fmax(size, fabs(f[j]) * p);
+        for (int j = K - 1; j <= K; j++)
+            if (f[j] != 0 && size > 0)
+                next = fmin(next, pow(w->local * size / fabs(f[j]), 1.0 / j));
+        if (next > 0.99 * h)
+            break;
+        h = next;
+    }
+    return h < left ? h : all; /* the end of the run is no scale of the motion */
+}
+
+/* gaps of open contacts, reactions of closed ones: a cone is left where they say, also while nothing moves */
+static double contact_step(const ev *w, double natural)
+{
+    double h = natural, force = w->force_top, least = 1e-9 * w->o->duration;
+    for (int k = 0; k < w->n; k++)
+        force = fmax(force, fabs(crow(w, w->fs, k)[0]));
+    for (int i = 0; i < w->nrub; i++) {
+        const rub *k = &w->rub[i];
+        if (k->mode == MODE_OPEN) {
+            if (k->gap)
+                h = fmin(h, watched_step(w, k->g, w->K, natural, 0.1 * k->tol_gap / w->local));
+            continue;
+        }
+        if (k->col_n >= 0)
+            h = fmin(h, fmax(watched_step(w, k->rn, w->K - 1, natural, force), least));
+        for (int l = 0; l < k->c->d && k->col_t >= 0; l++)
+            h = fmin(h, fmax(watched_step(w, crow(w, k->rt, l), w->K - 1, natural, force), least));
+    }
+    return h;
+}
+
+/* Where a register does not converge nothing can be said of what it hides (a function that is flat to all
+   orders may rise soon): the step stays inside its disk.  Below a part of the run that cannot matter the
+   limit ends. */
+static double register_step(ev *w)
+{
+    double h = w->natural, least = 1e-9 * w->o->duration;
+    int K = w->K - 1;
+    for (int i = 0; i < w->nall; i++) {
+        const taylor *t = w->all[i];
+        for (uint32_t m = 0; m < t->nmoving; m++) {
+            uint32_t op = t->code[t->moving[m]].op;
+            if (op != OP_DIV && op != OP_POW && op != OP_SQRT && op != OP_LOG && op != OP_TAN &&
+                op != OP_ASIN && op != OP_ACOS)
+                continue;
+            if (!t->live[t->code[t->moving[m]].dst])
+                continue;
+            const double *r = taylor_reg(t, t->code[t->moving[m]].dst);
+            double a = fabs(r[K - 1]), b = fabs(r[K]), top = fabs(r[0]);
+            if (!(top > 0) || (a == 0 && b == 0))
+                continue;
+            double x = fmin(b > 0 ? pow(1e-3 * top / b, 1.0 / K) : INFINITY,
+                            a > 0 ? pow(1e-3 * top / a, 1.0 / (K - 1)) : INFINITY);
+            if (x < h)
+                h = fmin(h, fmax(x, least));
+        }
+        for (uint32_t k = 0; k < t->nsite; k++) {
+            const site *s = &t->site[k];
+            const instr *q = &t->code[s->code];
+            double f[w->width];
+            if ((t->still[q->a] && t->still[q->b]) || !t->live[q->dst])
+                continue;
+            site_function(t, s, false, K, f);
+            h = fmin(h, fmax(watched_step(w, f, K, h, 0), least));
+        }
+    }
+    return h;
+}
+
+/* ---- pieces of piecewise operations ---- */
+static bool site_agrees(ev *w, taylor *t, site *s, double h)
+{
+    int K = w->K - 1;
+    double f[w->width], size = 0, p = 1;
+    double was = s->branch;
+    site_function(t, s, false, K, f);
+    for (int j = 0; j <= K; j++, p *= h)
+        size = fmax(size, fabs(f[j]) * p);
+    int sign = series_sign(f, 1, K, h, 1e-12 * size);
+    if (site_two_sided(t, s)) {
+        if (sign < 0)
+            s->branch -= 1;
+    } else
+        s->branch = sign;
+    return was == s->branch;
+}
+
+static bool sites_agree(ev *w)
+{
+    bool ok = true;
+    double h = ev_scale(w);
+    for (int i = 0; i < w->nall; i++)
+        for (uint32_t k = 0; k < w->all[i]->nsite; k++)
+            if (w->all[i]->site[k].near)
+                ok &= site_agrees(w, w->all[i], &w->all[i]->site[k], h);
+    return ok;
+}
+
+/* The reaction nu rn + E rt, E being the directions at the start, split by the normal as it is. */
+static void split_reaction(ev *w, rub *c)
+{
+    int m = c->c->fam->nslip;
+    double F[MAX_SLIP][w->width], along[w->width], l2[w->width];
+    for (int j = 0; j < w->K; j++) {
+        normal_step(w, c, j);
+        along[j] = l2[j] = 0;
+        for (int a = 0; a < m; a++) {
+            F[a][j] = series_mul(row(w, c->nu, a), c->rn, j);
+            for (int l = 0; l < c->c->d; l++)
+                F[a][j] += c->c->show[a * c->c->d + l] * row(w, c->rt, l)[j];
+        }
+        for (int a = 0; a < m; a++) {
+            along[j] += series_mul(row(w, c->nu, a), F[a], j);
+            l2[j] += series_mul(row(w, c->nu, a), row(w, c->nu, a), j);
+        }
+        c->fn[j] = series_div(along, l2, c->fn, j);
+        for (int a = 0; a < m; a++)
+            row(w, c->ft, a)[j] = F[a][j] - series_mul(row(w, c->nu, a), c->fn, j);
+    }
+}
+
+/* ---- all of it ---- */
+static bool orders(ev *w)
+{
+    w->nall = 0;
+    put_state(w);
+    if (w->hist)
+        history_begin(w->hist, w->t);
+    number_unknowns(w);
+    for (int j = 0; j < w->K; j++) {
+        if (w->hist && !history_step(w->hist, &w->in, j)) {
+            span at;
+            const char *why = history_error(w->hist, &at);
+            return ev_fail(w, at, why);
+        }
+        if (w->hist && j == 0)
+            w->nall += history_kernels(w->hist, w->all + w->nall);
+        masses_forces(w, j);
+        if (j == 0 && !w->s->mass_constant) {
+            int bad;
+            size_t n = (size_t)w->n;
+            for (size_t i = 0; i < n; i++) {
+                if (w->s->diagonal)
+                    w->M[i] = w->Ms[(i * n + i) * (size_t)w->width];
+                else
+                    for (size_t k = 0; k < n; k++)
+                        w->M[i * n + k] = w->Ms[(i * n + k) * (size_t)w->width];
+            }
+            if (!system_factor(w->s, w->M, &bad))
+                return ev_fail(
+                    w, mass_where(w->p, bad),
+                    arena_printf(w->r->a,
+                                 "the mass matrix is not positive definite at t = %s, in the row of '%s'",
+                                 ev_number(w, w->t), dof_name(w->p, bad, w->r->a)));
+        }
+        for (int i = 0; i < w->nrub; i++)
+            if (w->rub[i].mode != MODE_OPEN)
+                rub_step(w, &w->rub[i], j);
+        if (j == 0)
+            matrix(w);
+        if (!solve_order(w, j))
+            return ev_fail(w, SPAN_NONE,
+                           arena_printf(w->r->a, "the equations are singular at t = %s", ev_number(w, w->t)));
+    }
+    for (int i = 0; i < w->nrub; i++)
+        if (w->rub[i].mode == MODE_STICK && ev_frame_turns(&w->rub[i]))
+            split_reaction(w, &w->rub[i]);
+    w->natural = natural_step(w);
+    for (int i = 0; i < w->nrub; i++) {
+        rub *c = &w->rub[i];
+        memset(c->g, 0, (size_t)w->width * sizeof *c->g);
+        if (c->mode != MODE_OPEN || !c->gap)
+            continue;
+        for (int j = 0; j <= w->K; j++)
+            step(w, c->gap, j);
+        memcpy(c->g, taylor_out(c->gap, 0), ((size_t)w->K + 1) * sizeof *c->g);
+    }
+    for (int i = 0; i < w->nevent; i++)
+        for (int j = 0; j <= w->K - 1; j++)
+            step(w, w->event[i].when, j);
+    return true;
+}
+
+/* The time over which coefficients are compared: a step, but of no more than the run, nor of much more than
+   the step before (of what rests the series is rounding, and its step is anything). */
+double ev_scale(const ev *w)
+{
+    double h = fmin(isfinite(w->natural) ? w->natural : 1, w->o->duration);
+    if (w->pieces.n && isfinite(w->pieces.at[w->pieces.n - 1].reach))
+        h = fmin(h, w->pieces.at[w->pieces.n - 1].reach);
+    return h;
+}
+
+static void sizes(ev *w)
+{
+    w->force_size = w->acc_size = 0;
+    double h = ev_scale(w), p = 1;
+    for (int j = 0; j < w->K; j++, p *= h)
+        for (int k = 0; k < w->n; k++) {
+            w->force_size = fmax(w->force_size, fabs(row(w, w->fs, k)[j]) * p);
+            w->acc_size = fmax(w->acc_size, fabs(row(w, w->xs, k)[j]) * p);
+        }
+    w->force_top = fmax(w->force_top, w->force_size);
+}
+
+static bool series_finite(const ev *w)
+{
+    bool ok = true;
+    for (int k = 0; k < w->n; k++)
+        for (int j = 0; j <= w->K; j++)
+            ok &= isfinite(crow(w, w->qs, k)[j]);
+    return ok;
+}
+
+/* The span of a kernel whose piece was held. */
+static span near_place(const ev *w)
+{
+    for (int i = 0; i < w->nall; i++)
+        for (uint32_t k = 0; k < w->all[i]->nsite; k++)
+            if (w->all[i]->site[k].near)
+                return w->all[i]->k->at;
+    return SPAN_NONE;
+}
+
+/* What it costs in the rates to hold the piece for h: accelerations of the next piece there against those of
+ * this one. */
+static double creep_cost(ev *w, double h, double *size)
+{
+    double q[w->n + 1], v[w->n + 1], a[w->n + 1], held[w->n + 1], off = 0;
+    for (int k = 0; k < w->n; k++) {
+        q[k] = series_value(row(w, w->qs, k), w->K + 1, h);
+        v[k] = series_value(row(w, w->vs, k), w->K - first_order(w, k), h);
+        held[k] = series_value(row(w, w->xs, k), w->K - 1, h);
+    }
+    for (int i = 0; i < w->nall; i++)
+        for (uint32_t k = 0; k < w->all[i]->nsite; k++)
+            w->all[i]->site[k].near = false;
+    bool ok = ev_accelerations(w, w->t + h, q, v, a);
+    *size = 0;
+    for (int k = 0; k < w->n; k++) {
+        *size = fmax(*size, fmax(first_order(w, k) ? w->qmax[k] : w->vmax[k], fabs(a[k]) * w->o->duration));
+        off = fmax(off, fabs(a[k] - held[k]) * h);
+        ok &= isfinite(a[k]);
+    }
+    return ok ? off : INFINITY;
+}
+
+/* The next piece has no power series where it begins: this one is held for a part of the run, as short as its
+ * error has to be. */
+static bool creep_begin(ev *w)
+{
+    int sites = 0, at = 0;
+    double part = w->creep, off = 0, size = 0;
+    for (int i = 0; i < w->nall; i++)
+        sites += (int)w->all[i]->nsite;
+    site keep[sites + 1];
+    for (int i = 0; i < w->nall; i++)
+        for (uint32_t k = 0; k < w->all[i]->nsite; k++)
+            keep[at++] = w->all[i]->site[k];
+    taylor *all[w->nall + 1];
+    int nall = w->nall;
+    memcpy(all, w->all, (size_t)nall * sizeof *all);
+    span place = near_place(w);
+    for (int turn = 0; turn < 5; turn++, part *= 0.1) {
+        off = creep_cost(w, part * w->o->duration, &size);
+        at = 0;
+        for (int i = 0; i < nall; i++)
+            for (uint32_t k = 0; k < all[i]->nsite; k++)
+                all[i]->site[k] = keep[at++];
+        if (!orders(w))
+            return false;
+        if (off <= w->tol * size)
+            break;
+    }
+    if (!(off <= w->tol * size))
+        return ev_fail(w, place,
+                       arena_printf(w->r->a,
+                                    "the force has no power series where its pieces switch, at t = %s, and "
+                                    "rises too fast there to be "
+                                    "stepped over (an error of %.1e in a rate); use sweeping()",
+                                    ev_number(w, w->t), off));
+    w->natural = fmin(w->natural, part * w->o->duration);
+    w->creeping = true;
+    for (int i = 0; i < w->nall; i++)
+        taylor_live(w->all[i]);
+    sizes(w);
+    return true;
+}
+
+bool ev_series(ev *w)
+{
+    w->creeping = w->start_piece = false;
+    for (int turn = 0; turn < 12; turn++) {
+        if (!orders(w))
+            return false;
+        if (!series_finite(w) && sites_back(w)) {
+            if (!orders(w))
+                return false;
+            if (series_finite(w))
+                return creep_begin(w);
+        }
+        if (!series_finite(w))
+            return ev_fail(
+                w, SPAN_NONE,
+                arena_printf(
+                    w->r->a,
+                    "the motion has no power series at t = %s: a function in the model is not analytic there",
+                    ev_number(w, w->t)));
+        for (int i = 0; i < w->nall; i++)
+            taylor_live(w->all[i]);
+        if (w->hist && !history_agrees(w->hist))
+            continue;
+        if (sites_agree(w)) {
+            w->natural = w->last_natural = w->fixed > 0 ? w->fixed : contact_step(w, register_step(w));
+            sizes(w);
+            return true;
+        }
+    }
+    return ev_fail(w, SPAN_NONE,
+                   arena_printf(w->r->a,
+                                "no piece of a piecewise force holds to the right of t = %s (it slides along "
+                                "a switch); use sweeping()",
+                                ev_number(w, w->t)));
+}

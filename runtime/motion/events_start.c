@@ -1,0 +1,330 @@
+/* events_start: slip that begins from rest in two or more tangent directions.  The motion is smooth there but
+   not analytic (the direction of slip is a quotient of two things that vanish), and stiff: the direction is
+   drawn to the force at the rate mu r_n/|slip|.  So it starts by Radau collocation in steps that grow with
+   the time since rest, each kept as a polynomial; where the direction is no longer that fast the series goes
+   on. */
+#include <float.h>
+#include <math.h>
+#include <string.h>
+#include "events.h"
+
+enum { STAGES = 6, NEWTON = 40 };
+
+/* right Radau points: zeros of P_s - P_(s-1) on [0, 1] */
+static double radau(double x)
+{
+    double p0 = 1, p1 = 2 * x - 1, z = p1;
+    for (int k = 2; k <= STAGES; k++) {
+        double p2 = ((2 * k - 1) * z * p1 - (k - 1) * p0) / k;
+        p0 = p1;
+        p1 = p2;
+    }
+    return p1 - p0;
+}
+
+static void radau_points(double *c)
+{
+    int n = 0;
+    for (int i = 0; i < 4000 && n < STAGES - 1; i++) {
+        double a = i / 4000.0, b = (i + 1) / 4000.0;
+        if (!(radau(a) * radau(b) < 0))
+            continue;
+        for (int it = 0; it < 60; it++) {
+            double m = 0.5 * (a + b);
+            if (radau(a) * radau(m) <= 0)
+                b = m;
+            else
+                a = m;
+        }
+        c[n++] = 0.5 * (a + b);
+    }
+    c[STAGES - 1] = 1;
+}
+
+/* coefficients of the Lagrange polynomials: L[i][j] of x^j */
+static void lagrange(const double *c, double L[STAGES][STAGES])
+{
+    for (int i = 0; i < STAGES; i++) {
+        double p[STAGES + 1] = { 1 };
+        int deg = 0;
+        for (int k = 0; k < STAGES; k++) {
+            if (k == i)
+                continue;
+            for (int j = ++deg; j >= 0; j--)
+                p[j] = ((j ? p[j - 1] : 0) - c[k] * (j < deg ? p[j] : 0)) / (c[i] - c[k]);
+        }
+        memcpy(L[i], p, sizeof L[i]);
+    }
+}
+
+/* series whose values at the stages are wanted */
+typedef struct column {
+    double *at;
+    int n;
+} column;
+
+static int columns(ev *w, column *out)
+{
+    int m = 0, n = w->n;
+    out[m++] = (column){ w->fs, n };
+    out[m++] = (column){ w->Ms, n * n };
+    for (int i = 0; i < w->nrub; i++) {
+        rub *k = &w->rub[i];
+        int d = k->c->fam->d;
+        out[m++] = (column){ k->rn, 1 };
+        out[m++] = (column){ k->g, 1 };
+        out[m++] = (column){ k->H, n };
+        if (!d)
+            continue;
+        column more[] = { { k->D, n },     { k->beta, 1 }, { k->bound, 1 },
+                          { k->speed, 1 }, { k->rt, d },   { k->S, d * n } };
+        memcpy(out + m, more, sizeof more);
+        m += 6;
+    }
+    return m;
+}
+
+typedef struct stage {
+    double t, *q, *v, *a, *dA, *values;
+} stage;
+
+/* gaps of open contacts, by numbers */
+static void gaps_at(ev *w, double t, const double *q, const double *v)
+{
+    system_at(w->s, t, q, v);
+    for (int i = 0; i < w->nrub; i++)
+        w->rub[i].g[0] = w->rub[i].mode == MODE_OPEN && w->rub[i].c->fam->f->relation == REL_GAP
+                             ? contact_gap(w->s, w->rub[i].c)
+                             : 0;
+}
+
+static bool stage_value(ev *w, stage *s, const column *col, int ncol, bool keep)
+{
+    int m = 0;
+    if (!ev_accelerations(w, s->t, s->q, s->v, s->a))
+        return false;
+    if (!keep)
+        return true;
+    gaps_at(w, s->t, s->q, s->v);
+    for (int i = 0; i < ncol; i++)
+        for (int k = 0; k < col[i].n; k++)
+            s->values[m++] = col[i].at[(size_t)k * (size_t)w->width];
+    return true;
+}
+
+/* d acceleration / d rate, by central differences that are small against the slip: along the slip it is 0
+   against something huge across it, so their error counts squared */
+static bool stage_slope(ev *w, stage *s, double speed)
+{
+    int n = w->n;
+    double up[n + 1], down[n + 1], d = fmax(1e-5 * speed, fmin(1e-2 * speed, 1e-12 * vec_max(s->v, n)));
+    for (int k = 0; k < n; k++) {
+        double v = s->v[k];
+        s->v[k] = v + d;
+        if (!ev_accelerations(w, s->t, s->q, s->v, up))
+            return false;
+        s->v[k] = v - d;
+        if (!ev_accelerations(w, s->t, s->q, s->v, down))
+            return false;
+        s->v[k] = v;
+        for (int i = 0; i < n; i++)
+            s->dA[i * n + k] = (up[i] - down[i]) / (2 * d);
+    }
+    return true;
+}
+
+static double slip_speed(const ev *w)
+{
+    double s = INFINITY;
+    for (int i = 0; i < w->nrub; i++)
+        if (w->rub[i].mode == MODE_SLIP && w->rub[i].c->d > 1)
+            s = fmin(s, w->rub[i].speed[0]);
+    return isfinite(s) ? s : 1;
+}
+
+/* a first guess of the rates at the end of the step: one implicit step of the step problem */
+static bool guess(ev *w, double h, double *v)
+{
+    double t = w->t;
+    w->t = t + h;
+    bool ok = ev_implicit(w, h, v);
+    w->t = t;
+    return ok;
+}
+
+static bool collocate(ev *w, double h, stage *st, const double A[STAGES][STAGES], const double *c, double *y,
+                      double *big, int *pivot)
+{
+    int n = w->n, N = STAGES * n;
+    double v1[n + 1], last = INFINITY, size = 0, noise = 0;
+    if (w->elapsed == 0) {
+        if (!guess(w, h, v1))
+            return false;
+        for (int i = 0; i < STAGES; i++)
+            for (int k = 0; k < n; k++)
+                y[i * n + k] = w->acc[k] + c[i] * (v1[k] - w->v[k] - h * w->acc[k]) / h;
+    } else
+        for (int i = 0; i < STAGES; i++)
+            for (int k = 0; k < n; k++)
+                y[i * n + k] = w->acc_end[k] + c[i] * h * w->jerk_end[k];
+    for (int it = 0; it < NEWTON; it++) {
+        double worst = 0;
+        for (int i = 0; i < STAGES; i++) {
+            st[i].t = w->t + c[i] * h;
+            for (int k = 0; k < n; k++) {
+                st[i].v[k] = w->v[k];
+                for (int j = 0; j < STAGES; j++)
+                    st[i].v[k] += h * A[i][j] * y[j * n + k];
+            }
+        }
+        for (int i = 0; i < STAGES; i++)
+            for (int k = 0; k < n; k++) {
+                st[i].q[k] = w->q[k];
+                for (int j = 0; j < STAGES; j++)
+                    st[i].q[k] += h * A[i][j] * st[j].v[k];
+            }
+        noise = 0;
+        memset(big, 0, (size_t)N * (size_t)N * sizeof *big);
+        for (int i = 0; i < STAGES; i++) {
+            if (!stage_value(w, &st[i], NULL, 0, false))
+                return false;
+            double speed = slip_speed(w);
+            if (!(speed > 0) || !stage_slope(w, &st[i], speed))
+                return false;
+            /* rates are known to rounding: so much of it the direction makes of a slip that is a small
+             * difference of large ones */
+            noise = fmax(noise, 8 * DBL_EPSILON * vec_max(st[i].v, n) * vec_max(st[i].dA, n * n));
+            for (int k = 0; k < n; k++) {
+                w->newton[i * n + k] = st[i].a[k] - y[i * n + k];
+                for (int j = 0; j < STAGES; j++)
+                    for (int l = 0; l < n; l++)
+                        big[(i * n + k) * N + j * n + l] = (i == j && k == l) -
+                                                           h * A[i][j] * st[i].dA[k * n + l];
+            }
+        }
+        if (!dense_solve(big, w->newton, N, pivot))
+            return false;
+        size = 0;
+        for (int i = 0; i < N; i++) {
+            y[i] += w->newton[i];
+            worst = fmax(worst, fabs(w->newton[i]));
+            size = fmax(size, fabs(y[i]));
+        }
+        if (!isfinite(worst))
+            return false;
+        double enough = fmax(1e-9 * size, fmin(noise, 1e-3 * size));
+        if (worst <= 1e-15 * size || (it > 3 && worst <= enough && worst >= 0.5 * last))
+            return true;
+        last = worst;
+    }
+    return last <= fmax(1e-9 * size, fmin(noise, 1e-3 * size));
+}
+
+/* polynomials through the stages, in the time since the step began */
+static void fit(ev *w, double h, const stage *st, double L[STAGES][STAGES], const column *col, int ncol)
+{
+    int n = w->n, m = 0;
+    size_t W = (size_t)w->width;
+    for (int k = 0; k < n; k++) {
+        double *x = w->xs + (size_t)k * W, *v = w->vs + (size_t)k * W, *q = w->qs + (size_t)k * W;
+        memset(x, 0, W * sizeof *x);
+        memset(v, 0, W * sizeof *v);
+        memset(q, 0, W * sizeof *q);
+        v[0] = w->v[k];
+        q[0] = w->q[k];
+        q[1] = v[0];
+        double p = 1;
+        for (int j = 0; j < STAGES; j++, p *= h) {
+            for (int i = 0; i < STAGES; i++)
+                x[j] += st[i].a[k] * L[i][j];
+            x[j] /= p;
+            v[j + 1] = x[j] / (j + 1);
+            q[j + 2] = v[j + 1] / (j + 2);
+        }
+        w->acc_end[k] = series_value(x, STAGES - 1, h);
+        w->jerk_end[k] = series_rate(x, STAGES - 1, h);
+    }
+    for (int c = 0; c < ncol; c++)
+        for (int k = 0; k < col[c].n; k++, m++) {
+            double *x = col[c].at + (size_t)k * W, p = 1;
+            memset(x, 0, W * sizeof *x);
+            for (int j = 0; j < STAGES; j++, p *= h) {
+                for (int i = 0; i < STAGES; i++)
+                    x[j] += st[i].values[m] * L[i][j];
+                x[j] /= p;
+            }
+        }
+}
+
+/* taken once: slip may start often */
+typedef struct start_room {
+    stage st[STAGES];
+    column *col;
+    int ncol;
+    double *y, *big;
+    int *pivot;
+} start_room;
+
+static start_room *room_of(ev *w)
+{
+    size_t n = (size_t)w->n, N = STAGES * n, total = 0;
+    if (w->room)
+        return w->room;
+    start_room *m = w->room = arena_make(w->a, start_room);
+    m->col = arena_array(w->a, column, 2 + 9 * (size_t)w->nrub);
+    m->ncol = columns(w, m->col);
+    for (int i = 0; i < m->ncol; i++)
+        total += (size_t)m->col[i].n;
+    for (int i = 0; i < STAGES; i++)
+        m->st[i] = (stage){ .q = arena_array(w->a, double, n),
+                            .v = arena_array(w->a, double, n),
+                            .a = arena_array(w->a, double, n),
+                            .dA = arena_array(w->a, double, n *n),
+                            .values = arena_array(w->a, double, total) };
+    m->y = arena_array(w->a, double, N);
+    m->big = arena_array(w->a, double, N *N);
+    m->pivot = arena_array(w->a, int, N);
+    w->newton = arena_array(w->a, double, N);
+    return m;
+}
+
+/* The next step since rest; w->starting tells whether it is the last one. */
+bool slip_start(ev *w)
+{
+    double c[STAGES], L[STAGES][STAGES], A[STAGES][STAGES],
+        h = w->elapsed > 0 ? 0.4 * w->elapsed : w->start_unit * 1e-4;
+    start_room *m = room_of(w);
+    radau_points(c);
+    lagrange(c, L);
+    for (int i = 0; i < STAGES; i++)
+        for (int k = 0; k < STAGES; k++) {
+            A[i][k] = 0;
+            for (int j = STAGES; j-- > 0;)
+                A[i][k] = A[i][k] * c[i] + L[k][j] / (j + 1);
+            A[i][k] *= c[i];
+        }
+    /* a first step that drowns in rounding is tried longer, then shorter */
+    bool ok = false;
+    double first = h;
+    for (int longer = 0; longer < 5 && !ok && w->elapsed == 0; longer++, h *= ok ? 1 : 4)
+        ok = collocate(w, h, m->st, A, c, m->y, m->big, m->pivot);
+    if (!ok)
+        h = w->elapsed == 0 ? first / 4 : first;
+    for (int turn = 0; turn < 10 && !ok; turn++, h *= ok ? 1 : 0.25)
+        ok = collocate(w, h, m->st, A, c, m->y, m->big, m->pivot);
+    for (int i = 0; ok && i < STAGES; i++)
+        ok = stage_value(w, &m->st[i], m->col, m->ncol, true);
+    if (ok) {
+        fit(w, h, m->st, L, m->col, m->ncol);
+        w->natural = h;
+        w->nall = 0;
+        w->start_piece = true;
+        w->elapsed += h;
+        w->starting = w->elapsed < 0.02 * w->start_unit;
+    }
+    if (ok)
+        return true;
+    return ev_fail(
+        w, SPAN_NONE,
+        arena_printf(w->r->a, "slip could not be started at t = %s; use sweeping()", ev_number(w, w->t)));
+}

@@ -1,0 +1,68 @@
+/* penalty: contact as stiff springs, an obstacle as a soft one: one backend for three kinds of problem, told
+ * apart by the program. */
+#include "penalty.h"
+#include "rod/rod.h"
+#include <math.h>
+
+static const backend_option penalty_options[] = {
+    { "stiffness", OPT_REAL, 1e6, 0, INFINITY, NULL, "contact stiffness (dynamics, rods)" },
+    { "damping", OPT_REAL, NAN, 0, INFINITY, NULL, "contact damping; from the restitution when left out" },
+    { "slip", OPT_REAL, 1e-4, 0, INFINITY, NULL, "slip speed over which friction builds up" },
+    { "eps", OPT_REAL, 1e-6, 0, INFINITY, NULL, "compliance of the obstacle (fields)" },
+    { "h", OPT_REAL, NAN, 0, INFINITY, NULL, "first step; chosen when left out" },
+    { "tolerance", OPT_REAL, 1e-6, 1e-14, 1, NULL, "local error, relative" },
+    { "cells", OPT_INT, NAN, 4, 1e7, NULL,
+      "of the grid (fields); 2000 on a line, 128 in the plane when left out" },
+    OPTION_EVERY,
+    OPTION_LIMIT,
+};
+
+static const char *penalty_refuse(const program *p, span *at)
+{
+#define REFUSE(what, text)  \
+    do {                    \
+        if (p->what.file) { \
+            *at = p->what;  \
+            return text;    \
+        }                   \
+    } while (0)
+    if (p->field)
+        return NULL;
+    if (p->rod)
+        return rod_refuse(p, at);
+    REFUSE(has_inclusion, "penalty does not run inclusions; use inclusion()");
+    REFUSE(has_delay, "penalty does not run delays; use sweeping() or events()");
+    REFUSE(has_event, "penalty does not run `when` events; use sweeping() or events()");
+#undef REFUSE
+    return NULL;
+}
+
+static void penalty_run(const program *p, const run_options *o, results *r)
+{
+    r->backend = "penalty";
+    if (p->field) {
+        penalty_field_run(p, o, r);
+        return;
+    }
+    if (p->rod) {
+        rod_options ro = { .h = o->value[PENALTY_H],
+                           .tolerance = o->value[PENALTY_TOLERANCE],
+                           .stiffness = o->set[PENALTY_STIFFNESS] ? o->value[PENALTY_STIFFNESS] : NAN,
+                           .penalty = true,
+                           .theta = 0.5,
+                           .arc = rod_arc_asked(o->word[PENALTY_LIMIT]) };
+        rod_run(p, o, &ro, r);
+        return;
+    }
+    penalty_dynamics_run(p, o, r);
+}
+
+const backend backend_penalty = {
+    .name = "penalty",
+    .doc = "contact as stiff springs, obstacles as soft ones",
+    .option = penalty_options,
+    .noption = sizeof penalty_options / sizeof *penalty_options,
+    .built = true,
+    .refuse = penalty_refuse,
+    .run = penalty_run,
+};

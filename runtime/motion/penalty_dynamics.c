@@ -1,0 +1,454 @@
+/* penalty_dynamics: contacts as unilateral springs and dashpots, friction regularised over a small slip
+   speed: rn = max(0, -k gap - c gap'),      rt = -mu rn s / sqrt(|s|^2 + vs^2). Integrated by TR-BDF2 (order
+   2, L-stable, embedded error of order 3) with Newton in each stage and control of the step. */
+#include <math.h>
+#include <string.h>
+#include <time.h>
+#include "penalty.h"
+#include "program/system.h"
+
+/* Bank et al.: gamma = 2 - sqrt(2); stages at t, t + gamma h, t + h; weights w, w, d of the last; the
+ * embedded rule has order 3. */
+static const double GAMMA = 0.58578643762690495, STAGE_D = 0.29289321881345248, STAGE_W = 0.35355339059327376;
+
+typedef struct spring {
+    contact *c;
+    double c_damp;
+    bool closed;
+    double since, pre, impulse, rn, *rt, *slip;
+    double post;
+} spring;
+
+typedef struct pen {
+    const program *p;
+    const run_options *o;
+    results *r;
+    system_t *s;
+    int n;
+    double k, damping, vs, tol;
+    double t, h, *q, *v, *A;             /* now, with the acceleration */
+    double *q2, *v2, *A2, *q3, *v3, *A3; /* stages */
+    double *qs, *vs0, *f, *M, *Fq, *Fv, *J, *g, *dA, *err;
+    double *qmax, *vmax;
+    factor lu;
+    spring *spring;
+    size_t nspring;
+    double wf, dissipated, kin0, pot0, top, power_f, power_c;
+} pen;
+
+/* ---- damping from the restitution ---- */
+
+/* what x'' + 2 b x' + x = 0, x(0) = 0, x'(0) = 1 gives back when its force x + 2 b x' comes to 0 */
+static double restitution_of(double b)
+{
+    if (b < 1) {
+        double w = sqrt(1 - b * b), t = atan2(2 * b * w, b * b - w * w) / w;
+        return -exp(-b * t) * (cos(w * t) - b / w * sin(w * t));
+    }
+    if (b == 1)
+        b = 1 + 1e-9;
+    double w = sqrt(b * b - 1), t = atanh(2 * b * w / (b * b + w * w)) / w;
+    return -exp(-b * t) * (cosh(w * t) - b / w * sinh(w * t));
+}
+
+double penalty_damping_ratio(double e)
+{
+    double lo = 0, hi = 30;
+    if (e >= 1)
+        return 0;
+    for (int i = 0; i < 80; i++) {
+        double mid = (lo + hi) / 2;
+        if (restitution_of(mid) > e)
+            lo = mid;
+        else
+            hi = mid;
+    }
+    return (lo + hi) / 2;
+}
+
+/* c = 2 ratio sqrt(k m), m = 1/(H M^-1 H^T) the mass that the contact sees; below e = 0.01 the dashpot is
+ * that of 0.01 */
+static double spring_damping(pen *w, const contact *c)
+{
+    if (!isnan(w->damping))
+        return w->damping;
+    factor_solve(&w->s->minv, c->H, w->g);
+    double inv = vec_dot(c->H, w->g, w->n), e = c->e < 0.01 ? 0.01 : c->e;
+    return inv > 0 ? 2 * penalty_damping_ratio(e) * sqrt(w->k / inv) : 0;
+}
+
+/* ---- forces ---- */
+
+static bool has_gap(const contact *c)
+{
+    return c->fam->f->relation != REL_CLOSED;
+}
+
+/* normal force and its derivatives by gap and gap rate */
+static double normal_force(const pen *w, const spring *x, double gap, double rate, double *dgap,
+                           double *drate)
+{
+    double r = -w->k * gap - x->c_damp * rate;
+    *dgap = -w->k;
+    *drate = -x->c_damp;
+    if (x->c->fam->f->relation == REL_BILATERAL)
+        return r;
+    if (gap < 0 && r > 0)
+        return r;
+    *dgap = *drate = 0;
+    return 0;
+}
+
+/* adds the force of a contact to f and its derivatives to Fq, Fv (may be NULL); leaves rn, rt, slip in the
+ * spring */
+static void spring_force(pen *w, spring *x, const double *v, double *f, double *Fq, double *Fv)
+{
+    contact *c = x->c;
+    int n = w->n, d = c->d;
+    double dgap = 0, drate = 0, rn = c->normal, s2 = w->vs * w->vs;
+    if (has_gap(c)) {
+        rn = normal_force(w, x, c->gap, vec_dot(c->H, v, n) + c->ht, &dgap, &drate);
+        vec_axpy(f, rn, c->H, n);
+    }
+    x->rn = rn;
+    for (int i = 0; i < d; i++) {
+        x->slip[i] = vec_dot(c->S + (size_t)i * n, v, n) + c->s0[i];
+        s2 += x->slip[i] * x->slip[i];
+    }
+    double size = sqrt(s2), bound = 0;
+    if (d) {
+        double mu = c->fam->f->mu_of_speed ? contact_mu(w->s, c, sqrt(fmax(0, s2 - w->vs * w->vs))) : c->mu;
+        bound = c->fam->f->friction == FRICTION_TRESCA ? (!has_gap(c) || rn != 0 ? mu : 0) : mu * fabs(rn);
+        for (int i = 0; i < d; i++) {
+            x->rt[i] = -bound * x->slip[i] / size;
+            vec_axpy(f, x->rt[i], c->S + (size_t)i * n, n);
+        }
+    }
+    if (!Fq)
+        return;
+    for (int i = 0; i < n && (dgap != 0 || drate != 0); i++)
+        for (int j = 0; j < n; j++) {
+            Fq[i * n + j] += c->H[i] * dgap * c->H[j];
+            Fv[i * n + j] += c->H[i] * drate * c->H[j];
+        }
+    for (int a = 0; a < d; a++)
+        for (int b = 0; b < d; b++) {
+            double k = -bound * ((a == b ? 1 / size : 0) - x->slip[a] * x->slip[b] / (size * s2));
+            const double *Sa = c->S + (size_t)a * n, *Sb = c->S + (size_t)b * n;
+            for (int i = 0; i < n && k != 0; i++)
+                for (int j = 0; j < n; j++)
+                    Fv[i * n + j] += Sa[i] * k * Sb[j];
+        }
+}
+
+/* masses, all forces, and derivatives when asked for */
+static bool forces_at(pen *w, double t, const double *q, const double *v, bool derivatives)
+{
+    system_t *s = w->s;
+    int bad;
+    system_at(s, t, q, v);
+    system_mass(s, w->M);
+    if (!system_factor(s, w->M, &bad)) {
+        w->r->where = mass_where(w->p, bad);
+        return false;
+    }
+    system_force(s, w->f);
+    w->power_f = vec_dot(w->f, v, w->n);
+    if (derivatives)
+        system_jacobian(s, w->Fq, w->Fv);
+    for (size_t i = 0; i < w->nspring; i++) {
+        spring *x = &w->spring[i];
+        if (has_gap(x->c))
+            contact_gap(s, x->c);
+        contact_rows(s, x->c, w->M, true);
+        contact_laws(s, x->c, true);
+        spring_force(w, x, v, w->f, derivatives ? w->Fq : NULL, w->Fv);
+    }
+    w->power_c = vec_dot(w->f, v, w->n) - w->power_f;
+    return true;
+}
+
+/* ---- one step ---- */
+
+/* v = v* + d h A, q = q* + d h v with M A = F(t, q, v): Newton on A */
+static bool stage_solve(pen *w, double t, const double *qs, const double *vs, double *q, double *v, double *A)
+{
+    int n = w->n;
+    double dh = STAGE_D * w->h;
+    for (int it = 0; it < 12; it++) {
+        for (int i = 0; i < n; i++) {
+            v[i] = w->p->order[i] == 2 ? vs[i] + dh * A[i] : A[i];
+            q[i] = qs[i] + dh * v[i];
+        }
+        if (!forces_at(w, t, q, v, true))
+            return false;
+        mass_times(w->s, w->M, A, w->g);
+        double size = 0, change = 0;
+        for (int i = 0; i < n; i++)
+            w->g[i] = w->f[i] - w->g[i];
+        for (int i = 0; i < n; i++)
+            for (int j = 0; j < n; j++) {
+                double m = w->s->diagonal ? (i == j ? w->M[i] : 0) : w->M[i * n + j];
+                bool second = w->p->order[j] == 2;
+                w->J[i * n + j] = m - (second ? dh * w->Fv[i * n + j] + dh * dh * w->Fq[i * n + j]
+                                              : dh * w->Fq[i * n + j]);
+            }
+        if (!factor_general(&w->lu, w->J))
+            return false;
+        factor_solve(&w->lu, w->g, w->dA);
+        for (int i = 0; i < n; i++) {
+            A[i] += w->dA[i];
+            size = fmax(size, fabs(A[i]));
+            change = fmax(change, fabs(w->dA[i]));
+        }
+        if (!isfinite(size))
+            return false;
+        if (change <= 1e-10 * size + 1e-14)
+            return true;
+    }
+    return false;
+}
+
+/* true: accepted values stand in q3, v3, A3 and *e is the error over the tolerance */
+static bool step_try(pen *w, double *e)
+{
+    int n = w->n;
+    double h = w->h;
+    for (int i = 0; i < n; i++) {
+        w->vs0[i] = w->v[i] + STAGE_D * h * w->A[i];
+        w->qs[i] = w->q[i] + STAGE_D * h * w->v[i];
+        w->A2[i] = w->A[i];
+    }
+    if (!stage_solve(w, w->t + GAMMA * h, w->qs, w->vs0, w->q2, w->v2, w->A2))
+        return false;
+    for (int i = 0; i < n; i++) {
+        w->vs0[i] = w->v[i] + STAGE_W * h * (w->A[i] + w->A2[i]);
+        w->qs[i] = w->q[i] + STAGE_W * h * (w->v[i] + w->v2[i]);
+        w->A3[i] = w->A2[i];
+    }
+    if (!stage_solve(w, w->t + h, w->qs, w->vs0, w->q3, w->v3, w->A3))
+        return false;
+    /* b - b^, damped by the last factors so that stiff contacts do not spoil the estimate */
+    double e1 = STAGE_W - (1 - STAGE_W) / 3, e2 = STAGE_W - (3 * STAGE_W + 1) / 3, e3 = STAGE_D - STAGE_D / 3;
+    for (int i = 0; i < n; i++)
+        w->g[i] = e1 * w->A[i] + e2 * w->A2[i] + e3 * w->A3[i];
+    mass_times(w->s, w->M, w->g, w->f);
+    factor_solve(&w->lu, w->f, w->err);
+    *e = 0;
+    for (int i = 0; i < n; i++) {
+        double dv = h * fabs(w->err[i]), dq = h * fabs(e1 * w->v[i] + e2 * w->v2[i] + e3 * w->v3[i]);
+        if (w->p->order[i] == 2)
+            *e = fmax(*e, dv / (w->tol * (w->vmax[i] + 1e-6)));
+        *e = fmax(*e, dq / (w->tol * (w->qmax[i] + 1e-6)));
+    }
+    return isfinite(*e);
+}
+
+/* ---- results ---- */
+
+static void sample(pen *w)
+{
+    results *r = w->r;
+    size_t n = (size_t)w->n, at = (size_t)results_sample(r);
+    r->t[at] = w->t;
+    memcpy(r->q + at * n, w->q, n * sizeof(double));
+    memcpy(r->v + at * n, w->v, n * sizeof(double));
+    memcpy(r->acc + at * n, w->A, n * sizeof(double));
+    system_at(w->s, w->t, w->q, w->v);
+    double kin = 0.5 * mass_norm2(w->s, w->M, w->v),
+           pot = w->s->potential.n ? system_sum(w->s, &w->s->potential) : 0;
+    if (at == 0)
+        w->kin0 = kin, w->pot0 = pot;
+    w->top = fmax(w->top, fmax(kin, fmax(fabs(w->wf), fabs(w->dissipated))));
+    r->energy[at] = kin + pot;
+    r->dissipated[at] = w->dissipated;
+    r->work[at] = w->wf + (pot - w->pot0);
+    if (w->top > 0)
+        r->power_balance = fmax(r->power_balance, fabs(kin - w->kin0 - w->wf + w->dissipated) / w->top);
+    for (size_t i = 0; i < w->nspring; i++) {
+        const spring *x = &w->spring[i];
+        contact_result *c = &r->contact[x->c->fam - w->s->family];
+        if (!c->kept)
+            continue;
+        size_t m = at * (size_t)c->members + (size_t)x->c->member, ns = (size_t)c->nslip;
+        double slip = 0;
+        c->gap[m] = x->c->gap;
+        c->rn[m] = x->rn;
+        for (int k = 0; k < x->c->d; k++)
+            slip += x->slip[k] * x->slip[k];
+        for (size_t j = 0; j < ns && x->c->show; j++) {
+            c->slip[m * ns + j] = c->rt[m * ns + j] = 0;
+            for (int k = 0; k < x->c->d; k++) {
+                c->slip[m * ns + j] += x->c->show[j * (size_t)x->c->d + (size_t)k] * x->slip[k];
+                c->rt[m * ns + j] += x->c->show_force[j * (size_t)x->c->d + (size_t)k] * x->rt[k];
+            }
+        }
+        bool closed = !has_gap(x->c) || x->rn != 0;
+        c->status[m] = !closed ? STATUS_OPEN : x->c->d && slip <= w->vs * w->vs ? STATUS_STICK : STATUS_SLIP;
+    }
+}
+
+/* a contact that has a force opens an impact when it closes and is recorded when it opens */
+static void spring_watch(pen *w, spring *x, double h)
+{
+    contact *c = x->c;
+    contact_result *r = &w->r->contact[c->fam - w->s->family];
+    if (!has_gap(c))
+        return;
+    double rate = vec_dot(c->H, w->v, w->n) + c->ht;
+    w->r->max_penetration = fmax(w->r->max_penetration,
+                                 c->fam->f->relation == REL_BILATERAL ? fabs(c->gap) : -c->gap);
+    bool closed = x->rn > 0;
+    if (closed && !x->closed)
+        x->since = w->t, x->pre = rate, x->impulse = 0;
+    if (closed)
+        x->impulse += h * x->rn;
+    if (!closed && x->closed && x->since > 0)
+        *vec_push(w->r->a, &r->impacts) = (impact){ x->since, fmin(x->pre, 0), fmax(rate, 0), x->impulse,
+                                                    (int32_t)c->member };
+    if (!closed)
+        r->last_open[c->member] = w->t;
+    x->closed = closed;
+}
+
+static void accept(pen *w)
+{
+    double pf = w->power_f, pc = w->power_c, h = w->h;
+    size_t bytes = (size_t)w->n * sizeof(double);
+    w->t += h;
+    memcpy(w->q, w->q3, bytes);
+    memcpy(w->v, w->v3, bytes);
+    memcpy(w->A, w->A3, bytes);
+    forces_at(w, w->t, w->q, w->v, false);
+    w->wf += h * (pf + w->power_f) / 2;
+    w->dissipated -= h * (pc + w->power_c) / 2;
+    for (int i = 0; i < w->n; i++) {
+        w->qmax[i] = fmax(w->qmax[i], fabs(w->q[i]));
+        w->vmax[i] = fmax(w->vmax[i], fabs(w->v[i]));
+    }
+    for (size_t i = 0; i < w->nspring; i++)
+        spring_watch(w, &w->spring[i], h);
+    w->r->steps++;
+}
+
+/* ---- the run ---- */
+
+static void failed(pen *w, const char *what)
+{
+    text t = { .a = w->r->a };
+    text_printf(&t, "penalty: %s at t = ", what);
+    text_num(&t, w->t);
+    w->r->status = RUN_FAILED;
+    w->r->message = t.at;
+}
+
+static void rooms(pen *w, arena *a)
+{
+    size_t n = (size_t)w->n;
+    double **one[] = { &w->q,  &w->v,   &w->A, &w->q2, &w->v2, &w->A2,  &w->q3,   &w->v3,  &w->A3,
+                       &w->qs, &w->vs0, &w->f, &w->g,  &w->dA, &w->err, &w->qmax, &w->vmax };
+    double **square[] = { &w->M, &w->Fq, &w->Fv, &w->J };
+    for (size_t i = 0; i < sizeof one / sizeof *one; i++)
+        *one[i] = arena_array(a, double, n);
+    for (size_t i = 0; i < sizeof square / sizeof *square; i++)
+        *square[i] = arena_array(a, double, n *n);
+    factor_init(&w->lu, a, w->n, false);
+    w->nspring = w->s->ncontact;
+    w->spring = arena_array(a, spring, w->nspring);
+    for (size_t i = 0; i < w->nspring; i++) {
+        spring *x = &w->spring[i];
+        x->c = &w->s->contact[i];
+        x->rt = arena_array(a, double, x->c->fam->d + 1);
+        x->slip = arena_array(a, double, x->c->fam->d + 1);
+    }
+}
+
+static bool begin(pen *w)
+{
+    system_start(w->s, w->q, w->v);
+    for (int i = 0; i < w->n; i++)
+        w->qmax[i] = fabs(w->q[i]), w->vmax[i] = fabs(w->v[i]);
+    if (!forces_at(w, 0, w->q, w->v, false))
+        return false;
+    for (size_t i = 0; i < w->nspring; i++)
+        if (has_gap(w->spring[i].c))
+            w->spring[i].c_damp = spring_damping(w, w->spring[i].c);
+    if (!forces_at(w, 0, w->q, w->v, false))
+        return false;
+    factor_solve(&w->s->minv, w->f, w->A);
+    for (int i = 0; i < w->n; i++)
+        if (w->p->order[i] == 1)
+            w->v[i] = w->A[i];
+    for (size_t i = 0; i < w->nspring; i++) {
+        w->spring[i].closed = w->spring[i].rn > 0;
+        if (!w->spring[i].closed && has_gap(w->spring[i].c))
+            w->r->contact[w->spring[i].c->fam - w->s->family].last_open[w->spring[i].c->member] = 0;
+    }
+    sample(w);
+    return true;
+}
+
+static void march(pen *w)
+{
+    double end = w->o->duration, next = w->o->every > 0 ? w->o->every : 0;
+    int64_t tries = 0;
+    if (!(w->h > 0))
+        w->h = end * 1e-4;
+    while (w->t < end * (1 - 1e-14) && w->r->status == RUN_OK) {
+        double e, h = w->h;
+        bool clipped = w->t + h > end;
+        if (clipped)
+            w->h = end - w->t;
+        if (!step_try(w, &e))
+            e = 1e3;
+        double power = w->power_f + w->power_c;
+        (void)power;
+        if (e <= 1) {
+            forces_at(w, w->t, w->q, w->v, false); /* powers at the start of the step */
+            accept(w);
+            if (w->o->every <= 0 || w->t >= next - 1e-12 * end || w->t >= end * (1 - 1e-14))
+                sample(w), next += w->o->every;
+        }
+        double grow = 0.9 * cbrt(1 / fmax(e, 1e-6));
+        grow = grow < 0.2 ? 0.2 : grow > 4 ? 4 : grow;
+        w->h = e <= 1 && clipped ? fmax(h, w->h * grow) : w->h * grow;
+        if (w->h < 1e-14 * (end + w->t))
+            failed(w, "the step became too small");
+        if (++tries % 256 == 0 && w->o->progress && w->o->progress(w->o->ud, w->t / end))
+            w->r->status = RUN_INTERRUPTED;
+    }
+    w->r->t_end = w->t;
+}
+
+void penalty_dynamics_run(const program *p, const run_options *o, results *r)
+{
+    struct timespec a, b;
+    pen *w = arena_make(r->a, pen);
+    const char *why = NULL;
+    clock_gettime(CLOCK_MONOTONIC, &a);
+    *w = (pen){ .p = p,
+                .o = o,
+                .r = r,
+                .n = p->nq,
+                .k = o->value[PENALTY_STIFFNESS],
+                .damping = o->value[PENALTY_DAMPING],
+                .vs = o->value[PENALTY_SLIP],
+                .tol = o->value[PENALTY_TOLERANCE],
+                .h = o->value[PENALTY_H] };
+    r->status = RUN_OK;
+    r->duration = o->duration;
+    r->solver = "springs";
+    w->s = system_new(r->a, p, r->param, false, &why, &r->where);
+    if (!w->s) {
+        r->status = RUN_FAILED;
+        r->message = why;
+    } else {
+        rooms(w, r->a);
+        if (!begin(w))
+            failed(w, "the mass matrix is not positive definite");
+        else
+            march(w);
+    }
+    clock_gettime(CLOCK_MONOTONIC, &b);
+    r->seconds = (double)(b.tv_sec - a.tv_sec) + 1e-9 * (double)(b.tv_nsec - a.tv_nsec);
+}

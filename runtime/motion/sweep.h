@@ -1,0 +1,221 @@
+/* sweep: a run of sweeping or auglag at work, shared by the files it is made of. */
+#ifndef CDL_SWEEP_H
+#define CDL_SWEEP_H
+#include <math.h>
+#include "clock/backend.h"
+#include "contact/contact.h"
+#include "program/system.h"
+
+enum { MAX_HITS = 10 }; /* impacts of one contact in a step; after that it stays closed for the rest of it */
+/* repeated impacts of a step, all contacts taken together, that are followed one by one */
+enum { MAX_AGAIN = 24 };
+
+/* What a contact carries along the run. */
+typedef struct track {
+    contact *c;
+    contact_relation relation; /* its family's: what each step asks for */
+    int normal;                /* normal rows: 1 or 0 */
+    bool rows_fixed, offset_fixed, still;
+    contact_result *out;
+    bool closed; /* in contact to the right of now */
+    bool in;     /* joins the closed ones for a whole step */
+    bool met;    /* below its tolerance at the end of the trial step */
+    int hits;    /* impacts in this step */
+    /* added to the rate of the gap: what is left of the gap over a whole step, or restitution */
+    double ahead;
+    double tol_gap, tol_u, tol_slip; /* what counts as 0: from the sizes of q and q' seen so far */
+    double un;                       /* rate of the gap */
+    /* rows at the start of the step, and their mean over it, along which reactions act */
+    double *H0, *S0, *Hm, *Sm, *s0m;
+    double htm;
+    double mu0, normal0; /* coefficient and given normal force at the start of the step */
+    double *G, *Gm;      /* D^-1 [Hm; Sm]^T and M^-1 [H; S]^T, a row for each component */
+    /* of its problem when it is alone, over a step and at an instant, and the matrices of that */
+    cone cone, cone_now;
+    double *A, *Am;
+    int64_t stamp_a, stamp_am;
+    double cone_step;
+    double *shock, base, e; /* impulse of a shock; what Poisson's law gives back; restitution that counts */
+    int64_t stamp, stamp_m; /* which D and M they belong to */
+    double *r;              /* reaction of the last smooth step, as a force: start of the next */
+    double *P;              /* impulse since the step began, shocks left out */
+    int row;                /* in the problem at hand */
+    double speed;
+} track;
+
+typedef struct {
+    term when, reset;
+} event_terms;
+
+typedef struct sweep {
+    const program *p;
+    const run_options *o;
+    results *r;
+    system_t *s;
+    arena *a;
+    int n;
+    double h, theta, kept_theta, tol;
+    double stiffness;         /* of the penalty that multipliers are found around; 0: none */
+    double t, *q, *v, *f;     /* now */
+    double t1, *q1, *v1, *f1; /* end of the trial step */
+    double *M, *M1, *Mm;      /* masses now, at the end, their mean */
+    double *acc, *qmax, *vmax;
+    /* Jacobians, M - theta h Fv - theta^2 h^2 Fq and its factors */
+    double *Fq, *Fv, *D;
+    factor df;
+    const factor *dinv;        /* of the trial step */
+    double d_step;             /* step df belongs to; NAN: none */
+    int64_t stamp, stamp_m;    /* numbers of the D and M at hand */
+    double *x1, *x2, *x3, *x4; /* n */
+    track *track;
+    size_t ntrack;
+    /* contacts of the problem at hand */
+    track **act;
+    int nact;
+    track **back;
+    bool *who;
+    int *perm;
+    double *more;
+    event_terms *events;
+    bool *rising;
+    contact_problem pr;
+    contact_work *work;
+    double *W, *b, *rr, *u;
+    cone *cone;
+    double *dir, *local;
+    double step; /* size of the problem at hand: 1 for forces, the step for impulses, 0 for shocks */
+    double end;  /* weight of the end of the step in its coefficients; 1 at an instant */
+    double kinetic0, wf, potential0; /* energies at the start; work of all smooth forces */
+    double put_back_work;            /* of the trial step: what correcting its positions did */
+    double dissipated;
+    double top; /* largest energy seen */
+    bool *fired, stopped, jolt;
+    bool fresh; /* acc is that of now */
+    int again;  /* impacts in this step of contacts that had one in it */
+    bool trial; /* a step that fails is taken in another way */
+    /* the trial step takes in what may close, with the rows of its start: it can always be solved */
+    bool whole;
+    int patience; /* impacts followed one by one in a step */
+    bool linear;  /* a step needs no prediction */
+    bool quick;   /* sweep_quick may be tried */
+    bool grown;   /* sizes have grown: tolerances follow */
+} sweep;
+
+/* ---- sweep_problem.c ---- */
+bool sweep_fail(sweep *w, span at, const char *message); /* false */
+void sweep_forget(sweep *w, double residual);            /* a failure that another way around was found for */
+const char *sweep_number(sweep *w, double x);            /* as text */
+bool sweep_factor(sweep *w, const double *M, double t);  /* masses at t, into s->minv */
+void sweep_sizes(sweep *w);                              /* of q and q', grown to those of now */
+void sweep_tolerances(sweep *w, track *k);
+void sweep_law(void *ud, int i, double speed, double *mu, double *radius);
+void sweep_cone(sweep *w, int i, int *row); /* of contact i of the problem at hand */
+void sweep_cones(sweep *w);
+void sweep_matrix(sweep *w, bool mass); /* W = [H; S] G; mass: of forces or shocks at an instant */
+bool sweep_solve(sweep *w, double t);
+void sweep_react(const sweep *w, double *x, bool mass); /* x += G r */
+void sweep_columns(const sweep *w, const track *k, const double *H, const double *S, const factor *f,
+                   double *G);
+/* the block of a lone contact, kept while nothing in it changes */
+double *sweep_lone_matrix(sweep *w, track *k, bool mass);
+bool sweep_solve_alone(sweep *w, bool mass, const cone *c, double *x); /* false: it has to go the long way */
+
+/* ---- sweep_step.c ---- */
+void sweep_gather(sweep *w);           /* closed contacts, into act */
+bool sweep_smooth(sweep *w, double h); /* a trial step: q1, v1, f1, impulses in rr */
+bool sweep_look(sweep *w);             /* gaps at its end: was one crossed? */
+void sweep_accept(sweep *w, double h);
+
+/* f1 from those at q, v to q1, v1, where it is linear */
+void sweep_force_follows(sweep *w, const double *q, const double *v);
+
+/* ---- sweep_quick.c ---- */
+bool sweep_quick_fits(const sweep *w);  /* is the model one for it? */
+bool sweep_quick(sweep *w, double end); /* one step of the run; false: not by this way, nothing has changed */
+
+/* ---- sweep_shock.c ---- */
+void sweep_impact(sweep *w, const track *k, double pre, double post, double impulse);
+bool sweep_shock(sweep *w);
+bool sweep_meet(sweep *w);  /* contacts at their tolerance join, with a shock when they come at a speed */
+bool sweep_gauss(sweep *w); /* acc to the right of now, and the forces that go with it in rr */
+bool sweep_rates(sweep *w); /* after a jump: rates of first-order dofs, and forces */
+
+/* ---- sweep_events.c ---- */
+void sweep_events(sweep *w); /* room for them */
+/* does a condition hold at the end of the trial step that did not before? */
+bool sweep_rise(sweep *w, bool mark);
+bool sweep_locate_event(sweep *w, double *h);
+bool sweep_fire(sweep *w); /* resets of those that rose */
+
+/* ---- sweep_advance.c, sweep_sample.c, sweeping.c ---- */
+bool sweep_advance(sweep *w, double end);
+bool sweep_turns(const sweep *w); /* has a slip turned round or come to rest in the trial step? */
+/* over: 1 / size of the step; instant: forces are those of Gauss's principle */
+bool sweep_sample(sweep *w, double over, bool instant);
+bool sweep_survey(sweep *w); /* gaps, rows and closed contacts of the state as it is */
+
+static inline double larger(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+static inline double weighted(const double *row, const double *size, int n)
+{
+    double s = 0;
+    for (int i = 0; i < n; i++)
+        s += fabs(row[i]) * size[i];
+    return s;
+}
+
+/* x = A^-1 b, the short ones here */
+static inline void solve_with(const factor *f, const double *b, double *x)
+{
+    int n = f->n;
+    if (f->kind == FACTOR_DIAGONAL)
+        for (int i = 0; i < n; i++)
+            x[i] = f->a[i] * b[i];
+    else if (f->kind == FACTOR_INVERSE)
+        for (int i = 0; i < n; i++)
+            x[i] = vec_dot(f->a + (size_t)i * n, b, n);
+    else
+        factor_solve(f, b, x);
+}
+
+static inline double gap_rate(const sweep *w, const track *k, const double *v)
+{
+    return vec_dot(k->c->H, v, w->n) + k->c->ht;
+}
+
+static inline double slip_of(const sweep *w, const contact *c, const double *v, double *slip)
+{
+    double s = 0;
+    for (int i = 0; i < c->d; i++) {
+        slip[i] = vec_dot(c->S + (size_t)i * w->n, v, w->n) + c->s0[i];
+        s += slip[i] * slip[i];
+    }
+    return sqrt(s);
+}
+
+static inline bool always(const track *k)
+{
+    return k->relation != REL_GAP;
+} /* held, or always closed */
+
+/* component j of the problem */
+static inline const double *row_of(const track *k, const double *H, const double *S, int n, int j)
+{
+    return j < k->normal ? H : S + (size_t)(j - k->normal) * n;
+}
+
+static inline int rows_of(const track *k)
+{
+    return k->normal + k->c->d;
+}
+
+#define SWAP(a, b)           \
+    do {                     \
+        double *swap_ = (a); \
+        (a) = (b);           \
+        (b) = swap_;         \
+    } while (0)
+#endif

@@ -1,0 +1,343 @@
+/* sweep_advance: one step of the run: smooth steps, cut where a gap closes or an event happens; where too
+ * many impacts crowd, the rest of the step at once. */
+#include <math.h>
+#include <string.h>
+#include "sweep.h"
+
+/* ---- where a gap closes within the step ---- */
+/* first estimate of a crossing by Newton from here, over the contacts in question */
+static double first_crossing(sweep *w, double h, const bool *who)
+{
+    double best = INFINITY;
+    for (size_t i = 0; i < w->ntrack; i++) {
+        track *k = &w->track[i];
+        if (!who[i])
+            continue;
+        if (!k->offset_fixed)
+            contact_rows(w->s, k->c, w->s->mass_constant ? w->M : w->M1, false);
+        double un = gap_rate(w, k, w->v1), at = h - k->c->gap / un;
+        if (un < 0 && at < best)
+            best = at;
+    }
+    return best;
+}
+
+/* touching: at its tolerance, and coming */
+static bool touches(sweep *w, const bool *who)
+{
+    for (size_t i = 0; i < w->ntrack; i++)
+        if (who[i] && w->track[i].c->gap <= w->track[i].tol_gap &&
+            gap_rate(w, &w->track[i], w->v1) <= w->track[i].tol_u)
+            return true;
+    return false;
+}
+
+/* The step is cut down to the first crossing: on return the trial step has that size, no gap is below its
+ * tolerance and one is at it. */
+static bool locate(sweep *w, double *h)
+{
+    double lo = 0, hi = *h, x = hi;
+    bool *who = w->who;
+    for (size_t i = 0; i < w->ntrack; i++)
+        who[i] = w->track[i].met;
+    for (int it = 0; it < 120; it++) {
+        double next = first_crossing(w, x, who);
+        if (!(next > lo && next < hi))
+            next = 0.5 * (lo + hi);
+        if (it > 20 && it % 2)
+            next = 0.5 * (lo + hi);
+        /* no time left between: it closes here */
+        if (hi - lo <= 4e-16 * (fabs(w->t) + hi))
+            next = lo > 0 ? lo : hi;
+        x = *h = next;
+        if (!sweep_smooth(w, x))
+            return false;
+        if (sweep_look(w)) {
+            if (x == hi)
+                return true;
+            hi = x;
+            for (size_t i = 0; i < w->ntrack; i++)
+                who[i] = w->track[i].met;
+        } else {
+            if (touches(w, who) || x == lo)
+                return true;
+            lo = x;
+        }
+    }
+    return true;
+}
+
+/* ---- where a slip turns round within the step ---- */
+/* slip at the end of the trial step along that at the start; not finite where there is none at either end */
+static double slip_along(const sweep *w, const track *k)
+{
+    const contact *c = k->c;
+    double along = 0, before = 0, after = 0;
+    for (int j = 0; j < c->d; j++) {
+        const double *S = c->S + (size_t)j * w->n, *S0 = k->rows_fixed ? S : k->S0 + (size_t)j * w->n;
+        double a = vec_dot(S0, w->v, w->n) + k->s0m[j], b = vec_dot(S, w->v1, w->n) + c->s0[j];
+        if (!k->rows_fixed && !(vec_dot(S0, S, w->n) > 0))
+            return NAN; /* the directions were chosen anew */
+        along += a * b;
+        before += a * a;
+        after += b * b;
+    }
+    if (!(before > k->tol_slip * k->tol_slip))
+        return NAN;
+    return after > k->tol_slip * k->tol_slip ? along / sqrt(before) : 0;
+}
+
+bool sweep_turns(const sweep *w)
+{
+    for (int i = 0; i < w->nact; i++)
+        if (w->act[i]->c->d && slip_along(w, w->act[i]) <= 0)
+            return true;
+    return false;
+}
+
+static void swap_ends(sweep *w)
+{
+    double t = w->t;
+    w->t = w->t1;
+    w->t1 = t;
+    SWAP(w->q, w->q1);
+    SWAP(w->v, w->v1);
+    SWAP(w->f, w->f1);
+    if (!w->s->mass_constant)
+        SWAP(w->M, w->M1);
+}
+
+/* accelerations at the end of the trial step, into acc */
+static bool gauss_ahead(sweep *w)
+{
+    double residual = w->r->residual;
+    swap_ends(w);
+    bool ok = sweep_gauss(w);
+    swap_ends(w);
+    w->fresh = false;
+    if (!ok)
+        sweep_forget(w, residual);
+    return ok;
+}
+
+/* Do the accelerations at the end of the trial step set the slip of k going again? */
+static bool goes_on(sweep *w, track *k)
+{
+    const contact *c = k->c;
+    double free = 0, left = 0, *bias = w->x2;
+    solve_with(&w->s->minv, w->f1, w->x1);
+    system_at(w->s, w->t1, w->q1, w->v1);
+    contact_slip_bias(w->s, k->c, bias);
+    for (int j = 0; j < c->d; j++) {
+        const double *S = c->S + (size_t)j * w->n;
+        free += fabs(vec_dot(S, w->x1, w->n));
+        left += fabs(vec_dot(S, w->acc, w->n) + bias[j]);
+    }
+    return left > 1e-9 * free;
+}
+
+/* The contact whose slip turns round in the trial step, or comes to a rest that friction cannot hold; NULL:
+ * none.  The trial step is as it was. */
+static track *turning(sweep *w, double h, bool *ok)
+{
+    if (!sweep_turns(w))
+        return NULL;
+    for (int i = 0; i < w->nact; i++)
+        if (w->act[i]->c->d && slip_along(w, w->act[i]) < 0)
+            return w->act[i];
+    track *found = NULL;
+    bool known = gauss_ahead(w);
+    for (int i = 0; known && !found && i < w->nact; i++)
+        if (w->act[i]->c->d && slip_along(w, w->act[i]) == 0 && goes_on(w, w->act[i]))
+            found = w->act[i];
+    *ok = sweep_smooth(w, h);
+    return found;
+}
+
+/* The step is cut down to where the slip of k comes to rest, from the side that slides on: its speed is aimed
+ * at half of what counts as 0. */
+static bool locate_turn(sweep *w, const track *k, double *h)
+{
+    double lo = 0, hi = *h, last = 0, speed = 0, x, s;
+    for (int j = 0; j < k->c->d; j++) {
+        double a = vec_dot(k->rows_fixed ? k->c->S + (size_t)j * w->n : k->S0 + (size_t)j * w->n, w->v,
+                           w->n) +
+                   k->s0m[j];
+        speed += a * a;
+    }
+    speed = sqrt(speed);
+    for (int it = 0; it < 80 && hi - lo > 4e-16 * (fabs(w->t) + hi); it++) {
+        /* the last two points that slid on, drawn out; at first and in between, the middle */
+        x = last < 0 ? lo - (speed - 0.5 * k->tol_slip) / last : 0;
+        if (!(x > lo && x < hi) || it % 8 == 7)
+            x = 0.5 * (lo + hi);
+        if (!sweep_smooth(w, *h = x))
+            return false;
+        s = slip_along(w, k);
+        if (s > 0) {
+            last = (s - speed) / (x - lo);
+            lo = x;
+            speed = s;
+        } else
+            hi = x;
+        if (s > 0 && s <= 2 * k->tol_slip)
+            break;
+        if (lo == 0 && hi <= 1e-9 * w->h)
+            break; /* it turns here and now */
+    }
+    if (*h != lo && lo > 0 && !sweep_smooth(w, *h = lo))
+        return false;
+    sweep_look(w);
+    return true;
+}
+
+/* ---- too many impacts to follow one by one: the rest of the step at once ---- */
+/* What may close joins: gap/h + u_n >= 0, or restitution where the surface is met in the step.  All others
+ * keep off. */
+static void whole_join(sweep *w, double h, bool overlaps)
+{
+    system_at(w->s, w->t, w->q, w->v);
+    for (size_t i = 0; i < w->ntrack; i++) {
+        track *k = &w->track[i];
+        contact *c = k->c;
+        if (k->closed || k->in || (overlaps && !k->met))
+            continue;
+        contact_gap(w->s, c);
+        if (!k->offset_fixed)
+            contact_rows(w->s, c, w->M, false);
+        double reach = fabs(c->ht);
+        for (int j = 0; j < w->n; j++)
+            reach += fabs(c->H[j]) * (fabs(w->v[j]) + h * fabs(w->acc[j]));
+        if (!overlaps && c->gap > h * reach + k->tol_gap)
+            continue;
+        k->in = true;
+        k->un = gap_rate(w, k, w->v);
+        k->ahead = larger(c->gap, 0) / h;
+        if (k->hits < 2 && c->e > 0 && c->gap + h * k->un <= 0)
+            k->ahead = c->e * k->un;
+    }
+}
+
+static void whole_gather(sweep *w)
+{
+    w->nact = 0;
+    for (size_t i = 0; i < w->ntrack; i++)
+        if (w->track[i].closed || w->track[i].in)
+            w->act[w->nact++] = &w->track[i];
+}
+
+static void whole_note(sweep *w)
+{
+    double t = w->t;
+    w->t = w->t1;
+    for (int i = 0; i < w->nact; i++) {
+        const track *k = w->act[i];
+        if (k->in && k->un < -k->tol_u && w->rr[k->row] > 0)
+            sweep_impact(w, k, k->un, gap_rate(w, k, w->v1), w->rr[k->row]);
+    }
+    w->t = t;
+}
+
+static bool whole_step(sweep *w, double h)
+{
+    for (size_t i = 0; i < w->ntrack; i++)
+        w->track[i].in = false;
+    w->whole = true;
+    w->kept_theta = w->theta;
+    w->theta = 1;
+    w->d_step = NAN;
+    for (size_t round = 0; round <= w->ntrack; round++) {
+        whole_join(w, h, round > 0);
+        whole_gather(w);
+        if (!sweep_smooth(w, h))
+            return false;
+        if (!sweep_look(w))
+            break;
+        bool more = false;
+        for (size_t i = 0; i < w->ntrack; i++)
+            more |= w->track[i].met && !w->track[i].in;
+        if (!more)
+            break;
+    }
+    whole_note(w);
+    return true;
+}
+
+static void whole_end(sweep *w)
+{
+    for (size_t i = 0; i < w->ntrack; i++)
+        w->track[i].ahead = 0, w->track[i].in = false;
+    w->whole = false;
+    w->theta = w->kept_theta;
+    w->d_step = NAN;
+}
+
+/* ---- one step of the run ---- */
+/* Up to the next impact or event, or to the end.  False: the trial step could not be solved; what failed is
+ * forgotten. */
+static bool follow(sweep *w, double *h, bool *rise)
+{
+    results *r = w->r;
+    double residual = r->residual;
+    sweep_gather(w);
+    w->trial = true;
+    bool ok = (w->fresh || w->linear || sweep_gauss(w)) && sweep_smooth(w, *h) &&
+              (!sweep_look(w) || locate(w, h));
+    const track *turns = ok ? turning(w, *h, &ok) : NULL;
+    ok = ok && (!turns || locate_turn(w, turns, h));
+    *rise = ok && w->p->nevent && sweep_rise(w, false);
+    ok = ok && (!*rise || sweep_locate_event(w, h));
+    w->trial = false;
+    if (!ok)
+        sweep_forget(w, residual);
+    return ok;
+}
+
+bool sweep_advance(sweep *w, double end)
+{
+    if (w->quick && sweep_quick(w, end))
+        return true;
+    for (size_t i = 0; i < w->ntrack; i++) {
+        track *k = &w->track[i];
+        k->hits = 0;
+        for (int j = 0; j < rows_of(k); j++)
+            k->P[j] = 0;
+    }
+    bool was = false;
+    int full = 64 + (int)w->ntrack / 2;
+    w->again = 0;
+    for (int sub = 0;; sub++) {
+        if (!sweep_meet(w))
+            return false;
+        double h = end - w->t;
+        if (h <= 4e-16 * fabs(end))
+            break;
+        /* whole steps have the same size to the last bit, so that what belongs to it is kept */
+        if (fabs(h - w->h) <= 1e-9 * w->h)
+            h = w->h;
+        bool rise = false, crowd = w->again > w->patience || sub > full ||
+                                   (sub > w->patience && w->patience < MAX_AGAIN) || !follow(w, &h, &rise);
+        if (crowd) {
+            h = end - w->t;
+            if (!whole_step(w, h))
+                return false;
+            rise = w->p->nevent && sweep_rise(w, false);
+        }
+        if (w->p->nevent)
+            sweep_rise(w, true);
+        sweep_accept(w, h);
+        if (crowd)
+            whole_end(w);
+        was |= crowd;
+        if (rise && !sweep_fire(w))
+            return false;
+        if (w->stopped || w->t >= end)
+            break;
+    }
+    /* piles that come to rest have crowds of impacts at every step: the next is asked less long */
+    if (was)
+        w->patience = w->patience / 4 > 1 ? w->patience / 4 : 1;
+    else if (w->patience < MAX_AGAIN)
+        w->patience++;
+    return true;
+}

@@ -1,0 +1,108 @@
+/* sweep_events: `when` and `stop when`: conditions that become true within a step, where, and what they
+ * reset. */
+#include <math.h>
+#include <string.h>
+#include "sweep.h"
+
+void sweep_events(sweep *w)
+{
+    size_t total = 0;
+    w->events = arena_array(w->a, event_terms, w->p->nevent);
+    for (size_t i = 0; i < w->p->nevent; i++) {
+        w->events[i].when = term_new(w->a, &w->p->event[i].when);
+        w->events[i].reset = term_new(w->a, &w->p->event[i].reset);
+        total += (size_t)index_members(&w->p->event[i].over);
+    }
+    w->fired = arena_array(w->a, bool, total + 1);
+    w->rising = arena_array(w->a, bool, total + 1);
+}
+
+/* ---- events of the model ---- */
+static bool event_true(sweep *w, size_t i, const int32_t *index)
+{
+    const kernel *k = w->events[i].when.k;
+    kernel_run(k, &w->s->in, index, w->events[i].when.reg);
+    return w->events[i].when.reg[k->tape.out[0]] != 0;
+}
+
+/* does a condition hold at the end of the trial step that did not before? */
+bool sweep_rise(sweep *w, bool mark)
+{
+    bool any = false;
+    size_t at = 0;
+    system_at(w->s, w->t1, w->q1, w->v1);
+    w->s->in.from[IN_PRE] = w->v1;
+    for (size_t i = 0; i < w->p->nevent; i++) {
+        const index_set *over = &w->p->event[i].over;
+        int32_t index[MAX_INDEX] = { 0 };
+        for (bool more = index_first(over, index); more; more = index_next(over, index), at++) {
+            bool now = event_true(w, i, index);
+            if (now && !w->fired[at])
+                any = true;
+            if (mark) {
+                w->rising[at] = now && !w->fired[at];
+                w->fired[at] = now;
+            }
+        }
+    }
+    return any;
+}
+
+bool sweep_locate_event(sweep *w, double *h)
+{
+    double lo = 0, hi = *h;
+    for (int it = 0; it < 60 && hi - lo > 2e-16 * (fabs(w->t) + hi); it++) {
+        double mid = 0.5 * (lo + hi);
+        if (!sweep_smooth(w, mid))
+            return false;
+        if (sweep_rise(w, false))
+            hi = mid;
+        else
+            lo = mid;
+    }
+    *h = hi;
+    if (!sweep_smooth(w, hi))
+        return false;
+    sweep_look(w);
+    return true;
+}
+
+/* resets of the events that rose, all from the values before */
+bool sweep_fire(sweep *w)
+{
+    size_t at = 0;
+    bool reset = false;
+    memcpy(w->q1, w->q, (size_t)w->n * sizeof *w->q);
+    memcpy(w->v1, w->v, (size_t)w->n * sizeof *w->v);
+    system_at(w->s, w->t, w->q, w->v);
+    for (size_t i = 0; i < w->p->nevent; i++) {
+        const event_rule *e = &w->p->event[i];
+        const term *t = &w->events[i].reset;
+        int32_t index[MAX_INDEX] = { 0 };
+        for (bool more = index_first(&e->over, index); more; more = index_next(&e->over, index), at++) {
+            if (!w->rising[at])
+                continue;
+            if (e->stop)
+                w->stopped = true;
+            if (!t->k)
+                continue;
+            kernel_run(t->k, &w->s->in, index, t->reg);
+            for (uint32_t j = 0; j < t->k->tape.nout; j++)
+                (e->reset_rate[j]
+                     ? w->v1
+                     : w->q1)[slot_at(&t->k->row[j], index, t->k->over.n)] = t->reg[t->k->tape.out[j]];
+            reset = true;
+        }
+    }
+    if (!reset)
+        return true;
+    double kinetic = 0.5 * mass_norm2(w->s, w->M, w->v);
+    SWAP(w->q, w->q1);
+    SWAP(w->v, w->v1);
+    if (w->s->past)
+        samples_add(w->s->past, w->t, w->q, w->v);
+    if (!sweep_survey(w) || !sweep_rates(w))
+        return false;
+    w->wf += 0.5 * mass_norm2(w->s, w->M, w->v) - kinetic; /* a reset is work done on the model */
+    return true;
+}

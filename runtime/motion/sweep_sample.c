@@ -1,0 +1,107 @@
+/* sweep_sample: what is kept of an instant: the state, energies, and what each contact does. */
+#include <math.h>
+#include <string.h>
+#include "sweep.h"
+
+static void show(const contact *c, const double *map, const double *x, double scale, double *out)
+{
+    int shown = c->fam->shown;
+    if (shown == 1 && c->d == 1) {
+        out[0] = scale * vec_dot(map, x, 1);
+        return;
+    }
+    if (shown == 1 && c->d > 1 && !c->fam->f->slip_given) {
+        out[0] = scale * sqrt(vec_dot(x, x, c->d));
+        return;
+    }
+    for (int i = 0; i < shown; i++)
+        out[i] = scale * vec_dot(map + (size_t)i * c->d, x, c->d);
+}
+
+static void sample_contacts(sweep *w, int64_t at, double over, bool instant)
+{
+    for (size_t i = 0; i < w->ntrack; i++) {
+        track *k = &w->track[i];
+        contact *c = k->c;
+        contact_result *r = k->out;
+        size_t m = (size_t)(at * r->members + c->member), ns = (size_t)r->nslip;
+        const double *P = instant ? k->r : k->P;
+        int a = k->normal;
+        double slip = 0, f = instant ? 1 : over;
+        r->gap[m] = c->gap;
+        r->rn[m] = a ? f * P[0] : c->normal;
+        if (c->fam->d) {
+            if (!k->closed && !k->offset_fixed) {
+                system_at(w->s, w->t, w->q, w->v);
+                contact_rows(w->s, c, w->M, false);
+            }
+            slip = slip_of(w, c, w->v, w->x4);
+            show(c, c->show, w->x4, 1, r->slip + m * ns);
+            show(c, c->show_force, P + a, f, r->rt + m * ns);
+        }
+        r->status[m] = !k->closed                         ? STATUS_OPEN
+                       : c->fam->d && slip <= k->tol_slip ? STATUS_STICK
+                                                          : STATUS_SLIP;
+    }
+}
+
+static void sample_energy(sweep *w, int64_t at)
+{
+    results *r = w->r;
+    double kin = 0.5 * mass_norm2(w->s, w->M, w->v), pot = 0, shown = kin;
+    if (w->s->first_order) /* masses of first-order equations carry no energy */
+        for (int i = 0; i < w->n; i++)
+            if (w->p->order[i] == 1) {
+                kin -= 0.5 * w->v[i] * w->f[i];
+                shown = kin;
+            }
+    if (w->s->kinetic.n || w->s->potential.n) {
+        system_at(w->s, w->t, w->q, w->v);
+        if (w->s->kinetic.n)
+            shown = system_sum(w->s, &w->s->kinetic);
+        if (w->s->potential.n)
+            pot = system_sum(w->s, &w->s->potential);
+    }
+    if (at == 0) {
+        w->kinetic0 = kin;
+        w->potential0 = pot;
+        w->top = fabs(kin);
+    }
+    w->top = larger(w->top, larger(fabs(kin), larger(fabs(w->wf), fabs(w->dissipated))));
+    double defect = fabs(kin - w->kinetic0 - w->wf + w->dissipated);
+    if (defect > r->power_balance * w->top)
+        r->power_balance = defect / w->top;
+    r->energy[at] = shown + pot;
+    r->dissipated[at] = w->dissipated;
+    r->work[at] = w->wf + (pot - w->potential0);
+}
+
+/* over: 1 / size of the step; instant: forces are those of Gauss's principle */
+bool sweep_sample(sweep *w, double over, bool instant)
+{
+    double residual = w->r->residual;
+    w->trial = !instant;
+    w->fresh = sweep_gauss(w);
+    w->trial = false;
+    if (!w->fresh && instant)
+        return false;
+    if (!w->fresh) { /* the mean over the step instead */
+        sweep_forget(w, residual);
+        w->r->averaged++;
+        for (int i = 0; i < w->n; i++)
+            w->acc[i] = over * (w->v[i] - w->v1[i]);
+    }
+    if (instant)
+        for (int i = 0; i < w->nact; i++)
+            for (int j = 0; j < rows_of(w->act[i]); j++)
+                w->act[i]->r[j] = w->rr[w->act[i]->row + j];
+    int64_t at = results_sample(w->r);
+    size_t first = (size_t)at * (size_t)w->n;
+    w->r->t[at] = w->t;
+    vec_copy(w->r->q + first, w->q, w->n);
+    vec_copy(w->r->v + first, w->v, w->n);
+    vec_copy(w->r->acc + first, w->acc, w->n);
+    sample_energy(w, at);
+    sample_contacts(w, at, over, instant);
+    return true;
+}

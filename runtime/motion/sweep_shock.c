@@ -1,0 +1,275 @@
+/* sweep_shock: what happens at an instant: impact laws, contacts that join, and the accelerations that
+ * Gauss's principle gives. */
+#include <math.h>
+#include <string.h>
+#include "sweep.h"
+
+/* ---- shocks ---- */
+void sweep_impact(sweep *w, const track *k, double pre, double post, double impulse)
+{
+    *vec_push(w->r->a, &k->out->impacts) = (impact){ w->t, fmin(pre, 0), larger(post, 0), impulse,
+                                                     (int32_t)k->c->member };
+}
+
+static void mass_columns(sweep *w)
+{
+    system_at(w->s, w->t, w->q, w->v);
+    for (int i = 0; i < w->nact; i++) {
+        track *k = w->act[i];
+        contact *c = k->c;
+        if (!k->offset_fixed)
+            contact_rows(w->s, c, w->M, false);
+        if (!k->still)
+            contact_laws(w->s, c, false);
+        bool fixed = k->rows_fixed && w->s->mass_constant;
+        if (fixed && k->stamp_m == w->stamp_m)
+            continue;
+        sweep_columns(w, k, c->H, c->S, &w->s->minv, k->Gm);
+        k->stamp_m = fixed ? w->stamp_m : -1;
+    }
+}
+
+/* one phase: e is the share of the rate before that is asked back (Newton), 0 for compression and restitution
+ * of Poisson's law */
+static bool shock_phase(sweep *w, bool newton)
+{
+    int n = w->n;
+    for (int i = 0; i < w->nact; i++) {
+        const track *k = w->act[i];
+        const contact *c = k->c;
+        int a = 0, has_normal = k->normal;
+        double e = newton && c->fam->f->impact == IMPACT_NEWTON && k->relation == REL_GAP ? k->e : 0;
+        if (has_normal)
+            w->b[k->row + a++] = gap_rate(w, k, w->v) + (k->un < -k->tol_u ? e * k->un : 0);
+        for (int j = 0; j < c->d; j++)
+            w->b[k->row + a++] = vec_dot(c->S + (size_t)j * n, w->v, n) + c->s0[j];
+        for (int j = 0; j < a; j++)
+            w->rr[k->row + j] = 0;
+    }
+    if (!sweep_solve(w, w->t))
+        return false;
+    sweep_react(w, w->v, true);
+    for (int i = 0; i < w->nact; i++)
+        for (int j = 0; j < rows_of(w->act[i]); j++)
+            w->act[i]->shock[j] += w->rr[w->act[i]->row + j];
+    return true;
+}
+
+/* Restitution: the share e of the impulse of compression is given back, friction may use it too. */
+static bool shock_poisson(sweep *w)
+{
+    bool any = false;
+    for (int i = 0; i < w->nact; i++) {
+        track *k = w->act[i];
+        k->base = 0;
+        if (k->c->fam->f->impact != IMPACT_POISSON || k->relation != REL_GAP || !(k->un < -k->tol_u))
+            continue;
+        k->base = k->e * k->shock[0];
+        any |= k->base > 0;
+    }
+    if (!any)
+        return true;
+    memset(w->rr, 0, (size_t)w->pr.m * sizeof *w->rr);
+    for (int i = 0; i < w->nact; i++)
+        if (w->act[i]->base > 0)
+            w->rr[w->act[i]->row] = w->act[i]->base;
+    sweep_react(w, w->v, true);
+    sweep_cones(w);
+    sweep_matrix(w, true);
+    bool ok = shock_phase(w, true);
+    for (int i = 0; i < w->nact; i++) {
+        w->act[i]->shock[0] += w->act[i]->base;
+        w->act[i]->base = 0;
+    }
+    return ok;
+}
+
+/* Impulses of this shock: work by the mean of the rates before and after (x1 holds q' before). */
+static void shock_account(sweep *w)
+{
+    int n = w->n;
+    double *mean = w->x2, most = 0;
+    for (int i = 0; i < n; i++)
+        mean[i] = 0.5 * (w->x1[i] + w->v[i]);
+    for (int i = 0; i < w->nact; i++)
+        most = larger(most, fabs(w->act[i]->shock[0]));
+    for (int i = 0; i < w->nact; i++) {
+        track *k = w->act[i];
+        contact *c = k->c;
+        int a = k->normal;
+        for (int j = 0; j < rows_of(k); j++) {
+            double still = j < a ? c->ht : c->s0[j - a], rate = vec_dot(row_of(k, c->H, c->S, n, j), mean, n);
+            w->dissipated -= k->shock[j] * (rate + still);
+            w->wf -= k->shock[j] * still;
+        }
+        if (k->relation != REL_GAP)
+            continue;
+        double post = gap_rate(w, k, w->v);
+        if (k->shock[0] > 1e-12 * most) {
+            sweep_impact(w, k, k->un, post, k->shock[0]);
+            w->again += k->hits++ > 0;
+        }
+        bool was = k->closed;
+        k->closed = post <= k->tol_u || (k->shock[0] > 0 && !(k->un < -k->tol_u && k->e > 0));
+        if (k->closed && !was)
+            k->out->last_open[c->member] = w->t;
+    }
+}
+
+bool sweep_shock(sweep *w)
+{
+    w->nact = 0;
+    for (size_t i = 0; i < w->ntrack; i++) {
+        track *k = &w->track[i];
+        if (k->closed || k->met)
+            w->act[w->nact++] = k;
+    }
+    mass_columns(w);
+    for (int i = 0; i < w->nact; i++) {
+        track *k = w->act[i];
+        k->e = k->hits < MAX_HITS ? k->c->e : 0;
+        k->un = gap_rate(w, k, w->v);
+        if (k->c->fam->d)
+            k->speed = slip_of(w, k->c, w->v, w->x4);
+        memset(k->shock, 0, (size_t)rows_of(k) * sizeof *k->shock);
+    }
+    memcpy(w->x1, w->v, (size_t)w->n * sizeof *w->v);
+    w->step = 0;
+    w->end = 1;
+    sweep_cones(w);
+    sweep_matrix(w, true);
+    if (!shock_phase(w, true) || !shock_poisson(w))
+        return false;
+    shock_account(w);
+    if (w->s->past)
+        samples_add(w->s->past, w->t, w->q, w->v);
+    return sweep_rates(w);
+}
+
+/* Contacts at their tolerance join the closed ones, with a shock when they come at a speed. */
+bool sweep_meet(sweep *w)
+{
+    bool hit = false, any = false;
+    for (size_t i = 0; i < w->ntrack; i++) {
+        track *k = &w->track[i];
+        contact *c = k->c;
+        k->met = false;
+        if (k->closed || c->gap > k->tol_gap)
+            continue;
+        system_at(w->s, w->t, w->q, w->v);
+        if (!k->offset_fixed) {
+            contact_rows(w->s, c, w->M, false);
+            sweep_tolerances(w, k);
+        }
+        k->un = gap_rate(w, k, w->v);
+        if (k->un > k->tol_u)
+            continue;
+        k->met = any = true;
+        hit |= k->un < -k->tol_u;
+    }
+    if (hit)
+        return sweep_shock(w);
+    for (size_t i = 0; any && i < w->ntrack; i++) {
+        track *k = &w->track[i];
+        if (!k->met)
+            continue;
+        k->closed = true;
+        k->out->last_open[k->c->member] = w->t;
+    }
+    return true;
+}
+
+/* ---- Gauss's principle: accelerations to the right of now, and the forces that go with them in rr ---- */
+static void gauss_contact(sweep *w, int i)
+{
+    track *k = w->act[i];
+    contact *c = k->c;
+    cone *o = &w->cone[i];
+    double *bias = w->x2, *dir = w->dir + k->row, speed, *b = w->b + k->row;
+    int n = w->n;
+    if (k->normal)
+        *b++ = vec_dot(c->H, w->acc, n) + contact_bias(w->s, c);
+    if (c->d == 0)
+        return;
+    if (c->fam->slip_bias.k)
+        contact_slip_bias(w->s, c, bias);
+    else
+        for (int j = 0; j < c->d; j++)
+            bias[j] = 0;
+    for (int j = 0; j < c->d; j++)
+        *b++ = vec_dot(c->S + (size_t)j * n, w->acc, n) + bias[j];
+    speed = slip_of(w, c, w->v, dir);
+    if (speed <= k->tol_slip)
+        speed = 0;
+    for (int j = 0; speed > 0 && j < c->d; j++)
+        dir[j] /= speed;
+    if (speed > 0)
+        o->dir = dir;
+    /* the coefficient is that of the speed now; the problem's velocities are accelerations */
+    if (o->of_speed)
+        sweep_law(w, i, speed, &o->mu, &o->radius);
+    o->of_speed = false;
+}
+
+/* columns and cone of a lone contact are kept when nothing in them changes */
+static bool gauss_alone(sweep *w)
+{
+    track *k = w->act[0];
+    int row = 0;
+    bool known = k->still && w->s->mass_constant && k->stamp_am == w->stamp_m && k->stamp_m == w->stamp_m;
+    if (!known)
+        mass_columns(w);
+    else
+        system_at(w->s, w->t, w->q, w->v);
+    if (!known || k->cone_now.d != k->c->d) {
+        sweep_cone(w, 0, &row);
+        k->cone_now = w->cone[0];
+    }
+    w->cone[0] = k->cone_now;
+    k->row = 0;
+    gauss_contact(w, 0);
+    sweep_lone_matrix(w, k, true);
+    return sweep_solve_alone(w, true, w->cone, w->acc);
+}
+
+bool sweep_gauss(sweep *w)
+{
+    solve_with(&w->s->minv, w->f, w->acc);
+    sweep_gather(w);
+    if (w->nact == 0)
+        return true;
+    w->step = 1;
+    w->end = 1;
+    if (w->nact == 1 && w->stiffness == 0 && gauss_alone(w))
+        return true;
+    mass_columns(w);
+    sweep_cones(w);
+    for (int i = 0; i < w->nact; i++)
+        gauss_contact(w, i);
+    sweep_matrix(w, true);
+    for (int i = 0; i < w->nact; i++)
+        for (int j = 0; j < rows_of(w->act[i]); j++)
+            w->rr[w->act[i]->row + j] = w->act[i]->r[j];
+    if (!sweep_solve(w, w->t))
+        return false;
+    sweep_react(w, w->acc, true);
+    return true;
+}
+
+/* ---- going on ---- */
+/* rates of first-order dofs follow from the state; forces are those of it */
+bool sweep_rates(sweep *w)
+{
+    system_at(w->s, w->t, w->q, w->v);
+    if (!w->s->force_constant || w->t == 0)
+        system_force(w->s, w->f);
+    if (w->s->first_order) {
+        factor_solve(&w->s->minv, w->f, w->x1);
+        for (int i = 0; i < w->n; i++)
+            if (w->p->order[i] == 1)
+                w->v[i] = w->x1[i];
+        system_force(w->s, w->f);
+    }
+    w->fresh = false;
+    return true;
+}

@@ -1,0 +1,525 @@
+/* sweep_step: one smooth step: theta scheme, closed contacts solved at the velocity at its end, positions put
+   back on gap = 0; then it is accepted and its work accounted for. */
+#include <math.h>
+#include <string.h>
+#include "sweep.h"
+
+void sweep_gather(sweep *w)
+{
+    w->nact = 0;
+    for (size_t i = 0; i < w->ntrack; i++)
+        if (w->track[i].closed)
+            w->act[w->nact++] = &w->track[i];
+}
+
+/* D = M - theta h (Fv + theta h Fq); rows of first-order equations are h (M - Fv - theta h Fq) */
+static bool step_matrix(sweep *w, double h, const double *M)
+{
+    int n = w->n;
+    double a = w->theta * h;
+    if (!w->s->force_of_state && w->s->mass_constant) {
+        w->dinv = &w->s->minv;
+        return true;
+    }
+    if (w->s->jacobian_constant && w->s->mass_constant && w->d_step == h)
+        return true;
+    if (w->s->force_of_state)
+        system_jacobian(w->s, w->Fq, w->Fv);
+    else {
+        memset(w->Fq, 0, (size_t)n * n * sizeof *w->Fq);
+        memset(w->Fv, 0, (size_t)n * n * sizeof *w->Fv);
+    }
+    for (int i = 0; i < n; i++) {
+        bool first = w->p->order && w->p->order[i] == 1;
+        double k = first ? 1 : a, z = first ? h : 1;
+        for (int j = 0; j < n; j++) {
+            size_t at = (size_t)i * n + j;
+            double m = w->s->diagonal ? (i == j ? M[i] : 0) : M[at];
+            w->D[at] = z * (m - k * (w->Fv[at] + a * w->Fq[at]));
+        }
+    }
+    w->d_step = h;
+    w->stamp++;
+    w->dinv = &w->df;
+    if (factor_general(&w->df, w->D))
+        return true;
+    return sweep_fail(
+        w, SPAN_NONE,
+        arena_printf(w->r->a, "the matrix of the step is singular at t = %s", sweep_number(w, w->t)));
+}
+
+/* h ((1 - theta) f0 + theta f1) - M (v1 - v0); for first-order rows h (f1 - M v1) */
+static void step_defect(sweep *w, double h, const double *M, double *out)
+{
+    int n = w->n;
+    double *dv = w->x2, *mdv = w->x3, th = w->theta;
+    for (int i = 0; i < n; i++)
+        dv[i] = w->v1[i] - w->v[i];
+    mass_times(w->s, M, dv, mdv);
+    for (int i = 0; i < n; i++)
+        out[i] = h * ((1 - th) * w->f[i] + th * w->f1[i]) - mdv[i];
+    if (!w->s->first_order)
+        return;
+    mass_times(w->s, M, w->v1, mdv);
+    for (int i = 0; i < n; i++)
+        if (w->p->order[i] == 1)
+            out[i] = h * (w->f1[i] - mdv[i]);
+}
+
+static void step_positions(sweep *w, double h)
+{
+    double a = h * (1 - w->theta), b = h * w->theta;
+    for (int i = 0; i < w->n; i++)
+        w->q1[i] = w->q[i] + (a * w->v[i] + b * w->v1[i]);
+}
+
+/* mean of two rows; directions that were chosen anew are not mixed */
+static void mean_row(const double *a, const double *b, double *m, int n)
+{
+    bool same = vec_dot(a, b, n) > 0.5 * vec_dot(b, b, n);
+    for (int i = 0; i < n; i++)
+        m[i] = same ? 0.5 * (a[i] + b[i]) : b[i];
+}
+
+/* rows of closed contacts at the start of the step */
+static void rows_before(sweep *w)
+{
+    size_t n = (size_t)w->n;
+    system_at(w->s, w->t, w->q, w->v);
+    for (int i = 0; i < w->nact; i++) {
+        track *k = w->act[i];
+        contact *c = k->c;
+        if (!k->offset_fixed)
+            contact_rows(w->s, c, w->M, false);
+        k->htm = c->ht;
+        for (int j = 0; j < c->d; j++)
+            k->s0m[j] = c->s0[j];
+        if (c->fam->f->mu_of_speed)
+            k->speed = slip_of(w, c, w->v, w->x4);
+        if (k->speed <= k->tol_slip)
+            k->speed = 0;
+        if (!k->still) {
+            contact_laws(w->s, c, false);
+            k->mu0 = c->fam->f->mu_of_speed ? contact_mu(w->s, c, k->speed) : c->mu;
+            k->normal0 = c->normal;
+        }
+        if (k->rows_fixed)
+            continue;
+        memcpy(k->H0, c->H, n * sizeof(double));
+        memcpy(k->S0, c->S, n * (size_t)c->d * sizeof(double));
+    }
+}
+
+/* rows, laws and columns at the end of the step as it is now */
+static void rows_after(sweep *w, const double *M)
+{
+    int n = w->n;
+    for (int i = 0; i < w->nact; i++) {
+        track *k = w->act[i];
+        contact *c = k->c;
+        bool fixed = k->rows_fixed;
+        if (!k->still) {
+            if (!w->whole)
+                contact_rows(w->s, c, M, false);
+            contact_laws(w->s, c, false);
+            c->mu = (1 - w->theta) * k->mu0 + w->theta * c->mu;
+            c->normal = (1 - w->theta) * k->normal0 + w->theta * c->normal;
+        }
+        if (!fixed && w->whole) {
+            vec_copy(k->Hm, k->H0, n);
+            vec_copy(k->Sm, k->S0, n * c->d);
+        } else if (!fixed) {
+            mean_row(k->H0, c->H, k->Hm, n);
+            for (int j = 0; j < c->d; j++)
+                mean_row(k->S0 + (size_t)j * n, c->S + (size_t)j * n, k->Sm + (size_t)j * n, n);
+        }
+        if (fixed && k->stamp == w->stamp)
+            continue;
+        sweep_columns(w, k, fixed ? c->H : k->Hm, fixed ? c->S : k->Sm, w->dinv, k->G);
+        k->stamp = fixed ? w->stamp : -1;
+    }
+}
+
+static void contact_velocity(const sweep *w, const track *k, const double *v)
+{
+    const contact *c = k->c;
+    double *b = w->b + k->row;
+    int n = w->n;
+    if (k->normal)
+        *b++ = vec_dot(c->H, v, n) + c->ht + k->ahead;
+    for (int j = 0; j < c->d; j++)
+        *b++ = vec_dot(c->S + (size_t)j * n, v, n) + c->s0[j];
+}
+
+static bool step_alone(sweep *w, double h, double *v)
+{
+    track *k = w->act[0];
+    int row = 0;
+    w->step = h;
+    if (!k->still || k->cone.d != k->c->d || k->cone_step != h) {
+        sweep_cone(w, 0, &row);
+        k->cone = w->cone[0];
+        k->cone_step = h;
+    }
+    if (k->cone.of_speed)
+        return false;
+    k->row = 0;
+    sweep_lone_matrix(w, k, false);
+    contact_velocity(w, k, v);
+    return sweep_solve_alone(w, false, &k->cone, v);
+}
+
+/* impulses that keep the velocity at the end admissible */
+static bool step_contacts(sweep *w, double h, double *v)
+{
+    w->end = w->theta;
+    if (w->nact == 1 && w->stiffness == 0 && step_alone(w, h, v))
+        return true;
+    w->step = h;
+    sweep_cones(w);
+    sweep_matrix(w, false);
+    for (int i = 0; i < w->nact; i++) {
+        const track *k = w->act[i];
+        contact_velocity(w, k, v);
+        for (int j = 0; j < rows_of(k); j++)
+            w->rr[k->row + j] = h * k->r[j];
+    }
+    if (!sweep_solve(w, w->t1))
+        return false;
+    sweep_react(w, v, false);
+    return true;
+}
+
+/* A linear force at the end of the step follows without another evaluation. */
+void sweep_force_follows(sweep *w, const double *q, const double *v)
+{
+    int n = w->n;
+    bool rates = w->s->force_dv.n > 0;
+    for (int j = 0; j < n; j++) {
+        w->x2[j] = w->q1[j] - q[j];
+        w->x3[j] = w->v1[j] - v[j];
+    }
+    for (int i = 0; i < n; i++)
+        w->f1[i] += vec_dot(w->Fq + (size_t)i * n, w->x2, n) +
+                    (rates ? vec_dot(w->Fv + (size_t)i * n, w->x3, n) : 0);
+}
+
+/* masses at the end of the step, and the mean that acts over it */
+static bool step_masses(sweep *w, const double **M)
+{
+    system_t *s = w->s;
+    *M = w->M;
+    if (s->mass_constant)
+        return true;
+    system_mass(s, w->M1);
+    size_t n = (size_t)w->n, all = s->diagonal ? n : n * n;
+    for (size_t i = 0; i < all; i++)
+        w->Mm[i] = 0.5 * (w->M[i] + w->M1[i]);
+    *M = w->Mm;
+    return sweep_factor(w, w->M1, w->t1);
+}
+
+/* Closed contacts are put back on gap = 0: Newton in the kinetic metric, on those that push or hold. */
+static int off_surface(sweep *w, double *gap)
+{
+    int m = 0;
+    bool off = false;
+    system_at(w->s, w->t1, w->q1, w->v1);
+    for (int i = 0; i < w->nact; i++) {
+        track *k = w->act[i];
+        if (!k->normal)
+            continue;
+        double g = contact_gap(w->s, k->c);
+        if (k->relation == REL_GAP && g > 0 && (!(w->rr[k->row] > 0) || k->ahead < 0))
+            continue;
+        off |= fabs(g) > 0.25 * k->tol_gap;
+        gap[m] = -g;
+        w->back[m++] = k;
+    }
+    return off ? m : 0;
+}
+
+static bool put_back(sweep *w, bool *moved)
+{
+    int n = w->n, m;
+    double *gap = w->b, *A = w->W, *l = w->u; /* free again: the problem is solved, only rr is still needed */
+    for (int it = 0; it < 10 && (m = off_surface(w, gap)) > 0; it++) {
+        *moved = true;
+        for (int i = 0; i < m; i++) {
+            contact *c = w->back[i]->c;
+            if (!w->back[i]->rows_fixed)
+                contact_rows(w->s, c, w->s->mass_constant ? w->M : w->M1, false);
+            solve_with(&w->s->minv, c->H, w->back[i]->Gm);
+            w->back[i]->stamp_m = -1;
+        }
+        for (int i = 0; i < m; i++)
+            for (int j = 0; j < m; j++)
+                A[(size_t)i * m + j] = vec_dot(w->back[i]->c->H, w->back[j]->Gm, n);
+        sym_shortest(A, gap, l, m, w->more, w->perm);
+        for (int i = 0; i < m; i++)
+            vec_axpy(w->q1, l[i], w->back[i]->Gm, n);
+    }
+    return true;
+}
+
+static bool works_at_end(const sweep *w)
+{
+    return w->whole && w->s->mass_constant && !w->s->first_order;
+}
+/* the part of the rate before in the rate along which forces work */
+static double share_before(const sweep *w)
+{
+    return works_at_end(w) ? 0 : 0.5;
+}
+
+/* work of the smooth forces over the step, with forces and masses at its end as they are now */
+static double forces_work(const sweep *w, double h)
+{
+    double th = w->theta, a = share_before(w), p = 0;
+    for (int i = 0; i < w->n; i++)
+        if (!w->s->first_order || w->p->order[i] == 2)
+            p += (a * w->v[i] + (1 - a) * w->v1[i]) * ((1 - th) * w->f[i] + th * w->f1[i]);
+    if (w->s->mass_constant)
+        return h * p;
+    /* d(v.Mv/2) = v.M dv + v.dM v/2: the second part is the work of inertia forces in f, taken back */
+    return h * p + 0.25 * (mass_norm2(w->s, w->M1, w->v) - mass_norm2(w->s, w->M, w->v) +
+                           mass_norm2(w->s, w->M1, w->v1) - mass_norm2(w->s, w->M, w->v1));
+}
+
+/* Positions corrected; forces and masses belong to what came out.  The step was made with those before the
+   correction: what they did is kept, and what the correction itself does to the kinetic energy. */
+static bool step_end(sweep *w, double h, bool known)
+{
+    bool moved = false, constant = w->s->mass_constant;
+    w->put_back_work = 0;
+    if (w->nact && !put_back(w, &moved))
+        return false;
+    if (known && !moved)
+        return true;
+    if (moved)
+        w->put_back_work = forces_work(w, h) - (constant ? 0 : 0.5 * mass_norm2(w->s, w->M1, w->v1));
+    system_at(w->s, w->t1, w->q1, w->v1);
+    if (!w->s->force_constant)
+        system_force(w->s, w->f1);
+    if (!constant)
+        system_mass(w->s, w->M1);
+    if (moved)
+        w->put_back_work -= forces_work(w, h) - (constant ? 0 : 0.5 * mass_norm2(w->s, w->M1, w->v1));
+    return constant || sweep_factor(w, w->M1, w->t1);
+}
+
+/* Forces at the end of the step as it is now, its matrix, and v1 + D^-1 (defect) into v: where the smooth
+ * forces alone would lead. */
+static bool step_free(sweep *w, double h, bool first, double *v)
+{
+    system_t *s = w->s;
+    int n = w->n;
+    const double *M = w->M;
+    system_at(s, w->t1, w->q1, w->v1);
+    if (!step_masses(w, &M))
+        return false;
+    if (!s->force_constant)
+        system_force(s, w->f1);
+    else if (first)
+        vec_copy(w->f1, w->f, n);
+    if (first && !step_matrix(w, h, M))
+        return false;
+    rows_after(w, s->mass_constant ? w->M : w->M1);
+    step_defect(w, h, M, w->x2);
+    solve_with(w->dinv, w->x2, w->x1);
+    for (int i = 0; i < n; i++)
+        v[i] = w->v1[i] + w->x1[i];
+    return true;
+}
+
+static bool not_finite(sweep *w)
+{
+    return sweep_fail(
+        w, SPAN_NONE,
+        arena_printf(w->r->a, "the motion is no longer finite at t = %s", sweep_number(w, w->t1)));
+}
+
+/* Newton on the defect, with the contact problem inside. */
+static bool step_newton(sweep *w, double h)
+{
+    int n = w->n, most = 40;
+    double *v = w->x4, change, size, before = INFINITY, mark = INFINITY;
+    vec_copy(w->v1, w->v, n);
+    vec_axpy(w->v1, h, w->acc, n);
+    for (int it = 0;; it++) {
+        step_positions(w, h);
+        if (!step_free(w, h, it == 0, v))
+            return false;
+        if (w->nact && !step_contacts(w, h, v))
+            return false;
+        change = size = 0;
+        for (int i = 0; i < n; i++) {
+            change = larger(change, fabs(v[i] - w->v1[i]));
+            size = larger(size, larger(fabs(v[i]), w->vmax[i]));
+        }
+        vec_copy(w->v1, v, n);
+        if (!isfinite(change))
+            return not_finite(w);
+        if (change <= 1e-14 * size || (it > 4 && change <= 1e-12 * size && change >= before))
+            break;
+        /* where reactions are large their rounding is what is left: going on brings no more */
+        bool stuck = it == most || (it % 8 == 7 && change > 0.3 * mark);
+        if (it % 8 == 7)
+            mark = change;
+        if (stuck) {
+            if (change <= 1e-9 * size)
+                break;
+            return sweep_fail(w, SPAN_NONE,
+                              arena_printf(w->r->a, "the step at t = %s did not converge; take a smaller h",
+                                           sweep_number(w, w->t)));
+        }
+        before = change;
+    }
+    step_positions(w, h);
+    return step_end(w, h, false);
+}
+
+/* Where all is linear the step is solved at once, from the rates at its start. */
+static bool step_linear(sweep *w, double h)
+{
+    system_t *s = w->s;
+    int n = w->n;
+    double *v = w->v1, a = h * (1 - w->theta), b = h * w->theta, finite = 0;
+    for (int i = 0; i < n; i++)
+        w->q1[i] = w->q[i] + (a * w->v[i] + b * w->v[i]);
+    system_at(s, w->t1, w->q1, w->v);
+    if (!s->force_constant)
+        system_force(s, w->f1);
+    else
+        vec_copy(w->f1, w->f, n);
+    if (!step_matrix(w, h, w->M))
+        return false;
+    rows_after(w, w->M);
+    if (s->first_order) {
+        vec_copy(w->v1, w->v, n);
+        step_defect(w, h, w->M, w->x2);
+    } else
+        for (int i = 0; i < n; i++)
+            w->x2[i] = h * ((1 - w->theta) * w->f[i] + w->theta * w->f1[i]);
+    solve_with(w->dinv, w->x2, w->x1);
+    for (int i = 0; i < n; i++)
+        v[i] = w->v[i] + w->x1[i];
+    if (w->nact && !step_contacts(w, h, v))
+        return false;
+    if (s->force_of_state)
+        vec_copy(w->x4, w->q1, n);
+    for (int i = 0; i < n; i++) {
+        w->q1[i] = w->q[i] + (a * w->v[i] + b * v[i]);
+        finite += 0 * v[i];
+    }
+    if (s->force_of_state)
+        sweep_force_follows(w, w->x4, w->v);
+    return finite == 0 ? step_end(w, h, true) : not_finite(w);
+}
+
+/* One trial step from now: q1, v1, f1 and the impulses in rr. */
+bool sweep_smooth(sweep *w, double h)
+{
+    bool linear = w->linear;
+    w->t1 = w->t + h;
+    rows_before(w);
+    if (!linear && w->s->mass_constant && (!w->s->force_of_state || w->s->jacobian_constant)) {
+        linear = true;
+        for (int i = 0; i < w->nact; i++)
+            linear &= w->whole || w->act[i]->rows_fixed;
+    }
+    return linear ? step_linear(w, h) : step_newton(w, h);
+}
+
+/* Gaps of all contacts at the end of the trial step; met: those that were crossed. */
+bool sweep_look(sweep *w)
+{
+    bool any = false;
+    system_at(w->s, w->t1, w->q1, w->v1);
+    for (size_t i = 0; i < w->ntrack; i++) {
+        track *k = &w->track[i];
+        k->met = false;
+        if (k->closed)
+            continue; /* known since positions were corrected */
+        contact_gap(w->s, k->c);
+        k->met = !(k->c->gap >= -k->tol_gap);
+        any |= k->met;
+    }
+    return any;
+}
+
+/* Work over the smooth step: v1 - v0 times the mean rate, so that the balance closes as the scheme does.  A
+   step at once moves by the rate at its end: forces work along that, what is left of |v1 - v0|^2/2 is lost,
+   and nothing that a contact does can be a gain. */
+static void account(sweep *w, double h)
+{
+    int n = w->n;
+    double *mean = w->x1;
+    if (works_at_end(w)) {
+        for (int i = 0; i < n; i++)
+            mean[i] = w->v1[i] - w->v[i];
+        w->dissipated += 0.5 * mass_norm2(w->s, w->M, mean);
+    }
+    w->wf += forces_work(w, h) + w->put_back_work;
+    if (w->nact == 0)
+        return;
+    double a0 = share_before(w);
+    for (int i = 0; i < n; i++)
+        mean[i] = a0 * w->v[i] + (1 - a0) * w->v1[i];
+    for (int i = 0; i < w->nact; i++) {
+        const track *k = w->act[i];
+        const contact *c = k->c;
+        bool fixed = k->rows_fixed;
+        int a = k->normal;
+        for (int j = 0; j < rows_of(k); j++) {
+            double P = w->rr[k->row + j],
+                   still = 0.5 * (j < a ? k->htm + c->ht : k->s0m[j - a] + c->s0[j - a]);
+            if (P == 0)
+                continue;
+            double rate = vec_dot(row_of(k, fixed ? c->H : k->Hm, fixed ? c->S : k->Sm, n, j), mean, n);
+            w->dissipated -= P * (rate + still);
+            w->wf -= P * still;
+        }
+    }
+}
+
+void sweep_accept(sweep *w, double h)
+{
+    account(w, h);
+    for (int i = 0; i < w->nact; i++) {
+        track *k = w->act[i];
+        for (int j = 0; j < rows_of(k); j++) {
+            k->P[j] += w->rr[k->row + j];
+            k->r[j] = w->rr[k->row + j] / h;
+        }
+        if (always(k) || w->rr[k->row] > 0)
+            continue;
+        if (gap_rate(w, k, w->v1) > k->tol_u) {
+            k->closed = false;
+            for (int j = 0; j < rows_of(k); j++)
+                k->r[j] = 0;
+        }
+    }
+    SWAP(w->q, w->q1);
+    SWAP(w->v, w->v1);
+    if (w->s->past)
+        samples_add(w->s->past, w->t1, w->q, w->v);
+    if (!w->s->force_constant)
+        SWAP(w->f, w->f1);
+    if (!w->s->mass_constant)
+        SWAP(w->M, w->M1);
+    w->t = w->t1;
+    w->fresh = false;
+    sweep_sizes(w);
+    for (size_t i = 0; i < w->ntrack; i++) {
+        track *k = &w->track[i];
+        if (w->grown)
+            sweep_tolerances(w, k);
+        if (!k->normal)
+            continue;
+        double depth = k->relation == REL_BILATERAL ? fabs(k->c->gap) : -k->c->gap;
+        if (depth > w->r->max_penetration)
+            w->r->max_penetration = depth;
+    }
+    w->grown = false;
+}

@@ -1,0 +1,69 @@
+/* history: what a motion was.  Past values of degrees of freedom and of their rates, from pieces that were
+   kept or from the history that the model gives; integrals over the past. */
+#ifndef CDL_HISTORY_H
+#define CDL_HISTORY_H
+#include "clock/results.h"
+#include "base/taylor.h"
+
+/* What a program asks of the past.  IN_PAST_Q, IN_PAST_V and IN_INTEGRAL read slots; here is what each of
+ * them holds. */
+typedef struct integral_rule {
+    span at;
+    int32_t bound;            /* number of its variable */
+    kernel lo, hi, integrand; /* row: the slot */
+    kernels past[2]; /* dofs, rates: past values under it, by slots of its own; out: the time, col: the dof */
+    int32_t npast[2];
+    bool linear; /* the times asked for are linear in its variable, with a factor that parameters decide */
+} integral_rule;
+typedef struct delay_program {
+    span at;
+    kernels past[2];      /* dofs, rates; out: the time asked for, row: the slot, col: the dof */
+    const char **name[2]; /* of each of these, as it was written */
+    bool steady; /* all delays are known from the parameters: as much of the past is kept as they reach */
+    int32_t npast[2], nintegral, nbound; /* slots; bound variables */
+    integral_rule *integral;
+    size_t nrule;
+    /* before t = 0, of IN_BOUND; row: the dof.  None: the initial value is held */
+    kernels history, history_rate;
+} delay_program;
+
+/* An interval of the motion: y[k*(order + 1) + j], first the dofs, then gap and rn of each contact. */
+typedef struct piece {
+    /* where it begins, and what that lacks; how long it is, how long the series is good for */
+    double t, low, h, reach;
+    int order;
+    double *y;
+    uint8_t *mode; /* of each contact: its mode, and the sign of slip + 1 */
+} piece;
+
+/* ---- over series ---- */
+typedef struct history history;
+history *history_new(arena *a, const program *p, int order, int width, const double *q0);
+void history_begin(history *h, double t); /* expansions about t follow */
+/* Coefficient j of past values and integrals, which `in` reads from then on.  False: history_error tells. */
+bool history_step(history *h, series_inputs *in, int j);
+bool history_vanishes(history *h); /* a delay has gone to 0: history_error tells */
+const char *history_error(const history *h, span *at);
+/* How far the past values of the expansion at hand hold, at most s; *breaks: a breaking point ends them (else
+ * a piece does). */
+double history_limit(history *h, double s, bool *breaks);
+bool history_agrees(history *h); /* past times were read on the side they move to; else expand again */
+/* those of the expansion at hand whose pieces have to be watched */
+int history_kernels(const history *h, taylor **out);
+int history_most(const history *h);
+void history_add(history *h, const piece *p);
+/* Now is a breaking point: the first derivative that jumps.  image: it is that of the breaking point that
+ * history_limit met. */
+void history_break(history *h, double t, int order);
+void history_image(history *h, double t);
+
+/* ---- between samples (history_samples.c): for schemes that step by numbers ---- */
+typedef struct past_samples past_samples;
+past_samples *samples_new(arena *a, const program *p, const double *param, const double *q0, double step);
+/* twice at one time: the rate jumped */
+void samples_add(past_samples *h, double t, const double *q, const double *v);
+void samples_fill(past_samples *h, inputs *in); /* past values at in->t, which `in` reads from then on */
+const char *samples_error(const past_samples *h, span *at); /* NULL, or why a value could not be read */
+bool samples_for_forces(const program *p);                  /* nothing but forces reads the past */
+bool delay_of_state(const delay_program *d);
+#endif

@@ -1,0 +1,420 @@
+/* history_samples: past values between the samples of a time-stepping scheme, by cubic Hermite interpolation
+   of positions and rates, so that its order is kept.  Rates that jump are there twice: a value is read to the
+   right of the jump. */
+#include <math.h>
+#include <string.h>
+#include "history.h"
+
+enum { POINTS = 5 };
+static const double XI[POINTS] = { 0.04691007703066802, 0.23076534494715845, 0.5, 0.7692346550528415,
+                                   0.953089922969332 };
+static const double WEIGHT[POINTS] = { 0.11846344252809454, 0.23931433524968324, 0.28444444444444444,
+                                       0.23931433524968324, 0.11846344252809454 };
+
+typedef struct run_kernel {
+    const kernel *k;
+    const char *name;
+    double *reg;
+    int32_t index[MAX_INDEX];
+    int32_t slot, dof;
+} run_kernel;
+typedef struct run_integral {
+    const integral_rule *rule;
+    run_kernel lo, hi, f, *past[2];
+    int npast[2];
+    double *bound, *local[2];
+    int32_t slot;
+} run_integral;
+
+struct past_samples {
+    arena *a;
+    const program *p;
+    const delay_program *d;
+    size_t n;
+    const double *param, *q0;
+    double panel;     /* width of a panel of integrals */
+    vec(double) t, x; /* x: q and q' of each sample */
+    vec(double) jump; /* times of jumps */
+    /* the longest delay, INFINITY when it is not known; samples after which older ones are let go */
+    double reach, step;
+    size_t room;
+    run_kernel *past[2];
+    int npast[2];
+    run_integral *in;
+    int nin;
+    run_kernel *given[2]; /* of each dof; k NULL: the initial value is held */
+    double *slots[3], *bound;
+    const inputs *now; /* the state at hand, which may lie after the last sample */
+    const char *error;
+    span where;
+};
+
+/* ---- between samples ---- */
+static size_t sample_find(const past_samples *h, double t)
+{
+    size_t lo = 0, hi = h->t.n;
+    while (hi - lo > 1) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (h->t.at[mid] <= t)
+            lo = mid;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+static double hermite(double x0, double v0, double x1, double v1, double h, double s, int rate)
+{
+    double d = x1 - x0, c0 = h * v0, c1 = h * v1, b = 3 * d - 2 * c0 - c1, c = c0 + c1 - 2 * d;
+    if (!(h > 0))
+        return rate ? v0 : x0;
+    return rate ? (c0 + s * (2 * b + 3 * s * c)) / h : x0 + s * (c0 + s * (b + s * c));
+}
+
+static double given_value(past_samples *h, int32_t dof, int rate, double t)
+{
+    run_kernel *g = &h->given[rate][dof];
+    if (!g->k)
+        return rate ? 0 : h->q0[dof];
+    inputs in = { .t = t, .from = { [IN_PARAM] = h->param, [IN_BOUND] = h->bound } };
+    for (uint32_t i = 0; i < g->k->tape.nin; i++)
+        if (g->k->in[i].kind == IN_BOUND)
+            h->bound[g->k->in[i].at.base] = t;
+    kernel_run(g->k, &in, g->index, g->reg);
+    return g->reg[g->k->tape.out[0]];
+}
+
+static double past_value(past_samples *h, int32_t dof, int rate, double t)
+{
+    size_t n = h->n, k = (size_t)dof;
+    if (t < 0)
+        return given_value(h, dof, rate, t);
+    size_t i = sample_find(h, t);
+    const double *a = h->x.at + i * 2 * n;
+    double t0 = h->t.at[i], t1, x1, v1;
+    if (i + 1 < h->t.n) {
+        const double *b = a + 2 * n;
+        t1 = h->t.at[i + 1];
+        x1 = b[k];
+        v1 = b[n + k];
+    } else {
+        t1 = h->now->t;
+        x1 = h->now->from[IN_Q][k];
+        v1 = h->now->from[IN_V][k];
+        if (!(t1 > t0))
+            return rate ? a[n + k] + 0 * v1 : a[k];
+    }
+    return hermite(a[k], a[n + k], x1, v1, t1 - t0, (t - t0) / (t1 - t0), rate);
+}
+
+static void fail_delay(past_samples *h, const char *name, span at, double t)
+{
+    text s = { .a = h->a };
+    if (h->error)
+        return;
+    text_printf(&s, "the delay %s%s%sis not positive at t = ", name ? "of '" : "", name ? name : "",
+                name ? "' " : "");
+    text_num(&s, t);
+    text_puts(&s, ": a value that is not in the past is asked for");
+    h->error = s.at;
+    h->where = at;
+}
+
+static double kernel_at(run_kernel *k, const inputs *in)
+{
+    kernel_run(k->k, in, k->index, k->reg);
+    return k->reg[k->k->tape.out[0]];
+}
+
+/* ---- integrals ---- */
+static double panel_sum(past_samples *h, run_integral *x, inputs *in, double a, double b)
+{
+    double sum = 0, t = in->t;
+    for (int k = 0; k < POINTS; k++) {
+        x->bound[x->rule->bound] = a + XI[k] * (b - a);
+        for (int rate = 0; rate < 2; rate++)
+            for (int l = 0; l < x->npast[rate]; l++) {
+                run_kernel *p = &x->past[rate][l];
+                double at = kernel_at(p, in);
+                if (!(at <= t * (1 + 1e-14) + 1e-300)) {
+                    fail_delay(h, NULL, x->rule->at, t);
+                    at = t;
+                }
+                x->local[rate][p->slot] = past_value(h, p->dof, rate, at);
+            }
+        sum += WEIGHT[k] * kernel_at(&x->f, in);
+    }
+    return sum * (b - a);
+}
+
+/* The next place after a at which a past time a0 + c s meets a jump. */
+static double next_jump(const past_samples *h, double a0, double c, double a)
+{
+    size_t lo = 0, hi = h->jump.n;
+    double at = a0 + c * a;
+    /* the first jump above `at`, or the last one below it */
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (c > 0 ? h->jump.at[mid] > at : h->jump.at[mid] >= at)
+            hi = mid;
+        else
+            lo = mid + 1;
+    }
+    if (c < 0 && lo-- == 0)
+        return INFINITY;
+    return lo < h->jump.n ? (h->jump.at[lo] - a0) / c : INFINITY;
+}
+
+static double next_edge(past_samples *h, run_integral *x, const inputs *in, double a)
+{
+    double edge = INFINITY;
+    for (int rate = 0; rate < 2; rate++)
+        for (int l = 0; x->rule->linear && l < x->npast[rate]; l++) {
+            x->bound[x->rule->bound] = 0;
+            double a0 = kernel_at(&x->past[rate][l], in);
+            x->bound[x->rule->bound] = 1;
+            double c = kernel_at(&x->past[rate][l], in) - a0, at = c != 0 ? next_jump(h, a0, c, a) : INFINITY;
+            if (at > a && at < edge)
+                edge = at;
+        }
+    return edge;
+}
+
+/* panels end where a rate has jumped */
+static double integral_value(past_samples *h, run_integral *x, const inputs *now)
+{
+    inputs in = *now;
+    double lo = kernel_at(&x->lo, now), hi = kernel_at(&x->hi, now), sum = 0, a = lo;
+    in.from[IN_BOUND] = x->bound;
+    in.from[IN_PAST_Q] = x->local[0];
+    in.from[IN_PAST_V] = x->local[1];
+    while (a < hi) {
+        double b = fmin(fmin(a + h->panel, hi), next_edge(h, x, &in, a));
+        sum += panel_sum(h, x, &in, a, b);
+        if (!(b > a))
+            break;
+        a = b;
+    }
+    return sum;
+}
+
+/* ---- filling ---- */
+static bool reads_past(const kernel *k)
+{
+    for (uint32_t i = 0; i < k->tape.nin; i++)
+        if (k->in[i].kind == IN_PAST_Q || k->in[i].kind == IN_PAST_V || k->in[i].kind == IN_INTEGRAL)
+            return true;
+    return false;
+}
+
+/* Past values that only forces read are filled in when forces are asked for. */
+bool samples_for_forces(const program *p)
+{
+    bool any = false;
+    for (size_t i = 0; i < p->mass.n; i++)
+        any |= reads_past(&p->mass.at[i]);
+    for (size_t i = 0; i < p->ncontact; i++) {
+        const contact_family *f = &p->contact[i];
+        const kernel *all[] = { &f->gap,      &f->gradient,  &f->rate,   &f->bias, &f->slip,
+                                &f->slip_map, &f->slip_bias, &f->normal, &f->mu,   &f->e };
+        for (size_t k = 0; k < sizeof all / sizeof *all; k++)
+            any |= reads_past(all[k]);
+    }
+    for (size_t i = 0; i < p->nevent; i++)
+        any |= reads_past(&p->event[i].when) || reads_past(&p->event[i].reset);
+    return !any;
+}
+
+void samples_fill(past_samples *h, inputs *in)
+{
+    h->now = in;
+    in->from[IN_PAST_Q] = h->slots[0];
+    in->from[IN_PAST_V] = h->slots[1];
+    in->from[IN_INTEGRAL] = h->slots[2];
+    for (int rate = 0; rate < 2; rate++)
+        for (int i = 0; i < h->npast[rate]; i++) {
+            run_kernel *p = &h->past[rate][i];
+            double at = kernel_at(p, in);
+            if (!(at < in->t) && !(in->t == 0 && at == 0)) {
+                fail_delay(h, p->name, p->k->at, in->t);
+                at = in->t;
+            }
+            h->slots[rate][p->slot] = past_value(h, p->dof, rate, at);
+        }
+    for (int i = 0; i < h->nin; i++)
+        h->slots[2][h->in[i].slot] = integral_value(h, &h->in[i], in);
+}
+
+/* what no delay reaches any more is let go; twice the room is taken only where jumps have made more samples
+ * of the same time */
+static void let_go(past_samples *h, double t)
+{
+    double old = t - h->reach - 4 * h->step;
+    size_t from = sample_find(h, old), n = 2 * h->n, j = 0;
+    if (h->t.n < h->room)
+        return;
+    if (h->t.at[from] > old)
+        return;
+    memmove(h->t.at, h->t.at + from, (h->t.n - from) * sizeof *h->t.at);
+    memmove(h->x.at, h->x.at + from * n, (h->t.n - from) * n * sizeof *h->x.at);
+    h->t.n -= from;
+    h->x.n = h->t.n * n;
+    while (j < h->jump.n && h->jump.at[j] < old)
+        j++;
+    if (j)
+        memmove(h->jump.at, h->jump.at + j, (h->jump.n - j) * sizeof *h->jump.at);
+    h->jump.n -= j;
+    if (2 * h->t.n > h->room)
+        h->room *= 2;
+}
+
+void samples_add(past_samples *h, double t, const double *q, const double *v)
+{
+    size_t n = h->n;
+    if (isfinite(h->reach))
+        let_go(h, t);
+    if (h->t.n && h->t.at[h->t.n - 1] == t)
+        *vec_push(h->a, &h->jump) = t;
+    *vec_push(h->a, &h->t) = t;
+    vec_reserve(h->a, &h->x, h->x.n + 2 * n);
+    memcpy(h->x.at + h->x.n, q, n * sizeof *q);
+    memcpy(h->x.at + h->x.n + n, v, n * sizeof *v);
+    h->x.n += 2 * n;
+}
+
+const char *samples_error(const past_samples *h, span *at)
+{
+    *at = h->where;
+    return h->error;
+}
+
+/* ---- making ---- */
+static run_kernel run_kernel_new(past_samples *h, const kernel *k, const int32_t *index)
+{
+    run_kernel r = { .k = k, .reg = arena_array(h->a, double, (size_t)k->tape.nreg + 1) };
+    memcpy(r.index, index, sizeof r.index);
+    tape_start(&k->tape, r.reg);
+    if (k->row)
+        r.slot = slot_at(&k->row[0], index, k->over.n);
+    if (k->col)
+        r.dof = slot_at(&k->col[0], index, k->over.n);
+    return r;
+}
+
+static run_kernel *run_kernels(past_samples *h, const kernels *k, const int32_t *one, int *n)
+{
+    int64_t most = 0;
+    for (size_t i = 0; i < k->n; i++)
+        most += one ? 1 : index_members(&k->at[i].over);
+    run_kernel *r = arena_array(h->a, run_kernel, most + 1);
+    *n = 0;
+    for (size_t i = 0; i < k->n; i++) {
+        int32_t index[MAX_INDEX] = { 0 };
+        if (one) {
+            r[(*n)++] = run_kernel_new(h, &k->at[i], one);
+            continue;
+        }
+        for (bool any = index_first(&k->at[i].over, index); any; any = index_next(&k->at[i].over, index))
+            r[(*n)++] = run_kernel_new(h, &k->at[i], index);
+    }
+    return r;
+}
+
+static void integral_new(past_samples *h, const integral_rule *r, const int32_t *index)
+{
+    run_integral *x = &h->in[h->nin++];
+    *x = (run_integral){ .rule = r,
+                         .lo = run_kernel_new(h, &r->lo, index),
+                         .hi = run_kernel_new(h, &r->hi, index),
+                         .f = run_kernel_new(h, &r->integrand, index) };
+    x->slot = x->f.slot;
+    x->bound = arena_array(h->a, double, h->d->nbound + 1);
+    for (int rate = 0; rate < 2; rate++) {
+        x->past[rate] = run_kernels(h, &r->past[rate], index, &x->npast[rate]);
+        x->local[rate] = arena_array(h->a, double, r->npast[rate] + 1);
+    }
+}
+
+/* The longest delay, where parameters decide it. */
+static double reach_of(past_samples *h)
+{
+    double reach = 0;
+    inputs in = { .t = 0, .from = { [IN_PARAM] = h->param, [IN_BOUND] = h->bound } };
+    if (!h->d->steady)
+        return INFINITY;
+    for (int rate = 0; rate < 2; rate++) {
+        for (int i = 0; i < h->npast[rate]; i++)
+            reach = fmax(reach, -kernel_at(&h->past[rate][i], &in));
+        for (int i = 0; i < h->nin; i++)
+            for (int l = 0; l < h->in[i].npast[rate]; l++)
+                for (int end = 0; end < 2; end++) {
+                    run_integral *x = &h->in[i];
+                    in.from[IN_BOUND] = x->bound;
+                    x->bound[x->rule->bound] = kernel_at(end ? &x->hi : &x->lo, &in);
+                    reach = fmax(reach, -kernel_at(&x->past[rate][l], &in));
+                }
+    }
+    return reach;
+}
+
+past_samples *samples_new(arena *a, const program *p, const double *param, const double *q0, double step)
+{
+    past_samples *h = arena_make(a, past_samples);
+    *h = (past_samples){ .a = a,
+                         .p = p,
+                         .d = p->delay,
+                         .n = (size_t)p->nq,
+                         .param = param,
+                         .step = step,
+                         .panel = fmax(sqrt(sqrt(step)), step) };
+    double *keep = arena_array(a, double, p->nq + 1);
+    if (p->nq)
+        memcpy(keep, q0, (size_t)p->nq * sizeof *keep);
+    h->q0 = keep;
+    const kernels *given[] = { &h->d->history, &h->d->history_rate };
+    for (int rate = 0; rate < 2; rate++) {
+        h->past[rate] = run_kernels(h, &h->d->past[rate], NULL, &h->npast[rate]);
+        for (int i = 0; i < h->npast[rate]; i++)
+            h->past[rate][i].name = h->d->name[rate][h->past[rate][i].k - h->d->past[rate].at];
+        h->slots[rate] = arena_array(a, double, h->d->npast[rate] + 1);
+        h->given[rate] = arena_array(a, run_kernel, p->nq + 1);
+        int n;
+        run_kernel *all = run_kernels(h, given[rate], NULL, &n);
+        for (int i = 0; i < n; i++)
+            h->given[rate][all[i].slot] = all[i];
+    }
+    h->slots[2] = arena_array(a, double, h->d->nintegral + 1);
+    h->bound = arena_array(a, double, h->d->nbound + 1);
+    int64_t count = 0;
+    for (size_t i = 0; i < h->d->nrule; i++)
+        count += index_members(&h->d->integral[i].integrand.over);
+    h->in = arena_array(a, run_integral, count + 1);
+    for (size_t i = 0; i < h->d->nrule; i++) {
+        const integral_rule *r = &h->d->integral[i];
+        int32_t index[MAX_INDEX] = { 0 };
+        for (bool any = index_first(&r->integrand.over, index); any;
+             any = index_next(&r->integrand.over, index))
+            integral_new(h, r, index);
+    }
+    *vec_push(a, &h->jump) = 0; /* the start is one */
+    h->reach = reach_of(h);
+    h->room = isfinite(h->reach) && h->reach < 1e8 * step ? 4 * (size_t)(h->reach / step) + 64 : SIZE_MAX;
+    if (h->room < SIZE_MAX) {
+        vec_reserve(a, &h->t, h->room + 1);
+        vec_reserve(a, &h->x, 2 * h->n * (h->room + 1));
+    }
+    return h;
+}
+
+/* Do the times asked for hang on the state?  (Of an integral only the last bit of a step does.) */
+bool delay_of_state(const delay_program *d)
+{
+    for (int rate = 0; rate < 2; rate++)
+        for (size_t i = 0; i < d->past[rate].n; i++)
+            for (uint32_t k = 0; k < d->past[rate].at[i].tape.nin; k++) {
+                in_kind kind = d->past[rate].at[i].in[k].kind;
+                if (kind == IN_Q || kind == IN_V || kind == IN_PAST_Q || kind == IN_PAST_V)
+                    return true;
+            }
+    return false;
+}

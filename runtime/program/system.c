@@ -1,0 +1,658 @@
+#include "system.h"
+#include <math.h>
+#include <string.h>
+
+/* ---- kernels and their registers ---- */
+static const unsigned STILL = 1u << IN_PARAM | 1u << IN_INDEX; /* what does not change during a run */
+
+static unsigned kernel_reads(const kernel *k)
+{
+    unsigned r = 0;
+    for (uint32_t i = 0; i < k->tape.nin; i++)
+        r |= 1u << k->in[i].kind;
+    return r;
+}
+
+term term_new(arena *a, const kernel *k)
+{
+    term t = { .constant = true };
+    if (k->tape.nout == 0)
+        return t;
+    t.k = k;
+    t.reg = arena_array(a, double, (size_t)k->tape.nreg + 1);
+    if (k->where)
+        t.where = arena_array(a, double, (size_t)k->where->nreg + 1);
+    tape_start(&k->tape, t.reg);
+    t.constant = !(kernel_reads(k) & ~STILL);
+    return t;
+}
+
+/* Parameters stay where they were put, so a kernel of one member asks at each instant for the rest alone. */
+static void term_settle(arena *a, term *t, const double *param)
+{
+    const unsigned known = 1u << IN_PARAM | 1u << IN_TIME | 1u << IN_SPEED | 1u << IN_Q | 1u << IN_V |
+                           1u << IN_PRE;
+    const kernel *k = t->k;
+    if (!k || k->over.n || t->where || (kernel_reads(k) & ~known))
+        return;
+    int32_t none[MAX_INDEX] = { 0 };
+    kernel_gather(k, &(inputs){ .from = { [IN_PARAM] = param } }, none, t->reg);
+    reading *m = arena_array(a, reading, k->tape.nin + 1);
+    for (uint32_t i = 0; i < k->tape.nin; i++)
+        if (k->in[i].kind != IN_PARAM)
+            m[t->nmove++] = (reading){ k->in[i].kind, k->in[i].at.base, (int32_t)i };
+    t->move = m;
+}
+
+static terms terms_new(arena *a, const kernels *k, const double *param)
+{
+    terms t = { .at = arena_array(a, term, k->n), .n = k->n, .constant = true };
+    for (size_t i = 0; i < k->n; i++) {
+        t.at[i] = term_new(a, &k->at[i]);
+        term_settle(a, &t.at[i], param);
+        t.reads |= kernel_reads(&k->at[i]);
+        t.constant &= t.at[i].constant;
+    }
+    return t;
+}
+
+static inline void term_run(const term *t, const inputs *in, const int32_t *index)
+{
+    if (!t->move) {
+        kernel_run(t->k, in, index, t->reg);
+        return;
+    }
+    for (const reading *m = t->move, *end = m + t->nmove; m < end; m++)
+        t->reg[m->reg] = m->kind == IN_TIME    ? in->t
+                         : m->kind == IN_SPEED ? in->speed
+                                               : in->from[m->kind][m->from];
+    if (t->k->tape.ncode)
+        tape_run(&t->k->tape, t->reg);
+}
+
+/* First output of a kernel for one member; absent kernels give 0. */
+double term_value(const term *t, const inputs *in, const int32_t *index)
+{
+    if (!t->k)
+        return 0;
+    term_run(t, in, index);
+    return t->reg[t->k->tape.out[0]];
+}
+
+bool term_member(const term *t, const int32_t *index)
+{
+    return !t->where || kernel_member(t->k, index, t->where);
+}
+
+static void term_add(const term *t, const inputs *in, double *out, size_t stride)
+{
+    const kernel *k = t->k;
+    int32_t index[MAX_INDEX];
+    if (!k)
+        return;
+    if (t->move && !stride) {
+        term_run(t, in, NULL);
+        for (uint32_t i = 0; i < k->tape.nout; i++)
+            out[k->row[i].base] += t->reg[k->tape.out[i]];
+        return;
+    }
+    for (bool any = index_first(&k->over, index); any; any = index_next(&k->over, index)) {
+        if (!term_member(t, index))
+            continue;
+        kernel_run(k, in, index, t->reg);
+        for (uint32_t i = 0; i < k->tape.nout; i++) {
+            size_t row = (size_t)slot_at(&k->row[i], index, k->over.n);
+            size_t col = stride ? (size_t)slot_at(&k->col[i], index, k->over.n) : 0;
+            out[stride ? row * stride + col : row] += t->reg[k->tape.out[i]];
+        }
+    }
+}
+
+/* the same, but the last one counts: what a container gives its parts comes after their own values */
+static void term_put(const term *t, const inputs *in, double *out)
+{
+    const kernel *k = t->k;
+    int32_t index[MAX_INDEX] = { 0 };
+    if (!k)
+        return;
+    for (bool any = index_first(&k->over, index); any; any = index_next(&k->over, index)) {
+        if (!term_member(t, index))
+            continue;
+        kernel_run(k, in, index, t->reg);
+        for (uint32_t i = 0; i < k->tape.nout; i++)
+            out[slot_at(&k->row[i], index, k->over.n)] = t->reg[k->tape.out[i]];
+    }
+}
+
+/* ---- masses and forces ---- */
+/* a diagonal mass matrix is kept as n numbers: columns are dropped */
+void system_mass(system_t *s, double *M)
+{
+    size_t n = (size_t)s->n;
+    memset(M, 0, (s->diagonal ? n : n * n) * sizeof *M);
+    for (size_t i = 0; i < s->mass.n; i++)
+        term_add(&s->mass.at[i], &s->in, M, s->diagonal ? 0 : n);
+}
+
+void system_force(system_t *s, double *f)
+{
+    if (s->past && s->past_late)
+        samples_fill(s->past, &s->in);
+    for (int i = 0; i < s->n; i++)
+        f[i] = 0;
+    for (size_t i = 0; i < s->force.n; i++)
+        term_add(&s->force.at[i], &s->in, f, 0);
+}
+
+void system_jacobian(system_t *s, double *Fq, double *Fv)
+{
+    size_t n = (size_t)s->n;
+    memset(Fq, 0, n * n * sizeof *Fq);
+    memset(Fv, 0, n * n * sizeof *Fv);
+    for (size_t i = 0; i < s->force_dq.n; i++)
+        term_add(&s->force_dq.at[i], &s->in, Fq, n);
+    for (size_t i = 0; i < s->force_dv.n; i++)
+        term_add(&s->force_dv.at[i], &s->in, Fv, n);
+}
+
+double system_sum(system_t *s, const terms *e)
+{
+    double sum = 0;
+    for (size_t i = 0; i < e->n; i++) {
+        const term *t = &e->at[i];
+        const kernel *k = t->k;
+        int32_t index[MAX_INDEX];
+        if (!k)
+            continue;
+        for (bool any = t->move || index_first(&k->over, index); any;
+             any = !t->move && index_next(&k->over, index)) {
+            if (!t->move && !term_member(t, index))
+                continue;
+            term_run(t, &s->in, index);
+            for (uint32_t j = 0; j < k->tape.nout; j++)
+                sum += t->reg[k->tape.out[j]];
+        }
+    }
+    return sum;
+}
+
+void mass_times(const system_t *s, const double *M, const double *x, double *y)
+{
+    if (!s->diagonal) {
+        mat_vec(M, x, y, s->n, s->n);
+        return;
+    }
+    for (int i = 0; i < s->n; i++)
+        y[i] = M[i] * x[i];
+}
+
+double mass_norm2(const system_t *s, const double *M, const double *x)
+{
+    double e = 0;
+    int n = s->n;
+    if (s->diagonal)
+        for (int i = 0; i < n; i++)
+            e += x[i] * (M[i] * x[i]);
+    else
+        for (int i = 0; i < n; i++)
+            e += x[i] * vec_dot(M + (size_t)i * n, x, n);
+    return e;
+}
+
+bool system_factor(system_t *s, const double *M, int *bad)
+{
+    if (s->diagonal)
+        return factor_diagonal(&s->minv, M, bad);
+    /* rows of first-order equations need not be symmetric */
+    if (s->first_order) {
+        *bad = 0;
+        return factor_general(&s->minv, M);
+    }
+    return factor_spd(&s->minv, M, bad);
+}
+
+void system_start(system_t *s, double *q, double *v)
+{
+    const program *p = s->p;
+    arena_pos mark = arena_mark(s->a);
+    inputs in = { .from = { [IN_PARAM] = s->param, [IN_Q] = q, [IN_V] = v } };
+    memset(q, 0, (size_t)s->n * sizeof *q);
+    memset(v, 0, (size_t)s->n * sizeof *v);
+    for (size_t i = 0; i < p->init_q.n; i++) {
+        term t = term_new(s->a, &p->init_q.at[i]);
+        term_put(&t, &in, q);
+    }
+    for (size_t i = 0; i < p->init_v.n; i++) {
+        term t = term_new(s->a, &p->init_v.at[i]);
+        term_put(&t, &in, v);
+    }
+    arena_release(s->a, mark);
+}
+
+/* ---- contacts ---- */
+static int second_order(const program *p)
+{
+    int n = 0;
+    for (int k = 0; k < p->nq; k++)
+        n += !p->order || p->order[k] == 2;
+    return n;
+}
+
+static void family_new(system_t *s, family *fam, const contact_family *f)
+{
+    arena *a = s->a;
+    *fam = (family){ .f = f, .nslip = f->nslip };
+    fam->gap = term_new(a, &f->gap);
+    fam->gradient = term_new(a, &f->gradient);
+    fam->rate = term_new(a, &f->rate);
+    fam->bias = term_new(a, &f->bias);
+    fam->slip = term_new(a, &f->slip);
+    fam->slip_map = term_new(a, &f->slip_map);
+    fam->slip_bias = term_new(a, &f->slip_bias);
+    fam->normal = term_new(a, &f->normal);
+    fam->mu = term_new(a, &f->mu);
+    fam->e = term_new(a, &f->e);
+    term *all[] = { &fam->gap,      &fam->gradient,  &fam->rate,   &fam->bias, &fam->slip,
+                    &fam->slip_map, &fam->slip_bias, &fam->normal, &fam->mu,   &fam->e };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        term_settle(a, all[i], s->param);
+    bool rough = f->friction != FRICTION_NONE;
+    int free = second_order(s->p) - 1;
+    fam->d = !rough ? 0 : f->slip_given ? f->nslip : free;
+    fam->shown = !rough ? 0 : f->slip_given ? f->nslip : free <= MAX_SLIP ? free : 1;
+    bool H = f->relation == REL_CLOSED || fam->gradient.constant;
+    bool S = fam->d == 0 || (f->slip_given ? fam->slip_map.constant : s->mass_constant);
+    fam->rows_fixed = H && S;
+    unsigned moving = 1u << IN_TIME | 1u << IN_Q;
+    fam->offset_fixed = fam->rows_fixed && fam->rate.constant &&
+                        (!fam->slip.k || !(kernel_reads(fam->slip.k) & moving));
+    fam->still = fam->offset_fixed && fam->mu.constant && fam->e.constant && fam->normal.constant;
+}
+
+static void contact_new(system_t *s, family *fam, contact *c)
+{
+    size_t n = (size_t)s->n, d = (size_t)fam->d;
+    c->fam = fam;
+    c->H = arena_array(s->a, double, n);
+    c->S = arena_array(s->a, double, d *n);
+    c->s0 = arena_array(s->a, double, d);
+    c->show = arena_array(s->a, double, d *(size_t)fam->shown);
+    c->show_force = fam->f->slip_given ? c->show : arena_array(s->a, double, d *(size_t)fam->shown);
+    c->metric = 1;
+}
+
+static void contacts_new(system_t *s)
+{
+    size_t at = 0;
+    s->contact = arena_array(s->a, contact, s->ncontact);
+    for (size_t i = 0; i < s->p->ncontact; i++) {
+        family *fam = &s->family[i];
+        const contact_family *f = fam->f;
+        int32_t index[MAX_INDEX] = { 0 };
+        int64_t member = 0;
+        const term *asks = f->relation == REL_CLOSED ? &fam->slip : &fam->gap;
+        fam->first = at;
+        for (bool any = index_first(&f->over, index); any; any = index_next(&f->over, index), member++) {
+            if (asks->k && !term_member(asks, index))
+                continue;
+            contact *c = &s->contact[at++];
+            contact_new(s, fam, c);
+            c->member = member;
+            memcpy(c->index, index, sizeof index);
+            s->rows += (f->relation != REL_CLOSED) + fam->d;
+        }
+        fam->count = at - fam->first;
+    }
+    s->ncontact = at;
+}
+
+size_t program_contacts(const program *p)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < p->ncontact; i++)
+        n += (size_t)index_members(&p->contact[i].over);
+    return n;
+}
+
+system_t *system_new(arena *a, const program *p, const double *param, bool many, const char **why, span *at)
+{
+    system_t *s = arena_make(a, system_t);
+    size_t n = (size_t)p->nq;
+    s->p = p;
+    s->param = param;
+    s->a = a;
+    s->n = p->nq;
+    s->in.from[IN_PARAM] = param;
+    s->mass = terms_new(a, &p->mass, param);
+    s->force = terms_new(a, &p->force, param);
+    s->force_dq = terms_new(a, &p->force_dq, param);
+    s->force_dv = terms_new(a, &p->force_dv, param);
+    s->kinetic = terms_new(a, &p->kinetic, param);
+    s->potential = terms_new(a, &p->potential, param);
+    for (size_t k = 0; k < n; k++)
+        s->first_order |= p->order && p->order[k] == 1;
+    s->diagonal = p->mass_diagonal;
+    s->mass_constant = p->mass_constant || s->mass.constant;
+    s->force_constant = s->force.constant;
+    s->force_of_state = (s->force.reads & (1u << IN_Q | 1u << IN_V)) != 0 || s->first_order;
+    s->jacobian_constant = s->force_dq.constant && s->force_dv.constant;
+    s->family = arena_array(a, family, p->ncontact);
+    for (size_t i = 0; i < p->ncontact; i++)
+        family_new(s, &s->family[i], &p->contact[i]);
+    if (n > DENSE_DOFS && (!s->diagonal || (s->force_of_state && !many))) {
+        *why = arena_printf(a, "more than %d degrees of freedom that are coupled are not built yet",
+                            DENSE_DOFS);
+        *at = SPAN_NONE;
+        return NULL;
+    }
+    s->ncontact = many ? 0 : program_contacts(p);
+    s->w1 = arena_array(a, double, n);
+    s->w2 = arena_array(a, double, n);
+    s->w3 = arena_array(a, double, n);
+    factor_init(&s->minv, a, s->n, s->diagonal);
+    if (!many)
+        contacts_new(s);
+    return s;
+}
+
+double contact_gap(system_t *s, contact *c)
+{
+    if (c->fam->f->relation == REL_CLOSED)
+        return c->gap = 0;
+    return c->gap = term_value(&c->fam->gap, &s->in, c->index);
+}
+
+static void gradient(system_t *s, contact *c)
+{
+    const term *t = &c->fam->gradient;
+    memset(c->H, 0, (size_t)s->n * sizeof *c->H);
+    if (!t->k)
+        return;
+    term_run(t, &s->in, c->index);
+    for (uint32_t i = 0; i < t->k->tape.nout; i++)
+        c->H[slot_at(&t->k->row[i], c->index, t->k->over.n)] += t->reg[t->k->tape.out[i]];
+}
+
+/* ---- friction on a given slip ---- */
+/* S as given, nslip x n in out; nu (nslip) with nu.S = H when the slip is a whole relative velocity, of which
+ * only the part across nu counts */
+static bool slip_normal(const double *S, const double *H, int k, int n, double *nu)
+{
+    double G[MAX_SLIP * MAX_SLIP] = { 0 }, b[MAX_SLIP], work[MAX_SLIP * MAX_SLIP + 2 * MAX_SLIP], off = 0,
+                        all = vec_dot(H, H, n);
+    int iwork[MAX_SLIP];
+    if (all == 0)
+        return false;
+    for (int i = 0; i < k; i++) {
+        b[i] = vec_dot(S + (size_t)i * n, H, n);
+        for (int j = 0; j < k; j++)
+            G[i * k + j] = vec_dot(S + (size_t)i * n, S + (size_t)j * n, n);
+    }
+    double two = k == 2 ? G[0] * G[3] - G[1] * G[2] : 0;
+    if (k == 2 && two > 1e-6 * G[0] * G[3]) { /* far from singular: no search for the shortest */
+        nu[0] = (G[3] * b[0] - G[1] * b[1]) / two;
+        nu[1] = (G[0] * b[1] - G[2] * b[0]) / two;
+    } else
+        sym_shortest(G, b, nu, k, work, iwork);
+    for (int j = 0; j < n; j++) {
+        double h = -H[j];
+        for (int i = 0; i < k; i++)
+            h += nu[i] * S[(size_t)i * n + j];
+        off += h * h;
+    }
+    return off <= 1e-16 * all;
+}
+
+/* d orthonormal vectors across nu in k dimensions, rows of E */
+static int across(const double *nu, int k, double *E)
+{
+    double l2 = vec_dot(nu, nu, k);
+    int big = 0, d = 0;
+    if (k == 2) {
+        E[0] = nu[1] / sqrt(l2);
+        E[1] = -nu[0] / sqrt(l2);
+        return 1;
+    }
+    for (int i = 1; i < k; i++)
+        if (fabs(nu[i]) > fabs(nu[big]))
+            big = i;
+    for (int j = 0; j < k; j++) {
+        if (j == big)
+            continue;
+        double *e = E + d * k;
+        for (int i = 0; i < k; i++)
+            e[i] = (i == j) - nu[j] * nu[i] / l2;
+        for (int p = 0; p < d; p++)
+            vec_axpy(e, -vec_dot(e, E + p * k, k), E + p * k, k);
+        double l = sqrt(vec_dot(e, e, k));
+        for (int i = 0; i < k; i++)
+            e[i] /= l;
+        d++;
+    }
+    return d;
+}
+
+int slip_frame(const double *S, const double *H, int k, int n, double *E)
+{
+    double nu[MAX_SLIP];
+    if (H && slip_normal(S, H, k, n, nu))
+        return across(nu, k, E);
+    for (int i = 0; i < k * k; i++)
+        E[i] = i % (k + 1) == 0;
+    return k;
+}
+
+static void slip_raw(system_t *s, contact *c, double *S)
+{
+    const term *t = &c->fam->slip_map;
+    memset(S, 0, (size_t)c->fam->nslip * s->n * sizeof *S);
+    if (!t->k)
+        return;
+    term_run(t, &s->in, c->index);
+    for (uint32_t i = 0; i < t->k->tape.nout; i++) {
+        size_t row = (size_t)slot_at(&t->k->row[i], c->index, t->k->over.n);
+        S[row * (size_t)s->n + (size_t)slot_at(&t->k->col[i], c->index, t->k->over.n)] +=
+            t->reg[t->k->tape.out[i]];
+    }
+}
+
+/* show is k x d: the d directions as columns; S = show^T S_raw in place */
+static void slip_rows(system_t *s, contact *c)
+{
+    int k = c->fam->nslip, n = s->n;
+    double E[MAX_SLIP * MAX_SLIP], col[MAX_SLIP];
+    slip_raw(s, c, c->S);
+    c->d = slip_frame(c->S, c->fam->f->relation == REL_CLOSED ? NULL : c->H, k, n, E);
+    for (int i = 0; i < k; i++)
+        for (int j = 0; j < c->d; j++)
+            c->show[i * c->d + j] = E[j * k + i];
+    for (int j = 0; j < n; j++) {
+        for (int i = 0; i < k; i++)
+            col[i] = c->S[(size_t)i * n + j];
+        for (int i = 0; i < c->d; i++)
+            c->S[(size_t)i * n + j] = vec_dot(E + i * k, col, k);
+    }
+}
+
+/* s0 = slip - S q' at the instant's q' */
+static void slip_offset(system_t *s, contact *c)
+{
+    const term *t = &c->fam->slip;
+    for (int i = 0; i < c->d; i++)
+        c->s0[i] = 0;
+    if (!c->fam->f->slip_given || !t->k)
+        return;
+    term_run(t, &s->in, c->index);
+    for (int i = 0; i < c->d; i++) {
+        for (int j = 0; j < c->fam->nslip; j++)
+            c->s0[i] += c->show[j * c->d + i] * t->reg[t->k->tape.out[j]];
+        c->s0[i] -= vec_dot(c->S + (size_t)i * s->n, s->in.from[IN_V], s->n);
+    }
+}
+
+/* ---- friction on the whole tangent space, in the kinetic metric ----
+   Tangent vectors w (H w = 0) with w_i.M w_j = delta_ij; slip components w_i.M q', force M w_i r_i.  |slip|
+   is the kinetic length of the tangent velocity and |r| the dual length of the force, bounded by mu r_n
+   sqrt(H M^-1 H^T); for M = m I these are the Euclidean lengths times m^1/2, m^-1/2. */
+static void tangent_vector(system_t *s, contact *c, const double *M, double *w, int i)
+{
+    int n = s->n;
+    double *Mw = c->S + (size_t)i * n, l;
+    mass_times(s, M, w, Mw);
+    l = sqrt(vec_dot(w, Mw, n));
+    for (int j = 0; j < n; j++) {
+        w[j] /= l;
+        Mw[j] /= l;
+    }
+    /* in the plane of one particle the components are those of a unit vector */
+    double lw = sqrt(vec_dot(w, w, n)), lf = sqrt(vec_dot(Mw, Mw, n));
+    if (c->fam->shown == c->d) {
+        c->show[i * c->d + i] = lw;
+        c->show_force[i * c->d + i] = lf;
+    }
+}
+
+static bool is_second(const system_t *s, int k)
+{
+    return !s->p->order || s->p->order[k] == 2;
+}
+
+static void tangent_rows(system_t *s, contact *c, const double *M)
+{
+    int n = s->n, big = 0, d = 0;
+    double *nm = s->w1, *w = s->w2, hh;
+    factor_solve(&s->minv, c->H, nm);
+    hh = vec_dot(c->H, nm, n);
+    c->metric = sqrt(hh);
+    c->d = c->fam->d;
+    if (n == 2 && c->d == 1) {
+        w[0] = c->H[1];
+        w[1] = -c->H[0];
+        tangent_vector(s, c, M, w, 0);
+        return;
+    }
+    for (int j = 0; j < n; j++)
+        if (fabs(c->H[j] * nm[j]) > fabs(c->H[big] * nm[big]))
+            big = j;
+    for (int j = 0; j < n && d < c->d; j++) {
+        if (j == big || !is_second(s, j))
+            continue;
+        for (int i = 0; i < n; i++)
+            w[i] = (i == j) - nm[i] * c->H[j] / hh;
+        /* against those before it: S rows are M w_i, so that their products with w are the kinetic ones */
+        for (int i = 0; i < d; i++) {
+            double k = vec_dot(c->S + (size_t)i * n, w, n);
+            factor_solve(&s->minv, c->S + (size_t)i * n, s->w3);
+            vec_axpy(w, -k, s->w3, n);
+        }
+        tangent_vector(s, c, M, w, d++);
+    }
+}
+
+void contact_rows(system_t *s, contact *c, const double *M, bool all)
+{
+    family *fam = c->fam;
+    if (all || !fam->rows_fixed) {
+        gradient(s, c);
+        if (fam->d && fam->f->slip_given)
+            slip_rows(s, c);
+        else if (fam->d)
+            tangent_rows(s, c, M);
+        else
+            c->d = 0;
+    }
+    if (all || !fam->offset_fixed) {
+        c->ht = term_value(&fam->rate, &s->in, c->index);
+        slip_offset(s, c);
+    }
+}
+
+void contact_laws(system_t *s, contact *c, bool all)
+{
+    family *fam = c->fam;
+    if (all && fam->bias.constant)
+        c->bias = term_value(&fam->bias, &s->in, c->index);
+    if (all || !fam->e.constant)
+        c->e = term_value(&fam->e, &s->in, c->index);
+    if (all || !fam->normal.constant)
+        c->normal = term_value(&fam->normal, &s->in, c->index);
+    if (fam->d && !fam->f->mu_of_speed && (all || !fam->mu.constant || !fam->rows_fixed))
+        c->mu = contact_mu(s, c, 0);
+}
+
+double contact_mu(system_t *s, contact *c, double speed)
+{
+    s->in.speed = speed;
+    double mu = term_value(&c->fam->mu, &s->in, c->index);
+    return c->fam->f->friction == FRICTION_COULOMB ? mu * c->metric : mu;
+}
+
+double contact_bias(system_t *s, contact *c)
+{
+    if (c->fam->bias.constant)
+        return c->bias;
+    return term_value(&c->fam->bias, &s->in, c->index);
+}
+
+/* With the directions held: what their turning would add is of second order in the slip, and the slip is 0
+ * where this counts. */
+void contact_slip_bias(system_t *s, contact *c, double *out)
+{
+    const term *t = &c->fam->slip_bias;
+    for (int i = 0; i < c->d; i++)
+        out[i] = 0;
+    if (!c->fam->f->slip_given || !t->k)
+        return;
+    term_run(t, &s->in, c->index);
+    for (int i = 0; i < c->d; i++)
+        for (int j = 0; j < c->fam->nslip; j++)
+            out[i] += c->show[j * c->d + i] * t->reg[t->k->tape.out[j]];
+}
+
+const char *contact_name(const contact *c, arena *a)
+{
+    const contact_family *f = c->fam->f;
+    text s = { .a = a };
+    text_puts(&s, f->name);
+    for (int k = 0; k < f->nindex; k++)
+        text_printf(&s, "%s%d", k ? ", " : "[", (int)c->index[f->over.n - f->nindex + k]);
+    if (f->nindex)
+        text_putc(&s, ']');
+    return s.at;
+}
+
+const char *dof_name(const program *p, int k, arena *a)
+{
+    for (size_t i = 0; i < p->ndof_info; i++) {
+        const dof_info *d = &p->dof[i];
+        if (k < d->at || k >= d->at + d->size)
+            continue;
+        return d->size == 1 ? d->name : arena_printf(a, "%s[%d]", d->name, (int)(k - d->at + 1));
+    }
+    return "?";
+}
+
+/* is row k that of the statement, and the only one of its member? */
+static bool kernel_gives(const kernel *m, int k)
+{
+    int32_t index[MAX_INDEX] = { 0 };
+    for (bool any = index_first(&m->over, index); any; any = index_next(&m->over, index)) {
+        uint32_t hits = 0;
+        for (uint32_t j = 0; j < m->tape.nout; j++)
+            hits += slot_at(&m->row[j], index, m->over.n) == k;
+        if (hits)
+            return hits == m->tape.nout;
+    }
+    return false;
+}
+
+span mass_where(const program *p, int k)
+{
+    for (size_t i = 0; i < p->mass.n; i++)
+        if (p->mass.at[i].at.file && kernel_gives(&p->mass.at[i], k))
+            return p->mass.at[i].at;
+    for (size_t i = 0; i < p->ndof_info; i++)
+        if (k >= p->dof[i].at && k < p->dof[i].at + p->dof[i].size)
+            return p->dof[i].where;
+    return SPAN_NONE;
+}

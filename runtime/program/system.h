@@ -1,0 +1,120 @@
+/* system: a program at work: register files of its kernels, and what they give at an instant: masses, forces,
+ * gaps and the rows of contacts. */
+#ifndef CDL_SYSTEM_H
+#define CDL_SYSTEM_H
+#include "past/history.h"
+#include "base/linalg.h"
+
+/* A kernel with its registers. */
+typedef struct reading {
+    in_kind kind;
+    int32_t from, reg;
+} reading;
+typedef struct term {
+    const kernel *k; /* NULL: absent */
+    double *reg, *where;
+    /* one member, parameters put: what else it reads; move NULL: gathered as a whole */
+    const reading *move;
+    uint32_t nmove;
+    bool constant; /* reads parameters and indices only */
+} term;
+/* reads: a bit for each in_kind */
+typedef struct terms {
+    term *at;
+    size_t n;
+    unsigned reads;
+    bool constant;
+} terms;
+
+typedef struct family {
+    const contact_family *f;
+    term gap, gradient, rate, bias, slip, slip_map, slip_bias, normal, mu, e;
+    int nslip, d; /* components as given; of the step problem at most */
+    int shown;    /* components kept in results */
+    /* H and S; d gap/dt and the part of the slip that is free of q' never change */
+    bool rows_fixed, offset_fixed;
+    bool still;          /* nor do its laws */
+    size_t first, count; /* its members among the contacts */
+} family;
+
+/* A member of a contact family, with its rows at the instant they were last asked for. */
+typedef struct contact {
+    family *fam;
+    int64_t member;
+    int32_t index[MAX_INDEX];
+    int d;              /* tangent components of the step problem */
+    int last;           /* last dof with an entry in its rows, plus one */
+    double *H, *S, *s0; /* 1 x n, d x n, d: gap rate = H q' + ht, slip = S q' + s0 */
+    double ht;
+    double *show;         /* shown x d: slip and friction in the components that are shown */
+    double *show_force;   /* the same for forces (differs in the kinetic metric) */
+    double bias;          /* where it is constant */
+    double mu, e, normal; /* mu is the bound over r_n (times |grad gap| where slip is not given) */
+    double metric;        /* |grad gap| in the kinetic metric, 1 where slip is given */
+    double gap;
+} contact;
+
+typedef struct system {
+    const program *p;
+    const double *param;
+    arena *a;
+    int n;
+    bool diagonal; /* masses are n numbers, else n*n */
+    bool mass_constant, force_constant, force_of_state, jacobian_constant, first_order;
+    terms mass, force, force_dq, force_dv, kinetic, potential;
+    family *family;
+    contact *contact;
+    size_t ncontact;
+    int rows; /* of all contacts */
+    inputs in;
+    struct past_samples *past; /* delays: what was, filled in at each instant; NULL: none */
+    bool past_late;            /* filled in when forces are asked for */
+    double *w1, *w2, *w3;      /* n doubles each */
+    factor minv;               /* of the masses last factorised */
+} system_t;
+
+enum { DENSE_DOFS = 1200, DENSE_CONTACTS = 400 }; /* what the dense paths take */
+/* Parts across the normal in slip space: E gets d orthonormal rows of length k, nu.S = H when the slip is a
+ * whole relative velocity. */
+int slip_frame(const double *S, const double *H, int k, int n, double *E);
+/* first output for one member; 0 when absent */
+double term_value(const term *t, const inputs *in, const int32_t *index);
+bool term_member(const term *t, const int32_t *index);
+term term_new(arena *a, const kernel *k); /* registers with the constants put */
+/* many: contacts are not listed here, many.c finds them.  NULL and *why when the program is too large. */
+system_t *system_new(arena *a, const program *p, const double *param, bool many, const char **why, span *at);
+size_t program_contacts(const program *p);            /* members of all families */
+void system_start(system_t *s, double *q, double *v); /* initial values */
+/* Points the kernels at an instant. */
+static inline void system_at(system_t *s, double t, const double *q, const double *v)
+{
+    s->in.t = t;
+    s->in.from[IN_Q] = q;
+    s->in.from[IN_V] = v;
+    s->in.from[IN_PRE] = v;
+    if (s->past && !s->past_late)
+        samples_fill(s->past, &s->in);
+}
+void system_mass(system_t *s, double *M); /* at the instant: n or n*n */
+void system_force(system_t *s, double *f);
+void system_jacobian(system_t *s, double *Fq, double *Fv); /* n*n each */
+double system_sum(system_t *s, const terms *e);            /* sum of all outputs: energies */
+void mass_times(const system_t *s, const double *M, const double *x, double *y);
+double mass_norm2(const system_t *s, const double *M, const double *x); /* x.M x */
+/* Into s->minv; false: not positive definite, *bad is the dof. */
+bool system_factor(system_t *s, const double *M, int *bad);
+
+double contact_gap(system_t *s, contact *c); /* at the instant; kept in c->gap */
+/* Rows and offsets at the instant; M and s->minv belong to it.  all: also what never changes. */
+void contact_rows(system_t *s, contact *c, const double *M, bool all);
+void contact_laws(system_t *s, contact *c, bool all); /* mu, e, normal force (at speed s->in.speed) */
+/* of a law that depends on the speed, metric included */
+double contact_mu(system_t *s, contact *c, double speed);
+double contact_bias(system_t *s, contact *c);                 /* d^2 gap/dt^2 with q'' = 0 */
+void contact_slip_bias(system_t *s, contact *c, double *out); /* d slip/dt with q'' = 0, d components */
+/* "touch[3, 7]", in the arena. */
+const char *contact_name(const contact *c, arena *a);
+const char *dof_name(const program *p, int k, arena *a);
+/* the statement that gives dof k its mass; else where the dof stands */
+span mass_where(const program *p, int k);
+#endif

@@ -1,0 +1,206 @@
+/* rod: geometrically exact rods.  Nodes carry a position and a unit quaternion; an element has four nodes and
+   three points of integration, quaternions are interpolated as vectors and normalised: strains do not see
+   rigid motions, and depend on where the rod is, not on how it came there. Increments: dr in space, rotations
+   in the frame of the section, q <- q exp(theta/2). */
+#ifndef CDL_ROD_H
+#define CDL_ROD_H
+#include "clock/backend.h"
+
+enum { ROD_NODES = 4, ROD_GAUSS = 3, ROD_DOFS = 6 * ROD_NODES };
+
+/* ---- what the model says ---- */
+typedef enum {
+    ROD_LENGTH,
+    ROD_RADIUS,
+    ROD_YOUNG,
+    ROD_POISSON,
+    ROD_ELEMENTS,
+    ROD_DENSITY,
+    ROD_MASS,
+    ROD_DAMPING,
+    ROD_NUMBERS
+} rod_number;
+typedef enum { SHAPE_STRAIGHT, SHAPE_HELIX, SHAPE_CURVE, SHAPE_POINTS } rod_shape;
+typedef struct rod_spec {
+    const char *name;
+    span at;
+    kernel number[ROD_NUMBERS]; /* nout == 0: not given */
+    span number_at[ROD_NUMBERS];
+    kernel stiffness, bending; /* 9 outputs each, or none */
+    span stiffness_at, bending_at;
+    rod_shape shape;
+    span shape_at;
+    kernel curve; /* curve: position, 3 outputs of s; helix: radius, pitch */
+    /* natural curvature and twist, 3 outputs of s */
+    kernel curvature;
+    span curvature_at;
+    /* elements per length at s, by any unit; none: the same everywhere */
+    kernel refine;
+    span refine_at;
+    /* of turns, per length, 9 outputs, or none */
+    kernel inertia;
+    span inertia_at;
+    /* at the start, in space, 3 outputs of s each, or none */
+    kernel velocity, spin;
+    span start_at;
+    /* 3 numbers each */
+    const double *points;
+    int npoints;
+} rod_spec;
+
+typedef enum { LOAD_POSITION, LOAD_FRAME, LOAD_AXIS, LOAD_ROLL, LOAD_MOMENT, LOAD_FORCE } rod_load_kind;
+/* value: 1, 3 or 9 outputs of t (and s) */
+typedef struct rod_load {
+    int rod;
+    rod_load_kind what;
+    bool point, follower;
+    kernel s, value;
+    span at;
+} rod_load;
+typedef enum { TOUCH_RODS, TOUCH_PLANE, TOUCH_CYLINDER, TOUCH_SPHERE } rod_touch;
+/* rod a against itself (b == a), against rod b, or against a body: plane (point, normal), cylinder (point,
+ * axis, radius), sphere (centre, radius) */
+typedef struct rod_pair {
+    int contact, a, b;
+    rod_touch what;
+    kernel body;
+} rod_pair;
+typedef struct rod_program {
+    const rod_spec *rod;
+    int nrod;
+    const rod_load *load;
+    int nload;
+    const rod_pair *pair;
+    int npair;
+} rod_program;
+
+/* ---- meshes ---- */
+typedef struct rod_mesh {
+    const rod_spec *spec;
+    int first, ne, nn; /* nodes first .. first + nn - 1 of all, nn = 3 ne + 1 */
+    double length, radius;
+    double B[9], A[9]; /* stiffness against stretch and shear; bending and twist */
+    /* per length: mass (0: statics), inertia of turns in the frame of the section; time of relaxation */
+    double mass, J[9], damping;
+    double *s;       /* arc length of the nodes */
+    double *v0, *u0; /* reference strains, [(e*3 + g)*3], one behind the other */
+} rod_mesh;
+
+/* strains and their forces, in the frame of the section */
+typedef struct rod_strain {
+    double v[3], u[3], n[3], m[3];
+} rod_strain;
+
+/* ---- rotations ---- */
+void quat_mul(const double *a, const double *b, double *c); /* c is neither */
+void quat_matrix(const double *q, double R[9]);             /* q need not be of length 1 */
+void quat_of_matrix(const double R[9], double *q);
+void quat_turn(double *q, const double *theta); /* q <- q exp(theta/2) */
+/* to = from exp(theta/2), |theta| <= pi */
+void quat_log(const double *from, const double *to, double *theta);
+/* to = from cay(phi), |phi| = 2 tan(half the turn) */
+void quat_cayley(const double *from, const double *to, double *phi);
+void cross3(const double *a, const double *b, double *c);
+static inline double dot3(const double *a, const double *b)
+{
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
+}
+double norm3(const double *a);
+
+/* ---- elements ---- */
+/* Residual (added to f, if given), tangent K (row by row, overwritten, if given) of element e; energy gets
+ * stretch, shear, bending, twist added. */
+/* given: forces and moments at the points of integration to be used in the second derivatives of strains
+   (NULL: those of the state).  Newton's method goes far better with forces that follow the increments
+   linearly than with those of the state, where a small turn of a stiff rod makes large ones. */
+void rod_element(const rod_mesh *m, int e, const double *r, const double *q, const double *given, double *f,
+                 double *K, double *energy);
+/* of the state, dx added linearly (or NULL) */
+void rod_element_forces(const rod_mesh *m, int e, const double *r, const double *q, const double *dx,
+                        double *given);
+/* The same over a step from (r0, q0) to (r1, q1): residual whose work on the positions' and the nodes' cay
+   increments is the change of energy; tangent in state 1. part: weight of the strains of state 1, 1/2 or
+   more; what is beyond 1/2 damps. */
+void rod_element_step(const rod_mesh *m, int e, const double *r0, const double *q0, const double *r1,
+                      const double *q1, const double *given, double part, double *f, double *K);
+/* energy lost */
+double rod_damped(const rod_mesh *m, int e, const double *r0, const double *q0, const double *r1,
+                  const double *q1, double part);
+/* A force f in the frame of the section at a point x of the element, times weight: what it takes off the
+ * residual, and off the tangent (either may be NULL). */
+void rod_element_follow(const rod_mesh *m, int e, const double *q, double x, const double *f, double weight,
+                        double *res, double *K);
+/* Strains at a point x of the element, 0 <= x <= 1: interpolated from the points of integration. */
+void rod_element_strain(const rod_mesh *m, int e, const double *r, const double *q, double x,
+                        rod_strain *out);
+void rod_reference(rod_mesh *m, const double *r, const double *q); /* the state given has no strain */
+extern const double rod_gauss_x[ROD_GAUSS], rod_gauss_w[ROD_GAUSS];
+/* of an element of length 1: mass matrix of its shape functions; lengths that its nodes stand for, by the 3/8
+ * rule */
+extern const double rod_mass[ROD_NODES][ROD_NODES], rod_piece[ROD_NODES];
+void rod_shape_at(double x, double *N, double *dN);   /* shape functions on 0..1; either may be NULL */
+int rod_find(const rod_mesh *m, double s, double *x); /* element and place in it */
+/* either may be NULL */
+void rod_at(const rod_mesh *m, const double *r, const double *q, double s, double *position, double *quat);
+
+/* ---- contact ---- */
+typedef struct rod_touching { /* a pair of points in the end state */
+    int pair, a, b;
+    double sa, sb, gap, fn, ft[3], x[3], N[3];
+    contact_status status;
+} rod_touching;
+
+/* ---- results ---- */
+/* of a branch that was followed: positions of all nodes */
+typedef struct rod_point {
+    double t, energy;
+    int unstable;
+    const double *r;
+} rod_point;
+typedef struct rod_result {
+    const rod_program *rp;
+    const rod_mesh *mesh;
+    double *r, *q;    /* at the end: positions and quaternions of all nodes */
+    const double *v;  /* 6 each: velocities in space, spins in the frame of the section; NULL: statics */
+    double *reaction; /* at the nodes: force and moment (space) that hold them, 6 each */
+    /* nodes that are held: of them the samples keep it too, behind the places of all nodes */
+    const int *support;
+    int nsupport;
+    double energy[4]; /* stretch, shear, bending, twist */
+    const rod_touching *touch;
+    int64_t ntouch;
+    /* loads at which the tangent becomes singular */
+    double *critical;
+    int ncritical;
+    /* by arc length alone */
+    const rod_point *path;
+    size_t npath;
+} rod_result;
+double rod_writhe(arena *scratch, const rod_result *x, int rod);
+/* of straight pieces between every so manieth node: quicker */
+double rod_writhe_nodes(const rod_result *x, int rod, int every);
+/* L about the origin; of rods that move in time */
+void rod_momentum(const rod_result *x, int rod, double *p, double *L);
+double rod_twist(const rod_result *x, int rod); /* in turns */
+
+/* ---- backends: what auglag and penalty do when a program holds rods ---- */
+/* theta: of steps of time */
+typedef struct rod_options {
+    double h, tolerance, stiffness, theta;
+    bool penalty, arc;
+} rod_options;
+#define OPTION_LIMIT                                                                                       \
+    {                                                                                                      \
+        "limit", OPT_WORD, NAN, 0, 0, "snap|arc",                                                          \
+            "of rods, where a load has no equilibrium near: snap to another, or follow the branch by arc " \
+            "length"                                                                                       \
+    }
+static inline bool rod_arc_asked(const char *word)
+{
+    return word && word[0] == 'a';
+}
+/* in time: its rods have a mass, which the run checks to be so of all */
+bool rod_moves(const rod_program *rp);
+const char *rod_refuse(const program *p, span *at);
+void rod_run(const program *p, const run_options *o, const rod_options *ro, results *r);
+#endif

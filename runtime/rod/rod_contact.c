@@ -1,0 +1,776 @@
+/* rod_contact: rods that touch themselves and each other.  Contact is asked at the nodes of one rod against
+   the closest points of the other's centreline, a cubic spline near the nodes with continuous curvature that
+   is linear in their positions.  The force per length is f_N = max(0, lambda - k gap) along the normal;
+   friction is the projection of R l - k slip on the ball of radius mu f_N, slip being the way that the two
+   material points of the surfaces that lay on each other at the beginning of the step came apart, seen in
+   space: a rigid motion of all is no slip. */
+#include "rod_touch.h"
+#include <math.h>
+#include <string.h>
+
+static double piece_length(const rod_mesh *m, int k)
+{
+    double a = k > 0 ? m->s[k - 1] : m->s[0], b = k + 1 < m->nn ? m->s[k + 1] : m->s[k];
+    return (b - a) / 2;
+}
+
+/* Pairs stand at least so many nodes apart, and are let go where they come closer: as many as there are nodes
+   would hold all that the rods can do, and their forces would swing from one to the next. */
+static const double APART = 1.5, CLOSE = 0.9;
+
+/* a pair at (y, x) is there already */
+static bool touch_known(const rod_contacts *k, int pair, double y, double x, double apart)
+{
+    for (size_t i = 0; i < k->list.n; i++) {
+        const touch *c = &k->list.at[i];
+        if (c->pair == pair && fabs(c->y - y) < apart && (c->rod < 0 || fabs(c->x - x) < 2.5))
+            return true;
+    }
+    return false;
+}
+
+static void touch_add(rod_work *w, int pair, int node, int j)
+{
+    rod_contacts *k = w->contact;
+    const rod_pair *p = &w->rp->pair[pair];
+    const rod_mesh *a = &w->mesh[p->a], *b = &w->mesh[p->b];
+    touch c = {
+        .pair = pair, .node = a->first + node, .rod = p->b, .x = j, .y = node, .ds = piece_length(a, node)
+    };
+    if (touch_known(k, pair, node, j, APART) || !touch_place(w, &c) || touch_known(k, pair, c.y, c.x, APART))
+        return;
+    if (p->a == p->b && fabs(a->s[node] - b->s[(int)floor(c.x)]) < M_PI * a->radius)
+        return;
+    touch_start(w, &c, w->pos0, w->rot0);
+    if (touch_known(k, pair, c.y0, c.x0, APART))
+        return;
+    *vec_push(w->a, &k->list) = c;
+}
+
+/* cells as large as the reach, so that only neighbours are looked at */
+static uint32_t cell_of(const rod_contacts *k, const double *x, double size, int dx, int dy, int dz)
+{
+    uint64_t h = hash64(0, (uint64_t)((int64_t)floor(x[0] / size) + dx));
+    h = hash64(h, (uint64_t)((int64_t)floor(x[1] / size) + dy));
+    h = hash64(h, (uint64_t)((int64_t)floor(x[2] / size) + dz));
+    return (uint32_t)(h % (uint64_t)k->cells);
+}
+
+static double far2(const double *a, const double *b)
+{
+    double d[3] = { a[0] - b[0], a[1] - b[1], a[2] - b[2] };
+    return dot3(d, d);
+}
+
+/* Pairs with a body stand so many nodes apart.  Friction mu N turns the section by mu r N: where it changes
+   its size from pair to pair, at a distance d, that makes forces of 2 mu r/d times the change across the rod,
+   and N follows them.  Where this is 1 or more no state is found; so d is 3 mu r at least. */
+static double body_apart(const rod_work *w, int pair)
+{
+    const rod_contacts *k = w->contact;
+    const rod_mesh *a = &w->mesh[w->rp->pair[pair].a];
+    return k->tresca[pair] ? 1 : fmax(1, ceil(3 * k->mu[pair] * a->radius * (a->nn - 1) / a->length));
+}
+
+static void find_body(rod_work *w, int pair)
+{
+    rod_contacts *k = w->contact;
+    const rod_pair *p = &w->rp->pair[pair];
+    const rod_mesh *a = &w->mesh[p->a];
+    double apart = body_apart(w, pair) - 0.5;
+    for (int i = 0; i < a->nn; i++) {
+        touch c = { .pair = pair, .node = a->first + i, .rod = -1, .ds = piece_length(a, i) };
+        touch_project(w, &c);
+        if (c.gap > 2 * a->radius || touch_known(k, pair, c.y, 0, apart))
+            continue;
+        touch_start(w, &c, w->pos0, w->rot0);
+        *vec_push(w->a, &k->list) = c;
+    }
+}
+
+/* nodes of a rod into cells */
+static void fill_cells(rod_contacts *k, const rod_mesh *m, const double *x, double size)
+{
+    for (int i = 0; i < k->cells; i++)
+        k->head[i] = -1;
+    for (int j = 0; j < m->nn; j++) {
+        uint32_t c = cell_of(k, x + 3 * j, size, 0, 0, 0);
+        k->next[j] = k->head[c];
+        k->head[c] = j;
+    }
+}
+
+/* the longest way from a node to the next */
+static double widest(const rod_mesh *m)
+{
+    double d = 0;
+    for (int i = 1; i < m->nn; i++)
+        d = fmax(d, m->s[i] - m->s[i - 1]);
+    return d;
+}
+
+static void find_pair(rod_work *w, int pair)
+{
+    rod_contacts *k = w->contact;
+    const rod_pair *p = &w->rp->pair[pair];
+    if (p->what != TOUCH_RODS) {
+        find_body(w, pair);
+        return;
+    }
+    const rod_mesh *a = &w->mesh[p->a], *b = &w->mesh[p->b];
+    const double *xa = w->pos + 3 * a->first, *xb = w->pos + 3 * b->first;
+    double reach = 1.5 * k->clear[pair] + widest(b);
+    fill_cells(k, b, xb, reach);
+    for (int i = 0; i < a->nn; i++) {
+        const double *x = xa + 3 * i;
+        for (int n = 0; n < 27; n++)
+            for (int j = k->head[cell_of(k, x, reach, n % 3 - 1, n / 3 % 3 - 1, n / 9 - 1)]; j >= 0;
+                 j = k->next[j]) {
+                double d = far2(x, xb + 3 * j);
+                if (d > reach * reach || (p->a == p->b && a->s[i] - b->s[j] < M_PI * a->radius))
+                    continue;
+                if ((j > 0 && far2(x, xb + 3 * j - 3) < d) || (j + 1 < b->nn && far2(x, xb + 3 * j + 3) < d))
+                    continue;
+                touch_add(w, pair, i, j);
+            }
+    }
+}
+
+/* Two nodes may come as much closer as half of what is between them, beside the length of rod that they stand
+   for, and always by most of the least radius; nodes of other cells are further apart than one of them. */
+static double room_of(const rod_work *w, int pair)
+{
+    rod_contacts *k = w->contact;
+    const rod_pair *p = &w->rp->pair[pair];
+    if (p->what != TOUCH_RODS)
+        return 0;
+    const rod_mesh *a = &w->mesh[p->a], *b = &w->mesh[p->b];
+    double clear = k->clear[pair],
+           size = clear + 4 * fmax(fmax(widest(a), widest(b)), 3.2 * fmin(a->radius, b->radius)), part = 1,
+           least = 0.8 * fmin(a->radius, b->radius);
+    fill_cells(k, b, w->pos + 3 * b->first, size);
+    for (int i = 0; i < a->nn; i++) {
+        const double *x = w->pos + 3 * (a->first + i), *u = w->dx + 6 * (a->first + i);
+        part = fmin(part, 0.25 * (size - clear) / norm3(u));
+        for (int n = 0; n < 27; n++)
+            for (int j = k->head[cell_of(k, x, size, n % 3 - 1, n / 3 % 3 - 1, n / 9 - 1)]; j >= 0;
+                 j = k->next[j]) {
+                if (p->a == p->b && a->s[i] - b->s[j] < M_PI * a->radius)
+                    continue;
+                double way = sqrt(far2(u, w->dx + 6 * (b->first + j))),
+                       far = sqrt(far2(x, w->pos + 3 * (b->first + j)));
+                part = fmin(part,
+                            fmax(least, 0.5 * (far - clear - piece_length(a, i) - piece_length(b, j))) / way);
+            }
+    }
+    return part;
+}
+
+double contacts_room(const rod_work *w)
+{
+    double part = 1;
+    for (int i = 0; i < w->rp->npair; i++)
+        part = fmin(part, room_of(w, i));
+    return part;
+}
+
+/* those that are far and carry nothing are let go; two that came together become one */
+static void tidy(rod_work *w)
+{
+    rod_contacts *k = w->contact;
+    size_t n = 0;
+    for (size_t i = 0; i < k->list.n; i++) {
+        touch *c = &k->list.at[i];
+        const rod_pair *p = pair_of(w, c);
+        bool found = touch_project(w, c), drop = false;
+        if (c->rod < 0) {
+            if (c->lambda > 0 || c->gap <= 2 * slave_of(w, c)->radius)
+                k->list.at[n++] = *c;
+            continue;
+        }
+        if (c->lambda <= 0 && (!found || c->gap > k->clear[c->pair]))
+            drop = true;
+        if (!found && c->far > 2 * k->clear[c->pair])
+            drop = true;
+        if (p->a == p->b &&
+            slave_of(w, c)->s[c->node - slave_of(w, c)->first] - w->mesh[c->rod].s[(int)floor(c->x)] <
+                0.8 * M_PI * slave_of(w, c)->radius)
+            drop = true;
+        for (size_t j = 0; j < n && !drop; j++) {
+            const touch *o = &k->list.at[j];
+            drop = o->pair == c->pair && fabs(o->y - c->y) < CLOSE && fabs(o->x - c->x) < 2;
+        }
+        if (!drop)
+            k->list.at[n++] = *c;
+    }
+    k->list.n = n;
+}
+
+/* pairs are looked for again when a node has moved so far that one may be missed: a quarter of the least
+ * radius */
+static bool looked(rod_work *w)
+{
+    rod_contacts *k = w->contact;
+    double reach = INFINITY, most = 0;
+    for (int i = 0; i < w->rp->npair; i++)
+        reach = fmin(reach, 0.25 * w->mesh[w->rp->pair[i].a].radius);
+    for (int i = 0; i < w->N; i++)
+        most = fmax(most, far2(w->pos + 3 * i, k->seen + 3 * i));
+    return most < reach * reach;
+}
+
+void contacts_find(rod_work *w)
+{
+    rod_contacts *k = w->contact;
+    tidy(w);
+    if (looked(w))
+        return;
+    memcpy(k->seen, w->pos, (size_t)(3 * w->N) * sizeof *k->seen);
+    for (int i = 0; i < w->rp->npair; i++)
+        find_pair(w, i);
+}
+
+static double gap_value(rod_work *w, const kernel *g, double self)
+{
+    arena_pos mark = arena_mark(w->tmp);
+    double *reg = arena_array(w->tmp, double, g->tape.nreg), *all = arena_array(w->tmp, double, w->rp->nrod);
+    for (int i = 0; i < w->rp->nrod; i++)
+        all[i] = self;
+    inputs in = { .from = { [IN_PARAM] = w->r->param, [IN_ROD] = all } };
+    tape_start(&g->tape, reg);
+    kernel_run(g, &in, NULL, reg);
+    double y = reg[g->tape.out[0]];
+    arena_release(w->tmp, mark);
+    return y;
+}
+
+void contacts_new(rod_work *w)
+{
+    int n = w->rp->npair, most = 0;
+    rod_contacts *k = arena_make(w->a, rod_contacts);
+    k->k = arena_array(w->a, double, n);
+    k->mu = arena_array(w->a, double, n);
+    k->clear = arena_array(w->a, double, n);
+    k->skin = arena_array(w->a, double, n);
+    k->hard = arena_array(w->a, double, n);
+    k->tresca = arena_array(w->a, bool, n);
+    k->body = arena_array(w->a, double, 7 * n);
+    k->grip = w->ro->penalty ? 30 : 5;
+    for (int i = 0; i < w->rp->nrod; i++)
+        most = w->mesh[i].nn > most ? w->mesh[i].nn : most;
+    k->cells = 4 * most;
+    k->head = arena_array(w->a, int, k->cells);
+    k->next = arena_array(w->a, int, most);
+    k->seen = arena_array(w->a, double, 3 * w->N);
+    for (int i = 0; i < 3 * w->N; i++)
+        k->seen[i] = INFINITY;
+    w->contact = k;
+}
+
+/* directions are made of length 1 */
+static void body_read(rod_work *w, int pair)
+{
+    double *b = w->contact->body + 7 * pair;
+    rod_eval(w, &w->rp->pair[pair].body, 0, 0, 0, b);
+    double n = norm3(b + 3);
+    for (int i = 3; n > 0 && i < 6; i++)
+        b[i] /= n;
+    if (n > 0 && w->rp->pair[pair].what == TOUCH_PLANE)
+        b[6] /= n;
+}
+
+/* A pair of nodes that bends, or stretches, against its neighbours gives least: EI (pi/ds)^4 and EA (pi/ds)^2
+   a length.  With a hundred times that, what an increment leaves of a gap falls a hundredfold; much more
+   would cost the digits of the rod's own stiffness. */
+static double least_give(const rod_mesh *m)
+{
+    double ds = INFINITY, EI = (m->A[0] + m->A[4]) / 2;
+    for (int i = 1; i < m->nn; i++)
+        ds = fmin(ds, m->s[i] - m->s[i - 1]);
+    return 100 * fmax(97 * EI / pow(ds, 4), 10 * m->B[8] / (ds * ds));
+}
+
+/* stiffness, friction and distances of the pairs; whether the shape given overlaps */
+bool contacts_start(rod_work *w)
+{
+    rod_contacts *k = w->contact;
+    for (int i = 0; i < w->rp->npair; i++) {
+        const rod_pair *p = &w->rp->pair[i];
+        const contact_family *f = &w->p->contact[p->contact];
+        const rod_mesh *a = &w->mesh[p->a], *b = p->b >= 0 ? &w->mesh[p->b] : a;
+        if (p->b < 0)
+            body_read(w, i);
+        double EI = (a->A[0] + a->A[4]) / 2, zero = gap_value(w, &f->gap, 0), one = gap_value(w, &f->gap, 1);
+        if (!(a->radius > 0 && b->radius > 0))
+            return rod_fail(w, f->at, "rod '%s' has no radius, so nothing touches; give radius = …",
+                            a->radius > 0 ? b->spec->name : a->spec->name);
+        if (fabs(one - zero - 1) > 1e-12)
+            return rod_fail(w, f->at, "the gap of '%s' is that of the rod less a distance", f->name);
+        k->clear[i] = a->radius +
+                      (p->what == TOUCH_RODS    ? b->radius
+                       : p->what == TOUCH_PLANE ? 0
+                                                : k->body[7 * i + 6]) -
+                      zero;
+        k->k[i] = isnan(w->ro->stiffness) ? 0.2 * EI / pow(a->radius, 4) : w->ro->stiffness;
+        k->hard[i] = fmax(1e4 * k->k[i], least_give(a));
+        k->tresca[i] = f->friction == FRICTION_TRESCA;
+        if (f->friction != FRICTION_NONE) {
+            arena_pos mark = arena_mark(w->tmp);
+            double *reg = arena_array(w->tmp, double, f->mu.tape.nreg);
+            inputs in = { .from = { [IN_PARAM] = w->r->param } };
+            tape_start(&f->mu.tape, reg);
+            kernel_run(&f->mu, &in, NULL, reg);
+            k->mu[i] = reg[f->mu.tape.out[0]];
+            arena_release(w->tmp, mark);
+            if (!(k->mu[i] >= 0))
+                return rod_fail(w, f->at, "the friction of '%s' is %g: it must not be negative", f->name,
+                                k->mu[i]);
+        }
+    }
+    memcpy(w->pos0, w->pos, (size_t)(3 * w->N) * sizeof *w->pos);
+    memcpy(w->rot0, w->rot, (size_t)(4 * w->N) * sizeof *w->rot);
+    contacts_find(w);
+    const touch *c = NULL;
+    for (size_t i = 0; i < k->list.n; i++)
+        if (!c || k->list.at[i].gap < c->gap)
+            c = &k->list.at[i];
+    if (c && c->gap < -1e-3 * slave_of(w, c)->radius) {
+        const rod_mesh *a = slave_of(w, c), *b = c->rod < 0 ? a : &w->mesh[c->rod];
+        if (c->rod < 0)
+            return rod_fail(w, w->p->contact[pair_of(w, c)->contact].at,
+                            "the shape at the start lies in the body: s = %.4g of rod '%s' by %.3g",
+                            a->s[c->node - a->first], a->spec->name, -c->gap);
+        return rod_fail(w, w->p->contact[pair_of(w, c)->contact].at,
+                        "the shape at the start crosses: s = %.4g of rod '%s' and s = %.4g of rod '%s' are "
+                        "%.3g apart, less than %.3g",
+                        a->s[c->node - a->first], a->spec->name, b->s[(int)floor(c->x + 0.5)], b->spec->name,
+                        c->far, k->clear[c->pair]);
+    }
+    return true;
+}
+
+/* the tangential multiplier is kept in the frame of the other section */
+static void multiplier_put(const rod_work *w, touch *c, const double *f)
+{
+    double R[9];
+    other_matrix(w, c, R);
+    for (int j = 0; j < 3; j++)
+        c->l[j] = R[j] * f[0] + R[3 + j] * f[1] + R[6 + j] * f[2];
+}
+
+static void multiplier_keep(const rod_work *w, touch *c)
+{
+    multiplier_put(w, c, c->ft);
+}
+
+void contacts_carry(rod_work *w)
+{
+    for (size_t i = 0; i < w->contact->list.n; i++)
+        multiplier_put(w, &w->contact->list.at[i], w->contact->list.at[i].next);
+}
+
+/* slip is measured from here */
+static void start_here(rod_work *w)
+{
+    state_copy(w, w->pos0, w->rot0, w->pos, w->rot);
+    for (size_t i = 0; i < w->contact->list.n; i++)
+        touch_start(w, &w->contact->list.at[i], w->pos, w->rot);
+}
+
+/* how far the lines of a pair of rods come closer than where they are held */
+static double sag(const rod_work *w, int pair)
+{
+    double d = 0;
+    touch at;
+    for (size_t i = 0; i < w->contact->list.n; i++)
+        if (w->contact->list.at[i].pair == pair)
+            d = fmax(d, -touch_least(w, &w->contact->list.at[i], &at));
+    return d;
+}
+
+/* Lines are held apart by so much of what they sag: the next states may need more.  It is taken back where it
+ * is far too much alone: each change costs a solution anew, or a step. */
+static const double SPARE = 1.4, SPOILED = 50;
+
+void contacts_step(rod_work *w)
+{
+    rod_contacts *k = w->contact;
+    state_copy(w, w->pos0, w->rot0, w->pos, w->rot);
+    for (int i = 0; i < w->rp->npair; i++) {
+        double d = k->skin[i] > 0 ? SPARE * sag(w, i) : 0;
+        if (k->skin[i] > SPOILED * d)
+            k->skin[i] = d;
+    }
+    contacts_find(w);
+    start_here(w);
+    for (size_t i = 0; i < k->list.n; i++) {
+        touch *c = &k->list.at[i];
+        multiplier_keep(w, c); /* friction goes on from where it was */
+        c->lambda = w->ro->penalty ? 0 : fmax(0, c->fn);
+    }
+    contacts_soften(w);
+}
+
+static void slip_turns(touch *c, bool easy)
+{
+    double n = norm3(c->ft), e[3] = { 0 };
+    for (int i = 0; n > 0 && i < 3; i++)
+        e[i] = c->ft[i] / n;
+    if (!easy)
+        c->turned = 0;
+    else if (dot3(e, c->along) < 0.5)
+        c->turned = 4;
+    else if (c->turned > 0)
+        c->turned--;
+    memcpy(c->along, e, sizeof e);
+}
+
+/* false: a rod went through another, the normal of a pair turned round; easy: where slip turns round, a
+ * spring takes its place for some iterations */
+bool contacts_project(rod_work *w, bool easy)
+{
+    bool whole = true;
+    contacts_find(w);
+    for (size_t i = 0; i < w->contact->list.n; i++) {
+        touch *c = &w->contact->list.at[i];
+        if (dot3(c->last, c->N) < 0)
+            whole = false;
+        memcpy(c->last, c->N, sizeof c->last);
+        touch_force(w, c);
+        slip_turns(c, easy);
+    }
+    return whole;
+}
+
+bool contacts_near(const rod_work *w)
+{
+    for (size_t i = 0; i < w->contact->list.n; i++)
+        if (w->contact->list.at[i].status != STATUS_OPEN)
+            return true;
+    return false;
+}
+
+bool contacts_rough(const rod_work *w)
+{
+    for (size_t i = 0; i < w->contact->list.n; i++)
+        if (w->contact->list.at[i].status != STATUS_OPEN && !w->contact->smooth &&
+            w->contact->mu[w->contact->list.at[i].pair] > 0)
+            return true;
+    return false;
+}
+
+void contacts_count(rod_work *w, rod_sparse *K)
+{
+    rod_contacts *k = w->contact;
+    size_t n = k->list.n;
+    touch *kept = arena_array(w->tmp, touch, n);
+    bool stiff = k->stiff;
+    if (n)
+        memcpy(kept, k->list.at, n * sizeof *kept);
+    if (!w->ro->penalty)
+        contacts_stiffen(w, true);
+    k->counting = true;
+    contacts_put(w, w->res, K);
+    k->counting = false;
+    k->stiff = stiff;
+    if (n)
+        memcpy(k->list.at, kept, n * sizeof *kept);
+}
+
+uint64_t contacts_pattern(const rod_work *w)
+{
+    uint64_t h = 1;
+    for (size_t i = 0; i < w->contact->list.n; i++) {
+        const touch *c = &w->contact->list.at[i];
+        if (c->status != STATUS_OPEN)
+            h = hash64(hash64(h, (uint64_t)c->node), (uint64_t)c->status);
+    }
+    return h;
+}
+
+double contacts_depth(const rod_work *w)
+{
+    double d = 0;
+    for (int i = 0; i < w->rp->npair; i++)
+        d = fmax(d, sag(w, i) - w->contact->skin[i]);
+    return d;
+}
+
+/* pairs where lines overlap by a 1/1000 of the radius, with room for them: at the ends of a zone of contact
+ * that grows */
+static bool fill(rod_work *w)
+{
+    rod_contacts *k = w->contact;
+    size_t n = k->list.n;
+    for (size_t i = 0; i < n; i++) {
+        touch at;
+        double d = -touch_least(w, &k->list.at[i], &at);
+        if (at.rod < 0 || d <= k->skin[at.pair] + 1e-3 * slave_of(w, &at)->radius ||
+            touch_known(k, at.pair, at.y, at.x, 1))
+            continue;
+        touch c = { .pair = at.pair, .rod = at.rod, .x = at.x, .y = at.y, .ds = at.ds };
+        touch_start(w, &c, w->pos0, w->rot0);
+        if (touch_known(k, c.pair, c.y0, c.x0, 1))
+            continue;
+        touch_centre(w, &c);
+        touch_project(w, &c);
+        *vec_push(w->a, &k->list) = c;
+    }
+    return k->list.n > n;
+}
+
+/* so many times in a row without a state: supports may leave no room for it, and lines are let overlap
+ * between pairs from then on */
+enum { CRAMPED = 6 };
+
+/* Between places where they are held rods sag towards each other, by f d^4/(384 EI) for a distance d: they
+   are held so much further apart, and a little more, as the next states may need it.  Pairs as close as nodes
+   would sag less, but hold all that the lines can do. */
+bool contacts_part(rod_work *w, double enough)
+{
+    rod_contacts *k = w->contact;
+    if (k->cramped > CRAMPED)
+        return true;
+    bool more = fill(w), clear = !more;
+    for (int i = 0; !more && i < w->rp->npair; i++) {
+        if (w->rp->pair[i].what != TOUCH_RODS)
+            continue;
+        double d = sag(w, i), radius = w->mesh[w->rp->pair[i].a].radius;
+        if (d <= k->skin[i] + enough * radius)
+            continue;
+        k->skin[i] = fmin(SPARE * d, 0.1 * radius);
+        clear = false;
+    }
+    for (size_t i = 0; !clear && i < k->list.n; i++)
+        touch_centre(w, &k->list.at[i]);
+    return clear;
+}
+
+void contacts_skin(rod_work *w, double *keep, const double *from)
+{
+    memcpy(keep ? keep : w->contact->skin, keep ? w->contact->skin : from,
+           (size_t)w->rp->npair * sizeof *keep);
+}
+
+void contacts_parted(rod_work *w, bool ok)
+{
+    rod_contacts *k = w->contact;
+    bool apart = false;
+    for (int i = 0; i < w->rp->npair; i++)
+        if (k->skin[i] > 0)
+            apart = true;
+    if (k->cramped <= CRAMPED)
+        k->cramped = ok ? 0 : apart ? k->cramped + 1 : k->cramped;
+    for (int i = 0; k->cramped > CRAMPED && i < w->rp->npair; i++)
+        k->skin[i] = 0;
+}
+
+/* overlaps, and gaps of pairs that press */
+double contacts_open(const rod_work *w)
+{
+    double d = 0;
+    for (size_t i = 0; i < w->contact->list.n; i++) {
+        const touch *c = &w->contact->list.at[i];
+        d = fmax(d, c->status == STATUS_OPEN ? -c->gap : fabs(c->gap));
+    }
+    return d;
+}
+
+void contacts_stiffen(rod_work *w, bool stiff)
+{
+    for (size_t i = 0; i < w->contact->list.n; i++) {
+        touch *c = &w->contact->list.at[i];
+        touch_force(w, c);
+        c->lambda = fmax(0, c->fn);
+        multiplier_keep(w, c);
+    }
+    w->contact->stiff = stiff;
+}
+
+void contacts_soften(rod_work *w)
+{
+    w->contact->stiff = false;
+}
+
+/* what slips goes on to: the multipliers of the increment come from the step before, whose slip is known */
+void contacts_lead(rod_work *w, const double *dx)
+{
+    if (w->ro->penalty) {
+        contacts_step(w);
+        return;
+    }
+    contacts_stiffen(w, true);
+    contacts_predict(w, dx, 1);
+    start_here(w);
+}
+
+static void copy_list(rod_work *w, touches *to, const touches *from)
+{
+    vec_reserve(w->a, to, from->n);
+    if (from->n)
+        memcpy(to->at, from->at, from->n * sizeof *to->at);
+    to->n = from->n;
+}
+
+void contacts_save(rod_work *w)
+{
+    copy_list(w, &w->contact->saved, &w->contact->list);
+    w->contact->dissipated0 = w->contact->dissipated;
+}
+
+void contacts_restore(rod_work *w)
+{
+    copy_list(w, &w->contact->list, &w->contact->saved);
+    w->contact->dissipated = w->contact->dissipated0;
+    contacts_soften(w);
+}
+
+void contacts_keep_arc(rod_work *w, int which)
+{
+    copy_list(w, &w->contact->arc[which], &w->contact->list);
+    w->contact->before[which] = w->contact->dissipated;
+}
+
+void contacts_back_arc(rod_work *w, int which)
+{
+    copy_list(w, &w->contact->list, &w->contact->arc[which]);
+    w->contact->dissipated = w->contact->before[which];
+    contacts_soften(w);
+}
+
+void contacts_smooth(rod_work *w, bool smooth)
+{
+    w->contact->smooth = smooth;
+}
+
+void contacts_keep_flow(rod_work *w)
+{
+    copy_list(w, &w->contact->flowing, &w->contact->list);
+}
+
+void contacts_keep_watch(rod_work *w)
+{
+    copy_list(w, &w->contact->watched, &w->contact->list);
+}
+
+void contacts_back_watch(rod_work *w)
+{
+    copy_list(w, &w->contact->list, &w->contact->watched);
+    contacts_soften(w);
+}
+
+void contacts_back_flow(rod_work *w)
+{
+    copy_list(w, &w->contact->list, &w->contact->flowing);
+    contacts_soften(w);
+}
+
+/* ---- results ---- */
+/* way of the two material points since the beginning of the step, times the force */
+static double lost(const rod_work *w, const touch *c)
+{
+    double p[3], q[3], Ri[9], Rj[9], sum = 0;
+    slave_point(w, c, c->y0, w->pos, p);
+    other_place(w, c, q);
+    quat_matrix(w->rot + 4 * c->node, Ri);
+    other_matrix(w, c, Rj);
+    for (int i = 0; i < 3; i++)
+        sum -= c->ft[i] * (p[i] + dot3(Ri + 3 * i, c->a) - q[i] - dot3(Rj + 3 * i, c->rho));
+    return sum * c->ds;
+}
+
+void contacts_accept(rod_work *w, int64_t sample)
+{
+    rod_contacts *k = w->contact;
+    results *r = w->r;
+    for (int p = 0; p < w->rp->npair; p++) {
+        contact_result *x = &r->contact[w->rp->pair[p].contact];
+        x->gap[sample] = INFINITY;
+        for (size_t i = 0; i < k->list.n; i++) {
+            const touch *c = &k->list.at[i];
+            if (c->pair != p)
+                continue;
+            x->gap[sample] = fmin(x->gap[sample], c->gap + k->skin[p]);
+            x->rn[sample] += c->fn * c->ds;
+            if (c->status > x->status[sample])
+                x->status[sample] = (uint8_t)c->status;
+        }
+        if (x->status[sample] == STATUS_OPEN)
+            x->last_open[0] = r->t[sample];
+    }
+    r->max_penetration = fmax(r->max_penetration, contacts_depth(w));
+    for (size_t i = 0; i < k->list.n; i++)
+        r->pair_penetration = fmax(r->pair_penetration, -k->list.at[i].gap - k->skin[k->list.at[i].pair]);
+}
+
+void contacts_lose(rod_work *w)
+{
+    rod_contacts *k = w->contact;
+    for (size_t i = 0; i < k->list.n; i++)
+        if (k->list.at[i].status == STATUS_SLIP)
+            k->dissipated += lost(w, &k->list.at[i]);
+}
+
+double contacts_dissipated(const rod_work *w)
+{
+    return w->contact->dissipated;
+}
+
+/* the length that a pair stands for: half the way to its neighbours along the same strand */
+static double touch_share(const rod_work *w, const touch *c)
+{
+    const rod_contacts *k = w->contact;
+    double below = APART, above = APART;
+    if (c->rod < 0)
+        return c->ds * body_apart(w, c->pair);
+    for (size_t i = 0; i < k->list.n; i++) {
+        const touch *o = &k->list.at[i];
+        double way = o->y - c->y;
+        /* closer: another strand */
+        if (o == c || o->pair != c->pair || o->status == STATUS_OPEN || fabs(o->x - c->x) > 2 * APART + 1 ||
+            fabs(way) < CLOSE)
+            continue;
+        if (way > 0)
+            above = fmin(above, way);
+        else
+            below = fmin(below, -way);
+    }
+    return piece_length(slave_of(w, c), c->node - slave_of(w, c)->first) * (below + above) / 2;
+}
+
+static double place_of(const rod_mesh *m, double x)
+{
+    int j = (int)floor(x);
+    if (j > m->nn - 2)
+        j = m->nn - 2;
+    return m->s[j] + (x - j) * (m->s[j + 1] - m->s[j]);
+}
+
+void contacts_result(rod_work *w, rod_result *x)
+{
+    rod_contacts *k = w->contact;
+    rod_touching *all = arena_array(w->r->a, rod_touching, k->list.n);
+    for (size_t i = 0; i < k->list.n; i++) {
+        const touch *c = &k->list.at[i];
+        const rod_mesh *a = slave_of(w, c), *b = c->rod < 0 ? a : &w->mesh[c->rod];
+        if (c->status == STATUS_OPEN)
+            continue;
+        double by = c->ds / touch_share(w, c);
+        rod_touching *t = &all[x->ntouch++];
+        *t = (rod_touching){ .pair = c->pair,
+                             .a = pair_of(w, c)->a,
+                             .b = c->rod,
+                             .sa = place_of(a, c->y),
+                             .sb = place_of(b, c->x),
+                             .gap = c->gap + k->skin[c->pair],
+                             .fn = c->fn * by,
+                             .status = c->status };
+        for (int k2 = 0; k2 < 3; k2++)
+            t->ft[k2] = c->ft[k2] * by;
+        memcpy(t->N, c->N, sizeof t->N);
+        slave_point(w, c, c->y, w->pos, t->x);
+        for (int i2 = 0; i2 < 3; i2++)
+            t->x[i2] -= a->radius * c->N[i2];
+    }
+    x->touch = all;
+}

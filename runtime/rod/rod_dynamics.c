@@ -1,0 +1,402 @@
+/* rod_dynamics: rods with a mass, in time.  A step goes from state 0 to state 1 with r1 - r0 = h (v0 + v1)/2
+   and R1 = R0 cay(h (W0 + W1)/2), W being the spin in the frame of the section.  Momentum changes by what
+   acts: elements by rod_step.c, loads at the middle of the step, contact at its end.  Since the axis of
+   cay(phi) is the same in both frames, phi.(R1 J W1 - R0 J W0) = h (T1 - T0): energy and momentum of a rod
+   that is left alone stay what they are, at any step. With theta > 1/2 the end of a step weighs more, in
+   velocities and strains, and energy is taken from what the steps do not follow. Positions have the mass
+   matrix of the cubic elements; the inertia of turns lies at the nodes, by the 3/8 rule.  Contact takes
+   energy and gives none. */
+#include "rod_work.h"
+#include <math.h>
+#include <string.h>
+
+enum { DRIVEN_PLACE = 1, DRIVEN_FRAME = 2 };
+struct rod_motion {
+    /* 6 a node: velocity in space, spin in the frame of the section, at the beginning of the step; of what is
+     * held at its end */
+    double *vel, *goal;
+    uint8_t *driven; /* by node: what is held, so that its velocity is that of the support */
+    double *left;    /* residual of the last step: what supports give */
+    /* weight of the end of a step; the step; work of loads and supports; the largest energy seen; what the
+     * last step lacks of balance */
+    double theta, dt, worked, top, missed;
+};
+
+static void mat3(const double *M, const double *x, double *y)
+{
+    for (int i = 0; i < 3; i++)
+        y[i] = dot3(M + 3 * i, x);
+}
+
+bool rod_moves(const rod_program *rp)
+{
+    return rp->nrod && (rp->rod[0].number[ROD_DENSITY].tape.nout || rp->rod[0].number[ROD_MASS].tape.nout);
+}
+
+/* ---- velocities ---- */
+/* the increment of a node over the step: of the place, and cay of the turn in the frame of the section */
+static void moved_by(const rod_work *w, int node, double *x)
+{
+    for (int k = 0; k < 3; k++)
+        x[k] = w->pos[3 * node + k] - w->pos0[3 * node + k];
+    quat_cayley(w->rot0 + 4 * node, w->rot + 4 * node, x + 3);
+}
+
+static bool driven(const rod_motion *d, int node, int k)
+{
+    return d->driven[node] & (k < 3 ? DRIVEN_PLACE : DRIVEN_FRAME);
+}
+
+/* velocities at the end of the step, x being the increment */
+static void velocity_end(const rod_motion *d, int node, const double *x, double *v)
+{
+    for (int k = 0; k < 6; k++)
+        v[k] = driven(d, node, k) ? d->goal[6 * node + k]
+                                  : (x[k] / d->dt - (1 - d->theta) * d->vel[6 * node + k]) / d->theta;
+}
+
+/* velocity of a support at t, from two values at a small distance e on one side: f' = (4 (f(t) - f(t - e)) -
+ * (f(t) - f(t - 2 e)))/(2 e) */
+static void support_velocity(rod_work *w, const rod_hold *h, double t, double e, double *v)
+{
+    double now[9], at[9], q[4], q1[4], d[2][3];
+    rod_eval(w, &h->load->value, t, h->load->rod, 0, now);
+    for (int i = 0; i < 2; i++) {
+        rod_eval(w, &h->load->value, t - (i + 1) * e, h->load->rod, 0, at);
+        if (h->load->what == LOAD_POSITION) {
+            for (int k = 0; k < 3; k++)
+                d[i][k] = now[k] - at[k];
+            continue;
+        }
+        quat_of_matrix(now, q);
+        quat_of_matrix(at, q1);
+        quat_log(q1, q, d[i]);
+    }
+    for (int k = 0; k < 3; k++)
+        v[k] = (4 * d[0][k] - d[1][k]) / (2 * e);
+}
+
+static void drive(rod_work *w, double t, double e, double *v)
+{
+    for (int i = 0; i < w->nhold; i++) {
+        const rod_hold *h = &w->hold[i];
+        if (h->load->what == LOAD_POSITION)
+            support_velocity(w, h, t, e, v + 6 * h->node);
+        else if (h->load->what == LOAD_FRAME)
+            support_velocity(w, h, t, e, v + 6 * h->node + 3);
+    }
+}
+
+/* what the model says; where it gives no spin, sections turn with the line: d3 x v' */
+static bool velocities_start(rod_work *w, const rod_mesh *m, int rod)
+{
+    const rod_spec *sp = m->spec;
+    for (int i = 0; i < m->nn; i++) {
+        double *v = w->motion->vel + 6 * (m->first + i), R[9], d3[3], spin[3] = { 0 }, e = 1e-5 * m->length,
+               s = m->s[i], a[3], b[3];
+        quat_matrix(w->rot + 4 * (m->first + i), R);
+        for (int k = 0; k < 3; k++)
+            d3[k] = R[3 * k + 2];
+        if (sp->velocity.tape.nout)
+            rod_eval(w, &sp->velocity, 0, rod, s, v);
+        if (sp->spin.tape.nout)
+            rod_eval(w, &sp->spin, 0, rod, s, spin);
+        else if (sp->velocity.tape.nout) {
+            double lo = fmax(s - e, 0), hi = fmin(s + e, m->length);
+            rod_eval(w, &sp->velocity, 0, rod, lo, a);
+            rod_eval(w, &sp->velocity, 0, rod, hi, b);
+            for (int k = 0; k < 3; k++)
+                a[k] = (b[k] - a[k]) / (hi - lo);
+            cross3(d3, a, spin);
+        }
+        for (int k = 0; k < 3; k++)
+            v[3 + k] = R[k] * spin[0] + R[3 + k] * spin[1] + R[6 + k] * spin[2];
+        if (!isfinite(dot3(v, v) + dot3(spin, spin)))
+            return rod_fail(w, sp->start_at,
+                            "the velocity of rod '%s' at the start is not a number at s = %g", sp->name, s);
+    }
+    return true;
+}
+
+/* ---- inertia of an element ---- */
+static void turn_inertia(const rod_mesh *m, const rod_motion *d, int node, const double *q0, const double *q1,
+                         const double *x, const double *v1, double weight, double *f, double *K)
+{
+    const double *phi = x + 3, *W0 = d->vel + 6 * node + 3;
+    double c[4] = { q0[0], -q0[1], -q0[2], -q0[3] }, rel[4], R[9], y[3], z[3], k = weight / d->dt;
+    quat_mul(c, q1, rel);
+    quat_matrix(rel, R);
+    mat3(m->J, W0, y);
+    for (int i = 0; i < 3; i++)
+        z[i] = R[i] * y[0] + R[3 + i] * y[1] + R[6 + i] * y[2]; /* R1^T pi0 */
+    mat3(m->J, v1 + 3, y);
+    for (int i = 0; f && i < 3; i++)
+        f[3 + i] += k * (y[i] - z[i]);
+    if (!K)
+        return;
+    /* turned by th, phi grows by th + phi x th/2 + phi (phi.th)/4, and R1^T pi0 by R1^T pi0 x th */
+    double P[9] = { 0, -phi[2], phi[1], phi[2], 0, -phi[0], -phi[1], phi[0], 0 },
+           Z[9] = { 0, -z[2], z[1], z[2], 0, -z[0], -z[1], z[0], 0 };
+    for (int i = 0; i < 9; i++)
+        P[i] = P[i] / 2 + phi[i / 3] * phi[i % 3] / 4 + (i % 4 == 0);
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < 3; j++) {
+            double JP = m->J[3 * i] * P[j] + m->J[3 * i + 1] * P[3 + j] + m->J[3 * i + 2] * P[6 + j];
+            K[(3 + i) * ROD_DOFS + 3 + j] += k * ((driven(d, node, 3) ? 0 : 1 / (d->theta * d->dt)) * JP -
+                                                  Z[3 * i + j]);
+        }
+}
+
+void rod_inertia_put(const rod_work *w, const rod_mesh *m, int e, double *f, double *K)
+{
+    const rod_motion *d = w->motion;
+    double h = m->s[3 * e + 3] - m->s[3 * e], x[4][6], v[4][6], c = m->mass * h / d->dt;
+    int k0 = m->first + 3 * e;
+    for (int i = 0; i < 4; i++) {
+        moved_by(w, k0 + i, x[i]);
+        velocity_end(d, k0 + i, x[i], v[i]);
+    }
+    for (int i = 0; i < 4; i++) {
+        for (int j = 0; j < 4; j++)
+            for (int k = 0; k < 3; k++) {
+                if (f)
+                    f[6 * i + k] += c * rod_mass[i][j] * (v[j][k] - d->vel[6 * (k0 + j) + k]);
+                if (K && !driven(d, k0 + j, 0))
+                    K[(6 * i + k) * ROD_DOFS + 6 * j + k] += c * rod_mass[i][j] / (d->theta * d->dt);
+            }
+        turn_inertia(m, d, k0 + i, w->rot0 + 4 * (k0 + i), w->rot + 4 * (k0 + i), x[i], v[i],
+                     h * rod_piece[i], f ? f + 6 * i : NULL, K ? K + 6 * i * (ROD_DOFS + 1) : NULL);
+    }
+}
+
+double rod_part(const rod_work *w, const rod_mesh *m)
+{
+    return w->motion->theta + m->damping / w->motion->dt;
+}
+
+/* ---- energies ---- */
+double rod_kinetic(const rod_work *w)
+{
+    double sum = 0;
+    for (int r = 0; r < w->rp->nrod; r++)
+        for (int e = 0; e < w->mesh[r].ne; e++) {
+            const rod_mesh *m = &w->mesh[r];
+            const double *v = w->motion->vel + 6 * (m->first + 3 * e);
+            double h = m->s[3 * e + 3] - m->s[3 * e], y[3];
+            for (int i = 0; i < 4; i++) {
+                for (int j = 0; j < 4; j++)
+                    sum += m->mass * h / 2 * rod_mass[i][j] * dot3(v + 6 * i, v + 6 * j);
+                mat3(m->J, v + 6 * i + 3, y);
+                sum += h * rod_piece[i] * dot3(v + 6 * i + 3, y) / 2;
+            }
+        }
+    return sum;
+}
+
+double rod_worked(const rod_work *w)
+{
+    return w->motion->worked;
+}
+const double *rod_velocities(const rod_work *w)
+{
+    return w->motion->vel;
+}
+const double *rod_left(const rod_work *w)
+{
+    return w->motion->left;
+}
+
+/* of a step, as parts of the residual */
+typedef struct forces {
+    double *load, *touch, *mass;
+} forces;
+
+/* The work of a step: of loads and of supports; of contact, damping and theta, which is lost.  A support
+   works with the mean of its velocities against inertia, and on the way against the rest: then the energies
+   add up exactly. */
+static void account(rod_work *w, const forces *f)
+{
+    rod_motion *d = w->motion;
+    const double *all = d->left, *load = f->load, *touch = f->touch, *mass = f->mass;
+    double *now = arena_array(w->tmp, double, w->ndof);
+    for (int r = 0; r < w->rp->nrod; r++)
+        for (int e = 0; e < w->mesh[r].ne; e++)
+            w->viscous += rod_damped(&w->mesh[r], e, w->pos0, w->rot0, w->pos, w->rot,
+                                     rod_part(w, &w->mesh[r]));
+    for (int node = 0; node < w->N; node++) {
+        double x[6], v[6];
+        moved_by(w, node, x);
+        velocity_end(d, node, x, v);
+        for (int k = 0; k < 6; k++) {
+            int i = 6 * node + k;
+            d->worked -= load[i] * x[k];
+            w->viscous += touch[i] * x[k];
+            if (w->held[i])
+                d->worked += all[i] * x[k];
+            double lag = mass[i] * (x[k] - (v[k] + d->vel[i]) * d->dt / 2);
+            if (driven(d, node, k))
+                d->worked -= lag;
+            else if (d->theta > 0.5)
+                w->viscous += lag;
+        }
+    }
+    for (int node = 0; node < w->N; node++) {
+        double x[6];
+        moved_by(w, node, x);
+        velocity_end(d, node, x, now + 6 * node);
+    }
+    memcpy(d->vel, now, (size_t)w->ndof * sizeof *now);
+}
+
+/* forces balance, by the largest of them or by what bends the rod; small increments alone do not prove it */
+static bool balanced(rod_work *w, const forces *f)
+{
+    rod_motion *d = w->motion;
+    double worst = 0, size = 0, L = rod_length(w);
+    for (int i = 0; i < w->ndof; i++) {
+        double arm = i % 6 < 3 ? L : 1;
+        if (!w->held[i])
+            worst = fmax(worst, fabs(d->left[i]) * arm);
+        size = fmax(size, fmax(fabs(f->mass[i]), fmax(fabs(f->load[i]), fabs(f->touch[i]))) * arm);
+    }
+    d->missed = worst / fmax(size, w->scale * L * L);
+    return d->missed < 1e-3;
+}
+
+/* a step was solved for: is it one, and what does it make of energies and velocities */
+static bool settle(rod_work *w, double t)
+{
+    arena_pos mark = arena_mark(w->tmp);
+    forces f = { .load = arena_array(w->tmp, double, w->ndof),
+                 .touch = arena_array(w->tmp, double, w->ndof),
+                 .mass = arena_array(w->tmp, double, w->ndof) };
+    rod_residual(w, t, w->motion->left);
+    rod_loads(w, t, f.load);
+    if (w->contact)
+        contacts_put(w, f.touch, NULL);
+    for (int r = 0; r < w->rp->nrod; r++)
+        for (int e = 0; e < w->mesh[r].ne; e++)
+            rod_inertia_put(w, &w->mesh[r], e, f.mass + 6 * (w->mesh[r].first + 3 * e), NULL);
+    bool ok = balanced(w, &f);
+    if (ok) {
+        account(w, &f);
+        w->r->residual = fmax(w->r->residual, w->motion->missed);
+    }
+    arena_release(w->tmp, mark);
+    return ok;
+}
+
+static void audit(rod_work *w)
+{
+    results *r = w->r;
+    int64_t k = r->samples - 1;
+    rod_motion *d = w->motion;
+    d->top = fmax(d->top, fmax(fabs(r->energy[k]), fmax(fabs(r->work[k]), fabs(r->dissipated[k]))));
+    double defect = fabs(r->energy[k] - r->energy[0] - r->work[k] + r->dissipated[k]);
+    if (defect > r->power_balance * d->top)
+        r->power_balance = defect / d->top;
+}
+
+/* ---- steps ---- */
+/* where the velocities lead, and the supports */
+static void predict(rod_work *w)
+{
+    const rod_motion *d = w->motion;
+    for (int i = 0; i < w->N; i++) {
+        /* cay turns by 2 atan(a) */
+        double th[3], a = norm3(d->vel + 6 * i + 3) * d->dt / 2, k2 = a > 1e-8 ? d->dt * atan(a) / a : d->dt;
+        for (int k = 0; k < 3; k++) {
+            w->pos[3 * i + k] += d->dt * d->vel[6 * i + k];
+            th[k] = k2 * d->vel[6 * i + 3 + k];
+        }
+        quat_turn(w->rot + 4 * i, th);
+    }
+}
+
+static bool motion_step(rod_work *w, double t, double dt)
+{
+    rod_motion *d = w->motion;
+    double middle = t + d->theta * dt;
+    d->dt = dt;
+    if (!holds_at(w, t + dt, 1))
+        return false;
+    drive(w, t + dt, 1e-3 * dt, d->goal);
+    if (w->contact) {
+        contacts_step(w);
+        contacts_save(w);
+    }
+    if (!w->contact) {
+        state_copy(w, w->pos0, w->rot0, w->pos, w->rot);
+        predict(w);
+    }
+    if (rod_equilibrium(w, middle) && !rod_passed(w, w->pos0, w->rot0, false, true) && settle(w, middle))
+        return true;
+    state_copy(w, w->pos, w->rot, w->pos0, w->rot0);
+    if (w->contact)
+        contacts_restore(w);
+    return false;
+}
+
+bool rod_motion_new(rod_work *w, double dt)
+{
+    rod_motion *d = arena_make(w->a, rod_motion);
+    d->theta = w->ro->theta;
+    d->dt = dt;
+    d->vel = arena_array(w->a, double, w->ndof);
+    d->goal = arena_array(w->a, double, w->ndof);
+    d->left = arena_array(w->a, double, w->ndof);
+    d->driven = arena_array(w->a, uint8_t, w->N);
+    for (int i = 0; i < w->nhold; i++) {
+        if (w->hold[i].load->what == LOAD_POSITION)
+            d->driven[w->hold[i].node] |= DRIVEN_PLACE;
+        if (w->hold[i].load->what == LOAD_FRAME)
+            d->driven[w->hold[i].node] |= DRIVEN_FRAME;
+    }
+    w->motion = d;
+    for (int i = 0; i < w->rp->nrod; i++)
+        if (!velocities_start(w, &w->mesh[i], i))
+            return false;
+    return true;
+}
+
+bool rod_motion_run(rod_work *w, double end, double h, double *reached)
+{
+    results *r = w->r;
+    double last = 0, every = w->o->every;
+    if (!(h > 0))
+        h = end / 1000;
+    results_reserve(r, end > 0 ? (int64_t)fmin(end / fmax(h, every) + 2, 4e6) : 1);
+    if (!rod_motion_new(w, h))
+        return false;
+    drive(w, 0, -1e-3 * h, w->motion->vel);
+    rod_sample(w, 0);
+    for (double t = 0, dt = h, easy = 0; t < end * (1 - 1e-12);) {
+        double step = t + dt > end * (1 - 1e-9) ? end - t : dt;
+        while (turn_between(w, t, step) > 1 && step > 1e-4 * h)
+            step /= 2;
+        if (!motion_step(w, t, step)) {
+            if (r->status == RUN_FAILED || r->status == RUN_INTERRUPTED)
+                return false;
+            dt = step / 2;
+            easy = 0;
+            if (dt < 1e-4 * h)
+                return false;
+            continue;
+        }
+        w->t = *reached = t += step;
+        r->steps++;
+        r->t_end = t;
+        if (t >= end * (1 - 1e-12) || !(every > 0) || t - last >= every * (1 - 1e-9)) {
+            rod_sample(w, t);
+            audit(w);
+            last = t;
+        }
+        if (++easy >= 2 && dt < h) {
+            dt = fmin(2 * dt, h);
+            easy = 0;
+        }
+        if (rod_interrupted(w))
+            return false;
+    }
+    return true;
+}

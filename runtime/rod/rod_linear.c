@@ -1,0 +1,724 @@
+/* rod_linear: the linear problem of a Newton step.  Without contact the nodes inside elements are eliminated
+   and the rest is a band, with contact the whole goes to a sparse factorisation. */
+#include "rod_work.h"
+#include "base/linalg.h"
+#include <float.h>
+#include <lapacke.h>
+#include <math.h>
+#include <string.h>
+#include <suitesparse/amd.h>
+#include <suitesparse/cholmod.h>
+
+/* SIDES: right sides at most */
+enum { BAND = 11, LDAB = 3 * BAND + 1, SIDES = 2, INNER = 12 * (12 + SIDES) };
+
+/* ---- state ---- */
+double rod_length(const rod_work *w)
+{
+    double L = 0;
+    for (int i = 0; i < w->rp->nrod; i++)
+        L = fmax(L, w->mesh[i].length);
+    return L;
+}
+
+void rod_update(rod_work *w, const double *dx, double k)
+{
+    for (int i = 0; i < w->N; i++) {
+        double th[3];
+        for (int j = 0; j < 3; j++) {
+            w->pos[3 * i + j] += k * dx[6 * i + j];
+            th[j] = k * dx[6 * i + 3 + j];
+        }
+        quat_turn(w->rot + 4 * i, th);
+    }
+}
+
+void state_copy(rod_work *w, double *pos, double *rot, const double *pos1, const double *rot1)
+{
+    memcpy(pos, pos1, (size_t)(3 * w->N) * sizeof *pos);
+    memcpy(rot, rot1, (size_t)(4 * w->N) * sizeof *rot);
+}
+
+static double *given_of(const rod_work *w, const rod_mesh *m, int e)
+{
+    return w->given + 6 * (m->first + 3 * e);
+}
+
+void forces_follow(rod_work *w, const double *dx)
+{
+    for (int r = 0; r < w->rp->nrod; r++)
+        for (int e = 0; e < w->mesh[r].ne; e++)
+            rod_element_forces(&w->mesh[r], e, w->pos, w->rot, dx, given_of(w, &w->mesh[r], e));
+}
+
+/* ---- the condensed band ---- */
+/* LU of a small matrix with pivoting, applied to m right sides; the sign of its determinant, 0 when it is
+ * singular */
+static int lu_small(double *A, int n, double *B, int m)
+{
+    int sign = 1;
+    for (int c = 0; c < n; c++) {
+        int p = c;
+        for (int i = c + 1; i < n; i++)
+            if (fabs(A[i * n + c]) > fabs(A[p * n + c]))
+                p = i;
+        if (!(fabs(A[p * n + c]) > 0))
+            return 0;
+        if (p != c) {
+            for (int k = c; k < n; k++) {
+                double y = A[c * n + k];
+                A[c * n + k] = A[p * n + k];
+                A[p * n + k] = y;
+            }
+            for (int k = 0; k < m; k++) {
+                double y = B[c * m + k];
+                B[c * m + k] = B[p * m + k];
+                B[p * m + k] = y;
+            }
+            sign = -sign;
+        }
+        double d = 1 / A[c * n + c];
+        if (d < 0)
+            sign = -sign;
+        for (int i = c + 1; i < n; i++) {
+            double y = A[i * n + c] * d;
+            if (y == 0)
+                continue;
+            for (int k = c + 1; k < n; k++)
+                A[i * n + k] -= y * A[c * n + k];
+            for (int k = 0; k < m; k++)
+                B[i * m + k] -= y * B[c * m + k];
+        }
+    }
+    for (int c = n - 1; c >= 0; c--) {
+        double d = 1 / A[c * n + c];
+        for (int k = 0; k < m; k++)
+            B[c * m + k] *= d;
+        for (int i = 0; i < c; i++)
+            for (int k = 0; k < m; k++)
+                B[i * m + k] -= A[i * n + c] * B[c * m + k];
+    }
+    return sign;
+}
+
+static int outer(int k)
+{
+    return k < 6 ? k : k + 12;
+} /* dofs of the ends of an element */
+
+static double *band_at(rod_work *w, int i, int j)
+{
+    return w->band + (2 * BAND + i - j) + (size_t)j * LDAB;
+}
+
+/* dofs of an element that stay and those that are eliminated */
+typedef struct split {
+    int nk, ni, keep[ROD_DOFS], in[ROD_DOFS];
+} split;
+
+static split split_ends(void)
+{
+    split p = { .nk = 12, .ni = 12 };
+    for (int k = 0; k < 12; k++) {
+        p.keep[k] = outer(k);
+        p.in[k] = 6 + k;
+    }
+    return p;
+}
+
+static split split_numbered(const int *number)
+{
+    split p = { 0 };
+    for (int k = 0; k < ROD_DOFS; k++) {
+        if (number[k] >= 0)
+            p.keep[p.nk++] = k;
+        else
+            p.in[p.ni++] = k;
+    }
+    return p;
+}
+
+/* dofs inside an element out: X = Kii^-1 [Kie | fi] is kept for the way back; what is left of the others in
+ * `out`, nk rows of nk + m; f: m right sides */
+static int condense(const double *K, const double *f, int m, const split *p, double *X, double *out)
+{
+    double A[144];
+    int nk = p->nk, ni = p->ni, wide = nk + m;
+    for (int i = 0; i < ni; i++) {
+        const double *from = K + p->in[i] * ROD_DOFS;
+        for (int j = 0; j < ni; j++)
+            A[ni * i + j] = from[p->in[j]];
+        for (int j = 0; j < nk; j++)
+            X[wide * i + j] = from[p->keep[j]];
+        for (int c = 0; c < m; c++)
+            X[wide * i + nk + c] = f[c * ROD_DOFS + p->in[i]];
+    }
+    int sign = lu_small(A, ni, X, wide);
+    for (int i = 0; i < nk; i++) {
+        const double *from = K + p->keep[i] * ROD_DOFS;
+        double *to = out + wide * i;
+        for (int j = 0; j < nk; j++)
+            to[j] = from[p->keep[j]];
+        for (int c = 0; c < m; c++)
+            to[nk + c] = f[c * ROD_DOFS + p->keep[i]];
+        for (int k = 0; k < ni; k++) {
+            double y = from[p->in[k]];
+            for (int j = 0; j < wide; j++)
+                to[j] -= y * X[wide * k + j];
+        }
+    }
+    return sign;
+}
+
+static int band_element(rod_work *w, const double *K, const double *f, int m, double *X, int r0)
+{
+    const split p = split_ends();
+    double out[12 * (12 + SIDES)];
+    int sign = condense(K, f, m, &p, X, out), wide = 12 + m;
+    for (int i = 0; i < 12; i++) {
+        for (int j = 0; j < 12; j++)
+            *band_at(w, r0 + i, r0 + j) += out[wide * i + j];
+        for (int c = 0; c < m; c++)
+            w->rhs[c * w->nred + r0 + i] -= out[wide * i + 12 + c];
+    }
+    return sign;
+}
+
+/* what was eliminated in an element, from what the others do; of right side c of m */
+static void split_back(const split *p, const double *X, int m, int c, double *dx)
+{
+    for (int i = 0; i < p->ni; i++) {
+        const double *x = X + (p->nk + m) * i;
+        double y = -x[p->nk + c];
+        for (int j = 0; j < p->nk; j++)
+            y -= x[j] * dx[p->keep[j]];
+        dx[p->in[i]] = y;
+    }
+}
+
+static void hold_rows(rod_work *w, const double *dy)
+{
+    for (int node = 0; node < w->N; node++) {
+        int r = w->red[node];
+        for (int k = 0; r >= 0 && k < 6; k++) {
+            if (!w->held[6 * node + k])
+                continue;
+            int i = r + k, lo = i - BAND < 0 ? 0 : i - BAND,
+                hi = i + BAND >= w->nred ? w->nred - 1 : i + BAND;
+            double d = fabs(*band_at(w, i, i));
+            for (int j = lo; j <= hi; j++)
+                *band_at(w, i, j) = 0;
+            *band_at(w, i, i) = d = d > 0 ? d : 1;
+            for (int j = 0; w->tilt && k == 5 && j < 2; j++)
+                *band_at(w, i, i - 2 + j) = d * w->tilt[2 * node + j];
+            w->rhs[i] = d * w->dx[6 * node + k];
+            if (dy)
+                w->rhs[w->nred + i] = d * dy[6 * node + k];
+        }
+    }
+}
+
+void rod_band_new(rod_work *w)
+{
+    int ne = 0;
+    w->red = arena_array(w->a, int, w->N);
+    for (int r = 0; r < w->rp->nrod; r++) {
+        const rod_mesh *m = &w->mesh[r];
+        for (int i = 0; i < m->nn; i++) {
+            w->red[m->first + i] = i % 3 ? -1 : w->nred;
+            if (i % 3 == 0)
+                w->nred += 6;
+        }
+        ne += m->ne;
+    }
+    w->band = arena_array(w->a, double, (size_t)w->nred *LDAB);
+    w->rhs = arena_array(w->a, double, SIDES * w->nred);
+    w->pivot = arena_array(w->a, int, w->nred);
+    w->inner = arena_array(w->a, double, (size_t)ne *INNER);
+}
+
+static bool band_factor(rod_work *w)
+{
+    if (LAPACKE_dgbtrf_work(LAPACK_COL_MAJOR, w->nred, w->nred, BAND, BAND, w->band, LDAB, w->pivot))
+        return false;
+    double most = 0, least = INFINITY;
+    w->logdet = 0;
+    for (int i = 0; i < w->nred; i++) {
+        double d = *band_at(w, i, i);
+        if ((d < 0) != (w->pivot[i] != i + 1))
+            w->sign = -w->sign;
+        most = fmax(most, fabs(d));
+        least = fmin(least, fabs(d));
+        w->logdet += log(fabs(d));
+    }
+    return least > 1e-15 * most * 1e-3;
+}
+
+static void band_back(rod_work *w, int m, int c, double *dx)
+{
+    const double *X = w->inner, *rhs = w->rhs + c * w->nred;
+    const split p = split_ends();
+    for (int r = 0; r < w->rp->nrod; r++) {
+        const rod_mesh *mesh = &w->mesh[r];
+        for (int e = 0; e < mesh->ne; e++, X += INNER) {
+            int node = mesh->first + 3 * e, r0 = w->red[node];
+            for (int k = 0; k < 6; k++) {
+                dx[6 * node + k] = rhs[r0 + k];
+                dx[6 * (node + 3) + k] = rhs[r0 + 6 + k];
+            }
+            split_back(&p, X, m, c, dx + 6 * node);
+        }
+    }
+}
+
+/* tangent and right sides of an element, the second from `rate` where that is given; the number of its first
+ * dof */
+static int element_sides(rod_work *w, const rod_mesh *m, int e, const rod_outside *out, const double *rate,
+                         double *f, double *K)
+{
+    int d0 = 6 * (m->first + 3 * e);
+    memset(f, 0, SIDES * ROD_DOFS * sizeof *f);
+    rod_element_loaded(w, m, e, out, given_of(w, m, e), f, K);
+    for (int i = e ? 6 : 0; rate && i < ROD_DOFS; i++)
+        f[ROD_DOFS + i] = rate[d0 + i];
+    return d0;
+}
+
+bool rod_solve_two(rod_work *w, double t, const double *rate, double *dy)
+{
+    arena_pos mark = arena_mark(w->tmp);
+    rod_outside out = rod_outside_at(w, t);
+    double *X = w->inner;
+    int m = dy ? 2 : 1;
+    memset(w->band, 0, (size_t)w->nred * LDAB * sizeof *w->band);
+    memset(w->rhs, 0, (size_t)(m * w->nred) * sizeof *w->rhs);
+    w->sign = 1;
+    for (int r = 0; r < w->rp->nrod; r++) {
+        const rod_mesh *mesh = &w->mesh[r];
+        for (int e = 0; e < mesh->ne; e++, X += INNER) {
+            double f[SIDES * ROD_DOFS], K[ROD_DOFS * ROD_DOFS];
+            int d0 = element_sides(w, mesh, e, &out, rate, f, K);
+            w->sign *= band_element(w, K, f, m, X, w->red[d0 / 6]);
+        }
+    }
+    arena_release(w->tmp, mark);
+    hold_rows(w, dy);
+    if (!w->sign || !band_factor(w))
+        return false;
+    LAPACKE_dgbtrs_work(LAPACK_COL_MAJOR, 'N', w->nred, BAND, BAND, m, w->band, LDAB, w->pivot, w->rhs,
+                        w->nred);
+    band_back(w, m, 0, w->dx);
+    if (dy)
+        band_back(w, m, 1, dy);
+    return isfinite(w->dx[0]) && (!dy || isfinite(dy[0]));
+}
+
+bool rod_solve_band(rod_work *w, double t)
+{
+    return rod_solve_two(w, t, NULL, NULL);
+}
+
+/* ---- stability ---- */
+/* A = L D L^T without pivots, A symmetric: negative ones are counted; B (n x m) becomes A^-1 B */
+static int ldl_small(double *A, int n, double *B, int m)
+{
+    int bad = 0;
+    for (int c = 0; c < n; c++) {
+        double d = A[c * n + c];
+        if (!(d > 0))
+            bad++;
+        for (int i = c + 1; i < n; i++) {
+            double y = A[i * n + c] / d;
+            for (int k = c + 1; k < n; k++)
+                A[i * n + k] -= y * A[c * n + k];
+            for (int k = 0; k < m; k++)
+                B[i * m + k] -= y * B[c * m + k];
+        }
+    }
+    for (int c = n - 1; c >= 0; c--) {
+        for (int k = 0; k < m; k++)
+            B[c * m + k] /= A[c * n + c];
+        for (int i = 0; i < c; i++)
+            for (int k = 0; k < m; k++)
+                B[i * m + k] -= A[i * n + c] * B[c * m + k];
+    }
+    return bad;
+}
+
+/* A roll that is held leaves turns about the axis that go with those across it.  Along them its second
+ * derivatives vanish, so that its moment does not come in. */
+static void roll_held(const rod_work *w, int first, double *K)
+{
+    for (int k = 0; w->tilt && k < 8; k++) {
+        double f = w->tilt[2 * first + k];
+        int to = 6 * (k / 2) + 3 + k % 2, from = 6 * (k / 2) + 5;
+        for (int j = 0; f != 0 && j < ROD_DOFS; j++)
+            K[to * ROD_DOFS + j] -= f * K[from * ROD_DOFS + j];
+        for (int j = 0; f != 0 && j < ROD_DOFS; j++)
+            K[j * ROD_DOFS + to] -= f * K[j * ROD_DOFS + from];
+    }
+}
+
+/* the symmetric part of an element's tangent; with what loads do to it */
+static void element_symmetric(rod_work *w, const rod_mesh *m, int e, const rod_outside *out, double *K)
+{
+    double f[ROD_DOFS] = { 0 };
+    rod_element_loaded(w, m, e, out, NULL, f, K);
+    for (int i = 0; i < ROD_DOFS; i++)
+        for (int j = 0; j < i; j++)
+            K[i * ROD_DOFS + j] = K[j * ROD_DOFS + i] = (K[i * ROD_DOFS + j] + K[j * ROD_DOFS + i]) / 2;
+    roll_held(w, m->first + 3 * e, K);
+}
+
+/* its inner nodes out: the lower half of what is left of the ends; directions inside that lower the energy */
+static int condense_symmetric(const double *K, double *out)
+{
+    double A[144], B[144];
+    for (int i = 0; i < 144; i++) {
+        A[i] = K[(6 + i / 12) * ROD_DOFS + 6 + i % 12];
+        B[i] = K[(6 + i / 12) * ROD_DOFS + outer(i % 12)];
+    }
+    int bad = ldl_small(A, 12, B, 12);
+    for (int i = 0; i < 12; i++)
+        for (int j = 0; j <= i; j++) {
+            double y = K[outer(i) * ROD_DOFS + outer(j)];
+            for (int k = 0; k < 12; k++)
+                y -= K[outer(i) * ROD_DOFS + 6 + k] * B[12 * k + j];
+            out[12 * i + j] = y;
+        }
+    return bad;
+}
+
+/* how many directions lower the energy of rods that touch nothing */
+static int unstable_free(rod_work *w, double t)
+{
+    enum { WIDE = BAND + 1 };
+    arena_pos mark = arena_mark(w->tmp);
+    double *S = arena_array(w->tmp, double, (size_t)w->nred *WIDE);
+    rod_outside out = rod_outside_at(w, t);
+    int bad = 0;
+    for (int r = 0; r < w->rp->nrod; r++) {
+        const rod_mesh *m = &w->mesh[r];
+        for (int e = 0; e < m->ne; e++) {
+            double K[ROD_DOFS * ROD_DOFS], ends[144];
+            int r0 = w->red[m->first + 3 * e];
+            element_symmetric(w, m, e, &out, K);
+            bad += condense_symmetric(K, ends);
+            for (int i = 0; i < 12; i++)
+                for (int j = 0; j <= i; j++)
+                    S[(size_t)(r0 + j) * WIDE + i - j] += ends[12 * i + j];
+        }
+    }
+    for (int node = 0; node < w->N; node++)
+        for (int k = 0; w->red[node] >= 0 && k < 6; k++) {
+            int i = w->red[node] + k;
+            if (!w->held[6 * node + k])
+                continue;
+            for (int d = 1; d < WIDE; d++) {
+                S[(size_t)i * WIDE + d] = 0;
+                if (i >= d)
+                    S[(size_t)(i - d) * WIDE + d] = 0;
+            }
+            S[(size_t)i * WIDE] = 1;
+        }
+    for (int j = 0; j < w->nred; j++) {
+        double *c = S + (size_t)j * WIDE;
+        if (!(c[0] > 0))
+            bad++;
+        for (int i = 1; i < WIDE && j + i < w->nred; i++) {
+            double y = c[i] / c[0];
+            for (int k = i; y != 0 && k < WIDE && j + k < w->nred; k++)
+                S[(size_t)(j + i) * WIDE + k - i] -= y * c[k];
+        }
+    }
+    arena_release(w->tmp, mark);
+    return bad;
+}
+
+/* what rounding leaves of a motion that costs no energy, as the turn of a buckled column about its axis, does
+ * not count */
+double rod_small_shift(const rod_work *w)
+{
+    return 1e-2 * w->scale / (rod_length(w) * rod_length(w));
+}
+
+/* ---- sparse ---- */
+void sparse_add(arena *a, rod_sparse *s, int i, int j, double x)
+{
+    if (s->nz == s->cap) {
+        int cap = s->cap ? 2 * s->cap : 1 << 16;
+        s->i = arena_grow(a, s->i, (size_t)s->cap * sizeof *s->i, (size_t)cap * sizeof *s->i);
+        s->j = arena_grow(a, s->j, (size_t)s->cap * sizeof *s->j, (size_t)cap * sizeof *s->j);
+        s->x = arena_grow(a, s->x, (size_t)s->cap * sizeof *s->x, (size_t)cap * sizeof *s->x);
+        s->cap = cap;
+    }
+    s->i[s->nz] = i;
+    s->j[s->nz] = j;
+    s->x[s->nz++] = x;
+}
+
+/* columns of a matrix from its triplets, like ones added; rows within them in no order */
+typedef struct columns {
+    int *p, *i;
+    double *x;
+} columns;
+
+static columns columns_of(arena *a, const rod_sparse *s)
+{
+    columns c = { arena_array(a, int, s->n + 2), arena_array(a, int, s->nz), arena_array(a, double, s->nz) };
+    int *last = arena_array(a, int, s->n), at = 0;
+    for (int k = 0; k < s->nz; k++)
+        c.p[s->j[k] + 2]++;
+    for (int j = 0; j < s->n; j++) {
+        c.p[j + 2] += c.p[j + 1];
+        last[j] = -1;
+    }
+    for (int k = 0; k < s->nz; k++) {
+        int to = c.p[s->j[k] + 1]++;
+        c.i[to] = s->i[k];
+        c.x[to] = s->x[k];
+    }
+    for (int j = 0; j < s->n; j++) {
+        int begin = at;
+        for (int k = c.p[j]; k < c.p[j + 1]; k++) {
+            int i = c.i[k];
+            double x = c.x[k];
+            if (last[i] >= begin) {
+                c.x[last[i]] += x;
+                continue;
+            }
+            last[i] = at;
+            c.i[at] = i;
+            c.x[at++] = x;
+        }
+        c.p[j] = begin;
+    }
+    c.p[s->n] = at;
+    return c;
+}
+
+/* an order of elimination with little fill: that of the threes of dofs which come together, a ninth of the
+ * entries; NULL: none found */
+static int *order_threes(arena *a, const columns *c, int n)
+{
+    int nb = n / 3, at = 0, *p = arena_array(a, int, nb + 1), *i = arena_array(a, int, c->p[n]),
+        *last = arena_array(a, int, nb), *way = arena_array(a, int, nb);
+    for (int J = 0; J < nb; J++) {
+        for (int k = c->p[3 * J]; k < c->p[3 * J + 3]; k++) {
+            int row = c->i[k] / 3;
+            if (last[row] == J + 1)
+                continue;
+            last[row] = J + 1;
+            i[at++] = row;
+        }
+        p[J + 1] = at;
+    }
+    if (amd_order(nb, p, i, way, NULL, NULL) < AMD_OK)
+        return NULL;
+    int *order = arena_array(a, int, n);
+    for (int k = 0; k < n; k++)
+        order[k] = 3 * way[k / 3] + k % 3;
+    return order;
+}
+
+/* residual of everything, drag and contact included */
+void rod_residual(rod_work *w, double t, double *res)
+{
+    memset(res, 0, (size_t)w->ndof * sizeof *res);
+    for (int r = 0; r < w->rp->nrod; r++) {
+        const rod_mesh *m = &w->mesh[r];
+        for (int e = 0; e < m->ne; e++)
+            rod_element_own(w, m, e, NULL, res + 6 * (m->first + 3 * e), NULL);
+    }
+    rod_loads(w, t, res);
+    if (w->contact)
+        contacts_put(w, res, NULL);
+}
+
+/* Number of each dof among those that are left: positions and turns of nodes inside elements that nothing
+   touches are eliminated; whole: both nodes of an element stay with all they have, or none.  Loads are met by
+   their element. */
+static int number_dofs(const rod_work *w, const rod_sparse *C, bool whole, int *number)
+{
+    int n = 0;
+    for (int i = 0; i < 2 * w->N; i++)
+        number[3 * i] = w->red[i / 2] >= 0;
+    for (int k = 0; k < C->nz; k++)
+        number[3 * (C->i[k] / 3)] = 1;
+    for (int r = 0; whole && r < w->rp->nrod; r++)
+        for (int i = w->mesh[r].first; i + 3 < w->mesh[r].first + w->mesh[r].nn; i += 3) {
+            int *in = number + 6 * (i + 1);
+            in[0] = in[3] = in[6] = in[9] = in[0] || in[3] || in[6] || in[9];
+        }
+    for (int i = 0; i < 2 * w->N; i++) {
+        bool there = number[3 * i];
+        for (int k = 0; k < 3; k++)
+            number[3 * i + k] = there ? n++ : -1;
+    }
+    return n;
+}
+
+static void sparse_element(rod_work *w, int d0, const int *number, const double *K, const double *f, int m,
+                           double *X, rod_sparse *S, double *b)
+{
+    const split p = split_numbered(number + d0);
+    double out[ROD_DOFS * (ROD_DOFS + SIDES)];
+    int wide = p.nk + m;
+    condense(K, f, m, &p, X, out);
+    for (int i = 0; i < p.nk; i++) {
+        int row = d0 + p.keep[i];
+        for (int c = 0; c < m; c++)
+            b[c * S->n + number[row]] -= out[wide * i + p.nk + c];
+        for (int j = 0; j < p.nk && !w->held[row]; j++)
+            sparse_add(w->tmp, S, number[row], number[d0 + p.keep[j]], out[wide * i + j]);
+    }
+}
+
+/* the same with contact */
+bool rod_solve_sparse(rod_work *w, double t, const double *rate, double *dy)
+{
+    arena_pos mark = arena_mark(w->tmp);
+    rod_sparse C = { .n = w->ndof }, S = { 0 };
+    rod_outside out = rod_outside_at(w, t);
+    double *X = w->inner, *both[SIDES] = { w->dx, dy };
+    int *number = arena_array(w->tmp, int, w->ndof), m = dy ? 2 : 1;
+    memset(w->res, 0, (size_t)w->ndof * sizeof *w->res);
+    contacts_put(w, w->res, &C);
+    int n = S.n = number_dofs(w, &C, false, number);
+    double *b = arena_array(w->tmp, double, m *n);
+    for (int r = 0; r < w->rp->nrod; r++) {
+        const rod_mesh *mesh = &w->mesh[r];
+        for (int e = 0; e < mesh->ne; e++, X += INNER) {
+            double f[SIDES * ROD_DOFS], K[ROD_DOFS * ROD_DOFS];
+            int d0 = element_sides(w, mesh, e, &out, rate, f, K);
+            sparse_element(w, d0, number, K, f, m, X, &S, b);
+        }
+    }
+    for (int k = 0; k < C.nz; k++)
+        if (!w->held[C.i[k]])
+            sparse_add(w->tmp, &S, number[C.i[k]], number[C.j[k]], C.x[k]);
+    for (int i = 0; i < w->ndof; i++) {
+        if (number[i] >= 0)
+            b[number[i]] -= w->res[i];
+        if (!w->held[i])
+            continue;
+        for (int c = 0; c < m; c++)
+            b[c * n + number[i]] = both[c][i] * w->scale;
+        sparse_add(w->tmp, &S, number[i], number[i], w->scale);
+        for (int j = 0; w->tilt && i % 6 == 5 && j < 2; j++)
+            sparse_add(w->tmp, &S, number[i], number[i - 2 + j], w->scale * w->tilt[2 * (i / 6) + j]);
+    }
+    columns A = columns_of(w->tmp, &S);
+    bool ok = sparse_lu(n, A.p, A.i, A.x, false, order_threes(w->tmp, &A, n), m, b);
+    for (int i = 0; ok && i < w->ndof; i++)
+        for (int c = 0; c < m && number[i] >= 0; c++)
+            both[c][i] = b[c * n + number[i]];
+    X = w->inner;
+    for (int r = 0; ok && r < w->rp->nrod; r++)
+        for (int e = 0; e < w->mesh[r].ne; e++, X += INNER) {
+            int d0 = 6 * (w->mesh[r].first + 3 * e);
+            const split p = split_numbered(number + d0);
+            for (int c = 0; c < m; c++)
+                split_back(&p, X, m, c, both[c] + d0);
+        }
+    arena_release(w->tmp, mark);
+    w->sign = 0;
+    for (int i = 0; ok && i < w->ndof; i++)
+        ok = isfinite(w->dx[i]) && (!dy || isfinite(dy[i]));
+    return ok;
+}
+
+/* ---- stability in contact ---- */
+/* negative entries of D in L D L^T, the lower half of A given; memory is cholmod's own, and nothing of the
+ * arena is taken while it holds any */
+static int negative_pivots(int n, int *Ap, int *Ai, double *Ax)
+{
+    cholmod_common c;
+    cholmod_sparse A = { .nrow = (size_t)n,
+                         .ncol = (size_t)n,
+                         .nzmax = (size_t)Ap[n],
+                         .p = Ap,
+                         .i = Ai,
+                         .x = Ax,
+                         .stype = -1,
+                         .itype = CHOLMOD_INT,
+                         .xtype = CHOLMOD_REAL,
+                         .dtype = CHOLMOD_DOUBLE,
+                         .sorted = 0,
+                         .packed = 1 };
+    int bad = 0;
+    cholmod_start(&c);
+    c.print = 0;
+    c.supernodal = CHOLMOD_SIMPLICIAL;
+    c.final_ll = 0;
+    c.nmethods = 1;
+    c.method[0].ordering = CHOLMOD_AMD;
+    cholmod_factor *L = cholmod_analyze(&A, &c);
+    if (L && cholmod_factorize(&A, L, &c) && L->xtype == CHOLMOD_REAL && !L->is_ll)
+        for (int j = 0; j < n; j++)
+            bad += !(((double *)L->x)[((int *)L->p)[j]] > 0);
+    if (L)
+        cholmod_free_factor(&L, &c);
+    cholmod_finish(&c);
+    return bad;
+}
+
+static void lower_add(rod_work *w, rod_sparse *S, const int *number, int i, int j, double x)
+{
+    if (!w->held[i] && !w->held[j] && number[i] >= number[j])
+        sparse_add(w->tmp, S, number[i], number[j], x);
+}
+
+/* The same for rods that touch: closed pairs are held by stiff springs, and their forces go on acting as they
+   turn, so that what is counted are directions along which nothing opens or closes.  Pairs that stick are
+   held across too, those that slip are free there. */
+static int unstable_touching(rod_work *w, double t)
+{
+    arena_pos mark = arena_mark(w->tmp);
+    rod_sparse C = { .n = w->ndof }, S = { 0 };
+    rod_outside out = rod_outside_at(w, t);
+    int *number = arena_array(w->tmp, int, w->ndof), bad = 0;
+    contacts_count(w, &C);
+    int n = S.n = number_dofs(w, &C, true, number);
+    for (int r = 0; r < w->rp->nrod; r++) {
+        const rod_mesh *m = &w->mesh[r];
+        for (int e = 0; e < m->ne; e++) {
+            double K[ROD_DOFS * ROD_DOFS], ends[144];
+            int d0 = 6 * (m->first + 3 * e);
+            bool whole = number[d0 + 6] >= 0;
+            element_symmetric(w, m, e, &out, K);
+            if (!whole)
+                bad += condense_symmetric(K, ends);
+            for (int i = 0; i < (whole ? ROD_DOFS : 12); i++)
+                for (int j = 0; j <= i; j++)
+                    lower_add(w, &S, number, d0 + (whole ? i : outer(i)), d0 + (whole ? j : outer(j)),
+                              whole ? K[i * ROD_DOFS + j] : ends[12 * i + j]);
+        }
+    }
+    for (int k = 0; k < C.nz; k++) { /* half of each and of what mirrors it */
+        bool low = number[C.i[k]] >= number[C.j[k]];
+        lower_add(w, &S, number, low ? C.i[k] : C.j[k], low ? C.j[k] : C.i[k],
+                  C.i[k] == C.j[k] ? C.x[k] : C.x[k] / 2);
+    }
+    for (int i = 0; i < w->ndof; i++)
+        if (w->held[i] && number[i] >= 0)
+            sparse_add(w->tmp, &S, number[i], number[i], w->scale);
+    columns A = columns_of(w->tmp, &S);
+    /* rounding has no sign: what it leaves of a motion that costs nothing does not count */
+    for (int j = 0; j < n; j++)
+        for (int k = A.p[j]; k < A.p[j + 1]; k++)
+            if (A.i[k] == j)
+                A.x[k] *= 1 + 16 * DBL_EPSILON;
+    bad += negative_pivots(n, A.p, A.i, A.x);
+    arena_release(w->tmp, mark);
+    return bad;
+}
+
+int rod_unstable(rod_work *w, double t)
+{
+    double keep = w->shift;
+    w->shift = fmax(keep, (w->neutral ? 1 : 1e-4) * rod_small_shift(w));
+    int n = w->contact && contacts_near(w) ? unstable_touching(w, t) : unstable_free(w, t);
+    w->shift = keep;
+    return n;
+}

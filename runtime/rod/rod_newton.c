@@ -1,0 +1,433 @@
+/* rod_newton: equilibria at a load.  Newton's method with the consistent tangent; rods that touch are solved
+   with springs first, then with multipliers as unknowns; a rod that snaps is followed through a viscous
+   motion. */
+#include "rod_work.h"
+#include <math.h>
+#include <string.h>
+
+/* ---- supports ---- */
+bool holds_at(rod_work *w, double t, double tau)
+{
+    for (int i = 0; i < w->nhold; i++) {
+        rod_hold *h = &w->hold[i];
+        double v[9], q[4], th[3];
+        rod_eval(w, &h->load->value, t, h->load->rod, 0, v);
+        if (h->load->what == LOAD_POSITION) {
+            for (int k = 0; k < 3; k++)
+                h->goal[k] = h->start[k] + (v[k] - h->start[k]) * tau;
+            if (!isfinite(v[0] + v[1] + v[2]))
+                return rod_fail(w, h->load->at, "the position is not a number at t = %g", t);
+            continue;
+        }
+        if (h->load->what == LOAD_ROLL) {
+            h->goal[0] = v[0] * tau;
+            if (!isfinite(v[0]))
+                return rod_fail(w, h->load->at, "the roll is not a number at t = %g", t);
+            continue;
+        }
+        if (h->load->what == LOAD_AXIS) {
+            double n = norm3(v), m;
+            if (!(n > 0 && isfinite(n)))
+                return rod_fail(w, h->load->at, "the axis has no direction at t = %g", t);
+            for (int k = 0; k < 3; k++)
+                h->goal[k] = h->start[k] + (v[k] / n - h->start[k]) * tau;
+            m = norm3(h->goal);
+            for (int k = 0; k < 3; k++)
+                h->goal[k] /= m;
+            continue;
+        }
+        double off = 0;
+        for (int a = 0; a < 3; a++)
+            for (int b = 0; b < 3; b++)
+                off += fabs(v[a] * v[b] + v[3 + a] * v[3 + b] + v[6 + a] * v[6 + b] - (a == b));
+        double det = v[0] * (v[4] * v[8] - v[5] * v[7]) - v[1] * (v[3] * v[8] - v[5] * v[6]) +
+                     v[2] * (v[3] * v[7] - v[4] * v[6]);
+        if (!(off < 1e-6) || det < 0)
+            return rod_fail(w, h->load->at, "the frame is no rotation at t = %g", t);
+        quat_of_matrix(v, q);
+        quat_log(h->start, q, th);
+        for (int k = 0; k < 3; k++)
+            th[k] *= tau;
+        memcpy(h->goal, h->start, sizeof h->goal);
+        quat_turn(h->goal, th);
+        if (tau == 1)
+            memcpy(h->goal, q, sizeof q);
+    }
+    for (int r = 0, at = 0; w->goal0 && r < w->rp->nrod; at += 18 * w->mesh[r++].ne)
+        for (int k = 0; k < 18 * w->mesh[r].ne; k++)
+            w->mesh[r].v0[k] = w->start0[at + k] + (w->goal0[at + k] - w->start0[at + k]) * tau;
+    return true;
+}
+
+/* the turn of the frames that are held, from t to t + dt, by small pieces: half a turn more must not look
+ * like half a turn less */
+double turn_between(rod_work *w, double t, double dt)
+{
+    enum { PIECES = 32 };
+    double most = 0;
+    for (int i = 0; i < w->nhold; i++) {
+        const rod_hold *h = &w->hold[i];
+        double R[9], a[4], b[4], th[3], sum = 0;
+        if (h->load->what == LOAD_ROLL) {
+            rod_eval(w, &h->load->value, t, h->load->rod, 0, a);
+            rod_eval(w, &h->load->value, t + dt, h->load->rod, 0, b);
+            most = fmax(most, fabs(b[0] - a[0]));
+        }
+        if (h->load->what != LOAD_FRAME)
+            continue;
+        rod_eval(w, &h->load->value, t, h->load->rod, 0, R);
+        quat_of_matrix(R, a);
+        for (int k = 1; k <= PIECES; k++) {
+            rod_eval(w, &h->load->value, t + dt * k / PIECES, h->load->rod, 0, R);
+            quat_of_matrix(R, b);
+            quat_log(a, b, th);
+            sum += norm3(th);
+            memcpy(a, b, sizeof a);
+        }
+        most = fmax(most, sum);
+    }
+    return most;
+}
+
+/* the angle of a section about its axis from where it started, after the least turn that brings the axes
+ * together; what turns across the axis do to it */
+static double roll_of(const double *start, const double *q, double *tilt)
+{
+    double c[4] = { start[0], -start[1], -start[2], -start[3] }, d[4];
+    quat_mul(c, q, d);
+    double n = d[0] * d[0] + d[3] * d[3];
+    tilt[0] = (d[3] * d[1] - d[0] * d[2]) / n;
+    tilt[1] = (d[0] * d[1] + d[3] * d[2]) / n;
+    return 2 * atan2(d[3], d[0]);
+}
+
+static void hold_turn(rod_work *w, const rod_hold *h, double *d)
+{
+    double R[9], b[3];
+    const double *q = w->rot + 4 * h->node;
+    if (h->load->what == LOAD_FRAME) {
+        quat_log(q, h->goal, d);
+        return;
+    }
+    if (h->load->what == LOAD_ROLL) {
+        d[2] = remainder(h->goal[0] - roll_of(h->start, q, w->tilt + 2 * h->node), 2 * M_PI);
+        return;
+    }
+    quat_matrix(q, R);
+    for (int k = 0; k < 3; k++)
+        b[k] = R[k] * h->goal[0] + R[3 + k] * h->goal[1] + R[6 + k] * h->goal[2];
+    double s = hypot(b[0], b[1]), f = s > 1e-12 ? atan2(s, b[2]) / s : 1;
+    d[0] = -b[1] * f;
+    d[1] = b[0] * f;
+}
+
+void holds_put(rod_work *w)
+{
+    for (int i = 0; i < w->nhold; i++) {
+        const rod_hold *h = &w->hold[i];
+        double *d = w->dx + 6 * h->node;
+        if (h->load->what != LOAD_POSITION)
+            hold_turn(w, h, d + 3);
+        else
+            for (int k = 0; k < 3; k++)
+                d[k] = h->goal[k] - w->pos[3 * h->node + k];
+    }
+}
+
+/* ---- Newton ---- */
+enum { NEWTON_MAX = 30, EASY = 10 }; /* EASY: iterations in which slip that turns round is held by springs */
+
+/* sizes of an increment: positions by the length, and angles */
+double rod_size(const rod_work *w, const double *dx, double *turn)
+{
+    double d = 0, a = 0, L = rod_length(w);
+    for (int i = 0; i < w->N; i++) {
+        d = fmax(d, norm3(dx + 6 * i) / L);
+        a = fmax(a, norm3(dx + 6 * i + 3));
+    }
+    *turn = a;
+    return fmax(d, a);
+}
+
+double rod_part_of(const rod_work *w, double turn, double most_turn, bool room)
+{
+    double cut = turn > most_turn ? most_turn / turn : 1, d = 0, reach = INFINITY;
+    for (int i = 0; w->contact && i < w->N; i++)
+        d = fmax(d, norm3(w->dx + 6 * i));
+    for (int i = 0; i < w->rp->npair; i++)
+        reach = fmin(reach, 0.8 * w->mesh[w->rp->pair[i].a].radius);
+    return d * cut > reach ? fmin(cut, fmax(reach / d, room ? contacts_room(w) : 0)) : cut;
+}
+
+/* asked in every iteration, which may take long */
+bool rod_interrupted(rod_work *w)
+{
+    double done = w->o->duration > 0 ? w->t / w->o->duration : 0;
+    if (w->r->status != RUN_INTERRUPTED && w->o->progress && w->o->progress(w->o->ud, done))
+        w->r->status = RUN_INTERRUPTED;
+    return w->r->status == RUN_INTERRUPTED;
+}
+
+/* Increments until they are small: below `enough`.  With multipliers as unknowns (stiff) they follow each
+ * increment. */
+static bool newton_steps(rod_work *w, double t, double enough, bool stiff)
+{
+    double best = INFINITY;
+    int again = 0;
+    w->last = INFINITY;
+    forces_follow(w, NULL);
+    w->shift = w->neutral ? 10 * rod_small_shift(w) : 0;
+    for (int k = 0; k < NEWTON_MAX && !rod_interrupted(w); k++) {
+        double turn;
+        if (w->contact && !contacts_project(w, k < EASY))
+            return false;
+        uint64_t pattern = w->contact ? contacts_pattern(w) : 0;
+        bool touch = w->contact && contacts_near(w);
+        holds_put(w);
+        w->iterations++;
+        if (!(touch ? rod_solve_sparse(w, t, NULL, NULL) : rod_solve_band(w, t)))
+            return false;
+        double size = rod_size(w, w->dx, &turn), cut = rod_part_of(w, turn, 0.7, true);
+        best = fmin(best, size);
+        w->last = best;
+        if (!isfinite(size) || (k > 3 && size > 3) || (k > 6 && size > 20 * best && size > 0.05))
+            return false;
+        if (stiff)
+            contacts_predict(w, w->dx, cut);
+        for (int i = 0; cut < 1 && i < w->ndof; i++)
+            w->dx[i] *= cut;
+        forces_follow(w, w->dx);
+        rod_update(w, w->dx, 1);
+        if (stiff)
+            contacts_carry(w);
+        /* what stiff springs gave way by in the first is taken back in the second */
+        bool small = size < enough && !(stiff && k == 0);
+        if (small && w->contact) {
+            if (!contacts_project(w, k < EASY))
+                return false;
+            /* pairs that just touch may come and go for ever */
+            if (contacts_pattern(w) != pattern && size > 1e-13 && again++ < 6)
+                continue;
+        }
+        if (small || (k > 5 && size < (stiff ? (w->neutral ? 1e-8 : 1e-9) : w->neutral ? 1e-6 : 3e-8)))
+            return true;
+    }
+    return false;
+}
+
+static bool newton(rod_work *w, double t, double enough, bool stiff)
+{
+    bool ok = newton_steps(w, t, enough, stiff);
+    /* wandering along a motion that costs nothing */
+    if (!ok && !w->neutral && !w->motion && w->last < (w->contact && contacts_rough(w) ? 1e-6 : 1e-3)) {
+        w->neutral = true;
+        ok = newton_steps(w, t, enough, stiff);
+    }
+    w->shift = 0;
+    return ok;
+}
+
+static double least_radius(const rod_work *w)
+{
+    double r = INFINITY;
+    for (int i = 0; i < w->rp->npair; i++)
+        r = fmin(r, w->mesh[w->rp->pair[i].a].radius);
+    return r;
+}
+
+bool rod_gaps_closed(const rod_work *w)
+{
+    return contacts_open(w) <= w->ro->tolerance * least_radius(w);
+}
+
+/* Newton's method with the multipliers among its unknowns; on a viscous motion as exact as the next of its
+ * steps needs */
+static bool close_gaps(rod_work *w, double t)
+{
+    bool ok = false;
+    contacts_stiffen(w, true);
+    for (int k = 0; k < 5 && !ok; k++) {
+        if (!newton(w, t, w->drag > 0 ? 1e-6 : 1e-11, true))
+            break;
+        ok = w->drag > 0 || rod_gaps_closed(w);
+    }
+    if (!w->motion && w->drag == 0)
+        contacts_parted(w, ok);
+    contacts_soften(w);
+    contacts_project(w, false);
+    return ok;
+}
+
+bool rod_equilibrium(rod_work *w, double t)
+{
+    if (!w->contact)
+        return newton(w, t, 1e-9, false);
+    contacts_find(w);
+    return w->ro->penalty ? newton(w, t, w->drag > 0 ? 1e-6 : 1e-9, false) : close_gaps(w, t);
+}
+
+/* rods that overlap between their pairs are held further apart; where no state is found then, all is as
+ * before */
+bool rod_apart(rod_work *w, double t)
+{
+    enum { ROUNDS = 12 };
+    if (!w->contact || w->ro->penalty)
+        return true;
+    arena_pos mark = arena_mark(w->tmp);
+    double *pos = arena_array(w->tmp, double, 3 * w->N), *rot = arena_array(w->tmp, double, 4 * w->N),
+           *skin = arena_array(w->tmp, double, w->rp->npair);
+    bool ok = true;
+    state_copy(w, pos, rot, w->pos, w->rot);
+    contacts_keep_watch(w);
+    contacts_skin(w, skin, NULL);
+    for (int k = 0; k < ROUNDS && ok && !contacts_part(w, w->ro->tolerance); k++)
+        ok = close_gaps(w, t);
+    ok = ok && !rod_passed(w, pos, rot, true, true);
+    if (!ok) {
+        state_copy(w, w->pos, w->rot, pos, rot);
+        contacts_back_watch(w);
+        contacts_skin(w, NULL, skin);
+        contacts_project(w, false);
+    }
+    arena_release(w->tmp, mark);
+    return ok;
+}
+
+/* ---- a viscous motion ---- */
+static double moved(const rod_work *w)
+{
+    double d = 0, L = rod_length(w);
+    for (int i = 0; i < w->N; i++) {
+        double x[3], th[3];
+        for (int k = 0; k < 3; k++)
+            x[k] = (w->pos[3 * i + k] - w->pos0[3 * i + k]) / L;
+        quat_log(w->rot0 + 4 * i, w->rot + 4 * i, th);
+        d = fmax(d, fmax(norm3(x), norm3(th)));
+    }
+    return d;
+}
+
+/* a step against the drag c (0: to rest), which counts for friction like any other; false: as before */
+static bool flow_step(rod_work *w, double t, double c, double most)
+{
+    if (w->contact) {
+        contacts_step(w);
+        contacts_keep_flow(w);
+    } else
+        state_copy(w, w->pos0, w->rot0, w->pos, w->rot);
+    w->drag = c;
+    bool ok = rod_equilibrium(w, t) && moved(w) < most && !rod_passed(w, w->pos0, w->rot0, false, true);
+    if (ok)
+        w->viscous += rod_drag_work(w);
+    w->drag = 0;
+    if (ok)
+        return true;
+    state_copy(w, w->pos, w->rot, w->pos0, w->rot0);
+    if (w->contact)
+        contacts_back_flow(w);
+    return false;
+}
+
+/* at rest, and stable where that is asked */
+static bool flow_rests(rod_work *w, double t, double most, bool asked)
+{
+    arena_pos mark = arena_mark(w->tmp);
+    double *pos = arena_array(w->tmp, double, 3 * w->N), *rot = arena_array(w->tmp, double, 4 * w->N);
+    state_copy(w, pos, rot, w->pos, w->rot);
+    bool ok = flow_step(w, t, 0, most);
+    if (ok && asked && !rod_unclear(w) && rod_unstable(w, t)) {
+        state_copy(w, w->pos, w->rot, pos, rot);
+        if (w->contact)
+            contacts_back_flow(w);
+        ok = false;
+    }
+    arena_release(w->tmp, mark);
+    return ok;
+}
+
+/* so much drag that the tangent is positive: with less, a step would come to rest on a saddle */
+static double drag_enough(rod_work *w, double t, double c)
+{
+    for (int k = 0; k < 20; k++, c *= 3) {
+        w->shift = c;
+        bool enough = !rod_unstable(w, t);
+        w->shift = 0;
+        if (enough)
+            break;
+    }
+    return c;
+}
+
+/* A way down in energy, as through a very viscous fluid, in steps that make moderate turns: for rods that
+ * buckled, snap or lost their balance in contact. */
+bool rod_flow(rod_work *w, double t)
+{
+    /* in contact stability is asked so long: a state that creeps along a flat way is taken where it rests */
+    enum { FLOW_MAX = 600, FLOW_CLEAR = 80 };
+    double unit = w->scale / (rod_length(w) * rod_length(w)), c = 1e3 * unit, rest = 2e-2, down = 0.3;
+    for (int k = 0; k < FLOW_MAX && c < 1e15 * unit && !rod_interrupted(w); k++) {
+        bool touch = w->contact && contacts_near(w), asked;
+        asked = !touch || (k < FLOW_CLEAR && !rod_unclear(w));
+        if (asked)
+            c = drag_enough(w, t, c);
+        if (!flow_step(w, t, c, 0.5)) {
+            c *= 4;
+            down = 0.7;
+            continue;
+        }
+        double size = moved(w);
+        if (w->contact)
+            contacts_lose(w);
+        c *= size > 0.2 ? 2 : size < 0.1 ? down : 1;
+        down = fmax(0.3, 0.8 * down);
+        if (size > rest)
+            continue;
+        if (touch && asked && size > 1e-9 && rod_unstable(w, t))
+            continue; /* still leaving a saddle */
+        if (flow_rests(w, t, 0.2, asked))
+            return true;
+        rest = size / 3;
+        if (size < 1e-9)
+            return false;
+    }
+    return false;
+}
+
+/* ---- from the last step to the next ---- */
+/* the increment of a step that was taken, from pos0, rot0; none: the next one starts from where it is */
+void rod_way(rod_work *w, double dt)
+{
+    w->way_dt = dt;
+    for (int i = 0; dt > 0 && i < w->N; i++) {
+        for (int k = 0; k < 3; k++)
+            w->way[6 * i + k] = w->pos[3 * i + k] - w->pos0[3 * i + k];
+        quat_log(w->rot0 + 4 * i, w->rot + 4 * i, w->way + 6 * i + 3);
+    }
+}
+
+/* the same way again, where it is no long one and nothing touches: what sticks would be torn off */
+void rod_go_on(rod_work *w)
+{
+    double turn, k = w->way_dt > 0 ? w->guess / w->way_dt : 0;
+    w->guess = 0;
+    if (k > 0 && k * rod_size(w, w->way, &turn) < 1 && !(w->contact && contacts_near(w)))
+        rod_update(w, w->way, k);
+}
+
+/* a small push that no symmetry survives, and that leaves rods that touch on their side of each other */
+void rod_nudge(rod_work *w)
+{
+    double most = w->contact && contacts_near(w) ? 0.1 * least_radius(w) : INFINITY;
+    for (int r = 0; r < w->rp->nrod; r++) {
+        const rod_mesh *m = &w->mesh[r];
+        for (int i = 0; i < m->nn; i++) {
+            double x = m->s[i] / m->length, a = fmin(1e-3 * m->length, most), R[9];
+            int node = m->first + i;
+            double b[3] = { a * x * (1 - x) * (1 + x), a * x * (1 - x) * sin(5 * x), 0 };
+            quat_matrix(w->rot + 4 * node, R);
+            for (int k = 0; k < 3; k++)
+                if (!w->held[6 * node + k])
+                    w->pos[3 * node + k] += R[3 * k] * b[0] + R[3 * k + 1] * b[1];
+        }
+    }
+}

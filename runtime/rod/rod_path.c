@@ -1,0 +1,378 @@
+/* rod_path: rods along a load: steps, loads at which the tangent becomes singular, states that are left for
+ * others. */
+#include "rod_work.h"
+#include <math.h>
+#include <string.h>
+
+/* ---- a step ---- */
+/* shorter than the radius: pieces from end to end of them go through each other where rods do */
+static bool short_elements(const rod_mesh *m)
+{
+    double most = 0;
+    for (int e = 0; e < m->ne; e++)
+        most = fmax(most, m->s[3 * e + 3] - m->s[3 * e]);
+    return most <= 1.0001 * m->radius;
+}
+
+/* A rod that goes through itself changes its link by two: such a step is no motion.  Only asked where contact
+ * acts. */
+static double links(const rod_work *w, double *pos, double *rot)
+{
+    rod_result x = { .rp = w->rp, .mesh = w->mesh, .r = pos, .q = rot };
+    double sum = 0;
+    for (int i = 0; i < w->rp->npair; i++) {
+        int a = w->rp->pair[i].a;
+        if (w->rp->pair[i].b == a)
+            sum += rod_writhe_nodes(&x, a, short_elements(&w->mesh[a]) ? 3 : 1) + rod_twist(&x, a);
+    }
+    return sum;
+}
+
+/* no node moved by a radius: what lies side by side has not come to lie on its other side */
+static bool moved_little(const rod_work *w, const double *pos)
+{
+    double reach = INFINITY, most = 0;
+    for (int i = 0; i < w->rp->npair; i++)
+        reach = fmin(reach, w->mesh[w->rp->pair[i].a].radius);
+    for (int i = 0; i < 3 * w->N; i += 3)
+        most = fmax(most, norm3((double[3]){ w->pos[i] - pos[i], w->pos[i + 1] - pos[i + 1],
+                                             w->pos[i + 2] - pos[i + 2] }));
+    return most < reach;
+}
+
+/* The link of the last state that went well is known: a step begins where another ended.  What touched there
+ * may have come free on its other side. */
+bool rod_passed(rod_work *w, double *pos, double *rot, bool touched, bool brief)
+{
+    if (!w->contact || !(touched || contacts_near(w)) || (brief && moved_little(w, pos)))
+        return false;
+    if (memcmp(w->linked, pos, (size_t)(3 * w->N) * sizeof *pos))
+        w->link = links(w, pos, rot);
+    double now = links(w, w->pos, w->rot);
+    if (fabs(now - w->link) > 1.2) {
+        memcpy(w->linked, pos, (size_t)(3 * w->N) * sizeof *pos);
+        return true;
+    }
+    memcpy(w->linked, w->pos, (size_t)(3 * w->N) * sizeof *pos);
+    w->link = now;
+    return false;
+}
+
+/* flow: through a viscous motion */
+bool rod_step(rod_work *w, double t, double tau, bool flow)
+{
+    arena_pos mark = arena_mark(w->tmp);
+    double *pos = arena_array(w->tmp, double, 3 * w->N), *rot = arena_array(w->tmp, double, 4 * w->N),
+           lost = w->viscous;
+    if (!holds_at(w, t, tau))
+        return false;
+    state_copy(w, pos, rot, w->pos, w->rot);
+    state_copy(w, w->pos0, w->rot0, w->pos, w->rot);
+    bool touched = w->contact && contacts_near(w);
+    if (w->contact)
+        contacts_save(w);
+    if (!flow)
+        rod_go_on(w);
+    bool ok = (flow ? rod_flow(w, t) : rod_equilibrium(w, t)) && !rod_passed(w, pos, rot, touched, false);
+    if (ok && w->contact)
+        contacts_lose(w);
+    if (!ok) {
+        state_copy(w, w->pos, w->rot, pos, rot);
+        w->viscous = lost;
+        if (w->contact)
+            contacts_restore(w);
+    }
+    arena_release(w->tmp, mark);
+    return ok;
+}
+
+/* What holds a roll acts about the axis of the section however it leans: where it carries a moment, that has
+ * no energy. */
+static void rolls_carry(rod_work *w, double t)
+{
+    if (!w->tilt || w->lasting)
+        return;
+    arena_pos mark = arena_mark(w->tmp);
+    double most = 0, L = rod_length(w);
+    rod_residual(w, t, w->res);
+    for (int i = 0; i < w->nhold; i++)
+        if (w->hold[i].load->what == LOAD_ROLL)
+            most = fmax(most, fabs(w->res[6 * w->hold[i].node + 5]));
+    w->moments = most > 1e-6 * w->scale * L * L;
+    arena_release(w->tmp, mark);
+}
+
+bool rod_unclear(const rod_work *w)
+{
+    return w->contact && contacts_near(w) && (w->moments || contacts_rough(w));
+}
+
+/* of the tangent: the directions that lower the energy, or the sign of the determinant where moments have no
+ * energy */
+int rod_character(rod_work *w, double t)
+{
+    return w->moments ? w->sign : rod_unstable(w, t);
+}
+
+/* where it changes between a and b: halved; the state at b is put back */
+static double critical_between(rod_work *w, double a, double b, int was)
+{
+    arena_pos mark = arena_mark(w->tmp);
+    double *pos = arena_array(w->tmp, double, 3 * w->N), *rot = arena_array(w->tmp, double, 4 * w->N);
+    double *pos1 = arena_array(w->tmp, double, 3 * w->N), *rot1 = arena_array(w->tmp, double, 4 * w->N);
+    state_copy(w, pos1, rot1, w->pos, w->rot);
+    state_copy(w, pos, rot, w->pos0, w->rot0);
+    for (int k = 0; k < 24; k++) {
+        double mid = (a + b) / 2;
+        state_copy(w, w->pos, w->rot, pos, rot);
+        if (!rod_step(w, mid, 1, false))
+            break;
+        if (rod_character(w, mid) == was) {
+            a = mid;
+            state_copy(w, pos, rot, w->pos, w->rot);
+        } else
+            b = mid;
+    }
+    state_copy(w, w->pos, w->rot, pos1, rot1);
+    arena_release(w->tmp, mark);
+    return (a + b) / 2;
+}
+
+static double logdet_at(rod_work *w, double t)
+{
+    return rod_step(w, t, 1, false) ? w->logdet : INFINITY;
+}
+
+/* A round section buckles in two directions at once: the determinant touches zero and keeps its sign.  Where
+ * it was least at the last step, the least is looked for. */
+static void watch_double(rod_work *w, rod_path *p, double now)
+{
+    double a = p->t[0], b = now, low = w->logdet, g = (sqrt(5) - 1) / 2;
+    bool least = p->known == 2 && p->logdet[1] < p->logdet[0] && p->logdet[1] < low;
+    if (least && p->ncritical < ROD_CRITICAL) {
+        arena_pos mark = arena_mark(w->tmp);
+        double *pos = arena_array(w->tmp, double, 3 * w->N), *rot = arena_array(w->tmp, double, 4 * w->N),
+               top = fmin(low, p->logdet[0]);
+        state_copy(w, pos, rot, w->pos, w->rot);
+        double x = b - g * (b - a), y = a + g * (b - a), fx = logdet_at(w, x), fy = logdet_at(w, y);
+        for (int k = 0; k < 40 && b - a > 1e-9 * now; k++) {
+            if (fx < fy) {
+                b = y;
+                y = x;
+                fy = fx;
+                x = b - g * (b - a);
+                fx = logdet_at(w, x);
+            } else {
+                a = x;
+                x = y;
+                fx = fy;
+                y = a + g * (b - a);
+                fy = logdet_at(w, y);
+            }
+        }
+        if (fmin(fx, fy) < top - log(1e6))
+            p->critical[p->ncritical++] = (a + b) / 2;
+        state_copy(w, w->pos, w->rot, pos, rot);
+        arena_release(w->tmp, mark);
+        holds_at(w, now, 1);
+    }
+    p->t[0] = p->t[1];
+    p->t[1] = now;
+    p->logdet[0] = p->logdet[1];
+    p->logdet[1] = low;
+    p->known += p->known < 2;
+}
+
+static void watch(rod_work *w, rod_path *p, double before, double now)
+{
+    int is = rod_character(w, now), was = p->modes;
+    if (w->moments != p->moments) {
+        p->known = 0;
+        was = is;
+    }
+    if (w->moments && is != was)
+        p->known = 0;
+    else if (w->moments)
+        watch_double(w, p, now);
+    if (is != was && p->ncritical < ROD_CRITICAL) {
+        arena_pos mark = arena_mark(w->tmp);
+        double *pos0 = arena_array(w->tmp, double, 3 * w->N), *rot0 = arena_array(w->tmp, double, 4 * w->N);
+        state_copy(w, pos0, rot0, w->pos0, w->rot0);
+        if (w->contact)
+            contacts_keep_watch(w);
+        p->critical[p->ncritical++] = critical_between(w, before, now, was);
+        state_copy(w, w->pos0, w->rot0, pos0, rot0);
+        if (w->contact)
+            contacts_back_watch(w);
+        arena_release(w->tmp, mark);
+        holds_at(w, now, 1);
+    }
+    p->modes = is;
+    p->moments = w->moments;
+}
+
+/* a state that is no minimum of the energy is left for one that is */
+static bool leave_saddle(rod_work *w, double t)
+{
+    if (w->moments || rod_unclear(w) || !rod_unstable(w, t))
+        return true;
+    arena_pos mark = arena_mark(w->tmp);
+    double *pos = arena_array(w->tmp, double, 3 * w->N), *rot = arena_array(w->tmp, double, 4 * w->N),
+           lost = w->viscous;
+    state_copy(w, pos, rot, w->pos, w->rot);
+    bool touched = w->contact && contacts_near(w);
+    if (w->contact)
+        contacts_keep_watch(w);
+    rod_nudge(w);
+    w->neutral = true;
+    bool ok = rod_flow(w, t) && !rod_passed(w, pos, rot, touched, false);
+    if (!ok) {
+        state_copy(w, w->pos, w->rot, pos, rot);
+        w->viscous = lost;
+    }
+    if (!ok && w->contact)
+        contacts_back_watch(w);
+    arena_release(w->tmp, mark);
+    return ok;
+}
+
+/* ---- steps ---- */
+void rod_path_point(rod_work *w, rod_path *p, double t)
+{
+    double e[4], *r = arena_array(w->a, double, 3 * w->N);
+    memcpy(r, w->pos, (size_t)(3 * w->N) * sizeof *r);
+    *vec_push(w->a, &p->points) = (rod_point){ .t = t,
+                                               .energy = rod_elastic(w, e),
+                                               .r = r,
+                                               .unstable = w->moments       ? p->modes < 0
+                                                           : rod_unclear(w) ? rod_unstable(w, t)
+                                                                            : p->modes };
+}
+
+void rod_path_start(rod_work *w, rod_path *p)
+{
+    rolls_carry(w, 0);
+    leave_saddle(w, 0);
+    rod_apart(w, 0);
+    p->modes = rod_character(w, 0);
+    p->moments = w->moments;
+    p->pos = arena_array(w->a, double, 3 * w->N);
+    p->rot = arena_array(w->a, double, 4 * w->N);
+    state_copy(w, p->pos, p->rot, w->pos, w->rot);
+    rod_sample(w, 0);
+    if (w->ro->arc)
+        rod_path_point(w, p, 0);
+}
+
+/* By arc length a state counts only where its branch leads to: up to a limit point a step goes at most twice
+   as far as its tangent tells (x* - x is the root of t* - t there), away from one twice as far as the tangent
+   at its end, and one that goes further came to another branch.  What comes to touch, or is left, may have
+   another tangent. */
+static bool step_along(rod_work *w, double t, double now, double end)
+{
+    double reach = rod_reach(w, t, end);
+    bool touch = w->contact && contacts_near(w);
+    if (!rod_step(w, now, 1, false))
+        return false;
+    if (touch == (w->contact && contacts_near(w)))
+        reach = fmin(reach, rod_reach(w, now, end));
+    if (rod_distance(w, w->pos0, w->rot0) <= 2.5 * reach * (now - t) + 1e-6)
+        return true;
+    state_copy(w, w->pos, w->rot, w->pos0, w->rot0);
+    if (w->contact)
+        contacts_restore(w);
+    return false;
+}
+
+/* No equilibrium was found at the load `now`: round the limit point that may be there, or, once it is listed,
+   away from it through a viscous motion. turned: the branch was followed, and now is the load it led to. */
+static bool step_beyond(rod_work *w, rod_path *p, double t, double *now, double tau, double end, bool *turned)
+{
+    int known = p->ncritical;
+    size_t points = p->points.n;
+    bool start = tau < 1 || end == 0, arc = w->ro->arc;
+    if (!start && (arc || (!w->contact && !w->moments)))
+        *turned = rod_arc(w, p, t, *now, end, arc, now);
+    if (*turned || w->moments || w->r->status == RUN_INTERRUPTED)
+        return *turned;
+    bool found = rod_step(w, *now, tau, true);
+    if (!found) {
+        p->ncritical = known;
+        p->points.n = points;
+    }
+    return found;
+}
+
+/* what is to be known of a state that was found */
+static void step_done(rod_work *w, rod_path *p, double t, double now)
+{
+    if (rod_unclear(w))
+        return;
+    watch(w, p, t, now);
+    bool touch = w->contact && contacts_near(w);
+    if (w->moments || p->modes == 0 || (touch && p->modes == p->stuck))
+        return;
+    leave_saddle(w, now);
+    if (!rod_unclear(w))
+        p->modes = rod_unstable(w, now);
+    p->stuck = p->modes;
+}
+
+/* start: from the reference shape to what the supports ask for at t = 0; else t from 0 to the end */
+bool rod_march(rod_work *w, double end, double h, bool start, rod_path *p, double *reached)
+{
+    double t = 0, dt = h;
+    for (int64_t easy = 0; t < end * (1 - 1e-12);) {
+        bool turned = false, flowed = false;
+        if (t + dt > end * (1 - 1e-9))
+            dt = end - t;
+        while (!start && turn_between(w, t, dt) > 1 && dt > 1e-6 * h)
+            dt /= 2;
+        if (w->contact)
+            contacts_step(w);
+        double now = start ? 0 : t + dt, tau = start ? t + dt : 1;
+        w->guess = start || w->ro->arc ? 0 : dt;
+        bool found = w->ro->arc && !start ? step_along(w, t, now, end) : rod_step(w, now, tau, false);
+        if (!found && w->r->status == RUN_OK && dt < h / 3)
+            found = flowed = step_beyond(w, p, t, &now, tau, start ? 0 : end, &turned);
+        /* a shorter step may find one */
+        if (found && !start && !rod_apart(w, now) && !flowed && dt > h / 16) {
+            state_copy(w, w->pos, w->rot, w->pos0, w->rot0);
+            contacts_restore(w);
+            found = false;
+        }
+        if (found) {
+            rod_way(w, flowed || start ? 0 : dt);
+            rolls_carry(w, now);
+            if (start)
+                leave_saddle(w, 0);
+            else if (!turned)
+                step_done(w, p, t, now);
+            if (!start)
+                rod_apart(w, now);
+            t = start ? t + dt : now;
+            *reached = t;
+            w->t = start ? 0 : t;
+            if (!start) {
+                w->r->steps++;
+                rod_sample(w, t);
+            }
+            if (!start && w->ro->arc && !turned)
+                rod_path_point(w, p, t);
+            if (++easy >= 2 && dt < h) {
+                dt = fmin(2 * dt, h);
+                easy = 0;
+            }
+            if (rod_interrupted(w))
+                return false;
+            continue;
+        }
+        if (w->r->status == RUN_FAILED || w->r->status == RUN_INTERRUPTED)
+            return false;
+        easy = 0;
+        dt /= 2;
+        if (dt < h * 1e-4)
+            return false;
+    }
+    return true;
+}

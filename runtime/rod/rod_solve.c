@@ -1,0 +1,228 @@
+/* rod_solve: a run of rods: where it starts, what is left of it.  Along a load: rod_path.c; in time:
+ * rod_dynamics.c. */
+#include "rod_work.h"
+#include <math.h>
+#include <string.h>
+
+/* ---- results ---- */
+double rod_elastic(rod_work *w, double *e)
+{
+    memset(e, 0, 4 * sizeof *e);
+    for (int r = 0; r < w->rp->nrod; r++)
+        for (int i = 0; i < w->mesh[r].ne; i++)
+            rod_element(&w->mesh[r], i, w->pos, w->rot, NULL, NULL, NULL, e);
+    return e[0] + e[1] + e[2] + e[3];
+}
+
+/* force and moment in space that hold a node, from the residual */
+static void reaction_of(const rod_work *w, int node, double *out)
+{
+    const double *m = w->res + 6 * node + 3;
+    double R[9];
+    quat_matrix(w->rot + 4 * node, R);
+    for (int k = 0; k < 3; k++) {
+        out[k] = w->held[6 * node + k] ? w->res[6 * node + k] : 0;
+        out[3 + k] = w->held[6 * node + 3 + k] ? dot3(R + 3 * k, m) : 0;
+    }
+}
+
+/* the residual of the state, of a motion in time that of its last step */
+static void residual_here(rod_work *w, double t)
+{
+    arena_pos mark = arena_mark(w->tmp);
+    if (w->motion)
+        memcpy(w->res, rod_left(w), (size_t)w->ndof * sizeof *w->res);
+    else
+        rod_residual(w, t, w->res);
+    arena_release(w->tmp, mark);
+}
+
+void rod_sample(rod_work *w, double t)
+{
+    double e[4];
+    results *r = w->r;
+    int64_t k = results_sample(r);
+    r->t[k] = r->t_end = t;
+    r->energy[k] = rod_elastic(w, e) + (w->motion ? rod_kinetic(w) : 0);
+    r->work[k] = w->motion ? rod_worked(w) : 0;
+    memcpy(r->track + k * r->ntrack, w->pos, (size_t)(3 * w->N) * sizeof *w->pos);
+    residual_here(w, t);
+    for (int i = 0; i < w->nsupport; i++)
+        reaction_of(w, w->support[i], r->track + k * r->ntrack + 3 * w->N + 6 * i);
+    r->dissipated[k] = w->viscous + (w->contact ? contacts_dissipated(w) : 0);
+    for (size_t c = 0; c < r->prog->ncontact; c++) {
+        contact_result *x = &r->contact[c];
+        for (int64_t m = 0; x->kept && m < x->members; m++) {
+            x->gap[k * x->members + m] = INFINITY;
+            x->rn[k * x->members + m] = 0;
+            x->status[k * x->members + m] = 0;
+        }
+        for (int64_t m = 0; x->kept && m < x->members * x->nslip; m++)
+            x->rt[k * x->members * x->nslip + m] = x->slip[k * x->members * x->nslip + m] = 0;
+    }
+    if (w->contact)
+        contacts_accept(w, k);
+}
+
+static void finish(rod_work *w, const rod_path *p)
+{
+    results *r = w->r;
+    rod_result *x = arena_make(r->a, rod_result);
+    *x = (rod_result){ .rp = w->rp,
+                       .mesh = w->mesh,
+                       .r = w->pos,
+                       .q = w->rot,
+                       .ncritical = p->ncritical,
+                       .path = p->points.at,
+                       .npath = p->points.n,
+                       .support = w->support,
+                       .nsupport = w->nsupport };
+    x->critical = arena_array(r->a, double, p->ncritical);
+    memcpy(x->critical, p->critical, (size_t)p->ncritical * sizeof *x->critical);
+    rod_elastic(w, x->energy);
+    x->v = w->motion ? rod_velocities(w) : NULL;
+    x->reaction = arena_array(r->a, double, w->ndof);
+    if (w->contact)
+        contacts_result(w, x);
+    residual_here(w, w->t);
+    double worst = 0, L = rod_length(w);
+    for (int i = 0; i < w->ndof; i++)
+        if (!w->held[i])
+            worst = fmax(worst, fabs(w->res[i]) * (i % 6 < 3 ? L : 1));
+    for (int i = 0; i < w->nsupport; i++)
+        reaction_of(w, w->support[i], x->reaction + 6 * w->support[i]);
+    if (!w->motion)
+        r->residual = worst / (w->scale * L * L);
+    r->solver_iterations = w->iterations;
+    r->solver = w->contact ? w->ro->penalty ? "Newton, penalty" : "Newton, multipliers" : "Newton, band";
+    r->rod = x;
+    /* small increments alone do not prove an equilibrium: forces must balance too */
+    if (r->status != RUN_FAILED && !w->motion && !(r->residual < 1e-2))
+        rod_fail(w, w->rp->rod[0].at, "the forces do not balance at t = %g: residual %.2g of EI/L", w->t,
+                 r->residual);
+}
+
+/* ---- the run ---- */
+static bool supports_differ(const rod_work *w, double least)
+{
+    double d = 0, th[3];
+    for (int i = 0; i < w->nhold; i++) {
+        const rod_hold *h = &w->hold[i];
+        if (h->load->what == LOAD_ROLL)
+            d = fmax(d, fabs(h->goal[0]));
+        else if (h->load->what == LOAD_FRAME) {
+            quat_log(h->start, h->goal, th);
+            d = fmax(d, norm3(th));
+        } else
+            for (int k = 0; k < 3; k++)
+                d = fmax(d,
+                         fabs(h->goal[k] - h->start[k]) / (h->load->what == LOAD_AXIS ? 1 : rod_length(w)));
+    }
+    return d > least;
+}
+
+static void go(rod_work *w)
+{
+    results *r = w->r;
+    double end = isnan(w->o->duration) ? 1 : w->o->duration, h = w->ro->h, reached = 0;
+    rod_path p = { .ncritical = 0 };
+    if (!rod_build(w))
+        return;
+    rod_band_new(w);
+    if (w->rp->npair)
+        contacts_new(w);
+    bool moves = rod_moves(w->rp), ok = true;
+    w->support = arena_array(w->a, int, w->N);
+    for (int i = 0; i < w->ndof; i++)
+        if (w->held[i] && (!w->nsupport || w->support[w->nsupport - 1] != i / 6))
+            w->support[w->nsupport++] = i / 6;
+    r->ntrack = 3 * w->N + 6 * w->nsupport;
+    if ((!moves && !rod_supported(w)) || !holds_at(w, 0, 1))
+        return;
+    if (w->contact && !contacts_start(w))
+        return;
+    if ((w->goal0 && !moves) || supports_differ(w, moves ? 1e-9 : 0.02)) {
+        if (moves && !rod_supported(w)) {
+            rod_fail(w, w->rp->rod[0].at,
+                     "the supports at t = 0 do not agree with the shape of the rods, and hold too little to "
+                     "bend them there; give a reference that agrees");
+            return;
+        }
+        if (w->contact)
+            contacts_smooth(w, w->goal0);
+        ok = rod_march(w, 1, 0.1, true, &p, &reached);
+        if (w->contact)
+            contacts_smooth(w, false);
+        if (!ok && r->status == RUN_OK)
+            rod_fail(w, w->rp->rod[0].at,
+                     "no equilibrium was found that agrees with the supports at t = 0 (%.3g of the way from "
+                     "the reference shape)",
+                     reached);
+    }
+    reached = 0;
+    if (moves && ok) {
+        ok = rod_motion_run(w, end, h, &reached);
+        if (!ok && r->status == RUN_OK)
+            rod_fail(w, w->rp->rod[0].at,
+                     "no motion was found beyond t = %.10g, with steps down to a ten-thousandth of h; what "
+                     "was reached is kept",
+                     reached);
+    } else if (ok) {
+        if (w->contact)
+            contacts_step(w);
+        ok = rod_step(w, 0, 1, false) || (w->contact && r->status == RUN_OK && rod_step(w, 0, 1, true));
+        if (!ok && r->status == RUN_OK)
+            rod_fail(w, w->rp->rod[0].at, "no equilibrium was found at t = 0");
+        if (ok)
+            rod_path_start(w, &p);
+    }
+    if (ok && end > 0 && !moves) {
+        if (isnan(h) || h <= 0 || h > end)
+            h = isnan(h) ? end / 20 : end;
+        ok = rod_march(w, end, h, false, &p, &reached);
+        if (!ok && r->status == RUN_OK)
+            rod_fail(w, w->rp->rod[0].at,
+                     "no equilibrium was found beyond t = %.10g, with steps down to %.3g; what was reached "
+                     "is kept",
+                     reached, h * 1e-4);
+    }
+    finish(w, &p);
+}
+
+typedef struct {
+    const program *p;
+    const run_options *o;
+    const rod_options *ro;
+} rod_job;
+
+static void rod_go(results *r, const void *ud, arena *scratch)
+{
+    const rod_job *j = ud;
+    rod_work w = { .p = j->p, .rp = j->p->rod, .o = j->o, .ro = j->ro, .r = r, .a = r->a, .tmp = scratch };
+    go(&w);
+}
+
+void rod_run(const program *p, const run_options *o, const rod_options *ro, results *r)
+{
+    results_scratch(r, rod_go, &(rod_job){ p, o, ro });
+}
+
+const char *rod_refuse(const program *p, span *at)
+{
+    span no[] = { p->has_delay, p->has_inclusion, p->has_field, p->has_event, p->has_first_order };
+    for (size_t k = 0; k < sizeof no / sizeof *no; k++)
+        if (no[k].file) {
+            *at = no[k];
+            return "a model with rods has rods alone: no delays, events, inclusions or fields";
+        }
+    for (size_t k = 0; k < p->ncontact && rod_moves(p->rod); k++)
+        if (p->contact[k].e.tape.nout) {
+            *at = p->contact[k].at;
+            return "the contact of rods in time has no law of impact: leave impact out";
+        }
+    if (p->nq) {
+        *at = p->ndof_info ? p->dof[0].where : p->has_rod;
+        return "a model with rods has no other degrees of freedom";
+    }
+    return NULL;
+}

@@ -1,0 +1,585 @@
+/* rod_touch: forces of contact and friction and their derivatives. */
+#include "rod_touch.h"
+#include <math.h>
+#include <string.h>
+
+/* ---- forces ---- */
+static void cross_matrix(const double *a, double M[9])
+{
+    double c[9] = { 0, -a[2], a[1], a[2], 0, -a[0], -a[1], a[0], 0 };
+    memcpy(M, c, sizeof c);
+}
+
+static void mul3(const double *A, const double *B, double *C)
+{
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < 3; j++)
+            C[3 * i + j] = A[3 * i] * B[j] + A[3 * i + 1] * B[3 + j] + A[3 * i + 2] * B[6 + j];
+}
+
+/* a pair's own coordinates: variations of the two points and of the tangents there, of the two places at the
+ * start, turns of the two nodes */
+enum { V_S, V_U, V_B, V_T, V_A, V_0, V_I, V_J, V_ALL };
+enum { VN = 3 * V_ALL };
+typedef struct local {
+    double res[VN], K[VN][VN];
+} local;
+typedef double row_of_pair[VN];
+
+/* fn, ft: forces that turn with the normal and the sections; they are those of the state with springs, and
+   the multipliers in a stiff solve, where the residual holds what the multipliers become if nothing moves:
+   the linear problem is then that of Newton's method for gap = 0 and slip = 0, or friction against the slip.
+ */
+typedef struct force {
+    /* direction of the normal force; the length it was divided by; the tangents in the state before, where
+     * that counts */
+    double M[3], wide, U0[3], T0[3];
+    double U[3], Up[3], T[3], Tp[3], y[3], e[3], l[3], k, kt, mu, turn, fn, ft[3], Ri[9], Rj[9];
+    /* arms of friction about the two nodes, in space; parts of a turn and of the slip in them */
+    double Ai[3], Aj[3], half, quarter;
+} force; /* y: whose part across the normal is what sticks; e: direction of slip; l: the multiplier, where it
+            turns with its frame */
+
+static void normal_force(const rod_contacts *k, touch *c, force *f)
+{
+    double soft = k->k[c->pair], trial = c->lambda - soft * c->gap;
+    /* harder springs than needed would cost the digits that signs are counted from */
+    f->k = !k->stiff ? soft : k->counting ? 1e4 * soft : k->hard[c->pair];
+    c->status = trial > 0 ? STATUS_STICK : STATUS_OPEN;
+    c->fn = trial > 0 ? c->lambda - f->k * c->gap : 0;
+    f->fn = k->stiff ? c->lambda : c->fn;
+}
+
+/* Along the normal; in a step of time along the mean of the ways between the two material points at its
+   beginning, D0, and at its end, D1.  Its work is then f (|D1|^2 - |D0|^2)/|D0 + D1|, not positive where they
+   close in, and it has no moment about the mean positions: contact gives no energy and no spin. */
+static void normal_direction(const rod_work *w, const touch *c, force *f)
+{
+    double p[3], N[3], q[3], far;
+    row r;
+    memcpy(f->M, c->N, sizeof f->M);
+    f->wide = c->far;
+    if (!w->motion || pair_of(w, c)->what == TOUCH_PLANE)
+        return;
+    slave_point(w, c, c->y, w->pos0, p);
+    if (c->rod < 0) {
+        far = body_normal(w, c, p, N);
+        for (int i = 0; i < 3; i++)
+            p[i] = far * N[i];
+    } else {
+        row_at(slave_of(w, c), c->y, &r);
+        row_sum(slave_of(w, c), &r, r.d, w->pos0, f->U0);
+        row_at(&w->mesh[c->rod], c->x, &r);
+        row_sum(&w->mesh[c->rod], &r, r.d, w->pos0, f->T0);
+        row_sum(&w->mesh[c->rod], &r, r.w, w->pos0, q);
+        for (int i = 0; i < 3; i++)
+            p[i] -= q[i];
+    }
+    for (int i = 0; i < 3; i++)
+        f->M[i] = p[i] + c->far * c->N[i];
+    f->wide = norm3(f->M);
+    for (int i = 0; i < 3; i++)
+        f->M[i] /= f->wide;
+}
+
+static void slip_of(const rod_work *w, const touch *c, const force *f, double *g)
+{
+    double p[3], q[3];
+    slave_point(w, c, c->y0, w->pos, p);
+    other_place(w, c, q);
+    for (int i = 0; i < 3; i++)
+        g[i] = p[i] + dot3(f->Ri + 3 * i, c->a) - q[i] - dot3(f->Rj + 3 * i, c->rho);
+}
+
+static void across(const double *N, const double *y, double *tau)
+{
+    double n = dot3(N, y);
+    for (int i = 0; i < 3; i++)
+        tau[i] = y[i] - n * N[i];
+}
+
+/* springs: tau = l - k slip, cut to the bound */
+static void friction_springs(touch *c, force *f, const double *Rl, const double *g, double trial,
+                             double bound)
+{
+    double tau[3], size;
+    for (int i = 0; i < 3; i++) {
+        f->y[i] = Rl[i] - f->kt * g[i];
+        f->l[i] = c->l[i];
+    }
+    across(c->N, f->y, tau);
+    size = norm3(tau);
+    if (size > trial)
+        c->status = STATUS_SLIP;
+    f->turn = c->status == STATUS_SLIP ? bound / size : 1;
+    for (int i = 0; i < 3; i++) {
+        f->e[i] = tau[i] / size;
+        c->ft[i] = f->ft[i] = f->turn * tau[i];
+    }
+}
+
+/* Multipliers tau as unknowns, as Alart and Curnier have it: x = tau - r slip decides.  Inside the bound slip
+   = 0, with a little give; outside tau = bound x/|x|. Of the latter's linear form d tau is eliminated: across
+   x/|x| the force is -k slip with k = r b/(1 - b), b = bound/|x|, which is bound/|slip| at the solution,
+   whatever r is; along it the force follows the bound.  y: the slip's part along the normal counts too, as it
+   comes across when the normal turns. */
+static void friction_unknown(const rod_contacts *k, touch *c, force *f, const double *Rl, const double *g,
+                             double trial, double now)
+{
+    double tau[3], gt[3], x[3], size, r = f->kt, hard = k->hard[c->pair];
+    across(c->N, Rl, tau);
+    across(c->N, g, gt);
+    for (int i = 0; i < 3; i++)
+        x[i] = tau[i] - r * gt[i];
+    size = norm3(x);
+    f->turn = 1;
+    memcpy(f->ft, tau, sizeof tau);
+    if (size <= trial || !(size > 0)) {
+        f->kt = hard;
+        for (int i = 0; i < 3; i++) {
+            f->y[i] = Rl[i] - hard * (g[i] - gt[i]);
+            f->l[i] = c->l[i];
+            c->ft[i] = tau[i] - hard * gt[i];
+        }
+        return;
+    }
+    c->status = STATUS_SLIP;
+    double b = fmax(0, trial) / size, along;
+    f->kt = fmin(hard, r * b / (1 - b));
+    for (int i = 0; i < 3; i++)
+        f->e[i] = x[i] / size;
+    along = dot3(f->e, gt);
+    for (int i = 0; i < 3; i++) {
+        f->y[i] = tau[i] - f->kt * (g[i] - gt[i]);
+        c->ft[i] = now * f->e[i] - f->kt * (gt[i] - along * f->e[i]);
+    }
+}
+
+/* Arms of friction about the nodes: R a and R rho.  In a step of time with the mean of both frames, as R1 -
+   R0 = [phi]x (R0 + R1)/2: the work is then that on the slip g. Both forces of two rods act in one point,
+   between the mean places of the material points, which are g/2 apart: they give no spin. */
+static void friction_arms(const rod_work *w, const touch *c, const double *g, force *f)
+{
+    double R[9];
+    f->half = w->motion ? 0.5 : 1;
+    f->quarter = w->motion && c->rod >= 0 ? 0.25 : 0;
+    for (int i = 0; i < 3; i++) {
+        f->Ai[i] = f->half * dot3(f->Ri + 3 * i, c->a) - f->quarter * g[i];
+        f->Aj[i] = f->half * dot3(f->Rj + 3 * i, c->rho) + f->quarter * g[i];
+    }
+    if (!w->motion)
+        return;
+    quat_matrix(w->rot0 + 4 * c->node, R);
+    for (int i = 0; i < 3; i++)
+        f->Ai[i] += dot3(R + 3 * i, c->a) / 2;
+    if (c->rod < 0)
+        return;
+    quat_matrix(w->rot0 + 4 * c->other, R);
+    for (int i = 0; i < 3; i++)
+        f->Aj[i] += dot3(R + 3 * i, c->rho) / 2;
+}
+
+static void friction_force(const rod_work *w, touch *c, force *f)
+{
+    const rod_contacts *k = w->contact;
+    double g[3], Rl[3], mu = k->mu[c->pair], trial = mu, now = mu, bound = mu;
+    /* far from a closed gap the multiplier alone is to be trusted */
+    bool coupled = !k->stiff || fabs(c->fn - c->lambda) <= 0.5 * c->lambda;
+    f->mu = k->tresca[c->pair] || !coupled ? 0 : mu;
+    if (!k->tresca[c->pair]) {
+        trial = mu * (c->lambda - k->k[c->pair] * c->gap);
+        now = mu * (coupled ? c->fn : c->lambda);
+        bound = mu * fmax(0, f->fn);
+    }
+    f->kt = k->k[c->pair] * k->grip;
+    quat_matrix(w->rot + 4 * c->node, f->Ri);
+    other_matrix(w, c, f->Rj);
+    slip_of(w, c, f, g);
+    friction_arms(w, c, g, f);
+    for (int i = 0; i < 3; i++)
+        Rl[i] = dot3(f->Rj + 3 * i, c->l);
+    if (k->stiff)
+        friction_unknown(k, c, f, Rl, g, trial, now);
+    else
+        friction_springs(c, f, Rl, g, trial, bound);
+}
+
+static bool frictional(const rod_contacts *k, const touch *c)
+{
+    return c->status != STATUS_OPEN && k->mu[c->pair] > 0 && !k->smooth;
+}
+
+static void force_of(rod_work *w, touch *c, force *f)
+{
+    row r;
+    memset(f, 0, sizeof *f);
+    memset(c->ft, 0, sizeof c->ft);
+    normal_force(w->contact, c, f);
+    if (c->status == STATUS_OPEN)
+        return;
+    normal_direction(w, c, f);
+    if (c->rod >= 0) {
+        row_at(slave_of(w, c), c->y, &r);
+        row_sum(slave_of(w, c), &r, r.d, w->pos, f->U);
+        row_sum(slave_of(w, c), &r, r.dd, w->pos, f->Up);
+        row_at(&w->mesh[c->rod], c->x, &r);
+        row_sum(&w->mesh[c->rod], &r, r.d, w->pos, f->T);
+        row_sum(&w->mesh[c->rod], &r, r.dd, w->pos, f->Tp);
+    }
+    if (frictional(w->contact, c))
+        friction_force(w, c, f);
+}
+
+void touch_force(rod_work *w, touch *c)
+{
+    force f;
+    force_of(w, c, &f);
+}
+
+static void put_rows(local *o, int at, double k, row_of_pair *d)
+{
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < VN; j++)
+            o->K[3 * at + i][j] += k * d[i][j];
+}
+
+/* how the two places move: N.U + eps (y - node) = 0 and N.T = 0 go on holding, where the place is free */
+static void places_slope(const touch *c, const force *f, double *dy, double *dx)
+{
+    double NU = dot3(c->N, f->U), NT = dot3(c->N, f->T), gy[VN] = { 0 }, gx[VN] = { 0 };
+    double yy = (dot3(f->U, f->U) - NU * NU) / c->far + dot3(c->N, f->Up) + c->eps;
+    double xx = (dot3(f->T, f->T) - NT * NT) / c->far - dot3(c->N, f->Tp),
+           yx = (NU * NT - dot3(f->U, f->T)) / c->far;
+    for (int i = 0; i < 3; i++) {
+        double u = (f->U[i] - NU * c->N[i]) / c->far, t = (f->T[i] - NT * c->N[i]) / c->far;
+        gy[3 * V_S + i] = u;
+        gy[3 * V_B + i] = -u;
+        gy[3 * V_U + i] = c->N[i];
+        gx[3 * V_S + i] = -t;
+        gx[3 * V_B + i] = t;
+        gx[3 * V_T + i] = -c->N[i];
+    }
+    if (c->fixed)
+        yx = 0, yy = INFINITY;
+    if (c->clipped)
+        yx = 0, xx = INFINITY;
+    double det = 1 - (yx / yy) * (yx / xx);
+    for (int j = 0; j < VN; j++) {
+        dy[j] = -(gy[j] / yy - yx / yy * (gx[j] / xx)) / det;
+        dx[j] = -(gx[j] / xx - yx / xx * (gy[j] / yy)) / det;
+    }
+}
+
+/* derivatives of the normal part; dN and dfn are given back for friction */
+static void normal_put(const touch *c, const force *f, double ds, bool plane, const double *axis, local *o,
+                       row_of_pair *dN, double *dfn, bool tangent)
+{
+    for (int i = 0; i < 3; i++) {
+        o->res[3 * V_S + i] -= ds * c->fn * f->M[i];
+        o->res[3 * V_B + i] += ds * c->fn * f->M[i];
+    }
+    if (!tangent)
+        return;
+    double dx[VN] = { 0 }, dy[VN] = { 0 };
+    if (c->rod >= 0)
+        places_slope(c, f, dy, dx);
+    for (int j = 0; j < VN; j++)
+        dfn[j] = 0;
+    for (int i = 0; i < 3; i++) {
+        dfn[3 * V_S + i] = -f->k * c->N[i];
+        dfn[3 * V_B + i] = f->k * c->N[i];
+    }
+    double E[3][VN], E0[3][VN], along[VN] = { 0 }, over[VN] = { 0 };
+    row_of_pair dM[3];
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < VN; j++) {
+            E[i][j] = (j == 3 * V_S + i) - (j == 3 * V_B + i) + f->U[i] * dy[j] - f->T[i] * dx[j];
+            if (axis && j / 3 == V_S)
+                E[i][j] -= axis[i] * axis[j % 3];
+            E0[i][j] = E[i][j] + f->U0[i] * dy[j] - f->T0[i] * dx[j];
+        }
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < VN; j++) {
+            along[j] += c->N[i] * E[i][j];
+            over[j] += f->M[i] * E0[i][j];
+        }
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < VN; j++) {
+            dN[i][j] = plane ? 0 : (E[i][j] - c->N[i] * along[j]) / c->far;
+            dM[i][j] = plane ? 0 : (E0[i][j] - f->M[i] * over[j]) / f->wide;
+        }
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < VN; j++) {
+            double y = ds * (dfn[j] * f->M[i] + f->fn * dM[i][j]);
+            o->K[3 * V_S + i][j] -= y;
+            o->K[3 * V_B + i][j] += y;
+            o->K[3 * V_U + i][j] -= ds * f->fn * f->M[i] * dy[j];
+            o->K[3 * V_T + i][j] += ds * f->fn * f->M[i] * dx[j];
+        }
+}
+
+/* how the arms, and with them the slip g, follow the coordinates of the pair */
+static void arm_slope(const touch *c, const force *f, bool other, row_of_pair *dA)
+{
+    double C[9], Mi[9], Mj[9], k = other ? -f->quarter : f->quarter;
+    cross_matrix(c->a, C);
+    mul3(f->Ri, C, Mi);
+    cross_matrix(c->rho, C);
+    mul3(f->Rj, C, Mj);
+    memset(dA, 0, 3 * sizeof *dA);
+    for (int i = 0; i < 3; i++) {
+        dA[i][3 * V_A + i] = -k;
+        dA[i][3 * V_0 + i] = k;
+        for (int j = 0; j < 3; j++) {
+            dA[i][3 * V_I + j] = (k - (other ? 0 : f->half)) * Mi[3 * i + j];
+            dA[i][3 * V_J + j] = (-k - (other ? f->half : 0)) * Mj[3 * i + j];
+        }
+    }
+}
+
+/* a force F with an arm from the node: the moment in its frame is R^T (arm x F) */
+static void moment_put(const touch *c, const force *f, bool other, row_of_pair *dF, local *o, bool tangent)
+{
+    const double *R = other ? f->Rj : f->Ri, *arm = other ? f->Aj : f->Ai;
+    double sign = other ? c->ds : -c->ds, v[3], held[3], m[3], C[9];
+    int at = other ? V_J : V_I;
+    row_of_pair dA[3];
+    cross3(arm, c->ft, v);
+    for (int i = 0; i < 3; i++)
+        o->res[3 * at + i] += sign * (R[i] * v[0] + R[3 + i] * v[1] + R[6 + i] * v[2]);
+    if (!tangent)
+        return;
+    arm_slope(c, f, other, dA);
+    for (int j = 0; j < VN; j++) {
+        cross3((double[3]){ dA[0][j], dA[1][j], dA[2][j] }, f->ft, v);
+        cross3(arm, (double[3]){ dF[0][j], dF[1][j], dF[2][j] }, held);
+        for (int i = 0; i < 3; i++)
+            v[i] += held[i];
+        for (int i = 0; i < 3; i++)
+            o->K[3 * at + i][j] += sign * (R[i] * v[0] + R[3 + i] * v[1] + R[6 + i] * v[2]);
+    }
+    cross3(arm, f->ft, v);
+    for (int i = 0; i < 3; i++)
+        m[i] = R[i] * v[0] + R[3 + i] * v[1] + R[6 + i] * v[2];
+    cross_matrix(m, C);
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < 3; j++)
+            o->K[3 * at + i][3 * at + j] += sign * C[3 * i + j];
+}
+
+static void friction_slope(const touch *c, const force *f, row_of_pair *dN, const double *dfn,
+                           row_of_pair *dF)
+{
+    row_of_pair dy[3] = { { 0 } };
+    double C[9], M[9], b[3], ny = dot3(c->N, f->y), dny[VN] = { 0 };
+    for (int i = 0; i < 3; i++) {
+        dy[i][3 * V_A + i] = -f->kt;
+        dy[i][3 * V_0 + i] = f->kt;
+        b[i] = f->l[i] + f->kt * c->rho[i];
+    }
+    cross_matrix(c->a, C);
+    mul3(f->Ri, C, M);
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < 3; j++)
+            dy[i][3 * V_I + j] = f->kt * M[3 * i + j];
+    cross_matrix(b, C);
+    mul3(f->Rj, C, M);
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < 3; j++)
+            dy[i][3 * V_J + j] = -M[3 * i + j];
+    for (int j = 0; j < VN; j++)
+        for (int i = 0; i < 3; i++)
+            dny[j] += dN[i][j] * f->y[i] + c->N[i] * dy[i][j];
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < VN; j++)
+            dF[i][j] = dy[i][j] - dN[i][j] * ny - c->N[i] * dny[j];
+    if (c->status != STATUS_SLIP)
+        return;
+    for (int j = 0; c->turned && j < VN; j++)
+        for (int i = 0; i < 3; i++)
+            dF[i][j] *= f->turn;
+    if (c->turned)
+        return;
+    for (int j = 0; j < VN; j++) {
+        double along = dot3(f->e, (double[3]){ dF[0][j], dF[1][j], dF[2][j] });
+        for (int i = 0; i < 3; i++)
+            dF[i][j] = f->turn * (dF[i][j] - along * f->e[i]) + f->mu * dfn[j] * f->e[i];
+    }
+}
+
+static void friction_put(const touch *c, const force *f, local *o, row_of_pair *dN, const double *dfn,
+                         row_of_pair *dF, bool tangent)
+{
+    double ds = c->ds;
+    if (tangent) {
+        friction_slope(c, f, dN, dfn, dF);
+        put_rows(o, V_A, -ds, dF);
+        put_rows(o, V_0, ds, dF);
+    }
+    for (int i = 0; i < 3; i++) {
+        o->res[3 * V_A + i] -= ds * c->ft[i];
+        o->res[3 * V_0 + i] += ds * c->ft[i];
+    }
+    moment_put(c, f, false, dF, o, tangent);
+    moment_put(c, f, true, dF, o, tangent);
+}
+
+/* the pair's coordinates as sums over dofs */
+/* n == 0: the turn of node `first` */
+typedef struct {
+    int at;
+    const double *w;
+    int first, n;
+} spread;
+
+static int spread_dof(const spread *s, int i, int k, double *weight)
+{
+    *weight = s->n ? s->w[i] : 1;
+    return 6 * (s->first + i) + (s->n ? 0 : 3) + k;
+}
+
+/* a body does not move: its coordinates are left out */
+typedef struct rows {
+    row s, s0, b, b0;
+} rows;
+
+static int spreads(const rod_work *w, const touch *c, rows *r, spread *all)
+{
+    const rod_mesh *a = slave_of(w, c), *b = &w->mesh[c->rod < 0 ? 0 : c->rod];
+    row_at(a, c->y, &r->s);
+    row_at(a, c->y0, &r->s0);
+    all[0] = (spread){ V_S, r->s.w, a->first + r->s.first, r->s.n };
+    all[1] = (spread){ V_A, r->s0.w, a->first + r->s0.first, r->s0.n };
+    all[2] = (spread){ V_I, NULL, c->node, 0 };
+    if (c->rod < 0)
+        return 3;
+    row_at(b, c->x, &r->b);
+    row_at(b, c->x0, &r->b0);
+    all[3] = (spread){ V_U, r->s.d, a->first + r->s.first, r->s.n };
+    all[4] = (spread){ V_B, r->b.w, b->first + r->b.first, r->b.n };
+    all[5] = (spread){ V_T, r->b.d, b->first + r->b.first, r->b.n };
+    all[6] = (spread){ V_0, r->b0.w, b->first + r->b0.first, r->b0.n };
+    all[7] = (spread){ V_J, NULL, c->other, 0 };
+    return 8;
+}
+
+/* dofs of a pair, each once, and what its coordinates make of them */
+enum { PAIR_DOFS = 3 * (6 * WINDOW + 2) };
+typedef struct gather {
+    int n, dof[PAIR_DOFS];
+    double B[PAIR_DOFS][VN];
+} gather;
+
+static void gather_dofs(const rod_work *w, const touch *c, gather *g)
+{
+    rows r;
+    spread all[V_ALL];
+    int n = spreads(w, c, &r, all);
+    g->n = 0;
+    for (int p = 0; p < n; p++)
+        for (int i = 0; i < (all[p].n ? all[p].n : 1); i++) {
+            double weight;
+            int first = spread_dof(&all[p], i, 0, &weight), at = 0;
+            if (weight == 0)
+                continue;
+            while (at < g->n && g->dof[at] != first)
+                at += 3;
+            if (at == g->n) {
+                memset(g->B[at], 0, 3 * sizeof g->B[at]);
+                for (int k = 0; k < 3; k++)
+                    g->dof[at + k] = first + k;
+                g->n += 3;
+            }
+            for (int k = 0; k < 3; k++)
+                g->B[at + k][3 * all[p].at + k] += weight;
+        }
+}
+
+static void scatter(rod_work *w, const touch *c, const local *o, double *res, rod_sparse *K)
+{
+    gather g;
+    gather_dofs(w, c, &g);
+    for (int i = 0; i < g.n; i++) {
+        double T[VN] = { 0 };
+        for (int k = i % 3; k < VN; k += 3) {
+            double b = g.B[i][k];
+            if (b == 0)
+                continue;
+            res[g.dof[i]] += b * o->res[k];
+            for (int j = 0; K && j < VN; j++)
+                T[j] += b * o->K[k][j];
+        }
+        for (int j = 0; K && j < g.n; j++) {
+            double y = 0;
+            for (int k = j % 3; k < VN; k += 3)
+                y += T[k] * g.B[j][k];
+            if (y != 0)
+                sparse_add(w->tmp, K, g.dof[i], g.dof[j], y);
+        }
+    }
+}
+
+/* everything about a pair at the state */
+typedef struct pair_at {
+    force f;
+    local o;
+    row_of_pair dN[3], dF[3];
+    double dfn[VN];
+} pair_at;
+
+static bool pair_put(rod_work *w, touch *c, bool tangent, pair_at *p)
+{
+    const rod_contacts *k = w->contact;
+    rod_touch what = pair_of(w, c)->what;
+    force_of(w, c, &p->f);
+    if (c->status == STATUS_OPEN)
+        return false;
+    memset(&p->o, 0, sizeof p->o);
+    memset(p->dF, 0, sizeof p->dF);
+    normal_put(c, &p->f, c->ds, what == TOUCH_PLANE,
+               what == TOUCH_CYLINDER ? k->body + 7 * c->pair + 3 : NULL, &p->o, p->dN, p->dfn, tangent);
+    if (frictional(k, c) && !(k->counting && c->status == STATUS_SLIP))
+        friction_put(c, &p->f, &p->o, p->dN, p->dfn, p->dF, tangent);
+    return true;
+}
+
+void contacts_put(rod_work *w, double *res, rod_sparse *K)
+{
+    rod_contacts *k = w->contact;
+    pair_at p;
+    for (size_t i = 0; i < k->list.n; i++)
+        if (pair_put(w, &k->list.at[i], K != NULL, &p))
+            scatter(w, &k->list.at[i], &p.o, res, K);
+}
+
+/* the multipliers after an increment, of which a part is taken; pairs that would pull are open then, and lose
+ * theirs */
+static void predict(rod_work *w, touch *c, const double *dx, double part)
+{
+    pair_at p;
+    gather g;
+    double dv[VN] = { 0 }, fn = 0, ft[3] = { 0 };
+    if (pair_put(w, c, true, &p)) {
+        gather_dofs(w, c, &g);
+        for (int i = 0; i < g.n; i++)
+            for (int j = i % 3; j < VN; j += 3)
+                dv[j] += g.B[i][j] * dx[g.dof[i]];
+        fn = c->fn;
+        for (int j = 0; j < VN; j++)
+            fn += p.dfn[j] * dv[j];
+        for (int i = 0; i < 3; i++) {
+            ft[i] = c->ft[i];
+            for (int j = 0; j < VN; j++)
+                ft[i] += p.dF[i][j] * dv[j];
+        }
+    }
+    c->lambda += part * (fn - c->lambda);
+    for (int i = 0; i < 3; i++)
+        c->next[i] = p.f.ft[i] + part * (ft[i] - p.f.ft[i]);
+}
+
+void contacts_predict(rod_work *w, const double *dx, double part)
+{
+    for (size_t i = 0; i < w->contact->list.n; i++)
+        predict(w, &w->contact->list.at[i], dx, part);
+}

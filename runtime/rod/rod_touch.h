@@ -1,0 +1,90 @@
+/* rod_touch: what the files of contact between rods share. */
+#ifndef CDL_ROD_TOUCH_H
+#define CDL_ROD_TOUCH_H
+#include "rod_work.h"
+
+enum { WINDOW = 6 };
+/* value, first and second derivative at a place, as sums over nodes */
+typedef struct row {
+    int first, n;
+    double w[WINDOW], d[WINDOW], dd[WINDOW];
+} row;
+
+typedef struct touch {
+    int pair, node, rod; /* node of rod a against a place on rod b */
+    /* places on rod b and on rod a: number of the node, with a fraction; length that the node stands for */
+    double x, y, ds;
+    /* y moves to the closest place too; where the distance is flat along the rod, eps (y - mid)^2/2 keeps it
+     * near */
+    double eps, mid;
+    double gap, far, N[3], last[3]; /* last: the normal one iteration ago */
+    double fn, ft[3];
+    contact_status status;
+    double lambda, l[3]; /* multipliers; the tangential one in the frame of `other` */
+    double next[3];      /* the tangential one that goes with an increment, in space, until it is taken */
+    /* the beginning of the step: place, the two material points in the frames of node and other */
+    double x0, y0, a[3], rho[3];
+    int other;
+    /* turned: the direction of slip is not that of one iteration ago; a spring in its place keeps it from
+     * swinging to and fro */
+    bool clipped, fixed;
+    int turned;
+    double along[3]; /* that direction */
+} touch;
+
+typedef vec(touch) touches;
+typedef struct rod_contacts {
+    touches list, saved, flowing, watched, arc[2];
+    double *k, *mu, *clear; /* of each pair: stiffness, friction, distance that gap 0 means */
+    /* of each pair, in statics: so much further apart, that the lines do not overlap between the places where
+     * they are held */
+    double *skin;
+    int cramped; /* steps in a row that failed with it */
+    double grip; /* stiffness of what sticks, by that of the springs */
+    bool stiff;  /* multipliers are unknowns that move with every increment */
+    /* of each pair: the little give that is left to them then, stiffer by far than the rods at the distance
+     * of their nodes */
+    double *hard;
+    bool counting, smooth; /* directions: pairs that slip are free to; friction is left out */
+    bool *tresca;
+    double *body; /* of each pair: point, direction, radius */
+    /* 0: at the beginning of the step; before: at the points of an arc */
+    double dissipated, dissipated0, before[2];
+    int *head, *next;
+    int cells;
+    double *seen; /* positions when pairs were looked for */
+} rod_contacts;
+
+static inline const rod_pair *pair_of(const rod_work *w, const touch *c)
+{
+    return &w->rp->pair[c->pair];
+}
+static inline const rod_mesh *slave_of(const rod_work *w, const touch *c)
+{
+    return &w->mesh[pair_of(w, c)->a];
+}
+
+/* ---- closest points ---- */
+void row_at(const rod_mesh *m, double x, row *r);
+void row_sum(const rod_mesh *m, const row *r, const double *w, const double *pos, double *x);
+void slave_point(const rod_work *w, const touch *c, double y, const double *pos, double *x);
+/* the way out of a body from a point, and how far */
+double body_normal(const rod_work *w, const touch *c, const double *p, double *N);
+/* normal and gap at the state; false: no closest point nearby */
+bool touch_project(const rod_work *w, touch *c);
+bool touch_place(const rod_work *w, touch *c); /* the same for a new pair of rods */
+/* the least gap of the smooth lines near a pair */
+double touch_least(const rod_work *w, const touch *c, touch *where);
+/* a pair that is kept near where it was is from now on kept near where it is */
+void touch_centre(const rod_work *w, touch *c);
+/* the material points that lie on each other in that state */
+void touch_start(const rod_work *w, touch *c, const double *pos, const double *rot);
+/* the frame that multipliers are kept in: that of the other section; a body stands still */
+void other_matrix(const rod_work *w, const touch *c, double *R);
+/* the place on the other side that the slip is measured from, without the turn of its section */
+void other_place(const rod_work *w, const touch *c, double *q);
+
+/* ---- forces ---- */
+void touch_force(rod_work *w, touch *c); /* fn, ft and status at the state */
+
+#endif

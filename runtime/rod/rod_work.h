@@ -1,0 +1,229 @@
+/* rod_work: what the files of the rod solver share. */
+#ifndef CDL_ROD_WORK_H
+#define CDL_ROD_WORK_H
+#include "rod.h"
+
+/* position (3), frame (quaternion), axis (3); roll: start is a frame, goal an angle from it */
+typedef struct rod_hold {
+    const rod_load *load;
+    int node;
+    double start[4], goal[4];
+} rod_hold;
+/* force or moment at a node; node < 0: along the rod */
+typedef struct rod_push {
+    const rod_load *load;
+    int node;
+} rod_push;
+
+/* Matrix entries of contacts, and the whole matrix when there are any: triplets. */
+typedef struct rod_sparse {
+    int n, nz, cap;
+    int *i, *j;
+    double *x;
+} rod_sparse;
+void sparse_add(arena *a, rod_sparse *s, int i, int j, double x);
+
+struct rod_contacts;
+typedef struct rod_motion rod_motion;
+typedef struct rod_work {
+    const program *p;
+    const rod_program *rp;
+    const run_options *o;
+    const rod_options *ro;
+    results *r;
+    arena *a, *tmp;
+    rod_mesh *mesh;
+    int N, ndof;               /* nodes of all rods; 6 N */
+    double *pos, *rot;         /* 3 N, 4 N: now */
+    double *pos0, *rot0;       /* at the beginning of the step */
+    double *pos1, *rot1, last; /* before a solve; size of the last increment */
+    double *linked, link;      /* positions whose link is known */
+    double *res, *dx;          /* ndof */
+    /* increment of the last step, how long it was (0: none to go by), how long the next is */
+    double *way, way_dt, guess;
+    double *given; /* forces and moments at the points of integration, 18 an element */
+    rod_hold *hold;
+    int nhold;
+    rod_push *push;
+    int npush;
+    uint8_t *held;          /* dofs that are held */
+    int *support, nsupport; /* nodes with any */
+    double *tilt; /* 2 a node: what turns across the axis do to the roll there, where it is held; or NULL */
+    double *reg, *coord; /* to run kernels */
+    /* natural strains (v0, u0) are reached from those of the shape, before the load; or NULL */
+    double *start0, *goal0;
+    double scale; /* of forces */
+    double t;
+    double shift, drag; /* of the tangent alone; of a viscous motion from pos0, rot0 */
+    double viscous;     /* work that was lost to it; of a motion in time: to damping and contact */
+    /* moments: some act that have no energy: dead ones and forces that follow, which last, or those of rolls
+     * that are held */
+    bool neutral, moments, lasting;
+    /* condensed band */
+    int nred, *red; /* reduced number of a node's first dof, -1: inside an element */
+    double *band, *inner, *rhs;
+    int *pivot;
+    /* of the determinant; of what is left of it when the nodes inside are eliminated */
+    int sign;
+    double logdet;
+    struct rod_contacts *contact;
+    rod_motion *motion; /* NULL: statics */
+    int64_t iterations;
+} rod_work;
+
+/* ---- lines through points ---- */
+typedef struct rod_spline rod_spline;
+rod_spline *rod_spline_new(arena *a, const double *points, int n); /* n >= 4 */
+double rod_spline_length(const rod_spline *c);
+void rod_spline_at(const rod_spline *c, double s, double *x, double *tangent);
+
+double rod_length(const rod_work *w); /* of the longest */
+void state_copy(rod_work *w, double *pos, double *rot, const double *pos1, const double *rot1);
+void rod_eval(rod_work *w, const kernel *k, double t, int rod, double s, double *out);
+bool rod_fail(rod_work *w, span at, const char *fmt, ...) __attribute__((format(printf, 3, 4))); /* false */
+bool rod_build(rod_work *w);                              /* meshes, shapes, supports; false after a report */
+bool rod_supported(rod_work *w);                          /* says which motion is free */
+void rod_update(rod_work *w, const double *dx, double k); /* moves the state */
+/* K dx = -res with the increments of held dofs given in dx; false: singular */
+void rod_band_new(rod_work *w);
+bool rod_solve_band(rod_work *w, double t);
+/* and K dy = -rate, the increments of held dofs given in dy, where that is asked: dy not NULL; without
+ * contact, and with it */
+bool rod_solve_two(rod_work *w, double t, const double *rate, double *dy);
+bool rod_solve_sparse(rod_work *w, double t, const double *rate, double *dy);
+void rod_residual(rod_work *w, double t, double *res);
+/* ---- loads ---- */
+/* residual of loads and drag; 9 numbers a node: derivatives of moments, of forces in turns */
+typedef struct rod_outside {
+    double t, *force, *moment, *follow;
+} rod_outside;
+rod_outside rod_outside_at(rod_work *w, double t);  /* in w->tmp */
+void rod_loads(rod_work *w, double t, double *res); /* loads and drag alone */
+void rod_element_own(rod_work *w, const rod_mesh *m, int e, const double *given, double *f, double *K);
+/* residual (added) and tangent of an element with what acts on it from outside, in the first element that has
+ * the node */
+void rod_element_loaded(rod_work *w, const rod_mesh *m, int e, const rod_outside *out, const double *given,
+                        double *f, double *K);
+/* forces at the points of integration: of the state, or what the increment makes of them */
+void forces_follow(rod_work *w, const double *dx);
+int rod_unstable(rod_work *w, double t); /* directions that lower the energy and keep what touches */
+/* it touches, and friction acts or moments without energy: stability is not asked */
+bool rod_unclear(const rod_work *w);
+double rod_small_shift(const rod_work *w);
+/* ---- equilibria at a load ---- */
+/* where what is held goes at t; tau < 1: on the way from the start to the values at t = 0 */
+bool holds_at(rod_work *w, double t, double tau);
+void holds_put(rod_work *w); /* into dx: increments that bring what is held to its goal */
+double turn_between(rod_work *w, double t, double dt); /* of held frames */
+/* of an increment: positions by the length, and angles */
+double rod_size(const rod_work *w, const double *dx, double *turn);
+/* Of the increment dx that may be taken: turns stay moderate, and rods that may touch do not jump over each
+   other; room: those that are far from all others may move further, or else no node moves by more than most
+   of a radius. */
+double rod_part_of(const rod_work *w, double turn, double most_turn, bool room);
+bool rod_gaps_closed(const rod_work *w); /* to the tolerance */
+bool rod_equilibrium(rod_work *w, double t);
+/* an equilibrium whose rods overlap nowhere, near one that was found; false: none, as before */
+bool rod_apart(rod_work *w, double t);
+bool rod_flow(rod_work *w, double t); /* through a viscous motion, with friction */
+void rod_nudge(rod_work *w);
+void rod_way(rod_work *w, double dt); /* the step from pos0, rot0 is done, dt long; 0: it was a jump */
+void rod_go_on(rod_work *w);          /* a first guess of a step `guess` long: the same way again */
+bool rod_interrupted(rod_work *w);
+/* a rod went through itself since that state, where it touched or not; brief: if it moved far enough */
+bool rod_passed(rod_work *w, double *pos, double *rot, bool touched, bool brief);
+double rod_drag_work(const rod_work *w);
+
+/* ---- along a load ---- */
+enum { ROD_CRITICAL = 64 };
+typedef struct rod_path {
+    /* modes: rod_character of the last state */
+    double critical[ROD_CRITICAL];
+    int ncritical, modes;
+    /* modes of a state in contact that could not be left, or only for one like it: asked again when they
+     * change */
+    int stuck;
+    bool moments; /* what modes were told without energy */
+    /* of the last two steps: where moments have no energy */
+    double t[2], logdet[2];
+    int known;
+    double *pos, *rot;     /* at the start */
+    vec(rod_point) points; /* by arc length alone */
+} rod_path;
+double rod_elastic(rod_work *w, double *e); /* all four kinds, and their sum */
+void rod_sample(rod_work *w, double t);
+/* flow: through a viscous motion; false: the state is as before */
+bool rod_step(rod_work *w, double t, double tau, bool flow);
+/* directions that lower the energy; the sign of the determinant where moments have none */
+int rod_character(rod_work *w, double t);
+void rod_path_start(rod_work *w, rod_path *p); /* the equilibrium at t = 0 was found */
+void rod_path_point(rod_work *w, rod_path *p, double t);
+/* in steps of at most h, halved when Newton's method fails */
+bool rod_march(rod_work *w, double end, double h, bool start, rod_path *p, double *reached);
+/* ---- arc length ---- */
+/* From the equilibrium at a load through limit points, which are listed, to where the branch is stable again
+   beyond them: true, and the load there.  Without limit points: beyond the goal.  False: it does not come
+   back, or not the whole is asked, but the first limit point alone; the state is put back. */
+bool rod_arc(rod_work *w, rod_path *p, double from, double goal, double end, bool whole, double *to);
+double rod_reach(rod_work *w, double t, double end); /* |dx/dt| at an equilibrium; 0: not known */
+double rod_distance(rod_work *w, const double *pos, const double *rot); /* of the state from that one */
+/* ---- motions in time ---- */
+/* velocities of the start; dt: the step to come; false after a report */
+bool rod_motion_new(rod_work *w, double dt);
+bool rod_motion_run(rod_work *w, double end, double h, double *reached);
+/* of an element, added; either may be NULL */
+void rod_inertia_put(const rod_work *w, const rod_mesh *m, int e, double *f, double *K);
+/* weight of the end of the step in the forces of elements */
+double rod_part(const rod_work *w, const rod_mesh *m);
+double rod_kinetic(const rod_work *w);
+double rod_worked(const rod_work *w);            /* by loads and supports */
+const double *rod_velocities(const rod_work *w); /* 6 a node: in space, spin in the frame of the section */
+const double *rod_left(const rod_work *w);       /* residual of the last step */
+
+/* ---- contact ---- */
+void contacts_new(rod_work *w);
+bool contacts_start(rod_work *w); /* of the run; false: the shape given crosses itself */
+void contacts_step(rod_work *w);  /* the state is the beginning of a step */
+void contacts_find(rod_work *w);  /* pairs near each other */
+/* closest points, gaps and forces at the state; false: rods went through each other */
+bool contacts_project(rod_work *w, bool easy);
+/* forces into res, derivatives into K (NULL: not asked) */
+void contacts_put(rod_work *w, double *res, rod_sparse *K);
+/* the part of an increment that leaves rods on their side of each other */
+double contacts_room(const rod_work *w);
+bool contacts_near(const rod_work *w);  /* any pair carries force, or may */
+bool contacts_rough(const rod_work *w); /* friction acts */
+/* derivatives with gaps held closed, those that slip free to */
+void contacts_count(rod_work *w, rod_sparse *K);
+/* the springs' forces become multipliers; stiff: they are unknowns from now on */
+void contacts_stiffen(rod_work *w, bool stiff);
+/* multipliers that go with an increment, before it is taken */
+void contacts_predict(rod_work *w, const double *dx, double part);
+void contacts_carry(rod_work *w); /* and after it: the tangential ones into the frames that turned */
+/* friction is left out, as on the way from a reference shape, which is no motion */
+void contacts_smooth(rod_work *w, bool smooth);
+void contacts_soften(rod_work *w);
+/* a step begins here with that increment, taken afterwards, then carried */
+void contacts_lead(rod_work *w, const double *dx);
+double contacts_open(const rod_work *w); /* the deepest overlap, or the widest gap of a pair that presses */
+uint64_t contacts_pattern(const rod_work *w);      /* hash of who touches, sticks and slips */
+void contacts_accept(rod_work *w, int64_t sample); /* the step is done */
+double contacts_depth(const rod_work *w);          /* of the deepest overlap of smooth lines */
+/* false: lines overlap between pairs by more than that part of the radius, and are to be held further apart
+ */
+bool contacts_part(rod_work *w, double enough);
+/* distances that they are held further apart by: kept, or put back */
+void contacts_skin(rod_work *w, double *keep, const double *from);
+void contacts_parted(rod_work *w, bool ok); /* whether a state was found then */
+void contacts_save(rod_work *w);
+void contacts_restore(rod_work *w);
+void contacts_keep_arc(rod_work *w, int which); /* two more: where an arc began, and its last point */
+void contacts_back_arc(rod_work *w, int which);
+void contacts_keep_flow(rod_work *w);  /* a second place to save to */
+void contacts_keep_watch(rod_work *w); /* and while a load is sought */
+void contacts_back_watch(rod_work *w);
+void contacts_back_flow(rod_work *w);
+void contacts_result(rod_work *w, rod_result *x);
+void contacts_lose(rod_work *w); /* what friction took in the step */
+double contacts_dissipated(const rod_work *w);
+#endif
