@@ -202,6 +202,11 @@ void factor_solve(const factor *f, const double *b, double *x)
         else
             LAPACKE_dgetrs_work(LAPACK_COL_MAJOR, 'T', n, 1, f->a, n, f->pivot, x, n);
         return;
+    case FACTOR_BAND:
+    case FACTOR_BAND_LU:
+    case FACTOR_SPARSE:
+        factor_solve_shaped(f, b, x);
+        return;
     case FACTOR_NONE:
         return;
     }

@@ -29,12 +29,23 @@ double vec_max(const double *a, int n);                                  /* larg
 void mat_vec(const double *a, const double *x, double *y, int m, int n); /* y = A x, A is m by n */
 
 /* A factorised square matrix.  Only one of the forms is filled. */
-typedef enum { FACTOR_NONE, FACTOR_DIAGONAL, FACTOR_INVERSE, FACTOR_CHOLESKY, FACTOR_LU } factor_kind;
+typedef enum {
+    FACTOR_NONE,
+    FACTOR_DIAGONAL,
+    FACTOR_INVERSE,
+    FACTOR_CHOLESKY,
+    FACTOR_LU,
+    FACTOR_BAND,    /* L D L^T */
+    FACTOR_BAND_LU, /* LAPACK's */
+    FACTOR_SPARSE   /* KLU's */
+} factor_kind;
 typedef struct factor {
     factor_kind kind;
     int n;
     double *a;
     int *pivot;
+    const struct matrix_shape *shape; /* of what is factorised (matrix.h); NULL: whole or diagonal */
+    struct sparse_factor *sparse;
 } factor;
 
 void factor_init(factor *f, arena *a, int n, bool diagonal); /* room for any form, or for a diagonal alone */
@@ -43,6 +54,7 @@ bool factor_diagonal(factor *f, const double *d, int *bad);  /* d > 0, else fals
 bool factor_spd(factor *f, const double *a, int *bad);
 bool factor_general(factor *f, const double *a);                /* any regular matrix; false: singular */
 void factor_solve(const factor *f, const double *b, double *x); /* x = A^-1 b; x and b are different */
+void factor_solve_shaped(const factor *f, const double *b, double *x); /* of bands and sparse matrices */
 
 /* Cholesky with pivoting of a symmetric semidefinite matrix, in place: A[p][p] = L L^T, L is n by rank. Stops
  * at pivots below tol times the largest. */

@@ -729,7 +729,7 @@ static void events_run(const program *p, const run_options *o, results *r)
     w->width = w->K + 4;
     w->fixed = o->value[OPTION_STEP] > 0 ? o->value[OPTION_STEP] : 0;
     w->creep = 1e-9;
-    w->s = system_new(r->a, p, r->param, false, &why, &r->where);
+    w->s = system_new(r->a, p, r->param, STORE_WHOLE, &why, &r->where);
     if (!w->s) {
         ev_fail(w, r->where, why);
         return;

@@ -274,7 +274,7 @@ static void sample_energy(ev *w, int64_t at, double wf, double dissipated, const
         for (int i = 0; i < w->n; i++)
             if (w->p->order[i] == 1)
                 kin -= 0.5 * v[i] *
-                       (w->s->diagonal ? w->M[i] * v[i] : vec_dot(w->M + (size_t)i * w->n, v, w->n));
+                       (mass_diagonal(w->s) ? w->M[i] * v[i] : vec_dot(w->M + (size_t)i * w->n, v, w->n));
     shown = kin;
     if (w->s->kinetic.n)
         shown = system_sum(w->s, &w->s->kinetic);

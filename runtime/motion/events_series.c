@@ -146,7 +146,7 @@ void ev_force0(ev *w)
     for (size_t i = 0; i < n; i++)
         w->f[i] = w->fs[i * (size_t)w->width];
     for (size_t i = 0; i < n; i++) {
-        if (w->s->diagonal)
+        if (mass_diagonal(w->s))
             w->M[i] = w->Ms[(i * n + i) * (size_t)w->width];
         else
             for (size_t k = 0; k < n; k++)
@@ -846,7 +846,7 @@ static bool orders(ev *w)
             int bad;
             size_t n = (size_t)w->n;
             for (size_t i = 0; i < n; i++) {
-                if (w->s->diagonal)
+                if (mass_diagonal(w->s))
                     w->M[i] = w->Ms[(i * n + i) * (size_t)w->width];
                 else
                     for (size_t k = 0; k < n; k++)

@@ -298,7 +298,7 @@ static const char *refuse(const many *w, span *at)
         *at = p->event[0].at;
         return "events among many contacts are not built yet";
     }
-    if (!w->s->diagonal || !w->s->mass_constant || w->s->first_order)
+    if (!mass_diagonal(w->s) || !w->s->mass_constant || w->s->first_order)
         return "many contacts are built for constant masses without coupling, and second-order equations";
     for (size_t i = 0; i < p->ncontact; i++) {
         const contact_family *f = &p->contact[i];
@@ -332,7 +332,7 @@ static bool run(many *w, bool chain)
 {
     span at;
     const char *why = NULL;
-    w->s = system_new(w->r->a, w->p, w->r->param, true, &why, &at);
+    w->s = system_new(w->r->a, w->p, w->r->param, STORE_UNLISTED, &why, &at);
     if (w->s)
         why = refuse(w, &at);
     if (chain && (why || w->s->force_of_state))

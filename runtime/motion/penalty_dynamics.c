@@ -188,7 +188,7 @@ static bool stage_solve(pen *w, double t, const double *qs, const double *vs, do
             w->g[i] = w->f[i] - w->g[i];
         for (int i = 0; i < n; i++)
             for (int j = 0; j < n; j++) {
-                double m = w->s->diagonal ? (i == j ? w->M[i] : 0) : w->M[i * n + j];
+                double m = mass_diagonal(w->s) ? (i == j ? w->M[i] : 0) : w->M[i * n + j];
                 bool second = w->p->order[j] == 2;
                 w->J[i * n + j] = m - (second ? dh * w->Fv[i * n + j] + dh * dh * w->Fq[i * n + j]
                                               : dh * w->Fq[i * n + j]);
@@ -438,7 +438,7 @@ void penalty_dynamics_run(const program *p, const run_options *o, results *r)
     r->status = RUN_OK;
     r->duration = o->duration;
     r->solver = "springs";
-    w->s = system_new(r->a, p, r->param, false, &why, &r->where);
+    w->s = system_new(r->a, p, r->param, STORE_WHOLE, &why, &r->where);
     if (!w->s) {
         r->status = RUN_FAILED;
         r->message = why;

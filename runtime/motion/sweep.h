@@ -10,6 +10,14 @@ enum { MAX_HITS = 10 }; /* impacts of one contact in a step; after that it stays
 /* repeated impacts of a step, all contacts taken together, that are followed one by one */
 enum { MAX_AGAIN = 24 };
 
+/* What reactions do to the rates: rows of n entries, at the dofs of their contact or at all. */
+typedef struct column {
+    double *a;
+    int n;
+    bool local; /* at the dofs of the contact */
+    size_t room;
+} column;
+
 /* What a contact carries along the run. */
 typedef struct track {
     contact *c;
@@ -29,7 +37,7 @@ typedef struct track {
     double *H0, *S0, *Hm, *Sm, *s0m;
     double htm;
     double mu0, normal0; /* coefficient and given normal force at the start of the step */
-    double *G, *Gm;      /* D^-1 [Hm; Sm]^T and M^-1 [H; S]^T, a row for each component */
+    column G, Gm;        /* D^-1 [Hm; Sm]^T and M^-1 [H; S]^T, a row for each component */
     /* of its problem when it is alone, over a step and at an instant, and the matrices of that */
     cone cone, cone_now;
     double *A, *Am;
@@ -72,6 +80,8 @@ typedef struct sweep {
     /* contacts of the problem at hand */
     track **act;
     int nact;
+    int rows_room, contacts_room; /* of the problem at hand */
+    double *spread, *sizes;       /* n: 0 between uses; sizes of what is summed up */
     track **back;
     bool *who;
     int *perm;
@@ -110,13 +120,16 @@ void sweep_sizes(sweep *w);                              /* of q and q', grown t
 void sweep_tolerances(sweep *w, track *k);
 void sweep_law(void *ud, int i, double speed, double *mu, double *radius);
 void sweep_cone(sweep *w, int i, int *row); /* of contact i of the problem at hand */
+void sweep_room(sweep *w, int contacts, int rows); /* for a problem of that size */
 void sweep_cones(sweep *w);
 void sweep_matrix(sweep *w, bool mass); /* W = [H; S] G; mass: of forces or shocks at an instant */
 bool sweep_solve(sweep *w, double t);
 void sweep_react(const sweep *w, double *x, bool mass); /* x += G r */
-void sweep_columns(const sweep *w, const track *k, const double *H, const double *S, const factor *f,
-                   double *G);
+void sweep_columns(sweep *w, const track *k, const double *H, const double *S, const factor *f, column *G);
 /* the block of a lone contact, kept while nothing in it changes */
+/* H M^-1 H^T of contacts whose normal columns Gm are known; x += l M^-1 H^T */
+void sweep_normal_matrix(sweep *w, track *const *who, int n, double *A);
+void sweep_move(const track *k, double l, double *x);
 double *sweep_lone_matrix(sweep *w, track *k, bool mass);
 bool sweep_solve_alone(sweep *w, bool mass, const cone *c, double *x); /* false: it has to go the long way */
 
@@ -159,11 +172,11 @@ static inline double larger(double a, double b)
     return a > b ? a : b;
 }
 
-static inline double weighted(const double *row, const double *size, int n)
+static inline double weighted(const contact *c, const double *row, const double *size)
 {
     double s = 0;
-    for (int i = 0; i < n; i++)
-        s += fabs(row[i]) * size[i];
+    for (int i = 0; i < c->n; i++)
+        s += fabs(row[i]) * size[c->dof ? c->dof[i] : i];
     return s;
 }
 
@@ -181,16 +194,16 @@ static inline void solve_with(const factor *f, const double *b, double *x)
         factor_solve(f, b, x);
 }
 
-static inline double gap_rate(const sweep *w, const track *k, const double *v)
+static inline double gap_rate(const track *k, const double *v)
 {
-    return vec_dot(k->c->H, v, w->n) + k->c->ht;
+    return contact_rate(k->c, k->c->H, v) + k->c->ht;
 }
 
-static inline double slip_of(const sweep *w, const contact *c, const double *v, double *slip)
+static inline double slip_of(const contact *c, const double *v, double *slip)
 {
     double s = 0;
     for (int i = 0; i < c->d; i++) {
-        slip[i] = vec_dot(c->S + (size_t)i * w->n, v, w->n) + c->s0[i];
+        slip[i] = contact_rate(c, c->S + (size_t)i * c->n, v) + c->s0[i];
         s += slip[i] * slip[i];
     }
     return sqrt(s);
@@ -202,9 +215,10 @@ static inline bool always(const track *k)
 } /* held, or always closed */
 
 /* component j of the problem */
-static inline const double *row_of(const track *k, const double *H, const double *S, int n, int j)
+/* component j of the problem */
+static inline const double *row_of(const track *k, const double *H, const double *S, int j)
 {
-    return j < k->normal ? H : S + (size_t)(j - k->normal) * n;
+    return j < k->normal ? H : S + (size_t)(j - k->normal) * (size_t)k->c->n;
 }
 
 static inline int rows_of(const track *k)

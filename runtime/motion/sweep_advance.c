@@ -15,7 +15,7 @@ static double first_crossing(sweep *w, double h, const bool *who)
             continue;
         if (!k->offset_fixed)
             contact_rows(w->s, k->c, w->s->mass_constant ? w->M : w->M1, false);
-        double un = gap_rate(w, k, w->v1), at = h - k->c->gap / un;
+        double un = gap_rate(k, w->v1), at = h - k->c->gap / un;
         if (un < 0 && at < best)
             best = at;
     }
@@ -27,7 +27,7 @@ static bool touches(sweep *w, const bool *who)
 {
     for (size_t i = 0; i < w->ntrack; i++)
         if (who[i] && w->track[i].c->gap <= w->track[i].tol_gap &&
-            gap_rate(w, &w->track[i], w->v1) <= w->track[i].tol_u)
+            gap_rate(&w->track[i], w->v1) <= w->track[i].tol_u)
             return true;
     return false;
 }
@@ -74,9 +74,9 @@ static double slip_along(const sweep *w, const track *k)
     const contact *c = k->c;
     double along = 0, before = 0, after = 0;
     for (int j = 0; j < c->d; j++) {
-        const double *S = c->S + (size_t)j * w->n, *S0 = k->rows_fixed ? S : k->S0 + (size_t)j * w->n;
-        double a = vec_dot(S0, w->v, w->n) + k->s0m[j], b = vec_dot(S, w->v1, w->n) + c->s0[j];
-        if (!k->rows_fixed && !(vec_dot(S0, S, w->n) > 0))
+        const double *S = c->S + (size_t)j * c->n, *S0 = k->rows_fixed ? S : k->S0 + (size_t)j * c->n;
+        double a = contact_rate(c, S0, w->v) + k->s0m[j], b = contact_rate(c, S, w->v1) + c->s0[j];
+        if (!k->rows_fixed && !(vec_dot(S0, S, c->n) > 0))
             return NAN; /* the directions were chosen anew */
         along += a * b;
         before += a * a;
@@ -129,9 +129,9 @@ static bool goes_on(sweep *w, track *k)
     system_at(w->s, w->t1, w->q1, w->v1);
     contact_slip_bias(w->s, k->c, bias);
     for (int j = 0; j < c->d; j++) {
-        const double *S = c->S + (size_t)j * w->n;
-        free += fabs(vec_dot(S, w->x1, w->n));
-        left += fabs(vec_dot(S, w->acc, w->n) + bias[j]);
+        const double *S = c->S + (size_t)j * c->n;
+        free += fabs(contact_rate(c, S, w->x1));
+        left += fabs(contact_rate(c, S, w->acc) + bias[j]);
     }
     return left > 1e-9 * free;
 }
@@ -160,9 +160,8 @@ static bool locate_turn(sweep *w, const track *k, double *h)
 {
     double lo = 0, hi = *h, last = 0, speed = 0, x, s;
     for (int j = 0; j < k->c->d; j++) {
-        double a = vec_dot(k->rows_fixed ? k->c->S + (size_t)j * w->n : k->S0 + (size_t)j * w->n, w->v,
-                           w->n) +
-                   k->s0m[j];
+        const double *S = (k->rows_fixed ? k->c->S : k->S0) + (size_t)j * k->c->n;
+        double a = contact_rate(k->c, S, w->v) + k->s0m[j];
         speed += a * a;
     }
     speed = sqrt(speed);
@@ -206,12 +205,14 @@ static void whole_join(sweep *w, double h, bool overlaps)
         if (!k->offset_fixed)
             contact_rows(w->s, c, w->M, false);
         double reach = fabs(c->ht);
-        for (int j = 0; j < w->n; j++)
-            reach += fabs(c->H[j]) * (fabs(w->v[j]) + h * fabs(w->acc[j]));
+        for (int j = 0; j < c->n; j++) {
+            int dof = c->dof ? c->dof[j] : j;
+            reach += fabs(c->H[j]) * (fabs(w->v[dof]) + h * fabs(w->acc[dof]));
+        }
         if (!overlaps && c->gap > h * reach + k->tol_gap)
             continue;
         k->in = true;
-        k->un = gap_rate(w, k, w->v);
+        k->un = gap_rate(k, w->v);
         k->ahead = larger(c->gap, 0) / h;
         if (k->hits < 2 && c->e > 0 && c->gap + h * k->un <= 0)
             k->ahead = c->e * k->un;
@@ -233,7 +234,7 @@ static void whole_note(sweep *w)
     for (int i = 0; i < w->nact; i++) {
         const track *k = w->act[i];
         if (k->in && k->un < -k->tol_u && w->rr[k->row] > 0)
-            sweep_impact(w, k, k->un, gap_rate(w, k, w->v1), w->rr[k->row]);
+            sweep_impact(w, k, k->un, gap_rate(k, w->v1), w->rr[k->row]);
     }
     w->t = t;
 }

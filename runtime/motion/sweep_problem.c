@@ -78,11 +78,11 @@ void sweep_sizes(sweep *w)
 void sweep_tolerances(sweep *w, track *k)
 {
     const contact *c = k->c;
-    k->tol_gap = 1e-12 * weighted(c->H, w->qmax, w->n);
-    k->tol_u = 1e-12 * (weighted(c->H, w->vmax, w->n) + fabs(c->ht));
+    k->tol_gap = 1e-12 * weighted(c, c->H, w->qmax);
+    k->tol_u = 1e-12 * (weighted(c, c->H, w->vmax) + fabs(c->ht));
     k->tol_slip = 0;
     for (int i = 0; i < c->d; i++)
-        k->tol_slip += 1e-12 * (weighted(c->S + (size_t)i * w->n, w->vmax, w->n) + fabs(c->s0[i]));
+        k->tol_slip += 1e-12 * (weighted(c, c->S + (size_t)i * c->n, w->vmax) + fabs(c->s0[i]));
 }
 
 /* ---- the problem at hand ---- */
@@ -120,23 +120,115 @@ void sweep_cone(sweep *w, int i, int *row)
     *row += cone_rows(c);
 }
 
+/* ---- what reactions do to the rates ---- */
+static const column *column_of(const track *k, bool mass)
+{
+    return mass ? &k->Gm : &k->G;
+}
+
+/* S NULL: of the normal row alone */
+void sweep_columns(sweep *w, const track *k, const double *H, const double *S, const factor *f, column *G)
+{
+    const contact *c = k->c;
+    int m = rows_of(k);
+    G->local = c->dof && f->kind == FACTOR_DIAGONAL;
+    G->n = G->local ? c->n : w->n;
+    size_t need = (size_t)(1 + c->fam->d) * (size_t)G->n;
+    if (need > G->room) {
+        G->a = arena_array(w->a, double, need);
+        G->room = need;
+    }
+    for (int j = 0; j < (S ? m : 1); j++) {
+        const double *row = row_of(k, H, S, j);
+        double *g = G->a + (size_t)j * (size_t)G->n;
+        if (G->local) {
+            for (int i = 0; i < c->n; i++)
+                g[i] = f->a[c->dof[i]] * row[i];
+            continue;
+        }
+        if (!c->dof) {
+            factor_solve(f, row, g);
+            continue;
+        }
+        for (int i = 0; i < c->n; i++)
+            w->spread[c->dof[i]] += row[i];
+        factor_solve(f, w->spread, g);
+        for (int i = 0; i < c->n; i++)
+            w->spread[c->dof[i]] = 0;
+    }
+}
+
+/* column b of contact l with an entry for every dof; spread is cleared by column_done */
+static const double *column_spread(sweep *w, const track *l, const column *G, int b)
+{
+    const double *g = G->a + (size_t)b * (size_t)G->n;
+    if (!G->local)
+        return g;
+    for (int i = 0; i < G->n; i++)
+        w->spread[l->c->dof[i]] += g[i];
+    return w->spread;
+}
+
+static void column_done(sweep *w, const track *l, const column *G)
+{
+    for (int i = 0; G->local && i < G->n; i++)
+        w->spread[l->c->dof[i]] = 0;
+}
+
 /* W = [H; S] G */
 void sweep_matrix(sweep *w, bool mass)
 {
-    int m = w->pr.m, n = w->n;
-    for (int i = 0; i < w->nact; i++) {
-        const contact *c = w->act[i]->c;
-        for (int a = 0; a < rows_of(w->act[i]); a++) {
-            const double *row = row_of(w->act[i], c->H, c->S, n, a);
-            double *W = w->W + (size_t)(w->act[i]->row + a) * m;
-            for (int j = 0; j < w->nact; j++) {
-                const track *l = w->act[j];
-                const double *G = mass ? l->Gm : l->G;
-                for (int b = 0; b < rows_of(l); b++)
-                    W[l->row + b] = vec_dot(row, G + (size_t)b * n, n);
+    int m = w->pr.m;
+    for (int j = 0; j < w->nact; j++) {
+        const track *l = w->act[j];
+        const column *G = column_of(l, mass);
+        for (int b = 0; b < rows_of(l); b++) {
+            const double *g = column_spread(w, l, G, b);
+            for (int i = 0; i < w->nact; i++) {
+                const track *k = w->act[i];
+                for (int a = 0; a < rows_of(k); a++)
+                    w->W[(size_t)(k->row + a) * (size_t)m + (size_t)(l->row + b)] = contact_rate(
+                        k->c, row_of(k, k->c->H, k->c->S, a), g);
             }
+            column_done(w, l, G);
         }
     }
+}
+
+void sweep_normal_matrix(sweep *w, track *const *who, int n, double *A)
+{
+    for (int j = 0; j < n; j++) {
+        const double *g = column_spread(w, who[j], &who[j]->Gm, 0);
+        for (int i = 0; i < n; i++)
+            A[(size_t)i * (size_t)n + (size_t)j] = contact_rate(who[i]->c, who[i]->c->H, g);
+        column_done(w, who[j], &who[j]->Gm);
+    }
+}
+
+void sweep_move(const track *k, double l, double *x)
+{
+    for (int i = 0; i < k->Gm.n; i++)
+        x[k->Gm.local ? k->c->dof[i] : i] += l * k->Gm.a[i];
+}
+
+void sweep_room(sweep *w, int contacts, int rows)
+{
+    int d = 0;
+    if (rows <= w->rows_room && contacts <= w->contacts_room)
+        return;
+    for (size_t i = 0; i < w->p->ncontact; i++)
+        if (w->s->family[i].d > d)
+            d = w->s->family[i].d;
+    w->rows_room = rows + rows / 2 + 4;
+    w->contacts_room = contacts + contacts / 2 + 4;
+    size_t m = (size_t)w->rows_room, c = (size_t)w->contacts_room;
+    w->W = arena_array(w->a, double, m *m);
+    w->b = arena_array(w->a, double, m);
+    w->rr = arena_array(w->a, double, m);
+    w->u = arena_array(w->a, double, m);
+    w->dir = arena_array(w->a, double, m);
+    w->more = arena_array(w->a, double, c *c + 2 * c);
+    w->work = contact_work_new(w->a, w->contacts_room, w->rows_room, d);
 }
 
 void sweep_cones(sweep *w)
@@ -144,6 +236,7 @@ void sweep_cones(sweep *w)
     int row = 0;
     for (int i = 0; i < w->nact; i++)
         sweep_cone(w, i, &row);
+    sweep_room(w, w->nact, row);
     w->pr = (contact_problem){ .n = w->nact,
                                .m = row,
                                .cone = w->cone,
@@ -194,16 +287,16 @@ static inline double cancelled(double x, double change, double size)
 }
 
 /* x += G r of one contact */
-static void react_alone(int n, int m, const double *G, const double *r, double *x)
+static void react_alone(const track *l, const column *G, const double *r, double *x)
 {
-    for (int k = 0; k < n; k++) {
-        double size = fabs(x[k]), change = 0;
+    for (int k = 0, m = rows_of(l); k < G->n; k++) {
+        double *to = &x[G->local ? l->c->dof[k] : k], size = fabs(*to), change = 0;
         for (int b = 0; b < m; b++) {
-            double d = G[(size_t)b * n + k] * r[b];
+            double d = G->a[(size_t)b * (size_t)G->n + (size_t)k] * r[b];
             change += d;
             size += fabs(d);
         }
-        x[k] = cancelled(x[k], change, size);
+        *to = cancelled(*to, change, size);
     }
 }
 
@@ -211,29 +304,30 @@ void sweep_react(const sweep *w, double *x, bool mass)
 {
     if (w->nact == 1) {
         const track *l = w->act[0];
-        react_alone(w->n, rows_of(l), mass ? l->Gm : l->G, w->rr + l->row, x);
+        react_alone(l, column_of(l, mass), w->rr + l->row, x);
         return;
     }
-    for (int k = 0; k < w->n; k++) {
-        double size = fabs(x[k]), change = 0;
-        for (int i = 0; i < w->nact; i++) {
-            const track *l = w->act[i];
-            const double *G = (mass ? l->Gm : l->G) + k;
-            for (int b = 0, m = rows_of(l); b < m; b++) {
-                double d = G[(size_t)b * w->n] * w->rr[l->row + b];
-                change += d;
-                size += fabs(d);
+    double *change = w->spread, *size = w->sizes;
+    for (int k = 0; k < w->n; k++)
+        size[k] = fabs(x[k]);
+    for (int i = 0; i < w->nact; i++) {
+        const track *l = w->act[i];
+        const column *G = column_of(l, mass);
+        const double *r = w->rr + l->row;
+        for (int b = 0, m = rows_of(l); b < m; b++) {
+            const double *g = G->a + (size_t)b * (size_t)G->n;
+            for (int k = 0; k < G->n; k++) {
+                int to = G->local ? l->c->dof[k] : k;
+                double d = g[k] * r[b];
+                change[to] += d;
+                size[to] += fabs(d);
             }
         }
-        x[k] = cancelled(x[k], change, size);
     }
-}
-
-void sweep_columns(const sweep *w, const track *k, const double *H, const double *S, const factor *f,
-                   double *G)
-{
-    for (int j = 0; j < rows_of(k); j++)
-        factor_solve(f, row_of(k, H, S, w->n, j), G + (size_t)j * w->n);
+    for (int k = 0; k < w->n; k++) {
+        x[k] = cancelled(x[k], change[k], size[k]);
+        change[k] = 0;
+    }
 }
 
 /* the block of a lone contact, kept while nothing in it changes */
@@ -245,11 +339,13 @@ double *sweep_lone_matrix(sweep *w, track *k, bool mass)
     double *A = mass ? k->Am : k->A;
     if (fixed && *stamp == now)
         return A;
-    const double *G = mass ? k->Gm : k->G;
-    int m = rows_of(k), n = w->n;
+    const column *G = column_of(k, mass);
+    int m = rows_of(k);
     for (int a = 0; a < m; a++)
-        for (int b = 0; b < m; b++)
-            A[a * m + b] = vec_dot(row_of(k, c->H, c->S, n, a), G + (size_t)b * n, n);
+        for (int b = 0; b < m; b++) {
+            const double *row = row_of(k, c->H, c->S, a), *g = G->a + (size_t)b * (size_t)G->n;
+            A[a * m + b] = G->local ? vec_dot(row, g, G->n) : contact_rate(c, row, g);
+        }
     *stamp = fixed ? now : -1;
     return A;
 }

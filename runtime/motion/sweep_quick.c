@@ -22,9 +22,9 @@ static bool quick_react(sweep *w, track *k, double h, double *v)
     if (k->normal && !(k->A[0] > 0))
         return false;
     if (k->normal)
-        *b++ = vec_dot(c->H, v, w->n) + c->ht + k->ahead;
+        *b++ = contact_rate(c, c->H, v) + c->ht + k->ahead;
     for (int j = 0; j < c->d; j++)
-        *b++ = vec_dot(c->S + (size_t)j * w->n, v, w->n) + c->s0[j];
+        *b++ = contact_rate(c, c->S + (size_t)j * c->n, v) + c->s0[j];
     k->row = 0;
     if (!cone_solve(&k->cone, k->A, rows_of(k), w->b, w->rr, w->local))
         return false;

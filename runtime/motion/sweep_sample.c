@@ -35,7 +35,7 @@ static void sample_contacts(sweep *w, int64_t at, double over, bool instant)
                 system_at(w->s, w->t, w->q, w->v);
                 contact_rows(w->s, c, w->M, false);
             }
-            slip = slip_of(w, c, w->v, w->x4);
+            slip = slip_of(c, w->v, w->x4);
             show(c, c->show, w->x4, 1, r->slip + m * ns);
             show(c, c->show_force, P + a, f, r->rt + m * ns);
         }

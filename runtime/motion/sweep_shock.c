@@ -24,7 +24,7 @@ static void mass_columns(sweep *w)
         bool fixed = k->rows_fixed && w->s->mass_constant;
         if (fixed && k->stamp_m == w->stamp_m)
             continue;
-        sweep_columns(w, k, c->H, c->S, &w->s->minv, k->Gm);
+        sweep_columns(w, k, c->H, c->S, &w->s->minv, &k->Gm);
         k->stamp_m = fixed ? w->stamp_m : -1;
     }
 }
@@ -33,16 +33,15 @@ static void mass_columns(sweep *w)
  * of Poisson's law */
 static bool shock_phase(sweep *w, bool newton)
 {
-    int n = w->n;
     for (int i = 0; i < w->nact; i++) {
         const track *k = w->act[i];
         const contact *c = k->c;
         int a = 0, has_normal = k->normal;
         double e = newton && c->fam->f->impact == IMPACT_NEWTON && k->relation == REL_GAP ? k->e : 0;
         if (has_normal)
-            w->b[k->row + a++] = gap_rate(w, k, w->v) + (k->un < -k->tol_u ? e * k->un : 0);
+            w->b[k->row + a++] = gap_rate(k, w->v) + (k->un < -k->tol_u ? e * k->un : 0);
         for (int j = 0; j < c->d; j++)
-            w->b[k->row + a++] = vec_dot(c->S + (size_t)j * n, w->v, n) + c->s0[j];
+            w->b[k->row + a++] = contact_rate(c, c->S + (size_t)j * c->n, w->v) + c->s0[j];
         for (int j = 0; j < a; j++)
             w->rr[k->row + j] = 0;
     }
@@ -98,13 +97,14 @@ static void shock_account(sweep *w)
         contact *c = k->c;
         int a = k->normal;
         for (int j = 0; j < rows_of(k); j++) {
-            double still = j < a ? c->ht : c->s0[j - a], rate = vec_dot(row_of(k, c->H, c->S, n, j), mean, n);
+            double still = j < a ? c->ht : c->s0[j - a],
+                   rate = contact_rate(c, row_of(k, c->H, c->S, j), mean);
             w->dissipated -= k->shock[j] * (rate + still);
             w->wf -= k->shock[j] * still;
         }
         if (k->relation != REL_GAP)
             continue;
-        double post = gap_rate(w, k, w->v);
+        double post = gap_rate(k, w->v);
         if (k->shock[0] > 1e-12 * most) {
             sweep_impact(w, k, k->un, post, k->shock[0]);
             w->again += k->hits++ > 0;
@@ -128,9 +128,9 @@ bool sweep_shock(sweep *w)
     for (int i = 0; i < w->nact; i++) {
         track *k = w->act[i];
         k->e = k->hits < MAX_HITS ? k->c->e : 0;
-        k->un = gap_rate(w, k, w->v);
+        k->un = gap_rate(k, w->v);
         if (k->c->fam->d)
-            k->speed = slip_of(w, k->c, w->v, w->x4);
+            k->speed = slip_of(k->c, w->v, w->x4);
         memset(k->shock, 0, (size_t)rows_of(k) * sizeof *k->shock);
     }
     memcpy(w->x1, w->v, (size_t)w->n * sizeof *w->v);
@@ -161,7 +161,7 @@ bool sweep_meet(sweep *w)
             contact_rows(w->s, c, w->M, false);
             sweep_tolerances(w, k);
         }
-        k->un = gap_rate(w, k, w->v);
+        k->un = gap_rate(k, w->v);
         if (k->un > k->tol_u)
             continue;
         k->met = any = true;
@@ -186,9 +186,8 @@ static void gauss_contact(sweep *w, int i)
     contact *c = k->c;
     cone *o = &w->cone[i];
     double *bias = w->x2, *dir = w->dir + k->row, speed, *b = w->b + k->row;
-    int n = w->n;
     if (k->normal)
-        *b++ = vec_dot(c->H, w->acc, n) + contact_bias(w->s, c);
+        *b++ = contact_rate(c, c->H, w->acc) + contact_bias(w->s, c);
     if (c->d == 0)
         return;
     if (c->fam->slip_bias.k)
@@ -197,8 +196,8 @@ static void gauss_contact(sweep *w, int i)
         for (int j = 0; j < c->d; j++)
             bias[j] = 0;
     for (int j = 0; j < c->d; j++)
-        *b++ = vec_dot(c->S + (size_t)j * n, w->acc, n) + bias[j];
-    speed = slip_of(w, c, w->v, dir);
+        *b++ = contact_rate(c, c->S + (size_t)j * c->n, w->acc) + bias[j];
+    speed = slip_of(c, w->v, dir);
     if (speed <= k->tol_slip)
         speed = 0;
     for (int j = 0; speed > 0 && j < c->d; j++)

@@ -15,7 +15,7 @@ void sweep_gather(sweep *w)
 /* D = M - theta h (Fv + theta h Fq); rows of first-order equations are h (M - Fv - theta h Fq) */
 static bool step_matrix(sweep *w, double h, const double *M)
 {
-    int n = w->n;
+    const matrix_shape *shape = &w->s->step_shape;
     double a = w->theta * h;
     if (!w->s->force_of_state && w->s->mass_constant) {
         w->dinv = &w->s->minv;
@@ -26,22 +26,23 @@ static bool step_matrix(sweep *w, double h, const double *M)
     if (w->s->force_of_state)
         system_jacobian(w->s, w->Fq, w->Fv);
     else {
-        memset(w->Fq, 0, (size_t)n * n * sizeof *w->Fq);
-        memset(w->Fv, 0, (size_t)n * n * sizeof *w->Fv);
+        memset(w->Fq, 0, shape->count * sizeof *w->Fq);
+        memset(w->Fv, 0, shape->count * sizeof *w->Fv);
     }
-    for (int i = 0; i < n; i++) {
+    bool lumped = mass_diagonal(w->s);
+    for (int i = 0; i < w->n; i++) {
         bool first = w->p->order && w->p->order[i] == 1;
         double k = first ? 1 : a, z = first ? h : 1;
-        for (int j = 0; j < n; j++) {
-            size_t at = (size_t)i * n + j;
-            double m = w->s->diagonal ? (i == j ? M[i] : 0) : M[at];
+        size_t own = lumped ? matrix_at(shape, i, i) : 0;
+        for (size_t at = matrix_row(shape, i), end = matrix_row(shape, i + 1); at < end; at++) {
+            double m = !lumped ? M[at] : at == own ? M[i] : 0;
             w->D[at] = z * (m - k * (w->Fv[at] + a * w->Fq[at]));
         }
     }
     w->d_step = h;
     w->stamp++;
     w->dinv = &w->df;
-    if (factor_general(&w->df, w->D))
+    if (factor_matrix(&w->df, w->D))
         return true;
     return sweep_fail(
         w, SPAN_NONE,
@@ -84,18 +85,18 @@ static void mean_row(const double *a, const double *b, double *m, int n)
 /* rows of closed contacts at the start of the step */
 static void rows_before(sweep *w)
 {
-    size_t n = (size_t)w->n;
     system_at(w->s, w->t, w->q, w->v);
     for (int i = 0; i < w->nact; i++) {
         track *k = w->act[i];
         contact *c = k->c;
+        size_t n = (size_t)c->n;
         if (!k->offset_fixed)
             contact_rows(w->s, c, w->M, false);
         k->htm = c->ht;
         for (int j = 0; j < c->d; j++)
             k->s0m[j] = c->s0[j];
         if (c->fam->f->mu_of_speed)
-            k->speed = slip_of(w, c, w->v, w->x4);
+            k->speed = slip_of(c, w->v, w->x4);
         if (k->speed <= k->tol_slip)
             k->speed = 0;
         if (!k->still) {
@@ -113,10 +114,10 @@ static void rows_before(sweep *w)
 /* rows, laws and columns at the end of the step as it is now */
 static void rows_after(sweep *w, const double *M)
 {
-    int n = w->n;
     for (int i = 0; i < w->nact; i++) {
         track *k = w->act[i];
         contact *c = k->c;
+        int n = c->n;
         bool fixed = k->rows_fixed;
         if (!k->still) {
             if (!w->whole)
@@ -135,7 +136,7 @@ static void rows_after(sweep *w, const double *M)
         }
         if (fixed && k->stamp == w->stamp)
             continue;
-        sweep_columns(w, k, fixed ? c->H : k->Hm, fixed ? c->S : k->Sm, w->dinv, k->G);
+        sweep_columns(w, k, fixed ? c->H : k->Hm, fixed ? c->S : k->Sm, w->dinv, &k->G);
         k->stamp = fixed ? w->stamp : -1;
     }
 }
@@ -144,11 +145,10 @@ static void contact_velocity(const sweep *w, const track *k, const double *v)
 {
     const contact *c = k->c;
     double *b = w->b + k->row;
-    int n = w->n;
     if (k->normal)
-        *b++ = vec_dot(c->H, v, n) + c->ht + k->ahead;
+        *b++ = contact_rate(c, c->H, v) + c->ht + k->ahead;
     for (int j = 0; j < c->d; j++)
-        *b++ = vec_dot(c->S + (size_t)j * n, v, n) + c->s0[j];
+        *b++ = contact_rate(c, c->S + (size_t)j * c->n, v) + c->s0[j];
 }
 
 static bool step_alone(sweep *w, double h, double *v)
@@ -199,9 +199,9 @@ void sweep_force_follows(sweep *w, const double *q, const double *v)
         w->x2[j] = w->q1[j] - q[j];
         w->x3[j] = w->v1[j] - v[j];
     }
-    for (int i = 0; i < n; i++)
-        w->f1[i] += vec_dot(w->Fq + (size_t)i * n, w->x2, n) +
-                    (rates ? vec_dot(w->Fv + (size_t)i * n, w->x3, n) : 0);
+    matrix_times_add(&w->s->step_shape, w->Fq, w->x2, w->f1);
+    if (rates)
+        matrix_times_add(&w->s->step_shape, w->Fv, w->x3, w->f1);
 }
 
 /* masses at the end of the step, and the mean that acts over it */
@@ -212,8 +212,7 @@ static bool step_masses(sweep *w, const double **M)
     if (s->mass_constant)
         return true;
     system_mass(s, w->M1);
-    size_t n = (size_t)w->n, all = s->diagonal ? n : n * n;
-    for (size_t i = 0; i < all; i++)
+    for (size_t i = 0; i < s->mass_shape.count; i++)
         w->Mm[i] = 0.5 * (w->M[i] + w->M1[i]);
     *M = w->Mm;
     return sweep_factor(w, w->M1, w->t1);
@@ -241,7 +240,7 @@ static int off_surface(sweep *w, double *gap)
 
 static bool put_back(sweep *w, bool *moved)
 {
-    int n = w->n, m;
+    int m;
     double *gap = w->b, *A = w->W, *l = w->u; /* free again: the problem is solved, only rr is still needed */
     for (int it = 0; it < 10 && (m = off_surface(w, gap)) > 0; it++) {
         *moved = true;
@@ -249,15 +248,13 @@ static bool put_back(sweep *w, bool *moved)
             contact *c = w->back[i]->c;
             if (!w->back[i]->rows_fixed)
                 contact_rows(w->s, c, w->s->mass_constant ? w->M : w->M1, false);
-            solve_with(&w->s->minv, c->H, w->back[i]->Gm);
+            sweep_columns(w, w->back[i], c->H, NULL, &w->s->minv, &w->back[i]->Gm);
             w->back[i]->stamp_m = -1;
         }
-        for (int i = 0; i < m; i++)
-            for (int j = 0; j < m; j++)
-                A[(size_t)i * m + j] = vec_dot(w->back[i]->c->H, w->back[j]->Gm, n);
+        sweep_normal_matrix(w, w->back, m, A);
         sym_shortest(A, gap, l, m, w->more, w->perm);
         for (int i = 0; i < m; i++)
-            vec_axpy(w->q1, l[i], w->back[i]->Gm, n);
+            sweep_move(w->back[i], l[i], w->q1);
     }
     return true;
 }
@@ -476,7 +473,7 @@ static void account(sweep *w, double h)
                    still = 0.5 * (j < a ? k->htm + c->ht : k->s0m[j - a] + c->s0[j - a]);
             if (P == 0)
                 continue;
-            double rate = vec_dot(row_of(k, fixed ? c->H : k->Hm, fixed ? c->S : k->Sm, n, j), mean, n);
+            double rate = contact_rate(c, row_of(k, fixed ? c->H : k->Hm, fixed ? c->S : k->Sm, j), mean);
             w->dissipated -= P * (rate + still);
             w->wf -= P * still;
         }
@@ -494,7 +491,7 @@ void sweep_accept(sweep *w, double h)
         }
         if (always(k) || w->rr[k->row] > 0)
             continue;
-        if (gap_rate(w, k, w->v1) > k->tol_u) {
+        if (gap_rate(k, w->v1) > k->tol_u) {
             k->closed = false;
             for (int j = 0; j < rows_of(k); j++)
                 k->r[j] = 0;

@@ -37,14 +37,14 @@ bool sweep_survey(sweep *w)
             return sweep_fail(w, c->fam->f->at,
                               arena_printf(w->r->a, "the gap of '%s' is not finite at t = %s",
                                            contact_name(c, w->r->a), sweep_number(w, w->t)));
-        if (wrong > 1e-6 * weighted(c->H, w->qmax, w->n) + 1e-12)
+        if (wrong > 1e-6 * weighted(c, c->H, w->qmax) + 1e-12)
             return sweep_fail(w, c->fam->f->at,
                               arena_printf(w->r->a, "constraint '%s' does not hold at t = %s: its gap is %s",
                                            contact_name(c, w->r->a), sweep_number(w, w->t),
                                            sweep_number(w, c->gap)));
         if (wrong > w->r->max_penetration)
             w->r->max_penetration = wrong;
-        double un = gap_rate(w, k, w->v);
+        double un = gap_rate(k, w->v);
         if (c->fam->f->relation == REL_GAP)
             k->closed = k->closed && c->gap <= k->tol_gap && fabs(un) <= k->tol_u;
         /* held from both sides: a rate of the gap is a shock */
@@ -61,7 +61,7 @@ static double *numbers(sweep *w, size_t n)
 
 static void track_new(sweep *w, track *k, contact *c)
 {
-    size_t n = (size_t)w->n, d = (size_t)c->fam->d, m = 1 + d;
+    size_t n = (size_t)c->n, d = (size_t)c->fam->d, m = 1 + d;
     bool fixed = c->fam->rows_fixed;
     *k = (track){ .c = c,
                   .relation = c->fam->f->relation,
@@ -82,8 +82,6 @@ static void track_new(sweep *w, track *k, contact *c)
         k->Sm = numbers(w, d * n);
     }
     k->s0m = numbers(w, d);
-    k->G = numbers(w, m * n);
-    k->Gm = numbers(w, m * n);
     k->A = numbers(w, m * m);
     k->Am = numbers(w, m * m);
     k->r = numbers(w, m);
@@ -95,24 +93,24 @@ static void track_new(sweep *w, track *k, contact *c)
 static void sweep_rooms(sweep *w)
 {
     system_t *s = w->s;
-    size_t n = (size_t)w->n, nn = s->diagonal ? n : n * n, c = s->ncontact, m = (size_t)s->rows, d = 0;
+    size_t n = (size_t)w->n, masses = s->mass_shape.count, all = s->step_shape.count, c = s->ncontact, d = 0;
     for (size_t i = 0; i < w->p->ncontact; i++)
         if ((size_t)s->family[i].d > d)
             d = (size_t)s->family[i].d;
-    double **vectors[] = { &w->q,    &w->v,    &w->f,  &w->q1, &w->v1, &w->f1, &w->acc,
-                           &w->qmax, &w->vmax, &w->x1, &w->x2, &w->x3, &w->x4 };
+    double **vectors[] = { &w->q,    &w->v,  &w->f,  &w->q1, &w->v1, &w->f1,     &w->acc,  &w->qmax,
+                           &w->vmax, &w->x1, &w->x2, &w->x3, &w->x4, &w->spread, &w->sizes };
     for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++)
         *vectors[i] = numbers(w, n + MAX_SLIP);
-    w->M = numbers(w, nn);
+    w->M = numbers(w, masses);
     if (!s->mass_constant) {
-        w->M1 = numbers(w, nn);
-        w->Mm = numbers(w, nn);
+        w->M1 = numbers(w, masses);
+        w->Mm = numbers(w, masses);
     }
     if (s->force_of_state || !s->mass_constant) {
-        w->Fq = numbers(w, n * n);
-        w->Fv = numbers(w, n * n);
-        w->D = numbers(w, n * n);
-        factor_init(&w->df, w->a, w->n, false);
+        w->Fq = numbers(w, all);
+        w->Fv = numbers(w, all);
+        w->D = numbers(w, all);
+        factor_shape(&w->df, w->a, &s->step_shape);
     }
     w->d_step = NAN;
     w->stamp = w->stamp_m = 1;
@@ -126,14 +124,8 @@ static void sweep_rooms(sweep *w)
     w->who = arena_array(w->a, bool, c);
     w->perm = arena_array(w->a, int, c);
     w->cone = arena_array(w->a, cone, c);
-    w->W = numbers(w, m * m);
-    w->b = numbers(w, m);
-    w->rr = numbers(w, m);
-    w->u = numbers(w, m);
-    w->dir = numbers(w, m);
-    w->more = numbers(w, c * c + 2 * c);
+    sweep_room(w, 1, 1 + (int)d);
     w->local = numbers(w, CONE_WORK * d * (d + 4) + 8);
-    w->work = contact_work_new(w->a, (int)c, s->rows, (int)d);
 }
 
 /* A state that does not obey its constraints at once is thrown into them by a shock at t = 0. */
@@ -225,7 +217,7 @@ static void march_dense(sweep *w)
 {
     const char *why = NULL;
     results *r = w->r;
-    w->s = system_new(r->a, w->p, r->param, false, &why, &r->where);
+    w->s = system_new(r->a, w->p, r->param, STORE_SPARSE, &why, &r->where);
     if (!w->s) {
         sweep_fail(w, r->where, why);
         return;

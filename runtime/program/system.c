@@ -44,12 +44,23 @@ static void term_settle(arena *a, term *t, const double *param)
     t->move = m;
 }
 
+/* Room to run all members of a family at once, where there are enough of them. */
+static void term_batch(arena *a, term *t)
+{
+    enum { FEW = 16 };
+    if (!t->k || t->move || index_members(&t->k->over) < FEW)
+        return;
+    t->batch = arena_array(a, double,
+                           batch_regs(&t->k->tape) + (size_t)index_members(&t->k->over) * t->k->tape.nout);
+}
+
 static terms terms_new(arena *a, const kernels *k, const double *param)
 {
     terms t = { .at = arena_array(a, term, k->n), .n = k->n, .constant = true };
     for (size_t i = 0; i < k->n; i++) {
         t.at[i] = term_new(a, &k->at[i]);
         term_settle(a, &t.at[i], param);
+        term_batch(a, &t.at[i]);
         t.reads |= kernel_reads(&k->at[i]);
         t.constant &= t.at[i].constant;
     }
@@ -84,26 +95,81 @@ bool term_member(const term *t, const int32_t *index)
     return !t->where || kernel_member(t->k, index, t->where);
 }
 
-static void term_add(const term *t, const inputs *in, double *out, size_t stride)
+/* outputs of all members, member after member */
+static const double *term_run_all(const term *t, const inputs *in)
+{
+    double *out = t->batch + batch_regs(&t->k->tape);
+    kernel_run_all(t->k, in, t->batch, out);
+    return out;
+}
+
+/* out[row] += each output; members along one index go without a question */
+static void add_outputs(const kernel *k, const double *value, double *out)
+{
+    uint32_t n = k->tape.nout;
+    int32_t index[MAX_INDEX];
+    if (k->over.n == 1) {
+        int64_t lo = k->over.r[0].lo, count = index_members(&k->over);
+        for (int64_t m = 0; m < count; m++)
+            for (uint32_t i = 0; i < n; i++)
+                out[k->row[i].base + k->row[i].stride[0] * (lo + m)] += *value++;
+        return;
+    }
+    for (bool any = index_first(&k->over, index); any; any = index_next(&k->over, index))
+        for (uint32_t i = 0; i < n; i++)
+            out[slot_at(&k->row[i], index, k->over.n)] += *value++;
+}
+
+static void term_add(const term *t, const inputs *in, double *out)
 {
     const kernel *k = t->k;
     int32_t index[MAX_INDEX];
     if (!k)
         return;
-    if (t->move && !stride) {
+    if (t->move) {
         term_run(t, in, NULL);
         for (uint32_t i = 0; i < k->tape.nout; i++)
             out[k->row[i].base] += t->reg[k->tape.out[i]];
+        return;
+    }
+    if (t->batch) {
+        add_outputs(k, term_run_all(t, in), out);
         return;
     }
     for (bool any = index_first(&k->over, index); any; any = index_next(&k->over, index)) {
         if (!term_member(t, index))
             continue;
         kernel_run(k, in, index, t->reg);
+        for (uint32_t i = 0; i < k->tape.nout; i++)
+            out[slot_at(&k->row[i], index, k->over.n)] += t->reg[k->tape.out[i]];
+    }
+}
+
+/* the same into a matrix; one that is diagonal drops columns */
+static void term_add_matrix(const term *t, const inputs *in, const matrix_shape *shape, double *out)
+{
+    const kernel *k = t->k;
+    int32_t index[MAX_INDEX] = { 0 };
+    if (!k)
+        return;
+    const double *all = t->batch ? term_run_all(t, in) : NULL;
+    const int *place = t->place;
+    for (bool any = index_first(&k->over, index); any; any = index_next(&k->over, index)) {
+        const int *to = place;
+        if (place)
+            place += k->tape.nout;
+        if (!all) {
+            if (!term_member(t, index))
+                continue;
+            kernel_run(k, in, index, t->reg);
+        }
         for (uint32_t i = 0; i < k->tape.nout; i++) {
-            size_t row = (size_t)slot_at(&k->row[i], index, k->over.n);
-            size_t col = stride ? (size_t)slot_at(&k->col[i], index, k->over.n) : 0;
-            out[stride ? row * stride + col : row] += t->reg[k->tape.out[i]];
+            double x = all ? *all++ : t->reg[k->tape.out[i]];
+            if (to)
+                out[to[i]] += x;
+            else
+                out[matrix_at(shape, slot_at(&k->row[i], index, k->over.n),
+                              slot_at(&k->col[i], index, k->over.n))] += x;
         }
     }
 }
@@ -125,13 +191,19 @@ static void term_put(const term *t, const inputs *in, double *out)
 }
 
 /* ---- masses and forces ---- */
-/* a diagonal mass matrix is kept as n numbers: columns are dropped */
+static void matrix_sum(system_t *s, const terms *t, const matrix_shape *shape, double *out)
+{
+    memset(out, 0, shape->count * sizeof *out);
+    for (size_t i = 0; i < t->n; i++)
+        if (shape->kind == MATRIX_DIAGONAL)
+            term_add(&t->at[i], &s->in, out);
+        else
+            term_add_matrix(&t->at[i], &s->in, shape, out);
+}
+
 void system_mass(system_t *s, double *M)
 {
-    size_t n = (size_t)s->n;
-    memset(M, 0, (s->diagonal ? n : n * n) * sizeof *M);
-    for (size_t i = 0; i < s->mass.n; i++)
-        term_add(&s->mass.at[i], &s->in, M, s->diagonal ? 0 : n);
+    matrix_sum(s, &s->mass, &s->mass_shape, M);
 }
 
 void system_force(system_t *s, double *f)
@@ -141,18 +213,13 @@ void system_force(system_t *s, double *f)
     for (int i = 0; i < s->n; i++)
         f[i] = 0;
     for (size_t i = 0; i < s->force.n; i++)
-        term_add(&s->force.at[i], &s->in, f, 0);
+        term_add(&s->force.at[i], &s->in, f);
 }
 
 void system_jacobian(system_t *s, double *Fq, double *Fv)
 {
-    size_t n = (size_t)s->n;
-    memset(Fq, 0, n * n * sizeof *Fq);
-    memset(Fv, 0, n * n * sizeof *Fv);
-    for (size_t i = 0; i < s->force_dq.n; i++)
-        term_add(&s->force_dq.at[i], &s->in, Fq, n);
-    for (size_t i = 0; i < s->force_dv.n; i++)
-        term_add(&s->force_dv.at[i], &s->in, Fv, n);
+    matrix_sum(s, &s->force_dq, &s->step_shape, Fq);
+    matrix_sum(s, &s->force_dv, &s->step_shape, Fv);
 }
 
 double system_sum(system_t *s, const terms *e)
@@ -164,6 +231,13 @@ double system_sum(system_t *s, const terms *e)
         int32_t index[MAX_INDEX];
         if (!k)
             continue;
+        if (t->batch) {
+            const double *x = term_run_all(t, &s->in);
+            size_t n = (size_t)index_members(&k->over) * k->tape.nout;
+            for (size_t j = 0; j < n; j++)
+                sum += x[j];
+            continue;
+        }
         for (bool any = t->move || index_first(&k->over, index); any;
              any = !t->move && index_next(&k->over, index)) {
             if (!t->move && !term_member(t, index))
@@ -176,39 +250,13 @@ double system_sum(system_t *s, const terms *e)
     return sum;
 }
 
-void mass_times(const system_t *s, const double *M, const double *x, double *y)
-{
-    if (!s->diagonal) {
-        mat_vec(M, x, y, s->n, s->n);
-        return;
-    }
-    for (int i = 0; i < s->n; i++)
-        y[i] = M[i] * x[i];
-}
-
-double mass_norm2(const system_t *s, const double *M, const double *x)
-{
-    double e = 0;
-    int n = s->n;
-    if (s->diagonal)
-        for (int i = 0; i < n; i++)
-            e += x[i] * (M[i] * x[i]);
-    else
-        for (int i = 0; i < n; i++)
-            e += x[i] * vec_dot(M + (size_t)i * n, x, n);
-    return e;
-}
-
 bool system_factor(system_t *s, const double *M, int *bad)
 {
-    if (s->diagonal)
-        return factor_diagonal(&s->minv, M, bad);
+    *bad = 0;
     /* rows of first-order equations need not be symmetric */
-    if (s->first_order) {
-        *bad = 0;
-        return factor_general(&s->minv, M);
-    }
-    return factor_spd(&s->minv, M, bad);
+    if (s->first_order && !mass_diagonal(s))
+        return factor_matrix(&s->minv, M);
+    return factor_matrix_spd(&s->minv, M, bad);
 }
 
 void system_start(system_t *s, double *q, double *v)
@@ -269,10 +317,79 @@ static void family_new(system_t *s, family *fam, const contact_family *f)
     fam->still = fam->offset_fixed && fam->mu.constant && fam->e.constant && fam->normal.constant;
 }
 
+/* ---- rows with entries at few dofs ---- */
+static int dof_number(slot_map *dof, int *n, const slot_map *m)
+{
+    for (int k = 0; k < *n; k++)
+        if (memcmp(&dof[k], m, sizeof *m) == 0)
+            return k;
+    dof[*n] = *m;
+    return (*n)++;
+}
+
+static const int *outputs_to(arena *a, const term *t, const slot_map *at, slot_map *dof, int *n)
+{
+    if (!t->k)
+        return NULL;
+    int *to = arena_array(a, int, t->k->tape.nout);
+    for (uint32_t i = 0; i < t->k->tape.nout; i++)
+        to[i] = dof_number(dof, n, &at[i]);
+    return to;
+}
+
+/* Friction on the whole tangent space has entries everywhere; in small models all rows do. */
+static void family_dofs(system_t *s, family *fam)
+{
+    enum { SMALL = 6 };
+    const kernel *g = fam->gradient.k, *m = fam->slip_map.k;
+    int n = 0, most = (int)((g ? g->tape.nout : 0) + (m ? m->tape.nout : 0));
+    if (s->n <= SMALL || (fam->d && !fam->f->slip_given))
+        return;
+    slot_map *dof = arena_array(s->a, slot_map, most + 1);
+    fam->gradient_to = outputs_to(s->a, &fam->gradient, g ? g->row : NULL, dof, &n);
+    fam->slip_to = outputs_to(s->a, &fam->slip_map, m ? m->col : NULL, dof, &n);
+    fam->dof = dof;
+    fam->ndof = n;
+}
+
+static void contact_dofs(const family *fam, contact *c)
+{
+    c->repeats = false;
+    for (int k = 0; k < c->n; k++) {
+        c->dof[k] = slot_at(&fam->dof[k], c->index, fam->f->over.n);
+        for (int j = 0; j < k && !c->repeats; j++)
+            c->repeats = c->dof[j] == c->dof[k];
+    }
+}
+
+/* entries of a dof that stands there twice belong to its first place */
+static void fold_row(const contact *c, double *row)
+{
+    for (int k = 1; k < c->n; k++)
+        for (int j = 0; j < k; j++)
+            if (c->dof[j] == c->dof[k]) {
+                row[j] += row[k];
+                row[k] = 0;
+                break;
+            }
+}
+
+void contact_start(system_t *s, family *fam, contact *c, int64_t member, const int32_t *index)
+{
+    (void)s;
+    c->fam = fam;
+    c->member = member;
+    memcpy(c->index, index, sizeof c->index);
+    if (c->dof)
+        contact_dofs(fam, c);
+}
+
 static void contact_new(system_t *s, family *fam, contact *c)
 {
-    size_t n = (size_t)s->n, d = (size_t)fam->d;
+    size_t n = fam->dof ? (size_t)fam->ndof : (size_t)s->n, d = (size_t)fam->d;
     c->fam = fam;
+    c->n = (int)n;
+    c->dof = fam->dof ? arena_array(s->a, int, n) : NULL;
     c->H = arena_array(s->a, double, n);
     c->S = arena_array(s->a, double, d *n);
     c->s0 = arena_array(s->a, double, d);
@@ -297,8 +414,7 @@ static void contacts_new(system_t *s)
                 continue;
             contact *c = &s->contact[at++];
             contact_new(s, fam, c);
-            c->member = member;
-            memcpy(c->index, index, sizeof index);
+            contact_start(s, fam, c, member, index);
             s->rows += (f->relation != REL_CLOSED) + fam->d;
         }
         fam->count = at - fam->first;
@@ -314,7 +430,79 @@ size_t program_contacts(const program *p)
     return n;
 }
 
-system_t *system_new(arena *a, const program *p, const double *param, bool many, const char **why, span *at)
+/* ---- shapes of the matrices ---- */
+static size_t places_count(const terms *t)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < t->n; i++)
+        if (t->at[i].k)
+            n += (size_t)index_members(&t->at[i].k->over) * t->at[i].k->tape.nout;
+    return n;
+}
+
+static size_t places_put(const terms *t, matrix_place *to)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < t->n; i++) {
+        const kernel *k = t->at[i].k;
+        int32_t index[MAX_INDEX] = { 0 };
+        if (!k)
+            continue;
+        for (bool any = index_first(&k->over, index); any; any = index_next(&k->over, index))
+            for (uint32_t j = 0; j < k->tape.nout; j++)
+                to[n++] = (matrix_place){ slot_at(&k->row[j], index, k->over.n),
+                                          slot_at(&k->col[j], index, k->over.n) };
+    }
+    return n;
+}
+
+/* where the outputs of matrix terms lie, looked up once */
+static void places_keep(system_t *s, terms *t, const matrix_shape *shape)
+{
+    for (size_t i = 0; shape->kind == MATRIX_SPARSE && i < t->n; i++) {
+        const kernel *k = t->at[i].k;
+        int32_t index[MAX_INDEX] = { 0 };
+        size_t n = 0;
+        if (!k)
+            continue;
+        int *to = arena_array(s->a, int, (size_t)index_members(&k->over) * k->tape.nout);
+        for (bool any = index_first(&k->over, index); any; any = index_next(&k->over, index))
+            for (uint32_t j = 0; j < k->tape.nout; j++)
+                to[n++] = (int)matrix_at(shape, slot_at(&k->row[j], index, k->over.n),
+                                         slot_at(&k->col[j], index, k->over.n));
+        t->at[i].place = to;
+    }
+}
+
+static void shapes_whole(system_t *s)
+{
+    s->mass_shape = s->p->mass_diagonal ? matrix_diagonal(s->n) : matrix_dense(s->n);
+    s->step_shape = matrix_dense(s->n);
+}
+
+static void shapes_sparse(system_t *s, arena *scratch)
+{
+    terms *all[] = { &s->force_dq, &s->force_dv, &s->mass };
+    size_t with_mass = s->p->mass_diagonal ? 2 : 3, count = 0;
+    for (size_t i = 0; i < with_mass; i++)
+        count += places_count(all[i]);
+    matrix_place *place = arena_array(scratch, matrix_place, count + 1);
+    count = 0;
+    for (size_t i = 0; i < with_mass; i++)
+        count += places_put(all[i], place + count);
+    s->step_shape = matrix_shape_of(s->n, place, count, s->a);
+    if (s->p->mass_diagonal)
+        s->mass_shape = matrix_diagonal(s->n);
+    else {
+        if (s->step_shape.kind == MATRIX_DIAGONAL)
+            s->step_shape = matrix_dense(s->n);
+        s->mass_shape = s->step_shape;
+    }
+    for (size_t i = 0; i < 3; i++)
+        places_keep(s, all[i], i == 2 ? &s->mass_shape : &s->step_shape);
+}
+
+system_t *system_new(arena *a, const program *p, const double *param, storage how, const char **why, span *at)
 {
     system_t *s = arena_make(a, system_t);
     size_t n = (size_t)p->nq;
@@ -331,28 +519,44 @@ system_t *system_new(arena *a, const program *p, const double *param, bool many,
     s->potential = terms_new(a, &p->potential, param);
     for (size_t k = 0; k < n; k++)
         s->first_order |= p->order && p->order[k] == 1;
-    s->diagonal = p->mass_diagonal;
     s->mass_constant = p->mass_constant || s->mass.constant;
     s->force_constant = s->force.constant;
     s->force_of_state = (s->force.reads & (1u << IN_Q | 1u << IN_V)) != 0 || s->first_order;
     s->jacobian_constant = s->force_dq.constant && s->force_dv.constant;
     s->family = arena_array(a, family, p->ncontact);
-    for (size_t i = 0; i < p->ncontact; i++)
+    for (size_t i = 0; i < p->ncontact; i++) {
         family_new(s, &s->family[i], &p->contact[i]);
-    if (n > DENSE_DOFS && (!s->diagonal || (s->force_of_state && !many))) {
-        *why = arena_printf(a, "more than %d degrees of freedom that are coupled are not built yet",
-                            DENSE_DOFS);
+        if (how == STORE_SPARSE)
+            family_dofs(s, &s->family[i]);
+    }
+    if (how == STORE_WHOLE && n > DENSE_DOFS && (!p->mass_diagonal || s->force_of_state)) {
+        *why = arena_printf(
+            a, "this backend takes at most %d degrees of freedom that are coupled; use sweeping()",
+            DENSE_DOFS);
         *at = SPAN_NONE;
         return NULL;
     }
-    s->ncontact = many ? 0 : program_contacts(p);
+    if (how == STORE_WHOLE)
+        shapes_whole(s);
+    else {
+        arena *scratch = arena_new(arena_allocator(a), NULL);
+        shapes_sparse(s, scratch ? scratch : a);
+        arena_free(scratch);
+    }
+    s->ncontact = how == STORE_UNLISTED ? 0 : program_contacts(p);
     s->w1 = arena_array(a, double, n);
     s->w2 = arena_array(a, double, n);
     s->w3 = arena_array(a, double, n);
-    factor_init(&s->minv, a, s->n, s->diagonal);
-    if (!many)
+    factor_shape(&s->minv, a, &s->mass_shape);
+    if (how != STORE_UNLISTED)
         contacts_new(s);
     return s;
+}
+
+void system_close(system_t *s)
+{
+    if (s)
+        factor_free(&s->minv);
 }
 
 double contact_gap(system_t *s, contact *c)
@@ -365,12 +569,16 @@ double contact_gap(system_t *s, contact *c)
 static void gradient(system_t *s, contact *c)
 {
     const term *t = &c->fam->gradient;
-    memset(c->H, 0, (size_t)s->n * sizeof *c->H);
+    memset(c->H, 0, (size_t)c->n * sizeof *c->H);
     if (!t->k)
         return;
     term_run(t, &s->in, c->index);
-    for (uint32_t i = 0; i < t->k->tape.nout; i++)
-        c->H[slot_at(&t->k->row[i], c->index, t->k->over.n)] += t->reg[t->k->tape.out[i]];
+    for (uint32_t i = 0; i < t->k->tape.nout; i++) {
+        int to = c->dof ? c->fam->gradient_to[i] : slot_at(&t->k->row[i], c->index, t->k->over.n);
+        c->H[to] += t->reg[t->k->tape.out[i]];
+    }
+    if (c->repeats)
+        fold_row(c, c->H);
 }
 
 /* ---- friction on a given slip ---- */
@@ -445,21 +653,23 @@ int slip_frame(const double *S, const double *H, int k, int n, double *E)
 static void slip_raw(system_t *s, contact *c, double *S)
 {
     const term *t = &c->fam->slip_map;
-    memset(S, 0, (size_t)c->fam->nslip * s->n * sizeof *S);
+    memset(S, 0, (size_t)c->fam->nslip * (size_t)c->n * sizeof *S);
     if (!t->k)
         return;
     term_run(t, &s->in, c->index);
     for (uint32_t i = 0; i < t->k->tape.nout; i++) {
         size_t row = (size_t)slot_at(&t->k->row[i], c->index, t->k->over.n);
-        S[row * (size_t)s->n + (size_t)slot_at(&t->k->col[i], c->index, t->k->over.n)] +=
-            t->reg[t->k->tape.out[i]];
+        int to = c->dof ? c->fam->slip_to[i] : slot_at(&t->k->col[i], c->index, t->k->over.n);
+        S[row * (size_t)c->n + (size_t)to] += t->reg[t->k->tape.out[i]];
     }
+    for (int i = 0; c->repeats && i < c->fam->nslip; i++)
+        fold_row(c, S + (size_t)i * (size_t)c->n);
 }
 
 /* show is k x d: the d directions as columns; S = show^T S_raw in place */
 static void slip_rows(system_t *s, contact *c)
 {
-    int k = c->fam->nslip, n = s->n;
+    int k = c->fam->nslip, n = c->n;
     double E[MAX_SLIP * MAX_SLIP], col[MAX_SLIP];
     slip_raw(s, c, c->S);
     c->d = slip_frame(c->S, c->fam->f->relation == REL_CLOSED ? NULL : c->H, k, n, E);
@@ -486,7 +696,7 @@ static void slip_offset(system_t *s, contact *c)
     for (int i = 0; i < c->d; i++) {
         for (int j = 0; j < c->fam->nslip; j++)
             c->s0[i] += c->show[j * c->d + i] * t->reg[t->k->tape.out[j]];
-        c->s0[i] -= vec_dot(c->S + (size_t)i * s->n, s->in.from[IN_V], s->n);
+        c->s0[i] -= contact_rate(c, c->S + (size_t)i * (size_t)c->n, s->in.from[IN_V]);
     }
 }
 

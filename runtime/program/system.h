@@ -3,7 +3,7 @@
 #ifndef CDL_SYSTEM_H
 #define CDL_SYSTEM_H
 #include "past/history.h"
-#include "base/linalg.h"
+#include "base/matrix.h"
 
 /* A kernel with its registers. */
 typedef struct reading {
@@ -17,6 +17,9 @@ typedef struct term {
     const reading *move;
     uint32_t nmove;
     bool constant; /* reads parameters and indices only */
+    double *batch; /* of many members: room to run them all at once; NULL: one by one */
+    /* of a sparse matrix: where the outputs lie, member by member */
+    const int *place;
 } term;
 /* reads: a bit for each in_kind */
 typedef struct terms {
@@ -35,6 +38,11 @@ typedef struct family {
     bool rows_fixed, offset_fixed;
     bool still;          /* nor do its laws */
     size_t first, count; /* its members among the contacts */
+    /* The dofs that its rows have entries at, for a member, and which of them each output of the gradient and
+     * of the slip map belongs to; NULL: rows have entries at all dofs. */
+    const slot_map *dof;
+    const int *gradient_to, *slip_to;
+    int ndof;
 } family;
 
 /* A member of a contact family, with its rows at the instant they were last asked for. */
@@ -42,8 +50,10 @@ typedef struct contact {
     family *fam;
     int64_t member;
     int32_t index[MAX_INDEX];
-    int d;              /* tangent components of the step problem */
-    int last;           /* last dof with an entry in its rows, plus one */
+    int d; /* tangent components of the step problem */
+    int n; /* entries of a row: at the dofs dof[0..n), all of them where it is NULL */
+    int *dof;
+    bool repeats;       /* a dof stands in it twice; only the first place of it is used */
     double *H, *S, *s0; /* 1 x n, d x n, d: gap rate = H q' + ht, slip = S q' + s0 */
     double ht;
     double *show;         /* shown x d: slip and friction in the components that are shown */
@@ -59,7 +69,8 @@ typedef struct system {
     const double *param;
     arena *a;
     int n;
-    bool diagonal; /* masses are n numbers, else n*n */
+    matrix_shape mass_shape; /* of the masses: diagonal, else that of the step */
+    matrix_shape step_shape; /* of the masses and the derivatives of forces together */
     bool mass_constant, force_constant, force_of_state, jacobian_constant, first_order;
     terms mass, force, force_dq, force_dv, kinetic, potential;
     family *family;
@@ -73,7 +84,7 @@ typedef struct system {
     factor minv;               /* of the masses last factorised */
 } system_t;
 
-enum { DENSE_DOFS = 1200, DENSE_CONTACTS = 400 }; /* what the dense paths take */
+enum { DENSE_DOFS = 1200 }; /* what backends take that work with whole matrices */
 /* Parts across the normal in slip space: E gets d orthonormal rows of length k, nu.S = H when the slip is a
  * whole relative velocity. */
 int slip_frame(const double *S, const double *H, int k, int n, double *E);
@@ -81,8 +92,13 @@ int slip_frame(const double *S, const double *H, int k, int n, double *E);
 double term_value(const term *t, const inputs *in, const int32_t *index);
 bool term_member(const term *t, const int32_t *index);
 term term_new(arena *a, const kernel *k); /* registers with the constants put */
-/* many: contacts are not listed here, many.c finds them.  NULL and *why when the program is too large. */
-system_t *system_new(arena *a, const program *p, const double *param, bool many, const char **why, span *at);
+/* How matrices and rows are stored: whole, or as they come; then contacts of pairs that a cell list finds are
+ * not listed. */
+typedef enum { STORE_WHOLE, STORE_SPARSE, STORE_UNLISTED } storage;
+/* NULL and *why when the program is too large to be stored whole. */
+system_t *system_new(arena *a, const program *p, const double *param, storage how, const char **why,
+                     span *at);
+void system_close(system_t *s);                       /* gives back what lies outside of the arena */
 size_t program_contacts(const program *p);            /* members of all families */
 void system_start(system_t *s, double *q, double *v); /* initial values */
 /* Points the kernels at an instant. */
@@ -95,15 +111,37 @@ static inline void system_at(system_t *s, double t, const double *q, const doubl
     if (s->past && !s->past_late)
         samples_fill(s->past, &s->in);
 }
-void system_mass(system_t *s, double *M); /* at the instant: n or n*n */
+void system_mass(system_t *s, double *M); /* at the instant, in mass_shape */
 void system_force(system_t *s, double *f);
-void system_jacobian(system_t *s, double *Fq, double *Fv); /* n*n each */
+void system_jacobian(system_t *s, double *Fq, double *Fv); /* in step_shape */
 double system_sum(system_t *s, const terms *e);            /* sum of all outputs: energies */
-void mass_times(const system_t *s, const double *M, const double *x, double *y);
-double mass_norm2(const system_t *s, const double *M, const double *x); /* x.M x */
+static inline bool mass_diagonal(const system_t *s)
+{
+    return s->mass_shape.kind == MATRIX_DIAGONAL;
+}
+static inline void mass_times(const system_t *s, const double *M, const double *x, double *y)
+{
+    matrix_times(&s->mass_shape, M, x, y);
+}
+static inline double mass_norm2(const system_t *s, const double *M, const double *x) /* x.M x */
+{
+    return matrix_norm2(&s->mass_shape, M, x);
+}
 /* Into s->minv; false: not positive definite, *bad is the dof. */
 bool system_factor(system_t *s, const double *M, int *bad);
 
+/* a row of c times v */
+static inline double contact_rate(const contact *c, const double *row, const double *v)
+{
+    if (!c->dof)
+        return vec_dot(row, v, c->n);
+    double sum = 0;
+    for (int k = 0; k < c->n; k++)
+        sum += row[k] * v[c->dof[k]];
+    return sum;
+}
+/* c: member `member` at `index`; its rows are not filled yet */
+void contact_start(system_t *s, family *fam, contact *c, int64_t member, const int32_t *index);
 double contact_gap(system_t *s, contact *c); /* at the instant; kept in c->gap */
 /* Rows and offsets at the instant; M and s->minv belong to it.  all: also what never changes. */
 void contact_rows(system_t *s, contact *c, const double *M, bool all);

@@ -66,7 +66,7 @@ static system_t *at_work(kit *k, const double *param)
 {
     const char *why = NULL;
     span at;
-    system_t *s = system_new(k->a, &k->p, param, false, &why, &at);
+    system_t *s = system_new(k->a, &k->p, param, STORE_WHOLE, &why, &at);
     assert_non_null(s);
     return s;
 }

@@ -1,0 +1,58 @@
+/* matrix: square matrices stored by what they have: a diagonal, a band, rows of few entries, or everything.
+   A shape says which entries there are and where they lie; values are plain arrays, so that matrices of one
+   shape are combined entry by entry.  All kinds lie row after row. */
+#ifndef CDL_MATRIX_H
+#define CDL_MATRIX_H
+#include "linalg.h"
+
+typedef enum { MATRIX_DIAGONAL, MATRIX_BAND, MATRIX_SPARSE, MATRIX_DENSE } matrix_kind;
+
+typedef struct matrix_shape {
+    matrix_kind kind;
+    int n;
+    int below, above;  /* band: diagonals on either side of the main one */
+    const int *start;  /* sparse: first entry of each row, n + 1 of them */
+    const int *column; /* sparse: of each entry, in order within a row */
+    size_t count;      /* numbers that are stored */
+} matrix_shape;
+
+/* a row and a column where there is an entry */
+typedef struct matrix_place {
+    int row, column;
+} matrix_place;
+
+matrix_shape matrix_diagonal(int n);
+matrix_shape matrix_dense(int n);
+/* The shape that suits the places (any order, may repeat; the diagonal is always there).  They are sorted.
+ */
+matrix_shape matrix_shape_of(int n, matrix_place *place, size_t count, arena *a);
+
+/* Where an entry of the shape lies; it must be there. */
+size_t matrix_at(const matrix_shape *s, int row, int column);
+/* Entries of row i: from matrix_row(s, i) up to matrix_row(s, i + 1). */
+static inline size_t matrix_row(const matrix_shape *s, int i)
+{
+    switch (s->kind) {
+    case MATRIX_DIAGONAL:
+        return (size_t)i;
+    case MATRIX_BAND:
+        return (size_t)i * (size_t)(s->below + s->above + 1);
+    case MATRIX_SPARSE:
+        return (size_t)s->start[i];
+    default:
+        return (size_t)i * (size_t)s->n;
+    }
+}
+
+void matrix_times(const matrix_shape *s, const double *a, const double *x, double *y);     /* y = A x */
+void matrix_times_add(const matrix_shape *s, const double *a, const double *x, double *y); /* y += A x */
+double matrix_norm2(const matrix_shape *s, const double *a, const double *x);              /* x.A x */
+
+/* Room for the factors of matrices of a shape.  Sparse factors lie outside of arenas: factor_free. */
+void factor_shape(factor *f, arena *a, const matrix_shape *s);
+/* Symmetric positive definite; false: not so, *bad is a row that fails. */
+bool factor_matrix_spd(factor *f, const double *a, int *bad);
+/* Any regular matrix; false: singular. */
+bool factor_matrix(factor *f, const double *a);
+void factor_free(factor *f);
+#endif
