@@ -54,5 +54,5 @@ void factor_shape(factor *f, arena *a, const matrix_shape *s);
 bool factor_matrix_spd(factor *f, const double *a, int *bad);
 /* Any regular matrix; false: singular. */
 bool factor_matrix(factor *f, const double *a);
-void factor_free(factor *f);
+void factor_free(factor *f); /* the room for them stays */
 #endif

@@ -86,7 +86,9 @@ typedef struct results {
     int64_t steps, solver_iterations, branch_choices;
     /* samples whose acceleration is the mean over the step: Gauss's principle had no solution there */
     int64_t averaged;
-    int64_t swept; /* contacts visited in Gauss-Seidel sweeps, where there are many */
+    int64_t swept;   /* contacts visited in Gauss-Seidel sweeps, where there are many */
+    int64_t at_once; /* steps that were not cut at impacts */
+    const char *cut; /* policy by which steps are cut at impacts; NULL: none */
     const dense_output *dense;
     const char *solver; /* of the step problem, by name */
     double seconds;

@@ -4,9 +4,12 @@
 #include <math.h>
 #include <string.h>
 #include "pile.h"
-#include "motion/many_work.h"
+#include "impulses.h"
+#include "base/linalg.h"
 
-enum { LOCAL_WORK = CONE_WORK * MAX_SLIP * (MAX_SLIP + 4) + 8 };
+enum { MAX_ROWS = 1 + MAX_TANGENT }; /* of a contact */
+enum { LOCAL_WORK = CONE_WORK * MAX_TANGENT * (MAX_TANGENT + 4) + 8 };
+enum { SHORT = 12 }; /* dofs of a contact whose rates are kept on the stack */
 enum { BY_FORM, BY_SET, BY_NEWTON, BY_SWEEPS, BY_PILE };
 
 /* contacts of an island */
@@ -16,7 +19,7 @@ typedef struct {
 } group;
 
 /* the heaviest that was needed is named */
-static void name_solver(many *w, int by)
+static void name_solver(impulses *w, int by)
 {
     static const char *const names[] = {
         "closed form", "active set of a chain", "Newton on a chain", "Gauss-Seidel with conjugate directions",
@@ -25,7 +28,12 @@ static void name_solver(many *w, int by)
     if (by < w->by)
         return;
     w->by = by;
-    w->r->solver = names[by];
+    w->solver = names[by];
+}
+
+static inline double larger(double a, double b)
+{
+    return a > b ? a : b;
 }
 
 /* ---- one contact, and one sweep ---- */
@@ -55,14 +63,15 @@ static inline void solve_one(const cone *o, const double *A, int m, const double
 }
 
 /* the exact solution of one contact with the others held; returns the largest change */
-static inline __attribute__((always_inline)) double relax_sized(many *w, int c, int n, int m, double *size,
-                                                                double *work)
+static inline __attribute__((always_inline)) double relax_sized(impulses *w, int c, int n, int m,
+                                                                double *size, double *work)
 {
     contact_list *l = &w->act;
     const cone *o = &l->cone[c];
     const int *dof = l->dof + l->dof_at[c];
     const double *A = l->A + l->A_at[c], *J = l->J + l->J_at[c], *K = l->K + l->J_at[c], *add = l->b + o->row;
-    double v[LOCAL], b[MAX_ROWS] = { 0 }, x[MAX_ROWS], *r = l->r + o->row, e = 0;
+    double few[SHORT], *v = n <= SHORT ? few : w->local, b[MAX_ROWS] = { 0 }, x[MAX_ROWS], *r = l->r + o->row,
+                       e = 0;
     for (int k = 0; k < n; k++)
         v[k] = w->v1[dof[k]];
     for (int a = 0; a < m; a++) {
@@ -88,7 +97,7 @@ static inline __attribute__((always_inline)) double relax_sized(many *w, int c, 
 }
 
 /* disks and balls on each other and on walls are known by their sizes, so that their loops are straight */
-static double relax(many *w, int c, double *size, double *work)
+static double relax(impulses *w, int c, double *size, double *work)
 {
     int m = list_rows(&w->act, c), n = w->act.dof_at[c + 1] - w->act.dof_at[c];
     switch (n * 4 + m) {
@@ -113,7 +122,7 @@ static double relax(many *w, int c, double *size, double *work)
 
 /* One sweep, up or down the list; returns the largest distance to the fixed point, *size the largest impulse
  * in play. */
-static double sweep(many *w, group g, bool down, double *size, int *worst)
+static double sweep(impulses *w, group g, bool down, double *size, int *worst)
 {
     double most = 0, work[LOCAL_WORK];
     *size = 0;
@@ -129,7 +138,7 @@ static double sweep(many *w, group g, bool down, double *size, int *worst)
 }
 
 /* v1 += M^-1 J^T r; what cancels to rounding is 0, so that rest and stick are exact */
-static void push_fixed(many *w)
+static void push_fixed(impulses *w)
 {
     const contact_list *l = &w->act;
     for (int i = 0; i < w->n; i++) {
@@ -143,7 +152,7 @@ static void push_fixed(many *w)
     }
 }
 
-static void push_all(many *w, group g)
+static void push_all(impulses *w, group g)
 {
     contact_list *l = &w->act;
     double *size = w->move;
@@ -172,7 +181,7 @@ static void push_all(many *w, group g)
 }
 
 /* ---- chains ---- */
-static double chain_solve(many *w, island *i, group g, int *worst)
+static double chain_solve(impulses *w, island *i, group g, int *worst)
 {
     contact_list *l = &w->act;
     if (!i->band)
@@ -190,7 +199,7 @@ static double chain_solve(many *w, island *i, group g, int *worst)
         }
     }
     bool ok = band_solve(p, w->tol);
-    w->r->solver_iterations += p->iterations;
+    w->iterations += p->iterations;
     *worst = g.at[p->worst];
     if (!ok)
         return fmax(p->residual, 2 * w->tol); /* not solved, whatever it reached */
@@ -210,7 +219,7 @@ typedef struct {
     int *start, *list;
 } touching;
 
-static touching places_at(many *w, group g)
+static touching places_at(impulses *w, group g)
 {
     const contact_list *l = &w->act;
     int all = 0;
@@ -228,7 +237,7 @@ static touching places_at(many *w, group g)
 }
 
 /* those that share a dof with place i, itself among them; seen[j] == i marks them */
-static int neighbours_of(const many *w, group g, const touching *t, int i, int *seen, int *out)
+static int neighbours_of(const impulses *w, group g, const touching *t, int i, int *seen, int *out)
 {
     const contact_list *l = &w->act;
     int n = 0;
@@ -243,7 +252,8 @@ static int neighbours_of(const many *w, group g, const touching *t, int i, int *
     return n;
 }
 
-static void block_row(const many *w, group g, int i, int a, double *x, const int *near_by, int n, double *out)
+static void block_row(const impulses *w, group g, int i, int a, double *x, const int *near_by, int n,
+                      double *out)
 {
     const contact_list *l = &w->act;
     int c = g.at[i], wide = l->dof_at[c + 1] - l->dof_at[c];
@@ -262,7 +272,7 @@ static void block_row(const many *w, group g, int i, int a, double *x, const int
         x[l->dof[l->dof_at[c] + k]] = 0;
 }
 
-static void sparse_put(many *w, group g, sparse_problem *p, cone *cones)
+static void sparse_put(impulses *w, group g, sparse_problem *p, cone *cones)
 {
     arena *a = w->scratch;
     int n = p->n, *seen = arena_array(a, int, n), *near_by = arena_array(a, int, n),
@@ -293,7 +303,7 @@ static void sparse_put(many *w, group g, sparse_problem *p, cone *cones)
     p->val = val.at;
 }
 
-static double solve_sparse(many *w, group g, int *worst)
+static double solve_sparse(impulses *w, group g, int *worst)
 {
     contact_list *l = &w->act;
     int n = g.n, m = 0;
@@ -328,7 +338,7 @@ static double solve_sparse(many *w, group g, int *worst)
         list_push(l, c, dr, w->v1);
     }
     *worst = g.at[p.worst];
-    w->r->solver_iterations += p.iterations;
+    w->iterations += p.iterations;
     name_solver(w, BY_PILE);
     return p.residual;
 }
@@ -341,7 +351,7 @@ typedef struct {
     double *r, *v, *pv;
 } trail;
 
-static trail trail_new(many *w, group g)
+static trail trail_new(impulses *w, group g)
 {
     const contact_list *l = &w->act;
     arena *a = w->scratch;
@@ -364,7 +374,7 @@ static trail trail_new(many *w, group g)
     return t;
 }
 
-static void trail_start(const many *w, trail *t, group g)
+static void trail_start(const impulses *w, trail *t, group g)
 {
     const contact_list *l = &w->act;
     for (int i = 0; i < g.n; i++)
@@ -376,7 +386,7 @@ static void trail_start(const many *w, trail *t, group g)
 
 /* on along the direction of the last step, as conjugate gradients do: r += beta p, p = beta p + (r - r
  * before) */
-static void trail_go(many *w, trail *t, group g, double *before)
+static void trail_go(impulses *w, trail *t, group g, double *before)
 {
     contact_list *l = &w->act;
     double g2 = 0;
@@ -403,12 +413,12 @@ static void trail_go(many *w, trail *t, group g, double *before)
 
 /* Gauss-Seidel as the gradient of a conjugate direction method: far fewer sweeps for the same residual, which
    is returned. plain: sweeps alone, which friction cannot mislead. */
-static double solve_sweeps(many *w, group g, int most, bool plain, int *worst)
+static double solve_sweeps(impulses *w, group g, int most, bool plain, int *worst)
 {
     contact_list *l = &w->act;
     double before = 0, size = 0, res = INFINITY;
     name_solver(w, BY_SWEEPS);
-    if (relax_fits(l, g.at, g.n))
+    if (relax_fits(w, g.at, g.n))
         return relax_solve(w, g.at, g.n, most, plain, worst);
     trail t = trail_new(w, g);
     for (int i = 0; i < g.n; i++)
@@ -418,12 +428,12 @@ static double solve_sweeps(many *w, group g, int most, bool plain, int *worst)
         if (!plain)
             trail_start(w, &t, g);
         res = sweep(w, g, false, &size, worst);
-        w->r->swept += g.n;
+        w->swept += g.n;
         if (!(res <= w->tol * size)) {
             res = larger(res, sweep(w, g, true, &size, worst));
-            w->r->swept += g.n;
+            w->swept += g.n;
         }
-        w->r->solver_iterations += 2;
+        w->iterations += 2;
         if (res <= w->tol * size || size == 0)
             break;
         if (!plain)
@@ -433,7 +443,7 @@ static double solve_sweeps(many *w, group g, int most, bool plain, int *worst)
 }
 
 /* hard: a chain that Newton's method did not solve */
-static double solve_pile(many *w, group g, bool hard, int *worst)
+static double solve_pile(impulses *w, group g, bool hard, int *worst)
 {
     static const struct {
         int by, sweeps;
@@ -458,7 +468,7 @@ static double solve_pile(many *w, group g, bool hard, int *worst)
     return res;
 }
 
-static double solve_alone(many *w, group g, int *worst)
+static double solve_alone(impulses *w, group g, int *worst)
 {
     contact_list *l = &w->act;
     int c = *worst = g.at[0], m = list_rows(l, c), row = l->cone[c].row, top = cone_normal(&l->cone[c]);
@@ -480,7 +490,7 @@ static double solve_alone(many *w, group g, int *worst)
     return e == 0 ? 0 : e / size;
 }
 
-static double solve_island(many *w, island *i, int *worst)
+static double solve_island(impulses *w, island *i, int *worst)
 {
     group g = { w->isl.at + i->first, i->n };
     double res = INFINITY;
@@ -491,41 +501,29 @@ static double solve_island(many *w, island *i, int *worst)
     return res <= w->tol ? res : solve_pile(w, g, res < INFINITY, worst);
 }
 
-static bool unsolved(many *w, int c, double res, double t)
-{
-    const contact_of *k = &w->act.of[c];
-    contact named = { .fam = k->pat->fam, .member = k->member };
-    memcpy(named.index, k->index, sizeof named.index);
-    return many_fail(
-        w, k->pat->fam->f->at,
-        arena_printf(
-            w->r->a,
-            "the contact problem was not solved at t = %.6g: constraint '%s', residual %.2g (tolerance %.2g)",
-            t, contact_name(&named, w->r->a), res, w->tol));
-}
-
-bool impulses_solve(many *w, double t)
+bool impulses_solve(impulses *w)
 {
     enum { FEW = 64 }; /* contacts whose order is always looked at; more when the tolerance is tight */
+    w->residual = 0;
+    w->worst = 0;
+    w->iterations = w->swept = 0;
+    w->by = -1;
+    w->solver = NULL;
     if (w->act.n == 0)
         return true;
     arena_pos mark = arena_mark(w->scratch);
     if (!w->fixed)
         islands_find(&w->isl, &w->act, w->n, w->tol < 1e-6 || w->act.n <= FEW, w->a, w->scratch);
-    bool ok = true;
-    for (int i = 0; i < w->isl.n && ok; i++) {
+    for (int i = 0; i < w->isl.n; i++) {
         int worst = 0;
         double res = solve_island(w, &w->isl.of[i], &worst);
-        if (!(res <= w->tol) && w->may_cut) {
-            w->cut = true;
-            ok = false;
-            break;
+        if (!(res <= w->residual)) {
+            w->residual = res;
+            w->worst = worst;
         }
-        if (res > w->r->residual)
-            w->r->residual = res;
-        if (!(res <= w->tol) && !w->o->keep_going)
-            ok = unsolved(w, worst, res, t);
+        if (!(res <= w->tol) && w->may_cut)
+            break;
     }
     arena_release(w->scratch, mark);
-    return ok;
+    return w->residual <= w->tol;
 }

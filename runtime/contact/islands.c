@@ -1,6 +1,7 @@
 /* Contacts that share a dof hang together.  Orders and groups follow from the list of contacts alone. */
 #include <string.h>
-#include "motion/many_work.h"
+#include "impulses.h"
+#include "base/linalg.h"
 
 /* contacts at each dof */
 typedef struct {

@@ -3,7 +3,13 @@
    root of the mass: y = M^1/2 v, so that one row serves for rates and for impulses. */
 #include <math.h>
 #include <string.h>
-#include "motion/many_work.h"
+#include "impulses.h"
+#include "base/linalg.h"
+
+static inline double larger(double a, double b)
+{
+    return a > b ? a : b;
+}
 
 enum { WIDE = 6, WORK = CONE_WORK * (1 + 4) + 8 };
 typedef struct joint {
@@ -22,8 +28,11 @@ typedef struct relaxing {
     double work[WORK];
 } relaxing;
 
-bool relax_fits(const contact_list *l, const int *at, int n)
+bool relax_fits(const impulses *w, const int *at, int n)
 {
+    const contact_list *l = &w->act;
+    if (!w->root)
+        return false;
     for (int i = 0; i < n; i++) {
         const cone *o = &l->cone[at[i]];
         if (o->kind != CONE_UNILATERAL || o->d > 1 || o->dir ||
@@ -49,7 +58,7 @@ static void joint_block(joint *j, const double *A, int m)
     j->right = r > 0 ? 1 / r : 0;
 }
 
-static void joint_put(relaxing *x, const many *w, int i, int c, const int *local)
+static void joint_put(relaxing *x, const impulses *w, int i, int c, const int *local)
 {
     const contact_list *l = &w->act;
     const cone *o = &l->cone[c];
@@ -64,7 +73,7 @@ static void joint_put(relaxing *x, const many *w, int i, int c, const int *local
         j->dof[k] = k < n ? local[dof[k]] : x->ndof;
         if (k >= n)
             continue;
-        double s = sqrt(w->minv[dof[k]]);
+        double s = w->root[dof[k]];
         j->N[k] = J[k] * s;
         if (m == 2)
             j->T[k] = J[n + k] * s;
@@ -74,7 +83,7 @@ static void joint_put(relaxing *x, const many *w, int i, int c, const int *local
     x->r[2 * i + 1] = m == 2 ? l->r[o->row + 1] : 0;
 }
 
-static void relax_open(relaxing *x, many *w, const int *at, int n)
+static void relax_open(relaxing *x, impulses *w, const int *at, int n)
 {
     const contact_list *l = &w->act;
     arena *a = w->scratch;
@@ -101,10 +110,10 @@ static void relax_open(relaxing *x, many *w, const int *at, int n)
     for (int i = 0; i < n; i++)
         joint_put(x, w, i, at[i], local);
     for (int k = 0; k < x->ndof; k++)
-        x->y[k] = w->v1[x->dof[k]] / sqrt(w->minv[x->dof[k]]);
+        x->y[k] = w->v1[x->dof[k]] / w->root[x->dof[k]];
 }
 
-static void relax_close(const relaxing *x, many *w)
+static void relax_close(const relaxing *x, impulses *w)
 {
     contact_list *l = &w->act;
     for (int i = 0; i < x->n; i++) {
@@ -113,7 +122,7 @@ static void relax_close(const relaxing *x, many *w)
             l->r[o->row + a] = x->r[2 * i + a];
     }
     for (int k = 0; k < x->ndof; k++)
-        w->v1[x->dof[k]] = x->y[k] * sqrt(w->minv[x->dof[k]]);
+        w->v1[x->dof[k]] = x->y[k] * w->root[x->dof[k]];
 }
 
 /* one contact alone, b < 0 its normal rate without it: stick, else slip to the side it is driven to; false
@@ -131,7 +140,7 @@ static inline bool joint_solve(const joint *j, double bn, double bt, double *rn,
     return over > 0 && n >= 0 && s * (bt + j->A[2] * n + j->A[3] * t) >= 0;
 }
 
-static void joint_hard(relaxing *x, const many *w, const joint *j, double bn, double bt, double *r)
+static void joint_hard(relaxing *x, const impulses *w, const joint *j, double bn, double bt, double *r)
 {
     const cone *o = &w->act.cone[j->c];
     double b[2] = { bn, bt };
@@ -148,7 +157,7 @@ static inline double sum6(const double *J, const double *v)
 }
 
 /* the exact solution of one contact with the others held; returns the largest change */
-static inline double joint_relax(relaxing *x, const many *w, int i, double *size)
+static inline double joint_relax(relaxing *x, const impulses *w, int i, double *size)
 {
     const joint *j = &x->at[i];
     double v[WIDE], *r = x->r + 2 * i, *y = x->y, to[2];
@@ -174,7 +183,7 @@ static inline double joint_relax(relaxing *x, const many *w, int i, double *size
     return larger(fabs(dn), fabs(dt));
 }
 
-static double relax_sweep(relaxing *x, const many *w, bool down, double *size, int *worst)
+static double relax_sweep(relaxing *x, const impulses *w, bool down, double *size, int *worst)
 {
     double most = 0, s = 0;
     for (int i = 0; i < x->n; i++) {
@@ -213,7 +222,7 @@ static void relax_ahead(relaxing *x, double *before)
     ahead(x->y, x->y0, x->py, x->ndof, beta, go);
 }
 
-double relax_solve(many *w, const int *at, int n, int most, bool plain, int *worst)
+double relax_solve(impulses *w, const int *at, int n, int most, bool plain, int *worst)
 {
     relaxing x = { 0 };
     double before = 0, size = 0, res = INFINITY;
@@ -224,12 +233,12 @@ double relax_solve(many *w, const int *at, int n, int most, bool plain, int *wor
             memcpy(x.y0, x.y, (size_t)x.ndof * sizeof *x.y);
         }
         res = relax_sweep(&x, w, false, &size, worst);
-        w->r->swept += n;
+        w->swept += n;
         if (!(res <= w->tol * size)) {
             res = larger(res, relax_sweep(&x, w, true, &size, worst));
-            w->r->swept += n;
+            w->swept += n;
         }
-        w->r->solver_iterations += 2;
+        w->iterations += 2;
         if (res <= w->tol * size || size == 0)
             break;
         if (!plain)

@@ -33,9 +33,10 @@ static void auglag_run(const program *p, const run_options *o, results *r)
 {
     double tol = o->value[OPT_TOLERANCE];
     if (!p->rod) {
-        sweeping_steps(
-            p, o, &(stepping){ o->value[OPT_H], o->value[OPT_THETA], tol, o->value[OPT_STIFFNESS], "auglag" },
-            r);
+        sweeping_steps(p, o,
+                       &(stepping){ o->value[OPT_H], o->value[OPT_THETA], tol, o->value[OPT_STIFFNESS],
+                                    "auglag", CUT_AUTO },
+                       r);
         return;
     }
     rod_options ro = { .h = o->value[OPT_H],

@@ -2,9 +2,10 @@
 #ifndef CDL_SWEEP_H
 #define CDL_SWEEP_H
 #include <math.h>
-#include "clock/backend.h"
-#include "contact/contact.h"
-#include "program/system.h"
+#include "sweeping.h"
+#include "contact/impulses.h"
+#include "contact/mixed.h"
+#include "program/near.h"
 
 enum { MAX_HITS = 10 }; /* impacts of one contact in a step; after that it stays closed for the rest of it */
 /* repeated impacts of a step, all contacts taken together, that are followed one by one */
@@ -24,11 +25,13 @@ typedef struct track {
     contact_relation relation; /* its family's: what each step asks for */
     int normal;                /* normal rows: 1 or 0 */
     bool rows_fixed, offset_fixed, still;
+    bool near; /* of a near pair */
     contact_result *out;
-    bool closed; /* in contact to the right of now */
-    bool in;     /* joins the closed ones for a whole step */
-    bool met;    /* below its tolerance at the end of the trial step */
-    int hits;    /* impacts in this step */
+    bool closed;   /* in contact to the right of now */
+    bool in;       /* part of the step that is taken at once */
+    double length; /* what its overlaps are measured by */
+    bool met;      /* below its tolerance at the end of the trial step */
+    int hits;      /* impacts in this step */
     /* added to the rate of the gap: what is left of the gap over a whole step, or restitution */
     double ahead;
     double tol_gap, tol_u, tol_slip; /* what counts as 0: from the sizes of q and q' seen so far */
@@ -55,12 +58,18 @@ typedef struct {
     term when, reset;
 } event_terms;
 
+/* Tracks of the pairs of a family that are near, in order, and some that are free again. */
+typedef struct near_tracks {
+    track **at, **spare;
+    int64_t n, nspare, room;
+} near_tracks;
+
 typedef struct sweep {
     const program *p;
     const run_options *o;
     results *r;
     system_t *s;
-    arena *a;
+    arena *a, *scratch;
     int n;
     double h, theta, kept_theta, tol;
     double stiffness;         /* of the penalty that multipliers are found around; 0: none */
@@ -75,8 +84,10 @@ typedef struct sweep {
     double d_step;             /* step df belongs to; NAN: none */
     int64_t stamp, stamp_m;    /* numbers of the D and M at hand */
     double *x1, *x2, *x3, *x4; /* n */
-    track *track;
-    size_t ntrack;
+    track **track;             /* contacts that may matter, in the order of families and members */
+    size_t ntrack, track_room;
+    near_list near;
+    near_tracks *near_of; /* tracks of each family of near pairs */
     /* contacts of the problem at hand */
     track **act;
     int nact;
@@ -85,18 +96,40 @@ typedef struct sweep {
     track **back;
     bool *who;
     int *perm;
-    double *more;
     event_terms *events;
     bool *rising;
     contact_problem pr;
     contact_work *work;
-    double *W, *b, *rr, *u;
+    double *W, *b, *off, *rr, *u; /* u = J x + off without reactions: that is b */
+    impulses list;                /* the same problem as a list of contacts, where there are many */
+    mixed *coupled[2];            /* and with the rates among its unknowns; of masses, of the step */
+    track **coupled_act[2];       /* what their last problem was about */
+    int coupled_n[2];
+    int64_t coupled_stamp[2];
+    int coupled_room[2];
+    double *free, *root;              /* n: rates without reactions; roots of the inverse masses */
+    double *kept_r;                   /* rows: reactions at the start */
+    int rows_most, dofs_most;         /* of a contact */
+    int matrix_rows, matrix_contacts; /* room of W */
+    bool unsolved;                    /* the last problem */
+    bool may_halve;                   /* a step that is not solved is tried in halves */
+    mixed *back_coupled;              /* for moves of many contacts back to their surfaces */
+    double *back_room;
+    int back_most;
     cone *cone;
     double *dir, *local;
     double step; /* size of the problem at hand: 1 for forces, the step for impulses, 0 for shocks */
     double end;  /* weight of the end of the step in its coefficients; 1 at an instant */
     double kinetic0, wf, potential0; /* energies at the start; work of all smooth forces */
     double put_back_work;            /* of the trial step: what correcting its positions did */
+    double *used;                    /* n: forces that the step taken at once was made with */
+    double opened;                   /* their work while overlaps were pushed open */
+    uint8_t *by_end;                 /* n: goes by the rate at the end of the step */
+    double *lumped;                  /* n: inverse masses without coupling, that overlaps are opened by */
+    double margin;                   /* how far ahead contacts are looked for, in steps */
+    cut_policy cut;
+    bool was_at_once;    /* the last step */
+    int wait, wait_next; /* steps taken at once before impacts are followed again */
     double dissipated;
     double top; /* largest energy seen */
     bool *fired, stopped, jolt;
@@ -119,17 +152,21 @@ bool sweep_factor(sweep *w, const double *M, double t);  /* masses at t, into s-
 void sweep_sizes(sweep *w);                              /* of q and q', grown to those of now */
 void sweep_tolerances(sweep *w, track *k);
 void sweep_law(void *ud, int i, double speed, double *mu, double *radius);
-void sweep_cone(sweep *w, int i, int *row); /* of contact i of the problem at hand */
+void sweep_cone(sweep *w, int i, int *row);        /* of contact i of the problem at hand */
 void sweep_room(sweep *w, int contacts, int rows); /* for a problem of that size */
 void sweep_cones(sweep *w);
 void sweep_matrix(sweep *w, bool mass); /* W = [H; S] G; mass: of forces or shocks at an instant */
-bool sweep_solve(sweep *w, double t);
+/* Reactions of the problem at hand (cones, off; rr is the start), and the rates x with them. */
+bool sweep_solve(sweep *w, bool mass, double *x, double t);
 void sweep_react(const sweep *w, double *x, bool mass); /* x += G r */
+void sweep_columns_put(sweep *w, track *k, bool mass);  /* unless they are known */
+bool sweep_fail_contact(sweep *w, int i, double t);     /* not solved, contact i worst; keep_going: true */
 void sweep_columns(sweep *w, const track *k, const double *H, const double *S, const factor *f, column *G);
 /* the block of a lone contact, kept while nothing in it changes */
-/* H M^-1 H^T of contacts whose normal columns Gm are known; x += l M^-1 H^T */
-void sweep_normal_matrix(sweep *w, track *const *who, int n, double *A);
-void sweep_move(const track *k, double l, double *x);
+void sweep_move(const track *k, double l, double *x); /* x += l M^-1 H^T, by its column Gm */
+/* The shortest move in the kinetic metric that changes the gaps of back[0..m) by those amounts, added to x.
+ */
+void sweep_shortest(sweep *w, int m, const double *change, double *x);
 double *sweep_lone_matrix(sweep *w, track *k, bool mass);
 bool sweep_solve_alone(sweep *w, bool mass, const cone *c, double *x); /* false: it has to go the long way */
 
@@ -138,6 +175,7 @@ void sweep_gather(sweep *w);           /* closed contacts, into act */
 bool sweep_smooth(sweep *w, double h); /* a trial step: q1, v1, f1, impulses in rr */
 bool sweep_look(sweep *w);             /* gaps at its end: was one crossed? */
 void sweep_accept(sweep *w, double h);
+bool sweep_free(sweep *w, double h); /* v1: rates at the end that smooth forces alone lead to, roughly */
 
 /* f1 from those at q, v to q1, v1, where it is linear */
 void sweep_force_follows(sweep *w, const double *q, const double *v);
@@ -164,8 +202,19 @@ bool sweep_fire(sweep *w); /* resets of those that rose */
 bool sweep_advance(sweep *w, double end);
 bool sweep_turns(const sweep *w); /* has a slip turned round or come to rest in the trial step? */
 /* over: 1 / size of the step; instant: forces are those of Gauss's principle */
+/* ---- sweep_tracks.c ---- */
+void sweep_tracks(sweep *w);                           /* of all listed contacts */
+bool sweep_near(sweep *w, double h, const double *v1); /* pairs that may matter in the step; false: failed */
+
+/* ---- sweep_whole.c ---- */
+bool sweep_whole(sweep *w, double h); /* a trial step at once, impacts and all */
+void sweep_whole_end(sweep *w);
+bool sweep_whole_positions(sweep *w, double h); /* part of it: where bodies go; q1 and gaps */
+void sweep_whole_account(sweep *w, double h);
+
 bool sweep_sample(sweep *w, double over, bool instant);
-bool sweep_survey(sweep *w); /* gaps, rows and closed contacts of the state as it is */
+bool sweep_holds(sweep *w, const track *k); /* is its gap finite, and not below 0? */
+bool sweep_survey(sweep *w);                /* gaps, rows and closed contacts of the state as it is */
 
 static inline double larger(double a, double b)
 {

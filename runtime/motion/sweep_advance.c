@@ -10,7 +10,7 @@ static double first_crossing(sweep *w, double h, const bool *who)
 {
     double best = INFINITY;
     for (size_t i = 0; i < w->ntrack; i++) {
-        track *k = &w->track[i];
+        track *k = w->track[i];
         if (!who[i])
             continue;
         if (!k->offset_fixed)
@@ -26,8 +26,8 @@ static double first_crossing(sweep *w, double h, const bool *who)
 static bool touches(sweep *w, const bool *who)
 {
     for (size_t i = 0; i < w->ntrack; i++)
-        if (who[i] && w->track[i].c->gap <= w->track[i].tol_gap &&
-            gap_rate(&w->track[i], w->v1) <= w->track[i].tol_u)
+        if (who[i] && w->track[i]->c->gap <= w->track[i]->tol_gap &&
+            gap_rate(w->track[i], w->v1) <= w->track[i]->tol_u)
             return true;
     return false;
 }
@@ -39,7 +39,7 @@ static bool locate(sweep *w, double *h)
     double lo = 0, hi = *h, x = hi;
     bool *who = w->who;
     for (size_t i = 0; i < w->ntrack; i++)
-        who[i] = w->track[i].met;
+        who[i] = w->track[i]->met;
     for (int it = 0; it < 120; it++) {
         double next = first_crossing(w, x, who);
         if (!(next > lo && next < hi))
@@ -57,7 +57,7 @@ static bool locate(sweep *w, double *h)
                 return true;
             hi = x;
             for (size_t i = 0; i < w->ntrack; i++)
-                who[i] = w->track[i].met;
+                who[i] = w->track[i]->met;
         } else {
             if (touches(w, who) || x == lo)
                 return true;
@@ -190,89 +190,6 @@ static bool locate_turn(sweep *w, const track *k, double *h)
     return true;
 }
 
-/* ---- too many impacts to follow one by one: the rest of the step at once ---- */
-/* What may close joins: gap/h + u_n >= 0, or restitution where the surface is met in the step.  All others
- * keep off. */
-static void whole_join(sweep *w, double h, bool overlaps)
-{
-    system_at(w->s, w->t, w->q, w->v);
-    for (size_t i = 0; i < w->ntrack; i++) {
-        track *k = &w->track[i];
-        contact *c = k->c;
-        if (k->closed || k->in || (overlaps && !k->met))
-            continue;
-        contact_gap(w->s, c);
-        if (!k->offset_fixed)
-            contact_rows(w->s, c, w->M, false);
-        double reach = fabs(c->ht);
-        for (int j = 0; j < c->n; j++) {
-            int dof = c->dof ? c->dof[j] : j;
-            reach += fabs(c->H[j]) * (fabs(w->v[dof]) + h * fabs(w->acc[dof]));
-        }
-        if (!overlaps && c->gap > h * reach + k->tol_gap)
-            continue;
-        k->in = true;
-        k->un = gap_rate(k, w->v);
-        k->ahead = larger(c->gap, 0) / h;
-        if (k->hits < 2 && c->e > 0 && c->gap + h * k->un <= 0)
-            k->ahead = c->e * k->un;
-    }
-}
-
-static void whole_gather(sweep *w)
-{
-    w->nact = 0;
-    for (size_t i = 0; i < w->ntrack; i++)
-        if (w->track[i].closed || w->track[i].in)
-            w->act[w->nact++] = &w->track[i];
-}
-
-static void whole_note(sweep *w)
-{
-    double t = w->t;
-    w->t = w->t1;
-    for (int i = 0; i < w->nact; i++) {
-        const track *k = w->act[i];
-        if (k->in && k->un < -k->tol_u && w->rr[k->row] > 0)
-            sweep_impact(w, k, k->un, gap_rate(k, w->v1), w->rr[k->row]);
-    }
-    w->t = t;
-}
-
-static bool whole_step(sweep *w, double h)
-{
-    for (size_t i = 0; i < w->ntrack; i++)
-        w->track[i].in = false;
-    w->whole = true;
-    w->kept_theta = w->theta;
-    w->theta = 1;
-    w->d_step = NAN;
-    for (size_t round = 0; round <= w->ntrack; round++) {
-        whole_join(w, h, round > 0);
-        whole_gather(w);
-        if (!sweep_smooth(w, h))
-            return false;
-        if (!sweep_look(w))
-            break;
-        bool more = false;
-        for (size_t i = 0; i < w->ntrack; i++)
-            more |= w->track[i].met && !w->track[i].in;
-        if (!more)
-            break;
-    }
-    whole_note(w);
-    return true;
-}
-
-static void whole_end(sweep *w)
-{
-    for (size_t i = 0; i < w->ntrack; i++)
-        w->track[i].ahead = 0, w->track[i].in = false;
-    w->whole = false;
-    w->theta = w->kept_theta;
-    w->d_step = NAN;
-}
-
 /* ---- one step of the run ---- */
 /* Up to the next impact or event, or to the end.  False: the trial step could not be solved; what failed is
  * forgotten. */
@@ -294,18 +211,86 @@ static bool follow(sweep *w, double *h, bool *rise)
     return ok;
 }
 
+/* Impacts that are followed in a step, all contacts taken together: each costs about as much as a step. */
+static int cuts_most(const sweep *w)
+{
+    enum { ALWAYS = 10000, MOST = 64, LARGE = 1000 };
+    if (w->cut == CUT_ALWAYS)
+        return ALWAYS;
+    return MOST * LARGE / (LARGE + w->n + (int)w->ntrack) + 1;
+}
+
+/* Piles that come to rest have crowds of impacts at every step: the next step gives up sooner, and where many
+ * contacts take part, some steps are not followed at all. */
+static void patience_after(sweep *w, bool crowd)
+{
+    enum { FEW = 32, LONGEST = 256 };
+    if (!crowd) {
+        w->wait_next = 4;
+        if (w->patience < MAX_AGAIN)
+            w->patience++;
+        return;
+    }
+    w->patience = w->patience / 4 > 1 ? w->patience / 4 : 1;
+    if (w->nact <= FEW)
+        return;
+    w->wait = w->wait_next;
+    w->wait_next = w->wait_next < LONGEST ? 2 * w->wait_next : LONGEST;
+}
+
+static bool crowded(const sweep *w, int sub, int most, bool waits)
+{
+    if (w->cut == CUT_NEVER || waits)
+        return true;
+    if (w->cut == CUT_ALWAYS)
+        return sub > most;
+    return w->again > w->patience || sub > most || (sub > w->patience && w->patience < MAX_AGAIN);
+}
+
+static bool near_step(sweep *w, double h)
+{
+    if (!w->near.nof)
+        return true;
+    solve_with(&w->s->minv, w->f, w->x1);
+    for (int i = 0; i < w->n; i++)
+        w->x1[i] = w->v[i] + h * w->x1[i];
+    return sweep_near(w, h, w->x1);
+}
+
+/* A step problem that is not solved is another one over half the time: wedges that stall the solvers are
+ * rare, and not at every instant. */
+static bool whole_or_halves(sweep *w, double *h)
+{
+    enum { HALVES = 5 };
+    for (int half = 0;; half++, *h /= 2) {
+        double residual = w->r->residual;
+        w->may_halve = w->trial = half < HALVES && w->nact > 2;
+        w->unsolved = false;
+        bool ok = sweep_whole(w, *h), again = w->may_halve && w->unsolved;
+        w->may_halve = w->trial = false;
+        if (ok || !again)
+            return ok;
+        sweep_forget(w, residual);
+        sweep_whole_end(w);
+    }
+}
+
 bool sweep_advance(sweep *w, double end)
 {
     if (w->quick && sweep_quick(w, end))
         return true;
+    if (!near_step(w, end - w->t))
+        return false;
     for (size_t i = 0; i < w->ntrack; i++) {
-        track *k = &w->track[i];
+        track *k = w->track[i];
         k->hits = 0;
         for (int j = 0; j < rows_of(k); j++)
             k->P[j] = 0;
     }
-    bool was = false;
-    int full = 64 + (int)w->ntrack / 2;
+    bool was = false, waits = w->wait > 0;
+    int most = cuts_most(w);
+    if (waits)
+        w->wait--;
     w->again = 0;
     for (int sub = 0;; sub++) {
         if (!sweep_meet(w))
@@ -316,11 +301,12 @@ bool sweep_advance(sweep *w, double end)
         /* whole steps have the same size to the last bit, so that what belongs to it is kept */
         if (fabs(h - w->h) <= 1e-9 * w->h)
             h = w->h;
-        bool rise = false, crowd = w->again > w->patience || sub > full ||
-                                   (sub > w->patience && w->patience < MAX_AGAIN) || !follow(w, &h, &rise);
+        bool rise = false, crowd = crowded(w, sub, most, waits) || !follow(w, &h, &rise);
         if (crowd) {
             h = end - w->t;
-            if (!whole_step(w, h))
+            if (fabs(h - w->h) <= 1e-9 * w->h)
+                h = w->h;
+            if (!whole_or_halves(w, &h))
                 return false;
             rise = w->p->nevent && sweep_rise(w, false);
         }
@@ -328,17 +314,16 @@ bool sweep_advance(sweep *w, double end)
             sweep_rise(w, true);
         sweep_accept(w, h);
         if (crowd)
-            whole_end(w);
+            sweep_whole_end(w);
         was |= crowd;
         if (rise && !sweep_fire(w))
             return false;
         if (w->stopped || w->t >= end)
             break;
     }
-    /* piles that come to rest have crowds of impacts at every step: the next is asked less long */
-    if (was)
-        w->patience = w->patience / 4 > 1 ? w->patience / 4 : 1;
-    else if (w->patience < MAX_AGAIN)
-        w->patience++;
+    w->r->at_once += was;
+    w->was_at_once = was;
+    if (!waits)
+        patience_after(w, was);
     return true;
 }

@@ -7,9 +7,10 @@
 bool sweep_quick_fits(const sweep *w)
 {
     const system_t *s = w->s;
-    if (!w->linear || w->p->nevent || s->past || s->first_order || w->stiffness != 0 || w->ntrack > 1)
+    if (!w->linear || w->p->nevent || s->past || s->first_order || w->stiffness != 0 || w->ntrack > 1 ||
+        w->near.nof || w->cut == CUT_NEVER)
         return false;
-    return w->ntrack == 0 || (w->track[0].still && !w->track[0].c->fam->f->mu_of_speed);
+    return w->ntrack == 0 || (w->track[0]->still && !w->track[0]->c->fam->f->mu_of_speed);
 }
 
 /* the impulse of the closed contact, on the rates v; false: something it needs is not there yet */
@@ -75,7 +76,7 @@ bool sweep_quick(sweep *w, double end)
 {
     const system_t *s = w->s;
     double h = w->h, a = h * (1 - w->theta), b = h * w->theta, finite = 0;
-    track *k = w->ntrack ? w->track : NULL;
+    track *k = w->ntrack ? w->track[0] : NULL;
     int n = w->n;
     if (!(fabs(end - w->t - h) <= 1e-9 * h) || w->patience < MAX_AGAIN ||
         (s->force_of_state && w->d_step != h))

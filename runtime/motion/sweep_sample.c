@@ -18,12 +18,36 @@ static void show(const contact *c, const double *map, const double *x, double sc
         out[i] = scale * vec_dot(map + (size_t)i * c->d, x, c->d);
 }
 
+/* members of near pairs that are far apart: their gaps; they are open and push nothing */
+static void sample_far(sweep *w, contact_result *r, const family *fam, size_t first)
+{
+    size_t ns = (size_t)r->nslip, all = (size_t)r->members, m = 0;
+    int32_t index[MAX_INDEX] = { 0 };
+    memset(r->rn + first, 0, all * sizeof(double));
+    if (ns) {
+        memset(r->rt + first * ns, 0, all * ns * sizeof(double));
+        memset(r->slip + first * ns, 0, all * ns * sizeof(double));
+    }
+    memset(r->status + first, STATUS_OPEN, all);
+    for (bool any = index_first(&fam->f->over, index); any; any = index_next(&fam->f->over, index), m++)
+        r->gap[first + m] = term_value(&fam->gap, &w->s->in, index);
+}
+
 static void sample_contacts(sweep *w, int64_t at, double over, bool instant)
 {
+    system_at(w->s, w->t, w->q, w->v);
+    for (size_t i = 0; i < w->near.nof; i++) {
+        const family *fam = w->near.of[i].fam;
+        contact_result *r = &w->r->contact[fam - w->s->family];
+        if (r->kept)
+            sample_far(w, r, fam, (size_t)(at * r->members));
+    }
     for (size_t i = 0; i < w->ntrack; i++) {
-        track *k = &w->track[i];
+        track *k = w->track[i];
         contact *c = k->c;
         contact_result *r = k->out;
+        if (!r->kept)
+            continue;
         size_t m = (size_t)(at * r->members + c->member), ns = (size_t)r->nslip;
         const double *P = instant ? k->r : k->P;
         int a = k->normal;
@@ -79,9 +103,11 @@ static void sample_energy(sweep *w, int64_t at)
 /* over: 1 / size of the step; instant: forces are those of Gauss's principle */
 bool sweep_sample(sweep *w, double over, bool instant)
 {
+    enum { MANY = 32 };
     double residual = w->r->residual;
+    bool crowd = !instant && w->was_at_once && w->nact > MANY;
     w->trial = !instant;
-    w->fresh = sweep_gauss(w);
+    w->fresh = !crowd && sweep_gauss(w);
     w->trial = false;
     if (!w->fresh && instant)
         return false;

@@ -11,7 +11,8 @@ void sweep_impact(sweep *w, const track *k, double pre, double post, double impu
                                                      (int32_t)k->c->member };
 }
 
-static void mass_columns(sweep *w)
+/* rows and laws of the contacts at hand, now */
+static void rows_now(sweep *w)
 {
     system_at(w->s, w->t, w->q, w->v);
     for (int i = 0; i < w->nact; i++) {
@@ -21,11 +22,6 @@ static void mass_columns(sweep *w)
             contact_rows(w->s, c, w->M, false);
         if (!k->still)
             contact_laws(w->s, c, false);
-        bool fixed = k->rows_fixed && w->s->mass_constant;
-        if (fixed && k->stamp_m == w->stamp_m)
-            continue;
-        sweep_columns(w, k, c->H, c->S, &w->s->minv, &k->Gm);
-        k->stamp_m = fixed ? w->stamp_m : -1;
     }
 }
 
@@ -39,15 +35,14 @@ static bool shock_phase(sweep *w, bool newton)
         int a = 0, has_normal = k->normal;
         double e = newton && c->fam->f->impact == IMPACT_NEWTON && k->relation == REL_GAP ? k->e : 0;
         if (has_normal)
-            w->b[k->row + a++] = gap_rate(k, w->v) + (k->un < -k->tol_u ? e * k->un : 0);
+            w->off[k->row + a++] = c->ht + (k->un < -k->tol_u ? e * k->un : 0);
         for (int j = 0; j < c->d; j++)
-            w->b[k->row + a++] = contact_rate(c, c->S + (size_t)j * c->n, w->v) + c->s0[j];
+            w->off[k->row + a++] = c->s0[j];
         for (int j = 0; j < a; j++)
             w->rr[k->row + j] = 0;
     }
-    if (!sweep_solve(w, w->t))
+    if (!sweep_solve(w, true, w->v, w->t))
         return false;
-    sweep_react(w, w->v, true);
     for (int i = 0; i < w->nact; i++)
         for (int j = 0; j < rows_of(w->act[i]); j++)
             w->act[i]->shock[j] += w->rr[w->act[i]->row + j];
@@ -70,11 +65,12 @@ static bool shock_poisson(sweep *w)
         return true;
     memset(w->rr, 0, (size_t)w->pr.m * sizeof *w->rr);
     for (int i = 0; i < w->nact; i++)
-        if (w->act[i]->base > 0)
+        if (w->act[i]->base > 0) {
             w->rr[w->act[i]->row] = w->act[i]->base;
-    sweep_react(w, w->v, true);
+            sweep_columns_put(w, w->act[i], true);
+            sweep_move(w->act[i], w->act[i]->base, w->v);
+        }
     sweep_cones(w);
-    sweep_matrix(w, true);
     bool ok = shock_phase(w, true);
     for (int i = 0; i < w->nact; i++) {
         w->act[i]->shock[0] += w->act[i]->base;
@@ -111,7 +107,7 @@ static void shock_account(sweep *w)
         }
         bool was = k->closed;
         k->closed = post <= k->tol_u || (k->shock[0] > 0 && !(k->un < -k->tol_u && k->e > 0));
-        if (k->closed && !was)
+        if (k->closed && !was && k->out->last_open)
             k->out->last_open[c->member] = w->t;
     }
 }
@@ -120,11 +116,11 @@ bool sweep_shock(sweep *w)
 {
     w->nact = 0;
     for (size_t i = 0; i < w->ntrack; i++) {
-        track *k = &w->track[i];
+        track *k = w->track[i];
         if (k->closed || k->met)
             w->act[w->nact++] = k;
     }
-    mass_columns(w);
+    rows_now(w);
     for (int i = 0; i < w->nact; i++) {
         track *k = w->act[i];
         k->e = k->hits < MAX_HITS ? k->c->e : 0;
@@ -137,7 +133,6 @@ bool sweep_shock(sweep *w)
     w->step = 0;
     w->end = 1;
     sweep_cones(w);
-    sweep_matrix(w, true);
     if (!shock_phase(w, true) || !shock_poisson(w))
         return false;
     shock_account(w);
@@ -151,7 +146,7 @@ bool sweep_meet(sweep *w)
 {
     bool hit = false, any = false;
     for (size_t i = 0; i < w->ntrack; i++) {
-        track *k = &w->track[i];
+        track *k = w->track[i];
         contact *c = k->c;
         k->met = false;
         if (k->closed || c->gap > k->tol_gap)
@@ -170,11 +165,12 @@ bool sweep_meet(sweep *w)
     if (hit)
         return sweep_shock(w);
     for (size_t i = 0; any && i < w->ntrack; i++) {
-        track *k = &w->track[i];
+        track *k = w->track[i];
         if (!k->met)
             continue;
         k->closed = true;
-        k->out->last_open[k->c->member] = w->t;
+        if (k->out->last_open)
+            k->out->last_open[k->c->member] = w->t;
     }
     return true;
 }
@@ -185,9 +181,9 @@ static void gauss_contact(sweep *w, int i)
     track *k = w->act[i];
     contact *c = k->c;
     cone *o = &w->cone[i];
-    double *bias = w->x2, *dir = w->dir + k->row, speed, *b = w->b + k->row;
+    double *bias = w->x2, *dir = w->dir + k->row, speed, *off = w->off + k->row;
     if (k->normal)
-        *b++ = contact_rate(c, c->H, w->acc) + contact_bias(w->s, c);
+        *off++ = contact_bias(w->s, c);
     if (c->d == 0)
         return;
     if (c->fam->slip_bias.k)
@@ -196,7 +192,7 @@ static void gauss_contact(sweep *w, int i)
         for (int j = 0; j < c->d; j++)
             bias[j] = 0;
     for (int j = 0; j < c->d; j++)
-        *b++ = contact_rate(c, c->S + (size_t)j * c->n, w->acc) + bias[j];
+        *off++ = bias[j];
     speed = slip_of(c, w->v, dir);
     if (speed <= k->tol_slip)
         speed = 0;
@@ -216,9 +212,10 @@ static bool gauss_alone(sweep *w)
     track *k = w->act[0];
     int row = 0;
     bool known = k->still && w->s->mass_constant && k->stamp_am == w->stamp_m && k->stamp_m == w->stamp_m;
-    if (!known)
-        mass_columns(w);
-    else
+    if (!known) {
+        rows_now(w);
+        sweep_columns_put(w, k, true);
+    } else
         system_at(w->s, w->t, w->q, w->v);
     if (!known || k->cone_now.d != k->c->d) {
         sweep_cone(w, 0, &row);
@@ -241,18 +238,14 @@ bool sweep_gauss(sweep *w)
     w->end = 1;
     if (w->nact == 1 && w->stiffness == 0 && gauss_alone(w))
         return true;
-    mass_columns(w);
+    rows_now(w);
     sweep_cones(w);
     for (int i = 0; i < w->nact; i++)
         gauss_contact(w, i);
-    sweep_matrix(w, true);
     for (int i = 0; i < w->nact; i++)
         for (int j = 0; j < rows_of(w->act[i]); j++)
             w->rr[w->act[i]->row + j] = w->act[i]->r[j];
-    if (!sweep_solve(w, w->t))
-        return false;
-    sweep_react(w, w->acc, true);
-    return true;
+    return sweep_solve(w, true, w->acc, w->t);
 }
 
 /* ---- going on ---- */

@@ -8,8 +8,8 @@ void sweep_gather(sweep *w)
 {
     w->nact = 0;
     for (size_t i = 0; i < w->ntrack; i++)
-        if (w->track[i].closed)
-            w->act[w->nact++] = &w->track[i];
+        if (w->track[i]->closed)
+            w->act[w->nact++] = w->track[i];
 }
 
 /* D = M - theta h (Fv + theta h Fq); rows of first-order equations are h (M - Fv - theta h Fq) */
@@ -104,7 +104,7 @@ static void rows_before(sweep *w)
             k->mu0 = c->fam->f->mu_of_speed ? contact_mu(w->s, c, k->speed) : c->mu;
             k->normal0 = c->normal;
         }
-        if (k->rows_fixed)
+        if (k->rows_fixed || w->whole)
             continue;
         memcpy(k->H0, c->H, n * sizeof(double));
         memcpy(k->S0, c->S, n * (size_t)c->d * sizeof(double));
@@ -120,35 +120,30 @@ static void rows_after(sweep *w, const double *M)
         int n = c->n;
         bool fixed = k->rows_fixed;
         if (!k->still) {
-            if (!w->whole)
-                contact_rows(w->s, c, M, false);
+            if (w->whole)
+                continue; /* rows and laws are those of the start */
+            contact_rows(w->s, c, M, false);
             contact_laws(w->s, c, false);
             c->mu = (1 - w->theta) * k->mu0 + w->theta * c->mu;
             c->normal = (1 - w->theta) * k->normal0 + w->theta * c->normal;
         }
-        if (!fixed && w->whole) {
-            vec_copy(k->Hm, k->H0, n);
-            vec_copy(k->Sm, k->S0, n * c->d);
-        } else if (!fixed) {
+        if (!fixed && !w->whole) {
             mean_row(k->H0, c->H, k->Hm, n);
             for (int j = 0; j < c->d; j++)
                 mean_row(k->S0 + (size_t)j * n, c->S + (size_t)j * n, k->Sm + (size_t)j * n, n);
         }
-        if (fixed && k->stamp == w->stamp)
-            continue;
-        sweep_columns(w, k, fixed ? c->H : k->Hm, fixed ? c->S : k->Sm, w->dinv, &k->G);
-        k->stamp = fixed ? w->stamp : -1;
     }
 }
 
-static void contact_velocity(const sweep *w, const track *k, const double *v)
+/* rates of the surfaces, and what is asked of the gap */
+static void contact_offsets(const sweep *w, const track *k)
 {
     const contact *c = k->c;
-    double *b = w->b + k->row;
+    double *off = w->off + k->row;
     if (k->normal)
-        *b++ = contact_rate(c, c->H, v) + c->ht + k->ahead;
+        *off++ = c->ht + k->ahead;
     for (int j = 0; j < c->d; j++)
-        *b++ = contact_rate(c, c->S + (size_t)j * c->n, v) + c->s0[j];
+        *off++ = c->s0[j];
 }
 
 static bool step_alone(sweep *w, double h, double *v)
@@ -164,8 +159,9 @@ static bool step_alone(sweep *w, double h, double *v)
     if (k->cone.of_speed)
         return false;
     k->row = 0;
+    sweep_columns_put(w, k, false);
     sweep_lone_matrix(w, k, false);
-    contact_velocity(w, k, v);
+    contact_offsets(w, k);
     return sweep_solve_alone(w, false, &k->cone, v);
 }
 
@@ -177,17 +173,13 @@ static bool step_contacts(sweep *w, double h, double *v)
         return true;
     w->step = h;
     sweep_cones(w);
-    sweep_matrix(w, false);
     for (int i = 0; i < w->nact; i++) {
         const track *k = w->act[i];
-        contact_velocity(w, k, v);
+        contact_offsets(w, k);
         for (int j = 0; j < rows_of(k); j++)
             w->rr[k->row + j] = h * k->r[j];
     }
-    if (!sweep_solve(w, w->t1))
-        return false;
-    sweep_react(w, v, false);
-    return true;
+    return sweep_solve(w, false, v, w->t1);
 }
 
 /* A linear force at the end of the step follows without another evaluation. */
@@ -241,41 +233,24 @@ static int off_surface(sweep *w, double *gap)
 static bool put_back(sweep *w, bool *moved)
 {
     int m;
-    double *gap = w->b, *A = w->W, *l = w->u; /* free again: the problem is solved, only rr is still needed */
+    double *gap = w->b; /* free again: the problem is solved, only rr is still needed */
     for (int it = 0; it < 10 && (m = off_surface(w, gap)) > 0; it++) {
         *moved = true;
-        for (int i = 0; i < m; i++) {
-            contact *c = w->back[i]->c;
-            if (!w->back[i]->rows_fixed)
-                contact_rows(w->s, c, w->s->mass_constant ? w->M : w->M1, false);
-            sweep_columns(w, w->back[i], c->H, NULL, &w->s->minv, &w->back[i]->Gm);
-            w->back[i]->stamp_m = -1;
-        }
-        sweep_normal_matrix(w, w->back, m, A);
-        sym_shortest(A, gap, l, m, w->more, w->perm);
         for (int i = 0; i < m; i++)
-            sweep_move(w->back[i], l[i], w->q1);
+            if (!w->back[i]->rows_fixed)
+                contact_rows(w->s, w->back[i]->c, w->s->mass_constant ? w->M : w->M1, false);
+        sweep_shortest(w, m, gap, w->q1);
     }
     return true;
-}
-
-static bool works_at_end(const sweep *w)
-{
-    return w->whole && w->s->mass_constant && !w->s->first_order;
-}
-/* the part of the rate before in the rate along which forces work */
-static double share_before(const sweep *w)
-{
-    return works_at_end(w) ? 0 : 0.5;
 }
 
 /* work of the smooth forces over the step, with forces and masses at its end as they are now */
 static double forces_work(const sweep *w, double h)
 {
-    double th = w->theta, a = share_before(w), p = 0;
+    double th = w->theta, p = 0;
     for (int i = 0; i < w->n; i++)
         if (!w->s->first_order || w->p->order[i] == 2)
-            p += (a * w->v[i] + (1 - a) * w->v1[i]) * ((1 - th) * w->f[i] + th * w->f1[i]);
+            p += 0.5 * (w->v[i] + w->v1[i]) * ((1 - th) * w->f[i] + th * w->f1[i]);
     if (w->s->mass_constant)
         return h * p;
     /* d(v.Mv/2) = v.M dv + v.dM v/2: the second part is the work of inertia forces in f, taken back */
@@ -289,7 +264,9 @@ static bool step_end(sweep *w, double h, bool known)
 {
     bool moved = false, constant = w->s->mass_constant;
     w->put_back_work = 0;
-    if (w->nact && !put_back(w, &moved))
+    if (w->whole)
+        moved = sweep_whole_positions(w, h);
+    else if (w->nact && !put_back(w, &moved))
         return false;
     if (known && !moved)
         return true;
@@ -414,6 +391,14 @@ static bool step_linear(sweep *w, double h)
     return finite == 0 ? step_end(w, h, true) : not_finite(w);
 }
 
+bool sweep_free(sweep *w, double h)
+{
+    solve_with(&w->s->minv, w->f, w->x1);
+    for (int i = 0; i < w->n; i++)
+        w->v1[i] = w->v[i] + h * w->x1[i];
+    return true;
+}
+
 /* One trial step from now: q1, v1, f1 and the impulses in rr. */
 bool sweep_smooth(sweep *w, double h)
 {
@@ -434,7 +419,7 @@ bool sweep_look(sweep *w)
     bool any = false;
     system_at(w->s, w->t1, w->q1, w->v1);
     for (size_t i = 0; i < w->ntrack; i++) {
-        track *k = &w->track[i];
+        track *k = w->track[i];
         k->met = false;
         if (k->closed)
             continue; /* known since positions were corrected */
@@ -445,24 +430,15 @@ bool sweep_look(sweep *w)
     return any;
 }
 
-/* Work over the smooth step: v1 - v0 times the mean rate, so that the balance closes as the scheme does.  A
-   step at once moves by the rate at its end: forces work along that, what is left of |v1 - v0|^2/2 is lost,
-   and nothing that a contact does can be a gain. */
+/* Work over the smooth step: v1 - v0 times the mean rate, so that the balance closes as the scheme does. */
 static void account(sweep *w, double h)
 {
-    int n = w->n;
     double *mean = w->x1;
-    if (works_at_end(w)) {
-        for (int i = 0; i < n; i++)
-            mean[i] = w->v1[i] - w->v[i];
-        w->dissipated += 0.5 * mass_norm2(w->s, w->M, mean);
-    }
     w->wf += forces_work(w, h) + w->put_back_work;
     if (w->nact == 0)
         return;
-    double a0 = share_before(w);
-    for (int i = 0; i < n; i++)
-        mean[i] = a0 * w->v[i] + (1 - a0) * w->v1[i];
+    for (int i = 0; i < w->n; i++)
+        mean[i] = 0.5 * (w->v[i] + w->v1[i]);
     for (int i = 0; i < w->nact; i++) {
         const track *k = w->act[i];
         const contact *c = k->c;
@@ -482,7 +458,10 @@ static void account(sweep *w, double h)
 
 void sweep_accept(sweep *w, double h)
 {
-    account(w, h);
+    if (w->whole && w->s->mass_constant)
+        sweep_whole_account(w, h);
+    else
+        account(w, h);
     for (int i = 0; i < w->nact; i++) {
         track *k = w->act[i];
         for (int j = 0; j < rows_of(k); j++) {
@@ -509,7 +488,7 @@ void sweep_accept(sweep *w, double h)
     w->fresh = false;
     sweep_sizes(w);
     for (size_t i = 0; i < w->ntrack; i++) {
-        track *k = &w->track[i];
+        track *k = w->track[i];
         if (w->grown)
             sweep_tolerances(w, k);
         if (!k->normal)

@@ -5,13 +5,33 @@
 #include <math.h>
 #include <string.h>
 #include <time.h>
-#include "many.h"
 #include "sweeping.h"
 #include "sweep.h"
 
-enum { OPTION_H, OPTION_THETA, OPTION_TOLERANCE };
+enum { OPTION_H, OPTION_THETA, OPTION_TOLERANCE, OPTION_KEEP, OPTION_CUT };
+enum { UZAWA_CONTACTS = 400 }; /* W as a matrix at most */
 
 /* ---- start ---- */
+bool sweep_holds(sweep *w, const track *k)
+{
+    const contact *c = k->c;
+    if (k->relation == REL_CLOSED)
+        return true;
+    if (!isfinite(c->gap))
+        return sweep_fail(w, c->fam->f->at,
+                          arena_printf(w->r->a, "the gap of '%s' is not finite at t = %s",
+                                       contact_name(c, w->r->a), sweep_number(w, w->t)));
+    double wrong = k->relation == REL_BILATERAL ? fabs(c->gap) : -c->gap;
+    if (!(wrong > 1e-6 * weighted(c, c->H, w->qmax) + 1e-12)) {
+        if (wrong > w->r->max_penetration)
+            w->r->max_penetration = wrong;
+        return true;
+    }
+    return sweep_fail(w, c->fam->f->at,
+                      arena_printf(w->r->a, "constraint '%s' does not hold at t = %s: its gap is %s",
+                                   contact_name(c, w->r->a), sweep_number(w, w->t), sweep_number(w, c->gap)));
+}
+
 /* gaps, rows and closed contacts of the state as it is */
 bool sweep_survey(sweep *w)
 {
@@ -23,29 +43,22 @@ bool sweep_survey(sweep *w)
             return false;
     }
     sweep_sizes(w);
+    if (!sweep_near(w, w->h, w->v))
+        return false;
+    system_at(s, w->t, w->q, w->v);
     for (size_t i = 0; i < w->ntrack; i++) {
-        track *k = &w->track[i];
+        track *k = w->track[i];
         contact *c = k->c;
         contact_gap(s, c);
         contact_rows(s, c, w->M, true);
         contact_laws(s, c, true);
         sweep_tolerances(w, k);
-        if (c->fam->f->relation == REL_CLOSED)
+        if (!sweep_holds(w, k))
+            return false;
+        if (k->relation == REL_CLOSED)
             continue;
-        double wrong = c->fam->f->relation == REL_BILATERAL ? fabs(c->gap) : -c->gap;
-        if (!isfinite(c->gap))
-            return sweep_fail(w, c->fam->f->at,
-                              arena_printf(w->r->a, "the gap of '%s' is not finite at t = %s",
-                                           contact_name(c, w->r->a), sweep_number(w, w->t)));
-        if (wrong > 1e-6 * weighted(c, c->H, w->qmax) + 1e-12)
-            return sweep_fail(w, c->fam->f->at,
-                              arena_printf(w->r->a, "constraint '%s' does not hold at t = %s: its gap is %s",
-                                           contact_name(c, w->r->a), sweep_number(w, w->t),
-                                           sweep_number(w, c->gap)));
-        if (wrong > w->r->max_penetration)
-            w->r->max_penetration = wrong;
         double un = gap_rate(k, w->v);
-        if (c->fam->f->relation == REL_GAP)
+        if (k->relation == REL_GAP)
             k->closed = k->closed && c->gap <= k->tol_gap && fabs(un) <= k->tol_u;
         /* held from both sides: a rate of the gap is a shock */
         else
@@ -59,46 +72,16 @@ static double *numbers(sweep *w, size_t n)
     return arena_array(w->a, double, n ? n : 1);
 }
 
-static void track_new(sweep *w, track *k, contact *c)
-{
-    size_t n = (size_t)c->n, d = (size_t)c->fam->d, m = 1 + d;
-    bool fixed = c->fam->rows_fixed;
-    *k = (track){ .c = c,
-                  .relation = c->fam->f->relation,
-                  .normal = c->fam->f->relation != REL_CLOSED,
-                  .rows_fixed = fixed,
-                  .offset_fixed = c->fam->offset_fixed,
-                  .still = c->fam->still,
-                  .out = &w->r->contact[c->fam - w->s->family],
-                  .stamp = -1,
-                  .stamp_m = -1,
-                  .stamp_a = -1,
-                  .stamp_am = -1,
-                  .cone_step = NAN };
-    if (!fixed) {
-        k->H0 = numbers(w, n);
-        k->S0 = numbers(w, d * n);
-        k->Hm = numbers(w, n);
-        k->Sm = numbers(w, d * n);
-    }
-    k->s0m = numbers(w, d);
-    k->A = numbers(w, m * m);
-    k->Am = numbers(w, m * m);
-    k->r = numbers(w, m);
-    k->P = numbers(w, m);
-    k->shock = numbers(w, m);
-    k->closed = always(k);
-}
-
 static void sweep_rooms(sweep *w)
 {
     system_t *s = w->s;
-    size_t n = (size_t)w->n, masses = s->mass_shape.count, all = s->step_shape.count, c = s->ncontact, d = 0;
+    size_t n = (size_t)w->n, masses = s->mass_shape.count, all = s->step_shape.count, d = 0;
     for (size_t i = 0; i < w->p->ncontact; i++)
         if ((size_t)s->family[i].d > d)
             d = (size_t)s->family[i].d;
-    double **vectors[] = { &w->q,    &w->v,  &w->f,  &w->q1, &w->v1, &w->f1,     &w->acc,  &w->qmax,
-                           &w->vmax, &w->x1, &w->x2, &w->x3, &w->x4, &w->spread, &w->sizes };
+    double **vectors[] = { &w->q,     &w->v,    &w->f,    &w->q1,   &w->v1,    &w->f1, &w->acc,
+                           &w->qmax,  &w->vmax, &w->x1,   &w->x2,   &w->x3,    &w->x4, &w->spread,
+                           &w->sizes, &w->free, &w->root, &w->used, &w->lumped };
     for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++)
         *vectors[i] = numbers(w, n + MAX_SLIP);
     w->M = numbers(w, masses);
@@ -115,15 +98,16 @@ static void sweep_rooms(sweep *w)
     w->d_step = NAN;
     w->stamp = w->stamp_m = 1;
     w->patience = MAX_AGAIN;
-    w->ntrack = c;
-    w->track = arena_array(w->a, track, c);
-    for (size_t i = 0; i < c; i++)
-        track_new(w, &w->track[i], &s->contact[i]);
-    w->act = arena_array(w->a, track *, c);
-    w->back = arena_array(w->a, track *, c);
-    w->who = arena_array(w->a, bool, c);
-    w->perm = arena_array(w->a, int, c);
-    w->cone = arena_array(w->a, cone, c);
+    sweep_tracks(w);
+    w->by_end = arena_array(w->a, uint8_t, n);
+    w->rows_most = 1 + (int)d;
+    w->dofs_most = 1;
+    for (size_t i = 0; i < w->p->ncontact; i++) {
+        int own = s->family[i].dof ? s->family[i].ndof : w->n;
+        if (own > w->dofs_most)
+            w->dofs_most = own;
+    }
+    impulses_init(&w->list, w->a, w->scratch, w->n);
     sweep_room(w, 1, 1 + (int)d);
     w->local = numbers(w, CONE_WORK * d * (d + 4) + 8);
 }
@@ -213,7 +197,16 @@ static void march(sweep *w)
     }
 }
 
-static void march_dense(sweep *w)
+static void sweep_close(sweep *w)
+{
+    system_close(w->s);
+    factor_free(&w->df);
+    mixed_free(w->coupled[0]);
+    mixed_free(w->coupled[1]);
+    mixed_free(w->back_coupled);
+}
+
+static void march_sweep(sweep *w)
 {
     const char *why = NULL;
     results *r = w->r;
@@ -241,6 +234,29 @@ static void march_dense(sweep *w)
         r->solver = "none needed";
 }
 
+/* what lies outside of arenas is given back even when there is no memory left: then on to the owner of the
+ * results */
+static void run_whole(sweep *w)
+{
+    jmp_buf none, *owner = arena_on_oom(w->r->a, &none);
+    arena *volatile scratch = arena_new(arena_allocator(w->r->a), NULL);
+    volatile bool full = false;
+    if (!scratch || setjmp(none))
+        full = true;
+    else {
+        arena_on_oom(scratch, &none);
+        w->scratch = scratch;
+        march_sweep(w);
+    }
+    arena_on_oom(w->r->a, owner);
+    sweep_close(w);
+    arena_free(scratch);
+    if (full && owner)
+        longjmp(*owner, 1);
+    if (full)
+        sweep_fail(w, SPAN_NONE, "out of memory");
+}
+
 void sweeping_steps(const program *p, const run_options *o, const stepping *how, results *r)
 {
     struct timespec a, b;
@@ -255,7 +271,10 @@ void sweeping_steps(const program *p, const run_options *o, const stepping *how,
                   .theta = how->theta,
                   .h = how->h,
                   .tol = how->tolerance,
-                  .stiffness = how->stiffness };
+                  .stiffness = how->stiffness,
+                  .cut = how->cut,
+                  .margin = 1.5,
+                  .wait_next = 4 };
     r->backend = how->name;
     r->status = RUN_OK;
     r->duration = o->duration;
@@ -263,26 +282,27 @@ void sweeping_steps(const program *p, const run_options *o, const stepping *how,
         w->h = o->duration < 1 && o->duration > 0 ? o->duration / 1000 : 1e-3;
     if (!(w->tol > 0))
         w->tol = contacts <= 100 ? 1e-12 : 1e-8;
-    stepping given = { w->h, w->theta, w->tol, w->stiffness, how->name };
-    if (contacts > DENSE_CONTACTS && w->stiffness != 0)
+    if (contacts > UZAWA_CONTACTS && w->stiffness != 0)
         sweep_fail(w, SPAN_NONE, "auglag runs dynamics with up to 400 contacts; use sweeping()");
-    else if (contacts > DENSE_CONTACTS && many_run(p, o, r, &given, false))
-        ;
-    else if (contacts > CHAIN_CONTACTS && contacts <= DENSE_CONTACTS && w->stiffness == 0 && !p->delay &&
-             many_run(p, o, r, &given, true))
-        ;
     else
-        march_dense(w);
+        run_whole(w);
     clock_gettime(CLOCK_MONOTONIC, &b);
     r->seconds = (double)(b.tv_sec - a.tv_sec) + 1e-9 * (double)(b.tv_nsec - a.tv_nsec);
 }
 
+static cut_policy cut_asked(const char *word)
+{
+    if (word && strcmp(word, "always") == 0)
+        return CUT_ALWAYS;
+    return word && strcmp(word, "never") == 0 ? CUT_NEVER : CUT_AUTO;
+}
+
 static void sweeping_run(const program *p, const run_options *o, results *r)
 {
-    sweeping_steps(
-        p, o,
-        &(stepping){ o->value[OPTION_H], o->value[OPTION_THETA], o->value[OPTION_TOLERANCE], 0, "sweeping" },
-        r);
+    sweeping_steps(p, o,
+                   &(stepping){ o->value[OPTION_H], o->value[OPTION_THETA], o->value[OPTION_TOLERANCE], 0,
+                                "sweeping", cut_asked(o->word[OPTION_CUT]) },
+                   r);
 }
 
 static const char *sweeping_refuse(const program *p, span *at)
@@ -294,8 +314,6 @@ static const char *sweeping_refuse(const program *p, span *at)
             return text;    \
         }                   \
     } while (0)
-    if (p->delay && program_contacts(p) > DENSE_CONTACTS)
-        REFUSE(has_delay, "sweeping runs delays with up to 400 contacts");
     REFUSE(has_inclusion, "sweeping does not run inclusions; use inclusion()");
     REFUSE(has_field, "sweeping does not solve fields; use vim(), penalty() or active_set()");
     REFUSE(has_rod, "sweeping does not solve rods; use auglag()");
@@ -311,6 +329,8 @@ static const backend_option sweeping_options[] = {
     { "tolerance", OPT_REAL, NAN, 1e-15, 1, NULL,
       "of the contact problem; 1e-12 up to 100 contacts, else 1e-8" },
     OPTION_EVERY,
+    { "cut", OPT_WORD, NAN, 0, 0, "auto|always|never",
+      "whether a step is cut at impacts: as long as that costs little (auto), always, or never" },
 };
 const backend backend_sweeping = {
     .name = "sweeping",

@@ -3,11 +3,15 @@
 #define CDL_SWEEPING_H
 #include "clock/backend.h"
 
+/* Whether steps are cut at impacts: while that costs little, always, never. */
+typedef enum { CUT_AUTO, CUT_ALWAYS, CUT_NEVER } cut_policy;
+
 /* stiffness > 0 or NAN: the step problem by Uzawa's multipliers around a penalty of that stiffness (NAN: from
  * the masses); 0: by contact_solve. */
 typedef struct stepping {
     double h, theta, tolerance, stiffness;
     const char *name;
+    cut_policy cut;
 } stepping;
 void sweeping_steps(const program *p, const run_options *o, const stepping *how, results *r);
 #endif

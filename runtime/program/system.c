@@ -1,4 +1,4 @@
-#include "system.h"
+#include "near.h"
 #include <math.h>
 #include <string.h>
 
@@ -374,17 +374,15 @@ static void fold_row(const contact *c, double *row)
             }
 }
 
-void contact_start(system_t *s, family *fam, contact *c, int64_t member, const int32_t *index)
+void contact_start(contact *c, int64_t member, const int32_t *index)
 {
-    (void)s;
-    c->fam = fam;
     c->member = member;
     memcpy(c->index, index, sizeof c->index);
     if (c->dof)
-        contact_dofs(fam, c);
+        contact_dofs(c->fam, c);
 }
 
-static void contact_new(system_t *s, family *fam, contact *c)
+void contact_new(system_t *s, family *fam, contact *c)
 {
     size_t n = fam->dof ? (size_t)fam->ndof : (size_t)s->n, d = (size_t)fam->d;
     c->fam = fam;
@@ -398,7 +396,7 @@ static void contact_new(system_t *s, family *fam, contact *c)
     c->metric = 1;
 }
 
-static void contacts_new(system_t *s)
+static void contacts_new(system_t *s, storage how)
 {
     size_t at = 0;
     s->contact = arena_array(s->a, contact, s->ncontact);
@@ -409,12 +407,14 @@ static void contacts_new(system_t *s)
         int64_t member = 0;
         const term *asks = f->relation == REL_CLOSED ? &fam->slip : &fam->gap;
         fam->first = at;
+        if (how == STORE_SPARSE && near_fits(f))
+            continue;
         for (bool any = index_first(&f->over, index); any; any = index_next(&f->over, index), member++) {
             if (asks->k && !term_member(asks, index))
                 continue;
             contact *c = &s->contact[at++];
             contact_new(s, fam, c);
-            contact_start(s, fam, c, member, index);
+            contact_start(c, member, index);
             s->rows += (f->relation != REL_CLOSED) + fam->d;
         }
         fam->count = at - fam->first;
@@ -543,13 +543,14 @@ system_t *system_new(arena *a, const program *p, const double *param, storage ho
         shapes_sparse(s, scratch ? scratch : a);
         arena_free(scratch);
     }
-    s->ncontact = how == STORE_UNLISTED ? 0 : program_contacts(p);
+    for (size_t i = 0; i < p->ncontact; i++)
+        if (how == STORE_WHOLE || !near_fits(&p->contact[i]))
+            s->ncontact += (size_t)index_members(&p->contact[i].over);
     s->w1 = arena_array(a, double, n);
     s->w2 = arena_array(a, double, n);
     s->w3 = arena_array(a, double, n);
     factor_shape(&s->minv, a, &s->mass_shape);
-    if (how != STORE_UNLISTED)
-        contacts_new(s);
+    contacts_new(s, how);
     return s;
 }
 

@@ -92,9 +92,9 @@ int slip_frame(const double *S, const double *H, int k, int n, double *E);
 double term_value(const term *t, const inputs *in, const int32_t *index);
 bool term_member(const term *t, const int32_t *index);
 term term_new(arena *a, const kernel *k); /* registers with the constants put */
-/* How matrices and rows are stored: whole, or as they come; then contacts of pairs that a cell list finds are
- * not listed. */
-typedef enum { STORE_WHOLE, STORE_SPARSE, STORE_UNLISTED } storage;
+/* How matrices and rows are stored: whole, or by what they have; then contacts of near pairs (near.h) are not
+ * listed. */
+typedef enum { STORE_WHOLE, STORE_SPARSE } storage;
 /* NULL and *why when the program is too large to be stored whole. */
 system_t *system_new(arena *a, const program *p, const double *param, storage how, const char **why,
                      span *at);
@@ -140,8 +140,9 @@ static inline double contact_rate(const contact *c, const double *row, const dou
         sum += row[k] * v[c->dof[k]];
     return sum;
 }
-/* c: member `member` at `index`; its rows are not filled yet */
-void contact_start(system_t *s, family *fam, contact *c, int64_t member, const int32_t *index);
+/* Room for a contact of a family; which member it is.  Its rows are not filled yet. */
+void contact_new(system_t *s, family *fam, contact *c);
+void contact_start(contact *c, int64_t member, const int32_t *index);
 double contact_gap(system_t *s, contact *c); /* at the instant; kept in c->gap */
 /* Rows and offsets at the instant; M and s->minv belong to it.  all: also what never changes. */
 void contact_rows(system_t *s, contact *c, const double *M, bool all);

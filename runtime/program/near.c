@@ -3,32 +3,55 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include "motion/many_work.h"
+#include "near.h"
+
+static inline double larger(double a, double b)
+{
+    return a > b ? a : b;
+}
 
 static bool map_reads(const slot_map *m, int k)
 {
     return m->stride[k] != 0;
 }
 
-/* Pairs (i, j) of points: one kind of point hangs on each index.  first = the index of the points near_a. */
-void near_pattern(many *w, pattern *p)
+bool near_fits(const contact_family *f)
 {
-    const contact_family *f = p->fam->f;
-    p->first = -1;
-    if (!f->near_dim || f->over.n != 2 || p->fam->gap.where)
-        return;
+    enum { FEW = 64 }; /* members that are looked at one by one */
+    if (!f->near_dim || f->over.n != 2 || f->gap.where || index_members(&f->over) <= FEW)
+        return false;
     bool a0 = map_reads(&f->near_a[0], 0), a1 = map_reads(&f->near_a[0], 1), b0 = map_reads(&f->near_b[0], 0),
          b1 = map_reads(&f->near_b[0], 1);
-    if (a0 == a1 || b0 == b1 || a0 == b0)
-        return;
-    p->first = a0 ? 0 : 1;
-    term reach = term_new(w->a, &f->near_reach);
+    return a0 != a1 && b0 != b1 && a0 != b0;
+}
+
+/* a reach that depends on the pair is looked at once for all */
+static double largest_reach(const near_pairs *p, arena *a, const inputs *in)
+{
+    const contact_family *f = p->fam->f;
+    term reach = term_new(a, &f->near_reach);
     int32_t index[MAX_INDEX] = { 0 };
-    int32_t lo1 = INT32_MAX, hi1 = INT32_MIN;
+    double most = 0;
+    bool uniform = reach.constant;
+    for (uint32_t k = 0; reach.k && k < reach.k->tape.nin; k++)
+        uniform &= slot_uniform(&reach.k->in[k]);
+    for (bool any = index_first(&f->over, index); any; any = index_next(&f->over, index)) {
+        most = larger(most, term_value(&reach, in, index));
+        if (uniform)
+            break;
+    }
+    return most;
+}
+
+static void pairs_new(near_list *w, near_pairs *p, system_t *s)
+{
+    const contact_family *f = p->fam->f;
+    int32_t index[MAX_INDEX] = { 0 }, lo1 = INT32_MAX, hi1 = INT32_MIN;
+    int64_t at = 0;
+    p->first = map_reads(&f->near_a[0], 0) ? 0 : 1;
     p->lo0 = f->over.r[0].lo;
     p->n0 = f->over.r[0].hi - f->over.r[0].lo + 1;
     p->row_start = arena_array(w->a, int64_t, p->n0 > 0 ? p->n0 + 1 : 1);
-    int64_t at = 0;
     for (int32_t i = 0; i < p->n0; i++) {
         index[0] = p->lo0 + i;
         int32_t lo = (int32_t)range_lo(&f->over, index, 1), hi = (int32_t)range_hi(&f->over, index, 1);
@@ -43,23 +66,32 @@ void near_pattern(many *w, pattern *p)
     }
     p->lo1 = lo1;
     p->n1 = hi1 >= lo1 ? hi1 - lo1 + 1 : 0;
-    /* a reach that hangs on the pair is looked at once for all */
-    p->reach = 0;
-    for (bool any = index_first(&f->over, index); any; any = index_next(&f->over, index)) {
-        p->reach = fmax(p->reach, term_value(&reach, &w->s->in, index));
-        if (reach.constant && reach.k &&
-            !(reach.k->in && reach.k->tape.nin && !slot_uniform(&reach.k->in[0]))) {
-            bool uniform = true;
-            for (uint32_t k = 0; k < reach.k->tape.nin; k++)
-                uniform &= slot_uniform(&reach.k->in[k]);
-            if (uniform)
-                break;
-        }
+    p->reach = largest_reach(p, w->a, &s->in);
+}
+
+void near_new(near_list *w, arena *a, system_t *s)
+{
+    *w = (near_list){ .a = a, .n = s->n };
+    w->of = arena_array(a, near_pairs, s->p->ncontact);
+    w->seen = arena_array(a, double, s->n);
+    for (size_t i = 0; i < s->p->ncontact; i++) {
+        if (!near_fits(&s->p->contact[i]))
+            continue;
+        near_pairs *p = &w->of[w->nof++];
+        p->fam = &s->family[i];
+        pairs_new(w, p, s);
+        w->reach = larger(w->reach, p->reach);
     }
 }
 
+int64_t near_member(const near_pairs *p, int32_t i, int32_t j)
+{
+    int32_t index[MAX_INDEX] = { i };
+    return p->row_start[i - p->lo0] + (j - range_lo(&p->fam->f->over, index, 1));
+}
+
 /* ---- near pairs: cells of the size of reach and skin, points of index 1 listed in them ---- */
-static double coordinate(const pattern *p, int index, int32_t i, int k, const double *q)
+static double coordinate(const near_pairs *p, int index, int32_t i, int k, const double *q)
 {
     const contact_family *f = p->fam->f;
     const slot_map *m = (index == p->first ? f->near_a : f->near_b) + k;
@@ -83,7 +115,7 @@ static int32_t grid_cell(const grid *g, const double *x, int32_t *at)
     return c;
 }
 
-static int32_t grid_make(many *w, const pattern *p, grid *g)
+static int32_t grid_make(const near_list *w, const near_pairs *p, const double *q, grid *g)
 {
     double hi[3];
     g->dim = p->fam->f->near_dim;
@@ -92,7 +124,7 @@ static int32_t grid_make(many *w, const pattern *p, grid *g)
         g->lo[k] = INFINITY;
         hi[k] = -INFINITY;
         for (int32_t j = 0; j < p->n1; j++) {
-            double x = coordinate(p, 1, p->lo1 + j, k, w->q);
+            double x = coordinate(p, 1, p->lo1 + j, k, q);
             g->lo[k] = fmin(g->lo[k], x);
             hi[k] = fmax(hi[k], x);
         }
@@ -120,7 +152,7 @@ static int by_number(const void *a, const void *b)
 }
 
 /* points of index 1 in the cells around x that lie within the skin, in order */
-static int32_t neighbours(many *w, const pattern *p, const grid *g, const double *x)
+static int32_t neighbours(near_list *w, const near_pairs *p, const double *q, const grid *g, const double *x)
 {
     int32_t at[3] = { 0 }, n = 0;
     double cut = p->reach + w->skin, cut2 = cut * cut;
@@ -142,7 +174,7 @@ static int32_t neighbours(many *w, const pattern *p, const grid *g, const double
                 for (int32_t j = in ? w->cell[cell] : -1; j >= 0; j = w->next[j]) {
                     double d2 = 0;
                     for (int k = 0; k < g->dim; k++) {
-                        double d = coordinate(p, 1, p->lo1 + j, k, w->q) - x[k];
+                        double d = coordinate(p, 1, p->lo1 + j, k, q) - x[k];
                         d2 += d * d;
                     }
                     if (d2 <= cut2)
@@ -153,10 +185,10 @@ static int32_t neighbours(many *w, const pattern *p, const grid *g, const double
     return n;
 }
 
-static void pairs_find(many *w, pattern *p)
+static void pairs_find(near_list *w, near_pairs *p, const double *q)
 {
     grid g;
-    int32_t cells = grid_make(w, p, &g), index[MAX_INDEX] = { 0 }, at[3];
+    int32_t cells = grid_make(w, p, q, &g), index[MAX_INDEX] = { 0 }, at[3];
     size_t need = (size_t)(cells > p->n1 ? cells : p->n1) + 1;
     if (need > w->cells_cap) {
         w->cells_cap = 2 * need;
@@ -169,7 +201,7 @@ static void pairs_find(many *w, pattern *p)
     for (int32_t j = 0; j < p->n1; j++) {
         double x[3];
         for (int k = 0; k < g.dim; k++)
-            x[k] = coordinate(p, 1, p->lo1 + j, k, w->q);
+            x[k] = coordinate(p, 1, p->lo1 + j, k, q);
         int32_t c = grid_cell(&g, x, at);
         w->next[j] = w->cell[c];
         w->cell[c] = j;
@@ -180,8 +212,8 @@ static void pairs_find(many *w, pattern *p)
         index[0] = p->lo0 + i;
         int64_t lo = range_lo(&p->fam->f->over, index, 1), hi = range_hi(&p->fam->f->over, index, 1);
         for (int k = 0; k < g.dim; k++)
-            x[k] = coordinate(p, 0, index[0], k, w->q);
-        int32_t n = neighbours(w, p, &g, x);
+            x[k] = coordinate(p, 0, index[0], k, q);
+        int32_t n = neighbours(w, p, q, &g, x);
         for (int32_t k = 0; k < n; k++) {
             int32_t j = p->lo1 + w->list[k];
             if (j < lo || j > hi)
@@ -193,7 +225,7 @@ static void pairs_find(many *w, pattern *p)
 }
 
 /* largest of |x| over the coordinates of the points of a family */
-static double points_most(const pattern *p, const double *x, const double *y)
+static double points_most(const near_pairs *p, const double *x, const double *y)
 {
     double most = 0;
     for (int index = 0; index < 2; index++)
@@ -206,29 +238,24 @@ static double points_most(const pattern *p, const double *x, const double *y)
     return most;
 }
 
-/* Pairs are found anew when points may cross the skin before the end of this step.  far: what they may come
- * closer in it, with one of them stopped or pushed. */
-void near_keep(many *w)
+bool near_keep(near_list *w, const double *q, const double *v, const double *v1, double h, double margin)
 {
     enum { ROOM = 3 }; /* two points, each with sqrt(dim) times the largest coordinate, rounded up */
-    double moved = 0, reach = 0;
+    double moved = 0;
     w->far = 0;
-    for (size_t i = 0; i < w->p->ncontact; i++) {
-        const pattern *p = &w->pat[i];
-        if (p->first < 0)
-            continue;
-        reach = larger(reach, p->reach);
-        w->far = larger(w->far, w->margin * ROOM * w->h *
-                                    larger(points_most(p, w->v, NULL), points_most(p, w->v1, NULL)));
-        if (w->pairs_known)
-            moved = larger(moved, ROOM * points_most(p, w->q, w->seen));
+    for (size_t i = 0; i < w->nof; i++) {
+        const near_pairs *p = &w->of[i];
+        w->far = larger(w->far,
+                        margin * ROOM * h * larger(points_most(p, v, NULL), points_most(p, v1, NULL)));
+        if (w->known)
+            moved = larger(moved, ROOM * points_most(p, q, w->seen));
     }
-    if (reach == 0 || (w->pairs_known && moved + w->far <= w->skin))
-        return;
-    w->skin = larger(0.3 * reach, 2 * w->far);
-    for (size_t i = 0; i < w->p->ncontact; i++)
-        if (w->pat[i].first >= 0)
-            pairs_find(w, &w->pat[i]);
-    memcpy(w->seen, w->q, (size_t)w->n * sizeof *w->q);
-    w->pairs_known = true;
+    if (w->nof == 0 || (w->known && moved + w->far <= w->skin))
+        return false;
+    w->skin = larger(0.3 * w->reach, 2 * w->far);
+    for (size_t i = 0; i < w->nof; i++)
+        pairs_find(w, &w->of[i], q);
+    memcpy(w->seen, q, (size_t)w->n * sizeof *q);
+    w->known = true;
+    return true;
 }

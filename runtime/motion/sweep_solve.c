@@ -1,0 +1,519 @@
+/* sweep_solve: the contact problem at hand is solved in the way that its size and its matrix suggest: one
+   contact in closed form; few with W as a matrix; many as a list where masses are not coupled, and with the
+   rates among the unknowns where they are. */
+#include <math.h>
+#include <string.h>
+#include "sweep.h"
+
+enum { FEW_ROWS = 60, MOST_ROWS = 1500 }; /* of W as a matrix: where that is the way, and at the last */
+
+/* ---- what reactions do to the rates ---- */
+static const column *column_of(const track *k, bool mass)
+{
+    return mass ? &k->Gm : &k->G;
+}
+
+/* S NULL: of the normal row alone */
+void sweep_columns(sweep *w, const track *k, const double *H, const double *S, const factor *f, column *G)
+{
+    const contact *c = k->c;
+    int m = S ? rows_of(k) : 1;
+    G->local = c->dof && f->kind == FACTOR_DIAGONAL;
+    G->n = G->local ? c->n : w->n;
+    size_t need = (size_t)(1 + c->fam->d) * (size_t)G->n;
+    if (need > G->room) {
+        G->a = arena_array(w->a, double, need);
+        G->room = need;
+    }
+    for (int j = 0; j < m; j++) {
+        const double *row = row_of(k, H, S, j);
+        double *g = G->a + (size_t)j * (size_t)G->n;
+        if (G->local) {
+            for (int i = 0; i < c->n; i++)
+                g[i] = f->a[c->dof[i]] * row[i];
+            continue;
+        }
+        if (!c->dof) {
+            factor_solve(f, row, g);
+            continue;
+        }
+        for (int i = 0; i < c->n; i++)
+            w->spread[c->dof[i]] += row[i];
+        factor_solve(f, w->spread, g);
+        for (int i = 0; i < c->n; i++)
+            w->spread[c->dof[i]] = 0;
+    }
+}
+
+/* column b of contact l with an entry for every dof; spread is cleared by column_done */
+static const double *column_spread(sweep *w, const track *l, const column *G, int b)
+{
+    const double *g = G->a + (size_t)b * (size_t)G->n;
+    if (!G->local)
+        return g;
+    for (int i = 0; i < G->n; i++)
+        w->spread[l->c->dof[i]] += g[i];
+    return w->spread;
+}
+
+static void column_done(sweep *w, const track *l, const column *G)
+{
+    for (int i = 0; G->local && i < G->n; i++)
+        w->spread[l->c->dof[i]] = 0;
+}
+
+/* columns of a contact, kept while nothing in them changes */
+void sweep_columns_put(sweep *w, track *k, bool mass)
+{
+    contact *c = k->c;
+    bool fixed = k->rows_fixed && (!mass || w->s->mass_constant);
+    int64_t *stamp = mass ? &k->stamp_m : &k->stamp, now = mass ? w->stamp_m : w->stamp;
+    if (fixed && *stamp == now)
+        return;
+    bool mean = !mass && !k->rows_fixed && !w->whole;
+    sweep_columns(w, k, mean ? k->Hm : c->H, mean ? k->Sm : c->S, mass ? &w->s->minv : w->dinv,
+                  mass ? &k->Gm : &k->G);
+    *stamp = fixed ? now : -1;
+}
+
+/* W = [H; S] G */
+void sweep_matrix(sweep *w, bool mass)
+{
+    int m = w->pr.m;
+    for (int j = 0; j < w->nact; j++) {
+        const track *l = w->act[j];
+        const column *G = column_of(l, mass);
+        for (int b = 0; b < rows_of(l); b++) {
+            const double *g = column_spread(w, l, G, b);
+            for (int i = 0; i < w->nact; i++) {
+                const track *k = w->act[i];
+                for (int a = 0; a < rows_of(k); a++)
+                    w->W[(size_t)(k->row + a) * (size_t)m + (size_t)(l->row + b)] = contact_rate(
+                        k->c, row_of(k, k->c->H, k->c->S, a), g);
+            }
+            column_done(w, l, G);
+        }
+    }
+}
+
+void sweep_move(const track *k, double l, double *x)
+{
+    for (int i = 0; i < k->Gm.n; i++)
+        x[k->Gm.local ? k->c->dof[i] : i] += l * k->Gm.a[i];
+}
+
+/* what cancels to rounding is 0, so that stick is exact */
+static inline double cancelled(double x, double change, double size)
+{
+    double sum = x + change;
+    return change != 0 && fabs(sum) <= 1.5e-14 * size ? 0 : sum;
+}
+
+/* x += G r of one contact */
+static void react_alone(const track *l, const column *G, const double *r, double *x)
+{
+    for (int k = 0, m = rows_of(l); k < G->n; k++) {
+        double *to = &x[G->local ? l->c->dof[k] : k], size = fabs(*to), change = 0;
+        for (int b = 0; b < m; b++) {
+            double d = G->a[(size_t)b * (size_t)G->n + (size_t)k] * r[b];
+            change += d;
+            size += fabs(d);
+        }
+        *to = cancelled(*to, change, size);
+    }
+}
+
+void sweep_react(const sweep *w, double *x, bool mass)
+{
+    if (w->nact == 1) {
+        const track *l = w->act[0];
+        react_alone(l, column_of(l, mass), w->rr + l->row, x);
+        return;
+    }
+    double *change = w->spread, *size = w->sizes;
+    for (int k = 0; k < w->n; k++)
+        size[k] = fabs(x[k]);
+    for (int i = 0; i < w->nact; i++) {
+        const track *l = w->act[i];
+        const column *G = column_of(l, mass);
+        const double *r = w->rr + l->row;
+        for (int b = 0, m = rows_of(l); b < m; b++) {
+            const double *g = G->a + (size_t)b * (size_t)G->n;
+            for (int k = 0; k < G->n; k++) {
+                int to = G->local ? l->c->dof[k] : k;
+                double d = g[k] * r[b];
+                change[to] += d;
+                size[to] += fabs(d);
+            }
+        }
+    }
+    for (int k = 0; k < w->n; k++) {
+        x[k] = cancelled(x[k], change[k], size[k]);
+        change[k] = 0;
+    }
+}
+
+/* the block of a lone contact, kept while nothing in it changes */
+double *sweep_lone_matrix(sweep *w, track *k, bool mass)
+{
+    const contact *c = k->c;
+    bool fixed = k->rows_fixed && (!mass || w->s->mass_constant);
+    int64_t *stamp = mass ? &k->stamp_am : &k->stamp_a, now = mass ? w->stamp_m : w->stamp;
+    double *A = mass ? k->Am : k->A;
+    if (fixed && *stamp == now)
+        return A;
+    const column *G = column_of(k, mass);
+    int m = rows_of(k);
+    for (int a = 0; a < m; a++)
+        for (int b = 0; b < m; b++) {
+            const double *row = row_of(k, c->H, c->S, a), *g = G->a + (size_t)b * (size_t)G->n;
+            A[a * m + b] = G->local ? vec_dot(row, g, G->n) : contact_rate(c, row, g);
+        }
+    *stamp = fixed ? now : -1;
+    return A;
+}
+
+/* the problem of a lone contact in closed form; false: it has to go the long way */
+bool sweep_solve_alone(sweep *w, bool mass, const cone *c, double *x)
+{
+    const track *k = w->act[0];
+    const double *A = mass ? k->Am : k->A;
+    if (!w->r->solver)
+        w->r->solver = "closed form";
+    for (int j = 0; j < rows_of(k); j++)
+        w->b[j] = contact_rate(k->c, row_of(k, k->c->H, k->c->S, j), x) + w->off[j];
+    if (cone_normal(c) && !(A[0] > 0))
+        return false;
+    if (!cone_solve(c, A, cone_rows(c), w->b, w->rr, w->local))
+        return false;
+    sweep_react(w, x, mass);
+    return true;
+}
+
+/* ---- few: W as a matrix ---- */
+static void matrix_room(sweep *w)
+{
+    int d = 0;
+    if (w->pr.m <= w->matrix_rows && w->pr.n <= w->matrix_contacts)
+        return;
+    for (size_t i = 0; i < w->p->ncontact; i++)
+        if (w->s->family[i].d > d)
+            d = w->s->family[i].d;
+    w->matrix_rows = w->pr.m + w->pr.m / 2 + 4;
+    w->matrix_contacts = w->pr.n + w->pr.n / 2 + 4;
+    size_t m = (size_t)w->matrix_rows;
+    w->W = arena_array(w->a, double, m *m);
+    w->work = contact_work_new(w->a, w->matrix_contacts, w->matrix_rows, d);
+}
+
+/* Rates below their tolerance count as 0: what that is as a reaction. */
+static double rounding(const sweep *w)
+{
+    double most = 0;
+    for (int i = 0; i < w->nact; i++) {
+        const track *k = w->act[i];
+        double a = w->W[(size_t)k->row * w->pr.m + k->row];
+        if (k->normal && a > 0)
+            most = larger(most, k->tol_u / a);
+    }
+    return 0.5 * most;
+}
+
+static bool solve_matrix(sweep *w, bool mass, double *x)
+{
+    contact_problem *p = &w->pr;
+    matrix_room(w);
+    p->W = w->W;
+    for (int i = 0; i < w->nact; i++)
+        sweep_columns_put(w, w->act[i], mass);
+    sweep_matrix(w, mass);
+    if (w->step != 1)
+        p->least = rounding(w) / w->tol;
+    if (!(w->stiffness == 0 ? contact_solve(p, w->work, w->tol)
+                            : contact_uzawa(p, w->work, w->tol, w->stiffness)))
+        return false;
+    sweep_react(w, x, mass);
+    return true;
+}
+
+/* ---- many: a list of contacts ---- */
+/* rows of the contacts at hand; push: along which reactions act, times `scale` by dof where it is given */
+static void list_put(sweep *w, bool mass, const double *scale)
+{
+    contact_list *l = &w->list.act;
+    l->n = l->rows = 0;
+    list_room(&w->list, w->nact, w->rows_most, w->dofs_most);
+    for (int i = 0; i < w->nact; i++) {
+        const track *k = w->act[i];
+        const contact *c = k->c;
+        bool mean = !mass && !k->rows_fixed && !w->whole;
+        int at = l->dof_at[i], n = c->n;
+        double *J = l->J + l->J_at[i], *K = l->K + l->J_at[i];
+        l->cone[i] = w->cone[i];
+        l->cone[i].row = k->row;
+        for (int j = 0; j < n; j++)
+            l->dof[at + j] = c->dof ? c->dof[j] : j;
+        l->dof_at[i + 1] = at + n;
+        for (int a = 0; a < rows_of(k); a++) {
+            const double *row = row_of(k, c->H, c->S, a);
+            const double *push = mean ? row_of(k, k->Hm, k->Sm, a) : row;
+            for (int j = 0; j < n; j++) {
+                J[a * n + j] = row[j];
+                K[a * n + j] = scale ? push[j] * scale[l->dof[at + j]] : push[j];
+            }
+        }
+        list_take(&w->list);
+    }
+}
+
+static bool list_symmetric(const sweep *w, bool mass)
+{
+    for (int i = 0; !mass && i < w->nact; i++)
+        if (!w->act[i]->rows_fixed && !w->whole)
+            return false;
+    return true;
+}
+
+/* bounds of friction that depend on the speed, at the rates x; the largest change of one, over its size */
+static double list_laws(sweep *w, const double *x)
+{
+    double most = 0;
+    for (int i = 0; i < w->nact; i++) {
+        cone *o = &w->list.act.cone[i];
+        if (!o->of_speed || o->dir)
+            continue;
+        const track *k = w->act[i];
+        double s = 0, mu = o->mu, radius = o->radius, rn = k->normal ? fabs(w->list.act.r[o->row]) : 0;
+        for (int a = k->normal; a < rows_of(k); a++) {
+            double u = contact_rate(k->c, row_of(k, k->c->H, k->c->S, a), x) + w->off[k->row + a];
+            s += u * u;
+        }
+        sweep_law(w, i, sqrt(s), &o->mu, &o->radius);
+        double was = mu * rn + radius, is = o->mu * rn + o->radius;
+        most = larger(most, fabs(is - was) / larger(larger(fabs(is), fabs(was)), 1e-300));
+    }
+    return most;
+}
+
+static bool solve_list(sweep *w, bool mass, double *x)
+{
+    enum { ROUNDS = 60 };
+    contact_list *l = &w->list.act;
+    const factor *f = mass ? &w->s->minv : w->dinv;
+    bool of_speed = false;
+    list_put(w, mass, f->a);
+    for (int i = 0; i < l->rows; i++) {
+        l->b[i] = w->off[i];
+        l->r[i] = w->rr[i];
+    }
+    for (int i = 0; i < w->nact; i++) {
+        of_speed |= w->cone[i].of_speed && !w->cone[i].dir;
+        if (w->cone[i].of_speed && !w->cone[i].dir)
+            sweep_law(w, i, w->act[i]->speed, &l->cone[i].mu, &l->cone[i].radius);
+    }
+    w->list.root = NULL;
+    if (list_symmetric(w, mass)) {
+        for (int i = 0; i < w->n; i++)
+            w->root[i] = sqrt(f->a[i]);
+        w->list.root = w->root;
+    }
+    w->list.tol = w->tol;
+    w->list.may_cut = w->may_halve;
+    w->list.v1 = x;
+    if (of_speed)
+        vec_copy(w->free, x, w->n);
+    bool ok = impulses_solve(&w->list);
+    for (int round = 0; ok && of_speed && list_laws(w, x) > w->tol && round < ROUNDS; round++) {
+        vec_copy(x, w->free, w->n);
+        ok = impulses_solve(&w->list);
+    }
+    vec_copy(w->rr, l->r, l->rows);
+    w->pr.sweeps = (int)w->list.iterations;
+    w->r->swept += w->list.swept;
+    w->pr.residual = w->list.residual;
+    w->pr.worst = w->list.worst;
+    w->pr.solver = w->list.solver;
+    return ok;
+}
+
+/* ---- many that are coupled: rates and reactions together ---- */
+static bool coupled_same(sweep *w, bool mass)
+{
+    if (w->coupled_n[mass] != w->nact)
+        return false;
+    return memcmp(w->coupled_act[mass], w->act, (size_t)w->nact * sizeof *w->act) == 0;
+}
+
+static bool solve_coupled(sweep *w, bool mass, double *x)
+{
+    contact_list *l = &w->list.act;
+    system_t *s = w->s;
+    int64_t now = mass ? w->stamp_m : w->stamp;
+    bool same = coupled_same(w, mass), fixed = w->coupled_stamp[mass] == now && (!mass || s->mass_constant);
+    for (int i = 0; i < w->nact && fixed; i++)
+        fixed = w->act[i]->rows_fixed;
+    if (!w->coupled[mass])
+        w->coupled[mass] = mixed_new(w->a);
+    list_put(w, mass, NULL);
+    for (int i = 0; i < w->nact; i++)
+        if (w->cone[i].of_speed && !w->cone[i].dir)
+            sweep_law(w, i, w->act[i]->speed, &l->cone[i].mu, &l->cone[i].radius);
+    mixed_problem p = { .n = w->n,
+                        .m = l->rows,
+                        .contacts = l->n,
+                        .cone = l->cone,
+                        .shape = mass || w->dinv == &s->minv ? &s->mass_shape : &s->step_shape,
+                        .D = mass || w->dinv == &s->minv ? w->M : w->D,
+                        .matrix_changed = !same || !fixed,
+                        .dof_at = l->dof_at,
+                        .dof = l->dof,
+                        .J_at = l->J_at,
+                        .J = l->J,
+                        .P = l->K,
+                        .b = w->b,
+                        .r = w->rr,
+                        .u = w->u,
+                        .dv = w->free,
+                        .law = sweep_law,
+                        .ud = w,
+                        .tol = w->tol };
+    bool ok = mixed_solve(w->coupled[mass], &p, same);
+    if (!same) {
+        if (w->nact > w->coupled_room[mass]) {
+            w->coupled_room[mass] = 2 * w->nact;
+            w->coupled_act[mass] = arena_array(w->a, track *, w->coupled_room[mass]);
+        }
+        memcpy(w->coupled_act[mass], w->act, (size_t)w->nact * sizeof *w->act);
+        w->coupled_n[mass] = w->nact;
+    }
+    w->coupled_stamp[mass] = now;
+    w->pr.sweeps = p.iterations;
+    w->pr.residual = p.residual;
+    w->pr.worst = p.worst;
+    w->pr.solver = "Newton on rates and reactions";
+    if (ok)
+        for (int i = 0; i < w->n; i++)
+            x[i] = cancelled(x[i], w->free[i], fabs(x[i]) + fabs(w->free[i]));
+    return ok;
+}
+
+/* ---- all ways ---- */
+static bool wide(const sweep *w)
+{
+    for (int i = 0; i < w->nact; i++)
+        if (w->cone[i].d > MAX_TANGENT)
+            return true;
+    return false;
+}
+
+static bool solve_by(sweep *w, bool mass, double *x)
+{
+    const factor *f = mass ? &w->s->minv : w->dinv;
+    if (w->pr.m <= FEW_ROWS || w->stiffness != 0 || wide(w))
+        return solve_matrix(w, mass, x);
+    if (f->kind == FACTOR_DIAGONAL)
+        return solve_list(w, mass, x);
+    vec_copy(w->kept_r, w->rr, w->pr.m);
+    if (solve_coupled(w, mass, x))
+        return true;
+    if (w->pr.m > MOST_ROWS)
+        return false;
+    vec_copy(w->rr, w->kept_r, w->pr.m);
+    return solve_matrix(w, mass, x);
+}
+
+bool sweep_solve(sweep *w, bool mass, double *x, double t)
+{
+    results *r = w->r;
+    for (int i = 0; i < w->nact; i++) {
+        const track *k = w->act[i];
+        for (int j = 0; j < rows_of(k); j++)
+            w->b[k->row + j] = contact_rate(k->c, row_of(k, k->c->H, k->c->S, j), x) + w->off[k->row + j];
+    }
+    bool ok = solve_by(w, mass, x);
+    r->solver_iterations += w->pr.sweeps;
+    r->branch_choices += w->pr.choices;
+    if (w->pr.n > 1 || !r->solver)
+        r->solver = w->pr.solver;
+    if (!ok)
+        return sweep_fail_contact(w, w->pr.worst, t);
+    if (w->pr.residual > r->residual)
+        r->residual = w->pr.residual;
+    return true;
+}
+
+/* ---- moves back to the surfaces ---- */
+static void shortest_few(sweep *w, int m, const double *change, double *x)
+{
+    if (m > w->back_most) {
+        w->back_most = 2 * m;
+        size_t n = (size_t)w->back_most;
+        w->back_room = arena_array(w->a, double, 2 * n * n + 3 * n);
+    }
+    double *A = w->back_room, *l = A + (size_t)m * (size_t)m, *more = l + m;
+    for (int j = 0; j < m; j++) {
+        track *k = w->back[j];
+        sweep_columns(w, k, k->c->H, NULL, &w->s->minv, &k->Gm);
+        k->stamp_m = -1;
+        const double *g = column_spread(w, k, &k->Gm, 0);
+        for (int i = 0; i < m; i++)
+            A[(size_t)i * (size_t)m + (size_t)j] = contact_rate(w->back[i]->c, w->back[i]->c->H, g);
+        column_done(w, k, &k->Gm);
+    }
+    sym_shortest(A, change, l, m, more, w->perm);
+    for (int i = 0; i < m; i++)
+        sweep_move(w->back[i], l[i], x);
+}
+
+/* M dx = H^T l, H dx = change: a contact problem in which everything is held */
+static void shortest_many(sweep *w, int m, const double *change, double *x)
+{
+    contact_list *l = &w->list.act;
+    arena *a = w->list.scratch;
+    arena_pos mark = arena_mark(a);
+    double *b = arena_array(a, double, m), *r = arena_array(a, double, m), *u = arena_array(a, double, m);
+    l->n = l->rows = 0;
+    list_room(&w->list, m, w->rows_most, w->dofs_most);
+    for (int i = 0; i < m; i++) {
+        const contact *c = w->back[i]->c;
+        int at = l->dof_at[i];
+        l->cone[i] = (cone){ .kind = CONE_BILATERAL, .row = i };
+        for (int j = 0; j < c->n; j++) {
+            l->dof[at + j] = c->dof ? c->dof[j] : j;
+            l->J[l->J_at[i] + (size_t)j] = l->K[l->J_at[i] + (size_t)j] = c->H[j];
+        }
+        l->dof_at[i + 1] = at + c->n;
+        b[i] = -change[i];
+        list_take(&w->list);
+    }
+    if (!w->back_coupled)
+        w->back_coupled = mixed_new(w->a);
+    mixed_problem p = { .n = w->n,
+                        .m = m,
+                        .contacts = m,
+                        .cone = l->cone,
+                        .shape = &w->s->mass_shape,
+                        .D = w->s->mass_constant ? w->M : w->M1,
+                        .matrix_changed = true,
+                        .dof_at = l->dof_at,
+                        .dof = l->dof,
+                        .J_at = l->J_at,
+                        .J = l->J,
+                        .P = l->K,
+                        .b = b,
+                        .r = r,
+                        .u = u,
+                        .dv = w->free,
+                        .tol = 1e-10 };
+    if (mixed_solve(w->back_coupled, &p, false))
+        vec_axpy(x, 1, w->free, w->n);
+    arena_release(a, mark);
+}
+
+void sweep_shortest(sweep *w, int m, const double *change, double *x)
+{
+    if (m <= FEW_ROWS)
+        shortest_few(w, m, change, x);
+    else
+        shortest_many(w, m, change, x);
+}

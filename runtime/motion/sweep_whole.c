@@ -1,0 +1,423 @@
+/* sweep_whole: a step at once, where impacts are too many to be followed one by one.  All contacts that may
+   close in it are part of it:  u_n + gap/h >= 0,  or restitution where the step would meet the surface.
+   Bodies go by the mean rate, or by the rate at the end where they would overlap; overlaps that are left are
+   pushed open. */
+#include <math.h>
+#include <string.h>
+#include "sweep.h"
+
+static int dof_of(const contact *c, int k)
+{
+    return c->dof ? c->dof[k] : k;
+}
+
+/* overlaps that are left as they are */
+static double small_overlap(const sweep *w, const track *k)
+{
+    return k->length * fmin(fmax(0.01 * w->tol, 1e-12), 1e-5);
+}
+
+/* ---- who takes part ---- */
+/* What is asked of the gap's rate besides the motion of its surfaces. */
+static double gap_ahead(const sweep *w, const track *k, double h)
+{
+    const contact *c = k->c;
+    /* rounding is no gap */
+    double ahead = fabs(c->gap) > 1e-14 * k->length ? c->gap / h : 0;
+    /* it meets the surface within the step: restitution now, unless the rebound is below what a step resolves
+     */
+    if (c->e > 0 && k->hits < MAX_HITS && c->gap + h * k->un <= 0 &&
+        -c->e * k->un > 2 * fabs(contact_rate(c, c->H, w->v1) + c->ht - k->un))
+        return c->e * k->un;
+    /* an overlap is opened by positions, not by speed */
+    return ahead < 0 && k->relation == REL_GAP ? 0 : ahead;
+}
+
+/* how far the gap may close in the step: any of its bodies may be stopped */
+static double reach_of(const sweep *w, const contact *c)
+{
+    double reach = fabs(c->ht);
+    for (int k = 0; k < c->n; k++) {
+        int dof = dof_of(c, k);
+        reach += fabs(c->H[k]) * larger(fabs(w->v[dof]), fabs(w->v1[dof]));
+    }
+    return reach;
+}
+
+/* v1 holds the rates that smooth forces alone would lead to */
+static void join(sweep *w, double h)
+{
+    double near_far = w->near.far + 1e-3 * w->near.skin;
+    system_at(w->s, w->t, w->q, w->v);
+    for (size_t i = 0; i < w->ntrack; i++) {
+        track *k = w->track[i];
+        contact *c = k->c;
+        k->in = k->closed;
+        k->ahead = 0;
+        if (k->relation == REL_CLOSED) {
+            k->in = true;
+            continue;
+        }
+        if (k->near && c->gap > near_far)
+            continue;
+        if (!k->rows_fixed || !k->offset_fixed)
+            contact_rows(w->s, c, w->M, false);
+        if (!k->in && c->gap > w->margin * h * reach_of(w, c) + 1e-12 * k->length)
+            continue;
+        k->in = true;
+        if (!k->still)
+            contact_laws(w->s, c, false);
+        k->un = gap_rate(k, w->v);
+        k->ahead = gap_ahead(w, k, h);
+    }
+}
+
+static void gather(sweep *w)
+{
+    w->nact = 0;
+    for (size_t i = 0; i < w->ntrack; i++)
+        if (w->track[i]->in)
+            w->act[w->nact++] = w->track[i];
+}
+
+/* none that was left out overlaps at the end */
+static bool still_apart(sweep *w)
+{
+    bool apart = true;
+    system_at(w->s, w->t1, w->q1, w->v1);
+    for (size_t i = 0; i < w->ntrack; i++) {
+        track *k = w->track[i];
+        k->met = false;
+        if (k->in)
+            continue;
+        contact_gap(w->s, k->c);
+        apart &= k->c->gap >= -small_overlap(w, k);
+    }
+    return apart;
+}
+
+static void note_impacts(sweep *w)
+{
+    double t = w->t;
+    w->t = w->t1;
+    for (int i = 0; i < w->nact; i++) {
+        track *k = w->act[i];
+        if (!k->closed && k->relation == REL_GAP && k->un < -k->tol_u && w->rr[k->row] > 0) {
+            sweep_impact(w, k, k->un, gap_rate(k, w->v1), w->rr[k->row]);
+            k->hits++;
+            if (k->out->last_open)
+                k->out->last_open[k->c->member] = w->t1;
+        }
+    }
+    w->t = t;
+}
+
+bool sweep_whole(sweep *w, double h)
+{
+    bool ok = true;
+    w->whole = true;
+    /* bodies that others set in motion may meet what was too far off: then with a wider look, once more */
+    for (w->margin = 1.5; ok; w->margin *= 3) {
+        w->nact = 0;
+        w->t1 = w->t + h;
+        ok = sweep_free(w, h) && sweep_near(w, h, w->v1);
+        if (!ok)
+            break;
+        join(w, h);
+        gather(w);
+        ok = sweep_smooth(w, h);
+        if (!ok || still_apart(w) || w->margin > 20)
+            break;
+    }
+    w->margin = 1.5;
+    if (ok)
+        note_impacts(w);
+    return ok;
+}
+
+void sweep_whole_end(sweep *w)
+{
+    for (size_t i = 0; i < w->ntrack; i++) {
+        w->track[i]->ahead = 0;
+        w->track[i]->in = false;
+    }
+    w->whole = false;
+}
+
+/* ---- where bodies go ---- */
+static double overlap_of(const track *k)
+{
+    if (k->relation == REL_CLOSED)
+        return 0;
+    return k->relation == REL_BILATERAL ? fabs(k->c->gap) : -k->c->gap;
+}
+
+/* by the rates of the step; is an overlap above `least` of its length left? */
+static bool positions_by(sweep *w, double h, double least)
+{
+    double a = h * (1 - w->theta), b = h * w->theta;
+    bool left = false;
+    for (int i = 0; i < w->n; i++)
+        w->q1[i] = w->q[i] + (w->by_end[i] ? h * w->v1[i] : a * w->v[i] + b * w->v1[i]);
+    system_at(w->s, w->t1, w->q1, w->v1);
+    for (int i = 0; i < w->nact; i++) {
+        contact_gap(w->s, w->act[i]->c);
+        left |= overlap_of(w->act[i]) > least * w->act[i]->length;
+    }
+    return left;
+}
+
+static void go_by_end(sweep *w, const contact *c)
+{
+    for (int k = 0; k < c->n; k++)
+        w->by_end[dof_of(c, k)] = c->H[k] != 0 || c->dof ? 1 : w->by_end[dof_of(c, k)];
+}
+
+static double way_rate(const sweep *w, int i)
+{
+    return w->by_end[i] ? w->v1[i] : 0.5 * (w->v[i] + w->v1[i]);
+}
+
+/* does the contact's impulse do work along the way its bodies go? */
+static bool gains(const sweep *w, const track *k, const double *rate)
+{
+    const contact *c = k->c;
+    double power = 0, size = 0, speed = 0;
+    bool new = false;
+    for (int j = 0; j < c->n; j++) {
+        new |= !w->by_end[dof_of(c, j)];
+        speed = larger(speed, fabs(rate[dof_of(c, j)]));
+    }
+    for (int a = 0; new &&a < rows_of(k); a++) {
+        double r = w->rr[k->row + a], still = a < k->normal ? c->ht : c->s0[a - k->normal];
+        power += r * (contact_rate(c, row_of(k, c->H, c->S, a), rate) + still);
+        size += fabs(r) * (speed + fabs(still));
+    }
+    return power > 1e-9 * size;
+}
+
+/* Bodies on which an impulse would do work at the mean rate, as where they went apart and are pressed anew,
+ * go by the rate at the end: that is no gain. */
+static void no_gain(sweep *w)
+{
+    bool may = false; /* without friction and restitution only what goes apart at the start can do so */
+    for (int i = 0; i < w->nact && !may; i++) {
+        const track *k = w->act[i];
+        may = k->relation == REL_GAP && w->rr[k->row] > 0 && (k->c->d || k->c->e > 0 || k->un > 0);
+    }
+    for (bool more = may; more;) {
+        more = false;
+        for (int i = 0; i < w->n; i++)
+            w->x1[i] = way_rate(w, i);
+        for (int i = 0; i < w->nact; i++) {
+            const track *k = w->act[i];
+            if (k->relation != REL_GAP || !(w->rr[k->row] > 0) || !gains(w, k, w->x1))
+                continue;
+            go_by_end(w, k->c);
+            more = true;
+        }
+    }
+}
+
+/* bodies of overlapping contacts go by the rate at the end, for which gap + h u_n >= 0 was asked */
+static bool no_overlap(sweep *w, double h, double least)
+{
+    bool more = false;
+    for (int i = 0; i < w->nact; i++) {
+        const track *k = w->act[i];
+        const contact *c = k->c;
+        double over = overlap_of(k);
+        if (!(over > least * k->length))
+            continue;
+        bool any = -k->un * h > over, all = true; /* it came at a speed, or others were moved */
+        for (int j = 0; j < c->n; j++) {
+            any |= w->by_end[dof_of(c, j)];
+            all &= w->by_end[dof_of(c, j)];
+        }
+        if (!any || all)
+            continue;
+        more = true;
+        go_by_end(w, c);
+    }
+    return more;
+}
+
+/* ---- overlaps are pushed open ---- */
+/* Normal rows of the contacts at hand, one after the other. */
+typedef struct opening {
+    int n, *at, *dof;
+    double *J, *K, *A, *gap, *small;
+    double *l, *before, *direction; /* moves; as before; their conjugate direction */
+    bool *held;
+} opening;
+
+static opening opening_new(sweep *w, arena *a)
+{
+    opening o = { 0 };
+    int entries = 0;
+    for (int i = 0; i < w->nact; i++)
+        entries += w->act[i]->normal ? w->act[i]->c->n : 0;
+    size_t m = (size_t)w->nact;
+    o.at = arena_array(a, int, m + 1);
+    o.dof = arena_array(a, int, entries);
+    o.J = arena_array(a, double, entries);
+    o.K = arena_array(a, double, entries);
+    double **by_contact[] = { &o.A, &o.gap, &o.small, &o.l, &o.before, &o.direction };
+    for (size_t i = 0; i < sizeof by_contact / sizeof *by_contact; i++)
+        *by_contact[i] = arena_array(a, double, m);
+    o.held = arena_array(a, bool, m);
+    const double *M = w->s->mass_constant ? w->M : w->M1;
+    for (int i = 0; i < w->n; i++)
+        w->lumped[i] = 1 / M[matrix_at(&w->s->mass_shape, i, i)];
+    for (int i = 0; i < w->nact; i++) {
+        const contact *c = w->act[i]->c;
+        if (!w->act[i]->normal)
+            continue;
+        int at = o.at[o.n];
+        for (int k = 0; k < c->n; k++) {
+            o.dof[at + k] = dof_of(c, k);
+            o.J[at + k] = c->H[k];
+            o.K[at + k] = c->H[k] * w->lumped[dof_of(c, k)];
+        }
+        o.A[o.n] = vec_dot(o.J + at, o.K + at, c->n);
+        o.held[o.n] = w->act[i]->relation == REL_BILATERAL;
+        o.small[o.n] = small_overlap(w, w->act[i]);
+        o.at[++o.n] = at + c->n;
+    }
+    return o;
+}
+
+/* one contact; returns how far it was off, over what is small */
+static double open_one(opening *o, int c, double *move)
+{
+    int n = o->at[c + 1] - o->at[c];
+    const int *dof = o->dof + o->at[c];
+    const double *J = o->J + o->at[c], *K = o->K + o->at[c];
+    double u = o->gap[c];
+    for (int k = 0; k < n; k++)
+        u += J[k] * move[dof[k]];
+    if ((u >= 0 && o->l[c] == 0 && !o->held[c]) || !(o->A[c] > 0))
+        return 0;
+    double to = o->l[c] - u / o->A[c];
+    if (!o->held[c] && to < 0)
+        to = 0;
+    double dl = to - o->l[c];
+    o->l[c] = to;
+    for (int k = 0; k < n; k++)
+        move[dof[k]] += dl * K[k];
+    return fabs(dl) * o->A[c] / o->small[c];
+}
+
+static double open_sweep(opening *o, double *move, bool down)
+{
+    double worst = 0;
+    for (int i = 0; i < o->n; i++)
+        worst = larger(worst, open_one(o, down ? o->n - 1 - i : i, move));
+    return worst;
+}
+
+static void open_direction(opening *o, double *move, double *before)
+{
+    double g2 = 0;
+    for (int c = 0; c < o->n; c++) {
+        double g = o->l[c] - o->before[c];
+        g2 += g * g;
+    }
+    bool go = *before > 0 && g2 <= *before;
+    double beta = go ? g2 / *before : 0;
+    for (int c = 0; c < o->n; c++) {
+        double g = o->l[c] - o->before[c], dl = beta * o->direction[c];
+        o->direction[c] = go ? dl + g : 0;
+        if (dl == 0)
+            continue;
+        o->l[c] += dl;
+        for (int k = o->at[c]; k < o->at[c + 1]; k++)
+            move[o->dof[k]] += dl * o->K[k];
+    }
+    *before = go || *before == 0 ? g2 : 0;
+}
+
+/* The shortest move with gap + J x >= 0, by sweeps with conjugate directions. */
+static void open_overlaps(sweep *w)
+{
+    enum { SWEEPS = 300 };
+    arena_pos mark = arena_mark(w->scratch);
+    opening o = opening_new(w, w->scratch);
+    double before = 0, *move = w->x1;
+    memset(move, 0, (size_t)w->n * sizeof *move);
+    for (int i = 0, c = 0; i < w->nact; i++)
+        if (w->act[i]->normal)
+            o.gap[c++] = w->act[i]->c->gap;
+    for (int it = 0; it < SWEEPS; it++) {
+        memcpy(o.before, o.l, (size_t)o.n * sizeof *o.l);
+        if (larger(open_sweep(&o, move, false), open_sweep(&o, move, true)) <= 0.1)
+            break;
+        open_direction(&o, move, &before);
+    }
+    for (int i = 0; i < w->n; i++) {
+        w->q1[i] += move[i];
+        w->opened += w->used[i] * move[i];
+    }
+    arena_release(w->scratch, mark);
+}
+
+static bool overlaps(sweep *w)
+{
+    bool any = false;
+    system_at(w->s, w->t1, w->q1, w->v1);
+    for (int i = 0; i < w->nact; i++) {
+        contact_gap(w->s, w->act[i]->c);
+        any |= overlap_of(w->act[i]) > small_overlap(w, w->act[i]);
+    }
+    return any;
+}
+
+bool sweep_whole_positions(sweep *w, double h)
+{
+    double least = fmin(fmin(fmax(0.01 * w->tol, 1e-12), 1e-5), 1e-13);
+    for (int i = 0; i < w->n; i++) {
+        w->used[i] = (1 - w->theta) * w->f[i] + w->theta * w->f1[i];
+        w->by_end[i] = 0;
+    }
+    w->opened = 0;
+    bool free = w->s->mass_constant && !w->s->first_order;
+    if (free)
+        no_gain(w);
+    for (int round = 0; round < 64 && positions_by(w, h, least); round++)
+        if (!free || !no_overlap(w, h, least))
+            break;
+    for (int round = 0; round < 6 && overlaps(w); round++)
+        open_overlaps(w);
+    return true;
+}
+
+/* ---- books ---- */
+/* Work is done along the way that is gone; where that is by the rate at the end, half of dv.M dv is lost.
+   Contacts that push overlaps open lift what they lost before. */
+void sweep_whole_account(sweep *w, double h)
+{
+    double work = 0, lost = 0, given = 0, *rate = w->x1, *dv = w->x2, *mdv = w->x3;
+    for (int i = 0; i < w->n; i++) {
+        rate[i] = way_rate(w, i);
+        dv[i] = w->v1[i] - w->v[i];
+        if (!w->s->first_order || w->p->order[i] == 2)
+            work += w->used[i] * rate[i];
+    }
+    mass_times(w->s, w->M, dv, mdv);
+    for (int i = 0; i < w->n; i++)
+        if (w->by_end[i])
+            lost -= 0.5 * dv[i] * mdv[i];
+    for (int i = 0; i < w->nact; i++) {
+        const track *k = w->act[i];
+        const contact *c = k->c;
+        for (int a = 0; a < rows_of(k); a++) {
+            double r = w->rr[k->row + a], still = a < k->normal ? c->ht : c->s0[a - k->normal];
+            if (r == 0)
+                continue;
+            lost += r * (contact_rate(c, row_of(k, c->H, c->S, a), rate) + still);
+            given += r * still;
+        }
+    }
+    w->wf += h * work - given + w->opened;
+    w->dissipated += w->opened - lost;
+}
