@@ -54,7 +54,9 @@ static inline bool solve_two(const cone *o, const double *A, const double *b, do
 
 static inline void solve_one(const cone *o, const double *A, int m, const double *b, double *r, double *work)
 {
-    if (m == 1 && o->kind == CONE_UNILATERAL)
+    if (o->dir)
+        cone_solve(o, A, m, b, r, work);
+    else if (m == 1 && o->kind == CONE_UNILATERAL)
         r[0] = b[0] < 0 ? -b[0] / A[0] : 0;
     else if (m == 2 && o->kind == CONE_UNILATERAL && b[0] < 0 && solve_two(o, A, b, r))
         return;

@@ -123,7 +123,8 @@ typedef struct sweep {
     double kinetic0, wf, potential0; /* energies at the start; work of all smooth forces */
     double put_back_work;            /* of the trial step: what correcting its positions did */
     double *used;                    /* n: forces that the step taken at once was made with */
-    double opened;                   /* their work while overlaps were pushed open */
+    double opened;                   /* their work while positions were put right */
+    bool tried;                      /* gaps are those of a step that was given up */
     uint8_t *by_end;                 /* n: goes by the rate at the end of the step */
     double *lumped;                  /* n: inverse masses without coupling, that overlaps are opened by */
     double margin;                   /* how far ahead contacts are looked for, in steps */
@@ -212,6 +213,7 @@ void sweep_whole_end(sweep *w);
 bool sweep_whole_positions(sweep *w, double h); /* part of it: where bodies go; q1 and gaps */
 void sweep_whole_account(sweep *w, double h);
 
+void sweep_open_books(sweep *w); /* energies at the start, before any impact */
 bool sweep_sample(sweep *w, double over, bool instant);
 bool sweep_holds(sweep *w, const track *k); /* is its gap finite, and not below 0? */
 bool sweep_survey(sweep *w);                /* gaps, rows and closed contacts of the state as it is */

@@ -191,6 +191,16 @@ static bool locate_turn(sweep *w, const track *k, double *h)
 }
 
 /* ---- one step of the run ---- */
+/* closed contacts that positions could not be put back onto: too many hold each other */
+static bool still_deep(const sweep *w)
+{
+    const double DEEP = 1e-9;
+    for (int i = 0; i < w->nact; i++)
+        if (w->act[i]->normal && w->act[i]->c->gap < -DEEP * w->act[i]->length)
+            return true;
+    return false;
+}
+
 /* Up to the next impact or event, or to the end.  False: the trial step could not be solved; what failed is
  * forgotten. */
 static bool follow(sweep *w, double *h, bool *rise)
@@ -204,7 +214,7 @@ static bool follow(sweep *w, double *h, bool *rise)
     const track *turns = ok ? turning(w, *h, &ok) : NULL;
     ok = ok && (!turns || locate_turn(w, turns, h));
     *rise = ok && w->p->nevent && sweep_rise(w, false);
-    ok = ok && (!*rise || sweep_locate_event(w, h));
+    ok = ok && (!*rise || sweep_locate_event(w, h)) && !still_deep(w);
     w->trial = false;
     if (!ok)
         sweep_forget(w, residual);
@@ -301,7 +311,9 @@ bool sweep_advance(sweep *w, double end)
         /* whole steps have the same size to the last bit, so that what belongs to it is kept */
         if (fabs(h - w->h) <= 1e-9 * w->h)
             h = w->h;
-        bool rise = false, crowd = crowded(w, sub, most, waits) || !follow(w, &h, &rise);
+        bool rise = false, crowd = crowded(w, sub, most, waits);
+        w->tried = !crowd;
+        crowd = crowd || !follow(w, &h, &rise);
         if (crowd) {
             h = end - w->t;
             if (fabs(h - w->h) <= 1e-9 * w->h)

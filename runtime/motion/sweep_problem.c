@@ -80,7 +80,7 @@ void sweep_tolerances(sweep *w, track *k)
 {
     const contact *c = k->c;
     k->length = w->near.reach > 0 ? w->near.reach : weighted(c, c->H, w->qmax);
-    k->tol_gap = 1e-12 * weighted(c, c->H, w->qmax);
+    k->tol_gap = 5e-13 * weighted(c, c->H, w->qmax);
     k->tol_u = 1e-12 * (weighted(c, c->H, w->vmax) + fabs(c->ht));
     k->tol_slip = 0;
     for (int i = 0; i < c->d; i++)

@@ -69,28 +69,41 @@ static void sample_contacts(sweep *w, int64_t at, double over, bool instant)
     }
 }
 
+/* kinetic energy of what moves by second-order equations; shown: as it is written */
+static double kinetic_energy(sweep *w, double *shown)
+{
+    double kin = 0.5 * mass_norm2(w->s, w->M, w->v);
+    for (int i = 0; w->s->first_order && i < w->n; i++)
+        if (w->p->order[i] == 1)
+            kin -= 0.5 * w->v[i] * w->f[i];
+    *shown = kin;
+    if (w->s->kinetic.n) {
+        system_at(w->s, w->t, w->q, w->v);
+        *shown = system_sum(w->s, &w->s->kinetic);
+    }
+    return kin;
+}
+
+static double potential_energy(sweep *w)
+{
+    if (!w->s->potential.n)
+        return 0;
+    system_at(w->s, w->t, w->q, w->v);
+    return system_sum(w->s, &w->s->potential);
+}
+
+void sweep_open_books(sweep *w)
+{
+    double shown;
+    w->kinetic0 = kinetic_energy(w, &shown);
+    w->potential0 = potential_energy(w);
+    w->top = fabs(w->kinetic0);
+}
+
 static void sample_energy(sweep *w, int64_t at)
 {
     results *r = w->r;
-    double kin = 0.5 * mass_norm2(w->s, w->M, w->v), pot = 0, shown = kin;
-    if (w->s->first_order) /* masses of first-order equations carry no energy */
-        for (int i = 0; i < w->n; i++)
-            if (w->p->order[i] == 1) {
-                kin -= 0.5 * w->v[i] * w->f[i];
-                shown = kin;
-            }
-    if (w->s->kinetic.n || w->s->potential.n) {
-        system_at(w->s, w->t, w->q, w->v);
-        if (w->s->kinetic.n)
-            shown = system_sum(w->s, &w->s->kinetic);
-        if (w->s->potential.n)
-            pot = system_sum(w->s, &w->s->potential);
-    }
-    if (at == 0) {
-        w->kinetic0 = kin;
-        w->potential0 = pot;
-        w->top = fabs(kin);
-    }
+    double shown, kin = kinetic_energy(w, &shown), pot = potential_energy(w);
     w->top = larger(w->top, larger(fabs(kin), larger(fabs(w->wf), fabs(w->dissipated))));
     double defect = fabs(kin - w->kinetic0 - w->wf + w->dissipated);
     if (defect > r->power_balance * w->top)

@@ -263,7 +263,7 @@ static double forces_work(const sweep *w, double h)
 static bool step_end(sweep *w, double h, bool known)
 {
     bool moved = false, constant = w->s->mass_constant;
-    w->put_back_work = 0;
+    w->put_back_work = w->opened = 0;
     if (w->whole)
         moved = sweep_whole_positions(w, h);
     else if (w->nact && !put_back(w, &moved))

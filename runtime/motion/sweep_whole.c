@@ -58,11 +58,13 @@ static void join(sweep *w, double h)
             k->in = true;
             continue;
         }
+        if (w->tried)
+            contact_gap(w->s, c); /* the one at hand is that of a step that was given up */
         if (k->near && c->gap > near_far)
             continue;
         if (!k->rows_fixed || !k->offset_fixed)
             contact_rows(w->s, c, w->M, false);
-        if (!k->in && c->gap > w->margin * h * reach_of(w, c) + 1e-12 * k->length)
+        if (!k->in && !k->met && c->gap > w->margin * (h * reach_of(w, c) + 2e-4 * k->length))
             continue;
         k->in = true;
         if (!k->still)
@@ -91,7 +93,8 @@ static bool still_apart(sweep *w)
         if (k->in)
             continue;
         contact_gap(w->s, k->c);
-        apart &= k->c->gap >= -small_overlap(w, k);
+        k->met = !(k->c->gap >= -small_overlap(w, k));
+        apart &= !k->met;
     }
     return apart;
 }
@@ -116,6 +119,8 @@ bool sweep_whole(sweep *w, double h)
 {
     bool ok = true;
     w->whole = true;
+    for (size_t i = 0; i < w->ntrack; i++)
+        w->track[i]->met = false;
     /* bodies that others set in motion may meet what was too far off: then with a wider look, once more */
     for (w->margin = 1.5; ok; w->margin *= 3) {
         w->nact = 0;
@@ -126,9 +131,11 @@ bool sweep_whole(sweep *w, double h)
         join(w, h);
         gather(w);
         ok = sweep_smooth(w, h);
+        w->tried = true;
         if (!ok || still_apart(w) || w->margin > 20)
             break;
     }
+    w->tried = !ok;
     w->margin = 1.5;
     if (ok)
         note_impacts(w);

@@ -124,6 +124,7 @@ static bool begin(sweep *w)
     if (!sweep_survey(w) || !sweep_rates(w))
         return false;
     memcpy(w->f1, w->f, (size_t)w->n * sizeof *w->f);
+    sweep_open_books(w);
     if (!sweep_meet(w))
         return false;
     if (w->jolt) {
@@ -206,10 +207,28 @@ static void sweep_close(sweep *w)
     mixed_free(w->back_coupled);
 }
 
+/* Friction without slip acts on all dofs at once: as many rows as there are dofs, each as long. */
+static bool tangents_fit(sweep *w)
+{
+    const double MOST = 256e6;
+    for (size_t i = 0; i < w->p->ncontact; i++) {
+        const contact_family *f = &w->p->contact[i];
+        if (f->friction == FRICTION_NONE || f->slip_given)
+            continue;
+        double rows = (double)w->n * (double)w->n, members = (double)index_members(&f->over);
+        if (rows * members * sizeof(double) > MOST)
+            return sweep_fail(
+                w, f->at, "among many contacts friction needs 'slip', the relative velocity at the contact");
+    }
+    return true;
+}
+
 static void march_sweep(sweep *w)
 {
     const char *why = NULL;
     results *r = w->r;
+    if (!tangents_fit(w))
+        return;
     w->s = system_new(r->a, w->p, r->param, STORE_SPARSE, &why, &r->where);
     if (!w->s) {
         sweep_fail(w, r->where, why);
