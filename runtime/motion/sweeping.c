@@ -257,12 +257,13 @@ static void march_sweep(sweep *w)
  * results */
 static void run_whole(sweep *w)
 {
-    jmp_buf none, *owner = arena_on_oom(w->r->a, &none);
+    jmp_buf none, *owner = arena_on_oom(w->r->a, NULL);
     arena *volatile scratch = arena_new(arena_allocator(w->r->a), NULL);
     volatile bool full = false;
     if (!scratch || setjmp(none))
         full = true;
     else {
+        arena_on_oom(w->r->a, &none);
         arena_on_oom(scratch, &none);
         w->scratch = scratch;
         march_sweep(w);

@@ -480,13 +480,13 @@ static void shapes_whole(system_t *s)
     s->step_shape = matrix_dense(s->n);
 }
 
-static void shapes_sparse(system_t *s, arena *scratch)
+static void shapes_sparse(system_t *s)
 {
     terms *all[] = { &s->force_dq, &s->force_dv, &s->mass };
     size_t with_mass = s->p->mass_diagonal ? 2 : 3, count = 0;
     for (size_t i = 0; i < with_mass; i++)
         count += places_count(all[i]);
-    matrix_place *place = arena_array(scratch, matrix_place, count + 1);
+    matrix_place *place = arena_array(s->a, matrix_place, count + 1);
     count = 0;
     for (size_t i = 0; i < with_mass; i++)
         count += places_put(all[i], place + count);
@@ -538,11 +538,8 @@ system_t *system_new(arena *a, const program *p, const double *param, storage ho
     }
     if (how == STORE_WHOLE)
         shapes_whole(s);
-    else {
-        arena *scratch = arena_new(arena_allocator(a), NULL);
-        shapes_sparse(s, scratch ? scratch : a);
-        arena_free(scratch);
-    }
+    else
+        shapes_sparse(s);
     for (size_t i = 0; i < p->ncontact; i++)
         if (how == STORE_WHOLE || !near_fits(&p->contact[i]))
             s->ncontact += (size_t)index_members(&p->contact[i].over);

@@ -1,0 +1,44 @@
+#!/bin/bash
+# How the tree is laid out: what its root holds, and how the C code reads.
+set -u
+: "${srcdir:?}"
+cd "$srcdir" || exit 2
+failed=0
+# a check is a list of offenders; none is good
+verdict() { if [ -z "$2" ]; then echo "ok $1"; else echo "not ok $1"; head -n 20 <<<"$2"; failed=1; fi; }
+in_git() { [ -e .git ] && command -v git >/dev/null 2>&1 && git rev-parse --git-dir >/dev/null 2>&1; }
+
+# -- the root: what is tracked, and nothing else that git would show
+if in_git; then
+    root='configure.ac Makefile.am README.md HACKING.md NEWS COPYING CITATION.cff Containerfile bootstrap libcdl.pc.in'
+    root+=' .gitignore .clang-format .editorconfig'
+    bad=$(git ls-files | grep -v / | while read -r f; do case " $root " in *" $f "*) ;; *) echo "$f" ;; esac; done)
+    verdict "the root holds what a list names" "$bad"
+    bad=$(git ls-files | grep / | cut -d/ -f1 | sort -u |
+        while read -r d; do case $d in lang | runtime | stdlib | examples | tests | man | debian | .ci) ;; *) echo "$d" ;; esac; done)
+    verdict "so do its folders" "$bad"
+fi
+
+# -- C: lines of at most 110 columns, one statement each
+shopt -s nullglob
+code=(runtime/*/*.[ch] lang/*.h lang/*/*.[ch] tests/unit/*.c tests/bench/*.[ch] tests/fuzz/*.c)
+bad=$(LC_ALL=C.UTF-8 grep -nE '^.{111,}' "${code[@]}")
+verdict "no line is longer than 110 columns" "$bad"
+bad=$(awk '
+    FNR == 1 { comment = 0 }
+    {   line = $0
+        if (comment) { if (line !~ /\*\//) next; sub(/.*\*\//, "", line); comment = 0 }
+        gsub(/"([^"\\]|\\.)*"/, "\"\"", line)
+        gsub(/\047([^\047\\]|\\.)*\047/, "0", line)
+        while (match(line, /\/\*([^*]|\*[^\/])*\*\//)) line = substr(line, 1, RSTART - 1) substr(line, RSTART + RLENGTH)
+        if (line ~ /\/\*/) { comment = 1; sub(/\/\*.*/, "", line) }
+        if (line ~ /^ *#|\\$|for \(|(\+\+|--)\) \{?$/) next
+        if (line ~ /;[ \t]*[A-Za-z_*({]/) print FILENAME ":" FNR ": " $0 }' "${code[@]}")
+verdict "one statement a line" "$bad"
+if command -v clang-format >/dev/null 2>&1 && clang-format --version | grep -q 'version 14\.'; then
+    bad=$(for f in "${code[@]}"; do clang-format "$f" 2>/dev/null | cmp -s - "$f" || echo "$f"; done)
+    verdict "the layout is that of .clang-format" "$bad"
+else
+    echo "ok the layout is that of .clang-format # SKIP clang-format 14 is not here"
+fi
+exit $failed
