@@ -390,9 +390,11 @@ bool sweep_whole_positions(sweep *w, double h)
     bool free = w->s->mass_constant && !w->s->first_order;
     if (free)
         no_gain(w);
-    for (int round = 0; round < 64 && positions_by(w, h, least); round++)
+    for (int round = 0; round < 64 && positions_by(w, h, least); round++) {
         if (!free || !no_overlap(w, h, least))
             break;
+        no_gain(w); /* who goes by the end now may have others gain */
+    }
     for (int round = 0; round < 6 && overlaps(w); round++)
         open_overlaps(w);
     return true;
