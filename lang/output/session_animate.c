@@ -892,12 +892,11 @@ value call_animate(evaluator *ev, scope *in, const ast *call, const value *arg, 
         put_gif(&t, &m);
     else
         put_svg(&t, &m);
-    const char *path = point_path(s, path_join(s->tmp, s->option[OPTION_OUTPUT], name));
-    int error = outfile_whole(s->tmp, path, t.at, t.n);
-    if (error) {
-        diag_error(ev->d, DIAG_IO, call->at, "cannot write '%s': %s", path, error_text(s->tmp, error));
+    const char *path = point_path(s, name);
+    outfile *f = whole_begin(s, path);
+    outfile_put(f, t.at, t.n);
+    if (!whole_end(s, f, path, "picture", call->at))
         return v_error();
-    }
-    manifest_file(s, path, "picture");
+    path = session_path(s, path);
     return v_string(s->tmp, path, strlen(path));
 }
