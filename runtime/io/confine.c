@@ -175,7 +175,7 @@ static int find_below(const file_root *in, const char *path, bool make, file_pla
 {
     walk w = { .dir = -1 };
     char root[PATH_MAX];
-    if (*path == '/')
+    if (!path_stays(path))
         return ERROR_OUTSIDE;
     if (strlen(path) >= sizeof w.todo || strlen(in->path) >= sizeof root)
         return ENAMETOOLONG;
