@@ -89,21 +89,22 @@ try "animate bodies" 0 "$CDL" run -o anim a.cdl
 same "a circle a body, of its size" 3 "$(grep -c '<circle r="[0-9.]*" fill' anim/bin.svg)"
 cat >radius.cdl <<'CDL'
 model bead { param R = 1, m = 2; dof p in R2 = [0.5, 0]; kinetic m*norm(p')^2/2; potential 9.81*m*p[2]; constraint bowl: R - norm(p) >= 0 }
-run bead for 1
+run bead for 1 with sweeping(h = 1e-2)
 animate("bowl.svg", p)
 model heater { param R = 50; dof p in R2 = [0, 1], T = 0; p'' = [0, -9.81]; T' = 1 - T/R; constraint floor: p[2] >= 0 }
 model two { part h[i in 1..2]: heater }
-run two for 1
+run two for 1 with sweeping(h = 1e-2)
 animate("heater.svg", h)
 model hoop { param r = 0.1; dof p in R2 = [0, 1]; p'' = [0, -9.81]; constraint floor: p[2] - r >= 0 }
-run hoop for 1
+run hoop for 1 with sweeping(h = 1e-2)
 animate("hoop.svg", p)
-model pair { param R = 0.1; dof p[i in 1..2] in R2 = [i, 0], p[1]' = [1, 0]; for i in 1..2 { p[i]'' = [0, 0] }; constraint touch: norm(p[1] - p[2]) - 2*R >= 0 }
-run pair for 1
-animate("pair.svg", p)
+model grain { param R = 0.1; dof p in R2 = [0, 0]; p'' = [0, 0] }
+model pair { part g[i in 1..2]: grain { p = [i, 0] }; constraint touch: norm(g[1].p - g[2].p) - g[1].R - g[2].R >= 0 }
+run pair for 1 with sweeping(h = 1e-2)
+animate("pair.svg", g)
 CDL
 try "animate, with an R of another meaning" 0 "$CDL" run -q -o radius radius.cdl
-radii() { grep -o '<circle r="[0-9.]*"' "$1" | tr -dc '0-9.\n' | sort -u | awk '{ print ($1 > 5 ? "a disk" : "a point") }' | paste -sd,; }
+radii() { grep -o '<circle r="[0-9.]*"' "$1" | tr -dc '0-9.\n' | sort -u | awk '{ print ($1 > 10 ? "a disk" : "a point") }' | paste -sd,; }
 same "the radius of a bowl is not the bead's" "a point" "$(radii radius/bowl.svg)"
 same "a resistance is none" "a point" "$(radii radius/heater.svg)"
 same "a gap that the radius makes smaller" "a disk" "$(radii radius/hoop.svg)"
