@@ -69,7 +69,7 @@ static void counts_take(session *s, byte_reader r)
     s->met += x[0];
     s->missed += x[1];
     s->skipped += x[2];
-    session_worse(s, (cdl_status)x[3]);
+    session_worse(s, x[3] < CDL_STATUS_MAX ? (cdl_status)x[3] : CDL_IO);
     if (x[5])
         s->interrupted = true;
 }

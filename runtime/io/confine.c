@@ -266,6 +266,8 @@ int place_open(const file_root *in, const char *path, int flags, int *error)
             *error = errno;
         else if (!in->open && (fstat(fd, &st) || !S_ISREG(st.st_mode)))
             *error = ERROR_SPECIAL;
+        else if (!in->open && (flags & O_ACCMODE) != O_RDONLY && st.st_nlink > 1)
+            *error = EMLINK; /* its other name may lie outside */
     }
     place_close(&p);
     if (*error && fd >= 0) {

@@ -258,7 +258,7 @@ void parts_clean(const file_root *in, const char *path)
 int temp_open(arena *a, const char *dir)
 {
     const char *tmp = getenv("TMPDIR");
-    const char *in[] = { tmp && *tmp ? tmp : dir, *dir ? dir : ".", "." };
+    const char *here = *dir ? dir : ".", *in[] = { tmp && *tmp ? tmp : here, here, "." };
     for (size_t k = 0; k < sizeof in / sizeof *in; k++) {
         char *path = arena_printf(a, "%s/cdl-XXXXXX", in[k]);
         int fd = open(in[k], O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);

@@ -103,6 +103,10 @@ for file in manifest.json x.points; do
     done
     unharmed $file
 done
+rm -rf into; mkdir into; ln outside/victim into/x.points
+try "x.points, a second name of a file" 5 run -q --resume -o into model/t.cdl
+same "which stays as it is" secret "$(cat outside/victim)"
+rm -rf into
 
 # -- every reader by every way out
 readers=('use FILE as l' 'model b { rod w { length = 3, radius = 0.01, young = 1e6, reference = FILE }; at w.s = 0 { position = [0, 0, 0], frame = eye(3) } }; run b')
