@@ -563,12 +563,28 @@ static void curve_add(session *s, table *t, const curve *c)
     *vec_push(s->a, &t->curves) = *c;
 }
 
+static void table_finish(session *s, table *t);
+
+static void table_drop(session *s, const table *t)
+{
+    table **at = &s->tables;
+    while (*at && *at != t)
+        at = &(*at)->next;
+    if (*at)
+        *at = t->next;
+}
+
 void table_take(session *s, const ast *e, const char *bytes, size_t n)
 {
     arena_pos mark = arena_mark(s->tmp);
     block b = { 0 };
     if (block_get(s, (byte_reader){ bytes, bytes + n }, &b)) {
         table *t = table_find(s, e);
+        if (t && strcmp(t->path, b.path)) { /* a file for each point: that of the point before is whole */
+            table_finish(s, t);
+            table_drop(s, t);
+            t = NULL;
+        }
         bool first = !t;
         if (first)
             t = table_new(s, e, &b);

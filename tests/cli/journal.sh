@@ -34,7 +34,8 @@ experiment b {
 CDL
 bytes() { (cd "$1" && find . -type f ! -name '*.points' -exec sha256sum {} + | sort -k 2); }
 try "one run" 0 "$CDL" run -q -o one x.cdl
-same "with a file for each point" yes "$([ -s one/move.6.svg ] && [ -s one/u.3.vtk ] && [ -s one/u.1.svg ] && echo yes)"
+same "with a file for each point" yes "$([ -s one/move.6.svg ] && [ -s one/u.3.vtk ] && [ -s one/u.1.svg ] && [ -s one/u.2.svg ] && [ -s one/u.3.svg ] && echo yes)"
+same "with the numbers of that point" "82 82 82" "$(wc -l <one/u.svg.1.csv) $(wc -l <one/u.svg.2.csv) $(wc -l <one/u.svg.3.csv)"
 
 # -- a folder that was moved
 try "to be moved" 0 "$CDL" run -q --resume -o first x.cdl
