@@ -431,7 +431,7 @@ struct job {
 };
 enum { RING = 1 << 14 };
 
-static void write_all(int fd, const char *p, size_t n)
+static bool write_all(int fd, const char *p, size_t n)
 {
     while (n) {
         ssize_t k = write(fd, p, n);
@@ -439,11 +439,12 @@ static void write_all(int fd, const char *p, size_t n)
             p += k;
             n -= (size_t)k;
         } else if (k < 0 && errno != EINTR)
-            return;
+            return false;
     }
+    return true;
 }
 
-/* the child: never comes back */
+/* the child: never comes back.  It holds no file of the parent's, and ends soon after it. */
 static void worker(points *w, int fd, int64_t from, int64_t to)
 {
     session *s = w->s;
@@ -453,14 +454,16 @@ static void worker(points *w, int fd, int64_t from, int64_t to)
     for (int j = 0; j < w->njobs; j++)
         if (w->jobs[j].pid > 0)
             close(w->jobs[j].fd);
-    for (int64_t i = from; i < to && !s->interrupted; i++) {
+    for (table *t = s->tables; t; t = t->next)
+        outfile_leave(t->file);
+    bool heard = true;
+    for (int64_t i = from; i < to && heard && !s->interrupted; i++) {
         if (is_kept(w, point_at(w, i)))
             continue;
         report *r = report_new(w);
         point_into(w, point_at(w, i), &r->t, false);
         uint64_t n = r->t.n;
-        write_all(fd, (const char *)&n, sizeof n);
-        write_all(fd, r->t.at, r->t.n);
+        heard = write_all(fd, (const char *)&n, sizeof n) && write_all(fd, r->t.at, r->t.n);
         session_arena_free(w->s, r->a);
     }
     close(fd);

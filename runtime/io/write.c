@@ -163,6 +163,15 @@ void outfile_abort(outfile *f)
     place_close(&f->at);
 }
 
+void outfile_leave(outfile *f)
+{
+    if (!f->open)
+        return;
+    f->to.n = 0;
+    outfile_close(f);
+    place_close(&f->at);
+}
+
 int outfile_whole(arena *a, const file_root *in, const char *path, const char *p, size_t n)
 {
     outfile *f = outfile_open(a, in, path);

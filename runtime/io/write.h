@@ -30,6 +30,7 @@ outfile *outfile_memory(arena *a, text *into);
 void outfile_put(outfile *f, const char *p, size_t n);
 bool outfile_commit(outfile *f); /* false: f->to.error says why, and nothing was changed */
 void outfile_abort(outfile *f);  /* also after commit: does nothing then */
+void outfile_leave(outfile *f);  /* in a process that was forked: the file is that of the other one */
 /* A whole file at once. 0, or the error. */
 int outfile_whole(arena *a, const file_root *in, const char *path, const char *p, size_t n);
 /* All bytes of a file, of at most that many (EFBIG), and a 0 behind them.  0, or the error. */

@@ -98,6 +98,27 @@ try "a run after a kill" 0 "$CDL" run -q -o kill short.cdl
 same "removes what it left, and nothing else" "busy.csv.99999998-3.part notes.part" "$(cd kill && find . -name '*part*' -o -name '.cdl*' | sed 's|./||' | sort | paste -sd' ')"
 kill $holder 2>/dev/null; wait $holder 2>/dev/null
 
+cat >killed.cdl <<'CDL'
+model m { param a = 1; dof x = 0, x' = 1; x'' = -a*x }
+experiment k {
+    sweep a in linspace(1, 2, 40)
+    run m(a = a) for 2 with sweeping(h = 1e-3)
+    measure E = last(x)
+    save t, x { file = "deep/x.csv", every = 0.1 }
+    save E { file = "E.npz" }
+}
+CDL
+"$CDL" run -q -o whole killed.cdl >/dev/null 2>&1
+for round in 1 2 3; do
+    rm -rf cut
+    for try in 1 2; do
+        "$CDL" run -q --resume -j $round -o cut killed.cdl >/dev/null 2>&1 & pid=$!
+        sleep 0.0$((RANDOM % 10))$((RANDOM % 10)); kill -9 $pid 2>/dev/null; wait $pid 2>/dev/null
+    done
+    try "killed with $round processes, gone on with" 0 "$CDL" run -q --resume -o cut killed.cdl
+    same "the bytes of one run, and nothing else" "$(bytes whole)" "$(bytes cut)"
+done
+
 # -- a full disk
 cat >full.cdl <<'CDL'
 model m { param a = 1; dof x = 0, x' = 1; x'' = -a*x }
