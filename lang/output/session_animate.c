@@ -168,7 +168,7 @@ static bool is_radius(session *s, const mclass *c, sym name)
     return found;
 }
 
-/* the radius of a part or of the model, or 0; asked for once for all parts of a kind */
+/* the radius of a part or of the model, or 0; computed once for all parts of a kind */
 static double radius_of(scene *m, const mclass *c, const value *object)
 {
     static const char *const names[] = { "R", "r" };

@@ -229,7 +229,7 @@ static void library_missing(modules *l, const ast *use, const char *name, const 
         diag_hint(l->d, e, "it would be the file %s", path);
 }
 
-/* the place is looked for before anything is read: a path that is refused tells nothing of what is there */
+/* the place is looked for before anything is read: a path that is refused reveals nothing of what is there */
 static module *module_bring(modules *l, module *m, const ast *use, const origin *o)
 {
     file_place at;

@@ -454,7 +454,7 @@ static void expr_statement(session *s, const ast *e)
     text_putc(&t, '\n');
     if (session_is(s, OPTION_INTERACTIVE))
         impacts_show(s, &t, &v);
-    /* objects alone go to out, where they are asked for */
+    /* with JSON, objects alone go to out */
     if (session_is(s, OPTION_JSON))
         session_err(s, &t);
     else

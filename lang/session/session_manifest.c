@@ -285,7 +285,7 @@ static size_t stem_length(const char *path)
     return n;
 }
 
-/* in the folder that was asked for; otherwise beside the first file, where nobody expects a name of ours */
+/* in the folder that the user named; otherwise beside the first file, where nobody expects a name of ours */
 static const char *manifest_name(session *s)
 {
     const char *name = s->option[OPTION_MANIFEST];
@@ -300,8 +300,8 @@ void manifest_write(session *s)
     text t = { .a = s->tmp };
     const char *name = s->option[OPTION_MANIFEST];
     bool wanted = *name && strcmp(name, "no") && !*s->option[OPTION_SHARD];
-    bool asked = *s->option[OPTION_OUTPUT] && s->told.n;
-    if (!wanted || (!s->made.n && !asked))
+    bool named = *s->option[OPTION_OUTPUT] && s->told.n;
+    if (!wanted || (!s->made.n && !named))
         return;
     name = manifest_name(s);
     manifest_put(s, &t, name);

@@ -248,7 +248,7 @@ int place_stat(const file_root *in, const file_place *p, struct stat *st)
     return in->open || S_ISREG(st->st_mode) ? 0 : ERROR_SPECIAL;
 }
 
-/* the kind is asked for again once it is open: it may have been replaced in between */
+/* the kind is checked again once it is open: it may have been replaced in between */
 int place_open(const file_root *in, const char *path, int flags, int *error)
 {
     file_place p;

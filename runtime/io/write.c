@@ -63,7 +63,7 @@ static void sink_put(sink *s, const char *p, size_t n)
 /* ---- a file on its way ---- */
 
 /* A new file beside the path that nobody else has.  It is locked as long as it is written, so that what a
-   killed process left can be told from it; one that was taken for that before it was locked is made again. */
+   killed process left can be recognised; one that was removed as such before it was locked is made again. */
 static int open_beside(outfile *f, mode_t mode)
 {
     for (unsigned k = 0; k < 1000; k++) {
@@ -187,7 +187,7 @@ int file_whole(arena *a, const file_root *in, const char *path, size_t most, cha
     int error = place_find(in, path, false, &at);
     if (!error)
         error = place_stat(in, &at, &st);
-    place_close(&at); /* nothing is held while memory is asked for */
+    place_close(&at); /* nothing is held across an allocation */
     *n = 0;
     if (error)
         return error;

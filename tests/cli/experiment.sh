@@ -113,7 +113,7 @@ try "the task alone" 0 slurm zero 1 1 1
 try "is put together" 1 "$CDL" merge -o zero x.cdl
 try "gives the same" 0 cmp seq/y.csv zero/y.csv
 try "a task that is none" 2 slurm zero 7 7 1
-has "is told" slurm.err "task 7 is none of the 3"
+has "is reported" slurm.err "task 7 is none of the 3"
 if command -v parallel >/dev/null; then
     try "GNU parallel" 1 bash "$srcdir/examples/cluster/parallel.sh" x.cdl gnu 4
     try "gives the same" 0 cmp seq/y.csv gnu/y.csv

@@ -136,7 +136,7 @@ same "and leaves nothing half made" "" "$(find full -name '*.part' -o -name '*.c
 try "it goes on when there is room" 0 "$CDL" run -q --resume -o full full.cdl
 has "from where it was" err "points were finished before"
 
-# -- manifests appear where they are asked for
+# -- where manifests appear
 mkdir here; cp short.cdl here; (cd here && "$CDL" run -q short.cdl >/dev/null 2>&1)
 same "a manifest beside the first file" "short.cdl short.csv short.manifest.json" "$(ls here | paste -sd' ')"
 try "which is run again" 0 "$CDL" repro here/short.manifest.json
