@@ -1,6 +1,6 @@
 #!/bin/bash
 # A model may not harm its reader: it writes below the output folder and reads below its own, whatever its text,
-# a manifest or a journal says; and gnuplot runs nothing.
+# a manifest or a journal says.  What gnuplot may do is in gnuplot.sh.
 . "${tests:?}/cli/common"
 run() { timeout 60 "$CDL" run "$@"; }
 export CDL; export -f run
@@ -135,38 +135,6 @@ try "the option lifts it" 0 run --allow-outside model/t.cdl
 rm outside/free.cdl
 try "from a text" 3 timeout 60 "$CDL" -e 'use "/etc/passwd" as p'
 same "it shows nothing" "" "$(grep -h root: out err)"
-
-# -- gnuplot runs nothing
-bad='PWNED' ; rm -rf into
-for text in "| touch $PWD/$bad #" "< touch $PWD/$bad; cat x #" "\`touch $PWD/$bad\`" "'.system('touch $PWD/$bad').'" \
-    '\"; system(\"touch PWNED\"); x=\"' "\$(touch $PWD/$bad)" '@x; !touch PWNED' "'; !touch PWNED" '{/=20 x}'; do
-    name=${text//\//_}
-    rm -rf into
-    { cat model/all.cdl; echo "plot y against t { file = \"$name.svg\" }
-plot y against t { file = \"t.svg\", title = \"$text\" }
-plot y against t { file = \"$name.png\", title = \"$text\" }
-plot y'' { file = \"sub/$name.pdf\" }"; } >model/t.cdl
-    try "plots of $text" 0 run -q -o into model/t.cdl
-    same "all are drawn" 4 "$(grep -c '^cdl: wrote into/' err)"
-    (cd into && find . -name '*.gp' -execdir gnuplot -d {} \;) >/dev/null 2>&1
-    try "again from the manifest" 0 timeout 60 "$CDL" repro into/manifest.json
-done
-unharmed "gnuplot"
-same "nothing in the folders" "" "$(find . -name 'PWNED*')"
-mkdir bin; printf '#!/bin/sh\n/usr/bin/env touch "%s/PWNED"\necho x >picture\n' "$PWD" >bin/gnuplot; chmod +x bin/gnuplot
-case $(uname -m) in x86_64 | aarch64)
-    PATH=$PWD/bin:$PATH run -q -o into model/t.cdl >/dev/null 2>&1
-    unharmed "what stands in its place starts no process" ;;
-esac
-echo 'set print "PWNED"; print 1' >.gnuplot
-HOME=$PWD run -q -o into model/t.cdl >/dev/null 2>&1
-same "no file of settings is read" "" "$(find . -name 'PWNED*')"
-
-# -- quotes are drawn
-rm -rf into
-{ cat model/all.cdl; echo 'plot y'"''"' { file = "a.svg", title = "it'"'"'s a \"ball\": y'"''"' & <b> {x}_1" }'; } >model/t.cdl
-try "quotes in a title" 0 run -q -o into model/t.cdl
-has "and derivatives" into/a.svg "it's a \"ball\": y'' &amp; &lt;b> {x}_1" ">y''</text>"
 
 # -- manifests and journals from strangers
 rm -rf into; mkdir into
