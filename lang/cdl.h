@@ -74,7 +74,8 @@ CDL_API void cdl_set_callbacks(cdl *s, const cdl_callbacks *c);
 /* Options by name: X(NAME, "name", "default", "what it does").  CDL_USAGE when there is no such option or
  * value. */
 #define CDL_OPTION_LIST(X)                                                                               \
-    X(OUTPUT, "output", ".", "directory that files are written into; made when it is missing")           \
+    X(OUTPUT, "output", "",                                                                              \
+      "directory that files are written into; made when it is missing. Empty: the current one")          \
     X(STDLIB, "stdlib", "", "directory of the library (`use std.x`); empty: the installed one")          \
     X(DIAGNOSTICS, "diagnostics", "text", "form of diagnostics: text or json")                           \
     X(JSON, "json", "no", "one JSON object for each run or sweep point on out, and nothing else")        \
@@ -85,14 +86,18 @@ CDL_API void cdl_set_callbacks(cdl *s, const cdl_callbacks *c);
     X(INTERACTIVE, "interactive", "no",                                                                  \
       "statements come one by one: a definition may replace an earlier one")                             \
     X(MANIFEST, "manifest", "manifest.json",                                                             \
-      "name of the file that tells what was run; no: none is written")                                   \
+      "name of the file that records what was run, in `output`; no: none is written. "                   \
+      "While neither is set it lies beside the first file, as STEM.manifest.json")                       \
     X(JOBS, "jobs", "1", "processes for the points of an experiment")                                    \
     X(RESUME, "resume", "no", "points of experiments that are finished already are not run again")       \
     X(SHARD, "shard", "",                                                                                \
       "k/n: of each experiment every n-th point, from the k-th; cdl merge does the rest")                \
     X(MERGE, "merge", "no", "points of experiments are taken from the shards, none is run")              \
     X(MEMORY, "memory", "256",                                                                           \
-      "megabytes of samples that a run keeps in memory; more go to a file in $TMPDIR or `output`")
+      "megabytes of samples that a run keeps in memory; more go to a file in $TMPDIR or `output`")       \
+    X(ALLOW_OUTSIDE, "allow-outside", "no",                                                              \
+      "models may read files outside of their folder, and write outside of `output`")                    \
+    X(SHARDS, "shards", "", "merge: further directories with shards, a line each")
 CDL_API cdl_status cdl_set(cdl *s, const char *option, const char *value);
 /* The value (an expression of the language) of every parameter of that name, in all models that are run and
    at top level; the `-p` of the command. */

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "cmd.h"
 
@@ -197,6 +198,20 @@ static int worse(int a, int b)
     return a > b ? a : b;
 }
 
+static void option_add(options *o, const char *name, const char *to)
+{
+    o->set[o->nset] = name;
+    o->to[o->nset++] = to;
+}
+
+static int option_given(const options *o, const char *name)
+{
+    for (size_t k = 0; k < o->nset; k++)
+        if (!strcmp(o->set[k], name))
+            return 1;
+    return 0;
+}
+
 /* each file is a session of its own */
 static int each_file(const options *o, cdl_status (*file)(cdl *, const char *),
                      cdl_status (*text)(cdl *, const char *, const char *, size_t))
@@ -211,7 +226,7 @@ static int each_file(const options *o, cdl_status (*file)(cdl *, const char *),
         const char *base = strrchr(o->file[k], '/') ? strrchr(o->file[k], '/') + 1 : o->file[k];
         char name[512];
         snprintf(name, sizeof name, "%s.manifest.json", base);
-        if (o->nfile > 1)
+        if (o->nfile > 1 && option_given(o, "output"))
             cdl_set(s, "manifest", name);
         if (strcmp(o->file[k], "-"))
             st = file(s, o->file[k]);
@@ -332,12 +347,33 @@ static int show_main(const options *o)
     return code;
 }
 
+static int is_folder(const char *path)
+{
+    struct stat st;
+    return !stat(path, &st) && S_ISDIR(st.st_mode);
+}
+
+/* folders among the files hold shards */
 static int merge_main(const options *o)
 {
     options with = *o;
-    with.set[with.nset] = "merge";
-    with.to[with.nset++] = "yes";
-    return run_main(&with);
+    size_t room = 1;
+    for (size_t k = 0; k < o->nfile; k++)
+        room += strlen(o->file[k]) + 1;
+    char *shards = calloc(room, 1);
+    if (!shards)
+        return cdl_exit_code(CDL_MEMORY);
+    with.nfile = 0;
+    for (size_t k = 0; k < o->nfile; k++)
+        if (is_folder(o->file[k]))
+            strcat(strcat(shards, o->file[k]), "\n");
+        else
+            with.file[with.nfile++] = o->file[k];
+    option_add(&with, "merge", "yes");
+    option_add(&with, "shards", shards);
+    int code = run_main(&with);
+    free(shards);
+    return code;
 }
 
 static int version_main(const options *o)
@@ -387,8 +423,9 @@ static const command commands[] = {
     { "diff", "diff A B [--within=X]", 2, diff_main,
       "Compares two folders of results, or two files, number by number.\n"
       "  --within=X      relative difference that is allowed\n" },
-    { "merge", "merge FILE... -o DIR", 1, merge_main,
-      "Puts together what runs with --shard=k/n have left in DIR: same files as without shards.\n" },
+    { "merge", "merge FILE... [FOLDER...] -o DIR", 1, merge_main,
+      "Puts together what runs with --shard=k/n have left in DIR and in the folders: same files as without "
+      "shards.\n" },
     { "-e", "-e TEXT", 1, text_main, "Executes the text.\n" },
     { "--version", "--version [--json]", 0, version_main,
       "Tells the version, and with --json what this build is.\n" },
@@ -398,6 +435,7 @@ static const command commands[] = {
 static const char common_help[] =
     "\nOptions of all commands:\n"
     "  --diagnostics=text|json   form of errors and warnings\n"
+    "  --allow-outside           models may read outside of their folder and write outside of -o\n"
     "  --colour=yes|no           colours; without it on terminals, unless NO_COLOR is set\n"
     "\nExit: 0 ok, 1 an expectation failed, 2 usage, 3 the model has errors, 4 a solver failed, 5 input or "
     "output failed.\n"
@@ -454,17 +492,25 @@ static int unknown_command(const char *got)
     return usage_near(*got == '-' ? "option" : "command", got, names);
 }
 
-static const char *const option_names[] = {
-    "-p",           "-o",      "-j",       "-q",          "--json",        "--quiet",
-    "--keep-going", "--check", "--help",   "--wellposed", "--diagnostics", "--resume",
-    "--memory",     "--shard", "--within", "--colour",    "--color",       NULL
-};
-
-static void option_add(options *o, const char *name, const char *to)
-{
-    o->set[o->nset] = name;
-    o->to[o->nset++] = to;
-}
+static const char *const option_names[] = { "-p",
+                                            "-o",
+                                            "-j",
+                                            "-q",
+                                            "--json",
+                                            "--quiet",
+                                            "--keep-going",
+                                            "--check",
+                                            "--help",
+                                            "--wellposed",
+                                            "--diagnostics",
+                                            "--resume",
+                                            "--memory",
+                                            "--shard",
+                                            "--within",
+                                            "--colour",
+                                            "--color",
+                                            "--allow-outside",
+                                            NULL };
 
 static int param_add(options *o, char *text)
 {
@@ -506,6 +552,8 @@ static int flag(options *o, char *a)
         option_add(o, "quiet", "yes");
     else if (!strcmp(a, "--keep-going"))
         option_add(o, "keep-going", "yes");
+    else if (!strcmp(a, "--allow-outside"))
+        option_add(o, "allow-outside", "yes");
     else if (!strcmp(a, "--resume"))
         option_add(o, "resume", "yes");
     else if (!strncmp(a, "--memory=", 9))
@@ -561,7 +609,9 @@ static int options_read(options *o, int argc, char **argv)
 
 static int dispatch(options *o, int argc, char **argv)
 {
-    if (argc < 2)
+    if (argc == 2 && !strcmp(argv[1], "--allow-outside"))
+        option_add(o, "allow-outside", "yes");
+    if (argc < 2 || o->nset)
         return repl(o);
     const char *name = argv[1];
     if (!strcmp(name, "--help") || !strcmp(name, "-h"))

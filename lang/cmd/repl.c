@@ -385,7 +385,7 @@ static int draw_gnuplot(repl_state *r, const double *y, size_t n)
         times = 0;
     session_callbacks(r->s);
     fflush(stdout);
-    FILE *f = popen("gnuplot 2>/dev/null", "w");
+    FILE *f = popen("gnuplot -d 2>/dev/null", "w");
     if (f)
         fputs("set terminal dumb 79 24\nunset key\nset xlabel ''\nplot '-' using 1:2 with lines\n", f);
     for (size_t k = 0; f && k < n; k++)

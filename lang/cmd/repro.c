@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <ftw.h>
 #include <math.h>
 #include <stdio.h>
@@ -18,17 +19,21 @@ typedef struct {
     size_t compared, differ;
 } findings;
 
+/* a pipe is not waited for */
 static char *file_read(const char *path, size_t *len)
 {
-    FILE *f = fopen(path, "rb");
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    FILE *f = fd < 0 ? NULL : fdopen(fd, "rb");
     struct stat st;
     char *p = NULL;
-    if (f && !fstat(fileno(f), &st) && S_ISREG(st.st_mode) && (p = malloc((size_t)st.st_size + 1))) {
+    if (f && !fstat(fd, &st) && S_ISREG(st.st_mode) && (p = malloc((size_t)st.st_size + 1))) {
         *len = fread(p, 1, (size_t)st.st_size, f);
         p[*len] = 0;
     }
     if (f)
         fclose(f);
+    else if (fd >= 0)
+        close(fd);
     return p;
 }
 
@@ -474,7 +479,7 @@ static int sources_write(const json_t *m, const char *scratch)
     return n > 0;
 }
 
-static cdl_status manifest_run(const json_t *m, const char *scratch, heard *h)
+static cdl_status manifest_run(const json_t *m, const options *o, const char *scratch, heard *h)
 {
     char path[8192];
     const json_t *list = json_object_get(m, "sources"), *p = json_object_get(m, "parameters");
@@ -490,6 +495,9 @@ static cdl_status manifest_run(const json_t *m, const char *scratch, heard *h)
     snprintf(path, sizeof path, "%s/lib", scratch);
     if (!access(path, R_OK))
         cdl_set(s, "stdlib", path);
+    for (size_t k = 0; k < o->nset; k++)
+        if (!strcmp(o->set[k], "allow-outside"))
+            cdl_set(s, o->set[k], o->to[k]);
     if (json_is_true(json_object_get(m, "keep_going")))
         cdl_set(s, "keep-going", "yes");
     if (json_is_true(json_object_get(m, "interactive")))
@@ -597,20 +605,20 @@ static int files_inside(const json_t *m)
     return 1;
 }
 
-static int repro_in(const json_t *was, const char *dir, const char *scratch)
+static int repro_in(const json_t *was, const options *o, const char *dir, const char *scratch)
 {
     char path[8192];
     heard h = { 0 };
     findings f = { 0 };
     int code = CDL_IO;
     snprintf(path, sizeof path, "%s/src/%s", scratch, json_text(was, "directory"));
-    if (!sources_write(was, scratch))
+    if (!stays_below(json_text(was, "directory")) || !sources_write(was, scratch))
         fputs("cdl: the manifest holds no texts that can be run\n", stderr);
     else {
         char *probe = path_of(path, ".at"); /* the folder that it was started from */
         int there = probe && file_write(probe, "") && !chdir(path);
         free(probe);
-        cdl_status st = there ? manifest_run(was, scratch, &h) : CDL_IO;
+        cdl_status st = there ? manifest_run(was, o, scratch, &h) : CDL_IO;
         snprintf(path, sizeof path, "%s/out/manifest.json", scratch);
         json_t *is = json_read(path, 0);
         if (!is)
@@ -632,6 +640,17 @@ static int repro_in(const json_t *was, const char *dir, const char *scratch)
     return code;
 }
 
+/* the output folder: what is before the manifest's own name there, or its folder when it was renamed */
+static void folder_above(char *path, const char *name)
+{
+    size_t n = strlen(path), m = strlen(name);
+    char *slash = strrchr(path, '/');
+    if (m && n > m && path[n - m - 1] == '/' && !strcmp(path + n - m, name))
+        slash = path + n - m - 1;
+    if (slash)
+        *slash = 0;
+}
+
 int repro_main(const options *o)
 {
     struct stat st;
@@ -648,14 +667,12 @@ int repro_main(const options *o)
     else if (was && files_inside(was)) {
         snprintf(scratch, sizeof scratch, "%s/cdl-repro.XXXXXX", tmp && *tmp ? tmp : "/tmp");
         snprintf(dir, sizeof dir, "%s", real ? real : ".");
-        char *slash = strrchr(dir, '/');
-        if (slash)
-            *slash = 0;
+        folder_above(dir, json_text(was, "name"));
         if (!mkdtemp(scratch)) {
             fprintf(stderr, "cdl: '%s': %s\n", scratch, strerror(errno));
             code = CDL_IO;
         } else {
-            code = repro_in(was, dir, scratch);
+            code = repro_in(was, o, dir, scratch);
             if (chdir("/") == 0)
                 nftw(scratch, remove_one, 16, FTW_DEPTH | FTW_PHYS);
         }

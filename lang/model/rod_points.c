@@ -139,21 +139,29 @@ static bool points_read(reader *r, numbers *out)
     return true;
 }
 
-/* beside the file that names it */
-static const char *points_path(elab *e, const ast *x)
+/* the module of the model that the text stands in */
+static const module *module_around(const elab *e, const ast *x)
 {
-    const char *name = arena_strndup(e->m->a, x->text, x->len), *file = e->m->d->sources.at[x->at.file]->name,
-               *slash = strrchr(file, '/');
-    return name[0] == '/' || !slash ? name
-                                    : arena_printf(e->m->a, "%.*s/%s", (int)(slash - file), file, name);
+    for (size_t k = 0; k < e->found.n; k++)
+        if (e->found.at[k]->decl->at.file == x->at.file)
+            return module_of(e->found.at[k]->outer);
+    return NULL;
 }
 
 value rod_points(elab *e, const ast *x)
 {
     modules l = { .a = e->m->a, .d = e->m->d };
-    reader r = { .e = e, .path = points_path(e, x), .from = x->at };
+    reader r = { .e = e, .from = x->at };
     numbers all = { 0 };
-    if (!load_bytes(&l, r.path, x->at, &r.text, &r.len) || !points_read(&r, &all))
+    const module *around = module_around(e, x);
+    file_root root = { "", false };
+    const char *within = arena_strndup(e->m->a, x->text, x->len);
+    r.path = within;
+    if (around) {
+        r.path = module_beside(e->m->a, around, within, &within);
+        root = around->root;
+    }
+    if (!load_bytes(&l, &root, within, r.path, x->at, &r.text, &r.len) || !points_read(&r, &all))
         return v_error();
     if (all.n < 12) {
         diag_error(e->m->d, DIAG_IO, x->at, "'%s' holds %zu points: at least 4 are needed", r.path,

@@ -42,6 +42,8 @@ typedef struct {
     vec(mover) all;
     wall_list walls;
     double radius, pitch;
+    const mclass *kind; /* of the parts that were read last, and the name of their radius or NULL */
+    const char *kind_radius;
     int lines;
     bool bad, moving;
 } scene;
@@ -93,13 +95,101 @@ static bool member_number(session *s, const value *v, const char *name, double *
     return member_of(s, v, name, &y) && v_scalar(&y, x);
 }
 
+/* ---- radii ---- */
+
+enum { RADIUS_MEMBERS = 4096 };
+
+/* by how much each gap changes when the parameters change: -1 for one radius, -2 for two alike that meet */
+static bool gap_shrinks(session *s, const contact_family *f, const double *param, double step)
+{
+    const results *r = s->last->r;
+    const double *was = r->param;
+    inputs in = { .t = r->t[0] };
+    int32_t ix[MAX_INDEX] = { 0 };
+    if (!f->gap.tape.nout || f->gap.where || (f->over.n && !index_first(&f->over, ix)))
+        return false;
+    size_t n = (size_t)r->prog->nq;
+    double *q = arena_array(s->tmp, double, n), *v = arena_array(s->tmp, double, n);
+    double *reg = arena_array(s->tmp, double, f->gap.tape.nreg);
+    for (size_t k = 0; k < n; k++) {
+        q[k] = results_q(r, (int32_t)k, in.t);
+        v[k] = results_v(r, (int32_t)k, in.t);
+    }
+    in.from[IN_Q] = q;
+    in.from[IN_V] = v;
+    int members = 0;
+    for (bool more = true; more && members < RADIUS_MEMBERS;
+         members++, more = f->over.n && index_next(&f->over, ix)) {
+        double gap[2];
+        for (int k = 0; k < 2; k++) {
+            in.from[IN_PARAM] = k ? param : was;
+            tape_start(&f->gap.tape, reg);
+            kernel_run(&f->gap, &in, ix, reg);
+            gap[k] = reg[f->gap.tape.out[0]];
+        }
+        double rate = (gap[1] - gap[0]) / step;
+        if (fabs(rate + 1) < 1e-6 || fabs(rate + 2) < 1e-6)
+            return true;
+    }
+    return false;
+}
+
+/* A name alone makes no radius: it may be that of a bowl, or a resistance.  A radius is a parameter by which
+   a gap becomes smaller, as much as the parameter becomes larger; or that of a disk. */
+static bool is_radius(session *s, const mclass *c, sym name)
+{
+    const mdecl *d = class_find(c, name);
+    const built *b = s->last ? s->last->of : NULL;
+    if (!b || !d || d->kind != DECL_PARAM || d->param->rank || d->param->offset < 0)
+        return false;
+    if (!strcmp(c->name, "disk"))
+        return true;
+    const program *p = b->p;
+    const results *r = s->last->r;
+    double largest = 0;
+    if (!r->samples || !p->nq)
+        return false;
+    arena_pos mark = arena_mark(s->tmp);
+    double *param = arena_array(s->tmp, double, p->nparam);
+    bool *set = arena_array(s->tmp, bool, p->nparam), found = false;
+    memcpy(param, r->param, (size_t)p->nparam * sizeof *param);
+    for (int32_t k = 0; k < b->m->nparam; k++)
+        set[k] = true;
+    double *x = param + d->param->offset;
+    for (int32_t k = 0; k < c->ninst; k++)
+        largest = fmax(largest, fabs(x[k * d->param->size]));
+    double step = largest / 1024;
+    for (int32_t k = 0; k < c->ninst; k++)
+        x[k * d->param->size] += step;
+    program_params(p, set, param, s->tmp);
+    for (size_t k = 0; k < p->ncontact && !found && step > 0; k++)
+        found = gap_shrinks(s, &p->contact[k], param, step);
+    arena_release(s->tmp, mark);
+    return found;
+}
+
+/* the radius of a part or of the model, or 0; computed once for all parts of a kind */
+static double radius_of(scene *m, const mclass *c, const value *object)
+{
+    static const char *const names[] = { "R", "r" };
+    double x;
+    if (m->kind != c) {
+        m->kind = c;
+        m->kind_radius = NULL;
+        for (int k = 0; k < 2 && !m->kind_radius; k++)
+            if (is_radius(m->s, c, sym_str(m->s->names, names[k])))
+                m->kind_radius = names[k];
+    }
+    return m->kind_radius && member_number(m->s, object, m->kind_radius, &x) && x > 0 ? x : 0;
+}
+
 /* a part: its place, its size, its angle */
 static void body_put(void *ud, const value *part)
 {
     scene *m = ud;
     value p, a;
     size_t first = m->all.n;
-    double r, w, h;
+    double w, h;
     if (member_of(m->s, part, "p", &p))
         value_parts(m->s, &p, "", mover_put, m);
     else if (value_lone(part, &p))
@@ -111,7 +201,7 @@ static void body_put(void *ud, const value *part)
         return;
     }
     mover *k = &m->all.at[first];
-    k->r = member_number(m->s, part, "R", &r) || member_number(m->s, part, "r", &r) ? r : 0;
+    k->r = radius_of(m, ((const view *)part->object.of)->c, part);
     if (member_number(m->s, part, "w", &w) && member_number(m->s, part, "h", &h)) {
         k->box[0] = w;
         k->box[1] = h;
@@ -855,21 +945,21 @@ static void put_gif(text *t, scene *m)
 
 /* ---- the function ---- */
 
-/* the radius of things that are given as dofs alone: the parameter R or r of the model */
-static double common_radius(session *s)
+/* the radius of things that are given as dofs alone: that of the model */
+static double common_radius(scene *m)
 {
     value v = { .kind = V_OBJECT };
-    double r;
-    if (!s->last)
+    const run *last = m->s->last;
+    if (!last || !last->of->m)
         return 0;
-    v.object.in = s->last->top;
-    return (member_number(s, &v, "R", &r) || member_number(s, &v, "r", &r)) && r > 0 ? r : 0;
+    v.object.in = last->top;
+    return radius_of(m, last->of->m->classes.at[0], &v);
 }
 
 value call_animate(evaluator *ev, scope *in, const ast *call, const value *arg, size_t n)
 {
     session *s = ev->of;
-    scene m = { .s = s, .radius = common_radius(s) };
+    scene m = { .s = s };
     text t = { .a = s->tmp };
     (void)in;
     const char *name = arg[0].kind == V_STRING ? arena_strndup(s->tmp, arg[0].str.at, arg[0].str.len) : "";
@@ -878,6 +968,7 @@ value call_animate(evaluator *ev, scope *in, const ast *call, const value *arg, 
         diag_error(ev->d, DIAG_TYPE, call->at, "animate takes the name of a .svg or a .gif file first");
         return v_error();
     }
+    m.radius = common_radius(&m);
     for (size_t k = 1; k < n; k++)
         thing_read(&m, &arg[k]);
     if (m.bad || !m.all.n || m.all.n > MOST) {
@@ -892,12 +983,11 @@ value call_animate(evaluator *ev, scope *in, const ast *call, const value *arg, 
         put_gif(&t, &m);
     else
         put_svg(&t, &m);
-    const char *path = point_path(s, path_join(s->tmp, s->option[OPTION_OUTPUT], name));
-    int error = outfile_whole(s->tmp, path, t.at, t.n);
-    if (error) {
-        diag_error(ev->d, DIAG_IO, call->at, "cannot write '%s': %s", path, error_text(s->tmp, error));
+    const char *path = point_path(s, name);
+    outfile *f = whole_begin(s, path);
+    outfile_put(f, t.at, t.n);
+    if (!whole_end(s, f, path, "picture", call->at))
         return v_error();
-    }
-    manifest_file(s, path, "picture");
+    path = session_path(s, path);
     return v_string(s->tmp, path, strlen(path));
 }

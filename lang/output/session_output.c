@@ -93,7 +93,7 @@ typedef struct writer {
     const char *ending;
     format how;
     /* WHOLE: false when it cannot hold the value */
-    bool (*whole)(session *s, const value *v, const char *path, int *error);
+    bool (*whole)(session *s, const value *v, outfile *to);
     const char *holds;
 } writer;
 static const writer writers[] = {
@@ -150,6 +150,11 @@ static void literal_check(session *s, const ast *e, const ast *set)
         diag_error(s->d, DIAG_OPTION_VALUE, v->at, "a picture is a .svg, .png or .pdf file");
     if (e->kind == AST_SAVE && !strcmp(name, "file") && !writer_of(given))
         writer_unknown(s, v->at, given);
+    if (!strcmp(name, "file") && !path_stays(given) && !session_is(s, OPTION_ALLOW_OUTSIDE)) {
+        diag *d = diag_error(s->d, DIAG_OUTSIDE, v->at, "'%s' lies outside of the output folder", given);
+        diag_hint(s->d, d, "files are written below '%s' (-o); --allow-outside permits others",
+                  *s->option[OPTION_OUTPUT] ? s->option[OPTION_OUTPUT] : ".");
+    }
     if (!strcmp(name, "style") && strcmp(given, "map") && strcmp(given, "surface"))
         diag_error(s->d, DIAG_OPTION_VALUE, v->at, "'style' is \"map\" or \"surface\"");
     if (!strcmp(name, "log") && strcmp(given, "x") && strcmp(given, "y") && strcmp(given, "xy"))
@@ -362,8 +367,7 @@ static void put_text(text *t, const char *p)
 
 static void block_put(text *t, const block *b)
 {
-    const char *words[] = { b->path, b->shown, b->of.title, b->title, b->log,
-                            b->by,   b->style, b->marks,    b->shades };
+    const char *words[] = { b->path, b->shown, b->of.title, b->title, b->log, b->by, b->style };
     for (size_t k = 0; k < sizeof words / sizeof *words; k++)
         put_text(t, words[k]);
     put_u64(t, b->ncol);
@@ -371,6 +375,9 @@ static void block_put(text *t, const block *b)
     put_u64(t, (uint64_t)b->rows);
     put_u64(t, b->of.column);
     put_u64(t, b->behind);
+    put_u64(t, (uint64_t)b->surface);
+    put_bytes(t, (const char *)b->marks.at, b->marks.n * sizeof(double));
+    put_bytes(t, (const char *)b->shades.at, b->shades.n * sizeof(double));
     put_bytes(t, (const char *)&b->of.is, sizeof b->of.is);
     put_bytes(t, (const char *)b->grid, sizeof b->grid);
     put_u64(t, b->names.n);
@@ -396,18 +403,47 @@ static bool get_exact(byte_reader *r, void *to, size_t size)
     return true;
 }
 
+static bool get_numbers(byte_reader *r, arena *a, number_list *to)
+{
+    const char *p;
+    size_t n;
+    if (!get_bytes(r, &p, &n) || n % sizeof(double))
+        return false;
+    to->n = to->cap = n / sizeof(double);
+    to->at = arena_array(a, double, to->n ? to->n : 1);
+    if (n)
+        memcpy(to->at, p, n);
+    return true;
+}
+
+static bool array_fits(const rows_array *a, size_t width)
+{
+    size_t all = 1;
+    if (a->ndim < 0 || a->ndim > 3 || a->n > width || a->first > width - a->n)
+        return false;
+    for (int k = 0; k < a->ndim; k++) {
+        if (a->dim[k] < 0 || (a->dim[k] && all > width / (size_t)a->dim[k]))
+            return false;
+        all *= (size_t)a->dim[k];
+    }
+    return all == a->n;
+}
+
+/* the bytes may come from a file: nothing in them is taken on trust */
 static bool block_get(session *s, byte_reader r, block *b)
 {
-    const char **words[] = { &b->path, &b->shown, &b->of.title, &b->title, &b->log,
-                             &b->by,   &b->style, &b->marks,    &b->shades },
-               *p;
-    uint64_t x[5], names, arrays;
+    const char **words[] = { &b->path, &b->shown, &b->of.title, &b->title, &b->log, &b->by, &b->style }, *p;
+    uint64_t x[6], names, arrays;
     size_t n;
     for (size_t k = 0; k < sizeof words / sizeof *words; k++)
         *words[k] = get_text(&r, s->a);
-    for (int k = 0; k < 5; k++)
+    for (int k = 0; k < 6; k++)
         if (!get_u64(&r, &x[k]))
             return false;
+    if (x[5] > INT32_MAX || x[2] > INT64_MAX || !writer_of(b->path) || !get_numbers(&r, s->a, &b->marks) ||
+        !get_numbers(&r, s->a, &b->shades))
+        return false;
+    b->surface = (int32_t)x[5];
     b->ncol = (size_t)x[0];
     b->series = x[1] != 0;
     b->rows = (int64_t)x[2];
@@ -425,7 +461,7 @@ static bool block_get(session *s, byte_reader r, block *b)
     for (uint64_t k = 0; k < arrays; k++) {
         const char *name = get_text(&r, s->a);
         rows_array *a = vec_push(s->tmp, &b->arrays);
-        if (!get_exact(&r, a, sizeof *a) || a->first + a->n > b->names.n || a->ndim > 3)
+        if (!get_exact(&r, a, sizeof *a) || !array_fits(a, b->names.n))
             return false;
         a->name = name;
     }
@@ -463,6 +499,19 @@ static void table_head(session *s, table *t)
     outfile_put(t->file, h.at, h.n);
 }
 
+/* once for each folder that is written to */
+static void leftovers_clear(session *s, const char *name)
+{
+    const char *slash = strrchr(name, '/');
+    const char *dir = arena_strndup(s->tmp, name, slash ? (size_t)(slash - name) : 0);
+    for (size_t k = 0; k < s->cleaned.n; k++)
+        if (!strcmp(s->cleaned.at[k], dir))
+            return;
+    *vec_push(s->a, &s->cleaned) = arena_strdup(s->a, dir);
+    file_root out = session_folder(s);
+    parts_clean(&out, name);
+}
+
 static table *table_new(session *s, const ast *e, const block *b)
 {
     table *t = arena_make(s->a, table);
@@ -477,7 +526,7 @@ static table *table_new(session *s, const ast *e, const block *b)
                   .by = b->by,
                   .style = b->style,
                   .shades = b->shades,
-                  .marks.a = s->a,
+                  .surface = b->surface,
                   .grid = { b->grid[0], b->grid[1] } };
     for (size_t k = 0; k < b->names.n; k++) {
         *vec_push(s->a, &t->header) = b->names.at[k];
@@ -488,7 +537,9 @@ static table *table_new(session *s, const ast *e, const block *b)
     t->how = writer_of(t->path)->how;
     t->next = s->tables;
     s->tables = t;
-    t->file = outfile_open(s->a, t->path);
+    leftovers_clear(s, t->path);
+    file_root out = session_folder(s);
+    t->file = outfile_open(s->a, &out, t->path);
     if (t->how == ROWS_NPY || t->how == ROWS_NPZ)
         t->rows_at = spool_new(s->a, s->option[OPTION_OUTPUT]);
     else if (t->how == ROWS_CSV)
@@ -512,12 +563,28 @@ static void curve_add(session *s, table *t, const curve *c)
     *vec_push(s->a, &t->curves) = *c;
 }
 
+static void table_finish(session *s, table *t);
+
+static void table_drop(session *s, const table *t)
+{
+    table **at = &s->tables;
+    while (*at && *at != t)
+        at = &(*at)->next;
+    if (*at)
+        *at = t->next;
+}
+
 void table_take(session *s, const ast *e, const char *bytes, size_t n)
 {
     arena_pos mark = arena_mark(s->tmp);
     block b = { 0 };
     if (block_get(s, (byte_reader){ bytes, bytes + n }, &b)) {
         table *t = table_find(s, e);
+        if (t && strcmp(t->path, b.path)) { /* a file for each point: that of the point before is whole */
+            table_finish(s, t);
+            table_drop(s, t);
+            t = NULL;
+        }
         bool first = !t;
         if (first)
             t = table_new(s, e, &b);
@@ -531,7 +598,8 @@ void table_take(session *s, const ast *e, const char *bytes, size_t n)
                 t->grid[0] = 0; /* the nodes of several points are rows */
             if (*b.of.title)
                 curve_add(s, t, &b.of);
-            text_puts(&t->marks, b.marks);
+            for (size_t k = 0; k < b.marks.n; k++)
+                *vec_push(s->a, &t->marks) = b.marks.at[k];
         }
     }
     arena_release(s->tmp, mark);
@@ -739,6 +807,8 @@ static void rows_send(session *s, const ast *e, const columns *c, const row_plan
             continue;
         table_put(t, &b->data);
         b->data.n = 0;
+        if (t->file->to.error)
+            break; /* reported at the end */
     }
     if (s->report)
         block_out(s, e, b);
@@ -780,7 +850,7 @@ const char *output_path(session *s, const ast *e, const char *ending)
     const char *name = key_text(s, e, "file");
     if (!name)
         name = arena_printf(s->tmp, "%s%s", name_of_run(s), ending);
-    return path_join(s->a, s->option[OPTION_OUTPUT], name);
+    return arena_strdup(s->a, name);
 }
 
 const char *point_path(session *s, const char *path)
@@ -791,22 +861,56 @@ const char *point_path(session *s, const char *path)
     return arena_printf(s->a, "%.*s.%lld%s", (int)(end - path), path, (long long)s->point + 1, end);
 }
 
+/* ---- files that are written at once ---- */
+
+outfile *whole_begin(session *s, const char *name)
+{
+    file_root out = session_folder(s);
+    if (s->report) {
+        text *bytes = arena_make(s->tmp, text);
+        bytes->a = s->tmp;
+        return outfile_memory(s->tmp, bytes);
+    }
+    leftovers_clear(s, name);
+    return outfile_open(s->tmp, &out, name);
+}
+
+bool whole_end(session *s, outfile *f, const char *name, const char *kind, span at)
+{
+    if (f->into) {
+        text t = { .a = s->tmp };
+        put_text(&t, name);
+        put_text(&t, kind);
+        put_bytes(&t, f->into->at, f->into->n);
+        text_putc(s->report, 'W');
+        put_bytes(s->report, t.at, t.n);
+        return true;
+    }
+    if (!outfile_commit(f)) {
+        diag_error(s->d, DIAG_IO, at, "cannot write '%s': %s", session_path(s, name),
+                   error_text(s->tmp, f->to.error));
+        return false;
+    }
+    manifest_file(s, name, kind);
+    if (!strcmp(kind, "data"))
+        session_note(s, "wrote %s", session_path(s, name));
+    return true;
+}
+
 /* one thing in a file of its own */
 static void save_whole(session *s, const ast *e, const writer *w, const char *path)
 {
-    int error = 0;
     value v = e->kid[0]->n == 1 ? session_eval(s, e->kid[0]->kid[0]) : (value){ .kind = V_LIST };
     if (v.kind == V_ERROR)
         return;
     path = point_path(s, path);
-    if (!w->whole(s, &v, path, &error))
-        diag_error(s->d, DIAG_TYPE, e->at, "a %s file holds %s", w->ending, w->holds);
-    else if (error)
-        diag_error(s->d, DIAG_IO, e->at, "cannot write '%s': %s", path, error_text(s->tmp, error));
-    else {
-        manifest_file(s, path, "data");
-        session_note(s, "wrote %s", path);
+    outfile *f = whole_begin(s, path);
+    if (w->whole(s, &v, f)) {
+        whole_end(s, f, path, "data", e->at);
+        return;
     }
+    outfile_abort(f);
+    diag_error(s->d, DIAG_TYPE, e->at, "a %s file holds %s", w->ending, w->holds);
 }
 
 void save_statement(session *s, const ast *e)
@@ -857,14 +961,24 @@ static void table_finish(session *s, table *t)
         int error = t->file->to.error;
         outfile_abort(t->file);
         if (error)
-            diag_error(s->d, DIAG_IO, t->at->at, "cannot write '%s': %s", t->path, error_text(s->tmp, error));
+            diag_error(s->d, DIAG_IO, t->at->at, "cannot write '%s': %s", session_path(s, t->path),
+                       error_text(s->tmp, error));
         return;
     }
     manifest_file(s, t->path, "data");
     if (t->at->kind == AST_PLOT)
         table_draw(s, t);
     else if (!session_is(s, OPTION_QUIET))
-        session_note(s, "wrote %s, %lld row%s", t->path, (long long)t->rows, t->rows == 1 ? "" : "s");
+        session_note(s, "wrote %s, %lld row%s", session_path(s, t->path), (long long)t->rows,
+                     t->rows == 1 ? "" : "s");
+}
+
+bool tables_failed(const session *s)
+{
+    for (const table *t = s->tables; t; t = t->next)
+        if (t->file->to.error)
+            return true;
+    return false;
 }
 
 void tables_finish(session *s)

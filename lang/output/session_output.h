@@ -23,7 +23,7 @@ typedef struct columns {
 
 /* A block of rows: what a point gives to the table of a statement. */
 typedef struct block {
-    const char *path, *shown; /* files */
+    const char *path, *shown; /* files, in the output folder */
     vec(const char *) names, labels;
     vec(rows_array) arrays;
     int32_t grid[2];
@@ -31,7 +31,9 @@ typedef struct block {
     bool series;
     int64_t rows;
     curve of; /* plot: rows that are a curve of their own; title NULL: none */
-    const char *title, *log, *by, *style, *marks, *shades;
+    const char *title, *log, *by, *style;
+    number_list marks, shades;
+    int32_t surface;
     text data;
 } block;
 

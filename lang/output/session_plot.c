@@ -1,16 +1,11 @@
 /* session_plot: plots.  The numbers are a CSV file, beside it a gnuplot script, and the picture when gnuplot
  * is there. */
-#define _GNU_SOURCE
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 #include "session_output.h"
+#include "io/tool.h"
 
 /* ---- plots ---- */
 
@@ -53,11 +48,11 @@ static curve block_curve(session *s, const block *b)
 
 enum { MARKS = 500 };
 
-/* the places of impacts on the curves, two numbers a line */
-static const char *marks_of(session *s, const columns *c)
+/* the places of impacts on the curves, two numbers each */
+static number_list marks_of(session *s, const columns *c)
 {
     const results *r = s->last ? s->last->r : NULL;
-    text t = { .a = s->tmp };
+    number_list all = { 0 };
     size_t n = 0;
     for (size_t i = 0; r && i < r->prog->ncontact; i++)
         for (size_t k = 0; k < r->contact[i].impacts.n && n++ < MARKS; k++) {
@@ -65,13 +60,11 @@ static const char *marks_of(session *s, const columns *c)
             for (size_t y = 1; y < c->list.n; y++) {
                 if (c->list.at[y].v.kind != V_SERIES)
                     continue;
-                text_num(&t, column_at_time(&c->list.at[0], at));
-                text_putc(&t, ',');
-                text_num(&t, column_at_time(&c->list.at[y], at));
-                text_putc(&t, '\n');
+                *vec_push(s->tmp, &all) = column_at_time(&c->list.at[0], at);
+                *vec_push(s->tmp, &all) = column_at_time(&c->list.at[y], at);
             }
         }
-    return n && n < MARKS ? t.at : NULL;
+    return n < MARKS ? all : (number_list){ 0 };
 }
 
 static bool pair_read(const value *v, double *a, double *b)
@@ -83,24 +76,21 @@ static bool pair_read(const value *v, double *a, double *b)
 }
 
 /* the intervals in which a field touches its obstacle */
-static const char *shades_of(session *s)
+static number_list shades_of(session *s)
 {
-    text t = { .a = s->tmp };
+    number_list all = { 0 };
     if (!s->last || !s->last->r->field)
-        return NULL;
+        return all;
     ast name = { .kind = AST_NAME, .at = SPAN_NONE, .name = sym_str(s->names, "contact_set") };
     value v = session_eval(s, &name);
     for (size_t k = 0; v.kind == V_LIST && k < v.list.n && k < 100; k++) {
         double a, b;
         if (!pair_read(&v.list.at[k], &a, &b))
             continue;
-        text_puts(&t, "set object rectangle from ");
-        text_num(&t, a);
-        text_puts(&t, ", graph 0 to ");
-        text_num(&t, b);
-        text_puts(&t, ", graph 1 behind fillcolor rgb 'gray90' fillstyle solid noborder\n");
+        *vec_push(s->tmp, &all) = a;
+        *vec_push(s->tmp, &all) = b;
     }
-    return t.at;
+    return all;
 }
 
 static void plot_more(session *s, const columns *c, block *b)
@@ -161,28 +151,28 @@ static bool graph_columns(session *s, const ast *e, columns *c)
 
 enum { SURFACE_LINES = 60 };
 
-/* a surface is drawn from nodes in lines, with an empty line after each: thinned, in the script itself */
-static const char *surface_text(session *s, const columns *c)
+static int32_t thinned(int32_t k, int32_t n)
 {
-    text t = { .a = s->tmp };
+    int32_t step = n > SURFACE_LINES ? n / SURFACE_LINES : 1;
+    return k + step < n ? step : 1;
+}
+
+/* a surface is drawn from nodes in lines: thinned, three numbers each */
+static void surface_read(session *s, const columns *c, block *b)
+{
     int32_t m = c->grid[1], n = c->grid[0];
-    text_puts(&t, "$surface << end\n");
-    for (int32_t j = 0; j<n; j += n> SURFACE_LINES && j + n / SURFACE_LINES < n ? n / SURFACE_LINES : 1) {
-        for (int32_t i = 0; i<m; i += m> SURFACE_LINES && i + m / SURFACE_LINES < m ? m / SURFACE_LINES : 1)
-            for (int k = 0; k < 3; k++) {
-                text_num(&t, column_at(&c->list.at[k], (int64_t)j * m + i));
-                text_putc(&t, k < 2 ? ',' : '\n');
-            }
-        text_putc(&t, '\n');
+    for (int32_t j = 0; j < n; j += thinned(j, n)) {
+        b->surface = 0;
+        for (int32_t i = 0; i < m; i += thinned(i, m), b->surface++)
+            for (int k = 0; k < 3; k++)
+                *vec_push(s->tmp, &b->shades) = column_at(&c->list.at[k], (int64_t)j * m + i);
     }
-    text_puts(&t, "end\n");
-    return t.at;
 }
 
 static void plane_more(session *s, const columns *c, block *b)
 {
     if (b->style && !strcmp(b->style, "surface") && c->grid[0])
-        b->shades = surface_text(s, c);
+        surface_read(s, c, b);
 }
 
 /* a field in the plane: coordinates, values, where it touches */
@@ -269,17 +259,21 @@ bool picture_kind(const char *file)
     return !strcmp(end, ".svg") || !strcmp(end, ".png") || !strcmp(end, ".pdf");
 }
 
-/* text for gnuplot, in single quotes: nothing in it means anything; control characters are dropped */
+/* Text for gnuplot, in double quotes: all that could mean something is an octal number there.  (In single
+   quotes gnuplot 5 reads two apostrophes in a row as the end.)  Control characters are dropped. */
 static void put_quoted(text *t, const char *p)
 {
-    text_putc(t, '\'');
+    static const char plain[] = " .,:;+-*/=()[]_<>^?&~";
+    text_putc(t, '"');
     for (; *p; p++) {
-        if (*p == '\'')
-            text_putc(t, '\'');
-        if ((unsigned char)*p >= 32 && *p != 127)
-            text_putc(t, *p);
+        unsigned char c = (unsigned char)*p;
+        bool letter = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c >= 128;
+        if (letter || (c && strchr(plain, c)))
+            text_putc(t, (char)c);
+        else if (c >= 32 && c != 127)
+            text_printf(t, "\\%03o", c);
     }
-    text_putc(t, '\'');
+    text_putc(t, '"');
 }
 
 static const char *base_name(const char *path)
@@ -359,7 +353,48 @@ static void put_plane(text *t, const table *b)
     text_putc(t, '\n');
 }
 
-static char *script_of(session *s, const table *b, size_t *len)
+static void put_numbers(text *t, const double *x, size_t n)
+{
+    for (size_t k = 0; k < n; k++) {
+        text_num(t, x[k]);
+        text_putc(t, k + 1 < n ? ',' : '\n');
+    }
+}
+
+static void put_points(text *t, const char *name, const number_list *x, size_t wide, int32_t line)
+{
+    text_printf(t, "$%s << end\n", name);
+    for (size_t k = 0; k + wide <= x->n; k += wide) {
+        put_numbers(t, x->at + k, wide);
+        if (line && (k / wide + 1) % (size_t)line == 0)
+            text_putc(t, '\n');
+    }
+    text_puts(t, "end\n");
+}
+
+static void put_backdrop(text *t, const table *b)
+{
+    if (b->surface)
+        put_points(t, "surface", &b->shades, 3, b->surface);
+    for (size_t k = 0; !b->surface && k + 1 < b->shades.n; k += 2) {
+        text_puts(t, "set object rectangle from ");
+        text_num(t, b->shades.at[k]);
+        text_puts(t, ", graph 0 to ");
+        text_num(t, b->shades.at[k + 1]);
+        text_puts(t, ", graph 1 behind fillcolor rgb 'gray90' fillstyle solid noborder\n");
+    }
+    if (b->marks.n)
+        put_points(t, "impacts", &b->marks, 2, 0);
+}
+
+/* A name that gnuplot opens: what begins with | or < would be a command, + or - no file. */
+static void put_file(text *t, const char *name)
+{
+    put_quoted(t, arena_printf(t->a, "./%s", name));
+}
+
+/* data, picture: names of the files for gnuplot, in its folder */
+static text script_of(session *s, const table *b, const char *data, const char *picture)
 {
     static const struct {
         const char *ending, *terminal;
@@ -373,9 +408,9 @@ static char *script_of(session *s, const table *b, size_t *len)
         kind++;
     text_puts(&t, "# gnuplot script: draws the numbers beside it\n");
     text_puts(&t, "data = ");
-    put_quoted(&t, base_name(b->path));
-    text_puts(&t, "\nif (!exists(\"picture\")) picture = ");
-    put_quoted(&t, base_name(b->shown));
+    put_file(&t, data);
+    text_puts(&t, "\npicture = ");
+    put_file(&t, picture);
     text_printf(&t, "\nset terminal %s\nset output picture\nset datafile separator ','\nset grid\n",
                 terminals[kind].terminal);
     if (*b->title)
@@ -385,79 +420,58 @@ static char *script_of(session *s, const table *b, size_t *len)
         put_setting(&t, "ylabel", b->labels.at[x + 1]);
     if (*b->log)
         text_printf(&t, "set logscale %s\n", !strcmp(b->log, "xy") ? "xy" : b->log[0] == 'x' ? "x" : "y");
-    text_puts(&t, b->shades);
-    if (b->marks.n)
-        text_printf(&t, "$impacts << end\n%send\n", b->marks.at);
+    put_backdrop(&t, b);
     if (b->curves.n)
         text_puts(&t, "set datafile missing NaN\n");
     if (*b->style)
         put_plane(&t, b);
     else
         put_curves(&t, b, x);
-    *len = t.n;
-    return t.at;
+    text_puts(&t, "set output\n");
+    return t;
 }
 
-extern char **environ;
-
-/* gnuplot in the directory of the picture, silent.  0, an errno when it cannot be started, or -1 when it
- * failed */
-static int gnuplot(const char *dir, char *const *argv)
+static int draw_stop(void *ud)
 {
-    posix_spawn_file_actions_t act;
-    pid_t pid;
-    int status;
-    if (posix_spawn_file_actions_init(&act))
-        return ENOMEM;
-    posix_spawn_file_actions_addopen(&act, 0, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_addopen(&act, 1, "/dev/null", O_WRONLY, 0);
-    posix_spawn_file_actions_addopen(&act, 2, "/dev/null", O_WRONLY, 0);
-    posix_spawn_file_actions_addchdir_np(&act, dir);
-    int error = posix_spawnp(&pid, argv[0], &act, NULL, argv, environ);
-    posix_spawn_file_actions_destroy(&act);
-    if (error)
-        return error;
-    while (waitpid(pid, &status, 0) < 0)
-        if (errno != EINTR)
-            return -1;
-    if (!WIFEXITED(status))
-        return -1;
-    return WEXITSTATUS(status) == 0 ? 0 : WEXITSTATUS(status) == 127 ? ENOENT : -1;
+    session *s = ud;
+    return s->call.interrupted && s->call.interrupted(s->call.ud);
 }
 
 void table_draw(session *s, const table *b)
 {
-    size_t len;
-    const char *script = arena_printf(s->tmp, "%s.gp", b->shown), *name = base_name(b->shown);
-    char *code = script_of(s, b, &len);
-    int error = outfile_whole(s->tmp, script, code, len);
+    file_root out = session_folder(s);
+    const char *script = arena_printf(s->tmp, "%s.gp", b->shown);
+    text kept = script_of(s, b, base_name(b->path), base_name(b->shown));
+    text code = script_of(s, b, TOOL_DATA, TOOL_PICTURE);
+    char word[] = "gnuplot", settings[] = "-d", file[] = TOOL_SCRIPT; /* -d: no file of settings is read */
+    char *argv[] = { word, settings, file, NULL };
+    tool_job job = { .argv = argv,
+                     .script = code.at,
+                     .len = code.n,
+                     .data = b->path,
+                     .picture = b->shown,
+                     .stop = draw_stop,
+                     .ud = s };
+    int error = outfile_whole(s->tmp, &out, script, kept.at, kept.n);
     if (error) {
-        diag_error(s->d, DIAG_IO, b->at->at, "cannot write '%s': %s", script, error_text(s->tmp, error));
+        diag_error(s->d, DIAG_IO, b->at->at, "cannot write '%s': %s", session_path(s, script),
+                   error_text(s->tmp, error));
         return;
     }
-    const char *dir = name == b->shown ? "." : arena_strndup(s->tmp, b->shown, (size_t)(name - b->shown));
-    char *part = arena_printf(s->tmp, "%s.%ld.part", name, (long)getpid()),
-         *whole = path_join(s->tmp, dir, part);
-    text set = { .a = s->tmp };
-    text_puts(&set, "picture = ");
-    put_quoted(&set, part);
-    char word[] = "gnuplot", opt[] = "-e", *gp = arena_printf(s->tmp, "./%s.gp", name);
-    char *argv[] = { word, opt, set.at, gp, NULL };
-    struct stat st;
-    error = gnuplot(dir, argv);
-    bool drawn = !error && !stat(whole, &st) && st.st_size > 0 && !rename(whole, b->shown);
-    if (!drawn)
-        unlink(whole);
+    error = tool_draw(&out, &job);
     manifest_file(s, script, "script");
-    if (drawn)
+    const char *shown = session_path(s, b->shown), *data = session_path(s, b->path);
+    script = session_path(s, script);
+    if (!error) {
         manifest_file(s, b->shown, "picture");
-    if (drawn)
-        session_note(s, "wrote %s", b->shown);
-    else if (error == ENOENT)
+        session_note(s, "wrote %s", shown);
+    } else if (error == ENOENT)
         session_note(s,
                      "gnuplot is not installed, so there is no %s; its numbers are in %s, the script in %s",
-                     b->shown, b->path, script);
-    else
-        session_note(s, "gnuplot could not draw %s; its numbers are in %s, try gnuplot %s", b->shown, b->path,
+                     shown, data, script);
+    else if (error < 0)
+        session_note(s, "gnuplot could not draw %s; its numbers are in %s, try gnuplot %s", shown, data,
                      script);
+    else
+        diag_error(s->d, DIAG_IO, b->at->at, "cannot write '%s': %s", shown, error_text(s->tmp, error));
 }

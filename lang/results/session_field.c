@@ -449,13 +449,12 @@ static void vtk_numbers(outfile *to, arena *a, const char *name, const double *x
     arena_release(a, mark);
 }
 
-bool field_save_vtk(session *s, const value *v, const char *path, int *error)
+bool field_save_vtk(session *s, const value *v, outfile *to)
 {
     int field;
     const field_result *f = value_plane(v, &field);
     if (!f)
         return false;
-    outfile *to = outfile_open(s->tmp, path);
     text t = { .a = s->tmp };
     text_printf(
         &t, "# vtk DataFile Version 3.0\n%s\nASCII\nDATASET STRUCTURED_POINTS\nDIMENSIONS %d %d 1\nORIGIN ",
@@ -474,7 +473,6 @@ bool field_save_vtk(session *s, const value *v, const char *path, int *error)
         vtk_numbers(to, s->tmp, "reaction", f->reaction, NULL, f->n, 1);
     if (f->touch)
         vtk_numbers(to, s->tmp, "contact", NULL, f->touch, f->n, 1);
-    *error = outfile_commit(to) ? 0 : to->to.error;
     return true;
 }
 

@@ -608,25 +608,25 @@ const double *rod_in_time(const value *v, const results **r, int *nodes)
     return (*r)->track + 3 * (*r)->rod->mesh[o->rod].first;
 }
 
-bool rod_save_vtp(session *s, const value *v, const char *path, int *error)
+bool rod_save_vtp(session *s, const value *v, outfile *to)
 {
     const rod_view *o = rod_of(v);
     text t = { .a = s->tmp };
     if (!o)
         return false;
     rod_vtp(&t, o->r->r->rod, o->rod);
-    *error = outfile_whole(s->tmp, path, t.at, t.n);
+    outfile_put(to, t.at, t.n);
     return true;
 }
 
-bool rod_save_svg(session *s, const value *v, const char *path, int *error)
+bool rod_save_svg(session *s, const value *v, outfile *to)
 {
     const rod_view *o = rod_of(v);
     text t = { .a = s->tmp };
     if (!o)
         return false;
     rod_svg(&t, s, o->r->r->rod, o->rod);
-    *error = outfile_whole(s->tmp, path, t.at, t.n);
+    outfile_put(to, t.at, t.n);
     return true;
 }
 

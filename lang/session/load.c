@@ -1,11 +1,9 @@
 /* load: reading files, collecting definitions, bringing modules in. */
 #include "load.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <dirent.h>
 #include <sys/stat.h>
-#include <unistd.h>
 #include "io/write.h"
 #include "syntax/parse.h"
 
@@ -17,50 +15,29 @@ static bool read_failed(modules *l, const char *path, span at, const char *why)
     return false;
 }
 
-/* reads until the end or the limit; the descriptor is closed before anything is allocated beyond the buffer
-   that is there */
-static ssize_t read_all(int fd, char *p, size_t room)
+/* why a path was refused, and what to do: an error of the text where the text alone shows it */
+static bool read_outside(modules *l, const file_root *in, const char *name, const char *shown, span at)
 {
-    size_t n = 0;
-    while (n < room) {
-        ssize_t k = read(fd, p + n, room - n);
-        if (k == 0)
-            break;
-        if (k < 0 && errno == EINTR)
-            continue;
-        if (k < 0)
-            return -1;
-        n += (size_t)k;
-    }
-    return (ssize_t)n;
+    diag *e = diag_error(l->d, path_stays(name) ? DIAG_IO : DIAG_OUTSIDE, at,
+                         "'%s' lies outside of the folder of the model", shown);
+    diag_hint(l->d, e, "files are read below '%s'; --allow-outside permits others",
+              *in->path ? in->path : ".");
+    return false;
 }
 
-bool load_bytes(modules *l, const char *path, span at, const char **out, size_t *len)
+bool load_bytes(modules *l, const file_root *in, const char *name, const char *shown, span at,
+                const char **out, size_t *len)
 {
-    struct stat st;
-    if (stat(path, &st))
-        return read_failed(l, path, at, error_text(l->a, errno));
-    if (S_ISDIR(st.st_mode))
-        return read_failed(l, path, at, error_text(l->a, EISDIR));
-    /* what has no size of its own (a pipe) may be as long as a source may be */
-    size_t room = S_ISREG(st.st_mode) ? (size_t)st.st_size : SOURCE_MAX_BYTES;
-    if (room > SOURCE_MAX_BYTES) {
-        diag_error(l->d, DIAG_LIMIT, at, "'%s' is longer than %d MB", path, SOURCE_MAX_BYTES >> 20);
+    char *p = NULL;
+    int error = file_whole(l->a, in, name, SOURCE_MAX_BYTES, &p, len);
+    *out = p;
+    if (error == ERROR_OUTSIDE)
+        return read_outside(l, in, name, shown, at);
+    if (error == EFBIG) {
+        diag_error(l->d, DIAG_LIMIT, at, "'%s' is longer than %d MB", shown, SOURCE_MAX_BYTES >> 20);
         return false;
     }
-    char *p = arena_alloc(l->a, room + 1);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return read_failed(l, path, at, error_text(l->a, errno));
-    ssize_t n = read_all(fd, p, room);
-    int error = errno;
-    close(fd);
-    if (n < 0)
-        return read_failed(l, path, at, error_text(l->a, error));
-    p[n] = 0;
-    *out = p;
-    *len = (size_t)n;
-    return true;
+    return error ? read_failed(l, shown, at, error_text(l->a, error)) : true;
 }
 
 /* ---- definitions ---- */
@@ -90,6 +67,8 @@ module *module_new(modules *l, const char *path)
     module *m = arena_make(l->a, module);
     m->base = (scope){ .up = l->outer, .find = l->find, .names = module_names, .of = l->ud };
     m->path = arena_strdup(l->a, path);
+    m->root = (file_root){ "", l->anywhere };
+    m->within = "";
     m->defs.a = l->a;
     *vec_push(l->a, &l->all) = m;
     return m;
@@ -127,14 +106,14 @@ def *module_define(modules *l, module *m, def_kind kind, sym name, const ast *at
 
 /* ---- use ---- */
 
+static bool module_take_file(modules *l, module *m, span at);
+
 static bool readable(const char *path)
 {
     struct stat st;
     return !stat(path, &st) && !S_ISDIR(st.st_mode);
 }
 
-/* std.planar -> planar.cdl in the library that was asked for, else in the one beside the source, else in the
-   installed one */
 /* where libraries lie: the folder that was asked for, or that of the source tree and then the installed one
  */
 static size_t library_folders(const modules *l, const char *dirs[2])
@@ -145,29 +124,47 @@ static size_t library_folders(const modules *l, const char *dirs[2])
     return asked ? 1 : 2;
 }
 
-static const char *library_path(modules *l, const char *name)
+/* a file of its own among those of a folder */
+typedef struct {
+    file_root root;
+    const char *within, *shown;
+} origin;
+
+/* std.planar -> planar.cdl in the library that was asked for, else in the one beside the source, else in the
+   installed one */
+static origin library_origin(modules *l, const char *name)
 {
     const char *dirs[2];
     size_t n = library_folders(l, dirs);
-    char *file = arena_printf(l->a, "%s.cdl", name), *path = NULL;
+    char *file = arena_printf(l->a, "%s.cdl", name);
+    origin o = { .within = file };
     for (char *p = file; *p && strcmp(p, ".cdl"); p++)
         if (*p == '.')
             *p = '/';
     for (size_t k = 0; k < n; k++) {
-        path = path_join(l->a, dirs[k], file);
-        if (readable(path))
-            return path;
+        o.root = (file_root){ dirs[k], l->anywhere };
+        o.shown = path_join(l->a, dirs[k], file);
+        if (readable(o.shown))
+            break;
     }
-    return path;
+    return o;
 }
 
-/* relative to the file that says so */
-static const char *beside(modules *l, const module *m, const char *path)
+static const char *sibling(arena *a, const char *file, const char *name)
 {
-    const char *slash = strrchr(m->path, '/');
-    if (*path == '/' || !slash || m->path[0] == '<')
-        return path;
-    return path_join(l->a, arena_strndup(l->a, m->path, (size_t)(slash - m->path)), path);
+    const char *slash = strrchr(file, '/');
+    return slash ? path_join(a, arena_strndup(a, file, (size_t)(slash - file)), name) : name;
+}
+
+const char *module_beside(arena *a, const module *m, const char *name, const char **within)
+{
+    *within = sibling(a, m->within, name);
+    return m->path[0] == '<' ? name : sibling(a, m->path, name);
+}
+
+const module *module_of(const scope *s)
+{
+    return s && s->names == module_names ? (const module *)s : NULL;
 }
 
 static module *module_by_path(modules *l, const char *path)
@@ -200,12 +197,12 @@ static void cycle_report(modules *l, const module *m, const module *again, span 
 
 /* the libraries of a folder; names are collected first, as memory is not asked for while the folder is open
  */
-static void library_names(modules *l, const char *folder, near *n)
+static void library_names(modules *l, const char *path, near *n)
 {
     enum { MOST = 64, LONGEST = 64 };
     char(*name)[LONGEST] = arena_alloc(l->a, MOST * LONGEST);
     int count = 0;
-    DIR *d = opendir(folder);
+    DIR *d = opendir(path);
     for (struct dirent *f; d && count < MOST && (f = readdir(d));) {
         size_t len = strlen(f->d_name);
         if (len < 5 || len >= LONGEST || strcmp(f->d_name + len - 4, ".cdl"))
@@ -232,18 +229,28 @@ static void library_missing(modules *l, const ast *use, const char *name, const 
         diag_hint(l->d, e, "it would be the file %s", path);
 }
 
-static module *module_bring(modules *l, module *m, const ast *use, const char *path)
+/* the place is looked for before anything is read: a path that is refused reveals nothing of what is there */
+static module *module_bring(modules *l, module *m, const ast *use, const origin *o)
 {
-    module *got = module_by_path(l, path);
+    file_place at;
+    int error = place_find(&o->root, o->within, false, &at);
+    place_close(&at);
+    if (error == ERROR_OUTSIDE) {
+        read_outside(l, &o->root, o->within, o->shown, use->at);
+        return NULL;
+    }
+    module *got = module_by_path(l, o->shown);
     if (got && got->state == MODULE_LOADING) {
         cycle_report(l, m, got, use->at);
         return NULL;
     }
     if (got)
         return got;
-    got = module_new(l, path);
+    got = module_new(l, o->shown);
     got->from = m;
-    return module_read_file(l, got, path, use->at) ? got : NULL;
+    got->root = o->root;
+    got->within = o->within;
+    return module_take_file(l, got, use->at) ? got : NULL;
 }
 
 /* the last word of std.planar, or the stem of a file */
@@ -263,21 +270,22 @@ static sym use_name(modules *l, const ast *use)
 
 static void use_read(modules *l, module *m, const ast *use)
 {
-    const char *name = arena_strndup(l->a, use->text, use->len), *path;
+    const char *name = arena_strndup(l->a, use->text, use->len);
+    origin o = { .root = m->root };
     if (use->num != 0)
-        path = beside(l, m, name);
+        o.shown = module_beside(l->a, m, name, &o.within);
     else if (strncmp(name, "std.", 4)) {
         diag *e = diag_error(l->d, DIAG_IMPORT, use->at, "there is no library '%s'", name);
         diag_hint(l->d, e, "libraries are named std.x; a file is brought in by its path: use \"x.cdl\" as x");
         return;
     } else {
-        path = library_path(l, name + 4);
-        if (!readable(path)) {
-            library_missing(l, use, name + 4, path);
+        o = library_origin(l, name + 4);
+        if (!readable(o.shown)) {
+            library_missing(l, use, name + 4, o.shown);
             return;
         }
     }
-    module *got = module_bring(l, m, use, path);
+    module *got = module_bring(l, m, use, &o);
     if (!got)
         return;
     def *d = module_define(l, m, DEF_MODULE, use_name(l, use), use, use->at);
@@ -344,11 +352,29 @@ void module_read(modules *l, module *m, const char *name, const char *text_, siz
     module_take(l, m, diags_add_source(l->d, name, text_, len));
 }
 
-bool module_read_file(modules *l, module *m, const char *path, span at)
+static bool module_take_file(modules *l, module *m, span at)
 {
     const char *bytes;
     size_t len;
-    if (!load_bytes(l, path, at, &bytes, &len)) {
+    if (!load_bytes(l, &m->root, m->within, m->path, at, &bytes, &len)) {
+        m->state = MODULE_BAD;
+        return false;
+    }
+    module_read(l, m, m->path, bytes, len);
+    return true;
+}
+
+/* what the user named may be anything; what it uses lies below its folder */
+bool module_read_file(modules *l, module *m, const char *path, span at)
+{
+    static const file_root anywhere = { "", true };
+    const char *bytes, *slash = strrchr(path, '/');
+    size_t len;
+    m->path = arena_strdup(l->a, path);
+    m->root.path = slash ? arena_strndup(l->a, path, (size_t)(slash - path) + (slash == path)) : "";
+    m->root.open = l->anywhere;
+    m->within = arena_strdup(l->a, slash ? slash + 1 : path);
+    if (!load_bytes(l, &anywhere, path, path, at, &bytes, &len)) {
         m->state = MODULE_BAD;
         return false;
     }

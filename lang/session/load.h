@@ -2,6 +2,7 @@
    the names it defines. */
 #ifndef CDL_LOAD_H
 #define CDL_LOAD_H
+#include "io/confine.h"
 #include "value/eval.h"
 
 typedef enum { DEF_MODEL, DEF_FN, DEF_LET, DEF_PARAM, DEF_MODULE, DEF_RUN } def_kind;
@@ -17,10 +18,12 @@ typedef struct def {
 } def;
 
 struct module {
-    scope base;       /* its definitions, then those of modules brought in without `as` */
-    const char *path; /* as opened; "<stdin>" and the like for texts */
-    const ast *file;  /* FILE node of the last text */
-    map64 defs;       /* name -> def */
+    scope base;         /* its definitions, then those of modules brought in without `as` */
+    const char *path;   /* as shown; "<stdin>" and the like for texts */
+    file_root root;     /* all that it uses lies below */
+    const char *within; /* its own path there; "" for texts */
+    const ast *file;    /* FILE node of the last text */
+    map64 defs;         /* name -> def */
     vec(def *) order;
     vec(module *) open;
     enum { MODULE_LOADING, MODULE_READY, MODULE_BAD } state;
@@ -37,6 +40,7 @@ typedef struct modules {
     void (*shadow)(void *ud, def *old); /* told when a definition is replaced; may be NULL */
     void *ud;
     const char *stdlib; /* directory, or NULL or "" for the ones built in */
+    bool anywhere;      /* files may lie outside of the folder of the model */
     bool replace;       /* a new definition takes the place of the old one (interactive) */
     vec(module *) all;
 } modules;
@@ -45,10 +49,14 @@ typedef struct modules {
 module *module_new(modules *l, const char *path);
 /* Parses a text into the module and collects its definitions, bringing in what it uses. */
 void module_read(modules *l, module *m, const char *name, const char *text, size_t len);
-/* The file's bytes; false after a report at `at`. */
-bool load_bytes(modules *l, const char *path, span at, const char **text, size_t *len);
-/* The file parsed into the module; false when it could not be read. */
+/* The bytes of a file that `at` names; shown: its path in messages.  False after a report. */
+bool load_bytes(modules *l, const file_root *in, const char *name, const char *shown, span at,
+                const char **text, size_t *len);
+/* The file that the user named, parsed into the module; false when it could not be read. */
 bool module_read_file(modules *l, module *m, const char *path, span at);
+/* A file beside the one that names it: its path in messages, and its path below the folder of the module. */
+const char *module_beside(arena *a, const module *m, const char *name, const char **within);
+const module *module_of(const scope *s);     /* whose scope it is, or NULL */
 def *module_find(const module *m, sym name); /* its own, then open ones; NULL */
 def *module_define(modules *l, module *m, def_kind kind, sym name, const ast *at, span name_at);
 void module_names(scope *s, near *n);

@@ -23,6 +23,16 @@ bool session_is(const session *s, int option)
     return !strcmp(s->option[option], "yes");
 }
 
+file_root session_folder(const session *s)
+{
+    return (file_root){ s->option[OPTION_OUTPUT], session_is(s, OPTION_ALLOW_OUTSIDE) };
+}
+
+const char *session_path(session *s, const char *name)
+{
+    return path_join(s->tmp, s->option[OPTION_OUTPUT], name);
+}
+
 /* what a point of an experiment says is put into its report; errors are shown as they happen */
 static void report_say(session *s, char tag, const text *t)
 {
@@ -444,7 +454,11 @@ static void expr_statement(session *s, const ast *e)
     text_putc(&t, '\n');
     if (session_is(s, OPTION_INTERACTIVE))
         impacts_show(s, &t, &v);
-    session_out(s, &t);
+    /* with JSON, objects alone go to out */
+    if (session_is(s, OPTION_JSON))
+        session_err(s, &t);
+    else
+        session_out(s, &t);
 }
 
 static void misplaced(session *s, const ast *e, const char *hint)
@@ -707,7 +721,7 @@ void cdl_set_callbacks(cdl *s, const cdl_callbacks *c)
 static bool option_fits(int k, const char *value_)
 {
     int a, b, n = 0;
-    if (k == OPTION_OUTPUT || k == OPTION_STDLIB || k == OPTION_MANIFEST)
+    if (k == OPTION_OUTPUT || k == OPTION_STDLIB || k == OPTION_MANIFEST || k == OPTION_SHARDS)
         return true;
     if (k == OPTION_MEMORY) {
         char *end;
@@ -733,6 +747,7 @@ cdl_status cdl_set(cdl *s, const char *option, const char *value_)
         s->option[k] = arena_strdup(s->a, value_);
         s->loaded.stdlib = s->option[OPTION_STDLIB];
         s->loaded.replace = session_is(s, OPTION_INTERACTIVE);
+        s->loaded.anywhere = s->main->root.open = session_is(s, OPTION_ALLOW_OUTSIDE);
         return CDL_OK;
     }
     return CDL_USAGE;
@@ -796,7 +811,6 @@ static cdl_status take_text(session *s, const char *name, const char *text_, siz
 
 static cdl_status take_file(session *s, const char *path, bool run_it)
 {
-    s->main->path = arena_strdup(s->a, path);
     if (module_read_file(&s->loaded, s->main, path, SPAN_NONE) && run_it) {
         const source *from = s->d->sources.at[s->main->file->at.file];
         manifest_text(s, path, from->text, from->len, true);
@@ -937,7 +951,6 @@ static cdl_status show_main(session *s, const char *what)
 cdl_status cdl_show(cdl *s, const char *what, const char *path)
 {
     ENTER(s);
-    s->main->path = arena_strdup(s->a, path);
     module_read_file(&s->loaded, s->main, path, SPAN_NONE);
     return show_main(s, what);
 }
@@ -971,9 +984,10 @@ cdl_status cdl_fmt(cdl *s, const char *name, const char *text_, size_t len, cons
 cdl_status cdl_fmt_file(cdl *s, const char *path, int check_only)
 {
     ENTER(s);
+    static const file_root anywhere = { "", true };
     const char *was, *is;
     size_t len, outlen;
-    if (!load_bytes(&s->loaded, path, SPAN_NONE, &was, &len)) {
+    if (!load_bytes(&s->loaded, &anywhere, path, path, SPAN_NONE, &was, &len)) {
         session_flush(s);
         return s->worst;
     }
@@ -984,7 +998,7 @@ cdl_status cdl_fmt_file(cdl *s, const char *path, int check_only)
         return CDL_OK;
     if (check_only)
         return CDL_EXPECT;
-    int error = outfile_whole(s->tmp, path, is, outlen);
+    int error = outfile_whole(s->tmp, &anywhere, path, is, outlen);
     if (error)
         diag_error(s->d, DIAG_IO, SPAN_NONE, "cannot write '%s': %s", path, error_text(s->tmp, error));
     session_flush(s);

@@ -66,6 +66,7 @@ typedef struct curve {
     double is;
     const char *title;
 } curve;
+typedef vec(double) number_list;
 typedef struct table {
     const ast *at;            /* the statement */
     outfile *file;            /* of the numbers */
@@ -74,9 +75,9 @@ typedef struct table {
     spool *rows_at;           /* arrays: rows until all are there */
     size_t ncol, behind;      /* columns, without point and swept names; plot: a backdrop among them */
     bool series;
-    /* plot: of the block; intervals in contact; "" when absent */
-    const char *title, *log, *by, *style, *shades;
-    text marks; /* plot: points at impacts */
+    const char *title, *log, *by, *style; /* plot: of the block; "" when absent */
+    number_list marks, shades;            /* plot: points at impacts; intervals in contact, or a surface */
+    int32_t surface;                      /* points on a line of the surface; 0: there is none */
     vec(const char *) header;
     vec(const char *) labels; /* plot: of the columns, with units */
     vec(rows_array) arrays;
@@ -87,7 +88,7 @@ typedef struct table {
 } table;
 
 /* ---- for the manifest ---- */
-/* a file that was written */
+/* a file that was written; its path in the output folder */
 typedef struct made {
     const char *path, *kind;
     int64_t bytes;
@@ -125,7 +126,7 @@ struct cdl {
     symtab *names;
     diags *d;
     cdl_callbacks call;
-    const char *option[16];
+    const char *option[32];
     evaluator ev;
     scope builtins; /* functions of results */
     modules loaded;
@@ -149,6 +150,7 @@ struct cdl {
     table *tables;
     vec(overriding) params;
     size_t met, missed, skipped; /* expectations */
+    vec(const char *) cleaned;   /* folders in which nothing is left of killed processes */
     vec(made_file) made;
     vec(given_text) given;
     vec(const char *) told; /* a JSON object for each run or point */
@@ -169,6 +171,8 @@ enum {
 bool session_is(const session *s, int option); /* yes or no options */
 
 /* ---- session.c ---- */
+file_root session_folder(const session *s);             /* files are written below */
+const char *session_path(session *s, const char *name); /* of a file there, for people */
 void session_out(session *s, const text *t);
 void session_err(session *s, const text *t);
 void session_note(session *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -254,8 +258,8 @@ bool is_rod(const value *v), is_pairs(const value *v), is_path(const value *v);
 bool path_count(const value *v, double *n); /* false: not a branch of rods */
 /* places of its nodes at the samples, r->ntrack apart; NULL: no rod, or none that moves in time */
 const double *rod_in_time(const value *v, const results **r, int *nodes);
-bool rod_save_vtp(session *s, const value *v, const char *path, int *error); /* false: not a rod */
-bool rod_save_svg(session *s, const value *v, const char *path, int *error);
+bool rod_save_vtp(session *s, const value *v, outfile *to); /* false: not a rod */
+bool rod_save_svg(session *s, const value *v, outfile *to);
 /* ---- session_field.c ---- */
 bool field_value(const run *r, int field, value *out); /* false: the run has no fields */
 bool field_coordinate(const run *r, int coord, value *out);
@@ -273,7 +277,7 @@ int field_members(const value *v, const char *out[4]);
 value call_pieces(evaluator *ev, scope *in, const ast *call, const value *arg, size_t n);
 void field_summary(const run *r, text *t);
 /* false: v is no field in the plane */
-bool field_save_vtk(session *s, const value *v, const char *path, int *error);
+bool field_save_vtk(session *s, const value *v, outfile *to);
 bool plane_samples(const value *v, const double **y, int64_t *n, int64_t *stride);
 const struct field_result *value_plane(const value *v, int *field); /* a field in the plane, or NULL */
 void plane_grid(const struct field_result *f, int32_t grid[2]);
@@ -326,6 +330,12 @@ void output_check(session *s, const ast *e);
 const char *output_what(size_t k); /* what is its value */
 /* the names of keys: "" where it is not of that statement, NULL behind the last */
 const char *output_key(size_t k, bool plot);
+
+/* A file that is written at once.  In an experiment its bytes go into the report of the point, so that they
+   are written where the report is taken. */
+outfile *whole_begin(session *s, const char *name);
+bool whole_end(session *s, outfile *f, const char *name, const char *kind, span at);
+bool tables_failed(const session *s); /* a file could not be written */
 
 /* A block of rows on its way to its table, as bytes that may come from another process. */
 void table_take(session *s, const ast *e, const char *bytes, size_t n);

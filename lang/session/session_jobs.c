@@ -30,9 +30,11 @@ typedef struct points {
     const char **kept_at;
     size_t *kept_n;
     size_t nkept;
-    bool journal; /* points are written to a file as they are finished */
-    const char *journal_path;
-    uint64_t same; /* of the key, what all points share */
+    bool journal;             /* points are written to a file as they are finished */
+    bool full;                /* which could not be written */
+    bool failures;            /* a point failed */
+    const char *journal_path; /* in the output folder */
+    uint64_t same;            /* of the key, what all points share */
     int64_t done, resumed;
     double begin, told;
     bool shown;
@@ -152,30 +154,7 @@ static const char *journal_name(session *s, const ast *e)
     const char *name = arena_printf(s->a, "%s.points", e->name);
     if (sscanf(s->option[OPTION_SHARD], "%d/%d", &k, &n) == 2)
         name = arena_printf(s->a, "%s.%d-of-%d.points", e->name, k, n);
-    return path_join(s->a, s->option[OPTION_OUTPUT], name);
-}
-
-static char *bytes_of(arena *a, const char *path, size_t *n)
-{
-    struct stat st;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    *n = 0;
-    if (fd < 0)
-        return NULL;
-    size_t room = !fstat(fd, &st) && S_ISREG(st.st_mode) ? (size_t)st.st_size : 0;
-    close(fd); /* nothing is held while memory is asked for */
-    char *p = arena_alloc(a, room + 1);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    while (fd >= 0 && *n < room) {
-        ssize_t k = read(fd, p + *n, room - *n);
-        if (k > 0)
-            *n += (size_t)k;
-        else if (k == 0 || errno != EINTR)
-            break;
-    }
-    if (fd >= 0)
-        close(fd);
-    return p;
+    return name;
 }
 
 static void kept_add(points *w, uint64_t key, const char *p, size_t n)
@@ -195,10 +174,12 @@ static void kept_add(points *w, uint64_t key, const char *p, size_t n)
 }
 
 /* what was cut off in the middle is left out */
-static size_t journal_read(points *w, const char *path, bool failed_too)
+static size_t journal_read(points *w, const file_root *in, const char *name, bool failed_too)
 {
     size_t n, good = 0;
-    char *all = bytes_of(w->a, path, &n);
+    char *all = NULL;
+    if (file_whole(w->a, in, name, SIZE_MAX, &all, &n))
+        all = NULL;
     byte_reader r = { all, all ? all + n : NULL };
     uint64_t key, check, x[6];
     const char *p;
@@ -212,33 +193,48 @@ static size_t journal_read(points *w, const char *path, bool failed_too)
     return good;
 }
 
+/* without it what is computed from here on could not be kept: nothing more is run */
+static void journal_failed(points *w, int error)
+{
+    session *s = w->s;
+    diag_error(s->d, DIAG_IO, w->e->name_at, "cannot write '%s': %s", session_path(s, w->journal_path),
+               error_text(s->tmp, error));
+    session_flush(s);
+    w->full = true;
+}
+
+/* Where a folder may not be written to, points are run without a file of them; a shard is nothing else. */
 static void journal_open(points *w, bool go_on, size_t good)
 {
-    outfile *probe = outfile_open(w->a, w->journal_path); /* makes the folders */
-    outfile_abort(probe);
+    int error;
+    file_root out = session_folder(w->s);
     if (!go_on)
-        unlink(w->journal_path);
-    int fd = open(w->journal_path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
-    w->journal = fd >= 0 && !(go_on && ftruncate(fd, (off_t)good));
+        place_unlink(&out, w->journal_path);
+    int fd = place_open(&out, w->journal_path, O_WRONLY | O_CREAT, &error);
+    if (fd >= 0 && go_on && ftruncate(fd, (off_t)good))
+        error = errno;
     if (fd >= 0)
         close(fd);
+    w->journal = !error;
+    if (error && (w->shard || (error != EACCES && error != EROFS && error != EPERM)))
+        journal_failed(w, error);
 }
 
 /* opened for each point: it is not held while memory is asked for */
-static bool journal_append(const char *path, const char *p, size_t n)
+static int journal_append(const file_root *out, const char *name, const char *p, size_t n)
 {
-    int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
-    while (fd >= 0 && n) {
+    int error, fd = place_open(out, name, O_WRONLY | O_APPEND, &error);
+    while (!error && n) {
         ssize_t m = write(fd, p, n);
         if (m >= 0) {
             p += m;
             n -= (size_t)m;
         } else if (errno != EINTR)
-            break;
+            error = errno;
     }
     if (fd >= 0)
         close(fd);
-    return !n;
+    return error;
 }
 
 static void journal_add(points *w, int64_t k, const text *t)
@@ -251,17 +247,22 @@ static void journal_add(points *w, int64_t k, const text *t)
     put_u64(&b, key);
     put_bytes(&b, t->at, t->n);
     put_u64(&b, hash_bytes(t->at, t->n, key));
-    w->journal = journal_append(w->journal_path, b.at, b.n);
+    file_root out = session_folder(w->s);
+    int error = journal_append(&out, w->journal_path, b.at, b.n);
     arena_release(w->s->tmp, mark);
+    w->failures |= x[4] != 0;
+    w->journal = !error;
+    if (error)
+        journal_failed(w, error);
 }
 
-/* files NAME.k-of-n.points in the output folder */
-static void shards_read(points *w)
+/* files NAME.k-of-n.points in a folder */
+static void shards_read_in(points *w, const char *path)
 {
-    session *s = w->s;
     size_t n = strlen(w->e->name);
     vec(const char *) names = { 0 };
-    DIR *d = opendir(s->option[OPTION_OUTPUT]);
+    file_root in = { path, session_is(w->s, OPTION_ALLOW_OUTSIDE) };
+    DIR *d = opendir(*path ? path : ".");
     const struct dirent *x;
     char found[64][256];
     for (bool more = d != NULL; more;) { /* in portions, so that nothing is allocated while it is open */
@@ -282,7 +283,18 @@ static void shards_read(points *w)
     if (d)
         closedir(d);
     for (size_t k = 0; k < names.n; k++)
-        journal_read(w, path_join(w->a, s->option[OPTION_OUTPUT], names.at[k]), true);
+        journal_read(w, &in, names.at[k], true);
+}
+
+/* those in the output folder, and those that were brought from elsewhere */
+static void shards_read(points *w)
+{
+    shards_read_in(w, w->s->option[OPTION_OUTPUT]);
+    for (const char *p = w->s->option[OPTION_SHARDS], *end; *p; p = *end ? end + 1 : end) {
+        end = p + strcspn(p, "\n");
+        if (end > p)
+            shards_read_in(w, arena_strndup(w->a, p, (size_t)(end - p)));
+    }
 }
 
 static const uint64_t *kept_find(const points *w, int64_t k)
@@ -303,10 +315,10 @@ static bool shards_whole(points *w)
     }
     if (!missing)
         return true;
-    diag *d = diag_error(s->d, DIAG_IO, w->e->name_at,
-                         "%lld of %lld points of '%s' are in no shard in '%s': %s%s", (long long)missing,
-                         (long long)w->n, w->e->name, s->option[OPTION_OUTPUT], t.at,
-                         missing > 8 ? ", ..." : "");
+    diag *d = diag_error(
+        s->d, DIAG_IO, w->e->name_at, "%lld of %lld points of '%s' are in no shard in '%s': %s%s",
+        (long long)missing, (long long)w->n, w->e->name,
+        *s->option[OPTION_OUTPUT] ? s->option[OPTION_OUTPUT] : ".", t.at, missing > 8 ? ", ..." : "");
     diag_hint(s->d, d, "run the shards that are missing with --shard=k/n, and this file and version");
     return false;
 }
@@ -378,7 +390,8 @@ static void point_here(points *w, int64_t k)
 static bool stopped(const points *w)
 {
     const session *s = w->s;
-    return s->interrupted || (s->worst == CDL_MODEL && !session_is(s, OPTION_KEEP_GOING));
+    return s->interrupted || w->full || tables_failed(s) ||
+           (s->worst == CDL_MODEL && !session_is(s, OPTION_KEEP_GOING));
 }
 
 static bool is_kept(const points *w, int64_t k)
@@ -418,7 +431,7 @@ struct job {
 };
 enum { RING = 1 << 14 };
 
-static void write_all(int fd, const char *p, size_t n)
+static bool write_all(int fd, const char *p, size_t n)
 {
     while (n) {
         ssize_t k = write(fd, p, n);
@@ -426,11 +439,12 @@ static void write_all(int fd, const char *p, size_t n)
             p += k;
             n -= (size_t)k;
         } else if (k < 0 && errno != EINTR)
-            return;
+            return false;
     }
+    return true;
 }
 
-/* the child: never comes back */
+/* the child: never comes back.  It holds no file of the parent's, and ends soon after it. */
 static void worker(points *w, int fd, int64_t from, int64_t to)
 {
     session *s = w->s;
@@ -440,14 +454,16 @@ static void worker(points *w, int fd, int64_t from, int64_t to)
     for (int j = 0; j < w->njobs; j++)
         if (w->jobs[j].pid > 0)
             close(w->jobs[j].fd);
-    for (int64_t i = from; i < to && !s->interrupted; i++) {
+    for (table *t = s->tables; t; t = t->next)
+        outfile_leave(t->file);
+    bool heard = true;
+    for (int64_t i = from; i < to && heard && !s->interrupted; i++) {
         if (is_kept(w, point_at(w, i)))
             continue;
         report *r = report_new(w);
         point_into(w, point_at(w, i), &r->t, false);
         uint64_t n = r->t.n;
-        write_all(fd, (const char *)&n, sizeof n);
-        write_all(fd, r->t.at, r->t.n);
+        heard = write_all(fd, (const char *)&n, sizeof n) && write_all(fd, r->t.at, r->t.n);
         session_arena_free(w->s, r->a);
     }
     close(fd);
@@ -684,6 +700,7 @@ static void points_prepare(points *w)
     bool merge = session_is(s, OPTION_MERGE), resume = session_is(s, OPTION_RESUME);
     int k, n;
     size_t good = 0;
+    file_root out = session_folder(s);
     w->n = w->range->points;
     w->step = 1;
     w->kept.a = w->a;
@@ -701,7 +718,7 @@ static void points_prepare(points *w)
     }
     w->journal_path = journal_name(s, w->e);
     if (resume)
-        good = journal_read(w, w->journal_path, false);
+        good = journal_read(w, &out, w->journal_path, false);
     if (w->range->points > 1 || w->shard)
         journal_open(w, resume, good);
 }
@@ -716,10 +733,7 @@ void points_run(session *s, const ast *e, const point_range *range)
     w.njobs = w.n < jobs ? (int)w.n : jobs;
     w.begin = clock_now();
     s->points = range->points;
-    if (w.shard && !w.journal)
-        diag_error(s->d, DIAG_IO, e->name_at, "cannot write '%s': %s", w.journal_path,
-                   error_text(s->tmp, errno));
-    else if (!session_is(s, OPTION_MERGE) || shards_whole(&w)) {
+    if (!w.full && (!session_is(s, OPTION_MERGE) || shards_whole(&w))) {
         if (w.njobs > 1)
             points_jobs(&w);
         else
@@ -728,7 +742,10 @@ void points_run(session *s, const ast *e, const point_range *range)
     if (w.resumed && session_is(s, OPTION_RESUME))
         session_note(s, "%s: %lld of %lld points were finished before", e->name, (long long)w.resumed,
                      (long long)w.n);
-    if (w.journal && !w.shard && !session_is(s, OPTION_RESUME) && !stopped(&w))
-        unlink(w.journal_path);
+    /* what failed may be run again, without the others */
+    bool whole = !stopped(&w) && !w.failures;
+    file_root out = session_folder(s);
+    if (w.journal && !w.shard && !session_is(s, OPTION_RESUME) && whole)
+        place_unlink(&out, w.journal_path);
     session_arena_free(s, w.a);
 }

@@ -3,6 +3,7 @@
    with their values. */
 #define _GNU_SOURCE
 #include <gnu/libc-version.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,11 +15,18 @@
 
 /* ---- what is told on the way ---- */
 
-static void made_add(session *s, const char *path, const char *kind)
+void manifest_file(session *s, const char *path, const char *kind)
 {
     char hex[65];
     struct stat st;
-    if (stat(path, &st) || !S_ISREG(st.st_mode) || sha256_file(path, hex))
+    int error;
+    file_root out = session_folder(s);
+    int fd = place_open(&out, path, O_RDONLY | O_NONBLOCK, &error);
+    if (fd < 0)
+        return;
+    error = fstat(fd, &st) || !S_ISREG(st.st_mode) || sha256_fd(fd, hex);
+    close(fd);
+    if (error)
         return;
     size_t k = 0;
     while (k < s->made.n && strcmp(s->made.at[k].path, path))
@@ -26,20 +34,6 @@ static void made_add(session *s, const char *path, const char *kind)
     made_file *m = k < s->made.n ? &s->made.at[k] : vec_push(s->a, &s->made);
     *m = (made_file){ .path = arena_strdup(s->a, path), .kind = kind, .bytes = (int64_t)st.st_size };
     memcpy(m->sha, hex, sizeof hex);
-}
-
-/* in an experiment it goes into the report of the point */
-void manifest_file(session *s, const char *path, const char *kind)
-{
-    if (!s->report) {
-        made_add(s, path, kind);
-        return;
-    }
-    text t = { .a = s->tmp };
-    put_bytes(&t, path, strlen(path));
-    put_bytes(&t, kind, strlen(kind));
-    text_putc(s->report, 'F');
-    put_bytes(s->report, t.at, t.n);
 }
 
 void manifest_record(session *s, const char *json, size_t n)
@@ -229,14 +223,8 @@ static void put_files(session *s, text *t)
     text_putc(t, '[');
     for (size_t k = 0; k < s->made.n; k++) {
         const made_file *m = &s->made.at[k];
-        const char *dir = s->option[OPTION_OUTPUT], *rest = m->path;
-        size_t n = strlen(dir);
-        if (n > 1 && dir[n - 1] == '/')
-            dir = arena_strndup(s->tmp, dir, n - 1);
-        if (!below(m->path, dir, &rest))
-            rest = m->path;
         text_puts(t, k ? ",\n    {" : "\n    {");
-        put_text(t, "path", rest);
+        put_text(t, "path", m->path);
         text_puts(t, ", ");
         put_text(t, "sha256", m->sha);
         text_printf(t, ", \"bytes\": %lld, ", (long long)m->bytes);
@@ -254,9 +242,11 @@ void manifest_program(session *s, const program *p)
     *vec_push(s->a, &s->programs) = (told_program){ p->model, p->hash };
 }
 
-static void manifest_put(session *s, text *t)
+static void manifest_put(session *s, text *t, const char *name)
 {
-    text_puts(t, "{\n  \"manifest\": 1,\n  \"cdl\": ");
+    text_puts(t, "{\n  \"manifest\": 1, ");
+    put_text(t, "name", name);
+    text_puts(t, ",\n  \"cdl\": ");
     version_json(t);
     text_puts(t, ",\n  ");
     put_host(t);
@@ -283,22 +273,53 @@ static void manifest_put(session *s, text *t)
     text_puts(t, "\n}\n");
 }
 
+/* bounce.csv -> bounce, zeno.svg.csv (the numbers of a picture) -> zeno */
+static size_t stem_length(const char *path)
+{
+    static const char *const pictures[] = { ".svg", ".png", ".pdf" };
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *dot = strrchr(name, '.');
+    size_t n = dot && dot > name ? (size_t)(dot - path) : strlen(path);
+    for (size_t k = 0; dot && k < 3; k++)
+        if (n > (size_t)(name - path) + 4 && !memcmp(path + n - 4, pictures[k], 4))
+            return n - 4;
+    return n;
+}
+
+/* in the folder that the user named; otherwise beside the first file, where nobody expects a name of ours */
+static const char *manifest_name(session *s)
+{
+    const char *name = s->option[OPTION_MANIFEST];
+    if (*s->option[OPTION_OUTPUT] || strcmp(name, "manifest.json") || !s->made.n)
+        return name;
+    const char *first = s->made.at[0].path;
+    return arena_printf(s->tmp, "%.*s.manifest.json", (int)stem_length(first), first);
+}
+
 void manifest_write(session *s)
 {
     text t = { .a = s->tmp };
-    const char *dir = s->option[OPTION_OUTPUT], *name = s->option[OPTION_MANIFEST];
+    const char *name = s->option[OPTION_MANIFEST];
     bool wanted = *name && strcmp(name, "no") && !*s->option[OPTION_SHARD];
-    if (!wanted || (!s->made.n && (!strcmp(dir, ".") || !s->told.n)))
+    bool named = *s->option[OPTION_OUTPUT] && s->told.n;
+    if (!wanted || (!s->made.n && !named))
         return;
-    manifest_put(s, &t);
-    const char *path = path_join(s->tmp, dir, name);
-    int error = outfile_whole(s->tmp, path, t.at, t.n);
+    name = manifest_name(s);
+    manifest_put(s, &t, name);
+    file_root out = session_folder(s);
+    int error = outfile_whole(s->tmp, &out, name, t.at, t.n);
     if (error)
-        diag_error(s->d, DIAG_IO, SPAN_NONE, "cannot write '%s': %s", path, error_text(s->tmp, error));
+        diag_error(s->d, DIAG_IO, SPAN_NONE, "cannot write '%s': %s", session_path(s, name),
+                   error_text(s->tmp, error));
     session_flush(s);
 }
 
 cdl_status cdl_hash_file(const char *path, char hex[65])
 {
-    return sha256_file(path, hex) ? CDL_IO : CDL_OK;
+    int error, fd = place_open(&(file_root){ "", true }, path, O_RDONLY | O_NONBLOCK, &error);
+    if (fd < 0)
+        return CDL_IO;
+    struct stat st;
+    error = fstat(fd, &st) || !S_ISREG(st.st_mode) || sha256_fd(fd, hex);
+    close(fd);
+    return error ? CDL_IO : CDL_OK;
 }

@@ -45,8 +45,8 @@ const char *get_text(byte_reader *r, arena *a)
 
 /* ---- reports: entries of a tag and bytes ----
    o: text for out   e: text for err   T: statement, block of rows   J: object of the manifest   P: model,
-   hash of its IR F: file that was written, its kind   L: number of the point, the line that tells of it C:
-   expectations met, missed, not tried; status; whether it failed, or was interrupted */
+   hash of its IR W: file that is written at once, its kind, its bytes   L: number of the point, the line that
+   tells of it C: expectations met, missed, not tried; status; whether it failed, or was interrupted */
 
 void report_counts_put(session *s, bool interrupted)
 {
@@ -69,7 +69,7 @@ static void counts_take(session *s, byte_reader r)
     s->met += x[0];
     s->missed += x[1];
     s->skipped += x[2];
-    session_worse(s, (cdl_status)x[3]);
+    session_worse(s, x[3] < CDL_STATUS_MAX ? (cdl_status)x[3] : CDL_IO);
     if (x[5])
         s->interrupted = true;
 }
@@ -92,10 +92,15 @@ static void line_take(session *s, const ast *e, byte_reader r)
     session_out(s, &t);
 }
 
-static void file_take(session *s, byte_reader r)
+static void file_take(session *s, const ast *e, byte_reader r)
 {
-    const char *path = get_text(&r, s->a), *kind = get_text(&r, s->a);
-    manifest_file(s, path, kind);
+    const char *path = get_text(&r, s->a), *kind = get_text(&r, s->a), *p;
+    size_t n;
+    if (!get_bytes(&r, &p, &n))
+        return;
+    outfile *f = whole_begin(s, path);
+    outfile_put(f, p, n);
+    whole_end(s, f, path, kind, e->name_at);
 }
 
 static void table_entry(session *s, const ast *e, byte_reader r)
@@ -139,8 +144,8 @@ void report_take(session *s, const ast *e, const char *bytes, size_t n, taking h
             manifest_record(s, p, len);
         else if (tag == 'P')
             program_take(s, in);
-        else if (tag == 'F')
-            file_take(s, in);
+        else if (tag == 'W')
+            file_take(s, e, in);
         else if (tag == 'C')
             counts_take(s, in);
     }

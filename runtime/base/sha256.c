@@ -89,13 +89,11 @@ void sha256_of(const void *p, size_t n, char hex[65])
     sha256_end(&s, hex);
 }
 
-int sha256_file(const char *path, char hex[65])
+int sha256_fd(int fd, char hex[65])
 {
     char buf[1 << 14];
     sha256 s;
-    int fd = open(path, O_RDONLY | O_CLOEXEC), error = 0;
-    if (fd < 0)
-        return errno;
+    int error = 0;
     sha256_start(&s);
     for (;;) {
         ssize_t n = read(fd, buf, sizeof buf);
@@ -109,7 +107,6 @@ int sha256_file(const char *path, char hex[65])
             error = errno;
         break;
     }
-    close(fd);
     sha256_end(&s, hex);
     return error;
 }

@@ -1,14 +1,16 @@
 /* write: files written whole or not at all, and rows of CSV. */
 #define _GNU_SOURCE
 #include "write.h"
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "tool.h"
 
 /* ---- paths ---- */
 
@@ -23,22 +25,11 @@ char *path_join(arena *a, const char *dir, const char *file)
 const char *error_text(arena *a, int error)
 {
     char buf[256] = "";
+    if (error == ERROR_OUTSIDE)
+        return "it lies outside of the folder; --allow-outside permits that";
+    if (error == ERROR_SPECIAL)
+        return "it is a device, a pipe or a socket";
     return arena_strdup(a, strerror_r(error, buf, sizeof buf));
-}
-
-/* all directories above the file; what is there already is no error */
-static int make_dirs(char *path)
-{
-    for (char *p = path + 1; *p; p++) {
-        if (*p != '/')
-            continue;
-        *p = 0;
-        int failed = mkdir(path, 0777) && errno != EEXIST ? errno : 0;
-        *p = '/';
-        if (failed)
-            return failed;
-    }
-    return 0;
 }
 
 /* ---- bytes on their way ---- */
@@ -71,67 +62,92 @@ static void sink_put(sink *s, const char *p, size_t n)
 
 /* ---- a file on its way ---- */
 
-/* a new file beside the path that nobody else has; -1 when there can be none */
-static int open_beside(outfile *f, size_t room, mode_t mode)
+/* A new file beside the path that nobody else has.  It is locked as long as it is written, so that what a
+   killed process left can be recognised; one that was removed as such before it was locked is made again. */
+static int open_beside(outfile *f, mode_t mode)
 {
     for (unsigned k = 0; k < 1000; k++) {
-        snprintf(f->temp, room, "%s.%ld-%u.part", f->path, (long)getpid(), k);
-        int fd = open(f->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
-        if (fd >= 0 || errno != EEXIST)
-            return fd;
+        struct stat st;
+        snprintf(f->temp, sizeof f->temp, "%.200s.%ld-%u.part", f->at.name, (long)getpid(), k);
+        f->to.fd = openat(f->at.dir, f->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+        if (f->to.fd < 0 && errno == EEXIST)
+            continue;
+        if (f->to.fd < 0)
+            return errno;
+        flock(f->to.fd, LOCK_EX | LOCK_NB);
+        if (!fstat(f->to.fd, &st) && st.st_nlink)
+            return 0;
+        close(f->to.fd);
+        f->to.fd = -1;
     }
-    return -1;
+    return EEXIST;
+}
+
+/* what is no regular file is written directly, where that is allowed */
+static int open_place(const file_root *in, outfile *f)
+{
+    struct stat st;
+    int error = place_stat(in, &f->at, &st);
+    if (error && error != ENOENT)
+        return error;
+    bool exists = !error;
+    if (exists && !S_ISREG(st.st_mode)) {
+        f->to.fd = openat(f->at.dir, f->at.name, O_WRONLY | O_CLOEXEC);
+        return f->to.fd < 0 ? errno : 0;
+    }
+    error = open_beside(f, exists ? st.st_mode & 07777 : 0666);
+    if (!error && exists && fchmod(f->to.fd, st.st_mode & 07777))
+        return errno;
+    return error;
 }
 
 /* all that allocates comes before the file is opened */
-outfile *outfile_open(arena *a, const char *path)
+outfile *outfile_open(arena *a, const file_root *in, const char *path)
 {
     outfile *f = arena_make(a, outfile);
-    char real[PATH_MAX];
-    struct stat st;
-    bool exists = realpath(path, real) != NULL;
-    f->path = arena_strdup(a, exists ? real : path);
-    size_t room = strlen(f->path) + 64;
-    f->temp = arena_alloc(a, room);
     f->to.fd = -1;
-    exists = exists && !stat(f->path, &st);
-    bool regular = !exists || S_ISREG(st.st_mode);
-    if (exists && S_ISDIR(st.st_mode)) {
-        f->to.error = EISDIR;
-        return f;
-    }
-    if (!exists && (f->to.error = make_dirs(arena_strdup(a, path))))
-        return f;
-    if (regular)
-        f->to.fd = open_beside(f, room, exists ? st.st_mode & 07777 : 0666);
-    else {
-        f->temp = NULL;
-        f->to.fd = open(f->path, O_WRONLY | O_CLOEXEC);
-    }
+    f->to.error = place_find(in, path, true, &f->at);
+    if (!f->to.error)
+        f->to.error = open_place(in, f);
     f->open = f->to.fd >= 0;
     if (!f->open)
-        f->to.error = errno;
-    else if (regular && exists && fchmod(f->to.fd, st.st_mode & 07777))
-        f->to.error = errno;
+        place_close(&f->at);
+    return f;
+}
+
+outfile *outfile_memory(arena *a, text *into)
+{
+    outfile *f = arena_make(a, outfile);
+    f->to.fd = f->at.dir = -1;
+    f->into = into;
     return f;
 }
 
 void outfile_put(outfile *f, const char *p, size_t n)
 {
-    sink_put(&f->to, p, n);
+    if (f->into)
+        text_putn(f->into, p, n);
+    else
+        sink_put(&f->to, p, n);
+}
+
+static void outfile_close(outfile *f)
+{
+    f->open = false;
+    if (close(f->to.fd) && !f->to.error)
+        f->to.error = errno;
 }
 
 bool outfile_commit(outfile *f)
 {
     sink_flush(&f->to);
     if (f->open) {
-        f->open = false;
-        if (close(f->to.fd) && !f->to.error)
+        if (f->temp[0] && !f->to.error && renameat(f->at.dir, f->temp, f->at.dir, f->at.name))
             f->to.error = errno;
-        if (f->temp && !f->to.error && rename(f->temp, f->path))
-            f->to.error = errno;
-        if (f->temp && f->to.error)
-            unlink(f->temp);
+        if (f->temp[0] && f->to.error)
+            unlinkat(f->at.dir, f->temp, 0);
+        outfile_close(f);
+        place_close(&f->at);
     }
     return !f->to.error;
 }
@@ -140,19 +156,110 @@ void outfile_abort(outfile *f)
 {
     if (!f->open)
         return;
-    f->open = false;
     f->to.n = 0;
-    close(f->to.fd);
-    if (f->temp)
-        unlink(f->temp);
+    if (f->temp[0])
+        unlinkat(f->at.dir, f->temp, 0);
+    outfile_close(f);
+    place_close(&f->at);
 }
 
-int outfile_whole(arena *a, const char *path, const char *p, size_t n)
+void outfile_leave(outfile *f)
 {
-    outfile *f = outfile_open(a, path);
+    if (!f->open)
+        return;
+    f->to.n = 0;
+    outfile_close(f);
+    place_close(&f->at);
+}
+
+int outfile_whole(arena *a, const file_root *in, const char *path, const char *p, size_t n)
+{
+    outfile *f = outfile_open(a, in, path);
     outfile_put(f, p, n);
     outfile_commit(f);
     return f->to.error;
+}
+
+int file_whole(arena *a, const file_root *in, const char *path, size_t most, char **out, size_t *n)
+{
+    file_place at;
+    struct stat st;
+    int error = place_find(in, path, false, &at);
+    if (!error)
+        error = place_stat(in, &at, &st);
+    place_close(&at); /* nothing is held across an allocation */
+    *n = 0;
+    if (error)
+        return error;
+    /* what has no size of its own (a pipe) may be as long as is allowed */
+    size_t room = S_ISREG(st.st_mode) ? (size_t)st.st_size : most;
+    if (room > most)
+        return EFBIG;
+    *out = arena_alloc(a, room + 1);
+    int fd = place_open(in, path, O_RDONLY, &error);
+    while (!error && *n < room) {
+        ssize_t k = read(fd, *out + *n, room - *n);
+        if (k > 0)
+            *n += (size_t)k;
+        else if (k == 0)
+            break;
+        else if (errno != EINTR)
+            error = errno;
+    }
+    if (fd >= 0)
+        close(fd);
+    (*out)[*n] = 0;
+    return error;
+}
+
+/* ---- what killed processes left ---- */
+
+static bool is_part(const char *name)
+{
+    size_t n = strlen(name), digits = strlen("0123456789-");
+    if (n < 6 || strcmp(name + n - 5, ".part"))
+        return false;
+    const char *p = name + n - 5;
+    while (p > name && memchr("0123456789-", p[-1], digits))
+        p--;
+    long pid;
+    unsigned k;
+    char end[8];
+    return p > name && p[-1] == '.' && sscanf(p, "%ld-%u%7s", &pid, &k, end) == 3 && !strcmp(end, ".part");
+}
+
+static void part_drop(int dir, const char *name, bool plot)
+{
+    int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    struct stat st;
+    bool kind = fd >= 0 && !fstat(fd, &st) && (plot ? S_ISDIR(st.st_mode) : S_ISREG(st.st_mode));
+    if (kind && !flock(fd, LOCK_EX | LOCK_NB)) {
+        if (plot)
+            tool_folder_drop(dir, name);
+        else
+            unlinkat(dir, name, 0);
+    }
+    if (fd >= 0)
+        close(fd);
+}
+
+void parts_clean(const file_root *in, const char *path)
+{
+    file_place at;
+    if (place_find(in, path, false, &at))
+        return;
+    int fd = openat(at.dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    for (struct dirent *x; d && (x = readdir(d));) {
+        bool plot = !strncmp(x->d_name, TOOL_FOLDER, strlen(TOOL_FOLDER));
+        if (plot || is_part(x->d_name))
+            part_drop(at.dir, x->d_name, plot);
+    }
+    if (d)
+        closedir(d);
+    else if (fd >= 0)
+        close(fd);
+    place_close(&at);
 }
 
 /* ---- files without a name ---- */
@@ -160,7 +267,7 @@ int outfile_whole(arena *a, const char *path, const char *p, size_t n)
 int temp_open(arena *a, const char *dir)
 {
     const char *tmp = getenv("TMPDIR");
-    const char *in[] = { tmp && *tmp ? tmp : dir, *dir ? dir : ".", "." };
+    const char *here = *dir ? dir : ".", *in[] = { tmp && *tmp ? tmp : here, here, "." };
     for (size_t k = 0; k < sizeof in / sizeof *in; k++) {
         char *path = arena_printf(a, "%s/cdl-XXXXXX", in[k]);
         int fd = open(in[k], O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);

@@ -3,11 +3,9 @@
 #define CDL_WRITE_H
 #include <stdbool.h>
 #include "base/arena.h"
+#include "confine.h"
 
-/* A file on its way: bytes go to a new file beside the path, which takes its name at the end.  What is no
-   regular file (a terminal, a pipe) is written directly.  The first failure is kept in `error` (an errno) and
-   told at the end. */
-/* Bytes on their way to a file; from the first error on (an errno) they are dropped. */
+/* Bytes on their way to a file; from the first error on (see error_text) they are dropped. */
 typedef struct sink {
     int fd, error;
     size_t n;
@@ -15,24 +13,35 @@ typedef struct sink {
     char buf[1 << 15];
 } sink;
 
+/* A file on its way: bytes go to a new file beside the path, which takes its name at the end.  What is no
+   regular file (a terminal, a pipe) is written directly, in a folder that is open.  The first failure is kept
+   in `to.error` and reported at the end. */
 typedef struct outfile {
-    const char *path; /* where it will be; symbolic links followed */
-    char *temp;       /* the file beside it, or NULL */
+    file_place at;
+    char temp[NAME_MAX + 1]; /* the file beside it, or "" */
     bool open;
+    text *into; /* or NULL: bytes are kept there instead */
     sink to;
 } outfile;
 
-/* Directories on the way are made.  Never NULL. */
-outfile *outfile_open(arena *a, const char *path);
+/* Folders on the way are made.  Never NULL. */
+outfile *outfile_open(arena *a, const file_root *in, const char *path);
+outfile *outfile_memory(arena *a, text *into);
 void outfile_put(outfile *f, const char *p, size_t n);
 bool outfile_commit(outfile *f); /* false: f->to.error says why, and nothing was changed */
 void outfile_abort(outfile *f);  /* also after commit: does nothing then */
-/* A whole file at once. 0, or the errno. */
-int outfile_whole(arena *a, const char *path, const char *p, size_t n);
+void outfile_leave(outfile *f);  /* in a process that was forked: the file is that of the other one */
+/* A whole file at once. 0, or the error. */
+int outfile_whole(arena *a, const file_root *in, const char *path, const char *p, size_t n);
+/* All bytes of a file, of at most that many (EFBIG), and a 0 behind them.  0, or the error. */
+int file_whole(arena *a, const file_root *in, const char *path, size_t most, char **out, size_t *n);
+/* Removes what killed processes left unfinished in the folder of that path. */
+void parts_clean(const file_root *in, const char *path);
 
 /* dir/file, or file alone when it is absolute or dir is empty or "." */
 char *path_join(arena *a, const char *dir, const char *file);
-const char *error_text(arena *a, int error); /* strerror, reentrant */
+/* strerror, reentrant, and the errors of confine.h */
+const char *error_text(arena *a, int error);
 
 /* A file without a name, for reading and writing: gone with the process however it ends.  In dir, where
    $TMPDIR is not set.  -1 when there can be none (errno). */

@@ -96,9 +96,24 @@ same "with --keep-going" 3 "$(grep -c '^b ' out)"
 
 # the templates for clusters
 export CDL
-for k in 1 2 3; do SLURM_ARRAY_TASK_ID=$k SLURM_ARRAY_TASK_COUNT=3 SLURM_CPUS_PER_TASK=2 bash "$srcdir/examples/cluster/slurm.sh" x.cdl slurm >/dev/null 2>&1; done
-try "a Slurm array" 1 "$CDL" merge -o slurm x.cdl
+slurm() {                                       # folder, tasks of the array, its first number, how many: as slurmd starts them
+    local dir=$1 tasks=$2 min=$3 count=$4 k code=0
+    for k in $tasks; do
+        SLURM_ARRAY_TASK_ID=$k SLURM_ARRAY_TASK_MIN=$min SLURM_ARRAY_TASK_STEP=1 SLURM_ARRAY_TASK_COUNT=$count \
+            bash "$srcdir/examples/cluster/slurm.sh" x.cdl "$dir" >/dev/null 2>slurm.err || code=$?
+    done
+    return $code
+}
+try "a Slurm array, whose expectations are not met" 0 slurm slurm "1 2 3" 1 3
+try "is put together" 1 "$CDL" merge -o slurm x.cdl
 try "gives the same" 0 cmp seq/y.csv slurm/y.csv
+try "an array from 0, of which a task is missing" 0 slurm zero "0 2" 0 3
+try "is not whole" 5 "$CDL" merge -o zero x.cdl
+try "the task alone" 0 slurm zero 1 1 1
+try "is put together" 1 "$CDL" merge -o zero x.cdl
+try "gives the same" 0 cmp seq/y.csv zero/y.csv
+try "a task that is none" 2 slurm zero 7 7 1
+has "is reported" slurm.err "task 7 is none of the 3"
 if command -v parallel >/dev/null; then
     try "GNU parallel" 1 bash "$srcdir/examples/cluster/parallel.sh" x.cdl gnu 4
     try "gives the same" 0 cmp seq/y.csv gnu/y.csv

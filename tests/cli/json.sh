@@ -36,3 +36,8 @@ expect x(0) == 2
 CDL
 try "a run that is refused" 3 "$CDL" run --json f.cdl
 has "is an object as well" out '{"model":"m","experiment":null,"point":{},"backend":null,"status":"failed"'
+
+cp ball.cdl v.cdl; printf 'run ball for 1 with sweeping(h = 1e-2)\n1 + 1\nlet a = 3\na\ny\nanimate("a.svg", y)\nexperiment x { sweep e in [0.2, 0.4]; run ball(e = e) for 1; e + 7; measure s = e }\n' >>v.cdl
+try "values of expressions" 0 "$CDL" run --json v.cdl
+same "are no objects" "3 0" "$(grep -c '^{"model"' out) $(grep -vc '^{"model"' out)"
+has "and are for people" err 2 a.svg 7.2

@@ -1,0 +1,225 @@
+/* tool: gnuplot, kept away from everything but its script and its numbers. */
+#define _GNU_SOURCE
+#include "tool.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+/* ---- the process ---- */
+
+#if defined __x86_64__
+#define TOOL_ARCH AUDIT_ARCH_X86_64
+#elif defined __aarch64__
+#define TOOL_ARCH AUDIT_ARCH_AARCH64
+#endif
+
+/* A script has no way to name a command; should one be found all the same, the system refuses the process:
+   clone makes threads alone, and clone3, whose arguments a filter cannot see, is said not to exist. */
+static void forbid_processes(void)
+{
+#ifdef TOOL_ARCH
+    static const struct sock_filter rules[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, TOOL_ARCH, 1, 0),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+#ifdef __x86_64__
+        BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 0x40000000, 0, 1), /* the other numbering of the same calls */
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_fork, 1, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_vfork, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+#endif
+#ifdef __NR_clone3
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_clone3, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+#endif
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_clone, 0, 3),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0])),
+        BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, CLONE_THREAD, 1, 0),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog all = { sizeof rules / sizeof *rules, (struct sock_filter *)rules };
+    if (!prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &all, 0, 0);
+#endif
+}
+
+/* what programs, fonts and languages are found by; nothing that gnuplot reads orders from */
+static bool harmless(const char *variable)
+{
+    static const char *const kept[] = {
+        "PATH=", "HOME=",       "LANG=",     "LC_",           "TMPDIR=",         "FONTCONFIG_",
+        "XDG_",  "GDFONTPATH=", "LANGUAGE=", "ASAN_OPTIONS=", "LD_LIBRARY_PATH="
+    };
+    for (size_t k = 0; k < sizeof kept / sizeof *kept; k++)
+        if (!strncmp(variable, kept[k], strlen(kept[k])))
+            return true;
+    return false;
+}
+
+enum { VARIABLES = 64, NOT_THERE = 127 };
+
+static void become(int dir, char *const *argv, char **env)
+{
+    int null = open("/dev/null", O_RDWR);
+    if (null < 0 || fchdir(dir))
+        _exit(1);
+    for (int k = 0; k < 3; k++)
+        dup2(null, k);
+    forbid_processes();
+    execvpe(argv[0], argv, env);
+    _exit(NOT_THERE);
+}
+
+static int process_run(int dir, const tool_job *job)
+{
+    char *env[VARIABLES + 1];
+    int n = 0, status;
+    for (char **e = environ; *e && n < VARIABLES; e++)
+        if (harmless(*e))
+            env[n++] = *e;
+    env[n] = NULL;
+    pid_t pid = fork();
+    if (pid < 0)
+        return errno;
+    if (pid == 0)
+        become(dir, job->argv, env);
+    while (waitpid(pid, &status, 0) < 0) {
+        if (errno != EINTR)
+            return -1;
+        if (job->stop && job->stop(job->ud))
+            kill(pid, SIGKILL);
+    }
+    if (!WIFEXITED(status))
+        return -1;
+    return WEXITSTATUS(status) == 0 ? 0 : WEXITSTATUS(status) == NOT_THERE ? ENOENT : -1;
+}
+
+/* ---- its folder ---- */
+
+typedef struct workroom {
+    int above, dir; /* the picture's folder, and the one in it */
+    char name[64];
+} workroom;
+
+static int room_make(workroom *r, int above)
+{
+    r->above = above;
+    r->dir = -1;
+    for (unsigned k = 0; k < 1000; k++) {
+        snprintf(r->name, sizeof r->name, TOOL_FOLDER "%ld-%u", (long)getpid(), k);
+        if (!mkdirat(above, r->name, 0700)) {
+            r->dir = openat(above, r->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+            if (r->dir >= 0)
+                flock(r->dir, LOCK_EX | LOCK_NB); /* as a file on its way: it is in use */
+            return r->dir < 0 ? errno : 0;
+        }
+        if (errno != EEXIST)
+            return errno;
+    }
+    return EEXIST;
+}
+
+void tool_folder_drop(int above, const char *name)
+{
+    static const char *const files[] = { TOOL_DATA, TOOL_SCRIPT, TOOL_PICTURE };
+    int dir = openat(above, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (dir < 0)
+        return;
+    for (size_t k = 0; k < sizeof files / sizeof *files; k++)
+        unlinkat(dir, files[k], 0);
+    close(dir);
+    unlinkat(above, name, AT_REMOVEDIR);
+}
+
+static void room_clear(workroom *r)
+{
+    if (r->dir < 0)
+        return;
+    tool_folder_drop(r->above, r->name);
+    close(r->dir);
+}
+
+static int script_write(const workroom *r, const char *p, size_t n)
+{
+    int error = 0, fd = openat(r->dir, TOOL_SCRIPT, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return errno;
+    while (n && !error) {
+        ssize_t k = write(fd, p, n);
+        if (k >= 0) {
+            p += k;
+            n -= (size_t)k;
+        } else if (errno != EINTR)
+            error = errno;
+    }
+    if (close(fd) && !error)
+        error = errno;
+    return error;
+}
+
+/* a second name of the file with the numbers; where a file can have one name only, a link */
+static int data_bring(const workroom *r, const file_root *in, const char *path)
+{
+    file_place at;
+    char up[NAME_MAX + 8];
+    int error = place_find(in, path, false, &at);
+    if (error)
+        return error;
+    snprintf(up, sizeof up, "../%s", at.name);
+    if (linkat(at.dir, at.name, r->dir, TOOL_DATA, 0) && symlinkat(up, r->dir, TOOL_DATA))
+        error = errno;
+    place_close(&at);
+    return error;
+}
+
+static int picture_take(const workroom *r, const file_place *to)
+{
+    struct stat st;
+    if (fstatat(r->dir, TOOL_PICTURE, &st, AT_SYMLINK_NOFOLLOW) || !S_ISREG(st.st_mode) || !st.st_size)
+        return -1;
+    return renameat(r->dir, TOOL_PICTURE, to->dir, to->name) ? errno : 0;
+}
+
+int tool_draw(const file_root *in, const tool_job *job)
+{
+    file_place to;
+    struct stat st;
+    workroom room = { -1, -1, "" };
+    int error = place_find(in, job->picture, true, &to);
+    if (error)
+        return error;
+    error = place_stat(in, &to, &st);
+    if (!error && !S_ISREG(st.st_mode))
+        error = ERROR_SPECIAL;
+    if (!error || error == ENOENT)
+        error = room_make(&room, to.dir);
+    if (!error)
+        error = script_write(&room, job->script, job->len);
+    if (!error)
+        error = data_bring(&room, in, job->data);
+    if (!error)
+        error = process_run(room.dir, job);
+    if (!error)
+        error = picture_take(&room, &to);
+    room_clear(&room);
+    place_close(&to);
+    return error;
+}

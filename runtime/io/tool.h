@@ -1,0 +1,30 @@
+/* tool: another program that draws from files that we chose.  It runs in a folder of its own, silent, with an
+   environment of a few harmless variables, and cannot start a shell or any other process. */
+#ifndef CDL_TOOL_H
+#define CDL_TOOL_H
+#include <stdbool.h>
+#include <stddef.h>
+#include "confine.h"
+
+/* All names that it sees; the folder's is followed by numbers. */
+#define TOOL_FOLDER  ".cdl-plot."
+#define TOOL_DATA    "data.csv"
+#define TOOL_SCRIPT  "script.gp"
+#define TOOL_PICTURE "picture"
+
+typedef struct tool_job {
+    char *const *argv;  /* found by $PATH */
+    const char *script; /* of len bytes, for TOOL_SCRIPT */
+    size_t len;
+    const char *data;    /* an existing file, which it finds as TOOL_DATA */
+    const char *picture; /* where TOOL_PICTURE goes */
+    int (*stop)(void *ud);
+    void *ud;
+} tool_job;
+
+/* Both files are below `in`.  0; ENOENT when the program is not installed; another error; or -1 when it
+   failed. */
+int tool_draw(const file_root *in, const tool_job *job);
+/* Removes its folder, which a killed process may have left. */
+void tool_folder_drop(int above, const char *name);
+#endif
