@@ -2,7 +2,10 @@
 #include <limits.h>
 #include <math.h>
 #include <string.h>
+#include "base/budget.h"
 #include "model/model.h"
+
+enum { EVAL_WORK = 64 }; /* of an expression, beside what it allocates */
 
 /* ---- scopes ---- */
 
@@ -667,6 +670,10 @@ value eval(evaluator *ev, scope *in, const ast *e)
         ev->deep = true;
         return v_error();
     }
+    budget *b = arena_budget(ev->a);
+    if (b)
+        b->at = e->at;
+    arena_tick(ev->a, EVAL_WORK);
     ev->nest++;
     value v = eval_node(ev, in, e);
     ev->nest--;

@@ -1,6 +1,7 @@
 /* write: files written whole or not at all, and rows of CSV. */
 #define _GNU_SOURCE
 #include "write.h"
+#include "base/budget.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -23,6 +24,8 @@ char *path_join(arena *a, const char *dir, const char *file)
 const char *error_text(arena *a, int error)
 {
     char buf[256] = "";
+    if (error == ERROR_DISK_BUDGET)
+        return "more than --disk allows";
     return arena_strdup(a, strerror_r(error, buf, sizeof buf));
 }
 
@@ -45,6 +48,8 @@ static int make_dirs(char *path)
 
 static void sink_flush(sink *s)
 {
+    if (s->n && !s->error && s->budget && !budget_write(s->budget, (int64_t)s->n))
+        s->error = ERROR_DISK_BUDGET;
     for (size_t done = 0; done < s->n && !s->error;) {
         ssize_t k = write(s->fd, s->buf + done, s->n - done);
         if (k >= 0) {
@@ -87,6 +92,7 @@ static int open_beside(outfile *f, size_t room, mode_t mode)
 outfile *outfile_open(arena *a, const char *path)
 {
     outfile *f = arena_make(a, outfile);
+    f->to.budget = arena_budget(a);
     char real[PATH_MAX];
     struct stat st;
     bool exists = realpath(path, real) != NULL;
@@ -109,6 +115,10 @@ outfile *outfile_open(arena *a, const char *path)
         f->to.fd = open(f->path, O_WRONLY | O_CLOEXEC);
     }
     f->open = f->to.fd >= 0;
+    if (f->open && f->to.budget) {
+        f->below = f->to.budget->writing;
+        f->to.budget->writing = f;
+    }
     if (!f->open)
         f->to.error = errno;
     else if (regular && exists && fchmod(f->to.fd, st.st_mode & 07777))
@@ -121,11 +131,27 @@ void outfile_put(outfile *f, const char *p, size_t n)
     sink_put(&f->to, p, n);
 }
 
+static void listed_no_more(outfile *f)
+{
+    outfile **at = f->to.budget ? &f->to.budget->writing : NULL;
+    while (at && *at && *at != f)
+        at = &(*at)->below;
+    if (at && *at)
+        *at = f->below;
+}
+
+void outfiles_abort(budget *b, const outfile *last)
+{
+    while (b->writing && b->writing != last)
+        outfile_abort(b->writing);
+}
+
 bool outfile_commit(outfile *f)
 {
     sink_flush(&f->to);
     if (f->open) {
         f->open = false;
+        listed_no_more(f);
         if (close(f->to.fd) && !f->to.error)
             f->to.error = errno;
         if (f->temp && !f->to.error && rename(f->temp, f->path))
@@ -141,6 +167,7 @@ void outfile_abort(outfile *f)
     if (!f->open)
         return;
     f->open = false;
+    listed_no_more(f);
     f->to.n = 0;
     close(f->to.fd);
     if (f->temp)
@@ -178,6 +205,7 @@ int temp_open(arena *a, const char *dir)
 spool *spool_new(arena *a, const char *dir)
 {
     spool *s = arena_make(a, spool);
+    s->to.budget = arena_budget(a);
     s->to.fd = temp_open(a, dir);
     if (s->to.fd < 0)
         s->to.error = errno;

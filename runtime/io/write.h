@@ -9,6 +9,7 @@
    told at the end. */
 /* Bytes on their way to a file; from the first error on (an errno) they are dropped. */
 typedef struct sink {
+    struct budget *budget; /* whose bytes they are, or NULL */
     int fd, error;
     size_t n;
     int64_t bytes;
@@ -19,6 +20,7 @@ typedef struct outfile {
     const char *path; /* where it will be; symbolic links followed */
     char *temp;       /* the file beside it, or NULL */
     bool open;
+    struct outfile *below; /* in the list of the budget, while it is open */
     sink to;
 } outfile;
 
@@ -27,6 +29,8 @@ outfile *outfile_open(arena *a, const char *path);
 void outfile_put(outfile *f, const char *p, size_t n);
 bool outfile_commit(outfile *f); /* false: f->to.error says why, and nothing was changed */
 void outfile_abort(outfile *f);  /* also after commit: does nothing then */
+/* Drops files that were opened since `last` was the last one: for whoever catches a jump. */
+void outfiles_abort(struct budget *b, const outfile *last);
 /* A whole file at once. 0, or the errno. */
 int outfile_whole(arena *a, const char *path, const char *p, size_t n);
 
