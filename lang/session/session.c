@@ -329,6 +329,8 @@ static look def_value(session *s, def *d, span at, value *out)
     case DEF_PARAM:
         break;
     }
+    if (d->state == DEF_BUSY && s->ev.callee)
+        return LOOK_NO; /* let max = max(1, 2) */
     if (d->state == DEF_BUSY) {
         diag *e = diag_error(s->d, DIAG_CYCLE, at, "'%s' is defined by itself", d->name);
         diag_second(s->d, e, d->at->name_at, "its definition");

@@ -139,6 +139,7 @@ static value op_elements(evaluator *ev, op_code op, const value *a, const value 
     out.num.unit = u;
     int32_t n = v_count(shape);
     for (int32_t k = 0; k < n; k++) {
+        arena_tick(ev->a, 16);
         value x = v_element(a, k), y, z;
         if (b)
             y = v_element(b, k);
@@ -257,6 +258,7 @@ value eval_op(evaluator *ev, op_code op, const value *a, const value *b, const v
 {
     if (a->kind == V_ERROR || (b && b->kind == V_ERROR) || (c && c->kind == V_ERROR))
         return v_error();
+    arena_tick(ev->a, 16);
     op_unit rule = op_unit_rule(op);
     if (rule == UNIT_BOOL)
         return op_truth(ev, op, a, b, at);

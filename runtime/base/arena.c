@@ -24,7 +24,7 @@
 enum { ALIGN = 16, BLOCK_MIN = 8 << 10, BLOCK_MAX = 1 << 20 };
 /* work between two looks at the clock; that of an allocation, of a number as text; bytes cleared between two
  * looks */
-enum { TICKS = 1 << 18, TICKS_ALLOC = 32, TICKS_NUM = 256, CLEAR_STEP = 64 << 20 };
+enum { TICKS = 1 << 18, TICKS_ALLOC = 32, TICKS_TEXT = 4, TICKS_NUM = 256, CLEAR_STEP = 64 << 20 };
 
 typedef struct block block;
 struct block {
@@ -327,6 +327,7 @@ static void text_room(text *s, size_t n)
 
 void text_putn(text *s, const char *p, size_t n)
 {
+    arena_tick(s->a, TICKS_TEXT);
     text_room(s, n);
     if (n)
         memcpy(s->at + s->n, p, n);
