@@ -4,11 +4,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 #include "session_output.h"
 
@@ -402,8 +404,9 @@ extern char **environ;
 
 /* gnuplot in the directory of the picture, silent.  0, an errno when it cannot be started, or -1 when it
  * failed */
-static int gnuplot(const char *dir, char *const *argv)
+static int gnuplot(budget *b, const char *dir, char *const *argv)
 {
+    static const struct timespec pause = { 0, 5000000 };
     posix_spawn_file_actions_t act;
     pid_t pid;
     int status;
@@ -417,9 +420,13 @@ static int gnuplot(const char *dir, char *const *argv)
     posix_spawn_file_actions_destroy(&act);
     if (error)
         return error;
-    while (waitpid(pid, &status, 0) < 0)
-        if (errno != EINTR)
+    for (pid_t ended; (ended = waitpid(pid, &status, WNOHANG)) != pid;) {
+        if (ended < 0 && errno != EINTR)
             return -1;
+        if (budget_stopping(b))
+            kill(pid, SIGKILL);
+        nanosleep(&pause, NULL);
+    }
     if (!WIFEXITED(status))
         return -1;
     return WEXITSTATUS(status) == 0 ? 0 : WEXITSTATUS(status) == 127 ? ENOENT : -1;
@@ -444,7 +451,7 @@ void table_draw(session *s, const table *b)
     char word[] = "gnuplot", opt[] = "-e", *gp = arena_printf(s->tmp, "./%s.gp", name);
     char *argv[] = { word, opt, set.at, gp, NULL };
     struct stat st;
-    error = gnuplot(dir, argv);
+    error = gnuplot(&s->budget, dir, argv);
     bool drawn = !error && !stat(whole, &st) && st.st_size > 0 && !rename(whole, b->shown);
     if (!drawn)
         unlink(whole);

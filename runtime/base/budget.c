@@ -84,6 +84,11 @@ bool budget_stopping(budget *b)
     return b->stopping != SPENT_NOTHING;
 }
 
+bool budget_cuts(budget *b)
+{
+    return b && !b->held && budget_stopping(b) && clock_seconds() >= b->until;
+}
+
 bool budget_over(budget *b)
 {
     double now = clock_seconds();

@@ -41,6 +41,8 @@ bool budget_bytes(const char *s, int64_t *out);
 
 /* Whether work has to end in order: interrupted, or out of time.  To be called now and then. */
 bool budget_stopping(budget *b);
+/* The same for loops that hold what a jump would lose: they end as if they had failed.  NULL is fine. */
+bool budget_cuts(budget *b);
 /* What is left to do after an end in order (writing what was computed) may take a tenth of the time used. */
 void budget_wind_up(budget *b);
 /* As budget_stopping, and the time to end in order is over. */

@@ -35,6 +35,7 @@ typedef struct factor {
     int n;
     double *a;
     int *pivot;
+    arena *of; /* counts the work */
 } factor;
 
 void factor_init(factor *f, arena *a, int n, bool diagonal); /* room for any form, or for a diagonal alone */

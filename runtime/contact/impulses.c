@@ -415,6 +415,7 @@ static double solve_sweeps(many *w, group g, int most, bool plain, int *worst)
         for (int a = 0; a < list_rows(l, g.at[i]); a++)
             l->p[l->cone[g.at[i]].row + a] = 0;
     for (int it = 0; it < most; it++) {
+        arena_tick(w->scratch, 256 * (int64_t)g.n);
         if (!plain)
             trail_start(w, &t, g);
         res = sweep(w, g, false, &size, worst);

@@ -413,6 +413,7 @@ static void smooth_row(const plane *p, level *l, int64_t k)
 
 static void smooth(const plane *p, level *l, bool up)
 {
+    arena_tick(p->w->a, 20 * l->n);
     if (up)
         for (int64_t k = 0; k < l->n; k++)
             smooth_row(p, l, k);
