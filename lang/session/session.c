@@ -46,6 +46,13 @@ void session_out(session *s, const text *t)
 
 void session_err(session *s, const text *t)
 {
+    text seen = { .a = s->tmp };
+    text_visible(&seen, t->at, t->n);
+    session_steer(s, &seen);
+}
+
+void session_steer(session *s, const text *t)
+{
     if (!t->n)
         return;
     if (s->report)
@@ -89,7 +96,7 @@ static void flush_one(session *s, const diag *e)
         diag_print_json(s->d, e, &t);
     else
         diag_print(s->d, e, session_is(s, OPTION_COLOUR), &t);
-    session_err(s, &t);
+    session_steer(s, &t);
 }
 
 bool session_flush(session *s)

@@ -176,6 +176,7 @@ bool session_is(const session *s, int option); /* yes or no options */
 /* ---- session.c ---- */
 void session_out(session *s, const text *t);
 void session_err(session *s, const text *t);
+void session_steer(session *s, const text *t); /* as session_err, with colours and the like of our own */
 void session_note(session *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void session_worse(session *s, cdl_status status);
 /* Tells what was found wrong since the last time; false when there were errors. */

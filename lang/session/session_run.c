@@ -343,7 +343,7 @@ static bool progress_tell(void *ud, double done)
     text_printf(&line, "\r%s: %3.0f %%", p->what, 100 * done);
     if (done > 0)
         text_printf(&line, ", %.0f s left ", (t - p->begin) * (1 - done) / done);
-    session_err(s, &line);
+    session_steer(s, &line);
     p->told = t;
     p->shown = true;
     return false;
@@ -435,7 +435,7 @@ static void run_go(session *s, run *r, run_options *o)
         return;
     text line = { .a = s->tmp };
     text_puts(&line, "\r\033[K");
-    session_err(s, &line);
+    session_steer(s, &line);
 }
 
 /* how far a family was overrun at the samples */

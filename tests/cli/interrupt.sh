@@ -6,7 +6,7 @@ cat >many.cdl <<'CDL'
 model beads {
     param n = 3000
     dof y[i in 1..n] = 1.01*i
-    y[i]'' = -9.81 for i in 1..n
+    for i in 1..n { y[i]'' = -9.81 }
     constraint touch[i in 2..n]: y[i] - y[i-1] - 1 >= 0 { impact = newton(0.3) }
     constraint ground: y[1] - 1 >= 0 { impact = newton(0.3) }
 }
@@ -46,7 +46,7 @@ CDL
 cat >family.cdl <<'CDL'
 model m {
     dof x[i in 1..1000000] = 0
-    x[i]'' = -x[i] + sum(sin(k*t) for k in 1..2000) for i in 1..1000000
+    for i in 1..1000000 { x[i]'' = -x[i] + sum(sin(k*t) for k in 1..2000) }
 }
 run m for 1
 CDL
