@@ -65,7 +65,8 @@ typedef struct cdl_callbacks {
     /* results: what the command writes to standard output */
     void (*out)(void *ud, const char *text, size_t len);
     void (*err)(void *ud, const char *text, size_t len); /* diagnostics, progress, notes */
-    /* asked now and then during a run; not 0 ends it in order */
+    /* called many times a second while the session works: how often it was interrupted.  Not 0: a run ends in
+       order and what it computed is kept, other work is given up; a number that has grown since: at once. */
     int (*interrupted)(void *ud);
     void *ud;
 } cdl_callbacks;
@@ -93,8 +94,12 @@ CDL_API void cdl_set_callbacks(cdl *s, const cdl_callbacks *c);
     X(SHARD, "shard", "",                                                                                \
       "k/n: of each experiment every n-th point, from the k-th; cdl merge does the rest")                \
     X(MERGE, "merge", "no", "points of experiments are taken from the shards, none is run")              \
-    X(MEMORY, "memory", "256",                                                                           \
+    X(SPILL, "spill", "256",                                                                             \
       "megabytes of samples that a run keeps in memory; more go to a file in $TMPDIR or `output`")       \
+    X(TIME, "time", "inf", "seconds that the session may take from now on")                              \
+    X(MEMORY, "memory", "auto",                                                                          \
+      "bytes (500M, 4G) that the session may hold; auto: 3/4 of what there is, at most 64G")             \
+    X(DISK, "disk", "64G", "bytes that the session may write to files") \
     X(ALLOW_OUTSIDE, "allow-outside", "no",                                                              \
       "models may read files outside of their folder, and write outside of `output`")                    \
     X(SHARDS, "shards", "", "merge: further directories with shards, a line each")
@@ -136,6 +141,12 @@ CDL_API cdl_status cdl_fmt_file(cdl *s, const char *path, int check_only);
 /* Whether the text is a whole input: 1, or 0 when it asks for another line (an open bracket, a last word that
    cannot end a statement). */
 CDL_API int cdl_complete(cdl *s, const char *text, size_t len);
+/* How many brackets are open at its end. */
+CDL_API int cdl_open_brackets(cdl *s, const char *text, size_t len);
+/* Text that came from outside, as it can be shown on a terminal: what would steer one (control characters but
+   newline and tab) becomes \u001b and the like.  Writes at most `room` bytes, returns how many there are: at
+   most 6 for each byte. */
+CDL_API size_t cdl_visible(const char *text, size_t len, char *out, size_t room);
 /* The k-th name that may be written at the end of a line, beginning with `prefix`; NULL behind the last.
    "floor." asks for members. */
 CDL_API const char *cdl_name(cdl *s, const char *prefix, size_t k);

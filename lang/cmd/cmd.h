@@ -1,6 +1,7 @@
 /* cmd: what the files of the command share.  It sees the library through cdl.h alone. */
 #ifndef CDL_CMD_H
 #define CDL_CMD_H
+#include <stdio.h>
 #include "cdl.h"
 
 typedef struct options {
@@ -20,12 +21,17 @@ typedef struct options {
    memory or an option was refused. */
 cdl *session_open(const options *o, cdl_status *status);
 void session_callbacks(cdl *s); /* standard output and standard error again */
+void session_silent(cdl *s);    /* neither, interrupts still */
+/* fprintf for people: what would steer the terminal is made visible */
+void tell(FILE *to, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* The name that is closest to `got`, or NULL; names end with NULL. */
 const char *closest(const char *got, const char *const *names);
 /* All of standard input, or a file; NULL when it cannot be read. Freed by the caller. */
 char *read_stdin(size_t *len);
-void interrupts_catch(void);
+void interrupts_interactive(void); /* from now on no number of them ends the program */
 void interrupts_clear(void);
+int interrupts_seen(void);      /* since they were cleared */
+int interrupts_terminate(void); /* one of them was meant to end the program */
 int repl(const options *o);
 int repro_main(const options *o);
 int diff_main(const options *o);

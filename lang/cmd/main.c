@@ -1,7 +1,9 @@
 /* main: the command line.  Options are read into one structure, a row of the table of commands does the rest.
  */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,26 +14,46 @@
 /* ---- writing ---- */
 
 static volatile sig_atomic_t interrupted;
+static volatile sig_atomic_t interactive, terminated;
 
+/* the first one ends work in order, the second at once; a third ends a program that does not answer, but
+   never an interactive session */
 static void on_interrupt(int sig)
 {
-    (void)sig;
-    interrupted = 1;
+    if (sig == SIGTERM)
+        terminated = 1;
+    if (++interrupted < 3 || (interactive && sig == SIGINT))
+        return;
+    signal(sig, SIG_DFL);
+    raise(sig);
 }
 void interrupts_clear(void)
 {
     interrupted = 0;
 }
 
-/* the first interrupt ends a run in order, a second one the program */
-void interrupts_catch(void)
+int interrupts_seen(void)
+{
+    return interrupted;
+}
+
+int interrupts_terminate(void)
+{
+    return terminated;
+}
+
+static void interrupts_catch(void)
 {
     struct sigaction a;
     memset(&a, 0, sizeof a);
     a.sa_handler = on_interrupt;
-    a.sa_flags = (int)SA_RESETHAND;
     sigaction(SIGINT, &a, NULL);
     sigaction(SIGTERM, &a, NULL);
+}
+
+void interrupts_interactive(void)
+{
+    interactive = 1;
 }
 
 static int out_error; /* the first errno of standard output */
@@ -42,12 +64,50 @@ static void out_failed(void)
         out_error = errno ? errno : EIO;
 }
 
+/* the one place where text for people is written: nothing in it steers the terminal */
+static void put_visible(FILE *to, const char *text, size_t len)
+{
+    size_t need = cdl_visible(text, len, NULL, 0);
+    char *shown = need == len ? NULL : malloc(need);
+    if (shown)
+        cdl_visible(text, len, shown, need);
+    errno = 0;
+    if (need == len ? fwrite(text, 1, len, to) != len : !shown || fwrite(shown, 1, need, to) != need)
+        if (to == stdout)
+            out_failed();
+    free(shown);
+}
+
+void tell(FILE *to, const char *fmt, ...)
+{
+    va_list ap;
+    char *text;
+    va_start(ap, fmt);
+    int n = vasprintf(&text, fmt, ap);
+    va_end(ap);
+    if (n < 0)
+        return;
+    put_visible(to, text, (size_t)n);
+    free(text);
+}
+
 static void say_out(void *ud, const char *text, size_t len)
 {
     (void)ud;
-    errno = 0;
-    if (fwrite(text, 1, len, stdout) != len)
-        out_failed();
+    put_visible(stdout, text, len);
+}
+
+/* what the library itself says to terminals: a line begins anew, is cleared, or has colours */
+static size_t steering(const char *p, size_t n)
+{
+    size_t k = 2;
+    if (n && *p == '\r')
+        return 1;
+    if (n < 3 || p[0] != '\033' || p[1] != '[')
+        return 0;
+    while (k < n && ((p[k] >= '0' && p[k] <= '9') || p[k] == ';'))
+        k++;
+    return k < n && (p[k] == 'm' || p[k] == 'K') ? k + 1 : 0;
 }
 
 /* what was said before comes out before, when both go to the same place */
@@ -57,13 +117,22 @@ static void say_err(void *ud, const char *text, size_t len)
     errno = 0;
     if (fflush(stdout))
         out_failed();
-    fwrite(text, 1, len, stderr);
+    for (size_t k = 0, from = 0; k < len;) {
+        size_t own = steering(text + k, len - k);
+        k += own ? 0 : 1;
+        if (!own && k < len)
+            continue;
+        put_visible(stderr, text + from, k - from);
+        fwrite(text + k, 1, own, stderr);
+        k += own;
+        from = k;
+    }
 }
 
 static int was_interrupted(void *ud)
 {
     (void)ud;
-    return interrupted;
+    return (int)interrupted;
 }
 
 /* a full disk is an error like any other; a reader that went away needs no message */
@@ -75,7 +144,7 @@ static int finish(int code)
     if (!out_error)
         return code;
     if (out_error != EPIPE)
-        fprintf(stderr, "cdl: cannot write to standard output: %s\n", strerror(out_error));
+        tell(stderr, "cdl: cannot write to standard output: %s\n", strerror(out_error));
     return cdl_exit_code(CDL_IO);
 }
 
@@ -93,6 +162,12 @@ void session_callbacks(cdl *s)
     cdl_set_callbacks(s, &c);
 }
 
+void session_silent(cdl *s)
+{
+    cdl_callbacks c = { NULL, NULL, was_interrupted, NULL };
+    cdl_set_callbacks(s, &c);
+}
+
 static cdl_status session_prepare(cdl *s, const options *o)
 {
     const char *lib = getenv("CDL_STDLIB");
@@ -106,7 +181,7 @@ static cdl_status session_prepare(cdl *s, const options *o)
     for (size_t k = 0; k < o->nset; k++) {
         cdl_status st = cdl_set(s, o->set[k], o->to[k]);
         if (st == CDL_USAGE)
-            fprintf(stderr, "cdl: '%s' is no value of --%s\n", o->to[k], o->set[k]);
+            tell(stderr, "cdl: '%s' is no value of --%s\n", o->to[k], o->set[k]);
         if (st)
             return st;
     }
@@ -144,7 +219,7 @@ char *read_stdin(size_t *len)
         p = q;
     }
     if (p && ferror(stdin)) {
-        fprintf(stderr, "cdl: cannot read standard input: %s\n", strerror(errno));
+        tell(stderr, "cdl: cannot read standard input: %s\n", strerror(errno));
         free(p);
         p = NULL;
     }
@@ -283,6 +358,15 @@ static int text_main(const options *o)
     return code;
 }
 
+/* a terminal shows the text, a file gets its bytes */
+static void fmt_put(const char *p, size_t n)
+{
+    if (isatty(1))
+        put_visible(stdout, p, n);
+    else if (fwrite(p, 1, n, stdout) != n)
+        out_failed();
+}
+
 static int fmt_stdin(cdl *s, int check)
 {
     size_t len, outlen;
@@ -292,7 +376,7 @@ static int fmt_stdin(cdl *s, int check)
     if (st == CDL_OK && check)
         st = outlen == len && !memcmp(p, out, len) ? CDL_OK : CDL_EXPECT;
     else if (st == CDL_OK)
-        fwrite(out, 1, outlen, stdout);
+        fmt_put(out, outlen);
     free(p);
     return cdl_exit_code(st);
 }
@@ -308,7 +392,7 @@ static int fmt_main(const options *o)
         int one = strcmp(o->file[k], "-") ? cdl_exit_code(cdl_fmt_file(s, o->file[k], o->check))
                                           : fmt_stdin(s, o->check);
         if (one == CDL_EXPECT && o->check)
-            printf("%s\n", o->file[k]);
+            tell(stdout, "%s\n", o->file[k]);
         code = worse(code, one);
         cdl_free(s);
     }
@@ -325,9 +409,9 @@ static int show_main(const options *o)
         known++;
     if (!stages[known]) {
         const char *near = closest(what, stages);
-        fprintf(stderr, "cdl: show ast, model, equations, ir or jacobian, not '%s'", what);
+        tell(stderr, "cdl: show ast, model, equations, ir or jacobian, not '%s'", what);
         if (near)
-            fprintf(stderr, "; did you mean '%s'?", near);
+            tell(stderr, "; did you mean '%s'?", near);
         fputc('\n', stderr);
         return CDL_USAGE;
     }
@@ -383,7 +467,7 @@ static int version_main(const options *o)
     if (s)
         puts(cdl_version_json(s));
     else if (!o->json)
-        printf("cdl %s (%s)\n", cdl_version(), cdl_commit());
+        tell(stdout, "cdl %s (%s)\n", cdl_version(), cdl_commit());
     cdl_free(s);
     return 0;
 }
@@ -403,7 +487,10 @@ static const command commands[] = {
       "  --resume        points that were finished before are not run again\n"
       "  --shard=K/N     of each experiment every N-th point from the K-th; see merge\n"
       "  --json          one JSON object for each run or sweep point, a line each\n"
-      "  --memory=MB     samples of a run that are kept in memory; more go to a file (256)\n"
+      "  --time=SECONDS  how long the command may take; without it, as long as it needs\n"
+      "  --memory=BYTES  how much memory it may use, as in 500M or 4G (3/4 of what there is)\n"
+      "  --disk=BYTES    how much it may write to files (64G)\n"
+      "  --spill=MB      samples of a run that are kept in memory; more go to a file (256)\n"
       "  --keep-going    record a step that could not be solved instead of ending the run\n"
       "  -q, --quiet     no summaries\n" },
     { "check", "check [--wellposed] FILE...", 1, check_main,
@@ -445,7 +532,7 @@ static int help_all(FILE *to)
 {
     fputs("usage: cdl                                  interactive session\n", to);
     for (const command *c = commands; c->name; c++)
-        fprintf(to, "       cdl %s\n", c->usage);
+        tell(to, "       cdl %s\n", c->usage);
     fputs("       cdl help [COMMAND]\n", to);
     fputs(common_help, to);
     return 0;
@@ -453,7 +540,7 @@ static int help_all(FILE *to)
 
 static int help_one(const command *c)
 {
-    printf("usage: cdl %s\n%s%s", c->usage, c->help, common_help);
+    tell(stdout, "usage: cdl %s\n%s%s", c->usage, c->help, common_help);
     return 0;
 }
 
@@ -470,9 +557,9 @@ static const command *command_find(const char *name)
 static int usage_near(const char *kind, const char *got, const char *const *names)
 {
     const char *near = closest(got, names);
-    fprintf(stderr, "cdl: unknown %s '%s'", kind, got);
+    tell(stderr, "cdl: unknown %s '%s'", kind, got);
     if (near)
-        fprintf(stderr, "; did you mean '%s'?", near);
+        tell(stderr, "; did you mean '%s'?", near);
     fputs("\ntry 'cdl --help'\n", stderr);
     return CDL_USAGE;
 }
@@ -486,37 +573,24 @@ static int unknown_command(const char *got)
     names[n++] = "help";
     names[n] = NULL;
     if (len > 4 && !strcmp(got + len - 4, ".cdl")) {
-        fprintf(stderr, "cdl: unknown command '%s'; to run a file, type: cdl run %s\n", got, got);
+        tell(stderr, "cdl: unknown command '%s'; to run a file, type: cdl run %s\n", got, got);
         return CDL_USAGE;
     }
     return usage_near(*got == '-' ? "option" : "command", got, names);
 }
 
-static const char *const option_names[] = { "-p",
-                                            "-o",
-                                            "-j",
-                                            "-q",
-                                            "--json",
-                                            "--quiet",
-                                            "--keep-going",
-                                            "--check",
-                                            "--help",
-                                            "--wellposed",
-                                            "--diagnostics",
-                                            "--resume",
-                                            "--memory",
-                                            "--shard",
-                                            "--within",
-                                            "--colour",
-                                            "--color",
-                                            "--allow-outside",
-                                            NULL };
+static const char *const option_names[] = {
+    "-p",           "-o",      "-j",       "-q",          "--json",        "--quiet",
+    "--keep-going", "--check", "--help",   "--wellposed", "--diagnostics", "--resume",
+    "--memory",     "--shard", "--within", "--colour",    "--color",       "--time",
+    "--disk",       "--spill", "--allow-outside", NULL
+};
 
 static int param_add(options *o, char *text)
 {
     char *eq = strchr(text, '=');
     if (!eq || eq == text || !eq[1]) {
-        fprintf(stderr, "cdl: -p takes NAME=VALUE, not '%s'\n", text);
+        tell(stderr, "cdl: -p takes NAME=VALUE, not '%s'\n", text);
         return CDL_USAGE;
     }
     *eq = 0;
@@ -538,8 +612,18 @@ static int valued_option(options *o, char kind, char *v)
         option_add(o, "jobs", v);
         return 0;
     }
-    fprintf(stderr, "cdl: -j takes a number of processes, not '%s'\n", v);
+    tell(stderr, "cdl: -j takes a number of processes, not '%s'\n", v);
     return CDL_USAGE;
+}
+
+/* the option of the session that --NAME=VALUE or --NAME VALUE sets, or NULL */
+static const char *budget_option(const char *a, size_t n)
+{
+    static const char *const names[] = { "--time", "--memory", "--disk", "--spill" };
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++)
+        if (strlen(names[k]) == n && !strncmp(a, names[k], n))
+            return names[k] + 2;
+    return NULL;
 }
 
 static int flag(options *o, char *a)
@@ -556,15 +640,15 @@ static int flag(options *o, char *a)
         option_add(o, "allow-outside", "yes");
     else if (!strcmp(a, "--resume"))
         option_add(o, "resume", "yes");
-    else if (!strncmp(a, "--memory=", 9))
-        option_add(o, "memory", eq + 1);
+    else if (eq && budget_option(a, (size_t)(eq - a)))
+        option_add(o, budget_option(a, (size_t)(eq - a)), eq + 1);
     else if (!strncmp(a, "--shard=", 8))
         option_add(o, "shard", eq + 1);
     else if (!strncmp(a, "--within=", 9)) {
         char *end;
         o->within = strtod(eq + 1, &end);
         if (*end || end == eq + 1 || !(o->within >= 0)) {
-            fprintf(stderr, "cdl: --within takes a number that is not negative, not '%s'\n", eq + 1);
+            tell(stderr, "cdl: --within takes a number that is not negative, not '%s'\n", eq + 1);
             return CDL_USAGE;
         }
     } else if (!strcmp(a, "--check"))
@@ -594,12 +678,17 @@ static int options_read(options *o, int argc, char **argv)
             o->file[o->nfile++] = a;
         else if (!strcmp(a, "--"))
             only_files = 1;
-        else if (strchr("poj", a[1]) && a[2])
+        else if (budget_option(a, strlen(a)) && k + 1 < argc)
+            option_add(o, budget_option(a, strlen(a)), argv[++k]);
+        else if (budget_option(a, strlen(a))) {
+            tell(stderr, "cdl: %s needs a value\n", a);
+            bad = CDL_USAGE;
+        } else if (strchr("poj", a[1]) && a[2])
             bad = valued_option(o, a[1], a + 2);
         else if (strchr("poj", a[1]) && k + 1 < argc)
             bad = valued_option(o, a[1], argv[++k]);
         else if (strchr("poj", a[1])) {
-            fprintf(stderr, "cdl: %s needs a value\n", a);
+            tell(stderr, "cdl: %s needs a value\n", a);
             bad = CDL_USAGE;
         } else
             bad = flag(o, a);
@@ -635,7 +724,7 @@ static int dispatch(options *o, int argc, char **argv)
     if (o->help)
         return help_one(c);
     if (o->nfile < c->least) {
-        fprintf(stderr, "cdl: usage: cdl %s\n", c->usage);
+        tell(stderr, "cdl: usage: cdl %s\n", c->usage);
         return CDL_USAGE;
     }
     return c->main(o);

@@ -1,7 +1,9 @@
 /* repl: the interactive session.  Lines of the language as in files; lines that begin with a colon are for
    the session itself.  Without a terminal it reads the same from a pipe, silently. */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <math.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -25,14 +27,60 @@ typedef struct {
     char *file; /* the last one loaded */
 } repl_state;
 
+enum { HISTORY_LINES = 20000 }; /* of the file, when a session begins */
+
 static cdl *completing; /* readline asks without saying for whom */
 
 /* ---- lines ---- */
 
-static char *line_read(const repl_state *r, const char *prompt)
+/* of the line that is being edited: readline calls back without saying for whom */
+static char *edited;
+static int edited_ends;
+
+static void on_line(char *line)
+{
+    edited = line;
+    edited_ends = 1;
+    rl_callback_handler_remove();
+}
+
+/* an interrupt drops the line, and with it the lines before that are no whole input yet */
+static char *line_dropped(repl_state *r)
+{
+    rl_callback_sigcleanup();
+    rl_free_line_state();
+    rl_callback_handler_remove();
+    rl_replace_line("", 0);
+    putchar('\n');
+    fflush(stdout);
+    r->len = 0;
+    r->done = interrupts_terminate();
+    interrupts_clear();
+    return strdup("");
+}
+
+static char *line_edit(repl_state *r, const char *prompt)
+{
+    edited = NULL;
+    edited_ends = 0;
+    rl_callback_handler_install(prompt, on_line);
+    while (!edited_ends) {
+        struct pollfd in = { .fd = 0, .events = POLLIN };
+        int ready = poll(&in, 1, 200);
+        if (interrupts_seen())
+            return line_dropped(r);
+        if (ready > 0)
+            rl_callback_read_char();
+    }
+    return edited;
+}
+
+static char *line_read(repl_state *r, const char *prompt)
 {
     if (r->terminal)
-        return readline(prompt);
+        return line_edit(r, prompt);
+    if (interrupts_seen())
+        return NULL;
     char *line = NULL;
     size_t room = 0;
     ssize_t n = getline(&line, &room, stdin);
@@ -99,16 +147,16 @@ static const char *history_path(char *buf, size_t n)
     return buf;
 }
 
-/* an interrupt at the prompt drops the line */
-static int on_signal(void)
+/* each entry goes to the file when it is made, so that nothing ends with the session */
+static void remember(const char *entry)
 {
-    rl_replace_line("", 0);
-    rl_crlf();
-    rl_on_new_line();
-    rl_redisplay();
-    interrupts_clear();
-    interrupts_catch();
-    return 0;
+    char path[4096];
+    add_history(entry);
+    int fd = open(history_path(path, sizeof path), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return;
+    close(fd);
+    append_history(1, path);
 }
 
 /* ---- commands ---- */
@@ -237,13 +285,13 @@ static void do_save(repl_state *r, const char *arg)
     if (!*arg)
         fputs("cdl: :save needs a file\n", stderr);
     else if (!good)
-        fprintf(stderr, "cdl: cannot write '%s'\n", arg);
+        tell(stderr, "cdl: cannot write '%s'\n", arg);
     else {
         cdl_status st;
         static const options none;
         cdl *s = session_open(&none, &st);
         if (s && cdl_check_text(s, arg, text, strlen(text)) >= CDL_USAGE)
-            fprintf(stderr, "cdl: '%s' is written, and has errors\n", arg);
+            tell(stderr, "cdl: '%s' is written, and has errors\n", arg);
         cdl_free(s);
     }
     note(r, *arg ? good ? CDL_OK : CDL_IO : CDL_USAGE);
@@ -310,8 +358,7 @@ static void do_undo(repl_state *r, const char *arg)
     completing = r->s = s;
     cdl_set(s, "interactive", "yes");
     cdl_set(s, "quiet", "yes");
-    cdl_callbacks none = { NULL, NULL, NULL, NULL };
-    cdl_set_callbacks(s, &none);
+    session_silent(s);
     for (size_t k = 0; k < r->nkept; k++)
         cdl_run_text(s, "<input>", r->kept[k], strlen(r->kept[k]));
     session_callbacks(s);
@@ -322,7 +369,7 @@ static void do_history(repl_state *r, const char *arg)
 {
     (void)arg;
     for (size_t k = 0; k < r->nkept; k++)
-        printf("%s%s", r->kept[k], strchr(r->kept[k], '\n') ? "" : "\n");
+        tell(stdout, "%s%s", r->kept[k], strchr(r->kept[k], '\n') ? "" : "\n");
 }
 
 static void do_time(repl_state *r, const char *arg)
@@ -338,9 +385,9 @@ static void do_time(repl_state *r, const char *arg)
     note(r, cdl_run_text(r->s, "<input>", arg, strlen(arg)));
     clock_gettime(CLOCK_MONOTONIC, &b);
     size_t models = cdl_compiled(r->s) - before;
-    printf("%.6f s, %zu model%s compiled\n",
-           (double)(b.tv_sec - a.tv_sec) + 1e-9 * (double)(b.tv_nsec - a.tv_nsec), models,
-           models == 1 ? "" : "s");
+    tell(stdout, "%.6f s, %zu model%s compiled\n",
+         (double)(b.tv_sec - a.tv_sec) + 1e-9 * (double)(b.tv_nsec - a.tv_nsec), models,
+         models == 1 ? "" : "s");
 }
 
 /* numbers as a picture of characters */
@@ -368,9 +415,9 @@ static void draw(const double *y, size_t n)
     }
     for (int i = 0; i < HIGH; i++) {
         if (i == 0 || i == HIGH - 1)
-            printf("%11.4g |%s\n", i ? lo : hi, row[i]);
+            tell(stdout, "%11.4g |%s\n", i ? lo : hi, row[i]);
         else
-            printf("%11s |%s\n", "", row[i]);
+            tell(stdout, "%11s |%s\n", "", row[i]);
     }
 }
 
@@ -378,9 +425,8 @@ static void draw(const double *y, size_t n)
 static int draw_gnuplot(repl_state *r, const double *y, size_t n)
 {
     size_t times = 0;
-    cdl_callbacks none = { NULL, NULL, NULL, NULL };
     double *t = malloc(n * sizeof *t);
-    cdl_set_callbacks(r->s, &none);
+    session_silent(r->s);
     if (!t || cdl_values(r->s, "t", t, n, &times) != CDL_OK)
         times = 0;
     session_callbacks(r->s);
@@ -415,9 +461,9 @@ static void do_set(repl_state *r, const char *arg)
     if (sscanf(arg, "%31s %255s", name, to) == 2 && cdl_set(r->s, name, to) == CDL_OK)
         return;
     if (*arg)
-        fprintf(stderr, "cdl: '%s' is no option with a value it takes\n", arg);
+        tell(stderr, "cdl: '%s' is no option with a value it takes\n", arg);
     fputs("cdl: :set OPTION VALUE, where the options are\n", stderr);
-#define CDL_OPTION_ROW(id, name, value, doc) fprintf(stderr, "  %-12s %s\n", name, doc);
+#define CDL_OPTION_ROW(id, name, value, doc) tell(stderr, "  %-12s %s\n", name, doc);
     CDL_OPTION_LIST(CDL_OPTION_ROW)
 #undef CDL_OPTION_ROW
     note(r, CDL_USAGE);
@@ -467,7 +513,7 @@ static void do_help(repl_state *r, const char *arg)
         if (command >= 0)
             st = CDL_OK;
         if (st == CDL_USAGE)
-            fprintf(stderr, "cdl: nothing is known of '%s'\n", arg);
+            tell(stderr, "cdl: nothing is known of '%s'\n", arg);
         note(r, st);
         return;
     }
@@ -510,9 +556,9 @@ static void do_command(repl_state *r, char *line)
         }
     }
     const char *near = closest(name, names);
-    fprintf(stderr, "cdl: unknown command ':%s'", name);
+    tell(stderr, "cdl: unknown command ':%s'", name);
     if (near)
-        fprintf(stderr, "; did you mean ':%s'?", near);
+        tell(stderr, "; did you mean ':%s'?", near);
     fputs("\n", stderr);
     note(r, CDL_USAGE);
 }
@@ -529,10 +575,12 @@ static void bare_command(const char *text)
         strcpy(word, "quit");
     for (int k = 0; k < COMMANDS; k++)
         if (!strcmp(commands[k].name, word))
-            fprintf(stderr, "cdl: commands begin with a colon: :%s\n", word);
+            tell(stderr, "cdl: commands begin with a colon: :%s\n", word);
 }
 
-/* text that the language calls whole is executed; an empty line ends what never becomes so */
+/* text that the language calls whole is executed; an empty line outside of brackets ends what never becomes
+ * so
+ */
 static void line_take(repl_state *r, char *line)
 {
     if (!r->len && line[strspn(line, " \t")] == ':') {
@@ -548,10 +596,9 @@ static void line_take(repl_state *r, char *line)
     }
     if (!strncmp(line + strspn(line, " \t"), "##", 2))
         return; /* it documents what follows */
-    if (!cdl_complete(r->s, r->text, r->len) && !(blank && r->terminal))
+    if (!cdl_complete(r->s, r->text, r->len) &&
+        !(blank && r->terminal && !cdl_open_brackets(r->s, r->text, r->len)))
         return;
-    interrupts_clear();
-    interrupts_catch();
     cdl_status st = cdl_run_text(r->s, "<input>", r->text, r->len);
     note(r, st);
     if (st < CDL_USAGE)
@@ -560,7 +607,7 @@ static void line_take(repl_state *r, char *line)
         bare_command(r->text);
     if (r->terminal) { /* the block is one entry */
         r->text[r->len - 1] = 0;
-        add_history(r->text);
+        remember(r->text);
     }
     r->len = 0;
     fflush(stdout);
@@ -578,8 +625,15 @@ static void lines_take(repl_state *r, char *all)
         while (!strncmp(line, "cdl> ", 5) || !strncmp(line, "...> ", 5))
             line += 5;
         if (r->terminal && !r->len && *line == ':')
-            add_history(line);
+            remember(line);
+        interrupts_clear();
         line_take(r, line);
+        if (r->terminal && interrupts_seen()) { /* what was pasted behind it is dropped too */
+            r->len = 0;
+            end = NULL;
+        }
+        if (interrupts_terminate())
+            r->done = 1;
     }
 }
 
@@ -613,17 +667,17 @@ int repl(const options *o)
         rl_readline_name = "cdl";
         rl_attempted_completion_function = complete;
         rl_completer_word_break_characters = " \t\n()[]{}+-*/^=<>,;'\"";
-        rl_signal_event_hook = on_signal;
+        rl_catch_signals = 0; /* interrupts are ours */
+        interrupts_interactive();
         history_comment_char = '#';
         history_write_timestamps = 1; /* entries of several lines stay whole */
-        read_history(history_path(path, sizeof path));
-        printf("cdl %s; :help for help\n", cdl_version());
+        history_truncate_file(history_path(path, sizeof path), HISTORY_LINES);
+        read_history(path);
+        tell(stdout, "cdl %s; :help for help\n", cdl_version());
     }
     loop(&r);
-    if (r.terminal) {
-        write_history(history_path(path, sizeof path));
+    if (r.terminal)
         putchar('\n');
-    }
     cdl_finish(r.s);
     cdl_free(r.s);
     for (size_t k = 0; k < r.nkept; k++)

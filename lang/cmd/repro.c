@@ -117,9 +117,10 @@ static void columns_tell(const char *file, const csv_column *col, size_t n)
 {
     for (size_t k = 0; k < n; k++)
         if (col[k].differ)
-            printf("%s: column %s: %zu of %zu numbers differ, at most by %.3g (relative %.3g) in row %zu\n",
-                   file, col[k].name ? col[k].name : "?", col[k].differ, col[k].n, col[k].most, col[k].rel,
-                   col[k].row);
+            tell(stdout,
+                 "%s: column %s: %zu of %zu numbers differ, at most by %.3g (relative %.3g) in row %zu\n",
+                 file, col[k].name ? col[k].name : "?", col[k].differ, col[k].n, col[k].most, col[k].rel,
+                 col[k].row);
 }
 
 static void field_compare(findings *f, csv_column *col, const char *x, const char *y, size_t row)
@@ -154,7 +155,7 @@ static void csv_compare(findings *f, const char *name, const char *a, size_t na,
         if (!one && !two)
             break;
         if (one != two) {
-            printf("%s: %s has more rows\n", name, one ? "the first" : "the second");
+            tell(stdout, "%s: %s has more rows\n", name, one ? "the first" : "the second");
             f->differ++;
             break;
         }
@@ -164,12 +165,13 @@ static void csv_compare(findings *f, const char *name, const char *a, size_t na,
             free(col[k].name);
             col[k].name = strdup(x.field);
         } else if (x.row == 0) {
-            printf("%s: column %zu is %s in the first, %s in the second\n", name, k + 1, x.field, y.field);
+            tell(stdout, "%s: column %zu is %s in the first, %s in the second\n", name, k + 1, x.field,
+                 y.field);
             f->differ++;
         } else
             field_compare(f, &col[k], x.field, y.field, x.row);
         if (cell_step(&x) != cell_step(&y)) {
-            printf("%s: rows of different lengths\n", name);
+            tell(stdout, "%s: rows of different lengths\n", name);
             f->differ++;
             break;
         }
@@ -193,16 +195,16 @@ static void files_compare(findings *f, const char *name, const char *first, cons
     char *a = file_read(first, &na), *b = file_read(second, &nb);
     size_t before = f->differ;
     if (!a || !b) {
-        printf("%s: cannot be read\n", a ? second : first);
+        tell(stdout, "%s: cannot be read\n", a ? second : first);
         f->differ++;
     } else if (na == nb && !memcmp(a, b, na))
         f->compared++;
     else if (ends(name, ".csv")) {
         csv_compare(f, name, a, na, b, nb);
         if (f->differ == before && f->within == 0)
-            printf("%s: the same numbers, written differently\n", name);
+            tell(stdout, "%s: the same numbers, written differently\n", name);
     } else {
-        printf("%s: differs\n", name);
+        tell(stdout, "%s: differs\n", name);
         f->differ++;
     }
     free(a);
@@ -225,7 +227,7 @@ static void json_compare_object(findings *f, const char *path, const json_t *a, 
     }
     json_object_foreach((json_t *)b, key, v) if (!json_object_get(a, key))
     {
-        printf("%s.%s: only in the second\n", path, key);
+        tell(stdout, "%s.%s: only in the second\n", path, key);
         f->differ++;
     }
 }
@@ -235,7 +237,7 @@ static void json_compare_array(findings *f, const char *path, const json_t *a, c
     size_t n = json_array_size(a), m = json_array_size(b);
     char at[512];
     if (n != m) {
-        printf("%s: %zu in the first, %zu in the second\n", path, n, m);
+        tell(stdout, "%s: %zu in the first, %zu in the second\n", path, n, m);
         f->differ++;
     }
     for (size_t k = 0; k < n && k < m; k++) {
@@ -247,7 +249,7 @@ static void json_compare_array(findings *f, const char *path, const json_t *a, c
 static void json_compare(findings *f, const char *path, const json_t *a, const json_t *b)
 {
     if (!b) {
-        printf("%s: only in the first\n", path);
+        tell(stdout, "%s: only in the first\n", path);
         f->differ++;
     } else if (json_is_object(a) && json_is_object(b))
         json_compare_object(f, path, a, b);
@@ -258,12 +260,12 @@ static void json_compare(findings *f, const char *path, const json_t *a, const j
         f->compared++;
         if (numbers_agree(f, x, y))
             return;
-        printf("%s: %.17g and %.17g differ by %.3g (relative %.3g)\n", path, x, y, fabs(x - y),
-               relative(x, y));
+        tell(stdout, "%s: %.17g and %.17g differ by %.3g (relative %.3g)\n", path, x, y, fabs(x - y),
+             relative(x, y));
         f->differ++;
     } else if (!json_equal(a, b)) {
         char *x = json_dumps(a, JSON_ENCODE_ANY), *y = json_dumps(b, JSON_ENCODE_ANY);
-        printf("%s: %s and %s\n", path, x ? x : "?", y ? y : "?");
+        tell(stdout, "%s: %s and %s\n", path, x ? x : "?", y ? y : "?");
         free(x);
         free(y);
         f->differ++;
@@ -276,7 +278,7 @@ static json_t *json_read(const char *path, int loud)
     json_error_t e;
     json_t *j = json_load_file(path, 0, &e);
     if (!j && loud)
-        fprintf(stderr, "cdl: cannot read '%s': %s\n", path, e.line < 0 ? e.text : "it is no JSON");
+        tell(stderr, "cdl: cannot read '%s': %s\n", path, e.line < 0 ? e.text : "it is no JSON");
     return j;
 }
 
@@ -289,7 +291,7 @@ static const char *json_text(const json_t *o, const char *key)
 static int verdict(const findings *f, const char *same)
 {
     if (f->differ) {
-        printf("%zu difference%s\n", f->differ, f->differ == 1 ? "" : "s");
+        tell(stdout, "%zu difference%s\n", f->differ, f->differ == 1 ? "" : "s");
         return CDL_EXPECT;
     }
     puts(same);
@@ -354,7 +356,7 @@ static void folders_compare(findings *f, const char *a, const char *b)
             i++;
         char *one = path_of(a, x[k]), *two = path_of(b, x[k]);
         if (i == m) {
-            printf("%s: only in %s\n", x[k], a);
+            tell(stdout, "%s: only in %s\n", x[k], a);
             f->differ++;
         } else if (ends(x[k], "manifest.json"))
             manifests_compare(f, one, two);
@@ -368,7 +370,7 @@ static void folders_compare(findings *f, const char *a, const char *b)
         while (k < n && strcmp(x[k], y[i]))
             k++;
         if (k == n) {
-            printf("%s: only in %s\n", y[i], b);
+            tell(stdout, "%s: only in %s\n", y[i], b);
             f->differ++;
         }
         free(y[i]);
@@ -385,7 +387,7 @@ int diff_main(const options *o)
     struct stat a, b;
     for (int k = 0; k < 2; k++)
         if (stat(o->file[k], k ? &b : &a)) {
-            fprintf(stderr, "cdl: '%s': %s\n", o->file[k], strerror(errno));
+            tell(stderr, "cdl: '%s': %s\n", o->file[k], strerror(errno));
             return CDL_IO;
         }
     if (S_ISDIR(a.st_mode) != S_ISDIR(b.st_mode)) {
@@ -542,7 +544,7 @@ static void file_explain(findings *f, const json_t *was, const char *dir, const 
     if (!first || !second)
         f->differ++;
     else if (cdl_hash_file(first, hex) || strcmp(hex, json_text(was, "sha256"))) {
-        printf("%s: other bytes than those recorded, which are no longer beside the manifest\n", name);
+        tell(stdout, "%s: other bytes than those recorded, which are no longer beside the manifest\n", name);
         f->differ++;
     } else
         files_compare(f, name, first, second);
@@ -565,10 +567,10 @@ static void repro_compare(findings *f, const json_t *was, const json_t *is, cons
         if (b && !strcmp(json_text(a, "sha256"), json_text(b, "sha256")))
             continue;
         if (picture)
-            printf("%s: %s (a picture: its numbers are compared)\n", json_text(a, "path"),
-                   b ? "drawn differently" : "not drawn");
+            tell(stdout, "%s: %s (a picture: its numbers are compared)\n", json_text(a, "path"),
+                 b ? "drawn differently" : "not drawn");
         else if (!b) {
-            printf("%s: was not written\n", json_text(a, "path"));
+            tell(stdout, "%s: was not written\n", json_text(a, "path"));
             f->differ++;
         } else
             file_explain(f, a, dir, scratch);
@@ -585,11 +587,12 @@ static void hosts_tell(const json_t *was, const json_t *is)
     const json_t *a = json_object_get(was, "cdl"), *b = json_object_get(is, "cdl");
     static const char *const keys[] = { "version", "commit", "compiler", "blas" };
     if (strcmp(json_text(was, "host"), json_text(is, "host")))
-        printf("host: recorded on %s, run again on %s\n", json_text(was, "host"), json_text(is, "host"));
+        tell(stdout, "host: recorded on %s, run again on %s\n", json_text(was, "host"),
+             json_text(is, "host"));
     for (size_t k = 0; k < 4; k++)
         if (strcmp(json_text(a, keys[k]), json_text(b, keys[k])))
-            printf("%s: recorded with %s, run again with %s\n", keys[k], json_text(a, keys[k]),
-                   json_text(b, keys[k]));
+            tell(stdout, "%s: recorded with %s, run again with %s\n", keys[k], json_text(a, keys[k]),
+                 json_text(b, keys[k]));
 }
 
 static int files_inside(const json_t *m)
@@ -599,7 +602,7 @@ static int files_inside(const json_t *m)
         const char *p = json_text(json_array_get(list, k), "path");
         if (stays_below(p))
             continue;
-        fprintf(stderr, "cdl: '%s' lies outside of the output folder, so it would be overwritten\n", p);
+        tell(stderr, "cdl: '%s' lies outside of the output folder, so it would be overwritten\n", p);
         return 0;
     }
     return 1;
@@ -622,7 +625,7 @@ static int repro_in(const json_t *was, const options *o, const char *dir, const 
         snprintf(path, sizeof path, "%s/out/manifest.json", scratch);
         json_t *is = json_read(path, 0);
         if (!is)
-            fprintf(stderr, "cdl: running it again gave nothing\n%s", h.at ? h.at : "");
+            tell(stderr, "cdl: running it again gave nothing\n%s", h.at ? h.at : "");
         if (!is)
             code = st ? cdl_exit_code(st) : CDL_IO;
         else {
@@ -669,7 +672,7 @@ int repro_main(const options *o)
         snprintf(dir, sizeof dir, "%s", real ? real : ".");
         folder_above(dir, json_text(was, "name"));
         if (!mkdtemp(scratch)) {
-            fprintf(stderr, "cdl: '%s': %s\n", scratch, strerror(errno));
+            tell(stderr, "cdl: '%s': %s\n", scratch, strerror(errno));
             code = CDL_IO;
         } else {
             code = repro_in(was, o, dir, scratch);

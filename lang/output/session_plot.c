@@ -434,7 +434,7 @@ static text script_of(session *s, const table *b, const char *data, const char *
 static int draw_stop(void *ud)
 {
     session *s = ud;
-    return s->call.interrupted && s->call.interrupted(s->call.ud);
+    return budget_stopping(&s->budget);
 }
 
 void table_draw(session *s, const table *b)

@@ -44,13 +44,24 @@ void session_out(session *s, const text *t)
 {
     if (!t->n)
         return;
-    if (s->report)
+    if (s->report) {
         report_say(s, 'o', t);
-    else if (s->call.out)
-        s->call.out(s->call.ud, t->at, t->n);
+        return;
+    }
+    text seen = { .a = s->tmp };
+    text_visible(&seen, t->at, t->n);
+    if (s->call.out)
+        s->call.out(s->call.ud, seen.at, seen.n);
 }
 
 void session_err(session *s, const text *t)
+{
+    text seen = { .a = s->tmp };
+    text_visible(&seen, t->at, t->n);
+    session_steer(s, &seen);
+}
+
+void session_steer(session *s, const text *t)
 {
     if (!t->n)
         return;
@@ -62,13 +73,14 @@ void session_err(session *s, const text *t)
 
 void session_note(session *s, const char *fmt, ...)
 {
-    text t = { .a = s->tmp };
+    text said = { .a = s->tmp }, t = { .a = s->tmp };
     va_list ap;
     va_start(ap, fmt);
-    text_puts(&t, "cdl: ");
-    text_vprintf(&t, fmt, ap);
-    text_putc(&t, '\n');
+    text_vprintf(&said, fmt, ap);
     va_end(ap);
+    text_puts(&t, "cdl: ");
+    text_visible(&t, said.at, said.n);
+    text_putc(&t, '\n');
     session_err(s, &t);
 }
 
@@ -94,7 +106,7 @@ static void flush_one(session *s, const diag *e)
         diag_print_json(s->d, e, &t);
     else
         diag_print(s->d, e, session_is(s, OPTION_COLOUR), &t);
-    session_err(s, &t);
+    session_steer(s, &t);
 }
 
 bool session_flush(session *s)
@@ -334,6 +346,8 @@ static look def_value(session *s, def *d, span at, value *out)
     case DEF_PARAM:
         break;
     }
+    if (d->state == DEF_BUSY && s->ev.callee)
+        return LOOK_NO; /* let max = max(1, 2) */
     if (d->state == DEF_BUSY) {
         diag *e = diag_error(s->d, DIAG_CYCLE, at, "'%s' is defined by itself", d->name);
         diag_second(s->d, e, d->at->name_at, "its definition");
@@ -476,6 +490,10 @@ static bool reads_results(const ast *e)
  */
 static bool skipped(session *s, const ast *e)
 {
+    if (s->abandoned) {
+        s->skipped += e->kind == AST_EXPECT;
+        return true;
+    }
     bool skip = s->last_failed && (reads_results(e) || (!session_is(s, OPTION_INTERACTIVE) &&
                                                         (e->kind == AST_LET || e->kind == AST_EXPR)));
     if (s->interrupted && (e->kind == AST_EXPECT || e->kind == AST_RUN || e->kind == AST_EXPERIMENT))
@@ -485,10 +503,8 @@ static bool skipped(session *s, const ast *e)
     return skip;
 }
 
-void session_execute(session *s, const ast *e)
+static void statement(session *s, const ast *e)
 {
-    if (skipped(s, e))
-        return;
     if (s->draw_name && *s->draw_name) {
         s->draw_name = "";
         s->drawn = 0;
@@ -537,14 +553,167 @@ void session_execute(session *s, const ast *e)
     }
 }
 
+/* ---- the end of the budget ---- */
+
+static void files_drop(session *s)
+{
+    for (table *t = s->tables; t; t = t->next) {
+        if (t->file)
+            outfile_abort(t->file);
+        spool_close(t->rows_at);
+    }
+    s->tables = NULL;
+    outfiles_abort(&s->budget, NULL);
+}
+
+typedef struct loose {
+    arena *a;
+    struct loose *next;
+} loose;
+
+void session_arena_free(session *s, arena *a)
+{
+    for (loose **at = &s->loose; *at; at = &(*at)->next)
+        if ((*at)->a == a) {
+            *at = (*at)->next;
+            arena_free(a);
+            return;
+        }
+}
+
+/* those that were made since */
+static void loose_free(session *s, loose *since)
+{
+    arena_free(s->arriving);
+    s->arriving = NULL;
+    while (s->loose && s->loose != since)
+        session_arena_free(s, s->loose->a);
+}
+
+static const char *bytes_text(session *s, int64_t n)
+{
+    static const char *const unit[] = { "bytes", "kB", "MB", "GB", "TB" };
+    double x = (double)n;
+    int k = 0;
+    for (; x >= 1024 && k < 4; k++)
+        x /= 1024;
+    return arena_printf(s->tmp, "%.4g %s", x, unit[k]);
+}
+
+const char *spent_text(session *s)
+{
+    const budget *b = &s->budget;
+    switch (b->why) {
+    case SPENT_TIME:
+        return arena_printf(s->tmp, "this takes longer than --time allows (%g s)", b->time);
+    case SPENT_MEMORY:
+        return arena_printf(s->tmp, "this needs more memory than --memory allows (%s)",
+                            bytes_text(s, b->memory));
+    case SPENT_DISK:
+        return arena_printf(s->tmp, "this writes more than --disk allows (%s)", bytes_text(s, b->disk));
+    case SPENT_INTERRUPTED:
+    case SPENT_NOTHING:
+        break;
+    }
+    return "interrupted";
+}
+
+static void execute(session *s, void *ud)
+{
+    statement(s, ud);
+    session_flush(s);
+    if (!s->experiment)
+        tables_finish(s);
+}
+
+/* what a jump left half done: definitions that were being computed, files that were being read */
+static void definitions_reset(session *s)
+{
+    for (size_t k = 0; k < s->loaded.all.n; k++) {
+        module *m = s->loaded.all.at[k];
+        for (size_t i = 0; i < m->order.n; i++)
+            if (m->order.at[i]->state == DEF_BUSY)
+                m->order.at[i]->state = DEF_FRESH;
+        if (m->state != MODULE_LOADING)
+            continue;
+        m->state = MODULE_BAD;
+        if (m != s->main)
+            m->path = "<interrupted>"; /* the next use reads it again */
+    }
+}
+
+bool session_try(session *s, void (*go)(session *s, void *ud), void *ud)
+{
+    jmp_buf outer;
+    evaluator ev = s->ev;
+    struct loose *made = s->loose;
+    const outfile *writing = s->budget.writing;
+    memcpy(&outer, &s->oom, sizeof outer);
+    bool whole = !setjmp(s->oom);
+    if (whole)
+        go(s, ud);
+    memcpy(&s->oom, &outer, sizeof outer);
+    if (whole)
+        return true;
+    if (s->budget.why == SPENT_NOTHING)
+        longjmp(s->oom, 1);
+    s->ev = ev;
+    outfiles_abort(&s->budget, writing);
+    loose_free(s, made);
+    definitions_reset(s);
+    return false;
+}
+
+/* the budget ended a statement, or the reading of a text: where it was, and why */
+static void spent_report(session *s, span at)
+{
+    budget *b = &s->budget;
+    b->held++;
+    if (b->why == SPENT_INTERRUPTED) {
+        if (!s->interrupted)
+            session_note(s, "interrupted");
+        session_worse(s, CDL_SOLVER);
+    } else if (!s->abandoned) {
+        diag *d = diag_error(s->d, b->why == SPENT_DISK ? DIAG_IO : DIAG_LIMIT, b->at.file ? b->at : at, "%s",
+                             spent_text(s));
+        if (b->at.file && at.file && (at.file != b->at.file || at.begin != b->at.begin))
+            diag_second(s->d, d, at, "in this statement");
+    }
+    session_flush(s);
+    s->abandoned = s->abandoned || b->why == SPENT_INTERRUPTED || b->why == SPENT_TIME;
+    s->interrupted = s->abandoned;
+    s->rec.failed = true;
+    s->rec.incomplete = s->abandoned;
+    b->why = SPENT_NOTHING;
+    b->held--;
+    budget_wind_up(b);
+}
+
+void session_execute(session *s, const ast *e)
+{
+    if (skipped(s, e))
+        return;
+    const ast *experiment = s->experiment;
+    s->budget.at = SPAN_NONE;
+    if (session_try(s, execute, (void *)(uintptr_t)e))
+        return;
+    if (!experiment) {
+        points_abandon(s);
+        files_drop(s);
+        s->experiment = NULL;
+        s->swept = NULL;
+        s->report = NULL;
+        s->worker = false;
+    }
+    spent_report(s, e->at);
+    arena_trim(s->tmp);
+}
+
 static void execute_all(session *s, const ast *file)
 {
     for (uint32_t k = 0; k < file->n; k++) {
         arena_pos mark = arena_mark(s->tmp);
         session_execute(s, file->kid[k]);
-        session_flush(s);
-        if (!s->experiment)
-            tables_finish(s);
         session_flush(s);
         arena_release(s->tmp, mark);
     }
@@ -611,12 +780,17 @@ static void session_start(session *s)
 
 cdl *cdl_new(const cdl_allocator *al)
 {
-    allocator use = al ? (allocator){ al->grow, al->ud } : allocator_libc;
+    allocator use = al ? (allocator){ al->grow, al->ud, NULL } : allocator_libc;
     session *s = use.grow(use.ud, NULL, sizeof *s);
     if (!s)
         return NULL;
     memset(s, 0, sizeof *s);
     s->al = use;
+    s->al.budget = &s->budget;
+    s->budget = (budget){ .time = INFINITY,
+                          .memory = budget_default_memory(),
+                          .disk = INT64_C(64) << 30,
+                          .begin = clock_seconds() };
     if (setjmp(s->oom)) {
         cdl_free(s);
         return NULL;
@@ -631,21 +805,6 @@ cdl *cdl_new(const cdl_allocator *al)
     return s;
 }
 
-static void files_drop(session *s)
-{
-    for (table *t = s->tables; t; t = t->next) {
-        if (t->file)
-            outfile_abort(t->file);
-        spool_close(t->rows_at);
-    }
-    s->tables = NULL;
-}
-
-typedef struct loose {
-    arena *a;
-    struct loose *next;
-} loose;
-
 arena *session_arena(session *s)
 {
     arena *a = arena_new(&s->al, &s->oom);
@@ -659,24 +818,12 @@ arena *session_arena(session *s)
     return a;
 }
 
-void session_arena_free(session *s, arena *a)
-{
-    for (loose **at = &s->loose; *at; at = &(*at)->next)
-        if ((*at)->a == a) {
-            *at = (*at)->next;
-            arena_free(a);
-            return;
-        }
-}
-
 void cdl_free(cdl *s)
 {
     if (!s)
         return;
     files_drop(s);
-    arena_free(s->arriving);
-    while (s->loose)
-        session_arena_free(s, s->loose->a);
+    loose_free(s, NULL);
     for (size_t k = 0; k < s->runs.n; k++)
         if (s->runs.at[k]) {
             results_close(s->runs.at[k]->r);
@@ -692,6 +839,14 @@ void cdl_free(cdl *s)
 /* out of memory: what is half made stays in its arenas until the session is freed */
 cdl_status session_lost(session *s)
 {
+    if (!s->broken && s->budget.why != SPENT_NOTHING) {
+        files_drop(s);
+        loose_free(s, NULL);
+        definitions_reset(s);
+        spent_report(s, SPAN_NONE);
+        arena_trim(s->tmp);
+        return s->worst;
+    }
     static const char told[] = "cdl: error: there is not enough memory\n";
     if (!s->broken && s->call.err)
         s->call.err(s->call.ud, told, sizeof told - 1);
@@ -705,10 +860,15 @@ void session_begin(session *s)
 {
     static const arena_pos empty = { NULL, 0 };
     s->worst = CDL_OK;
-    s->interrupted = false;
+    s->interrupted = s->abandoned = false;
+    s->budget.seen = 0;
+    s->budget.held = 0;
+    s->budget.stopping = s->budget.why = SPENT_NOTHING;
+    s->budget.grace = 0;
+    s->budget.at = SPAN_NONE;
     arena_release(s->tmp, empty);
     s->ev.a = s->tmp;
-    s->ev.depth = 0;
+    s->ev.depth = s->ev.nest = 0;
 }
 
 /* ---- options ---- */
@@ -716,6 +876,8 @@ void session_begin(session *s)
 void cdl_set_callbacks(cdl *s, const cdl_callbacks *c)
 {
     s->call = c ? *c : (cdl_callbacks){ 0 };
+    s->budget.interrupted = s->call.interrupted;
+    s->budget.ud = s->call.ud;
 }
 
 static bool option_fits(int k, const char *value_)
@@ -723,9 +885,13 @@ static bool option_fits(int k, const char *value_)
     int a, b, n = 0;
     if (k == OPTION_OUTPUT || k == OPTION_STDLIB || k == OPTION_MANIFEST || k == OPTION_SHARDS)
         return true;
-    if (k == OPTION_MEMORY) {
+    if (k == OPTION_SPILL || k == OPTION_TIME) {
         char *end;
         return strtod(value_, &end) > 0 && !*end;
+    }
+    if (k == OPTION_MEMORY || k == OPTION_DISK) {
+        int64_t bytes;
+        return (k == OPTION_MEMORY && !strcmp(value_, "auto")) || budget_bytes(value_, &bytes);
     }
     if (k == OPTION_JOBS)
         return sscanf(value_, "%d%n", &a, &n) == 1 && !value_[n] && a > 0 && a <= 4096;
@@ -734,6 +900,19 @@ static bool option_fits(int k, const char *value_)
     if (k == OPTION_DIAGNOSTICS)
         return !strcmp(value_, "text") || !strcmp(value_, "json");
     return !strcmp(value_, "yes") || !strcmp(value_, "no");
+}
+
+static void budget_set(session *s, int k, const char *value_)
+{
+    budget *b = &s->budget;
+    if (k == OPTION_TIME) {
+        b->time = strtod(value_, NULL);
+        b->begin = clock_seconds();
+    }
+    if (k == OPTION_MEMORY && !budget_bytes(value_, &b->memory))
+        b->memory = budget_default_memory();
+    if (k == OPTION_DISK)
+        budget_bytes(value_, &b->disk);
 }
 
 cdl_status cdl_set(cdl *s, const char *option, const char *value_)
@@ -745,6 +924,7 @@ cdl_status cdl_set(cdl *s, const char *option, const char *value_)
         if (!option_fits(k, value_))
             return CDL_USAGE;
         s->option[k] = arena_strdup(s->a, value_);
+        budget_set(s, k, value_);
         s->loaded.stdlib = s->option[OPTION_STDLIB];
         s->loaded.replace = session_is(s, OPTION_INTERACTIVE);
         s->loaded.anywhere = s->main->root.open = session_is(s, OPTION_ALLOW_OUTSIDE);
@@ -856,6 +1036,7 @@ static void tell_expectations(session *s)
 cdl_status cdl_finish(cdl *s)
 {
     ENTER(s);
+    s->budget.held++; /* what was done is recorded, whatever ended it */
     record_flush(s);
     tell_expectations(s);
     manifest_write(s);
@@ -1015,6 +1196,21 @@ int cdl_complete(cdl *s, const char *text_, size_t len)
     }
     session_begin(s);
     return parse_complete(s->tmp, text_, len);
+}
+
+int cdl_open_brackets(cdl *s, const char *text_, size_t len)
+{
+    if (s->broken || setjmp(s->oom)) {
+        session_lost(s);
+        return 0;
+    }
+    session_begin(s);
+    return parse_open_brackets(s->tmp, text_, len);
+}
+
+size_t cdl_visible(const char *text_, size_t len, char *out, size_t room)
+{
+    return visible_text(text_, len, out, room);
 }
 
 typedef struct {

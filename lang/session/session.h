@@ -5,6 +5,7 @@
    plot), session_sweep.c repeats all of it. */
 #ifndef CDL_SESSION_H
 #define CDL_SESSION_H
+#include "base/budget.h"
 #include "clock/backend.h"
 #include "io/write.h"
 #include "cdl.h"
@@ -45,6 +46,7 @@ typedef struct run {
     results *r;
     scope *top;       /* its names */
     bool named, kept; /* reached by a name; a value refers to it */
+    bool cut;         /* the budget ended it, and its results are not whole */
 } run;
 
 typedef struct record {            /* one JSON object in the making: a run, or a point of an experiment */
@@ -116,6 +118,9 @@ typedef struct overriding {
 struct cdl {
     allocator al;
     jmp_buf oom;
+    budget budget;
+    bool abandoned;      /* this call: the budget ended it, nothing more is executed */
+    struct points *jobs; /* processes that are running points, or NULL */
     bool broken;         /* out of memory once */
     struct loose *loose; /* arenas of the experiment that is running; the one that is being made */
     arena *arriving;
@@ -175,6 +180,7 @@ file_root session_folder(const session *s);             /* files are written bel
 const char *session_path(session *s, const char *name); /* of a file there, for people */
 void session_out(session *s, const text *t);
 void session_err(session *s, const text *t);
+void session_steer(session *s, const text *t); /* as session_err, with colours and the like of our own */
 void session_note(session *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void session_worse(session *s, cdl_status status);
 /* Tells what was found wrong since the last time; false when there were errors. */
@@ -183,6 +189,10 @@ bool session_flush(session *s);
 arena *session_arena(session *s);
 void session_arena_free(session *s, arena *a);
 void session_execute(session *s, const ast *statement);
+/* Calls go; false when the budget ended it: s->budget.why says which, and the caller reports it. */
+bool session_try(session *s, void (*go)(session *s, void *ud), void *ud);
+/* "more than --memory allows (4 GB)": of s->budget.why. */
+const char *spent_text(session *s);
 /* Names in force for a statement: measures, then the last run, then definitions; for what goes into a run
  * definitions come first. */
 scope *session_scope(session *s);
@@ -354,6 +364,7 @@ typedef struct point_range {
     void (*tell)(session *s, const void *axes, int64_t k, text *t);
 } point_range;
 void points_run(session *s, const ast *e, const point_range *p);
+void points_abandon(session *s); /* ends processes of an experiment that was given up */
 /* session_report.c */
 void put_u64(text *t, uint64_t x);
 void put_bytes(text *t, const char *p, size_t n);

@@ -6,13 +6,13 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 #include "session.h"
 
@@ -49,13 +49,6 @@ typedef struct report {
     text t;
 } report;
 
-static double clock_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static int64_t point_at(const points *w, int64_t k)
 {
     return w->first + k * w->step;
@@ -64,7 +57,7 @@ static int64_t point_at(const points *w, int64_t k)
 static void progress_show(points *w, bool end)
 {
     session *s = w->s;
-    double t = clock_now(), rate = (double)(w->done - w->resumed) / (t - w->begin + 1e-9);
+    double t = clock_seconds(), rate = (double)(w->done - w->resumed) / (t - w->begin + 1e-9);
     if (!session_is(s, OPTION_PROGRESS) || !s->call.err || (!w->shown && t - w->begin < 0.5) ||
         (!end && t - w->told < 0.1))
         return;
@@ -221,8 +214,10 @@ static void journal_open(points *w, bool go_on, size_t good)
 }
 
 /* opened for each point: it is not held while memory is asked for */
-static int journal_append(const file_root *out, const char *name, const char *p, size_t n)
+static int journal_append(budget *b, const file_root *out, const char *name, const char *p, size_t n)
 {
+    if (!budget_write(b, (int64_t)n))
+        return ERROR_DISK_BUDGET;
     int error, fd = place_open(out, name, O_WRONLY | O_APPEND, &error);
     while (!error && n) {
         ssize_t m = write(fd, p, n);
@@ -248,7 +243,7 @@ static void journal_add(points *w, int64_t k, const text *t)
     put_bytes(&b, t->at, t->n);
     put_u64(&b, hash_bytes(t->at, t->n, key));
     file_root out = session_folder(w->s);
-    int error = journal_append(&out, w->journal_path, b.at, b.n);
+    int error = journal_append(&w->s->budget, &out, w->journal_path, b.at, b.n);
     arena_release(w->s->tmp, mark);
     w->failures |= x[4] != 0;
     w->journal = !error;
@@ -449,8 +444,13 @@ static void worker(points *w, int fd, int64_t from, int64_t to)
 {
     session *s = w->s;
     if (setjmp(s->oom))
-        _exit(7);
+        _exit(s->interrupted ? 0 : 7);
     s->worker = true;
+    /* its share of what is left */
+    s->jobs = NULL;
+    s->budget.held = 0;
+    s->budget.memory = s->budget.memory_held + (s->budget.memory - s->budget.memory_held) / w->njobs;
+    s->budget.disk = s->budget.disk_written + (s->budget.disk - s->budget.disk_written) / w->njobs;
     for (int j = 0; j < w->njobs; j++)
         if (w->jobs[j].pid > 0)
             close(w->jobs[j].fd);
@@ -626,11 +626,27 @@ static bool jobs_busy(const points *w)
     return false;
 }
 
-static void jobs_stop(points *w)
+static void jobs_stop(points *w, int sig)
 {
     for (int k = 0; k < w->njobs; k++)
         if (w->jobs[k].pid > 0)
-            kill(w->jobs[k].pid, SIGINT);
+            kill(w->jobs[k].pid, sig);
+}
+
+void points_abandon(session *s)
+{
+    points *w = s->jobs;
+    if (!w)
+        return;
+    s->jobs = NULL;
+    jobs_stop(w, SIGKILL);
+    for (int k = 0; k < w->njobs; k++) {
+        if (w->jobs[k].pid <= 0)
+            continue;
+        close(w->jobs[k].fd);
+        while (waitpid(w->jobs[k].pid, NULL, 0) < 0 && errno == EINTR)
+            continue;
+    }
 }
 
 static void jobs_wait(points *w)
@@ -649,24 +665,32 @@ static void points_jobs(points *w)
 {
     session *s = w->s;
     int64_t many = w->n - (w->last_here && w->n && point_at(w, w->n - 1) == w->range->points - 1);
-    bool told = false;
+    double stop = INFINITY; /* when processes that have not ended are killed */
     w->jobs = arena_array(w->a, job, (size_t)w->njobs);
     w->ring = arena_array(w->a, report *, RING);
+    s->jobs = w;
+    s->budget.held++; /* processes end in order: the loop looks for interrupts itself */
     do {
         arena_pos mark = arena_mark(s->tmp);
         jobs_feed(w, many);
         if (jobs_busy(w))
             jobs_wait(w);
         ring_take(w, false);
-        if (s->call.interrupted && s->call.interrupted(s->call.ud))
+        if (budget_stopping(&s->budget))
             s->interrupted = true;
-        if (stopped(w) && !told) {
-            jobs_stop(w);
-            told = true;
+        if (stopped(w) && stop == INFINITY) {
+            jobs_stop(w, SIGINT);
+            stop = clock_seconds() + 1;
         }
+        if (clock_seconds() > stop)
+            jobs_stop(w, SIGKILL);
         progress_show(w, false);
         arena_release(s->tmp, mark);
     } while (jobs_busy(w) || (w->handed < many && !stopped(w)));
+    s->jobs = NULL;
+    s->budget.held--;
+    if (s->budget.stopping)
+        budget_wind_up(&s->budget);
     ring_take(w, true);
     progress_clear(w);
     if (many < w->n && !stopped(w))
@@ -674,11 +698,12 @@ static void points_jobs(points *w)
     for (int k = 0; k < w->njobs; k++)
         if (w->jobs[k].in)
             session_arena_free(w->s, w->jobs[k].in->a);
-    if (!told || !s->interrupted)
+    if (stop == INFINITY || !s->interrupted)
         return;
     session_worse(s, CDL_SOLVER);
-    session_note(s, "interrupted after %lld of %lld points; what was computed is kept", (long long)w->done,
-                 (long long)w->n);
+    session_note(s, "%s after %lld of %lld points; what was computed is kept",
+                 s->budget.stopping == SPENT_TIME ? "the time that --time allows is over" : "interrupted",
+                 (long long)w->done, (long long)w->n);
 }
 
 /* ---- all of it ---- */
@@ -731,7 +756,7 @@ void points_run(session *s, const ast *e, const point_range *range)
     int jobs = 1;
     sscanf(s->option[OPTION_JOBS], "%d", &jobs);
     w.njobs = w.n < jobs ? (int)w.n : jobs;
-    w.begin = clock_now();
+    w.begin = clock_seconds();
     s->points = range->points;
     if (!w.full && (!session_is(s, OPTION_MERGE) || shards_whole(&w))) {
         if (w.njobs > 1)

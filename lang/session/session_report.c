@@ -114,7 +114,7 @@ static void say(session *s, bool err, const char *p, size_t n)
 {
     text t = { .at = (char *)(uintptr_t)p, .n = n };
     if (err)
-        session_err(s, &t);
+        session_steer(s, &t);
     else
         session_out(s, &t);
 }

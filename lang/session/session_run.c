@@ -2,7 +2,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include "lower/assemble.h"
 #include "rod/rod.h"
 #include "session.h"
@@ -327,31 +326,24 @@ typedef struct {
     bool shown;
 } progress;
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static bool progress_tell(void *ud, double done)
 {
     progress *p = ud;
     session *s = p->s;
     if (p->r->full)
         return true;
-    if (s->call.interrupted && s->call.interrupted(s->call.ud))
+    if (budget_stopping(&s->budget))
         return s->interrupted = true;
     if (!session_is(s, OPTION_PROGRESS) || s->report)
         return false;
-    double t = now();
+    double t = clock_seconds();
     if (t - p->begin < 1 || t - p->told < 0.2)
         return false;
     text line = { .a = s->tmp };
     text_printf(&line, "\r%s: %3.0f %%", p->what, 100 * done);
     if (done > 0)
         text_printf(&line, ", %.0f s left ", (t - p->begin) * (1 - done) / done);
-    session_err(s, &line);
+    session_steer(s, &line);
     p->told = t;
     p->shown = true;
     return false;
@@ -393,19 +385,57 @@ static void run_make_named(session *s, const ast *e, run *r)
     r->named = true;
 }
 
+typedef struct {
+    run *r;
+    const run_options *o;
+} running;
+
+static void backend_go(session *s, void *ud)
+{
+    running *x = ud;
+    (void)s;
+    x->r->with->run(x->r->of->p, x->o, x->r->r);
+}
+
+/* the budget ended the run within a step: samples of a motion stay, what else was half made is not used */
+static void run_cut(session *s, run *r)
+{
+    results *x = r->r;
+    const program *p = r->of->p;
+    bool motion = x->samples > 0 && !p->field && !p->rod && !p->has_inclusion.file;
+    s->budget.held++;
+    x->message = arena_strdup(r->a, spent_text(s));
+    x->where = SPAN_NONE;
+    x->status = s->budget.why == SPENT_MEMORY ? RUN_FAILED : RUN_INTERRUPTED;
+    x->dense = NULL;
+    if (motion)
+        x->t_end = x->t[x->samples - 1];
+    r->cut = !motion;
+    s->budget.held--;
+    s->budget.why = SPENT_NOTHING;
+}
+
+enum { RUN_GRACE_MS = 400 }; /* for a step in progress */
+
 static void run_go(session *s, run *r, run_options *o)
 {
-    progress p = { .s = s, .r = r->r, .what = r->of->p->model, .begin = now() };
+    progress p = { .s = s, .r = r->r, .what = r->of->p->model, .begin = clock_seconds() };
+    running x = { r, o };
     o->progress = progress_tell;
     o->ud = &p;
     o->keep_going = session_is(s, OPTION_KEEP_GOING);
-    r->with->run(r->of->p, o, r->r);
-    r->r->seconds = now() - p.begin;
+    s->budget.grace = RUN_GRACE_MS * 1e-3;
+    if (!session_try(s, backend_go, &x))
+        run_cut(s, r);
+    s->budget.grace = 0;
+    if (s->budget.stopping)
+        budget_wind_up(&s->budget);
+    r->r->seconds = clock_seconds() - p.begin;
     if (!p.shown)
         return;
     text line = { .a = s->tmp };
     text_puts(&line, "\r\033[K");
-    session_err(s, &line);
+    session_steer(s, &line);
 }
 
 /* how far a family was overrun at the samples */
@@ -542,7 +572,16 @@ static void run_ended(session *s, const ast *e, run *r)
     s->interrupted = true;
     s->rec.failed = s->rec.incomplete = true;
     session_worse(s, CDL_SOLVER);
-    session_note(s, "interrupted at t = %g; what was computed is kept", x->t_end);
+    const char *kept = r->cut
+                           ? "it gave no results"
+                           : arena_printf(s->tmp, "t = %g was reached; what was computed is kept", x->t_end);
+    if (s->budget.stopping == SPENT_TIME)
+        diag_error(s->d, DIAG_SOLVER, e->at, "the run takes longer than --time allows (%g s): %s",
+                   s->budget.time, kept);
+    else if (r->cut)
+        session_note(s, "interrupted: the run gave no results");
+    else
+        session_note(s, "interrupted at t = %g; what was computed is kept", x->t_end);
 }
 
 bool run_duration(session *s, const ast *e, const program *p, bool dry, double *out)
@@ -631,7 +670,7 @@ void run_statement(session *s, const ast *e)
     r->r = results_new(r->a, of->p);
     r->r->backend = b->name;
     r->r->spill_dir = s->option[OPTION_OUTPUT];
-    r->r->spill_bytes = (int64_t)(strtod(s->option[OPTION_MEMORY], NULL) * 1048576);
+    r->r->spill_bytes = (int64_t)(strtod(s->option[OPTION_SPILL], NULL) * 1048576);
     if (of->p->nparam > 0)
         memcpy(r->r->param, param, (size_t)of->p->nparam * sizeof *param);
     r->top = results_scope(s, r);
@@ -640,8 +679,14 @@ void run_statement(session *s, const ast *e)
                                                         session_copy(s, s->keep, &args.at[k].v) };
     run_go(s, r, &o);
     s->last = r;
-    run_make_named(s, e, r);
+    if (!r->cut)
+        run_make_named(s, e, r);
     run_record(s, r);
     run_ended(s, e, r);
-    summary(s, r);
+    if (r->cut)
+        s->last_failed = true;
+    else
+        summary(s, r);
+    if (r->cut && s->last == r)
+        run_drop(s, r);
 }

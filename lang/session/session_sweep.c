@@ -14,6 +14,7 @@ static value draw(evaluator *ev, const ast *call, const value *arg, size_t n, do
                      .point = (uint64_t)s->point,
                      .name = s->draw_name ? s->draw_name : "" };
     double many;
+    ev->drawn++;
     if (n == 0) {
         key.index = s->drawn++;
         return v_num(one(&key));

@@ -878,14 +878,15 @@ ast *parse_source(arena *a, symtab *names, diags *d, uint32_t file)
     return root;
 }
 
-int parse_complete(arena *scratch, const char *s, size_t len)
+/* brackets that are open at the end, and whether the last word can end a statement */
+static int open_brackets(arena *scratch, const char *s, size_t len, bool *ends)
 {
     scanner sc;
     span at;
-    int t, last = T_NAME;
-    size_t open = 0;
+    int t, last = T_NAME, open = 0;
+    *ends = true;
     if (len > SOURCE_MAX_BYTES)
-        return 1;
+        return 0;
     scan_begin(&sc, scratch, s, len);
     while ((t = scan_token(&sc, &at)) != 0) {
         if (opening_of(t))
@@ -896,7 +897,20 @@ int parse_complete(arena *scratch, const char *s, size_t len)
             continue;
         last = t == T_SEMI || (last == T_DOT && keyword_of(&sc, at) >= 0) ? T_NAME : t;
     }
-    return open == 0 && ends_statement(last);
+    *ends = ends_statement(last);
+    return open;
+}
+
+int parse_complete(arena *scratch, const char *s, size_t len)
+{
+    bool ends;
+    return open_brackets(scratch, s, len, &ends) == 0 && ends;
+}
+
+int parse_open_brackets(arena *scratch, const char *s, size_t len)
+{
+    bool ends;
+    return open_brackets(scratch, s, len, &ends);
 }
 
 static lex_kind kind_of(const scanner *sc, int t, span at)

@@ -10,6 +10,7 @@ ast *parse_source(arena *a, symtab *names, diags *d, uint32_t file);
 /* Whether the text is a whole input for the REPL: 1 complete, 0 wants more lines (open bracket, or a last
    token that cannot end a statement). */
 int parse_complete(arena *scratch, const char *text, size_t len);
+int parse_open_brackets(arena *scratch, const char *s, size_t len);
 
 /* The tokens with comments and line ends kept, for fmt and for highlighting. */
 typedef enum {

@@ -121,6 +121,7 @@ static value b_transpose(evaluator *ev, scope *in, const ast *call, const value 
     out.num.unit = arg[0].num.unit;
     for (int32_t i = 0; i < rows; i++)
         for (int32_t j = 0; j < cols; j++) {
+            arena_tick(ev->a, 16);
             value x = v_element(&arg[0], i * cols + j);
             v_set(ev->a, &out, j * rows + i, &x);
         }

@@ -2,7 +2,10 @@
 #include <limits.h>
 #include <math.h>
 #include <string.h>
+#include "base/budget.h"
 #include "model/model.h"
+
+enum { EVAL_WORK = 64 }; /* of an expression, beside what it allocates */
 
 /* ---- scopes ---- */
 
@@ -73,19 +76,37 @@ static value name_unknown(evaluator *ev, scope *in, sym name, span at)
     return v_error();
 }
 
-/* callee: a name that is called passes over models and constraints, so floor(x) is a function beside a
- * constraint floor */
+/* functions, series y(1), past values x(t - tau), fields u(x), and objects that answer to it */
+static bool can_be_called(const evaluator *ev, const value *v)
+{
+    if (v->kind == V_NUM) {
+        value x = v_count(v) ? v_element(v, 0) : v_num(0);
+        const ir_input *in = x.num.r0 && ev->g ? ir_input_of(ev->g, x.num.r0) : NULL;
+        return in && (in->kind == IN_Q || in->kind == IN_V || in->kind == IN_A || in->kind == IN_FIELD);
+    }
+    if (v->kind == V_OBJECT)
+        return v->object.in && v->object.in->call;
+    return v->kind == V_FN || v->kind == V_SERIES || v->kind == V_DOFS;
+}
+
+/* callee: a name that is called passes over what cannot be called, so floor(x) is a function beside a
+   constraint floor, and max(y) beside let max = 3; where there is nothing else, the first one is blamed */
 static value name_value(evaluator *ev, scope *in, const ast *e, bool callee)
 {
-    value v;
+    value v, passed = { .kind = V_ERROR };
     look found = LOOK_NO;
     for (scope *s = in; s && found == LOOK_NO; s = s->up) {
         ev->callee = callee;
         found = s->find(s, ev, e->name, e->at, &v);
         ev->callee = false;
-        if (callee && found == LOOK_YES && v.kind == V_MODEL)
-            found = LOOK_NO;
+        if (!callee || found != LOOK_YES || can_be_called(ev, &v))
+            continue;
+        found = LOOK_NO;
+        if (passed.kind == V_ERROR && v.kind != V_MODEL)
+            passed = v;
     }
+    if (found == LOOK_NO && passed.kind != V_ERROR)
+        return passed;
     if (found == LOOK_NO)
         return name_unknown(ev, in, e->name, e->at);
     return found == LOOK_YES ? v : v_error();
@@ -401,6 +422,79 @@ void fn_check_params(diags *d, const ast *fn)
             }
 }
 
+/* Calls of user functions whose values are known, of the same arguments, in one expression: functions that
+   call each other twice would double their work at each level.  Only numbers count as arguments. */
+typedef struct known_call {
+    const ast *fn;
+    scope *in;
+    const value *arg;
+    value v;
+    uint64_t next; /* with the same hash: its place + 1, or 0 */
+} known_call;
+typedef struct known_calls {
+    map64 at; /* hash -> place + 1 */
+    vec(known_call) list;
+} known_calls;
+
+static bool same_number(const value *a, const value *b)
+{
+    return a->kind == b->kind && a->num.r0 == b->num.r0 && dim_equal(a->num.unit, b->num.unit) &&
+           a->num.unit.any == b->num.unit.any && !memcmp(&a->num.d0, &b->num.d0, sizeof a->num.d0);
+}
+
+/* false: the call cannot be kept */
+static bool call_hash(const value *f, const value *arg, size_t n, uint64_t *out)
+{
+    uint64_t h = hash64(sym_key(f->fn.fn), sym_key(f->fn.in));
+    for (size_t i = 0; i < n; i++) {
+        uint64_t bits;
+        if ((arg[i].kind != V_NUM && arg[i].kind != V_BOOL) || arg[i].num.rank)
+            return false;
+        memcpy(&bits, &arg[i].num.d0, sizeof bits);
+        h = hash64(hash64(h, bits), (uint64_t)arg[i].num.r0);
+    }
+    *out = h >> 1;
+    return true;
+}
+
+static const known_call *call_known(const evaluator *ev, const value *f, const value *arg, size_t n,
+                                    uint64_t hash)
+{
+    const uint64_t *at = map64_get(&ev->known->at, hash);
+    for (uint64_t k = at ? *at : 0; k; k = ev->known->list.at[k - 1].next) {
+        const known_call *c = &ev->known->list.at[k - 1];
+        size_t same = 0;
+        while (same < n && c->fn == f->fn.fn && c->in == f->fn.in && same_number(&c->arg[same], &arg[same]))
+            same++;
+        if (same == n && c->fn == f->fn.fn && c->in == f->fn.in)
+            return c;
+    }
+    return NULL;
+}
+
+static void call_keep(evaluator *ev, const value *f, const value *arg, size_t n, uint64_t hash,
+                      const value *v)
+{
+    value *copy = arena_array(ev->a, value, n ? n : 1);
+    memcpy(copy, arg, n * sizeof *arg);
+    uint64_t *at = map64_put(&ev->known->at, hash);
+    known_call *c = vec_push(ev->a, &ev->known->list);
+    *c = (known_call){ f->fn.fn, f->fn.in, copy, *v, *at };
+    *at = ev->known->list.n;
+}
+
+static value call_body(evaluator *ev, const value *f, const value *arg, size_t n)
+{
+    const ast *fn = f->fn.fn;
+    table_scope *s = table_scope_new(ev->a, f->fn.in);
+    for (size_t i = 0; i < n; i++)
+        table_scope_set(s, fn->kid[0]->kid[i]->name, arg[i]);
+    ev->depth++;
+    value v = eval(ev, &s->base, fn->kid[1]);
+    ev->depth--;
+    return v;
+}
+
 static value call_user(evaluator *ev, const value *f, const value *arg, size_t n, span at)
 {
     const ast *fn = f->fn.fn, *params = fn->kid[0];
@@ -414,12 +508,20 @@ static value call_user(evaluator *ev, const value *f, const value *arg, size_t n
         diag_error(ev->d, DIAG_LIMIT, at, "'%s' calls itself more than %d times", fn->name, EVAL_MAX_DEPTH);
         return v_error();
     }
-    table_scope *s = table_scope_new(ev->a, f->fn.in);
-    for (size_t i = 0; i < n; i++)
-        table_scope_set(s, params->kid[i]->name, arg[i]);
-    ev->depth++;
-    value v = eval(ev, &s->base, fn->kid[1]);
-    ev->depth--;
+    uint64_t hash;
+    if (++ev->calls < EVAL_MANY_CALLS || !call_hash(f, arg, n, &hash))
+        return call_body(ev, f, arg, n);
+    if (!ev->known) {
+        ev->known = arena_make(ev->a, known_calls);
+        ev->known->at.a = ev->a;
+    }
+    const known_call *known = call_known(ev, f, arg, n, hash);
+    if (known)
+        return known->v;
+    int64_t drawn = ev->drawn;
+    value v = call_body(ev, f, arg, n);
+    if (v.kind != V_ERROR && ev->drawn == drawn && ev->known)
+        call_keep(ev, f, arg, n, hash, &v);
     return v;
 }
 
@@ -658,8 +760,11 @@ static value eval_node(evaluator *ev, scope *in, const ast *e)
 
 value eval(evaluator *ev, scope *in, const ast *e)
 {
-    if (ev->nest == 0)
+    if (ev->nest == 0) {
         ev->deep = false;
+        ev->calls = 0;
+        ev->known = NULL;
+    }
     if (ev->nest >= EVAL_MAX_NEST) {
         if (!ev->deep)
             diag_error(ev->d, DIAG_LIMIT, e->at,
@@ -667,6 +772,10 @@ value eval(evaluator *ev, scope *in, const ast *e)
         ev->deep = true;
         return v_error();
     }
+    budget *b = arena_budget(ev->a);
+    if (b)
+        b->at = e->at;
+    arena_tick(ev->a, EVAL_WORK);
     ev->nest++;
     value v = eval_node(ev, in, e);
     ev->nest--;

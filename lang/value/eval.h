@@ -39,15 +39,18 @@ typedef struct evaluator {
     /* set when a family cannot be kept symbolic (an index that is not affine): its members are then taken one
      * by one */
     bool needs_members;
-    bool inclusion; /* inside an inclusion: set-valued terms may stand here */
-    bool callee;    /* the name looked up is being called: what cannot be called is passed over */
-    int depth;      /* of calls */
-    bool deep;      /* that it is too deep was told */
-    int nest;       /* of expressions, through calls and definitions: the stack is finite */
-    int64_t fuel;   /* elements that unrolled sums and comprehensions may still make */
-    void *of;       /* the model being compiled, or the session */
+    bool inclusion;            /* inside an inclusion: set-valued terms may stand here */
+    bool callee;               /* the name looked up is being called: what cannot be called is passed over */
+    int depth;                 /* of calls */
+    bool deep;                 /* that it is too deep was told */
+    int nest;                  /* of expressions, through calls and definitions: the stack is finite */
+    int64_t fuel;              /* elements that unrolled sums and comprehensions may still make */
+    int64_t calls;             /* of user functions in the expression at hand */
+    int64_t drawn;             /* calls whose value is not one of their arguments alone: random numbers */
+    struct known_calls *known; /* values of calls in the expression at hand, once there are many */
+    void *of;                  /* the model being compiled, or the session */
 } evaluator;
-enum { EVAL_MAX_DEPTH = 200, EVAL_MAX_NEST = 2500, EVAL_FUEL = 4000000 };
+enum { EVAL_MAX_DEPTH = 200, EVAL_MAX_NEST = 2500, EVAL_FUEL = 4000000, EVAL_MANY_CALLS = 1000 };
 
 value eval(evaluator *ev, scope *in, const ast *e);
 /* as eval, but a family of dofs stays whole, to be indexed */

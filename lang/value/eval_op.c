@@ -139,6 +139,7 @@ static value op_elements(evaluator *ev, op_code op, const value *a, const value 
     out.num.unit = u;
     int32_t n = v_count(shape);
     for (int32_t k = 0; k < n; k++) {
+        arena_tick(ev->a, 16);
         value x = v_element(a, k), y, z;
         if (b)
             y = v_element(b, k);
@@ -150,6 +151,24 @@ static value op_elements(evaluator *ev, op_code op, const value *a, const value 
     return out;
 }
 
+/* the sums in the order in which the elements of a row stand, as below */
+static void product_of_numbers(arena *a, const num *x, const num *y, int32_t cols, double *out)
+{
+    int32_t rows = x->n[0], inner = x->n[1];
+    for (int32_t i = 0; i < rows; i++) {
+        double *row = out + (size_t)i * (size_t)cols;
+        for (int32_t k = 0; k < inner; k++) {
+            double factor = x->d[(size_t)i * (size_t)inner + (size_t)k];
+            const double *from = y->d + (size_t)k * (size_t)cols;
+            if (factor == 0)
+                continue;
+            arena_tick(a, cols);
+            for (int32_t j = 0; j < cols; j++)
+                row[j] += factor * from[j];
+        }
+    }
+}
+
 static value matrix_product(evaluator *ev, const value *a, const value *b, span at)
 {
     int32_t rows = a->num.n[0], inner = a->num.n[1], cols = b->num.rank == 2 ? b->num.n[1] : 1;
@@ -158,8 +177,13 @@ static value matrix_product(evaluator *ev, const value *a, const value *b, span 
     value out = b->num.rank == 2 ? v_matrix(ev->a, rows, cols) : v_vector(ev->a, rows);
     dim u = dim_mul(a->num.unit, b->num.unit);
     out.num.unit = u;
+    if (!a->num.r && !b->num.r) {
+        product_of_numbers(ev->a, &a->num, &b->num, cols, out.num.d);
+        return out;
+    }
     for (int32_t i = 0; i < rows; i++)
         for (int32_t j = 0; j < cols; j++) {
+            arena_tick(ev->a, (int64_t)inner * 16);
             value s = v_num_unit(0, u);
             for (int32_t k = 0; k < inner; k++) {
                 value x = v_element(a, i * inner + k), y = v_element(b, k * cols + j);
@@ -187,6 +211,8 @@ static value op_series(evaluator *ev, op_code op, const value *a, const value *b
     double *y = arena_array(ev->a, double, n ? n : 1);
     bool all = true;
     for (int64_t k = 0; k < n; k++) {
+        if (k % 4096 == 0)
+            arena_tick(ev->a, 4096 * 16);
         double x[2] = { 0, 0 };
         for (int i = 0; i < (b ? 2 : 1); i++)
             x[i] = side[i]->kind == V_SERIES ? side[i]->series.y[k * side[i]->series.stride]
@@ -232,6 +258,7 @@ value eval_op(evaluator *ev, op_code op, const value *a, const value *b, const v
 {
     if (a->kind == V_ERROR || (b && b->kind == V_ERROR) || (c && c->kind == V_ERROR))
         return v_error();
+    arena_tick(ev->a, 16);
     op_unit rule = op_unit_rule(op);
     if (rule == UNIT_BOOL)
         return op_truth(ev, op, a, b, at);

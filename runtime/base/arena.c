@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include "arena.h"
+#include "budget.h"
 
 /* under the address sanitizer, memory not handed out may not be touched */
 #ifdef __SANITIZE_ADDRESS__
@@ -21,6 +22,9 @@
 #endif
 
 enum { ALIGN = 16, BLOCK_MIN = 8 << 10, BLOCK_MAX = 1 << 20 };
+/* work between two looks at the clock; that of an allocation, of a number as text; bytes cleared between two
+ * looks */
+enum { TICKS = 1 << 18, TICKS_ALLOC = 32, TICKS_TEXT = 4, TICKS_NUM = 256, CLEAR_STEP = 64 << 20 };
 
 typedef struct block block;
 struct block {
@@ -61,7 +65,7 @@ static void *libc_grow(void *ud, void *p, size_t n)
     return p;
 }
 
-const allocator allocator_libc = { libc_grow, NULL };
+const allocator allocator_libc = { libc_grow, NULL, NULL };
 
 arena *arena_new(const allocator *al, jmp_buf *oom)
 {
@@ -76,6 +80,10 @@ static void blocks_free(arena *a, block *b)
     while (b) {
         block *prev = b->prev;
         UNPOISON(b->data, b->cap);
+        size_t bytes = sizeof(block) + ALIGN - 1 + b->cap;
+        a->held -= bytes;
+        if (a->al.budget)
+            budget_hold(a->al.budget, -(int64_t)bytes);
         a->al.grow(a->al.ud, b, 0);
         b = prev;
     }
@@ -114,6 +122,26 @@ static _Noreturn void out_of_memory(arena *a)
     longjmp(*a->oom, 1);
 }
 
+struct budget *arena_budget(const arena *a)
+{
+    return a->al.budget;
+}
+
+void arena_tick(arena *a, int64_t work)
+{
+    budget *b = a->al.budget;
+    if (!b || (b->ticks += work) < TICKS)
+        return;
+    if (budget_over(b))
+        out_of_memory(a);
+}
+
+void arena_trim(arena *a)
+{
+    blocks_free(a, a->spare);
+    a->spare = NULL;
+}
+
 static size_t times(arena *a, size_t n, size_t size)
 {
     size_t bytes;
@@ -145,9 +173,14 @@ static block *block_new(arena *a, size_t n)
 {
     size_t cap = n > a->next ? n : a->next;
     size_t bytes = sizeof(block) + ALIGN - 1 + cap;
-    block *b = a->al.grow(a->al.ud, NULL, bytes);
-    if (!b)
+    if (a->al.budget && !budget_hold(a->al.budget, (int64_t)bytes))
         out_of_memory(a);
+    block *b = a->al.grow(a->al.ud, NULL, bytes);
+    if (!b) {
+        if (a->al.budget)
+            budget_hold(a->al.budget, -(int64_t)bytes);
+        out_of_memory(a);
+    }
     char *data = (char *)(b + 1);
     b->data = data + (-(uintptr_t)data & (ALIGN - 1));
     b->cap = cap;
@@ -161,6 +194,7 @@ static block *block_new(arena *a, size_t n)
 void *arena_alloc(arena *a, size_t n)
 {
     size_t room = round_up(a, n);
+    arena_tick(a, TICKS_ALLOC);
     if (!a->top || a->top->cap - a->top->used < room) {
         block *b = block_reuse(a, room);
         if (!b)
@@ -177,8 +211,12 @@ void *arena_alloc(arena *a, size_t n)
 
 void *arena_zalloc(arena *a, size_t n)
 {
-    void *p = arena_alloc(a, n);
-    return memset(p, 0, n);
+    char *p = arena_alloc(a, n);
+    for (size_t done = 0; done < n; done += CLEAR_STEP) {
+        memset(p + done, 0, n - done < CLEAR_STEP ? n - done : CLEAR_STEP);
+        arena_tick(a, n >= CLEAR_STEP ? TICKS : 0);
+    }
+    return p;
 }
 
 void *arena_array_(arena *a, size_t n, size_t size)
@@ -289,6 +327,7 @@ static void text_room(text *s, size_t n)
 
 void text_putn(text *s, const char *p, size_t n)
 {
+    arena_tick(s->a, TICKS_TEXT);
     text_room(s, n);
     if (n)
         memcpy(s->at + s->n, p, n);
@@ -372,6 +411,7 @@ void text_num(text *s, double x)
 {
     char digit[20];
     int e;
+    arena_tick(s->a, TICKS_NUM);
     if (isnan(x)) {
         text_puts(s, "nan");
         return;

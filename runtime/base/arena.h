@@ -8,10 +8,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Same meaning as in cdl.h: grow(ud, p, n) is realloc, n == 0 frees. */
+/* Same meaning as in cdl.h: grow(ud, p, n) is realloc, n == 0 frees.  budget (may be NULL): counts what its
+   arenas hold. */
 typedef struct allocator {
     void *(*grow)(void *ud, void *p, size_t n);
     void *ud;
+    struct budget *budget;
 } allocator;
 
 extern const allocator allocator_libc; /* realloc and free */
@@ -29,6 +31,11 @@ void arena_free(arena *a);                     /* NULL is fine */
 jmp_buf *arena_on_oom(arena *a, jmp_buf *oom); /* sets the handler, returns the old one */
 const allocator *arena_allocator(const arena *a);
 size_t arena_size(const arena *a); /* bytes held */
+struct budget *arena_budget(const arena *a);
+/* Counts work, a nanosecond each, and jumps to the handler when the budget is spent or an interrupt came: for
+   loops that allocate nothing.  Allocating counts by itself. */
+void arena_tick(arena *a, int64_t work);
+void arena_trim(arena *a); /* gives blocks back that wait to be used again */
 
 void *arena_alloc(arena *a, size_t n); /* 16-aligned, not cleared */
 void *arena_zalloc(arena *a, size_t n);

@@ -1,4 +1,5 @@
 /* diag: collects what was found wrong and draws it, as text with carets or as JSON lines. */
+#include <stdio.h>
 #include <string.h>
 #include "diag.h"
 
@@ -410,6 +411,38 @@ static bool char_steers(uint32_t c)
     return IN(c, steers);
 }
 
+size_t visible_text(const char *p, size_t n, char *out, size_t room)
+{
+    size_t used = 0;
+    uint32_t cp;
+    for (size_t k = 0; k < n;) {
+        size_t len = utf8_next(p + k, n - k, &cp), put = len;
+        char code[16];
+        const char *from = p + k;
+        if (!len || (char_steers(cp) && cp != '\n' && cp != '\t')) {
+            put = (size_t)snprintf(code, sizeof code, "\\u%04x", len ? cp : (unsigned char)p[k]);
+            from = code;
+        }
+        if (used + put <= room)
+            memcpy(out + used, from, put);
+        used += put;
+        k += len ? len : 1;
+    }
+    return used;
+}
+
+void text_visible(text *out, const char *p, size_t n)
+{
+    size_t need = visible_text(p, n, NULL, 0);
+    if (need == n) {
+        text_putn(out, p, n);
+        return;
+    }
+    char *q = arena_alloc(out->a, need);
+    visible_text(p, n, q, need);
+    text_putn(out, q, need);
+}
+
 static size_t width_of(const char *p, size_t n)
 {
     size_t w = 0;
@@ -550,14 +583,17 @@ static void put_head(const diags *d, text *out, span at, diag_severity severity,
         size_t line, col;
         span_place(d, at, &line, &col, NULL, NULL);
         put_colour(out, colour, BOLD);
-        text_printf(out, "%s:%zu:%zu:", s->name, line, col);
+        text_visible(out, s->name, strlen(s->name));
+        text_printf(out, ":%zu:%zu:", line, col);
         put_colour(out, colour, PLAIN);
         text_putc(out, ' ');
     }
     put_colour(out, colour, severities[severity].colour);
     text_printf(out, "%s:", severities[severity].name);
     put_colour(out, colour, PLAIN);
-    text_printf(out, " %s\n", message);
+    text_putc(out, ' ');
+    text_visible(out, message, strlen(message));
+    text_putc(out, '\n');
 }
 
 static void put_entry(const diags *d, text *out, span at, diag_severity severity, const char *message,
@@ -593,7 +629,9 @@ void diag_print(const diags *d, const diag *e, bool colour, text *out)
     put_colour(out, colour, CYAN);
     text_puts(out, "= hint:");
     put_colour(out, colour, PLAIN);
-    text_printf(out, " %s\n", e->hint);
+    text_putc(out, ' ');
+    text_visible(out, e->hint, strlen(e->hint));
+    text_putc(out, '\n');
 }
 
 /* ---- JSON ---- */

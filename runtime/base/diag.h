@@ -74,6 +74,11 @@ void diags_sort(diags *d, size_t from); /* by place, stable, the entries from `f
 /* Text as compilers print it, one entry after the other; colour: ANSI.  JSON: an object a line. */
 void diag_print(const diags *d, const diag *e, bool colour, text *out);
 void diag_print_json(const diags *d, const diag *e, text *out);
+/* Text that people read: characters that would steer a terminal (control characters except newline and tab,
+   also those of U+0080..U+009F; what turns the direction of writing) and bytes that are no UTF-8 as \u001b.
+   Writes at most `room` bytes and returns how many there are. */
+size_t visible_text(const char *p, size_t n, char *out, size_t room);
+void text_visible(text *out, const char *p, size_t n);
 /* Line and column from 1; columns count code points; the second pair is just behind the span.  0 for
  * SPAN_NONE; any may be NULL. */
 void span_place(const diags *d, span s, size_t *line, size_t *col, size_t *line2, size_t *col2);

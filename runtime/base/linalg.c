@@ -20,7 +20,7 @@ void mat_vec(const double *a, const double *x, double *y, int m, int n)
 
 void factor_init(factor *f, arena *a, int n, bool diagonal)
 {
-    *f = (factor){ .kind = FACTOR_NONE, .n = n };
+    *f = (factor){ .kind = FACTOR_NONE, .n = n, .of = a };
     f->a = arena_array(a, double, diagonal ? (size_t)n : (size_t)n *n);
     f->pivot = arena_array(a, int, n);
 }
@@ -100,9 +100,17 @@ static bool invert_small(const double *a, double *inv, int n)
     return true;
 }
 
+/* n^3 of a factorisation, n^2 of a solution */
+static void count_work(const factor *f, int64_t power)
+{
+    if (f->of && f->n > LINALG_SMALL)
+        arena_tick(f->of, power * f->n * f->n);
+}
+
 bool factor_spd(factor *f, const double *a, int *bad)
 {
     int n = f->n;
+    count_work(f, n);
     double small[LINALG_SMALL * LINALG_SMALL], *l = n <= LINALG_SMALL ? small : f->a;
     if (n == 0) {
         f->kind = FACTOR_INVERSE;
@@ -156,6 +164,7 @@ static bool lu_plain(double *a, int *pivot, int n)
 bool factor_general(factor *f, const double *a)
 {
     int n = f->n;
+    count_work(f, n);
     if (n <= LINALG_SMALL) {
         f->kind = FACTOR_INVERSE;
         return n == 0 || invert_small(a, f->a, n);
@@ -183,6 +192,7 @@ static void lu_back(const double *a, const int *pivot, int n, double *x)
 void factor_solve(const factor *f, const double *b, double *x)
 {
     int n = f->n;
+    count_work(f, 1);
     switch (f->kind) {
     case FACTOR_DIAGONAL:
         for (int i = 0; i < n; i++)

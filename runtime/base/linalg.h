@@ -46,6 +46,7 @@ typedef struct factor {
     int *pivot;
     const struct matrix_shape *shape; /* of what is factorised (matrix.h); NULL: whole or diagonal */
     struct sparse_factor *sparse;
+    arena *of; /* counts the work */
 } factor;
 
 void factor_init(factor *f, arena *a, int n, bool diagonal); /* room for any form, or for a diagonal alone */

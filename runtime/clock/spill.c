@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include "base/budget.h"
 #include "results.h"
 #include "spill.h"
 #include "io/write.h"
@@ -24,6 +25,7 @@ struct spill {
     size_t row; /* bytes of a sample */
     off_t bytes;
     int64_t cap;
+    budget *budget; /* may be NULL */
     extent extents[EXTENTS];
     /* before: bytes of the columns before it */
     struct {
@@ -62,6 +64,7 @@ spill *spill_new(arena *a, const char *dir, const size_t *width, int n)
 {
     spill *s = arena_zalloc(a, sizeof *s + (size_t)n * sizeof s->col[0]);
     s->ncol = n;
+    s->budget = arena_budget(a);
     for (int k = 0; k < n; k++) {
         s->col[k].width = width[k];
         s->col[k].before = s->row;
@@ -82,6 +85,8 @@ int spill_grow(spill *s, int64_t cap, char **new)
     if (s->fd < 0 || s->nextent == EXTENTS ||
         __builtin_mul_overflow((size_t)(s->cap + more), s->row, &bytes) || bytes > PTRDIFF_MAX / 2)
         return EFBIG;
+    if (s->budget && !budget_write(s->budget, (int64_t)((size_t)more * s->row)))
+        return ERROR_DISK_BUDGET;
     int error = posix_fallocate(s->fd, s->bytes, (off_t)((size_t)more * s->row));
     if (error)
         return error;

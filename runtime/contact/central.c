@@ -6,6 +6,7 @@
    Where steps become short the path is followed by its length, whatever tau does: at each bend the
    determinant of Newton's matrix changes its sign, which tells the way on.  Near the end Newton's steps on
    the problem itself give the digits. */
+#include "base/budget.h"
 #include "central.h"
 #include <math.h>
 #include <string.h>
@@ -29,6 +30,7 @@ typedef struct pair {
 
 typedef struct central {
     sparse_problem *p;
+    struct budget *budget; /* or NULL */
     scaled *s;
     int m, np, size; /* unknowns, products, numbers of a state */
     pair *pair;
@@ -110,6 +112,7 @@ static void state_start(central *w)
 static central *central_new(sparse_problem *p, arena *a)
 {
     central *w = arena_make(a, central);
+    w->budget = arena_budget(a);
     w->p = p;
     w->s = scaled_new(p, a);
     w->m = w->s->m;
@@ -395,7 +398,7 @@ static bool around(central *w)
 /* down to a residual of `goal` */
 static bool follow(central *w, double goal)
 {
-    while (w->p->iterations < MOST) {
+    while (w->p->iterations < MOST && !budget_cuts(w->budget)) {
         if (look(w) <= goal)
             return true;
         double now = mean(w, 0);

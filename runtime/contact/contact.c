@@ -519,6 +519,7 @@ static bool solve_sweeps(contact_problem *p, contact_work *w, double tol, int mo
 {
     double before = INFINITY;
     for (int i = 1; i <= most; i++) {
+        arena_tick(w->a, (int64_t)p->m * p->m);
         sweep(p, w);
         if (i % 16 == 0)
             velocity(p);
@@ -975,7 +976,6 @@ static void uzawa_cone(contact_problem *p, const cone *c, double stiffness)
 bool contact_uzawa(contact_problem *p, contact_work *w, double tol, double stiffness)
 {
     enum { MOST = 200000 };
-    (void)w;
     p->residual = 0;
     p->worst = 0;
     p->sweeps = 0;
@@ -989,6 +989,7 @@ bool contact_uzawa(contact_problem *p, contact_work *w, double tol, double stiff
             return false;
         }
     while (contact_residual(p) > tol && p->sweeps < MOST) {
+        arena_tick(w->a, (int64_t)p->m * p->m);
         for (int i = 0; i < p->n; i++)
             uzawa_cone(p, &p->cone[i], stiffness);
         if (++p->sweeps % 16 == 0)

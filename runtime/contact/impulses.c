@@ -427,6 +427,7 @@ static double solve_sweeps(impulses *w, group g, int most, bool plain, int *wors
         for (int a = 0; a < list_rows(l, g.at[i]); a++)
             l->p[l->cone[g.at[i]].row + a] = 0;
     for (int it = 0; it < most; it++) {
+        arena_tick(w->scratch, 256 * (int64_t)g.n);
         if (!plain)
             trail_start(w, &t, g);
         res = sweep(w, g, false, &size, worst);

@@ -2,6 +2,7 @@
    = y_n - |y_t|^2/y_n: where it slips |y_t| = y_n makes u_n = 0, where it sticks y = 0, where it is open x =
    0.  The last equation is smooth inside the cone, so Newton's method follows x o y = barrier -> 0 with
    Nesterov's and Todd's scaling.  W may be singular: the scaling is its regularisation. */
+#include "base/budget.h"
 #include "interior.h"
 #include <math.h>
 #include <string.h>
@@ -287,7 +288,7 @@ bool interior_solve(sparse_problem *p, arena *scratch, double tol)
         if (w->ball[c].k)
             w->x[w->ball[c].at] = w->y[w->ball[c].at] = 1;
     w->last = 1;
-    for (int it = 0, good = 0; it < MOST && it - good < STALL; it++) {
+    for (int it = 0, good = 0; it < MOST && it - good < STALL && !budget_cuts(arena_budget(scratch)); it++) {
         double e = scaled_measure(w->s, w->x, w->u, &worst);
         if (e < 0.9 * best)
             good = it;

@@ -1,3 +1,4 @@
+#include "base/budget.h"
 #include "proximal.h"
 #include <math.h>
 #include <string.h>
@@ -7,6 +8,7 @@ enum { MEMORY = 4 };
 
 typedef struct prox {
     sparse_problem *p;
+    struct budget *budget; /* or NULL */
     double *u, *ref, *F, *dr, *keep, *best, *local;
     double *an, *a; /* of each contact: its normal entry of W, its largest tangent entry */
     double rho;     /* of the proximal term, by the size of the block */
@@ -233,7 +235,7 @@ static bool inner(prox *w, double tol, int most, double *room, int *own)
     e = defect(w, NULL);
     for (int i = 0; i < MEMORY; i++)
         memory[i] = e;
-    for (int it = 0; it < most && e > tol; it++) {
+    for (int it = 0; it < most && e > tol && !budget_cuts(w->budget); it++) {
         double allow = 0, s = 1;
         newton_fill(w, room, own);
         memcpy(w->keep, p->r, (size_t)p->m * sizeof *p->r);
@@ -263,6 +265,7 @@ static bool inner(prox *w, double tol, int most, double *room, int *own)
 static prox *prox_new(sparse_problem *p, arena *a)
 {
     prox *w = arena_make(a, prox);
+    w->budget = arena_budget(a);
     size_t m = (size_t)p->m, n = (size_t)p->n, all = 0, d = 0;
     for (int c = 0; c < p->n; c++) {
         all += (size_t)cone_rows(&p->cone[c]) * (size_t)width(p, c);

@@ -228,6 +228,7 @@ double relax_solve(impulses *w, const int *at, int n, int most, bool plain, int 
     double before = 0, size = 0, res = INFINITY;
     relax_open(&x, w, at, n);
     for (int it = 0; it < most; it++) {
+        arena_tick(w->scratch, 64 * (int64_t)n);
         if (!plain) {
             memcpy(x.r0, x.r, 2 * (size_t)n * sizeof *x.r);
             memcpy(x.y0, x.y, (size_t)x.ndof * sizeof *x.y);

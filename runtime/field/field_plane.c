@@ -235,6 +235,7 @@ static bool rows_make(plane *p, level *l, bool at_u)
            *out = arena_array(p->w->a, double, l->m[0] * (nj + 1)), wx[5], wy[5];
     memset(l->a, 0, (size_t)(l->n * p->nc) * sizeof *l->a);
     for (int j = 0; j < l->m[1]; j++) {
+        arena_tick(p->w->a, 500 * (int64_t)l->m[0]);
         for (int i = 0; i < l->m[0]; i++)
             x[2 * i] = l->x[0][i], x[2 * i + 1] = l->x[1][j];
         memset(jets, 0, (size_t)(l->m[0] * nj) * sizeof *jets);
@@ -413,6 +414,7 @@ static void smooth_row(const plane *p, level *l, int64_t k)
 
 static void smooth(const plane *p, level *l, bool up)
 {
+    arena_tick(p->w->a, 20 * l->n);
     if (up)
         for (int64_t k = 0; k < l->n; k++)
             smooth_row(p, l, k);
@@ -424,6 +426,7 @@ static void smooth(const plane *p, level *l, bool up)
 /* residual of the correction, averaged to the coarser grid */
 static void restrict_residual(const plane *p, level *l, level *c)
 {
+    arena_tick(p->w->a, 40 * l->n);
     memset(c->r, 0, (size_t)c->n * sizeof *c->r);
     memset(c->t, 0, (size_t)c->n * sizeof *c->t);
     for (int j = 0; j < l->m[1]; j++) {
@@ -513,6 +516,7 @@ static double size_of(const level *l)
 
 static double residual_make(plane *p, level *l)
 {
+    arena_tick(p->w->a, 20 * l->n);
     double worst = 0;
     for (int64_t k = 0; k < l->n; k++) {
         l->r[k] = masked(p, l, k) ? 0 : -row_defect(p, l, k);

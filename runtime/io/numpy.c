@@ -43,19 +43,22 @@ typedef struct {
     int64_t row;
     double *in;
     char *out;
+    arena *a;
 } gathering;
 
 static gathering gather(arena *a, const rows_table *t, const rows_array *x)
 {
     size_t rows = PORTION / (t->width * sizeof(double)) + 1;
-    return (gathering){ t, x, 0, arena_array(a, double, rows * t->width),
-                        arena_alloc(a, rows * x->n * sizeof(double) + 1) };
+    return (gathering){
+        t, x, 0, arena_array(a, double, rows * t->width), arena_alloc(a, rows * x->n * sizeof(double) + 1), a
+    };
 }
 
 /* the next numbers of the array in g->out; 0 behind the last */
 static size_t gather_next(gathering *g)
 {
     size_t width = g->t->width, rows = PORTION / (width * sizeof(double)) + 1;
+    arena_tick(g->a, PORTION);
     if ((int64_t)rows > g->t->rows - g->row)
         rows = (size_t)(g->t->rows - g->row);
     if (!rows || !spool_read(g->t->from, g->row * (int64_t)(width * sizeof(double)), (char *)g->in,

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "write.h"
 #include <dirent.h>
+#include "base/budget.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -29,6 +30,8 @@ const char *error_text(arena *a, int error)
         return "it lies outside of the folder; --allow-outside permits that";
     if (error == ERROR_SPECIAL)
         return "it is a device, a pipe or a socket";
+    if (error == ERROR_DISK_BUDGET)
+        return "more than --disk allows";
     return arena_strdup(a, strerror_r(error, buf, sizeof buf));
 }
 
@@ -36,6 +39,8 @@ const char *error_text(arena *a, int error)
 
 static void sink_flush(sink *s)
 {
+    if (s->n && !s->error && s->budget && !budget_write(s->budget, (int64_t)s->n))
+        s->error = ERROR_DISK_BUDGET;
     for (size_t done = 0; done < s->n && !s->error;) {
         ssize_t k = write(s->fd, s->buf + done, s->n - done);
         if (k >= 0) {
@@ -105,11 +110,16 @@ static int open_place(const file_root *in, outfile *f)
 outfile *outfile_open(arena *a, const file_root *in, const char *path)
 {
     outfile *f = arena_make(a, outfile);
+    f->to.budget = arena_budget(a);
     f->to.fd = -1;
     f->to.error = place_find(in, path, true, &f->at);
     if (!f->to.error)
         f->to.error = open_place(in, f);
     f->open = f->to.fd >= 0;
+    if (f->open && f->to.budget) {
+        f->below = f->to.budget->writing;
+        f->to.budget->writing = f;
+    }
     if (!f->open)
         place_close(&f->at);
     return f;
@@ -138,10 +148,26 @@ static void outfile_close(outfile *f)
         f->to.error = errno;
 }
 
+static void listed_no_more(outfile *f)
+{
+    outfile **at = f->to.budget ? &f->to.budget->writing : NULL;
+    while (at && *at && *at != f)
+        at = &(*at)->below;
+    if (at && *at)
+        *at = f->below;
+}
+
+void outfiles_abort(budget *b, const outfile *last)
+{
+    while (b->writing && b->writing != last)
+        outfile_abort(b->writing);
+}
+
 bool outfile_commit(outfile *f)
 {
     sink_flush(&f->to);
     if (f->open) {
+        listed_no_more(f);
         if (f->temp[0] && !f->to.error && renameat(f->at.dir, f->temp, f->at.dir, f->at.name))
             f->to.error = errno;
         if (f->temp[0] && f->to.error)
@@ -156,6 +182,7 @@ void outfile_abort(outfile *f)
 {
     if (!f->open)
         return;
+    listed_no_more(f);
     f->to.n = 0;
     if (f->temp[0])
         unlinkat(f->at.dir, f->temp, 0);
@@ -167,6 +194,7 @@ void outfile_leave(outfile *f)
 {
     if (!f->open)
         return;
+    listed_no_more(f);
     f->to.n = 0;
     outfile_close(f);
     place_close(&f->at);
@@ -285,6 +313,7 @@ int temp_open(arena *a, const char *dir)
 spool *spool_new(arena *a, const char *dir)
 {
     spool *s = arena_make(a, spool);
+    s->to.budget = arena_budget(a);
     s->to.fd = temp_open(a, dir);
     if (s->to.fd < 0)
         s->to.error = errno;

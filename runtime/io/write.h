@@ -7,6 +7,7 @@
 
 /* Bytes on their way to a file; from the first error on (see error_text) they are dropped. */
 typedef struct sink {
+    struct budget *budget; /* whose bytes they are, or NULL */
     int fd, error;
     size_t n;
     int64_t bytes;
@@ -21,6 +22,7 @@ typedef struct outfile {
     char temp[NAME_MAX + 1]; /* the file beside it, or "" */
     bool open;
     text *into; /* or NULL: bytes are kept there instead */
+    struct outfile *below; /* in the list of the budget, while it is open */
     sink to;
 } outfile;
 
@@ -31,6 +33,8 @@ void outfile_put(outfile *f, const char *p, size_t n);
 bool outfile_commit(outfile *f); /* false: f->to.error says why, and nothing was changed */
 void outfile_abort(outfile *f);  /* also after commit: does nothing then */
 void outfile_leave(outfile *f);  /* in a process that was forked: the file is that of the other one */
+/* Drops files that were opened since `last` was the last one: for whoever catches a jump. */
+void outfiles_abort(struct budget *b, const outfile *last);
 /* A whole file at once. 0, or the error. */
 int outfile_whole(arena *a, const file_root *in, const char *path, const char *p, size_t n);
 /* All bytes of a file, of at most that many (EFBIG), and a 0 behind them.  0, or the error. */

@@ -208,6 +208,7 @@ void system_mass(system_t *s, double *M)
 
 void system_force(system_t *s, double *f)
 {
+    arena_tick(s->a, 64 + 32 * (int64_t)s->n);
     if (s->past && s->past_late)
         samples_fill(s->past, &s->in);
     for (int i = 0; i < s->n; i++)

@@ -12,7 +12,7 @@ try "saved" 0 "$CDL" run -o d a.cdl
 same "velocities are columns" "v1,v2,v3,spin1,spin2,spin3" "$(head -n 1 d/w.csv | rev | cut -d, -f1-6 | rev)"
 same "a row for each sample" 202 "$(wc -l <d/t.csv)"
 same "it moves in the picture" yes "$(grep -q animate d/w.svg && echo yes)"
-try "in a file" 0 "$CDL" run -o e --memory=1 a.cdl
+try "in a file" 0 "$CDL" run -o e --spill=1 a.cdl
 same "the same path" "$(sha256sum <d/t.csv)" "$(sha256sum <e/t.csv)"
 sed 's/h = 1e-3/h = 1e-3, every = 0.05/' a.cdl >b.cdl
 try "fewer samples" 0 "$CDL" run -o f b.cdl

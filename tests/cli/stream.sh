@@ -1,5 +1,5 @@
 #!/bin/bash
-# Long runs: samples beyond --memory lie in a file without a name; runs that are stopped keep what they have.
+# Long runs: samples beyond --spill lie in a file without a name; runs that are stopped keep what they have.
 . "${tests:?}/cli/common"
 cat >long.cdl <<'CDL'
 param n = 2e5
@@ -16,14 +16,14 @@ save t, y' { file = "y.npz", every = 0.5 }
 CDL
 try "in memory" 0 "$CDL" run -o a --json long.cdl
 sed 's/"seconds":[^,]*//' out >a.json
-try "in a file" 0 "$CDL" run -o b --memory=1 --json long.cdl
+try "in a file" 0 "$CDL" run -o b --spill=1 --json long.cdl
 sed 's/"seconds":[^,]*//' out >b.json
 same "the same measures" "$(cat a.json)" "$(cat b.json)"
 same "the same rows" same "$(cmp a/y.csv b/y.csv && echo same)"
 same "the same arrays" same "$(cmp a/y.npz b/y.npz && echo same)"
 same "no file is left" "" "$(find . "${TMPDIR:-.}" -maxdepth 2 -name 'cdl-*' 2>/dev/null)"
-try "--memory is a number" 2 "$CDL" run --memory=much long.cdl
-has "and told so" err "'much' is no value of --memory"
+try "--spill is a number" 2 "$CDL" run --spill=much long.cdl
+has "and told so" err "'much' is no value of --spill"
 
 # ten times the samples, the same memory
 sed '/^save/d; /^measure between/d' long.cdl >lean.cdl
@@ -34,14 +34,14 @@ code = subprocess.call(sys.argv[1:], stdout=subprocess.DEVNULL)
 print(code, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024)
 PY
 if command -v python3 >/dev/null; then
-    read -r code few < <(python3 rss.py "$CDL" run -o c --memory=1 -p n=2e5 lean.cdl 2>/dev/null)
-    read -r code2 many < <(python3 rss.py "$CDL" run -o c --memory=1 -p n=2e6 lean.cdl 2>/dev/null)
+    read -r code few < <(python3 rss.py "$CDL" run -o c --spill=1 -p n=2e5 lean.cdl 2>/dev/null)
+    read -r code2 many < <(python3 rss.py "$CDL" run -o c --spill=1 -p n=2e6 lean.cdl 2>/dev/null)
     same "long runs end well" "0 0" "$code $code2"
     same "memory does not grow with the samples" yes "$([ $((many - few)) -lt 100 ] && echo yes || echo "from $few to $many MB")"
     same "a plot shows a part of them" yes "$([ "$(wc -l <c/y.svg.csv)" -lt 20000 ] && echo yes)"
 fi
 
-(ulimit -f 20000; exec "$CDL" run -o d --memory=1 -p n=2e6 --json lean.cdl) >out 2>err
+(ulimit -f 20000; exec "$CDL" run -o d --spill=1 -p n=2e6 --json lean.cdl) >out 2>err
 same "no room for samples" 5 $?
 has "is told" err "no more samples could be kept: File too large" "option every of the backend"
 has "and marked" out '"status":"failed","incomplete":true'
@@ -54,7 +54,7 @@ save t, y { file = "y.csv", every = 1 }
 expect last(y) == 0
 CDL
 for sig in INT TERM; do
-    "$CDL" run -o "stop$sig" --memory=1 --json stop.cdl >out 2>err &
+    "$CDL" run -o "stop$sig" --spill=1 --json stop.cdl >out 2>err &
     pid=$!
     sleep 0.7
     kill -$sig $pid

@@ -117,7 +117,7 @@ static void every_allocation_may_fail(void **state)
     int end = 2, turns = 0;
     for (; end != 0 && turns < 100; turns++) {
         limited l = { turns, 0 };
-        end = fill(&(allocator){ limited_grow, &l });
+        end = fill(&(allocator){ limited_grow, &l, NULL });
         assert_int_equal(l.live, 0);
         if (turns == 0)
             assert_int_equal(end, -1);

@@ -172,6 +172,118 @@ static void an_interrupt_stops_a_run_not_the_session(void **state)
     assert_int_equal(terminal_close(&t), 0);
 }
 
+/* the prompt comes back and the session answers */
+static void answers(terminal *t)
+{
+    types(t, "40 + 2\n");
+    assert_true(sees(t, "42"));
+    assert_true(sees(t, "cdl> "));
+}
+
+static void interrupts_never_end_the_session(void **state)
+{
+    static terminal t;
+    char path[128];
+    (void)state;
+    snprintf(path, sizeof path, "%s/long.cdl", home);
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fprintf(f, "%srun ball for 1e7 with sweeping(h = 1e-4, every = 1)\n", model);
+    fclose(f);
+    terminal_open(&t);
+    assert_true(sees(&t, "cdl> "));
+    for (int k = 0; k < 4; k++) { /* at an empty prompt */
+        types(&t, "\x03");
+        assert_true(sees(&t, "cdl> "));
+    }
+    answers(&t);
+    types(&t, "1 + \x03"); /* within a line */
+    assert_true(sees(&t, "cdl> "));
+    types(&t, "\x03");
+    assert_true(sees(&t, "cdl> "));
+    answers(&t);
+    types(&t, "model lost {\n"); /* within a block, which is dropped */
+    assert_true(sees(&t, "...> "));
+    types(&t, "\x03");
+    assert_true(sees(&t, "cdl> "));
+    types(&t, "\x03");
+    assert_true(sees(&t, "cdl> "));
+    answers(&t);
+    types(&t, ":type 3\n"); /* after a command */
+    assert_true(sees(&t, "cdl> "));
+    types(&t, "\x03");
+    assert_true(sees(&t, "cdl> "));
+    types(&t, "\x03");
+    assert_true(sees(&t, "cdl> "));
+    answers(&t);
+    types(&t, ":load long.cdl\n"); /* within a file */
+    usleep(700000);
+    types(&t, "\x03");
+    assert_true(sees(&t, "what was computed is kept"));
+    assert_true(sees(&t, "cdl> "));
+    answers(&t);
+    types(&t, ":time run ball for 1e7 with sweeping(h = 1e-4, every = 1)\n"); /* twice and thrice */
+    usleep(700000);
+    for (int k = 0; k < 5; k++)
+        types(&t, "\x03");
+    assert_true(sees(&t, "interrupted"));
+    assert_true(sees(&t, "cdl> "));
+    usleep(200000);
+    answers(&t);
+    types(&t, "fn h(a, b) = if a == 0 then b else h(a-1, b+0.1*a) + h(a-1, b-0.1*a*a)\n");
+    assert_true(sees(&t, "cdl> "));
+    types(&t, "h(150, 0.5)\n"); /* in a value */
+    usleep(500000);
+    types(&t, "\x03");
+    assert_true(sees(&t, "interrupted"));
+    assert_true(sees(&t, "cdl> "));
+    answers(&t);
+    assert_int_equal(terminal_close(&t), 0);
+    unlink(path);
+}
+
+static void history_outlives_a_kill(void **state)
+{
+    static terminal t;
+    int status;
+    (void)state;
+    terminal_open(&t);
+    assert_true(sees(&t, "cdl> "));
+    types(&t, "let kept = 4200 + 42\n");
+    assert_true(sees(&t, "cdl> "));
+    kill(t.pid, SIGKILL);
+    waitpid(t.pid, &status, 0);
+    close(t.fd);
+    terminal_open(&t);
+    assert_true(sees(&t, "cdl> "));
+    types(&t, "\x10\n");
+    assert_true(sees(&t, "kept = 4200"));
+    types(&t, "kept\n");
+    assert_true(sees(&t, "4242"));
+    assert_int_equal(terminal_close(&t), 0);
+}
+
+static const char spaced[] =
+    "model spaced {\n\n dof y = 1\n\n\n y'' = -9.81\n \n constraint floor: y >= 0 {\n\n"
+    " impact = newton(0.5)\n\n }\n\n}";
+
+static void empty_lines_inside_brackets_go_on(void **state)
+{
+    static terminal t;
+    (void)state;
+    terminal_open(&t);
+    assert_true(sees(&t, "cdl> "));
+    types(&t, spaced); /* typed */
+    types(&t, "\n");
+    types(&t, "run spaced for 1 with sweeping(h = 1e-2)\n");
+    assert_true(sees(&t, "spaced: sweeping, 100 steps"));
+    types(&t, "\x1b[200~"); /* pasted */
+    types(&t, spaced);
+    types(&t, "\nrun spaced for 2 with sweeping(h = 1e-2)\x1b[201~\n");
+    assert_true(sees(&t, "spaced: sweeping, 200 steps"));
+    assert_int_equal(terminal_close(&t), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -179,6 +291,9 @@ int main(void)
         cmocka_unit_test(blocks_come_back_in_another_session),
         cmocka_unit_test(prompts_in_pasted_text_are_dropped),
         cmocka_unit_test(an_interrupt_stops_a_run_not_the_session),
+        cmocka_unit_test(interrupts_never_end_the_session),
+        cmocka_unit_test(history_outlives_a_kill),
+        cmocka_unit_test(empty_lines_inside_brackets_go_on),
     };
     if (!getenv("CDL")) {
         puts("1..0 # SKIP no CDL in the environment");

@@ -1,0 +1,81 @@
+#!/bin/bash
+# The budget: --time, --memory, --disk end in a located message and a defined exit code, wherever the work is.
+. "${srcdir:?}/tests/cli/common"
+
+# -- functions that double: one expression computes a call once
+cat >double.cdl <<'CDL'
+fn f(n) = if n == 0 then 1 else f(n - 1) + f(n - 1)
+f(60)
+CDL
+try "a function that doubles" 0 "$CDL" run --time 20 double.cdl
+same "its value, 2^60" "1.152921504606847e18" "$(cat out)"
+{
+    echo "fn f0(x) = x + 1"
+    for i in $(seq 1 40); do echo "fn f$i(x) = f$((i - 1))(x) + f$((i - 1))(x)"; done
+    echo "f40(0)"
+    printf 'model m {\n  dof y = 1\n  y'"''"' = -1e-12*f40(y)\n}\nrun m for 1\n'
+} >forty.cdl
+try "forty functions, in a value and in a model" 0 "$CDL" run --time 20 -o forty forty.cdl
+has "2^40" out 1099511627776
+cat >draws.cdl <<'CDL'
+fn g(n) = if n == 0 then random() else g(n - 1) + 0
+let many = [g(2) for i in 1..2000]
+expect many[1999] != many[2000]
+CDL
+try "random numbers are drawn each time" 0 "$CDL" run draws.cdl
+
+# -- time: 3 in evaluation, 4 in a run; the place is named
+cat >slow.cdl <<'CDL'
+fn h(a, b) = if a == 0 then b else h(a - 1, b + 0.1*a) + h(a - 1, b - 0.1*a*a)
+h(150, 0.5)
+CDL
+try "time in evaluation" 3 "$CDL" run --time 0.5 slow.cdl
+has "where" err "slow.cdl:1:" "longer than --time allows (0.5 s)"
+try "time in a check" 3 "$CDL" -e "fn h(a, b) = if a == 0 then b else h(a - 1, b + 0.1*a) + h(a - 1, b - 0.1*a*a)
+model m { param k = h(150, 0.5); dof y = 1; y'' = -k }" --time 0.5
+cat >long.cdl <<'CDL'
+use "ball.cdl" as b
+run b.ball for 1e9 with sweeping(h = 1e-4, every = 1)
+save y { file = "y.csv" }
+CDL
+try "time in a run" 4 "$CDL" run --time=0.5 -o long long.cdl
+has "where it ended" err "long.cdl:2:1:" "longer than --time allows (0.5 s)" "what was computed is kept"
+same "what was computed is saved" yes "$([ "$(wc -l <long/y.csv)" -gt 2 ] && echo yes)"
+try "a time that is none" 2 "$CDL" run --time=-1 long.cdl
+
+# -- memory
+cat >eye.cdl <<'CDL'
+let a = 1
+let b = eye(3000)*eye(3000)
+expect a == 1
+CDL
+try "memory in evaluation" 3 "$CDL" run --memory 50M eye.cdl
+has "where" err "eye.cdl:2:" "more memory than --memory allows (50 MB)"
+cat >membrane.cdl <<'CDL'
+model membrane { domain x in -1..1, y in -1..1; field u(x, y); -laplacian(u) = -1; obstacle u >= 0.3 - x^2 - y^2; boundary u = 0 }
+run membrane with active_set(cells = 1000)
+expect u(0, 0) > 0
+CDL
+try "memory in a run" 4 "$CDL" run --memory 40M membrane.cdl
+has "where" err "membrane.cdl:2:1:" "more memory than --memory allows (40 MB)"
+for bad in much 0 4X -3; do try "--memory=$bad" 2 "$CDL" run --memory="$bad" eye.cdl; done
+
+# -- deep and wide
+printf 'fn d(n) = d(n - 1) + 1\nd(1)\n' >deep.cdl
+try "recursion without end" 3 "$CDL" run deep.cdl
+has "where" err "deep.cdl:1:"
+printf 'let a = [i for i in 1..1e9]\n' >wide.cdl
+try "a list that is too long" 3 "$CDL" run wide.cdl
+has "where" err "wide.cdl:1:"
+
+# -- disk: 5, and no file is left half written
+cat >save.cdl <<'CDL'
+use "ball.cdl" as b
+run b.ball for 200 with sweeping(h = 1e-3)
+save t, y, y' { file = "big.csv" }
+save t, y, y' { file = "big.npz" }
+CDL
+try "disk" 5 "$CDL" run --disk 100k -o disk save.cdl
+has "where" err "save.cdl:3:" "more than --disk allows"
+same "nothing half written" "" "$(find disk -name 'big*' -o -name '*.part')"
+try "disk for samples" 5 "$CDL" run --disk 1M --spill 1 -o disk2 save.cdl
