@@ -313,9 +313,26 @@ bool both_sides(elab *e, scope *in, const ast *l, const ast *r, const char *what
     return out->kind == V_NUM;
 }
 
+/* y(0) = 1, y'(0) = 0 */
+static bool is_initial_value(elab *e, const mclass *c, const ast *s)
+{
+    const ast *l = s->kid[0], *of = l->kind == AST_CALL && l->n == 2 ? l->kid[0] : NULL;
+    while (of && of->kind == AST_PRIME)
+        of = of->kid[0];
+    const mdecl *d = of && of->kind == AST_NAME ? class_find(c, of->name) : NULL;
+    if (!d || d->kind != DECL_DOF || l->kid[1]->kind != AST_NUM)
+        return false;
+    diag *x = diag_error(e->m->d, DIAG_SYNTAX, s->at, "an initial value is part of the declaration");
+    diag_hint(e->m->d, x, "write dof %s = %s", span_text(e->m->d, l->kid[0]->at, e->m->a),
+              span_text(e->m->d, s->kid[1]->at, e->m->a));
+    return true;
+}
+
 static void equation_body(elab *e, mclass *c, scope *in, const index_names *over, const ast *s)
 {
     value r;
+    if (is_initial_value(e, c, s))
+        return;
     if (!both_sides(e, in, s->kid[0], s->kid[1], "an equation", s->at, &r))
         return;
     for (int k = 0; k < v_count(&r); k++) {
@@ -521,6 +538,8 @@ static void event_body(elab *e, mclass *c, scope *in, const index_names *over, c
 static void history_body(elab *e, mclass *c, scope *in, const index_names *over, const ast *s)
 {
     const mdecl *d = class_find(c, s->name);
+    if (!d && diag_doubtful(e->m->d, s->name))
+        return;
     if (!d || d->kind != DECL_DOF) {
         diag *err = diag_error(e->m->d, DIAG_UNKNOWN_NAME, s->name_at, "'%s' is no degree of freedom",
                                s->name);

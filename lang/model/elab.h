@@ -15,6 +15,8 @@ typedef struct elab {
     /* the first energy with a dimension: the others have the same */
     const ast *energy;
     dim energy_unit;
+    /* a statement could not be read: what is missing in the whole may stand in it */
+    bool partial;
 } elab;
 
 /* The scope of one class for one instance, which may be symbolic. */

@@ -342,6 +342,8 @@ static void part_init_body(elab *e, mclass *c, scope *in, const index_names *ove
     while (key->kind == AST_PRIME)
         key = key->kid[0], primes++;
     const mdecl *d = key->kind == AST_NAME ? class_find(p->of, key->name) : NULL;
+    if (!d && key->kind == AST_NAME && diag_doubtful(e->m->d, key->name))
+        return;
     if (!d || d->kind != DECL_DOF || primes > 1) {
         diag *err = diag_error(e->m->d, DIAG_UNKNOWN_NAME, set->kid[0]->at,
                                "model '%s' has no degree of freedom '%s'", p->of->name,
@@ -393,7 +395,9 @@ void elab_dofs(elab *e, mclass *c)
             mdof *d = item_dof(c, item);
             if (!d) {
                 if (item->num == 0)
-                    continue; /* a duplicate: told */
+                    continue; /* a duplicate: reported */
+                if (diag_doubtful(e->m->d, item->name))
+                    continue;
                 diag *err = diag_error(e->m->d, DIAG_UNKNOWN_NAME, item->name_at,
                                        "'%s' is no degree of freedom: its rate cannot be given", item->name);
                 near n = near_to(item->name);

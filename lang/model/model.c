@@ -147,8 +147,13 @@ static void collect(elab *e, mclass *c, const ast *s)
     case AST_ROD:
         declare_numbered(e, c, DECL_ROD, s);
         break;
+    case AST_ERROR:
+        e->partial = true;
+        break;
     case AST_FOR: {
         const ast *body = s->kid[2];
+        for (uint32_t i = 0; i < body->n; i++)
+            e->partial = e->partial || body->kid[i]->kind == AST_ERROR;
         for (uint32_t i = 0; i < body->n; i++)
             if (body->kid[i]->kind == AST_CONSTRAINT)
                 declare(e, c, DECL_CONSTRAINT, body->kid[i], body->kid[i]->name, body->kid[i]->name_at);
@@ -160,12 +165,12 @@ static void collect(elab *e, mclass *c, const ast *s)
     *vec_push(e->m->a, &work_of(c)->statements) = s;
 }
 
-/* `dof x' = 1` without x: told once, and x is taken as declared */
+/* `dof x' = 1` without x: reported once, and x is taken as declared */
 static void lone_rates(elab *e, mclass *c, const ast *s)
 {
     for (uint32_t i = 0; s->kind == AST_DOF && i < s->kid[0]->n; i++) {
         const ast *item = s->kid[0]->kid[i];
-        if (item->num == 0 || class_find(c, item->name))
+        if (item->num == 0 || class_find(c, item->name) || diag_doubtful(e->m->d, item->name))
             continue;
         diag *err = diag_error(e->m->d, DIAG_UNKNOWN_NAME, item->name_at,
                                "'%s' is no degree of freedom: its rate cannot be given", item->name);
@@ -405,6 +410,8 @@ static void part_discover(elab *e, mclass *c, mpart *p)
                 diag_error(e->m->d, DIAG_DUPLICATE, args->kid[i]->at, "parameter '%s' is given twice",
                            args->kid[i]->name);
         const mdecl *d = class_find(probe, args->kid[i]->name);
+        if (!d && diag_doubtful(e->m->d, args->kid[i]->name))
+            continue;
         if (!d || d->kind != DECL_PARAM) {
             diag *err = diag_error(e->m->d, DIAG_UNKNOWN_NAME, args->kid[i]->name_at,
                                    "model '%s' has no parameter '%s'", probe->name, args->kid[i]->name);
@@ -899,13 +906,13 @@ model *model_build(arena *a, symtab *names, diags *d, scope *outer, const ast *d
     size_t before = d->errors;
     d->errors = 0;
     build(e, outer, decl);
-    if (!d->errors) {
+    if (!d->errors && !e->partial) {
         elab_fields_check(e);
         match_equations(e);
     }
-    if (!d->errors)
+    if (!d->errors && !e->partial)
         check_values(e);
-    bool ok = d->errors == 0;
+    bool ok = d->errors == 0 && !e->partial;
     d->errors += before;
     return ok ? m : NULL;
 }

@@ -46,9 +46,19 @@ void table_scope_set(table_scope *s, sym name, value v)
 }
 
 /* names that look right from elsewhere */
-static const char *name_instead(sym name)
+const char *eval_name_instead(sym name)
 {
     static const char *const list[][2] = {
+        { "der", "a derivative in time is x'; of an expression it is d(expression, t)" },
+        { "diff", "a derivative in time is x'; of an expression it is d(expression, t)" },
+        { "ddt", "a derivative in time is x'; of an expression it is d(expression, t)" },
+        { "deriv", "a derivative in time is x'; of an expression it is d(expression, t)" },
+        { "ddot", "the second derivative in time is x''" },
+        { "print", "an expression by itself is printed" },
+        { "ln", "the natural logarithm is log(x)" },
+        { "fabs", "write abs(x)" },
+        { "pow", "a power is written with ^" },
+        { "range", "a range is written 1..9" },
         { "e", "e is never predefined: declare a param e, or write exp(1)" },
         { "plane", "halfspace(n, c) is what lies beyond a plane: points x with dot(n, x) <= c" },
         { "sphere", "ball(centre, radius)" },
@@ -61,15 +71,17 @@ static const char *name_instead(sym name)
 
 static value name_unknown(evaluator *ev, scope *in, sym name, span at)
 {
+    if (diag_doubtful(ev->d, name))
+        return v_error();
     diag *e = diag_error(ev->d, DIAG_UNKNOWN_NAME, at, "unknown name '%s'", name);
     near n = near_to(name);
     for (scope *s = in; s; s = s->up)
         if (s->names)
             s->names(s, &n);
-    if (near_best(&n))
+    if (eval_name_instead(name))
+        diag_hint(ev->d, e, "%s", eval_name_instead(name));
+    else
         diag_near(ev->d, e, &n);
-    else if (name_instead(name))
-        diag_hint(ev->d, e, "%s", name_instead(name));
     return v_error();
 }
 
@@ -566,12 +578,42 @@ static value eval_call_node(evaluator *ev, scope *in, const ast *e)
     return call_value(ev, in, e, &f, arg, n, e->at);
 }
 
+/* m, m/s, m*s^-2: names of units in a product */
+static bool is_unit_text(const ast *e)
+{
+    double factor;
+    dim d;
+    if (e->kind == AST_NAME)
+        return unit_find(e->name, &factor, &d);
+    if (e->kind == AST_BINARY && (e->op == OP_MUL || e->op == OP_DIV))
+        return is_unit_text(e->kid[0]) && is_unit_text(e->kid[1]);
+    return e->kind == AST_BINARY && e->op == OP_POW && is_unit_text(e->kid[0]);
+}
+
+bool eval_unit_behind(const ast *e)
+{
+    const ast *of = e->kid[0];
+    bool number = of->kind == AST_BINARY || of->kind == AST_UNARY || of->kind == AST_NUM ||
+                  of->kind == AST_CALL;
+    return e->kind == AST_SUBSCRIPT && e->n == 2 && number && is_unit_text(e->kid[1]);
+}
+
+void eval_unit_report(diags *d, const ast *e)
+{
+    diag *x = diag_error(d, DIAG_SYNTAX, e->kid[1]->at, "a unit follows a number, not an expression");
+    diag_hint(d, x, "multiply by one unit: … * 1 [%s]", span_text(d, e->kid[1]->at, d->a));
+}
+
 static value eval_subscript_node(evaluator *ev, scope *in, const ast *e)
 {
     value v = e->kid[0]->kind == AST_NAME || e->kid[0]->kind == AST_MEMBER || e->kid[0]->kind == AST_PRIME ||
                       e->kid[0]->kind == AST_SUBSCRIPT
                   ? eval_keep(ev, in, e->kid[0])
                   : eval(ev, in, e->kid[0]);
+    if (v_is_scalar(&v) && eval_unit_behind(e)) {
+        eval_unit_report(ev->d, e);
+        return v_error();
+    }
     size_t n = e->n - 1;
     value *ix = arena_array(ev->a, value, n ? n : 1);
     bool bad = v.kind == V_ERROR;

@@ -92,6 +92,9 @@ struct builtin {
 extern const builtin builtin_list[]; /* ends with name == NULL; a session adds its own through its scope */
 extern const builtin op_builtin[];   /* the rows of opcodes.def as functions, by op_code; call is NULL */
 const builtin *builtin_find(const char *name);
+bool eval_unit_behind(const ast *e); /* a unit behind an expression, as in (1 + 1) [m] */
+void eval_unit_report(diags *d, const ast *e);
+const char *eval_name_instead(sym name); /* what to write for a name of another language, or NULL */
 /* t, pi, inf and the built-in functions: the outermost scope. */
 scope *eval_root_scope(evaluator *ev);
 #endif

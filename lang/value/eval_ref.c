@@ -374,6 +374,8 @@ value eval_member(evaluator *ev, const value *v, sym name, span at)
     case LOOK_NO:
         break;
     }
+    if (diag_doubtful(ev->d, name))
+        return v_error();
     diag *e = diag_error(ev->d, DIAG_UNKNOWN_MEMBER, at, "no member '%s' here", name);
     near n = near_to(name);
     if (v->object.in->names)
