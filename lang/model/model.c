@@ -902,7 +902,7 @@ model *model_build(arena *a, symtab *names, diags *d, scope *outer, const ast *d
     *m = (model){ .name = decl->name, .decl = decl, .a = a, .g = ir_new(a), .d = d, .names = names };
     elab *e = arena_make(a, elab);
     *e = (elab){ .m = m, .set = set, .nset = nset };
-    e->ev = (evaluator){ .a = a, .names = names, .d = d, .g = m->g, .fuel = EVAL_FUEL, .of = m };
+    e->ev = (evaluator){ .a = a, .names = names, .d = d, .g = m->g, .fuel = EVAL_FUEL, .model = m };
     size_t before = d->errors;
     d->errors = 0;
     build(e, outer, decl);

@@ -346,15 +346,22 @@ static look defs_find(scope *sc, evaluator *ev, sym name, span at, value *out)
 static look builtins_find(scope *sc, evaluator *ev, sym name, span at, value *out)
 {
     (void)sc;
-    (void)ev;
-    (void)at;
-    for (const builtin *b = result_builtins; b->name; b++)
-        if (!strcmp(b->name, name)) {
-            *out = (value){ .kind = V_FN };
-            out->fn.built = b;
-            return LOOK_YES;
-        }
-    return LOOK_NO;
+    const builtin *b = result_builtins;
+    while (b->name && strcmp(b->name, name))
+        b++;
+    if (!b->name || (ev->model && builtin_find(name)))
+        return LOOK_NO; /* min and max have a form for models */
+    if (ev->model) {
+        diag *e = diag_error(ev->d, DIAG_TYPE, at, "'%s' works on results, not inside a model", name);
+        if (strncmp(name, "random", 6))
+            diag_hint(ev->d, e, "use it after a run");
+        else
+            diag_hint(ev->d, e, "give the model a parameter: run m(p = %s())", name);
+        return LOOK_ERROR;
+    }
+    *out = (value){ .kind = V_FN };
+    out->fn.built = b;
+    return LOOK_YES;
 }
 
 static void builtins_names(scope *sc, near *n)

@@ -39,13 +39,15 @@ typedef struct evaluator {
     /* set when a family cannot be kept symbolic (an index that is not affine): its members are then taken one
      * by one */
     bool needs_members;
-    bool inclusion; /* inside an inclusion: set-valued terms may stand here */
-    bool callee;    /* the name looked up is being called: what cannot be called is passed over */
-    int depth;      /* of calls */
-    bool deep;      /* that it is too deep was told */
-    int nest;       /* of expressions, through calls and definitions: the stack is finite */
-    int64_t fuel;   /* elements that unrolled sums and comprehensions may still make */
-    void *of;       /* the model being compiled, or the session */
+    bool inclusion;      /* inside an inclusion: set-valued terms may stand here */
+    bool callee;         /* the name looked up is being called: what cannot be called is passed over */
+    int depth;           /* of calls */
+    bool deep;           /* that it is too deep was told */
+    int nest;            /* of expressions, through calls and definitions: the stack is finite */
+    int64_t fuel;        /* elements that unrolled sums and comprehensions may still make */
+    int bounds;          /* variables of integrals outside of models */
+    struct model *model; /* being compiled, or NULL */
+    void *of;            /* the session, or NULL while a model is compiled */
 } evaluator;
 enum { EVAL_MAX_DEPTH = 200, EVAL_MAX_NEST = 2500, EVAL_FUEL = 4000000 };
 

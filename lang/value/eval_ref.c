@@ -455,7 +455,7 @@ value eval_prime(evaluator *ev, const value *v, span at)
     } else if (v->kind == V_NUM && v->num.rank < 2) {
         if (map_inputs(ev, v, prime_input, NULL, &out)) {
             const ir_input *in = ir_input_of(ev->g, v_element(&out, 0).num.r0);
-            const model *m = ev->of;
+            const model *m = ev->model;
             if (in->kind == IN_FIELD) {
                 if (m->fields.at[in->at.base].ncoord != 1) {
                     diag *e = diag_error(ev->d, DIAG_TYPE, at,
@@ -509,7 +509,7 @@ bool eval_steady_delay(ir *g, ir_ref s)
 /* x(t - tau): the delay t - arg must not be a constant that is negative or zero */
 value eval_past(evaluator *ev, const value *v, const value *arg, span at)
 {
-    model *m = ev->of;
+    model *m = ev->model;
     if (!v_is_scalar(arg)) {
         diag_error(ev->d, DIAG_TYPE, at, "a past value is asked for at a time, not at %s",
                    v_kind_text(ev->a, arg));
@@ -541,7 +541,7 @@ value eval_past(evaluator *ev, const value *v, const value *arg, span at)
 /* u(x): a field at its own coordinates is the field */
 value eval_field_at(evaluator *ev, const value *v, const value *arg, size_t n, const ir_input *in, span at)
 {
-    model *m = ev->of;
+    model *m = ev->model;
     const mfield *f = &m->fields.at[in->at.base];
     bool own = (int)n == f->ncoord;
     for (size_t i = 0; own && i < n; i++) {
