@@ -1,6 +1,7 @@
 /* elab_init: values of parameters and initial values of degrees of freedom, arguments of parts included. */
 #include "elab.h"
 #include <math.h>
+#include "base/whole.h"
 
 /* ---- parameters ---- */
 
@@ -84,11 +85,12 @@ static address part_instance(elab *e, mclass *c, const mpart *p, const index_nam
     a.base -= p->lo;
     value v;
     double k;
+    int64_t whole;
     look found = LOOK_NO;
     for (scope *s = in; s && found == LOOK_NO; s = s->up)
         found = s->find(s, &e->ev, p->decl->kid[0]->kid[0]->name, p->decl->at, &v);
-    if (found == LOOK_YES && v_scalar(&v, &k))
-        a.base += (int32_t)k;
+    if (found == LOOK_YES && v_scalar(&v, &k) && whole_number(k, INT32_MIN / 2, INT32_MAX / 2, &whole))
+        a.base += (int32_t)whole;
     else
         a.stride[over->n - 1] += 1;
     return a;
@@ -216,6 +218,11 @@ static bool init_value_ok(elab *e, const mdof *d, int primes, const value *v, in
     return known_before(e, v, "an initial value", expr->at);
 }
 
+static int item_primes(const ast *item)
+{
+    return (int)whole_clamp(item->num, 0, 3);
+}
+
 static mdof *item_dof(const mclass *c, const ast *item)
 {
     const mdecl *d = class_find(c, item->name);
@@ -226,7 +233,7 @@ static mdof *item_dof(const mclass *c, const ast *item)
 static void init_indexed_body(elab *e, mclass *c, scope *in, const index_names *over, const ast *item)
 {
     mdof *d = item_dof(c, item);
-    int primes = (int)item->num, own = (int)item->kid[0]->n;
+    int primes = item_primes(item), own = (int)item->kid[0]->n;
     value v = eval(&e->ev, in, item->kid[2]);
     if (e->ev.needs_members)
         return;
@@ -254,7 +261,7 @@ static void init_indexed_body(elab *e, mclass *c, scope *in, const index_names *
 
 static void init_whole(elab *e, mclass *c, mdof *d, const ast *item)
 {
-    int primes = (int)item->num;
+    int primes = item_primes(item);
     address at = { .base = c->qbase + d->offset };
     if (c->inst.n)
         at.stride[0] = c->qsize;

@@ -4,6 +4,7 @@
 #include "elab.h"
 #include <math.h>
 #include <string.h>
+#include "base/whole.h"
 
 const mdecl *class_find(const mclass *c, sym name)
 {
@@ -351,6 +352,30 @@ static value find_model(elab *e, mclass *c, const ast *name)
 
 enum { MAX_DOFS = 10000000 }; /* checked in seconds, run in the memory of a workstation */
 
+/* the first value of an index and how many there are */
+static bool index_range_of(elab *e, const value *r, const ast *index, int32_t *first, int32_t *count)
+{
+    double from, to;
+    int64_t lo, hi;
+    if (r->kind != V_RANGE || !v_scalar(r->range.lo, &from) || !v_scalar(r->range.hi, &to) ||
+        from != floor(from) || to != floor(to)) {
+        diag_error(e->m->d, DIAG_TYPE, index->at,
+                   "the index '%s' runs over a range of whole numbers known before the run", index->name);
+        return false;
+    }
+    if (to - from + 1 > MAX_DOFS || !whole_number(from, -1e9, 1e9, &lo)) {
+        diag_error(e->m->d, DIAG_LIMIT, index->at,
+                   to - from + 1 > MAX_DOFS ? "this index set has more than %d members"
+                                            : "an index set begins between -10^9 and 10^9",
+                   MAX_DOFS);
+        return false;
+    }
+    hi = whole_clamp(to, lo - 1, lo + MAX_DOFS);
+    *first = (int32_t)lo;
+    *count = (int32_t)(hi - lo + 1);
+    return true;
+}
+
 static void part_indices(elab *e, mclass *c, mpart *p)
 {
     const ast *list = p->decl->kid[0];
@@ -362,22 +387,8 @@ static void part_indices(elab *e, mclass *c, mpart *p)
         return;
     }
     value r = eval(&e->ev, &work_of(c)->own->base, list->kid[0]->kid[0]);
-    double lo, hi;
-    if (r.kind == V_ERROR)
-        return;
-    if (r.kind != V_RANGE || !v_scalar(r.range.lo, &lo) || !v_scalar(r.range.hi, &hi) || lo != floor(lo) ||
-        hi != floor(hi)) {
-        diag_error(e->m->d, DIAG_TYPE, list->kid[0]->at,
-                   "a family of parts runs over a range of whole numbers known before the run");
-        return;
-    }
-    if (hi - lo + 1 > MAX_DOFS) {
-        diag_error(e->m->d, DIAG_LIMIT, list->kid[0]->at, "a family of parts has at most %d members",
-                   MAX_DOFS);
-        return;
-    }
-    p->lo = (int32_t)lo;
-    p->n = hi < lo ? 0 : (int32_t)(hi - lo) + 1;
+    if (r.kind != V_ERROR)
+        index_range_of(e, &r, list->kid[0], &p->lo, &p->n);
 }
 
 /* arguments that decide sizes are needed now, the others are computed for each instance when a run starts */
@@ -532,25 +543,9 @@ static void dof_layout(elab *e, mclass *c, mdof *d)
         const ast *x = dims->kid[i];
         d->lo[i] = 1;
         if (x->kind == AST_INDEX) {
-            double lo, hi;
             value r = eval(&e->ev, in, x->kid[0]);
-            if (r.kind == V_ERROR)
+            if (r.kind == V_ERROR || !index_range_of(e, &r, x, &d->lo[i], &d->n[i]))
                 return;
-            if (r.kind != V_RANGE || !v_scalar(r.range.lo, &lo) || !v_scalar(r.range.hi, &hi) ||
-                lo != floor(lo) || hi != floor(hi)) {
-                diag_error(e->m->d, DIAG_TYPE, x->at,
-                           "the index '%s' runs over a range of whole numbers known before the run", x->name);
-                return;
-            }
-            if (hi - lo + 1 > MAX_DOFS || fabs(lo) > 1e9) {
-                diag_error(e->m->d, DIAG_LIMIT, x->at,
-                           hi - lo + 1 > MAX_DOFS ? "this index set has more than %d members"
-                                                  : "an index set begins between -10^9 and 10^9",
-                           MAX_DOFS);
-                return;
-            }
-            d->lo[i] = (int32_t)lo;
-            d->n[i] = hi < lo ? 0 : (int32_t)(hi - lo) + 1;
         } else if (!eval_integer(&e->ev, in, x, "the size of a degree of freedom", &d->n[i]))
             return;
         else if (d->n[i] < 1) {

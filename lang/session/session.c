@@ -352,9 +352,9 @@ static look builtins_find(scope *sc, evaluator *ev, sym name, span at, value *ou
     if (!b->name || (ev->model && builtin_find(name)))
         return LOOK_NO; /* min and max have a form for models */
     if (ev->model) {
-        diag *e = diag_error(ev->d, DIAG_TYPE, at, "'%s' works on results, not inside a model", name);
+        diag *e = diag_error(ev->d, DIAG_TYPE, at, "'%s' is not available inside a model", name);
         if (strncmp(name, "random", 6))
-            diag_hint(ev->d, e, "use it after a run");
+            diag_hint(ev->d, e, "it works on results: use it after a run");
         else
             diag_hint(ev->d, e, "give the model a parameter: run m(p = %s())", name);
         return LOOK_ERROR;

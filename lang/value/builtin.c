@@ -1,6 +1,7 @@
 /* Functions of the language beyond opcodes.def, one table at the foot. */
 #include <math.h>
 #include <string.h>
+#include "base/whole.h"
 #include "model/model.h"
 
 static value arg_error(evaluator *ev, span at, const char *fn, const char *want, const value *got)
@@ -131,16 +132,17 @@ enum { MAX_SIDE = 4096 };
 static bool side(evaluator *ev, const ast *call, const value *v, const char *fn, int32_t max, int32_t *n)
 {
     double k;
+    int64_t whole;
     if (!v_scalar(v, &k) || k != floor(k) || k < 1) {
         diag_error(ev->d, DIAG_TYPE, call_at(call),
                    "'%s' takes a positive whole number that is known before the run", fn);
         return false;
     }
-    if (k > max) {
+    if (!whole_number(k, 1, max, &whole)) {
         diag_error(ev->d, DIAG_LIMIT, call_at(call), "'%s' makes at most %d elements a side", fn, max);
         return false;
     }
-    *n = (int32_t)k;
+    *n = (int32_t)whole;
     return true;
 }
 

@@ -2,6 +2,7 @@
 #include <limits.h>
 #include <math.h>
 #include <string.h>
+#include "base/whole.h"
 #include "model/model.h"
 
 /* ---- scopes ---- */
@@ -739,10 +740,11 @@ bool eval_constant(evaluator *ev, scope *in, const ast *e, const char *what, dou
 bool eval_integer(evaluator *ev, scope *in, const ast *e, const char *what, int32_t *out)
 {
     double x;
+    int64_t whole;
     if (!eval_constant(ev, in, e, what, &x))
         return false;
-    if (x == floor(x) && fabs(x) < 2e9) {
-        *out = (int32_t)x;
+    if (whole_number(x, -2e9, 2e9, &whole)) {
+        *out = (int32_t)whole;
         return true;
     }
     if (x == floor(x))

@@ -1,6 +1,7 @@
 /* eval_ref: what refers to something: subscripts, members, derivatives, past values, series at a time. */
 #include "eval.h"
 #include <math.h>
+#include "base/whole.h"
 #include "model/model.h"
 
 /* ---- subscripts ---- */
@@ -46,9 +47,10 @@ static bool affine(const ir *g, ir_ref r, address *at, int depth)
     if (depth > 64)
         return false;
     if (n->op == IR_CONST) {
-        if (n->k != floor(n->k) || fabs(n->k) > 1e6)
+        int64_t whole;
+        if (!whole_number(n->k, -1e6, 1e6, &whole))
             return false;
-        at->base = (int32_t)n->k;
+        at->base = (int32_t)whole;
         return true;
     }
     if (n->op == IR_INPUT) {
@@ -157,11 +159,12 @@ bool eval_index(evaluator *ev, const value *ix, int32_t lo, int32_t hi, span at,
             diag_error(ev->d, DIAG_TYPE, at, "an index is a whole number");
             return false;
         }
-        if (k < lo || k > hi) {
+        int64_t whole;
+        if (!whole_number(k, lo, hi, &whole)) {
             range_error(ev, at, k, lo, hi);
             return false;
         }
-        out->base = (int32_t)k;
+        out->base = (int32_t)whole;
         return true;
     }
     if (!ev->family || !affine(ev->g, ix->num.r0, out, 0)) {
@@ -336,9 +339,10 @@ value eval_subscript(evaluator *ev, const value *v, const value *ix, size_t n, s
         return subscript_list(ev, v, ix, n, at);
     case V_SERIES:
         if (n == 1 && v_scalar(&ix[0], &k) && k == floor(k)) {
-            if (k < 1 || k > (double)v->series.n)
+            int64_t whole;
+            if (!whole_number(k, 1, (double)v->series.n, &whole))
                 return range_error(ev, at, k, 1, v->series.n > INT32_MAX ? INT32_MAX : (int32_t)v->series.n);
-            return v_num_unit(v->series.y[((int64_t)k - 1) * v->series.stride], v->series.unit);
+            return v_num_unit(v->series.y[(whole - 1) * v->series.stride], v->series.unit);
         }
         break;
     case V_OBJECT:

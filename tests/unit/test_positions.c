@@ -1,5 +1,6 @@
 /* Every function in every position, every law in every attribute, every option of every backend: each text is
-   answered, or refused with its place.  The lists are those of the program, so a new row is tried by itself. */
+   answered, or refused with its place.  The lists are those of the program, so a new row is tried by itself.
+ */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -84,7 +85,8 @@ static void try_text(const char *fmt, ...)
     asked = 0;
     cdl_status status = cdl_run_text(s, "t.cdl", text_now, strlen(text_now));
     bool refused = status == CDL_MODEL || status == CDL_SOLVER;
-    bool good = status == CDL_OK || status == CDL_EXPECT || status == CDL_IO || (refused && is_located() && said_n);
+    bool good = status == CDL_OK || status == CDL_EXPECT || status == CDL_IO ||
+                (refused && is_located() && said_n);
     texts++;
     if (!good && failures++ < 20)
         print_message("# status %d:\n%s\n# said:\n%s\n", (int)status, text_now, said);
@@ -94,9 +96,31 @@ static void try_text(const char *fmt, ...)
 /* ---- expressions ---- */
 
 static const char *const kinds[] = {
-    "",       "1",     "0.5",   "-2",      "1e300", "1 [m]", "x",     "x'",   "t", "k",       "[1, 2]",
-    "[x, y]", "[1, 2; 3, 4]", "\"text\"", "1..3",  "f",     "ball([0, 0], 1)", "i for i in 1..3", "c",
-    "true",   "x > 0", "m",     "u",       "d(x, t)", "random()",
+    "",
+    "1",
+    "0.5",
+    "-2",
+    "1e300",
+    "1 [m]",
+    "x",
+    "x'",
+    "t",
+    "k",
+    "[1, 2]",
+    "[x, y]",
+    "[1, 2; 3, 4]",
+    "\"text\"",
+    "1..3",
+    "f",
+    "ball([0, 0], 1)",
+    "i for i in 1..3",
+    "c",
+    "true",
+    "x > 0",
+    "m",
+    "u",
+    "d(x, t)",
+    "random()",
 };
 
 /* %s is the expression; each text is a position */
@@ -106,8 +130,10 @@ static const char *const positions[] = {
     MODEL "x'' = %s; y'' = 0 }" RUN,
     MODEL "x'' = -(%s)*y; y'' = 0 }" RUN,
     "model m { param k = 2; fn f(s) = s; dof y = 0, x = %s; x'' = -k; y'' = 0; constraint c: x >= -1e9 }" RUN,
-    "model m { param k = 2; fn f(s) = s; dof x = 0, y = 0, x' = %s; x'' = -k; y'' = 0; constraint c: x >= -1 }" RUN,
-    "model m { param k = 2, a = %s; fn f(s) = s; dof x = 0, y = 0; x'' = -a*k; y'' = 0; constraint c: x >= -1 }" RUN,
+    "model m { param k = 2; fn f(s) = s; dof x = 0, y = 0, x' = %s; x'' = -k; y'' = 0; constraint c: x >= -1 "
+    "}" RUN,
+    "model m { param k = 2, a = %s; fn f(s) = s; dof x = 0, y = 0; x'' = -a*k; y'' = 0; constraint c: x >= "
+    "-1 }" RUN,
     "model m { param k = 2, a in 0..%s = 0.5; fn f(s) = s; dof x = 0, y = 0; x'' = -a*k; y'' = 0 }" RUN,
     MODEL "let a = %s; x'' = -a; y'' = 0 }" RUN,
     MODEL "x'' = -1; y'' = 0; constraint b: x >= -1 { friction = coulomb(%s) } }" RUN,
@@ -133,24 +159,34 @@ static const char *const positions[] = {
     MODEL "kinetic (x'^2 + y'^2)/2; potential %s }" RUN,
     MODEL "kinetic (x'^2 + y'^2)/2; dissipation %s }" RUN,
     MODEL "kinetic (x'^2 + y'^2)/2; force x: %s }" RUN,
-    "model d { param k = 1; dof x = 0; x'' = -k }\nmodel m { fn f(s) = s; dof y = 0; y'' = 0; part q: d(k = %s) { x = 1 } }" RUN,
-    "model d { param k = 1; dof x = 0; x'' = -k }\nmodel m { fn f(s) = s; dof y = 0; y'' = 0; part q: d { x = %s } }" RUN,
-    "model m { param k = 1; fn f(s) = s; dof x = 0; k*x' in -(%s) }\nrun m for 0.01 with inclusion(h = 0.005)",
-    "model m { param k = 1; fn f(s) = s; dof x = 0; x' in k - Sgn(%s) }\nrun m for 0.01 with inclusion(h = 0.005)",
-    "model m { param k = 1; fn f(s) = s; domain x in 0..1; field u(x); -u'' = %s; at x = 0 { u = 0 }; at x = 1 { u = 0 } }\n"
+    "model d { param k = 1; dof x = 0; x'' = -k }\nmodel m { fn f(s) = s; dof y = 0; y'' = 0; part q: d(k = "
+    "%s) { x = 1 } }" RUN,
+    "model d { param k = 1; dof x = 0; x'' = -k }\nmodel m { fn f(s) = s; dof y = 0; y'' = 0; part q: d { x "
+    "= %s } }" RUN,
+    "model m { param k = 1; fn f(s) = s; dof x = 0; k*x' in -(%s) }\nrun m for 0.01 with inclusion(h = "
+    "0.005)",
+    "model m { param k = 1; fn f(s) = s; dof x = 0; x' in k - Sgn(%s) }\nrun m for 0.01 with inclusion(h = "
+    "0.005)",
+    "model m { param k = 1; fn f(s) = s; domain x in 0..1; field u(x); -u'' = %s; at x = 0 { u = 0 }; at x = "
+    "1 { u = 0 } }\n"
     "run m with active_set(cells = 8)",
-    "model m { param k = 1; fn f(s) = s; domain x in 0..1; field u(x); -u'' = -1; obstacle u >= %s - 2; at x = 0 { u = 0 };"
+    "model m { param k = 1; fn f(s) = s; domain x in 0..1; field u(x); -u'' = -1; obstacle u >= %s - 2; at x "
+    "= 0 { u = 0 };"
     " at x = 1 { u = 0 } }\nrun m with active_set(cells = 8)",
-    "model m { param k = 1; fn f(s) = s; domain x in 0..1; field u(x); -u'' = -1; at x = 0 { u = %s }; at x = 1 { u = 0 } }\n"
+    "model m { param k = 1; fn f(s) = s; domain x in 0..1; field u(x); -u'' = -1; at x = 0 { u = %s }; at x "
+    "= 1 { u = 0 } }\n"
     "run m with vim()",
-    "model m { param k = 1; fn f(s) = s; domain x in 0..1, y in 0..1; field u(x, y); -laplacian(u) = %s; boundary u = 0 where"
+    "model m { param k = 1; fn f(s) = s; domain x in 0..1, y in 0..1; field u(x, y); -laplacian(u) = %s; "
+    "boundary u = 0 where"
     " x < 2 }\nrun m with active_set(cells = 4)",
-    "model m { param k = 1; fn f(s) = s; domain x in 0..1, y in 0..1; field u(x, y); -laplacian(u) = -1; boundary u = %s }\n"
+    "model m { param k = 1; fn f(s) = s; domain x in 0..1, y in 0..1; field u(x, y); -laplacian(u) = -1; "
+    "boundary u = %s }\n"
     "run m with active_set(cells = 4)",
     "model m { rod w { length = 1, radius = %s, young = 1e6, poisson = 0.4, elements = 2 }\n"
     "at w.s = 0 { position = [0, 0, 0], frame = eye(3) } }\nrun m for 1 with auglag(h = 0.5)",
     "model m { rod w { length = 1, radius = 0.1, young = 1e6, poisson = 0.4, elements = 2 }\n"
-    "at w.s = 0 { position = [0, 0, 0], frame = eye(3) }\nforce w.x(1): %s }\nrun m for 1 with auglag(h = 0.5)",
+    "at w.s = 0 { position = [0, 0, 0], frame = eye(3) }\nforce w.x(1): %s }\nrun m for 1 with auglag(h = "
+    "0.5)",
     "let x = 1, y = 2, k = 3\nfn f(s) = s\nlet a = %s\na",
     "let x = 1, y = 2, k = 3\nfn f(s) = s\nfn g(s) = %s\ng(2)",
     "let x = 1, y = 2, k = 3\nfn f(s) = s\nexperiment e { sweep a in %s; run nothing for 1 }",
@@ -171,7 +207,8 @@ static void try_everywhere(const char *expression)
     for (size_t k = 0; k < sizeof positions / sizeof *positions; k++) {
         char whole[3000];
         const char *gap = strstr(positions[k], "%s");
-        snprintf(whole, sizeof whole, "%.*s%s%s", (int)(gap - positions[k]), positions[k], expression, gap + 2);
+        snprintf(whole, sizeof whole, "%.*s%s%s", (int)(gap - positions[k]), positions[k], expression,
+                 gap + 2);
         try_text("%s", whole);
     }
 }
@@ -253,7 +290,8 @@ static void test_laws(void **state)
                 for (int closed = 0; closed < 2; closed++)
                     for (size_t b = 0; backend_list[b]; b++)
                         try_text("model m { dof x = 0, y = 0, y' = 1; x'' = -1; y'' = -y\n"
-                                 "constraint c%s { %s = %s(0.5)%s } }\nrun m for 0.1 with %s()\nc.rn(0.1)\nc.rt(0.1)",
+                                 "constraint c%s { %s = %s(0.5)%s } }\nrun m for 0.1 with "
+                                 "%s()\nc.rn(0.1)\nc.rt(0.1)",
                                  closed ? "" : ": x >= 0", contact_keys[key], laws[l], with[w],
                                  backend_list[b]->name);
     report();
@@ -261,12 +299,14 @@ static void test_laws(void **state)
 
 /* one model of each kind; what a backend does not run it refuses */
 static const char *const models[] = {
-    "model m { dof x = 1, x' = 0; x'' = -9.81; constraint c: x >= 0 { impact = newton(0.5) } }\nrun m for 0.1",
+    "model m { dof x = 1, x' = 0; x'' = -9.81; constraint c: x >= 0 { impact = newton(0.5) } }\nrun m for "
+    "0.1",
     "model m { dof x = 1, y = 0, y' = 1; x'' = -9.81; y'' = 0; when x < 0.9 { x' = 1 }\n"
     "constraint c: x >= 0 { friction = tresca(0.1) } }\nrun m for 0.1",
     "model m { dof x = 1; x'' = -x(t - 0.05) }\nrun m for 0.1",
     "model m { param eps = 0.1; dof v = 0; eps*v' in 1 - v - Sgn(v) }\nrun m for 0.1",
-    "model m { domain x in 0..1; field u(x); -u'' = -8; obstacle u >= -0.5; at x = 0 { u = 0 }; at x = 1 { u = 0 } }\nrun m",
+    "model m { domain x in 0..1; field u(x); -u'' = -8; obstacle u >= -0.5; at x = 0 { u = 0 }; at x = 1 { u "
+    "= 0 } }\nrun m",
     "model m { rod w { length = 1, radius = 0.01, young = 1e6, poisson = 0.4, elements = 4 }\n"
     "at w.s = 0 { position = [0, 0, 0], frame = eye(3) }\nforce w.x(1): [t*1e-5, 0, 0] }\nrun m for 1",
 };
@@ -279,8 +319,9 @@ static void try_option(const backend *b, const backend_option *o, const char *va
 
 static void test_options(void **state)
 {
-    static const char *const values[] = { "0",     "-1",     "0.5",  "1",    "2",     "7",  "1e-12", "1e-300", "1e300",
-                                          "inf",   "1/0-1/0", "true", "find", "\"s\"", "x", "[1, 2]", "1 [m]", "eps" };
+    static const char *const values[] = { "0",     "-1",     "0.5",   "1",      "2",       "7",
+                                          "1e-12", "1e-300", "1e300", "inf",    "1/0-1/0", "true",
+                                          "find",  "\"s\"",  "x",     "[1, 2]", "1 [m]",   "eps" };
     (void)state;
     setup();
     for (size_t b = 0; backend_list[b]; b++)
