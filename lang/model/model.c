@@ -882,6 +882,8 @@ static void build(elab *e, scope *outer, const ast *decl)
     /* parts first: what a container gives comes after */
     for (size_t i = m->classes.n; i-- > 0;)
         elab_dofs(e, m->classes.at[i]);
+    if (!m->d->errors)
+        elab_init_order(e);
     for (size_t i = 0; i < m->classes.n; i++)
         elab_lets(e, m->classes.at[i]);
     for (size_t i = 0; i < m->classes.n; i++)

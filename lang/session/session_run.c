@@ -522,6 +522,8 @@ static void run_ended(session *s, const ast *e, run *r)
 {
     const results *x = r->r;
     s->last_failed = x->status == RUN_FAILED;
+    if (x->note)
+        session_note(s, "%s", x->note);
     if (x->status == RUN_FAILED) {
         s->rec.failed = true;
         diag *d = diag_error(s->d, DIAG_SOLVER, x->where.file ? x->where : e->at, "%s",

@@ -147,16 +147,59 @@ static value eval_number(evaluator *ev, const ast *e)
     return v_num_unit(unit_scale(e->num, factor), d);
 }
 
-static value eval_if(evaluator *ev, scope *in, const ast *e)
+static bool other_than_index(const ir_input *in, void *ud)
 {
-    value c = eval(ev, in, e->kid[0]);
+    (void)ud;
+    return in->kind != IN_INDEX;
+}
+
+/* the condition, where it hangs on the indices of the family alone; IR_NONE otherwise */
+static ir_ref index_condition(const evaluator *ev, const value *c)
+{
+    bool symbolic = c->kind == V_BOOL && c->num.r0 && ev->family && ev->family->n;
+    return symbolic && !ir_depends(ev->g, c->num.r0, other_than_index, NULL) ? c->num.r0 : IR_NONE;
+}
+
+/* whether the condition is known before the run, for the family at hand included */
+static bool condition_known(const evaluator *ev, const value *c, bool *holds)
+{
+    double k;
+    if (c->kind == V_BOOL && v_scalar(c, &k)) {
+        *holds = k != 0;
+        return true;
+    }
+    for (const assumption *x = ev->assumed; x && c->kind == V_BOOL; x = x->up)
+        if (x->condition == c->num.r0) {
+            *holds = x->holds;
+            return true;
+        }
+    return false;
+}
+
+/* c chooses between two expressions; `otherwise` NULL: the cases from `from` on */
+static value eval_cases(evaluator *ev, scope *in, const ast *e, uint32_t from);
+static value eval_choice(evaluator *ev, scope *in, const ast *condition, const ast *then,
+                         const ast *otherwise, const ast *cases, uint32_t from)
+{
+    value c = eval(ev, in, condition);
+    bool holds = false, known = condition_known(ev, &c, &holds);
     if (c.kind == V_ERROR)
         return c;
-    double k;
-    if (c.kind == V_BOOL && v_scalar(&c, &k))
-        return eval(ev, in, e->kid[k != 0 ? 1 : 2]);
-    value a = eval(ev, in, e->kid[1]), b = eval(ev, in, e->kid[2]);
-    return eval_op(ev, OP_SELECT, &c, &a, &b, e->kid[0]->at);
+    ir_ref outer = ev->pruned;
+    if (!known && !outer)
+        ev->pruned = index_condition(ev, &c);
+    value a = known && !holds ? v_error() : eval(ev, in, then), b = v_error();
+    if (!known || !holds)
+        b = otherwise ? eval(ev, in, otherwise) : eval_cases(ev, in, cases, from);
+    ev->pruned = outer;
+    if (known)
+        return holds ? a : b;
+    return eval_op(ev, OP_SELECT, &c, &a, &b, condition->at);
+}
+
+static value eval_if(evaluator *ev, scope *in, const ast *e)
+{
+    return eval_choice(ev, in, e->kid[0], e->kid[1], e->kid[2], NULL, 0);
 }
 
 static value eval_cases(evaluator *ev, scope *in, const ast *e, uint32_t from)
@@ -173,14 +216,7 @@ static value eval_cases(evaluator *ev, scope *in, const ast *e, uint32_t from)
     }
     if (!k->kid[1])
         return eval(ev, in, k->kid[0]);
-    value c = eval(ev, in, k->kid[1]);
-    if (c.kind == V_ERROR)
-        return c;
-    double x;
-    if (c.kind == V_BOOL && v_scalar(&c, &x))
-        return x != 0 ? eval(ev, in, k->kid[0]) : eval_cases(ev, in, e, from + 1);
-    value a = eval(ev, in, k->kid[0]), b = eval_cases(ev, in, e, from + 1);
-    return eval_op(ev, OP_SELECT, &c, &a, &b, k->kid[1]->at);
+    return eval_choice(ev, in, k->kid[1], k->kid[0], NULL, e, from + 1);
 }
 
 static value eval_in(evaluator *ev, scope *in, const ast *e)

@@ -30,6 +30,13 @@ typedef struct {
 table_scope *table_scope_new(arena *a, scope *up);
 void table_scope_set(table_scope *s, sym name, value v); /* replaces */
 
+/* conditions on indices that are decided for the family at hand */
+typedef struct assumption {
+    const struct assumption *up;
+    ir_ref condition;
+    bool holds;
+} assumption;
+
 typedef struct evaluator {
     arena *a;
     symtab *names;
@@ -39,6 +46,11 @@ typedef struct evaluator {
     /* set when a family cannot be kept symbolic (an index that is not affine): its members are then taken one
      * by one */
     bool needs_members;
+    /* A branch of `if` that a condition on indices alone chooses: an index that is out of range there may be
+       so only where the condition does not hold.  split is then set to the condition, beside needs_members;
+       the family is taken in two halves, in which the condition is assumed. */
+    ir_ref pruned, split;
+    const struct assumption *assumed;
     bool inclusion;      /* inside an inclusion: set-valued terms may stand here */
     bool callee;         /* the name looked up is being called: what cannot be called is passed over */
     int depth;           /* of calls */

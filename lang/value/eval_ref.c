@@ -183,6 +183,11 @@ bool eval_index(evaluator *ev, const value *ix, int32_t lo, int32_t hi, span at,
         worst = (int32_t)(min < lo ? min : max);
     else if (affine_inside(ev, out, lo, hi, &worst))
         return true;
+    if (ev->pruned) {
+        ev->split = ev->pruned;
+        ev->needs_members = true;
+        return false;
+    }
     range_error(ev, at, worst, lo, hi);
     return false;
 }

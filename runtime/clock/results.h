@@ -89,6 +89,7 @@ typedef struct results {
     int64_t swept; /* contacts visited in Gauss-Seidel sweeps, where there are many */
     const dense_output *dense;
     const char *solver; /* of the step problem, by name */
+    const char *note;   /* what the user should know of the start, or NULL */
     double seconds;
     bool linear, left; /* between samples: lines; at a jump: the value before it */
     /* limits */

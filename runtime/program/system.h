@@ -71,6 +71,9 @@ typedef struct system {
     bool past_late;            /* filled in when forces are asked for */
     double *w1, *w2, *w3;      /* n doubles each */
     factor minv;               /* of the masses last factorised */
+    /* how far initial values were moved onto the constraints; the one that missed most, or NULL */
+    double start_moved;
+    const contact *start_by;
 } system_t;
 
 enum { DENSE_DOFS = 1200, DENSE_CONTACTS = 400 }; /* what the dense paths take */
@@ -83,8 +86,10 @@ bool term_member(const term *t, const int32_t *index);
 term term_new(arena *a, const kernel *k); /* registers with the constants put */
 /* many: contacts are not listed here, many.c finds them.  NULL and *why when the program is too large. */
 system_t *system_new(arena *a, const program *p, const double *param, bool many, const char **why, span *at);
-size_t program_contacts(const program *p);            /* members of all families */
-void system_start(system_t *s, double *q, double *v); /* initial values */
+size_t program_contacts(const program *p); /* members of all families */
+/* Initial values.  Those that miss constraints by the rounding of published data are moved onto them. */
+void system_start(system_t *s, double *q, double *v);
+const char *system_start_note(const system_t *s, arena *a); /* what was moved, or NULL */
 /* Points the kernels at an instant. */
 static inline void system_at(system_t *s, double t, const double *q, const double *v)
 {
