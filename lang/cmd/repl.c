@@ -408,10 +408,11 @@ static void draw(const double *y, size_t n)
         row[i][WIDE] = 0;
     }
     for (size_t k = 0; k < n; k++) {
+        if (!isfinite(y[k]))
+            continue;
         int x = n > 1 ? (int)((double)k / (double)(n - 1) * (WIDE - 1)) : 0;
         int z = hi > lo ? (int)((y[k] - lo) / (hi - lo) * (HIGH - 1) + 0.5) : 0;
-        if (isfinite(y[k]))
-            row[HIGH - 1 - z][x] = '*';
+        row[HIGH - 1 - z][x] = '*';
     }
     for (int i = 0; i < HIGH; i++) {
         if (i == 0 || i == HIGH - 1)

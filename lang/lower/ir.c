@@ -10,6 +10,7 @@
 #include <float.h>
 #include <math.h>
 #include <string.h>
+#include "base/whole.h"
 #include "ir.h"
 
 enum { LINE = 8 }; /* entries of the table in a line of the cache */
@@ -612,7 +613,7 @@ static ir_ref simplify_pow(ir *g, ir_ref a, ir_ref b)
     if (k == 0)
         return ir_const(g, 1);
     if (k == trunc(k) && fabs(k) <= 16) {
-        ir_ref p = power(g, a, (int)fabs(k));
+        ir_ref p = power(g, a, (int)whole_clamp(fabs(k), 1, 16));
         return k > 0 ? p : ir_op2(g, OP_DIV, ir_const(g, 1), p);
     }
     if (fabs(k) == 0.5) {

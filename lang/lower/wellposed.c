@@ -4,7 +4,8 @@
    enough (Schatzman);
    - one constraint with Coulomb's friction that does not act on its own normal reaction: the same (Ballard
    and Basseville);
-   - friction under a given normal force: monotone in the slip, one motion whatever the data;
+   - friction under a given normal force, or with Tresca's bound on a constraint that is held from both
+   sides: monotone in the slip, one motion whatever the data; with Tresca's bound on one that opens: none;
    - delays: the past is given data, step by step.
    What was found is kept in order of the text and told in the end. */
 #include <math.h>
@@ -212,7 +213,7 @@ static void friction_alone(posed *w, const mcontact *c)
 static void given_normal(posed *w, const mcontact *c)
 {
     bool massless = false;
-    double fall = c->friction == FRICTION_COULOMB ? falls(w, c) : 0;
+    double fall = falls(w, c);
     for (int i = 0; i < w->m->nq; i++)
         massless |= w->m->order[i] == 1;
     if (fall > 0 && massless)
@@ -231,10 +232,29 @@ static void given_normal(posed *w, const mcontact *c)
                   c->name);
 }
 
+/* Tresca's bound is given, but it acts while the constraint is closed: what opens switches it */
+static void tresca_judge(posed *w, int64_t walls)
+{
+    for (size_t i = 0; i < w->m->contacts.n; i++) {
+        const mcontact *c = &w->m->contacts.at[i];
+        if (c->relation == REL_CLOSED || c->friction != FRICTION_TRESCA || !rough_contact(w, c))
+            continue;
+        if (walls)
+            found_add(w, FOUND_UNKNOWN, c->at,
+                      c->relation == REL_GAP
+                          ? "'%s': Tresca's friction on a constraint that may open: no theorem, the friction "
+                            "begins and ends with the contact"
+                          : "'%s': Tresca's friction beside constraints that may open: no theorem",
+                      c->name);
+        else
+            given_normal(w, c);
+    }
+}
+
 static void contacts_judge(posed *w)
 {
     const model *m = w->m;
-    int64_t walls = 0, held = 0, rough = 0;
+    int64_t walls = 0, held = 0, rough = 0, bounded = 0;
     const mcontact *first = NULL, *second = NULL;
     for (size_t i = 0; i < m->contacts.n; i++) {
         const mcontact *c = &m->contacts.at[i];
@@ -244,8 +264,12 @@ static void contacts_judge(posed *w)
             continue;
         }
         *(c->relation == REL_GAP ? &walls : &held) += members(c);
-        if (!rough_contact(w, c) || c->friction == FRICTION_TRESCA)
+        if (!rough_contact(w, c))
             continue;
+        if (c->friction == FRICTION_TRESCA) {
+            bounded += members(c);
+            continue;
+        }
         rough += members(c);
         if (!first)
             first = c;
@@ -270,7 +294,8 @@ static void contacts_judge(posed *w)
         }
     } else if (rough)
         friction_alone(w, first);
-    if (rough || walls + held == 0)
+    tresca_judge(w, walls);
+    if (rough || bounded || walls + held == 0)
         return;
     for (size_t i = 0; i < m->contacts.n; i++) {
         const mcontact *c = &m->contacts.at[i];

@@ -2,6 +2,7 @@
 #include "elab.h"
 #include <math.h>
 #include <string.h>
+#include "base/whole.h"
 
 /* ---- loops around a statement ---- */
 
@@ -89,6 +90,13 @@ static int64_t set_count(index_set *s)
     return count;
 }
 
+static void set_empty(index_names *over)
+{
+    over->set.count = 0;
+    if (over->n)
+        over->set.r[over->n - 1] = (index_range){ .lo = 1, .hi = 0 };
+}
+
 static scope *bind_index(elab *e, scope *up, sym name, value v)
 {
     table_scope *t = table_scope_new(e->m->a, up);
@@ -156,8 +164,80 @@ static bool nest_symbolic(elab *e, mclass *c, const nest *n, index_names *over, 
     if (over->where && ir_is_const(ev->g, over->where, &k)) {
         over->where = IR_NONE;
         if (k == 0)
-            over->set.count = 0;
+            set_empty(over);
     }
+    return true;
+}
+
+/* ---- conditions on indices: they prune the set ---- */
+
+static bool other_than(const ir_input *in, void *ud)
+{
+    return in->kind != IN_INDEX || in->at.base != *(const int32_t *)ud;
+}
+
+typedef struct {
+    int32_t index, value;
+} index_at;
+static double index_value(const ir_input *in, void *ud)
+{
+    const index_at *x = ud;
+    return in->kind == IN_INDEX && in->at.base == x->index ? x->value : NAN;
+}
+
+enum { MAX_NARROWED = 2000000 };
+
+/* one condition on index k, whose ends are fixed: the range shrinks to where it holds, if that is a range */
+static bool narrow_index(elab *e, index_names *over, int32_t k, ir_ref condition)
+{
+    index_range *r = &over->set.r[k];
+    for (int i = 0; i < k; i++)
+        if (r->lo_stride[i] || r->hi_stride[i])
+            return false;
+    if ((int64_t)r->hi - r->lo > MAX_NARROWED)
+        return false;
+    int64_t first = 0, last = 0, count = 0;
+    for (int64_t i = r->lo; i <= r->hi; i++) {
+        arena_pos mark = arena_mark(e->m->a);
+        index_at at = { k, (int32_t)i };
+        bool holds = ir_value(e->m->g, e->m->a, condition, index_value, &at) != 0;
+        arena_release(e->m->a, mark);
+        if (!holds)
+            continue;
+        first = count++ ? first : i;
+        last = i;
+    }
+    if (count && last - first + 1 != count)
+        return false;
+    r->lo = (int32_t)first;
+    r->hi = (int32_t)(count ? last : first - 1);
+    return true;
+}
+
+/* a condition becomes part of the ranges; false: it is no range of each index by itself */
+static bool narrow(elab *e, index_names *over, ir_ref condition)
+{
+    const ir_node *x = ir_at(e->m->g, condition);
+    ir_ref a = x->a, b = x->b;
+    double k;
+    if (ir_is_const(e->m->g, condition, &k)) {
+        if (k == 0)
+            set_empty(over);
+        return true;
+    }
+    if (x->op == OP_AND)
+        return narrow(e, over, a) && narrow(e, over, b);
+    for (int32_t i = 0; i < over->n; i++)
+        if (!ir_depends(e->m->g, condition, other_than, &i))
+            return narrow_index(e, over, i, condition);
+    return false;
+}
+
+static bool narrow_set(elab *e, index_names *over, ir_ref condition)
+{
+    if (!narrow(e, over, condition))
+        return false;
+    over->set.count = set_count(&over->set);
     return true;
 }
 
@@ -169,9 +249,26 @@ typedef struct members {
     const nest *n;
     const ast *node;
     family_body *body;
+    const index_names *within; /* those of a half alone, or NULL */
+    int32_t index[MAX_INDEX];  /* the instance first, where the class has several */
     int64_t count;
     bool stop;
 } members;
+
+static bool member_within(const members *w)
+{
+    const index_set *s = w->within ? &w->within->set : NULL;
+    for (int k = 0; s && k < s->n; k++) {
+        int64_t lo = s->r[k].lo, hi = s->r[k].hi;
+        for (int i = 0; i < k; i++) {
+            lo += (int64_t)s->r[k].lo_stride[i] * w->index[i];
+            hi += (int64_t)s->r[k].hi_stride[i] * w->index[i];
+        }
+        if (w->index[k] < lo || w->index[k] > hi)
+            return false;
+    }
+    return true;
+}
 
 /* one loop level after the other with numbers; the body sees no index at all */
 static void members_level(members *w, scope *in, int level)
@@ -191,6 +288,8 @@ static void members_level(members *w, scope *in, int level)
             if (k == 0)
                 return;
         }
+        if (!member_within(w))
+            return;
         if (++w->count > MAX_MEMBERS) {
             diag *d = diag_error(
                 e->m->d, DIAG_LIMIT, w->node->at,
@@ -218,25 +317,44 @@ static void members_level(members *w, scope *in, int level)
         return;
     }
     size_t errors = e->m->d->errors;
-    for (double i = lo; i <= hi && !w->stop && e->m->d->errors == errors; i += 1)
+    for (double i = lo; i <= hi && !w->stop && e->m->d->errors == errors; i += 1) {
+        w->index[level + w->c->inst.n] = (int32_t)whole_clamp(i, INT32_MIN, INT32_MAX);
         members_level(w, bind_index(e, in, ix->name, v_num(i)), level + 1);
+    }
 }
 
-void over_nest(elab *e, mclass *c, const nest *n, const ast *node, family_body *body)
+/* the members of a family, or of a half of it, with numbers */
+static void write_out(elab *e, mclass *c, const nest *n, const ast *node, family_body *body,
+                      const index_names *within)
 {
+    members w = { .e = e, .c = c, .n = n, .node = node, .body = body, .within = within };
+    const assumption *assumed = e->ev.assumed;
+    e->ev.assumed = NULL;
+    for (int32_t i = 0; i < c->ninst && !w.stop; i++) {
+        class_scope *s = c->inst.n ? class_scope_new(e, c, (address){ .base = i }, false) : work_of(c)->own;
+        w.index[0] = i;
+        members_level(&w, &s->base, 0);
+    }
+    e->ev.family = NULL;
+    e->ev.needs_members = false;
+    e->ev.assumed = assumed;
+}
+
+/* The body with symbolic indices; in two halves where a condition on an index has to prune, in members where
+   it cannot be kept symbolic.  Constraints are not halved: a name stands for one family of theirs. */
+static void over_set(elab *e, mclass *c, const nest *n, const ast *node, family_body *body,
+                     const index_names *over, scope *in, int depth)
+{
+    enum { MAX_HALVES = 6 };
     model *m = e->m;
-    index_names over;
-    scope *in;
     size_t integrals = m->integrals.n, sets = m->sets.n;
     int32_t nset = m->nset, nbound = m->nbound;
+    index_names *keep = arena_make(m->a, index_names);
+    *keep = *over;
+    e->ev.family = keep;
     e->ev.needs_members = false;
-    e->loops = n;
-    if (nest_symbolic(e, c, n, &over, &in)) {
-        index_names *keep = arena_make(m->a, index_names);
-        *keep = over;
-        e->ev.family = keep;
-        body(e, c, in, keep, node);
-    }
+    e->ev.split = IR_NONE;
+    body(e, c, in, keep, node);
     e->ev.family = NULL;
     if (!e->ev.needs_members)
         return;
@@ -244,13 +362,48 @@ void over_nest(elab *e, mclass *c, const nest *n, const ast *node, family_body *
     m->sets.n = sets;
     m->nset = nset;
     m->nbound = nbound;
-    members w = { e, c, n, node, body, 0, false };
-    for (int32_t i = 0; i < c->ninst && !w.stop; i++) {
-        class_scope *s = c->inst.n ? class_scope_new(e, c, (address){ .base = i }, false) : work_of(c)->own;
-        members_level(&w, &s->base, 0);
+    ir_ref cut = body == constraint_body || depth == MAX_HALVES ? IR_NONE : e->ev.split;
+    index_names half[2] = { *over, *over };
+    if (!cut || !narrow_set(e, &half[1], cut) || !narrow_set(e, &half[0], ir_op1(m->g, OP_NOT, cut))) {
+        write_out(e, c, n, node, body, depth ? over : NULL);
+        return;
     }
+    for (int side = 1; side >= 0; side--) {
+        assumption known = { e->ev.assumed, cut, side };
+        e->ev.assumed = &known;
+        if (half[side].set.count)
+            over_set(e, c, n, node, body, &half[side], in, depth + 1);
+        e->ev.assumed = known.up;
+    }
+}
+
+void over_nest(elab *e, mclass *c, const nest *n, const ast *node, family_body *body)
+{
+    index_names over;
+    scope *in;
+    evaluator was = e->ev;
+    const nest *loops = e->loops;
+    e->ev.needs_members = false;
+    e->ev.pruned = e->ev.split = IR_NONE;
+    e->ev.assumed = NULL;
+    e->loops = n;
+    bool symbolic = nest_symbolic(e, c, n, &over, &in);
+    /* only constraints carry a condition further: everything else counts on its set */
+    if (symbolic && over.where && body != constraint_body) {
+        symbolic = narrow_set(e, &over, over.where);
+        over.where = IR_NONE;
+        e->ev.needs_members = !symbolic;
+    }
+    if (symbolic)
+        over_set(e, c, n, node, body, &over, in, 0);
+    else if (e->ev.needs_members)
+        write_out(e, c, n, node, body, NULL);
     e->ev.family = NULL;
     e->ev.needs_members = false;
+    e->ev.pruned = was.pruned;
+    e->ev.split = was.split;
+    e->ev.assumed = was.assumed;
+    e->loops = loops;
 }
 
 /* ---- small things ---- */
@@ -313,9 +466,26 @@ bool both_sides(elab *e, scope *in, const ast *l, const ast *r, const char *what
     return out->kind == V_NUM;
 }
 
+/* y(0) = 1, y'(0) = 0 */
+static bool is_initial_value(elab *e, const mclass *c, const ast *s)
+{
+    const ast *l = s->kid[0], *of = l->kind == AST_CALL && l->n == 2 ? l->kid[0] : NULL;
+    while (of && of->kind == AST_PRIME)
+        of = of->kid[0];
+    const mdecl *d = of && of->kind == AST_NAME ? class_find(c, of->name) : NULL;
+    if (!d || d->kind != DECL_DOF || l->kid[1]->kind != AST_NUM)
+        return false;
+    diag *x = diag_error(e->m->d, DIAG_SYNTAX, s->at, "an initial value is part of the declaration");
+    diag_hint(e->m->d, x, "write dof %s = %s", span_text(e->m->d, l->kid[0]->at, e->m->a),
+              span_text(e->m->d, s->kid[1]->at, e->m->a));
+    return true;
+}
+
 static void equation_body(elab *e, mclass *c, scope *in, const index_names *over, const ast *s)
 {
     value r;
+    if (is_initial_value(e, c, s))
+        return;
     if (!both_sides(e, in, s->kid[0], s->kid[1], "an equation", s->at, &r))
         return;
     for (int k = 0; k < v_count(&r); k++) {
@@ -521,6 +691,8 @@ static void event_body(elab *e, mclass *c, scope *in, const index_names *over, c
 static void history_body(elab *e, mclass *c, scope *in, const index_names *over, const ast *s)
 {
     const mdecl *d = class_find(c, s->name);
+    if (!d && diag_doubtful(e->m->d, s->name))
+        return;
     if (!d || d->kind != DECL_DOF) {
         diag *err = diag_error(e->m->d, DIAG_UNKNOWN_NAME, s->name_at, "'%s' is no degree of freedom",
                                s->name);

@@ -15,6 +15,8 @@ typedef struct elab {
     /* the first energy with a dimension: the others have the same */
     const ast *energy;
     dim energy_unit;
+    /* a statement could not be read: what is missing in the whole may stand in it */
+    bool partial;
 } elab;
 
 /* The scope of one class for one instance, which may be symbolic. */
@@ -72,6 +74,7 @@ family_body constraint_body;
 
 void elab_params(elab *e, mclass *c); /* defaults and part arguments -> m->defaults */
 void elab_dofs(elab *e, mclass *c);   /* initial values -> m->init_q, init_v */
+void elab_init_order(elab *e);        /* initial values that others use come first */
 value dof_unit_of(elab *e, mclass *c, mdof *d);
 void elab_statements(elab *e, mclass *c);
 void elab_field_statement(elab *e, mclass *c, const nest *n, const ast *s);

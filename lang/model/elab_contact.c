@@ -1,6 +1,7 @@
 /* elab_contact: constraints, their laws and attributes. */
 #include "elab.h"
 #include <string.h>
+#include "base/whole.h"
 
 const char *const contact_keys[] = { "impact", "friction", "slip", "normal", NULL };
 typedef enum {
@@ -277,11 +278,12 @@ static void contact_member(elab *e, scope *in, mcontact *k)
     for (int i = 0; i < k->own; i++) {
         value v;
         double x = 0;
+        int64_t whole;
         look found = LOOK_NO;
         for (scope *s = in; s && found == LOOK_NO; s = s->up)
             found = s->find(s, &e->ev, e->loops->index[i]->name, k->at, &v);
-        if (found == LOOK_YES && v_scalar(&v, &x))
-            k->index[i] = (int32_t)x;
+        if (found == LOOK_YES && v_scalar(&v, &x) && whole_number(x, INT32_MIN, INT32_MAX, &whole))
+            k->index[i] = (int32_t)whole;
     }
     k->inst = instance_at(k->of, in).base;
 }

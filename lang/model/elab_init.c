@@ -1,6 +1,7 @@
 /* elab_init: values of parameters and initial values of degrees of freedom, arguments of parts included. */
 #include "elab.h"
 #include <math.h>
+#include "base/whole.h"
 
 /* ---- parameters ---- */
 
@@ -36,20 +37,21 @@ static void param_family(elab *e, mclass *c, const index_names *over, const ast 
     }
 }
 
-static bool known_before(elab *e, const value *v, const char *what, span at)
+/* `other`: inputs that are known by then */
+static bool known_before(elab *e, const value *v, unsigned other, const char *what, const char *may, span at)
 {
     for (int32_t k = 0; k < v_count(v); k++) {
         value x = v_element(v, k);
-        if (!x.num.r0 || !depends_on(e->m->g, x.num.r0, MOVING))
+        if (!x.num.r0 || !depends_on(e->m->g, x.num.r0, MOVING & ~other))
             continue;
-        diag_error(
-            e->m->d, DIAG_NOT_CONSTANT, at,
-            "%s must be known before the run: it may hang on parameters, not on time or degrees of freedom",
-            what);
+        diag_error(e->m->d, DIAG_NOT_CONSTANT, at, "%s must be known before the run: it may depend on %s",
+                   what, may);
         return false;
     }
     return true;
 }
+
+static const char param_may[] = "parameters, not on time or degrees of freedom";
 
 static void param_default(elab *e, mclass *c, mparam *p)
 {
@@ -69,7 +71,7 @@ static void param_default(elab *e, mclass *c, mparam *p)
     e->ev.family = &c->inst;
     value v = eval(&e->ev, &work_of(c)->own->base, p->decl->kid[1]);
     e->ev.family = NULL;
-    if (v.kind == V_NUM && known_before(e, &v, "the value of a parameter", p->decl->kid[1]->at))
+    if (v.kind == V_NUM && known_before(e, &v, 0, "the value of a parameter", param_may, p->decl->kid[1]->at))
         param_family(e, c, &c->inst, p->decl->kid[1], p, class_own_instance(c), &v);
 }
 
@@ -84,11 +86,12 @@ static address part_instance(elab *e, mclass *c, const mpart *p, const index_nam
     a.base -= p->lo;
     value v;
     double k;
+    int64_t whole;
     look found = LOOK_NO;
     for (scope *s = in; s && found == LOOK_NO; s = s->up)
         found = s->find(s, &e->ev, p->decl->kid[0]->kid[0]->name, p->decl->at, &v);
-    if (found == LOOK_YES && v_scalar(&v, &k))
-        a.base += (int32_t)k;
+    if (found == LOOK_YES && v_scalar(&v, &k) && whole_number(k, INT32_MIN / 2, INT32_MAX / 2, &whole))
+        a.base += (int32_t)whole;
     else
         a.stride[over->n - 1] += 1;
     return a;
@@ -133,7 +136,7 @@ static void part_arg_body(elab *e, mclass *c, scope *in, const index_names *over
     if (!eval_same_unit(&e->ev, v.num.unit, to->unit,
                         arena_printf(e->m->a, "parameter '%s' has another dimension", to->name), arg->at))
         return;
-    if (!known_before(e, &v, "the value of a parameter", arg->at))
+    if (!known_before(e, &v, 0, "the value of a parameter", param_may, arg->at))
         return;
     to->has_default = true;
     param_family(e, c, over, arg, to, part_instance(e, c, p, over, in), &v);
@@ -213,7 +216,15 @@ static bool init_value_ok(elab *e, const mdof *d, int primes, const value *v, in
                                      primes ? "rate" : "value", d->name),
                         expr->at))
         return false;
-    return known_before(e, v, "an initial value", expr->at);
+    return primes ? known_before(e, v, BIT(IN_Q) | BIT(IN_V), "an initial rate",
+                                 "parameters and other initial values and rates", expr->at)
+                  : known_before(e, v, BIT(IN_Q), "an initial value",
+                                 "parameters and the initial values of others", expr->at);
+}
+
+static int item_primes(const ast *item)
+{
+    return (int)whole_clamp(item->num, 0, 3);
 }
 
 static mdof *item_dof(const mclass *c, const ast *item)
@@ -226,7 +237,7 @@ static mdof *item_dof(const mclass *c, const ast *item)
 static void init_indexed_body(elab *e, mclass *c, scope *in, const index_names *over, const ast *item)
 {
     mdof *d = item_dof(c, item);
-    int primes = (int)item->num, own = (int)item->kid[0]->n;
+    int primes = item_primes(item), own = (int)item->kid[0]->n;
     value v = eval(&e->ev, in, item->kid[2]);
     if (e->ev.needs_members)
         return;
@@ -254,7 +265,7 @@ static void init_indexed_body(elab *e, mclass *c, scope *in, const index_names *
 
 static void init_whole(elab *e, mclass *c, mdof *d, const ast *item)
 {
-    int primes = (int)item->num;
+    int primes = item_primes(item);
     address at = { .base = c->qbase + d->offset };
     if (c->inst.n)
         at.stride[0] = c->qsize;
@@ -342,6 +353,8 @@ static void part_init_body(elab *e, mclass *c, scope *in, const index_names *ove
     while (key->kind == AST_PRIME)
         key = key->kid[0], primes++;
     const mdecl *d = key->kind == AST_NAME ? class_find(p->of, key->name) : NULL;
+    if (!d && key->kind == AST_NAME && diag_doubtful(e->m->d, key->name))
+        return;
     if (!d || d->kind != DECL_DOF || primes > 1) {
         diag *err = diag_error(e->m->d, DIAG_UNKNOWN_NAME, set->kid[0]->at,
                                "model '%s' has no degree of freedom '%s'", p->of->name,
@@ -393,7 +406,9 @@ void elab_dofs(elab *e, mclass *c)
             mdof *d = item_dof(c, item);
             if (!d) {
                 if (item->num == 0)
-                    continue; /* a duplicate: told */
+                    continue; /* a duplicate: reported */
+                if (diag_doubtful(e->m->d, item->name))
+                    continue;
                 diag *err = diag_error(e->m->d, DIAG_UNKNOWN_NAME, item->name_at,
                                        "'%s' is no degree of freedom: its rate cannot be given", item->name);
                 near n = near_to(item->name);
@@ -414,4 +429,124 @@ void elab_dofs(elab *e, mclass *c)
                 over_nest(e, c, &n, block->kid[k], part_init_body);
         }
     }
+}
+
+/* ---- the order of initial values: what others use comes first ---- */
+
+typedef struct {
+    elab *e;
+    in_kind kind;     /* IN_Q: values, IN_V: rates */
+    int32_t *pending; /* families yet to come that give the dof a value */
+    uint8_t *early;   /* one of them stands before, and waits */
+    int32_t *own;     /* members of the family at hand that do, while it is looked at */
+} init_order;
+
+static int64_t each_slot(const mfamily *f, const address *at, int32_t *slots, int change)
+{
+    int32_t ix[MAX_INDEX];
+    int64_t n = 0;
+    for (bool more = index_first(&f->over.set, ix); more; more = index_next(&f->over.set, ix), n++)
+        slots[slot_at(at, ix, f->over.set.n)] += change;
+    return n;
+}
+
+static bool init_reads(const init_order *w, const mfamily *f)
+{
+    for (int k = 0; k < f->nout; k++)
+        if (depends_on(w->e->m->g, f->out[k], BIT(w->kind)))
+            return true;
+    return false;
+}
+
+/* members are computed one after the other: each may use what those before it gave */
+static bool reads_ready(init_order *w, const mfamily *f)
+{
+    ir_ref *in;
+    int32_t ix[MAX_INDEX];
+    bool ready = true;
+    arena_pos mark = arena_mark(w->e->m->a);
+    size_t n = ir_inputs(w->e->m->g, w->e->m->a, f->out, (size_t)f->nout, &in);
+    for (int k = 0; k < f->nout; k++)
+        each_slot(f, &f->row[k], w->own, 1);
+    for (bool more = index_first(&f->over.set, ix); more; more = index_next(&f->over.set, ix)) {
+        for (size_t j = 0; j < n && ready; j++) {
+            const ir_input *x = ir_input_of(w->e->m->g, in[j]);
+            int32_t dof = x->kind == w->kind ? slot_at(&x->at, ix, f->over.set.n) : 0;
+            /* what the family itself is still to give counts once in pending */
+            ready = x->kind != w->kind || w->pending[dof] == 0 || (w->pending[dof] == 1 && w->own[dof] < 0);
+        }
+        for (int k = 0; k < f->nout; k++)
+            w->own[slot_at(&f->row[k], ix, f->over.set.n)] = -1;
+    }
+    int32_t *own = w->own;
+    for (int k = 0; k < f->nout; k++)
+        for (bool more = index_first(&f->over.set, ix); more; more = index_next(&f->over.set, ix))
+            own[slot_at(&f->row[k], ix, f->over.set.n)] = 0;
+    arena_release(w->e->m->a, mark);
+    return ready;
+}
+
+static bool init_ready(init_order *w, const mfamily *f)
+{
+    int32_t ix[MAX_INDEX];
+    for (int k = 0; k < f->nout; k++)
+        for (bool more = index_first(&f->over.set, ix); more; more = index_next(&f->over.set, ix))
+            if (w->early[slot_at(&f->row[k], ix, f->over.set.n)])
+                return false;
+    return !init_reads(w, f) || reads_ready(w, f);
+}
+
+static void init_wait(init_order *w, const mfamily *f)
+{
+    int32_t ix[MAX_INDEX];
+    for (int k = 0; k < f->nout; k++)
+        for (bool more = index_first(&f->over.set, ix); more; more = index_next(&f->over.set, ix))
+            w->early[slot_at(&f->row[k], ix, f->over.set.n)] = 1;
+}
+
+/* Families that give the same dof a value keep their order, as the last one counts; one that reads others
+   comes after all that give those.  What is left reads itself in a circle. */
+static void init_sort(elab *e, mfamilies *list, in_kind kind)
+{
+    model *m = e->m;
+    init_order w = { e, kind, arena_array(m->a, int32_t, m->nq + 1), NULL,
+                     arena_array(m->a, int32_t, m->nq + 1) };
+    bool any = false;
+    for (size_t i = 0; i < list->n; i++) {
+        any = any || init_reads(&w, &list->at[i]);
+        for (int k = 0; k < list->at[i].nout; k++)
+            each_slot(&list->at[i], &list->at[i].row[k], w.pending, 1);
+    }
+    mfamilies sorted = { 0 };
+    bool *done = arena_array(m->a, bool, list->n + 1);
+    for (bool progress = any; progress;) {
+        progress = false;
+        w.early = arena_array(m->a, uint8_t, m->nq + 1);
+        for (size_t i = 0; i < list->n; i++) {
+            const mfamily *f = &list->at[i];
+            if (done[i])
+                continue;
+            if (!init_ready(&w, f)) {
+                init_wait(&w, f);
+                continue;
+            }
+            for (int k = 0; k < f->nout; k++)
+                each_slot(f, &f->row[k], w.pending, -1);
+            *vec_push(m->a, &sorted) = *f;
+            done[i] = progress = true;
+        }
+    }
+    for (size_t i = 0; any && i < list->n; i++)
+        if (!done[i]) {
+            diag_error(m->d, DIAG_CYCLE, list->at[i].at, "this initial value depends on itself");
+            return;
+        }
+    if (any)
+        *list = sorted;
+}
+
+void elab_init_order(elab *e)
+{
+    init_sort(e, &e->m->init_q, IN_Q);
+    init_sort(e, &e->m->init_v, IN_V);
 }

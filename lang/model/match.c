@@ -64,6 +64,16 @@ static const char *dof_name(matcher *w, int32_t dof)
     return t.at;
 }
 
+/* y' = 0 beside an equation of second order, y = 1: meant as initial values */
+static bool is_lone_rate(const mfamily *f)
+{
+    const ast *l = f->decl->kind == AST_SET ? f->decl->kid[0] : NULL;
+    if (l && l->kind == AST_PRIME)
+        l = l->kid[0];
+    const mdecl *d = l && l->kind == AST_NAME ? class_find(f->of, l->name) : NULL;
+    return d && d->kind == DECL_DOF;
+}
+
 static void add_equation(matcher *w, mfamily *f, int out)
 {
     equation q = { .f = f, .out = out, .choice = -1 };
@@ -89,8 +99,13 @@ static void add_equation(matcher *w, mfamily *f, int out)
     if (!q.candidates.n) {
         diag *d = diag_error(w->m->d, DIAG_EQUATION_NO_DOF, f->at,
                              "this equation determines no degree of freedom");
-        diag_hint(w->m->d, d,
-                  "an equation of motion holds a second derivative such as x'', a first-order one a rate x'");
+        if (is_lone_rate(f))
+            diag_hint(w->m->d, d, "an initial value is part of the declaration: dof %s",
+                      span_text(w->m->d, f->at, w->m->a));
+        else
+            diag_hint(
+                w->m->d, d,
+                "an equation of motion holds a second derivative such as x'', a first-order one a rate x'");
         return;
     }
     *vec_push(w->m->a, &w->eq) = q;

@@ -4,6 +4,7 @@
 #include "elab.h"
 #include <math.h>
 #include <string.h>
+#include "base/whole.h"
 
 const mdecl *class_find(const mclass *c, sym name)
 {
@@ -147,8 +148,13 @@ static void collect(elab *e, mclass *c, const ast *s)
     case AST_ROD:
         declare_numbered(e, c, DECL_ROD, s);
         break;
+    case AST_ERROR:
+        e->partial = true;
+        break;
     case AST_FOR: {
         const ast *body = s->kid[2];
+        for (uint32_t i = 0; i < body->n; i++)
+            e->partial = e->partial || body->kid[i]->kind == AST_ERROR;
         for (uint32_t i = 0; i < body->n; i++)
             if (body->kid[i]->kind == AST_CONSTRAINT)
                 declare(e, c, DECL_CONSTRAINT, body->kid[i], body->kid[i]->name, body->kid[i]->name_at);
@@ -160,12 +166,12 @@ static void collect(elab *e, mclass *c, const ast *s)
     *vec_push(e->m->a, &work_of(c)->statements) = s;
 }
 
-/* `dof x' = 1` without x: told once, and x is taken as declared */
+/* `dof x' = 1` without x: reported once, and x is taken as declared */
 static void lone_rates(elab *e, mclass *c, const ast *s)
 {
     for (uint32_t i = 0; s->kind == AST_DOF && i < s->kid[0]->n; i++) {
         const ast *item = s->kid[0]->kid[i];
-        if (item->num == 0 || class_find(c, item->name))
+        if (item->num == 0 || class_find(c, item->name) || diag_doubtful(e->m->d, item->name))
             continue;
         diag *err = diag_error(e->m->d, DIAG_UNKNOWN_NAME, item->name_at,
                                "'%s' is no degree of freedom: its rate cannot be given", item->name);
@@ -346,6 +352,30 @@ static value find_model(elab *e, mclass *c, const ast *name)
 
 enum { MAX_DOFS = 10000000 }; /* checked in seconds, run in the memory of a workstation */
 
+/* the first value of an index and how many there are */
+static bool index_range_of(elab *e, const value *r, const ast *index, int32_t *first, int32_t *count)
+{
+    double from, to;
+    int64_t lo, hi;
+    if (r->kind != V_RANGE || !v_scalar(r->range.lo, &from) || !v_scalar(r->range.hi, &to) ||
+        from != floor(from) || to != floor(to)) {
+        diag_error(e->m->d, DIAG_TYPE, index->at,
+                   "the index '%s' runs over a range of whole numbers known before the run", index->name);
+        return false;
+    }
+    if (to - from + 1 > MAX_DOFS || !whole_number(from, -1e9, 1e9, &lo)) {
+        diag_error(e->m->d, DIAG_LIMIT, index->at,
+                   to - from + 1 > MAX_DOFS ? "this index set has more than %d members"
+                                            : "an index set begins between -10^9 and 10^9",
+                   MAX_DOFS);
+        return false;
+    }
+    hi = whole_clamp(to, lo - 1, lo + MAX_DOFS);
+    *first = (int32_t)lo;
+    *count = (int32_t)(hi - lo + 1);
+    return true;
+}
+
 static void part_indices(elab *e, mclass *c, mpart *p)
 {
     const ast *list = p->decl->kid[0];
@@ -357,22 +387,8 @@ static void part_indices(elab *e, mclass *c, mpart *p)
         return;
     }
     value r = eval(&e->ev, &work_of(c)->own->base, list->kid[0]->kid[0]);
-    double lo, hi;
-    if (r.kind == V_ERROR)
-        return;
-    if (r.kind != V_RANGE || !v_scalar(r.range.lo, &lo) || !v_scalar(r.range.hi, &hi) || lo != floor(lo) ||
-        hi != floor(hi)) {
-        diag_error(e->m->d, DIAG_TYPE, list->kid[0]->at,
-                   "a family of parts runs over a range of whole numbers known before the run");
-        return;
-    }
-    if (hi - lo + 1 > MAX_DOFS) {
-        diag_error(e->m->d, DIAG_LIMIT, list->kid[0]->at, "a family of parts has at most %d members",
-                   MAX_DOFS);
-        return;
-    }
-    p->lo = (int32_t)lo;
-    p->n = hi < lo ? 0 : (int32_t)(hi - lo) + 1;
+    if (r.kind != V_ERROR)
+        index_range_of(e, &r, list->kid[0], &p->lo, &p->n);
 }
 
 /* arguments that decide sizes are needed now, the others are computed for each instance when a run starts */
@@ -405,6 +421,8 @@ static void part_discover(elab *e, mclass *c, mpart *p)
                 diag_error(e->m->d, DIAG_DUPLICATE, args->kid[i]->at, "parameter '%s' is given twice",
                            args->kid[i]->name);
         const mdecl *d = class_find(probe, args->kid[i]->name);
+        if (!d && diag_doubtful(e->m->d, args->kid[i]->name))
+            continue;
         if (!d || d->kind != DECL_PARAM) {
             diag *err = diag_error(e->m->d, DIAG_UNKNOWN_NAME, args->kid[i]->name_at,
                                    "model '%s' has no parameter '%s'", probe->name, args->kid[i]->name);
@@ -525,25 +543,9 @@ static void dof_layout(elab *e, mclass *c, mdof *d)
         const ast *x = dims->kid[i];
         d->lo[i] = 1;
         if (x->kind == AST_INDEX) {
-            double lo, hi;
             value r = eval(&e->ev, in, x->kid[0]);
-            if (r.kind == V_ERROR)
+            if (r.kind == V_ERROR || !index_range_of(e, &r, x, &d->lo[i], &d->n[i]))
                 return;
-            if (r.kind != V_RANGE || !v_scalar(r.range.lo, &lo) || !v_scalar(r.range.hi, &hi) ||
-                lo != floor(lo) || hi != floor(hi)) {
-                diag_error(e->m->d, DIAG_TYPE, x->at,
-                           "the index '%s' runs over a range of whole numbers known before the run", x->name);
-                return;
-            }
-            if (hi - lo + 1 > MAX_DOFS || fabs(lo) > 1e9) {
-                diag_error(e->m->d, DIAG_LIMIT, x->at,
-                           hi - lo + 1 > MAX_DOFS ? "this index set has more than %d members"
-                                                  : "an index set begins between -10^9 and 10^9",
-                           MAX_DOFS);
-                return;
-            }
-            d->lo[i] = (int32_t)lo;
-            d->n[i] = hi < lo ? 0 : (int32_t)(hi - lo) + 1;
         } else if (!eval_integer(&e->ev, in, x, "the size of a degree of freedom", &d->n[i]))
             return;
         else if (d->n[i] < 1) {
@@ -880,6 +882,8 @@ static void build(elab *e, scope *outer, const ast *decl)
     /* parts first: what a container gives comes after */
     for (size_t i = m->classes.n; i-- > 0;)
         elab_dofs(e, m->classes.at[i]);
+    if (!m->d->errors)
+        elab_init_order(e);
     for (size_t i = 0; i < m->classes.n; i++)
         elab_lets(e, m->classes.at[i]);
     for (size_t i = 0; i < m->classes.n; i++)
@@ -895,17 +899,17 @@ model *model_build(arena *a, symtab *names, diags *d, scope *outer, const ast *d
     *m = (model){ .name = decl->name, .decl = decl, .a = a, .g = ir_new(a), .d = d, .names = names };
     elab *e = arena_make(a, elab);
     *e = (elab){ .m = m, .set = set, .nset = nset };
-    e->ev = (evaluator){ .a = a, .names = names, .d = d, .g = m->g, .fuel = EVAL_FUEL, .of = m };
+    e->ev = (evaluator){ .a = a, .names = names, .d = d, .g = m->g, .fuel = EVAL_FUEL, .model = m };
     size_t before = d->errors;
     d->errors = 0;
     build(e, outer, decl);
-    if (!d->errors) {
+    if (!d->errors && !e->partial) {
         elab_fields_check(e);
         match_equations(e);
     }
-    if (!d->errors)
+    if (!d->errors && !e->partial)
         check_values(e);
-    bool ok = d->errors == 0;
+    bool ok = d->errors == 0 && !e->partial;
     d->errors += before;
     return ok ? m : NULL;
 }

@@ -7,6 +7,7 @@
    frame. */
 #include <math.h>
 #include <string.h>
+#include "base/whole.h"
 #include "session_output.h"
 #include "results/session_view.h"
 
@@ -787,7 +788,7 @@ static void draw_disk(canvas *c, const double *p, double r, unsigned char colour
 {
     if (!(fabs(p[0]) < 1e5 && fabs(p[1]) < 1e5))
         return;
-    int reach = (int)fmin(ceil(r), 1000);
+    int reach = (int)whole_clamp(ceil(r), 0, 1000);
     for (int y = -reach; y <= reach; y++)
         for (int x = -reach; x <= reach; x++)
             if (x * x + y * y <= r * r)
@@ -908,8 +909,9 @@ static void put_u16(text *t, int x)
 static void put_gif(text *t, scene *m)
 {
     stage g = stage_of(m, GIF_WIDE);
-    canvas c = { (int)ceil((g.hi[0] - g.lo[0]) * g.scale), (int)ceil((g.hi[1] - g.lo[1]) * g.scale), NULL };
-    int delay = (int)fmin(fmax(100 * (g.end - g.begin) / GIF_FRAMES, 3), 20);
+    canvas c = { (int)whole_clamp(ceil((g.hi[0] - g.lo[0]) * g.scale), 1, UINT16_MAX),
+                 (int)whole_clamp(ceil((g.hi[1] - g.lo[1]) * g.scale), 1, UINT16_MAX), NULL };
+    int delay = (int)whole_clamp(100 * (g.end - g.begin) / GIF_FRAMES, 3, 20);
     walls_watch(m, &g);
     c.at = arena_alloc(m->s->tmp, (size_t)(c.w * c.h));
     text_puts(t, "GIF89a");

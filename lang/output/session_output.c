@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include "base/whole.h"
 #include <unistd.h>
 #include "session_output.h"
 
@@ -729,6 +730,8 @@ static void plan_thin(session *s, const columns *c, row_plan *p)
     p->n = kept;
 }
 
+#define ROWS_MAX 1e12 /* what a table may hold: terabytes */
+
 static row_plan rows_plan(session *s, const columns *c, int64_t rows, const rows_wanted *w)
 {
     const column *clock = NULL;
@@ -740,7 +743,13 @@ static row_plan rows_plan(session *s, const columns *c, int64_t rows, const rows
         p.every = w->every;
         p.begin = clock->t[0];
         p.end = clock->t[clock->n - 1];
-        p.n = (int64_t)floor((p.end - p.begin) / p.every * (1 + 1e-12)) + 1;
+        if (!whole_number(floor((p.end - p.begin) / p.every * (1 + 1e-12)), 0, ROWS_MAX, &p.n)) {
+            diag *d = diag_error(s->d, DIAG_OPTION_VALUE, c->at->at, "'every' = %g makes more than %g rows",
+                                 p.every, ROWS_MAX);
+            diag_hint(s->d, d, "the times go from %g to %g", p.begin, p.end);
+            p.n = -1;
+        }
+        p.n++;
     } else if (w->thin && rows > THIN_ROWS && !c->grid[0])
         plan_thin(s, c, &p);
     return p;
@@ -835,6 +844,8 @@ bool block_send(session *s, const ast *e, columns *c, const rows_wanted *w, bloc
     if (!array_alone(s, e, b, writer_of(b->path)->how))
         return false;
     row_plan p = rows_plan(s, c, rows, w);
+    if (p.n == 0 && rows)
+        return false;
     if (p.n != rows)
         b->grid[0] = 0;
     if (more)

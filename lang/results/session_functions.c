@@ -1,6 +1,7 @@
 /* session_functions: functions of results: extremes, means, counts, times of rest, power series. */
 #include <math.h>
 #include <string.h>
+#include "base/whole.h"
 #include "session_view.h"
 
 /* times (NULL for a vector) and numbers; false when it is neither */
@@ -229,6 +230,7 @@ BUILTIN(taylor)
 {
     const value *y = &arg[0];
     double t, degree;
+    int64_t top;
     dense_item x;
     (void)in;
     (void)n;
@@ -255,8 +257,9 @@ BUILTIN(taylor)
                    r->dense->order - x.order);
         return v_error();
     }
-    value out = v_vector(ev->a, (int32_t)degree + 1);
-    r->dense->series(r->dense->of, &x, t, (int)degree, out.num.d);
+    top = whole_clamp(degree, 0, r->dense->order);
+    value out = v_vector(ev->a, (int32_t)top + 1);
+    r->dense->series(r->dense->of, &x, t, (int)top, out.num.d);
     return out;
 }
 

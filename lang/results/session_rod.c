@@ -234,7 +234,7 @@ static value path_call(scope *sc, evaluator *ev, const value *o, const value *ar
         double r[3];
         rod_at(m, x->path[i].r, NULL, s, r, NULL);
         if (k > 0)
-            out.num.d[i] = r[(int)k - 1];
+            out.num.d[i] = r[k == 1 ? 0 : k == 2 ? 1 : 2];
         else
             memcpy(out.num.d + 3 * i, r, sizeof r);
     }

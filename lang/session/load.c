@@ -312,6 +312,9 @@ static void collect(modules *l, module *m, const ast *e)
     switch (e->kind) {
     case AST_USE:
         use_read(l, m, e);
+        /* without it any name may be one of its own */
+        if (!module_find(m, use_name(l, e)))
+            l->d->doubt_all = true;
         break;
     case AST_MODEL:
         module_define(l, m, DEF_MODEL, e->name, e, e->name_at);
@@ -330,15 +333,14 @@ static void collect(modules *l, module *m, const ast *e)
     }
 }
 
-/* a module with syntax errors defines nothing: what hangs on it would only be told again in other words */
+/* statements that could be read are used, so that an error in one hides none in another */
 static void module_take(modules *l, module *m, uint32_t file)
 {
     size_t errors = l->d->errors;
     m->state = MODULE_LOADING;
     m->file = parse_source(l->a, l->names, l->d, file);
-    if (l->d->errors == errors)
-        for (uint32_t k = 0; k < m->file->n; k++)
-            collect(l, m, m->file->kid[k]);
+    for (uint32_t k = 0; k < m->file->n; k++)
+        collect(l, m, m->file->kid[k]);
     m->state = l->d->errors == errors ? MODULE_READY : MODULE_BAD;
 }
 

@@ -122,6 +122,7 @@ bool session_flush(session *s)
         session_note(s, "the first %d errors are shown", DIAG_MAX);
     d->list.n = 0;
     d->errors = d->warnings = 0;
+    diag_doubt_end(d);
     return good;
 }
 
@@ -369,15 +370,22 @@ static look defs_find(scope *sc, evaluator *ev, sym name, span at, value *out)
 static look builtins_find(scope *sc, evaluator *ev, sym name, span at, value *out)
 {
     (void)sc;
-    (void)ev;
-    (void)at;
-    for (const builtin *b = result_builtins; b->name; b++)
-        if (!strcmp(b->name, name)) {
-            *out = (value){ .kind = V_FN };
-            out->fn.built = b;
-            return LOOK_YES;
-        }
-    return LOOK_NO;
+    const builtin *b = result_builtins;
+    while (b->name && strcmp(b->name, name))
+        b++;
+    if (!b->name || (ev->model && builtin_find(name)))
+        return LOOK_NO; /* min and max have a form for models */
+    if (ev->model) {
+        diag *e = diag_error(ev->d, DIAG_TYPE, at, "'%s' is not available inside a model", name);
+        if (strncmp(name, "random", 6))
+            diag_hint(ev->d, e, "it works on results: use it after a run");
+        else
+            diag_hint(ev->d, e, "give the model a parameter: run m(p = %s())", name);
+        return LOOK_ERROR;
+    }
+    *out = (value){ .kind = V_FN };
+    out->fn.built = b;
+    return LOOK_YES;
 }
 
 static void builtins_names(scope *sc, near *n)
@@ -402,7 +410,7 @@ static const ast *no_model(session *s, const ast *name, const module *in, const 
 {
     if (d)
         diag_error(s->d, DIAG_TYPE, name->at, "'%s' is not a model", name->name);
-    else {
+    else if (!diag_doubtful(s->d, name->name)) {
         near n = near_to(name->name);
         near_models(&n, in);
         diag *e = diag_error(s->d, DIAG_UNKNOWN_NAME, name->kind == AST_MEMBER ? name->name_at : name->at,
@@ -423,7 +431,7 @@ static const module *path_module(session *s, const ast *e)
     def *d = e->kind == AST_NAME || e->kind == AST_MEMBER ? module_find(in, e->name) : NULL;
     if (d && d->kind == DEF_MODULE)
         return d->used;
-    if (e->name)
+    if (e->name && !diag_doubtful(s->d, e->name))
         diag_error(s->d, DIAG_UNKNOWN_NAME, e->at, "nothing named '%s' was brought in with use", e->name);
     return NULL;
 }
@@ -475,10 +483,20 @@ static void expr_statement(session *s, const ast *e)
         session_out(s, &t);
 }
 
-static void misplaced(session *s, const ast *e, const char *hint)
+void session_misplaced_in(session *s, const ast *e, const char *hint)
 {
-    diag *d = diag_error(s->d, DIAG_UNKNOWN_STATEMENT, e->at, "this statement cannot stand here");
+    diag *d = diag_error(s->d, DIAG_UNKNOWN_STATEMENT, e->at, "this statement is not allowed here");
     diag_hint(s->d, d, "%s", hint);
+}
+
+void session_misplaced(session *s, const ast *e)
+{
+    session_misplaced_in(
+        s, e,
+        e->kind == AST_SWEEP ? "a sweep belongs inside an experiment: experiment name { sweep …; run … }"
+        : e->kind == AST_SET ? "an equation belongs inside a model; a name gets its value with let"
+        : e->kind == AST_FOR ? "to repeat runs, write experiment name { sweep i in 1..3; run … }"
+                             : "it belongs inside a model");
 }
 
 static bool reads_results(const ast *e)
@@ -541,14 +559,8 @@ static void statement(session *s, const ast *e)
     case AST_EXPR:
         expr_statement(s, e);
         break;
-    case AST_SWEEP:
-        misplaced(s, e, "a sweep stands in an experiment");
-        break;
-    case AST_SET:
-        misplaced(s, e, "an equation stands in a model; a name gets its value with let");
-        break;
     default:
-        misplaced(s, e, "it belongs into a model");
+        session_misplaced(s, e);
         break;
     }
 }
@@ -970,8 +982,7 @@ cdl_status cdl_set_param(cdl *s, const char *name, const char *value_)
 
 static cdl_status finish_text(session *s, bool run_it)
 {
-    bool usable = s->main->state == MODULE_READY && s->d->errors == 0;
-    if (usable)
+    if (s->main->file)
         check_module(s, s->main, run_it);
     bool good = session_flush(s);
     if (good && run_it)
@@ -983,6 +994,7 @@ static cdl_status finish_text(session *s, bool run_it)
 
 static cdl_status take_text(session *s, const char *name, const char *text_, size_t len, bool run_it)
 {
+    s->main->file = NULL;
     module_read(&s->loaded, s->main, name, text_, len);
     if (run_it)
         manifest_text(s, name, text_, len, false);
@@ -991,7 +1003,8 @@ static cdl_status take_text(session *s, const char *name, const char *text_, siz
 
 static cdl_status take_file(session *s, const char *path, bool run_it)
 {
-    if (module_read_file(&s->loaded, s->main, path, SPAN_NONE) && run_it) {
+    s->main->file = NULL;
+    if (module_read_file(&s->loaded, s->main, path, SPAN_NONE) && run_it && s->main->file) {
         const source *from = s->d->sources.at[s->main->file->at.file];
         manifest_text(s, path, from->text, from->len, true);
     }

@@ -188,6 +188,8 @@ bool session_flush(session *s);
 /* An arena for a while, which the session frees where a want of memory leaves it behind. */
 arena *session_arena(session *s);
 void session_arena_free(session *s, arena *a);
+void session_misplaced(session *s, const ast *e); /* reports a statement that belongs elsewhere */
+void session_misplaced_in(session *s, const ast *e, const char *hint);
 void session_execute(session *s, const ast *statement);
 /* Calls go; false when the budget ended it: s->budget.why says which, and the caller reports it. */
 bool session_try(session *s, void (*go)(session *s, void *ud), void *ud);

@@ -12,7 +12,7 @@ typedef struct {
     session *s;
     bool to_run;
     const mclass *results; /* the model whose results unqualified names are, or NULL */
-    bool unclear;          /* it could not be built: names may be its results */
+    bool unclear;          /* it could not be built: names of models may be its results */
     vec(sym) names;        /* measured, swept, bound; a stack */
     map64 bound;           /* how often each is on it */
     vec(planned) runs;     /* named ones */
@@ -147,11 +147,33 @@ static bool name_of_a_model(const session *s, sym name)
     return among(result_list(OF_RUN), name);
 }
 
+static bool tree_holds(const ast *x, sym name)
+{
+    if (!x || x->name == name)
+        return x != NULL;
+    for (uint32_t k = 0; k < x->n; k++)
+        if (tree_holds(x->kid[k], name))
+            return true;
+    return false;
+}
+
+/* whether the name stands in any model, or is a result of every run */
+static bool name_in_models(const session *s, sym name)
+{
+    for (size_t m = 0; m < s->loaded.all.n; m++) {
+        const module *in = s->loaded.all.at[m];
+        for (size_t k = 0; k < in->order.n; k++)
+            if (in->order.at[k]->kind == DEF_MODEL && tree_holds(in->order.at[k]->at, name))
+                return true;
+    }
+    return among(result_list(OF_RUN), name);
+}
+
 static void name_check(checker *c, const ast *e)
 {
-    if (c->unclear || name_known(c, e->name))
-        return;
     session *s = c->s;
+    if (name_known(c, e->name) || (c->unclear && name_in_models(s, e->name)) || diag_doubtful(s->d, e->name))
+        return;
     near n = near_to(e->name);
     diag *d = diag_error(s->d, DIAG_UNKNOWN_NAME, e->at, "unknown name '%s'", e->name);
     for (size_t k = 0; k < c->names.n; k++)
@@ -166,10 +188,10 @@ static void name_check(checker *c, const ast *e)
     for (scope *sc = &s->builtins; sc; sc = sc->up)
         if (sc->names)
             sc->names(sc, &n);
-    if (near_best(&n))
+    if (eval_name_instead(e->name))
+        diag_hint(s->d, d, "%s", eval_name_instead(e->name));
+    else if (near_best(&n))
         diag_near(s->d, d, &n);
-    else if (!strcmp(e->name, "print"))
-        diag_hint(s->d, d, "an expression by itself is printed");
     else if (!c->results && name_of_a_model(s, e->name))
         diag_hint(s->d, d, "no run stands before this, so there are no results yet");
 }
@@ -179,6 +201,8 @@ static void member_report(checker *c, const ast *e, const char *const *list, con
 {
     session *s = c->s;
     near n = near_to(e->name);
+    if (diag_doubtful(s->d, e->name))
+        return;
     diag *d = diag_error(s->d, DIAG_UNKNOWN_MEMBER, e->name_at, "'%s' has no member '%s'",
                          span_text(s->d, e->kid[0]->at, s->tmp), e->name);
     if (list)
@@ -259,6 +283,14 @@ static void expr_check(checker *c, const ast *e)
     case AST_GEN:
         gen_check(c, e);
         break;
+    case AST_SUBSCRIPT:
+        expr_check(c, e->kid[0]);
+        if (eval_unit_behind(e) && !(e->kid[1]->kind == AST_NAME && name_known(c, e->kid[1]->name)))
+            eval_unit_report(c->s->d, e);
+        else
+            for (uint32_t k = 1; k < e->n; k++)
+                expr_check(c, e->kid[k]);
+        break;
     default:
         kids_check(c, e);
         break;
@@ -266,6 +298,21 @@ static void expr_check(checker *c, const ast *e)
 }
 
 /* ---- statements ---- */
+
+static void hint_params(session *s, diag *e, const ast *decl)
+{
+    text t = { .a = s->tmp };
+    for (uint32_t i = 0; i < decl->n; i++)
+        if (decl->kid[i]->kind == AST_ERROR)
+            return;
+    for (uint32_t i = 0; i < decl->n; i++)
+        for (uint32_t k = 0; decl->kid[i]->kind == AST_PARAM && k < decl->kid[i]->kid[0]->n; k++)
+            text_printf(&t, "%s%s", t.n ? ", " : "", decl->kid[i]->kid[0]->kid[k]->name);
+    if (t.n)
+        diag_hint(s->d, e, "its parameters are %s", t.at);
+    else
+        diag_hint(s->d, e, "it has no parameters");
+}
 
 static void args_check(checker *c, const ast *decl, const ast *list)
 {
@@ -281,7 +328,7 @@ static void args_check(checker *c, const ast *decl, const ast *list)
         for (uint32_t j = 0; j < k; j++)
             if (list->kid[j]->name == arg->name)
                 diag_error(s->d, DIAG_DUPLICATE, arg->at, "parameter '%s' is given twice", arg->name);
-        if (is_param_of(decl, arg->name))
+        if (is_param_of(decl, arg->name) || diag_doubtful(s->d, arg->name))
             continue;
         near n = near_to(arg->name);
         near_params(decl, &n);
@@ -290,7 +337,7 @@ static void args_check(checker *c, const ast *decl, const ast *list)
         if (near_best(&n))
             diag_near(s->d, d, &n);
         else
-            diag_second(s->d, d, decl->name_at, "the model is declared here");
+            hint_params(s, d, decl);
     }
 }
 
@@ -412,12 +459,6 @@ static void fn_check(checker *c, const ast *e)
     names_pop(c, bound);
 }
 
-static void misplaced(checker *c, const ast *e, const char *hint)
-{
-    diag *d = diag_error(c->s->d, DIAG_UNKNOWN_STATEMENT, e->at, "this statement cannot stand here");
-    diag_hint(c->s->d, d, "%s", hint);
-}
-
 static void sweep_check(checker *c, const ast *e)
 {
     if (sweep_is_zip(e))
@@ -427,6 +468,20 @@ static void sweep_check(checker *c, const ast *e)
         expr_check(c, e->kid[1]);
     for (uint32_t k = 0; k < e->kid[0]->n; k++)
         name_push(c, e->kid[0]->kid[k]->name);
+}
+
+/* a run that could not be read: names may be its results */
+static bool may_be_run(checker *c, const ast *e)
+{
+    const source *src = c->s->d->sources.at[e->at.file];
+    const char *word = src->text + e->at.begin;
+    size_t n = 0;
+    while (n < e->at.end - e->at.begin && word[n] >= 'a' && word[n] <= 'z')
+        n++;
+    const char *first = arena_strndup(c->s->tmp, word, n);
+    near meant = near_to(first);
+    near_try(&meant, "run");
+    return !strcmp(first, "run") || near_best(&meant);
 }
 
 static void setting_check(checker *c, const ast *e)
@@ -461,6 +516,7 @@ static void statement_check(checker *c, const ast *e, bool experiment)
     session *s = c->s;
     switch (e->kind) {
     case AST_ERROR:
+        c->unclear = c->unclear || may_be_run(c, e);
         break;
     case AST_RUN:
         run_check(c, e);
@@ -489,10 +545,10 @@ static void statement_check(checker *c, const ast *e, bool experiment)
         if (experiment)
             setting_check(c, e);
         else
-            misplaced(c, e, "an equation stands in a model; a name gets its value with let");
+            session_misplaced(s, e);
         break;
     case AST_SWEEP:
-        misplaced(c, e, "a sweep stands in an experiment");
+        session_misplaced(s, e);
         break;
     case AST_USE:
     case AST_FN:
@@ -500,7 +556,7 @@ static void statement_check(checker *c, const ast *e, bool experiment)
     case AST_MODEL:
     case AST_EXPERIMENT:
         if (experiment)
-            misplaced(c, e, "it belongs outside of the experiment");
+            session_misplaced_in(s, e, "it belongs outside the experiment");
         else if (e->kind == AST_FN)
             fn_check(c, e);
         else if (e->kind == AST_PARAM) {
@@ -510,7 +566,7 @@ static void statement_check(checker *c, const ast *e, bool experiment)
             experiment_check(c, e);
         break;
     default:
-        misplaced(c, e, "it belongs into a model");
+        session_misplaced(s, e);
         break;
     }
 }

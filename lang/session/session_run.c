@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/whole.h"
 #include "lower/assemble.h"
 #include "rod/rod.h"
 #include "session.h"
@@ -551,6 +552,8 @@ static void run_ended(session *s, const ast *e, run *r)
 {
     const results *x = r->r;
     s->last_failed = x->status == RUN_FAILED;
+    if (x->note)
+        session_note(s, "%s", x->note);
     if (x->status == RUN_FAILED) {
         s->rec.failed = true;
         diag *d = diag_error(s->d, DIAG_SOLVER, x->where.file ? x->where : e->at, "%s",
@@ -614,6 +617,21 @@ bool run_duration(session *s, const ast *e, const program *p, bool dry, double *
     return false;
 }
 
+/* steps are counted one by one, and a time is a multiple of them: beyond 2^53 neither can be told apart */
+static bool steps_countable(session *s, const ast *e, const backend *b, const run_options *o)
+{
+    for (int k = 0; b && k < b->noption; k++) {
+        double h = o->value[k];
+        if (strcmp(b->option[k].name, "h") || !(h > 0) || !(o->duration / h > WHOLE_MAX))
+            continue;
+        diag *d = diag_error(s->d, DIAG_OPTION_VALUE, e->kid[2] ? e->kid[2]->at : e->at,
+                             "this run has %.3g steps of %g: more than can be counted", o->duration / h, h);
+        diag_hint(s->d, d, "make it shorter, or the step h larger");
+        return false;
+    }
+    return true;
+}
+
 /* all that must be known before it starts; NULL after a report */
 static const built *run_prepare(session *s, const ast *e, arguments *args, const backend **b, run_options *o)
 {
@@ -638,12 +656,12 @@ static const built *run_prepare(session *s, const ast *e, arguments *args, const
     run_check_backend(s, e, of, *b, true);
     if (s->d->errors != errors)
         return NULL;
-    if (*b)
-        return of;
-    *b = backend_choose(of->p);
-    for (int k = 0; k < (*b)->noption; k++)
-        o->value[k] = (*b)->option[k].value;
-    return of;
+    if (!*b) {
+        *b = backend_choose(of->p);
+        for (int k = 0; k < (*b)->noption; k++)
+            o->value[k] = (*b)->option[k].value;
+    }
+    return steps_countable(s, e, *b, o) ? of : NULL;
 }
 
 void run_statement(session *s, const ast *e)
@@ -670,7 +688,7 @@ void run_statement(session *s, const ast *e)
     r->r = results_new(r->a, of->p);
     r->r->backend = b->name;
     r->r->spill_dir = s->option[OPTION_OUTPUT];
-    r->r->spill_bytes = (int64_t)(strtod(s->option[OPTION_SPILL], NULL) * 1048576);
+    r->r->spill_bytes = whole_clamp(strtod(s->option[OPTION_SPILL], NULL) * 1048576, 0, INT64_MAX);
     if (of->p->nparam > 0)
         memcpy(r->r->param, param, (size_t)of->p->nparam * sizeof *param);
     r->top = results_scope(s, r);

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 #include "base/random.h"
+#include "base/whole.h"
 #include "session.h"
 
 /* ---- random numbers: a function of seed, point, name and how many were drawn for it ---- */
@@ -14,17 +15,18 @@ static value draw(evaluator *ev, const ast *call, const value *arg, size_t n, do
                      .point = (uint64_t)s->point,
                      .name = s->draw_name ? s->draw_name : "" };
     double many;
+    int64_t count;
     ev->drawn++;
     if (n == 0) {
         key.index = s->drawn++;
         return v_num(one(&key));
     }
-    if (!v_scalar(&arg[0], &many) || !(many >= 0 && many <= 1e7) || many != floor(many)) {
+    if (!v_scalar(&arg[0], &many) || !whole_number(many, 0, 1e7, &count)) {
         diag_error(ev->d, DIAG_TYPE, call->at, "how many numbers are drawn is a whole number");
         return v_error();
     }
-    value v = v_vector(ev->a, (int32_t)many);
-    for (int32_t k = 0; k < (int32_t)many; k++) {
+    value v = v_vector(ev->a, (int32_t)count);
+    for (int32_t k = 0; k < (int32_t)count; k++) {
         key.index = s->drawn++;
         v.num.d[k] = one(&key);
     }
@@ -68,7 +70,7 @@ static bool sweep_values(session *s, const ast *e, value *out, int64_t *n)
     if (v.kind == V_ERROR)
         return false;
     if (v.kind == V_RANGE && v_scalar(v.range.lo, &lo) && v_scalar(v.range.hi, &hi) && hi - lo < 1e7) {
-        *n = hi < lo ? 0 : (int64_t)floor(hi - lo) + 1;
+        *n = whole_clamp(floor(hi - lo), -1, 10000000) + 1;
         *out = v_vector(s->a, (int32_t)*n);
         for (int64_t k = 0; k < *n; k++)
             out->num.d[k] = lo + (double)k;

@@ -315,7 +315,8 @@ static void bad_char(scanner *sc, span at)
         { "…", ".." },
         { "&", "and" },
         { "|", "or" },
-        { "!", "not" },
+        { "?", "if a then b else c" },
+        { "%", "mod(a, b) for the remainder; a comment begins with #" },
         { "\xC2\xA0", "a space" },
     };
     size_t n = at.end - at.begin;
@@ -324,6 +325,57 @@ static void bad_char(scanner *sc, span at)
     for (size_t i = 0; i < sizeof meant / sizeof *meant; i++)
         if (strlen(meant[i][0]) == n && memcmp(meant[i][0], p, n) == 0)
             diag_hint(sc->d, e, "write %s", meant[i][1]);
+}
+
+/* a comment of another language is one here too, once it was said how to write it */
+static void bad_comment(scanner *sc, span at)
+{
+    if (!sc->commented) {
+        int n = sc->text[at.begin] == '%' ? 1 : 2;
+        const char *p = sc->text + at.begin;
+        diag *e = diag_error(sc->d, DIAG_LEXICAL, (span){ at.file, at.begin, at.begin + (uint32_t)n },
+                             "'%.*s' does not begin a comment", n, p);
+        diag_hint(sc->d, e,
+                  !strncmp(p, "//", 2) ? "a comment begins with #; floor(a/b) is a quotient rounded down"
+                                       : "a comment begins with # and ends with the line");
+    }
+    sc->commented = true;
+    for (uint32_t k = at.begin; k < at.end; k++)
+        if (sc->text[k] == '\n')
+            sc->line = k + 1;
+}
+
+/* signs of other languages: the token that is meant */
+static int bad_sign(scanner *sc, span at, bool say)
+{
+    static const struct {
+        const char *sign;
+        int meant;
+        const char *hint;
+    } signs[] = {
+        { "**", T_HAT, "a power is written with ^" },
+        { "&&", T_AND, "write and" },
+        { "||", T_OR, "write or" },
+        { "!", T_NOT, "write not" },
+        { "~=", T_NE, "write !=" },
+        { "<>", T_NE, "write !=" },
+        { "=<", T_LE, "write <=" },
+        { "=>", T_GE, "write >=" },
+        { ":=", T_SET, "write =" },
+        { ".*", T_STAR, "write *; vectors are multiplied element by element in [a[i]*b[i] for i in 1..n]" },
+        { "./", T_SLASH, "write /" },
+        { ".^", T_HAT, "write ^" },
+    };
+    int n = (int)(at.end - at.begin);
+    const char *p = sc->text + at.begin;
+    for (size_t k = 0; k < sizeof signs / sizeof *signs; k++) {
+        if ((int)strlen(signs[k].sign) != n || strncmp(signs[k].sign, p, (size_t)n))
+            continue;
+        diag *e = say ? diag_error(sc->d, DIAG_LEXICAL, at, "unknown operator '%.*s'", n, p) : NULL;
+        diag_hint(sc->d, e, "%s", signs[k].hint);
+        return signs[k].meant;
+    }
+    return 0;
 }
 
 static bool is_encoded(const scanner *sc, span at)
@@ -336,6 +388,8 @@ static bool is_encoded(const scanner *sc, span at)
 static int bad_token(scanner *sc, int t, span at)
 {
     bool say = !sc->failed;
+    if (t == T_BAD_SIGN)
+        return bad_sign(sc, at, say);
     sc->failed = true;
     if (t == T_BAD_CHAR) {
         if (say && is_encoded(sc, at))
@@ -566,6 +620,15 @@ static int read(scanner *sc, span *at, bool *fresh)
     if (sc->ended)
         *at = (span){ sc->file, sc->len, sc->len };
     *fresh = sc->fresh;
+    bool percent = t == T_BAD_CHAR && sc->fresh && sc->text[at->begin] == '%';
+    if (t == T_NEWLINE || t == 0)
+        sc->in_comment = false;
+    if (t == T_BAD_COMMENT || percent)
+        bad_comment(sc, *at);
+    if (percent)
+        sc->in_comment = true;
+    if (t == T_BAD_COMMENT || sc->in_comment)
+        t = T_COMMENT;
     if (t == T_DOC)
         doc_add(sc, *at);
     if (t != T_NEWLINE && t != T_DOC && t != T_COMMENT)
@@ -608,6 +671,17 @@ int parser_lex(PARSER_STYPE *v, span *out, scanner *sc)
         if ((t = token(sc, t, at, fresh, v, out)) != 0)
             return t;
     }
+}
+
+void scan_doubt(scanner *sc, span at)
+{
+    scanner part;
+    span word;
+    int t;
+    scan_begin(&part, sc->a, sc->text + at.begin, at.end - at.begin);
+    while ((t = scan_token(&part, &word)) != 0)
+        if (t == T_NAME)
+            diag_doubt(sc->d, sym_of(sc->names, part.text + word.begin, word.end - word.begin));
 }
 
 /* ---- syntax errors ---- */
@@ -664,6 +738,7 @@ static void say_unknown_statement(scanner *sc)
                                             { "function", "a function is fn f(x) = x^2" },
                                             { "var", "a name gets its value with let" },
                                             { "const", "a name gets its value with let" },
+                                            { "from", "use brings in definitions: use std.planar" },
                                             { "print", "an expression by itself is printed" },
                                             { "set", "a name gets its value with let" } };
     for (size_t k = 0; k < sizeof other / sizeof *other; k++)
@@ -712,9 +787,38 @@ static const char *where_it_belongs(int t)
     }
 }
 
+static bool word_is(const scanner *sc, span at, const char *word)
+{
+    return strlen(word) == at.end - at.begin && !strncmp(sc->text + at.begin, word, at.end - at.begin);
+}
+
+/* ends of runs and ranges as other languages write them */
+static const char *advice_end(const scanner *sc)
+{
+    bool to = word_is(sc, sc->last_at, "to");
+    if (sc->last != T_NAME || !(to || word_is(sc, sc->last_at, "until")))
+        return NULL;
+    if (sc->first == T_RUN)
+        return "write run model for 3; to end a run at a condition, write stop when … in the model";
+    return to ? "a range is written 1..9" : NULL;
+}
+
+/* plot(t, y) */
+static bool plot_called(const scanner *sc)
+{
+    const char *p = sc->text + sc->first_at.end;
+    return sc->first == T_PLOT && sc->last == T_COMMA && p[strspn(p, " \t")] == '(';
+}
+
 static const char *advice(const scanner *sc, bool vague)
 {
     int t = sc->last, p = sc->prev, k = keyword_of(sc, sc->last_at);
+    if (plot_called(sc))
+        return "write plot y against t";
+    if (advice_end(sc))
+        return advice_end(sc);
+    if (t == T_PRIME && !ends_statement(p))
+        return "a string stands in double quotes: \"text\"";
     if (t == T_DOT && p == T_NUMBER)
         return "a number does not end in a point; write 1 or 1.0";
     if (t == T_PLUS && !ends_statement(p))
@@ -794,7 +898,10 @@ static void say(scanner *sc, const expected *want)
         say_missing(sc, innermost(sc));
     else if (is_relation(sc->last) && sc->relations > 1 && ended) {
         diag *e = diag_error(sc->d, DIAG_SYNTAX, sc->last_at, "comparisons do not chain");
-        diag_hint(sc->d, e, "write a < b and b < c");
+        diag_hint(sc->d, e, "%s",
+                  sc->first == T_CONSTRAINT ? "write two constraints, one for each bound"
+                  : sc->first == T_OBSTACLE ? "write two obstacles, one for each bound"
+                                            : "write a < b and b < c");
     } else if (sc->stray)
         diag_error(sc->d, DIAG_SYNTAX, sc->last_at, "unmatched '%c'", closing_of(sc->last));
     else
@@ -893,7 +1000,7 @@ static int open_brackets(arena *scratch, const char *s, size_t len, bool *ends)
             open++;
         if (closing_of(t) && open)
             open--;
-        if (t == T_NEWLINE || t == T_COMMENT || t == T_DOC)
+        if (t == T_NEWLINE || t == T_COMMENT || t == T_DOC || t == T_BAD_COMMENT)
             continue;
         last = t == T_SEMI || (last == T_DOT && keyword_of(&sc, at) >= 0) ? T_NAME : t;
     }
@@ -928,8 +1035,10 @@ static lex_kind kind_of(const scanner *sc, int t, span at)
         return LEX_DOC;
     case T_NEWLINE:
         return LEX_NEWLINE;
+    case T_BAD_COMMENT:
     case T_BAD_NUMBER:
     case T_BAD_STRING:
+    case T_BAD_SIGN:
     case T_BAD_CHAR:
         return LEX_BAD;
     default:

@@ -32,6 +32,7 @@ static ast *documented(scanner *sc, ast *n);
 static ast *texted(ast *n, const ast *str);
 static ast *body(ast *owner, const ast *list);
 static ast *push(scanner *sc, ast *list, ast *kid);
+static ast *push_statement(scanner *sc, ast *list, ast *statement);
 static tree leaf(ast *n);
 static tree deeper(scanner *sc, tree t, span at);
 static tree unary(scanner *sc, ast_kind k, op_code op, span at, tree x);
@@ -84,9 +85,9 @@ static ast *use(scanner *sc, span at, const ast *path, const ast *file, sym alia
 %token <name> NAME "a name"
 %token <n> NUMBER "a number" STRING "a string"
 /* of the scanner alone */
-%token COMMENT DOC SEMI BAD_NUMBER BAD_STRING BAD_CHAR
+%token COMMENT DOC SEMI BAD_COMMENT BAD_NUMBER BAD_STRING BAD_SIGN BAD_CHAR
 
-%type <n> stmts stmt bind binds param params dof dofs dims family coordinates field fields names
+%type <n> stmts stmt bind binds factor factors param params dof dofs dims family coordinates field fields names
 %type <n> block block_opt attributes attribute unit unit_factor
 %type <t> index indices expr postfix subscripts args args_opt arg arguments path exprs rows row cases case
 %type <t> relation where init within against bound backend span
@@ -109,8 +110,8 @@ static ast *use(scanner *sc, span at, const ast *path, const ast *file, sym alia
 source: stmts                           { *file = body(NODE(FILE, @$), $1); }
 
 stmts: %empty                           { $$ = NODE(LIST, @$); }
-     | stmts stmt NEWLINE               { $$ = push(sc, $1, documented(sc, $2)); }
-     | stmts error NEWLINE              { $$ = push(sc, $1, NODE(ERROR, @2)); yyerrok; }
+     | stmts stmt NEWLINE               { $$ = push_statement(sc, $1, $2); }
+     | stmts error NEWLINE              { $$ = push(sc, $1, NODE(ERROR, @2)); scan_doubt(sc, @2); yyerrok; }
 
 /* statements */
 stmt: "use" path                        { $$ = use(sc, @$, $2.n, NULL, NULL, @2); }
@@ -132,7 +133,7 @@ stmt: "use" path                        { $$ = use(sc, @$, $2.n, NULL, NULL, @2)
     | "expect" expr within STRING       { $$ = texted(NODE(EXPECT, @$, $2.n, $3.n), $4); $$->name_at = @4; }
     | "plot" exprs against block_opt    { $$ = NODE(PLOT, @$, $2.n, $3.n, $4); }
     | "save" exprs block_opt            { $$ = NODE(SAVE, @$, $2.n, $3); }
-    | "sweep" names "in" expr           { $$ = NODE(SWEEP, @$, $2, $4.n); }
+    | "sweep" factors                   { $$ = $2; for (uint32_t i = 0; i < $$->n; i++) $$->kid[i]->at = @$; }
     | "dof" dofs                        { $$ = NODE(DOF, @$, $2); }
     | "history" NAME primes "(" NAME ")" "=" expr
                                         { ast *none = NODE(LIST, @3);
@@ -178,6 +179,11 @@ bound: %empty                           { $$ = leaf(NULL); }
      | "in" expr                        { $$ = $2; }
 init: %empty                            { $$ = leaf(NULL); }
     | "=" expr                          { $$ = $2; }
+
+/* each a sweep of its own */
+factors: factor                         { $$ = NODE(LIST, @$, $1); }
+       | factors "," factor             { $$ = push(sc, $1, $3); }
+factor: names "in" expr                 { $$ = NODE(SWEEP, @$, $1, $3.n); }
 
 dofs: dof                               { $$ = NODE(LIST, @$, $1); }
     | dofs "," dof                      { $$ = push(sc, $1, $3); $$->at = @$; }
@@ -361,6 +367,19 @@ static ast *body(ast *owner, const ast *list) {
 
 static ast *push(scanner *sc, ast *list, ast *kid) {
     ast_push(sc->a, list, kid);
+    return list;
+}
+
+/* What was read in spite of a bad sign in it may not be what was meant: nothing is made of it.  A statement
+   with others inside lives on without them; one that stands for several is taken apart. */
+static ast *push_statement(scanner *sc, ast *list, ast *s) {
+    bool holds_others = s->kind == AST_MODEL || s->kind == AST_EXPERIMENT || s->kind == AST_FOR;
+    if (sc->failed && !holds_others) {
+        scan_doubt(sc, s->at);
+        return push(sc, list, NODE(ERROR, s->at));
+    }
+    if (s->kind != AST_LIST) return push(sc, list, documented(sc, s));
+    for (uint32_t i = 0; i < s->n; i++) push(sc, list, documented(sc, s->kid[i]));
     return list;
 }
 

@@ -39,6 +39,8 @@ typedef struct scanner {
     span first_at;
     uint32_t first_col, count;
     bool failed, limited, misplaced; /* said: an error here, a limit, a statement out of place */
+    bool commented;                  /* said: a comment of another language */
+    bool in_comment;                 /* the rest of the line belongs to one */
     bool skipping, ended, stray;     /* leaving a statement; no more text; `last` closes none */
     uint32_t closed;                 /* bodies closed for want of a }, whose } may yet come */
     uint32_t relations;              /* comparisons since the last thing that ends one */
@@ -65,4 +67,5 @@ typedef struct {
 void scan_unexpected(scanner *sc, const expected *want);
 void scan_limit(scanner *sc, span at, const char *what, int most);
 const char *scan_doc(const scanner *sc, uint32_t begin);
+void scan_doubt(scanner *sc, span at); /* the names in a text that could not be read are not to be missed */
 #endif

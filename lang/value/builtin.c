@@ -1,6 +1,7 @@
 /* Functions of the language beyond opcodes.def, one table at the foot. */
 #include <math.h>
 #include <string.h>
+#include "base/whole.h"
 #include "model/model.h"
 
 static value arg_error(evaluator *ev, span at, const char *fn, const char *want, const value *got)
@@ -132,16 +133,17 @@ enum { MAX_SIDE = 4096 };
 static bool side(evaluator *ev, const ast *call, const value *v, const char *fn, int32_t max, int32_t *n)
 {
     double k;
+    int64_t whole;
     if (!v_scalar(v, &k) || k != floor(k) || k < 1) {
         diag_error(ev->d, DIAG_TYPE, call_at(call),
                    "'%s' takes a positive whole number that is known before the run", fn);
         return false;
     }
-    if (k > max) {
+    if (!whole_number(k, 1, max, &whole)) {
         diag_error(ev->d, DIAG_LIMIT, call_at(call), "'%s' makes at most %d elements a side", fn, max);
         return false;
     }
-    *n = (int32_t)k;
+    *n = (int32_t)whole;
     return true;
 }
 
@@ -361,6 +363,11 @@ static bool on_coordinate(const ir_input *in, void *ud)
     return in->kind == IN_COORD;
 }
 
+static bool of_kind(const ir_input *in, void *ud)
+{
+    return in->kind == *(const in_kind *)ud;
+}
+
 /* does a derivative of a field stand in it with a coefficient that has cases in the coordinates? */
 static bool has_cases(evaluator *ev, ir_ref flux)
 {
@@ -389,7 +396,7 @@ static bool has_cases(evaluator *ev, ir_ref flux)
 static ir_ref flux_derivative(evaluator *ev, ir_ref flux, int coord, span at)
 {
     ir_ref d = ir_space_derivative(ev->g, flux, coord);
-    model *m = ev->of;
+    model *m = ev->model;
     if (!m || !has_cases(ev, flux))
         return d;
     for (size_t k = 0; k < m->fluxes.n; k++)
@@ -406,6 +413,36 @@ static bool object_member(evaluator *ev, const value *v, sym name, span at, valu
     if (v->kind != V_OBJECT || !v->object.in->call || v->object.in->subscript)
         return false;
     return v->object.in->find(v->object.in, ev, name, at, out) == LOOK_YES;
+}
+
+/* what has no derivative of the kind wanted counts as constant below: here it is refused instead */
+static bool derivable(evaluator *ev, const value *y, in_kind by, span at)
+{
+    static const struct {
+        in_kind kind;
+        bool in_time_alone;
+        const char *why;
+    } stops[] = {
+        { IN_FIELD, true, "a field does not depend on time: 'd' by t is for degrees of freedom" },
+        { IN_A, true, "second derivatives have no further derivative in time" },
+        { IN_PAST_V, true, "past rates have no derivative in time" },
+        { IN_PRE, true, "'pre' has no derivative in time" },
+        { IN_INTEGRAL, false, "an integral over the past has no derivative here" },
+        { IN_SET, false, "a set has no derivative" },
+        { IN_ROD, false, "what belongs to a rod has no derivative here" },
+        { IN_SPEED, true, "the slip speed has no derivative in time" },
+    };
+    for (int32_t k = 0; k < v_count(y); k++) {
+        value e = v_element(y, k);
+        for (size_t i = 0; e.num.r0 && i < sizeof stops / sizeof *stops; i++) {
+            in_kind kind = stops[i].kind;
+            if ((stops[i].in_time_alone && by != IN_TIME) || !ir_depends(ev->g, e.num.r0, of_kind, &kind))
+                continue;
+            diag_error(ev->d, DIAG_NOT_SUPPORTED, at, "%s", stops[i].why);
+            return false;
+        }
+    }
+    return true;
 }
 
 /* d(expr, name): total in t and in coordinates, partial in a dof, a rate or a parameter */
@@ -429,6 +466,8 @@ static value b_d(evaluator *ev, scope *in, const ast *call, const value *arg, si
             diag_hint(ev->d, e, "formulas are differentiated inside a model");
         return v_error();
     }
+    if (!derivable(ev, &y, by->kind, call->at))
+        return v_error();
     value out = y.num.rank == 0   ? v_num(0)
                 : y.num.rank == 1 ? v_vector(ev->a, y.num.n[0])
                                   : v_matrix(ev->a, y.num.n[0], y.num.n[1]);
@@ -489,8 +528,8 @@ static value space_d(evaluator *ev, const value *v, int c)
 
 static bool in_space(evaluator *ev, const ast *call, const char *fn)
 {
-    const model *m = ev->of;
-    if (ev->g && m->coords.n)
+    const model *m = ev->model;
+    if (m && m->coords.n)
         return true;
     diag *e = diag_error(ev->d, DIAG_TYPE, call_at(call), "'%s' needs a domain", fn);
     diag_hint(ev->d, e, "declare `domain x in 0..1` and `field u(x)`");
@@ -499,7 +538,7 @@ static bool in_space(evaluator *ev, const ast *call, const char *fn)
 
 static value laplace(evaluator *ev, const ast *call, const value *v)
 {
-    const model *m = ev->of;
+    const model *m = ev->model;
     value s = v_num(0);
     for (size_t c = 0; c < m->coords.n; c++) {
         value d = space_d(ev, v, (int)c), dd = space_d(ev, &d, (int)c);
@@ -538,7 +577,7 @@ static value b_grad(evaluator *ev, scope *in, const ast *call, const value *arg,
 {
     (void)in;
     (void)n;
-    const model *m = ev->of;
+    const model *m = ev->model;
     value own;
     if (object_member(ev, &arg[0], sym_str(ev->names, "grad"), call->at, &own))
         return own;
@@ -558,7 +597,7 @@ static value b_div(evaluator *ev, scope *in, const ast *call, const value *arg, 
 {
     (void)in;
     (void)n;
-    const model *m = ev->of;
+    const model *m = ev->model;
     if (!in_space(ev, call, "div"))
         return v_error();
     if (!is_vector(&arg[0]) || (size_t)arg[0].num.n[0] != m->coords.n)
@@ -647,8 +686,8 @@ static value b_integral(evaluator *ev, scope *in, const ast *call, const value *
     if (r.kind != V_RANGE)
         return arg_error(ev, gen->kid[1]->at, "integral", "a range a..b", &r);
     ir *g = ev->g ? ev->g : ir_new(ev->a), *old = ev->g;
-    model *m = old ? ev->of : NULL;
-    int bound = m ? m->nbound++ : 0;
+    model *m = ev->model;
+    int bound = m ? m->nbound++ : ev->bounds++;
     table_scope *s = table_scope_new(ev->a, in);
     table_scope_set(s, gen->kid[1]->name,
                     v_node(ir_in(g, (ir_input){ .kind = IN_BOUND, .at.base = bound }), r.range.lo->num.unit));
@@ -692,7 +731,7 @@ static value b_integral(evaluator *ev, scope *in, const ast *call, const value *
 
 static bool in_inclusion(evaluator *ev, const ast *call, const char *fn)
 {
-    if (ev->g && ev->inclusion)
+    if (ev->model && ev->inclusion)
         return true;
     diag *e = diag_error(ev->d, DIAG_TYPE, call_at(call),
                          "'%s' is a set and stands on the right of `in` in a model", fn);
@@ -703,7 +742,7 @@ static bool in_inclusion(evaluator *ev, const ast *call, const char *fn)
 
 static value selection(evaluator *ev, const ast *call, set_kind kind, value of, const value *x)
 {
-    model *m = ev->of;
+    model *m = ev->model;
     int32_t n = v_count(x);
     mset s = { .kind = kind,
                .of = of,

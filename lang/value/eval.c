@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 #include "base/budget.h"
+#include "base/whole.h"
 #include "model/model.h"
 
 enum { EVAL_WORK = 64 }; /* of an expression, beside what it allocates */
@@ -49,9 +50,19 @@ void table_scope_set(table_scope *s, sym name, value v)
 }
 
 /* names that look right from elsewhere */
-static const char *name_instead(sym name)
+const char *eval_name_instead(sym name)
 {
     static const char *const list[][2] = {
+        { "der", "a derivative in time is x'; of an expression it is d(expression, t)" },
+        { "diff", "a derivative in time is x'; of an expression it is d(expression, t)" },
+        { "ddt", "a derivative in time is x'; of an expression it is d(expression, t)" },
+        { "deriv", "a derivative in time is x'; of an expression it is d(expression, t)" },
+        { "ddot", "the second derivative in time is x''" },
+        { "print", "an expression by itself is printed" },
+        { "ln", "the natural logarithm is log(x)" },
+        { "fabs", "write abs(x)" },
+        { "pow", "a power is written with ^" },
+        { "range", "a range is written 1..9" },
         { "e", "e is never predefined: declare a param e, or write exp(1)" },
         { "plane", "halfspace(n, c) is what lies beyond a plane: points x with dot(n, x) <= c" },
         { "sphere", "ball(centre, radius)" },
@@ -64,15 +75,17 @@ static const char *name_instead(sym name)
 
 static value name_unknown(evaluator *ev, scope *in, sym name, span at)
 {
+    if (diag_doubtful(ev->d, name))
+        return v_error();
     diag *e = diag_error(ev->d, DIAG_UNKNOWN_NAME, at, "unknown name '%s'", name);
     near n = near_to(name);
     for (scope *s = in; s; s = s->up)
         if (s->names)
             s->names(s, &n);
-    if (near_best(&n))
+    if (eval_name_instead(name))
+        diag_hint(ev->d, e, "%s", eval_name_instead(name));
+    else
         diag_near(ev->d, e, &n);
-    else if (name_instead(name))
-        diag_hint(ev->d, e, "%s", name_instead(name));
     return v_error();
 }
 
@@ -155,16 +168,59 @@ static value eval_number(evaluator *ev, const ast *e)
     return v_num_unit(unit_scale(e->num, factor), d);
 }
 
-static value eval_if(evaluator *ev, scope *in, const ast *e)
+static bool other_than_index(const ir_input *in, void *ud)
 {
-    value c = eval(ev, in, e->kid[0]);
+    (void)ud;
+    return in->kind != IN_INDEX;
+}
+
+/* the condition, where it hangs on the indices of the family alone; IR_NONE otherwise */
+static ir_ref index_condition(const evaluator *ev, const value *c)
+{
+    bool symbolic = c->kind == V_BOOL && c->num.r0 && ev->family && ev->family->n;
+    return symbolic && !ir_depends(ev->g, c->num.r0, other_than_index, NULL) ? c->num.r0 : IR_NONE;
+}
+
+/* whether the condition is known before the run, for the family at hand included */
+static bool condition_known(const evaluator *ev, const value *c, bool *holds)
+{
+    double k;
+    if (c->kind == V_BOOL && v_scalar(c, &k)) {
+        *holds = k != 0;
+        return true;
+    }
+    for (const assumption *x = ev->assumed; x && c->kind == V_BOOL; x = x->up)
+        if (x->condition == c->num.r0) {
+            *holds = x->holds;
+            return true;
+        }
+    return false;
+}
+
+/* c chooses between two expressions; `otherwise` NULL: the cases from `from` on */
+static value eval_cases(evaluator *ev, scope *in, const ast *e, uint32_t from);
+static value eval_choice(evaluator *ev, scope *in, const ast *condition, const ast *then,
+                         const ast *otherwise, const ast *cases, uint32_t from)
+{
+    value c = eval(ev, in, condition);
+    bool holds = false, known = condition_known(ev, &c, &holds);
     if (c.kind == V_ERROR)
         return c;
-    double k;
-    if (c.kind == V_BOOL && v_scalar(&c, &k))
-        return eval(ev, in, e->kid[k != 0 ? 1 : 2]);
-    value a = eval(ev, in, e->kid[1]), b = eval(ev, in, e->kid[2]);
-    return eval_op(ev, OP_SELECT, &c, &a, &b, e->kid[0]->at);
+    ir_ref outer = ev->pruned;
+    if (!known && !outer)
+        ev->pruned = index_condition(ev, &c);
+    value a = known && !holds ? v_error() : eval(ev, in, then), b = v_error();
+    if (!known || !holds)
+        b = otherwise ? eval(ev, in, otherwise) : eval_cases(ev, in, cases, from);
+    ev->pruned = outer;
+    if (known)
+        return holds ? a : b;
+    return eval_op(ev, OP_SELECT, &c, &a, &b, condition->at);
+}
+
+static value eval_if(evaluator *ev, scope *in, const ast *e)
+{
+    return eval_choice(ev, in, e->kid[0], e->kid[1], e->kid[2], NULL, 0);
 }
 
 static value eval_cases(evaluator *ev, scope *in, const ast *e, uint32_t from)
@@ -181,14 +237,7 @@ static value eval_cases(evaluator *ev, scope *in, const ast *e, uint32_t from)
     }
     if (!k->kid[1])
         return eval(ev, in, k->kid[0]);
-    value c = eval(ev, in, k->kid[1]);
-    if (c.kind == V_ERROR)
-        return c;
-    double x;
-    if (c.kind == V_BOOL && v_scalar(&c, &x))
-        return x != 0 ? eval(ev, in, k->kid[0]) : eval_cases(ev, in, e, from + 1);
-    value a = eval(ev, in, k->kid[0]), b = eval_cases(ev, in, e, from + 1);
-    return eval_op(ev, OP_SELECT, &c, &a, &b, k->kid[1]->at);
+    return eval_choice(ev, in, k->kid[1], k->kid[0], NULL, e, from + 1);
 }
 
 static value eval_in(evaluator *ev, scope *in, const ast *e)
@@ -668,12 +717,42 @@ static value eval_call_node(evaluator *ev, scope *in, const ast *e)
     return call_value(ev, in, e, &f, arg, n, e->at);
 }
 
+/* m, m/s, m*s^-2: names of units in a product */
+static bool is_unit_text(const ast *e)
+{
+    double factor;
+    dim d;
+    if (e->kind == AST_NAME)
+        return unit_find(e->name, &factor, &d);
+    if (e->kind == AST_BINARY && (e->op == OP_MUL || e->op == OP_DIV))
+        return is_unit_text(e->kid[0]) && is_unit_text(e->kid[1]);
+    return e->kind == AST_BINARY && e->op == OP_POW && is_unit_text(e->kid[0]);
+}
+
+bool eval_unit_behind(const ast *e)
+{
+    const ast *of = e->kid[0];
+    bool number = of->kind == AST_BINARY || of->kind == AST_UNARY || of->kind == AST_NUM ||
+                  of->kind == AST_CALL;
+    return e->kind == AST_SUBSCRIPT && e->n == 2 && number && is_unit_text(e->kid[1]);
+}
+
+void eval_unit_report(diags *d, const ast *e)
+{
+    diag *x = diag_error(d, DIAG_SYNTAX, e->kid[1]->at, "a unit follows a number, not an expression");
+    diag_hint(d, x, "multiply by one unit: … * 1 [%s]", span_text(d, e->kid[1]->at, d->a));
+}
+
 static value eval_subscript_node(evaluator *ev, scope *in, const ast *e)
 {
     value v = e->kid[0]->kind == AST_NAME || e->kid[0]->kind == AST_MEMBER || e->kid[0]->kind == AST_PRIME ||
                       e->kid[0]->kind == AST_SUBSCRIPT
                   ? eval_keep(ev, in, e->kid[0])
                   : eval(ev, in, e->kid[0]);
+    if (v_is_scalar(&v) && eval_unit_behind(e)) {
+        eval_unit_report(ev->d, e);
+        return v_error();
+    }
     size_t n = e->n - 1;
     value *ix = arena_array(ev->a, value, n ? n : 1);
     bool bad = v.kind == V_ERROR;
@@ -806,10 +885,11 @@ bool eval_constant(evaluator *ev, scope *in, const ast *e, const char *what, dou
 bool eval_integer(evaluator *ev, scope *in, const ast *e, const char *what, int32_t *out)
 {
     double x;
+    int64_t whole;
     if (!eval_constant(ev, in, e, what, &x))
         return false;
-    if (x == floor(x) && fabs(x) < 2e9) {
-        *out = (int32_t)x;
+    if (whole_number(x, -2e9, 2e9, &whole)) {
+        *out = (int32_t)whole;
         return true;
     }
     if (x == floor(x))

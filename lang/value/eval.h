@@ -30,6 +30,13 @@ typedef struct {
 table_scope *table_scope_new(arena *a, scope *up);
 void table_scope_set(table_scope *s, sym name, value v); /* replaces */
 
+/* conditions on indices that are decided for the family at hand */
+typedef struct assumption {
+    const struct assumption *up;
+    ir_ref condition;
+    bool holds;
+} assumption;
+
 typedef struct evaluator {
     arena *a;
     symtab *names;
@@ -39,16 +46,23 @@ typedef struct evaluator {
     /* set when a family cannot be kept symbolic (an index that is not affine): its members are then taken one
      * by one */
     bool needs_members;
+    /* A branch of `if` that a condition on indices alone chooses: an index that is out of range there may be
+       so only where the condition does not hold.  split is then set to the condition, beside needs_members;
+       the family is taken in two halves, in which the condition is assumed. */
+    ir_ref pruned, split;
+    const struct assumption *assumed;
     bool inclusion;            /* inside an inclusion: set-valued terms may stand here */
     bool callee;               /* the name looked up is being called: what cannot be called is passed over */
     int depth;                 /* of calls */
-    bool deep;                 /* that it is too deep was told */
+    bool deep;                 /* that it is too deep was reported */
     int nest;                  /* of expressions, through calls and definitions: the stack is finite */
     int64_t fuel;              /* elements that unrolled sums and comprehensions may still make */
     int64_t calls;             /* of user functions in the expression at hand */
     int64_t drawn;             /* calls whose value is not one of their arguments alone: random numbers */
     struct known_calls *known; /* values of calls in the expression at hand, once there are many */
-    void *of;                  /* the model being compiled, or the session */
+    int bounds;                /* variables of integrals outside of models */
+    struct model *model;       /* being compiled, or NULL */
+    void *of;                  /* the session, or NULL while a model is compiled */
 } evaluator;
 enum { EVAL_MAX_DEPTH = 200, EVAL_MAX_NEST = 2500, EVAL_FUEL = 4000000, EVAL_MANY_CALLS = 1000 };
 
@@ -95,6 +109,9 @@ struct builtin {
 extern const builtin builtin_list[]; /* ends with name == NULL; a session adds its own through its scope */
 extern const builtin op_builtin[];   /* the rows of opcodes.def as functions, by op_code; call is NULL */
 const builtin *builtin_find(const char *name);
+bool eval_unit_behind(const ast *e); /* a unit behind an expression, as in (1 + 1) [m] */
+void eval_unit_report(diags *d, const ast *e);
+const char *eval_name_instead(sym name); /* what to write for a name of another language, or NULL */
 /* t, pi, inf and the built-in functions: the outermost scope. */
 scope *eval_root_scope(evaluator *ev);
 #endif

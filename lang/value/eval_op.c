@@ -1,5 +1,6 @@
 /* eval_op: operations on values, with shapes and dimensions checked. */
 #include "eval.h"
+#include <math.h>
 #include <string.h>
 
 /* ---- units ---- */
@@ -306,6 +307,21 @@ value eval_op(evaluator *ev, op_code op, const value *a, const value *b, const v
     return op_number(ev, op, a, b, c, at);
 }
 
+static bool is_finite(const value *v, int32_t k)
+{
+    value x = v ? v_element(v, k) : v_num(0);
+    return x.num.r0 || isfinite(x.num.d0);
+}
+
+/* constants alone made something that is no finite number: 1e300^2, 1/0, sqrt(-1) */
+static bool left_numbers(const value *r, const value *a, const value *b, const value *c)
+{
+    for (int32_t k = 0; k < v_count(r); k++)
+        if (!is_finite(r, k) && is_finite(a, k) && is_finite(b, k) && is_finite(c, k))
+            return true;
+    return false;
+}
+
 static value op_number(evaluator *ev, op_code op, const value *a, const value *b, const value *c, span at)
 {
     dim u;
@@ -321,6 +337,11 @@ static value op_number(evaluator *ev, op_code op, const value *a, const value *b
     if (!op_dim(ev, op, &a->num, b ? &b->num : NULL, c ? &c->num : NULL, at, &u))
         return v_error();
     value r = op_elements(ev, op, a, b, c, u);
+    if (ev->model && left_numbers(&r, a, b, c)) {
+        diag *e = diag_error(ev->d, DIAG_OPTION_VALUE, at, "the value of this is not a finite number");
+        diag_hint(ev->d, e, "an operation left the range of numbers, or the domain of '%s'", op_name(op));
+        return v_error();
+    }
     if (op_unit_rule(op) == UNIT_SAMEB)
         r.kind = V_BOOL;
     return r;

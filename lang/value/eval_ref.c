@@ -1,6 +1,7 @@
 /* eval_ref: what refers to something: subscripts, members, derivatives, past values, series at a time. */
 #include "eval.h"
 #include <math.h>
+#include "base/whole.h"
 #include "model/model.h"
 
 /* ---- subscripts ---- */
@@ -46,9 +47,10 @@ static bool affine(const ir *g, ir_ref r, address *at, int depth)
     if (depth > 64)
         return false;
     if (n->op == IR_CONST) {
-        if (n->k != floor(n->k) || fabs(n->k) > 1e6)
+        int64_t whole;
+        if (!whole_number(n->k, -1e6, 1e6, &whole))
             return false;
-        at->base = (int32_t)n->k;
+        at->base = (int32_t)whole;
         return true;
     }
     if (n->op == IR_INPUT) {
@@ -157,11 +159,12 @@ bool eval_index(evaluator *ev, const value *ix, int32_t lo, int32_t hi, span at,
             diag_error(ev->d, DIAG_TYPE, at, "an index is a whole number");
             return false;
         }
-        if (k < lo || k > hi) {
+        int64_t whole;
+        if (!whole_number(k, lo, hi, &whole)) {
             range_error(ev, at, k, lo, hi);
             return false;
         }
-        out->base = (int32_t)k;
+        out->base = (int32_t)whole;
         return true;
     }
     if (!ev->family || !affine(ev->g, ix->num.r0, out, 0)) {
@@ -180,6 +183,11 @@ bool eval_index(evaluator *ev, const value *ix, int32_t lo, int32_t hi, span at,
         worst = (int32_t)(min < lo ? min : max);
     else if (affine_inside(ev, out, lo, hi, &worst))
         return true;
+    if (ev->pruned) {
+        ev->split = ev->pruned;
+        ev->needs_members = true;
+        return false;
+    }
     range_error(ev, at, worst, lo, hi);
     return false;
 }
@@ -336,9 +344,10 @@ value eval_subscript(evaluator *ev, const value *v, const value *ix, size_t n, s
         return subscript_list(ev, v, ix, n, at);
     case V_SERIES:
         if (n == 1 && v_scalar(&ix[0], &k) && k == floor(k)) {
-            if (k < 1 || k > (double)v->series.n)
+            int64_t whole;
+            if (!whole_number(k, 1, (double)v->series.n, &whole))
                 return range_error(ev, at, k, 1, v->series.n > INT32_MAX ? INT32_MAX : (int32_t)v->series.n);
-            return v_num_unit(v->series.y[((int64_t)k - 1) * v->series.stride], v->series.unit);
+            return v_num_unit(v->series.y[(whole - 1) * v->series.stride], v->series.unit);
         }
         break;
     case V_OBJECT:
@@ -374,6 +383,8 @@ value eval_member(evaluator *ev, const value *v, sym name, span at)
     case LOOK_NO:
         break;
     }
+    if (diag_doubtful(ev->d, name))
+        return v_error();
     diag *e = diag_error(ev->d, DIAG_UNKNOWN_MEMBER, at, "no member '%s' here", name);
     near n = near_to(name);
     if (v->object.in->names)
@@ -453,7 +464,7 @@ value eval_prime(evaluator *ev, const value *v, span at)
     } else if (v->kind == V_NUM && v->num.rank < 2) {
         if (map_inputs(ev, v, prime_input, NULL, &out)) {
             const ir_input *in = ir_input_of(ev->g, v_element(&out, 0).num.r0);
-            const model *m = ev->of;
+            const model *m = ev->model;
             if (in->kind == IN_FIELD) {
                 if (m->fields.at[in->at.base].ncoord != 1) {
                     diag *e = diag_error(ev->d, DIAG_TYPE, at,
@@ -507,7 +518,7 @@ bool eval_steady_delay(ir *g, ir_ref s)
 /* x(t - tau): the delay t - arg must not be a constant that is negative or zero */
 value eval_past(evaluator *ev, const value *v, const value *arg, span at)
 {
-    model *m = ev->of;
+    model *m = ev->model;
     if (!v_is_scalar(arg)) {
         diag_error(ev->d, DIAG_TYPE, at, "a past value is asked for at a time, not at %s",
                    v_kind_text(ev->a, arg));
@@ -539,7 +550,7 @@ value eval_past(evaluator *ev, const value *v, const value *arg, span at)
 /* u(x): a field at its own coordinates is the field */
 value eval_field_at(evaluator *ev, const value *v, const value *arg, size_t n, const ir_input *in, span at)
 {
-    model *m = ev->of;
+    model *m = ev->model;
     const mfield *f = &m->fields.at[in->at.base];
     bool own = (int)n == f->ncoord;
     for (size_t i = 0; own && i < n; i++) {

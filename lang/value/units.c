@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 #include "units.h"
+#include "base/whole.h"
 
 #define PI 3.14159265358979323846
 
@@ -123,7 +124,7 @@ dim dim_pow(dim a, double exponent, bool *ok)
         *ok = fabs(e) <= INT16_MAX && fabs(e - whole) <= 1e-9 * (1 + fabs(e));
         if (!*ok)
             return dim_any();
-        a.e[k] = (int16_t)whole;
+        a.e[k] = (int16_t)whole_clamp(whole, -INT16_MAX, INT16_MAX);
     }
     return a;
 }

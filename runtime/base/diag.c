@@ -220,6 +220,27 @@ diag *diag_warn(diags *d, diag_code c, span at, const char *fmt, ...)
     return e;
 }
 
+void diag_doubt(diags *d, sym name)
+{
+    d->doubt.a = d->a;
+    *map64_put(&d->doubt, sym_key(name)) = 1;
+}
+
+bool diag_doubtful(diags *d, sym name)
+{
+    const uint64_t *n = d->doubt.a ? map64_get(&d->doubt, sym_key(name)) : NULL;
+    if (!d->doubt_all && !(n && *n))
+        return false;
+    d->errors++;
+    return true;
+}
+
+void diag_doubt_end(diags *d)
+{
+    d->doubt = (map64){ 0 };
+    d->doubt_all = false;
+}
+
 void diag_hint(diags *d, diag *e, const char *fmt, ...)
 {
     if (!e)

@@ -50,6 +50,8 @@ typedef struct diags {
     vec(source *) sources; /* [0] is a placeholder */
     vec(diag) list;
     size_t errors, warnings; /* all, kept or not */
+    map64 doubt;             /* names in statements that could not be read, see diag_doubtful */
+    bool doubt_all;          /* any name may be one: a library could not be read */
 } diags;
 
 diags *diags_new(arena *a);
@@ -71,6 +73,11 @@ const char *near_best(const near *n); /* NULL when nothing is close */
 void diag_near(diags *d, diag *e, const near *n);
 
 void diags_sort(diags *d, size_t from); /* by place, stable, the entries from `from` on */
+/* One mistake, one message: a name that stands in a statement which could not be read is not reported as
+   unknown.  diag_doubtful counts an error without keeping it, so that what needs the name fails. */
+void diag_doubt(diags *d, sym name);
+bool diag_doubtful(diags *d, sym name);
+void diag_doubt_end(diags *d); /* forgets them: the next text stands for itself */
 /* Text as compilers print it, one entry after the other; colour: ANSI.  JSON: an object a line. */
 void diag_print(const diags *d, const diag *e, bool colour, text *out);
 void diag_print_json(const diags *d, const diag *e, text *out);

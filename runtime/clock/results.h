@@ -91,6 +91,7 @@ typedef struct results {
     const char *cut; /* policy by which steps are cut at impacts; NULL: none */
     const dense_output *dense;
     const char *solver; /* of the step problem, by name */
+    const char *note;   /* what the user should know of the start, or NULL */
     double seconds;
     bool linear, left; /* between samples: lines; at a jump: the value before it */
     /* limits */

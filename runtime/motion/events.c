@@ -696,6 +696,7 @@ static void events_new(ev *w)
 static bool start(ev *w)
 {
     system_start(w->s, w->q, w->v);
+    w->r->note = system_start_note(w->s, w->r->a);
     w->in.param = w->r->param;
     w->in.from[IN_Q] = w->qs;
     w->in.from[IN_V] = w->vs;

@@ -366,6 +366,7 @@ static void rooms(pen *w, arena *a)
 static bool begin(pen *w)
 {
     system_start(w->s, w->q, w->v);
+    w->r->note = system_start_note(w->s, w->r->a);
     for (int i = 0; i < w->n; i++)
         w->qmax[i] = fabs(w->q[i]), w->vmax[i] = fabs(w->v[i]);
     if (!forces_at(w, 0, w->q, w->v, false))

@@ -116,6 +116,7 @@ static void sweep_rooms(sweep *w)
 static bool begin(sweep *w)
 {
     system_start(w->s, w->q, w->v);
+    w->r->note = system_start_note(w->s, w->r->a);
     if (w->p->delay) {
         w->s->past = samples_new(w->a, w->p, w->r->param, w->q, w->h);
         w->s->past_late = samples_for_forces(w->p);

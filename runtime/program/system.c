@@ -260,6 +260,8 @@ bool system_factor(system_t *s, const double *M, int *bad)
     return factor_matrix_spd(&s->minv, M, bad);
 }
 
+static void start_project(system_t *s, double *q, double *v);
+
 void system_start(system_t *s, double *q, double *v)
 {
     const program *p = s->p;
@@ -275,6 +277,7 @@ void system_start(system_t *s, double *q, double *v)
         term t = term_new(s->a, &p->init_v.at[i]);
         term_put(&t, &in, v);
     }
+    start_project(s, q, v);
     arena_release(s->a, mark);
 }
 
@@ -756,6 +759,101 @@ static void tangent_rows(system_t *s, contact *c, const double *M)
         }
         tangent_vector(s, c, M, w, d++);
     }
+}
+
+/* ---- initial values on their constraints ---- */
+
+/* published data have five digits or more; what is below TINY is rounding of the formulas themselves */
+#define START_ROUNDED 1e-4
+#define START_TINY    1e-12
+
+/* how far the gap (or, held from both sides, its rate) misses, and the size of its terms */
+static double start_miss(system_t *s, contact *c, const double *x, bool rates, double *size)
+{
+    contact_relation kind = c->fam->f->relation;
+    gradient(s, c);
+    *size = 0;
+    for (int j = 0; j < c->n; j++)
+        *size += fabs(c->H[j] * x[c->dof ? c->dof[j] : j]);
+    if (rates)
+        return kind == REL_BILATERAL ? contact_rate(c, c->H, x) + term_value(&c->fam->rate, &s->in, c->index)
+                                     : 0;
+    double gap = kind == REL_CLOSED ? 0 : contact_gap(s, c);
+    return kind == REL_GAP ? fmin(gap, 0) : gap;
+}
+
+/* all that miss, one after the other, along their gradients, until none does; false: left as they were */
+static bool start_sweep(system_t *s, double *x, bool rates)
+{
+    enum { SWEEPS = 200 };
+    for (int round = 0; round < SWEEPS; round++) {
+        bool missed = false;
+        for (size_t i = 0; i < s->ncontact; i++) {
+            contact *c = &s->contact[i];
+            double size, miss = start_miss(s, c, x, rates, &size), hh = vec_dot(c->H, c->H, c->n);
+            if (!(fabs(miss) > START_TINY * size))
+                continue;
+            if (!(fabs(miss) <= 2 * START_ROUNDED * size) || !(hh > 0))
+                return false;
+            missed = missed || fabs(miss) > 1e-14 * size;
+            for (int j = 0; j < c->n; j++)
+                x[c->dof ? c->dof[j] : j] -= miss / hh * c->H[j];
+        }
+        if (!missed)
+            return true;
+    }
+    return false;
+}
+
+static const contact *start_worst(system_t *s, const double *x, bool rates)
+{
+    const contact *worst = NULL;
+    double most = START_TINY, size;
+    for (size_t i = 0; i < s->ncontact; i++) {
+        double miss = fabs(start_miss(s, &s->contact[i], x, rates, &size));
+        if (miss > START_ROUNDED * size)
+            return NULL; /* no rounding: the backend says what is wrong */
+        if (miss > most * size) {
+            most = miss / size;
+            worst = &s->contact[i];
+        }
+    }
+    return worst;
+}
+
+static void start_move(system_t *s, double *x, bool rates)
+{
+    const contact *worst = start_worst(s, x, rates);
+    double *was = arena_array(s->a, double, s->n);
+    if (!worst)
+        return;
+    memcpy(was, x, (size_t)s->n * sizeof *x);
+    if (!start_sweep(s, x, rates)) {
+        memcpy(x, was, (size_t)s->n * sizeof *x);
+        return;
+    }
+    for (int j = 0; j < s->n && !rates; j++)
+        s->start_moved = fmax(s->start_moved, fabs(x[j] - was[j]));
+    if (!rates)
+        s->start_by = worst;
+}
+
+static void start_project(system_t *s, double *q, double *v)
+{
+    s->start_moved = 0;
+    s->start_by = NULL;
+    if (!s->ncontact || s->p->delay || s->first_order)
+        return;
+    system_at(s, 0, q, v);
+    start_move(s, q, false);
+    start_move(s, v, true);
+}
+
+const char *system_start_note(const system_t *s, arena *a)
+{
+    return s->start_by ? arena_printf(a, "initial values were moved by up to %.3g onto constraint '%s'",
+                                      s->start_moved, contact_name(s->start_by, a))
+                       : NULL;
 }
 
 void contact_rows(system_t *s, contact *c, const double *M, bool all)

@@ -82,6 +82,9 @@ typedef struct system {
     bool past_late;            /* filled in when forces are asked for */
     double *w1, *w2, *w3;      /* n doubles each */
     factor minv;               /* of the masses last factorised */
+    /* how far initial values were moved onto the constraints; the one that missed most, or NULL */
+    double start_moved;
+    const contact *start_by;
 } system_t;
 
 enum { DENSE_DOFS = 1200 }; /* what backends take that work with whole matrices */
@@ -98,9 +101,11 @@ typedef enum { STORE_WHOLE, STORE_SPARSE } storage;
 /* NULL and *why when the program is too large to be stored whole. */
 system_t *system_new(arena *a, const program *p, const double *param, storage how, const char **why,
                      span *at);
-void system_close(system_t *s);                       /* gives back what lies outside of the arena */
-size_t program_contacts(const program *p);            /* members of all families */
-void system_start(system_t *s, double *q, double *v); /* initial values */
+void system_close(system_t *s);            /* gives back what lies outside of the arena */
+size_t program_contacts(const program *p); /* members of all families */
+/* Initial values.  Those that miss constraints by the rounding of published data are moved onto them. */
+void system_start(system_t *s, double *q, double *v);
+const char *system_start_note(const system_t *s, arena *a); /* what was moved, or NULL */
 /* Points the kernels at an instant. */
 static inline void system_at(system_t *s, double t, const double *q, const double *v)
 {

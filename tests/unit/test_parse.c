@@ -278,7 +278,7 @@ static void test_errors(void **state)
         { "let a = \"b\nlet c = 1",
           "1:9 the string is not closed [write \" where it ends, on the same line]" },
         { "let a = \"\\q\"", "1:10 unknown escape '\\q' in a string [the escapes are \\\" \\\\ \\n \\t]" },
-        { "let a = b ? c", "1:11 unexpected character '?'" },
+        { "let a = b ? c", "1:11 unexpected character '?' [write if a then b else c]" },
         { "let a = 3 − 4", "1:11 unexpected character '−' [write -]" },
         { "let a = 1 [m^x]", "1:14 expected '-', '(' or a number after '^'" },
         { "let a = 1 [m^0.5]",
