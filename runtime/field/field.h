@@ -186,7 +186,7 @@ void cheb_powers(const double *c, int n, double a, double b, double *out); /* in
 /* the solver on a line that active_set, penalty and vim (to see where contact is) use */
 /* eps > 0: penalised */
 typedef struct line_options {
-    int64_t cells;
+    int64_t cells, cells2; /* cells2: in the second coordinate, 0: as many */
     double eps, tolerance;
 } line_options;
 field_result *line_solve(field_work *w, const line_options *o); /* NULL after a report */
