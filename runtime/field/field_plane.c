@@ -28,6 +28,7 @@ static void level_rooms(plane *p, level *l, bool finest)
     l->t = arena_array(a, double, l->n);
     l->act = arena_array(a, int8_t, l->n);
     l->wanted = arena_array(a, int8_t, l->n);
+    l->strip = arena_array(a, int32_t, l->n);
     for (int s = 0; s < SIDES; s++) {
         int m = l->m[s < 2 ? 1 : 0];
         l->s[s].known = arena_array(a, uint8_t, m);

@@ -22,6 +22,8 @@ typedef struct level {
     double *a, *f0; /* rows: sum a[k*nc + j] u[k + offset j] + f0[k] */
     double *u, *lo, *hi, *e, *r, *t, *old;
     int8_t *act, *wanted;
+    int32_t *strip; /* free nodes beside the contact set */
+    int64_t nstrip;
     /* to the next coarser level */
     int *ci[2];
     double *wi[2];

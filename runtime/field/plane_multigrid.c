@@ -6,8 +6,8 @@
 #include "field_plane.h"
 #include <string.h>
 
-enum { COARSEST_SWEEPS = 60, CYCLES = 40, KRYLOV_STEPS = 80, KRYLOV_RESTARTS = 6 };
-#define SLOW 0.35 /* a cycle that leaves more of the error than this */
+enum { COARSEST_SWEEPS = 60, CYCLES = 40, KRYLOV_STEPS = 80, KRYLOV_RESTARTS = 6, STRIP = 3, STRIP_SWEEPS = 2 };
+#define SLOW 0.25 /* a cycle that leaves more of the error than this */
 
 /* ---- sweeps ---- */
 static void smooth_row(const plane *p, level *l, int64_t k)
@@ -74,9 +74,43 @@ static void restrict_residual(const plane *p, level *l, level *c)
             c->r[k] /= c->t[k];
 }
 
+/* Free nodes beside the contact set.  Coarser grids know its border to a cell only, so that their corrections are
+ * rough there; a few more sweeps over these nodes, which cost little, make up for it. */
+static void strip_make(const plane *p, level *l)
+{
+    int w = l->m[0], h = l->m[1];
+    l->nstrip = 0;
+    if (p->o->eps > 0 || !l->lo)
+        return;
+    memset(l->wanted, 0, (size_t)l->n);
+    for (int j = 1; j + 1 < h; j++)
+        for (int i = 1; i + 1 < w; i++) {
+            int64_t k = (int64_t)j * w + i;
+            if (!l->act[k] || (l->act[k - 1] && l->act[k + 1] && l->act[k - w] && l->act[k + w]))
+                continue;
+            for (int y = j - STRIP < 0 ? 0 : j - STRIP; y <= j + STRIP && y < h; y++)
+                for (int x = i - STRIP < 0 ? 0 : i - STRIP; x <= i + STRIP && x < w; x++)
+                    l->wanted[(int64_t)y * w + x] = 1;
+        }
+    for (int64_t k = 0; k < l->n; k++)
+        if (l->wanted[k] && !is_held(p, l, k))
+            l->strip[l->nstrip++] = (int32_t)k;
+}
+
+static void smooth_strip(const plane *p, level *l)
+{
+    for (int s = 0; s < STRIP_SWEEPS; s++) {
+        for (int64_t k = 0; k < l->nstrip; k++)
+            smooth_row(p, l, l->strip[k]);
+        for (int64_t k = l->nstrip; k-- > 0;)
+            smooth_row(p, l, l->strip[k]);
+    }
+}
+
 /* a coarse node is on the obstacle when the fine node nearest to it is */
 void contact_to_coarse(plane *p, int from)
 {
+    strip_make(p, &p->at[from]);
     for (int k = from; k + 1 < p->nlevel; k++) {
         const level *l = &p->at[k];
         level *c = &p->at[k + 1];
@@ -86,6 +120,7 @@ void contact_to_coarse(plane *p, int from)
                     fj = (int)lround((double)j * (l->m[1] - 1) / (c->m[1] - 1));
                 c->act[(int64_t)j * c->m[0] + i] = l->act[(int64_t)fj * l->m[0] + fi];
             }
+        strip_make(p, c);
     }
 }
 
@@ -132,6 +167,7 @@ static void cycle(plane *p, int k)
     smooth(p, l, true);
     if (k > 0)
         smooth(p, l, false);
+    smooth_strip(p, l);
     restrict_residual(p, l, c);
     cycle(p, k + 1);
     for (int j = 0; j < l->m[1]; j++)
@@ -140,6 +176,7 @@ static void cycle(plane *p, int k)
             if (!is_held(p, l, q))
                 l->e[q] += coarse_at(l, c, c->e, i, j);
         }
+    smooth_strip(p, l);
     smooth(p, l, false);
     if (k > 0)
         smooth(p, l, true);

@@ -219,7 +219,7 @@ static bool early_cycles(plane *p, int k)
         bool small = cycle_left(change, last) <= rounding / 4;
         if (!changed && small && (!l->lo || !sides_change(p, l, rounding)))
             return true;
-        if (!changed && it > 2 && share > 0.5 && change > rounding)
+        if (!changed && it > 2 && share > 0.25 && isfinite(last) && change > rounding)
             return false; /* cycles alone are slow */
         last = changed ? INFINITY : change;
     }
