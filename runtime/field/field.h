@@ -191,6 +191,7 @@ typedef struct line_options {
 } line_options;
 field_result *line_solve(field_work *w, const line_options *o); /* NULL after a report */
 field_result *plane_solve(field_work *w, const line_options *o);
+int free_end(const field_work *w, int f, int side, double *per);
 void field_print(text *t, const field_result *r);
 /* a derivative of a field, piece by piece, a line each */
 void field_formulas(text *t, const field_result *r, int field, int order);

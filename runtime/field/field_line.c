@@ -18,6 +18,15 @@ typedef struct stencil {
     int m;
 } stencil;
 
+/* A free end: its node has no row of the equation, the force of the obstacle there stands in the condition
+   that gives u^(k-1).  Across the end u^(k-1) jumps by force/lead, lead = dF/du^(k), so that force =
+   per*(what the condition leaves). */
+typedef struct end_pair {
+    int field, condition;
+    int64_t node;
+    double per;
+} end_pair;
+
 typedef struct line {
     field_work *w;
     const field_program *fp;
@@ -30,6 +39,8 @@ typedef struct line {
     int left[FIELD_MAX];     /* conditions at the left end: row s of a field is paired with node s + left */
     int64_t *pos[FIELD_MAX]; /* place of row s in the matrix; NULL: s + left[0] */
     int64_t *cpos;           /* of each condition */
+    end_pair end[2 * FIELD_MAX]; /* ends of the domain that are free to meet the obstacle */
+    int nend;
     int kl, ku, band;
     bool three;          /* tridiagonal */
     bool alike;          /* and all rows but the first and the last are the same: three are kept */
@@ -585,6 +596,65 @@ static bool assemble_at(line *l, const double *u)
 }
 
 /* ---- obstacles ---- */
+/* dF/du^(k) of a form at x */
+static double lead_of(const field_work *w, const field_form *f, int field, int order, double x)
+{
+    double zero[64] = { 0 }, out[65];
+    form_run(w, f, &x, zero, 1, out);
+    for (int j = 0; j < f->njet; j++)
+        if (f->jet[j].field == field && f->jet[j].d[0] == order)
+            return out[1 + j];
+    return 0;
+}
+
+/* The condition at an end of the domain (side -1, 1) that the force of an obstacle on field f enters; -1
+ * where u is given, or u^(k-1) is not. *per: the force over what the condition leaves. */
+int free_end(const field_work *w, int f, int side, double *per)
+{
+    const field_equation *e = &w->fp->eq[f];
+    double end = side < 0 ? w->lo[0] : w->hi[0], x = side_of(w, end, w->lo[0], w->hi[0]);
+    int found = -1;
+    for (int c = 0; c < w->fp->ncond; c++) {
+        const field_condition *q = &w->fp->cond[c];
+        double at = kernel_number(w, &q->place);
+        if (side < 0 ? at > end : at < end)
+            continue;
+        if (q->f.njet == 1 && q->f.jet[0].field == f && q->f.jet[0].d[0] == 0)
+            return -1;
+        double slope = lead_of(w, &q->f, f, e->order - 1, x);
+        if (slope == 0)
+            continue;
+        *per = -side * lead_of(w, &e->f, f, e->order, x) / slope;
+        found = c;
+    }
+    return found;
+}
+
+static void ends_make(line *l)
+{
+    l->nend = 0;
+    for (int f = 0; f < l->nf && l->act && l->o->eps <= 0; f++)
+        for (int side = -1; side <= 1; side += 2) {
+            end_pair e = { .field = f, .node = side < 0 ? 0 : l->n - 1 };
+            e.condition = free_end(l->w, f, side, &e.per);
+            if (e.condition >= 0)
+                l->end[l->nend++] = e;
+        }
+}
+
+static int64_t end_unknown(const line *l, const end_pair *e)
+{
+    return e->node * l->nf + e->field;
+}
+
+static bool end_holds(const line *l, int c)
+{
+    for (int k = 0; k < l->nend; k++)
+        if (l->end[k].condition == c && l->act[end_unknown(l, &l->end[k])])
+            return true;
+    return false;
+}
+
 static void bounds_make(line *l)
 {
     const field_program *fp = l->fp;
@@ -723,6 +793,9 @@ static bool band_solve(line *l, double *b, double *rcond)
         for (int64_t s = 0; s < rows_of(l, f); s++)
             if (l->act[pair_of(l, f, s)])
                 owner[row_place(l, f, s)] = pair_of(l, f, s);
+    for (int k = 0; owner && k < l->nend; k++)
+        if (l->act[end_unknown(l, &l->end[k])])
+            owner[l->cpos[l->end[k].condition]] = end_unknown(l, &l->end[k]);
     for (int64_t i = 0; i < n; i++) {
         double big = 0, y = b[i];
         memcpy(row, row_start(l, i), (size_t)l->band * sizeof *row);
@@ -799,6 +872,17 @@ static inline double row_value(const line *l, int64_t row, double *noise)
     return s;
 }
 
+/* of the obstacle, on a free end */
+static double end_force(const line *l, const end_pair *e, double *noise)
+{
+    int64_t row = l->cpos[e->condition];
+    double left = row_value(l, row, noise);
+    if (!l->fp->linear)
+        left = l->rhs[row];
+    *noise *= fabs(e->per);
+    return e->per * left;
+}
+
 /* rows that are alike, one lower bound: the same in one short loop */
 static int64_t sets_alike(line *l, double size)
 {
@@ -845,6 +929,21 @@ static int64_t sets_update(line *l, double size, bool one)
             if (one)
                 return changed;
         }
+    for (int k = 0; k < l->nend; k++) {
+        const end_pair *e = &l->end[k];
+        int64_t p = end_unknown(l, e);
+        double noise, force = end_force(l, e, &noise), under = l->lo[p] - l->u[p],
+                      over = l->hi ? l->u[p] - l->hi[p] : -1;
+        int8_t now = l->act[p];
+        if (now && now * force < -noise)
+            now = 0;
+        else if (!now && fmax(under, over) > 1e-14 * size)
+            now = under > over ? 1 : -1;
+        changed += now != l->act[p];
+        l->act[p] = now;
+        if (changed && one)
+            return changed;
+    }
     return changed;
 }
 
@@ -912,7 +1011,8 @@ static double defect(line *l)
 {
     double worst = 0;
     for (int c = 0; c < l->fp->ncond; c++)
-        worst = fmax(worst, fabs(l->rhs[l->cpos[c]]));
+        if (!end_holds(l, c))
+            worst = fmax(worst, fabs(l->rhs[l->cpos[c]]));
     for (int f = 0; f < l->nf; f++)
         for (int64_t s = 0; s < rows_of(l, f); s++) {
             int64_t p = pair_of(l, f, s);
@@ -1102,12 +1202,17 @@ static void level_start(line *l, const line *from)
     }
     for (int f = 0; f < l->nf && l->act; f++)
         sets_start(l, from, f);
-    for (int f = 0; f < l->nf && l->act; f++) { /* ends carry no pair */
+    int8_t was[2 * FIELD_MAX];
+    for (int k = 0; k < l->nend; k++)
+        was[k] = l->act[end_unknown(l, &l->end[k])];
+    for (int f = 0; f < l->nf && l->act; f++) { /* other nodes at the ends carry no pair */
         for (int64_t k = 0; k < l->left[f]; k++)
             l->act[k * l->nf + f] = 0;
         for (int64_t k = rows_of(l, f) + l->left[f]; k < l->n; k++)
             l->act[k * l->nf + f] = 0;
     }
+    for (int k = 0; k < l->nend; k++)
+        l->act[end_unknown(l, &l->end[k])] = was[k];
 }
 
 static bool level_solve(line *l, const line *from, const double *brk, int nb, int64_t cells)
@@ -1115,6 +1220,7 @@ static bool level_solve(line *l, const line *from, const double *brk, int nb, in
     grid_make(l, brk, nb, cells);
     rows_place(l);
     bounds_make(l);
+    ends_make(l);
     if (!bounds_check(l))
         return false;
     level_start(l, from);
@@ -1215,10 +1321,10 @@ static void zones_take(const line *l, field_result *r)
 {
     arena *a = l->w->r->a;
     int room = 0;
-    for (int64_t k = 1; k < l->size; k++)
+    for (int64_t k = 0; k < l->size; k++)
         room += l->act[k] && (k < l->nf || l->act[k - l->nf] != l->act[k]);
     r->zone = arena_array(a, contact_interval, room + 2);
-    r->point = arena_array(a, point_force, 2 * room + (int)l->nbrk + 4);
+    r->point = arena_array(a, point_force, 2 * room + (int)l->nbrk + l->nend + 4);
     for (int f = 0; f < l->nf; f++)
         for (int64_t k = 0; k < l->n; k++) {
             int8_t act = l->act[k * l->nf + f];
@@ -1236,10 +1342,25 @@ static void zones_take(const line *l, field_result *r)
                 z.a = l->x[0];
             if (touches_end(l, f, to, 1))
                 z.b = l->x[l->n - 1];
-            r->zone[r->nzone++] = z;
-            if (l->o->eps <= 0) {
-                points_take(l, r, f, k, to, &r->zone[r->nzone - 1], r->reaction, act);
-                density_shift(l, f, k, to, r->reaction);
+            contact_interval *before = r->nzone ? &r->zone[r->nzone - 1] : NULL;
+            if (before && before->obstacle == z.obstacle &&
+                z.a <= before->b) /* nodes without a pair between */
+                before->b = z.b;
+            else
+                r->zone[r->nzone++] = z;
+            int64_t first = k, last = to;
+            for (int j = 0; j < l->nend; j++) {
+                if (l->end[j].field != f || (l->end[j].node != k && l->end[j].node != to))
+                    continue;
+                double noise, force = end_force(l, &l->end[j], &noise);
+                if (act * force > 4 * noise)
+                    r->point[r->npoint++] = (point_force){ l->x[l->end[j].node], force, z.obstacle };
+                first += l->end[j].node == k;
+                last -= l->end[j].node == to;
+            }
+            if (l->o->eps <= 0 && first <= last) {
+                points_take(l, r, f, first, last, &r->zone[r->nzone - 1], r->reaction, act);
+                density_shift(l, f, first, last, r->reaction);
             }
             k = to;
         }

@@ -6,7 +6,14 @@
 #include "field_plane.h"
 #include <string.h>
 
-enum { COARSEST_SWEEPS = 60, CYCLES = 40, KRYLOV_STEPS = 80, KRYLOV_RESTARTS = 6, STRIP = 3, STRIP_SWEEPS = 2 };
+enum {
+    COARSEST_SWEEPS = 60,
+    CYCLES = 40,
+    KRYLOV_STEPS = 80,
+    KRYLOV_RESTARTS = 6,
+    STRIP = 3,
+    STRIP_SWEEPS = 2
+};
 #define SLOW 0.25 /* a cycle that leaves more of the error than this */
 
 /* ---- sweeps ---- */
@@ -74,8 +81,8 @@ static void restrict_residual(const plane *p, level *l, level *c)
             c->r[k] /= c->t[k];
 }
 
-/* Free nodes beside the contact set.  Coarser grids know its border to a cell only, so that their corrections are
- * rough there; a few more sweeps over these nodes, which cost little, make up for it. */
+/* Free nodes beside the contact set.  Coarser grids know its border to a cell only, so that their corrections
+ * are rough there; a few more sweeps over these nodes, which cost little, make up for it. */
 static void strip_make(const plane *p, level *l)
 {
     int w = l->m[0], h = l->m[1];
@@ -282,8 +289,8 @@ static bool krylov(plane *p, int k, double goal)
     return found;
 }
 
-/* A cycle that changes u by d and leaves the share s of the error has left d s/(1 - s).  No cycle is trusted to
- * leave less than a tenth. */
+/* A cycle that changes u by d and leaves the share s of the error has left d s/(1 - s).  No cycle is trusted
+ * to leave less than a tenth. */
 double cycle_left(double change, double before)
 {
     double share = fmax(change / before, 0.1);

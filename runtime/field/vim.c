@@ -54,7 +54,8 @@ typedef struct vim {
     bool exact;
     double update[VIM_LOOPS];
     int nupdate;
-    bool grown; /* the iteration went astray */
+    bool grown;  /* the iteration went astray */
+    int stop[2]; /* obstacle that holds the left, the right end alone; -1: none */
 } vim;
 
 static double scale_of(const vim *v, int d)
@@ -585,6 +586,16 @@ static bool condition_held(const vim *v, const field_condition *c)
     return false;
 }
 
+/* the side (0, 1) whose free end condition c is at, held by an obstacle instead; -1: it holds */
+static int stop_at(const vim *v, int c)
+{
+    double per;
+    for (int side = 0; side < 2; side++)
+        if (v->stop[side] >= 0 && free_end(v->w, v->held, side ? 1 : -1, &per) == c)
+            return side;
+    return -1;
+}
+
 static int match_all(vim *v)
 {
     int row = 0;
@@ -593,8 +604,12 @@ static int match_all(vim *v)
     for (int k = 0; k < v->fp->ncond && row < v->nparam; k++) {
         double x = kernel_number(v->w, &v->fp->cond[k].place);
         const vpiece *p = piece_with(v, x);
-        /* the obstacle leaves nothing to determine */
-        if (p->contact < 0 || !condition_held(v, &v->fp->cond[k]))
+        int stop = stop_at(v, k);
+        if (stop >= 0) {
+            row_value(v, row, p, v->held, 0, x, -1, 1);
+            v->g[row++] -= psi_at(v, v->stop[stop], x);
+        } else if (/* the obstacle leaves nothing to determine */
+                   p->contact < 0 || !condition_held(v, &v->fp->cond[k]))
             row_form(v, row++, p, &v->fp->cond[k].f, x, -1, 1);
     }
     for (int k = 1; k < v->npiece; k++)
@@ -700,6 +715,7 @@ static void vim_begin(vim *v, field_work *w)
     *v = (vim){ .w = w, .fp = w->fp, .nf = w->fp->nfield, .length = w->hi[0] - w->lo[0] };
     for (int f = 0; f < v->nf; f++)
         v->sum += v->order[f] = w->fp->eq[f].order;
+    v->stop[0] = v->stop[1] = -1;
     v->held = w->fp->nobst ? w->fp->obst[0].field : 0;
     const run_options *o = w->o;
     v->iterations = isnan(o->value[OPT_ITERATIONS]) ? -1 : (int)o->value[OPT_ITERATIONS];
@@ -777,6 +793,10 @@ static void zones_mark(vim *v, const field_result *s, const double *x, int n, ma
     for (int z = 0; z < s->nzone; z++) {
         const contact_interval *c = &s->zone[z];
         double a = near_break(x, n, c->a, 1.5 * h), b = near_break(x, n, c->b, 1.5 * h);
+        if (c->b - c->a < 3.5 * h && (c->a == v->w->lo[0] || c->b == v->w->hi[0])) {
+            v->stop[c->b == v->w->hi[0]] = c->obstacle;
+            continue;
+        }
         if (c->b - c->a < 3.5 * h) {
             double at = !isnan(a) ? a : b;
             *vec_push(v->w->a, out) = (mark_place){
@@ -820,9 +840,10 @@ static void bends_mark(vim *v, const field_result *s, mark_places *out)
 
 static int in_zone(const field_result *s, const mark_places *m, double x)
 {
+    double h = (s->x[s->n - 1] - s->x[0]) / (double)(s->n - 1);
     for (int z = 0; z < s->nzone; z++) {
         double a = s->zone[z].a, b = s->zone[z].b;
-        bool point = false;
+        bool point = b - a < 3.5 * h;
         for (size_t k = 0; k < m->n; k++) {
             if (m->at[k].kind == CUT_BEND || m->at[k].zone != z)
                 continue;
@@ -1022,11 +1043,30 @@ static void result_pieces(const vim *v, field_result *r)
     r->npiece = v->npiece;
 }
 
+/* a free end on the obstacle: its force is what the condition there leaves */
+static void stop_result(const vim *v, field_result *r, int side)
+{
+    double per, x = side ? v->w->hi[0] : v->w->lo[0], jets[64], out[65], size = 0;
+    const vpiece *p = side ? &v->piece[v->npiece - 1] : &v->piece[0];
+    int c = free_end(v->w, v->held, side ? 1 : -1, &per),
+        obstacle = p->contact >= 0 ? p->contact : v->stop[side];
+    if (c < 0 || obstacle < 0)
+        return;
+    if (v->stop[side] >= 0)
+        r->zone[r->nzone++] = (contact_interval){ .a = x, .b = x, .obstacle = obstacle };
+    const field_form *f = &v->fp->cond[c].f;
+    double left = form_at(v, p, f, x, jets, out);
+    for (int j = 0; j < f->njet; j++)
+        size += fabs(out[1 + j] * jets[j]);
+    if (fabs(left) > 1e-9 * size)
+        r->point[r->npoint++] = (point_force){ x, per * left, obstacle };
+}
+
 static void result_contact(const vim *v, field_result *r)
 {
     arena *a = v->w->r->a;
-    r->zone = arena_array(a, contact_interval, v->npiece + 2);
-    r->point = arena_array(a, point_force, v->npiece + 2);
+    r->zone = arena_array(a, contact_interval, v->npiece + 4);
+    r->point = arena_array(a, point_force, v->npiece + 4);
     for (int k = 0; k < v->npiece; k++) {
         const vpiece *p = &v->piece[k];
         if (v->at[k].kind == CUT_POINT)
@@ -1039,6 +1079,8 @@ static void result_contact(const vim *v, field_result *r)
         else
             r->zone[r->nzone++] = (contact_interval){ .a = p->a, .b = p->b, .obstacle = p->contact };
     }
+    for (int side = 0; side < 2 && v->fp->nobst; side++)
+        stop_result(v, r, side);
     for (int k = 1; k < v->npiece && v->fp->nobst; k++) {
         const vpiece *l = &v->piece[k - 1], *q = &v->piece[k];
         if (l->contact < 0 && q->contact < 0 && v->at[k].kind != CUT_POINT)
