@@ -116,7 +116,7 @@ static void field_go(results *r, const void *ud, arena *scratch)
     const field_job *j = ud;
     field_work w = { .fp = j->p->field, .p = j->p, .r = r, .o = j->o, .a = scratch };
     field_result *fr = domain_read(&w) ? j->solve(&w) : NULL;
-    if (fr)
+    if (fr && field_check(&w, fr))
         result_finish(&w, fr);
 }
 
@@ -129,6 +129,7 @@ field_result *result_new(field_work *w)
 {
     field_result *fr = arena_make(w->r->a, field_result);
     fr->fp = w->fp;
+    fr->promised = true;
     return fr;
 }
 

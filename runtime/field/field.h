@@ -92,7 +92,7 @@ typedef struct field_program {
 typedef struct field_piece {
     double a, b;
     int n;
-    double *c[FIELD_MAX];
+    double *c[FIELD_MAX], *top[FIELD_MAX]; /* top: of the highest derivative */
 } field_piece;
 typedef struct contact_interval {
     double a, b;
@@ -114,6 +114,9 @@ typedef struct field_result {
     int64_t n;
     double *u;            /* [node*nfield + f] */
     int64_t nbreak, *brk; /* nodes where derivatives may jump: brk[0] = 0 … brk[nbreak - 1] = n - 1 */
+    int64_t nseg, *seg;   /* those where the equation itself changes, the ends too */
+    double eps;           /* > 0: the obstacle is a soft bed */
+    bool promised;        /* solved until nothing changes */
     /* two coordinates */
     /* nodes in each direction, their coordinates; u[(j*m[0] + i)*nfield + f] */
     int32_t m[2];
@@ -158,6 +161,8 @@ typedef struct {
 /* Runs solve, which gives NULL after a report; results live in r->a, w->a is scratch. */
 void field_run(const program *p, const run_options *o, results *r, field_result *(*solve)(field_work *w));
 field_result *result_new(field_work *w);
+/* recomputes max_penetration and residual from what is kept; false after a report: it does not hold */
+bool field_check(field_work *w, field_result *r);
 /* weights of the derivative of given order at z of the polynomial through m nodes (m <= 16) */
 void stencil_weights(const double *x, int m, double z, int order, double *c);
 /* a form at n points: out[i*(1 + njet)] */

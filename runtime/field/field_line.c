@@ -1481,6 +1481,10 @@ static field_result *line_result(line *l, const line *coarse, int levels)
     r->n = l->n;
     r->x = l->x;
     r->u = l->u;
+    r->eps = l->o->eps;
+    r->nseg = l->nbrk;
+    r->seg = arena_array(out->a, int64_t, l->nbrk);
+    memcpy(r->seg, l->brk, (size_t)l->nbrk * sizeof *r->seg);
     residuals_take(l, r);
     if (l->act)
         zones_take(l, r);

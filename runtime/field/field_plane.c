@@ -518,6 +518,7 @@ static field_result *plane_result(plane *p, double error)
     for (int c = 0; c < 2; c++)
         r->m[c] = l->m[c], r->ux[c] = l->x[c];
     r->n = l->n;
+    r->eps = p->o->eps;
     r->u = p->nf == 1 ? l->u : arena_array(out->a, double, l->n * p->nf);
     for (int f = 0; f < p->nf && p->nf > 1; f++)
         for (int64_t k = 0; k < l->n; k++)

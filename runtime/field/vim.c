@@ -1031,6 +1031,8 @@ static void result_pieces(const vim *v, field_result *r)
             double big = 0;
             out[k].c[f] = arena_array(a, double, p->n);
             memcpy(out[k].c[f], p->u[f].d[0], (size_t)p->n * sizeof(double));
+            out[k].top[f] = arena_array(a, double, p->n);
+            memcpy(out[k].top[f], p->u[f].d[v->order[f]], (size_t)p->n * sizeof(double));
             for (int j = 0; j < p->n; j++)
                 big = fmax(big, fabs(out[k].c[f][j]));
             for (int j = 0; j < p->n; j++)
@@ -1122,7 +1124,7 @@ static field_result *vim_result(vim *v)
 {
     field_result *r = result_new(v->w);
     double reaction = 0, where = 0;
-    v->w->r->residual = 0;
+    r->promised = v->iterations < 0;
     result_pieces(v, r);
     result_samples(v, r);
     result_contact(v, r);
