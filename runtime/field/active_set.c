@@ -19,7 +19,10 @@ static field_result *active_set_solve(field_work *w)
         }
         o.cells2 = (int64_t)w->o->value[OPT_CELLS2];
     }
-    return w->fp->ncoord == 1 ? line_solve(w, &o) : plane_solve(w, &o);
+    field_result *r = w->fp->ncoord == 1 ? line_solve(w, &o) : plane_solve(w, &o);
+    if (r)
+        field_error(w, &o, r);
+    return r;
 }
 
 static void active_set_run(const program *p, const run_options *o, results *r)

@@ -130,6 +130,8 @@ field_result *result_new(field_work *w)
     field_result *fr = arena_make(w->r->a, field_result);
     fr->fp = w->fp;
     fr->promised = true;
+    fr->error = NAN;
+    fr->error_why = "the backend makes none";
     return fr;
 }
 
@@ -519,7 +521,7 @@ void field_print(text *t, const field_result *r)
     if (!r->npiece && r->iterations)
         text_printf(t, "  %d step%s on the finest grid\n", r->iterations, r->iterations == 1 ? "" : "s");
     if (r->error > 0)
-        text_printf(t, "  error, estimated from two grids: %.2g\n", r->error);
+        text_printf(t, "  error, estimated from three grids: %.2g\n", r->error);
 }
 
 /* ---- what is asked ---- */

@@ -1428,16 +1428,6 @@ static void residuals_take(line *l, field_result *r)
     r->complementarity = fmax(r->complementarity, fmax(out->max_penetration, 0));
 }
 
-static double error_of(const line *l, const line *coarse, field_result *r)
-{
-    double worst = 0, ratio = (double)(l->n - 1) / (double)(coarse->n - 1);
-    int64_t step = coarse->n / 1000 + 1;
-    for (int64_t k = 0; k < coarse->n; k += step)
-        for (int f = 0; f < l->nf; f++)
-            worst = fmax(worst, fabs(field_at(r, f, coarse->x[k], 0) - coarse->u[k * l->nf + f]));
-    return worst / (ratio * ratio - 1);
-}
-
 /* derivatives may jump at switches and at the ends of contact */
 static void breaks_take(const line *l, field_result *r)
 {
@@ -1474,7 +1464,7 @@ static void breaks_take(const line *l, field_result *r)
     r->nbreak = m;
 }
 
-static field_result *line_result(line *l, const line *coarse, int levels)
+static field_result *line_result(line *l, int levels)
 {
     results *out = l->w->r;
     field_result *r = result_new(l->w);
@@ -1491,8 +1481,6 @@ static field_result *line_result(line *l, const line *coarse, int levels)
     breaks_take(l, r);
     if (!l->fp->linear)
         r->energy = energy_of(l);
-    if (coarse)
-        r->error = error_of(l, coarse, r);
     r->iterations = l->steps;
     r->ngrid = levels;
     r->grid_steps = arena_array(out->a, double, levels);
@@ -1533,11 +1521,11 @@ field_result *line_solve(field_work *w, const line_options *o)
                         .fp = w->fp,
                         .o = o,
                         .nf = w->fp->nfield,
-                        .home = k ? w->a : w->r->a,
+                        .home = k || o->draft ? w->a : w->r->a,
                         .done = pow(LEVEL_RATIO, -k - 1.0) };
         if (!level_solve(&at[i], i ? &at[i - 1] : NULL, brk, nb, cells[k]))
             return NULL;
         w->r->solver_iterations += w->fp->linear ? at[i].steps : 0;
     }
-    return line_result(&at[levels - 1], levels > 1 ? &at[levels - 2] : NULL, levels);
+    return line_result(&at[levels - 1], levels);
 }

@@ -10,7 +10,7 @@
 /* ---- grids ---- */
 static void level_rooms(plane *p, level *l, bool finest)
 {
-    arena *a = p->w->a, *home = finest ? p->w->r->a : a;
+    arena *a = p->w->a, *home = finest && !p->o->draft ? p->w->r->a : a;
     l->n = (int64_t)l->m[0] * l->m[1];
     for (int c = 0; c < 2; c++) {
         l->x[c] = arena_array(home, double, l->m[c]);
@@ -449,17 +449,6 @@ static void zones_take(plane *p, level *l, field_result *r)
     r->nzone = (int)zone.n;
 }
 
-static double error_of(const level *l, const level *c, const double *before)
-{
-    double worst = 0, ratio = (double)(l->m[0] - 1) / (c->m[0] - 1);
-    for (int j = 0; j < l->m[1]; j++)
-        for (int i = 0; i < l->m[0]; i++)
-            if (l->wi[0][i] == 0 && l->wi[1][j] == 0)
-                worst = fmax(worst, fabs(l->u[(int64_t)j * l->m[0] + i] -
-                                         before[(int64_t)l->ci[1][j] * c->m[0] + l->ci[0][i]]));
-    return worst / (ratio * ratio - 1);
-}
-
 /* integral of F(s u) u over s in 0..1 and over the domain: the energy where F is its gradient */
 static double energy_of(plane *all, int nf)
 {
@@ -510,7 +499,7 @@ static void field_take(plane *p, field_result *r)
         zones_take(p, l, r);
 }
 
-static field_result *plane_result(plane *p, double error)
+static field_result *plane_result(plane *p)
 {
     level *l = &p->at[0];
     results *out = p->w->r;
@@ -523,7 +512,6 @@ static field_result *plane_result(plane *p, double error)
     for (int f = 0; f < p->nf && p->nf > 1; f++)
         for (int64_t k = 0; k < l->n; k++)
             r->u[k * p->nf + f] = p->all[f].at[0].u[k];
-    r->error = error;
     r->reaction = arena_array(out->a, double, l->n);
     out->residual = 0;
     for (int f = 0; f < p->nf; f++)
@@ -674,7 +662,6 @@ field_result *plane_solve(field_work *w, const line_options *o)
 {
     int nf = w->fp->nfield;
     plane *p = arena_array(w->a, plane, nf);
-    double error = 0, *before[FIELD_MAX] = { NULL };
     const int64_t cells[2] = { o->cells, o->cells2 ? o->cells2 : o->cells };
     if (cells[0] > 8192 || cells[1] > 8192) {
         field_fail(w, w->fp->at, "at most 8192 cells in each direction");
@@ -689,15 +676,9 @@ field_result *plane_solve(field_work *w, const line_options *o)
     for (int k = p->nlevel - 1; k >= 0; k--) {
         for (int f = 0; f < nf; f++)
             start_at(&p[f], k);
-        for (int f = 0; k == 0 && p->nlevel > 1 && f < nf; f++) {
-            before[f] = arena_array(w->a, double, p[f].at[1].n);
-            memcpy(before[f], p[f].at[1].u, (size_t)p[f].at[1].n * sizeof(double));
-        }
         if (!(nf == 1 ? level_solve(p, k) : turns_solve(p, nf, k)))
             return NULL;
         p->at[k].steps = p->steps;
-        for (int f = 0; f < nf && before[f]; f++)
-            error = fmax(error, error_of(&p[f].at[0], &p[f].at[1], before[f]));
     }
-    return plane_result(p, error);
+    return plane_result(p);
 }
