@@ -223,6 +223,41 @@ int field_breaks(field_work *w, double **out)
     return n;
 }
 
+/* ---- obstacles ---- */
+double obstacle_size(const field_work *w, const field_obstacle *o)
+{
+    enum { SIDE = 8 };
+    double x[2 * SIDE * SIDE], psi[SIDE * SIDE], size = 0;
+    for (int k = 0; k < SIDE * SIDE; k++) {
+        double part = (k + 0.5) / (SIDE * SIDE);
+        if (w->fp->ncoord == 1)
+            x[k] = w->lo[0] + (w->hi[0] - w->lo[0]) * part;
+        for (int c = 0; c < 2 && w->fp->ncoord == 2; c++)
+            x[2 * k + c] = w->lo[c] + (w->hi[c] - w->lo[c]) * ((c ? k / SIDE : k % SIDE) + 0.5) / SIDE;
+    }
+    kernel_points(w, &o->psi, x, SIDE * SIDE, psi);
+    for (int k = 0; k < SIDE * SIDE; k++)
+        if (isfinite(psi[k]))
+            size = fmax(size, fabs(psi[k]));
+    return size;
+}
+
+/* infinitely far away it is no obstacle there, infinitely high none can be met */
+bool obstacle_known(field_work *w, const field_obstacle *o, const double *x, const double *psi, int64_t n)
+{
+    int nc = w->fp->ncoord;
+    for (int64_t k = 0; k < n; k++) {
+        if (isfinite(psi[k]) || psi[k] == -o->sense * INFINITY)
+            continue;
+        if (nc == 1)
+            return field_fail(w, o->at, "the obstacle is not finite: it is %g at %s = %g", psi[k],
+                              w->fp->coord[0], x[k]);
+        return field_fail(w, o->at, "the obstacle is not finite: it is %g at (%g, %g)", psi[k], x[2 * k],
+                          x[2 * k + 1]);
+    }
+    return true;
+}
+
 /* ---- Chebyshev series ---- */
 void cheb_points(double *t, int n)
 {

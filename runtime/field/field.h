@@ -208,5 +208,8 @@ void field_print(text *t, const field_result *r);
 void field_formulas(text *t, const field_result *r, int field, int order);
 /* what obstacle problems ask: obstacles below boundary values, in order */
 bool obstacles_check(field_work *w);
+double obstacle_size(const field_work *w, const field_obstacle *o); /* the largest |psi|, from samples */
+/* false after a report: it is not finite at one of n points */
+bool obstacle_known(field_work *w, const field_obstacle *o, const double *x, const double *psi, int64_t n);
 const char *field_refuse(const program *p, span *at, const char *none);
 #endif

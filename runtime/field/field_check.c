@@ -16,9 +16,9 @@ typedef struct {
     field_result *r;
     const field_program *fp;
     double size[FIELD_MAX]; /* the largest |u| of each field */
-    double residual, passed, product;
+    double residual, passed;
     double at_residual[2], at_passed[2];
-    span by_residual, by_passed;
+    span by_residual;
 } check;
 
 static const double *place_of(const check *c, int64_t k, double *x)
@@ -598,6 +598,10 @@ bool field_check(field_work *w, field_result *r)
     arena_release(w->a, mark);
     w->r->max_penetration = fmax(c.passed, 0);
     w->r->residual = c.residual;
+    double size = 1e-300;
+    for (int f = 0; f < w->fp->nfield; f++)
+        size = fmax(size, c.size[f]);
+    r->complementarity = fmax(c.residual, w->r->max_penetration / size);
     if (good && r->promised && !(c.residual <= PROMISED))
         return field_fail(w, c.by_residual, "the solution does not hold: relative residual %.3g at %s",
                           c.residual, place_text(&c, c.at_residual));

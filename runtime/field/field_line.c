@@ -655,12 +655,12 @@ static bool end_holds(const line *l, int c)
     return false;
 }
 
-static void bounds_make(line *l)
+static bool bounds_make(line *l)
 {
     const field_program *fp = l->fp;
     field_work *w = l->w;
     if (!fp->nobst)
-        return;
+        return true;
     l->lo = numbers(w->a, l->size);
     l->act = arena_array(w->a, int8_t, l->size);
     bool alone = fp->nobst == 1 && l->nf == 1 && fp->obst[0].sense > 0;
@@ -681,8 +681,10 @@ static void bounds_make(line *l)
                 y[0] = y[1];
             if (b == l->nbrk - 1)
                 y[1] = y[0];
-            psi[k] = low ? fmax(y[0], y[1]) : fmin(y[0], y[1]);
+            psi[k] = isnan(y[0] + y[1]) ? NAN : low ? fmax(y[0], y[1]) : fmin(y[0], y[1]);
         }
+        if (!obstacle_known(w, &fp->obst[o], l->x, psi, l->n))
+            return false;
         for (int64_t k = 0; k < l->n && !alone; k++) {
             int64_t i = k * l->nf + fp->obst[o].field;
             if (low && psi[k] > l->lo[i])
@@ -691,6 +693,7 @@ static void bounds_make(line *l)
                 l->hi[i] = psi[k];
         }
     }
+    return true;
 }
 
 bool obstacles_check(field_work *w)
@@ -707,7 +710,7 @@ bool obstacles_check(field_work *w)
             if (fp->obst[o].field != f->jet[0].field)
                 continue;
             kernel_points(w, &fp->obst[o].psi, &at, 1, &psi);
-            if (fp->obst[o].sense * (value - psi) < -1e-9 * (1 + fabs(psi)))
+            if (fp->obst[o].sense * (value - psi) < -1e-9 * obstacle_size(w, &fp->obst[o]))
                 return field_fail(w, fp->obst[o].at,
                                   "no %s can hold both: at %s = %g its boundary value %g lies %s the "
                                   "obstacle, which is %g there",
@@ -917,8 +920,12 @@ static int64_t sets_update(line *l, double size, bool one)
             if (l->o->eps > 0)
                 now = in > 0 ? (l->u[p] < l->lo[p] ? 1 : -1) : 0;
             else if (was) {
-                double F = l->fp->linear ? row_value(l, row, &noise) : l->rhs[row];
-                if (was * F < -noise - (l->fp->linear ? 0 : 1e-10 * size))
+                double F = row_value(l, row, &noise);
+                if (!l->fp->linear) {
+                    F = l->rhs[row];
+                    noise *= 4;
+                }
+                if (was * F < -noise)
                     now = 0;
             } else if (in > tiny)
                 now = l->u[p] < l->lo[p] ? 1 : -1;
@@ -1219,7 +1226,8 @@ static bool level_solve(line *l, const line *from, const double *brk, int nb, in
 {
     grid_make(l, brk, nb, cells);
     rows_place(l);
-    bounds_make(l);
+    if (!bounds_make(l))
+        return false;
     ends_make(l);
     if (!bounds_check(l))
         return false;
@@ -1306,9 +1314,9 @@ static void points_take(const line *l, field_result *r, int f, int64_t a, int64_
 
 /* nodes at the ends of the domain have conditions, no pair: contact reaches them where the gap is closed
  * there too */
-static bool touches_end(const line *l, int f, int64_t k, int side)
+static bool touches_end(const line *l, int f, int64_t k, int side, double size)
 {
-    double tiny = 1e-11 * (1 + fabs(l->lo[k * l->nf + f]));
+    double tiny = 1e-11 * size;
     if (l->o->eps > 0 || (side < 0 ? k > l->left[f] : k < l->n - 1 - l->fp->eq[f].order))
         return false;
     for (k += side; k >= 0 && k < l->n; k += side)
@@ -1321,6 +1329,7 @@ static void zones_take(const line *l, field_result *r)
 {
     arena *a = l->w->r->a;
     int room = 0;
+    double size = size_of(l);
     for (int64_t k = 0; k < l->size; k++)
         room += l->act[k] && (k < l->nf || l->act[k - l->nf] != l->act[k]);
     r->zone = arena_array(a, contact_interval, room + 2);
@@ -1338,9 +1347,9 @@ static void zones_take(const line *l, field_result *r)
                 z.a = zone_end(l, f, k, -1), z.b = zone_end(l, f, to, 1);
             if (z.a > z.b)
                 z.a = z.b = (z.a + z.b) / 2;
-            if (touches_end(l, f, k, -1))
+            if (touches_end(l, f, k, -1, size))
                 z.a = l->x[0];
-            if (touches_end(l, f, to, 1))
+            if (touches_end(l, f, to, 1, size))
                 z.b = l->x[l->n - 1];
             contact_interval *before = r->nzone ? &r->zone[r->nzone - 1] : NULL;
             if (before && before->obstacle == z.obstacle &&
@@ -1392,13 +1401,11 @@ static double energy_of(line *l)
     return sum;
 }
 
-/* residuals: of free rows, of complementarity; reactions */
-static void residuals_take(line *l, field_result *r)
+/* reactions, energy of linear problems */
+static void reactions_take(line *l, field_result *r)
 {
     results *out = l->w->r;
-    out->residual = 0;
     r->reaction = arena_array(out->a, double, l->n);
-    double uscale = size_of(l);
     for (int f = 0; f < l->nf; f++)
         for (int64_t s = 0; s < rows_of(l, f); s++) {
             int64_t p = pair_of(l, f, s), row = row_place(l, f, s);
@@ -1407,25 +1414,9 @@ static void residuals_take(line *l, field_result *r)
                 F = l->rhs[row];
             else
                 r->energy += (F + l->rhs[row_slot(l, row)]) / 2 * l->u[p] * node_width(l, p / l->nf);
-            if (l->lo) {
-                double in = l->lo[p] - l->u[p];
-                if (l->hi && l->u[p] - l->hi[p] > in)
-                    in = l->u[p] - l->hi[p];
-                if (in > out->max_penetration)
-                    out->max_penetration = in;
-                if (l->act[p]) {
-                    if (f == 0 || l->fp->obst[0].field == f)
-                        r->reaction[p / l->nf] = F;
-                    if (l->o->eps <= 0)
-                        r->complementarity = fmax(r->complementarity,
-                                                  fmin(-l->act[p] * F > noise ? fabs(F) : 0, uscale));
-                    continue;
-                }
-            }
-            if (noise > 0 && 8e-16 * fabs(F) > out->residual * noise)
-                out->residual = 8e-16 * fabs(F) / noise;
+            if (l->act && l->act[p] && (f == 0 || l->fp->obst[0].field == f))
+                r->reaction[p / l->nf] = F;
         }
-    r->complementarity = fmax(r->complementarity, fmax(out->max_penetration, 0));
 }
 
 /* derivatives may jump at switches and at the ends of contact */
@@ -1475,7 +1466,7 @@ static field_result *line_result(line *l, int levels)
     r->nseg = l->nbrk;
     r->seg = arena_array(out->a, int64_t, l->nbrk);
     memcpy(r->seg, l->brk, (size_t)l->nbrk * sizeof *r->seg);
-    residuals_take(l, r);
+    reactions_take(l, r);
     if (l->act)
         zones_take(l, r);
     breaks_take(l, r);

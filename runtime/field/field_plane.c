@@ -298,18 +298,21 @@ static bool bounds_make(plane *p, level *l)
         l->lo[k] = -INFINITY, l->hi[k] = INFINITY;
     mark = arena_mark(p->w->a);
     double *x = arena_array(p->w->a, double, 2 * l->m[0]), *psi = arena_array(p->w->a, double, l->m[0]);
-    for (int o = 0; o < fp->nobst; o++)
+    for (int o = 0; o < fp->nobst; o++) {
+        double big = obstacle_size(p->w, &fp->obst[o]);
         for (int j = 0; j < l->m[1] && fp->obst[o].field == p->field; j++) {
             for (int i = 0; i < l->m[0]; i++)
                 x[2 * i] = l->x[0][i], x[2 * i + 1] = l->x[1][j];
             kernel_points(p->w, &fp->obst[o].psi, x, l->m[0], psi);
+            if (!obstacle_known(p->w, &fp->obst[o], x, psi, l->m[0]))
+                return false;
             for (int i = 0; i < l->m[0]; i++) {
                 int64_t k = (int64_t)j * l->m[0] + i;
                 if (fp->obst[o].sense > 0)
                     l->lo[k] = fmax(l->lo[k], psi[i]);
                 else
                     l->hi[k] = fmin(l->hi[k], psi[i]);
-                bool given = l->fix[k] && fp->obst[o].sense * (l->u[k] - psi[i]) < -1e-9 * (1 + fabs(psi[i]));
+                bool given = l->fix[k] && fp->obst[o].sense * (l->u[k] - psi[i]) < -1e-9 * big;
                 if (given)
                     return field_fail(p->w, fp->obst[o].at,
                                       "no %s can hold both: at (%g, %g) its boundary value %g lies %s the "
@@ -323,6 +326,7 @@ static bool bounds_make(plane *p, level *l)
                         fp->name[p->field], x[2 * i], x[2 * i + 1], l->lo[k], l->hi[k]);
             }
         }
+    }
     arena_release(p->w->a, mark);
     return true;
 }
@@ -518,7 +522,6 @@ static field_result *plane_result(plane *p)
         field_take(&p->all[f], r);
     if (!p->fp->linear || p->nf > 1)
         r->energy = energy_of(p->all, p->nf);
-    r->complementarity = fmax(out->max_penetration, out->residual);
     r->iterations = p->steps;
     r->ngrid = p->nlevel;
     r->grid_steps = arena_array(out->a, double, p->nlevel);

@@ -625,6 +625,47 @@ static double norm_of(const double *x, int n)
     return s;
 }
 
+/* The sizes of the unknowns: the length of the domain for ends of contact, the largest value of each field
+ * for the rest (theta holds u^(d) times length^d).  dx counts along, as the first step may start from zero.
+ */
+static void unknown_sizes(const vim *v, const double *dx, double *size)
+{
+    double most[FIELD_MAX] = { 0 };
+    for (int pass = 0; pass < 2; pass++)
+        for (int k = 0; k < v->npiece; k++) {
+            const vpiece *p = &v->piece[k];
+            for (int f = 0, at = p->first; f < v->nf; f++) {
+                for (int d = 0; d < v->order[f] && !is_held(v, p, f); d++, at++) {
+                    if (pass)
+                        size[at] = most[f] > 0 ? most[f] : 1;
+                    else
+                        most[f] = fmax(most[f], fmax(fabs(v->theta[at]), fabs(v->theta[at] + dx[at])));
+                }
+            }
+        }
+    for (int k = 0; k <= v->npiece; k++)
+        if (v->at[k].unknown >= 0)
+            size[v->at[k].unknown] = v->length;
+}
+
+/* what each row would change by if its unknowns changed by their sizes */
+static void row_sizes(const vim *v, const double *size, double *row)
+{
+    for (int k = 0; k < v->nparam; k++) {
+        row[k] = 1e-300;
+        for (int j = 0; j < v->nparam; j++)
+            row[k] += fabs(v->jac[(size_t)k * (size_t)v->nparam + (size_t)j]) * size[j];
+    }
+}
+
+static double relative_norm(const double *x, const double *size, int n)
+{
+    double s = 0;
+    for (int k = 0; k < n; k++)
+        s = isfinite(x[k]) ? fmax(s, fabs(x[k]) / size[k]) : INFINITY;
+    return s;
+}
+
 static void theta_use(vim *v)
 {
     for (int k = 0; k <= v->npiece; k++)
@@ -668,14 +709,15 @@ typedef enum { MATCH_OK, MATCH_SINGULAR, MATCH_ASTRAY, MATCH_STUCK, MATCH_COUNT,
 static match_end match_newton(vim *v)
 {
     int n = v->nparam;
-    double *dx = arena_array(v->w->a, double, n), *from = arena_array(v->w->a, double, n), before = INFINITY;
+    double *dx = arena_array(v->w->a, double, n), *from = arena_array(v->w->a, double, n),
+           *size = arena_array(v->w->a, double, n), *row = arena_array(v->w->a, double, n), before = INFINITY;
     theta_use(v);
     if (!pieces_run(v))
         return MATCH_ASTRAY;
     if (match_all(v) != n)
         return MATCH_COUNT;
     for (int it = 0; it < VIM_NEWTON; it++) {
-        double g = norm_of(v->g, n), step = 1;
+        double step = 1;
         if (!field_goes_on(v->w, (double)it / VIM_NEWTON))
             return MATCH_STOPPED;
         arena_pos mark = arena_mark(v->w->a);
@@ -684,25 +726,27 @@ static match_end match_newton(vim *v)
         if (!(rcond > 1e-17))
             return MATCH_SINGULAR;
         memcpy(from, v->theta, (size_t)n * sizeof *from);
+        unknown_sizes(v, dx, size);
+        row_sizes(v, size, row);
+        double g = relative_norm(v->g, row, n);
         for (;; step /= 2) {
             if (step < 1e-6)
-                return g < 1e-12 * (1 + norm_of(from, n))
-                           ? (memcpy(v->theta, from, (size_t)n * sizeof *from), theta_use(v), pieces_run(v),
-                              match_all(v), MATCH_OK)
-                           : MATCH_STUCK;
+                return g < 1e-12 ? (memcpy(v->theta, from, (size_t)n * sizeof *from), theta_use(v),
+                                    pieces_run(v), match_all(v), MATCH_OK)
+                                 : MATCH_STUCK;
             for (int k = 0; k < n; k++)
                 v->theta[k] = from[k] + step * dx[k];
             theta_use(v);
             if (!cuts_ordered(v) || !pieces_run(v))
                 continue;
             match_all(v);
-            double now = norm_of(v->g, n);
-            if (now < g || now < 1e-13 * (1 + norm_of(v->theta, n)))
+            double now = relative_norm(v->g, row, n);
+            if (now < g || now < 1e-13)
                 break;
         }
-        double move = step * norm_of(dx, n), size = norm_of(v->theta, n);
+        double move = step * relative_norm(dx, size, n);
         v->w->r->solver_iterations++;
-        if (step == 1 && (move <= 4e-16 * size || (move <= 1e-11 * size && move >= before / 2)))
+        if (step == 1 && (move <= 4e-16 || (move <= 1e-11 && move >= before / 2)))
             return MATCH_OK;
         before = move;
     }
@@ -938,39 +982,33 @@ static void pieces_found(vim *v, const field_result *s)
 }
 
 /* ---- what is left behind ---- */
-static double residual_of(const vim *v, const vpiece *p, double *worst_reaction, double *energy)
+/* integral of F(s u) u over s in 0..1 and over the piece: the energy where F is its gradient */
+static double piece_energy(const vim *v, const vpiece *p)
 {
     static const double gs[3] = { 0.11270166537925831, 0.5, 0.88729833462074169 },
                         gw[3] = { 5. / 18, 8. / 18, 5. / 18 };
     int n = 2 * p->n;
-    double worst = 0;
+    double energy = 0;
     points q;
     points_make(v, p, n, &q);
     for (int f = 0; f < v->nf; f++) {
         const field_form *e = &v->fp->eq[f].f;
         double *sum = arena_array(v->w->a, double, n), *c = arena_array(v->w->a, double, n);
-        for (int g = -1; g < 3; g++) {
+        for (int g = 0; g < 3; g++) {
             for (int j = 0; j < e->njet; j++)
                 for (int k = 0; k < n; k++)
-                    q.jets[k * e->njet + j] = (g < 0 ? 1 : gs[g]) *
-                                              cheb_value(p->u[e->jet[j].field].d[e->jet[j].d[0]], p->n,
-                                                         q.t[k]);
+                    q.jets[k * e->njet + j] = gs[g] * cheb_value(p->u[e->jet[j].field].d[e->jet[j].d[0]],
+                                                                 p->n, q.t[k]);
             form_run(v->w, e, q.x, q.jets, n, q.out);
-            for (int k = 0; k < n; k++) {
-                double F = q.out[(size_t)k * (size_t)(e->njet + 1)];
-                if (g >= 0)
-                    sum[k] += gw[g] * F * cheb_value(p->u[f].d[0], p->n, q.t[k]);
-                else if (!is_held(v, p, f))
-                    worst = fmax(worst, fabs(F));
-                else
-                    *worst_reaction = fmax(*worst_reaction, -F * v->fp->obst[p->contact].sense);
-            }
+            for (int k = 0; k < n; k++)
+                sum[k] += gw[g] * q.out[(size_t)k * (size_t)(e->njet + 1)] *
+                          cheb_value(p->u[f].d[0], p->n, q.t[k]);
         }
         cheb_fit(sum, c, n);
         for (int k = 0; k < n; k += 2)
-            *energy += c[k] * (piece_hi(p) - piece_lo(p)) / (1 - (double)k * k);
+            energy += c[k] * (piece_hi(p) - piece_lo(p)) / (1 - (double)k * k);
     }
-    return worst;
+    return energy;
 }
 
 static double reaction_at(const vim *v, const vpiece *p, double x)
@@ -1067,6 +1105,7 @@ static void stop_result(const vim *v, field_result *r, int side)
 static void result_contact(const vim *v, field_result *r)
 {
     arena *a = v->w->r->a;
+    double size = norm_of(r->u, (int)r->n * v->nf);
     r->zone = arena_array(a, contact_interval, v->npiece + 4);
     r->point = arena_array(a, point_force, v->npiece + 4);
     for (int k = 0; k < v->npiece; k++) {
@@ -1097,7 +1136,7 @@ static void result_contact(const vim *v, field_result *r)
         }
         jump -= load_jump(v, g, l, x);
         double force = lead * jump;
-        if (fabs(jump) * scale_of(v, d) > 1e-8 * (1 + fabs(value_of(v, l, g, d, x)) * scale_of(v, d)))
+        if (fabs(jump) * scale_of(v, d) > 1e-8 * (size + fabs(value_of(v, l, g, d, x)) * scale_of(v, d)))
             r->point[r->npoint++] = (point_force){ x, force,
                                                    l->contact >= 0   ? l->contact
                                                    : q->contact >= 0 ? q->contact
@@ -1123,17 +1162,14 @@ static double deepest(const vim *v, const field_result *r, double *where)
 static field_result *vim_result(vim *v)
 {
     field_result *r = result_new(v->w);
-    double reaction = 0, where = 0;
     r->promised = v->iterations < 0;
     result_pieces(v, r);
     result_samples(v, r);
     result_contact(v, r);
     for (int k = 0; k < v->npiece; k++)
-        v->w->r->residual = fmax(v->w->r->residual, residual_of(v, &v->piece[k], &reaction, &r->energy));
+        r->energy += piece_energy(v, &v->piece[k]);
     for (int k = 0; k < r->npoint; k++)
         r->energy += r->point[k].force * field_at(r, v->held, r->point[k].x, 0) / 2;
-    v->w->r->max_penetration = deepest(v, r, &where);
-    r->complementarity = fmax(reaction, v->w->r->max_penetration);
     r->nupdate = v->nupdate;
     r->update = arena_array(v->w->r->a, double, v->nupdate);
     memcpy(r->update, v->update, (size_t)v->nupdate * sizeof *r->update);
@@ -1152,8 +1188,9 @@ static bool diverges(const vim *v)
 {
     double size = 0;
     int n = v->nupdate;
-    for (int k = 0; k < v->nparam; k++)
-        size = fmax(size, fabs(v->theta[k]));
+    for (int k = 0; k < v->npiece; k++)
+        for (int j = 0; j < v->piece[k].count; j++)
+            size = fmax(size, fabs(v->theta[v->piece[k].first + j]));
     return v->iterations >= 2 && n >= 2 && v->update[n - 1] > v->update[n - 2] &&
            v->update[n - 1] > 1e-6 * size;
 }
@@ -1199,7 +1236,7 @@ static field_result *vim_report(vim *v, match_end end)
         return NULL;
     }
     field_result *r = vim_result(v);
-    if (v->fp->nobst && deepest(v, r, &where) > 1e-6 * (1 + norm_of(r->u, (int)r->n))) {
+    if (v->fp->nobst && deepest(v, r, &where) > 1e-6 * norm_of(r->u, (int)r->n * v->nf)) {
         field_fail(v->w, v->fp->obst[0].at,
                    "the matching conditions hold, but %s passes the obstacle by %.3g at %s = %g: the contact "
                    "set is of another kind; use active_set()",
