@@ -416,6 +416,7 @@ static void piece_check(check *c, const field_piece *p)
     double off = 0, t[PIECE_POINTS], worst[FIELD_MAX] = { 0 }, sizes[FIELD_MAX] = { 0 },
            at[FIELD_MAX] = { 0 };
     for (int f = 0; f < nf; f++) {
+        off = 0;
         parts_make(c, p, f, &q[f], &off);
         if (c->size[f] > 0)
             residual_seen(c, off / c->size[f], p->a, 0, c->fp->eq[f].f.at);

@@ -209,7 +209,7 @@ static void correct(const vim *v, const vpiece *p, const points *q, tower *u, do
         tower_integrate(p, &delta[f], v->order[f], none);
     }
     for (int loop = 0; v->exact && loop < VIM_LOOPS; loop++) {
-        double change = 0, size = 0;
+        double moved = 0; /* over the size of each field's highest derivative */
         double *top = arena_array(v->w->a, double, n * v->nf);
         for (int f = 0; f < v->nf; f++) {
             const field_form *nf = &v->fp->eq[f].normal;
@@ -221,14 +221,16 @@ static void correct(const vim *v, const vpiece *p, const points *q, tower *u, do
             cheb_fit(q->c, top + f * n, n);
         }
         for (int f = 0; f < v->nf; f++) {
+            double change = 0, size = 1e-300;
             for (int k = 0; k < n; k++) {
                 change = fmax(change, fabs(top[f * n + k] - delta[f].d[v->order[f]][k]));
                 size = fmax(size, fabs(top[f * n + k]));
             }
+            moved = isfinite(change) ? fmax(moved, change / size) : INFINITY;
             memcpy(delta[f].d[v->order[f]], top + f * n, (size_t)n * sizeof(double));
             tower_integrate(p, &delta[f], v->order[f], none);
         }
-        if (!(change > 1e-16 * size) || !isfinite(change))
+        if (!(moved > 1e-16) || !isfinite(moved))
             break;
     }
     for (int f = 0; f < v->nf; f++)
@@ -250,23 +252,33 @@ static double **linear_part(const vim *v, const vpiece *p, const points *q)
     return lin;
 }
 
-static double change_of(const vim *v, const vpiece *p, const tower *u, double *old, bool first)
+/* what an iteration changed: at most, and over the size of each field */
+typedef struct {
+    double most, relative;
+} vim_change;
+
+static vim_change change_of(const vim *v, const vpiece *p, const tower *u, double *old, bool first)
 {
-    double change = 0;
-    for (int f = 0; f < v->nf; f++)
+    vim_change c = { 0, 0 };
+    for (int f = 0; f < v->nf; f++) {
+        double most = 0, size = 0;
         for (int k = 0; k < p->n; k++) {
             double now = cheb_value(u[f].d[0], p->n, cos(M_PI * (k + 0.5) / p->n));
             if (!first)
-                change = fmax(change, fabs(now - old[f * p->n + k]));
+                most = fmax(most, fabs(now - old[f * p->n + k]));
             if (!isfinite(now))
-                change = INFINITY;
+                most = INFINITY;
+            size = fmax(size, fabs(now));
             old[f * p->n + k] = now;
         }
-    return change;
+        c.most = fmax(c.most, most);
+        c.relative = fmax(c.relative, most > 0 ? most / fmax(size, 1e-300) : 0);
+    }
+    return c;
 }
 
 /* one correction of the iterate and of its derivatives; false: not finite */
-static bool piece_correct(vim *v, vpiece *p, points *q, double **lin, double *old, double *change)
+static bool piece_correct(vim *v, vpiece *p, points *q, double **lin, double *old, vim_change *done)
 {
     int n = p->n;
     double *h[FIELD_MAX], *dh[FIELD_MAX], *hp[FIELD_MAX];
@@ -295,8 +307,8 @@ static bool piece_correct(vim *v, vpiece *p, points *q, double **lin, double *ol
         correct(v, p, q, u, hp, lin);
     }
     correct(v, p, q, p->u, h, lin);
-    *change = change_of(v, p, p->u, old, false);
-    return isfinite(*change);
+    *done = change_of(v, p, p->u, old, false);
+    return isfinite(done->most);
 }
 
 static bool series_short(const double *c, int n)
@@ -322,29 +334,24 @@ static bool piece_iterate(vim *v, vpiece *p)
     points q;
     points_make(v, p, p->n, &q);
     piece_start(v, p);
-    double **lin = linear_part(v, p, &q), *old = arena_array(v->w->a, double, p->n * v->nf), last = INFINITY,
-           size = 0;
+    double **lin = linear_part(v, p, &q), *old = arena_array(v->w->a, double, p->n * v->nf), last = INFINITY;
     change_of(v, p, p->u, old, true);
     int most = v->iterations < 0 ? VIM_LOOPS : v->iterations, k = 0;
     for (; k < most; k++) {
-        double change;
+        vim_change now;
         arena_pos mark = arena_mark(v->w->a);
-        bool good = piece_correct(v, p, &q, lin, old, &change);
+        bool good = piece_correct(v, p, &q, lin, old, &now);
         arena_release(v->w->a, mark);
         if (!good)
             return false;
-        v->update[k] = fmax(v->update[k], change);
+        v->update[k] = fmax(v->update[k], now.most);
         if (k + 1 > v->nupdate)
             v->nupdate = k + 1;
-        for (int j = 0; j < p->n * v->nf; j++)
-            size = fmax(size, fabs(old[j]));
-        if (v->iterations < 0 && (change <= 2e-16 * size || (change <= 1e-13 * size && change >= last)))
+        if (v->iterations < 0 && (now.relative <= 2e-16 || (now.relative <= 1e-13 && now.relative >= last)))
             return true;
-        last = change;
+        last = now.relative;
     }
-    if (v->iterations < 0 && !(last <= 1e-12 * size))
-        return false;
-    return true;
+    return v->iterations >= 0 || last <= 1e-12;
 }
 
 static bool piece_free(vim *v, vpiece *p)
