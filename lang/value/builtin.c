@@ -407,6 +407,12 @@ static bool object_member(evaluator *ev, const value *v, sym name, span at, valu
     return v->object.in->find(v->object.in, ev, name, at, out) == LOOK_YES;
 }
 
+static bool is_field_input(const ir_input *in, void *ud)
+{
+    (void)ud;
+    return in->kind == IN_FIELD;
+}
+
 /* d(expr, name): total in t and in coordinates, partial in a dof, a rate or a parameter */
 static value b_d(evaluator *ev, scope *in, const ast *call, const value *arg, size_t n)
 {
@@ -440,6 +446,11 @@ static value b_d(evaluator *ev, scope *in, const ast *call, const value *arg, si
     out.num.unit = u;
     for (int32_t k = 0; k < v_count(&y); k++) {
         value e = v_element(&y, k), r = v_num_unit(0, u);
+        if (e.num.r0 && kind == IN_TIME && ir_depends(ev->g, e.num.r0, is_field_input, NULL)) {
+            diag *err = diag_error(ev->d, DIAG_NOT_SUPPORTED, call->at, "fields in time are not built yet");
+            diag_hint(ev->d, err, "a field is static: its derivatives are those in its coordinates");
+            return v_error();
+        }
         if (e.num.r0) {
             ir_ref d = kind == IN_TIME    ? ir_time_derivative(ev->g, e.num.r0)
                        : kind == IN_COORD ? flux_derivative(ev, e.num.r0, coordinate, call->at)

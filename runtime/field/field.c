@@ -249,10 +249,11 @@ bool obstacle_known(field_work *w, const field_obstacle *o, const double *x, con
     for (int64_t k = 0; k < n; k++) {
         if (isfinite(psi[k]) || psi[k] == -o->sense * INFINITY)
             continue;
+        double got = isnan(psi[k]) ? (double)NAN : psi[k]; /* without a sign */
         if (nc == 1)
-            return field_fail(w, o->at, "the obstacle is not finite: it is %g at %s = %g", psi[k],
+            return field_fail(w, o->at, "the obstacle is not finite: it is %g at %s = %g", got,
                               w->fp->coord[0], x[k]);
-        return field_fail(w, o->at, "the obstacle is not finite: it is %g at (%g, %g)", psi[k], x[2 * k],
+        return field_fail(w, o->at, "the obstacle is not finite: it is %g at (%g, %g)", got, x[2 * k],
                           x[2 * k + 1]);
     }
     return true;
