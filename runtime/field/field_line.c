@@ -16,6 +16,9 @@ enum { CHUNK = 1 << 12, MAX_STEPS = 80, LEVEL_RATIO = 4, MAX_LEVELS = 16 };
 typedef struct stencil {
     double w[FIELD_ORDER + 1][16];
     int m;
+    /* nodes evenly spaced: whole[d][j]*per[d] = w[d][j] with whole numbers; else per[d] is 0 */
+    double whole[FIELD_ORDER + 1][16], per[FIELD_ORDER + 1];
+    int bits[FIELD_ORDER + 1]; /* that a factor may have for exact products */
 } stencil;
 
 /* A free end: its node has no row of the equation, the force of the obstacle there stands in the condition
@@ -48,6 +51,7 @@ typedef struct line {
     double *ab, *rhs;    /* ab[row*band + column - row + kl]; residual at the linearisation */
     double *u, *lo, *hi; /* bounds by unknown; NULL without obstacles, hi: without upper ones */
     int8_t *act;         /* -1, 0, 1: on the upper, no, on the lower bound */
+    double *low;         /* what u leaves out by being rounded; NULL: not known */
     double *work, *keep;
     double done; /* of the whole, before this level */
     int steps;
@@ -135,9 +139,15 @@ static int64_t segment_of(const line *l, int64_t first, int64_t last, int64_t *h
     return last <= l->brk[k + 1] ? k : -1;
 }
 
+static double segment_step(const line *l, int64_t k)
+{
+    return (l->x[l->brk[k + 1]] - l->x[l->brk[k]]) / (double)(l->brk[k + 1] - l->brk[k]);
+}
+
 static void stencil_make(const double *x, int m, double z, int most, stencil *s)
 {
     s->m = m;
+    memset(s->per, 0, sizeof s->per);
     for (int d = 0; d <= most && d < m; d++)
         stencil_weights(x, m, z, d, s->w[d]);
     for (int d = m; d <= most; d++)
@@ -148,6 +158,51 @@ static void stencil_make(const double *x, int m, double z, int most, stencil *s)
             if (j != m / 2)
                 rest += s->w[d][j];
         s->w[d][m / 2] = -rest;
+    }
+}
+
+/* A coefficient cut to so many bits that its products with the whole numbers of a stencil are exact: rows
+ * then give 0 for polynomials to the last bit, where rounded weights would be off by eps*u/h^k. */
+static double cut_bits(double x, int bits)
+{
+    int e;
+    double m = frexp(x, &e);
+    return isfinite(x) ? ldexp(nearbyint(ldexp(m, bits)), e - bits) : x;
+}
+
+/* weights as whole numbers over a common denominator; false: there is none that is small */
+static bool whole_weights(const double *w, int m, double *whole, double *over, int *bits)
+{
+    static const int denominators[] = { 1, 2, 4, 6, 8, 12, 24, 48, 60, 120, 180, 360, 720, 1920, 5040 };
+    for (size_t k = 0; k < sizeof denominators / sizeof *denominators; k++) {
+        double most = 1;
+        bool good = true;
+        for (int j = 0; j < m && good; j++) {
+            double x = w[j] * denominators[k];
+            whole[j] = nearbyint(x);
+            good = fabs(x - whole[j]) <= 1e-12 * fmax(1, fabs(x));
+            most = fmax(most, fabs(whole[j]));
+        }
+        *over = denominators[k];
+        *bits = 52 - (int)ceil(log2(most));
+        if (good)
+            return true;
+    }
+    return false;
+}
+
+/* the same over m nodes at distances h, about the place z of 0 .. m - 1 */
+static void stencil_even(int m, double z, double h, int most, stencil *s)
+{
+    double y[16] = { 0 }, over;
+    for (int j = 0; j < m; j++)
+        y[j] = j - z;
+    stencil_make(y, m, 0, most, s);
+    for (int d = 0; d <= most && d < m; d++) {
+        if (whole_weights(s->w[d], m, s->whole[d], &over, &s->bits[d]))
+            s->per[d] = pow(h, -d) / over;
+        for (int j = 0; j < m; j++)
+            s->w[d][j] *= pow(h, -d);
     }
 }
 
@@ -347,11 +402,8 @@ static void row_stencils_of(const line *l, int f, int64_t s, row_stencils *r, in
         if (in < 0)
             stencil_make(l->x + r->first[g], m, z, l->fp->eq[g].order, &r->other[g]);
         else { /* evenly spaced: differences of rounded nodes would tilt the weights */
-            double y[16],
-                h = (l->x[l->brk[in + 1]] - l->x[l->brk[in]]) / (double)(l->brk[in + 1] - l->brk[in]);
-            for (int j = 0; j < m; j++)
-                y[j] = ((double)(r->first[g] - s) + j - k / 2.0) * h;
-            stencil_make(y, m, 0, l->fp->eq[g].order, &r->other[g]);
+            double h = segment_step(l, in);
+            stencil_even(m, k / 2.0 - (double)(r->first[g] - s), h, l->fp->eq[g].order, &r->other[g]);
         }
     }
     *cached = seg;
@@ -535,6 +587,14 @@ static bool rows_run(line *l, int f, const double *u, double k, row_use use, voi
     return good;
 }
 
+/* k times derivative d as factor*weights */
+static double stencil_factor(const line *l, const stencil *s, int d, double k, const double **w)
+{
+    bool exact = !l->three && s->per[d] != 0;
+    *w = exact ? s->whole[d] : s->w[d];
+    return exact ? cut_bits(k * s->per[d], s->bits[d]) : k;
+}
+
 static void use_assemble(line *l, int f, int64_t s, const row_stencils *r, const double *out, void *ud)
 {
     const field_form *e = &l->fp->eq[f].f;
@@ -548,9 +608,10 @@ static void use_assemble(line *l, int f, int64_t s, const row_stencils *r, const
     if (l->nf == 1) {
         double *at = row_start(l, row) + (s - row) + l->kl;
         for (int j = 0; j < e->njet; j++) {
-            const double *w = r->other[0].w[e->jet[j].d[0]];
+            const double *w;
+            double k = stencil_factor(l, &r->other[0], e->jet[j].d[0], out[1 + j], &w);
             for (int i = 0; i < r->other[0].m; i++)
-                at[i] += out[1 + j] * w[i];
+                at[i] += k * w[i];
         }
         return;
     }
@@ -562,6 +623,17 @@ static void use_assemble(line *l, int f, int64_t s, const row_stencils *r, const
     }
 }
 
+static void condition_stencil(const line *l, int64_t first, int m, double x, stencil *s)
+{
+    int64_t hint = 0, in = segment_of(l, first, first + m - 1, &hint), at = 0;
+    while (at < m && l->x[first + at] != x)
+        at++;
+    if (in >= 0 && at < m)
+        stencil_even(m, (double)at, segment_step(l, in), FIELD_ORDER, s);
+    else
+        stencil_make(l->x + first, m, x, FIELD_ORDER, s);
+}
+
 static void condition_row(line *l, int c, const double *u)
 {
     const field_condition *q = &l->fp->cond[c];
@@ -569,7 +641,7 @@ static void condition_row(line *l, int c, const double *u)
     int m;
     int64_t first = condition_nodes(l, q, x, &m), row = l->cpos[c];
     stencil s;
-    stencil_make(l->x + first, m, x, FIELD_ORDER, &s);
+    condition_stencil(l, first, m, x, &s);
     for (int j = 0; j < q->f.njet; j++) {
         jets[j] = 0;
         for (int i = 0; u && i < m; i++)
@@ -579,9 +651,12 @@ static void condition_row(line *l, int c, const double *u)
     form_run(l->w, &q->f, &inside, jets, 1, out);
     l->rhs[row_slot(l, row)] = out[0];
     memset(row_start(l, row), 0, (size_t)l->band * sizeof *l->ab);
-    for (int j = 0; j < q->f.njet; j++)
+    for (int j = 0; j < q->f.njet; j++) {
+        const double *w;
+        double k = stencil_factor(l, &s, q->f.jet[j].d[0], out[1 + j], &w);
         for (int i = 0; i < m; i++)
-            band_add(l, row, (first + i) * l->nf + q->f.jet[j].field, out[1 + j] * s.w[q->f.jet[j].d[0]][i]);
+            band_add(l, row, (first + i) * l->nf + q->f.jet[j].field, k * w[i]);
+    }
 }
 
 /* matrix and residual at u (NULL: at zero) */
@@ -781,6 +856,97 @@ static int64_t pair_of(const line *l, int f, int64_t s)
     return (s + l->left[f]) * l->nf + f;
 }
 
+/* the unknown that an obstacle puts in the place of each row, -1: none */
+static int64_t *row_owners(const line *l)
+{
+    int64_t *owner = arena_array(l->w->a, int64_t, l->size);
+    for (int64_t i = 0; i < l->size; i++)
+        owner[i] = -1;
+    for (int f = 0; l->act && f < l->nf; f++)
+        for (int64_t s = 0; s < rows_of(l, f); s++)
+            if (l->act[pair_of(l, f, s)])
+                owner[row_place(l, f, s)] = pair_of(l, f, s);
+    for (int k = 0; l->act && k < l->nend; k++)
+        if (l->act[end_unknown(l, &l->end[k])])
+            owner[l->cpos[l->end[k].condition]] = end_unknown(l, &l->end[k]);
+    return owner;
+}
+
+/* row i as it is solved, right side y; returns its largest entry */
+static double row_solved(const line *l, const int64_t *owner, int64_t i, double *row, double *y)
+{
+    double big = 0;
+    memcpy(row, row_start(l, i), (size_t)l->band * sizeof *row);
+    if (owner[i] >= 0) {
+        int64_t p = owner[i];
+        double bound = l->act[p] > 0 ? l->lo[p] : l->hi[p];
+        if (l->o->eps > 0) {
+            row[p - i + l->kl] += 1 / l->o->eps;
+            *y += bound / l->o->eps;
+        } else {
+            memset(row, 0, (size_t)l->band * sizeof *row);
+            row[p - i + l->kl] = 1;
+            *y = bound;
+        }
+    }
+    for (int j = 0; j < l->band; j++)
+        big = fmax(big, fabs(row[j]));
+    return big > 0 ? big : 1;
+}
+
+typedef struct {
+    double *a; /* factorised, rows over their largest entries */
+    lapack_int ld, *pivot;
+    const int64_t *owner;
+    const double *b;
+} band_factors;
+
+static bool factors_apply(const line *l, const band_factors *q, double *x)
+{
+    return LAPACKE_dgbtrs(LAPACK_COL_MAJOR, 'N', (lapack_int)l->size, l->kl, l->ku, 1, q->a, q->ld, q->pivot,
+                          x, (lapack_int)l->size) == 0;
+}
+
+/* Iterative refinement with residuals in more digits: u + low is right to more than the digits of u, although
+ * the system passes rounding on n^k times. */
+static void solution_refine(const line *l, const band_factors *q, double *x, double *low)
+{
+    enum { ROUNDS = 6 };
+    int64_t n = l->size;
+    double *r = arena_array(l->w->a, double, n), *row = arena_array(l->w->a, double, l->band),
+           before = INFINITY;
+    memset(low, 0, (size_t)n * sizeof *low);
+    for (int it = 0; it < ROUNDS; it++) {
+        double move = 0, size = 0;
+        for (int64_t i = 0; i < n; i++) {
+            double y = q->b[i], big = row_solved(l, q->owner, i, row, &y);
+            long double s = y;
+            for (int j = 0; j < l->band; j++) {
+                int64_t col = i + j - l->kl;
+                if (row[j] != 0 && col >= 0 && col < n)
+                    s -= (long double)row[j] * ((long double)x[col] + low[col]);
+            }
+            r[i] = (double)(s / big);
+        }
+        if (!factors_apply(l, q, r))
+            return;
+        for (int64_t i = 0; i < n; i++) {
+            move = fmax(move, fabs(r[i]));
+            size = fmax(size, fabs(x[i]));
+        }
+        if (!(move < before / 2)) /* it does not help any more */
+            return;
+        for (int64_t i = 0; i < n; i++) {
+            long double sum = (long double)x[i] + low[i] + r[i];
+            x[i] = (double)sum;
+            low[i] = (double)(sum - x[i]);
+        }
+        if (move <= 1e-17 * size)
+            return;
+        before = move;
+    }
+}
+
 static bool band_solve(line *l, double *b, double *rcond)
 {
     int64_t n = l->size;
@@ -789,34 +955,9 @@ static bool band_solve(line *l, double *b, double *rcond)
     double *a = arena_array(l->w->a, double, n *ld), *x = arena_array(l->w->a, double, n);
     lapack_int *pivot = arena_array(l->w->a, lapack_int, n);
     double *row = arena_array(l->w->a, double, l->band);
-    int64_t *owner = l->act ? arena_array(l->w->a, int64_t, n) : NULL;
-    for (int64_t i = 0; owner && i < n; i++)
-        owner[i] = -1;
-    for (int f = 0; owner && f < l->nf; f++)
-        for (int64_t s = 0; s < rows_of(l, f); s++)
-            if (l->act[pair_of(l, f, s)])
-                owner[row_place(l, f, s)] = pair_of(l, f, s);
-    for (int k = 0; owner && k < l->nend; k++)
-        if (l->act[end_unknown(l, &l->end[k])])
-            owner[l->cpos[l->end[k].condition]] = end_unknown(l, &l->end[k]);
+    const int64_t *owner = row_owners(l);
     for (int64_t i = 0; i < n; i++) {
-        double big = 0, y = b[i];
-        memcpy(row, row_start(l, i), (size_t)l->band * sizeof *row);
-        if (owner && owner[i] >= 0) {
-            int64_t p = owner[i];
-            double bound = l->act[p] > 0 ? l->lo[p] : l->hi[p];
-            if (l->o->eps > 0)
-                row[p - i + l->kl] += 1 / l->o->eps, y += bound / l->o->eps;
-            else {
-                memset(row, 0, (size_t)l->band * sizeof *row);
-                row[p - i + l->kl] = 1;
-                y = bound;
-            }
-        }
-        for (int j = 0; j < l->band; j++)
-            big = fmax(big, fabs(row[j]));
-        if (big == 0)
-            big = 1;
+        double y = b[i], big = row_solved(l, owner, i, row, &y);
         for (int j = 0; j < l->band; j++) {
             int64_t col = i + j - l->kl;
             if (col >= 0 && col < n)
@@ -829,13 +970,14 @@ static bool band_solve(line *l, double *b, double *rcond)
     info = LAPACKE_dgbtrf(LAPACK_COL_MAJOR, (lapack_int)n, (lapack_int)n, l->kl, l->ku, a, ld, pivot);
     if (info == 0 && rcond)
         LAPACKE_dgbcon(LAPACK_COL_MAJOR, '1', (lapack_int)n, l->kl, l->ku, a, ld, pivot, norm, rcond);
-    if (info == 0)
-        info = LAPACKE_dgbtrs(LAPACK_COL_MAJOR, 'N', (lapack_int)n, l->kl, l->ku, 1, a, ld, pivot, x,
-                              (lapack_int)n);
-    if (info == 0)
+    const band_factors q = { a, ld, pivot, owner, b };
+    bool good = info == 0 && factors_apply(l, &q, x);
+    if (good && l->low)
+        solution_refine(l, &q, x, l->low);
+    if (good)
         memcpy(b, x, (size_t)n * sizeof *b);
     arena_release(l->w->a, mark);
-    return info == 0 && isfinite(b[0]);
+    return good && isfinite(b[0]);
 }
 
 /* b becomes the solution; it is kept when there is none */
@@ -863,16 +1005,17 @@ static inline double row_value(const line *l, int64_t row, double *noise)
         *noise = 8e-16 * (e + fabs(x) + fabs(y) + fabs(z));
         return s + x + y + z;
     }
+    long double sum = s;
     for (int j = 0; j < l->band; j++) {
         int64_t col = first + j;
         if (col < 0 || col >= l->size || a[j] == 0)
             continue;
-        double t = a[j] * l->u[col];
-        s += t;
-        e += fabs(t);
+        long double t = (long double)a[j] * ((long double)l->u[col] + (l->low ? l->low[col] : 0));
+        sum += t;
+        e += fabs((double)t);
     }
-    *noise = 8e-16 * e;
-    return s;
+    *noise = (l->low ? 1e-18 : 8e-16) * e;
+    return (double)sum;
 }
 
 /* of the obstacle, on a free end */
@@ -1189,6 +1332,7 @@ static void level_start(line *l, const line *from)
     l->rhs = numbers(l->w->a, kept);
     l->u = from ? numbers(l->home, l->size) : arena_array(l->home, double, l->size);
     l->work = numbers(l->w->a, l->size);
+    l->low = l->fp->linear && !l->three ? arena_array(l->w->a, double, l->size) : NULL;
     for (int j = 0; j < l->fp->eq[0].f.njet; j++)
         if (l->three && !l->fp->eq[0].f.jet[j].d[0])
             l->sum = arena_array(l->w->a, double, kept);

@@ -144,9 +144,9 @@ static void every_number_of_cells(void **state)
     (void)state;
     for (int n = 4; n <= 300; n++) {
         const problem p = { 1, 1, n, n };
-        if (n > 128 && n % 9 && !all_of_it())
+        if (n > 64 && n % 16 != 5 && !all_of_it())
             continue;
-        if (n <= 24 || n == 97 || all_of_it())
+        if (n <= 24 || all_of_it())
             agrees(&p);
         const field_result *r;
         cdl *s = solve(&p, &r);
@@ -158,10 +158,10 @@ static void every_number_of_cells(void **state)
 static void different_numbers_in_x_and_y(void **state)
 {
     (void)state;
-    static const problem of[] = { { 1, 1, 4, 300 },   { 1, 1, 300, 4 },     { 1, 1, 5, 501 },
-                                  { 1, 1, 513, 17 },  { 1, 1, 33, 320 },    { 10, 1, 64, 64 },
-                                  { 1, 50, 41, 97 },  { 0.6, 0.6, 7, 255 }, { 100, 1, 400, 40 },
-                                  { 1, 1, 199, 200 }, { 3, 1, 30, 500 } };
+    static const problem of[] = { { 1, 1, 4, 300 },  { 1, 1, 300, 4 },     { 1, 1, 5, 501 },
+                                  { 1, 1, 513, 17 }, { 1, 1, 33, 320 },    { 10, 1, 64, 64 },
+                                  { 1, 50, 41, 97 }, { 0.6, 0.6, 7, 255 }, { 100, 1, 400, 40 },
+                                  { 3, 1, 30, 500 } };
     for (size_t k = 0; k < sizeof of / sizeof *of; k++)
         agrees(&of[k]);
 }
