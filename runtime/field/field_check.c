@@ -322,8 +322,25 @@ static void check_rows(check *c, const int8_t *touch)
     }
 }
 
+/* A condition at an end reads derivatives from the nodes beside it.  A force of the obstacle between these
+ * would bend what is taken for smooth: there is an answer, but a wrong one. */
+static bool forces_beside(check *c, const field_condition *q, double x, int64_t first, int m)
+{
+    const field_result *r = c->r;
+    for (int k = 0; k < r->npoint && m > 1; k++) {
+        double at = r->point[k].x;
+        if (at <= r->x[first] || at >= r->x[first + m - 1])
+            continue;
+        return field_fail(c->w, q->at,
+                          "contact at %s = %g lies within %d cells of the end %s = %g, too near for "
+                          "this condition; take more cells",
+                          c->fp->coord[0], at, m - 1, c->fp->coord[0], x);
+    }
+    return true;
+}
+
 /* conditions of a line: differences over as many nodes as second order takes */
-static void check_conditions(check *c, const int8_t *touch)
+static bool check_conditions(check *c, const int8_t *touch)
 {
     const field_result *r = c->r;
     int nf = c->fp->nfield;
@@ -339,6 +356,8 @@ static void check_conditions(check *c, const int8_t *touch)
         int m = most ? most + 3 : 1;
         m = m > r->n ? (int)r->n : m;
         int64_t first = left ? 0 : r->n - m;
+        if (!forces_beside(c, q, x, first, m))
+            return false;
         for (int j = 0; j < q->f.njet; j++) {
             stencil_weights(r->x + first, m, x, q->f.jet[j].d[0], w);
             jets[j] = sizes[j] = 0;
@@ -360,6 +379,7 @@ static void check_conditions(check *c, const int8_t *touch)
         F = force_left(c, F, 1e-12 * size * (C != 0 ? fabs(F / C) : 1), r->eps > 0 ? 0 : touched, 0);
         residual_seen(c, F == 0 ? 0 : fabs(C) / fmax(size, 1e-300), x, 0, q->at);
     }
+    return true;
 }
 
 /* ---- series ---- */
@@ -594,7 +614,7 @@ bool field_check(field_work *w, field_result *r)
         check_plane(&c, touch);
     else if (good) {
         check_rows(&c, touch);
-        check_conditions(&c, touch);
+        good = check_conditions(&c, touch);
     }
     arena_release(w->a, mark);
     w->r->max_penetration = fmax(c.passed, 0);

@@ -90,7 +90,7 @@ static bool level_solve(line *l, const line *from, const double *brk, int nb, in
     if (!line_bounds_check(l))
         return false;
     level_start(l, from);
-    return l->fp->linear ? line_linear_solve(l, !from) : line_newton_solve(l, !from);
+    return l->fp->linear ? line_linear_solve(l, !from, cells == l->o->cells) : line_newton_solve(l, !from);
 }
 
 field_result *line_solve(field_work *w, const line_options *o)

@@ -146,7 +146,7 @@ bool line_system_solve(line *l, double *b);
 bool line_tridiagonal_solve(line *l, double *b);
 /* ---- contact sets (line_sets.c) ---- */
 double line_end_force(const line *l, const end_pair *e, double *noise);
-bool line_linear_solve(line *l, bool coarsest);
+bool line_linear_solve(line *l, bool coarsest, bool finest);
 bool line_newton_solve(line *l, bool coarsest);
 /* ---- what is left behind (line_result.c) ---- */
 double line_zone_end(const line *l, int f, int64_t k, int side);

@@ -3,7 +3,7 @@
 #include "field_line.h"
 #include <string.h>
 
-enum { MAX_STEPS = 80 };
+enum { MAX_STEPS = 80, TOGETHER = 40, END_CHANGES = 8 };
 
 /* of the obstacle, on a free end */
 double line_end_force(const line *l, const end_pair *e, double *noise)
@@ -66,6 +66,13 @@ static int64_t sets_update(line *l, double size, bool one)
             if (one)
                 return changed;
         }
+    return changed;
+}
+
+/* the same for free ends */
+static int64_t ends_update(line *l, double size)
+{
+    int64_t changed = 0;
     for (int k = 0; k < l->nend; k++) {
         const end_pair *e = &l->end[k];
         int64_t p = end_unknown(l, e);
@@ -78,8 +85,6 @@ static int64_t sets_update(line *l, double size, bool one)
             now = under > over ? 1 : -1;
         changed += now != l->act[p];
         l->act[p] = now;
-        if (changed && one)
-            return changed;
     }
     return changed;
 }
@@ -96,7 +101,7 @@ static void right_side(line *l)
         l->u[k] = -l->rhs[row_slot(l, k)];
 }
 
-bool line_linear_solve(line *l, bool coarsest)
+bool line_linear_solve(line *l, bool coarsest, bool finest)
 {
     double rcond = 1;
     int64_t n = l->size;
@@ -118,7 +123,11 @@ bool line_linear_solve(line *l, bool coarsest)
         if (!l->act)
             return true;
     }
-    for (l->steps = 1; l->steps <= MAX_STEPS + 40 * (int)fmin((double)n, 100); l->steps++) {
+    /* All nodes change together at first.  The condition at a free end is one-sided, so that the matrix need
+       not be of a kind for which that ends: then an end changes only when the nodes between have settled, and
+       these one at a time. */
+    int ends = 0, since = 0, most = MAX_STEPS + (finest ? 40 * (int)fmin((double)n, 100) : 0);
+    for (l->steps = 1; l->steps <= most; l->steps++) {
         if (!field_goes_on(l->w, l->done))
             return false;
         right_side(l);
@@ -127,9 +136,20 @@ bool line_linear_solve(line *l, bool coarsest)
             if (!line_band_solve(l, l->u, NULL))
                 return fail_singular(l);
         }
-        if (!l->act || !sets_update(l, size_of(l), l->steps > 40))
+        if (!l->act)
+            return true;
+        bool together = l->steps <= TOGETHER;
+        int64_t changed = sets_update(l, size_of(l), ++since > (together ? TOGETHER : 2 * TOGETHER));
+        if (l->nend && (together || (!changed && ends < END_CHANGES)) && ends_update(l, size_of(l))) {
+            changed++;
+            ends += !together;
+            since = together ? since : TOGETHER;
+        }
+        if (!changed)
             return true;
     }
+    if (!finest) /* a start for the next grid, no more */
+        return true;
     return field_fail(l->w, l->fp->obst[0].at,
                       "the contact set does not settle; is the sign of the equation that of a problem with "
                       "an obstacle (-u'' = f, u'''' = f)?");
@@ -163,6 +183,7 @@ bool line_newton_solve(line *l, bool coarsest)
     int64_t n = l->size;
     l->keep = arena_array(l->w->a, double, n);
     double *b = arena_array(l->w->a, double, n), *old = arena_array(l->w->a, double, n), before = INFINITY;
+    int ends = 0;
     (void)coarsest;
     if (!line_assemble(l, l->u))
         return field_fail(l->w, l->fp->eq[0].f.at, "the equation is not finite where Newton's method starts");
@@ -172,6 +193,7 @@ bool line_newton_solve(line *l, bool coarsest)
         double size = size_of(l);
         int64_t changed = l->act ? sets_update(l, size, false) : 0;
         double was = defect(l), step = 1, move = 0;
+        bool found = false;
         /* A u_new = A u - F */
         for (int64_t i = 0; i < n; i++) {
             double noise, keep = l->rhs[i];
@@ -199,11 +221,13 @@ bool line_newton_solve(line *l, bool coarsest)
         size = size_of(l);
         if (!changed && step == 1 && move <= l->o->tolerance * size &&
             (move >= before / 2 || move <= 1e-13 * size || l->steps > 20))
-            return true;
+            found = true;
         /* rounding is all that moves */
         if (!changed && (move == 0 || (step == 1 && move <= 1e-6 * size && move >= before / 2)))
+            found = true;
+        if (found && (!l->nend || ends++ == END_CHANGES || !ends_update(l, size)))
             return true;
-        before = move;
+        before = found ? INFINITY : move;
     }
     return field_fail(
         l->w, l->fp->eq[0].f.at,
