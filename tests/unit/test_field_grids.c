@@ -144,7 +144,7 @@ static void every_number_of_cells(void **state)
     (void)state;
     for (int n = 4; n <= 300; n++) {
         const problem p = { 1, 1, n, n };
-        if (n > 64 && n % 16 != 5 && !all_of_it())
+        if (n > 64 && n % 32 != 5 && !all_of_it())
             continue;
         if (n <= 24 || all_of_it())
             agrees(&p);
@@ -159,9 +159,9 @@ static void different_numbers_in_x_and_y(void **state)
 {
     (void)state;
     static const problem of[] = { { 1, 1, 4, 300 },  { 1, 1, 300, 4 },     { 1, 1, 5, 501 },
-                                  { 1, 1, 513, 17 }, { 1, 1, 33, 320 },    { 10, 1, 64, 64 },
-                                  { 1, 50, 41, 97 }, { 0.6, 0.6, 7, 255 }, { 100, 1, 400, 40 },
-                                  { 3, 1, 30, 500 } };
+                                  { 1, 1, 257, 17 }, { 1, 1, 33, 160 },    { 10, 1, 64, 64 },
+                                  { 1, 50, 41, 97 }, { 0.6, 0.6, 7, 255 }, { 100, 1, 200, 20 },
+                                  { 3, 1, 30, 300 } };
     for (size_t k = 0; k < sizeof of / sizeof *of; k++)
         agrees(&of[k]);
 }
@@ -170,7 +170,7 @@ static void large_awkward_numbers(void **state)
 {
     (void)state;
     static const int cells[] = { 401, 511, 513, 639, 801, 1002, 1022, 1023, 1279, 2047, 2048, 2049 };
-    for (size_t k = 0; k < sizeof cells / sizeof *cells && (k < 3 || all_of_it()); k++) {
+    for (size_t k = 0; k < sizeof cells / sizeof *cells && (k < 1 || all_of_it()); k++) {
         const problem p = { 1, 1, cells[k], cells[k] };
         const field_result *r;
         cdl *s = solve(&p, &r);
