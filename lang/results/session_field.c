@@ -263,7 +263,7 @@ static value numbers(const double *x, int n, arena *a)
     return v;
 }
 
-look field_name(const run *r, evaluator *ev, sym name, value *out)
+look field_name(const run *r, evaluator *ev, sym name, span at, value *out)
 {
     const field_result *f = field_of(r);
     if (!f)
@@ -280,7 +280,12 @@ look field_name(const run *r, evaluator *ev, sym name, value *out)
         *out = point_forces(f, ev->a);
         return LOOK_YES;
     case FIELD_error:
-        *out = v_num(f->error);
+        if (isnan(f->error)) {
+            diag_error(ev->d, DIAG_NOT_SUPPORTED, at, "this run has no estimate of its error: %s",
+                       f->error_why);
+            *out = v_error();
+        } else
+            *out = v_num(f->error);
         return LOOK_YES;
     case FIELD_complementarity:
         *out = v_num(f->complementarity);

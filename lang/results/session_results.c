@@ -418,7 +418,7 @@ static look run_own(const view *v, evaluator *ev, sym name, span at, value *out)
 static look run_value(const view *v, evaluator *ev, sym name, span at, value *out)
 {
     const results *r = v->r->r;
-    look f = field_name(v->r, ev, name, out);
+    look f = field_name(v->r, ev, name, at, out);
     if (f != LOOK_NO || (f = rod_name(v->r, ev, name, out)) != LOOK_NO ||
         (f = run_own(v, ev, name, at, out)) != LOOK_NO ||
         (f = inclusion_name(v->r, ev, name, out)) != LOOK_NO)

@@ -281,7 +281,7 @@ const char *const *inclusion_members(const value *v); /* NULL: no table of a lim
 look inclusion_name(run *r, evaluator *ev, sym name, value *out);
 bool inclusion_count(const value *v, double *n);
 bool inclusion_show(text *t, const value *v);
-look field_name(const run *r, evaluator *ev, sym name, value *out);
+look field_name(const run *r, evaluator *ev, sym name, span at, value *out);
 /* a field on a line: by formulas where there are some; false when it is none */
 bool field_show(session *s, text *t, const value *v);
 /* derivatives of a field in the plane; how many, 0: it is none */

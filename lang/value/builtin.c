@@ -423,7 +423,8 @@ static bool derivable(evaluator *ev, const value *y, in_kind by, span at)
         bool in_time_alone;
         const char *why;
     } stops[] = {
-        { IN_FIELD, true, "a field does not depend on time: 'd' by t is for degrees of freedom" },
+        { IN_FIELD, true,
+          "fields in time are not built yet: a field has derivatives in its coordinates alone" },
         { IN_A, true, "second derivatives have no further derivative in time" },
         { IN_PAST_V, true, "past rates have no derivative in time" },
         { IN_PRE, true, "'pre' has no derivative in time" },

@@ -3,14 +3,26 @@
 #include "field.h"
 #include <math.h>
 
-enum { OPT_CELLS, OPT_TOLERANCE };
+enum { OPT_CELLS, OPT_TOLERANCE, OPT_CELLS2 };
 
 static field_result *active_set_solve(field_work *w)
 {
     line_options o = { .cells = (int64_t)w->o->value[OPT_CELLS], .tolerance = w->o->value[OPT_TOLERANCE] };
     if (isnan(w->o->value[OPT_CELLS]))
         o.cells = w->fp->ncoord == 1 ? 1000 : 128;
-    return w->fp->ncoord == 1 ? line_solve(w, &o) : plane_solve(w, &o);
+    if (!isnan(w->o->value[OPT_CELLS2])) {
+        if (w->fp->ncoord == 1) {
+            field_fail(w, w->fp->at,
+                       "cells2 is the number of cells in the second coordinate of a rectangle; "
+                       "this domain has one coordinate");
+            return NULL;
+        }
+        o.cells2 = (int64_t)w->o->value[OPT_CELLS2];
+    }
+    field_result *r = w->fp->ncoord == 1 ? line_solve(w, &o) : plane_solve(w, &o);
+    if (r)
+        field_error(w, &o, r);
+    return r;
 }
 
 static void active_set_run(const program *p, const run_options *o, results *r)
@@ -27,6 +39,8 @@ static const backend_option active_set_options[] = {
     { "cells", OPT_INT, NAN, 4, 1e7, NULL,
       "of the grid, in each direction; 1000 on a line, 128 in the plane when left out" },
     { "tolerance", OPT_REAL, 1e-10, 1e-15, 1e-2, NULL, "change at which Newton's method ends, relative" },
+    { "cells2", OPT_INT, NAN, 4, 8192, NULL,
+      "in the second coordinate of a rectangle; as many as in the first when left out" },
 };
 const backend backend_active_set = {
     .name = "active_set",

@@ -116,7 +116,7 @@ static void field_go(results *r, const void *ud, arena *scratch)
     const field_job *j = ud;
     field_work w = { .fp = j->p->field, .p = j->p, .r = r, .o = j->o, .a = scratch };
     field_result *fr = domain_read(&w) ? j->solve(&w) : NULL;
-    if (fr)
+    if (fr && field_check(&w, fr))
         result_finish(&w, fr);
 }
 
@@ -129,6 +129,9 @@ field_result *result_new(field_work *w)
 {
     field_result *fr = arena_make(w->r->a, field_result);
     fr->fp = w->fp;
+    fr->promised = true;
+    fr->error = NAN;
+    fr->error_why = "the backend makes none";
     return fr;
 }
 
@@ -218,6 +221,42 @@ int field_breaks(field_work *w, double **out)
     }
     *out = at.at;
     return n;
+}
+
+/* ---- obstacles ---- */
+double obstacle_size(const field_work *w, const field_obstacle *o)
+{
+    enum { SIDE = 8 };
+    double x[2 * SIDE * SIDE], psi[SIDE * SIDE], size = 0;
+    for (int k = 0; k < SIDE * SIDE; k++) {
+        double part = (k + 0.5) / (SIDE * SIDE);
+        if (w->fp->ncoord == 1)
+            x[k] = w->lo[0] + (w->hi[0] - w->lo[0]) * part;
+        for (int c = 0; c < 2 && w->fp->ncoord == 2; c++)
+            x[2 * k + c] = w->lo[c] + (w->hi[c] - w->lo[c]) * ((c ? k / SIDE : k % SIDE) + 0.5) / SIDE;
+    }
+    kernel_points(w, &o->psi, x, SIDE * SIDE, psi);
+    for (int k = 0; k < SIDE * SIDE; k++)
+        if (isfinite(psi[k]))
+            size = fmax(size, fabs(psi[k]));
+    return size;
+}
+
+/* infinitely far away it is no obstacle there, infinitely high none can be met */
+bool obstacle_known(field_work *w, const field_obstacle *o, const double *x, const double *psi, int64_t n)
+{
+    int nc = w->fp->ncoord;
+    for (int64_t k = 0; k < n; k++) {
+        if (isfinite(psi[k]) || psi[k] == -o->sense * INFINITY)
+            continue;
+        double got = isnan(psi[k]) ? (double)NAN : psi[k]; /* without a sign */
+        if (nc == 1)
+            return field_fail(w, o->at, "the obstacle is not finite: it is %g at %s = %g", got,
+                              w->fp->coord[0], x[k]);
+        return field_fail(w, o->at, "the obstacle is not finite: it is %g at (%g, %g)", got, x[2 * k],
+                          x[2 * k + 1]);
+    }
+    return true;
 }
 
 /* ---- Chebyshev series ---- */
@@ -518,7 +557,7 @@ void field_print(text *t, const field_result *r)
     if (!r->npiece && r->iterations)
         text_printf(t, "  %d step%s on the finest grid\n", r->iterations, r->iterations == 1 ? "" : "s");
     if (r->error > 0)
-        text_printf(t, "  error, estimated from two grids: %.2g\n", r->error);
+        text_printf(t, "  error, estimated from three grids: %.2g\n", r->error);
 }
 
 /* ---- what is asked ---- */

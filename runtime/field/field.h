@@ -92,7 +92,7 @@ typedef struct field_program {
 typedef struct field_piece {
     double a, b;
     int n;
-    double *c[FIELD_MAX];
+    double *c[FIELD_MAX], *top[FIELD_MAX]; /* top: of the highest derivative */
 } field_piece;
 typedef struct contact_interval {
     double a, b;
@@ -114,6 +114,9 @@ typedef struct field_result {
     int64_t n;
     double *u;            /* [node*nfield + f] */
     int64_t nbreak, *brk; /* nodes where derivatives may jump: brk[0] = 0 … brk[nbreak - 1] = n - 1 */
+    int64_t nseg, *seg;   /* those where the equation itself changes, the ends too */
+    double eps;           /* > 0: the obstacle is a soft bed */
+    bool promised;        /* solved until nothing changes */
     /* two coordinates */
     /* nodes in each direction, their coordinates; u[(j*m[0] + i)*nfield + f] */
     int32_t m[2];
@@ -125,7 +128,9 @@ typedef struct field_result {
     uint8_t *touch;   /* in the plane */
     point_force *point;
     int npoint;
-    double energy, error, complementarity, rational;
+    double energy, complementarity, rational;
+    double error;          /* an estimate, NAN: none */
+    const char *error_why; /* why there is none */
     /* vim: change from one iterate to the next */
     double *update;
     int nupdate;
@@ -147,6 +152,12 @@ double field_at(const field_result *r, int field, double x, int order);
 double field_at2(const field_result *r, int field, double x, double y, const int *d);
 
 /* ---- shared ---- */
+/* eps > 0: penalised */
+typedef struct line_options {
+    int64_t cells, cells2; /* cells2: in the second coordinate, 0: as many */
+    double eps, tolerance;
+    bool draft; /* not to be kept: all of it in scratch memory */
+} line_options;
 typedef struct {
     const field_program *fp;
     const program *p;
@@ -158,6 +169,10 @@ typedef struct {
 /* Runs solve, which gives NULL after a report; results live in r->a, w->a is scratch. */
 void field_run(const program *p, const run_options *o, results *r, field_result *(*solve)(field_work *w));
 field_result *result_new(field_work *w);
+/* estimates the error of a solution on a grid, from coarser ones */
+void field_error(field_work *w, const line_options *o, field_result *r);
+/* recomputes max_penetration and residual from what is kept; false after a report: it does not hold */
+bool field_check(field_work *w, field_result *r);
 /* weights of the derivative of given order at z of the polynomial through m nodes (m <= 16) */
 void stencil_weights(const double *x, int m, double z, int order, double *c);
 /* a form at n points: out[i*(1 + njet)] */
@@ -183,18 +198,18 @@ void cheb_integral(const double *c, double *out, int n, double half, double at_l
 void cheb_derivative(const double *c, double *out, int n, double half);
 void cheb_powers(const double *c, int n, double a, double b, double *out); /* in powers of x */
 
+/* ---- grids ---- */
 /* the solver on a line that active_set, penalty and vim (to see where contact is) use */
-/* eps > 0: penalised */
-typedef struct line_options {
-    int64_t cells;
-    double eps, tolerance;
-} line_options;
 field_result *line_solve(field_work *w, const line_options *o); /* NULL after a report */
 field_result *plane_solve(field_work *w, const line_options *o);
+int free_end(const field_work *w, int f, int side, double *per);
 void field_print(text *t, const field_result *r);
 /* a derivative of a field, piece by piece, a line each */
 void field_formulas(text *t, const field_result *r, int field, int order);
 /* what obstacle problems ask: obstacles below boundary values, in order */
 bool obstacles_check(field_work *w);
+double obstacle_size(const field_work *w, const field_obstacle *o); /* the largest |psi|, from samples */
+/* false after a report: it is not finite at one of n points */
+bool obstacle_known(field_work *w, const field_obstacle *o, const double *x, const double *psi, int64_t n);
 const char *field_refuse(const program *p, span *at, const char *none);
 #endif

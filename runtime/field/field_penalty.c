@@ -6,13 +6,16 @@
 #include <math.h>
 #include <string.h>
 
-static field_result *penalised(field_work *w, double eps)
+static field_result *penalised(field_work *w, double eps, bool last)
 {
     double cells = w->o->value[PENALTY_CELLS];
     line_options o = { .cells = isnan(cells) ? (w->fp->ncoord == 1 ? 2000 : 128) : (int64_t)cells,
                        .eps = eps,
                        .tolerance = fmin(w->o->value[PENALTY_TOLERANCE], 1e-8) };
-    return w->fp->ncoord == 1 ? line_solve(w, &o) : plane_solve(w, &o);
+    field_result *r = w->fp->ncoord == 1 ? line_solve(w, &o) : plane_solve(w, &o);
+    if (r && last)
+        field_error(w, &o, r);
+    return r;
 }
 
 static double distance(const field_result *a, const field_result *b)
@@ -33,9 +36,9 @@ static field_result *penalty_solve(field_work *w)
         return NULL;
     }
     if (!w->fp->nobst)
-        return penalised(w, eps);
+        return penalised(w, eps, true);
     for (int k = 0; k < 3; k++)
-        if (!(at[k] = penalised(w, eps * (4 >> k))))
+        if (!(at[k] = penalised(w, eps * (4 >> k), k == 2)))
             return NULL;
     double d[2] = { distance(at[0], at[1]), distance(at[1], at[2]) };
     field_result *r = at[2];

@@ -6,14 +6,11 @@
 #include "field_plane.h"
 #include <math.h>
 #include <string.h>
-#ifdef HAVE_SUITESPARSE
-#include <suitesparse/umfpack.h>
-#endif
 
 /* ---- grids ---- */
 static void level_rooms(plane *p, level *l, bool finest)
 {
-    arena *a = p->w->a, *home = finest ? p->w->r->a : a;
+    arena *a = p->w->a, *home = finest && !p->o->draft ? p->w->r->a : a;
     l->n = (int64_t)l->m[0] * l->m[1];
     for (int c = 0; c < 2; c++) {
         l->x[c] = arena_array(home, double, l->m[c]);
@@ -30,6 +27,8 @@ static void level_rooms(plane *p, level *l, bool finest)
     l->r = arena_array(a, double, l->n);
     l->t = arena_array(a, double, l->n);
     l->act = arena_array(a, int8_t, l->n);
+    l->wanted = arena_array(a, int8_t, l->n);
+    l->strip = arena_array(a, int32_t, l->n);
     for (int s = 0; s < SIDES; s++) {
         int m = l->m[s < 2 ? 1 : 0];
         l->s[s].known = arena_array(a, uint8_t, m);
@@ -195,16 +194,6 @@ void row_fold(const plane *p, const level *l, int i, int j, int di, int dj, doub
         }
 }
 
-static double row_at(const plane *p, const level *l, const double *u, int64_t k)
-{
-    const double *a = l->a + k * p->nc;
-    double s = 0;
-    for (int q = 0; q < p->nc; q++)
-        if (a[q] != 0)
-            s += a[q] * u[k + p->dy[q] * l->m[0] + p->dx[q]];
-    return s;
-}
-
 /* a derivative of u at a node */
 static double jet_at(const plane *p, const level *l, const int *d, int i, int j)
 {
@@ -310,18 +299,21 @@ static bool bounds_make(plane *p, level *l)
         l->lo[k] = -INFINITY, l->hi[k] = INFINITY;
     mark = arena_mark(p->w->a);
     double *x = arena_array(p->w->a, double, 2 * l->m[0]), *psi = arena_array(p->w->a, double, l->m[0]);
-    for (int o = 0; o < fp->nobst; o++)
+    for (int o = 0; o < fp->nobst; o++) {
+        double big = obstacle_size(p->w, &fp->obst[o]);
         for (int j = 0; j < l->m[1] && fp->obst[o].field == p->field; j++) {
             for (int i = 0; i < l->m[0]; i++)
                 x[2 * i] = l->x[0][i], x[2 * i + 1] = l->x[1][j];
             kernel_points(p->w, &fp->obst[o].psi, x, l->m[0], psi);
+            if (!obstacle_known(p->w, &fp->obst[o], x, psi, l->m[0]))
+                return false;
             for (int i = 0; i < l->m[0]; i++) {
                 int64_t k = (int64_t)j * l->m[0] + i;
                 if (fp->obst[o].sense > 0)
                     l->lo[k] = fmax(l->lo[k], psi[i]);
                 else
                     l->hi[k] = fmin(l->hi[k], psi[i]);
-                bool given = l->fix[k] && fp->obst[o].sense * (l->u[k] - psi[i]) < -1e-9 * (1 + fabs(psi[i]));
+                bool given = l->fix[k] && fp->obst[o].sense * (l->u[k] - psi[i]) < -1e-9 * big;
                 if (given)
                     return field_fail(p->w, fp->obst[o].at,
                                       "no %s can hold both: at (%g, %g) its boundary value %g lies %s the "
@@ -335,405 +327,9 @@ static bool bounds_make(plane *p, level *l)
                         fp->name[p->field], x[2 * i], x[2 * i + 1], l->lo[k], l->hi[k]);
             }
         }
+    }
     arena_release(p->w->a, mark);
     return true;
-}
-
-static double spring(const plane *p)
-{
-    return p->o->eps > 0 ? 1 / p->o->eps : 0;
-}
-
-/* what is left of row k, with u: 0 for a solution */
-static double row_defect(const plane *p, const level *l, int64_t k)
-{
-    double F = row_at(p, l, l->u, k) + l->f0[k];
-    if (l->act[k] && p->o->eps > 0)
-        F += (l->u[k] - (l->act[k] > 0 ? l->lo[k] : l->hi[k])) * spring(p);
-    return F;
-}
-
-static bool masked(const plane *p, const level *l, int64_t k)
-{
-    return l->fix[k] || (l->act[k] && p->o->eps <= 0);
-}
-
-static int64_t sets_update(const plane *p, level *l, double size, double tiny_force)
-{
-    int64_t changed = 0;
-    if (!l->lo)
-        return 0;
-    for (int64_t k = 0; k < l->n; k++) {
-        int8_t now = l->act[k];
-        if (l->fix[k])
-            continue;
-        double under = l->lo[k] - l->u[k], over = l->u[k] - l->hi[k];
-        if (p->o->eps > 0)
-            now = under > 0 ? 1 : over > 0 ? -1 : 0;
-        else if (!now)
-            now = under > 1e-13 * size ? 1 : over > 1e-13 * size ? -1 : 0;
-        else if (now * (row_at(p, l, l->u, k) + l->f0[k]) < -tiny_force)
-            now = 0;
-        if (now != l->act[k])
-            changed++;
-        l->act[k] = now;
-        if (now && p->o->eps <= 0)
-            l->u[k] = now > 0 ? l->lo[k] : l->hi[k];
-    }
-    return changed;
-}
-
-/* ---- multigrid ---- */
-static double diagonal(const plane *p, const level *l, int64_t k)
-{
-    return l->a[k * p->nc + p->nc / 2] + (l->act[k] ? spring(p) : 0);
-}
-
-static void smooth_row(const plane *p, level *l, int64_t k)
-{
-    const double *a = l->a + k * p->nc;
-    if (masked(p, l, k))
-        return;
-    double s = l->r[k];
-    int m = l->m[0];
-    if (p->nc == 5) { /* below, left, itself, right, above */
-        if (a[0] != 0)
-            s -= a[0] * l->e[k - m];
-        if (a[1] != 0)
-            s -= a[1] * l->e[k - 1];
-        if (a[3] != 0)
-            s -= a[3] * l->e[k + 1];
-        if (a[4] != 0)
-            s -= a[4] * l->e[k + m];
-    } else
-        for (int q = 0; q < p->nc; q++)
-            if (q != p->nc / 2 && a[q] != 0)
-                s -= a[q] * l->e[k + p->dy[q] * m + p->dx[q]];
-    l->e[k] = s / diagonal(p, l, k);
-}
-
-static void smooth(const plane *p, level *l, bool up)
-{
-    arena_tick(p->w->a, 20 * l->n);
-    if (up)
-        for (int64_t k = 0; k < l->n; k++)
-            smooth_row(p, l, k);
-    else
-        for (int64_t k = l->n; k-- > 0;)
-            smooth_row(p, l, k);
-}
-
-/* residual of the correction, averaged to the coarser grid */
-static void restrict_residual(const plane *p, level *l, level *c)
-{
-    arena_tick(p->w->a, 40 * l->n);
-    memset(c->r, 0, (size_t)c->n * sizeof *c->r);
-    memset(c->t, 0, (size_t)c->n * sizeof *c->t);
-    for (int j = 0; j < l->m[1]; j++) {
-        int cj = l->ci[1][j];
-        double wj = l->wi[1][j];
-        for (int i = 0; i < l->m[0]; i++) {
-            int64_t k = (int64_t)j * l->m[0] + i, q = (int64_t)cj * c->m[0] + l->ci[0][i];
-            double wi = l->wi[0][i], r = masked(p, l, k) ? 0
-                                                         : l->r[k] - row_at(p, l, l->e, k) -
-                                                               (l->act[k] ? spring(p) * l->e[k] : 0);
-            double w00 = (1 - wi) * (1 - wj), w01 = wi * (1 - wj), w10 = (1 - wi) * wj, w11 = wi * wj;
-            c->r[q] += w00 * r;
-            c->t[q] += w00;
-            c->r[q + 1] += w01 * r;
-            c->t[q + 1] += w01;
-            c->r[q + c->m[0]] += w10 * r;
-            c->t[q + c->m[0]] += w10;
-            c->r[q + c->m[0] + 1] += w11 * r;
-            c->t[q + c->m[0] + 1] += w11;
-        }
-    }
-    for (int64_t k = 0; k < c->n; k++)
-        if (c->t[k] > 0)
-            c->r[k] /= c->t[k];
-}
-
-static double coarse_at(const level *l, const level *c, const double *v, int i, int j)
-{
-    int64_t q = (int64_t)l->ci[1][j] * c->m[0] + l->ci[0][i];
-    double wi = l->wi[0][i], wj = l->wi[1][j], s = (1 - wi) * (1 - wj) * v[q];
-    if (wi > 0)
-        s += wi * (1 - wj) * v[q + 1];
-    if (wj > 0)
-        s += (1 - wi) * wj * v[q + c->m[0]];
-    if (wi > 0 && wj > 0)
-        s += wi * wj * v[q + c->m[0] + 1];
-    return s;
-}
-
-static void cycle(plane *p, int k)
-{
-    level *l = &p->at[k], *c = &p->at[k + 1];
-    memset(l->e, 0, (size_t)l->n * sizeof *l->e);
-    if (k + 1 == p->nlevel) {
-        for (int s = 0; s < 60; s++)
-            smooth(p, l, s % 2 == 0);
-        return;
-    }
-    smooth(p, l, true);
-    if (k > 0)
-        smooth(p, l, false);
-    restrict_residual(p, l, c);
-    cycle(p, k + 1);
-    for (int j = 0; j < l->m[1]; j++)
-        for (int i = 0; i < l->m[0]; i++) {
-            int64_t q = (int64_t)j * l->m[0] + i;
-            if (!masked(p, l, q))
-                l->e[q] += coarse_at(l, c, c->e, i, j);
-        }
-    smooth(p, l, false);
-    if (k > 0)
-        smooth(p, l, true);
-}
-
-/* masks of the coarser levels: a node is on the obstacle when the fine node nearest to it is */
-static void masks_make(plane *p, int from)
-{
-    for (int k = from; k + 1 < p->nlevel; k++) {
-        const level *l = &p->at[k];
-        level *c = &p->at[k + 1];
-        for (int j = 0; j < c->m[1]; j++)
-            for (int i = 0; i < c->m[0]; i++) {
-                int fi = (int)lround((double)i * (l->m[0] - 1) / (c->m[0] - 1)),
-                    fj = (int)lround((double)j * (l->m[1] - 1) / (c->m[1] - 1));
-                c->act[(int64_t)j * c->m[0] + i] = l->act[(int64_t)fj * l->m[0] + fi];
-            }
-    }
-}
-
-static double size_of(const level *l)
-{
-    double s = 0;
-    for (int64_t k = 0; k < l->n; k++)
-        s = fabs(l->u[k]) > s ? fabs(l->u[k]) : s;
-    return s;
-}
-
-static double residual_make(plane *p, level *l)
-{
-    arena_tick(p->w->a, 20 * l->n);
-    double worst = 0;
-    for (int64_t k = 0; k < l->n; k++) {
-        l->r[k] = masked(p, l, k) ? 0 : -row_defect(p, l, k);
-        worst = fabs(l->r[k]) > worst ? fabs(l->r[k]) : worst;
-    }
-    return worst;
-}
-
-/* ---- sparse factorisation ---- */
-static bool direct_solve(plane *p, level *l)
-{
-#ifdef HAVE_SUITESPARSE
-    arena_pos mark = arena_mark(p->w->a);
-    int64_t nz = 0, n = l->n;
-    int32_t *start = arena_array(p->w->a, int32_t, n + 1), *col = arena_array(p->w->a, int32_t, n * p->nc);
-    double *val = arena_array(p->w->a, double, n * p->nc), *b = arena_array(p->w->a, double, n);
-    for (int64_t k = 0; k < n; k++) {
-        start[k] = (int32_t)nz;
-        if (masked(p, l, k)) {
-            col[nz] = (int32_t)k;
-            val[nz++] = 1;
-            b[k] = l->fix[k] ? l->u[k] : l->act[k] > 0 ? l->lo[k] : l->hi[k];
-            continue;
-        }
-        b[k] = -l->f0[k];
-        if (l->act[k])
-            b[k] += spring(p) * (l->act[k] > 0 ? l->lo[k] : l->hi[k]);
-        for (int q = 0; q < p->nc; q++) { /* dy, dx rise with q: columns in order */
-            double a = l->a[k * p->nc + q] + (q == p->nc / 2 && l->act[k] ? spring(p) : 0);
-            if (a == 0)
-                continue;
-            col[nz] = (int32_t)(k + p->dy[q] * l->m[0] + p->dx[q]);
-            val[nz++] = a;
-        }
-    }
-    start[n] = (int32_t)nz;
-    /* rows taken as columns: the transposed system is solved */
-    void *symbolic = NULL, *numeric = NULL;
-    double control[UMFPACK_CONTROL], info[UMFPACK_INFO];
-    umfpack_di_defaults(control);
-    int bad = umfpack_di_symbolic((int32_t)n, (int32_t)n, start, col, val, &symbolic, control, info);
-    if (!bad)
-        bad = umfpack_di_numeric(start, col, val, symbolic, &numeric, control, info);
-    if (!bad)
-        bad = umfpack_di_solve(UMFPACK_At, start, col, val, l->t, b, numeric, control, info);
-    if (symbolic)
-        umfpack_di_free_symbolic(&symbolic);
-    if (numeric)
-        umfpack_di_free_numeric(&numeric);
-    if (!bad)
-        memcpy(l->u, l->t, (size_t)n * sizeof *l->u);
-    arena_release(p->w->a, mark);
-    return bad == 0;
-#else
-    (void)l;
-    return field_fail(p->w, p->f->at, "this needs SuiteSparse, which this build of cdl has not");
-#endif
-}
-
-/* ---- a level ---- */
-static bool fail_singular(plane *p)
-{
-    return field_fail(p->w, p->fp->cond[0].at,
-                      "the system is singular or does not converge: the conditions do not determine %s",
-                      p->fp->name[p->field]);
-}
-static bool fail_sets(plane *p)
-{
-    return field_fail(p->w, p->fp->obst[0].at,
-                      "the contact set does not settle; is the sign of the equation that of a problem with "
-                      "an obstacle (-laplacian(u) = f, bilaplacian(u) = f)?");
-}
-
-static bool solve_direct(plane *p, level *l)
-{
-    for (p->steps = 1; p->steps <= MAX_SETS; p->steps++) {
-        if (!field_goes_on(p->w, 0.5))
-            return false;
-        if (!direct_solve(p, l))
-            return p->w->r->status == RUN_FAILED ? false : fail_singular(p);
-        double force = 0;
-        for (int64_t k = 0; k < l->n; k++)
-            force = fmax(force, l->act[k] ? fabs(row_at(p, l, l->u, k) + l->f0[k]) : 0);
-        if (!sets_update(p, l, size_of(l), 1e-9 * force))
-            return true;
-    }
-    return fail_sets(p);
-}
-
-/* ---- cycles as a preconditioner: van der Vorst's BiCGStab, on the nodes that are not held ---- */
-static void matrix_apply(const plane *p, const level *l, const double *v, double *out)
-{
-    for (int64_t k = 0; k < l->n; k++)
-        out[k] = masked(p, l, k) ? 0 : row_at(p, l, v, k) + (l->act[k] ? spring(p) * v[k] : 0);
-}
-
-static double dot(const double *a, const double *b, int64_t n)
-{
-    double s = 0;
-    for (int64_t k = 0; k < n; k++)
-        s += a[k] * b[k];
-    return s;
-}
-
-static const double *precondition(plane *p, int k, const double *v)
-{
-    level *l = &p->at[k];
-    memcpy(l->r, v, (size_t)l->n * sizeof *v);
-    cycle(p, k);
-    return l->e;
-}
-
-static double largest(const double *v, int64_t n)
-{
-    double s = 0;
-    for (int64_t k = 0; k < n; k++)
-        s = fabs(v[k]) > s ? fabs(v[k]) : s;
-    return s;
-}
-
-/* improves u until the largest residual is below goal; the number of steps, -1: it did not come down */
-static int krylov(plane *p, int k, double goal)
-{
-    level *l = &p->at[k];
-    int64_t n = l->n;
-    arena_pos mark = arena_mark(p->w->a);
-    double *r = arena_array(p->w->a, double, n), *r0 = arena_array(p->w->a, double, n),
-           *q = arena_array(p->w->a, double, n), *v = arena_array(p->w->a, double, n),
-           *t = arena_array(p->w->a, double, n), rho = 1, alpha = 1, omega = 1;
-    residual_make(p, l);
-    memcpy(r, l->r, (size_t)n * sizeof *r);
-    memcpy(r0, r, (size_t)n * sizeof *r);
-    int it = 0;
-    for (; it < 60; it++) {
-        if (!field_goes_on(p->w, pow(4, -k - 1.0))) {
-            it = -1;
-            break;
-        }
-        double now = dot(r0, r, n), beta = now / rho * (alpha / omega);
-        if (it && (now == 0 || !isfinite(beta))) {
-            it = -1;
-            break;
-        }
-        for (int64_t i = 0; i < n; i++)
-            q[i] = r[i] + (it ? beta * (q[i] - omega * v[i]) : 0);
-        rho = now;
-        const double *y = precondition(p, k, q);
-        matrix_apply(p, l, y, v);
-        alpha = rho / dot(r0, v, n);
-        for (int64_t i = 0; i < n; i++)
-            l->u[i] += alpha * y[i], r[i] -= alpha * v[i];
-        if (largest(r, n) <= goal)
-            break;
-        y = precondition(p, k, r);
-        matrix_apply(p, l, y, t);
-        omega = dot(t, r, n) / dot(t, t, n);
-        for (int64_t i = 0; i < n; i++)
-            l->u[i] += omega * y[i], r[i] -= omega * t[i];
-        double left = largest(r, n);
-        if (left <= goal)
-            break;
-        if (!isfinite(left)) {
-            it = -1;
-            break;
-        }
-    }
-    arena_release(p->w->a, mark);
-    return it < 0 || it == 60 ? -1 : it + 1;
-}
-
-/* cycles, the set corrected between them; to the tolerance once it stays */
-static bool solve_cycles(plane *p, int k)
-{
-    level *l = &p->at[k];
-    double size = size_of(l), last = INFINITY;
-    for (p->steps = 1; p->steps <= MAX_SETS; p->steps++) {
-        double force = 0;
-        if (!field_goes_on(p->w, pow(4, -k - 1.0)))
-            return false;
-        for (int64_t q = 0; l->lo && q < l->n; q++)
-            if (l->act[q])
-                force = fmax(force, fabs(row_at(p, l, l->u, q) + l->f0[q]));
-        int64_t changed = sets_update(p, l, size, 1e-9 * force);
-        if (changed || p->steps == 1)
-            masks_make(p, k);
-        double now = residual_make(p, l), scale = size * fabs(l->a[(l->n / 2) * p->nc + p->nc / 2]),
-               goal = 1e-11 * scale;
-        if (!isfinite(now))
-            return false;
-        if (!changed && now <= goal)
-            return true;
-        if (!changed && p->steps > 1 && now > 0.2 * last) {
-            if (krylov(p, k, goal / 2) < 0)
-                return false;
-        } else {
-            cycle(p, k);
-            for (int64_t q = 0; q < l->n; q++)
-                l->u[q] += l->e[q];
-        }
-        last = changed ? INFINITY : now;
-        size = size_of(l);
-    }
-    return false;
-}
-
-static bool level_linear(plane *p, int k)
-{
-    level *l = &p->at[k];
-    if (p->order == 4)
-        return solve_direct(p, l);
-    if (solve_cycles(p, k))
-        return true;
-    if (p->w->r->status == RUN_INTERRUPTED)
-        return false;
-    if (l->n > 400 * 400 || p->w->r->status == RUN_FAILED)
-        return l->lo ? fail_sets(p) : fail_singular(p);
-    return solve_direct(p, l);
 }
 
 /* the linearisation is the same on all coarser levels: u is carried down */
@@ -768,19 +364,19 @@ static bool level_solve(plane *p, int k)
 {
     level *l = &p->at[k];
     if (p->fp->eq[p->field].f.linear)
-        return (p->nf == 1 || rows_all(p, k)) && level_linear(p, k);
+        return (p->nf == 1 || rows_all(p, k)) && obstacle_solve(p, k);
     for (int it = 0; it < MAX_NEWTON; it++) {
         double move = 0;
         double *old = l->old;
         memcpy(old, l->u, (size_t)l->n * sizeof *old);
-        if (!rows_all(p, k) || !level_linear(p, k))
+        if (!rows_all(p, k) || !obstacle_solve(p, k))
             return false;
         for (int64_t q = 0; q < l->n; q++)
             move = fmax(move, fabs(l->u[q] - old[q]));
         if (!isfinite(move))
             break;
         p->w->r->solver_iterations++;
-        if (move <= fmax(p->o->tolerance, 1e-10) * size_of(l))
+        if (move <= (k ? 1e-5 : fmax(p->o->tolerance, 1e-10)) * level_size(l))
             return true;
     }
     return field_fail(p->w, p->f->at,
@@ -858,17 +454,6 @@ static void zones_take(plane *p, level *l, field_result *r)
     r->nzone = (int)zone.n;
 }
 
-static double error_of(const level *l, const level *c, const double *before)
-{
-    double worst = 0, ratio = (double)(l->m[0] - 1) / (c->m[0] - 1);
-    for (int j = 0; j < l->m[1]; j++)
-        for (int i = 0; i < l->m[0]; i++)
-            if (l->wi[0][i] == 0 && l->wi[1][j] == 0)
-                worst = fmax(worst, fabs(l->u[(int64_t)j * l->m[0] + i] -
-                                         before[(int64_t)l->ci[1][j] * c->m[0] + l->ci[0][i]]));
-    return worst / (ratio * ratio - 1);
-}
-
 /* integral of F(s u) u over s in 0..1 and over the domain: the energy where F is its gradient */
 static double energy_of(plane *all, int nf)
 {
@@ -919,7 +504,7 @@ static void field_take(plane *p, field_result *r)
         zones_take(p, l, r);
 }
 
-static field_result *plane_result(plane *p, double error)
+static field_result *plane_result(plane *p)
 {
     level *l = &p->at[0];
     results *out = p->w->r;
@@ -927,18 +512,17 @@ static field_result *plane_result(plane *p, double error)
     for (int c = 0; c < 2; c++)
         r->m[c] = l->m[c], r->ux[c] = l->x[c];
     r->n = l->n;
+    r->eps = p->o->eps;
     r->u = p->nf == 1 ? l->u : arena_array(out->a, double, l->n * p->nf);
     for (int f = 0; f < p->nf && p->nf > 1; f++)
         for (int64_t k = 0; k < l->n; k++)
             r->u[k * p->nf + f] = p->all[f].at[0].u[k];
-    r->error = error;
     r->reaction = arena_array(out->a, double, l->n);
     out->residual = 0;
     for (int f = 0; f < p->nf; f++)
         field_take(&p->all[f], r);
     if (!p->fp->linear || p->nf > 1)
         r->energy = energy_of(p->all, p->nf);
-    r->complementarity = fmax(out->max_penetration, out->residual);
     r->iterations = p->steps;
     r->ngrid = p->nlevel;
     r->grid_steps = arena_array(out->a, double, p->nlevel);
@@ -984,13 +568,38 @@ static bool plane_begin(plane *all, int field, field_work *w, const line_options
     return true;
 }
 
-static bool levels_make(plane *p, int64_t cells)
+/* how strongly the rows of a level join neighbours in x, over the same in y; from the cells alone when there
+ * are no rows yet */
+static double coupling_ratio(const plane *p, const level *l, bool rows)
 {
-    int least = 4, n[2] = { (int)cells, (int)cells };
+    double sum[2] = { 0, 0 };
+    for (int64_t k = 0; rows && k < l->n; k++)
+        for (int q = 0; q < p->nc && !l->fix[k]; q++)
+            if (!p->dx[q] != !p->dy[q])
+                sum[p->dx[q] == 0] += fabs(l->a[k * p->nc + q]);
+    return sum[0] > 0 && sum[1] > 0 ? sum[0] / sum[1] : pow(l->h[1] / l->h[0], 2);
+}
+
+/* Cells of the next coarser grid.  Where neighbours are joined more strongly in one direction, sweeps smooth
+ * in that direction alone, so that only it may be coarsened.  false: the grid is small enough. */
+static bool coarsen(const plane *p, const level *l, bool rows, int least, int *n)
+{
+    double ratio = coupling_ratio(p, l, rows);
+    bool can[2] = { n[0] > least, n[1] > least }, strong[2] = { ratio > 1. / 3, ratio < 3 };
+    for (int c = 0; c < 2; c++)
+        if (can[c] && (strong[c] || !can[!c]))
+            n[c] = (n[c] + 1) / 2;
+    return can[0] || can[1];
+}
+
+static bool levels_make(plane *p, const int64_t *cells)
+{
+    int least = 4, n[2] = { (int)cells[0], (int)cells[1] };
+    bool rows = p->fp->linear && p->nf == 1;
     for (int f = 0; f < p->nf; f++)
         if (p->fp->eq[f].order == 4)
             least = 8;
-    for (p->nlevel = 0; p->nlevel < MAX_LEVELS; p->nlevel++) {
+    for (p->nlevel = 0; p->nlevel < MAX_LEVELS;) {
         level *l = &p->at[p->nlevel];
         l->m[0] = n[0] + 1;
         l->m[1] = n[1] + 1;
@@ -1000,16 +609,13 @@ static bool levels_make(plane *p, int64_t cells)
         edges_make(p, l);
         if (!p->fp->linear || p->nf > 1)
             l->old = arena_array(p->w->a, double, l->n);
-        if (p->fp->linear && p->nf == 1 && !rows_make(p, l, false))
+        if (rows && !rows_make(p, l, false))
             return false;
         if (p->nlevel)
             level_link(p->w->a, &p->at[p->nlevel - 1], l);
-        if (n[0] <= least || n[1] <= least) {
-            p->nlevel++;
+        p->nlevel++;
+        if (!coarsen(p, l, rows, least, n))
             break;
-        }
-        n[0] = (n[0] + 1) / 2;
-        n[1] = (n[1] + 1) / 2;
     }
     return true;
 }
@@ -1031,7 +637,7 @@ static bool turns_solve(plane *all, int nf, int k)
     enum { TURNS = 200 };
     int64_t n = all->at[k].n;
     arena_pos mark = arena_mark(all->w->a);
-    double *was = arena_array(all->w->a, double, n), tolerance = k ? 1e-7 : 1e-11;
+    double *was = arena_array(all->w->a, double, n), tolerance = k ? 1e-5 : 1e-11;
     for (int turn = 0; turn < TURNS; turn++) {
         double change = 0, size = 1e-300;
         for (int f = 0; f < nf; f++) {
@@ -1041,7 +647,7 @@ static bool turns_solve(plane *all, int nf, int k)
                 return false;
             for (int64_t q = 0; q < n; q++)
                 change = fmax(change, fabs(l->u[q] - was[q]));
-            size = fmax(size, size_of(l));
+            size = fmax(size, level_size(l));
         }
         all->steps = turn + 1;
         if (change <= tolerance * size) {
@@ -1060,8 +666,8 @@ field_result *plane_solve(field_work *w, const line_options *o)
 {
     int nf = w->fp->nfield;
     plane *p = arena_array(w->a, plane, nf);
-    double error = 0, *before[FIELD_MAX] = { NULL };
-    if (o->cells > 8192) {
+    const int64_t cells[2] = { o->cells, o->cells2 ? o->cells2 : o->cells };
+    if (cells[0] > 8192 || cells[1] > 8192) {
         field_fail(w, w->fp->at, "at most 8192 cells in each direction");
         return NULL;
     }
@@ -1069,20 +675,14 @@ field_result *plane_solve(field_work *w, const line_options *o)
         if (!plane_begin(p, f, w, o))
             return NULL;
     for (int f = 0; f < nf; f++)
-        if (!levels_make(&p[f], o->cells))
+        if (!levels_make(&p[f], cells))
             return NULL;
     for (int k = p->nlevel - 1; k >= 0; k--) {
         for (int f = 0; f < nf; f++)
             start_at(&p[f], k);
-        for (int f = 0; k == 0 && p->nlevel > 1 && f < nf; f++) {
-            before[f] = arena_array(w->a, double, p[f].at[1].n);
-            memcpy(before[f], p[f].at[1].u, (size_t)p[f].at[1].n * sizeof(double));
-        }
         if (!(nf == 1 ? level_solve(p, k) : turns_solve(p, nf, k)))
             return NULL;
         p->at[k].steps = p->steps;
-        for (int f = 0; f < nf && before[f]; f++)
-            error = fmax(error, error_of(&p[f].at[0], &p[f].at[1], before[f]));
     }
-    return plane_result(p, error);
+    return plane_result(p);
 }

@@ -54,7 +54,8 @@ typedef struct vim {
     bool exact;
     double update[VIM_LOOPS];
     int nupdate;
-    bool grown; /* the iteration went astray */
+    bool grown;  /* the iteration went astray */
+    int stop[2]; /* obstacle that holds the left, the right end alone; -1: none */
 } vim;
 
 static double scale_of(const vim *v, int d)
@@ -208,7 +209,7 @@ static void correct(const vim *v, const vpiece *p, const points *q, tower *u, do
         tower_integrate(p, &delta[f], v->order[f], none);
     }
     for (int loop = 0; v->exact && loop < VIM_LOOPS; loop++) {
-        double change = 0, size = 0;
+        double moved = 0; /* over the size of each field's highest derivative */
         double *top = arena_array(v->w->a, double, n * v->nf);
         for (int f = 0; f < v->nf; f++) {
             const field_form *nf = &v->fp->eq[f].normal;
@@ -220,14 +221,16 @@ static void correct(const vim *v, const vpiece *p, const points *q, tower *u, do
             cheb_fit(q->c, top + f * n, n);
         }
         for (int f = 0; f < v->nf; f++) {
+            double change = 0, size = 1e-300;
             for (int k = 0; k < n; k++) {
                 change = fmax(change, fabs(top[f * n + k] - delta[f].d[v->order[f]][k]));
                 size = fmax(size, fabs(top[f * n + k]));
             }
+            moved = isfinite(change) ? fmax(moved, change / size) : INFINITY;
             memcpy(delta[f].d[v->order[f]], top + f * n, (size_t)n * sizeof(double));
             tower_integrate(p, &delta[f], v->order[f], none);
         }
-        if (!(change > 1e-16 * size) || !isfinite(change))
+        if (!(moved > 1e-16) || !isfinite(moved))
             break;
     }
     for (int f = 0; f < v->nf; f++)
@@ -249,23 +252,33 @@ static double **linear_part(const vim *v, const vpiece *p, const points *q)
     return lin;
 }
 
-static double change_of(const vim *v, const vpiece *p, const tower *u, double *old, bool first)
+/* what an iteration changed: at most, and over the size of each field */
+typedef struct {
+    double most, relative;
+} vim_change;
+
+static vim_change change_of(const vim *v, const vpiece *p, const tower *u, double *old, bool first)
 {
-    double change = 0;
-    for (int f = 0; f < v->nf; f++)
+    vim_change c = { 0, 0 };
+    for (int f = 0; f < v->nf; f++) {
+        double most = 0, size = 0;
         for (int k = 0; k < p->n; k++) {
             double now = cheb_value(u[f].d[0], p->n, cos(M_PI * (k + 0.5) / p->n));
             if (!first)
-                change = fmax(change, fabs(now - old[f * p->n + k]));
+                most = fmax(most, fabs(now - old[f * p->n + k]));
             if (!isfinite(now))
-                change = INFINITY;
+                most = INFINITY;
+            size = fmax(size, fabs(now));
             old[f * p->n + k] = now;
         }
-    return change;
+        c.most = fmax(c.most, most);
+        c.relative = fmax(c.relative, most > 0 ? most / fmax(size, 1e-300) : 0);
+    }
+    return c;
 }
 
 /* one correction of the iterate and of its derivatives; false: not finite */
-static bool piece_correct(vim *v, vpiece *p, points *q, double **lin, double *old, double *change)
+static bool piece_correct(vim *v, vpiece *p, points *q, double **lin, double *old, vim_change *done)
 {
     int n = p->n;
     double *h[FIELD_MAX], *dh[FIELD_MAX], *hp[FIELD_MAX];
@@ -294,8 +307,8 @@ static bool piece_correct(vim *v, vpiece *p, points *q, double **lin, double *ol
         correct(v, p, q, u, hp, lin);
     }
     correct(v, p, q, p->u, h, lin);
-    *change = change_of(v, p, p->u, old, false);
-    return isfinite(*change);
+    *done = change_of(v, p, p->u, old, false);
+    return isfinite(done->most);
 }
 
 static bool series_short(const double *c, int n)
@@ -321,29 +334,24 @@ static bool piece_iterate(vim *v, vpiece *p)
     points q;
     points_make(v, p, p->n, &q);
     piece_start(v, p);
-    double **lin = linear_part(v, p, &q), *old = arena_array(v->w->a, double, p->n * v->nf), last = INFINITY,
-           size = 0;
+    double **lin = linear_part(v, p, &q), *old = arena_array(v->w->a, double, p->n * v->nf), last = INFINITY;
     change_of(v, p, p->u, old, true);
     int most = v->iterations < 0 ? VIM_LOOPS : v->iterations, k = 0;
     for (; k < most; k++) {
-        double change;
+        vim_change now;
         arena_pos mark = arena_mark(v->w->a);
-        bool good = piece_correct(v, p, &q, lin, old, &change);
+        bool good = piece_correct(v, p, &q, lin, old, &now);
         arena_release(v->w->a, mark);
         if (!good)
             return false;
-        v->update[k] = fmax(v->update[k], change);
+        v->update[k] = fmax(v->update[k], now.most);
         if (k + 1 > v->nupdate)
             v->nupdate = k + 1;
-        for (int j = 0; j < p->n * v->nf; j++)
-            size = fmax(size, fabs(old[j]));
-        if (v->iterations < 0 && (change <= 2e-16 * size || (change <= 1e-13 * size && change >= last)))
+        if (v->iterations < 0 && (now.relative <= 2e-16 || (now.relative <= 1e-13 && now.relative >= last)))
             return true;
-        last = change;
+        last = now.relative;
     }
-    if (v->iterations < 0 && !(last <= 1e-12 * size))
-        return false;
-    return true;
+    return v->iterations >= 0 || last <= 1e-12;
 }
 
 static bool piece_free(vim *v, vpiece *p)
@@ -585,6 +593,16 @@ static bool condition_held(const vim *v, const field_condition *c)
     return false;
 }
 
+/* the side (0, 1) whose free end condition c is at, held by an obstacle instead; -1: it holds */
+static int stop_at(const vim *v, int c)
+{
+    double per;
+    for (int side = 0; side < 2; side++)
+        if (v->stop[side] >= 0 && free_end(v->w, v->held, side ? 1 : -1, &per) == c)
+            return side;
+    return -1;
+}
+
 static int match_all(vim *v)
 {
     int row = 0;
@@ -593,8 +611,12 @@ static int match_all(vim *v)
     for (int k = 0; k < v->fp->ncond && row < v->nparam; k++) {
         double x = kernel_number(v->w, &v->fp->cond[k].place);
         const vpiece *p = piece_with(v, x);
-        /* the obstacle leaves nothing to determine */
-        if (p->contact < 0 || !condition_held(v, &v->fp->cond[k]))
+        int stop = stop_at(v, k);
+        if (stop >= 0) {
+            row_value(v, row, p, v->held, 0, x, -1, 1);
+            v->g[row++] -= psi_at(v, v->stop[stop], x);
+        } else if (/* the obstacle leaves nothing to determine */
+                   p->contact < 0 || !condition_held(v, &v->fp->cond[k]))
             row_form(v, row++, p, &v->fp->cond[k].f, x, -1, 1);
     }
     for (int k = 1; k < v->npiece; k++)
@@ -607,6 +629,47 @@ static double norm_of(const double *x, int n)
     double s = 0;
     for (int k = 0; k < n; k++)
         s = isfinite(x[k]) ? fmax(s, fabs(x[k])) : INFINITY;
+    return s;
+}
+
+/* The sizes of the unknowns: the length of the domain for ends of contact, the largest value of each field
+ * for the rest (theta holds u^(d) times length^d).  dx counts along, as the first step may start from zero.
+ */
+static void unknown_sizes(const vim *v, const double *dx, double *size)
+{
+    double most[FIELD_MAX] = { 0 };
+    for (int pass = 0; pass < 2; pass++)
+        for (int k = 0; k < v->npiece; k++) {
+            const vpiece *p = &v->piece[k];
+            for (int f = 0, at = p->first; f < v->nf; f++) {
+                for (int d = 0; d < v->order[f] && !is_held(v, p, f); d++, at++) {
+                    if (pass)
+                        size[at] = most[f] > 0 ? most[f] : 1;
+                    else
+                        most[f] = fmax(most[f], fmax(fabs(v->theta[at]), fabs(v->theta[at] + dx[at])));
+                }
+            }
+        }
+    for (int k = 0; k <= v->npiece; k++)
+        if (v->at[k].unknown >= 0)
+            size[v->at[k].unknown] = v->length;
+}
+
+/* what each row would change by if its unknowns changed by their sizes */
+static void row_sizes(const vim *v, const double *size, double *row)
+{
+    for (int k = 0; k < v->nparam; k++) {
+        row[k] = 1e-300;
+        for (int j = 0; j < v->nparam; j++)
+            row[k] += fabs(v->jac[(size_t)k * (size_t)v->nparam + (size_t)j]) * size[j];
+    }
+}
+
+static double relative_norm(const double *x, const double *size, int n)
+{
+    double s = 0;
+    for (int k = 0; k < n; k++)
+        s = isfinite(x[k]) ? fmax(s, fabs(x[k]) / size[k]) : INFINITY;
     return s;
 }
 
@@ -653,14 +716,15 @@ typedef enum { MATCH_OK, MATCH_SINGULAR, MATCH_ASTRAY, MATCH_STUCK, MATCH_COUNT,
 static match_end match_newton(vim *v)
 {
     int n = v->nparam;
-    double *dx = arena_array(v->w->a, double, n), *from = arena_array(v->w->a, double, n), before = INFINITY;
+    double *dx = arena_array(v->w->a, double, n), *from = arena_array(v->w->a, double, n),
+           *size = arena_array(v->w->a, double, n), *row = arena_array(v->w->a, double, n), before = INFINITY;
     theta_use(v);
     if (!pieces_run(v))
         return MATCH_ASTRAY;
     if (match_all(v) != n)
         return MATCH_COUNT;
     for (int it = 0; it < VIM_NEWTON; it++) {
-        double g = norm_of(v->g, n), step = 1;
+        double step = 1;
         if (!field_goes_on(v->w, (double)it / VIM_NEWTON))
             return MATCH_STOPPED;
         arena_pos mark = arena_mark(v->w->a);
@@ -669,25 +733,27 @@ static match_end match_newton(vim *v)
         if (!(rcond > 1e-17))
             return MATCH_SINGULAR;
         memcpy(from, v->theta, (size_t)n * sizeof *from);
+        unknown_sizes(v, dx, size);
+        row_sizes(v, size, row);
+        double g = relative_norm(v->g, row, n);
         for (;; step /= 2) {
             if (step < 1e-6)
-                return g < 1e-12 * (1 + norm_of(from, n))
-                           ? (memcpy(v->theta, from, (size_t)n * sizeof *from), theta_use(v), pieces_run(v),
-                              match_all(v), MATCH_OK)
-                           : MATCH_STUCK;
+                return g < 1e-12 ? (memcpy(v->theta, from, (size_t)n * sizeof *from), theta_use(v),
+                                    pieces_run(v), match_all(v), MATCH_OK)
+                                 : MATCH_STUCK;
             for (int k = 0; k < n; k++)
                 v->theta[k] = from[k] + step * dx[k];
             theta_use(v);
             if (!cuts_ordered(v) || !pieces_run(v))
                 continue;
             match_all(v);
-            double now = norm_of(v->g, n);
-            if (now < g || now < 1e-13 * (1 + norm_of(v->theta, n)))
+            double now = relative_norm(v->g, row, n);
+            if (now < g || now < 1e-13)
                 break;
         }
-        double move = step * norm_of(dx, n), size = norm_of(v->theta, n);
+        double move = step * relative_norm(dx, size, n);
         v->w->r->solver_iterations++;
-        if (step == 1 && (move <= 4e-16 * size || (move <= 1e-11 * size && move >= before / 2)))
+        if (step == 1 && (move <= 4e-16 || (move <= 1e-11 && move >= before / 2)))
             return MATCH_OK;
         before = move;
     }
@@ -700,6 +766,7 @@ static void vim_begin(vim *v, field_work *w)
     *v = (vim){ .w = w, .fp = w->fp, .nf = w->fp->nfield, .length = w->hi[0] - w->lo[0] };
     for (int f = 0; f < v->nf; f++)
         v->sum += v->order[f] = w->fp->eq[f].order;
+    v->stop[0] = v->stop[1] = -1;
     v->held = w->fp->nobst ? w->fp->obst[0].field : 0;
     const run_options *o = w->o;
     v->iterations = isnan(o->value[OPT_ITERATIONS]) ? -1 : (int)o->value[OPT_ITERATIONS];
@@ -777,6 +844,10 @@ static void zones_mark(vim *v, const field_result *s, const double *x, int n, ma
     for (int z = 0; z < s->nzone; z++) {
         const contact_interval *c = &s->zone[z];
         double a = near_break(x, n, c->a, 1.5 * h), b = near_break(x, n, c->b, 1.5 * h);
+        if (c->b - c->a < 3.5 * h && (c->a == v->w->lo[0] || c->b == v->w->hi[0])) {
+            v->stop[c->b == v->w->hi[0]] = c->obstacle;
+            continue;
+        }
         if (c->b - c->a < 3.5 * h) {
             double at = !isnan(a) ? a : b;
             *vec_push(v->w->a, out) = (mark_place){
@@ -820,9 +891,10 @@ static void bends_mark(vim *v, const field_result *s, mark_places *out)
 
 static int in_zone(const field_result *s, const mark_places *m, double x)
 {
+    double h = (s->x[s->n - 1] - s->x[0]) / (double)(s->n - 1);
     for (int z = 0; z < s->nzone; z++) {
         double a = s->zone[z].a, b = s->zone[z].b;
-        bool point = false;
+        bool point = b - a < 3.5 * h;
         for (size_t k = 0; k < m->n; k++) {
             if (m->at[k].kind == CUT_BEND || m->at[k].zone != z)
                 continue;
@@ -917,39 +989,33 @@ static void pieces_found(vim *v, const field_result *s)
 }
 
 /* ---- what is left behind ---- */
-static double residual_of(const vim *v, const vpiece *p, double *worst_reaction, double *energy)
+/* integral of F(s u) u over s in 0..1 and over the piece: the energy where F is its gradient */
+static double piece_energy(const vim *v, const vpiece *p)
 {
     static const double gs[3] = { 0.11270166537925831, 0.5, 0.88729833462074169 },
                         gw[3] = { 5. / 18, 8. / 18, 5. / 18 };
     int n = 2 * p->n;
-    double worst = 0;
+    double energy = 0;
     points q;
     points_make(v, p, n, &q);
     for (int f = 0; f < v->nf; f++) {
         const field_form *e = &v->fp->eq[f].f;
         double *sum = arena_array(v->w->a, double, n), *c = arena_array(v->w->a, double, n);
-        for (int g = -1; g < 3; g++) {
+        for (int g = 0; g < 3; g++) {
             for (int j = 0; j < e->njet; j++)
                 for (int k = 0; k < n; k++)
-                    q.jets[k * e->njet + j] = (g < 0 ? 1 : gs[g]) *
-                                              cheb_value(p->u[e->jet[j].field].d[e->jet[j].d[0]], p->n,
-                                                         q.t[k]);
+                    q.jets[k * e->njet + j] = gs[g] * cheb_value(p->u[e->jet[j].field].d[e->jet[j].d[0]],
+                                                                 p->n, q.t[k]);
             form_run(v->w, e, q.x, q.jets, n, q.out);
-            for (int k = 0; k < n; k++) {
-                double F = q.out[(size_t)k * (size_t)(e->njet + 1)];
-                if (g >= 0)
-                    sum[k] += gw[g] * F * cheb_value(p->u[f].d[0], p->n, q.t[k]);
-                else if (!is_held(v, p, f))
-                    worst = fmax(worst, fabs(F));
-                else
-                    *worst_reaction = fmax(*worst_reaction, -F * v->fp->obst[p->contact].sense);
-            }
+            for (int k = 0; k < n; k++)
+                sum[k] += gw[g] * q.out[(size_t)k * (size_t)(e->njet + 1)] *
+                          cheb_value(p->u[f].d[0], p->n, q.t[k]);
         }
         cheb_fit(sum, c, n);
         for (int k = 0; k < n; k += 2)
-            *energy += c[k] * (piece_hi(p) - piece_lo(p)) / (1 - (double)k * k);
+            energy += c[k] * (piece_hi(p) - piece_lo(p)) / (1 - (double)k * k);
     }
-    return worst;
+    return energy;
 }
 
 static double reaction_at(const vim *v, const vpiece *p, double x)
@@ -1010,6 +1076,8 @@ static void result_pieces(const vim *v, field_result *r)
             double big = 0;
             out[k].c[f] = arena_array(a, double, p->n);
             memcpy(out[k].c[f], p->u[f].d[0], (size_t)p->n * sizeof(double));
+            out[k].top[f] = arena_array(a, double, p->n);
+            memcpy(out[k].top[f], p->u[f].d[v->order[f]], (size_t)p->n * sizeof(double));
             for (int j = 0; j < p->n; j++)
                 big = fmax(big, fabs(out[k].c[f][j]));
             for (int j = 0; j < p->n; j++)
@@ -1022,11 +1090,31 @@ static void result_pieces(const vim *v, field_result *r)
     r->npiece = v->npiece;
 }
 
+/* a free end on the obstacle: its force is what the condition there leaves */
+static void stop_result(const vim *v, field_result *r, int side)
+{
+    double per, x = side ? v->w->hi[0] : v->w->lo[0], jets[64], out[65], size = 0;
+    const vpiece *p = side ? &v->piece[v->npiece - 1] : &v->piece[0];
+    int c = free_end(v->w, v->held, side ? 1 : -1, &per),
+        obstacle = p->contact >= 0 ? p->contact : v->stop[side];
+    if (c < 0 || obstacle < 0)
+        return;
+    if (v->stop[side] >= 0)
+        r->zone[r->nzone++] = (contact_interval){ .a = x, .b = x, .obstacle = obstacle };
+    const field_form *f = &v->fp->cond[c].f;
+    double left = form_at(v, p, f, x, jets, out);
+    for (int j = 0; j < f->njet; j++)
+        size += fabs(out[1 + j] * jets[j]);
+    if (fabs(left) > 1e-9 * size)
+        r->point[r->npoint++] = (point_force){ x, per * left, obstacle };
+}
+
 static void result_contact(const vim *v, field_result *r)
 {
     arena *a = v->w->r->a;
-    r->zone = arena_array(a, contact_interval, v->npiece + 2);
-    r->point = arena_array(a, point_force, v->npiece + 2);
+    double size = norm_of(r->u, (int)r->n * v->nf);
+    r->zone = arena_array(a, contact_interval, v->npiece + 4);
+    r->point = arena_array(a, point_force, v->npiece + 4);
     for (int k = 0; k < v->npiece; k++) {
         const vpiece *p = &v->piece[k];
         if (v->at[k].kind == CUT_POINT)
@@ -1039,6 +1127,8 @@ static void result_contact(const vim *v, field_result *r)
         else
             r->zone[r->nzone++] = (contact_interval){ .a = p->a, .b = p->b, .obstacle = p->contact };
     }
+    for (int side = 0; side < 2 && v->fp->nobst; side++)
+        stop_result(v, r, side);
     for (int k = 1; k < v->npiece && v->fp->nobst; k++) {
         const vpiece *l = &v->piece[k - 1], *q = &v->piece[k];
         if (l->contact < 0 && q->contact < 0 && v->at[k].kind != CUT_POINT)
@@ -1053,7 +1143,7 @@ static void result_contact(const vim *v, field_result *r)
         }
         jump -= load_jump(v, g, l, x);
         double force = lead * jump;
-        if (fabs(jump) * scale_of(v, d) > 1e-8 * (1 + fabs(value_of(v, l, g, d, x)) * scale_of(v, d)))
+        if (fabs(jump) * scale_of(v, d) > 1e-8 * (size + fabs(value_of(v, l, g, d, x)) * scale_of(v, d)))
             r->point[r->npoint++] = (point_force){ x, force,
                                                    l->contact >= 0   ? l->contact
                                                    : q->contact >= 0 ? q->contact
@@ -1079,17 +1169,14 @@ static double deepest(const vim *v, const field_result *r, double *where)
 static field_result *vim_result(vim *v)
 {
     field_result *r = result_new(v->w);
-    double reaction = 0, where = 0;
-    v->w->r->residual = 0;
+    r->promised = v->iterations < 0;
     result_pieces(v, r);
     result_samples(v, r);
     result_contact(v, r);
     for (int k = 0; k < v->npiece; k++)
-        v->w->r->residual = fmax(v->w->r->residual, residual_of(v, &v->piece[k], &reaction, &r->energy));
+        r->energy += piece_energy(v, &v->piece[k]);
     for (int k = 0; k < r->npoint; k++)
         r->energy += r->point[k].force * field_at(r, v->held, r->point[k].x, 0) / 2;
-    v->w->r->max_penetration = deepest(v, r, &where);
-    r->complementarity = fmax(reaction, v->w->r->max_penetration);
     r->nupdate = v->nupdate;
     r->update = arena_array(v->w->r->a, double, v->nupdate);
     memcpy(r->update, v->update, (size_t)v->nupdate * sizeof *r->update);
@@ -1108,8 +1195,9 @@ static bool diverges(const vim *v)
 {
     double size = 0;
     int n = v->nupdate;
-    for (int k = 0; k < v->nparam; k++)
-        size = fmax(size, fabs(v->theta[k]));
+    for (int k = 0; k < v->npiece; k++)
+        for (int j = 0; j < v->piece[k].count; j++)
+            size = fmax(size, fabs(v->theta[v->piece[k].first + j]));
     return v->iterations >= 2 && n >= 2 && v->update[n - 1] > v->update[n - 2] &&
            v->update[n - 1] > 1e-6 * size;
 }
@@ -1155,7 +1243,7 @@ static field_result *vim_report(vim *v, match_end end)
         return NULL;
     }
     field_result *r = vim_result(v);
-    if (v->fp->nobst && deepest(v, r, &where) > 1e-6 * (1 + norm_of(r->u, (int)r->n))) {
+    if (v->fp->nobst && deepest(v, r, &where) > 1e-6 * norm_of(r->u, (int)r->n * v->nf)) {
         field_fail(v->w, v->fp->obst[0].at,
                    "the matching conditions hold, but %s passes the obstacle by %.3g at %s = %g: the contact "
                    "set is of another kind; use active_set()",
