@@ -92,7 +92,11 @@ CDL_API void cdl_set_callbacks(cdl *s, const cdl_callbacks *c);
       "k/n: of each experiment every n-th point, from the k-th; cdl merge does the rest")                \
     X(MERGE, "merge", "no", "points of experiments are taken from the shards, none is run")              \
     X(MEMORY, "memory", "256",                                                                           \
-      "megabytes of samples that a run keeps in memory; more go to a file in $TMPDIR or `output`")
+      "megabytes of samples that a run keeps in memory; more go to a file in $TMPDIR or `output`")       \
+    X(CHECKPOINT, "checkpoint", "", "file that the state of a run is written to; empty: none")           \
+    X(CHECKPOINT_EVERY, "checkpoint-every", "",                                                          \
+      "how often beside the end: seconds, or t=T of the time of the run")                                \
+    X(FROM, "from", "", "file written by `checkpoint`: the run it belongs to continues from there")
 CDL_API cdl_status cdl_set(cdl *s, const char *option, const char *value);
 /* The value (an expression of the language) of every parameter of that name, in all models that are run and
    at top level; the `-p` of the command. */

@@ -229,8 +229,21 @@ static int each_file(const options *o, cdl_status (*file)(cdl *, const char *),
     return code;
 }
 
+/* a checkpoint is of one run of one file */
+static int checkpoint_misused(const options *o)
+{
+    for (size_t k = 0; k < o->nset; k++)
+        if ((!strcmp(o->set[k], "checkpoint") || !strcmp(o->set[k], "from")) && o->nfile != 1) {
+            fprintf(stderr, "cdl: --%s is for one file at a time\n", o->set[k]);
+            return CDL_USAGE;
+        }
+    return 0;
+}
+
 static int run_main(const options *o)
 {
+    if (checkpoint_misused(o))
+        return CDL_USAGE;
     return each_file(o, cdl_load_file, cdl_run_text);
 }
 
@@ -368,6 +381,10 @@ static const command commands[] = {
       "  --shard=K/N     of each experiment every N-th point from the K-th; see merge\n"
       "  --json          one JSON object for each run or sweep point, a line each\n"
       "  --memory=MB     samples of a run that are kept in memory; more go to a file (256)\n"
+      "  --checkpoint FILE          write the state of the run to FILE at its end, and when it is "
+      "interrupted\n"
+      "  --checkpoint-every S|t=T   also every S seconds, or every T of the time of the run\n"
+      "  --from FILE                continue the run that FILE was written by\n"
       "  --keep-going    record a step that could not be solved instead of ending the run\n"
       "  -q, --quiet     no summaries\n" },
     { "check", "check [--wellposed] FILE...", 1, check_main,
@@ -454,11 +471,27 @@ static int unknown_command(const char *got)
     return usage_near(*got == '-' ? "option" : "command", got, names);
 }
 
-static const char *const option_names[] = {
-    "-p",           "-o",      "-j",       "-q",          "--json",        "--quiet",
-    "--keep-going", "--check", "--help",   "--wellposed", "--diagnostics", "--resume",
-    "--memory",     "--shard", "--within", "--colour",    "--color",       NULL
-};
+static const char *const option_names[] = { "-p",
+                                            "-o",
+                                            "-j",
+                                            "-q",
+                                            "--json",
+                                            "--quiet",
+                                            "--keep-going",
+                                            "--check",
+                                            "--help",
+                                            "--wellposed",
+                                            "--diagnostics",
+                                            "--resume",
+                                            "--memory",
+                                            "--shard",
+                                            "--within",
+                                            "--colour",
+                                            "--color",
+                                            "--checkpoint",
+                                            "--from",
+                                            "--checkpoint-every",
+                                            NULL };
 
 static void option_add(options *o, const char *name, const char *to)
 {
@@ -512,7 +545,11 @@ static int flag(options *o, char *a)
         option_add(o, "memory", eq + 1);
     else if (!strncmp(a, "--shard=", 8))
         option_add(o, "shard", eq + 1);
-    else if (!strncmp(a, "--within=", 9)) {
+    else if (!strncmp(a, "--checkpoint=", 13) || !strncmp(a, "--from=", 7) ||
+             !strncmp(a, "--checkpoint-every=", 19)) {
+        *eq = 0;
+        option_add(o, a + 2, eq + 1);
+    } else if (!strncmp(a, "--within=", 9)) {
         char *end;
         o->within = strtod(eq + 1, &end);
         if (*end || end == eq + 1 || !(o->within >= 0)) {
@@ -546,7 +583,14 @@ static int options_read(options *o, int argc, char **argv)
             o->file[o->nfile++] = a;
         else if (!strcmp(a, "--"))
             only_files = 1;
-        else if (strchr("poj", a[1]) && a[2])
+        else if (!strcmp(a, "--checkpoint") || !strcmp(a, "--checkpoint-every") || !strcmp(a, "--from")) {
+            if (k + 1 < argc)
+                option_add(o, a + 2, argv[++k]);
+            else {
+                fprintf(stderr, "cdl: %s needs a value\n", a);
+                bad = CDL_USAGE;
+            }
+        } else if (strchr("poj", a[1]) && a[2])
             bad = valued_option(o, a[1], a + 2);
         else if (strchr("poj", a[1]) && k + 1 < argc)
             bad = valued_option(o, a[1], argv[++k]);

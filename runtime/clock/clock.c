@@ -177,19 +177,133 @@ static bool tick(run_clock *c)
     return !c->stopped;
 }
 
-static void march(run_clock *c)
-{
-    while (!at_end(c) && c->r->status == RUN_OK && tick(c))
-        if (++c->tries % c->look == 0)
-            run_interrupted(c->o, c->r, c->t / c->end);
-}
-
-/* ---- the run ---- */
+/* ---- checkpoints ---- */
 static double seconds_now(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* what a state belongs to: it is of no use to another run */
+static void identity_keep(run_clock *c, state *s)
+{
+    const results *r = c->r;
+    const run_options *o = c->o;
+    int64_t run = o->checkpoint ? o->checkpoint->run : 0, was = run, hash = (int64_t)r->prog->hash;
+    state_i64(s, "run", &run, 1);
+    if (run != was)
+        state_wrong(s, "it is of run %lld of its file, this is run %lld", (long long)run, (long long)was);
+    state_same_text(s, "version", o->checkpoint ? o->checkpoint->version : "",
+                    "it was written by another version of the program");
+    state_i64(s, "program", &hash, 1);
+    if (hash != (int64_t)r->prog->hash)
+        state_wrong(s, "it is of another model, or the model has changed");
+    state_same_text(s, "backend", r->backend, "it is of a run with another backend");
+    state_same_f64(s, "parameters", r->param, (size_t)r->prog->nparam,
+                   "it is of a run with other parameters");
+    state_same_f64(s, "options", o->value, MAX_OPTIONS, "it is of a run with other options of the backend");
+    for (int k = 0; k < MAX_OPTIONS; k++)
+        state_same_text(s, "word", o->word[k], "it is of a run with other options of the backend");
+}
+
+static void clock_keep(void *of, state *s)
+{
+    run_clock *c = of;
+    books *b = &c->books;
+    double now[] = { c->t, c->last, c->size },
+           book[] = { b->work, b->dissipated, b->kinetic0, b->potential0, b->top };
+    int64_t steps = c->step;
+    identity_keep(c, s);
+    state_f64(s, "clock", now, 3);
+    state_f64(s, "books", book, 5);
+    state_i64(s, "steps", &steps, 1);
+    state_int(s, "easy", &c->easy, 0, EASY);
+    state_flags(s, "stopped", &c->stopped, 1);
+    if (state_reads(s) && state_ok(s)) {
+        c->t = now[0], c->last = now[1], c->size = now[2];
+        *b = (books){ book[0], book[1], book[2], book[3], book[4] };
+        c->step = steps;
+        if (!(c->t >= 0 && c->t <= c->end) || steps < 0)
+            state_wrong(s, "it is at t = %g, and this run ends at t = %g", c->t, c->end);
+    }
+    results_keep(c->r, s);
+    if (state_ok(s))
+        c->with->keep(c->of, s);
+}
+
+static void checkpoint_write(run_clock *c)
+{
+    const checkpoint *k = c->o->checkpoint;
+    if (!k || !k->to || !c->with->keep || c->r->io)
+        return;
+    c->r->io = state_save_file(c->r->a, k->to, clock_keep, c);
+    if (k->time > 0)
+        c->next_time = (floor(c->t / k->time + 1e-9) + 1) * k->time;
+    if (k->seconds > 0)
+        c->next_seconds = seconds_now() + k->seconds;
+}
+
+static bool checkpoint_due(const run_clock *c)
+{
+    const checkpoint *k = c->o->checkpoint;
+    if (!k || !k->to)
+        return false;
+    return (k->time > 0 && c->t >= c->next_time) || (k->seconds > 0 && seconds_now() >= c->next_seconds);
+}
+
+static void checkpoint_begin(run_clock *c)
+{
+    const checkpoint *k = c->o->checkpoint;
+    if (!k)
+        return;
+    c->next_time = k->time > 0 ? (floor(c->t / k->time + 1e-9) + 1) * k->time : INFINITY;
+    c->next_seconds = k->seconds > 0 ? seconds_now() + k->seconds : INFINITY;
+}
+
+/* the bytes of the file are gone when it is read */
+static void read_from(results *r, const void *ud, arena *scratch)
+{
+    run_clock *const *c = ud;
+    const char *why = state_load_file(scratch, (*c)->o->checkpoint->from, clock_keep, *c);
+    if (!why)
+        return;
+    r->io = arena_strdup(r->a, why);
+    r->samples = 0;
+    results_fail(r, SPAN_NONE, r->io);
+}
+
+static bool checkpoint_read(run_clock *c)
+{
+    if (!c->with->keep)
+        return results_fail(c->r, SPAN_NONE, c->r->io = "the state of this run cannot be restored");
+    results_scratch(c->r, read_from, &c);
+    return c->r->status == RUN_OK;
+}
+
+static void number_keep(void *of, state *s)
+{
+    int64_t *run = of;
+    state_i64(s, "run", run, 1);
+    if (state_ok(s) && *run < 1)
+        state_wrong(s, "it is of no run");
+    state_skip(s);
+}
+
+const char *checkpoint_run(arena *a, const char *path, int64_t *run)
+{
+    return state_load_file(a, path, number_keep, run);
+}
+
+/* ---- the run ---- */
+static void march(run_clock *c)
+{
+    while (!at_end(c) && c->r->status == RUN_OK && tick(c)) {
+        if (++c->tries % c->look == 0)
+            run_interrupted(c->o, c->r, c->t / c->end);
+        if (checkpoint_due(c) && !at_end(c))
+            checkpoint_write(c);
+    }
 }
 
 static bool begin(run_clock *c)
@@ -201,7 +315,11 @@ static bool begin(run_clock *c)
         c->steps = c->end > 0 ? (int64_t)clock_steps(c->end, c->h) : 0;
     if (c->end > 0)
         samples_reserve(c);
-    return c->own_samples || clock_sample(c, 0);
+    if (!c->own_samples && !clock_sample(c, 0))
+        return false;
+    if (c->o->checkpoint && c->o->checkpoint->from)
+        return checkpoint_read(c);
+    return true;
 }
 
 void clock_init(run_clock *c, const stepper *with, void *of, const run_options *o, results *r)
@@ -216,8 +334,12 @@ void clock_run(const stepper *with, void *of, const run_options *o, results *r)
     clock_init(&c, with, of, o, r);
     r->status = RUN_OK;
     r->duration = o->duration;
-    if (begin(&c) && c.end > 0 && !c.stopped)
+    bool begun = begin(&c);
+    checkpoint_begin(&c);
+    if (begun && c.end > 0 && !c.stopped)
         march(&c);
+    if (begun && r->status != RUN_FAILED && !r->full)
+        checkpoint_write(&c);
     if (c.stopped && r->status == RUN_OK)
         r->status = RUN_STOPPED;
     if (with->finish)

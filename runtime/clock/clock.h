@@ -70,7 +70,7 @@ struct run_clock {
     double size;  /* of the next halved step */
     int easy;     /* those since the last refused one */
     books books;
-    struct saving *saving; /* checkpoints; NULL: none */
+    double next_time, next_seconds; /* of the next checkpoint */
 };
 
 /* The whole run. */
@@ -83,6 +83,9 @@ bool clock_may_refuse(const run_clock *c);
 void clock_init(run_clock *c, const stepper *with, void *of, const run_options *o, results *r);
 /* Equal steps of size h to the end T: how many. */
 double clock_steps(double T, double h);
+
+/* The number of the run that a checkpoint belongs to.  NULL, or what is wrong with the file. */
+const char *checkpoint_run(arena *a, const char *path, int64_t *run);
 
 /* ---- how a run ends: for all backends ---- */
 /* The run has failed, there and so; the first failure counts.  Returns false. */

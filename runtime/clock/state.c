@@ -39,10 +39,6 @@ bool state_ok(const state *s)
 {
     return !s->error;
 }
-arena *state_arena(const state *s)
-{
-    return s->a;
-}
 
 void state_wrong(state *s, const char *fmt, ...)
 {
@@ -52,6 +48,11 @@ void state_wrong(state *s, const char *fmt, ...)
     va_start(ap, fmt);
     s->error = arena_vprintf(s->a, fmt, ap);
     va_end(ap);
+}
+
+void state_skip(state *s)
+{
+    s->left = 0;
 }
 
 /* ---- bytes ---- */
@@ -182,6 +183,30 @@ size_t state_count(state *s, const char *name, size_t n, size_t each)
     if (!s->error && each && count > s->left / each)
         state_wrong(s, "it is too short for %llu of '%s'", (unsigned long long)count, name);
     return s->error ? 0 : (size_t)count;
+}
+
+void state_name(state *s, const char *name, const char **x, arena *a)
+{
+    enum { MOST = 64 };
+    char got[MOST + 1] = { 0 };
+    size_t n = *x ? strlen(*x) : 0;
+    n = n < MOST ? n : MOST;
+    if (s->error)
+        return;
+    if (!s->reads) {
+        item_begin(s, ITEM_TEXT, name, n);
+        put(s, *x, n);
+        return;
+    }
+    uint64_t count = item_next(s, ITEM_TEXT, name);
+    if (!s->error && count > MOST)
+        state_wrong(s, "'%s' is too long", name);
+    if (!get(s, got, (size_t)count))
+        return;
+    for (size_t i = 0; i < count; i++)
+        if (got[i] < ' ' || got[i] > '~')
+            state_wrong(s, "'%s' is no name", name);
+    *x = count ? arena_strdup(a, got) : NULL;
 }
 
 void state_same_text(state *s, const char *name, const char *x, const char *what)

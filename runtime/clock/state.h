@@ -37,7 +37,6 @@ const char *state_load_file(arena *a, const char *path, void (*keep)(void *of, s
 /* ---- for `keep` ---- */
 bool state_reads(const state *s);
 bool state_ok(const state *s); /* nothing was found wrong so far; else all that follows does nothing */
-arena *state_arena(const state *s);
 /* What was read makes no sense: the first of these counts. */
 void state_wrong(state *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
@@ -47,8 +46,11 @@ void state_u8(state *s, const char *name, uint8_t *x, size_t n);
 void state_flags(state *s, const char *name, bool *x, size_t n); /* 0 or 1 each */
 /* An integer that serves as an index or a choice, in lo..hi. */
 void state_int(state *s, const char *name, int *x, int lo, int hi);
+void state_skip(state *s); /* what follows is not read */
 /* How many there are of something that grows: written as n, or read, when `each` bytes of each follow. */
 size_t state_count(state *s, const char *name, size_t n, size_t each);
+/* A short name in plain letters, or NULL; what is read lies in `a`. */
+void state_name(state *s, const char *name, const char **x, arena *a);
 /* What has to be the same: the text, or the numbers bit by bit.  `what` names it in the message. */
 void state_same_text(state *s, const char *name, const char *x, const char *what);
 void state_same_f64(state *s, const char *name, const double *x, size_t n, const char *what);

@@ -804,8 +804,81 @@ static void inclusion_finish(void *of, run_clock *c)
         results_fail(c->r, w->m.trouble_at, arena_strdup(c->r->a, w->m.trouble));
 }
 
+/* ---- as part of a state ---- */
+static void doubles_keep(arena *a, state *s, const char *name, double **at, size_t *n, size_t *cap)
+{
+    size_t count = state_count(s, name, *n, sizeof(double));
+    if (state_reads(s)) {
+        vec_room_(a, (void **)at, count, cap, sizeof(double));
+        *n = count;
+    }
+    state_f64(s, name, *at, count);
+}
+
+static void graph_keep(graph *g, state *s)
+{
+    size_t n = state_count(s, "pieces", g->piece.n, 4 * sizeof(double));
+    double range[] = { g->lo, g->hi };
+    if (state_reads(s)) {
+        g->piece.n = 0;
+        vec_reserve(g->a, &g->piece, n);
+    }
+    for (size_t k = 0; k < n && state_ok(s); k++) {
+        graph_piece *p = state_reads(s) ? vec_push(g->a, &g->piece) : &g->piece.at[k];
+        double of[] = { p->x0, p->x1, p->y0, p->y1 };
+        int kind = state_reads(s) ? 0 : (int)p->kind;
+        state_f64(s, "piece", of, 4);
+        state_int(s, "kind", &kind, PIECE_RISING, PIECE_DOWN);
+        *p = (graph_piece){ of[0], of[1], of[2], of[3], (piece_kind)kind };
+    }
+    doubles_keep(g->a, s, "grid", &g->grid.at, &g->grid.n, &g->grid.cap);
+    doubles_keep(g->a, s, "bend", &g->bend.at, &g->bend.n, &g->bend.cap);
+    state_f64(s, "range", range, 2);
+    g->lo = range[0], g->hi = range[1];
+}
+
+/* what is known of the graph of a row: it decides how the next solution is sought */
+static void row_keep(solver *w, int k, state *s)
+{
+    moment *m = &w->m;
+    row_graph *g = &w->graph[k];
+    int nsgn = m->ip->row[k].nsgn;
+    double of[] = { g->ref, g->offset, g->slope, g->least, g->A, g->reach, g->known_slope };
+    state_f64(s, "row", of, 7);
+    g->ref = of[0], g->offset = of[1], g->slope = of[2], g->least = of[3], g->A = of[4], g->reach = of[5],
+    g->known_slope = of[6];
+    state_flags(s, "known", &g->known, 1);
+    state_int(s, "age", &g->age, 0, LEAST_AGE + 1);
+    graph_keep(&g->g, s);
+    graph_keep(&g->flat, s);
+    state_f64(s, "kinks", m->kink[k], (size_t)nsgn);
+    state_int(s, "kinks in use", &m->nkink[k], 0, nsgn);
+    state_f64(s, "turns", m->turn_at[k], (size_t)nsgn);
+    state_u8(s, "sides of turns", (uint8_t *)m->turn_dir[k], (size_t)nsgn);
+}
+
+static void inclusion_keep(void *of, state *s)
+{
+    solver *w = of;
+    moment *m = &w->m;
+    size_t n = (size_t)w->n;
+    double *all[] = { m->x, m->v, w->last, w->start, w->base, w->stage, w->keep, w->full };
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++)
+        state_f64(s, "state", all[k], n);
+    state_f64(s, "selections", m->s, (size_t)m->ip->nset);
+    state_u8(s, "sides", (uint8_t *)w->side, (size_t)w->nside);
+    state_f64(s, "h", &w->h, 1);
+    state_flags(s, "kinks known", m->kinks_known, n);
+    for (int k = 0; k < w->n; k++)
+        row_keep(w, k, s);
+}
+
 static const stepper inclusion_stepper = {
-    .start = inclusion_start, .step = inclusion_step, .sample = inclusion_sample, .finish = inclusion_finish
+    .start = inclusion_start,
+    .step = inclusion_step,
+    .sample = inclusion_sample,
+    .finish = inclusion_finish,
+    .keep = inclusion_keep,
 };
 
 static void inclusion_go(results *r, const void *ud, arena *a)
@@ -835,6 +908,12 @@ static const backend_option inclusion_options[] = {
     { "order", OPT_INT, NAN, 1, 2, NULL, "of the scheme: 1 with h, 2 without" },
     { "tolerance", OPT_REAL, 1e-9, 1e-14, 1e-2, NULL, "error of a step that is chosen" },
 };
+static bool inclusion_saves(const program *p)
+{
+    (void)p;
+    return true;
+}
+
 const backend backend_inclusion = {
     .name = "inclusion",
     .doc = "first-order inclusions by implicit steps that invert the graph",
@@ -843,4 +922,5 @@ const backend backend_inclusion = {
     .built = true,
     .refuse = inclusion_refuse,
     .run = inclusion_run,
+    .saves = inclusion_saves,
 };

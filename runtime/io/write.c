@@ -89,12 +89,12 @@ outfile *outfile_open(arena *a, const char *path)
     outfile *f = arena_make(a, outfile);
     char real[PATH_MAX];
     struct stat st;
-    bool exists = realpath(path, real) != NULL;
-    f->path = arena_strdup(a, exists ? real : path);
+    bool named = realpath(path, real) != NULL; /* a pipe behind /proc/self/fd/1 has no name, and is there */
+    f->path = arena_strdup(a, named ? real : path);
     size_t room = strlen(f->path) + 64;
     f->temp = arena_alloc(a, room);
     f->to.fd = -1;
-    exists = exists && !stat(f->path, &st);
+    bool exists = !stat(f->path, &st);
     bool regular = !exists || S_ISREG(st.st_mode);
     if (exists && S_ISDIR(st.st_mode)) {
         f->to.error = EISDIR;

@@ -746,7 +746,11 @@ static void events_finish(void *of, run_clock *c)
 }
 
 static const stepper events_stepper = {
-    .start = events_start, .step = events_step, .sample = dense_fill, .finish = events_finish
+    .start = events_start,
+    .step = events_step,
+    .sample = dense_fill,
+    .finish = events_finish,
+    .keep = ev_keep,
 };
 
 static void events_run(const program *p, const run_options *o, results *r)
@@ -855,6 +859,12 @@ static const backend_option events_options[] = {
       "step, cut at events alone; from the tolerance when left out" },
     OPTION_EVERY,
 };
+static bool events_saves(const program *p)
+{
+    (void)p;
+    return true;
+}
+
 const backend backend_events = {
     .name = "events",
     .doc = "Taylor series, events located to round-off",
@@ -863,4 +873,5 @@ const backend backend_events = {
     .built = true,
     .refuse = events_refuse,
     .run = events_run,
+    .saves = events_saves,
 };

@@ -151,9 +151,13 @@ double ev_cone_zero(const ev *w);             /* what counts as 0 in a decision 
 bool ev_implicit(ev *w, double h, double *v); /* rates after an implicit step of the step problem */
 bool slip_start(ev *w);                       /* events_start.c */
 
+/* events_keep.c */
+void ev_keep(void *of, state *s);
+
 /* events_dense.c */
 void dense_keep(ev *w, double h); /* the piece at hand, as long as it was used */
 void dense_install(ev *w);
+void dense_pieces(ev *w, state *s); /* as part of a state */
 void dense_sample(ev *w, double h);
 bool dense_fill(void *of, run_clock *c, int64_t at, energies *e); /* columns of the sample at hand */
 #endif

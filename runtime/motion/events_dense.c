@@ -112,6 +112,35 @@ void dense_keep(ev *w, double h)
     }
 }
 
+static void piece_keep(ev *w, piece *p, state *s)
+{
+    size_t size = ((size_t)w->n + (size_t)w->nrub * ITEMS) * ((size_t)w->K + 2), modes = 2 * (size_t)w->nrub;
+    double of[] = { p->t, p->low, p->h, p->reach };
+    state_f64(s, "piece", of, 4);
+    if (state_reads(s)) {
+        *p = (piece){ .t = of[0], .low = of[1], .h = of[2], .reach = of[3], .order = w->K + 1 };
+        p->y = arena_array(w->r->a, double, size);
+        p->mode = arena_array(w->r->a, uint8_t, modes + 1);
+    }
+    state_f64(s, "series", p->y, size);
+    state_u8(s, "modes", p->mode, modes);
+    for (size_t i = 0; state_reads(s) && i < modes; i++)
+        if (p->mode[i] > (i % 2 ? 2 : MODE_SLIP))
+            state_wrong(s, "a contact has a mode that does not exist");
+}
+
+void dense_pieces(ev *w, state *s)
+{
+    size_t each = (size_t)w->n * ((size_t)w->K + 2) * sizeof(double),
+           n = state_count(s, "pieces", w->pieces.n, each);
+    if (state_reads(s)) {
+        w->pieces.n = 0;
+        vec_reserve(w->r->a, &w->pieces, n);
+    }
+    for (size_t k = 0; k < n && state_ok(s); k++)
+        piece_keep(w, state_reads(s) ? vec_push(w->r->a, &w->pieces) : &w->pieces.at[k], s);
+}
+
 static const piece *piece_at(const ev *w, double t)
 {
     size_t lo = 0, hi = w->pieces.n;

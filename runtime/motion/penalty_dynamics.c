@@ -16,7 +16,6 @@ typedef struct spring {
     double c_damp;
     bool closed;
     double since, pre, impulse, rn, *rt, *slip;
-    double post;
 } spring;
 
 typedef struct pen {
@@ -421,7 +420,31 @@ static step_outcome pen_step(void *of, run_clock *c, double left, double end)
     return e <= 1 ? STEP_DONE : STEP_REFUSED;
 }
 
-static const stepper penalty_stepper = { .start = pen_start, .step = pen_step, .sample = pen_sample };
+static void spring_keep(spring *x, state *s)
+{
+    double of[] = { x->c_damp, x->since, x->pre, x->impulse, x->rn };
+    state_f64(s, "spring", of, 5);
+    state_flags(s, "closed", &x->closed, 1);
+    x->c_damp = of[0], x->since = of[1], x->pre = of[2], x->impulse = of[3], x->rn = of[4];
+}
+
+/* forces, rows and factors are computed anew in each step */
+static void pen_keep(void *of, state *s)
+{
+    pen *w = of;
+    size_t n = (size_t)w->n;
+    double *all[] = { w->q, w->v, w->A, w->qmax, w->vmax };
+    state_f64(s, "t", &w->t, 1);
+    state_f64(s, "h", &w->h, 1);
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++)
+        state_f64(s, "state", all[k], n);
+    for (size_t i = 0; i < w->nspring; i++)
+        spring_keep(&w->spring[i], s);
+}
+
+static const stepper penalty_stepper = {
+    .start = pen_start, .step = pen_step, .sample = pen_sample, .keep = pen_keep
+};
 
 void penalty_dynamics_run(const program *p, const run_options *o, results *r)
 {
