@@ -142,7 +142,9 @@ static step_outcome step_halved(run_clock *c)
     if (out != STEP_DONE)
         return out;
     c->t += c->taken;
-    if (++c->easy >= EASY && c->size < c->h) {
+    if (c->easy < EASY)
+        c->easy++;
+    if (c->easy == EASY && c->size < c->h) {
         c->size = fmin(2 * c->size, c->h);
         c->easy = 0;
     }
@@ -186,7 +188,7 @@ static double seconds_now(void)
 }
 
 /* what a state belongs to: it is of no use to another run */
-static void identity_keep(run_clock *c, state *s)
+static void identity_keep(run_clock *c, run_state *s)
 {
     const results *r = c->r;
     const run_options *o = c->o;
@@ -207,7 +209,7 @@ static void identity_keep(run_clock *c, state *s)
         state_same_text(s, "word", o->word[k], "it is of a run with other options of the backend");
 }
 
-static void clock_keep(void *of, state *s)
+static void clock_keep(void *of, run_state *s)
 {
     run_clock *c = of;
     books *b = &c->books;
@@ -281,7 +283,7 @@ static bool checkpoint_read(run_clock *c)
     return c->r->status == RUN_OK;
 }
 
-static void number_keep(void *of, state *s)
+static void number_keep(void *of, run_state *s)
 {
     int64_t *run = of;
     state_i64(s, "run", run, 1);

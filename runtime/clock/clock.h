@@ -44,7 +44,7 @@ typedef struct stepper {
     /* At the end of a run, however it ended; may be NULL. */
     void (*finish)(void *of, run_clock *c);
     /* All that the next step depends on, written or read (state.h); NULL: it cannot be saved. */
-    void (*keep)(void *of, state *s);
+    void (*keep)(void *of, run_state *s);
 } stepper;
 
 struct run_clock {

@@ -191,7 +191,7 @@ int64_t results_sample(results *r)
 
 /* ---- as part of a state ---- */
 /* room for n samples, which are about to be read */
-static void samples_make(results *r, state *s, size_t n)
+static void samples_make(results *r, run_state *s, size_t n)
 {
     r->rested = 0;
     for (r->samples = 0; (size_t)r->cap < n && !r->full; r->samples = r->cap)
@@ -201,7 +201,7 @@ static void samples_make(results *r, state *s, size_t n)
     r->samples = state_ok(s) ? (int64_t)n : 0;
 }
 
-static void columns_keep(results *r, state *s)
+static void columns_keep(results *r, run_state *s)
 {
     size_t nq = (size_t)r->prog->nq,
            n = state_count(s, "samples", (size_t)r->samples, (4 + 3 * nq) * sizeof(double));
@@ -228,7 +228,7 @@ static void columns_keep(results *r, state *s)
     }
 }
 
-static void impacts_keep(results *r, contact_result *c, state *s)
+static void impacts_keep(results *r, contact_result *c, run_state *s)
 {
     size_t n = state_count(s, "impacts", c->impacts.n, 4 * sizeof(double));
     if (state_reads(s)) {
@@ -247,7 +247,7 @@ static void impacts_keep(results *r, contact_result *c, state *s)
         state_f64(s, "last open", c->last_open, (size_t)c->members);
 }
 
-void results_keep(results *r, state *s)
+void results_keep(results *r, run_state *s)
 {
     double worst[] = { r->t_end, r->max_penetration, r->residual, r->power_balance, r->pair_penetration };
     int64_t counts[] = { r->steps, r->solver_iterations, r->branch_choices, r->averaged, r->swept };

@@ -117,8 +117,8 @@ int64_t results_sample(results *r);
  * before r->a is freed. */
 void results_rest(results *r);
 /* All of it but what the start of a run finds again, as part of a state. */
-struct state;
-void results_keep(results *r, struct state *s);
+struct run_state;
+void results_keep(results *r, struct run_state *s);
 bool results_own(const results *r, const void *p);
 void results_close(results *r);
 /* Runs go with scratch memory, which is given back even when there is none left: then on to the owner of the

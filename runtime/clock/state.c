@@ -16,7 +16,7 @@ static const char MAGIC[8] = "CDLSTATE";
 enum { HEAD = 8 + 4 + 8, DIGEST = 64, NAME_MOST = 255, TEXT_MOST = 4096 };
 enum { ITEM_F64 = 'd', ITEM_I64 = 'i', ITEM_U8 = 'b', ITEM_COUNT = 'n', ITEM_TEXT = 't' };
 
-struct state {
+struct run_state {
     arena *a;
     bool reads;
     const char *error;
@@ -31,16 +31,16 @@ struct state {
     sha256 hash;
 };
 
-bool state_reads(const state *s)
+bool state_reads(const run_state *s)
 {
     return s->reads;
 }
-bool state_ok(const state *s)
+bool state_ok(const run_state *s)
 {
     return !s->error;
 }
 
-void state_wrong(state *s, const char *fmt, ...)
+void state_wrong(run_state *s, const char *fmt, ...)
 {
     va_list ap;
     if (s->error)
@@ -50,13 +50,13 @@ void state_wrong(state *s, const char *fmt, ...)
     va_end(ap);
 }
 
-void state_skip(state *s)
+void state_skip(run_state *s)
 {
     s->left = 0;
 }
 
 /* ---- bytes ---- */
-static void put(state *s, const void *p, size_t n)
+static void put(run_state *s, const void *p, size_t n)
 {
     s->bytes += n;
     if (s->counts || !n)
@@ -68,7 +68,7 @@ static void put(state *s, const void *p, size_t n)
         text_putn(s->memory, p, n);
 }
 
-static bool get(state *s, void *p, size_t n)
+static bool get(run_state *s, void *p, size_t n)
 {
     if (s->error)
         return false;
@@ -83,7 +83,7 @@ static bool get(state *s, void *p, size_t n)
     return true;
 }
 
-static void item_begin(state *s, uint8_t kind, const char *name, uint64_t count)
+static void item_begin(run_state *s, uint8_t kind, const char *name, uint64_t count)
 {
     uint8_t len = (uint8_t)strlen(name);
     put(s, &kind, 1);
@@ -93,7 +93,7 @@ static void item_begin(state *s, uint8_t kind, const char *name, uint64_t count)
 }
 
 /* the next item has to be this one; its count */
-static uint64_t item_next(state *s, uint8_t kind, const char *name)
+static uint64_t item_next(run_state *s, uint8_t kind, const char *name)
 {
     uint8_t head[2];
     char got[NAME_MOST + 1] = { 0 };
@@ -107,7 +107,7 @@ static uint64_t item_next(state *s, uint8_t kind, const char *name)
     return count;
 }
 
-static void item(state *s, uint8_t kind, const char *name, void *x, size_t n, size_t size)
+static void item(run_state *s, uint8_t kind, const char *name, void *x, size_t n, size_t size)
 {
     if (s->error)
         return;
@@ -126,20 +126,20 @@ static void item(state *s, uint8_t kind, const char *name, void *x, size_t n, si
     get(s, x, n * size);
 }
 
-void state_f64(state *s, const char *name, double *x, size_t n)
+void state_f64(run_state *s, const char *name, double *x, size_t n)
 {
     item(s, ITEM_F64, name, x, n, sizeof *x);
 }
-void state_i64(state *s, const char *name, int64_t *x, size_t n)
+void state_i64(run_state *s, const char *name, int64_t *x, size_t n)
 {
     item(s, ITEM_I64, name, x, n, sizeof *x);
 }
-void state_u8(state *s, const char *name, uint8_t *x, size_t n)
+void state_u8(run_state *s, const char *name, uint8_t *x, size_t n)
 {
     item(s, ITEM_U8, name, x, n, sizeof *x);
 }
 
-void state_flags(state *s, const char *name, bool *x, size_t n)
+void state_flags(run_state *s, const char *name, bool *x, size_t n)
 {
     if (!s->reads) {
         item_begin(s, ITEM_U8, name, n);
@@ -158,7 +158,7 @@ void state_flags(state *s, const char *name, bool *x, size_t n)
     }
 }
 
-void state_int(state *s, const char *name, int *x, int lo, int hi)
+void state_int(run_state *s, const char *name, int *x, int lo, int hi)
 {
     int64_t wide = *x;
     state_i64(s, name, &wide, 1);
@@ -171,7 +171,7 @@ void state_int(state *s, const char *name, int *x, int lo, int hi)
     *x = (int)wide;
 }
 
-size_t state_count(state *s, const char *name, size_t n, size_t each)
+size_t state_count(run_state *s, const char *name, size_t n, size_t each)
 {
     if (s->error)
         return 0;
@@ -185,7 +185,7 @@ size_t state_count(state *s, const char *name, size_t n, size_t each)
     return s->error ? 0 : (size_t)count;
 }
 
-void state_name(state *s, const char *name, const char **x, arena *a)
+void state_name(run_state *s, const char *name, const char **x, arena *a)
 {
     enum { MOST = 64 };
     char got[MOST + 1] = { 0 };
@@ -209,7 +209,7 @@ void state_name(state *s, const char *name, const char **x, arena *a)
     *x = count ? arena_strdup(a, got) : NULL;
 }
 
-void state_same_text(state *s, const char *name, const char *x, const char *what)
+void state_same_text(run_state *s, const char *name, const char *x, const char *what)
 {
     char got[TEXT_MOST + 1] = { 0 };
     size_t n = x ? strlen(x) : 0;
@@ -231,7 +231,7 @@ void state_same_text(state *s, const char *name, const char *x, const char *what
         state_wrong(s, "%s", what);
 }
 
-void state_same_f64(state *s, const char *name, const double *x, size_t n, const char *what)
+void state_same_f64(run_state *s, const char *name, const double *x, size_t n, const char *what)
 {
     if (!s->reads) {
         item_begin(s, ITEM_F64, name, n);
@@ -250,9 +250,9 @@ void state_same_f64(state *s, const char *name, const double *x, size_t n, const
 
 /* ---- the whole ---- */
 /* twice: its length stands in its head */
-static void write_all(state *s, void (*keep)(void *, state *), void *of)
+static void write_all(run_state *s, void (*keep)(void *, run_state *), void *of)
 {
-    state measure = { .a = s->a, .counts = true };
+    run_state measure = { .a = s->a, .counts = true };
     uint32_t version = STATE_VERSION;
     char hex[DIGEST + 1];
     keep(of, &measure);
@@ -266,16 +266,16 @@ static void write_all(state *s, void (*keep)(void *, state *), void *of)
     put(s, hex, DIGEST);
 }
 
-state_bytes state_save(arena *a, void (*keep)(void *of, state *s), void *of)
+state_bytes state_save(arena *a, void (*keep)(void *of, run_state *s), void *of)
 {
     text memory = { .a = a };
-    state s = { .a = a, .memory = &memory };
+    run_state s = { .a = a, .memory = &memory };
     write_all(&s, keep, of);
     return (state_bytes){ memory.at, memory.n };
 }
 
 /* head and digest are those of a state: what lies between them is ready to be read */
-static void open_bytes(state *s, const char *bytes, size_t n)
+static void open_bytes(run_state *s, const char *bytes, size_t n)
 {
     uint32_t version;
     uint64_t length;
@@ -300,9 +300,9 @@ static void open_bytes(state *s, const char *bytes, size_t n)
     s->left = (size_t)length;
 }
 
-const char *state_load(arena *a, const char *bytes, size_t n, void (*keep)(void *of, state *s), void *of)
+const char *state_load(arena *a, const char *bytes, size_t n, void (*keep)(void *of, run_state *s), void *of)
 {
-    state s = { .a = a, .reads = true };
+    run_state s = { .a = a, .reads = true };
     open_bytes(&s, bytes, n);
     if (!s.error)
         keep(of, &s);
@@ -311,11 +311,11 @@ const char *state_load(arena *a, const char *bytes, size_t n, void (*keep)(void 
     return s.error;
 }
 
-const char *state_save_file(arena *a, const char *path, void (*keep)(void *of, state *s), void *of)
+const char *state_save_file(arena *a, const char *path, void (*keep)(void *of, run_state *s), void *of)
 {
     arena_pos mark = arena_mark(a);
     outfile *f = outfile_open(a, path);
-    state s = { .a = a, .file = f };
+    run_state s = { .a = a, .file = f };
     write_all(&s, keep, of);
     if (outfile_commit(f)) {
         arena_release(a, mark);
@@ -354,7 +354,7 @@ static int read_file(const char *path, char *out, size_t *n)
     return error;
 }
 
-const char *state_load_file(arena *a, const char *path, void (*keep)(void *of, state *s), void *of)
+const char *state_load_file(arena *a, const char *path, void (*keep)(void *of, run_state *s), void *of)
 {
     size_t n = 0;
     int error = size_of_file(path, &n);

@@ -805,7 +805,7 @@ static void inclusion_finish(void *of, run_clock *c)
 }
 
 /* ---- as part of a state ---- */
-static void doubles_keep(arena *a, state *s, const char *name, double **at, size_t *n, size_t *cap)
+static void doubles_keep(arena *a, run_state *s, const char *name, double **at, size_t *n, size_t *cap)
 {
     size_t count = state_count(s, name, *n, sizeof(double));
     if (state_reads(s)) {
@@ -815,7 +815,7 @@ static void doubles_keep(arena *a, state *s, const char *name, double **at, size
     state_f64(s, name, *at, count);
 }
 
-static void graph_keep(graph *g, state *s)
+static void graph_keep(graph *g, run_state *s)
 {
     size_t n = state_count(s, "pieces", g->piece.n, 4 * sizeof(double));
     double range[] = { g->lo, g->hi };
@@ -838,7 +838,7 @@ static void graph_keep(graph *g, state *s)
 }
 
 /* what is known of the graph of a row: it decides how the next solution is sought */
-static void row_keep(solver *w, int k, state *s)
+static void row_keep(solver *w, int k, run_state *s)
 {
     moment *m = &w->m;
     row_graph *g = &w->graph[k];
@@ -857,7 +857,7 @@ static void row_keep(solver *w, int k, state *s)
     state_u8(s, "sides of turns", (uint8_t *)m->turn_dir[k], (size_t)nsgn);
 }
 
-static void inclusion_keep(void *of, state *s)
+static void inclusion_keep(void *of, run_state *s)
 {
     solver *w = of;
     moment *m = &w->m;

@@ -152,12 +152,12 @@ bool ev_implicit(ev *w, double h, double *v); /* rates after an implicit step of
 bool slip_start(ev *w);                       /* events_start.c */
 
 /* events_keep.c */
-void ev_keep(void *of, state *s);
+void ev_keep(void *of, run_state *s);
 
 /* events_dense.c */
 void dense_keep(ev *w, double h); /* the piece at hand, as long as it was used */
 void dense_install(ev *w);
-void dense_pieces(ev *w, state *s); /* as part of a state */
+void dense_pieces(ev *w, run_state *s); /* as part of a state */
 void dense_sample(ev *w, double h);
 bool dense_fill(void *of, run_clock *c, int64_t at, energies *e); /* columns of the sample at hand */
 #endif

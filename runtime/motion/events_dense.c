@@ -112,7 +112,7 @@ void dense_keep(ev *w, double h)
     }
 }
 
-static void piece_keep(ev *w, piece *p, state *s)
+static void piece_keep(ev *w, piece *p, run_state *s)
 {
     size_t size = ((size_t)w->n + (size_t)w->nrub * ITEMS) * ((size_t)w->K + 2), modes = 2 * (size_t)w->nrub;
     double of[] = { p->t, p->low, p->h, p->reach };
@@ -129,7 +129,7 @@ static void piece_keep(ev *w, piece *p, state *s)
             state_wrong(s, "a contact has a mode that does not exist");
 }
 
-void dense_pieces(ev *w, state *s)
+void dense_pieces(ev *w, run_state *s)
 {
     size_t each = (size_t)w->n * ((size_t)w->K + 2) * sizeof(double),
            n = state_count(s, "pieces", w->pieces.n, each);

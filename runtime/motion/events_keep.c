@@ -7,7 +7,7 @@ typedef struct field {
     size_t n;
 } field;
 
-static void fields_keep(state *s, const char *name, const field *f, size_t n)
+static void fields_keep(run_state *s, const char *name, const field *f, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         if (f[i].at)
@@ -15,7 +15,7 @@ static void fields_keep(state *s, const char *name, const field *f, size_t n)
 }
 #define FIELDS(s, name, f) fields_keep((s), (name), (f), sizeof(f) / sizeof *(f))
 
-static void rub_taylors(rub *k, state *s)
+static void rub_taylors(rub *k, run_state *s)
 {
     taylor *all[] = {
         k->gap, k->gradient, k->bias, k->slip, k->slip_map, k->slip_bias, k->normal, k->mu, k->e
@@ -24,7 +24,7 @@ static void rub_taylors(rub *k, state *s)
         taylor_keep(all[i], s);
 }
 
-static void rub_keep(ev *w, rub *k, state *s)
+static void rub_keep(ev *w, rub *k, run_state *s)
 {
     size_t W = (size_t)w->width, n = (size_t)w->n, d = (size_t)k->c->fam->d, m = (size_t)k->c->fam->nslip;
     int mode = (int)k->mode;
@@ -46,7 +46,7 @@ static void rub_keep(ev *w, rub *k, state *s)
     rub_taylors(k, s);
 }
 
-static void taylors_keep(ev *w, state *s)
+static void taylors_keep(ev *w, run_state *s)
 {
     for (int i = 0; i < w->nmass; i++)
         taylor_keep(w->mass[i], s);
@@ -58,7 +58,7 @@ static void taylors_keep(ev *w, state *s)
     }
 }
 
-void ev_keep(void *of, state *s)
+void ev_keep(void *of, run_state *s)
 {
     ev *w = of;
     size_t n = (size_t)w->n, W = (size_t)w->width;

@@ -420,7 +420,7 @@ static step_outcome pen_step(void *of, run_clock *c, double left, double end)
     return e <= 1 ? STEP_DONE : STEP_REFUSED;
 }
 
-static void spring_keep(spring *x, state *s)
+static void spring_keep(spring *x, run_state *s)
 {
     double of[] = { x->c_damp, x->since, x->pre, x->impulse, x->rn };
     state_f64(s, "spring", of, 5);
@@ -429,7 +429,7 @@ static void spring_keep(spring *x, state *s)
 }
 
 /* forces, rows and factors are computed anew in each step */
-static void pen_keep(void *of, state *s)
+static void pen_keep(void *of, run_state *s)
 {
     pen *w = of;
     size_t n = (size_t)w->n;

@@ -706,7 +706,7 @@ history *history_new(arena *a, const program *p, int order, int width, const dou
 }
 
 /* ---- as part of a state ---- */
-void taylor_keep(taylor *t, state *s)
+void taylor_keep(taylor *t, run_state *s)
 {
     if (!t)
         return;
@@ -721,7 +721,7 @@ void taylor_keep(taylor *t, state *s)
     state_flags(s, "live", t->live, t->nreg);
 }
 
-static void breaks_keep(history *h, state *s)
+static void breaks_keep(history *h, run_state *s)
 {
     size_t n = state_count(s, "breaking points", h->breaks.n, sizeof(double));
     if (state_reads(s)) {
@@ -735,7 +735,7 @@ static void breaks_keep(history *h, state *s)
     }
 }
 
-void history_keep(history *h, state *s)
+void history_keep(history *h, run_state *s)
 {
     state_f64(s, "past", &h->t, 1);
     if (state_reads(s)) {

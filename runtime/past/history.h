@@ -59,9 +59,9 @@ void history_image(history *h, double t);
 
 /* As part of a state: sites and registers of a kernel over series; the past without its pieces, which are
    added again by who keeps them. */
-struct state;
-void taylor_keep(taylor *t, struct state *s);
-void history_keep(history *h, struct state *s);
+struct run_state;
+void taylor_keep(taylor *t, struct run_state *s);
+void history_keep(history *h, struct run_state *s);
 
 /* ---- between samples (history_samples.c): for schemes that step by numbers ---- */
 typedef struct past_samples past_samples;
