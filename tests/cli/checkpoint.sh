@@ -11,8 +11,8 @@ model ball {
     constraint floor: y >= 0 { impact = newton(e), slip = x', friction = coulomb(0.2) }
 }
 run ball for 2 with penalty()
-save t, y, x, y', energy, dissipated, work, floor.gap, floor.rn, floor.rt, floor.status { file = "out.csv" }
-measure n = count(floor.impacts), p = power_balance, r = residual, d = max_penetration
+save t, y, x, y', energy, dissipated, work, floor.gap, floor.rn, floor.rt { file = "out.csv" }
+measure n = count(floor.impacts), p = power_balance, r = residual, d = max_penetration, s = floor.status(1.9)
 CDL
 sed 's/penalty()/events()/' penalty.cdl >events.cdl
 cat >switches.cdl <<'CDL'
@@ -20,11 +20,11 @@ model belt {
     dof x = 0, x' = 0, w = 0, w' = 0
     x'' = -x + sin(2*t)
     w'' = -4*w + 0.1*x(t - 0.3)
-    constraint rub: closed { normal = 1, slip = x' - 0.5, friction = coulomb(0.4) }
+    constraint rub { normal = 1, slip = x' - 0.5, friction = coulomb(0.4) }
     when x > 0.3 { w' = w' + 0.1 }
 }
 run belt for 6 with events()
-save t, x, x', w, rub.rt, rub.status, energy { file = "out.csv" }
+save t, x, x', w, rub.rt, energy { file = "out.csv" }
 measure a = last(w), p = power_balance
 CDL
 cat >adaptive.cdl <<'CDL'
@@ -40,8 +40,8 @@ CDL
 sed 's/inclusion()/inclusion(h = 1e-2, order = 2)/' adaptive.cdl >equal.cdl
 cat >cone.cdl <<'CDL'
 model swept {
-    dof x in R2 = [0, 0]
-    -x' in normal_cone({ z in R2 | norm(z - [sin(t), 0.5*t]) <= 0.5 }, x)
+    dof x[2] = [0, 0]
+    -x' in normal_cone(ball([sin(t), 0.5*t], 0.5), x)
 }
 run swept for 4 with inclusion(h = 1e-2)
 save t, x { file = "out.csv" }
@@ -62,7 +62,7 @@ for m in penalty events switches adaptive equal cone; do
     done
     same "$m: there are checkpoints" yes "$([ ${#at[@]} -ge 5 ] && echo yes || echo "${#at[@]}")"
     bad="" k=0
-    for ((try = 0; try < 12; try++)); do
+    for ((try = 0; try < 6; try++)); do
         [ $try -gt 0 ] && k=$((RANDOM % ${#at[@]}))         # the first one always
         tail -c +$((at[k] + 1)) all | head -c "${size[k]}" >state
         json -o second --from state $m.cdl >second.json
@@ -76,10 +76,10 @@ cat >long.cdl <<'CDL'
 model pendulum {
     dof a = 2, a' = 0
     a'' = -sin(a)
-    constraint stop: a >= -1 { impact = newton(0.99) }
+    constraint wall: a >= -1 { impact = newton(0.99) }
 }
 run pendulum for 300 with penalty(tolerance = 1e-9)
-save t, a, stop.rn, energy { file = "out.csv" }
+save t, a, wall.rn, energy { file = "out.csv" }
 CDL
 json -o whole long.cdl >whole.json
 for sig in INT KILL; do
