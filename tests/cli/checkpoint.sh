@@ -53,7 +53,7 @@ ln -s /proc/self/fd/1 pipe
 json() { "$CDL" run --json "$@" 2>err | sed 's/"seconds":[^,]*,//'; }
 for m in penalty events switches adaptive equal cone; do
     json -o whole $m.cdl >whole.json
-    "$CDL" run -q -o first --checkpoint pipe --checkpoint-every t=0.011 $m.cdl 2>err | cat >all
+    "$CDL" run -q -o first --checkpoint pipe --checkpoint-every t=0.07 $m.cdl 2>err | cat >all
     cmp -s whole/out.csv first/out.csv; same "$m: writing checkpoints changes nothing" 0 $?
     at=() size=() pos=0
     while [ "$(tail -c +$((pos + 1)) all | head -c 8)" = CDLSTATE ]; do
@@ -62,7 +62,7 @@ for m in penalty events switches adaptive equal cone; do
     done
     same "$m: there are checkpoints" yes "$([ ${#at[@]} -ge 5 ] && echo yes || echo "${#at[@]}")"
     bad="" k=0
-    for ((try = 0; try < 6; try++)); do
+    for ((try = 0; try < 5; try++)); do
         [ $try -gt 0 ] && k=$((RANDOM % ${#at[@]}))         # the first one always
         tail -c +$((at[k] + 1)) all | head -c "${size[k]}" >state
         json -o second --from state $m.cdl >second.json
@@ -78,13 +78,13 @@ model pendulum {
     a'' = -sin(a)
     constraint wall: a >= -1 { impact = newton(0.99) }
 }
-run pendulum for 300 with penalty(tolerance = 1e-9)
+run pendulum for 60 with penalty(tolerance = 1e-9)
 save t, a, wall.rn, energy { file = "out.csv" }
 CDL
 json -o whole long.cdl >whole.json
 for sig in INT KILL; do
     rm -f state
-    "$CDL" run -q -o first --checkpoint state --checkpoint-every 0.05s long.cdl >out 2>err &
+    "$CDL" run -q -o first --checkpoint state --checkpoint-every 0.02s long.cdl >out 2>err &
     pid=$!
     for ((i = 0; i < 100; i++)); do [ -s state ] && break; sleep 0.02; done
     kill -$sig $pid
@@ -93,13 +93,14 @@ for sig in INT KILL; do
     [ $sig = KILL ] && same "a killed run" 137 $rc
     json -o second --from state long.cdl >second.json
     cmp -s whole.json second.json && cmp -s whole/out.csv second/out.csv; same "goes on after SIG$sig" 0 $?
-    same "and leaves no other file" "state" "$(ls state*)"
+    [ $sig = INT ] && same "and leaves no other file" "state" "$(ls state*)"
+    rm -f state*
 done
 try "one that has ended is there at once" 0 "$CDL" run -q -o first --checkpoint state long.cdl
 json -o second --from state long.cdl >second.json
 cmp -s whole.json second.json && cmp -s whole/out.csv second/out.csv; same "with all its results" 0 $?
-try "and a longer run goes on from it" 0 "$CDL" run -o longer --from state <(sed 's/for 300/for 301/' long.cdl)
-has "to its end" out "to t = 301"
+try "and a longer run goes on from it" 0 "$CDL" run -o longer --from state <(sed 's/for 60/for 61/' long.cdl)
+has "to its end" out "to t = 61"
 
 # several runs in a file: those before are done again
 cat >two.cdl <<'CDL'
