@@ -102,7 +102,11 @@ CDL_API void cdl_set_callbacks(cdl *s, const cdl_callbacks *c);
     X(DISK, "disk", "64G", "bytes that the session may write to files") \
     X(ALLOW_OUTSIDE, "allow-outside", "no",                                                              \
       "models may read files outside of their folder, and write outside of `output`")                    \
-    X(SHARDS, "shards", "", "merge: further directories with shards, a line each")
+    X(SHARDS, "shards", "", "merge: further directories with shards, a line each") \
+    X(CHECKPOINT, "checkpoint", "", "file that the state of a run is written to; empty: none")           \
+    X(CHECKPOINT_EVERY, "checkpoint-every", "",                                                          \
+      "how often beside the end: seconds, or t=T of the time of the run")                                \
+    X(FROM, "from", "", "file written by `checkpoint`: the run it belongs to continues from there")
 CDL_API cdl_status cdl_set(cdl *s, const char *option, const char *value);
 /* The value (an expression of the language) of every parameter of that name, in all models that are run and
    at top level; the `-p` of the command. */

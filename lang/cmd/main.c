@@ -319,8 +319,21 @@ static int each_file(const options *o, cdl_status (*file)(cdl *, const char *),
     return code;
 }
 
+/* a checkpoint is of one run of one file */
+static int checkpoint_misused(const options *o)
+{
+    for (size_t k = 0; k < o->nset; k++)
+        if ((!strcmp(o->set[k], "checkpoint") || !strcmp(o->set[k], "from")) && o->nfile != 1) {
+            fprintf(stderr, "cdl: --%s is for one file at a time\n", o->set[k]);
+            return CDL_USAGE;
+        }
+    return 0;
+}
+
 static int run_main(const options *o)
 {
+    if (checkpoint_misused(o))
+        return CDL_USAGE;
     return each_file(o, cdl_load_file, cdl_run_text);
 }
 
@@ -491,6 +504,10 @@ static const command commands[] = {
       "  --memory=BYTES  how much memory it may use, as in 500M or 4G (3/4 of what there is)\n"
       "  --disk=BYTES    how much it may write to files (64G)\n"
       "  --spill=MB      samples of a run that are kept in memory; more go to a file (256)\n"
+      "  --checkpoint FILE          write the state of the run to FILE at its end, and when it is "
+      "interrupted\n"
+      "  --checkpoint-every S|t=T   also every S seconds, or every T of the time of the run\n"
+      "  --from FILE                continue the run that FILE was written by\n"
       "  --keep-going    record a step that could not be solved instead of ending the run\n"
       "  -q, --quiet     no summaries\n" },
     { "check", "check [--wellposed] FILE...", 1, check_main,
@@ -583,7 +600,7 @@ static const char *const option_names[] = {
     "-p",           "-o",      "-j",       "-q",          "--json",        "--quiet",
     "--keep-going", "--check", "--help",   "--wellposed", "--diagnostics", "--resume",
     "--memory",     "--shard", "--within", "--colour",    "--color",       "--time",
-    "--disk",       "--spill", "--allow-outside", NULL
+    "--disk",       "--spill", "--allow-outside", "--checkpoint", "--from", "--checkpoint-every", NULL
 };
 
 static int param_add(options *o, char *text)
@@ -644,7 +661,11 @@ static int flag(options *o, char *a)
         option_add(o, budget_option(a, (size_t)(eq - a)), eq + 1);
     else if (!strncmp(a, "--shard=", 8))
         option_add(o, "shard", eq + 1);
-    else if (!strncmp(a, "--within=", 9)) {
+    else if (!strncmp(a, "--checkpoint=", 13) || !strncmp(a, "--from=", 7) ||
+             !strncmp(a, "--checkpoint-every=", 19)) {
+        *eq = 0;
+        option_add(o, a + 2, eq + 1);
+    } else if (!strncmp(a, "--within=", 9)) {
         char *end;
         o->within = strtod(eq + 1, &end);
         if (*end || end == eq + 1 || !(o->within >= 0)) {
@@ -669,6 +690,11 @@ static int flag(options *o, char *a)
     return 0;
 }
 
+static int checkpoint_option(const char *a)
+{
+    return !strcmp(a, "--checkpoint") || !strcmp(a, "--checkpoint-every") || !strcmp(a, "--from");
+}
+
 static int options_read(options *o, int argc, char **argv)
 {
     int only_files = 0, bad = 0;
@@ -680,7 +706,9 @@ static int options_read(options *o, int argc, char **argv)
             only_files = 1;
         else if (budget_option(a, strlen(a)) && k + 1 < argc)
             option_add(o, budget_option(a, strlen(a)), argv[++k]);
-        else if (budget_option(a, strlen(a))) {
+        else if (checkpoint_option(a) && k + 1 < argc)
+            option_add(o, a + 2, argv[++k]);
+        else if (budget_option(a, strlen(a)) || checkpoint_option(a)) {
             tell(stderr, "cdl: %s needs a value\n", a);
             bad = CDL_USAGE;
         } else if (strchr("poj", a[1]) && a[2])

@@ -895,8 +895,12 @@ void cdl_set_callbacks(cdl *s, const cdl_callbacks *c)
 static bool option_fits(int k, const char *value_)
 {
     int a, b, n = 0;
-    if (k == OPTION_OUTPUT || k == OPTION_STDLIB || k == OPTION_MANIFEST || k == OPTION_SHARDS)
+    double seconds, time;
+    if (k == OPTION_OUTPUT || k == OPTION_STDLIB || k == OPTION_MANIFEST || k == OPTION_SHARDS ||
+        k == OPTION_CHECKPOINT || k == OPTION_FROM)
         return true;
+    if (k == OPTION_CHECKPOINT_EVERY)
+        return checkpoint_every(value_, &seconds, &time);
     if (k == OPTION_SPILL || k == OPTION_TIME) {
         char *end;
         return strtod(value_, &end) > 0 && !*end;
@@ -1046,10 +1050,21 @@ static void tell_expectations(session *s)
     session_out(s, &t);
 }
 
+/* a checkpoint that no run was continued from is a mistake of the caller */
+static void checkpoint_used(session *s)
+{
+    const char *from = s->option[OPTION_FROM];
+    if (!*from || s->total != CDL_OK || (s->from_run && s->run_number >= s->from_run))
+        return;
+    session_note(s, "nothing was continued from checkpoint '%s': there is no run that it is of", from);
+    s->total = CDL_IO;
+}
+
 cdl_status cdl_finish(cdl *s)
 {
     ENTER(s);
     s->budget.held++; /* what was done is recorded, whatever ended it */
+    checkpoint_used(s);
     record_flush(s);
     tell_expectations(s);
     manifest_write(s);

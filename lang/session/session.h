@@ -142,6 +142,8 @@ struct cdl {
     vec(run *) runs;
     run *last;
     bool last_failed;      /* the last run statement gave no results */
+    int64_t run_number;    /* of the last run statement, from 1; those of experiments are not counted */
+    int64_t from_run;      /* of the checkpoint to go on from; 0: none was read */
     table_scope *measures; /* measured names */
     table_scope *swept;    /* swept and measured names of the experiment that is running, or NULL */
     const ast *experiment; /* the one that is running */
@@ -230,6 +232,7 @@ void check_params(session *s); /* -p names that nothing has */
 /* The model with the overrides that change its structure, compiled once. NULL after a report. */
 const built *session_build(session *s, const ast *decl, scope *outer, const override *set, size_t nset);
 void run_statement(session *s, const ast *e);
+bool checkpoint_every(const char *given, double *seconds, double *time); /* the value of that option */
 void run_drop(session *s, run *r); /* frees it, unless it is still reached */
 /* session_backend.c: the backend that `with` names and its options; false after a report.  o may be NULL:
  * then only names are checked. */

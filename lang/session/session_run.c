@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/whole.h"
+#include "clock/clock.h"
 #include "lower/assemble.h"
 #include "rod/rod.h"
 #include "session.h"
@@ -418,6 +419,43 @@ static void run_cut(session *s, run *r)
 
 enum { RUN_GRACE_MS = 400 }; /* for a step in progress */
 
+/* "10", "10s" or "t=0.5" */
+bool checkpoint_every(const char *given, double *seconds, double *time)
+{
+    bool of_run = !strncmp(given, "t=", 2);
+    char *end;
+    *seconds = *time = 0;
+    if (!*given)
+        return true;
+    double x = strtod(given + (of_run ? 2 : 0), &end);
+    *(of_run ? time : seconds) = x;
+    return x > 0 && isfinite(x) && (!*end || (!of_run && !strcmp(end, "s")));
+}
+
+/* Runs before the one that the file is of are done again and write nothing over it.  False: reported. */
+static bool checkpoint_for(session *s, const ast *e, const backend *b, const program *p, checkpoint *k)
+{
+    const char *to = s->option[OPTION_CHECKPOINT], *from = s->option[OPTION_FROM];
+    if (*from && !s->from_run) {
+        const char *why = checkpoint_run(s->tmp, from, &s->from_run);
+        if (why) {
+            diag_error(s->d, DIAG_IO, e->at, "%s", why);
+            return false;
+        }
+    }
+    *k = (checkpoint){ .run = ++s->run_number, .version = cdl_version() };
+    if (*from && k->run == s->from_run)
+        k->from = from;
+    if (*to && k->run >= s->from_run)
+        k->to = to;
+    checkpoint_every(s->option[OPTION_CHECKPOINT_EVERY], &k->seconds, &k->time);
+    if ((!k->to && !k->from) || (b->saves && b->saves(p)))
+        return true;
+    diag_error(s->d, DIAG_NOT_SUPPORTED, e->kid[3] ? e->kid[3]->at : e->at,
+               "the state of this run cannot be saved with %s()", b->name);
+    return false;
+}
+
 static void run_go(session *s, run *r, run_options *o)
 {
     progress p = { .s = s, .r = r->r, .what = r->of->p->model, .begin = clock_seconds() };
@@ -554,7 +592,10 @@ static void run_ended(session *s, const ast *e, run *r)
     s->last_failed = x->status == RUN_FAILED;
     if (x->note)
         session_note(s, "%s", x->note);
-    if (x->status == RUN_FAILED) {
+    if (x->io) {
+        s->rec.failed = true;
+        diag_error(s->d, DIAG_IO, e->at, "%s", x->io);
+    } else if (x->status == RUN_FAILED) {
         s->rec.failed = true;
         diag *d = diag_error(s->d, DIAG_SOLVER, x->where.file ? x->where : e->at, "%s",
                              x->message ? x->message : "the run failed");
@@ -585,6 +626,8 @@ static void run_ended(session *s, const ast *e, run *r)
         session_note(s, "interrupted: the run gave no results");
     else
         session_note(s, "interrupted at t = %g; what was computed is kept", x->t_end);
+    if (*s->option[OPTION_CHECKPOINT] && !s->experiment && !x->io && !r->cut)
+        session_note(s, "to go on from there: --from %s", s->option[OPTION_CHECKPOINT]);
 }
 
 bool run_duration(session *s, const ast *e, const program *p, bool dry, double *out)
@@ -677,7 +720,9 @@ void run_statement(session *s, const ast *e)
     s->last_failed = true;
     const built *of = run_prepare(s, e, &args, &b, &o);
     double *param = of ? arena_array(s->tmp, double, of->p->nparam > 0 ? of->p->nparam : 1) : NULL;
-    if (!of || !params_ready(s, of, &args, e->kid[0]->at, param)) {
+    checkpoint save = { 0 };
+    if (!of || !params_ready(s, of, &args, e->kid[0]->at, param) ||
+        (!s->experiment && !checkpoint_for(s, e, b, of->p, &save))) {
         s->rec.failed = true;
         if (s->d->errors == errors)
             session_worse(s, CDL_MODEL); /* told before */
@@ -695,6 +740,7 @@ void run_statement(session *s, const ast *e)
     for (size_t k = 0; !s->experiment && k < args.n; k++)
         *vec_push(s->keep, &s->rec.point) = (measured){ args.at[k].name,
                                                         session_copy(s, s->keep, &args.at[k].v) };
+    o.checkpoint = save.to || save.from ? &save : NULL;
     run_go(s, r, &o);
     s->last = r;
     if (!r->cut)

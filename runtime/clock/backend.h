@@ -21,6 +21,15 @@ typedef struct backend_option {
             "of the motion samples are kept that far apart in time; all steps when left out" \
     }
 
+/* Where the state of a run is written, and where it continues from. */
+typedef struct checkpoint {
+    const char *to, *from; /* files; NULL: none */
+    double seconds,
+        time;    /* written that often, by the clock on the wall or by that of the run; 0: at its end */
+    int64_t run; /* number of the run in its session, from 1 */
+    const char *version; /* of the program */
+} checkpoint;
+
 enum { MAX_OPTIONS = 12 };
 typedef struct run_options {
     double duration; /* `for`; NAN when not given */
@@ -32,6 +41,7 @@ typedef struct run_options {
     /* asked now and then with the fraction done: true stops the run in order.  May be NULL. */
     bool (*progress)(void *ud, double done);
     void *ud;
+    const checkpoint *checkpoint; /* or NULL */
 } run_options;
 
 typedef struct backend {
@@ -44,6 +54,8 @@ typedef struct backend {
     const char *(*refuse)(const program *p, span *at);
     /* Runs; parameters are ready in r->param.  Fills r; r->status tells how it ended. */
     void (*run)(const program *p, const run_options *o, results *r);
+    /* Can the state of a run of p be saved?  NULL: never. */
+    bool (*saves)(const program *p);
 } backend;
 
 extern const backend *const backend_list[]; /* NULL-terminated: all of LANGUAGE.md */

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 #include "spill.h"
+#include "state.h"
 
 /* components of slip and friction that are kept for a family: those given, or those of the tangent space when
  * they are few */
@@ -186,6 +187,82 @@ int64_t results_sample(results *r)
         r->rested = r->samples;
     }
     return r->samples++;
+}
+
+/* ---- as part of a state ---- */
+/* room for n samples, which are about to be read */
+static void samples_make(results *r, run_state *s, size_t n)
+{
+    r->rested = 0;
+    for (r->samples = 0; (size_t)r->cap < n && !r->full; r->samples = r->cap)
+        results_reserve(r, (int64_t)n);
+    if (r->full && (size_t)r->cap < n)
+        state_wrong(s, "there is no room for its %zu samples", n);
+    r->samples = state_ok(s) ? (int64_t)n : 0;
+}
+
+static void columns_keep(results *r, run_state *s)
+{
+    size_t nq = (size_t)r->prog->nq,
+           n = state_count(s, "samples", (size_t)r->samples, (4 + 3 * nq) * sizeof(double));
+    if (state_reads(s))
+        samples_make(r, s, state_ok(s) ? n : 0);
+    if (!state_ok(s) || n == 0)
+        return;
+    double *single[] = { r->t, r->energy, r->dissipated, r->work }, *wide[] = { r->q, r->v, r->acc };
+    for (int k = 0; k < 4; k++)
+        state_f64(s, "column", single[k], n);
+    for (int k = 0; k < 3; k++)
+        state_f64(s, "column", wide[k], n * nq);
+    for (size_t i = 0; i < r->prog->ncontact; i++) {
+        contact_result *x = &r->contact[i];
+        size_t m = x->kept ? n * (size_t)x->members : 0;
+        state_f64(s, "gap", x->gap, m);
+        state_f64(s, "rn", x->rn, m);
+        state_u8(s, "status", x->status, m);
+        state_f64(s, "rt", x->rt, m * (size_t)x->nslip);
+        state_f64(s, "slip", x->slip, m * (size_t)x->nslip);
+        for (size_t k = 0; state_reads(s) && state_ok(s) && k < m; k++)
+            if (x->status[k] > STATUS_SLIP)
+                state_wrong(s, "a contact has a status that does not exist");
+    }
+}
+
+static void impacts_keep(results *r, contact_result *c, run_state *s)
+{
+    size_t n = state_count(s, "impacts", c->impacts.n, 4 * sizeof(double));
+    if (state_reads(s)) {
+        c->impacts.n = 0;
+        vec_reserve(r->a, &c->impacts, n);
+    }
+    for (size_t i = 0; i < n && state_ok(s); i++) {
+        impact *x = state_reads(s) ? vec_push(r->a, &c->impacts) : &c->impacts.at[i];
+        int member = state_reads(s) ? 0 : x->member;
+        double of[] = { x->t, x->pre, x->post, x->impulse };
+        state_f64(s, "impact", of, 4);
+        state_int(s, "member", &member, 0, (int)c->members - 1);
+        *x = (impact){ of[0], of[1], of[2], of[3], member };
+    }
+    if (c->last_open)
+        state_f64(s, "last open", c->last_open, (size_t)c->members);
+}
+
+void results_keep(results *r, run_state *s)
+{
+    double worst[] = { r->t_end, r->max_penetration, r->residual, r->power_balance, r->pair_penetration };
+    int64_t counts[] = { r->steps, r->solver_iterations, r->branch_choices, r->averaged, r->swept };
+    state_f64(s, "worst", worst, 5);
+    state_i64(s, "counts", counts, 5);
+    state_name(s, "solver", &r->solver, r->a);
+    if (state_reads(s) && state_ok(s)) {
+        r->t_end = worst[0], r->max_penetration = worst[1], r->residual = worst[2];
+        r->power_balance = worst[3], r->pair_penetration = worst[4];
+        r->steps = counts[0], r->solver_iterations = counts[1], r->branch_choices = counts[2];
+        r->averaged = counts[3], r->swept = counts[4];
+    }
+    for (size_t i = 0; i < r->prog->ncontact; i++)
+        impacts_keep(r, &r->contact[i], s);
+    columns_keep(r, s);
 }
 
 bool results_own(const results *r, const void *p)

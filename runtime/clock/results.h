@@ -106,6 +106,7 @@ typedef struct results {
     int64_t rested, rest_every; /* samples whose memory was given back, and how many more are let lie */
     /* the errno with which no more samples could be kept; the last one is the latest all the same */
     int full;
+    const char *io; /* why a checkpoint could not be read or written; NULL: none was in the way */
     const struct field_result *field; /* field.h; NULL when there is none */
     const struct rod_result *rod;     /* rod.h; NULL when there is none */
 } results;
@@ -118,6 +119,9 @@ int64_t results_sample(results *r);
 /* Gives back memory of samples that lie in a file; whether a number lies in a column; the end of the file,
  * before r->a is freed. */
 void results_rest(results *r);
+/* All of it but what the start of a run finds again, as part of a state. */
+struct run_state;
+void results_keep(results *r, struct run_state *s);
 bool results_own(const results *r, const void *p);
 void results_close(results *r);
 /* Runs go with scratch memory, which is given back even when there is none left: then on to the owner of the

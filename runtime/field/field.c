@@ -1,6 +1,7 @@
 /* field: what the ways to solve fields share: kernels over points, places where pieces end, Chebyshev series,
  * values of a solution, the report. */
 #include "field.h"
+#include "clock/clock.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,19 +66,14 @@ bool field_fail(field_work *w, span at, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    w->r->message = arena_vprintf(w->r->a, fmt, ap);
+    const char *message = arena_vprintf(w->r->a, fmt, ap);
     va_end(ap);
-    w->r->status = RUN_FAILED;
-    w->r->where = at;
-    return false;
+    return results_fail(w->r, at, message);
 }
 
 bool field_goes_on(field_work *w, double done)
 {
-    if (!w->o->progress || !w->o->progress(w->o->ud, done))
-        return true;
-    w->r->status = RUN_INTERRUPTED;
-    return false;
+    return !run_interrupted(w->o, w->r, done);
 }
 
 static bool domain_read(field_work *w)

@@ -5,7 +5,7 @@
    chosen by comparing one step with two halves. */
 #include <math.h>
 #include <string.h>
-#include "clock/backend.h"
+#include "clock/clock.h"
 #include "inclusion.h"
 #include "base/linalg.h"
 
@@ -41,8 +41,9 @@ typedef struct solver {
     bool adaptive;
     times turns;
     size_t turn;
-    double t;
-    bool linear; /* one row, no cone */
+    double h;         /* of the next chosen step */
+    bool exact_rates; /* of samples: those to the right, not those of the last step */
+    bool linear;      /* one row, no cone */
 } solver;
 
 static bool failed(const solver *w)
@@ -544,28 +545,21 @@ static double row_rate(solver *w, int k)
     return -v.r / v.dv;
 }
 
-static void sample_put(solver *w, double t, bool exact_rates)
+static bool inclusion_sample(void *of, run_clock *c, int64_t sample, energies *e)
 {
-    results *r = w->r;
-    size_t n = (size_t)w->n, at = (size_t)results_sample(r);
-    r->t[at] = t;
-    r->energy[at] = r->dissipated[at] = r->work[at] = 0;
+    solver *w = of;
+    results *r = c->r;
+    size_t n = (size_t)w->n, at = (size_t)sample;
+    *e = (energies){ 0 };
     memcpy(r->q + at * n, w->m.x, n * sizeof(double));
     memset(r->acc + at * n, 0, n * sizeof(double));
     for (int k = 0; k < w->n; k++)
-        w->rate[k] = exact_rates && !w->joint && w->m.ip->row[k].cone < 0 ? row_rate(w, k) : w->m.v[k];
+        w->rate[k] = w->exact_rates && !w->joint && w->m.ip->row[k].cone < 0 ? row_rate(w, k) : w->m.v[k];
     memcpy(r->v + at * n, w->rate, n * sizeof(double));
     for (size_t k = 0; k < n; k++)
         if (!isfinite(w->m.x[k]))
             solver_fail(w, w->m.ip->row[k].at, "the solution is no longer finite");
-}
-
-static bool progress(solver *w)
-{
-    if (!w->o->progress || !w->o->progress(w->o->ud, w->T > 0 ? w->t / w->T : 1))
-        return true;
-    w->r->status = RUN_INTERRUPTED;
-    return false;
+    return true;
 }
 
 /* ---- equal steps ---- */
@@ -608,41 +602,24 @@ static void step_cut(solver *w, double t0, double t1)
     }
 }
 
-static void run_equal(solver *w, double h)
+static step_outcome equal_step(solver *w, run_clock *c, double to)
 {
-    double count = ceil(w->T / h * (1 - 1e-12));
-    if (!(count < 1e9)) {
-        moment_fail(&w->m, SPAN_NONE, "more than 1e9 steps: take a larger h");
-        return;
-    }
-    int64_t n = (int64_t)count;
-    double every = w->m.ip->npast || w->m.ip->nintegral ? 0 : w->o->every, last = 0;
-    results_reserve(w->r, every > 0 ? 64 : n + 2);
-    for (int64_t k = 1; k <= n && !failed(w); k++) {
-        double t1 = k == n ? w->T : (double)k * h;
-        if (w->order == 2)
-            step_cut(w, w->t, t1);
-        else
-            euler(w, t1, t1 - w->t);
-        if (failed(w))
-            break;
-        w->t = t1;
-        w->r->steps++;
-        if (w->order == 1 && !w->joint)
-            residual_look(w, h);
-        if (t1 - last >= every || k == n) {
-            sample_put(w, t1, w->order == 2);
-            last = t1;
-        }
-        if (k % 4096 == 0 && !progress(w))
-            return;
-    }
+    if (w->order == 2)
+        step_cut(w, c->t, to);
+    else
+        euler(w, to, to - c->t);
+    if (failed(w))
+        return STEP_FAILED;
+    if (w->order == 1 && !w->joint)
+        residual_look(w, c->h);
+    w->exact_rates = w->order == 2;
+    return STEP_DONE;
 }
 
 /* ---- chosen steps ---- */
-static double next_turn(solver *w)
+static double next_turn(solver *w, double t)
 {
-    while (w->turn < w->turns.n && w->turns.at[w->turn] <= w->t)
+    while (w->turn < w->turns.n && w->turns.at[w->turn] <= t)
         w->turn++;
     return w->turn < w->turns.n ? w->turns.at[w->turn] : w->T;
 }
@@ -672,42 +649,48 @@ static double step_try(solver *w, double t, double h, double shift)
     return err;
 }
 
-static void run_chosen(solver *w)
+/* what a try has changed */
+static void take_back(solver *w)
 {
-    double least = 1e-13 * w->T, h = 1e-4 * w->T;
-    size_t bytes = (size_t)w->n * sizeof(double);
-    while (w->t < w->T && !failed(w)) {
-        double stop = next_turn(w), shift = 0;
-        h = fmin(h, w->T / 50);
-        if (w->t + 1.01 * h >= stop)
-            h = stop - w->t, shift = stop < w->T ? nudge(w) : 0;
-        memcpy(w->keep, w->m.x, bytes);
-        memcpy(w->side0, w->side, (size_t)w->nside);
-        double err = step_try(w, w->t, h, shift);
-        if (failed(w))
-            return;
-        if (err > 1 && h > least) {
-            memcpy(w->m.x, w->keep, bytes);
-            memcpy(w->side, w->side0, (size_t)w->nside);
-            h *= isfinite(err) ? fmax(0.2, 0.9 * pow(err, -1.0 / (w->order + 1))) : 0.25;
-            continue;
-        }
-        if (err > 1) { /* at a kink, or a jump of the load */
-            memcpy(w->m.x, w->keep, bytes);
-            memcpy(w->side, w->side0, (size_t)w->nside);
-            euler(w, w->t + h - shift, h);
-        }
-        w->t = w->t + h >= stop - least ? stop : w->t + h;
-        w->r->steps++;
-        sample_put(w, w->t, true);
-        if (shift > 0 && w->t == stop) { /* the rate to the right of it */
-            moment_time(&w->m, w->t + nudge(w));
-            sample_put(w, w->t, true);
-        }
-        h *= err > 1 ? 4 : fmin(4, fmax(0.3, 0.9 * pow(fmax(err, 1e-6), -1.0 / (w->order + 1))));
-        if (w->r->steps % 1024 == 0 && !progress(w))
-            return;
+    memcpy(w->m.x, w->keep, (size_t)w->n * sizeof(double));
+    memcpy(w->side, w->side0, (size_t)w->nside);
+}
+
+static step_outcome chosen_step(solver *w, run_clock *c)
+{
+    double least = 1e-13 * w->T, stop = next_turn(w, c->t), shift = 0, h = fmin(w->h, w->T / 50);
+    if (c->t + 1.01 * h >= stop)
+        h = stop - c->t, shift = stop < w->T ? nudge(w) : 0;
+    memcpy(w->keep, w->m.x, (size_t)w->n * sizeof(double));
+    memcpy(w->side0, w->side, (size_t)w->nside);
+    double err = step_try(w, c->t, h, shift);
+    if (failed(w))
+        return STEP_FAILED;
+    if (err > 1)
+        take_back(w);
+    if (err > 1 && h > least) {
+        w->h = h * (isfinite(err) ? fmax(0.2, 0.9 * pow(err, -1.0 / (w->order + 1))) : 0.25);
+        return STEP_REFUSED;
     }
+    if (err > 1) /* at a kink, or a jump of the load */
+        euler(w, c->t + h - shift, h);
+    c->t = c->t + h >= stop - least ? stop : c->t + h;
+    clock_sample(c, c->t);
+    if (shift > 0 && c->t == stop) { /* the rate to the right of it */
+        moment_time(&w->m, c->t + nudge(w));
+        clock_sample(c, c->t);
+    }
+    w->h = h * (err > 1 ? 4 : fmin(4, fmax(0.3, 0.9 * pow(fmax(err, 1e-6), -1.0 / (w->order + 1)))));
+    return STEP_DONE;
+}
+
+static step_outcome inclusion_step(void *of, run_clock *c, double h, double to)
+{
+    solver *w = of;
+    (void)h;
+    if (failed(w))
+        return STEP_FAILED;
+    return w->adaptive ? chosen_step(w, c) : equal_step(w, c, to);
 }
 
 /* ---- the run ---- */
@@ -764,23 +747,9 @@ static bool starts_inside(solver *w)
     return true;
 }
 
-static void run_all(solver *w)
+/* where the rows are among their kinks */
+static void sides_start(solver *w)
 {
-    double h = w->o->value[OPTION_H], order = w->o->value[OPTION_ORDER];
-    bool cones = w->m.ip->ncone > 0;
-    w->adaptive = isnan(h) && !cones;
-    w->order = isnan(order) ? (w->adaptive ? 2 : 1) : (int)order;
-    if (isnan(h))
-        h = fmin(1e-3, w->T / 1000);
-    if (cones && w->order == 2) {
-        moment_fail(&w->m, w->m.ip->cone[0].at, "a normal cone allows order 1 only");
-        return;
-    }
-    w->r->linear = !w->adaptive && w->order == 1;
-    w->r->solver = cones ? "catching-up" : "graph inversion";
-    moment_time(&w->m, 0);
-    if (!moment_signs(&w->m) || !starts_inside(w) || failed(w))
-        return;
     for (int k = 0; k < w->n && !w->joint; k++)
         w->side[k] = w->m.ip->row[k].cone < 0 ? side_of(&w->m, k, w->m.x[k]) : 0;
     for (int j = 0; w->joint && j < w->nside; j++) {
@@ -788,27 +757,135 @@ static void run_all(solver *w)
         w->side[j] = (int8_t)((a > 0) - (a < 0));
         w->m.s[w->m.ip->joint[j].number] = w->side[j];
     }
+}
+
+static void steps_choose(solver *w, run_clock *c)
+{
+    double h = w->o->value[OPTION_H], order = w->o->value[OPTION_ORDER];
+    bool cones = w->m.ip->ncone > 0;
+    w->adaptive = isnan(h) && !cones;
+    w->order = isnan(order) ? (w->adaptive ? 2 : 1) : (int)order;
+    w->h = 1e-4 * w->T;
+    w->exact_rates = w->adaptive || !cones;
+    c->rule = w->adaptive ? STEPS_OWN : STEPS_EQUAL;
+    c->h = isnan(h) ? fmin(1e-3, w->T / 1000) : h;
+    c->look = w->adaptive ? 1024 : 4096;
+    c->own_samples = w->adaptive;
+    c->sample_all = w->m.ip->npast || w->m.ip->nintegral; /* samples are the past */
+    if (cones && w->order == 2)
+        moment_fail(&w->m, w->m.ip->cone[0].at, "a normal cone allows order 1 only");
+    else if (!w->adaptive && w->T > 0 && !(clock_steps(w->T, c->h) < 1e9))
+        moment_fail(&w->m, SPAN_NONE, "more than 1e9 steps: take a larger h");
+}
+
+static bool inclusion_start(void *of, run_clock *c)
+{
+    solver *w = of;
+    solver_new(w, c->o, c->r, w->a);
+    steps_choose(w, c);
+    if (failed(w))
+        return false;
+    c->r->linear = !w->adaptive && w->order == 1;
+    c->r->solver = w->m.ip->ncone ? "catching-up" : "graph inversion";
+    moment_time(&w->m, 0);
+    if (!moment_signs(&w->m) || !starts_inside(w) || failed(w))
+        return false;
+    sides_start(w);
     if (w->adaptive)
         moment_turns(&w->m, w->T, w->a, &w->turns);
     moment_time(&w->m, w->adaptive ? nudge(w) : 0);
-    sample_put(w, 0, !cones);
-    if (w->T > 0 && w->adaptive)
-        run_chosen(w);
-    else if (w->T > 0)
-        run_equal(w, h);
+    return w->adaptive ? clock_sample(c, 0) : true;
 }
+
+static void inclusion_finish(void *of, run_clock *c)
+{
+    solver *w = of;
+    if (failed(w))
+        results_fail(c->r, w->m.trouble_at, arena_strdup(c->r->a, w->m.trouble));
+}
+
+/* ---- as part of a state ---- */
+static void doubles_keep(arena *a, run_state *s, const char *name, double **at, size_t *n, size_t *cap)
+{
+    size_t count = state_count(s, name, *n, sizeof(double));
+    if (state_reads(s)) {
+        vec_room_(a, (void **)at, count, cap, sizeof(double));
+        *n = count;
+    }
+    state_f64(s, name, *at, count);
+}
+
+static void graph_keep(graph *g, run_state *s)
+{
+    size_t n = state_count(s, "pieces", g->piece.n, 4 * sizeof(double));
+    double range[] = { g->lo, g->hi };
+    if (state_reads(s)) {
+        g->piece.n = 0;
+        vec_reserve(g->a, &g->piece, n);
+    }
+    for (size_t k = 0; k < n && state_ok(s); k++) {
+        graph_piece *p = state_reads(s) ? vec_push(g->a, &g->piece) : &g->piece.at[k];
+        double of[] = { p->x0, p->x1, p->y0, p->y1 };
+        int kind = state_reads(s) ? 0 : (int)p->kind;
+        state_f64(s, "piece", of, 4);
+        state_int(s, "kind", &kind, PIECE_RISING, PIECE_DOWN);
+        *p = (graph_piece){ of[0], of[1], of[2], of[3], (piece_kind)kind };
+    }
+    doubles_keep(g->a, s, "grid", &g->grid.at, &g->grid.n, &g->grid.cap);
+    doubles_keep(g->a, s, "bend", &g->bend.at, &g->bend.n, &g->bend.cap);
+    state_f64(s, "range", range, 2);
+    g->lo = range[0], g->hi = range[1];
+}
+
+/* what is known of the graph of a row: it decides how the next solution is sought */
+static void row_keep(solver *w, int k, run_state *s)
+{
+    moment *m = &w->m;
+    row_graph *g = &w->graph[k];
+    int nsgn = m->ip->row[k].nsgn;
+    double of[] = { g->ref, g->offset, g->slope, g->least, g->A, g->reach, g->known_slope };
+    state_f64(s, "row", of, 7);
+    g->ref = of[0], g->offset = of[1], g->slope = of[2], g->least = of[3], g->A = of[4], g->reach = of[5],
+    g->known_slope = of[6];
+    state_flags(s, "known", &g->known, 1);
+    state_int(s, "age", &g->age, 0, LEAST_AGE + 1);
+    graph_keep(&g->g, s);
+    graph_keep(&g->flat, s);
+    state_f64(s, "kinks", m->kink[k], (size_t)nsgn);
+    state_int(s, "kinks in use", &m->nkink[k], 0, nsgn);
+    state_f64(s, "turns", m->turn_at[k], (size_t)nsgn);
+    state_u8(s, "sides of turns", (uint8_t *)m->turn_dir[k], (size_t)nsgn);
+}
+
+static void inclusion_keep(void *of, run_state *s)
+{
+    solver *w = of;
+    moment *m = &w->m;
+    size_t n = (size_t)w->n;
+    double *all[] = { m->x, m->v, w->last, w->start, w->base, w->stage, w->keep, w->full };
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++)
+        state_f64(s, "state", all[k], n);
+    state_f64(s, "selections", m->s, (size_t)m->ip->nset);
+    state_u8(s, "sides", (uint8_t *)w->side, (size_t)w->nside);
+    state_f64(s, "h", &w->h, 1);
+    state_flags(s, "kinks known", m->kinks_known, n);
+    for (int k = 0; k < w->n; k++)
+        row_keep(w, k, s);
+}
+
+static const stepper inclusion_stepper = {
+    .start = inclusion_start,
+    .step = inclusion_step,
+    .sample = inclusion_sample,
+    .finish = inclusion_finish,
+    .keep = inclusion_keep,
+};
 
 static void inclusion_go(results *r, const void *ud, arena *a)
 {
-    const run_options *o = ud;
-    r->status = RUN_OK;
-    r->duration = o->duration;
     solver *w = arena_make(a, solver);
-    solver_new(w, o, r, a);
-    run_all(w);
-    r->t_end = r->samples ? r->t[r->samples - 1] : 0;
-    if (failed(w))
-        r->status = RUN_FAILED, r->message = arena_strdup(r->a, w->m.trouble), r->where = w->m.trouble_at;
+    w->a = a;
+    clock_run(&inclusion_stepper, w, ud, r);
 }
 
 static void inclusion_run(const program *p, const run_options *o, results *r)
@@ -831,6 +908,12 @@ static const backend_option inclusion_options[] = {
     { "order", OPT_INT, NAN, 1, 2, NULL, "of the scheme: 1 with h, 2 without" },
     { "tolerance", OPT_REAL, 1e-9, 1e-14, 1e-2, NULL, "error of a step that is chosen" },
 };
+static bool inclusion_saves(const program *p)
+{
+    (void)p;
+    return true;
+}
+
 const backend backend_inclusion = {
     .name = "inclusion",
     .doc = "first-order inclusions by implicit steps that invert the graph",
@@ -839,4 +922,5 @@ const backend backend_inclusion = {
     .built = true,
     .refuse = inclusion_refuse,
     .run = inclusion_run,
+    .saves = inclusion_saves,
 };

@@ -6,13 +6,18 @@
    them is exact to 1e-12. */
 #include <math.h>
 #include <string.h>
-#include "clock/backend.h"
+#include "clock/clock.h"
 #include "inclusion.h"
+
+typedef struct {
+    double t, v, rate, load;
+} point;
 
 typedef struct follower {
     moment m;
     const run_options *o;
     results *r;
+    run_clock *c;
     arena *a;
     graph g;
     graph_map map;
@@ -22,7 +27,11 @@ typedef struct follower {
     double t, v;
     int piece; /* the branch it is on: one of its pieces */
     times turns;
-    double tiny; /* of time */
+    size_t turn;    /* the next of them */
+    int grid, k;    /* parts of the run that are followed one by one; the next */
+    point put;      /* the sample at hand */
+    int64_t points; /* of the solution that were computed */
+    double tiny;    /* of time */
 } follower;
 
 static bool failed(const follower *w)
@@ -161,16 +170,19 @@ static double rate_at(follower *w, double v, int piece)
     return isfinite(rate) ? rate : 0;
 }
 
-typedef struct {
-    double t, v, rate, load;
-} point;
-
 static void sample_put(follower *w, const point *p)
 {
-    results *r = w->r;
-    int64_t at = results_sample(r);
-    r->t[at] = p->t, r->q[at] = p->v, r->v[at] = p->rate, r->acc[at] = 0, r->load[at] = p->load;
-    r->energy[at] = r->dissipated[at] = r->work[at] = 0;
+    w->put = *p;
+    clock_sample(w->c, p->t);
+}
+
+static bool limit_sample(void *of, run_clock *c, int64_t at, energies *e)
+{
+    const point *p = &((follower *)of)->put;
+    results *r = c->r;
+    r->q[at] = p->v, r->v[at] = p->rate, r->acc[at] = 0, r->load[at] = p->load;
+    *e = (energies){ 0 };
+    return true;
 }
 
 /* The solution at t on the branch; side: -1 or +1 looks at the load just before or after. */
@@ -185,7 +197,7 @@ static point point_at(follower *w, double t, int side)
         return p;
     p.v = solve_in(w, &b, y, &w->piece);
     p.rate = rate_at(w, p.v, w->piece);
-    w->r->steps++;
+    w->points++;
     return p;
 }
 
@@ -383,45 +395,41 @@ static double echo(follower *w, double t, double t1)
 
 enum { GRID = 512, GRID_MOVING = 128 };
 
-static void follow_all(follower *w)
+/* to the next of: a part of the grid, a turn of the load, an echo of a jump, an extremum of the load */
+static step_outcome limit_step(void *of, run_clock *c, double h, double T)
 {
-    double T = w->o->duration;
-    int grid = w->steady ? GRID : GRID_MOVING;
-    size_t turn = 0;
-    for (int k = 1; w->t < T && !failed(w);) {
-        double t1 = T * k / grid, v = w->v;
-        bool at_turn = false;
-        while (turn < w->turns.n && w->turns.at[turn] <= w->t + 2 * w->tiny)
-            turn++;
-        if (turn < w->turns.n && w->turns.at[turn] <= t1)
-            t1 = w->turns.at[turn], at_turn = true;
-        if (w->m.ip->npast) {
-            double e = echo(w, w->t, t1);
-            if (e < t1)
-                t1 = e, at_turn = true;
-        }
-        double x = extremum(w, w->t, t1);
-        if (x < t1 - 2 * w->tiny && x > w->t + 2 * w->tiny)
-            t1 = x, at_turn = false;
-        if (t1 >= T * k / grid)
-            k++;
-        w->v = v;
-        follow(w, t1);
-        if (failed(w) || !at_turn || t1 >= T)
-            continue;
-        v = w->v;
-        if (!load_breaks(w, t1)) {
-            w->v = v;
-            continue;
-        }
-        double y = load_at(w, t1 + w->tiny);
-        w->v = v;
-        settle(w, t1, v, y, false);
-        if (w->o->progress && k % 64 == 0 && w->o->progress(w->o->ud, w->t / T)) {
-            w->r->status = RUN_INTERRUPTED;
-            return;
-        }
+    follower *w = of;
+    double part = T * w->k / w->grid, t1 = part, v = w->v;
+    bool at_turn = false;
+    (void)h;
+    while (w->turn < w->turns.n && w->turns.at[w->turn] <= w->t + 2 * w->tiny)
+        w->turn++;
+    if (w->turn < w->turns.n && w->turns.at[w->turn] <= t1)
+        t1 = w->turns.at[w->turn], at_turn = true;
+    if (w->m.ip->npast) {
+        double e = echo(w, w->t, t1);
+        if (e < t1)
+            t1 = e, at_turn = true;
     }
+    double x = extremum(w, w->t, t1);
+    if (x < t1 - 2 * w->tiny && x > w->t + 2 * w->tiny)
+        t1 = x, at_turn = false;
+    if (t1 >= part)
+        w->k++;
+    w->v = v;
+    follow(w, t1);
+    c->t = w->t;
+    if (failed(w))
+        return STEP_FAILED;
+    if (!at_turn || t1 >= T)
+        return STEP_DONE;
+    v = w->v;
+    bool breaks = load_breaks(w, t1);
+    double y = breaks ? load_at(w, t1 + w->tiny) : 0;
+    w->v = v;
+    if (breaks)
+        settle(w, t1, v, y, false);
+    return failed(w) ? STEP_FAILED : STEP_DONE;
 }
 
 /* ---- start ---- */
@@ -512,17 +520,43 @@ static double *params_limit(follower *w, int32_t small)
     return param;
 }
 
-static void limit_go(results *r, const void *ud, arena *a)
+static bool branch_start(follower *w, int32_t small)
 {
-    const run_options *o = ud;
-    follower *w = arena_make(a, follower);
-    const program *p = r->prog;
-    int32_t small = o->word[0] ? param_of(p, o->word[0]) : -1;
-    *w = (follower){ .o = o, .r = r, .a = a, .g.a = a, .map = { .ud = w, .at = graph_at } };
-    r->status = RUN_OK;
-    r->duration = o->duration;
+    const program *p = w->r->prog;
+    double sign = w->m.sign[0];
+    moment_new(&w->m, w->r, w->a, params_limit(w, small));
+    w->m.sign[0] = sign;
+    moment_time(&w->m, 0);
+    moment_kinks(&w->m, 0);
+    row_value at = moment_row(&w->m, 0, w->m.x[0], 1);
+    if (!(at.dv == 0))
+        moment_fail(&w->m, p->inclusion->row[0].at,
+                    arena_printf(w->r->a,
+                                 "the factor of the rate does not vanish with '%s': write %s*v' in ...",
+                                 w->o->word[0], w->o->word[0]));
+    w->v = w->m.x[0];
+    w->ref = w->m.nkink[0] ? w->m.kink[0][0] : 0;
+    w->scale = fmax(1, fabs(w->v));
+    w->steady = p->inclusion->row[0].separable;
+    w->grid = w->steady ? GRID : GRID_MOVING;
+    w->k = 1;
+    moment_turns(&w->m, w->o->duration, w->a, &w->turns);
+    return !failed(w) && start(w);
+}
+
+static bool limit_start(void *of, run_clock *c)
+{
+    follower *w = of;
+    arena *a = w->a;
+    results *r = c->r;
+    const run_options *o = c->o;
+    int32_t small = o->word[0] ? param_of(r->prog, o->word[0]) : -1;
+    *w = (follower){ .o = o, .r = r, .c = c, .a = a, .g.a = a, .map = { .ud = w, .at = graph_at } };
     r->has_jumps = r->left = true;
     r->solver = "branches";
+    c->rule = STEPS_OWN;
+    c->own_samples = true;
+    c->look = 64;
     w->tiny = 1e-14 * fmax(1, o->duration);
     moment_new(&w->m, r, a, r->param);
     moment_time(&w->m, 0);
@@ -532,33 +566,32 @@ static void limit_go(results *r, const void *ud, arena *a)
             o->word[0]
                 ? arena_printf(r->a,
                                "'%s' is no parameter of model '%s': limit(eps) names the one that goes to 0",
-                               o->word[0], p->model)
+                               o->word[0], r->prog->model)
                 : "limit(eps) names the parameter that goes to 0");
-    if (!failed(w) && moment_signs(&w->m)) {
-        double sign = w->m.sign[0];
-        moment_new(&w->m, r, a, params_limit(w, small));
-        w->m.sign[0] = sign;
-        moment_time(&w->m, 0);
-        moment_kinks(&w->m, 0);
-        row_value at = moment_row(&w->m, 0, w->m.x[0], 1);
-        if (!(at.dv == 0))
-            moment_fail(&w->m, p->inclusion->row[0].at,
-                        arena_printf(r->a,
-                                     "the factor of the rate does not vanish with '%s': write %s*v' in ...",
-                                     o->word[0], o->word[0]));
-        w->v = w->m.x[0];
-        w->ref = w->m.nkink[0] ? w->m.kink[0][0] : 0;
-        w->scale = fmax(1, fabs(w->v));
-        w->steady = p->inclusion->row[0].separable;
-        moment_turns(&w->m, o->duration, a, &w->turns);
-        if (!failed(w) && start(w))
-            follow_all(w);
-        if (!failed(w))
-            draw(w);
-    }
+    return !failed(w) && moment_signs(&w->m) && branch_start(w, small);
+}
+
+static void limit_finish(void *of, run_clock *c)
+{
+    follower *w = of;
+    results *r = c->r;
+    r->steps = w->points;
     r->t_end = r->samples ? r->t[r->samples - 1] : 0;
     if (failed(w))
-        r->status = RUN_FAILED, r->message = w->m.trouble, r->where = w->m.trouble_at;
+        results_fail(r, w->m.trouble_at, w->m.trouble);
+    else
+        draw(w);
+}
+
+static const stepper limit_stepper = {
+    .start = limit_start, .step = limit_step, .sample = limit_sample, .finish = limit_finish
+};
+
+static void limit_go(results *r, const void *ud, arena *a)
+{
+    follower *w = arena_make(a, follower);
+    w->a = a;
+    clock_run(&limit_stepper, w, ud, r);
 }
 
 static void limit_run(const program *p, const run_options *o, results *r)

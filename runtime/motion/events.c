@@ -3,7 +3,6 @@
    piece -> what happens there. */
 #include <math.h>
 #include <string.h>
-#include <time.h>
 #include "events.h"
 
 enum { OPTION_TOLERANCE, OPTION_ORDER, OPTION_STEP };
@@ -328,7 +327,7 @@ static bool meet(ev *w)
         /* the rate that is left goes the way of the others */
         factor_solve(&w->s->minv, k->c->H, w->x1);
         double hh = vec_dot(k->c->H, w->x1, w->n);
-        w->dissipated += 0.5 * k->un * k->un / hh;
+        w->c->books.dissipated += 0.5 * k->un * k->un / hh;
         vec_axpy(w->v, -k->un / hh, w->x1, w->n);
         k->un = 0;
         k->flight = k->before = 0;
@@ -409,7 +408,7 @@ static bool fire(ev *w, bool *reset)
     if (!*reset)
         return true;
     /* what an event gives or takes is work done on the motion */
-    w->wf += 0.5 * (mass_norm2(w->s, w->M, v) - mass_norm2(w->s, w->M, w->v));
+    w->c->books.work += 0.5 * (mass_norm2(w->s, w->M, v) - mass_norm2(w->s, w->M, w->v));
     memcpy(w->q, q, (size_t)w->n * sizeof *q);
     memcpy(w->v, v, (size_t)w->n * sizeof *v);
     ev_round(w);
@@ -525,47 +524,40 @@ static bool run_piece(ev *w, double end, ending *e)
         history_image(w->hist, w->t);
     else if (w->hist && e->kind != END_STEP)
         history_break(w->hist, w->t, e->kind == END_GAP ? 1 : 2);
-    w->r->steps++;
-    w->r->t_end = w->t;
     return true;
 }
 
-static bool ask(ev *w)
+/* Modes and series to the right of now, where a piece has ended.  False: failed. */
+static bool go_on(ev *w)
 {
-    if (!w->o->progress || !w->o->progress(w->o->ud, w->t / w->o->duration))
-        return false;
-    w->r->status = RUN_INTERRUPTED;
-    return true;
-}
-
-static void march(ev *w)
-{
-    double T = w->o->duration;
-    ending e;
-    for (int64_t i = 1; w->t < T; i++) {
-        if (!run_piece(w, T, &e))
-            return;
-        if (w->t >= T)
-            break;
-        if (e.kind == END_STEP) {
-            if (!ev_survey(w))
-                return;
-            put_back(w);
-            if (w->starting ? !slip_start(w) : !ev_series(w))
-                return;
-        } else {
-            w->starting = false;
-            w->events++;
-            if (!instant(w))
-                return;
-            if (w->stopped) {
-                w->r->status = RUN_STOPPED;
-                return;
-            }
-        }
-        if (i % 256 == 0 && ask(w))
-            return;
+    if (w->pending != END_STEP) {
+        w->starting = false;
+        return instant(w);
     }
+    if (!ev_survey(w))
+        return false;
+    put_back(w);
+    return w->starting ? slip_start(w) : ev_series(w);
+}
+
+/* One piece.  What happens at its end is dealt with when the next one begins: a run ends with the piece. */
+static step_outcome events_step(void *of, run_clock *c, double left, double end)
+{
+    ev *w = of;
+    ending e;
+    (void)left;
+    if (w->pending != END_NONE && !go_on(w))
+        return STEP_FAILED;
+    if (w->stopped) {
+        c->step--; /* at the end of the piece before */
+        return STEP_STOPPED;
+    }
+    w->pending = END_NONE;
+    if (!run_piece(w, end, &e))
+        return STEP_FAILED;
+    w->pending = e.kind;
+    c->t = w->t;
+    return w->stuck ? STEP_REFUSED : STEP_DONE;
 }
 
 /* ---- start ---- */
@@ -693,17 +685,6 @@ static void events_new(ev *w)
     }
 }
 
-static bool start(ev *w)
-{
-    system_start(w->s, w->q, w->v);
-    w->r->note = system_start_note(w->s, w->r->a);
-    w->in.param = w->r->param;
-    w->in.from[IN_Q] = w->qs;
-    w->in.from[IN_V] = w->vs;
-    w->in.from[IN_PRE] = w->vs;
-    return instant(w);
-}
-
 static void history_start(ev *w)
 {
     double *q0 = arena_array(w->a, double, w->n + 1), *v0 = arena_array(w->a, double, w->n + 1);
@@ -713,16 +694,8 @@ static void history_start(ev *w)
     history_break(w->hist, 0, 0);
 }
 
-static void events_run(const program *p, const run_options *o, results *r)
+static void options_read(ev *w, const run_options *o)
 {
-    struct timespec a, b;
-    const char *why = NULL;
-    ev *w = arena_make(r->a, ev);
-    clock_gettime(CLOCK_MONOTONIC, &a);
-    *w = (ev){ .p = p, .o = o, .r = r, .a = r->a, .n = p->nq };
-    r->backend = "events";
-    r->status = RUN_OK;
-    r->duration = o->duration;
     w->tol = o->value[OPTION_TOLERANCE];
     w->local = fmax(1e-3 * w->tol, 1e-17);
     w->K = o->value[OPTION_ORDER] > 0 ? (int)o->value[OPTION_ORDER]
@@ -730,30 +703,62 @@ static void events_run(const program *p, const run_options *o, results *r)
     w->width = w->K + 4;
     w->fixed = o->value[OPTION_STEP] > 0 ? o->value[OPTION_STEP] : 0;
     w->creep = 1e-9;
-    w->s = system_new(r->a, p, r->param, STORE_WHOLE, &why, &r->where);
-    if (!w->s) {
-        ev_fail(w, r->where, why);
-        return;
-    }
+}
+
+static bool events_start(void *of, run_clock *c)
+{
+    ev *w = of;
+    results *r = c->r;
+    const char *why = NULL;
+    *w = (ev){ .p = r->prog, .o = c->o, .r = r, .c = c, .a = r->a, .n = r->prog->nq };
+    c->rule = STEPS_OWN;
+    c->own_samples = true;
+    options_read(w, c->o);
+    w->s = system_new(r->a, w->p, r->param, STORE_WHOLE, &why, &r->where);
+    if (!w->s)
+        return ev_fail(w, r->where, why);
     rooms(w);
     events_new(w);
-    if (p->delay)
+    if (w->p->delay)
         history_start(w);
     int most = w->nmass + w->nforce + w->nevent + 8 * w->nrub + 1 + (w->hist ? history_most(w->hist) : 0);
     w->all = arena_array(w->a, taylor *, most);
-    if (start(w)) {
-        if (o->duration > 0 && !w->stopped) {
-            dense_install(w);
-            march(w);
-        } else
-            dense_sample(w, 0);
-    }
-    if (w->stopped && r->status == RUN_OK)
-        r->status = RUN_STOPPED;
-    if (!r->solver)
-        r->solver = "none needed";
-    clock_gettime(CLOCK_MONOTONIC, &b);
-    r->seconds = (double)(b.tv_sec - a.tv_sec) + 1e-9 * (double)(b.tv_nsec - a.tv_nsec);
+    system_start(w->s, w->q, w->v);
+    r->note = system_start_note(w->s, r->a);
+    w->in.param = r->param;
+    w->in.from[IN_Q] = w->qs;
+    w->in.from[IN_V] = w->vs;
+    w->in.from[IN_PRE] = w->vs;
+    if (!instant(w))
+        return false;
+    c->stopped = w->stopped;
+    if (c->end > 0 && !w->stopped)
+        dense_install(w);
+    else
+        dense_sample(w, 0);
+    return true;
+}
+
+static void events_finish(void *of, run_clock *c)
+{
+    const ev *w = of;
+    if (w->s && !c->r->solver)
+        c->r->solver = "none needed";
+}
+
+static const stepper events_stepper = {
+    .start = events_start,
+    .step = events_step,
+    .sample = dense_fill,
+    .finish = events_finish,
+    .keep = ev_keep,
+};
+
+static void events_run(const program *p, const run_options *o, results *r)
+{
+    (void)p;
+    r->backend = "events";
+    clock_run(&events_stepper, arena_make(r->a, ev), o, r);
 }
 
 /* ---- what it cannot do ---- */
@@ -855,6 +860,12 @@ static const backend_option events_options[] = {
       "step, cut at events alone; from the tolerance when left out" },
     OPTION_EVERY,
 };
+static bool events_saves(const program *p)
+{
+    (void)p;
+    return true;
+}
+
 const backend backend_events = {
     .name = "events",
     .doc = "Taylor series, events located to round-off",
@@ -863,4 +874,5 @@ const backend backend_events = {
     .built = true,
     .refuse = events_refuse,
     .run = events_run,
+    .saves = events_saves,
 };

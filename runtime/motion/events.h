@@ -3,7 +3,7 @@
    ends. */
 #ifndef CDL_EVENTS_H
 #define CDL_EVENTS_H
-#include "clock/backend.h"
+#include "clock/clock.h"
 #include "contact/contact.h"
 #include "past/history.h"
 #include "program/system.h"
@@ -33,7 +33,18 @@ typedef struct rub {
     bool start; /* slip from rest in two or more directions: not by series */
 } rub;
 
-typedef enum { END_STEP, END_GAP, END_RN, END_CONE, END_SLIP, END_SITE, END_WHEN, END_BREAK } end_kind;
+/* END_NONE: modes and series of now are known */
+typedef enum {
+    END_NONE,
+    END_STEP,
+    END_GAP,
+    END_RN,
+    END_CONE,
+    END_SLIP,
+    END_SITE,
+    END_WHEN,
+    END_BREAK
+} end_kind;
 
 typedef struct ev_event {
     taylor *when;
@@ -47,6 +58,7 @@ typedef struct ev {
     const program *p;
     const run_options *o;
     results *r;
+    run_clock *c;
     arena *a;
     system_t *s;
     int n, K, width;                /* dofs, order, coefficients kept */
@@ -84,9 +96,10 @@ typedef struct ev {
     contact_work *cwork;
     double *W, *b, *rr, *u, *dir, *G, *x1, *x2;
     cone *cone;
-    /* books */
-    double dissipated, wf, kinetic0, potential0, top;
     vec(piece) pieces;
+    /* the sample at hand: the piece it lies in (NULL: the start, where no piece is), and where in it */
+    const piece *in_piece;
+    double in_at;
     history *hist;
     /* slip that starts from rest in two or more directions: time since rest, unit of it, ends of the step
      * before */
@@ -94,7 +107,9 @@ typedef struct ev {
     double elapsed, start_unit, *acc_end, *jerk_end, *newton, *qx, *vx;
     struct start_room *room;
     struct choice *choice; /* options of the contacts whose mode is asked for */
-    int64_t events, stuck;
+    int stuck;
+    end_kind pending;       /* what ended the last piece and is still to be dealt with */
+    bool begun;             /* the start is known, and there is a motion to follow */
     bool stopped, creeping; /* creeping: beyond a switch whose next piece is not analytic at its end */
 } ev;
 
@@ -136,8 +151,13 @@ double ev_cone_zero(const ev *w);             /* what counts as 0 in a decision 
 bool ev_implicit(ev *w, double h, double *v); /* rates after an implicit step of the step problem */
 bool slip_start(ev *w);                       /* events_start.c */
 
+/* events_keep.c */
+void ev_keep(void *of, run_state *s);
+
 /* events_dense.c */
 void dense_keep(ev *w, double h); /* the piece at hand, as long as it was used */
 void dense_install(ev *w);
+void dense_pieces(ev *w, run_state *s); /* as part of a state */
 void dense_sample(ev *w, double h);
+bool dense_fill(void *of, run_clock *c, int64_t at, energies *e); /* columns of the sample at hand */
 #endif

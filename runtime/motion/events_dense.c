@@ -112,6 +112,35 @@ void dense_keep(ev *w, double h)
     }
 }
 
+static void piece_keep(ev *w, piece *p, run_state *s)
+{
+    size_t size = ((size_t)w->n + (size_t)w->nrub * ITEMS) * ((size_t)w->K + 2), modes = 2 * (size_t)w->nrub;
+    double of[] = { p->t, p->low, p->h, p->reach };
+    state_f64(s, "piece", of, 4);
+    if (state_reads(s)) {
+        *p = (piece){ .t = of[0], .low = of[1], .h = of[2], .reach = of[3], .order = w->K + 1 };
+        p->y = arena_array(w->r->a, double, size);
+        p->mode = arena_array(w->r->a, uint8_t, modes + 1);
+    }
+    state_f64(s, "series", p->y, size);
+    state_u8(s, "modes", p->mode, modes);
+    for (size_t i = 0; state_reads(s) && i < modes; i++)
+        if (p->mode[i] > (i % 2 ? 2 : MODE_SLIP))
+            state_wrong(s, "a contact has a mode that does not exist");
+}
+
+void dense_pieces(ev *w, run_state *s)
+{
+    size_t each = (size_t)w->n * ((size_t)w->K + 2) * sizeof(double),
+           n = state_count(s, "pieces", w->pieces.n, each);
+    if (state_reads(s)) {
+        w->pieces.n = 0;
+        vec_reserve(w->r->a, &w->pieces, n);
+    }
+    for (size_t k = 0; k < n && state_ok(s); k++)
+        piece_keep(w, state_reads(s) ? vec_push(w->r->a, &w->pieces) : &w->pieces.at[k], s);
+}
+
 static const piece *piece_at(const ev *w, double t)
 {
     size_t lo = 0, hi = w->pieces.n;
@@ -266,40 +295,28 @@ static void sample_contact(ev *w, const piece *p, int i, double s, int64_t at)
         tangent_at(w, p, i, s, r->slip + m * ns, r->rt + m * ns);
 }
 
-static void sample_energy(ev *w, int64_t at, double wf, double dissipated, const double *v)
+static void sample_energy(ev *w, const double *v, energies *e)
 {
-    results *r = w->r;
-    double kin = 0.5 * mass_norm2(w->s, w->M, v), pot = 0, shown;
+    double kin = 0.5 * mass_norm2(w->s, w->M, v);
     if (w->s->first_order)
         for (int i = 0; i < w->n; i++)
             if (w->p->order[i] == 1)
                 kin -= 0.5 * v[i] *
                        (mass_diagonal(w->s) ? w->M[i] * v[i] : vec_dot(w->M + (size_t)i * w->n, v, w->n));
-    shown = kin;
+    e->kinetic = e->shown = kin;
     if (w->s->kinetic.n)
-        shown = system_sum(w->s, &w->s->kinetic);
+        e->shown = system_sum(w->s, &w->s->kinetic);
     if (w->s->potential.n)
-        pot = system_sum(w->s, &w->s->potential);
-    if (at == 0) {
-        w->kinetic0 = kin;
-        w->potential0 = pot;
-        w->top = fabs(kin);
-    }
-    w->top = fmax(w->top, fmax(fabs(kin), fmax(fabs(wf), fabs(dissipated))));
-    double defect = fabs(kin - w->kinetic0 - wf + dissipated);
-    if (defect > 0 && defect / w->top > r->power_balance)
-        r->power_balance = defect / w->top;
-    r->energy[at] = shown + pot;
-    r->dissipated[at] = dissipated;
-    r->work[at] = wf + (pot - w->potential0);
+        e->potential = system_sum(w->s, &w->s->potential);
 }
 
-static void sample_at(ev *w, const piece *p, double s, double wf, double lost)
+bool dense_fill(void *of, run_clock *clock, int64_t at, energies *e)
 {
-    int64_t at = results_sample(w->r);
+    ev *w = of;
+    const piece *p = w->in_piece;
+    results *r = clock->r;
     size_t n = (size_t)w->n;
-    double *q = w->r->q + (size_t)at * n, *v = w->r->v + (size_t)at * n, *a = w->r->acc + (size_t)at * n;
-    w->r->t[at] = w->t + s;
+    double *q = r->q + (size_t)at * n, *v = r->v + (size_t)at * n, *a = r->acc + (size_t)at * n, s = w->in_at;
     for (size_t k = 0; k < n; k++) {
         if (!p) {
             q[k] = w->q[k];
@@ -315,23 +332,30 @@ static void sample_at(ev *w, const piece *p, double s, double wf, double lost)
             d[j] = (j + 1) * c[j + 1];
         a[k] = series_rate(d, p->order - 1, s);
     }
-    system_at(w->s, w->t + s, q, v);
-    if (!w->s->mass_constant)
-        system_mass(w->s, w->M);
+    system_at(w->s, r->t[at], q, v);
     if (!w->s->mass_constant) {
         int bad;
+        system_mass(w->s, w->M);
         system_factor(w->s, w->M, &bad);
     }
     for (int i = 0; i < w->nrub; i++)
         sample_contact(w, p, i, s, at);
-    sample_energy(w, at, wf, lost, v);
+    sample_energy(w, v, e);
+    return true;
+}
+
+static void sample_at(ev *w, const piece *p, double s)
+{
+    w->in_piece = p;
+    w->in_at = s;
+    clock_sample(w->c, w->t + s);
 }
 
 /* Samples of the piece at hand: its ends and some between, no closer than asked. */
 void dense_sample(ev *w, double h)
 {
     if (w->pieces.n == 0) {
-        sample_at(w, NULL, 0, 0, 0);
+        sample_at(w, NULL, 0);
         return;
     }
     const piece *p = &w->pieces.at[w->pieces.n - 1];
@@ -343,10 +367,10 @@ void dense_sample(ev *w, double h)
     for (int i = 0; i <= parts; i++) {
         double s = h * i / parts;
         if (i)
-            work_done(w, h * (i - 1) / parts, s, &w->wf, &w->dissipated);
+            work_done(w, h * (i - 1) / parts, s, &w->c->books.work, &w->c->books.dissipated);
         if (i && i < parts && every > 0 && w->t + s - last < every * (1 - 1e-9))
             continue;
-        sample_at(w, p, s, w->wf, w->dissipated);
+        sample_at(w, p, s);
         last = w->t + s;
     }
 }

@@ -304,8 +304,8 @@ static void shock_account(ev *w, const double *before)
         int a = c->fam->f->relation != REL_CLOSED;
         for (int j = 0; j < rows_of(c); j++) {
             double still = j < a ? c->ht : c->s0[j - a];
-            w->dissipated -= k->shock[j] * (vec_dot(row_of(w, c, j), w->x1, n) + still);
-            w->wf -= k->shock[j] * still;
+            w->c->books.dissipated -= k->shock[j] * (vec_dot(row_of(w, c, j), w->x1, n) + still);
+            w->c->books.work -= k->shock[j] * still;
         }
         if (c->fam->f->relation != REL_GAP || !(k->shock[0] > 1e-12 * most))
             continue;

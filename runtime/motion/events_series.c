@@ -31,12 +31,7 @@ double ev_dot(const ev *w, const double *a, const double *b, int j)
 
 bool ev_fail(ev *w, span at, const char *message)
 {
-    if (w->r->status != RUN_FAILED) {
-        w->r->status = RUN_FAILED;
-        w->r->message = message;
-        w->r->where = at;
-    }
-    return false;
+    return results_fail(w->r, at, message);
 }
 
 const char *ev_number(ev *w, double x)

@@ -57,6 +57,11 @@ static void penalty_run(const program *p, const run_options *o, results *r)
     penalty_dynamics_run(p, o, r);
 }
 
+static bool penalty_saves(const program *p)
+{
+    return !p->field && !p->rod;
+}
+
 const backend backend_penalty = {
     .name = "penalty",
     .doc = "contact as stiff springs, obstacles as soft ones",
@@ -65,4 +70,5 @@ const backend backend_penalty = {
     .built = true,
     .refuse = penalty_refuse,
     .run = penalty_run,
+    .saves = penalty_saves,
 };

@@ -3,7 +3,7 @@
    2, L-stable, embedded error of order 3) with Newton in each stage and control of the step. */
 #include <math.h>
 #include <string.h>
-#include <time.h>
+#include "clock/clock.h"
 #include "penalty.h"
 #include "program/system.h"
 
@@ -16,13 +16,12 @@ typedef struct spring {
     double c_damp;
     bool closed;
     double since, pre, impulse, rn, *rt, *slip;
-    double post;
 } spring;
 
 typedef struct pen {
     const program *p;
-    const run_options *o;
     results *r;
+    run_clock *c;
     system_t *s;
     int n;
     double k, damping, vs, tol;
@@ -33,7 +32,7 @@ typedef struct pen {
     factor lu;
     spring *spring;
     size_t nspring;
-    double wf, dissipated, kin0, pot0, top, power_f, power_c;
+    double power_f, power_c;
 } pen;
 
 /* ---- damping from the restitution ---- */
@@ -246,25 +245,17 @@ static bool step_try(pen *w, double *e)
 
 /* ---- results ---- */
 
-static void sample(pen *w)
+static bool pen_sample(void *of, run_clock *clock, int64_t sample, energies *e)
 {
-    results *r = w->r;
-    size_t n = (size_t)w->n, at = (size_t)results_sample(r);
-    r->t[at] = w->t;
+    pen *w = of;
+    results *r = clock->r;
+    size_t n = (size_t)w->n, at = (size_t)sample;
     memcpy(r->q + at * n, w->q, n * sizeof(double));
     memcpy(r->v + at * n, w->v, n * sizeof(double));
     memcpy(r->acc + at * n, w->A, n * sizeof(double));
     system_at(w->s, w->t, w->q, w->v);
-    double kin = 0.5 * mass_norm2(w->s, w->M, w->v),
-           pot = w->s->potential.n ? system_sum(w->s, &w->s->potential) : 0;
-    if (at == 0)
-        w->kin0 = kin, w->pot0 = pot;
-    w->top = fmax(w->top, fmax(kin, fmax(fabs(w->wf), fabs(w->dissipated))));
-    r->energy[at] = kin + pot;
-    r->dissipated[at] = w->dissipated;
-    r->work[at] = w->wf + (pot - w->pot0);
-    if (w->top > 0)
-        r->power_balance = fmax(r->power_balance, fabs(kin - w->kin0 - w->wf + w->dissipated) / w->top);
+    e->kinetic = e->shown = 0.5 * mass_norm2(w->s, w->M, w->v);
+    e->potential = w->s->potential.n ? system_sum(w->s, &w->s->potential) : 0;
     for (size_t i = 0; i < w->nspring; i++) {
         const spring *x = &w->spring[i];
         contact_result *c = &r->contact[x->c->fam - w->s->family];
@@ -286,6 +277,7 @@ static void sample(pen *w)
         bool closed = !has_gap(x->c) || x->rn != 0;
         c->status[m] = !closed ? STATUS_OPEN : x->c->d && slip <= w->vs * w->vs ? STATUS_STICK : STATUS_SLIP;
     }
+    return true;
 }
 
 /* a contact that has a force opens an impact when it closes and is recorded when it opens */
@@ -320,26 +312,24 @@ static void accept(pen *w)
     memcpy(w->v, w->v3, bytes);
     memcpy(w->A, w->A3, bytes);
     forces_at(w, w->t, w->q, w->v, false);
-    w->wf += h * (pf + w->power_f) / 2;
-    w->dissipated -= h * (pc + w->power_c) / 2;
+    w->c->books.work += h * (pf + w->power_f) / 2;
+    w->c->books.dissipated -= h * (pc + w->power_c) / 2;
     for (int i = 0; i < w->n; i++) {
         w->qmax[i] = fmax(w->qmax[i], fabs(w->q[i]));
         w->vmax[i] = fmax(w->vmax[i], fabs(w->v[i]));
     }
     for (size_t i = 0; i < w->nspring; i++)
         spring_watch(w, &w->spring[i], h);
-    w->r->steps++;
 }
 
 /* ---- the run ---- */
 
-static void failed(pen *w, const char *what)
+static bool failed(pen *w, const char *what)
 {
     text t = { .a = w->r->a };
     text_printf(&t, "penalty: %s at t = ", what);
     text_num(&t, w->t);
-    w->r->status = RUN_FAILED;
-    w->r->message = t.at;
+    return results_fail(w->r, w->r->where, t.at);
 }
 
 static void rooms(pen *w, arena *a)
@@ -363,19 +353,35 @@ static void rooms(pen *w, arena *a)
     }
 }
 
-static bool begin(pen *w)
+static bool forces_start(pen *w)
 {
-    system_start(w->s, w->q, w->v);
-    w->r->note = system_start_note(w->s, w->r->a);
-    for (int i = 0; i < w->n; i++)
-        w->qmax[i] = fabs(w->q[i]), w->vmax[i] = fabs(w->v[i]);
     if (!forces_at(w, 0, w->q, w->v, false))
         return false;
     for (size_t i = 0; i < w->nspring; i++)
         if (has_gap(w->spring[i].c))
             w->spring[i].c_damp = spring_damping(w, w->spring[i].c);
-    if (!forces_at(w, 0, w->q, w->v, false))
-        return false;
+    return forces_at(w, 0, w->q, w->v, false);
+}
+
+static bool pen_start(void *of, run_clock *c)
+{
+    pen *w = of;
+    const char *why = NULL;
+    w->c = c;
+    w->r = c->r;
+    c->rule = STEPS_OWN;
+    c->near = 1e-14;
+    c->r->solver = "springs";
+    w->s = system_new(c->r->a, w->p, c->r->param, STORE_WHOLE, &why, &c->r->where);
+    if (!w->s)
+        return results_fail(c->r, c->r->where, why);
+    rooms(w, c->r->a);
+    system_start(w->s, w->q, w->v);
+    c->r->note = system_start_note(w->s, c->r->a);
+    for (int i = 0; i < w->n; i++)
+        w->qmax[i] = fabs(w->q[i]), w->vmax[i] = fabs(w->v[i]);
+    if (!forces_start(w))
+        return failed(w, "the mass matrix is not positive definite");
     factor_solve(&w->s->minv, w->f, w->A);
     for (int i = 0; i < w->n; i++)
         if (w->p->order[i] == 1)
@@ -385,71 +391,71 @@ static bool begin(pen *w)
         if (!w->spring[i].closed && has_gap(w->spring[i].c))
             w->r->contact[w->spring[i].c->fam - w->s->family].last_open[w->spring[i].c->member] = 0;
     }
-    sample(w);
+    if (!(w->h > 0))
+        w->h = c->end * 1e-4;
     return true;
 }
 
-static void march(pen *w)
+/* a try: its error decides whether it counts, and the size of the next */
+static step_outcome pen_step(void *of, run_clock *c, double left, double end)
 {
-    double end = w->o->duration, next = w->o->every > 0 ? w->o->every : 0;
-    int64_t tries = 0;
-    if (!(w->h > 0))
-        w->h = end * 1e-4;
-    while (w->t < end * (1 - 1e-14) && w->r->status == RUN_OK) {
-        double e, h = w->h;
-        bool clipped = w->t + h > end;
-        if (clipped)
-            w->h = end - w->t;
-        if (!step_try(w, &e))
-            e = 1e3;
-        double power = w->power_f + w->power_c;
-        (void)power;
-        if (e <= 1) {
-            forces_at(w, w->t, w->q, w->v, false); /* powers at the start of the step */
-            accept(w);
-            if (w->o->every <= 0 || w->t >= next - 1e-12 * end || w->t >= end * (1 - 1e-14))
-                sample(w), next += w->o->every;
-        }
-        double grow = 0.9 * cbrt(1 / fmax(e, 1e-6));
-        grow = grow < 0.2 ? 0.2 : grow > 4 ? 4 : grow;
-        w->h = e <= 1 && clipped ? fmax(h, w->h * grow) : w->h * grow;
-        if (w->h < 1e-14 * (end + w->t))
-            failed(w, "the step became too small");
-        if (++tries % 256 == 0 && w->o->progress && w->o->progress(w->o->ud, w->t / end))
-            w->r->status = RUN_INTERRUPTED;
+    pen *w = of;
+    double e, h = w->h;
+    bool clipped = w->t + h > end;
+    if (clipped)
+        w->h = left;
+    if (!step_try(w, &e))
+        e = 1e3;
+    if (e <= 1) {
+        forces_at(w, w->t, w->q, w->v, false); /* powers at the start of the step */
+        accept(w);
+        c->t = w->t;
     }
-    w->r->t_end = w->t;
+    double grow = 0.9 * cbrt(1 / fmax(e, 1e-6));
+    grow = grow < 0.2 ? 0.2 : grow > 4 ? 4 : grow;
+    w->h = e <= 1 && clipped ? fmax(h, w->h * grow) : w->h * grow;
+    if (w->h < 1e-14 * (end + w->t) && e > 1) {
+        failed(w, "the step became too small");
+        return STEP_FAILED;
+    }
+    return e <= 1 ? STEP_DONE : STEP_REFUSED;
 }
+
+static void spring_keep(spring *x, run_state *s)
+{
+    double of[] = { x->c_damp, x->since, x->pre, x->impulse, x->rn };
+    state_f64(s, "spring", of, 5);
+    state_flags(s, "closed", &x->closed, 1);
+    x->c_damp = of[0], x->since = of[1], x->pre = of[2], x->impulse = of[3], x->rn = of[4];
+}
+
+/* forces, rows and factors are computed anew in each step */
+static void pen_keep(void *of, run_state *s)
+{
+    pen *w = of;
+    size_t n = (size_t)w->n;
+    double *all[] = { w->q, w->v, w->A, w->qmax, w->vmax };
+    state_f64(s, "t", &w->t, 1);
+    state_f64(s, "h", &w->h, 1);
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++)
+        state_f64(s, "state", all[k], n);
+    for (size_t i = 0; i < w->nspring; i++)
+        spring_keep(&w->spring[i], s);
+}
+
+static const stepper penalty_stepper = {
+    .start = pen_start, .step = pen_step, .sample = pen_sample, .keep = pen_keep
+};
 
 void penalty_dynamics_run(const program *p, const run_options *o, results *r)
 {
-    struct timespec a, b;
     pen *w = arena_make(r->a, pen);
-    const char *why = NULL;
-    clock_gettime(CLOCK_MONOTONIC, &a);
     *w = (pen){ .p = p,
-                .o = o,
-                .r = r,
                 .n = p->nq,
                 .k = o->value[PENALTY_STIFFNESS],
                 .damping = o->value[PENALTY_DAMPING],
                 .vs = o->value[PENALTY_SLIP],
                 .tol = o->value[PENALTY_TOLERANCE],
                 .h = o->value[PENALTY_H] };
-    r->status = RUN_OK;
-    r->duration = o->duration;
-    r->solver = "springs";
-    w->s = system_new(r->a, p, r->param, STORE_WHOLE, &why, &r->where);
-    if (!w->s) {
-        r->status = RUN_FAILED;
-        r->message = why;
-    } else {
-        rooms(w, r->a);
-        if (!begin(w))
-            failed(w, "the mass matrix is not positive definite");
-        else
-            march(w);
-    }
-    clock_gettime(CLOCK_MONOTONIC, &b);
-    r->seconds = (double)(b.tv_sec - a.tv_sec) + 1e-9 * (double)(b.tv_nsec - a.tv_nsec);
+    clock_run(&penalty_stepper, w, o, r);
 }

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include "clock/state.h"
 
 /* where a value is read: before the start; in the series at hand; else number of a piece */
 enum { BEFORE = -1, AT_HAND = -2 };
@@ -702,4 +703,53 @@ history *history_new(arena *a, const program *p, int order, int width, const dou
             integral_new(h, r, index);
     }
     return h;
+}
+
+/* ---- as part of a state ---- */
+void taylor_keep(taylor *t, run_state *s)
+{
+    if (!t)
+        return;
+    for (uint32_t k = 0; k < t->nsite; k++) {
+        site *x = &t->site[k];
+        double of[] = { x->branch, x->before, x->met };
+        state_f64(s, "site", of, 3);
+        state_flags(s, "near", &x->near, 1);
+        x->branch = of[0], x->before = of[1], x->met = of[2];
+    }
+    state_f64(s, "registers", t->c, (size_t)t->nreg * (size_t)t->width);
+    state_flags(s, "live", t->live, t->nreg);
+}
+
+static void breaks_keep(history *h, run_state *s)
+{
+    size_t n = state_count(s, "breaking points", h->breaks.n, sizeof(double));
+    if (state_reads(s)) {
+        h->breaks.n = 0;
+        vec_reserve(h->a, &h->breaks, n);
+    }
+    for (size_t k = 0; k < n && state_ok(s); k++) {
+        breaking *b = state_reads(s) ? vec_push(h->a, &h->breaks) : &h->breaks.at[k];
+        state_f64(s, "break", &b->t, 1);
+        state_int(s, "order", &b->order, 0, 1 << 20);
+    }
+}
+
+void history_keep(history *h, run_state *s)
+{
+    state_f64(s, "past", &h->t, 1);
+    if (state_reads(s)) {
+        history_begin(h, h->t);
+        h->pieces.n = 0;
+    }
+    breaks_keep(h, s);
+    for (int i = 0; i < h->npast; i++) {
+        taylor_keep(h->past[i].arg, s);
+        taylor_keep(h->past[i].rd.given, s);
+        state_flags(s, "back", &h->past[i].back, 1);
+    }
+    for (int i = 0; i < h->nin; i++) {
+        taylor_keep(h->in[i].lo, s);
+        taylor_keep(h->in[i].hi, s);
+    }
 }

@@ -57,6 +57,12 @@ void history_add(history *h, const piece *p);
 void history_break(history *h, double t, int order);
 void history_image(history *h, double t);
 
+/* As part of a state: sites and registers of a kernel over series; the past without its pieces, which are
+   added again by who keeps them. */
+struct run_state;
+void taylor_keep(taylor *t, struct run_state *s);
+void history_keep(history *h, struct run_state *s);
+
 /* ---- between samples (history_samples.c): for schemes that step by numbers ---- */
 typedef struct past_samples past_samples;
 past_samples *samples_new(arena *a, const program *p, const double *param, const double *q0, double step);

@@ -71,8 +71,7 @@ double rod_distance(rod_work *w, const double *pos, const double *rot)
 static bool goals_at(rod_work *w, double t)
 {
     if (!holds_at(w, t, 1)) {
-        w->r->status = RUN_OK;
-        w->r->message = NULL;
+        results_unfail(w->r);
         return false;
     }
     holds_put(w);

@@ -8,11 +8,9 @@ bool rod_fail(rod_work *w, span at, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    w->r->message = arena_vprintf(w->r->a, fmt, ap);
+    const char *message = arena_vprintf(w->r->a, fmt, ap);
     va_end(ap);
-    w->r->status = RUN_FAILED;
-    w->r->where = at;
-    return false;
+    return results_fail(w->r, at, message);
 }
 
 void rod_eval(rod_work *w, const kernel *k, double t, int rod, double s, double *out)

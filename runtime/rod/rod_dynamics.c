@@ -17,9 +17,9 @@ struct rod_motion {
     double *vel, *goal;
     uint8_t *driven; /* by node: what is held, so that its velocity is that of the support */
     double *left;    /* residual of the last step: what supports give */
-    /* weight of the end of a step; the step; work of loads and supports; the largest energy seen; what the
-     * last step lacks of balance */
-    double theta, dt, worked, top, missed;
+    /* weight of the end of a step; the step; work of loads and supports; what the last step lacks of balance
+     */
+    double theta, dt, worked, missed;
 };
 
 static void mat3(const double *M, const double *x, double *y)
@@ -286,17 +286,6 @@ static bool settle(rod_work *w, double t)
     return ok;
 }
 
-static void audit(rod_work *w)
-{
-    results *r = w->r;
-    int64_t k = r->samples - 1;
-    rod_motion *d = w->motion;
-    d->top = fmax(d->top, fmax(fabs(r->energy[k]), fmax(fabs(r->work[k]), fabs(r->dissipated[k]))));
-    double defect = fabs(r->energy[k] - r->energy[0] - r->work[k] + r->dissipated[k]);
-    if (defect > r->power_balance * d->top)
-        r->power_balance = defect / d->top;
-}
-
 /* ---- steps ---- */
 /* where the velocities lead, and the supports */
 static void predict(rod_work *w)
@@ -359,44 +348,42 @@ bool rod_motion_new(rod_work *w, double dt)
     return true;
 }
 
-bool rod_motion_run(rod_work *w, double end, double h, double *reached)
+/* ---- for the clock ---- */
+static bool motion_start(void *of, run_clock *c)
 {
-    results *r = w->r;
-    double last = 0, every = w->o->every;
-    if (!(h > 0))
-        h = end / 1000;
-    results_reserve(r, end > 0 ? (int64_t)fmin(end / fmax(h, every) + 2, 4e6) : 1);
-    if (!rod_motion_new(w, h))
+    rod_work *w = of;
+    c->rule = STEPS_HALVED;
+    c->near = 1e-12;
+    c->look = 1;
+    c->h = w->ro->h > 0 ? w->ro->h : c->end / 1000;
+    if (!rod_motion_new(w, c->h))
         return false;
-    drive(w, 0, -1e-3 * h, w->motion->vel);
-    rod_sample(w, 0);
-    for (double t = 0, dt = h, easy = 0; t < end * (1 - 1e-12);) {
-        double step = t + dt > end * (1 - 1e-9) ? end - t : dt;
-        while (turn_between(w, t, step) > 1 && step > 1e-4 * h)
-            step /= 2;
-        if (!motion_step(w, t, step)) {
-            if (r->status == RUN_FAILED || r->status == RUN_INTERRUPTED)
-                return false;
-            dt = step / 2;
-            easy = 0;
-            if (dt < 1e-4 * h)
-                return false;
-            continue;
-        }
-        w->t = *reached = t += step;
-        r->steps++;
-        r->t_end = t;
-        if (t >= end * (1 - 1e-12) || !(every > 0) || t - last >= every * (1 - 1e-9)) {
-            rod_sample(w, t);
-            audit(w);
-            last = t;
-        }
-        if (++easy >= 2 && dt < h) {
-            dt = fmin(2 * dt, h);
-            easy = 0;
-        }
-        if (rod_interrupted(w))
-            return false;
-    }
+    drive(w, 0, -1e-3 * c->h, w->motion->vel);
     return true;
 }
+
+/* shorter where supports turn far in it */
+static step_outcome motion_go(void *of, run_clock *c, double h, double to)
+{
+    rod_work *w = of;
+    (void)to;
+    while (turn_between(w, c->t, h) > 1 && h > 1e-4 * c->h)
+        h /= 2;
+    c->taken = h;
+    if (motion_step(w, c->t, h)) {
+        w->t = c->t + h;
+        return STEP_DONE;
+    }
+    if (c->r->status != RUN_OK)
+        return STEP_FAILED;
+    if (clock_may_refuse(c))
+        return STEP_REFUSED;
+    rod_fail(
+        w, w->rp->rod[0].at,
+        "no motion was found beyond t = %.10g, with steps down to a ten-thousandth of h; what was reached "
+        "is kept",
+        c->t);
+    return STEP_FAILED;
+}
+
+const stepper rod_motion_stepper = { .start = motion_start, .step = motion_go, .sample = rod_fill };

@@ -163,9 +163,7 @@ double rod_part_of(const rod_work *w, double turn, double most_turn, bool room)
 bool rod_interrupted(rod_work *w)
 {
     double done = w->o->duration > 0 ? w->t / w->o->duration : 0;
-    if (w->r->status != RUN_INTERRUPTED && w->o->progress && w->o->progress(w->o->ud, done))
-        w->r->status = RUN_INTERRUPTED;
-    return w->r->status == RUN_INTERRUPTED;
+    return run_interrupted(w->o, w->r, done);
 }
 
 /* Increments until they are small: below `enough`.  With multipliers as unknowns (stiff) they follow each

@@ -37,19 +37,9 @@ static void residual_here(rod_work *w, double t)
     arena_release(w->tmp, mark);
 }
 
-void rod_sample(rod_work *w, double t)
+/* nothing touches unless contacts_accept finds that it does */
+static void contacts_clear(results *r, int64_t k)
 {
-    double e[4];
-    results *r = w->r;
-    int64_t k = results_sample(r);
-    r->t[k] = r->t_end = t;
-    r->energy[k] = rod_elastic(w, e) + (w->motion ? rod_kinetic(w) : 0);
-    r->work[k] = w->motion ? rod_worked(w) : 0;
-    memcpy(r->track + k * r->ntrack, w->pos, (size_t)(3 * w->N) * sizeof *w->pos);
-    residual_here(w, t);
-    for (int i = 0; i < w->nsupport; i++)
-        reaction_of(w, w->support[i], r->track + k * r->ntrack + 3 * w->N + 6 * i);
-    r->dissipated[k] = w->viscous + (w->contact ? contacts_dissipated(w) : 0);
     for (size_t c = 0; c < r->prog->ncontact; c++) {
         contact_result *x = &r->contact[c];
         for (int64_t m = 0; x->kept && m < x->members; m++) {
@@ -60,8 +50,34 @@ void rod_sample(rod_work *w, double t)
         for (int64_t m = 0; x->kept && m < x->members * x->nslip; m++)
             x->rt[k * x->members * x->nslip + m] = x->slip[k * x->members * x->nslip + m] = 0;
     }
+}
+
+/* Along a load there is no balance of power; the first sample of a motion is where it begins. */
+bool rod_fill(void *of, run_clock *c, int64_t k, energies *out)
+{
+    double e[4];
+    rod_work *w = of;
+    results *r = c->r;
+    r->t_end = r->t[k];
+    out->kinetic = out->shown = rod_elastic(w, e) + (w->motion ? rod_kinetic(w) : 0);
+    out->unaudited = !w->motion || k == 0;
+    c->books.work = w->motion ? rod_worked(w) : 0;
+    memcpy(r->track + k * r->ntrack, w->pos, (size_t)(3 * w->N) * sizeof *w->pos);
+    residual_here(w, r->t[k]);
+    for (int i = 0; i < w->nsupport; i++)
+        reaction_of(w, w->support[i], r->track + k * r->ntrack + 3 * w->N + 6 * i);
+    c->books.dissipated = w->viscous + (w->contact ? contacts_dissipated(w) : 0);
+    contacts_clear(r, k);
     if (w->contact)
         contacts_accept(w, k);
+    return true;
+}
+
+static const stepper along_load = { .sample = rod_fill };
+
+void rod_sample(rod_work *w, double t)
+{
+    clock_sample(&w->clock, t);
 }
 
 static void finish(rod_work *w, const rod_path *p)
@@ -126,6 +142,7 @@ static void go(rod_work *w)
     results *r = w->r;
     double end = isnan(w->o->duration) ? 1 : w->o->duration, h = w->ro->h, reached = 0;
     rod_path p = { .ncritical = 0 };
+    clock_init(&w->clock, &along_load, w, w->o, r);
     if (!rod_build(w))
         return;
     rod_band_new(w);
@@ -143,6 +160,7 @@ static void go(rod_work *w)
         return;
     if ((w->goal0 && !moves) || supports_differ(w, moves ? 1e-9 : 0.02)) {
         if (moves && !rod_supported(w)) {
+            results_unfail(r); /* what is missing matters only because of the shape */
             rod_fail(w, w->rp->rod[0].at,
                      "the supports at t = 0 do not agree with the shape of the rods, and hold too little to "
                      "bend them there; give a reference that agrees");
@@ -160,14 +178,9 @@ static void go(rod_work *w)
                      reached);
     }
     reached = 0;
-    if (moves && ok) {
-        ok = rod_motion_run(w, end, h, &reached);
-        if (!ok && r->status == RUN_OK)
-            rod_fail(w, w->rp->rod[0].at,
-                     "no motion was found beyond t = %.10g, with steps down to a ten-thousandth of h; what "
-                     "was reached is kept",
-                     reached);
-    } else if (ok) {
+    if (moves && ok)
+        clock_run(&rod_motion_stepper, w, w->o, r);
+    else if (ok) {
         if (w->contact)
             contacts_step(w);
         ok = rod_step(w, 0, 1, false) || (w->contact && r->status == RUN_OK && rod_step(w, 0, 1, true));

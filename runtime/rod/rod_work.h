@@ -1,6 +1,7 @@
 /* rod_work: what the files of the rod solver share. */
 #ifndef CDL_ROD_WORK_H
 #define CDL_ROD_WORK_H
+#include "clock/clock.h"
 #include "rod.h"
 
 /* position (3), frame (quaternion), axis (3); roll: start is a frame, goal an angle from it */
@@ -69,6 +70,7 @@ typedef struct rod_work {
     struct rod_contacts *contact;
     rod_motion *motion; /* NULL: statics */
     int64_t iterations;
+    run_clock clock; /* along a load; a motion in time has one of its own */
 } rod_work;
 
 /* ---- lines through points ---- */
@@ -151,7 +153,9 @@ typedef struct rod_path {
     vec(rod_point) points; /* by arc length alone */
 } rod_path;
 double rod_elastic(rod_work *w, double *e); /* all four kinds, and their sum */
+/* Along a load: a sample.  rod_fill: its columns, there and in time. */
 void rod_sample(rod_work *w, double t);
+bool rod_fill(void *of, run_clock *c, int64_t at, energies *e);
 /* flow: through a viscous motion; false: the state is as before */
 bool rod_step(rod_work *w, double t, double tau, bool flow);
 /* directions that lower the energy; the sign of the determinant where moments have none */
@@ -170,7 +174,7 @@ double rod_distance(rod_work *w, const double *pos, const double *rot); /* of th
 /* ---- motions in time ---- */
 /* velocities of the start; dt: the step to come; false after a report */
 bool rod_motion_new(rod_work *w, double dt);
-bool rod_motion_run(rod_work *w, double end, double h, double *reached);
+extern const stepper rod_motion_stepper;
 /* of an element, added; either may be NULL */
 void rod_inertia_put(const rod_work *w, const rod_mesh *m, int e, double *f, double *K);
 /* weight of the end of the step in the forces of elements */

@@ -1,0 +1,350 @@
+#include "clock.h"
+#include <math.h>
+#include <string.h>
+#include <time.h>
+
+/* ---- how a run ends ---- */
+bool results_fail(results *r, span at, const char *message)
+{
+    if (r->status == RUN_FAILED)
+        return false;
+    r->status = RUN_FAILED;
+    r->message = message;
+    r->where = at;
+    return false;
+}
+
+void results_unfail(results *r)
+{
+    if (r->status != RUN_FAILED)
+        return;
+    r->status = RUN_OK;
+    r->message = NULL;
+}
+
+bool run_interrupted(const run_options *o, results *r, double done)
+{
+    if (r->status != RUN_INTERRUPTED && o->progress && o->progress(o->ud, done))
+        r->status = RUN_INTERRUPTED;
+    return r->status == RUN_INTERRUPTED;
+}
+
+/* ---- the books ---- */
+/* E - E0 = work - dissipated: what is missing, relative to the largest of them so far */
+static void audit(books *b, results *r, double kinetic)
+{
+    b->top = fmax(b->top, fmax(fabs(kinetic), fmax(fabs(b->work), fabs(b->dissipated))));
+    double defect = fabs(kinetic - b->kinetic0 - b->work + b->dissipated);
+    if (defect > 0 && b->top > 0)
+        r->power_balance = fmax(r->power_balance, defect / b->top);
+}
+
+void books_enter(books *b, results *r, int64_t at, const energies *e)
+{
+    if (at == 0) {
+        b->kinetic0 = e->kinetic;
+        b->potential0 = e->potential;
+    }
+    if (!e->unaudited)
+        audit(b, r, e->kinetic);
+    r->energy[at] = e->shown + e->potential;
+    r->dissipated[at] = b->dissipated;
+    r->work[at] = b->work + (e->potential - b->potential0);
+}
+
+/* ---- samples ---- */
+bool clock_sample(run_clock *c, double t)
+{
+    results *r = c->r;
+    energies e = { 0 };
+    int64_t before = r->samples, at = results_sample(r);
+    r->t[at] = t;
+    if (!c->with->sample(c->of, c, at, &e)) {
+        r->samples = before;
+        return false;
+    }
+    books_enter(&c->books, r, at, &e);
+    c->last = t;
+    return true;
+}
+
+static bool at_end(const run_clock *c)
+{
+    return c->rule == STEPS_EQUAL ? c->step >= c->steps : !(c->t < c->end * (1 - c->near));
+}
+
+/* every so often, and where the run ends */
+static bool sample_due(const run_clock *c)
+{
+    double every = c->sample_all ? 0 : c->o->every;
+    return at_end(c) || c->stopped || !(every > 0) || c->t - c->last >= every * (1 - 1e-9);
+}
+
+static void samples_reserve(run_clock *c)
+{
+    enum { MOST = 4000000 };
+    double every = c->sample_all ? 0 : c->o->every;
+    double kept = c->end / fmax(c->h, every) + 2;
+    if (c->rule != STEPS_OWN)
+        results_reserve(c->r, kept < MOST ? (int64_t)kept : MOST);
+}
+
+/* ---- steps ---- */
+double clock_steps(double T, double h)
+{
+    double n = T / h;
+    return fmax(1, ceil(n - fmax(1e-9, 1e-12 * n)));
+}
+
+enum { EASY = 2 };                   /* steps after which the next is longer */
+static const double SHORTEST = 1e-4; /* of h */
+
+bool clock_may_refuse(const run_clock *c)
+{
+    if (c->rule == STEPS_EQUAL)
+        return c->depth < c->halves;
+    return c->rule == STEPS_OWN || c->taken / 2 >= SHORTEST * c->h;
+}
+
+/* to the time asked for; a refused step is another one over half the time */
+static step_outcome step_cut(run_clock *c, double h, double to, int depth)
+{
+    c->depth = depth;
+    step_outcome out = c->with->step(c->of, c, h, to);
+    if (out == STEP_DONE)
+        c->t = to;
+    if (out != STEP_REFUSED || !clock_may_refuse(c))
+        return out;
+    double mid = c->t + h / 2;
+    out = step_cut(c, h / 2, mid, depth + 1);
+    return out == STEP_DONE ? step_cut(c, to - mid, to, depth + 1) : out;
+}
+
+/* whole steps have the same size to the last bit, so that what belongs to it is kept */
+static step_outcome step_equal(run_clock *c)
+{
+    int64_t i = c->step + 1;
+    double to = i == c->steps ? c->end : (double)i * c->h, h = to - c->t;
+    if (fabs(h - c->h) <= 1e-9 * c->h)
+        h = c->h;
+    return step_cut(c, h, to, 0);
+}
+
+static step_outcome step_halved(run_clock *c)
+{
+    double h = c->t + c->size > c->end * (1 - 1e-9) ? c->end - c->t : c->size;
+    c->taken = h;
+    step_outcome out = c->with->step(c->of, c, h, c->t + h);
+    if (out == STEP_REFUSED && clock_may_refuse(c)) {
+        c->size = c->taken / 2;
+        c->easy = 0;
+    }
+    if (out != STEP_DONE)
+        return out;
+    c->t += c->taken;
+    if (c->easy < EASY)
+        c->easy++;
+    if (c->easy == EASY && c->size < c->h) {
+        c->size = fmin(2 * c->size, c->h);
+        c->easy = 0;
+    }
+    return out;
+}
+
+static step_outcome step_one(run_clock *c)
+{
+    if (c->rule == STEPS_EQUAL)
+        return step_equal(c);
+    if (c->rule == STEPS_HALVED)
+        return step_halved(c);
+    return c->with->step(c->of, c, c->end - c->t, c->end);
+}
+
+/* A step, and what follows from it.  False: the run is over. */
+static bool tick(run_clock *c)
+{
+    results *r = c->r;
+    step_outcome out = step_one(c);
+    if (out == STEP_FAILED || (out == STEP_REFUSED && !clock_may_refuse(c))) {
+        r->t_end = c->t;
+        return false;
+    }
+    if (out == STEP_REFUSED)
+        return true;
+    c->stopped = out == STEP_STOPPED;
+    r->steps = ++c->step;
+    r->t_end = c->t;
+    if (!c->own_samples && sample_due(c) && !clock_sample(c, c->t))
+        return false;
+    return !c->stopped;
+}
+
+/* ---- checkpoints ---- */
+static double seconds_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* what a state belongs to: it is of no use to another run */
+static void identity_keep(run_clock *c, run_state *s)
+{
+    const results *r = c->r;
+    const run_options *o = c->o;
+    int64_t run = o->checkpoint ? o->checkpoint->run : 0, was = run, hash = (int64_t)r->prog->hash;
+    state_i64(s, "run", &run, 1);
+    if (run != was)
+        state_wrong(s, "it is of run %lld of its file, this is run %lld", (long long)run, (long long)was);
+    state_same_text(s, "version", o->checkpoint ? o->checkpoint->version : "",
+                    "it was written by another version of the program");
+    state_i64(s, "program", &hash, 1);
+    if (hash != (int64_t)r->prog->hash)
+        state_wrong(s, "it is of another model, or the model has changed");
+    state_same_text(s, "backend", r->backend, "it is of a run with another backend");
+    state_same_f64(s, "parameters", r->param, (size_t)r->prog->nparam,
+                   "it is of a run with other parameters");
+    state_same_f64(s, "options", o->value, MAX_OPTIONS, "it is of a run with other options of the backend");
+    for (int k = 0; k < MAX_OPTIONS; k++)
+        state_same_text(s, "word", o->word[k], "it is of a run with other options of the backend");
+}
+
+static void clock_keep(void *of, run_state *s)
+{
+    run_clock *c = of;
+    books *b = &c->books;
+    double now[] = { c->t, c->last, c->size },
+           book[] = { b->work, b->dissipated, b->kinetic0, b->potential0, b->top };
+    int64_t steps = c->step;
+    identity_keep(c, s);
+    state_f64(s, "clock", now, 3);
+    state_f64(s, "books", book, 5);
+    state_i64(s, "steps", &steps, 1);
+    state_int(s, "easy", &c->easy, 0, EASY);
+    state_flags(s, "stopped", &c->stopped, 1);
+    if (state_reads(s) && state_ok(s)) {
+        c->t = now[0], c->last = now[1], c->size = now[2];
+        *b = (books){ book[0], book[1], book[2], book[3], book[4] };
+        c->step = steps;
+        if (!(c->t >= 0 && c->t <= c->end) || steps < 0)
+            state_wrong(s, "it is at t = %g, and this run ends at t = %g", c->t, c->end);
+    }
+    results_keep(c->r, s);
+    if (state_ok(s))
+        c->with->keep(c->of, s);
+}
+
+static void checkpoint_write(run_clock *c)
+{
+    const checkpoint *k = c->o->checkpoint;
+    if (!k || !k->to || !c->with->keep || c->r->io)
+        return;
+    c->r->io = state_save_file(c->r->a, k->to, clock_keep, c);
+    if (k->time > 0)
+        c->next_time = (floor(c->t / k->time + 1e-9) + 1) * k->time;
+    if (k->seconds > 0)
+        c->next_seconds = seconds_now() + k->seconds;
+}
+
+static bool checkpoint_due(const run_clock *c)
+{
+    const checkpoint *k = c->o->checkpoint;
+    if (!k || !k->to)
+        return false;
+    return (k->time > 0 && c->t >= c->next_time) || (k->seconds > 0 && seconds_now() >= c->next_seconds);
+}
+
+static void checkpoint_begin(run_clock *c)
+{
+    const checkpoint *k = c->o->checkpoint;
+    if (!k)
+        return;
+    c->next_time = k->time > 0 ? (floor(c->t / k->time + 1e-9) + 1) * k->time : INFINITY;
+    c->next_seconds = k->seconds > 0 ? seconds_now() + k->seconds : INFINITY;
+}
+
+/* the bytes of the file are gone when it is read */
+static void read_from(results *r, const void *ud, arena *scratch)
+{
+    run_clock *const *c = ud;
+    const char *why = state_load_file(scratch, (*c)->o->checkpoint->from, clock_keep, *c);
+    if (!why)
+        return;
+    r->io = arena_strdup(r->a, why);
+    r->samples = 0;
+    results_fail(r, SPAN_NONE, r->io);
+}
+
+static bool checkpoint_read(run_clock *c)
+{
+    if (!c->with->keep)
+        return results_fail(c->r, SPAN_NONE, c->r->io = "the state of this run cannot be restored");
+    results_scratch(c->r, read_from, &c);
+    return c->r->status == RUN_OK;
+}
+
+static void number_keep(void *of, run_state *s)
+{
+    int64_t *run = of;
+    state_i64(s, "run", run, 1);
+    if (state_ok(s) && *run < 1)
+        state_wrong(s, "it is of no run");
+    state_skip(s);
+}
+
+const char *checkpoint_run(arena *a, const char *path, int64_t *run)
+{
+    return state_load_file(a, path, number_keep, run);
+}
+
+/* ---- the run ---- */
+static void march(run_clock *c)
+{
+    while (!at_end(c) && c->r->status == RUN_OK && tick(c)) {
+        if (++c->tries % c->look == 0)
+            run_interrupted(c->o, c->r, c->t / c->end);
+        if (checkpoint_due(c) && !at_end(c))
+            checkpoint_write(c);
+    }
+}
+
+static bool begin(run_clock *c)
+{
+    if (!c->with->start(c->of, c) || c->r->status != RUN_OK)
+        return false;
+    c->size = c->h;
+    if (c->rule == STEPS_EQUAL)
+        c->steps = c->end > 0 ? (int64_t)clock_steps(c->end, c->h) : 0;
+    if (c->end > 0)
+        samples_reserve(c);
+    if (!c->own_samples && !clock_sample(c, 0))
+        return false;
+    if (c->o->checkpoint && c->o->checkpoint->from)
+        return checkpoint_read(c);
+    return true;
+}
+
+void clock_init(run_clock *c, const stepper *with, void *of, const run_options *o, results *r)
+{
+    *c = (run_clock){ .o = o, .r = r, .with = with, .of = of, .end = o->duration, .look = 256 };
+}
+
+void clock_run(const stepper *with, void *of, const run_options *o, results *r)
+{
+    double began = seconds_now();
+    run_clock c;
+    clock_init(&c, with, of, o, r);
+    r->status = RUN_OK;
+    r->duration = o->duration;
+    bool begun = begin(&c);
+    checkpoint_begin(&c);
+    if (begun && c.end > 0 && !c.stopped)
+        march(&c);
+    if (begun && r->status != RUN_FAILED && !r->full)
+        checkpoint_write(&c);
+    if (c.stopped && r->status == RUN_OK)
+        r->status = RUN_STOPPED;
+    if (with->finish)
+        with->finish(of, &c);
+    r->seconds = seconds_now() - began;
+}

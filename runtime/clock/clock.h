@@ -1,0 +1,97 @@
+/* clock: the time of a run.  A backend of dynamics is a stepper: start, step, sample, keep.  The clock drives
+   it: it owns the times of steps and samples, refused steps, progress and interruption, the books (energy,
+   work, what is lost), checkpoints, and how the run ended.  Nobody else takes samples or sets the status. */
+#ifndef CDL_CLOCK_H
+#define CDL_CLOCK_H
+#include "backend.h"
+#include "state.h"
+
+typedef enum {
+    STEP_DONE,    /* the state is that at the end of the step */
+    STEP_REFUSED, /* nothing has changed; a shorter step may do */
+    STEP_STOPPED, /* `stop when` ended the run, at clock.t, which the stepper has set */
+    STEP_FAILED   /* results_fail was called, or the run was interrupted within the step */
+} step_outcome;
+
+typedef enum {
+    STEPS_EQUAL,  /* of size h, the last one to the end exactly; a refused one is taken in two halves */
+    STEPS_HALVED, /* h at most: half as long where refused, twice as long again after two that were not */
+    STEPS_OWN     /* the stepper chooses; after a refused one it is called again */
+} step_rule;
+
+/* What is there at a sample.  kinetic: as v.M v/2, for the audit; shown: as the model writes it. */
+typedef struct energies {
+    double kinetic, shown, potential;
+    bool unaudited; /* the balance of power does not count this sample */
+} energies;
+
+/* The one account of energy.  Steppers add to work (of all forces but those of contact) and to dissipated. */
+typedef struct books {
+    double work, dissipated;
+    double kinetic0, potential0, top; /* at the first sample; the largest energy seen */
+} books;
+void books_enter(books *b, results *r, int64_t at, const energies *e);
+
+typedef struct run_clock run_clock;
+typedef struct stepper {
+    /* The state at t = 0, and how it steps, in the clock.  False: failed. */
+    bool (*start)(void *of, run_clock *c);
+    /* From c->t to `to` by a step h (to - c->t, and for equal steps the same to the last bit).  STEPS_OWN:
+       the end of the run; the stepper goes as far as it likes and sets c->t. */
+    step_outcome (*step)(void *of, run_clock *c, double h, double to);
+    /* Fills columns q, v, acc and those of contacts of sample `at`, at the time r->t[at].  False: failed. */
+    bool (*sample)(void *of, run_clock *c, int64_t at, energies *e);
+    /* At the end of a run, however it ended; may be NULL. */
+    void (*finish)(void *of, run_clock *c);
+    /* All that the next step depends on, written or read (state.h); NULL: it cannot be saved. */
+    void (*keep)(void *of, run_state *s);
+} stepper;
+
+struct run_clock {
+    const run_options *o;
+    results *r;
+    const stepper *with;
+    void *of;
+    /* set by start */
+    step_rule rule;
+    double end;       /* o->duration when it begins */
+    double h;         /* of equal and halved steps */
+    double near;      /* the end counts as reached at end (1 - near) */
+    int halves;       /* how often an equal step may be halved */
+    int look;         /* steps between questions for progress; few where steps take long */
+    bool own_samples; /* the stepper calls clock_sample, the clock does not */
+    bool sample_all;  /* `every` does not count */
+    /* now */
+    double t, last; /* last: time of the last sample */
+    int64_t step, steps, tries;
+    bool stopped;
+    int depth;    /* how often the step at hand was halved */
+    double taken; /* halved steps: the stepper may set it to less than h */
+    double size;  /* of the next halved step */
+    int easy;     /* those since the last refused one */
+    books books;
+    double next_time, next_seconds; /* of the next checkpoint */
+};
+
+/* The whole run. */
+void clock_run(const stepper *with, void *of, const run_options *o, results *r);
+/* A sample at time t: room for it, the stepper's columns, the books.  False: failed. */
+bool clock_sample(run_clock *c, double t);
+/* May the step at hand be refused?  Else the stepper has to fail, and say why. */
+bool clock_may_refuse(const run_clock *c);
+/* A clock that is not run: for samples along a load. */
+void clock_init(run_clock *c, const stepper *with, void *of, const run_options *o, results *r);
+/* Equal steps of size h to the end T: how many. */
+double clock_steps(double T, double h);
+
+/* The number of the run that a checkpoint belongs to.  NULL, or what is wrong with the file. */
+const char *checkpoint_run(arena *a, const char *path, int64_t *run);
+
+/* ---- how a run ends: for all backends ---- */
+/* The run has failed, there and so; the first failure counts.  Returns false. */
+bool results_fail(results *r, span at, const char *message);
+/* A failure that was only tried for is taken back. */
+void results_unfail(results *r);
+/* Asks whether to go on; true: it was interrupted, now or before. */
+bool run_interrupted(const run_options *o, results *r, double done);
+#endif

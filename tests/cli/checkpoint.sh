@@ -1,0 +1,156 @@
+#!/bin/bash
+# --checkpoint and --from: a run that is continued from any of its states gives the bytes of the whole one.
+. "${tests:?}/cli/common"
+
+cat >penalty.cdl <<'CDL'
+model ball {
+    param e in 0..1 = 0.7
+    dof y = 1, y' = 0, x = 0, x' = 2
+    y'' = -9.81
+    x'' = 0
+    constraint floor: y >= 0 { impact = newton(e), slip = x', friction = coulomb(0.2) }
+}
+run ball for 2 with penalty()
+save t, y, x, y', energy, dissipated, work, floor.gap, floor.rn, floor.rt { file = "out.csv" }
+measure n = count(floor.impacts), p = power_balance, r = residual, d = max_penetration, s = floor.status(1.9)
+CDL
+sed 's/penalty()/events()/' penalty.cdl >events.cdl
+cat >switches.cdl <<'CDL'
+model belt {
+    dof x = 0, x' = 0, w = 0, w' = 0
+    x'' = -x + sin(2*t)
+    w'' = -4*w + 0.1*x(t - 0.3)
+    constraint rub { normal = 1, slip = x' - 0.5, friction = coulomb(0.4) }
+    when x > 0.3 { w' = w' + 0.1 }
+}
+run belt for 6 with events()
+save t, x, x', w, rub.rt, energy { file = "out.csv" }
+measure a = last(w), p = power_balance
+CDL
+cat >adaptive.cdl <<'CDL'
+model slab {
+    param eps = 0.05
+    dof v = 0
+    eps*v' in sin(3*t) + 0.3*v(t - 0.2) - 0.4*Sgn(v)
+}
+run slab for 6 with inclusion()
+save t, v, v' { file = "out.csv" }
+measure a = last(v), n = count(t), r = residual
+CDL
+sed 's/inclusion()/inclusion(h = 1e-2, order = 2)/' adaptive.cdl >equal.cdl
+cat >cone.cdl <<'CDL'
+model swept {
+    dof x[2] = [0, 0]
+    -x' in normal_cone(ball([sin(t), 0.5*t], 0.5), x)
+}
+run swept for 4 with inclusion(h = 1e-2)
+save t, x { file = "out.csv" }
+measure a = last(x)
+CDL
+
+# all states of a run, one after the other: what is no regular file is written directly
+ln -s /proc/self/fd/1 pipe
+json() { "$CDL" run --json "$@" 2>err | sed 's/"seconds":[^,]*,//'; }
+for m in penalty events switches adaptive equal cone; do
+    json -o whole $m.cdl >whole.json
+    "$CDL" run -q -o first --checkpoint pipe --checkpoint-every t=0.07 $m.cdl 2>err | cat >all
+    cmp -s whole/out.csv first/out.csv; same "$m: writing checkpoints changes nothing" 0 $?
+    at=() size=() pos=0
+    while [ "$(tail -c +$((pos + 1)) all | head -c 8)" = CDLSTATE ]; do
+        n=$(($(od -An -t u8 -j $((pos + 12)) -N8 all) + 84))
+        at+=($pos) size+=($n) pos=$((pos + n))
+    done
+    same "$m: there are checkpoints" yes "$([ ${#at[@]} -ge 5 ] && echo yes || echo "${#at[@]}")"
+    bad="" k=0
+    for ((try = 0; try < 5; try++)); do
+        [ $try -gt 0 ] && k=$((RANDOM % ${#at[@]}))         # the first one always
+        tail -c +$((at[k] + 1)) all | head -c "${size[k]}" >state
+        json -o second --from state $m.cdl >second.json
+        cmp -s whole.json second.json && cmp -s whole/out.csv second/out.csv || bad+=" $k"
+    done
+    same "$m: continued from any of them, the same bytes" "" "$bad"
+done
+
+# a run that is interrupted, or killed, goes on from where it was
+cat >long.cdl <<'CDL'
+model pendulum {
+    dof a = 2, a' = 0
+    a'' = -sin(a)
+    constraint wall: a >= -1 { impact = newton(0.99) }
+}
+run pendulum for 60 with penalty(tolerance = 1e-9)
+save t, a, wall.rn, energy { file = "out.csv" }
+CDL
+json -o whole long.cdl >whole.json
+for sig in INT KILL; do
+    rm -f state
+    "$CDL" run -q -o first --checkpoint state --checkpoint-every 0.02s long.cdl >out 2>err &
+    pid=$!
+    for ((i = 0; i < 100; i++)); do [ -s state ] && break; sleep 0.02; done
+    kill -$sig $pid
+    wait $pid 2>/dev/null; rc=$?
+    [ $sig = INT ] && same "an interrupted run" 4 $rc && has "says how to go on" err "to go on from there: --from state"
+    [ $sig = KILL ] && same "a killed run" 137 $rc
+    json -o second --from state long.cdl >second.json
+    cmp -s whole.json second.json && cmp -s whole/out.csv second/out.csv; same "goes on after SIG$sig" 0 $?
+    [ $sig = INT ] && same "and leaves no other file" "state" "$(ls state*)"
+    rm -f state*
+done
+try "one that has ended is there at once" 0 "$CDL" run -q -o first --checkpoint state long.cdl
+json -o second --from state long.cdl >second.json
+cmp -s whole.json second.json && cmp -s whole/out.csv second/out.csv; same "with all its results" 0 $?
+try "and a longer run goes on from it" 0 "$CDL" run -o longer --from state <(sed 's/for 60/for 61/' long.cdl)
+has "to its end" out "to t = 61"
+
+# several runs in a file: those before are done again
+cat >two.cdl <<'CDL'
+model fall { dof y = 1, y' = 0; y'' = -1; constraint floor: y >= 0 }
+run fall for 1 with penalty()
+save t, y { file = "a.csv" }
+run fall for 3 with events()
+save t, y { file = "b.csv" }
+CDL
+try "two runs" 0 "$CDL" run -q -o whole --checkpoint state two.cdl
+try "the second goes on" 0 "$CDL" run -q -o second --from state --checkpoint state two.cdl
+cmp -s whole/a.csv second/a.csv && cmp -s whole/b.csv second/b.csv; same "with the bytes of both" 0 $?
+sed '/events/,$d' two.cdl >one.cdl
+try "no run that it is of" 5 "$CDL" run -q --from state one.cdl
+has "is reported" err "nothing was continued from checkpoint 'state'"
+
+# what does not fit is refused
+"$CDL" run -q -o whole --checkpoint state events.cdl 2>err
+try "another parameter" 5 "$CDL" run -q -p e=0.6 --from state events.cdl
+has "is named" err "error: cannot continue from checkpoint 'state': it is of a run with other parameters"
+try "another backend" 5 "$CDL" run -q --from state penalty.cdl
+has "is named" err "it is of a run with another backend"
+sed 's/events()/events(tolerance = 1e-9)/' events.cdl >other.cdl
+try "another option" 5 "$CDL" run -q --from state other.cdl
+has "is named" err "it is of a run with other options of the backend"
+sed 's/9.81/9.82/' events.cdl >other.cdl
+try "another model" 5 "$CDL" run -q --from state other.cdl
+has "is named" err "it is of another model, or the model has changed"
+sed 's/for 2 /for 1 /' events.cdl >other.cdl
+try "a shorter run" 5 "$CDL" run -q --from state other.cdl
+has "is named" err "it is at t = 2, and this run ends at t = 1"
+head -c 500 state >part
+try "a part of a file" 5 "$CDL" run -q --from part events.cdl
+has "is damaged" err "cannot continue from checkpoint 'part': it is damaged"
+printf x | dd of=state bs=1 seek=900 conv=notrunc 2>/dev/null
+try "a byte that has changed" 5 "$CDL" run -q --from state events.cdl
+has "is damaged" err "it is damaged"
+try "no checkpoint at all" 5 "$CDL" run -q --from events.cdl events.cdl
+has "is reported" err "it is no checkpoint"
+try "no such file" 5 "$CDL" run -q --from nowhere events.cdl
+has "is reported" err "cannot read checkpoint 'nowhere': No such file or directory"
+try "nowhere to write" 5 "$CDL" run -q --checkpoint /proc/none/state events.cdl
+has "is reported" err "cannot write checkpoint '/proc/none/state'"
+
+# usage
+try "a run that cannot be saved" 3 "$CDL" run -q --checkpoint state <(sed 's/inclusion()/limit(eps)/; s/ + 0.3[^ ]* - 0.2)//' adaptive.cdl)
+has "is reported" err "the state of this run cannot be saved with limit()"
+try "one file at a time" 2 "$CDL" run --checkpoint state events.cdl penalty.cdl
+has "is reported" err "cdl: --checkpoint is for one file at a time"
+try "every what" 2 "$CDL" run --checkpoint state --checkpoint-every often events.cdl
+has "is reported" err "'often' is no value of --checkpoint-every"
+try "a value is missing" 2 "$CDL" run events.cdl --checkpoint
+has "is reported" err "cdl: --checkpoint needs a value"
