@@ -9,8 +9,8 @@
 #include "central.h"
 #include <math.h>
 #include <string.h>
-#include <suitesparse/klu.h>
 #include "lemke.h"
+#include "proximal.h"
 #include "base/linalg.h"
 #include "scaled.h"
 
@@ -40,9 +40,9 @@ typedef struct central {
     int shy;
     int sign, *seen; /* of the determinant at the start; for counting cycles */
     bool pivots;     /* are to be chosen anew: near a bend the old ones may be small */
-    klu_common common;
-    klu_symbolic *symbolic;
-    klu_numeric *numeric;
+    double damping;  /* of the step of x, over the largest diagonal entry of W */
+    int *diagonal;   /* places of the diagonal of W */
+    sparse_factors *factors;
 } central;
 
 static inline double larger(double a, double b)
@@ -88,6 +88,11 @@ static bool pairs_find(central *w)
         if ((o->n >= 0 && o->at_n < 0) || (o->t >= 0 && o->at_t < 0))
             return false;
     }
+    for (int i = 0; i < w->m; i++) {
+        w->diagonal[i] = place(w->s, i, i);
+        if (w->diagonal[i] < 0)
+            return false;
+    }
     return true;
 }
 
@@ -114,6 +119,7 @@ static central *central_new(sparse_problem *p, arena *a)
     w->s = scaled_new(p, a);
     w->m = w->s->m;
     w->pair = arena_array(a, pair, 3 * (size_t)p->n);
+    w->diagonal = arena_array(a, int, w->m);
     if (!pairs_find(w) || w->np == 0)
         return NULL;
     size_t m = (size_t)w->m, np = (size_t)w->np;
@@ -135,6 +141,7 @@ static central *central_new(sparse_problem *p, arena *a)
     w->seen = arena_array(a, int, m);
     w->residual = w->low = INFINITY;
     w->last = 1;
+    w->factors = sparse_factors_new(a, w->m, w->s->Ws, w->s->Wc, false);
     state_start(w);
     return w;
 }
@@ -168,33 +175,15 @@ static bool factorise(central *w)
         if (o->at_t >= 0)
             w->A[o->at_t] += f;
     }
+    for (int i = 0; i < w->m && w->damping > 0; i++)
+        w->A[w->diagonal[i]] += w->damping;
     w->p->iterations++;
-    if (w->pivots)
-        klu_free_numeric(&w->numeric, &w->common);
-    if (w->numeric)
-        return klu_refactor(w->s->Ws, w->s->Wc, w->A, w->symbolic, w->numeric, &w->common) &&
-               w->common.status == KLU_OK;
-    w->numeric = klu_factor(w->s->Ws, w->s->Wc, w->A, w->symbolic, &w->common);
-    return w->numeric != NULL;
+    return sparse_factors_put(w->factors, w->A, w->pivots);
 }
 
-/* its sign: of the diagonal, and of the order that pivots were taken in */
 static int determinant(central *w)
 {
-    const double *d = w->numeric->Udiag;
-    const int *to = w->numeric->Pnum;
-    int sign = 1;
-    memset(w->seen, 0, (size_t)w->m * sizeof *w->seen);
-    for (int i = 0; i < w->m; i++) {
-        if (d[i] < 0)
-            sign = -sign;
-        for (int j = i; !w->seen[j]; j = to[j]) {
-            w->seen[j] = 1;
-            if (to[j] != i)
-                sign = -sign;
-        }
-    }
-    return sign;
+    return sparse_factors_sign(w->factors, w->seen);
 }
 
 /* The direction in which products change by tau - back X Y (- dX dY of the direction at hand), and the
@@ -209,7 +198,7 @@ static void direct(central *w, double tau, double back, double share, bool secon
         w->rhs[w->pair[k].row] += (w->pair[k].side < 0 ? -c : c) / w->X[k];
     }
     vec_copy(w->dx, w->rhs, w->m);
-    klu_tsolve(w->symbolic, w->numeric, w->m, 1, w->dx, &w->common);
+    sparse_factors_solve_rows(w->factors, w->dx);
     for (int k = 0; k < w->np; k++) {
         w->dX[k] = form(&w->pair[k], w->dx, 0);
         w->dY[k] = (w->dY[k] - w->Y[k] * w->dX[k]) / w->X[k];
@@ -414,12 +403,79 @@ static bool follow(central *w, double goal)
 /* the factors are given back before anything else asks for memory */
 static bool follow_with(central *w, double goal)
 {
-    klu_defaults(&w->common);
-    w->common.btf = 0;
-    w->symbolic = klu_analyze(w->m, w->s->Ws, w->s->Wc, &w->common);
-    bool ok = w->symbolic && follow(w, goal);
-    klu_free_numeric(&w->numeric, &w->common);
-    klu_free_symbolic(&w->symbolic, &w->common);
+    bool ok = follow(w, goal);
+    sparse_factors_free(w->factors);
+    return ok;
+}
+
+/* ---- from a point that is close ---- */
+/* `off` inside of the point x0, so far that all products are positive */
+static void state_near(central *w, const double *x0, double off)
+{
+    memcpy(w->x, x0, (size_t)w->m * sizeof *w->x);
+    for (int k = 0; k < w->np; k++) {
+        const pair *o = &w->pair[k];
+        if (o->side == 0)
+            w->x[o->n] = larger(w->x[o->n], 0) + off;
+        else if (o->side > 0) {
+            double bound = (o->n >= 0 ? o->kappa * w->x[o->n] : 0) + o->rho, most = larger(bound - off, 0.9 * bound);
+            w->x[o->t] = fmin(larger(w->x[o->t], -most), most);
+        }
+    }
+    look(w);
+    for (int k = 0; k < w->np; k++) {
+        const pair *o = &w->pair[k];
+        double u = w->u[o->row] * (o->side < 0 ? -1 : 1);
+        w->X[k] = form(o, w->x, o->rho);
+        w->Y[k] = larger(u, 0) + off;
+    }
+}
+
+/* Where steps get short the path folds: damping the step of x leads past most folds. */
+static bool descend_damped(central *w, double goal)
+{
+    enum { TRIES = 60, STALL = 15 };
+    double best = INFINITY;
+    w->damping = 0;
+    w->last = 1;
+    for (int it = 0, good = 0; it < TRIES && it - good < STALL; it++) {
+        double e = look(w);
+        if (e <= goal)
+            return true;
+        if (e < 0.8 * best) {
+            best = e;
+            good = it;
+        }
+        if (!factorise(w) || !descend(w, mean(w, 0)))
+            return false;
+        w->damping = w->last < 0.2 ? fmin(larger(4 * w->damping, 1e-5), 1) : w->last > 0.6 ? 0.2 * w->damping : w->damping;
+        if (w->damping < 1e-8)
+            w->damping = 0;
+    }
+    return false;
+}
+
+bool damped_solve(sparse_problem *p, arena *scratch, double tol)
+{
+    static const double starts[] = { 1e-2, 1e-3 };
+    for (int c = 0; c < p->n; c++)
+        if (!known(&p->cone[c]))
+            return false;
+    arena_pos mark = arena_mark(scratch);
+    central *w = central_new(p, scratch);
+    bool ok = false;
+    if (w) {
+        double *x0 = arena_array(scratch, double, w->m);
+        scaled_unknowns(w->s, x0);
+        for (size_t k = 0; k < sizeof starts / sizeof *starts && !ok; k++) {
+            state_near(w, x0, starts[k]);
+            ok = descend_damped(w, 0.3 * tol) || w->residual <= tol;
+            sparse_factors_free(w->factors);
+        }
+        memcpy(p->r, w->best, (size_t)p->m * sizeof *p->r);
+        p->residual = w->residual;
+    }
+    arena_release(scratch, mark);
     return ok;
 }
 

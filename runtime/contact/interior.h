@@ -2,7 +2,7 @@
  * the way out where sweeps and Newton's method stall. */
 #ifndef CDL_INTERIOR_H
 #define CDL_INTERIOR_H
-#include "proximal.h"
+#include "problem.h"
 
 /* False: the tolerance was not reached, or a cone is of a kind it does not know; r is the best that was met.
  */

@@ -4,76 +4,21 @@
 #include "central.h"
 #include "interior.h"
 #include "lemke.h"
-#include "base/linalg.h"
+#include "proximal.h"
+#include "sweeps.h"
 
 /* contacts: with all digits, with more; before others; when all else fails */
 enum { LEMKE_ALL = 16, LEMKE_MORE = 40, LEMKE_MOST = 100, LEMKE_LAST = 300 };
 enum { LEMKE_FEW = 20 };           /* above that the central path is sooner there */
+enum { SWEEPS = 400 };            /* before any factorisation */
 enum { PATCH = 60, PATCHES = 12 }; /* contacts solved together, times */
-
-static inline double larger(double a, double b)
-{
-    return a > b ? a : b;
-}
-static int width(const sparse_problem *p, int c)
-{
-    return p->start[c + 1] - p->start[c];
-}
-
-/* ---- residual ---- */
-static double contact_defect(const sparse_problem *p, int c, reaction_size *size, arena *a)
-{
-    const cone *o = &p->cone[c];
-    arena_pos mark = arena_mark(a);
-    int n = width(p, c), rows = cone_rows(o), k = cone_normal(o);
-    double *u = arena_array(a, double, rows), an = 0, at = 0, any = 0;
-    for (int j = 0; j < rows; j++) {
-        const double *v = p->val + p->at[c] + (size_t)j * n;
-        u[j] = p->b[o->row + j];
-        for (int i = 0; i < n; i++) {
-            int col = p->col[p->start[c] + i];
-            u[j] += v[i] * p->r[col];
-            if (col != o->row + j)
-                continue;
-            if (j < k)
-                an = v[i];
-            else
-                at = larger(at, v[i]);
-        }
-    }
-    double e = cone_defect(o, p->r + o->row, u, p->b + o->row, an, at, &any);
-    reaction_add(size, o, p->r + o->row, p->b + o->row, an, at);
-    arena_release(a, mark);
-    return e;
-}
-
-/* of each contact into e when it is given */
-static double measure(sparse_problem *p, double *e, arena *a)
-{
-    reaction_size size = { .fine = p->fine };
-    double scale, most = 0;
-    for (int c = 0; c < p->n; c++) {
-        double x = contact_defect(p, c, &size, a);
-        if (e)
-            e[c] = x;
-        if (x > most || !(x == x)) {
-            most = x;
-            p->worst = c;
-        }
-    }
-    scale = reaction_scale(&size, p->least);
-    for (int c = 0; e && c < p->n; c++)
-        if (scale > 0)
-            e[c] /= scale;
-    return p->residual = most == 0 ? 0 : most / scale;
-}
 
 /* ---- one island ---- */
 /* keeps the better of two reactions: those at hand and those kept */
 static bool better(sparse_problem *p, double *best, double *kept, double tol, arena *a)
 {
     size_t size = (size_t)p->m * sizeof *kept;
-    double e = measure(p, NULL, a);
+    double e = problem_measure(p, NULL, a);
     if (e < *best) {
         *best = e;
         memcpy(kept, p->r, size);
@@ -123,10 +68,10 @@ static bool patched(sparse_problem *p, int rounds, double *best, double *kept, d
             contact_of[p->cone[c].row + j] = c;
     }
     for (int round = 0; round < rounds; round++) {
-        measure(p, NULL, a);
+        problem_measure(p, NULL, a);
         lemke_contacts(p, who, around(p, p->worst, contact_of, mark, who, PATCH), p->r, LEMKE_DOUBLE, a);
         proximal_steps(p, a, 1e-6, 2, 10, tol);
-        double e = measure(p, NULL, a);
+        double e = problem_measure(p, NULL, a);
         if (e < *best) {
             *best = e;
             memcpy(kept, p->r, (size_t)p->m * sizeof *kept);
@@ -141,9 +86,13 @@ static bool patched(sparse_problem *p, int rounds, double *best, double *kept, d
 static bool island_solve(sparse_problem *p, double tol, const char **solver, arena *a)
 {
     int *all = arena_array(a, int, p->n);
-    double *kept = arena_array(a, double, p->m), best = measure(p, NULL, a);
+    double *kept = arena_array(a, double, p->m), best = problem_measure(p, NULL, a);
     memcpy(kept, p->r, (size_t)p->m * sizeof *kept);
     if (best <= tol)
+        return true;
+    *solver = "Gauss-Seidel with conjugate directions";
+    sweeps_solve(p, a, SWEEPS, false, 0.3 * tol);
+    if (better(p, &best, kept, tol, a))
         return true;
     bool known = pivots_know(p, all), none = false;
     static const int most[] = { LEMKE_MOST, LEMKE_MORE, LEMKE_ALL };
@@ -151,6 +100,10 @@ static bool island_solve(sparse_problem *p, double tol, const char **solver, are
         /* from a start that is close, or else from afar */
         *solver = "proximal Newton";
         proximal_steps(p, a, 1e-6, 1, 6, tol);
+        if (better(p, &best, kept, tol, a))
+            return true;
+        *solver = "damped interior point";
+        damped_solve(p, a, tol);
         if (better(p, &best, kept, tol, a))
             return true;
         *solver = "central path";
@@ -175,7 +128,7 @@ static bool island_solve(sparse_problem *p, double tol, const char **solver, are
         return true;
     *solver = "interior point";
     interior_solve(p, a, tol);
-    if (measure(p, NULL, a) <= tol || patched(p, PATCHES, &best, kept, tol, a))
+    if (problem_measure(p, NULL, a) <= tol || patched(p, PATCHES, &best, kept, tol, a))
         return true;
     if (known && p->n > LEMKE_MOST && p->n <= LEMKE_LAST) {
         *solver = "Lemke";
@@ -233,17 +186,17 @@ static sparse_problem part_of(const sparse_problem *p, const int *who, int n, in
         s.m += cone_rows(&cones[i]);
         start[i] = at;
         first[i] = all;
-        at += width(p, who[i]);
-        all += (size_t)width(p, who[i]) * (size_t)cone_rows(&cones[i]);
-        if (width(p, who[i]) > widest)
-            widest = width(p, who[i]);
+        at += problem_width(p, who[i]);
+        all += (size_t)problem_width(p, who[i]) * (size_t)cone_rows(&cones[i]);
+        if (problem_width(p, who[i]) > widest)
+            widest = problem_width(p, who[i]);
     }
     start[n] = at;
     int *col = arena_array(a, int, at), *from = arena_array(a, int, widest);
     double *val = arena_array(a, double, all), *b = arena_array(a, double, s.m);
     s.r = arena_array(a, double, s.m);
     for (int i = 0; i < n; i++) {
-        int c = who[i], wide = width(p, c);
+        int c = who[i], wide = problem_width(p, c);
         for (int k = 0; k < wide; k++) {
             int j = k, x = row_of[p->col[p->start[c] + k]];
             for (; j > 0 && col[start[i] + j - 1] > x; j--) {
@@ -282,7 +235,7 @@ bool pile_solve(sparse_problem *p, arena *scratch, double tol)
         for (int j = 0; j < cone_rows(&p->cone[c]); j++)
             contact_of[p->cone[c].row + j] = c;
     int count = islands(p, of, to, contact_of);
-    measure(p, e, scratch);
+    problem_measure(p, e, scratch);
     for (int i = 0; i < count; i++) {
         int k = 0;
         bool solved = true;
@@ -308,7 +261,7 @@ bool pile_solve(sparse_problem *p, arena *scratch, double tol)
         }
         arena_release(scratch, inner);
     }
-    measure(p, NULL, scratch);
+    problem_measure(p, NULL, scratch);
     arena_release(scratch, mark);
     return p->residual <= tol;
 }
