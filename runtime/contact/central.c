@@ -56,6 +56,14 @@ static bool known(const cone *c)
     return cone_rows(c) <= WIDE && lemke_knows(c);
 }
 
+bool central_fits(const sparse_problem *p)
+{
+    for (int c = 0; c < p->n; c++)
+        if (!known(&p->cone[c]))
+            return false;
+    return true;
+}
+
 static int place(const scaled *s, int row, int col)
 {
     for (int k = s->Ws[row]; k < s->Ws[row + 1]; k++)
@@ -409,69 +417,74 @@ static bool follow_with(central *w, double goal)
 }
 
 /* ---- from a point that is close ---- */
-/* `off` inside of the point x0, so far that all products are positive */
-static void state_near(central *w, const double *x0, double off)
+/* the least that a factor may be beside the other one, so that their product is tau */
+static double inside(double other, double tau)
+{
+    double off = sqrt(tau);
+    return other > off ? tau / other : off;
+}
+
+/* The state at x0, moved inside so far that no product is below tau. */
+static void state_near(central *w, const double *x0, double tau)
 {
     memcpy(w->x, x0, (size_t)w->m * sizeof *w->x);
+    look(w);
     for (int k = 0; k < w->np; k++) {
         const pair *o = &w->pair[k];
         if (o->side == 0)
-            w->x[o->n] = larger(w->x[o->n], 0) + off;
+            w->x[o->n] = larger(w->x[o->n], inside(w->u[o->row], tau));
         else if (o->side > 0) {
-            double bound = (o->n >= 0 ? o->kappa * w->x[o->n] : 0) + o->rho, most = larger(bound - off, 0.9 * bound);
-            w->x[o->t] = fmin(larger(w->x[o->t], -most), most);
+            double bound = (o->n >= 0 ? o->kappa * w->x[o->n] : 0) + o->rho, u = w->u[o->row],
+                   low = fmin(inside(u, tau), 0.5 * bound), high = fmin(inside(-u, tau), 0.5 * bound);
+            w->x[o->t] = fmin(larger(w->x[o->t], low - bound), bound - high);
         }
     }
     look(w);
     for (int k = 0; k < w->np; k++) {
         const pair *o = &w->pair[k];
-        double u = w->u[o->row] * (o->side < 0 ? -1 : 1);
         w->X[k] = form(o, w->x, o->rho);
-        w->Y[k] = larger(u, 0) + off;
+        w->Y[k] = larger(w->u[o->row] * (o->side < 0 ? -1 : 1), tau / w->X[k]);
     }
 }
 
 /* Where steps get short the path folds: damping the step of x leads past most folds. */
-static bool descend_damped(central *w, double goal)
+static bool descend_damped(central *w, double tol)
 {
-    enum { TRIES = 60, STALL = 15 };
+    enum { TRIES = 100, STALL = 30 };
     double best = INFINITY;
-    w->damping = 0;
     w->last = 1;
     for (int it = 0, good = 0; it < TRIES && it - good < STALL; it++) {
         double e = look(w);
-        if (e <= goal)
+        /* a decade below the tolerance, so that the next step begins there; what rounding keeps from it will do */
+        if (e <= 0.1 * tol || (w->residual <= tol && e > 0.8 * best))
             return true;
         if (e < 0.8 * best) {
             best = e;
             good = it;
         }
         if (!factorise(w) || !descend(w, mean(w, 0)))
-            return false;
-        w->damping = w->last < 0.2 ? fmin(larger(4 * w->damping, 1e-5), 1) : w->last > 0.6 ? 0.2 * w->damping : w->damping;
-        if (w->damping < 1e-8)
-            w->damping = 0;
+            return w->residual <= tol;
+        if (w->last < 0.2)
+            w->damping = fmin(larger(4 * w->damping, 1e-5), 1);
+        else if (w->last > 0.6)
+            w->damping = w->damping > 1e-7 ? 0.2 * w->damping : 0;
     }
-    return false;
+    return w->residual <= tol;
 }
 
-bool damped_solve(sparse_problem *p, arena *scratch, double tol)
+bool damped_solve(sparse_problem *p, arena *scratch, double off, double tol)
 {
-    static const double starts[] = { 1e-2, 1e-3 };
-    for (int c = 0; c < p->n; c++)
-        if (!known(&p->cone[c]))
-            return false;
+    if (!central_fits(p))
+        return false;
     arena_pos mark = arena_mark(scratch);
     central *w = central_new(p, scratch);
     bool ok = false;
     if (w) {
         double *x0 = arena_array(scratch, double, w->m);
         scaled_unknowns(w->s, x0);
-        for (size_t k = 0; k < sizeof starts / sizeof *starts && !ok; k++) {
-            state_near(w, x0, starts[k]);
-            ok = descend_damped(w, 0.3 * tol) || w->residual <= tol;
-            sparse_factors_free(w->factors);
-        }
+        state_near(w, x0, off * off);
+        ok = descend_damped(w, tol);
+        sparse_factors_free(w->factors);
         memcpy(p->r, w->best, (size_t)p->m * sizeof *p->r);
         p->residual = w->residual;
     }
@@ -482,9 +495,8 @@ bool damped_solve(sparse_problem *p, arena *scratch, double tol)
 bool central_solve(sparse_problem *p, arena *scratch, double tol)
 {
     enum { POLISH = 12 };
-    for (int c = 0; c < p->n; c++)
-        if (!known(&p->cone[c]))
-            return false;
+    if (!central_fits(p))
+        return false;
     arena_pos mark = arena_mark(scratch);
     central *w = central_new(p, scratch);
     bool ok = false;

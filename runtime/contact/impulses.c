@@ -482,7 +482,10 @@ static double solve_island(many *w, island *i, int *worst)
     double res = INFINITY;
     if (g.n == 1)
         return solve_alone(w, g, worst);
-    if (i->kb >= 0 && i->kb <= BAND_MOST)
+    int rows = 0;
+    for (int k = 0; k < g.n; k++)
+        rows += list_rows(&w->act, g.at[k]);
+    if (i->kb >= 0 && i->kb <= (rows > g.n ? BAND_ROUGH : BAND_MOST))
         res = chain_solve(w, i, g, worst);
     return res <= w->tol ? res : solve_pile(w, g, worst);
 }

@@ -97,14 +97,15 @@ static bool island_solve(sparse_problem *p, double tol, const char **solver, are
     bool known = pivots_know(p, all), none = false;
     static const int most[] = { LEMKE_MOST, LEMKE_MORE, LEMKE_ALL };
     if (known && p->n > LEMKE_FEW) {
-        /* from a start that is close, or else from afar */
+        static const double off[] = { 0.3, 0.03 };
         *solver = "proximal Newton";
         proximal_steps(p, a, 1e-6, 1, 6, tol);
-        if (better(p, &best, kept, tol, a))
-            return true;
-        *solver = "damped interior point";
-        damped_solve(p, a, tol);
-        if (better(p, &best, kept, tol, a))
+        for (size_t k = 0; !better(p, &best, kept, tol, a) && k < sizeof off / sizeof *off; k++) {
+            *solver = "damped interior point";
+            if (!damped_solve(p, a, off[k], tol))
+                sweeps_solve(p, a, SWEEPS, false, 0.1 * tol);
+        }
+        if (best <= tol)
             return true;
         *solver = "central path";
         central_solve(p, a, tol);
