@@ -455,7 +455,8 @@ static bool descend_damped(central *w, double tol)
     w->last = 1;
     for (int it = 0, good = 0; it < TRIES && it - good < STALL; it++) {
         double e = look(w);
-        /* a decade below the tolerance, so that the next step begins there; what rounding keeps from it will do */
+        /* a decade below the tolerance, so that the next step begins there; what rounding keeps from it will
+         * do */
         if (e <= 0.1 * tol || (w->residual <= tol && e > 0.8 * best))
             return true;
         if (e < 0.8 * best) {

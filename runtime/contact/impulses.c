@@ -439,7 +439,9 @@ static double solve_pile(many *w, group g, int *worst)
     static const struct {
         int by, sweeps;
         bool plain;
-    } way[] = { { BY_SWEEPS, 1000, false }, { BY_PILE, 0, false }, { BY_SWEEPS, 1000, true }, { BY_PILE, 0, false } };
+    } way[] = {
+        { BY_SWEEPS, 1000, false }, { BY_PILE, 0, false }, { BY_SWEEPS, 1000, true }, { BY_PILE, 0, false }
+    };
     static const double LOOSE = 1e-4;
     double res = INFINITY;
     for (int i = 0; i < g.n; i++)

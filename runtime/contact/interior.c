@@ -106,6 +106,14 @@ static bool known(const cone *c)
     return c->kind == CONE_BILATERAL && (c->d == 0 || (c->mu == 0 && c->radius == 0));
 }
 
+bool interior_fits(const sparse_problem *p)
+{
+    for (int c = 0; c < p->n; c++)
+        if (!known(&p->cone[c]))
+            return false;
+    return true;
+}
+
 /* ---- Newton's steps ---- */
 static bool factorise(interior *w)
 {
@@ -270,9 +278,8 @@ static interior *interior_new(sparse_problem *p, arena *a)
 
 bool interior_solve(sparse_problem *p, arena *scratch, double tol)
 {
-    for (int c = 0; c < p->n; c++)
-        if (!known(&p->cone[c]))
-            return false;
+    if (!interior_fits(p))
+        return false;
     arena_pos mark = arena_mark(scratch);
     interior *w = interior_new(p, scratch);
     double best = INFINITY;

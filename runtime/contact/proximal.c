@@ -264,7 +264,8 @@ bool proximal_steps(sparse_problem *p, arena *scratch, double rho, int most, int
         if (e < best) {
             best = e;
             memcpy(w->best, p->r, (size_t)p->m * sizeof *p->r);
-        } else if (!ok) /* back to what was accepted last: the best would cancel the drift along null directions */
+        } else if (!ok) /* back to what was accepted last: the best would cancel the drift along null
+                           directions */
             memcpy(p->r, w->ref, (size_t)p->m * sizeof *p->r);
         if (!ok)
             rho = fmin(rho * 8, 1);

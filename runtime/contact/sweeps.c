@@ -2,7 +2,8 @@
 #include <math.h>
 #include <string.h>
 
-/* a contact with one normal and at most one tangent row: its block of W, and what its closed form divides by */
+/* a contact with one normal and at most one tangent row: its block of W, and what its closed form divides by
+ */
 typedef struct block {
     double A[4];
     double over, left, right; /* 1/determinant; 1/(A00 -+ mu A01), 0 where that is not positive */
@@ -12,9 +13,9 @@ typedef struct block {
 typedef struct sweeps {
     sparse_problem *p;
     block *block;
-    double **A;                    /* blocks of the other contacts */
-    double *before, *dir, *local;  /* reactions as they were; conjugate direction; room of cone_solve */
-    double *b, *to;                /* of one contact */
+    double **A;                   /* blocks of the other contacts */
+    double *before, *dir, *local; /* reactions as they were; conjugate direction; room of cone_solve */
+    double *b, *to;               /* of one contact */
 } sweeps;
 
 static inline double larger(double a, double b)
@@ -31,7 +32,8 @@ static void block_put(const sparse_problem *p, int c, block *k)
     if (rows == 2)
         for (int j = 1; j < 4; j++)
             k->A[j] = problem_entry(p, c, j / 2, o->row + j % 2);
-    double det = k->A[0] * k->A[3] - k->A[1] * k->A[2], l = k->A[0] - o->mu * k->A[1], r = k->A[0] + o->mu * k->A[1];
+    double det = k->A[0] * k->A[3] - k->A[1] * k->A[2], l = k->A[0] - o->mu * k->A[1],
+           r = k->A[0] + o->mu * k->A[1];
     k->over = det > 0 ? 1 / det : 0;
     k->left = l > 0 ? 1 / l : 0;
     k->right = r > 0 ? 1 / r : 0;
@@ -87,7 +89,8 @@ static inline void row_pair(const sparse_problem *p, int c, const double *r, dou
     s[1] = t0 + t1;
 }
 
-/* b < 0 its normal rate without it: stick, else slip to the side it is driven to; false when that is not it */
+/* b < 0 its normal rate without it: stick, else slip to the side it is driven to; false when that is not it
+ */
 static inline bool pair_solve(const block *k, const cone *o, const double *b, double *r)
 {
     double n = (k->A[1] * b[1] - k->A[3] * b[0]) * k->over, t = (k->A[2] * b[0] - k->A[0] * b[1]) * k->over;
@@ -123,6 +126,24 @@ static double relax_pair(sweeps *w, int c, double *size)
     return e;
 }
 
+/* three rows, as balls have */
+static inline void row_triple(const sparse_problem *p, int c, const double *r, double *s)
+{
+    int n = problem_width(p, c);
+    const int *col = p->col + p->start[c];
+    const double *u = p->val + p->at[c], *v = u + n, *w = v + n;
+    double s0 = 0, s1 = 0, s2 = 0;
+    for (int k = 0; k < n; k++) {
+        double x = r[col[k]];
+        s0 += u[k] * x;
+        s1 += v[k] * x;
+        s2 += w[k] * x;
+    }
+    s[0] = s0;
+    s[1] = s1;
+    s[2] = s2;
+}
+
 static double relax_any(sweeps *w, int c, double *size)
 {
     const sparse_problem *p = w->p;
@@ -130,8 +151,10 @@ static double relax_any(sweeps *w, int c, double *size)
     int rows = cone_rows(o);
     const double *A = w->A[c];
     double *r = p->r + o->row, e = 0;
+    if (rows == 3)
+        row_triple(p, c, p->r, w->b);
     for (int j = 0; j < rows; j++) {
-        w->b[j] = p->b[o->row + j] + problem_times(p, c, j, p->r);
+        w->b[j] = p->b[o->row + j] + (rows == 3 ? w->b[j] : problem_times(p, c, j, p->r));
         for (int k = 0; k < rows; k++)
             w->b[j] -= A[j * rows + k] * r[k];
     }

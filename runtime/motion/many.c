@@ -5,7 +5,6 @@
    a dof (chains, columns, towers) all contacts are listed once for all. */
 #include <math.h>
 #include <string.h>
-#include <stdlib.h>
 #include "many_work.h"
 
 bool many_fail(many *w, span at, const char *message)
@@ -29,7 +28,7 @@ static inline void ahead_put(many *w, int c)
         return;
     /* rounding is no gap */
     double un = l->un[c] = list_rate(l, c, 0, w->v) + l->off[row], gap = l->gap[c],
-           ahead = fabs(gap) > 1e-14 * w->length && !(getenv("MICRO") && gap > 0 && gap < atof(getenv("MICRO")) * 9.81 * w->h * w->h) ? gap / w->h : 0;
+           ahead = fabs(gap) > 1e-14 * w->length ? gap / w->h : 0;
     /* it meets the surface within the step: restitution now, unless the rebound is below what a step resolves
      */
     if (l->e[c] > 0 && gap + w->h * un <= 0 &&

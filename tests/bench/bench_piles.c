@@ -12,7 +12,8 @@
 /* Walls lean outwards by `lean`, the ground is tilted by `tilt`, radii vary by `spread`. */
 static const char disks_model[] =
     "model pile {\n"
-    "    param N = 60, cols = 10, R = 0.01, spread = 0, W = 0.22, lean = 0, tilt = 0, mu = 0.5, g = 9.81, y0 = 0\n"
+    "    param N = 60, cols = 10, R = 0.01, spread = 0, W = 0.22, lean = 0, tilt = 0, mu = 0.5, g = 9.81, y0 "
+    "= 0\n"
     "    fn r(k) = R*(1 - spread*mod(7*k, 10)/10)\n"
     "    dof p[i in 1..N] in R2 = [\n"
     "        W/2 + 2.2*R*(mod(i - 1, cols) - (cols - 1)/2) + R/10*(mod(floor((i - 1)/cols), 3) - 1),\n"
@@ -39,7 +40,8 @@ static const char disks_model[] =
 
 static const char balls_model[] =
     "model pile {\n"
-    "    param N = 60, cols = 4, R = 0.01, spread = 0, W = 0.09, lean = 0, tilt = 0, mu = 0.5, g = 9.81, y0 = 0\n"
+    "    param N = 60, cols = 4, R = 0.01, spread = 0, W = 0.09, lean = 0, tilt = 0, mu = 0.5, g = 9.81, y0 "
+    "= 0\n"
     "    fn r(k) = R*(1 - spread*mod(7*k, 10)/10)\n"
     "    fn layer(k) = floor((k - 1)/cols^2)\n"
     "    dof p[i in 1..N] in R3 = [\n"
@@ -71,17 +73,23 @@ static const char balls_model[] =
 typedef struct pile_kind {
     const char *name;
     bool space;
-    double aspect;             /* height of the heap over its width, as poured */
-    double wide, lean, y0;     /* width over that of the columns; of the walls; height of the pour over its width */
+    double aspect; /* height of the heap over its width, as poured */
+    double wide, lean,
+        y0; /* width over that of the columns; of the walls; height of the pour over its width */
     double tilt, spread;
 } pile_kind;
 
 static const pile_kind kinds[] = {
-    { "silo", false, 1, 1, 0, 0, 0, 0 },          { "hopper", false, 1, 0.4, 0.5, 0.6, 0, 0 },
-    { "slope", false, 0.4, 1.3, 0, 0, 0.5, 0 },   { "tower", false, 6, 1, 0, 0, 0, 0 },
-    { "wedge", false, 0.7, 0.05, 0.8, 0.5, 0, 0 }, { "mixed", false, 1, 1, 0, 0, 0, 0.6 },
-    { "box3", true, 1, 1, 0, 0, 0, 0 },           { "hopper3", true, 1, 0.5, 0.5, 0.5, 0, 0 },
-    { "slope3", true, 0.5, 1.2, 0, 0, 0.5, 0 },   { "mixed3", true, 1, 1, 0, 0, 0, 0.6 },
+    { "silo", false, 1, 1, 0, 0, 0, 0 },
+    { "hopper", false, 1, 0.4, 0.5, 0.6, 0, 0 },
+    { "slope", false, 0.4, 1.3, 0, 0, 0.5, 0 },
+    { "tower", false, 6, 1, 0, 0, 0, 0 },
+    { "wedge", false, 0.7, 0.05, 0.8, 0.5, 0, 0 },
+    { "mixed", false, 1, 1, 0, 0, 0, 0.6 },
+    { "box3", true, 1, 1, 0, 0, 0, 0 },
+    { "hopper3", true, 1, 0.5, 0.5, 0.5, 0, 0 },
+    { "slope3", true, 0.5, 1.2, 0, 0, 0.5, 0 },
+    { "mixed3", true, 1, 1, 0, 0, 0, 0.6 },
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
@@ -135,11 +143,12 @@ static char *pour(const pile_kind *k, int n, double duration, double tolerance)
     int cols = (int)lround(k->space ? cbrt(n / k->aspect) : sqrt(n / k->aspect));
     double across = 2.2 * 0.01 * (cols > 1 ? cols : 1) + 0.002, w = k->wide * across;
     char *source = malloc(8192);
-    snprintf(source, 8192,
-             "%srun pile(N = %d, cols = %d, W = %.17g, lean = %g, y0 = %.17g, tilt = %g, spread = %g) for %g with "
-             "sweeping(h = 1e-3, tolerance = %g, every = 0.1)\n",
-             k->space ? balls_model : disks_model, n, cols, w, k->lean, k->y0 * across, k->tilt, k->spread, duration,
-             tolerance);
+    snprintf(
+        source, 8192,
+        "%srun pile(N = %d, cols = %d, W = %.17g, lean = %g, y0 = %.17g, tilt = %g, spread = %g) for %g with "
+        "sweeping(h = 1e-3, tolerance = %g, every = 0.1)\n",
+        k->space ? balls_model : disks_model, n, cols, w, k->lean, k->y0 * across, k->tilt, k->spread,
+        duration, tolerance);
     return source;
 }
 
@@ -159,8 +168,8 @@ static bool figure(const pile_kind *k, int n, double duration, double tolerance,
     seen.calls = seen.unsolved = 0;
     cdl *s;
     double each = 1e3 * run_text(source, &s) / (duration / 1e-3);
-    snprintf(name, sizeof name, "%s of %d, tolerance %g (solver %.3g, most %.3g, %d not at first)", k->name, n,
-             tolerance, seen.calls ? 1e3 * seen.spent / seen.calls : 0, 1e3 * seen.most, seen.unsolved);
+    snprintf(name, sizeof name, "%s of %d, tolerance %g (solver %.3g, most %.3g, %d not at first)", k->name,
+             n, tolerance, seen.calls ? 1e3 * seen.spent / seen.calls : 0, 1e3 * seen.most, seen.unsolved);
     snprintf(limit, sizeof limit, "%g ms", reach);
     report(name, "ms a step", each, 0, limit, each <= reach);
     cdl_free(s);
@@ -189,24 +198,45 @@ static int record_run(char **args)
 #include "contact/sweeps.h"
 #include "contact/central.h"
 #include "contact/proximal.h"
+#include "contact/interior.h"
 static bool part_solve(sparse_problem *p, arena *a, double tol)
 {
     p->fine = reaction_fine(tol);
     double *keep = arena_array(a, double, p->m), best = INFINITY;
     int factors = 0;
     for (const char *c = getenv("PART"); *c; c++) {
-        if (*c == 's') sweeps_solve(p, a, 400, false, 0.3*tol);
+        if (*c == 's')
+            sweeps_solve(p, a, 400, false, 0.3 * tol);
         int b = p->iterations;
-        if (*c == 'd') damped_solve(p, a, 0.3, tol);
-        if (*c == 'p') proximal_steps(p, a, 1e-6, 1, 6, tol);
-        if (*c == 'P') proximal_steps(p, a, 1e-3, 10, 10, tol);
-        if (*c == 'Q') proximal_steps(p, a, 1, 30, 10, tol);
+        if (*c == 'd')
+            damped_solve(p, a, 0.3, tol);
+        if (*c == 'R')
+            proximal_steps(p, a, 1e-2, 20, 8, tol);
+        if (*c == 'T')
+            proximal_steps(p, a, 1e-1, 20, 10, tol);
+        if (*c == 'U')
+            proximal_steps(p, a, 1e-4, 20, 15, tol);
+        if (*c == 'V')
+            proximal_steps(p, a, 1e-2, 20, 20, tol);
+        if (*c == 'i')
+            interior_solve(p, a, tol);
+        if (*c == 'p')
+            proximal_steps(p, a, 1e-6, 1, 6, tol);
+        if (*c == 'P')
+            proximal_steps(p, a, 1e-3, 10, 10, tol);
+        if (*c == 'Q')
+            proximal_steps(p, a, 1, 30, 10, tol);
         factors += p->iterations - b;
         problem_measure(p, NULL, a);
-        if (getenv("TRACE2")) printf("   %c %.2g (%d)\n", *c, p->residual, p->iterations - b);
-        if (p->residual < best) { best = p->residual; memcpy(keep, p->r, (size_t)p->m*sizeof *keep);}
-        else if (getenv("BACK")) memcpy(p->r, keep, (size_t)p->m*sizeof *keep);
-        if (p->residual <= tol) break;
+        if (getenv("TRACE2"))
+            printf("   %c %.2g (%d)\n", *c, p->residual, p->iterations - b);
+        if (p->residual < best) {
+            best = p->residual;
+            memcpy(keep, p->r, (size_t)p->m * sizeof *keep);
+        } else if (getenv("BACK"))
+            memcpy(p->r, keep, (size_t)p->m * sizeof *keep);
+        if (p->residual <= tol)
+            break;
     }
     p->iterations = factors;
     p->residual = best;
@@ -234,8 +264,9 @@ static int solve_files(char **paths, int n)
         most = fmax(most, ms);
         bad += !ok;
         const char *base = strrchr(paths[i], '/');
-        printf("%-24s %5d contacts %8.2f ms %5d iterations  residual %8.2g %s %s\n", base ? base + 1 : paths[i], p.n, ms,
-               p.iterations, p.residual, ok ? "      " : "UNSOLVED", p.solver ? p.solver : "");
+        printf("%-24s %5d contacts %8.2f ms %5d iterations  residual %8.2g %s %s\n",
+               base ? base + 1 : paths[i], p.n, ms, p.iterations, p.residual, ok ? "      " : "UNSOLVED",
+               p.solver ? p.solver : "");
         arena_release(a, mark);
     }
     printf("mean %.2f ms, most %.2f ms, %d of %d not solved\n", all / n, most, bad, n);
@@ -252,8 +283,9 @@ int main(int argc, char **argv)
     bool ok = true;
     for (int i = 0; i < KINDS; i++)
         if (argc < 2 || strstr(kinds[i].name, argv[1]))
-            ok &= kinds[i].space ? figure(&kinds[i], 500, 0.5, 1e-8, 100)
-                                 : figure(&kinds[i], 100, 0.5, 1e-8, 4) && figure(&kinds[i], 400, 0.5, 1e-8, 40) &&
-                                       figure(&kinds[i], 1000, 0.5, 1e-8, 120);
+            ok &= kinds[i].space
+                      ? figure(&kinds[i], 500, 0.5, 1e-8, 100)
+                      : figure(&kinds[i], 100, 0.5, 1e-8, 4) && figure(&kinds[i], 400, 0.5, 1e-8, 40) &&
+                            figure(&kinds[i], 1000, 0.5, 1e-8, 120);
     return !ok;
 }
