@@ -95,7 +95,7 @@ static const link plane[] = {
     { SOLVER_LEMKE, 0, LEMKE_MOST, 0, false },
     { SOLVER_LEMKE_LONG, 0, LEMKE_MORE, 0, false },
     { SOLVER_LEMKE_QUAD, 0, LEMKE_ALL, 0, false },
-    { SOLVER_PROXIMAL, 0, INT_MAX, 0, true },
+    { SOLVER_PROXIMAL_FEW, 0, INT_MAX, 0, true },
     { SOLVER_INTERIOR, 0, INT_MAX, 2, false },
     { SOLVER_LEMKE, LEMKE_MOST, LEMKE_LAST, 12, false },
     { SOLVER_PROXIMAL_LONG, 0, INT_MAX, 0, false },
@@ -128,7 +128,7 @@ static bool island_solve(sparse_problem *p, double tol, const char **solver, are
         bool ok = s->solve(p, a, tol);
         better(&t);
         /* where pivots with all digits end on a ray there is no solution to be found by other means */
-        if (none && chain[k].by == SOLVER_PROXIMAL)
+        if (none && chain[k].by == SOLVER_PROXIMAL_FEW)
             break;
         none |= chain[k].by == SOLVER_LEMKE_QUAD && !ok;
     }

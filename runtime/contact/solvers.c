@@ -42,6 +42,11 @@ static bool proximal(sparse_problem *p, arena *scratch, double tol)
     return proximal_steps(p, scratch, 1e-2, 20, 20, tol);
 }
 
+static bool proximal_few(sparse_problem *p, arena *scratch, double tol)
+{
+    return proximal_steps(p, scratch, 1e-3, 3, 10, tol);
+}
+
 static bool proximal_long(sparse_problem *p, arena *scratch, double tol)
 {
     return proximal_steps(p, scratch, 1e-3, 40, 40, tol);
@@ -104,6 +109,7 @@ const contact_solver contact_solvers[SOLVERS] = {
     [SOLVER_PLAIN_SWEEPS] = { "Gauss-Seidel", any, sweeps_plain },
     [SOLVER_POLISH] = { "proximal Newton", any, proximal_polish },
     [SOLVER_PROXIMAL] = { "proximal Newton", any, proximal },
+    [SOLVER_PROXIMAL_FEW] = { "proximal Newton", any, proximal_few },
     [SOLVER_PROXIMAL_LONG] = { "proximal Newton", any, proximal_long },
     [SOLVER_PROXIMAL_FIRM] = { "proximal Newton", any, proximal_firm },
     [SOLVER_DAMPED] = { "damped interior point", central_fits, damped },

@@ -9,6 +9,7 @@ typedef enum {
     SOLVER_PLAIN_SWEEPS,  /* Gauss-Seidel alone */
     SOLVER_POLISH,        /* Newton's method with a proximal term that is hardly there: from a close start */
     SOLVER_PROXIMAL,      /* the same with a stronger term */
+    SOLVER_PROXIMAL_FEW,  /* a few steps of that */
     SOLVER_PROXIMAL_LONG, /* and many steps */
     SOLVER_PROXIMAL_FIRM, /* and the strongest term */
     SOLVER_DAMPED,        /* interior point on Coulomb's law in the plane, from some way beside the start */
