@@ -195,53 +195,6 @@ static int record_run(char **args)
     return 0;
 }
 
-#include "contact/sweeps.h"
-#include "contact/central.h"
-#include "contact/proximal.h"
-#include "contact/interior.h"
-static bool part_solve(sparse_problem *p, arena *a, double tol)
-{
-    p->fine = reaction_fine(tol);
-    double *keep = arena_array(a, double, p->m), best = INFINITY;
-    int factors = 0;
-    for (const char *c = getenv("PART"); *c; c++) {
-        if (*c == 's')
-            sweeps_solve(p, a, 400, false, 0.3 * tol);
-        int b = p->iterations;
-        if (*c == 'd')
-            damped_solve(p, a, 0.3, tol);
-        if (*c == 'R')
-            proximal_steps(p, a, 1e-2, 20, 8, tol);
-        if (*c == 'T')
-            proximal_steps(p, a, 1e-1, 20, 10, tol);
-        if (*c == 'U')
-            proximal_steps(p, a, 1e-4, 20, 15, tol);
-        if (*c == 'V')
-            proximal_steps(p, a, 1e-2, 20, 20, tol);
-        if (*c == 'i')
-            interior_solve(p, a, tol);
-        if (*c == 'p')
-            proximal_steps(p, a, 1e-6, 1, 6, tol);
-        if (*c == 'P')
-            proximal_steps(p, a, 1e-3, 10, 10, tol);
-        if (*c == 'Q')
-            proximal_steps(p, a, 1, 30, 10, tol);
-        factors += p->iterations - b;
-        problem_measure(p, NULL, a);
-        if (getenv("TRACE2"))
-            printf("   %c %.2g (%d)\n", *c, p->residual, p->iterations - b);
-        if (p->residual < best) {
-            best = p->residual;
-            memcpy(keep, p->r, (size_t)p->m * sizeof *keep);
-        } else if (getenv("BACK"))
-            memcpy(p->r, keep, (size_t)p->m * sizeof *keep);
-        if (p->residual <= tol)
-            break;
-    }
-    p->iterations = factors;
-    p->residual = best;
-    return best <= tol;
-}
 static int solve_files(char **paths, int n)
 {
     arena *a = arena_new(&allocator_libc, NULL);
@@ -258,7 +211,7 @@ static int solve_files(char **paths, int n)
         }
         fclose(from);
         double start = seconds();
-        bool ok = getenv("PART") ? part_solve(&p, a, tol) : __real_pile_solve(&p, a, tol);
+        bool ok = __real_pile_solve(&p, a, tol);
         double ms = 1e3 * (seconds() - start);
         all += ms;
         most = fmax(most, ms);
