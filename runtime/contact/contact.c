@@ -2,7 +2,6 @@
 #include <math.h>
 #include <string.h>
 #include "base/linalg.h"
-#include "lemke.h"
 #include "pile.h"
 
 struct contact_work {
@@ -640,12 +639,82 @@ static bool solve_primal_dual(contact_problem *p, contact_work *w, double tol)
     return false;
 }
 
+/* ---- Lemke's algorithm on w = M z + q (w, z >= 0, w.z = 0): T holds [I, -M, -cover | q] over the basis ----
+ */
+typedef struct {
+    int n, cols;
+    double *T;
+    int *basis;
+} lemke;
+
+static void lemke_pivot(lemke *l, int row, int col)
+{
+    double *t = l->T + (size_t)row * l->cols, d = t[col];
+    for (int j = 0; j < l->cols; j++)
+        t[j] /= d;
+    for (int i = 0; i < l->n; i++) {
+        double *ti = l->T + (size_t)i * l->cols;
+        if (i != row && ti[col] != 0)
+            vec_axpy(ti, -ti[col], t, l->cols);
+    }
+    l->basis[row] = col;
+}
+
+/* smallest ratio; among equals the cover leaves, else the lexicographically smallest row */
+static int lemke_ratio(const lemke *l, int col)
+{
+    int best = -1, last = l->cols - 1, z0 = 2 * l->n;
+    for (int i = 0; i < l->n; i++) {
+        const double *ti = l->T + (size_t)i * l->cols;
+        if (ti[col] <= 1e-11)
+            continue;
+        if (best < 0) {
+            best = i;
+            continue;
+        }
+        const double *tb = l->T + (size_t)best * l->cols;
+        double d = ti[last] / ti[col] - tb[last] / tb[col];
+        if (fabs(d) <= 1e-13 * (fabs(ti[last] / ti[col]) + 1e-300)) {
+            if (l->basis[best] == z0)
+                continue;
+            d = l->basis[i] == z0 ? -1 : 0;
+            for (int j = 0; d == 0 && j < l->n; j++)
+                d = ti[j] / ti[col] - tb[j] / tb[col];
+        }
+        if (d < 0)
+            best = i;
+    }
+    return best;
+}
+
+static bool lemke_run(lemke *l)
+{
+    int z0 = 2 * l->n, last = l->cols - 1, row = 0, enter, limit = 50 * l->n + 100;
+    for (int i = 1; i < l->n; i++)
+        if (l->T[(size_t)i * l->cols + last] < l->T[(size_t)row * l->cols + last])
+            row = i;
+    if (l->T[(size_t)row * l->cols + last] >= 0)
+        return true;
+    enter = l->basis[row] + l->n;
+    lemke_pivot(l, row, z0);
+    for (int it = 0; it < limit; it++) {
+        if ((row = lemke_ratio(l, enter)) < 0)
+            return false;
+        int leave = l->basis[row];
+        lemke_pivot(l, row, enter);
+        if (leave == z0)
+            return true;
+        enter = leave < l->n ? leave + l->n : leave - l->n;
+    }
+    return false;
+}
+
 /* Rows of the problem as rows of the LCP: bilateral ones twice, with both signs. */
 static bool solve_lemke(contact_problem *p, contact_work *w)
 {
     arena_pos mark = arena_mark(w->a);
     int *at = arena_array(w->a, int, 2 * (size_t)p->m), n = 0;
-    double *sign = arena_array(w->a, double, 2 * (size_t)p->m);
+    double *sign = arena_array(w->a, double, 2 * (size_t)p->m), big = vec_max(p->b, p->m);
     for (int i = 0; i < p->n; i++) {
         if (p->cone[i].kind == CONE_GIVEN)
             continue;
@@ -656,19 +725,25 @@ static bool solve_lemke(contact_problem *p, contact_work *w)
             sign[n++] = -1;
         }
     }
-    double *M = arena_array(w->a, double, (size_t)n *(size_t)n), *q = arena_array(w->a, double, n),
-           *z = arena_array(w->a, double, n), *s = arena_array(w->a, double, n);
-    for (int i = 0; i < n; i++)
-        s[i] = sign[i] / sqrt(p->W[(size_t)at[i] * p->m + at[i]]);
+    lemke l = { n, 2 * n + 2, arena_array(w->a, double, (size_t)n *(2 * n + 2)), arena_array(w->a, int, n) };
     for (int i = 0; i < n; i++) {
-        q[i] = s[i] * p->b[at[i]];
+        double *t = l.T + (size_t)i * l.cols, s = sign[i] / sqrt(p->W[(size_t)at[i] * p->m + at[i]]);
+        l.basis[i] = i;
+        t[i] = 1;
         for (int j = 0; j < n; j++)
-            M[(size_t)i * n + j] = s[i] * s[j] * p->W[(size_t)at[i] * p->m + at[j]];
+            t[n + j] = -s * sign[j] * p->W[(size_t)at[i] * p->m + at[j]] /
+                       sqrt(p->W[(size_t)at[j] * p->m + at[j]]);
+        t[2 * n] = -1;
+        t[2 * n + 1] = s * p->b[at[i]] / (big > 0 ? big : 1);
     }
-    bool ok = lemke_solve(n, M, q, z, LEMKE_DOUBLE, w->a);
+    bool ok = lemke_run(&l);
     memset(p->r, 0, (size_t)p->m * sizeof *p->r);
-    for (int i = 0; i < n; i++)
-        p->r[at[i]] += s[i] * z[i];
+    for (int i = 0; i < n; i++) {
+        int j = l.basis[i] - n;
+        if (j >= 0 && j < n)
+            p->r[at[j]] += sign[j] * big * l.T[(size_t)i * l.cols + l.cols - 1] /
+                           sqrt(p->W[(size_t)at[j] * p->m + at[j]]);
+    }
     arena_release(w->a, mark);
     velocity(p);
     return ok;
