@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 #include <suitesparse/klu.h>
+#include <suitesparse/umfpack.h>
 
 double vec_max(const double *a, int n)
 {
@@ -329,4 +330,100 @@ bool sparse_lu(int n, int *p, int *i, double *x, bool rows, int *order, int m, d
     klu_free_numeric(&numeric, &c);
     klu_free_symbolic(&symbolic, &c);
     return ok;
+}
+
+struct sparse_factors {
+    int n, *p, *i;
+    bool many;
+    klu_common common;
+    klu_symbolic *symbolic;
+    klu_numeric *numeric;
+    /* UMFPACK's, which solves with the matrix itself at hand */
+    void *order, *factors;
+    double *x, *copy;
+};
+
+sparse_factors *sparse_factors_new(arena *a, int n, int *p, int *i, bool many)
+{
+    sparse_factors *f = arena_make(a, sparse_factors);
+    *f = (sparse_factors){ .n = n, .p = p, .i = i, .many = many };
+    if (many)
+        f->copy = arena_array(a, double, n);
+    klu_defaults(&f->common);
+    f->common.btf = 0;
+    return f;
+}
+
+static bool klu_put(sparse_factors *f, double *x, bool pivots)
+{
+    if (!f->symbolic)
+        f->symbolic = klu_analyze(f->n, f->p, f->i, &f->common);
+    if (!f->symbolic)
+        return false;
+    if (pivots)
+        klu_free_numeric(&f->numeric, &f->common);
+    if (f->numeric)
+        return klu_refactor(f->p, f->i, x, f->symbolic, f->numeric, &f->common) && f->common.status == KLU_OK;
+    f->numeric = klu_factor(f->p, f->i, x, f->symbolic, &f->common);
+    return f->numeric != NULL;
+}
+
+static bool umfpack_put(sparse_factors *f, double *x)
+{
+    double control[UMFPACK_CONTROL], info[UMFPACK_INFO];
+    umfpack_di_defaults(control);
+    f->x = x;
+    if (!f->order && umfpack_di_symbolic(f->n, f->n, f->p, f->i, x, &f->order, control, info) != UMFPACK_OK)
+        return false;
+    umfpack_di_free_numeric(&f->factors);
+    int e = umfpack_di_numeric(f->p, f->i, x, f->order, &f->factors, control, info);
+    return e == UMFPACK_OK || e == UMFPACK_WARNING_singular_matrix;
+}
+
+bool sparse_factors_put(sparse_factors *f, double *x, bool pivots)
+{
+    return f->many ? umfpack_put(f, x) : klu_put(f, x, pivots);
+}
+
+bool sparse_factors_solve_rows(sparse_factors *f, double *b)
+{
+    if (!f->many)
+        return klu_tsolve(f->symbolic, f->numeric, f->n, 1, b, &f->common) != 0;
+    memcpy(f->copy, b, (size_t)f->n * sizeof *b);
+    return umfpack_di_solve(UMFPACK_At, f->p, f->i, f->x, b, f->copy, f->factors, NULL, NULL) >= 0;
+}
+
+/* of the diagonal, and of the order that pivots were taken in */
+int sparse_factors_sign(const sparse_factors *f, int *room)
+{
+    const double *d = f->numeric->Udiag;
+    const int *to = f->numeric->Pnum;
+    int sign = 1;
+    memset(room, 0, (size_t)f->n * sizeof *room);
+    for (int i = 0; i < f->n; i++) {
+        if (d[i] < 0)
+            sign = -sign;
+        for (int j = i; !room[j]; j = to[j]) {
+            room[j] = 1;
+            if (to[j] != i)
+                sign = -sign;
+        }
+    }
+    return sign;
+}
+
+void sparse_factors_free(sparse_factors *f)
+{
+    klu_free_numeric(&f->numeric, &f->common);
+    klu_free_symbolic(&f->symbolic, &f->common);
+    umfpack_di_free_numeric(&f->factors);
+    umfpack_di_free_symbolic(&f->order);
+}
+
+bool band_lu(int n, int kb, double *lu, int *pivot, double *b)
+{
+    int wide = 3 * kb + 1;
+    if (LAPACKE_dgbtrf_work(LAPACK_COL_MAJOR, n, n, kb, kb, lu, wide, pivot))
+        return false;
+    return LAPACKE_dgbtrs_work(LAPACK_COL_MAJOR, 'N', n, kb, kb, 1, lu, wide, pivot, b, n) == 0;
 }

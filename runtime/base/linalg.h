@@ -70,4 +70,20 @@ bool least_norm(double *a, double *b, int m, int n, arena *scratch);
    unknowns are eliminated, NULL where none is known.  False: singular.  Nothing of an arena is taken in
    between: memory is that of the library. */
 bool sparse_lu(int n, int *p, int *i, double *x, bool rows, int *order, int m, double *b);
+
+/* Factors of sparse matrices with one pattern (p, i), by columns.  Their memory is that of the library:
+   whoever makes them frees them before an arena is asked for more. */
+typedef struct sparse_factors sparse_factors;
+/* many: fill is expected to be large, as in space (UMFPACK); else KLU */
+sparse_factors *sparse_factors_new(arena *a, int n, int *p, int *i, bool many);
+/* pivots: are chosen anew, those of the last matrix may be small; false: singular, or no memory */
+bool sparse_factors_put(sparse_factors *f, double *x, bool pivots);
+/* b <- A^-T b: the solution for a matrix given by rows */
+bool sparse_factors_solve_rows(sparse_factors *f, double *b);
+int sparse_factors_sign(const sparse_factors *f, int *room); /* of the determinant (KLU); room: n */
+void sparse_factors_free(sparse_factors *f);
+
+/* LU of a matrix with kb diagonals on either side, by columns of length 3 kb + 1, the diagonal at 2 kb; b <-
+ * A^-1 b.  False: singular. */
+bool band_lu(int n, int kb, double *lu, int *pivot, double *b);
 #endif

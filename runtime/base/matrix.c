@@ -295,7 +295,7 @@ static bool band_symmetric(const matrix_shape *s, const double *a)
 }
 
 /* LAPACK's band form, columns one after the other */
-static bool band_lu(factor *f, const double *a)
+static bool band_general(factor *f, const double *a)
 {
     const matrix_shape *s = f->shape;
     int n = s->n, k = s->below, rows = 3 * k + 1;
@@ -347,7 +347,7 @@ bool factor_matrix(factor *f, const double *a)
         f->kind = FACTOR_BAND;
         if (band_symmetric(f->shape, a) && band_ldl(f->shape, a, f->a, &bad))
             return true;
-        return band_lu(f, a);
+        return band_general(f, a);
     case MATRIX_SPARSE:
         break;
     }

@@ -1,7 +1,7 @@
 #include "band.h"
-#include <lapacke.h>
 #include <math.h>
 #include <string.h>
+#include "base/linalg.h"
 
 typedef struct band_work {
     bool rough;          /* friction somewhere: not one normal row for each contact */
@@ -12,7 +12,7 @@ typedef struct band_work {
     double *an, *at, *over;        /* by contact: normal entry of W, largest tangent entry, 1/an */
     /* Newton's matrix by columns, with room for pivoting */
     double *lu;
-    lapack_int *pivot;
+    int *pivot;
 } band_work;
 
 static inline double larger(double a, double b)
@@ -35,7 +35,7 @@ band_problem *band_new(arena *a, int n, int m, int kb)
     w->rough = m != n;
     if (w->rough) {
         w->lu = arena_array(a, double, mm *(3 * (size_t)kb + 1));
-        w->pivot = arena_array(a, lapack_int, mm);
+        w->pivot = arena_array(a, int, mm);
     } else
         w->L = arena_array(a, double, mm *((size_t)kb + 1));
     return p;
@@ -337,12 +337,11 @@ static void newton_fill(band_problem *p)
 static bool newton_direction(band_problem *p)
 {
     band_work *w = p->work;
-    int m = p->m, kb = p->kb, wide = 3 * kb + 1;
+    int m = p->m;
     newton_fill(p);
     memcpy(w->dr, w->F, (size_t)m * sizeof *w->dr);
-    if (LAPACKE_dgbtrf_work(LAPACK_COL_MAJOR, m, m, kb, kb, w->lu, wide, w->pivot))
+    if (!band_lu(m, p->kb, w->lu, w->pivot, w->dr))
         return false;
-    LAPACKE_dgbtrs_work(LAPACK_COL_MAJOR, 'N', m, kb, kb, 1, w->lu, wide, w->pivot, w->dr, m);
     for (int i = 0; i < m; i++)
         if (!isfinite(w->dr[i]))
             return false;

@@ -16,7 +16,9 @@ typedef struct band_problem {
     struct band_work *work;
 } band_problem;
 
-enum { BAND_MOST = 40, MAX_TANGENT = 3 }; /* diagonals that are worth it; tangent components of a contact */
+/* diagonals that are worth it, without friction and with it (Newton's method fails often in wider bands,
+   which are piles); tangent components of a contact */
+enum { BAND_MOST = 40, BAND_ROUGH = 12, MAX_TANGENT = 3 };
 /* Room for n contacts and m rows; W is 0. */
 band_problem *band_new(arena *a, int n, int m, int kb);
 static inline double *band_at(const band_problem *p, int i, int j)

@@ -10,8 +10,8 @@
 #include "central.h"
 #include <math.h>
 #include <string.h>
-#include <suitesparse/klu.h>
 #include "lemke.h"
+#include "proximal.h"
 #include "base/linalg.h"
 #include "scaled.h"
 
@@ -42,9 +42,9 @@ typedef struct central {
     int shy;
     int sign, *seen; /* of the determinant at the start; for counting cycles */
     bool pivots;     /* are to be chosen anew: near a bend the old ones may be small */
-    klu_common common;
-    klu_symbolic *symbolic;
-    klu_numeric *numeric;
+    double damping;  /* of the step of x, over the largest diagonal entry of W */
+    int *diagonal;   /* places of the diagonal of W */
+    sparse_factors *factors;
 } central;
 
 static inline double larger(double a, double b)
@@ -56,6 +56,14 @@ static inline double larger(double a, double b)
 static bool known(const cone *c)
 {
     return cone_rows(c) <= WIDE && lemke_knows(c);
+}
+
+bool central_fits(const sparse_problem *p)
+{
+    for (int c = 0; c < p->n; c++)
+        if (!known(&p->cone[c]))
+            return false;
+    return true;
 }
 
 static int place(const scaled *s, int row, int col)
@@ -90,6 +98,11 @@ static bool pairs_find(central *w)
         if ((o->n >= 0 && o->at_n < 0) || (o->t >= 0 && o->at_t < 0))
             return false;
     }
+    for (int i = 0; i < w->m; i++) {
+        w->diagonal[i] = place(w->s, i, i);
+        if (w->diagonal[i] < 0)
+            return false;
+    }
     return true;
 }
 
@@ -117,6 +130,7 @@ static central *central_new(sparse_problem *p, arena *a)
     w->s = scaled_new(p, a);
     w->m = w->s->m;
     w->pair = arena_array(a, pair, 3 * (size_t)p->n);
+    w->diagonal = arena_array(a, int, w->m);
     if (!pairs_find(w) || w->np == 0)
         return NULL;
     size_t m = (size_t)w->m, np = (size_t)w->np;
@@ -138,6 +152,7 @@ static central *central_new(sparse_problem *p, arena *a)
     w->seen = arena_array(a, int, m);
     w->residual = w->low = INFINITY;
     w->last = 1;
+    w->factors = sparse_factors_new(a, w->m, w->s->Ws, w->s->Wc, false);
     state_start(w);
     return w;
 }
@@ -171,33 +186,15 @@ static bool factorise(central *w)
         if (o->at_t >= 0)
             w->A[o->at_t] += f;
     }
+    for (int i = 0; i < w->m && w->damping > 0; i++)
+        w->A[w->diagonal[i]] += w->damping;
     w->p->iterations++;
-    if (w->pivots)
-        klu_free_numeric(&w->numeric, &w->common);
-    if (w->numeric)
-        return klu_refactor(w->s->Ws, w->s->Wc, w->A, w->symbolic, w->numeric, &w->common) &&
-               w->common.status == KLU_OK;
-    w->numeric = klu_factor(w->s->Ws, w->s->Wc, w->A, w->symbolic, &w->common);
-    return w->numeric != NULL;
+    return sparse_factors_put(w->factors, w->A, w->pivots);
 }
 
-/* its sign: of the diagonal, and of the order that pivots were taken in */
 static int determinant(central *w)
 {
-    const double *d = w->numeric->Udiag;
-    const int *to = w->numeric->Pnum;
-    int sign = 1;
-    memset(w->seen, 0, (size_t)w->m * sizeof *w->seen);
-    for (int i = 0; i < w->m; i++) {
-        if (d[i] < 0)
-            sign = -sign;
-        for (int j = i; !w->seen[j]; j = to[j]) {
-            w->seen[j] = 1;
-            if (to[j] != i)
-                sign = -sign;
-        }
-    }
-    return sign;
+    return sparse_factors_sign(w->factors, w->seen);
 }
 
 /* The direction in which products change by tau - back X Y (- dX dY of the direction at hand), and the
@@ -212,7 +209,7 @@ static void direct(central *w, double tau, double back, double share, bool secon
         w->rhs[w->pair[k].row] += (w->pair[k].side < 0 ? -c : c) / w->X[k];
     }
     vec_copy(w->dx, w->rhs, w->m);
-    klu_tsolve(w->symbolic, w->numeric, w->m, 1, w->dx, &w->common);
+    sparse_factors_solve_rows(w->factors, w->dx);
     for (int k = 0; k < w->np; k++) {
         w->dX[k] = form(&w->pair[k], w->dx, 0);
         w->dY[k] = (w->dY[k] - w->Y[k] * w->dX[k]) / w->X[k];
@@ -417,21 +414,93 @@ static bool follow(central *w, double goal)
 /* the factors are given back before anything else asks for memory */
 static bool follow_with(central *w, double goal)
 {
-    klu_defaults(&w->common);
-    w->common.btf = 0;
-    w->symbolic = klu_analyze(w->m, w->s->Ws, w->s->Wc, &w->common);
-    bool ok = w->symbolic && follow(w, goal);
-    klu_free_numeric(&w->numeric, &w->common);
-    klu_free_symbolic(&w->symbolic, &w->common);
+    bool ok = follow(w, goal);
+    sparse_factors_free(w->factors);
+    return ok;
+}
+
+/* ---- from a point that is close ---- */
+/* the least that a factor may be beside the other one, so that their product is tau */
+static double inside(double other, double tau)
+{
+    double off = sqrt(tau);
+    return other > off ? tau / other : off;
+}
+
+/* The state at x0, moved inside so far that no product is below tau. */
+static void state_near(central *w, const double *x0, double tau)
+{
+    memcpy(w->x, x0, (size_t)w->m * sizeof *w->x);
+    look(w);
+    for (int k = 0; k < w->np; k++) {
+        const pair *o = &w->pair[k];
+        if (o->side == 0)
+            w->x[o->n] = larger(w->x[o->n], inside(w->u[o->row], tau));
+        else if (o->side > 0) {
+            double bound = (o->n >= 0 ? o->kappa * w->x[o->n] : 0) + o->rho, u = w->u[o->row],
+                   low = fmin(inside(u, tau), 0.5 * bound), high = fmin(inside(-u, tau), 0.5 * bound);
+            w->x[o->t] = fmin(larger(w->x[o->t], low - bound), bound - high);
+        }
+    }
+    look(w);
+    for (int k = 0; k < w->np; k++) {
+        const pair *o = &w->pair[k];
+        w->X[k] = form(o, w->x, o->rho);
+        w->Y[k] = larger(w->u[o->row] * (o->side < 0 ? -1 : 1), tau / w->X[k]);
+    }
+}
+
+/* Where steps get short the path folds: damping the step of x leads past most folds. */
+static bool descend_damped(central *w, double tol)
+{
+    enum { TRIES = 100, STALL = 30 };
+    double best = INFINITY;
+    w->last = 1;
+    for (int it = 0, good = 0; it < TRIES && it - good < STALL; it++) {
+        double e = look(w);
+        /* a decade below the tolerance, so that the next step begins there; what rounding keeps from it will
+         * do */
+        if (e <= 0.1 * tol || (w->residual <= tol && e > 0.8 * best))
+            return true;
+        if (e < 0.8 * best) {
+            best = e;
+            good = it;
+        }
+        if (!factorise(w) || !descend(w, mean(w, 0)))
+            return w->residual <= tol;
+        if (w->last < 0.2)
+            w->damping = fmin(larger(4 * w->damping, 1e-5), 1);
+        else if (w->last > 0.6)
+            w->damping = w->damping > 1e-7 ? 0.2 * w->damping : 0;
+    }
+    return w->residual <= tol;
+}
+
+bool damped_solve(sparse_problem *p, arena *scratch, double off, double tol)
+{
+    if (!central_fits(p))
+        return false;
+    arena_pos mark = arena_mark(scratch);
+    central *w = central_new(p, scratch);
+    bool ok = false;
+    if (w) {
+        double *x0 = arena_array(scratch, double, w->m);
+        scaled_unknowns(w->s, x0);
+        state_near(w, x0, off * off);
+        ok = descend_damped(w, tol);
+        sparse_factors_free(w->factors);
+        memcpy(p->r, w->best, (size_t)p->m * sizeof *p->r);
+        p->residual = w->residual;
+    }
+    arena_release(scratch, mark);
     return ok;
 }
 
 bool central_solve(sparse_problem *p, arena *scratch, double tol)
 {
     enum { POLISH = 12 };
-    for (int c = 0; c < p->n; c++)
-        if (!known(&p->cone[c]))
-            return false;
+    if (!central_fits(p))
+        return false;
     arena_pos mark = arena_mark(scratch);
     central *w = central_new(p, scratch);
     bool ok = false;

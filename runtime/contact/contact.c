@@ -462,6 +462,11 @@ double reaction_scale(const reaction_size *s, double least)
     return larger(larger(least, s->asked), larger(fmin(s->most, 10 * s->n * s->all), s->fine * s->most));
 }
 
+double contact_micro_gap(double tol, double h, double change)
+{
+    return fmin(1e-4, sqrt(tol)) * h * change;
+}
+
 static double cone_residual(const contact_problem *p, const cone *c, reaction_size *size)
 {
     int at = c->row;

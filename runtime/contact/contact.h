@@ -80,6 +80,11 @@ static inline double reaction_fine(double tol)
 }
 void reaction_add(reaction_size *s, const cone *c, const double *r, const double *b, double an, double a);
 double reaction_scale(const reaction_size *s, double least);
+/* Gaps up to this may count as closed in a step of size h whose forces change velocities by up to `change` (g
+   h): the bodies then rest that far apart, at most 1e-4 of what one step of free fall moves them, and less
+   where the tolerance is tighter than 1e-8.  Such gaps make the step problem of a pile nearly a vertex, far
+   from the start. */
+double contact_micro_gap(double tol, double h, double change);
 /* One contact alone: A is its block (rows of length lda), b its velocity without its own reaction; r gets the
  * exact solution.  False: there is none (it jams). */
 bool cone_solve(const cone *c, const double *A, int lda, const double *b, double *r, double *work);

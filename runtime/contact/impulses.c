@@ -445,26 +445,24 @@ static double solve_sweeps(impulses *w, group g, int most, bool plain, int *wors
     return size > 0 ? res / size : 0;
 }
 
-/* hard: a chain that Newton's method did not solve */
-static double solve_pile(impulses *w, group g, bool hard, int *worst)
+/* A loose tolerance is reached by sweeps, sooner than W is formed; a tight one by what pile.c knows, which
+ * begins with sweeps too. */
+static double solve_pile(impulses *w, group g, int *worst)
 {
     static const struct {
         int by, sweeps;
         bool plain;
     } way[] = {
-        { BY_SWEEPS, 150, false }, { BY_PILE, 0, false },      { BY_SWEEPS, 1000, true },
-        { BY_PILE, 0, false },     { BY_SWEEPS, 1000, false }, { BY_PILE, 0, false },
+        { BY_SWEEPS, 1000, false }, { BY_PILE, 0, false }, { BY_SWEEPS, 1000, true }, { BY_PILE, 0, false }
     };
     static const double LOOSE = 1e-4;
     double res = INFINITY;
     for (int i = 0; i < g.n; i++)
         list_push(&w->act, g.at[i], w->act.r + w->act.cone[g.at[i]].row, w->v1);
     size_t most = w->may_cut ? 2 : sizeof way / sizeof *way; /* halves of a step are tried before long ways */
-    for (size_t k = hard ? 1 : 0; k < most && !(res <= w->tol); k++) {
+    for (size_t k = w->tol >= LOOSE ? 0 : 1; k < most && !(res <= w->tol); k++) {
         arena_pos mark = arena_mark(w->scratch);
-        /* a loose tolerance is reached by sweeps, sooner than by factors */
-        int sweeps = k == 0 && w->tol >= LOOSE ? 1000 : way[k].sweeps;
-        res = way[k].by == BY_SWEEPS ? solve_sweeps(w, g, sweeps, way[k].plain, worst)
+        res = way[k].by == BY_SWEEPS ? solve_sweeps(w, g, way[k].sweeps, way[k].plain, worst)
                                      : solve_sparse(w, g, worst);
         arena_release(w->scratch, mark);
     }
@@ -499,9 +497,12 @@ static double solve_island(impulses *w, island *i, int *worst)
     double res = INFINITY;
     if (g.n == 1)
         return solve_alone(w, g, worst);
-    if (i->kb >= 0 && i->kb <= BAND_MOST)
+    int rows = 0;
+    for (int k = 0; k < g.n; k++)
+        rows += list_rows(&w->act, g.at[k]);
+    if (i->kb >= 0 && i->kb <= (rows > g.n ? BAND_ROUGH : BAND_MOST))
         res = chain_solve(w, i, g, worst);
-    return res <= w->tol ? res : solve_pile(w, g, res < INFINITY, worst);
+    return res <= w->tol ? res : solve_pile(w, g, worst);
 }
 
 bool impulses_solve(impulses *w)

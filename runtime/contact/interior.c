@@ -6,7 +6,6 @@
 #include "interior.h"
 #include <math.h>
 #include <string.h>
-#include <suitesparse/umfpack.h>
 #include "base/linalg.h"
 #include "scaled.h"
 
@@ -24,7 +23,7 @@ typedef struct interior {
     ball *ball;
     double *A; /* Newton's matrix, with the pattern of W */
     double *x, *y, *dx, *dy, *rc, *rhs, *u, *best;
-    void *symbolic, *numeric;
+    sparse_factors *factors;
     double last; /* length of the last step */
 } interior;
 
@@ -108,10 +107,17 @@ static bool known(const cone *c)
     return c->kind == CONE_BILATERAL && (c->d == 0 || (c->mu == 0 && c->radius == 0));
 }
 
+bool interior_fits(const sparse_problem *p)
+{
+    for (int c = 0; c < p->n; c++)
+        if (!known(&p->cone[c]))
+            return false;
+    return true;
+}
+
 /* ---- Newton's steps ---- */
 static bool factorise(interior *w)
 {
-    double control[UMFPACK_CONTROL], info[UMFPACK_INFO];
     memcpy(w->A, w->s->Wx, (size_t)w->s->Ws[w->m] * sizeof *w->A);
     for (int c = 0; c < w->p->n; c++) {
         const ball *o = &w->ball[c];
@@ -125,13 +131,7 @@ static bool factorise(interior *w)
                     w->A[j] += o->G[i * k + l] * o->F2[l * k + col];
             }
     }
-    umfpack_di_defaults(control);
-    if (!w->symbolic &&
-        umfpack_di_symbolic(w->m, w->m, w->s->Ws, w->s->Wc, w->A, &w->symbolic, control, info) != UMFPACK_OK)
-        return false;
-    umfpack_di_free_numeric(&w->numeric);
-    int e = umfpack_di_numeric(w->s->Ws, w->s->Wc, w->A, w->symbolic, &w->numeric, control, info);
-    return e == UMFPACK_OK || e == UMFPACK_WARNING_singular_matrix;
+    return sparse_factors_put(w->factors, w->A, false);
 }
 
 /* rc holds what F^2 dx + dy shall be */
@@ -147,7 +147,8 @@ static bool direction(interior *w)
         for (int i = 0; i < k; i++)
             w->rhs[at + i] = vec_dot(o->G + i * k, w->rc + at, k) + u_of(w->y + at, k, i) - w->u[at + i];
     }
-    if (umfpack_di_solve(UMFPACK_At, w->s->Ws, w->s->Wc, w->A, w->dx, w->rhs, w->numeric, NULL, NULL) < 0)
+    memcpy(w->dx, w->rhs, (size_t)w->m * sizeof *w->dx);
+    if (!sparse_factors_solve_rows(w->factors, w->dx))
         return false;
     for (int i = 0; i < w->m; i++)
         if (!isfinite(w->dx[i]))
@@ -269,6 +270,7 @@ static interior *interior_new(sparse_problem *p, arena *a)
     w->best = arena_array(a, double, p->m);
     w->A = arena_array(a, double, w->s->Ws[w->m]);
     w->ball = arena_array(a, ball, p->n);
+    w->factors = sparse_factors_new(a, w->m, w->s->Ws, w->s->Wc, true);
     for (int c = 0; c < p->n; c++)
         w->ball[c] = (ball){ .at = w->s->first[c],
                              .k = p->cone[c].kind == CONE_BILATERAL ? 0 : w->s->count[c] };
@@ -277,9 +279,8 @@ static interior *interior_new(sparse_problem *p, arena *a)
 
 bool interior_solve(sparse_problem *p, arena *scratch, double tol)
 {
-    for (int c = 0; c < p->n; c++)
-        if (!known(&p->cone[c]))
-            return false;
+    if (!interior_fits(p))
+        return false;
     arena_pos mark = arena_mark(scratch);
     interior *w = interior_new(p, scratch);
     double best = INFINITY;
@@ -302,8 +303,7 @@ bool interior_solve(sparse_problem *p, arena *scratch, double tol)
         p->iterations++;
     }
     memcpy(p->r, w->best, (size_t)p->m * sizeof *p->r);
-    umfpack_di_free_symbolic(&w->symbolic);
-    umfpack_di_free_numeric(&w->numeric);
+    sparse_factors_free(w->factors);
     arena_release(scratch, mark);
     return best <= tol;
 }

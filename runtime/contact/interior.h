@@ -2,8 +2,10 @@
  * the way out where sweeps and Newton's method stall. */
 #ifndef CDL_INTERIOR_H
 #define CDL_INTERIOR_H
-#include "proximal.h"
+#include "problem.h"
 
+/* Unilateral cones without a bound of their own, and bilateral rows without friction. */
+bool interior_fits(const sparse_problem *p);
 /* False: the tolerance was not reached, or a cone is of a kind it does not know; r is the best that was met.
  */
 bool interior_solve(sparse_problem *p, arena *scratch, double tol);

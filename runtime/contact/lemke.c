@@ -118,21 +118,12 @@ bool lemke_knows(const cone *c)
     return !rough(c) || c->dir || c->d == 1;
 }
 
-static double own(const sparse_problem *p, int c, int j) /* entry of W on the diagonal */
-{
-    int n = p->start[c + 1] - p->start[c];
-    for (int k = 0; k < n; k++)
-        if (p->col[p->start[c] + k] == p->cone[c].row + j)
-            return p->val[p->at[c] + (size_t)j * n + k];
-    return 0;
-}
-
 /* unknowns of one contact, and what its reactions are of them; r gets the part that is given */
 static int unknowns(const sparse_problem *p, int c, unknown *x, int n, share *of, double *r)
 {
     const cone *o = &p->cone[c];
     int top = cone_normal(o), first = n;
-    double s = top ? 1 / sqrt(own(p, c, 0)) : 0;
+    double s = top ? 1 / sqrt(problem_entry(p, c, 0, o->row)) : 0;
     for (int j = 0; j < cone_rows(o); j++) {
         of[o->row + j] = (share){ { -1, -1 }, { 0, 0 } };
         r[o->row + j] = 0;
@@ -156,7 +147,7 @@ static int unknowns(const sparse_problem *p, int c, unknown *x, int n, share *of
     }
     if (o->dir)
         return n;
-    s = 1 / sqrt(own(p, c, top));
+    s = 1 / sqrt(problem_entry(p, c, top, o->row + top));
     of[o->row + top].z[1] = n;
     of[o->row + top].k[1] = 1;
     x[n++] = (unknown){ SIDE, c, o->row + top, s };

@@ -2,7 +2,7 @@
  * dense linear complementarity problem. */
 #ifndef CDL_LEMKE_H
 #define CDL_LEMKE_H
-#include "proximal.h"
+#include "problem.h"
 
 /* Disks that wedge need digits: normals that differ by a small angle eps leave pivots of eps^2. */
 typedef enum { LEMKE_DOUBLE, LEMKE_LONG, LEMKE_QUAD } lemke_digits;

@@ -1,95 +1,35 @@
 #include "pile.h"
-#include <math.h>
+#include <limits.h>
 #include <string.h>
-#include "central.h"
-#include "interior.h"
 #include "lemke.h"
-#include "base/linalg.h"
+#include "proximal.h"
+#include "solvers.h"
 
-/* contacts: with all digits, with more; before others; when all else fails */
-enum { LEMKE_ALL = 16, LEMKE_MORE = 40, LEMKE_MOST = 100, LEMKE_LAST = 300 };
-enum { LEMKE_FEW = 20 };           /* above that the central path is sooner there */
-enum { PATCH = 60, PATCHES = 12 }; /* contacts solved together, times */
-
-static inline double larger(double a, double b)
-{
-    return a > b ? a : b;
-}
-static int width(const sparse_problem *p, int c)
-{
-    return p->start[c + 1] - p->start[c];
-}
-
-/* ---- residual ---- */
-static double contact_defect(const sparse_problem *p, int c, reaction_size *size, arena *a)
-{
-    const cone *o = &p->cone[c];
-    arena_pos mark = arena_mark(a);
-    int n = width(p, c), rows = cone_rows(o), k = cone_normal(o);
-    double *u = arena_array(a, double, rows), an = 0, at = 0, any = 0;
-    for (int j = 0; j < rows; j++) {
-        const double *v = p->val + p->at[c] + (size_t)j * n;
-        u[j] = p->b[o->row + j];
-        for (int i = 0; i < n; i++) {
-            int col = p->col[p->start[c] + i];
-            u[j] += v[i] * p->r[col];
-            if (col != o->row + j)
-                continue;
-            if (j < k)
-                an = v[i];
-            else
-                at = larger(at, v[i]);
-        }
-    }
-    double e = cone_defect(o, p->r + o->row, u, p->b + o->row, an, at, &any);
-    reaction_add(size, o, p->r + o->row, p->b + o->row, an, at);
-    arena_release(a, mark);
-    return e;
-}
-
-/* of each contact into e when it is given */
-static double measure(sparse_problem *p, double *e, arena *a)
-{
-    reaction_size size = { .fine = p->fine };
-    double scale, most = 0;
-    for (int c = 0; c < p->n; c++) {
-        double x = contact_defect(p, c, &size, a);
-        if (e)
-            e[c] = x;
-        if (x > most || !(x == x)) {
-            most = x;
-            p->worst = c;
-        }
-    }
-    scale = reaction_scale(&size, p->least);
-    for (int c = 0; e && c < p->n; c++)
-        if (scale > 0)
-            e[c] /= scale;
-    return p->residual = most == 0 ? 0 : most / scale;
-}
+/* contacts: that pivots solve with all digits, with more, before others, when all else fails; above FEW
+ * others are sooner there */
+enum { LEMKE_FEW = 20, LEMKE_ALL = 16, LEMKE_MORE = 40, LEMKE_MOST = 100, LEMKE_LAST = 300 };
+enum { PATCH = 60 }; /* contacts solved together */
 
 /* ---- one island ---- */
-/* keeps the better of two reactions: those at hand and those kept */
-static bool better(sparse_problem *p, double *best, double *kept, double tol, arena *a)
-{
-    size_t size = (size_t)p->m * sizeof *kept;
-    double e = measure(p, NULL, a);
-    if (e < *best) {
-        *best = e;
-        memcpy(kept, p->r, size);
-    } else
-        memcpy(p->r, kept, size);
-    return *best <= tol;
-}
+/* the best so far, and where it was */
+typedef struct {
+    sparse_problem *p;
+    arena *a;
+    double tol, best, *kept;
+} attempt;
 
-static bool pivots_know(const sparse_problem *p, int *all)
+/* keeps the better of two reactions: those at hand and those kept */
+static bool better(attempt *t)
 {
-    for (int c = 0; c < p->n; c++) {
-        if (!lemke_knows(&p->cone[c]))
-            return false;
-        all[c] = c;
-    }
-    return true;
+    sparse_problem *p = t->p;
+    size_t size = (size_t)p->m * sizeof *t->kept;
+    double e = problem_measure(p, NULL, t->a);
+    if (e < t->best) {
+        t->best = e;
+        memcpy(t->kept, p->r, size);
+    } else
+        memcpy(p->r, t->kept, size);
+    return t->best <= t->tol;
 }
 
 /* The contacts around the worst one, layer by layer. */
@@ -112,83 +52,87 @@ static int around(const sparse_problem *p, int c, const int *contact_of, int *ma
 
 /* Close to the solution some contacts here and there are on the wrong side: what is around the worst is
  * solved exactly, then all by Newton's steps. */
-static bool patched(sparse_problem *p, int rounds, double *best, double *kept, double tol, arena *a)
+static bool patched(attempt *t, int rounds)
 {
+    sparse_problem *p = t->p;
+    arena *a = t->a;
     int *contact_of = arena_array(a, int, p->m), *mark = arena_array(a, int, p->n),
         *who = arena_array(a, int, p->n);
-    for (int c = 0; c < p->n; c++) {
-        if (!lemke_knows(&p->cone[c]))
-            return false;
+    for (int c = 0; c < p->n; c++)
         for (int j = 0; j < cone_rows(&p->cone[c]); j++)
             contact_of[p->cone[c].row + j] = c;
-    }
     for (int round = 0; round < rounds; round++) {
-        measure(p, NULL, a);
+        problem_measure(p, NULL, a);
         lemke_contacts(p, who, around(p, p->worst, contact_of, mark, who, PATCH), p->r, LEMKE_DOUBLE, a);
-        proximal_steps(p, a, 1e-6, 2, 10, tol);
-        double e = measure(p, NULL, a);
-        if (e < *best) {
-            *best = e;
-            memcpy(kept, p->r, (size_t)p->m * sizeof *kept);
+        proximal_steps(p, a, 1e-6, 2, 10, t->tol);
+        double e = problem_measure(p, NULL, a);
+        if (e < t->best) {
+            t->best = e;
+            memcpy(t->kept, p->r, (size_t)p->m * sizeof *t->kept);
         }
-        if (*best <= tol)
+        if (t->best <= t->tol)
             return true;
     }
-    memcpy(p->r, kept, (size_t)p->m * sizeof *kept);
-    return false;
+    return better(t);
 }
+
+/* What is tried, in this order, by the number of contacts: sweeps are the best start for everything behind
+   them; in the plane interior points come next, in space Newton's method.  patch: rounds of patches before
+   it. cut: whoever may cut the step is sent back before it. */
+typedef struct {
+    solver_id by;
+    int above, most, patch;
+    bool cut;
+} link;
+
+static const link plane[] = {
+    { SOLVER_SWEEPS, LEMKE_FEW, INT_MAX, 0, false },
+    { SOLVER_POLISH, LEMKE_FEW, INT_MAX, 0, false },
+    { SOLVER_DAMPED, LEMKE_FEW, INT_MAX, 0, false },
+    { SOLVER_SWEEPS, LEMKE_FEW, INT_MAX, 0, false },
+    { SOLVER_DAMPED_CLOSE, LEMKE_FEW, INT_MAX, 0, false },
+    { SOLVER_CENTRAL, LEMKE_FEW, INT_MAX, 0, false },
+    { SOLVER_LEMKE, 0, LEMKE_MOST, 0, false },
+    { SOLVER_LEMKE_LONG, 0, LEMKE_MORE, 0, false },
+    { SOLVER_LEMKE_QUAD, 0, LEMKE_ALL, 0, false },
+    { SOLVER_PROXIMAL_FEW, 0, INT_MAX, 0, true },
+    { SOLVER_INTERIOR, 0, INT_MAX, 2, false },
+    { SOLVER_LEMKE, LEMKE_MOST, LEMKE_LAST, 12, false },
+    { SOLVER_PROXIMAL_LONG, 0, INT_MAX, 0, false },
+    { SOLVER_PROXIMAL_FIRM, 0, INT_MAX, 0, false },
+};
+
+static const link space[] = {
+    { SOLVER_SWEEPS, 0, INT_MAX, 0, false },        { SOLVER_POLISH, 0, INT_MAX, 0, false },
+    { SOLVER_SWEEPS, 0, INT_MAX, 0, false },        { SOLVER_PROXIMAL, 0, INT_MAX, 0, false },
+    { SOLVER_INTERIOR, 0, INT_MAX, 0, false },      { SOLVER_PROXIMAL_LONG, 0, INT_MAX, 0, false },
+    { SOLVER_PROXIMAL_FIRM, 0, INT_MAX, 0, false },
+};
 
 static bool island_solve(sparse_problem *p, double tol, const char **solver, arena *a)
 {
-    int *all = arena_array(a, int, p->n);
-    double *kept = arena_array(a, double, p->m), best = measure(p, NULL, a);
-    memcpy(kept, p->r, (size_t)p->m * sizeof *kept);
-    if (best <= tol)
-        return true;
-    bool known = pivots_know(p, all), none = false;
-    static const int most[] = { LEMKE_MOST, LEMKE_MORE, LEMKE_ALL };
-    if (known && p->n > LEMKE_FEW) {
-        /* from a start that is close, or else from afar */
-        *solver = "proximal Newton";
-        proximal_steps(p, a, 1e-6, 1, 6, tol);
-        if (better(p, &best, kept, tol, a))
-            return true;
-        *solver = "central path";
-        central_solve(p, a, tol);
-        if (better(p, &best, kept, tol, a))
-            return true;
-        if (p->brief && p->n > LEMKE_MOST)
+    attempt t = { p, a, tol, problem_measure(p, NULL, a), arena_array(a, double, p->m) };
+    bool flat = contact_solvers[SOLVER_LEMKE].fits(p), none = false;
+    const link *chain = flat ? plane : space;
+    size_t links = flat ? sizeof plane / sizeof *plane : sizeof space / sizeof *space;
+    memcpy(t.kept, p->r, (size_t)p->m * sizeof *t.kept);
+    for (size_t k = 0; k < links && !(t.best <= tol); k++) {
+        const contact_solver *s = &contact_solvers[chain[k].by];
+        if (chain[k].cut && p->brief && p->n > LEMKE_MOST)
             return false;
-    }
-    *solver = "Lemke";
-    for (lemke_digits d = LEMKE_DOUBLE; known && d <= LEMKE_QUAD && p->n <= most[d]; d++) {
-        none = !lemke_contacts(p, all, p->n, p->r, d, a) && d == LEMKE_QUAD;
-        if (better(p, &best, kept, tol, a))
+        if (chain[k].patch && patched(&t, chain[k].patch))
             return true;
+        if (p->n <= chain[k].above || p->n > chain[k].most || !s->fits(p))
+            continue;
+        *solver = s->name;
+        bool ok = s->solve(p, a, tol);
+        better(&t);
+        /* where pivots with all digits end on a ray there is no solution to be found by other means */
+        if (none && chain[k].by == SOLVER_PROXIMAL_FEW)
+            break;
+        none |= chain[k].by == SOLVER_LEMKE_QUAD && !ok;
     }
-    *solver = "proximal Newton";
-    proximal_steps(p, a, 1e-3, 3, 10, tol);
-    /* where pivots with all digits end on a ray there is no solution to be found by other means */
-    if (better(p, &best, kept, tol, a) || none)
-        return best <= tol;
-    if (patched(p, 2, &best, kept, tol, a))
-        return true;
-    *solver = "interior point";
-    interior_solve(p, a, tol);
-    if (measure(p, NULL, a) <= tol || patched(p, PATCHES, &best, kept, tol, a))
-        return true;
-    if (known && p->n > LEMKE_MOST && p->n <= LEMKE_LAST) {
-        *solver = "Lemke";
-        lemke_contacts(p, all, p->n, p->r, LEMKE_DOUBLE, a);
-        if (better(p, &best, kept, tol, a))
-            return true;
-    }
-    *solver = "proximal Newton";
-    proximal_steps(p, a, 1e-3, 40, 40, tol);
-    if (better(p, &best, kept, tol, a))
-        return true;
-    proximal_steps(p, a, 1, 40, 60, tol);
-    return better(p, &best, kept, tol, a);
+    return t.best <= tol;
 }
 
 /* ---- islands ---- */
@@ -233,17 +177,17 @@ static sparse_problem part_of(const sparse_problem *p, const int *who, int n, in
         s.m += cone_rows(&cones[i]);
         start[i] = at;
         first[i] = all;
-        at += width(p, who[i]);
-        all += (size_t)width(p, who[i]) * (size_t)cone_rows(&cones[i]);
-        if (width(p, who[i]) > widest)
-            widest = width(p, who[i]);
+        at += problem_width(p, who[i]);
+        all += (size_t)problem_width(p, who[i]) * (size_t)cone_rows(&cones[i]);
+        if (problem_width(p, who[i]) > widest)
+            widest = problem_width(p, who[i]);
     }
     start[n] = at;
     int *col = arena_array(a, int, at), *from = arena_array(a, int, widest);
     double *val = arena_array(a, double, all), *b = arena_array(a, double, s.m);
     s.r = arena_array(a, double, s.m);
     for (int i = 0; i < n; i++) {
-        int c = who[i], wide = width(p, c);
+        int c = who[i], wide = problem_width(p, c);
         for (int k = 0; k < wide; k++) {
             int j = k, x = row_of[p->col[p->start[c] + k]];
             for (; j > 0 && col[start[i] + j - 1] > x; j--) {
@@ -282,7 +226,7 @@ bool pile_solve(sparse_problem *p, arena *scratch, double tol)
         for (int j = 0; j < cone_rows(&p->cone[c]); j++)
             contact_of[p->cone[c].row + j] = c;
     int count = islands(p, of, to, contact_of);
-    measure(p, e, scratch);
+    problem_measure(p, e, scratch);
     for (int i = 0; i < count; i++) {
         int k = 0;
         bool solved = true;
@@ -308,7 +252,7 @@ bool pile_solve(sparse_problem *p, arena *scratch, double tol)
         }
         arena_release(scratch, inner);
     }
-    measure(p, NULL, scratch);
+    problem_measure(p, NULL, scratch);
     arena_release(scratch, mark);
     return p->residual <= tol;
 }

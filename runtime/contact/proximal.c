@@ -21,46 +21,9 @@ static inline double larger(double a, double b)
 {
     return a > b ? a : b;
 }
-static int width(const sparse_problem *p, int c)
-{
-    return p->start[c + 1] - p->start[c];
-}
-static const double *row_at(const sparse_problem *p, int c, int j)
-{
-    return p->val + p->at[c] + (size_t)j * width(p, c);
-}
 static double weight(const prox *w, int c)
 {
     return w->rho * larger(w->an[c], w->a[c]);
-}
-
-static double row_sum(const sparse_problem *p, int c, int j, const double *x)
-{
-    const double *v = row_at(p, c, j);
-    const int *col = p->col + p->start[c];
-    double s = 0;
-    for (int k = 0, n = width(p, c); k < n; k++)
-        s += v[k] * x[col[k]];
-    return s;
-}
-
-static void blocks(prox *w)
-{
-    const sparse_problem *p = w->p;
-    for (int c = 0; c < p->n; c++) {
-        const cone *o = &p->cone[c];
-        int k = cone_normal(o);
-        for (int j = 0; j < cone_rows(o); j++)
-            for (int i = 0; i < width(p, c); i++) {
-                if (p->col[p->start[c] + i] != o->row + j)
-                    continue;
-                double x = row_at(p, c, j)[i];
-                if (j < k)
-                    w->an[c] = x;
-                else
-                    w->a[c] = larger(w->a[c], x);
-            }
-    }
 }
 
 static void velocities(prox *w)
@@ -69,28 +32,15 @@ static void velocities(prox *w)
     for (int c = 0; c < p->n; c++)
         for (int j = 0; j < cone_rows(&p->cone[c]); j++) {
             int i = p->cone[c].row + j;
-            w->u[i] = p->b[i] + row_sum(p, c, j, p->r) +
+            w->u[i] = p->b[i] + problem_times(p, c, j, p->r) +
                       (w->rho > 0 ? weight(w, c) * (p->r[i] - w->ref[i]) : 0);
         }
 }
 
 /* residual of the problem at hand, for the velocities at hand */
-static double defect(prox *w, int *worst)
+static double defect(const prox *w, int *worst)
 {
-    const sparse_problem *p = w->p;
-    reaction_size size = { .fine = p->fine };
-    double most = 0, any = 0;
-    for (int c = 0; c < p->n; c++) {
-        int i = p->cone[c].row;
-        double e = cone_defect(&p->cone[c], p->r + i, w->u + i, p->b + i, w->an[c], w->a[c], &any);
-        reaction_add(&size, &p->cone[c], p->r + i, p->b + i, w->an[c], w->a[c]);
-        if (e > most || !(e == e)) {
-            most = e;
-            if (worst)
-                *worst = c;
-        }
-    }
-    return most == 0 ? 0 : most / reaction_scale(&size, p->least);
+    return problem_defect(w->p, w->u, w->an, w->a, NULL, worst);
 }
 
 /* ---- Newton's matrix, row by row, and its right side ---- */
@@ -117,7 +67,7 @@ static void line_put(prox *w, int row, const line *l, int c, int *at)
 
 static void line_row(prox *w, line *l, int c, int j, double k, const int *own)
 {
-    vec_axpy(l->x, k, row_at(w->p, c, j), l->n);
+    vec_axpy(l->x, k, problem_row(w->p, c, j), l->n);
     l->x[own[j]] += k * weight(w, c);
 }
 
@@ -127,7 +77,7 @@ static void newton_cone(prox *w, int c, double *room, int *own, int *at)
     const sparse_problem *p = w->p;
     const cone *o = &p->cone[c];
     int k = cone_normal(o), row = o->row;
-    line l = { room, width(p, c) };
+    line l = { room, problem_width(p, c) };
     const double *r = p->r + row, *u = w->u + row;
     double rn = 0, *x = room + l.n, shift = weight(w, c), nx = 0;
     for (int i = 0; i < l.n; i++) {
@@ -211,9 +161,9 @@ static void relax(prox *w)
         if (m > 8)
             continue;
         for (int j = 0; j < m; j++) {
-            const double *v = row_at(p, c, j);
-            b[j] = p->b[o->row + j] + row_sum(p, c, j, p->r) - weight(w, c) * w->ref[o->row + j];
-            for (int i = 0; i < width(p, c); i++) {
+            const double *v = problem_row(p, c, j);
+            b[j] = p->b[o->row + j] + problem_times(p, c, j, p->r) - weight(w, c) * w->ref[o->row + j];
+            for (int i = 0; i < problem_width(p, c); i++) {
                 int k = p->col[p->start[c] + i] - o->row;
                 if (k >= 0 && k < m) {
                     A[j * m + k] = v[i] + (k == j ? weight(w, c) : 0);
@@ -268,7 +218,7 @@ static prox *prox_new(sparse_problem *p, arena *a)
     w->budget = arena_budget(a);
     size_t m = (size_t)p->m, n = (size_t)p->n, all = 0, d = 0;
     for (int c = 0; c < p->n; c++) {
-        all += (size_t)cone_rows(&p->cone[c]) * (size_t)width(p, c);
+        all += (size_t)cone_rows(&p->cone[c]) * (size_t)problem_width(p, c);
         if ((size_t)p->cone[c].d > d)
             d = (size_t)p->cone[c].d;
     }
@@ -301,11 +251,11 @@ bool proximal_steps(sparse_problem *p, arena *scratch, double rho, int most, int
     prox *w = prox_new(p, scratch);
     int widest = 0, worst = 0;
     for (int c = 0; c < p->n; c++)
-        if (width(p, c) + p->cone[c].d > widest)
-            widest = width(p, c) + p->cone[c].d;
+        if (problem_width(p, c) + p->cone[c].d > widest)
+            widest = problem_width(p, c) + p->cone[c].d;
     double *room = arena_array(scratch, double, widest + 1), best;
     int *own = arena_array(scratch, int, p->m + 1);
-    blocks(w);
+    problem_diagonal(p, w->an, w->a);
     best = true_defect(w, &worst);
     memcpy(w->best, p->r, (size_t)p->m * sizeof *p->r);
     for (int k = 0; k < most && best > tol; k++) {
@@ -317,8 +267,9 @@ bool proximal_steps(sparse_problem *p, arena *scratch, double rho, int most, int
         if (e < best) {
             best = e;
             memcpy(w->best, p->r, (size_t)p->m * sizeof *p->r);
-        } else if (!ok)
-            memcpy(p->r, w->best, (size_t)p->m * sizeof *p->r);
+        } else if (!ok) /* back to what was accepted last: the best would cancel the drift along null
+                           directions */
+            memcpy(p->r, w->ref, (size_t)p->m * sizeof *p->r);
         if (!ok)
             rho = fmin(rho * 8, 1);
         else

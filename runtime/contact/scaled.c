@@ -6,29 +6,6 @@ static inline double larger(double a, double b)
 {
     return a > b ? a : b;
 }
-static int width(const sparse_problem *p, int c)
-{
-    return p->start[c + 1] - p->start[c];
-}
-
-static void blocks(scaled *w)
-{
-    const sparse_problem *p = w->p;
-    for (int c = 0; c < p->n; c++) {
-        const cone *o = &p->cone[c];
-        for (int j = 0; j < cone_rows(o); j++)
-            for (int i = 0; i < width(p, c); i++) {
-                if (p->col[p->start[c] + i] != o->row + j)
-                    continue;
-                double v = p->val[p->at[c] + (size_t)j * width(p, c) + i];
-                if (j < cone_normal(o))
-                    w->an[c] = v;
-                else
-                    w->a[c] = larger(w->a[c], v);
-            }
-    }
-}
-
 /* unknowns of one contact: its normal reaction, and its friction where that is free, over mu */
 static void unknowns(scaled *w, int c)
 {
@@ -63,10 +40,10 @@ static void matrix(scaled *w, int *place)
         place[i] = -1;
     for (int c = 0; c < p->n; c++)
         for (int i = w->first[c]; i < w->first[c] + w->count[c]; i++) {
-            const double *v = p->val + p->at[c] + (size_t)(w->row[i] - p->cone[c].row) * width(p, c);
+            const double *v = p->val + p->at[c] + (size_t)(w->row[i] - p->cone[c].row) * problem_width(p, c);
             int begin = w->Ws[i] = at;
             w->b[i] = p->b[w->row[i]];
-            for (int j = 0; j < width(p, c); j++) {
+            for (int j = 0; j < problem_width(p, c); j++) {
                 int r = p->col[p->start[c] + j], to = w->to[r];
                 w->b[i] += v[j] * w->given[r];
                 if (to < 0)
@@ -88,8 +65,8 @@ scaled *scaled_new(sparse_problem *p, arena *a)
     scaled *w = arena_make(a, scaled);
     size_t m = (size_t)p->m, all = 0;
     for (int c = 0; c < p->n; c++)
-        all += (size_t)cone_rows(&p->cone[c]) * (size_t)width(p, c);
-    double **rows[] = { &w->part, &w->given, &w->weight, &w->b, &w->an, &w->a };
+        all += (size_t)cone_rows(&p->cone[c]) * (size_t)problem_width(p, c);
+    double **rows[] = { &w->part, &w->given, &w->weight, &w->b, &w->an, &w->a, &w->rates };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         *rows[i] = arena_array(a, double, m + 1);
     w->p = p;
@@ -100,7 +77,7 @@ scaled *scaled_new(sparse_problem *p, arena *a)
     w->Ws = arena_array(a, int, m + 1);
     w->Wc = arena_array(a, int, all);
     w->Wx = arena_array(a, double, all);
-    blocks(w);
+    problem_diagonal(p, w->an, w->a);
     for (int c = 0; c < p->n; c++)
         unknowns(w, c);
     matrix(w, arena_array(a, int, m + 1));
@@ -115,11 +92,15 @@ scaled *scaled_new(sparse_problem *p, arena *a)
     return w;
 }
 
+void scaled_unknowns(const scaled *w, double *x)
+{
+    for (int i = 0; i < w->m; i++)
+        x[i] = (w->p->r[w->row[i]] / w->unit - w->given[w->row[i]]) / w->part[w->row[i]];
+}
+
 double scaled_measure(scaled *w, const double *x, double *u, int *worst)
 {
     sparse_problem *p = w->p;
-    reaction_size size = { .fine = p->fine };
-    double any = 0, most = 0, v[16];
     for (int r = 0; r < p->m; r++)
         p->r[r] = w->unit * (w->given[r] + (w->to[r] < 0 ? 0 : w->part[r] * x[w->to[r]]));
     for (int i = 0; i < w->m; i++) {
@@ -127,21 +108,6 @@ double scaled_measure(scaled *w, const double *x, double *u, int *worst)
         for (int j = w->Ws[i]; j < w->Ws[i + 1]; j++)
             u[i] += w->Wx[j] * x[w->Wc[j]];
     }
-    for (int c = 0; c < p->n; c++) {
-        const cone *o = &p->cone[c];
-        int wide = width(p, c), i = o->row;
-        for (int j = 0; j < cone_rows(o); j++) {
-            const double *z = p->val + p->at[c] + (size_t)j * wide;
-            v[j] = p->b[i + j];
-            for (int k = 0; k < wide; k++)
-                v[j] += z[k] * p->r[p->col[p->start[c] + k]];
-        }
-        double e = cone_defect(o, p->r + i, v, p->b + i, w->an[c], w->a[c], &any);
-        reaction_add(&size, o, p->r + i, p->b + i, w->an[c], w->a[c]);
-        if (e > most || !(e == e)) {
-            most = e;
-            *worst = c;
-        }
-    }
-    return most == 0 ? 0 : most / reaction_scale(&size, p->least);
+    problem_velocities(p, w->rates);
+    return problem_defect(p, w->rates, w->an, w->a, NULL, worst);
 }

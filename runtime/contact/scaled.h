@@ -3,7 +3,7 @@
    are 1 and the bound of friction is x_n itself. */
 #ifndef CDL_SCALED_H
 #define CDL_SCALED_H
-#include "proximal.h"
+#include "problem.h"
 
 typedef struct scaled {
     sparse_problem *p;
@@ -17,6 +17,7 @@ typedef struct scaled {
     double *Wx;
     double *b, unit;
     double *an, *a; /* of each contact, as it came: its normal entry of W, its largest tangent entry */
+    double *rates;  /* velocities as they come, for the residual */
 } scaled;
 
 scaled *scaled_new(sparse_problem *p, arena *a);
@@ -24,6 +25,8 @@ static inline bool scaled_rough(const cone *c)
 {
     return c->d > 0 && (c->mu > 0 || c->radius > 0);
 }
+/* x of the reactions in p->r. */
+void scaled_unknowns(const scaled *w, double *x);
 /* Reactions of x into p->r; their residual in the units of the problem, the contact where it is largest; u =
  * W x + b. */
 double scaled_measure(scaled *w, const double *x, double *u, int *worst);

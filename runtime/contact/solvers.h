@@ -1,0 +1,33 @@
+/* solvers: the table of what solves a contact problem with a sparse W.  Each starts at the reactions at hand
+   and leaves the best it met. */
+#ifndef CDL_SOLVERS_H
+#define CDL_SOLVERS_H
+#include "problem.h"
+
+typedef enum {
+    SOLVER_SWEEPS,        /* Gauss-Seidel as the gradient of conjugate directions */
+    SOLVER_PLAIN_SWEEPS,  /* Gauss-Seidel alone */
+    SOLVER_POLISH,        /* Newton's method with a proximal term that is hardly there: from a close start */
+    SOLVER_PROXIMAL,      /* the same with a stronger term */
+    SOLVER_PROXIMAL_FEW,  /* a few steps of that */
+    SOLVER_PROXIMAL_LONG, /* and many steps */
+    SOLVER_PROXIMAL_FIRM, /* and the strongest term */
+    SOLVER_DAMPED,        /* interior point on Coulomb's law in the plane, from some way beside the start */
+    SOLVER_DAMPED_CLOSE,  /* from closer to it */
+    SOLVER_CENTRAL,       /* the central path by its length */
+    SOLVER_INTERIOR,      /* interior point with Coulomb cones */
+    SOLVER_LEMKE,         /* pivots in double, long double, 128 bits */
+    SOLVER_LEMKE_LONG,
+    SOLVER_LEMKE_QUAD,
+    SOLVERS
+} solver_id;
+
+typedef struct contact_solver {
+    const char *name;
+    bool (*fits)(const sparse_problem *p);
+    /* False: not solved to the tolerance. */
+    bool (*solve)(sparse_problem *p, arena *scratch, double tol);
+} contact_solver;
+
+extern const contact_solver contact_solvers[SOLVERS];
+#endif

@@ -1,0 +1,244 @@
+/* Piles at tight tolerance: disks and balls of six kinds poured until they rest.
+       bench_piles [WORD]               the figures, of the kinds with WORD in their name
+       bench_piles record KIND N DIR K T MS    writes each K-th problem of a run of N bodies over time T to
+                                        DIR, and those that took longer than MS milliseconds
+       bench_piles solve FILE ...       solves recorded problems, one line each
+   The program is linked with pile_solve wrapped, so that it sees each problem on its way to the solver. */
+#include <math.h>
+#include "bench.h"
+#include "../problems/problem_text.h"
+#include "contact/pile.h"
+
+/* Walls lean outwards by `lean`, the ground is tilted by `tilt`, radii vary by `spread`. */
+static const char disks_model[] =
+    "model pile {\n"
+    "    param N = 60, cols = 10, R = 0.01, spread = 0, W = 0.22, lean = 0, tilt = 0, mu = 0.5, g = 9.81, y0 "
+    "= 0\n"
+    "    fn r(k) = R*(1 - spread*mod(7*k, 10)/10)\n"
+    "    dof p[i in 1..N] in R2 = [\n"
+    "        W/2 + 2.2*R*(mod(i - 1, cols) - (cols - 1)/2) + R/10*(mod(floor((i - 1)/cols), 3) - 1),\n"
+    "        y0 + R + 2.2*R*floor((i - 1)/cols)]\n"
+    "    dof a[i in 1..N] = 0\n"
+    "    for i in 1..N {\n"
+    "        kinetic (r(i)/R)^2*(norm(p[i]')^2/2 + (r(i)^2/2)*a[i]'^2/2)\n"
+    "        potential (r(i)/R)^2*g*(cos(tilt)*p[i][2] - sin(tilt)*p[i][1])\n"
+    "    }\n"
+    "    constraint ground[i in 1..N]: p[i][2] >= r(i) {\n"
+    "        slip = p[i]' + r(i)*a[i]'*[1, 0], friction = coulomb(mu)\n"
+    "    }\n"
+    "    constraint left[i in 1..N]: cos(lean)*p[i][1] + sin(lean)*p[i][2] >= r(i) {\n"
+    "        slip = p[i]' + r(i)*a[i]'*[sin(lean), -cos(lean)], friction = coulomb(mu)\n"
+    "    }\n"
+    "    constraint right[i in 1..N]: cos(lean)*(W - p[i][1]) + sin(lean)*p[i][2] >= r(i) {\n"
+    "        slip = p[i]' + r(i)*a[i]'*[sin(lean), cos(lean)], friction = coulomb(mu)\n"
+    "    }\n"
+    "    constraint touch[i in 1..N, j in i+1..N]: norm(p[i] - p[j]) >= r(i) + r(j) {\n"
+    "        slip = p[i]' - p[j]' - (r(i)*a[i]' + r(j)*a[j]')*perp((p[i] - p[j])/norm(p[i] - p[j])),\n"
+    "        friction = coulomb(mu)\n"
+    "    }\n"
+    "}\n";
+
+static const char balls_model[] =
+    "model pile {\n"
+    "    param N = 60, cols = 4, R = 0.01, spread = 0, W = 0.09, lean = 0, tilt = 0, mu = 0.5, g = 9.81, y0 "
+    "= 0\n"
+    "    fn r(k) = R*(1 - spread*mod(7*k, 10)/10)\n"
+    "    fn layer(k) = floor((k - 1)/cols^2)\n"
+    "    dof p[i in 1..N] in R3 = [\n"
+    "        W/2 + 2.2*R*(mod(i - 1, cols) - (cols - 1)/2) + R/10*(mod(layer(i), 3) - 1),\n"
+    "        W/2 + 2.2*R*(mod(floor((i - 1)/cols), cols) - (cols - 1)/2) + R/10*(mod(layer(i), 2) - 0.5),\n"
+    "        y0 + R + 2.2*R*layer(i)]\n"
+    "    dof a[i in 1..N] in R3 = [0, 0, 0]\n"
+    "    for i in 1..N {\n"
+    "        kinetic (r(i)/R)^3*(norm(p[i]')^2/2 + (2*r(i)^2/5)*norm(a[i]')^2/2)\n"
+    "        potential (r(i)/R)^3*g*(cos(tilt)*p[i][3] - sin(tilt)*p[i][1])\n"
+    "    }\n"
+    "    constraint ground[i in 1..N]: p[i][3] >= r(i) {\n"
+    "        slip = p[i]' - r(i)*cross(a[i]', [0, 0, 1]), friction = coulomb(mu)\n"
+    "    }\n"
+    "    constraint left[i in 1..N]: cos(lean)*p[i][1] + sin(lean)*p[i][3] >= r(i) {\n"
+    "        slip = p[i]' - r(i)*cross(a[i]', [cos(lean), 0, sin(lean)]), friction = coulomb(mu)\n"
+    "    }\n"
+    "    constraint right[i in 1..N]: cos(lean)*(W - p[i][1]) + sin(lean)*p[i][3] >= r(i) {\n"
+    "        slip = p[i]' - r(i)*cross(a[i]', [-cos(lean), 0, sin(lean)]), friction = coulomb(mu)\n"
+    "    }\n"
+    "    constraint front[i in 1..N]: p[i][2] >= r(i)\n"
+    "    constraint back[i in 1..N]: p[i][2] <= W - r(i)\n"
+    "    constraint touch[i in 1..N, j in i+1..N]: norm(p[i] - p[j]) >= r(i) + r(j) {\n"
+    "        slip = p[i]' - p[j]' - cross(r(i)*a[i]' + r(j)*a[j]', (p[i] - p[j])/norm(p[i] - p[j])),\n"
+    "        friction = coulomb(mu)\n"
+    "    }\n"
+    "}\n";
+
+typedef struct pile_kind {
+    const char *name;
+    bool space;
+    double aspect; /* height of the heap over its width, as poured */
+    double wide, lean,
+        y0; /* width over that of the columns; of the walls; height of the pour over its width */
+    double tilt, spread;
+} pile_kind;
+
+static const pile_kind kinds[] = {
+    { "silo", false, 1, 1, 0, 0, 0, 0 },
+    { "hopper", false, 1, 0.4, 0.5, 0.6, 0, 0 },
+    { "slope", false, 0.4, 1.3, 0, 0, 0.5, 0 },
+    { "tower", false, 6, 1, 0, 0, 0, 0 },
+    { "wedge", false, 0.7, 0.05, 0.8, 0.5, 0, 0 },
+    { "mixed", false, 1, 1, 0, 0, 0, 0.6 },
+    { "box3", true, 1, 1, 0, 0, 0, 0 },
+    { "hopper3", true, 1, 0.5, 0.5, 0.5, 0, 0 },
+    { "slope3", true, 0.5, 1.2, 0, 0, 0.5, 0 },
+    { "mixed3", true, 1, 1, 0, 0, 0, 0.6 },
+};
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
+/* ---- what is seen of the solver ---- */
+static struct {
+    double spent, most;
+    int calls, unsolved;
+    const char *dir, *name;
+    int every;
+    double slow;
+} seen;
+
+bool __real_pile_solve(sparse_problem *p, arena *scratch, double tol);
+bool __wrap_pile_solve(sparse_problem *p, arena *scratch, double tol);
+
+static void record(const sparse_problem *p, double tol)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s_%04d.txt", seen.dir, seen.name, seen.calls);
+    FILE *to = fopen(path, "w");
+    if (!to) {
+        perror(path);
+        exit(1);
+    }
+    problem_write(to, p, tol);
+    fclose(to);
+}
+
+bool __wrap_pile_solve(sparse_problem *p, arena *scratch, double tol)
+{
+    arena_pos mark = arena_mark(scratch);
+    double *from = arena_array(scratch, double, p->m), *r = p->r, start = seconds();
+    memcpy(from, r, (size_t)p->m * sizeof *r);
+    bool ok = __real_pile_solve(p, scratch, tol);
+    double took = seconds() - start;
+    p->r = from;
+    if (seen.dir && (seen.calls % seen.every == 0 || took > seen.slow))
+        record(p, tol);
+    p->r = r;
+    arena_release(scratch, mark);
+    seen.spent += took;
+    seen.most = fmax(seen.most, took);
+    seen.calls++;
+    seen.unsolved += !ok;
+    return ok;
+}
+
+/* ---- runs ---- */
+static char *pour(const pile_kind *k, int n, double duration, double tolerance)
+{
+    int cols = (int)lround(k->space ? cbrt(n / k->aspect) : sqrt(n / k->aspect));
+    double across = 2.2 * 0.01 * (cols > 1 ? cols : 1) + 0.002, w = k->wide * across;
+    char *source = malloc(8192);
+    snprintf(
+        source, 8192,
+        "%srun pile(N = %d, cols = %d, W = %.17g, lean = %g, y0 = %.17g, tilt = %g, spread = %g) for %g with "
+        "sweeping(h = 1e-3, tolerance = %g, every = 0.1)\n",
+        k->space ? balls_model : disks_model, n, cols, w, k->lean, k->y0 * across, k->tilt, k->spread,
+        duration, tolerance);
+    return source;
+}
+
+static const pile_kind *kind_of(const char *name)
+{
+    for (int i = 0; i < KINDS; i++)
+        if (!strcmp(kinds[i].name, name))
+            return &kinds[i];
+    fprintf(stderr, "bench_piles: no kind '%s'\n", name);
+    exit(2);
+}
+
+static bool figure(const pile_kind *k, int n, double duration, double tolerance, double reach)
+{
+    char *source = pour(k, n, duration, tolerance), name[128], limit[32];
+    seen.spent = seen.most = 0;
+    seen.calls = seen.unsolved = 0;
+    cdl *s;
+    double each = 1e3 * run_text(source, &s) / (duration / 1e-3);
+    snprintf(name, sizeof name, "%s of %d, tolerance %g (solver %.3g, most %.3g, %d not at first)", k->name,
+             n, tolerance, seen.calls ? 1e3 * seen.spent / seen.calls : 0, 1e3 * seen.most, seen.unsolved);
+    snprintf(limit, sizeof limit, "%g ms", reach);
+    report(name, "ms a step", each, 0, limit, each <= reach);
+    cdl_free(s);
+    free(source);
+    return true;
+}
+
+static int record_run(char **args)
+{
+    const pile_kind *k = kind_of(args[0]);
+    int n = atoi(args[1]);
+    char name[64];
+    snprintf(name, sizeof name, "%s_%d", k->name, n);
+    seen.dir = args[2];
+    seen.name = name;
+    seen.every = atoi(args[3]);
+    seen.slow = 1e-3 * atof(args[5]);
+    cdl *s;
+    char *source = pour(k, n, atof(args[4]), 1e-8);
+    printf("%s: %.3g s\n", name, run_text(source, &s));
+    cdl_free(s);
+    free(source);
+    return 0;
+}
+
+static int solve_files(char **paths, int n)
+{
+    arena *a = arena_new(&allocator_libc, NULL);
+    double all = 0, most = 0;
+    int bad = 0;
+    for (int i = 0; i < n; i++) {
+        sparse_problem p;
+        double tol;
+        FILE *from = fopen(paths[i], "r");
+        arena_pos mark = arena_mark(a);
+        if (!from || !problem_read(from, &p, &tol, a)) {
+            fprintf(stderr, "%s: not a contact problem\n", paths[i]);
+            return 1;
+        }
+        fclose(from);
+        double start = seconds();
+        bool ok = __real_pile_solve(&p, a, tol);
+        double ms = 1e3 * (seconds() - start);
+        all += ms;
+        most = fmax(most, ms);
+        bad += !ok;
+        const char *base = strrchr(paths[i], '/');
+        printf("%-24s %5d contacts %8.2f ms %5d iterations  residual %8.2g %s %s\n",
+               base ? base + 1 : paths[i], p.n, ms, p.iterations, p.residual, ok ? "      " : "UNSOLVED",
+               p.solver ? p.solver : "");
+        arena_release(a, mark);
+    }
+    printf("mean %.2f ms, most %.2f ms, %d of %d not solved\n", all / n, most, bad, n);
+    arena_free(a);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 8 && !strcmp(argv[1], "record"))
+        return record_run(argv + 2);
+    if (argc > 2 && !strcmp(argv[1], "solve"))
+        return solve_files(argv + 2, argc - 2);
+    bool ok = true;
+    for (int i = 0; i < KINDS; i++)
+        if (argc < 2 || strstr(kinds[i].name, argv[1]))
+            ok &= kinds[i].space
+                      ? figure(&kinds[i], 500, 0.5, 1e-8, 100)
+                      : figure(&kinds[i], 100, 0.5, 1e-8, 4) && figure(&kinds[i], 400, 0.5, 1e-8, 40) &&
+                            figure(&kinds[i], 1000, 0.5, 1e-8, 120);
+    return !ok;
+}
