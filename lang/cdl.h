@@ -99,10 +99,10 @@ CDL_API void cdl_set_callbacks(cdl *s, const cdl_callbacks *c);
     X(TIME, "time", "inf", "seconds that the session may take from now on")                              \
     X(MEMORY, "memory", "auto",                                                                          \
       "bytes (500M, 4G) that the session may hold; auto: 3/4 of what there is, at most 64G")             \
-    X(DISK, "disk", "64G", "bytes that the session may write to files") \
+    X(DISK, "disk", "64G", "bytes that the session may write to files")                                  \
     X(ALLOW_OUTSIDE, "allow-outside", "no",                                                              \
       "models may read files outside of their folder, and write outside of `output`")                    \
-    X(SHARDS, "shards", "", "merge: further directories with shards, a line each") \
+    X(SHARDS, "shards", "", "merge: further directories with shards, a line each")                       \
     X(CHECKPOINT, "checkpoint", "", "file that the state of a run is written to; empty: none")           \
     X(CHECKPOINT_EVERY, "checkpoint-every", "",                                                          \
       "how often beside the end: seconds, or t=T of the time of the run")                                \

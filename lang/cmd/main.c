@@ -596,12 +596,31 @@ static int unknown_command(const char *got)
     return usage_near(*got == '-' ? "option" : "command", got, names);
 }
 
-static const char *const option_names[] = {
-    "-p",           "-o",      "-j",       "-q",          "--json",        "--quiet",
-    "--keep-going", "--check", "--help",   "--wellposed", "--diagnostics", "--resume",
-    "--memory",     "--shard", "--within", "--colour",    "--color",       "--time",
-    "--disk",       "--spill", "--allow-outside", "--checkpoint", "--from", "--checkpoint-every", NULL
-};
+static const char *const option_names[] = { "-p",
+                                            "-o",
+                                            "-j",
+                                            "-q",
+                                            "--json",
+                                            "--quiet",
+                                            "--keep-going",
+                                            "--check",
+                                            "--help",
+                                            "--wellposed",
+                                            "--diagnostics",
+                                            "--resume",
+                                            "--memory",
+                                            "--shard",
+                                            "--within",
+                                            "--colour",
+                                            "--color",
+                                            "--time",
+                                            "--disk",
+                                            "--spill",
+                                            "--allow-outside",
+                                            "--checkpoint",
+                                            "--from",
+                                            "--checkpoint-every",
+                                            NULL };
 
 static int param_add(options *o, char *text)
 {

@@ -423,8 +423,7 @@ static bool derivable(evaluator *ev, const value *y, in_kind by, span at)
         bool in_time_alone;
         const char *why;
     } stops[] = {
-        { IN_FIELD, true,
-          "fields in time are not built yet: a field has derivatives in its coordinates alone" },
+        { IN_FIELD, true, "fields in time are not built yet" },
         { IN_A, true, "second derivatives have no further derivative in time" },
         { IN_PAST_V, true, "past rates have no derivative in time" },
         { IN_PRE, true, "'pre' has no derivative in time" },
@@ -439,7 +438,9 @@ static bool derivable(evaluator *ev, const value *y, in_kind by, span at)
             in_kind kind = stops[i].kind;
             if ((stops[i].in_time_alone && by != IN_TIME) || !ir_depends(ev->g, e.num.r0, of_kind, &kind))
                 continue;
-            diag_error(ev->d, DIAG_NOT_SUPPORTED, at, "%s", stops[i].why);
+            diag *d = diag_error(ev->d, DIAG_NOT_SUPPORTED, at, "%s", stops[i].why);
+            if (kind == IN_FIELD)
+                diag_hint(ev->d, d, "a field is static: its derivatives are those in its coordinates");
             return false;
         }
     }

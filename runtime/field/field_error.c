@@ -2,6 +2,7 @@
    the order that they show: errors C h^p leave differences d, d r^p between grids of h, r h, r^2 h).  It is
    given where errors fall regularly only: not with contact, whose border lies anywhere in a cell; not with
    jumps inside the cells of a rectangle; not where the three grids show no order or rounding alone. */
+#include "clock/clock.h"
 #include "field.h"
 #include <math.h>
 
@@ -26,7 +27,7 @@ static field_result *draft_solve(field_work *w, const line_options *o, int ratio
     bool stopped = w->r->status == RUN_INTERRUPTED;
     *w->r = keep;
     if (stopped)
-        w->r->status = RUN_INTERRUPTED;
+        run_interrupted(w->o, w->r, 0);
     return r;
 }
 

@@ -21,7 +21,7 @@ typedef struct outfile {
     file_place at;
     char temp[NAME_MAX + 1]; /* the file beside it, or "" */
     bool open;
-    text *into; /* or NULL: bytes are kept there instead */
+    text *into;            /* or NULL: bytes are kept there instead */
     struct outfile *below; /* in the list of the budget, while it is open */
     sink to;
 } outfile;

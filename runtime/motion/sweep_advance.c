@@ -285,6 +285,20 @@ static bool whole_or_halves(sweep *w, double *h)
     }
 }
 
+/* A step at once leaves rates that fit the rows of its start.  Before impacts are followed again, contacts
+ * that turned meanwhile are met anew. */
+static void meet_anew(sweep *w)
+{
+    system_at(w->s, w->t, w->q, w->v);
+    for (size_t i = 0; i < w->ntrack; i++) {
+        track *k = w->track[i];
+        if (!k->closed || k->relation != REL_GAP || k->rows_fixed)
+            continue;
+        contact_rows(w->s, k->c, w->M, false);
+        k->closed = fabs(gap_rate(k, w->v)) <= k->tol_u;
+    }
+}
+
 bool sweep_advance(sweep *w, double end)
 {
     if (w->quick && sweep_quick(w, end))
@@ -301,6 +315,8 @@ bool sweep_advance(sweep *w, double end)
     int most = cuts_most(w);
     if (waits)
         w->wait--;
+    else if (w->was_at_once && w->cut != CUT_NEVER)
+        meet_anew(w);
     w->again = 0;
     for (int sub = 0;; sub++) {
         if (!sweep_meet(w))

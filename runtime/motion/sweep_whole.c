@@ -379,6 +379,46 @@ static bool overlaps(sweep *w)
     return any;
 }
 
+/* ---- books ---- */
+/* Work is done along the way that is gone; where that is by the rate at the end, half of dv.M dv is lost.
+ * What contacts gain in the step; *given: to surfaces that move. */
+static double contacts_gain(sweep *w, double *given)
+{
+    double gain = 0, *rate = w->x1, *dv = w->x2, *mdv = w->x3;
+    *given = 0;
+    for (int i = 0; i < w->n; i++) {
+        rate[i] = way_rate(w, i);
+        dv[i] = w->v1[i] - w->v[i];
+    }
+    mass_times(w->s, w->M, dv, mdv);
+    for (int i = 0; i < w->n; i++)
+        if (w->by_end[i])
+            gain -= 0.5 * dv[i] * mdv[i];
+    for (int i = 0; i < w->nact; i++) {
+        const track *k = w->act[i];
+        const contact *c = k->c;
+        for (int a = 0; a < rows_of(k); a++) {
+            double r = w->rr[k->row + a], still = a < k->normal ? c->ht : c->s0[a - k->normal];
+            if (r == 0)
+                continue;
+            gain += r * (contact_rate(c, row_of(k, c->H, c->S, a), rate) + still);
+            *given += r * still;
+        }
+    }
+    return gain;
+}
+
+/* contacts that push overlaps open lift what they lost before */
+void sweep_whole_account(sweep *w, double h)
+{
+    double work = 0, given, gain = contacts_gain(w, &given);
+    for (int i = 0; i < w->n; i++)
+        if (!w->s->first_order || w->p->order[i] == 2)
+            work += w->used[i] * way_rate(w, i);
+    w->wf += h * work - given + w->opened;
+    w->dissipated += w->opened - gain;
+}
+
 bool sweep_whole_positions(sweep *w, double h)
 {
     double least = fmin(fmin(fmax(0.01 * w->tol, 1e-12), 1e-5), 1e-13);
@@ -395,38 +435,13 @@ bool sweep_whole_positions(sweep *w, double h)
             break;
         no_gain(w); /* who goes by the end now may have others gain */
     }
+    /* bodies that are wedged have reactions whose rounding alone is a gain: then all go by the end */
+    double given;
+    if (free && contacts_gain(w, &given) > 0) {
+        memset(w->by_end, 1, (size_t)w->n);
+        positions_by(w, h, least);
+    }
     for (int round = 0; round < 6 && overlaps(w); round++)
         open_overlaps(w);
     return true;
-}
-
-/* ---- books ---- */
-/* Work is done along the way that is gone; where that is by the rate at the end, half of dv.M dv is lost.
-   Contacts that push overlaps open lift what they lost before. */
-void sweep_whole_account(sweep *w, double h)
-{
-    double work = 0, lost = 0, given = 0, *rate = w->x1, *dv = w->x2, *mdv = w->x3;
-    for (int i = 0; i < w->n; i++) {
-        rate[i] = way_rate(w, i);
-        dv[i] = w->v1[i] - w->v[i];
-        if (!w->s->first_order || w->p->order[i] == 2)
-            work += w->used[i] * rate[i];
-    }
-    mass_times(w->s, w->M, dv, mdv);
-    for (int i = 0; i < w->n; i++)
-        if (w->by_end[i])
-            lost -= 0.5 * dv[i] * mdv[i];
-    for (int i = 0; i < w->nact; i++) {
-        const track *k = w->act[i];
-        const contact *c = k->c;
-        for (int a = 0; a < rows_of(k); a++) {
-            double r = w->rr[k->row + a], still = a < k->normal ? c->ht : c->s0[a - k->normal];
-            if (r == 0)
-                continue;
-            lost += r * (contact_rate(c, row_of(k, c->H, c->S, a), rate) + still);
-            given += r * still;
-        }
-    }
-    w->wf += h * work - given + w->opened;
-    w->dissipated += w->opened - lost;
 }

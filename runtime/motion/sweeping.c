@@ -172,7 +172,8 @@ static void march(sweep *w)
     if (steps < 1)
         steps = 1;
     double kept = every > h ? T / every + 2 : (double)steps + 2;
-    results_reserve(w->r, kept < 4e6 ? (int64_t)kept : 4000000);
+    if (kept * w->n < 2e8) /* more is found as it comes, in a file */
+        results_reserve(w->r, kept < 4e6 ? (int64_t)kept : 4000000);
     for (int64_t i = 1; i <= steps; i++) {
         double begin_t = w->t, end = i == steps ? T : (double)i * h;
         if (!sweep_advance(w, end) || !past_read(w)) {

@@ -1,7 +1,7 @@
 # fmt never changes the meaning: every model of the tree, and every case beside it, has the same syntax tree, model and IR after it, and
 # formatting twice changes nothing.
 set -e
-list=$(ls "$srcdir"/examples/*.cdl "$srcdir"/stdlib/*.cdl "$srcdir"/tests/lang/*.cdl "$srcdir"/tests/run/*.cdl "$srcdir"/../shared/cases/*.cdl 2>/dev/null) || :   # the cases may not be there
+list=$(ls "$srcdir"/examples/*.cdl "$srcdir"/stdlib/*.cdl "$srcdir"/tests/lang/*.cdl "$srcdir"/tests/run/*.cdl "$srcdir"/tests/cases/*.cdl)
 n=0
 for f in $list; do
     name=${f#"$srcdir"/}
