@@ -88,6 +88,8 @@ typedef struct sweep {
     size_t ntrack, track_room;
     near_list near;
     near_tracks *near_of; /* tracks of each family of near pairs */
+    contact **gaps_of;    /* room of sweep_gaps */
+    track **look;         /* room: those whose gaps are asked for */
     /* contacts of the problem at hand */
     track **act;
     int nact;
@@ -101,6 +103,7 @@ typedef struct sweep {
     contact_problem pr;
     contact_work *work;
     double *W, *b, *off, *rr, *u; /* u = J x + off without reactions: that is b */
+    impulses chain;               /* of all contacts, where rows never change and few meet at a dof */
     impulses list;                /* the same problem as a list of contacts, where there are many */
     mixed *coupled[2];            /* and with the rates among its unknowns; of masses, of the step */
     track **coupled_act[2];       /* what their last problem was about */
@@ -127,6 +130,7 @@ typedef struct sweep {
     bool tried;                      /* gaps are those of a step that was given up */
     uint8_t *by_end;                 /* n: goes by the rate at the end of the step */
     double *lumped;                  /* n: inverse masses without coupling, that overlaps are opened by */
+    double *lengths;                 /* of each family: largest seen of what its gaps are made of */
     double margin;                   /* how far ahead contacts are looked for, in steps */
     cut_policy cut;
     bool was_at_once;    /* the last step */
@@ -160,6 +164,7 @@ void sweep_matrix(sweep *w, bool mass); /* W = [H; S] G; mass: of forces or shoc
 /* Reactions of the problem at hand (cones, off; rr is the start), and the rates x with them. */
 bool sweep_solve(sweep *w, bool mass, double *x, double t);
 void sweep_react(const sweep *w, double *x, bool mass); /* x += G r */
+void sweep_chain(sweep *w);                             /* lists them, at the start */
 void sweep_columns_put(sweep *w, track *k, bool mass);  /* unless they are known */
 bool sweep_fail_contact(sweep *w, int i, double t);     /* not solved, contact i worst; keep_going: true */
 void sweep_columns(sweep *w, const track *k, const double *H, const double *S, const factor *f, column *G);
@@ -204,6 +209,8 @@ bool sweep_advance(sweep *w, double end);
 bool sweep_turns(const sweep *w); /* has a slip turned round or come to rest in the trial step? */
 /* over: 1 / size of the step; instant: forces are those of Gauss's principle */
 /* ---- sweep_tracks.c ---- */
+/* gaps of those tracks at the instant, families in lanes */
+void sweep_gaps(sweep *w, track *const *k, size_t n);
 void sweep_tracks(sweep *w);                           /* of all listed contacts */
 bool sweep_near(sweep *w, double h, const double *v1); /* pairs that may matter in the step; false: failed */
 

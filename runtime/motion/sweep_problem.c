@@ -79,7 +79,10 @@ void sweep_sizes(sweep *w)
 void sweep_tolerances(sweep *w, track *k)
 {
     const contact *c = k->c;
-    k->length = w->near.reach > 0 ? w->near.reach : weighted(c, c->H, w->qmax);
+    /* members of a family are of one kind: they share what overlaps are measured by */
+    double *length = &w->lengths[c->fam - w->s->family];
+    *length = larger(*length, weighted(c, c->H, w->qmax));
+    k->length = w->near.reach > 0 ? w->near.reach : *length;
     k->tol_gap = 5e-13 * weighted(c, c->H, w->qmax);
     k->tol_u = 1e-12 * (weighted(c, c->H, w->vmax) + fabs(c->ht));
     k->tol_slip = 0;

@@ -238,11 +238,11 @@ static bool solve_matrix(sweep *w, bool mass, double *x)
 
 /* ---- many: a list of contacts ---- */
 /* rows of the contacts at hand; push: along which reactions act, times `scale` by dof where it is given */
-static void list_put(sweep *w, bool mass, const double *scale)
+static void list_put(sweep *w, impulses *p, bool mass, const double *scale)
 {
-    contact_list *l = &w->list.act;
+    contact_list *l = &p->act;
     l->n = l->rows = 0;
-    list_room(&w->list, w->nact, w->rows_most, w->dofs_most);
+    list_room(p, w->nact, w->rows_most, w->dofs_most);
     for (int i = 0; i < w->nact; i++) {
         const track *k = w->act[i];
         const contact *c = k->c;
@@ -262,8 +262,39 @@ static void list_put(sweep *w, bool mass, const double *scale)
                 K[a * n + j] = scale ? push[j] * scale[l->dof[at + j]] : push[j];
             }
         }
-        list_take(&w->list);
+        list_take(p);
     }
+}
+
+void sweep_chain(sweep *w)
+{
+    enum { MOST = 2000000, FEW = 16 };
+    impulses_init(&w->chain, w->a, w->scratch, w->n);
+    if (w->near.nof || w->ntrack > MOST || w->ntrack < FEW || w->s->minv.kind != FACTOR_DIAGONAL ||
+        w->s->force_of_state || !w->s->mass_constant || w->stiffness != 0)
+        return;
+    w->nact = 0;
+    for (size_t i = 0; i < w->ntrack; i++) {
+        if (!w->track[i]->rows_fixed || w->track[i]->c->fam->d > MAX_TANGENT)
+            return;
+        w->act[w->nact++] = w->track[i];
+    }
+    w->step = w->end = 1;
+    sweep_cones(w);
+    list_put(w, &w->chain, true, w->s->minv.a);
+    list_fix(&w->chain);
+}
+
+/* all contacts at hand in the list that is made once for all */
+static impulses *list_of(sweep *w, bool mass, const double *scale)
+{
+    if (w->chain.fixed && w->whole && !mass && (size_t)w->nact == w->ntrack) {
+        for (int i = 0; i < w->nact; i++)
+            w->chain.act.cone[i] = w->cone[i];
+        return &w->chain;
+    }
+    list_put(w, &w->list, mass, scale);
+    return &w->list;
 }
 
 static bool list_symmetric(const sweep *w, bool mass)
@@ -275,15 +306,15 @@ static bool list_symmetric(const sweep *w, bool mass)
 }
 
 /* bounds of friction that depend on the speed, at the rates x; the largest change of one, over its size */
-static double list_laws(sweep *w, const double *x)
+static double list_laws(sweep *w, impulses *p, const double *x)
 {
     double most = 0;
     for (int i = 0; i < w->nact; i++) {
-        cone *o = &w->list.act.cone[i];
+        cone *o = &p->act.cone[i];
         if (!o->of_speed || o->dir)
             continue;
         const track *k = w->act[i];
-        double s = 0, mu = o->mu, radius = o->radius, rn = k->normal ? fabs(w->list.act.r[o->row]) : 0;
+        double s = 0, mu = o->mu, radius = o->radius, rn = k->normal ? fabs(p->act.r[o->row]) : 0;
         for (int a = k->normal; a < rows_of(k); a++) {
             double u = contact_rate(k->c, row_of(k, k->c->H, k->c->S, a), x) + w->off[k->row + a];
             s += u * u;
@@ -298,10 +329,10 @@ static double list_laws(sweep *w, const double *x)
 static bool solve_list(sweep *w, bool mass, double *x)
 {
     enum { ROUNDS = 60 };
-    contact_list *l = &w->list.act;
     const factor *f = mass ? &w->s->minv : w->dinv;
+    impulses *p = list_of(w, mass, f->a);
+    contact_list *l = &p->act;
     bool of_speed = false;
-    list_put(w, mass, f->a);
     for (int i = 0; i < l->rows; i++) {
         l->b[i] = w->off[i];
         l->r[i] = w->rr[i];
@@ -311,28 +342,28 @@ static bool solve_list(sweep *w, bool mass, double *x)
         if (w->cone[i].of_speed && !w->cone[i].dir)
             sweep_law(w, i, w->act[i]->speed, &l->cone[i].mu, &l->cone[i].radius);
     }
-    w->list.root = NULL;
+    p->root = NULL;
     if (list_symmetric(w, mass)) {
         for (int i = 0; i < w->n; i++)
             w->root[i] = sqrt(f->a[i]);
-        w->list.root = w->root;
+        p->root = w->root;
     }
-    w->list.tol = w->tol;
-    w->list.may_cut = w->may_halve;
-    w->list.v1 = x;
+    p->tol = w->tol;
+    p->may_cut = w->may_halve;
+    p->v1 = x;
     if (of_speed)
         vec_copy(w->free, x, w->n);
-    bool ok = impulses_solve(&w->list);
-    for (int round = 0; ok && of_speed && list_laws(w, x) > w->tol && round < ROUNDS; round++) {
+    bool ok = impulses_solve(p);
+    for (int round = 0; ok && of_speed && list_laws(w, p, x) > w->tol && round < ROUNDS; round++) {
         vec_copy(x, w->free, w->n);
-        ok = impulses_solve(&w->list);
+        ok = impulses_solve(p);
     }
     vec_copy(w->rr, l->r, l->rows);
-    w->pr.sweeps = (int)w->list.iterations;
-    w->r->swept += w->list.swept;
-    w->pr.residual = w->list.residual;
-    w->pr.worst = w->list.worst;
-    w->pr.solver = w->list.solver;
+    w->pr.sweeps = (int)p->iterations;
+    w->r->swept += p->swept;
+    w->pr.residual = p->residual;
+    w->pr.worst = p->worst;
+    w->pr.solver = p->solver;
     return ok;
 }
 
@@ -354,7 +385,7 @@ static bool solve_coupled(sweep *w, bool mass, double *x)
         fixed = w->act[i]->rows_fixed;
     if (!w->coupled[mass])
         w->coupled[mass] = mixed_new(w->a);
-    list_put(w, mass, NULL);
+    list_put(w, &w->list, mass, NULL);
     for (int i = 0; i < w->nact; i++)
         if (w->cone[i].of_speed && !w->cone[i].dir)
             sweep_law(w, i, w->act[i]->speed, &l->cone[i].mu, &l->cone[i].radius);

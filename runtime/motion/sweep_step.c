@@ -417,13 +417,16 @@ bool sweep_smooth(sweep *w, double h)
 bool sweep_look(sweep *w)
 {
     bool any = false;
+    size_t open = 0;
     system_at(w->s, w->t1, w->q1, w->v1);
     for (size_t i = 0; i < w->ntrack; i++) {
-        track *k = w->track[i];
-        k->met = false;
-        if (k->closed)
-            continue; /* known since positions were corrected */
-        contact_gap(w->s, k->c);
+        w->track[i]->met = false;
+        if (!w->track[i]->closed) /* the others are known since positions were corrected */
+            w->look[open++] = w->track[i];
+    }
+    sweep_gaps(w, w->look, open);
+    for (size_t i = 0; i < open; i++) {
+        track *k = w->look[i];
         k->met = !(k->c->gap >= -k->tol_gap);
         any |= k->met;
     }

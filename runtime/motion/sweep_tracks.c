@@ -50,6 +50,8 @@ static void track_room(sweep *w, size_t n)
         memcpy(w->track, old, w->ntrack * sizeof *old);
     w->act = arena_array(w->a, track *, room);
     w->back = arena_array(w->a, track *, room);
+    w->gaps_of = arena_array(w->a, contact *, room);
+    w->look = arena_array(w->a, track *, room);
     w->who = arena_array(w->a, bool, room);
     w->perm = arena_array(w->a, int, room);
     w->cone = arena_array(w->a, cone, room);
@@ -60,6 +62,7 @@ void sweep_tracks(sweep *w)
     system_t *s = w->s;
     near_new(&w->near, w->a, s);
     w->near_of = arena_array(w->a, near_tracks, w->near.nof);
+    w->lengths = arena_array(w->a, double, w->p->ncontact);
     track_room(w, s->ncontact + 1);
     track *all = arena_array(w->a, track, s->ncontact);
     for (size_t i = 0; i < s->ncontact; i++) {
@@ -67,6 +70,16 @@ void sweep_tracks(sweep *w)
         track_new(w, &all[i], &s->contact[i]);
     }
     w->ntrack = s->ncontact;
+}
+
+void sweep_gaps(sweep *w, track *const *k, size_t n)
+{
+    for (size_t at = 0, end; at < n; at = end) {
+        size_t count = 0;
+        for (end = at; end < n && k[end]->c->fam == k[at]->c->fam; end++)
+            w->gaps_of[count++] = k[end]->c;
+        contact_gaps(w->s, w->gaps_of, count);
+    }
 }
 
 /* ---- near pairs ---- */

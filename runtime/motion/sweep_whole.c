@@ -49,6 +49,8 @@ static void join(sweep *w, double h)
 {
     double near_far = w->near.far + 1e-3 * w->near.skin;
     system_at(w->s, w->t, w->q, w->v);
+    if (w->tried) /* the gaps at hand are those of a step that was given up */
+        sweep_gaps(w, w->track, w->ntrack);
     for (size_t i = 0; i < w->ntrack; i++) {
         track *k = w->track[i];
         contact *c = k->c;
@@ -58,13 +60,12 @@ static void join(sweep *w, double h)
             k->in = true;
             continue;
         }
-        if (w->tried)
-            contact_gap(w->s, c); /* the one at hand is that of a step that was given up */
         if (k->near && c->gap > near_far)
             continue;
         if (!k->rows_fixed || !k->offset_fixed)
             contact_rows(w->s, c, w->M, false);
-        if (!k->in && !k->met && c->gap > w->margin * (h * reach_of(w, c) + 2e-4 * k->length))
+        if (!k->in && !k->met && !w->chain.fixed &&
+            c->gap > w->margin * (h * reach_of(w, c) + 2e-4 * k->length))
             continue;
         k->in = true;
         if (!k->still)
@@ -86,13 +87,16 @@ static void gather(sweep *w)
 static bool still_apart(sweep *w)
 {
     bool apart = true;
+    size_t out = 0;
     system_at(w->s, w->t1, w->q1, w->v1);
     for (size_t i = 0; i < w->ntrack; i++) {
-        track *k = w->track[i];
-        k->met = false;
-        if (k->in)
-            continue;
-        contact_gap(w->s, k->c);
+        w->track[i]->met = false;
+        if (!w->track[i]->in)
+            w->look[out++] = w->track[i];
+    }
+    sweep_gaps(w, w->look, out);
+    for (size_t i = 0; i < out; i++) {
+        track *k = w->look[i];
         k->met = !(k->c->gap >= -small_overlap(w, k));
         apart &= !k->met;
     }
@@ -167,17 +171,22 @@ static bool positions_by(sweep *w, double h, double least)
     for (int i = 0; i < w->n; i++)
         w->q1[i] = w->q[i] + (w->by_end[i] ? h * w->v1[i] : a * w->v[i] + b * w->v1[i]);
     system_at(w->s, w->t1, w->q1, w->v1);
-    for (int i = 0; i < w->nact; i++) {
-        contact_gap(w->s, w->act[i]->c);
+    sweep_gaps(w, w->act, (size_t)w->nact);
+    for (int i = 0; i < w->nact; i++)
         left |= overlap_of(w->act[i]) > least * w->act[i]->length;
-    }
     return left;
 }
 
+/* x1 holds the rates along which bodies go */
 static void go_by_end(sweep *w, const contact *c)
 {
-    for (int k = 0; k < c->n; k++)
-        w->by_end[dof_of(c, k)] = c->H[k] != 0 || c->dof ? 1 : w->by_end[dof_of(c, k)];
+    for (int k = 0; k < c->n; k++) {
+        int dof = dof_of(c, k);
+        if (c->H[k] == 0 && !c->dof)
+            continue;
+        w->by_end[dof] = 1;
+        w->x1[dof] = w->v1[dof];
+    }
 }
 
 static double way_rate(const sweep *w, int i)
@@ -212,10 +221,10 @@ static void no_gain(sweep *w)
         const track *k = w->act[i];
         may = k->relation == REL_GAP && w->rr[k->row] > 0 && (k->c->d || k->c->e > 0 || k->un > 0);
     }
+    for (int i = 0; i < w->n; i++)
+        w->x1[i] = way_rate(w, i);
     for (bool more = may; more;) {
         more = false;
-        for (int i = 0; i < w->n; i++)
-            w->x1[i] = way_rate(w, i);
         for (int i = 0; i < w->nact; i++) {
             const track *k = w->act[i];
             if (k->relation != REL_GAP || !(w->rr[k->row] > 0) || !gains(w, k, w->x1))
@@ -372,10 +381,9 @@ static bool overlaps(sweep *w)
 {
     bool any = false;
     system_at(w->s, w->t1, w->q1, w->v1);
-    for (int i = 0; i < w->nact; i++) {
-        contact_gap(w->s, w->act[i]->c);
+    sweep_gaps(w, w->act, (size_t)w->nact);
+    for (int i = 0; i < w->nact; i++)
         any |= overlap_of(w->act[i]) > small_overlap(w, w->act[i]);
-    }
     return any;
 }
 

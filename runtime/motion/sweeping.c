@@ -126,6 +126,7 @@ static bool begin(sweep *w)
         return false;
     memcpy(w->f1, w->f, (size_t)w->n * sizeof *w->f);
     sweep_open_books(w);
+    sweep_chain(w);
     if (!sweep_meet(w))
         return false;
     if (w->jolt) {

@@ -568,6 +568,32 @@ double contact_gap(system_t *s, contact *c)
     return c->gap = term_value(&c->fam->gap, &s->in, c->index);
 }
 
+void contact_gaps(system_t *s, contact *const *c, size_t n)
+{
+    enum { FEW = 8 };
+    family *fam = c[0]->fam;
+    const kernel *k = fam->gap.k;
+    if (n < FEW || !k || fam->gap.move || fam->f->relation == REL_CLOSED) {
+        for (size_t i = 0; i < n; i++)
+            contact_gap(s, c[i]);
+        return;
+    }
+    if (!fam->lanes) {
+        fam->lanes = arena_array(s->a, double, batch_regs(&k->tape));
+        batch_start(&k->tape, fam->lanes);
+    }
+    int32_t index[MAX_INDEX * LANES];
+    for (size_t at = 0; at < n; at += LANES) {
+        int count = n - at < LANES ? (int)(n - at) : LANES;
+        for (int lane = 0; lane < count; lane++)
+            for (int j = 0; j < k->over.n; j++)
+                index[j * LANES + lane] = c[at + (size_t)lane]->index[j];
+        batch_run(k, &s->in, index, count, fam->lanes);
+        for (int lane = 0; lane < count; lane++)
+            c[at + (size_t)lane]->gap = fam->lanes[k->tape.out[0] * LANES + (uint32_t)lane];
+    }
+}
+
 static void gradient(system_t *s, contact *c)
 {
     const term *t = &c->fam->gradient;

@@ -40,6 +40,7 @@ typedef struct family {
     size_t first, count; /* its members among the contacts */
     /* The dofs that its rows have entries at, for a member, and which of them each output of the gradient and
      * of the slip map belongs to; NULL: rows have entries at all dofs. */
+    double *lanes; /* room to run the kernel of the gap in lanes; NULL until it is needed */
     const slot_map *dof;
     const int *gradient_to, *slip_to;
     int ndof;
@@ -149,6 +150,8 @@ static inline double contact_rate(const contact *c, const double *row, const dou
 void contact_new(system_t *s, family *fam, contact *c);
 void contact_start(contact *c, int64_t member, const int32_t *index);
 double contact_gap(system_t *s, contact *c); /* at the instant; kept in c->gap */
+/* The same for many contacts of one family, in lanes. */
+void contact_gaps(system_t *s, contact *const *c, size_t n);
 /* Rows and offsets at the instant; M and s->minv belong to it.  all: also what never changes. */
 void contact_rows(system_t *s, contact *c, const double *M, bool all);
 void contact_laws(system_t *s, contact *c, bool all); /* mu, e, normal force (at speed s->in.speed) */
