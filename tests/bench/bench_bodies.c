@@ -21,7 +21,7 @@ static const char column_model[] = "model column {\n"
                                    "    constraint floor: z[1] >= r\n"
                                    "    constraint pair[i in 1..N - 1]: z[i + 1] - z[i] >= 2*r\n"
                                    "}\n"
-                                   "run column(N = %d) for %g with sweeping(h = 1e-3)\n";
+                                   "run column(N = %d) for %g with sweeping(h = 1e-3, cut = never)\n";
 
 /* what is kept of each step */
 typedef struct {

@@ -1,0 +1,201 @@
+/* One dynamics core at every size: a ball beside constraints that never touch, an elastic bar against a wall
+   beside a tridiagonal solve written by hand, rows of blocks that stick and slip.  Each answer is checked.
+   `bench_core bar` runs the problems with that in their name. */
+#include <math.h>
+#include "bench.h"
+
+static double number(cdl *s, const char *text)
+{
+    double x = NAN;
+    if (cdl_value(s, text, &x) != CDL_OK)
+        exit(1);
+    return x;
+}
+
+/* ---- inert constraints ---- */
+static const char inert_model[] = "model ball {\n"
+                                  "    param N = 10, g = 9.81, e = 0.8\n"
+                                  "    dof y = 1, x[i in 1..N] = i\n"
+                                  "    y'' = -g\n"
+                                  "    for i in 1..N { x[i]'' = 0 }\n"
+                                  "    constraint floor: y >= 0 { impact = newton(e) }\n"
+                                  "    constraint far[i in 1..N]: x[i] >= 0\n"
+                                  "}\n"
+                                  "run ball(N = %d) for 1.4 with sweeping(h = 1e-3, every = 0.1)\n";
+
+static bool inert(void)
+{
+    static const int sizes[] = { 10, 40, 400, 4000 };
+    const double t2 = sqrt(2 / 9.81) + 1.6 * sqrt(2 * 9.81) / 9.81, left = 1.4 - t2,
+                 exact = 0.64 * sqrt(2 * 9.81) * left - 9.81 / 2 * left * left;
+    double first = 0, cost = 0, off = 0;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        char text[1024];
+        cdl *s;
+        snprintf(text, sizeof text, inert_model, sizes[i]);
+        double took = run_text(text, &s);
+        off = fmax(off, fabs(number(s, "last(y)") - exact));
+        cdl_free(s);
+        if (i == 0)
+            first = took;
+        cost = (took - first) / 1400 / (sizes[i] - sizes[0] + 1) * 1e9;
+    }
+    report("ball beside 4000 inert constraints, each", "ns a step", cost, 0, "20 ns", cost <= 20);
+    report("ball beside 10 to 4000 inert constraints, off", "m", off, 0, "1e-12", off <= 1e-12);
+    return cost <= 20 && off <= 1e-12;
+}
+
+/* ---- an elastic bar against a wall ---- */
+static const char bar_model[] =
+    "model bar {\n"
+    "    param N = 1000, v0 = 0.01\n"
+    "    let dx = 1/N\n"
+    "    dof u[i in 0..N] = 0, u' = [-v0 for i in 0..N]\n"
+    "    for i in 0..N { kinetic dx*(if i == 0 or i == N then 0.5 else 1)*u[i]'^2/2 }\n"
+    "    for i in 1..N { potential (u[i] - u[i-1])^2/dx/2 }\n"
+    "    constraint wall: u[0] >= 0\n"
+    "}\n"
+    "run bar(N = %d) for %g with sweeping(h = 1e-3, every = %g)\n";
+
+/* the theta scheme with one contact: forces, a tridiagonal solve, the column of the contact */
+static double bar_hand(int n, int steps)
+{
+    const double h = 1e-3, k = n, a = 0.25 * h * h;
+    size_t m = (size_t)n + 1;
+    double *room = calloc(9 * m, sizeof *room), *u = room, *v = u + m, *mass = v + m, *f = mass + m,
+           *d = f + m, *l = d + m, *x = l + m, *g = x + m, *f1 = g + m;
+    for (size_t i = 0; i < m; i++) {
+        mass[i] = (i == 0 || i + 1 == m ? 0.5 : 1.0) / n;
+        v[i] = i ? -0.01 : 0;
+    }
+    for (size_t i = 0; i < m; i++) {
+        d[i] = mass[i] + a * k * (i == 0 || i + 1 == m ? 1 : 2);
+        if (i) {
+            l[i] = -a * k * d[i - 1];
+            d[i] -= l[i] * -a * k;
+        }
+        d[i] = 1 / d[i];
+    }
+    g[0] = 1;
+    for (size_t i = 1; i < m; i++)
+        g[i] = -l[i] * g[i - 1];
+    g[m - 1] *= d[m - 1];
+    for (size_t i = m - 1; i-- > 0;)
+        g[i] = g[i] * d[i] - l[i + 1] * g[i + 1];
+    double start = seconds();
+    for (int step = 0; step < steps; step++) {
+        double before = 0;
+        for (size_t i = 0; i < m; i++) {
+            double next = i + 1 < m ? k * (u[i + 1] + 0.5 * h * v[i + 1] - u[i] - 0.5 * h * v[i]) : 0;
+            x[i] = h * (next - before);
+            before = next;
+        }
+        for (size_t i = 1; i < m; i++)
+            x[i] -= l[i] * x[i - 1];
+        x[m - 1] *= d[m - 1];
+        for (size_t i = m - 1; i-- > 0;)
+            x[i] = x[i] * d[i] - l[i + 1] * x[i + 1];
+        double r = u[0] <= 0 && v[0] + x[0] < 0 ? -(v[0] + x[0]) / g[0] : 0;
+        for (size_t i = 0; i < m; i++) {
+            double v1 = v[i] + x[i] + r * g[i];
+            u[i] += 0.5 * h * (v[i] + v1);
+            v[i] = v1;
+        }
+        f[0] = f1[0] = r;
+    }
+    double took = seconds() - start;
+    if (!isfinite(u[n]))
+        exit(1);
+    free(room);
+    return took;
+}
+
+static bool bar(void)
+{
+    static const struct {
+        int n, steps;
+    } sizes[] = { { 100, 3000 }, { 1000, 3000 }, { 10000, 1000 }, { 100000, 100 } };
+    double each[4];
+    bool ok = true;
+    for (size_t i = 0; i < 4; i++) {
+        char text[1024], name[80];
+        cdl *s, *compiled;
+        int n = sizes[i].n, steps = sizes[i].steps;
+        /* what compiling takes is that of one step */
+        snprintf(text, sizeof text, bar_model, n, 1e-3, 1e-3);
+        double once = run_text(text, &compiled);
+        cdl_free(compiled);
+        snprintf(text, sizeof text, bar_model, n, 1e-3 * steps, 1e-3 * steps);
+        double own = run_text(text, &s) - once, hand = bar_hand(n, steps);
+        each[i] = own / steps / n * 1e9;
+        snprintf(name, sizeof name, "elastic bar of %d elements", n);
+        report(name, "ns an element and step", each[i], hand / steps / n * 1e9, "4 x", own <= 4 * hand);
+        ok &= own <= 4 * hand;
+        if (steps == 3000) { /* the pulse has left after 2L/c: the wall is let go, the end moves away */
+            double settled = number(s, "last(u[0])"),
+                   rebound = number(s, "mean([last(u'[i]) for i in 0..100])");
+            report("  its wall is left, at", "m", settled, 0, "> 0", settled > 0);
+            report("  its rebound over the approach", "1", rebound / 0.01, 0, "1 within 10 %",
+                   fabs(rebound / 0.01 - 1) < 0.1);
+            ok &= settled > 0;
+        }
+        cdl_free(s);
+    }
+    report("elastic bar: time an element, 100000 over 1000", "1", each[3] / each[1], 0, "1.5",
+           each[3] <= 1.5 * each[1]);
+    return ok;
+}
+
+/* ---- rows of blocks on a rough floor, springs between them ---- */
+static const char row_model[] =
+    "model row {\n"
+    "    param N = 100, k = 100, V = 0\n"
+    "    fn mu(v) = 0.2 + 0.2*exp(-v/0.1)\n"
+    "    dof x[i in 1..N] = 0.001*V*sin(i), x' = [V*sin(3*i) for i in 1..N]\n"
+    "    for i in 1..N { kinetic x[i]'^2/2; potential 30*V*x[i]^2/2 }\n"
+    "    for i in 1..N-1 { potential k*(x[i+1] - x[i])^2/2 }\n"
+    "    force x[1]: sin(t)\n"
+    "    constraint rub[i in 1..N] { normal = 10, slip = x[i]' - V, friction = %s }\n"
+    "}\n"
+    "run row(N = %d, V = %g) for %g with sweeping(h = 1e-3, every = %g)\n";
+
+static bool rows_of(const char *name, const char *law, double V, const int *sizes, int n, double reach)
+{
+    double last = 0, first = 0;
+    bool ok = true;
+    for (int i = 0; i < n; i++) {
+        char text[2048], what[80];
+        cdl *s, *compiled;
+        const int steps = 200;
+        snprintf(text, sizeof text, row_model, law, sizes[i], V, 1e-3, 1e-3);
+        double once = run_text(text, &compiled);
+        cdl_free(compiled);
+        snprintf(text, sizeof text, row_model, law, sizes[i], V, 1e-3 * steps, 1e-3 * steps);
+        last = (run_text(text, &s) - once) / steps / sizes[i] * 1e9;
+        if (i == 0)
+            first = last;
+        snprintf(what, sizeof what, "row of %d blocks, %s", sizes[i], name);
+        bool good = !(reach > 0) || last <= reach;
+        report(what, "ns a block and step", last, 0, reach > 0 ? "100 ns" : "-", good);
+        ok &= good;
+        double balance = number(s, "power_balance");
+        if (!(balance <= 1e-9))
+            report("  its balance", "1", balance, 0, "1e-9", ok = false);
+        cdl_free(s);
+    }
+    report("  the largest over the smallest", "1", last / first, 0, "2", last <= 2 * first);
+    return ok && last <= 2 * first;
+}
+
+static bool row(void)
+{
+    static const int sizes[] = { 100, 1000, 10000 };
+    bool stick = rows_of("sticking", "coulomb(0.4)", 0, sizes, 3, 100);
+    return rows_of("stick and slip", "coulomb(mu)", 0.2, sizes, 2, 0) && stick;
+}
+
+int main(int argc, char **argv)
+{
+    static const bench all[] = { { "inert", inert }, { "bar", bar }, { "row", row } };
+    return run_problems(all, sizeof all / sizeof *all, argc, argv);
+}
