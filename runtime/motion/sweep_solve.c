@@ -112,6 +112,13 @@ static inline double cancelled(double x, double change, double size)
 /* x += G r of one contact */
 static void react_alone(const track *l, const column *G, const double *r, double *x)
 {
+    if (!G->local && rows_of(l) == 1) {
+        for (int k = 0; k < G->n; k++) {
+            double change = G->a[k] * r[0];
+            x[k] = cancelled(x[k], change, fabs(x[k]) + fabs(change));
+        }
+        return;
+    }
     for (int k = 0, m = rows_of(l); k < G->n; k++) {
         double *to = &x[G->local ? l->c->dof[k] : k], size = fabs(*to), change = 0;
         for (int b = 0; b < m; b++) {
