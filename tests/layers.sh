@@ -29,6 +29,15 @@ verdict "header names are unique" "$(for f in runtime/*/*.h lang/*.h lang/*/*.h;
 bad=$(includes runtime/*/*.h lang/*.h lang/*/*.h | grep -v '\.def$' | awk '{ sub(/.*\//, "", $1); sub(/.*\//, "", $2); print }' | tsort 2>&1 >/dev/null)
 verdict "headers include each other without a cycle" "$bad"
 
+# -- LAPACKE and SuiteSparse are behind base/.  The list names files that call them directly.
+direct='runtime/field/(line_linear|plane_sets|vim)\.c|runtime/rod/rod_linear\.c'
+uses=$(grep -HniE '#[[:space:]]*include[[:space:]]*<((suitesparse/)?(cholmod|umfpack|klu|amd|colamd|camd|btf|cs|spqr|suitesparse)[a-z_]*\.h|lapacke?[a-z_]*\.h|cblas\.h)' \
+    "${runtime[@]}" "${lang[@]}" "${cmd[@]}" | grep -v '^runtime/base/')
+verdict "only base/ includes LAPACKE and SuiteSparse" "$(grep -vE "^($direct):" <<<"$uses")"
+bad=$(for f in "${runtime[@]}"; do
+    [[ $f =~ ^($direct)$ ]] && ! grep -q "^$f:" <<<"$uses" && echo "$f does not include them: take it off the list"; done)
+verdict "the list of files that include them is as short as it can be" "$bad"
+
 # -- only the clock takes samples and says how a run ended.  The list names files that do not use it yet; one that does
 # is taken off it.
 not_yet='runtime/motion/(sweeping|sweep_problem|sweep_sample|many|many_samples)\.c'
@@ -61,6 +70,60 @@ shared_state='strtok|rand|srand|localtime|gmtime|ctime|asctime|setlocale|signal|
 bad=$(grep -E " ($never|$shared_state)$" <<<"$calls" | while read -r o s; do allowed "$o" "$s" || echo "$o uses $s"; done)
 verdict "the library does not print, exit, or allocate outside arena" "$bad"
 verdict "there are objects to look at" "$([ -n "$calls" ] || echo "nothing in $lib")"
+
+# -- who needs whom, by the symbols of the objects.  Rooms are folders; within contact/ the same holds for objects.
+# Each graph has a list of symbols that still go the wrong way; one that is no longer needed is taken off it.
+names=$(nm "$lib" 2>/dev/null | awk '
+    /^[^ ].*:$/ { sub(/:$/, ""); sub(/^.*la-/, ""); sub(/\.o$/, ""); o = $0; next }
+    NF == 3 && $2 ~ /^[TDRBCVW]$/ { print "has", o, $3 }
+    NF == 2 && $1 == "U" { print "needs", o, $2 }')
+# "object room" for each source
+rooms=$(for f in runtime/*/*.c lang/*/*.[cly]; do
+    case $f in lang/cmd/*) continue ;; esac
+    o=${f##*/}; echo "${o%.*} ${f%/*}"; done | sort -u)
+# "from to symbol" between rooms that begin with $1, or between the objects of the room $1 if $2 is objects
+needs() {
+    awk -v under="$1" -v objects="${2-}" '
+        FILENAME == ARGV[1] { room[$1] = $2; next }
+        $1 == "has" { home[$3] = $2; next }
+        { need[$2 " " $3] }
+        END { for (k in need) {
+            split(k, x, " "); o = x[1]; at = home[x[2]]
+            if (at == "" || at == o || index(room[o], under) != 1 || index(room[at], under) != 1) continue
+            if (objects) print o, at, x[2]
+            else if (room[o] != room[at]) print room[o], room[at], x[2] } }' <(echo "$rooms") <(echo "$names") | sort -u
+}
+# no cycle: $1 what, $2 needs, $3 known lines of the same form
+acyclic() {
+    local left extra
+    left=$(grep -vxFf <(echo "$3") <<<"$2")
+    bad=$(cut -d' ' -f1,2 <<<"$left" | sort -u | tsort 2>&1 >/dev/null)
+    verdict "$1 link without a cycle" "$bad"
+    # put back alone, an entry has to close a cycle
+    extra=$(while read -r entry; do
+        [ -n "$entry" ] || continue
+        grep -qxF "$entry" <<<"$2" || { echo "$entry: nobody needs it so"; continue; }
+        { echo "$left"; echo "$entry"; } | cut -d' ' -f1,2 | sort -u | tsort >/dev/null 2>&1 && echo "$entry: closes no cycle"
+    done <<<"$3")
+    verdict "the list of known cycles of $1 is as short as it can be" "$extra"
+}
+verdict "object names are unique" "$(cut -d' ' -f1 <<<"$rooms" | uniq -d)"
+verdict "every object has a room" "$(awk 'FILENAME == ARGV[1] { room[$1]; next } !($2 in room) { print $2 }' <(echo "$rooms") <(echo "$names") | sort -u)"
+acyclic "rooms of runtime" "$(needs runtime/)" 'runtime/past runtime/motion series_crossing'
+acyclic "rooms of lang" "$(needs lang/)" 'lang/output lang/session get_bytes
+lang/output lang/session get_text
+lang/output lang/session get_u64
+lang/output lang/session manifest_file
+lang/output lang/session point_show
+lang/output lang/session put_bytes
+lang/output lang/session put_u64
+lang/output lang/session session_eval
+lang/output lang/session session_folder
+lang/output lang/session session_note
+lang/output lang/session session_path
+lang/results lang/output call_animate
+lang/model lang/lower model_input_name'
+acyclic "objects of contact" "$(needs runtime/contact objects)" 'contact pile pile_solve'
 
 # writable data: sections .data, .bss and common, but not the tables of constants that the loader relocates
 bad=$(objdump -t "$lib" 2>/dev/null | awk '

@@ -2,7 +2,7 @@
    that cancel; this finds them. */
 #ifndef CDL_COLLECT_H
 #define CDL_COLLECT_H
-#include "ir.h"
+#include "value/ir.h"
 
 typedef struct collector collector;
 /* fixed: whether a node is the same all through a run; operations on such nodes alone count as nothing. */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "elab.h"
-#include "session/load.h"
+#include "load.h"
 
 typedef struct {
     elab *e;

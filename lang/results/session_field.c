@@ -2,6 +2,7 @@
  * an object that is asked at points. */
 #include <math.h>
 #include <string.h>
+#include "base/whole.h"
 #include "field/field.h"
 #include "session/session.h"
 
@@ -339,6 +340,20 @@ const char *line_coordinate(const value *v)
     return v->kind == V_SERIES && v->series.ops == &line_ops
                ? ((const field_result *)v->series.of)->fp->coord[0]
                : NULL;
+}
+
+enum { BARS = 40 };
+
+void spark_put(text *t, const value *v, double lo, double hi)
+{
+    static const char *const bar[] = { "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" };
+    int64_t n = v->series.n;
+    for (int b = 0; b < BARS && isfinite(hi - lo); b++) {
+        double y = v->series.y[(n - 1) * b / (BARS - 1) * v->series.stride];
+        int level = hi > lo && isfinite(y) ? (int)whole_clamp((y - lo) / (hi - lo) * 7.999, 0, 7) : 0;
+        text_puts(t, bar[level]);
+    }
+    text_putc(t, '\n');
 }
 
 bool field_show(session *s, text *t, const value *v)

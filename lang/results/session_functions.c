@@ -1,6 +1,8 @@
-/* session_functions: functions of results: extremes, means, counts, times of rest, power series. */
+/* session_functions: functions of results: extremes, means, counts, times of rest, power series,
+   random numbers. */
 #include <math.h>
 #include <string.h>
+#include "base/random.h"
 #include "base/whole.h"
 #include "session_view.h"
 
@@ -275,6 +277,45 @@ void scan_pass(scan *x, int64_t bytes)
     for (size_t k = 0; k < x->s->runs.n; k++)
         if (x->s->runs.at[k]->r)
             results_rest(x->s->runs.at[k]->r);
+}
+
+/* ---- random numbers: a function of seed, point, name and how many were drawn for it ---- */
+
+static value draw(evaluator *ev, const ast *call, const value *arg, size_t n, double (*one)(const draw_key *))
+{
+    session *s = ev->of;
+    draw_key key = { .seed = (uint64_t)s->seed,
+                     .point = (uint64_t)s->point,
+                     .name = s->draw_name ? s->draw_name : "" };
+    double many;
+    int64_t count;
+    ev->drawn++;
+    if (n == 0) {
+        key.index = s->drawn++;
+        return v_num(one(&key));
+    }
+    if (!v_scalar(&arg[0], &many) || !whole_number(many, 0, 1e7, &count)) {
+        diag_error(ev->d, DIAG_TYPE, call->at, "how many numbers are drawn is a whole number");
+        return v_error();
+    }
+    value v = v_vector(ev->a, (int32_t)count);
+    for (int32_t k = 0; k < (int32_t)count; k++) {
+        key.index = s->drawn++;
+        v.num.d[k] = one(&key);
+    }
+    return v;
+}
+
+static value call_random(evaluator *ev, scope *in, const ast *call, const value *arg, size_t n)
+{
+    (void)in;
+    return draw(ev, call, arg, n, draw_uniform);
+}
+
+static value call_random_normal(evaluator *ev, scope *in, const ast *call, const value *arg, size_t n)
+{
+    (void)in;
+    return draw(ev, call, arg, n, draw_normal);
 }
 
 const builtin result_builtins[] = {

@@ -18,11 +18,6 @@ static const struct {
 #undef CDL_OPTION_ROW
 };
 
-bool session_is(const session *s, int option)
-{
-    return !strcmp(s->option[option], "yes");
-}
-
 file_root session_folder(const session *s)
 {
     return (file_root){ s->option[OPTION_OUTPUT], session_is(s, OPTION_ALLOW_OUTSIDE) };

@@ -5,11 +5,12 @@
    plot), session_sweep.c repeats all of it. */
 #ifndef CDL_SESSION_H
 #define CDL_SESSION_H
+#include <string.h>
 #include "base/budget.h"
 #include "clock/backend.h"
 #include "io/write.h"
 #include "cdl.h"
-#include "load.h"
+#include "model/load.h"
 #include "model/model.h"
 
 /* ---- models that were compiled, kept by declaration and structural overrides ---- */
@@ -175,7 +176,11 @@ enum {
 #undef CDL_OPTION_ROW
         OPTION_COUNT
 };
-bool session_is(const session *s, int option); /* yes or no options */
+/* yes or no options */
+static inline bool session_is(const session *s, int option)
+{
+    return !strcmp(s->option[option], "yes");
+}
 
 /* ---- session.c ---- */
 file_root session_folder(const session *s);             /* files are written below */
@@ -358,8 +363,6 @@ void table_take(session *s, const ast *e, const char *bytes, size_t n);
 /* session_animate.c */
 value call_animate(evaluator *ev, scope *in, const ast *call, const value *arg, size_t n);
 /* ---- session_sweep.c ---- */
-value call_random(evaluator *ev, scope *in, const ast *call, const value *arg, size_t n);
-value call_random_normal(evaluator *ev, scope *in, const ast *call, const value *arg, size_t n);
 
 /* ---- session_jobs.c: points of experiments, here, in other processes, or from files ---- */
 typedef struct point_range {

@@ -3,7 +3,6 @@
 #include <ctype.h>
 #include <math.h>
 #include <string.h>
-#include "base/whole.h"
 #include <strings.h>
 #include "syntax/parse.h"
 #include "session.h"
@@ -385,20 +384,6 @@ const char *cdl_name_at(cdl *s, const char *line, size_t k)
 }
 
 /* ---- results for the eye ---- */
-
-enum { BARS = 40 };
-
-void spark_put(text *t, const value *v, double lo, double hi)
-{
-    static const char *const bar[] = { "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" };
-    int64_t n = v->series.n;
-    for (int b = 0; b < BARS && isfinite(hi - lo); b++) {
-        double y = v->series.y[(n - 1) * b / (BARS - 1) * v->series.stride];
-        int level = hi > lo && isfinite(y) ? (int)whole_clamp((y - lo) / (hi - lo) * 7.999, 0, 7) : 0;
-        text_puts(t, bar[level]);
-    }
-    text_putc(t, '\n');
-}
 
 static bool member_numbers(session *s, const value *v, const char *name, value *out)
 {

@@ -540,6 +540,9 @@ static void summary(session *s, const run *r)
     if (x->samples && x->energy && x->dissipated)
         text_printf(&t, "  energy %.6g to %.6g, dissipated %.6g, balance %.3g\n", x->energy[0],
                     x->energy[x->samples - 1], x->dissipated[x->samples - 1], x->power_balance);
+    if (x->at_once)
+        text_printf(&t, "  %lld step%s taken at once, not cut at every impact\n", (long long)x->at_once,
+                    x->at_once == 1 ? " was" : "s were");
     if (x->branch_choices)
         text_printf(&t, "  %lld steps had several solutions\n", (long long)x->branch_choices);
     if (x->averaged)

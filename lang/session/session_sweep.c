@@ -2,48 +2,8 @@
    point the other statements are executed in order, and one JSON object or one line tells of it. */
 #include <math.h>
 #include <string.h>
-#include "base/random.h"
 #include "base/whole.h"
 #include "session.h"
-
-/* ---- random numbers: a function of seed, point, name and how many were drawn for it ---- */
-
-static value draw(evaluator *ev, const ast *call, const value *arg, size_t n, double (*one)(const draw_key *))
-{
-    session *s = ev->of;
-    draw_key key = { .seed = (uint64_t)s->seed,
-                     .point = (uint64_t)s->point,
-                     .name = s->draw_name ? s->draw_name : "" };
-    double many;
-    int64_t count;
-    ev->drawn++;
-    if (n == 0) {
-        key.index = s->drawn++;
-        return v_num(one(&key));
-    }
-    if (!v_scalar(&arg[0], &many) || !whole_number(many, 0, 1e7, &count)) {
-        diag_error(ev->d, DIAG_TYPE, call->at, "how many numbers are drawn is a whole number");
-        return v_error();
-    }
-    value v = v_vector(ev->a, (int32_t)count);
-    for (int32_t k = 0; k < (int32_t)count; k++) {
-        key.index = s->drawn++;
-        v.num.d[k] = one(&key);
-    }
-    return v;
-}
-
-value call_random(evaluator *ev, scope *in, const ast *call, const value *arg, size_t n)
-{
-    (void)in;
-    return draw(ev, call, arg, n, draw_uniform);
-}
-
-value call_random_normal(evaluator *ev, scope *in, const ast *call, const value *arg, size_t n)
-{
-    (void)in;
-    return draw(ev, call, arg, n, draw_normal);
-}
 
 /* ---- sweeps ---- */
 

@@ -4,7 +4,7 @@
 #ifndef CDL_VALUE_H
 #define CDL_VALUE_H
 #include "syntax/ast.h"
-#include "lower/ir.h"
+#include "ir.h"
 #include "units.h"
 
 typedef enum {

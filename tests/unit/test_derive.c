@@ -6,7 +6,7 @@
 #include <tgmath.h>
 #include <time.h>
 #include <cmocka.h>
-#include "lower/ir.h"
+#include "value/ir.h"
 
 static arena *A;
 static ir *g;

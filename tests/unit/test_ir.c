@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 #include <cmocka.h>
-#include "lower/ir.h"
+#include "value/ir.h"
 
 static arena *A;
 static ir *g;
