@@ -38,14 +38,9 @@ bad=$(for f in "${runtime[@]}"; do
     [[ $f =~ ^($direct)$ ]] && ! grep -q "^$f:" <<<"$uses" && echo "$f does not include them: take it off the list"; done)
 verdict "the list of files that include them is as short as it can be" "$bad"
 
-# -- only the clock takes samples and says how a run ended.  The list names files that do not use it yet; one that does
-# is taken off it.
-not_yet='runtime/motion/(sweeping|sweep_problem|sweep_sample|many|many_samples)\.c'
+# -- only the clock takes samples and says how a run ended
 uses=$(grep -HnE '\bresults_sample\(|(->|\.)status = RUN_|(->|\.)power_balance = |->progress\(' runtime/*/*.[ch] | grep -v '^runtime/clock/')
-verdict "only clock/ samples, audits, asks for progress and sets the status" "$(grep -vE "^$not_yet:" <<<"$uses")"
-bad=$(for f in runtime/motion/*.c; do
-    [[ $f =~ ^$not_yet$ ]] && ! grep -q "^$f:" <<<"$uses" && echo "$f uses the clock: take it off the list"; done)
-verdict "the list of files without the clock is as short as it can be" "$bad"
+verdict "only clock/ samples, audits, asks for progress and sets the status" "$uses"
 
 # -- what the library's objects ask of libc, and what they keep.  The generated scanner names streams that it never opens.
 if grep -q '^INSTRUMENT = .*[a-z]' "$builddir/Makefile"; then

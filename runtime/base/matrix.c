@@ -5,7 +5,6 @@
 #include <string.h>
 #include <suitesparse/klu.h>
 
-enum { SMALL = 24 };       /* matrices up to that size are kept whole */
 enum { WIDEST_BAND = 64 }; /* diagonals on a side that a band may have */
 
 /* ---- shapes ---- */
@@ -76,7 +75,7 @@ matrix_shape matrix_shape_of(int n, matrix_place *place, size_t count, arena *a)
     if (below == 0 && above == 0)
         return matrix_diagonal(n);
     /* a row of a dense matrix is not worth more than a few entries of a sparse one */
-    if (n <= SMALL || (double)count > 0.3 * n * (double)n)
+    if (n <= MATRIX_SMALL || (double)count > 0.3 * n * (double)n)
         return matrix_dense(n);
     int side = below > above ? below : above;
     if (side <= WIDEST_BAND && (double)n * (2 * side + 1) <= 6.0 * ((double)count + n))

@@ -5,6 +5,7 @@
 #define CDL_MATRIX_H
 #include "linalg.h"
 
+enum { MATRIX_SMALL = 24 }; /* matrices up to that size are kept whole */
 typedef enum { MATRIX_DIAGONAL, MATRIX_BAND, MATRIX_SPARSE, MATRIX_DENSE } matrix_kind;
 
 typedef struct matrix_shape {

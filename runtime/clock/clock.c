@@ -39,9 +39,17 @@ static void audit(books *b, results *r, double kinetic)
         r->power_balance = fmax(r->power_balance, defect / b->top);
 }
 
+void books_open(books *b, double kinetic, double potential)
+{
+    b->kinetic0 = kinetic;
+    b->potential0 = potential;
+    b->top = fabs(kinetic);
+    b->open = true;
+}
+
 void books_enter(books *b, results *r, int64_t at, const energies *e)
 {
-    if (at == 0) {
+    if (at == 0 && !b->open) {
         b->kinetic0 = e->kinetic;
         b->potential0 = e->potential;
     }
@@ -83,9 +91,10 @@ static bool sample_due(const run_clock *c)
 static void samples_reserve(run_clock *c)
 {
     enum { MOST = 4000000 };
+    const double NUMBERS = 2e8; /* more is found as it comes, in a file */
     double every = c->sample_all ? 0 : c->o->every;
     double kept = c->end / fmax(c->h, every) + 2;
-    if (c->rule != STEPS_OWN)
+    if (c->rule != STEPS_OWN && kept * c->r->prog->nq < NUMBERS)
         results_reserve(c->r, kept < MOST ? (int64_t)kept : MOST);
 }
 
@@ -224,7 +233,7 @@ static void clock_keep(void *of, run_state *s)
     state_flags(s, "stopped", &c->stopped, 1);
     if (state_reads(s) && state_ok(s)) {
         c->t = now[0], c->last = now[1], c->size = now[2];
-        *b = (books){ book[0], book[1], book[2], book[3], book[4] };
+        *b = (books){ book[0], book[1], book[2], book[3], book[4], true };
         c->step = steps;
         if (!(c->t >= 0 && c->t <= c->end) || steps < 0)
             state_wrong(s, "it is at t = %g, and this run ends at t = %g", c->t, c->end);

@@ -29,7 +29,10 @@ typedef struct energies {
 typedef struct books {
     double work, dissipated;
     double kinetic0, potential0, top; /* at the first sample; the largest energy seen */
+    bool open;
 } books;
+/* They begin with these energies, not with those of the first sample: something may happen before that. */
+void books_open(books *b, double kinetic, double potential);
 void books_enter(books *b, results *r, int64_t at, const energies *e);
 
 typedef struct run_clock run_clock;

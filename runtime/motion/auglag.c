@@ -47,6 +47,11 @@ static void auglag_run(const program *p, const run_options *o, results *r)
     rod_run(p, o, &ro, r);
 }
 
+static bool auglag_saves(const program *p)
+{
+    return !p->rod && sweep_saves(p);
+}
+
 static const backend_option auglag_options[] = {
     { "h", OPT_REAL, NAN, 0, INFINITY, NULL,
       "time step as in sweeping; of a rod the step of the load, a twentieth of the run when left out, or of "
@@ -70,4 +75,5 @@ const backend backend_auglag = {
     .built = true,
     .refuse = auglag_refuse,
     .run = auglag_run,
+    .saves = auglag_saves,
 };

@@ -3,10 +3,12 @@
 #define CDL_SWEEP_H
 #include <math.h>
 #include "sweeping.h"
+#include "clock/clock.h"
 #include "contact/impulses.h"
 #include "contact/mixed.h"
 #include "program/near.h"
 
+enum { FEW_ROWS = 24 }; /* of W as a matrix: where that is the way */
 enum { MAX_HITS = 10 }; /* impacts of one contact in a step; after that it stays closed for the rest of it */
 /* repeated impacts of a step, all contacts taken together, that are followed one by one */
 enum { MAX_AGAIN = 24 };
@@ -121,23 +123,23 @@ typedef struct sweep {
     int back_most;
     cone *cone;
     double *dir, *local;
-    double step; /* size of the problem at hand: 1 for forces, the step for impulses, 0 for shocks */
-    double end;  /* weight of the end of the step in its coefficients; 1 at an instant */
-    double kinetic0, wf, potential0; /* energies at the start; work of all smooth forces */
-    double put_back_work;            /* of the trial step: what correcting its positions did */
-    double *used;                    /* n: forces that the step taken at once was made with */
-    double opened;                   /* their work while positions were put right */
-    bool tried;                      /* gaps are those of a step that was given up */
-    uint8_t *by_end;                 /* n: goes by the rate at the end of the step */
-    double *lumped;                  /* n: inverse masses without coupling, that overlaps are opened by */
-    double *lengths;                 /* of each family: largest seen of what its gaps are made of */
-    double margin;                   /* how far ahead contacts are looked for, in steps */
+    double step;          /* size of the problem at hand: 1 for forces, the step for impulses, 0 for shocks */
+    double end;           /* weight of the end of the step in its coefficients; 1 at an instant */
+    books *books;         /* of the clock: work is that of all smooth forces */
+    double step_from;     /* where the last step of the run began */
+    double put_back_work; /* of the trial step: what correcting its positions did */
+    double *used;         /* n: forces that the step taken at once was made with */
+    double opened;        /* their work while positions were put right */
+    bool tried;           /* gaps are those of a step that was given up */
+    uint8_t *by_end;      /* n: goes by the rate at the end of the step */
+    double *lumped;       /* n: inverse masses without coupling, that overlaps are opened by */
+    double *lengths;      /* of each family: largest seen of what its gaps are made of */
+    double margin;        /* how far ahead contacts are looked for, in steps */
     cut_policy cut;
     bool was_at_once;    /* the last step */
     int wait, wait_next; /* steps taken at once before impacts are followed again */
-    double dissipated;
-    double top; /* largest energy seen */
     bool *fired, stopped, jolt;
+    size_t nfired;
     bool fresh; /* acc is that of now */
     int again;  /* impacts in this step of contacts that had one in it */
     bool trial; /* a step that fails is taken in another way */
@@ -150,11 +152,10 @@ typedef struct sweep {
 } sweep;
 
 /* ---- sweep_problem.c ---- */
-bool sweep_fail(sweep *w, span at, const char *message); /* false */
-void sweep_forget(sweep *w, double residual);            /* a failure that another way around was found for */
-const char *sweep_number(sweep *w, double x);            /* as text */
-bool sweep_factor(sweep *w, const double *M, double t);  /* masses at t, into s->minv */
-void sweep_sizes(sweep *w);                              /* of q and q', grown to those of now */
+void sweep_forget(sweep *w, double residual);           /* a failure that another way around was found for */
+const char *sweep_number(sweep *w, double x);           /* as text */
+bool sweep_factor(sweep *w, const double *M, double t); /* masses at t, into s->minv */
+void sweep_sizes(sweep *w);                             /* of q and q', grown to those of now */
 void sweep_tolerances(sweep *w, track *k);
 void sweep_law(void *ud, int i, double speed, double *mu, double *radius);
 void sweep_cone(sweep *w, int i, int *row);        /* of contact i of the problem at hand */
@@ -207,12 +208,16 @@ bool sweep_fire(sweep *w); /* resets of those that rose */
 /* ---- sweep_advance.c, sweep_sample.c, sweeping.c ---- */
 bool sweep_advance(sweep *w, double end);
 bool sweep_turns(const sweep *w); /* has a slip turned round or come to rest in the trial step? */
-/* over: 1 / size of the step; instant: forces are those of Gauss's principle */
 /* ---- sweep_tracks.c ---- */
 /* gaps of those tracks at the instant, families in lanes */
 void sweep_gaps(sweep *w, track *const *k, size_t n);
 void sweep_tracks(sweep *w);                           /* of all listed contacts */
 bool sweep_near(sweep *w, double h, const double *v1); /* pairs that may matter in the step; false: failed */
+
+void sweep_near_again(sweep *w); /* pairs and tracks of a state that is read, for near.seen */
+
+/* ---- sweep_keep.c ---- */
+void sweep_keep(void *of, run_state *s);
 
 /* ---- sweep_whole.c ---- */
 bool sweep_whole(sweep *w, double h); /* a trial step at once, impacts and all */
@@ -221,7 +226,7 @@ bool sweep_whole_positions(sweep *w, double h); /* part of it: where bodies go; 
 void sweep_whole_account(sweep *w, double h);
 
 void sweep_open_books(sweep *w); /* energies at the start, before any impact */
-bool sweep_sample(sweep *w, double over, bool instant);
+bool sweep_sample(void *of, run_clock *c, int64_t at, energies *e);
 bool sweep_holds(sweep *w, const track *k); /* is its gap finite, and not below 0? */
 bool sweep_survey(sweep *w);                /* gaps, rows and closed contacts of the state as it is */
 

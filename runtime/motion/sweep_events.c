@@ -13,6 +13,7 @@ void sweep_events(sweep *w)
         w->events[i].reset = term_new(w->a, &w->p->event[i].reset);
         total += (size_t)index_members(&w->p->event[i].over);
     }
+    w->nfired = total;
     w->fired = arena_array(w->a, bool, total + 1);
     w->rising = arena_array(w->a, bool, total + 1);
 }
@@ -103,6 +104,6 @@ bool sweep_fire(sweep *w)
         samples_add(w->s->past, w->t, w->q, w->v);
     if (!sweep_survey(w) || !sweep_rates(w))
         return false;
-    w->wf += 0.5 * mass_norm2(w->s, w->M, w->v) - kinetic; /* a reset is work done on the model */
+    w->books->work += 0.5 * mass_norm2(w->s, w->M, w->v) - kinetic; /* a reset is work done on the model */
     return true;
 }

@@ -5,22 +5,10 @@
 #include "sweep.h"
 
 /* ---- failing ---- */
-bool sweep_fail(sweep *w, span at, const char *message)
-{
-    if (w->r->status != RUN_FAILED) {
-        w->r->status = RUN_FAILED;
-        w->r->message = message;
-        w->r->where = at;
-    }
-    return false;
-}
-
 /* a failure that another way around was found for */
 void sweep_forget(sweep *w, double residual)
 {
-    w->r->status = RUN_OK;
-    w->r->message = NULL;
-    w->r->where = SPAN_NONE;
+    results_unfail(w->r);
     w->r->residual = residual;
 }
 
@@ -40,8 +28,8 @@ bool sweep_fail_contact(sweep *w, int i, double t)
     w->r->residual = fmax(w->r->residual, w->pr.residual);
     if (w->o->keep_going && !w->trial)
         return true;
-    return sweep_fail(
-        w, c->fam->f->at,
+    return results_fail(
+        w->r, c->fam->f->at,
         arena_printf(
             w->r->a,
             "the contact problem was not solved at t = %s: constraint '%s', residual %s (tolerance %s)",
@@ -53,10 +41,10 @@ bool sweep_factor(sweep *w, const double *M, double t)
     int bad;
     if (system_factor(w->s, M, &bad))
         return true;
-    return sweep_fail(w, mass_where(w->p, bad),
-                      arena_printf(w->r->a,
-                                   "the mass matrix is not positive definite at t = %s, in the row of '%s'",
-                                   sweep_number(w, t), dof_name(w->p, bad, w->r->a)));
+    return results_fail(w->r, mass_where(w->p, bad),
+                        arena_printf(w->r->a,
+                                     "the mass matrix is not positive definite at t = %s, in the row of '%s'",
+                                     sweep_number(w, t), dof_name(w->p, bad, w->r->a)));
 }
 
 /* ---- sizes and tolerances ---- */

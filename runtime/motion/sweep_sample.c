@@ -94,27 +94,12 @@ static double potential_energy(sweep *w)
 
 void sweep_open_books(sweep *w)
 {
-    double shown;
-    w->kinetic0 = kinetic_energy(w, &shown);
-    w->potential0 = potential_energy(w);
-    w->top = fabs(w->kinetic0);
+    double shown, kinetic = kinetic_energy(w, &shown);
+    books_open(w->books, kinetic, potential_energy(w));
 }
 
-static void sample_energy(sweep *w, int64_t at)
-{
-    results *r = w->r;
-    double shown, kin = kinetic_energy(w, &shown), pot = potential_energy(w);
-    w->top = larger(w->top, larger(fabs(kin), larger(fabs(w->wf), fabs(w->dissipated))));
-    double defect = fabs(kin - w->kinetic0 - w->wf + w->dissipated);
-    if (defect > r->power_balance * w->top)
-        r->power_balance = defect / w->top;
-    r->energy[at] = shown + pot;
-    r->dissipated[at] = w->dissipated;
-    r->work[at] = w->wf + (pot - w->potential0);
-}
-
-/* over: 1 / size of the step; instant: forces are those of Gauss's principle */
-bool sweep_sample(sweep *w, double over, bool instant)
+/* accelerations to the right of now; where they are not found, the mean over the step instead */
+static bool sample_gauss(sweep *w, double over, bool instant)
 {
     enum { MANY = 32 };
     double residual = w->r->residual;
@@ -122,25 +107,33 @@ bool sweep_sample(sweep *w, double over, bool instant)
     w->trial = !instant;
     w->fresh = !crowd && sweep_gauss(w);
     w->trial = false;
-    if (!w->fresh && instant)
+    if (w->fresh || instant)
+        return w->fresh;
+    sweep_forget(w, residual);
+    w->r->averaged++;
+    for (int i = 0; i < w->n; i++)
+        w->acc[i] = over * (w->v[i] - w->v1[i]);
+    return true;
+}
+
+/* at the start forces are those of Gauss's principle, after that the means over the last step */
+bool sweep_sample(void *of, run_clock *c, int64_t at, energies *e)
+{
+    sweep *w = of;
+    bool instant = at == 0;
+    double over = w->t > w->step_from ? 1 / (w->t - w->step_from) : 0;
+    size_t first = (size_t)at * (size_t)w->n;
+    if (!sample_gauss(w, over, instant))
         return false;
-    if (!w->fresh) { /* the mean over the step instead */
-        sweep_forget(w, residual);
-        w->r->averaged++;
-        for (int i = 0; i < w->n; i++)
-            w->acc[i] = over * (w->v[i] - w->v1[i]);
-    }
     if (instant)
         for (int i = 0; i < w->nact; i++)
             for (int j = 0; j < rows_of(w->act[i]); j++)
                 w->act[i]->r[j] = w->rr[w->act[i]->row + j];
-    int64_t at = results_sample(w->r);
-    size_t first = (size_t)at * (size_t)w->n;
-    w->r->t[at] = w->t;
-    vec_copy(w->r->q + first, w->q, w->n);
-    vec_copy(w->r->v + first, w->v, w->n);
-    vec_copy(w->r->acc + first, w->acc, w->n);
-    sample_energy(w, at);
+    vec_copy(c->r->q + first, w->q, w->n);
+    vec_copy(c->r->v + first, w->v, w->n);
+    vec_copy(c->r->acc + first, w->acc, w->n);
+    e->kinetic = kinetic_energy(w, &e->shown);
+    e->potential = potential_energy(w);
     sample_contacts(w, at, over, instant);
     return true;
 }

@@ -95,8 +95,8 @@ static void shock_account(sweep *w)
         for (int j = 0; j < rows_of(k); j++) {
             double still = j < a ? c->ht : c->s0[j - a],
                    rate = contact_rate(c, row_of(k, c->H, c->S, j), mean);
-            w->dissipated -= k->shock[j] * (rate + still);
-            w->wf -= k->shock[j] * still;
+            w->books->dissipated -= k->shock[j] * (rate + still);
+            w->books->work -= k->shock[j] * still;
         }
         if (k->relation != REL_GAP)
             continue;

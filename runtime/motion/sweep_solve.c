@@ -5,7 +5,7 @@
 #include <string.h>
 #include "sweep.h"
 
-enum { FEW_ROWS = 24, MOST_ROWS = 1500 }; /* of W as a matrix: where that is the way, and at the last */
+enum { MOST_ROWS = 1500 }; /* of W as a matrix, at the last */
 
 /* ---- what reactions do to the rates ---- */
 static const column *column_of(const track *k, bool mass)

@@ -44,8 +44,8 @@ static bool step_matrix(sweep *w, double h, const double *M)
     w->dinv = &w->df;
     if (factor_matrix(&w->df, w->D))
         return true;
-    return sweep_fail(
-        w, SPAN_NONE,
+    return results_fail(
+        w->r, SPAN_NONE,
         arena_printf(w->r->a, "the matrix of the step is singular at t = %s", sweep_number(w, w->t)));
 }
 
@@ -308,8 +308,8 @@ static bool step_free(sweep *w, double h, bool first, double *v)
 
 static bool not_finite(sweep *w)
 {
-    return sweep_fail(
-        w, SPAN_NONE,
+    return results_fail(
+        w->r, SPAN_NONE,
         arena_printf(w->r->a, "the motion is no longer finite at t = %s", sweep_number(w, w->t1)));
 }
 
@@ -343,9 +343,9 @@ static bool step_newton(sweep *w, double h)
         if (stuck) {
             if (change <= 1e-9 * size)
                 break;
-            return sweep_fail(w, SPAN_NONE,
-                              arena_printf(w->r->a, "the step at t = %s did not converge; take a smaller h",
-                                           sweep_number(w, w->t)));
+            return results_fail(w->r, SPAN_NONE,
+                                arena_printf(w->r->a, "the step at t = %s did not converge; take a smaller h",
+                                             sweep_number(w, w->t)));
         }
         before = change;
     }
@@ -437,7 +437,7 @@ bool sweep_look(sweep *w)
 static void account(sweep *w, double h)
 {
     double *mean = w->x1;
-    w->wf += forces_work(w, h) + w->put_back_work;
+    w->books->work += forces_work(w, h) + w->put_back_work;
     if (w->nact == 0)
         return;
     for (int i = 0; i < w->n; i++)
@@ -453,8 +453,8 @@ static void account(sweep *w, double h)
             if (P == 0)
                 continue;
             double rate = contact_rate(c, row_of(k, fixed ? c->H : k->Hm, fixed ? c->S : k->Sm, j), mean);
-            w->dissipated -= P * (rate + still);
-            w->wf -= P * still;
+            w->books->dissipated -= P * (rate + still);
+            w->books->work -= P * still;
         }
     }
 }

@@ -95,8 +95,8 @@ static track *track_spare(sweep *w, near_tracks *t, family *fam)
     return k;
 }
 
-/* a pair that has come near: open, at a distance that is known */
-static bool track_begin(sweep *w, track *k, int64_t member, const int32_t *index)
+/* a pair that has come near: open */
+static void track_place(track *k, int64_t member, const int32_t *index)
 {
     contact *c = k->c;
     contact_start(c, member, index);
@@ -106,6 +106,12 @@ static bool track_begin(sweep *w, track *k, int64_t member, const int32_t *index
     k->cone_step = NAN;
     for (int j = 0; j < 1 + c->fam->d; j++)
         k->r[j] = k->P[j] = 0;
+}
+
+/* at a distance that is known */
+static bool track_begin(sweep *w, track *k)
+{
+    contact *c = k->c;
     contact_gap(w->s, c);
     contact_rows(w->s, c, w->M, true);
     contact_laws(w->s, c, true);
@@ -113,8 +119,9 @@ static bool track_begin(sweep *w, track *k, int64_t member, const int32_t *index
     return sweep_holds(w, k);
 }
 
-/* The pairs of a family as they are now: those that were there keep what they carry. */
-static bool near_renew(sweep *w, near_tracks *t, const near_pairs *p)
+/* The pairs of a family as they are now: those that were there keep what they carry.  measure: new ones are
+ * measured, else a state that is read says all about them. */
+static bool near_renew(sweep *w, near_tracks *t, const near_pairs *p, bool measure)
 {
     int64_t n = (int64_t)p->pair.n / 2, old = 0;
     arena_pos mark = arena_mark(w->scratch);
@@ -152,20 +159,20 @@ static bool near_renew(sweep *w, near_tracks *t, const near_pairs *p)
             continue;
         }
         t->at[i] = track_spare(w, t, p->fam);
-        ok = track_begin(w, t->at[i], member, index);
+        track_place(t->at[i], member, index);
+        ok = !measure || track_begin(w, t->at[i]);
     }
     arena_release(w->scratch, mark);
     return ok;
 }
 
-bool sweep_near(sweep *w, double h, const double *v1)
+/* tracks of the pairs that were found, and all in order */
+static bool near_tracked(sweep *w, bool measure)
 {
-    if (!near_keep(&w->near, w->q, w->v, v1, h, w->margin))
-        return true;
     size_t n = w->s->ncontact, at = 0, next = 0;
     system_at(w->s, w->t, w->q, w->v);
     for (size_t i = 0; i < w->near.nof; i++) {
-        if (!near_renew(w, &w->near_of[i], &w->near.of[i]))
+        if (!near_renew(w, &w->near_of[i], &w->near.of[i], measure))
             return false;
         n += (size_t)w->near_of[i].n;
     }
@@ -191,4 +198,15 @@ bool sweep_near(sweep *w, double h, const double *v1)
     w->ntrack = at;
     arena_release(w->scratch, mark);
     return true;
+}
+
+bool sweep_near(sweep *w, double h, const double *v1)
+{
+    return !near_keep(&w->near, w->q, w->v, v1, h, w->margin) || near_tracked(w, true);
+}
+
+void sweep_near_again(sweep *w)
+{
+    near_find(&w->near);
+    near_tracked(w, false);
 }

@@ -423,8 +423,8 @@ void sweep_whole_account(sweep *w, double h)
     for (int i = 0; i < w->n; i++)
         if (!w->s->first_order || w->p->order[i] == 2)
             work += w->used[i] * way_rate(w, i);
-    w->wf += h * work - given + w->opened;
-    w->dissipated += w->opened - gain;
+    w->books->work += h * work - given + w->opened;
+    w->books->dissipated += w->opened - gain;
 }
 
 bool sweep_whole_positions(sweep *w, double h)

@@ -4,7 +4,6 @@
    of a run and the run; sweep.h names the rest. */
 #include <math.h>
 #include <string.h>
-#include <time.h>
 #include "sweeping.h"
 #include "sweep.h"
 
@@ -18,18 +17,19 @@ bool sweep_holds(sweep *w, const track *k)
     if (k->relation == REL_CLOSED)
         return true;
     if (!isfinite(c->gap))
-        return sweep_fail(w, c->fam->f->at,
-                          arena_printf(w->r->a, "the gap of '%s' is not finite at t = %s",
-                                       contact_name(c, w->r->a), sweep_number(w, w->t)));
+        return results_fail(w->r, c->fam->f->at,
+                            arena_printf(w->r->a, "the gap of '%s' is not finite at t = %s",
+                                         contact_name(c, w->r->a), sweep_number(w, w->t)));
     double wrong = k->relation == REL_BILATERAL ? fabs(c->gap) : -c->gap;
     if (!(wrong > 1e-6 * weighted(c, c->H, w->qmax) + 1e-12)) {
         if (wrong > w->r->max_penetration)
             w->r->max_penetration = wrong;
         return true;
     }
-    return sweep_fail(w, c->fam->f->at,
-                      arena_printf(w->r->a, "constraint '%s' does not hold at t = %s: its gap is %s",
-                                   contact_name(c, w->r->a), sweep_number(w, w->t), sweep_number(w, c->gap)));
+    return results_fail(w->r, c->fam->f->at,
+                        arena_printf(w->r->a, "constraint '%s' does not hold at t = %s: its gap is %s",
+                                     contact_name(c, w->r->a), sweep_number(w, w->t),
+                                     sweep_number(w, c->gap)));
 }
 
 /* gaps, rows and closed contacts of the state as it is */
@@ -148,57 +148,28 @@ static bool begin(sweep *w)
 }
 
 /* ---- the run ---- */
-static bool ask(sweep *w, double done)
-{
-    if (!w->o->progress || !w->o->progress(w->o->ud, done))
-        return false;
-    w->r->status = RUN_INTERRUPTED;
-    return true;
-}
-
 static bool past_read(sweep *w)
 {
     span at;
     const char *why = w->s->past ? samples_error(w->s->past, &at) : NULL;
-    return why ? sweep_fail(w, at, why) : true;
+    return why ? results_fail(w->r, at, why) : true;
 }
 
-static void march(sweep *w)
+static step_outcome sweep_step(void *of, run_clock *c, double h, double end)
 {
-    double T = w->o->duration, every = w->o->every, h = w->h;
-    int64_t steps = (int64_t)ceil(T / h - 1e-9);
-    /* steps between questions: few where they take long */
-    int64_t look = 1024 / (int64_t)(w->s->ncontact + 1) + 1;
-    double last = 0;
-    if (steps < 1)
-        steps = 1;
-    double kept = every > h ? T / every + 2 : (double)steps + 2;
-    if (kept * w->n < 2e8) /* more is found as it comes, in a file */
-        results_reserve(w->r, kept < 4e6 ? (int64_t)kept : 4000000);
-    for (int64_t i = 1; i <= steps; i++) {
-        double begin_t = w->t, end = i == steps ? T : (double)i * h;
-        if (!sweep_advance(w, end) || !past_read(w)) {
-            w->r->t_end = w->t;
-            return;
-        }
-        if (!w->stopped)
-            w->t = end;
-        w->r->steps = i;
-        bool keep = i == steps || w->stopped || !(every > 0) || w->t - last >= every * (1 - 1e-9);
-        if (keep) {
-            double over = w->t > begin_t ? 1 / (w->t - begin_t) : 0;
-            if (!sweep_sample(w, over, false))
-                break;
-            last = w->t;
-        }
-        w->r->t_end = w->t;
-        if (w->stopped) {
-            w->r->status = RUN_STOPPED;
-            return;
-        }
-        if (i % look == 0 && ask(w, (double)i / (double)steps))
-            return;
+    sweep *w = of;
+    (void)h;
+    w->step_from = w->t;
+    if (!sweep_advance(w, end) || !past_read(w)) {
+        c->t = w->t;
+        return STEP_FAILED;
     }
+    if (!w->stopped) {
+        w->t = end;
+        return STEP_DONE;
+    }
+    c->t = w->t;
+    return STEP_STOPPED;
 }
 
 static void sweep_close(sweep *w)
@@ -220,23 +191,28 @@ static bool tangents_fit(sweep *w)
             continue;
         double rows = (double)w->n * (double)w->n, members = (double)index_members(&f->over);
         if (rows * members * sizeof(double) > MOST)
-            return sweep_fail(
-                w, f->at, "among many contacts friction needs 'slip', the relative velocity at the contact");
+            return results_fail(
+                w->r, f->at,
+                "among many contacts friction needs 'slip', the relative velocity at the contact");
     }
     return true;
 }
 
-static void march_sweep(sweep *w)
+static bool sweep_start(void *of, run_clock *c)
 {
     const char *why = NULL;
+    sweep *w = of;
     results *r = w->r;
+    w->books = &c->books;
+    c->h = w->h;
+    if (w->stiffness != 0 && program_contacts(w->p) > UZAWA_CONTACTS)
+        return results_fail(r, SPAN_NONE, "auglag runs dynamics with up to 400 contacts; use sweeping()");
     if (!tangents_fit(w))
-        return;
+        return false;
     w->s = system_new(r->a, w->p, r->param, STORE_SPARSE, &why, &r->where);
-    if (!w->s) {
-        sweep_fail(w, r->where, why);
-        return;
-    }
+    if (!w->s)
+        return results_fail(r, r->where, why);
+    c->look = 1024 / (int)(w->s->ncontact + 1) + 1;
     /* a force that reads the past at times that hang on the state depends on it, if not linearly */
     if (w->p->delay && delay_of_state(w->p->delay)) {
         w->s->force_of_state = true;
@@ -248,13 +224,23 @@ static void march_sweep(sweep *w)
     sweep_rooms(w);
     sweep_events(w);
     w->quick = sweep_quick_fits(w);
-    if (begin(w) && sweep_sample(w, 0, true) && w->o->duration > 0 && !w->stopped)
-        march(w);
-    if (w->stopped && r->status == RUN_OK)
-        r->status = RUN_STOPPED;
-    if (!r->solver)
-        r->solver = "none needed";
+    bool ok = begin(w);
+    c->stopped = w->stopped;
+    return ok;
 }
+
+static void sweep_finish(void *of, run_clock *c)
+{
+    const sweep *w = of;
+    if (w->s && !c->r->solver)
+        c->r->solver = "none needed";
+}
+
+static const stepper sweep_stepper = { .start = sweep_start,
+                                       .step = sweep_step,
+                                       .sample = sweep_sample,
+                                       .finish = sweep_finish,
+                                       .keep = sweep_keep };
 
 /* what lies outside of arenas is given back even when there is no memory left: then on to the owner of the
  * results */
@@ -269,7 +255,7 @@ static void run_whole(sweep *w)
         arena_on_oom(w->r->a, &none);
         arena_on_oom(scratch, &none);
         w->scratch = scratch;
-        march_sweep(w);
+        clock_run(&sweep_stepper, w, w->o, w->r);
     }
     arena_on_oom(w->r->a, owner);
     sweep_close(w);
@@ -277,15 +263,12 @@ static void run_whole(sweep *w)
     if (full && owner)
         longjmp(*owner, 1);
     if (full)
-        sweep_fail(w, SPAN_NONE, "out of memory");
+        results_fail(w->r, SPAN_NONE, "out of memory");
 }
 
 void sweeping_steps(const program *p, const run_options *o, const stepping *how, results *r)
 {
-    struct timespec a, b;
     sweep *w = arena_make(r->a, sweep);
-    size_t contacts = program_contacts(p);
-    clock_gettime(CLOCK_MONOTONIC, &a);
     *w = (sweep){ .p = p,
                   .o = o,
                   .r = r,
@@ -299,18 +282,11 @@ void sweeping_steps(const program *p, const run_options *o, const stepping *how,
                   .margin = 1.5,
                   .wait_next = 4 };
     r->backend = how->name;
-    r->status = RUN_OK;
-    r->duration = o->duration;
     if (!(w->h > 0))
         w->h = o->duration < 1 && o->duration > 0 ? o->duration / 1000 : 1e-3;
     if (!(w->tol > 0))
-        w->tol = contacts <= 100 ? 1e-12 : 1e-8;
-    if (contacts > UZAWA_CONTACTS && w->stiffness != 0)
-        sweep_fail(w, SPAN_NONE, "auglag runs dynamics with up to 400 contacts; use sweeping()");
-    else
-        run_whole(w);
-    clock_gettime(CLOCK_MONOTONIC, &b);
-    r->seconds = (double)(b.tv_sec - a.tv_sec) + 1e-9 * (double)(b.tv_nsec - a.tv_nsec);
+        w->tol = program_contacts(p) <= 100 ? 1e-12 : 1e-8;
+    run_whole(w);
 }
 
 static cut_policy cut_asked(const char *word)
@@ -363,4 +339,5 @@ const backend backend_sweeping = {
     .built = true,
     .refuse = sweeping_refuse,
     .run = sweeping_run,
+    .saves = sweep_saves,
 };

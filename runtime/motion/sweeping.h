@@ -14,4 +14,5 @@ typedef struct stepping {
     cut_policy cut;
 } stepping;
 void sweeping_steps(const program *p, const run_options *o, const stepping *how, results *r);
+bool sweep_saves(const program *p); /* can the state of a run be saved? */
 #endif

@@ -3,6 +3,7 @@
    right of the jump. */
 #include <math.h>
 #include <string.h>
+#include "clock/state.h"
 #include "history.h"
 
 enum { POINTS = 5 };
@@ -286,6 +287,29 @@ const char *samples_error(const past_samples *h, span *at)
 {
     *at = h->where;
     return h->error;
+}
+
+/* ---- as part of a state ---- */
+void samples_keep(past_samples *h, run_state *s)
+{
+    size_t n = state_count(s, "past", h->t.n, (1 + 2 * h->n) * sizeof(double)),
+           jumps = state_count(s, "jumps", h->jump.n, sizeof(double));
+    int64_t room = (int64_t)h->room;
+    if (state_reads(s) && state_ok(s)) {
+        vec_reserve(h->a, &h->t, n);
+        vec_reserve(h->a, &h->x, 2 * h->n * n);
+        vec_reserve(h->a, &h->jump, jumps);
+        h->t.n = n, h->x.n = 2 * h->n * n, h->jump.n = jumps;
+    }
+    if (!state_ok(s))
+        return;
+    state_f64(s, "past times", h->t.at, n);
+    state_f64(s, "past values", h->x.at, 2 * h->n * n);
+    state_f64(s, "jump times", h->jump.at, jumps);
+    state_i64(s, "past room", &room, 1);
+    if (state_ok(s) && (n == 0 || room < 1))
+        state_wrong(s, "it has no past");
+    h->room = (size_t)room;
 }
 
 /* ---- making ---- */

@@ -238,6 +238,13 @@ static double points_most(const near_pairs *p, const double *x, const double *y)
     return most;
 }
 
+void near_find(near_list *w)
+{
+    for (size_t i = 0; i < w->nof; i++)
+        pairs_find(w, &w->of[i], w->seen);
+    w->known = true;
+}
+
 bool near_keep(near_list *w, const double *q, const double *v, const double *v1, double h, double margin)
 {
     enum { ROOM = 3 }; /* two points, each with sqrt(dim) times the largest coordinate, rounded up */
@@ -253,9 +260,7 @@ bool near_keep(near_list *w, const double *q, const double *v, const double *v1,
     if (w->nof == 0 || (w->known && moved + w->far <= w->skin))
         return false;
     w->skin = larger(0.3 * w->reach, 2 * w->far);
-    for (size_t i = 0; i < w->nof; i++)
-        pairs_find(w, &w->of[i], q);
     memcpy(w->seen, q, (size_t)w->n * sizeof *q);
-    w->known = true;
+    near_find(w);
     return true;
 }

@@ -47,11 +47,48 @@ run swept for 4 with inclusion(h = 1e-2)
 save t, x { file = "out.csv" }
 measure a = last(x)
 CDL
+sed 's/penalty()/sweeping(h = 5e-3)/' penalty.cdl >sweeping.cdl
+sed 's/penalty()/auglag(h = 5e-3)/' penalty.cdl >auglag.cdl
+sed 's/penalty()/sweeping(h = 5e-3, cut = never, every = 0.03)/' penalty.cdl >at_once.cdl
+sed 's/events()/sweeping(h = 1e-2)/' switches.cdl >past.cdl
+cat >speed.cdl <<'CDL'
+model stick_slip {
+    dof x = 0, x' = 0, y = 0.2, y' = 0, a = 0.3, a' = 0
+    fn mu(v) = 0.2 + 0.2*exp(-5*v)
+    (1 + 0.2*cos(a)^2)*x'' = -2*x + 0.1*sin(3*t)
+    y'' = -9.81 + 5*sin(11*t)
+    a'' = -sin(a) - 0.1*a' + 0.2*x
+    constraint floor: y + 0.05*sin(4*x) >= 0 { impact = newton(0.6), slip = x' - 0.5, friction = coulomb(mu) }
+    constraint wall: a >= 0 { impact = poisson(0.5) }
+    when x > 0.1 { a' = a' + 0.3 }
+    stop when t > 5.5 and a > 0
+}
+run stick_slip for 6 with sweeping(h = 1e-2)
+save t, x, x', y, a, a', floor.gap, floor.rt, wall.rn, energy, dissipated, work { file = "out.csv" }
+measure n = count(floor.impacts), p = power_balance, r = residual, d = max_penetration
+CDL
+cat >pile.cdl <<'CDL'
+model pile {
+    param N = 30, R = 0.1, mu = 0.4
+    dof p[i in 1..N] in R2 = [0.21*mod(i - 1, 5) + 0.01*sin(7*i), 0.15 + 0.22*floor((i - 1)/5)]
+    dof a[i in 1..N] = 0
+    for i in 1..N { kinetic norm(p[i]')^2/2 + (R^2/2)*a[i]'^2/2; potential 9.81*p[i][2] }
+    constraint floor[i in 1..N]: p[i][2] >= R { slip = p[i]' + R*a[i]'*[1, 0], friction = coulomb(mu), impact = newton(0.3) }
+    constraint left[i in 1..N]:  p[i][1] >= -R
+    constraint right[i in 1..N]: p[i][1] <= 1
+    constraint touch[i in 1..N, j in i+1..N]: norm(p[i] - p[j]) >= 2*R {
+        slip = p[i]' - p[j]' - R*(a[i]' + a[j]')*perp((p[i] - p[j])/norm(p[i] - p[j])), friction = coulomb(mu), impact = newton(0.3)
+    }
+}
+run pile for 1 with sweeping(h = 2e-3)
+save t, p, a, energy, dissipated, work { file = "out.csv" }
+measure n = count(touch.impacts), p = power_balance, r = residual, d = max_penetration
+CDL
 
 # all states of a run, one after the other: what is no regular file is written directly
 ln -s /proc/self/fd/1 pipe
 json() { "$CDL" run --json "$@" 2>err | sed 's/"seconds":[^,]*,//'; }
-for m in penalty events switches adaptive equal cone; do
+for m in penalty events switches adaptive equal cone sweeping auglag at_once past speed pile; do
     json -o whole $m.cdl >whole.json
     "$CDL" run -q -o first --checkpoint pipe --checkpoint-every t=0.07 $m.cdl 2>err | cat >all
     cmp -s whole/out.csv first/out.csv; same "$m: writing checkpoints changes nothing" 0 $?
@@ -148,6 +185,18 @@ has "is reported" err "cannot write checkpoint '/proc/none/state'"
 # usage
 try "a run that cannot be saved" 3 "$CDL" run -q --checkpoint state <(sed 's/inclusion()/limit(eps)/; s/ + 0.3[^ ]* - 0.2)//' adaptive.cdl)
 has "is reported" err "the state of this run cannot be saved with limit()"
+cat >chain.cdl <<'CDL'
+model chain {
+    dof x[i in 1..40] = i, x' = 0
+    for i in 1..40 { potential (x[i] - i)^2/2 }
+    for i in 1..39 { potential (x[i + 1] - x[i])^2/2 }
+    for i in 1..40 { kinetic x[i]'^2/2 }
+    constraint stop: x[40] <= 40
+}
+run chain for 1 with sweeping(h = 0.1)
+CDL
+try "nor one of many that are coupled" 3 "$CDL" run -q --checkpoint state chain.cdl
+has "is reported" err "the state of this run cannot be saved with sweeping()"
 try "one file at a time" 2 "$CDL" run --checkpoint state events.cdl penalty.cdl
 has "is reported" err "cdl: --checkpoint is for one file at a time"
 try "every what" 2 "$CDL" run --checkpoint state --checkpoint-every often events.cdl

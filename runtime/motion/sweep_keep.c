@@ -1,0 +1,114 @@
+/* sweep_keep: a run of sweeping or auglag between two of its steps: all that the next one depends on.
+   Factors, columns and cones are made anew from the same numbers, to the same bits. */
+#include <limits.h>
+#include "sweep.h"
+
+/* rows as they were last asked for: tolerances of open contacts still go by them */
+static void contact_keep(contact *c, run_state *s)
+{
+    size_t n = (size_t)c->n, d = (size_t)c->fam->d, shown = (size_t)c->fam->shown;
+    double *one[] = { &c->ht, &c->bias, &c->mu, &c->e, &c->normal, &c->metric, &c->gap };
+    state_int(s, "directions", &c->d, 0, c->fam->d);
+    for (size_t i = 0; i < sizeof one / sizeof *one; i++)
+        state_f64(s, "contact", one[i], 1);
+    state_f64(s, "normal row", c->H, n);
+    state_f64(s, "slip rows", c->S, d * n);
+    state_f64(s, "slip offset", c->s0, d);
+    state_f64(s, "shown", c->show, d * shown);
+    if (c->show_force != c->show)
+        state_f64(s, "shown force", c->show_force, d * shown);
+}
+
+static void track_keep(track *k, run_state *s)
+{
+    size_t rows = 1 + (size_t)k->c->fam->d;
+    double *one[] = { &k->length, &k->ahead,   &k->tol_gap, &k->tol_u, &k->tol_slip, &k->un,
+                      &k->mu0,    &k->normal0, &k->htm,     &k->speed, &k->base,     &k->e };
+    contact_keep(k->c, s);
+    state_flags(s, "closed", &k->closed, 1);
+    state_int(s, "hits", &k->hits, 0, INT_MAX);
+    for (size_t i = 0; i < sizeof one / sizeof *one; i++)
+        state_f64(s, "track", one[i], 1);
+    state_f64(s, "reaction", k->r, rows);
+    state_f64(s, "impulse", k->P, rows);
+    if (!state_reads(s))
+        return;
+    k->stamp = k->stamp_m = k->stamp_a = k->stamp_am = -1;
+    k->cone_step = NAN;
+}
+
+static void numbers_keep(sweep *w, run_state *s)
+{
+    size_t n = (size_t)w->n;
+    double *one[] = { &w->t, &w->step_from };
+    double *all[] = { w->q, w->v, w->f, w->f1, w->acc, w->qmax, w->vmax };
+    bool *flags[] = { &w->was_at_once, &w->fresh, &w->stopped, &w->jolt, &w->grown };
+    for (size_t i = 0; i < sizeof one / sizeof *one; i++)
+        state_f64(s, "time", one[i], 1);
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        state_f64(s, "state", all[i], n);
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
+        state_flags(s, "flag", flags[i], 1);
+    state_int(s, "patience", &w->patience, 0, MAX_AGAIN);
+    state_int(s, "wait", &w->wait, 0, INT_MAX);
+    state_int(s, "wait next", &w->wait_next, 1, INT_MAX / 2);
+    state_flags(s, "fired", w->fired, w->nfired);
+    state_f64(s, "lengths", w->lengths, w->p->ncontact);
+    if (!w->s->mass_constant)
+        state_f64(s, "masses", w->M, w->s->mass_shape.count);
+}
+
+static void near_state(sweep *w, run_state *s)
+{
+    near_list *l = &w->near;
+    if (l->nof == 0)
+        return;
+    state_f64(s, "seen", l->seen, (size_t)l->n);
+    state_f64(s, "skin", &l->skin, 1);
+    state_f64(s, "far", &l->far, 1);
+    if (!state_reads(s) || !state_ok(s))
+        return;
+    bool fits = l->skin > 0 && isfinite(l->skin);
+    for (int i = 0; i < l->n; i++)
+        fits = fits && isfinite(l->seen[i]);
+    if (fits)
+        sweep_near_again(w);
+    else
+        state_wrong(s, "the places for which near pairs were found are not finite");
+}
+
+void sweep_keep(void *of, run_state *s)
+{
+    sweep *w = of;
+    int bad;
+    numbers_keep(w, s);
+    near_state(w, s);
+    for (size_t i = 0; i < w->ntrack && state_ok(s); i++)
+        track_keep(w->track[i], s);
+    if (w->s->past)
+        samples_keep(w->s->past, s);
+    if (!state_reads(s) || !state_ok(s))
+        return;
+    w->d_step = NAN;
+    if (!w->s->mass_constant && !system_factor(w->s, w->M, &bad))
+        state_wrong(s, "its masses are not positive");
+}
+
+/* ---- what can be kept ---- */
+static size_t rows_of_family(const program *p, const contact_family *f)
+{
+    size_t slip = f->friction == FRICTION_NONE ? 0 : f->slip_given ? (size_t)f->nslip : (size_t)p->nq;
+    return (size_t)index_members(&f->over) * (1 + slip);
+}
+
+/* Sparse factors keep their pivots from step to step, and those are not part of a state: they come with many
+ * dofs that are coupled, or many contacts of such. */
+bool sweep_saves(const program *p)
+{
+    size_t rows = 0;
+    if (p->mass_diagonal && p->force_dq.n == 0 && p->force_dv.n == 0)
+        return true;
+    for (size_t i = 0; i < p->ncontact; i++)
+        rows += rows_of_family(p, &p->contact[i]);
+    return p->nq <= MATRIX_SMALL && rows <= FEW_ROWS;
+}
