@@ -39,12 +39,18 @@ static void audit(books *b, results *r, double kinetic)
         r->power_balance = fmax(r->power_balance, defect / b->top);
 }
 
+void books_open(books *b, const energies *e)
+{
+    b->kinetic0 = e->kinetic;
+    b->potential0 = e->potential;
+    b->top = fabs(e->kinetic);
+    b->open = true;
+}
+
 void books_enter(books *b, results *r, int64_t at, const energies *e)
 {
-    if (at == 0) {
-        b->kinetic0 = e->kinetic;
-        b->potential0 = e->potential;
-    }
+    if (at == 0 && !b->open)
+        books_open(b, e);
     if (!e->unaudited)
         audit(b, r, e->kinetic);
     r->energy[at] = e->shown + e->potential;
@@ -224,7 +230,7 @@ static void clock_keep(void *of, run_state *s)
     state_flags(s, "stopped", &c->stopped, 1);
     if (state_reads(s) && state_ok(s)) {
         c->t = now[0], c->last = now[1], c->size = now[2];
-        *b = (books){ book[0], book[1], book[2], book[3], book[4] };
+        *b = (books){ book[0], book[1], book[2], book[3], book[4], true };
         c->step = steps;
         if (!(c->t >= 0 && c->t <= c->end) || steps < 0)
             state_wrong(s, "it is at t = %g, and this run ends at t = %g", c->t, c->end);

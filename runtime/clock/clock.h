@@ -28,8 +28,11 @@ typedef struct energies {
 /* The one account of energy.  Steppers add to work (of all forces but those of contact) and to dissipated. */
 typedef struct books {
     double work, dissipated;
-    double kinetic0, potential0, top; /* at the first sample; the largest energy seen */
+    double kinetic0, potential0, top; /* at the start; the largest energy seen */
+    bool open;
 } books;
+/* the energies that the account starts from; left out, they are those of the first sample */
+void books_open(books *b, const energies *e);
 void books_enter(books *b, results *r, int64_t at, const energies *e);
 
 typedef struct run_clock run_clock;
