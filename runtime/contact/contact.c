@@ -946,24 +946,41 @@ bool contact_solve(contact_problem *p, contact_work *w, double tol)
 }
 
 /* ---- Uzawa ---- */
+/* The step of rows at..at + n: by their own block, as the gap and the slip of a contact may be in units that
+   have nothing to do with each other. */
+static double uzawa_step(const contact_problem *p, int at, int n, double stiffness)
+{
+    double own = 0;
+    for (int j = at; j < at + n; j++) {
+        double s = 0;
+        for (int i = at; i < at + n; i++)
+            s += fabs(p->W[(size_t)j * p->m + i]);
+        own = larger(own, s);
+    }
+    return stiffness < 1 / own ? stiffness : 1 / own;
+}
+
+static void uzawa_move(contact_problem *p, int row, double dr)
+{
+    for (int i = 0; dr != 0 && i < p->m; i++)
+        p->u[i] += p->W[(size_t)i * p->m + row] * dr;
+}
+
 /* multipliers of one contact after a step of size rho, with the velocities of all others as they are */
 static void uzawa_cone(contact_problem *p, const cone *c, double stiffness)
 {
-    int k = cone_normal(c), m = p->m;
-    double own = 0, x2 = 0, *r = p->r + c->row, old[8];
-    for (int j = 0; j < cone_rows(c); j++) {
-        double s = 0;
-        for (int i = 0; i < cone_rows(c); i++)
-            s += fabs(p->W[(size_t)(c->row + j) * m + c->row + i]);
-        own = larger(own, s);
-        old[j] = r[j];
-    }
-    double rho = 1 / own, *u = p->u + c->row;
-    if (stiffness < rho)
-        rho = stiffness;
-    if (k)
+    int k = cone_normal(c);
+    double x2 = 0, *r = p->r + c->row, *u = p->u + c->row, old[8];
+    memcpy(old, r, (size_t)cone_rows(c) * sizeof *old);
+    if (k) {
+        double rho = uzawa_step(p, c->row, 1, stiffness);
         r[0] = c->kind == CONE_BILATERAL ? r[0] - rho * u[0] : positive(r[0] - rho * u[0]);
-    double bound = c->mu * fabs(k ? r[0] : 0) + c->radius, f;
+        uzawa_move(p, c->row, r[0] - old[0]);
+    }
+    if (c->d == 0)
+        return;
+    double bound = c->mu * fabs(k ? r[0] : 0) + c->radius, f,
+           rho = uzawa_step(p, c->row + k, c->d, stiffness);
     for (int j = k; j < k + c->d; j++) {
         r[j] -= rho * u[j];
         x2 += r[j] * r[j];
@@ -971,11 +988,8 @@ static void uzawa_cone(contact_problem *p, const cone *c, double stiffness)
     f = x2 > bound * bound ? bound / sqrt(x2) : 1;
     for (int j = k; j < k + c->d; j++)
         r[j] = c->dir ? -bound * c->dir[j - k] : f * r[j];
-    for (int j = 0; j < cone_rows(c); j++) {
-        double dr = r[j] - old[j];
-        for (int i = 0; dr != 0 && i < m; i++)
-            p->u[i] += p->W[(size_t)i * m + c->row + j] * dr;
-    }
+    for (int j = k; j < k + c->d; j++)
+        uzawa_move(p, c->row + j, r[j] - old[j]);
 }
 
 bool contact_uzawa(contact_problem *p, contact_work *w, double tol, double stiffness)

@@ -47,7 +47,7 @@ static void as_decided(const ev *w, double *f, int from, int order, double zero)
 static void end_cone(ev *w, rub *k, int i, ending *e)
 {
     int K = w->K - 1;
-    double f[w->width], b[w->width], zero = 1e-12 * w->force_size, size = ev_cone_zero(w);
+    double f[w->width], b[w->width], size = ev_zero_force(w, k->grip_t), zero = 0.1 * size;
     bool given = k->c->fam->f->relation == REL_CLOSED || k->c->fam->f->friction == FRICTION_TRESCA,
          turned = ev_frame_turns(k);
     const double *rn = turned ? k->fn : k->rn, *rt = turned ? k->ft : k->rt;
@@ -90,7 +90,7 @@ static void end_contact(ev *w, int i, ending *e)
     rub *k = &w->rub[i];
     const contact_family *f = k->c->fam->f;
     int K = w->K;
-    double unit = sqrt(vec_dot(k->c->H, k->c->H, w->n)), zero = 1e-12 * w->force_size, x[w->width];
+    double zero = ev_zero_force(w, k->grip_n), x[w->width];
     if (k->mode == MODE_OPEN) {
         if (f->relation == REL_GAP)
             end_at(e, gap_crossing(w, k, e->s), END_GAP, i);
@@ -99,8 +99,8 @@ static void end_contact(ev *w, int i, ending *e)
     if (f->relation == REL_GAP || (f->relation == REL_BILATERAL && k->c->d)) {
         for (int j = 0; j < K; j++)
             x[j] = (f->relation == REL_GAP ? 1 : k->sigma) * ev_normal(k)[j];
-        as_decided(w, x, 0, K - 1, ev_cone_zero(w) / fmax(unit, 1e-300));
-        end_at(e, series_crossing(x, K - 1, e->s, zero / fmax(unit, 1e-300)), END_RN, i);
+        as_decided(w, x, 0, K - 1, zero);
+        end_at(e, series_crossing(x, K - 1, e->s, 0.1 * zero), END_RN, i);
     }
     if (k->mode == MODE_STICK)
         end_cone(w, k, i, e);
@@ -110,7 +110,7 @@ static void end_contact(ev *w, int i, ending *e)
         double size = size_of(k->speed, K - 1, e->s);
         memcpy(x, k->speed, (size_t)K * sizeof *x);
         if (!(x[0] > k->tol_slip))
-            as_decided(w, x, 1, K - 1, 1e-12 * w->acc_size * ev_scale(w));
+            as_decided(w, x, 1, K - 1, ev_zero_rate(w, k->grip_t) * ev_scale(w));
         end_at(e, series_crossing(x, K - 1, e->s, fmax(1e-14 * size, 0.1 * k->tol_slip)), END_SLIP, i);
     }
 }
@@ -429,6 +429,16 @@ static void judge_again(ev *w)
 }
 
 /* ---- the run ---- */
+/* What a gap can change by over the run: the size that is left of a gap whose dofs are at 0. */
+static double gap_reach(ev *w, const rub *k)
+{
+    double T = w->o->duration, reach = fabs(k->c->ht) * T;
+    factor_solve(&w->s->minv, w->f, w->x1);
+    for (int i = 0; i < w->n; i++)
+        reach += fabs(k->c->H[i]) * T * (w->vmax[i] + T * fabs(w->x1[i]));
+    return reach > 0 ? reach : 1;
+}
+
 static bool instant(ev *w)
 {
     bool reset = false;
@@ -453,7 +463,7 @@ static bool instant(ev *w)
         double wrong = k->c->fam->f->relation == REL_BILATERAL ? fabs(k->c->gap)
                        : k->c->fam->f->relation == REL_GAP     ? -k->c->gap
                                                                : 0;
-        if (wrong > 1e6 * k->tol_gap + 1e-12)
+        if (wrong > 1e6 * k->tol_gap + 1e-12 * gap_reach(w, k))
             return ev_fail(w, k->c->fam->f->at,
                            arena_printf(w->r->a, "constraint '%s' does not hold at t = %s: its gap is %s",
                                         contact_name(k->c, w->r->a), ev_number(w, w->t),
@@ -651,6 +661,8 @@ static void rooms(ev *w)
             d = (size_t)w->s->contact[i].fam->d;
     }
     w->A = arena_array(w->a, double, size *size);
+    w->row_scale = arena_array(w->a, double, size);
+    w->col_scale = arena_array(w->a, double, size);
     w->lu = arena_array(w->a, double, size *size);
     w->rhs = arena_array(w->a, double, size);
     w->sol = arena_array(w->a, double, size);
@@ -705,6 +717,18 @@ static void options_read(ev *w, const run_options *o)
     w->creep = 1e-9;
 }
 
+/* energies before the first impact or reset */
+static bool open_books(ev *w)
+{
+    energies e = { 0 };
+    if (!ev_survey(w))
+        return false;
+    system_at(w->s, 0, w->q, w->v);
+    dense_energy(w, w->v, &e);
+    books_open(&w->c->books, e.kinetic, e.potential);
+    return true;
+}
+
 static bool events_start(void *of, run_clock *c)
 {
     ev *w = of;
@@ -729,7 +753,7 @@ static bool events_start(void *of, run_clock *c)
     w->in.from[IN_Q] = w->qs;
     w->in.from[IN_V] = w->vs;
     w->in.from[IN_PRE] = w->vs;
-    if (!instant(w))
+    if (!open_books(w) || !instant(w))
         return false;
     c->stopped = w->stopped;
     if (c->end > 0 && !w->stopped)

@@ -28,6 +28,7 @@ typedef struct rub {
     double last_hit, last_low, flight, before;
     /* zero_gap: of a term of its series, in the decision at hand */
     double tol_gap, tol_u, tol_slip, zero_gap;
+    double grip_n, grip_t;    /* |row| in the metric of M^-1, of the gap and the largest of slip */
     double r0, rt0[MAX_SLIP]; /* order 0, from the step problem */
     int row;
     bool start; /* slip from rest in two or more directions: not by series */
@@ -77,16 +78,18 @@ typedef struct ev {
     ev_event *event;
     int nevent;
     double *A, *lu, *rhs, *sol;
-    int *pivot, size;
+    double *row_scale, *col_scale; /* of A: rows times, columns times; powers of 2 */
+    int *pivot, unknowns;
     bool singular;
     /* reactions that the motion leaves open: as the step problem has them, not least in friction */
     bool split;
     double last_natural; /* of the last series */
     double natural;      /* step that the tolerance allows */
     double *vmax, *qmax;
-    double force_size, acc_size, last_h;
-    double decided;   /* time of the last decision on modes */
-    double force_top; /* the largest force so far */
+    double size; /* of forces and accelerations in the kinetic metric: |f|/sqrt(m), |a| sqrt(m) */
+    double last_h;
+    double decided;  /* time of the last decision on modes */
+    double size_top; /* the largest size so far */
     /* how long a piece is held beyond its end when the next one is not analytic there, of the run */
     double creep;
     /* the step problem at an instant */
@@ -137,6 +140,7 @@ double ev_scale(const ev *w); /* a time over which coefficients can be compared 
 void ev_force0(ev *w);        /* masses and forces at the instant */
 bool ev_accelerations(ev *w, double t, const double *q, const double *v, double *a);
 bool dense_solve(double *a, double *b, int n, int *pivot); /* both destroyed */
+double ev_mass(const ev *w, int k);                        /* of dof k alone, now */
 double ev_dot(const ev *w, const double *row, const double *x, int j);
 bool ev_fail(ev *w, span at, const char *message);
 const char *ev_number(ev *w, double x);
@@ -147,7 +151,9 @@ void ev_round(ev *w);  /* q and v lack nothing */
 bool ev_shock(ev *w);
 bool ev_decide(ev *w); /* modes to the right of now; the series is theirs */
 bool ev_consistent(ev *w);
-double ev_cone_zero(const ev *w);             /* what counts as 0 in a decision on forces */
+/* what counts as 0 in a decision: of a reaction along a row of that grip, of a second rate of it */
+double ev_zero_force(const ev *w, double grip);
+double ev_zero_rate(const ev *w, double grip);
 bool ev_implicit(ev *w, double h, double *v); /* rates after an implicit step of the step problem */
 bool slip_start(ev *w);                       /* events_start.c */
 
@@ -159,5 +165,6 @@ void dense_keep(ev *w, double h); /* the piece at hand, as long as it was used *
 void dense_install(ev *w);
 void dense_pieces(ev *w, run_state *s); /* as part of a state */
 void dense_sample(ev *w, double h);
+void dense_energy(ev *w, const double *v, energies *e); /* of the state in which the system stands */
 bool dense_fill(void *of, run_clock *c, int64_t at, energies *e); /* columns of the sample at hand */
 #endif

@@ -295,7 +295,7 @@ static void sample_contact(ev *w, const piece *p, int i, double s, int64_t at)
         tangent_at(w, p, i, s, r->slip + m * ns, r->rt + m * ns);
 }
 
-static void sample_energy(ev *w, const double *v, energies *e)
+void dense_energy(ev *w, const double *v, energies *e)
 {
     double kin = 0.5 * mass_norm2(w->s, w->M, v);
     if (w->s->first_order)
@@ -340,7 +340,7 @@ bool dense_fill(void *of, run_clock *clock, int64_t at, energies *e)
     }
     for (int i = 0; i < w->nrub; i++)
         sample_contact(w, p, i, s, at);
-    sample_energy(w, v, e);
+    dense_energy(w, v, e);
     return true;
 }
 

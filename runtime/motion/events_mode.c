@@ -39,6 +39,32 @@ static void tolerances(ev *w, rub *k)
         k->tol_slip += 1e-13 * (weighted(c->S + (size_t)i * w->n, w->vmax, w->n) + fabs(c->s0[i]));
 }
 
+static double grip_of(ev *w, const double *row)
+{
+    factor_solve(&w->s->minv, row, w->x1);
+    return sqrt(fmax(vec_dot(row, w->x1, w->n), 0));
+}
+
+/* A force f along a row moves it at the rate f grip^2: sizes of either follow from those of the motion. */
+static void grips(ev *w, rub *k)
+{
+    const contact *c = k->c;
+    k->grip_n = c->fam->f->relation != REL_CLOSED ? grip_of(w, c->H) : 0;
+    k->grip_t = 0;
+    for (int i = 0; i < c->d; i++)
+        k->grip_t = fmax(k->grip_t, grip_of(w, c->S + (size_t)i * w->n));
+}
+
+double ev_zero_force(const ev *w, double grip)
+{
+    return grip > 0 ? 1e-11 * w->size / grip : 0;
+}
+
+double ev_zero_rate(const ev *w, double grip)
+{
+    return 1e-12 * w->size * grip;
+}
+
 /* rates of first-order dofs follow from the state */
 static bool masses(ev *w)
 {
@@ -75,6 +101,7 @@ bool ev_survey(ev *w)
         contact_rows(w->s, k->c, w->M, true);
         contact_laws(w->s, k->c, true);
         tolerances(w, k);
+        grips(w, k);
         if (k->c->fam->f->relation != REL_CLOSED && !isfinite(k->c->gap))
             return ev_fail(w, k->c->fam->f->at,
                            arena_printf(w->r->a, "the gap of '%s' is not finite at t = %s",
@@ -428,7 +455,7 @@ static void choice_add(choice *c, contact_mode mode, int sign, int sigma)
 }
 
 static void friction_options(ev *w, choice *c, rub *k, double rn, const double *rt, double bound,
-                             const double *ut, double eps_u, int sigma)
+                             const double *ut, double eps_t, int sigma)
 {
     contact *x = k->c;
     double slip[64], speed = x->d <= 64 ? slip_of(w, x, w->v, slip) : 0, f = sqrt(vec_dot(rt, rt, x->d)),
@@ -442,7 +469,7 @@ static void friction_options(ev *w, choice *c, rub *k, double rn, const double *
         choice_add(c, MODE_SLIP, slip[0] > 0 ? 1 : -1, sigma);
         return;
     }
-    bool sticks = f<bound *(1 - 1e-10), slides = a> eps_u;
+    bool sticks = f<bound *(1 - 1e-10), slides = a> eps_t;
     if (sticks || !slides)
         choice_add(c, MODE_STICK, 0, sigma);
     if (sticks && bound > 0)
@@ -467,30 +494,33 @@ static void options_of(ev *w, int i, choice *c, bool all)
     const contact_family *f = x->fam->f;
     int a = f->relation != REL_CLOSED, n = w->n;
     const double *r = w->rr + k->row, *u = w->u + k->row;
-    double size = 0, eps_u, eps_r = 0, mu, radius;
-    for (int j = 0; j < rows_of(x); j++)
+    double eps_u = 0, eps_t, eps_r = 0, size = w->size * k->grip_t, mu, radius;
+    /* a gap and a slip may be in units of their own */
+    for (int j = a; j < rows_of(x); j++)
         size = fmax(size, fabs(w->b[k->row + j]) + weighted(row_of(w, x, j), w->acc, n));
-    size = fmax(size, w->acc_size * (a ? sqrt(vec_dot(x->H, x->H, n)) : 0));
-    eps_u = 1e-10 * size;
-    if (a)
+    eps_t = 1e-10 * size;
+    if (a) {
+        size = fmax(fabs(w->b[k->row]) + weighted(x->H, w->acc, n), w->size * k->grip_n);
+        eps_u = 1e-10 * size;
         eps_r = eps_u / fmax(w->W[(size_t)k->row * w->pr.m + k->row], 1e-300);
+    }
     mu = w->cone[i].mu;
     radius = w->cone[i].radius;
     *c = (choice){ .k = k };
     if (f->relation == REL_BILATERAL) {
         int s = r[0] < 0 ? -1 : 1;
-        friction_options(w, c, k, r[0], r + a, mu * fabs(r[0]) + radius, u + a, eps_u, s);
+        friction_options(w, c, k, r[0], r + a, mu * fabs(r[0]) + radius, u + a, eps_t, s);
         if (x->d && (all || fabs(r[0]) <= eps_r))
-            friction_options(w, c, k, r[0], r + a, mu * fabs(r[0]) + radius, u + a, eps_u, -s);
+            friction_options(w, c, k, r[0], r + a, mu * fabs(r[0]) + radius, u + a, eps_t, -s);
         return;
     }
     if (f->relation == REL_CLOSED) {
-        friction_options(w, c, k, 1, r, radius, u, eps_u, 1);
+        friction_options(w, c, k, 1, r, radius, u, eps_t, 1);
         return;
     }
     bool opens = u[0] > eps_u && r[0] <= eps_r, stays = r[0] > eps_r;
     if (!opens || all)
-        friction_options(w, c, k, r[0], r + a, mu * r[0] + radius, u + a, eps_u, 1);
+        friction_options(w, c, k, r[0], r + a, mu * r[0] + radius, u + a, eps_t, 1);
     if (!stays || all)
         choice_add(c, MODE_OPEN, 0, 1);
 }
@@ -503,11 +533,6 @@ static void option_take(choice *c)
     c->k->sigma = o->sigma;
 }
 
-double ev_cone_zero(const ev *w)
-{
-    return 1e-11 * (w->force_size > 0 ? w->force_size : 1);
-}
-
 /* the two or one functions that must not be negative while a contact sticks */
 static int cone_sign(ev *w, rub *k, double h)
 {
@@ -518,13 +543,13 @@ static int cone_sign(ev *w, rub *k, double h)
         for (int s = -1; s <= 1; s += 2) {
             for (int j = 0; j <= K; j++)
                 f[j] = (given ? k->bound[j] : series_mul(k->beta, k->rn, j)) - s * k->rt[j];
-            int x = series_sign(f, 0, K, h, ev_cone_zero(w));
+            int x = series_sign(f, 0, K, h, ev_zero_force(w, k->grip_t));
             if (x < 0)
                 worst = -1;
         }
         return worst;
     }
-    double b[w->width], size = ev_cone_zero(w);
+    double b[w->width], size = ev_zero_force(w, k->grip_t);
     bool turned = ev_frame_turns(k);
     const double *rn = turned ? k->fn : k->rn, *rt = turned ? k->ft : k->rt;
     for (int j = 0; j <= K; j++)
@@ -541,27 +566,26 @@ static bool mode_holds(ev *w, rub *k, double h)
 {
     int K = w->K;
     const contact *c = k->c;
-    double unit = sqrt(vec_dot(c->H, c->H, w->n)), zero_g = 1e-12 * w->acc_size * unit * h * h;
+    double zero_r = ev_zero_force(w, k->grip_n), zero_g = ev_zero_rate(w, k->grip_n) * h * h;
     /* what is no reaction for a closed contact is no acceleration for an open one */
-    if (k->candidate && c->fam->f->relation == REL_GAP && unit > 0)
-        zero_g = fmax(zero_g, 0.5 * w->W[(size_t)k->row * w->pr.m + k->row] * ev_cone_zero(w) / unit * h * h);
+    if (k->candidate && c->fam->f->relation == REL_GAP)
+        zero_g = fmax(zero_g, 0.5 * k->grip_n * k->grip_n * zero_r * h * h);
     k->zero_gap = zero_g;
     if (k->mode == MODE_OPEN)
         return !k->candidate || series_sign(k->g, 2, K, h, zero_g) >= 0;
-    if (c->fam->f->relation == REL_GAP &&
-        series_sign(ev_normal(k), 0, K - 1, h, ev_cone_zero(w) / fmax(unit, 1e-300)) < 0)
+    if (c->fam->f->relation == REL_GAP && series_sign(ev_normal(k), 0, K - 1, h, zero_r) < 0)
         return false;
     if (c->fam->f->relation == REL_BILATERAL && c->d) {
         double f[w->width];
         for (int j = 0; j < K; j++)
             f[j] = k->sigma * ev_normal(k)[j];
-        if (series_sign(f, 0, K - 1, h, ev_cone_zero(w) / fmax(unit, 1e-300)) < 0)
+        if (series_sign(f, 0, K - 1, h, zero_r) < 0)
             return false;
     }
     if (k->mode == MODE_STICK)
         return cone_sign(w, k, h) >= 0;
     if (k->mode == MODE_SLIP) {
-        double size = 1e-12 * w->acc_size * h;
+        double size = ev_zero_rate(w, k->grip_t) * h;
         if (k->speed[0] > fmax(k->tol_slip, 0))
             return true;
         return series_sign(k->speed, 1, K - 1, h, size) > 0;
@@ -604,8 +628,7 @@ static bool try_options(ev *w, choice *c, int n, bool *found)
             *found = true;
             w->starting = true;
             w->elapsed = 0;
-            w->start_unit = fmin(isfinite(w->last_natural) && w->last_natural > 0 ? w->last_natural : 1,
-                                 w->o->duration);
+            w->start_unit = w->last_natural > 0 ? fmin(w->last_natural, w->o->duration) : w->o->duration;
             return slip_start(w);
         }
         if (!ev_series(w))

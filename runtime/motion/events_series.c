@@ -401,6 +401,13 @@ static void rub_step(ev *w, rub *c, int j)
 }
 
 /* ---- the linear system ---- */
+static double power_of_two(double x)
+{
+    int e;
+    frexp(x, &e);
+    return x > 0 && isfinite(x) ? ldexp(1, e) : 1;
+}
+
 static bool lu_factor(double *a, int n, int *pivot)
 {
     double top = vec_max(a, n * n);
@@ -445,11 +452,42 @@ static void lu_solve(const double *a, int n, const int *pivot, double *b)
     }
 }
 
+double ev_mass(const ev *w, int k)
+{
+    return row(w, w->Ms, k * w->n + k)[0];
+}
+
+/* rows and columns by powers of 2, until their largest entries are near 1 */
+static void equilibrate(double *a, double *b, int n, double *col)
+{
+    for (int k = 0; k < n; k++)
+        col[k] = 1;
+    for (int turn = 0; turn < 6; turn++)
+        for (int i = 0; i < 2 * n; i++) {
+            int at = i % n;
+            bool down = i >= n;
+            double top = 0, s;
+            for (int k = 0; k < n; k++)
+                top = fmax(top, fabs(down ? a[k * n + at] : a[at * n + k]));
+            s = 1 / power_of_two(sqrt(top));
+            for (int k = 0; k < n; k++)
+                a[down ? k * n + at : at * n + k] *= s;
+            if (down)
+                col[at] *= s;
+            else
+                b[at] *= s;
+        }
+}
+
 bool dense_solve(double *a, double *b, int n, int *pivot)
 {
+    double col[n + 1];
+    equilibrate(a, b, n, col);
     if (!lu_factor(a, n, pivot))
         return false;
     lu_solve(a, n, pivot, b);
+    for (int k = 0; k < n; k++)
+        b[k] *= col[k];
     return true;
 }
 
@@ -460,24 +498,42 @@ static double *force_row(const ev *w, const rub *c, int i)
 
 static void number_unknowns(ev *w)
 {
-    w->size = w->n;
+    w->unknowns = w->n;
     for (int i = 0; i < w->nrub; i++) {
         rub *c = &w->rub[i];
         c->col_n = c->col_t = -1;
         if (c->mode == MODE_OPEN)
             continue;
         if (c->c->fam->f->relation != REL_CLOSED)
-            c->col_n = w->size++;
+            c->col_n = w->unknowns++;
         if (c->mode == MODE_STICK) {
-            c->col_t = w->size;
-            w->size += c->c->d;
+            c->col_t = w->unknowns;
+            w->unknowns += c->c->d;
         }
+    }
+}
+
+/* Dofs are measured by the roots of their masses, contacts by the largest entry that is left: what a pivot is
+   compared with then does not depend on units. */
+static void scales(ev *w)
+{
+    int n = w->n, m = w->unknowns;
+    for (int k = 0; k < n; k++)
+        w->row_scale[k] = w->col_scale[k] = 1 / power_of_two(sqrt(ev_mass(w, k)));
+    for (int i = n; i < m; i++) {
+        double across = 0, down = 0;
+        for (int k = 0; k < n; k++) {
+            across = fmax(across, fabs(w->A[i * m + k]) * w->col_scale[k]);
+            down = fmax(down, fabs(w->A[k * m + i]) * w->row_scale[k]);
+        }
+        w->row_scale[i] = 1 / power_of_two(across);
+        w->col_scale[i] = 1 / power_of_two(down);
     }
 }
 
 static bool matrix(ev *w)
 {
-    int n = w->n, m = w->size;
+    int n = w->n, m = w->unknowns;
     double *A = w->A;
     memset(A, 0, (size_t)m * (size_t)m * sizeof *A);
     for (int i = 0; i < n; i++)
@@ -495,7 +551,10 @@ static bool matrix(ev *w)
                 A[(c->col_t + l) * m + k] = row(w, stick_row(w, c, l), k)[0];
             }
     }
-    memcpy(w->lu, A, (size_t)m * (size_t)m * sizeof *A);
+    scales(w);
+    for (int i = 0; i < m; i++)
+        for (int k = 0; k < m; k++)
+            w->lu[i * m + k] = A[i * m + k] *= w->row_scale[i] * w->col_scale[k];
     w->singular = !lu_factor(w->lu, m, w->pivot);
     return true;
 }
@@ -551,7 +610,7 @@ static double friction_room(const rub *k)
    less of it there can be: contacts that share a load reach the ends of their cones together. */
 static bool solve_near(ev *w, const double *rhs, const double *x0)
 {
-    size_t m = (size_t)w->size;
+    size_t m = (size_t)w->unknowns;
     double weight[m + 1], most = 0;
     for (size_t k = 0; k < m; k++)
         weight[k] = 1;
@@ -580,7 +639,7 @@ static bool solve_near(ev *w, const double *rhs, const double *x0)
    problem, carried on by the series. */
 static bool solve_singular(ev *w, int j)
 {
-    size_t m = (size_t)w->size;
+    size_t m = (size_t)w->unknowns;
     bool given = j == 0 && w->split;
     double x0[m + 1], rhs[m + 1];
     memset(x0, 0, sizeof x0);
@@ -589,9 +648,9 @@ static bool solve_singular(ev *w, int j)
         for (int i = 0; i < w->nrub; i++) {
             const rub *k = &w->rub[i];
             if (k->col_n >= 0 && given)
-                x0[k->col_n] = k->r0;
+                x0[k->col_n] = k->r0 / w->col_scale[k->col_n];
             for (int l = 0; l < k->c->d && k->col_t >= 0; l++)
-                x0[k->col_t + l] = given && l < MAX_SLIP ? k->rt0[l] : 0;
+                x0[k->col_t + l] = given && l < MAX_SLIP ? k->rt0[l] / w->col_scale[k->col_t + l] : 0;
         }
         if (!solve_near(w, rhs, x0))
             return false;
@@ -602,13 +661,16 @@ static bool solve_singular(ev *w, int j)
 
 static bool solve_order(ev *w, int j)
 {
-    int m = w->size;
+    int m = w->unknowns;
     right_side(w, j);
-    memcpy(w->sol, w->rhs, (size_t)m * sizeof *w->sol);
+    for (int i = 0; i < m; i++)
+        w->sol[i] = w->rhs[i] *= w->row_scale[i];
     if (!w->singular)
         lu_solve(w->lu, m, w->pivot, w->sol);
     else if (!solve_singular(w, j))
         return false;
+    for (int i = 0; i < m; i++)
+        w->sol[i] *= w->col_scale[i];
     for (int k = 0; k < w->n; k++) {
         double x = w->sol[k], *q = row(w, w->qs, k), *v = row(w, w->vs, k);
         row(w, w->xs, k)[j] = x;
@@ -662,25 +724,38 @@ bool ev_accelerations(ev *w, double t, const double *q, const double *v, double 
 }
 
 /* ---- the step that the tolerance allows ---- */
+/* of what is at 0 so far: term j beside the first that is there */
+static double from_rest(const ev *w, const double *y, int j)
+{
+    int i = 0;
+    while (i < j && y[i] == 0)
+        i++;
+    return i < j ? pow(w->local * fabs(y[i] / y[j]), 1.0 / (j - i)) : INFINITY;
+}
+
 static double natural_step(ev *w)
 {
-    double h = INFINITY, global = 0;
+    double h = INFINITY, global = 0, global1 = 0;
     int K = w->K;
     for (int k = 0; k < w->n; k++)
-        global = fmax(global, first_order(w, k) ? w->qmax[k] : w->vmax[k]);
+        if (first_order(w, k))
+            global1 = fmax(global1, w->qmax[k]);
+        else
+            global = fmax(global, w->vmax[k] * sqrt(ev_mass(w, k)));
     for (int turn = 0; turn < 2; turn++) {
         double before = h;
         h = INFINITY;
         for (int k = 0; k < w->n; k++) {
             const double *y = row(w, first_order(w, k) ? w->qs : w->vs, k);
-            double size = fmax(first_order(w, k) ? w->qmax[k] : w->vmax[k], 1e-6 * global), p = 1;
+            double size = first_order(w, k) ? fmax(w->qmax[k], 1e-6 * global1)
+                                            : fmax(w->vmax[k], 1e-6 * global / sqrt(ev_mass(w, k))),
+                   p = 1;
             double reach = turn && isfinite(before) ? before : 0;
             for (int j = 0; j <= K - 2; j++, p *= reach)
                 size = fmax(size, fabs(y[j]) * p);
             for (int j = K - 1; j <= K; j++)
                 if (y[j] != 0)
-                    h = fmin(h, size > 0 ? pow(w->local * size / fabs(y[j]), 1.0 / j)
-                                         : pow(w->local / fabs(y[j]), 1.0 / j));
+                    h = fmin(h, size > 0 ? pow(w->local * size / fabs(y[j]), 1.0 / j) : from_rest(w, y, j));
         }
         if (!isfinite(h))
             break;
@@ -712,9 +787,9 @@ static double watched_step(const ev *w, const double *f, int K, double h, double
 /* gaps of open contacts, reactions of closed ones: a cone is left where they say, also while nothing moves */
 static double contact_step(const ev *w, double natural)
 {
-    double h = natural, force = w->force_top, least = 1e-9 * w->o->duration;
+    double h = natural, force = w->size_top, least = 1e-9 * w->o->duration;
     for (int k = 0; k < w->n; k++)
-        force = fmax(force, fabs(crow(w, w->fs, k)[0]));
+        force = fmax(force, fabs(crow(w, w->fs, k)[0]) / sqrt(ev_mass(w, k)));
     for (int i = 0; i < w->nrub; i++) {
         const rub *k = &w->rub[i];
         if (k->mode == MODE_OPEN) {
@@ -723,9 +798,10 @@ static double contact_step(const ev *w, double natural)
             continue;
         }
         if (k->col_n >= 0)
-            h = fmin(h, fmax(watched_step(w, k->rn, w->K - 1, natural, force), least));
+            h = fmin(h, fmax(watched_step(w, k->rn, w->K - 1, natural, force / k->grip_n), least));
         for (int l = 0; l < k->c->d && k->col_t >= 0; l++)
-            h = fmin(h, fmax(watched_step(w, crow(w, k->rt, l), w->K - 1, natural, force), least));
+            h = fmin(h,
+                     fmax(watched_step(w, crow(w, k->rt, l), w->K - 1, natural, force / k->grip_t), least));
     }
     return h;
 }
@@ -886,7 +962,7 @@ static bool orders(ev *w)
    the step before (of what rests the series is rounding, and its step is anything). */
 double ev_scale(const ev *w)
 {
-    double h = fmin(isfinite(w->natural) ? w->natural : 1, w->o->duration);
+    double h = fmin(w->natural, w->o->duration);
     if (w->pieces.n && isfinite(w->pieces.at[w->pieces.n - 1].reach))
         h = fmin(h, w->pieces.at[w->pieces.n - 1].reach);
     return h;
@@ -894,14 +970,14 @@ double ev_scale(const ev *w)
 
 static void sizes(ev *w)
 {
-    w->force_size = w->acc_size = 0;
-    double h = ev_scale(w), p = 1;
-    for (int j = 0; j < w->K; j++, p *= h)
-        for (int k = 0; k < w->n; k++) {
-            w->force_size = fmax(w->force_size, fabs(row(w, w->fs, k)[j]) * p);
-            w->acc_size = fmax(w->acc_size, fabs(row(w, w->xs, k)[j]) * p);
-        }
-    w->force_top = fmax(w->force_top, w->force_size);
+    w->size = 0;
+    for (int k = 0; k < w->n; k++) {
+        double h = ev_scale(w), p = 1, root = sqrt(ev_mass(w, k));
+        for (int j = 0; j < w->K; j++, p *= h)
+            w->size = fmax(w->size,
+                           p * fmax(fabs(row(w, w->fs, k)[j]) / root, fabs(row(w, w->xs, k)[j]) * root));
+    }
+    w->size_top = fmax(w->size_top, w->size);
 }
 
 static bool series_finite(const ev *w)

@@ -112,14 +112,30 @@ static bool stage_value(ev *w, stage *s, const column *col, int ncol, bool keep)
     return true;
 }
 
+/* how much slip a rate of dof k makes; of one that makes none, as if it were all the motion */
+static double slip_by_rate(const ev *w, int k)
+{
+    double most = 0, grip = 0;
+    for (int i = 0; i < w->nrub; i++) {
+        const rub *c = &w->rub[i];
+        if (c->mode != MODE_SLIP || c->c->d < 2)
+            continue;
+        for (int l = 0; l < c->c->d; l++)
+            most = fmax(most, fabs(c->c->S[(size_t)l * (size_t)w->n + (size_t)k]));
+        grip = fmax(grip, c->grip_t);
+    }
+    return most > 0 ? most : fmax(grip * sqrt(ev_mass(w, k)), DBL_MIN);
+}
+
 /* d acceleration / d rate, by central differences that are small against the slip: along the slip it is 0
    against something huge across it, so their error counts squared */
 static bool stage_slope(ev *w, stage *s, double speed)
 {
     int n = w->n;
-    double up[n + 1], down[n + 1], d = fmax(1e-5 * speed, fmin(1e-2 * speed, 1e-12 * vec_max(s->v, n)));
+    double up[n + 1], down[n + 1];
     for (int k = 0; k < n; k++) {
-        double v = s->v[k];
+        double v = s->v[k], share = speed / slip_by_rate(w, k),
+               d = fmax(1e-5 * share, fmin(1e-2 * share, 1e-12 * fmax(fabs(v), w->vmax[k])));
         s->v[k] = v + d;
         if (!ev_accelerations(w, s->t, s->q, s->v, up))
             return false;
@@ -156,7 +172,9 @@ static bool collocate(ev *w, double h, stage *st, const double A[STAGES][STAGES]
                       double *big, int *pivot)
 {
     int n = w->n, N = STAGES * n;
-    double v1[n + 1], last = INFINITY, size = 0, noise = 0;
+    double v1[n + 1], root[n + 1], last = INFINITY, size = 0, noise = 0;
+    for (int k = 0; k < n; k++) /* accelerations are compared in the kinetic metric */
+        root[k] = sqrt(ev_mass(w, k));
     if (w->elapsed == 0) {
         if (!guess(w, h, v1))
             return false;
@@ -193,7 +211,8 @@ static bool collocate(ev *w, double h, stage *st, const double A[STAGES][STAGES]
                 return false;
             /* rates are known to rounding: so much of it the direction makes of a slip that is a small
              * difference of large ones */
-            noise = fmax(noise, 8 * DBL_EPSILON * vec_max(st[i].v, n) * vec_max(st[i].dA, n * n));
+            for (int k = 0; k < n * n; k++)
+                noise = fmax(noise, 8 * DBL_EPSILON * fabs(st[i].v[k % n] * st[i].dA[k]) * root[k / n]);
             for (int k = 0; k < n; k++) {
                 w->newton[i * n + k] = st[i].a[k] - y[i * n + k];
                 for (int j = 0; j < STAGES; j++)
@@ -207,8 +226,8 @@ static bool collocate(ev *w, double h, stage *st, const double A[STAGES][STAGES]
         size = 0;
         for (int i = 0; i < N; i++) {
             y[i] += w->newton[i];
-            worst = fmax(worst, fabs(w->newton[i]));
-            size = fmax(size, fabs(y[i]));
+            worst = fmax(worst, fabs(w->newton[i]) * root[i % n]);
+            size = fmax(size, fabs(y[i]) * root[i % n]);
         }
         if (!isfinite(worst))
             return false;
