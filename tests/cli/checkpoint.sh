@@ -191,7 +191,7 @@ model chain {
     for i in 1..40 { potential (x[i] - i)^2/2 }
     for i in 1..39 { potential (x[i + 1] - x[i])^2/2 }
     for i in 1..40 { kinetic x[i]'^2/2 }
-    constraint stop: x[40] <= 40
+    constraint wall: x[40] <= 40
 }
 run chain for 1 with sweeping(h = 0.1)
 CDL
