@@ -2,6 +2,7 @@
    stays, sticks or slips: first by the step problem for accelerations, and where that leaves two answers by
    the first coefficient of the series of gap, reaction, cone or slip that is not 0 (Ballard & Basseville,
    Theorem 4.1). */
+#include <float.h>
 #include <math.h>
 #include <string.h>
 #include "events.h"
@@ -29,6 +30,16 @@ static double weighted(const double *row, const double *size, int n)
     return s;
 }
 
+/* Rates that a reaction has held at 0 are the rounding of what the forces would have made of them over the
+   piece before: no larger ones were seen that they could be compared with. */
+static void rounded_piece(const ev *w, rub *k)
+{
+    double v = 4 * DBL_EPSILON * w->size * w->last_h;
+    k->tol_gap = fmax(k->tol_gap, v * w->last_h * k->grip_n);
+    k->tol_u = fmax(k->tol_u, v * k->grip_n);
+    k->tol_slip = fmax(k->tol_slip, v * k->grip_t);
+}
+
 static void tolerances(ev *w, rub *k)
 {
     const contact *c = k->c;
@@ -37,6 +48,7 @@ static void tolerances(ev *w, rub *k)
     k->tol_slip = 0;
     for (int i = 0; i < c->d; i++)
         k->tol_slip += 1e-13 * (weighted(c->S + (size_t)i * w->n, w->vmax, w->n) + fabs(c->s0[i]));
+    rounded_piece(w, k);
 }
 
 static double grip_of(ev *w, const double *row)
@@ -100,8 +112,8 @@ bool ev_survey(ev *w)
         contact_gap(w->s, k->c);
         contact_rows(w->s, k->c, w->M, true);
         contact_laws(w->s, k->c, true);
-        tolerances(w, k);
         grips(w, k);
+        tolerances(w, k);
         if (k->c->fam->f->relation != REL_CLOSED && !isfinite(k->c->gap))
             return ev_fail(w, k->c->fam->f->at,
                            arena_printf(w->r->a, "the gap of '%s' is not finite at t = %s",
