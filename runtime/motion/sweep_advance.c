@@ -248,12 +248,24 @@ static void patience_after(sweep *w, bool crowd)
     w->wait_next = w->wait_next < LONGEST ? 2 * w->wait_next : LONGEST;
 }
 
+/* Closed contacts that turn as they move: a step that follows them solves its problem several times over. */
+static bool pile_at_hand(const sweep *w)
+{
+    enum { MANY = 100 };
+    int n = 0;
+    for (size_t i = 0; i < w->ntrack && n <= MANY; i++)
+        n += w->track[i]->closed && !w->track[i]->rows_fixed && w->track[i]->relation == REL_GAP;
+    return n > MANY;
+}
+
 static bool crowded(const sweep *w, int sub, int most, bool waits)
 {
     if (w->cut == CUT_NEVER || waits)
         return true;
     if (w->cut == CUT_ALWAYS)
         return sub > most;
+    if (w->near.nof && pile_at_hand(w))
+        return true;
     return w->again > w->patience || sub > most || (sub > w->patience && w->patience < MAX_AGAIN);
 }
 

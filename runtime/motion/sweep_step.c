@@ -230,12 +230,22 @@ static int off_surface(sweep *w, double *gap)
     return off ? m : 0;
 }
 
+static bool pushes(const sweep *w, int m)
+{
+    for (int i = 0; i < m; i++)
+        if (w->back[i]->relation == REL_GAP && !w->back[i]->rows_fixed)
+            return true;
+    return false;
+}
+
 static bool put_back(sweep *w, bool *moved)
 {
     int m;
     double *gap = w->b; /* free again: the problem is solved, only rr is still needed */
     for (int it = 0; it < 10 && (m = off_surface(w, gap)) > 0; it++) {
         *moved = true;
+        if (m > FEW_ROWS && pushes(w, m))
+            return false; /* more contacts than bodies can meet at once: the step is taken at once */
         for (int i = 0; i < m; i++)
             if (!w->back[i]->rows_fixed)
                 contact_rows(w->s, w->back[i]->c, w->s->mass_constant ? w->M : w->M1, false);
