@@ -244,7 +244,7 @@ static bool put_back(sweep *w, bool *moved)
     double *gap = w->b; /* free again: the problem is solved, only rr is still needed */
     for (int it = 0; it < 10 && (m = off_surface(w, gap)) > 0; it++) {
         *moved = true;
-        if (m > FEW_ROWS && pushes(w, m))
+        if (m > 4 * FEW_ROWS && pushes(w, m))
             return false; /* more contacts than bodies can meet at once: the step is taken at once */
         for (int i = 0; i < m; i++)
             if (!w->back[i]->rows_fixed)
