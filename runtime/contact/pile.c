@@ -92,6 +92,7 @@ static const link plane[] = {
     { SOLVER_DAMPED, LEMKE_FEW, INT_MAX, 0, false },
     { SOLVER_SWEEPS, LEMKE_FEW, INT_MAX, 0, false },
     { SOLVER_DAMPED_CLOSE, LEMKE_FEW, INT_MAX, 0, false },
+    { SOLVER_DAMPED_COLD, LEMKE_FEW, INT_MAX, 0, false },
     { SOLVER_CENTRAL, LEMKE_FEW, INT_MAX, 0, false },
     { SOLVER_LEMKE, 0, LEMKE_MOST, 0, false },
     { SOLVER_LEMKE_LONG, 0, LEMKE_MORE, 0, false },

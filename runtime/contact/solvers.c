@@ -67,6 +67,12 @@ static bool damped_close(sparse_problem *p, arena *scratch, double tol)
     return damped_solve(p, scratch, 0.03, tol);
 }
 
+static bool damped_cold(sparse_problem *p, arena *scratch, double tol)
+{
+    memset(p->r, 0, (size_t)p->m * sizeof *p->r);
+    return damped_solve(p, scratch, 0.3, tol);
+}
+
 /* ---- Lemke: all contacts together ---- */
 static bool lemke_fits(const sparse_problem *p)
 {
@@ -114,6 +120,7 @@ const contact_solver contact_solvers[SOLVERS] = {
     [SOLVER_PROXIMAL_FIRM] = { "proximal Newton", any, proximal_firm },
     [SOLVER_DAMPED] = { "damped interior point", central_fits, damped },
     [SOLVER_DAMPED_CLOSE] = { "damped interior point", central_fits, damped_close },
+    [SOLVER_DAMPED_COLD] = { "damped interior point", central_fits, damped_cold },
     [SOLVER_CENTRAL] = { "central path", central_fits, central_solve },
     [SOLVER_INTERIOR] = { "interior point", interior_fits, interior_solve },
     [SOLVER_LEMKE] = { "Lemke", lemke_fits, lemke_double },

@@ -18,12 +18,23 @@ static double small_overlap(const sweep *w, const track *k)
 }
 
 /* ---- who takes part ---- */
+/* By how much smooth forces change the rate of the gap in the step, their parts taken together by size. */
+static double forced_rate(const sweep *w, const contact *c)
+{
+    double change = 0;
+    for (int k = 0; k < c->n; k++)
+        change += fabs(c->H[k] * (w->v1[dof_of(c, k)] - w->v[dof_of(c, k)]));
+    return change;
+}
+
 /* What is asked of the gap's rate besides the motion of its surfaces. */
 static double gap_ahead(const sweep *w, const track *k, double h)
 {
     const contact *c = k->c;
-    /* rounding is no gap */
+    /* rounding is no gap, nor is what lies far below a step's resolution */
     double ahead = fabs(c->gap) > 1e-14 * k->length ? c->gap / h : 0;
+    if (c->gap > 0 && c->gap <= contact_micro_gap(w->tol, h, forced_rate(w, c)))
+        ahead = 0;
     /* it meets the surface within the step: restitution now, unless the rebound is below what a step resolves
      */
     if (c->e > 0 && k->hits < MAX_HITS && c->gap + h * k->un <= 0 &&

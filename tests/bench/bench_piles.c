@@ -14,10 +14,12 @@ static const char disks_model[] =
     "model pile {\n"
     "    param N = 60, cols = 10, R = 0.01, spread = 0, W = 0.22, lean = 0, tilt = 0, mu = 0.5, g = 9.81, y0 "
     "= 0\n"
+    "    param apart = 2.2*R, up = 2.2*R, shift = R/10, turn = 3\n"
     "    fn r(k) = R*(1 - spread*mod(7*k, 10)/10)\n"
     "    dof p[i in 1..N] in R2 = [\n"
-    "        W/2 + 2.2*R*(mod(i - 1, cols) - (cols - 1)/2) + R/10*(mod(floor((i - 1)/cols), 3) - 1),\n"
-    "        y0 + R + 2.2*R*floor((i - 1)/cols)]\n"
+    "        W/2 + apart*(mod(i - 1, cols) - (cols - 1)/2) + shift*(mod(floor((i - 1)/cols), turn) - (turn - "
+    "1)/2),\n"
+    "        y0 + R + up*floor((i - 1)/cols)]\n"
     "    dof a[i in 1..N] = 0\n"
     "    for i in 1..N {\n"
     "        kinetic (r(i)/R)^2*(norm(p[i]')^2/2 + (r(i)^2/2)*a[i]'^2/2)\n"
@@ -77,19 +79,16 @@ typedef struct pile_kind {
     double wide, lean,
         y0; /* width over that of the columns; of the walls; height of the pour over its width */
     double tilt, spread;
+    bool packed; /* disks begin in a lattice of triangles, a thousandth apart */
 } pile_kind;
 
 static const pile_kind kinds[] = {
-    { "silo", false, 1, 1, 0, 0, 0, 0 },
-    { "hopper", false, 1, 0.4, 0.5, 0.6, 0, 0 },
-    { "slope", false, 0.4, 1.3, 0, 0, 0.5, 0 },
-    { "tower", false, 6, 1, 0, 0, 0, 0 },
-    { "wedge", false, 0.7, 0.05, 0.8, 0.5, 0, 0 },
-    { "mixed", false, 1, 1, 0, 0, 0, 0.6 },
-    { "box3", true, 1, 1, 0, 0, 0, 0 },
-    { "hopper3", true, 1, 0.5, 0.5, 0.5, 0, 0 },
-    { "slope3", true, 0.5, 1.2, 0, 0, 0.5, 0 },
-    { "mixed3", true, 1, 1, 0, 0, 0, 0.6 },
+    { "silo", false, 1, 1, 0, 0, 0, 0, false },         { "packed", false, 1, 1, 0, 0, 0, 0, true },
+    { "hopper", false, 1, 0.4, 0.5, 0.6, 0, 0, false }, { "slope", false, 0.4, 1.3, 0, 0, 0.5, 0, false },
+    { "tower", false, 6, 1, 0, 0, 0, 0, false },        { "wedge", false, 0.7, 0.05, 0.8, 0.5, 0, 0, false },
+    { "mixed", false, 1, 1, 0, 0, 0, 0.6, false },      { "box3", true, 1, 1, 0, 0, 0, 0, false },
+    { "hopper3", true, 1, 0.5, 0.5, 0.5, 0, 0, false }, { "slope3", true, 0.5, 1.2, 0, 0, 0.5, 0, false },
+    { "mixed3", true, 1, 1, 0, 0, 0, 0.6, false },
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
@@ -141,14 +140,18 @@ bool __wrap_pile_solve(sparse_problem *p, arena *scratch, double tol)
 static char *pour(const pile_kind *k, int n, double duration, double tolerance)
 {
     int cols = (int)lround(k->space ? cbrt(n / k->aspect) : sqrt(n / k->aspect));
-    double across = 2.2 * 0.01 * (cols > 1 ? cols : 1) + 0.002, w = k->wide * across;
-    char *source = malloc(8192);
-    snprintf(
-        source, 8192,
-        "%srun pile(N = %d, cols = %d, W = %.17g, lean = %g, y0 = %.17g, tilt = %g, spread = %g) for %g with "
-        "sweeping(h = 1e-3, tolerance = %g, every = 0.1)\n",
-        k->space ? balls_model : disks_model, n, cols, w, k->lean, k->y0 * across, k->tilt, k->spread,
-        duration, tolerance);
+    double apart = k->packed ? 2.002 : 2.2, beside = k->packed ? 1.001 : 0.2;
+    double across = 0.01 * (apart * (cols > 1 ? cols : 1) + beside), w = k->wide * across;
+    char *source = malloc(8192), lattice[128] = "";
+    if (k->packed)
+        snprintf(lattice, sizeof lattice,
+                 ", apart = 0.02002, up = 0.01001*sqrt(3), shift = 0.01001, turn = 2");
+    snprintf(source, 8192,
+             "%srun pile(N = %d, cols = %d, W = %.17g, lean = %g, y0 = %.17g, tilt = %g, spread = %g%s) for "
+             "%g with "
+             "sweeping(h = 1e-3, tolerance = %g, every = 0.1)\n",
+             k->space ? balls_model : disks_model, n, cols, w, k->lean, k->y0 * across, k->tilt, k->spread,
+             lattice, duration, tolerance);
     return source;
 }
 
