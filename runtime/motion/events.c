@@ -439,7 +439,7 @@ static double gap_reach(ev *w, const rub *k)
     return reach > 0 ? reach : 1;
 }
 
-static bool instant(ev *w)
+static bool at_instant(ev *w)
 {
     bool reset = false;
     contact_mode before[w->nrub + 1];
@@ -542,7 +542,7 @@ static bool go_on(ev *w)
 {
     if (w->pending != END_STEP) {
         w->starting = false;
-        return instant(w);
+        return at_instant(w);
     }
     if (!ev_survey(w))
         return false;
@@ -616,7 +616,7 @@ static void rub_new(ev *w, rub *k, contact *c)
     k->rn = series(w, 1);
     k->H = series(w, n);
     k->N = series(w, n);
-    k->shock = arena_array(w->a, double, d + 1);
+    k->now.impulse = arena_array(w->a, double, d + 1);
     k->mode = f->relation == REL_GAP ? MODE_OPEN : d ? MODE_STICK : MODE_CLOSED;
     if (!d)
         return;
@@ -641,8 +641,9 @@ static void rub_new(ev *w, rub *k, contact *c)
 static void rooms(ev *w)
 {
     size_t n = (size_t)w->n, c = w->s->ncontact, rows = (size_t)w->s->rows + 1, size = n + rows, d = 0;
-    double **vectors[] = { &w->q,  &w->v,     &w->acc,   &w->f,       &w->vmax,     &w->qmax, &w->x1,
-                           &w->x2, &w->q_low, &w->v_low, &w->acc_end, &w->jerk_end, &w->qx,   &w->vx };
+    double **vectors[] = { &w->q,     &w->v,       &w->acc,      &w->f,  &w->vmax,
+                           &w->qmax,  &w->x1,      &w->before,   &w->x2, &w->q_low,
+                           &w->v_low, &w->acc_end, &w->jerk_end, &w->qx, &w->vx };
     for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++)
         *vectors[i] = arena_array(w->a, double, n + 64);
     w->M = arena_array(w->a, double, n *n + 1);
@@ -668,9 +669,11 @@ static void rooms(ev *w)
     w->sol = arena_array(w->a, double, size);
     w->pivot = arena_array(w->a, int, size);
     w->act = arena_array(w->a, rub *, c + 1);
+    w->meetings = arena_array(w->a, meeting *, c + 1);
     w->cone = arena_array(w->a, cone, c + 1);
     w->W = arena_array(w->a, double, rows *rows);
     w->b = arena_array(w->a, double, rows);
+    w->off = arena_array(w->a, double, rows);
     w->rr = arena_array(w->a, double, rows);
     w->u = arena_array(w->a, double, rows);
     w->dir = arena_array(w->a, double, rows);
@@ -753,7 +756,7 @@ static bool events_start(void *of, run_clock *c)
     w->in.from[IN_Q] = w->qs;
     w->in.from[IN_V] = w->vs;
     w->in.from[IN_PRE] = w->vs;
-    if (!open_books(w) || !instant(w))
+    if (!open_books(w) || !at_instant(w))
         return false;
     c->stopped = w->stopped;
     if (c->end > 0 && !w->stopped)

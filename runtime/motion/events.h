@@ -3,10 +3,8 @@
    ends. */
 #ifndef CDL_EVENTS_H
 #define CDL_EVENTS_H
-#include "clock/clock.h"
-#include "contact/contact.h"
+#include "instant.h"
 #include "past/history.h"
-#include "program/system.h"
 #include "base/taylor.h"
 
 typedef enum { MODE_OPEN, MODE_CLOSED, MODE_STICK, MODE_SLIP } contact_mode; /* closed: without friction */
@@ -23,7 +21,8 @@ typedef struct rub {
     double *g, *rn, *rt, *H, *S, *raw, *w, *nu, *gram, *y, *metric, *hy, *D, *N, *beta, *bound, *speed, *work;
     /* of a frame that turns: normal and tangential parts as they are, the latter in the space of slip */
     double *fn, *ft;
-    double *shock, base, e_now, un;
+    meeting now; /* its part in what happens at an instant */
+    double un;
     /* time of the last impact, what it lacks; the last two flights */
     double last_hit, last_low, flight, before;
     /* zero_gap: of a term of its series, in the decision at hand */
@@ -94,10 +93,11 @@ typedef struct ev {
     double creep;
     /* the step problem at an instant */
     rub **act;
+    meeting **meetings;
     int nact;
     contact_problem pr;
     contact_work *cwork;
-    double *W, *b, *rr, *u, *dir, *G, *x1, *x2;
+    double *W, *b, *off, *rr, *u, *dir, *G, *x1, *x2, *before;
     cone *cone;
     vec(piece) pieces;
     /* the sample at hand: the piece it lies in (NULL: the start, where no piece is), and where in it */

@@ -221,15 +221,11 @@ static void tangent_at(ev *w, const piece *p, int i, double s, double *slip_out,
     rub *k = &w->rub[i];
     contact *c = k->c;
     contact_mode mode = p ? (contact_mode)p->mode[2 * i] : k->mode;
-    double slip[64] = { 0 }, rt[64] = { 0 }, speed = 0;
+    double slip[64] = { 0 }, rt[64] = { 0 }, speed;
     contact_rows(w->s, c, w->M, false);
     if (c->d > 64)
         return;
-    for (int l = 0; l < c->d; l++) {
-        slip[l] = vec_dot(c->S + (size_t)l * w->n, w->s->in.from[IN_V], w->n) + c->s0[l];
-        speed += slip[l] * slip[l];
-    }
-    speed = sqrt(speed);
+    speed = contact_slip(c, w->s->in.from[IN_V], slip);
     double b = p ? series_value(item(w, p, i, ITEM_BOUND), w->K - 1, s) : 0;
     for (int l = 0; l < c->d; l++) {
         if (!p)
@@ -290,7 +286,7 @@ static void sample_contact(ev *w, const piece *p, int i, double s, int64_t at)
     r->rn[m] = c->fam->f->relation == REL_CLOSED ? c->normal
                : p                               ? series_value(item(w, p, i, ITEM_RN), w->K - 1, s)
                                                  : k->r0;
-    r->status[m] = mode == MODE_OPEN ? STATUS_OPEN : mode == MODE_STICK ? STATUS_STICK : STATUS_SLIP;
+    r->status[m] = status_of(c, mode != MODE_OPEN, mode != MODE_STICK);
     if (c->fam->d)
         tangent_at(w, p, i, s, r->slip + m * ns, r->rt + m * ns);
 }

@@ -2,8 +2,8 @@
 #ifndef CDL_SWEEP_H
 #define CDL_SWEEP_H
 #include <math.h>
+#include "instant.h"
 #include "sweeping.h"
-#include "clock/clock.h"
 #include "contact/impulses.h"
 #include "contact/mixed.h"
 #include "program/near.h"
@@ -48,7 +48,7 @@ typedef struct track {
     double *A, *Am;
     int64_t stamp_a, stamp_am;
     double cone_step;
-    double *shock, base, e; /* impulse of a shock; what Poisson's law gives back; restitution that counts */
+    meeting now;            /* its part in what happens at an instant */
     int64_t stamp, stamp_m; /* which D and M they belong to */
     double *r;              /* reaction of the last smooth step, as a force: start of the next */
     double *P;              /* impulse since the step began, shocks left out */
@@ -95,6 +95,7 @@ typedef struct sweep {
     /* contacts of the problem at hand */
     track **act;
     int nact;
+    meeting **meetings;           /* of those at an instant */
     int rows_room, contacts_room; /* of the problem at hand */
     double *spread, *sizes;       /* n: 0 between uses; sizes of what is summed up */
     track **back;
@@ -235,14 +236,6 @@ static inline double larger(double a, double b)
     return a > b ? a : b;
 }
 
-static inline double weighted(const contact *c, const double *row, const double *size)
-{
-    double s = 0;
-    for (int i = 0; i < c->n; i++)
-        s += fabs(row[i]) * size[c->dof ? c->dof[i] : i];
-    return s;
-}
-
 /* x = A^-1 b, the short ones here */
 static inline void solve_with(const factor *f, const double *b, double *x)
 {
@@ -259,17 +252,7 @@ static inline void solve_with(const factor *f, const double *b, double *x)
 
 static inline double gap_rate(const track *k, const double *v)
 {
-    return contact_rate(k->c, k->c->H, v) + k->c->ht;
-}
-
-static inline double slip_of(const contact *c, const double *v, double *slip)
-{
-    double s = 0;
-    for (int i = 0; i < c->d; i++) {
-        slip[i] = contact_rate(c, c->S + (size_t)i * c->n, v) + c->s0[i];
-        s += slip[i] * slip[i];
-    }
-    return sqrt(s);
+    return contact_gap_rate(k->c, v);
 }
 
 static inline bool always(const track *k)

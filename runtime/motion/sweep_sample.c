@@ -59,13 +59,11 @@ static void sample_contacts(sweep *w, int64_t at, double over, bool instant)
                 system_at(w->s, w->t, w->q, w->v);
                 contact_rows(w->s, c, w->M, false);
             }
-            slip = slip_of(c, w->v, w->x4);
+            slip = contact_slip(c, w->v, w->x4);
             show(c, c->show, w->x4, 1, r->slip + m * ns);
             show(c, c->show_force, P + a, f, r->rt + m * ns);
         }
-        r->status[m] = !k->closed                         ? STATUS_OPEN
-                       : c->fam->d && slip <= k->tol_slip ? STATUS_STICK
-                                                          : STATUS_SLIP;
+        r->status[m] = status_of(c, k->closed, contact_slips(slip, k->tol_slip, k->now.held));
     }
 }
 

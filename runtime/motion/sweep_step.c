@@ -96,7 +96,7 @@ static void rows_before(sweep *w)
         for (int j = 0; j < c->d; j++)
             k->s0m[j] = c->s0[j];
         if (c->fam->f->mu_of_speed)
-            k->speed = slip_of(c, w->v, w->x4);
+            k->speed = contact_slip(c, w->v, w->x4);
         if (k->speed <= k->tol_slip)
             k->speed = 0;
         if (!k->still) {
