@@ -99,6 +99,7 @@ typedef struct ev {
     contact_work *cwork;
     double *W, *b, *off, *rr, *u, *dir, *G, *x1, *x2, *before;
     cone *cone;
+    bool trying; /* a problem that is not solved is no failure: there is another way */
     vec(piece) pieces;
     /* the sample at hand: the piece it lies in (NULL: the start, where no piece is), and where in it */
     const piece *in_piece;

@@ -190,7 +190,7 @@ static bool solve_with(ev *w, double *x)
     w->r->branch_choices += w->pr.choices;
     w->r->solver = w->pr.solver;
     if (!ok && !(w->pr.residual < 1e-10))
-        return unsolved(w);
+        return w->trying ? false : unsolved(w);
     w->r->residual = fmax(w->r->residual, w->pr.residual);
     add_reactions(w, x);
     return true;
@@ -586,12 +586,46 @@ static void candidates(ev *w)
     }
 }
 
+/* No accelerations fit: a shock without a collision, where it is Painlevé's paradox. */
+static bool jam(ev *w)
+{
+    instant_t x = now(w);
+    contact_problem failed = w->pr;
+    const contact *c = instant_paradox(&x, w->v);
+    factor_solve(&w->s->minv, w->f, w->acc);
+    if (!c) {
+        w->pr = failed;
+        return unsolved(w);
+    }
+    bool ok = instant_jam(&x, w->acc, w->v);
+    const char *what = paradox_text(w->r->a, c, ev_number(w, w->t), ok);
+    if (!ok)
+        return ev_fail(w, c->fam->f->at, what);
+    w->r->note = what;
+    ev_round(w);
+    instant_account(&x, w->v, &w->c->books, w->r->a);
+    return true;
+}
+
+static bool accelerations(ev *w)
+{
+    candidates(w);
+    w->trying = true;
+    bool found = gauss(w), jammed = !found && jam(w);
+    w->trying = false;
+    if (!jammed)
+        return found;
+    if (!ev_survey(w))
+        return false;
+    candidates(w);
+    return gauss(w);
+}
+
 bool ev_decide(ev *w)
 {
     bool found;
     w->decided = w->t;
-    candidates(w);
-    if (!gauss(w))
+    if (!accelerations(w))
         return false;
     for (int i = 0; i < w->nact; i++) {
         rub *k = w->act[i];

@@ -164,3 +164,114 @@ bool instant_gauss(instant_t *x, const double *v, double *acc)
         instant_asks(x, i, v);
     return x->solve(x, acc);
 }
+
+/* ---- shocks without a collision ---- */
+static double most_of(const instant_t *x, const double *u, bool normal)
+{
+    double most = 0;
+    for (int i = 0; i < x->n; i++) {
+        const contact *c = x->at[i]->c;
+        for (int j = 0, a = contact_has_normal(c); j < contact_row_count(c); j++)
+            if ((j < a) == normal)
+                most = fmax(most, fabs(contact_rate(c, contact_row(c, j), u) + x->off[x->at[i]->row + j]));
+    }
+    return most;
+}
+
+/* what moves without the dofs: of rates, or of accelerations; h is added to the one times the other */
+static void offsets(instant_t *x, double rates, double h)
+{
+    for (int i = 0; i < x->n; i++) {
+        contact *c = x->at[i]->c;
+        double *off = x->off + x->at[i]->row, still;
+        if (contact_has_normal(c))
+            *off++ = rates * c->ht + h * contact_bias(x->s, c);
+        contact_slip_bias(x->s, c, off);
+        for (int j = 0; j < c->d; j++) {
+            still = rates * c->s0[j];
+            off[j] = still + h * off[j];
+        }
+    }
+}
+
+/* an implicit step of size h, as a shock; its impulses times `weight` are added up */
+static bool jam_step(instant_t *x, const double *acc, const double *v, double h, double weight)
+{
+    x->pose(x, true);
+    offsets(x, 1, h);
+    vec_copy(x->room, v, x->s->n);
+    vec_axpy(x->room, h, acc, x->s->n);
+    if (!x->solve(x, x->room))
+        return false;
+    for (int i = 0; i < x->n; i++)
+        for (int j = 0; j < contact_row_count(x->at[i]->c); j++)
+            x->at[i]->impulse[j] += weight * x->r[x->at[i]->row + j];
+    return true;
+}
+
+/* Impulses depend linearly on the size of the step while no contact changes its mode, so two sizes give the
+   limit. */
+bool instant_jam(instant_t *x, const double *acc, double *v)
+{
+    const double SMALL = 1e-5;
+    shock_begin(x, v);
+    offsets(x, 0, 1);
+    double pull = most_of(x, acc, true);
+    offsets(x, 1, 0);
+    double slip = most_of(x, v, false), h = SMALL * slip / pull;
+    if (!(slip > 0 && pull > 0 && isfinite(h)))
+        return false;
+    if (!jam_step(x, acc, v, h, -1) || !jam_step(x, acc, v, h / 2, 2))
+        return false;
+    x->pose(x, true);
+    for (int i = 0; i < x->n; i++)
+        for (int j = 0; j < contact_row_count(x->at[i]->c); j++)
+            x->r[x->at[i]->row + j] = x->at[i]->impulse[j];
+    x->react(x, v);
+    for (int i = 0; i < x->s->n; i++)
+        x->room[i] = v[i] - x->before[i];
+    offsets(x, 0, 0);
+    if (most_of(x, x->room, false) > SMALL * slip)
+        return true;
+    vec_copy(v, x->before, x->s->n);
+    return false;
+}
+
+/* Is the contact pressed on by its own friction, as it slips? */
+static bool presses_on(instant_t *x, int i)
+{
+    const meeting *k = x->at[i];
+    const contact *c = k->c;
+    const cone *o = &x->cone[i];
+    if (o->kind != CONE_UNILATERAL || !o->dir)
+        return false;
+    for (int l = 0; l < x->n; l++)
+        for (int j = 0; j < contact_row_count(x->at[l]->c); j++)
+            x->r[x->at[l]->row + j] = 0;
+    x->r[k->row] = 1;
+    for (int j = 0; j < c->d; j++)
+        x->r[k->row + 1 + j] = -o->mu * o->dir[j];
+    for (int l = 0; l < x->s->n; l++)
+        x->room[l] = 0;
+    x->react(x, x->room);
+    return contact_rate(c, c->H, x->room) <= 0;
+}
+
+const contact *instant_paradox(instant_t *x, const double *v)
+{
+    x->pose(x, false);
+    for (int i = 0; i < x->n; i++)
+        instant_asks(x, i, v);
+    for (int i = 0; i < x->n; i++)
+        if (presses_on(x, i))
+            return x->at[i]->c;
+    return NULL;
+}
+
+const char *paradox_text(arena *a, const contact *c, const char *time, bool ended)
+{
+    return arena_printf(a, "no accelerations fit the friction of '%s' at t = %s (Painlevé's paradox)%s",
+                        contact_name(c, a), time,
+                        ended ? ": its slip ends there in an impact without a collision"
+                              : ", and no impact without a collision ends its slip");
+}

@@ -49,6 +49,14 @@ void instant_asks(instant_t *x, int i, const double *v);
 /* Forces in r, and accelerations; acc is the one without contacts. */
 bool instant_gauss(instant_t *x, const double *v, double *acc);
 
+/* Painlevé's paradox: no accelerations fit a contact that slips, because the friction of its normal force
+   presses it on.  The slip then ends in a shock without a collision: the limit of implicit steps whose size
+   goes to 0.  acc: accelerations without contacts.  False: no impulse comes out, it is something else. */
+bool instant_jam(instant_t *x, const double *acc, double *v);
+/* The first contact of which that is so at the rates v; NULL: none. */
+const contact *instant_paradox(instant_t *x, const double *v);
+const char *paradox_text(arena *a, const contact *c, const char *time, bool ended); /* by such a shock */
+
 void note_impact(arena *a, contact_result *out, impact i);
 /* A cone without its law of friction. */
 cone contact_cone(const contact *c, int row, double speed);

@@ -159,6 +159,8 @@ bool sweep_factor(sweep *w, const double *M, double t); /* masses at t, into s->
 void sweep_sizes(sweep *w);                             /* of q and q', grown to those of now */
 void sweep_tolerances(sweep *w, track *k);
 void sweep_law(void *ud, int i, double speed, double *mu, double *radius);
+/* Was contact i held by friction below its bound, over the step with the impulses in rr? */
+bool sweep_held(sweep *w, int i, double h);
 void sweep_cone(sweep *w, int i, int *row);        /* of contact i of the problem at hand */
 void sweep_room(sweep *w, int contacts, int rows); /* for a problem of that size */
 void sweep_cones(sweep *w);
@@ -197,6 +199,9 @@ void sweep_impact(sweep *w, const track *k, double pre, double post, double impu
 bool sweep_shock(sweep *w);
 bool sweep_meet(sweep *w);  /* contacts at their tolerance join, with a shock when they come at a speed */
 bool sweep_gauss(sweep *w); /* acc to the right of now, and the forces that go with it in rr */
+/* no accelerations fit at the start: a shock that makes them fit; residual: as it was before they were asked
+ * for */
+bool sweep_jam(sweep *w, double residual);
 bool sweep_rates(sweep *w); /* after a jump: rates of first-order dofs, and forces */
 
 /* ---- sweep_events.c ---- */

@@ -26,6 +26,7 @@ static void track_keep(track *k, run_state *s)
                       &k->un,     &k->mu0,   &k->normal0, &k->htm,   &k->speed };
     contact_keep(k->c, s);
     state_flags(s, "closed", &k->closed, 1);
+    state_flags(s, "held", &k->now.held, 1);
     state_int(s, "hits", &k->hits, 0, INT_MAX);
     for (size_t i = 0; i < sizeof one / sizeof *one; i++)
         state_f64(s, "track", one[i], 1);

@@ -94,6 +94,18 @@ void sweep_law(void *ud, int i, double speed, double *mu, double *radius)
     friction_bound(c, k, w->step, w->act[i]->now.given, mu, radius);
 }
 
+bool sweep_held(sweep *w, int i, double h)
+{
+    const track *k = w->act[i];
+    const double *r = w->rr + k->row, *rt = r + k->normal;
+    double mu, radius;
+    if (k->c->d == 0)
+        return false;
+    w->step = h;
+    sweep_law(w, i, 0, &mu, &radius);
+    return friction_holds(sqrt(vec_dot(rt, rt, k->c->d)), (k->normal ? mu * fabs(r[0]) : 0) + radius);
+}
+
 void sweep_cone(sweep *w, int i, int *row)
 {
     track *k = w->act[i];

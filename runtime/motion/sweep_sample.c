@@ -103,7 +103,7 @@ static bool sample_gauss(sweep *w, double over, bool instant)
     double residual = w->r->residual;
     bool crowd = !instant && w->was_at_once && w->nact > MANY;
     w->trial = !instant;
-    w->fresh = !crowd && sweep_gauss(w);
+    w->fresh = !crowd && (sweep_gauss(w) || (instant && sweep_jam(w, residual) && sweep_gauss(w)));
     w->trial = false;
     if (w->fresh || instant)
         return w->fresh;

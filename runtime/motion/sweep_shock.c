@@ -192,6 +192,34 @@ bool sweep_gauss(sweep *w)
     return instant_gauss(&x, w->v, w->acc);
 }
 
+/* ---- the start ---- */
+/* No accelerations were found at the start: is it a paradox, and does a shock end it? */
+bool sweep_jam(sweep *w, double residual)
+{
+    sweep_gather(w);
+    rows_now(w);
+    for (int i = 0; i < w->nact; i++)
+        w->act[i]->speed = 0;
+    instant_t x = now(w);
+    w->trial = true;
+    const contact *c = w->nact ? instant_paradox(&x, w->v) : NULL;
+    solve_with(&w->s->minv, w->f, w->acc);
+    bool ok = c && instant_jam(&x, w->acc, w->v);
+    w->trial = false;
+    if (!c)
+        return false;
+    sweep_forget(w, residual);
+    const char *what = paradox_text(w->r->a, c, sweep_number(w, w->t), ok);
+    if (!ok)
+        return results_fail(w->r, c->fam->f->at, what);
+    w->r->note = what;
+    instant_account(&x, w->v, w->books, w->r->a);
+    shock_end(w);
+    if (w->s->past)
+        samples_add(w->s->past, w->t, w->q, w->v);
+    return sweep_rates(w);
+}
+
 /* ---- going on ---- */
 /* rates of first-order dofs follow from the state; forces are those of it */
 bool sweep_rates(sweep *w)

@@ -53,6 +53,7 @@ bool sweep_survey(sweep *w)
         contact_rows(s, c, w->M, true);
         contact_laws(s, c, true);
         sweep_tolerances(w, k);
+        k->now.held = false;
         if (!sweep_holds(w, k))
             return false;
         if (k->relation == REL_CLOSED)
