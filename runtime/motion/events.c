@@ -641,9 +641,9 @@ static void rub_new(ev *w, rub *k, contact *c)
 static void rooms(ev *w)
 {
     size_t n = (size_t)w->n, c = w->s->ncontact, rows = (size_t)w->s->rows + 1, size = n + rows, d = 0;
-    double **vectors[] = { &w->q,     &w->v,       &w->acc,      &w->f,  &w->vmax,
-                           &w->qmax,  &w->x1,      &w->before,   &w->x2, &w->q_low,
-                           &w->v_low, &w->acc_end, &w->jerk_end, &w->qx, &w->vx };
+    double **vectors[] = { &w->q,       &w->v,        &w->acc,     &w->f,  &w->vmax,  &w->qmax,
+                           &w->x1,      &w->before,   &w->q_right, &w->x2, &w->q_low, &w->v_low,
+                           &w->acc_end, &w->jerk_end, &w->qx,      &w->vx };
     for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++)
         *vectors[i] = arena_array(w->a, double, n + 64);
     w->M = arena_array(w->a, double, n *n + 1);

@@ -87,6 +87,7 @@ typedef struct ev {
     double *vmax, *qmax;
     double size; /* of forces and accelerations in the kinetic metric: |f|/sqrt(m), |a| sqrt(m) */
     double last_h;
+    double moment;   /* in which the motion would come as far as it is: positions over rates */
     double decided;  /* time of the last decision on modes */
     double size_top; /* the largest size so far */
     /* how long a piece is held beyond its end when the next one is not analytic there, of the run */
@@ -97,7 +98,7 @@ typedef struct ev {
     int nact;
     contact_problem pr;
     contact_work *cwork;
-    double *W, *b, *off, *rr, *u, *dir, *G, *x1, *x2, *before;
+    double *W, *b, *off, *rr, *u, *dir, *G, *x1, *x2, *before, *q_right;
     cone *cone;
     bool trying; /* a problem that is not solved is no failure: there is another way */
     vec(piece) pieces;

@@ -75,6 +75,63 @@ static bool masses(ev *w)
     return true;
 }
 
+/* ---- pieces of gaps and laws ---- */
+/* Is a site of a contact at its switch, and how long after now is it on its next piece by more than rounding?
+   Gaps that are closed, or open, leave the kernels of the other case where they were: pieces are chosen anew.
+ */
+static double past_switch(const ev *w, taylor *t, site *s)
+{
+    double f[2], size, close;
+    const instr *q = &t->code[s->code];
+    if (site_two_sided(t, s))
+        return 0;
+    site_function(t, s, false, 1, f);
+    size = fabs(taylor_reg(t, q->a)[0]) + fabs(taylor_reg(t, q->b)[0]);
+    close = 4e-15 * size + (1e-13 * w->last_h + 1e-14 * fabs(w->t)) * fabs(f[1]);
+    s->near = f[1] != 0 && fabs(f[0]) <= close;
+    if (!s->near)
+        return 0;
+    s->branch = f[1] > 0 ? 1 : -1;
+    return 2 * fabs(f[0]) / fabs(f[1]) + 4 * DBL_EPSILON * (fabs(w->t) + size / fabs(f[1]) + w->moment);
+}
+
+static double past_switches(ev *w, const rub *k)
+{
+    taylor *all[] = { k->gap, k->gradient, k->bias, k->slip_map, k->slip_bias, k->normal, k->mu };
+    double late = 0;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        taylor *t = all[i];
+        if (!t || !t->nsite)
+            continue;
+        for (uint32_t l = 0; l < t->nsite; l++)
+            t->site[l].near = false;
+        taylor_step(t, &w->in, 0);
+        taylor_step(t, &w->in, 1);
+        for (uint32_t l = 0; l < t->nsite; l++)
+            late = fmax(late, past_switch(w, t, &t->site[l]));
+    }
+    return late;
+}
+
+/* Rows and laws to the right of now are those of the pieces that the motion goes on with: where it stands at
+   a switch, rounding must not choose. */
+static void stand(ev *w)
+{
+    double late = 0, q = 0, v = 0;
+    for (int k = 0; k < w->n; k++) {
+        q = fmax(q, fabs(w->q[k]));
+        v = fmax(v, fabs(w->v[k]));
+        w->qs[(size_t)k * (size_t)w->width + 1] = w->v[k];
+        w->vs[(size_t)k * (size_t)w->width + 1] = w->acc[k];
+    }
+    w->moment = v > 0 ? q / v : 0;
+    for (int i = 0; i < w->nrub; i++)
+        late = fmax(late, past_switches(w, &w->rub[i]));
+    vec_copy(w->q_right, w->q, w->n);
+    vec_axpy(w->q_right, late, w->v, w->n);
+    system_at(w->s, w->t + late, w->q_right, w->v);
+}
+
 bool ev_survey(ev *w)
 {
     for (int i = 0; i < w->n; i++) {
@@ -84,9 +141,11 @@ bool ev_survey(ev *w)
     if (!masses(w))
         return false;
     system_at(w->s, w->t, w->q, w->v);
+    for (int i = 0; i < w->nrub; i++)
+        contact_gap(w->s, w->rub[i].c);
+    stand(w);
     for (int i = 0; i < w->nrub; i++) {
         rub *k = &w->rub[i];
-        contact_gap(w->s, k->c);
         contact_rows(w->s, k->c, w->M, true);
         contact_laws(w->s, k->c, true);
         grips(w, k);
@@ -330,7 +389,7 @@ bool ev_shock(ev *w)
 static bool gauss(ev *w)
 {
     factor_solve(&w->s->minv, w->f, w->acc);
-    system_at(w->s, w->t, w->q, w->v);
+    stand(w);
     instant_t x = now(w);
     return instant_gauss(&x, w->v, w->acc);
 }
