@@ -389,7 +389,21 @@ static void still_met(const taylor *t, site *s)
     s->near = s->near && fabs(edge_value(t, s) - s->met) <= 1e-13 * size;
 }
 
-static bool fire(ev *w, bool *reset)
+/* What a reset has made untrue may become true again.  Edges that were met and have not moved keep their
+ * side. */
+static void arm_again(ev *w, ev_event *e)
+{
+    truth(w, e); /* fills the registers of the new state */
+    for (uint32_t k = 0; k < e->when->nsite; k++)
+        still_met(e->when, &e->when->site[k]);
+    bool holds = truth(w, e);
+    if (!e->fired)
+        e->was = e->was && holds;
+}
+
+/* Conditions that have become true, each once at an instant.  right: as the motion goes on from here, by the
+   series at hand; an equality does not hold there. */
+static void fire(ev *w, bool right, bool *reset)
 {
     double q[w->n + 1], v[w->n + 1];
     memcpy(q, w->q, (size_t)w->n * sizeof *q);
@@ -398,34 +412,24 @@ static bool fire(ev *w, bool *reset)
     *reset = false;
     for (int i = 0; i < w->nevent; i++) {
         ev_event *e = &w->event[i];
-        bool now = truth(w, e);
-        if (now && !e->was)
+        bool now = truth(w, e), edge = equality(e);
+        if (now && !e->was && !e->fired && !(right && edge)) {
             fire_one(w, e, q, v, reset);
-        e->was = now && !equality(e);
+            e->fired = true;
+        }
+        e->was = now && !edge;
         for (uint32_t k = 0; k < e->when->nsite; k++)
             e->when->site[k].met = edge_value(e->when, &e->when->site[k]);
     }
     if (!*reset)
-        return true;
+        return;
     /* what an event gives or takes is work done on the motion */
     w->c->books.work += 0.5 * (mass_norm2(w->s, w->M, v) - mass_norm2(w->s, w->M, w->v));
     memcpy(w->q, q, (size_t)w->n * sizeof *q);
     memcpy(w->v, v, (size_t)w->n * sizeof *v);
     ev_round(w);
-    for (int i = 0; i < w->nevent; i++) {
-        truth(w, &w->event[i]); /* fills the registers of the new state */
-        for (uint32_t k = 0; k < w->event[i].when->nsite; k++)
-            still_met(w->event[i].when, &w->event[i].when->site[k]);
-    }
-    return true;
-}
-
-/* after a reset a condition that was met on its edge holds or not by where the motion goes next: known when
- * the series is */
-static void judge_again(ev *w)
-{
     for (int i = 0; i < w->nevent; i++)
-        w->event[i].was = truth(w, &w->event[i]) && !equality(&w->event[i]);
+        arm_again(w, &w->event[i]);
 }
 
 /* ---- the run ---- */
@@ -439,25 +443,8 @@ static double gap_reach(ev *w, const rub *k)
     return reach > 0 ? reach : 1;
 }
 
-static bool at_instant(ev *w)
+static bool gaps_hold(ev *w)
 {
-    bool reset = false;
-    contact_mode before[w->nrub + 1];
-    for (int i = 0; i < w->nrub; i++)
-        before[i] = w->rub[i].mode;
-    if (!ev_survey(w))
-        return false;
-    if (w->nevent && !fire(w, &reset))
-        return false;
-    if (reset) {
-        for (int i = 0; i < w->nrub; i++)
-            if (w->rub[i].c->fam->f->relation == REL_GAP)
-                w->rub[i].mode = MODE_OPEN;
-        if (!ev_survey(w))
-            return false;
-    }
-    if (w->stopped && w->pieces.n)
-        return true;
     for (int i = 0; i < w->nrub; i++) {
         rub *k = &w->rub[i];
         double wrong = k->c->fam->f->relation == REL_BILATERAL ? fabs(k->c->gap)
@@ -471,12 +458,40 @@ static bool at_instant(ev *w)
         if (wrong > w->r->max_penetration)
             w->r->max_penetration = wrong;
     }
-    if (!meet(w) || !ev_survey(w))
+    return true;
+}
+
+/* contacts of a state that was set */
+static bool survey_again(ev *w)
+{
+    for (int i = 0; i < w->nrub; i++)
+        if (w->rub[i].c->fam->f->relation == REL_GAP)
+            w->rub[i].mode = MODE_OPEN;
+    return ev_survey(w);
+}
+
+static bool at_instant(ev *w)
+{
+    bool reset = false;
+    contact_mode before[w->nrub + 1];
+    for (int i = 0; i < w->nrub; i++)
+        before[i] = w->rub[i].mode;
+    for (int i = 0; i < w->nevent; i++)
+        w->event[i].fired = false;
+    if (!ev_survey(w))
         return false;
-    if (!ev_decide(w))
-        return false;
-    if (reset)
-        judge_again(w);
+    fire(w, false, &reset);
+    for (bool more = true; more; more = reset) { /* what is true from here on fires here, once each */
+        if (reset && !survey_again(w))
+            return false;
+        if (w->stopped && w->pieces.n)
+            return true;
+        if (!gaps_hold(w) || !meet(w) || !ev_survey(w) || !ev_decide(w))
+            return false;
+        fire(w, true, &reset);
+    }
+    if (w->stopped && w->pieces.n)
+        return true;
     put_back(w);
     open_marks(w, before);
     return true;

@@ -51,7 +51,7 @@ typedef struct ev_event {
     term reset;
     const event_rule *rule;
     int32_t index[MAX_INDEX];
-    bool was;
+    bool was, fired; /* it held before; it fired at this instant */
 } ev_event;
 
 typedef struct ev {

@@ -231,6 +231,8 @@ void sweep_whole_end(sweep *w);
 bool sweep_whole_positions(sweep *w, double h); /* part of it: where bodies go; q1 and gaps */
 void sweep_whole_account(sweep *w, double h);
 
+/* kinetic energy of what moves by second-order equations; shown: as it is written */
+double sweep_kinetic(sweep *w, double *shown);
 void sweep_open_books(sweep *w); /* energies at the start, before any impact */
 bool sweep_sample(void *of, run_clock *c, int64_t at, energies *e);
 bool sweep_holds(sweep *w, const track *k); /* is its gap finite, and not below 0? */

@@ -67,8 +67,7 @@ static void sample_contacts(sweep *w, int64_t at, double over, bool instant)
     }
 }
 
-/* kinetic energy of what moves by second-order equations; shown: as it is written */
-static double kinetic_energy(sweep *w, double *shown)
+double sweep_kinetic(sweep *w, double *shown)
 {
     double kin = 0.5 * mass_norm2(w->s, w->M, w->v);
     for (int i = 0; w->s->first_order && i < w->n; i++)
@@ -92,7 +91,7 @@ static double potential_energy(sweep *w)
 
 void sweep_open_books(sweep *w)
 {
-    double shown, kinetic = kinetic_energy(w, &shown);
+    double shown, kinetic = sweep_kinetic(w, &shown);
     books_open(w->books, kinetic, potential_energy(w));
 }
 
@@ -130,7 +129,7 @@ bool sweep_sample(void *of, run_clock *c, int64_t at, energies *e)
     vec_copy(c->r->q + first, w->q, w->n);
     vec_copy(c->r->v + first, w->v, w->n);
     vec_copy(c->r->acc + first, w->acc, w->n);
-    e->kinetic = kinetic_energy(w, &e->shown);
+    e->kinetic = sweep_kinetic(w, &e->shown);
     e->potential = potential_energy(w);
     sample_contacts(w, at, over, instant);
     return true;
