@@ -53,7 +53,7 @@ static void end_cone(ev *w, rub *k, int i, ending *e)
     const double *rn = turned ? k->fn : k->rn, *rt = turned ? k->ft : k->rt;
     for (int j = 0; j <= K; j++)
         b[j] = given ? k->bound[j] : series_mul(k->beta, rn, j);
-    if (k->c->d == 1) {
+    if (k->c->d == 1 && !turned) {
         for (int s = -1; s <= 1; s += 2) {
             for (int j = 0; j <= K; j++)
                 f[j] = b[j] - s * k->rt[j];
@@ -614,6 +614,20 @@ static int taylor_all(ev *w, const kernels *k, taylor ***out)
     return n;
 }
 
+/* friction without slip on a constraint that moves, and whose normal turns */
+static void frame_new(ev *w, rub *k)
+{
+    const family *f = k->c->fam;
+    size_t n = (size_t)w->n, d = (size_t)f->d;
+    if (!d || f->f->slip_given || !f->f->rate.tape.nout || f->rows_fixed)
+        return;
+    k->frame = series(w, d + 1);
+    k->ft = series(w, d + 1);
+    k->carried = series(w, 1);
+    k->along = arena_array(w->a, double, (d + 1) * n);
+    k->turning = arena_array(w->a, double, d);
+}
+
 static void rub_new(ev *w, rub *k, contact *c)
 {
     const contact_family *f = c->fam->f;
@@ -651,6 +665,7 @@ static void rub_new(ev *w, rub *k, contact *c)
     k->bound = series(w, 1);
     k->speed = series(w, 1);
     k->work = series(w, (n > m ? n : m) + 6);
+    frame_new(w, k);
 }
 
 static void rooms(ev *w)
@@ -812,6 +827,22 @@ static bool reads_past(const kernel *k)
     return false;
 }
 
+static bool moves(const kernel *k)
+{
+    for (uint32_t i = 0; i < k->tape.nin; i++)
+        if (k->in[i].kind != IN_PARAM && k->in[i].kind != IN_INDEX)
+            return true;
+    return false;
+}
+
+static bool masses_move(const program *p)
+{
+    for (size_t i = 0; i < p->mass.n; i++)
+        if (moves(&p->mass.at[i]))
+            return true;
+    return false;
+}
+
 static const char *refuse_contact(const program *p, const contact_family *f, span *at)
 {
     bool mixed = false, first = false;
@@ -831,8 +862,12 @@ static const char *refuse_contact(const program *p, const contact_family *f, spa
         return NULL;
     if (mixed)
         return "events needs 'slip' for friction beside first-order equations; give it, or use sweeping()";
-    if (f->rate.tape.nout)
-        return "events needs 'slip' for friction on a constraint that moves with time; or use sweeping()";
+    if (f->rate.tape.nout && masses_move(p))
+        return "events needs 'slip' for friction on a constraint that moves with time, beside masses that "
+               "change; or use sweeping()";
+    if (f->rate.tape.nout && p->nq > MAX_SLIP + 1 && moves(&f->gradient))
+        return "events needs 'slip' for friction on a constraint that moves with time and turns, among more "
+               "than 4 degrees of freedom; or use sweeping()";
     return NULL;
 }
 

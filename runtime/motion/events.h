@@ -21,6 +21,10 @@ typedef struct rub {
     double *g, *rn, *rt, *H, *S, *raw, *w, *nu, *gram, *y, *metric, *hy, *D, *N, *beta, *bound, *speed, *work;
     /* of a frame that turns: normal and tangential parts as they are, the latter in the space of slip */
     double *fn, *ft;
+    /* Friction without slip on a constraint that moves (NULL: not so).  The space of slip has d directions at
+       the start and the normal there: the normal as it is in these, what it is carried along by (rate over
+       |normal|^2), dofs of the directions; what its turning does to accelerations that stick. */
+    double *frame, *carried, *along, *turning;
     meeting now; /* its part in what happens at an instant */
     double un;
     /* time of the last impact, what it lacks; the last two flights */
@@ -118,11 +122,12 @@ typedef struct ev {
     bool stopped, creeping; /* creeping: beyond a switch whose next piece is not analytic at its end */
 } ev;
 
-/* Friction that sticks in space: its two directions are those of the start of a piece, while the normal
- * turns. */
+/* Friction that sticks while the normal turns: its directions are those of the start of a piece. */
 static inline bool ev_frame_turns(const rub *k)
 {
     const family *f = k->c->fam;
+    if (k->frame)
+        return true;
     return f->f->slip_given && f->nslip == 3 && k->c->d == 2 && f->f->relation != REL_CLOSED &&
            !f->rows_fixed;
 }

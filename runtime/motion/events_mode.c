@@ -132,6 +132,24 @@ static void stand(ev *w)
     system_at(w->s, w->t + late, w->q_right, w->v);
 }
 
+/* What sticks to a constraint that moves is carried along its normal; where that turns, so does the rate. */
+static void turning_of(ev *w, rub *k)
+{
+    const contact *c = k->c;
+    int n = w->n;
+    const kernel *g = k->gradient->k;
+    double *dH = w->x2, *T = w->x1;
+    memset(dH, 0, (size_t)n * sizeof *dH);
+    taylor_step(k->gradient, &w->in, 0);
+    taylor_step(k->gradient, &w->in, 1);
+    for (uint32_t i = 0; i < g->tape.nout; i++)
+        dH[slot_at(&g->row[i], k->gradient->index, g->over.n)] += taylor_out(k->gradient, i)[1];
+    for (int l = 0; l < c->d; l++) {
+        factor_solve(&w->s->minv, c->S + (size_t)l * n, T);
+        k->turning[l] = c->ht / (k->grip_n * k->grip_n) * vec_dot(T, dH, n);
+    }
+}
+
 bool ev_survey(ev *w)
 {
     for (int i = 0; i < w->n; i++) {
@@ -150,6 +168,8 @@ bool ev_survey(ev *w)
         contact_laws(w->s, k->c, true);
         grips(w, k);
         tolerances(w, k);
+        if (k->turning)
+            turning_of(w, k);
         if (k->c->fam->f->relation != REL_CLOSED && !isfinite(k->c->gap))
             return ev_fail(w, k->c->fam->f->at,
                            arena_printf(w->r->a, "the gap of '%s' is not finite at t = %s",
@@ -286,6 +306,7 @@ static instant_t now(ev *w)
         k->now.e = k->c->e;
         k->now.tol_u = k->tol_u;
         k->now.tol_slip = k->tol_slip;
+        k->now.turning = k->turning;
         w->meetings[i] = &k->now;
     }
     return (instant_t){ .s = w->s,
@@ -523,7 +544,7 @@ static int cone_sign(ev *w, rub *k, double h)
     double f[w->width];
     int K = w->K - 1, worst = 1;
     bool given = k->c->fam->f->relation == REL_CLOSED || k->c->fam->f->friction == FRICTION_TRESCA;
-    if (k->c->d == 1) {
+    if (k->c->d == 1 && !ev_frame_turns(k)) {
         for (int s = -1; s <= 1; s += 2) {
             for (int j = 0; j <= K; j++)
                 f[j] = (given ? k->bound[j] : series_mul(k->beta, k->rn, j)) - s * k->rt[j];

@@ -131,6 +131,13 @@ void instant_account(instant_t *x, const double *v, books *b, arena *a)
 }
 
 /* ---- accelerations ---- */
+static void slip_bias(system_t *s, const meeting *k, double *out)
+{
+    contact_slip_bias(s, k->c, out);
+    for (int j = 0; k->turning && j < k->c->d; j++)
+        out[j] += k->turning[j];
+}
+
 void instant_asks(instant_t *x, int i, const double *v)
 {
     const meeting *k = x->at[i];
@@ -141,7 +148,7 @@ void instant_asks(instant_t *x, int i, const double *v)
         *off++ = contact_bias(x->s, c);
     if (c->d == 0)
         return;
-    contact_slip_bias(x->s, c, off);
+    slip_bias(x->s, k, off);
     double speed = contact_slip(c, v, dir);
     if (!contact_slips(speed, k->tol_slip, k->held))
         speed = 0;
@@ -186,7 +193,7 @@ static void offsets(instant_t *x, double rates, double h)
         double *off = x->off + x->at[i]->row, still;
         if (contact_has_normal(c))
             *off++ = rates * c->ht + h * contact_bias(x->s, c);
-        contact_slip_bias(x->s, c, off);
+        slip_bias(x->s, x->at[i], off);
         for (int j = 0; j < c->d; j++) {
             still = rates * c->s0[j];
             off[j] = still + h * off[j];

@@ -15,6 +15,7 @@ typedef struct meeting {
     int row;                /* in the contact problem; set with the cones */
     double e;               /* restitution that counts */
     double tol_u, tol_slip; /* rates that count as 0 */
+    const double *turning; /* added to the bias of slip: what a normal that turns does to it; NULL: nothing */
     bool held; /* its friction is known to be below its bound: what slip it has is an error of its rows */
     /* outcome of a shock */
     double before, after; /* rates of the gap */
