@@ -68,25 +68,33 @@ static void chol_back(const double *l, int n, double *x)
     }
 }
 
+/* A pivot counts beside the largest entry that its row had: equations may be in units of their own. */
+static bool pivot_counts(double d, double size)
+{
+    return fabs(d) > 1e-15 * size && isfinite(d);
+}
+
 /* Gauss-Jordan with row pivoting on at most LINALG_SMALL rows. */
 static bool invert_small(const double *a, double *inv, int n)
 {
-    double w[LINALG_SMALL * 2 * LINALG_SMALL];
+    double w[LINALG_SMALL * 2 * LINALG_SMALL], size[LINALG_SMALL];
     int m = 2 * n;
+    for (int i = 0; i < n; i++)
+        size[i] = vec_max(a + i * n, n);
     for (int i = 0; i < n; i++)
         for (int j = 0; j < n; j++) {
             w[i * m + j] = a[i * n + j];
             w[i * m + n + j] = i == j;
         }
-    double big = vec_max(a, n * n);
     for (int k = 0; k < n; k++) {
         int p = k;
         for (int i = k + 1; i < n; i++)
             if (fabs(w[i * m + k]) > fabs(w[p * m + k]))
                 p = i;
         double d = w[p * m + k];
-        if (!(fabs(d) > 1e-15 * big) || !isfinite(d))
+        if (!pivot_counts(d, size[p]))
             return false;
+        size[p] = size[k];
         for (int j = 0; j < m; j++) {
             double x = w[p * m + j];
             w[p * m + j] = w[k * m + j];
@@ -136,7 +144,9 @@ bool factor_spd(factor *f, const double *a, int *bad)
 
 static bool lu_plain(double *a, int *pivot, int n)
 {
-    double big = vec_max(a, n * n);
+    double size[LINALG_LAPACK];
+    for (int i = 0; i < n; i++)
+        size[i] = vec_max(a + (size_t)i * n, n);
     for (int k = 0; k < n; k++) {
         int p = k;
         for (int i = k + 1; i < n; i++)
@@ -144,8 +154,9 @@ static bool lu_plain(double *a, int *pivot, int n)
                 p = i;
         double d = a[(size_t)p * n + k];
         pivot[k] = p;
-        if (!(fabs(d) > 1e-15 * big) || !isfinite(d))
+        if (!pivot_counts(d, size[p]))
             return false;
+        size[p] = size[k];
         for (int j = 0; p != k && j < n; j++) {
             double x = a[(size_t)p * n + j];
             a[(size_t)p * n + j] = a[(size_t)k * n + j];

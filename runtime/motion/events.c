@@ -53,7 +53,7 @@ static void end_cone(ev *w, rub *k, int i, ending *e)
     const double *rn = turned ? k->fn : k->rn, *rt = turned ? k->ft : k->rt;
     for (int j = 0; j <= K; j++)
         b[j] = given ? k->bound[j] : series_mul(k->beta, rn, j);
-    if (k->c->d == 1) {
+    if (k->c->d == 1 && !turned) {
         for (int s = -1; s <= 1; s += 2) {
             for (int j = 0; j <= K; j++)
                 f[j] = b[j] - s * k->rt[j];
@@ -389,7 +389,21 @@ static void still_met(const taylor *t, site *s)
     s->near = s->near && fabs(edge_value(t, s) - s->met) <= 1e-13 * size;
 }
 
-static bool fire(ev *w, bool *reset)
+/* What a reset has made untrue may become true again.  Edges that were met and have not moved keep their
+ * side. */
+static void arm_again(ev *w, ev_event *e)
+{
+    truth(w, e); /* fills the registers of the new state */
+    for (uint32_t k = 0; k < e->when->nsite; k++)
+        still_met(e->when, &e->when->site[k]);
+    bool holds = truth(w, e);
+    if (!e->fired)
+        e->was = e->was && holds;
+}
+
+/* Conditions that have become true, each once at an instant.  right: as the motion goes on from here, by the
+   series at hand; an equality does not hold there. */
+static void fire(ev *w, bool right, bool *reset)
 {
     double q[w->n + 1], v[w->n + 1];
     memcpy(q, w->q, (size_t)w->n * sizeof *q);
@@ -398,34 +412,24 @@ static bool fire(ev *w, bool *reset)
     *reset = false;
     for (int i = 0; i < w->nevent; i++) {
         ev_event *e = &w->event[i];
-        bool now = truth(w, e);
-        if (now && !e->was)
+        bool now = truth(w, e), edge = equality(e);
+        if (now && !e->was && !e->fired && !(right && edge)) {
             fire_one(w, e, q, v, reset);
-        e->was = now && !equality(e);
+            e->fired = true;
+        }
+        e->was = now && !edge;
         for (uint32_t k = 0; k < e->when->nsite; k++)
             e->when->site[k].met = edge_value(e->when, &e->when->site[k]);
     }
     if (!*reset)
-        return true;
+        return;
     /* what an event gives or takes is work done on the motion */
     w->c->books.work += 0.5 * (mass_norm2(w->s, w->M, v) - mass_norm2(w->s, w->M, w->v));
     memcpy(w->q, q, (size_t)w->n * sizeof *q);
     memcpy(w->v, v, (size_t)w->n * sizeof *v);
     ev_round(w);
-    for (int i = 0; i < w->nevent; i++) {
-        truth(w, &w->event[i]); /* fills the registers of the new state */
-        for (uint32_t k = 0; k < w->event[i].when->nsite; k++)
-            still_met(w->event[i].when, &w->event[i].when->site[k]);
-    }
-    return true;
-}
-
-/* after a reset a condition that was met on its edge holds or not by where the motion goes next: known when
- * the series is */
-static void judge_again(ev *w)
-{
     for (int i = 0; i < w->nevent; i++)
-        w->event[i].was = truth(w, &w->event[i]) && !equality(&w->event[i]);
+        arm_again(w, &w->event[i]);
 }
 
 /* ---- the run ---- */
@@ -439,25 +443,8 @@ static double gap_reach(ev *w, const rub *k)
     return reach > 0 ? reach : 1;
 }
 
-static bool instant(ev *w)
+static bool gaps_hold(ev *w)
 {
-    bool reset = false;
-    contact_mode before[w->nrub + 1];
-    for (int i = 0; i < w->nrub; i++)
-        before[i] = w->rub[i].mode;
-    if (!ev_survey(w))
-        return false;
-    if (w->nevent && !fire(w, &reset))
-        return false;
-    if (reset) {
-        for (int i = 0; i < w->nrub; i++)
-            if (w->rub[i].c->fam->f->relation == REL_GAP)
-                w->rub[i].mode = MODE_OPEN;
-        if (!ev_survey(w))
-            return false;
-    }
-    if (w->stopped && w->pieces.n)
-        return true;
     for (int i = 0; i < w->nrub; i++) {
         rub *k = &w->rub[i];
         double wrong = k->c->fam->f->relation == REL_BILATERAL ? fabs(k->c->gap)
@@ -471,12 +458,40 @@ static bool instant(ev *w)
         if (wrong > w->r->max_penetration)
             w->r->max_penetration = wrong;
     }
-    if (!meet(w) || !ev_survey(w))
+    return true;
+}
+
+/* contacts of a state that was set */
+static bool survey_again(ev *w)
+{
+    for (int i = 0; i < w->nrub; i++)
+        if (w->rub[i].c->fam->f->relation == REL_GAP)
+            w->rub[i].mode = MODE_OPEN;
+    return ev_survey(w);
+}
+
+static bool at_instant(ev *w)
+{
+    bool reset = false;
+    contact_mode before[w->nrub + 1];
+    for (int i = 0; i < w->nrub; i++)
+        before[i] = w->rub[i].mode;
+    for (int i = 0; i < w->nevent; i++)
+        w->event[i].fired = false;
+    if (!ev_survey(w))
         return false;
-    if (!ev_decide(w))
-        return false;
-    if (reset)
-        judge_again(w);
+    fire(w, false, &reset);
+    for (bool more = true; more; more = reset) { /* what is true from here on fires here, once each */
+        if (reset && !survey_again(w))
+            return false;
+        if (w->stopped && w->pieces.n)
+            return true;
+        if (!gaps_hold(w) || !meet(w) || !ev_survey(w) || !ev_decide(w))
+            return false;
+        fire(w, true, &reset);
+    }
+    if (w->stopped && w->pieces.n)
+        return true;
     put_back(w);
     open_marks(w, before);
     return true;
@@ -542,7 +557,7 @@ static bool go_on(ev *w)
 {
     if (w->pending != END_STEP) {
         w->starting = false;
-        return instant(w);
+        return at_instant(w);
     }
     if (!ev_survey(w))
         return false;
@@ -599,6 +614,20 @@ static int taylor_all(ev *w, const kernels *k, taylor ***out)
     return n;
 }
 
+/* friction without slip on a constraint that moves, and whose normal turns */
+static void frame_new(ev *w, rub *k)
+{
+    const family *f = k->c->fam;
+    size_t n = (size_t)w->n, d = (size_t)f->d;
+    if (!d || f->f->slip_given || !f->f->rate.tape.nout || f->rows_fixed)
+        return;
+    k->frame = series(w, d + 1);
+    k->ft = series(w, d + 1);
+    k->carried = series(w, 1);
+    k->along = arena_array(w->a, double, (d + 1) * n);
+    k->turning = arena_array(w->a, double, d);
+}
+
 static void rub_new(ev *w, rub *k, contact *c)
 {
     const contact_family *f = c->fam->f;
@@ -616,7 +645,7 @@ static void rub_new(ev *w, rub *k, contact *c)
     k->rn = series(w, 1);
     k->H = series(w, n);
     k->N = series(w, n);
-    k->shock = arena_array(w->a, double, d + 1);
+    k->now.impulse = arena_array(w->a, double, d + 1);
     k->mode = f->relation == REL_GAP ? MODE_OPEN : d ? MODE_STICK : MODE_CLOSED;
     if (!d)
         return;
@@ -636,13 +665,15 @@ static void rub_new(ev *w, rub *k, contact *c)
     k->bound = series(w, 1);
     k->speed = series(w, 1);
     k->work = series(w, (n > m ? n : m) + 6);
+    frame_new(w, k);
 }
 
 static void rooms(ev *w)
 {
     size_t n = (size_t)w->n, c = w->s->ncontact, rows = (size_t)w->s->rows + 1, size = n + rows, d = 0;
-    double **vectors[] = { &w->q,  &w->v,     &w->acc,   &w->f,       &w->vmax,     &w->qmax, &w->x1,
-                           &w->x2, &w->q_low, &w->v_low, &w->acc_end, &w->jerk_end, &w->qx,   &w->vx };
+    double **vectors[] = { &w->q,       &w->v,        &w->acc,     &w->f,  &w->vmax,  &w->qmax,
+                           &w->x1,      &w->before,   &w->q_right, &w->x2, &w->q_low, &w->v_low,
+                           &w->acc_end, &w->jerk_end, &w->qx,      &w->vx };
     for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++)
         *vectors[i] = arena_array(w->a, double, n + 64);
     w->M = arena_array(w->a, double, n *n + 1);
@@ -668,9 +699,11 @@ static void rooms(ev *w)
     w->sol = arena_array(w->a, double, size);
     w->pivot = arena_array(w->a, int, size);
     w->act = arena_array(w->a, rub *, c + 1);
+    w->meetings = arena_array(w->a, meeting *, c + 1);
     w->cone = arena_array(w->a, cone, c + 1);
     w->W = arena_array(w->a, double, rows *rows);
     w->b = arena_array(w->a, double, rows);
+    w->off = arena_array(w->a, double, rows);
     w->rr = arena_array(w->a, double, rows);
     w->u = arena_array(w->a, double, rows);
     w->dir = arena_array(w->a, double, rows);
@@ -753,7 +786,7 @@ static bool events_start(void *of, run_clock *c)
     w->in.from[IN_Q] = w->qs;
     w->in.from[IN_V] = w->vs;
     w->in.from[IN_PRE] = w->vs;
-    if (!open_books(w) || !instant(w))
+    if (!open_books(w) || !at_instant(w))
         return false;
     c->stopped = w->stopped;
     if (c->end > 0 && !w->stopped)
@@ -794,6 +827,22 @@ static bool reads_past(const kernel *k)
     return false;
 }
 
+static bool moves(const kernel *k)
+{
+    for (uint32_t i = 0; i < k->tape.nin; i++)
+        if (k->in[i].kind != IN_PARAM && k->in[i].kind != IN_INDEX)
+            return true;
+    return false;
+}
+
+static bool masses_move(const program *p)
+{
+    for (size_t i = 0; i < p->mass.n; i++)
+        if (moves(&p->mass.at[i]))
+            return true;
+    return false;
+}
+
 static const char *refuse_contact(const program *p, const contact_family *f, span *at)
 {
     bool mixed = false, first = false;
@@ -813,8 +862,12 @@ static const char *refuse_contact(const program *p, const contact_family *f, spa
         return NULL;
     if (mixed)
         return "events needs 'slip' for friction beside first-order equations; give it, or use sweeping()";
-    if (f->rate.tape.nout)
-        return "events needs 'slip' for friction on a constraint that moves with time; or use sweeping()";
+    if (f->rate.tape.nout && masses_move(p))
+        return "events needs 'slip' for friction on a constraint that moves with time, beside masses that "
+               "change; or use sweeping()";
+    if (f->rate.tape.nout && p->nq > MAX_SLIP + 1 && moves(&f->gradient))
+        return "events needs 'slip' for friction on a constraint that moves with time and turns, among more "
+               "than 4 degrees of freedom; or use sweeping()";
     return NULL;
 }
 

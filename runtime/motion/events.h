@@ -3,10 +3,8 @@
    ends. */
 #ifndef CDL_EVENTS_H
 #define CDL_EVENTS_H
-#include "clock/clock.h"
-#include "contact/contact.h"
+#include "instant.h"
 #include "past/history.h"
-#include "program/system.h"
 #include "base/taylor.h"
 
 typedef enum { MODE_OPEN, MODE_CLOSED, MODE_STICK, MODE_SLIP } contact_mode; /* closed: without friction */
@@ -23,7 +21,12 @@ typedef struct rub {
     double *g, *rn, *rt, *H, *S, *raw, *w, *nu, *gram, *y, *metric, *hy, *D, *N, *beta, *bound, *speed, *work;
     /* of a frame that turns: normal and tangential parts as they are, the latter in the space of slip */
     double *fn, *ft;
-    double *shock, base, e_now, un;
+    /* Friction without slip on a constraint that moves (NULL: not so).  The space of slip has d directions at
+       the start and the normal there: the normal as it is in these, what it is carried along by (rate over
+       |normal|^2), dofs of the directions; what its turning does to accelerations that stick. */
+    double *frame, *carried, *along, *turning;
+    meeting now; /* its part in what happens at an instant */
+    double un;
     /* time of the last impact, what it lacks; the last two flights */
     double last_hit, last_low, flight, before;
     /* zero_gap: of a term of its series, in the decision at hand */
@@ -52,7 +55,7 @@ typedef struct ev_event {
     term reset;
     const event_rule *rule;
     int32_t index[MAX_INDEX];
-    bool was;
+    bool was, fired; /* it held before; it fired at this instant */
 } ev_event;
 
 typedef struct ev {
@@ -88,17 +91,20 @@ typedef struct ev {
     double *vmax, *qmax;
     double size; /* of forces and accelerations in the kinetic metric: |f|/sqrt(m), |a| sqrt(m) */
     double last_h;
+    double moment;   /* in which the motion would come as far as it is: positions over rates */
     double decided;  /* time of the last decision on modes */
     double size_top; /* the largest size so far */
     /* how long a piece is held beyond its end when the next one is not analytic there, of the run */
     double creep;
     /* the step problem at an instant */
     rub **act;
+    meeting **meetings;
     int nact;
     contact_problem pr;
     contact_work *cwork;
-    double *W, *b, *rr, *u, *dir, *G, *x1, *x2;
+    double *W, *b, *off, *rr, *u, *dir, *G, *x1, *x2, *before, *q_right;
     cone *cone;
+    bool trying; /* a problem that is not solved is no failure: there is another way */
     vec(piece) pieces;
     /* the sample at hand: the piece it lies in (NULL: the start, where no piece is), and where in it */
     const piece *in_piece;
@@ -116,11 +122,12 @@ typedef struct ev {
     bool stopped, creeping; /* creeping: beyond a switch whose next piece is not analytic at its end */
 } ev;
 
-/* Friction that sticks in space: its two directions are those of the start of a piece, while the normal
- * turns. */
+/* Friction that sticks while the normal turns: its directions are those of the start of a piece. */
 static inline bool ev_frame_turns(const rub *k)
 {
     const family *f = k->c->fam;
+    if (k->frame)
+        return true;
     return f->f->slip_given && f->nslip == 3 && k->c->d == 2 && f->f->relation != REL_CLOSED &&
            !f->rows_fixed;
 }

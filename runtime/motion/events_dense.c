@@ -6,7 +6,7 @@
 
 /* items of a piece: the dofs, then gap, reaction, bound of friction, and tangential reactions of each contact
  */
-enum { ITEM_GAP, ITEM_RN, ITEM_BOUND, ITEM_RT, ITEMS = ITEM_RT + MAX_SLIP };
+enum { ITEM_GAP, ITEM_RN, ITEM_BOUND, ITEM_RT, ITEMS = ITEM_RT + MAX_SLIP + 1 };
 enum { INNER = 16 }; /* samples in a piece */
 
 static double *item(const ev *w, const piece *p, int who, int what)
@@ -87,6 +87,20 @@ static void work_done(ev *w, double a, double b, double *force, double *lost)
 }
 
 /* ---- keeping ---- */
+/* friction in a frame without slip that turns: as a force on the dofs, M T ft of the directions of the start
+ */
+static void tangent_force(const ev *w, const rub *c, const piece *p, int who)
+{
+    int n = w->n, d = c->c->d;
+    double of[n + 1];
+    for (int l = 0; l <= d; l++) {
+        mass_times(w->s, w->M, c->along + (size_t)l * n, of);
+        for (int k = 0; k < n; k++)
+            for (int j = 0; j < w->K; j++)
+                item(w, p, who, ITEM_RT + k)[j] += of[k] * c->ft[(size_t)l * w->width + (size_t)j];
+    }
+}
+
 void dense_keep(ev *w, double h)
 {
     int order = w->K + 1;
@@ -105,7 +119,9 @@ void dense_keep(ev *w, double h)
         bool turned = c->mode == MODE_STICK && ev_frame_turns(c);
         memcpy(item(w, p, i, ITEM_RN), ev_normal(c), (size_t)w->K * sizeof(double));
         bound_series(w, c, item(w, p, i, ITEM_BOUND));
-        int comps = turned ? c->c->fam->nslip : c->c->d;
+        int comps = c->frame ? 0 : turned ? c->c->fam->nslip : c->c->d;
+        if (turned && c->frame)
+            tangent_force(w, c, p, i);
         for (int l = 0; c->col_t >= 0 && l < comps && l < MAX_SLIP; l++)
             memcpy(item(w, p, i, ITEM_RT + l), (turned ? c->ft : c->rt) + (size_t)l * w->width,
                    (size_t)w->K * sizeof(double));
@@ -214,6 +230,16 @@ static void show(const contact *c, const double *map, const double *x, double sc
         out[i] = scale * vec_dot(map + (size_t)i * c->d, x, c->d);
 }
 
+/* component of a force on the dofs along M^-1 row */
+static double force_along(const ev *w, const piece *p, int i, double s, const double *row)
+{
+    double T[w->n + 1], f = 0;
+    factor_solve(&w->s->minv, row, T);
+    for (int k = 0; k < w->n; k++)
+        f += T[k] * series_value(item(w, p, i, ITEM_RT + k), w->K - 1, s);
+    return f;
+}
+
 /* Slip and friction of contact i in a piece at s, in the components that are shown; the system stands at that
    instant.  p NULL: at the start, where no piece is. */
 static void tangent_at(ev *w, const piece *p, int i, double s, double *slip_out, double *rt_out)
@@ -221,19 +247,17 @@ static void tangent_at(ev *w, const piece *p, int i, double s, double *slip_out,
     rub *k = &w->rub[i];
     contact *c = k->c;
     contact_mode mode = p ? (contact_mode)p->mode[2 * i] : k->mode;
-    double slip[64] = { 0 }, rt[64] = { 0 }, speed = 0;
+    double slip[64] = { 0 }, rt[64] = { 0 }, speed;
     contact_rows(w->s, c, w->M, false);
     if (c->d > 64)
         return;
-    for (int l = 0; l < c->d; l++) {
-        slip[l] = vec_dot(c->S + (size_t)l * w->n, w->s->in.from[IN_V], w->n) + c->s0[l];
-        speed += slip[l] * slip[l];
-    }
-    speed = sqrt(speed);
+    speed = contact_slip(c, w->s->in.from[IN_V], slip);
     double b = p ? series_value(item(w, p, i, ITEM_BOUND), w->K - 1, s) : 0;
     for (int l = 0; l < c->d; l++) {
         if (!p)
             rt[l] = l < MAX_SLIP ? k->rt0[l] : 0;
+        else if (mode == MODE_STICK && k->frame)
+            rt[l] = force_along(w, p, i, s, c->S + (size_t)l * w->n);
         else if (mode == MODE_STICK)
             rt[l] = l < MAX_SLIP ? series_value(item(w, p, i, ITEM_RT + l), w->K - 1, s) : 0;
         else if (mode == MODE_SLIP)
@@ -244,7 +268,7 @@ static void tangent_at(ev *w, const piece *p, int i, double s, double *slip_out,
     show(c, c->show, slip, 1, slip_out);
     show(c, c->show_force, rt, 1, rt_out);
     /* a frame that turns: friction that sticks is kept in the space of slip itself */
-    for (int l = 0; p && mode == MODE_STICK && ev_frame_turns(k) && l < c->fam->nslip; l++)
+    for (int l = 0; p && !k->frame && mode == MODE_STICK && ev_frame_turns(k) && l < c->fam->nslip; l++)
         rt_out[l] = series_value(item(w, p, i, ITEM_RT + l), w->K - 1, s);
 }
 
@@ -290,7 +314,7 @@ static void sample_contact(ev *w, const piece *p, int i, double s, int64_t at)
     r->rn[m] = c->fam->f->relation == REL_CLOSED ? c->normal
                : p                               ? series_value(item(w, p, i, ITEM_RN), w->K - 1, s)
                                                  : k->r0;
-    r->status[m] = mode == MODE_OPEN ? STATUS_OPEN : mode == MODE_STICK ? STATUS_STICK : STATUS_SLIP;
+    r->status[m] = status_of(c, mode != MODE_OPEN, mode != MODE_STICK);
     if (c->fam->d)
         tangent_at(w, p, i, s, r->slip + m * ns, r->rt + m * ns);
 }

@@ -28,10 +28,10 @@ static void rub_keep(ev *w, rub *k, run_state *s)
 {
     size_t W = (size_t)w->width, n = (size_t)w->n, d = (size_t)k->c->fam->d, m = (size_t)k->c->fam->nslip;
     int mode = (int)k->mode;
-    field numbers[] = { { &k->base, 1 },     { &k->e_now, 1 },    { &k->un, 1 },        { &k->last_hit, 1 },
-                        { &k->last_low, 1 }, { &k->flight, 1 },   { &k->before, 1 },    { &k->tol_gap, 1 },
-                        { &k->tol_u, 1 },    { &k->tol_slip, 1 }, { &k->grip_n, 1 },    { &k->grip_t, 1 },
-                        { &k->zero_gap, 1 }, { &k->r0, 1 },       { k->rt0, MAX_SLIP }, { k->shock, d + 1 } };
+    field numbers[] = { { &k->un, 1 },       { &k->last_hit, 1 }, { &k->last_low, 1 }, { &k->flight, 1 },
+                        { &k->before, 1 },   { &k->tol_gap, 1 },  { &k->tol_u, 1 },    { &k->tol_slip, 1 },
+                        { &k->grip_n, 1 },   { &k->grip_t, 1 },   { &k->zero_gap, 1 }, { &k->r0, 1 },
+                        { k->rt0, MAX_SLIP } };
     field series[] = { { k->g, W },      { k->rn, W },        { k->H, n * W }, { k->N, n * W },
                        { k->rt, d * W }, { k->S, d * n * W }, { k->D, n * W }, { k->fn, W },
                        { k->ft, m * W }, { k->beta, W },      { k->bound, W }, { k->speed, W } };

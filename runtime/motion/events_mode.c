@@ -7,29 +7,6 @@
 #include <string.h>
 #include "events.h"
 
-static double gap_rate(const ev *w, const rub *k, const double *v)
-{
-    return vec_dot(k->c->H, v, w->n) + k->c->ht;
-}
-
-static double slip_of(const ev *w, const contact *c, const double *v, double *slip)
-{
-    double s = 0;
-    for (int i = 0; i < c->d; i++) {
-        slip[i] = vec_dot(c->S + (size_t)i * w->n, v, w->n) + c->s0[i];
-        s += slip[i] * slip[i];
-    }
-    return sqrt(s);
-}
-
-static double weighted(const double *row, const double *size, int n)
-{
-    double s = 0;
-    for (int i = 0; i < n; i++)
-        s += fabs(row[i]) * size[i];
-    return s;
-}
-
 /* Rates that a reaction has held at 0 are the rounding of what the forces would have made of them over the
    piece before: no larger ones were seen that they could be compared with. */
 static void rounded_piece(const ev *w, rub *k)
@@ -43,11 +20,11 @@ static void rounded_piece(const ev *w, rub *k)
 static void tolerances(ev *w, rub *k)
 {
     const contact *c = k->c;
-    k->tol_gap = 1e-12 * weighted(c->H, w->qmax, w->n);
-    k->tol_u = 1e-13 * (weighted(c->H, w->vmax, w->n) + fabs(c->ht));
+    k->tol_gap = 1e-12 * contact_size(c, c->H, w->qmax);
+    k->tol_u = 1e-13 * (contact_size(c, c->H, w->vmax) + fabs(c->ht));
     k->tol_slip = 0;
     for (int i = 0; i < c->d; i++)
-        k->tol_slip += 1e-13 * (weighted(c->S + (size_t)i * w->n, w->vmax, w->n) + fabs(c->s0[i]));
+        k->tol_slip += 1e-13 * (contact_size(c, c->S + (size_t)i * w->n, w->vmax) + fabs(c->s0[i]));
     rounded_piece(w, k);
 }
 
@@ -61,7 +38,7 @@ static double grip_of(ev *w, const double *row)
 static void grips(ev *w, rub *k)
 {
     const contact *c = k->c;
-    k->grip_n = c->fam->f->relation != REL_CLOSED ? grip_of(w, c->H) : 0;
+    k->grip_n = contact_has_normal(c) ? grip_of(w, c->H) : 0;
     k->grip_t = 0;
     for (int i = 0; i < c->d; i++)
         k->grip_t = fmax(k->grip_t, grip_of(w, c->S + (size_t)i * w->n));
@@ -98,6 +75,81 @@ static bool masses(ev *w)
     return true;
 }
 
+/* ---- pieces of gaps and laws ---- */
+/* Is a site of a contact at its switch, and how long after now is it on its next piece by more than rounding?
+   Gaps that are closed, or open, leave the kernels of the other case where they were: pieces are chosen anew.
+ */
+static double past_switch(const ev *w, taylor *t, site *s)
+{
+    double f[2], size, close;
+    const instr *q = &t->code[s->code];
+    if (site_two_sided(t, s))
+        return 0;
+    site_function(t, s, false, 1, f);
+    size = fabs(taylor_reg(t, q->a)[0]) + fabs(taylor_reg(t, q->b)[0]);
+    close = 4e-15 * size + (1e-13 * w->last_h + 1e-14 * fabs(w->t)) * fabs(f[1]);
+    s->near = f[1] != 0 && fabs(f[0]) <= close;
+    if (!s->near)
+        return 0;
+    s->branch = f[1] > 0 ? 1 : -1;
+    return 2 * fabs(f[0]) / fabs(f[1]) + 4 * DBL_EPSILON * (fabs(w->t) + size / fabs(f[1]) + w->moment);
+}
+
+static double past_switches(ev *w, const rub *k)
+{
+    taylor *all[] = { k->gap, k->gradient, k->bias, k->slip_map, k->slip_bias, k->normal, k->mu };
+    double late = 0;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        taylor *t = all[i];
+        if (!t || !t->nsite)
+            continue;
+        for (uint32_t l = 0; l < t->nsite; l++)
+            t->site[l].near = false;
+        taylor_step(t, &w->in, 0);
+        taylor_step(t, &w->in, 1);
+        for (uint32_t l = 0; l < t->nsite; l++)
+            late = fmax(late, past_switch(w, t, &t->site[l]));
+    }
+    return late;
+}
+
+/* Rows and laws to the right of now are those of the pieces that the motion goes on with: where it stands at
+   a switch, rounding must not choose. */
+static void stand(ev *w)
+{
+    double late = 0, q = 0, v = 0;
+    for (int k = 0; k < w->n; k++) {
+        q = fmax(q, fabs(w->q[k]));
+        v = fmax(v, fabs(w->v[k]));
+        w->qs[(size_t)k * (size_t)w->width + 1] = w->v[k];
+        w->vs[(size_t)k * (size_t)w->width + 1] = w->acc[k];
+    }
+    w->moment = v > 0 ? q / v : 0;
+    for (int i = 0; i < w->nrub; i++)
+        late = fmax(late, past_switches(w, &w->rub[i]));
+    vec_copy(w->q_right, w->q, w->n);
+    vec_axpy(w->q_right, late, w->v, w->n);
+    system_at(w->s, w->t + late, w->q_right, w->v);
+}
+
+/* What sticks to a constraint that moves is carried along its normal; where that turns, so does the rate. */
+static void turning_of(ev *w, rub *k)
+{
+    const contact *c = k->c;
+    int n = w->n;
+    const kernel *g = k->gradient->k;
+    double *dH = w->x2, *T = w->x1;
+    memset(dH, 0, (size_t)n * sizeof *dH);
+    taylor_step(k->gradient, &w->in, 0);
+    taylor_step(k->gradient, &w->in, 1);
+    for (uint32_t i = 0; i < g->tape.nout; i++)
+        dH[slot_at(&g->row[i], k->gradient->index, g->over.n)] += taylor_out(k->gradient, i)[1];
+    for (int l = 0; l < c->d; l++) {
+        factor_solve(&w->s->minv, c->S + (size_t)l * n, T);
+        k->turning[l] = c->ht / (k->grip_n * k->grip_n) * vec_dot(T, dH, n);
+    }
+}
+
 bool ev_survey(ev *w)
 {
     for (int i = 0; i < w->n; i++) {
@@ -107,76 +159,51 @@ bool ev_survey(ev *w)
     if (!masses(w))
         return false;
     system_at(w->s, w->t, w->q, w->v);
+    for (int i = 0; i < w->nrub; i++)
+        contact_gap(w->s, w->rub[i].c);
+    stand(w);
     for (int i = 0; i < w->nrub; i++) {
         rub *k = &w->rub[i];
-        contact_gap(w->s, k->c);
         contact_rows(w->s, k->c, w->M, true);
         contact_laws(w->s, k->c, true);
         grips(w, k);
         tolerances(w, k);
+        if (k->turning)
+            turning_of(w, k);
         if (k->c->fam->f->relation != REL_CLOSED && !isfinite(k->c->gap))
             return ev_fail(w, k->c->fam->f->at,
                            arena_printf(w->r->a, "the gap of '%s' is not finite at t = %s",
                                         contact_name(k->c, w->r->a), ev_number(w, w->t)));
-        k->un = k->c->fam->f->relation == REL_CLOSED ? 0 : gap_rate(w, k, w->v);
+        k->un = contact_has_normal(k->c) ? contact_gap_rate(k->c, w->v) : 0;
     }
     return true;
 }
 
 /* ---- the step problem ---- */
-static int rows_of(const contact *c)
-{
-    return (c->fam->f->relation != REL_CLOSED) + c->d;
-}
-static const double *row_of(const ev *w, const contact *c, int j)
-{
-    int k = c->fam->f->relation != REL_CLOSED;
-    return j < k ? c->H : c->S + (size_t)(j - k) * w->n;
-}
-
-static void law_at(ev *w, const rub *k, double speed, bool shock, double *mu, double *radius)
-{
-    contact *c = k->c;
-    const contact_family *f = c->fam->f;
-    double x = f->mu_of_speed ? contact_mu(w->s, c, speed) : c->mu;
-    bool tresca = f->friction == FRICTION_TRESCA, given = f->relation == REL_CLOSED;
-    *mu = tresca || given ? 0 : x;
-    *radius = tresca ? (shock ? 0 : x) : given ? (shock ? 0 : x * fabs(c->normal)) : x * k->base;
-}
-
 static void law_of_shock(void *ud, int i, double speed, double *mu, double *radius)
 {
     ev *w = ud;
-    law_at(w, w->act[i], speed, true, mu, radius);
+    contact *c = w->act[i]->c;
+    friction_bound(c, contact_mu(w->s, c, speed), 0, w->act[i]->now.given, mu, radius);
 }
 
-static void put_problem(ev *w, bool shock)
+/* cones over a step of that size: 0 is a shock, 1 are forces */
+static void put_cones(ev *w, double step)
 {
-    int m = 0, n = w->n;
-    double *G = w->G;
+    int m = 0;
     for (int i = 0; i < w->nact; i++) {
         rub *k = w->act[i];
-        const contact_family *f = k->c->fam->f;
-        cone *c = &w->cone[i];
-        *c = (cone){ .kind = f->relation == REL_GAP         ? CONE_UNILATERAL
-                             : f->relation == REL_BILATERAL ? CONE_BILATERAL
-                                                            : CONE_GIVEN };
-        c->d = k->c->d;
-        c->row = k->row = m;
-        c->of_speed = shock && f->mu_of_speed && c->d;
-        if (c->of_speed)
-            c->speed = slip_of(w, k->c, w->v, w->x2);
+        contact *c = k->c;
+        cone *o = &w->cone[i];
+        *o = contact_cone(c, m, 0);
+        k->row = k->now.row = m;
+        if (o->of_speed && step == 0)
+            o->speed = contact_slip(c, w->v, w->x2);
         else if (c->d)
-            law_at(w, k, 0, shock, &c->mu, &c->radius);
-        m += cone_rows(c);
-        for (int j = 0; j < rows_of(k->c); j++)
-            factor_solve(&w->s->minv, row_of(w, k->c, j), G + (size_t)(k->row + j) * n);
+            friction_bound(c, o->of_speed ? contact_mu(w->s, c, 0) : c->mu, step, k->now.given, &o->mu,
+                           &o->radius);
+        m += cone_rows(o);
     }
-    for (int i = 0; i < w->nact; i++)
-        for (int j = 0; j < rows_of(w->act[i]->c); j++)
-            for (int l = 0; l < m; l++)
-                w->W[(size_t)(w->act[i]->row + j) * m + l] = vec_dot(row_of(w, w->act[i]->c, j),
-                                                                     G + (size_t)l * n, n);
     w->pr = (contact_problem){ .n = w->nact,
                                .m = m,
                                .cone = w->cone,
@@ -189,22 +216,28 @@ static void put_problem(ev *w, bool shock)
     memset(w->rr, 0, (size_t)m * sizeof *w->rr);
 }
 
-static bool solve(ev *w)
+/* what reactions do to rates and accelerations */
+static void put_matrix(ev *w)
 {
-    if (w->nact == 0)
-        return true;
-    bool ok = contact_solve(&w->pr, w->cwork, 1e-13);
-    w->r->solver_iterations += w->pr.sweeps;
-    w->r->branch_choices += w->pr.choices;
-    w->r->solver = w->pr.solver;
-    if (!ok && !(w->pr.residual < 1e-10))
-        return ev_fail(
-            w, w->act[w->pr.worst]->c->fam->f->at,
-            arena_printf(w->r->a,
-                         "the contact problem was not solved at t = %s: constraint '%s', residual %.2g",
-                         ev_number(w, w->t), contact_name(w->act[w->pr.worst]->c, w->r->a), w->pr.residual));
-    w->r->residual = fmax(w->r->residual, w->pr.residual);
-    return true;
+    int m = w->pr.m, n = w->n;
+    for (int i = 0; i < w->nact; i++)
+        for (int j = 0; j < contact_row_count(w->act[i]->c); j++)
+            factor_solve(&w->s->minv, contact_row(w->act[i]->c, j), w->G + (size_t)(w->act[i]->row + j) * n);
+    for (int i = 0; i < w->nact; i++)
+        for (int j = 0; j < contact_row_count(w->act[i]->c); j++)
+            for (int l = 0; l < m; l++)
+                w->W[(size_t)(w->act[i]->row + j) * m + l] = vec_dot(contact_row(w->act[i]->c, j),
+                                                                     w->G + (size_t)l * n, n);
+}
+
+static bool unsolved(ev *w)
+{
+    const contact *c = w->act[w->pr.worst]->c;
+    return ev_fail(w, c->fam->f->at,
+                   arena_printf(w->r->a,
+                                "the contact problem was not solved at t = %s: constraint '%s', residual "
+                                "%.2g",
+                                ev_number(w, w->t), contact_name(c, w->r->a), w->pr.residual));
 }
 
 static void add_reactions(ev *w, double *x)
@@ -221,56 +254,71 @@ static void add_reactions(ev *w, double *x)
     }
 }
 
-/* ---- shocks ---- */
-static bool shock_phase(ev *w, bool newton)
+/* with the rates or accelerations x */
+static bool solve_with(ev *w, double *x)
 {
-    int n = w->n;
+    if (w->nact == 0)
+        return true;
     for (int i = 0; i < w->nact; i++) {
-        rub *k = w->act[i];
-        contact *c = k->c;
-        int a = 0;
-        bool newtons = newton && c->fam->f->impact == IMPACT_NEWTON && c->fam->f->relation == REL_GAP;
-        if (c->fam->f->relation != REL_CLOSED)
-            w->b[k->row + a++] = gap_rate(w, k, w->v) + (newtons && k->un < -k->tol_u ? k->e_now * k->un : 0);
-        for (int j = 0; j < c->d; j++)
-            w->b[k->row + a++] = vec_dot(c->S + (size_t)j * n, w->v, n) + c->s0[j];
+        const contact *c = w->act[i]->c;
+        for (int j = 0, row = w->act[i]->row; j < contact_row_count(c); j++)
+            w->b[row + j] = contact_rate(c, contact_row(c, j), x) + w->off[row + j];
     }
-    if (!solve(w))
-        return false;
-    add_reactions(w, w->v);
-    for (int i = 0; i < w->nact; i++)
-        for (int j = 0; j < rows_of(w->act[i]->c); j++)
-            w->act[i]->shock[j] += w->rr[w->act[i]->row + j];
+    bool ok = contact_solve(&w->pr, w->cwork, 1e-13);
+    w->r->solver_iterations += w->pr.sweeps;
+    w->r->branch_choices += w->pr.choices;
+    w->r->solver = w->pr.solver;
+    if (!ok && !(w->pr.residual < 1e-10))
+        return w->trying ? false : unsolved(w);
+    w->r->residual = fmax(w->r->residual, w->pr.residual);
+    add_reactions(w, x);
     return true;
 }
 
-/* the share e of the impulse of compression is given back; friction may use it too */
-static bool shock_poisson(ev *w)
+/* ---- the contacts at hand as an instant ---- */
+static void pose(instant_t *x, bool shock)
 {
-    bool any = false;
+    ev *w = x->of;
+    put_cones(w, shock ? 0 : 1);
+    put_matrix(w);
+    x->cone = w->cone;
+    x->off = w->off;
+    x->r = w->rr;
+    x->dir = w->dir;
+}
+
+static bool solve(const instant_t *x, double *v)
+{
+    return solve_with(x->of, v);
+}
+
+static void react(const instant_t *x, double *v)
+{
+    add_reactions(x->of, v);
+}
+
+static instant_t now(ev *w)
+{
     for (int i = 0; i < w->nact; i++) {
         rub *k = w->act[i];
-        const contact_family *f = k->c->fam->f;
-        k->base = f->impact == IMPACT_POISSON && f->relation == REL_GAP && k->un < -k->tol_u
-                      ? k->e_now * k->shock[0]
-                      : 0;
-        any |= k->base > 0;
+        k->now.c = k->c;
+        k->now.out = &w->r->contact[k->family];
+        k->now.e = k->c->e;
+        k->now.tol_u = k->tol_u;
+        k->now.tol_slip = k->tol_slip;
+        k->now.turning = k->turning;
+        w->meetings[i] = &k->now;
     }
-    if (!any)
-        return true;
-    put_problem(w, true);
-    for (int i = 0; i < w->nact; i++)
-        w->rr[w->act[i]->row] = w->act[i]->base;
-    add_reactions(w, w->v);
-    memset(w->rr, 0, (size_t)w->pr.m * sizeof *w->rr);
-    if (!shock_phase(w, false))
-        return false;
-    for (int i = 0; i < w->nact; i++) {
-        if (w->act[i]->base > 0)
-            w->act[i]->shock[0] += w->act[i]->base;
-        w->act[i]->base = 0;
-    }
-    return true;
+    return (instant_t){ .s = w->s,
+                        .t = w->t,
+                        .at = w->meetings,
+                        .n = w->nact,
+                        .before = w->before,
+                        .room = w->x1,
+                        .of = w,
+                        .pose = pose,
+                        .solve = solve,
+                        .react = react };
 }
 
 void ev_round(ev *w)
@@ -290,7 +338,7 @@ static twofold rate_twofold(const ev *w, const contact *c, const double *v)
 
 /* Newton's law to twice the length: what solving has left is put on the rates along the reactions.  Not with
    friction, which has a law of its own, nor with Poisson's. */
-static void shock_sharpen(ev *w, const double *before)
+static void shock_sharpen(ev *w)
 {
     int n = w->n, m = 0;
     double most = 0, b[w->nact + 1], W[w->nact * w->nact + 1];
@@ -301,14 +349,14 @@ static void shock_sharpen(ev *w, const double *before)
             memset(w->v_low, 0, (size_t)n * sizeof *w->v_low);
             return;
         }
-        most = fmax(most, w->act[i]->shock[0]);
+        most = fmax(most, w->act[i]->now.impulse[0]);
     }
     for (int i = 0; i < w->nact; i++)
-        if (w->act[i]->shock[0] > 1e-12 * most)
+        if (w->act[i]->now.impulse[0] > 1e-12 * most)
             at[m++] = i;
     for (int i = 0; i < m; i++) {
         const rub *k = w->act[at[i]];
-        twofold u = rate_twofold(w, k->c, before), e = { k->un < -k->tol_u ? -k->e_now : 0, 0 },
+        twofold u = rate_twofold(w, k->c, w->before), e = { k->now.before < -k->tol_u ? -k->now.e : 0, 0 },
                 now = rate_twofold(w, k->c, w->v);
         twofold left = twofold_sum(twofold_product(u, e), (twofold){ -now.hi, -now.lo });
         b[i] = left.hi;
@@ -329,35 +377,6 @@ static void shock_sharpen(ev *w, const double *before)
     }
 }
 
-static void shock_account(ev *w, const double *before)
-{
-    int n = w->n;
-    double most = 0;
-    for (int i = 0; i < n; i++)
-        w->x1[i] = 0.5 * (before[i] + w->v[i]);
-    for (int i = 0; i < w->nact; i++)
-        most = fmax(most, fabs(w->act[i]->shock[0]));
-    for (int i = 0; i < w->nact; i++) {
-        rub *k = w->act[i];
-        contact *c = k->c;
-        int a = c->fam->f->relation != REL_CLOSED;
-        for (int j = 0; j < rows_of(c); j++) {
-            double still = j < a ? c->ht : c->s0[j - a];
-            w->c->books.dissipated -= k->shock[j] * (vec_dot(row_of(w, c, j), w->x1, n) + still);
-            w->c->books.work -= k->shock[j] * still;
-        }
-        if (c->fam->f->relation != REL_GAP || !(k->shock[0] > 1e-12 * most))
-            continue;
-        double post = gap_rate(w, k, w->v);
-        *vec_push(w->r->a, &w->r->contact[k->family].impacts) = (impact){ w->t, fmin(k->un, 0), fmax(post, 0),
-                                                                          k->shock[0], (int32_t)c->member };
-        k->before = k->flight;
-        k->flight = (w->t - k->last_hit) + (w->t_low - k->last_low);
-        k->last_hit = w->t;
-        k->last_low = w->t_low;
-    }
-}
-
 /* All contacts that are closed or at their gap take part. */
 bool ev_shock(ev *w)
 {
@@ -367,57 +386,33 @@ bool ev_shock(ev *w)
         const contact_family *f = k->c->fam->f;
         if (f->relation == REL_GAP && k->mode == MODE_OPEN && !(k->c->gap <= k->tol_gap && k->un <= k->tol_u))
             continue;
-        k->e_now = k->c->e;
-        k->base = 0;
-        memset(k->shock, 0, (size_t)(1 + k->c->fam->d) * sizeof *k->shock);
         w->act[w->nact++] = k;
     }
-    double *before = w->acc;
-    memcpy(before, w->v, (size_t)w->n * sizeof *w->v);
-    put_problem(w, true);
-    if (!shock_phase(w, true) || !shock_poisson(w))
+    instant_t x = now(w);
+    if (!instant_shock(&x, w->v))
         return false;
-    shock_sharpen(w, before);
-    shock_account(w, before);
-    for (int i = 0; i < w->nact; i++)
-        w->act[i]->un = w->act[i]->c->fam->f->relation == REL_CLOSED ? 0 : gap_rate(w, w->act[i], w->v);
+    shock_sharpen(w);
+    instant_account(&x, w->v, &w->c->books, w->r->a);
+    for (int i = 0; i < w->nact; i++) {
+        rub *k = w->act[i];
+        k->un = k->now.after;
+        if (!k->now.hit)
+            continue;
+        k->before = k->flight;
+        k->flight = (w->t - k->last_hit) + (w->t_low - k->last_low);
+        k->last_hit = w->t;
+        k->last_low = w->t_low;
+    }
     return true;
 }
 
 /* ---- accelerations: the step problem of Gauss's principle ---- */
 static bool gauss(ev *w)
 {
-    int n = w->n;
     factor_solve(&w->s->minv, w->f, w->acc);
-    system_at(w->s, w->t, w->q, w->v);
-    put_problem(w, false);
-    for (int i = 0; i < w->nact; i++) {
-        rub *k = w->act[i];
-        contact *c = k->c;
-        cone *o = &w->cone[i];
-        double *b = w->b + k->row, *dir = w->dir + k->row, bias[MAX_SLIP + 64], speed;
-        if (c->fam->f->relation != REL_CLOSED)
-            *b++ = vec_dot(c->H, w->acc, n) + contact_bias(w->s, c);
-        if (c->d == 0)
-            continue;
-        double *sb = c->d <= MAX_SLIP + 64 ? bias : w->x2;
-        contact_slip_bias(w->s, c, sb);
-        for (int j = 0; j < c->d; j++)
-            *b++ = vec_dot(c->S + (size_t)j * n, w->acc, n) + sb[j];
-        speed = slip_of(w, c, w->v, dir);
-        if (speed <= k->tol_slip)
-            speed = 0;
-        for (int j = 0; speed > 0 && j < c->d; j++)
-            dir[j] /= speed;
-        if (speed > 0)
-            o->dir = dir;
-        law_at(w, k, speed, false, &o->mu, &o->radius);
-    }
-    if (!solve(w))
-        return false;
-    if (w->nact)
-        add_reactions(w, w->acc);
-    return true;
+    stand(w);
+    instant_t x = now(w);
+    return instant_gauss(&x, w->v, w->acc);
 }
 
 /* v after h by an implicit step with the forces at its end */
@@ -432,20 +427,18 @@ bool ev_implicit(ev *w, double h, double *v)
     for (int i = 0; i < w->nrub; i++)
         if (w->rub[i].mode != MODE_OPEN)
             w->act[w->nact++] = &w->rub[i];
-    put_problem(w, false);
+    put_cones(w, h);
+    put_matrix(w);
     for (int i = 0; i < w->nact; i++) {
-        rub *k = w->act[i];
-        double *b = w->b + k->row;
-        w->cone[i].radius *= h;
-        if (k->c->fam->f->relation != REL_CLOSED)
-            *b++ = gap_rate(w, k, v);
-        for (int j = 0; j < k->c->d; j++)
-            *b++ = vec_dot(k->c->S + (size_t)j * n, v, n) + k->c->s0[j];
+        const contact *c = w->act[i]->c;
+        double *off = w->off + w->act[i]->row;
+        w->cone[i].of_speed = false; /* as at rest */
+        if (contact_has_normal(c))
+            *off++ = c->ht;
+        for (int j = 0; j < c->d; j++)
+            *off++ = c->s0[j];
     }
-    if (!solve(w))
-        return false;
-    add_reactions(w, v);
-    return true;
+    return solve_with(w, v);
 }
 
 /* ---- modes ---- */
@@ -470,14 +463,14 @@ static void friction_options(ev *w, choice *c, rub *k, double rn, const double *
                              const double *ut, double eps_t, int sigma)
 {
     contact *x = k->c;
-    double slip[64], speed = x->d <= 64 ? slip_of(w, x, w->v, slip) : 0, f = sqrt(vec_dot(rt, rt, x->d)),
+    double slip[64], speed = x->d <= 64 ? contact_slip(x, w->v, slip) : 0, f = sqrt(vec_dot(rt, rt, x->d)),
                      a = sqrt(vec_dot(ut, ut, x->d));
     (void)rn;
     if (x->d == 0) {
         choice_add(c, MODE_CLOSED, 0, sigma);
         return;
     }
-    if (speed > k->tol_slip) {
+    if (contact_slips(speed, k->tol_slip, false)) {
         choice_add(c, MODE_SLIP, slip[0] > 0 ? 1 : -1, sigma);
         return;
     }
@@ -504,15 +497,15 @@ static void options_of(ev *w, int i, choice *c, bool all)
     rub *k = w->act[i];
     contact *x = k->c;
     const contact_family *f = x->fam->f;
-    int a = f->relation != REL_CLOSED, n = w->n;
+    int a = contact_has_normal(x);
     const double *r = w->rr + k->row, *u = w->u + k->row;
     double eps_u = 0, eps_t, eps_r = 0, size = w->size * k->grip_t, mu, radius;
     /* a gap and a slip may be in units of their own */
-    for (int j = a; j < rows_of(x); j++)
-        size = fmax(size, fabs(w->b[k->row + j]) + weighted(row_of(w, x, j), w->acc, n));
+    for (int j = a; j < contact_row_count(x); j++)
+        size = fmax(size, fabs(w->b[k->row + j]) + contact_size(x, contact_row(x, j), w->acc));
     eps_t = 1e-10 * size;
     if (a) {
-        size = fmax(fabs(w->b[k->row]) + weighted(x->H, w->acc, n), w->size * k->grip_n);
+        size = fmax(fabs(w->b[k->row]) + contact_size(x, x->H, w->acc), w->size * k->grip_n);
         eps_u = 1e-10 * size;
         eps_r = eps_u / fmax(w->W[(size_t)k->row * w->pr.m + k->row], 1e-300);
     }
@@ -551,7 +544,7 @@ static int cone_sign(ev *w, rub *k, double h)
     double f[w->width];
     int K = w->K - 1, worst = 1;
     bool given = k->c->fam->f->relation == REL_CLOSED || k->c->fam->f->friction == FRICTION_TRESCA;
-    if (k->c->d == 1) {
+    if (k->c->d == 1 && !ev_frame_turns(k)) {
         for (int s = -1; s <= 1; s += 2) {
             for (int j = 0; j <= K; j++)
                 f[j] = (given ? k->bound[j] : series_mul(k->beta, k->rn, j)) - s * k->rt[j];
@@ -622,7 +615,7 @@ static bool needs_start(ev *w)
         rub *k = &w->rub[i];
         double slip[64];
         k->start = k->mode == MODE_SLIP && k->c->d > 1 && k->c->d <= 64 &&
-                   slip_of(w, k->c, w->v, slip) <= k->tol_slip;
+                   !contact_slips(contact_slip(k->c, w->v, slip), k->tol_slip, false);
         any |= k->start;
     }
     return any;
@@ -673,16 +666,50 @@ static void candidates(ev *w)
     }
 }
 
+/* No accelerations fit: a shock without a collision, where it is Painlevé's paradox. */
+static bool jam(ev *w)
+{
+    instant_t x = now(w);
+    contact_problem failed = w->pr;
+    const contact *c = instant_paradox(&x, w->v);
+    factor_solve(&w->s->minv, w->f, w->acc);
+    if (!c) {
+        w->pr = failed;
+        return unsolved(w);
+    }
+    bool ok = instant_jam(&x, w->acc, w->v);
+    const char *what = paradox_text(w->r->a, c, ev_number(w, w->t), ok);
+    if (!ok)
+        return ev_fail(w, c->fam->f->at, what);
+    w->r->note = what;
+    ev_round(w);
+    instant_account(&x, w->v, &w->c->books, w->r->a);
+    return true;
+}
+
+static bool accelerations(ev *w)
+{
+    candidates(w);
+    w->trying = true;
+    bool found = gauss(w), jammed = !found && jam(w);
+    w->trying = false;
+    if (!jammed)
+        return found;
+    if (!ev_survey(w))
+        return false;
+    candidates(w);
+    return gauss(w);
+}
+
 bool ev_decide(ev *w)
 {
     bool found;
     w->decided = w->t;
-    candidates(w);
-    if (!gauss(w))
+    if (!accelerations(w))
         return false;
     for (int i = 0; i < w->nact; i++) {
         rub *k = w->act[i];
-        int a = k->c->fam->f->relation != REL_CLOSED;
+        int a = contact_has_normal(k->c);
         k->r0 = a ? w->rr[k->row] : 0;
         for (int j = 0; j < k->c->d && j < MAX_SLIP; j++)
             k->rt0[j] = w->rr[k->row + a + j];

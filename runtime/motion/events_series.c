@@ -150,13 +150,23 @@ void ev_force0(ev *w)
 }
 
 /* ---- contacts: what their equations need at order j ---- */
-static void gradient_step(ev *w, rub *c, int j)
+static void gradient_at(ev *w, rub *c, int j)
 {
     clear(c->H, (size_t)w->n, w->width, j);
     if (!c->gradient)
         return;
     step(w, c->gradient, j);
     scatter(c->gradient, c->H, 0, w->width, j);
+}
+
+/* what sticks to a constraint that moves has to know its rows one order ahead */
+static void gradient_step(ev *w, rub *c, int j)
+{
+    bool ahead = c->frame && c->mode == MODE_STICK;
+    if (!ahead || j == 0)
+        gradient_at(w, c, j);
+    if (ahead)
+        gradient_at(w, c, j + 1);
     step(w, c->bias, j);
 }
 
@@ -334,12 +344,44 @@ static void slip_whole(ev *w, rub *c, int j)
         c->speed[j] = l[j];
 }
 
+/* Directions T of the start with S = M T, and the normal in them as it is, up to order j + 1. */
+static void frame_step(ev *w, rub *c, int j)
+{
+    int n = w->n, d = c->c->d;
+    double *rate = c->work;
+    for (int l = 0; j == 0 && l < d; l++)
+        factor_solve(&w->s->minv, c->c->S + (size_t)l * n, c->along + (size_t)l * n);
+    for (int k = 0; j == 0 && k < n; k++)
+        c->along[(size_t)d * n + (size_t)k] = row(w, c->y, k)[0] / c->metric[0];
+    for (int l = 0; l <= d; l++)
+        for (int i = j ? j + 1 : 0; i <= j + 1; i++) {
+            double s = 0;
+            for (int k = 0; k < n; k++)
+                s += c->along[(size_t)l * n + (size_t)k] * row(w, c->H, k)[i];
+            row(w, c->frame, l)[i] = i == 0 && l < d ? 0 : s;
+        }
+    rate[j] = ev_dot(w, c->H, w->vs, j);
+    c->carried[j] = series_div(rate, c->hy, c->carried, j);
+}
+
+/* d/dt of what a constraint that moves carries along in direction l: q' = carried M^-1 H^T */
+static double carried_rate(const ev *w, const rub *c, int l, int j)
+{
+    const double *a = crow(w, c->frame, l);
+    double s = 0;
+    for (int i = 1; i <= j + 1; i++)
+        s += c->carried[j + 1 - i] * a[i];
+    return (j + 1) * s;
+}
+
 /* Constant directions T with S = M T; what sticks to a wall at rest does not move at all. */
 static void stick_whole(ev *w, rub *c, int j)
 {
     for (int i = 0; i < c->c->d; i++)
         for (int k = 0; k < w->n; k++)
             row(w, stick_row(w, c, i), k)[j] = j == 0 ? c->c->S[(size_t)i * w->n + k] : 0;
+    if (c->frame)
+        frame_step(w, c, j);
 }
 
 static void law_step(ev *w, rub *c, int j)
@@ -594,7 +636,7 @@ static void right_side(ev *w, int j)
                 b[k] += series_mul_rest(row(w, force_row(w, c, l), k), row(w, c->rt, l), j);
                 s += series_mul_rest(row(w, stick_row(w, c, l), k), row(w, w->xs, k), j);
             }
-            b[c->col_t + l] = -s;
+            b[c->col_t + l] = (c->frame ? carried_rate(w, c, l, j) : 0) - s;
         }
     }
 }
@@ -876,23 +918,25 @@ static bool sites_agree(ev *w)
 /* The reaction nu rn + E rt, E being the directions at the start, split by the normal as it is. */
 static void split_reaction(ev *w, rub *c)
 {
-    int m = c->c->fam->nslip;
-    double F[MAX_SLIP][w->width], along[w->width], l2[w->width];
+    int d = c->c->d, m = c->frame ? d + 1 : c->c->fam->nslip;
+    double *nu = c->frame ? c->frame : c->nu, along[w->width], l2[w->width];
     for (int j = 0; j < w->K; j++) {
-        normal_step(w, c, j);
+        if (!c->frame)
+            normal_step(w, c, j);
         along[j] = l2[j] = 0;
         for (int a = 0; a < m; a++) {
-            F[a][j] = series_mul(row(w, c->nu, a), c->rn, j);
-            for (int l = 0; l < c->c->d; l++)
-                F[a][j] += c->c->show[a * c->c->d + l] * row(w, c->rt, l)[j];
+            double *F = row(w, c->work, a);
+            F[j] = series_mul(row(w, nu, a), c->rn, j);
+            for (int l = 0; l < d; l++)
+                F[j] += (c->frame ? a == l : c->c->show[a * d + l]) * row(w, c->rt, l)[j];
         }
         for (int a = 0; a < m; a++) {
-            along[j] += series_mul(row(w, c->nu, a), F[a], j);
-            l2[j] += series_mul(row(w, c->nu, a), row(w, c->nu, a), j);
+            along[j] += series_mul(row(w, nu, a), row(w, c->work, a), j);
+            l2[j] += series_mul(row(w, nu, a), row(w, nu, a), j);
         }
         c->fn[j] = series_div(along, l2, c->fn, j);
         for (int a = 0; a < m; a++)
-            row(w, c->ft, a)[j] = F[a][j] - series_mul(row(w, c->nu, a), c->fn, j);
+            row(w, c->ft, a)[j] = row(w, c->work, a)[j] - series_mul(row(w, nu, a), c->fn, j);
     }
 }
 

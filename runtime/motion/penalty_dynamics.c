@@ -3,9 +3,8 @@
    2, L-stable, embedded error of order 3) with Newton in each stage and control of the step. */
 #include <math.h>
 #include <string.h>
-#include "clock/clock.h"
+#include "instant.h"
 #include "penalty.h"
-#include "program/system.h"
 
 /* Bank et al.: gamma = 2 - sqrt(2); stages at t, t + gamma h, t + h; weights w, w, d of the last; the
  * embedded rule has order 3. */
@@ -78,11 +77,6 @@ static double spring_damping(pen *w, const contact *c)
 
 /* ---- forces ---- */
 
-static bool has_gap(const contact *c)
-{
-    return c->fam->f->relation != REL_CLOSED;
-}
-
 /* normal force and its derivatives by gap and gap rate */
 static double normal_force(const pen *w, const spring *x, double gap, double rate, double *dgap,
                            double *drate)
@@ -105,19 +99,18 @@ static void spring_force(pen *w, spring *x, const double *v, double *f, double *
     contact *c = x->c;
     int n = w->n, d = c->d;
     double dgap = 0, drate = 0, rn = c->normal, s2 = w->vs * w->vs;
-    if (has_gap(c)) {
-        rn = normal_force(w, x, c->gap, vec_dot(c->H, v, n) + c->ht, &dgap, &drate);
+    if (contact_has_normal(c)) {
+        rn = normal_force(w, x, c->gap, contact_gap_rate(c, v), &dgap, &drate);
         vec_axpy(f, rn, c->H, n);
     }
     x->rn = rn;
-    for (int i = 0; i < d; i++) {
-        x->slip[i] = vec_dot(c->S + (size_t)i * n, v, n) + c->s0[i];
-        s2 += x->slip[i] * x->slip[i];
-    }
-    double size = sqrt(s2), bound = 0;
+    double speed = contact_slip(c, v, x->slip), bound = 0;
+    s2 += speed * speed;
+    double size = sqrt(s2);
     if (d) {
-        double mu = c->fam->f->mu_of_speed ? contact_mu(w->s, c, sqrt(fmax(0, s2 - w->vs * w->vs))) : c->mu;
-        bound = c->fam->f->friction == FRICTION_TRESCA ? (!has_gap(c) || rn != 0 ? mu : 0) : mu * fabs(rn);
+        double mu = c->fam->f->mu_of_speed ? contact_mu(w->s, c, speed) : c->mu, share, radius;
+        friction_bound(c, mu, 1, 0, &share, &radius);
+        bound = contact_has_normal(c) && rn == 0 ? 0 : share * fabs(rn) + radius;
         for (int i = 0; i < d; i++) {
             x->rt[i] = -bound * x->slip[i] / size;
             vec_axpy(f, x->rt[i], c->S + (size_t)i * n, n);
@@ -157,7 +150,7 @@ static bool forces_at(pen *w, double t, const double *q, const double *v, bool d
         system_jacobian(s, w->Fq, w->Fv);
     for (size_t i = 0; i < w->nspring; i++) {
         spring *x = &w->spring[i];
-        if (has_gap(x->c))
+        if (contact_has_normal(x->c))
             contact_gap(s, x->c);
         contact_rows(s, x->c, w->M, true);
         contact_laws(s, x->c, true);
@@ -262,11 +255,8 @@ static bool pen_sample(void *of, run_clock *clock, int64_t sample, energies *e)
         if (!c->kept)
             continue;
         size_t m = at * (size_t)c->members + (size_t)x->c->member, ns = (size_t)c->nslip;
-        double slip = 0;
         c->gap[m] = x->c->gap;
         c->rn[m] = x->rn;
-        for (int k = 0; k < x->c->d; k++)
-            slip += x->slip[k] * x->slip[k];
         for (size_t j = 0; j < ns && x->c->show; j++) {
             c->slip[m * ns + j] = c->rt[m * ns + j] = 0;
             for (int k = 0; k < x->c->d; k++) {
@@ -274,8 +264,9 @@ static bool pen_sample(void *of, run_clock *clock, int64_t sample, energies *e)
                 c->rt[m * ns + j] += x->c->show_force[j * (size_t)x->c->d + (size_t)k] * x->rt[k];
             }
         }
-        bool closed = !has_gap(x->c) || x->rn != 0;
-        c->status[m] = !closed ? STATUS_OPEN : x->c->d && slip <= w->vs * w->vs ? STATUS_STICK : STATUS_SLIP;
+        bool closed = !contact_has_normal(x->c) || x->rn != 0;
+        double slip = sqrt(vec_dot(x->slip, x->slip, x->c->d));
+        c->status[m] = status_of(x->c, closed, contact_slips(slip, w->vs, false));
     }
     return true;
 }
@@ -285,9 +276,9 @@ static void spring_watch(pen *w, spring *x, double h)
 {
     contact *c = x->c;
     contact_result *r = &w->r->contact[c->fam - w->s->family];
-    if (!has_gap(c))
+    if (!contact_has_normal(c))
         return;
-    double rate = vec_dot(c->H, w->v, w->n) + c->ht;
+    double rate = contact_gap_rate(c, w->v);
     w->r->max_penetration = fmax(w->r->max_penetration,
                                  c->fam->f->relation == REL_BILATERAL ? fabs(c->gap) : -c->gap);
     bool closed = x->rn > 0;
@@ -296,8 +287,7 @@ static void spring_watch(pen *w, spring *x, double h)
     if (closed)
         x->impulse += h * x->rn;
     if (!closed && x->closed && x->since > 0)
-        *vec_push(w->r->a, &r->impacts) = (impact){ x->since, fmin(x->pre, 0), fmax(rate, 0), x->impulse,
-                                                    (int32_t)c->member };
+        note_impact(w->r->a, r, (impact){ x->since, x->pre, rate, x->impulse, (int32_t)c->member });
     if (!closed)
         r->last_open[c->member] = w->t;
     x->closed = closed;
@@ -358,7 +348,7 @@ static bool forces_start(pen *w)
     if (!forces_at(w, 0, w->q, w->v, false))
         return false;
     for (size_t i = 0; i < w->nspring; i++)
-        if (has_gap(w->spring[i].c))
+        if (contact_has_normal(w->spring[i].c))
             w->spring[i].c_damp = spring_damping(w, w->spring[i].c);
     return forces_at(w, 0, w->q, w->v, false);
 }
@@ -388,7 +378,7 @@ static bool pen_start(void *of, run_clock *c)
             w->v[i] = w->A[i];
     for (size_t i = 0; i < w->nspring; i++) {
         w->spring[i].closed = w->spring[i].rn > 0;
-        if (!w->spring[i].closed && has_gap(w->spring[i].c))
+        if (!w->spring[i].closed && contact_has_normal(w->spring[i].c))
             w->r->contact[w->spring[i].c->fam - w->s->family].last_open[w->spring[i].c->member] = 0;
     }
     if (!(w->h > 0))

@@ -2,8 +2,8 @@
 #ifndef CDL_SWEEP_H
 #define CDL_SWEEP_H
 #include <math.h>
+#include "instant.h"
 #include "sweeping.h"
-#include "clock/clock.h"
 #include "contact/impulses.h"
 #include "contact/mixed.h"
 #include "program/near.h"
@@ -48,7 +48,7 @@ typedef struct track {
     double *A, *Am;
     int64_t stamp_a, stamp_am;
     double cone_step;
-    double *shock, base, e; /* impulse of a shock; what Poisson's law gives back; restitution that counts */
+    meeting now;            /* its part in what happens at an instant */
     int64_t stamp, stamp_m; /* which D and M they belong to */
     double *r;              /* reaction of the last smooth step, as a force: start of the next */
     double *P;              /* impulse since the step began, shocks left out */
@@ -95,6 +95,7 @@ typedef struct sweep {
     /* contacts of the problem at hand */
     track **act;
     int nact;
+    meeting **meetings;           /* of those at an instant */
     int rows_room, contacts_room; /* of the problem at hand */
     double *spread, *sizes;       /* n: 0 between uses; sizes of what is summed up */
     track **back;
@@ -158,6 +159,8 @@ bool sweep_factor(sweep *w, const double *M, double t); /* masses at t, into s->
 void sweep_sizes(sweep *w);                             /* of q and q', grown to those of now */
 void sweep_tolerances(sweep *w, track *k);
 void sweep_law(void *ud, int i, double speed, double *mu, double *radius);
+/* Was contact i held by friction below its bound, over the step with the impulses in rr? */
+bool sweep_held(sweep *w, int i, double h);
 void sweep_cone(sweep *w, int i, int *row);        /* of contact i of the problem at hand */
 void sweep_room(sweep *w, int contacts, int rows); /* for a problem of that size */
 void sweep_cones(sweep *w);
@@ -196,6 +199,9 @@ void sweep_impact(sweep *w, const track *k, double pre, double post, double impu
 bool sweep_shock(sweep *w);
 bool sweep_meet(sweep *w);  /* contacts at their tolerance join, with a shock when they come at a speed */
 bool sweep_gauss(sweep *w); /* acc to the right of now, and the forces that go with it in rr */
+/* no accelerations fit at the start: a shock that makes them fit; residual: as it was before they were asked
+ * for */
+bool sweep_jam(sweep *w, double residual);
 bool sweep_rates(sweep *w); /* after a jump: rates of first-order dofs, and forces */
 
 /* ---- sweep_events.c ---- */
@@ -225,6 +231,8 @@ void sweep_whole_end(sweep *w);
 bool sweep_whole_positions(sweep *w, double h); /* part of it: where bodies go; q1 and gaps */
 void sweep_whole_account(sweep *w, double h);
 
+/* kinetic energy of what moves by second-order equations; shown: as it is written */
+double sweep_kinetic(sweep *w, double *shown);
 void sweep_open_books(sweep *w); /* energies at the start, before any impact */
 bool sweep_sample(void *of, run_clock *c, int64_t at, energies *e);
 bool sweep_holds(sweep *w, const track *k); /* is its gap finite, and not below 0? */
@@ -233,14 +241,6 @@ bool sweep_survey(sweep *w);                /* gaps, rows and closed contacts of
 static inline double larger(double a, double b)
 {
     return a > b ? a : b;
-}
-
-static inline double weighted(const contact *c, const double *row, const double *size)
-{
-    double s = 0;
-    for (int i = 0; i < c->n; i++)
-        s += fabs(row[i]) * size[c->dof ? c->dof[i] : i];
-    return s;
 }
 
 /* x = A^-1 b, the short ones here */
@@ -259,17 +259,7 @@ static inline void solve_with(const factor *f, const double *b, double *x)
 
 static inline double gap_rate(const track *k, const double *v)
 {
-    return contact_rate(k->c, k->c->H, v) + k->c->ht;
-}
-
-static inline double slip_of(const contact *c, const double *v, double *slip)
-{
-    double s = 0;
-    for (int i = 0; i < c->d; i++) {
-        slip[i] = contact_rate(c, c->S + (size_t)i * c->n, v) + c->s0[i];
-        s += slip[i] * slip[i];
-    }
-    return sqrt(s);
+    return contact_gap_rate(k->c, v);
 }
 
 static inline bool always(const track *k)

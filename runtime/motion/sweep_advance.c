@@ -82,7 +82,7 @@ static double slip_along(const sweep *w, const track *k)
         before += a * a;
         after += b * b;
     }
-    if (!(before > k->tol_slip * k->tol_slip))
+    if (!contact_slips(sqrt(before), k->tol_slip, k->now.held))
         return NAN;
     return after > k->tol_slip * k->tol_slip ? along / sqrt(before) : 0;
 }

@@ -68,6 +68,19 @@ bool sweep_locate_event(sweep *w, double *h)
     return true;
 }
 
+/* what a reset has made untrue may become true again */
+static void arm_again(sweep *w)
+{
+    size_t at = 0;
+    system_at(w->s, w->t, w->q, w->v);
+    for (size_t i = 0; i < w->p->nevent; i++) {
+        const index_set *over = &w->p->event[i].over;
+        int32_t index[MAX_INDEX] = { 0 };
+        for (bool more = index_first(over, index); more; more = index_next(over, index), at++)
+            w->fired[at] = w->fired[at] && event_true(w, i, index);
+    }
+}
+
 /* resets of the events that rose, all from the values before */
 bool sweep_fire(sweep *w)
 {
@@ -97,13 +110,14 @@ bool sweep_fire(sweep *w)
     }
     if (!reset)
         return true;
-    double kinetic = 0.5 * mass_norm2(w->s, w->M, w->v);
+    double shown, kinetic = sweep_kinetic(w, &shown);
     SWAP(w->q, w->q1);
     SWAP(w->v, w->v1);
     if (w->s->past)
         samples_add(w->s->past, w->t, w->q, w->v);
     if (!sweep_survey(w) || !sweep_rates(w))
         return false;
-    w->books->work += 0.5 * mass_norm2(w->s, w->M, w->v) - kinetic; /* a reset is work done on the model */
+    arm_again(w);
+    w->books->work += sweep_kinetic(w, &shown) - kinetic; /* a reset is work done on the model */
     return true;
 }

@@ -22,10 +22,11 @@ static void contact_keep(contact *c, run_state *s)
 static void track_keep(track *k, run_state *s)
 {
     size_t rows = 1 + (size_t)k->c->fam->d;
-    double *one[] = { &k->length, &k->ahead,   &k->tol_gap, &k->tol_u, &k->tol_slip, &k->un,
-                      &k->mu0,    &k->normal0, &k->htm,     &k->speed, &k->base,     &k->e };
+    double *one[] = { &k->length, &k->ahead, &k->tol_gap, &k->tol_u, &k->tol_slip,
+                      &k->un,     &k->mu0,   &k->normal0, &k->htm,   &k->speed };
     contact_keep(k->c, s);
     state_flags(s, "closed", &k->closed, 1);
+    state_flags(s, "held", &k->now.held, 1);
     state_int(s, "hits", &k->hits, 0, INT_MAX);
     for (size_t i = 0; i < sizeof one / sizeof *one; i++)
         state_f64(s, "track", one[i], 1);

@@ -69,13 +69,13 @@ void sweep_tolerances(sweep *w, track *k)
     const contact *c = k->c;
     /* members of a family are of one kind: they share what overlaps are measured by */
     double *length = &w->lengths[c->fam - w->s->family];
-    *length = larger(*length, weighted(c, c->H, w->qmax));
+    *length = larger(*length, contact_size(c, c->H, w->qmax));
     k->length = w->near.reach > 0 ? w->near.reach : *length;
-    k->tol_gap = 5e-13 * weighted(c, c->H, w->qmax);
-    k->tol_u = 1e-12 * (weighted(c, c->H, w->vmax) + fabs(c->ht));
+    k->tol_gap = 5e-13 * contact_size(c, c->H, w->qmax);
+    k->tol_u = 1e-12 * (contact_size(c, c->H, w->vmax) + fabs(c->ht));
     k->tol_slip = 0;
     for (int i = 0; i < c->d; i++)
-        k->tol_slip += 1e-12 * (weighted(c, c->S + (size_t)i * c->n, w->vmax) + fabs(c->s0[i]));
+        k->tol_slip += 1e-12 * (contact_size(c, c->S + (size_t)i * c->n, w->vmax) + fabs(c->s0[i]));
 }
 
 /* ---- the problem at hand ---- */
@@ -91,23 +91,27 @@ void sweep_law(void *ud, int i, double speed, double *mu, double *radius)
         if (w->end < 1)
             k = (1 - w->end) * w->act[i]->mu0 + w->end * k;
     }
-    bool tresca = f->friction == FRICTION_TRESCA, given = f->relation == REL_CLOSED;
-    *mu = tresca || given ? 0 : k;
-    *radius = tresca ? k * w->step : given ? k * fabs(c->normal) * w->step : k * w->act[i]->base;
+    friction_bound(c, k, w->step, w->act[i]->now.given, mu, radius);
+}
+
+bool sweep_held(sweep *w, int i, double h)
+{
+    const track *k = w->act[i];
+    const double *r = w->rr + k->row, *rt = r + k->normal;
+    double mu, radius;
+    if (k->c->d == 0)
+        return false;
+    w->step = h;
+    sweep_law(w, i, 0, &mu, &radius);
+    return friction_holds(sqrt(vec_dot(rt, rt, k->c->d)), (k->normal ? mu * fabs(r[0]) : 0) + radius);
 }
 
 void sweep_cone(sweep *w, int i, int *row)
 {
     track *k = w->act[i];
-    const contact_family *f = k->c->fam->f;
     cone *c = &w->cone[i];
-    *c = (cone){ .kind = f->relation == REL_GAP         ? CONE_UNILATERAL
-                         : f->relation == REL_BILATERAL ? CONE_BILATERAL
-                                                        : CONE_GIVEN };
-    c->d = k->c->d;
-    c->row = k->row = *row;
-    c->of_speed = f->mu_of_speed && c->d;
-    c->speed = k->speed;
+    *c = contact_cone(k->c, *row, k->speed);
+    k->row = *row;
     if (c->d && !c->of_speed)
         sweep_law(w, i, 0, &c->mu, &c->radius);
     *row += cone_rows(c);

@@ -59,18 +59,15 @@ static void sample_contacts(sweep *w, int64_t at, double over, bool instant)
                 system_at(w->s, w->t, w->q, w->v);
                 contact_rows(w->s, c, w->M, false);
             }
-            slip = slip_of(c, w->v, w->x4);
+            slip = contact_slip(c, w->v, w->x4);
             show(c, c->show, w->x4, 1, r->slip + m * ns);
             show(c, c->show_force, P + a, f, r->rt + m * ns);
         }
-        r->status[m] = !k->closed                         ? STATUS_OPEN
-                       : c->fam->d && slip <= k->tol_slip ? STATUS_STICK
-                                                          : STATUS_SLIP;
+        r->status[m] = status_of(c, k->closed, contact_slips(slip, k->tol_slip, k->now.held));
     }
 }
 
-/* kinetic energy of what moves by second-order equations; shown: as it is written */
-static double kinetic_energy(sweep *w, double *shown)
+double sweep_kinetic(sweep *w, double *shown)
 {
     double kin = 0.5 * mass_norm2(w->s, w->M, w->v);
     for (int i = 0; w->s->first_order && i < w->n; i++)
@@ -94,7 +91,7 @@ static double potential_energy(sweep *w)
 
 void sweep_open_books(sweep *w)
 {
-    double shown, kinetic = kinetic_energy(w, &shown);
+    double shown, kinetic = sweep_kinetic(w, &shown);
     books_open(w->books, kinetic, potential_energy(w));
 }
 
@@ -105,7 +102,7 @@ static bool sample_gauss(sweep *w, double over, bool instant)
     double residual = w->r->residual;
     bool crowd = !instant && w->was_at_once && w->nact > MANY;
     w->trial = !instant;
-    w->fresh = !crowd && sweep_gauss(w);
+    w->fresh = !crowd && (sweep_gauss(w) || (instant && sweep_jam(w, residual) && sweep_gauss(w)));
     w->trial = false;
     if (w->fresh || instant)
         return w->fresh;
@@ -132,7 +129,7 @@ bool sweep_sample(void *of, run_clock *c, int64_t at, energies *e)
     vec_copy(c->r->q + first, w->q, w->n);
     vec_copy(c->r->v + first, w->v, w->n);
     vec_copy(c->r->acc + first, w->acc, w->n);
-    e->kinetic = kinetic_energy(w, &e->shown);
+    e->kinetic = sweep_kinetic(w, &e->shown);
     e->potential = potential_energy(w);
     sample_contacts(w, at, over, instant);
     return true;

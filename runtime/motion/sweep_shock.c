@@ -1,17 +1,15 @@
-/* sweep_shock: what happens at an instant: impact laws, contacts that join, and the accelerations that
- * Gauss's principle gives. */
+/* sweep_shock: an instant of a run: which contacts take part in it, and what it does to them. */
 #include <math.h>
 #include <string.h>
 #include "sweep.h"
 
-/* ---- shocks ---- */
+/* ---- the contacts at hand ---- */
 void sweep_impact(sweep *w, const track *k, double pre, double post, double impulse)
 {
-    *vec_push(w->r->a, &k->out->impacts) = (impact){ w->t, fmin(pre, 0), larger(post, 0), impulse,
-                                                     (int32_t)k->c->member };
+    note_impact(w->r->a, k->out, (impact){ w->t, pre, post, impulse, (int32_t)k->c->member });
 }
 
-/* rows and laws of the contacts at hand, now */
+/* rows and laws, now */
 static void rows_now(sweep *w)
 {
     system_at(w->s, w->t, w->q, w->v);
@@ -25,90 +23,75 @@ static void rows_now(sweep *w)
     }
 }
 
-/* one phase: e is the share of the rate before that is asked back (Newton), 0 for compression and restitution
- * of Poisson's law */
-static bool shock_phase(sweep *w, bool newton)
+static void pose(instant_t *x, bool shock)
 {
-    for (int i = 0; i < w->nact; i++) {
-        const track *k = w->act[i];
-        const contact *c = k->c;
-        int a = 0, has_normal = k->normal;
-        double e = newton && c->fam->f->impact == IMPACT_NEWTON && k->relation == REL_GAP ? k->e : 0;
-        if (has_normal)
-            w->off[k->row + a++] = c->ht + (k->un < -k->tol_u ? e * k->un : 0);
-        for (int j = 0; j < c->d; j++)
-            w->off[k->row + a++] = c->s0[j];
-        for (int j = 0; j < a; j++)
-            w->rr[k->row + j] = 0;
-    }
-    if (!sweep_solve(w, true, w->v, w->t))
-        return false;
-    for (int i = 0; i < w->nact; i++)
-        for (int j = 0; j < rows_of(w->act[i]); j++)
-            w->act[i]->shock[j] += w->rr[w->act[i]->row + j];
-    return true;
-}
-
-/* Restitution: the share e of the impulse of compression is given back, friction may use it too. */
-static bool shock_poisson(sweep *w)
-{
-    bool any = false;
-    for (int i = 0; i < w->nact; i++) {
-        track *k = w->act[i];
-        k->base = 0;
-        if (k->c->fam->f->impact != IMPACT_POISSON || k->relation != REL_GAP || !(k->un < -k->tol_u))
-            continue;
-        k->base = k->e * k->shock[0];
-        any |= k->base > 0;
-    }
-    if (!any)
-        return true;
-    memset(w->rr, 0, (size_t)w->pr.m * sizeof *w->rr);
-    for (int i = 0; i < w->nact; i++)
-        if (w->act[i]->base > 0) {
-            w->rr[w->act[i]->row] = w->act[i]->base;
-            sweep_columns_put(w, w->act[i], true);
-            sweep_move(w->act[i], w->act[i]->base, w->v);
-        }
+    sweep *w = x->of;
+    w->step = shock ? 0 : 1;
+    w->end = 1;
     sweep_cones(w);
-    bool ok = shock_phase(w, true);
-    for (int i = 0; i < w->nact; i++) {
-        w->act[i]->shock[0] += w->act[i]->base;
-        w->act[i]->base = 0;
-    }
-    return ok;
-}
-
-/* Impulses of this shock: work by the mean of the rates before and after (x1 holds q' before). */
-static void shock_account(sweep *w)
-{
-    int n = w->n;
-    double *mean = w->x2, most = 0;
-    for (int i = 0; i < n; i++)
-        mean[i] = 0.5 * (w->x1[i] + w->v[i]);
-    for (int i = 0; i < w->nact; i++)
-        most = larger(most, fabs(w->act[i]->shock[0]));
+    x->cone = w->cone;
+    x->off = w->off;
+    x->r = w->rr;
+    x->dir = w->dir;
     for (int i = 0; i < w->nact; i++) {
         track *k = w->act[i];
-        contact *c = k->c;
-        int a = k->normal;
-        for (int j = 0; j < rows_of(k); j++) {
-            double still = j < a ? c->ht : c->s0[j - a],
-                   rate = contact_rate(c, row_of(k, c->H, c->S, j), mean);
-            w->books->dissipated -= k->shock[j] * (rate + still);
-            w->books->work -= k->shock[j] * still;
-        }
+        k->now.row = k->row;
+        for (int j = 0; j < rows_of(k); j++)
+            w->rr[k->row + j] = shock ? 0 : k->r[j];
+    }
+}
+
+static bool solve(const instant_t *x, double *v)
+{
+    sweep *w = x->of;
+    return sweep_solve(w, true, v, w->t);
+}
+
+static void react(const instant_t *x, double *v)
+{
+    sweep *w = x->of;
+    for (int i = 0; i < w->nact; i++)
+        sweep_columns_put(w, w->act[i], true);
+    sweep_react(w, v, true);
+}
+
+static instant_t now(sweep *w)
+{
+    for (int i = 0; i < w->nact; i++) {
+        track *k = w->act[i];
+        k->now.c = k->c;
+        k->now.out = k->out;
+        k->now.e = k->hits < MAX_HITS ? k->c->e : 0;
+        k->now.tol_u = k->tol_u;
+        k->now.tol_slip = k->tol_slip;
+        w->meetings[i] = &k->now;
+    }
+    return (instant_t){ .s = w->s,
+                        .t = w->t,
+                        .at = w->meetings,
+                        .n = w->nact,
+                        .before = w->x1,
+                        .room = w->x2,
+                        .of = w,
+                        .pose = pose,
+                        .solve = solve,
+                        .react = react };
+}
+
+/* ---- shocks ---- */
+/* who stays closed */
+static void shock_end(sweep *w)
+{
+    for (int i = 0; i < w->nact; i++) {
+        track *k = w->act[i];
         if (k->relation != REL_GAP)
             continue;
-        double post = gap_rate(k, w->v);
-        if (k->shock[0] > 1e-12 * most) {
-            sweep_impact(w, k, k->un, post, k->shock[0]);
+        if (k->now.hit)
             w->again += k->hits++ > 0;
-        }
-        bool was = k->closed;
-        k->closed = post <= k->tol_u || (k->shock[0] > 0 && !(k->un < -k->tol_u && k->e > 0));
+        bool was = k->closed, thrown = k->now.before < -k->tol_u && k->now.e > 0;
+        k->closed = k->now.after <= k->tol_u || (k->now.impulse[0] > 0 && !thrown);
         if (k->closed && !was && k->out->last_open)
-            k->out->last_open[c->member] = w->t;
+            k->out->last_open[k->c->member] = w->t;
     }
 }
 
@@ -121,21 +104,14 @@ bool sweep_shock(sweep *w)
             w->act[w->nact++] = k;
     }
     rows_now(w);
-    for (int i = 0; i < w->nact; i++) {
-        track *k = w->act[i];
-        k->e = k->hits < MAX_HITS ? k->c->e : 0;
-        k->un = gap_rate(k, w->v);
-        if (k->c->fam->d)
-            k->speed = slip_of(k->c, w->v, w->x4);
-        memset(k->shock, 0, (size_t)rows_of(k) * sizeof *k->shock);
-    }
-    memcpy(w->x1, w->v, (size_t)w->n * sizeof *w->v);
-    w->step = 0;
-    w->end = 1;
-    sweep_cones(w);
-    if (!shock_phase(w, true) || !shock_poisson(w))
+    for (int i = 0; i < w->nact; i++)
+        if (w->act[i]->c->fam->d)
+            w->act[i]->speed = contact_slip(w->act[i]->c, w->v, w->x4);
+    instant_t x = now(w);
+    if (!instant_shock(&x, w->v))
         return false;
-    shock_account(w);
+    instant_account(&x, w->v, w->books, w->r->a);
+    shock_end(w);
     if (w->s->past)
         samples_add(w->s->past, w->t, w->q, w->v);
     return sweep_rates(w);
@@ -176,38 +152,8 @@ bool sweep_meet(sweep *w)
 }
 
 /* ---- Gauss's principle: accelerations to the right of now, and the forces that go with them in rr ---- */
-static void gauss_contact(sweep *w, int i)
-{
-    track *k = w->act[i];
-    contact *c = k->c;
-    cone *o = &w->cone[i];
-    double *bias = w->x2, *dir = w->dir + k->row, speed, *off = w->off + k->row;
-    if (k->normal)
-        *off++ = contact_bias(w->s, c);
-    if (c->d == 0)
-        return;
-    if (c->fam->slip_bias.k)
-        contact_slip_bias(w->s, c, bias);
-    else
-        for (int j = 0; j < c->d; j++)
-            bias[j] = 0;
-    for (int j = 0; j < c->d; j++)
-        *off++ = bias[j];
-    speed = slip_of(c, w->v, dir);
-    if (speed <= k->tol_slip)
-        speed = 0;
-    for (int j = 0; speed > 0 && j < c->d; j++)
-        dir[j] /= speed;
-    if (speed > 0)
-        o->dir = dir;
-    /* the coefficient is that of the speed now; the problem's velocities are accelerations */
-    if (o->of_speed)
-        sweep_law(w, i, speed, &o->mu, &o->radius);
-    o->of_speed = false;
-}
-
 /* columns and cone of a lone contact are kept when nothing in them changes */
-static bool gauss_alone(sweep *w)
+static bool gauss_alone(sweep *w, instant_t *x)
 {
     track *k = w->act[0];
     int row = 0;
@@ -217,13 +163,18 @@ static bool gauss_alone(sweep *w)
         sweep_columns_put(w, k, true);
     } else
         system_at(w->s, w->t, w->q, w->v);
+    w->step = 1;
+    w->end = 1;
     if (!known || k->cone_now.d != k->c->d) {
         sweep_cone(w, 0, &row);
         k->cone_now = w->cone[0];
     }
     w->cone[0] = k->cone_now;
-    k->row = 0;
-    gauss_contact(w, 0);
+    k->row = k->now.row = 0;
+    x->cone = w->cone;
+    x->off = w->off;
+    x->dir = w->dir;
+    instant_asks(x, 0, w->v);
     sweep_lone_matrix(w, k, true);
     return sweep_solve_alone(w, true, w->cone, w->acc);
 }
@@ -234,18 +185,39 @@ bool sweep_gauss(sweep *w)
     sweep_gather(w);
     if (w->nact == 0)
         return true;
-    w->step = 1;
-    w->end = 1;
-    if (w->nact == 1 && w->stiffness == 0 && gauss_alone(w))
+    instant_t x = now(w);
+    if (w->nact == 1 && w->stiffness == 0 && gauss_alone(w, &x))
         return true;
     rows_now(w);
-    sweep_cones(w);
+    return instant_gauss(&x, w->v, w->acc);
+}
+
+/* ---- the start ---- */
+/* No accelerations were found at the start: is it a paradox, and does a shock end it? */
+bool sweep_jam(sweep *w, double residual)
+{
+    sweep_gather(w);
+    rows_now(w);
     for (int i = 0; i < w->nact; i++)
-        gauss_contact(w, i);
-    for (int i = 0; i < w->nact; i++)
-        for (int j = 0; j < rows_of(w->act[i]); j++)
-            w->rr[w->act[i]->row + j] = w->act[i]->r[j];
-    return sweep_solve(w, true, w->acc, w->t);
+        w->act[i]->speed = 0;
+    instant_t x = now(w);
+    w->trial = true;
+    const contact *c = w->nact ? instant_paradox(&x, w->v) : NULL;
+    solve_with(&w->s->minv, w->f, w->acc);
+    bool ok = c && instant_jam(&x, w->acc, w->v);
+    w->trial = false;
+    if (!c)
+        return false;
+    sweep_forget(w, residual);
+    const char *what = paradox_text(w->r->a, c, sweep_number(w, w->t), ok);
+    if (!ok)
+        return results_fail(w->r, c->fam->f->at, what);
+    w->r->note = what;
+    instant_account(&x, w->v, w->books, w->r->a);
+    shock_end(w);
+    if (w->s->past)
+        samples_add(w->s->past, w->t, w->q, w->v);
+    return sweep_rates(w);
 }
 
 /* ---- going on ---- */

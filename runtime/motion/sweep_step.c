@@ -96,8 +96,8 @@ static void rows_before(sweep *w)
         for (int j = 0; j < c->d; j++)
             k->s0m[j] = c->s0[j];
         if (c->fam->f->mu_of_speed)
-            k->speed = slip_of(c, w->v, w->x4);
-        if (k->speed <= k->tol_slip)
+            k->speed = contact_slip(c, w->v, w->x4);
+        if (!contact_slips(k->speed, k->tol_slip, k->now.held))
             k->speed = 0;
         if (!k->still) {
             contact_laws(w->s, c, false);
@@ -481,6 +481,7 @@ void sweep_accept(sweep *w, double h)
             k->P[j] += w->rr[k->row + j];
             k->r[j] = w->rr[k->row + j] / h;
         }
+        k->now.held = !k->offset_fixed && sweep_held(w, i, h);
         if (always(k) || w->rr[k->row] > 0)
             continue;
         if (gap_rate(k, w->v1) > k->tol_u) {

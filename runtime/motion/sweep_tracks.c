@@ -35,7 +35,7 @@ static void track_new(sweep *w, track *k, contact *c)
     k->Am = numbers(w, m * m);
     k->r = numbers(w, m);
     k->P = numbers(w, m);
-    k->shock = numbers(w, m);
+    k->now.impulse = numbers(w, m);
     k->closed = always(k);
 }
 
@@ -49,6 +49,7 @@ static void track_room(sweep *w, size_t n)
     if (w->ntrack)
         memcpy(w->track, old, w->ntrack * sizeof *old);
     w->act = arena_array(w->a, track *, room);
+    w->meetings = arena_array(w->a, meeting *, room);
     w->back = arena_array(w->a, track *, room);
     w->gaps_of = arena_array(w->a, contact *, room);
     w->look = arena_array(w->a, track *, room);

@@ -21,7 +21,7 @@ bool sweep_holds(sweep *w, const track *k)
                             arena_printf(w->r->a, "the gap of '%s' is not finite at t = %s",
                                          contact_name(c, w->r->a), sweep_number(w, w->t)));
     double wrong = k->relation == REL_BILATERAL ? fabs(c->gap) : -c->gap;
-    if (!(wrong > 1e-6 * weighted(c, c->H, w->qmax) + 1e-12)) {
+    if (!(wrong > 1e-6 * contact_size(c, c->H, w->qmax) + 1e-12)) {
         if (wrong > w->r->max_penetration)
             w->r->max_penetration = wrong;
         return true;
@@ -53,6 +53,7 @@ bool sweep_survey(sweep *w)
         contact_rows(s, c, w->M, true);
         contact_laws(s, c, true);
         sweep_tolerances(w, k);
+        k->now.held = false;
         if (!sweep_holds(w, k))
             return false;
         if (k->relation == REL_CLOSED)

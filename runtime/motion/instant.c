@@ -1,0 +1,284 @@
+/* instant: impacts, and accelerations by Gauss's principle. */
+#include <string.h>
+#include "instant.h"
+
+void note_impact(arena *a, contact_result *out, impact i)
+{
+    i.pre = fmin(i.pre, 0);
+    i.post = fmax(i.post, 0);
+    *vec_push(a, &out->impacts) = i;
+}
+
+/* ---- laws ---- */
+cone contact_cone(const contact *c, int row, double speed)
+{
+    const contact_family *f = c->fam->f;
+    return (cone){ .kind = f->relation == REL_GAP         ? CONE_UNILATERAL
+                           : f->relation == REL_BILATERAL ? CONE_BILATERAL
+                                                          : CONE_GIVEN,
+                   .d = c->d,
+                   .row = row,
+                   .of_speed = f->mu_of_speed && c->d,
+                   .speed = speed };
+}
+
+void friction_bound(const contact *c, double k, double step, double base, double *mu, double *radius)
+{
+    const contact_family *f = c->fam->f;
+    bool tresca = f->friction == FRICTION_TRESCA, given = f->relation == REL_CLOSED;
+    *mu = tresca || given ? 0 : k;
+    *radius = tresca ? k * step : given ? k * fabs(c->normal) * step : k * base;
+}
+
+/* ---- shocks ---- */
+static bool comes(const meeting *k)
+{
+    return k->c->fam->f->relation == REL_GAP && k->before < -k->tol_u;
+}
+
+/* Newton's law asks for the share e of the rate before, Poisson's for a share of the impulse. */
+static double restitution(const meeting *k)
+{
+    return k->c->fam->f->impact == IMPACT_NEWTON && comes(k) ? k->e * k->before : 0;
+}
+
+static bool shock_phase(instant_t *x, double *v)
+{
+    for (int i = 0; i < x->n; i++) {
+        const meeting *k = x->at[i];
+        double *off = x->off + k->row;
+        if (contact_has_normal(k->c))
+            *off++ = k->c->ht + restitution(k);
+        for (int j = 0; j < k->c->d; j++)
+            *off++ = k->c->s0[j];
+    }
+    if (!x->solve(x, v))
+        return false;
+    for (int i = 0; i < x->n; i++)
+        for (int j = 0; j < contact_row_count(x->at[i]->c); j++)
+            x->at[i]->impulse[j] += x->r[x->at[i]->row + j];
+    return true;
+}
+
+/* The share e of the impulse of compression is given back; friction may use it too. */
+static bool shock_poisson(instant_t *x, double *v)
+{
+    bool any = false;
+    for (int i = 0; i < x->n; i++) {
+        meeting *k = x->at[i];
+        if (k->c->fam->f->impact == IMPACT_POISSON && comes(k))
+            k->given = k->e * k->impulse[0];
+        any |= k->given > 0;
+    }
+    if (!any)
+        return true;
+    x->pose(x, true);
+    for (int i = 0; i < x->n; i++)
+        if (x->at[i]->given > 0)
+            x->r[x->at[i]->row] = x->at[i]->given;
+    x->react(x, v);
+    x->pose(x, true);
+    bool ok = shock_phase(x, v);
+    for (int i = 0; i < x->n; i++) {
+        if (x->at[i]->given > 0)
+            x->at[i]->impulse[0] += x->at[i]->given;
+        x->at[i]->given = 0;
+    }
+    return ok;
+}
+
+static void shock_begin(instant_t *x, const double *v)
+{
+    vec_copy(x->before, v, x->s->n);
+    for (int i = 0; i < x->n; i++) {
+        meeting *k = x->at[i];
+        k->given = 0;
+        k->held = false;
+        k->before = contact_has_normal(k->c) ? contact_gap_rate(k->c, v) : 0;
+        for (int j = 0; j < contact_row_count(k->c); j++)
+            k->impulse[j] = 0;
+    }
+    x->pose(x, true);
+}
+
+bool instant_shock(instant_t *x, double *v)
+{
+    shock_begin(x, v);
+    return shock_phase(x, v) && shock_poisson(x, v);
+}
+
+void instant_account(instant_t *x, const double *v, books *b, arena *a)
+{
+    double *mean = x->room, most = 0;
+    for (int i = 0; i < x->s->n; i++)
+        mean[i] = 0.5 * (x->before[i] + v[i]); /* impulses do work by the mean of the rates */
+    for (int i = 0; i < x->n; i++)
+        most = fmax(most, fabs(x->at[i]->impulse[0]));
+    for (int i = 0; i < x->n; i++) {
+        meeting *k = x->at[i];
+        const contact *c = k->c;
+        int normal = contact_has_normal(c);
+        for (int j = 0; j < contact_row_count(c); j++) {
+            double still = j < normal ? c->ht : c->s0[j - normal];
+            b->dissipated -= k->impulse[j] * (contact_rate(c, contact_row(c, j), mean) + still);
+            b->work -= k->impulse[j] * still;
+        }
+        k->after = normal ? contact_gap_rate(c, v) : 0;
+        k->hit = c->fam->f->relation == REL_GAP && k->impulse[0] > 1e-12 * most;
+        if (k->hit)
+            note_impact(a, k->out, (impact){ x->t, k->before, k->after, k->impulse[0], (int32_t)c->member });
+    }
+}
+
+/* ---- accelerations ---- */
+static void slip_bias(system_t *s, const meeting *k, double *out)
+{
+    contact_slip_bias(s, k->c, out);
+    for (int j = 0; k->turning && j < k->c->d; j++)
+        out[j] += k->turning[j];
+}
+
+void instant_asks(instant_t *x, int i, const double *v)
+{
+    const meeting *k = x->at[i];
+    contact *c = k->c;
+    cone *o = &x->cone[i];
+    double *off = x->off + k->row, *dir = x->dir + k->row, mu;
+    if (contact_has_normal(c))
+        *off++ = contact_bias(x->s, c);
+    if (c->d == 0)
+        return;
+    slip_bias(x->s, k, off);
+    double speed = contact_slip(c, v, dir);
+    if (!contact_slips(speed, k->tol_slip, k->held))
+        speed = 0;
+    for (int j = 0; speed > 0 && j < c->d; j++)
+        dir[j] /= speed;
+    if (speed > 0)
+        o->dir = dir;
+    if (!o->of_speed)
+        return;
+    /* the coefficient is that of the speed now; the problem's velocities are accelerations */
+    mu = contact_mu(x->s, c, speed);
+    friction_bound(c, mu, 1, 0, &o->mu, &o->radius);
+    o->of_speed = false;
+}
+
+bool instant_gauss(instant_t *x, const double *v, double *acc)
+{
+    x->pose(x, false);
+    for (int i = 0; i < x->n; i++)
+        instant_asks(x, i, v);
+    return x->solve(x, acc);
+}
+
+/* ---- shocks without a collision ---- */
+static double most_of(const instant_t *x, const double *u, bool normal)
+{
+    double most = 0;
+    for (int i = 0; i < x->n; i++) {
+        const contact *c = x->at[i]->c;
+        for (int j = 0, a = contact_has_normal(c); j < contact_row_count(c); j++)
+            if ((j < a) == normal)
+                most = fmax(most, fabs(contact_rate(c, contact_row(c, j), u) + x->off[x->at[i]->row + j]));
+    }
+    return most;
+}
+
+/* what moves without the dofs: of rates, or of accelerations; h is added to the one times the other */
+static void offsets(instant_t *x, double rates, double h)
+{
+    for (int i = 0; i < x->n; i++) {
+        contact *c = x->at[i]->c;
+        double *off = x->off + x->at[i]->row, still;
+        if (contact_has_normal(c))
+            *off++ = rates * c->ht + h * contact_bias(x->s, c);
+        slip_bias(x->s, x->at[i], off);
+        for (int j = 0; j < c->d; j++) {
+            still = rates * c->s0[j];
+            off[j] = still + h * off[j];
+        }
+    }
+}
+
+/* an implicit step of size h, as a shock; its impulses times `weight` are added up */
+static bool jam_step(instant_t *x, const double *acc, const double *v, double h, double weight)
+{
+    x->pose(x, true);
+    offsets(x, 1, h);
+    vec_copy(x->room, v, x->s->n);
+    vec_axpy(x->room, h, acc, x->s->n);
+    if (!x->solve(x, x->room))
+        return false;
+    for (int i = 0; i < x->n; i++)
+        for (int j = 0; j < contact_row_count(x->at[i]->c); j++)
+            x->at[i]->impulse[j] += weight * x->r[x->at[i]->row + j];
+    return true;
+}
+
+/* Impulses depend linearly on the size of the step while no contact changes its mode, so two sizes give the
+   limit. */
+bool instant_jam(instant_t *x, const double *acc, double *v)
+{
+    const double SMALL = 1e-5;
+    shock_begin(x, v);
+    offsets(x, 0, 1);
+    double pull = most_of(x, acc, true);
+    offsets(x, 1, 0);
+    double slip = most_of(x, v, false), h = SMALL * slip / pull;
+    if (!(slip > 0 && pull > 0 && isfinite(h)))
+        return false;
+    if (!jam_step(x, acc, v, h, -1) || !jam_step(x, acc, v, h / 2, 2))
+        return false;
+    x->pose(x, true);
+    for (int i = 0; i < x->n; i++)
+        for (int j = 0; j < contact_row_count(x->at[i]->c); j++)
+            x->r[x->at[i]->row + j] = x->at[i]->impulse[j];
+    x->react(x, v);
+    for (int i = 0; i < x->s->n; i++)
+        x->room[i] = v[i] - x->before[i];
+    offsets(x, 0, 0);
+    if (most_of(x, x->room, false) > SMALL * slip)
+        return true;
+    vec_copy(v, x->before, x->s->n);
+    return false;
+}
+
+/* Is the contact pressed on by its own friction, as it slips? */
+static bool presses_on(instant_t *x, int i)
+{
+    const meeting *k = x->at[i];
+    const contact *c = k->c;
+    const cone *o = &x->cone[i];
+    if (o->kind != CONE_UNILATERAL || !o->dir)
+        return false;
+    for (int l = 0; l < x->n; l++)
+        for (int j = 0; j < contact_row_count(x->at[l]->c); j++)
+            x->r[x->at[l]->row + j] = 0;
+    x->r[k->row] = 1;
+    for (int j = 0; j < c->d; j++)
+        x->r[k->row + 1 + j] = -o->mu * o->dir[j];
+    for (int l = 0; l < x->s->n; l++)
+        x->room[l] = 0;
+    x->react(x, x->room);
+    return contact_rate(c, c->H, x->room) <= 0;
+}
+
+const contact *instant_paradox(instant_t *x, const double *v)
+{
+    x->pose(x, false);
+    for (int i = 0; i < x->n; i++)
+        instant_asks(x, i, v);
+    for (int i = 0; i < x->n; i++)
+        if (presses_on(x, i))
+            return x->at[i]->c;
+    return NULL;
+}
+
+const char *paradox_text(arena *a, const contact *c, const char *time, bool ended)
+{
+    return arena_printf(a, "no accelerations fit the friction of '%s' at t = %s (Painlevé's paradox)%s",
+                        contact_name(c, a), time,
+                        ended ? ": its slip ends there in an impact without a collision"
+                              : ", and no impact without a collision ends its slip");
+}

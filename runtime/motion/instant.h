@@ -1,0 +1,126 @@
+/* instant: what happens at one time, for all backends of dynamics: impacts by the laws of Newton and Poisson,
+   accelerations by Gauss's principle, and what sticks or slips.  A backend describes the contacts that take
+   part, with their rows and laws of now, and solves the contact problem in its own way. */
+#ifndef CDL_INSTANT_H
+#define CDL_INSTANT_H
+#include <math.h>
+#include "clock/clock.h"
+#include "contact/contact.h"
+#include "program/system.h"
+
+/* A contact that takes part. */
+typedef struct meeting {
+    contact *c;
+    contact_result *out;    /* impacts are noted there */
+    int row;                /* in the contact problem; set with the cones */
+    double e;               /* restitution that counts */
+    double tol_u, tol_slip; /* rates that count as 0 */
+    const double *turning; /* added to the bias of slip: what a normal that turns does to it; NULL: nothing */
+    bool held; /* its friction is known to be below its bound: what slip it has is an error of its rows */
+    /* outcome of a shock */
+    double before, after; /* rates of the gap */
+    double *impulse;      /* row by row */
+    double given;         /* part of the normal impulse that Poisson's law gives back */
+    bool hit;             /* the impulse counts beside the largest one */
+} meeting;
+
+typedef struct instant {
+    system_t *s;
+    double t;
+    meeting **at;
+    int n;
+    /* of the contact problem with u = J x + off + J M^-1 J^T r; the backend's rooms, named when it is posed
+     */
+    cone *cone;
+    double *off, *r, *dir;
+    double *before, *room; /* of as many doubles as there are dofs: rates before the shock; for a while */
+    void *of;
+    /* cones, and r as its solution is begun with; shock: impulses, else forces */
+    void (*pose)(struct instant *x, bool shock);
+    bool (*solve)(const struct instant *x, double *v); /* r, and v becomes v + M^-1 J^T r */
+    void (*react)(const struct instant *x, double *v); /* v += M^-1 J^T r */
+} instant_t;
+
+/* Impulses and the rates v after a shock.  v is the one before.  False: not solved. */
+bool instant_shock(instant_t *x, double *v);
+/* What the shock has done, with the rates v after it: rates of gaps, work and losses, impacts. */
+void instant_account(instant_t *x, const double *v, books *b, arena *a);
+/* What contact i asks of accelerations at the rates v; the direction of its slip, where it slips. */
+void instant_asks(instant_t *x, int i, const double *v);
+/* Forces in r, and accelerations; acc is the one without contacts. */
+bool instant_gauss(instant_t *x, const double *v, double *acc);
+
+/* Painlevé's paradox: no accelerations fit a contact that slips, because the friction of its normal force
+   presses it on.  The slip then ends in a shock without a collision: the limit of implicit steps whose size
+   goes to 0.  acc: accelerations without contacts.  False: no impulse comes out, it is something else. */
+bool instant_jam(instant_t *x, const double *acc, double *v);
+/* The first contact of which that is so at the rates v; NULL: none. */
+const contact *instant_paradox(instant_t *x, const double *v);
+const char *paradox_text(arena *a, const contact *c, const char *time, bool ended); /* by such a shock */
+
+void note_impact(arena *a, contact_result *out, impact i);
+/* A cone without its law of friction. */
+cone contact_cone(const contact *c, int row, double speed);
+/* Bound of friction: mu times the normal reaction, and radius.  Over a step, of forces (1) or of a shock (0),
+   which knows no bounded forces; base: a normal impulse besides. */
+void friction_bound(const contact *c, double k, double step, double base, double *mu, double *radius);
+
+/* The one definition: a contact slips when its slip counts and its friction is not known to hold it. */
+static inline bool contact_slips(double speed, double tol_slip, bool held)
+{
+    return speed > tol_slip && !held;
+}
+
+/* Friction that is below its bound holds, by as much as contact problems are solved to. */
+static inline bool friction_holds(double friction, double bound)
+{
+    return friction < bound * (1 - 1e-6);
+}
+
+static inline contact_status status_of(const contact *c, bool closed, bool slips)
+{
+    return !closed ? STATUS_OPEN : c->fam->d && !slips ? STATUS_STICK : STATUS_SLIP;
+}
+
+static inline bool contact_has_normal(const contact *c)
+{
+    return c->fam->f->relation != REL_CLOSED;
+}
+
+static inline int contact_row_count(const contact *c)
+{
+    return contact_has_normal(c) + c->d;
+}
+
+/* row j of the contact problem */
+static inline const double *contact_row(const contact *c, int j)
+{
+    int normal = contact_has_normal(c);
+    return j < normal ? c->H : c->S + (size_t)(j - normal) * (size_t)c->n;
+}
+
+static inline double contact_gap_rate(const contact *c, const double *v)
+{
+    return contact_rate(c, c->H, v) + c->ht;
+}
+
+/* its size */
+static inline double contact_slip(const contact *c, const double *v, double *slip)
+{
+    double s = 0;
+    for (int i = 0; i < c->d; i++) {
+        slip[i] = contact_rate(c, c->S + (size_t)i * (size_t)c->n, v) + c->s0[i];
+        s += slip[i] * slip[i];
+    }
+    return sqrt(s);
+}
+
+/* row times sizes of dofs */
+static inline double contact_size(const contact *c, const double *row, const double *size)
+{
+    double s = 0;
+    for (int i = 0; i < c->n; i++)
+        s += fabs(row[i]) * size[c->dof ? c->dof[i] : i];
+    return s;
+}
+#endif
