@@ -194,7 +194,7 @@ static bool solve(ev *w)
     if (w->nact == 0)
         return true;
     bool ok = contact_solve(&w->pr, w->cwork, 1e-13);
-    w->r->solver_iterations += w->pr.sweeps;
+    w->r->solver_iterations += w->pr.iterations;
     w->r->branch_choices += w->pr.choices;
     w->r->solver = w->pr.solver;
     if (!ok && !(w->pr.residual < 1e-10))

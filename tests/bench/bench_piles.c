@@ -102,10 +102,10 @@ static struct {
     double slow;
 } seen;
 
-bool __real_pile_solve(sparse_problem *p, arena *scratch, double tol);
-bool __wrap_pile_solve(sparse_problem *p, arena *scratch, double tol);
+bool __real_pile_solve(contact_problem *p, arena *scratch, double tol);
+bool __wrap_pile_solve(contact_problem *p, arena *scratch, double tol);
 
-static void record(const sparse_problem *p, double tol)
+static void record(const contact_problem *p, double tol)
 {
     char path[512];
     snprintf(path, sizeof path, "%s/%s_%04d.txt", seen.dir, seen.name, seen.calls);
@@ -118,7 +118,7 @@ static void record(const sparse_problem *p, double tol)
     fclose(to);
 }
 
-bool __wrap_pile_solve(sparse_problem *p, arena *scratch, double tol)
+bool __wrap_pile_solve(contact_problem *p, arena *scratch, double tol)
 {
     arena_pos mark = arena_mark(scratch);
     double *from = arena_array(scratch, double, p->m), *r = p->r, start = seconds();
@@ -201,7 +201,7 @@ static int solve_files(char **paths, int n)
     double all = 0, most = 0;
     int bad = 0;
     for (int i = 0; i < n; i++) {
-        sparse_problem p;
+        contact_problem p;
         double tol;
         FILE *from = fopen(paths[i], "r");
         arena_pos mark = arena_mark(a);
