@@ -57,18 +57,27 @@ double problem_times(const contact_problem *p, int c, int j, const double *x)
 
 void problem_velocities(const contact_problem *p, double *u)
 {
-    for (int i = 0; !p->val && i < p->m; i++)
-        u[i] = p->b[i] + vec_dot(p->W + (size_t)i * (size_t)p->m, p->r, p->m);
-    for (int c = 0; p->val && c < p->n; c++)
+    int m = p->m;
+    if (!p->val) {
+        for (int i = 0; i < m; i++)
+            u[i] = p->b[i] + vec_dot(p->W + (size_t)i * (size_t)m, p->r, m);
+        return;
+    }
+    for (int c = 0; c < p->n; c++)
         for (int j = 0, row = p->cone[c].row; j < cone_rows(&p->cone[c]); j++)
             u[row + j] = p->b[row + j] + problem_times(p, c, j, p->r);
 }
 
+static inline double full_entry(const contact_problem *p, int i, int j)
+{
+    return p->W[(size_t)i * (size_t)p->m + (size_t)j];
+}
+
 double problem_entry(const contact_problem *p, int c, int j, int col)
 {
-    const double *v = problem_row(p, c, j);
     if (!p->val)
-        return v[col];
+        return full_entry(p, p->cone[c].row + j, col);
+    const double *v = problem_row(p, c, j);
     const int *at = problem_columns(p, c);
     for (int k = 0, n = problem_width(p, c); k < n; k++)
         if (at[k] == col)
@@ -93,8 +102,12 @@ static double tangent_entry(const contact_problem *p, int c)
 {
     const cone *o = &p->cone[c];
     double most = 0;
-    for (int j = cone_normal(o); j < cone_rows(o); j++)
-        most = larger(most, problem_entry(p, c, j, o->row + j));
+    if (!p->val)
+        for (int i = o->row + cone_normal(o); i < o->row + cone_rows(o); i++)
+            most = larger(most, full_entry(p, i, i));
+    else
+        for (int j = cone_normal(o); j < cone_rows(o); j++)
+            most = larger(most, problem_entry(p, c, j, o->row + j));
     return most;
 }
 

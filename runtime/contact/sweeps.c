@@ -310,11 +310,12 @@ bool sweeps_full(contact_problem *p, arena *scratch, int most, double tol)
     int rows = 1, done;
     for (int c = 0; c < p->n; c++)
         rows = cone_rows(&p->cone[c]) > rows ? cone_rows(&p->cone[c]) : rows;
-    w.an = arena_array(scratch, double, p->n);
-    w.at = arena_array(scratch, double, p->n);
-    w.b = arena_array(scratch, double, rows);
-    w.to = arena_array(scratch, double, rows);
-    w.local = arena_array(scratch, double, problem_work(p));
+    size_t n = (size_t)p->n, k = (size_t)rows;
+    w.an = arena_alloc(scratch, (2 * n + 2 * k + problem_work(p)) * sizeof(double));
+    w.at = w.an + n;
+    w.b = w.at + n;
+    w.to = w.b + k;
+    w.local = w.to + k;
     problem_diagonal(p, w.an, w.at);
     sweeper s = { .of = &w,
                   .pass = full_pass,

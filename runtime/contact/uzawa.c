@@ -17,11 +17,6 @@ bool uzawa_fits(const contact_problem *p)
     return p->W && p->u && p->kb == 0;
 }
 
-static double residual(contact_problem *p)
-{
-    return p->residual = problem_defect(p, p->u, NULL, NULL, NULL, &p->worst);
-}
-
 /* The step of rows at..at + n: by their own block, as the gap and the slip of a contact may be in units that
    have nothing to do with each other. */
 static double uzawa_step(const contact_problem *p, int at, int n, double stiffness)
@@ -71,15 +66,22 @@ static void uzawa_cone(contact_problem *p, const cone *c, double stiffness)
 bool uzawa_solve(contact_problem *p, arena *scratch, double tol, double stiffness)
 {
     enum { MOST = 200000 };
+    arena_pos mark = arena_mark(scratch);
+    double *an = arena_alloc(scratch, 2 * (size_t)p->n * sizeof *an), *at = an + p->n;
+    problem_diagonal(p, an, at);
     problem_velocities(p, p->u);
-    for (int it = 1; residual(p) > tol && it <= MOST; it++) {
+    p->residual = problem_defect(p, p->u, an, at, NULL, &p->worst);
+    for (int it = 1; p->residual > tol && it <= MOST; it++) {
         arena_tick(scratch, (int64_t)p->m * p->m);
         for (int i = 0; i < p->n; i++)
             uzawa_cone(p, &p->cone[i], stiffness);
         p->iterations++;
         if (it % 16 == 0)
             problem_velocities(p, p->u);
+        p->residual = problem_defect(p, p->u, an, at, NULL, &p->worst);
     }
     problem_velocities(p, p->u);
-    return residual(p) <= 2 * tol;
+    p->residual = problem_defect(p, p->u, an, at, NULL, &p->worst);
+    arena_release(scratch, mark);
+    return p->residual <= 2 * tol;
 }
