@@ -118,7 +118,7 @@ lang/output lang/session session_note
 lang/output lang/session session_path
 lang/results lang/output call_animate
 lang/model lang/lower model_input_name'
-acyclic "objects of contact" "$(needs runtime/contact objects)" 'contact pile pile_solve'
+acyclic "objects of contact" "$(needs runtime/contact objects)" ''
 
 # writable data: sections .data, .bss and common, but not the tables of constants that the loader relocates
 bad=$(objdump -t "$lib" 2>/dev/null | awk '

@@ -58,8 +58,9 @@ typedef struct record {            /* one JSON object in the making: a run, or a
     const char *model, *backend; /* of the last run, or NULL */
     uint64_t ir;                 /* of its program; 0: none */
     const char *params;          /* all its parameters, as JSON, or NULL */
+    const char *solver, *cut;    /* of its contact problem; policy of cutting steps; or NULL */
     double seconds, max_penetration, residual;
-    int64_t steps;
+    int64_t steps, at_once;
 } record;
 
 /* ---- tables that grow over the points of an experiment: save and plot ---- */

@@ -332,7 +332,11 @@ static void record_put(const record *r, text *t, bool stats)
     text_json_num(t, r->max_penetration);
     text_puts(t, ",\"residual\":");
     text_json_num(t, r->residual);
-    text_putc(t, '}');
+    text_puts(t, ",\"solver\":");
+    put_word(t, r->solver);
+    text_puts(t, ",\"cut\":");
+    put_word(t, r->cut);
+    text_printf(t, ",\"at_once\":%lld}", (long long)r->at_once);
     if (!stats && r->ir)
         text_printf(t, ",\"ir\":\"%016llx\"", (unsigned long long)r->ir);
     if (!stats && r->params)

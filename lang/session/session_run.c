@@ -541,8 +541,8 @@ static void summary(session *s, const run *r)
         text_printf(&t, "  energy %.6g to %.6g, dissipated %.6g, balance %.3g\n", x->energy[0],
                     x->energy[x->samples - 1], x->dissipated[x->samples - 1], x->power_balance);
     if (x->at_once)
-        text_printf(&t, "  %lld step%s taken at once, not cut at every impact\n", (long long)x->at_once,
-                    x->at_once == 1 ? " was" : "s were");
+        text_printf(&t, "  %lld step%s taken at once, not cut at every impact (cut = %s)\n",
+                    (long long)x->at_once, x->at_once == 1 ? " was" : "s were", x->cut);
     if (x->branch_choices)
         text_printf(&t, "  %lld steps had several solutions\n", (long long)x->branch_choices);
     if (x->averaged)
@@ -587,6 +587,9 @@ static void run_record(session *s, const run *r)
     rec->steps += r->r->steps;
     rec->max_penetration = fmax(rec->max_penetration, r->r->max_penetration);
     rec->residual = fmax(rec->residual, r->r->residual);
+    rec->solver = r->r->solver ? arena_strdup(s->keep, r->r->solver) : NULL;
+    rec->cut = r->r->cut;
+    rec->at_once += r->r->at_once;
 }
 
 static void run_ended(session *s, const ast *e, run *r)

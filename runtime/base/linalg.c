@@ -282,10 +282,26 @@ int chol_rank(double *a, int n, int *perm, double tol)
 }
 
 /* A = L L^T with L n by k:  x = L (L^T L)^-2 L^T b lies in the range of A. */
-int sym_shortest(double *a, const double *b, double *x, int n, double *work, int *iwork)
+int sym_shortest_factor(double *a, int n, double *work, int *iwork)
+{
+    double *g = work;
+    int k = chol_rank(a, n, iwork, 1e-11), bad;
+    if (k == n)
+        return k;
+    for (int i = 0; i < k; i++)
+        for (int j = 0; j <= i; j++) {
+            double s = 0;
+            for (int r = i; r < n; r++)
+                s += a[r * n + i] * a[r * n + j];
+            g[i * k + j] = g[j * k + i] = s;
+        }
+    return chol_plain(g, k, &bad) ? k : 0;
+}
+
+void sym_shortest_use(const double *a, int k, const double *b, double *x, int n, double *work,
+                      const int *iwork)
 {
     double *g = work, *y = work + (size_t)n * n, *pb = y + n;
-    int k = chol_rank(a, n, iwork, 1e-11), bad;
     for (int i = 0; i < n; i++)
         pb[i] = b[iwork[i]];
     if (k == n) {
@@ -295,15 +311,7 @@ int sym_shortest(double *a, const double *b, double *x, int n, double *work, int
             y[i] = 0;
             for (int r = i; r < n; r++)
                 y[i] += a[r * n + i] * pb[r];
-            for (int j = 0; j <= i; j++) {
-                double s = 0;
-                for (int r = i; r < n; r++)
-                    s += a[r * n + i] * a[r * n + j];
-                g[i * k + j] = g[j * k + i] = s;
-            }
         }
-        if (!chol_plain(g, k, &bad))
-            k = 0;
         chol_back(g, k, y);
         chol_back(g, k, y);
         for (int r = 0; r < n; r++)
@@ -311,6 +319,12 @@ int sym_shortest(double *a, const double *b, double *x, int n, double *work, int
     }
     for (int i = 0; i < n; i++)
         x[iwork[i]] = pb[i];
+}
+
+int sym_shortest(double *a, const double *b, double *x, int n, double *work, int *iwork)
+{
+    int k = sym_shortest_factor(a, n, work, iwork);
+    sym_shortest_use(a, k, b, x, n, work, iwork);
     return k;
 }
 

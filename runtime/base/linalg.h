@@ -63,6 +63,10 @@ int chol_rank(double *a, int n, int *perm, double tol);
 /* The shortest x with A x = b (b in the range of A, A symmetric semidefinite; destroyed).  work: n*n + 2n
  * doubles, iwork: n.  Returns the rank. */
 int sym_shortest(double *a, const double *b, double *x, int n, double *work, int *iwork);
+/* The same in two steps, for several b: a, work and iwork hold the factors, the rank is returned. */
+int sym_shortest_factor(double *a, int n, double *work, int *iwork);
+void sym_shortest_use(const double *a, int rank, const double *b, double *x, int n, double *work,
+                      const int *iwork);
 /* Least squares solution of smallest norm of A x = b, any A (m by n); the result is in b (room for max(m,
  * n)).  False: failed. */
 bool least_norm(double *a, double *b, int m, int n, arena *scratch);

@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 #include "lemke.h"
-#include "proximal.h"
+#include "newton.h"
 #include "base/linalg.h"
 #include "scaled.h"
 
@@ -29,7 +29,7 @@ typedef struct pair {
 } pair;
 
 typedef struct central {
-    sparse_problem *p;
+    contact_problem *p;
     struct budget *budget; /* or NULL */
     scaled *s;
     int m, np, size; /* unknowns, products, numbers of a state */
@@ -58,12 +58,12 @@ static bool known(const cone *c)
     return cone_rows(c) <= WIDE && lemke_knows(c);
 }
 
-bool central_fits(const sparse_problem *p)
+bool central_fits(const contact_problem *p)
 {
     for (int c = 0; c < p->n; c++)
         if (!known(&p->cone[c]))
             return false;
-    return true;
+    return problem_stored(p);
 }
 
 static int place(const scaled *s, int row, int col)
@@ -122,7 +122,7 @@ static void state_start(central *w)
     }
 }
 
-static central *central_new(sparse_problem *p, arena *a)
+static central *central_new(contact_problem *p, arena *a)
 {
     central *w = arena_make(a, central);
     w->budget = arena_budget(a);
@@ -476,7 +476,7 @@ static bool descend_damped(central *w, double tol)
     return w->residual <= tol;
 }
 
-bool damped_solve(sparse_problem *p, arena *scratch, double off, double tol)
+bool damped_solve(contact_problem *p, arena *scratch, double off, double tol)
 {
     if (!central_fits(p))
         return false;
@@ -496,7 +496,7 @@ bool damped_solve(sparse_problem *p, arena *scratch, double off, double tol)
     return ok;
 }
 
-bool central_solve(sparse_problem *p, arena *scratch, double tol)
+bool central_solve(contact_problem *p, arena *scratch, double tol)
 {
     enum { POLISH = 12 };
     if (!central_fits(p))

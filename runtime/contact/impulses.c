@@ -274,7 +274,7 @@ static void block_row(const impulses *w, group g, int i, int a, double *x, const
         x[l->dof[l->dof_at[c] + k]] = 0;
 }
 
-static void sparse_put(impulses *w, group g, sparse_problem *p, cone *cones)
+static void sparse_put(impulses *w, group g, contact_problem *p, cone *cones)
 {
     arena *a = w->scratch;
     int n = p->n, *seen = arena_array(a, int, n), *near_by = arena_array(a, int, n),
@@ -316,7 +316,7 @@ static double solve_sparse(impulses *w, group g, int *worst)
         m += cone_rows(&cones[i]);
     }
     double *b = arena_array(w->scratch, double, m), *r = arena_array(w->scratch, double, m);
-    sparse_problem p = { .n = n, .m = m, .cone = cones, .b = b, .r = r, .brief = w->may_cut };
+    contact_problem p = { .n = n, .m = m, .cone = cones, .b = b, .r = r, .brief = w->may_cut };
     sparse_put(w, g, &p, cones);
     for (int i = 0; i < n; i++)
         for (int a = 0; a < cone_rows(&cones[i]); a++)

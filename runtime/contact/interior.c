@@ -17,7 +17,7 @@ typedef struct ball { /* a cone of the scaled problem */
 } ball;
 
 typedef struct interior {
-    sparse_problem *p;
+    contact_problem *p;
     scaled *s;
     int m; /* unknowns */
     ball *ball;
@@ -107,12 +107,12 @@ static bool known(const cone *c)
     return c->kind == CONE_BILATERAL && (c->d == 0 || (c->mu == 0 && c->radius == 0));
 }
 
-bool interior_fits(const sparse_problem *p)
+bool interior_fits(const contact_problem *p)
 {
     for (int c = 0; c < p->n; c++)
         if (!known(&p->cone[c]))
             return false;
-    return true;
+    return problem_stored(p);
 }
 
 /* ---- Newton's steps ---- */
@@ -258,7 +258,7 @@ static bool iterate(interior *w)
     return s > 1e-10;
 }
 
-static interior *interior_new(sparse_problem *p, arena *a)
+static interior *interior_new(contact_problem *p, arena *a)
 {
     interior *w = arena_make(a, interior);
     w->p = p;
@@ -277,7 +277,7 @@ static interior *interior_new(sparse_problem *p, arena *a)
     return w;
 }
 
-bool interior_solve(sparse_problem *p, arena *scratch, double tol)
+bool interior_solve(contact_problem *p, arena *scratch, double tol)
 {
     if (!interior_fits(p))
         return false;

@@ -5,8 +5,8 @@
 #include "problem.h"
 
 /* Unilateral cones without a bound of their own, and bilateral rows without friction. */
-bool interior_fits(const sparse_problem *p);
+bool interior_fits(const contact_problem *p);
 /* False: the tolerance was not reached, or a cone is of a kind it does not know; r is the best that was met.
  */
-bool interior_solve(sparse_problem *p, arena *scratch, double tol);
+bool interior_solve(contact_problem *p, arena *scratch, double tol);
 #endif

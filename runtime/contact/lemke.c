@@ -119,7 +119,7 @@ bool lemke_knows(const cone *c)
 }
 
 /* unknowns of one contact, and what its reactions are of them; r gets the part that is given */
-static int unknowns(const sparse_problem *p, int c, unknown *x, int n, share *of, double *r)
+static int unknowns(const contact_problem *p, int c, unknown *x, int n, share *of, double *r)
 {
     const cone *o = &p->cone[c];
     int top = cone_normal(o), first = n;
@@ -155,7 +155,7 @@ static int unknowns(const sparse_problem *p, int c, unknown *x, int n, share *of
     return n;
 }
 
-static void equation(const sparse_problem *p, const unknown *x, int i, const share *of, const double *r,
+static void equation(const contact_problem *p, const unknown *x, int i, const share *of, const double *r,
                      double *M, double *q)
 {
     const cone *o = &p->cone[x[i].contact];
@@ -166,12 +166,13 @@ static void equation(const sparse_problem *p, const unknown *x, int i, const sha
         *q = 2 * o->radius;
         return;
     }
-    int at = p->start[x[i].contact], n = p->start[x[i].contact + 1] - at;
-    const double *v = p->val + p->at[x[i].contact] + (size_t)(x[i].row - o->row) * n;
+    int c = x[i].contact, n = problem_width(p, c);
+    const int *col = problem_columns(p, c);
+    const double *v = problem_row(p, c, x[i].row - o->row);
     double sign = x[i].kind == PULL ? -1 : 1;
     *q = p->b[x[i].row];
     for (int k = 0; k < n; k++) {
-        int j = p->col[at + k];
+        int j = col[k];
         *q += v[k] * r[j];
         for (int a = 0; a < 2; a++)
             if (of[j].z[a] >= 0)
@@ -182,7 +183,7 @@ static void equation(const sparse_problem *p, const unknown *x, int i, const sha
         M[i + 1] = 1;
 }
 
-bool lemke_contacts(const sparse_problem *p, const int *who, int n, double *r, lemke_digits digits,
+bool lemke_contacts(const contact_problem *p, const int *who, int n, double *r, lemke_digits digits,
                     arena *scratch)
 {
     arena_pos mark = arena_mark(scratch);

@@ -11,6 +11,6 @@ bool lemke_solve(int n, const double *M, const double *q, double *z, lemke_digit
 /* Is it a contact that can take part? */
 bool lemke_knows(const cone *c);
 /* The contacts who[0..n) solved together, the reactions of all others as they are. */
-bool lemke_contacts(const sparse_problem *p, const int *who, int n, double *r, lemke_digits digits,
+bool lemke_contacts(const contact_problem *p, const int *who, int n, double *r, lemke_digits digits,
                     arena *scratch);
 #endif

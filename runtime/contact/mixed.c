@@ -1,6 +1,8 @@
 #include "mixed.h"
 #include <math.h>
 #include <string.h>
+#include "base/matrix.h"
+#include "impulses.h"
 
 enum { MOST = 60 };    /* Newton steps */
 enum { MAX_ROWS = 4 }; /* of a contact */
@@ -42,14 +44,16 @@ static inline double larger(double a, double b)
 }
 
 /* ---- structure ---- */
-static int width(const mixed_problem *p, int c)
+static int width(const contact_problem *p, int c)
 {
-    return p->dof_at[c + 1] - p->dof_at[c];
+    const contact_list *l = p->coupled->list;
+    return l->dof_at[c + 1] - l->dof_at[c];
 }
 
-static void room(mixed *w, const mixed_problem *p, size_t entries)
+static void room(mixed *w, const contact_problem *p, size_t entries)
 {
-    int size = p->n + p->m;
+    const coupled_rows *q = p->coupled;
+    int size = q->n + p->m;
     if (size > w->room) {
         w->room = size + size / 4;
         w->start = arena_array(w->a, int, w->room + 1);
@@ -57,8 +61,8 @@ static void room(mixed *w, const mixed_problem *p, size_t entries)
         w->x = arena_array(w->a, double, w->room);
         w->rhs = arena_array(w->a, double, w->room);
     }
-    if (p->contacts > w->contact_room) {
-        w->contact_room = p->contacts + p->contacts / 4;
+    if (p->n > w->contact_room) {
+        w->contact_room = p->n + p->n / 4;
         w->normal = arena_array(w->a, double, w->contact_room);
         w->tangent = arena_array(w->a, double, w->contact_room);
         w->mode = arena_array(w->a, int, w->contact_room);
@@ -74,23 +78,25 @@ static void room(mixed *w, const mixed_problem *p, size_t entries)
 }
 
 /* which rows push at each dof */
-static void turn(mixed *w, const mixed_problem *p)
+static void turn(mixed *w, const contact_problem *p)
 {
-    memset(w->at_dof, 0, (size_t)(p->n + 2) * sizeof *w->at_dof);
+    const coupled_rows *q = p->coupled;
+    const contact_list *l = q->list;
+    memset(w->at_dof, 0, (size_t)(q->n + 2) * sizeof *w->at_dof);
     for (int pass = 0; pass < 2; pass++) {
-        for (int c = 0; c < p->contacts; c++)
+        for (int c = 0; c < p->n; c++)
             for (int k = 0; k < width(p, c); k++)
                 for (int a = 0; a < cone_rows(&p->cone[c]); a++) {
-                    int dof = p->dof[p->dof_at[c] + k];
+                    int dof = l->dof[l->dof_at[c] + k];
                     if (pass == 0) {
                         w->at_dof[dof + 2]++;
                         continue;
                     }
                     int to = w->at_dof[dof + 1]++;
                     w->row_of[to] = p->cone[c].row + a;
-                    w->entry_of[to] = p->J_at[c] + (size_t)(a * width(p, c) + k);
+                    w->entry_of[to] = l->J_at[c] + (size_t)(a * width(p, c) + k);
                 }
-        for (int i = 2; pass == 0 && i < p->n + 2; i++)
+        for (int i = 2; pass == 0 && i < q->n + 2; i++)
             w->at_dof[i] += w->at_dof[i - 1];
     }
 }
@@ -100,40 +106,42 @@ static int first_column(const matrix_shape *s, int i)
     return s->kind == MATRIX_BAND ? i - s->below : s->kind == MATRIX_DIAGONAL ? i : 0;
 }
 
-static void structure(mixed *w, const mixed_problem *p)
+static void structure(mixed *w, const contact_problem *p)
 {
-    size_t entries = p->shape->count, at = 0;
-    for (int c = 0; c < p->contacts; c++) {
+    const coupled_rows *q = p->coupled;
+    const contact_list *l = q->list;
+    size_t entries = q->shape->count, at = 0;
+    for (int c = 0; c < p->n; c++) {
         size_t m = (size_t)cone_rows(&p->cone[c]);
         entries += 2 * m * (size_t)width(p, c) + m * m;
     }
     room(w, p, entries);
     turn(w, p);
-    for (int i = 0; i < p->n; i++) {
+    for (int i = 0; i < q->n; i++) {
         w->start[i] = (int)at;
-        size_t lo = matrix_row(p->shape, i), hi = matrix_row(p->shape, i + 1);
+        size_t lo = matrix_row(q->shape, i), hi = matrix_row(q->shape, i + 1);
         for (size_t e = lo; e < hi; e++) {
-            int j = p->shape->kind == MATRIX_SPARSE ? p->shape->column[e]
-                                                    : first_column(p->shape, i) + (int)(e - lo);
-            if (j >= 0 && j < p->n)
+            int j = q->shape->kind == MATRIX_SPARSE ? q->shape->column[e]
+                                                    : first_column(q->shape, i) + (int)(e - lo);
+            if (j >= 0 && j < q->n)
                 w->column[at++] = j;
         }
         for (int k = w->at_dof[i]; k < w->at_dof[i + 1]; k++)
-            w->column[at++] = p->n + w->row_of[k];
+            w->column[at++] = q->n + w->row_of[k];
     }
-    for (int c = 0; c < p->contacts; c++)
+    for (int c = 0; c < p->n; c++)
         for (int a = 0; a < cone_rows(&p->cone[c]); a++) {
-            w->start[p->n + p->cone[c].row + a] = (int)at;
+            w->start[q->n + p->cone[c].row + a] = (int)at;
             for (int k = 0; k < width(p, c); k++)
-                w->column[at++] = p->dof[p->dof_at[c] + k];
+                w->column[at++] = l->dof[l->dof_at[c] + k];
             for (int b = 0; b < cone_rows(&p->cone[c]); b++)
-                w->column[at++] = p->n + p->cone[c].row + b;
+                w->column[at++] = q->n + p->cone[c].row + b;
         }
-    w->start[p->n + p->m] = (int)at;
+    w->start[q->n + p->m] = (int)at;
     factor_free(&w->factors);
     bool first = w->shape.n == 0;
     w->shape = (matrix_shape){
-        .kind = MATRIX_SPARSE, .n = p->n + p->m, .start = w->start, .column = w->column, .count = at
+        .kind = MATRIX_SPARSE, .n = q->n + p->m, .start = w->start, .column = w->column, .count = at
     };
     if (first)
         factor_shape(&w->factors, w->a, &w->shape);
@@ -142,32 +150,36 @@ static void structure(mixed *w, const mixed_problem *p)
 }
 
 /* ---- values ---- */
-static void fill_dofs(mixed *w, const mixed_problem *p)
+static void fill_dofs(mixed *w, const contact_problem *p)
 {
+    const coupled_rows *q = p->coupled;
+    const contact_list *l = q->list;
     double *to = w->value;
-    for (int i = 0; i < p->n; i++) {
-        size_t lo = matrix_row(p->shape, i), hi = matrix_row(p->shape, i + 1);
-        int j = p->shape->kind == MATRIX_SPARSE ? 0 : first_column(p->shape, i);
+    for (int i = 0; i < q->n; i++) {
+        size_t lo = matrix_row(q->shape, i), hi = matrix_row(q->shape, i + 1);
+        int j = q->shape->kind == MATRIX_SPARSE ? 0 : first_column(q->shape, i);
         for (size_t e = lo; e < hi; e++, j++)
-            if (p->shape->kind == MATRIX_SPARSE || (j >= 0 && j < p->n))
-                *to++ = p->D[e];
+            if (q->shape->kind == MATRIX_SPARSE || (j >= 0 && j < q->n))
+                *to++ = q->D[e];
         for (int k = w->at_dof[i]; k < w->at_dof[i + 1]; k++)
-            *to++ = -p->P[w->entry_of[k]];
+            *to++ = -l->K[w->entry_of[k]];
     }
 }
 
 /* what the entries of W are about: rows times the inverse of the diagonal of D */
-static void sizes(mixed *w, const mixed_problem *p)
+static void sizes(mixed *w, const contact_problem *p)
 {
-    for (int c = 0; c < p->contacts; c++) {
-        const int *dof = p->dof + p->dof_at[c];
+    const coupled_rows *q = p->coupled;
+    const contact_list *l = q->list;
+    for (int c = 0; c < p->n; c++) {
+        const int *dof = l->dof + l->dof_at[c];
         int n = width(p, c), top = cone_normal(&p->cone[c]);
         w->normal[c] = w->tangent[c] = 0;
         for (int a = 0; a < cone_rows(&p->cone[c]); a++) {
             double s = 0;
             for (int k = 0; k < n; k++) {
-                size_t at = p->J_at[c] + (size_t)(a * n + k);
-                s += p->J[at] * p->P[at] / fabs(p->D[matrix_at(p->shape, dof[k], dof[k])]);
+                size_t at = l->J_at[c] + (size_t)(a * n + k);
+                s += l->J[at] * l->K[at] / fabs(q->D[matrix_at(q->shape, dof[k], dof[k])]);
             }
             if (a < top)
                 w->normal[c] = s;
@@ -177,75 +189,21 @@ static void sizes(mixed *w, const mixed_problem *p)
     }
 }
 
-enum { OPEN = 1, HELD = 2, STICK = 4, SLIP = 8, BACK = 16, TURNS = 32 };
-
-/* Alart and Curnier's map F of a contact, its derivatives by r and by u (m x m each); what it does */
-static int cone_map(const cone *o, const double *r, const double *u, double an, double at, double *F,
-                    double *Fr, double *Fu)
-{
-    int k = cone_normal(o), m = cone_rows(o), mode = 0;
-    double rn = 0, x[MAX_ROWS] = { 0 }, nx = 0;
-    memset(Fr, 0, (size_t)(m * m) * sizeof *Fr);
-    memset(Fu, 0, (size_t)(m * m) * sizeof *Fu);
-    if (k) {
-        double rho = 1 / an;
-        rn = r[0];
-        if (o->kind == CONE_BILATERAL || rn - rho * u[0] > 0) {
-            F[0] = rho * u[0];
-            Fu[0] = rho;
-            mode = HELD;
-        } else {
-            F[0] = rn;
-            Fr[0] = 1;
-            rn = 0;
-            mode = OPEN;
-        }
-    }
-    if (o->d == 0)
-        return mode;
-    double bound = o->mu * fabs(rn) + o->radius, sign = rn < 0 ? -o->mu : o->mu, rho = 1 / at;
-    for (int j = 0; j < o->d; j++) {
-        x[j] = r[k + j] - rho * u[k + j];
-        nx += x[j] * x[j];
-    }
-    nx = sqrt(nx);
-    bool slips = o->dir || nx > bound;
-    for (int j = 0; j < o->d; j++) {
-        int row = k + j;
-        if (!slips) {
-            F[row] = rho * u[row];
-            Fu[row * m + row] = rho;
-            continue;
-        }
-        double xj = o->dir ? -o->dir[j] : x[j] / nx, f = o->dir ? 0 : bound / nx;
-        for (int i = 0; i < o->d && f > 0 && o->d > 1; i++) {
-            double g = f * ((i == j) - xj * x[i] / nx);
-            Fu[row * m + k + i] += g * rho;
-            Fr[row * m + k + i] -= g;
-        }
-        Fr[row * m + row] += 1;
-        if (k && rn != 0)
-            Fr[row * m] -= xj * sign;
-        F[row] = r[row] - bound * xj;
-    }
-    if (!slips)
-        return mode | STICK;
-    return mode | SLIP | (x[0] < 0 ? BACK : 0) | (o->d > 1 && !o->dir && bound > 0 ? TURNS : 0);
-}
-
 /* one contact: its part of the right side, and its rows of the matrix when they are wanted */
-static void contact_rows_put(mixed *w, const mixed_problem *p, int c, bool matrix)
+static void contact_rows_put(mixed *w, const contact_problem *p, int c, bool matrix)
 {
+    const coupled_rows *q = p->coupled;
+    const contact_list *l = q->list;
     const cone *o = &p->cone[c];
     int m = cone_rows(o), n = width(p, c);
     double F[MAX_ROWS], Fr[MAX_ROWS * MAX_ROWS], Fu[MAX_ROWS * MAX_ROWS];
-    const double *J = p->J + p->J_at[c];
-    w->mode[c] = cone_map(o, p->r + o->row, p->u + o->row, w->normal[c], w->tangent[c], F, Fr, Fu);
+    const double *J = l->J + l->J_at[c];
+    w->mode[c] = cone_newton(o, p->r + o->row, p->u + o->row, w->normal[c], w->tangent[c], F, Fr, Fu);
     for (int a = 0; a < m; a++) {
-        w->rhs[p->n + o->row + a] = -F[a];
+        w->rhs[q->n + o->row + a] = -F[a];
         if (!matrix)
             continue;
-        double *to = w->value + w->start[p->n + o->row + a];
+        double *to = w->value + w->start[q->n + o->row + a];
         for (int k = 0; k < n; k++) {
             double s = 0;
             for (int b = 0; b < m; b++)
@@ -258,24 +216,26 @@ static void contact_rows_put(mixed *w, const mixed_problem *p, int c, bool matri
 }
 
 /* rates of all rows for the dv at hand */
-static void rates(const mixed_problem *p)
+static void rates(const contact_problem *p)
 {
-    for (int c = 0; c < p->contacts; c++) {
+    const coupled_rows *q = p->coupled;
+    const contact_list *l = q->list;
+    for (int c = 0; c < p->n; c++) {
         int n = width(p, c), row = p->cone[c].row;
-        const int *dof = p->dof + p->dof_at[c];
+        const int *dof = l->dof + l->dof_at[c];
         for (int a = 0; a < cone_rows(&p->cone[c]); a++) {
-            const double *J = p->J + p->J_at[c] + (size_t)(a * n);
+            const double *J = l->J + l->J_at[c] + (size_t)(a * n);
             double s = p->b[row + a];
             for (int k = 0; k < n; k++)
-                s += J[k] * p->dv[dof[k]];
+                s += J[k] * q->dv[dof[k]];
             p->u[row + a] = s;
         }
     }
 }
 
-static void laws(const mixed_problem *p)
+static void laws(const contact_problem *p)
 {
-    for (int c = 0; c < p->contacts; c++) {
+    for (int c = 0; c < p->n; c++) {
         cone *o = &p->cone[c];
         if (!o->of_speed || o->dir)
             continue;
@@ -286,110 +246,105 @@ static void laws(const mixed_problem *p)
     }
 }
 
-static double measure(mixed *w, mixed_problem *p)
+static double measure(mixed *w, contact_problem *p)
 {
-    reaction_size size = { .fine = reaction_fine(p->tol) };
-    double most = 0, any = 0;
-    for (int c = 0; c < p->contacts; c++) {
-        int i = p->cone[c].row;
-        double e = cone_defect(&p->cone[c], p->r + i, p->u + i, p->b + i, w->normal[c], w->tangent[c], &any);
-        reaction_add(&size, &p->cone[c], p->r + i, p->b + i, w->normal[c], w->tangent[c]);
-        if (e > most || !(e == e)) {
-            most = e;
-            p->worst = c;
-        }
-    }
-    return p->residual = most == 0 ? 0 : most / reaction_scale(&size, p->least);
+    return p->residual = problem_defect(p, p->u, w->normal, w->tangent, NULL, &p->worst);
 }
 
 /* ---- Newton ---- */
-static bool modes_kept(const mixed *w, const mixed_problem *p)
+static bool modes_kept(const mixed *w, const contact_problem *p)
 {
-    for (int c = 0; c < p->contacts; c++)
-        if (w->mode[c] != w->mode_known[c] || w->mode[c] & TURNS)
+    for (int c = 0; c < p->n; c++)
+        if (w->mode[c] != w->mode_known[c] || w->mode[c] & CONE_TURNS)
             return false;
     return true;
 }
 
 /* coefficients of slip that the factors depend on are those of the cone: mu of a normal reaction */
-static bool direction(mixed *w, const mixed_problem *p)
+static bool direction(mixed *w, const contact_problem *p)
 {
-    for (int c = 0; c < p->contacts; c++)
+    const coupled_rows *q = p->coupled;
+    for (int c = 0; c < p->n; c++)
         contact_rows_put(w, p, c, false);
     if (!(w->known && modes_kept(w, p))) {
-        for (int c = 0; c < p->contacts; c++)
+        for (int c = 0; c < p->n; c++)
             contact_rows_put(w, p, c, true);
-        memcpy(w->mode_known, w->mode, (size_t)p->contacts * sizeof *w->mode);
+        memcpy(w->mode_known, w->mode, (size_t)p->n * sizeof *w->mode);
         w->known = factor_matrix(&w->factors, w->value);
         if (!w->known)
             return false;
     }
     factor_solve(&w->factors, w->rhs, w->x);
-    for (int i = 0; i < p->n + p->m; i++)
+    for (int i = 0; i < q->n + p->m; i++)
         if (!isfinite(w->x[i]))
             return w->known = false;
     return true;
 }
 
 /* D dv = P^T r holds after the first step; before it what is missing stands on the right side */
-static void start(mixed *w, const mixed_problem *p)
+static void start(mixed *w, const contact_problem *p)
 {
-    memset(p->dv, 0, (size_t)p->n * sizeof *p->dv);
-    for (int i = 0; i < p->n; i++) {
+    const coupled_rows *q = p->coupled;
+    const contact_list *l = q->list;
+    memset(q->dv, 0, (size_t)q->n * sizeof *q->dv);
+    for (int i = 0; i < q->n; i++) {
         double s = 0;
         for (int k = w->at_dof[i]; k < w->at_dof[i + 1]; k++)
-            s += p->P[w->entry_of[k]] * p->r[w->row_of[k]];
+            s += l->K[w->entry_of[k]] * p->r[w->row_of[k]];
         w->rhs[i] = s;
     }
 }
 
-static bool newton(mixed *w, mixed_problem *p)
+static bool newton(mixed *w, contact_problem *p, double tol)
 {
+    const coupled_rows *q = p->coupled;
     start(w, p);
     rates(p);
     laws(p);
     for (int it = 0; it < MOST; it++) {
         if (!direction(w, p))
             return false;
-        for (int i = 0; i < p->n; i++)
-            p->dv[i] += w->x[i];
+        for (int i = 0; i < q->n; i++)
+            q->dv[i] += w->x[i];
         for (int i = 0; i < p->m; i++)
-            p->r[i] += w->x[p->n + i];
-        memset(w->rhs, 0, (size_t)p->n * sizeof *w->rhs);
+            p->r[i] += w->x[q->n + i];
+        memset(w->rhs, 0, (size_t)q->n * sizeof *w->rhs);
         rates(p);
         laws(p);
         p->iterations++;
-        if (measure(w, p) <= p->tol)
+        if (measure(w, p) <= tol)
             return true;
     }
     return false;
 }
 
-static bool knows(const mixed_problem *p)
+bool mixed_fits(const contact_problem *p)
 {
-    for (int c = 0; c < p->contacts; c++)
+    for (int c = 0; c < p->n; c++)
         if (cone_rows(&p->cone[c]) > MAX_ROWS)
             return false;
-    return true;
+    return p->coupled && p->u;
 }
 
-bool mixed_solve(mixed *w, mixed_problem *p, bool same)
+bool mixed_solve(mixed *w, contact_problem *p, bool same, double tol)
 {
+    const coupled_rows *q = p->coupled;
     p->residual = INFINITY;
     p->worst = p->iterations = 0;
-    if (!knows(p))
+    p->fine = reaction_fine(tol);
+    if (!mixed_fits(p))
         return false;
-    if (!same || w->shape.n != p->n + p->m) {
+    if (!same || w->shape.n != q->n + p->m) {
         structure(w, p);
         same = false;
     }
-    if (!same || p->matrix_changed) {
+    if (!same || q->changed) {
         fill_dofs(w, p);
         sizes(w, p);
         w->known = false;
     }
     w->slack = 0;
-    if (newton(w, p))
+    if (newton(w, p, tol))
         return true;
     /* reactions that are not unique, or modes that do not settle: steps are held back a little */
     for (int k = 0; k < 3; k++) {
@@ -397,7 +352,7 @@ bool mixed_solve(mixed *w, mixed_problem *p, bool same)
         w->slack = slack[k];
         w->known = false;
         memset(p->r, 0, (size_t)p->m * sizeof *p->r);
-        bool ok = newton(w, p);
+        bool ok = newton(w, p, tol);
         w->known = false;
         if (ok)
             return true;

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 #include "lemke.h"
-#include "proximal.h"
+#include "newton.h"
 #include "solvers.h"
 
 /* contacts: that pivots solve with all digits, with more, before others, when all else fails; above FEW
@@ -14,7 +14,7 @@ enum { PATCH = 60 }; /* contacts solved together */
 /* ---- one island ---- */
 /* the best so far, and where it was */
 typedef struct {
-    sparse_problem *p;
+    contact_problem *p;
     arena *a;
     double tol, best, *kept;
 } attempt;
@@ -22,7 +22,7 @@ typedef struct {
 /* keeps the better of two reactions: those at hand and those kept */
 static bool better(attempt *t)
 {
-    sparse_problem *p = t->p;
+    contact_problem *p = t->p;
     size_t size = (size_t)p->m * sizeof *t->kept;
     double e = problem_measure(p, NULL, t->a);
     if (e < t->best) {
@@ -34,7 +34,7 @@ static bool better(attempt *t)
 }
 
 /* The contacts around the worst one, layer by layer. */
-static int around(const sparse_problem *p, int c, const int *contact_of, int *mark, int *who, int most)
+static int around(const contact_problem *p, int c, const int *contact_of, int *mark, int *who, int most)
 {
     int n = 0;
     memset(mark, 0, (size_t)p->n * sizeof *mark);
@@ -55,7 +55,7 @@ static int around(const sparse_problem *p, int c, const int *contact_of, int *ma
  * solved exactly, then all by Newton's steps. */
 static bool patched(attempt *t, int rounds)
 {
-    sparse_problem *p = t->p;
+    contact_problem *p = t->p;
     arena *a = t->a;
     int *contact_of = arena_array(a, int, p->m), *mark = arena_array(a, int, p->n),
         *who = arena_array(a, int, p->n);
@@ -111,7 +111,7 @@ static const link space[] = {
     { SOLVER_PROXIMAL_FIRM, 0, INT_MAX, 0, false },
 };
 
-static double most_of(const sparse_problem *p)
+static double most_of(const contact_problem *p)
 {
     double most = 0;
     for (int i = 0; i < p->m; i++)
@@ -120,7 +120,7 @@ static double most_of(const sparse_problem *p)
 }
 
 /* what velocities ask for, all contacts together */
-static double asked_of(const sparse_problem *p)
+static double asked_of(const contact_problem *p)
 {
     double all = 0;
     for (int c = 0; c < p->n; c++)
@@ -138,7 +138,7 @@ static double asked_of(const sparse_problem *p)
 static void calm(attempt *t)
 {
     const double FAR = 1e3;
-    sparse_problem *p = t->p;
+    contact_problem *p = t->p;
     double most = most_of(p);
     if (!(most > FAR * asked_of(p)))
         return;
@@ -156,7 +156,7 @@ static void calm(attempt *t)
     problem_measure(p, NULL, t->a);
 }
 
-static bool island_solve(sparse_problem *p, double tol, const char **solver, arena *a)
+static bool island_solve(contact_problem *p, double tol, const char **solver, arena *a)
 {
     attempt t = { p, a, tol, problem_measure(p, NULL, a), arena_array(a, double, p->m) };
     bool flat = contact_solvers[SOLVER_LEMKE].fits(p), none = false;
@@ -193,7 +193,7 @@ static int root(int *to, int i)
 }
 
 /* number of the island of each contact, in the order of their first contacts */
-static int islands(const sparse_problem *p, int *of, int *to, const int *contact_of)
+static int islands(const contact_problem *p, int *of, int *to, const int *contact_of)
 {
     int n = 0;
     for (int c = 0; c < p->n; c++)
@@ -212,9 +212,9 @@ static int islands(const sparse_problem *p, int *of, int *to, const int *contact
 }
 
 /* the part of the problem on the contacts of one island: contacts and rows numbered anew, columns in order */
-static sparse_problem part_of(const sparse_problem *p, const int *who, int n, int *row_of, arena *a)
+static contact_problem part_of(const contact_problem *p, const int *who, int n, int *row_of, arena *a)
 {
-    sparse_problem s = { .n = n, .least = p->least, .fine = p->fine, .brief = p->brief };
+    contact_problem s = { .n = n, .least = p->least, .fine = p->fine, .brief = p->brief };
     cone *cones = arena_array(a, cone, n);
     int *start = arena_array(a, int, n + 1), at = 0, widest = 0;
     size_t *first = arena_array(a, size_t, n), all = 0;
@@ -263,7 +263,7 @@ static sparse_problem part_of(const sparse_problem *p, const int *who, int n, in
     return s;
 }
 
-bool pile_solve(sparse_problem *p, arena *scratch, double tol)
+bool pile_solve(contact_problem *p, arena *scratch, double tol)
 {
     arena_pos mark = arena_mark(scratch);
     int n = p->n, *of = arena_array(scratch, int, n), *to = arena_array(scratch, int, n),
@@ -287,7 +287,7 @@ bool pile_solve(sparse_problem *p, arena *scratch, double tol)
         if (solved)
             continue;
         arena_pos inner = arena_mark(scratch);
-        sparse_problem s = part_of(p, who, k, row_of, scratch);
+        contact_problem s = part_of(p, who, k, row_of, scratch);
         const char *solver = p->solver;
         island_solve(&s, tol, &solver, scratch);
         if (k > hardest) {

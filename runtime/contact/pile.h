@@ -5,5 +5,5 @@
 #include "problem.h"
 
 /* From the reactions at hand; false when the tolerance was not reached (residual, worst tell). */
-bool pile_solve(sparse_problem *p, arena *scratch, double tol);
+bool pile_solve(contact_problem *p, arena *scratch, double tol);
 #endif

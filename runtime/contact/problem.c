@@ -1,58 +1,142 @@
 #include "problem.h"
 #include <math.h>
 #include <string.h>
+#include "base/linalg.h"
 
 static inline double larger(double a, double b)
 {
     return a > b ? a : b;
 }
 
-double problem_times(const sparse_problem *p, int c, int j, const double *x)
+contact_problem problem_by_rows(const contact_problem *p, arena *a)
+{
+    contact_problem s = *p;
+    int m = p->m, at = 0, *start = arena_array(a, int, p->n + 1), *col = arena_array(a, int, (size_t)p->n *m);
+    size_t *first = arena_array(a, size_t, p->n), all = 0;
+    double *val = arena_array(a, double, (size_t)m *m);
+    for (int i = 0; i < p->n; i++) {
+        const cone *c = &p->cone[i];
+        start[i] = at;
+        first[i] = all;
+        for (int j = 0; j < m; j++) {
+            bool any = j >= c->row && j < c->row + cone_rows(c);
+            for (int k = 0; k < cone_rows(c); k++)
+                any |= problem_row(p, i, k)[j] != 0;
+            if (any)
+                col[at++] = j;
+        }
+        for (int k = 0; k < cone_rows(c); k++)
+            for (int j = start[i]; j < at; j++)
+                val[all++] = problem_row(p, i, k)[col[j]];
+    }
+    start[p->n] = at;
+    s.W = NULL;
+    s.start = start;
+    s.col = col;
+    s.at = first;
+    s.val = val;
+    return s;
+}
+
+bool problem_stored(const contact_problem *p)
+{
+    return p->val || (p->W && p->all && p->kb == 0);
+}
+
+double problem_times(const contact_problem *p, int c, int j, const double *x)
 {
     const double *v = problem_row(p, c, j);
-    const int *col = p->col + p->start[c];
+    if (!p->val)
+        return vec_dot(v, x, p->m);
+    const int *col = problem_columns(p, c);
     double s = 0;
     for (int k = 0, n = problem_width(p, c); k < n; k++)
         s += v[k] * x[col[k]];
     return s;
 }
 
-void problem_velocities(const sparse_problem *p, double *u)
+void problem_velocities(const contact_problem *p, double *u)
 {
+    int m = p->m;
+    if (!p->val) {
+        for (int i = 0; i < m; i++)
+            u[i] = p->b[i] + vec_dot(p->W + (size_t)i * (size_t)m, p->r, m);
+        return;
+    }
     for (int c = 0; c < p->n; c++)
         for (int j = 0, row = p->cone[c].row; j < cone_rows(&p->cone[c]); j++)
             u[row + j] = p->b[row + j] + problem_times(p, c, j, p->r);
 }
 
-double problem_entry(const sparse_problem *p, int c, int j, int col)
+static inline double full_entry(const contact_problem *p, int i, int j)
 {
+    return p->W[(size_t)i * (size_t)p->m + (size_t)j];
+}
+
+double problem_entry(const contact_problem *p, int c, int j, int col)
+{
+    if (!p->val)
+        return full_entry(p, p->cone[c].row + j, col);
+    const double *v = problem_row(p, c, j);
+    const int *at = problem_columns(p, c);
     for (int k = 0, n = problem_width(p, c); k < n; k++)
-        if (p->col[p->start[c] + k] == col)
-            return problem_row(p, c, j)[k];
+        if (at[k] == col)
+            return v[k];
     return 0;
 }
 
-void problem_diagonal(const sparse_problem *p, double *an, double *at)
+void problem_block(const contact_problem *p, int c, double *A)
+{
+    int row = p->cone[c].row, rows = cone_rows(&p->cone[c]);
+    for (int j = 0; j < rows; j++)
+        for (int k = 0; k < rows; k++)
+            A[j * rows + k] = problem_entry(p, c, j, row + k);
+}
+
+static double normal_entry(const contact_problem *p, int c)
+{
+    return cone_normal(&p->cone[c]) ? problem_entry(p, c, 0, p->cone[c].row) : 0;
+}
+
+static double tangent_entry(const contact_problem *p, int c)
+{
+    const cone *o = &p->cone[c];
+    double most = 0;
+    if (!p->val)
+        for (int i = o->row + cone_normal(o); i < o->row + cone_rows(o); i++)
+            most = larger(most, full_entry(p, i, i));
+    else
+        for (int j = cone_normal(o); j < cone_rows(o); j++)
+            most = larger(most, problem_entry(p, c, j, o->row + j));
+    return most;
+}
+
+void problem_diagonal(const contact_problem *p, double *an, double *at)
 {
     for (int c = 0; c < p->n; c++) {
-        const cone *o = &p->cone[c];
-        int top = cone_normal(o);
-        an[c] = top ? problem_entry(p, c, 0, o->row) : 0;
-        at[c] = 0;
-        for (int j = top; j < cone_rows(o); j++)
-            at[c] = larger(at[c], problem_entry(p, c, j, o->row + j));
+        an[c] = normal_entry(p, c);
+        at[c] = tangent_entry(p, c);
     }
 }
 
-double problem_defect(const sparse_problem *p, const double *u, const double *an, const double *at, double *e,
-                      int *worst)
+size_t problem_work(const contact_problem *p)
+{
+    int d = 0;
+    for (int c = 0; c < p->n; c++)
+        d = p->cone[c].d > d ? p->cone[c].d : d;
+    return (size_t)CONE_WORK * (size_t)d * (size_t)(d + 4) + 8;
+}
+
+double problem_defect(const contact_problem *p, const double *u, const double *an, const double *at,
+                      double *e, int *worst)
 {
     reaction_size size = { .fine = p->fine };
     double most = 0, any = 0;
     for (int c = 0; c < p->n; c++) {
         int i = p->cone[c].row;
-        double x = cone_defect(&p->cone[c], p->r + i, u + i, p->b + i, an[c], at[c], &any);
-        reaction_add(&size, &p->cone[c], p->r + i, p->b + i, an[c], at[c]);
+        double normal = an ? an[c] : normal_entry(p, c), tangent = at ? at[c] : tangent_entry(p, c);
+        double x = cone_defect(&p->cone[c], p->r + i, u + i, p->b + i, normal, tangent, &any);
+        reaction_add(&size, &p->cone[c], p->r + i, p->b + i, normal, tangent);
         if (!isfinite(x))
             x = INFINITY;
         if (e)
@@ -69,14 +153,12 @@ double problem_defect(const sparse_problem *p, const double *u, const double *an
     return most == 0 ? 0 : most / scale;
 }
 
-double problem_measure(sparse_problem *p, double *e, arena *scratch)
+double problem_measure(contact_problem *p, double *e, arena *scratch)
 {
     arena_pos mark = arena_mark(scratch);
-    double *u = arena_array(scratch, double, p->m), *an = arena_array(scratch, double, p->n),
-           *at = arena_array(scratch, double, p->n);
+    double *u = arena_array(scratch, double, p->m);
     problem_velocities(p, u);
-    problem_diagonal(p, an, at);
-    p->residual = problem_defect(p, u, an, at, e, &p->worst);
+    p->residual = problem_defect(p, u, NULL, NULL, e, &p->worst);
     arena_release(scratch, mark);
     return p->residual;
 }

@@ -34,17 +34,18 @@ static void unknowns(scaled *w, int c)
 /* rows of W in the new unknowns; place[column] is where it stands in the row */
 static void matrix(scaled *w, int *place)
 {
-    const sparse_problem *p = w->p;
+    const contact_problem *p = w->p;
     int at = 0;
     for (int i = 0; i < w->m; i++)
         place[i] = -1;
     for (int c = 0; c < p->n; c++)
         for (int i = w->first[c]; i < w->first[c] + w->count[c]; i++) {
-            const double *v = p->val + p->at[c] + (size_t)(w->row[i] - p->cone[c].row) * problem_width(p, c);
+            const double *v = problem_row(p, c, w->row[i] - p->cone[c].row);
+            const int *col = problem_columns(p, c);
             int begin = w->Ws[i] = at;
             w->b[i] = p->b[w->row[i]];
             for (int j = 0; j < problem_width(p, c); j++) {
-                int r = p->col[p->start[c] + j], to = w->to[r];
+                int r = col[j], to = w->to[r];
                 w->b[i] += v[j] * w->given[r];
                 if (to < 0)
                     continue;
@@ -60,7 +61,7 @@ static void matrix(scaled *w, int *place)
     w->Ws[w->m] = at;
 }
 
-scaled *scaled_new(sparse_problem *p, arena *a)
+scaled *scaled_new(contact_problem *p, arena *a)
 {
     scaled *w = arena_make(a, scaled);
     size_t m = (size_t)p->m, all = 0;
@@ -100,7 +101,7 @@ void scaled_unknowns(const scaled *w, double *x)
 
 double scaled_measure(scaled *w, const double *x, double *u, int *worst)
 {
-    sparse_problem *p = w->p;
+    contact_problem *p = w->p;
     for (int r = 0; r < p->m; r++)
         p->r[r] = w->unit * (w->given[r] + (w->to[r] < 0 ? 0 : w->part[r] * x[w->to[r]]));
     for (int i = 0; i < w->m; i++) {

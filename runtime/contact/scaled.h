@@ -6,7 +6,7 @@
 #include "problem.h"
 
 typedef struct scaled {
-    sparse_problem *p;
+    contact_problem *p;
     int m;              /* unknowns: none for friction that is given by the normal reaction, or is none */
     int *first, *count; /* those of each contact */
     int *row, *to;      /* row of the problem of an unknown; unknown of a reaction (-1: none) */
@@ -20,7 +20,7 @@ typedef struct scaled {
     double *rates;  /* velocities as they come, for the residual */
 } scaled;
 
-scaled *scaled_new(sparse_problem *p, arena *a);
+scaled *scaled_new(contact_problem *p, arena *a);
 static inline bool scaled_rough(const cone *c)
 {
     return c->d > 0 && (c->mu > 0 || c->radius > 0);

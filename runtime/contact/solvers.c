@@ -1,68 +1,70 @@
 #include "solvers.h"
-#include <string.h>
+#include <math.h>
+#include "active.h"
 #include "central.h"
 #include "interior.h"
 #include "lemke.h"
-#include "proximal.h"
+#include "mixed.h"
+#include "newton.h"
 #include "sweeps.h"
+#include "uzawa.h"
 
 enum { SWEEPS = 400 }; /* up and down, in one go */
 
-static bool any(const sparse_problem *p)
+static bool in_full(const contact_problem *p)
 {
-    (void)p;
-    return true;
+    return p->W && p->u && p->kb == 0;
 }
 
 /* what a solver left, measured by the natural map; one decade is kept in hand where that costs little */
-static bool reached(sparse_problem *p, arena *scratch, double tol)
+static bool reached(contact_problem *p, arena *scratch, double tol)
 {
     return problem_measure(p, NULL, scratch) <= tol;
 }
 
-static bool sweeps_conjugate(sparse_problem *p, arena *scratch, double tol)
+static bool sweeps_conjugate(contact_problem *p, arena *scratch, double tol)
 {
     sweeps_solve(p, scratch, SWEEPS, false, 0.3 * tol);
     return reached(p, scratch, tol);
 }
 
-static bool sweeps_plain(sparse_problem *p, arena *scratch, double tol)
+static bool sweeps_plain(contact_problem *p, arena *scratch, double tol)
 {
     sweeps_solve(p, scratch, 2 * SWEEPS, true, 0.3 * tol);
     return reached(p, scratch, tol);
 }
 
-static bool proximal_polish(sparse_problem *p, arena *scratch, double tol)
+static bool proximal_polish(contact_problem *p, arena *scratch, double tol)
 {
     return proximal_steps(p, scratch, 1e-6, 1, 6, tol);
 }
 
-static bool proximal(sparse_problem *p, arena *scratch, double tol)
+static bool proximal(contact_problem *p, arena *scratch, double tol)
 {
     return proximal_steps(p, scratch, 1e-2, 20, 20, tol);
 }
 
-static bool proximal_few(sparse_problem *p, arena *scratch, double tol)
+static bool proximal_few(contact_problem *p, arena *scratch, double tol)
 {
     return proximal_steps(p, scratch, 1e-3, 3, 10, tol);
 }
 
-static bool proximal_long(sparse_problem *p, arena *scratch, double tol)
+static bool proximal_long(contact_problem *p, arena *scratch, double tol)
 {
     return proximal_steps(p, scratch, 1e-3, 40, 40, tol);
 }
 
-static bool proximal_firm(sparse_problem *p, arena *scratch, double tol)
+static bool proximal_firm(contact_problem *p, arena *scratch, double tol)
 {
     return proximal_steps(p, scratch, 1, 40, 60, tol);
 }
 
-static bool damped(sparse_problem *p, arena *scratch, double tol)
+static bool damped(contact_problem *p, arena *scratch, double tol)
 {
     return damped_solve(p, scratch, 0.3, tol);
 }
 
-static bool damped_close(sparse_problem *p, arena *scratch, double tol)
+static bool damped_close(contact_problem *p, arena *scratch, double tol)
 {
     return damped_solve(p, scratch, 0.03, tol);
 }
@@ -74,16 +76,16 @@ static bool damped_cold(sparse_problem *p, arena *scratch, double tol)
 }
 
 /* ---- Lemke: all contacts together ---- */
-static bool lemke_fits(const sparse_problem *p)
+static bool lemke_fits(const contact_problem *p)
 {
     for (int c = 0; c < p->n; c++)
         if (!lemke_knows(&p->cone[c]))
             return false;
-    return true;
+    return problem_stored(p);
 }
 
 /* false where pivots end on a ray, too */
-static bool lemke_all(sparse_problem *p, arena *scratch, double tol, lemke_digits digits)
+static bool lemke_all(contact_problem *p, arena *scratch, double tol, lemke_digits digits)
 {
     arena_pos mark = arena_mark(scratch);
     int *all = arena_array(scratch, int, p->n);
@@ -95,29 +97,56 @@ static bool lemke_all(sparse_problem *p, arena *scratch, double tol, lemke_digit
     return reached(p, scratch, tol) && ok;
 }
 
-static bool lemke_double(sparse_problem *p, arena *scratch, double tol)
+static bool lemke_double(contact_problem *p, arena *scratch, double tol)
 {
     return lemke_all(p, scratch, tol, LEMKE_DOUBLE);
 }
 
-static bool lemke_long(sparse_problem *p, arena *scratch, double tol)
+static bool lemke_long(contact_problem *p, arena *scratch, double tol)
 {
     return lemke_all(p, scratch, tol, LEMKE_LONG);
 }
 
-static bool lemke_quad(sparse_problem *p, arena *scratch, double tol)
+static bool lemke_quad(contact_problem *p, arena *scratch, double tol)
 {
     return lemke_all(p, scratch, tol, LEMKE_QUAD);
 }
 
+/* ---- W in full ---- */
+static bool gauss(contact_problem *p, arena *scratch, double tol)
+{
+    return sweeps_full(p, scratch, 5 * SWEEPS, tol);
+}
+
+static bool newton(contact_problem *p, arena *scratch, double tol)
+{
+    bool ok = newton_shortest(p, scratch, 20, tol);
+    problem_velocities(p, p->u);
+    return ok;
+}
+
+static bool uzawa(contact_problem *p, arena *scratch, double tol)
+{
+    return uzawa_solve(p, scratch, tol, NAN);
+}
+
+/* ---- W never formed ---- */
+static bool coupled(contact_problem *p, arena *scratch, double tol)
+{
+    mixed *w = mixed_new(scratch);
+    bool ok = mixed_solve(w, p, false, tol);
+    mixed_free(w);
+    return ok;
+}
+
 const contact_solver contact_solvers[SOLVERS] = {
-    [SOLVER_SWEEPS] = { "Gauss-Seidel with conjugate directions", any, sweeps_conjugate },
-    [SOLVER_PLAIN_SWEEPS] = { "Gauss-Seidel", any, sweeps_plain },
-    [SOLVER_POLISH] = { "proximal Newton", any, proximal_polish },
-    [SOLVER_PROXIMAL] = { "proximal Newton", any, proximal },
-    [SOLVER_PROXIMAL_FEW] = { "proximal Newton", any, proximal_few },
-    [SOLVER_PROXIMAL_LONG] = { "proximal Newton", any, proximal_long },
-    [SOLVER_PROXIMAL_FIRM] = { "proximal Newton", any, proximal_firm },
+    [SOLVER_SWEEPS] = { "Gauss-Seidel with conjugate directions", problem_stored, sweeps_conjugate },
+    [SOLVER_PLAIN_SWEEPS] = { "Gauss-Seidel", problem_stored, sweeps_plain },
+    [SOLVER_POLISH] = { "proximal Newton", problem_stored, proximal_polish },
+    [SOLVER_PROXIMAL] = { "proximal Newton", problem_stored, proximal },
+    [SOLVER_PROXIMAL_FEW] = { "proximal Newton", problem_stored, proximal_few },
+    [SOLVER_PROXIMAL_LONG] = { "proximal Newton", problem_stored, proximal_long },
+    [SOLVER_PROXIMAL_FIRM] = { "proximal Newton", problem_stored, proximal_firm },
     [SOLVER_DAMPED] = { "damped interior point", central_fits, damped },
     [SOLVER_DAMPED_CLOSE] = { "damped interior point", central_fits, damped_close },
     [SOLVER_DAMPED_COLD] = { "damped interior point", central_fits, damped_cold },
@@ -126,4 +155,9 @@ const contact_solver contact_solvers[SOLVERS] = {
     [SOLVER_LEMKE] = { "Lemke", lemke_fits, lemke_double },
     [SOLVER_LEMKE_LONG] = { "Lemke", lemke_fits, lemke_long },
     [SOLVER_LEMKE_QUAD] = { "Lemke", lemke_fits, lemke_quad },
+    [SOLVER_ACTIVE] = { "active set", active_fits, active_solve },
+    [SOLVER_GAUSS] = { "Gauss-Seidel", in_full, gauss },
+    [SOLVER_NEWTON] = { "Newton by shortest steps", in_full, newton },
+    [SOLVER_UZAWA] = { "Uzawa", uzawa_fits, uzawa },
+    [SOLVER_COUPLED] = { "Newton on rates and reactions", mixed_fits, coupled },
 };

@@ -1,4 +1,4 @@
-/* solvers: the table of what solves a contact problem with a sparse W.  Each starts at the reactions at hand
+/* solvers: the table of what solves a contact problem.  Each starts at the reactions at hand
    and leaves the best it met. */
 #ifndef CDL_SOLVERS_H
 #define CDL_SOLVERS_H
@@ -20,14 +20,19 @@ typedef enum {
     SOLVER_LEMKE,         /* pivots in double, long double, 128 bits */
     SOLVER_LEMKE_LONG,
     SOLVER_LEMKE_QUAD,
+    SOLVER_ACTIVE,  /* W in full: active sets, without friction */
+    SOLVER_GAUSS,   /* Gauss-Seidel that carries velocities along */
+    SOLVER_NEWTON,  /* Newton's method by shortest steps */
+    SOLVER_UZAWA,   /* multipliers */
+    SOLVER_COUPLED, /* W never formed: Newton's method on rates and reactions together */
     SOLVERS
 } solver_id;
 
 typedef struct contact_solver {
     const char *name;
-    bool (*fits)(const sparse_problem *p);
+    bool (*fits)(const contact_problem *p);
     /* False: not solved to the tolerance. */
-    bool (*solve)(sparse_problem *p, arena *scratch, double tol);
+    bool (*solve)(contact_problem *p, arena *scratch, double tol);
 } contact_solver;
 
 extern const contact_solver contact_solvers[SOLVERS];

@@ -1,78 +1,123 @@
 #include "sweeps.h"
 #include <math.h>
 #include <string.h>
-
-/* a contact with one normal and at most one tangent row: its block of W, and what its closed form divides by
- */
-typedef struct block {
-    double A[4];
-    double over, left, right; /* 1/determinant; 1/(A00 -+ mu A01), 0 where that is not positive */
-    bool quick;               /* unilateral, at most two rows, no known direction */
-} block;
-
-typedef struct sweeps {
-    sparse_problem *p;
-    block *block;
-    double **A;                   /* blocks of the other contacts */
-    double *before, *dir, *local; /* reactions as they were; conjugate direction; room of cone_solve */
-    double *b, *to;               /* of one contact */
-} sweeps;
+#include "base/linalg.h"
 
 static inline double larger(double a, double b)
 {
     return a > b ? a : b;
 }
 
-static void block_put(const sparse_problem *p, int c, block *k)
+/* ---- any storage ---- */
+typedef struct trail {
+    double *before, *dir; /* what it was before the sweep; conjugate direction */
+} trail;
+
+static void part_keep(const sweep_part *p, trail *t)
 {
-    const cone *o = &p->cone[c];
-    int rows = cone_rows(o);
-    k->A[0] = problem_entry(p, c, 0, o->row);
-    k->A[3] = 1;
-    if (rows == 2)
-        for (int j = 1; j < 4; j++)
-            k->A[j] = problem_entry(p, c, j / 2, o->row + j % 2);
-    double det = k->A[0] * k->A[3] - k->A[1] * k->A[2], l = k->A[0] - o->mu * k->A[1],
-           r = k->A[0] + o->mu * k->A[1];
-    k->over = det > 0 ? 1 / det : 0;
-    k->left = l > 0 ? 1 / l : 0;
-    k->right = r > 0 ? 1 / r : 0;
-    k->quick = true;
+    if (!p->at) {
+        memcpy(t->before, p->x, (size_t)p->n * sizeof *p->x);
+        return;
+    }
+    for (int k = 0; k < p->n; k++)
+        t->before[k] = p->x[p->at[k]];
 }
 
-static sweeps *sweeps_new(sparse_problem *p, arena *a)
+/* x += beta dir, dir = beta dir + (x - x before) */
+static void part_ahead(const sweep_part *p, trail *t, double beta, bool go)
 {
-    sweeps *w = arena_make(a, sweeps);
-    int d = 0;
+    for (int k = 0; k < p->n; k++) {
+        double d = beta * t->dir[k], *x = &p->x[p->at ? p->at[k] : k];
+        t->dir[k] = go ? d + (*x - t->before[k]) : 0;
+        *x += d;
+    }
+}
+
+/* as conjugate gradients do, with the change of reactions for the gradient */
+static void ahead(const sweeper *s, trail *t, double *before)
+{
+    const sweep_part *r = &s->part[0];
+    double g2 = 0;
+    for (int k = 0; k < r->n; k++) {
+        double d = r->x[r->at ? r->at[k] : k] - t[0].before[k];
+        g2 += d * d;
+    }
+    bool go = *before > 0 && g2 <= *before;
+    double beta = go ? g2 / *before : 0;
+    *before = go || *before == 0 ? g2 : 0;
+    for (int i = 0; i < 2; i++)
+        part_ahead(&s->part[i], &t[i], beta, go);
+}
+
+double sweeps_run(const sweeper *s, int most, bool plain, double tol, arena *scratch, int *done)
+{
+    arena_pos mark = arena_mark(scratch);
+    trail t[2] = { 0 };
+    double before = 0, size = 0, change = INFINITY;
+    for (int i = 0; !plain && i < 2; i++) {
+        t[i].before = arena_array(scratch, double, s->part[i].n);
+        t[i].dir = arena_array(scratch, double, s->part[i].n);
+    }
+    for (*done = 0; *done < most;) {
+        for (int i = 0; !plain && i < 2; i++)
+            part_keep(&s->part[i], &t[i]);
+        change = s->pass(s->of, false, &size);
+        if (!s->up_only && !(s->eager && change <= tol * size)) {
+            double down = s->pass(s->of, true, &size);
+            change = larger(change, down);
+        }
+        ++*done;
+        if (s->verdict ? s->verdict(s->of, *done) != SWEEPS_ON : change <= tol * size || size == 0)
+            break;
+        if (!plain)
+            ahead(s, t, &before);
+    }
+    arena_release(scratch, mark);
+    return size > 0 ? change / size : 0;
+}
+
+/* ---- stored rows: velocities of a contact are computed anew from all reactions ---- */
+typedef struct by_rows {
+    contact_problem *p;
+    bool *quick;     /* unilateral, at most two rows, no known direction */
+    cone_pair *pair; /* of these */
+    double **A;      /* blocks of the other contacts */
+    double *local;   /* room of cone_solve */
+    double *b, *to;  /* of one contact */
+} by_rows;
+
+static by_rows *by_rows_new(contact_problem *p, arena *a)
+{
+    by_rows *w = arena_make(a, by_rows);
+    int most = 1;
     w->p = p;
-    w->block = arena_array(a, block, p->n);
+    w->quick = arena_array(a, bool, p->n);
+    w->pair = arena_array(a, cone_pair, p->n);
     w->A = arena_array(a, double *, p->n);
-    w->before = arena_array(a, double, p->m);
-    w->dir = arena_array(a, double, p->m);
     for (int c = 0; c < p->n; c++) {
         const cone *o = &p->cone[c];
         int rows = cone_rows(o);
-        d = o->d > d ? o->d : d;
-        if (o->kind == CONE_UNILATERAL && o->d <= 1 && !o->dir) {
-            block_put(p, c, &w->block[c]);
-            continue;
-        }
-        w->A[c] = arena_array(a, double, rows *rows);
-        for (int j = 0; j < rows * rows; j++)
-            w->A[c][j] = problem_entry(p, c, j / rows, o->row + j % rows);
+        most = rows > most ? rows : most;
+        double small[4], *A = small;
+        w->quick[c] = o->kind == CONE_UNILATERAL && o->d <= 1 && !o->dir;
+        if (!w->quick[c])
+            A = w->A[c] = arena_array(a, double, rows *rows);
+        problem_block(p, c, A);
+        if (w->quick[c])
+            w->pair[c] = pair_of(A, rows, o->mu);
     }
-    w->local = arena_array(a, double, (size_t)CONE_WORK *(size_t)d *(size_t)(d + 4) + 8);
-    w->b = arena_array(a, double, d + 1);
-    w->to = arena_array(a, double, d + 1);
+    w->local = arena_array(a, double, problem_work(p));
+    w->b = arena_array(a, double, most);
+    w->to = arena_array(a, double, most);
     return w;
 }
 
 /* two sums side by side, each in two parts: the additions of one do not wait for each other */
-static inline void row_pair(const sparse_problem *p, int c, const double *r, double *s)
+static inline void row_pair(const contact_problem *p, int c, const double *r, double *s)
 {
     int n = problem_width(p, c), k = 0;
-    const int *col = p->col + p->start[c];
-    const double *v = p->val + p->at[c], *w = v + n;
+    const int *col = problem_columns(p, c);
+    const double *v = problem_row(p, c, 0), *w = v + n;
     double s0 = 0, s1 = 0, t0 = 0, t1 = 0;
     for (; k + 1 < n; k += 2) {
         double x = r[col[k]], y = r[col[k + 1]];
@@ -89,26 +134,11 @@ static inline void row_pair(const sparse_problem *p, int c, const double *r, dou
     s[1] = t0 + t1;
 }
 
-/* b < 0 its normal rate without it: stick, else slip to the side it is driven to; false when that is not it
- */
-static inline bool pair_solve(const block *k, const cone *o, const double *b, double *r)
+static double relax_pair(by_rows *w, int c, double *size)
 {
-    double n = (k->A[1] * b[1] - k->A[3] * b[0]) * k->over, t = (k->A[2] * b[0] - k->A[0] * b[1]) * k->over;
-    r[0] = n;
-    r[1] = t;
-    if (k->over > 0 && n >= 0 && fabs(t) <= o->mu * n + o->radius)
-        return true;
-    double s = t < 0 ? 1 : -1, over = t < 0 ? k->left : k->right;
-    r[0] = n = (k->A[1] * s * o->radius - b[0]) * over;
-    r[1] = t = -s * (o->mu * n + o->radius);
-    return over > 0 && n >= 0 && s * (b[1] + k->A[2] * n + k->A[3] * t) >= 0;
-}
-
-static double relax_pair(sweeps *w, int c, double *size)
-{
-    const sparse_problem *p = w->p;
+    const contact_problem *p = w->p;
     const cone *o = &p->cone[c];
-    const block *k = &w->block[c];
+    const cone_pair *k = &w->pair[c];
     double *r = p->r + o->row, b[2], to[2];
     row_pair(p, c, p->r, b);
     b[0] += p->b[o->row] - (k->A[0] * r[0] + k->A[1] * r[1]);
@@ -117,7 +147,7 @@ static double relax_pair(sweeps *w, int c, double *size)
     b[1] += p->b[o->row + 1] - (k->A[2] * r[0] + k->A[3] * r[1]);
     if (b[0] >= 0 && o->radius == 0)
         to[0] = to[1] = 0;
-    else if (!(b[0] < 0 && pair_solve(k, o, b, to)) && !cone_solve(o, k->A, 2, b, to, w->local))
+    else if (!(b[0] < 0 && pair_solve(o, k, b, to)) && !cone_solve(o, k->A, 2, b, to, w->local))
         return INFINITY;
     double e = larger(fabs(to[0] - r[0]), fabs(to[1] - r[1]));
     *size = larger(*size, larger(fabs(to[0]), fabs(to[1])));
@@ -127,11 +157,11 @@ static double relax_pair(sweeps *w, int c, double *size)
 }
 
 /* three rows, as balls have */
-static inline void row_triple(const sparse_problem *p, int c, const double *r, double *s)
+static inline void row_triple(const contact_problem *p, int c, const double *r, double *s)
 {
     int n = problem_width(p, c);
-    const int *col = p->col + p->start[c];
-    const double *u = p->val + p->at[c], *v = u + n, *w = v + n;
+    const int *col = problem_columns(p, c);
+    const double *u = problem_row(p, c, 0), *v = u + n, *w = v + n;
     double s0 = 0, s1 = 0, s2 = 0;
     for (int k = 0; k < n; k++) {
         double x = r[col[k]];
@@ -144,9 +174,9 @@ static inline void row_triple(const sparse_problem *p, int c, const double *r, d
     s[2] = s2;
 }
 
-static double relax_any(sweeps *w, int c, double *size)
+static double relax_any(by_rows *w, int c, double *size)
 {
-    const sparse_problem *p = w->p;
+    const contact_problem *p = w->p;
     const cone *o = &p->cone[c];
     int rows = cone_rows(o);
     const double *A = w->A[c];
@@ -168,11 +198,11 @@ static double relax_any(sweeps *w, int c, double *size)
     return e;
 }
 
-static double relax_normal(sweeps *w, int c, double *size)
+static double relax_normal(by_rows *w, int c, double *size)
 {
-    const sparse_problem *p = w->p;
+    const contact_problem *p = w->p;
     int row = p->cone[c].row;
-    double A = w->block[c].A[0], *r = p->r + row, b = p->b[row] + problem_times(p, c, 0, p->r) - A * *r,
+    double A = w->pair[c].A[0], *r = p->r + row, b = p->b[row] + problem_times(p, c, 0, p->r) - A * *r,
            to = b < 0 ? -b / A : 0, e = fabs(to - *r);
     *size = larger(*size, to);
     *r = to;
@@ -180,56 +210,121 @@ static double relax_normal(sweeps *w, int c, double *size)
 }
 
 /* exact solution of one contact with the others held; the largest change of its reactions */
-static inline double relax_one(sweeps *w, int c, double *size)
+static inline double relax_one(by_rows *w, int c, double *size)
 {
-    if (!w->block[c].quick)
+    if (!w->quick[c])
         return relax_any(w, c, size);
     return w->p->cone[c].d ? relax_pair(w, c, size) : relax_normal(w, c, size);
 }
 
-/* up and down; a contact alone that has no solution (it jams) counts only where reactions are finite */
-static double sweep(sweeps *w, double *size)
+/* a contact alone that has no solution (it jams) counts only where reactions are finite */
+static double rows_pass(void *of, bool down, double *size)
 {
+    by_rows *w = of;
     double most = 0;
     int n = w->p->n;
-    *size = 0;
-    for (int at = 0; at < 2 * n; at++)
-        most = larger(most, relax_one(w, at < n ? at : 2 * n - 1 - at, size));
+    if (!down)
+        *size = 0;
+    for (int at = 0; at < n; at++)
+        most = larger(most, relax_one(w, down ? n - 1 - at : at, size));
     return most;
 }
 
-/* r += beta p, p = beta p + (r - r before) */
-static void ahead(sweeps *w, double *before)
-{
-    double *r = w->p->r, g2 = 0;
-    int m = w->p->m;
-    for (int i = 0; i < m; i++)
-        g2 += (r[i] - w->before[i]) * (r[i] - w->before[i]);
-    bool go = *before > 0 && g2 <= *before;
-    double beta = go ? g2 / *before : 0;
-    *before = go || *before == 0 ? g2 : 0;
-    for (int i = 0; i < m; i++) {
-        double d = beta * w->dir[i];
-        w->dir[i] = go ? d + (r[i] - w->before[i]) : 0;
-        r[i] += d;
-    }
-}
-
-bool sweeps_solve(sparse_problem *p, arena *scratch, int most, bool plain, double tol)
+bool sweeps_solve(contact_problem *p, arena *scratch, int most, bool plain, double tol)
 {
     arena_pos mark = arena_mark(scratch);
-    sweeps *w = sweeps_new(p, scratch);
-    double before = 0, size = 0, change = INFINITY;
-    for (int it = 0; it < most; it++) {
-        if (!plain)
-            memcpy(w->before, p->r, (size_t)p->m * sizeof *p->r);
-        change = sweep(w, &size);
-        p->iterations++;
-        if (change <= tol * size || size == 0)
-            break;
-        if (!plain)
-            ahead(w, &before);
-    }
+    sweeper s = { .of = by_rows_new(p, scratch), .pass = rows_pass, .part = { { .x = p->r, .n = p->m } } };
+    int done;
+    double change = sweeps_run(&s, most, plain, tol, scratch, &done);
+    p->iterations += done;
     arena_release(scratch, mark);
-    return change <= tol * size;
+    return change <= tol;
+}
+
+/* ---- W in full: each change is added to all velocities, so what does not move costs little ---- */
+typedef struct in_full {
+    contact_problem *p;
+    arena *scratch;
+    double *an, *at, *b, *to, *local;
+    double tol, before; /* residual of 32 sweeps ago */
+} in_full;
+
+static double full_pass(void *of, bool down, double *size)
+{
+    in_full *w = of;
+    contact_problem *p = w->p;
+    int m = p->m;
+    double most = 0;
+    (void)down;
+    *size = 0;
+    arena_tick(w->scratch, (int64_t)m * m);
+    for (int c = 0; c < p->n; c++) {
+        int k = cone_rows(&p->cone[c]), at = p->cone[c].row;
+        const double *A = p->W + (size_t)at * m + at;
+        for (int j = 0; j < k; j++)
+            w->b[j] = p->u[at + j] - vec_dot(A + (size_t)j * m, p->r + at, k);
+        problem_alone(p, c, A, m, w->b, w->to, w->local);
+        for (int j = 0; j < k; j++) {
+            double dr = w->to[j] - p->r[at + j];
+            *size = larger(*size, fabs(w->to[j]));
+            if (dr == 0)
+                continue;
+            most = larger(most, fabs(dr));
+            p->r[at + j] = w->to[j];
+            for (int q = 0; q < m; q++)
+                p->u[q] += p->W[(size_t)q * m + at + j] * dr;
+        }
+    }
+    p->iterations++;
+    return most;
+}
+
+static double full_residual(in_full *w)
+{
+    return w->p->residual = problem_defect(w->p, w->p->u, w->an, w->at, NULL, &w->p->worst);
+}
+
+static sweeps_verdict full_verdict(void *of, int sweeps)
+{
+    enum { ANEW = 16, LOOK = 32 };
+    in_full *w = of;
+    contact_problem *p = w->p;
+    if (sweeps % ANEW == 0)
+        problem_velocities(p, p->u);
+    if (full_residual(w) <= w->tol) {
+        problem_velocities(p, p->u);
+        if (full_residual(w) <= w->tol)
+            return SWEEPS_DONE;
+    }
+    if (sweeps % LOOK)
+        return SWEEPS_ON;
+    bool slow = p->residual > 0.05 * w->before;
+    w->before = p->residual;
+    return slow ? SWEEPS_SLOW : SWEEPS_ON;
+}
+
+bool sweeps_full(contact_problem *p, arena *scratch, int most, double tol)
+{
+    arena_pos mark = arena_mark(scratch);
+    in_full w = { .p = p, .scratch = scratch, .tol = tol, .before = INFINITY };
+    int rows = 1, done;
+    for (int c = 0; c < p->n; c++)
+        rows = cone_rows(&p->cone[c]) > rows ? cone_rows(&p->cone[c]) : rows;
+    size_t n = (size_t)p->n, k = (size_t)rows;
+    w.an = arena_alloc(scratch, (2 * n + 2 * k + problem_work(p)) * sizeof(double));
+    w.at = w.an + n;
+    w.b = w.at + n;
+    w.to = w.b + k;
+    w.local = w.to + k;
+    problem_diagonal(p, w.an, w.at);
+    sweeper s = { .of = &w,
+                  .pass = full_pass,
+                  .verdict = full_verdict,
+                  .part = { { p->r, NULL, p->m } },
+                  .up_only = true };
+    problem_velocities(p, p->u);
+    p->residual = INFINITY;
+    sweeps_run(&s, most, true, tol, scratch, &done);
+    arena_release(scratch, mark);
+    return p->residual <= tol;
 }

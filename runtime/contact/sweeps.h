@@ -4,7 +4,33 @@
 #define CDL_SWEEPS_H
 #include "problem.h"
 
-/* At most `most` sweeps up and down the contacts.  plain: without conjugate directions, which friction can
-   mislead.  True: the last one changed reactions by less than tol times the largest. */
-bool sweeps_solve(sparse_problem *p, arena *scratch, int most, bool plain, double tol);
+/* ---- any storage ---- */
+typedef enum { SWEEPS_ON, SWEEPS_DONE, SWEEPS_SLOW } sweeps_verdict;
+/* what passes change: x[at[k]], or x[k] where at is NULL */
+typedef struct sweep_part {
+    double *x;
+    const int *at;
+    int n;
+} sweep_part;
+typedef struct sweeper {
+    void *of;
+    /* One pass over the contacts, up or down: the largest change of a reaction; *size: the largest reaction.
+     */
+    double (*pass)(void *of, bool down, double *size);
+    /* After that many sweeps; NULL: done when changes are below the tolerance times the largest reaction. */
+    sweeps_verdict (*verdict)(void *of, int sweeps);
+    sweep_part part[2]; /* reactions; velocities where they are carried along */
+    bool up_only;       /* a sweep is one pass up, not up and down */
+    bool eager;         /* done after a pass up that changes little */
+} sweeper;
+/* At most `most` sweeps.  plain: without conjugate directions, which friction can mislead.  Returns the last
+   change over the largest reaction; *done is set to the sweeps taken. */
+double sweeps_run(const sweeper *s, int most, bool plain, double tol, arena *scratch, int *done);
+
+/* ---- stored rows ---- */
+/* True: the last sweep changed reactions by less than tol times the largest. */
+bool sweeps_solve(contact_problem *p, arena *scratch, int most, bool plain, double tol);
+/* W in full, velocities carried along in p->u, one pass up a sweep, laws that depend on the speed: until the
+   residual is within the tolerance, or falls by less than 1/20 in 32 sweeps. */
+bool sweeps_full(contact_problem *p, arena *scratch, int most, double tol);
 #endif

@@ -3,6 +3,7 @@
    rates among the unknowns where they are. */
 #include <math.h>
 #include <string.h>
+#include "contact/solvers.h"
 #include "sweep.h"
 
 enum { MOST_ROWS = 1500 }; /* of W as a matrix, at the last */
@@ -366,7 +367,7 @@ static bool solve_list(sweep *w, bool mass, double *x)
         ok = impulses_solve(p);
     }
     vec_copy(w->rr, l->r, l->rows);
-    w->pr.sweeps = (int)p->iterations;
+    w->pr.iterations = (int)p->iterations;
     w->r->swept += p->swept;
     w->pr.residual = p->residual;
     w->pr.worst = p->worst;
@@ -396,26 +397,22 @@ static bool solve_coupled(sweep *w, bool mass, double *x)
     for (int i = 0; i < w->nact; i++)
         if (w->cone[i].of_speed && !w->cone[i].dir)
             sweep_law(w, i, w->act[i]->speed, &l->cone[i].mu, &l->cone[i].radius);
-    mixed_problem p = { .n = w->n,
-                        .m = l->rows,
-                        .contacts = l->n,
-                        .cone = l->cone,
-                        .shape = mass || w->dinv == &s->minv ? &s->mass_shape : &s->step_shape,
-                        .D = mass || w->dinv == &s->minv ? w->M : w->D,
-                        .matrix_changed = !same || !fixed,
-                        .dof_at = l->dof_at,
-                        .dof = l->dof,
-                        .J_at = l->J_at,
-                        .J = l->J,
-                        .P = l->K,
-                        .b = w->b,
-                        .r = w->rr,
-                        .u = w->u,
-                        .dv = w->free,
-                        .law = sweep_law,
-                        .ud = w,
-                        .tol = w->tol };
-    bool ok = mixed_solve(w->coupled[mass], &p, same);
+    coupled_rows rows = { .n = w->n,
+                          .list = l,
+                          .shape = mass || w->dinv == &s->minv ? &s->mass_shape : &s->step_shape,
+                          .D = mass || w->dinv == &s->minv ? w->M : w->D,
+                          .changed = !same || !fixed,
+                          .dv = w->free };
+    contact_problem p = { .n = l->n,
+                          .m = l->rows,
+                          .cone = l->cone,
+                          .coupled = &rows,
+                          .b = w->b,
+                          .r = w->rr,
+                          .u = w->u,
+                          .law = sweep_law,
+                          .ud = w };
+    bool ok = mixed_solve(w->coupled[mass], &p, same, w->tol);
     if (!same) {
         if (w->nact > w->coupled_room[mass]) {
             w->coupled_room[mass] = 2 * w->nact;
@@ -425,10 +422,10 @@ static bool solve_coupled(sweep *w, bool mass, double *x)
         w->coupled_n[mass] = w->nact;
     }
     w->coupled_stamp[mass] = now;
-    w->pr.sweeps = p.iterations;
+    w->pr.iterations = p.iterations;
     w->pr.residual = p.residual;
     w->pr.worst = p.worst;
-    w->pr.solver = "Newton on rates and reactions";
+    w->pr.solver = contact_solvers[SOLVER_COUPLED].name;
     if (ok)
         for (int i = 0; i < w->n; i++)
             x[i] = cancelled(x[i], w->free[i], fabs(x[i]) + fabs(w->free[i]));
@@ -474,7 +471,7 @@ bool sweep_solve(sweep *w, bool mass, double *x, double t)
         }
     }
     bool ok = solve_by(w, mass, x);
-    r->solver_iterations += w->pr.sweeps;
+    r->solver_iterations += w->pr.iterations;
     r->branch_choices += w->pr.choices;
     if (w->pr.n > 1 || !r->solver)
         r->solver = w->pr.solver;
@@ -531,24 +528,14 @@ static void shortest_many(sweep *w, int m, const double *change, double *x)
     }
     if (!w->back_coupled)
         w->back_coupled = mixed_new(w->a);
-    mixed_problem p = { .n = w->n,
-                        .m = m,
-                        .contacts = m,
-                        .cone = l->cone,
-                        .shape = &w->s->mass_shape,
-                        .D = w->s->mass_constant ? w->M : w->M1,
-                        .matrix_changed = true,
-                        .dof_at = l->dof_at,
-                        .dof = l->dof,
-                        .J_at = l->J_at,
-                        .J = l->J,
-                        .P = l->K,
-                        .b = b,
-                        .r = r,
-                        .u = u,
-                        .dv = w->free,
-                        .tol = 1e-10 };
-    if (mixed_solve(w->back_coupled, &p, false))
+    coupled_rows rows = { .n = w->n,
+                          .list = l,
+                          .shape = &w->s->mass_shape,
+                          .D = w->s->mass_constant ? w->M : w->M1,
+                          .changed = true,
+                          .dv = w->free };
+    contact_problem p = { .n = m, .m = m, .cone = l->cone, .coupled = &rows, .b = b, .r = r, .u = u };
+    if (mixed_solve(w->back_coupled, &p, false, 1e-10))
         vec_axpy(x, 1, w->free, w->n);
     arena_release(a, mark);
 }

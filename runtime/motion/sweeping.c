@@ -267,6 +267,8 @@ static void run_whole(sweep *w)
         results_fail(w->r, SPAN_NONE, "out of memory");
 }
 
+static const char *const cut_names[CUT_POLICIES] = { "auto", "always", "never" };
+
 void sweeping_steps(const program *p, const run_options *o, const stepping *how, results *r)
 {
     sweep *w = arena_make(r->a, sweep);
@@ -283,6 +285,7 @@ void sweeping_steps(const program *p, const run_options *o, const stepping *how,
                   .margin = 1.5,
                   .wait_next = 4 };
     r->backend = how->name;
+    r->cut = cut_names[how->cut];
     if (!(w->h > 0))
         w->h = o->duration < 1 && o->duration > 0 ? o->duration / 1000 : 1e-3;
     if (!(w->tol > 0))
@@ -292,9 +295,10 @@ void sweeping_steps(const program *p, const run_options *o, const stepping *how,
 
 static cut_policy cut_asked(const char *word)
 {
-    if (word && strcmp(word, "always") == 0)
-        return CUT_ALWAYS;
-    return word && strcmp(word, "never") == 0 ? CUT_NEVER : CUT_AUTO;
+    for (int k = 0; word && k < CUT_POLICIES; k++)
+        if (strcmp(word, cut_names[k]) == 0)
+            return (cut_policy)k;
+    return CUT_AUTO;
 }
 
 static void sweeping_run(const program *p, const run_options *o, results *r)

@@ -4,7 +4,7 @@
 #include "clock/backend.h"
 
 /* Whether steps are cut at impacts: while that costs little, always, never. */
-typedef enum { CUT_AUTO, CUT_ALWAYS, CUT_NEVER } cut_policy;
+typedef enum { CUT_AUTO, CUT_ALWAYS, CUT_NEVER, CUT_POLICIES } cut_policy;
 
 /* stiffness > 0 or NAN: the step problem by Uzawa's multipliers around a penalty of that stiffness (NAN: from
  * the masses); 0: by contact_solve. */

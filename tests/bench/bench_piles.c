@@ -1,11 +1,13 @@
 /* Piles at tight tolerance: disks and balls of six kinds poured until they rest.
        bench_piles [WORD]               the figures, of the kinds with WORD in their name
        bench_piles record KIND N DIR K T MS    writes each K-th problem of a run of N bodies over time T to
-                                        DIR, and those that took longer than MS milliseconds
+                                        DIR, and those that took longer than MS milliseconds: as text, and
+                                        in FCLIB's layout where libhdf5 is there
        bench_piles solve FILE ...       solves recorded problems, one line each
    The program is linked with pile_solve wrapped, so that it sees each problem on its way to the solver. */
 #include <math.h>
 #include "bench.h"
+#include "../problems/problem_fclib.h"
 #include "../problems/problem_text.h"
 #include "contact/pile.h"
 
@@ -101,12 +103,28 @@ static struct {
     double slow;
 } seen;
 
-bool __real_pile_solve(sparse_problem *p, arena *scratch, double tol);
-bool __wrap_pile_solve(sparse_problem *p, arena *scratch, double tol);
+bool __real_pile_solve(contact_problem *p, arena *scratch, double tol);
+bool __wrap_pile_solve(contact_problem *p, arena *scratch, double tol);
 
-static void record(const sparse_problem *p, double tol)
+/* in FCLIB's layout, where libhdf5 is there and the problem has that form */
+static void record_fclib(const char *path, const contact_problem *p)
+{
+#ifdef HAVE_HDF5
+    arena *a = arena_new(&allocator_libc, NULL);
+    if (!problem_fclib_write(path, p, seen.name, a))
+        fprintf(stderr, "%s: not written\n", path);
+    arena_free(a);
+#else
+    (void)path;
+    (void)p;
+#endif
+}
+
+static void record(const contact_problem *p, double tol)
 {
     char path[512];
+    snprintf(path, sizeof path, "%s/%s_%04d.hdf5", seen.dir, seen.name, seen.calls);
+    record_fclib(path, p);
     snprintf(path, sizeof path, "%s/%s_%04d.txt", seen.dir, seen.name, seen.calls);
     FILE *to = fopen(path, "w");
     if (!to) {
@@ -117,7 +135,7 @@ static void record(const sparse_problem *p, double tol)
     fclose(to);
 }
 
-bool __wrap_pile_solve(sparse_problem *p, arena *scratch, double tol)
+bool __wrap_pile_solve(contact_problem *p, arena *scratch, double tol)
 {
     arena_pos mark = arena_mark(scratch);
     double *from = arena_array(scratch, double, p->m), *r = p->r, start = seconds();
@@ -204,7 +222,7 @@ static int solve_files(char **paths, int n)
     double all = 0, most = 0;
     int bad = 0;
     for (int i = 0; i < n; i++) {
-        sparse_problem p;
+        contact_problem p;
         double tol;
         FILE *from = fopen(paths[i], "r");
         arena_pos mark = arena_mark(a);

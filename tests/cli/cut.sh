@@ -17,10 +17,19 @@ for n in 1 40 500; do
     balls $n never >never.cdl
     try "$n balls, never cut" 0 "$CDL" run never.cdl
     has "$n balls: the summary counts steps at once" out "500 steps were taken at once"
+    has "$n balls: it names the policy" out "(cut = never)"
+    try "$n balls, never cut, as JSON" 0 "$CDL" run --json never.cdl
+    has "$n balls: the record has policy and count" out '"cut":"never","at_once":500}'
     balls $n always >always.cdl
     try "$n balls, always cut" 0 "$CDL" run always.cdl
     same "$n balls: no step at once" 0 "$(grep -c 'at once' out)"
 done
+balls 1 always >always.cdl
+try "always, as JSON" 0 "$CDL" run --json always.cdl
+has "the record names solver, policy and count" out '"solver":"closed form","cut":"always","at_once":0}'
+sed 's/with sweeping.*/with events()/' always.cdl >events.cdl
+try "a backend without such steps" 0 "$CDL" run --json events.cdl
+has "has no policy" out '"cut":null,"at_once":0}'
 balls 2 sometimes >word.cdl
 try "another word" 3 "$CDL" run word.cdl
 has "it names the words" err "auto|always|never"

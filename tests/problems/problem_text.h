@@ -12,7 +12,7 @@
 
 static const char *const problem_kinds[] = { "unilateral", "bilateral", "given" };
 
-static inline void problem_row_write(FILE *to, const sparse_problem *p, int c, int j)
+static inline void problem_row_write(FILE *to, const contact_problem *p, int c, int j)
 {
     int row = p->cone[c].row + j, n = problem_width(p, c), count = 0;
     const double *v = p->val + p->at[c] + (size_t)j * (size_t)n;
@@ -26,7 +26,7 @@ static inline void problem_row_write(FILE *to, const sparse_problem *p, int c, i
     fputc('\n', to);
 }
 
-static inline void problem_write(FILE *to, const sparse_problem *p, double tol)
+static inline void problem_write(FILE *to, const contact_problem *p, double tol)
 {
     fprintf(to, "contacts %d rows %d tolerance %.17g least %.17g\n", p->n, p->m, tol, p->least);
     for (int c = 0; c < p->n; c++)
@@ -50,7 +50,7 @@ typedef struct problem_number {
     double value;
 } problem_number;
 
-static inline void problem_assemble(sparse_problem *p, const problem_number *e, size_t ne, arena *a)
+static inline void problem_assemble(contact_problem *p, const problem_number *e, size_t ne, arena *a)
 {
     int m = p->m, *contact_of = arena_array(a, int, m), *place = arena_array(a, int, m), at = 0;
     int *count = arena_array(a, int, m + 2);
@@ -105,9 +105,9 @@ static inline void problem_assemble(sparse_problem *p, const problem_number *e, 
 }
 
 /* False: not of this form. */
-static inline bool problem_read(FILE *from, sparse_problem *p, double *tol, arena *a)
+static inline bool problem_read(FILE *from, contact_problem *p, double *tol, arena *a)
 {
-    *p = (sparse_problem){ 0 };
+    *p = (contact_problem){ 0 };
     if (fscanf(from, "contacts %d rows %d tolerance %lg least %lg ", &p->n, &p->m, tol, &p->least) != 4)
         return false;
     cone *cones = arena_array(a, cone, p->n);

@@ -187,7 +187,7 @@ static void lemke_more_digits(void **s)
 }
 
 /* the problem of a fixture with a full W in the form of the solvers for sparse ones */
-static sparse_problem sparse_of(fixture *f)
+static contact_problem sparse_of(fixture *f)
 {
     int n = f->p.n, m = f->p.m, *start = arena_array(f->a, int, n + 1), *col = arena_array(f->a, int, n *m);
     size_t *at = arena_array(f->a, size_t, n);
@@ -197,15 +197,15 @@ static sparse_problem sparse_of(fixture *f)
         for (int j = 0; j < m; j++)
             col[c * m + j] = j;
     }
-    return (sparse_problem){ .n = n,
-                             .m = m,
-                             .cone = f->p.cone,
-                             .start = start,
-                             .col = col,
-                             .at = at,
-                             .val = f->p.W,
-                             .b = f->p.b,
-                             .r = f->p.r };
+    return (contact_problem){ .n = n,
+                              .m = m,
+                              .cone = f->p.cone,
+                              .start = start,
+                              .col = col,
+                              .at = at,
+                              .val = f->p.W,
+                              .b = f->p.b,
+                              .r = f->p.r };
 }
 
 /* the interior point method alone, on true cones of one to three tangent components: it has no guarantee, and
@@ -217,7 +217,7 @@ static void interior_cones(void **s)
     for (uint64_t k = 1; k <= 60; k++) {
         int n = 2 + (int)(k % 6), d = 1 + (int)(k % 3), m = n * (1 + d);
         fixture f = problem(n, d, m + 2, 0.2, 11 * k);
-        sparse_problem p = sparse_of(&f);
+        contact_problem p = sparse_of(&f);
         if (interior_solve(&p, f.a, 1e-8)) {
             for (int i = 0; i < m; i++)
                 f.p.u[i] = f.p.b[i] + vec_dot(f.p.W + i * m, f.p.r, m);
@@ -305,7 +305,7 @@ static void central_path(void **s)
             f.p.cone[3].mu = 0;
             f.p.cone[3].radius = 0.1;
         }
-        sparse_problem p = sparse_of(&f);
+        contact_problem p = sparse_of(&f);
         assert_true(central_solve(&p, f.a, 1e-8));
         for (int i = 0; i < f.p.m; i++)
             f.p.u[i] = f.p.b[i] + vec_dot(f.p.W + (size_t)i * f.p.m, f.p.r, f.p.m);

@@ -1,0 +1,116 @@
+/* cone: the laws of one contact.  Its rows are the normal one, then its tangent components: 0 <= r_n  perp
+   u_n
+   >= 0, |r_t| <= mu |r_n| + radius, r_t = -(mu |r_n| + radius) u_t/|u_t| where u_t != 0.  Exact solutions of
+   one contact alone, how far it is from its law, and the derivative of that. */
+#ifndef CDL_CONE_H
+#define CDL_CONE_H
+#include <math.h>
+#include <stdbool.h>
+
+typedef enum {
+    CONE_UNILATERAL, /* r_n >= 0, u_n >= 0 */
+    CONE_BILATERAL,  /* u_n = 0, r_n free */
+    CONE_GIVEN       /* no normal row: the bound of friction is `radius` alone */
+} cone_kind;
+
+typedef struct cone {
+    cone_kind kind;
+    int d;   /* tangent components; 0: no friction */
+    int row; /* its first row */
+    double mu, radius;
+    /* direction of slip when it is known: r_t = -(mu |r_n| + radius) dir; NULL: part of the problem */
+    const double *dir;
+    bool of_speed; /* mu and radius depend on |u_t|: see contact_problem.law */
+    double speed;  /* of_speed: |u_t| before, names the branch to stay on (0: stick) */
+} cone;
+
+static inline int cone_normal(const cone *c)
+{
+    return c->kind != CONE_GIVEN;
+} /* normal rows: 1 or 0 */
+static inline int cone_rows(const cone *c)
+{
+    return cone_normal(c) + c->d;
+}
+
+/* Distance of one contact to its fixed point, an and a: its entry of W in the normal row and the largest in
+ * the tangent rows; *scale grows to the reactions in play. */
+double cone_defect(const cone *c, const double *r, const double *u, const double *b, double an, double a,
+                   double *scale);
+/* What reactions are measured by: the largest there is, but no more than 10 n times all that the velocities
+   in play can ask for.  Beyond that they push against each other to overcome rounding, as disks do that just
+   fill the width of a box, and are no measure of anything, but for their own rounding. */
+/* as in contact_problem; largest reaction; largest and sum of what velocities ask for */
+typedef struct reaction_size {
+    double fine, most, asked, all;
+    int n;
+} reaction_size;
+static inline double reaction_fine(double tol)
+{
+    return 4e-15 / tol;
+}
+void reaction_add(reaction_size *s, const cone *c, const double *r, const double *b, double an, double a);
+double reaction_scale(const reaction_size *s, double least);
+/* One contact alone: A is its block (rows of length lda), b its velocity without its own reaction; r gets the
+ * exact solution.  False: there is none (it jams). */
+bool cone_solve(const cone *c, const double *A, int lda, const double *b, double *r, double *work);
+enum { CONE_WORK = 3 }; /* work of cone_solve: CONE_WORK*d*(d + 4) doubles */
+
+/* ---- one normal and one tangent row, unilateral, b[0] < 0: the common case ---- */
+/* over: 1/determinant of A, which is not used where it is not positive.  False: it does not stick. */
+static inline bool pair_stick(const cone *c, const double *A, double over, const double *b, double *r)
+{
+    r[0] = (A[1] * b[1] - A[3] * b[0]) * over;
+    r[1] = (A[2] * b[0] - A[0] * b[1]) * over;
+    return over > 0 && r[0] >= 0 && fabs(r[1]) <= c->mu * r[0] + c->radius;
+}
+/* slip to the side s, +1 or -1: r_t = -s bound; over: 1/(A00 - s mu A01).  False: that is not it. */
+static inline bool pair_slip(const cone *c, const double *A, double s, double over, const double *b,
+                             double *r)
+{
+    r[0] = (A[1] * s * c->radius - b[0]) * over;
+    r[1] = -s * (c->mu * r[0] + c->radius);
+    return over > 0 && r[0] >= 0 && s * (b[1] + A[2] * r[0] + A[3] * r[1]) >= 0;
+}
+/* What the two divide by, for contacts that are solved again and again; 0 where that is not positive. */
+typedef struct cone_pair {
+    double A[4];
+    double over, left, right;
+} cone_pair;
+static inline double pair_over(double x)
+{
+    return x > 0 ? 1 / x : 0;
+}
+/* of one row: the tangent entry is 1 */
+static inline cone_pair pair_of(const double *A, int rows, double mu)
+{
+    cone_pair p = { .A = { A[0], 0, 0, 1 } };
+    for (int k = 1; rows == 2 && k < 4; k++)
+        p.A[k] = A[k];
+    p.over = pair_over(p.A[0] * p.A[3] - p.A[1] * p.A[2]);
+    p.left = pair_over(p.A[0] - mu * p.A[1]);
+    p.right = pair_over(p.A[0] + mu * p.A[1]);
+    return p;
+}
+/* stick, else slip to the side it is driven to; false where neither is it: cone_solve knows */
+static inline bool pair_solve(const cone *c, const cone_pair *p, const double *b, double *r)
+{
+    if (pair_stick(c, p->A, p->over, b, r))
+        return true;
+    return r[1] < 0 ? pair_slip(c, p->A, 1, p->left, b, r) : pair_slip(c, p->A, -1, p->right, b, r);
+}
+
+/* ---- Newton's method ---- */
+typedef enum {
+    CONE_OPEN = 1,
+    CONE_HELD = 2,
+    CONE_STICK = 4,
+    CONE_SLIP = 8,
+    CONE_BACK = 16, /* slip against its first direction */
+    CONE_TURNS = 32 /* slip whose direction is part of the problem: the derivative changes with it */
+} cone_mode;
+/* Alart and Curnier's map F(r, u) of a contact, 0 at its solution, and its derivatives by r and by u (rows x
+   rows each); an, at as for cone_defect.  What the contact does there, as a sum of modes. */
+cone_mode cone_newton(const cone *c, const double *r, const double *u, double an, double at, double *F,
+                      double *Fr, double *Fu);
+#endif

@@ -1,0 +1,271 @@
+#include "newton.h"
+#include <math.h>
+#include <string.h>
+#include "base/budget.h"
+#include "base/linalg.h"
+
+/* How steps are judged: a step is halved until its defect is below (1 - gain*step) times the largest of the
+   last `memory` ones.  Where none is, that many passes of exact local solutions follow; 0: the end. */
+typedef struct newton_plan {
+    int most, halves, memory, passes;
+    double gain;
+} newton_plan;
+enum { MEMORY = 4 };
+
+typedef struct newton {
+    contact_problem *p;
+    arena *scratch;
+    struct budget *budget; /* or NULL */
+    double *u, *ref, *F, *dr, *keep, *best;
+    double *an, *a; /* of each contact: its normal entry of W, its largest tangent entry */
+    double rho;     /* of the proximal term, by the size of the block */
+    /* one contact: a row, where its own columns are, derivatives of its map; block, velocity, solution */
+    double *line, *Fr, *Fu, *A, *b, *r, *local;
+    int *own;
+    /* Newton's matrix: in full where steps are the shortest, else by rows */
+    bool full;
+    int *Js, *Jc, at;
+    double *Jx;
+} newton;
+
+static inline double larger(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+static double weight(const newton *w, int c)
+{
+    return w->rho > 0 ? w->rho * larger(w->an[c], w->a[c]) : 0;
+}
+
+static void velocities(newton *w)
+{
+    const contact_problem *p = w->p;
+    problem_velocities(p, w->u);
+    for (int c = 0; w->rho > 0 && c < p->n; c++)
+        for (int i = p->cone[c].row; i < p->cone[c].row + cone_rows(&p->cone[c]); i++)
+            w->u[i] += weight(w, c) * (p->r[i] - w->ref[i]);
+}
+
+/* residual of the problem at hand, for the velocities at hand */
+static double defect(const newton *w, int *worst)
+{
+    return problem_defect(w->p, w->u, w->an, w->a, NULL, worst);
+}
+
+/* ---- Newton's matrix, row by row, and its right side ---- */
+static void line_put(newton *w, int row, int c)
+{
+    int n = problem_width(w->p, c);
+    const int *col = problem_columns(w->p, c);
+    if (w->full) {
+        double *J = w->Jx + (size_t)row * (size_t)w->p->m;
+        memset(J, 0, (size_t)w->p->m * sizeof *J);
+        for (int k = 0; k < n; k++)
+            J[col[k]] = w->line[k];
+        return;
+    }
+    for (int k = 0; k < n; k++)
+        if (w->line[k] != 0) {
+            w->Jc[w->at] = col[k];
+            w->Jx[w->at++] = w->line[k];
+        }
+    w->Js[row + 1] = w->at;
+}
+
+/* where the columns of contact c stand in its rows */
+static void own_columns(newton *w, int c)
+{
+    const contact_problem *p = w->p;
+    const int *col = problem_columns(p, c);
+    for (int i = 0, n = problem_width(p, c); i < n; i++) {
+        int j = col[i] - p->cone[c].row;
+        if (j >= 0 && j < cone_rows(&p->cone[c]))
+            w->own[j] = i;
+    }
+}
+
+static void newton_contact(newton *w, int c)
+{
+    const contact_problem *p = w->p;
+    const cone *o = &p->cone[c];
+    int row = o->row, m = cone_rows(o), n = problem_width(p, c);
+    double shift = weight(w, c);
+    own_columns(w, c);
+    cone_newton(o, p->r + row, w->u + row, w->an[c] + shift, w->a[c] + shift, w->F + row, w->Fr, w->Fu);
+    for (int j = 0; j < m; j++) {
+        memset(w->line, 0, (size_t)n * sizeof *w->line);
+        for (int k = 0; k < m; k++) {
+            double f = w->Fu[j * m + k];
+            if (f != 0) {
+                vec_axpy(w->line, f, problem_row(p, c, k), n);
+                w->line[w->own[k]] += f * shift;
+            }
+            w->line[w->own[k]] += w->Fr[j * m + k];
+        }
+        line_put(w, row + j, c);
+    }
+}
+
+/* J dr = F */
+static bool newton_direction(newton *w)
+{
+    int m = w->p->m;
+    w->at = 0;
+    for (int c = 0; c < w->p->n; c++)
+        newton_contact(w, c);
+    memcpy(w->dr, w->F, (size_t)m * sizeof *w->dr);
+    if (w->full)
+        return least_norm(w->Jx, w->dr, m, m, w->scratch);
+    /* rows as columns: the transposed matrix is factorised */
+    bool ok = sparse_lu(m, w->Js, w->Jc, w->Jx, true, NULL, 1, w->dr);
+    for (int i = 0; ok && i < m; i++)
+        ok = isfinite(w->dr[i]);
+    return ok;
+}
+
+/* one pass of exact local solutions, where Newton's step does not lead down */
+static void relax(newton *w)
+{
+    const contact_problem *p = w->p;
+    for (int c = 0; c < p->n; c++) {
+        const cone *o = &p->cone[c];
+        int m = cone_rows(o);
+        problem_block(p, c, w->A);
+        for (int j = 0; j < m; j++) {
+            w->b[j] = p->b[o->row + j] + problem_times(p, c, j, p->r) - weight(w, c) * w->ref[o->row + j];
+            for (int k = 0; k < m; k++)
+                w->b[j] -= w->A[j * m + k] * p->r[o->row + k];
+            w->A[j * m + j] += weight(w, c);
+        }
+        if (cone_solve(o, w->A, m, w->b, w->r, w->local))
+            memcpy(p->r + o->row, w->r, (size_t)m * sizeof *w->r);
+    }
+}
+
+/* the problem with its proximal term, to the tolerance; false when it was not reached */
+static bool newton_run(newton *w, const newton_plan *plan, double tol)
+{
+    contact_problem *p = w->p;
+    size_t size = (size_t)p->m * sizeof *p->r;
+    double memory[MEMORY] = { 0 }, e;
+    velocities(w);
+    e = defect(w, &p->worst);
+    for (int i = 0; i < plan->memory; i++)
+        memory[i] = e;
+    for (int it = 0; it < plan->most && e > tol && !budget_cuts(w->budget); it++) {
+        double allow = 0, s = 1;
+        memcpy(w->keep, p->r, size);
+        bool down = false, ok = newton_direction(w);
+        for (int i = 0; i < plan->memory; i++)
+            allow = larger(allow, memory[i]);
+        for (int half = 0; ok && half < plan->halves && !down; half++, s *= 0.5) {
+            for (int i = 0; i < p->m; i++)
+                p->r[i] = w->keep[i] - s * w->dr[i];
+            velocities(w);
+            e = defect(w, &p->worst);
+            down = e <= tol || e < (1 - plan->gain * s) * allow;
+        }
+        p->iterations++;
+        if (!down) {
+            memcpy(p->r, w->keep, size);
+            for (int i = 0; i < plan->passes; i++)
+                relax(w);
+            velocities(w);
+            e = defect(w, &p->worst);
+            if (!plan->passes)
+                break;
+        }
+        memory[it % plan->memory] = e;
+    }
+    return e <= tol;
+}
+
+static newton *newton_new(contact_problem *p, arena *a, bool full)
+{
+    newton *w = arena_make(a, newton);
+    size_t m = (size_t)p->m, n = (size_t)p->n, all = 0, rows = 1, widest = 1;
+    for (int c = 0; c < p->n; c++) {
+        size_t k = (size_t)cone_rows(&p->cone[c]), wide = (size_t)problem_width(p, c);
+        all += k * wide;
+        rows = k > rows ? k : rows;
+        widest = wide > widest ? wide : widest;
+    }
+    double **by_row[] = { &w->u, &w->ref, &w->F, &w->dr, &w->keep, &w->best };
+    for (size_t i = 0; i < sizeof by_row / sizeof *by_row; i++)
+        *by_row[i] = arena_array(a, double, m);
+    double **blocks[] = { &w->Fr, &w->Fu, &w->A };
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
+        *blocks[i] = arena_array(a, double, rows *rows);
+    w->p = p;
+    w->scratch = a;
+    w->budget = arena_budget(a);
+    w->full = full;
+    w->an = arena_array(a, double, n);
+    w->a = arena_array(a, double, n);
+    w->line = arena_array(a, double, widest);
+    w->own = arena_array(a, int, rows);
+    w->b = arena_array(a, double, rows);
+    w->r = arena_array(a, double, rows);
+    w->local = arena_array(a, double, problem_work(p));
+    if (!full) {
+        w->Js = arena_array(a, int, m + 1);
+        w->Jc = arena_array(a, int, all);
+    }
+    w->Jx = arena_array(a, double, full ? m *m : all);
+    problem_diagonal(p, w->an, w->a);
+    return w;
+}
+
+static double true_defect(newton *w, int *worst)
+{
+    double rho = w->rho;
+    w->rho = 0;
+    velocities(w);
+    double e = defect(w, worst);
+    w->rho = rho;
+    return e;
+}
+
+bool proximal_steps(contact_problem *p, arena *scratch, double rho, int most, int steps, double tol)
+{
+    arena_pos mark = arena_mark(scratch);
+    newton *w = newton_new(p, scratch, false);
+    newton_plan plan = { .most = steps, .halves = 7, .memory = MEMORY, .passes = 6, .gain = 0.1 };
+    size_t size = (size_t)p->m * sizeof *p->r;
+    int worst = 0;
+    double best = true_defect(w, &worst);
+    memcpy(w->best, p->r, size);
+    for (int k = 0; k < most && best > tol; k++) {
+        int before = p->iterations;
+        memcpy(w->ref, p->r, size);
+        w->rho = rho;
+        bool ok = newton_run(w, &plan, larger(0.3 * tol, fmin(1e-3, 0.02 * best)));
+        double e = true_defect(w, &worst);
+        if (e < best) {
+            best = e;
+            memcpy(w->best, p->r, size);
+        } else if (!ok) /* back to what was accepted last: the best would cancel the drift along null
+                           directions */
+            memcpy(p->r, w->ref, size);
+        if (!ok)
+            rho = fmin(rho * 8, 1);
+        else
+            rho = larger(rho * (p->iterations - before <= 8 ? 0.1 : 0.2), 1e-9);
+    }
+    memcpy(p->r, w->best, size);
+    p->residual = true_defect(w, &p->worst);
+    arena_release(scratch, mark);
+    return p->residual <= tol;
+}
+
+bool newton_shortest(contact_problem *p, arena *scratch, int most, double tol)
+{
+    arena_pos mark = arena_mark(scratch);
+    newton *w = newton_new(p, scratch, true);
+    newton_plan plan = { .most = most, .halves = 8, .memory = 1 };
+    newton_run(w, &plan, tol);
+    p->residual = true_defect(w, &p->worst);
+    arena_release(scratch, mark);
+    return p->residual <= tol;
+}

@@ -1,0 +1,14 @@
+/* newton: semi-smooth Newton on the natural map (Alart and Curnier) of problems whose rows are stored, with a
+   search along each step.  With a proximal term it reaches tight tolerances where reactions are not unique:
+   r_k+1 solves the problem of W + rho D from u = b + W r + rho D (r - r_k). */
+#ifndef CDL_NEWTON_H
+#define CDL_NEWTON_H
+#include "problem.h"
+
+/* At most `most` proximal steps of at most `newton` Newton steps each, by sparse factors; rho: of the first.
+ */
+bool proximal_steps(contact_problem *p, arena *scratch, double rho, int most, int newton, double tol);
+/* Shortest steps, for few rows whose W may be singular: their cost grows with the cube of the rows.  Ends
+   where a step does not lead down. */
+bool newton_shortest(contact_problem *p, arena *scratch, int most, double tol);
+#endif
