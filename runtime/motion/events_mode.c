@@ -219,7 +219,6 @@ static void put_cones(ev *w, double step)
 /* what reactions do to rates and accelerations */
 static void put_matrix(ev *w)
 {
-<<<<<<< HEAD
     int m = w->pr.m, n = w->n;
     for (int i = 0; i < w->nact; i++)
         for (int j = 0; j < contact_row_count(w->act[i]->c); j++)
@@ -239,22 +238,6 @@ static bool unsolved(ev *w)
                                 "the contact problem was not solved at t = %s: constraint '%s', residual "
                                 "%.2g",
                                 ev_number(w, w->t), contact_name(c, w->r->a), w->pr.residual));
-=======
-    if (w->nact == 0)
-        return true;
-    bool ok = contact_solve(&w->pr, w->cwork, 1e-13);
-    w->r->solver_iterations += w->pr.iterations;
-    w->r->branch_choices += w->pr.choices;
-    w->r->solver = w->pr.solver;
-    if (!ok && !(w->pr.residual < 1e-10))
-        return ev_fail(
-            w, w->act[w->pr.worst]->c->fam->f->at,
-            arena_printf(w->r->a,
-                         "the contact problem was not solved at t = %s: constraint '%s', residual %.2g",
-                         ev_number(w, w->t), contact_name(w->act[w->pr.worst]->c, w->r->a), w->pr.residual));
-    w->r->residual = fmax(w->r->residual, w->pr.residual);
-    return true;
->>>>>>> w3-problem
 }
 
 static void add_reactions(ev *w, double *x)
@@ -282,7 +265,7 @@ static bool solve_with(ev *w, double *x)
             w->b[row + j] = contact_rate(c, contact_row(c, j), x) + w->off[row + j];
     }
     bool ok = contact_solve(&w->pr, w->cwork, 1e-13);
-    w->r->solver_iterations += w->pr.sweeps;
+    w->r->solver_iterations += w->pr.iterations;
     w->r->branch_choices += w->pr.choices;
     w->r->solver = w->pr.solver;
     if (!ok && !(w->pr.residual < 1e-10))
