@@ -106,7 +106,7 @@ static void spring_force(pen *w, spring *x, const double *v, double *f, double *
     int n = w->n, d = c->d;
     double dgap = 0, drate = 0, rn = c->normal, s2 = w->vs * w->vs;
     if (has_gap(c)) {
-        rn = normal_force(w, x, c->gap, vec_dot(c->H, v, n) + c->ht, &dgap, &drate);
+        rn = normal_force(w, x, *c->gap, vec_dot(c->H, v, n) + c->ht, &dgap, &drate);
         vec_axpy(f, rn, c->H, n);
     }
     x->rn = rn;
@@ -263,7 +263,7 @@ static bool pen_sample(void *of, run_clock *clock, int64_t sample, energies *e)
             continue;
         size_t m = at * (size_t)c->members + (size_t)x->c->member, ns = (size_t)c->nslip;
         double slip = 0;
-        c->gap[m] = x->c->gap;
+        c->gap[m] = *x->c->gap;
         c->rn[m] = x->rn;
         for (int k = 0; k < x->c->d; k++)
             slip += x->slip[k] * x->slip[k];
@@ -289,7 +289,7 @@ static void spring_watch(pen *w, spring *x, double h)
         return;
     double rate = vec_dot(c->H, w->v, w->n) + c->ht;
     w->r->max_penetration = fmax(w->r->max_penetration,
-                                 c->fam->f->relation == REL_BILATERAL ? fabs(c->gap) : -c->gap);
+                                 c->fam->f->relation == REL_BILATERAL ? fabs(*c->gap) : -*c->gap);
     bool closed = x->rn > 0;
     if (closed && !x->closed)
         x->since = w->t, x->pre = rate, x->impulse = 0;

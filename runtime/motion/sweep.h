@@ -24,20 +24,20 @@ typedef struct column {
 /* What a contact carries along the run. */
 typedef struct track {
     contact *c;
+    int at;                    /* in the table of all; -1: not there yet */
     contact_relation relation; /* its family's: what each step asks for */
     int normal;                /* normal rows: 1 or 0 */
     bool rows_fixed, offset_fixed, still;
     bool near; /* of a near pair */
     contact_result *out;
-    bool closed;   /* in contact to the right of now */
-    bool in;       /* part of the step that is taken at once */
-    double length; /* what its overlaps are measured by */
-    bool met;      /* below its tolerance at the end of the trial step */
-    int hits;      /* impacts in this step */
+    const double *length; /* what its overlaps are measured by, of its family or of all near pairs */
+    int hits;             /* impacts in this step */
+    bool busy;            /* has impacts or impulses of this step */
+    int64_t sized;        /* for which growth of sizes its tolerances are */
     /* added to the rate of the gap: what is left of the gap over a whole step, or restitution */
     double ahead;
-    double tol_gap, tol_u, tol_slip; /* what counts as 0: from the sizes of q and q' seen so far */
-    double un;                       /* rate of the gap */
+    double tol_u, tol_slip; /* what counts as 0: from the sizes of q and q' seen so far */
+    double un;              /* rate of the gap */
     /* rows at the start of the step, and their mean over it, along which reactions act */
     double *H0, *S0, *Hm, *Sm, *s0m;
     double htm;
@@ -55,6 +55,21 @@ typedef struct track {
     int row;                /* in the problem at hand */
     double speed;
 } track;
+
+/* What every step reads of all contacts, one array for each quantity, in the order of the tracks. */
+typedef struct contact_table {
+    double *gap;     /* where contacts keep it */
+    double *tol_gap; /* which gap counts as 0 */
+    bool *closed;    /* in contact to the right of now */
+    bool *met;       /* below its tolerance at the end of the trial step */
+    bool *in;        /* part of the step that is taken at once */
+    size_t *from;    /* of the first contact of each family, and of the end */
+    /* contacts with rows at a dof: of_dof[at_dof[i] .. at_dof[i + 1]); those with rows at all dofs:
+     * all[0..nall) */
+    int *at_dof, *of_dof, *all;
+    int nall, entries; /* entries: room of of_dof */
+    size_t n;
+} contact_table;
 
 typedef struct {
     term when, reset;
@@ -88,6 +103,9 @@ typedef struct sweep {
     double *x1, *x2, *x3, *x4; /* n */
     track **track;             /* contacts that may matter, in the order of families and members */
     size_t ntrack, track_room;
+    contact_table table;
+    track **busy;                  /* those with impacts or impulses of this step */
+    size_t nbusy, busy_room, made; /* made: tracks there ever were */
     near_list near;
     near_tracks *near_of; /* tracks of each family of near pairs */
     contact **gaps_of;    /* room of sweep_gaps */
@@ -145,10 +163,11 @@ typedef struct sweep {
     bool trial; /* a step that fails is taken in another way */
     /* the trial step takes in what may close, with the rows of its start: it can always be solved */
     bool whole;
-    int patience; /* impacts followed one by one in a step */
-    bool linear;  /* a step needs no prediction */
-    bool quick;   /* sweep_quick may be tried */
-    bool grown;   /* sizes have grown: tolerances follow */
+    int patience;       /* impacts followed one by one in a step */
+    bool linear;        /* a step needs no prediction */
+    bool quick;         /* sweep_quick may be tried */
+    int *grown, ngrown; /* dofs whose sizes have grown: tolerances follow */
+    int64_t sized;      /* how often they did */
 } sweep;
 
 /* ---- sweep_problem.c ---- */
@@ -157,6 +176,7 @@ const char *sweep_number(sweep *w, double x);           /* as text */
 bool sweep_factor(sweep *w, const double *M, double t); /* masses at t, into s->minv */
 void sweep_sizes(sweep *w);                             /* of q and q', grown to those of now */
 void sweep_tolerances(sweep *w, track *k);
+void sweep_sizes_known(sweep *w); /* tolerances follow sizes that have grown */
 void sweep_law(void *ud, int i, double speed, double *mu, double *radius);
 void sweep_cone(sweep *w, int i, int *row);        /* of contact i of the problem at hand */
 void sweep_room(sweep *w, int contacts, int rows); /* for a problem of that size */
@@ -211,6 +231,7 @@ bool sweep_turns(const sweep *w); /* has a slip turned round or come to rest in 
 /* ---- sweep_tracks.c ---- */
 /* gaps of those tracks at the instant, families in lanes */
 void sweep_gaps(sweep *w, track *const *k, size_t n);
+void sweep_gaps_but(sweep *w, const bool *known);      /* of all but those, as far as that saves something */
 void sweep_tracks(sweep *w);                           /* of all listed contacts */
 bool sweep_near(sweep *w, double h, const double *v1); /* pairs that may matter in the step; false: failed */
 
@@ -270,6 +291,19 @@ static inline double slip_of(const contact *c, const double *v, double *slip)
         s += slip[i] * slip[i];
     }
     return sqrt(s);
+}
+
+static inline bool closed(const sweep *w, const track *k)
+{
+    return w->table.closed[k->at];
+}
+
+/* its impacts and impulses are those of this step from now on */
+static inline void busy(sweep *w, track *k)
+{
+    if (!k->busy)
+        w->busy[w->nbusy++] = k;
+    k->busy = true;
 }
 
 static inline bool always(const track *k)

@@ -103,11 +103,12 @@ static void shock_account(sweep *w)
         double post = gap_rate(k, w->v);
         if (k->shock[0] > 1e-12 * most) {
             sweep_impact(w, k, k->un, post, k->shock[0]);
+            busy(w, k);
             w->again += k->hits++ > 0;
         }
-        bool was = k->closed;
-        k->closed = post <= k->tol_u || (k->shock[0] > 0 && !(k->un < -k->tol_u && k->e > 0));
-        if (k->closed && !was && k->out->last_open)
+        bool was = closed(w, k), *is = &w->table.closed[k->at];
+        *is = post <= k->tol_u || (k->shock[0] > 0 && !(k->un < -k->tol_u && k->e > 0));
+        if (*is && !was && k->out->last_open)
             k->out->last_open[c->member] = w->t;
     }
 }
@@ -116,9 +117,8 @@ bool sweep_shock(sweep *w)
 {
     w->nact = 0;
     for (size_t i = 0; i < w->ntrack; i++) {
-        track *k = w->track[i];
-        if (k->closed || k->met)
-            w->act[w->nact++] = k;
+        if (w->table.closed[i] || w->table.met[i])
+            w->act[w->nact++] = w->track[i];
     }
     rows_now(w);
     for (int i = 0; i < w->nact; i++) {
@@ -144,13 +144,14 @@ bool sweep_shock(sweep *w)
 /* Contacts at their tolerance join the closed ones, with a shock when they come at a speed. */
 bool sweep_meet(sweep *w)
 {
+    contact_table *t = &w->table;
     bool hit = false, any = false;
     for (size_t i = 0; i < w->ntrack; i++) {
+        t->met[i] = false;
+        if (t->closed[i] || t->gap[i] > t->tol_gap[i])
+            continue;
         track *k = w->track[i];
         contact *c = k->c;
-        k->met = false;
-        if (k->closed || c->gap > k->tol_gap)
-            continue;
         system_at(w->s, w->t, w->q, w->v);
         if (!k->offset_fixed) {
             contact_rows(w->s, c, w->M, false);
@@ -159,16 +160,16 @@ bool sweep_meet(sweep *w)
         k->un = gap_rate(k, w->v);
         if (k->un > k->tol_u)
             continue;
-        k->met = any = true;
+        t->met[i] = any = true;
         hit |= k->un < -k->tol_u;
     }
     if (hit)
         return sweep_shock(w);
     for (size_t i = 0; any && i < w->ntrack; i++) {
         track *k = w->track[i];
-        if (!k->met)
+        if (!t->met[i])
             continue;
-        k->closed = true;
+        t->closed[i] = true;
         if (k->out->last_open)
             k->out->last_open[k->c->member] = w->t;
     }
