@@ -134,9 +134,10 @@ typedef struct sweep {
     double *kept_r;                   /* rows: reactions at the start */
     int rows_most, dofs_most;         /* of a contact */
     int matrix_rows, matrix_contacts; /* room of W */
-    bool unsolved;                    /* the last problem */
-    bool may_halve;                   /* a step that is not solved is tried in halves */
-    mixed *back_coupled;              /* for moves of many contacts back to their surfaces */
+    double blur[2];      /* rates that its tolerance leaves open, at an instant and over a step: [mass] */
+    bool unsolved;       /* the last problem */
+    bool may_halve;      /* a step that is not solved is tried in halves */
+    mixed *back_coupled; /* for moves of many contacts back to their surfaces */
     double *back_room;
     int back_most;
     cone *cone;

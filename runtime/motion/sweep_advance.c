@@ -70,7 +70,7 @@ static bool locate(sweep *w, double *h)
 static double slip_along(const sweep *w, const track *k)
 {
     const contact *c = k->c;
-    double along = 0, before = 0, after = 0;
+    double along = 0, before = 0, after = 0, rest = larger(k->tol_slip, w->blur[false]);
     for (int j = 0; j < c->d; j++) {
         const double *S = c->S + (size_t)j * c->n, *S0 = k->rows_fixed ? S : k->S0 + (size_t)j * c->n;
         double a = contact_rate(c, S0, w->v) + k->s0m[j], b = contact_rate(c, S, w->v1) + c->s0[j];
@@ -80,9 +80,9 @@ static double slip_along(const sweep *w, const track *k)
         before += a * a;
         after += b * b;
     }
-    if (!(before > k->tol_slip * k->tol_slip))
+    if (!(before > rest * rest))
         return NAN;
-    return after > k->tol_slip * k->tol_slip ? along / sqrt(before) : 0;
+    return after > rest * rest ? along / sqrt(before) : 0;
 }
 
 bool sweep_turns(const sweep *w)
@@ -131,7 +131,7 @@ static bool goes_on(sweep *w, track *k)
         free += fabs(contact_rate(c, S, w->x1));
         left += fabs(contact_rate(c, S, w->acc) + bias[j]);
     }
-    return left > 1e-9 * free;
+    return left > 1e-9 * free + w->blur[true];
 }
 
 /* The contact whose slip turns round in the trial step, or comes to a rest that friction cannot hold; NULL:

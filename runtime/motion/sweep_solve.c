@@ -185,6 +185,7 @@ bool sweep_solve_alone(sweep *w, bool mass, const cone *c, double *x)
 {
     const track *k = w->act[0];
     const double *A = mass ? k->Am : k->A;
+    w->blur[mass] = 0;
     if (!w->r->solver)
         w->r->solver = "closed form";
     for (int j = 0; j < rows_of(k); j++)
@@ -292,10 +293,10 @@ void sweep_chain(sweep *w)
     list_fix(&w->chain);
 }
 
-/* all contacts at hand in the list that is made once for all */
+/* all contacts at hand in the list that is made once for all: there the step matrix is that of the masses */
 static impulses *list_of(sweep *w, bool mass, const double *scale)
 {
-    if (w->chain.fixed && w->whole && !mass && (size_t)w->nact == w->ntrack) {
+    if (w->chain.fixed && (size_t)w->nact == w->ntrack) {
         for (int i = 0; i < w->nact; i++)
             w->chain.act.cone[i] = w->cone[i];
         return &w->chain;
@@ -333,6 +334,21 @@ static double list_laws(sweep *w, impulses *p, const double *x)
     return most;
 }
 
+/* What a contact of rate a r may be off by, where reactions are known up to their tolerance.  Tight ones are
+ * known to rounding. */
+static double list_blur(const sweep *w, const contact_list *l)
+{
+    static const double TIGHT = 1e-11;
+    double most = 0, rate = 0;
+    if (w->tol <= TIGHT)
+        return 0;
+    for (int i = 0; i < l->rows; i++)
+        most = larger(most, fabs(l->r[i]));
+    for (int c = 0; c < l->n; c++)
+        rate = larger(rate, l->A[l->A_at[c + 1] - 1]);
+    return w->tol * most * rate;
+}
+
 static bool solve_list(sweep *w, bool mass, double *x)
 {
     enum { ROUNDS = 60 };
@@ -366,6 +382,7 @@ static bool solve_list(sweep *w, bool mass, double *x)
         ok = impulses_solve(p);
     }
     vec_copy(w->rr, l->r, l->rows);
+    w->blur[mass] = list_blur(w, l);
     w->pr.sweeps = (int)p->iterations;
     w->r->swept += p->swept;
     w->pr.residual = p->residual;
@@ -447,6 +464,7 @@ static bool wide(const sweep *w)
 static bool solve_by(sweep *w, bool mass, double *x)
 {
     const factor *f = mass ? &w->s->minv : w->dinv;
+    w->blur[mass] = 0;
     if (w->pr.m <= FEW_ROWS || w->stiffness != 0 || wide(w))
         return solve_matrix(w, mass, x);
     if (f->kind == FACTOR_DIAGONAL)
