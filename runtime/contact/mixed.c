@@ -233,10 +233,31 @@ static int cone_map(const cone *o, const double *r, const double *u, double an, 
     return mode | SLIP | (x[0] < 0 ? BACK : 0) | (o->d > 1 && !o->dir && bound > 0 ? TURNS : 0);
 }
 
+/* friction alone, along one line: rows of blocks that slide are no more than that */
+static bool tangent_alone(const cone *o)
+{
+    return o->kind == CONE_GIVEN && o->d == 1 && !o->dir;
+}
+
+/* the right side of one */
+static void tangent_put(mixed *w, const mixed_problem *p, int c)
+{
+    const cone *o = &p->cone[c];
+    double rho = 1 / w->tangent[c], r = p->r[o->row], x = r - rho * p->u[o->row];
+    bool slips = fabs(x) > o->radius;
+    double F = slips ? r - o->radius * (x / fabs(x)) : rho * p->u[o->row];
+    w->mode[c] = !slips ? STICK : SLIP | (x < 0 ? BACK : 0);
+    w->rhs[p->n + o->row] = -F;
+}
+
 /* one contact: its part of the right side, and its rows of the matrix when they are wanted */
 static void contact_rows_put(mixed *w, const mixed_problem *p, int c, bool matrix)
 {
     const cone *o = &p->cone[c];
+    if (!matrix && tangent_alone(o)) {
+        tangent_put(w, p, c);
+        return;
+    }
     int m = cone_rows(o), n = width(p, c);
     double F[MAX_ROWS], Fr[MAX_ROWS * MAX_ROWS], Fu[MAX_ROWS * MAX_ROWS];
     const double *J = p->J + p->J_at[c];
@@ -286,14 +307,35 @@ static void laws(const mixed_problem *p)
     }
 }
 
+/* cone_defect and reaction_add for friction alone, along one line */
+static double tangent_measure(const cone *o, double r, double u, double b, double at, reaction_size *size)
+{
+    double bound = o->radius, rho = 1 / at, x = r - rho * u, side = fabs(b) * rho,
+           f = x * x > bound * bound ? bound / fabs(x) : 1;
+    size->n++;
+    size->all += side;
+    size->most = larger(size->most, bound);
+    size->asked = larger(size->asked, side < bound ? side : bound);
+    return fabs(r - f * x);
+}
+
+static double measure_one(const mixed *w, const mixed_problem *p, int c, reaction_size *size)
+{
+    const cone *o = &p->cone[c];
+    int i = o->row;
+    double any = 0;
+    if (tangent_alone(o) && w->tangent[c] > 0)
+        return tangent_measure(o, p->r[i], p->u[i], p->b[i], w->tangent[c], size);
+    reaction_add(size, o, p->r + i, p->b + i, w->normal[c], w->tangent[c]);
+    return cone_defect(o, p->r + i, p->u + i, p->b + i, w->normal[c], w->tangent[c], &any);
+}
+
 static double measure(mixed *w, mixed_problem *p)
 {
     reaction_size size = { .fine = reaction_fine(p->tol) };
-    double most = 0, any = 0;
+    double most = 0;
     for (int c = 0; c < p->contacts; c++) {
-        int i = p->cone[c].row;
-        double e = cone_defect(&p->cone[c], p->r + i, p->u + i, p->b + i, w->normal[c], w->tangent[c], &any);
-        reaction_add(&size, &p->cone[c], p->r + i, p->b + i, w->normal[c], w->tangent[c]);
+        double e = measure_one(w, p, c, &size);
         if (e > most || !(e == e)) {
             most = e;
             p->worst = c;
@@ -325,10 +367,10 @@ static bool direction(mixed *w, const mixed_problem *p)
             return false;
     }
     factor_solve(&w->factors, w->rhs, w->x);
+    double finite = 0;
     for (int i = 0; i < p->n + p->m; i++)
-        if (!isfinite(w->x[i]))
-            return w->known = false;
-    return true;
+        finite += 0 * w->x[i];
+    return finite == 0 ? true : (w->known = false);
 }
 
 /* D dv = P^T r holds after the first step; before it what is missing stands on the right side */
@@ -346,7 +388,7 @@ static void start(mixed *w, const mixed_problem *p)
 static bool newton(mixed *w, mixed_problem *p)
 {
     start(w, p);
-    rates(p);
+    memcpy(p->u, p->b, (size_t)p->m * sizeof *p->u);
     laws(p);
     for (int it = 0; it < MOST; it++) {
         if (!direction(w, p))

@@ -365,7 +365,8 @@ bool ev_shock(ev *w)
     for (int i = 0; i < w->nrub; i++) {
         rub *k = &w->rub[i];
         const contact_family *f = k->c->fam->f;
-        if (f->relation == REL_GAP && k->mode == MODE_OPEN && !(*k->c->gap <= k->tol_gap && k->un <= k->tol_u))
+        if (f->relation == REL_GAP && k->mode == MODE_OPEN &&
+            !(*k->c->gap <= k->tol_gap && k->un <= k->tol_u))
             continue;
         k->e_now = k->c->e;
         k->base = 0;

@@ -23,37 +23,39 @@ typedef struct column {
 
 /* What a contact carries along the run. */
 typedef struct track {
+    /* what every step reads */
     contact *c;
-    int at;                    /* in the table of all; -1: not there yet */
-    contact_relation relation; /* its family's: what each step asks for */
+    int row;                   /* in the problem at hand */
     int normal;                /* normal rows: 1 or 0 */
+    contact_relation relation; /* its family's: what each step asks for */
     bool rows_fixed, offset_fixed, still;
-    bool near; /* of a near pair */
-    contact_result *out;
-    const double *length; /* what its overlaps are measured by, of its family or of all near pairs */
-    int hits;             /* impacts in this step */
-    bool busy;            /* has impacts or impulses of this step */
-    int64_t sized;        /* for which growth of sizes its tolerances are */
-    /* added to the rate of the gap: what is left of the gap over a whole step, or restitution */
-    double ahead;
+    bool near;              /* of a near pair */
+    bool busy;              /* has impacts or impulses of this step */
+    int at;                 /* in the table of all; -1: not there yet */
+    int hits;               /* impacts in this step */
+    double *r;              /* reaction of the last smooth step, as a force: start of the next */
+    double *P;              /* impulse since the step began, shocks left out */
     double tol_u, tol_slip; /* what counts as 0: from the sizes of q and q' seen so far */
     double un;              /* rate of the gap */
+    /* added to the rate of the gap: what is left of the gap over a whole step, or restitution */
+    double ahead;
+    double *s0m, htm;
+    double speed;
+    const double *length; /* what its overlaps are measured by, of its family or of all near pairs */
+    int64_t sized;        /* for which growth of sizes its tolerances are */
+    contact_result *out;
     /* rows at the start of the step, and their mean over it, along which reactions act */
-    double *H0, *S0, *Hm, *Sm, *s0m;
-    double htm;
+    double *H0, *S0, *Hm, *Sm;
     double mu0, normal0; /* coefficient and given normal force at the start of the step */
-    column G, Gm;        /* D^-1 [Hm; Sm]^T and M^-1 [H; S]^T, a row for each component */
+    /* D^-1 [Hm; Sm]^T and M^-1 [H; S]^T, a row for each component; which D and M they belong to */
+    column G, Gm;
+    int64_t stamp, stamp_m;
     /* of its problem when it is alone, over a step and at an instant, and the matrices of that */
     cone cone, cone_now;
     double *A, *Am;
     int64_t stamp_a, stamp_am;
     double cone_step;
     double *shock, base, e; /* impulse of a shock; what Poisson's law gives back; restitution that counts */
-    int64_t stamp, stamp_m; /* which D and M they belong to */
-    double *r;              /* reaction of the last smooth step, as a force: start of the next */
-    double *P;              /* impulse since the step began, shocks left out */
-    int row;                /* in the problem at hand */
-    double speed;
 } track;
 
 /* What every step reads of all contacts, one array for each quantity, in the order of the tracks. */
@@ -80,6 +82,17 @@ typedef struct near_tracks {
     track **at, **spare;
     int64_t n, nspare, room;
 } near_tracks;
+
+/* What is known of the contacts of the problem at hand.  Stamps say for which of them; -1: for none. */
+typedef struct act_known {
+    int64_t stamp; /* number of the last change of who they are */
+    bool fixed;    /* their rows never change */
+    bool still;    /* nor do their offsets and laws: what was made of these for a stamp stays */
+    int64_t rows, cones, offsets;
+    double cone_step, cone_end; /* which the cones are for */
+    int cone_rows;
+    int listed; /* whether the list holds their rows as they are, for masses (1) or the step (0); -1: no */
+} act_known;
 
 typedef struct sweep {
     const program *p;
@@ -113,6 +126,7 @@ typedef struct sweep {
     /* contacts of the problem at hand */
     track **act;
     int nact;
+    act_known known;
     int rows_room, contacts_room; /* of the problem at hand */
     double *spread, *sizes;       /* n: 0 between uses; sizes of what is summed up */
     track **back;
@@ -232,8 +246,10 @@ bool sweep_turns(const sweep *w); /* has a slip turned round or come to rest in 
 /* ---- sweep_tracks.c ---- */
 /* gaps of those tracks at the instant, families in lanes */
 void sweep_gaps(sweep *w, track *const *k, size_t n);
-void sweep_gaps_but(sweep *w, const bool *known);      /* of all but those, as far as that saves something */
-void sweep_tracks(sweep *w);                           /* of all listed contacts */
+void sweep_gaps_but(sweep *w, const bool *known); /* of all but those, as far as that saves something */
+void sweep_tracks(sweep *w);                      /* of all listed contacts */
+/* The problem at hand is that of the contacts with a flag, in either array; `also` may be NULL. */
+void sweep_take(sweep *w, const bool *which, const bool *also);
 bool sweep_near(sweep *w, double h, const double *v1); /* pairs that may matter in the step; false: failed */
 
 void sweep_near_again(sweep *w); /* pairs and tracks of a state that is read, for near.seen */

@@ -72,16 +72,19 @@ static double slip_along(const sweep *w, const track *k)
     const contact *c = k->c;
     double along = 0, before = 0, after = 0, rest = larger(k->tol_slip, w->blur[false]);
     for (int j = 0; j < c->d; j++) {
+        double a = contact_rate(c, (k->rows_fixed ? c->S : k->S0) + (size_t)j * c->n, w->v) + k->s0m[j];
+        before += a * a;
+    }
+    if (!(before > rest * rest))
+        return NAN;
+    for (int j = 0; j < c->d; j++) {
         const double *S = c->S + (size_t)j * c->n, *S0 = k->rows_fixed ? S : k->S0 + (size_t)j * c->n;
         double a = contact_rate(c, S0, w->v) + k->s0m[j], b = contact_rate(c, S, w->v1) + c->s0[j];
         if (!k->rows_fixed && !(vec_dot(S0, S, c->n) > 0))
             return NAN; /* the directions were chosen anew */
         along += a * b;
-        before += a * a;
         after += b * b;
     }
-    if (!(before > rest * rest))
-        return NAN;
     return after > rest * rest ? along / sqrt(before) : 0;
 }
 

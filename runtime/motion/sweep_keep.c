@@ -95,6 +95,8 @@ void sweep_keep(void *of, run_state *s)
     if (!state_reads(s) || !state_ok(s))
         return;
     w->d_step = NAN;
+    w->nact = 0;
+    w->known.rows = w->known.cones = w->known.offsets = w->known.listed = -1;
     if (!w->s->mass_constant && !system_factor(w->s, w->M, &bad))
         state_wrong(s, "its masses are not positive");
 }

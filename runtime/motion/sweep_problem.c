@@ -143,6 +143,7 @@ void sweep_room(sweep *w, int contacts, int rows)
     w->rows_room = rows + rows / 2 + 4;
     w->contacts_room = contacts + contacts / 2 + 4;
     size_t m = (size_t)w->rows_room;
+    w->known.offsets = -1;
     w->b = arena_array(w->a, double, m);
     w->off = arena_array(w->a, double, m);
     w->kept_r = arena_array(w->a, double, m);
@@ -153,9 +154,18 @@ void sweep_room(sweep *w, int contacts, int rows)
 
 void sweep_cones(sweep *w)
 {
-    int row = 0;
-    for (int i = 0; i < w->nact; i++)
-        sweep_cone(w, i, &row);
+    act_known *known = &w->known;
+    int row = known->cone_rows;
+    if (!(w->step > 0) || !known->still || known->cones != known->stamp || known->cone_step != w->step ||
+        known->cone_end != w->end) {
+        row = 0;
+        for (int i = 0; i < w->nact; i++)
+            sweep_cone(w, i, &row);
+        known->cones = w->step > 0 ? known->stamp : -1;
+        known->cone_step = w->step;
+        known->cone_end = w->end;
+        known->cone_rows = row;
+    }
     sweep_room(w, w->nact, row);
     w->pr = (contact_problem){
         .n = w->nact, .m = row, .cone = w->cone, .b = w->b, .r = w->rr, .u = w->u, .law = sweep_law, .ud = w

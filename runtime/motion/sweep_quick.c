@@ -84,9 +84,7 @@ bool sweep_quick(sweep *w, double end)
     if (k && !closed(w, k) && !(*k->c->gap > w->table.tol_gap[k->at]))
         return false;
     w->t1 = w->t + h;
-    w->nact = k && closed(w, k);
-    if (w->nact)
-        w->act[0] = k;
+    sweep_take(w, w->table.closed, NULL);
     quick_free(w, h, a, b);
     if (w->nact && !quick_react(w, k, h, w->v1))
         return false;

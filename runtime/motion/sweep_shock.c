@@ -115,11 +115,7 @@ static void shock_account(sweep *w)
 
 bool sweep_shock(sweep *w)
 {
-    w->nact = 0;
-    for (size_t i = 0; i < w->ntrack; i++) {
-        if (w->table.closed[i] || w->table.met[i])
-            w->act[w->nact++] = w->track[i];
-    }
+    sweep_take(w, w->table.closed, w->table.met);
     rows_now(w);
     for (int i = 0; i < w->nact; i++) {
         track *k = w->act[i];
@@ -132,6 +128,7 @@ bool sweep_shock(sweep *w)
     memcpy(w->x1, w->v, (size_t)w->n * sizeof *w->v);
     w->step = 0;
     w->end = 1;
+    w->known.offsets = -1;
     sweep_cones(w);
     if (!shock_phase(w, true) || !shock_poisson(w))
         return false;
@@ -233,6 +230,7 @@ bool sweep_gauss(sweep *w)
 {
     solve_with(&w->s->minv, w->f, w->acc);
     sweep_gather(w);
+    w->known.cones = w->known.offsets = -1; /* they are those of accelerations now */
     if (w->nact == 0)
         return true;
     w->step = 1;

@@ -6,10 +6,7 @@
 
 void sweep_gather(sweep *w)
 {
-    w->nact = 0;
-    for (size_t i = 0; i < w->ntrack; i++)
-        if (w->table.closed[i])
-            w->act[w->nact++] = w->track[i];
+    sweep_take(w, w->table.closed, NULL);
 }
 
 /* D = M - theta h (Fv + theta h Fq); rows of first-order equations are h (M - Fv - theta h Fq) */
@@ -86,6 +83,9 @@ static void mean_row(const double *a, const double *b, double *m, int n)
 static void rows_before(sweep *w)
 {
     system_at(w->s, w->t, w->q, w->v);
+    if (w->known.still && w->known.rows == w->known.stamp)
+        return;
+    w->known.rows = w->known.stamp;
     for (int i = 0; i < w->nact; i++) {
         track *k = w->act[i];
         contact *c = k->c;
@@ -114,7 +114,7 @@ static void rows_before(sweep *w)
 /* rows, laws and columns at the end of the step as it is now */
 static void rows_after(sweep *w, const double *M)
 {
-    for (int i = 0; i < w->nact; i++) {
+    for (int i = 0; i < w->nact && !w->known.still; i++) {
         track *k = w->act[i];
         contact *c = k->c;
         int n = c->n;
@@ -173,12 +173,15 @@ static bool step_contacts(sweep *w, double h, double *v)
         return true;
     w->step = h;
     sweep_cones(w);
+    bool known = w->known.still && !w->whole && w->known.offsets == w->known.stamp;
     for (int i = 0; i < w->nact; i++) {
         const track *k = w->act[i];
-        contact_offsets(w, k);
+        if (!known)
+            contact_offsets(w, k);
         for (int j = 0; j < rows_of(k); j++)
             w->rr[k->row + j] = h * k->r[j];
     }
+    w->known.offsets = w->whole ? -1 : w->known.stamp;
     return sweep_solve(w, false, v, w->t1);
 }
 

@@ -112,6 +112,7 @@ static void table_order(sweep *w)
     } line;
     contact_table *t = &w->table;
     arena_pos mark = arena_mark(w->scratch);
+    w->nact = 0; /* a track may be that of another pair */
     line *was = arena_array(w->scratch, line, t->n + 1);
     for (size_t i = 0; i < t->n; i++)
         was[i] = (line){ t->gap[i], t->tol_gap[i], t->closed[i], t->met[i], t->in[i] };
@@ -181,6 +182,29 @@ void sweep_tracks(sweep *w)
     }
     w->ntrack = s->ncontact;
     table_order(w);
+}
+
+void sweep_take(sweep *w, const bool *which, const bool *also)
+{
+    act_known *known = &w->known;
+    int n = 0;
+    bool changed = false;
+    for (size_t i = 0; i < w->ntrack; i++) {
+        if (!which[i] && !(also && also[i]))
+            continue;
+        changed |= n >= w->nact || w->act[n] != w->track[i];
+        w->act[n++] = w->track[i];
+    }
+    changed |= n != w->nact;
+    w->nact = n;
+    if (!changed)
+        return;
+    known->stamp++;
+    known->fixed = known->still = true;
+    for (int i = 0; i < n; i++) {
+        known->fixed &= w->act[i]->rows_fixed;
+        known->still &= w->act[i]->still;
+    }
 }
 
 void sweep_gaps(sweep *w, track *const *k, size_t n)

@@ -77,14 +77,6 @@ static void join(sweep *w, double h)
     }
 }
 
-static void gather(sweep *w)
-{
-    w->nact = 0;
-    for (size_t i = 0; i < w->ntrack; i++)
-        if (w->table.in[i])
-            w->act[w->nact++] = w->track[i];
-}
-
 /* none that was left out overlaps at the end */
 static bool still_apart(sweep *w)
 {
@@ -129,7 +121,7 @@ bool sweep_whole(sweep *w, double h)
         if (!ok)
             break;
         join(w, h);
-        gather(w);
+        sweep_take(w, w->table.in, NULL);
         ok = sweep_smooth(w, h);
         w->tried = true;
         if (!ok || still_apart(w) || w->margin > 20)
