@@ -445,10 +445,52 @@ void sparse_factors_free(sparse_factors *f)
     umfpack_di_free_symbolic(&f->order);
 }
 
-bool band_lu(int n, int kb, double *lu, int *pivot, double *b)
+/* Row exchange and elimination of one column, as dgbtf2 does it, and of b along with it.  at(i, j) of the
+ * band stands at lu[2 kb + i - j + j wide]; `last` is the last column that the pivots so far reach. */
+static bool band_column(int n, int kb, double *lu, int j, int *last, double *b)
 {
-    int wide = 3 * kb + 1;
-    if (LAPACKE_dgbtrf_work(LAPACK_COL_MAJOR, n, n, kb, kb, lu, wide, pivot))
+    int wide = 3 * kb + 1, rows = n - 1 - j < kb ? n - 1 - j : kb, best = 0;
+    double *d = lu + (size_t)j * (size_t)wide + 2 * kb;
+    for (int i = 1; i <= rows; i++)
+        if (fabs(d[i]) > fabs(d[best]))
+            best = i;
+    if (!(fabs(d[best]) > 0))
         return false;
-    return LAPACKE_dgbtrs_work(LAPACK_COL_MAJOR, 'N', n, kb, kb, 1, lu, wide, pivot, b, n) == 0;
+    int reach = j + kb + best < n - 1 ? j + kb + best : n - 1;
+    *last = reach > *last ? reach : *last;
+    for (int c = j; best && c <= *last; c++) {
+        double *x = lu + (size_t)c * (size_t)wide + 2 * kb + j - c, keep = x[0];
+        x[0] = x[best];
+        x[best] = keep;
+    }
+    double keep = b[j], over = 1 / d[0];
+    b[j] = b[j + best];
+    b[j + best] = keep;
+    for (int i = 1; i <= rows; i++) {
+        d[i] *= over;
+        b[j + i] -= d[i] * b[j];
+    }
+    for (int c = j + 1; c <= *last; c++) {
+        double *x = lu + (size_t)c * (size_t)wide + 2 * kb + j - c, top = x[0];
+        if (top == 0)
+            continue;
+        for (int i = 1; i <= rows; i++)
+            x[i] -= d[i] * top;
+    }
+    return true;
+}
+
+bool band_lu(int n, int kb, double *lu, double *b)
+{
+    int wide = 3 * kb + 1, last = 0;
+    for (int j = 0; j < n; j++)
+        if (!band_column(n, kb, lu, j, &last, b))
+            return false;
+    for (int j = n; j-- > 0;) {
+        const double *d = lu + (size_t)j * (size_t)wide + 2 * kb;
+        double x = b[j] /= d[0];
+        for (int i = 1; i <= 2 * kb && i <= j; i++)
+            b[j - i] -= d[-i] * x;
+    }
+    return true;
 }

@@ -88,6 +88,6 @@ int sparse_factors_sign(const sparse_factors *f, int *room); /* of the determina
 void sparse_factors_free(sparse_factors *f);
 
 /* LU of a matrix with kb diagonals on either side, by columns of length 3 kb + 1, the diagonal at 2 kb; b <-
- * A^-1 b.  False: singular. */
-bool band_lu(int n, int kb, double *lu, int *pivot, double *b);
+ * A^-1 b.  For narrow bands: no calls for each column.  False: singular. */
+bool band_lu(int n, int kb, double *lu, double *b);
 #endif

@@ -12,7 +12,6 @@ typedef struct band_work {
     double *an, *at, *over;        /* by contact: normal entry of W, largest tangent entry, 1/an */
     /* Newton's matrix by columns, with room for pivoting */
     double *lu;
-    int *pivot;
 } band_work;
 
 static inline double larger(double a, double b)
@@ -33,10 +32,9 @@ band_problem *band_new(arena *a, int n, int m, int kb)
         *rows[i] = arena_array(a, double, mm);
     w->in = arena_array(a, bool, m);
     w->rough = m != n;
-    if (w->rough) {
+    if (w->rough)
         w->lu = arena_array(a, double, mm *(3 * (size_t)kb + 1));
-        w->pivot = arena_array(a, int, mm);
-    } else
+    else
         w->L = arena_array(a, double, mm *((size_t)kb + 1));
     return p;
 }
@@ -340,7 +338,7 @@ static bool newton_direction(band_problem *p)
     int m = p->m;
     newton_fill(p);
     memcpy(w->dr, w->F, (size_t)m * sizeof *w->dr);
-    if (!band_lu(m, p->kb, w->lu, w->pivot, w->dr))
+    if (!band_lu(m, p->kb, w->lu, w->dr))
         return false;
     for (int i = 0; i < m; i++)
         if (!isfinite(w->dr[i]))

@@ -194,6 +194,8 @@ static double chain_solve(impulses *w, island *i, group g, int *worst)
         if (l->cone[c].d) {
             p->cone[k].mu = l->cone[c].mu;
             p->cone[k].radius = l->cone[c].radius;
+            p->cone[k].dir = l->cone[c].dir;
+            p->cone[k].of_speed = l->cone[c].of_speed;
         }
         for (int a = 0; a < m; a++) {
             p->b[to + a] = list_rate(l, c, a, w->v1) + l->b[row + a];

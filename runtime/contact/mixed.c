@@ -189,12 +189,33 @@ static void sizes(mixed *w, const contact_problem *p)
     }
 }
 
+/* friction alone, along one line: rows of blocks that slide are no more than that */
+static bool tangent_alone(const cone *o)
+{
+    return o->kind == CONE_GIVEN && o->d == 1 && !o->dir;
+}
+
+/* the right side of one */
+static void tangent_put(mixed *w, const contact_problem *p, int c)
+{
+    const cone *o = &p->cone[c];
+    double rho = 1 / w->tangent[c], r = p->r[o->row], x = r - rho * p->u[o->row];
+    bool slips = fabs(x) > o->radius;
+    double F = slips ? r - o->radius * (x / fabs(x)) : rho * p->u[o->row];
+    w->mode[c] = !slips ? CONE_STICK : CONE_SLIP | (x < 0 ? CONE_BACK : 0);
+    w->rhs[p->coupled->n + o->row] = -F;
+}
+
 /* one contact: its part of the right side, and its rows of the matrix when they are wanted */
 static void contact_rows_put(mixed *w, const contact_problem *p, int c, bool matrix)
 {
     const coupled_rows *q = p->coupled;
     const contact_list *l = q->list;
     const cone *o = &p->cone[c];
+    if (!matrix && tangent_alone(o)) {
+        tangent_put(w, p, c);
+        return;
+    }
     int m = cone_rows(o), n = width(p, c);
     double F[MAX_ROWS], Fr[MAX_ROWS * MAX_ROWS], Fu[MAX_ROWS * MAX_ROWS];
     const double *J = l->J + l->J_at[c];
@@ -275,10 +296,10 @@ static bool direction(mixed *w, const contact_problem *p)
             return false;
     }
     factor_solve(&w->factors, w->rhs, w->x);
+    double finite = 0;
     for (int i = 0; i < q->n + p->m; i++)
-        if (!isfinite(w->x[i]))
-            return w->known = false;
-    return true;
+        finite += 0 * w->x[i];
+    return finite == 0 ? true : (w->known = false);
 }
 
 /* D dv = P^T r holds after the first step; before it what is missing stands on the right side */
@@ -299,7 +320,7 @@ static bool newton(mixed *w, contact_problem *p, double tol)
 {
     const coupled_rows *q = p->coupled;
     start(w, p);
-    rates(p);
+    memcpy(p->u, p->b, (size_t)p->m * sizeof *p->u);
     laws(p);
     for (int it = 0; it < MOST; it++) {
         if (!direction(w, p))

@@ -1,4 +1,5 @@
 #include "solvers.h"
+#include <string.h>
 #include <math.h>
 #include "active.h"
 #include "central.h"
@@ -69,7 +70,7 @@ static bool damped_close(contact_problem *p, arena *scratch, double tol)
     return damped_solve(p, scratch, 0.03, tol);
 }
 
-static bool damped_cold(sparse_problem *p, arena *scratch, double tol)
+static bool damped_cold(contact_problem *p, arena *scratch, double tol)
 {
     memset(p->r, 0, (size_t)p->m * sizeof *p->r);
     return damped_solve(p, scratch, 0.3, tol);

@@ -241,7 +241,7 @@ static void put_back(ev *w)
             if (k->mode == MODE_OPEN || k->c->fam->f->relation == REL_CLOSED)
                 continue;
             factor_solve(&w->s->minv, k->c->H, w->G + (size_t)m * n);
-            w->b[m] = turn == 0 ? -k->c->gap : -k->un;
+            w->b[m] = turn == 0 ? -*k->c->gap : -k->un;
             w->act[m++] = k;
         }
         for (int i = 0; i < m; i++)
@@ -310,7 +310,7 @@ static bool meet(ev *w)
             hit |= fabs(k->un) > 1e3 * k->tol_u;
             continue;
         }
-        hit |= k->c->gap <= k->tol_gap && k->un < -k->tol_u && k->mode == MODE_OPEN;
+        hit |= *k->c->gap <= k->tol_gap && k->un < -k->tol_u && k->mode == MODE_OPEN;
         hit |= k->mode != MODE_OPEN && k->un < -1e3 * k->tol_u;
     }
     if (!hit)
@@ -447,14 +447,14 @@ static bool gaps_hold(ev *w)
 {
     for (int i = 0; i < w->nrub; i++) {
         rub *k = &w->rub[i];
-        double wrong = k->c->fam->f->relation == REL_BILATERAL ? fabs(k->c->gap)
-                       : k->c->fam->f->relation == REL_GAP     ? -k->c->gap
+        double wrong = k->c->fam->f->relation == REL_BILATERAL ? fabs(*k->c->gap)
+                       : k->c->fam->f->relation == REL_GAP     ? -*k->c->gap
                                                                : 0;
         if (wrong > 1e6 * k->tol_gap + 1e-12 * gap_reach(w, k))
             return ev_fail(w, k->c->fam->f->at,
                            arena_printf(w->r->a, "constraint '%s' does not hold at t = %s: its gap is %s",
                                         contact_name(k->c, w->r->a), ev_number(w, w->t),
-                                        ev_number(w, k->c->gap)));
+                                        ev_number(w, *k->c->gap)));
         if (wrong > w->r->max_penetration)
             w->r->max_penetration = wrong;
     }

@@ -170,7 +170,7 @@ bool ev_survey(ev *w)
         tolerances(w, k);
         if (k->turning)
             turning_of(w, k);
-        if (k->c->fam->f->relation != REL_CLOSED && !isfinite(k->c->gap))
+        if (k->c->fam->f->relation != REL_CLOSED && !isfinite(*k->c->gap))
             return ev_fail(w, k->c->fam->f->at,
                            arena_printf(w->r->a, "the gap of '%s' is not finite at t = %s",
                                         contact_name(k->c, w->r->a), ev_number(w, w->t)));
@@ -384,7 +384,8 @@ bool ev_shock(ev *w)
     for (int i = 0; i < w->nrub; i++) {
         rub *k = &w->rub[i];
         const contact_family *f = k->c->fam->f;
-        if (f->relation == REL_GAP && k->mode == MODE_OPEN && !(k->c->gap <= k->tol_gap && k->un <= k->tol_u))
+        if (f->relation == REL_GAP && k->mode == MODE_OPEN &&
+            !(*k->c->gap <= k->tol_gap && k->un <= k->tol_u))
             continue;
         w->act[w->nact++] = k;
     }
@@ -657,7 +658,7 @@ static void candidates(ev *w)
         rub *k = &w->rub[i];
         bool was = k->mode != MODE_OPEN;
         k->candidate = k->c->fam->f->relation != REL_GAP ||
-                       ((was || k->c->gap <= k->tol_gap) &&
+                       ((was || *k->c->gap <= k->tol_gap) &&
                         fabs(k->un) <= fmax(k->tol_u, was ? 1e3 * k->tol_u : 0));
         if (k->candidate)
             w->act[w->nact++] = k;

@@ -100,7 +100,7 @@ static void spring_force(pen *w, spring *x, const double *v, double *f, double *
     int n = w->n, d = c->d;
     double dgap = 0, drate = 0, rn = c->normal, s2 = w->vs * w->vs;
     if (contact_has_normal(c)) {
-        rn = normal_force(w, x, c->gap, contact_gap_rate(c, v), &dgap, &drate);
+        rn = normal_force(w, x, *c->gap, contact_gap_rate(c, v), &dgap, &drate);
         vec_axpy(f, rn, c->H, n);
     }
     x->rn = rn;
@@ -255,7 +255,7 @@ static bool pen_sample(void *of, run_clock *clock, int64_t sample, energies *e)
         if (!c->kept)
             continue;
         size_t m = at * (size_t)c->members + (size_t)x->c->member, ns = (size_t)c->nslip;
-        c->gap[m] = x->c->gap;
+        c->gap[m] = *x->c->gap;
         c->rn[m] = x->rn;
         for (size_t j = 0; j < ns && x->c->show; j++) {
             c->slip[m * ns + j] = c->rt[m * ns + j] = 0;
@@ -280,7 +280,7 @@ static void spring_watch(pen *w, spring *x, double h)
         return;
     double rate = contact_gap_rate(c, w->v);
     w->r->max_penetration = fmax(w->r->max_penetration,
-                                 c->fam->f->relation == REL_BILATERAL ? fabs(c->gap) : -c->gap);
+                                 c->fam->f->relation == REL_BILATERAL ? fabs(*c->gap) : -*c->gap);
     bool closed = x->rn > 0;
     if (closed && !x->closed)
         x->since = w->t, x->pre = rate, x->impulse = 0;

@@ -23,38 +23,55 @@ typedef struct column {
 
 /* What a contact carries along the run. */
 typedef struct track {
+    /* what every step reads */
     contact *c;
-    contact_relation relation; /* its family's: what each step asks for */
+    int row;                   /* in the problem at hand */
     int normal;                /* normal rows: 1 or 0 */
+    contact_relation relation; /* its family's: what each step asks for */
     bool rows_fixed, offset_fixed, still;
-    bool near; /* of a near pair */
-    contact_result *out;
-    bool closed;   /* in contact to the right of now */
-    bool in;       /* part of the step that is taken at once */
-    double length; /* what its overlaps are measured by */
-    bool met;      /* below its tolerance at the end of the trial step */
-    int hits;      /* impacts in this step */
+    bool near;              /* of a near pair */
+    bool busy;              /* has impacts or impulses of this step */
+    int at;                 /* in the table of all; -1: not there yet */
+    int hits;               /* impacts in this step */
+    double *r;              /* reaction of the last smooth step, as a force: start of the next */
+    double *P;              /* impulse since the step began, shocks left out */
+    double tol_u, tol_slip; /* what counts as 0: from the sizes of q and q' seen so far */
+    double un;              /* rate of the gap */
     /* added to the rate of the gap: what is left of the gap over a whole step, or restitution */
     double ahead;
-    double tol_gap, tol_u, tol_slip; /* what counts as 0: from the sizes of q and q' seen so far */
-    double un;                       /* rate of the gap */
+    double *s0m, htm;
+    double speed;
+    const double *length; /* what its overlaps are measured by, of its family or of all near pairs */
+    int64_t sized;        /* for which growth of sizes its tolerances are */
+    contact_result *out;
     /* rows at the start of the step, and their mean over it, along which reactions act */
-    double *H0, *S0, *Hm, *Sm, *s0m;
-    double htm;
+    double *H0, *S0, *Hm, *Sm;
     double mu0, normal0; /* coefficient and given normal force at the start of the step */
-    column G, Gm;        /* D^-1 [Hm; Sm]^T and M^-1 [H; S]^T, a row for each component */
+    /* D^-1 [Hm; Sm]^T and M^-1 [H; S]^T, a row for each component; which D and M they belong to */
+    column G, Gm;
+    int64_t stamp, stamp_m;
     /* of its problem when it is alone, over a step and at an instant, and the matrices of that */
     cone cone, cone_now;
     double *A, *Am;
     int64_t stamp_a, stamp_am;
     double cone_step;
-    meeting now;            /* its part in what happens at an instant */
-    int64_t stamp, stamp_m; /* which D and M they belong to */
-    double *r;              /* reaction of the last smooth step, as a force: start of the next */
-    double *P;              /* impulse since the step began, shocks left out */
-    int row;                /* in the problem at hand */
-    double speed;
+    meeting now; /* its part in what happens at an instant */
 } track;
+
+/* What every step reads of all contacts, one array for each quantity, in the order of the tracks. */
+typedef struct contact_table {
+    double *gap;     /* where contacts keep it */
+    double *tol_gap; /* which gap counts as 0 */
+    bool *closed;    /* in contact to the right of now */
+    bool *met;       /* below its tolerance at the end of the trial step */
+    bool *in;        /* part of the step that is taken at once */
+    size_t *from;    /* of the first contact of each family, and of the end */
+    /* contacts with rows at a dof: of_dof[at_dof[i] .. at_dof[i + 1]); those with rows at all dofs:
+     * all[0..nall) */
+    int *at_dof, *of_dof, *all;
+    int nall, entries; /* entries: room of of_dof */
+    size_t n;
+} contact_table;
 
 typedef struct {
     term when, reset;
@@ -65,6 +82,17 @@ typedef struct near_tracks {
     track **at, **spare;
     int64_t n, nspare, room;
 } near_tracks;
+
+/* What is known of the contacts of the problem at hand.  Stamps say for which of them; -1: for none. */
+typedef struct act_known {
+    int64_t stamp; /* number of the last change of who they are */
+    bool fixed;    /* their rows never change */
+    bool still;    /* nor do their offsets and laws: what was made of these for a stamp stays */
+    int64_t rows, cones, offsets;
+    double cone_step, cone_end; /* which the cones are for */
+    int cone_rows;
+    int listed; /* whether the list holds their rows as they are, for masses (1) or the step (0); -1: no */
+} act_known;
 
 typedef struct sweep {
     const program *p;
@@ -88,6 +116,9 @@ typedef struct sweep {
     double *x1, *x2, *x3, *x4; /* n */
     track **track;             /* contacts that may matter, in the order of families and members */
     size_t ntrack, track_room;
+    contact_table table;
+    track **busy;                  /* those with impacts or impulses of this step */
+    size_t nbusy, busy_room, made; /* made: tracks there ever were */
     near_list near;
     near_tracks *near_of; /* tracks of each family of near pairs */
     contact **gaps_of;    /* room of sweep_gaps */
@@ -95,7 +126,8 @@ typedef struct sweep {
     /* contacts of the problem at hand */
     track **act;
     int nact;
-    meeting **meetings;           /* of those at an instant */
+    meeting **meetings; /* of those at an instant */
+    act_known known;
     int rows_room, contacts_room; /* of the problem at hand */
     double *spread, *sizes;       /* n: 0 between uses; sizes of what is summed up */
     track **back;
@@ -117,9 +149,10 @@ typedef struct sweep {
     double *kept_r;                   /* rows: reactions at the start */
     int rows_most, dofs_most;         /* of a contact */
     int matrix_rows, matrix_contacts; /* room of W */
-    bool unsolved;                    /* the last problem */
-    bool may_halve;                   /* a step that is not solved is tried in halves */
-    mixed *back_coupled;              /* for moves of many contacts back to their surfaces */
+    double blur[2];      /* rates that its tolerance leaves open, at an instant and over a step: [mass] */
+    bool unsolved;       /* the last problem */
+    bool may_halve;      /* a step that is not solved is tried in halves */
+    mixed *back_coupled; /* for moves of many contacts back to their surfaces */
     double *back_room;
     int back_most;
     cone *cone;
@@ -146,10 +179,11 @@ typedef struct sweep {
     bool trial; /* a step that fails is taken in another way */
     /* the trial step takes in what may close, with the rows of its start: it can always be solved */
     bool whole;
-    int patience; /* impacts followed one by one in a step */
-    bool linear;  /* a step needs no prediction */
-    bool quick;   /* sweep_quick may be tried */
-    bool grown;   /* sizes have grown: tolerances follow */
+    int patience;       /* impacts followed one by one in a step */
+    bool linear;        /* a step needs no prediction */
+    bool quick;         /* sweep_quick may be tried */
+    int *grown, ngrown; /* dofs whose sizes have grown: tolerances follow */
+    int64_t sized;      /* how often they did */
 } sweep;
 
 /* ---- sweep_problem.c ---- */
@@ -158,6 +192,7 @@ const char *sweep_number(sweep *w, double x);           /* as text */
 bool sweep_factor(sweep *w, const double *M, double t); /* masses at t, into s->minv */
 void sweep_sizes(sweep *w);                             /* of q and q', grown to those of now */
 void sweep_tolerances(sweep *w, track *k);
+void sweep_sizes_known(sweep *w); /* tolerances follow sizes that have grown */
 void sweep_law(void *ud, int i, double speed, double *mu, double *radius);
 /* Was contact i held by friction below its bound, over the step with the impulses in rr? */
 bool sweep_held(sweep *w, int i, double h);
@@ -217,7 +252,10 @@ bool sweep_turns(const sweep *w); /* has a slip turned round or come to rest in 
 /* ---- sweep_tracks.c ---- */
 /* gaps of those tracks at the instant, families in lanes */
 void sweep_gaps(sweep *w, track *const *k, size_t n);
-void sweep_tracks(sweep *w);                           /* of all listed contacts */
+void sweep_gaps_but(sweep *w, const bool *known); /* of all but those, as far as that saves something */
+void sweep_tracks(sweep *w);                      /* of all listed contacts */
+/* The problem at hand is that of the contacts with a flag, in either array; `also` may be NULL. */
+void sweep_take(sweep *w, const bool *which, const bool *also);
 bool sweep_near(sweep *w, double h, const double *v1); /* pairs that may matter in the step; false: failed */
 
 void sweep_near_again(sweep *w); /* pairs and tracks of a state that is read, for near.seen */
@@ -260,6 +298,19 @@ static inline void solve_with(const factor *f, const double *b, double *x)
 static inline double gap_rate(const track *k, const double *v)
 {
     return contact_gap_rate(k->c, v);
+}
+
+static inline bool closed(const sweep *w, const track *k)
+{
+    return w->table.closed[k->at];
+}
+
+/* its impacts and impulses are those of this step from now on */
+static inline void busy(sweep *w, track *k)
+{
+    if (!k->busy)
+        w->busy[w->nbusy++] = k;
+    k->busy = true;
 }
 
 static inline bool always(const track *k)

@@ -15,7 +15,7 @@ static double first_crossing(sweep *w, double h, const bool *who)
             continue;
         if (!k->offset_fixed)
             contact_rows(w->s, k->c, w->s->mass_constant ? w->M : w->M1, false);
-        double un = gap_rate(k, w->v1), at = h - k->c->gap / un;
+        double un = gap_rate(k, w->v1), at = h - w->table.gap[i] / un;
         if (un < 0 && at < best)
             best = at;
     }
@@ -26,7 +26,7 @@ static double first_crossing(sweep *w, double h, const bool *who)
 static bool touches(sweep *w, const bool *who)
 {
     for (size_t i = 0; i < w->ntrack; i++)
-        if (who[i] && w->track[i]->c->gap <= w->track[i]->tol_gap &&
+        if (who[i] && w->table.gap[i] <= w->table.tol_gap[i] &&
             gap_rate(w->track[i], w->v1) <= w->track[i]->tol_u)
             return true;
     return false;
@@ -38,8 +38,7 @@ static bool locate(sweep *w, double *h)
 {
     double lo = 0, hi = *h, x = hi;
     bool *who = w->who;
-    for (size_t i = 0; i < w->ntrack; i++)
-        who[i] = w->track[i]->met;
+    memcpy(who, w->table.met, w->ntrack * sizeof *who);
     for (int it = 0; it < 120; it++) {
         double next = first_crossing(w, x, who);
         if (!(next > lo && next < hi))
@@ -56,8 +55,7 @@ static bool locate(sweep *w, double *h)
             if (x == hi)
                 return true;
             hi = x;
-            for (size_t i = 0; i < w->ntrack; i++)
-                who[i] = w->track[i]->met;
+            memcpy(who, w->table.met, w->ntrack * sizeof *who);
         } else {
             if (touches(w, who) || x == lo)
                 return true;
@@ -72,19 +70,22 @@ static bool locate(sweep *w, double *h)
 static double slip_along(const sweep *w, const track *k)
 {
     const contact *c = k->c;
-    double along = 0, before = 0, after = 0;
+    double along = 0, before = 0, after = 0, rest = larger(k->tol_slip, w->blur[false]);
+    for (int j = 0; j < c->d; j++) {
+        double a = contact_rate(c, (k->rows_fixed ? c->S : k->S0) + (size_t)j * c->n, w->v) + k->s0m[j];
+        before += a * a;
+    }
+    if (!contact_slips(sqrt(before), rest, k->now.held))
+        return NAN;
     for (int j = 0; j < c->d; j++) {
         const double *S = c->S + (size_t)j * c->n, *S0 = k->rows_fixed ? S : k->S0 + (size_t)j * c->n;
         double a = contact_rate(c, S0, w->v) + k->s0m[j], b = contact_rate(c, S, w->v1) + c->s0[j];
         if (!k->rows_fixed && !(vec_dot(S0, S, c->n) > 0))
             return NAN; /* the directions were chosen anew */
         along += a * b;
-        before += a * a;
         after += b * b;
     }
-    if (!contact_slips(sqrt(before), k->tol_slip, k->now.held))
-        return NAN;
-    return after > k->tol_slip * k->tol_slip ? along / sqrt(before) : 0;
+    return after > rest * rest ? along / sqrt(before) : 0;
 }
 
 bool sweep_turns(const sweep *w)
@@ -133,7 +134,7 @@ static bool goes_on(sweep *w, track *k)
         free += fabs(contact_rate(c, S, w->x1));
         left += fabs(contact_rate(c, S, w->acc) + bias[j]);
     }
-    return left > 1e-9 * free;
+    return left > 1e-9 * free + w->blur[true];
 }
 
 /* The contact whose slip turns round in the trial step, or comes to a rest that friction cannot hold; NULL:
@@ -196,7 +197,7 @@ static bool still_deep(const sweep *w)
 {
     const double DEEP = 1e-9;
     for (int i = 0; i < w->nact; i++)
-        if (w->act[i]->normal && w->act[i]->c->gap < -DEEP * w->act[i]->length)
+        if (w->act[i]->normal && *w->act[i]->c->gap < -DEEP * *w->act[i]->length)
             return true;
     return false;
 }
@@ -254,7 +255,7 @@ static bool pile_at_hand(const sweep *w)
     enum { MANY = 100 };
     int n = 0;
     for (size_t i = 0; i < w->ntrack && n <= MANY; i++)
-        n += w->track[i]->closed && !w->track[i]->rows_fixed && w->track[i]->relation == REL_GAP;
+        n += w->table.closed[i] && !w->track[i]->rows_fixed && w->track[i]->relation == REL_GAP;
     return n > MANY;
 }
 
@@ -304,11 +305,24 @@ static void meet_anew(sweep *w)
     system_at(w->s, w->t, w->q, w->v);
     for (size_t i = 0; i < w->ntrack; i++) {
         track *k = w->track[i];
-        if (!k->closed || k->relation != REL_GAP || k->rows_fixed)
+        if (!w->table.closed[i] || k->relation != REL_GAP || k->rows_fixed)
             continue;
         contact_rows(w->s, k->c, w->M, false);
-        k->closed = fabs(gap_rate(k, w->v)) <= k->tol_u;
+        w->table.closed[i] = fabs(gap_rate(k, w->v)) <= k->tol_u;
     }
+}
+
+/* a step has no impacts and impulses yet */
+static void counts_clear(sweep *w)
+{
+    for (size_t i = 0; i < w->nbusy; i++) {
+        track *k = w->busy[i];
+        k->busy = false;
+        k->hits = 0;
+        for (int j = 0; j < rows_of(k); j++)
+            k->P[j] = 0;
+    }
+    w->nbusy = 0;
 }
 
 bool sweep_advance(sweep *w, double end)
@@ -317,12 +331,7 @@ bool sweep_advance(sweep *w, double end)
         return true;
     if (!near_step(w, end - w->t))
         return false;
-    for (size_t i = 0; i < w->ntrack; i++) {
-        track *k = w->track[i];
-        k->hits = 0;
-        for (int j = 0; j < rows_of(k); j++)
-            k->P[j] = 0;
-    }
+    counts_clear(w);
     bool was = false, waits = w->wait > 0;
     int most = cuts_most(w);
     if (waits)

@@ -7,7 +7,7 @@
 static void contact_keep(contact *c, run_state *s)
 {
     size_t n = (size_t)c->n, d = (size_t)c->fam->d, shown = (size_t)c->fam->shown;
-    double *one[] = { &c->ht, &c->bias, &c->mu, &c->e, &c->normal, &c->metric, &c->gap };
+    double *one[] = { &c->ht, &c->bias, &c->mu, &c->e, &c->normal, &c->metric, c->gap };
     state_int(s, "directions", &c->d, 0, c->fam->d);
     for (size_t i = 0; i < sizeof one / sizeof *one; i++)
         state_f64(s, "contact", one[i], 1);
@@ -19,13 +19,15 @@ static void contact_keep(contact *c, run_state *s)
         state_f64(s, "shown force", c->show_force, d * shown);
 }
 
-static void track_keep(track *k, run_state *s)
+static void track_keep(sweep *w, track *k, run_state *s)
 {
     size_t rows = 1 + (size_t)k->c->fam->d;
-    double *one[] = { &k->length, &k->ahead, &k->tol_gap, &k->tol_u, &k->tol_slip,
-                      &k->un,     &k->mu0,   &k->normal0, &k->htm,   &k->speed };
+    double *one[] = {
+        &k->ahead, &w->table.tol_gap[k->at], &k->tol_u, &k->tol_slip, &k->un, &k->mu0, &k->normal0, &k->htm,
+        &k->speed
+    };
     contact_keep(k->c, s);
-    state_flags(s, "closed", &k->closed, 1);
+    state_flags(s, "closed", &w->table.closed[k->at], 1);
     state_flags(s, "held", &k->now.held, 1);
     state_int(s, "hits", &k->hits, 0, INT_MAX);
     for (size_t i = 0; i < sizeof one / sizeof *one; i++)
@@ -36,6 +38,7 @@ static void track_keep(track *k, run_state *s)
         return;
     k->stamp = k->stamp_m = k->stamp_a = k->stamp_am = -1;
     k->cone_step = NAN;
+    busy(w, k);
 }
 
 static void numbers_keep(sweep *w, run_state *s)
@@ -43,7 +46,7 @@ static void numbers_keep(sweep *w, run_state *s)
     size_t n = (size_t)w->n;
     double *one[] = { &w->t, &w->step_from };
     double *all[] = { w->q, w->v, w->f, w->f1, w->acc, w->qmax, w->vmax };
-    bool *flags[] = { &w->was_at_once, &w->fresh, &w->stopped, &w->jolt, &w->grown };
+    bool *flags[] = { &w->was_at_once, &w->fresh, &w->stopped, &w->jolt };
     for (size_t i = 0; i < sizeof one / sizeof *one; i++)
         state_f64(s, "time", one[i], 1);
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
@@ -85,12 +88,14 @@ void sweep_keep(void *of, run_state *s)
     numbers_keep(w, s);
     near_state(w, s);
     for (size_t i = 0; i < w->ntrack && state_ok(s); i++)
-        track_keep(w->track[i], s);
+        track_keep(w, w->track[i], s);
     if (w->s->past)
         samples_keep(w->s->past, s);
     if (!state_reads(s) || !state_ok(s))
         return;
     w->d_step = NAN;
+    w->nact = 0;
+    w->known.rows = w->known.cones = w->known.offsets = w->known.listed = -1;
     if (!w->s->mass_constant && !system_factor(w->s, w->M, &bad))
         state_wrong(s, "its masses are not positive");
 }

@@ -53,15 +53,38 @@ void sweep_sizes(sweep *w)
 {
     for (int i = 0; i < w->n; i++) {
         double v = fabs(w->v[i]), q = larger(fabs(w->q[i]), w->h * v);
-        if (v > w->vmax[i]) {
+        bool faster = v > w->vmax[i], farther = q > w->qmax[i];
+        if (!faster && !farther)
+            continue;
+        if (faster)
             w->vmax[i] = v;
-            w->grown = true;
-        }
-        if (q > w->qmax[i]) {
+        if (farther)
             w->qmax[i] = q;
-            w->grown = true;
-        }
+        w->grown[w->ngrown++] = i;
     }
+}
+
+/* each contact once, though several of its dofs may have grown */
+static void sized(sweep *w, track *k)
+{
+    if (k->sized == w->sized)
+        return;
+    k->sized = w->sized;
+    sweep_tolerances(w, k);
+}
+
+void sweep_sizes_known(sweep *w)
+{
+    const contact_table *t = &w->table;
+    if (w->ngrown == 0)
+        return;
+    w->sized++;
+    for (int i = 0; i < w->ngrown; i++)
+        for (int j = t->at_dof[w->grown[i]]; j < t->at_dof[w->grown[i] + 1]; j++)
+            sized(w, w->track[t->of_dof[j]]);
+    for (int i = 0; i < t->nall; i++)
+        sized(w, w->track[t->all[i]]);
+    w->ngrown = 0;
 }
 
 void sweep_tolerances(sweep *w, track *k)
@@ -69,9 +92,9 @@ void sweep_tolerances(sweep *w, track *k)
     const contact *c = k->c;
     /* members of a family are of one kind: they share what overlaps are measured by */
     double *length = &w->lengths[c->fam - w->s->family];
-    *length = larger(*length, contact_size(c, c->H, w->qmax));
-    k->length = w->near.reach > 0 ? w->near.reach : *length;
-    k->tol_gap = 5e-13 * contact_size(c, c->H, w->qmax);
+    double size = contact_size(c, c->H, w->qmax);
+    *length = larger(*length, size);
+    w->table.tol_gap[k->at] = 5e-13 * size;
     k->tol_u = 1e-12 * (contact_size(c, c->H, w->vmax) + fabs(c->ht));
     k->tol_slip = 0;
     for (int i = 0; i < c->d; i++)
@@ -124,6 +147,7 @@ void sweep_room(sweep *w, int contacts, int rows)
     w->rows_room = rows + rows / 2 + 4;
     w->contacts_room = contacts + contacts / 2 + 4;
     size_t m = (size_t)w->rows_room;
+    w->known.offsets = -1;
     w->b = arena_array(w->a, double, m);
     w->off = arena_array(w->a, double, m);
     w->kept_r = arena_array(w->a, double, m);
@@ -134,9 +158,18 @@ void sweep_room(sweep *w, int contacts, int rows)
 
 void sweep_cones(sweep *w)
 {
-    int row = 0;
-    for (int i = 0; i < w->nact; i++)
-        sweep_cone(w, i, &row);
+    act_known *known = &w->known;
+    int row = known->cone_rows;
+    if (!(w->step > 0) || !known->still || known->cones != known->stamp || known->cone_step != w->step ||
+        known->cone_end != w->end) {
+        row = 0;
+        for (int i = 0; i < w->nact; i++)
+            sweep_cone(w, i, &row);
+        known->cones = w->step > 0 ? known->stamp : -1;
+        known->cone_step = w->step;
+        known->cone_end = w->end;
+        known->cone_rows = row;
+    }
     sweep_room(w, w->nact, row);
     w->pr = (contact_problem){
         .n = w->nact, .m = row, .cone = w->cone, .b = w->b, .r = w->rr, .u = w->u, .law = sweep_law, .ud = w

@@ -63,12 +63,12 @@ static void quick_free(sweep *w, double h, double a, double b)
 /* does the contact do at the end what it did at the start? */
 static bool quick_stays(sweep *w, track *k)
 {
-    double was = k->c->gap, gap;
+    double was = *k->c->gap, tol = w->table.tol_gap[k->at], gap;
     system_at(w->s, w->t1, w->q1, w->v1);
     gap = contact_gap(w->s, k->c);
-    if (k->closed ? !k->normal || fabs(gap) <= 0.25 * k->tol_gap : gap >= -k->tol_gap)
+    if (closed(w, k) ? !k->normal || fabs(gap) <= 0.25 * tol : gap >= -tol)
         return true;
-    k->c->gap = was;
+    *k->c->gap = was;
     return false;
 }
 
@@ -81,12 +81,10 @@ bool sweep_quick(sweep *w, double end)
     if (!(fabs(end - w->t - h) <= 1e-9 * h) || w->patience < MAX_AGAIN ||
         (s->force_of_state && w->d_step != h))
         return false;
-    if (k && !k->closed && !(k->c->gap > k->tol_gap))
+    if (k && !closed(w, k) && !(*k->c->gap > w->table.tol_gap[k->at]))
         return false;
     w->t1 = w->t + h;
-    w->nact = k && k->closed;
-    if (w->nact)
-        w->act[0] = k;
+    sweep_take(w, w->table.closed, NULL);
     quick_free(w, h, a, b);
     if (w->nact && !quick_react(w, k, h, w->v1))
         return false;

@@ -52,10 +52,10 @@ static void sample_contacts(sweep *w, int64_t at, double over, bool instant)
         const double *P = instant ? k->r : k->P;
         int a = k->normal;
         double slip = 0, f = instant ? 1 : over;
-        r->gap[m] = c->gap;
+        r->gap[m] = *c->gap;
         r->rn[m] = a ? f * P[0] : c->normal;
         if (c->fam->d) {
-            if (!k->closed && !k->offset_fixed) {
+            if (!closed(w, k) && !k->offset_fixed) {
                 system_at(w->s, w->t, w->q, w->v);
                 contact_rows(w->s, c, w->M, false);
             }
@@ -63,7 +63,7 @@ static void sample_contacts(sweep *w, int64_t at, double over, bool instant)
             show(c, c->show, w->x4, 1, r->slip + m * ns);
             show(c, c->show_force, P + a, f, r->rt + m * ns);
         }
-        r->status[m] = status_of(c, k->closed, contact_slips(slip, k->tol_slip, k->now.held));
+        r->status[m] = status_of(c, closed(w, k), contact_slips(slip, k->tol_slip, k->now.held));
     }
 }
 

@@ -86,27 +86,26 @@ static void shock_end(sweep *w)
         track *k = w->act[i];
         if (k->relation != REL_GAP)
             continue;
-        if (k->now.hit)
+        if (k->now.hit) {
+            busy(w, k);
             w->again += k->hits++ > 0;
-        bool was = k->closed, thrown = k->now.before < -k->tol_u && k->now.e > 0;
-        k->closed = k->now.after <= k->tol_u || (k->now.impulse[0] > 0 && !thrown);
-        if (k->closed && !was && k->out->last_open)
+        }
+        bool was = closed(w, k), *is = &w->table.closed[k->at];
+        bool thrown = k->now.before < -k->tol_u && k->now.e > 0;
+        *is = k->now.after <= k->tol_u || (k->now.impulse[0] > 0 && !thrown);
+        if (*is && !was && k->out->last_open)
             k->out->last_open[k->c->member] = w->t;
     }
 }
 
 bool sweep_shock(sweep *w)
 {
-    w->nact = 0;
-    for (size_t i = 0; i < w->ntrack; i++) {
-        track *k = w->track[i];
-        if (k->closed || k->met)
-            w->act[w->nact++] = k;
-    }
+    sweep_take(w, w->table.closed, w->table.met);
     rows_now(w);
     for (int i = 0; i < w->nact; i++)
         if (w->act[i]->c->fam->d)
             w->act[i]->speed = contact_slip(w->act[i]->c, w->v, w->x4);
+    w->known.offsets = -1;
     instant_t x = now(w);
     if (!instant_shock(&x, w->v))
         return false;
@@ -120,13 +119,14 @@ bool sweep_shock(sweep *w)
 /* Contacts at their tolerance join the closed ones, with a shock when they come at a speed. */
 bool sweep_meet(sweep *w)
 {
+    contact_table *t = &w->table;
     bool hit = false, any = false;
     for (size_t i = 0; i < w->ntrack; i++) {
+        t->met[i] = false;
+        if (t->closed[i] || t->gap[i] > t->tol_gap[i])
+            continue;
         track *k = w->track[i];
         contact *c = k->c;
-        k->met = false;
-        if (k->closed || c->gap > k->tol_gap)
-            continue;
         system_at(w->s, w->t, w->q, w->v);
         if (!k->offset_fixed) {
             contact_rows(w->s, c, w->M, false);
@@ -135,16 +135,16 @@ bool sweep_meet(sweep *w)
         k->un = gap_rate(k, w->v);
         if (k->un > k->tol_u)
             continue;
-        k->met = any = true;
+        t->met[i] = any = true;
         hit |= k->un < -k->tol_u;
     }
     if (hit)
         return sweep_shock(w);
     for (size_t i = 0; any && i < w->ntrack; i++) {
         track *k = w->track[i];
-        if (!k->met)
+        if (!t->met[i])
             continue;
-        k->closed = true;
+        t->closed[i] = true;
         if (k->out->last_open)
             k->out->last_open[k->c->member] = w->t;
     }
@@ -183,6 +183,7 @@ bool sweep_gauss(sweep *w)
 {
     solve_with(&w->s->minv, w->f, w->acc);
     sweep_gather(w);
+    w->known.cones = w->known.offsets = -1; /* they are those of accelerations now */
     if (w->nact == 0)
         return true;
     instant_t x = now(w);

@@ -186,6 +186,7 @@ bool sweep_solve_alone(sweep *w, bool mass, const cone *c, double *x)
 {
     const track *k = w->act[0];
     const double *A = mass ? k->Am : k->A;
+    w->blur[mass] = 0;
     if (!w->r->solver)
         w->r->solver = "closed form";
     for (int j = 0; j < rows_of(k); j++)
@@ -232,8 +233,12 @@ static bool solve_matrix(sweep *w, bool mass, double *x)
     contact_problem *p = &w->pr;
     matrix_room(w);
     p->W = w->W;
-    for (int i = 0; i < w->nact; i++)
+    for (int i = 0; i < w->nact; i++) {
+        const track *k = w->act[i];
+        for (int j = 0; j < rows_of(k); j++)
+            w->b[k->row + j] = contact_rate(k->c, row_of(k, k->c->H, k->c->S, j), x) + w->off[k->row + j];
         sweep_columns_put(w, w->act[i], mass);
+    }
     sweep_matrix(w, mass);
     if (w->step != 1)
         p->least = rounding(w) / w->tol;
@@ -250,6 +255,7 @@ static void list_put(sweep *w, impulses *p, bool mass, const double *scale)
 {
     contact_list *l = &p->act;
     l->n = l->rows = 0;
+    w->known.listed = -1;
     list_room(p, w->nact, w->rows_most, w->dofs_most);
     for (int i = 0; i < w->nact; i++) {
         const track *k = w->act[i];
@@ -282,6 +288,7 @@ void sweep_chain(sweep *w)
         w->s->force_of_state || !w->s->mass_constant || w->stiffness != 0)
         return;
     w->nact = 0;
+    w->known.stamp++;
     for (size_t i = 0; i < w->ntrack; i++) {
         if (!w->track[i]->rows_fixed || w->track[i]->c->fam->d > MAX_TANGENT)
             return;
@@ -293,10 +300,10 @@ void sweep_chain(sweep *w)
     list_fix(&w->chain);
 }
 
-/* all contacts at hand in the list that is made once for all */
+/* all contacts at hand in the list that is made once for all: there the step matrix is that of the masses */
 static impulses *list_of(sweep *w, bool mass, const double *scale)
 {
-    if (w->chain.fixed && w->whole && !mass && (size_t)w->nact == w->ntrack) {
+    if (w->chain.fixed && (size_t)w->nact == w->ntrack) {
         for (int i = 0; i < w->nact; i++)
             w->chain.act.cone[i] = w->cone[i];
         return &w->chain;
@@ -334,6 +341,21 @@ static double list_laws(sweep *w, impulses *p, const double *x)
     return most;
 }
 
+/* What a contact of rate a r may be off by, where reactions are known up to their tolerance.  Tight ones are
+ * known to rounding. */
+static double list_blur(const sweep *w, const contact_list *l)
+{
+    static const double TIGHT = 1e-11;
+    double most = 0, rate = 0;
+    if (w->tol <= TIGHT)
+        return 0;
+    for (int i = 0; i < l->rows; i++)
+        most = larger(most, fabs(l->r[i]));
+    for (int c = 0; c < l->n; c++)
+        rate = larger(rate, l->A[l->A_at[c + 1] - 1]);
+    return w->tol * most * rate;
+}
+
 static bool solve_list(sweep *w, bool mass, double *x)
 {
     enum { ROUNDS = 60 };
@@ -368,6 +390,7 @@ static bool solve_list(sweep *w, bool mass, double *x)
     }
     vec_copy(w->rr, l->r, l->rows);
     w->pr.iterations = (int)p->iterations;
+    w->blur[mass] = list_blur(w, l);
     w->r->swept += p->swept;
     w->pr.residual = p->residual;
     w->pr.worst = p->worst;
@@ -389,14 +412,20 @@ static bool solve_coupled(sweep *w, bool mass, double *x)
     system_t *s = w->s;
     int64_t now = mass ? w->stamp_m : w->stamp;
     bool same = coupled_same(w, mass), fixed = w->coupled_stamp[mass] == now && (!mass || s->mass_constant);
-    for (int i = 0; i < w->nact && fixed; i++)
-        fixed = w->act[i]->rows_fixed;
+    fixed = fixed && w->known.fixed;
     if (!w->coupled[mass])
         w->coupled[mass] = mixed_new(w->a);
-    list_put(w, &w->list, mass, NULL);
+    if (same && w->known.fixed && w->known.listed == mass)
+        memcpy(l->cone, w->cone, (size_t)w->nact * sizeof *l->cone);
+    else
+        list_put(w, &w->list, mass, NULL);
+    w->known.listed = mass;
     for (int i = 0; i < w->nact; i++)
         if (w->cone[i].of_speed && !w->cone[i].dir)
             sweep_law(w, i, w->act[i]->speed, &l->cone[i].mu, &l->cone[i].radius);
+    for (int i = 0; i < l->n; i++)
+        for (int a = 0, row = l->cone[i].row; a < list_rows(l, i); a++)
+            w->b[row + a] = list_rate(l, i, a, x) + w->off[row + a];
     coupled_rows rows = { .n = w->n,
                           .list = l,
                           .shape = mass || w->dinv == &s->minv ? &s->mass_shape : &s->step_shape,
@@ -444,6 +473,7 @@ static bool wide(const sweep *w)
 static bool solve_by(sweep *w, bool mass, double *x)
 {
     const factor *f = mass ? &w->s->minv : w->dinv;
+    w->blur[mass] = 0;
     if (w->pr.m <= FEW_ROWS || w->stiffness != 0 || wide(w))
         return solve_matrix(w, mass, x);
     if (f->kind == FACTOR_DIAGONAL)
@@ -457,19 +487,24 @@ static bool solve_by(sweep *w, bool mass, double *x)
     return solve_matrix(w, mass, x);
 }
 
+/* Rounding is no rate: where contacts wedge each other it would ask for huge impulses. */
+static void no_rounding(sweep *w, const double *x)
+{
+    for (int i = 0; i < w->nact; i++) {
+        const track *k = w->act[i];
+        if (k->relation != REL_GAP)
+            continue;
+        double rate = contact_rate(k->c, k->c->H, x);
+        if (fabs(rate + w->off[k->row]) <= 0.5 * k->tol_u)
+            w->off[k->row] = -rate;
+    }
+}
+
 bool sweep_solve(sweep *w, bool mass, double *x, double t)
 {
     results *r = w->r;
-    for (int i = 0; i < w->nact; i++) {
-        const track *k = w->act[i];
-        for (int j = 0; j < rows_of(k); j++)
-            w->b[k->row + j] = contact_rate(k->c, row_of(k, k->c->H, k->c->S, j), x) + w->off[k->row + j];
-        /* rounding is no rate: where contacts wedge each other it would ask for huge impulses */
-        if (w->whole && k->relation == REL_GAP && fabs(w->b[k->row]) <= 0.5 * k->tol_u) {
-            w->off[k->row] -= w->b[k->row];
-            w->b[k->row] = 0;
-        }
-    }
+    if (w->whole)
+        no_rounding(w, x);
     bool ok = solve_by(w, mass, x);
     r->solver_iterations += w->pr.iterations;
     r->branch_choices += w->pr.choices;
@@ -511,6 +546,7 @@ static void shortest_many(sweep *w, int m, const double *change, double *x)
     contact_list *l = &w->list.act;
     arena *a = w->list.scratch;
     arena_pos mark = arena_mark(a);
+    w->known.listed = -1;
     double *b = arena_array(a, double, m), *r = arena_array(a, double, m), *u = arena_array(a, double, m);
     l->n = l->rows = 0;
     list_room(&w->list, m, w->rows_most, w->dofs_most);

@@ -6,10 +6,7 @@
 
 void sweep_gather(sweep *w)
 {
-    w->nact = 0;
-    for (size_t i = 0; i < w->ntrack; i++)
-        if (w->track[i]->closed)
-            w->act[w->nact++] = w->track[i];
+    sweep_take(w, w->table.closed, NULL);
 }
 
 /* D = M - theta h (Fv + theta h Fq); rows of first-order equations are h (M - Fv - theta h Fq) */
@@ -86,6 +83,9 @@ static void mean_row(const double *a, const double *b, double *m, int n)
 static void rows_before(sweep *w)
 {
     system_at(w->s, w->t, w->q, w->v);
+    if (w->known.still && w->known.rows == w->known.stamp)
+        return;
+    w->known.rows = w->known.stamp;
     for (int i = 0; i < w->nact; i++) {
         track *k = w->act[i];
         contact *c = k->c;
@@ -114,7 +114,7 @@ static void rows_before(sweep *w)
 /* rows, laws and columns at the end of the step as it is now */
 static void rows_after(sweep *w, const double *M)
 {
-    for (int i = 0; i < w->nact; i++) {
+    for (int i = 0; i < w->nact && !w->known.still; i++) {
         track *k = w->act[i];
         contact *c = k->c;
         int n = c->n;
@@ -173,12 +173,15 @@ static bool step_contacts(sweep *w, double h, double *v)
         return true;
     w->step = h;
     sweep_cones(w);
+    bool known = w->known.still && !w->whole && w->known.offsets == w->known.stamp;
     for (int i = 0; i < w->nact; i++) {
         const track *k = w->act[i];
-        contact_offsets(w, k);
+        if (!known)
+            contact_offsets(w, k);
         for (int j = 0; j < rows_of(k); j++)
             w->rr[k->row + j] = h * k->r[j];
     }
+    w->known.offsets = w->whole ? -1 : w->known.stamp;
     return sweep_solve(w, false, v, w->t1);
 }
 
@@ -223,7 +226,7 @@ static int off_surface(sweep *w, double *gap)
         double g = contact_gap(w->s, k->c);
         if (k->relation == REL_GAP && g > 0 && (!(w->rr[k->row] > 0) || k->ahead < 0))
             continue;
-        off |= fabs(g) > 0.25 * k->tol_gap;
+        off |= fabs(g) > 0.25 * w->table.tol_gap[k->at];
         gap[m] = -g;
         w->back[m++] = k;
     }
@@ -426,19 +429,13 @@ bool sweep_smooth(sweep *w, double h)
 /* Gaps of all contacts at the end of the trial step; met: those that were crossed. */
 bool sweep_look(sweep *w)
 {
+    contact_table *t = &w->table;
     bool any = false;
-    size_t open = 0;
     system_at(w->s, w->t1, w->q1, w->v1);
+    sweep_gaps_but(w, t->closed); /* those are known since positions were corrected */
     for (size_t i = 0; i < w->ntrack; i++) {
-        w->track[i]->met = false;
-        if (!w->track[i]->closed) /* the others are known since positions were corrected */
-            w->look[open++] = w->track[i];
-    }
-    sweep_gaps(w, w->look, open);
-    for (size_t i = 0; i < open; i++) {
-        track *k = w->look[i];
-        k->met = !(k->c->gap >= -k->tol_gap);
-        any |= k->met;
+        t->met[i] = !t->closed[i] && !(t->gap[i] >= -t->tol_gap[i]);
+        any |= t->met[i];
     }
     return any;
 }
@@ -469,6 +466,20 @@ static void account(sweep *w, double h)
     }
 }
 
+/* largest overlap in a family */
+static double deepest(const sweep *w, size_t f)
+{
+    const double *gap = w->table.gap + w->table.from[f], *end = w->table.gap + w->table.from[f + 1];
+    double least = 0;
+    if (w->p->contact[f].relation == REL_BILATERAL)
+        for (; gap < end; gap++)
+            least = -fabs(*gap) < least ? -fabs(*gap) : least;
+    else if (w->p->contact[f].relation == REL_GAP)
+        for (; gap < end; gap++)
+            least = *gap < least ? *gap : least;
+    return -least;
+}
+
 void sweep_accept(sweep *w, double h)
 {
     if (w->whole && w->s->mass_constant)
@@ -477,6 +488,7 @@ void sweep_accept(sweep *w, double h)
         account(w, h);
     for (int i = 0; i < w->nact; i++) {
         track *k = w->act[i];
+        busy(w, k);
         for (int j = 0; j < rows_of(k); j++) {
             k->P[j] += w->rr[k->row + j];
             k->r[j] = w->rr[k->row + j] / h;
@@ -485,7 +497,7 @@ void sweep_accept(sweep *w, double h)
         if (always(k) || w->rr[k->row] > 0)
             continue;
         if (gap_rate(k, w->v1) > k->tol_u) {
-            k->closed = false;
+            w->table.closed[k->at] = false;
             for (int j = 0; j < rows_of(k); j++)
                 k->r[j] = 0;
         }
@@ -501,15 +513,7 @@ void sweep_accept(sweep *w, double h)
     w->t = w->t1;
     w->fresh = false;
     sweep_sizes(w);
-    for (size_t i = 0; i < w->ntrack; i++) {
-        track *k = w->track[i];
-        if (w->grown)
-            sweep_tolerances(w, k);
-        if (!k->normal)
-            continue;
-        double depth = k->relation == REL_BILATERAL ? fabs(k->c->gap) : -k->c->gap;
-        if (depth > w->r->max_penetration)
-            w->r->max_penetration = depth;
-    }
-    w->grown = false;
+    sweep_sizes_known(w);
+    for (size_t f = 0; f < w->p->ncontact; f++)
+        w->r->max_penetration = larger(deepest(w, f), w->r->max_penetration);
 }

@@ -19,6 +19,9 @@ static void track_new(sweep *w, track *k, contact *c)
                   .offset_fixed = c->fam->offset_fixed,
                   .still = c->fam->still,
                   .out = &w->r->contact[c->fam - w->s->family],
+                  .at = -1,
+                  .length = w->near.reach > 0 ? &w->near.reach : &w->lengths[c->fam - w->s->family],
+                  .sized = -1,
                   .stamp = -1,
                   .stamp_m = -1,
                   .stamp_a = -1,
@@ -36,7 +39,98 @@ static void track_new(sweep *w, track *k, contact *c)
     k->r = numbers(w, m);
     k->P = numbers(w, m);
     k->now.impulse = numbers(w, m);
-    k->closed = always(k);
+}
+
+/* ---- the table of all contacts ---- */
+/* what is in it stays there; contacts are pointed at it by table_order */
+static void table_room(sweep *w, size_t room)
+{
+    contact_table *t = &w->table, old = *t;
+    size_t n = old.n;
+    t->gap = arena_array(w->a, double, room);
+    t->tol_gap = arena_array(w->a, double, room);
+    t->closed = arena_array(w->a, bool, room);
+    t->met = arena_array(w->a, bool, room);
+    t->in = arena_array(w->a, bool, room);
+    t->all = arena_array(w->a, int, room);
+    if (n == 0)
+        return;
+    memcpy(t->gap, old.gap, n * sizeof *t->gap);
+    memcpy(t->tol_gap, old.tol_gap, n * sizeof *t->tol_gap);
+    memcpy(t->closed, old.closed, n * sizeof *t->closed);
+    memcpy(t->met, old.met, n * sizeof *t->met);
+    memcpy(t->in, old.in, n * sizeof *t->in);
+}
+
+/* contacts at each dof */
+static void table_dofs(sweep *w)
+{
+    contact_table *t = &w->table;
+    int entries = 0;
+    for (size_t i = 0; i < w->ntrack; i++)
+        entries += w->track[i]->c->dof ? w->track[i]->c->n : 0;
+    memset(t->at_dof, 0, ((size_t)w->n + 2) * sizeof *t->at_dof);
+    if (entries > t->entries) {
+        t->entries = entries + entries / 4;
+        t->of_dof = arena_array(w->a, int, t->entries);
+    }
+    t->nall = 0;
+    for (int pass = 0; pass < 2; pass++) {
+        for (size_t i = 0; i < w->ntrack; i++) {
+            const contact *c = w->track[i]->c;
+            if (!c->dof && pass == 0)
+                t->all[t->nall++] = (int)i;
+            for (int k = 0; c->dof && k < c->n; k++)
+                if (pass == 0)
+                    t->at_dof[c->dof[k] + 2]++;
+                else
+                    t->of_dof[t->at_dof[c->dof[k] + 1]++] = (int)i;
+        }
+        for (int k = 2; pass == 0 && k < w->n + 2; k++)
+            t->at_dof[k] += t->at_dof[k - 1];
+    }
+}
+
+/* where each family begins */
+static void table_families(sweep *w)
+{
+    size_t f = 0;
+    for (size_t i = 0; i < w->ntrack; i++)
+        for (size_t own = (size_t)(w->track[i]->c->fam - w->s->family); f <= own; f++)
+            w->table.from[f] = i;
+    for (; f <= w->p->ncontact; f++)
+        w->table.from[f] = w->ntrack;
+}
+
+/* Tracks have come and gone: what the table says of those that were there goes along with them.  The others
+ * are open, or always closed. */
+static void table_order(sweep *w)
+{
+    typedef struct {
+        double gap, tol_gap;
+        bool closed, met, in;
+    } line;
+    contact_table *t = &w->table;
+    arena_pos mark = arena_mark(w->scratch);
+    w->nact = 0; /* a track may be that of another pair */
+    line *was = arena_array(w->scratch, line, t->n + 1);
+    for (size_t i = 0; i < t->n; i++)
+        was[i] = (line){ t->gap[i], t->tol_gap[i], t->closed[i], t->met[i], t->in[i] };
+    t->n = w->ntrack;
+    for (size_t i = 0; i < t->n; i++) {
+        track *k = w->track[i];
+        line is = k->at < 0 ? (line){ .closed = always(k) } : was[k->at];
+        t->gap[i] = is.gap;
+        t->tol_gap[i] = is.tol_gap;
+        t->closed[i] = is.closed;
+        t->met[i] = is.met;
+        t->in[i] = is.in;
+        k->c->gap = &t->gap[i];
+        k->at = (int)i;
+    }
+    arena_release(w->scratch, mark);
+    table_families(w);
+    table_dofs(w);
 }
 
 static void track_room(sweep *w, size_t n)
@@ -48,6 +142,7 @@ static void track_room(sweep *w, size_t n)
     w->track = arena_array(w->a, track *, room);
     if (w->ntrack)
         memcpy(w->track, old, w->ntrack * sizeof *old);
+    table_room(w, room);
     w->act = arena_array(w->a, track *, room);
     w->meetings = arena_array(w->a, meeting *, room);
     w->back = arena_array(w->a, track *, room);
@@ -58,19 +153,59 @@ static void track_room(sweep *w, size_t n)
     w->cone = arena_array(w->a, cone, room);
 }
 
+/* each that was ever made may be busy in a step, even if its pair is far apart again */
+static void busy_room(sweep *w, size_t made)
+{
+    track **old = w->busy;
+    w->made = made;
+    if (made <= w->busy_room)
+        return;
+    w->busy_room = 2 * made;
+    w->busy = arena_array(w->a, track *, w->busy_room);
+    if (w->nbusy)
+        memcpy(w->busy, old, w->nbusy * sizeof *old);
+}
+
 void sweep_tracks(sweep *w)
 {
     system_t *s = w->s;
     near_new(&w->near, w->a, s);
     w->near_of = arena_array(w->a, near_tracks, w->near.nof);
     w->lengths = arena_array(w->a, double, w->p->ncontact);
+    w->table.from = arena_array(w->a, size_t, w->p->ncontact + 1);
+    w->table.at_dof = arena_array(w->a, int, w->n + 2);
     track_room(w, s->ncontact + 1);
+    busy_room(w, s->ncontact + 1);
     track *all = arena_array(w->a, track, s->ncontact);
     for (size_t i = 0; i < s->ncontact; i++) {
         w->track[i] = &all[i];
         track_new(w, &all[i], &s->contact[i]);
     }
     w->ntrack = s->ncontact;
+    table_order(w);
+}
+
+void sweep_take(sweep *w, const bool *which, const bool *also)
+{
+    act_known *known = &w->known;
+    int n = 0;
+    bool changed = false;
+    for (size_t i = 0; i < w->ntrack; i++) {
+        if (!which[i] && !(also && also[i]))
+            continue;
+        changed |= n >= w->nact || w->act[n] != w->track[i];
+        w->act[n++] = w->track[i];
+    }
+    changed |= n != w->nact;
+    w->nact = n;
+    if (!changed)
+        return;
+    known->stamp++;
+    known->fixed = known->still = true;
+    for (int i = 0; i < n; i++) {
+        known->fixed &= w->act[i]->rows_fixed;
+        known->still &= w->act[i]->still;
+    }
 }
 
 void sweep_gaps(sweep *w, track *const *k, size_t n)
@@ -83,6 +218,27 @@ void sweep_gaps(sweep *w, track *const *k, size_t n)
     }
 }
 
+void sweep_gaps_but(sweep *w, const bool *known)
+{
+    contact_table *t = &w->table;
+    for (size_t f = 0; f < w->p->ncontact; f++) {
+        size_t from = t->from[f], end = t->from[f + 1], asked = 0;
+        if (from == end)
+            continue;
+        for (size_t i = from; i < end; i++)
+            asked += !(known && known[i]);
+        family *fam = w->track[from]->c->fam;
+        if (2 * asked >= end - from && end - from == fam->count && family_gaps(w->s, fam, t->gap + from))
+            continue;
+        asked = 0;
+        for (size_t i = from; i < end; i++)
+            if (!(known && known[i]))
+                w->gaps_of[asked++] = w->track[i]->c;
+        if (asked)
+            contact_gaps(w->s, w->gaps_of, asked);
+    }
+}
+
 /* ---- near pairs ---- */
 static track *track_spare(sweep *w, near_tracks *t, family *fam)
 {
@@ -90,9 +246,10 @@ static track *track_spare(sweep *w, near_tracks *t, family *fam)
         return t->spare[--t->nspare];
     track *k = arena_make(w->a, track);
     contact *c = arena_make(w->a, contact);
-    contact_new(w->s, fam, c);
+    contact_new(w->s, fam, c, NULL);
     track_new(w, k, c);
     k->near = true;
+    busy_room(w, w->made + 1);
     return k;
 }
 
@@ -101,7 +258,8 @@ static void track_place(track *k, int64_t member, const int32_t *index)
 {
     contact *c = k->c;
     contact_start(c, member, index);
-    k->closed = k->met = k->in = false;
+    k->at = -1;
+    k->ahead = 0;
     k->hits = 0;
     k->stamp = k->stamp_m = k->stamp_a = k->stamp_am = -1;
     k->cone_step = NAN;
@@ -120,15 +278,13 @@ static bool track_begin(sweep *w, track *k)
     return sweep_holds(w, k);
 }
 
-/* The pairs of a family as they are now: those that were there keep what they carry.  measure: new ones are
- * measured, else a state that is read says all about them. */
-static bool near_renew(sweep *w, near_tracks *t, const near_pairs *p, bool measure)
+/* The pairs of a family as they are now: those that were there keep what they carry. */
+static void near_renew(sweep *w, near_tracks *t, const near_pairs *p)
 {
     int64_t n = (int64_t)p->pair.n / 2, old = 0;
     arena_pos mark = arena_mark(w->scratch);
     track **was = arena_array(w->scratch, track *, (size_t)t->n + 1);
     int64_t nwas = t->n;
-    bool ok = true;
     if (t->n)
         memcpy(was, t->at, (size_t)t->n * sizeof *was);
     if (n + nwas > t->room) {
@@ -150,7 +306,7 @@ static bool near_renew(sweep *w, near_tracks *t, const near_pairs *p, bool measu
         was[i] = NULL;
     }
     t->n = n;
-    for (int64_t i = 0; i < n && ok; i++) {
+    for (int64_t i = 0; i < n; i++) {
         int32_t index[MAX_INDEX] = { p->pair.at[2 * i], p->pair.at[2 * i + 1] };
         int64_t member = near_member(p, index[0], index[1]);
         while (old < nwas && (!was[old] || was[old]->c->member < member))
@@ -161,20 +317,18 @@ static bool near_renew(sweep *w, near_tracks *t, const near_pairs *p, bool measu
         }
         t->at[i] = track_spare(w, t, p->fam);
         track_place(t->at[i], member, index);
-        ok = !measure || track_begin(w, t->at[i]);
     }
     arena_release(w->scratch, mark);
-    return ok;
 }
 
-/* tracks of the pairs that were found, and all in order */
+/* Tracks of the pairs that were found, and all in order.  measure: new ones are measured, else a state that
+ * is read says all about them. */
 static bool near_tracked(sweep *w, bool measure)
 {
     size_t n = w->s->ncontact, at = 0, next = 0;
     system_at(w->s, w->t, w->q, w->v);
     for (size_t i = 0; i < w->near.nof; i++) {
-        if (!near_renew(w, &w->near_of[i], &w->near.of[i], measure))
-            return false;
+        near_renew(w, &w->near_of[i], &w->near.of[i]);
         n += (size_t)w->near_of[i].n;
     }
     arena_pos mark = arena_mark(w->scratch);
@@ -198,6 +352,14 @@ static bool near_tracked(sweep *w, bool measure)
     }
     w->ntrack = at;
     arena_release(w->scratch, mark);
+    size_t new = 0;
+    for (size_t i = 0; i < w->ntrack; i++)
+        if (w->track[i]->at < 0)
+            w->look[new ++] = w->track[i];
+    table_order(w);
+    for (size_t i = 0; measure && i < new; i++)
+        if (!track_begin(w, w->look[i]))
+            return false;
     return true;
 }
 

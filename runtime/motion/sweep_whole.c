@@ -14,7 +14,7 @@ static int dof_of(const contact *c, int k)
 /* overlaps that are left as they are */
 static double small_overlap(const sweep *w, const track *k)
 {
-    return k->length * fmin(fmax(0.01 * w->tol, 1e-12), 1e-5);
+    return *k->length * fmin(fmax(0.01 * w->tol, 1e-12), 1e-5);
 }
 
 /* ---- who takes part ---- */
@@ -27,17 +27,26 @@ static double forced_rate(const sweep *w, const contact *c)
     return change;
 }
 
+/* Gaps up to this count as closed in a step of size h: the bodies then rest that far apart, at most 1e-4 of
+   the way that forces move them in the step, and less where the tolerance is tighter than 1e-8.  Such gaps
+   make the step problem of a pile nearly a vertex, far from the start. */
+static double micro_gap(const sweep *w, const contact *c, double h)
+{
+    return fmin(1e-4, sqrt(w->tol)) * h * forced_rate(w, c);
+}
+
 /* What is asked of the gap's rate besides the motion of its surfaces. */
 static double gap_ahead(const sweep *w, const track *k, double h)
 {
     const contact *c = k->c;
+    double gap = *c->gap;
     /* rounding is no gap, nor is what lies far below a step's resolution */
-    double ahead = fabs(c->gap) > 1e-14 * k->length ? c->gap / h : 0;
-    if (c->gap > 0 && c->gap <= contact_micro_gap(w->tol, h, forced_rate(w, c)))
+    double ahead = fabs(gap) > 1e-14 * *k->length ? gap / h : 0;
+    if (gap > 0 && gap <= micro_gap(w, c, h))
         ahead = 0;
     /* it meets the surface within the step: restitution now, unless the rebound is below what a step resolves
      */
-    if (c->e > 0 && k->hits < MAX_HITS && c->gap + h * k->un <= 0 &&
+    if (c->e > 0 && k->hits < MAX_HITS && gap + h * k->un <= 0 &&
         -c->e * k->un > 2 * fabs(contact_rate(c, c->H, w->v1) + c->ht - k->un))
         return c->e * k->un;
     /* an overlap is opened by positions, not by speed */
@@ -58,27 +67,28 @@ static double reach_of(const sweep *w, const contact *c)
 /* v1 holds the rates that smooth forces alone would lead to */
 static void join(sweep *w, double h)
 {
+    contact_table *t = &w->table;
     double near_far = w->near.far + 1e-3 * w->near.skin;
     system_at(w->s, w->t, w->q, w->v);
     if (w->tried) /* the gaps at hand are those of a step that was given up */
-        sweep_gaps(w, w->track, w->ntrack);
+        sweep_gaps_but(w, NULL);
     for (size_t i = 0; i < w->ntrack; i++) {
         track *k = w->track[i];
         contact *c = k->c;
-        k->in = k->closed;
+        t->in[i] = t->closed[i];
         k->ahead = 0;
         if (k->relation == REL_CLOSED) {
-            k->in = true;
+            t->in[i] = true;
             continue;
         }
-        if (k->near && c->gap > near_far)
+        if (k->near && t->gap[i] > near_far)
             continue;
         if (!k->rows_fixed || !k->offset_fixed)
             contact_rows(w->s, c, w->M, false);
-        if (!k->in && !k->met && !w->chain.fixed &&
-            c->gap > w->margin * (h * reach_of(w, c) + 2e-4 * k->length))
+        if (!t->in[i] && !t->met[i] && !w->chain.fixed &&
+            t->gap[i] > w->margin * (h * reach_of(w, c) + 2e-4 * *k->length))
             continue;
-        k->in = true;
+        t->in[i] = true;
         if (!k->still)
             contact_laws(w->s, c, false);
         k->un = gap_rate(k, w->v);
@@ -86,30 +96,16 @@ static void join(sweep *w, double h)
     }
 }
 
-static void gather(sweep *w)
-{
-    w->nact = 0;
-    for (size_t i = 0; i < w->ntrack; i++)
-        if (w->track[i]->in)
-            w->act[w->nact++] = w->track[i];
-}
-
 /* none that was left out overlaps at the end */
 static bool still_apart(sweep *w)
 {
+    contact_table *t = &w->table;
     bool apart = true;
-    size_t out = 0;
     system_at(w->s, w->t1, w->q1, w->v1);
+    sweep_gaps_but(w, t->in);
     for (size_t i = 0; i < w->ntrack; i++) {
-        w->track[i]->met = false;
-        if (!w->track[i]->in)
-            w->look[out++] = w->track[i];
-    }
-    sweep_gaps(w, w->look, out);
-    for (size_t i = 0; i < out; i++) {
-        track *k = w->look[i];
-        k->met = !(k->c->gap >= -small_overlap(w, k));
-        apart &= !k->met;
+        t->met[i] = !t->in[i] && !(t->gap[i] >= 0) && !(t->gap[i] >= -small_overlap(w, w->track[i]));
+        apart &= !t->met[i];
     }
     return apart;
 }
@@ -120,8 +116,9 @@ static void note_impacts(sweep *w)
     w->t = w->t1;
     for (int i = 0; i < w->nact; i++) {
         track *k = w->act[i];
-        if (!k->closed && k->relation == REL_GAP && k->un < -k->tol_u && w->rr[k->row] > 0) {
+        if (!closed(w, k) && k->relation == REL_GAP && k->un < -k->tol_u && w->rr[k->row] > 0) {
             sweep_impact(w, k, k->un, gap_rate(k, w->v1), w->rr[k->row]);
+            busy(w, k);
             k->hits++;
             if (k->out->last_open)
                 k->out->last_open[k->c->member] = w->t1;
@@ -134,8 +131,7 @@ bool sweep_whole(sweep *w, double h)
 {
     bool ok = true;
     w->whole = true;
-    for (size_t i = 0; i < w->ntrack; i++)
-        w->track[i]->met = false;
+    memset(w->table.met, 0, w->ntrack * sizeof *w->table.met);
     /* bodies that others set in motion may meet what was too far off: then with a wider look, once more */
     for (w->margin = 1.5; ok; w->margin *= 3) {
         w->nact = 0;
@@ -144,7 +140,7 @@ bool sweep_whole(sweep *w, double h)
         if (!ok)
             break;
         join(w, h);
-        gather(w);
+        sweep_take(w, w->table.in, NULL);
         ok = sweep_smooth(w, h);
         w->tried = true;
         if (!ok || still_apart(w) || w->margin > 20)
@@ -159,10 +155,9 @@ bool sweep_whole(sweep *w, double h)
 
 void sweep_whole_end(sweep *w)
 {
-    for (size_t i = 0; i < w->ntrack; i++) {
-        w->track[i]->ahead = 0;
-        w->track[i]->in = false;
-    }
+    for (int i = 0; i < w->nact; i++)
+        w->act[i]->ahead = 0;
+    memset(w->table.in, 0, w->ntrack * sizeof *w->table.in);
     w->whole = false;
 }
 
@@ -171,7 +166,7 @@ static double overlap_of(const track *k)
 {
     if (k->relation == REL_CLOSED)
         return 0;
-    return k->relation == REL_BILATERAL ? fabs(k->c->gap) : -k->c->gap;
+    return k->relation == REL_BILATERAL ? fabs(*k->c->gap) : -*k->c->gap;
 }
 
 /* by the rates of the step; is an overlap above `least` of its length left? */
@@ -184,7 +179,7 @@ static bool positions_by(sweep *w, double h, double least)
     system_at(w->s, w->t1, w->q1, w->v1);
     sweep_gaps(w, w->act, (size_t)w->nact);
     for (int i = 0; i < w->nact; i++)
-        left |= overlap_of(w->act[i]) > least * w->act[i]->length;
+        left |= overlap_of(w->act[i]) > least * *w->act[i]->length;
     return left;
 }
 
@@ -254,7 +249,7 @@ static bool no_overlap(sweep *w, double h, double least)
         const track *k = w->act[i];
         const contact *c = k->c;
         double over = overlap_of(k);
-        if (!(over > least * k->length))
+        if (!(over > least * *k->length))
             continue;
         bool any = -k->un * h > over, all = true; /* it came at a speed, or others were moved */
         for (int j = 0; j < c->n; j++) {
@@ -374,7 +369,7 @@ static void open_overlaps(sweep *w)
     memset(move, 0, (size_t)w->n * sizeof *move);
     for (int i = 0, c = 0; i < w->nact; i++)
         if (w->act[i]->normal)
-            o.gap[c++] = w->act[i]->c->gap;
+            o.gap[c++] = *w->act[i]->c->gap;
     for (int it = 0; it < SWEEPS; it++) {
         memcpy(o.before, o.l, (size_t)o.n * sizeof *o.l);
         if (larger(open_sweep(&o, move, false), open_sweep(&o, move, true)) <= 0.1)

@@ -16,11 +16,11 @@ bool sweep_holds(sweep *w, const track *k)
     const contact *c = k->c;
     if (k->relation == REL_CLOSED)
         return true;
-    if (!isfinite(c->gap))
+    if (!isfinite(*c->gap))
         return results_fail(w->r, c->fam->f->at,
                             arena_printf(w->r->a, "the gap of '%s' is not finite at t = %s",
                                          contact_name(c, w->r->a), sweep_number(w, w->t)));
-    double wrong = k->relation == REL_BILATERAL ? fabs(c->gap) : -c->gap;
+    double wrong = k->relation == REL_BILATERAL ? fabs(*c->gap) : -*c->gap;
     if (!(wrong > 1e-6 * contact_size(c, c->H, w->qmax) + 1e-12)) {
         if (wrong > w->r->max_penetration)
             w->r->max_penetration = wrong;
@@ -29,7 +29,7 @@ bool sweep_holds(sweep *w, const track *k)
     return results_fail(w->r, c->fam->f->at,
                         arena_printf(w->r->a, "constraint '%s' does not hold at t = %s: its gap is %s",
                                      contact_name(c, w->r->a), sweep_number(w, w->t),
-                                     sweep_number(w, c->gap)));
+                                     sweep_number(w, *c->gap)));
 }
 
 /* gaps, rows and closed contacts of the state as it is */
@@ -43,6 +43,7 @@ bool sweep_survey(sweep *w)
             return false;
     }
     sweep_sizes(w);
+    w->ngrown = 0; /* all tolerances are made here */
     if (!sweep_near(w, w->h, w->v))
         return false;
     system_at(s, w->t, w->q, w->v);
@@ -59,11 +60,12 @@ bool sweep_survey(sweep *w)
         if (k->relation == REL_CLOSED)
             continue;
         double un = gap_rate(k, w->v);
+        bool *is = &w->table.closed[i];
         if (k->relation == REL_GAP)
-            k->closed = k->closed && c->gap <= k->tol_gap && fabs(un) <= k->tol_u;
+            *is = *is && *c->gap <= w->table.tol_gap[i] && fabs(un) <= k->tol_u;
         /* held from both sides: a rate of the gap is a shock */
         else
-            k->closed = true, w->jolt |= fabs(un) > k->tol_u;
+            *is = true, w->jolt |= fabs(un) > k->tol_u;
     }
     return true;
 }
@@ -96,6 +98,7 @@ static void sweep_rooms(sweep *w)
         w->D = numbers(w, all);
         factor_shape(&w->df, w->a, &s->step_shape);
     }
+    w->grown = arena_array(w->a, int, n);
     w->d_step = NAN;
     w->stamp = w->stamp_m = 1;
     w->patience = MAX_AGAIN;

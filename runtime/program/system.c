@@ -386,10 +386,11 @@ void contact_start(contact *c, int64_t member, const int32_t *index)
         contact_dofs(c->fam, c);
 }
 
-void contact_new(system_t *s, family *fam, contact *c)
+void contact_new(system_t *s, family *fam, contact *c, double *gap)
 {
     size_t n = fam->dof ? (size_t)fam->ndof : (size_t)s->n, d = (size_t)fam->d;
     c->fam = fam;
+    c->gap = gap;
     c->n = (int)n;
     c->dof = fam->dof ? arena_array(s->a, int, n) : NULL;
     c->H = arena_array(s->a, double, n);
@@ -404,6 +405,7 @@ static void contacts_new(system_t *s, storage how)
 {
     size_t at = 0;
     s->contact = arena_array(s->a, contact, s->ncontact);
+    s->gaps = arena_array(s->a, double, s->ncontact);
     for (size_t i = 0; i < s->p->ncontact; i++) {
         family *fam = &s->family[i];
         const contact_family *f = fam->f;
@@ -416,8 +418,8 @@ static void contacts_new(system_t *s, storage how)
         for (bool any = index_first(&f->over, index); any; any = index_next(&f->over, index), member++) {
             if (asks->k && !term_member(asks, index))
                 continue;
-            contact *c = &s->contact[at++];
-            contact_new(s, fam, c);
+            contact *c = &s->contact[at];
+            contact_new(s, fam, c, &s->gaps[at++]);
             contact_start(c, member, index);
             s->rows += (f->relation != REL_CLOSED) + fam->d;
         }
@@ -564,8 +566,26 @@ void system_close(system_t *s)
 double contact_gap(system_t *s, contact *c)
 {
     if (c->fam->f->relation == REL_CLOSED)
-        return c->gap = 0;
-    return c->gap = term_value(&c->fam->gap, &s->in, c->index);
+        return *c->gap = 0;
+    return *c->gap = term_value(&c->fam->gap, &s->in, c->index);
+}
+
+static void family_lanes(system_t *s, family *fam)
+{
+    if (!fam->lanes)
+        fam->lanes = arena_array(s->a, double, batch_regs(&fam->gap.k->tape));
+}
+
+bool family_gaps(system_t *s, family *fam, double *gap)
+{
+    enum { FEW = 8 };
+    const kernel *k = fam->gap.k;
+    if (!k || k->tape.nout != 1 || fam->gap.move || fam->gap.where || fam->f->relation == REL_CLOSED ||
+        fam->count < FEW || fam->count != (size_t)index_members(&k->over))
+        return false;
+    family_lanes(s, fam);
+    kernel_run_all(k, &s->in, fam->lanes, gap);
+    return true;
 }
 
 void contact_gaps(system_t *s, contact *const *c, size_t n)
@@ -578,10 +598,8 @@ void contact_gaps(system_t *s, contact *const *c, size_t n)
             contact_gap(s, c[i]);
         return;
     }
-    if (!fam->lanes) {
-        fam->lanes = arena_array(s->a, double, batch_regs(&k->tape));
-        batch_start(&k->tape, fam->lanes);
-    }
+    family_lanes(s, fam);
+    batch_start(&k->tape, fam->lanes);
     int32_t index[MAX_INDEX * LANES];
     for (size_t at = 0; at < n; at += LANES) {
         int count = n - at < LANES ? (int)(n - at) : LANES;
@@ -590,7 +608,7 @@ void contact_gaps(system_t *s, contact *const *c, size_t n)
                 index[j * LANES + lane] = c[at + (size_t)lane]->index[j];
         batch_run(k, &s->in, index, count, fam->lanes);
         for (int lane = 0; lane < count; lane++)
-            c[at + (size_t)lane]->gap = fam->lanes[k->tape.out[0] * LANES + (uint32_t)lane];
+            *c[at + (size_t)lane]->gap = fam->lanes[k->tape.out[0] * LANES + (uint32_t)lane];
     }
 }
 

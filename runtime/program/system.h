@@ -62,7 +62,7 @@ typedef struct contact {
     double bias;          /* where it is constant */
     double mu, e, normal; /* mu is the bound over r_n (times |grad gap| where slip is not given) */
     double metric;        /* |grad gap| in the kinetic metric, 1 where slip is given */
-    double gap;
+    double *gap;          /* one of an array that is read as a whole; a contact of its own has its own */
 } contact;
 
 typedef struct system {
@@ -76,6 +76,7 @@ typedef struct system {
     terms mass, force, force_dq, force_dv, kinetic, potential;
     family *family;
     contact *contact;
+    double *gaps; /* of all contacts, in their order */
     size_t ncontact;
     int rows; /* of all contacts */
     inputs in;
@@ -146,12 +147,15 @@ static inline double contact_rate(const contact *c, const double *row, const dou
         sum += row[k] * v[c->dof[k]];
     return sum;
 }
-/* Room for a contact of a family; which member it is.  Its rows are not filled yet. */
-void contact_new(system_t *s, family *fam, contact *c);
+/* Room for a contact of a family that keeps its gap there; which member it is.  Its rows are not filled yet.
+ */
+void contact_new(system_t *s, family *fam, contact *c, double *gap);
 void contact_start(contact *c, int64_t member, const int32_t *index);
-double contact_gap(system_t *s, contact *c); /* at the instant; kept in c->gap */
+double contact_gap(system_t *s, contact *c); /* at the instant; kept in *c->gap */
 /* The same for many contacts of one family, in lanes. */
 void contact_gaps(system_t *s, contact *const *c, size_t n);
+/* and for all members of a family, in the order of its indices; false: it has none of its own for some */
+bool family_gaps(system_t *s, family *fam, double *gap);
 /* Rows and offsets at the instant; M and s->minv belong to it.  all: also what never changes. */
 void contact_rows(system_t *s, contact *c, const double *M, bool all);
 void contact_laws(system_t *s, contact *c, bool all); /* mu, e, normal force (at speed s->in.speed) */
