@@ -30,13 +30,22 @@ bool run_interrupted(const run_options *o, results *r, double done)
 }
 
 /* ---- the books ---- */
+/* what is no number changes nothing */
+static inline void grow(double *most, double x)
+{
+    if (x > *most)
+        *most = x;
+}
+
 /* E - E0 = work - dissipated: what is missing, relative to the largest of them so far */
 static void audit(books *b, results *r, double kinetic)
 {
-    b->top = fmax(b->top, fmax(fabs(kinetic), fmax(fabs(b->work), fabs(b->dissipated))));
+    grow(&b->top, fabs(kinetic));
+    grow(&b->top, fabs(b->work));
+    grow(&b->top, fabs(b->dissipated));
     double defect = fabs(kinetic - b->kinetic0 - b->work + b->dissipated);
     if (defect > 0 && b->top > 0)
-        r->power_balance = fmax(r->power_balance, defect / b->top);
+        grow(&r->power_balance, defect / b->top);
 }
 
 void books_open(books *b, double kinetic, double potential)
@@ -81,11 +90,15 @@ static bool at_end(const run_clock *c)
     return c->rule == STEPS_EQUAL ? c->step >= c->steps : !(c->t < c->end * (1 - c->near));
 }
 
+static double samples_apart(const run_clock *c)
+{
+    return c->sample_all || !(c->o->every > 0) ? 0 : c->o->every * (1 - 1e-9);
+}
+
 /* every so often, and where the run ends */
 static bool sample_due(const run_clock *c)
 {
-    double every = c->sample_all ? 0 : c->o->every;
-    return at_end(c) || c->stopped || !(every > 0) || c->t - c->last >= every * (1 - 1e-9);
+    return c->t - c->last >= samples_apart(c) || at_end(c) || c->stopped;
 }
 
 static void samples_reserve(run_clock *c)
@@ -169,11 +182,43 @@ static step_outcome step_one(run_clock *c)
     return c->with->step(c->of, c, c->end - c->t, c->end);
 }
 
-/* A step, and what follows from it.  False: the run is over. */
+/* Equal steps from here after which nothing is due but, perhaps, at the last of them; the end of the run has
+   a step of its own. */
+static int64_t steps_plain(const run_clock *c)
+{
+    if (c->rule != STEPS_EQUAL || c->step + 1 >= c->steps)
+        return 0;
+    double apart = samples_apart(c);
+    if (c->own_samples || apart < 3 * c->h || (c->o->checkpoint && c->o->checkpoint->to))
+        return 1;
+    /* one less than there seem to be: rounding decides about that */
+    double n = (apart - (c->t - c->last)) / c->h - 1;
+    int64_t most = c->steps - c->step - 1;
+    if (most > c->look - c->unasked)
+        most = c->look - c->unasked;
+    return n < 1 ? 1 : n < (double)most ? (int64_t)n : most;
+}
+
+static step_outcome step_next(run_clock *c, int64_t *taken)
+{
+    int64_t plain = c->with->plain ? steps_plain(c) : 0;
+    *taken = plain > 0 ? c->with->plain(c->of, c, plain) : 0;
+    if (*taken > 0) {
+        c->r->plain += *taken;
+        c->t = (double)(c->step + *taken) * c->h;
+        return STEP_DONE;
+    }
+    *taken = 1;
+    return step_one(c);
+}
+
+/* A step or some, and what follows from them.  False: the run is over. */
 static bool tick(run_clock *c)
 {
     results *r = c->r;
-    step_outcome out = step_one(c);
+    int64_t taken;
+    step_outcome out = step_next(c, &taken);
+    c->unasked += taken;
     if (out == STEP_FAILED || (out == STEP_REFUSED && !clock_may_refuse(c))) {
         r->t_end = c->t;
         return false;
@@ -181,7 +226,7 @@ static bool tick(run_clock *c)
     if (out == STEP_REFUSED)
         return true;
     c->stopped = out == STEP_STOPPED;
-    r->steps = ++c->step;
+    r->steps = c->step += taken;
     r->t_end = c->t;
     if (!c->own_samples && sample_due(c) && !clock_sample(c, c->t))
         return false;
@@ -310,8 +355,10 @@ const char *checkpoint_run(arena *a, const char *path, int64_t *run)
 static void march(run_clock *c)
 {
     while (!at_end(c) && c->r->status == RUN_OK && tick(c)) {
-        if (++c->tries % c->look == 0)
+        if (c->unasked >= c->look) {
+            c->unasked = 0;
             run_interrupted(c->o, c->r, c->t / c->end);
+        }
         if (checkpoint_due(c) && !at_end(c))
             checkpoint_write(c);
     }

@@ -42,6 +42,9 @@ typedef struct stepper {
     /* From c->t to `to` by a step h (to - c->t, and for equal steps the same to the last bit).  STEPS_OWN:
        the end of the run; the stepper goes as far as it likes and sets c->t. */
     step_outcome (*step)(void *of, run_clock *c, double h, double to);
+    /* Equal steps that follow from each other and from nothing else, up to that many: how many were taken.
+       Fewer: the next one needs `step`, and nothing has changed for it.  May be NULL. */
+    int64_t (*plain)(void *of, run_clock *c, int64_t count);
     /* Fills columns q, v, acc and those of contacts of sample `at`, at the time r->t[at].  False: failed. */
     bool (*sample)(void *of, run_clock *c, int64_t at, energies *e);
     /* At the end of a run, however it ended; may be NULL. */
@@ -66,7 +69,8 @@ struct run_clock {
     bool sample_all;  /* `every` does not count */
     /* now */
     double t, last; /* last: time of the last sample */
-    int64_t step, steps, tries;
+    int64_t step, steps;
+    int64_t unasked; /* steps since the last question for progress */
     bool stopped;
     int depth;    /* how often the step at hand was halved */
     double taken; /* halved steps: the stepper may set it to less than h */

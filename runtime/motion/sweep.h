@@ -145,10 +145,10 @@ typedef struct sweep {
     bool trial; /* a step that fails is taken in another way */
     /* the trial step takes in what may close, with the rows of its start: it can always be solved */
     bool whole;
-    int patience; /* impacts followed one by one in a step */
-    bool linear;  /* a step needs no prediction */
-    bool quick;   /* sweep_quick may be tried */
-    bool grown;   /* sizes have grown: tolerances follow */
+    int patience;        /* impacts followed one by one in a step */
+    bool linear;         /* a step needs no prediction */
+    bool grown;          /* sizes have grown: tolerances follow */
+    struct quick *quick; /* what sweep_quick steps with; NULL: the model is none for it */
 } sweep;
 
 /* ---- sweep_problem.c ---- */
@@ -188,8 +188,9 @@ bool sweep_free(sweep *w, double h); /* v1: rates at the end that smooth forces 
 void sweep_force_follows(sweep *w, const double *q, const double *v);
 
 /* ---- sweep_quick.c ---- */
-bool sweep_quick_fits(const sweep *w);  /* is the model one for it? */
-bool sweep_quick(sweep *w, double end); /* one step of the run; false: not by this way, nothing has changed */
+void sweep_quick_new(sweep *w); /* where the model is one for it; the start is known */
+/* Up to that many steps of the run; fewer: the next one not by this way, and nothing has changed. */
+int64_t sweep_quick(void *of, run_clock *c, int64_t count);
 
 /* ---- sweep_shock.c ---- */
 void sweep_impact(sweep *w, const track *k, double pre, double post, double impulse);
@@ -241,6 +242,12 @@ static inline double weighted(const contact *c, const double *row, const double 
     for (int i = 0; i < c->n; i++)
         s += fabs(row[i]) * size[c->dof ? c->dof[i] : i];
     return s;
+}
+
+/* what counts as a gap of 0 where positions are of those sizes */
+static inline double gap_tolerance(const contact *c, const double *size)
+{
+    return 5e-13 * weighted(c, c->H, size);
 }
 
 /* x = A^-1 b, the short ones here */

@@ -313,8 +313,6 @@ static void meet_anew(sweep *w)
 
 bool sweep_advance(sweep *w, double end)
 {
-    if (w->quick && sweep_quick(w, end))
-        return true;
     if (!near_step(w, end - w->t))
         return false;
     for (size_t i = 0; i < w->ntrack; i++) {

@@ -71,7 +71,7 @@ void sweep_tolerances(sweep *w, track *k)
     double *length = &w->lengths[c->fam - w->s->family];
     *length = larger(*length, weighted(c, c->H, w->qmax));
     k->length = w->near.reach > 0 ? w->near.reach : *length;
-    k->tol_gap = 5e-13 * weighted(c, c->H, w->qmax);
+    k->tol_gap = gap_tolerance(c, w->qmax);
     k->tol_u = 1e-12 * (weighted(c, c->H, w->vmax) + fabs(c->ht));
     k->tol_slip = 0;
     for (int i = 0; i < c->d; i++)

@@ -67,29 +67,6 @@ static terms terms_new(arena *a, const kernels *k, const double *param)
     return t;
 }
 
-static inline void term_run(const term *t, const inputs *in, const int32_t *index)
-{
-    if (!t->move) {
-        kernel_run(t->k, in, index, t->reg);
-        return;
-    }
-    for (const reading *m = t->move, *end = m + t->nmove; m < end; m++)
-        t->reg[m->reg] = m->kind == IN_TIME    ? in->t
-                         : m->kind == IN_SPEED ? in->speed
-                                               : in->from[m->kind][m->from];
-    if (t->k->tape.ncode)
-        tape_run(&t->k->tape, t->reg);
-}
-
-/* First output of a kernel for one member; absent kernels give 0. */
-double term_value(const term *t, const inputs *in, const int32_t *index)
-{
-    if (!t->k)
-        return 0;
-    term_run(t, in, index);
-    return t->reg[t->k->tape.out[0]];
-}
-
 bool term_member(const term *t, const int32_t *index)
 {
     return !t->where || kernel_member(t->k, index, t->where);

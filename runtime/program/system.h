@@ -92,8 +92,28 @@ enum { DENSE_DOFS = 1200 }; /* what backends take that work with whole matrices 
 /* Parts across the normal in slip space: E gets d orthonormal rows of length k, nu.S = H when the slip is a
  * whole relative velocity. */
 int slip_frame(const double *S, const double *H, int k, int n, double *E);
+/* Runs a kernel for one member; outputs are in its registers. */
+static inline void term_run(const term *t, const inputs *in, const int32_t *index)
+{
+    if (!t->move) {
+        kernel_run(t->k, in, index, t->reg);
+        return;
+    }
+    for (const reading *m = t->move, *end = m + t->nmove; m < end; m++)
+        t->reg[m->reg] = m->kind == IN_TIME    ? in->t
+                         : m->kind == IN_SPEED ? in->speed
+                                               : in->from[m->kind][m->from];
+    if (t->k->tape.ncode)
+        tape_run(&t->k->tape, t->reg);
+}
 /* first output for one member; 0 when absent */
-double term_value(const term *t, const inputs *in, const int32_t *index);
+static inline double term_value(const term *t, const inputs *in, const int32_t *index)
+{
+    if (!t->k)
+        return 0;
+    term_run(t, in, index);
+    return t->reg[t->k->tape.out[0]];
+}
 bool term_member(const term *t, const int32_t *index);
 term term_new(arena *a, const kernel *k); /* registers with the constants put */
 /* How matrices and rows are stored: whole, or by what they have; then contacts of near pairs (near.h) are not
