@@ -98,7 +98,7 @@ static double samples_apart(const run_clock *c)
 /* every so often, and where the run ends */
 static bool sample_due(const run_clock *c)
 {
-    return c->t - c->last >= samples_apart(c) || at_end(c) || c->stopped;
+    return c->t - c->last >= c->apart || at_end(c) || c->stopped;
 }
 
 static void samples_reserve(run_clock *c)
@@ -146,7 +146,7 @@ static step_outcome step_cut(run_clock *c, double h, double to, int depth)
 static step_outcome step_equal(run_clock *c)
 {
     int64_t i = c->step + 1;
-    double to = i == c->steps ? c->end : (double)i * c->h, h = to - c->t;
+    double to = i == c->steps ? c->end : clock_time(c, i), h = to - c->t;
     if (fabs(h - c->h) <= 1e-9 * c->h)
         h = c->h;
     return step_cut(c, h, to, 0);
@@ -182,43 +182,34 @@ static step_outcome step_one(run_clock *c)
     return c->with->step(c->of, c, c->end - c->t, c->end);
 }
 
-/* Equal steps from here after which nothing is due but, perhaps, at the last of them; the end of the run has
-   a step of its own. */
-static int64_t steps_plain(const run_clock *c)
+/* Plain steps, up to the next question for progress or the next checkpoint; the end of the run has a step of
+   its own.  False: there was none. */
+static bool plain_steps(run_clock *c)
 {
-    if (c->rule != STEPS_EQUAL || c->step + 1 >= c->steps)
-        return 0;
-    double apart = samples_apart(c);
-    if (c->own_samples || apart < 3 * c->h || (c->o->checkpoint && c->o->checkpoint->to))
-        return 1;
-    /* one less than there seem to be: rounding decides about that */
-    double n = (apart - (c->t - c->last)) / c->h - 1;
-    int64_t most = c->steps - c->step - 1;
+    int64_t from = c->step, most = c->steps - 1 - c->step;
+    if (!c->with->plain || c->rule != STEPS_EQUAL || c->own_samples || most <= 0)
+        return false;
     if (most > c->look - c->unasked)
         most = c->look - c->unasked;
-    return n < 1 ? 1 : n < (double)most ? (int64_t)n : most;
+    if (c->o->checkpoint && c->o->checkpoint->to)
+        most = 1;
+    c->with->plain(c->of, c, most);
+    c->r->plain += c->step - from;
+    c->unasked += c->step - from;
+    return c->step > from;
 }
 
-static step_outcome step_next(run_clock *c, int64_t *taken)
-{
-    int64_t plain = c->with->plain ? steps_plain(c) : 0;
-    *taken = plain > 0 ? c->with->plain(c->of, c, plain) : 0;
-    if (*taken > 0) {
-        c->r->plain += *taken;
-        c->t = (double)(c->step + *taken) * c->h;
-        return STEP_DONE;
-    }
-    *taken = 1;
-    return step_one(c);
-}
-
-/* A step or some, and what follows from them.  False: the run is over. */
+/* A step, and what follows from it.  False: the run is over. */
 static bool tick(run_clock *c)
 {
     results *r = c->r;
-    int64_t taken;
-    step_outcome out = step_next(c, &taken);
-    c->unasked += taken;
+    if (plain_steps(c)) {
+        r->steps = c->step;
+        r->t_end = c->t;
+        return true;
+    }
+    step_outcome out = step_one(c);
+    c->unasked++;
     if (out == STEP_FAILED || (out == STEP_REFUSED && !clock_may_refuse(c))) {
         r->t_end = c->t;
         return false;
@@ -226,7 +217,7 @@ static bool tick(run_clock *c)
     if (out == STEP_REFUSED)
         return true;
     c->stopped = out == STEP_STOPPED;
-    r->steps = c->step += taken;
+    r->steps = ++c->step;
     r->t_end = c->t;
     if (!c->own_samples && sample_due(c) && !clock_sample(c, c->t))
         return false;
@@ -369,6 +360,7 @@ static bool begin(run_clock *c)
     if (!c->with->start(c->of, c) || c->r->status != RUN_OK)
         return false;
     c->size = c->h;
+    c->apart = samples_apart(c);
     if (c->rule == STEPS_EQUAL)
         c->steps = c->end > 0 ? (int64_t)clock_steps(c->end, c->h) : 0;
     if (c->end > 0)

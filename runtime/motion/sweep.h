@@ -190,7 +190,7 @@ void sweep_force_follows(sweep *w, const double *q, const double *v);
 /* ---- sweep_quick.c ---- */
 void sweep_quick_new(sweep *w); /* where the model is one for it; the start is known */
 /* Up to that many steps of the run; fewer: the next one not by this way, and nothing has changed. */
-int64_t sweep_quick(void *of, run_clock *c, int64_t count);
+void sweep_quick(void *of, run_clock *c, int64_t count);
 
 /* ---- sweep_shock.c ---- */
 void sweep_impact(sweep *w, const track *k, double pre, double post, double impulse);

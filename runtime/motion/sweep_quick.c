@@ -158,9 +158,7 @@ COPIED bool quick_react(sweep *w, const struct quick *p, trial o, copy y)
         *b++ = row_times(c, c->H, o.v1, y) + (c->ht + k->ahead);
     for (int j = 0; j < c->d; j++)
         *b++ = row_times(c, c->S + (size_t)j * (size_t)c->n, o.v1, y) + c->s0[j];
-    k->row = 0;
-    w->nact = 1;
-    w->act[0] = k;
+    k->row = 0; /* samples use it too */
     if (!cone_solve(&k->cone, k->A, rows_of(k), w->b, w->rr, w->local))
         return false;
     if (k->relation == REL_GAP && !(w->rr[0] > 0))
@@ -308,57 +306,58 @@ COPIED bool quick_step(sweep *w, const struct quick *p, double end, copy y)
 }
 
 /* ---- steps of the run ---- */
-COPIED int64_t quick_steps(sweep *w, int64_t step, int64_t count, copy y)
+COPIED void quick_steps(sweep *w, run_clock *c, int64_t count, copy y)
 {
     const struct quick *p = w->quick;
-    int64_t done = 0;
-    for (double from = w->t; done < count; done++) {
-        double end = (double)(step + done + 1) * p->h;
+    double from = w->t;
+    for (int64_t i = 0; i < count; i++) {
+        double end = clock_time(c, c->step + 1);
         if (!quick_step(w, p, end, y))
-            break;
+            return;
+        w->fresh = false;
         w->step_from = from;
         from = w->t = end;
+        if (!clock_plain(c, end))
+            return;
     }
-    return done;
 }
 
-/* open or closed as before, and above its tolerance if it is open */
-static bool quick_ready(const sweep *w)
+/* Is the contact far enough from what may happen to it?  Then it is as it is at the start of any step. */
+static bool quick_ready(sweep *w)
 {
-    const track *k = w->quick ? w->quick->k : NULL;
-    return w->quick && w->patience >= MAX_AGAIN && (!w->s->force_of_state || w->d_step == w->h) &&
-           (!k || k->closed || k->c->gap > k->tol_gap);
-}
-
-int64_t sweep_quick(void *of, run_clock *c, int64_t count)
-{
-    sweep *w = of;
-    int64_t done;
-    if (!quick_ready(w))
-        return 0;
-    int n = w->quick->few ? w->n : 0;
-    bool steady = w->quick->drift;
-    if (n == 1 && steady)
-        done = quick_steps(w, c->step, count, (copy){ 1, true, true });
-    else if (n == 1)
-        done = quick_steps(w, c->step, count, (copy){ 1, true, false });
-    else if (n == 2 && steady)
-        done = quick_steps(w, c->step, count, (copy){ 2, true, true });
-    else if (n == 2)
-        done = quick_steps(w, c->step, count, (copy){ 2, true, false });
-    else
-        done = quick_steps(w, c->step, count, (copy){ w->n, false, steady });
-    track *k = w->quick->k;
-    if (done == 0)
-        return 0;
-    w->fresh = false;
+    track *k = w->quick ? w->quick->k : NULL;
+    if (!w->quick || w->patience < MAX_AGAIN || (w->s->force_of_state && w->d_step != w->h) ||
+        (k && !k->closed && !(k->c->gap > k->tol_gap)))
+        return false;
     w->again = 0;
     w->put_back_work = w->opened = 0;
     w->nact = k && k->closed;
-    if (k)
+    if (w->nact)
+        w->act[0] = k;
+    if (k) {
         k->hits = 0;
-    for (int j = 0; k && !k->closed && j < rows_of(k); j++)
-        if (k->P[j] != 0)
-            k->P[j] = 0;
-    return done;
+        k->row = 0;
+    }
+    for (int j = 0; k && j < rows_of(k); j++)
+        k->P[j] = 0;
+    return true;
+}
+
+void sweep_quick(void *of, run_clock *c, int64_t count)
+{
+    sweep *w = of;
+    if (!quick_ready(w))
+        return;
+    int n = w->quick->few ? w->n : 0;
+    bool steady = w->quick->drift;
+    if (n == 1 && steady)
+        quick_steps(w, c, count, (copy){ 1, true, true });
+    else if (n == 1)
+        quick_steps(w, c, count, (copy){ 1, true, false });
+    else if (n == 2 && steady)
+        quick_steps(w, c, count, (copy){ 2, true, true });
+    else if (n == 2)
+        quick_steps(w, c, count, (copy){ 2, true, false });
+    else
+        quick_steps(w, c, count, (copy){ w->n, false, steady });
 }

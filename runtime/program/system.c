@@ -209,6 +209,12 @@ double system_sum(system_t *s, const terms *e)
         int32_t index[MAX_INDEX];
         if (!k)
             continue;
+        if (t->move) {
+            term_run(t, &s->in, NULL);
+            for (uint32_t j = 0; j < k->tape.nout; j++)
+                sum += t->reg[k->tape.out[j]];
+            continue;
+        }
         if (t->batch) {
             const double *x = term_run_all(t, &s->in);
             size_t n = (size_t)index_members(&k->over) * k->tape.nout;
@@ -216,11 +222,10 @@ double system_sum(system_t *s, const terms *e)
                 sum += x[j];
             continue;
         }
-        for (bool any = t->move || index_first(&k->over, index); any;
-             any = !t->move && index_next(&k->over, index)) {
-            if (!t->move && !term_member(t, index))
+        for (bool any = index_first(&k->over, index); any; any = index_next(&k->over, index)) {
+            if (!term_member(t, index))
                 continue;
-            term_run(t, &s->in, index);
+            kernel_run(k, &s->in, index, t->reg);
             for (uint32_t j = 0; j < k->tape.nout; j++)
                 sum += t->reg[k->tape.out[j]];
         }

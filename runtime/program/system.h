@@ -151,7 +151,12 @@ static inline void mass_times(const system_t *s, const double *M, const double *
 }
 static inline double mass_norm2(const system_t *s, const double *M, const double *x) /* x.M x */
 {
-    return matrix_norm2(&s->mass_shape, M, x);
+    double e = 0;
+    if (!mass_diagonal(s))
+        return matrix_norm2(&s->mass_shape, M, x);
+    for (int i = 0; i < s->n; i++)
+        e += x[i] * (M[i] * x[i]);
+    return e;
 }
 /* Into s->minv; false: not positive definite, *bad is the dof. */
 bool system_factor(system_t *s, const double *M, int *bad);
