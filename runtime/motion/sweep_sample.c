@@ -70,7 +70,7 @@ static void sample_contacts(sweep *w, int64_t at, double over, bool instant)
 }
 
 /* kinetic energy of what moves by second-order equations; shown: as it is written */
-static double kinetic_energy(sweep *w, double *shown)
+static inline double kinetic_energy(sweep *w, double *shown)
 {
     double kin = 0.5 * mass_norm2(w->s, w->M, w->v);
     for (int i = 0; w->s->first_order && i < w->n; i++)
@@ -84,7 +84,7 @@ static double kinetic_energy(sweep *w, double *shown)
     return kin;
 }
 
-static double potential_energy(sweep *w)
+static inline double potential_energy(sweep *w)
 {
     if (!w->s->potential.n)
         return 0;

@@ -16,8 +16,9 @@ typedef struct term {
     /* one member, parameters put: what else it reads; move NULL: gathered as a whole */
     const reading *move;
     uint32_t nmove;
-    bool constant; /* reads parameters and indices only */
-    double *batch; /* of many members: room to run them all at once; NULL: one by one */
+    int32_t time, speed; /* registers of these; -1: they are not read */
+    bool constant;       /* reads parameters and indices only */
+    double *batch;       /* of many members: room to run them all at once; NULL: one by one */
     /* of a sparse matrix: where the outputs lie, member by member */
     const int *place;
 } term;
@@ -99,10 +100,12 @@ static inline void term_run(const term *t, const inputs *in, const int32_t *inde
         kernel_run(t->k, in, index, t->reg);
         return;
     }
+    if (t->time >= 0)
+        t->reg[t->time] = in->t;
+    if (t->speed >= 0)
+        t->reg[t->speed] = in->speed;
     for (const reading *m = t->move, *end = m + t->nmove; m < end; m++)
-        t->reg[m->reg] = m->kind == IN_TIME    ? in->t
-                         : m->kind == IN_SPEED ? in->speed
-                                               : in->from[m->kind][m->from];
+        t->reg[m->reg] = in->from[m->kind][m->from];
     if (t->k->tape.ncode)
         tape_run(&t->k->tape, t->reg);
 }
