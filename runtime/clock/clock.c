@@ -30,13 +30,22 @@ bool run_interrupted(const run_options *o, results *r, double done)
 }
 
 /* ---- the books ---- */
+/* what is no number changes nothing */
+static inline void grow(double *most, double x)
+{
+    if (x > *most)
+        *most = x;
+}
+
 /* E - E0 = work - dissipated: what is missing, relative to the largest of them so far */
 static void audit(books *b, results *r, double kinetic)
 {
-    b->top = fmax(b->top, fmax(fabs(kinetic), fmax(fabs(b->work), fabs(b->dissipated))));
+    grow(&b->top, fabs(kinetic));
+    grow(&b->top, fabs(b->work));
+    grow(&b->top, fabs(b->dissipated));
     double defect = fabs(kinetic - b->kinetic0 - b->work + b->dissipated);
     if (defect > 0 && b->top > 0)
-        r->power_balance = fmax(r->power_balance, defect / b->top);
+        grow(&r->power_balance, defect / b->top);
 }
 
 void books_open(books *b, double kinetic, double potential)
@@ -81,11 +90,15 @@ static bool at_end(const run_clock *c)
     return c->rule == STEPS_EQUAL ? c->step >= c->steps : !(c->t < c->end * (1 - c->near));
 }
 
+static double samples_apart(const run_clock *c)
+{
+    return c->sample_all || !(c->o->every > 0) ? 0 : c->o->every * (1 - 1e-9);
+}
+
 /* every so often, and where the run ends */
 static bool sample_due(const run_clock *c)
 {
-    double every = c->sample_all ? 0 : c->o->every;
-    return at_end(c) || c->stopped || !(every > 0) || c->t - c->last >= every * (1 - 1e-9);
+    return c->t - c->last >= c->apart || at_end(c) || c->stopped;
 }
 
 static void samples_reserve(run_clock *c)
@@ -133,7 +146,7 @@ static step_outcome step_cut(run_clock *c, double h, double to, int depth)
 static step_outcome step_equal(run_clock *c)
 {
     int64_t i = c->step + 1;
-    double to = i == c->steps ? c->end : (double)i * c->h, h = to - c->t;
+    double to = i == c->steps ? c->end : clock_time(c, i), h = to - c->t;
     if (fabs(h - c->h) <= 1e-9 * c->h)
         h = c->h;
     return step_cut(c, h, to, 0);
@@ -169,11 +182,34 @@ static step_outcome step_one(run_clock *c)
     return c->with->step(c->of, c, c->end - c->t, c->end);
 }
 
+/* Plain steps, up to the next question for progress or the next checkpoint; the end of the run has a step of
+   its own.  False: there was none. */
+static bool plain_steps(run_clock *c)
+{
+    int64_t from = c->step, most = c->steps - 1 - c->step;
+    if (!c->with->plain || c->rule != STEPS_EQUAL || c->own_samples || most <= 0)
+        return false;
+    if (most > c->look - c->unasked)
+        most = c->look - c->unasked;
+    if (c->o->checkpoint && c->o->checkpoint->to)
+        most = 1;
+    c->with->plain(c->of, c, most);
+    c->r->plain += c->step - from;
+    c->unasked += c->step - from;
+    return c->step > from;
+}
+
 /* A step, and what follows from it.  False: the run is over. */
 static bool tick(run_clock *c)
 {
     results *r = c->r;
+    if (plain_steps(c)) {
+        r->steps = c->step;
+        r->t_end = c->t;
+        return true;
+    }
     step_outcome out = step_one(c);
+    c->unasked++;
     if (out == STEP_FAILED || (out == STEP_REFUSED && !clock_may_refuse(c))) {
         r->t_end = c->t;
         return false;
@@ -310,8 +346,10 @@ const char *checkpoint_run(arena *a, const char *path, int64_t *run)
 static void march(run_clock *c)
 {
     while (!at_end(c) && c->r->status == RUN_OK && tick(c)) {
-        if (++c->tries % c->look == 0)
+        if (c->unasked >= c->look) {
+            c->unasked = 0;
             run_interrupted(c->o, c->r, c->t / c->end);
+        }
         if (checkpoint_due(c) && !at_end(c))
             checkpoint_write(c);
     }
@@ -322,6 +360,7 @@ static bool begin(run_clock *c)
     if (!c->with->start(c->of, c) || c->r->status != RUN_OK)
         return false;
     c->size = c->h;
+    c->apart = samples_apart(c);
     if (c->rule == STEPS_EQUAL)
         c->steps = c->end > 0 ? (int64_t)clock_steps(c->end, c->h) : 0;
     if (c->end > 0)

@@ -42,6 +42,9 @@ typedef struct stepper {
     /* From c->t to `to` by a step h (to - c->t, and for equal steps the same to the last bit).  STEPS_OWN:
        the end of the run; the stepper goes as far as it likes and sets c->t. */
     step_outcome (*step)(void *of, run_clock *c, double h, double to);
+    /* Equal steps that follow from each other and from nothing else, up to that many; clock_plain after each.
+       Fewer: the next one needs `step`, and nothing has changed for it.  May be NULL. */
+    void (*plain)(void *of, run_clock *c, int64_t count);
     /* Fills columns q, v, acc and those of contacts of sample `at`, at the time r->t[at].  False: failed. */
     bool (*sample)(void *of, run_clock *c, int64_t at, energies *e);
     /* At the end of a run, however it ended; may be NULL. */
@@ -66,7 +69,9 @@ struct run_clock {
     bool sample_all;  /* `every` does not count */
     /* now */
     double t, last; /* last: time of the last sample */
-    int64_t step, steps, tries;
+    double apart;   /* samples are taken that far apart; 0: at every step */
+    int64_t step, steps;
+    int64_t unasked; /* steps since the last question for progress */
     bool stopped;
     int depth;    /* how often the step at hand was halved */
     double taken; /* halved steps: the stepper may set it to less than h */
@@ -80,6 +85,18 @@ struct run_clock {
 void clock_run(const stepper *with, void *of, const run_options *o, results *r);
 /* A sample at time t: room for it, the stepper's columns, the books.  False: failed. */
 bool clock_sample(run_clock *c, double t);
+/* The end of plain step number i, from 1. */
+static inline double clock_time(const run_clock *c, int64_t i)
+{
+    return (double)i * c->h;
+}
+/* A plain step has been taken; where a sample is due, it is taken too.  False: that failed. */
+static inline bool clock_plain(run_clock *c, double t)
+{
+    c->t = t;
+    c->step++;
+    return !(t - c->last >= c->apart) || clock_sample(c, t);
+}
 /* May the step at hand be refused?  Else the stepper has to fail, and say why. */
 bool clock_may_refuse(const run_clock *c);
 /* A clock that is not run: for samples along a load. */

@@ -179,11 +179,11 @@ typedef struct sweep {
     bool trial; /* a step that fails is taken in another way */
     /* the trial step takes in what may close, with the rows of its start: it can always be solved */
     bool whole;
-    int patience;       /* impacts followed one by one in a step */
-    bool linear;        /* a step needs no prediction */
-    bool quick;         /* sweep_quick may be tried */
-    int *grown, ngrown; /* dofs whose sizes have grown: tolerances follow */
-    int64_t sized;      /* how often they did */
+    int patience;        /* impacts followed one by one in a step */
+    bool linear;         /* a step needs no prediction */
+    struct quick *quick; /* what sweep_quick steps with; NULL: the model is none for it */
+    int *grown, ngrown;  /* dofs whose sizes have grown: tolerances follow */
+    int64_t sized;       /* how often they did */
 } sweep;
 
 /* ---- sweep_problem.c ---- */
@@ -226,8 +226,9 @@ bool sweep_free(sweep *w, double h); /* v1: rates at the end that smooth forces 
 void sweep_force_follows(sweep *w, const double *q, const double *v);
 
 /* ---- sweep_quick.c ---- */
-bool sweep_quick_fits(const sweep *w);  /* is the model one for it? */
-bool sweep_quick(sweep *w, double end); /* one step of the run; false: not by this way, nothing has changed */
+void sweep_quick_new(sweep *w); /* where the model is one for it; the start is known */
+/* Up to that many steps of the run; fewer: the next one not by this way, and nothing has changed. */
+void sweep_quick(void *of, run_clock *c, int64_t count);
 
 /* ---- sweep_shock.c ---- */
 void sweep_impact(sweep *w, const track *k, double pre, double post, double impulse);
@@ -279,6 +280,12 @@ bool sweep_survey(sweep *w);                /* gaps, rows and closed contacts of
 static inline double larger(double a, double b)
 {
     return a > b ? a : b;
+}
+
+/* what counts as a gap of 0 where positions are of those sizes */
+static inline double gap_tolerance(const contact *c, const double *size)
+{
+    return 5e-13 * contact_size(c, c->H, size);
 }
 
 /* x = A^-1 b, the short ones here */

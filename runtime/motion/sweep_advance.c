@@ -327,8 +327,6 @@ static void counts_clear(sweep *w)
 
 bool sweep_advance(sweep *w, double end)
 {
-    if (w->quick && sweep_quick(w, end))
-        return true;
     if (!near_step(w, end - w->t))
         return false;
     counts_clear(w);

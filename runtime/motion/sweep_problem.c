@@ -94,7 +94,7 @@ void sweep_tolerances(sweep *w, track *k)
     double *length = &w->lengths[c->fam - w->s->family];
     double size = contact_size(c, c->H, w->qmax);
     *length = larger(*length, size);
-    w->table.tol_gap[k->at] = 5e-13 * size;
+    w->table.tol_gap[k->at] = gap_tolerance(c, w->qmax);
     k->tol_u = 1e-12 * (contact_size(c, c->H, w->vmax) + fabs(c->ht));
     k->tol_slip = 0;
     for (int i = 0; i < c->d; i++)

@@ -1,112 +1,360 @@
 /* sweep_quick: the step that most steps of small models are: all is linear, and the one contact there is, if
-   any, stays open or closed throughout.  What comes out are the numbers of sweep_advance.  Whatever is not so
-   is left to that, with nothing changed. */
+   any, stays open or closed throughout.  What comes out are the numbers of sweep_advance, bit for bit.
+   Whatever is not so is left to that, with nothing changed. */
 #include <math.h>
 #include "sweep.h"
 
-bool sweep_quick_fits(const sweep *w)
+/* A size that the compiler knows is worth a copy of the step: what is marked is written out for each. */
+#define COPIED static inline __attribute__((always_inline))
+
+enum { FEW_DOFS = 2 };
+
+/* what no step changes */
+struct quick {
+    double h, early, late; /* step; weights of its start and its end in the move: h (1 - theta), h theta */
+    double *drift, *force; /* n: constant forces, and what they do to the rates; NULL: forces change */
+    const factor *inverse; /* of masses, or of the matrix of the step */
+    bool few;              /* dofs: matrices are whole or diagonal, and rows have entries at all dofs */
+    track *k;              /* the contact, or NULL */
+    int gap_dof;           /* its gap is that dof as it is; -1: it has to be evaluated */
+};
+
+/* ---- which models ---- */
+static bool quick_fits(const sweep *w)
 {
     const system_t *s = w->s;
     if (!w->linear || w->p->nevent || s->past || s->first_order || w->stiffness != 0 || w->ntrack > 1 ||
-        w->near.nof || w->cut == CUT_NEVER)
+        w->near.nof || w->cut == CUT_NEVER || w->o->only_general)
         return false;
     return w->ntrack == 0 || (w->track[0]->still && !w->track[0]->c->fam->f->mu_of_speed);
 }
 
-/* the impulse of the closed contact, on the rates v; false: something it needs is not there yet */
-static bool quick_react(sweep *w, track *k, double h, double *v)
+static bool few_dofs(const sweep *w)
+{
+    const matrix_shape *shape = &w->s->step_shape;
+    return w->n <= FEW_DOFS && (shape->kind == MATRIX_DENSE || shape->kind == MATRIX_DIAGONAL) &&
+           (w->ntrack == 0 || !w->track[0]->c->dof);
+}
+
+static int gap_dof(const track *k)
+{
+    const term *t = &k->c->fam->gap;
+    bool copy = k->normal && t->k && t->nmove == 1 && t->k->tape.ncode == 0 && t->move->kind == IN_Q &&
+                (int32_t)t->k->tape.out[0] == t->move->reg;
+    return copy ? t->move->from : -1;
+}
+
+void sweep_quick_new(sweep *w)
+{
+    const system_t *s = w->s;
+    if (!quick_fits(w))
+        return;
+    struct quick *p = w->quick = arena_make(w->a, struct quick);
+    p->h = w->h;
+    p->early = w->h * (1 - w->theta);
+    p->late = w->h * w->theta;
+    p->inverse = s->force_of_state ? &w->df : &s->minv;
+    p->few = few_dofs(w);
+    p->k = w->ntrack ? w->track[0] : NULL;
+    p->gap_dof = p->k ? gap_dof(p->k) : -1;
+    if (!s->force_constant)
+        return;
+    p->force = arena_array(w->a, double, w->n);
+    p->drift = arena_array(w->a, double, w->n);
+    for (int i = 0; i < w->n; i++) {
+        p->force[i] = (1 - w->theta) * w->f[i] + w->theta * w->f1[i];
+        w->x2[i] = w->h * p->force[i];
+    }
+    solve_with(&s->minv, w->x2, p->drift);
+}
+
+/* ---- a step ---- */
+/* what is known of a copy */
+typedef struct copy {
+    int n;
+    bool few, steady; /* forces are constant */
+} copy;
+
+/* Ends of the trial step and room.  Of few dofs the numbers are local, else they lie where those of the run
+   do. */
+typedef struct trial {
+    const double *q, *v, *f;   /* at its start */
+    double *q1, *v1;           /* at its end */
+    double *x, *mean, *change; /* positions were the rates to stay; means over the step; a change */
+} trial;
+
+COPIED double row_times(const contact *c, const double *row, const double *v, copy y)
+{
+    return y.few ? vec_dot(row, v, y.n) : contact_rate(c, row, v);
+}
+
+COPIED double matrix_row_times(bool diagonal, const double *a, const double *x, int i, int n)
+{
+    return diagonal ? a[i] * x[i] : vec_dot(a + i * n, x, n);
+}
+
+/* the end of the step where kernels and others find it */
+COPIED void quick_put(sweep *w, trial o, copy y)
+{
+    for (int i = 0; y.few && i < y.n; i++) {
+        w->q1[i] = o.q1[i];
+        w->v1[i] = o.v1[i];
+    }
+}
+
+/* forces at the end of the step, were the rates to stay; then where they lead */
+COPIED void quick_free(sweep *w, const struct quick *p, trial o, copy y)
+{
+    double th = w->theta;
+    if (y.steady) {
+        for (int i = 0; i < y.n; i++)
+            o.v1[i] = o.v[i] + p->drift[i];
+        return;
+    }
+    for (int i = 0; i < y.n; i++)
+        w->q1[i] = o.x[i] = o.q[i] + (p->early * o.v[i] + p->late * o.v[i]);
+    system_at(w->s, w->t1, w->q1, w->v);
+    system_force(w->s, w->f1);
+    for (int i = 0; i < y.n; i++)
+        o.mean[i] = p->h * ((1 - th) * o.f[i] + th * w->f1[i]);
+    if (!y.few)
+        solve_with(p->inverse, o.mean, o.change);
+    else if (p->inverse->kind == FACTOR_DIAGONAL)
+        for (int i = 0; i < y.n; i++)
+            o.change[i] = matrix_row_times(true, p->inverse->a, o.mean, i, y.n);
+    else
+        for (int i = 0; i < y.n; i++)
+            o.change[i] = matrix_row_times(false, p->inverse->a, o.mean, i, y.n);
+    for (int i = 0; i < y.n; i++)
+        o.v1[i] = o.v[i] + o.change[i];
+}
+
+/* does the slip turn round or come to rest?  see sweep_turns */
+COPIED bool quick_turns(const track *k, trial o, copy y)
 {
     const contact *c = k->c;
+    double along = 0, before = 0, after = 0;
+    for (int j = 0; j < c->d; j++) {
+        const double *S = c->S + (size_t)j * (size_t)c->n;
+        double a = row_times(c, S, o.v, y) + k->s0m[j], b = row_times(c, S, o.v1, y) + c->s0[j];
+        along += a * b;
+        before += a * a;
+        after += b * b;
+    }
+    return contact_slips(sqrt(before), k->tol_slip, k->now.held) &&
+           !(after > k->tol_slip * k->tol_slip && along > 0);
+}
+
+/* the impulse of the closed contact, on the rates at the end; false: something it needs is not there yet */
+COPIED bool quick_react(sweep *w, const struct quick *p, trial o, copy y)
+{
+    track *k = p->k;
+    const contact *c = k->c;
     double *b = w->b;
-    if (k->cone_step != h || k->cone.d != c->d || k->stamp != w->stamp || k->stamp_a != w->stamp)
+    if (k->cone_step != p->h || k->cone.d != c->d || k->stamp != w->stamp || k->stamp_a != w->stamp)
         return false;
     if (k->normal && !(k->A[0] > 0))
         return false;
     if (k->normal)
-        *b++ = contact_rate(c, c->H, v) + c->ht + k->ahead;
+        *b++ = row_times(c, c->H, o.v1, y) + (c->ht + k->ahead);
     for (int j = 0; j < c->d; j++)
-        *b++ = contact_rate(c, c->S + (size_t)j * c->n, v) + c->s0[j];
-    k->row = 0;
+        *b++ = row_times(c, c->S + (size_t)j * (size_t)c->n, o.v1, y) + c->s0[j];
+    k->row = 0; /* samples use it too */
     if (!cone_solve(&k->cone, k->A, rows_of(k), w->b, w->rr, w->local))
         return false;
     if (k->relation == REL_GAP && !(w->rr[0] > 0))
         return false; /* it opens */
-    sweep_react(w, v, false);
-    /* friction at its bound, to the side it was on: the slip goes on */
-    if (c->d == 1) {
-        double rt = w->rr[k->normal], bound = k->cone.mu * fabs(w->rr[0]) * k->normal + k->cone.radius;
-        if (rt * k->r[k->normal] > 0 && fabs(rt) >= bound)
-            return true;
+    for (int i = 0; y.few && i < y.n; i++)
+        w->v1[i] = o.v1[i];
+    sweep_react(w, w->v1, false);
+    for (int i = 0; y.few && i < y.n; i++)
+        o.v1[i] = w->v1[i];
+    return c->d == 0 || !quick_turns(k, o, y);
+}
+
+/* f1 from those at x to those at q1, v1 */
+COPIED void quick_follows(sweep *w, trial o, copy y)
+{
+    if (!y.few) {
+        sweep_force_follows(w, o.x, w->v);
+        return;
     }
-    return c->d == 0 || !sweep_turns(w);
-}
-
-/* forces at the end of the step, were the rates to stay; then where they lead */
-static void quick_free(sweep *w, double h, double a, double b)
-{
-    system_t *s = w->s;
-    int n = w->n;
-    double th = w->theta;
-    if (!s->force_constant) {
-        for (int i = 0; i < n; i++)
-            w->q1[i] = w->q[i] + (a * w->v[i] + b * w->v[i]);
-        system_at(s, w->t1, w->q1, w->v);
-        system_force(s, w->f1);
-    }
-    for (int i = 0; i < n; i++)
-        w->x2[i] = h * ((1 - th) * w->f[i] + th * w->f1[i]);
-    solve_with(s->force_of_state ? &w->df : &s->minv, w->x2, w->x1);
-    for (int i = 0; i < n; i++)
-        w->v1[i] = w->v[i] + w->x1[i];
-}
-
-/* does the contact do at the end what it did at the start? */
-static bool quick_stays(sweep *w, track *k)
-{
-    double was = *k->c->gap, tol = w->table.tol_gap[k->at], gap;
-    system_at(w->s, w->t1, w->q1, w->v1);
-    gap = contact_gap(w->s, k->c);
-    if (closed(w, k) ? !k->normal || fabs(gap) <= 0.25 * tol : gap >= -tol)
-        return true;
-    *k->c->gap = was;
-    return false;
-}
-
-bool sweep_quick(sweep *w, double end)
-{
     const system_t *s = w->s;
-    double h = w->h, a = h * (1 - w->theta), b = h * w->theta, finite = 0;
-    track *k = w->ntrack ? w->track[0] : NULL;
-    int n = w->n;
-    if (!(fabs(end - w->t - h) <= 1e-9 * h) || w->patience < MAX_AGAIN ||
-        (s->force_of_state && w->d_step != h))
+    bool diagonal = s->step_shape.kind == MATRIX_DIAGONAL;
+    for (int i = 0; i < y.n; i++)
+        o.change[i] = o.q1[i] - o.x[i];
+    for (int i = 0; i < y.n; i++)
+        w->f1[i] += matrix_row_times(diagonal, w->Fq, o.change, i, y.n);
+    if (!s->force_dv.n)
+        return;
+    for (int i = 0; i < y.n; i++)
+        o.change[i] = o.v1[i] - o.v[i];
+    for (int i = 0; i < y.n; i++)
+        w->f1[i] += matrix_row_times(diagonal, w->Fv, o.change, i, y.n);
+}
+
+COPIED bool quick_grows(const sweep *w, trial o, copy y)
+{
+    bool grown = false;
+    for (int i = 0; i < y.n; i++) {
+        double v = fabs(o.v1[i]), q = fabs(o.q1[i]);
+        grown |= v > w->vmax[i] || q > w->qmax[i] || w->h * v > w->qmax[i];
+    }
+    return grown;
+}
+
+/* Does the contact do at the end what it did at the start?  One that is met at the end is the business of the
+   next instant; there sizes are those of the end. */
+COPIED bool quick_stays(sweep *w, const struct quick *p, trial o, bool grown, double *gap, copy y)
+{
+    const track *k = p->k;
+    if (!k || !k->normal)
+        return true;
+    if (p->gap_dof >= 0)
+        *gap = o.q1[y.n == 1 ? 0 : p->gap_dof];
+    else {
+        quick_put(w, o, y);
+        system_at(w->s, w->t1, w->q1, w->v1);
+        *gap = term_value(&k->c->fam->gap, &w->s->in, k->c->index);
+    }
+    if (closed(w, k))
+        return fabs(*gap) <= 0.25 * w->table.tol_gap[k->at];
+    if (!grown)
+        return *gap > w->table.tol_gap[k->at];
+    for (int i = 0; i < y.n; i++)
+        w->x3[i] = larger(larger(fabs(o.q1[i]), w->h * fabs(o.v1[i])), w->qmax[i]);
+    return *gap > gap_tolerance(k->c, w->x3);
+}
+
+/* work of the forces and of the contact, as sweep_accept puts it in the books */
+COPIED void quick_account(sweep *w, const struct quick *p, trial o, copy y)
+{
+    track *k = p->k;
+    double th = w->theta, power = 0;
+    for (int i = 0; i < y.n; i++) {
+        o.mean[i] = 0.5 * (o.v[i] + o.v1[i]);
+        power += o.mean[i] * (y.steady ? p->force[i] : (1 - th) * o.f[i] + th * w->f1[i]);
+    }
+    double work = w->books->work + p->h * power, lost = w->books->dissipated;
+    for (int j = 0, a = k && closed(w, k) ? k->normal : 0; k && closed(w, k) && j < rows_of(k); j++) {
+        const contact *c = k->c;
+        double P = w->rr[j], still = 0.5 * (j < a ? k->htm + c->ht : k->s0m[j - a] + c->s0[j - a]);
+        k->P[j] = 0 + P;
+        k->r[j] = P / p->h;
+        if (P == 0)
+            continue;
+        lost -= P * (row_times(c, row_of(k, c->H, c->S, j), o.mean, y) + still);
+        work -= P * still;
+    }
+    w->books->work = work;
+    w->books->dissipated = lost;
+}
+
+/* the end of the step is the state now */
+COPIED void quick_accept(sweep *w, const struct quick *p, bool grown, double gap, copy y)
+{
+    track *k = p->k;
+    SWAP(w->q, w->q1);
+    SWAP(w->v, w->v1);
+    if (!y.steady)
+        SWAP(w->f, w->f1);
+    if (grown) {
+        sweep_sizes(w);
+        sweep_sizes_known(w);
+    }
+    if (!k)
+        return;
+    *k->c->gap = gap;
+    double depth = k->relation == REL_BILATERAL ? fabs(gap) : -gap;
+    if (depth > w->r->max_penetration)
+        w->r->max_penetration = depth;
+}
+
+COPIED bool quick_step(sweep *w, const struct quick *p, double end, copy y)
+{
+    double q[FEW_DOFS], v[FEW_DOFS], f[FEW_DOFS], q1[FEW_DOFS], v1[FEW_DOFS], x[FEW_DOFS], mean[FEW_DOFS],
+        change[FEW_DOFS], finite = 0, gap = 0;
+    trial o = y.few ? (trial){ q, v, f, q1, v1, x, mean, change }
+                    : (trial){ w->q, w->v, w->f, w->q1, w->v1, w->x4, w->x2, w->x1 };
+    if (!(fabs(end - w->t - p->h) <= 1e-9 * p->h))
         return false;
-    if (k && !closed(w, k) && !(*k->c->gap > w->table.tol_gap[k->at]))
+    w->t1 = w->t + p->h;
+    for (int i = 0; y.few && i < y.n; i++) {
+        q[i] = w->q[i];
+        v[i] = w->v[i];
+        f[i] = w->f[i];
+    }
+    quick_free(w, p, o, y);
+    if (p->k && closed(w, p->k) && !quick_react(w, p, o, y))
         return false;
-    w->t1 = w->t + h;
-    sweep_take(w, w->table.closed, NULL);
-    quick_free(w, h, a, b);
-    if (w->nact && !quick_react(w, k, h, w->v1))
-        return false;
-    if (s->force_of_state)
-        vec_copy(w->x4, w->q1, n);
-    for (int i = 0; i < n; i++) {
-        w->q1[i] = w->q[i] + (a * w->v[i] + b * w->v1[i]);
-        finite += 0 * w->v1[i];
+    for (int i = 0; i < y.n; i++) {
+        o.q1[i] = o.q[i] + (p->early * o.v[i] + p->late * o.v1[i]);
+        finite += 0 * o.v1[i];
     }
     if (!(finite == 0))
         return false;
-    if (s->force_of_state)
-        sweep_force_follows(w, w->x4, w->v);
-    if (k && !quick_stays(w, k))
+    if (!y.steady && w->s->force_of_state)
+        quick_follows(w, o, y);
+    bool grown = quick_grows(w, o, y);
+    if (!quick_stays(w, p, o, grown, &gap, y))
         return false;
-    if (k) {
-        k->hits = 0;
-        for (int j = 0; j < rows_of(k); j++)
-            k->P[j] = 0;
+    quick_account(w, p, o, y);
+    quick_put(w, o, y);
+    quick_accept(w, p, grown, gap, y);
+    return true;
+}
+
+/* ---- steps of the run ---- */
+COPIED void quick_steps(sweep *w, run_clock *c, int64_t count, copy y)
+{
+    const struct quick *p = w->quick;
+    double from = w->t;
+    for (int64_t i = 0; i < count; i++) {
+        double end = clock_time(c, c->step + 1);
+        if (!quick_step(w, p, end, y))
+            return;
+        w->fresh = false;
+        w->step_from = from;
+        from = w->t = end;
+        if (!clock_plain(c, end))
+            return;
     }
+}
+
+/* Is the contact far enough from what may happen to it?  Then it is as it is at the start of any step. */
+static bool quick_ready(sweep *w)
+{
+    track *k = w->quick ? w->quick->k : NULL;
+    if (!w->quick || w->patience < MAX_AGAIN || (w->s->force_of_state && w->d_step != w->h) ||
+        (k && !closed(w, k) && !(*k->c->gap > w->table.tol_gap[k->at])))
+        return false;
     w->again = 0;
     w->put_back_work = w->opened = 0;
-    sweep_accept(w, h);
+    sweep_gather(w);
+    if (k) {
+        k->hits = 0;
+        k->row = 0;
+    }
+    for (int j = 0; k && j < rows_of(k); j++)
+        k->P[j] = 0;
     return true;
+}
+
+void sweep_quick(void *of, run_clock *c, int64_t count)
+{
+    sweep *w = of;
+    if (!quick_ready(w))
+        return;
+    int n = w->quick->few ? w->n : 0;
+    bool steady = w->quick->drift;
+    if (n == 1 && steady)
+        quick_steps(w, c, count, (copy){ 1, true, true });
+    else if (n == 1)
+        quick_steps(w, c, count, (copy){ 1, true, false });
+    else if (n == 2 && steady)
+        quick_steps(w, c, count, (copy){ 2, true, true });
+    else if (n == 2)
+        quick_steps(w, c, count, (copy){ 2, true, false });
+    else
+        quick_steps(w, c, count, (copy){ w->n, false, steady });
 }

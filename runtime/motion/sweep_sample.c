@@ -81,7 +81,7 @@ double sweep_kinetic(sweep *w, double *shown)
     return kin;
 }
 
-static double potential_energy(sweep *w)
+static inline double potential_energy(sweep *w)
 {
     if (!w->s->potential.n)
         return 0;

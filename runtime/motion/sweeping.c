@@ -227,8 +227,9 @@ static bool sweep_start(void *of, run_clock *c)
         w->linear &= w->s->family[i].rows_fixed;
     sweep_rooms(w);
     sweep_events(w);
-    w->quick = sweep_quick_fits(w);
     bool ok = begin(w);
+    if (ok)
+        sweep_quick_new(w);
     c->stopped = w->stopped;
     return ok;
 }
@@ -242,6 +243,7 @@ static void sweep_finish(void *of, run_clock *c)
 
 static const stepper sweep_stepper = { .start = sweep_start,
                                        .step = sweep_step,
+                                       .plain = sweep_quick,
                                        .sample = sweep_sample,
                                        .finish = sweep_finish,
                                        .keep = sweep_keep };

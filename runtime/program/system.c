@@ -38,9 +38,16 @@ static void term_settle(arena *a, term *t, const double *param)
     int32_t none[MAX_INDEX] = { 0 };
     kernel_gather(k, &(inputs){ .from = { [IN_PARAM] = param } }, none, t->reg);
     reading *m = arena_array(a, reading, k->tape.nin + 1);
-    for (uint32_t i = 0; i < k->tape.nin; i++)
-        if (k->in[i].kind != IN_PARAM)
-            m[t->nmove++] = (reading){ k->in[i].kind, k->in[i].at.base, (int32_t)i };
+    t->time = t->speed = -1;
+    for (uint32_t i = 0; i < k->tape.nin; i++) {
+        in_kind kind = k->in[i].kind;
+        if (kind == IN_TIME)
+            t->time = (int32_t)i;
+        else if (kind == IN_SPEED)
+            t->speed = (int32_t)i;
+        else if (kind != IN_PARAM)
+            m[t->nmove++] = (reading){ kind, k->in[i].at.base, (int32_t)i };
+    }
     t->move = m;
 }
 
@@ -65,29 +72,6 @@ static terms terms_new(arena *a, const kernels *k, const double *param)
         t.constant &= t.at[i].constant;
     }
     return t;
-}
-
-static inline void term_run(const term *t, const inputs *in, const int32_t *index)
-{
-    if (!t->move) {
-        kernel_run(t->k, in, index, t->reg);
-        return;
-    }
-    for (const reading *m = t->move, *end = m + t->nmove; m < end; m++)
-        t->reg[m->reg] = m->kind == IN_TIME    ? in->t
-                         : m->kind == IN_SPEED ? in->speed
-                                               : in->from[m->kind][m->from];
-    if (t->k->tape.ncode)
-        tape_run(&t->k->tape, t->reg);
-}
-
-/* First output of a kernel for one member; absent kernels give 0. */
-double term_value(const term *t, const inputs *in, const int32_t *index)
-{
-    if (!t->k)
-        return 0;
-    term_run(t, in, index);
-    return t->reg[t->k->tape.out[0]];
 }
 
 bool term_member(const term *t, const int32_t *index)
@@ -120,18 +104,10 @@ static void add_outputs(const kernel *k, const double *value, double *out)
             out[slot_at(&k->row[i], index, k->over.n)] += *value++;
 }
 
-static void term_add(const term *t, const inputs *in, double *out)
+static void add_members(const term *t, const inputs *in, double *out)
 {
     const kernel *k = t->k;
     int32_t index[MAX_INDEX];
-    if (!k)
-        return;
-    if (t->move) {
-        term_run(t, in, NULL);
-        for (uint32_t i = 0; i < k->tape.nout; i++)
-            out[k->row[i].base] += t->reg[k->tape.out[i]];
-        return;
-    }
     if (t->batch) {
         add_outputs(k, term_run_all(t, in), out);
         return;
@@ -143,6 +119,19 @@ static void term_add(const term *t, const inputs *in, double *out)
         for (uint32_t i = 0; i < k->tape.nout; i++)
             out[slot_at(&k->row[i], index, k->over.n)] += t->reg[k->tape.out[i]];
     }
+}
+
+static inline void term_add(const term *t, const inputs *in, double *out)
+{
+    const kernel *k = t->k;
+    if (!t->move) {
+        if (k)
+            add_members(t, in, out);
+        return;
+    }
+    term_run(t, in, NULL);
+    for (uint32_t i = 0, n = k->tape.nout; i < n; i++)
+        out[k->row[i].base] += t->reg[k->tape.out[i]];
 }
 
 /* the same into a matrix; one that is diagonal drops columns */
@@ -223,30 +212,39 @@ void system_jacobian(system_t *s, double *Fq, double *Fv)
     matrix_sum(s, &s->force_dv, &s->step_shape, Fv);
 }
 
+static double sum_members(system_t *s, const term *t, double sum)
+{
+    const kernel *k = t->k;
+    int32_t index[MAX_INDEX];
+    if (t->batch) {
+        const double *x = term_run_all(t, &s->in);
+        size_t n = (size_t)index_members(&k->over) * k->tape.nout;
+        for (size_t j = 0; j < n; j++)
+            sum += x[j];
+        return sum;
+    }
+    for (bool any = index_first(&k->over, index); any; any = index_next(&k->over, index)) {
+        if (!term_member(t, index))
+            continue;
+        kernel_run(k, &s->in, index, t->reg);
+        for (uint32_t j = 0; j < k->tape.nout; j++)
+            sum += t->reg[k->tape.out[j]];
+    }
+    return sum;
+}
+
 double system_sum(system_t *s, const terms *e)
 {
     double sum = 0;
-    for (size_t i = 0; i < e->n; i++) {
-        const term *t = &e->at[i];
-        const kernel *k = t->k;
-        int32_t index[MAX_INDEX];
-        if (!k)
-            continue;
-        if (t->batch) {
-            const double *x = term_run_all(t, &s->in);
-            size_t n = (size_t)index_members(&k->over) * k->tape.nout;
-            for (size_t j = 0; j < n; j++)
-                sum += x[j];
+    for (const term *t = e->at, *end = t + e->n; t < end; t++) {
+        if (!t->move) {
+            if (t->k)
+                sum = sum_members(s, t, sum);
             continue;
         }
-        for (bool any = t->move || index_first(&k->over, index); any;
-             any = !t->move && index_next(&k->over, index)) {
-            if (!t->move && !term_member(t, index))
-                continue;
-            term_run(t, &s->in, index);
-            for (uint32_t j = 0; j < k->tape.nout; j++)
-                sum += t->reg[k->tape.out[j]];
-        }
+        term_run(t, &s->in, NULL);
+        for (const uint32_t *out = t->k->tape.out, *last = out + t->k->tape.nout; out < last; out++)
+            sum += t->reg[*out];
     }
     return sum;
 }

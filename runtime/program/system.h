@@ -16,8 +16,9 @@ typedef struct term {
     /* one member, parameters put: what else it reads; move NULL: gathered as a whole */
     const reading *move;
     uint32_t nmove;
-    bool constant; /* reads parameters and indices only */
-    double *batch; /* of many members: room to run them all at once; NULL: one by one */
+    int32_t time, speed; /* registers of these; -1: they are not read */
+    bool constant;       /* reads parameters and indices only */
+    double *batch;       /* of many members: room to run them all at once; NULL: one by one */
     /* of a sparse matrix: where the outputs lie, member by member */
     const int *place;
 } term;
@@ -93,8 +94,30 @@ enum { DENSE_DOFS = 1200 }; /* what backends take that work with whole matrices 
 /* Parts across the normal in slip space: E gets d orthonormal rows of length k, nu.S = H when the slip is a
  * whole relative velocity. */
 int slip_frame(const double *S, const double *H, int k, int n, double *E);
+/* Runs a kernel for one member; outputs are in its registers. */
+static inline void term_run(const term *t, const inputs *in, const int32_t *index)
+{
+    if (!t->move) {
+        kernel_run(t->k, in, index, t->reg);
+        return;
+    }
+    if (t->time >= 0)
+        t->reg[t->time] = in->t;
+    if (t->speed >= 0)
+        t->reg[t->speed] = in->speed;
+    for (const reading *m = t->move, *end = m + t->nmove; m < end; m++)
+        t->reg[m->reg] = in->from[m->kind][m->from];
+    if (t->k->tape.ncode)
+        tape_run(&t->k->tape, t->reg);
+}
 /* first output for one member; 0 when absent */
-double term_value(const term *t, const inputs *in, const int32_t *index);
+static inline double term_value(const term *t, const inputs *in, const int32_t *index)
+{
+    if (!t->k)
+        return 0;
+    term_run(t, in, index);
+    return t->reg[t->k->tape.out[0]];
+}
 bool term_member(const term *t, const int32_t *index);
 term term_new(arena *a, const kernel *k); /* registers with the constants put */
 /* How matrices and rows are stored: whole, or by what they have; then contacts of near pairs (near.h) are not
@@ -132,7 +155,12 @@ static inline void mass_times(const system_t *s, const double *M, const double *
 }
 static inline double mass_norm2(const system_t *s, const double *M, const double *x) /* x.M x */
 {
-    return matrix_norm2(&s->mass_shape, M, x);
+    double e = 0;
+    if (!mass_diagonal(s))
+        return matrix_norm2(&s->mass_shape, M, x);
+    for (int i = 0; i < s->n; i++)
+        e += x[i] * (M[i] * x[i]);
+    return e;
 }
 /* Into s->minv; false: not positive definite, *bad is the dof. */
 bool system_factor(system_t *s, const double *M, int *bad);

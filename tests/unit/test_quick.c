@@ -1,0 +1,257 @@
+/* The short way that most steps of small models go gives the bytes of the general one: each model is run by
+   both, and all that is kept of the runs is compared. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include "cdl.h"
+#include "clock/backend.h"
+#include "session/session.h"
+
+/* ---- two runs of one model ---- */
+enum { H, THETA };
+
+typedef struct {
+    const char *text; /* a model m */
+    double duration, h, theta;
+    double share; /* of the steps that go the short way, at least; 0: none does */
+} sample_model;
+
+static results *run_with(arena *a, const results *compiled, const sample_model *m, double every, bool general)
+{
+    const backend *b = backend_find("sweeping");
+    run_options o = { .duration = m->duration, .every = every, .only_general = general };
+    results *r = results_new(a, compiled->prog);
+    for (int i = 0; i < b->noption; i++)
+        o.value[i] = b->option[i].value;
+    o.value[H] = m->h;
+    o.value[THETA] = m->theta;
+    memcpy(r->param, compiled->param, (size_t)compiled->prog->nparam * sizeof *r->param);
+    b->run(compiled->prog, &o, r);
+    return r;
+}
+
+static void same_bytes(const char *what, const void *a, const void *b, size_t each, int64_t n, const char *of)
+{
+    const char *x = a, *y = b;
+    for (int64_t i = 0; i < n; i++)
+        if (memcmp(x + (size_t)i * each, y + (size_t)i * each, each) != 0) {
+            double u = 0, v = 0;
+            memcpy(&u, x + (size_t)i * each, each < sizeof u ? each : sizeof u);
+            memcpy(&v, y + (size_t)i * each, each < sizeof v ? each : sizeof v);
+            fail_msg("%s differs first at sample %lld: %.17g, in general %.17g\n%s", what, (long long)i, u, v,
+                     of);
+        }
+}
+
+static void same_contacts(const contact_result *a, const contact_result *b, int64_t n, const char *of)
+{
+    size_t one = sizeof(double) * (size_t)a->members, slip = one * (size_t)a->nslip;
+    same_bytes("gap", a->gap, b->gap, one, n, of);
+    same_bytes("rn", a->rn, b->rn, one, n, of);
+    same_bytes("rt", a->rt, b->rt, slip, slip ? n : 0, of);
+    same_bytes("slip", a->slip, b->slip, slip, slip ? n : 0, of);
+    same_bytes("status", a->status, b->status, (size_t)a->members, n, of);
+    same_bytes("last open", a->last_open, b->last_open, one, 1, of);
+    assert_int_equal(a->impacts.n, b->impacts.n);
+    for (size_t i = 0; i < a->impacts.n; i++) {
+        const impact *x = &a->impacts.at[i], *y = &b->impacts.at[i];
+        double u[] = { x->t, x->pre, x->post, x->impulse }, v[] = { y->t, y->pre, y->post, y->impulse };
+        same_bytes("an impact", u, v, sizeof u, 1, of);
+    }
+}
+
+static void same_results(const results *a, const results *b, const char *of)
+{
+    size_t one = sizeof(double), q = one * (size_t)a->prog->nq;
+    int64_t n = a->samples;
+    assert_int_equal(a->status, b->status);
+    assert_int_equal(a->samples, b->samples);
+    assert_int_equal(a->steps, b->steps);
+    const double *single[][2] = {
+        { a->t, b->t }, { a->energy, b->energy }, { a->dissipated, b->dissipated }, { a->work, b->work }
+    };
+    static const char *const names[] = { "t", "energy", "dissipated", "work" };
+    for (size_t k = 0; k < 4; k++)
+        same_bytes(names[k], single[k][0], single[k][1], one, n, of);
+    same_bytes("q", a->q, b->q, q, n, of);
+    same_bytes("q'", a->v, b->v, q, n, of);
+    same_bytes("q''", a->acc, b->acc, q, n, of);
+    for (size_t i = 0; i < a->prog->ncontact; i++)
+        same_contacts(&a->contact[i], &b->contact[i], n, of);
+    double u[] = { a->t_end, a->max_penetration, a->residual, a->power_balance },
+           v[] = { b->t_end, b->max_penetration, b->residual, b->power_balance };
+    same_bytes("a figure of the summary", u, v, one, 4, of);
+    assert_string_equal(a->solver, b->solver);
+}
+
+static void say(void *ud, const char *said, size_t n)
+{
+    (void)ud;
+    fwrite(said, 1, n, stderr);
+}
+
+static void same_both_ways(const sample_model *m)
+{
+    char program_text[1024];
+    cdl *s = cdl_new(NULL);
+    cdl_set_callbacks(s, &(cdl_callbacks){ .err = say });
+    cdl_set(s, "quiet", "yes");
+    cdl_set(s, "manifest", "no");
+    snprintf(program_text, sizeof program_text, "%s\nrun m for %g with sweeping(h = %g)\n", m->text, m->h,
+             m->h);
+    if (cdl_run_text(s, "model", program_text, strlen(program_text)) != CDL_OK)
+        fail_msg("this model does not run:\n%s", m->text);
+    const double every[] = { 0, 7.3 * m->h, 1000 * m->h };
+    for (size_t k = 0; k < sizeof every / sizeof *every; k++) {
+        arena *a = arena_new(&allocator_libc, NULL);
+        const results *quick = run_with(a, s->last->r, m, every[k], false),
+                      *general = run_with(a, s->last->r, m, every[k], true);
+        same_results(quick, general, m->text);
+        assert_int_equal(general->plain, 0);
+        assert_true(m->share > 0 || quick->plain == 0);
+        if ((double)quick->plain < m->share * (double)quick->steps)
+            fail_msg("only %lld of %lld steps go the short way\n%s", (long long)quick->plain,
+                     (long long)quick->steps, m->text);
+        arena_free(a);
+    }
+    cdl_free(s);
+}
+
+/* ---- models ---- */
+static void all_same(const sample_model *m, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        same_both_ways(&m[i]);
+}
+#define ALL(m) all_same(m, sizeof(m) / sizeof *(m))
+
+#define BALL(e) "model m { dof y = 1, y' = 0; y'' = -9.81; constraint floor: y >= 0 { impact = " e " } }"
+
+/* flight, impacts, rest; a floor that sinks */
+static void balls(void **state)
+{
+    (void)state;
+    static const sample_model m[] = {
+        { BALL("newton(0.8)"), 5, 1e-4, 0.5, 0.9 },
+        { BALL("newton(0)"), 2, 1e-4, 0.5, 0.9 },
+        { BALL("newton(1)"), 3, 1e-3, 0.5, 0.9 },
+        { BALL("poisson(0.6)"), 4, 3e-4, 0.5, 0.9 },
+        { BALL("newton(0.5)"), 3, 1.0 / 1024, 1, 0.7 },
+        { BALL("newton(0.5)"), 3, 1.0 / 1024, 0, 0.7 },
+        { "model m { dof y = 1, y' = 0; 2.5*y'' = -9.81; constraint floor: y >= -0.3*t { impact = "
+          "newton(0.4) } }",
+          4, 7e-4, 0.5, 0.9 },
+        /* it lands exactly at the end of a step */
+        { "model m { dof y = 0.5, y' = -1; y'' = 0; constraint floor: y >= 0 { impact = newton(0.25) } }", 2,
+          0.015625, 0.5, 0.9 },
+        /* the same, and 0.5 + 0.1 is less than 6*0.1 */
+        { "model m { dof y = 0.6, y' = -1; y'' = 0; constraint floor: y >= 0 { impact = newton(0.25) } }", 2,
+          0.1, 0.5, 0.7 },
+    };
+    ALL(m);
+}
+
+#define KLARBRING(e)                        \
+    "model m { let K = [2, 0.5; 0.5, 1]\n"  \
+    "dof u[2] = [-0.1, 0], u' = [1, 0.3]\n" \
+    "u'' + K*u = [cos(t), 0.2*sin(3*t)]\n"  \
+    "constraint wall: u[1] <= 0 { friction = coulomb(0.4), " e " } }"
+
+/* impacts, stick and slip under forces that change */
+static void friction_with_impacts(void **state)
+{
+    (void)state;
+    static const sample_model m[] = {
+        { KLARBRING("impact = newton(0)"), 40, 1e-3, 0.5, 0.9 },
+        { KLARBRING("impact = newton(0.6)"), 40, 1e-3, 0.5, 0.9 },
+        { KLARBRING("impact = poisson(0.6)"), 20, 1e-3, 0.75, 0.9 },
+        { "model m { dof x = 0, x' = 1; dof y = 0.2, y' = 0; x'' = 3*sin(2*t); 2*y'' = -9.81 + x\n"
+          "constraint floor: y >= 0 { slip = x', friction = coulomb(0.25), impact = newton(0.5) } }",
+          20, 1e-3, 0.5, 0.8 },
+        { "model m { dof x = 0, x' = 1; dof y = 0, y' = 0; x'' = 3*sin(2*t); y'' = -9.81\n"
+          "constraint floor: y >= 0 { slip = x' - 0.2, friction = tresca(2) } }",
+          20, 1e-3, 0.5, 0.8 },
+    };
+    ALL(m);
+}
+
+/* a block in stick and slip: constant forces, forces in time, springs and dampers, a belt */
+static void blocks(void **state)
+{
+    (void)state;
+    static const sample_model m[] = {
+        { "model m { dof x = 0, x' = 2; x'' = -0.5; constraint rub { normal = 2, slip = x', friction = "
+          "coulomb(0.3) } }",
+          4, 1e-3, 0.5, 0.8 },
+        { "model m { dof x = 0, x' = 2; x'' = 2*sin(t); constraint rub { normal = 2, slip = x', friction = "
+          "coulomb(0.3) } }",
+          30, 1e-3, 0.5, 0.8 },
+        { "model m { dof x = 0, x' = 0; x'' + 0.1*x' + 4*x = 0; constraint rub { normal = 2, slip = x' - "
+          "0.5, "
+          "friction = coulomb(0.3) } }",
+          30, 1e-3, 0.5, 0.8 },
+    };
+    ALL(m);
+}
+
+/* held from both sides, and springs with dampers at a stop */
+static void bilateral_and_stops(void **state)
+{
+    (void)state;
+    static const sample_model m[] = {
+        { "model m { dof x = 0, x' = 1; dof y = 0, y' = 0.5; x'' + x = 0; 3*y'' = -1\n"
+          "constraint rail: y - 0.5*x = 0 }",
+          10, 1e-3, 0.5, 0.9 },
+        { "model m { dof x = 0, x' = 1; dof y = 0, y' = 0.5; x'' + x = 0.2*cos(2*t); 3*y'' = -1\n"
+          "constraint rail: y - 0.5*x = 0 { friction = coulomb(0.2) } }",
+          10, 1e-3, 0.5, 0.5 },
+        { "model m { dof x = 0, x' = 1; x'' + 0.2*x' + x = cos(1.3*t); constraint end: x <= 0.3 { impact = "
+          "newton(0.5) } }",
+          40, 1e-3, 0.5, 0.9 },
+        { "model m { dof x = 0, x' = 1; x'' + 0.2*x' + 3*x = cos(1.3*t) }", 20, 1e-3, 0.5, 0.99 },
+        { "model m { dof x = 0, x' = 1; dof y = 1, y' = 0; 2*x'' + 0.3*y'' + x = 0; y'' + 0.3*x'' + 2*y + "
+          "0.1*x' = 0\n"
+          "constraint end: x + y <= 1.1 { impact = newton(0.7) } }",
+          20, 1e-3, 0.5, 0.9 },
+    };
+    ALL(m);
+}
+
+/* more dofs than a copy is made for, matrices of other shapes, more contacts than one */
+static void larger_models(void **state)
+{
+    (void)state;
+    static const sample_model m[] = {
+        { "model m { dof u[3] = [0, 0, 0.1], u' = [1, 0.5, 0]; u'' = [-0.1, 0.3*sin(t), -9.81]\n"
+          "constraint floor: u[3] >= 0 { friction = coulomb(0.2), impact = newton(0.3) } }",
+          4, 1e-3, 0.5, 0.5 },
+        { "model m { dof u[4] = [0, 0, 0.1, 0], u' = [1, 0.5, 0, 0]; let K = [2,-1,0,0; -1,2,-1,0; "
+          "0,-1,2,-1; "
+          "0,0,-1,2]\n"
+          "u'' + 30*K*u = [0, 0, 0, cos(t)]; constraint wall: u[1] <= 0.05 { impact = newton(0.3) } }",
+          6, 1e-3, 0.5, 0.8 },
+        { "model m { dof x[40] = 0, x' = 1; for i in 2..39 { x[i]'' = 400*(x[i + 1] - 2*x[i] + x[i - 1]) }\n"
+          "x[1]'' = 400*(x[2] - x[1]); x[40]'' = 400*(x[39] - x[40]); constraint wall: x[40] <= 0.1 }",
+          2, 1e-3, 0.5, 0.8 },
+        { "model m { dof y = 1, y' = 0; y'' = -9.81; constraint floor: y >= 0 { impact = newton(0.9) }\n"
+          "constraint roof: y <= 1.05 { impact = newton(0.9) } }",
+          3, 1e-3, 0.5, 0 },
+    };
+    ALL(m);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(balls),         cmocka_unit_test(friction_with_impacts),
+        cmocka_unit_test(blocks),        cmocka_unit_test(bilateral_and_stops),
+        cmocka_unit_test(larger_models),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
