@@ -58,7 +58,7 @@ typedef struct record {            /* one JSON object in the making: a run, or a
     const char *model, *backend; /* of the last run, or NULL */
     uint64_t ir;                 /* of its program; 0: none */
     const char *params;          /* all its parameters, as JSON, or NULL */
-    double seconds, max_penetration, residual;
+    double seconds, max_penetration, residual, power_balance, drift;
     int64_t steps;
 } record;
 

@@ -494,6 +494,11 @@ static double deepest(const results *r, size_t c, scan *rest)
     return worst;
 }
 
+static double last_drift(const results *r)
+{
+    return r->samples && r->drift ? r->drift[r->samples - 1] : 0;
+}
+
 enum { SUMMARY_CONTACTS = 6 };
 
 static void summary_contacts(session *s, const results *r, text *t)
@@ -538,8 +543,9 @@ static void summary(session *s, const run *r)
         text_printf(&t, " (%s)", x->solver);
     text_putc(&t, '\n');
     if (x->samples && x->energy && x->dissipated)
-        text_printf(&t, "  energy %.6g to %.6g, dissipated %.6g, balance %.3g\n", x->energy[0],
-                    x->energy[x->samples - 1], x->dissipated[x->samples - 1], x->power_balance);
+        text_printf(&t, "  energy %.6g to %.6g, dissipated %.6g, drift %.3g, balance %.3g\n", x->energy[0],
+                    x->energy[x->samples - 1], x->dissipated[x->samples - 1], last_drift(x),
+                    x->power_balance);
     if (x->at_once)
         text_printf(&t, "  %lld step%s taken at once, not cut at every impact\n", (long long)x->at_once,
                     x->at_once == 1 ? " was" : "s were");
@@ -587,6 +593,10 @@ static void run_record(session *s, const run *r)
     rec->steps += r->r->steps;
     rec->max_penetration = fmax(rec->max_penetration, r->r->max_penetration);
     rec->residual = fmax(rec->residual, r->r->residual);
+    rec->power_balance = fmax(rec->power_balance, r->r->power_balance);
+    double drift = last_drift(r->r);
+    if (fabs(drift) > fabs(rec->drift))
+        rec->drift = drift;
 }
 
 static void run_ended(session *s, const ast *e, run *r)

@@ -97,13 +97,14 @@ bool sweep_fire(sweep *w)
     }
     if (!reset)
         return true;
-    double kinetic = 0.5 * mass_norm2(w->s, w->M, w->v);
+    double before = 0.5 * mass_norm2(w->s, w->M, w->v) + sweep_potential(w);
     SWAP(w->q, w->q1);
     SWAP(w->v, w->v1);
     if (w->s->past)
         samples_add(w->s->past, w->t, w->q, w->v);
     if (!sweep_survey(w) || !sweep_rates(w))
         return false;
-    w->books->work += 0.5 * mass_norm2(w->s, w->M, w->v) - kinetic; /* a reset is work done on the model */
+    /* a reset is work done on the model */
+    w->books->work += 0.5 * mass_norm2(w->s, w->M, w->v) + sweep_potential(w) - before;
     return true;
 }

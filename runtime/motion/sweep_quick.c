@@ -108,7 +108,7 @@ bool sweep_quick(sweep *w, double end)
             k->P[j] = 0;
     }
     w->again = 0;
-    w->put_back_work = w->opened = 0;
+    w->opened = 0;
     sweep_accept(w, h);
     return true;
 }

@@ -84,7 +84,7 @@ static double kinetic_energy(sweep *w, double *shown)
     return kin;
 }
 
-static double potential_energy(sweep *w)
+double sweep_potential(sweep *w)
 {
     if (!w->s->potential.n)
         return 0;
@@ -95,7 +95,7 @@ static double potential_energy(sweep *w)
 void sweep_open_books(sweep *w)
 {
     double shown, kinetic = kinetic_energy(w, &shown);
-    books_open(w->books, kinetic, potential_energy(w));
+    books_open(w->books, kinetic, sweep_potential(w));
 }
 
 /* accelerations to the right of now; where they are not found, the mean over the step instead */
@@ -133,7 +133,7 @@ bool sweep_sample(void *of, run_clock *c, int64_t at, energies *e)
     vec_copy(c->r->v + first, w->v, w->n);
     vec_copy(c->r->acc + first, w->acc, w->n);
     e->kinetic = kinetic_energy(w, &e->shown);
-    e->potential = potential_energy(w);
+    e->potential = sweep_potential(w);
     sample_contacts(w, at, over, instant);
     return true;
 }

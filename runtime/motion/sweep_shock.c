@@ -253,6 +253,7 @@ bool sweep_gauss(sweep *w)
 bool sweep_rates(sweep *w)
 {
     system_at(w->s, w->t, w->q, w->v);
+    w->driving_known = false;
     if (!w->s->force_constant || w->t == 0)
         system_force(w->s, w->f);
     if (w->s->first_order) {

@@ -79,9 +79,9 @@ static void sweep_rooms(sweep *w)
     for (size_t i = 0; i < w->p->ncontact; i++)
         if ((size_t)s->family[i].d > d)
             d = (size_t)s->family[i].d;
-    double **vectors[] = { &w->q,     &w->v,    &w->f,    &w->q1,   &w->v1,    &w->f1, &w->acc,
-                           &w->qmax,  &w->vmax, &w->x1,   &w->x2,   &w->x3,    &w->x4, &w->spread,
-                           &w->sizes, &w->free, &w->root, &w->used, &w->lumped };
+    double **vectors[] = { &w->q,     &w->v,    &w->f,    &w->q1,   &w->v1,     &w->f1,      &w->acc,
+                           &w->qmax,  &w->vmax, &w->x1,   &w->x2,   &w->x3,     &w->x4,      &w->spread,
+                           &w->sizes, &w->free, &w->root, &w->used, &w->lumped, &w->driving, &w->driving1 };
     for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++)
         *vectors[i] = numbers(w, n + MAX_SLIP);
     w->M = numbers(w, masses);
