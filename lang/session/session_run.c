@@ -5,6 +5,7 @@
 #include "base/whole.h"
 #include "clock/clock.h"
 #include "lower/assemble.h"
+#include "motion/gate.h"
 #include "rod/rod.h"
 #include "session.h"
 
@@ -397,6 +398,7 @@ static void backend_go(session *s, void *ud)
     running *x = ud;
     (void)s;
     x->r->with->run(x->r->of->p, x->o, x->r->r);
+    gate_check(x->r->r, x->o);
 }
 
 /* the budget ended the run within a step: samples of a motion stay, what else was half made is not used */
