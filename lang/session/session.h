@@ -236,6 +236,8 @@ void check_params(session *s); /* -p names that nothing has */
 /* ---- session_run.c ---- */
 /* The model with the overrides that change its structure, compiled once. NULL after a report. */
 const built *session_build(session *s, const ast *decl, scope *outer, const override *set, size_t nset);
+/* A model with these values of parameters, and all its parameters; NULL after a report. */
+const built *session_program(session *s, const ast *decl, const cdl_numbers *given, size_t n, double **param);
 void run_statement(session *s, const ast *e);
 bool checkpoint_every(const char *given, double *seconds, double *time); /* the value of that option */
 void run_drop(session *s, run *r); /* frees it, unless it is still reached */

@@ -319,6 +319,26 @@ static bool params_ready(session *s, const built *b, const arguments *args, span
     return bounds_hold(s, b, args, param) && model_check_laws(b->m, param);
 }
 
+const built *session_program(session *s, const ast *decl, const cdl_numbers *given, size_t n, double **param)
+{
+    arguments args = { 0 };
+    for (size_t k = 0; k < n; k++) {
+        sym name = sym_str(s->names, given[k].name);
+        value v = given[k].n == 1 ? v_num(given[k].at[0]) : v_vector(s->tmp, (int32_t)given[k].n);
+        for (size_t i = 0; given[k].n > 1 && i < given[k].n; i++) {
+            value x = v_num(given[k].at[i]);
+            v_set(s->tmp, &v, (int32_t)i, &x);
+        }
+        if (is_param_of(decl, name))
+            *vec_push(s->tmp, &args) = (argument){ .name = name, .v = v };
+    }
+    const built *of = build_for(s, decl, &s->main->base, &args);
+    if (!of)
+        return NULL;
+    *param = arena_array(s->tmp, double, of->p->nparam > 0 ? of->p->nparam : 1);
+    return params_ready(s, of, &args, decl->at, *param) ? of : NULL;
+}
+
 /* ---- the run ---- */
 
 typedef struct {

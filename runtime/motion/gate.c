@@ -63,7 +63,7 @@ gate *gate_new(arena *a, const program *p, const double *param)
     *g = (gate){ .p = p, .a = a, .in.from[IN_PARAM] = param };
     for (size_t c = 0; c < p->ncontact; c++) {
         const contact_family *f = &p->contact[c];
-        const kernel *of[] = { &f->gap, &f->gradient, &f->rate, &f->mu };
+        const kernel *of[] = { &f->gap, &f->gradient, &f->rate, &f->mu, &f->slip };
         for (size_t i = 0; i < sizeof of / sizeof *of; i++)
             widest(of[i], &batch, &regs);
     }
@@ -188,6 +188,22 @@ double gate_energy(gate *g)
 {
     bool written = g->p->kinetic.n > 0;
     return sum_of(g, written ? &g->p->kinetic : &g->p->mass, !written) + sum_of(g, &g->p->potential, false);
+}
+
+double gate_audited(gate *g)
+{
+    return sum_of(g, &g->p->mass, true) + sum_of(g, &g->p->potential, false);
+}
+
+bool gate_slip(gate *g, size_t of, int64_t member, double *slip)
+{
+    const kernel *k = &g->p->contact[of].slip;
+    if (!g->p->contact[of].slip_given || !reads_only(k, PLAIN | 1u << IN_V))
+        return false;
+    const double *reg = run_member(g, k, member_index(g, of, member));
+    for (uint32_t i = 0; i < k->tape.nout; i++)
+        slip[i] = reg[k->tape.out[i]];
+    return true;
 }
 
 const char *gate_name(gate *g, size_t of, int64_t member, arena *a)

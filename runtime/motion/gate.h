@@ -17,7 +17,10 @@ const double *gate_gaps(gate *g, size_t of); /* of all members */
 double gate_bound(gate *g, size_t of, int64_t member, double rn);
 /* What a gap is measured by: its gradient times these sizes of the dofs. */
 double gate_length(gate *g, size_t of, int64_t member, const double *sizes);
-double gate_energy(gate *g); /* kinetic, as it is written, and potential */
+double gate_energy(gate *g);  /* kinetic, as it is written, and potential */
+double gate_audited(gate *g); /* q'.M q'/2 and potential: what work and dissipation add up to */
+/* The slip of a member, as many numbers as it has components; false: not known from t, q and q' alone. */
+bool gate_slip(gate *g, size_t of, int64_t member, double *slip);
 const program *gate_program(const gate *g);
 /* The gradient of a gap at all dofs, and its rate where nothing moves (returned). */
 double gate_row(gate *g, size_t of, int64_t member, double *H);
