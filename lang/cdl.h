@@ -166,6 +166,27 @@ CDL_API cdl_status cdl_help(cdl *s, const char *name);
 /* Writes what kind of value an expression has to out. */
 CDL_API cdl_status cdl_type(cdl *s, const char *expression);
 
+/* Numbers under a name: a parameter, or a column of saved results. */
+typedef struct cdl_numbers {
+    const char *name;
+    const double *at;
+    size_t n;
+} cdl_numbers;
+/* The worst of one kind in saved results: how far it is off, how much is allowed, the row (from 0) and the
+   column or constraint. */
+typedef struct cdl_finding {
+    const char *what, *where;
+    double worst, allowed;
+    size_t row;
+} cdl_finding;
+/* Saved results against a model of the text that was checked last (NULL: the last one there is): gaps, cones,
+   complementarity, energies are computed again from t, the dofs and their rates.  Columns are named as in CSV
+   files.  CDL_OK: all is as it should be; CDL_EXPECT: something is not; CDL_USAGE: columns are missing.  The
+   findings belong to the session until the next call. */
+CDL_API cdl_status cdl_verify(cdl *s, const char *model, const cdl_numbers *param, size_t nparam,
+                              const cdl_numbers *column, size_t ncolumn, const cdl_finding **found,
+                              size_t *nfound);
+
 /* The SHA-256 of a file's bytes in hexadecimal digits; CDL_IO when it cannot be read. */
 CDL_API cdl_status cdl_hash_file(const char *path, char hex[65]);
 

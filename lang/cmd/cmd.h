@@ -14,7 +14,8 @@ typedef struct options {
     const char **file;
     size_t nfile;
     int json, check, wellposed, help;
-    double within; /* diff: the relative difference that is allowed */
+    double within;     /* diff: the relative difference that is allowed */
+    const char *model; /* verify: the file of the model; NULL: by the manifest */
 } options;
 
 /* A session that writes to standard output and standard error, with the options set; NULL when there is no
@@ -35,5 +36,12 @@ int interrupts_terminate(void); /* one of them was meant to end the program */
 int repl(const options *o);
 int repro_main(const options *o);
 int diff_main(const options *o);
+int verify_main(const options *o);
+/* ---- repro.c ---- */
+char *file_read(const char *path, size_t *len);   /* NULL: not a file that can be read; freed by the caller */
+char *path_of(const char *dir, const char *name); /* freed by the caller */
+struct json_t;
+const char *json_text(const struct json_t *o, const char *key); /* "" when there is none */
+int stays_below(const char *path);
 int colour_wanted(void); /* the terminal can, and NO_COLOR is not set */
 #endif

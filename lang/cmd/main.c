@@ -527,6 +527,13 @@ static const command commands[] = {
     { "diff", "diff A B [--within=X]", 2, diff_main,
       "Compares two folders of results, or two files, number by number.\n"
       "  --within=X      relative difference that is allowed\n" },
+    { "verify", "verify DIR|FILE... [--model=FILE.cdl]", 1, verify_main,
+      "Computes gaps, slips, cones, complementarity and energies of saved results (.npz, .csv, .jsonl) again "
+      "from the\n"
+      "model, and reports the worst of each: exit 0 when all is as it should be, else 1.\n"
+      "  --model=FILE    the model; without it the manifest beside the file, or in the folder, has it\n"
+      "  -p NAME=NUMBER  value of a parameter, with --model\n"
+      "  --json          one JSON object for each file, a line each\n" },
     { "merge", "merge FILE... [FOLDER...] -o DIR", 1, merge_main,
       "Puts together what runs with --shard=k/n have left in DIR and in the folders: same files as without "
       "shards.\n" },
@@ -611,6 +618,7 @@ static const char *const option_names[] = { "-p",
                                             "--memory",
                                             "--shard",
                                             "--within",
+                                            "--model",
                                             "--colour",
                                             "--color",
                                             "--time",
@@ -691,7 +699,9 @@ static int flag(options *o, char *a)
             tell(stderr, "cdl: --within takes a number that is not negative, not '%s'\n", eq + 1);
             return CDL_USAGE;
         }
-    } else if (!strcmp(a, "--check"))
+    } else if (!strncmp(a, "--model=", 8))
+        o->model = eq + 1;
+    else if (!strcmp(a, "--check"))
         o->check = 1;
     else if (!strcmp(a, "--wellposed"))
         o->wellposed = 1;
@@ -727,7 +737,9 @@ static int options_read(options *o, int argc, char **argv)
             option_add(o, budget_option(a, strlen(a)), argv[++k]);
         else if (checkpoint_option(a) && k + 1 < argc)
             option_add(o, a + 2, argv[++k]);
-        else if (budget_option(a, strlen(a)) || checkpoint_option(a)) {
+        else if (!strcmp(a, "--model") && k + 1 < argc)
+            o->model = argv[++k];
+        else if (budget_option(a, strlen(a)) || checkpoint_option(a) || !strcmp(a, "--model")) {
             tell(stderr, "cdl: %s needs a value\n", a);
             bad = CDL_USAGE;
         } else if (strchr("poj", a[1]) && a[2])

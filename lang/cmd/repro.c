@@ -20,7 +20,7 @@ typedef struct {
 } findings;
 
 /* a pipe is not waited for */
-static char *file_read(const char *path, size_t *len)
+char *file_read(const char *path, size_t *len)
 {
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     FILE *f = fd < 0 ? NULL : fdopen(fd, "rb");
@@ -37,7 +37,7 @@ static char *file_read(const char *path, size_t *len)
     return p;
 }
 
-static char *path_of(const char *dir, const char *name)
+char *path_of(const char *dir, const char *name)
 {
     char *p = malloc(strlen(dir) + strlen(name) + 2);
     if (p)
@@ -282,7 +282,7 @@ static json_t *json_read(const char *path, int loud)
     return j;
 }
 
-static const char *json_text(const json_t *o, const char *key)
+const char *json_text(const json_t *o, const char *key)
 {
     const char *t = json_string_value(json_object_get(o, key));
     return t ? t : "";
@@ -430,7 +430,7 @@ static int file_write(char *path, const char *text)
 }
 
 /* a path that stays below the folder it is joined to */
-static int stays_below(const char *p)
+int stays_below(const char *p)
 {
     if (*p == '/')
         return 0;

@@ -246,6 +246,8 @@ static void plan_dynamics(work *w)
     p->force_dv = plan_role(w, &dy->force_dv, true, true);
     p->kinetic = plan_role(w, &dy->kinetic, false, false);
     p->potential = plan_role(w, &dy->potential, false, false);
+    p->driving = plan_role(w, &dy->driving, true, false);
+    p->power = plan_role(w, &dy->power, false, false);
     contact_family *c = arena_array(w->to, contact_family, m->contacts.n);
     for (size_t k = 0; k < m->contacts.n; k++)
         plan_contact(w, &c[k], &m->contacts.at[k], &dy->contact[k]);

@@ -42,6 +42,7 @@ typedef struct work {
     vec(slope) slope;
     uint8_t order; /* of all dofs; 0: mixed */
     role inertia;  /* forces that come from kinetic energies */
+    role moving;   /* masses of equations that change with time or position, as forces */
 } work;
 
 static bool is_zero(const work *w, ir_ref f)
@@ -349,6 +350,17 @@ static ir_ref rates_to_zero(ir *g, ir_ref input, void *ud)
     return ir_input_of(g, input)->kind == IN_V ? ir_const(g, 0) : IR_NONE;
 }
 
+/* q'.M q'/2 changes with M too: as if a force M' q'/2 acted. */
+static void moving_mass_add(work *w, const mfamily *f, const address *row, const address *col, ir_ref mass)
+{
+    if (!(on(w, mass) & ~FIXED))
+        return;
+    ir_ref rate = ir_substitute(w->g, ir_time_derivative(w->g, mass), accelerations_to_zero, NULL);
+    ir_ref v = ir_in(w->g, (ir_input){ .kind = IN_V, .at = *col });
+    ir_ref half = ir_op2(w->g, OP_MUL, ir_const(w->g, 0.5), rate);
+    role_add(w, &w->moving, &f->over, f->at, row, NULL, ir_op2(w->g, OP_MUL, half, v), false);
+}
+
 /* The part of a residual in the highest derivatives.  Gives how many entries it has. */
 static int equation_mass(work *w, const mfamily *f, ir_ref residual, const address *row)
 {
@@ -362,6 +374,8 @@ static int equation_mass(work *w, const mfamily *f, ir_ref residual, const addre
             continue;
         linear = linear && !holds_leading(w, &f->over, s.d, f->at);
         role_add(w, &w->dy->mass, &f->over, f->at, row, &in.at, s.d, false);
+        if (in.kind == IN_A)
+            moving_mass_add(w, f, row, &in.at, s.d);
         n++;
     }
     if (!linear)
@@ -386,8 +400,11 @@ static void equation_add(work *w, const mfamily *f)
                    name.at);
     }
     ir_substitute_all(w->g, rest, (size_t)f->nout, leading_to_zero, &r);
-    for (int i = 0; i < f->nout; i++)
+    for (int i = 0; i < f->nout; i++) {
         role_add(w, &w->dy->force, &f->over, f->at, &f->row[i], NULL, rest[i], true);
+        if (order_at(w, &f->over, &f->row[i], f->at) == 2)
+            role_add(w, &w->dy->driving, &f->over, f->at, &f->row[i], NULL, rest[i], true);
+    }
     if (!w->dy->first_order.file && f->nout && order_at(w, &f->over, &f->row[0], f->at) == 1)
         w->dy->first_order = f->at;
 }
@@ -423,6 +440,30 @@ static void momentum_add(work *w, const mfamily *f, const address *s, ir_ref p)
         dy->potential_whole = is_zero(w, ir_substitute(w->g, p, rates_to_zero, NULL));
 }
 
+/* The partial derivative by time is power of no dof. */
+static void power_of_time(work *w, const mfamily *f, ir_ref energy, bool minus)
+{
+    gradient(w, energy, ON(IN_TIME));
+    if (w->slope.n)
+        role_add(w, &w->dy->power, &f->over, f->at, NULL, NULL, w->slope.at[0].d, minus);
+}
+
+/* T = T2 + T1 + T0 by powers of the rates.  Lagrange's equations give d/dt (T2 - T0 + V) = Q.q' + dV/dt -
+   dT/dt (partial derivatives), so T2 + V gains d/dt T0 - dT/dt besides. */
+static void kinetic_power(work *w, const mfamily *f, ir_ref T)
+{
+    ir_ref T0 = ir_substitute(w->g, T, rates_to_zero, NULL);
+    power_of_time(w, f, T, true);
+    if (is_zero(w, T0))
+        return;
+    power_of_time(w, f, T0, false);
+    gradient(w, T0, ON(IN_Q));
+    for (size_t i = 0; i < w->slope.n; i++) {
+        const address at = ir_input_of(w->g, w->slope.at[i].in)->at;
+        role_add(w, &w->dy->driving, &f->over, f->at, &at, NULL, w->slope.at[i].d, false);
+    }
+}
+
 static void kinetic_add(work *w, const mfamily *f, ir_ref T)
 {
     dynamics *dy = w->dy;
@@ -444,6 +485,7 @@ static void kinetic_add(work *w, const mfamily *f, ir_ref T)
         else
             role_add(w, &w->inertia, &f->over, f->at, &in.at, NULL, s[i].d, false);
     }
+    kinetic_power(w, f, T);
 }
 
 static bool is_fixed(void *ud, ir_ref r)
@@ -475,6 +517,8 @@ static void descent_add(work *w, const mfamily *f, ir_ref energy, in_kind kind)
     for (size_t i = 0; i < w->slope.n; i++) {
         const address at = ir_input_of(w->g, w->slope.at[i].in)->at;
         role_add(w, &w->dy->force, &f->over, f->at, &at, NULL, w->slope.at[i].d, true);
+        if (kind == IN_V)
+            role_add(w, &w->dy->driving, &f->over, f->at, &at, NULL, w->slope.at[i].d, true);
     }
 }
 
@@ -486,6 +530,7 @@ static void potential_add(work *w, const mfamily *f, ir_ref V)
         w->dy->potential_whole = false;
     role_add(w, &w->dy->potential, &f->over, f->at, NULL, NULL, V, false);
     descent_add(w, f, V, IN_Q);
+    power_of_time(w, f, V, false);
 }
 
 static void dissipation_add(work *w, const mfamily *f, ir_ref D)
@@ -500,6 +545,7 @@ static void forces_add(work *w, const mfamily *f)
         refuse(w, f->at, ON(IN_A), f->out[i],
                "a force must not depend on second derivatives: write an equation or kinetic energy");
         role_add(w, &w->dy->force, &f->over, f->at, &f->row[i], NULL, f->out[i], false);
+        role_add(w, &w->dy->driving, &f->over, f->at, &f->row[i], NULL, f->out[i], false);
     }
 }
 
@@ -508,6 +554,53 @@ static void energies_add(work *w, const mfamilies *fs, void (*add)(work *, const
     for (size_t k = 0; k < fs->n; k++)
         for (int i = 0; i < fs->at[k].nout; i++)
             add(w, &fs->at[k], fs->at[k].out[i]);
+}
+
+/* ---- what the potential of linear forces leaves ---- */
+/* Such a force is c + J q + (terms that rates, time or the past decide); the potential has J q, and c where
+   the force is fixed at q = 0, q' = 0. */
+static ir_ref force_driving(work *w, ir_ref f)
+{
+    const uint32_t other = ~(FIXED | ON(IN_Q));
+    ir *g = w->g;
+    ir_ref rest = ir_const(g, 0);
+    if (!(on(w, f) & other))
+        return rest;
+    bool taken = potential_constant(g, f) != IR_NONE;
+    sum_split(w, f, ~(uint32_t)FIXED);
+    for (size_t i = 0; i < w->sum.n; i++) {
+        const summand s = w->sum.at[i];
+        ir_ref x = s.f, c = potential_constant(g, x);
+        if (!(on(w, x) & other))
+            x = taken ? ir_const(g, 0) : c;
+        else if (taken && c)
+            x = ir_op2(g, OP_SUB, x, c);
+        rest = ir_op2(g, s.minus ? OP_SUB : OP_ADD, rest, summand_scaled(w, &s, x));
+    }
+    return rest;
+}
+
+static void moving_masses_drive(work *w)
+{
+    for (size_t k = 0; k < w->moving.group.n; k++) {
+        const entry_group *g = &w->moving.group.at[k];
+        for (size_t i = 0; i < g->list.n; i++)
+            role_add(w, &w->dy->driving, &g->over, g->at, &g->list.at[i].row, NULL, g->list.at[i].f, false);
+    }
+}
+
+static void driving_less_linear(work *w)
+{
+    dynamics *dy = w->dy;
+    dy->driving = (role){ 0 };
+    for (size_t k = 0; k < dy->force.group.n; k++) {
+        const entry_group *g = &dy->force.group.at[k];
+        for (size_t i = 0; i < g->list.n; i++) {
+            ir_ref rest = force_driving(w, g->list.at[i].f);
+            if (!is_zero(w, rest))
+                role_add(w, &dy->driving, &g->over, g->at, &g->list.at[i].row, NULL, rest, false);
+        }
+    }
 }
 
 /* ---- structure ---- */
@@ -842,7 +935,10 @@ static void formulas(work *w)
     role_sort(&dy->force_dv);
     mass_look(w);
     mass_check(w);
-    potential_of_forces(w->a, m, dy);
+    if (potential_of_forces(w->a, m, dy))
+        driving_less_linear(w);
+    moving_masses_drive(w);
+    role_sort(&dy->driving);
 }
 
 dynamics *dynamics_of(arena *a, const model *m)

@@ -35,6 +35,9 @@ typedef struct contact_form {
 
 typedef struct dynamics {
     role mass, force, force_dq, force_dv, kinetic, potential;
+    /* What changes kinetic + potential energy apart from contacts: forces without potential (rows), and power
+       that belongs to no dof. */
+    role driving, power;
     bool mass_constant, mass_diagonal, force_linear, force_of_state, potential_whole;
     span first_order;      /* the first equation of first order */
     contact_form *contact; /* of each of m->contacts */
@@ -43,6 +46,9 @@ typedef struct dynamics {
 /* Errors found here: mass structurally singular, slip not linear in the rates, accelerations that enter
    nonlinearly, constraint without dofs. NULL when there were any. */
 dynamics *dynamics_of(arena *a, const model *m);
-/* Adds to dy->potential what the equations' forces derive from, where that is plain to see (potential.c). */
-void potential_of_forces(arena *a, const model *m, dynamics *dy);
+/* Adds to dy->potential what the equations' forces derive from, where that is plain to see (potential.c);
+   false: nothing. */
+bool potential_of_forces(arena *a, const model *m, dynamics *dy);
+/* A force at q = 0, q' = 0 as that potential takes it in; IR_NONE: it does not. */
+ir_ref potential_constant(ir *g, ir_ref force);
 #endif

@@ -95,17 +95,23 @@ static void potential_group(arena *a, role *to, const entry_group *of, ir_ref v)
     *vec_push(a, &to->group.at[to->group.n - 1].list) = (entry){ .f = v };
 }
 
-void potential_of_forces(arena *a, const model *m, dynamics *dy)
+ir_ref potential_constant(ir *g, ir_ref force)
+{
+    ir_ref f0 = ir_substitute(g, force, state_to_zero, NULL);
+    return depends_on(g, f0, ~(unsigned)FIXED_KINDS) ? IR_NONE : f0;
+}
+
+bool potential_of_forces(arena *a, const model *m, dynamics *dy)
 {
     ir *g = m->g;
     if (m->kinetic.n || m->inclusion.n || dy->first_order.file || !stiffness_symmetric(a, m, &dy->force_dq))
-        return;
+        return false;
     for (size_t i = 0; i < dy->force.group.n; i++) {
         const entry_group *of = &dy->force.group.at[i];
         ir_ref v = ir_const(g, 0);
         for (size_t k = 0; k < of->list.n; k++) {
-            ir_ref f0 = ir_substitute(g, of->list.at[k].f, state_to_zero, NULL);
-            if (!depends_on(g, f0, ~(unsigned)FIXED_KINDS))
+            ir_ref f0 = potential_constant(g, of->list.at[k].f);
+            if (f0)
                 v = ir_op2(g, OP_SUB, v, ir_op2(g, OP_MUL, f0, dof_at(g, &of->list.at[k].row)));
         }
         potential_group(a, &dy->potential, of, v);
@@ -120,4 +126,5 @@ void potential_of_forces(arena *a, const model *m, dynamics *dy)
         }
         potential_group(a, &dy->potential, of, v);
     }
+    return true;
 }

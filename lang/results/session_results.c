@@ -394,6 +394,9 @@ static look run_own(const view *v, evaluator *ev, sym name, span at, value *out)
     case RUN_work:
         *out = plain_series(r, r->work, 1);
         break;
+    case RUN_drift:
+        *out = plain_series(r, r->drift, 1);
+        break;
     case RUN_max_penetration:
         *out = v_num(r->max_penetration);
         break;

@@ -59,7 +59,7 @@ typedef struct record {            /* one JSON object in the making: a run, or a
     uint64_t ir;                 /* of its program; 0: none */
     const char *params;          /* all its parameters, as JSON, or NULL */
     const char *solver, *cut;    /* of its contact problem; policy of cutting steps; or NULL */
-    double seconds, max_penetration, residual;
+    double seconds, max_penetration, residual, power_balance, drift;
     int64_t steps, at_once;
 } record;
 
@@ -237,6 +237,8 @@ void check_params(session *s); /* -p names that nothing has */
 /* ---- session_run.c ---- */
 /* The model with the overrides that change its structure, compiled once. NULL after a report. */
 const built *session_build(session *s, const ast *decl, scope *outer, const override *set, size_t nset);
+/* A model with these values of parameters, and all its parameters; NULL after a report. */
+const built *session_program(session *s, const ast *decl, const cdl_numbers *given, size_t n, double **param);
 void run_statement(session *s, const ast *e);
 bool checkpoint_every(const char *given, double *seconds, double *time); /* the value of that option */
 void run_drop(session *s, run *r); /* frees it, unless it is still reached */

@@ -332,6 +332,10 @@ static void record_put(const record *r, text *t, bool stats)
     text_json_num(t, r->max_penetration);
     text_puts(t, ",\"residual\":");
     text_json_num(t, r->residual);
+    text_puts(t, ",\"power_balance\":");
+    text_json_num(t, r->power_balance);
+    text_puts(t, ",\"drift\":");
+    text_json_num(t, r->drift);
     text_puts(t, ",\"solver\":");
     put_word(t, r->solver);
     text_puts(t, ",\"cut\":");

@@ -5,6 +5,7 @@
 #include "base/whole.h"
 #include "clock/clock.h"
 #include "lower/assemble.h"
+#include "motion/gate.h"
 #include "rod/rod.h"
 #include "session.h"
 
@@ -318,6 +319,26 @@ static bool params_ready(session *s, const built *b, const arguments *args, span
     return bounds_hold(s, b, args, param) && model_check_laws(b->m, param);
 }
 
+const built *session_program(session *s, const ast *decl, const cdl_numbers *given, size_t n, double **param)
+{
+    arguments args = { 0 };
+    for (size_t k = 0; k < n; k++) {
+        sym name = sym_str(s->names, given[k].name);
+        value v = given[k].n == 1 ? v_num(given[k].at[0]) : v_vector(s->tmp, (int32_t)given[k].n);
+        for (size_t i = 0; given[k].n > 1 && i < given[k].n; i++) {
+            value x = v_num(given[k].at[i]);
+            v_set(s->tmp, &v, (int32_t)i, &x);
+        }
+        if (is_param_of(decl, name))
+            *vec_push(s->tmp, &args) = (argument){ .name = name, .v = v };
+    }
+    const built *of = build_for(s, decl, &s->main->base, &args);
+    if (!of)
+        return NULL;
+    *param = arena_array(s->tmp, double, of->p->nparam > 0 ? of->p->nparam : 1);
+    return params_ready(s, of, &args, decl->at, *param) ? of : NULL;
+}
+
 /* ---- the run ---- */
 
 typedef struct {
@@ -397,6 +418,7 @@ static void backend_go(session *s, void *ud)
     running *x = ud;
     (void)s;
     x->r->with->run(x->r->of->p, x->o, x->r->r);
+    gate_check(x->r->r, x->o);
 }
 
 /* the budget ended the run within a step: samples of a motion stay, what else was half made is not used */
@@ -494,6 +516,11 @@ static double deepest(const results *r, size_t c, scan *rest)
     return worst;
 }
 
+static double last_drift(const results *r)
+{
+    return r->samples && r->drift ? r->drift[r->samples - 1] : 0;
+}
+
 enum { SUMMARY_CONTACTS = 6 };
 
 static void summary_contacts(session *s, const results *r, text *t)
@@ -538,8 +565,9 @@ static void summary(session *s, const run *r)
         text_printf(&t, " (%s)", x->solver);
     text_putc(&t, '\n');
     if (x->samples && x->energy && x->dissipated)
-        text_printf(&t, "  energy %.6g to %.6g, dissipated %.6g, balance %.3g\n", x->energy[0],
-                    x->energy[x->samples - 1], x->dissipated[x->samples - 1], x->power_balance);
+        text_printf(&t, "  energy %.6g to %.6g, dissipated %.6g, drift %.3g, balance %.3g\n", x->energy[0],
+                    x->energy[x->samples - 1], x->dissipated[x->samples - 1], last_drift(x),
+                    x->power_balance);
     if (x->at_once)
         text_printf(&t, "  %lld step%s taken at once, not cut at every impact (cut = %s)\n",
                     (long long)x->at_once, x->at_once == 1 ? " was" : "s were", x->cut);
@@ -590,6 +618,10 @@ static void run_record(session *s, const run *r)
     rec->solver = r->r->solver ? arena_strdup(s->keep, r->r->solver) : NULL;
     rec->cut = r->r->cut;
     rec->at_once += r->r->at_once;
+    rec->power_balance = fmax(rec->power_balance, r->r->power_balance);
+    double drift = last_drift(r->r);
+    if (fabs(drift) > fabs(rec->drift))
+        rec->drift = drift;
 }
 
 static void run_ended(session *s, const ast *e, run *r)

@@ -37,15 +37,20 @@ static inline void grow(double *most, double x)
         *most = x;
 }
 
-/* E - E0 = work - dissipated: what is missing, relative to the largest of them so far */
-static void audit(books *b, results *r, double kinetic)
+/* Drift: what energy has gained besides work, less what was dissipated.  The balance is its largest value,
+   relative to the largest of what it is made of. */
+static inline double audit(books *b, results *r, const energies *e)
 {
-    grow(&b->top, fabs(kinetic));
-    grow(&b->top, fabs(b->work));
+    double gained = e->potential - b->potential0, work = b->of_all ? b->work + gained : b->work;
+    double drift = e->kinetic - b->kinetic0 + gained - work + b->dissipated;
+    grow(&b->top, fabs(e->kinetic));
+    grow(&b->top, fabs(gained));
+    grow(&b->top, fabs(work));
     grow(&b->top, fabs(b->dissipated));
-    double defect = fabs(kinetic - b->kinetic0 - b->work + b->dissipated);
-    if (defect > 0 && b->top > 0)
-        grow(&r->power_balance, defect / b->top);
+    grow(&b->worst, fabs(drift));
+    if (b->top > 0)
+        r->power_balance = b->worst / b->top;
+    return drift;
 }
 
 void books_open(books *b, double kinetic, double potential)
@@ -62,11 +67,10 @@ void books_enter(books *b, results *r, int64_t at, const energies *e)
         b->kinetic0 = e->kinetic;
         b->potential0 = e->potential;
     }
-    if (!e->unaudited)
-        audit(b, r, e->kinetic);
+    r->drift[at] = e->unaudited ? 0 : audit(b, r, e);
     r->energy[at] = e->shown + e->potential;
     r->dissipated[at] = b->dissipated;
-    r->work[at] = b->work + (e->potential - b->potential0);
+    r->work[at] = b->of_all ? b->work + (e->potential - b->potential0) : b->work;
 }
 
 /* ---- samples ---- */
@@ -259,17 +263,17 @@ static void clock_keep(void *of, run_state *s)
     run_clock *c = of;
     books *b = &c->books;
     double now[] = { c->t, c->last, c->size },
-           book[] = { b->work, b->dissipated, b->kinetic0, b->potential0, b->top };
+           book[] = { b->work, b->dissipated, b->kinetic0, b->potential0, b->top, b->worst };
     int64_t steps = c->step;
     identity_keep(c, s);
     state_f64(s, "clock", now, 3);
-    state_f64(s, "books", book, 5);
+    state_f64(s, "books", book, 6);
     state_i64(s, "steps", &steps, 1);
     state_int(s, "easy", &c->easy, 0, EASY);
     state_flags(s, "stopped", &c->stopped, 1);
     if (state_reads(s) && state_ok(s)) {
         c->t = now[0], c->last = now[1], c->size = now[2];
-        *b = (books){ book[0], book[1], book[2], book[3], book[4], true };
+        *b = (books){ book[0], book[1], book[2], book[3], book[4], book[5], true, b->of_all };
         c->step = steps;
         if (!(c->t >= 0 && c->t <= c->end) || steps < 0)
             state_wrong(s, "it is at t = %g, and this run ends at t = %g", c->t, c->end);

@@ -25,11 +25,14 @@ typedef struct energies {
     bool unaudited; /* the balance of power does not count this sample */
 } energies;
 
-/* The one account of energy.  Steppers add to work (of all forces but those of contact) and to dissipated. */
+/* The one account of energy.  Steppers add to work (of forces without potential, moving surfaces and resets;
+   integrated on its own, never taken from the change of energies) and to dissipated (at contacts). */
 typedef struct books {
     double work, dissipated;
-    double kinetic0, potential0, top; /* at the first sample; the largest energy seen */
+    double kinetic0, potential0; /* at the first sample */
+    double top, worst;           /* the largest energy and drift seen */
     bool open;
+    bool of_all; /* work is that of all forces, those with a potential too: what that gained is left out */
 } books;
 /* They begin with these energies, not with those of the first sample: something may happen before that. */
 void books_open(books *b, double kinetic, double potential);

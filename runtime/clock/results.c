@@ -49,7 +49,7 @@ typedef struct {
     bool none;
 } column;
 
-enum { OWN_COLUMNS = 9, CONTACT_COLUMNS = 5, OWN_CONTACTS = 64 };
+enum { OWN_COLUMNS = 10, CONTACT_COLUMNS = 5, OWN_CONTACTS = 64 };
 
 static int columns_count(const results *r)
 {
@@ -59,8 +59,9 @@ static int columns_count(const results *r)
 static void columns_list(results *r, column *c)
 {
     size_t nq = (size_t)r->prog->nq * sizeof(double), one = sizeof(double);
-    double **single[] = { &r->t, &r->energy, &r->dissipated, &r->work }, **wide[] = { &r->q, &r->v, &r->acc };
-    for (int k = 0; k < 4; k++)
+    double **single[] = { &r->t, &r->energy, &r->dissipated, &r->work, &r->drift },
+           **wide[] = { &r->q, &r->v, &r->acc };
+    for (int k = 0; k < 5; k++)
         *c++ = (column){ .d = single[k], .width = one };
     for (int k = 0; k < 3; k++)
         *c++ = (column){ .d = wide[k], .width = nq };
@@ -204,13 +205,14 @@ static void samples_make(results *r, run_state *s, size_t n)
 static void columns_keep(results *r, run_state *s)
 {
     size_t nq = (size_t)r->prog->nq,
-           n = state_count(s, "samples", (size_t)r->samples, (4 + 3 * nq) * sizeof(double));
+           n = state_count(s, "samples", (size_t)r->samples, (5 + 3 * nq) * sizeof(double));
     if (state_reads(s))
         samples_make(r, s, state_ok(s) ? n : 0);
     if (!state_ok(s) || n == 0)
         return;
-    double *single[] = { r->t, r->energy, r->dissipated, r->work }, *wide[] = { r->q, r->v, r->acc };
-    for (int k = 0; k < 4; k++)
+    double *single[] = { r->t, r->energy, r->dissipated, r->work, r->drift },
+           *wide[] = { r->q, r->v, r->acc };
+    for (int k = 0; k < 5; k++)
         state_f64(s, "column", single[k], n);
     for (int k = 0; k < 3; k++)
         state_f64(s, "column", wide[k], n * nq);

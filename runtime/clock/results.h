@@ -77,9 +77,11 @@ typedef struct results {
     double *track;
     int ntrack;
     double *work;            /* [samples]: work done by forces that have no potential, since the start */
+    double *drift;           /* [samples]: what energy has gained besides, less what was dissipated */
     contact_result *contact; /* [prog->ncontact] */
-    /* worst over the run; power_balance: relative defect of the energy audit */
+    /* worst over the run; power_balance: largest drift, relative to the largest energy */
     double max_penetration, residual, power_balance;
+    double promised; /* tolerance of gaps and reactions, relative; INFINITY: contacts give way */
     /* of rods: at the places where contact is asked; max_penetration is that of the smooth lines everywhere
      */
     double pair_penetration;

@@ -425,6 +425,12 @@ static void fire(ev *w, bool right, bool *reset)
         return;
     /* what an event gives or takes is work done on the motion */
     w->c->books.work += 0.5 * (mass_norm2(w->s, w->M, v) - mass_norm2(w->s, w->M, w->v));
+    if (!w->c->books.of_all && w->s->potential.n) {
+        double before = system_sum(w->s, &w->s->potential);
+        system_at(w->s, w->t, q, v);
+        w->c->books.work += system_sum(w->s, &w->s->potential) - before;
+        system_at(w->s, w->t, w->q, w->v);
+    }
     memcpy(w->q, q, (size_t)w->n * sizeof *q);
     memcpy(w->v, v, (size_t)w->n * sizeof *v);
     ev_round(w);
@@ -741,7 +747,7 @@ static void history_start(ev *w)
 
 static void options_read(ev *w, const run_options *o)
 {
-    w->tol = o->value[OPTION_TOLERANCE];
+    w->tol = w->r->promised = o->value[OPTION_TOLERANCE];
     w->local = fmax(1e-3 * w->tol, 1e-17);
     w->K = o->value[OPTION_ORDER] > 0 ? (int)o->value[OPTION_ORDER]
                                       : (int)fmin(fmax(ceil(-0.5 * log(w->local)) + 4, 8), MAX_ORDER);
@@ -759,6 +765,7 @@ static bool open_books(ev *w)
     system_at(w->s, 0, w->q, w->v);
     dense_energy(w, w->v, &e);
     books_open(&w->c->books, e.kinetic, e.potential);
+    w->c->books.of_all = w->s->driving.n || w->s->power.n;
     return true;
 }
 

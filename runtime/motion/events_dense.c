@@ -37,7 +37,7 @@ static void powers(ev *w, double s, double *force, double *lost)
     *force = *lost = 0;
     for (int i = 0; i < n; i++)
         v[i] = w->p->order && w->p->order[i] == 1 ? 0 : series_value(w->vs + (size_t)i * W, w->K, s);
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < n && w->c->books.of_all; i++) {
         *force += v[i] * series_value(w->fs + (size_t)i * W, K, s);
         for (int k = 0; k < n && !w->s->mass_constant; k++)
             *force += 0.5 * v[i] * v[k] * series_rate(w->Ms + (size_t)(i * n + k) * W, K, s);

@@ -31,7 +31,8 @@ typedef struct pen {
     factor lu;
     spring *spring;
     size_t nspring;
-    double power_f, power_c;
+    double *driving;         /* n: forces without potential */
+    double power_f, power_c; /* of those, of springs */
 } pen;
 
 /* ---- damping from the restitution ---- */
@@ -144,8 +145,12 @@ static bool forces_at(pen *w, double t, const double *q, const double *v, bool d
         w->r->where = mass_where(w->p, bad);
         return false;
     }
+    if (s->driving.n || s->power.n) {
+        w->power_f = system_driving(s, w->driving);
+        w->power_f += vec_dot(w->driving, v, w->n);
+    }
     system_force(s, w->f);
-    w->power_f = vec_dot(w->f, v, w->n);
+    double smooth = vec_dot(w->f, v, w->n);
     if (derivatives)
         system_jacobian(s, w->Fq, w->Fv);
     for (size_t i = 0; i < w->nspring; i++) {
@@ -156,7 +161,7 @@ static bool forces_at(pen *w, double t, const double *q, const double *v, bool d
         contact_laws(s, x->c, true);
         spring_force(w, x, v, w->f, derivatives ? w->Fq : NULL, w->Fv);
     }
-    w->power_c = vec_dot(w->f, v, w->n) - w->power_f;
+    w->power_c = vec_dot(w->f, v, w->n) - smooth;
     return true;
 }
 
@@ -325,8 +330,8 @@ static bool failed(pen *w, const char *what)
 static void rooms(pen *w, arena *a)
 {
     size_t n = (size_t)w->n;
-    double **one[] = { &w->q,  &w->v,   &w->A, &w->q2, &w->v2, &w->A2,  &w->q3,   &w->v3,  &w->A3,
-                       &w->qs, &w->vs0, &w->f, &w->g,  &w->dA, &w->err, &w->qmax, &w->vmax };
+    double **one[] = { &w->q,  &w->v,   &w->A, &w->q2, &w->v2, &w->A2,  &w->q3,   &w->v3,   &w->A3,
+                       &w->qs, &w->vs0, &w->f, &w->g,  &w->dA, &w->err, &w->qmax, &w->vmax, &w->driving };
     double **square[] = { &w->M, &w->Fq, &w->Fv, &w->J };
     for (size_t i = 0; i < sizeof one / sizeof *one; i++)
         *one[i] = arena_array(a, double, n);
@@ -359,6 +364,7 @@ static bool pen_start(void *of, run_clock *c)
     const char *why = NULL;
     w->c = c;
     w->r = c->r;
+    w->r->promised = INFINITY; /* springs give way */
     c->rule = STEPS_OWN;
     c->near = 1e-14;
     c->r->solver = "springs";

@@ -130,7 +130,8 @@ typedef struct sweep {
     act_known known;
     int rows_room, contacts_room; /* of the problem at hand */
     double *spread, *sizes;       /* n: 0 between uses; sizes of what is summed up */
-    track **back;
+    track **back;                 /* those that are put back on their surfaces */
+    bool back_mean;               /* along the mean of their rows over the step */
     bool *who;
     int *perm;
     event_terms *events;
@@ -157,18 +158,20 @@ typedef struct sweep {
     int back_most;
     cone *cone;
     double *dir, *local;
-    double step;          /* size of the problem at hand: 1 for forces, the step for impulses, 0 for shocks */
-    double end;           /* weight of the end of the step in its coefficients; 1 at an instant */
-    books *books;         /* of the clock: work is that of all smooth forces */
-    double step_from;     /* where the last step of the run began */
-    double put_back_work; /* of the trial step: what correcting its positions did */
-    double *used;         /* n: forces that the step taken at once was made with */
-    double opened;        /* their work while positions were put right */
-    bool tried;           /* gaps are those of a step that was given up */
-    uint8_t *by_end;      /* n: goes by the rate at the end of the step */
-    double *lumped;       /* n: inverse masses without coupling, that overlaps are opened by */
-    double *lengths;      /* of each family: largest seen of what its gaps are made of */
-    double margin;        /* how far ahead contacts are looked for, in steps */
+    double step;      /* size of the problem at hand: 1 for forces, the step for impulses, 0 for shocks */
+    double end;       /* weight of the end of the step in its coefficients; 1 at an instant */
+    books *books;     /* of the clock */
+    double step_from; /* where the last step of the run began */
+    double *driving, *driving1; /* n: forces without potential now and at the end of the step */
+    double power, power1;       /* and the power of no dof */
+    bool driving_known;         /* those of now */
+    double *used;               /* n: forces that the step taken at once was made with */
+    double opened;              /* work of smooth forces while positions were put right */
+    bool tried;                 /* gaps are those of a step that was given up */
+    uint8_t *by_end;            /* n: goes by the rate at the end of the step */
+    double *lumped;             /* n: inverse masses without coupling, that overlaps are opened by */
+    double *lengths;            /* of each family: largest seen of what its gaps are made of */
+    double margin;              /* how far ahead contacts are looked for, in steps */
     cut_policy cut;
     bool was_at_once;    /* the last step */
     int wait, wait_next; /* steps taken at once before impacts are followed again */
@@ -222,6 +225,9 @@ bool sweep_look(sweep *w);             /* gaps at its end: was one crossed? */
 void sweep_accept(sweep *w, double h);
 bool sweep_free(sweep *w, double h); /* v1: rates at the end that smooth forces alone lead to, roughly */
 
+/* Work over the trial step of forces without potential, for positions that move by the mean of the rates
+   (NULL) or by `way`. */
+double sweep_driven(sweep *w, double h, const double *way);
 /* f1 from those at q, v to q1, v1, where it is linear */
 void sweep_force_follows(sweep *w, const double *q, const double *v);
 
@@ -272,7 +278,8 @@ void sweep_whole_account(sweep *w, double h);
 
 /* kinetic energy of what moves by second-order equations; shown: as it is written */
 double sweep_kinetic(sweep *w, double *shown);
-void sweep_open_books(sweep *w); /* energies at the start, before any impact */
+double sweep_potential(sweep *w); /* energy now */
+void sweep_open_books(sweep *w);  /* energies at the start, before any impact */
 bool sweep_sample(void *of, run_clock *c, int64_t at, energies *e);
 bool sweep_holds(sweep *w, const track *k); /* is its gap finite, and not below 0? */
 bool sweep_survey(sweep *w);                /* gaps, rows and closed contacts of the state as it is */

@@ -110,7 +110,7 @@ bool sweep_fire(sweep *w)
     }
     if (!reset)
         return true;
-    double shown, kinetic = sweep_kinetic(w, &shown);
+    double shown, before = sweep_kinetic(w, &shown) + sweep_potential(w);
     SWAP(w->q, w->q1);
     SWAP(w->v, w->v1);
     if (w->s->past)
@@ -118,6 +118,7 @@ bool sweep_fire(sweep *w)
     if (!sweep_survey(w) || !sweep_rates(w))
         return false;
     arm_again(w);
-    w->books->work += sweep_kinetic(w, &shown) - kinetic; /* a reset is work done on the model */
+    /* a reset is work done on the model */
+    w->books->work += sweep_kinetic(w, &shown) + sweep_potential(w) - before;
     return true;
 }

@@ -44,9 +44,9 @@ static void track_keep(sweep *w, track *k, run_state *s)
 static void numbers_keep(sweep *w, run_state *s)
 {
     size_t n = (size_t)w->n;
-    double *one[] = { &w->t, &w->step_from };
-    double *all[] = { w->q, w->v, w->f, w->f1, w->acc, w->qmax, w->vmax };
-    bool *flags[] = { &w->was_at_once, &w->fresh, &w->stopped, &w->jolt };
+    double *one[] = { &w->t, &w->step_from, &w->power };
+    double *all[] = { w->q, w->v, w->f, w->f1, w->acc, w->qmax, w->vmax, w->driving };
+    bool *flags[] = { &w->was_at_once, &w->fresh, &w->stopped, &w->jolt, &w->driving_known };
     for (size_t i = 0; i < sizeof one / sizeof *one; i++)
         state_f64(s, "time", one[i], 1);
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)

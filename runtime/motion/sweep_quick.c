@@ -12,7 +12,7 @@ enum { FEW_DOFS = 2 };
 /* what no step changes */
 struct quick {
     double h, early, late; /* step; weights of its start and its end in the move: h (1 - theta), h theta */
-    double *drift, *force; /* n: constant forces, and what they do to the rates; NULL: forces change */
+    double *drift;         /* n: what constant forces do to the rates; NULL: forces change */
     const factor *inverse; /* of masses, or of the matrix of the step */
     bool few;              /* dofs: matrices are whole or diagonal, and rows have entries at all dofs */
     track *k;              /* the contact, or NULL */
@@ -59,12 +59,9 @@ void sweep_quick_new(sweep *w)
     p->gap_dof = p->k ? gap_dof(p->k) : -1;
     if (!s->force_constant)
         return;
-    p->force = arena_array(w->a, double, w->n);
     p->drift = arena_array(w->a, double, w->n);
-    for (int i = 0; i < w->n; i++) {
-        p->force[i] = (1 - w->theta) * w->f[i] + w->theta * w->f1[i];
-        w->x2[i] = w->h * p->force[i];
-    }
+    for (int i = 0; i < w->n; i++)
+        w->x2[i] = w->h * ((1 - w->theta) * w->f[i] + w->theta * w->f1[i]);
     solve_with(&s->minv, w->x2, p->drift);
 }
 
@@ -226,28 +223,24 @@ COPIED bool quick_stays(sweep *w, const struct quick *p, trial o, bool grown, do
     return *gap > gap_tolerance(k->c, w->x3);
 }
 
-/* work of the forces and of the contact, as sweep_accept puts it in the books */
+/* work of the forces and of the contact, as sweep_accept puts it in the books; the end of the step is in
+   place */
 COPIED void quick_account(sweep *w, const struct quick *p, trial o, copy y)
 {
     track *k = p->k;
-    double th = w->theta, power = 0;
-    for (int i = 0; i < y.n; i++) {
-        o.mean[i] = 0.5 * (o.v[i] + o.v1[i]);
-        power += o.mean[i] * (y.steady ? p->force[i] : (1 - th) * o.f[i] + th * w->f1[i]);
-    }
-    double work = w->books->work + p->h * power, lost = w->books->dissipated;
-    for (int j = 0, a = k && closed(w, k) ? k->normal : 0; k && closed(w, k) && j < rows_of(k); j++) {
+    w->books->work += sweep_driven(w, p->h, NULL);
+    for (int j = 0, a = k ? k->normal : 0; k && closed(w, k) && j < rows_of(k); j++) {
         const contact *c = k->c;
+        const double *row = row_of(k, c->H, c->S, j);
         double P = w->rr[j], still = 0.5 * (j < a ? k->htm + c->ht : k->s0m[j - a] + c->s0[j - a]);
         k->P[j] = 0 + P;
         k->r[j] = P / p->h;
         if (P == 0)
             continue;
-        lost -= P * (row_times(c, row_of(k, c->H, c->S, j), o.mean, y) + still);
-        work -= P * still;
+        double rate = 0.5 * (row_times(c, row, o.v, y) + row_times(c, row, o.v1, y)) + still;
+        w->books->dissipated -= P * rate;
+        w->books->work -= P * still;
     }
-    w->books->work = work;
-    w->books->dissipated = lost;
 }
 
 /* the end of the step is the state now */
@@ -298,8 +291,8 @@ COPIED bool quick_step(sweep *w, const struct quick *p, double end, copy y)
     bool grown = quick_grows(w, o, y);
     if (!quick_stays(w, p, o, grown, &gap, y))
         return false;
-    quick_account(w, p, o, y);
     quick_put(w, o, y);
+    quick_account(w, p, o, y);
     quick_accept(w, p, grown, gap, y);
     return true;
 }
@@ -329,7 +322,7 @@ static bool quick_ready(sweep *w)
         (k && !closed(w, k) && !(*k->c->gap > w->table.tol_gap[k->at])))
         return false;
     w->again = 0;
-    w->put_back_work = w->opened = 0;
+    w->opened = 0;
     sweep_gather(w);
     if (k) {
         k->hits = 0;

@@ -81,7 +81,7 @@ double sweep_kinetic(sweep *w, double *shown)
     return kin;
 }
 
-static inline double potential_energy(sweep *w)
+double sweep_potential(sweep *w)
 {
     if (!w->s->potential.n)
         return 0;
@@ -92,7 +92,7 @@ static inline double potential_energy(sweep *w)
 void sweep_open_books(sweep *w)
 {
     double shown, kinetic = sweep_kinetic(w, &shown);
-    books_open(w->books, kinetic, potential_energy(w));
+    books_open(w->books, kinetic, sweep_potential(w));
 }
 
 /* accelerations to the right of now; where they are not found, the mean over the step instead */
@@ -130,7 +130,7 @@ bool sweep_sample(void *of, run_clock *c, int64_t at, energies *e)
     vec_copy(c->r->v + first, w->v, w->n);
     vec_copy(c->r->acc + first, w->acc, w->n);
     e->kinetic = sweep_kinetic(w, &e->shown);
-    e->potential = potential_energy(w);
+    e->potential = sweep_potential(w);
     sample_contacts(w, at, over, instant);
     return true;
 }

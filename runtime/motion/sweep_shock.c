@@ -226,6 +226,7 @@ bool sweep_jam(sweep *w, double residual)
 bool sweep_rates(sweep *w)
 {
     system_at(w->s, w->t, w->q, w->v);
+    w->driving_known = false;
     if (!w->s->force_constant || w->t == 0)
         system_force(w->s, w->f);
     if (w->s->first_order) {

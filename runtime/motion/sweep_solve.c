@@ -518,6 +518,11 @@ bool sweep_solve(sweep *w, bool mass, double *x, double t)
 }
 
 /* ---- moves back to the surfaces ---- */
+static const double *back_row(const sweep *w, const track *k)
+{
+    return w->back_mean && !k->rows_fixed ? k->Hm : k->c->H;
+}
+
 static void shortest_few(sweep *w, int m, const double *change, double *x)
 {
     if (m > w->back_most) {
@@ -528,11 +533,11 @@ static void shortest_few(sweep *w, int m, const double *change, double *x)
     double *A = w->back_room, *l = A + (size_t)m * (size_t)m, *more = l + m;
     for (int j = 0; j < m; j++) {
         track *k = w->back[j];
-        sweep_columns(w, k, k->c->H, NULL, &w->s->minv, &k->Gm);
+        sweep_columns(w, k, back_row(w, k), NULL, &w->s->minv, &k->Gm);
         k->stamp_m = -1;
         const double *g = column_spread(w, k, &k->Gm, 0);
         for (int i = 0; i < m; i++)
-            A[(size_t)i * (size_t)m + (size_t)j] = contact_rate(w->back[i]->c, w->back[i]->c->H, g);
+            A[(size_t)i * (size_t)m + (size_t)j] = contact_rate(w->back[i]->c, back_row(w, w->back[i]), g);
         column_done(w, k, &k->Gm);
     }
     sym_shortest(A, change, l, m, more, w->perm);

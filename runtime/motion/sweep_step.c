@@ -71,10 +71,15 @@ static void step_positions(sweep *w, double h)
         w->q1[i] = w->q[i] + (a * w->v[i] + b * w->v1[i]);
 }
 
+static bool rows_alike(const double *a, const double *b, int n)
+{
+    return vec_dot(a, b, n) > 0.5 * vec_dot(b, b, n);
+}
+
 /* mean of two rows; directions that were chosen anew are not mixed */
 static void mean_row(const double *a, const double *b, double *m, int n)
 {
-    bool same = vec_dot(a, b, n) > 0.5 * vec_dot(b, b, n);
+    bool same = rows_alike(a, b, n);
     for (int i = 0; i < n; i++)
         m[i] = same ? 0.5 * (a[i] + b[i]) : b[i];
 }
@@ -241,57 +246,60 @@ static bool pushes(const sweep *w, int m)
     return false;
 }
 
+/* A move back onto flat surfaces at rest is what contacts do; on others it is part of the scheme's error. */
+static bool flat(const sweep *w, int m)
+{
+    for (int i = 0; i < m; i++)
+        if (!w->back[i]->offset_fixed)
+            return false;
+    return true;
+}
+
 static bool put_back(sweep *w, bool *moved)
 {
+    enum { SYMMETRIC = 5 };
     int m;
     double *gap = w->b; /* free again: the problem is solved, only rr is still needed */
     for (int it = 0; it < 10 && (m = off_surface(w, gap)) > 0; it++) {
         *moved = true;
         if (m > 4 * FEW_ROWS && pushes(w, m))
             return false; /* more contacts than bodies can meet at once: the step is taken at once */
-        for (int i = 0; i < m; i++)
-            if (!w->back[i]->rows_fixed)
-                contact_rows(w->s, w->back[i]->c, w->s->mass_constant ? w->M : w->M1, false);
+        /* Along the mean of the rows at both ends: the same way back as there, so that a motion along a curve
+           neither gains nor loses.  Where the row turns too far for that, along the row at the end. */
+        w->back_mean = it < SYMMETRIC;
+        for (int i = 0; i < m; i++) {
+            track *k = w->back[i];
+            if (k->rows_fixed)
+                continue;
+            contact_rows(w->s, k->c, w->s->mass_constant ? w->M : w->M1, false);
+            if (w->back_mean)
+                mean_row(k->H0, k->c->H, k->Hm, k->c->n);
+        }
+        vec_copy(w->x4, w->q1, w->n);
         sweep_shortest(w, m, gap, w->q1);
+        if (flat(w, m))
+            for (int i = 0; i < w->n; i++)
+                w->opened += w->f1[i] * (w->q1[i] - w->x4[i]);
     }
     return true;
 }
 
-/* work of the smooth forces over the step, with forces and masses at its end as they are now */
-static double forces_work(const sweep *w, double h)
-{
-    double th = w->theta, p = 0;
-    for (int i = 0; i < w->n; i++)
-        if (!w->s->first_order || w->p->order[i] == 2)
-            p += 0.5 * (w->v[i] + w->v1[i]) * ((1 - th) * w->f[i] + th * w->f1[i]);
-    if (w->s->mass_constant)
-        return h * p;
-    /* d(v.Mv/2) = v.M dv + v.dM v/2: the second part is the work of inertia forces in f, taken back */
-    return h * p + 0.25 * (mass_norm2(w->s, w->M1, w->v) - mass_norm2(w->s, w->M, w->v) +
-                           mass_norm2(w->s, w->M1, w->v1) - mass_norm2(w->s, w->M, w->v1));
-}
-
-/* Positions corrected; forces and masses belong to what came out.  The step was made with those before the
-   correction: what they did is kept, and what the correction itself does to the kinetic energy. */
+/* Positions corrected; forces and masses belong to what came out. */
 static bool step_end(sweep *w, double h, bool known)
 {
     bool moved = false, constant = w->s->mass_constant;
-    w->put_back_work = w->opened = 0;
+    w->opened = 0;
     if (w->whole)
         moved = sweep_whole_positions(w, h);
     else if (w->nact && !put_back(w, &moved))
         return false;
     if (known && !moved)
         return true;
-    if (moved)
-        w->put_back_work = forces_work(w, h) - (constant ? 0 : 0.5 * mass_norm2(w->s, w->M1, w->v1));
     system_at(w->s, w->t1, w->q1, w->v1);
     if (!w->s->force_constant)
         system_force(w->s, w->f1);
     if (!constant)
         system_mass(w->s, w->M1);
-    if (moved)
-        w->put_back_work -= forces_work(w, h) - (constant ? 0 : 0.5 * mass_norm2(w->s, w->M1, w->v1));
     return constant || sweep_factor(w, w->M1, w->t1);
 }
 
@@ -440,27 +448,62 @@ bool sweep_look(sweep *w)
     return any;
 }
 
-/* Work over the smooth step: v1 - v0 times the mean rate, so that the balance closes as the scheme does. */
+/* Forces without potential at both ends of the step, weighted as the scheme does; most models have none. */
+double sweep_driven(sweep *w, double h, const double *way)
+{
+    double th = w->theta, work = 0;
+    if (!w->s->driving.n && !w->s->power.n)
+        return 0;
+    if (!w->driving_known) {
+        system_at(w->s, w->t, w->q, w->v);
+        w->power = system_driving(w->s, w->driving);
+    }
+    system_at(w->s, w->t1, w->q1, w->v1);
+    w->power1 = system_driving(w->s, w->driving1);
+    for (int i = 0; i < w->n; i++)
+        work += (way ? way[i] : 0.5 * h * (w->v[i] + w->v1[i])) *
+                ((1 - th) * w->driving[i] + th * w->driving1[i]);
+    work += h * ((1 - th) * w->power + th * w->power1);
+    SWAP(w->driving, w->driving1);
+    w->power = w->power1;
+    w->driving_known = true;
+    return work;
+}
+
+/* Rate of component j of k, mean of both ends of the step, each with its own row. */
+static double mean_rate(const sweep *w, const track *k, int j, double *still)
+{
+    const contact *c = k->c;
+    int a = k->normal;
+    const double *row1 = row_of(k, c->H, c->S, j), *row0 = row1;
+    if (!k->rows_fixed && !w->whole)
+        row0 = row_of(k, k->H0, k->S0, j);
+    if (row0 != row1 && !rows_alike(row0, row1, c->n))
+        row0 = row1; /* directions that were chosen anew */
+    *still = 0.5 * (j < a ? k->htm + c->ht : k->s0m[j - a] + c->s0[j - a]);
+    return 0.5 * (contact_rate(c, row0, w->v) + contact_rate(c, row1, w->v1)) + *still;
+}
+
+/* What contacts took in the smooth step: reactions times the mean of the rates at its ends.  A surface that
+   moves works. */
 static void account(sweep *w, double h)
 {
-    double *mean = w->x1;
-    w->books->work += forces_work(w, h) + w->put_back_work;
-    if (w->nact == 0)
-        return;
-    for (int i = 0; i < w->n; i++)
-        mean[i] = 0.5 * (w->v[i] + w->v1[i]);
+    double *way = w->opened != 0 ? w->x1 : NULL;
+    for (int i = 0; way && i < w->n; i++)
+        way[i] = w->q1[i] - w->q[i];
+    w->books->work += sweep_driven(w, h, way);
+    w->books->dissipated += w->opened;
     for (int i = 0; i < w->nact; i++) {
         const track *k = w->act[i];
-        const contact *c = k->c;
-        bool fixed = k->rows_fixed;
-        int a = k->normal;
         for (int j = 0; j < rows_of(k); j++) {
-            double P = w->rr[k->row + j],
-                   still = 0.5 * (j < a ? k->htm + c->ht : k->s0m[j - a] + c->s0[j - a]);
+            double P = w->rr[k->row + j], still;
             if (P == 0)
                 continue;
-            double rate = contact_rate(c, row_of(k, fixed ? c->H : k->Hm, fixed ? c->S : k->Sm, j), mean);
-            w->books->dissipated -= P * (rate + still);
+            double rate = mean_rate(w, k, j, &still);
+            /* A surface that curves or moves takes nothing while it is kept: its rate is 0 up to the error of
+             * the step. */
+            if (j >= k->normal || w->whole || k->offset_fixed)
+                w->books->dissipated -= P * rate;
             w->books->work -= P * still;
         }
     }

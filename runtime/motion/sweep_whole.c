@@ -425,11 +425,10 @@ static double contacts_gain(sweep *w, double *given)
 /* contacts that push overlaps open lift what they lost before */
 void sweep_whole_account(sweep *w, double h)
 {
-    double work = 0, given, gain = contacts_gain(w, &given);
+    double given, gain = contacts_gain(w, &given), *way = w->x1;
     for (int i = 0; i < w->n; i++)
-        if (!w->s->first_order || w->p->order[i] == 2)
-            work += w->used[i] * way_rate(w, i);
-    w->books->work += h * work - given + w->opened;
+        way[i] = w->q1[i] - w->q[i];
+    w->books->work += sweep_driven(w, h, way) - given;
     w->books->dissipated += w->opened - gain;
 }
 

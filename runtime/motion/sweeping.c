@@ -82,9 +82,9 @@ static void sweep_rooms(sweep *w)
     for (size_t i = 0; i < w->p->ncontact; i++)
         if ((size_t)s->family[i].d > d)
             d = (size_t)s->family[i].d;
-    double **vectors[] = { &w->q,     &w->v,    &w->f,    &w->q1,   &w->v1,    &w->f1, &w->acc,
-                           &w->qmax,  &w->vmax, &w->x1,   &w->x2,   &w->x3,    &w->x4, &w->spread,
-                           &w->sizes, &w->free, &w->root, &w->used, &w->lumped };
+    double **vectors[] = { &w->q,     &w->v,    &w->f,    &w->q1,   &w->v1,     &w->f1,      &w->acc,
+                           &w->qmax,  &w->vmax, &w->x1,   &w->x2,   &w->x3,     &w->x4,      &w->spread,
+                           &w->sizes, &w->free, &w->root, &w->used, &w->lumped, &w->driving, &w->driving1 };
     for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++)
         *vectors[i] = numbers(w, n + MAX_SLIP);
     w->M = numbers(w, masses);
@@ -295,6 +295,7 @@ void sweeping_steps(const program *p, const run_options *o, const stepping *how,
         w->h = o->duration < 1 && o->duration > 0 ? o->duration / 1000 : 1e-3;
     if (!(w->tol > 0))
         w->tol = program_contacts(p) <= 100 ? 1e-12 : 1e-8;
+    r->promised = w->tol;
     run_whole(w);
 }
 

@@ -253,6 +253,9 @@ typedef struct program {
     bool mass_constant, mass_diagonal, force_linear, force_of_state;
     /* energies, one output each; kinetic is absent for equations: then q'.M q'/2 */
     kernels kinetic, potential;
+    /* what works on kinetic + potential energy: the part of f that has no potential (rows), inertia forces
+       left out; and power of no dof, one output each */
+    kernels driving, power;
     bool potential_whole; /* every smooth force is -dV/dq (audit can be closed without work integrals) */
     const contact_family *contact;
     size_t ncontact;

@@ -249,6 +249,17 @@ double system_sum(system_t *s, const terms *e)
     return sum;
 }
 
+double system_driving(system_t *s, double *f)
+{
+    if (s->past && s->past_late)
+        samples_fill(s->past, &s->in);
+    for (int i = 0; i < s->n; i++)
+        f[i] = 0;
+    for (size_t i = 0; i < s->driving.n; i++)
+        term_add(&s->driving.at[i], &s->in, f);
+    return system_sum(s, &s->power);
+}
+
 bool system_factor(system_t *s, const double *M, int *bad)
 {
     *bad = 0;
@@ -521,6 +532,8 @@ system_t *system_new(arena *a, const program *p, const double *param, storage ho
     s->force_dv = terms_new(a, &p->force_dv, param);
     s->kinetic = terms_new(a, &p->kinetic, param);
     s->potential = terms_new(a, &p->potential, param);
+    s->driving = terms_new(a, &p->driving, param);
+    s->power = terms_new(a, &p->power, param);
     for (size_t k = 0; k < n; k++)
         s->first_order |= p->order && p->order[k] == 1;
     s->mass_constant = p->mass_constant || s->mass.constant;

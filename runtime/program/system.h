@@ -74,7 +74,7 @@ typedef struct system {
     matrix_shape mass_shape; /* of the masses: diagonal, else that of the step */
     matrix_shape step_shape; /* of the masses and the derivatives of forces together */
     bool mass_constant, force_constant, force_of_state, jacobian_constant, first_order;
-    terms mass, force, force_dq, force_dv, kinetic, potential;
+    terms mass, force, force_dq, force_dv, kinetic, potential, driving, power;
     family *family;
     contact *contact;
     double *gaps; /* of all contacts, in their order */
@@ -145,6 +145,8 @@ void system_mass(system_t *s, double *M); /* at the instant, in mass_shape */
 void system_force(system_t *s, double *f);
 void system_jacobian(system_t *s, double *Fq, double *Fv); /* in step_shape */
 double system_sum(system_t *s, const terms *e);            /* sum of all outputs: energies */
+/* Forces without potential at the instant, into f (zeros where there are none); the power of no dof. */
+double system_driving(system_t *s, double *f);
 static inline bool mass_diagonal(const system_t *s)
 {
     return s->mass_shape.kind == MATRIX_DIAGONAL;

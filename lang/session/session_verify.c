@@ -1,0 +1,378 @@
+/* session_verify: saved results against their model.  Gaps, slips, cones and energies are computed again from
+   the columns t, dofs and rates, by the kernels of the model alone (gate.h). */
+#include <math.h>
+#include <string.h>
+#include "motion/gate.h"
+#include "program/system.h"
+#include "session.h"
+
+enum { GAP, PENETRATION, PULL, DISTANCE, CONE, SLIDE, SLIP, ENERGY, BALANCE, MOTION, FINITE, KINDS };
+static const char *const kinds[KINDS] = { [GAP] = "gap",          [PENETRATION] = "penetration",
+                                          [PULL] = "pull",        [DISTANCE] = "complementarity",
+                                          [CONE] = "cone",        [SLIDE] = "sliding",
+                                          [SLIP] = "slip",        [ENERGY] = "energy",
+                                          [BALANCE] = "books",    [MOTION] = "motion",
+                                          [FINITE] = "not finite" };
+
+/* What columns say of a constraint; members that were not saved have NULL. */
+typedef struct saved {
+    const double **gap, **rn, **rt, **slip; /* [member], rt and slip [member*nslip + k] */
+    double force;                           /* the largest normal force */
+} saved;
+
+typedef struct verify {
+    session *s;
+    const program *p;
+    gate *g;
+    const cdl_numbers *column;
+    size_t ncolumn, rows;
+    const double *t, **q, **v;
+    const double *energy, *work, *dissipated, *drift;
+    saved *contact;
+    double *sizes, *speeds, *now, *rates, *near;
+    cdl_finding *found; /* [KINDS] */
+} verify;
+
+/* ---- columns ---- */
+/* The k-th column with the base name and that many primes: "p'[2]" is of p. */
+static bool is_of(const char *name, const char *base, int primes)
+{
+    size_t n = strlen(base);
+    if (strncmp(name, base, n))
+        return false;
+    name += n;
+    while (*name == '\'') {
+        primes--;
+        name++;
+    }
+    return primes == 0 && (!*name || *name == '[') && !strchr(name, '.');
+}
+
+static size_t columns_of(const verify *w, const char *base, int primes, const double **to, size_t room)
+{
+    size_t n = 0;
+    for (size_t k = 0; k < w->ncolumn; k++)
+        if (is_of(w->column[k].name, base, primes)) {
+            if (n < room)
+                to[n] = w->column[k].at;
+            n++;
+        }
+    return n;
+}
+
+static const double *column_named(const verify *w, const char *name)
+{
+    for (size_t k = 0; k < w->ncolumn; k++)
+        if (!strcmp(w->column[k].name, name))
+            return w->column[k].at;
+    return NULL;
+}
+
+/* all members of a family in order, or single ones by their names */
+static const double **member_columns(verify *w, size_t c, const char *what, int each)
+{
+    int64_t members = gate_members(w->g, c);
+    size_t all = (size_t)members * (size_t)each, n = 0;
+    const char *name = w->p->contact[c].name;
+    const double **to = arena_array(w->s->tmp, const double *, all + 1);
+    for (size_t k = 0; k < w->ncolumn; k++) {
+        const char *x = w->column[k].name, *dot = strrchr(x, '.');
+        size_t len = strlen(what);
+        if (!dot || strncmp(dot + 1, what, len) || (dot[1 + len] && dot[1 + len] != '['))
+            continue;
+        size_t base = (size_t)(dot - x);
+        if (base == strlen(name) && !strncmp(x, name, base) && n < all)
+            to[n++] = w->column[k].at;
+        for (int64_t m = 0; members > 1 && m < members; m++) {
+            const char *one = gate_name(w->g, c, m, w->s->tmp);
+            if (base != strlen(one) || strncmp(x, one, base))
+                continue;
+            for (int j = 0; j < each; j++)
+                if (!to[m * each + j]) {
+                    to[m * each + j] = w->column[k].at;
+                    break;
+                }
+        }
+    }
+    return to;
+}
+
+static bool columns_read(verify *w)
+{
+    const program *p = w->p;
+    size_t nq = (size_t)p->nq;
+    w->q = arena_array(w->s->tmp, const double *, nq + 1);
+    w->v = arena_array(w->s->tmp, const double *, nq + 1);
+    w->t = column_named(w, "t");
+    for (size_t i = 0; i < p->ndof_info; i++) {
+        size_t n = (size_t)p->dof[i].size;
+        if (columns_of(w, p->dof[i].name, 0, w->q + p->dof[i].at, n) != n)
+            diag_error(w->s->d, DIAG_NOT_SUPPORTED, p->dof[i].where,
+                       "the saved results do not hold '%s': save t, %s, %s'", p->dof[i].name, p->dof[i].name,
+                       p->dof[i].name);
+        if (columns_of(w, p->dof[i].name, 1, w->v + p->dof[i].at, n) != n)
+            w->v[p->dof[i].at] = NULL;
+    }
+    if (!w->t)
+        diag_error(w->s->d, DIAG_NOT_SUPPORTED, SPAN_NONE, "the saved results do not hold the column t");
+    for (size_t i = 0; i < nq; i++)
+        if (!w->q[i] && !w->s->d->errors)
+            diag_error(w->s->d, DIAG_NOT_SUPPORTED, SPAN_NONE,
+                       "the saved results do not hold all dofs: those of parts cannot be checked");
+    if (w->s->d->errors)
+        return false;
+    bool rates = true;
+    for (size_t i = 0; i < nq; i++)
+        rates = rates && w->v[i];
+    if (!rates)
+        w->v = NULL;
+    w->energy = column_named(w, "energy");
+    w->work = column_named(w, "work");
+    w->dissipated = column_named(w, "dissipated");
+    w->drift = column_named(w, "drift");
+    w->contact = arena_array(w->s->tmp, saved, p->ncontact + 1);
+    for (size_t c = 0; c < p->ncontact; c++) {
+        int nslip = p->contact[c].nslip > 0 ? p->contact[c].nslip : 1;
+        saved *x = &w->contact[c];
+        *x = (saved){ member_columns(w, c, "gap", 1), member_columns(w, c, "rn", 1),
+                      member_columns(w, c, "rt", nslip), member_columns(w, c, "slip", nslip), 0 };
+        for (int64_t m = 0; m < gate_members(w->g, c); m++)
+            for (size_t k = 0; x->rn[m] && k < w->rows; k++)
+                x->force = fmax(x->force, fabs(x->rn[m][k]));
+    }
+    return true;
+}
+
+/* ---- findings ---- */
+static void find(verify *w, int kind, double off, double allowed, size_t row, const char *where)
+{
+    cdl_finding *f = &w->found[kind];
+    double ratio = allowed > 0 ? off / allowed
+                   : off > 0   ? INFINITY
+                               : 0,
+           so_far = f->allowed > 0 ? f->worst / f->allowed
+                    : f->worst > 0 ? INFINITY
+                                   : 0;
+    if (f->where && !(ratio > so_far) && !isnan(off))
+        return;
+    *f = (cdl_finding){ kinds[kind], arena_strdup(w->s->answer, where), off, allowed, row };
+}
+
+/* values of a row, into now and rates */
+static void stand_at(verify *w, size_t k)
+{
+    for (int i = 0; i < w->p->nq; i++) {
+        w->now[i] = w->q[i][k];
+        w->rates[i] = w->v ? w->v[i][k] : 0;
+    }
+    gate_at(w->g, w->t[k], w->now, w->rates);
+}
+
+static double length_of(const double *const *x, int64_t m, int n, size_t k)
+{
+    double s = 0;
+    for (int j = 0; j < n; j++)
+        s = hypot(s, x[m * n + j][k]);
+    return s;
+}
+
+static bool have(const double *const *x, int64_t m, int n)
+{
+    for (int j = 0; j < n; j++)
+        if (!x[m * n + j])
+            return false;
+    return true;
+}
+
+/* It slid on from the row before: then friction is at its bound. */
+static bool slides_on(const saved *x, int64_t m, int n, size_t k)
+{
+    double along = 0;
+    if (k == 0 || !have(x->slip, m, n))
+        return false;
+    for (int j = 0; j < n; j++)
+        along += x->slip[m * n + j][k] * x->slip[m * n + j][k - 1];
+    return along > 0;
+}
+
+static void check_member(verify *w, size_t c, int64_t m, double gap, size_t k)
+{
+    const double LOOSE = 1e-6;
+    const contact_family *f = &w->p->contact[c];
+    const saved *x = &w->contact[c];
+    int n = f->nslip > 0 ? f->nslip : 1;
+    const char *name = gate_name(w->g, c, m, w->s->tmp);
+    double length = gate_length(w->g, c, m, w->sizes), small = LOOSE * x->force + 1e-300;
+    find(w, PENETRATION, f->relation == REL_BILATERAL ? fabs(gap) : fmax(-gap, 0), LOOSE * length + 1e-12, k,
+         name);
+    if (x->gap[m])
+        find(w, GAP, fabs(x->gap[m][k] - gap), 1e-9 * length + 1e-14, k, name);
+    if (w->v && f->nslip > 0 && have(x->slip, m, n)) {
+        double slip[MAX_SLIP], off = 0;
+        if (gate_slip(w->g, c, m, slip)) {
+            for (int j = 0; j < n; j++)
+                off = hypot(off, slip[j] - x->slip[m * n + j][k]);
+            find(w, SLIP, off,
+                 1e-9 * gate_length(w->g, c, m, w->speeds) + 1e-9 * length_of(x->slip, m, n, k) + 1e-12, k,
+                 name);
+        }
+    }
+    if (!x->rn[m])
+        return;
+    double rn = x->rn[m][k];
+    if (f->relation == REL_GAP) {
+        find(w, PULL, fmax(-rn, 0), small, k, name);
+        if (rn > small && w->v) {
+            for (int i = 0; i < w->p->nq; i++)
+                w->near[i] = fmax(fabs(w->v[i][k]), fabs(w->v[i][k ? k - 1 : 0]));
+            double step = k ? w->t[k] - w->t[k - 1] : 0;
+            find(w, DISTANCE, fmax(gap, 0),
+                 1e-12 + LOOSE * length + 2 * step * gate_length(w->g, c, m, w->near), k, name);
+        }
+    }
+    if (f->nslip > 0 && gate_knows_bound(w->g, c) && have(x->rt, m, n)) {
+        double rt = length_of(x->rt, m, n, k), most = gate_bound(w->g, c, m, rn);
+        find(w, CONE, fmax(rt - most, 0), small, k, name);
+        if (rn > small && slides_on(x, m, n, k))
+            find(w, SLIDE, fabs(rt - most), small, k, name);
+    }
+}
+
+static void check_row(verify *w, size_t k)
+{
+    stand_at(w, k);
+    for (int i = 0; i < w->p->nq; i++)
+        if (!isfinite(w->now[i]) || !isfinite(w->rates[i]) || !isfinite(w->t[k]))
+            find(w, FINITE, INFINITY, 0, k, "a dof or its rate");
+    for (size_t c = 0; c < w->p->ncontact; c++) {
+        if (!gate_knows_gap(w->g, c))
+            continue;
+        const double *gap = gate_gaps(w->g, c);
+        for (int64_t m = 0; m < gate_members(w->g, c); m++)
+            check_member(w, c, m, gap[m], k);
+    }
+}
+
+/* Energies of the states; work, dissipation and drift add up to them. */
+static void check_energies(verify *w)
+{
+    double top = 0, first = 0;
+    for (int pass = 0; pass < 2; pass++)
+        for (size_t k = 0; k < w->rows; k++) {
+            stand_at(w, k);
+            double is = gate_energy(w->g), all = gate_audited(w->g);
+            top = fmax(top, fmax(fabs(is), w->dissipated ? fabs(w->dissipated[k]) : 0));
+            if (pass == 0)
+                continue;
+            if (w->energy)
+                find(w, ENERGY, fabs(w->energy[k] - is), 1e-9 * top + 1e-300, k, "energy");
+            if (!w->work || !w->dissipated || !w->drift)
+                continue;
+            double rest = all - w->work[k] + w->dissipated[k] - w->drift[k];
+            if (k == 0)
+                first = rest;
+            find(w, BALANCE, fabs(rest - first), 1e-8 * top + 1e-300, k, "work, dissipated, drift");
+        }
+}
+
+/* Positions follow from rates: over a step, by h (v0 + v1)/2 up to h |v1 - v0|.  Where that misses more than
+   a row in ten, samples are too far apart to say anything. */
+static void check_motion(verify *w)
+{
+    for (int i = 0; i < w->p->nq; i++) {
+        size_t off = 0;
+        for (int pass = 0; pass < 2; pass++) {
+            if (pass && (off * 10 > w->rows))
+                break;
+            for (size_t k = 1; k < w->rows; k++) {
+                double h = w->t[k] - w->t[k - 1], v0 = w->v[i][k - 1], v1 = w->v[i][k];
+                double miss = fabs(w->q[i][k] - w->q[i][k - 1] - h * (v0 + v1) / 2);
+                double before = k > 1 ? fabs(v0 - w->v[i][k - 2]) : 0,
+                       after = k + 1 < w->rows ? fabs(w->v[i][k + 1] - v1) : 0;
+                double allowed = h * (fabs(v1 - v0) + fmax(before, after)) + 1e-6 * w->sizes[i] + 1e-12;
+                if (pass == 0)
+                    off += miss > allowed;
+                else
+                    find(w, MOTION, miss, allowed, k, dof_name(w->p, i, w->s->tmp));
+            }
+        }
+    }
+}
+
+static const ast *model_of(session *s, const char *name)
+{
+    const ast *found = NULL;
+    for (size_t k = 0; k < s->main->order.n; k++) {
+        const def *d = s->main->order.at[k];
+        if (d->kind == DEF_MODEL && (!name || !strcmp(d->name, name)))
+            found = d->at;
+    }
+    return found;
+}
+
+static bool verify_ready(verify *w, const char *name, const cdl_numbers *param, size_t nparam)
+{
+    session *s = w->s;
+    double *values;
+    const ast *decl = model_of(s, name);
+    if (!decl) {
+        diag_error(s->d, DIAG_NOT_SUPPORTED, SPAN_NONE, "there is no model%s%s in the text", name ? " " : "",
+                   name ? name : "");
+        return false;
+    }
+    const built *of = session_program(s, decl, param, nparam, &values);
+    if (!of)
+        return false;
+    w->p = of->p;
+    if (w->p->field || w->p->rod || w->p->inclusion || w->p->has_delay.file) {
+        diag_error(s->d, DIAG_NOT_SUPPORTED, decl->at, "only motions of models with dofs can be verified");
+        return false;
+    }
+    w->g = gate_new(s->tmp, w->p, values);
+    return columns_read(w);
+}
+
+static void sizes_read(verify *w)
+{
+    size_t nq = (size_t)w->p->nq;
+    double **room[] = { &w->sizes, &w->speeds, &w->now, &w->rates, &w->near };
+    for (size_t i = 0; i < sizeof room / sizeof *room; i++)
+        *room[i] = arena_array(w->s->tmp, double, nq + 1);
+    for (size_t i = 0; i < nq; i++)
+        for (size_t k = 0; k < w->rows; k++) {
+            w->sizes[i] = fmax(w->sizes[i], fabs(w->q[i][k]));
+            if (w->v)
+                w->speeds[i] = fmax(w->speeds[i], fabs(w->v[i][k]));
+        }
+}
+
+cdl_status cdl_verify(cdl *s, const char *name, const cdl_numbers *param, size_t nparam,
+                      const cdl_numbers *column, size_t ncolumn, const cdl_finding **found, size_t *nfound)
+{
+    ENTER(s);
+    verify w = { .s = s, .column = column, .ncolumn = ncolumn, .rows = ncolumn ? column[0].n : 0 };
+    *nfound = 0;
+    *found = w.found = arena_array(s->answer, cdl_finding, KINDS);
+    for (size_t k = 0; k < ncolumn; k++)
+        if (column[k].n != w.rows)
+            return CDL_USAGE;
+    if (!verify_ready(&w, name, param, nparam)) {
+        session_flush(s);
+        return CDL_USAGE;
+    }
+    sizes_read(&w);
+    for (size_t k = 0; k < w.rows; k++)
+        check_row(&w, k);
+    if (w.v)
+        check_motion(&w);
+    if (w.v)
+        check_energies(&w);
+    cdl_status status = CDL_OK;
+    for (int k = 0; k < KINDS; k++)
+        if (w.found[k].where) {
+            if (!(w.found[k].worst <= w.found[k].allowed))
+                status = CDL_EXPECT;
+            w.found[(*nfound)++] = w.found[k];
+        }
+    return status;
+}

@@ -1,0 +1,509 @@
+#include "gate.h"
+#include <math.h>
+#include <string.h>
+#include "clock/clock.h"
+#include "program/system.h"
+
+struct gate {
+    const program *p;
+    arena *a;
+    inputs in;
+    double **gaps;    /* of each family: its members */
+    double *room;     /* registers of a batch */
+    double *one;      /* registers of one member */
+    int32_t *index;   /* of the members of the family at hand */
+    size_t listed;    /* that family, from 1 */
+    int64_t capacity; /* of index */
+    const double *v;
+};
+
+/* ---- an instant ---- */
+static bool reads_only(const kernel *k, unsigned kinds)
+{
+    for (uint32_t i = 0; i < k->tape.nin; i++)
+        if (!(kinds >> k->in[i].kind & 1))
+            return false;
+    return true;
+}
+
+static const unsigned PLAIN = 1u << IN_TIME | 1u << IN_PARAM | 1u << IN_Q | 1u << IN_INDEX;
+
+bool gate_knows_gap(const gate *g, size_t of)
+{
+    const contact_family *f = &g->p->contact[of];
+    return f->relation != REL_CLOSED && f->gap.tape.nout && reads_only(&f->gap, PLAIN);
+}
+
+bool gate_knows_bound(const gate *g, size_t of)
+{
+    const contact_family *f = &g->p->contact[of];
+    return f->friction != FRICTION_NONE && f->slip_given && !f->mu_of_speed &&
+           reads_only(&f->mu, 1u << IN_PARAM | 1u << IN_INDEX);
+}
+
+int64_t gate_members(const gate *g, size_t of)
+{
+    return index_members(&g->p->contact[of].over);
+}
+
+static void widest(const kernel *k, size_t *batch, size_t *regs)
+{
+    if (k->tape.nout && batch_regs(&k->tape) > *batch)
+        *batch = batch_regs(&k->tape);
+    if (k->tape.nreg > *regs)
+        *regs = k->tape.nreg;
+    if (k->where && k->where->nreg > *regs)
+        *regs = k->where->nreg;
+}
+
+gate *gate_new(arena *a, const program *p, const double *param)
+{
+    gate *g = arena_make(a, gate);
+    size_t batch = 1, regs = 1;
+    *g = (gate){ .p = p, .a = a, .in.from[IN_PARAM] = param };
+    for (size_t c = 0; c < p->ncontact; c++) {
+        const contact_family *f = &p->contact[c];
+        const kernel *of[] = { &f->gap, &f->gradient, &f->rate, &f->mu, &f->slip };
+        for (size_t i = 0; i < sizeof of / sizeof *of; i++)
+            widest(of[i], &batch, &regs);
+    }
+    const kernels *sums[] = { &p->mass, &p->kinetic, &p->potential, &p->init_q, &p->init_v };
+    for (size_t i = 0; i < sizeof sums / sizeof *sums; i++)
+        for (size_t j = 0; j < sums[i]->n; j++)
+            widest(&sums[i]->at[j], &batch, &regs);
+    g->room = arena_array(a, double, batch);
+    g->one = arena_array(a, double, 2 * regs + 2);
+    g->gaps = arena_array(a, double *, p->ncontact);
+    return g;
+}
+
+void gate_at(gate *g, double t, const double *q, const double *v)
+{
+    g->in.t = t;
+    g->in.from[IN_Q] = q;
+    g->in.from[IN_V] = g->in.from[IN_PRE] = g->v = v;
+}
+
+const double *gate_gaps(gate *g, size_t of)
+{
+    const kernel *k = &g->p->contact[of].gap;
+    if (!g->gaps[of])
+        g->gaps[of] = arena_array(g->a, double, (size_t)gate_members(g, of));
+    kernel_run_all(k, &g->in, g->room, g->gaps[of]);
+    return g->gaps[of];
+}
+
+static const int32_t *member_index(gate *g, size_t of, int64_t member)
+{
+    const index_set *over = &g->p->contact[of].over;
+    int64_t n = gate_members(g, of), m = 0;
+    if (g->listed != of + 1) {
+        int32_t index[MAX_INDEX] = { 0 };
+        if (g->capacity < n) {
+            g->index = arena_array(g->a, int32_t, (size_t)n * MAX_INDEX);
+            g->capacity = n;
+        }
+        for (bool any = index_first(over, index); any && m < n; any = index_next(over, index), m++)
+            memcpy(g->index + m * MAX_INDEX, index, sizeof index);
+        g->listed = of + 1;
+    }
+    return g->index + member * MAX_INDEX;
+}
+
+static const double *run_member(gate *g, const kernel *k, const int32_t *index)
+{
+    tape_start(&k->tape, g->one);
+    kernel_run(k, &g->in, index, g->one);
+    return g->one;
+}
+
+double gate_bound(gate *g, size_t of, int64_t member, double rn)
+{
+    const contact_family *f = &g->p->contact[of];
+    if (!f->mu.tape.nout)
+        return 0;
+    const double *reg = run_member(g, &f->mu, member_index(g, of, member));
+    double mu = reg[f->mu.tape.out[0]];
+    return f->friction == FRICTION_TRESCA ? mu : mu * fabs(rn);
+}
+
+double gate_length(gate *g, size_t of, int64_t member, const double *sizes)
+{
+    const kernel *k = &g->p->contact[of].gradient;
+    double length = 0;
+    if (!k->tape.nout)
+        return 0;
+    const int32_t *index = member_index(g, of, member);
+    const double *reg = run_member(g, k, index);
+    for (uint32_t i = 0; i < k->tape.nout; i++)
+        length += fabs(reg[k->tape.out[i]]) * sizes[slot_at(&k->row[i], index, k->over.n)];
+    return length;
+}
+
+const program *gate_program(const gate *g)
+{
+    return g->p;
+}
+
+double gate_row(gate *g, size_t of, int64_t member, double *H)
+{
+    const contact_family *f = &g->p->contact[of];
+    const int32_t *index = member_index(g, of, member);
+    memset(H, 0, (size_t)g->p->nq * sizeof *H);
+    if (f->gradient.tape.nout) {
+        const double *reg = run_member(g, &f->gradient, index);
+        for (uint32_t i = 0; i < f->gradient.tape.nout; i++)
+            H[slot_at(&f->gradient.row[i], index, f->over.n)] += reg[f->gradient.tape.out[i]];
+    }
+    return f->rate.tape.nout ? run_member(g, &f->rate, index)[f->rate.tape.out[0]] : 0;
+}
+
+/* Sums over members: v.M v/2 of second-order dofs where the outputs have rows, else the outputs. */
+static double sum_of(gate *g, const kernels *ks, bool quadratic)
+{
+    const uint8_t *order = g->p->order;
+    double sum = 0;
+    for (size_t j = 0; j < ks->n; j++) {
+        const kernel *k = &ks->at[j];
+        int32_t index[MAX_INDEX] = { 0 };
+        for (bool any = index_first(&k->over, index); any; any = index_next(&k->over, index)) {
+            if (k->where && !kernel_member(k, index, g->one))
+                continue;
+            const double *reg = run_member(g, k, index);
+            for (uint32_t i = 0; i < k->tape.nout; i++) {
+                double x = reg[k->tape.out[i]];
+                if (quadratic) {
+                    int32_t row = slot_at(&k->row[i], index, k->over.n),
+                            col = k->col ? slot_at(&k->col[i], index, k->over.n) : row;
+                    x = order && order[row] == 1 ? 0 : 0.5 * x * g->v[row] * g->v[col];
+                }
+                sum += x;
+            }
+        }
+    }
+    return sum;
+}
+
+double gate_energy(gate *g)
+{
+    bool written = g->p->kinetic.n > 0;
+    return sum_of(g, written ? &g->p->kinetic : &g->p->mass, !written) + sum_of(g, &g->p->potential, false);
+}
+
+double gate_audited(gate *g)
+{
+    return sum_of(g, &g->p->mass, true) + sum_of(g, &g->p->potential, false);
+}
+
+bool gate_slip(gate *g, size_t of, int64_t member, double *slip)
+{
+    const kernel *k = &g->p->contact[of].slip;
+    if (!g->p->contact[of].slip_given || !reads_only(k, PLAIN | 1u << IN_V))
+        return false;
+    const double *reg = run_member(g, k, member_index(g, of, member));
+    for (uint32_t i = 0; i < k->tape.nout; i++)
+        slip[i] = reg[k->tape.out[i]];
+    return true;
+}
+
+const char *gate_name(gate *g, size_t of, int64_t member, arena *a)
+{
+    family fam = { .f = &g->p->contact[of] };
+    contact c = { .fam = &fam, .member = member };
+    memcpy(c.index, member_index(g, of, member), sizeof c.index);
+    return contact_name(&c, a);
+}
+
+/* ---- the run ---- */
+typedef struct check {
+    gate *g;
+    results *r;
+    double *sizes; /* of the dofs: the largest kept */
+    double loose;  /* relative: what the run promised, 1e-6 at least */
+    double *force; /* of each family: the largest normal force */
+    arena *scratch;
+} check;
+
+static const char *number(const check *k, double x)
+{
+    text t = { .a = k->r->a };
+    text_num(&t, x);
+    return t.at;
+}
+
+/* every number of the columns; true: all finite */
+static bool finite_columns(check *k, int64_t at)
+{
+    results *r = k->r;
+    size_t nq = (size_t)r->prog->nq, first = (size_t)at * nq;
+    double sum = r->t[at] + r->energy[at] + r->work[at] + r->dissipated[at];
+    for (size_t i = 0; i < nq; i++)
+        sum += 0 * (r->q[first + i] + r->v[first + i] + r->acc[first + i]);
+    if (isfinite(sum))
+        return true;
+    for (size_t i = 0; i < nq; i++) {
+        const double *of[] = { r->q + first, r->v + first, r->acc + first };
+        static const char *const mark[] = { "", "'", "''" };
+        for (int j = 0; j < 3; j++)
+            if (!isfinite(of[j][i]))
+                return results_fail(r, mass_where(r->prog, (int)i),
+                                    arena_printf(r->a, "%s%s is not finite at t = %s",
+                                                 dof_name(r->prog, (int)i, r->a), mark[j],
+                                                 number(k, r->t[at])));
+    }
+    return results_fail(r, SPAN_NONE,
+                        arena_printf(r->a, "the energy is not finite at t = %s", number(k, r->t[at])));
+}
+
+static double depth_of(const contact_family *f, double gap)
+{
+    return f->relation == REL_BILATERAL ? fabs(gap) : -gap;
+}
+
+static bool fails(check *k, size_t c, int64_t m, int64_t at, const char *what, double x)
+{
+    results *r = k->r;
+    span where;
+    const char *proof = at ? gate_excludes(k->g, r->t[at], r->t[at] - r->t[at - 1], r->q + at * r->prog->nq,
+                                           r->v + at * r->prog->nq, k->scratch, r->a, &where)
+                           : NULL;
+    if (proof)
+        return results_fail(r, where, proof);
+    return results_fail(r, r->prog->contact[c].at,
+                        arena_printf(r->a, "constraint '%s' does not hold at t = %s: %s %s",
+                                     gate_name(k->g, c, m, r->a), number(k, r->t[at]), what, number(k, x)));
+}
+
+static bool gaps_hold(check *k, size_t c, int64_t at)
+{
+    results *r = k->r;
+    const contact_family *f = &r->prog->contact[c];
+    const double *gap = gate_gaps(k->g, c);
+    int64_t n = gate_members(k->g, c), worst = -1;
+    double deepest = 0;
+    for (int64_t m = 0; m < n; m++) {
+        double depth = depth_of(f, gap[m]);
+        if (!(depth <= deepest)) {
+            deepest = depth;
+            worst = m;
+            if (!isfinite(depth))
+                return fails(k, c, m, at, "its gap is", gap[m]);
+        }
+    }
+    if (worst < 0)
+        return true;
+    r->max_penetration = fmax(r->max_penetration, deepest);
+    if (deepest > k->loose * gate_length(k->g, c, worst, k->sizes) + 1e-12)
+        return fails(k, c, worst, at, "its gap is", gap[worst]);
+    return true;
+}
+
+/* How far a gap may have opened since its contact last pushed: reactions of steps are means over the step. */
+static double opened(check *k, size_t c, int64_t m, int64_t at)
+{
+    results *r = k->r;
+    int nq = r->prog->nq;
+    if (r->dense || at == 0)
+        return 0;
+    const double *v = r->v + at * nq, *before = v - nq;
+    double *rates = k->sizes + nq;
+    for (int i = 0; i < nq; i++)
+        rates[i] = fmax(fabs(v[i]), fabs(before[i]));
+    return 2 * (r->t[at] - r->t[at - 1]) * gate_length(k->g, c, m, rates);
+}
+
+/* Reactions that are kept: they push, in their cone, on what they touch. */
+static bool reaction_holds(check *k, size_t c, int64_t m, int64_t at, bool bound)
+{
+    results *r = k->r;
+    const contact_family *f = &r->prog->contact[c];
+    const contact_result *x = &r->contact[c];
+    size_t place = (size_t)(at * x->members + m);
+    double rn = x->rn[place], size = k->force[c], small = k->loose * size, wrong = 0;
+    if (f->relation == REL_GAP) {
+        wrong = -rn;
+        if (wrong > small)
+            return fails(k, c, m, at, "its reaction pulls with", -rn);
+        double gap = x->gap[place];
+        if (rn > small && gap > k->loose * gate_length(k->g, c, m, k->sizes) + opened(k, c, m, at))
+            return fails(k, c, m, at, "it pushes at a gap of", gap);
+    }
+    if (bound && x->nslip) {
+        double rt = 0, most = gate_bound(k->g, c, m, rn);
+        for (int j = 0; j < x->nslip; j++)
+            rt = hypot(rt, x->rt[place * (size_t)x->nslip + (size_t)j]);
+        wrong = fmax(wrong, rt - most);
+        if (rt - most > small + k->loose * most)
+            return fails(k, c, m, at, "its friction force passes the bound by", rt - most);
+    }
+    if (size > 0 && wrong > 0)
+        r->residual = fmax(r->residual, wrong / size);
+    return true;
+}
+
+static bool reactions_hold(check *k, size_t c, int64_t at)
+{
+    const contact_result *x = &k->r->contact[c];
+    bool bound = gate_knows_bound(k->g, c);
+    for (int64_t m = 0; m < x->members; m++) {
+        size_t place = (size_t)(at * x->members + m);
+        bool acts = x->rn[place] != 0;
+        for (int j = 0; j < x->nslip; j++)
+            acts |= x->rt[place * (size_t)x->nslip + (size_t)j] != 0;
+        if (acts && !reaction_holds(k, c, m, at, bound))
+            return false;
+    }
+    return true;
+}
+
+/* The energy that was kept is that of the state. */
+static bool energy_holds(check *k, int64_t at)
+{
+    results *r = k->r;
+    double is = gate_energy(k->g), kept = r->energy[at];
+    if (fabs(is - kept) <= 1e-9 * (fabs(is) + fabs(kept)) + 1e-9 * fabs(r->energy[0]) + 1e-300)
+        return true;
+    return results_fail(r, SPAN_NONE,
+                        arena_printf(r->a, "the energy kept at t = %s is %s, that of the state is %s",
+                                     number(k, r->t[at]), number(k, kept), number(k, is)));
+}
+
+static bool sample_holds(check *k, int64_t at, bool energy)
+{
+    results *r = k->r;
+    const program *p = r->prog;
+    gate_at(k->g, r->t[at], r->q + at * p->nq, r->v + at * p->nq);
+    for (size_t c = 0; c < p->ncontact; c++)
+        if (gate_knows_gap(k->g, c) &&
+            (!gaps_hold(k, c, at) || (r->contact[c].kept && !reactions_hold(k, c, at))))
+            return false;
+    return !energy || energy_holds(k, at);
+}
+
+/* sizes of dofs and reactions over the run; false: something is not finite */
+static bool survey(check *k, int64_t stride)
+{
+    results *r = k->r;
+    int nq = r->prog->nq;
+    for (int64_t at = 0; at < r->samples; at += stride) {
+        if (!finite_columns(k, at))
+            return false;
+        for (int i = 0; i < nq; i++)
+            k->sizes[i] = fmax(k->sizes[i], fabs(r->q[at * nq + i]));
+        for (size_t c = 0; c < r->prog->ncontact; c++) {
+            const contact_result *x = &r->contact[c];
+            for (int64_t m = 0; x->kept && m < x->members; m++)
+                k->force[c] = fmax(k->force[c], fabs(x->rn[at * x->members + m]));
+        }
+    }
+    return true;
+}
+
+/* The sample at which a family was deepest by the columns: that one is looked at again whatever is left out.
+ */
+static int64_t deepest_kept(const results *r, size_t c, int64_t stride)
+{
+    const contact_result *x = &r->contact[c];
+    int64_t worst = -1;
+    double most = 0;
+    for (int64_t at = 0; x->kept && at < r->samples; at += stride)
+        for (int64_t m = 0; m < x->members; m++) {
+            double depth = depth_of(&r->prog->contact[c], x->gap[at * x->members + m]);
+            if (depth > most) {
+                most = depth;
+                worst = at;
+            }
+        }
+    return worst;
+}
+
+enum { SAMPLES = 1024, NUMBERS = 20000000, ENERGIES = 16 };
+
+static void check_run(results *r, const void *ud, arena *scratch)
+{
+    const program *p = r->prog;
+    double members = 1;
+    (void)ud;
+    check k = {
+        .g = gate_new(scratch, p, r->param), .r = r, .loose = fmax(1e-6, r->promised), .scratch = scratch
+    };
+    k.sizes = arena_array(scratch, double, 2 * (size_t)p->nq + 1);
+    k.force = arena_array(scratch, double, p->ncontact + 1);
+    for (size_t c = 0; c < p->ncontact; c++)
+        members += (double)gate_members(k.g, c);
+    /* long runs are checked here and there: it takes a small part of the time of the run */
+    double numbers = (double)r->samples * (3 * p->nq + members);
+    int64_t look = numbers > NUMBERS ? (int64_t)(numbers / NUMBERS) + 1 : 1;
+    int64_t most = (int64_t)fmin(SAMPLES, fmax(2e6 / (members + p->nq), 4)),
+            stride = r->samples > most ? r->samples / most : 1, count = 0;
+    if (!survey(&k, look))
+        return;
+    bool energy = r->energy && !p->has_delay.file;
+    for (int64_t at = 0; at < r->samples; at += stride, count++)
+        if (!sample_holds(&k, at, energy && count % (SAMPLES / ENERGIES) == 0))
+            return;
+    if (!sample_holds(&k, r->samples - 1, energy))
+        return;
+    for (size_t c = 0; c < p->ncontact; c++) {
+        int64_t at = deepest_kept(r, c, look);
+        if (at >= 0 && !sample_holds(&k, at, false))
+            return;
+    }
+}
+
+static void put_all(gate *g, const kernels *ks, double *out)
+{
+    for (size_t j = 0; j < ks->n; j++) {
+        const kernel *k = &ks->at[j];
+        int32_t index[MAX_INDEX] = { 0 };
+        for (bool any = index_first(&k->over, index); any; any = index_next(&k->over, index)) {
+            if (k->where && !kernel_member(k, index, g->one))
+                continue;
+            const double *reg = run_member(g, k, index);
+            for (uint32_t i = 0; i < k->tape.nout; i++)
+                out[slot_at(&k->row[i], index, k->over.n)] = reg[k->tape.out[i]];
+        }
+    }
+}
+
+/* values at the start, as the model gives them */
+static void initial(gate *g, double *q, double *v)
+{
+    gate_at(g, 0, q, v);
+    put_all(g, &g->p->init_q, q);
+    put_all(g, &g->p->init_v, v);
+}
+
+/* A step that was not solved: were there constraints that nothing can keep? */
+static void blame(results *r, const void *ud, arena *scratch)
+{
+    const program *p = r->prog;
+    int nq = p->nq;
+    (void)ud;
+    double *q = arena_array(scratch, double, (size_t)nq), *start = arena_array(scratch, double, (size_t)nq);
+    int64_t at = r->samples - 1;
+    const double *v = at < 0 ? start : r->v + at * nq;
+    gate *g = gate_new(scratch, p, r->param);
+    span where;
+    if (at < 0)
+        initial(g, q, start);
+    for (int i = 0; at >= 0 && i < nq; i++)
+        q[i] = r->q[at * nq + i] + (r->t_end - r->t[at]) * v[i];
+    double over = at > 0 ? r->t[at] - r->t[at - 1] : 1e-6 * fmax(r->duration, r->t_end);
+    const char *proof = gate_excludes(g, r->t_end, over, q, v, scratch, r->a, &where);
+    if (!proof)
+        return;
+    r->message = proof;
+    r->where = where;
+}
+
+void gate_check(results *r, const run_options *o)
+{
+    const program *p = r->prog;
+    if (p->field || p->rod || p->inclusion)
+        return;
+    if (r->status == RUN_FAILED && r->where.file)
+        results_scratch(r, blame, NULL);
+    else if (r->status != RUN_FAILED && r->samples > 0 && !o->keep_going && isfinite(r->promised))
+        results_scratch(r, check_run, NULL);
+}

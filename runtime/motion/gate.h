@@ -1,0 +1,38 @@
+/* gate: checks of a motion from the states that were kept.  It runs the kernels of the program and nothing of
+   the solvers, so what it finds is no opinion of theirs. */
+#ifndef CDL_GATE_H
+#define CDL_GATE_H
+#include "clock/backend.h"
+
+/* A program at an instant, by its kernels alone. */
+typedef struct gate gate;
+gate *gate_new(arena *a, const program *p, const double *param);
+void gate_at(gate *g, double t, const double *q, const double *v);
+/* Are gap, bound of friction known from t and q alone?  Not where they read the past, or a speed. */
+bool gate_knows_gap(const gate *g, size_t of);
+bool gate_knows_bound(const gate *g, size_t of);
+int64_t gate_members(const gate *g, size_t of);
+const double *gate_gaps(gate *g, size_t of); /* of all members */
+/* Bound of the friction force of a member at the normal force rn. */
+double gate_bound(gate *g, size_t of, int64_t member, double rn);
+/* What a gap is measured by: its gradient times these sizes of the dofs. */
+double gate_length(gate *g, size_t of, int64_t member, const double *sizes);
+double gate_energy(gate *g);  /* kinetic, as it is written, and potential */
+double gate_audited(gate *g); /* q'.M q'/2 and potential: what work and dissipation add up to */
+/* The slip of a member, as many numbers as it has components; false: not known from t, q and q' alone. */
+bool gate_slip(gate *g, size_t of, int64_t member, double *slip);
+const program *gate_program(const gate *g);
+/* The gradient of a gap at all dofs, and its rate where nothing moves (returned). */
+double gate_row(gate *g, size_t of, int64_t member, double *H);
+/* Which constraints no motion keeps over a time from a state, as few as prove it, in words (in `a`), and the
+   place of the first; NULL: none were found. */
+const char *gate_excludes(gate *g, double t, double over, const double *q, const double *v, arena *scratch,
+                          arena *a, span *at);
+const char *gate_name(gate *g, size_t of, int64_t member, arena *a);
+
+/* The motion that a run left: finite, constraints hold, reactions push and lie in their cones where something
+   touches.  Otherwise the run has failed, at the place in the model and the time.  max_penetration and
+   residual are no smaller than what is found.  Of a run that failed at a constraint: where a proof is found
+   that constraints exclude each other, that is the message. */
+void gate_check(results *r, const run_options *o);
+#endif

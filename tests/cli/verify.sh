@@ -1,0 +1,82 @@
+#!/bin/bash
+# cdl verify: saved results against their model.  A good result passes; one number changed by 1e-3, in any kind of column, is found.
+. "${tests:?}/cli/common"
+cat >block.cdl <<'CDL'
+model block {
+    param mu = 0.3, g = 10
+    dof p in R2 = [0, 0], p' = [2, 0]
+    p'' = [0.2*sin(9*t), -g]
+    constraint floor: p[2] >= 0 { slip = p[1]', friction = coulomb(mu) }
+}
+run block(mu = 0.25) for 0.5 with sweeping(h = 1e-2)
+save t, p, p', energy, dissipated, work, drift, floor.gap, floor.rn, floor.rt, floor.slip { file = "a.csv" }
+save t, p, p', energy, dissipated, work, drift, floor.gap, floor.rn, floor.rt, floor.slip { file = "a.npz" }
+save t, p, p', energy, floor.gap { file = "a.jsonl" }
+CDL
+try "a run is saved" 0 "$CDL" run -q -o good block.cdl
+try "a folder is verified" 0 "$CDL" verify good
+has "each file of it" out "good/a.csv: 51 rows, verified" "good/a.npz: 51 rows, verified" "good/a.jsonl: 51 rows, verified"
+has "the worst of each kind" out gap penetration pull complementarity cone sliding slip energy books motion
+try "one file, by the manifest beside it" 0 "$CDL" verify good/a.npz
+for f in csv npz jsonl; do
+    try "the model is named: $f" 0 "$CDL" verify good/a.$f --model block.cdl -p mu=0.25
+done
+try "with another coefficient of friction" 1 "$CDL" verify good/a.npz --model=block.cdl
+has "friction is off its bound" out "sliding" "<- off"
+try "as JSON" 0 "$CDL" verify --json good
+same "a line for each file" 3 "$(wc -l <out)"
+has "which hold the worst" out '"status":"ok"' '"worst":{"gap":{"off":'
+
+# one number of the 21st row, by 1e-3, column after column; without the manifest, so that numbers alone count
+mkdir -p bad
+names=$(head -n 1 good/a.csv)
+n=$(tr ',' '\n' <<<"$names" | wc -l)
+for ((k = 1; k <= n; k++)); do
+    awk -F, -v k=$k 'BEGIN { OFS = "," } NR == 22 { $k = sprintf("%.17g", $k + 1e-3) } { print }' good/a.csv >bad/a.csv
+    try "a change in $(cut -d, -f$k <<<"$names")" 1 "$CDL" verify bad/a.csv --model=block.cdl -p mu=0.25
+    has "is shown" out "<- off"
+done
+# the same in the arrays of a .npz file: a number in the middle of each becomes 2^-10
+for name in t p "p'" energy dissipated work drift floor.gap floor.rn floor.rt floor.slip; do
+    cp good/a.npz bad/a.npz
+    at=$(grep -abo -F "PK" good/a.npz | cut -d: -f1 | while read -r o; do
+        [ "$(tail -c +$((o + 31)) good/a.npz | head -c $((${#name} + 4)) | tr -d '\0')" = "$name.npy" ] && { echo "$o"; break; }; done)
+    printf '\0\0\0\0\0\0\x50\x3f' | dd of=bad/a.npz bs=1 seek=$((at + 30 + ${#name} + 4 + 128 + 8*30)) conv=notrunc 2>/dev/null
+    try "a change in $name of .npz" 1 "$CDL" verify bad/a.npz --model=block.cdl -p mu=0.25
+done
+cp -r good touched
+awk -F, 'BEGIN { OFS = "," } NR == 22 { $2 = sprintf("%.17g", $2 + 1e-9) } { print }' good/a.csv >touched/a.csv
+try "other bytes than the manifest records" 1 "$CDL" verify touched
+has "are named" out "the bytes are not those that the manifest records"
+
+# what cannot be verified is refused with the reason
+try "no such file" 5 "$CDL" verify nothing.csv
+try "no manifest" 2 "$CDL" verify bad/a.csv
+has "says what to do" err "--model=FILE.cdl"
+cut -d, -f1,2 good/a.csv >bad/few.csv
+try "dofs are missing" 2 "$CDL" verify bad/few.csv --model=block.cdl
+has "with the place in the model" err "block.cdl:3:" "do not hold 'p'"
+printf 't,p[1]\n0,x\n' >bad/text.csv
+try "no numbers" 5 "$CDL" verify bad/text.csv --model=block.cdl
+head -c 900 good/a.npz >bad/cut.npz
+try "cut off" 5 "$CDL" verify bad/cut.npz --model=block.cdl
+mkdir -p evil; sed 's/"path": "a.csv"/"path": "..\/good\/a.csv"/' good/manifest.json >evil/manifest.json
+cp good/a.npz good/a.jsonl evil
+try "a manifest that leaves its folder" 5 "$CDL" verify evil
+has "is refused" err "outside of its folder"
+
+# families, impacts, and the other backends
+cat >row.cdl <<'CDL'
+model row {
+    param N = 3
+    dof y[i in 1..N] = i/4
+    for i in 1..N { y[i]'' = -10 }
+    constraint floor[i in 1..N]: y[i] >= 0 { impact = newton(0.5) }
+}
+run row for 1 with sweeping(h = 1e-3)
+save t, y, y', energy, work, dissipated, drift, floor[1].gap, floor[2].rn { file = "s.csv" }
+run row for 1 with events()
+save t, y, y', energy, work, dissipated, drift, floor[3].gap { file = "e.npz" }
+CDL
+try "a family" 0 "$CDL" run -q -o row row.cdl
+try "is verified" 0 "$CDL" verify row
