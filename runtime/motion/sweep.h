@@ -145,6 +145,7 @@ typedef struct sweep {
     int64_t coupled_stamp[2];
     int coupled_room[2];
     double *free, *root;              /* n: rates without reactions; roots of the inverse masses */
+    bool root_known;                  /* those of masses that never change */
     double *kept_r;                   /* rows: reactions at the start */
     int rows_most, dofs_most;         /* of a contact */
     int matrix_rows, matrix_contacts; /* room of W */
@@ -163,11 +164,13 @@ typedef struct sweep {
     double put_back_work; /* of the trial step: what correcting its positions did */
     double *used;         /* n: forces that the step taken at once was made with */
     double opened;        /* their work while positions were put right */
-    bool tried;           /* gaps are those of a step that was given up */
-    uint8_t *by_end;      /* n: goes by the rate at the end of the step */
-    double *lumped;       /* n: inverse masses without coupling, that overlaps are opened by */
-    double *lengths;      /* of each family: largest seen of what its gaps are made of */
-    double margin;        /* how far ahead contacts are looked for, in steps */
+    double gain, given;   /* of its contacts, and what they give to surfaces that move, where that is known */
+    bool gain_known;
+    bool tried;      /* gaps are those of a step that was given up */
+    uint8_t *by_end; /* n: goes by the rate at the end of the step */
+    double *lumped;  /* n: inverse masses without coupling, that overlaps are opened by */
+    double *lengths; /* of each family: largest seen of what its gaps are made of */
+    double margin;   /* how far ahead contacts are looked for, in steps */
     cut_policy cut;
     bool was_at_once;    /* the last step */
     int wait, wait_next; /* steps taken at once before impacts are followed again */
