@@ -147,6 +147,7 @@ typedef struct sweep {
     int64_t coupled_stamp[2];
     int coupled_room[2];
     double *free, *root;              /* n: rates without reactions; roots of the inverse masses */
+    bool root_known;                  /* those of masses that never change */
     double *kept_r;                   /* rows: reactions at the start */
     int rows_most, dofs_most;         /* of a contact */
     int matrix_rows, matrix_contacts; /* room of W */
@@ -167,11 +168,14 @@ typedef struct sweep {
     bool driving_known;         /* those of now */
     double *used;               /* n: forces that the step taken at once was made with */
     double opened;              /* work of smooth forces while positions were put right */
-    bool tried;                 /* gaps are those of a step that was given up */
-    uint8_t *by_end;            /* n: goes by the rate at the end of the step */
-    double *lumped;             /* n: inverse masses without coupling, that overlaps are opened by */
-    double *lengths;            /* of each family: largest seen of what its gaps are made of */
-    double margin;              /* how far ahead contacts are looked for, in steps */
+    /* of its contacts, and what they give to surfaces that move, where that is known */
+    double gain, given;
+    bool gain_known;
+    bool tried;      /* gaps are those of a step that was given up */
+    uint8_t *by_end; /* n: goes by the rate at the end of the step */
+    double *lumped;  /* n: inverse masses without coupling, that overlaps are opened by */
+    double *lengths; /* of each family: largest seen of what its gaps are made of */
+    double margin;   /* how far ahead contacts are looked for, in steps */
     cut_policy cut;
     bool was_at_once;    /* the last step */
     int wait, wait_next; /* steps taken at once before impacts are followed again */
@@ -289,10 +293,12 @@ static inline double larger(double a, double b)
     return a > b ? a : b;
 }
 
+/* Gaps below this part of the sizes of positions count as 0: rounding, some thousand times. */
+#define GAP_IS_ZERO 5e-13
 /* what counts as a gap of 0 where positions are of those sizes */
 static inline double gap_tolerance(const contact *c, const double *size)
 {
-    return 5e-13 * contact_size(c, c->H, size);
+    return GAP_IS_ZERO * contact_size(c, c->H, size);
 }
 
 /* x = A^-1 b, the short ones here */

@@ -92,10 +92,15 @@ void sweep_tolerances(sweep *w, track *k)
     const contact *c = k->c;
     /* members of a family are of one kind: they share what overlaps are measured by */
     double *length = &w->lengths[c->fam - w->s->family];
-    double size = contact_size(c, c->H, w->qmax);
+    double size = 0, rate = 0;
+    for (int i = 0; i < c->n; i++) {
+        int dof = c->dof ? c->dof[i] : i;
+        size += fabs(c->H[i]) * w->qmax[dof];
+        rate += fabs(c->H[i]) * w->vmax[dof];
+    }
     *length = larger(*length, size);
-    w->table.tol_gap[k->at] = gap_tolerance(c, w->qmax);
-    k->tol_u = 1e-12 * (contact_size(c, c->H, w->vmax) + fabs(c->ht));
+    w->table.tol_gap[k->at] = GAP_IS_ZERO * size;
+    k->tol_u = 1e-12 * (rate + fabs(c->ht));
     k->tol_slip = 0;
     for (int i = 0; i < c->d; i++)
         k->tol_slip += 1e-12 * (contact_size(c, c->S + (size_t)i * c->n, w->vmax) + fabs(c->s0[i]));

@@ -135,6 +135,8 @@ bool sweep_meet(sweep *w)
         k->un = gap_rate(k, w->v);
         if (k->un > k->tol_u)
             continue;
+        if (w->cut == CUT_NEVER && w->t > 0 && k->un < -k->tol_u)
+            continue; /* the step at once takes its impact in */
         t->met[i] = any = true;
         hit |= k->un < -k->tol_u;
     }

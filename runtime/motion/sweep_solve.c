@@ -312,14 +312,6 @@ static impulses *list_of(sweep *w, bool mass, const double *scale)
     return &w->list;
 }
 
-static bool list_symmetric(const sweep *w, bool mass)
-{
-    for (int i = 0; !mass && i < w->nact; i++)
-        if (!w->act[i]->rows_fixed && !w->whole)
-            return false;
-    return true;
-}
-
 /* bounds of friction that depend on the speed, at the rates x; the largest change of one, over its size */
 static double list_laws(sweep *w, impulses *p, const double *x)
 {
@@ -373,9 +365,11 @@ static bool solve_list(sweep *w, bool mass, double *x)
             sweep_law(w, i, w->act[i]->speed, &l->cone[i].mu, &l->cone[i].radius);
     }
     p->root = NULL;
-    if (list_symmetric(w, mass)) {
-        for (int i = 0; i < w->n; i++)
+    if (mass || w->known.fixed || w->whole) { /* reactions act along the rows: W is symmetric */
+        bool constant = w->s->mass_constant && f == &w->s->minv;
+        for (int i = 0; i < w->n && !(constant && w->root_known); i++)
             w->root[i] = sqrt(f->a[i]);
+        w->root_known = constant;
         p->root = w->root;
     }
     p->tol = w->tol;

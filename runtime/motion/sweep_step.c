@@ -161,6 +161,7 @@ static bool step_alone(sweep *w, double h, double *v)
         k->cone = w->cone[0];
         k->cone_step = h;
     }
+    w->cone[0] = k->cone;
     if (k->cone.of_speed)
         return false;
     k->row = 0;

@@ -210,6 +210,10 @@ void sweep_take(sweep *w, const bool *which, const bool *also)
 
 void sweep_gaps(sweep *w, track *const *k, size_t n)
 {
+    if (n == w->ntrack) { /* all there are */
+        sweep_gaps_but(w, NULL);
+        return;
+    }
     for (size_t at = 0, end; at < n; at = end) {
         size_t count = 0;
         for (end = at; end < n && k[end]->c->fam == k[at]->c->fam; end++)

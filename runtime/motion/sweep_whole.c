@@ -12,9 +12,14 @@ static int dof_of(const contact *c, int k)
 }
 
 /* overlaps that are left as they are */
+static double small_share(const sweep *w)
+{
+    return fmin(fmax(0.01 * w->tol, 1e-12), 1e-5);
+}
+
 static double small_overlap(const sweep *w, const track *k)
 {
-    return *k->length * fmin(fmax(0.01 * w->tol, 1e-12), 1e-5);
+    return *k->length * small_share(w);
 }
 
 /* ---- who takes part ---- */
@@ -64,6 +69,23 @@ static double reach_of(const sweep *w, const contact *c)
     return reach;
 }
 
+static void join_one(sweep *w, size_t i, double h)
+{
+    contact_table *t = &w->table;
+    track *k = w->track[i];
+    contact *c = k->c;
+    if (!k->rows_fixed || !k->offset_fixed)
+        contact_rows(w->s, c, w->M, false);
+    if (!t->in[i] && !t->met[i] && !w->chain.fixed &&
+        t->gap[i] > w->margin * (h * reach_of(w, c) + 2e-4 * *k->length))
+        return;
+    t->in[i] = true;
+    if (!k->still)
+        contact_laws(w->s, c, false);
+    k->un = gap_rate(k, w->v);
+    k->ahead = gap_ahead(w, k, h);
+}
+
 /* v1 holds the rates that smooth forces alone would lead to */
 static void join(sweep *w, double h)
 {
@@ -72,27 +94,14 @@ static void join(sweep *w, double h)
     system_at(w->s, w->t, w->q, w->v);
     if (w->tried) /* the gaps at hand are those of a step that was given up */
         sweep_gaps_but(w, NULL);
-    for (size_t i = 0; i < w->ntrack; i++) {
-        track *k = w->track[i];
-        contact *c = k->c;
-        t->in[i] = t->closed[i];
-        k->ahead = 0;
-        if (k->relation == REL_CLOSED) {
-            t->in[i] = true;
-            continue;
-        }
-        if (k->near && t->gap[i] > near_far)
-            continue;
-        if (!k->rows_fixed || !k->offset_fixed)
-            contact_rows(w->s, c, w->M, false);
-        if (!t->in[i] && !t->met[i] && !w->chain.fixed &&
-            t->gap[i] > w->margin * (h * reach_of(w, c) + 2e-4 * *k->length))
-            continue;
-        t->in[i] = true;
-        if (!k->still)
-            contact_laws(w->s, c, false);
-        k->un = gap_rate(k, w->v);
-        k->ahead = gap_ahead(w, k, h);
+    memcpy(t->in, t->closed, w->ntrack * sizeof *t->in);
+    for (size_t f = 0; f < w->p->ncontact; f++) {
+        bool pairs = near_fits(&w->p->contact[f]);
+        for (size_t i = t->from[f]; i < t->from[f + 1]; i++)
+            if (w->p->contact[f].relation == REL_CLOSED)
+                t->in[i] = true;
+            else if (!pairs || !(t->gap[i] > near_far))
+                join_one(w, i, h);
     }
 }
 
@@ -169,18 +178,31 @@ static double overlap_of(const track *k)
     return k->relation == REL_BILATERAL ? fabs(*k->c->gap) : -*k->c->gap;
 }
 
+/* is an overlap above that share of its length left, among contacts that take part? */
+static bool overlap_left(const sweep *w, double share)
+{
+    const contact_table *t = &w->table;
+    bool left = false;
+    for (size_t f = 0; f < w->p->ncontact && !left; f++) {
+        bool held = w->p->contact[f].relation == REL_BILATERAL;
+        double most = share * (w->near.reach > 0 ? w->near.reach : w->lengths[f]);
+        if (w->p->contact[f].relation == REL_CLOSED)
+            continue;
+        for (size_t i = t->from[f]; i < t->from[f + 1]; i++)
+            left |= t->in[i] && (held ? fabs(t->gap[i]) : -t->gap[i]) > most;
+    }
+    return left;
+}
+
 /* by the rates of the step; is an overlap above `least` of its length left? */
 static bool positions_by(sweep *w, double h, double least)
 {
     double a = h * (1 - w->theta), b = h * w->theta;
-    bool left = false;
     for (int i = 0; i < w->n; i++)
         w->q1[i] = w->q[i] + (w->by_end[i] ? h * w->v1[i] : a * w->v[i] + b * w->v1[i]);
     system_at(w->s, w->t1, w->q1, w->v1);
     sweep_gaps(w, w->act, (size_t)w->nact);
-    for (int i = 0; i < w->nact; i++)
-        left |= overlap_of(w->act[i]) > least * *w->act[i]->length;
-    return left;
+    return overlap_left(w, least);
 }
 
 /* x1 holds the rates along which bodies go */
@@ -218,24 +240,27 @@ static bool gains(const sweep *w, const track *k, const double *rate)
     return power > 1e-9 * size;
 }
 
+/* contact i of the problem has an impulse, and may let go */
+static bool pushes_open(const sweep *w, int i)
+{
+    return w->cone[i].kind == CONE_UNILATERAL && w->rr[w->cone[i].row] > 0;
+}
+
 /* Bodies on which an impulse would do work at the mean rate, as where they went apart and are pressed anew,
  * go by the rate at the end: that is no gain. */
 static void no_gain(sweep *w)
 {
     bool may = false; /* without friction and restitution only what goes apart at the start can do so */
-    for (int i = 0; i < w->nact && !may; i++) {
-        const track *k = w->act[i];
-        may = k->relation == REL_GAP && w->rr[k->row] > 0 && (k->c->d || k->c->e > 0 || k->un > 0);
-    }
+    for (int i = 0; i < w->nact && !may; i++)
+        may = pushes_open(w, i) && (w->cone[i].d || w->act[i]->c->e > 0 || w->act[i]->un > 0);
     for (int i = 0; i < w->n; i++)
         w->x1[i] = way_rate(w, i);
     for (bool more = may; more;) {
         more = false;
         for (int i = 0; i < w->nact; i++) {
-            const track *k = w->act[i];
-            if (k->relation != REL_GAP || !(w->rr[k->row] > 0) || !gains(w, k, w->x1))
+            if (!pushes_open(w, i) || !gains(w, w->act[i], w->x1))
                 continue;
-            go_by_end(w, k->c);
+            go_by_end(w, w->act[i]->c);
             more = true;
         }
     }
@@ -247,10 +272,10 @@ static bool no_overlap(sweep *w, double h, double least)
     bool more = false;
     for (int i = 0; i < w->nact; i++) {
         const track *k = w->act[i];
-        const contact *c = k->c;
         double over = overlap_of(k);
         if (!(over > least * *k->length))
             continue;
+        const contact *c = k->c;
         bool any = -k->un * h > over, all = true; /* it came at a speed, or others were moved */
         for (int j = 0; j < c->n; j++) {
             any |= w->by_end[dof_of(c, j)];
@@ -385,21 +410,26 @@ static void open_overlaps(sweep *w)
 
 static bool overlaps(sweep *w)
 {
-    bool any = false;
     system_at(w->s, w->t1, w->q1, w->v1);
     sweep_gaps(w, w->act, (size_t)w->nact);
-    for (int i = 0; i < w->nact; i++)
-        any |= overlap_of(w->act[i]) > small_overlap(w, w->act[i]);
-    return any;
+    return overlap_left(w, small_share(w));
 }
 
 /* ---- books ---- */
-/* Work is done along the way that is gone; where that is by the rate at the end, half of dv.M dv is lost.
- * What contacts gain in the step; *given: to surfaces that move. */
-static double contacts_gain(sweep *w, double *given)
+static bool reacts(const sweep *w, int i)
 {
-    double gain = 0, *rate = w->x1, *dv = w->x2, *mdv = w->x3;
-    *given = 0;
+    const double *r = w->rr + w->cone[i].row;
+    bool any = false;
+    for (int a = 0; a < cone_rows(&w->cone[i]); a++)
+        any |= r[a] != 0;
+    return any;
+}
+
+/* Work is done along the way that is gone; where that is by the rate at the end, half of dv.M dv is lost.
+ * What contacts gain in the step; *to_surfaces: given to those that move. */
+static double contacts_gain(sweep *w, double *to_surfaces)
+{
+    double gain = 0, given = 0, *rate = w->x1, *dv = w->x2, *mdv = w->x3;
     for (int i = 0; i < w->n; i++) {
         rate[i] = way_rate(w, i);
         dv[i] = w->v1[i] - w->v[i];
@@ -409,6 +439,8 @@ static double contacts_gain(sweep *w, double *given)
         if (w->by_end[i])
             gain -= 0.5 * dv[i] * mdv[i];
     for (int i = 0; i < w->nact; i++) {
+        if (!reacts(w, i))
+            continue;
         const track *k = w->act[i];
         const contact *c = k->c;
         for (int a = 0; a < rows_of(k); a++) {
@@ -416,16 +448,19 @@ static double contacts_gain(sweep *w, double *given)
             if (r == 0)
                 continue;
             gain += r * (contact_rate(c, row_of(k, c->H, c->S, a), rate) + still);
-            *given += r * still;
+            given += r * still;
         }
     }
+    *to_surfaces = given;
     return gain;
 }
 
 /* contacts that push overlaps open lift what they lost before */
 void sweep_whole_account(sweep *w, double h)
 {
-    double given, gain = contacts_gain(w, &given), *way = w->x1;
+    double given = w->given, gain = w->gain, *way = w->x1;
+    if (!w->gain_known)
+        gain = contacts_gain(w, &given);
     for (int i = 0; i < w->n; i++)
         way[i] = w->q1[i] - w->q[i];
     w->books->work += sweep_driven(w, h, way) - given;
@@ -449,10 +484,11 @@ bool sweep_whole_positions(sweep *w, double h)
         no_gain(w); /* who goes by the end now may have others gain */
     }
     /* bodies that are wedged have reactions whose rounding alone is a gain: then all go by the end */
-    double given;
-    if (free && contacts_gain(w, &given) > 0) {
+    w->gain_known = free;
+    if (free && (w->gain = contacts_gain(w, &w->given)) > 0) {
         memset(w->by_end, 1, (size_t)w->n);
         positions_by(w, h, least);
+        w->gain_known = false;
     }
     for (int round = 0; round < 6 && overlaps(w); round++)
         open_overlaps(w);

@@ -49,21 +49,23 @@ typedef struct family {
 
 /* A member of a contact family, with its rows at the instant they were last asked for. */
 typedef struct contact {
+    /* what every step reads */
     family *fam;
-    int64_t member;
-    int32_t index[MAX_INDEX];
-    int d; /* tangent components of the step problem */
-    int n; /* entries of a row: at the dofs dof[0..n), all of them where it is NULL */
+    double *gap; /* one of an array that is read as a whole */
+    int n;       /* entries of a row: at the dofs dof[0..n), all of them where it is NULL */
+    int d;       /* tangent components of the step problem */
     int *dof;
-    bool repeats;       /* a dof stands in it twice; only the first place of it is used */
     double *H, *S, *s0; /* 1 x n, d x n, d: gap rate = H q' + ht, slip = S q' + s0 */
     double ht;
-    double *show;         /* shown x d: slip and friction in the components that are shown */
-    double *show_force;   /* the same for forces (differs in the kinetic metric) */
-    double bias;          /* where it is constant */
     double mu, e, normal; /* mu is the bound over r_n (times |grad gap| where slip is not given) */
-    double metric;        /* |grad gap| in the kinetic metric, 1 where slip is given */
-    double *gap;          /* one of an array that is read as a whole; a contact of its own has its own */
+    /* which member it is */
+    int64_t member;
+    int32_t index[MAX_INDEX];
+    bool repeats;       /* a dof stands in it twice; only the first place of it is used */
+    double *show;       /* shown x d: slip and friction in the components that are shown */
+    double *show_force; /* the same for forces (differs in the kinetic metric) */
+    double bias;        /* where it is constant */
+    double metric;      /* |grad gap| in the kinetic metric, 1 where slip is given */
 } contact;
 
 typedef struct system {

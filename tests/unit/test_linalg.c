@@ -123,13 +123,36 @@ static void least_squares(void **s)
     arena_free(a);
 }
 
+/* a band that needs pivots: entries on and beside the diagonal are as large as each other */
+static void band(void **unused)
+{
+    enum { N = 40 };
+    (void)unused;
+    arena *a = arena_new(&allocator_libc, NULL);
+    for (int kb = 0; kb <= 12; kb++) {
+        int wide = 3 * kb + 1;
+        double *A = arena_array(a, double, N *N), *lu = arena_array(a, double, N *wide),
+               *b = arena_array(a, double, N), *x = arena_array(a, double, N);
+        for (int i = 0; i < N; i++) {
+            x[i] = b[i] = uniform();
+            for (int j = i > kb ? i - kb : 0; j <= i + kb && j < N; j++) {
+                double entry = kb && i == j && i % 3 == 0 ? 0 : uniform() + (kb == 0 ? 2 : 0);
+                A[i * N + j] = lu[j * wide + 2 * kb + i - j] = entry;
+            }
+        }
+        assert_true(band_lu(N, kb, lu, x));
+        assert_true(defect(A, x, b, N) < 1e-9);
+        memset(lu, 0, (size_t)(N * wide) * sizeof *lu);
+        assert_false(band_lu(N, kb, lu, x));
+    }
+    arena_free(a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(solves),
-        cmocka_unit_test(refuses),
-        cmocka_unit_test(shortest),
-        cmocka_unit_test(least_squares),
+        cmocka_unit_test(solves),        cmocka_unit_test(refuses), cmocka_unit_test(shortest),
+        cmocka_unit_test(least_squares), cmocka_unit_test(band),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
