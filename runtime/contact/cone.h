@@ -110,7 +110,9 @@ typedef enum {
     CONE_TURNS = 32 /* slip whose direction is part of the problem: the derivative changes with it */
 } cone_mode;
 /* Alart and Curnier's map F(r, u) of a contact, 0 at its solution, and its derivatives by r and by u (rows x
-   rows each); an, at as for cone_defect.  What the contact does there, as a sum of modes. */
-cone_mode cone_newton(const cone *c, const double *r, const double *u, double an, double at, double *F,
-                      double *Fr, double *Fu);
+   rows each); an, at as for cone_defect.  touching: a contact that just touches, r_n = u_n = 0, counts as
+   held, which is what chains need to pass a push on; in piles it makes matrices singular.  What the contact
+   does there, as a sum of modes. */
+cone_mode cone_newton(const cone *c, const double *r, const double *u, double an, double at, bool touching,
+                      double *F, double *Fr, double *Fu);
 #endif

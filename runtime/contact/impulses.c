@@ -188,7 +188,7 @@ static double chain_solve(impulses *w, island *i, group g, int *worst)
     contact_list *l = &w->act;
     if (!i->band)
         i->band = island_band(&w->isl, i, l, w->fixed ? w->a : w->scratch);
-    band_problem *p = i->band;
+    contact_problem *p = i->band;
     for (int k = 0; k < g.n; k++) {
         int c = g.at[k], row = l->cone[c].row, m = list_rows(l, c), to = p->cone[k].row;
         if (l->cone[c].d) {

@@ -23,7 +23,7 @@ typedef struct contact_list {
 /* Contacts that are connected through dofs: at[first..first + n), in an order that keeps neighbours close. */
 typedef struct island {
     int first, n, kb;
-    band_problem *band;
+    contact_problem *band;
 } island;
 typedef struct islands {
     int n, cap;
@@ -93,7 +93,7 @@ static inline void list_push(const contact_list *l, int c, const double *dr, dou
 /* islands.c: groups of contacts that share dofs.  order: contacts of a group in the order of Cuthill and
  * McKee, and kb its band; else as listed and kb = -1. */
 void islands_find(islands *g, const contact_list *l, int ndof, bool order, arena *a, arena *scratch);
-band_problem *island_band(const islands *g, const island *i, const contact_list *l, arena *a);
+contact_problem *island_band(const islands *g, const island *i, const contact_list *l, arena *a);
 
 /* relax.c: sweeps with conjugate directions (plain: without) over the contacts at[0..n), two rows each at
  * most; the residual, over the largest impulse */
