@@ -13,8 +13,8 @@ typedef struct contact_list {
     int *dof_at, *dof;   /* n + 1; the dofs of contact c are dof[dof_at[c]] .. */
     size_t *J_at, *A_at; /* n + 1 */
     double *J, *K, *A;   /* rows; what reactions along them do to the rates; J K^T of one contact */
-    /* by row: added to J v (rates of surfaces, gap/h, restitution); impulse; conjugate direction */
-    double *b, *r, *p;
+    /* by row: added to J v (rates of surfaces, gap/h, restitution); impulse */
+    double *b, *r;
     /* columns of K^T, dof by dof, where the list is fixed */
     int *at_dof, *row_of;
     double *K_of;
