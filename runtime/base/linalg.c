@@ -282,7 +282,7 @@ int chol_rank(double *a, int n, int *perm, double tol)
 }
 
 /* A = L L^T with L n by k:  x = L (L^T L)^-2 L^T b lies in the range of A. */
-int sym_shortest_factor(double *a, int n, double *work, int *iwork)
+static inline __attribute__((always_inline)) int shortest_factor(double *a, int n, double *work, int *iwork)
 {
     double *g = work;
     int k = chol_rank(a, n, iwork, 1e-11), bad;
@@ -298,8 +298,9 @@ int sym_shortest_factor(double *a, int n, double *work, int *iwork)
     return chol_plain(g, k, &bad) ? k : 0;
 }
 
-void sym_shortest_use(const double *a, int k, const double *b, double *x, int n, double *work,
-                      const int *iwork)
+static inline __attribute__((always_inline)) void shortest_use(const double *a, int k, const double *b,
+                                                               double *x, int n, double *work,
+                                                               const int *iwork)
 {
     double *g = work, *y = work + (size_t)n * n, *pb = y + n;
     for (int i = 0; i < n; i++)
@@ -321,10 +322,21 @@ void sym_shortest_use(const double *a, int k, const double *b, double *x, int n,
         x[iwork[i]] = pb[i];
 }
 
+int sym_shortest_factor(double *a, int n, double *work, int *iwork)
+{
+    return shortest_factor(a, n, work, iwork);
+}
+
+void sym_shortest_use(const double *a, int rank, const double *b, double *x, int n, double *work,
+                      const int *iwork)
+{
+    shortest_use(a, rank, b, x, n, work, iwork);
+}
+
 int sym_shortest(double *a, const double *b, double *x, int n, double *work, int *iwork)
 {
-    int k = sym_shortest_factor(a, n, work, iwork);
-    sym_shortest_use(a, k, b, x, n, work, iwork);
+    int k = shortest_factor(a, n, work, iwork);
+    shortest_use(a, k, b, x, n, work, iwork);
     return k;
 }
 

@@ -1,17 +1,17 @@
 #include "band.h"
 #include <math.h>
 #include <string.h>
-#include "base/linalg.h"
+#include "newton.h"
 
 typedef struct band_work {
     bool rough;          /* friction somewhere: not one normal row for each contact */
     bool known, entries; /* L belongs to the set `in`; an and at are there */
     bool *in;            /* rows that press */
-    double *L; /* L D L^T of W on these rows, a row of the lower band each; D on its diagonal, inverted */
-    double *start, *keep, *dr, *F; /* m */
-    double *an, *at, *over;        /* by contact: normal entry of W, largest tangent entry, 1/an */
-    /* Newton's matrix by columns, with room for pivoting */
-    double *lu;
+    double *L;     /* L D L^T of W on these rows, a row of the lower band each; D on its diagonal, inverted */
+    double *start; /* m */
+    double *an, *at, *over; /* by contact: normal entry of W, largest tangent entry, 1/an */
+    arena *a;
+    newton *newton; /* with friction */
 } band_work;
 
 static inline double larger(double a, double b)
@@ -19,70 +19,40 @@ static inline double larger(double a, double b)
     return a > b ? a : b;
 }
 
-band_problem *band_new(arena *a, int n, int m, int kb)
+contact_problem *band_new(arena *a, int n, int m, int kb)
 {
-    band_problem *p = arena_make(a, band_problem);
+    contact_problem *p = arena_make(a, contact_problem);
     band_work *w = p->work = arena_make(a, band_work);
     size_t mm = (size_t)m, wide = 2 * (size_t)kb + 1;
-    *p = (band_problem){ .n = n, .m = m, .kb = kb, .work = w };
+    *p = (contact_problem){ .n = n, .m = m, .kb = kb, .work = w };
     p->cone = arena_array(a, cone, n);
     p->W = arena_array(a, double, mm *wide);
-    double **rows[] = { &p->b, &p->r, &p->u, &w->start, &w->keep, &w->dr, &w->F, &w->an, &w->at, &w->over };
+    w->a = a;
+    double **rows[] = { &p->b, &p->r, &p->u, &w->start, &w->an, &w->at, &w->over };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         *rows[i] = arena_array(a, double, mm);
     w->in = arena_array(a, bool, m);
     w->rough = m != n;
-    if (w->rough)
-        w->lu = arena_array(a, double, mm *(3 * (size_t)kb + 1));
-    else
+    if (!w->rough)
         w->L = arena_array(a, double, mm *((size_t)kb + 1));
     return p;
 }
 
-static inline double row_times(const band_problem *p, int i, const double *x)
-{
-    int lo = i > p->kb ? i - p->kb : 0, hi = i + p->kb < p->m ? i + p->kb : p->m - 1;
-    const double *W = band_at(p, i, lo);
-    double s = 0;
-    for (int j = lo; j <= hi; j++)
-        s += *W++ * x[j];
-    return s;
-}
-
-/* u = b + W r */
-static void velocities(band_problem *p)
-{
-    int m = p->m;
-    const double *W = p->W, *r = p->r;
-    if (p->kb != 1 || m < 2) {
-        for (int i = 0; i < m; i++)
-            p->u[i] = p->b[i] + row_times(p, i, r);
-        return;
-    }
-    p->u[0] = p->b[0] + W[1] * r[0] + W[2] * r[1];
-    for (int i = 1; i < m - 1; i++)
-        p->u[i] = p->b[i] + (W[3 * i] * r[i - 1] + W[3 * i + 1] * r[i] + W[3 * i + 2] * r[i + 1]);
-    p->u[m - 1] = p->b[m - 1] + W[3 * m - 3] * r[m - 2] + W[3 * m - 2] * r[m - 1];
-}
-
-static void entries(band_problem *p)
+/* W is filled by now */
+static void entries(contact_problem *p)
 {
     band_work *w = p->work;
     w->entries = true;
-    for (int c = 0; c < p->n; c++) {
-        const cone *o = &p->cone[c];
-        int k = cone_normal(o);
-        w->an[c] = k ? *band_at(p, o->row, o->row) : 0;
+    problem_diagonal(p, w->an, w->at);
+    for (int c = 0; c < p->n; c++)
         w->over[c] = 1 / w->an[c];
-        w->at[c] = 0;
-        for (int j = k; j < cone_rows(o); j++)
-            w->at[c] = larger(w->at[c], *band_at(p, o->row + j, o->row + j));
-    }
+    if (w->rough)
+        w->newton = newton_on_band(p, w->a);
 }
 
 /* ---- no friction: an active set ---- */
 /* rows outside the set are those of the unit matrix */
-static bool set_factor(band_problem *p)
+static bool set_factor(contact_problem *p)
 {
     band_work *w = p->work;
     int kb = p->kb;
@@ -115,7 +85,7 @@ static bool set_factor(band_problem *p)
     return true;
 }
 
-static void factor_use(const band_problem *p, double *x)
+static void factor_use(const contact_problem *p, double *x)
 {
     const band_work *w = p->work;
     int kb = p->kb, m = p->m;
@@ -136,7 +106,7 @@ static void factor_use(const band_problem *p, double *x)
 }
 
 /* the same for three diagonals */
-static void factor_use_3(const band_problem *p, double *x)
+static void factor_use_3(const contact_problem *p, double *x)
 {
     const double *L = p->work->L;
     int m = p->m;
@@ -147,7 +117,7 @@ static void factor_use_3(const band_problem *p, double *x)
         x[i] = x[i] * L[2 * i + 1] - L[2 * i + 2] * x[i + 1];
 }
 
-static void set_solve(band_problem *p)
+static void set_solve(contact_problem *p)
 {
     const band_work *w = p->work;
     for (int i = 0; i < p->m; i++)
@@ -159,12 +129,12 @@ static void set_solve(band_problem *p)
 }
 
 /* Rates, and how many rows are on the wrong side; those change sides (only the last of them when one). */
-static int set_change(band_problem *p, bool one)
+static int set_change(contact_problem *p, bool one)
 {
     band_work *w = p->work;
     double scale = p->least, eps;
     int wrong = 0, last = -1;
-    velocities(p);
+    problem_velocities(p, p->u);
     for (int i = 0; i < p->m; i++)
         scale = larger(scale, fabs(p->r[i]));
     if (scale == 0)
@@ -188,7 +158,7 @@ static int set_change(band_problem *p, bool one)
 }
 
 /* natural map of all rows; what rounding leaves below 0 is clipped */
-static double set_residual(band_problem *p)
+static double set_residual(contact_problem *p)
 {
     const band_work *w = p->work;
     reaction_size size = { 0 };
@@ -214,7 +184,7 @@ static double set_residual(band_problem *p)
 
 /* All wrong rows change sides at once; when that does not lead on, one at a time (which ends for every
  * positive definite W). */
-static bool set_find(band_problem *p)
+static bool set_find(contact_problem *p)
 {
     enum { PATIENCE = 10 };
     band_work *w = p->work;
@@ -239,171 +209,7 @@ static bool set_find(band_problem *p)
     return false;
 }
 
-/* ---- friction: semi-smooth Newton on Alart and Curnier's map, with a search along the step ---- */
-static double defect(band_problem *p)
-{
-    const band_work *w = p->work;
-    reaction_size size = { 0 };
-    double any = 0, most = 0;
-    for (int c = 0; c < p->n; c++) {
-        int i = p->cone[c].row;
-        double e = cone_defect(&p->cone[c], p->r + i, p->u + i, p->b + i, w->an[c], w->at[c], &any);
-        reaction_add(&size, &p->cone[c], p->r + i, p->b + i, w->an[c], w->at[c]);
-        if (e > most || !(e == e)) {
-            most = e;
-            p->worst = c;
-        }
-    }
-    return most == 0 ? 0 : most / reaction_scale(&size, p->least);
-}
-
-/* entry (i, j) of Newton's matrix */
-static double *lu_at(band_problem *p, int i, int j)
-{
-    return &p->work->lu[(size_t)j * (size_t)(3 * p->kb + 1) + (size_t)(2 * p->kb + i - j)];
-}
-
-static void lu_row(band_problem *p, int i, int from, double k)
-{
-    int lo = from > p->kb ? from - p->kb : 0, hi = from + p->kb < p->m ? from + p->kb : p->m - 1;
-    for (int j = lo > i - p->kb ? lo : i - p->kb; j <= hi && j <= i + p->kb; j++)
-        *lu_at(p, i, j) += k * *band_at(p, from, j);
-}
-
-static void newton_tangent(band_problem *p, const cone *o, double bound, double sign, double rho)
-{
-    band_work *w = p->work;
-    int k = cone_normal(o), row = o->row + k, d = o->d;
-    double x[MAX_TANGENT], nx = 0;
-    for (int j = 0; j < d; j++) {
-        x[j] = p->r[row + j] - rho * p->u[row + j];
-        nx += x[j] * x[j];
-    }
-    nx = sqrt(nx);
-    for (int j = 0; j < d; j++) {
-        if (o->dir) {
-            *lu_at(p, row + j, row + j) += 1;
-            if (k)
-                *lu_at(p, row + j, o->row) += o->dir[j] * sign;
-            w->F[row + j] = p->r[row + j] + bound * o->dir[j];
-            continue;
-        }
-        if (nx <= bound) {
-            lu_row(p, row + j, row + j, rho);
-            w->F[row + j] = rho * p->u[row + j];
-            continue;
-        }
-        double xj = x[j] / nx, f = bound / nx;
-        for (int i = 0; i < d && f > 0; i++) {
-            double g = f * ((i == j) - xj * x[i] / nx);
-            lu_row(p, row + j, row + i, g * rho);
-            *lu_at(p, row + j, row + i) -= g;
-        }
-        *lu_at(p, row + j, row + j) += 1;
-        if (k && sign != 0)
-            *lu_at(p, row + j, o->row) -= xj * sign;
-        w->F[row + j] = p->r[row + j] - bound * xj;
-    }
-}
-
-static void newton_fill(band_problem *p)
-{
-    band_work *w = p->work;
-    memset(w->lu, 0, (size_t)p->m * (size_t)(3 * p->kb + 1) * sizeof *w->lu);
-    for (int c = 0; c < p->n; c++) {
-        const cone *o = &p->cone[c];
-        int row = o->row;
-        double rn = 0, sign = 0;
-        if (cone_normal(o)) {
-            double rho = 1 / w->an[c];
-            rn = p->r[row];
-            sign = rn < 0 ? -o->mu : o->mu;
-            if (o->kind == CONE_BILATERAL || rn - rho * p->u[row] >= 0) {
-                lu_row(p, row, row, rho);
-                w->F[row] = rho * p->u[row];
-            } else {
-                *lu_at(p, row, row) = 1;
-                w->F[row] = rn;
-                rn = sign = 0;
-            }
-        }
-        if (o->d)
-            newton_tangent(p, o, o->mu * fabs(rn) + o->radius, sign, 1 / w->at[c]);
-    }
-}
-
-static bool newton_direction(band_problem *p)
-{
-    band_work *w = p->work;
-    int m = p->m;
-    newton_fill(p);
-    memcpy(w->dr, w->F, (size_t)m * sizeof *w->dr);
-    if (!band_lu(m, p->kb, w->lu, w->dr))
-        return false;
-    for (int i = 0; i < m; i++)
-        if (!isfinite(w->dr[i]))
-            return false;
-    return true;
-}
-
-/* one pass of exact local solutions, up and down */
-static void relax(band_problem *p)
-{
-    double A[(1 + MAX_TANGENT) * (1 + MAX_TANGENT)], b[1 + MAX_TANGENT], r[1 + MAX_TANGENT],
-        work[CONE_WORK * MAX_TANGENT * (MAX_TANGENT + 4) + 8];
-    for (int at = 0; at < 2 * p->n; at++) {
-        const cone *o = &p->cone[at < p->n ? at : 2 * p->n - 1 - at];
-        int m = cone_rows(o), row = o->row;
-        for (int i = 0; i < m; i++) {
-            b[i] = p->b[row + i] + row_times(p, row + i, p->r);
-            for (int j = 0; j < m; j++) {
-                A[i * m + j] = *band_at(p, row + i, row + j);
-                b[i] -= A[i * m + j] * p->r[row + j];
-            }
-        }
-        if (cone_solve(o, A, m, b, r, work))
-            memcpy(p->r + row, r, (size_t)m * sizeof *r);
-    }
-}
-
-static bool newton(band_problem *p, double tol)
-{
-    enum { MOST = 60, MEMORY = 4, HALVES = 6 };
-    band_work *w = p->work;
-    double memory[MEMORY], e;
-    size_t size = (size_t)p->m * sizeof *p->r;
-    velocities(p);
-    e = defect(p);
-    for (int i = 0; i < MEMORY; i++)
-        memory[i] = e;
-    for (int it = 0; it < MOST && !(e <= tol); it++) {
-        double allow = 0, s = 1;
-        memcpy(w->keep, p->r, size);
-        bool ok = newton_direction(p), down = false;
-        for (int i = 0; i < MEMORY; i++)
-            allow = larger(allow, memory[i]);
-        for (int half = 0; ok && half < HALVES && !down; half++, s *= 0.5) {
-            for (int i = 0; i < p->m; i++)
-                p->r[i] = w->keep[i] - s * w->dr[i];
-            velocities(p);
-            e = defect(p);
-            down = e <= tol || e < (1 - 0.1 * s) * allow;
-        }
-        p->iterations++;
-        if (!down) {
-            memcpy(p->r, w->keep, size);
-            for (int i = 0; i < 4; i++)
-                relax(p);
-            velocities(p);
-            e = defect(p);
-        }
-        memory[it % MEMORY] = e;
-    }
-    p->residual = e;
-    return e <= tol;
-}
-
-static bool set_run(band_problem *p, double tol)
+static bool set_run(contact_problem *p, double tol)
 {
     band_work *w = p->work;
     for (int i = 0; i < p->m; i++) {
@@ -421,7 +227,7 @@ static bool set_run(band_problem *p, double tol)
     return p->residual <= tol;
 }
 
-bool band_solve(band_problem *p, double tol)
+bool band_solve(contact_problem *p, double tol)
 {
     band_work *w = p->work;
     size_t size = (size_t)p->m * sizeof *p->r;
@@ -432,7 +238,7 @@ bool band_solve(band_problem *p, double tol)
     if (!w->entries)
         entries(p);
     memcpy(w->start, p->r, size);
-    if (w->rough ? newton(p, tol) : set_run(p, tol))
+    if (w->rough ? newton_band(w->newton, tol) : set_run(p, tol))
         return true;
     memcpy(p->r, w->start, size);
     return false;

@@ -292,17 +292,17 @@ double reaction_scale(const reaction_size *s, double least)
 }
 
 /* ---- its derivative ---- */
-cone_mode cone_newton(const cone *o, const double *r, const double *u, double an, double at, double *F,
-                      double *Fr, double *Fu)
+cone_mode cone_newton(const cone *o, const double *r, const double *u, double an, double at, bool touching,
+                      double *F, double *Fr, double *Fu)
 {
     int k = cone_normal(o), m = cone_rows(o), mode = 0;
     double rn = 0, nx = 0;
     memset(Fr, 0, (size_t)m * (size_t)m * sizeof *Fr);
     memset(Fu, 0, (size_t)m * (size_t)m * sizeof *Fu);
     if (k) {
-        double rho = 1 / an;
+        double rho = 1 / an, x = r[0] - rho * u[0];
         rn = r[0];
-        if (o->kind == CONE_BILATERAL || rn - rho * u[0] > 0) {
+        if (o->kind == CONE_BILATERAL || x > 0 || (touching && x == 0)) {
             F[0] = rho * u[0];
             Fu[0] = rho;
             mode = CONE_HELD;
@@ -335,7 +335,7 @@ cone_mode cone_newton(const cone *o, const double *r, const double *u, double an
             Fr[row * m + i] -= g;
         }
         Fr[row * m + row] += 1;
-        if (k && rn != 0)
+        if (k && (rn != 0 || (touching && mode == CONE_HELD)))
             Fr[row * m] -= e * sign;
         F[row] = r[row] - bound * e;
     }

@@ -58,23 +58,24 @@ enum { CONE_WORK = 3 }; /* work of cone_solve: CONE_WORK*d*(d + 4) doubles */
 
 /* ---- one normal and one tangent row, unilateral, b[0] < 0: the common case ---- */
 /* over: 1/determinant of A, which is not used where it is not positive.  False: it does not stick. */
-static inline bool pair_stick(const cone *c, const double *A, double over, const double *b, double *r)
+static inline bool pair_stick(const double *A, double over, double mu, double radius, const double *b,
+                              double *r)
 {
     r[0] = (A[1] * b[1] - A[3] * b[0]) * over;
     r[1] = (A[2] * b[0] - A[0] * b[1]) * over;
-    return over > 0 && r[0] >= 0 && fabs(r[1]) <= c->mu * r[0] + c->radius;
+    return over > 0 && r[0] >= 0 && fabs(r[1]) <= mu * r[0] + radius;
 }
 /* slip to the side s, +1 or -1: r_t = -s bound; over: 1/(A00 - s mu A01).  False: that is not it. */
-static inline bool pair_slip(const cone *c, const double *A, double s, double over, const double *b,
-                             double *r)
+static inline bool pair_slip(const double *A, double s, double over, double mu, double radius,
+                             const double *b, double *r)
 {
-    r[0] = (A[1] * s * c->radius - b[0]) * over;
-    r[1] = -s * (c->mu * r[0] + c->radius);
+    r[0] = (A[1] * s * radius - b[0]) * over;
+    r[1] = -s * (mu * r[0] + radius);
     return over > 0 && r[0] >= 0 && s * (b[1] + A[2] * r[0] + A[3] * r[1]) >= 0;
 }
 /* What the two divide by, for contacts that are solved again and again; 0 where that is not positive. */
 typedef struct cone_pair {
-    double A[4];
+    double A[4], mu, radius;
     double over, left, right;
 } cone_pair;
 static inline double pair_over(double x)
@@ -82,22 +83,23 @@ static inline double pair_over(double x)
     return x > 0 ? 1 / x : 0;
 }
 /* of one row: the tangent entry is 1 */
-static inline cone_pair pair_of(const double *A, int rows, double mu)
+static inline cone_pair pair_of(const double *A, int rows, const cone *c)
 {
-    cone_pair p = { .A = { A[0], 0, 0, 1 } };
+    cone_pair p = { .A = { A[0], 0, 0, 1 }, .mu = c->mu, .radius = c->radius };
     for (int k = 1; rows == 2 && k < 4; k++)
         p.A[k] = A[k];
     p.over = pair_over(p.A[0] * p.A[3] - p.A[1] * p.A[2]);
-    p.left = pair_over(p.A[0] - mu * p.A[1]);
-    p.right = pair_over(p.A[0] + mu * p.A[1]);
+    p.left = pair_over(p.A[0] - p.mu * p.A[1]);
+    p.right = pair_over(p.A[0] + p.mu * p.A[1]);
     return p;
 }
 /* stick, else slip to the side it is driven to; false where neither is it: cone_solve knows */
-static inline bool pair_solve(const cone *c, const cone_pair *p, const double *b, double *r)
+static inline bool pair_solve(const cone_pair *p, const double *b, double *r)
 {
-    if (pair_stick(c, p->A, p->over, b, r))
+    if (pair_stick(p->A, p->over, p->mu, p->radius, b, r))
         return true;
-    return r[1] < 0 ? pair_slip(c, p->A, 1, p->left, b, r) : pair_slip(c, p->A, -1, p->right, b, r);
+    bool back = r[1] < 0;
+    return pair_slip(p->A, back ? 1 : -1, back ? p->left : p->right, p->mu, p->radius, b, r);
 }
 
 /* ---- Newton's method ---- */
@@ -110,7 +112,9 @@ typedef enum {
     CONE_TURNS = 32 /* slip whose direction is part of the problem: the derivative changes with it */
 } cone_mode;
 /* Alart and Curnier's map F(r, u) of a contact, 0 at its solution, and its derivatives by r and by u (rows x
-   rows each); an, at as for cone_defect.  What the contact does there, as a sum of modes. */
-cone_mode cone_newton(const cone *c, const double *r, const double *u, double an, double at, double *F,
-                      double *Fr, double *Fu);
+   rows each); an, at as for cone_defect.  touching: a contact that just touches, r_n = u_n = 0, counts as
+   held, which is what chains need to pass a push on; in piles it makes matrices singular.  What the contact
+   does there, as a sum of modes. */
+cone_mode cone_newton(const cone *c, const double *r, const double *u, double an, double at, bool touching,
+                      double *F, double *Fr, double *Fu);
 #endif

@@ -5,6 +5,7 @@
 #include <string.h>
 #include "pile.h"
 #include "impulses.h"
+#include "sweeps.h"
 #include "base/linalg.h"
 
 enum { MAX_ROWS = 1 + MAX_TANGENT }; /* of a contact */
@@ -41,15 +42,10 @@ static inline double larger(double a, double b)
  * that is not it. */
 static inline bool solve_two(const cone *o, const double *A, const double *b, double *r)
 {
-    double over = -1 / (A[0] * A[3] - A[1] * A[2]);
-    r[0] = (A[3] * b[0] - A[1] * b[1]) * over;
-    r[1] = (A[0] * b[1] - A[2] * b[0]) * over;
-    if (r[0] >= 0 && fabs(r[1]) <= o->mu * r[0] + o->radius)
+    if (pair_stick(A, pair_over(A[0] * A[3] - A[1] * A[2]), o->mu, o->radius, b, r))
         return true;
-    double s = r[1] < 0 ? 1 : -1, k = o->mu * s; /* slip to the side s: r_t = -s bound */
-    r[0] = (A[1] * s * o->radius - b[0]) / (A[0] - k * A[1]);
-    r[1] = -k * r[0] - s * o->radius;
-    return r[0] >= 0 && A[0] > k * A[1] && s * (b[1] + A[2] * r[0] + A[3] * r[1]) >= 0;
+    double side = r[1] < 0 ? 1 : -1;
+    return pair_slip(A, side, pair_over(A[0] - side * o->mu * A[1]), o->mu, o->radius, b, r);
 }
 
 static inline void solve_one(const cone *o, const double *A, int m, const double *b, double *r, double *work)
@@ -188,7 +184,7 @@ static double chain_solve(impulses *w, island *i, group g, int *worst)
     contact_list *l = &w->act;
     if (!i->band)
         i->band = island_band(&w->isl, i, l, w->fixed ? w->a : w->scratch);
-    band_problem *p = i->band;
+    contact_problem *p = i->band;
     for (int k = 0; k < g.n; k++) {
         int c = g.at[k], row = l->cone[c].row, m = list_rows(l, c), to = p->cone[k].row;
         if (l->cone[c].d) {
@@ -348,103 +344,61 @@ static double solve_sparse(impulses *w, group g, int *worst)
 }
 
 /* ---- sweeps ---- */
-/* what the conjugate directions go with: impulses and velocities as they were, the direction in impulses
- * (list.p) and in velocities */
-typedef struct {
-    int n, *dof;
-    double *r, *v, *pv;
-} trail;
-
-static trail trail_new(impulses *w, group g)
+/* rows of the contacts of a group, and their dofs */
+static sweep_part group_rows(impulses *w, group g)
 {
     const contact_list *l = &w->act;
-    arena *a = w->scratch;
-    /* only the rows of the group are used */
-    trail t = { .r = arena_alloc(a, (size_t)l->rows * sizeof(double)) };
-    int all = 0, mark = ++w->mark;
+    int n = 0, *at = arena_array(w->scratch, int, l->rows);
+    for (int i = 0; i < g.n; i++)
+        for (int a = 0; a < list_rows(l, g.at[i]); a++)
+            at[n++] = l->cone[g.at[i]].row + a;
+    return (sweep_part){ l->r, at, n };
+}
+
+static sweep_part group_dofs(impulses *w, group g)
+{
+    const contact_list *l = &w->act;
+    int all = 0, mark = ++w->mark, n = 0;
     for (int i = 0; i < g.n; i++)
         all += l->dof_at[g.at[i] + 1] - l->dof_at[g.at[i]];
-    if (all > w->n)
-        all = w->n;
-    t.dof = arena_array(a, int, all);
+    int *at = arena_array(w->scratch, int, all < w->n ? all : w->n);
     for (int i = 0; i < g.n; i++)
         for (int k = l->dof_at[g.at[i]]; k < l->dof_at[g.at[i] + 1]; k++)
             if (w->marked[l->dof[k]] != mark) {
                 w->marked[l->dof[k]] = mark;
-                t.dof[t.n++] = l->dof[k];
+                at[n++] = l->dof[k];
             }
-    t.v = arena_array(a, double, t.n);
-    t.pv = arena_array(a, double, t.n);
-    return t;
+    return (sweep_part){ w->v1, at, n };
 }
 
-static void trail_start(const impulses *w, trail *t, group g)
+typedef struct {
+    impulses *w;
+    group g;
+    int *worst;
+} list_sweeps;
+
+static double list_pass(void *of, bool down, double *size)
 {
-    const contact_list *l = &w->act;
-    for (int i = 0; i < g.n; i++)
-        for (int a = 0, row = l->cone[g.at[i]].row; a < list_rows(l, g.at[i]); a++)
-            t->r[row + a] = l->r[row + a];
-    for (int k = 0; k < t->n; k++)
-        t->v[k] = w->v1[t->dof[k]];
+    list_sweeps *s = of;
+    arena_tick(s->w->scratch, 128 * (int64_t)s->g.n);
+    s->w->swept += s->g.n;
+    return sweep(s->w, s->g, down, size, s->worst);
 }
 
-/* on along the direction of the last step, as conjugate gradients do: r += beta p, p = beta p + (r - r
- * before) */
-static void trail_go(impulses *w, trail *t, group g, double *before)
-{
-    contact_list *l = &w->act;
-    double g2 = 0;
-    for (int i = 0; i < g.n; i++)
-        for (int a = 0, row = l->cone[g.at[i]].row; a < list_rows(l, g.at[i]); a++) {
-            double x = l->r[row + a] - t->r[row + a];
-            g2 += x * x;
-        }
-    bool go = *before > 0 && g2 <= *before;
-    double beta = go ? g2 / *before : 0;
-    *before = go || *before == 0 ? g2 : 0;
-    for (int i = 0; i < g.n; i++)
-        for (int a = 0, row = l->cone[g.at[i]].row; a < list_rows(l, g.at[i]); a++) {
-            double d = beta * l->p[row + a];
-            l->p[row + a] = go ? d + (l->r[row + a] - t->r[row + a]) : 0;
-            l->r[row + a] += d;
-        }
-    for (int k = 0; k < t->n; k++) {
-        double d = beta * t->pv[k], *v = &w->v1[t->dof[k]];
-        t->pv[k] = go ? d + (*v - t->v[k]) : 0;
-        *v += d;
-    }
-}
-
-/* Gauss-Seidel as the gradient of a conjugate direction method: far fewer sweeps for the same residual, which
-   is returned. plain: sweeps alone, which friction cannot mislead. */
+/* the residual */
 static double solve_sweeps(impulses *w, group g, int most, bool plain, int *worst)
 {
-    contact_list *l = &w->act;
-    double before = 0, size = 0, res = INFINITY;
+    int done;
     name_solver(w, BY_SWEEPS);
     if (relax_fits(w, g.at, g.n))
         return relax_solve(w, g.at, g.n, most, plain, worst);
-    trail t = trail_new(w, g);
-    for (int i = 0; i < g.n; i++)
-        for (int a = 0; a < list_rows(l, g.at[i]); a++)
-            l->p[l->cone[g.at[i]].row + a] = 0;
-    for (int it = 0; it < most; it++) {
-        arena_tick(w->scratch, 256 * (int64_t)g.n);
-        if (!plain)
-            trail_start(w, &t, g);
-        res = sweep(w, g, false, &size, worst);
-        w->swept += g.n;
-        if (!(res <= w->tol * size)) {
-            res = larger(res, sweep(w, g, true, &size, worst));
-            w->swept += g.n;
-        }
-        w->iterations += 2;
-        if (res <= w->tol * size || size == 0)
-            break;
-        if (!plain)
-            trail_go(w, &t, g, &before);
-    }
-    return size > 0 ? res / size : 0;
+    list_sweeps l = { w, g, worst };
+    sweeper s = {
+        .of = &l, .pass = list_pass, .part = { group_rows(w, g), group_dofs(w, g) }, .eager = true
+    };
+    double res = sweeps_run(&s, most, plain, w->tol, w->scratch, &done);
+    w->iterations += 2 * done;
+    return res;
 }
 
 /* A loose tolerance is reached by sweeps, sooner than W is formed; a tight one by what pile.c knows, which

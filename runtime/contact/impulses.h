@@ -13,8 +13,8 @@ typedef struct contact_list {
     int *dof_at, *dof;   /* n + 1; the dofs of contact c are dof[dof_at[c]] .. */
     size_t *J_at, *A_at; /* n + 1 */
     double *J, *K, *A;   /* rows; what reactions along them do to the rates; J K^T of one contact */
-    /* by row: added to J v (rates of surfaces, gap/h, restitution); impulse; conjugate direction */
-    double *b, *r, *p;
+    /* by row: added to J v (rates of surfaces, gap/h, restitution); impulse */
+    double *b, *r;
     /* columns of K^T, dof by dof, where the list is fixed */
     int *at_dof, *row_of;
     double *K_of;
@@ -23,7 +23,7 @@ typedef struct contact_list {
 /* Contacts that are connected through dofs: at[first..first + n), in an order that keeps neighbours close. */
 typedef struct island {
     int first, n, kb;
-    band_problem *band;
+    contact_problem *band;
 } island;
 typedef struct islands {
     int n, cap;
@@ -93,7 +93,7 @@ static inline void list_push(const contact_list *l, int c, const double *dr, dou
 /* islands.c: groups of contacts that share dofs.  order: contacts of a group in the order of Cuthill and
  * McKee, and kb its band; else as listed and kb = -1. */
 void islands_find(islands *g, const contact_list *l, int ndof, bool order, arena *a, arena *scratch);
-band_problem *island_band(const islands *g, const island *i, const contact_list *l, arena *a);
+contact_problem *island_band(const islands *g, const island *i, const contact_list *l, arena *a);
 
 /* relax.c: sweeps with conjugate directions (plain: without) over the contacts at[0..n), two rows each at
  * most; the residual, over the largest impulse */

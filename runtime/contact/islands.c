@@ -155,12 +155,12 @@ void islands_find(islands *g, const contact_list *l, int ndof, bool order, arena
 }
 
 /* W of a group in its order */
-band_problem *island_band(const islands *g, const island *i, const contact_list *l, arena *a)
+contact_problem *island_band(const islands *g, const island *i, const contact_list *l, arena *a)
 {
     int m = 0;
     for (int k = 0; k < i->n; k++)
         m += list_rows(l, g->at[i->first + k]);
-    band_problem *p = band_new(a, i->n, m, i->kb);
+    contact_problem *p = band_new(a, i->n, m, i->kb);
     m = 0;
     for (int k = 0; k < i->n; k++) {
         p->cone[k] = l->cone[g->at[i->first + k]];

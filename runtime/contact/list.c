@@ -42,7 +42,6 @@ void list_room(impulses *w, int contacts, int rows, int dofs)
     MOVE(A, A, c * m * m);
     MOVE(b, used, c * m);
     MOVE(r, used, c * m);
-    MOVE(p, used, c * m);
 #undef MOVE
 }
 

@@ -219,7 +219,7 @@ static void contact_rows_put(mixed *w, const contact_problem *p, int c, bool mat
     int m = cone_rows(o), n = width(p, c);
     double F[MAX_ROWS], Fr[MAX_ROWS * MAX_ROWS], Fu[MAX_ROWS * MAX_ROWS];
     const double *J = l->J + l->J_at[c];
-    w->mode[c] = cone_newton(o, p->r + o->row, p->u + o->row, w->normal[c], w->tangent[c], F, Fr, Fu);
+    w->mode[c] = cone_newton(o, p->r + o->row, p->u + o->row, w->normal[c], w->tangent[c], false, F, Fr, Fu);
     for (int a = 0; a < m; a++) {
         w->rhs[q->n + o->row + a] = -F[a];
         if (!matrix)

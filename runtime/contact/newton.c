@@ -8,11 +8,16 @@
    last `memory` ones.  Where none is, that many passes of exact local solutions follow; 0: the end. */
 typedef struct newton_plan {
     int most, halves, memory, passes;
+    bool down; /* every other pass goes down */
     double gain;
 } newton_plan;
 enum { MEMORY = 4 };
 
-typedef struct newton {
+/* how Newton's matrix is stored and used: by rows, with sparse factors; in full, by the shortest steps; as a
+ * band */
+typedef enum { BY_ROWS, IN_FULL, IN_BAND } newton_form;
+
+struct newton {
     contact_problem *p;
     arena *scratch;
     struct budget *budget; /* or NULL */
@@ -22,11 +27,11 @@ typedef struct newton {
     /* one contact: a row, where its own columns are, derivatives of its map; block, velocity, solution */
     double *line, *Fr, *Fu, *A, *b, *r, *local;
     int *own;
-    /* Newton's matrix: in full where steps are the shortest, else by rows */
-    bool full;
+    /* Newton's matrix; a band by columns, with room for pivoting */
+    newton_form form;
     int *Js, *Jc, at;
     double *Jx;
-} newton;
+};
 
 static inline double larger(double a, double b)
 {
@@ -56,11 +61,11 @@ static double defect(const newton *w, int *worst)
 /* ---- Newton's matrix, row by row, and its right side ---- */
 static void line_put(newton *w, int row, int c)
 {
-    int n = problem_width(w->p, c);
+    int n = problem_width(w->p, c), m = w->p->m;
     const int *col = problem_columns(w->p, c);
-    if (w->full) {
-        double *J = w->Jx + (size_t)row * (size_t)w->p->m;
-        memset(J, 0, (size_t)w->p->m * sizeof *J);
+    if (w->form == IN_FULL) {
+        double *J = w->Jx + (size_t)row * (size_t)m;
+        memset(J, 0, (size_t)m * sizeof *J);
         for (int k = 0; k < n; k++)
             J[col[k]] = w->line[k];
         return;
@@ -78,21 +83,21 @@ static void own_columns(newton *w, int c)
 {
     const contact_problem *p = w->p;
     const int *col = problem_columns(p, c);
+    int row = p->cone[c].row, m = cone_rows(&p->cone[c]);
     for (int i = 0, n = problem_width(p, c); i < n; i++) {
-        int j = col[i] - p->cone[c].row;
-        if (j >= 0 && j < cone_rows(&p->cone[c]))
+        int j = col[i] - row;
+        if (j >= 0 && j < m)
             w->own[j] = i;
     }
 }
 
-static void newton_contact(newton *w, int c)
+/* rows of contact c from its derivatives: Fu W + Fr */
+static void rows_put(newton *w, int c)
 {
     const contact_problem *p = w->p;
-    const cone *o = &p->cone[c];
-    int row = o->row, m = cone_rows(o), n = problem_width(p, c);
+    int row = p->cone[c].row, m = cone_rows(&p->cone[c]), n = problem_width(p, c);
     double shift = weight(w, c);
     own_columns(w, c);
-    cone_newton(o, p->r + row, w->u + row, w->an[c] + shift, w->a[c] + shift, w->F + row, w->Fr, w->Fu);
     for (int j = 0; j < m; j++) {
         memset(w->line, 0, (size_t)n * sizeof *w->line);
         for (int k = 0; k < m; k++) {
@@ -107,35 +112,72 @@ static void newton_contact(newton *w, int c)
     }
 }
 
+/* the same into a band by columns, which is 0 */
+static void band_put(newton *w, int c)
+{
+    const contact_problem *p = w->p;
+    int row = p->cone[c].row, m = cone_rows(&p->cone[c]), kb = p->kb, step = 3 * kb;
+    for (int j = 0; j < m; j++)
+        for (int k = 0; k < m; k++) {
+            int i = row + j, from = row + k, far = i > from ? i : from, near_by = i < from ? i : from;
+            int lo = far > kb ? far - kb : 0, hi = near_by + kb < p->m ? near_by + kb : p->m - 1;
+            double f = w->Fu[j * m + k],
+                   *to = w->Jx + (size_t)lo * (size_t)(step + 1) + (size_t)(2 * kb + i - lo);
+            const double *W = band_at(p, from, lo);
+            for (int q = lo; f != 0 && q <= hi; q++, to += step)
+                *to += f * *W++;
+            w->Jx[(size_t)from * (size_t)(step + 1) + (size_t)(2 * kb + i - from)] += w->Fr[j * m + k];
+        }
+}
+
+static void newton_contact(newton *w, int c)
+{
+    const contact_problem *p = w->p;
+    int row = p->cone[c].row;
+    double shift = weight(w, c);
+    cone_newton(&p->cone[c], p->r + row, w->u + row, w->an[c] + shift, w->a[c] + shift, w->form == IN_BAND,
+                w->F + row, w->Fr, w->Fu);
+    if (w->form == IN_BAND)
+        band_put(w, c);
+    else
+        rows_put(w, c);
+}
+
 /* J dr = F */
 static bool newton_direction(newton *w)
 {
     int m = w->p->m;
+    bool ok;
     w->at = 0;
+    if (w->form == IN_BAND)
+        memset(w->Jx, 0, (size_t)m * (size_t)(3 * w->p->kb + 1) * sizeof *w->Jx);
     for (int c = 0; c < w->p->n; c++)
         newton_contact(w, c);
     memcpy(w->dr, w->F, (size_t)m * sizeof *w->dr);
-    if (w->full)
-        return least_norm(w->Jx, w->dr, m, m, w->scratch);
-    /* rows as columns: the transposed matrix is factorised */
-    bool ok = sparse_lu(m, w->Js, w->Jc, w->Jx, true, NULL, 1, w->dr);
+    if (w->form == IN_FULL)
+        ok = least_norm(w->Jx, w->dr, m, m, w->scratch);
+    else if (w->form == IN_BAND)
+        ok = band_lu(m, w->p->kb, w->Jx, w->dr);
+    else /* rows as columns: the transposed matrix is factorised */
+        ok = sparse_lu(m, w->Js, w->Jc, w->Jx, true, NULL, 1, w->dr);
     for (int i = 0; ok && i < m; i++)
         ok = isfinite(w->dr[i]);
     return ok;
 }
 
 /* one pass of exact local solutions, where Newton's step does not lead down */
-static void relax(newton *w)
+static void relax(newton *w, bool down)
 {
     const contact_problem *p = w->p;
-    for (int c = 0; c < p->n; c++) {
+    for (int k = 0; k < p->n; k++) {
+        int c = down ? p->n - 1 - k : k;
         const cone *o = &p->cone[c];
         int m = cone_rows(o);
         problem_block(p, c, w->A);
         for (int j = 0; j < m; j++) {
             w->b[j] = p->b[o->row + j] + problem_times(p, c, j, p->r) - weight(w, c) * w->ref[o->row + j];
-            for (int k = 0; k < m; k++)
-                w->b[j] -= w->A[j * m + k] * p->r[o->row + k];
+            for (int i = 0; i < m; i++)
+                w->b[j] -= w->A[j * m + i] * p->r[o->row + i];
             w->A[j * m + j] += weight(w, c);
         }
         if (cone_solve(o, w->A, m, w->b, w->r, w->local))
@@ -170,7 +212,7 @@ static bool newton_run(newton *w, const newton_plan *plan, double tol)
         if (!down) {
             memcpy(p->r, w->keep, size);
             for (int i = 0; i < plan->passes; i++)
-                relax(w);
+                relax(w, plan->down && i % 2);
             velocities(w);
             e = defect(w, &p->worst);
             if (!plan->passes)
@@ -178,20 +220,23 @@ static bool newton_run(newton *w, const newton_plan *plan, double tol)
         }
         memory[it % plan->memory] = e;
     }
+    p->residual = e;
     return e <= tol;
 }
 
-static newton *newton_new(contact_problem *p, arena *a, bool full)
+static newton *newton_new(contact_problem *p, arena *a, newton_form form)
 {
     newton *w = arena_make(a, newton);
     size_t m = (size_t)p->m, n = (size_t)p->n, all = 0, rows = 1, widest = 1;
     for (int c = 0; c < p->n; c++) {
-        size_t k = (size_t)cone_rows(&p->cone[c]), wide = (size_t)problem_width(p, c);
+        size_t k = (size_t)cone_rows(&p->cone[c]), wide = form == IN_BAND ? 0 : (size_t)problem_width(p, c);
         all += k * wide;
         rows = k > rows ? k : rows;
         widest = wide > widest ? wide : widest;
     }
-    double **by_row[] = { &w->u, &w->ref, &w->F, &w->dr, &w->keep, &w->best };
+    if (form != BY_ROWS)
+        all = form == IN_FULL ? m * m : m * (3 * (size_t)p->kb + 1);
+    double **by_row[] = { &w->ref, &w->F, &w->dr, &w->keep, &w->best };
     for (size_t i = 0; i < sizeof by_row / sizeof *by_row; i++)
         *by_row[i] = arena_array(a, double, m);
     double **blocks[] = { &w->Fr, &w->Fu, &w->A };
@@ -200,7 +245,8 @@ static newton *newton_new(contact_problem *p, arena *a, bool full)
     w->p = p;
     w->scratch = a;
     w->budget = arena_budget(a);
-    w->full = full;
+    w->form = form;
+    w->u = p->u ? p->u : arena_array(a, double, m);
     w->an = arena_array(a, double, n);
     w->a = arena_array(a, double, n);
     w->line = arena_array(a, double, widest);
@@ -208,11 +254,12 @@ static newton *newton_new(contact_problem *p, arena *a, bool full)
     w->b = arena_array(a, double, rows);
     w->r = arena_array(a, double, rows);
     w->local = arena_array(a, double, problem_work(p));
-    if (!full) {
+    if (form == BY_ROWS) {
         w->Js = arena_array(a, int, m + 1);
         w->Jc = arena_array(a, int, all);
     }
-    w->Jx = arena_array(a, double, full ? m *m : all);
+    if (form == IN_BAND)
+        w->Jx = arena_array(a, double, all);
     problem_diagonal(p, w->an, w->a);
     return w;
 }
@@ -230,7 +277,7 @@ static double true_defect(newton *w, int *worst)
 bool proximal_steps(contact_problem *p, arena *scratch, double rho, int most, int steps, double tol)
 {
     arena_pos mark = arena_mark(scratch);
-    newton *w = newton_new(p, scratch, false);
+    newton *w = newton_new(p, scratch, BY_ROWS);
     newton_plan plan = { .most = steps, .halves = 7, .memory = MEMORY, .passes = 6, .gain = 0.1 };
     size_t size = (size_t)p->m * sizeof *p->r;
     int worst = 0;
@@ -262,10 +309,21 @@ bool proximal_steps(contact_problem *p, arena *scratch, double rho, int most, in
 bool newton_shortest(contact_problem *p, arena *scratch, int most, double tol)
 {
     arena_pos mark = arena_mark(scratch);
-    newton *w = newton_new(p, scratch, true);
+    newton *w = newton_new(p, scratch, IN_FULL);
     newton_plan plan = { .most = most, .halves = 8, .memory = 1 };
     newton_run(w, &plan, tol);
     p->residual = true_defect(w, &p->worst);
     arena_release(scratch, mark);
     return p->residual <= tol;
+}
+
+newton *newton_on_band(contact_problem *p, arena *a)
+{
+    return newton_new(p, a, IN_BAND);
+}
+
+bool newton_band(newton *w, double tol)
+{
+    newton_plan plan = { .most = 60, .halves = 6, .memory = MEMORY, .passes = 8, .down = true, .gain = 0.1 };
+    return newton_run(w, &plan, tol);
 }

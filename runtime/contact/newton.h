@@ -11,4 +11,9 @@ bool proximal_steps(contact_problem *p, arena *scratch, double rho, int most, in
 /* Shortest steps, for few rows whose W may be singular: their cost grows with the cube of the rows.  Ends
    where a step does not lead down. */
 bool newton_shortest(contact_problem *p, arena *scratch, int most, double tol);
+/* On a band.  What is made for a problem whose W is filled serves as long as W and the kinds of its contacts
+ * stay. */
+typedef struct newton newton;
+newton *newton_on_band(contact_problem *p, arena *a);
+bool newton_band(newton *w, double tol);
 #endif

@@ -2,6 +2,7 @@
 #include <limits.h>
 #include <math.h>
 #include <string.h>
+#include "impulses.h"
 #include "lemke.h"
 #include "newton.h"
 #include "solvers.h"
@@ -185,30 +186,16 @@ static bool island_solve(contact_problem *p, double tol, const char **solver, ar
 }
 
 /* ---- islands ---- */
-static int root(int *to, int i)
+/* number of the island of each contact; contacts meet in the columns of their rows as in dofs */
+static int islands_of(const contact_problem *p, int *of, arena *a)
 {
-    while (to[i] != i)
-        i = to[i] = to[to[i]];
-    return i;
-}
-
-/* number of the island of each contact, in the order of their first contacts */
-static int islands(const contact_problem *p, int *of, int *to, const int *contact_of)
-{
-    int n = 0;
-    for (int c = 0; c < p->n; c++)
-        to[c] = c;
-    for (int c = 0; c < p->n; c++)
-        for (int k = p->start[c]; k < p->start[c + 1]; k++) {
-            int a = root(to, c), b = root(to, contact_of[p->col[k]]);
-            if (a < b)
-                to[b] = a;
-            else
-                to[a] = b;
-        }
-    for (int c = 0; c < p->n; c++)
-        of[c] = root(to, c) == c ? n++ : of[root(to, c)];
-    return n;
+    islands g = { 0 };
+    contact_list rows = { .n = p->n, .dof_at = (int *)p->start, .dof = (int *)p->col };
+    islands_find(&g, &rows, p->m, false, a, a);
+    for (int i = 0; i < g.n; i++)
+        for (int k = g.of[i].first; k < g.of[i].first + g.of[i].n; k++)
+            of[g.at[k]] = i;
+    return g.n;
 }
 
 /* the part of the problem on the contacts of one island: contacts and rows numbered anew, columns in order */
@@ -266,15 +253,11 @@ static contact_problem part_of(const contact_problem *p, const int *who, int n, 
 bool pile_solve(contact_problem *p, arena *scratch, double tol)
 {
     arena_pos mark = arena_mark(scratch);
-    int n = p->n, *of = arena_array(scratch, int, n), *to = arena_array(scratch, int, n),
-        *who = arena_array(scratch, int, n);
-    int *contact_of = arena_array(scratch, int, p->m), *row_of = arena_array(scratch, int, p->m), hardest = 0;
+    int n = p->n, *of = arena_array(scratch, int, n), *who = arena_array(scratch, int, n);
+    int *row_of = arena_array(scratch, int, p->m), hardest = 0;
     double *e = arena_array(scratch, double, n);
     p->fine = reaction_fine(tol);
-    for (int c = 0; c < n; c++)
-        for (int j = 0; j < cone_rows(&p->cone[c]); j++)
-            contact_of[p->cone[c].row + j] = c;
-    int count = islands(p, of, to, contact_of);
+    int count = islands_of(p, of, scratch);
     problem_measure(p, e, scratch);
     for (int i = 0; i < count; i++) {
         int k = 0;

@@ -43,11 +43,39 @@ bool problem_stored(const contact_problem *p)
     return p->val || (p->W && p->all && p->kb == 0);
 }
 
+/* ---- a band ---- */
+static double band_times(const contact_problem *p, int i, const double *x)
+{
+    int lo = i > p->kb ? i - p->kb : 0, hi = i + p->kb < p->m ? i + p->kb : p->m - 1;
+    const double *W = band_at(p, i, lo);
+    double s = 0;
+    for (int j = lo; j <= hi; j++)
+        s += *W++ * x[j];
+    return s;
+}
+
+/* three diagonals, as columns of balls have, in one line */
+static void band_velocities(const contact_problem *p, double *u)
+{
+    int m = p->m;
+    const double *W = p->W, *r = p->r;
+    if (p->kb != 1 || m < 2) {
+        for (int i = 0; i < m; i++)
+            u[i] = p->b[i] + band_times(p, i, r);
+        return;
+    }
+    u[0] = p->b[0] + W[1] * r[0] + W[2] * r[1];
+    for (int i = 1; i < m - 1; i++)
+        u[i] = p->b[i] + (W[3 * i] * r[i - 1] + W[3 * i + 1] * r[i] + W[3 * i + 2] * r[i + 1]);
+    u[m - 1] = p->b[m - 1] + W[3 * m - 3] * r[m - 2] + W[3 * m - 2] * r[m - 1];
+}
+
+/* ---- all forms ---- */
 double problem_times(const contact_problem *p, int c, int j, const double *x)
 {
-    const double *v = problem_row(p, c, j);
     if (!p->val)
-        return vec_dot(v, x, p->m);
+        return p->kb ? band_times(p, p->cone[c].row + j, x) : vec_dot(problem_row(p, c, j), x, p->m);
+    const double *v = problem_row(p, c, j);
     const int *col = problem_columns(p, c);
     double s = 0;
     for (int k = 0, n = problem_width(p, c); k < n; k++)
@@ -58,6 +86,10 @@ double problem_times(const contact_problem *p, int c, int j, const double *x)
 void problem_velocities(const contact_problem *p, double *u)
 {
     int m = p->m;
+    if (!p->val && p->kb) {
+        band_velocities(p, u);
+        return;
+    }
     if (!p->val) {
         for (int i = 0; i < m; i++)
             u[i] = p->b[i] + vec_dot(p->W + (size_t)i * (size_t)m, p->r, m);
@@ -68,8 +100,11 @@ void problem_velocities(const contact_problem *p, double *u)
             u[row + j] = p->b[row + j] + problem_times(p, c, j, p->r);
 }
 
+/* W in full or by its band */
 static inline double full_entry(const contact_problem *p, int i, int j)
 {
+    if (p->kb)
+        return i - j <= p->kb && j - i <= p->kb ? *band_at(p, i, j) : 0;
     return p->W[(size_t)i * (size_t)p->m + (size_t)j];
 }
 

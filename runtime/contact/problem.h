@@ -29,7 +29,7 @@ typedef struct contact_problem {
     /* W in one of these forms.  In full, or by its diagonals (2 kb + 1 of them, by rows) where kb > 0; */
     double *W;
     int kb;
-    const int *all; /* full: the numbers 0 .. m-1 */
+    const int *all; /* in full: the numbers 0 .. m-1 */
     /* by rows: those of contact c have entries in the columns col[start[c]..start[c+1]), its own among them:
        val[at[c] + row*(number of them) + k]; */
     const int *start, *col;
@@ -53,8 +53,14 @@ typedef struct contact_problem {
 } contact_problem;
 
 /* ---- W ---- */
-/* rows can be read */
+/* rows can be read in one piece: by rows or in full */
 bool problem_stored(const contact_problem *p);
+/* entry of a band */
+static inline double *band_at(const contact_problem *p, int i, int j)
+{
+    return &p->W[(size_t)i * (size_t)(2 * p->kb + 1) + (size_t)(p->kb + j - i)];
+}
+/* columns in which the rows of contact c have entries, where they are stored so */
 static inline int problem_width(const contact_problem *p, int c)
 {
     return p->val ? p->start[c + 1] - p->start[c] : p->m;
@@ -63,6 +69,7 @@ static inline const int *problem_columns(const contact_problem *p, int c)
 {
     return p->val ? p->col + p->start[c] : p->all;
 }
+/* row j of contact c over these */
 static inline const double *problem_row(const contact_problem *p, int c, int j)
 {
     if (!p->val)

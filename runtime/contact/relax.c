@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 #include "impulses.h"
+#include "sweeps.h"
 #include "base/linalg.h"
 
 static inline double larger(double a, double b)
@@ -16,15 +17,14 @@ typedef struct joint {
     int32_t dof[WIDE];       /* what is not there is the last dof, which nothing moves */
     int32_t c;               /* contact of the list */
     double N[WIDE], T[WIDE]; /* normal and tangent row, scaled */
-    double bn, bt, mu, radius;
-    double A[4];              /* its block of W */
-    double over, left, right; /* 1/determinant; 1/(A00 -+ mu A01), 0 where that is not positive */
+    double bn, bt;
+    cone_pair pair; /* its block of W, and its law */
 } joint;
 typedef struct relaxing {
-    int n, ndof, *dof;
+    impulses *w;
+    int n, ndof, *dof, worst;
     joint *at;
-    /* impulses, as before the sweep, their conjugate direction; the same for velocities */
-    double *r, *r0, *p, *y, *y0, *py;
+    double *r, *y; /* impulses, velocities */
     double work[WORK];
 } relaxing;
 
@@ -42,22 +42,6 @@ bool relax_fits(const impulses *w, const int *at, int n)
     return true;
 }
 
-static void joint_block(joint *j, const double *A, int m)
-{
-    j->A[0] = A[0];
-    j->A[3] = 1;
-    if (m == 2) {
-        j->A[1] = A[1];
-        j->A[2] = A[2];
-        j->A[3] = A[3];
-    }
-    double det = j->A[0] * j->A[3] - j->A[1] * j->A[2], l = j->A[0] - j->mu * j->A[1],
-           r = j->A[0] + j->mu * j->A[1];
-    j->over = det > 0 ? 1 / det : 0;
-    j->left = l > 0 ? 1 / l : 0;
-    j->right = r > 0 ? 1 / r : 0;
-}
-
 static void joint_put(relaxing *x, const impulses *w, int i, int c, const int *local)
 {
     const contact_list *l = &w->act;
@@ -66,9 +50,7 @@ static void joint_put(relaxing *x, const impulses *w, int i, int c, const int *l
     const int *dof = l->dof + l->dof_at[c];
     const double *J = l->J + l->J_at[c];
     joint *j = &x->at[i];
-    *j = (joint){
-        .c = c, .mu = o->mu, .radius = o->radius, .bn = l->b[o->row], .bt = m == 2 ? l->b[o->row + 1] : 0
-    };
+    *j = (joint){ .c = c, .bn = l->b[o->row], .bt = m == 2 ? l->b[o->row + 1] : 0 };
     for (int k = 0; k < WIDE; k++) {
         j->dof[k] = k < n ? local[dof[k]] : x->ndof;
         if (k >= n)
@@ -78,7 +60,7 @@ static void joint_put(relaxing *x, const impulses *w, int i, int c, const int *l
         if (m == 2)
             j->T[k] = J[n + k] * s;
     }
-    joint_block(j, l->A + l->A_at[c], m);
+    j->pair = pair_of(l->A + l->A_at[c], m, o);
     x->r[2 * i] = l->r[o->row];
     x->r[2 * i + 1] = m == 2 ? l->r[o->row + 1] : 0;
 }
@@ -101,11 +83,8 @@ static void relax_open(relaxing *x, impulses *w, const int *at, int n)
             local[dof] = x->ndof;
             x->dof[x->ndof++] = dof;
         }
-    double **by_row[] = { &x->r, &x->r0, &x->p }, **by_dof[] = { &x->y, &x->y0, &x->py };
-    for (int k = 0; k < 3; k++) {
-        *by_row[k] = arena_array(a, double, 2 * n);
-        *by_dof[k] = arena_array(a, double, x->ndof + 1);
-    }
+    x->r = arena_array(a, double, 2 * n);
+    x->y = arena_array(a, double, x->ndof + 1);
     x->at = arena_array(a, joint, n);
     for (int i = 0; i < n; i++)
         joint_put(x, w, i, at[i], local);
@@ -125,30 +104,14 @@ static void relax_close(const relaxing *x, impulses *w)
         w->v1[x->dof[k]] = x->y[k] * w->root[x->dof[k]];
 }
 
-/* one contact alone, b < 0 its normal rate without it: stick, else slip to the side it is driven to; false
- * when that is not it */
-static inline bool joint_solve(const joint *j, double bn, double bt, double *rn, double *rt)
+static void joint_hard(relaxing *x, const joint *j, const double *b, double *r)
 {
-    double n = (j->A[1] * bt - j->A[3] * bn) * j->over, t = (j->A[2] * bn - j->A[0] * bt) * j->over;
-    *rn = n;
-    *rt = t;
-    if (j->over > 0 && n >= 0 && fabs(t) <= j->mu * n + j->radius)
-        return true;
-    double s = t < 0 ? 1 : -1, over = t < 0 ? j->left : j->right;
-    *rn = n = (j->A[1] * s * j->radius - bn) * over;
-    *rt = t = -s * (j->mu * n + j->radius);
-    return over > 0 && n >= 0 && s * (bt + j->A[2] * n + j->A[3] * t) >= 0;
-}
-
-static void joint_hard(relaxing *x, const impulses *w, const joint *j, double bn, double bt, double *r)
-{
-    const cone *o = &w->act.cone[j->c];
-    double b[2] = { bn, bt };
+    const cone *o = &x->w->act.cone[j->c];
     r[1] = 0;
     if (o->d == 0)
-        r[0] = bn < 0 ? -bn / j->A[0] : 0;
+        r[0] = b[0] < 0 ? -b[0] / j->pair.A[0] : 0;
     else
-        cone_solve(o, j->A, 2, b, r, x->work);
+        cone_solve(o, j->pair.A, 2, b, r, x->work);
 }
 
 static inline double sum6(const double *J, const double *v)
@@ -157,21 +120,22 @@ static inline double sum6(const double *J, const double *v)
 }
 
 /* the exact solution of one contact with the others held; returns the largest change */
-static inline double joint_relax(relaxing *x, const impulses *w, int i, double *size)
+static inline double joint_relax(relaxing *x, int i, double *size)
 {
     const joint *j = &x->at[i];
-    double v[WIDE], *r = x->r + 2 * i, *y = x->y, to[2];
+    const double *A = j->pair.A;
+    double v[WIDE], *r = x->r + 2 * i, *y = x->y, b[2], to[2];
     for (int k = 0; k < WIDE; k++)
         v[k] = y[j->dof[k]];
-    double bn = sum6(j->N, v) + (j->bn - (j->A[0] * r[0] + j->A[1] * r[1]));
+    b[0] = sum6(j->N, v) + (j->bn - (A[0] * r[0] + A[1] * r[1]));
     /* open it was, open it stays */
-    if (bn >= 0 && r[0] == 0 && r[1] == 0)
+    if (b[0] >= 0 && r[0] == 0 && r[1] == 0)
         return 0;
-    double bt = sum6(j->T, v) + (j->bt - (j->A[2] * r[0] + j->A[3] * r[1]));
-    if (bn >= 0 && j->radius == 0)
+    b[1] = sum6(j->T, v) + (j->bt - (A[2] * r[0] + A[3] * r[1]));
+    if (b[0] >= 0 && j->pair.radius == 0)
         to[0] = to[1] = 0;
-    else if (!(bn < 0 && joint_solve(j, bn, bt, &to[0], &to[1])))
-        joint_hard(x, w, j, bn, bt, to);
+    else if (!(b[0] < 0 && pair_solve(&j->pair, b, to)))
+        joint_hard(x, j, b, to);
     double dn = to[0] - r[0], dt = to[1] - r[1];
     *size = larger(*size, larger(fabs(to[0]), fabs(to[1])));
     r[0] = to[0];
@@ -183,68 +147,36 @@ static inline double joint_relax(relaxing *x, const impulses *w, int i, double *
     return larger(fabs(dn), fabs(dt));
 }
 
-static double relax_sweep(relaxing *x, const impulses *w, bool down, double *size, int *worst)
+static double relax_pass(void *of, bool down, double *size)
 {
+    relaxing *x = of;
     double most = 0, s = 0;
+    arena_tick(x->w->scratch, 32 * (int64_t)x->n);
     for (int i = 0; i < x->n; i++) {
         int k = down ? x->n - 1 - i : i;
-        double e = joint_relax(x, w, k, &s);
+        double e = joint_relax(x, k, &s);
         if (e > most) {
             most = e;
-            *worst = x->at[k].c;
+            x->worst = x->at[k].c;
         }
     }
+    x->w->swept += x->n;
     *size = s;
     return most;
 }
 
-/* x += beta p, p = beta p + (x - x before) */
-static void ahead(double *x, const double *before, double *p, int n, double beta, bool go)
-{
-    for (int k = 0; k < n; k++) {
-        double d = beta * p[k];
-        p[k] = go ? d + (x[k] - before[k]) : 0;
-        x[k] += d;
-    }
-}
-
-static void relax_ahead(relaxing *x, double *before)
-{
-    double g2 = 0;
-    for (int k = 0; k < 2 * x->n; k++) {
-        double d = x->r[k] - x->r0[k];
-        g2 += d * d;
-    }
-    bool go = *before > 0 && g2 <= *before;
-    double beta = go ? g2 / *before : 0;
-    *before = go || *before == 0 ? g2 : 0;
-    ahead(x->r, x->r0, x->p, 2 * x->n, beta, go);
-    ahead(x->y, x->y0, x->py, x->ndof, beta, go);
-}
-
 double relax_solve(impulses *w, const int *at, int n, int most, bool plain, int *worst)
 {
-    relaxing x = { 0 };
-    double before = 0, size = 0, res = INFINITY;
+    relaxing x = { .w = w, .worst = *worst };
+    int done;
     relax_open(&x, w, at, n);
-    for (int it = 0; it < most; it++) {
-        arena_tick(w->scratch, 64 * (int64_t)n);
-        if (!plain) {
-            memcpy(x.r0, x.r, 2 * (size_t)n * sizeof *x.r);
-            memcpy(x.y0, x.y, (size_t)x.ndof * sizeof *x.y);
-        }
-        res = relax_sweep(&x, w, false, &size, worst);
-        w->swept += n;
-        if (!(res <= w->tol * size)) {
-            res = larger(res, relax_sweep(&x, w, true, &size, worst));
-            w->swept += n;
-        }
-        w->iterations += 2;
-        if (res <= w->tol * size || size == 0)
-            break;
-        if (!plain)
-            relax_ahead(&x, &before);
-    }
+    sweeper s = { .of = &x,
+                  .pass = relax_pass,
+                  .part = { { .x = x.r, .n = 2 * n }, { .x = x.y, .n = x.ndof } },
+                  .eager = true };
+    double res = sweeps_run(&s, most, plain, w->tol, w->scratch, &done);
+    w->iterations += 2 * done;
+    *worst = x.worst;
     relax_close(&x, w);
-    return size > 0 ? res / size : 0;
+    return res;
 }

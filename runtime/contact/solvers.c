@@ -2,6 +2,7 @@
 #include <string.h>
 #include <math.h>
 #include "active.h"
+#include "band.h"
 #include "central.h"
 #include "interior.h"
 #include "lemke.h"
@@ -119,16 +120,26 @@ static bool gauss(contact_problem *p, arena *scratch, double tol)
     return sweeps_full(p, scratch, 5 * SWEEPS, tol);
 }
 
-static bool newton(contact_problem *p, arena *scratch, double tol)
+static bool shortest(contact_problem *p, arena *scratch, double tol)
 {
-    bool ok = newton_shortest(p, scratch, 20, tol);
-    problem_velocities(p, p->u);
-    return ok;
+    return newton_shortest(p, scratch, 20, tol);
 }
 
 static bool uzawa(contact_problem *p, arena *scratch, double tol)
 {
     return uzawa_solve(p, scratch, tol, NAN);
+}
+
+/* ---- a band ---- */
+static bool on_band(const contact_problem *p)
+{
+    return p->W && p->kb && p->work;
+}
+
+static bool band(contact_problem *p, arena *scratch, double tol)
+{
+    (void)scratch;
+    return band_solve(p, tol);
 }
 
 /* ---- W never formed ---- */
@@ -158,7 +169,8 @@ const contact_solver contact_solvers[SOLVERS] = {
     [SOLVER_LEMKE_QUAD] = { "Lemke", lemke_fits, lemke_quad },
     [SOLVER_ACTIVE] = { "active set", active_fits, active_solve },
     [SOLVER_GAUSS] = { "Gauss-Seidel", in_full, gauss },
-    [SOLVER_NEWTON] = { "Newton by shortest steps", in_full, newton },
+    [SOLVER_NEWTON] = { "Newton by shortest steps", in_full, shortest },
     [SOLVER_UZAWA] = { "Uzawa", uzawa_fits, uzawa },
+    [SOLVER_BAND] = { "active set or Newton on a band", on_band, band },
     [SOLVER_COUPLED] = { "Newton on rates and reactions", mixed_fits, coupled },
 };

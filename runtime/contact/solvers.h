@@ -24,6 +24,7 @@ typedef enum {
     SOLVER_GAUSS,   /* Gauss-Seidel that carries velocities along */
     SOLVER_NEWTON,  /* Newton's method by shortest steps */
     SOLVER_UZAWA,   /* multipliers */
+    SOLVER_BAND,    /* W by its diagonals: active sets, or Newton's method with friction */
     SOLVER_COUPLED, /* W never formed: Newton's method on rates and reactions together */
     SOLVERS
 } solver_id;

@@ -104,7 +104,7 @@ static by_rows *by_rows_new(contact_problem *p, arena *a)
             A = w->A[c] = arena_array(a, double, rows *rows);
         problem_block(p, c, A);
         if (w->quick[c])
-            w->pair[c] = pair_of(A, rows, o->mu);
+            w->pair[c] = pair_of(A, rows, o);
     }
     w->local = arena_array(a, double, problem_work(p));
     w->b = arena_array(a, double, most);
@@ -147,7 +147,7 @@ static double relax_pair(by_rows *w, int c, double *size)
     b[1] += p->b[o->row + 1] - (k->A[2] * r[0] + k->A[3] * r[1]);
     if (b[0] >= 0 && o->radius == 0)
         to[0] = to[1] = 0;
-    else if (!(b[0] < 0 && pair_solve(o, k, b, to)) && !cone_solve(o, k->A, 2, b, to, w->local))
+    else if (!(b[0] < 0 && pair_solve(k, b, to)) && !cone_solve(o, k->A, 2, b, to, w->local))
         return INFINITY;
     double e = larger(fabs(to[0] - r[0]), fabs(to[1] - r[1]));
     *size = larger(*size, larger(fabs(to[0]), fabs(to[1])));

@@ -4,6 +4,7 @@
 #include <math.h>
 #include "instant.h"
 #include "sweeping.h"
+#include "contact/contact.h"
 #include "contact/impulses.h"
 #include "contact/mixed.h"
 #include "program/near.h"

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <cmocka.h>
 #include "contact/band.h"
+#include "contact/contact.h"
 
 static arena *a;
 static int setup(void **s)
@@ -23,9 +24,9 @@ static int teardown(void **s)
 }
 
 /* a column of n balls of mass 1: W = tridiag(-1, 2, -1), 1 at the floor */
-static band_problem *column(int n)
+static contact_problem *column(int n)
 {
-    band_problem *p = band_new(a, n, n, 1);
+    contact_problem *p = band_new(a, n, n, 1);
     for (int i = 0; i < n; i++) {
         p->cone[i] = (cone){ .kind = CONE_UNILATERAL, .row = i };
         *band_at(p, i, i) = i ? 2 : 1;
@@ -40,7 +41,7 @@ static void column_rests(void **s)
 {
     (void)s;
     int n = 1000;
-    band_problem *p = column(n);
+    contact_problem *p = column(n);
     p->b[0] = -1;
     assert_true(band_solve(p, 1e-12));
     for (int i = 0; i < n; i++)
@@ -59,7 +60,7 @@ static void column_rests(void **s)
 static void column_hangs(void **s)
 {
     (void)s;
-    band_problem *p = column(4);
+    contact_problem *p = column(4);
     for (int i = 0; i < 4; i++)
         p->cone[i].kind = CONE_BILATERAL;
     p->b[0] = 1;
@@ -72,7 +73,7 @@ static void column_hangs(void **s)
 static void twice_is_told(void **s)
 {
     (void)s;
-    band_problem *p = band_new(a, 2, 2, 1);
+    contact_problem *p = band_new(a, 2, 2, 1);
     for (int i = 0; i < 2; i++) {
         p->cone[i] = (cone){ .kind = CONE_UNILATERAL, .row = i };
         for (int j = 0; j < 2; j++)
@@ -119,7 +120,7 @@ static void towers_as_dense(void **s)
                         J[3 * c + j][3 * (c - 1) + k] = -x;
                 }
         }
-        band_problem *p = band_new(a, N, M, 5);
+        contact_problem *p = band_new(a, N, M, 5);
         cone cones[N];
         for (int c = 0; c < N; c++) {
             cones[c] = p->cone[c] = (cone){ .kind = CONE_UNILATERAL, .d = 2, .row = 3 * c, .mu = 0.3 };

@@ -184,6 +184,27 @@ static contact_problem never_formed(const contact_problem *p, coupled_rows *rows
     return s;
 }
 
+/* the same by its diagonals */
+static contact_problem by_band(const contact_problem *p, arena *a)
+{
+    int kb = 1, m = p->m;
+    for (int i = 0; i < m; i++)
+        for (int j = 0; j < i; j++)
+            if (p->W[i * m + j] != 0 && i - j > kb)
+                kb = i - j;
+    contact_problem *s = band_new(a, p->n, m, kb);
+    for (int c = 0; c < p->n; c++)
+        s->cone[c] = p->cone[c];
+    for (int i = 0; i < m; i++) {
+        s->b[i] = p->b[i];
+        for (int j = i > kb ? i - kb : 0; j < m && j <= i + kb; j++)
+            *band_at(s, i, j) = p->W[i * m + j];
+    }
+    s->least = p->least;
+    s->r = p->r;
+    return *s;
+}
+
 /* velocities of `of`, whose W is in full, for the reactions of p */
 static double apart_from(const contact_problem *of, const contact_problem *p, const double *ref, arena *a)
 {
@@ -205,8 +226,9 @@ static void every_storage(void **state)
             fail_msg("%s: not solved, residual %g", paths[i / 2], full.residual);
         problem_velocities(&full, ref);
         coupled_rows rows;
-        contact_problem by[] = { full, problem_by_rows(&full, a), never_formed(&full, &rows, a) };
-        for (int k = 0; k < 3; k++)
+        contact_problem by[] = { full, problem_by_rows(&full, a), never_formed(&full, &rows, a),
+                                 by_band(&full, a) };
+        for (int k = 0; k < 4; k++)
             for (int id = 0; id < SOLVERS; id++) {
                 const contact_solver *s = &contact_solvers[id];
                 if (!s->fits(&by[k]))
