@@ -85,6 +85,12 @@ static double gap_crossing(const ev *w, const rub *k, double h)
     return series_crossing(f, w->K, h, fmax(1e-13 * size_of(k->g, w->K, h), 1e-3 * k->tol_gap));
 }
 
+/* is the piece at hand one in which slip begins? */
+static bool from_rest(const ev *w)
+{
+    return w->start_piece && w->elapsed <= w->natural;
+}
+
 static void end_contact(ev *w, int i, ending *e)
 {
     rub *k = &w->rub[i];
@@ -106,7 +112,7 @@ static void end_contact(ev *w, int i, ending *e)
         end_cone(w, k, i, e);
     /* in more directions than one too: slip along a straight line comes to rest where its series knows
      * nothing of it */
-    if (k->mode == MODE_SLIP && !(w->start_piece && k->c->d > 1)) {
+    if (k->mode == MODE_SLIP && !(from_rest(w) && k->c->d > 1)) {
         double size = size_of(k->speed, K - 1, e->s);
         memcpy(x, k->speed, (size_t)K * sizeof *x);
         if (!(x[0] > k->tol_slip))
@@ -503,6 +509,18 @@ static bool at_instant(ev *w)
     return true;
 }
 
+/* Thousands of tiny steps in a row lead nowhere: a direction of slip is too fast for a series. */
+static bool crawls(ev *w, const ending *e, double end)
+{
+    enum { MOST = 3000 };
+    bool slips = false;
+    for (int i = 0; i < w->nrub; i++)
+        slips |= w->rub[i].mode == MODE_SLIP && w->rub[i].c->d > 1;
+    bool tiny = slips && e->kind == END_STEP && !(w->fixed > 0) && e->s < 1e-6 * end;
+    w->crawled = tiny ? w->crawled + 1 : 0;
+    return w->crawled > MOST;
+}
+
 static bool run_piece(ev *w, double end, ending *e)
 {
     double left = end - w->t;
@@ -516,7 +534,7 @@ static bool run_piece(ev *w, double end, ending *e)
     for (int i = 0; i < w->nrub; i++)
         end_contact(w, i, e);
     end_sites(w, e);
-    if (!w->start_piece)
+    if (!from_rest(w))
         rests_soon(w, e);
     if (!(e->s > 0)) {
         if (++w->stuck > 20)
@@ -537,6 +555,12 @@ static bool run_piece(ev *w, double end, ending *e)
         return ev_fail(w, SPAN_NONE,
                        arena_printf(w->r->a,
                                     "steps become too small at t = %s: the motion is not analytic there",
+                                    ev_number(w, w->t)));
+    if (crawls(w, e, end))
+        return ev_fail(w, SPAN_NONE,
+                       arena_printf(w->r->a,
+                                    "steps become too small at t = %s: a slip comes to rest there while its "
+                                    "direction turns; use sweeping()",
                                     ev_number(w, w->t)));
     w->stuck = 0;
     dense_keep(w, e->s);
@@ -677,9 +701,9 @@ static void rub_new(ev *w, rub *k, contact *c)
 static void rooms(ev *w)
 {
     size_t n = (size_t)w->n, c = w->s->ncontact, rows = (size_t)w->s->rows + 1, size = n + rows, d = 0;
-    double **vectors[] = { &w->q,       &w->v,        &w->acc,     &w->f,  &w->vmax,  &w->qmax,
-                           &w->x1,      &w->before,   &w->q_right, &w->x2, &w->q_low, &w->v_low,
-                           &w->acc_end, &w->jerk_end, &w->qx,      &w->vx };
+    double **vectors[] = { &w->q,     &w->v,       &w->acc,      &w->f,        &w->vmax, &w->qmax,
+                           &w->x1,    &w->before,  &w->q_right,  &w->acc_rest, &w->x2,   &w->q_low,
+                           &w->v_low, &w->acc_end, &w->jerk_end, &w->qx,       &w->vx };
     for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++)
         *vectors[i] = arena_array(w->a, double, n + 64);
     w->M = arena_array(w->a, double, n *n + 1);

@@ -114,9 +114,10 @@ typedef struct ev {
      * before */
     bool starting, start_piece; /* more such steps follow; the piece at hand is one */
     double elapsed, start_unit, *acc_end, *jerk_end, *newton, *qx, *vx;
+    double *acc_rest, acc_slip; /* accelerations at rest, and what they do to slip, as |a| sqrt(m) */
     struct start_room *room;
-    struct choice *choice; /* options of the contacts whose mode is asked for */
-    int stuck;
+    struct choice *choice;  /* options of the contacts whose mode is asked for */
+    int stuck, crawled;     /* pieces without length, tiny ones, in a row */
     end_kind pending;       /* what ended the last piece and is still to be dealt with */
     bool begun;             /* the start is known, and there is a motion to follow */
     bool stopped, creeping; /* creeping: beyond a switch whose next piece is not analytic at its end */
@@ -161,8 +162,8 @@ bool ev_consistent(ev *w);
 /* what counts as 0 in a decision: of a reaction along a row of that grip, of a second rate of it */
 double ev_zero_force(const ev *w, double grip);
 double ev_zero_rate(const ev *w, double grip);
-bool ev_implicit(ev *w, double h, double *v); /* rates after an implicit step of the step problem */
-bool slip_start(ev *w);                       /* events_start.c */
+bool ev_ahead(ev *w, double h, double *acc); /* accelerations after h, roughly */
+bool slip_start(ev *w);                      /* events_start.c */
 
 /* events_keep.c */
 void ev_keep(void *of, run_state *s);

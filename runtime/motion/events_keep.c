@@ -65,10 +65,10 @@ void ev_keep(void *of, run_state *s)
     int pending = (int)w->pending;
     field numbers[] = { { &w->t, 1 },     { &w->t_low, 1 },   { &w->last_natural, 1 }, { &w->natural, 1 },
                         { &w->size, 1 },  { &w->last_h, 1 },  { &w->decided, 1 },      { &w->size_top, 1 },
-                        { &w->creep, 1 }, { &w->elapsed, 1 }, { &w->start_unit, 1 } };
-    field vectors[] = { { w->q, n },       { w->v, n },        { w->q_low, n }, { w->v_low, n },
-                        { w->acc, n },     { w->f, n },        { w->qmax, n },  { w->vmax, n },
-                        { w->acc_end, n }, { w->jerk_end, n }, { w->M, n * n } };
+                        { &w->creep, 1 }, { &w->elapsed, 1 }, { &w->start_unit, 1 },   { &w->acc_slip, 1 } };
+    field vectors[] = { { w->q, n },       { w->v, n },        { w->q_low, n },    { w->v_low, n },
+                        { w->acc, n },     { w->f, n },        { w->qmax, n },     { w->vmax, n },
+                        { w->acc_end, n }, { w->jerk_end, n }, { w->acc_rest, n }, { w->M, n * n } };
     field series[] = {
         { w->qs, n * W }, { w->vs, n * W }, { w->xs, n * W }, { w->fs, n * W }, { w->Ms, n * n * W }
     };
@@ -79,6 +79,7 @@ void ev_keep(void *of, run_state *s)
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
         state_flags(s, "flag", flags[i], 1);
     state_int(s, "stuck", &w->stuck, 0, 1000);
+    state_int(s, "crawled", &w->crawled, 0, 10000);
     state_int(s, "pending", &pending, END_NONE, END_BREAK);
     w->pending = (end_kind)pending;
     taylors_keep(w, s);

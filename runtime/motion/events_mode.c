@@ -150,12 +150,9 @@ static void turning_of(ev *w, rub *k)
     }
 }
 
-bool ev_survey(ev *w)
+/* masses, forces, rows and laws of the state as it is */
+static bool rows_again(ev *w)
 {
-    for (int i = 0; i < w->n; i++) {
-        w->qmax[i] = fmax(w->qmax[i], fabs(w->q[i]));
-        w->vmax[i] = fmax(w->vmax[i], fabs(w->v[i]));
-    }
     if (!masses(w))
         return false;
     system_at(w->s, w->t, w->q, w->v);
@@ -163,9 +160,22 @@ bool ev_survey(ev *w)
         contact_gap(w->s, w->rub[i].c);
     stand(w);
     for (int i = 0; i < w->nrub; i++) {
+        contact_rows(w->s, w->rub[i].c, w->M, true);
+        contact_laws(w->s, w->rub[i].c, true);
+    }
+    return true;
+}
+
+bool ev_survey(ev *w)
+{
+    for (int i = 0; i < w->n; i++) {
+        w->qmax[i] = fmax(w->qmax[i], fabs(w->q[i]));
+        w->vmax[i] = fmax(w->vmax[i], fabs(w->v[i]));
+    }
+    if (!rows_again(w))
+        return false;
+    for (int i = 0; i < w->nrub; i++) {
         rub *k = &w->rub[i];
-        contact_rows(w->s, k->c, w->M, true);
-        contact_laws(w->s, k->c, true);
         grips(w, k);
         tolerances(w, k);
         if (k->turning)
@@ -187,8 +197,7 @@ static void law_of_shock(void *ud, int i, double speed, double *mu, double *radi
     friction_bound(c, contact_mu(w->s, c, speed), 0, w->act[i]->now.given, mu, radius);
 }
 
-/* cones over a step of that size: 0 is a shock, 1 are forces */
-static void put_cones(ev *w, double step)
+static void put_cones(ev *w, bool shock)
 {
     int m = 0;
     for (int i = 0; i < w->nact; i++) {
@@ -197,11 +206,11 @@ static void put_cones(ev *w, double step)
         cone *o = &w->cone[i];
         *o = contact_cone(c, m, 0);
         k->row = k->now.row = m;
-        if (o->of_speed && step == 0)
+        if (o->of_speed && shock)
             o->speed = contact_slip(c, w->v, w->x2);
         else if (c->d)
-            friction_bound(c, o->of_speed ? contact_mu(w->s, c, 0) : c->mu, step, k->now.given, &o->mu,
-                           &o->radius);
+            friction_bound(c, o->of_speed ? contact_mu(w->s, c, 0) : c->mu, shock ? 0 : 1, k->now.given,
+                           &o->mu, &o->radius);
         m += cone_rows(o);
     }
     w->pr = (contact_problem){ .n = w->nact,
@@ -279,7 +288,7 @@ static bool solve_with(ev *w, double *x)
 static void pose(instant_t *x, bool shock)
 {
     ev *w = x->of;
-    put_cones(w, shock ? 0 : 1);
+    put_cones(w, shock);
     put_matrix(w);
     x->cone = w->cone;
     x->off = w->off;
@@ -416,30 +425,33 @@ static bool gauss(ev *w)
     return instant_gauss(&x, w->v, w->acc);
 }
 
-/* v after h by an implicit step with the forces at its end */
-bool ev_implicit(ev *w, double h, double *v)
+/* Accelerations after h, where those of now lead to; slip that starts from rest is taken as if it were still
+   to start there: its direction is that of its acceleration. */
+bool ev_ahead(ev *w, double h, double *acc)
 {
-    int n = w->n;
-    ev_force0(w);
-    factor_solve(&w->s->minv, w->f, w->x1);
-    for (int k = 0; k < n; k++)
-        v[k] = w->v[k] + h * w->x1[k];
+    double t = w->t, *q = w->q, *v = w->v, *now_acc = w->acc;
+    for (int k = 0; k < w->n; k++) {
+        w->qx[k] = q[k] + h * (v[k] + 0.5 * h * now_acc[k]);
+        w->vx[k] = v[k] + h * now_acc[k];
+    }
     w->nact = 0;
-    for (int i = 0; i < w->nrub; i++)
+    for (int i = 0; i < w->nrub; i++) {
+        w->rub[i].now.held = w->rub[i].start;
         if (w->rub[i].mode != MODE_OPEN)
             w->act[w->nact++] = &w->rub[i];
-    put_cones(w, h);
-    put_matrix(w);
-    for (int i = 0; i < w->nact; i++) {
-        const contact *c = w->act[i]->c;
-        double *off = w->off + w->act[i]->row;
-        w->cone[i].of_speed = false; /* as at rest */
-        if (contact_has_normal(c))
-            *off++ = c->ht;
-        for (int j = 0; j < c->d; j++)
-            *off++ = c->s0[j];
     }
-    return solve_with(w, v);
+    w->t = t + h;
+    w->q = w->qx;
+    w->v = w->vx;
+    w->acc = acc;
+    bool ok = rows_again(w) && gauss(w);
+    w->t = t;
+    w->q = q;
+    w->v = v;
+    w->acc = now_acc;
+    for (int i = 0; i < w->nrub; i++)
+        w->rub[i].now.held = false;
+    return ok && rows_again(w);
 }
 
 /* ---- modes ---- */

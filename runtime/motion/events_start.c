@@ -158,29 +158,63 @@ static double slip_speed(const ev *w)
     return isfinite(s) ? s : 1;
 }
 
-/* a first guess of the rates at the end of the step: one implicit step of the step problem */
-static bool guess(ev *w, double h, double *v)
+/* What accelerations are measured by while slip is small: those of slip at rest, and how they change since.
+   Surfaces may carry all of it along at much larger ones. */
+static void rest_sizes(ev *w)
 {
-    double t = w->t;
-    w->t = t + h;
-    bool ok = ev_implicit(w, h, v);
-    w->t = t;
-    return ok;
+    w->acc_slip = 0;
+    memcpy(w->acc_rest, w->acc, (size_t)w->n * sizeof *w->acc);
+    system_at(w->s, w->t, w->q, w->v);
+    for (int i = 0; i < w->nrub; i++) {
+        const rub *k = &w->rub[i];
+        double bias[k->c->d + 1];
+        if (!k->start)
+            continue;
+        contact_slip_bias(w->s, k->c, bias);
+        for (int l = 0; l < k->c->d; l++)
+            w->acc_slip = fmax(w->acc_slip,
+                               fabs(bias[l] + contact_rate(k->c, k->c->S + (size_t)l * w->n, w->acc)) /
+                                   fmax(k->grip_t, DBL_MIN));
+    }
+}
+
+/* The share of a change of the stages' accelerations after which no slip has turned: directions are linear in
+   rates only as far as that. */
+static double damped(const ev *w, double h, const double A[STAGES][STAGES], const double *change,
+                     const double *speed)
+{
+    double share = 1;
+    int n = w->n;
+    for (int i = 0; i < STAGES; i++)
+        for (int r = 0; r < w->nrub; r++) {
+            const contact *c = w->rub[r].c;
+            double slip = 0;
+            if (w->rub[r].mode != MODE_SLIP || c->d < 2)
+                continue;
+            for (int l = 0; l < c->d; l++) {
+                double s = 0;
+                for (int j = 0; j < STAGES; j++)
+                    s += h * A[i][j] * vec_dot(c->S + (size_t)l * n, change + (size_t)j * n, n);
+                slip += s * s;
+            }
+            share = fmin(share, 0.7 * speed[i] / fmax(sqrt(slip), DBL_MIN));
+        }
+    return share;
 }
 
 static bool collocate(ev *w, double h, stage *st, const double A[STAGES][STAGES], const double *c, double *y,
                       double *big, int *pivot)
 {
     int n = w->n, N = STAGES * n;
-    double v1[n + 1], root[n + 1], last = INFINITY, size = 0, noise = 0;
+    double end[n + 1], root[n + 1], speed[STAGES], last = INFINITY, size = 0, noise = 0;
     for (int k = 0; k < n; k++) /* accelerations are compared in the kinetic metric */
         root[k] = sqrt(ev_mass(w, k));
     if (w->elapsed == 0) {
-        if (!guess(w, h, v1))
+        if (!ev_ahead(w, h, end))
             return false;
         for (int i = 0; i < STAGES; i++)
             for (int k = 0; k < n; k++)
-                y[i * n + k] = w->acc[k] + c[i] * (v1[k] - w->v[k] - h * w->acc[k]) / h;
+                y[i * n + k] = w->acc[k] + c[i] * (end[k] - w->acc[k]);
     } else
         for (int i = 0; i < STAGES; i++)
             for (int k = 0; k < n; k++)
@@ -206,8 +240,8 @@ static bool collocate(ev *w, double h, stage *st, const double A[STAGES][STAGES]
         for (int i = 0; i < STAGES; i++) {
             if (!stage_value(w, &st[i], NULL, 0, false))
                 return false;
-            double speed = slip_speed(w);
-            if (!(speed > 0) || !stage_slope(w, &st[i], speed))
+            speed[i] = slip_speed(w);
+            if (!(speed[i] > 0) || !stage_slope(w, &st[i], speed[i]))
                 return false;
             /* rates are known to rounding: so much of it the direction makes of a slip that is a small
              * difference of large ones */
@@ -223,24 +257,27 @@ static bool collocate(ev *w, double h, stage *st, const double A[STAGES][STAGES]
         }
         if (!dense_solve(big, w->newton, N, pivot))
             return false;
-        size = 0;
+        size = w->acc_slip;
+        double share = damped(w, h, A, w->newton, speed);
         for (int i = 0; i < N; i++) {
-            y[i] += w->newton[i];
+            y[i] += share * w->newton[i];
             worst = fmax(worst, fabs(w->newton[i]) * root[i % n]);
-            size = fmax(size, fabs(y[i]) * root[i % n]);
+            size = fmax(size, fabs(y[i] - w->acc_rest[i % n]) * root[i % n]);
         }
         if (!isfinite(worst))
             return false;
         double enough = fmax(1e-9 * size, fmin(noise, 1e-3 * size));
-        if (worst <= 1e-15 * size || (it > 3 && worst <= enough && worst >= 0.5 * last))
+        if (share == 1 && (worst <= 1e-15 * size || (it > 3 && worst <= enough && worst >= 0.5 * last)))
             return true;
         last = worst;
     }
     return last <= fmax(1e-9 * size, fmin(noise, 1e-3 * size));
 }
 
-/* polynomials through the stages, in the time since the step began */
-static void fit(ev *w, double h, const stage *st, double L[STAGES][STAGES], const column *col, int ncol)
+/* Polynomials through the stages, in the time since the step began.  y: accelerations as they were solved
+   for; evaluated anew they have the rounding of the direction of slip. */
+static void fit(ev *w, double h, const double *y, const stage *st, double L[STAGES][STAGES],
+                const column *col, int ncol)
 {
     int n = w->n, m = 0;
     size_t W = (size_t)w->width;
@@ -255,7 +292,7 @@ static void fit(ev *w, double h, const stage *st, double L[STAGES][STAGES], cons
         double p = 1;
         for (int j = 0; j < STAGES; j++, p *= h) {
             for (int i = 0; i < STAGES; i++)
-                x[j] += st[i].a[k] * L[i][j];
+                x[j] += y[i * n + k] * L[i][j];
             x[j] /= p;
             v[j + 1] = x[j] / (j + 1);
             q[j + 2] = v[j + 1] / (j + 2);
@@ -307,12 +344,32 @@ static start_room *room_of(ev *w)
     return m;
 }
 
-/* The next step since rest; w->starting tells whether it is the last one. */
+/* Steps grow with the time since rest, up to a part of what the series before took; they shrink towards rest.
+ */
+static double next_step(const ev *w)
+{
+    return fmin(fmin(0.4 * w->elapsed, 0.03 * w->start_unit), 2 * w->natural);
+}
+
+/* How fast the direction is drawn to the force, at the end of the step. */
+static double stiffness(const ev *w, const stage *st)
+{
+    double most = 0;
+    for (int i = 0; i < w->n; i++)
+        for (int k = 0; k < w->n; k++)
+            most = fmax(most, fabs(st->dA[i * w->n + k]) * sqrt(ev_mass(w, i) / ev_mass(w, k)));
+    return most;
+}
+
+/* The next step since rest; w->starting says whether more follow: until a series can take steps as long. */
 bool slip_start(ev *w)
 {
+    const double SERIES = 10; /* what a series can follow, in times of what is drawn so fast */
     double c[STAGES], L[STAGES][STAGES], A[STAGES][STAGES],
-        h = w->elapsed > 0 ? 0.4 * w->elapsed : w->start_unit * 1e-4;
+        h = w->elapsed > 0 ? next_step(w) : w->start_unit * 1e-4;
     start_room *m = room_of(w);
+    if (w->elapsed == 0)
+        rest_sizes(w);
     radau_points(c);
     lagrange(c, L);
     for (int i = 0; i < STAGES; i++)
@@ -334,12 +391,13 @@ bool slip_start(ev *w)
     for (int i = 0; ok && i < STAGES; i++)
         ok = stage_value(w, &m->st[i], m->col, m->ncol, true);
     if (ok) {
-        fit(w, h, m->st, L, m->col, m->ncol);
+        fit(w, h, m->y, m->st, L, m->col, m->ncol);
         w->natural = h;
         w->nall = 0;
         w->start_piece = true;
         w->elapsed += h;
-        w->starting = w->elapsed < 0.02 * w->start_unit;
+        w->starting = w->elapsed < 0.02 * w->start_unit ||
+                      stiffness(w, &m->st[STAGES - 1]) * next_step(w) > SERIES;
     }
     if (ok)
         return true;
