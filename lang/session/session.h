@@ -59,6 +59,7 @@ typedef struct record {            /* one JSON object in the making: a run, or a
     uint64_t ir;                 /* of its program; 0: none */
     const char *params;          /* all its parameters, as JSON, or NULL */
     double seconds, max_penetration, residual, power_balance, drift;
+    double error; /* 0: no estimate */
     int64_t steps;
 } record;
 
