@@ -344,6 +344,7 @@ static void sizes_read(verify *w)
             if (w->v)
                 w->speeds[i] = fmax(w->speeds[i], fabs(w->v[i][k]));
         }
+    gate_sizes(w->sizes, w->p->nq);
 }
 
 cdl_status cdl_verify(cdl *s, const char *name, const cdl_numbers *param, size_t nparam,

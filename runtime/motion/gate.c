@@ -214,6 +214,15 @@ const char *gate_name(gate *g, size_t of, int64_t member, arena *a)
     return contact_name(&c, a);
 }
 
+void gate_sizes(double *sizes, int n)
+{
+    double most = 0;
+    for (int i = 0; i < n; i++)
+        most = fmax(most, sizes[i]);
+    for (int i = 0; i < n; i++)
+        sizes[i] = fmax(sizes[i], 1e-6 * most);
+}
+
 /* ---- the run ---- */
 typedef struct check {
     gate *g;
@@ -396,6 +405,7 @@ static bool survey(check *k, int64_t stride)
                 k->force[c] = fmax(k->force[c], fabs(x->rn[at * x->members + m]));
         }
     }
+    gate_sizes(k->sizes, nq);
     return true;
 }
 
