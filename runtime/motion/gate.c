@@ -334,7 +334,8 @@ static bool reaction_holds(check *k, size_t c, int64_t m, int64_t at, bool bound
         if (wrong > small)
             return fails(k, c, m, at, "its reaction pulls with", -rn);
         double gap = x->gap[place];
-        if (rn > small && gap > k->loose * gate_length(k->g, c, m, k->sizes) + opened(k, c, m, at))
+        if (rn > small &&
+            gap > (r->dense ? 1 : 1000) * k->loose * gate_length(k->g, c, m, k->sizes) + opened(k, c, m, at))
             return fails(k, c, m, at, "it pushes at a gap of", gap);
     }
     if (bound && x->nslip) {
@@ -503,7 +504,7 @@ static void blame(results *r, const void *ud, arena *scratch)
     const char *proof = gate_excludes(g, r->t_end, over, q, v, scratch, r->a, &where);
     if (!proof)
         return;
-    r->message = proof;
+    r->message = arena_printf(r->a, "%s; %s", r->message, proof);
     r->where = where;
 }
 
