@@ -269,6 +269,15 @@ look field_name(const run *r, evaluator *ev, sym name, span at, value *out)
     const field_result *f = field_of(r);
     if (!f)
         return LOOK_NO;
+    if (result_find(OF_RUN, name) == RUN_error) {
+        if (isnan(f->error)) {
+            diag_error(ev->d, DIAG_NOT_SUPPORTED, at, "this run has no estimate of its error: %s",
+                       f->error_why);
+            *out = v_error();
+        } else
+            *out = v_num(f->error);
+        return LOOK_YES;
+    }
     if (result_find(OF_RUN, name) == RUN_energy) {
         *out = v_num(f->energy);
         return LOOK_YES;
@@ -279,14 +288,6 @@ look field_name(const run *r, evaluator *ev, sym name, span at, value *out)
         return LOOK_YES;
     case FIELD_point_forces:
         *out = point_forces(f, ev->a);
-        return LOOK_YES;
-    case FIELD_error:
-        if (isnan(f->error)) {
-            diag_error(ev->d, DIAG_NOT_SUPPORTED, at, "this run has no estimate of its error: %s",
-                       f->error_why);
-            *out = v_error();
-        } else
-            *out = v_num(f->error);
         return LOOK_YES;
     case FIELD_complementarity:
         *out = v_num(f->complementarity);

@@ -406,6 +406,14 @@ static look run_own(const view *v, evaluator *ev, sym name, span at, value *out)
     case RUN_power_balance:
         *out = v_num(r->power_balance);
         break;
+    case RUN_error:
+        if (isnan(r->error)) {
+            diag *d = diag_error(ev->d, DIAG_NOT_SUPPORTED, at, "this run has no estimate of its error");
+            diag_hint(ev->d, d, "sweeping and auglag make one for motions: with sweeping(error = estimate)");
+            *out = v_error();
+        } else
+            *out = v_num(r->error);
+        break;
     case RUN_steps:
         *out = v_num((double)r->steps);
         break;

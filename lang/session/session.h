@@ -60,6 +60,7 @@ typedef struct record {            /* one JSON object in the making: a run, or a
     const char *params;          /* all its parameters, as JSON, or NULL */
     const char *solver, *cut;    /* of its contact problem; policy of cutting steps; or NULL */
     double seconds, max_penetration, residual, power_balance, drift;
+    double error; /* 0: no estimate */
     int64_t steps, at_once;
 } record;
 

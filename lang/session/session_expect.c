@@ -336,6 +336,10 @@ static void record_put(const record *r, text *t, bool stats)
     text_json_num(t, r->power_balance);
     text_puts(t, ",\"drift\":");
     text_json_num(t, r->drift);
+    if (r->error > 0) {
+        text_puts(t, ",\"error\":");
+        text_json_num(t, r->error);
+    }
     text_puts(t, ",\"solver\":");
     put_word(t, r->solver);
     text_puts(t, ",\"cut\":");

@@ -227,7 +227,7 @@ static void check_member(verify *w, size_t c, int64_t m, double gap, size_t k)
                 w->near[i] = fmax(fabs(w->v[i][k]), fabs(w->v[i][k ? k - 1 : 0]));
             double step = k ? w->t[k] - w->t[k - 1] : 0;
             find(w, DISTANCE, fmax(gap, 0),
-                 1e-12 + LOOSE * length + 2 * step * gate_length(w->g, c, m, w->near), k, name);
+                 1e-12 + 1000 * LOOSE * length + 2 * step * gate_length(w->g, c, m, w->near), k, name);
         }
     }
     if (f->nslip > 0 && gate_knows_bound(w->g, c) && have(x->rt, m, n)) {
@@ -344,6 +344,7 @@ static void sizes_read(verify *w)
             if (w->v)
                 w->speeds[i] = fmax(w->speeds[i], fabs(w->v[i][k]));
         }
+    gate_sizes(w->sizes, w->p->nq);
 }
 
 cdl_status cdl_verify(cdl *s, const char *name, const cdl_numbers *param, size_t nparam,

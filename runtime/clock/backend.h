@@ -21,6 +21,13 @@ typedef struct backend_option {
             "of the motion samples are kept that far apart in time; all steps when left out" \
     }
 
+/* The row of backends with equal steps h that can be run again with h/2, for an estimate of the error. */
+#define OPTION_ERROR                                                                                   \
+    {                                                                                                  \
+        "error", OPT_WORD, NAN, 0, 0, "none|estimate",                                                 \
+            "estimate: of the motion the run is done again with h/2, and `error` is how far it is off" \
+    }
+
 /* Where the state of a run is written, and where it continues from. */
 typedef struct checkpoint {
     const char *to, *from; /* files; NULL: none */

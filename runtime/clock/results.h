@@ -81,6 +81,7 @@ typedef struct results {
     contact_result *contact; /* [prog->ncontact] */
     /* worst over the run; power_balance: largest drift, relative to the largest energy */
     double max_penetration, residual, power_balance;
+    double error;    /* estimate of the largest error of a dof; NAN: none */
     double promised; /* tolerance of gaps and reactions, relative; INFINITY: contacts give way */
     /* of rods: at the places where contact is asked; max_penetration is that of the smooth lines everywhere
      */

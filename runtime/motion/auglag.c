@@ -66,6 +66,7 @@ static const backend_option auglag_options[] = {
       "follow" },
     OPTION_EVERY,
     OPTION_LIMIT,
+    OPTION_ERROR,
 };
 const backend backend_auglag = {
     .name = "auglag",

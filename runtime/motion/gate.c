@@ -214,6 +214,15 @@ const char *gate_name(gate *g, size_t of, int64_t member, arena *a)
     return contact_name(&c, a);
 }
 
+void gate_sizes(double *sizes, int n)
+{
+    double most = 0;
+    for (int i = 0; i < n; i++)
+        most = fmax(most, sizes[i]);
+    for (int i = 0; i < n; i++)
+        sizes[i] = fmax(sizes[i], 1e-6 * most);
+}
+
 /* ---- the run ---- */
 typedef struct check {
     gate *g;
@@ -325,7 +334,8 @@ static bool reaction_holds(check *k, size_t c, int64_t m, int64_t at, bool bound
         if (wrong > small)
             return fails(k, c, m, at, "its reaction pulls with", -rn);
         double gap = x->gap[place];
-        if (rn > small && gap > k->loose * gate_length(k->g, c, m, k->sizes) + opened(k, c, m, at))
+        if (rn > small &&
+            gap > (r->dense ? 1 : 1000) * k->loose * gate_length(k->g, c, m, k->sizes) + opened(k, c, m, at))
             return fails(k, c, m, at, "it pushes at a gap of", gap);
     }
     if (bound && x->nslip) {
@@ -396,6 +406,7 @@ static bool survey(check *k, int64_t stride)
                 k->force[c] = fmax(k->force[c], fabs(x->rn[at * x->members + m]));
         }
     }
+    gate_sizes(k->sizes, nq);
     return true;
 }
 
@@ -493,7 +504,7 @@ static void blame(results *r, const void *ud, arena *scratch)
     const char *proof = gate_excludes(g, r->t_end, over, q, v, scratch, r->a, &where);
     if (!proof)
         return;
-    r->message = proof;
+    r->message = arena_printf(r->a, "%s; %s", r->message, proof);
     r->where = where;
 }
 

@@ -341,6 +341,7 @@ static const backend_option sweeping_options[] = {
     OPTION_EVERY,
     { "cut", OPT_WORD, NAN, 0, 0, "auto|always|never",
       "whether a step is cut at impacts: as long as that costs little (auto), always, or never" },
+    OPTION_ERROR,
 };
 const backend backend_sweeping = {
     .name = "sweeping",
