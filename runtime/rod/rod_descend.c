@@ -97,16 +97,17 @@ static double descent_energy(descent *d)
     return sum;
 }
 
-static void put_entry(descent *d, rod_sparse *S, double *b, int i, int j, double x)
+/* an entry of a symmetric matrix and the one that mirrors it: the lower is kept */
+static void put_both(descent *d, rod_sparse *S, double *b, int i, int j, double x)
 {
-    int a = d->number[i], c = d->number[j];
-    double u = rod_unit(d->w, i) * rod_unit(d->w, j);
-    if (a < 0)
-        return;
-    if (c < 0)
-        b[a] -= x * rod_unit(d->w, i) * d->step[j];
-    else if (a >= c)
-        sparse_add(d->w->tmp, S, a, c, x * u);
+    int at = d->number[i], by = d->number[j];
+    if (at >= 0 && by >= 0)
+        sparse_add(d->w->tmp, S, at > by ? at : by, at > by ? by : at,
+                   x * rod_unit(d->w, i) * rod_unit(d->w, j));
+    else if (at >= 0)
+        b[at] -= x * rod_unit(d->w, i) * d->step[j];
+    else if (by >= 0)
+        b[by] -= x * rod_unit(d->w, j) * d->step[i];
 }
 
 /* the symmetric part of the tangent is the second derivative along increments; right side: the residual, and
@@ -125,15 +126,12 @@ static void descent_assemble(descent *d, rod_sparse *S, double *b)
             rod_element_loaded(w, &w->mesh[r], e, &out, NULL, f, K);
             for (int i = 0; i < ROD_DOFS; i++) {
                 d->grad[d0 + i] += f[i];
-                for (int j = 0; j < ROD_DOFS; j++)
-                    put_entry(d, S, b, d0 + i, d0 + j, (K[i * ROD_DOFS + j] + K[j * ROD_DOFS + i]) / 2);
+                for (int j = 0; j <= i; j++)
+                    put_both(d, S, b, d0 + i, d0 + j, (K[i * ROD_DOFS + j] + K[j * ROD_DOFS + i]) / 2);
             }
         }
-    /* half of each entry and half of what mirrors it */
-    for (int k = 0; k < C.nz; k++) {
-        put_entry(d, S, b, C.i[k], C.j[k], C.x[k] / 2);
-        put_entry(d, S, b, C.j[k], C.i[k], C.x[k] / 2);
-    }
+    for (int k = 0; k < C.nz; k++) /* each is half of what it makes with its mirror */
+        put_both(d, S, b, C.i[k], C.j[k], C.i[k] == C.j[k] ? C.x[k] : C.x[k] / 2);
     for (int i = 0; i < w->ndof; i++)
         if (d->number[i] >= 0)
             b[d->number[i]] -= d->grad[i] * rod_unit(w, i);
