@@ -515,5 +515,7 @@ bool rod_descend(rod_work *w, double t)
     springs_back(w, &kept);
     arena_release(w->tmp, mark);
     contacts_project(w, false);
+    if (done)
+        contacts_parted(w, true);
     return done;
 }

@@ -282,8 +282,10 @@ bool rod_apart(rod_work *w, double t)
     state_copy(w, pos, rot, w->pos, w->rot);
     contacts_keep_watch(w);
     contacts_skin(w, skin, NULL);
-    for (int k = 0; k < ROUNDS && ok && !contacts_part(w, w->ro->tolerance); k++)
-        ok = close_apart(w, t) || rod_descend(w, t);
+    for (int k = 0; k < ROUNDS && ok && !contacts_part(w, w->ro->tolerance); k++) {
+        ok = rod_close_gaps(w, t) || rod_descend(w, t);
+        contacts_parted(w, ok);
+    }
     ok = ok && !rod_passed(w, pos, rot, true, true);
     if (!ok) {
         state_copy(w, w->pos, w->rot, pos, rot);
