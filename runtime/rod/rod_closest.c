@@ -107,9 +107,12 @@ static bool closest(const rod_mesh *ma, const rod_mesh *mb, const double *pos, t
         near_of(ma, mb, pos, *y, *x, &n);
         double gy = dot3(n.D, n.a.t) + n.far * c->eps * (*y - c->mid), gx = -dot3(n.D, n.b.t),
                tt = dot3(n.b.t, n.b.t);
-        double xx = n.xx > 0.05 * tt ? n.xx : tt, yy = n.yy + n.far * c->eps, left = yy - n.yx * n.yx / xx;
+        /* at an end of the other rod, where it would go beyond: y is the closest place to that end */
+        bool stopped = (*x == 0 && gx > 0) || (*x == end && gx < 0);
+        double xx = n.xx > 0.05 * tt ? n.xx : tt, yy = n.yy + n.far * c->eps, yx = stopped ? 0 : n.yx,
+               left = yy - yx * yx / xx;
         bool flat = left < 0.02 * dot3(n.a.t, n.a.t);
-        double dy = flat ? 0 : -(gy - n.yx * gx / xx) / left;
+        double dy = flat ? 0 : -(gy - yx * gx / xx) / left;
         dy = within(*y + within(dy, -0.3, 0.3), lo, hi) - *y;
         double dx = within(-(gx + n.yx * dy) / xx, -0.8, 0.8), to = within(*x + dx, 0, end);
         *fixed = flat || (*y + dy == lo && dy <= 0) || (*y + dy == hi && dy >= 0);
@@ -187,6 +190,12 @@ bool touch_project(const rod_work *w, touch *c)
     return found;
 }
 
+/* an eps that leaves a place where it is */
+static double pinned(const rod_mesh *m)
+{
+    return 1e11 * m->length / (m->nn - 1);
+}
+
 /* the gap at a place y of the rod; eps = 0: at the closest one near it, where the distance is not flat */
 static double gap_near(const rod_work *w, const touch *c, double y, double eps, touch *at)
 {
@@ -212,7 +221,7 @@ double touch_least(const rod_work *w, const touch *c, touch *where)
     int reach = c->rod < 0 ? PLACES / 3 : PLACES;
     touch at;
     for (int k = 0; k <= 2 * reach; k++) {
-        gap[k] = gap_near(w, c, c->y + part * (k - reach), 1e9, &at);
+        gap[k] = gap_near(w, c, c->y + part * (k - reach), pinned(slave_of(w, c)), &at);
         if (gap[k] < least) {
             least = gap[k];
             *where = at;
@@ -243,7 +252,7 @@ void touch_centre(const rod_work *w, touch *c)
 bool touch_place(const rod_work *w, touch *c)
 {
     c->mid = c->y = c->node - slave_of(w, c)->first;
-    c->eps = 1e9;
+    c->eps = pinned(slave_of(w, c));
     if (!touch_project(w, c))
         return false;
     flatness(slave_of(w, c), &w->mesh[c->rod], w->pos, c, c->y, c->x);

@@ -6,6 +6,7 @@
    space: a rigid motion of all is no slip. */
 #include "rod_touch.h"
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 static double piece_length(const rod_mesh *m, int k)
@@ -29,6 +30,29 @@ static bool touch_known(const rod_contacts *k, int pair, double y, double x, dou
     return false;
 }
 
+/* how much of a place on a rod its supports leave free to move, and how much there is */
+static void place_freedom(const rod_work *w, const rod_mesh *m, double x, double *free, double *all)
+{
+    row r;
+    row_at(m, x, &r);
+    for (int i = 0; i < r.n; i++) {
+        *all += r.w[i] * r.w[i];
+        if (!w->held[6 * (m->first + r.first + i)])
+            *free += r.w[i] * r.w[i];
+    }
+}
+
+/* Two points that are held keep their distance, whatever presses them: such a pair carries no force.  Places
+   at a node in the middle of a rod have a 28th of their weight on its neighbours. */
+static bool touch_held(const rod_work *w, const touch *c)
+{
+    double free = 0, all = 0;
+    place_freedom(w, slave_of(w, c), c->y, &free, &all);
+    if (c->rod >= 0)
+        place_freedom(w, &w->mesh[c->rod], c->x, &free, &all);
+    return free < 0.1 * all;
+}
+
 static void touch_add(rod_work *w, int pair, int node, int j)
 {
     rod_contacts *k = w->contact;
@@ -40,6 +64,8 @@ static void touch_add(rod_work *w, int pair, int node, int j)
     if (touch_known(k, pair, node, j, APART) || !touch_place(w, &c) || touch_known(k, pair, c.y, c.x, APART))
         return;
     if (p->a == p->b && fabs(a->s[node] - b->s[(int)floor(c.x)]) < M_PI * a->radius)
+        return;
+    if (touch_held(w, &c))
         return;
     touch_start(w, &c, w->pos0, w->rot0);
     if (touch_known(k, pair, c.y0, c.x0, APART))
@@ -69,7 +95,10 @@ static double body_apart(const rod_work *w, int pair)
 {
     const rod_contacts *k = w->contact;
     const rod_mesh *a = &w->mesh[w->rp->pair[pair].a];
-    return k->tresca[pair] ? 1 : fmax(1, ceil(3 * k->mu[pair] * a->radius * (a->nn - 1) / a->length));
+    double apart = k->thinned ? 2 : 1;
+    return k->tresca[pair] || !(k->mu[pair] > 0)
+               ? 1
+               : fmax(apart, ceil(3 * k->mu[pair] * a->radius * (a->nn - 1) / a->length));
 }
 
 static void find_body(rod_work *w, int pair)
@@ -81,11 +110,50 @@ static void find_body(rod_work *w, int pair)
     for (int i = 0; i < a->nn; i++) {
         touch c = { .pair = pair, .node = a->first + i, .rod = -1, .ds = piece_length(a, i) };
         touch_project(w, &c);
-        if (c.gap > 2 * a->radius || touch_known(k, pair, c.y, 0, apart))
+        if (c.gap > 2 * a->radius || touch_known(k, pair, c.y, 0, apart) || touch_held(w, &c))
             continue;
         touch_start(w, &c, w->pos0, w->rot0);
         *vec_push(w->a, &k->list) = c;
     }
+}
+
+/* Forces at every node may swing from one to the next, and friction with them, from stick to slip and back: a
+   rod that is held at all its nodes has as many forces as it has ways to move.  Every second pair goes, and
+   gives each of its neighbours half of what it carries; nothing changes for forces that are the same all
+   along. */
+bool contacts_thin(rod_work *w)
+{
+    rod_contacts *k = w->contact;
+    size_t n = 0;
+    bool any = false;
+    for (size_t i = 0; i < k->list.n; i++)
+        any = any || (k->list.at[i].rod < 0 && body_apart(w, k->list.at[i].pair) == 1 &&
+                      k->mu[k->list.at[i].pair] > 0);
+    if (!any || k->thinned || w->ro->penalty || w->motion)
+        return false;
+    k->thinned = true;
+    vec_reserve(w->a, &k->saved, k->list.n);
+    for (size_t i = 0; i < k->list.n; i++) {
+        touch c = k->list.at[i];
+        bool body = c.rod < 0 && body_apart(w, c.pair) == 2;
+        if (body && (c.node - slave_of(w, &c)->first) % 2)
+            continue;
+        for (size_t j = 0; body && j < k->list.n; j++) {
+            const touch *o = &k->list.at[j];
+            if (o->pair != c.pair || abs(o->node - c.node) != 1)
+                continue;
+            c.lambda += o->lambda / 2;
+            for (int m = 0; m < 3; m++)
+                c.l[m] += o->l[m] / 2;
+        }
+        k->saved.at[n++] = c;
+    }
+    k->saved.n = n;
+    k->list.n = n;
+    if (n)
+        memcpy(k->list.at, k->saved.at, n * sizeof *k->list.at);
+    contacts_project(w, false);
+    return true;
 }
 
 /* nodes of a rod into cells */
@@ -190,7 +258,7 @@ static void tidy(rod_work *w)
         }
         if (c->lambda <= 0 && (!found || c->gap > k->clear[c->pair]))
             drop = true;
-        if (!found && c->far > 2 * k->clear[c->pair])
+        if ((!found && c->far > 2 * k->clear[c->pair]) || touch_held(w, c))
             drop = true;
         if (p->a == p->b &&
             slave_of(w, c)->s[c->node - slave_of(w, c)->first] - w->mesh[c->rod].s[(int)floor(c->x)] <
@@ -290,6 +358,15 @@ static double least_give(const rod_mesh *m)
     return 100 * fmax(97 * EI / pow(ds, 4), 10 * m->B[8] / (ds * ds));
 }
 
+void contacts_press(rod_work *w, double factor)
+{
+    for (int i = 0; i < w->rp->npair; i++) {
+        const rod_mesh *m = &w->mesh[w->rp->pair[i].a];
+        double apart = w->rp->pair[i].what == TOUCH_RODS ? APART : body_apart(w, i);
+        w->contact->k[i] = factor * (m->A[0] + m->A[4]) / 2 / pow(apart * m->length / (m->nn - 1), 4);
+    }
+}
+
 /* stiffness, friction and distances of the pairs; whether the shape given overlaps */
 bool contacts_start(rod_work *w)
 {
@@ -300,11 +377,12 @@ bool contacts_start(rod_work *w)
         const rod_mesh *a = &w->mesh[p->a], *b = p->b >= 0 ? &w->mesh[p->b] : a;
         if (p->b < 0)
             body_read(w, i);
-        double EI = (a->A[0] + a->A[4]) / 2, zero = gap_value(w, &f->gap, 0), one = gap_value(w, &f->gap, 1);
+        double EI = (a->A[0] + a->A[4]) / 2, zero = gap_value(w, &f->gap, 0),
+               one = gap_value(w, &f->gap, a->length) / a->length - zero / a->length;
         if (!(a->radius > 0 && b->radius > 0))
             return rod_fail(w, f->at, "rod '%s' has no radius, so nothing touches; give radius = …",
                             a->radius > 0 ? b->spec->name : a->spec->name);
-        if (fabs(one - zero - 1) > 1e-12)
+        if (fabs(one - 1) > 1e-12 * (1 + fabs(zero) / a->length))
             return rod_fail(w, f->at, "the gap of '%s' is that of the rod less a distance", f->name);
         k->clear[i] = a->radius +
                       (p->what == TOUCH_RODS    ? b->radius
@@ -350,7 +428,7 @@ bool contacts_start(rod_work *w)
 }
 
 /* the tangential multiplier is kept in the frame of the other section */
-static void multiplier_put(const rod_work *w, touch *c, const double *f)
+void contacts_multiplier(const rod_work *w, touch *c, const double *f)
 {
     double R[9];
     other_matrix(w, c, R);
@@ -360,13 +438,13 @@ static void multiplier_put(const rod_work *w, touch *c, const double *f)
 
 static void multiplier_keep(const rod_work *w, touch *c)
 {
-    multiplier_put(w, c, c->ft);
+    contacts_multiplier(w, c, c->ft);
 }
 
 void contacts_carry(rod_work *w)
 {
     for (size_t i = 0; i < w->contact->list.n; i++)
-        multiplier_put(w, &w->contact->list.at[i], w->contact->list.at[i].next);
+        contacts_multiplier(w, &w->contact->list.at[i], w->contact->list.at[i].next);
 }
 
 /* slip is measured from here */
@@ -506,7 +584,7 @@ static bool fill(rod_work *w)
         touch at;
         double d = -touch_least(w, &k->list.at[i], &at);
         if (at.rod < 0 || d <= k->skin[at.pair] + 1e-3 * slave_of(w, &at)->radius ||
-            touch_known(k, at.pair, at.y, at.x, 1))
+            touch_known(k, at.pair, at.y, at.x, 1) || touch_held(w, &at))
             continue;
         touch c = { .pair = at.pair, .rod = at.rod, .x = at.x, .y = at.y, .ds = at.ds };
         touch_start(w, &c, w->pos0, w->rot0);

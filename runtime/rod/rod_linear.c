@@ -196,6 +196,13 @@ static void split_back(const split *p, const double *X, int m, int c, double *dx
     }
 }
 
+/* The linear problem has places in a unit of length near that of the rods: a matrix of stiffnesses EI/L^3 and
+   EI/L would be singular to the factorisation for rods of some micrometres.  Powers of two cost no digits. */
+double rod_unit(const rod_work *w, int dof)
+{
+    return dof % 6 < 3 ? w->unit : 1;
+}
+
 static void hold_rows(rod_work *w, const double *dy)
 {
     for (int node = 0; node < w->N; node++) {
@@ -211,9 +218,9 @@ static void hold_rows(rod_work *w, const double *dy)
             *band_at(w, i, i) = d = d > 0 ? d : 1;
             for (int j = 0; w->tilt && k == 5 && j < 2; j++)
                 *band_at(w, i, i - 2 + j) = d * w->tilt[2 * node + j];
-            w->rhs[i] = d * w->dx[6 * node + k];
+            w->rhs[i] = d * w->dx[6 * node + k] / rod_unit(w, k);
             if (dy)
-                w->rhs[w->nred + i] = d * dy[6 * node + k];
+                w->rhs[w->nred + i] = d * dy[6 * node + k] / rod_unit(w, k);
         }
     }
 }
@@ -242,14 +249,12 @@ static bool band_factor(rod_work *w)
     if (LAPACKE_dgbtrf_work(LAPACK_COL_MAJOR, w->nred, w->nred, BAND, BAND, w->band, LDAB, w->pivot))
         return false;
     double most = 0, least = INFINITY;
-    w->logdet = 0;
     for (int i = 0; i < w->nred; i++) {
         double d = *band_at(w, i, i);
         if ((d < 0) != (w->pivot[i] != i + 1))
             w->sign = -w->sign;
         most = fmax(most, fabs(d));
         least = fmin(least, fabs(d));
-        w->logdet += log(fabs(d));
     }
     return least > 1e-15 * most * 1e-3;
 }
@@ -269,6 +274,8 @@ static void band_back(rod_work *w, int m, int c, double *dx)
             split_back(&p, X, m, c, dx + 6 * node);
         }
     }
+    for (int i = 0; i < w->ndof; i++)
+        dx[i] *= rod_unit(w, i);
 }
 
 /* tangent and right sides of an element, the second from `rate` where that is given; the number of its first
@@ -281,6 +288,12 @@ static int element_sides(rod_work *w, const rod_mesh *m, int e, const rod_outsid
     rod_element_loaded(w, m, e, out, given_of(w, m, e), f, K);
     for (int i = e ? 6 : 0; rate && i < ROD_DOFS; i++)
         f[ROD_DOFS + i] = rate[d0 + i];
+    for (int i = 0; i < ROD_DOFS; i++) {
+        f[i] *= rod_unit(w, i);
+        f[ROD_DOFS + i] *= rod_unit(w, i);
+        for (int j = 0; j < ROD_DOFS; j++)
+            K[i * ROD_DOFS + j] *= rod_unit(w, i) * rod_unit(w, j);
+    }
     return d0;
 }
 
@@ -316,6 +329,69 @@ bool rod_solve_two(rod_work *w, double t, const double *rate, double *dy)
 bool rod_solve_band(rod_work *w, double t)
 {
     return rod_solve_two(w, t, NULL, NULL);
+}
+
+/* ---- eigenvalues near zero ---- */
+/* columns of X, nred long, made orthonormal one after the other; twice, for the digits */
+static void orthonormal(double *X, int n, int m)
+{
+    for (int c = 0; c < 2 * m; c++) {
+        double *x = X + (size_t)(c / 2) * (size_t)n, size = 0;
+        for (int b = 0; b < c / 2; b++) {
+            const double *y = X + (size_t)b * (size_t)n;
+            double dot = 0;
+            for (int i = 0; i < n; i++)
+                dot += x[i] * y[i];
+            for (int i = 0; i < n; i++)
+                x[i] -= dot * y[i];
+        }
+        for (int i = 0; i < n; i++)
+            size += x[i] * x[i];
+        for (int i = 0; size > 0 && i < n; i++)
+            x[i] /= sqrt(size);
+    }
+}
+
+/* Subspace iteration with the factors of the last solve of the band.  Two eigenvalues that pass zero
+   together, as where a round section buckles in two directions at once, leave the sign of the determinant as
+   it is; here they are two more.  Those further from zero may be left out or not. */
+int rod_negative(rod_work *w, double *least)
+{
+    enum { NEAR = 8, ROUNDS = 15 };
+    arena_pos mark = arena_mark(w->tmp);
+    int n = w->nred, bad = 0, m = n < NEAR ? n : NEAR;
+    double *X = arena_array(w->tmp, double, n *m), *Y = arena_array(w->tmp, double, n *m), H[NEAR * NEAR],
+           re[NEAR], im[NEAR], far = 0;
+    uint64_t seed = 1;
+    for (int i = 0; i < n * m; i++)
+        X[i] = (double)((seed = hash64(seed, (uint64_t)i)) >> 11) / 9007199254740992.0 - 0.5;
+    for (int node = 0; node < w->N; node++)
+        for (int k = 0; w->red[node] >= 0 && k < 6; k++)
+            for (int c = 0; w->held[6 * node + k] && c < m; c++)
+                X[c * n + w->red[node] + k] = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        orthonormal(X, n, m);
+        memcpy(Y, X, (size_t)(n * m) * sizeof *Y);
+        LAPACKE_dgbtrs_work(LAPACK_COL_MAJOR, 'N', n, BAND, BAND, m, w->band, LDAB, w->pivot, Y, n);
+        if (round + 1 < ROUNDS)
+            memcpy(X, Y, (size_t)(n * m) * sizeof *Y);
+    }
+    for (int a = 0; a < m; a++)
+        for (int b = 0; b < m; b++) {
+            H[a * m + b] = 0;
+            for (int i = 0; i < n; i++)
+                H[a * m + b] += X[a * n + i] * Y[b * n + i];
+        }
+    double work[8 * NEAR];
+    bool ok = !LAPACKE_dgeev_work(LAPACK_COL_MAJOR, 'N', 'N', m, H, m, re, im, NULL, 1, NULL, 1, work,
+                                  8 * NEAR);
+    for (int i = 0; ok && i < m; i++) {
+        far = fmax(far, hypot(re[i], im[i]));
+        bad += re[i] < 0 && fabs(im[i]) < -1e-3 * re[i]; /* rounding makes a pair of two that are equal */
+    }
+    *least = far > 0 ? 1 / far : INFINITY;
+    arena_release(w->tmp, mark);
+    return bad;
 }
 
 /* ---- stability ---- */
@@ -457,15 +533,10 @@ void sparse_add(arena *a, rod_sparse *s, int i, int j, double x)
     s->x[s->nz++] = x;
 }
 
-/* columns of a matrix from its triplets, like ones added; rows within them in no order */
-typedef struct columns {
-    int *p, *i;
-    double *x;
-} columns;
-
-static columns columns_of(arena *a, const rod_sparse *s)
+rod_columns rod_columns_of(arena *a, const rod_sparse *s)
 {
-    columns c = { arena_array(a, int, s->n + 2), arena_array(a, int, s->nz), arena_array(a, double, s->nz) };
+    rod_columns c = { arena_array(a, int, s->n + 2), arena_array(a, int, s->nz),
+                      arena_array(a, double, s->nz) };
     int *last = arena_array(a, int, s->n), at = 0;
     for (int k = 0; k < s->nz; k++)
         c.p[s->j[k] + 2]++;
@@ -499,7 +570,7 @@ static columns columns_of(arena *a, const rod_sparse *s)
 
 /* an order of elimination with little fill: that of the threes of dofs which come together, a ninth of the
  * entries; NULL: none found */
-static int *order_threes(arena *a, const columns *c, int n)
+static int *order_threes(arena *a, const rod_columns *c, int n)
 {
     int nb = n / 3, at = 0, *p = arena_array(a, int, nb + 1), *i = arena_array(a, int, c->p[n]),
         *last = arena_array(a, int, nb), *way = arena_array(a, int, nb);
@@ -596,19 +667,21 @@ bool rod_solve_sparse(rod_work *w, double t, const double *rate, double *dy)
     }
     for (int k = 0; k < C.nz; k++)
         if (!w->held[C.i[k]])
-            sparse_add(w->tmp, &S, number[C.i[k]], number[C.j[k]], C.x[k]);
+            sparse_add(w->tmp, &S, number[C.i[k]], number[C.j[k]],
+                       C.x[k] * rod_unit(w, C.i[k]) * rod_unit(w, C.j[k]));
+    double stiff = w->scale * w->unit * w->unit;
     for (int i = 0; i < w->ndof; i++) {
         if (number[i] >= 0)
-            b[number[i]] -= w->res[i];
+            b[number[i]] -= w->res[i] * rod_unit(w, i);
         if (!w->held[i])
             continue;
         for (int c = 0; c < m; c++)
-            b[c * n + number[i]] = both[c][i] * w->scale;
-        sparse_add(w->tmp, &S, number[i], number[i], w->scale);
+            b[c * n + number[i]] = both[c][i] / rod_unit(w, i) * stiff;
+        sparse_add(w->tmp, &S, number[i], number[i], stiff);
         for (int j = 0; w->tilt && i % 6 == 5 && j < 2; j++)
-            sparse_add(w->tmp, &S, number[i], number[i - 2 + j], w->scale * w->tilt[2 * (i / 6) + j]);
+            sparse_add(w->tmp, &S, number[i], number[i - 2 + j], stiff * w->tilt[2 * (i / 6) + j]);
     }
-    columns A = columns_of(w->tmp, &S);
+    rod_columns A = rod_columns_of(w->tmp, &S);
     bool ok = sparse_lu(n, A.p, A.i, A.x, false, order_threes(w->tmp, &A, n), m, b);
     for (int i = 0; ok && i < w->ndof; i++)
         for (int c = 0; c < m && number[i] >= 0; c++)
@@ -621,6 +694,9 @@ bool rod_solve_sparse(rod_work *w, double t, const double *rate, double *dy)
             for (int c = 0; c < m; c++)
                 split_back(&p, X, m, c, both[c] + d0);
         }
+    for (int i = 0; ok && i < w->ndof; i++)
+        for (int c = 0; c < m; c++)
+            both[c][i] *= rod_unit(w, i);
     arena_release(w->tmp, mark);
     w->sign = 0;
     for (int i = 0; ok && i < w->ndof; i++)
@@ -629,38 +705,75 @@ bool rod_solve_sparse(rod_work *w, double t, const double *rate, double *dy)
 }
 
 /* ---- stability in contact ---- */
-/* negative entries of D in L D L^T, the lower half of A given; memory is cholmod's own, and nothing of the
- * arena is taken while it holds any */
-static int negative_pivots(int n, int *Ap, int *Ai, double *Ax)
+/* a symmetric matrix whose lower half is given; memory is cholmod's own, and nothing of the arena is taken
+ * while it holds any */
+static cholmod_sparse lower_half(int n, const rod_columns *A)
+{
+    return (cholmod_sparse){ .nrow = (size_t)n,
+                             .ncol = (size_t)n,
+                             .nzmax = (size_t)A->p[n],
+                             .p = A->p,
+                             .i = A->i,
+                             .x = A->x,
+                             .stype = -1,
+                             .itype = CHOLMOD_INT,
+                             .xtype = CHOLMOD_REAL,
+                             .dtype = CHOLMOD_DOUBLE,
+                             .sorted = 0,
+                             .packed = 1 };
+}
+
+/* L D L^T, or L L^T */
+static cholmod_factor *factorised(cholmod_sparse *A, bool squares, cholmod_common *c)
+{
+    cholmod_start(c);
+    c->print = 0;
+    c->supernodal = CHOLMOD_SIMPLICIAL;
+    c->final_ll = squares;
+    c->nmethods = 1;
+    c->method[0].ordering = CHOLMOD_AMD;
+    cholmod_factor *L = cholmod_analyze(A, c);
+    if (L && !cholmod_factorize(A, L, c))
+        cholmod_free_factor(&L, c);
+    return L;
+}
+
+/* negative entries of D in L D L^T */
+static int negative_pivots(int n, const rod_columns *columns)
 {
     cholmod_common c;
-    cholmod_sparse A = { .nrow = (size_t)n,
-                         .ncol = (size_t)n,
-                         .nzmax = (size_t)Ap[n],
-                         .p = Ap,
-                         .i = Ai,
-                         .x = Ax,
-                         .stype = -1,
-                         .itype = CHOLMOD_INT,
-                         .xtype = CHOLMOD_REAL,
-                         .dtype = CHOLMOD_DOUBLE,
-                         .sorted = 0,
-                         .packed = 1 };
+    cholmod_sparse A = lower_half(n, columns);
+    cholmod_factor *L = factorised(&A, false, &c);
     int bad = 0;
-    cholmod_start(&c);
-    c.print = 0;
-    c.supernodal = CHOLMOD_SIMPLICIAL;
-    c.final_ll = 0;
-    c.nmethods = 1;
-    c.method[0].ordering = CHOLMOD_AMD;
-    cholmod_factor *L = cholmod_analyze(&A, &c);
-    if (L && cholmod_factorize(&A, L, &c) && L->xtype == CHOLMOD_REAL && !L->is_ll)
+    if (L && L->xtype == CHOLMOD_REAL && !L->is_ll)
         for (int j = 0; j < n; j++)
             bad += !(((double *)L->x)[((int *)L->p)[j]] > 0);
-    if (L)
-        cholmod_free_factor(&L, &c);
+    cholmod_free_factor(&L, &c);
     cholmod_finish(&c);
     return bad;
+}
+
+bool rod_solve_positive(int n, const rod_columns *columns, double *b)
+{
+    cholmod_common c;
+    cholmod_sparse A = lower_half(n, columns);
+    cholmod_dense B = { .nrow = (size_t)n,
+                        .ncol = 1,
+                        .nzmax = (size_t)n,
+                        .d = (size_t)n,
+                        .x = b,
+                        .xtype = CHOLMOD_REAL,
+                        .dtype = CHOLMOD_DOUBLE };
+    cholmod_factor *L = factorised(&A, true, &c);
+    bool ok = L && c.status == CHOLMOD_OK && L->minor == L->n;
+    cholmod_dense *x = ok ? cholmod_solve(CHOLMOD_A, L, &B, &c) : NULL;
+    if (x)
+        memcpy(b, x->x, (size_t)n * sizeof *b);
+    ok = x != NULL;
+    cholmod_free_dense(&x, &c);
+    cholmod_free_factor(&L, &c);
+    cholmod_finish(&c);
+    return ok;
 }
 
 static void lower_add(rod_work *w, rod_sparse *S, const int *number, int i, int j, double x)
@@ -703,13 +816,13 @@ static int unstable_touching(rod_work *w, double t)
     for (int i = 0; i < w->ndof; i++)
         if (w->held[i] && number[i] >= 0)
             sparse_add(w->tmp, &S, number[i], number[i], w->scale);
-    columns A = columns_of(w->tmp, &S);
+    rod_columns A = rod_columns_of(w->tmp, &S);
     /* rounding has no sign: what it leaves of a motion that costs nothing does not count */
     for (int j = 0; j < n; j++)
         for (int k = A.p[j]; k < A.p[j + 1]; k++)
             if (A.i[k] == j)
                 A.x[k] *= 1 + 16 * DBL_EPSILON;
-    bad += negative_pivots(n, A.p, A.i, A.x);
+    bad += negative_pivots(n, &A);
     arena_release(w->tmp, mark);
     return bad;
 }

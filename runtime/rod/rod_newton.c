@@ -225,7 +225,7 @@ static bool newton(rod_work *w, double t, double enough, bool stiff)
     return ok;
 }
 
-static double least_radius(const rod_work *w)
+double rod_least_radius(const rod_work *w)
 {
     double r = INFINITY;
     for (int i = 0; i < w->rp->npair; i++)
@@ -235,12 +235,10 @@ static double least_radius(const rod_work *w)
 
 bool rod_gaps_closed(const rod_work *w)
 {
-    return contacts_open(w) <= w->ro->tolerance * least_radius(w);
+    return contacts_open(w) <= w->ro->tolerance * rod_least_radius(w);
 }
 
-/* Newton's method with the multipliers among its unknowns; on a viscous motion as exact as the next of its
- * steps needs */
-static bool close_gaps(rod_work *w, double t)
+bool rod_close_gaps(rod_work *w, double t)
 {
     bool ok = false;
     contacts_stiffen(w, true);
@@ -249,10 +247,16 @@ static bool close_gaps(rod_work *w, double t)
             break;
         ok = w->drag > 0 || rod_gaps_closed(w);
     }
-    if (!w->motion && w->drag == 0)
-        contacts_parted(w, ok);
     contacts_soften(w);
     contacts_project(w, false);
+    return ok;
+}
+
+static bool close_apart(rod_work *w, double t)
+{
+    bool ok = rod_close_gaps(w, t);
+    if (!w->motion && w->drag == 0)
+        contacts_parted(w, ok);
     return ok;
 }
 
@@ -261,7 +265,7 @@ bool rod_equilibrium(rod_work *w, double t)
     if (!w->contact)
         return newton(w, t, 1e-9, false);
     contacts_find(w);
-    return w->ro->penalty ? newton(w, t, w->drag > 0 ? 1e-6 : 1e-9, false) : close_gaps(w, t);
+    return w->ro->penalty ? newton(w, t, w->drag > 0 ? 1e-6 : 1e-9, false) : close_apart(w, t);
 }
 
 /* rods that overlap between their pairs are held further apart; where no state is found then, all is as
@@ -278,8 +282,10 @@ bool rod_apart(rod_work *w, double t)
     state_copy(w, pos, rot, w->pos, w->rot);
     contacts_keep_watch(w);
     contacts_skin(w, skin, NULL);
-    for (int k = 0; k < ROUNDS && ok && !contacts_part(w, w->ro->tolerance); k++)
-        ok = close_gaps(w, t);
+    for (int k = 0; k < ROUNDS && ok && !contacts_part(w, w->ro->tolerance); k++) {
+        ok = rod_close_gaps(w, t) || rod_descend(w, t);
+        contacts_parted(w, ok);
+    }
     ok = ok && !rod_passed(w, pos, rot, true, true);
     if (!ok) {
         state_copy(w, w->pos, w->rot, pos, rot);
@@ -415,7 +421,7 @@ void rod_go_on(rod_work *w)
 /* a small push that no symmetry survives, and that leaves rods that touch on their side of each other */
 void rod_nudge(rod_work *w)
 {
-    double most = w->contact && contacts_near(w) ? 0.1 * least_radius(w) : INFINITY;
+    double most = w->contact && contacts_near(w) ? 0.1 * rod_least_radius(w) : INFINITY;
     for (int r = 0; r < w->rp->nrod; r++) {
         const rod_mesh *m = &w->mesh[r];
         for (int i = 0; i < m->nn; i++) {

@@ -2,6 +2,7 @@
  * others. */
 #include "rod_work.h"
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- a step ---- */
@@ -58,8 +59,12 @@ bool rod_passed(rod_work *w, double *pos, double *rot, bool touched, bool brief)
     return false;
 }
 
-/* flow: through a viscous motion */
-bool rod_step(rod_work *w, double t, double tau, bool flow)
+static bool reach_equilibrium(rod_work *w, double t, rod_way_to by)
+{
+    return by == BY_FLOW ? rod_flow(w, t) : by == BY_DESCENT ? rod_descend(w, t) : rod_equilibrium(w, t);
+}
+
+bool rod_step(rod_work *w, double t, double tau, rod_way_to by)
 {
     arena_pos mark = arena_mark(w->tmp);
     double *pos = arena_array(w->tmp, double, 3 * w->N), *rot = arena_array(w->tmp, double, 4 * w->N),
@@ -71,9 +76,9 @@ bool rod_step(rod_work *w, double t, double tau, bool flow)
     bool touched = w->contact && contacts_near(w);
     if (w->contact)
         contacts_save(w);
-    if (!flow)
+    if (by == BY_NEWTON)
         rod_go_on(w);
-    bool ok = (flow ? rod_flow(w, t) : rod_equilibrium(w, t)) && !rod_passed(w, pos, rot, touched, false);
+    bool ok = reach_equilibrium(w, t, by) && !rod_passed(w, pos, rot, touched, false);
     if (ok && w->contact)
         contacts_lose(w);
     if (!ok) {
@@ -125,7 +130,7 @@ static double critical_between(rod_work *w, double a, double b, int was)
     for (int k = 0; k < 24; k++) {
         double mid = (a + b) / 2;
         state_copy(w, w->pos, w->rot, pos, rot);
-        if (!rod_step(w, mid, 1, false))
+        if (!rod_step(w, mid, 1, BY_NEWTON))
             break;
         if (rod_character(w, mid) == was) {
             a = mid;
@@ -138,62 +143,65 @@ static double critical_between(rod_work *w, double a, double b, int was)
     return (a + b) / 2;
 }
 
-static double logdet_at(rod_work *w, double t)
+/* An eigenvalue that passes zero between two loads, by false position; was, near: how many are negative at
+   the first load, and the nearest to zero.  It is nearly linear there, unless others are nearer at first.
+   True: it was one that passes zero, not one that came into sight.  Where the tangent is so nearly singular
+   that no state is found, the load is known well enough. */
+static bool double_between(rod_work *w, double a, double b, const rod_path *p, int was, double nearest,
+                           double *load)
 {
-    return rod_step(w, t, 1, false) ? w->logdet : INFINITY;
+    enum { STEPS = 30 };
+    arena_pos mark = arena_mark(w->tmp);
+    double *pos = arena_array(w->tmp, double, 3 * w->N), *rot = arena_array(w->tmp, double, 4 * w->N),
+           *pos1 = arena_array(w->tmp, double, 3 * w->N), *rot1 = arena_array(w->tmp, double, 4 * w->N),
+           f = nearest, g = p->near, at = INFINITY, ends = fmax(f, g);
+    state_copy(w, pos1, rot1, w->pos, w->rot);
+    state_copy(w, pos, rot, w->pos0, w->rot0);
+    for (int k = 0, side = 0; k < STEPS && at > 1e-9 * ends; k++) {
+        double x = a + (b - a) * f / (f + g);
+        *load = x;
+        state_copy(w, w->pos, w->rot, pos, rot);
+        if (!rod_step(w, x, 1, BY_NEWTON))
+            break;
+        if (rod_negative(w, &at) == was) {
+            a = x;
+            f = at;
+            g /= side < 0 ? 2 : 1;
+            side = -1;
+            state_copy(w, pos, rot, w->pos, w->rot);
+        } else {
+            b = x;
+            g = at;
+            f /= side > 0 ? 2 : 1;
+            side = 1;
+        }
+    }
+    state_copy(w, w->pos, w->rot, pos1, rot1);
+    arena_release(w->tmp, mark);
+    return fmin(fmin(f, g), at) < 0.1 * ends;
 }
 
-/* A round section buckles in two directions at once: the determinant touches zero and keeps its sign.  Where
- * it was least at the last step, the least is looked for. */
-static void watch_double(rod_work *w, rod_path *p, double now)
+/* Two directions at once, as where a round section buckles: the determinant touches zero and keeps its sign,
+ * but two eigenvalues more are negative, or two fewer. */
+static void watch_double(rod_work *w, rod_path *p, double before, double now, bool same)
 {
-    double a = p->t[0], b = now, low = w->logdet, g = (sqrt(5) - 1) / 2;
-    bool least = p->known == 2 && p->logdet[1] < p->logdet[0] && p->logdet[1] < low;
-    if (least && p->ncritical < ROD_CRITICAL) {
-        arena_pos mark = arena_mark(w->tmp);
-        double *pos = arena_array(w->tmp, double, 3 * w->N), *rot = arena_array(w->tmp, double, 4 * w->N),
-               top = fmin(low, p->logdet[0]);
-        state_copy(w, pos, rot, w->pos, w->rot);
-        double x = b - g * (b - a), y = a + g * (b - a), fx = logdet_at(w, x), fy = logdet_at(w, y);
-        for (int k = 0; k < 40 && b - a > 1e-9 * now; k++) {
-            if (fx < fy) {
-                b = y;
-                y = x;
-                fy = fx;
-                x = b - g * (b - a);
-                fx = logdet_at(w, x);
-            } else {
-                a = x;
-                x = y;
-                fx = fy;
-                y = a + g * (b - a);
-                fy = logdet_at(w, y);
-            }
-        }
-        if (fmin(fx, fy) < top - log(1e6))
-            p->critical[p->ncritical++] = (a + b) / 2;
-        state_copy(w, w->pos, w->rot, pos, rot);
-        arena_release(w->tmp, mark);
-        holds_at(w, now, 1);
-    }
-    p->t[0] = p->t[1];
-    p->t[1] = now;
-    p->logdet[0] = p->logdet[1];
-    p->logdet[1] = low;
-    p->known += p->known < 2;
+    double nearest = p->near, load = before;
+    int was = p->negative;
+    p->negative = rod_negative(w, &p->near);
+    if (same && abs(p->negative - was) >= 2 && p->ncritical < ROD_CRITICAL &&
+        double_between(w, before, now, p, was, nearest, &load))
+        p->critical[p->ncritical++] = load;
+    holds_at(w, now, 1);
 }
 
 static void watch(rod_work *w, rod_path *p, double before, double now)
 {
     int is = rod_character(w, now), was = p->modes;
-    if (w->moments != p->moments) {
-        p->known = 0;
+    bool fresh = w->moments != p->moments;
+    if (fresh)
         was = is;
-    }
-    if (w->moments && is != was)
-        p->known = 0;
-    else if (w->moments)
-        watch_double(w, p, now);
+    if (w->moments)
+        watch_double(w, p, before, now, is == was && !fresh);
     if (is != was && p->ncritical < ROD_CRITICAL) {
         arena_pos mark = arena_mark(w->tmp);
         double *pos0 = arena_array(w->tmp, double, 3 * w->N), *rot0 = arena_array(w->tmp, double, 4 * w->N);
@@ -256,6 +264,8 @@ void rod_path_start(rod_work *w, rod_path *p)
     rod_apart(w, 0);
     p->modes = rod_character(w, 0);
     p->moments = w->moments;
+    if (w->moments)
+        p->negative = rod_negative(w, &p->near);
     p->pos = arena_array(w->a, double, 3 * w->N);
     p->rot = arena_array(w->a, double, 4 * w->N);
     state_copy(w, p->pos, p->rot, w->pos, w->rot);
@@ -272,7 +282,7 @@ static bool step_along(rod_work *w, double t, double now, double end)
 {
     double reach = rod_reach(w, t, end);
     bool touch = w->contact && contacts_near(w);
-    if (!rod_step(w, now, 1, false))
+    if (!rod_step(w, now, 1, BY_NEWTON))
         return false;
     if (touch == (w->contact && contacts_near(w)))
         reach = fmin(reach, rod_reach(w, now, end));
@@ -281,6 +291,27 @@ static bool step_along(rod_work *w, double t, double now, double end)
     state_copy(w, w->pos, w->rot, w->pos0, w->rot0);
     if (w->contact)
         contacts_restore(w);
+    return false;
+}
+
+/* By Newton's method, or by a descent where that may be tried.  Where the last state was found by a descent
+ * alone it may, and comes first, but for every fifth state. */
+static bool step_to(rod_work *w, rod_path *p, double now, double tau, bool descend)
+{
+    enum { AGAIN = 5 };
+    bool first = p->descents % AGAIN > 0;
+    rod_way_to way[2] = { first ? BY_DESCENT : BY_NEWTON, first ? BY_NEWTON : BY_DESCENT };
+    for (int k = 0; k < 2 && w->r->status == RUN_OK; k++) {
+        if (way[k] == BY_DESCENT && !descend && !p->descents)
+            continue;
+        bool found = rod_step(w, now, tau, way[k]);
+        if (!found && way[k] == BY_NEWTON && descend && w->contact && contacts_thin(w))
+            found = rod_step(w, now, tau, BY_NEWTON);
+        if (!found)
+            continue;
+        p->descents = way[k] == BY_DESCENT ? p->descents + 1 : 0;
+        return true;
+    }
     return false;
 }
 
@@ -295,7 +326,7 @@ static bool step_beyond(rod_work *w, rod_path *p, double t, double *now, double 
         *turned = rod_arc(w, p, t, *now, end, arc, now);
     if (*turned || w->moments || w->r->status == RUN_INTERRUPTED)
         return *turned;
-    bool found = rod_step(w, *now, tau, true);
+    bool found = rod_step(w, *now, tau, BY_FLOW);
     if (!found) {
         p->ncritical = known;
         p->points.n = points;
@@ -332,7 +363,8 @@ bool rod_march(rod_work *w, double end, double h, bool start, rod_path *p, doubl
             contacts_step(w);
         double now = start ? 0 : t + dt, tau = start ? t + dt : 1;
         w->guess = start || w->ro->arc ? 0 : dt;
-        bool found = w->ro->arc && !start ? step_along(w, t, now, end) : rod_step(w, now, tau, false);
+        bool found = w->ro->arc && !start ? step_along(w, t, now, end)
+                                          : step_to(w, p, now, tau, !start && dt < h / 3);
         if (!found && w->r->status == RUN_OK && dt < h / 3)
             found = flowed = step_beyond(w, p, t, &now, tau, start ? 0 : end, &turned);
         /* a shorter step may find one */

@@ -34,6 +34,7 @@ typedef struct force {
     /* direction of the normal force; the length it was divided by; the tangents in the state before, where
      * that counts */
     double M[3], wide, U0[3], T0[3];
+    double N[3]; /* that friction is across */
     double U[3], Up[3], T[3], Tp[3], y[3], e[3], l[3], k, kt, mu, turn, fn, ft[3], Ri[9], Rj[9];
     /* arms of friction about the two nodes, in space; parts of a turn and of the slip in them */
     double Ai[3], Aj[3], half, quarter;
@@ -48,6 +49,8 @@ static void normal_force(const rod_contacts *k, touch *c, force *f)
     c->status = trial > 0 ? STATUS_STICK : STATUS_OPEN;
     c->fn = trial > 0 ? c->lambda - f->k * c->gap : 0;
     f->fn = k->stiff ? c->lambda : c->fn;
+    if (k->lagged && trial <= 0)
+        f->k = 0;
 }
 
 /* Along the normal; in a step of time along the mean of the ways between the two material points at its
@@ -179,13 +182,30 @@ static void friction_arms(const rod_work *w, const touch *c, const double *g, fo
         f->Aj[i] += dot3(R + 3 * i, c->rho) / 2;
 }
 
+/* the gradient of a potential of the slip g: |tau|^2/(2 kt) within the bound, linear beyond it */
+static void friction_lagged(touch *c, force *f, const double *g)
+{
+    double tau[3], size;
+    memcpy(f->N, c->held_normal, sizeof f->N);
+    for (int i = 0; i < 3; i++)
+        f->y[i] = c->held_force[i] - f->kt * g[i];
+    across(f->N, f->y, tau);
+    size = norm3(tau);
+    c->status = size > c->bound ? STATUS_SLIP : STATUS_STICK;
+    f->turn = c->status == STATUS_SLIP ? c->bound / size : 1;
+    for (int i = 0; i < 3; i++) {
+        f->e[i] = size > 0 ? tau[i] / size : 0;
+        c->ft[i] = f->ft[i] = f->turn * tau[i];
+    }
+}
+
 static void friction_force(const rod_work *w, touch *c, force *f)
 {
     const rod_contacts *k = w->contact;
     double g[3], Rl[3], mu = k->mu[c->pair], trial = mu, now = mu, bound = mu;
     /* far from a closed gap the multiplier alone is to be trusted */
     bool coupled = !k->stiff || fabs(c->fn - c->lambda) <= 0.5 * c->lambda;
-    f->mu = k->tresca[c->pair] || !coupled ? 0 : mu;
+    f->mu = k->tresca[c->pair] || k->lagged || !coupled ? 0 : mu;
     if (!k->tresca[c->pair]) {
         trial = mu * (c->lambda - k->k[c->pair] * c->gap);
         now = mu * (coupled ? c->fn : c->lambda);
@@ -196,6 +216,10 @@ static void friction_force(const rod_work *w, touch *c, force *f)
     other_matrix(w, c, f->Rj);
     slip_of(w, c, f, g);
     friction_arms(w, c, g, f);
+    if (k->lagged) {
+        friction_lagged(c, f, g);
+        return;
+    }
     for (int i = 0; i < 3; i++)
         Rl[i] = dot3(f->Rj + 3 * i, c->l);
     if (k->stiff)
@@ -206,6 +230,8 @@ static void friction_force(const rod_work *w, touch *c, force *f)
 
 static bool frictional(const rod_contacts *k, const touch *c)
 {
+    if (k->lagged)
+        return c->bound > 0;
     return c->status != STATUS_OPEN && k->mu[c->pair] > 0 && !k->smooth;
 }
 
@@ -214,8 +240,9 @@ static void force_of(rod_work *w, touch *c, force *f)
     row r;
     memset(f, 0, sizeof *f);
     memset(c->ft, 0, sizeof c->ft);
+    memcpy(f->N, c->N, sizeof f->N);
     normal_force(w->contact, c, f);
-    if (c->status == STATUS_OPEN)
+    if (c->status == STATUS_OPEN && !frictional(w->contact, c))
         return;
     normal_direction(w, c, f);
     if (c->rod >= 0) {
@@ -371,7 +398,7 @@ static void friction_slope(const touch *c, const force *f, row_of_pair *dN, cons
                            row_of_pair *dF)
 {
     row_of_pair dy[3] = { { 0 } };
-    double C[9], M[9], b[3], ny = dot3(c->N, f->y), dny[VN] = { 0 };
+    double C[9], M[9], b[3], ny = dot3(f->N, f->y), dny[VN] = { 0 };
     for (int i = 0; i < 3; i++) {
         dy[i][3 * V_A + i] = -f->kt;
         dy[i][3 * V_0 + i] = f->kt;
@@ -389,10 +416,10 @@ static void friction_slope(const touch *c, const force *f, row_of_pair *dN, cons
             dy[i][3 * V_J + j] = -M[3 * i + j];
     for (int j = 0; j < VN; j++)
         for (int i = 0; i < 3; i++)
-            dny[j] += dN[i][j] * f->y[i] + c->N[i] * dy[i][j];
+            dny[j] += dN[i][j] * f->y[i] + f->N[i] * dy[i][j];
     for (int i = 0; i < 3; i++)
         for (int j = 0; j < VN; j++)
-            dF[i][j] = dy[i][j] - dN[i][j] * ny - c->N[i] * dny[j];
+            dF[i][j] = dy[i][j] - dN[i][j] * ny - f->N[i] * dny[j];
     if (c->status != STATUS_SLIP)
         return;
     for (int j = 0; c->turned && j < VN; j++)
@@ -538,6 +565,8 @@ static bool pair_put(rod_work *w, touch *c, bool tangent, pair_at *p)
     memset(p->dF, 0, sizeof p->dF);
     normal_put(c, &p->f, c->ds, what == TOUCH_PLANE,
                what == TOUCH_CYLINDER ? k->body + 7 * c->pair + 3 : NULL, &p->o, p->dN, p->dfn, tangent);
+    if (k->lagged)
+        memset(p->dN, 0, sizeof p->dN);
     if (frictional(k, c) && !(k->counting && c->status == STATUS_SLIP))
         friction_put(c, &p->f, &p->o, p->dN, p->dfn, p->dF, tangent);
     return true;
@@ -582,4 +611,25 @@ void contacts_predict(rod_work *w, const double *dx, double part)
 {
     for (size_t i = 0; i < w->contact->list.n; i++)
         predict(w, &w->contact->list.at[i], dx, part);
+}
+
+/* ---- potentials ---- */
+/* (lambda - k gap)^2/(2 k) of pairs that press, and that of friction */
+double contacts_energy(rod_work *w)
+{
+    const rod_contacts *k = w->contact;
+    double sum = 0;
+    for (size_t i = 0; i < k->list.n; i++) {
+        touch *c = &k->list.at[i];
+        force f;
+        double tau[3], size;
+        force_of(w, c, &f);
+        sum += c->ds * c->fn * c->fn / (2 * k->k[c->pair]);
+        if (!frictional(k, c))
+            continue;
+        across(f.N, f.y, tau);
+        size = norm3(tau);
+        sum += c->ds * (size > c->bound ? c->bound * (size - c->bound / 2) : size * size / 2) / f.kt;
+    }
+    return sum;
 }

@@ -30,6 +30,8 @@ typedef struct touch {
     bool clipped, fixed;
     int turned;
     double along[3]; /* that direction */
+    /* of a descent: normal, tangential multiplier in space and bound of friction of the last round */
+    double held_normal[3], held_force[3], bound;
 } touch;
 
 typedef vec(touch) touches;
@@ -46,7 +48,11 @@ typedef struct rod_contacts {
      * of their nodes */
     double *hard;
     bool counting, smooth; /* directions: pairs that slip are free to; friction is left out */
+    /* friction is that of the last round: a bound, a normal and a multiplier that do not follow the state, so
+     * that it has a potential */
+    bool lagged;
     bool *tresca;
+    bool thinned; /* pairs with rough bodies stand two nodes apart */
     double *body; /* of each pair: point, direction, radius */
     /* 0: at the beginning of the step; before: at the points of an arc */
     double dissipated, dissipated0, before[2];
@@ -85,6 +91,8 @@ void other_matrix(const rod_work *w, const touch *c, double *R);
 void other_place(const rod_work *w, const touch *c, double *q);
 
 /* ---- forces ---- */
-void touch_force(rod_work *w, touch *c); /* fn, ft and status at the state */
+void contacts_multiplier(const rod_work *w, touch *c,
+                         const double *f); /* f, in space, becomes the tangential one */
+void touch_force(rod_work *w, touch *c);   /* fn, ft and status at the state */
 
 #endif

@@ -23,6 +23,14 @@ typedef struct rod_sparse {
     double *x;
 } rod_sparse;
 void sparse_add(arena *a, rod_sparse *s, int i, int j, double x);
+/* columns of a matrix from its triplets, like ones added; rows within them in no order */
+typedef struct rod_columns {
+    int *p, *i;
+    double *x;
+} rod_columns;
+rod_columns rod_columns_of(arena *a, const rod_sparse *s);
+/* A x = b, x in the place of b; A symmetric, its lower half given; false: not positive */
+bool rod_solve_positive(int n, const rod_columns *A, double *b);
 
 struct rod_contacts;
 typedef struct rod_motion rod_motion;
@@ -53,7 +61,7 @@ typedef struct rod_work {
     double *reg, *coord; /* to run kernels */
     /* natural strains (v0, u0) are reached from those of the shape, before the load; or NULL */
     double *start0, *goal0;
-    double scale; /* of forces */
+    double scale, unit; /* of forces; of lengths in the linear problem, a power of two */
     double t;
     double shift, drag; /* of the tangent alone; of a viscous motion from pos0, rot0 */
     double viscous;     /* work that was lost to it; of a motion in time: to damping and contact */
@@ -64,9 +72,7 @@ typedef struct rod_work {
     int nred, *red; /* reduced number of a node's first dof, -1: inside an element */
     double *band, *inner, *rhs;
     int *pivot;
-    /* of the determinant; of what is left of it when the nodes inside are eliminated */
-    int sign;
-    double logdet;
+    int sign; /* of the determinant */
     struct rod_contacts *contact;
     rod_motion *motion; /* NULL: statics */
     int64_t iterations;
@@ -79,7 +85,8 @@ rod_spline *rod_spline_new(arena *a, const double *points, int n); /* n >= 4 */
 double rod_spline_length(const rod_spline *c);
 void rod_spline_at(const rod_spline *c, double s, double *x, double *tangent);
 
-double rod_length(const rod_work *w); /* of the longest */
+double rod_length(const rod_work *w);       /* of the longest */
+double rod_least_radius(const rod_work *w); /* of those that may touch */
 void state_copy(rod_work *w, double *pos, double *rot, const double *pos1, const double *rot1);
 void rod_eval(rod_work *w, const kernel *k, double t, int rod, double s, double *out);
 bool rod_fail(rod_work *w, span at, const char *fmt, ...) __attribute__((format(printf, 3, 4))); /* false */
@@ -89,6 +96,10 @@ void rod_update(rod_work *w, const double *dx, double k); /* moves the state */
 /* K dx = -res with the increments of held dofs given in dx; false: singular */
 void rod_band_new(rod_work *w);
 bool rod_solve_band(rod_work *w, double t);
+/* Real negative ones among the eigenvalues nearest to zero of the tangent of the last such solve; its nodes
+ * inside elements are eliminated.  least: that of the nearest, without its sign. */
+int rod_negative(rod_work *w, double *least);
+double rod_unit(const rod_work *w, int dof); /* of the linear problem */
 /* and K dy = -rate, the increments of held dofs given in dy, where that is asked: dy not NULL; without
  * contact, and with it */
 bool rod_solve_two(rod_work *w, double t, const double *rate, double *dy);
@@ -124,10 +135,14 @@ double rod_size(const rod_work *w, const double *dx, double *turn);
    of a radius. */
 double rod_part_of(const rod_work *w, double turn, double most_turn, bool room);
 bool rod_gaps_closed(const rod_work *w); /* to the tolerance */
+/* Newton's method with the multipliers of contact among its unknowns; on a viscous motion as exact as the
+ * next of its steps needs */
+bool rod_close_gaps(rod_work *w, double t);
 bool rod_equilibrium(rod_work *w, double t);
 /* an equilibrium whose rods overlap nowhere, near one that was found; false: none, as before */
 bool rod_apart(rod_work *w, double t);
-bool rod_flow(rod_work *w, double t); /* through a viscous motion, with friction */
+bool rod_descend(rod_work *w, double t); /* of rods that touch, by a descent of their energy */
+bool rod_flow(rod_work *w, double t);    /* through a viscous motion, with friction */
 void rod_nudge(rod_work *w);
 void rod_way(rod_work *w, double dt); /* the step from pos0, rot0 is done, dt long; 0: it was a jump */
 void rod_go_on(rod_work *w);          /* a first guess of a step `guess` long: the same way again */
@@ -146,9 +161,10 @@ typedef struct rod_path {
      * change */
     int stuck;
     bool moments; /* what modes were told without energy */
-    /* of the last two steps: where moments have no energy */
-    double t[2], logdet[2];
-    int known;
+    int descents; /* so many states in a row were found by a descent alone */
+    /* where moments have no energy: rod_negative of the last state */
+    int negative;
+    double near;
     double *pos, *rot;     /* at the start */
     vec(rod_point) points; /* by arc length alone */
 } rod_path;
@@ -156,8 +172,10 @@ double rod_elastic(rod_work *w, double *e); /* all four kinds, and their sum */
 /* Along a load: a sample.  rod_fill: its columns, there and in time. */
 void rod_sample(rod_work *w, double t);
 bool rod_fill(void *of, run_clock *c, int64_t at, energies *e);
-/* flow: through a viscous motion; false: the state is as before */
-bool rod_step(rod_work *w, double t, double tau, bool flow);
+/* Newton's method, a descent of the energy, a viscous motion */
+typedef enum { BY_NEWTON, BY_DESCENT, BY_FLOW } rod_way_to;
+/* false: the state is as before */
+bool rod_step(rod_work *w, double t, double tau, rod_way_to by);
 /* directions that lower the energy; the sign of the determinant where moments have none */
 int rod_character(rod_work *w, double t);
 void rod_path_start(rod_work *w, rod_path *p); /* the equilibrium at t = 0 was found */
@@ -189,6 +207,8 @@ void contacts_new(rod_work *w);
 bool contacts_start(rod_work *w); /* of the run; false: the shape given crosses itself */
 void contacts_step(rod_work *w);  /* the state is the beginning of a step */
 void contacts_find(rod_work *w);  /* pairs near each other */
+/* fewer pairs with rough bodies, from the beginning of the step on; false: there are none, or it was done */
+bool contacts_thin(rod_work *w);
 /* closest points, gaps and forces at the state; false: rods went through each other */
 bool contacts_project(rod_work *w, bool easy);
 /* forces into res, derivatives into K (NULL: not asked) */
@@ -228,6 +248,14 @@ void contacts_keep_watch(rod_work *w); /* and while a load is sought */
 void contacts_back_watch(rod_work *w);
 void contacts_back_flow(rod_work *w);
 void contacts_result(rod_work *w, rod_result *x);
-void contacts_lose(rod_work *w); /* what friction took in the step */
+/* ---- descent ---- */
+void contacts_lag(rod_work *w, bool lagged); /* springs have a potential from now on, or no more */
+double contacts_energy(rod_work *w);         /* that potential */
+void contacts_follow(rod_work *w);           /* closest points and gaps of the same pairs at the state */
+/* multipliers and bounds of friction become those of the forces; the largest change of a force, by the
+ * largest force */
+double contacts_round(rod_work *w);
+void contacts_press(rod_work *w, double factor); /* stiffness of springs, by that of rods between two pairs */
+void contacts_lose(rod_work *w);                 /* what friction took in the step */
 double contacts_dissipated(const rod_work *w);
 #endif

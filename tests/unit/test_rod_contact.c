@@ -126,7 +126,7 @@ static void cross(fixture *f, double mu, against what)
 }
 
 /* the rods, or the first nodes of one, into each other and along each other */
-static void push(rod_work *w, double size, int nodes)
+static void push_nodes(rod_work *w, double size, int nodes)
 {
     double *dx = arena_array(w->a, double, w->ndof);
     for (int i = 0; i < w->ndof; i++)
@@ -137,6 +137,11 @@ static void push(rod_work *w, double size, int nodes)
         dx[6 * i + 5] += size;
     }
     rod_update(w, dx, 1);
+}
+
+static void push(rod_work *w, double size, int nodes)
+{
+    push_nodes(w, size, nodes);
     /* the direction of slip is that of the last time */
     for (int k = 0; k < 6; k++)
         contacts_project(w, true);
@@ -218,6 +223,72 @@ static void test_slip(void **st)
     (void)st;
     tangent(0.1, 5e-3, false);
     tangent(0.1, 5e-3, true);
+}
+
+/* ---- the potential of a descent ---- */
+/* contact forces at a state a little off, and their potential */
+static double force_near(rod_work *w, const double *pos, const double *rot, int dof, double by, double *res)
+{
+    double *dx = arena_array(w->a, double, w->ndof);
+    memcpy(w->pos, pos, (size_t)(3 * w->N) * sizeof *pos);
+    memcpy(w->rot, rot, (size_t)(4 * w->N) * sizeof *rot);
+    dx[dof] = 1;
+    rod_update(w, dx, by);
+    contacts_follow(w);
+    memset(res, 0, (size_t)w->ndof * sizeof *res);
+    contacts_put(w, res, NULL);
+    return contacts_energy(w);
+}
+
+/* forces are its slopes, the tangent that of the forces; counts the pairs that stick and those that slip */
+static void potential(double mu, double size, against what, int *seen)
+{
+    fixture f;
+    cross(&f, mu, what);
+    rod_work *w = &f.w;
+    int n = w->ndof;
+    w->contact->grip = 0.1;
+    push(w, size, what == ITSELF ? 7 : 13);
+    contacts_stiffen(w, false);
+    contacts_lag(w, true);
+    push_nodes(w, size, what == ITSELF ? 7 : 13);
+    contacts_follow(w);
+    rod_sparse K = { .n = n };
+    double *res = arena_array(f.a, double, n), *D = arena_array(f.a, double, n *n),
+           *p = arena_array(f.a, double, n), *q = arena_array(f.a, double, n),
+           *pos = arena_array(f.a, double, 3 * w->N), *rot = arena_array(f.a, double, 4 * w->N), h = 1e-6,
+           most = 0, force = 0;
+    contacts_put(w, res, &K);
+    for (size_t i = 0; i < w->contact->list.n; i++)
+        if (w->contact->list.at[i].bound > 0)
+            seen[w->contact->list.at[i].status]++;
+    for (int k = 0; k < K.nz; k++)
+        D[K.i[k] * n + K.j[k]] += K.x[k];
+    for (int k = 0; k < n * n; k++)
+        most = fmax(most, fabs(D[k]));
+    for (int k = 0; k < n; k++)
+        force = fmax(force, fabs(res[k]));
+    memcpy(pos, w->pos, (size_t)(3 * w->N) * sizeof *pos);
+    memcpy(rot, w->rot, (size_t)(4 * w->N) * sizeof *rot);
+    for (int j = 0; j < n; j++) {
+        double up = force_near(w, pos, rot, j, h, p), down = force_near(w, pos, rot, j, -h, q);
+        assert_true(fabs((up - down) / (2 * h) - res[j]) < 1e-6 * force);
+        for (int i = 0; i < n; i++)
+            assert_true(fabs((p[i] - q[i]) / (2 * h) - D[i * n + j]) < 1e-7 * most);
+    }
+    arena_free(f.a);
+}
+
+static void test_potential(void **st)
+{
+    (void)st;
+    for (against what = ROD; what <= BALL; what++) {
+        int seen[STATUS_SLIP + 1] = { 0 };
+        for (double mu = 0.05; mu < 1; mu *= 3) /* more friction leaves fewer pairs on bodies */
+            for (double size = 1e-4; size < 1e-2; size *= 5)
+                potential(mu, size, what, seen);
+        assert_true(seen[STATUS_STICK] > 0 && seen[STATUS_SLIP] > 0);
+    }
 }
 
 /* ---- multipliers as unknowns ---- */
@@ -541,8 +612,8 @@ static void test_loads(void **st)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_loads), cmocka_unit_test(test_smooth),
-                                        cmocka_unit_test(test_stick), cmocka_unit_test(test_slip),
-                                        cmocka_unit_test(test_unknowns) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_loads),    cmocka_unit_test(test_smooth),
+                                        cmocka_unit_test(test_stick),    cmocka_unit_test(test_slip),
+                                        cmocka_unit_test(test_unknowns), cmocka_unit_test(test_potential) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

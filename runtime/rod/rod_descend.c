@@ -1,0 +1,521 @@
+/* rod_descend: equilibria of rods that touch, by a descent of one number.  Rounds of: the least of the
+   elastic energy, the loads' potential, (lambda - k gap)^2/(2 k) of pairs that press, and a potential of
+   friction whose bounds and normals are those of the last round; then multipliers, bounds and normals are
+   made those of the forces.  Within a round pairs stay the same, each increment of Newton's method lowers the
+   number or is cut until it does, and no node moves by more than a part of the radius, so that nothing goes
+   through anything. */
+#include "rod_touch.h"
+#include "base/linalg.h"
+#include <math.h>
+#include <string.h>
+
+/* ---- contact within a round ---- */
+void contacts_follow(rod_work *w)
+{
+    for (size_t i = 0; i < w->contact->list.n; i++)
+        touch_project(w, &w->contact->list.at[i]);
+}
+
+/* normals turned round since the state before: something went through something */
+static bool normals_kept(rod_work *w)
+{
+    for (size_t i = 0; i < w->contact->list.n; i++)
+        if (dot3(w->contact->list.at[i].last, w->contact->list.at[i].N) < 0)
+            return false;
+    return true;
+}
+
+static void normals_here(rod_work *w)
+{
+    for (size_t i = 0; i < w->contact->list.n; i++)
+        memcpy(w->contact->list.at[i].last, w->contact->list.at[i].N, sizeof w->contact->list.at[i].N);
+}
+
+/* a pair's friction in the next round, from its multipliers */
+static void friction_hold(const rod_work *w, touch *c)
+{
+    const rod_contacts *k = w->contact;
+    double R[9], f[3];
+    other_matrix(w, c, R);
+    for (int i = 0; i < 3; i++)
+        f[i] = dot3(R + 3 * i, c->l);
+    double along = dot3(f, c->N);
+    for (int i = 0; i < 3; i++)
+        c->held_force[i] = f[i] - along * c->N[i];
+    memcpy(c->held_normal, c->N, sizeof c->N);
+    c->bound = k->smooth || !(c->lambda > 0) ? 0
+               : k->tresca[c->pair]          ? k->mu[c->pair]
+                                             : k->mu[c->pair] * c->lambda;
+    c->turned = 0;
+}
+
+void contacts_lag(rod_work *w, bool lagged)
+{
+    rod_contacts *k = w->contact;
+    k->stiff = false;
+    k->lagged = lagged;
+    for (size_t i = 0; lagged && i < k->list.n; i++)
+        friction_hold(w, &k->list.at[i]);
+}
+
+double contacts_round(rod_work *w)
+{
+    rod_contacts *k = w->contact;
+    double change = 0, most = 0;
+    for (size_t i = 0; i < k->list.n; i++) {
+        touch *c = &k->list.at[i];
+        double before = c->lambda, f[3];
+        touch_force(w, c);
+        memcpy(f, c->ft, sizeof f);
+        c->lambda = fmax(0, c->fn);
+        for (int j = 0; j < 3; j++)
+            change = fmax(change, fabs(f[j] - c->held_force[j]));
+        change = fmax(change, fabs(c->lambda - before));
+        most = fmax(most, c->lambda);
+        contacts_multiplier(w, c, f);
+        friction_hold(w, c);
+    }
+    return most > 0 ? change / most : 0;
+}
+
+/* ---- the least of the potential ---- */
+typedef struct descent {
+    rod_work *w;
+    double t, *load;                         /* of dead loads: their potential is linear in places */
+    double *pos, *rot, *grad, *step, *start; /* start: places at the beginning */
+    int *number, n;                          /* of dofs that are free, or -1 */
+    double energy, shift;
+    double reach; /* a state further than that from the beginning was reached by a snap */
+} descent;
+
+static double descent_energy(descent *d)
+{
+    rod_work *w = d->w;
+    double e[4], sum = rod_elastic(w, e) + contacts_energy(w);
+    for (int i = 0; i < w->N; i++)
+        sum += dot3(d->load + 6 * i, w->pos + 3 * i);
+    return sum;
+}
+
+/* an entry of a symmetric matrix and the one that mirrors it: the lower is kept */
+static void put_both(descent *d, rod_sparse *S, double *b, int i, int j, double x)
+{
+    int at = d->number[i], by = d->number[j];
+    if (at >= 0 && by >= 0)
+        sparse_add(d->w->tmp, S, at > by ? at : by, at > by ? by : at,
+                   x * rod_unit(d->w, i) * rod_unit(d->w, j));
+    else if (at >= 0)
+        b[at] -= x * rod_unit(d->w, i) * d->step[j];
+    else if (by >= 0)
+        b[by] -= x * rod_unit(d->w, j) * d->step[i];
+}
+
+/* the symmetric part of the tangent is the second derivative along increments; right side: the residual, and
+ * what moves with supports */
+static void descent_assemble(descent *d, rod_sparse *S, double *b)
+{
+    rod_work *w = d->w;
+    rod_outside out = rod_outside_at(w, d->t);
+    rod_sparse C = { .n = w->ndof };
+    memset(d->grad, 0, (size_t)w->ndof * sizeof *d->grad);
+    contacts_put(w, d->grad, &C);
+    for (int r = 0; r < w->rp->nrod; r++)
+        for (int e = 0; e < w->mesh[r].ne; e++) {
+            double K[ROD_DOFS * ROD_DOFS], f[ROD_DOFS] = { 0 };
+            int d0 = 6 * (w->mesh[r].first + 3 * e);
+            rod_element_loaded(w, &w->mesh[r], e, &out, NULL, f, K);
+            for (int i = 0; i < ROD_DOFS; i++) {
+                d->grad[d0 + i] += f[i];
+                for (int j = 0; j <= i; j++)
+                    put_both(d, S, b, d0 + i, d0 + j, (K[i * ROD_DOFS + j] + K[j * ROD_DOFS + i]) / 2);
+            }
+        }
+    for (int k = 0; k < C.nz; k++) /* each is half of what it makes with its mirror */
+        put_both(d, S, b, C.i[k], C.j[k], C.i[k] == C.j[k] ? C.x[k] : C.x[k] / 2);
+    for (int i = 0; i < w->ndof; i++)
+        if (d->number[i] >= 0)
+            b[d->number[i]] -= d->grad[i] * rod_unit(w, i);
+}
+
+/* the least shift that does something, per length */
+static double shift_unit(const rod_work *w)
+{
+    double L = rod_length(w);
+    return w->scale / (L * L);
+}
+
+/* the increment, with that of supports given in step; shifted until the second derivative is positive */
+static bool descent_direction(descent *d)
+{
+    enum { TRIES = 16 };
+    rod_work *w = d->w;
+    bool ok = false;
+    for (int k = 0; k < TRIES && !ok; k++) {
+        arena_pos mark = arena_mark(w->tmp);
+        rod_sparse S = { .n = d->n };
+        double *b = arena_array(w->tmp, double, d->n);
+        w->shift = d->shift;
+        descent_assemble(d, &S, b);
+        w->shift = 0;
+        rod_columns A = rod_columns_of(w->tmp, &S);
+        ok = rod_solve_positive(d->n, &A, b);
+        for (int i = 0; ok && i < w->ndof; i++)
+            if (d->number[i] >= 0)
+                d->step[i] = b[d->number[i]] * rod_unit(w, i);
+        arena_release(w->tmp, mark);
+        if (!ok)
+            d->shift = fmax(shift_unit(w), 8 * d->shift);
+    }
+    return ok;
+}
+
+/* how far nodes are from those places */
+static double farthest(const rod_work *w, const double *pos)
+{
+    double far = 0;
+    for (int i = 0; i < w->N; i++) {
+        const double *x = w->pos + 3 * i, *y = pos + 3 * i;
+        far = fmax(far, norm3((double[3]){ x[0] - y[0], x[1] - y[1], x[2] - y[2] }));
+    }
+    return far;
+}
+
+/* the part of the increment that moves no node by more than that part of the least radius, and turns none far
+ */
+static double descent_part(const descent *d, double *size)
+{
+    const rod_work *w = d->w;
+    double most = 0, turn;
+    *size = rod_size(w, d->step, &turn);
+    for (int i = 0; i < w->N; i++)
+        most = fmax(most, norm3(d->step + 6 * i));
+    return fmin(1, fmin(0.4 * rod_least_radius(w) / most, 0.5 / turn));
+}
+
+static void descent_go(descent *d, double part)
+{
+    rod_work *w = d->w;
+    state_copy(w, w->pos, w->rot, d->pos, d->rot);
+    rod_update(w, d->step, part);
+    contacts_follow(w);
+}
+
+/* The increment is cut until the potential falls; how often, or -1: it does not.  The potential has a corner
+ * in its slope where a pair comes to touch, of which the second derivative does not know. */
+static int descent_search(descent *d, double part, double slope)
+{
+    enum { CUTS = 8 };
+    double tiny = 1e-13 * (fabs(d->energy) + fabs(slope));
+    for (int k = 0; k < CUTS; k++, part /= 2) {
+        descent_go(d, part);
+        double e = descent_energy(d);
+        if (normals_kept(d->w) && e <= d->energy + 1e-4 * part * slope + tiny) {
+            d->energy = e;
+            normals_here(d->w);
+            return k;
+        }
+    }
+    descent_go(d, 0);
+    return -1;
+}
+
+/* One increment; its size by the length and in angles.  Shifted more where the potential is not what its
+ * second derivative says: it is shorter then, and closer to the steepest descent. */
+static bool descent_step(descent *d, double *size)
+{
+    enum { TRIES = 12 };
+    rod_work *w = d->w;
+    state_copy(w, d->pos, d->rot, w->pos, w->rot);
+    for (int k = 0; k < TRIES; k++) {
+        double slope = 0;
+        memset(d->step, 0, (size_t)w->ndof * sizeof *d->step);
+        w->iterations++;
+        if (!descent_direction(d))
+            return false;
+        for (int i = 0; i < w->ndof; i++)
+            slope += d->grad[i] * d->step[i];
+        double part = descent_part(d, size);
+        int cuts = slope < 0 ? descent_search(d, part, slope) : slope == 0 ? 0 : -1;
+        if (cuts >= 0) {
+            d->shift = cuts > 3                   ? fmax(shift_unit(w), 4 * d->shift)
+                       : d->shift > shift_unit(w) ? d->shift / 4
+                                                  : 0;
+            return true;
+        }
+        d->shift = fmax(10 * shift_unit(w), 10 * d->shift);
+    }
+    return false;
+}
+
+static bool descent_least(descent *d, double enough, int most)
+{
+    double size = INFINITY;
+    normals_here(d->w);
+    d->energy = descent_energy(d);
+    for (int k = 0; k < most && !rod_interrupted(d->w); k++) {
+        if (!descent_step(d, &size))
+            return size < 1e3 * enough;
+        if (farthest(d->w, d->start) > d->reach)
+            return false;
+        if (size < enough)
+            return true;
+    }
+    return false;
+}
+
+/* supports go where they are to be, the rest follows linearly */
+static bool descent_lead(descent *d)
+{
+    enum { PIECES = 200 };
+    rod_work *w = d->w;
+    for (int k = 0; k < PIECES && !rod_interrupted(w); k++) {
+        double far = 0, far_held = 0, size, part;
+        memset(w->dx, 0, (size_t)w->ndof * sizeof *w->dx);
+        holds_put(w);
+        memset(d->step, 0, (size_t)w->ndof * sizeof *d->step);
+        for (int i = 0; i < w->ndof; i++)
+            if (w->held[i]) {
+                d->step[i] = w->dx[i];
+                far = fmax(far, fabs(w->dx[i]) / rod_unit(w, i));
+                if (i % 6 < 3)
+                    far_held = fmax(far_held, fabs(w->dx[i]));
+            }
+        if (k == 0)
+            d->reach = 2 * rod_least_radius(w) + 3 * far_held;
+        if (far < 1e-14)
+            return true;
+        if (!descent_direction(d))
+            return false;
+        part = descent_part(d, &size);
+        state_copy(w, d->pos, d->rot, w->pos, w->rot);
+        normals_here(w);
+        descent_go(d, part);
+        if (!normals_kept(w))
+            return false;
+    }
+    return false;
+}
+
+/* ---- bounds of friction from round to round ---- */
+/* Bounds b give normal forces, and those other bounds g(b): b = g(b) is wanted.  Where forces of neighbours
+   answer each other this converges slowly, or swings.  So g is corrected by what the last rounds say of its
+   slope (Anderson): the combination of their differences that takes most of g - b away. */
+enum { MIXED = 5 };
+typedef struct mixer {
+    int n, kept;    /* pairs; rounds */
+    uint64_t pairs; /* which: others begin anew */
+    double *used, *f[MIXED], *g[MIXED];
+} mixer;
+
+static uint64_t pairs_now(const rod_contacts *k)
+{
+    uint64_t h = k->list.n;
+    for (size_t i = 0; i < k->list.n; i++)
+        h = hash64(hash64(h, (uint64_t)k->list.at[i].pair), (uint64_t)k->list.at[i].node);
+    return h;
+}
+
+/* the bounds that the round was solved with */
+static void mixer_use(mixer *m, rod_work *w)
+{
+    const rod_contacts *k = w->contact;
+    uint64_t pairs = pairs_now(k);
+    if (pairs != m->pairs || m->n != (int)k->list.n) {
+        m->n = (int)k->list.n;
+        m->kept = 0;
+        m->pairs = pairs;
+        m->used = arena_array(w->tmp, double, m->n);
+        for (int i = 0; i < MIXED; i++) {
+            m->f[i] = arena_array(w->tmp, double, m->n);
+            m->g[i] = arena_array(w->tmp, double, m->n);
+        }
+    }
+    for (int i = 0; i < m->n; i++)
+        m->used[i] = k->list.at[i].bound;
+}
+
+/* difference of two rounds, without what those before have of it; false: nothing is left */
+static bool difference(const mixer *m, int i, double *const *q, double *const *p, int known, double *dq,
+                       double *dp)
+{
+    double size = 0, left = 0;
+    for (int k = 0; k < m->n; k++) {
+        dq[k] = m->f[i][k] - m->f[i + 1][k];
+        dp[k] = m->g[i][k] - m->g[i + 1][k];
+    }
+    size = vec_dot(dq, dq, m->n);
+    for (int j = 0; j < known; j++) {
+        double c = vec_dot(q[j], dq, m->n);
+        vec_axpy(dq, -c, q[j], m->n);
+        vec_axpy(dp, -c, p[j], m->n);
+    }
+    left = sqrt(vec_dot(dq, dq, m->n));
+    for (int k = 0; left > 0 && k < m->n; k++) {
+        dq[k] /= left;
+        dp[k] /= left;
+    }
+    return left > 1e-6 * sqrt(size) && left > 0;
+}
+
+/* the bounds of the next round */
+static void mixer_next(mixer *m, rod_work *w)
+{
+    rod_contacts *k = w->contact;
+    arena_pos mark = arena_mark(w->tmp);
+    double *q[MIXED], *p[MIXED], *f = m->f[MIXED - 1], *g = m->g[MIXED - 1];
+    int known = 0;
+    memmove(m->f + 1, m->f, (MIXED - 1) * sizeof *m->f);
+    memmove(m->g + 1, m->g, (MIXED - 1) * sizeof *m->g);
+    m->f[0] = f;
+    m->g[0] = g;
+    for (int i = 0; i < m->n; i++) {
+        g[i] = k->list.at[i].bound;
+        f[i] = g[i] - m->used[i];
+    }
+    m->kept += m->kept < MIXED;
+    double *left = arena_array(w->tmp, double, m->n), *next = arena_array(w->tmp, double, m->n);
+    vec_copy(left, f, m->n);
+    vec_copy(next, g, m->n);
+    for (int i = 0; i + 1 < m->kept; i++) {
+        q[known] = arena_array(w->tmp, double, m->n);
+        p[known] = arena_array(w->tmp, double, m->n);
+        if (!difference(m, i, q, p, known, q[known], p[known]))
+            continue;
+        double c = vec_dot(q[known], left, m->n);
+        vec_axpy(left, -c, q[known], m->n);
+        vec_axpy(next, -c, p[known], m->n);
+        known++;
+    }
+    for (int i = 0; i < m->n; i++)
+        if (g[i] > 0 && m->used[i] > 0)
+            k->list.at[i].bound = fmin(fmax(next[i], 0.2 * g[i]), 5 * g[i]);
+    arena_release(w->tmp, mark);
+}
+
+/* ---- rounds ---- */
+static descent descent_new(rod_work *w, double t)
+{
+    descent d = { .w = w,
+                  .t = t,
+                  .load = arena_array(w->tmp, double, w->ndof),
+                  .pos = arena_array(w->tmp, double, 3 * w->N),
+                  .rot = arena_array(w->tmp, double, 4 * w->N),
+                  .grad = arena_array(w->tmp, double, w->ndof),
+                  .step = arena_array(w->tmp, double, w->ndof),
+                  .start = arena_array(w->tmp, double, 3 * w->N),
+                  .number = arena_array(w->tmp, int, w->ndof) };
+    rod_loads(w, t, d.load);
+    memcpy(d.start, w->pos, (size_t)(3 * w->N) * sizeof *d.start);
+    for (int i = 0; i < w->ndof; i++)
+        d.number[i] = w->held[i] ? -1 : d.n++;
+    return d;
+}
+
+/* moments and forces that follow have no potential, nor has a roll that is held about an axis that is free */
+static bool has_potential(const rod_work *w)
+{
+    for (int i = 0; i < w->nhold; i++) {
+        const uint8_t *held = w->held + 6 * w->hold[i].node;
+        if (w->hold[i].load->what == LOAD_ROLL && !(held[3] && held[4]))
+            return false;
+    }
+    return !w->lasting && !w->motion && !w->ro->penalty;
+}
+
+/* what a descent changes of the contacts */
+typedef struct springs {
+    double *stiff, grip;
+} springs;
+
+static springs springs_keep(rod_work *w)
+{
+    rod_contacts *k = w->contact;
+    springs s = { arena_array(w->tmp, double, w->rp->npair), k->grip };
+    memcpy(s.stiff, k->k, (size_t)w->rp->npair * sizeof *s.stiff);
+    return s;
+}
+
+static void springs_back(rod_work *w, const springs *s)
+{
+    rod_contacts *k = w->contact;
+    k->lagged = false;
+    k->grip = s->grip;
+    memcpy(k->k, s->stiff, (size_t)w->rp->npair * sizeof *s->stiff);
+}
+
+/* Newton's method on the law itself, from where the rounds came to; what it finds elsewhere does not count */
+static bool descent_polish(descent *d)
+{
+    rod_work *w = d->w;
+    state_copy(w, d->pos, d->rot, w->pos, w->rot);
+    contacts_keep_flow(w);
+    if (rod_close_gaps(w, d->t) && farthest(w, d->pos) < 0.2 * rod_least_radius(w))
+        return true;
+    state_copy(w, w->pos, w->rot, d->pos, d->rot);
+    contacts_back_flow(w);
+    contacts_follow(w);
+    return false;
+}
+
+/* From the springs of Newton's method to those of a descent: softer, and slip softer than gaps. */
+static void descent_springs(rod_work *w, double press)
+{
+    w->contact->grip = 0.1;
+    contacts_press(w, press);
+}
+
+/* Increments by the length that a round ends with: springs make less than a part of the last change of forces
+ * of it. */
+static double descent_enough(const rod_work *w, double change)
+{
+    const rod_contacts *k = w->contact;
+    double give = 0;
+    for (size_t i = 0; i < k->list.n; i++)
+        give = fmax(give, k->list.at[i].lambda / k->k[k->list.at[i].pair]);
+    return fmin(1e-5, fmax(1e-11, 1e-2 * fmin(1, change) * give / rod_length(w)));
+}
+
+/* The rounds converge linearly; the law itself takes over where they are near. */
+bool rod_descend(rod_work *w, double t)
+{
+    enum { ROUNDS = 200, INCREMENTS = 120 };
+    const double soft = 3, firm = 300;
+    if (!w->contact || !has_potential(w))
+        return false;
+    arena_pos mark = arena_mark(w->tmp);
+    double press = soft, change = INFINITY, polish = 0.05;
+    descent d = descent_new(w, t);
+    springs kept = springs_keep(w);
+    mixer mix = { 0 };
+    contacts_find(w);
+    descent_springs(w, press);
+    contacts_lag(w, true);
+    bool ok = descent_lead(&d), done = false;
+    for (int round = 0; round < ROUNDS && ok && !done; round++) {
+        ok = descent_least(&d, descent_enough(w, change), INCREMENTS);
+        mixer_use(&mix, w);
+        change = contacts_round(w);
+        if (press < firm) {
+            press *= 10;
+            contacts_press(w, press);
+            contacts_find(w);
+            continue;
+        }
+        mixer_next(&mix, w);
+        contacts_find(w);
+        done = ok && change < 1e-6 && rod_gaps_closed(w);
+        if (done || change > polish)
+            continue;
+        springs_back(w, &kept);
+        done = descent_polish(&d);
+        descent_springs(w, press);
+        w->contact->lagged = true;
+        polish = change / 10;
+    }
+    springs_back(w, &kept);
+    arena_release(w->tmp, mark);
+    contacts_project(w, false);
+    if (done)
+        contacts_parted(w, true);
+    return done;
+}
