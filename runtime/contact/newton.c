@@ -258,8 +258,7 @@ static newton *newton_new(contact_problem *p, arena *a, newton_form form)
         w->Js = arena_array(a, int, m + 1);
         w->Jc = arena_array(a, int, all);
     }
-    if (form == IN_BAND)
-        w->Jx = arena_array(a, double, all);
+    w->Jx = arena_array(a, double, all);
     problem_diagonal(p, w->an, w->a);
     return w;
 }
