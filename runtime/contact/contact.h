@@ -25,10 +25,11 @@ typedef struct cone {
 } cone;
 
 typedef struct contact_problem {
-    int n, m;      /* contacts, rows */
-    cone *cone;    /* n */
-    double *W, *b; /* m*m by rows; m */
-    double *r, *u; /* m; r is the start and the solution */
+    int n, m;           /* contacts, rows */
+    cone *cone;         /* n */
+    double *W, *b;      /* m*m by rows; m */
+    double *r, *u;      /* m; r is the start and the solution */
+    const double *unit; /* m: of r in each row, see equal.h; NULL: those of the model */
     void (*law)(void *ud, int contact, double speed, double *mu, double *radius);
     void *ud;
     double least; /* of the reactions in play: what rounding leaves of them, over the tolerance */
