@@ -46,3 +46,32 @@ for with in "events()" "sweeping(h = T/256)" "auglag(h = T/256)" "penalty()" \
       motion "$with" disk 1 x y a/1; } >all.cdl
     try "$with" 0 "$CDL" run all.cdl
 done
+
+# first order: speeds by V, loads by F, times by T, and sets of length V
+cat >first.cdl <<'CDL'
+model steps { param V = 1, F = 1, T = 1, eps = 1; dof v = 0; eps*v' in 3*F*sin(t/T) - F*(v/V + Sgn(v) + 0.5*Sgn(v - V)) }
+model fold { param V = 1, F = 1, T = 1, eps = 1; dof v = -1.5*V; eps*v' in 1.2*F*sin(t/T) - F*((v/V)^3 - 2*v/V) }
+model stick { param V = 1, F = 1, T = 1, eps = 1; dof v = 0.02*V; eps*v' in 2*F*sin(t/T) - F*(0.3*v/V + (1 + 0.6*exp(-10*abs(v/V)))*Sgn(v)) }
+CDL
+sizes="1e-9,1,1 1e6,1,1 1,1e-15,1 1,1e12,1 1,1,1e-6 1,1,1e6 1e-9,1e-18,1e-6 3.7e-9,2.1e7,5e3 2.3e5,4e-9,0.013"
+# follow BACKEND MODEL DURATION DOF…
+follow() {
+    local with=$1 model=$2 for=$3 n=0 v f t q at own
+    shift 3
+    printf 'run base = %s() for %s with %s\n' "$model" "$for" "${with//T/1}"
+    for s in $sizes; do
+        IFS=, read -r v f t <<<"$s"
+        n=$((n + 1))
+        own=${with//T/$t}
+        printf 'run r%d = %s(V = %s, F = %s, T = %s) for %s*%s with %s\n' $n "$model" "$v" "$f" "$t" "$for" "$t" "$own"
+        for q; do
+            for at in 0.1 0.31 0.64 1; do
+                printf 'expect abs(r%d.%s(%s*%s*%s)/%s - base.%s(%s*%s)) <= 1e-9\n' $n "$q" $at "$for" "$t" "$v" "$q" $at "$for"
+            done
+        done
+        [[ $with != limit* ]] || printf 'expect count(r%d.jumps) == count(base.jumps)\n' $n
+    done
+}
+{ cat first.cdl
+  for model in steps fold stick; do follow "limit(eps)" $model 9 v; done; } >limits.cdl
+try limit 0 "$CDL" run limits.cdl
