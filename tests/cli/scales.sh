@@ -75,3 +75,25 @@ follow() {
 { cat first.cdl
   for model in steps fold stick; do follow "limit(eps)" $model 9 v; done; } >limits.cdl
 try limit 0 "$CDL" run limits.cdl
+cat >inclusions.cdl <<'CDL'
+model steps { param V = 1, F = 1, T = 1, eps = 0.05; dof v = 0; eps*F*T/V*v' in 3*F*sin(t/T) - F*(v/V + Sgn(v) + 0.5*Sgn(v - V)) }
+model stick { param V = 1, F = 1, T = 1, eps = 0.05; dof v = 0.02*V; eps*F*T/V*v' in 2*F*sin(t/T) - F*(0.3*v/V + (1 + 0.6*exp(-10*abs(v/V)))*Sgn(v)) }
+model two { param V = 1, F = 1, T = 1; dof v = 0.5*V, x = 0; T*v' in V*sin(t/T) - 0.5*x - 0.4*V*Sgn(v); T*x' = v }
+model pairs { param V = 1, F = 1, T = 1; dof v = 0.5*V, x = -V; F*T/V*v' in F*cos(t/T) - F/V*(x + v) - 0.3*F*Sgn(v - x) - 0.2*F*Sgn(v); F*T/V*x' in -F*x/V + 0.3*F*Sgn(v - x) }
+model hole { param V = 1, F = 1, T = 1; dof x[2] = [2*V, 0.1*V]; -T*x' - x in normal_cone(sublevel(V^2 - x[1]^2 - x[2]^2, V*x[2] - 3*V^2), x) }
+model ball1 { param V = 1, F = 1, T = 1; dof x[2] = [0, 0]; -x' in normal_cone(ball([t/T*V, 0.2*V*sin(t/T)], 0.5*V), x) }
+model ell { param V = 1, F = 1, T = 1; dof x[2] = [0, 0.1*V]; -x' + [V/T, 0] in normal_cone(ellipsoid([0, 0], [0.25/V^2, 0; 0, 1/V^2]), x) }
+model inter { param V = 1, F = 1, T = 1; dof x[2] = [0, 0]; -x' + V/T*[1, 2] in normal_cone(intersection(ball([0, 0], V), box([-V, -V], [V, 0.5*V])), x) }
+model poly { param V = 1, F = 1, T = 1;  dof x[2] = [0, 0]; -x' + V/T*[1, 1.1] in normal_cone(polyhedron([1, 0; 0, 1; 1, 1], [1, 1, 1.5]*V), x) }
+model moon { param V = 1, F = 1, T = 1;  dof x[2] = [0.3*V, 0]; -x' in normal_cone(sublevel(0.5*V - sqrt((x[1] - V*t/T + V)^2 + x[2]^2), x[1]-9*V), x) }
+CDL
+{ cat inclusions.cdl
+  with="inclusion(h = T/200)"
+  for model in steps stick; do
+      follow "$with" $model 5 v
+      follow "inclusion()" $model 5 v
+  done
+  follow "$with" two 5 v x
+  follow "$with" pairs 4 v x
+  for model in hole ball1 ell inter poly moon; do follow "$with" $model 3 'x[1]' 'x[2]'; done; } >inclusion.cdl
+try inclusion 0 "$CDL" run inclusion.cdl
