@@ -1,5 +1,5 @@
 #!/bin/bash
-# The same motions in other units: lengths by L, masses by M, times by T, gaps by G.  Positions scale along, to 1e-9.
+# The same motions in other units: lengths by L, masses by M, times by T, gaps by G.  Positions scale along, to 1e-9; so do fields.
 # Options of a backend have units too: they scale along.
 . "${tests:?}/cli/common"
 cat >models.cdl <<'CDL'
@@ -97,3 +97,30 @@ CDL
   follow "$with" pairs 4 v x
   for model in hole ball1 ell inter poly moon; do follow "$with" $model 3 'x[1]' 'x[2]'; done; } >inclusion.cdl
 try inclusion 0 "$CDL" run inclusion.cdl
+
+# fields: places by L, values by U, forces by F; `eps` is a value by a force
+cat >fields.cdl <<'CDL'
+model string { param L = 1, U = 1, F = 1; domain x in -L..L; field u(x); -F*L^2/U*u'' = -0.1*F; obstacle u >= U*(1/2 - (x/L)^2); boundary u = 0 }
+model beam { param L = 1, U = 1, F = 1; domain x in 0..L; field u(x); F*L^4/U*u'''' = -50*F; obstacle u >= -0.05*U; boundary u = 0; boundary u' = 0 }
+model membrane { param L = 1, U = 1, F = 1; domain x in -L..L, y in -L..L; field u(x, y); -F*L^2/U*laplacian(u) = -F; obstacle u >= U*(0.3 - (x/L)^2 - (y/L)^2); boundary u = 0 }
+CDL
+# solve BACKEND MODEL PLACE…
+solve() {
+    local with=$1 model=$2 n=0 l u f at own
+    shift 2
+    printf 'run base = %s() with %s\n' "$model" "${with//[UF]/1}"
+    for s in 1e-9,1,1 1e6,1,1 1,1e-9,1 1,1e6,1 1,1,1e-15 1,1,1e12 3.7e-9,2.3e5,4e-9 0.013,1e-9,2.1e7; do
+        IFS=, read -r l u f <<<"$s"
+        n=$((n + 1)) own=${with//U/$u}
+        printf 'run r%d = %s(L = %s, U = %s, F = %s) with %s\n' $n "$model" "$l" "$u" "$f" "${own//F/$f}"
+        for at; do printf 'expect abs(r%d.u(%s)/%s - base.u(%s)) <= 1e-9\n' $n "${at//L/$l}" "$u" "${at//L/1}"; done
+    done
+}
+{ cat fields.cdl
+  solve "vim(contact = find)" string "0.1*L" "0.4*L" "0.83*L"
+  for with in "active_set(cells = 200)" "penalty(eps = 1e-5*U/F, cells = 200)"; do
+      solve "$with" string "0.1*L" "0.4*L" "0.83*L"
+      solve "$with" beam "0.1*L" "0.4*L" "0.83*L"
+      solve "${with/200/32}" membrane "0.1*L, 0.2*L" "0.4*L, -0.3*L" "0.83*L, 0.5*L"
+  done; } >field.cdl
+try fields 0 "$CDL" run field.cdl
