@@ -26,6 +26,7 @@ typedef struct contact_problem {
     double *b;  /* m: velocities without reactions */
     double *r,
         *u; /* m: reactions, start and solution; velocities with them, or NULL where nobody reads them */
+    const double *unit; /* m: of r in each row, see equal.h; NULL: those of the model */
     /* W in one of these forms.  In full, or by its diagonals (2 kb + 1 of them, by rows) where kb > 0; */
     double *W;
     int kb;

@@ -28,6 +28,8 @@ static double uzawa_step(const contact_problem *p, int at, int n, double stiffne
             s += fabs(p->W[(size_t)j * p->m + i]);
         own = larger(own, s);
     }
+    if (p->unit)
+        stiffness /= p->unit[at] * p->unit[at];
     return stiffness < 1 / own ? stiffness : 1 / own;
 }
 

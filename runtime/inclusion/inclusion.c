@@ -36,6 +36,7 @@ typedef struct solver {
     bool changed;         /* some row passed, reached or left a kink */
     double *last;         /* rates of the last solved stage */
     double *start, *base, *stage, *keep, *full, *rate;
+    double *size; /* of each dof, from what it and its rate have been so far */
     double T, tolerance;
     int order;
     bool adaptive;
@@ -252,6 +253,27 @@ static void rates_set(solver *w, double ih)
         w->last[k] = w->m.v[k] = (w->m.x[k] - w->base[k]) * ih;
 }
 
+/* a change of a dof over its size */
+static double relative(const solver *w, int k, double change)
+{
+    double size = fmax(w->size[k], fabs(w->m.x[k]));
+    return change == 0 ? 0 : fabs(change) / size;
+}
+
+static void sizes_grow(solver *w)
+{
+    for (int k = 0; k < w->n; k++)
+        w->size[k] = fmax(w->size[k], fmax(fabs(w->m.x[k]), 1e-3 * w->T * fabs(w->last[k])));
+    for (int c = 0; c < w->m.ip->ncone; c++) { /* a set lies in one space */
+        const inclusion_cone *q = &w->m.ip->cone[c];
+        double most = 0;
+        for (int i = 0; i < q->n; i++)
+            most = fmax(most, w->size[q->dof[i]]);
+        for (int i = 0; i < q->n; i++)
+            w->size[q->dof[i]] = most;
+    }
+}
+
 static double row_solve(solver *w, int k, double ih)
 {
     moment *m = &w->m;
@@ -260,7 +282,7 @@ static double row_solve(solver *w, int k, double ih)
     x0 = seek(w, k, x0, w->base[k], ih);
     m->x[k] = x0;
     w->last[k] = m->v[k] = (x0 - w->base[k]) * ih;
-    return fabs(x0 - x1) / fmax(1, fabs(x0));
+    return relative(w, k, x0 - x1);
 }
 
 static double cone_solve(solver *w, int c, double h)
@@ -292,8 +314,9 @@ static double cone_solve(solver *w, int c, double h)
     w->r->max_penetration = fmax(w->r->max_penetration, worst);
     for (int i = 0; i < q->n; i++) {
         int k = q->dof[i];
-        change = fmax(change, fabs(y[i] - m->x[k]) / fmax(1, fabs(y[i])));
+        double was = m->x[k];
         m->x[k] = y[i];
+        change = fmax(change, relative(w, k, y[i] - was));
         m->v[k] = (y[i] - w->base[k]) / h;
     }
     return change;
@@ -344,7 +367,7 @@ static bool joint_newton(solver *w, double ih)
         double change = 0;
         joint_value(w, stuck, ih, F);
         for (int j = 0; j < n; j++) {
-            double x = m->x[j], e = 1e-7 * fmax(1e-3, fabs(x));
+            double x = m->x[j], e = 1e-7 * fmax(w->size[j] > 0 ? w->size[j] : 1, fabs(x));
             m->x[j] = x + e;
             joint_value(w, stuck, ih, G);
             m->x[j] = x;
@@ -358,7 +381,7 @@ static bool joint_newton(solver *w, double ih)
             m->x[k] -= d[k];
             if (stuck[k] >= 0)
                 m->x[k] = m->kink[k][stuck[k]];
-            change = fmax(change, fabs(d[k]) / fmax(1, fabs(m->x[k])));
+            change = fmax(change, relative(w, k, d[k]));
         }
         good = change < 1e-13;
     }
@@ -466,6 +489,7 @@ static void residual_look(solver *w, double h)
 /* ---- schemes ---- */
 static void begin_step(solver *w)
 {
+    sizes_grow(w);
     memcpy(w->start, w->m.x, (size_t)w->n * sizeof(double));
     memcpy(w->base, w->m.x, (size_t)w->n * sizeof(double));
 }
@@ -487,7 +511,7 @@ static void followed(solver *w, double t1, double h)
                 moved = hypot(moved, x1 - x0);
             }
             m->in.t = t1 - h * (4 - k) / 4;
-            if (cone_depth(w->proj, m, c, w->stage) > 1e-9 + moved)
+            if (cone_depth(w->proj, m, c, w->stage) > 1e-9 * w->size[q->dof[0]] + moved)
                 moment_fail(
                     m, q->at,
                     arena_printf(
@@ -565,7 +589,7 @@ static bool inclusion_sample(void *of, run_clock *c, int64_t sample, energies *e
 /* ---- equal steps ---- */
 static double nudge(const solver *w)
 {
-    return 1e-14 * fmax(1, w->T);
+    return 1e-14 * w->T;
 }
 
 /* order 2: cut at kinks by halving; what is left there is passed by one tiny implicit step */
@@ -642,10 +666,8 @@ static double step_try(solver *w, double t, double h, double shift)
     one_step(w, t + h - shift, h / 2);
     if (w->changed || failed(w))
         return INFINITY;
-    for (int k = 0; k < w->n; k++) {
-        double x = w->m.x[k];
-        err = fmax(err, fabs(x - w->full[k]) / (w->order == 2 ? 3 : 1) / (w->tolerance * fmax(1, fabs(x))));
-    }
+    for (int k = 0; k < w->n; k++)
+        err = fmax(err, relative(w, k, w->m.x[k] - w->full[k]) / (w->order == 2 ? 3 : 1) / w->tolerance);
     return err;
 }
 
@@ -710,7 +732,7 @@ static void solver_new(solver *w, const run_options *o, results *r, arena *a)
     w->nside = ip->njoint ? ip->njoint : n;
     w->side = arena_array(a, int8_t, w->nside + 1), w->side0 = arena_array(a, int8_t, 2 * w->nside + 1);
     w->joint = ip->njoint ? joint_new(ip, n, a) : NULL;
-    double **all[] = { &w->last, &w->start, &w->base, &w->stage, &w->keep, &w->full, &w->rate };
+    double **all[] = { &w->last, &w->start, &w->base, &w->stage, &w->keep, &w->full, &w->rate, &w->size };
     for (size_t k = 0; k < sizeof all / sizeof *all; k++)
         *all[k] = arena_array(a, double, n + 1);
     w->proj = projector_new(r->prog->inclusion, a);

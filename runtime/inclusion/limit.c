@@ -23,7 +23,8 @@ typedef struct follower {
     graph_map map;
     bool steady;        /* the graph is the same at all times */
     double ref, offset; /* graph(x) = R(x) - R(ref); the load is y = -R(ref) */
-    double scale, y_lo, y_hi;
+    double scale, load; /* sizes: of v, of the load */
+    double y_lo, y_hi;
     double t, v;
     int piece; /* the branch it is on: one of its pieces */
     times turns;
@@ -86,6 +87,57 @@ static double load_at(follower *w, double t)
         }
     }
     return y;
+}
+
+static double load_size(const follower *w)
+{
+    return fmax(w->load, fmax(fabs(w->y_lo), fabs(w->y_hi)));
+}
+
+/* ---- sizes ---- */
+/* the largest load of the run; where it needs the past, that of the start */
+static void load_measure(follower *w)
+{
+    enum { TIMES = 64 };
+    for (int k = 0; k <= (w->m.ip->npast ? 0 : TIMES) && !failed(w); k++) {
+        moment_time(&w->m, w->o->duration * k / TIMES);
+        double y = fabs(moment_row(&w->m, 0, w->ref, 0).r);
+        if (isfinite(y))
+            w->load = fmax(w->load, y);
+    }
+    moment_time(&w->m, 0);
+}
+
+/* Does the graph lie beyond the loads at a distance d outside of the start and all kinks? */
+static bool graph_beyond(follower *w, double d)
+{
+    double lo = w->v, hi = w->v, left[3], right[3];
+    for (int k = 0; k < w->m.nkink[0]; k++) {
+        lo = fmin(lo, w->m.kink[0][k]);
+        hi = fmax(hi, w->m.kink[0][k]);
+    }
+    graph_at(w, lo - d, 0, left);
+    graph_at(w, hi + d, 0, right);
+    return !(left[0] >= -w->load) && !(right[0] <= w->load);
+}
+
+/* The size of v, in the units of the model: of the start and the kinks, and of the distance from which on the
+ * graph is beyond all loads. */
+static void sizes_find(follower *w)
+{
+    enum { POWERS = 200 };
+    int k = POWERS;
+    double own = fabs(w->v);
+    load_measure(w);
+    for (int i = 0; i < w->m.nkink[0]; i++)
+        own = fmax(own, fabs(w->m.kink[0][i]));
+    w->offset = moment_row(&w->m, 0, w->ref, 0).r;
+    while (k > -POWERS && graph_beyond(w, ldexp(1, k)))
+        k--;
+    w->scale = k == POWERS || k == -POWERS ? own : fmax(own, ldexp(1, k + 1));
+    w->m.x[0] = w->v;
+    if (!(w->scale > 0))
+        w->scale = 1;
 }
 
 /* ---- branches ---- */
@@ -220,7 +272,7 @@ static void fill(follower *w, point a, point b, int depth)
         if (!w->steady || depth == 0)
             w->piece = branch_near(w, a.v);
         point m = point_at(w, mid, 0);
-        double want = 1e-12 * fmax(1, fabs(m.v));
+        double want = 1e-12 * fmax(w->scale, fabs(m.v));
         if (depth < 1 || fabs(m.v - cubic_mid(&a, &b)) > want) {
             fill(w, a, m, depth + 1);
             fill(w, m, b, depth + 1);
@@ -265,12 +317,11 @@ static double margin_at(follower *w, double t, double v)
 static double branch_end(follower *w, double lo, double hi, double v)
 {
     double f0 = margin_at(w, lo, v), f1 = margin_at(w, hi, v);
-    for (int k = 0; k < 200 && hi - lo > 1e-16 * fmax(hi, 1) && !failed(w); k++) {
+    for (int k = 0; k < 200 && hi - lo > 1e-16 * w->o->duration && !failed(w); k++) {
         double mid = k % 3 == 2 || !isfinite(f0) || f0 <= 0 ? 0.5 * (lo + hi)
                                                             : lo + (hi - lo) * f0 / (f0 - f1);
         if (k % 3 == 1)
-            mid += mid < 0.5 * (lo + hi) ? fmin(1e-15 * (1 + hi), hi - mid)
-                                         : -fmin(1e-15 * (1 + hi), mid - lo);
+            mid += mid < 0.5 * (lo + hi) ? fmin(0.1 * w->tiny, hi - mid) : -fmin(0.1 * w->tiny, mid - lo);
         if (!(mid > lo && mid < hi))
             mid = 0.5 * (lo + hi);
         if (!(mid > lo && mid < hi))
@@ -298,7 +349,7 @@ static void follow(follower *w, double t1)
         double m = margin_at(w, t1 - w->tiny, a.v), from_t = w->t, v = a.v;
         if (failed(w))
             return;
-        if (m >= -1e-13 * w->scale) {
+        if (m >= -1e-13 * load_size(w)) {
             w->v = v;
             if (!w->steady)
                 w->piece = branch_near(w, v);
@@ -322,7 +373,7 @@ static void follow(follower *w, double t1)
         /* a hair beyond the branch's end, so that the way leads on */
         y = load_at(w, te);
         double end_y = above ? b.y1 : b.y0;
-        settle(w, te, e.v, end_y + (above ? 1 : -1) * 1e-14 * fmax(1, fabs(end_y)), true);
+        settle(w, te, e.v, end_y + (above ? 1 : -1) * 1e-14 * fmax(load_size(w), fabs(end_y)), true);
         w->t = te;
         if (jumps > 1000) {
             follower_fail(w, w->m.ip->row[0].at, "the solution jumps without end");
@@ -335,7 +386,7 @@ static void follow(follower *w, double t1)
 static bool load_breaks(follower *w, double t)
 {
     double y0 = load_at(w, t - w->tiny), y1 = load_at(w, t + w->tiny);
-    return fabs(y1 - y0) > 1e-10 * fmax(1, fabs(y0)) + 1e4 * w->tiny;
+    return fabs(y1 - y0) > 2e-10 * load_size(w);
 }
 
 static double drift_now(follower *w, double t)
@@ -444,10 +495,10 @@ static bool start(follower *w)
         *vec_push(w->r->a, &w->r->branches) = (limit_branch){ p->x0, p->x1, p->y0, p->y1, piece_stable(p) };
         if (piece_stable(p) || !(v >= p->x0 && v <= p->x1) || (p->x0 < p->x1 && (v == p->x0 || v == p->x1)))
             continue;
-        slack = 1e-11 * fmax(1, fabs(y));
+        slack = 1.1e-11 * load_size(w);
         double out[3];
         graph_at(w, v, 1, out);
-        bool on = p->x0 == p->x1 ? y < p->y0 && y > p->y1 : fabs(out[0] - y) <= slack + 10 * w->tiny;
+        bool on = p->x0 == p->x1 ? y < p->y0 && y > p->y1 : fabs(out[0] - y) <= slack;
         if (!on)
             continue;
         moment_fail(&w->m, w->m.ip->row[0].at,
@@ -536,8 +587,8 @@ static bool branch_start(follower *w, int32_t small)
                                  w->o->word[0], w->o->word[0]));
     w->v = w->m.x[0];
     w->ref = w->m.nkink[0] ? w->m.kink[0][0] : 0;
-    w->scale = fmax(1, fabs(w->v));
     w->steady = p->inclusion->row[0].separable;
+    sizes_find(w);
     w->grid = w->steady ? GRID : GRID_MOVING;
     w->k = 1;
     moment_turns(&w->m, w->o->duration, w->a, &w->turns);
@@ -557,7 +608,7 @@ static bool limit_start(void *of, run_clock *c)
     c->rule = STEPS_OWN;
     c->own_samples = true;
     c->look = 64;
-    w->tiny = 1e-14 * fmax(1, o->duration);
+    w->tiny = 1e-14 * o->duration;
     moment_new(&w->m, r, a, r->param);
     moment_time(&w->m, 0);
     if (small < 0)

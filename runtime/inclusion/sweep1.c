@@ -60,14 +60,15 @@ static double active_split(polyhedron_work *w, const double *G, int p, int k, in
     return dot(w->dir, w->dir, n);
 }
 
-static int most_violated(const double *G, const double *d, int m, int n, const double *y, double tol,
+/* size: of the lengths that cancel in G y - d, besides d */
+static int most_violated(const double *G, const double *d, int m, int n, const double *y, double size,
                          double *by)
 {
     int p = -1;
-    *by = tol;
+    *by = 0;
     for (int i = 0; i < m; i++) {
         double v = dot(G + (size_t)i * (size_t)n, y, n) - d[i];
-        if (v > *by + tol * fabs(d[i]))
+        if (v > *by && v > 4e-15 * fmax(size, fabs(d[i])))
             *by = v, p = i;
     }
     return p;
@@ -77,11 +78,11 @@ bool polyhedron_project(polyhedron_work *w, const double *G, const double *d, in
                         double *y)
 {
     int k = 0;
-    double scale = 1, by;
+    double scale = 0, by;
     for (int i = 0; i < n; i++)
         y[i] = z[i], scale = fmax(scale, fabs(z[i]));
     for (int round = 0; round < 50 * (m + n) + 100; round++) {
-        int p = most_violated(G, d, m, n, y, 4e-15 * scale, &by);
+        int p = most_violated(G, d, m, n, y, scale, &by);
         if (p < 0)
             return true;
         double up = 0;
@@ -176,10 +177,14 @@ static bool project_rounds(projector *w, moment *m, int cone, const double *z, d
 {
     const inclusion_cone *q = &m->ip->cone[cone];
     int n = q->n;
-    double scale = 1, v;
+    double scale = 0, v;
     for (int i = 0; i < n; i++)
         y[i] = z[i], scale = fmax(scale, fabs(z[i]));
     v = constraints_at(w, m, cone, y);
+    /* at the origin the set itself is what lengths are measured by */
+    for (int k = 0; k < q->ng; k++)
+        if (isfinite(w->g[k]))
+            scale = fmax(scale, fabs(w->g[k]));
     *why = q->convex ? "the set C(t) is empty"
                      : "the set C(t) is empty, or moves faster than it can be followed (take a smaller h)";
     for (int round = 0; round < ROUNDS; round++) {

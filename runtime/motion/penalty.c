@@ -5,9 +5,11 @@
 #include <math.h>
 
 static const backend_option penalty_options[] = {
-    { "stiffness", OPT_REAL, 1e6, 0, INFINITY, NULL, "contact stiffness (dynamics, rods)" },
+    { "stiffness", OPT_REAL, NAN, 0, INFINITY, NULL,
+      "contact stiffness (dynamics, rods); from the sizes of the model when left out" },
     { "damping", OPT_REAL, NAN, 0, INFINITY, NULL, "contact damping; from the restitution when left out" },
-    { "slip", OPT_REAL, 1e-4, 0, INFINITY, NULL, "slip speed over which friction builds up" },
+    { "slip", OPT_REAL, NAN, 0, INFINITY, NULL,
+      "slip speed over which friction builds up; from the speeds and forces at the start when left out" },
     { "eps", OPT_REAL, 1e-6, 0, INFINITY, NULL, "compliance of the obstacle (fields)" },
     { "h", OPT_REAL, NAN, 0, INFINITY, NULL, "first step; chosen when left out" },
     { "tolerance", OPT_REAL, 1e-6, 1e-14, 1, NULL, "local error, relative" },

@@ -12,7 +12,8 @@ static const double GAMMA = 0.58578643762690495, STAGE_D = 0.29289321881345248, 
 
 typedef struct spring {
     contact *c;
-    double c_damp;
+    double k, c_damp, vs; /* stiffness, damping, slip speed over which friction builds up */
+    bool on;              /* it pushes: held during a step, which ends where this changes */
     bool closed;
     double since, pre, impulse, rn, *rt, *slip;
 } spring;
@@ -27,7 +28,10 @@ typedef struct pen {
     double t, h, *q, *v, *A;             /* now, with the acceleration */
     double *q2, *v2, *A2, *q3, *v3, *A3; /* stages */
     double *qs, *vs0, *f, *M, *Fq, *Fv, *J, *g, *dA, *err;
-    double *qmax, *vmax;
+    /* What errors are compared with, in the model's own units: the largest |q|, |q'| of each dof; sqrt(mass)
+     * of each; the largest |q'| and forces of all, weighed by the masses; the length of the run. */
+    double *qmax, *vmax, *root, speed, force, duration;
+    double rounding; /* of the forces of springs at hand, over sqrt(mass): gaps are small differences */
     factor lu;
     spring *spring;
     size_t nspring;
@@ -67,30 +71,79 @@ double penalty_damping_ratio(double e)
 
 /* c = 2 ratio sqrt(k m), m = 1/(H M^-1 H^T) the mass that the contact sees; below e = 0.01 the dashpot is
  * that of 0.01 */
-static double spring_damping(pen *w, const contact *c)
+static double spring_damping(pen *w, const spring *x)
 {
+    const contact *c = x->c;
     if (!isnan(w->damping))
         return w->damping;
     factor_solve(&w->s->minv, c->H, w->g);
     double inv = vec_dot(c->H, w->g, w->n), e = c->e < 0.01 ? 0.01 : c->e;
-    return inv > 0 ? 2 * penalty_damping_ratio(e) * sqrt(w->k / inv) : 0;
+    return inv > 0 ? 2 * penalty_damping_ratio(e) * sqrt(x->k / inv) : 0;
+}
+
+/* ---- stiffness and slip speed from the sizes of the model ---- */
+
+static double weighted(const double *row, const double *size, int n)
+{
+    double s = 0;
+    for (int i = 0; i < n; i++)
+        s += fabs(row[i] * size[i]);
+    return s;
+}
+
+/* The motion before a contact: what its gap is made of, over its rate and over what forces do to it.  The
+ * length of the run where these say nothing; dA: accelerations without contacts. */
+static double spring_time(const pen *w, const contact *c)
+{
+    double length = weighted(c->H, w->q, w->n), rate = weighted(c->H, w->v, w->n) + fabs(c->ht),
+           change = weighted(c->H, w->dA, w->n), t = w->duration;
+    if (length > 0 && rate > 0)
+        t = fmin(t, length / rate);
+    if (length > 0 && change > 0)
+        t = fmin(t, sqrt(length / change));
+    return t;
+}
+
+/* a spring a thousand times as quick as the motion, on the mass that the contact sees */
+static double spring_stiffness(pen *w, const contact *c)
+{
+    if (!isnan(w->k))
+        return w->k;
+    factor_solve(&w->s->minv, c->H, w->g);
+    double inv = vec_dot(c->H, w->g, w->n), quick = 1e3 / spring_time(w, c);
+    return inv > 0 ? quick * quick / inv : 0;
+}
+
+/* a ten thousandth of the slip that there is, or that forces make */
+static double spring_slip(const pen *w, const contact *c)
+{
+    double most = 0, t = contact_has_normal(c) ? spring_time(w, c) : w->duration;
+    for (int i = 0; i < c->d; i++) {
+        const double *S = c->S + (size_t)i * (size_t)w->n;
+        most = fmax(most, fmax(weighted(S, w->v, w->n) + fabs(c->s0[i]), t * weighted(S, w->dA, w->n)));
+    }
+    if (isnan(w->vs))
+        return 1e-4 * (most > 0 ? most : 1);
+    /* without `slip` rates are weighed by the masses inside */
+    bool shown = !c->fam->f->slip_given && c->d && c->fam->shown == c->d && c->show[0] > 0;
+    return shown ? w->vs / c->show[0] : w->vs;
 }
 
 /* ---- forces ---- */
 
-/* normal force and its derivatives by gap and gap rate */
-static double normal_force(const pen *w, const spring *x, double gap, double rate, double *dgap,
-                           double *drate)
+/* the force of the spring where it is on */
+static double spring_push(const spring *x, double rate)
 {
-    double r = -w->k * gap - x->c_damp * rate;
-    *dgap = -w->k;
-    *drate = -x->c_damp;
-    if (x->c->fam->f->relation == REL_BILATERAL)
-        return r;
-    if (gap < 0 && r > 0)
-        return r;
-    *dgap = *drate = 0;
-    return 0;
+    return -x->k * *x->c->gap - x->c_damp * rate;
+}
+
+/* above 0 where a spring that is off should push, or one that is on should pull; -1: it never changes */
+static double spring_wrong(const spring *x, const double *v)
+{
+    if (x->c->fam->f->relation != REL_GAP)
+        return -1;
+    double push = spring_push(x, contact_gap_rate(x->c, v));
+    return x->on ? -push : fmin(-x->k * *x->c->gap, push);
 }
 
 /* adds the force of a contact to f and its derivatives to Fq, Fv (may be NULL); leaves rn, rt, slip in the
@@ -99,10 +152,15 @@ static void spring_force(pen *w, spring *x, const double *v, double *f, double *
 {
     contact *c = x->c;
     int n = w->n, d = c->d;
-    double dgap = 0, drate = 0, rn = c->normal, s2 = w->vs * w->vs;
+    double dgap = 0, drate = 0, rn = c->normal, s2 = x->vs * x->vs;
     if (contact_has_normal(c)) {
-        rn = normal_force(w, x, *c->gap, contact_gap_rate(c, v), &dgap, &drate);
+        rn = x->on ? spring_push(x, contact_gap_rate(c, v)) : 0;
+        dgap = x->on ? -x->k : 0;
+        drate = x->on ? -x->c_damp : 0;
         vec_axpy(f, rn, c->H, n);
+        double fuzz = x->on ? 1e-15 * x->k * weighted(c->H, w->qmax, n) : 0;
+        for (int i = 0; i < n; i++)
+            w->rounding = fmax(w->rounding, fuzz * fabs(c->H[i]) / w->root[i]);
     }
     x->rn = rn;
     double speed = contact_slip(c, v, x->slip), bound = 0;
@@ -111,7 +169,7 @@ static void spring_force(pen *w, spring *x, const double *v, double *f, double *
     if (d) {
         double mu = c->fam->f->mu_of_speed ? contact_mu(w->s, c, speed) : c->mu, share, radius;
         friction_bound(c, mu, 1, 0, &share, &radius);
-        bound = contact_has_normal(c) && rn == 0 ? 0 : share * fabs(rn) + radius;
+        bound = contact_has_normal(c) && !x->on ? 0 : share * fabs(rn) + radius;
         for (int i = 0; i < d; i++) {
             x->rt[i] = -bound * x->slip[i] / size;
             vec_axpy(f, x->rt[i], c->S + (size_t)i * n, n);
@@ -150,6 +208,10 @@ static bool forces_at(pen *w, double t, const double *q, const double *v, bool d
         w->power_f += vec_dot(w->driving, v, w->n);
     }
     system_force(s, w->f);
+    for (int i = 0; i < w->n; i++)
+        if (w->p->order[i] == 2)
+            w->force = fmax(w->force, fabs(w->f[i]) / w->root[i]);
+    w->rounding = 0;
     double smooth = vec_dot(w->f, v, w->n);
     if (derivatives)
         system_jacobian(s, w->Fq, w->Fv);
@@ -167,12 +229,38 @@ static bool forces_at(pen *w, double t, const double *q, const double *v, bool d
 
 /* ---- one step ---- */
 
+/* x = J^-1 b; J is factorised with rows and columns over sqrt(mass), so that its pivots are of one size; b is
+ * lost */
+static void stage_matrix_solve(pen *w, double *b, double *x)
+{
+    for (int i = 0; i < w->n; i++)
+        b[i] /= w->root[i];
+    factor_solve(&w->lu, b, x);
+    for (int i = 0; i < w->n; i++)
+        x[i] /= w->root[i];
+}
+
+/* Has Newton's step dA come to nothing?  Accelerations are measured together, by what forces do to the masses
+ * before they cancel; rates of first order each for itself. */
+static bool stage_settled(const pen *w, const double *A)
+{
+    double size = w->force + 1e-4 * w->speed / w->duration, change = 0;
+    for (int i = 0; i < w->n; i++) {
+        if (w->p->order[i] == 2) {
+            size = fmax(size, w->root[i] * fabs(A[i]));
+            change = fmax(change, w->root[i] * fabs(w->dA[i]));
+        } else if (fabs(w->dA[i]) > 1e-10 * fmax(fabs(A[i]), 1e-4 * w->vmax[i]))
+            return false;
+    }
+    return change <= 1e-10 * size + w->rounding;
+}
+
 /* v = v* + d h A, q = q* + d h v with M A = F(t, q, v): Newton on A */
 static bool stage_solve(pen *w, double t, const double *qs, const double *vs, double *q, double *v, double *A)
 {
     int n = w->n;
     double dh = STAGE_D * w->h;
-    for (int it = 0; it < 12; it++) {
+    for (int it = 0; it < 25; it++) {
         for (int i = 0; i < n; i++) {
             v[i] = w->p->order[i] == 2 ? vs[i] + dh * A[i] : A[i];
             q[i] = qs[i] + dh * v[i];
@@ -180,27 +268,23 @@ static bool stage_solve(pen *w, double t, const double *qs, const double *vs, do
         if (!forces_at(w, t, q, v, true))
             return false;
         mass_times(w->s, w->M, A, w->g);
-        double size = 0, change = 0;
         for (int i = 0; i < n; i++)
             w->g[i] = w->f[i] - w->g[i];
         for (int i = 0; i < n; i++)
             for (int j = 0; j < n; j++) {
                 double m = mass_diagonal(w->s) ? (i == j ? w->M[i] : 0) : w->M[i * n + j];
                 bool second = w->p->order[j] == 2;
-                w->J[i * n + j] = m - (second ? dh * w->Fv[i * n + j] + dh * dh * w->Fq[i * n + j]
-                                              : dh * w->Fq[i * n + j]);
+                double all = m - (second ? dh * w->Fv[i * n + j] + dh * dh * w->Fq[i * n + j]
+                                         : dh * w->Fq[i * n + j]);
+                w->J[i * n + j] = all / (w->root[i] * w->root[j]);
             }
         if (!factor_general(&w->lu, w->J))
             return false;
-        factor_solve(&w->lu, w->g, w->dA);
-        for (int i = 0; i < n; i++) {
-            A[i] += w->dA[i];
-            size = fmax(size, fabs(A[i]));
-            change = fmax(change, fabs(w->dA[i]));
-        }
-        if (!isfinite(size))
+        stage_matrix_solve(w, w->g, w->dA);
+        vec_axpy(A, 1, w->dA, n);
+        if (!isfinite(vec_max(A, n)))
             return false;
-        if (change <= 1e-10 * size + 1e-14)
+        if (stage_settled(w, A))
             return true;
     }
     return false;
@@ -230,15 +314,59 @@ static bool step_try(pen *w, double *e)
     for (int i = 0; i < n; i++)
         w->g[i] = e1 * w->A[i] + e2 * w->A2[i] + e3 * w->A3[i];
     mass_times(w->s, w->M, w->g, w->f);
-    factor_solve(&w->lu, w->f, w->err);
+    stage_matrix_solve(w, w->f, w->err);
     *e = 0;
     for (int i = 0; i < n; i++) {
         double dv = h * fabs(w->err[i]), dq = h * fabs(e1 * w->v[i] + e2 * w->v2[i] + e3 * w->v3[i]);
-        if (w->p->order[i] == 2)
-            *e = fmax(*e, dv / (w->tol * (w->vmax[i] + 1e-6)));
-        *e = fmax(*e, dq / (w->tol * (w->qmax[i] + 1e-6)));
+        bool second = w->p->order[i] == 2;
+        double least = 1e-3 * (second ? w->speed / w->root[i] : fmax(w->vmax[i], fabs(w->v3[i])));
+        if (second && dv > 0)
+            *e = fmax(*e, dv / (w->tol * (w->vmax[i] + least)));
+        if (dq > 0)
+            *e = fmax(*e, dq / (w->tol * (w->qmax[i] + least * w->duration)));
     }
     return isfinite(*e);
+}
+
+/* the spring that is most wrong at the end of the step that was tried, by its own force; NULL: none */
+static spring *wrong_most(pen *w)
+{
+    spring *found = NULL;
+    double most = 0;
+    for (size_t i = 0; i < w->nspring; i++) {
+        double by = spring_wrong(&w->spring[i], w->v3);
+        if (by > most) {
+            most = by;
+            found = &w->spring[i];
+        }
+    }
+    return found;
+}
+
+/* The step is cut down to where the first spring changes, by bisection and regula falsi in turn: results do
+ * not depend on where a step happened to cross that.  False: no step could be taken. */
+static bool step_cut(pen *w, double *e, double shortest)
+{
+    enum { MOST = 100 };
+    spring *x = wrong_most(w);
+    double lo = 0, hi = w->h, at_hi = x ? spring_wrong(x, w->v3) : 0, at_lo = NAN;
+    for (int i = 0; x && i < MOST && hi - lo > fmax(shortest, 4e-16 * w->t); i++) {
+        double mid = i % 3 < 2 && at_lo <= 0 ? lo + (hi - lo) * at_lo / (at_lo - at_hi) : 0;
+        w->h = mid > lo && mid < hi ? mid : 0.5 * (lo + hi);
+        if (!step_try(w, e))
+            return false;
+        spring *y = wrong_most(w);
+        if (y) {
+            hi = w->h;
+            at_lo = y == x ? at_lo : NAN;
+            x = y;
+            at_hi = spring_wrong(x, w->v3);
+        } else {
+            lo = w->h;
+            at_lo = spring_wrong(x, w->v3);
+        }
+    }
+    return !x || w->h == hi || (w->h = hi, step_try(w, e));
 }
 
 /* ---- results ---- */
@@ -271,7 +399,7 @@ static bool pen_sample(void *of, run_clock *clock, int64_t sample, energies *e)
         }
         bool closed = !contact_has_normal(x->c) || x->rn != 0;
         double slip = sqrt(vec_dot(x->slip, x->slip, x->c->d));
-        c->status[m] = status_of(x->c, closed, contact_slips(slip, w->vs, false));
+        c->status[m] = status_of(x->c, closed, contact_slips(slip, x->vs, false));
     }
     return true;
 }
@@ -298,6 +426,33 @@ static void spring_watch(pen *w, spring *x, double h)
     x->closed = closed;
 }
 
+static void sizes_grow(pen *w)
+{
+    for (int i = 0; i < w->n; i++) {
+        w->qmax[i] = fmax(w->qmax[i], fabs(w->q[i]));
+        w->vmax[i] = fmax(w->vmax[i], fabs(w->v[i]));
+        if (w->p->order[i] == 2)
+            w->speed = fmax(w->speed, w->root[i] * fabs(w->v[i]));
+    }
+}
+
+/* springs that are wrong where the step ended change, and accelerations with them */
+static void springs_change(pen *w)
+{
+    bool any = false;
+    for (size_t i = 0; i < w->nspring; i++) {
+        bool wrong = spring_wrong(&w->spring[i], w->v) > 0;
+        w->spring[i].on ^= wrong;
+        any |= wrong;
+    }
+    if (!any || !forces_at(w, w->t, w->q, w->v, false))
+        return;
+    factor_solve(&w->s->minv, w->f, w->A);
+    for (int i = 0; i < w->n; i++)
+        if (w->p->order[i] == 1)
+            w->v[i] = w->A[i];
+}
+
 static void accept(pen *w)
 {
     double pf = w->power_f, pc = w->power_c, h = w->h;
@@ -309,10 +464,8 @@ static void accept(pen *w)
     forces_at(w, w->t, w->q, w->v, false);
     w->c->books.work += h * (pf + w->power_f) / 2;
     w->c->books.dissipated -= h * (pc + w->power_c) / 2;
-    for (int i = 0; i < w->n; i++) {
-        w->qmax[i] = fmax(w->qmax[i], fabs(w->q[i]));
-        w->vmax[i] = fmax(w->vmax[i], fabs(w->v[i]));
-    }
+    springs_change(w);
+    sizes_grow(w);
     for (size_t i = 0; i < w->nspring; i++)
         spring_watch(w, &w->spring[i], h);
 }
@@ -330,8 +483,9 @@ static bool failed(pen *w, const char *what)
 static void rooms(pen *w, arena *a)
 {
     size_t n = (size_t)w->n;
-    double **one[] = { &w->q,  &w->v,   &w->A, &w->q2, &w->v2, &w->A2,  &w->q3,   &w->v3,   &w->A3,
-                       &w->qs, &w->vs0, &w->f, &w->g,  &w->dA, &w->err, &w->qmax, &w->vmax, &w->driving };
+    double **one[] = { &w->q,   &w->v,    &w->A,    &w->q2,      &w->v2,  &w->A2, &w->q3,
+                       &w->v3,  &w->A3,   &w->qs,   &w->vs0,     &w->f,   &w->g,  &w->dA,
+                       &w->err, &w->qmax, &w->vmax, &w->driving, &w->root };
     double **square[] = { &w->M, &w->Fq, &w->Fv, &w->J };
     for (size_t i = 0; i < sizeof one / sizeof *one; i++)
         *one[i] = arena_array(a, double, n);
@@ -348,13 +502,33 @@ static void rooms(pen *w, arena *a)
     }
 }
 
+/* masses, and the accelerations without contacts in dA: springs and sizes come from them */
 static bool forces_start(pen *w)
 {
+    for (int i = 0; i < w->n; i++)
+        w->root[i] = 1;
     if (!forces_at(w, 0, w->q, w->v, false))
         return false;
-    for (size_t i = 0; i < w->nspring; i++)
-        if (contact_has_normal(w->spring[i].c))
-            w->spring[i].c_damp = spring_damping(w, w->spring[i].c);
+    for (int i = 0; i < w->n; i++)
+        w->root[i] = sqrt(mass_diagonal(w->s) ? w->M[i] : w->M[i * w->n + i]);
+    system_force(w->s, w->f);
+    factor_solve(&w->s->minv, w->f, w->dA);
+    sizes_grow(w);
+    for (int i = 0; i < w->n; i++)
+        if (w->p->order[i] == 2)
+            w->speed = fmax(w->speed, w->root[i] * w->duration * fabs(w->dA[i]));
+    for (size_t i = 0; i < w->nspring; i++) {
+        spring *x = &w->spring[i];
+        x->vs = spring_slip(w, x->c);
+        if (!contact_has_normal(x->c))
+            continue;
+        x->k = spring_stiffness(w, x->c);
+        x->c_damp = spring_damping(w, x);
+        double push = spring_push(x, contact_gap_rate(x->c, w->v)),
+               zero = 5e-13 * weighted(x->c->H, w->q, w->n);
+        x->on = x->c->fam->f->relation == REL_BILATERAL || (*x->c->gap <= zero && push >= -x->k * zero);
+    }
+    w->force = 0;
     return forces_at(w, 0, w->q, w->v, false);
 }
 
@@ -374,8 +548,7 @@ static bool pen_start(void *of, run_clock *c)
     rooms(w, c->r->a);
     system_start(w->s, w->q, w->v);
     c->r->note = system_start_note(w->s, c->r->a);
-    for (int i = 0; i < w->n; i++)
-        w->qmax[i] = fabs(w->q[i]), w->vmax[i] = fabs(w->v[i]);
+    w->duration = c->end > 0 ? c->end : 1;
     if (!forces_start(w))
         return failed(w, "the mass matrix is not positive definite");
     factor_solve(&w->s->minv, w->f, w->A);
@@ -392,6 +565,12 @@ static bool pen_start(void *of, run_clock *c)
     return true;
 }
 
+/* Powers of 2^(1/8) alone: steps and with them results do not depend on the rounding of an error. */
+static double step_rounded(double grow)
+{
+    return exp2(floor(8 * log2(grow)) / 8);
+}
+
 /* a try: its error decides whether it counts, and the size of the next */
 static step_outcome pen_step(void *of, run_clock *c, double left, double end)
 {
@@ -402,13 +581,17 @@ static step_outcome pen_step(void *of, run_clock *c, double left, double end)
         w->h = left;
     if (!step_try(w, &e))
         e = 1e3;
+    double tried = w->h, error = e;
+    if (e <= 1 && !step_cut(w, &e, 1e-15 * c->end))
+        e = error = 1e3;
     if (e <= 1) {
         forces_at(w, w->t, w->q, w->v, false); /* powers at the start of the step */
         accept(w);
         c->t = w->t;
     }
-    double grow = 0.9 * cbrt(1 / fmax(e, 1e-6));
-    grow = grow < 0.2 ? 0.2 : grow > 4 ? 4 : grow;
+    double grow = 0.9 * cbrt(1 / fmax(error, 1e-6));
+    w->h = tried;
+    grow = step_rounded(grow < 0.2 ? 0.2 : grow > 4 ? 4 : grow);
     w->h = e <= 1 && clipped ? fmax(h, w->h * grow) : w->h * grow;
     if (w->h < 1e-14 * (end + w->t) && e > 1) {
         failed(w, "the step became too small");
@@ -419,10 +602,11 @@ static step_outcome pen_step(void *of, run_clock *c, double left, double end)
 
 static void spring_keep(spring *x, run_state *s)
 {
-    double of[] = { x->c_damp, x->since, x->pre, x->impulse, x->rn };
-    state_f64(s, "spring", of, 5);
+    double *of[] = { &x->k, &x->c_damp, &x->vs, &x->since, &x->pre, &x->impulse, &x->rn };
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++)
+        state_f64(s, "spring", of[i], 1);
+    state_flags(s, "on", &x->on, 1);
     state_flags(s, "closed", &x->closed, 1);
-    x->c_damp = of[0], x->since = of[1], x->pre = of[2], x->impulse = of[3], x->rn = of[4];
 }
 
 /* forces, rows and factors are computed anew in each step */
@@ -433,6 +617,9 @@ static void pen_keep(void *of, run_state *s)
     double *all[] = { w->q, w->v, w->A, w->qmax, w->vmax };
     state_f64(s, "t", &w->t, 1);
     state_f64(s, "h", &w->h, 1);
+    state_f64(s, "speed", &w->speed, 1);
+    state_f64(s, "force", &w->force, 1);
+    state_f64(s, "duration", &w->duration, 1);
     for (size_t k = 0; k < sizeof all / sizeof *all; k++)
         state_f64(s, "state", all[k], n);
     for (size_t i = 0; i < w->nspring; i++)

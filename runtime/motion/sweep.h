@@ -140,6 +140,7 @@ typedef struct sweep {
     contact_problem pr;
     contact_work *work;
     double *W, *b, *off, *rr, *u; /* u = J x + off without reactions: that is b */
+    double *unit;                 /* of the rows of W, see contact/equal.h */
     impulses chain;               /* of all contacts, where rows never change and few meet at a dof */
     impulses list;                /* the same problem as a list of contacts, where there are many */
     mixed *coupled[2];            /* and with the rates among its unknowns; of masses, of the step */

@@ -121,7 +121,8 @@ static bool gauss_ahead(sweep *w)
     return ok;
 }
 
-/* Do the accelerations at the end of the trial step set the slip of k going again? */
+/* Do the accelerations at the end of the trial step set the slip of k going again?  What stays below the
+ * tolerance of the slip for a whole step is rounding. */
 static bool goes_on(sweep *w, track *k)
 {
     const contact *c = k->c;
@@ -134,7 +135,7 @@ static bool goes_on(sweep *w, track *k)
         free += fabs(contact_rate(c, S, w->x1));
         left += fabs(contact_rate(c, S, w->acc) + bias[j]);
     }
-    return left > 1e-9 * free + w->blur[true];
+    return left > 1e-9 * free + larger(k->tol_slip / w->h, w->blur[true]);
 }
 
 /* The contact whose slip turns round in the trial step, or comes to a rest that friction cannot hold; NULL:

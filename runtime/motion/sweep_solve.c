@@ -3,6 +3,7 @@
    rates among the unknowns where they are. */
 #include <math.h>
 #include <string.h>
+#include "contact/equal.h"
 #include "contact/solvers.h"
 #include "sweep.h"
 
@@ -212,10 +213,11 @@ static void matrix_room(sweep *w)
     w->matrix_contacts = w->pr.n + w->pr.n / 2 + 4;
     size_t m = (size_t)w->matrix_rows;
     w->W = arena_array(w->a, double, m *m);
+    w->unit = arena_array(w->a, double, m);
     w->work = contact_work_new(w->a, w->matrix_contacts, w->matrix_rows, d);
 }
 
-/* Rates below their tolerance count as 0: what that is as a reaction. */
+/* Rates below their tolerance count as 0: what that is as a reaction, in the units of the matrix. */
 static double rounding(const sweep *w)
 {
     double most = 0;
@@ -223,7 +225,7 @@ static double rounding(const sweep *w)
         const track *k = w->act[i];
         double a = w->W[(size_t)k->row * w->pr.m + k->row];
         if (k->normal && a > 0)
-            most = larger(most, k->tol_u / a);
+            most = larger(most, k->tol_u * w->unit[k->row] / a);
     }
     return 0.5 * most;
 }
@@ -231,6 +233,7 @@ static double rounding(const sweep *w)
 static bool solve_matrix(sweep *w, bool mass, double *x)
 {
     contact_problem *p = &w->pr;
+    equal_units units;
     matrix_room(w);
     p->W = w->W;
     for (int i = 0; i < w->nact; i++) {
@@ -240,10 +243,13 @@ static bool solve_matrix(sweep *w, bool mass, double *x)
         sweep_columns_put(w, w->act[i], mass);
     }
     sweep_matrix(w, mass);
+    equal_make(&units, p, w->unit);
     if (w->step != 1)
         p->least = rounding(w) / w->tol;
-    if (!(w->stiffness == 0 ? contact_solve(p, w->work, w->tol)
-                            : contact_uzawa(p, w->work, w->tol, w->stiffness)))
+    bool ok = w->stiffness == 0 ? contact_solve(p, w->work, w->tol)
+                                : contact_uzawa(p, w->work, w->tol, w->stiffness);
+    equal_undo(&units);
+    if (!ok)
         return false;
     sweep_react(w, x, mass);
     return true;

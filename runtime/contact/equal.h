@@ -1,0 +1,20 @@
+/* equal: a contact problem with each row in a unit of its own, so that reactions of contacts whose gaps and
+ * slips are written in other units are compared with each other and not their units. */
+#ifndef CDL_EQUAL_H
+#define CDL_EQUAL_H
+#include "contact.h"
+
+typedef struct equal_units {
+    contact_problem *p;
+    double *unit; /* of the reaction in each row */
+    void (*law)(void *ud, int contact, double speed, double *mu, double *radius); /* in units of the model */
+    void *ud;
+} equal_units;
+
+/* Rows are divided by powers of two, so that nothing is rounded, until the diagonal entries of W are of like
+ * size; rows that are of like size share a unit.  One contact has one unit for all of its tangent rows.
+ * `unit` has room for the rows of p; laws of p are in its new units until equal_undo, which leaves W as it
+ * is. */
+void equal_make(equal_units *e, contact_problem *p, double *unit);
+void equal_undo(equal_units *e);
+#endif
