@@ -411,7 +411,7 @@ static void draw(const double *y, size_t n)
         if (!isfinite(y[k]))
             continue;
         int x = n > 1 ? (int)((double)k / (double)(n - 1) * (WIDE - 1)) : 0;
-        int z = hi > lo ? (int)((y[k] - lo) / (hi - lo) * (HIGH - 1) + 0.5) : 0;
+        int z = hi > lo ? (int)((y[k] / 2 - lo / 2) / (hi / 2 - lo / 2) * (HIGH - 1) + 0.5) : 0;
         row[HIGH - 1 - z][x] = '*';
     }
     for (int i = 0; i < HIGH; i++) {

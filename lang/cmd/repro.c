@@ -483,6 +483,8 @@ static int sources_write(const json_t *m, const char *scratch)
 
 static cdl_status manifest_run(const json_t *m, const options *o, const char *scratch, heard *h)
 {
+    /* options of the command that a run again has, too */
+    static const char *const passed_on[] = { "allow-outside", "time", "memory", "disk" };
     char path[8192];
     const json_t *list = json_object_get(m, "sources"), *p = json_object_get(m, "parameters");
     const char *key;
@@ -498,8 +500,9 @@ static cdl_status manifest_run(const json_t *m, const options *o, const char *sc
     if (!access(path, R_OK))
         cdl_set(s, "stdlib", path);
     for (size_t k = 0; k < o->nset; k++)
-        if (!strcmp(o->set[k], "allow-outside"))
-            cdl_set(s, o->set[k], o->to[k]);
+        for (size_t i = 0; i < sizeof passed_on / sizeof *passed_on; i++)
+            if (!strcmp(o->set[k], passed_on[i]))
+                cdl_set(s, o->set[k], o->to[k]);
     if (json_is_true(json_object_get(m, "keep_going")))
         cdl_set(s, "keep-going", "yes");
     if (json_is_true(json_object_get(m, "interactive")))

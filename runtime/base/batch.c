@@ -55,8 +55,13 @@ void batch_start(const tape *t, double *reg)
 }
 
 /* ---- instructions ---- */
-/* dst may be an operand's register: lanes never mix. */
-#define EACH_LANE _Pragma("GCC ivdep") for (int i = 0; i < n; i++)
+/* dst may be an operand's register: lanes never mix.  clang finds out by itself, at run time. */
+#ifdef __clang__
+#define NO_OVERLAP
+#else
+#define NO_OVERLAP _Pragma("GCC ivdep")
+#endif
+#define EACH_LANE NO_OVERLAP for (int i = 0; i < n; i++)
 #define RUN(value)                                                                                          \
     {                                                                                                       \
         double *d = lanes_at(table, p->dst);                                                                \

@@ -19,9 +19,9 @@ double series_pow(const double *a, double p, const double *r, int j)
     /* a root of what vanishes would need coefficients to come */
     if (m > 0 && (lead != floor(lead) || p < 1))
         return NAN;
-    int i = j - (int)lead;
-    if (i < 0)
+    if (lead > j) /* before it is an int: the power may be any number */
         return 0;
+    int i = j - (int)lead;
     const double *x = a + m, *y = r + (int)lead;
     if (i == 0)
         return pow(x[0], p);

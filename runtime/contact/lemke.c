@@ -26,7 +26,12 @@
 #undef NAME
 #undef LEAST_PIVOT
 #undef ROUNDING
-#define REAL        _Float128
+/* clang knows the type by its older name alone */
+#ifdef __SIZEOF_FLOAT128__
+#define REAL __float128
+#else
+#define REAL _Float128
+#endif
 #define NAME(x)     x##_quad
 #define LEAST_PIVOT 1e-24L
 #define ROUNDING    1e-28L

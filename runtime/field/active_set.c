@@ -1,5 +1,6 @@
 /* active_set: boundary value and obstacle problems on grids, by primal-dual active sets (a semi-smooth Newton
  * method): field_line.c, field_plane.c. */
+#include "base/whole.h"
 #include "field.h"
 #include <math.h>
 
@@ -7,9 +8,9 @@ enum { OPT_CELLS, OPT_TOLERANCE, OPT_CELLS2 };
 
 static field_result *active_set_solve(field_work *w)
 {
-    line_options o = { .cells = (int64_t)w->o->value[OPT_CELLS], .tolerance = w->o->value[OPT_TOLERANCE] };
-    if (isnan(w->o->value[OPT_CELLS]))
-        o.cells = w->fp->ncoord == 1 ? 1000 : 128;
+    line_options o = { .tolerance = w->o->value[OPT_TOLERANCE] };
+    double cells = w->o->value[OPT_CELLS];
+    o.cells = !isnan(cells) ? whole_clamp(cells, 4, 10000000) : w->fp->ncoord == 1 ? 1000 : 128;
     if (!isnan(w->o->value[OPT_CELLS2])) {
         if (w->fp->ncoord == 1) {
             field_fail(w, w->fp->at,
@@ -17,7 +18,7 @@ static field_result *active_set_solve(field_work *w)
                        "this domain has one coordinate");
             return NULL;
         }
-        o.cells2 = (int64_t)w->o->value[OPT_CELLS2];
+        o.cells2 = whole_clamp(w->o->value[OPT_CELLS2], 4, 8192);
     }
     field_result *r = w->fp->ncoord == 1 ? line_solve(w, &o) : plane_solve(w, &o);
     if (r)

@@ -3,6 +3,7 @@
    n + 1 - k rows and the k conditions close the system, whatever the order.  The k-th difference is the mean
    of u^(k) over a B-spline B: rows that see a switch weigh both sides by the integral of B there, and a point
    load at a counts B(a). */
+#include "base/whole.h"
 #include "field_line.h"
 #include <stdlib.h>
 #include <string.h>
@@ -121,7 +122,7 @@ static bool whole_weights(const double *w, int m, double *whole, double *over, i
             most = fmax(most, fabs(whole[j]));
         }
         *over = denominators[k];
-        *bits = 52 - (int)ceil(log2(most));
+        *bits = 52 - (int)whole_clamp(ceil(log2(most)), 0, 1100);
         if (good)
             return true;
     }

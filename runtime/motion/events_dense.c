@@ -2,6 +2,7 @@
    any time, samples for plots and tables. */
 #include <math.h>
 #include <string.h>
+#include "base/whole.h"
 #include "events.h"
 
 /* items of a piece: the dofs, then gap, reaction, bound of friction, and tangential reactions of each contact
@@ -385,9 +386,9 @@ void dense_sample(ev *w, double h)
     const piece *p = &w->pieces.at[w->pieces.n - 1];
     double last = w->r->samples ? w->r->t[w->r->samples - 1] : -INFINITY, every = w->o->every,
            part = fmax(h / w->natural, 1e-3);
-    int parts = isfinite(w->natural) ? (int)fmax(ceil(INNER * part), 1) : INNER;
+    int parts = isfinite(w->natural) ? (int)whole_clamp(ceil(INNER * part), 1, 1000000) : INNER;
     if (every > 0 && h / every > parts)
-        parts = (int)fmin(ceil(h / every), 1e6);
+        parts = (int)whole_clamp(ceil(h / every), 1, 1000000);
     for (int i = 0; i <= parts; i++) {
         double s = h * i / parts;
         if (i)

@@ -390,12 +390,22 @@ static bool sample_holds(check *k, int64_t at, bool energy)
     return !energy || energy_holds(k, at);
 }
 
+/* Columns that lie in a file are read once from one end to the other: what was read is let go now and then.
+ */
+static void let_go(results *r, int64_t at, int64_t stride)
+{
+    enum { OFTEN = 16384 };
+    if (at / stride % OFTEN == OFTEN - 1)
+        results_rest(r);
+}
+
 /* sizes of dofs and reactions over the run; false: something is not finite */
 static bool survey(check *k, int64_t stride)
 {
     results *r = k->r;
     int nq = r->prog->nq;
     for (int64_t at = 0; at < r->samples; at += stride) {
+        let_go(r, at, stride);
         if (!finite_columns(k, at))
             return false;
         for (int i = 0; i < nq; i++)
@@ -412,12 +422,13 @@ static bool survey(check *k, int64_t stride)
 
 /* The sample at which a family was deepest by the columns: that one is looked at again whatever is left out.
  */
-static int64_t deepest_kept(const results *r, size_t c, int64_t stride)
+static int64_t deepest_kept(results *r, size_t c, int64_t stride)
 {
     const contact_result *x = &r->contact[c];
     int64_t worst = -1;
     double most = 0;
-    for (int64_t at = 0; x->kept && at < r->samples; at += stride)
+    for (int64_t at = 0; x->kept && at < r->samples; at += stride) {
+        let_go(r, at, stride);
         for (int64_t m = 0; m < x->members; m++) {
             double depth = depth_of(&r->prog->contact[c], x->gap[at * x->members + m]);
             if (depth > most) {
@@ -425,6 +436,7 @@ static int64_t deepest_kept(const results *r, size_t c, int64_t stride)
                 worst = at;
             }
         }
+    }
     return worst;
 }
 
@@ -450,9 +462,14 @@ static void check_run(results *r, const void *ud, arena *scratch)
     if (!survey(&k, look))
         return;
     bool energy = r->energy && !p->has_delay.file;
-    for (int64_t at = 0; at < r->samples; at += stride, count++)
+    results_rest(r);
+    for (int64_t at = 0; at < r->samples; at += stride, count++) {
+        if (count % 64 == 63)
+            results_rest(r);
         if (!sample_holds(&k, at, energy && count % (SAMPLES / ENERGIES) == 0))
             return;
+    }
+    results_rest(r);
     if (!sample_holds(&k, r->samples - 1, energy))
         return;
     for (size_t c = 0; c < p->ncontact; c++) {

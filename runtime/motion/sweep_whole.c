@@ -205,12 +205,18 @@ static bool positions_by(sweep *w, double h, double least)
     return overlap_left(w, least);
 }
 
+/* a contact that lists all dofs has no part in most of them */
+static bool takes_part(const contact *c, int k)
+{
+    return c->dof || c->H[k] != 0;
+}
+
 /* x1 holds the rates along which bodies go */
 static void go_by_end(sweep *w, const contact *c)
 {
     for (int k = 0; k < c->n; k++) {
         int dof = dof_of(c, k);
-        if (c->H[k] == 0 && !c->dof)
+        if (!takes_part(c, k))
             continue;
         w->by_end[dof] = 1;
         w->x1[dof] = w->v1[dof];
@@ -229,7 +235,7 @@ static bool gains(const sweep *w, const track *k, const double *rate)
     double power = 0, size = 0, speed = 0;
     bool new = false;
     for (int j = 0; j < c->n; j++) {
-        new |= !w->by_end[dof_of(c, j)];
+        new |= takes_part(c, j) && !w->by_end[dof_of(c, j)];
         speed = larger(speed, fabs(rate[dof_of(c, j)]));
     }
     for (int a = 0; new &&a < rows_of(k); a++) {

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/whole.h"
 #include "near.h"
 
 static inline double larger(double a, double b)
@@ -109,7 +110,7 @@ static int32_t grid_cell(const grid *g, const double *x, int32_t *at)
     int32_t c = 0;
     for (int k = 0; k < g->dim; k++) {
         double f = floor((x[k] - g->lo[k]) / g->size);
-        at[k] = f < 0 ? 0 : f >= g->n[k] ? g->n[k] - 1 : (int32_t)f;
+        at[k] = (int32_t)whole_clamp(f, 0, g->n[k] - 1);
         c = c * g->n[k] + at[k];
     }
     return c;
@@ -129,17 +130,19 @@ static int32_t grid_make(const near_list *w, const near_pairs *p, const double *
             hi[k] = fmax(hi[k], x);
         }
     }
+    double most = 8.0 * p->n1 + 64, need;
     for (;; g->size *= 1.5) {
-        double cells = 1;
+        need = 1;
         for (int k = 0; k < g->dim; k++)
-            cells *= floor((hi[k] - g->lo[k]) / g->size) + 1;
-        if (!(cells > 8.0 * p->n1 + 64))
+            need *= floor((hi[k] - g->lo[k]) / g->size) + 1;
+        if (!(need > most))
             break;
     }
     int32_t cells = 1;
     for (int k = 0; k < g->dim; k++) {
         double m = floor((hi[k] - g->lo[k]) / g->size) + 1;
-        g->n[k] = m >= 1 ? (int32_t)m : 1;
+        g->n[k] = need <= most ? (int32_t)whole_clamp(m, 1, INT32_MAX)
+                               : 1; /* one cell where a point is nan */
         cells *= g->n[k];
     }
     return cells;

@@ -1,4 +1,5 @@
 /* rod_build: meshes, reference shapes, supports and loads of the rods of a program. */
+#include "base/whole.h"
 #include "rod_work.h"
 #include <math.h>
 #include <stdlib.h>
@@ -215,7 +216,7 @@ static bool mesh(rod_work *w, int rod)
     m->ne = 0;
     for (int i = 0; i + 1 < np; i++) {
         double k = floor(ne * sum[i * (steps + 1) + steps] / all + 0.5);
-        m->ne += count[i] = k < 1 ? 1 : (int)k;
+        m->ne += count[i] = (int)whole_clamp(k, 1, 1000000);
     }
     m->nn = 3 * m->ne + 1;
     m->first = w->N;

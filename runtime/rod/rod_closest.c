@@ -1,4 +1,5 @@
 /* rod_closest: the closest points of rods and bodies. */
+#include "base/whole.h"
 #include "rod_touch.h"
 #include <math.h>
 #include <string.h>
@@ -27,11 +28,7 @@ static void row_put(row *r, int which, int k, int n, double c)
 
 void row_at(const rod_mesh *m, double x, row *r)
 {
-    int n = m->nn, k = (int)floor(x);
-    if (k < 0)
-        k = 0;
-    if (k > n - 2)
-        k = n - 2;
+    int n = m->nn, k = (int)whole_clamp(x, 0, n - 2);
     double f = x - k, g = 1 - f;
     double b[3][4] = { { g * g * g / 6, (4 - 6 * f * f + 3 * f * f * f) / 6,
                          (4 - 6 * g * g + 3 * g * g * g) / 6, f * f * f / 6 },
@@ -289,8 +286,8 @@ void touch_start(const rod_work *w, touch *c, const double *pos, const double *r
     flatness(ma, m, pos, c, c->y0, c->x0);
     closest(ma, m, pos, c, &c->y0, &c->x0, &fixed, &clipped);
     near_of(ma, m, pos, c->y0, c->x0, &n);
-    c->node = ma->first + (int)floor(c->y0 + 0.5);
-    c->other = m->first + (int)floor(c->x0 + 0.5);
+    c->node = ma->first + (int)whole_clamp(c->y0 + 0.5, 0, ma->nn - 1);
+    c->other = m->first + (int)whole_clamp(c->x0 + 0.5, 0, m->nn - 1);
     for (int i = 0; i < 3; i++)
         v[i] = -radius * n.D[i] / n.far;
     into_frame(rot + 4 * c->node, v, c->a);

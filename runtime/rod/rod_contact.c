@@ -4,6 +4,7 @@
    friction is the projection of R l - k slip on the ball of radius mu f_N, slip being the way that the two
    material points of the surfaces that lay on each other at the beginning of the step came apart, seen in
    space: a rigid motion of all is no slip. */
+#include "base/whole.h"
 #include "rod_touch.h"
 #include <math.h>
 #include <stdlib.h>
@@ -63,7 +64,7 @@ static void touch_add(rod_work *w, int pair, int node, int j)
     };
     if (touch_known(k, pair, node, j, APART) || !touch_place(w, &c) || touch_known(k, pair, c.y, c.x, APART))
         return;
-    if (p->a == p->b && fabs(a->s[node] - b->s[(int)floor(c.x)]) < M_PI * a->radius)
+    if (p->a == p->b && fabs(a->s[node] - b->s[whole_clamp(c.x, 0, b->nn - 1)]) < M_PI * a->radius)
         return;
     if (touch_held(w, &c))
         return;
@@ -76,9 +77,10 @@ static void touch_add(rod_work *w, int pair, int node, int j)
 /* cells as large as the reach, so that only neighbours are looked at */
 static uint32_t cell_of(const rod_contacts *k, const double *x, double size, int dx, int dy, int dz)
 {
-    uint64_t h = hash64(0, (uint64_t)((int64_t)floor(x[0] / size) + dx));
-    h = hash64(h, (uint64_t)((int64_t)floor(x[1] / size) + dy));
-    h = hash64(h, (uint64_t)((int64_t)floor(x[2] / size) + dz));
+    const int64_t far = INT64_C(1) << 50;
+    uint64_t h = hash64(0, (uint64_t)(whole_clamp(floor(x[0] / size), -far, far) + dx));
+    h = hash64(h, (uint64_t)(whole_clamp(floor(x[1] / size), -far, far) + dy));
+    h = hash64(h, (uint64_t)(whole_clamp(floor(x[2] / size), -far, far) + dz));
     return (uint32_t)(h % (uint64_t)k->cells);
 }
 
@@ -260,9 +262,9 @@ static void tidy(rod_work *w)
             drop = true;
         if ((!found && c->far > 2 * k->clear[c->pair]) || touch_held(w, c))
             drop = true;
-        if (p->a == p->b &&
-            slave_of(w, c)->s[c->node - slave_of(w, c)->first] - w->mesh[c->rod].s[(int)floor(c->x)] <
-                0.8 * M_PI * slave_of(w, c)->radius)
+        if (p->a == p->b && slave_of(w, c)->s[c->node - slave_of(w, c)->first] -
+                                    w->mesh[c->rod].s[whole_clamp(c->x, 0, w->mesh[c->rod].nn - 1)] <
+                                0.8 * M_PI * slave_of(w, c)->radius)
             drop = true;
         for (size_t j = 0; j < n && !drop; j++) {
             const touch *o = &k->list.at[j];
@@ -421,8 +423,8 @@ bool contacts_start(rod_work *w)
         return rod_fail(w, w->p->contact[pair_of(w, c)->contact].at,
                         "the shape at the start crosses: s = %.4g of rod '%s' and s = %.4g of rod '%s' are "
                         "%.3g apart, less than %.3g",
-                        a->s[c->node - a->first], a->spec->name, b->s[(int)floor(c->x + 0.5)], b->spec->name,
-                        c->far, k->clear[c->pair]);
+                        a->s[c->node - a->first], a->spec->name, b->s[whole_clamp(c->x + 0.5, 0, b->nn - 1)],
+                        b->spec->name, c->far, k->clear[c->pair]);
     }
     return true;
 }
@@ -818,10 +820,8 @@ static double touch_share(const rod_work *w, const touch *c)
 
 static double place_of(const rod_mesh *m, double x)
 {
-    int j = (int)floor(x);
-    if (j > m->nn - 2)
-        j = m->nn - 2;
-    return m->s[j] + (x - j) * (m->s[j + 1] - m->s[j]);
+    int64_t j = whole_clamp(x, 0, m->nn - 2);
+    return m->s[j] + (x - (double)j) * (m->s[j + 1] - m->s[j]);
 }
 
 void contacts_result(rod_work *w, rod_result *x)

@@ -26,6 +26,7 @@ static size_t corpus_n;
 /* the input being tried, where the signal handler finds it */
 static uint8_t now[INPUT_BYTES];
 static size_t now_n;
+static int folder; /* where it is kept: a target may change to another */
 
 /* pieces of the language, which random bytes would rarely hit */
 static const char *const words[] = {
@@ -243,7 +244,7 @@ static void on_signal(int sig)
 {
     char name[64];
     snprintf(name, sizeof name, "crash-%d-%ld", sig, (long)getpid());
-    int fd = open(name, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+    int fd = openat(folder, name, O_WRONLY | O_CREAT | O_TRUNC, 0644);
     if (fd >= 0) {
         ssize_t k = write(fd, now, now_n);
         close(fd);
@@ -260,6 +261,7 @@ static void catch_signals(void)
     stack_t ss = { .ss_sp = stack, .ss_size = sizeof stack };
     struct sigaction sa = { .sa_handler = on_signal, .sa_flags = SA_ONSTACK | SA_NODEFER };
     static const int sigs[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGALRM };
+    folder = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     sigaltstack(&ss, NULL);
     for (size_t i = 0; i < sizeof sigs / sizeof *sigs; i++)
         sigaction(sigs[i], &sa, NULL);
@@ -310,6 +312,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "%s: no corpus\n", argv[0]);
         return 2;
     }
+    int out = dup(STDOUT_FILENO); /* a target may send its own output elsewhere */
     catch_signals();
 
     /* the corpus as it is, then changed */
@@ -325,7 +328,7 @@ int main(int argc, char **argv)
         try_now();
         done++;
     }
-    printf("%ld inputs from %zu in the corpus, %.1f s\n", done, corpus_n, seconds_now() - start);
+    dprintf(out, "%ld inputs from %zu in the corpus, %.1f s\n", done, corpus_n, seconds_now() - start);
     for (size_t i = 0; i < corpus_n; i++)
         free(corpus[i].at);
     return 0;

@@ -1,28 +1,13 @@
 /* Any bytes at all, through the public header: check comes back with a status, and what it finds well is
    shown in all stages and still well after it was formatted. */
-#include <stdint.h>
-#include <stdlib.h>
-#include "cdl.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(int ok)
-{
-    if (!ok)
-        abort();
-}
-static void count(void *ud, const char *text, size_t len)
-{
-    if (len)
-        *(size_t *)ud += len + (text[len - 1] == '\n');
-}
+#include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const char *const stages[] = { "ast", "model", "ir", "jacobian" };
     const char *p = (const char *)data, *out;
     size_t said = 0, n;
-    const cdl_callbacks to = { .out = count, .err = count, .ud = &said };
+    const cdl_callbacks to = { .out = fuzz_count, .err = fuzz_count, .ud = &said };
     cdl *s = cdl_new(NULL);
     require(s != NULL);
     cdl_set_callbacks(s, &to);

@@ -1,17 +1,8 @@
 /* The formatter on any bytes at all: what it gives has the same words in the same order, comments included,
    parses when the text did, and is left alone when it is formatted again. */
-#include <stdlib.h>
-#include <string.h>
+#include "fuzz.h"
 #include "syntax/ast.h"
 #include "syntax/parse.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(bool ok)
-{
-    if (!ok)
-        abort();
-}
 
 /* the next lexeme that is no line end; `;` ends a statement as a line does */
 static size_t next_word(const char *p, const lexeme *l, size_t n, size_t k)

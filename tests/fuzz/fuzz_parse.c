@@ -1,17 +1,8 @@
 /* Any bytes at all: the lexer, parser and formatter come back, their spans lie in the text, and what parses
    is formatted to text that parses and that the formatter leaves alone. */
-#include <stdlib.h>
-#include <string.h>
+#include "fuzz.h"
 #include "syntax/ast.h"
 #include "syntax/parse.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(bool ok)
-{
-    if (!ok)
-        abort();
-}
 
 static size_t parse_text(arena *a, const char *p, size_t n)
 {

@@ -1,0 +1,17 @@
+/* Any text, run to its end or to that of its budget.  What is called well has finite times, energies and
+   checks; what is not comes with a message. */
+#include "fuzz.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const char *const checked[] = { "t", "energy", "dissipated", "max_penetration", "residual" };
+    size_t said = 0;
+    cdl *s = fuzz_session(&said);
+    cdl_status st = cdl_run_text(s, "t.cdl", (const char *)data, size);
+    require(st == CDL_OK || said > 0);
+    for (size_t k = 0; st == CDL_OK && k < sizeof checked / sizeof *checked; k++)
+        fuzz_finite(s, checked[k]);
+    cdl_finish(s);
+    cdl_free(s);
+    return 0;
+}
