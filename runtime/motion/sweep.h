@@ -23,7 +23,7 @@ typedef struct column {
 } column;
 
 /* What a contact carries along the run. */
-typedef struct track {
+typedef struct contact_state {
     /* what every step reads */
     contact *c;
     int row;                   /* in the problem at hand */
@@ -57,9 +57,9 @@ typedef struct track {
     int64_t stamp_a, stamp_am;
     double cone_step;
     meeting now; /* its part in what happens at an instant */
-} track;
+} contact_state;
 
-/* What every step reads of all contacts, one array for each quantity, in the order of the tracks. */
+/* What every step reads of all contacts, one array for each quantity, in the order of the states. */
 typedef struct contact_table {
     double *gap;     /* where contacts keep it */
     double *tol_gap; /* which gap counts as 0 */
@@ -79,10 +79,10 @@ typedef struct {
 } event_terms;
 
 /* Tracks of the pairs of a family that are near, in order, and some that are free again. */
-typedef struct near_tracks {
-    track **at, **spare;
+typedef struct near_states {
+    contact_state **at, **spare;
     int64_t n, nspare, room;
-} near_tracks;
+} near_states;
 
 /* What is known of the contacts of the problem at hand.  Stamps say for which of them; -1: for none. */
 typedef struct act_known {
@@ -115,23 +115,23 @@ typedef struct sweep {
     double d_step;             /* step df belongs to; NAN: none */
     int64_t stamp, stamp_m;    /* numbers of the D and M at hand */
     double *x1, *x2, *x3, *x4; /* n */
-    track **track;             /* contacts that may matter, in the order of families and members */
-    size_t ntrack, track_room;
+    contact_state **state;     /* contacts that may matter, in the order of families and members */
+    size_t nstate, state_room;
     contact_table table;
-    track **busy;                  /* those with impacts or impulses of this step */
-    size_t nbusy, busy_room, made; /* made: tracks there ever were */
+    contact_state **busy;          /* those with impacts or impulses of this step */
+    size_t nbusy, busy_room, made; /* made: states there ever were */
     near_list near;
-    near_tracks *near_of; /* tracks of each family of near pairs */
+    near_states *near_of; /* states of each family of near pairs */
     contact **gaps_of;    /* room of sweep_gaps */
-    track **look;         /* room: those whose gaps are asked for */
+    contact_state **look; /* room: those whose gaps are asked for */
     /* contacts of the problem at hand */
-    track **act;
+    contact_state **act;
     int nact;
     meeting **meetings; /* of those at an instant */
     act_known known;
     int rows_room, contacts_room; /* of the problem at hand */
     double *spread, *sizes;       /* n: 0 between uses; sizes of what is summed up */
-    track **back;                 /* those that are put back on their surfaces */
+    contact_state **back;         /* those that are put back on their surfaces */
     bool back_mean;               /* along the mean of their rows over the step */
     bool *who;
     int *perm;
@@ -139,12 +139,12 @@ typedef struct sweep {
     bool *rising;
     contact_problem pr;
     contact_work *work;
-    double *W, *b, *off, *rr, *u; /* u = J x + off without reactions: that is b */
-    double *unit;                 /* of the rows of W, see contact/equal.h */
-    impulses chain;               /* of all contacts, where rows never change and few meet at a dof */
-    impulses list;                /* the same problem as a list of contacts, where there are many */
-    mixed *coupled[2];            /* and with the rates among its unknowns; of masses, of the step */
-    track **coupled_act[2];       /* what their last problem was about */
+    double *W, *b, *off, *rr, *u;   /* u = J x + off without reactions: that is b */
+    double *unit;                   /* of the rows of W, see contact/equal.h */
+    impulses chain;                 /* of all contacts, where rows never change and few meet at a dof */
+    impulses list;                  /* the same problem as a list of contacts, where there are many */
+    mixed *coupled[2];              /* and with the rates among its unknowns; of masses, of the step */
+    contact_state **coupled_act[2]; /* what their last problem was about */
     int coupled_n[2];
     int64_t coupled_stamp[2];
     int coupled_room[2];
@@ -200,7 +200,7 @@ void sweep_forget(sweep *w, double residual);           /* a failure that anothe
 const char *sweep_number(sweep *w, double x);           /* as text */
 bool sweep_factor(sweep *w, const double *M, double t); /* masses at t, into s->minv */
 void sweep_sizes(sweep *w);                             /* of q and q', grown to those of now */
-void sweep_tolerances(sweep *w, track *k);
+void sweep_tolerances(sweep *w, contact_state *k);
 void sweep_sizes_known(sweep *w); /* tolerances follow sizes that have grown */
 void sweep_law(void *ud, int i, double speed, double *mu, double *radius);
 /* Was contact i held by friction below its bound, over the step with the impulses in rr? */
@@ -211,17 +211,18 @@ void sweep_cones(sweep *w);
 void sweep_matrix(sweep *w, bool mass); /* W = [H; S] G; mass: of forces or shocks at an instant */
 /* Reactions of the problem at hand (cones, off; rr is the start), and the rates x with them. */
 bool sweep_solve(sweep *w, bool mass, double *x, double t);
-void sweep_react(const sweep *w, double *x, bool mass); /* x += G r */
-void sweep_chain(sweep *w);                             /* lists them, at the start */
-void sweep_columns_put(sweep *w, track *k, bool mass);  /* unless they are known */
-bool sweep_fail_contact(sweep *w, int i, double t);     /* not solved, contact i worst; keep_going: true */
-void sweep_columns(sweep *w, const track *k, const double *H, const double *S, const factor *f, column *G);
+void sweep_react(const sweep *w, double *x, bool mass);        /* x += G r */
+void sweep_chain(sweep *w);                                    /* lists them, at the start */
+void sweep_columns_put(sweep *w, contact_state *k, bool mass); /* unless they are known */
+bool sweep_fail_contact(sweep *w, int i, double t); /* not solved, contact i worst; keep_going: true */
+void sweep_columns(sweep *w, const contact_state *k, const double *H, const double *S, const factor *f,
+                   column *G);
 /* the block of a lone contact, kept while nothing in it changes */
-void sweep_move(const track *k, double l, double *x); /* x += l M^-1 H^T, by its column Gm */
+void sweep_move(const contact_state *k, double l, double *x); /* x += l M^-1 H^T, by its column Gm */
 /* The shortest move in the kinetic metric that changes the gaps of back[0..m) by those amounts, added to x.
  */
 void sweep_shortest(sweep *w, int m, const double *change, double *x);
-double *sweep_lone_matrix(sweep *w, track *k, bool mass);
+double *sweep_lone_matrix(sweep *w, contact_state *k, bool mass);
 bool sweep_solve_alone(sweep *w, bool mass, const cone *c, double *x); /* false: it has to go the long way */
 
 /* ---- sweep_step.c ---- */
@@ -243,7 +244,7 @@ void sweep_quick_new(sweep *w); /* where the model is one for it; the start is k
 void sweep_quick(void *of, run_clock *c, int64_t count);
 
 /* ---- sweep_shock.c ---- */
-void sweep_impact(sweep *w, const track *k, double pre, double post, double impulse);
+void sweep_impact(sweep *w, const contact_state *k, double pre, double post, double impulse);
 bool sweep_shock(sweep *w);
 bool sweep_meet(sweep *w);  /* contacts at their tolerance join, with a shock when they come at a speed */
 bool sweep_gauss(sweep *w); /* acc to the right of now, and the forces that go with it in rr */
@@ -262,16 +263,16 @@ bool sweep_fire(sweep *w); /* resets of those that rose */
 /* ---- sweep_advance.c, sweep_sample.c, sweeping.c ---- */
 bool sweep_advance(sweep *w, double end);
 bool sweep_turns(const sweep *w); /* has a slip turned round or come to rest in the trial step? */
-/* ---- sweep_tracks.c ---- */
-/* gaps of those tracks at the instant, families in lanes */
-void sweep_gaps(sweep *w, track *const *k, size_t n);
+/* ---- sweep_contacts.c ---- */
+/* gaps of those states at the instant, families in lanes */
+void sweep_gaps(sweep *w, contact_state *const *k, size_t n);
 void sweep_gaps_but(sweep *w, const bool *known); /* of all but those, as far as that saves something */
-void sweep_tracks(sweep *w);                      /* of all listed contacts */
+void sweep_states(sweep *w);                      /* of all listed contacts */
 /* The problem at hand is that of the contacts with a flag, in either array; `also` may be NULL. */
 void sweep_take(sweep *w, const bool *which, const bool *also);
 bool sweep_near(sweep *w, double h, const double *v1); /* pairs that may matter in the step; false: failed */
 
-void sweep_near_again(sweep *w); /* pairs and tracks of a state that is read, for near.seen */
+void sweep_near_again(sweep *w); /* pairs and states of a state that is read, for near.seen */
 
 /* ---- sweep_keep.c ---- */
 void sweep_keep(void *of, run_state *s);
@@ -287,8 +288,8 @@ double sweep_kinetic(sweep *w, double *shown);
 double sweep_potential(sweep *w); /* energy now */
 void sweep_open_books(sweep *w);  /* energies at the start, before any impact */
 bool sweep_sample(void *of, run_clock *c, int64_t at, energies *e);
-bool sweep_holds(sweep *w, const track *k); /* is its gap finite, and not below 0? */
-bool sweep_survey(sweep *w);                /* gaps, rows and closed contacts of the state as it is */
+bool sweep_holds(sweep *w, const contact_state *k); /* is its gap finite, and not below 0? */
+bool sweep_survey(sweep *w);                        /* gaps, rows and closed contacts of the state as it is */
 
 static inline double larger(double a, double b)
 {
@@ -317,37 +318,37 @@ static inline void solve_with(const factor *f, const double *b, double *x)
         factor_solve(f, b, x);
 }
 
-static inline double gap_rate(const track *k, const double *v)
+static inline double gap_rate(const contact_state *k, const double *v)
 {
     return contact_gap_rate(k->c, v);
 }
 
-static inline bool closed(const sweep *w, const track *k)
+static inline bool closed(const sweep *w, const contact_state *k)
 {
     return w->table.closed[k->at];
 }
 
 /* its impacts and impulses are those of this step from now on */
-static inline void busy(sweep *w, track *k)
+static inline void busy(sweep *w, contact_state *k)
 {
     if (!k->busy)
         w->busy[w->nbusy++] = k;
     k->busy = true;
 }
 
-static inline bool always(const track *k)
+static inline bool always(const contact_state *k)
 {
     return k->relation != REL_GAP;
 } /* held, or always closed */
 
 /* component j of the problem */
 /* component j of the problem */
-static inline const double *row_of(const track *k, const double *H, const double *S, int j)
+static inline const double *row_of(const contact_state *k, const double *H, const double *S, int j)
 {
     return j < k->normal ? H : S + (size_t)(j - k->normal) * (size_t)k->c->n;
 }
 
-static inline int rows_of(const track *k)
+static inline int rows_of(const contact_state *k)
 {
     return k->normal + k->c->d;
 }

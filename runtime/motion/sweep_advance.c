@@ -9,8 +9,8 @@
 static double first_crossing(sweep *w, double h, const bool *who)
 {
     double best = INFINITY;
-    for (size_t i = 0; i < w->ntrack; i++) {
-        track *k = w->track[i];
+    for (size_t i = 0; i < w->nstate; i++) {
+        contact_state *k = w->state[i];
         if (!who[i])
             continue;
         if (!k->offset_fixed)
@@ -25,9 +25,9 @@ static double first_crossing(sweep *w, double h, const bool *who)
 /* touching: at its tolerance, and coming */
 static bool touches(sweep *w, const bool *who)
 {
-    for (size_t i = 0; i < w->ntrack; i++)
+    for (size_t i = 0; i < w->nstate; i++)
         if (who[i] && w->table.gap[i] <= w->table.tol_gap[i] &&
-            gap_rate(w->track[i], w->v1) <= w->track[i]->tol_u)
+            gap_rate(w->state[i], w->v1) <= w->state[i]->tol_u)
             return true;
     return false;
 }
@@ -38,7 +38,7 @@ static bool locate(sweep *w, double *h)
 {
     double lo = 0, hi = *h, x = hi;
     bool *who = w->who;
-    memcpy(who, w->table.met, w->ntrack * sizeof *who);
+    memcpy(who, w->table.met, w->nstate * sizeof *who);
     for (int it = 0; it < 120; it++) {
         double next = first_crossing(w, x, who);
         if (!(next > lo && next < hi))
@@ -55,7 +55,7 @@ static bool locate(sweep *w, double *h)
             if (x == hi)
                 return true;
             hi = x;
-            memcpy(who, w->table.met, w->ntrack * sizeof *who);
+            memcpy(who, w->table.met, w->nstate * sizeof *who);
         } else {
             if (touches(w, who) || x == lo)
                 return true;
@@ -67,7 +67,7 @@ static bool locate(sweep *w, double *h)
 
 /* ---- where a slip turns round within the step ---- */
 /* slip at the end of the trial step along that at the start; not finite where there is none at either end */
-static double slip_along(const sweep *w, const track *k)
+static double slip_along(const sweep *w, const contact_state *k)
 {
     const contact *c = k->c;
     double along = 0, before = 0, after = 0, rest = larger(k->tol_slip, w->blur[false]);
@@ -123,7 +123,7 @@ static bool gauss_ahead(sweep *w)
 
 /* Do the accelerations at the end of the trial step set the slip of k going again?  What stays below the
  * tolerance of the slip for a whole step is rounding. */
-static bool goes_on(sweep *w, track *k)
+static bool goes_on(sweep *w, contact_state *k)
 {
     const contact *c = k->c;
     double free = 0, left = 0, *bias = w->x2;
@@ -140,14 +140,14 @@ static bool goes_on(sweep *w, track *k)
 
 /* The contact whose slip turns round in the trial step, or comes to a rest that friction cannot hold; NULL:
  * none.  The trial step is as it was. */
-static track *turning(sweep *w, double h, bool *ok)
+static contact_state *turning(sweep *w, double h, bool *ok)
 {
     if (!sweep_turns(w))
         return NULL;
     for (int i = 0; i < w->nact; i++)
         if (w->act[i]->c->d && slip_along(w, w->act[i]) < 0)
             return w->act[i];
-    track *found = NULL;
+    contact_state *found = NULL;
     bool known = gauss_ahead(w);
     for (int i = 0; known && !found && i < w->nact; i++)
         if (w->act[i]->c->d && slip_along(w, w->act[i]) == 0 && goes_on(w, w->act[i]))
@@ -158,7 +158,7 @@ static track *turning(sweep *w, double h, bool *ok)
 
 /* The step is cut down to where the slip of k comes to rest, from the side that slides on: its speed is aimed
  * at half of what counts as 0. */
-static bool locate_turn(sweep *w, const track *k, double *h)
+static bool locate_turn(sweep *w, const contact_state *k, double *h)
 {
     double lo = 0, hi = *h, last = 0, speed = 0, x, s;
     for (int j = 0; j < k->c->d; j++) {
@@ -213,7 +213,7 @@ static bool follow(sweep *w, double *h, bool *rise)
     w->trial = true;
     bool ok = (w->fresh || w->linear || sweep_gauss(w)) && sweep_smooth(w, *h) &&
               (!sweep_look(w) || locate(w, h));
-    const track *turns = ok ? turning(w, *h, &ok) : NULL;
+    const contact_state *turns = ok ? turning(w, *h, &ok) : NULL;
     ok = ok && (!turns || locate_turn(w, turns, h));
     *rise = ok && w->p->nevent && sweep_rise(w, false);
     ok = ok && (!*rise || sweep_locate_event(w, h)) && !still_deep(w);
@@ -229,7 +229,7 @@ static int cuts_most(const sweep *w)
     enum { ALWAYS = 10000, MOST = 64, LARGE = 1000 };
     if (w->cut == CUT_ALWAYS)
         return ALWAYS;
-    return MOST * LARGE / (LARGE + w->n + (int)w->ntrack) + 1;
+    return MOST * LARGE / (LARGE + w->n + (int)w->nstate) + 1;
 }
 
 /* Piles that come to rest have crowds of impacts at every step: the next step gives up sooner, and where many
@@ -255,8 +255,8 @@ static bool pile_at_hand(const sweep *w)
 {
     enum { MANY = 100 };
     int n = 0;
-    for (size_t i = 0; i < w->ntrack && n <= MANY; i++)
-        n += w->table.closed[i] && !w->track[i]->rows_fixed && w->track[i]->relation == REL_GAP;
+    for (size_t i = 0; i < w->nstate && n <= MANY; i++)
+        n += w->table.closed[i] && !w->state[i]->rows_fixed && w->state[i]->relation == REL_GAP;
     return n > MANY;
 }
 
@@ -304,8 +304,8 @@ static bool whole_or_halves(sweep *w, double *h)
 static void meet_anew(sweep *w)
 {
     system_at(w->s, w->t, w->q, w->v);
-    for (size_t i = 0; i < w->ntrack; i++) {
-        track *k = w->track[i];
+    for (size_t i = 0; i < w->nstate; i++) {
+        contact_state *k = w->state[i];
         if (!w->table.closed[i] || k->relation != REL_GAP || k->rows_fixed)
             continue;
         contact_rows(w->s, k->c, w->M, false);
@@ -317,7 +317,7 @@ static void meet_anew(sweep *w)
 static void counts_clear(sweep *w)
 {
     for (size_t i = 0; i < w->nbusy; i++) {
-        track *k = w->busy[i];
+        contact_state *k = w->busy[i];
         k->busy = false;
         k->hits = 0;
         for (int j = 0; j < rows_of(k); j++)

@@ -19,7 +19,7 @@ static void contact_keep(contact *c, run_state *s)
         state_f64(s, "shown force", c->show_force, d * shown);
 }
 
-static void track_keep(sweep *w, track *k, run_state *s)
+static void contact_state_keep(sweep *w, contact_state *k, run_state *s)
 {
     size_t rows = 1 + (size_t)k->c->fam->d;
     double *one[] = {
@@ -31,7 +31,7 @@ static void track_keep(sweep *w, track *k, run_state *s)
     state_flags(s, "held", &k->now.held, 1);
     state_int(s, "hits", &k->hits, 0, INT_MAX);
     for (size_t i = 0; i < sizeof one / sizeof *one; i++)
-        state_f64(s, "track", one[i], 1);
+        state_f64(s, "contact", one[i], 1);
     state_f64(s, "reaction", k->r, rows);
     state_f64(s, "impulse", k->P, rows);
     if (!state_reads(s))
@@ -87,8 +87,8 @@ void sweep_keep(void *of, run_state *s)
     int bad;
     numbers_keep(w, s);
     near_state(w, s);
-    for (size_t i = 0; i < w->ntrack && state_ok(s); i++)
-        track_keep(w, w->track[i], s);
+    for (size_t i = 0; i < w->nstate && state_ok(s); i++)
+        contact_state_keep(w, w->state[i], s);
     if (w->s->past)
         samples_keep(w->s->past, s);
     if (!state_reads(s) || !state_ok(s))

@@ -65,7 +65,7 @@ void sweep_sizes(sweep *w)
 }
 
 /* each contact once, though several of its dofs may have grown */
-static void sized(sweep *w, track *k)
+static void sized(sweep *w, contact_state *k)
 {
     if (k->sized == w->sized)
         return;
@@ -81,13 +81,13 @@ void sweep_sizes_known(sweep *w)
     w->sized++;
     for (int i = 0; i < w->ngrown; i++)
         for (int j = t->at_dof[w->grown[i]]; j < t->at_dof[w->grown[i] + 1]; j++)
-            sized(w, w->track[t->of_dof[j]]);
+            sized(w, w->state[t->of_dof[j]]);
     for (int i = 0; i < t->nall; i++)
-        sized(w, w->track[t->all[i]]);
+        sized(w, w->state[t->all[i]]);
     w->ngrown = 0;
 }
 
-void sweep_tolerances(sweep *w, track *k)
+void sweep_tolerances(sweep *w, contact_state *k)
 {
     const contact *c = k->c;
     /* members of a family are of one kind: they share what overlaps are measured by */
@@ -124,7 +124,7 @@ void sweep_law(void *ud, int i, double speed, double *mu, double *radius)
 
 bool sweep_held(sweep *w, int i, double h)
 {
-    const track *k = w->act[i];
+    const contact_state *k = w->act[i];
     const double *r = w->rr + k->row, *rt = r + k->normal;
     double mu, radius;
     if (k->c->d == 0)
@@ -136,7 +136,7 @@ bool sweep_held(sweep *w, int i, double h)
 
 void sweep_cone(sweep *w, int i, int *row)
 {
-    track *k = w->act[i];
+    contact_state *k = w->act[i];
     cone *c = &w->cone[i];
     *c = contact_cone(k->c, *row, k->speed);
     k->row = *row;

@@ -15,7 +15,7 @@ struct quick {
     double *drift;         /* n: what constant forces do to the rates; NULL: forces change */
     const factor *inverse; /* of masses, or of the matrix of the step */
     bool few;              /* dofs: matrices are whole or diagonal, and rows have entries at all dofs */
-    track *k;              /* the contact, or NULL */
+    contact_state *k;      /* the contact, or NULL */
     int gap_dof;           /* its gap is that dof as it is; -1: it has to be evaluated */
 };
 
@@ -23,20 +23,20 @@ struct quick {
 static bool quick_fits(const sweep *w)
 {
     const system_t *s = w->s;
-    if (!w->linear || w->p->nevent || s->past || s->first_order || w->stiffness != 0 || w->ntrack > 1 ||
+    if (!w->linear || w->p->nevent || s->past || s->first_order || w->stiffness != 0 || w->nstate > 1 ||
         w->near.nof || w->cut == CUT_NEVER || w->o->only_general)
         return false;
-    return w->ntrack == 0 || (w->track[0]->still && !w->track[0]->c->fam->f->mu_of_speed);
+    return w->nstate == 0 || (w->state[0]->still && !w->state[0]->c->fam->f->mu_of_speed);
 }
 
 static bool few_dofs(const sweep *w)
 {
     const matrix_shape *shape = &w->s->step_shape;
     return w->n <= FEW_DOFS && (shape->kind == MATRIX_DENSE || shape->kind == MATRIX_DIAGONAL) &&
-           (w->ntrack == 0 || !w->track[0]->c->dof);
+           (w->nstate == 0 || !w->state[0]->c->dof);
 }
 
-static int gap_dof(const track *k)
+static int gap_dof(const contact_state *k)
 {
     const term *t = &k->c->fam->gap;
     bool copy = k->normal && t->k && t->nmove == 1 && t->k->tape.ncode == 0 && t->move->kind == IN_Q &&
@@ -55,7 +55,7 @@ void sweep_quick_new(sweep *w)
     p->late = w->h * w->theta;
     p->inverse = s->force_of_state ? &w->df : &s->minv;
     p->few = few_dofs(w);
-    p->k = w->ntrack ? w->track[0] : NULL;
+    p->k = w->nstate ? w->state[0] : NULL;
     p->gap_dof = p->k ? gap_dof(p->k) : -1;
     if (!s->force_constant)
         return;
@@ -127,7 +127,7 @@ COPIED void quick_free(sweep *w, const struct quick *p, trial o, copy y)
 }
 
 /* does the slip turn round or come to rest?  see sweep_turns */
-COPIED bool quick_turns(const track *k, trial o, copy y)
+COPIED bool quick_turns(const contact_state *k, trial o, copy y)
 {
     const contact *c = k->c;
     double along = 0, before = 0, after = 0;
@@ -145,7 +145,7 @@ COPIED bool quick_turns(const track *k, trial o, copy y)
 /* the impulse of the closed contact, on the rates at the end; false: something it needs is not there yet */
 COPIED bool quick_react(sweep *w, const struct quick *p, trial o, copy y)
 {
-    track *k = p->k;
+    contact_state *k = p->k;
     const contact *c = k->c;
     double *b = w->b;
     if (k->cone_step != p->h || k->cone.d != c->d || k->stamp != w->stamp || k->stamp_a != w->stamp)
@@ -204,7 +204,7 @@ COPIED bool quick_grows(const sweep *w, trial o, copy y)
    next instant; there sizes are those of the end. */
 COPIED bool quick_stays(sweep *w, const struct quick *p, trial o, bool grown, double *gap, copy y)
 {
-    const track *k = p->k;
+    const contact_state *k = p->k;
     if (!k || !k->normal)
         return true;
     if (p->gap_dof >= 0)
@@ -227,7 +227,7 @@ COPIED bool quick_stays(sweep *w, const struct quick *p, trial o, bool grown, do
    place */
 COPIED void quick_account(sweep *w, const struct quick *p, trial o, copy y)
 {
-    track *k = p->k;
+    contact_state *k = p->k;
     w->books->work += sweep_driven(w, p->h, NULL);
     for (int j = 0, a = k ? k->normal : 0; k && closed(w, k) && j < rows_of(k); j++) {
         const contact *c = k->c;
@@ -246,7 +246,7 @@ COPIED void quick_account(sweep *w, const struct quick *p, trial o, copy y)
 /* the end of the step is the state now */
 COPIED void quick_accept(sweep *w, const struct quick *p, bool grown, double gap, copy y)
 {
-    track *k = p->k;
+    contact_state *k = p->k;
     SWAP(w->q, w->q1);
     SWAP(w->v, w->v1);
     if (!y.steady)
@@ -317,7 +317,7 @@ COPIED void quick_steps(sweep *w, run_clock *c, int64_t count, copy y)
 /* Is the contact far enough from what may happen to it?  Then it is as it is at the start of any step. */
 static bool quick_ready(sweep *w)
 {
-    track *k = w->quick ? w->quick->k : NULL;
+    contact_state *k = w->quick ? w->quick->k : NULL;
     if (!w->quick || w->patience < MAX_AGAIN || (w->s->force_of_state && w->d_step != w->h) ||
         (k && !closed(w, k) && !(*k->c->gap > w->table.tol_gap[k->at])))
         return false;

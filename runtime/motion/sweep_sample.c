@@ -42,8 +42,8 @@ static void sample_contacts(sweep *w, int64_t at, double over, bool instant)
         if (r->kept)
             sample_far(w, r, fam, (size_t)(at * r->members));
     }
-    for (size_t i = 0; i < w->ntrack; i++) {
-        track *k = w->track[i];
+    for (size_t i = 0; i < w->nstate; i++) {
+        contact_state *k = w->state[i];
         contact *c = k->c;
         contact_result *r = k->out;
         if (!r->kept)

@@ -4,7 +4,7 @@
 #include "sweep.h"
 
 /* ---- the contacts at hand ---- */
-void sweep_impact(sweep *w, const track *k, double pre, double post, double impulse)
+void sweep_impact(sweep *w, const contact_state *k, double pre, double post, double impulse)
 {
     note_impact(w->r->a, k->out, (impact){ w->t, pre, post, impulse, (int32_t)k->c->member });
 }
@@ -14,7 +14,7 @@ static void rows_now(sweep *w)
 {
     system_at(w->s, w->t, w->q, w->v);
     for (int i = 0; i < w->nact; i++) {
-        track *k = w->act[i];
+        contact_state *k = w->act[i];
         contact *c = k->c;
         if (!k->offset_fixed)
             contact_rows(w->s, c, w->M, false);
@@ -34,7 +34,7 @@ static void pose(instant_t *x, bool shock)
     x->r = w->rr;
     x->dir = w->dir;
     for (int i = 0; i < w->nact; i++) {
-        track *k = w->act[i];
+        contact_state *k = w->act[i];
         k->now.row = k->row;
         for (int j = 0; j < rows_of(k); j++)
             w->rr[k->row + j] = shock ? 0 : k->r[j];
@@ -58,7 +58,7 @@ static void react(const instant_t *x, double *v)
 static instant_t now(sweep *w)
 {
     for (int i = 0; i < w->nact; i++) {
-        track *k = w->act[i];
+        contact_state *k = w->act[i];
         k->now.c = k->c;
         k->now.out = k->out;
         k->now.e = k->hits < MAX_HITS ? k->c->e : 0;
@@ -83,7 +83,7 @@ static instant_t now(sweep *w)
 static void shock_end(sweep *w)
 {
     for (int i = 0; i < w->nact; i++) {
-        track *k = w->act[i];
+        contact_state *k = w->act[i];
         if (k->relation != REL_GAP)
             continue;
         if (k->now.hit) {
@@ -121,11 +121,11 @@ bool sweep_meet(sweep *w)
 {
     contact_table *t = &w->table;
     bool hit = false, any = false;
-    for (size_t i = 0; i < w->ntrack; i++) {
+    for (size_t i = 0; i < w->nstate; i++) {
         t->met[i] = false;
         if (t->closed[i] || t->gap[i] > t->tol_gap[i])
             continue;
-        track *k = w->track[i];
+        contact_state *k = w->state[i];
         contact *c = k->c;
         system_at(w->s, w->t, w->q, w->v);
         if (!k->offset_fixed) {
@@ -142,8 +142,8 @@ bool sweep_meet(sweep *w)
     }
     if (hit)
         return sweep_shock(w);
-    for (size_t i = 0; any && i < w->ntrack; i++) {
-        track *k = w->track[i];
+    for (size_t i = 0; any && i < w->nstate; i++) {
+        contact_state *k = w->state[i];
         if (!t->met[i])
             continue;
         t->closed[i] = true;
@@ -157,7 +157,7 @@ bool sweep_meet(sweep *w)
 /* columns and cone of a lone contact are kept when nothing in them changes */
 static bool gauss_alone(sweep *w, instant_t *x)
 {
-    track *k = w->act[0];
+    contact_state *k = w->act[0];
     int row = 0;
     bool known = k->still && w->s->mass_constant && k->stamp_am == w->stamp_m && k->stamp_m == w->stamp_m;
     if (!known) {

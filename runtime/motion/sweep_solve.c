@@ -10,13 +10,14 @@
 enum { MOST_ROWS = 1500 }; /* of W as a matrix, at the last */
 
 /* ---- what reactions do to the rates ---- */
-static const column *column_of(const track *k, bool mass)
+static const column *column_of(const contact_state *k, bool mass)
 {
     return mass ? &k->Gm : &k->G;
 }
 
 /* S NULL: of the normal row alone */
-void sweep_columns(sweep *w, const track *k, const double *H, const double *S, const factor *f, column *G)
+void sweep_columns(sweep *w, const contact_state *k, const double *H, const double *S, const factor *f,
+                   column *G)
 {
     const contact *c = k->c;
     int m = S ? rows_of(k) : 1;
@@ -48,7 +49,7 @@ void sweep_columns(sweep *w, const track *k, const double *H, const double *S, c
 }
 
 /* column b of contact l with an entry for every dof; spread is cleared by column_done */
-static const double *column_spread(sweep *w, const track *l, const column *G, int b)
+static const double *column_spread(sweep *w, const contact_state *l, const column *G, int b)
 {
     const double *g = G->a + (size_t)b * (size_t)G->n;
     if (!G->local)
@@ -58,14 +59,14 @@ static const double *column_spread(sweep *w, const track *l, const column *G, in
     return w->spread;
 }
 
-static void column_done(sweep *w, const track *l, const column *G)
+static void column_done(sweep *w, const contact_state *l, const column *G)
 {
     for (int i = 0; G->local && i < G->n; i++)
         w->spread[l->c->dof[i]] = 0;
 }
 
 /* columns of a contact, kept while nothing in them changes */
-void sweep_columns_put(sweep *w, track *k, bool mass)
+void sweep_columns_put(sweep *w, contact_state *k, bool mass)
 {
     contact *c = k->c;
     bool fixed = k->rows_fixed && (!mass || w->s->mass_constant);
@@ -83,12 +84,12 @@ void sweep_matrix(sweep *w, bool mass)
 {
     int m = w->pr.m;
     for (int j = 0; j < w->nact; j++) {
-        const track *l = w->act[j];
+        const contact_state *l = w->act[j];
         const column *G = column_of(l, mass);
         for (int b = 0; b < rows_of(l); b++) {
             const double *g = column_spread(w, l, G, b);
             for (int i = 0; i < w->nact; i++) {
-                const track *k = w->act[i];
+                const contact_state *k = w->act[i];
                 for (int a = 0; a < rows_of(k); a++)
                     w->W[(size_t)(k->row + a) * (size_t)m + (size_t)(l->row + b)] = contact_rate(
                         k->c, row_of(k, k->c->H, k->c->S, a), g);
@@ -98,7 +99,7 @@ void sweep_matrix(sweep *w, bool mass)
     }
 }
 
-void sweep_move(const track *k, double l, double *x)
+void sweep_move(const contact_state *k, double l, double *x)
 {
     for (int i = 0; i < k->Gm.n; i++)
         x[k->Gm.local ? k->c->dof[i] : i] += l * k->Gm.a[i];
@@ -112,7 +113,7 @@ static inline double cancelled(double x, double change, double size)
 }
 
 /* x += G r of one contact */
-static void react_alone(const track *l, const column *G, const double *r, double *x)
+static void react_alone(const contact_state *l, const column *G, const double *r, double *x)
 {
     if (!G->local && rows_of(l) == 1) {
         for (int k = 0; k < G->n; k++) {
@@ -135,7 +136,7 @@ static void react_alone(const track *l, const column *G, const double *r, double
 void sweep_react(const sweep *w, double *x, bool mass)
 {
     if (w->nact == 1) {
-        const track *l = w->act[0];
+        const contact_state *l = w->act[0];
         react_alone(l, column_of(l, mass), w->rr + l->row, x);
         return;
     }
@@ -143,7 +144,7 @@ void sweep_react(const sweep *w, double *x, bool mass)
     for (int k = 0; k < w->n; k++)
         size[k] = fabs(x[k]);
     for (int i = 0; i < w->nact; i++) {
-        const track *l = w->act[i];
+        const contact_state *l = w->act[i];
         const column *G = column_of(l, mass);
         const double *r = w->rr + l->row;
         for (int b = 0, m = rows_of(l); b < m; b++) {
@@ -163,7 +164,7 @@ void sweep_react(const sweep *w, double *x, bool mass)
 }
 
 /* the block of a lone contact, kept while nothing in it changes */
-double *sweep_lone_matrix(sweep *w, track *k, bool mass)
+double *sweep_lone_matrix(sweep *w, contact_state *k, bool mass)
 {
     const contact *c = k->c;
     bool fixed = k->rows_fixed && (!mass || w->s->mass_constant);
@@ -185,7 +186,7 @@ double *sweep_lone_matrix(sweep *w, track *k, bool mass)
 /* the problem of a lone contact in closed form; false: it has to go the long way */
 bool sweep_solve_alone(sweep *w, bool mass, const cone *c, double *x)
 {
-    const track *k = w->act[0];
+    const contact_state *k = w->act[0];
     const double *A = mass ? k->Am : k->A;
     w->blur[mass] = 0;
     if (!w->r->solver)
@@ -222,7 +223,7 @@ static double rounding(const sweep *w)
 {
     double most = 0;
     for (int i = 0; i < w->nact; i++) {
-        const track *k = w->act[i];
+        const contact_state *k = w->act[i];
         double a = w->W[(size_t)k->row * w->pr.m + k->row];
         if (k->normal && a > 0)
             most = larger(most, k->tol_u * w->unit[k->row] / a);
@@ -237,7 +238,7 @@ static bool solve_matrix(sweep *w, bool mass, double *x)
     matrix_room(w);
     p->W = w->W;
     for (int i = 0; i < w->nact; i++) {
-        const track *k = w->act[i];
+        const contact_state *k = w->act[i];
         for (int j = 0; j < rows_of(k); j++)
             w->b[k->row + j] = contact_rate(k->c, row_of(k, k->c->H, k->c->S, j), x) + w->off[k->row + j];
         sweep_columns_put(w, w->act[i], mass);
@@ -264,7 +265,7 @@ static void list_put(sweep *w, impulses *p, bool mass, const double *scale)
     w->known.listed = -1;
     list_room(p, w->nact, w->rows_most, w->dofs_most);
     for (int i = 0; i < w->nact; i++) {
-        const track *k = w->act[i];
+        const contact_state *k = w->act[i];
         const contact *c = k->c;
         bool mean = !mass && !k->rows_fixed && !w->whole;
         int at = l->dof_at[i], n = c->n;
@@ -290,15 +291,15 @@ void sweep_chain(sweep *w)
 {
     enum { MOST = 2000000, FEW = 16 };
     impulses_init(&w->chain, w->a, w->scratch, w->n);
-    if (w->near.nof || w->ntrack > MOST || w->ntrack < FEW || w->s->minv.kind != FACTOR_DIAGONAL ||
+    if (w->near.nof || w->nstate > MOST || w->nstate < FEW || w->s->minv.kind != FACTOR_DIAGONAL ||
         w->s->force_of_state || !w->s->mass_constant || w->stiffness != 0)
         return;
     w->nact = 0;
     w->known.stamp++;
-    for (size_t i = 0; i < w->ntrack; i++) {
-        if (!w->track[i]->rows_fixed || w->track[i]->c->fam->d > MAX_TANGENT)
+    for (size_t i = 0; i < w->nstate; i++) {
+        if (!w->state[i]->rows_fixed || w->state[i]->c->fam->d > MAX_TANGENT)
             return;
-        w->act[w->nact++] = w->track[i];
+        w->act[w->nact++] = w->state[i];
     }
     w->step = w->end = 1;
     sweep_cones(w);
@@ -309,7 +310,7 @@ void sweep_chain(sweep *w)
 /* all contacts at hand in the list that is made once for all: there the step matrix is that of the masses */
 static impulses *list_of(sweep *w, bool mass, const double *scale)
 {
-    if (w->chain.fixed && (size_t)w->nact == w->ntrack) {
+    if (w->chain.fixed && (size_t)w->nact == w->nstate) {
         for (int i = 0; i < w->nact; i++)
             w->chain.act.cone[i] = w->cone[i];
         return &w->chain;
@@ -326,7 +327,7 @@ static double list_laws(sweep *w, impulses *p, const double *x)
         cone *o = &p->act.cone[i];
         if (!o->of_speed || o->dir)
             continue;
-        const track *k = w->act[i];
+        const contact_state *k = w->act[i];
         double s = 0, mu = o->mu, radius = o->radius, rn = k->normal ? fabs(p->act.r[o->row]) : 0;
         for (int a = k->normal; a < rows_of(k); a++) {
             double u = contact_rate(k->c, row_of(k, k->c->H, k->c->S, a), x) + w->off[k->row + a];
@@ -445,7 +446,7 @@ static bool solve_coupled(sweep *w, bool mass, double *x)
     if (!same) {
         if (w->nact > w->coupled_room[mass]) {
             w->coupled_room[mass] = 2 * w->nact;
-            w->coupled_act[mass] = arena_array(w->a, track *, w->coupled_room[mass]);
+            w->coupled_act[mass] = arena_array(w->a, contact_state *, w->coupled_room[mass]);
         }
         memcpy(w->coupled_act[mass], w->act, (size_t)w->nact * sizeof *w->act);
         w->coupled_n[mass] = w->nact;
@@ -491,7 +492,7 @@ static bool solve_by(sweep *w, bool mass, double *x)
 static void no_rounding(sweep *w, const double *x)
 {
     for (int i = 0; i < w->nact; i++) {
-        const track *k = w->act[i];
+        const contact_state *k = w->act[i];
         if (k->relation != REL_GAP)
             continue;
         double rate = contact_rate(k->c, k->c->H, x);
@@ -518,7 +519,7 @@ bool sweep_solve(sweep *w, bool mass, double *x, double t)
 }
 
 /* ---- moves back to the surfaces ---- */
-static const double *back_row(const sweep *w, const track *k)
+static const double *back_row(const sweep *w, const contact_state *k)
 {
     return w->back_mean && !k->rows_fixed ? k->Hm : k->c->H;
 }
@@ -532,7 +533,7 @@ static void shortest_few(sweep *w, int m, const double *change, double *x)
     }
     double *A = w->back_room, *l = A + (size_t)m * (size_t)m, *more = l + m;
     for (int j = 0; j < m; j++) {
-        track *k = w->back[j];
+        contact_state *k = w->back[j];
         sweep_columns(w, k, back_row(w, k), NULL, &w->s->minv, &k->Gm);
         k->stamp_m = -1;
         const double *g = column_spread(w, k, &k->Gm, 0);

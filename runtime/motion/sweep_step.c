@@ -92,7 +92,7 @@ static void rows_before(sweep *w)
         return;
     w->known.rows = w->known.stamp;
     for (int i = 0; i < w->nact; i++) {
-        track *k = w->act[i];
+        contact_state *k = w->act[i];
         contact *c = k->c;
         size_t n = (size_t)c->n;
         if (!k->offset_fixed)
@@ -120,7 +120,7 @@ static void rows_before(sweep *w)
 static void rows_after(sweep *w, const double *M)
 {
     for (int i = 0; i < w->nact && !w->known.still; i++) {
-        track *k = w->act[i];
+        contact_state *k = w->act[i];
         contact *c = k->c;
         int n = c->n;
         bool fixed = k->rows_fixed;
@@ -141,7 +141,7 @@ static void rows_after(sweep *w, const double *M)
 }
 
 /* rates of the surfaces, and what is asked of the gap */
-static void contact_offsets(const sweep *w, const track *k)
+static void contact_offsets(const sweep *w, const contact_state *k)
 {
     const contact *c = k->c;
     double *off = w->off + k->row;
@@ -153,7 +153,7 @@ static void contact_offsets(const sweep *w, const track *k)
 
 static bool step_alone(sweep *w, double h, double *v)
 {
-    track *k = w->act[0];
+    contact_state *k = w->act[0];
     int row = 0;
     w->step = h;
     if (!k->still || k->cone.d != k->c->d || k->cone_step != h) {
@@ -181,7 +181,7 @@ static bool step_contacts(sweep *w, double h, double *v)
     sweep_cones(w);
     bool known = w->known.still && !w->whole && w->known.offsets == w->known.stamp;
     for (int i = 0; i < w->nact; i++) {
-        const track *k = w->act[i];
+        const contact_state *k = w->act[i];
         if (!known)
             contact_offsets(w, k);
         for (int j = 0; j < rows_of(k); j++)
@@ -226,7 +226,7 @@ static int off_surface(sweep *w, double *gap)
     bool off = false;
     system_at(w->s, w->t1, w->q1, w->v1);
     for (int i = 0; i < w->nact; i++) {
-        track *k = w->act[i];
+        contact_state *k = w->act[i];
         if (!k->normal)
             continue;
         double g = contact_gap(w->s, k->c);
@@ -269,7 +269,7 @@ static bool put_back(sweep *w, bool *moved)
            neither gains nor loses.  Where the row turns too far for that, along the row at the end. */
         w->back_mean = it < SYMMETRIC;
         for (int i = 0; i < m; i++) {
-            track *k = w->back[i];
+            contact_state *k = w->back[i];
             if (k->rows_fixed)
                 continue;
             contact_rows(w->s, k->c, w->s->mass_constant ? w->M : w->M1, false);
@@ -442,7 +442,7 @@ bool sweep_look(sweep *w)
     bool any = false;
     system_at(w->s, w->t1, w->q1, w->v1);
     sweep_gaps_but(w, t->closed); /* those are known since positions were corrected */
-    for (size_t i = 0; i < w->ntrack; i++) {
+    for (size_t i = 0; i < w->nstate; i++) {
         t->met[i] = !t->closed[i] && !(t->gap[i] >= -t->tol_gap[i]);
         any |= t->met[i];
     }
@@ -472,7 +472,7 @@ double sweep_driven(sweep *w, double h, const double *way)
 }
 
 /* Rate of component j of k, mean of both ends of the step, each with its own row. */
-static double mean_rate(const sweep *w, const track *k, int j, double *still)
+static double mean_rate(const sweep *w, const contact_state *k, int j, double *still)
 {
     const contact *c = k->c;
     int a = k->normal;
@@ -495,7 +495,7 @@ static void account(sweep *w, double h)
     w->books->work += sweep_driven(w, h, way);
     w->books->dissipated += w->opened;
     for (int i = 0; i < w->nact; i++) {
-        const track *k = w->act[i];
+        const contact_state *k = w->act[i];
         for (int j = 0; j < rows_of(k); j++) {
             double P = w->rr[k->row + j], still;
             if (P == 0)
@@ -531,7 +531,7 @@ void sweep_accept(sweep *w, double h)
     else
         account(w, h);
     for (int i = 0; i < w->nact; i++) {
-        track *k = w->act[i];
+        contact_state *k = w->act[i];
         busy(w, k);
         for (int j = 0; j < rows_of(k); j++) {
             k->P[j] += w->rr[k->row + j];

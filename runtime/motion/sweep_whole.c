@@ -17,7 +17,7 @@ static double small_share(const sweep *w)
     return fmin(fmax(0.01 * w->tol, 1e-12), 1e-5);
 }
 
-static double small_overlap(const sweep *w, const track *k)
+static double small_overlap(const sweep *w, const contact_state *k)
 {
     return *k->length * small_share(w);
 }
@@ -41,7 +41,7 @@ static double micro_gap(const sweep *w, const contact *c, double h)
 }
 
 /* What is asked of the gap's rate besides the motion of its surfaces. */
-static double gap_ahead(const sweep *w, const track *k, double h)
+static double gap_ahead(const sweep *w, const contact_state *k, double h)
 {
     const contact *c = k->c;
     double gap = *c->gap;
@@ -72,7 +72,7 @@ static double reach_of(const sweep *w, const contact *c)
 static void join_one(sweep *w, size_t i, double h)
 {
     contact_table *t = &w->table;
-    track *k = w->track[i];
+    contact_state *k = w->state[i];
     contact *c = k->c;
     if (!k->rows_fixed || !k->offset_fixed)
         contact_rows(w->s, c, w->M, false);
@@ -94,7 +94,7 @@ static void join(sweep *w, double h)
     system_at(w->s, w->t, w->q, w->v);
     if (w->tried) /* the gaps at hand are those of a step that was given up */
         sweep_gaps_but(w, NULL);
-    memcpy(t->in, t->closed, w->ntrack * sizeof *t->in);
+    memcpy(t->in, t->closed, w->nstate * sizeof *t->in);
     for (size_t f = 0; f < w->p->ncontact; f++) {
         bool pairs = near_fits(&w->p->contact[f]);
         for (size_t i = t->from[f]; i < t->from[f + 1]; i++)
@@ -112,8 +112,8 @@ static bool still_apart(sweep *w)
     bool apart = true;
     system_at(w->s, w->t1, w->q1, w->v1);
     sweep_gaps_but(w, t->in);
-    for (size_t i = 0; i < w->ntrack; i++) {
-        t->met[i] = !t->in[i] && !(t->gap[i] >= 0) && !(t->gap[i] >= -small_overlap(w, w->track[i]));
+    for (size_t i = 0; i < w->nstate; i++) {
+        t->met[i] = !t->in[i] && !(t->gap[i] >= 0) && !(t->gap[i] >= -small_overlap(w, w->state[i]));
         apart &= !t->met[i];
     }
     return apart;
@@ -124,7 +124,7 @@ static void note_impacts(sweep *w)
     double t = w->t;
     w->t = w->t1;
     for (int i = 0; i < w->nact; i++) {
-        track *k = w->act[i];
+        contact_state *k = w->act[i];
         if (!closed(w, k) && k->relation == REL_GAP && k->un < -k->tol_u && w->rr[k->row] > 0) {
             sweep_impact(w, k, k->un, gap_rate(k, w->v1), w->rr[k->row]);
             busy(w, k);
@@ -140,7 +140,7 @@ bool sweep_whole(sweep *w, double h)
 {
     bool ok = true;
     w->whole = true;
-    memset(w->table.met, 0, w->ntrack * sizeof *w->table.met);
+    memset(w->table.met, 0, w->nstate * sizeof *w->table.met);
     /* bodies that others set in motion may meet what was too far off: then with a wider look, once more */
     for (w->margin = 1.5; ok; w->margin *= 3) {
         w->nact = 0;
@@ -166,12 +166,12 @@ void sweep_whole_end(sweep *w)
 {
     for (int i = 0; i < w->nact; i++)
         w->act[i]->ahead = 0;
-    memset(w->table.in, 0, w->ntrack * sizeof *w->table.in);
+    memset(w->table.in, 0, w->nstate * sizeof *w->table.in);
     w->whole = false;
 }
 
 /* ---- where bodies go ---- */
-static double overlap_of(const track *k)
+static double overlap_of(const contact_state *k)
 {
     if (k->relation == REL_CLOSED)
         return 0;
@@ -229,7 +229,7 @@ static double way_rate(const sweep *w, int i)
 }
 
 /* does the contact's impulse do work along the way its bodies go? */
-static bool gains(const sweep *w, const track *k, const double *rate)
+static bool gains(const sweep *w, const contact_state *k, const double *rate)
 {
     const contact *c = k->c;
     double power = 0, size = 0, speed = 0;
@@ -277,7 +277,7 @@ static bool no_overlap(sweep *w, double h, double least)
 {
     bool more = false;
     for (int i = 0; i < w->nact; i++) {
-        const track *k = w->act[i];
+        const contact_state *k = w->act[i];
         double over = overlap_of(k);
         if (!(over > least * *k->length))
             continue;
@@ -447,7 +447,7 @@ static double contacts_gain(sweep *w, double *to_surfaces)
     for (int i = 0; i < w->nact; i++) {
         if (!reacts(w, i))
             continue;
-        const track *k = w->act[i];
+        const contact_state *k = w->act[i];
         const contact *c = k->c;
         for (int a = 0; a < rows_of(k); a++) {
             double r = w->rr[k->row + a], still = a < k->normal ? c->ht : c->s0[a - k->normal];

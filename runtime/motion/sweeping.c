@@ -11,7 +11,7 @@ enum { OPTION_H, OPTION_THETA, OPTION_TOLERANCE, OPTION_KEEP, OPTION_CUT };
 enum { UZAWA_CONTACTS = 400 }; /* W as a matrix at most */
 
 /* ---- start ---- */
-bool sweep_holds(sweep *w, const track *k)
+bool sweep_holds(sweep *w, const contact_state *k)
 {
     const contact *c = k->c;
     if (k->relation == REL_CLOSED)
@@ -47,8 +47,8 @@ bool sweep_survey(sweep *w)
     if (!sweep_near(w, w->h, w->v))
         return false;
     system_at(s, w->t, w->q, w->v);
-    for (size_t i = 0; i < w->ntrack; i++) {
-        track *k = w->track[i];
+    for (size_t i = 0; i < w->nstate; i++) {
+        contact_state *k = w->state[i];
         contact *c = k->c;
         contact_gap(s, c);
         contact_rows(s, c, w->M, true);
@@ -102,7 +102,7 @@ static void sweep_rooms(sweep *w)
     w->d_step = NAN;
     w->stamp = w->stamp_m = 1;
     w->patience = MAX_AGAIN;
-    sweep_tracks(w);
+    sweep_states(w);
     w->by_end = arena_array(w->a, uint8_t, n);
     w->rows_most = 1 + (int)d;
     w->dofs_most = 1;

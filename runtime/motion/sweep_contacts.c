@@ -1,4 +1,4 @@
-/* sweep_tracks: what each contact carries along a run; those of near pairs come and go. */
+/* sweep_states: what each contact carries along a run; those of near pairs come and go. */
 #include <math.h>
 #include <string.h>
 #include "sweep.h"
@@ -8,25 +8,25 @@ static double *numbers(sweep *w, size_t n)
     return arena_array(w->a, double, n ? n : 1);
 }
 
-static void track_new(sweep *w, track *k, contact *c)
+static void contact_state_new(sweep *w, contact_state *k, contact *c)
 {
     size_t n = (size_t)c->n, d = (size_t)c->fam->d, m = 1 + d;
     bool fixed = c->fam->rows_fixed;
-    *k = (track){ .c = c,
-                  .relation = c->fam->f->relation,
-                  .normal = c->fam->f->relation != REL_CLOSED,
-                  .rows_fixed = fixed,
-                  .offset_fixed = c->fam->offset_fixed,
-                  .still = c->fam->still,
-                  .out = &w->r->contact[c->fam - w->s->family],
-                  .at = -1,
-                  .length = w->near.reach > 0 ? &w->near.reach : &w->lengths[c->fam - w->s->family],
-                  .sized = -1,
-                  .stamp = -1,
-                  .stamp_m = -1,
-                  .stamp_a = -1,
-                  .stamp_am = -1,
-                  .cone_step = NAN };
+    *k = (contact_state){ .c = c,
+                          .relation = c->fam->f->relation,
+                          .normal = c->fam->f->relation != REL_CLOSED,
+                          .rows_fixed = fixed,
+                          .offset_fixed = c->fam->offset_fixed,
+                          .still = c->fam->still,
+                          .out = &w->r->contact[c->fam - w->s->family],
+                          .at = -1,
+                          .length = w->near.reach > 0 ? &w->near.reach : &w->lengths[c->fam - w->s->family],
+                          .sized = -1,
+                          .stamp = -1,
+                          .stamp_m = -1,
+                          .stamp_a = -1,
+                          .stamp_am = -1,
+                          .cone_step = NAN };
     if (!fixed) {
         k->H0 = numbers(w, n);
         k->S0 = numbers(w, d * n);
@@ -67,8 +67,8 @@ static void table_dofs(sweep *w)
 {
     contact_table *t = &w->table;
     int entries = 0;
-    for (size_t i = 0; i < w->ntrack; i++)
-        entries += w->track[i]->c->dof ? w->track[i]->c->n : 0;
+    for (size_t i = 0; i < w->nstate; i++)
+        entries += w->state[i]->c->dof ? w->state[i]->c->n : 0;
     memset(t->at_dof, 0, ((size_t)w->n + 2) * sizeof *t->at_dof);
     if (entries > t->entries) {
         t->entries = entries + entries / 4;
@@ -76,8 +76,8 @@ static void table_dofs(sweep *w)
     }
     t->nall = 0;
     for (int pass = 0; pass < 2; pass++) {
-        for (size_t i = 0; i < w->ntrack; i++) {
-            const contact *c = w->track[i]->c;
+        for (size_t i = 0; i < w->nstate; i++) {
+            const contact *c = w->state[i]->c;
             if (!c->dof && pass == 0)
                 t->all[t->nall++] = (int)i;
             for (int k = 0; c->dof && k < c->n; k++)
@@ -95,11 +95,11 @@ static void table_dofs(sweep *w)
 static void table_families(sweep *w)
 {
     size_t f = 0;
-    for (size_t i = 0; i < w->ntrack; i++)
-        for (size_t own = (size_t)(w->track[i]->c->fam - w->s->family); f <= own; f++)
+    for (size_t i = 0; i < w->nstate; i++)
+        for (size_t own = (size_t)(w->state[i]->c->fam - w->s->family); f <= own; f++)
             w->table.from[f] = i;
     for (; f <= w->p->ncontact; f++)
-        w->table.from[f] = w->ntrack;
+        w->table.from[f] = w->nstate;
 }
 
 /* Tracks have come and gone: what the table says of those that were there goes along with them.  The others
@@ -112,13 +112,13 @@ static void table_order(sweep *w)
     } line;
     contact_table *t = &w->table;
     arena_pos mark = arena_mark(w->scratch);
-    w->nact = 0; /* a track may be that of another pair */
+    w->nact = 0; /* a state may be that of another pair */
     line *was = arena_array(w->scratch, line, t->n + 1);
     for (size_t i = 0; i < t->n; i++)
         was[i] = (line){ t->gap[i], t->tol_gap[i], t->closed[i], t->met[i], t->in[i] };
-    t->n = w->ntrack;
+    t->n = w->nstate;
     for (size_t i = 0; i < t->n; i++) {
-        track *k = w->track[i];
+        contact_state *k = w->state[i];
         line is = k->at < 0 ? (line){ .closed = always(k) } : was[k->at];
         t->gap[i] = is.gap;
         t->tol_gap[i] = is.tol_gap;
@@ -133,21 +133,21 @@ static void table_order(sweep *w)
     table_dofs(w);
 }
 
-static void track_room(sweep *w, size_t n)
+static void contact_state_room(sweep *w, size_t n)
 {
-    if (n <= w->track_room)
+    if (n <= w->state_room)
         return;
-    size_t room = w->track_room = n + n / 4;
-    track **old = w->track;
-    w->track = arena_array(w->a, track *, room);
-    if (w->ntrack)
-        memcpy(w->track, old, w->ntrack * sizeof *old);
+    size_t room = w->state_room = n + n / 4;
+    contact_state **old = w->state;
+    w->state = arena_array(w->a, contact_state *, room);
+    if (w->nstate)
+        memcpy(w->state, old, w->nstate * sizeof *old);
     table_room(w, room);
-    w->act = arena_array(w->a, track *, room);
+    w->act = arena_array(w->a, contact_state *, room);
     w->meetings = arena_array(w->a, meeting *, room);
-    w->back = arena_array(w->a, track *, room);
+    w->back = arena_array(w->a, contact_state *, room);
     w->gaps_of = arena_array(w->a, contact *, room);
-    w->look = arena_array(w->a, track *, room);
+    w->look = arena_array(w->a, contact_state *, room);
     w->who = arena_array(w->a, bool, room);
     w->perm = arena_array(w->a, int, room);
     w->cone = arena_array(w->a, cone, room);
@@ -156,32 +156,32 @@ static void track_room(sweep *w, size_t n)
 /* each that was ever made may be busy in a step, even if its pair is far apart again */
 static void busy_room(sweep *w, size_t made)
 {
-    track **old = w->busy;
+    contact_state **old = w->busy;
     w->made = made;
     if (made <= w->busy_room)
         return;
     w->busy_room = 2 * made;
-    w->busy = arena_array(w->a, track *, w->busy_room);
+    w->busy = arena_array(w->a, contact_state *, w->busy_room);
     if (w->nbusy)
         memcpy(w->busy, old, w->nbusy * sizeof *old);
 }
 
-void sweep_tracks(sweep *w)
+void sweep_states(sweep *w)
 {
     system_t *s = w->s;
     near_new(&w->near, w->a, s);
-    w->near_of = arena_array(w->a, near_tracks, w->near.nof);
+    w->near_of = arena_array(w->a, near_states, w->near.nof);
     w->lengths = arena_array(w->a, double, w->p->ncontact);
     w->table.from = arena_array(w->a, size_t, w->p->ncontact + 1);
     w->table.at_dof = arena_array(w->a, int, w->n + 2);
-    track_room(w, s->ncontact + 1);
+    contact_state_room(w, s->ncontact + 1);
     busy_room(w, s->ncontact + 1);
-    track *all = arena_array(w->a, track, s->ncontact);
+    contact_state *all = arena_array(w->a, contact_state, s->ncontact);
     for (size_t i = 0; i < s->ncontact; i++) {
-        w->track[i] = &all[i];
-        track_new(w, &all[i], &s->contact[i]);
+        w->state[i] = &all[i];
+        contact_state_new(w, &all[i], &s->contact[i]);
     }
-    w->ntrack = s->ncontact;
+    w->nstate = s->ncontact;
     table_order(w);
 }
 
@@ -190,11 +190,11 @@ void sweep_take(sweep *w, const bool *which, const bool *also)
     act_known *known = &w->known;
     int n = 0;
     bool changed = false;
-    for (size_t i = 0; i < w->ntrack; i++) {
+    for (size_t i = 0; i < w->nstate; i++) {
         if (!which[i] && !(also && also[i]))
             continue;
-        changed |= n >= w->nact || w->act[n] != w->track[i];
-        w->act[n++] = w->track[i];
+        changed |= n >= w->nact || w->act[n] != w->state[i];
+        w->act[n++] = w->state[i];
     }
     changed |= n != w->nact;
     w->nact = n;
@@ -208,9 +208,9 @@ void sweep_take(sweep *w, const bool *which, const bool *also)
     }
 }
 
-void sweep_gaps(sweep *w, track *const *k, size_t n)
+void sweep_gaps(sweep *w, contact_state *const *k, size_t n)
 {
-    if (n == w->ntrack) { /* all there are */
+    if (n == w->nstate) { /* all there are */
         sweep_gaps_but(w, NULL);
         return;
     }
@@ -231,34 +231,34 @@ void sweep_gaps_but(sweep *w, const bool *known)
             continue;
         for (size_t i = from; i < end; i++)
             asked += !(known && known[i]);
-        family *fam = w->track[from]->c->fam;
+        family *fam = w->state[from]->c->fam;
         if (2 * asked >= end - from && end - from == fam->count && family_gaps(w->s, fam, t->gap + from))
             continue;
         asked = 0;
         for (size_t i = from; i < end; i++)
             if (!(known && known[i]))
-                w->gaps_of[asked++] = w->track[i]->c;
+                w->gaps_of[asked++] = w->state[i]->c;
         if (asked)
             contact_gaps(w->s, w->gaps_of, asked);
     }
 }
 
 /* ---- near pairs ---- */
-static track *track_spare(sweep *w, near_tracks *t, family *fam)
+static contact_state *contact_state_spare(sweep *w, near_states *t, family *fam)
 {
     if (t->nspare)
         return t->spare[--t->nspare];
-    track *k = arena_make(w->a, track);
+    contact_state *k = arena_make(w->a, contact_state);
     contact *c = arena_make(w->a, contact);
     contact_new(w->s, fam, c, NULL);
-    track_new(w, k, c);
+    contact_state_new(w, k, c);
     k->near = true;
     busy_room(w, w->made + 1);
     return k;
 }
 
 /* a pair that has come near: open */
-static void track_place(track *k, int64_t member, const int32_t *index)
+static void contact_state_place(contact_state *k, int64_t member, const int32_t *index)
 {
     contact *c = k->c;
     contact_start(c, member, index);
@@ -272,7 +272,7 @@ static void track_place(track *k, int64_t member, const int32_t *index)
 }
 
 /* at a distance that is known */
-static bool track_begin(sweep *w, track *k)
+static bool contact_state_begin(sweep *w, contact_state *k)
 {
     contact *c = k->c;
     contact_gap(w->s, c);
@@ -283,19 +283,19 @@ static bool track_begin(sweep *w, track *k)
 }
 
 /* The pairs of a family as they are now: those that were there keep what they carry. */
-static void near_renew(sweep *w, near_tracks *t, const near_pairs *p)
+static void near_renew(sweep *w, near_states *t, const near_pairs *p)
 {
     int64_t n = (int64_t)p->pair.n / 2, old = 0;
     arena_pos mark = arena_mark(w->scratch);
-    track **was = arena_array(w->scratch, track *, (size_t)t->n + 1);
+    contact_state **was = arena_array(w->scratch, contact_state *, (size_t)t->n + 1);
     int64_t nwas = t->n;
     if (t->n)
         memcpy(was, t->at, (size_t)t->n * sizeof *was);
     if (n + nwas > t->room) {
-        track **spare = t->spare;
+        contact_state **spare = t->spare;
         t->room = 2 * (n + nwas) + 16;
-        t->at = arena_array(w->a, track *, (size_t)t->room);
-        t->spare = arena_array(w->a, track *, (size_t)t->room);
+        t->at = arena_array(w->a, contact_state *, (size_t)t->room);
+        t->spare = arena_array(w->a, contact_state *, (size_t)t->room);
         if (t->nspare)
             memcpy(t->spare, spare, (size_t)t->nspare * sizeof *spare);
     }
@@ -319,15 +319,15 @@ static void near_renew(sweep *w, near_tracks *t, const near_pairs *p)
             t->at[i] = was[old++];
             continue;
         }
-        t->at[i] = track_spare(w, t, p->fam);
-        track_place(t->at[i], member, index);
+        t->at[i] = contact_state_spare(w, t, p->fam);
+        contact_state_place(t->at[i], member, index);
     }
     arena_release(w->scratch, mark);
 }
 
 /* Tracks of the pairs that were found, and all in order.  measure: new ones are measured, else a state that
  * is read says all about them. */
-static bool near_tracked(sweep *w, bool measure)
+static bool near_listed(sweep *w, bool measure)
 {
     size_t n = w->s->ncontact, at = 0, next = 0;
     system_at(w->s, w->t, w->q, w->v);
@@ -336,44 +336,44 @@ static bool near_tracked(sweep *w, bool measure)
         n += (size_t)w->near_of[i].n;
     }
     arena_pos mark = arena_mark(w->scratch);
-    track **listed = arena_array(w->scratch, track *, w->s->ncontact + 1);
-    for (size_t i = 0; i < w->ntrack; i++)
-        if (!near_fits(w->track[i]->c->fam->f))
-            listed[next++] = w->track[i];
-    w->ntrack = 0;
-    track_room(w, n + 1);
+    contact_state **listed = arena_array(w->scratch, contact_state *, w->s->ncontact + 1);
+    for (size_t i = 0; i < w->nstate; i++)
+        if (!near_fits(w->state[i]->c->fam->f))
+            listed[next++] = w->state[i];
+    w->nstate = 0;
+    contact_state_room(w, n + 1);
     next = 0;
     for (size_t f = 0, pairs = 0; f < w->p->ncontact; f++) {
         const family *fam = &w->s->family[f];
         if (pairs < w->near.nof && w->near.of[pairs].fam == fam) {
-            const near_tracks *t = &w->near_of[pairs++];
+            const near_states *t = &w->near_of[pairs++];
             for (int64_t i = 0; i < t->n; i++)
-                w->track[at++] = t->at[i];
+                w->state[at++] = t->at[i];
             continue;
         }
         for (size_t i = 0; i < fam->count; i++)
-            w->track[at++] = listed[next++];
+            w->state[at++] = listed[next++];
     }
-    w->ntrack = at;
+    w->nstate = at;
     arena_release(w->scratch, mark);
     size_t new = 0;
-    for (size_t i = 0; i < w->ntrack; i++)
-        if (w->track[i]->at < 0)
-            w->look[new ++] = w->track[i];
+    for (size_t i = 0; i < w->nstate; i++)
+        if (w->state[i]->at < 0)
+            w->look[new ++] = w->state[i];
     table_order(w);
     for (size_t i = 0; measure && i < new; i++)
-        if (!track_begin(w, w->look[i]))
+        if (!contact_state_begin(w, w->look[i]))
             return false;
     return true;
 }
 
 bool sweep_near(sweep *w, double h, const double *v1)
 {
-    return !near_keep(&w->near, w->q, w->v, v1, h, w->margin) || near_tracked(w, true);
+    return !near_keep(&w->near, w->q, w->v, v1, h, w->margin) || near_listed(w, true);
 }
 
 void sweep_near_again(sweep *w)
 {
     near_find(&w->near);
-    near_tracked(w, false);
+    near_listed(w, false);
 }
