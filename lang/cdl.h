@@ -119,7 +119,7 @@ CDL_API cdl_status cdl_run_text(cdl *s, const char *name, const char *text, size
 /* Finds all errors without running anything. */
 CDL_API cdl_status cdl_check_file(cdl *s, const char *path);
 CDL_API cdl_status cdl_check_text(cdl *s, const char *name, const char *text, size_t len);
-/* Ends what the calls before have begun: writes the last JSON object, tells how many expectations were met.
+/* Ends what the calls before have begun: writes the last JSON object, says how many expectations were met.
    Returns the worst status since the session began or since the last cdl_finish. */
 CDL_API cdl_status cdl_finish(cdl *s);
 

@@ -512,7 +512,7 @@ static const command commands[] = {
       "  -q, --quiet     no summaries\n" },
     { "check", "check [--wellposed] FILE...", 1, check_main,
       "Finds all errors without running anything.\n"
-      "  --wellposed     tells what theory says of each model: whether there is one motion, and where that "
+      "  --wellposed     reports what theory says of each model: whether there is one motion, and where that "
       "is not known\n"
       "  --json          the same as JSON, a line for each model\n" },
     { "fmt", "fmt [--check] FILE...", 1, fmt_main,
@@ -521,7 +521,7 @@ static const command commands[] = {
     { "show", "show ast|model|equations|ir|jacobian FILE...", 2, show_main,
       "Prints a stage of the translation.\n" },
     { "repro", "repro MANIFEST", 1, repro_main,
-      "Runs again what a manifest.json tells, in a scratch folder, and compares: exit 0 when all bytes are "
+      "Runs again what a manifest.json records, in a scratch folder, and compares: exit 0 when all bytes are "
       "the same,\n"
       "else 1, and it says which numbers differ and by how much.\n" },
     { "diff", "diff A B [--within=X]", 2, diff_main,

@@ -494,7 +494,7 @@ static const struct {
     { "undo", do_undo,
       ":undo                  takes back the last input; those before it are executed again" },
     { "history", do_history, ":history               what was executed" },
-    { "time", do_time, ":time STATEMENT        executes it and tells how long it took" },
+    { "time", do_time, ":time STATEMENT        executes it and shows how long it took" },
     { "set", do_set, ":set OPTION VALUE      an option of the session" },
     { "quit", do_quit, ":quit                  ends the session (also Ctrl-D)" },
 };

@@ -288,7 +288,7 @@ static bool load_take(const work *w, ir_ref node, ir_ref *f, span at, field_load
     ir_ref weight = ir_op2(w->g, OP_DIV, ir_derive(w->g, marked, mark), ir_op1(w->g, OP_ABS, slope));
     if (has_field(w, weight) || ir_depends(w->g, weight, is_foreign, NULL)) {
         diag_error(w->m->d, DIAG_NOT_SUPPORTED, at,
-                   "a point load stands with a weight that hangs on coordinates and parameters alone");
+                   "the weight of a point load may depend on coordinates and parameters only");
         return false;
     }
     ir_ref place = ir_op1(w->g, OP_NEG, ir_op2(w->g, OP_DIV, ir_substitute(w->g, g, at_zero, NULL), slope));

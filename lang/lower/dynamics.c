@@ -722,7 +722,7 @@ static bool gap_past(work *w, const mcontact *c)
             continue;
         diag *e = diag_error(w->m->d, DIAG_NOT_SUPPORTED, c->at,
                              "the gap of '%s' reads %s: its rate is not kept", c->path,
-                             state                  ? "the past at a time that hangs on the state"
+                             state                  ? "the past at a time that depends on the state"
                              : past                 ? "the past"
                              : x->kind == IN_PAST_V ? "a past rate"
                                                     : "an integral over the past");

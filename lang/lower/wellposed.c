@@ -365,11 +365,12 @@ static bool delays_judge(posed *w)
               "pieces meet where the start and each impact come back");
     if (rate_of_state)
         found_add(w, FOUND_UNKNOWN, at,
-                  "a past rate is read at a time that hangs on the state: where that rate has jumped, two "
+                  "a past rate is read at a time that depends on the state: where that rate has jumped, two "
                   "motions are possible");
     else if (of_state)
-        found_add(w, FOUND_NOTE, at,
-                  "a delay hangs on the state: one motion, as positions in the past are Lipschitz (Driver)");
+        found_add(
+            w, FOUND_NOTE, at,
+            "a delay depends on the state: one motion, as positions in the past are Lipschitz (Driver)");
     else if (rate)
         found_add(w, FOUND_NOTE, at, "a past rate is read: its jumps come back undiminished");
     return true;

@@ -303,7 +303,7 @@ static void class_fix(elab *e, mclass *c, const override *set, size_t nset)
                 p->fixed = 1;
         } else {
             diag *d = diag_error(e->m->d, DIAG_PARAM_MISSING, p->at,
-                                 "parameter '%s' of '%s' has no value, and a size hangs on it", p->name,
+                                 "parameter '%s' of '%s' has no value, and a size depends on it", p->name,
                                  c->name);
             diag_hint(e->m->d, d, "give it a default, or a value where the model is used");
             p->fixed = 1;

@@ -128,7 +128,7 @@ static value status_call(scope *sc, evaluator *ev, const value *o, const value *
     double t;
     (void)o;
     if (n != 1 || !v_scalar(&arg[0], &t)) {
-        diag_error(ev->d, DIAG_ARITY, at, "a status is asked for at one time: status(1.5)");
+        diag_error(ev->d, DIAG_ARITY, at, "a status is read at one time: status(1.5)");
         return v_error();
     }
     if (!r->samples || t < r->t[0] || t > r->t[r->samples - 1]) {

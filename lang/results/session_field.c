@@ -135,7 +135,7 @@ static value plane_call(scope *sc, evaluator *ev, const value *o, const value *a
     double x, y;
     (void)o;
     if (n != 2 || !v_scalar(&arg[0], &x) || !v_scalar(&arg[1], &y)) {
-        diag_error(ev->d, DIAG_ARITY, at, "a field in the plane is asked for at two coordinates: %s(0, 0.5)",
+        diag_error(ev->d, DIAG_ARITY, at, "a field in the plane is read at two coordinates: %s(0, 0.5)",
                    v->f->fp->name[v->field]);
         return v_error();
     }

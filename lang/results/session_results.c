@@ -174,7 +174,7 @@ value dofs_call(scope *sc, evaluator *ev, const value *o, const value *arg, size
     (void)o;
     int32_t count = v->given < d->ndim ? d->n[v->given] * dofs_step(d, v->given) : d->comp;
     if (n != 1 || !v_scalar(&arg[0], &t)) {
-        diag_error(ev->d, DIAG_ARITY, at, "a result is asked for at one time: %s(1.5)", d->name);
+        diag_error(ev->d, DIAG_ARITY, at, "a result is read at one time: %s(1.5)", d->name);
         return v_error();
     }
     if (!r->samples || t < r->t[0] || t > r->t[r->samples - 1]) {

@@ -132,7 +132,7 @@ static value at_call(scope *sc, evaluator *ev, const value *o, const value *arg,
     bool timed = n == 2 && v->at == AT_X;
     (void)o;
     if ((n != 1 && !timed) || !v_scalar(&arg[0], &s) || (timed && !v_scalar(&arg[1], &t))) {
-        diag_error(ev->d, DIAG_ARITY, at, "a rod is asked at one place: %s.%s(%g)", m->spec->name,
+        diag_error(ev->d, DIAG_ARITY, at, "a rod is read at one place: %s.%s(%g)", m->spec->name,
                    result_list(OF_WIRE)[v->at], m->length);
         return v_error();
     }

@@ -258,7 +258,7 @@ static value eval_in(evaluator *ev, scope *in, const ast *e)
         }
         return any;
     }
-    diag_error(ev->d, DIAG_TYPE, e->kid[1]->at, "'in' asks for a range or a vector here, not %s",
+    diag_error(ev->d, DIAG_TYPE, e->kid[1]->at, "'in' needs a range or a vector here, not %s",
                v_kind_text(ev->a, &s));
     return v_error();
 }
@@ -634,7 +634,7 @@ static value call_value(evaluator *ev, scope *in, const ast *call, const value *
     if (of && (of->kind == IN_Q || of->kind == IN_V || of->kind == IN_A)) {
         diag *past = diag_error(ev->d, of->kind == IN_A ? DIAG_TYPE : DIAG_ARITY, at,
                                 of->kind == IN_A ? "second derivatives have no past values"
-                                                 : "a past value is asked for at one time");
+                                                 : "a past value needs one time");
         diag_hint(ev->d, past, "write x(t - tau) or x'(t - tau)");
         return v_error();
     }

@@ -520,8 +520,7 @@ value eval_past(evaluator *ev, const value *v, const value *arg, span at)
 {
     model *m = ev->model;
     if (!v_is_scalar(arg)) {
-        diag_error(ev->d, DIAG_TYPE, at, "a past value is asked for at a time, not at %s",
-                   v_kind_text(ev->a, arg));
+        diag_error(ev->d, DIAG_TYPE, at, "a past value needs a time, not %s", v_kind_text(ev->a, arg));
         return v_error();
     }
     if (eval_is_time(ev, arg))
@@ -531,8 +530,7 @@ value eval_past(evaluator *ev, const value *v, const value *arg, span at)
     if (!ir_depends(ev->g, s, other_than_time, NULL) && eval_steady_delay(ev->g, s))
         k = -ir_value(ev->g, ev->a, s, time_zero, NULL);
     if (k <= 0) {
-        diag *e = diag_error(ev->d, DIAG_DELAY_SIGN, at,
-                             "this asks for a value that is not in the past: the delay is %g", k);
+        diag *e = diag_error(ev->d, DIAG_DELAY_SIGN, at, "this value is not in the past: the delay is %g", k);
         diag_hint(ev->d, e, "write x(t - tau) with tau > 0");
         return v_error();
     }
@@ -587,7 +585,7 @@ value eval_series_at(evaluator *ev, const value *v, const value *arg, size_t n, 
 {
     double t;
     if (n != 1 || !v_scalar(&arg[0], &t)) {
-        diag_error(ev->d, DIAG_ARITY, at, "a series is asked for at one time: y(1.5)");
+        diag_error(ev->d, DIAG_ARITY, at, "a series is read at one time: y(1.5)");
         return v_error();
     }
     if (v->series.n == 0 || t < v->series.t[0] || t > v->series.t[v->series.n - 1]) {

@@ -1275,7 +1275,7 @@ static field_result *vim_solve(field_work *w)
     bool find = v.fp->nobst || v.fp->nbend;
     if (w->o->word[OPT_CONTACT] && !strcmp(w->o->word[OPT_CONTACT], "given") && v.fp->nobst) {
         field_fail(w, v.fp->obst[0].at,
-                   "contact = given asks for an equation with known switches, without an obstacle; leave it "
+                   "contact = given needs an equation with known switches, without an obstacle; leave it "
                    "out, or write contact = find");
         return NULL;
     }

@@ -147,7 +147,7 @@ static void past_look(moment *m, int k)
     if (!(when <= t + 1e-12 * fmax(1, fabs(t))))
         moment_fail(m, p->at,
                     arena_printf(m->r->a,
-                                 "a value at the time %s is asked for at t = %s: a delay is positive",
+                                 "the value at the time %s is read at t = %s: a delay must be positive",
                                  number_text(m->r->a, when), number_text(m->r->a, t)));
     else
         m->past[k] = past_value(m, p, fmin(when, t));

@@ -235,7 +235,7 @@ static bool fail_delay(history *h, const char *name, span at, double t)
         text_printf(&s, "the delay %s%s%sis not positive at t = ", name ? "of '" : "", name ? name : "",
                     name ? "' " : "");
         text_num(&s, t);
-        text_puts(&s, ": a value that is not in the past is asked for");
+        text_puts(&s, ": the value is not in the past");
         h->error = s.at;
         h->where = at;
     }
