@@ -187,7 +187,7 @@ size_t state_count(run_state *s, const char *name, size_t n, size_t each)
 
 void state_name(run_state *s, const char *name, const char **x, arena *a)
 {
-    enum { MOST = 64 };
+    enum { MOST = 256 };
     char got[MOST + 1] = { 0 };
     size_t n = *x ? strlen(*x) : 0;
     n = n < MOST ? n : MOST;

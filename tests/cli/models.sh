@@ -7,7 +7,7 @@ compared='
 {
     n++
     if (!/"status":"ok"/) { print "run " n ": " substr($0, 1, 160); next }
-    sub(/"experiment":null,/, "")
+    gsub(/"(experiment|solver|cut)":null/, "\"none\"")
     if (/[:,[](nan|inf|-inf|null)[],}]/) print "run " n " has no number: " substr($0, 1, 160)
     if (!match($0, /"measures":\{[^}]*\}/)) next
     m = split(substr($0, RSTART + 12, RLENGTH - 13), part, ",")
