@@ -227,9 +227,10 @@ void gate_sizes(double *sizes, int n)
 typedef struct check {
     gate *g;
     results *r;
-    double *sizes; /* of the dofs: the largest kept */
-    double loose;  /* relative: what the run promised, 1e-6 at least */
-    double *force; /* of each family: the largest normal force */
+    double *sizes;    /* of the dofs: the largest kept; behind them the rates of the sample rates_at */
+    int64_t rates_at; /* 0: of none, as the first sample needs none */
+    double loose;     /* relative: what the run promised, 1e-6 at least */
+    double *force;    /* of each family: the largest normal force */
     arena *scratch;
 } check;
 
@@ -316,8 +317,9 @@ static double opened(check *k, size_t c, int64_t m, int64_t at)
         return 0;
     const double *v = r->v + at * nq, *before = v - nq;
     double *rates = k->sizes + nq;
-    for (int i = 0; i < nq; i++)
+    for (int i = 0; k->rates_at != at && i < nq; i++)
         rates[i] = fmax(fabs(v[i]), fabs(before[i]));
+    k->rates_at = at;
     return 2 * (r->t[at] - r->t[at - 1]) * gate_length(k->g, c, m, rates);
 }
 
@@ -333,9 +335,8 @@ static bool reaction_holds(check *k, size_t c, int64_t m, int64_t at, bool bound
         wrong = -rn;
         if (wrong > small)
             return fails(k, c, m, at, "its reaction pulls with", -rn);
-        double gap = x->gap[place];
-        if (rn > small &&
-            gap > (r->dense ? 1 : 1000) * k->loose * gate_length(k->g, c, m, k->sizes) + opened(k, c, m, at))
+        double gap = x->gap[place], apart = (r->dense ? 1 : 1000) * k->loose;
+        if (gap > 0 && rn > small && gap > apart * gate_length(k->g, c, m, k->sizes) + opened(k, c, m, at))
             return fails(k, c, m, at, "it pushes at a gap of", gap);
     }
     if (bound && x->nslip) {
