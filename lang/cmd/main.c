@@ -523,7 +523,8 @@ static const command commands[] = {
     { "repro", "repro MANIFEST", 1, repro_main,
       "Runs again what a manifest.json records, in a scratch folder, and compares: exit 0 when all bytes are "
       "the same,\n"
-      "else 1, and it says which numbers differ and by how much.\n" },
+      "else 1, and it says which numbers differ and by how much.\n"
+      "  --time, --memory, --disk   limits, as of cdl run\n" },
     { "diff", "diff A B [--within=X]", 2, diff_main,
       "Compares two folders of results, or two files, number by number.\n"
       "  --within=X      relative difference that is allowed\n" },

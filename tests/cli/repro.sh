@@ -50,3 +50,6 @@ rm out3/more.csv
 try "within a bound" 0 "$CDL" diff --within=0.9 out2 out3
 try "a folder that is not there" 5 "$CDL" diff out2 nowhere
 try "one folder" 2 "$CDL" diff out2
+try "within limits" 0 "$CDL" repro --time 60 --memory 1G --disk 1M out3/manifest.json
+try "beyond one" 3 "$CDL" repro --memory 1 out3/manifest.json
+has "which is named" err "more memory than --memory allows"
