@@ -15,12 +15,8 @@ typedef struct trail {
 
 static void part_keep(const sweep_part *p, trail *t)
 {
-    if (!p->at) {
-        memcpy(t->before, p->x, (size_t)p->n * sizeof *p->x);
-        return;
-    }
     for (int k = 0; k < p->n; k++)
-        t->before[k] = p->x[p->at[k]];
+        t->before[k] = p->x[p->at ? p->at[k] : k];
 }
 
 /* x += beta dir, dir = beta dir + (x - x before) */
