@@ -183,7 +183,7 @@ static double jets_dot(const vim *v, const field_form *f, const double *dh, cons
         int fi = f->jet[j].field, d = f->jet[j].d[0];
         if (fi >= BEND_JET)
             continue;
-        if (fi == skip && d == v->order[fi])
+        if (fi < 0 || (fi == skip && d == v->order[fi]))
             continue;
         if (dh[j] != 0)
             s += dh[j] * cheb_value(u[fi].d[d], p->n, t);
@@ -418,10 +418,11 @@ static void row_add(vim *v, int row, int unknown, double k)
 
 static double value_of(const vim *v, const vpiece *p, int f, int d, double x)
 {
-    if (d > v->order[f]) {
+    int top = v->order[f];
+    if (top >= 0 && d > top) {
         double c[VIM_POINTS + 1];
-        memcpy(c, p->u[f].d[v->order[f]], (size_t)p->n * sizeof *c);
-        for (int k = v->order[f]; k < d; k++)
+        memcpy(c, p->u[f].d[top], (size_t)p->n * sizeof *c);
+        for (int k = top; k < d; k++)
             cheb_derivative(c, c, p->n, (piece_hi(p) - piece_lo(p)) / 2);
         return cheb_value(c, p->n, to_unit(p, x));
     }

@@ -364,7 +364,7 @@ static void spread_local(const gauss *g, const double *f, double p[4][4])
             p[j][k] += g->W * (g->N[j] * f[QUAT + k] + g->D[j] * f[SLOPE + k]);
 }
 
-static void moments_of(const step *s, double p[4][4], double tau[4][3]) /* added */
+static void moments_of(const step *s, double (*p)[4], double (*tau)[3]) /* added */
 {
     for (int j = 1; j < 4; j++) {
         double c[4], y[3] = { 0 };
