@@ -116,7 +116,7 @@ typedef struct ev {
     double elapsed, start_unit, *acc_end, *jerk_end, *newton, *qx, *vx;
     double *acc_rest, acc_slip; /* accelerations at rest, and what they do to slip, as |a| sqrt(m) */
     struct start_room *room;
-    struct choice *choice;  /* options of the contacts whose mode is asked for */
+    struct choice *choice;  /* options of the contacts whose mode is sought */
     int stuck, crawled;     /* pieces without length, tiny ones, in a row */
     end_kind pending;       /* what ended the last piece and is still to be dealt with */
     bool begun;             /* the start is known, and there is a motion to follow */

@@ -123,7 +123,7 @@ typedef struct sweep {
     near_list near;
     near_states *near_of; /* states of each family of near pairs */
     contact **gaps_of;    /* room of sweep_gaps */
-    contact_state **look; /* room: those whose gaps are asked for */
+    contact_state **look; /* room: those whose gaps are evaluated */
     /* contacts of the problem at hand */
     contact_state **act;
     int nact;
