@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "base/whole.h"
+#include "value/bytes.h"
 #include <unistd.h>
 #include "session_output.h"
 

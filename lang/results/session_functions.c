@@ -334,8 +334,6 @@ const builtin result_builtins[] = {
       "the time from which a constraint stays closed to the end" },
     { "taylor", 3, 3, call_taylor, false, "taylor(y, t0, n)",
       "coefficients of the power series to the right of t0" },
-    { "animate", 2, -1, call_animate, false, "animate(\"a.svg\", p, ...)",
-      "writes the motion of dofs, points, lines and parts in the plane as an SVG that moves, or a .gif" },
     { "random", 0, 1, call_random, false, "random()  random(n)",
       "a number between 0 and 1, or n of them, from the seed of the experiment" },
     { "random_normal", 0, 1, call_random_normal, false, "random_normal()  random_normal(n)",

@@ -18,67 +18,6 @@ static const struct {
 #undef CDL_OPTION_ROW
 };
 
-file_root session_folder(const session *s)
-{
-    return (file_root){ s->option[OPTION_OUTPUT], session_is(s, OPTION_ALLOW_OUTSIDE) };
-}
-
-const char *session_path(session *s, const char *name)
-{
-    return path_join(s->tmp, s->option[OPTION_OUTPUT], name);
-}
-
-/* what a point of an experiment says is put into its report; errors are shown as they happen */
-static void report_say(session *s, char tag, const text *t)
-{
-    text_putc(s->now.report, tag);
-    put_bytes(s->now.report, t->at, t->n);
-}
-
-void session_out(session *s, const text *t)
-{
-    if (!t->n)
-        return;
-    if (s->now.report) {
-        report_say(s, 'o', t);
-        return;
-    }
-    text seen = { .a = s->tmp };
-    text_visible(&seen, t->at, t->n);
-    if (s->call.out)
-        s->call.out(s->call.ud, seen.at, seen.n);
-}
-
-void session_err(session *s, const text *t)
-{
-    text seen = { .a = s->tmp };
-    text_visible(&seen, t->at, t->n);
-    session_steer(s, &seen);
-}
-
-void session_steer(session *s, const text *t)
-{
-    if (!t->n)
-        return;
-    if (s->now.report)
-        report_say(s, 'e', t);
-    if (!s->now.worker && s->call.err)
-        s->call.err(s->call.ud, t->at, t->n);
-}
-
-void session_note(session *s, const char *fmt, ...)
-{
-    text said = { .a = s->tmp }, t = { .a = s->tmp };
-    va_list ap;
-    va_start(ap, fmt);
-    text_vprintf(&said, fmt, ap);
-    va_end(ap);
-    text_puts(&t, "cdl: ");
-    text_visible(&t, said.at, said.n);
-    text_putc(&t, '\n');
-    session_err(s, &t);
-}
-
 void session_worse(session *s, cdl_status status)
 {
     if (status > s->tally.worst)
@@ -130,62 +69,9 @@ const char *num_text(arena *a, double x)
 
 /* ---- definitions as values ---- */
 
-typedef struct {
-    scope base;
-    scope *to;
-} link_scope;
-
-static look link_find(scope *sc, evaluator *ev, sym name, span at, value *out)
-{
-    scope *to = ((link_scope *)sc)->to;
-    return to->find(to, ev, name, at, out);
-}
-
-static void link_names(scope *sc, near *n)
-{
-    scope *to = ((link_scope *)sc)->to;
-    if (to->names)
-        to->names(to, n);
-}
-
-static scope *link_to(session *s, scope *to, scope *up)
-{
-    link_scope *l = arena_make(s->tmp, link_scope);
-    *l = (link_scope){ .base = { .up = up, .find = link_find, .names = link_names }, .to = to };
-    return &l->base;
-}
-
-/* measured names, and before them those of the experiment that is running */
-static scope *names_scope(session *s, scope *up)
-{
-    up = link_to(s, &s->now.measures->base, up);
-    return s->now.swept ? link_to(s, &s->now.swept->base, up) : up;
-}
-
 void session_set(session *s, sym name, const value *v)
 {
     table_scope_set(s->now.swept ? s->now.swept : s->now.measures, name, session_copy(s, s->a, v));
-}
-
-scope *session_scope(session *s)
-{
-    scope *up = link_to(s, &s->main->base, &s->builtins);
-    if (s->last)
-        up = link_to(s, s->last->top, up);
-    return names_scope(s, up);
-}
-
-scope *session_input_scope(session *s)
-{
-    scope *up = &s->builtins;
-    if (s->last)
-        up = link_to(s, s->last->top, up);
-    return names_scope(s, link_to(s, &s->main->base, up));
-}
-
-value session_eval(session *s, const ast *e)
-{
-    return eval(&s->ev, session_scope(s), e);
 }
 
 static value copy_num(arena *a, const value *v)
@@ -362,13 +248,22 @@ static look defs_find(scope *sc, evaluator *ev, sym name, span at, value *out)
     return d ? def_value(sc->of, d, at, out) : LOOK_NO;
 }
 
+const builtin *const session_builtins[] = { result_builtins, output_builtins, NULL };
+
+static const builtin *builtin_in(const builtin *const *list, const char *name)
+{
+    for (; *list; list++)
+        for (const builtin *b = *list; b->name; b++)
+            if (!strcmp(b->name, name))
+                return b;
+    return NULL;
+}
+
 static look builtins_find(scope *sc, evaluator *ev, sym name, span at, value *out)
 {
     (void)sc;
-    const builtin *b = result_builtins;
-    while (b->name && strcmp(b->name, name))
-        b++;
-    if (!b->name || (ev->model && builtin_find(name)))
+    const builtin *b = builtin_in(session_builtins, name);
+    if (!b || (ev->model && builtin_find(name)))
         return LOOK_NO; /* min and max have a form for models */
     if (ev->model) {
         diag *e = diag_error(ev->d, DIAG_TYPE, at, "'%s' is not available inside a model", name);
@@ -386,8 +281,9 @@ static look builtins_find(scope *sc, evaluator *ev, sym name, span at, value *ou
 static void builtins_names(scope *sc, near *n)
 {
     (void)sc;
-    for (const builtin *b = result_builtins; b->name; b++)
-        near_try(n, b->name);
+    for (const builtin *const *list = session_builtins; *list; list++)
+        for (const builtin *b = *list; b->name; b++)
+            near_try(n, b->name);
 }
 
 /* ---- models by name ---- */
@@ -1274,8 +1170,9 @@ static void offer_all(session *s, completion *c)
         value_members(&all, offer_member, c);
     }
     offer_module(c, s->main);
-    for (const builtin *b = result_builtins; b->name; b++)
-        offer(c, b->name);
+    for (const builtin *const *list = session_builtins; *list; list++)
+        for (const builtin *b = *list; b->name; b++)
+            offer(c, b->name);
     for (const builtin *b = builtin_list; b->name; b++)
         offer(c, b->name);
     for (size_t k = 0; keyword_list[k]; k++)

@@ -266,7 +266,9 @@ void near_params(const ast *decl, near *n);
 
 /* ---- session_results.c ---- */
 scope *results_scope(session *s, run *r);
-extern const builtin result_builtins[];
+extern const builtin result_builtins[], output_builtins[];
+/* both: functions of results, and those that write files; ends with NULL */
+extern const builtin *const session_builtins[];
 /* The rows of results.def, and whose they are. */
 enum { OF_RUN, OF_FIELD, OF_ROD, OF_LIMIT, OF_CONTACT, OF_IMPACT, OF_WIRE, OF_PAIR, OF_PATH };
 enum {
@@ -375,7 +377,6 @@ bool tables_failed(const session *s); /* a file could not be written */
 void table_take(session *s, const ast *e, const char *bytes, size_t n);
 
 /* session_animate.c */
-value call_animate(evaluator *ev, scope *in, const ast *call, const value *arg, size_t n);
 /* ---- session_sweep.c ---- */
 
 /* ---- session_jobs.c: points of experiments, here, in other processes, or from files ---- */
@@ -388,15 +389,6 @@ typedef struct point_range {
 void points_run(session *s, const ast *e, const point_range *p);
 void points_abandon(session *s); /* ends processes of an experiment that was given up */
 /* session_report.c */
-void put_u64(text *t, uint64_t x);
-void put_bytes(text *t, const char *p, size_t n);
-/* Reading them back: false at the end or when the bytes make no sense. */
-typedef struct byte_reader {
-    const char *p, *end;
-} byte_reader;
-bool get_u64(byte_reader *r, uint64_t *x);
-bool get_bytes(byte_reader *r, const char **p, size_t *n);
-const char *get_text(byte_reader *r, arena *a); /* a copy; "" when there is none */
 /* all but errors, which have been shown when they came; those alone */
 typedef enum { TAKE_ALL, TAKE_ERRORS } taking;
 void report_take(session *s, const ast *e, const char *bytes, size_t n, taking how, bool shard);

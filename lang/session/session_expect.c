@@ -3,53 +3,6 @@
 #include <string.h>
 #include "session.h"
 
-/* ---- showing ---- */
-
-static void series_range(session *s, const value *v, double *lo, double *hi)
-{
-    scan rest = { .s = s };
-    *lo = INFINITY;
-    *hi = -INFINITY;
-    for (int64_t k = 0; k < v->series.n; k++) {
-        double y = v->series.y[k * v->series.stride];
-        *lo = fmin(*lo, y);
-        *hi = fmax(*hi, y);
-        scan_pass(&rest, v->series.stride * (int64_t)sizeof y);
-    }
-}
-
-void value_show(session *s, text *t, const value *v)
-{
-    if (view_show(t, v) || field_show(s, t, v))
-        return;
-    if (v->kind == V_LIST) {
-        for (size_t k = 0; k < v->list.n; k++) {
-            text_puts(t, k ? ", " : "[");
-            value_show(s, t, &v->list.at[k]);
-        }
-        text_puts(t, v->list.n ? "]" : "[]");
-        return;
-    }
-    if (v->kind != V_SERIES || v->series.n <= 12) {
-        v_print(t, v);
-        return;
-    }
-    double lo, hi;
-    series_range(s, v, &lo, &hi);
-    if (session_is(s, OPTION_INTERACTIVE) && !s->now.experiment)
-        spark_put(t, v, lo, hi);
-    text_printf(t, "series of %lld samples, t = %g to %g, values from %g to %g", (long long)v->series.n,
-                v->series.t[0], v->series.t[v->series.n - 1], lo, hi);
-}
-
-void point_show(session *s, text *t)
-{
-    for (size_t k = 0; k < s->rec.point.n; k++) {
-        text_printf(t, "%s%s = ", k ? ", " : "", s->rec.point.at[k].name);
-        value_show(s, t, &s->rec.point.at[k].v);
-    }
-}
-
 /* ---- measures ---- */
 
 static void measure_one(session *s, const ast *bind)

@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "session.h"
+#include "value/bytes.h"
 
 /* ---- the experiment at hand ---- */
 

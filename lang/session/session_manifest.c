@@ -15,27 +15,6 @@
 
 /* ---- what is told on the way ---- */
 
-void manifest_file(session *s, const char *path, const char *kind)
-{
-    char hex[65];
-    struct stat st;
-    int error;
-    file_root out = session_folder(s);
-    int fd = place_open(&out, path, O_RDONLY | O_NONBLOCK, &error);
-    if (fd < 0)
-        return;
-    error = fstat(fd, &st) || !S_ISREG(st.st_mode) || sha256_fd(fd, hex);
-    close(fd);
-    if (error)
-        return;
-    size_t k = 0;
-    while (k < s->tally.made.n && strcmp(s->tally.made.at[k].path, path))
-        k++;
-    made_file *m = k < s->tally.made.n ? &s->tally.made.at[k] : vec_push(s->a, &s->tally.made);
-    *m = (made_file){ .path = arena_strdup(s->a, path), .kind = kind, .bytes = (int64_t)st.st_size };
-    memcpy(m->sha, hex, sizeof hex);
-}
-
 void manifest_record(session *s, const char *json, size_t n)
 {
     *vec_push(s->a, &s->tally.told) = arena_strndup(s->a, json, n);

@@ -4,6 +4,7 @@
 #include <string.h>
 #include "base/whole.h"
 #include "session.h"
+#include "value/bytes.h"
 
 /* ---- sweeps ---- */
 

@@ -180,10 +180,6 @@ static inline const double *ev_normal(const rub *k)
     return k->mode == MODE_STICK && ev_frame_turns(k) ? k->series.fn : k->series.rn;
 }
 
-/* events_root.c */
-/* the first coefficient that counts: its sign, 0 when none does */
-int series_sign(const double *c, int from, int order, double h, double zero);
-
 /* events_series.c */
 bool ev_series(ev *w);        /* of the modes at hand; false: failed */
 double ev_scale(const ev *w); /* a time over which coefficients can be compared */

@@ -3,11 +3,8 @@
 #include "rod_work.h"
 #include "base/linalg.h"
 #include <float.h>
-#include <lapacke.h>
 #include <math.h>
 #include <string.h>
-#include <suitesparse/amd.h>
-#include <suitesparse/cholmod.h>
 
 /* SIDES: right sides at most */
 enum { BAND = 11, LDAB = 3 * BAND + 1, SIDES = 2, INNER = 12 * (12 + SIDES) };
@@ -244,10 +241,9 @@ void rod_band_new(rod_work *w)
     w->linear.inner = arena_array(w->a, double, (size_t)ne *INNER);
 }
 
-static bool band_factor(rod_work *w)
+static bool band_factorise(rod_work *w)
 {
-    if (LAPACKE_dgbtrf_work(LAPACK_COL_MAJOR, w->linear.nred, w->linear.nred, BAND, BAND, w->linear.band,
-                            LDAB, w->linear.pivot))
+    if (!band_lu_factor(w->linear.nred, BAND, BAND, w->linear.band, LDAB, w->linear.pivot, NULL))
         return false;
     double most = 0, least = INFINITY;
     for (int i = 0; i < w->linear.nred; i++) {
@@ -317,10 +313,9 @@ bool rod_solve_two(rod_work *w, double t, const double *rate, double *dy)
     }
     arena_release(w->tmp, mark);
     hold_rows(w, dy);
-    if (!w->linear.sign || !band_factor(w))
+    if (!w->linear.sign || !band_factorise(w))
         return false;
-    LAPACKE_dgbtrs_work(LAPACK_COL_MAJOR, 'N', w->linear.nred, BAND, BAND, m, w->linear.band, LDAB,
-                        w->linear.pivot, w->linear.rhs, w->linear.nred);
+    band_lu_use(w->linear.nred, BAND, BAND, w->linear.band, LDAB, w->linear.pivot, m, w->linear.rhs);
     band_back(w, m, 0, w->dx);
     if (dy)
         band_back(w, m, 1, dy);
@@ -373,8 +368,7 @@ int rod_negative(rod_work *w, double *least)
     for (int round = 0; round < ROUNDS; round++) {
         orthonormal(X, n, m);
         memcpy(Y, X, (size_t)(n * m) * sizeof *Y);
-        LAPACKE_dgbtrs_work(LAPACK_COL_MAJOR, 'N', n, BAND, BAND, m, w->linear.band, LDAB, w->linear.pivot, Y,
-                            n);
+        band_lu_use(n, BAND, BAND, w->linear.band, LDAB, w->linear.pivot, m, Y);
         if (round + 1 < ROUNDS)
             memcpy(X, Y, (size_t)(n * m) * sizeof *Y);
     }
@@ -385,8 +379,7 @@ int rod_negative(rod_work *w, double *least)
                 H[a * m + b] += X[a * n + i] * Y[b * n + i];
         }
     double work[8 * NEAR];
-    bool ok = !LAPACKE_dgeev_work(LAPACK_COL_MAJOR, 'N', 'N', m, H, m, re, im, NULL, 1, NULL, 1, work,
-                                  8 * NEAR);
+    bool ok = eigenvalues(m, H, re, im, work);
     for (int i = 0; ok && i < m; i++) {
         far = fmax(far, hypot(re[i], im[i]));
         bad += re[i] < 0 && fabs(im[i]) < -1e-3 * re[i]; /* rounding makes a pair of two that are equal */
@@ -586,7 +579,7 @@ static int *order_threes(arena *a, const rod_columns *c, int n)
         }
         p[J + 1] = at;
     }
-    if (amd_order(nb, p, i, way, NULL, NULL) < AMD_OK)
+    if (!sparse_order(nb, p, i, way))
         return NULL;
     int *order = arena_array(a, int, n);
     for (int k = 0; k < n; k++)
@@ -707,75 +700,9 @@ bool rod_solve_sparse(rod_work *w, double t, const double *rate, double *dy)
 }
 
 /* ---- stability in contact ---- */
-/* a symmetric matrix whose lower half is given; memory is cholmod's own, and nothing of the arena is taken
- * while it holds any */
-static cholmod_sparse lower_half(int n, const rod_columns *A)
-{
-    return (cholmod_sparse){ .nrow = (size_t)n,
-                             .ncol = (size_t)n,
-                             .nzmax = (size_t)A->p[n],
-                             .p = A->p,
-                             .i = A->i,
-                             .x = A->x,
-                             .stype = -1,
-                             .itype = CHOLMOD_INT,
-                             .xtype = CHOLMOD_REAL,
-                             .dtype = CHOLMOD_DOUBLE,
-                             .sorted = 0,
-                             .packed = 1 };
-}
-
-/* L D L^T, or L L^T */
-static cholmod_factor *factorised(cholmod_sparse *A, bool squares, cholmod_common *c)
-{
-    cholmod_start(c);
-    c->print = 0;
-    c->supernodal = CHOLMOD_SIMPLICIAL;
-    c->final_ll = squares;
-    c->nmethods = 1;
-    c->method[0].ordering = CHOLMOD_AMD;
-    cholmod_factor *L = cholmod_analyze(A, c);
-    if (L && !cholmod_factorize(A, L, c))
-        cholmod_free_factor(&L, c);
-    return L;
-}
-
-/* negative entries of D in L D L^T */
-static int negative_pivots(int n, const rod_columns *columns)
-{
-    cholmod_common c;
-    cholmod_sparse A = lower_half(n, columns);
-    cholmod_factor *L = factorised(&A, false, &c);
-    int bad = 0;
-    if (L && L->xtype == CHOLMOD_REAL && !L->is_ll)
-        for (int j = 0; j < n; j++)
-            bad += !(((double *)L->x)[((int *)L->p)[j]] > 0);
-    cholmod_free_factor(&L, &c);
-    cholmod_finish(&c);
-    return bad;
-}
-
 bool rod_solve_positive(int n, const rod_columns *columns, double *b)
 {
-    cholmod_common c;
-    cholmod_sparse A = lower_half(n, columns);
-    cholmod_dense B = { .nrow = (size_t)n,
-                        .ncol = 1,
-                        .nzmax = (size_t)n,
-                        .d = (size_t)n,
-                        .x = b,
-                        .xtype = CHOLMOD_REAL,
-                        .dtype = CHOLMOD_DOUBLE };
-    cholmod_factor *L = factorised(&A, true, &c);
-    bool ok = L && c.status == CHOLMOD_OK && L->minor == L->n;
-    cholmod_dense *x = ok ? cholmod_solve(CHOLMOD_A, L, &B, &c) : NULL;
-    if (x)
-        memcpy(b, x->x, (size_t)n * sizeof *b);
-    ok = x != NULL;
-    cholmod_free_dense(&x, &c);
-    cholmod_free_factor(&L, &c);
-    cholmod_finish(&c);
-    return ok;
+    return sparse_spd(n, columns->p, columns->i, columns->x, b);
 }
 
 static void lower_add(rod_work *w, rod_sparse *S, const int *number, int i, int j, double x)
@@ -824,7 +751,7 @@ static int unstable_touching(rod_work *w, double t)
         for (int k = A.p[j]; k < A.p[j + 1]; k++)
             if (A.i[k] == j)
                 A.x[k] *= 1 + 16 * DBL_EPSILON;
-    bad += negative_pivots(n, &A);
+    bad += sparse_negative(n, A.p, A.i, A.x);
     arena_release(w->tmp, mark);
     return bad;
 }
