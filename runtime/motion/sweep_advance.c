@@ -27,7 +27,7 @@ static bool touches(sweep *w, const bool *who)
 {
     for (size_t i = 0; i < w->contacts.nstate; i++)
         if (who[i] && w->contacts.table.gap[i] <= w->contacts.table.tol_gap[i] &&
-            gap_rate(w->contacts.state[i], w->v1) <= w->contacts.state[i]->tol_u)
+            gap_rate(w->contacts.state[i], w->v1) <= w->contacts.table.tol_u[i])
             return true;
     return false;
 }
@@ -311,21 +311,19 @@ static void meet_anew(sweep *w)
         if (!w->contacts.table.closed[i] || k->relation != REL_GAP || k->rows_fixed)
             continue;
         contact_rows(w->s, k->c, w->M, false);
-        w->contacts.table.closed[i] = fabs(gap_rate(k, w->v)) <= k->tol_u;
+        w->contacts.table.closed[i] = fabs(gap_rate(k, w->v)) <= w->contacts.table.tol_u[i];
     }
 }
 
 /* a step has no impacts and impulses yet */
 static void counts_clear(sweep *w)
 {
-    for (size_t i = 0; i < w->contacts.nbusy; i++) {
-        contact_state *k = w->contacts.busy[i];
-        k->busy = false;
-        k->hits = 0;
-        for (int j = 0; j < rows_of(k); j++)
-            k->P[j] = 0;
-    }
-    w->contacts.nbusy = 0;
+    contact_table *t = &w->contacts.table;
+    if (!t->counted && !w->quick) /* that one leaves impulses too */
+        return;
+    memset(t->hits, 0, t->n * sizeof *t->hits);
+    memset(t->P, 0, t->rows * sizeof *t->P);
+    t->counted = false;
 }
 
 bool sweep_advance(sweep *w, double end)
