@@ -166,11 +166,11 @@ typedef struct problem_at_hand {
 
 /* The same problem where there are many contacts. */
 typedef struct crowd_problem {
-    impulses chain;                 /* of all contacts, where rows never change and few meet at a dof */
-    int64_t chain_cones;            /* which cones it has, by their number; -1: others */
-    impulses list;                  /* as a list of contacts */
-    mixed *coupled[2];              /* with the rates among its unknowns; of masses, of the step */
-    contact_state **coupled_act[2]; /* what their last problem was about */
+    impulses chain;                  /* of all contacts, where rows never change and few meet at a dof */
+    impulses list;                   /* as a list of contacts */
+    int64_t chain_cones, list_cones; /* which cones these have, by their number; -1: others */
+    mixed *coupled[2];               /* with the rates among its unknowns; of masses, of the step */
+    contact_state **coupled_act[2];  /* what their last problem was about */
     int coupled_n[2];
     int64_t coupled_stamp[2];
     int coupled_room[2];

@@ -75,7 +75,7 @@ static double slip_along(const sweep *w, const contact_state *k)
         double a = contact_rate(c, (k->rows_fixed ? c->S : k->S0) + (size_t)j * c->n, w->v) + k->s0m[j];
         before += a * a;
     }
-    if (!contact_slips(sqrt(before), rest, k->now.held))
+    if (before == 0 || !contact_slips(sqrt(before), rest, k->now.held))
         return NAN;
     for (int j = 0; j < c->d; j++) {
         const double *S = c->S + (size_t)j * c->n, *S0 = k->rows_fixed ? S : k->S0 + (size_t)j * c->n;
@@ -91,7 +91,7 @@ static double slip_along(const sweep *w, const contact_state *k)
 bool sweep_turns(const sweep *w)
 {
     for (int i = 0; i < w->hand.nact; i++)
-        if (w->hand.act[i]->c->d && slip_along(w, w->hand.act[i]) <= 0)
+        if (w->hand.cone[i].d && slip_along(w, w->hand.act[i]) <= 0)
             return true;
     return false;
 }
@@ -197,9 +197,11 @@ static bool locate_turn(sweep *w, const contact_state *k, double *h)
 static bool still_deep(const sweep *w)
 {
     const double DEEP = 1e-9;
-    for (int i = 0; i < w->hand.nact; i++)
-        if (w->hand.act[i]->normal && *w->hand.act[i]->c->gap < -DEEP * *w->hand.act[i]->length)
+    for (int i = 0; i < w->hand.nact; i++) {
+        double gap = w->contacts.table.gap[w->hand.place[i]];
+        if (gap < 0 && w->hand.act[i]->normal && gap < -DEEP * *w->hand.act[i]->length)
             return true;
+    }
     return false;
 }
 

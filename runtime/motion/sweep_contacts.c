@@ -10,12 +10,10 @@ static double *numbers(sweep *w, size_t n)
 
 static void contact_state_new(sweep *w, contact_state *k, contact *c)
 {
-    size_t n = (size_t)c->n, d = (size_t)c->fam->d, m = 1 + d;
-    bool fixed = c->fam->rows_fixed;
     *k = (contact_state){ .c = c,
                           .relation = c->fam->f->relation,
                           .normal = c->fam->f->relation != REL_CLOSED,
-                          .rows_fixed = fixed,
+                          .rows_fixed = c->fam->rows_fixed,
                           .offset_fixed = c->fam->offset_fixed,
                           .still = c->fam->still,
                           .rough = c->fam->d > 0,
@@ -30,16 +28,25 @@ static void contact_state_new(sweep *w, contact_state *k, contact *c)
                           .alone.stamp_a = -1,
                           .alone.stamp_am = -1,
                           .alone.cone_step = NAN };
-    if (!fixed) {
-        k->H0 = numbers(w, n);
-        k->S0 = numbers(w, d * n);
-        k->Hm = numbers(w, n);
-        k->Sm = numbers(w, d * n);
+}
+
+/* what steps read of all of them side by side, then the rest */
+static void contact_states_room(sweep *w, contact_state *k, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        k[i].s0m = numbers(w, (size_t)k[i].c->fam->d);
+    for (size_t i = 0; i < count; i++) {
+        size_t n = (size_t)k[i].c->n, d = (size_t)k[i].c->fam->d, m = 1 + d;
+        if (!k[i].rows_fixed) {
+            k[i].H0 = numbers(w, n);
+            k[i].S0 = numbers(w, d * n);
+            k[i].Hm = numbers(w, n);
+            k[i].Sm = numbers(w, d * n);
+        }
+        k[i].alone.A = numbers(w, m * m);
+        k[i].alone.Am = numbers(w, m * m);
+        k[i].now.impulse = numbers(w, m);
     }
-    k->s0m = numbers(w, d);
-    k->alone.A = numbers(w, m * m);
-    k->alone.Am = numbers(w, m * m);
-    k->now.impulse = numbers(w, m);
 }
 
 /* ---- the table of all contacts ---- */
@@ -227,6 +234,7 @@ void sweep_states(sweep *w)
         w->contacts.state[i] = &all[i];
         contact_state_new(w, &all[i], &s->contact[i]);
     }
+    contact_states_room(w, all, s->ncontact);
     w->contacts.nstate = s->ncontact;
     table_order(w);
 }
@@ -301,6 +309,7 @@ static contact_state *contact_state_spare(sweep *w, near_states *t, family *fam)
     contact *c = arena_make(w->a, contact);
     contact_new(w->s, fam, c, NULL);
     contact_state_new(w, k, c);
+    contact_states_room(w, k, 1);
     k->near = true;
     return k;
 }

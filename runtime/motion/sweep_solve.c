@@ -311,14 +311,21 @@ void sweep_chain(sweep *w)
     list_fix(&w->crowd.chain);
 }
 
+/* Does a list have the cones at hand?  *known: number of those it has; from now on it is that of those at
+ * hand. */
+static bool cones_listed(const sweep *w, bool mass, int64_t *known)
+{
+    bool same = !mass && w->hand.known.still && *known == w->hand.known.made;
+    *known = mass ? -1 : w->hand.known.made; /* at an instant cones change once they are made */
+    return same;
+}
+
 /* all contacts at hand in the list that is made once for all: there the step matrix is that of the masses */
 static impulses *list_of(sweep *w, bool mass, const double *scale)
 {
     if (w->crowd.chain.fixed && (size_t)w->hand.nact == w->contacts.nstate) {
-        bool same = !mass && w->hand.known.still && w->crowd.chain_cones == w->hand.known.made;
-        if (!same)
+        if (!cones_listed(w, mass, &w->crowd.chain_cones))
             memcpy(w->crowd.chain.act.cone, w->hand.cone, (size_t)w->hand.nact * sizeof *w->hand.cone);
-        w->crowd.chain_cones = mass ? -1 : w->hand.known.made; /* at an instant cones change once made */
         return &w->crowd.chain;
     }
     list_put(w, &w->crowd.list, mass, scale);
@@ -423,12 +430,14 @@ static bool solve_coupled(sweep *w, bool mass, double *x)
     fixed = fixed && w->hand.known.fixed;
     if (!w->crowd.coupled[mass])
         w->crowd.coupled[mass] = mixed_new(w->a);
-    if (same && w->hand.known.fixed && w->hand.known.listed == mass)
-        memcpy(l->cone, w->hand.cone, (size_t)w->hand.nact * sizeof *l->cone);
-    else
+    if (!(same && w->hand.known.fixed && w->hand.known.listed == mass)) {
         list_put(w, &w->crowd.list, mass, NULL);
+        w->crowd.list_cones = -1;
+    }
+    if (!cones_listed(w, mass, &w->crowd.list_cones))
+        memcpy(l->cone, w->hand.cone, (size_t)w->hand.nact * sizeof *l->cone);
     w->hand.known.listed = mass;
-    for (int i = 0; i < w->hand.nact; i++)
+    for (int i = 0; i < w->hand.nact && !w->hand.known.still; i++)
         if (w->hand.cone[i].of_speed && !w->hand.cone[i].dir)
             sweep_law(w, i, w->hand.act[i]->speed, &l->cone[i].mu, &l->cone[i].radius);
     for (int i = 0; i < l->n; i++)

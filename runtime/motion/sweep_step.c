@@ -233,7 +233,7 @@ static int off_surface(sweep *w, double *gap)
     system_at(w->s, w->t1, w->q1, w->v1);
     for (int i = 0; i < w->hand.nact; i++) {
         contact_state *k = w->hand.act[i];
-        if (!k->normal)
+        if (!cone_normal(&w->hand.cone[i]))
             continue;
         double g = contact_gap(w->s, k->c);
         if (k->relation == REL_GAP && g > 0 && !(w->hand.rr[k->row] > 0))
@@ -545,7 +545,7 @@ static void accept_contacts(sweep *w, double h)
             P[j] += rr[j];
             r[j] = rr[j] / h;
         }
-        if (o->d || !w->hand.known.fixed)
+        if (!w->hand.known.still && (o->d || !w->hand.known.fixed)) /* those are never held by a bound */
             w->hand.act[i]->now.held = !w->hand.act[i]->offset_fixed && sweep_held(w, i, h);
         if (o->kind != CONE_UNILATERAL || rr[0] > 0)
             continue;
