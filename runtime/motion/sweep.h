@@ -92,6 +92,7 @@ typedef struct contact_table {
     int *at_dof, *of_dof, *all;
     int *every;        /* all dofs, one after the other */
     int nall, entries; /* entries: room of of_dof */
+    bool by_dof;       /* these are there: sweep_by_dof makes them */
     size_t n;
 } contact_table;
 
@@ -249,6 +250,7 @@ typedef struct sweep {
     bool jolt;                 /* a gap held from both sides has a rate: a shock at the start */
     bool linear;               /* a step needs no prediction */
     uint8_t *by_end;           /* n: goes by the rate at the end of the step */
+    int *by_end_since;         /* n: in which look at the contacts that was found */
     double *lumped;            /* n: inverse masses without coupling, that overlaps are opened by */
     double *x1, *x2, *x3, *x4; /* n */
     double *spread;            /* n: 0 between uses */
@@ -340,6 +342,8 @@ void sweep_states(sweep *w);                      /* of all listed contacts */
 /* The problem at hand is that of the contacts with a flag, in either array; `also` may be NULL. */
 void sweep_take(sweep *w, const bool *which, const bool *also);
 bool sweep_near(sweep *w, double h, const double *v1); /* pairs that may matter in the step; false: failed */
+
+void sweep_by_dof(sweep *w); /* contacts at each dof, unless they are listed */
 
 void sweep_near_again(sweep *w); /* pairs and states of a state that is read, for near.seen */
 

@@ -78,11 +78,13 @@ static void table_room(sweep *w, size_t room)
     t->all = arena_array(w->a, int, room);
 }
 
-/* contacts at each dof */
-static void table_dofs(sweep *w)
+void sweep_by_dof(sweep *w)
 {
     contact_table *t = &w->contacts.table;
     int entries = 0;
+    if (t->by_dof)
+        return;
+    t->by_dof = true;
     for (size_t i = 0; i < w->contacts.nstate; i++)
         entries += w->contacts.state[i]->c->dof ? w->contacts.state[i]->c->n : 0;
     memset(t->at_dof, 0, ((size_t)w->n + 2) * sizeof *t->at_dof);
@@ -193,7 +195,7 @@ static void table_order(sweep *w)
     }
     arena_release(w->scratch, mark);
     table_families(w);
-    table_dofs(w);
+    t->by_dof = false;
 }
 
 static void contact_state_room(sweep *w, size_t n)

@@ -106,6 +106,7 @@ void sweep_sizes_known(sweep *w)
         return;
     }
     w->size.sized++;
+    sweep_by_dof(w);
     for (int i = 0; i < w->size.ngrown; i++)
         for (int j = t->at_dof[w->size.grown[i]]; j < t->at_dof[w->size.grown[i] + 1]; j++)
             sized(w, w->contacts.state[t->of_dof[j]]);

@@ -244,12 +244,14 @@ static bool takes_part(const contact *c, int k)
 }
 
 /* x1 holds the rates along which bodies go */
-static void go_by_end(sweep *w, const contact *c)
+static void go_by_end(sweep *w, const contact *c, int look)
 {
     for (int k = 0; k < c->n; k++) {
         int dof = dof_of(c, k);
         if (!takes_part(c, k))
             continue;
+        if (!w->by_end[dof])
+            w->by_end_since[dof] = look;
         w->by_end[dof] = 1;
         w->x1[dof] = w->v1[dof];
     }
@@ -284,9 +286,19 @@ static bool gains(const sweep *w, int i, const double *rate)
     return power > 1e-9 * size;
 }
 
+/* do the bodies of contact i go another way since the look before? */
+static bool led_on(const sweep *w, int i, int look)
+{
+    const gap_row *row = &w->contacts.table.row[w->hand.place[i]];
+    for (int j = 0; j < row->n; j++)
+        if (w->by_end_since[row->dof[j]] >= look - 1)
+            return true;
+    return false;
+}
+
 /* Bodies on which an impulse would do work at the mean rate, as where they went apart and are pressed anew,
- * go by the rate at the end: that is no gain. */
-static void no_gain(sweep *w)
+ * go by the rate at the end: that is no gain.  *look counts the looks at all contacts in the step. */
+static void no_gain(sweep *w, int *look)
 {
     const contact_table *t = &w->contacts.table;
     bool may = false; /* without friction and restitution only what goes apart at the start can do so */
@@ -295,19 +307,19 @@ static void no_gain(sweep *w)
               (w->hand.cone[i].d || t->row[w->hand.place[i]].e > 0 || t->un[w->hand.place[i]] > 0);
     for (int i = 0; i < w->n; i++)
         w->x1[i] = way_rate(w, i);
-    for (bool more = may; more;) {
+    for (bool more = may; more; ++*look) {
         more = false;
         for (int i = 0; i < w->hand.nact; i++) {
-            if (!pushes_open(w, i) || !gains(w, i, w->x1))
+            if (!pushes_open(w, i) || (*look > 1 && !led_on(w, i, *look)) || !gains(w, i, w->x1))
                 continue;
-            go_by_end(w, w->hand.act[i]->c);
+            go_by_end(w, w->hand.act[i]->c, *look);
             more = true;
         }
     }
 }
 
 /* bodies of overlapping contacts go by the rate at the end, for which gap + h u_n >= 0 was asked */
-static bool no_overlap(sweep *w, double h, double least)
+static bool no_overlap(sweep *w, double h, double least, int look)
 {
     const contact_table *t = &w->contacts.table;
     bool more = false;
@@ -327,7 +339,7 @@ static bool no_overlap(sweep *w, double h, double least)
         if (!any || all)
             continue;
         more = true;
-        go_by_end(w, c);
+        go_by_end(w, c, look);
     }
     return more;
 }
@@ -515,15 +527,17 @@ bool sweep_whole_positions(sweep *w, double h)
     for (int i = 0; i < w->n; i++) {
         w->account.used[i] = (1 - w->theta) * w->f[i] + w->theta * w->f1[i];
         w->by_end[i] = 0;
+        w->by_end_since[i] = -1;
     }
     w->account.opened = 0;
     bool free = w->s->mass_constant && !w->s->first_order;
+    int look = 1;
     if (free)
-        no_gain(w);
+        no_gain(w, &look);
     for (int round = 0; round < 64 && positions_by(w, h, least); round++) {
-        if (!free || !no_overlap(w, h, least))
+        if (!free || !no_overlap(w, h, least, look))
             break;
-        no_gain(w); /* who goes by the end now may have others gain */
+        no_gain(w, &look); /* who goes by the end now may have others gain */
     }
     /* bodies that are wedged have reactions whose rounding alone is a gain: then all go by the end */
     w->account.gain_known = free;

@@ -124,6 +124,7 @@ static void sweep_rooms(sweep *w)
     w->policy.patience = MAX_AGAIN;
     sweep_states(w);
     w->by_end = arena_array(w->a, uint8_t, n);
+    w->by_end_since = arena_array(w->a, int, n);
     w->hand.rows_most = 1 + (int)d;
     w->hand.dofs_most = 1;
     for (size_t i = 0; i < w->p->ncontact; i++) {
