@@ -38,16 +38,12 @@ typedef struct contact_state {
     int normal;                /* normal rows: 1 or 0 */
     contact_relation relation; /* its family's: what each step asks for */
     bool rows_fixed, offset_fixed, still;
-    bool near;              /* of a near pair */
-    bool busy;              /* has impacts or impulses of this step */
-    int at;                 /* in the table of all; -1: not there yet */
-    int hits;               /* impacts in this step */
-    double *r;              /* reaction of the last smooth step, as a force: start of the next */
-    double *P;              /* impulse since the step began, shocks left out */
-    double tol_u, tol_slip; /* what counts as 0: from the sizes of q and q' seen so far */
-    double un;              /* rate of the gap */
-    /* added to the rate of the gap: what is left of the gap over a whole step, or restitution */
-    double ahead;
+    bool rough;         /* may have friction */
+    bool near;          /* of a near pair */
+    int at;             /* in the table of all; -1: not there yet */
+    double *r, *P;      /* in the table: reaction and impulse, see there */
+    double *own_length; /* the largest there was in its family: members are of one kind */
+    double tol_slip;    /* what counts as 0: from the sizes of q and q' seen so far */
     double *s0m, htm;
     double speed;
     const double *length; /* what its overlaps are measured by, of its family or of all near pairs */
@@ -63,18 +59,40 @@ typedef struct contact_state {
     meeting now; /* its part in what happens at an instant */
 } contact_state;
 
+/* The normal row of a contact as it was last asked for, where a pass over all contacts finds it. */
+typedef struct gap_row {
+    const int *dof; /* n of them */
+    const double *H;
+    double ht, e; /* of a step at once, or known: rate of the surface, restitution */
+    int n;
+    bool whole; /* at all dofs there are, though many entries may be 0 */
+    bool known; /* ht and e are there, and never change */
+} gap_row;
+
 /* What every step reads of all contacts, one array for each quantity, in the order of the states. */
 typedef struct contact_table {
-    double *gap;     /* where contacts keep it */
-    double *tol_gap; /* which gap counts as 0 */
-    bool *closed;    /* in contact to the right of now */
-    bool *met;       /* below its tolerance at the end of the trial step */
-    bool *in;        /* part of the step that is taken at once */
-    size_t *from;    /* of the first contact of each family, and of the end */
+    double *gap;            /* where contacts keep it */
+    double *tol_gap;        /* which gap counts as 0 */
+    double *tol_u;          /* which rate of the gap does; both from the sizes of q and q' seen so far */
+    double *un;             /* rate of the gap at the start of the step */
+    double *ahead;          /* added to it: what is left of the gap over a step at once, or restitution */
+    gap_row *row;           /* normal rows */
+    size_t *first;          /* of the components of a contact in r and P */
+    double *r;              /* reactions of the last smooth step, as forces: start of the next */
+    double *P;              /* impulses since the step began, shocks left out */
+    size_t rows, rows_room; /* of r and P */
+    int *hits;              /* impacts in this step */
+    bool counted;           /* there are impacts or impulses of this step */
+    bool *closed;           /* in contact to the right of now */
+    bool *met;              /* below its tolerance at the end of the trial step */
+    bool *in;               /* part of the step that is taken at once */
+    size_t *from;           /* of the first contact of each family, and of the end */
     /* contacts with rows at a dof: of_dof[at_dof[i] .. at_dof[i + 1]); those with rows at all dofs:
      * all[0..nall) */
     int *at_dof, *of_dof, *all;
+    int *every;        /* all dofs, one after the other */
     int nall, entries; /* entries: room of of_dof */
+    bool by_dof;       /* these are there: sweep_by_dof makes them */
     size_t n;
 } contact_table;
 
@@ -94,6 +112,7 @@ typedef struct act_known {
     bool fixed;    /* their rows never change */
     bool still;    /* nor do their offsets and laws: what was made of these for a stamp stays */
     int64_t rows, cones, offsets;
+    int64_t made;               /* how often cones were made */
     double cone_step, cone_end; /* which the cones are for */
     int cone_rows;
     int listed; /* whether the list holds their rows as they are, for masses (1) or the step (0); -1: no */
@@ -114,8 +133,6 @@ typedef struct contact_lists {
     contact_state **state; /* in the order of families and members */
     size_t nstate, state_room;
     contact_table table;
-    contact_state **busy;          /* those with impacts or impulses of this step */
-    size_t nbusy, busy_room, made; /* made: states there ever were */
     near_list near;
     near_states *near_of; /* states of each family of near pairs */
     contact **gaps_of;    /* room of sweep_gaps */
@@ -126,6 +143,7 @@ typedef struct contact_lists {
 /* The problem at hand: of the step or of an instant, for the contacts that act. */
 typedef struct problem_at_hand {
     contact_state **act;
+    int *place; /* where the table has them */
     int nact;
     meeting **meetings; /* of those at an instant */
     act_known known;
@@ -149,10 +167,11 @@ typedef struct problem_at_hand {
 
 /* The same problem where there are many contacts. */
 typedef struct crowd_problem {
-    impulses chain;                 /* of all contacts, where rows never change and few meet at a dof */
-    impulses list;                  /* as a list of contacts */
-    mixed *coupled[2];              /* with the rates among its unknowns; of masses, of the step */
-    contact_state **coupled_act[2]; /* what their last problem was about */
+    impulses chain;                  /* of all contacts, where rows never change and few meet at a dof */
+    impulses list;                   /* as a list of contacts */
+    int64_t chain_cones, list_cones; /* which cones these have, by their number; -1: others */
+    mixed *coupled[2];               /* with the rates among its unknowns; of masses, of the step */
+    contact_state **coupled_act[2];  /* what their last problem was about */
     int coupled_n[2];
     int64_t coupled_stamp[2];
     int coupled_room[2];
@@ -210,6 +229,7 @@ typedef struct sizes_seen {
     double *lengths;     /* of each family: largest of what its gaps are made of */
     double *sizes;       /* n: sizes of what is summed up */
     int *grown, ngrown;  /* dofs whose sizes have grown */
+    bool *has_grown;     /* n: false between uses */
     int64_t sized;       /* how often they did */
 } sizes_seen;
 
@@ -232,11 +252,12 @@ typedef struct sweep {
     double t1, *q1, *v1, *f1; /* end of the trial step */
     double *M, *M1, *Mm;      /* masses now, at the end, their mean */
     double *acc;
-    bool fresh;      /* acc is that of now */
-    bool jolt;       /* a gap held from both sides has a rate: a shock at the start */
-    bool linear;     /* a step needs no prediction */
-    uint8_t *by_end; /* n: goes by the rate at the end of the step */
-    double *lumped;  /* n: inverse masses without coupling, that overlaps are opened by */
+    bool fresh;        /* acc is that of now */
+    bool jolt;         /* a gap held from both sides has a rate: a shock at the start */
+    bool linear;       /* a step needs no prediction */
+    uint8_t *by_end;   /* n: goes by the rate at the end of the step */
+    int *by_end_since; /* n: in which look at the contacts that was found */
+    double *lumped;    /* n: inverse masses without coupling, that overlaps are opened by */
     step_room room;
     step_matrices matrix;
     contact_lists contacts;
@@ -327,6 +348,8 @@ void sweep_states(sweep *w);                      /* of all listed contacts */
 void sweep_take(sweep *w, const bool *which, const bool *also);
 bool sweep_near(sweep *w, double h, const double *v1); /* pairs that may matter in the step; false: failed */
 
+void sweep_by_dof(sweep *w); /* contacts at each dof, unless they are listed */
+
 void sweep_near_again(sweep *w); /* pairs and states of a state that is read, for near.seen */
 
 /* ---- sweep_keep.c ---- */
@@ -373,22 +396,38 @@ static inline void solve_with(const factor *f, const double *b, double *x)
         factor_solve(f, b, x);
 }
 
+/* the row of a contact times v */
+static inline double row_rate(const gap_row *r, const double *v)
+{
+    double sum = 0;
+    for (int k = 0; k < r->n; k++)
+        sum += r->H[k] * v[r->dof[k]];
+    return sum;
+}
+
+/* the surface and the restitution of a contact as they are now */
+static inline void row_note(gap_row *r, const contact_state *k)
+{
+    r->ht = k->c->ht;
+    r->e = k->c->e;
+    r->known = k->still;
+}
+
 static inline double gap_rate(const contact_state *k, const double *v)
 {
     return contact_gap_rate(k->c, v);
 }
 
+/* the same for contact i of the problem at hand */
+static inline double act_rate(const sweep *w, int i, const double *v)
+{
+    const gap_row *r = &w->contacts.table.row[w->hand.place[i]];
+    return r->known ? row_rate(r, v) + r->ht : gap_rate(w->hand.act[i], v);
+}
+
 static inline bool closed(const sweep *w, const contact_state *k)
 {
     return w->contacts.table.closed[k->at];
-}
-
-/* its impacts and impulses are those of this step from now on */
-static inline void busy(sweep *w, contact_state *k)
-{
-    if (!k->busy)
-        w->contacts.busy[w->contacts.nbusy++] = k;
-    k->busy = true;
 }
 
 static inline bool always(const contact_state *k)

@@ -27,7 +27,7 @@ static bool touches(sweep *w, const bool *who)
 {
     for (size_t i = 0; i < w->contacts.nstate; i++)
         if (who[i] && w->contacts.table.gap[i] <= w->contacts.table.tol_gap[i] &&
-            gap_rate(w->contacts.state[i], w->v1) <= w->contacts.state[i]->tol_u)
+            gap_rate(w->contacts.state[i], w->v1) <= w->contacts.table.tol_u[i])
             return true;
     return false;
 }
@@ -75,7 +75,7 @@ static double slip_along(const sweep *w, const contact_state *k)
         double a = contact_rate(c, (k->rows_fixed ? c->S : k->S0) + (size_t)j * c->n, w->v) + k->s0m[j];
         before += a * a;
     }
-    if (!contact_slips(sqrt(before), rest, k->now.held))
+    if (before == 0 || !contact_slips(sqrt(before), rest, k->now.held))
         return NAN;
     for (int j = 0; j < c->d; j++) {
         const double *S = c->S + (size_t)j * c->n, *S0 = k->rows_fixed ? S : k->S0 + (size_t)j * c->n;
@@ -91,7 +91,7 @@ static double slip_along(const sweep *w, const contact_state *k)
 bool sweep_turns(const sweep *w)
 {
     for (int i = 0; i < w->hand.nact; i++)
-        if (w->hand.act[i]->c->d && slip_along(w, w->hand.act[i]) <= 0)
+        if (w->hand.cone[i].d && slip_along(w, w->hand.act[i]) <= 0)
             return true;
     return false;
 }
@@ -197,9 +197,11 @@ static bool locate_turn(sweep *w, const contact_state *k, double *h)
 static bool still_deep(const sweep *w)
 {
     const double DEEP = 1e-9;
-    for (int i = 0; i < w->hand.nact; i++)
-        if (w->hand.act[i]->normal && *w->hand.act[i]->c->gap < -DEEP * *w->hand.act[i]->length)
+    for (int i = 0; i < w->hand.nact; i++) {
+        double gap = w->contacts.table.gap[w->hand.place[i]];
+        if (gap < 0 && w->hand.act[i]->normal && gap < -DEEP * *w->hand.act[i]->length)
             return true;
+    }
     return false;
 }
 
@@ -311,21 +313,19 @@ static void meet_anew(sweep *w)
         if (!w->contacts.table.closed[i] || k->relation != REL_GAP || k->rows_fixed)
             continue;
         contact_rows(w->s, k->c, w->M, false);
-        w->contacts.table.closed[i] = fabs(gap_rate(k, w->v)) <= k->tol_u;
+        w->contacts.table.closed[i] = fabs(gap_rate(k, w->v)) <= w->contacts.table.tol_u[i];
     }
 }
 
 /* a step has no impacts and impulses yet */
 static void counts_clear(sweep *w)
 {
-    for (size_t i = 0; i < w->contacts.nbusy; i++) {
-        contact_state *k = w->contacts.busy[i];
-        k->busy = false;
-        k->hits = 0;
-        for (int j = 0; j < rows_of(k); j++)
-            k->P[j] = 0;
-    }
-    w->contacts.nbusy = 0;
+    contact_table *t = &w->contacts.table;
+    if (!t->counted && !w->quick) /* that one leaves impulses too */
+        return;
+    memset(t->hits, 0, t->n * sizeof *t->hits);
+    memset(t->P, 0, t->rows * sizeof *t->P);
+    t->counted = false;
 }
 
 bool sweep_advance(sweep *w, double end)

@@ -10,14 +10,14 @@ static double *numbers(sweep *w, size_t n)
 
 static void contact_state_new(sweep *w, contact_state *k, contact *c)
 {
-    size_t n = (size_t)c->n, d = (size_t)c->fam->d, m = 1 + d;
-    bool fixed = c->fam->rows_fixed;
     *k = (contact_state){ .c = c,
                           .relation = c->fam->f->relation,
                           .normal = c->fam->f->relation != REL_CLOSED,
-                          .rows_fixed = fixed,
+                          .rows_fixed = c->fam->rows_fixed,
                           .offset_fixed = c->fam->offset_fixed,
                           .still = c->fam->still,
+                          .rough = c->fam->d > 0,
+                          .own_length = &w->size.lengths[c->fam - w->s->family],
                           .out = &w->r->contact[c->fam - w->s->family],
                           .at = -1,
                           .length = w->contacts.near.reach > 0 ? &w->contacts.near.reach
@@ -28,18 +28,25 @@ static void contact_state_new(sweep *w, contact_state *k, contact *c)
                           .alone.stamp_a = -1,
                           .alone.stamp_am = -1,
                           .alone.cone_step = NAN };
-    if (!fixed) {
-        k->H0 = numbers(w, n);
-        k->S0 = numbers(w, d * n);
-        k->Hm = numbers(w, n);
-        k->Sm = numbers(w, d * n);
+}
+
+/* what steps read of all of them side by side, then the rest */
+static void contact_states_room(sweep *w, contact_state *k, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        k[i].s0m = numbers(w, (size_t)k[i].c->fam->d);
+    for (size_t i = 0; i < count; i++) {
+        size_t n = (size_t)k[i].c->n, d = (size_t)k[i].c->fam->d, m = 1 + d;
+        if (!k[i].rows_fixed) {
+            k[i].H0 = numbers(w, n);
+            k[i].S0 = numbers(w, d * n);
+            k[i].Hm = numbers(w, n);
+            k[i].Sm = numbers(w, d * n);
+        }
+        k[i].alone.A = numbers(w, m * m);
+        k[i].alone.Am = numbers(w, m * m);
+        k[i].now.impulse = numbers(w, m);
     }
-    k->s0m = numbers(w, d);
-    k->alone.A = numbers(w, m * m);
-    k->alone.Am = numbers(w, m * m);
-    k->r = numbers(w, m);
-    k->P = numbers(w, m);
-    k->now.impulse = numbers(w, m);
 }
 
 /* ---- the table of all contacts ---- */
@@ -47,27 +54,37 @@ static void contact_state_new(sweep *w, contact_state *k, contact *c)
 static void table_room(sweep *w, size_t room)
 {
     contact_table *t = &w->contacts.table, old = *t;
-    size_t n = old.n;
-    t->gap = arena_array(w->a, double, room);
-    t->tol_gap = arena_array(w->a, double, room);
-    t->closed = arena_array(w->a, bool, room);
-    t->met = arena_array(w->a, bool, room);
-    t->in = arena_array(w->a, bool, room);
+    double **numbers_of[] = { &t->gap, &t->tol_gap, &t->tol_u, &t->un, &t->ahead };
+    bool **flags_of[] = { &t->closed, &t->met, &t->in };
+    for (size_t i = 0; i < sizeof numbers_of / sizeof *numbers_of; i++) {
+        double *was = *numbers_of[i];
+        *numbers_of[i] = arena_array(w->a, double, room);
+        if (old.n)
+            memcpy(*numbers_of[i], was, old.n * sizeof *was);
+    }
+    for (size_t i = 0; i < sizeof flags_of / sizeof *flags_of; i++) {
+        bool *was = *flags_of[i];
+        *flags_of[i] = arena_array(w->a, bool, room);
+        if (old.n)
+            memcpy(*flags_of[i], was, old.n * sizeof *was);
+    }
+    t->hits = arena_array(w->a, int, room);
+    t->first = arena_array(w->a, size_t, room);
+    if (old.n) {
+        memcpy(t->hits, old.hits, old.n * sizeof *t->hits);
+        memcpy(t->first, old.first, old.n * sizeof *t->first);
+    }
+    t->row = arena_array(w->a, gap_row, room); /* table_order fills these two */
     t->all = arena_array(w->a, int, room);
-    if (n == 0)
-        return;
-    memcpy(t->gap, old.gap, n * sizeof *t->gap);
-    memcpy(t->tol_gap, old.tol_gap, n * sizeof *t->tol_gap);
-    memcpy(t->closed, old.closed, n * sizeof *t->closed);
-    memcpy(t->met, old.met, n * sizeof *t->met);
-    memcpy(t->in, old.in, n * sizeof *t->in);
 }
 
-/* contacts at each dof */
-static void table_dofs(sweep *w)
+void sweep_by_dof(sweep *w)
 {
     contact_table *t = &w->contacts.table;
     int entries = 0;
+    if (t->by_dof)
+        return;
+    t->by_dof = true;
     for (size_t i = 0; i < w->contacts.nstate; i++)
         entries += w->contacts.state[i]->c->dof ? w->contacts.state[i]->c->n : 0;
     memset(t->at_dof, 0, ((size_t)w->n + 2) * sizeof *t->at_dof);
@@ -103,12 +120,51 @@ static void table_families(sweep *w)
         w->contacts.table.from[f] = w->contacts.nstate;
 }
 
+/* r and P of all in their new order: the states still have their old places */
+static void table_reactions(sweep *w)
+{
+    contact_table *t = &w->contacts.table;
+    size_t rows = 0;
+    double *r = arena_array(w->scratch, double, t->rows + 1),
+           *P = arena_array(w->scratch, double, t->rows + 1);
+    size_t *from = arena_array(w->scratch, size_t, t->n + 1);
+    if (t->rows) {
+        memcpy(r, t->r, t->rows * sizeof *r);
+        memcpy(P, t->P, t->rows * sizeof *P);
+        memcpy(from, t->first, t->n * sizeof *from);
+    }
+    for (size_t i = 0; i < w->contacts.nstate; i++) {
+        t->first[i] = rows;
+        rows += 1 + (size_t)w->contacts.state[i]->c->fam->d;
+    }
+    if (rows > t->rows_room) {
+        t->rows_room = rows + rows / 4;
+        t->r = arena_array(w->a, double, t->rows_room);
+        t->P = arena_array(w->a, double, t->rows_room);
+    }
+    t->rows = rows;
+    for (size_t i = 0; i < w->contacts.nstate; i++) {
+        contact_state *k = w->contacts.state[i];
+        size_t m = 1 + (size_t)k->c->fam->d;
+        k->r = t->r + t->first[i];
+        k->P = t->P + t->first[i];
+        if (k->at < 0) {
+            memset(k->r, 0, m * sizeof *k->r);
+            memset(k->P, 0, m * sizeof *k->P);
+        } else {
+            memcpy(k->r, r + from[k->at], m * sizeof *k->r);
+            memcpy(k->P, P + from[k->at], m * sizeof *k->P);
+        }
+    }
+}
+
 /* Tracks have come and gone: what the table says of those that were there goes along with them.  The others
  * are open, or always closed. */
 static void table_order(sweep *w)
 {
     typedef struct {
-        double gap, tol_gap;
+        double gap, tol_gap, tol_u, un, ahead;
+        int hits;
         bool closed, met, in;
     } line;
     contact_table *t = &w->contacts.table;
@@ -116,22 +172,30 @@ static void table_order(sweep *w)
     w->hand.nact = 0; /* a state may be that of another pair */
     line *was = arena_array(w->scratch, line, t->n + 1);
     for (size_t i = 0; i < t->n; i++)
-        was[i] = (line){ t->gap[i], t->tol_gap[i], t->closed[i], t->met[i], t->in[i] };
+        was[i] = (line){ t->gap[i],  t->tol_gap[i], t->tol_u[i], t->un[i], t->ahead[i],
+                         t->hits[i], t->closed[i],  t->met[i],   t->in[i] };
+    table_reactions(w);
     t->n = w->contacts.nstate;
     for (size_t i = 0; i < t->n; i++) {
         contact_state *k = w->contacts.state[i];
+        contact *c = k->c;
         line is = k->at < 0 ? (line){ .closed = always(k) } : was[k->at];
         t->gap[i] = is.gap;
         t->tol_gap[i] = is.tol_gap;
+        t->tol_u[i] = is.tol_u;
+        t->un[i] = is.un;
+        t->ahead[i] = is.ahead;
+        t->hits[i] = is.hits;
         t->closed[i] = is.closed;
         t->met[i] = is.met;
         t->in[i] = is.in;
-        k->c->gap = &t->gap[i];
+        t->row[i] = (gap_row){ .dof = c->dof ? c->dof : t->every, .H = c->H, .n = c->n, .whole = !c->dof };
+        c->gap = &t->gap[i];
         k->at = (int)i;
     }
     arena_release(w->scratch, mark);
     table_families(w);
-    table_dofs(w);
+    t->by_dof = false;
 }
 
 static void contact_state_room(sweep *w, size_t n)
@@ -145,6 +209,7 @@ static void contact_state_room(sweep *w, size_t n)
         memcpy(w->contacts.state, old, w->contacts.nstate * sizeof *old);
     table_room(w, room);
     w->hand.act = arena_array(w->a, contact_state *, room);
+    w->hand.place = arena_array(w->a, int, room);
     w->hand.meetings = arena_array(w->a, meeting *, room);
     w->putting.back = arena_array(w->a, contact_state *, room);
     w->contacts.gaps_of = arena_array(w->a, contact *, room);
@@ -152,19 +217,6 @@ static void contact_state_room(sweep *w, size_t n)
     w->hand.who = arena_array(w->a, bool, room);
     w->hand.perm = arena_array(w->a, int, room);
     w->hand.cone = arena_array(w->a, cone, room);
-}
-
-/* each that was ever made may be busy in a step, even if its pair is far apart again */
-static void busy_room(sweep *w, size_t made)
-{
-    contact_state **old = w->contacts.busy;
-    w->contacts.made = made;
-    if (made <= w->contacts.busy_room)
-        return;
-    w->contacts.busy_room = 2 * made;
-    w->contacts.busy = arena_array(w->a, contact_state *, w->contacts.busy_room);
-    if (w->contacts.nbusy)
-        memcpy(w->contacts.busy, old, w->contacts.nbusy * sizeof *old);
 }
 
 void sweep_states(sweep *w)
@@ -175,13 +227,16 @@ void sweep_states(sweep *w)
     w->size.lengths = arena_array(w->a, double, w->p->ncontact);
     w->contacts.table.from = arena_array(w->a, size_t, w->p->ncontact + 1);
     w->contacts.table.at_dof = arena_array(w->a, int, w->n + 2);
+    w->contacts.table.every = arena_array(w->a, int, w->n);
+    for (int i = 0; i < w->n; i++)
+        w->contacts.table.every[i] = i;
     contact_state_room(w, s->ncontact + 1);
-    busy_room(w, s->ncontact + 1);
     contact_state *all = arena_array(w->a, contact_state, s->ncontact);
     for (size_t i = 0; i < s->ncontact; i++) {
         w->contacts.state[i] = &all[i];
         contact_state_new(w, &all[i], &s->contact[i]);
     }
+    contact_states_room(w, all, s->ncontact);
     w->contacts.nstate = s->ncontact;
     table_order(w);
 }
@@ -191,11 +246,14 @@ void sweep_take(sweep *w, const bool *which, const bool *also)
     act_known *known = &w->hand.known;
     int n = 0;
     bool changed = false;
+    if ((size_t)w->hand.nact == w->contacts.nstate && !memchr(which, false, w->contacts.nstate))
+        return; /* all, as before */
     for (size_t i = 0; i < w->contacts.nstate; i++) {
         if (!which[i] && !(also && also[i]))
             continue;
-        changed |= n >= w->hand.nact || w->hand.act[n] != w->contacts.state[i];
-        w->hand.act[n++] = w->contacts.state[i];
+        changed |= n >= w->hand.nact || w->hand.place[n] != (int)i;
+        w->hand.act[n] = w->contacts.state[i];
+        w->hand.place[n++] = (int)i;
     }
     changed |= n != w->hand.nact;
     w->hand.nact = n;
@@ -227,11 +285,11 @@ void sweep_gaps_but(sweep *w, const bool *known)
 {
     contact_table *t = &w->contacts.table;
     for (size_t f = 0; f < w->p->ncontact; f++) {
-        size_t from = t->from[f], end = t->from[f + 1], asked = 0;
-        if (from == end)
+        size_t from = t->from[f], end = t->from[f + 1], asked = known ? 0 : end - from;
+        if (from == end || (known && !memchr(known + from, false, end - from)))
             continue;
-        for (size_t i = from; i < end; i++)
-            asked += !(known && known[i]);
+        for (size_t i = from; known && i < end; i++)
+            asked += !known[i];
         family *fam = w->contacts.state[from]->c->fam;
         if (2 * asked >= end - from && end - from == fam->count && family_gaps(w->s, fam, t->gap + from))
             continue;
@@ -253,8 +311,8 @@ static contact_state *contact_state_spare(sweep *w, near_states *t, family *fam)
     contact *c = arena_make(w->a, contact);
     contact_new(w->s, fam, c, NULL);
     contact_state_new(w, k, c);
+    contact_states_room(w, k, 1);
     k->near = true;
-    busy_room(w, w->contacts.made + 1);
     return k;
 }
 
@@ -264,12 +322,8 @@ static void contact_state_place(contact_state *k, int64_t member, const int32_t 
     contact *c = k->c;
     contact_start(c, member, index);
     k->at = -1;
-    k->ahead = 0;
-    k->hits = 0;
     k->stamp = k->stamp_m = k->alone.stamp_a = k->alone.stamp_am = -1;
     k->alone.cone_step = NAN;
-    for (int j = 0; j < 1 + c->fam->d; j++)
-        k->r[j] = k->P[j] = 0;
 }
 
 /* at a distance that is known */
@@ -279,6 +333,7 @@ static bool contact_state_begin(sweep *w, contact_state *k)
     contact_gap(w->s, c);
     contact_rows(w->s, c, w->M, true);
     contact_laws(w->s, c, true);
+    row_note(&w->contacts.table.row[k->at], k);
     sweep_tolerances(w, k);
     return sweep_holds(w, k);
 }

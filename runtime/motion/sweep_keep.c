@@ -22,15 +22,13 @@ static void contact_keep(contact *c, run_state *s)
 static void contact_state_keep(sweep *w, contact_state *k, run_state *s)
 {
     size_t rows = 1 + (size_t)k->c->fam->d;
-    double *one[] = { &k->ahead,   &w->contacts.table.tol_gap[k->at],
-                      &k->tol_u,   &k->tol_slip,
-                      &k->un,      &k->mu0,
-                      &k->normal0, &k->htm,
-                      &k->speed };
+    contact_table *t = &w->contacts.table;
+    double *one[] = { &t->ahead[k->at], &t->tol_gap[k->at], &t->tol_u[k->at], &k->tol_slip, &t->un[k->at],
+                      &k->mu0,          &k->normal0,        &k->htm,          &k->speed };
     contact_keep(k->c, s);
-    state_flags(s, "closed", &w->contacts.table.closed[k->at], 1);
+    state_flags(s, "closed", &t->closed[k->at], 1);
     state_flags(s, "held", &k->now.held, 1);
-    state_int(s, "hits", &k->hits, 0, INT_MAX);
+    state_int(s, "hits", &t->hits[k->at], 0, INT_MAX);
     for (size_t i = 0; i < sizeof one / sizeof *one; i++)
         state_f64(s, "contact", one[i], 1);
     state_f64(s, "reaction", k->r, rows);
@@ -39,7 +37,7 @@ static void contact_state_keep(sweep *w, contact_state *k, run_state *s)
         return;
     k->stamp = k->stamp_m = k->alone.stamp_a = k->alone.stamp_am = -1;
     k->alone.cone_step = NAN;
-    busy(w, k);
+    t->counted = true;
 }
 
 static void numbers_keep(sweep *w, run_state *s)

@@ -2,6 +2,7 @@
  * run fails. */
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 #include "sweep.h"
 
 /* ---- failing ---- */
@@ -73,12 +74,39 @@ static void sized(sweep *w, contact_state *k)
     sweep_tolerances(w, k);
 }
 
+/* has one of its dofs grown? */
+static bool row_grown(const sweep *w, const gap_row *r)
+{
+    bool any = r->whole;
+    for (int k = 0; k < r->n && !any; k++)
+        any = w->size.has_grown[r->dof[k]];
+    return any;
+}
+
+/* all contacts in their order, where many dofs have grown */
+static void sized_in_order(sweep *w)
+{
+    const contact_table *t = &w->contacts.table;
+    for (int i = 0; i < w->size.ngrown; i++)
+        w->size.has_grown[w->size.grown[i]] = true;
+    for (size_t i = 0; i < w->contacts.nstate; i++)
+        if (row_grown(w, &t->row[i]))
+            sweep_tolerances(w, w->contacts.state[i]);
+    memset(w->size.has_grown, 0, (size_t)w->n * sizeof *w->size.has_grown);
+    w->size.ngrown = 0;
+}
+
 void sweep_sizes_known(sweep *w)
 {
     const contact_table *t = &w->contacts.table;
     if (w->size.ngrown == 0)
         return;
+    if (8 * w->size.ngrown > w->n) {
+        sized_in_order(w);
+        return;
+    }
     w->size.sized++;
+    sweep_by_dof(w);
     for (int i = 0; i < w->size.ngrown; i++)
         for (int j = t->at_dof[w->size.grown[i]]; j < t->at_dof[w->size.grown[i] + 1]; j++)
             sized(w, w->contacts.state[t->of_dof[j]]);
@@ -89,18 +117,20 @@ void sweep_sizes_known(sweep *w)
 
 void sweep_tolerances(sweep *w, contact_state *k)
 {
-    const contact *c = k->c;
-    /* members of a family are of one kind: they share what overlaps are measured by */
-    double *length = &w->size.lengths[c->fam - w->s->family];
+    contact_table *t = &w->contacts.table;
+    const gap_row *r = &t->row[k->at];
+    const double *qmax = w->size.qmax, *vmax = w->size.vmax;
     double size = 0, rate = 0;
-    for (int i = 0; i < c->n; i++) {
-        int dof = c->dof ? c->dof[i] : i;
-        size += fabs(c->H[i]) * w->size.qmax[dof];
-        rate += fabs(c->H[i]) * w->size.vmax[dof];
+    for (int i = 0; i < r->n; i++) {
+        size += fabs(r->H[i]) * qmax[r->dof[i]];
+        rate += fabs(r->H[i]) * vmax[r->dof[i]];
     }
-    *length = larger(*length, size);
-    w->contacts.table.tol_gap[k->at] = GAP_IS_ZERO * size;
-    k->tol_u = 1e-12 * (rate + fabs(c->ht));
+    *k->own_length = larger(*k->own_length, size);
+    t->tol_gap[k->at] = GAP_IS_ZERO * size;
+    t->tol_u[k->at] = 1e-12 * (rate + fabs(r->known ? r->ht : k->c->ht));
+    if (!k->rough)
+        return;
+    const contact *c = k->c;
     k->tol_slip = 0;
     for (int i = 0; i < c->d; i++)
         k->tol_slip += 1e-12 * (contact_size(c, c->S + (size_t)i * c->n, w->size.vmax) + fabs(c->s0[i]));
@@ -170,6 +200,7 @@ void sweep_cones(sweep *w)
         row = 0;
         for (int i = 0; i < w->hand.nact; i++)
             sweep_cone(w, i, &row);
+        known->made++;
         known->cones = w->hand.step > 0 ? known->stamp : -1;
         known->cone_step = w->hand.step;
         known->cone_end = w->hand.end;

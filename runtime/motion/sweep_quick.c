@@ -155,7 +155,7 @@ COPIED bool quick_react(sweep *w, const struct quick *p, trial o, copy y)
     if (k->normal && !(k->alone.A[0] > 0))
         return false;
     if (k->normal)
-        *b++ = row_times(c, c->H, o.v1, y) + (c->ht + k->ahead);
+        *b++ = row_times(c, c->H, o.v1, y) + (c->ht + w->contacts.table.ahead[k->at]);
     for (int j = 0; j < c->d; j++)
         *b++ = row_times(c, c->S + (size_t)j * (size_t)c->n, o.v1, y) + c->s0[j];
     k->row = 0; /* samples use it too */
@@ -327,7 +327,7 @@ static bool quick_ready(sweep *w)
     w->account.opened = 0;
     sweep_gather(w);
     if (k) {
-        k->hits = 0;
+        w->contacts.table.hits[k->at] = 0;
         k->row = 0;
     }
     for (int j = 0; k && j < rows_of(k); j++)

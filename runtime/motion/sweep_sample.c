@@ -33,37 +33,57 @@ static void sample_far(sweep *w, contact_result *r, const family *fam, size_t fi
         r->gap[first + m] = term_value(&fam->gap, &w->s->in, index);
 }
 
+/* A family of gaps without friction, all of its members in their order: they are read from the table. */
+static bool sample_plain(const sweep *w, size_t f, int64_t at, double over, bool instant)
+{
+    const contact_table *t = &w->contacts.table;
+    const contact_result *r = &w->r->contact[f];
+    size_t from = t->from[f], n = t->from[f + 1] - from, m = (size_t)(at * r->members);
+    if (w->s->family[f].d || w->p->contact[f].relation == REL_CLOSED || n != (size_t)r->members || n == 0)
+        return false;
+    const double *P = (instant ? t->r : t->P) + t->first[from];
+    memcpy(r->gap + m, t->gap + from, n * sizeof *r->gap);
+    for (size_t i = 0; i < n; i++)
+        r->rn[m + i] = instant ? P[i] : over * P[i];
+    for (size_t i = 0; i < n; i++)
+        r->status[m + i] = t->closed[from + i] ? STATUS_SLIP : STATUS_OPEN;
+    return true;
+}
+
+static void sample_one(sweep *w, contact_state *k, int64_t at, double over, bool instant)
+{
+    contact *c = k->c;
+    contact_result *r = k->out;
+    size_t m = (size_t)(at * r->members + c->member), ns = (size_t)r->nslip;
+    const double *P = instant ? k->r : k->P;
+    int a = k->normal;
+    double slip = 0, f = instant ? 1 : over;
+    r->gap[m] = *c->gap;
+    r->rn[m] = a ? f * P[0] : c->normal;
+    if (c->fam->d) {
+        if (!closed(w, k) && !k->offset_fixed) {
+            system_at(w->s, w->t, w->q, w->v);
+            contact_rows(w->s, c, w->M, false);
+        }
+        slip = contact_slip(c, w->v, w->room.x4);
+        show(c, c->show, w->room.x4, 1, r->slip + m * ns);
+        show(c, c->show_force, P + a, f, r->rt + m * ns);
+    }
+    r->status[m] = status_of(c, closed(w, k), contact_slips(slip, k->tol_slip, k->now.held));
+}
+
 static void sample_contacts(sweep *w, int64_t at, double over, bool instant)
 {
+    const contact_table *t = &w->contacts.table;
     system_at(w->s, w->t, w->q, w->v);
-    for (size_t i = 0; i < w->contacts.near.nof; i++) {
-        const family *fam = w->contacts.near.of[i].fam;
-        contact_result *r = &w->r->contact[fam - w->s->family];
-        if (r->kept)
-            sample_far(w, r, fam, (size_t)(at * r->members));
-    }
-    for (size_t i = 0; i < w->contacts.nstate; i++) {
-        contact_state *k = w->contacts.state[i];
-        contact *c = k->c;
-        contact_result *r = k->out;
-        if (!r->kept)
+    for (size_t f = 0; f < w->p->ncontact; f++) {
+        contact_result *r = &w->r->contact[f];
+        if (!r->kept || sample_plain(w, f, at, over, instant))
             continue;
-        size_t m = (size_t)(at * r->members + c->member), ns = (size_t)r->nslip;
-        const double *P = instant ? k->r : k->P;
-        int a = k->normal;
-        double slip = 0, f = instant ? 1 : over;
-        r->gap[m] = *c->gap;
-        r->rn[m] = a ? f * P[0] : c->normal;
-        if (c->fam->d) {
-            if (!closed(w, k) && !k->offset_fixed) {
-                system_at(w->s, w->t, w->q, w->v);
-                contact_rows(w->s, c, w->M, false);
-            }
-            slip = contact_slip(c, w->v, w->room.x4);
-            show(c, c->show, w->room.x4, 1, r->slip + m * ns);
-            show(c, c->show_force, P + a, f, r->rt + m * ns);
-        }
-        r->status[m] = status_of(c, closed(w, k), contact_slips(slip, k->tol_slip, k->now.held));
+        if (near_fits(&w->p->contact[f]))
+            sample_far(w, r, &w->s->family[f], (size_t)(at * r->members));
+        for (size_t i = t->from[f]; i < t->from[f + 1]; i++)
+            sample_one(w, w->contacts.state[i], at, over, instant);
     }
 }
 

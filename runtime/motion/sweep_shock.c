@@ -61,8 +61,8 @@ static instant_t now(sweep *w)
         contact_state *k = w->hand.act[i];
         k->now.c = k->c;
         k->now.out = k->out;
-        k->now.e = k->hits < MAX_HITS ? k->c->e : 0;
-        k->now.tol_u = k->tol_u;
+        k->now.e = w->contacts.table.hits[k->at] < MAX_HITS ? k->c->e : 0;
+        k->now.tol_u = w->contacts.table.tol_u[k->at];
         k->now.tol_slip = k->tol_slip;
         w->hand.meetings[i] = &k->now;
     }
@@ -82,17 +82,18 @@ static instant_t now(sweep *w)
 /* who stays closed */
 static void shock_end(sweep *w)
 {
+    contact_table *t = &w->contacts.table;
+    t->counted = true;
     for (int i = 0; i < w->hand.nact; i++) {
         contact_state *k = w->hand.act[i];
         if (k->relation != REL_GAP)
             continue;
-        if (k->now.hit) {
-            busy(w, k);
-            w->policy.again += k->hits++ > 0;
-        }
-        bool was = closed(w, k), *is = &w->contacts.table.closed[k->at];
-        bool thrown = k->now.before < -k->tol_u && k->now.e > 0;
-        *is = k->now.after <= k->tol_u || (k->now.impulse[0] > 0 && !thrown);
+        if (k->now.hit)
+            w->policy.again += t->hits[k->at]++ > 0;
+        double tol_u = t->tol_u[k->at];
+        bool was = closed(w, k), *is = &t->closed[k->at];
+        bool thrown = k->now.before < -tol_u && k->now.e > 0;
+        *is = k->now.after <= tol_u || (k->now.impulse[0] > 0 && !thrown);
         if (*is && !was && k->out->last_open)
             k->out->last_open[k->c->member] = w->t;
     }
@@ -132,13 +133,13 @@ bool sweep_meet(sweep *w)
             contact_rows(w->s, c, w->M, false);
             sweep_tolerances(w, k);
         }
-        k->un = gap_rate(k, w->v);
-        if (k->un > k->tol_u)
+        double un = t->un[i] = gap_rate(k, w->v);
+        if (un > t->tol_u[i])
             continue;
-        if (w->policy.cut == CUT_NEVER && w->t > 0 && k->un < -k->tol_u)
+        if (w->policy.cut == CUT_NEVER && w->t > 0 && un < -t->tol_u[i])
             continue; /* the step at once takes its impact in */
         t->met[i] = any = true;
-        hit |= k->un < -k->tol_u;
+        hit |= un < -t->tol_u[i];
     }
     if (hit)
         return sweep_shock(w);

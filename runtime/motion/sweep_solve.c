@@ -227,7 +227,7 @@ static double rounding(const sweep *w)
         const contact_state *k = w->hand.act[i];
         double a = w->hand.W[(size_t)k->row * w->hand.pr.m + k->row];
         if (k->normal && a > 0)
-            most = larger(most, k->tol_u * w->hand.unit[k->row] / a);
+            most = larger(most, w->contacts.table.tol_u[k->at] * w->hand.unit[k->row] / a);
     }
     return 0.5 * most;
 }
@@ -302,6 +302,7 @@ void sweep_chain(sweep *w)
     for (size_t i = 0; i < w->contacts.nstate; i++) {
         if (!w->contacts.state[i]->rows_fixed || w->contacts.state[i]->c->fam->d > MAX_TANGENT)
             return;
+        w->hand.place[w->hand.nact] = (int)i;
         w->hand.act[w->hand.nact++] = w->contacts.state[i];
     }
     w->hand.step = w->hand.end = 1;
@@ -310,12 +311,21 @@ void sweep_chain(sweep *w)
     list_fix(&w->crowd.chain);
 }
 
+/* Does a list have the cones at hand?  *known: number of those it has; from now on it is that of those at
+ * hand. */
+static bool cones_listed(const sweep *w, bool mass, int64_t *known)
+{
+    bool same = !mass && w->hand.known.still && *known == w->hand.known.made;
+    *known = mass ? -1 : w->hand.known.made; /* at an instant cones change once they are made */
+    return same;
+}
+
 /* all contacts at hand in the list that is made once for all: there the step matrix is that of the masses */
 static impulses *list_of(sweep *w, bool mass, const double *scale)
 {
     if (w->crowd.chain.fixed && (size_t)w->hand.nact == w->contacts.nstate) {
-        for (int i = 0; i < w->hand.nact; i++)
-            w->crowd.chain.act.cone[i] = w->hand.cone[i];
+        if (!cones_listed(w, mass, &w->crowd.chain_cones))
+            memcpy(w->crowd.chain.act.cone, w->hand.cone, (size_t)w->hand.nact * sizeof *w->hand.cone);
         return &w->crowd.chain;
     }
     list_put(w, &w->crowd.list, mass, scale);
@@ -369,7 +379,7 @@ static bool solve_list(sweep *w, bool mass, double *x)
         l->b[i] = w->hand.off[i];
         l->r[i] = w->hand.rr[i];
     }
-    for (int i = 0; i < w->hand.nact; i++) {
+    for (int i = 0; i < w->hand.nact && !w->hand.known.still; i++) {
         of_speed |= w->hand.cone[i].of_speed && !w->hand.cone[i].dir;
         if (w->hand.cone[i].of_speed && !w->hand.cone[i].dir)
             sweep_law(w, i, w->hand.act[i]->speed, &l->cone[i].mu, &l->cone[i].radius);
@@ -420,12 +430,14 @@ static bool solve_coupled(sweep *w, bool mass, double *x)
     fixed = fixed && w->hand.known.fixed;
     if (!w->crowd.coupled[mass])
         w->crowd.coupled[mass] = mixed_new(w->a);
-    if (same && w->hand.known.fixed && w->hand.known.listed == mass)
-        memcpy(l->cone, w->hand.cone, (size_t)w->hand.nact * sizeof *l->cone);
-    else
+    if (!(same && w->hand.known.fixed && w->hand.known.listed == mass)) {
         list_put(w, &w->crowd.list, mass, NULL);
+        w->crowd.list_cones = -1;
+    }
+    if (!cones_listed(w, mass, &w->crowd.list_cones))
+        memcpy(l->cone, w->hand.cone, (size_t)w->hand.nact * sizeof *l->cone);
     w->hand.known.listed = mass;
-    for (int i = 0; i < w->hand.nact; i++)
+    for (int i = 0; i < w->hand.nact && !w->hand.known.still; i++)
         if (w->hand.cone[i].of_speed && !w->hand.cone[i].dir)
             sweep_law(w, i, w->hand.act[i]->speed, &l->cone[i].mu, &l->cone[i].radius);
     for (int i = 0; i < l->n; i++)
@@ -495,13 +507,14 @@ static bool solve_by(sweep *w, bool mass, double *x)
 /* Rounding is no rate: where contacts wedge each other it would ask for huge impulses. */
 static void no_rounding(sweep *w, const double *x)
 {
+    const contact_table *t = &w->contacts.table;
     for (int i = 0; i < w->hand.nact; i++) {
-        const contact_state *k = w->hand.act[i];
-        if (k->relation != REL_GAP)
+        int at = w->hand.place[i];
+        if (w->hand.cone[i].kind != CONE_UNILATERAL)
             continue;
-        double rate = contact_rate(k->c, k->c->H, x);
-        if (fabs(rate + w->hand.off[k->row]) <= 0.5 * k->tol_u)
-            w->hand.off[k->row] = -rate;
+        double rate = row_rate(&t->row[at], x), *off = &w->hand.off[w->hand.cone[i].row];
+        if (fabs(rate + *off) <= 0.5 * t->tol_u[at])
+            *off = -rate;
     }
 }
 

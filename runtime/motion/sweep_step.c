@@ -95,7 +95,8 @@ static void rows_before(sweep *w)
         contact_state *k = w->hand.act[i];
         contact *c = k->c;
         size_t n = (size_t)c->n;
-        if (!k->offset_fixed)
+        bool joined = w->policy.whole && k->normal; /* a step at once has its rows and laws since it began */
+        if (!k->offset_fixed && !joined)
             contact_rows(w->s, c, w->M, false);
         k->htm = c->ht;
         for (int j = 0; j < c->d; j++)
@@ -105,7 +106,8 @@ static void rows_before(sweep *w)
         if (!contact_slips(k->speed, k->tol_slip, k->now.held))
             k->speed = 0;
         if (!k->still) {
-            contact_laws(w->s, c, false);
+            if (!joined)
+                contact_laws(w->s, c, false);
             k->mu0 = c->fam->f->mu_of_speed ? contact_mu(w->s, c, k->speed) : c->mu;
             k->normal0 = c->normal;
         }
@@ -141,14 +143,16 @@ static void rows_after(sweep *w, const double *M)
 }
 
 /* rates of the surfaces, and what is asked of the gap */
-static void contact_offsets(const sweep *w, const contact_state *k)
+static inline void contact_offsets(const sweep *w, int i)
 {
-    const contact *c = k->c;
-    double *off = w->hand.off + k->row;
-    if (k->normal)
-        *off++ = c->ht + k->ahead;
-    for (int j = 0; j < c->d; j++)
-        *off++ = c->s0[j];
+    const contact_table *t = &w->contacts.table;
+    const cone *o = &w->hand.cone[i];
+    const gap_row *row = &t->row[w->hand.place[i]];
+    double *off = w->hand.off + o->row;
+    if (cone_normal(o))
+        *off++ = (row->known ? row->ht : w->hand.act[i]->c->ht) + t->ahead[w->hand.place[i]];
+    for (int j = 0; j < o->d; j++)
+        *off++ = w->hand.act[i]->c->s0[j];
 }
 
 static bool step_alone(sweep *w, double h, double *v)
@@ -167,7 +171,7 @@ static bool step_alone(sweep *w, double h, double *v)
     k->row = 0;
     sweep_columns_put(w, k, false);
     sweep_lone_matrix(w, k, false);
-    contact_offsets(w, k);
+    contact_offsets(w, 0);
     return sweep_solve_alone(w, false, &k->alone.cone, v);
 }
 
@@ -179,13 +183,15 @@ static bool step_contacts(sweep *w, double h, double *v)
         return true;
     w->hand.step = h;
     sweep_cones(w);
+    const contact_table *t = &w->contacts.table;
     bool known = w->hand.known.still && !w->policy.whole && w->hand.known.offsets == w->hand.known.stamp;
     for (int i = 0; i < w->hand.nact; i++) {
-        const contact_state *k = w->hand.act[i];
+        const cone *o = &w->hand.cone[i];
+        const double *r = t->r + t->first[w->hand.place[i]];
         if (!known)
-            contact_offsets(w, k);
-        for (int j = 0; j < rows_of(k); j++)
-            w->hand.rr[k->row + j] = h * k->r[j];
+            contact_offsets(w, i);
+        for (int j = 0; j < cone_rows(o); j++)
+            w->hand.rr[o->row + j] = h * r[j];
     }
     w->hand.known.offsets = w->policy.whole ? -1 : w->hand.known.stamp;
     return sweep_solve(w, false, v, w->t1);
@@ -227,10 +233,10 @@ static int off_surface(sweep *w, double *gap)
     system_at(w->s, w->t1, w->q1, w->v1);
     for (int i = 0; i < w->hand.nact; i++) {
         contact_state *k = w->hand.act[i];
-        if (!k->normal)
+        if (!cone_normal(&w->hand.cone[i]))
             continue;
         double g = contact_gap(w->s, k->c);
-        if (k->relation == REL_GAP && g > 0 && (!(w->hand.rr[k->row] > 0) || k->ahead < 0))
+        if (k->relation == REL_GAP && g > 0 && !(w->hand.rr[k->row] > 0))
             continue;
         off |= fabs(g) > 0.25 * w->contacts.table.tol_gap[k->at];
         gap[m] = -g;
@@ -525,28 +531,39 @@ static double deepest(const sweep *w, size_t f)
     return -least;
 }
 
+/* Impulses of the step, and who lets go at its end. */
+static void accept_contacts(sweep *w, double h)
+{
+    contact_table *t = &w->contacts.table;
+    t->counted |= w->hand.nact > 0;
+    for (int i = 0; i < w->hand.nact; i++) {
+        const cone *o = &w->hand.cone[i];
+        const double *rr = w->hand.rr + o->row;
+        int at = w->hand.place[i];
+        double *r = t->r + t->first[at], *P = t->P + t->first[at];
+        for (int j = 0; j < cone_rows(o); j++) {
+            P[j] += rr[j];
+            r[j] = rr[j] / h;
+        }
+        if (!w->hand.known.still && (o->d || !w->hand.known.fixed)) /* those are never held by a bound */
+            w->hand.act[i]->now.held = !w->hand.act[i]->offset_fixed && sweep_held(w, i, h);
+        if (o->kind != CONE_UNILATERAL || rr[0] > 0)
+            continue;
+        if (act_rate(w, i, w->v1) > t->tol_u[at]) {
+            t->closed[at] = false;
+            for (int j = 0; j < cone_rows(o); j++)
+                r[j] = 0;
+        }
+    }
+}
+
 void sweep_accept(sweep *w, double h)
 {
     if (w->policy.whole && w->s->mass_constant)
         sweep_whole_account(w, h);
     else
         account(w, h);
-    for (int i = 0; i < w->hand.nact; i++) {
-        contact_state *k = w->hand.act[i];
-        busy(w, k);
-        for (int j = 0; j < rows_of(k); j++) {
-            k->P[j] += w->hand.rr[k->row + j];
-            k->r[j] = w->hand.rr[k->row + j] / h;
-        }
-        k->now.held = !k->offset_fixed && sweep_held(w, i, h);
-        if (always(k) || w->hand.rr[k->row] > 0)
-            continue;
-        if (gap_rate(k, w->v1) > k->tol_u) {
-            w->contacts.table.closed[k->at] = false;
-            for (int j = 0; j < rows_of(k); j++)
-                k->r[j] = 0;
-        }
-    }
+    accept_contacts(w, h);
     SWAP(w->q, w->q1);
     SWAP(w->v, w->v1);
     if (w->s->past)

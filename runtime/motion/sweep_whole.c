@@ -22,68 +22,97 @@ static double small_overlap(const sweep *w, const contact_state *k)
     return *k->length * small_share(w);
 }
 
+/* what the overlaps of a family are measured by */
+static double length_of(const sweep *w, size_t f)
+{
+    return w->contacts.near.reach > 0 ? w->contacts.near.reach : w->size.lengths[f];
+}
+
 /* ---- who takes part ---- */
 /* By how much smooth forces change the rate of the gap in the step, their parts taken together by size. */
-static double forced_rate(const sweep *w, const contact *c)
+static double forced_rate(const sweep *w, const gap_row *r)
 {
+    const double *v = w->v, *v1 = w->v1;
     double change = 0;
-    for (int k = 0; k < c->n; k++)
-        change += fabs(c->H[k] * (w->v1[dof_of(c, k)] - w->v[dof_of(c, k)]));
+    for (int k = 0; k < r->n; k++)
+        change += fabs(r->H[k] * (v1[r->dof[k]] - v[r->dof[k]]));
     return change;
 }
 
 /* Gaps up to this count as closed in a step of size h: the bodies then rest that far apart, at most 1e-4 of
    the way that forces move them in the step, and less where the tolerance is tighter than 1e-8.  Such gaps
-   make the step problem of a pile nearly a vertex, far from the start. */
-static double micro_gap(const sweep *w, const contact *c, double h)
+   make the step problem of a pile nearly a vertex, far from the start.  As a time, for a given change of
+   the rate. */
+static double micro_time(const sweep *w, double h)
 {
-    return fmin(1e-4, sqrt(w->tol)) * h * forced_rate(w, c);
+    return fmin(1e-4, sqrt(w->tol)) * h;
 }
 
+/* contacts of a family that may join the step */
+typedef struct joining {
+    double h, length, micro;
+    contact_relation relation;
+} joining;
+
 /* What is asked of the gap's rate besides the motion of its surfaces. */
-static double gap_ahead(const sweep *w, const contact_state *k, double h)
+static double gap_ahead(const sweep *w, size_t i, const joining *j)
 {
-    const contact *c = k->c;
-    double gap = *c->gap;
+    const contact_table *t = &w->contacts.table;
+    const gap_row *r = &t->row[i];
+    double gap = t->gap[i], un = t->un[i];
     /* rounding is no gap, nor is what lies far below a step's resolution */
-    double ahead = fabs(gap) > 1e-14 * *k->length ? gap / h : 0;
-    if (gap > 0 && gap <= micro_gap(w, c, h))
+    double ahead = fabs(gap) > 1e-14 * j->length ? gap / j->h : 0;
+    if (gap > 0 && gap <= j->micro * forced_rate(w, r))
         ahead = 0;
     /* it meets the surface within the step: restitution now, unless the rebound is below what a step resolves
      */
-    if (c->e > 0 && k->hits < MAX_HITS && gap + h * k->un <= 0 &&
-        -c->e * k->un > 2 * fabs(contact_rate(c, c->H, w->v1) + c->ht - k->un))
-        return c->e * k->un;
+    if (r->e > 0 && t->hits[i] < MAX_HITS && gap + j->h * un <= 0 &&
+        -r->e * un > 2 * fabs(row_rate(r, w->v1) + r->ht - un))
+        return r->e * un;
     /* an overlap is opened by positions, not by speed */
-    return ahead < 0 && k->relation == REL_GAP ? 0 : ahead;
+    return ahead < 0 && j->relation == REL_GAP ? 0 : ahead;
 }
 
 /* how far the gap may close in the step: any of its bodies may be stopped */
-static double reach_of(const sweep *w, const contact *c)
+static double reach_of(const sweep *w, const gap_row *r)
 {
-    double reach = fabs(c->ht);
-    for (int k = 0; k < c->n; k++) {
-        int dof = dof_of(c, k);
-        reach += fabs(c->H[k]) * larger(fabs(w->v[dof]), fabs(w->v1[dof]));
+    double reach = fabs(r->ht);
+    for (int k = 0; k < r->n; k++) {
+        int dof = r->dof[k];
+        reach += fabs(r->H[k]) * larger(fabs(w->v[dof]), fabs(w->v1[dof]));
     }
     return reach;
 }
 
-static void join_one(sweep *w, size_t i, double h)
+/* rows of now; laws too where it takes part */
+static bool join_rows(sweep *w, size_t i, const joining *j)
 {
     contact_table *t = &w->contacts.table;
+    gap_row *r = &t->row[i];
     contact_state *k = w->contacts.state[i];
-    contact *c = k->c;
-    if (!k->rows_fixed || !k->offset_fixed)
-        contact_rows(w->s, c, w->M, false);
+    if (!r->known && !k->offset_fixed)
+        contact_rows(w->s, k->c, w->M, false);
+    if (!r->known)
+        r->ht = k->c->ht;
     if (!t->in[i] && !t->met[i] && !w->crowd.chain.fixed &&
-        t->gap[i] > w->contacts.margin * (h * reach_of(w, c) + 2e-4 * *k->length))
+        t->gap[i] > w->contacts.margin * (j->h * reach_of(w, r) + 2e-4 * j->length))
+        return false;
+    if (r->known)
+        return true;
+    if (!k->still)
+        contact_laws(w->s, k->c, false);
+    row_note(r, k);
+    return true;
+}
+
+static void join_one(sweep *w, size_t i, const joining *j)
+{
+    contact_table *t = &w->contacts.table;
+    if (!join_rows(w, i, j))
         return;
     t->in[i] = true;
-    if (!k->still)
-        contact_laws(w->s, c, false);
-    k->un = gap_rate(k, w->v);
-    k->ahead = gap_ahead(w, k, h);
+    t->un[i] = row_rate(&t->row[i], w->v) + t->row[i].ht;
+    t->ahead[i] = gap_ahead(w, i, j);
 }
 
 /* v1 holds the rates that smooth forces alone would lead to */
@@ -97,11 +126,12 @@ static void join(sweep *w, double h)
     memcpy(t->in, t->closed, w->contacts.nstate * sizeof *t->in);
     for (size_t f = 0; f < w->p->ncontact; f++) {
         bool pairs = near_fits(&w->p->contact[f]);
+        joining j = { h, length_of(w, f), micro_time(w, h), w->p->contact[f].relation };
         for (size_t i = t->from[f]; i < t->from[f + 1]; i++)
-            if (w->p->contact[f].relation == REL_CLOSED)
+            if (j.relation == REL_CLOSED)
                 t->in[i] = true;
-            else if (!pairs || !(t->gap[i] > near_far))
-                join_one(w, i, h);
+            else if (!pairs || t->in[i] || !(t->gap[i] > near_far))
+                join_one(w, i, &j);
     }
 }
 
@@ -113,27 +143,37 @@ static bool still_apart(sweep *w)
     system_at(w->s, w->t1, w->q1, w->v1);
     sweep_gaps_but(w, t->in);
     for (size_t i = 0; i < w->contacts.nstate; i++) {
+        if (t->in[i] && !t->met[i])
+            continue;
         t->met[i] = !t->in[i] && !(t->gap[i] >= 0) && !(t->gap[i] >= -small_overlap(w, w->contacts.state[i]));
         apart &= !t->met[i];
     }
     return apart;
 }
 
+/* contact i of the problem has an impulse, and may let go */
+static bool pushes_open(const sweep *w, int i)
+{
+    return w->hand.cone[i].kind == CONE_UNILATERAL && w->hand.rr[w->hand.cone[i].row] > 0;
+}
+
 static void note_impacts(sweep *w)
 {
-    double t = w->t;
+    contact_table *t = &w->contacts.table;
+    double now = w->t;
     w->t = w->t1;
     for (int i = 0; i < w->hand.nact; i++) {
-        contact_state *k = w->hand.act[i];
-        if (!closed(w, k) && k->relation == REL_GAP && k->un < -k->tol_u && w->hand.rr[k->row] > 0) {
-            sweep_impact(w, k, k->un, gap_rate(k, w->v1), w->hand.rr[k->row]);
-            busy(w, k);
-            k->hits++;
-            if (k->out->last_open)
-                k->out->last_open[k->c->member] = w->t1;
-        }
+        int at = w->hand.place[i];
+        if (t->closed[at] || !(t->un[at] < -t->tol_u[at]) || !pushes_open(w, i))
+            continue;
+        const contact_state *k = w->hand.act[i];
+        sweep_impact(w, k, t->un[at], gap_rate(k, w->v1), w->hand.rr[k->row]);
+        t->counted = true;
+        t->hits[at]++;
+        if (k->out->last_open)
+            k->out->last_open[k->c->member] = w->t1;
     }
-    w->t = t;
+    w->t = now;
 }
 
 bool sweep_whole(sweep *w, double h)
@@ -143,7 +183,6 @@ bool sweep_whole(sweep *w, double h)
     memset(w->contacts.table.met, 0, w->contacts.nstate * sizeof *w->contacts.table.met);
     /* bodies that others set in motion may meet what was too far off: then with a wider look, once more */
     for (w->contacts.margin = 1.5; ok; w->contacts.margin *= 3) {
-        w->hand.nact = 0;
         w->t1 = w->t + h;
         ok = sweep_free(w, h) && sweep_near(w, h, w->v1);
         if (!ok)
@@ -164,34 +203,27 @@ bool sweep_whole(sweep *w, double h)
 
 void sweep_whole_end(sweep *w)
 {
-    for (int i = 0; i < w->hand.nact; i++)
-        w->hand.act[i]->ahead = 0;
-    memset(w->contacts.table.in, 0, w->contacts.nstate * sizeof *w->contacts.table.in);
+    contact_table *t = &w->contacts.table;
+    memset(t->ahead, 0, w->contacts.nstate * sizeof *t->ahead);
+    memset(t->in, 0, w->contacts.nstate * sizeof *t->in);
     w->policy.whole = false;
 }
 
 /* ---- where bodies go ---- */
-static double overlap_of(const contact_state *k)
-{
-    if (k->relation == REL_CLOSED)
-        return 0;
-    return k->relation == REL_BILATERAL ? fabs(*k->c->gap) : -*k->c->gap;
-}
-
 /* is an overlap above that share of its length left, among contacts that take part? */
 static bool overlap_left(const sweep *w, double share)
 {
     const contact_table *t = &w->contacts.table;
-    bool left = false;
-    for (size_t f = 0; f < w->p->ncontact && !left; f++) {
+    for (size_t f = 0; f < w->p->ncontact; f++) {
         bool held = w->p->contact[f].relation == REL_BILATERAL;
-        double most = share * (w->contacts.near.reach > 0 ? w->contacts.near.reach : w->size.lengths[f]);
+        double most = share * length_of(w, f);
         if (w->p->contact[f].relation == REL_CLOSED)
             continue;
         for (size_t i = t->from[f]; i < t->from[f + 1]; i++)
-            left |= t->in[i] && (held ? fabs(t->gap[i]) : -t->gap[i]) > most;
+            if ((held ? fabs(t->gap[i]) : -t->gap[i]) > most && t->in[i])
+                return true;
     }
-    return left;
+    return false;
 }
 
 /* by the rates of the step; is an overlap above `least` of its length left? */
@@ -212,12 +244,14 @@ static bool takes_part(const contact *c, int k)
 }
 
 /* x1 holds the rates along which bodies go */
-static void go_by_end(sweep *w, const contact *c)
+static void go_by_end(sweep *w, const contact *c, int look)
 {
     for (int k = 0; k < c->n; k++) {
         int dof = dof_of(c, k);
         if (!takes_part(c, k))
             continue;
+        if (!w->by_end[dof])
+            w->by_end_since[dof] = look;
         w->by_end[dof] = 1;
         w->room.x1[dof] = w->v1[dof];
     }
@@ -228,61 +262,76 @@ static double way_rate(const sweep *w, int i)
     return w->by_end[i] ? w->v1[i] : 0.5 * (w->v[i] + w->v1[i]);
 }
 
-/* does the contact's impulse do work along the way its bodies go? */
-static bool gains(const sweep *w, const contact_state *k, const double *rate)
+/* does the impulse of contact i do work along the way its bodies go? */
+static bool gains(const sweep *w, int i, const double *rate)
 {
-    const contact *c = k->c;
-    double power = 0, size = 0, speed = 0;
+    const gap_row *row = &w->contacts.table.row[w->hand.place[i]];
+    const cone *o = &w->hand.cone[i];
+    const double *r = w->hand.rr + o->row;
+    double speed = 0;
     bool new = false;
-    for (int j = 0; j < c->n; j++) {
-        new |= takes_part(c, j) && !w->by_end[dof_of(c, j)];
-        speed = larger(speed, fabs(rate[dof_of(c, j)]));
+    for (int j = 0; j < row->n; j++) {
+        int dof = row->dof[j];
+        new |= (!row->whole || row->H[j] != 0) && !w->by_end[dof];
+        speed = larger(speed, fabs(rate[dof]));
     }
-    for (int a = 0; new &&a < rows_of(k); a++) {
-        double r = w->hand.rr[k->row + a], still = a < k->normal ? c->ht : c->s0[a - k->normal];
-        power += r * (contact_rate(c, row_of(k, c->H, c->S, a), rate) + still);
-        size += fabs(r) * (speed + fabs(still));
+    if (!new)
+        return false;
+    double power = r[0] * (row_rate(row, rate) + row->ht), size = fabs(r[0]) * (speed + fabs(row->ht));
+    const contact *c = o->d ? w->hand.act[i]->c : NULL;
+    for (int a = 0; a < o->d; a++) {
+        power += r[1 + a] * (contact_rate(c, c->S + (size_t)a * (size_t)c->n, rate) + c->s0[a]);
+        size += fabs(r[1 + a]) * (speed + fabs(c->s0[a]));
     }
     return power > 1e-9 * size;
 }
 
-/* contact i of the problem has an impulse, and may let go */
-static bool pushes_open(const sweep *w, int i)
+/* do the bodies of contact i go another way since the look before? */
+static bool led_on(const sweep *w, int i, int look)
 {
-    return w->hand.cone[i].kind == CONE_UNILATERAL && w->hand.rr[w->hand.cone[i].row] > 0;
+    const gap_row *row = &w->contacts.table.row[w->hand.place[i]];
+    for (int j = 0; j < row->n; j++)
+        if (w->by_end_since[row->dof[j]] >= look - 1)
+            return true;
+    return false;
 }
 
 /* Bodies on which an impulse would do work at the mean rate, as where they went apart and are pressed anew,
- * go by the rate at the end: that is no gain. */
-static void no_gain(sweep *w)
+ * go by the rate at the end: that is no gain.  *look counts the looks at all contacts in the step. */
+static void no_gain(sweep *w, int *look)
 {
+    const contact_table *t = &w->contacts.table;
     bool may = false; /* without friction and restitution only what goes apart at the start can do so */
     for (int i = 0; i < w->hand.nact && !may; i++)
-        may = pushes_open(w, i) && (w->hand.cone[i].d || w->hand.act[i]->c->e > 0 || w->hand.act[i]->un > 0);
+        may = pushes_open(w, i) &&
+              (w->hand.cone[i].d || t->row[w->hand.place[i]].e > 0 || t->un[w->hand.place[i]] > 0);
     for (int i = 0; i < w->n; i++)
         w->room.x1[i] = way_rate(w, i);
-    for (bool more = may; more;) {
+    for (bool more = may; more; ++*look) {
         more = false;
         for (int i = 0; i < w->hand.nact; i++) {
-            if (!pushes_open(w, i) || !gains(w, w->hand.act[i], w->room.x1))
+            if (!pushes_open(w, i) || (*look > 1 && !led_on(w, i, *look)) || !gains(w, i, w->room.x1))
                 continue;
-            go_by_end(w, w->hand.act[i]->c);
+            go_by_end(w, w->hand.act[i]->c, *look);
             more = true;
         }
     }
 }
 
 /* bodies of overlapping contacts go by the rate at the end, for which gap + h u_n >= 0 was asked */
-static bool no_overlap(sweep *w, double h, double least)
+static bool no_overlap(sweep *w, double h, double least, int look)
 {
+    const contact_table *t = &w->contacts.table;
     bool more = false;
     for (int i = 0; i < w->hand.nact; i++) {
-        const contact_state *k = w->hand.act[i];
-        double over = overlap_of(k);
-        if (!(over > least * *k->length))
+        int at = w->hand.place[i];
+        if (w->hand.cone[i].kind == CONE_GIVEN)
             continue;
-        const contact *c = k->c;
-        bool any = -k->un * h > over, all = true; /* it came at a speed, or others were moved */
+        double over = w->hand.cone[i].kind == CONE_BILATERAL ? fabs(t->gap[at]) : -t->gap[at];
+        if (!(over > 0) || !(over > least * *w->hand.act[i]->length))
+            continue;
+        const contact *c = w->hand.act[i]->c;
+        bool any = -t->un[at] * h > over, all = true; /* it came at a speed, or others were moved */
         for (int j = 0; j < c->n; j++) {
             any |= w->by_end[dof_of(c, j)];
             all &= w->by_end[dof_of(c, j)];
@@ -290,7 +339,7 @@ static bool no_overlap(sweep *w, double h, double least)
         if (!any || all)
             continue;
         more = true;
-        go_by_end(w, c);
+        go_by_end(w, c, look);
     }
     return more;
 }
@@ -414,23 +463,18 @@ static void open_overlaps(sweep *w)
     arena_release(w->scratch, mark);
 }
 
-static bool overlaps(sweep *w)
+/* gaps are known where bodies go */
+static void no_overlaps_left(sweep *w)
 {
-    system_at(w->s, w->t1, w->q1, w->v1);
-    sweep_gaps(w, w->hand.act, (size_t)w->hand.nact);
-    return overlap_left(w, small_share(w));
+    enum { ROUNDS = 6 };
+    for (int round = 0; round < ROUNDS && overlap_left(w, small_share(w)); round++) {
+        open_overlaps(w);
+        system_at(w->s, w->t1, w->q1, w->v1);
+        sweep_gaps(w, w->hand.act, (size_t)w->hand.nact);
+    }
 }
 
 /* ---- books ---- */
-static bool reacts(const sweep *w, int i)
-{
-    const double *r = w->hand.rr + w->hand.cone[i].row;
-    bool any = false;
-    for (int a = 0; a < cone_rows(&w->hand.cone[i]); a++)
-        any |= r[a] != 0;
-    return any;
-}
-
 /* Work is done along the way that is gone; where that is by the rate at the end, half of dv.M dv is lost.
  * What contacts gain in the step; *to_surfaces: given to those that move. */
 static double contacts_gain(sweep *w, double *to_surfaces)
@@ -445,16 +489,20 @@ static double contacts_gain(sweep *w, double *to_surfaces)
         if (w->by_end[i])
             gain -= 0.5 * dv[i] * mdv[i];
     for (int i = 0; i < w->hand.nact; i++) {
-        if (!reacts(w, i))
-            continue;
-        const contact_state *k = w->hand.act[i];
-        const contact *c = k->c;
-        for (int a = 0; a < rows_of(k); a++) {
-            double r = w->hand.rr[k->row + a], still = a < k->normal ? c->ht : c->s0[a - k->normal];
-            if (r == 0)
+        const cone *o = &w->hand.cone[i];
+        const double *r = w->hand.rr + o->row;
+        if (cone_normal(o) && *r != 0) {
+            const gap_row *row = &w->contacts.table.row[w->hand.place[i]];
+            gain += *r * (row_rate(row, rate) + row->ht);
+            given += *r * row->ht;
+        }
+        const contact *c = o->d ? w->hand.act[i]->c : NULL;
+        r += cone_normal(o);
+        for (int a = 0; a < o->d; a++) {
+            if (r[a] == 0)
                 continue;
-            gain += r * (contact_rate(c, row_of(k, c->H, c->S, a), rate) + still);
-            given += r * still;
+            gain += r[a] * (contact_rate(c, c->S + (size_t)a * (size_t)c->n, rate) + c->s0[a]);
+            given += r[a] * c->s0[a];
         }
     }
     *to_surfaces = given;
@@ -479,15 +527,17 @@ bool sweep_whole_positions(sweep *w, double h)
     for (int i = 0; i < w->n; i++) {
         w->account.used[i] = (1 - w->theta) * w->f[i] + w->theta * w->f1[i];
         w->by_end[i] = 0;
+        w->by_end_since[i] = -1;
     }
     w->account.opened = 0;
     bool free = w->s->mass_constant && !w->s->first_order;
+    int look = 1;
     if (free)
-        no_gain(w);
+        no_gain(w, &look);
     for (int round = 0; round < 64 && positions_by(w, h, least); round++) {
-        if (!free || !no_overlap(w, h, least))
+        if (!free || !no_overlap(w, h, least, look))
             break;
-        no_gain(w); /* who goes by the end now may have others gain */
+        no_gain(w, &look); /* who goes by the end now may have others gain */
     }
     /* bodies that are wedged have reactions whose rounding alone is a gain: then all go by the end */
     w->account.gain_known = free;
@@ -496,7 +546,6 @@ bool sweep_whole_positions(sweep *w, double h)
         positions_by(w, h, least);
         w->account.gain_known = false;
     }
-    for (int round = 0; round < 6 && overlaps(w); round++)
-        open_overlaps(w);
+    no_overlaps_left(w);
     return true;
 }

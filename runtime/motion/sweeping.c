@@ -53,6 +53,7 @@ bool sweep_survey(sweep *w)
         contact_gap(s, c);
         contact_rows(s, c, w->M, true);
         contact_laws(s, c, true);
+        row_note(&w->contacts.table.row[i], k);
         sweep_tolerances(w, k);
         k->now.held = false;
         if (!sweep_holds(w, k))
@@ -62,10 +63,10 @@ bool sweep_survey(sweep *w)
         double un = gap_rate(k, w->v);
         bool *is = &w->contacts.table.closed[i];
         if (k->relation == REL_GAP)
-            *is = *is && *c->gap <= w->contacts.table.tol_gap[i] && fabs(un) <= k->tol_u;
+            *is = *is && *c->gap <= w->contacts.table.tol_gap[i] && fabs(un) <= w->contacts.table.tol_u[i];
         /* held from both sides: a rate of the gap is a shock */
         else
-            *is = true, w->jolt |= fabs(un) > k->tol_u;
+            *is = true, w->jolt |= fabs(un) > w->contacts.table.tol_u[i];
     }
     return true;
 }
@@ -117,11 +118,13 @@ static void sweep_rooms(sweep *w)
         factor_shape(&w->matrix.df, w->a, &s->step_shape);
     }
     w->size.grown = arena_array(w->a, int, n);
+    w->size.has_grown = arena_array(w->a, bool, n);
     w->matrix.d_step = NAN;
     w->matrix.stamp = w->matrix.stamp_m = 1;
     w->policy.patience = MAX_AGAIN;
     sweep_states(w);
     w->by_end = arena_array(w->a, uint8_t, n);
+    w->by_end_since = arena_array(w->a, int, n);
     w->hand.rows_most = 1 + (int)d;
     w->hand.dofs_most = 1;
     for (size_t i = 0; i < w->p->ncontact; i++) {

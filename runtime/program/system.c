@@ -395,19 +395,36 @@ void contact_start(contact *c, int64_t member, const int32_t *index)
         contact_dofs(c->fam, c);
 }
 
-void contact_new(system_t *s, family *fam, contact *c, double *gap)
+static void contact_begin(system_t *s, family *fam, contact *c, double *gap)
 {
-    size_t n = fam->dof ? (size_t)fam->ndof : (size_t)s->n, d = (size_t)fam->d;
     c->fam = fam;
     c->gap = gap;
-    c->n = (int)n;
-    c->dof = fam->dof ? arena_array(s->a, int, n) : NULL;
-    c->H = arena_array(s->a, double, n);
-    c->S = arena_array(s->a, double, d *n);
-    c->s0 = arena_array(s->a, double, d);
-    c->show = arena_array(s->a, double, d *(size_t)fam->shown);
-    c->show_force = fam->f->slip_given ? c->show : arena_array(s->a, double, d *(size_t)fam->shown);
+    c->n = fam->dof ? fam->ndof : s->n;
+    c->dof = fam->dof ? arena_array(s->a, int, c->n) : NULL;
     c->metric = 1;
+}
+
+/* Each quantity of all contacts before the next one: passes over many of them read what lies side by side. */
+static void contacts_room(system_t *s, contact *c, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        c[i].H = arena_array(s->a, double, c[i].n);
+    for (size_t i = 0; i < count; i++)
+        c[i].S = arena_array(s->a, double, (size_t)c[i].fam->d *(size_t)c[i].n);
+    for (size_t i = 0; i < count; i++)
+        c[i].s0 = arena_array(s->a, double, c[i].fam->d);
+    for (size_t i = 0; i < count; i++) {
+        const family *fam = c[i].fam;
+        size_t shown = (size_t)fam->d * (size_t)fam->shown;
+        c[i].show = arena_array(s->a, double, shown);
+        c[i].show_force = fam->f->slip_given ? c[i].show : arena_array(s->a, double, shown);
+    }
+}
+
+void contact_new(system_t *s, family *fam, contact *c, double *gap)
+{
+    contact_begin(s, fam, c, gap);
+    contacts_room(s, c, 1);
 }
 
 static void contacts_new(system_t *s, storage how)
@@ -428,13 +445,14 @@ static void contacts_new(system_t *s, storage how)
             if (asks->k && !term_member(asks, index))
                 continue;
             contact *c = &s->contact[at];
-            contact_new(s, fam, c, &s->gaps[at++]);
+            contact_begin(s, fam, c, &s->gaps[at++]);
             contact_start(c, member, index);
             s->rows += (f->relation != REL_CLOSED) + fam->d;
         }
         fam->count = at - fam->first;
     }
     s->ncontact = at;
+    contacts_room(s, s->contact, at);
 }
 
 size_t program_contacts(const program *p)
