@@ -620,6 +620,9 @@ static void summary(session *s, const run *r)
     if (x->at_once)
         text_printf(&t, "  %lld step%s taken at once, not cut at every impact (cut = %s)\n",
                     (long long)x->at_once, x->at_once == 1 ? " was" : "s were", x->cut);
+    if (x->partly_at_once)
+        text_printf(&t, "  in %lld of them the islands that do not crowd were cut at every impact\n",
+                    (long long)x->partly_at_once);
     if (x->branch_choices)
         text_printf(&t, "  %lld steps had several solutions\n", (long long)x->branch_choices);
     if (x->averaged)
@@ -667,6 +670,7 @@ static void run_record(session *s, const run *r)
     rec->solver = r->r->solver ? arena_strdup(s->keep, r->r->solver) : NULL;
     rec->cut = r->r->cut;
     rec->at_once += r->r->at_once;
+    rec->partly_at_once += r->r->partly_at_once;
     if (!isnan(r->r->error))
         rec->error = fmax(rec->error, r->r->error);
     rec->power_balance = fmax(rec->power_balance, r->r->power_balance);

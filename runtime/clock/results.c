@@ -253,17 +253,17 @@ static void impacts_keep(results *r, contact_result *c, run_state *s)
 void results_keep(results *r, run_state *s)
 {
     double worst[] = { r->t_end, r->max_penetration, r->residual, r->power_balance, r->pair_penetration };
-    int64_t counts[] = {
-        r->steps, r->solver_iterations, r->branch_choices, r->averaged, r->swept, r->at_once
-    };
+    int64_t counts[] = { r->steps, r->solver_iterations, r->branch_choices, r->averaged,
+                         r->swept, r->at_once,           r->partly_at_once };
     state_f64(s, "worst", worst, 5);
-    state_i64(s, "counts", counts, 6);
+    state_i64(s, "counts", counts, 7);
     state_name(s, "solver", &r->solver, r->a);
     if (state_reads(s) && state_ok(s)) {
         r->t_end = worst[0], r->max_penetration = worst[1], r->residual = worst[2];
         r->power_balance = worst[3], r->pair_penetration = worst[4];
         r->steps = counts[0], r->solver_iterations = counts[1], r->branch_choices = counts[2];
         r->averaged = counts[3], r->swept = counts[4], r->at_once = counts[5];
+        r->partly_at_once = counts[6];
     }
     for (size_t i = 0; i < r->prog->ncontact; i++)
         impacts_keep(r, &r->contact[i], s);

@@ -89,10 +89,11 @@ typedef struct results {
     int64_t steps, solver_iterations, branch_choices;
     /* samples whose acceleration is the mean over the step: Gauss's principle had no solution there */
     int64_t averaged;
-    int64_t swept;   /* contacts visited in Gauss-Seidel sweeps, where there are many */
-    int64_t at_once; /* steps that were not cut at impacts */
-    int64_t plain;   /* steps that went the short way of small models */
-    const char *cut; /* policy by which steps are cut at impacts; NULL: none */
+    int64_t swept;          /* contacts visited in Gauss-Seidel sweeps, where there are many */
+    int64_t at_once;        /* steps that were not cut at impacts */
+    int64_t partly_at_once; /* those of them in which some islands were followed all the same */
+    int64_t plain;          /* steps that went the short way of small models */
+    const char *cut;        /* policy by which steps are cut at impacts; NULL: none */
     const dense_output *dense;
     const char *solver; /* of the step problem, by name */
     const char *note;   /* what the user should know of the start, or NULL */

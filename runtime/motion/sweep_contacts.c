@@ -103,6 +103,12 @@ static void table_families(sweep *w)
         w->contacts.table.from[f] = w->contacts.nstate;
 }
 
+void sweep_table_index(sweep *w)
+{
+    table_families(w);
+    table_dofs(w);
+}
+
 /* Tracks have come and gone: what the table says of those that were there goes along with them.  The others
  * are open, or always closed. */
 static void table_order(sweep *w)
@@ -113,7 +119,8 @@ static void table_order(sweep *w)
     } line;
     contact_table *t = &w->contacts.table;
     arena_pos mark = arena_mark(w->scratch);
-    w->hand.nact = 0; /* a state may be that of another pair */
+    w->hand.nact = 0;                  /* a state may be that of another pair */
+    w->islands.stage = STEP_UNDIVIDED; /* parts of a step go by the old order */
     line *was = arena_array(w->scratch, line, t->n + 1);
     for (size_t i = 0; i < t->n; i++)
         was[i] = (line){ t->gap[i], t->tol_gap[i], t->closed[i], t->met[i], t->in[i] };
@@ -130,8 +137,7 @@ static void table_order(sweep *w)
         k->at = (int)i;
     }
     arena_release(w->scratch, mark);
-    table_families(w);
-    table_dofs(w);
+    sweep_table_index(w);
 }
 
 static void contact_state_room(sweep *w, size_t n)

@@ -135,7 +135,9 @@ bool sweep_meet(sweep *w)
         k->un = gap_rate(k, w->v);
         if (k->un > k->tol_u)
             continue;
-        if (w->policy.cut == CUT_NEVER && w->t > 0 && k->un < -k->tol_u)
+        bool at_once = w->policy.cut == CUT_NEVER ||
+                       (w->islands.stage == STEP_CROWD && w->islands.part[i] == PART_CALM);
+        if (at_once && w->t > 0 && k->un < -k->tol_u)
             continue; /* the step at once takes its impact in */
         t->met[i] = any = true;
         hit |= k->un < -k->tol_u;

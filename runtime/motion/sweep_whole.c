@@ -69,6 +69,12 @@ static double reach_of(const sweep *w, const contact *c)
     return reach;
 }
 
+bool sweep_may_close(const sweep *w, size_t i, double h)
+{
+    const contact_state *k = w->contacts.state[i];
+    return !(w->contacts.table.gap[i] > w->contacts.margin * (h * reach_of(w, k->c) + 2e-4 * *k->length));
+}
+
 static void join_one(sweep *w, size_t i, double h)
 {
     contact_table *t = &w->contacts.table;
@@ -76,8 +82,7 @@ static void join_one(sweep *w, size_t i, double h)
     contact *c = k->c;
     if (!k->rows_fixed || !k->offset_fixed)
         contact_rows(w->s, c, w->M, false);
-    if (!t->in[i] && !t->met[i] && !w->crowd.chain.fixed &&
-        t->gap[i] > w->contacts.margin * (h * reach_of(w, c) + 2e-4 * *k->length))
+    if (!t->in[i] && !t->met[i] && !w->crowd.chain.fixed && !sweep_may_close(w, i, h))
         return;
     t->in[i] = true;
     if (!k->still)
@@ -410,6 +415,8 @@ static void open_overlaps(sweep *w)
     for (int i = 0; i < w->n; i++) {
         w->q1[i] += move[i];
         w->account.opened += w->account.used[i] * move[i];
+        if (w->islands.stage == STEP_CROWD && !w->islands.calm[i])
+            w->islands.opened += w->account.used[i] * move[i];
     }
     arena_release(w->scratch, mark);
 }
@@ -432,9 +439,10 @@ static bool reacts(const sweep *w, int i)
 }
 
 /* Work is done along the way that is gone; where that is by the rate at the end, half of dv.M dv is lost.
- * What contacts gain in the step; *to_surfaces: given to those that move. */
-static double contacts_gain(sweep *w, double *to_surfaces)
+ * What contacts gain in the step; *to_surfaces: given to those that move.  crowd: calm islands left out. */
+static double contacts_gain(sweep *w, bool crowd, double *to_surfaces)
 {
+    const island_parts *x = &w->islands;
     double gain = 0, given = 0, *rate = w->x1, *dv = w->x2, *mdv = w->x3;
     for (int i = 0; i < w->n; i++) {
         rate[i] = way_rate(w, i);
@@ -442,12 +450,12 @@ static double contacts_gain(sweep *w, double *to_surfaces)
     }
     mass_times(w->s, w->M, dv, mdv);
     for (int i = 0; i < w->n; i++)
-        if (w->by_end[i])
+        if (w->by_end[i] && !(crowd && x->calm[i]))
             gain -= 0.5 * dv[i] * mdv[i];
     for (int i = 0; i < w->hand.nact; i++) {
-        if (!reacts(w, i))
-            continue;
         const contact_state *k = w->hand.act[i];
+        if (!reacts(w, i) || (crowd && x->part[k->at] == PART_CALM))
+            continue;
         const contact *c = k->c;
         for (int a = 0; a < rows_of(k); a++) {
             double r = w->hand.rr[k->row + a], still = a < k->normal ? c->ht : c->s0[a - k->normal];
@@ -461,16 +469,31 @@ static double contacts_gain(sweep *w, double *to_surfaces)
     return gain;
 }
 
+/* The same for the crowd alone; the forces at both ends of the step are known, and have been swapped. */
+static void account_crowd(sweep *w)
+{
+    island_parts *x = &w->islands;
+    double given, gain = contacts_gain(w, true, &given), work = 0, th = w->theta;
+    for (int i = 0; w->s->driving.n && i < w->n; i++)
+        if (!x->calm[i])
+            work += (w->q1[i] - w->q[i]) * ((1 - th) * w->account.driving1[i] + th * w->account.driving[i]);
+    x->work += work - given;
+    x->dissipated += x->opened - gain;
+    x->opened = 0;
+}
+
 /* contacts that push overlaps open lift what they lost before */
 void sweep_whole_account(sweep *w, double h)
 {
     double given = w->account.given, gain = w->account.gain, *way = w->x1;
     if (!w->account.gain_known)
-        gain = contacts_gain(w, &given);
+        gain = contacts_gain(w, false, &given);
     for (int i = 0; i < w->n; i++)
         way[i] = w->q1[i] - w->q[i];
     w->account.books->work += sweep_driven(w, h, way) - given;
     w->account.books->dissipated += w->account.opened - gain;
+    if (w->islands.stage == STEP_CROWD)
+        account_crowd(w);
 }
 
 bool sweep_whole_positions(sweep *w, double h)
@@ -480,7 +503,7 @@ bool sweep_whole_positions(sweep *w, double h)
         w->account.used[i] = (1 - w->theta) * w->f[i] + w->theta * w->f1[i];
         w->by_end[i] = 0;
     }
-    w->account.opened = 0;
+    w->account.opened = w->islands.opened = 0;
     bool free = w->s->mass_constant && !w->s->first_order;
     if (free)
         no_gain(w);
@@ -489,10 +512,11 @@ bool sweep_whole_positions(sweep *w, double h)
             break;
         no_gain(w); /* who goes by the end now may have others gain */
     }
-    /* bodies that are wedged have reactions whose rounding alone is a gain: then all go by the end */
+    /* bodies that are wedged have reactions whose rounding alone is a gain: then all that are pushed go by
+     * the end */
     w->account.gain_known = free;
-    if (free && (w->account.gain = contacts_gain(w, &w->account.given)) > 0) {
-        memset(w->by_end, 1, (size_t)w->n);
+    if (free && (w->account.gain = contacts_gain(w, false, &w->account.given)) > 0) {
+        sweep_islands_pushed(w, w->by_end);
         positions_by(w, h, least);
         w->account.gain_known = false;
     }

@@ -244,6 +244,7 @@ static bool sweep_start(void *of, run_clock *c)
     for (size_t i = 0; i < w->p->ncontact; i++)
         w->linear &= w->s->family[i].rows_fixed;
     sweep_rooms(w);
+    sweep_islands_new(w);
     sweep_events(w);
     bool ok = begin(w);
     if (ok)
