@@ -716,7 +716,7 @@ void sweep_islands_follow(sweep *w, double end)
         impacts_merge(w, between);
         memcpy(p->followed, p->calm, (size_t)w->n * sizeof *p->followed);
         events_rise(w, true);
-        w->r->partly_at_once++;
+        w->r->count.partly_at_once++;
     } else {
         moment_get(w, &x->after);
         books_set(w, x->after.work, x->after.dissipated);
