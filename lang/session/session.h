@@ -61,7 +61,7 @@ typedef struct record {            /* one JSON object in the making: a run, or a
     const char *solver, *cut;    /* of its contact problem; policy of cutting steps; or NULL */
     double seconds, max_penetration, residual, power_balance, drift;
     double error; /* 0: no estimate */
-    int64_t steps, at_once;
+    int64_t steps, at_once, partly_at_once;
 } record;
 
 /* ---- tables that grow over the points of an experiment: save and plot ---- */

@@ -293,6 +293,7 @@ static void record_put(const record *r, text *t, bool stats)
         text_puts(t, ",\"error\":");
         text_json_num(t, r->error);
     }
+    text_printf(t, ",\"partly_at_once\":%lld", (long long)r->partly_at_once);
     text_puts(t, ",\"solver\":");
     put_word(t, r->solver);
     text_puts(t, ",\"cut\":");

@@ -622,6 +622,9 @@ static void summary(session *s, const run *r)
     if (x->count.at_once)
         text_printf(&t, "  %lld step%s taken at once, not cut at every impact (cut = %s)\n",
                     (long long)x->count.at_once, x->count.at_once == 1 ? " was" : "s were", x->cut);
+    if (x->count.partly_at_once)
+        text_printf(&t, "  in %lld of them the islands that do not crowd were cut at every impact\n",
+                    (long long)x->count.partly_at_once);
     if (x->count.branch_choices)
         text_printf(&t, "  %lld steps had several solutions\n", (long long)x->count.branch_choices);
     if (x->count.averaged)
@@ -669,6 +672,7 @@ static void run_record(session *s, const run *r)
     rec->solver = r->r->solver ? arena_strdup(s->keep, r->r->solver) : NULL;
     rec->cut = r->r->cut;
     rec->at_once += r->r->count.at_once;
+    rec->partly_at_once += r->r->count.partly_at_once;
     if (!isnan(r->r->error))
         rec->error = fmax(rec->error, r->r->error);
     rec->power_balance = fmax(rec->power_balance, r->r->power_balance);

@@ -258,9 +258,10 @@ void results_keep(results *r, run_state *s)
     double worst[] = { r->t_end, r->max_penetration, r->residual, r->power_balance, r->pair_penetration };
     int64_t counts[] = { r->count.steps,          r->count.solver_iterations,
                          r->count.branch_choices, r->count.averaged,
-                         r->count.swept,          r->count.at_once };
+                         r->count.swept,          r->count.at_once,
+                         r->count.partly_at_once };
     state_f64(s, "worst", worst, 5);
-    state_i64(s, "counts", counts, 6);
+    state_i64(s, "counts", counts, 7);
     state_name(s, "solver", &r->solver, r->a);
     if (state_reads(s) && state_ok(s)) {
         r->t_end = worst[0], r->max_penetration = worst[1], r->residual = worst[2];
@@ -268,6 +269,7 @@ void results_keep(results *r, run_state *s)
         r->count.steps = counts[0], r->count.solver_iterations = counts[1],
         r->count.branch_choices = counts[2];
         r->count.averaged = counts[3], r->count.swept = counts[4], r->count.at_once = counts[5];
+        r->count.partly_at_once = counts[6];
     }
     for (size_t i = 0; i < r->prog->ncontact; i++)
         impacts_keep(r, &r->contact[i], s);

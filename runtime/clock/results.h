@@ -63,9 +63,10 @@ typedef struct run_counts {
     int64_t steps, solver_iterations, branch_choices;
     /* samples whose acceleration is the mean over the step: Gauss's principle had no solution there */
     int64_t averaged;
-    int64_t swept;   /* contacts visited in Gauss-Seidel sweeps, where there are many */
-    int64_t at_once; /* steps that were not cut at impacts */
-    int64_t plain;   /* steps that went the short way of small models */
+    int64_t swept;          /* contacts visited in Gauss-Seidel sweeps, where there are many */
+    int64_t at_once;        /* steps that were not cut at impacts */
+    int64_t partly_at_once; /* those of them in which some islands were followed all the same */
+    int64_t plain;          /* steps that went the short way of small models */
 } run_counts;
 
 /* What a limit run leaves besides. */

@@ -13,6 +13,8 @@ enum { FEW_ROWS = 24 }; /* of W as a matrix: where that is the way */
 enum { MAX_HITS = 10 }; /* impacts of one contact in a step; after that it stays closed for the rest of it */
 /* repeated impacts of a step, all contacts taken together, that are followed one by one */
 enum { MAX_AGAIN = 24 };
+/* closed contacts of an island whose rows turn: more of them are not tried to be followed */
+enum { MANY_TURNING = 100 };
 
 /* What reactions do to the rates: rows of n entries, at the dofs of their contact or at all. */
 typedef struct column {
@@ -223,6 +225,23 @@ typedef struct step_policy {
     bool whole;
 } step_policy;
 
+/* A step at once may have islands that are calm enough to be followed beside the crowd (sweep_islands.c). */
+typedef enum { STEP_UNDIVIDED, STEP_CROWD, STEP_CALM } step_stage;
+typedef enum { PART_CROWD, PART_CALM, PART_BETWEEN } contact_part;
+
+typedef struct island_parts {
+    bool may;         /* the model is one for it */
+    bool *marked;     /* n: dofs of islands that crowded when impacts were last followed */
+    bool *followed;   /* n: dofs that were followed in the last step, beside a crowd */
+    step_stage stage; /* crowd: all are taken at once; calm: those islands once more, with impacts cut */
+    bool *calm;       /* n: dofs of the calm islands of the step */
+    uint8_t *part;    /* contact_part of each contact, in the order of the states */
+    /* what the step at once did to the crowd alone */
+    double work, dissipated, opened;
+    int acted; /* contacts of the last problem of the step at once */
+    struct island_room *room;
+} island_parts;
+
 /* Sizes seen so far, which tolerances follow. */
 typedef struct sizes_seen {
     double *qmax, *vmax; /* n */
@@ -232,6 +251,13 @@ typedef struct sizes_seen {
     bool *has_grown;     /* n: false between uses */
     int64_t sized;       /* how often they did */
 } sizes_seen;
+
+/* By which rates bodies move over a step at once. */
+typedef struct step_way {
+    uint8_t *by_end;   /* n: goes by the rate at the end of the step */
+    int *by_end_since; /* n: in which look at the contacts that was found */
+    double *lumped;    /* n: inverse masses without coupling, that overlaps are opened by */
+} step_way;
 
 /* Room of n numbers for one use at a time. */
 typedef struct step_room {
@@ -252,12 +278,10 @@ typedef struct sweep {
     double t1, *q1, *v1, *f1; /* end of the trial step */
     double *M, *M1, *Mm;      /* masses now, at the end, their mean */
     double *acc;
-    bool fresh;        /* acc is that of now */
-    bool jolt;         /* a gap held from both sides has a rate: a shock at the start */
-    bool linear;       /* a step needs no prediction */
-    uint8_t *by_end;   /* n: goes by the rate at the end of the step */
-    int *by_end_since; /* n: in which look at the contacts that was found */
-    double *lumped;    /* n: inverse masses without coupling, that overlaps are opened by */
+    bool fresh;  /* acc is that of now */
+    bool jolt;   /* a gap held from both sides has a rate: a shock at the start */
+    bool linear; /* a step needs no prediction */
+    step_way way;
     step_room room;
     step_matrices matrix;
     contact_lists contacts;
@@ -267,6 +291,7 @@ typedef struct sweep {
     step_account account;
     event_watch watch;
     step_policy policy;
+    island_parts islands;
     sizes_seen size;
     struct quick *quick; /* what sweep_quick steps with; NULL: the model is none for it */
 } sweep;
@@ -336,9 +361,25 @@ bool sweep_rise(sweep *w, bool mark);
 bool sweep_locate_event(sweep *w, double *h);
 bool sweep_fire(sweep *w); /* resets of those that rose */
 
+/* ---- sweep_islands.c ---- */
+typedef enum { CROWD_WAITS, CROWD_COUNTS, CROWD_UNSOLVED } crowd_reason;
+void sweep_islands_new(sweep *w);
+/* The rest of the step is taken at once: who is to blame for it, and are there others that could be followed?
+   Then their state is kept, for sweep_islands_follow. */
+void sweep_islands_part(sweep *w, double end, crowd_reason why);
+/* A piece of the step at once is done.  Where it pushed between calm islands and the crowd, it stays whole.
+ */
+void sweep_islands_met(sweep *w);
+/* The step at once is done: calm islands once more, with impacts cut.  Where that fails it stays as it is. */
+void sweep_islands_follow(sweep *w, double end);
+/* Dofs that reactions of the problem at hand act on, by masses and forces too: 1, else 0. */
+void sweep_islands_pushed(sweep *w, uint8_t *dof);
+void sweep_islands_forget(sweep *w); /* the step was followed: nobody crowds */
+
 /* ---- sweep_advance.c, sweep_sample.c, sweeping.c ---- */
 bool sweep_advance(sweep *w, double end);
-bool sweep_turns(const sweep *w); /* has a slip turned round or come to rest in the trial step? */
+bool sweep_follow_calm(sweep *w, double end); /* false: given up, what failed is forgotten */
+bool sweep_turns(const sweep *w);             /* has a slip turned round or come to rest in the trial step? */
 /* ---- sweep_contacts.c ---- */
 /* gaps of those states at the instant, families in lanes */
 void sweep_gaps(sweep *w, contact_state *const *k, size_t n);
@@ -350,12 +391,15 @@ bool sweep_near(sweep *w, double h, const double *v1); /* pairs that may matter 
 
 void sweep_by_dof(sweep *w); /* contacts at each dof, unless they are listed */
 
-void sweep_near_again(sweep *w); /* pairs and states of a state that is read, for near.seen */
+void sweep_table_index(sweep *w); /* families and dofs of the table, for the states as they are */
+void sweep_near_again(sweep *w);  /* pairs and states of a state that is read, for near.seen */
 
 /* ---- sweep_keep.c ---- */
 void sweep_keep(void *of, run_state *s);
 
 /* ---- sweep_whole.c ---- */
+/* may it close within a step of size h?  v1 holds the rates that smooth forces alone would lead to */
+bool sweep_may_close(const sweep *w, size_t i, double h);
 bool sweep_whole(sweep *w, double h); /* a trial step at once, impacts and all */
 void sweep_whole_end(sweep *w);
 bool sweep_whole_positions(sweep *w, double h); /* part of it: where bodies go; q1 and gaps */
@@ -428,6 +472,12 @@ static inline double act_rate(const sweep *w, int i, const double *v)
 static inline bool closed(const sweep *w, const contact_state *k)
 {
     return w->contacts.table.closed[k->at];
+}
+
+/* does the pass at hand count what becomes of that dof? */
+static inline bool set_aside(const sweep *w, int dof)
+{
+    return w->islands.stage == STEP_CALM && !w->islands.calm[dof];
 }
 
 static inline bool always(const contact_state *k)

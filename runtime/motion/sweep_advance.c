@@ -217,7 +217,7 @@ static bool follow(sweep *w, double *h, bool *rise)
               (!sweep_look(w) || locate(w, h));
     const contact_state *turns = ok ? turning(w, *h, &ok) : NULL;
     ok = ok && (!turns || locate_turn(w, turns, h));
-    *rise = ok && w->p->nevent && sweep_rise(w, false);
+    *rise = ok && w->p->nevent && w->islands.stage != STEP_CALM && sweep_rise(w, false);
     ok = ok && (!*rise || sweep_locate_event(w, h)) && !still_deep(w);
     w->policy.trial = false;
     if (!ok)
@@ -240,13 +240,14 @@ static void patience_after(sweep *w, bool crowd)
 {
     enum { FEW = 32, LONGEST = 256 };
     if (!crowd) {
+        sweep_islands_forget(w);
         w->policy.wait_next = 4;
         if (w->policy.patience < MAX_AGAIN)
             w->policy.patience++;
         return;
     }
     w->policy.patience = w->policy.patience / 4 > 1 ? w->policy.patience / 4 : 1;
-    if (w->hand.nact <= FEW)
+    if (w->islands.acted <= FEW)
         return;
     w->policy.wait = w->policy.wait_next;
     w->policy.wait_next = w->policy.wait_next < LONGEST ? 2 * w->policy.wait_next : LONGEST;
@@ -255,12 +256,11 @@ static void patience_after(sweep *w, bool crowd)
 /* Closed contacts that turn as they move: a step that follows them solves its problem several times over. */
 static bool pile_at_hand(const sweep *w)
 {
-    enum { MANY = 100 };
     int n = 0;
-    for (size_t i = 0; i < w->contacts.nstate && n <= MANY; i++)
+    for (size_t i = 0; i < w->contacts.nstate && n <= MANY_TURNING; i++)
         n += w->contacts.table.closed[i] && !w->contacts.state[i]->rows_fixed &&
              w->contacts.state[i]->relation == REL_GAP;
-    return n > MANY;
+    return n > MANY_TURNING;
 }
 
 static bool crowded(const sweep *w, int sub, int most, bool waits)
@@ -303,6 +303,15 @@ static bool whole_or_halves(sweep *w, double *h)
     }
 }
 
+/* was one of its bodies taken at once in the last step? */
+static bool was_at_once(const sweep *w, const contact *c)
+{
+    bool all = w->islands.may;
+    for (int j = 0; all && j < c->n; j++)
+        all = w->islands.followed[c->dof ? c->dof[j] : j];
+    return !all;
+}
+
 /* A step at once leaves rates that fit the rows of its start.  Before impacts are followed again, contacts
  * that turned meanwhile are met anew. */
 static void meet_anew(sweep *w)
@@ -310,7 +319,7 @@ static void meet_anew(sweep *w)
     system_at(w->s, w->t, w->q, w->v);
     for (size_t i = 0; i < w->contacts.nstate; i++) {
         contact_state *k = w->contacts.state[i];
-        if (!w->contacts.table.closed[i] || k->relation != REL_GAP || k->rows_fixed)
+        if (!w->contacts.table.closed[i] || k->relation != REL_GAP || k->rows_fixed || !was_at_once(w, k->c))
             continue;
         contact_rows(w->s, k->c, w->M, false);
         w->contacts.table.closed[i] = fabs(gap_rate(k, w->v)) <= w->contacts.table.tol_u[i];
@@ -328,6 +337,54 @@ static void counts_clear(sweep *w)
     t->counted = false;
 }
 
+/* whole steps have the same size to the last bit, so that what belongs to it is kept */
+static double step_to(const sweep *w, double end)
+{
+    double h = end - w->t;
+    return fabs(h - w->h) <= 1e-9 * w->h ? w->h : h;
+}
+
+bool sweep_follow_calm(sweep *w, double end)
+{
+    double residual = w->r->residual;
+    int most = cuts_most(w), again = w->policy.again;
+    bool ok = true, rise;
+    if (w->policy.was_at_once)
+        meet_anew(w);
+    w->policy.again = 0;
+    for (int sub = 0; ok; sub++) {
+        w->policy.trial = true;
+        ok = sweep_meet(w);
+        w->policy.trial = false;
+        double h = step_to(w, end);
+        if (!ok || h <= 4e-16 * fabs(end))
+            break;
+        ok = w->policy.again <= MAX_AGAIN && sub <= most && follow(w, &h, &rise);
+        if (!ok)
+            break;
+        sweep_accept(w, h);
+        if (w->t >= end)
+            break;
+    }
+    if (!ok)
+        sweep_forget(w, residual);
+    w->policy.again = again;
+    return ok;
+}
+
+/* The rest of the step at once, or as much of it as could be solved. */
+static bool at_once(sweep *w, double end, crowd_reason why, double *h, bool *rise)
+{
+    sweep_islands_part(w, end, why);
+    *h = step_to(w, end);
+    if (!whole_or_halves(w, h))
+        return false;
+    *rise = w->p->nevent && sweep_rise(w, false);
+    if (*rise)
+        w->islands.stage = STEP_UNDIVIDED;
+    return true;
+}
+
 bool sweep_advance(sweep *w, double end)
 {
     if (!near_step(w, end - w->t))
@@ -343,34 +400,29 @@ bool sweep_advance(sweep *w, double end)
     for (int sub = 0;; sub++) {
         if (!sweep_meet(w))
             return false;
-        double h = end - w->t;
-        if (h <= 4e-16 * fabs(end))
+        if (end - w->t <= 4e-16 * fabs(end))
             break;
-        /* whole steps have the same size to the last bit, so that what belongs to it is kept */
-        if (fabs(h - w->h) <= 1e-9 * w->h)
-            h = w->h;
-        bool rise = false, crowd = crowded(w, sub, most, waits);
+        double h = step_to(w, end);
+        bool rise = false, crowd = crowded(w, sub, most, waits) || w->islands.stage == STEP_CROWD;
+        crowd_reason why = waits ? CROWD_WAITS : crowd ? CROWD_COUNTS : CROWD_UNSOLVED;
         w->policy.tried = !crowd;
         crowd = crowd || !follow(w, &h, &rise);
-        if (crowd) {
-            h = end - w->t;
-            if (fabs(h - w->h) <= 1e-9 * w->h)
-                h = w->h;
-            if (!whole_or_halves(w, &h))
-                return false;
-            rise = w->p->nevent && sweep_rise(w, false);
-        }
+        if (crowd && !at_once(w, end, why, &h, &rise))
+            return false;
         if (w->p->nevent)
             sweep_rise(w, true);
         sweep_accept(w, h);
-        if (crowd)
+        if (crowd) {
+            sweep_islands_met(w);
             sweep_whole_end(w);
+        }
         was |= crowd;
         if (rise && !sweep_fire(w))
             return false;
         if (w->watch.stopped || w->t >= end)
             break;
     }
+    sweep_islands_follow(w, end);
     w->r->count.at_once += was;
     w->policy.was_at_once = was;
     if (!waits)

@@ -158,6 +158,12 @@ static void table_reactions(sweep *w)
     }
 }
 
+void sweep_table_index(sweep *w)
+{
+    table_families(w);
+    w->contacts.table.by_dof = false;
+}
+
 /* Tracks have come and gone: what the table says of those that were there goes along with them.  The others
  * are open, or always closed. */
 static void table_order(sweep *w)
@@ -169,7 +175,8 @@ static void table_order(sweep *w)
     } line;
     contact_table *t = &w->contacts.table;
     arena_pos mark = arena_mark(w->scratch);
-    w->hand.nact = 0; /* a state may be that of another pair */
+    w->hand.nact = 0;                  /* a state may be that of another pair */
+    w->islands.stage = STEP_UNDIVIDED; /* parts of a step go by the old order */
     line *was = arena_array(w->scratch, line, t->n + 1);
     for (size_t i = 0; i < t->n; i++)
         was[i] = (line){ t->gap[i],  t->tol_gap[i], t->tol_u[i], t->un[i], t->ahead[i],
@@ -194,8 +201,7 @@ static void table_order(sweep *w)
         k->at = (int)i;
     }
     arena_release(w->scratch, mark);
-    table_families(w);
-    t->by_dof = false;
+    sweep_table_index(w);
 }
 
 static void contact_state_room(sweep *w, size_t n)

@@ -55,7 +55,7 @@ void sweep_sizes(sweep *w)
     for (int i = 0; i < w->n; i++) {
         double v = fabs(w->v[i]), q = larger(fabs(w->q[i]), w->h * v);
         bool faster = v > w->size.vmax[i], farther = q > w->size.qmax[i];
-        if (!faster && !farther)
+        if ((!faster && !farther) || set_aside(w, i))
             continue;
         if (faster)
             w->size.vmax[i] = v;

@@ -118,12 +118,11 @@ void sweep_open_books(sweep *w)
 /* accelerations to the right of now; where they are not found, the mean over the step instead */
 static bool sample_gauss(sweep *w, double over, bool instant)
 {
-    enum { MANY = 32 };
     double residual = w->r->residual;
-    bool crowd = !instant && w->policy.was_at_once && w->hand.nact > MANY;
-    w->policy.trial = !instant;
-    w->fresh = !crowd && (sweep_gauss(w) || (instant && sweep_jam(w, residual) && sweep_gauss(w)));
-    w->policy.trial = false;
+    w->policy.trial = w->policy.may_halve =
+        !instant; /* there is another way: solvers do not try everything */
+    w->fresh = sweep_gauss(w) || (instant && sweep_jam(w, residual) && sweep_gauss(w));
+    w->policy.trial = w->policy.may_halve = false;
     if (w->fresh || instant)
         return w->fresh;
     sweep_forget(w, residual);

@@ -136,7 +136,9 @@ bool sweep_meet(sweep *w)
         double un = t->un[i] = gap_rate(k, w->v);
         if (un > t->tol_u[i])
             continue;
-        if (w->policy.cut == CUT_NEVER && w->t > 0 && un < -t->tol_u[i])
+        bool at_once = w->policy.cut == CUT_NEVER ||
+                       (w->islands.stage == STEP_CROWD && w->islands.part[i] == PART_CALM);
+        if (at_once && w->t > 0 && un < -t->tol_u[i])
             continue; /* the step at once takes its impact in */
         t->met[i] = any = true;
         hit |= un < -t->tol_u[i];

@@ -84,6 +84,17 @@ static double reach_of(const sweep *w, const gap_row *r)
     return reach;
 }
 
+static bool too_far(const sweep *w, size_t i, double h, double length)
+{
+    const contact_table *t = &w->contacts.table;
+    return t->gap[i] > w->contacts.margin * (h * reach_of(w, &t->row[i]) + 2e-4 * length);
+}
+
+bool sweep_may_close(const sweep *w, size_t i, double h)
+{
+    return !too_far(w, i, h, *w->contacts.state[i]->length);
+}
+
 /* rows of now; laws too where it takes part */
 static bool join_rows(sweep *w, size_t i, const joining *j)
 {
@@ -94,8 +105,7 @@ static bool join_rows(sweep *w, size_t i, const joining *j)
         contact_rows(w->s, k->c, w->M, false);
     if (!r->known)
         r->ht = k->c->ht;
-    if (!t->in[i] && !t->met[i] && !w->crowd.chain.fixed &&
-        t->gap[i] > w->contacts.margin * (j->h * reach_of(w, r) + 2e-4 * j->length))
+    if (!t->in[i] && !t->met[i] && !w->crowd.chain.fixed && too_far(w, i, j->h, j->length))
         return false;
     if (r->known)
         return true;
@@ -231,7 +241,7 @@ static bool positions_by(sweep *w, double h, double least)
 {
     double a = h * (1 - w->theta), b = h * w->theta;
     for (int i = 0; i < w->n; i++)
-        w->q1[i] = w->q[i] + (w->by_end[i] ? h * w->v1[i] : a * w->v[i] + b * w->v1[i]);
+        w->q1[i] = w->q[i] + (w->way.by_end[i] ? h * w->v1[i] : a * w->v[i] + b * w->v1[i]);
     system_at(w->s, w->t1, w->q1, w->v1);
     sweep_gaps(w, w->hand.act, (size_t)w->hand.nact);
     return overlap_left(w, least);
@@ -250,16 +260,16 @@ static void go_by_end(sweep *w, const contact *c, int look)
         int dof = dof_of(c, k);
         if (!takes_part(c, k))
             continue;
-        if (!w->by_end[dof])
-            w->by_end_since[dof] = look;
-        w->by_end[dof] = 1;
+        if (!w->way.by_end[dof])
+            w->way.by_end_since[dof] = look;
+        w->way.by_end[dof] = 1;
         w->room.x1[dof] = w->v1[dof];
     }
 }
 
 static double way_rate(const sweep *w, int i)
 {
-    return w->by_end[i] ? w->v1[i] : 0.5 * (w->v[i] + w->v1[i]);
+    return w->way.by_end[i] ? w->v1[i] : 0.5 * (w->v[i] + w->v1[i]);
 }
 
 /* does the impulse of contact i do work along the way its bodies go? */
@@ -272,7 +282,7 @@ static bool gains(const sweep *w, int i, const double *rate)
     bool new = false;
     for (int j = 0; j < row->n; j++) {
         int dof = row->dof[j];
-        new |= (!row->whole || row->H[j] != 0) && !w->by_end[dof];
+        new |= (!row->whole || row->H[j] != 0) && !w->way.by_end[dof];
         speed = larger(speed, fabs(rate[dof]));
     }
     if (!new)
@@ -291,7 +301,7 @@ static bool led_on(const sweep *w, int i, int look)
 {
     const gap_row *row = &w->contacts.table.row[w->hand.place[i]];
     for (int j = 0; j < row->n; j++)
-        if (w->by_end_since[row->dof[j]] >= look - 1)
+        if (w->way.by_end_since[row->dof[j]] >= look - 1)
             return true;
     return false;
 }
@@ -333,8 +343,8 @@ static bool no_overlap(sweep *w, double h, double least, int look)
         const contact *c = w->hand.act[i]->c;
         bool any = -t->un[at] * h > over, all = true; /* it came at a speed, or others were moved */
         for (int j = 0; j < c->n; j++) {
-            any |= w->by_end[dof_of(c, j)];
-            all &= w->by_end[dof_of(c, j)];
+            any |= w->way.by_end[dof_of(c, j)];
+            all &= w->way.by_end[dof_of(c, j)];
         }
         if (!any || all)
             continue;
@@ -370,7 +380,7 @@ static opening opening_new(sweep *w, arena *a)
     o.held = arena_array(a, bool, m);
     const double *M = w->s->mass_constant ? w->M : w->M1;
     for (int i = 0; i < w->n; i++)
-        w->lumped[i] = 1 / M[matrix_at(&w->s->mass_shape, i, i)];
+        w->way.lumped[i] = 1 / M[matrix_at(&w->s->mass_shape, i, i)];
     for (int i = 0; i < w->hand.nact; i++) {
         const contact *c = w->hand.act[i]->c;
         if (!w->hand.act[i]->normal)
@@ -379,7 +389,7 @@ static opening opening_new(sweep *w, arena *a)
         for (int k = 0; k < c->n; k++) {
             o.dof[at + k] = dof_of(c, k);
             o.J[at + k] = c->H[k];
-            o.K[at + k] = c->H[k] * w->lumped[dof_of(c, k)];
+            o.K[at + k] = c->H[k] * w->way.lumped[dof_of(c, k)];
         }
         o.A[o.n] = vec_dot(o.J + at, o.K + at, c->n);
         o.held[o.n] = w->hand.act[i]->relation == REL_BILATERAL;
@@ -459,6 +469,8 @@ static void open_overlaps(sweep *w)
     for (int i = 0; i < w->n; i++) {
         w->q1[i] += move[i];
         w->account.opened += w->account.used[i] * move[i];
+        if (w->islands.stage == STEP_CROWD && !w->islands.calm[i])
+            w->islands.opened += w->account.used[i] * move[i];
     }
     arena_release(w->scratch, mark);
 }
@@ -476,9 +488,10 @@ static void no_overlaps_left(sweep *w)
 
 /* ---- books ---- */
 /* Work is done along the way that is gone; where that is by the rate at the end, half of dv.M dv is lost.
- * What contacts gain in the step; *to_surfaces: given to those that move. */
-static double contacts_gain(sweep *w, double *to_surfaces)
+ * What contacts gain in the step; *to_surfaces: given to those that move.  crowd: calm islands left out. */
+static double contacts_gain(sweep *w, bool crowd, double *to_surfaces)
 {
+    const island_parts *x = &w->islands;
     double gain = 0, given = 0, *rate = w->room.x1, *dv = w->room.x2, *mdv = w->room.x3;
     for (int i = 0; i < w->n; i++) {
         rate[i] = way_rate(w, i);
@@ -486,9 +499,11 @@ static double contacts_gain(sweep *w, double *to_surfaces)
     }
     mass_times(w->s, w->M, dv, mdv);
     for (int i = 0; i < w->n; i++)
-        if (w->by_end[i])
+        if (w->way.by_end[i] && !(crowd && x->calm[i]))
             gain -= 0.5 * dv[i] * mdv[i];
     for (int i = 0; i < w->hand.nact; i++) {
+        if (crowd && x->part[w->hand.place[i]] == PART_CALM)
+            continue;
         const cone *o = &w->hand.cone[i];
         const double *r = w->hand.rr + o->row;
         if (cone_normal(o) && *r != 0) {
@@ -509,16 +524,31 @@ static double contacts_gain(sweep *w, double *to_surfaces)
     return gain;
 }
 
+/* The same for the crowd alone; the forces at both ends of the step are known, and have been swapped. */
+static void account_crowd(sweep *w)
+{
+    island_parts *x = &w->islands;
+    double given, gain = contacts_gain(w, true, &given), work = 0, th = w->theta;
+    for (int i = 0; w->s->driving.n && i < w->n; i++)
+        if (!x->calm[i])
+            work += (w->q1[i] - w->q[i]) * ((1 - th) * w->account.driving1[i] + th * w->account.driving[i]);
+    x->work += work - given;
+    x->dissipated += x->opened - gain;
+    x->opened = 0;
+}
+
 /* contacts that push overlaps open lift what they lost before */
 void sweep_whole_account(sweep *w, double h)
 {
     double given = w->account.given, gain = w->account.gain, *way = w->room.x1;
     if (!w->account.gain_known)
-        gain = contacts_gain(w, &given);
+        gain = contacts_gain(w, false, &given);
     for (int i = 0; i < w->n; i++)
         way[i] = w->q1[i] - w->q[i];
     w->account.books->work += sweep_driven(w, h, way) - given;
     w->account.books->dissipated += w->account.opened - gain;
+    if (w->islands.stage == STEP_CROWD)
+        account_crowd(w);
 }
 
 bool sweep_whole_positions(sweep *w, double h)
@@ -526,10 +556,10 @@ bool sweep_whole_positions(sweep *w, double h)
     double least = fmin(fmin(fmax(0.01 * w->tol, 1e-12), 1e-5), 1e-13);
     for (int i = 0; i < w->n; i++) {
         w->account.used[i] = (1 - w->theta) * w->f[i] + w->theta * w->f1[i];
-        w->by_end[i] = 0;
-        w->by_end_since[i] = -1;
+        w->way.by_end[i] = 0;
+        w->way.by_end_since[i] = -1;
     }
-    w->account.opened = 0;
+    w->account.opened = w->islands.opened = 0;
     bool free = w->s->mass_constant && !w->s->first_order;
     int look = 1;
     if (free)
@@ -539,10 +569,11 @@ bool sweep_whole_positions(sweep *w, double h)
             break;
         no_gain(w, &look); /* who goes by the end now may have others gain */
     }
-    /* bodies that are wedged have reactions whose rounding alone is a gain: then all go by the end */
+    /* bodies that are wedged have reactions whose rounding alone is a gain: then all that are pushed go by
+     * the end */
     w->account.gain_known = free;
-    if (free && (w->account.gain = contacts_gain(w, &w->account.given)) > 0) {
-        memset(w->by_end, 1, (size_t)w->n);
+    if (free && (w->account.gain = contacts_gain(w, false, &w->account.given)) > 0) {
+        sweep_islands_pushed(w, w->way.by_end);
         positions_by(w, h, least);
         w->account.gain_known = false;
     }

@@ -101,7 +101,7 @@ static void sweep_rooms(sweep *w)
                            &w->crowd.free,
                            &w->crowd.root,
                            &w->account.used,
-                           &w->lumped,
+                           &w->way.lumped,
                            &w->account.driving,
                            &w->account.driving1 };
     for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++)
@@ -123,8 +123,8 @@ static void sweep_rooms(sweep *w)
     w->matrix.stamp = w->matrix.stamp_m = 1;
     w->policy.patience = MAX_AGAIN;
     sweep_states(w);
-    w->by_end = arena_array(w->a, uint8_t, n);
-    w->by_end_since = arena_array(w->a, int, n);
+    w->way.by_end = arena_array(w->a, uint8_t, n);
+    w->way.by_end_since = arena_array(w->a, int, n);
     w->hand.rows_most = 1 + (int)d;
     w->hand.dofs_most = 1;
     for (size_t i = 0; i < w->p->ncontact; i++) {
@@ -247,6 +247,7 @@ static bool sweep_start(void *of, run_clock *c)
     for (size_t i = 0; i < w->p->ncontact; i++)
         w->linear &= w->s->family[i].rows_fixed;
     sweep_rooms(w);
+    sweep_islands_new(w);
     sweep_events(w);
     bool ok = begin(w);
     if (ok)

@@ -248,9 +248,19 @@ void near_find(near_list *w)
     w->known = true;
 }
 
+/* two points, each with sqrt(dim) times the largest coordinate, rounded up */
+enum { ROOM = 3 };
+
+bool near_covers(const near_list *w, const double *q)
+{
+    double moved = 0;
+    for (size_t i = 0; i < w->nof; i++)
+        moved = larger(moved, ROOM * points_most(&w->of[i], q, w->seen));
+    return w->nof == 0 || (w->known && moved <= w->skin);
+}
+
 bool near_keep(near_list *w, const double *q, const double *v, const double *v1, double h, double margin)
 {
-    enum { ROOM = 3 }; /* two points, each with sqrt(dim) times the largest coordinate, rounded up */
     double moved = 0;
     w->far = 0;
     for (size_t i = 0; i < w->nof; i++) {

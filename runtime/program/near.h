@@ -35,6 +35,8 @@ void near_new(near_list *w, arena *a, system_t *s);
 /* Pairs for a step of size h from q with rates v, which may become v1; margin: how many such steps are looked
  * ahead.  True: they were found anew. */
 bool near_keep(near_list *w, const double *q, const double *v, const double *v1, double h, double margin);
+/* Has no point moved so far that a pair may touch which is not listed? */
+bool near_covers(const near_list *w, const double *q);
 void near_find(near_list *w); /* the pairs of w->seen, with its skin */
 int64_t near_member(const near_pairs *p, int32_t i, int32_t j);
 #endif
