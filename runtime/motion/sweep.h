@@ -40,12 +40,10 @@ typedef struct contact_state {
     int normal;                /* normal rows: 1 or 0 */
     contact_relation relation; /* its family's: what each step asks for */
     bool rows_fixed, offset_fixed, still;
-    bool rough;         /* may have friction */
-    bool near;          /* of a near pair */
-    int at;             /* in the table of all; -1: not there yet */
-    double *r, *P;      /* in the table: reaction and impulse, see there */
-    double *own_length; /* the largest there was in its family: members are of one kind */
-    double tol_slip;    /* what counts as 0: from the sizes of q and q' seen so far */
+    bool near;       /* of a near pair */
+    int at;          /* in the table of all; -1: not there yet */
+    double *r, *P;   /* in the table: reaction and impulse, see there */
+    double tol_slip; /* what counts as 0: from the sizes of q and q' seen so far */
     double *s0m, htm;
     double speed;
     const double *length; /* what its overlaps are measured by, of its family or of all near pairs */

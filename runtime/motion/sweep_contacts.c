@@ -16,8 +16,6 @@ static void contact_state_new(sweep *w, contact_state *k, contact *c)
                           .rows_fixed = c->fam->rows_fixed,
                           .offset_fixed = c->fam->offset_fixed,
                           .still = c->fam->still,
-                          .rough = c->fam->d > 0,
-                          .own_length = &w->size.lengths[c->fam - w->s->family],
                           .out = &w->r->contact[c->fam - w->s->family],
                           .at = -1,
                           .length = w->contacts.near.reach > 0 ? &w->contacts.near.reach
@@ -171,7 +169,7 @@ static void table_order(sweep *w)
     typedef struct {
         double gap, tol_gap, tol_u, un, ahead;
         int hits;
-        bool closed, met, in;
+        bool closed, met, in, known;
     } line;
     contact_table *t = &w->contacts.table;
     arena_pos mark = arena_mark(w->scratch);
@@ -180,7 +178,7 @@ static void table_order(sweep *w)
     line *was = arena_array(w->scratch, line, t->n + 1);
     for (size_t i = 0; i < t->n; i++)
         was[i] = (line){ t->gap[i],  t->tol_gap[i], t->tol_u[i], t->un[i], t->ahead[i],
-                         t->hits[i], t->closed[i],  t->met[i],   t->in[i] };
+                         t->hits[i], t->closed[i],  t->met[i],   t->in[i], t->row[i].known };
     table_reactions(w);
     t->n = w->contacts.nstate;
     for (size_t i = 0; i < t->n; i++) {
@@ -197,6 +195,8 @@ static void table_order(sweep *w)
         t->met[i] = is.met;
         t->in[i] = is.in;
         t->row[i] = (gap_row){ .dof = c->dof ? c->dof : t->every, .H = c->H, .n = c->n, .whole = !c->dof };
+        if (is.known)
+            row_note(&t->row[i], k);
         c->gap = &t->gap[i];
         k->at = (int)i;
     }

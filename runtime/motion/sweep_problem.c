@@ -65,6 +65,37 @@ void sweep_sizes(sweep *w)
     }
 }
 
+/* contact i of the table, of family f */
+static void gap_tolerances(sweep *w, size_t i, size_t f)
+{
+    contact_table *t = &w->contacts.table;
+    const gap_row *r = &t->row[i];
+    const double *qmax = w->size.qmax, *vmax = w->size.vmax;
+    double size = 0, rate = 0;
+    for (int k = 0; k < r->n; k++) {
+        size += fabs(r->H[k]) * qmax[r->dof[k]];
+        rate += fabs(r->H[k]) * vmax[r->dof[k]];
+    }
+    /* members of a family are of one kind: they share what overlaps are measured by */
+    w->size.lengths[f] = larger(w->size.lengths[f], size);
+    t->tol_gap[i] = GAP_IS_ZERO * size;
+    t->tol_u[i] = 1e-12 * (rate + fabs(r->known ? r->ht : w->contacts.state[i]->c->ht));
+}
+
+static void slip_tolerance(const sweep *w, contact_state *k)
+{
+    const contact *c = k->c;
+    k->tol_slip = 0;
+    for (int i = 0; i < c->d; i++)
+        k->tol_slip += 1e-12 * (contact_size(c, c->S + (size_t)i * c->n, w->size.vmax) + fabs(c->s0[i]));
+}
+
+void sweep_tolerances(sweep *w, contact_state *k)
+{
+    gap_tolerances(w, (size_t)k->at, (size_t)(k->c->fam - w->s->family));
+    slip_tolerance(w, k);
+}
+
 /* each contact once, though several of its dofs may have grown */
 static void sized(sweep *w, contact_state *k)
 {
@@ -89,9 +120,16 @@ static void sized_in_order(sweep *w)
     const contact_table *t = &w->contacts.table;
     for (int i = 0; i < w->size.ngrown; i++)
         w->size.has_grown[w->size.grown[i]] = true;
-    for (size_t i = 0; i < w->contacts.nstate; i++)
-        if (row_grown(w, &t->row[i]))
-            sweep_tolerances(w, w->contacts.state[i]);
+    for (size_t f = 0; f < w->p->ncontact; f++) {
+        bool rough = w->s->family[f].d > 0;
+        for (size_t i = t->from[f]; i < t->from[f + 1]; i++) {
+            if (!row_grown(w, &t->row[i]))
+                continue;
+            gap_tolerances(w, i, f);
+            if (rough)
+                slip_tolerance(w, w->contacts.state[i]);
+        }
+    }
     memset(w->size.has_grown, 0, (size_t)w->n * sizeof *w->size.has_grown);
     w->size.ngrown = 0;
 }
@@ -113,27 +151,6 @@ void sweep_sizes_known(sweep *w)
     for (int i = 0; i < t->nall; i++)
         sized(w, w->contacts.state[t->all[i]]);
     w->size.ngrown = 0;
-}
-
-void sweep_tolerances(sweep *w, contact_state *k)
-{
-    contact_table *t = &w->contacts.table;
-    const gap_row *r = &t->row[k->at];
-    const double *qmax = w->size.qmax, *vmax = w->size.vmax;
-    double size = 0, rate = 0;
-    for (int i = 0; i < r->n; i++) {
-        size += fabs(r->H[i]) * qmax[r->dof[i]];
-        rate += fabs(r->H[i]) * vmax[r->dof[i]];
-    }
-    *k->own_length = larger(*k->own_length, size);
-    t->tol_gap[k->at] = GAP_IS_ZERO * size;
-    t->tol_u[k->at] = 1e-12 * (rate + fabs(r->known ? r->ht : k->c->ht));
-    if (!k->rough)
-        return;
-    const contact *c = k->c;
-    k->tol_slip = 0;
-    for (int i = 0; i < c->d; i++)
-        k->tol_slip += 1e-12 * (contact_size(c, c->S + (size_t)i * c->n, w->size.vmax) + fabs(c->s0[i]));
 }
 
 /* ---- the problem at hand ---- */

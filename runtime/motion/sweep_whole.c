@@ -104,14 +104,14 @@ static bool join_rows(sweep *w, size_t i, const joining *j)
     if (!r->known && !k->offset_fixed)
         contact_rows(w->s, k->c, w->M, false);
     if (!r->known)
-        r->ht = k->c->ht;
-    if (!t->in[i] && !t->met[i] && !w->crowd.chain.fixed && too_far(w, i, j->h, j->length))
+        row_note(r, k);
+    if (!t->in[i] && !t->met[i] && !w->crowd.chain.fixed &&
+        t->gap[i] > w->contacts.margin * (j->h * reach_of(w, r) + 2e-4 * j->length))
         return false;
-    if (r->known)
-        return true;
-    if (!k->still)
+    if (!r->known) {
         contact_laws(w->s, k->c, false);
-    row_note(r, k);
+        r->e = k->c->e;
+    }
     return true;
 }
 
