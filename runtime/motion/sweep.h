@@ -346,8 +346,6 @@ void sweep_islands_part(sweep *w, double end, crowd_reason why);
 void sweep_islands_met(sweep *w);
 /* The step at once is done: calm islands once more, with impacts cut.  Where that fails it stays as it is. */
 void sweep_islands_follow(sweep *w, double end);
-/* Dofs that reactions of the problem at hand act on, by masses and forces too: 1, else 0. */
-void sweep_islands_pushed(sweep *w, uint8_t *dof);
 void sweep_islands_forget(sweep *w); /* the step was followed: nobody crowds */
 
 /* ---- sweep_advance.c, sweep_sample.c, sweeping.c ---- */

@@ -223,27 +223,6 @@ static int reach_count(const sweep *w, const family_reach *r)
     return r->all ? w->n : r->n;
 }
 
-void sweep_islands_pushed(sweep *w, uint8_t *dof)
-{
-    const struct island_room *x = w->islands.room;
-    memset(dof, !w->islands.may, (size_t)w->n);
-    if (!w->islands.may)
-        return;
-    if (!x->blocks)
-        blocks_find(w);
-    for (int i = 0; i < w->hand.nact; i++) {
-        const contact_state *k = w->hand.act[i];
-        const family_reach *r = reach_of_contact(w, k->c);
-        bool pushes = false;
-        for (int j = 0; j < rows_of(k); j++)
-            pushes |= w->hand.rr[k->row + j] != 0;
-        for (int j = 0; pushes && j < reach_count(w, r); j++)
-            dof[x->block[reach_dof(r, k->c, j)]] = 1;
-    }
-    for (int i = 0; i < w->n; i++)
-        dof[i] = dof[x->block[i]];
-}
-
 /* how many of the dofs of a contact have the flag: none (0), some (1), all (2) */
 static int dofs_with(const sweep *w, const contact *c, const bool *flag)
 {

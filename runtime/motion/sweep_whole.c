@@ -512,11 +512,12 @@ bool sweep_whole_positions(sweep *w, double h)
             break;
         no_gain(w); /* who goes by the end now may have others gain */
     }
-    /* bodies that are wedged have reactions whose rounding alone is a gain: then all that are pushed go by
-     * the end */
+    /* bodies that are wedged have reactions whose rounding alone is a gain: then all of the crowd go by the
+     * end */
     w->account.gain_known = free;
     if (free && (w->account.gain = contacts_gain(w, false, &w->account.given)) > 0) {
-        sweep_islands_pushed(w, w->by_end);
+        for (int i = 0; i < w->n; i++)
+            w->by_end[i] = !w->islands.may || !w->islands.calm[i];
         positions_by(w, h, least);
         w->account.gain_known = false;
     }
