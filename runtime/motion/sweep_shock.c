@@ -136,7 +136,7 @@ bool sweep_meet(sweep *w)
         if (k->un > k->tol_u)
             continue;
         bool at_once = w->policy.cut == CUT_NEVER ||
-                       (w->islands.stage == STEP_CROWD && w->islands.part[i] == PART_CALM);
+                       (w->policy.islands.stage == STEP_CROWD && w->policy.islands.part[i] == PART_CALM);
         if (at_once && w->t > 0 && k->un < -k->tol_u)
             continue; /* the step at once takes its impact in */
         t->met[i] = any = true;
