@@ -209,20 +209,6 @@ typedef struct event_watch {
     size_t nfired;
 } event_watch;
 
-/* How impacts are followed, and what is tried when a step fails. */
-typedef struct step_policy {
-    cut_policy cut;
-    bool was_at_once;    /* the last step */
-    int wait, wait_next; /* steps taken at once before impacts are followed again */
-    int again;           /* impacts in this step of contacts that had one in it */
-    int patience;        /* impacts followed one by one in a step */
-    bool may_halve;      /* a step that is not solved is tried in halves */
-    bool trial;          /* a step that fails is taken in another way */
-    bool tried;          /* gaps are those of a step that was given up */
-    /* the trial step takes in what may close, with the rows of its start: it can always be solved */
-    bool whole;
-} step_policy;
-
 /* A step at once may have islands that are calm enough to be followed beside the crowd (sweep_islands.c). */
 typedef enum { STEP_UNDIVIDED, STEP_CROWD, STEP_CALM } step_stage;
 typedef enum { PART_CROWD, PART_CALM, PART_BETWEEN } contact_part;
@@ -239,6 +225,21 @@ typedef struct island_parts {
     int acted; /* contacts of the last problem of the step at once */
     struct island_room *room;
 } island_parts;
+
+/* How impacts are followed, and what is tried when a step fails. */
+typedef struct step_policy {
+    cut_policy cut;
+    bool was_at_once;    /* the last step */
+    int wait, wait_next; /* steps taken at once before impacts are followed again */
+    int again;           /* impacts in this step of contacts that had one in it */
+    int patience;        /* impacts followed one by one in a step */
+    bool may_halve;      /* a step that is not solved is tried in halves */
+    bool trial;          /* a step that fails is taken in another way */
+    bool tried;          /* gaps are those of a step that was given up */
+    /* the trial step takes in what may close, with the rows of its start: it can always be solved */
+    bool whole;
+    island_parts islands; /* that are followed beside a crowd */
+} step_policy;
 
 /* Sizes seen so far, which tolerances follow. */
 typedef struct sizes_seen {
@@ -289,7 +290,6 @@ typedef struct sweep {
     step_account account;
     event_watch watch;
     step_policy policy;
-    island_parts islands;
     sizes_seen size;
     struct quick *quick; /* what sweep_quick steps with; NULL: the model is none for it */
 } sweep;
@@ -370,8 +370,6 @@ void sweep_islands_part(sweep *w, double end, crowd_reason why);
 void sweep_islands_met(sweep *w);
 /* The step at once is done: calm islands once more, with impacts cut.  Where that fails it stays as it is. */
 void sweep_islands_follow(sweep *w, double end);
-/* Dofs that reactions of the problem at hand act on, by masses and forces too: 1, else 0. */
-void sweep_islands_pushed(sweep *w, uint8_t *dof);
 void sweep_islands_forget(sweep *w); /* the step was followed: nobody crowds */
 
 /* ---- sweep_advance.c, sweep_sample.c, sweeping.c ---- */
@@ -475,7 +473,7 @@ static inline bool closed(const sweep *w, const contact_state *k)
 /* does the pass at hand count what becomes of that dof? */
 static inline bool set_aside(const sweep *w, int dof)
 {
-    return w->islands.stage == STEP_CALM && !w->islands.calm[dof];
+    return w->policy.islands.stage == STEP_CALM && !w->policy.islands.calm[dof];
 }
 
 static inline bool always(const contact_state *k)

@@ -217,7 +217,7 @@ static bool follow(sweep *w, double *h, bool *rise)
               (!sweep_look(w) || locate(w, h));
     const contact_state *turns = ok ? turning(w, *h, &ok) : NULL;
     ok = ok && (!turns || locate_turn(w, turns, h));
-    *rise = ok && w->p->nevent && w->islands.stage != STEP_CALM && sweep_rise(w, false);
+    *rise = ok && w->p->nevent && w->policy.islands.stage != STEP_CALM && sweep_rise(w, false);
     ok = ok && (!*rise || sweep_locate_event(w, h)) && !still_deep(w);
     w->policy.trial = false;
     if (!ok)
@@ -247,7 +247,7 @@ static void patience_after(sweep *w, bool crowd)
         return;
     }
     w->policy.patience = w->policy.patience / 4 > 1 ? w->policy.patience / 4 : 1;
-    if (w->islands.acted <= FEW)
+    if (w->policy.islands.acted <= FEW)
         return;
     w->policy.wait = w->policy.wait_next;
     w->policy.wait_next = w->policy.wait_next < LONGEST ? 2 * w->policy.wait_next : LONGEST;
@@ -306,9 +306,9 @@ static bool whole_or_halves(sweep *w, double *h)
 /* was one of its bodies taken at once in the last step? */
 static bool was_at_once(const sweep *w, const contact *c)
 {
-    bool all = w->islands.may;
+    bool all = w->policy.islands.may;
     for (int j = 0; all && j < c->n; j++)
-        all = w->islands.followed[c->dof ? c->dof[j] : j];
+        all = w->policy.islands.followed[c->dof ? c->dof[j] : j];
     return !all;
 }
 
@@ -381,7 +381,7 @@ static bool at_once(sweep *w, double end, crowd_reason why, double *h, bool *ris
         return false;
     *rise = w->p->nevent && sweep_rise(w, false);
     if (*rise)
-        w->islands.stage = STEP_UNDIVIDED;
+        w->policy.islands.stage = STEP_UNDIVIDED;
     return true;
 }
 
@@ -403,7 +403,7 @@ bool sweep_advance(sweep *w, double end)
         if (end - w->t <= 4e-16 * fabs(end))
             break;
         double h = step_to(w, end);
-        bool rise = false, crowd = crowded(w, sub, most, waits) || w->islands.stage == STEP_CROWD;
+        bool rise = false, crowd = crowded(w, sub, most, waits) || w->policy.islands.stage == STEP_CROWD;
         crowd_reason why = waits ? CROWD_WAITS : crowd ? CROWD_COUNTS : CROWD_UNSOLVED;
         w->policy.tried = !crowd;
         crowd = crowd || !follow(w, &h, &rise);

@@ -173,8 +173,8 @@ static void table_order(sweep *w)
     } line;
     contact_table *t = &w->contacts.table;
     arena_pos mark = arena_mark(w->scratch);
-    w->hand.nact = 0;                  /* a state may be that of another pair */
-    w->islands.stage = STEP_UNDIVIDED; /* parts of a step go by the old order */
+    w->hand.nact = 0;                         /* a state may be that of another pair */
+    w->policy.islands.stage = STEP_UNDIVIDED; /* parts of a step go by the old order */
     line *was = arena_array(w->scratch, line, t->n + 1);
     for (size_t i = 0; i < t->n; i++)
         was[i] = (line){ t->gap[i],  t->tol_gap[i], t->tol_u[i], t->un[i], t->ahead[i],

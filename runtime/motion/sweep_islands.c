@@ -56,7 +56,7 @@ struct island_room {
 
 void sweep_islands_new(sweep *w)
 {
-    island_parts *x = &w->islands;
+    island_parts *x = &w->policy.islands;
     const system_t *s = w->s;
     x->may = w->policy.cut == CUT_AUTO && s->mass_constant && !s->past && s->power.n == 0 && w->n > 1 &&
              w->p->ncontact > 0;
@@ -175,7 +175,7 @@ static family_reach reach_of_family(const family *fam, arena *a)
 /* once, when it is first needed */
 static void blocks_find(sweep *w)
 {
-    struct island_room *x = w->islands.room;
+    struct island_room *x = w->policy.islands.room;
     const system_t *s = w->s;
     size_t n = (size_t)w->n;
     x->blocks = true;
@@ -210,7 +210,7 @@ static void blocks_find(sweep *w)
 /* ---- islands of the step ---- */
 static const family_reach *reach_of_contact(const sweep *w, const contact *c)
 {
-    return &w->islands.room->reach[c->fam - w->s->family];
+    return &w->policy.islands.room->reach[c->fam - w->s->family];
 }
 
 static int reach_dof(const family_reach *r, const contact *c, int j)
@@ -221,27 +221,6 @@ static int reach_dof(const family_reach *r, const contact *c, int j)
 static int reach_count(const sweep *w, const family_reach *r)
 {
     return r->all ? w->n : r->n;
-}
-
-void sweep_islands_pushed(sweep *w, uint8_t *dof)
-{
-    const struct island_room *x = w->islands.room;
-    memset(dof, !w->islands.may, (size_t)w->n);
-    if (!w->islands.may)
-        return;
-    if (!x->blocks)
-        blocks_find(w);
-    for (int i = 0; i < w->hand.nact; i++) {
-        const contact_state *k = w->hand.act[i];
-        const family_reach *r = reach_of_contact(w, k->c);
-        bool pushes = false;
-        for (int j = 0; j < rows_of(k); j++)
-            pushes |= w->hand.rr[k->row + j] != 0;
-        for (int j = 0; pushes && j < reach_count(w, r); j++)
-            dof[x->block[reach_dof(r, k->c, j)]] = 1;
-    }
-    for (int i = 0; i < w->n; i++)
-        dof[i] = dof[x->block[i]];
 }
 
 /* how many of the dofs of a contact have the flag: none (0), some (1), all (2) */
@@ -272,14 +251,14 @@ static bool matters(sweep *w, size_t i, double h)
 /* Dofs of an island have the same root.  While a crowd waits, all that is marked counts as one. */
 static void parts_find(sweep *w, double h, bool waits)
 {
-    struct island_room *x = w->islands.room;
-    const bool *marked = w->islands.marked;
+    struct island_room *x = w->policy.islands.room;
+    const bool *marked = w->policy.islands.marked;
     memcpy(x->up, x->block, (size_t)w->n * sizeof *x->up);
     memset(x->at, 0, (size_t)w->n * sizeof *x->at);
     if (w->contacts.nstate > x->matters_room) {
         x->matters_room = w->contacts.nstate + w->contacts.nstate / 4;
         x->matters = arena_array(w->a, bool, x->matters_room);
-        w->islands.part = arena_array(w->a, uint8_t, x->matters_room);
+        w->policy.islands.part = arena_array(w->a, uint8_t, x->matters_room);
     }
     for (int i = 0, first = -1; waits && i < w->n; i++)
         if (marked[i] && first >= 0)
@@ -326,7 +305,7 @@ static bool worse(const step_island *a, const step_island *b, crowd_reason why)
  * one that has most of it. */
 static void parts_blame(sweep *w, crowd_reason why)
 {
-    step_island *at = w->islands.room->at, *worst = NULL;
+    step_island *at = w->policy.islands.room->at, *worst = NULL;
     bool any = false;
     for (int i = 0; i < w->n; i++) {
         step_island *x = &at[i];
@@ -398,7 +377,7 @@ static void contact_get(sweep *w, const kept_contact *k, const double *rows, con
 
 static void moment_put(sweep *w, kept_moment *m)
 {
-    struct island_room *x = w->islands.room;
+    struct island_room *x = w->policy.islands.room;
     int n = w->n, rows = kept_rows(w);
     m->t = w->t;
     m->work = w->account.books->work;
@@ -418,7 +397,7 @@ static void moment_put(sweep *w, kept_moment *m)
 static void dofs_get(sweep *w, const kept_moment *m, bool calm)
 {
     for (int i = 0; i < w->n; i++) {
-        if (w->islands.calm[i] != calm)
+        if (w->policy.islands.calm[i] != calm)
             continue;
         w->q[i] = m->q[i];
         w->v[i] = m->v[i];
@@ -431,7 +410,7 @@ static void dofs_get(sweep *w, const kept_moment *m, bool calm)
 
 static void moment_get(sweep *w, const kept_moment *m)
 {
-    struct island_room *x = w->islands.room;
+    struct island_room *x = w->policy.islands.room;
     int rows = kept_rows(w);
     w->t = m->t;
     w->fresh = w->account.driving_known = false;
@@ -450,7 +429,7 @@ static void books_set(sweep *w, double work, double dissipated)
 /* ---- the contacts of the calm islands by themselves ---- */
 static void calm_room(sweep *w, size_t n)
 {
-    struct island_room *x = w->islands.room;
+    struct island_room *x = w->policy.islands.room;
     if (n <= x->state_room)
         return;
     size_t room = x->state_room = n + n / 4 + 4;
@@ -482,24 +461,24 @@ static void calm_room(sweep *w, size_t n)
 /* which part each contact belongs to; the calm ones are listed */
 static void parts_list(sweep *w)
 {
-    struct island_room *x = w->islands.room;
+    struct island_room *x = w->policy.islands.room;
     size_t n = 0;
     for (size_t i = 0; i < w->contacts.nstate; i++) {
-        int calm = dofs_with(w, w->contacts.state[i]->c, w->islands.calm);
-        w->islands.part[i] = calm == 0 ? PART_CROWD : calm == 2 ? PART_CALM : PART_BETWEEN;
+        int calm = dofs_with(w, w->contacts.state[i]->c, w->policy.islands.calm);
+        w->policy.islands.part[i] = calm == 0 ? PART_CROWD : calm == 2 ? PART_CALM : PART_BETWEEN;
         n += calm == 2;
     }
     calm_room(w, n);
     x->n = 0;
     for (size_t i = 0; i < w->contacts.nstate; i++)
-        if (w->islands.part[i] == PART_CALM)
+        if (w->policy.islands.part[i] == PART_CALM)
             x->state[x->n++] = w->contacts.state[i];
 }
 
 /* The table of all and that of the calm ones change places. */
 static void tables_swap(sweep *w)
 {
-    struct island_room *x = w->islands.room;
+    struct island_room *x = w->policy.islands.room;
     contact_table table = w->contacts.table;
     contact_state **state = w->contacts.state;
     size_t n = w->contacts.nstate;
@@ -536,11 +515,7 @@ static void reactions_move(contact_state *k, contact_table *to, size_t i)
 
 static void calm_alone(sweep *w)
 {
-    struct island_room *x = w->islands.room;
-    x->table.rows = 0;
-    x->table.every = w->contacts.table.every;
-    x->table.counted = w->contacts.table.counted;
-    w->hand.nact = 0; /* it goes by places in the table */
+    struct island_room *x = w->policy.islands.room;
     for (size_t i = 0; i < x->n; i++) {
         contact_state *k = x->state[i];
         x->place[i] = k->at;
@@ -558,7 +533,7 @@ static void calm_alone(sweep *w)
 
 static void calm_among_all(sweep *w)
 {
-    struct island_room *x = w->islands.room;
+    struct island_room *x = w->policy.islands.room;
     tables_swap(w);
     w->hand.nact = 0;
     w->contacts.table.counted |= x->table.counted;
@@ -574,16 +549,16 @@ static void calm_among_all(sweep *w)
 /* ---- the step ---- */
 static bool calm_matters(const sweep *w)
 {
-    const struct island_room *x = w->islands.room;
+    const struct island_room *x = w->policy.islands.room;
     for (size_t i = 0; i < w->contacts.nstate; i++)
-        if (x->matters[i] && dofs_with(w, w->contacts.state[i]->c, w->islands.calm) == 2)
+        if (x->matters[i] && dofs_with(w, w->contacts.state[i]->c, w->policy.islands.calm) == 2)
             return true;
     return false;
 }
 
 void sweep_islands_part(sweep *w, double end, crowd_reason why)
 {
-    island_parts *p = &w->islands;
+    island_parts *p = &w->policy.islands;
     struct island_room *x = p->room;
     if (!p->may || p->stage != STEP_UNDIVIDED)
         return;
@@ -607,17 +582,17 @@ void sweep_islands_part(sweep *w, double end, crowd_reason why)
 
 void sweep_islands_forget(sweep *w)
 {
-    if (w->islands.may)
-        memset(w->islands.marked, 0, (size_t)w->n * sizeof *w->islands.marked);
+    if (w->policy.islands.may)
+        memset(w->policy.islands.marked, 0, (size_t)w->n * sizeof *w->policy.islands.marked);
 }
 
 void sweep_islands_met(sweep *w)
 {
-    for (int i = 0; w->islands.stage == STEP_CROWD && i < w->hand.nact; i++) {
+    for (int i = 0; w->policy.islands.stage == STEP_CROWD && i < w->hand.nact; i++) {
         const contact_state *k = w->hand.act[i];
-        for (int j = 0; w->islands.part[k->at] == PART_BETWEEN && j < rows_of(k); j++)
+        for (int j = 0; w->policy.islands.part[k->at] == PART_BETWEEN && j < rows_of(k); j++)
             if (w->hand.rr[k->row + j] != 0)
-                w->islands.stage = STEP_UNDIVIDED;
+                w->policy.islands.stage = STEP_UNDIVIDED;
     }
 }
 
@@ -628,7 +603,7 @@ static bool parts_apart(sweep *w)
     size_t n = 0;
     bool apart = true;
     for (size_t i = 0; i < l->nstate; i++)
-        if (w->islands.part[i] == PART_BETWEEN)
+        if (w->policy.islands.part[i] == PART_BETWEEN)
             l->look[n++] = l->state[i];
     system_at(w->s, w->t, w->q, w->v);
     sweep_gaps(w, l->look, n);
@@ -664,7 +639,7 @@ static bool member_calm(const sweep *w, size_t f, int64_t member)
             hi = mid;
     }
     return lo < t->from[f + 1] && w->contacts.state[lo]->c->member == member &&
-           w->islands.part[lo] == PART_CALM;
+           w->policy.islands.part[lo] == PART_CALM;
 }
 
 /* Impacts that the step at once noted of calm islands go; all others of the step stand in the order of time.
@@ -673,7 +648,7 @@ static void impacts_merge(sweep *w, const size_t *between)
 {
     for (size_t f = 0; f < w->p->ncontact; f++) {
         contact_result *r = &w->r->contact[f];
-        size_t from = w->islands.room->noted[f], to = from;
+        size_t from = w->policy.islands.room->noted[f], to = from;
         for (size_t i = from; i < r->impacts.n; i++)
             if (i >= between[f] || !member_calm(w, f, r->impacts.at[i].member))
                 r->impacts.at[to++] = r->impacts.at[i];
@@ -693,7 +668,7 @@ static double crowd_penetration(const sweep *w, double before)
 {
     const contact_table *t = &w->contacts.table;
     for (size_t i = 0; i < w->contacts.nstate; i++)
-        if (w->islands.part[i] != PART_CALM && w->contacts.state[i]->relation != REL_CLOSED)
+        if (w->policy.islands.part[i] != PART_CALM && w->contacts.state[i]->relation != REL_CLOSED)
             before = larger(before,
                             w->contacts.state[i]->relation == REL_BILATERAL ? fabs(t->gap[i]) : -t->gap[i]);
     return before;
@@ -702,16 +677,16 @@ static double crowd_penetration(const sweep *w, double before)
 /* islands that were tried in vain are not tried again before all are */
 static void mark_calm(sweep *w)
 {
-    const struct island_room *x = w->islands.room;
+    const struct island_room *x = w->policy.islands.room;
     for (int i = 0; i < w->n; i++)
-        w->islands.marked[i] |= w->islands.calm[i] && x->at[root_of(x->up, i)].contacts > 0;
+        w->policy.islands.marked[i] |= w->policy.islands.calm[i] && x->at[root_of(x->up, i)].contacts > 0;
 }
 
 /* The calm islands from where the step at once began; the crowd moves along without its contacts, and that is
  * thrown away. */
 static bool calm_follow(sweep *w, double end)
 {
-    island_parts *p = &w->islands;
+    island_parts *p = &w->policy.islands;
     bool fixed = w->crowd.chain.fixed;
     moment_get(w, &p->room->before);
     books_set(w, p->room->before.work + p->work, p->room->before.dissipated + p->dissipated);
@@ -728,7 +703,7 @@ static bool calm_follow(sweep *w, double end)
 
 void sweep_islands_follow(sweep *w, double end)
 {
-    island_parts *p = &w->islands;
+    island_parts *p = &w->policy.islands;
     struct island_room *x = p->room;
     if (p->may)
         memset(p->followed, 0, (size_t)w->n * sizeof *p->followed);

@@ -57,9 +57,9 @@ static void numbers_keep(sweep *w, run_state *s)
     state_int(s, "wait", &w->policy.wait, 0, INT_MAX);
     state_int(s, "wait next", &w->policy.wait_next, 1, INT_MAX / 2);
     state_flags(s, "fired", w->watch.fired, w->watch.nfired);
-    if (w->islands.may) {
-        state_flags(s, "crowded", w->islands.marked, n);
-        state_flags(s, "followed", w->islands.followed, n);
+    if (w->policy.islands.may) {
+        state_flags(s, "crowded", w->policy.islands.marked, n);
+        state_flags(s, "followed", w->policy.islands.followed, n);
     }
     state_f64(s, "lengths", w->size.lengths, w->p->ncontact);
     if (!w->s->mass_constant)

@@ -137,8 +137,8 @@ bool sweep_meet(sweep *w)
         if (un > t->tol_u[i])
             continue;
         bool at_once = w->policy.cut == CUT_NEVER ||
-                       (w->islands.stage == STEP_CROWD && w->islands.part[i] == PART_CALM);
-        if (at_once && w->t > 0 && un < -t->tol_u[i])
+                       (w->policy.islands.stage == STEP_CROWD && w->policy.islands.part[i] == PART_CALM);
+        if (at_once && w->t > 0 && k->un < -k->tol_u)
             continue; /* the step at once takes its impact in */
         t->met[i] = any = true;
         hit |= un < -t->tol_u[i];

@@ -496,7 +496,7 @@ static double mean_rate(const sweep *w, const contact_state *k, int j, double *s
 static void account(sweep *w, double h)
 {
     bool moved = w->account.opened != 0;
-    double *way = moved || w->islands.stage == STEP_CALM ? w->room.x1 : NULL;
+    double *way = moved || w->policy.islands.stage == STEP_CALM ? w->room.x1 : NULL;
     for (int i = 0; way && i < w->n; i++)
         way[i] = set_aside(w, i) ? 0 : moved ? w->q1[i] - w->q[i] : 0.5 * h * (w->v[i] + w->v1[i]);
     w->account.books->work += sweep_driven(w, h, way);

@@ -469,8 +469,8 @@ static void open_overlaps(sweep *w)
     for (int i = 0; i < w->n; i++) {
         w->q1[i] += move[i];
         w->account.opened += w->account.used[i] * move[i];
-        if (w->islands.stage == STEP_CROWD && !w->islands.calm[i])
-            w->islands.opened += w->account.used[i] * move[i];
+        if (w->policy.islands.stage == STEP_CROWD && !w->policy.islands.calm[i])
+            w->policy.islands.opened += w->account.used[i] * move[i];
     }
     arena_release(w->scratch, mark);
 }
@@ -491,7 +491,7 @@ static void no_overlaps_left(sweep *w)
  * What contacts gain in the step; *to_surfaces: given to those that move.  crowd: calm islands left out. */
 static double contacts_gain(sweep *w, bool crowd, double *to_surfaces)
 {
-    const island_parts *x = &w->islands;
+    const island_parts *x = &w->policy.islands;
     double gain = 0, given = 0, *rate = w->room.x1, *dv = w->room.x2, *mdv = w->room.x3;
     for (int i = 0; i < w->n; i++) {
         rate[i] = way_rate(w, i);
@@ -527,7 +527,7 @@ static double contacts_gain(sweep *w, bool crowd, double *to_surfaces)
 /* The same for the crowd alone; the forces at both ends of the step are known, and have been swapped. */
 static void account_crowd(sweep *w)
 {
-    island_parts *x = &w->islands;
+    island_parts *x = &w->policy.islands;
     double given, gain = contacts_gain(w, true, &given), work = 0, th = w->theta;
     for (int i = 0; w->s->driving.n && i < w->n; i++)
         if (!x->calm[i])
@@ -547,7 +547,7 @@ void sweep_whole_account(sweep *w, double h)
         way[i] = w->q1[i] - w->q[i];
     w->account.books->work += sweep_driven(w, h, way) - given;
     w->account.books->dissipated += w->account.opened - gain;
-    if (w->islands.stage == STEP_CROWD)
+    if (w->policy.islands.stage == STEP_CROWD)
         account_crowd(w);
 }
 
@@ -559,7 +559,7 @@ bool sweep_whole_positions(sweep *w, double h)
         w->way.by_end[i] = 0;
         w->way.by_end_since[i] = -1;
     }
-    w->account.opened = w->islands.opened = 0;
+    w->account.opened = w->policy.islands.opened = 0;
     bool free = w->s->mass_constant && !w->s->first_order;
     int look = 1;
     if (free)
@@ -569,11 +569,12 @@ bool sweep_whole_positions(sweep *w, double h)
             break;
         no_gain(w, &look); /* who goes by the end now may have others gain */
     }
-    /* bodies that are wedged have reactions whose rounding alone is a gain: then all that are pushed go by
-     * the end */
+    /* bodies that are wedged have reactions whose rounding alone is a gain: then all of the crowd go by the
+     * end */
     w->account.gain_known = free;
     if (free && (w->account.gain = contacts_gain(w, false, &w->account.given)) > 0) {
-        sweep_islands_pushed(w, w->way.by_end);
+        for (int i = 0; i < w->n; i++)
+            w->by_end[i] = !w->policy.islands.may || !w->policy.islands.calm[i];
         positions_by(w, h, least);
         w->account.gain_known = false;
     }

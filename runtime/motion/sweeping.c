@@ -362,7 +362,8 @@ static const backend_option sweeping_options[] = {
       "of the contact problem; 1e-12 up to 100 contacts, else 1e-8" },
     OPTION_EVERY,
     { "cut", OPT_WORD, NAN, 0, 0, "auto|always|never",
-      "whether a step is cut at impacts: as long as that costs little (auto), always, or never" },
+      "whether a step is cut at impacts: as long as that costs little, island by island (auto), always, or "
+      "never" },
     OPTION_ERROR,
 };
 const backend backend_sweeping = {
