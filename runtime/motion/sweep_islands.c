@@ -516,6 +516,10 @@ static void reactions_move(contact_state *k, contact_table *to, size_t i)
 static void calm_alone(sweep *w)
 {
     struct island_room *x = w->policy.islands.room;
+    x->table.rows = 0;
+    x->table.every = w->contacts.table.every;
+    x->table.counted = w->contacts.table.counted;
+    w->hand.nact = 0; /* it goes by places in the table */
     for (size_t i = 0; i < x->n; i++) {
         contact_state *k = x->state[i];
         x->place[i] = k->at;

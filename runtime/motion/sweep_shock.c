@@ -138,7 +138,7 @@ bool sweep_meet(sweep *w)
             continue;
         bool at_once = w->policy.cut == CUT_NEVER ||
                        (w->policy.islands.stage == STEP_CROWD && w->policy.islands.part[i] == PART_CALM);
-        if (at_once && w->t > 0 && k->un < -k->tol_u)
+        if (at_once && w->t > 0 && un < -t->tol_u[i])
             continue; /* the step at once takes its impact in */
         t->met[i] = any = true;
         hit |= un < -t->tol_u[i];

@@ -574,7 +574,7 @@ bool sweep_whole_positions(sweep *w, double h)
     w->account.gain_known = free;
     if (free && (w->account.gain = contacts_gain(w, false, &w->account.given)) > 0) {
         for (int i = 0; i < w->n; i++)
-            w->by_end[i] = !w->policy.islands.may || !w->policy.islands.calm[i];
+            w->way.by_end[i] = !w->policy.islands.may || !w->policy.islands.calm[i];
         positions_by(w, h, least);
         w->account.gain_known = false;
     }
