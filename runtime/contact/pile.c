@@ -10,7 +10,8 @@
 /* contacts: that pivots solve with all digits, with more, before others, when all else fails; above FEW
  * others are sooner there */
 enum { LEMKE_FEW = 20, LEMKE_ALL = 16, LEMKE_MORE = 40, LEMKE_MOST = 100, LEMKE_LAST = 300 };
-enum { PATCH = 60 }; /* contacts solved together */
+enum { DAMPED_MOST = 1000 }; /* contacts: a second and third damped start never solved more */
+enum { PATCH = 60 };         /* contacts solved together */
 
 /* ---- one island ---- */
 /* the best so far, and where it was */
@@ -91,9 +92,10 @@ static const link plane[] = {
     { SOLVER_SWEEPS, LEMKE_FEW, INT_MAX, 0, false },
     { SOLVER_POLISH, LEMKE_FEW, INT_MAX, 0, false },
     { SOLVER_DAMPED, LEMKE_FEW, INT_MAX, 0, false },
+    { SOLVER_PIECES, LEMKE_FEW, INT_MAX, 0, false },
     { SOLVER_SWEEPS, LEMKE_FEW, INT_MAX, 0, false },
-    { SOLVER_DAMPED_CLOSE, LEMKE_FEW, INT_MAX, 0, false },
-    { SOLVER_DAMPED_COLD, LEMKE_FEW, INT_MAX, 0, false },
+    { SOLVER_DAMPED_CLOSE, LEMKE_FEW, DAMPED_MOST, 0, false },
+    { SOLVER_DAMPED_COLD, LEMKE_FEW, DAMPED_MOST, 0, false },
     { SOLVER_CENTRAL, LEMKE_FEW, INT_MAX, 0, false },
     { SOLVER_LEMKE, 0, LEMKE_MOST, 0, false },
     { SOLVER_LEMKE_LONG, 0, LEMKE_MORE, 0, false },

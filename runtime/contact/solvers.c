@@ -8,6 +8,7 @@
 #include "lemke.h"
 #include "mixed.h"
 #include "newton.h"
+#include "pieces.h"
 #include "sweeps.h"
 #include "uzawa.h"
 
@@ -162,6 +163,7 @@ const contact_solver contact_solvers[SOLVERS] = {
     [SOLVER_DAMPED] = { "damped interior point", central_fits, damped },
     [SOLVER_DAMPED_CLOSE] = { "damped interior point", central_fits, damped_close },
     [SOLVER_DAMPED_COLD] = { "damped interior point", central_fits, damped_cold },
+    [SOLVER_PIECES] = { "path from piece to piece", central_fits, pieces_solve },
     [SOLVER_CENTRAL] = { "central path", central_fits, central_solve },
     [SOLVER_INTERIOR] = { "interior point", interior_fits, interior_solve },
     [SOLVER_LEMKE] = { "Lemke", lemke_fits, lemke_double },

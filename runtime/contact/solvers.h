@@ -15,6 +15,7 @@ typedef enum {
     SOLVER_DAMPED,        /* interior point on Coulomb's law in the plane, from some way beside the start */
     SOLVER_DAMPED_CLOSE,  /* from closer to it */
     SOLVER_DAMPED_COLD,   /* from no reactions at all: another way to go where the first two stall */
+    SOLVER_PIECES,        /* from corner to corner of the piecewise linear map, in the plane */
     SOLVER_CENTRAL,       /* the central path by its length */
     SOLVER_INTERIOR,      /* interior point with Coulomb cones */
     SOLVER_LEMKE,         /* pivots in double, long double, 128 bits */
