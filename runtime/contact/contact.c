@@ -1,9 +1,7 @@
 #include "contact.h"
 #include <math.h>
-#include "newton.h"
 #include "pile.h"
-#include "solvers.h"
-#include "sweeps.h"
+#include "plans.h"
 #include "uzawa.h"
 
 struct contact_work {
@@ -49,45 +47,33 @@ static bool solve_islands(contact_problem *p, contact_work *w, double tol)
     return contact_residual(p) <= tol && ok;
 }
 
-static bool solve_by(contact_problem *p, contact_work *w, double tol, solver_id by)
+static bool solve_by(contact_problem *p, contact_work *w, double tol, const solver_plan *plan)
 {
-    p->solver = contact_solvers[by].name;
-    return contact_solvers[by].solve(p, w->a, tol);
-}
-
-/* Pivots find the set where the active set goes round in circles; the reactions are then those of the active
- * set. */
-static bool solve_frictionless(contact_problem *p, contact_work *w, double tol)
-{
-    if (solve_by(p, w, tol, SOLVER_ACTIVE))
-        return true;
-    if (contact_solvers[SOLVER_LEMKE].fits(p) && solve_by(p, w, tol, SOLVER_LEMKE) &&
-        contact_solvers[SOLVER_ACTIVE].solve(p, w->a, tol))
-        return true;
-    return solve_islands(p, w, tol);
-}
-
-/* Gauss-Seidel from the start at hand, then what is exact; where the law depends on the speed, Gauss-Seidel
- * and Newton in turn */
-static bool solve_friction(contact_problem *p, contact_work *w, double tol)
-{
-    enum { SMALL = 60 }; /* rows: the cost of shortest steps grows with their cube */
-    bool of_speed = false;
-    for (int i = 0; i < p->n; i++)
-        of_speed |= problem_of_speed(&p->cone[i]);
-    p->solver = contact_solvers[SOLVER_GAUSS].name;
-    if (sweeps_full(p, w->a, of_speed ? 64 : 32, tol))
-        return true;
-    if (!of_speed && solve_islands(p, w, tol))
-        return true;
-    p->solver = "Gauss-Seidel with Newton";
-    for (int i = 0, most = p->rounds ? p->rounds : of_speed ? 40 : 1; i < most; i++) {
-        if ((of_speed || p->m <= SMALL) && contact_solvers[SOLVER_NEWTON].solve(p, w->a, tol))
-            return true;
-        if (sweeps_full(p, w->a, 32 * (i + 1), tol))
+    for (int k = 0; k < plan->n; k++) {
+        int by = plan->step[k].by;
+        if (by == BY_ISLANDS) {
+            if (solve_islands(p, w, tol))
+                return true;
+            continue;
+        }
+        const contact_solver *s = &contact_solvers[by];
+        if (!s->fits(p))
+            continue;
+        p->solver = s->name;
+        if (s->solve(p, w->a, tol))
             return true;
     }
     return false;
+}
+
+static const solver_plan *plan_of(const contact_problem *p)
+{
+    if (contact_solvers[SOLVER_ACTIVE].fits(p))
+        return &plan_smooth;
+    for (int i = 0; i < p->n; i++)
+        if (problem_of_speed(&p->cone[i]))
+            return &plan_speed;
+    return &plan_rough;
 }
 
 static void outcome_clear(contact_problem *p)
@@ -114,7 +100,7 @@ bool contact_solve(contact_problem *p, contact_work *w, double tol)
         }
     if (p->n == 1)
         return solve_alone(p, w, tol);
-    return contact_solvers[SOLVER_ACTIVE].fits(p) ? solve_frictionless(p, w, tol) : solve_friction(p, w, tol);
+    return solve_by(p, w, tol, plan_of(p));
 }
 
 bool contact_uzawa(contact_problem *p, contact_work *w, double tol, double stiffness)

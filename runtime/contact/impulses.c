@@ -5,6 +5,7 @@
 #include <string.h>
 #include "pile.h"
 #include "impulses.h"
+#include "plans.h"
 #include "sweeps.h"
 #include "base/linalg.h"
 
@@ -297,10 +298,7 @@ static void sparse_put(impulses *w, group g, contact_problem *p, cone *cones)
             block_row(w, g, i, s, x, near_by, m, val.at + first[i] + (size_t)s * wide);
     }
     start[n] = (int)col.n;
-    p->start = start;
-    p->col = col.at;
-    p->at = first;
-    p->val = val.at;
+    problem_set_rows(p, start, col.at, first, val.at);
 }
 
 static double solve_sparse(impulses *w, group g, int *worst)
@@ -401,30 +399,6 @@ static double solve_sweeps(impulses *w, group g, int most, bool plain, int *wors
     return res;
 }
 
-/* A loose tolerance is reached by sweeps, sooner than W is formed; a tight one by what pile.c knows, which
- * begins with sweeps too. */
-static double solve_pile(impulses *w, group g, int *worst)
-{
-    static const struct {
-        int by, sweeps;
-        bool plain;
-    } way[] = {
-        { BY_SWEEPS, 1000, false }, { BY_PILE, 0, false }, { BY_SWEEPS, 1000, true }, { BY_PILE, 0, false }
-    };
-    static const double LOOSE = 1e-4;
-    double res = INFINITY;
-    for (int i = 0; i < g.n; i++)
-        list_push(&w->act, g.at[i], w->act.r + w->act.cone[g.at[i]].row, w->v1);
-    size_t most = w->may_cut ? 2 : sizeof way / sizeof *way; /* halves of a step are tried before long ways */
-    for (size_t k = w->tol >= LOOSE ? 0 : 1; k < most && !(res <= w->tol); k++) {
-        arena_pos mark = arena_mark(w->scratch);
-        res = way[k].by == BY_SWEEPS ? solve_sweeps(w, g, way[k].sweeps, way[k].plain, worst)
-                                     : solve_sparse(w, g, worst);
-        arena_release(w->scratch, mark);
-    }
-    return res;
-}
-
 static double solve_alone(impulses *w, group g, int *worst)
 {
     contact_list *l = &w->act;
@@ -447,18 +421,46 @@ static double solve_alone(impulses *w, group g, int *worst)
     return e == 0 ? 0 : e / size;
 }
 
-static double solve_island(impulses *w, island *i, int *worst)
+static bool is_chain(const impulses *w, const island *i, group g)
 {
-    group g = { w->isl.at + i->first, i->n };
-    double res = INFINITY;
-    if (g.n == 1)
-        return solve_alone(w, g, worst);
     int rows = 0;
     for (int k = 0; k < g.n; k++)
         rows += list_rows(&w->act, g.at[k]);
-    if (i->kb >= 0 && i->kb <= (rows > g.n ? BAND_ROUGH : BAND_MOST))
-        res = chain_solve(w, i, g, worst);
-    return res <= w->tol ? res : solve_pile(w, g, worst);
+    return i->kb >= 0 && i->kb <= (rows > g.n ? BAND_ROUGH : BAND_MOST);
+}
+
+static double solve_step(impulses *w, group g, int by, int *worst)
+{
+    enum { SWEEPS = 1000 };
+    arena_pos mark = arena_mark(w->scratch);
+    double res = by == BY_ISLANDS ? solve_sparse(w, g, worst)
+                                  : solve_sweeps(w, g, SWEEPS, by == BY_LIST_PLAIN, worst);
+    arena_release(w->scratch, mark);
+    return res;
+}
+
+static double solve_island(impulses *w, island *i, int *worst)
+{
+    static const double LOOSE = 1e-4;
+    group g = { w->isl.at + i->first, i->n };
+    double res = INFINITY;
+    bool pushed = false; /* rates have the reactions at hand in them */
+    if (g.n == 1)
+        return solve_alone(w, g, worst);
+    const solver_plan *plan = w->tol >= LOOSE ? &plan_group_loose : &plan_group_tight;
+    for (int k = 0; k < plan->n && !(res <= w->tol); k++) {
+        if (w->may_cut && g.n > plan->step[k].cut)
+            break;
+        if (plan->step[k].by == SOLVER_BAND) {
+            res = is_chain(w, i, g) ? chain_solve(w, i, g, worst) : res;
+            continue;
+        }
+        for (int j = 0; !pushed && j < g.n; j++)
+            list_push(&w->act, g.at[j], w->act.r + w->act.cone[g.at[j]].row, w->v1);
+        pushed = true;
+        res = solve_step(w, g, plan->step[k].by, worst);
+    }
+    return res;
 }
 
 bool impulses_solve(impulses *w)

@@ -1,15 +1,11 @@
 #include "pile.h"
-#include <limits.h>
 #include <math.h>
 #include <string.h>
 #include "impulses.h"
 #include "lemke.h"
 #include "newton.h"
-#include "solvers.h"
+#include "plans.h"
 
-/* contacts: that pivots solve with all digits, with more, before others, when all else fails; above FEW
- * others are sooner there */
-enum { LEMKE_FEW = 20, LEMKE_ALL = 16, LEMKE_MORE = 40, LEMKE_MOST = 100, LEMKE_LAST = 300 };
 enum { PATCH = 60 }; /* contacts solved together */
 
 /* ---- one island ---- */
@@ -78,40 +74,6 @@ static bool patched(attempt *t, int rounds)
     return better(t);
 }
 
-/* What is tried, in this order, by the number of contacts: sweeps are the best start for everything behind
-   them; in the plane interior points come next, in space Newton's method.  patch: rounds of patches before
-   it. cut: whoever may cut the step is sent back before it. */
-typedef struct {
-    solver_id by;
-    int above, most, patch;
-    bool cut;
-} link;
-
-static const link plane[] = {
-    { SOLVER_SWEEPS, LEMKE_FEW, INT_MAX, 0, false },
-    { SOLVER_POLISH, LEMKE_FEW, INT_MAX, 0, false },
-    { SOLVER_DAMPED, LEMKE_FEW, INT_MAX, 0, false },
-    { SOLVER_SWEEPS, LEMKE_FEW, INT_MAX, 0, false },
-    { SOLVER_DAMPED_CLOSE, LEMKE_FEW, INT_MAX, 0, false },
-    { SOLVER_DAMPED_COLD, LEMKE_FEW, INT_MAX, 0, false },
-    { SOLVER_CENTRAL, LEMKE_FEW, INT_MAX, 0, false },
-    { SOLVER_LEMKE, 0, LEMKE_MOST, 0, false },
-    { SOLVER_LEMKE_LONG, 0, LEMKE_MORE, 0, false },
-    { SOLVER_LEMKE_QUAD, 0, LEMKE_ALL, 0, false },
-    { SOLVER_PROXIMAL_FEW, 0, INT_MAX, 0, true },
-    { SOLVER_INTERIOR, 0, INT_MAX, 2, false },
-    { SOLVER_LEMKE, LEMKE_MOST, LEMKE_LAST, 12, false },
-    { SOLVER_PROXIMAL_LONG, 0, INT_MAX, 0, false },
-    { SOLVER_PROXIMAL_FIRM, 0, INT_MAX, 0, false },
-};
-
-static const link space[] = {
-    { SOLVER_SWEEPS, 0, INT_MAX, 0, false },        { SOLVER_POLISH, 0, INT_MAX, 0, false },
-    { SOLVER_SWEEPS, 0, INT_MAX, 0, false },        { SOLVER_PROXIMAL, 0, INT_MAX, 0, false },
-    { SOLVER_INTERIOR, 0, INT_MAX, 0, false },      { SOLVER_PROXIMAL_LONG, 0, INT_MAX, 0, false },
-    { SOLVER_PROXIMAL_FIRM, 0, INT_MAX, 0, false },
-};
-
 static double most_of(const contact_problem *p)
 {
     double most = 0;
@@ -144,10 +106,9 @@ static void calm(attempt *t)
     if (!(most > FAR * asked_of(p)))
         return;
     memcpy(t->kept, p->r, (size_t)p->m * sizeof *t->kept);
-    static const int by[] = { SOLVER_SWEEPS, SOLVER_PROXIMAL_FEW };
     memset(p->r, 0, (size_t)p->m * sizeof *p->r);
-    for (size_t k = 0; k < sizeof by / sizeof *by; k++) {
-        const contact_solver *s = &contact_solvers[by[k]];
+    for (int k = 0; k < plan_calm.n; k++) {
+        const contact_solver *s = &contact_solvers[plan_calm.step[k].by];
         if (s->fits(p))
             s->solve(p, t->a, t->tol);
         if (problem_measure(p, NULL, t->a) <= t->tol && most_of(p) < 0.1 * most)
@@ -161,24 +122,24 @@ static bool island_solve(contact_problem *p, double tol, const char **solver, ar
 {
     attempt t = { p, a, tol, problem_measure(p, NULL, a), arena_array(a, double, p->m) };
     bool flat = contact_solvers[SOLVER_LEMKE].fits(p), none = false;
-    const link *chain = flat ? plane : space;
-    size_t links = flat ? sizeof plane / sizeof *plane : sizeof space / sizeof *space;
+    const solver_plan *plan = flat ? &plan_plane : &plan_space;
     memcpy(t.kept, p->r, (size_t)p->m * sizeof *t.kept);
-    for (size_t k = 0; k < links && !(t.best <= tol); k++) {
-        const contact_solver *s = &contact_solvers[chain[k].by];
-        if (chain[k].cut && p->brief && p->n > LEMKE_MOST)
+    for (int k = 0; k < plan->n && !(t.best <= tol); k++) {
+        const plan_step *step = &plan->step[k];
+        const contact_solver *s = &contact_solvers[step->by];
+        if (p->brief && p->n > step->cut)
             return false;
-        if (chain[k].patch && patched(&t, chain[k].patch))
+        if (step->patch && patched(&t, step->patch))
             return true;
-        if (p->n <= chain[k].above || p->n > chain[k].most || !s->fits(p))
+        if (p->n <= step->above || p->n > step->most || !s->fits(p))
             continue;
         *solver = s->name;
         bool ok = s->solve(p, a, tol);
         better(&t);
         /* where pivots with all digits end on a ray there is no solution to be found by other means */
-        if (none && chain[k].by == SOLVER_PROXIMAL_FEW)
+        if (none && step->by == SOLVER_PROXIMAL_FEW)
             break;
-        none |= chain[k].by == SOLVER_LEMKE_QUAD && !ok;
+        none |= step->by == SOLVER_LEMKE_QUAD && !ok;
     }
     if (t.best <= tol)
         calm(&t);
@@ -242,10 +203,7 @@ static contact_problem part_of(const contact_problem *p, const int *who, int n, 
         }
     }
     s.cone = cones;
-    s.start = start;
-    s.at = first;
-    s.col = col;
-    s.val = val;
+    problem_set_rows(&s, start, col, first, val);
     s.b = b;
     return s;
 }

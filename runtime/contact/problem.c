@@ -8,6 +8,16 @@ static inline double larger(double a, double b)
     return a > b ? a : b;
 }
 
+void problem_set_rows(contact_problem *p, const int *start, const int *col, const size_t *at,
+                      const double *val)
+{
+    p->W = NULL;
+    p->start = start;
+    p->col = col;
+    p->at = at;
+    p->val = val;
+}
+
 contact_problem problem_by_rows(const contact_problem *p, arena *a)
 {
     contact_problem s = *p;
@@ -30,11 +40,7 @@ contact_problem problem_by_rows(const contact_problem *p, arena *a)
                 val[all++] = problem_row(p, i, k)[col[j]];
     }
     start[p->n] = at;
-    s.W = NULL;
-    s.start = start;
-    s.col = col;
-    s.at = first;
-    s.val = val;
+    problem_set_rows(&s, start, col, first, val);
     return s;
 }
 

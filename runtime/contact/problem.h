@@ -77,6 +77,8 @@ static inline const double *problem_row(const contact_problem *p, int c, int j)
         return p->W + (size_t)(p->cone[c].row + j) * (size_t)p->m;
     return p->val + p->at[c] + (size_t)j * (size_t)problem_width(p, c);
 }
+void problem_set_rows(contact_problem *p, const int *start, const int *col, const size_t *at,
+                      const double *val);
 /* The same problem, its full W by rows without zeros; it shares all else. */
 contact_problem problem_by_rows(const contact_problem *p, arena *a);
 /* entry of W at row j of contact c and column `col`; 0: none */

@@ -8,10 +8,12 @@
 #include "lemke.h"
 #include "mixed.h"
 #include "newton.h"
+#include "pieces.h"
 #include "sweeps.h"
 #include "uzawa.h"
 
 enum { SWEEPS = 400 }; /* up and down, in one go */
+enum { NEWTON = 20 };  /* shortest steps */
 
 static bool in_full(const contact_problem *p)
 {
@@ -115,6 +117,43 @@ static bool lemke_quad(contact_problem *p, arena *scratch, double tol)
 }
 
 /* ---- W in full ---- */
+static bool lemke_set_fits(const contact_problem *p)
+{
+    return active_fits(p) && lemke_fits(p);
+}
+
+static bool lemke_set(contact_problem *p, arena *scratch, double tol)
+{
+    return lemke_double(p, scratch, tol) && active_solve(p, scratch, tol);
+}
+
+static bool of_speed(const contact_problem *p)
+{
+    for (int i = 0; i < p->n; i++)
+        if (problem_of_speed(&p->cone[i]))
+            return true;
+    return false;
+}
+
+static bool gauss_few(contact_problem *p, arena *scratch, double tol)
+{
+    return sweeps_full(p, scratch, of_speed(p) ? 64 : 32, tol);
+}
+
+/* many rounds where the law depends on the speed */
+static bool in_turn(contact_problem *p, arena *scratch, double tol)
+{
+    enum { SMALL = 60 }; /* rows: the cost of shortest steps grows with their cube */
+    bool speed = of_speed(p);
+    for (int i = 0, most = p->rounds ? p->rounds : speed ? 40 : 1; i < most; i++) {
+        if ((speed || p->m <= SMALL) && newton_shortest(p, scratch, NEWTON, tol))
+            return true;
+        if (sweeps_full(p, scratch, 32 * (i + 1), tol))
+            return true;
+    }
+    return false;
+}
+
 static bool gauss(contact_problem *p, arena *scratch, double tol)
 {
     return sweeps_full(p, scratch, 5 * SWEEPS, tol);
@@ -122,7 +161,7 @@ static bool gauss(contact_problem *p, arena *scratch, double tol)
 
 static bool shortest(contact_problem *p, arena *scratch, double tol)
 {
-    return newton_shortest(p, scratch, 20, tol);
+    return newton_shortest(p, scratch, NEWTON, tol);
 }
 
 static bool uzawa(contact_problem *p, arena *scratch, double tol)
@@ -162,13 +201,17 @@ const contact_solver contact_solvers[SOLVERS] = {
     [SOLVER_DAMPED] = { "damped interior point", central_fits, damped },
     [SOLVER_DAMPED_CLOSE] = { "damped interior point", central_fits, damped_close },
     [SOLVER_DAMPED_COLD] = { "damped interior point", central_fits, damped_cold },
+    [SOLVER_PIECES] = { "path from piece to piece", central_fits, pieces_solve },
     [SOLVER_CENTRAL] = { "central path", central_fits, central_solve },
     [SOLVER_INTERIOR] = { "interior point", interior_fits, interior_solve },
     [SOLVER_LEMKE] = { "Lemke", lemke_fits, lemke_double },
     [SOLVER_LEMKE_LONG] = { "Lemke", lemke_fits, lemke_long },
     [SOLVER_LEMKE_QUAD] = { "Lemke", lemke_fits, lemke_quad },
+    [SOLVER_LEMKE_SET] = { "Lemke", lemke_set_fits, lemke_set },
     [SOLVER_ACTIVE] = { "active set", active_fits, active_solve },
     [SOLVER_GAUSS] = { "Gauss-Seidel", in_full, gauss },
+    [SOLVER_GAUSS_FEW] = { "Gauss-Seidel", in_full, gauss_few },
+    [SOLVER_TURNS] = { "Gauss-Seidel with Newton", in_full, in_turn },
     [SOLVER_NEWTON] = { "Newton by shortest steps", in_full, shortest },
     [SOLVER_UZAWA] = { "Uzawa", uzawa_fits, uzawa },
     [SOLVER_BAND] = { "active set or Newton on a band", on_band, band },

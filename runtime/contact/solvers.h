@@ -15,17 +15,21 @@ typedef enum {
     SOLVER_DAMPED,        /* interior point on Coulomb's law in the plane, from some way beside the start */
     SOLVER_DAMPED_CLOSE,  /* from closer to it */
     SOLVER_DAMPED_COLD,   /* from no reactions at all: another way to go where the first two stall */
+    SOLVER_PIECES,        /* from corner to corner of the piecewise linear map, in the plane */
     SOLVER_CENTRAL,       /* the central path by its length */
     SOLVER_INTERIOR,      /* interior point with Coulomb cones */
     SOLVER_LEMKE,         /* pivots in double, long double, 128 bits */
     SOLVER_LEMKE_LONG,
     SOLVER_LEMKE_QUAD,
-    SOLVER_ACTIVE,  /* W in full: active sets, without friction */
-    SOLVER_GAUSS,   /* Gauss-Seidel that carries velocities along */
-    SOLVER_NEWTON,  /* Newton's method by shortest steps */
-    SOLVER_UZAWA,   /* multipliers */
-    SOLVER_BAND,    /* W by its diagonals: active sets, or Newton's method with friction */
-    SOLVER_COUPLED, /* W never formed: Newton's method on rates and reactions together */
+    SOLVER_LEMKE_SET, /* W in full, without friction: the set by pivots, its reactions by the active set */
+    SOLVER_ACTIVE,    /* W in full: active sets, without friction */
+    SOLVER_GAUSS,     /* Gauss-Seidel that carries velocities along */
+    SOLVER_GAUSS_FEW, /* a few sweeps of that */
+    SOLVER_TURNS,     /* that and Newton's method by shortest steps in turn */
+    SOLVER_NEWTON,    /* Newton's method by shortest steps */
+    SOLVER_UZAWA,     /* multipliers */
+    SOLVER_BAND,      /* W by its diagonals: active sets, or Newton's method with friction */
+    SOLVER_COUPLED,   /* W never formed: Newton's method on rates and reactions together */
     SOLVERS
 } solver_id;
 

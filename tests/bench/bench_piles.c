@@ -1,5 +1,5 @@
 /* Piles at tight tolerance: disks and balls of six kinds poured until they rest.
-       bench_piles [WORD]               the figures, of the kinds with WORD in their name
+       bench_piles [WORD]               the figures, of the kinds with WORD in their name; rest: piles at rest
        bench_piles record KIND N DIR K T MS    writes each K-th problem of a run of N bodies over time T to
                                         DIR, and those that took longer than MS milliseconds: as text, and
                                         in FCLIB's layout where libhdf5 is there
@@ -12,35 +12,38 @@
 #include "contact/pile.h"
 
 /* Walls lean outwards by `lean`, the ground is tilted by `tilt`, radii vary by `spread`. */
-static const char disks_model[] =
-    "model pile {\n"
-    "    param N = 60, cols = 10, R = 0.01, spread = 0, W = 0.22, lean = 0, tilt = 0, mu = 0.5, g = 9.81, y0 "
-    "= 0\n"
-    "    param apart = 2.2*R, up = 2.2*R, shift = R/10, turn = 3\n"
+#define DISKS_PARAMETERS                                                                                    \
+    "model pile {\n"                                                                                        \
+    "    param N = 60, cols = 10, R = 0.01, spread = 0, W = 0.22, lean = 0, tilt = 0, mu = 0.5, g = 9.81\n" \
+    "    param y0 = 0, apart = 2.2*R, up = 2.2*R, shift = R/10, turn = 3\n"                                 \
     "    fn r(k) = R*(1 - spread*mod(7*k, 10)/10)\n"
-    "    dof p[i in 1..N] in R2 = [\n"
-    "        W/2 + apart*(mod(i - 1, cols) - (cols - 1)/2) + shift*(mod(floor((i - 1)/cols), turn) - (turn - "
-    "1)/2),\n"
+#define DISKS_POURED                                                         \
+    "    dof p[i in 1..N] in R2 = [\n"                                       \
+    "        W/2 + apart*(mod(i - 1, cols) - (cols - 1)/2)\n"                \
+    "            + shift*(mod(floor((i - 1)/cols), turn) - (turn - 1)/2),\n" \
     "        y0 + R + up*floor((i - 1)/cols)]\n"
-    "    dof a[i in 1..N] = 0\n"
-    "    for i in 1..N {\n"
-    "        kinetic (r(i)/R)^2*(norm(p[i]')^2/2 + (r(i)^2/2)*a[i]'^2/2)\n"
-    "        potential (r(i)/R)^2*g*(cos(tilt)*p[i][2] - sin(tilt)*p[i][1])\n"
-    "    }\n"
-    "    constraint ground[i in 1..N]: p[i][2] >= r(i) {\n"
-    "        slip = p[i]' + r(i)*a[i]'*[1, 0], friction = coulomb(mu)\n"
-    "    }\n"
-    "    constraint left[i in 1..N]: cos(lean)*p[i][1] + sin(lean)*p[i][2] >= r(i) {\n"
-    "        slip = p[i]' + r(i)*a[i]'*[sin(lean), -cos(lean)], friction = coulomb(mu)\n"
-    "    }\n"
-    "    constraint right[i in 1..N]: cos(lean)*(W - p[i][1]) + sin(lean)*p[i][2] >= r(i) {\n"
-    "        slip = p[i]' + r(i)*a[i]'*[sin(lean), cos(lean)], friction = coulomb(mu)\n"
-    "    }\n"
-    "    constraint touch[i in 1..N, j in i+1..N]: norm(p[i] - p[j]) >= r(i) + r(j) {\n"
-    "        slip = p[i]' - p[j]' - (r(i)*a[i]' + r(j)*a[j]')*perp((p[i] - p[j])/norm(p[i] - p[j])),\n"
-    "        friction = coulomb(mu)\n"
-    "    }\n"
-    "}\n";
+#define DISKS_PLACED "    dof p[i in 1..N] in R2 = [P[2*i - 1], P[2*i]]\n" /* by param P */
+#define DISKS_REST                                                                                      \
+    "    dof a[i in 1..N] = 0\n"                                                                        \
+    "    for i in 1..N {\n"                                                                             \
+    "        kinetic (r(i)/R)^2*(norm(p[i]')^2/2 + (r(i)^2/2)*a[i]'^2/2)\n"                             \
+    "        potential (r(i)/R)^2*g*(cos(tilt)*p[i][2] - sin(tilt)*p[i][1])\n"                          \
+    "    }\n"                                                                                           \
+    "    constraint ground[i in 1..N]: p[i][2] >= r(i) {\n"                                             \
+    "        slip = p[i]' + r(i)*a[i]'*[1, 0], friction = coulomb(mu)\n"                                \
+    "    }\n"                                                                                           \
+    "    constraint left[i in 1..N]: cos(lean)*p[i][1] + sin(lean)*p[i][2] >= r(i) {\n"                 \
+    "        slip = p[i]' + r(i)*a[i]'*[sin(lean), -cos(lean)], friction = coulomb(mu)\n"               \
+    "    }\n"                                                                                           \
+    "    constraint right[i in 1..N]: cos(lean)*(W - p[i][1]) + sin(lean)*p[i][2] >= r(i) {\n"          \
+    "        slip = p[i]' + r(i)*a[i]'*[sin(lean), cos(lean)], friction = coulomb(mu)\n"                \
+    "    }\n"                                                                                           \
+    "    constraint touch[i in 1..N, j in i+1..N]: norm(p[i] - p[j]) >= r(i) + r(j) {\n"                \
+    "        slip = p[i]' - p[j]' - (r(i)*a[i]' + r(j)*a[j]')*perp((p[i] - p[j])/norm(p[i] - p[j])),\n" \
+    "        friction = coulomb(mu)\n"                                                                  \
+    "    }\n"                                                                                           \
+    "}\n"
+static const char disks_model[] = DISKS_PARAMETERS DISKS_POURED DISKS_REST;
 
 static const char balls_model[] =
     "model pile {\n"
@@ -95,7 +98,15 @@ static const pile_kind kinds[] = {
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
 /* ---- what is seen of the solver ---- */
+enum { WHOLES = 64 };
 static struct {
+    /* the last problems with more than so many contacts, 0: none; when they began, and how many had not been
+     * solved before */
+    int whole, wholes;
+    struct whole {
+        double start;
+        int unsolved;
+    } of[WHOLES];
     double spent, most;
     int calls, unsolved;
     const char *dir, *name;
@@ -140,6 +151,8 @@ bool __wrap_pile_solve(contact_problem *p, arena *scratch, double tol)
     arena_pos mark = arena_mark(scratch);
     double *from = arena_array(scratch, double, p->m), *r = p->r, start = seconds();
     memcpy(from, r, (size_t)p->m * sizeof *r);
+    if (seen.whole && p->n > seen.whole)
+        seen.of[seen.wholes++ % WHOLES] = (struct whole){ start, seen.unsolved };
     bool ok = __real_pile_solve(p, scratch, tol);
     double took = seconds() - start;
     p->r = from;
@@ -196,6 +209,73 @@ static bool figure(const pile_kind *k, int n, double duration, double tolerance,
     cdl_free(s);
     free(source);
     return true;
+}
+
+/* ---- at rest ---- */
+/* where the disks of the last run are, as a parameter of the next model; NULL: not known */
+static char *places(cdl *s, int n)
+{
+    size_t room = 64 * (size_t)n + 64, at, got = 0;
+    char *list = malloc(room), name[32];
+    at = (size_t)snprintf(list, room, "    param P = [");
+    for (int i = 1; i <= n; i++) {
+        double x[2];
+        snprintf(name, sizeof name, "last(p[%d])", i);
+        if (cdl_values(s, name, x, 2, &got) != CDL_OK || got != 2)
+            return NULL;
+        at += (size_t)snprintf(list + at, room - at, "%s%.17g, %.17g", i > 1 ? ", " : "", x[0], x[1]);
+    }
+    snprintf(list + at, room - at, "]\n");
+    return list;
+}
+
+/* The disks of the last run from where they are, without rates or reactions.  They are smaller by what the
+ * loose tolerance left them overlap. */
+static char *from_places(cdl *s, const char *poured, int n, double shrink, double duration, double tolerance)
+{
+    char *P = places(s, n);
+    if (!P)
+        exit(1);
+    size_t room = strlen(P) + sizeof disks_model + 1024;
+    char *source = malloc(room);
+    const char *run = strstr(poured, "run pile("), *end = strstr(run, ") for");
+    snprintf(
+        source, room, "%s%s%s%s%.*s, R = 0.01*(1 - %g)) for %g with sweeping(h = 1e-3, tolerance = %g)\n",
+        DISKS_PARAMETERS, P, DISKS_PLACED, DISKS_REST, (int)(end - run), run, shrink, duration, tolerance);
+    free(P);
+    return source;
+}
+
+/* Disks poured into a box settle at two loose tolerances.  From there the default one has to find the last
+ * contacts and reactions, which takes long in the first steps; the last LAST are those of a pile at rest.
+ * Each of them has one problem of the whole pile where none is halved. */
+static bool figure_at_rest(int n, double reach)
+{
+    enum { STEPS = 100, LAST = 50 };
+    char *poured = pour(kind_of("silo"), n, 1.2, 1e-3), name[128], limit[32];
+    cdl *loose, *close, *rest;
+    run_text(poured, &loose);
+    char *again = from_places(loose, poured, n, 1e-5, 0.3, 1e-4);
+    run_text(again, &close);
+    char *at_rest = from_places(close, poured, n, 1.2e-5, STEPS * 1e-3, 1e-8);
+    seen.calls = seen.unsolved = seen.wholes = 0;
+    seen.whole = 3 * n / 2;
+    double all = run_text(at_rest, &rest), end = seconds();
+    const struct whole *from = &seen.of[(seen.wholes + WHOLES - LAST) % WHOLES];
+    double each = 1e3 * (end - from->start) / LAST;
+    bool ok = seen.wholes >= STEPS && from->unsolved == seen.unsolved && each <= reach;
+    snprintf(name, sizeof name, "rest of %d, default tolerance (all %d steps: %.3g ms each, %d not at first)",
+             n, STEPS, 1e3 * all / STEPS, seen.unsolved);
+    snprintf(limit, sizeof limit, "%g ms", reach);
+    report(name, "ms a step", each, 0, limit, ok);
+    seen.whole = 0;
+    cdl *sessions[] = { loose, close, rest };
+    for (size_t k = 0; k < sizeof sessions / sizeof *sessions; k++)
+        cdl_free(sessions[k]);
+    free(at_rest);
+    free(again);
+    free(poured);
+    return ok;
 }
 
 static int record_run(char **args)
@@ -255,6 +335,8 @@ int main(int argc, char **argv)
     if (argc > 2 && !strcmp(argv[1], "solve"))
         return solve_files(argv + 2, argc - 2);
     bool ok = true;
+    if (argc < 2 || !strcmp(argv[1], "rest"))
+        ok &= figure_at_rest(400, 40) & figure_at_rest(1000, 120);
     for (int i = 0; i < KINDS; i++)
         if (argc < 2 || strstr(kinds[i].name, argv[1]))
             ok &= kinds[i].space

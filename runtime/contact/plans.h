@@ -1,0 +1,31 @@
+/* plans: which solvers are tried, in which order, for which problems.  This is the one place that says so;
+   pile.c, contact.c and impulses.c walk through a plan until the tolerance is reached. */
+#ifndef CDL_PLANS_H
+#define CDL_PLANS_H
+#include "solvers.h"
+
+/* What a step of a plan may name beside the rows of contact_solvers: the problem island by island, each by
+   the plan of islands (pile.c); sweeps over the rows of a list of contacts, with conjugate directions or
+   plain (impulses.c). */
+enum { BY_ISLANDS = SOLVERS, BY_LIST_SWEEPS, BY_LIST_PLAIN };
+
+typedef struct plan_step {
+    int by;
+    int above, most; /* for problems of more than `above` contacts, and at most `most` */
+    int cut;         /* whoever may cut the step is sent back before it, with more than so many contacts */
+    int patch;       /* rounds of patches before it */
+} plan_step;
+typedef struct solver_plan {
+    const plan_step *step;
+    int n;
+} solver_plan;
+
+extern const solver_plan plan_smooth; /* W in full, without friction */
+extern const solver_plan plan_rough;  /* W in full, with friction */
+extern const solver_plan plan_speed;  /* W in full, friction that depends on the slip speed */
+extern const solver_plan plan_plane;  /* an island by rows, at most one tangent component */
+extern const solver_plan plan_space;  /* an island by rows, more of them */
+extern const solver_plan plan_calm;   /* an island from no reactions, where those found have no measure */
+extern const solver_plan plan_group_loose; /* a group of a list of contacts, loose tolerance */
+extern const solver_plan plan_group_tight;
+#endif
