@@ -228,11 +228,12 @@ static double way_rate(const sweep *w, int i)
     return w->by_end[i] ? w->v1[i] : 0.5 * (w->v[i] + w->v1[i]);
 }
 
-/* does the contact's impulse do work along the way its bodies go? */
+/* Does the contact's impulse do work along the way its bodies go, all of it or its normal part?  What friction
+   loses does not pay for bodies that are pressed together while they go apart. */
 static bool gains(const sweep *w, const contact_state *k, const double *rate)
 {
     const contact *c = k->c;
-    double power = 0, size = 0, speed = 0;
+    double power = 0, size = 0, speed = 0, normal = 0;
     bool new = false;
     for (int j = 0; j < c->n; j++) {
         new |= takes_part(c, j) && !w->by_end[dof_of(c, j)];
@@ -242,8 +243,10 @@ static bool gains(const sweep *w, const contact_state *k, const double *rate)
         double r = w->rr[k->row + a], still = a < k->normal ? c->ht : c->s0[a - k->normal];
         power += r * (contact_rate(c, row_of(k, c->H, c->S, a), rate) + still);
         size += fabs(r) * (speed + fabs(still));
+        if (a < k->normal)
+            normal = power;
     }
-    return power > 1e-9 * size;
+    return larger(power, normal) > 1e-9 * size;
 }
 
 /* contact i of the problem has an impulse, and may let go */
