@@ -47,7 +47,7 @@ static void as_decided(const ev *w, double *f, int from, int order, double zero)
 static void end_cone(ev *w, rub *k, int i, ending *e)
 {
     int K = w->K - 1;
-    double f[w->width], b[w->width], size = ev_zero_force(w, k->grip_t), zero = 0.1 * size;
+    double f[w->width], b[w->width], size = ev_zero_friction(w, k), zero = 0.1 * size;
     bool given = k->c->fam->f->relation == REL_CLOSED || k->c->fam->f->friction == FRICTION_TRESCA,
          turned = ev_frame_turns(k);
     const double *rn = turned ? k->fn : k->rn, *rt = turned ? k->ft : k->rt;
@@ -71,18 +71,22 @@ static void end_cone(ev *w, rub *k, int i, ending *e)
     end_at(e, series_crossing(f, K, e->s, zero * fmax(size_of(b, K, e->s), zero)), END_CONE, i);
 }
 
-/* A rebound leaves at a rate that counts, however small it is beside what the gap grows to. */
+/* A gap that moves at a rate that counts is as large as it is, however small beside what it grows to: a
+   rebound leaves from 0, and what is in flight may be at a height that rounding over a whole step would hide.
+ */
 static double gap_crossing(const ev *w, const rub *k, double h)
 {
-    double f[w->width];
+    double f[w->width], zero = fmax(1e-13 * size_of(k->g, w->K, h), 1e-3 * k->tol_gap);
     memcpy(f, k->g, ((size_t)w->K + 1) * sizeof *f);
-    if (f[0] <= k->tol_gap && f[1] > k->tol_u && k->last_hit == w->t) {
-        f[0] = 0;
+    bool leaves = f[1] > k->tol_u, comes = f[1] < -k->tol_u && f[0] > k->tol_gap;
+    if (f[0] <= fmax(zero, k->tol_gap) && (leaves || comes)) {
+        if (f[0] < 0 || k->last_hit == w->t)
+            f[0] = 0;
         return series_crossing(f, w->K, h, 0);
     }
     if (k->candidate)
         as_decided(w, f, 2, w->K, k->zero_gap);
-    return series_crossing(f, w->K, h, fmax(1e-13 * size_of(k->g, w->K, h), 1e-3 * k->tol_gap));
+    return series_crossing(f, w->K, h, zero);
 }
 
 /* is the piece at hand one in which slip begins? */
@@ -116,7 +120,7 @@ static void end_contact(ev *w, int i, ending *e)
         double size = size_of(k->speed, K - 1, e->s);
         memcpy(x, k->speed, (size_t)K * sizeof *x);
         if (!(x[0] > k->tol_slip))
-            as_decided(w, x, 1, K - 1, ev_zero_rate(w, k->grip_t) * ev_scale(w));
+            as_decided(w, x, 1, K - 1, k->zero_slip);
         end_at(e, series_crossing(x, K - 1, e->s, fmax(1e-14 * size, 0.1 * k->tol_slip)), END_SLIP, i);
     }
 }
@@ -232,6 +236,7 @@ static void advance(ev *w, double h, double low)
     w->t = t.hi;
     w->t_low = t.lo;
     w->last_h = h;
+    w->rounded = fmax(w->rounded, w->size * h);
 }
 
 /* what rounding has left: gaps of closed contacts, their rates, slip of what sticks */

@@ -29,8 +29,8 @@ typedef struct rub {
     double un;
     /* time of the last impact, what it lacks; the last two flights */
     double last_hit, last_low, flight, before;
-    /* zero_gap: of a term of its series, in the decision at hand */
-    double tol_gap, tol_u, tol_slip, zero_gap;
+    /* zero_gap, zero_slip: of a term of these series, in the decision at hand */
+    double tol_gap, tol_u, tol_slip, zero_gap, zero_slip;
     double grip_n, grip_t;    /* |row| in the metric of M^-1, of the gap and the largest of slip */
     double r0, rt0[MAX_SLIP]; /* order 0, from the step problem */
     int row;
@@ -91,9 +91,11 @@ typedef struct ev {
     double *vmax, *qmax;
     double size; /* of forces and accelerations in the kinetic metric: |f|/sqrt(m), |a| sqrt(m) */
     double last_h;
-    double moment;   /* in which the motion would come as far as it is: positions over rates */
-    double decided;  /* time of the last decision on modes */
-    double size_top; /* the largest size so far */
+    double rounded;    /* the largest change of rates by forces over a piece so far, in the kinetic metric */
+    double moment;     /* in which the motion would come as far as it is: positions over rates */
+    double decided;    /* time of the last decision on modes */
+    double size_top;   /* the largest size so far */
+    double size_tried; /* and among the modes tried for that decision */
     /* how long a piece is held beyond its end when the next one is not analytic there, of the run */
     double creep;
     /* the step problem at an instant */
@@ -150,6 +152,8 @@ bool ev_accelerations(ev *w, double t, const double *q, const double *v, double 
 bool dense_solve(double *a, double *b, int n, int *pivot); /* both destroyed */
 double ev_mass(const ev *w, int k);                        /* of dof k alone, now */
 double ev_dot(const ev *w, const double *row, const double *x, int j);
+/* of what is left of the bound of a contact that sticks: what counts as 0 */
+double ev_zero_friction(const ev *w, const rub *k);
 bool ev_fail(ev *w, span at, const char *message);
 const char *ev_number(ev *w, double x);
 
@@ -158,7 +162,6 @@ bool ev_survey(ev *w); /* masses, rows and gaps now */
 void ev_round(ev *w);  /* q and v lack nothing */
 bool ev_shock(ev *w);
 bool ev_decide(ev *w); /* modes to the right of now; the series is theirs */
-bool ev_consistent(ev *w);
 /* what counts as 0 in a decision: of a reaction along a row of that grip, of a second rate of it */
 double ev_zero_force(const ev *w, double grip);
 double ev_zero_rate(const ev *w, double grip);

@@ -28,10 +28,10 @@ static void rub_keep(ev *w, rub *k, run_state *s)
 {
     size_t W = (size_t)w->width, n = (size_t)w->n, d = (size_t)k->c->fam->d, m = (size_t)k->c->fam->nslip;
     int mode = (int)k->mode;
-    field numbers[] = { { &k->un, 1 },       { &k->last_hit, 1 }, { &k->last_low, 1 }, { &k->flight, 1 },
-                        { &k->before, 1 },   { &k->tol_gap, 1 },  { &k->tol_u, 1 },    { &k->tol_slip, 1 },
-                        { &k->grip_n, 1 },   { &k->grip_t, 1 },   { &k->zero_gap, 1 }, { &k->r0, 1 },
-                        { k->rt0, MAX_SLIP } };
+    field numbers[] = { { &k->un, 1 },     { &k->last_hit, 1 }, { &k->last_low, 1 }, { &k->flight, 1 },
+                        { &k->before, 1 }, { &k->tol_gap, 1 },  { &k->tol_u, 1 },    { &k->tol_slip, 1 },
+                        { &k->grip_n, 1 }, { &k->grip_t, 1 },   { &k->zero_gap, 1 }, { &k->zero_slip, 1 },
+                        { &k->r0, 1 },     { k->rt0, MAX_SLIP } };
     field series[] = { { k->g, W },      { k->rn, W },        { k->H, n * W }, { k->N, n * W },
                        { k->rt, d * W }, { k->S, d * n * W }, { k->D, n * W }, { k->fn, W },
                        { k->ft, m * W }, { k->beta, W },      { k->bound, W }, { k->speed, W } };
@@ -63,9 +63,11 @@ void ev_keep(void *of, run_state *s)
     ev *w = of;
     size_t n = (size_t)w->n, W = (size_t)w->width;
     int pending = (int)w->pending;
-    field numbers[] = { { &w->t, 1 },     { &w->t_low, 1 },   { &w->last_natural, 1 }, { &w->natural, 1 },
-                        { &w->size, 1 },  { &w->last_h, 1 },  { &w->decided, 1 },      { &w->size_top, 1 },
-                        { &w->creep, 1 }, { &w->elapsed, 1 }, { &w->start_unit, 1 },   { &w->acc_slip, 1 } };
+    field numbers[] = { { &w->t, 1 },          { &w->t_low, 1 },   { &w->last_natural, 1 },
+                        { &w->natural, 1 },    { &w->size, 1 },    { &w->last_h, 1 },
+                        { &w->rounded, 1 },    { &w->decided, 1 }, { &w->size_top, 1 },
+                        { &w->size_tried, 1 }, { &w->creep, 1 },   { &w->elapsed, 1 },
+                        { &w->start_unit, 1 }, { &w->acc_slip, 1 } };
     field vectors[] = { { w->q, n },       { w->v, n },        { w->q_low, n },    { w->v_low, n },
                         { w->acc, n },     { w->f, n },        { w->qmax, n },     { w->vmax, n },
                         { w->acc_end, n }, { w->jerk_end, n }, { w->acc_rest, n }, { w->M, n * n } };

@@ -8,10 +8,10 @@
 #include "events.h"
 
 /* Rates that a reaction has held at 0 are the rounding of what the forces would have made of them over the
-   piece before: no larger ones were seen that they could be compared with. */
+   pieces so far: no larger ones were seen that they could be compared with. */
 static void rounded_piece(const ev *w, rub *k)
 {
-    double v = 4 * DBL_EPSILON * w->size * w->last_h;
+    double v = 4 * DBL_EPSILON * w->rounded;
     k->tol_gap = fmax(k->tol_gap, v * w->last_h * k->grip_n);
     k->tol_u = fmax(k->tol_u, v * k->grip_n);
     k->tol_slip = fmax(k->tol_slip, v * k->grip_t);
@@ -44,14 +44,22 @@ static void grips(ev *w, rub *k)
         k->grip_t = fmax(k->grip_t, grip_of(w, c->S + (size_t)i * w->n));
 }
 
+/* Modes are compared by one measure, so that what is 0 for one is 0 for the other: the largest of those tried
+   for this decision, as far as they are alike. */
+static double size_at_hand(const ev *w)
+{
+    const double ALIKE = 100;
+    return w->decided == w->t ? fmax(w->size, fmin(w->size_tried, ALIKE * w->size)) : w->size;
+}
+
 double ev_zero_force(const ev *w, double grip)
 {
-    return grip > 0 ? 1e-11 * w->size / grip : 0;
+    return grip > 0 ? 1e-11 * size_at_hand(w) / grip : 0;
 }
 
 double ev_zero_rate(const ev *w, double grip)
 {
-    return 1e-12 * w->size * grip;
+    return 1e-12 * size_at_hand(w) * grip;
 }
 
 /* rates of first-order dofs follow from the state */
@@ -472,13 +480,14 @@ static void choice_add(choice *c, contact_mode mode, int sign, int sigma)
         c->o[c->n++] = (option){ mode, sign, sigma };
 }
 
-static void friction_options(ev *w, choice *c, rub *k, double rn, const double *rt, double bound,
-                             const double *ut, double eps_t, int sigma)
+/* all: as if the order 0 left everything open.  Where several contacts hold the same slip, the problem of
+   order 0 shares the friction out among them in one way of many, and its size at one of them says nothing. */
+static void friction_options(ev *w, choice *c, rub *k, const double *rt, double bound, const double *ut,
+                             double eps_t, int sigma, bool all)
 {
     contact *x = k->c;
     double slip[64], speed = x->d <= 64 ? contact_slip(x, w->v, slip) : 0, f = sqrt(vec_dot(rt, rt, x->d)),
                      a = sqrt(vec_dot(ut, ut, x->d));
-    (void)rn;
     if (x->d == 0) {
         choice_add(c, MODE_CLOSED, 0, sigma);
         return;
@@ -488,11 +497,11 @@ static void friction_options(ev *w, choice *c, rub *k, double rn, const double *
         return;
     }
     bool sticks = f<bound *(1 - 1e-10), slides = a> eps_t;
-    if (sticks || !slides)
+    if (sticks || !slides || all)
         choice_add(c, MODE_STICK, 0, sigma);
-    if (sticks && bound > 0)
+    if (sticks && bound > 0 && !all)
         return;
-    if (slides) {
+    if (slides && !all) {
         choice_add(c, MODE_SLIP, ut[0] > 0 ? 1 : -1, sigma);
         return;
     }
@@ -500,8 +509,9 @@ static void friction_options(ev *w, choice *c, rub *k, double rn, const double *
         choice_add(c, MODE_SLIP, 1, sigma);
         return;
     }
-    choice_add(c, MODE_SLIP, rt[0] > 0 ? -1 : 1, sigma);
-    choice_add(c, MODE_SLIP, rt[0] > 0 ? 1 : -1, sigma);
+    int first = slides ? (ut[0] > 0 ? 1 : -1) : rt[0] > 0 ? -1 : 1;
+    choice_add(c, MODE_SLIP, first, sigma);
+    choice_add(c, MODE_SLIP, -first, sigma);
 }
 
 /* what the order 0 leaves open */
@@ -527,18 +537,18 @@ static void options_of(ev *w, int i, choice *c, bool all)
     *c = (choice){ .k = k };
     if (f->relation == REL_BILATERAL) {
         int s = r[0] < 0 ? -1 : 1;
-        friction_options(w, c, k, r[0], r + a, mu * fabs(r[0]) + radius, u + a, eps_t, s);
+        friction_options(w, c, k, r + a, mu * fabs(r[0]) + radius, u + a, eps_t, s, all);
         if (x->d && (all || fabs(r[0]) <= eps_r))
-            friction_options(w, c, k, r[0], r + a, mu * fabs(r[0]) + radius, u + a, eps_t, -s);
+            friction_options(w, c, k, r + a, mu * fabs(r[0]) + radius, u + a, eps_t, -s, all);
         return;
     }
     if (f->relation == REL_CLOSED) {
-        friction_options(w, c, k, 1, r, radius, u, eps_t, 1);
+        friction_options(w, c, k, r, radius, u, eps_t, 1, all);
         return;
     }
     bool opens = u[0] > eps_u && r[0] <= eps_r, stays = r[0] > eps_r;
     if (!opens || all)
-        friction_options(w, c, k, r[0], r + a, mu * r[0] + radius, u + a, eps_t, 1);
+        friction_options(w, c, k, r + a, mu * r[0] + radius, u + a, eps_t, 1, all);
     if (!stays || all)
         choice_add(c, MODE_OPEN, 0, 1);
 }
@@ -561,13 +571,13 @@ static int cone_sign(ev *w, rub *k, double h)
         for (int s = -1; s <= 1; s += 2) {
             for (int j = 0; j <= K; j++)
                 f[j] = (given ? k->bound[j] : series_mul(k->beta, k->rn, j)) - s * k->rt[j];
-            int x = series_sign(f, 0, K, h, ev_zero_force(w, k->grip_t));
+            int x = series_sign(f, 0, K, h, ev_zero_friction(w, k));
             if (x < 0)
                 worst = -1;
         }
         return worst;
     }
-    double b[w->width], size = ev_zero_force(w, k->grip_t);
+    double b[w->width], size = ev_zero_friction(w, k);
     bool turned = ev_frame_turns(k);
     const double *rn = turned ? k->fn : k->rn, *rt = turned ? k->ft : k->rt;
     for (int j = 0; j <= K; j++)
@@ -589,6 +599,10 @@ static bool mode_holds(ev *w, rub *k, double h)
     if (k->candidate && c->fam->f->relation == REL_GAP)
         zero_g = fmax(zero_g, 0.5 * k->grip_n * k->grip_n * zero_r * h * h);
     k->zero_gap = zero_g;
+    /* nor is what is no friction for contacts that stick an acceleration for those that slip together */
+    k->zero_slip = fmax(ev_zero_rate(w, k->grip_t),
+                        w->nact * k->grip_t * k->grip_t * ev_zero_force(w, k->grip_t)) *
+                   h;
     if (k->mode == MODE_OPEN)
         return !k->candidate || series_sign(k->g, 2, K, h, zero_g) >= 0;
     if (c->fam->f->relation == REL_GAP && series_sign(ev_normal(k), 0, K - 1, h, zero_r) < 0)
@@ -603,17 +617,17 @@ static bool mode_holds(ev *w, rub *k, double h)
     if (k->mode == MODE_STICK)
         return cone_sign(w, k, h) >= 0;
     if (k->mode == MODE_SLIP) {
-        double size = ev_zero_rate(w, k->grip_t) * h;
         if (k->speed[0] > fmax(k->tol_slip, 0))
             return true;
-        return series_sign(k->speed, 1, K - 1, h, size) > 0;
+        return series_sign(k->speed, 1, K - 1, h, k->zero_slip) > 0;
     }
     return true;
 }
 
-bool ev_consistent(ev *w)
+static bool consistent(ev *w)
 {
     double h = ev_scale(w);
+    w->size_tried = fmax(w->size_tried, w->size);
     for (int i = 0; i < w->nrub; i++)
         if (w->rub[i].candidate && !mode_holds(w, &w->rub[i], h))
             return false;
@@ -651,7 +665,7 @@ static bool try_options(ev *w, choice *c, int n, bool *found)
         }
         if (!ev_series(w))
             return false;
-        if (ev_consistent(w)) {
+        if (consistent(w)) {
             *found = true;
             return true;
         }
@@ -663,20 +677,27 @@ static bool try_options(ev *w, choice *c, int n, bool *found)
     }
 }
 
-static void candidates(ev *w)
+/* the contacts at hand are those whose mode is sought */
+static void take_candidates(ev *w)
 {
     w->nact = 0;
+    for (int i = 0; i < w->nrub; i++)
+        if (w->rub[i].candidate)
+            w->act[w->nact++] = &w->rub[i];
+        else
+            w->rub[i].mode = MODE_OPEN;
+}
+
+static void candidates(ev *w)
+{
     for (int i = 0; i < w->nrub; i++) {
         rub *k = &w->rub[i];
         bool was = k->mode != MODE_OPEN;
         k->candidate = k->c->fam->f->relation != REL_GAP ||
                        ((was || *k->c->gap <= k->tol_gap) &&
                         fabs(k->un) <= fmax(k->tol_u, was ? 1e3 * k->tol_u : 0));
-        if (k->candidate)
-            w->act[w->nact++] = k;
-        else
-            k->mode = MODE_OPEN;
     }
+    take_candidates(w);
 }
 
 /* No accelerations fit: a shock without a collision, where it is Painlevé's paradox. */
@@ -718,6 +739,7 @@ bool ev_decide(ev *w)
 {
     bool found;
     w->decided = w->t;
+    w->size_tried = 0;
     if (!accelerations(w))
         return false;
     for (int i = 0; i < w->nact; i++) {
@@ -750,7 +772,7 @@ bool ev_decide(ev *w)
         /* the series has changed what was put there: once more from order 0 */
         if (!ev_survey(w))
             return false;
-        candidates(w);
+        take_candidates(w);
         if (!gauss(w))
             return false;
     }

@@ -648,17 +648,30 @@ static double friction_room(const rub *k)
     return given ? fabs(k->bound[0]) : fabs(k->beta[0] * k->r0);
 }
 
+static double most_room(const ev *w)
+{
+    double most = 0;
+    for (int i = 0; i < w->nrub; i++)
+        if (w->rub[i].col_t >= 0)
+            most = fmax(most, friction_room(&w->rub[i]));
+    return most;
+}
+
+/* Contacts that share a load reach the ends of their cones together, each by its share. */
+double ev_zero_friction(const ev *w, const rub *k)
+{
+    double zero = ev_zero_force(w, k->grip_t), most = w->singular && k->col_t >= 0 ? most_room(w) : 0;
+    return most > 0 ? zero * fmax(friction_room(k) / most, 1e-6) : zero;
+}
+
 /* The solution of the singular system nearest to x0, in a norm in which friction weighs heavier, the more the
    less of it there can be: contacts that share a load reach the ends of their cones together. */
 static bool solve_near(ev *w, const double *rhs, const double *x0)
 {
     size_t m = (size_t)w->unknowns;
-    double weight[m + 1], most = 0;
+    double weight[m + 1], most = most_room(w);
     for (size_t k = 0; k < m; k++)
         weight[k] = 1;
-    for (int i = 0; i < w->nrub; i++)
-        if (w->rub[i].col_t >= 0)
-            most = fmax(most, friction_room(&w->rub[i]));
     for (int i = 0; i < w->nrub; i++)
         for (int l = 0; l < w->rub[i].c->d && w->rub[i].col_t >= 0; l++)
             weight[w->rub[i].col_t + l] = 1e-3 *
