@@ -154,21 +154,22 @@ static void end_sites(ev *w, ending *e)
     }
 }
 
-/* slip in two or more directions comes to rest where |slip| meets 0: steps shrink towards it, the last one is
- * taken at once */
-static bool rests_soon(ev *w, ending *e)
+/* Slip in two or more directions comes to rest where |slip| meets 0: steps shrink towards it, and what is
+   left before the last one counts as rest. */
+static void rests_soon(ev *w, ending *e)
 {
     for (int i = 0; i < w->nrub; i++) {
         rub *k = &w->rub[i];
         if (k->mode != MODE_SLIP || k->c->d == 1)
             continue;
         double left = k->speed[1] < 0 ? -k->speed[0] / k->speed[1] : INFINITY;
-        if (left < e->s && left < 1e-9 * (fabs(w->t) + w->o->duration * 1e-3)) {
+        if (!(left < 1e-9 * (fabs(w->t) + w->o->duration * 1e-3)))
+            continue;
+        if (left < e->s)
             end_at(e, left, END_SLIP, i);
-            return true;
-        }
+        else if (e->kind == END_STEP)
+            *e = (ending){ .s = e->s, .kind = END_REST, .who = i };
     }
-    return false;
 }
 
 /* ---- after a piece ---- */
@@ -280,6 +281,27 @@ static void put_back(ev *w)
                 vec_axpy(w->v, -s / ss, w->x1, n);
         }
     }
+}
+
+/* the slip of k is put to 0, along the directions of its friction */
+static void come_to_rest(ev *w, const rub *k)
+{
+    int n = w->n, d = k->c->d;
+    double A[MAX_SLIP * MAX_SLIP], b[MAX_SLIP], x[MAX_SLIP], work[MAX_SLIP * MAX_SLIP + 2 * MAX_SLIP];
+    int iwork[MAX_SLIP];
+    if (d > MAX_SLIP)
+        return;
+    for (int i = 0; i < d; i++)
+        factor_solve(&w->s->minv, k->c->S + (size_t)i * n, w->G + (size_t)i * n);
+    for (int i = 0; i < d; i++) {
+        b[i] = -vec_dot(k->c->S + (size_t)i * n, w->v, n) - k->c->s0[i];
+        for (int j = 0; j < d; j++)
+            A[i * d + j] = vec_dot(k->c->S + (size_t)i * n, w->G + (size_t)j * n, n);
+    }
+    sym_shortest(A, b, x, d, work, iwork);
+    for (int i = 0; i < d; i++)
+        vec_axpy(w->v, x[i], w->G + (size_t)i * n, n);
+    ev_round(w);
 }
 
 /* Rebounds that follow each other ever faster: the times left form a geometric series, of which the sum is
@@ -497,6 +519,10 @@ static bool at_instant(ev *w)
         w->event[i].fired = false;
     if (!ev_survey(w))
         return false;
+    if (w->resting >= 0) {
+        come_to_rest(w, &w->rub[w->resting]);
+        w->resting = -1;
+    }
     fire(w, false, &reset);
     for (bool more = true; more; more = reset) { /* what is true from here on fires here, once each */
         if (reset && !survey_again(w))
@@ -597,7 +623,12 @@ static bool go_on(ev *w)
     if (!ev_survey(w))
         return false;
     put_back(w);
-    return w->starting ? slip_start(w) : ev_series(w);
+    if (!w->starting)
+        return ev_series(w);
+    return slip_start(w) ||
+           ev_fail(w, SPAN_NONE,
+                   arena_printf(w->r->a, "slip could not be followed at t = %s; use sweeping()",
+                                ev_number(w, w->t)));
 }
 
 /* One piece.  What happens at its end is dealt with when the next one begins: a run ends with the piece. */
@@ -616,6 +647,7 @@ static step_outcome events_step(void *of, run_clock *c, double left, double end)
     if (!run_piece(w, end, &e))
         return STEP_FAILED;
     w->pending = e.kind;
+    w->resting = e.kind == END_REST ? e.who : -1;
     c->t = w->t;
     return w->stuck ? STEP_REFUSED : STEP_DONE;
 }
@@ -803,7 +835,7 @@ static bool events_start(void *of, run_clock *c)
     ev *w = of;
     results *r = c->r;
     const char *why = NULL;
-    *w = (ev){ .p = r->prog, .o = c->o, .r = r, .c = c, .a = r->a, .n = r->prog->nq };
+    *w = (ev){ .p = r->prog, .o = c->o, .r = r, .c = c, .a = r->a, .n = r->prog->nq, .resting = -1 };
     c->rule = STEPS_OWN;
     c->own_samples = true;
     options_read(w, c->o);

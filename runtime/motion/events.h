@@ -33,6 +33,7 @@ typedef struct rub {
     double tol_gap, tol_u, tol_slip, zero_gap, zero_slip;
     double grip_n, grip_t;    /* |row| in the metric of M^-1, of the gap and the largest of slip */
     double r0, rt0[MAX_SLIP]; /* order 0, from the step problem */
+    double share;             /* of friction, where the motion leaves open how contacts share it */
     int row;
     bool start; /* slip from rest in two or more directions: not by series */
 } rub;
@@ -45,6 +46,7 @@ typedef enum {
     END_RN,
     END_CONE,
     END_SLIP,
+    END_REST, /* slip in several directions that is all but at rest */
     END_SITE,
     END_WHEN,
     END_BREAK
@@ -115,6 +117,8 @@ typedef struct ev {
     /* slip that starts from rest in two or more directions: time since rest, unit of it, ends of the step
      * before */
     bool starting, start_piece; /* more such steps follow; the piece at hand is one */
+    bool start_failed;          /* in the decision at hand: such a step could not be found */
+    int resting;                /* contact whose slip ends with the last piece; -1: none */
     double elapsed, start_unit, *acc_end, *jerk_end, *newton, *qx, *vx;
     double *acc_rest, acc_slip; /* accelerations at rest, and what they do to slip, as |a| sqrt(m) */
     struct start_room *room;
@@ -166,7 +170,7 @@ bool ev_decide(ev *w); /* modes to the right of now; the series is theirs */
 double ev_zero_force(const ev *w, double grip);
 double ev_zero_rate(const ev *w, double grip);
 bool ev_ahead(ev *w, double h, double *acc); /* accelerations after h, roughly */
-bool slip_start(ev *w);                      /* events_start.c */
+bool slip_start(ev *w);                      /* events_start.c; false: no such step was found */
 
 /* events_keep.c */
 void ev_keep(void *of, run_state *s);

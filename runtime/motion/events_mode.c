@@ -48,8 +48,9 @@ static void grips(ev *w, rub *k)
    for this decision, as far as they are alike. */
 static double size_at_hand(const ev *w)
 {
-    const double ALIKE = 100;
-    return w->decided == w->t ? fmax(w->size, fmin(w->size_tried, ALIKE * w->size)) : w->size;
+    const double ALIKE = 100, COLLOCATED = 1000; /* pieces that begin a slip are known less well */
+    double size = w->decided == w->t ? fmax(w->size, fmin(w->size_tried, ALIKE * w->size)) : w->size;
+    return w->start_piece ? COLLOCATED * size : size;
 }
 
 double ev_zero_force(const ev *w, double grip)
@@ -616,6 +617,8 @@ static bool mode_holds(ev *w, rub *k, double h)
     }
     if (k->mode == MODE_STICK)
         return cone_sign(w, k, h) >= 0;
+    if (k->mode == MODE_SLIP && k->start)
+        return series_value(k->speed, K - 1, h) > 1e-11 * w->size * k->grip_t * h;
     if (k->mode == MODE_SLIP) {
         if (k->speed[0] > fmax(k->tol_slip, 0))
             return true;
@@ -626,7 +629,7 @@ static bool mode_holds(ev *w, rub *k, double h)
 
 static bool consistent(ev *w)
 {
-    double h = ev_scale(w);
+    double h = w->start_piece ? w->natural : ev_scale(w);
     w->size_tried = fmax(w->size_tried, w->size);
     for (int i = 0; i < w->nrub; i++)
         if (w->rub[i].candidate && !mode_holds(w, &w->rub[i], h))
@@ -648,6 +651,16 @@ static bool needs_start(ev *w)
     return any;
 }
 
+/* the first step of slip from rest, in the modes at hand; false: it cannot be found, there may be other modes
+ */
+static bool start_from_rest(ev *w)
+{
+    w->starting = true;
+    w->elapsed = 0;
+    w->start_unit = w->last_natural > 0 ? fmin(w->last_natural, w->o->duration) : w->o->duration;
+    return slip_start(w);
+}
+
 static bool try_options(ev *w, choice *c, int n, bool *found)
 {
     *found = false;
@@ -656,19 +669,14 @@ static bool try_options(ev *w, choice *c, int n, bool *found)
     for (;;) {
         for (int i = 0; i < n; i++)
             option_take(&c[i]);
-        if (needs_start(w)) {
-            *found = true;
-            w->starting = true;
-            w->elapsed = 0;
-            w->start_unit = w->last_natural > 0 ? fmin(w->last_natural, w->o->duration) : w->o->duration;
-            return slip_start(w);
-        }
-        if (!ev_series(w))
+        bool starts = needs_start(w), begun = starts && start_from_rest(w);
+        if (!starts && !ev_series(w))
             return false;
-        if (consistent(w)) {
+        if (starts == begun && consistent(w)) {
             *found = true;
             return true;
         }
+        w->starting = w->start_piece = false;
         int i = 0;
         while (i < n && ++c[i].at == c[i].n)
             c[i++].at = 0;
@@ -740,6 +748,7 @@ bool ev_decide(ev *w)
     bool found;
     w->decided = w->t;
     w->size_tried = 0;
+    w->start_failed = false;
     if (!accelerations(w))
         return false;
     for (int i = 0; i < w->nact; i++) {
@@ -779,6 +788,8 @@ bool ev_decide(ev *w)
     const rub *k = w->nact ? w->act[0] : &w->rub[0];
     return ev_fail(w, k->c->fam->f->at,
                    arena_printf(w->r->a,
-                                "no contact mode of '%s' holds to the right of t = %s; use sweeping()",
+                                w->start_failed
+                                    ? "the slip of '%s' could not be started at t = %s; use sweeping()"
+                                    : "no contact mode of '%s' holds to the right of t = %s; use sweeping()",
                                 contact_name(k->c, w->r->a), ev_number(w, w->t)));
 }

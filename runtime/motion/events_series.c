@@ -664,18 +664,17 @@ double ev_zero_friction(const ev *w, const rub *k)
     return most > 0 ? zero * fmax(friction_room(k) / most, 1e-6) : zero;
 }
 
-/* The solution of the singular system nearest to x0, in a norm in which friction weighs heavier, the more the
-   less of it there can be: contacts that share a load reach the ends of their cones together. */
+/* The solution of the singular system nearest to x0, in a norm in which friction weighs heavier, the smaller
+   its share of the load is. */
 static bool solve_near(ev *w, const double *rhs, const double *x0)
 {
     size_t m = (size_t)w->unknowns;
-    double weight[m + 1], most = most_room(w);
+    double weight[m + 1];
     for (size_t k = 0; k < m; k++)
         weight[k] = 1;
     for (int i = 0; i < w->nrub; i++)
         for (int l = 0; l < w->rub[i].c->d && w->rub[i].col_t >= 0; l++)
-            weight[w->rub[i].col_t + l] = 1e-3 *
-                                          (most > 0 ? sqrt(fmax(friction_room(&w->rub[i]) / most, 1e-6)) : 1);
+            weight[w->rub[i].col_t + l] = 1e-3 * w->rub[i].share;
     for (size_t i = 0; i < m; i++) {
         w->sol[i] = rhs[i] - vec_dot(w->A + i * m, x0, (int)m);
         for (size_t k = 0; k < m; k++)
@@ -689,6 +688,62 @@ static bool solve_near(ev *w, const double *rhs, const double *x0)
     return ok;
 }
 
+/* how much of its bound contact k uses in the solution at hand */
+static double part_used(const ev *w, const rub *k)
+{
+    double f = 0;
+    for (int l = 0; l < k->c->d; l++)
+        f = hypot(f, w->sol[k->col_t + l] * w->col_scale[k->col_t + l]);
+    return f / fmax(friction_room(k), 1e-6 * most_room(w));
+}
+
+/* Shares with which the contact that uses the largest part of its bound uses as little as can be: what sticks
+   together lets go together.  Lawson's weights: those that use much weigh heavier in the next turn. */
+static bool share_out(ev *w, const double *rhs)
+{
+    enum { TURNS = 60 };
+    int m = w->unknowns;
+    double x0[m + 1], most = most_room(w), best = INFINITY, used[w->nrub + 1], weight[w->nrub + 1],
+                      kept[w->nrub + 1];
+    memset(x0, 0, sizeof x0);
+    for (int i = 0; i < w->nrub; i++)
+        weight[i] = kept[i] = w->rub[i].share = 1;
+    for (int i = 0; i < w->nrub; i++)
+        if (w->rub[i].col_t >= 0 && most > 0)
+            weight[i] = fmax(friction_room(&w->rub[i]) / most, 1e-6);
+    for (int turn = 0; turn < TURNS && most > 0; turn++) {
+        double top = 0, heaviest = 0, low = INFINITY;
+        for (int i = 0; i < w->nrub; i++) {
+            rub *k = &w->rub[i];
+            if (k->col_t >= 0)
+                k->share = fmax(friction_room(k) / most, 1e-6) / sqrt(weight[i]);
+        }
+        if (!solve_near(w, rhs, x0))
+            return false;
+        for (int i = 0; i < w->nrub; i++) {
+            used[i] = w->rub[i].col_t >= 0 ? part_used(w, &w->rub[i]) : 0;
+            top = fmax(top, used[i]);
+            if (w->rub[i].col_t >= 0)
+                low = fmin(low, used[i]);
+        }
+        if (top < best) {
+            best = top;
+            for (int i = 0; i < w->nrub; i++)
+                kept[i] = w->rub[i].share;
+        }
+        if (!(top - low > 1e-9 * top))
+            break;
+        for (int i = 0; i < w->nrub; i++)
+            if (w->rub[i].col_t >= 0)
+                heaviest = fmax(heaviest, weight[i] *= fmax(used[i] / top, 1e-3));
+        for (int i = 0; i < w->nrub; i++)
+            weight[i] = fmax(weight[i] / heaviest, 1e-12);
+    }
+    for (int i = 0; i < w->nrub; i++)
+        w->rub[i].share = kept[i];
+    return true;
+}
+
 /* Where the motion leaves reactions open, friction takes no more of them than it must (each turn leaves it a
    millionth of what it need not have); where that does not fit the cones, they are near those of the step
    problem, carried on by the series. */
@@ -699,6 +754,8 @@ static bool solve_singular(ev *w, int j)
     double x0[m + 1], rhs[m + 1];
     memset(x0, 0, sizeof x0);
     memcpy(rhs, w->rhs, m * sizeof *rhs);
+    if (j == 0 && !share_out(w, rhs))
+        return false;
     for (int turn = 0; turn < (given ? 1 : 3); turn++) {
         for (int i = 0; i < w->nrub; i++) {
             const rub *k = &w->rub[i];
