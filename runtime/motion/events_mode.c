@@ -317,26 +317,16 @@ static void react(const instant_t *x, double *v)
 
 static instant_t now(ev *w)
 {
+    static const instant_way way = { pose, solve, react };
+    instant_t x = instant_begin(&way, w, w->s, w->t, w->meetings);
+    x.before = w->before;
+    x.room = w->x1;
     for (int i = 0; i < w->nact; i++) {
         rub *k = w->act[i];
-        k->now.c = k->c;
-        k->now.out = &w->r->contact[k->family];
-        k->now.e = k->c->e;
-        k->now.tol_u = k->tol_u;
-        k->now.tol_slip = k->tol_slip;
         k->now.turning = k->turning;
-        w->meetings[i] = &k->now;
+        instant_join(&x, &k->now, k->c, &w->r->contact[k->family], k->c->e, k->tol_u, k->tol_slip);
     }
-    return (instant_t){ .s = w->s,
-                        .t = w->t,
-                        .at = w->meetings,
-                        .n = w->nact,
-                        .before = w->before,
-                        .room = w->x1,
-                        .of = w,
-                        .pose = pose,
-                        .solve = solve,
-                        .react = react };
+    return x;
 }
 
 void ev_round(ev *w)
