@@ -570,9 +570,12 @@ static bool pen_start(void *of, run_clock *c)
     if (!forces_start(w))
         return failed(w, "the mass matrix is not positive definite");
     factor_solve(&w->s->minv, w->f, w->A);
+    bool still = w->speed == 0; /* contacts alone set it in motion, as a belt does */
     for (int i = 0; i < w->n; i++)
         if (w->p->order[i] == 1)
             w->v[i] = w->A[i];
+        else if (still)
+            w->speed = fmax(w->speed, w->root[i] * w->duration * fabs(w->A[i]));
     for (size_t i = 0; i < w->nspring; i++)
         spring_begin(w, &w->spring[i]);
     if (!(w->h > 0))
