@@ -641,6 +641,9 @@ static void right_side(ev *w, int j)
     }
 }
 
+/* Beside the others: a contact that opens loses its bound, and with it its share, down to rounding. */
+#define LEAST_ROOM 1e-13
+
 /* how much friction a contact can give, as far as order 0 knows */
 static double friction_room(const rub *k)
 {
@@ -661,7 +664,7 @@ static double most_room(const ev *w)
 double ev_zero_friction(const ev *w, const rub *k)
 {
     double zero = ev_zero_force(w, k->grip_t), most = w->singular && k->col_t >= 0 ? most_room(w) : 0;
-    return most > 0 ? zero * fmax(friction_room(k) / most, 1e-6) : zero;
+    return most > 0 ? zero * fmax(friction_room(k) / most, LEAST_ROOM) : zero;
 }
 
 /* The solution of the singular system nearest to x0, in a norm in which friction weighs heavier, the smaller
@@ -694,7 +697,7 @@ static double part_used(const ev *w, const rub *k)
     double f = 0;
     for (int l = 0; l < k->c->d; l++)
         f = hypot(f, w->sol[k->col_t + l] * w->col_scale[k->col_t + l]);
-    return f / fmax(friction_room(k), 1e-6 * most_room(w));
+    return f / fmax(friction_room(k), LEAST_ROOM * most_room(w));
 }
 
 /* Shares with which the contact that uses the largest part of its bound uses as little as can be: what sticks
@@ -710,13 +713,13 @@ static bool share_out(ev *w, const double *rhs)
         weight[i] = kept[i] = w->rub[i].share = 1;
     for (int i = 0; i < w->nrub; i++)
         if (w->rub[i].col_t >= 0 && most > 0)
-            weight[i] = fmax(friction_room(&w->rub[i]) / most, 1e-6);
+            weight[i] = fmax(friction_room(&w->rub[i]) / most, LEAST_ROOM);
     for (int turn = 0; turn < TURNS && most > 0; turn++) {
         double top = 0, heaviest = 0, low = INFINITY;
         for (int i = 0; i < w->nrub; i++) {
             rub *k = &w->rub[i];
             if (k->col_t >= 0)
-                k->share = fmax(friction_room(k) / most, 1e-6) / sqrt(weight[i]);
+                k->share = fmax(friction_room(k) / most, LEAST_ROOM) / sqrt(weight[i]);
         }
         if (!solve_near(w, rhs, x0))
             return false;
@@ -737,7 +740,7 @@ static bool share_out(ev *w, const double *rhs)
             if (w->rub[i].col_t >= 0)
                 heaviest = fmax(heaviest, weight[i] *= fmax(used[i] / top, 1e-3));
         for (int i = 0; i < w->nrub; i++)
-            weight[i] = fmax(weight[i] / heaviest, 1e-12);
+            weight[i] = fmax(weight[i] / heaviest, LEAST_ROOM);
     }
     for (int i = 0; i < w->nrub; i++)
         w->rub[i].share = kept[i];
