@@ -552,6 +552,24 @@ static bool crawls(ev *w, const ending *e, double end)
     return w->crawled > MOST;
 }
 
+/* modes and pieces change for ever, and no time passes */
+static bool stands_still(ev *w)
+{
+    for (int i = 0; i < w->nrub; i++) {
+        const contact *c = w->rub[i].c;
+        if (c->fam->f->relation == REL_GAP && *c->gap <= w->rub[i].tol_gap &&
+            kernel_has_pieces(&c->fam->f->gap))
+            return ev_fail(
+                w, c->fam->f->at,
+                arena_printf(w->r->a, "the motion cannot go on at t = %s: " CORNER_TEXT, ev_number(w, w->t)));
+    }
+    return ev_fail(
+        w, SPAN_NONE,
+        arena_printf(w->r->a,
+                     "the motion cannot go on at t = %s: its modes change without end; use sweeping()",
+                     ev_number(w, w->t)));
+}
+
 static bool run_piece(ev *w, double end, ending *e)
 {
     double left = end - w->t;
@@ -568,14 +586,7 @@ static bool run_piece(ev *w, double end, ending *e)
     if (!from_rest(w))
         rests_soon(w, e);
     if (!(e->s > 0)) {
-        if (++w->stuck > 20)
-            return ev_fail(
-                w, SPAN_NONE,
-                arena_printf(
-                    w->r->a,
-                    "the motion cannot go on at t = %s: its modes change without end; use sweeping()",
-                    ev_number(w, w->t)));
-        return true;
+        return ++w->stuck <= 20 || stands_still(w);
     }
     if (w->hist && history_vanishes(w->hist)) {
         span at;
@@ -939,27 +950,19 @@ static const char *refuse_contact(const program *p, const contact_family *f, spa
     return NULL;
 }
 
-static bool chooses_pieces(const kernel *k)
-{
-    for (uint32_t i = 0; i < k->tape.ncode; i++)
-        if (taylor_chooses(k->tape.code[i].op))
-            return true;
-    return false;
-}
-
 /* sums over points see neither where an integrand changes its piece nor times that bend under it */
 static const char *refuse_past(const program *p, span *at)
 {
     const delay_program *d = p->delay;
     bool pieces = false;
     for (size_t i = 0; d && i < d->history.n; i++)
-        pieces |= chooses_pieces(&d->history.at[i]);
+        pieces |= kernel_has_pieces(&d->history.at[i]);
     for (size_t i = 0; d && i < d->nrule; i++) {
         *at = d->integral[i].at;
         if (!d->integral[i].linear)
             return "events integrates over past times that are linear in the variable, with a factor that "
                    "does not move; use sweeping()";
-        if (chooses_pieces(&d->integral[i].integrand))
+        if (kernel_has_pieces(&d->integral[i].integrand))
             return "events integrates over one piece: split the range where the integrand switches, or use "
                    "sweeping()";
         if (pieces)

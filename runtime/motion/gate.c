@@ -1,6 +1,8 @@
 #include "gate.h"
 #include <math.h>
 #include <string.h>
+#include "instant.h"
+#include "base/taylor.h"
 #include "clock/clock.h"
 #include "program/system.h"
 
@@ -279,9 +281,11 @@ static bool fails(check *k, size_t c, int64_t m, int64_t at, const char *what, d
                            : NULL;
     if (proof)
         return results_fail(r, where, proof);
+    const char *name = gate_name(k->g, c, m, r->a),
+               *why = kernel_has_pieces(&r->prog->contact[c].gap) ? ": " CORNER_TEXT : "";
     return results_fail(r, r->prog->contact[c].at,
-                        arena_printf(r->a, "constraint '%s' does not hold at t = %s: %s %s",
-                                     gate_name(k->g, c, m, r->a), number(k, r->t[at]), what, number(k, x)));
+                        arena_printf(r->a, "constraint '%s' does not hold at t = %s: %s %s%s", name,
+                                     number(k, r->t[at]), what, number(k, x), why));
 }
 
 static bool gaps_hold(check *k, size_t c, int64_t at)

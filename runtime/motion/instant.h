@@ -83,6 +83,11 @@ bool instant_jam(instant_t *x, const double *acc, double *v);
 const contact *instant_paradox(instant_t *x, const double *v);
 const char *paradox_text(arena *a, const contact *c, const char *time, bool ended); /* by such a shock */
 
+/* Why a motion may end in a corner of a gap that has pieces. */
+#define CORNER_TEXT                                                                                     \
+    "where two pieces of a gap hold at once, in a corner, it has one reaction only; write them as two " \
+    "constraints"
+
 void note_impact(arena *a, contact_result *out, impact i);
 /* A cone without its law of friction. */
 cone contact_cone(const contact *c, int row, double speed);
