@@ -219,7 +219,7 @@ static void advance(ev *w, double h, double low)
     for (int i = 0; i < w->nrub; i++) {
         rub *k = &w->rub[i];
         k->r0 = k->col_n >= 0 ? series_value(k->rn, w->K - 1, h) : 0;
-        for (int l = 0; l < k->c->d && l < MAX_SLIP; l++)
+        for (int l = 0; l < k->c->d; l++)
             k->rt0[l] = k->col_t >= 0 ? series_value(k->rt + (size_t)l * w->width, w->K - 1, h) : 0;
     }
     twofold s = { h, low };
@@ -287,10 +287,8 @@ static void put_back(ev *w)
 static void come_to_rest(ev *w, const rub *k)
 {
     int n = w->n, d = k->c->d;
-    double A[MAX_SLIP * MAX_SLIP], b[MAX_SLIP], x[MAX_SLIP], work[MAX_SLIP * MAX_SLIP + 2 * MAX_SLIP];
-    int iwork[MAX_SLIP];
-    if (d > MAX_SLIP)
-        return;
+    double A[d * d + 1], b[d + 1], x[d + 1], work[d * d + 2 * d + 1];
+    int iwork[d + 1];
     for (int i = 0; i < d; i++)
         factor_solve(&w->s->minv, k->c->S + (size_t)i * n, w->G + (size_t)i * n);
     for (int i = 0; i < d; i++) {
@@ -728,6 +726,7 @@ static void rub_new(ev *w, rub *k, contact *c)
     if (!d)
         return;
     k->rt = series(w, d);
+    k->rt0 = arena_array(w->a, double, d);
     k->S = series(w, d * n);
     k->raw = series(w, m * n);
     k->w = series(w, n > m ? n : m);
@@ -768,7 +767,9 @@ static void rooms(ev *w)
         rub_new(w, &w->rub[i], &w->s->contact[i]);
         if ((size_t)w->s->contact[i].fam->d > d)
             d = (size_t)w->s->contact[i].fam->d;
+        w->frames |= w->rub[i].frame != NULL;
     }
+    w->tangents = (int)(w->frames && n > d ? n : d > MAX_SLIP ? d : MAX_SLIP);
     w->A = arena_array(w->a, double, size *size);
     w->row_scale = arena_array(w->a, double, size);
     w->col_scale = arena_array(w->a, double, size);
@@ -944,9 +945,6 @@ static const char *refuse_contact(const program *p, const contact_family *f, spa
     if (f->rate.tape.nout && masses_move(p))
         return "events needs 'slip' for friction on a constraint that moves with time, beside masses that "
                "change; or use sweeping()";
-    if (f->rate.tape.nout && p->nq > MAX_SLIP + 1 && moves(&f->gradient))
-        return "events needs 'slip' for friction on a constraint that moves with time and turns, among more "
-               "than 4 degrees of freedom; or use sweeping()";
     return NULL;
 }
 

@@ -31,9 +31,9 @@ typedef struct rub {
     double last_hit, last_low, flight, before;
     /* zero_gap, zero_slip: of a term of these series, in the decision at hand */
     double tol_gap, tol_u, tol_slip, zero_gap, zero_slip;
-    double grip_n, grip_t;    /* |row| in the metric of M^-1, of the gap and the largest of slip */
-    double r0, rt0[MAX_SLIP]; /* order 0, from the step problem */
-    double share;             /* of friction, where the motion leaves open how contacts share it */
+    double grip_n, grip_t; /* |row| in the metric of M^-1, of the gap and the largest of slip */
+    double r0, *rt0;       /* order 0, from the step problem */
+    double share;          /* of friction, where the motion leaves open how contacts share it */
     int row;
     bool start; /* slip from rest in two or more directions: not by series */
 } rub;
@@ -80,6 +80,8 @@ typedef struct ev {
     int nall;
     rub *rub;
     int nrub;
+    bool frames;  /* a contact has friction without slip on a constraint that moves */
+    int tangents; /* components of friction that are kept of a contact */
     ev_event *event;
     int nevent;
     double *A, *lu, *rhs, *sol;

@@ -7,12 +7,18 @@
 
 /* items of a piece: the dofs, then gap, reaction, bound of friction, and tangential reactions of each contact
  */
-enum { ITEM_GAP, ITEM_RN, ITEM_BOUND, ITEM_RT, ITEMS = ITEM_RT + MAX_SLIP + 1 };
+enum { ITEM_GAP, ITEM_RN, ITEM_BOUND, ITEM_RT };
+
+/* of a contact, in a piece */
+static int items(const ev *w)
+{
+    return ITEM_RT + w->tangents;
+}
 enum { INNER = 16 }; /* samples in a piece */
 
 static double *item(const ev *w, const piece *p, int who, int what)
 {
-    return p->y + (size_t)(w->n + who * ITEMS + what) * (size_t)(p->order + 1);
+    return p->y + (size_t)(w->n + who * items(w) + what) * (size_t)(p->order + 1);
 }
 static double *item_dof(const piece *p, int k)
 {
@@ -108,7 +114,7 @@ void dense_keep(ev *w, double h)
     size_t row = (size_t)order + 1;
     piece *p = vec_push(w->r->a, &w->pieces);
     *p = (piece){ .t = w->t, .low = w->t_low, .h = h, .reach = fmax(h, w->natural), .order = order };
-    p->y = arena_array(w->r->a, double, ((size_t)w->n + (size_t)w->nrub * ITEMS) * row);
+    p->y = arena_array(w->r->a, double, ((size_t)w->n + (size_t)w->nrub * (size_t)items(w)) * row);
     p->mode = arena_array(w->r->a, uint8_t, 2 * (size_t)w->nrub + 1);
     for (int k = 0; k < w->n; k++)
         memcpy(item_dof(p, k), w->qs + (size_t)k * w->width, row * sizeof(double));
@@ -123,7 +129,7 @@ void dense_keep(ev *w, double h)
         int comps = c->frame ? 0 : turned ? c->c->fam->nslip : c->c->d;
         if (turned && c->frame)
             tangent_force(w, c, p, i);
-        for (int l = 0; c->col_t >= 0 && l < comps && l < MAX_SLIP; l++)
+        for (int l = 0; c->col_t >= 0 && l < comps; l++)
             memcpy(item(w, p, i, ITEM_RT + l), (turned ? c->ft : c->rt) + (size_t)l * w->width,
                    (size_t)w->K * sizeof(double));
     }
@@ -131,7 +137,8 @@ void dense_keep(ev *w, double h)
 
 static void piece_keep(ev *w, piece *p, run_state *s)
 {
-    size_t size = ((size_t)w->n + (size_t)w->nrub * ITEMS) * ((size_t)w->K + 2), modes = 2 * (size_t)w->nrub;
+    size_t size = ((size_t)w->n + (size_t)w->nrub * (size_t)items(w)) * ((size_t)w->K + 2),
+           modes = 2 * (size_t)w->nrub;
     double of[] = { p->t, p->low, p->h, p->reach };
     state_f64(s, "piece", of, 4);
     if (state_reads(s)) {
@@ -256,11 +263,11 @@ static void tangent_at(ev *w, const piece *p, int i, double s, double *slip_out,
     double b = p ? series_value(item(w, p, i, ITEM_BOUND), w->K - 1, s) : 0;
     for (int l = 0; l < c->d; l++) {
         if (!p)
-            rt[l] = l < MAX_SLIP ? k->rt0[l] : 0;
+            rt[l] = k->rt0[l];
         else if (mode == MODE_STICK && k->frame)
             rt[l] = force_along(w, p, i, s, c->S + (size_t)l * w->n);
         else if (mode == MODE_STICK)
-            rt[l] = l < MAX_SLIP ? series_value(item(w, p, i, ITEM_RT + l), w->K - 1, s) : 0;
+            rt[l] = series_value(item(w, p, i, ITEM_RT + l), w->K - 1, s);
         else if (mode == MODE_SLIP)
             rt[l] = c->d == 1 ? -b * (p->mode[2 * i + 1] - 1) : speed > 0 ? -b * slip[l] / speed : 0;
         if (mode == MODE_STICK)

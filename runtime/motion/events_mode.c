@@ -745,7 +745,7 @@ bool ev_decide(ev *w)
         rub *k = w->act[i];
         int a = contact_has_normal(k->c);
         k->r0 = a ? w->rr[k->row] : 0;
-        for (int j = 0; j < k->c->d && j < MAX_SLIP; j++)
+        for (int j = 0; j < k->c->d; j++)
             k->rt0[j] = w->rr[k->row + a + j];
     }
     if (!(w->o->duration > 0)) {

@@ -765,7 +765,7 @@ static bool solve_singular(ev *w, int j)
             if (k->col_n >= 0 && given)
                 x0[k->col_n] = k->r0 / w->col_scale[k->col_n];
             for (int l = 0; l < k->c->d && k->col_t >= 0; l++)
-                x0[k->col_t + l] = given && l < MAX_SLIP ? k->rt0[l] / w->col_scale[k->col_t + l] : 0;
+                x0[k->col_t + l] = given ? k->rt0[l] / w->col_scale[k->col_t + l] : 0;
         }
         if (!solve_near(w, rhs, x0))
             return false;
