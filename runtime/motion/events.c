@@ -50,7 +50,7 @@ static void end_cone(ev *w, rub *k, int i, ending *e)
     double f[w->width], b[w->width], size = ev_zero_friction(w, k), zero = 0.1 * size;
     bool given = k->c->fam->f->relation == REL_CLOSED || k->c->fam->f->friction == FRICTION_TRESCA,
          turned = ev_frame_turns(k);
-    const double *rn = turned ? k->fn : k->rn, *rt = turned ? k->ft : k->rt;
+    const double *rn = turned ? k->fn : k->rn;
     for (int j = 0; j <= K; j++)
         b[j] = given ? k->bound[j] : series_mul(k->beta, rn, j);
     if (k->c->d == 1 && !turned) {
@@ -62,11 +62,8 @@ static void end_cone(ev *w, rub *k, int i, ending *e)
         }
         return;
     }
-    for (int j = 0; j <= K; j++) {
-        f[j] = series_mul(b, b, j);
-        for (int l = 0; l < k->c->d + turned; l++)
-            f[j] -= series_mul(rt + (size_t)l * w->width, rt + (size_t)l * w->width, j);
-    }
+    for (int j = 0; j <= K; j++)
+        f[j] = series_mul(b, b, j) - ev_friction2(w, k, j);
     as_decided(w, f, 0, K, size * fmax(fabs(b[0]), size));
     end_at(e, series_crossing(f, K, e->s, zero * fmax(size_of(b, K, e->s), zero)), END_CONE, i);
 }
@@ -698,7 +695,7 @@ static void frame_new(ev *w, rub *k)
     if (!d || f->f->slip_given || !f->f->rate.tape.nout || f->rows_fixed)
         return;
     k->frame = series(w, d + 1);
-    k->ft = series(w, d + 1);
+    k->ft = series(w, n);
     k->carried = series(w, 1);
     k->along = arena_array(w->a, double, (d + 1) * n);
     k->turning = arena_array(w->a, double, d);
@@ -737,6 +734,7 @@ static void rub_new(ev *w, rub *k, contact *c)
     k->hy = series(w, 1);
     k->D = series(w, n);
     k->fn = series(w, 1);
+    k->ft2 = series(w, 1);
     k->ft = series(w, m);
     k->beta = series(w, 1);
     k->bound = series(w, 1);
@@ -907,22 +905,6 @@ static bool reads_past(const kernel *k)
     return false;
 }
 
-static bool moves(const kernel *k)
-{
-    for (uint32_t i = 0; i < k->tape.nin; i++)
-        if (k->in[i].kind != IN_PARAM && k->in[i].kind != IN_INDEX)
-            return true;
-    return false;
-}
-
-static bool masses_move(const program *p)
-{
-    for (size_t i = 0; i < p->mass.n; i++)
-        if (moves(&p->mass.at[i]))
-            return true;
-    return false;
-}
-
 static const char *refuse_contact(const program *p, const contact_family *f, span *at)
 {
     bool mixed = false, first = false;
@@ -942,9 +924,6 @@ static const char *refuse_contact(const program *p, const contact_family *f, spa
         return NULL;
     if (mixed)
         return "events needs 'slip' for friction beside first-order equations; give it, or use sweeping()";
-    if (f->rate.tape.nout && masses_move(p))
-        return "events needs 'slip' for friction on a constraint that moves with time, beside masses that "
-               "change; or use sweeping()";
     return NULL;
 }
 

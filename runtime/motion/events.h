@@ -19,8 +19,9 @@ typedef struct rub {
     bool candidate;   /* at the gap, with no rate of it */
     int col_n, col_t; /* unknowns of its reaction, -1: none */
     double *g, *rn, *rt, *H, *S, *raw, *w, *nu, *gram, *y, *metric, *hy, *D, *N, *beta, *bound, *speed, *work;
-    /* of a frame that turns: normal and tangential parts as they are, the latter in the space of slip */
-    double *fn, *ft;
+    /* of a frame that turns: normal and tangential parts as they are, the latter in the space of slip, or as
+       a force on the dofs where no slip is given, and its square */
+    double *fn, *ft, *ft2;
     /* Friction without slip on a constraint that moves (NULL: not so).  The space of slip has d directions at
        the start and the normal there: the normal as it is in these, what it is carried along by (rate over
        |normal|^2), dofs of the directions; what its turning does to accelerations that stick. */
@@ -144,6 +145,19 @@ static inline bool ev_frame_turns(const rub *k)
 static inline const double *ev_normal(const rub *k)
 {
     return k->mode == MODE_STICK && ev_frame_turns(k) ? k->fn : k->rn;
+}
+
+/* square of the friction of a contact that sticks, order j */
+static inline double ev_friction2(const ev *w, const rub *k, int j)
+{
+    double s = 0;
+    if (ev_frame_turns(k))
+        return k->ft2[j];
+    for (int l = 0; l < k->c->d; l++) {
+        const double *rt = k->rt + (size_t)l * (size_t)w->width;
+        s += series_mul(rt, rt, j);
+    }
+    return s;
 }
 
 /* events_root.c */

@@ -94,20 +94,6 @@ static void work_done(ev *w, double a, double b, double *force, double *lost)
 }
 
 /* ---- keeping ---- */
-/* friction in a frame without slip that turns: as a force on the dofs, M T ft of the directions of the start
- */
-static void tangent_force(const ev *w, const rub *c, const piece *p, int who)
-{
-    int n = w->n, d = c->c->d;
-    double of[n + 1];
-    for (int l = 0; l <= d; l++) {
-        mass_times(w->s, w->M, c->along + (size_t)l * n, of);
-        for (int k = 0; k < n; k++)
-            for (int j = 0; j < w->K; j++)
-                item(w, p, who, ITEM_RT + k)[j] += of[k] * c->ft[(size_t)l * w->width + (size_t)j];
-    }
-}
-
 void dense_keep(ev *w, double h)
 {
     int order = w->K + 1;
@@ -126,9 +112,7 @@ void dense_keep(ev *w, double h)
         bool turned = c->mode == MODE_STICK && ev_frame_turns(c);
         memcpy(item(w, p, i, ITEM_RN), ev_normal(c), (size_t)w->K * sizeof(double));
         bound_series(w, c, item(w, p, i, ITEM_BOUND));
-        int comps = c->frame ? 0 : turned ? c->c->fam->nslip : c->c->d;
-        if (turned && c->frame)
-            tangent_force(w, c, p, i);
+        int comps = !turned ? c->c->d : c->frame ? w->n : c->c->fam->nslip;
         for (int l = 0; c->col_t >= 0 && l < comps; l++)
             memcpy(item(w, p, i, ITEM_RT + l), (turned ? c->ft : c->rt) + (size_t)l * w->width,
                    (size_t)w->K * sizeof(double));

@@ -32,9 +32,11 @@ static void rub_keep(ev *w, rub *k, run_state *s)
                         { &k->before, 1 }, { &k->tol_gap, 1 },  { &k->tol_u, 1 },    { &k->tol_slip, 1 },
                         { &k->grip_n, 1 }, { &k->grip_t, 1 },   { &k->zero_gap, 1 }, { &k->zero_slip, 1 },
                         { &k->r0, 1 },     { &k->share, 1 },    { k->rt0, d } };
-    field series[] = { { k->g, W },      { k->rn, W },        { k->H, n * W }, { k->N, n * W },
-                       { k->rt, d * W }, { k->S, d * n * W }, { k->D, n * W }, { k->fn, W },
-                       { k->ft, m * W }, { k->beta, W },      { k->bound, W }, { k->speed, W } };
+    field series[] = { { k->g, W },     { k->rn, W },     { k->H, n * W },
+                       { k->N, n * W }, { k->rt, d * W }, { k->S, d * n * W },
+                       { k->D, n * W }, { k->fn, W },     { k->ft, (k->frame ? n : m) * W },
+                       { k->ft2, W },   { k->beta, W },   { k->bound, W },
+                       { k->speed, W } };
     state_int(s, "mode", &mode, MODE_OPEN, MODE_SLIP);
     k->mode = (contact_mode)mode;
     state_int(s, "sign", &k->sign, -1, 1);

@@ -141,6 +141,17 @@ static void stand(ev *w)
     system_at(w->s, w->t + late, w->q_right, w->v);
 }
 
+/* T.M' q': what masses that change do to the rate of a slip in the direction T */
+static double mass_rate(const ev *w, const double *T)
+{
+    int n = w->n;
+    double s = 0;
+    for (int i = 0; i < n && !w->s->mass_constant; i++)
+        for (int k = 0; k < n; k++)
+            s += T[i] * w->Ms[(size_t)(i * n + k) * (size_t)w->width + 1] * w->v[k];
+    return s;
+}
+
 /* What sticks to a constraint that moves is carried along its normal; where that turns, so does the rate. */
 static void turning_of(ev *w, rub *k)
 {
@@ -155,7 +166,7 @@ static void turning_of(ev *w, rub *k)
         dH[slot_at(&g->row[i], k->gradient->index, g->over.n)] += taylor_out(k->gradient, i)[1];
     for (int l = 0; l < c->d; l++) {
         factor_solve(&w->s->minv, c->S + (size_t)l * n, T);
-        k->turning[l] = c->ht / (k->grip_n * k->grip_n) * vec_dot(T, dH, n);
+        k->turning[l] = c->ht / (k->grip_n * k->grip_n) * vec_dot(T, dH, n) + mass_rate(w, T);
     }
 }
 
@@ -570,14 +581,11 @@ static int cone_sign(ev *w, rub *k, double h)
     }
     double b[w->width], size = ev_zero_friction(w, k);
     bool turned = ev_frame_turns(k);
-    const double *rn = turned ? k->fn : k->rn, *rt = turned ? k->ft : k->rt;
+    const double *rn = turned ? k->fn : k->rn;
     for (int j = 0; j <= K; j++)
         b[j] = given ? k->bound[j] : series_mul(k->beta, rn, j);
-    for (int j = 0; j <= K; j++) {
-        f[j] = series_mul(b, b, j);
-        for (int l = 0; l < k->c->d + turned; l++)
-            f[j] -= series_mul(rt + (size_t)l * w->width, rt + (size_t)l * w->width, j);
-    }
+    for (int j = 0; j <= K; j++)
+        f[j] = series_mul(b, b, j) - ev_friction2(w, k, j);
     return series_sign(f, 0, K, h, size * fmax(fabs(b[0]), size));
 }
 

@@ -68,17 +68,24 @@ static void clear(double *x, size_t count, int width, int j)
         x[i * (size_t)width + (size_t)j] = 0;
 }
 
+static void masses_at(ev *w, int j)
+{
+    size_t n = (size_t)w->n;
+    clear(w->Ms, n * n, w->width, j);
+    for (int i = 0; i < w->nmass && (j == 0 || !w->s->mass_constant); i++) {
+        step(w, w->mass[i], j);
+        scatter(w->mass[i], w->Ms, n, w->width, j);
+    }
+}
+
 static void masses_forces(ev *w, int j)
 {
     size_t n = (size_t)w->n;
-    if (j == 0 || !w->s->mass_constant) {
-        clear(w->Ms, n * n, w->width, j);
-        for (int i = 0; i < w->nmass; i++) {
-            step(w, w->mass[i], j);
-            scatter(w->mass[i], w->Ms, n, w->width, j);
-        }
-    } else
-        clear(w->Ms, n * n, w->width, j);
+    bool ahead = w->frames && !w->s->mass_constant; /* what sticks has to know its rows one order ahead */
+    if (!ahead || j == 0)
+        masses_at(w, j);
+    if (ahead)
+        masses_at(w, j + 1);
     clear(w->fs, n, w->width, j);
     for (int i = 0; i < w->nforce; i++) {
         step(w, w->force[i], j);
@@ -374,14 +381,45 @@ static double carried_rate(const ev *w, const rub *c, int l, int j)
     return (j + 1) * s;
 }
 
+/* S = M T where masses change, up to order j + 1 */
+static void frame_rows(ev *w, rub *c, int j)
+{
+    int n = w->n;
+    for (int l = 0; l < c->c->d; l++)
+        for (int k = 0; k < n; k++)
+            for (int i = j ? j + 1 : 1; i <= j + 1; i++) {
+                double s = 0;
+                for (int m = 0; m < n; m++)
+                    s += row(w, w->Ms, k * n + m)[i] * c->along[(size_t)l * n + (size_t)m];
+                row(w, stick_row(w, c, l), k)[i] = s;
+            }
+}
+
 /* Constant directions T with S = M T; what sticks to a wall at rest does not move at all. */
 static void stick_whole(ev *w, rub *c, int j)
 {
+    bool changes = c->frame && !w->s->mass_constant;
     for (int i = 0; i < c->c->d; i++)
-        for (int k = 0; k < w->n; k++)
+        for (int k = 0; k < w->n && (j == 0 || !changes); k++)
             row(w, stick_row(w, c, i), k)[j] = j == 0 ? c->c->S[(size_t)i * w->n + k] : 0;
     if (c->frame)
         frame_step(w, c, j);
+    if (changes)
+        frame_rows(w, c, j);
+}
+
+/* (S' q')_j of row l: what masses that change do to the slip of what sticks */
+static double row_rate(const ev *w, const rub *c, int l, int j)
+{
+    double s = 0;
+    if (!c->frame || w->s->mass_constant)
+        return 0;
+    for (int k = 0; k < w->n; k++) {
+        const double *S = crow(w, stick_row(w, c, l), k), *v = crow(w, w->vs, k);
+        for (int i = 0; i <= j; i++)
+            s += (i + 1) * S[i + 1] * v[j - i];
+    }
+    return s;
 }
 
 static void law_step(ev *w, rub *c, int j)
@@ -636,7 +674,7 @@ static void right_side(ev *w, int j)
                 b[k] += series_mul_rest(row(w, force_row(w, c, l), k), row(w, c->rt, l), j);
                 s += series_mul_rest(row(w, stick_row(w, c, l), k), row(w, w->xs, k), j);
             }
-            b[c->col_t + l] = (c->frame ? carried_rate(w, c, l, j) : 0) - s;
+            b[c->col_t + l] = (c->frame ? carried_rate(w, c, l, j) : 0) - row_rate(w, c, l, j) - s;
         }
     }
 }
@@ -988,20 +1026,51 @@ static bool sites_agree(ev *w)
     return ok;
 }
 
-/* The reaction nu rn + E rt, E being the directions at the start, split by the normal as it is. */
+/* Friction without slip: the part of H rn + S rt along H, which is fn, and the square of the size of the rest
+   in the kinetic metric: rt.T S rt - (H T rt)^2/(H M^-1 H). */
+static void split_frame(ev *w, rub *c)
+{
+    int n = w->n, d = c->c->d;
+    double *turned = row(w, c->work, n), *share = row(w, c->work, n + 1), *along = row(w, c->work, n + 2);
+    for (int j = 0; j < w->K; j++) {
+        turned[j] = 0;
+        for (int l = 0; l < d; l++)
+            turned[j] += series_mul(row(w, c->frame, l), row(w, c->rt, l), j);
+        share[j] = series_div(turned, c->hy, share, j);
+        c->fn[j] = c->rn[j] + share[j];
+        for (int k = 0; k < n; k++) {
+            double *F = row(w, c->work, k);
+            F[j] = 0;
+            for (int l = 0; l < d; l++)
+                F[j] += series_mul(row(w, stick_row(w, c, l), k), row(w, c->rt, l), j);
+            row(w, c->ft, k)[j] = F[j] - series_mul(row(w, c->H, k), share, j);
+        }
+        c->ft2[j] = -series_mul(turned, share, j);
+    }
+    for (int l = 0; l < d; l++)
+        for (int j = 0; j < w->K; j++) {
+            along[j] = 0;
+            for (int k = 0; k < n; k++)
+                along[j] += c->along[(size_t)l * n + (size_t)k] * row(w, c->work, k)[j];
+            c->ft2[j] += series_mul(row(w, c->rt, l), along, j);
+        }
+}
+
+/* Slip given: the reaction nu rn + E rt, E being the directions at the start, split by the normal as it is.
+ */
 static void split_reaction(ev *w, rub *c)
 {
-    int d = c->c->d, m = c->frame ? d + 1 : c->c->fam->nslip;
-    double *nu = c->frame ? c->frame : c->nu, along[w->width], l2[w->width];
+    int d = c->c->d, m = c->c->fam->nslip;
+    double *nu = c->nu, along[w->width], l2[w->width];
+    memset(c->ft2, 0, (size_t)w->width * sizeof *c->ft2);
     for (int j = 0; j < w->K; j++) {
-        if (!c->frame)
-            normal_step(w, c, j);
+        normal_step(w, c, j);
         along[j] = l2[j] = 0;
         for (int a = 0; a < m; a++) {
             double *F = row(w, c->work, a);
             F[j] = series_mul(row(w, nu, a), c->rn, j);
             for (int l = 0; l < d; l++)
-                F[j] += (c->frame ? a == l : c->c->show[a * d + l]) * row(w, c->rt, l)[j];
+                F[j] += c->c->show[a * d + l] * row(w, c->rt, l)[j];
         }
         for (int a = 0; a < m; a++) {
             along[j] += series_mul(row(w, nu, a), row(w, c->work, a), j);
@@ -1010,6 +1079,8 @@ static void split_reaction(ev *w, rub *c)
         c->fn[j] = series_div(along, l2, c->fn, j);
         for (int a = 0; a < m; a++)
             row(w, c->ft, a)[j] = row(w, c->work, a)[j] - series_mul(row(w, nu, a), c->fn, j);
+        for (int a = 0; a < m; a++)
+            c->ft2[j] += series_mul(row(w, c->ft, a), row(w, c->ft, a), j);
     }
 }
 
@@ -1057,7 +1128,9 @@ static bool orders(ev *w)
                            arena_printf(w->r->a, "the equations are singular at t = %s", ev_number(w, w->t)));
     }
     for (int i = 0; i < w->nrub; i++)
-        if (w->rub[i].mode == MODE_STICK && ev_frame_turns(&w->rub[i]))
+        if (w->rub[i].mode == MODE_STICK && w->rub[i].frame)
+            split_frame(w, &w->rub[i]);
+        else if (w->rub[i].mode == MODE_STICK && ev_frame_turns(&w->rub[i]))
             split_reaction(w, &w->rub[i]);
     w->natural = natural_step(w);
     for (int i = 0; i < w->nrub; i++) {

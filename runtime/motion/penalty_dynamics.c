@@ -532,6 +532,18 @@ static bool forces_start(pen *w)
     return forces_at(w, 0, w->q, w->v, false);
 }
 
+/* nothing acts yet: sizes come from what acts at t */
+static void forces_later(pen *w, double t)
+{
+    system_at(w->s, t, w->q, w->v);
+    system_force(w->s, w->f);
+    factor_solve(&w->s->minv, w->f, w->dA);
+    for (int i = 0; i < w->n; i++)
+        if (w->p->order[i] == 2)
+            w->speed = fmax(w->speed, w->root[i] * w->duration * fabs(w->dA[i]));
+    forces_at(w, 0, w->q, w->v, false);
+}
+
 /* What touches and comes at a speed begins with an impact; what rests there has none. */
 static void spring_begin(pen *w, spring *x)
 {
@@ -570,12 +582,16 @@ static bool pen_start(void *of, run_clock *c)
     if (!forces_start(w))
         return failed(w, "the mass matrix is not positive definite");
     factor_solve(&w->s->minv, w->f, w->A);
-    bool still = w->speed == 0; /* contacts alone set it in motion, as a belt does */
+    double carried = 0;
     for (int i = 0; i < w->n; i++)
         if (w->p->order[i] == 1)
             w->v[i] = w->A[i];
-        else if (still)
-            w->speed = fmax(w->speed, w->root[i] * w->duration * fabs(w->A[i]));
+        else
+            carried = fmax(carried, w->root[i] * w->duration * fabs(w->A[i]));
+    if (w->speed < 1e-9 * carried)
+        w->speed = carried; /* contacts alone set it in motion, as a belt does */
+    for (double t = w->duration / 16; w->speed == 0 && t <= w->duration; t *= 2)
+        forces_later(w, t);
     for (size_t i = 0; i < w->nspring; i++)
         spring_begin(w, &w->spring[i]);
     if (!(w->h > 0))
