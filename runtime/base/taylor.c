@@ -135,6 +135,14 @@ bool taylor_chooses(uint32_t op)
     }
 }
 
+bool kernel_has_pieces(const kernel *k)
+{
+    for (uint32_t i = 0; i < k->tape.ncode; i++)
+        if (taylor_chooses(k->tape.code[i].op))
+            return true;
+    return false;
+}
+
 static bool input_still(const slot *s)
 {
     return s->kind == IN_PARAM || s->kind == IN_INDEX;

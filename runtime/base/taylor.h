@@ -79,6 +79,7 @@ typedef struct series_inputs {
 } series_inputs;
 
 bool taylor_chooses(uint32_t op); /* an operation of a tape that has pieces */
+bool kernel_has_pieces(const kernel *k);
 taylor *taylor_new(arena *a, const kernel *k, const int32_t *index, int width);
 static inline double *taylor_reg(const taylor *t, uint32_t r)
 {

@@ -47,10 +47,10 @@ static void as_decided(const ev *w, double *f, int from, int order, double zero)
 static void end_cone(ev *w, rub *k, int i, ending *e)
 {
     int K = w->K - 1;
-    double f[w->width], b[w->width], size = ev_zero_force(w, k->grip_t), zero = 0.1 * size;
+    double f[w->width], b[w->width], size = ev_zero_friction(w, k), zero = 0.1 * size;
     bool given = k->c->fam->f->relation == REL_CLOSED || k->c->fam->f->friction == FRICTION_TRESCA,
          turned = ev_frame_turns(k);
-    const double *rn = turned ? k->series.fn : k->series.rn, *rt = turned ? k->series.ft : k->series.rt;
+    const double *rn = turned ? k->series.fn : k->series.rn;
     for (int j = 0; j <= K; j++)
         b[j] = given ? k->series.bound[j] : series_mul(k->series.beta, rn, j);
     if (k->c->d == 1 && !turned) {
@@ -62,27 +62,28 @@ static void end_cone(ev *w, rub *k, int i, ending *e)
         }
         return;
     }
-    for (int j = 0; j <= K; j++) {
-        f[j] = series_mul(b, b, j);
-        for (int l = 0; l < k->c->d + turned; l++)
-            f[j] -= series_mul(rt + (size_t)l * w->width, rt + (size_t)l * w->width, j);
-    }
+    for (int j = 0; j <= K; j++)
+        f[j] = series_mul(b, b, j) - ev_friction2(w, k, j);
     as_decided(w, f, 0, K, size * fmax(fabs(b[0]), size));
     end_at(e, series_crossing(f, K, e->s, zero * fmax(size_of(b, K, e->s), zero)), END_CONE, i);
 }
 
-/* A rebound leaves at a rate that counts, however small it is beside what the gap grows to. */
+/* A gap that moves at a rate that counts is as large as it is, however small beside what it grows to: a
+   rebound leaves from 0, and what is in flight may be at a height that rounding over a whole step would hide.
+ */
 static double gap_crossing(const ev *w, const rub *k, double h)
 {
-    double f[w->width];
+    double f[w->width], zero = fmax(1e-13 * size_of(k->series.g, w->K, h), 1e-3 * k->zero.tol_gap);
     memcpy(f, k->series.g, ((size_t)w->K + 1) * sizeof *f);
-    if (f[0] <= k->zero.tol_gap && f[1] > k->zero.tol_u && k->last_hit == w->t) {
-        f[0] = 0;
+    bool leaves = f[1] > k->zero.tol_u, comes = f[1] < -k->zero.tol_u && f[0] > k->zero.tol_gap;
+    if (f[0] <= fmax(zero, k->zero.tol_gap) && (leaves || comes)) {
+        if (f[0] < 0 || k->last_hit == w->t)
+            f[0] = 0;
         return series_crossing(f, w->K, h, 0);
     }
     if (k->candidate)
         as_decided(w, f, 2, w->K, k->zero.zero_gap);
-    return series_crossing(f, w->K, h, fmax(1e-13 * size_of(k->series.g, w->K, h), 1e-3 * k->zero.tol_gap));
+    return series_crossing(f, w->K, h, zero);
 }
 
 /* is the piece at hand one in which slip begins? */
@@ -116,7 +117,7 @@ static void end_contact(ev *w, int i, ending *e)
         double size = size_of(k->series.speed, K - 1, e->s);
         memcpy(x, k->series.speed, (size_t)K * sizeof *x);
         if (!(x[0] > k->zero.tol_slip))
-            as_decided(w, x, 1, K - 1, ev_zero_rate(w, k->grip_t) * ev_scale(w));
+            as_decided(w, x, 1, K - 1, k->zero.zero_slip);
         end_at(e, series_crossing(x, K - 1, e->s, fmax(1e-14 * size, 0.1 * k->zero.tol_slip)), END_SLIP, i);
     }
 }
@@ -150,21 +151,22 @@ static void end_sites(ev *w, ending *e)
     }
 }
 
-/* slip in two or more directions comes to rest where |slip| meets 0: steps shrink towards it, the last one is
- * taken at once */
-static bool rests_soon(ev *w, ending *e)
+/* Slip in two or more directions comes to rest where |slip| meets 0: steps shrink towards it, and what is
+   left before the last one counts as rest. */
+static void rests_soon(ev *w, ending *e)
 {
     for (int i = 0; i < w->nrub; i++) {
         rub *k = &w->rub[i];
         if (k->mode != MODE_SLIP || k->c->d == 1)
             continue;
         double left = k->series.speed[1] < 0 ? -k->series.speed[0] / k->series.speed[1] : INFINITY;
-        if (left < e->s && left < 1e-9 * (fabs(w->t) + w->o->duration * 1e-3)) {
+        if (!(left < 1e-9 * (fabs(w->t) + w->o->duration * 1e-3)))
+            continue;
+        if (left < e->s)
             end_at(e, left, END_SLIP, i);
-            return true;
-        }
+        else if (e->kind == END_STEP)
+            *e = (ending){ .s = e->s, .kind = END_REST, .who = i };
     }
-    return false;
 }
 
 /* ---- after a piece ---- */
@@ -214,7 +216,7 @@ static void advance(ev *w, double h, double low)
     for (int i = 0; i < w->nrub; i++) {
         rub *k = &w->rub[i];
         k->r0 = k->col_n >= 0 ? series_value(k->series.rn, w->K - 1, h) : 0;
-        for (int l = 0; l < k->c->d && l < MAX_SLIP; l++)
+        for (int l = 0; l < k->c->d; l++)
             k->rt0[l] = k->col_t >= 0 ? series_value(k->series.rt + (size_t)l * w->width, w->K - 1, h) : 0;
     }
     twofold s = { h, low };
@@ -233,6 +235,7 @@ static void advance(ev *w, double h, double low)
     w->t = t.hi;
     w->t_low = t.lo;
     w->sizes.last_h = h;
+    w->sizes.rounded = fmax(w->sizes.rounded, w->sizes.size * h);
 }
 
 /* what rounding has left: gaps of closed contacts, their rates, slip of what sticks */
@@ -276,6 +279,25 @@ static void put_back(ev *w)
                 vec_axpy(w->v, -s / ss, w->hand.x1, n);
         }
     }
+}
+
+/* the slip of k is put to 0, along the directions of its friction */
+static void come_to_rest(ev *w, const rub *k)
+{
+    int n = w->n, d = k->c->d;
+    double A[d * d + 1], b[d + 1], x[d + 1], work[d * d + 2 * d + 1];
+    int iwork[d + 1];
+    for (int i = 0; i < d; i++)
+        factor_solve(&w->s->minv, k->c->S + (size_t)i * n, w->hand.G + (size_t)i * n);
+    for (int i = 0; i < d; i++) {
+        b[i] = -vec_dot(k->c->S + (size_t)i * n, w->v, n) - k->c->s0[i];
+        for (int j = 0; j < d; j++)
+            A[i * d + j] = vec_dot(k->c->S + (size_t)i * n, w->hand.G + (size_t)j * n, n);
+    }
+    sym_shortest(A, b, x, d, work, iwork);
+    for (int i = 0; i < d; i++)
+        vec_axpy(w->v, x[i], w->hand.G + (size_t)i * n, n);
+    ev_round(w);
 }
 
 /* Rebounds that follow each other ever faster: the times left form a geometric series, of which the sum is
@@ -493,6 +515,10 @@ static bool at_instant(ev *w)
         w->event[i].fired = false;
     if (!ev_survey(w))
         return false;
+    if (w->start.resting >= 0) {
+        come_to_rest(w, &w->rub[w->start.resting]);
+        w->start.resting = -1;
+    }
     fire(w, false, &reset);
     for (bool more = true; more; more = reset) { /* what is true from here on fires here, once each */
         if (reset && !survey_again(w))
@@ -522,6 +548,24 @@ static bool crawls(ev *w, const ending *e, double end)
     return w->progress.crawled > MOST;
 }
 
+/* modes and pieces change for ever, and no time passes */
+static bool stands_still(ev *w)
+{
+    for (int i = 0; i < w->nrub; i++) {
+        const contact *c = w->rub[i].c;
+        if (c->fam->f->relation == REL_GAP && *c->gap <= w->rub[i].zero.tol_gap &&
+            kernel_has_pieces(&c->fam->f->gap))
+            return ev_fail(
+                w, c->fam->f->at,
+                arena_printf(w->r->a, "the motion cannot go on at t = %s: " CORNER_TEXT, ev_number(w, w->t)));
+    }
+    return ev_fail(
+        w, SPAN_NONE,
+        arena_printf(w->r->a,
+                     "the motion cannot go on at t = %s: its modes change without end; use sweeping()",
+                     ev_number(w, w->t)));
+}
+
 static bool run_piece(ev *w, double end, ending *e)
 {
     double left = end - w->t;
@@ -538,14 +582,7 @@ static bool run_piece(ev *w, double end, ending *e)
     if (!from_rest(w))
         rests_soon(w, e);
     if (!(e->s > 0)) {
-        if (++w->progress.stuck > 20)
-            return ev_fail(
-                w, SPAN_NONE,
-                arena_printf(
-                    w->r->a,
-                    "the motion cannot go on at t = %s: its modes change without end; use sweeping()",
-                    ev_number(w, w->t)));
-        return true;
+        return ++w->progress.stuck <= 20 || stands_still(w);
     }
     if (w->hist && history_vanishes(w->hist)) {
         span at;
@@ -593,7 +630,12 @@ static bool go_on(ev *w)
     if (!ev_survey(w))
         return false;
     put_back(w);
-    return w->start.starting ? slip_start(w) : ev_series(w);
+    if (!w->start.starting)
+        return ev_series(w);
+    return slip_start(w) ||
+           ev_fail(w, SPAN_NONE,
+                   arena_printf(w->r->a, "slip could not be followed at t = %s; use sweeping()",
+                                ev_number(w, w->t)));
 }
 
 /* One piece.  What happens at its end is dealt with when the next one begins: a run ends with the piece. */
@@ -612,6 +654,7 @@ static step_outcome events_step(void *of, run_clock *c, double left, double end)
     if (!run_piece(w, end, &e))
         return STEP_FAILED;
     w->progress.pending = e.kind;
+    w->start.resting = e.kind == END_REST ? e.who : -1;
     c->t = w->t;
     return w->progress.stuck ? STEP_REFUSED : STEP_DONE;
 }
@@ -653,7 +696,7 @@ static void frame_new(ev *w, rub *k)
     if (!d || f->f->slip_given || !f->f->rate.tape.nout || f->rows_fixed)
         return;
     k->series.frame = series(w, d + 1);
-    k->series.ft = series(w, d + 1);
+    k->series.ft = series(w, n);
     k->series.carried = series(w, 1);
     k->series.along = arena_array(w->a, double, (d + 1) * n);
     k->series.turning = arena_array(w->a, double, d);
@@ -681,6 +724,7 @@ static void rub_new(ev *w, rub *k, contact *c)
     if (!d)
         return;
     k->series.rt = series(w, d);
+    k->rt0 = arena_array(w->a, double, d);
     k->series.S = series(w, d * n);
     k->series.raw = series(w, m * n);
     k->series.w = series(w, n > m ? n : m);
@@ -691,6 +735,7 @@ static void rub_new(ev *w, rub *k, contact *c)
     k->series.hy = series(w, 1);
     k->series.D = series(w, n);
     k->series.fn = series(w, 1);
+    k->series.ft2 = series(w, 1);
     k->series.ft = series(w, m);
     k->series.beta = series(w, 1);
     k->series.bound = series(w, 1);
@@ -735,7 +780,9 @@ static void rooms(ev *w)
         rub_new(w, &w->rub[i], &w->s->contact[i]);
         if ((size_t)w->s->contact[i].fam->d > d)
             d = (size_t)w->s->contact[i].fam->d;
+        w->frames |= w->rub[i].series.frame != NULL;
     }
+    w->tangents = (int)(w->frames && n > d ? n : d > MAX_SLIP ? d : MAX_SLIP);
     w->linear.A = arena_array(w->a, double, size *size);
     w->linear.row_scale = arena_array(w->a, double, size);
     w->linear.col_scale = arena_array(w->a, double, size);
@@ -813,7 +860,7 @@ static bool events_start(void *of, run_clock *c)
     ev *w = of;
     results *r = c->r;
     const char *why = NULL;
-    *w = (ev){ .p = r->prog, .o = c->o, .r = r, .c = c, .a = r->a, .n = r->prog->nq };
+    *w = (ev){ .p = r->prog, .o = c->o, .r = r, .c = c, .a = r->a, .n = r->prog->nq, .start.resting = -1 };
     c->rule = STEPS_OWN;
     c->own_samples = true;
     options_read(w, c->o);
@@ -874,22 +921,6 @@ static bool reads_past(const kernel *k)
     return false;
 }
 
-static bool moves(const kernel *k)
-{
-    for (uint32_t i = 0; i < k->tape.nin; i++)
-        if (k->in[i].kind != IN_PARAM && k->in[i].kind != IN_INDEX)
-            return true;
-    return false;
-}
-
-static bool masses_move(const program *p)
-{
-    for (size_t i = 0; i < p->mass.n; i++)
-        if (moves(&p->mass.at[i]))
-            return true;
-    return false;
-}
-
 static const char *refuse_contact(const program *p, const contact_family *f, span *at)
 {
     bool mixed = false, first = false;
@@ -909,21 +940,7 @@ static const char *refuse_contact(const program *p, const contact_family *f, spa
         return NULL;
     if (mixed)
         return "events needs 'slip' for friction beside first-order equations; give it, or use sweeping()";
-    if (f->rate.tape.nout && masses_move(p))
-        return "events needs 'slip' for friction on a constraint that moves with time, beside masses that "
-               "change; or use sweeping()";
-    if (f->rate.tape.nout && p->nq > MAX_SLIP + 1 && moves(&f->gradient))
-        return "events needs 'slip' for friction on a constraint that moves with time and turns, among more "
-               "than 4 degrees of freedom; or use sweeping()";
     return NULL;
-}
-
-static bool chooses_pieces(const kernel *k)
-{
-    for (uint32_t i = 0; i < k->tape.ncode; i++)
-        if (taylor_chooses(k->tape.code[i].op))
-            return true;
-    return false;
 }
 
 /* sums over points see neither where an integrand changes its piece nor times that bend under it */
@@ -932,13 +949,13 @@ static const char *refuse_past(const program *p, span *at)
     const delay_program *d = p->delay;
     bool pieces = false;
     for (size_t i = 0; d && i < d->history.n; i++)
-        pieces |= chooses_pieces(&d->history.at[i]);
+        pieces |= kernel_has_pieces(&d->history.at[i]);
     for (size_t i = 0; d && i < d->nrule; i++) {
         *at = d->integral[i].at;
         if (!d->integral[i].linear)
             return "events integrates over past times that are linear in the variable, with a factor that "
                    "does not move; use sweeping()";
-        if (chooses_pieces(&d->integral[i].integrand))
+        if (kernel_has_pieces(&d->integral[i].integrand))
             return "events integrates over one piece: split the range where the integrand switches, or use "
                    "sweeping()";
         if (pieces)

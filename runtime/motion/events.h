@@ -17,17 +17,18 @@ typedef struct rub_terms {
 /* Its series; all arrays hold `width` coefficients for each component. */
 typedef struct rub_series {
     double *g, *rn, *rt, *H, *S, *raw, *w, *nu, *gram, *y, *metric, *hy, *D, *N, *beta, *bound, *speed, *work;
-    /* of a frame that turns: normal and tangential parts as they are, the latter in the space of slip */
-    double *fn, *ft;
+    /* of a frame that turns: normal and tangential parts as they are, the latter in the space of slip, or as
+       a force on the dofs where no slip is given, and its square */
+    double *fn, *ft, *ft2;
     /* Friction without slip on a constraint that moves (NULL: not so).  The space of slip has d directions at
        the start and the normal there: the normal as it is in these, what it is carried along by (rate over
        |normal|^2), dofs of the directions; what its turning does to accelerations that stick. */
     double *frame, *carried, *along, *turning;
 } rub_series;
 
-/* What counts as 0; zero_gap: of a term of its series, in the decision at hand. */
+/* What counts as 0; zero_gap, zero_slip: of a term of these series, in the decision at hand. */
 typedef struct rub_zero {
-    double tol_gap, tol_u, tol_slip, zero_gap;
+    double tol_gap, tol_u, tol_slip, zero_gap, zero_slip;
 } rub_zero;
 
 /* A contact over series. */
@@ -45,8 +46,9 @@ typedef struct rub {
     double un;
     /* time of the last impact, what it lacks; the last two flights */
     double last_hit, last_low, flight, before;
-    double grip_n, grip_t;    /* |row| in the metric of M^-1, of the gap and the largest of slip */
-    double r0, rt0[MAX_SLIP]; /* order 0, from the step problem */
+    double grip_n, grip_t; /* |row| in the metric of M^-1, of the gap and the largest of slip */
+    double r0, *rt0;       /* order 0, from the step problem */
+    double share;          /* of friction, where the motion leaves open how contacts share it */
     int row;
     bool start; /* slip from rest in two or more directions: not by series */
 } rub;
@@ -59,6 +61,7 @@ typedef enum {
     END_RN,
     END_CONE,
     END_SLIP,
+    END_REST, /* slip in several directions that is all but at rest */
     END_SITE,
     END_WHEN,
     END_BREAK
@@ -111,6 +114,8 @@ typedef struct ev_hand {
    before. */
 typedef struct ev_start {
     bool starting, start_piece; /* more such steps follow; the piece at hand is one */
+    bool start_failed;          /* in the decision at hand: such a step could not be found */
+    int resting;                /* contact whose slip ends with the last piece; -1: none */
     double elapsed, start_unit, *acc_end, *jerk_end, *newton, *qx, *vx;
     double *acc_rest, acc_slip; /* accelerations at rest, and what they do to slip, as |a| sqrt(m) */
     struct start_room *room;
@@ -119,8 +124,10 @@ typedef struct ev_start {
 /* Sizes seen so far, and times that follow from them. */
 typedef struct ev_sizes {
     double *vmax, *qmax;
-    double size;     /* of forces and accelerations in the kinetic metric: |f|/sqrt(m), |a| sqrt(m) */
-    double size_top; /* the largest size so far */
+    double size;       /* of forces and accelerations in the kinetic metric: |f|/sqrt(m), |a| sqrt(m) */
+    double size_top;   /* the largest size so far */
+    double size_tried; /* and among the modes tried for the last decision */
+    double rounded;    /* the largest change of rates by forces over a piece so far, in the kinetic metric */
     double last_h;
     double moment;  /* in which the motion would come as far as it is: positions over rates */
     double decided; /* time of the last decision on modes */
@@ -154,6 +161,8 @@ typedef struct ev {
     ev_sizes sizes;
     rub *rub;
     int nrub;
+    bool frames;  /* a contact has friction without slip on a constraint that moves */
+    int tangents; /* components of friction that are kept of a contact */
     ev_event *event;
     int nevent;
     vec(piece) pieces;
@@ -180,6 +189,19 @@ static inline const double *ev_normal(const rub *k)
     return k->mode == MODE_STICK && ev_frame_turns(k) ? k->series.fn : k->series.rn;
 }
 
+/* square of the friction of a contact that sticks, order j */
+static inline double ev_friction2(const ev *w, const rub *k, int j)
+{
+    double s = 0;
+    if (ev_frame_turns(k))
+        return k->series.ft2[j];
+    for (int l = 0; l < k->c->d; l++) {
+        const double *rt = k->series.rt + (size_t)l * (size_t)w->width;
+        s += series_mul(rt, rt, j);
+    }
+    return s;
+}
+
 /* events_series.c */
 bool ev_series(ev *w);        /* of the modes at hand; false: failed */
 double ev_scale(const ev *w); /* a time over which coefficients can be compared */
@@ -188,6 +210,8 @@ bool ev_accelerations(ev *w, double t, const double *q, const double *v, double 
 bool dense_solve(double *a, double *b, int n, int *pivot); /* both destroyed */
 double ev_mass(const ev *w, int k);                        /* of dof k alone, now */
 double ev_dot(const ev *w, const double *row, const double *x, int j);
+/* of what is left of the bound of a contact that sticks: what counts as 0 */
+double ev_zero_friction(const ev *w, const rub *k);
 bool ev_fail(ev *w, span at, const char *message);
 const char *ev_number(ev *w, double x);
 
@@ -196,12 +220,11 @@ bool ev_survey(ev *w); /* masses, rows and gaps now */
 void ev_round(ev *w);  /* q and v lack nothing */
 bool ev_shock(ev *w);
 bool ev_decide(ev *w); /* modes to the right of now; the series is theirs */
-bool ev_consistent(ev *w);
 /* what counts as 0 in a decision: of a reaction along a row of that grip, of a second rate of it */
 double ev_zero_force(const ev *w, double grip);
 double ev_zero_rate(const ev *w, double grip);
 bool ev_ahead(ev *w, double h, double *acc); /* accelerations after h, roughly */
-bool slip_start(ev *w);                      /* events_start.c */
+bool slip_start(ev *w);                      /* events_start.c; false: no such step was found */
 
 /* events_keep.c */
 void ev_keep(void *of, run_state *s);

@@ -7,12 +7,18 @@
 
 /* items of a piece: the dofs, then gap, reaction, bound of friction, and tangential reactions of each contact
  */
-enum { ITEM_GAP, ITEM_RN, ITEM_BOUND, ITEM_RT, ITEMS = ITEM_RT + MAX_SLIP + 1 };
+enum { ITEM_GAP, ITEM_RN, ITEM_BOUND, ITEM_RT };
+
+/* of a contact, in a piece */
+static int items(const ev *w)
+{
+    return ITEM_RT + w->tangents;
+}
 enum { INNER = 16 }; /* samples in a piece */
 
 static double *item(const ev *w, const piece *p, int who, int what)
 {
-    return p->y + (size_t)(w->n + who * ITEMS + what) * (size_t)(p->order + 1);
+    return p->y + (size_t)(w->n + who * items(w) + what) * (size_t)(p->order + 1);
 }
 static double *item_dof(const piece *p, int k)
 {
@@ -89,27 +95,13 @@ static void work_done(ev *w, double a, double b, double *force, double *lost)
 }
 
 /* ---- keeping ---- */
-/* friction in a frame without slip that turns: as a force on the dofs, M T ft of the directions of the start
- */
-static void tangent_force(const ev *w, const rub *c, const piece *p, int who)
-{
-    int n = w->n, d = c->c->d;
-    double of[n + 1];
-    for (int l = 0; l <= d; l++) {
-        mass_times(w->s, w->M, c->series.along + (size_t)l * n, of);
-        for (int k = 0; k < n; k++)
-            for (int j = 0; j < w->K; j++)
-                item(w, p, who, ITEM_RT + k)[j] += of[k] * c->series.ft[(size_t)l * w->width + (size_t)j];
-    }
-}
-
 void dense_keep(ev *w, double h)
 {
     int order = w->K + 1;
     size_t row = (size_t)order + 1;
     piece *p = vec_push(w->r->a, &w->pieces);
     *p = (piece){ .t = w->t, .low = w->t_low, .h = h, .reach = fmax(h, w->series.natural), .order = order };
-    p->y = arena_array(w->r->a, double, ((size_t)w->n + (size_t)w->nrub * ITEMS) * row);
+    p->y = arena_array(w->r->a, double, ((size_t)w->n + (size_t)w->nrub * (size_t)items(w)) * row);
     p->mode = arena_array(w->r->a, uint8_t, 2 * (size_t)w->nrub + 1);
     for (int k = 0; k < w->n; k++)
         memcpy(item_dof(p, k), w->series.qs + (size_t)k * w->width, row * sizeof(double));
@@ -121,10 +113,8 @@ void dense_keep(ev *w, double h)
         bool turned = c->mode == MODE_STICK && ev_frame_turns(c);
         memcpy(item(w, p, i, ITEM_RN), ev_normal(c), (size_t)w->K * sizeof(double));
         bound_series(w, c, item(w, p, i, ITEM_BOUND));
-        int comps = c->series.frame ? 0 : turned ? c->c->fam->nslip : c->c->d;
-        if (turned && c->series.frame)
-            tangent_force(w, c, p, i);
-        for (int l = 0; c->col_t >= 0 && l < comps && l < MAX_SLIP; l++)
+        int comps = !turned ? c->c->d : c->series.frame ? w->n : c->c->fam->nslip;
+        for (int l = 0; c->col_t >= 0 && l < comps; l++)
             memcpy(item(w, p, i, ITEM_RT + l), (turned ? c->series.ft : c->series.rt) + (size_t)l * w->width,
                    (size_t)w->K * sizeof(double));
     }
@@ -132,7 +122,8 @@ void dense_keep(ev *w, double h)
 
 static void piece_keep(ev *w, piece *p, run_state *s)
 {
-    size_t size = ((size_t)w->n + (size_t)w->nrub * ITEMS) * ((size_t)w->K + 2), modes = 2 * (size_t)w->nrub;
+    size_t size = ((size_t)w->n + (size_t)w->nrub * (size_t)items(w)) * ((size_t)w->K + 2),
+           modes = 2 * (size_t)w->nrub;
     double of[] = { p->t, p->low, p->h, p->reach };
     state_f64(s, "piece", of, 4);
     if (state_reads(s)) {
@@ -257,11 +248,11 @@ static void tangent_at(ev *w, const piece *p, int i, double s, double *slip_out,
     double b = p ? series_value(item(w, p, i, ITEM_BOUND), w->K - 1, s) : 0;
     for (int l = 0; l < c->d; l++) {
         if (!p)
-            rt[l] = l < MAX_SLIP ? k->rt0[l] : 0;
+            rt[l] = k->rt0[l];
         else if (mode == MODE_STICK && k->series.frame)
             rt[l] = force_along(w, p, i, s, c->S + (size_t)l * w->n);
         else if (mode == MODE_STICK)
-            rt[l] = l < MAX_SLIP ? series_value(item(w, p, i, ITEM_RT + l), w->K - 1, s) : 0;
+            rt[l] = series_value(item(w, p, i, ITEM_RT + l), w->K - 1, s);
         else if (mode == MODE_SLIP)
             rt[l] = c->d == 1 ? -b * (p->mode[2 * i + 1] - 1) : speed > 0 ? -b * slip[l] / speed : 0;
         if (mode == MODE_STICK)

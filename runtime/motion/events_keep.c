@@ -30,12 +30,15 @@ static void rub_keep(ev *w, rub *k, run_state *s)
     field numbers[] = { { &k->un, 1 },         { &k->last_hit, 1 },      { &k->last_low, 1 },
                         { &k->flight, 1 },     { &k->before, 1 },        { &k->zero.tol_gap, 1 },
                         { &k->zero.tol_u, 1 }, { &k->zero.tol_slip, 1 }, { &k->grip_n, 1 },
-                        { &k->grip_t, 1 },     { &k->zero.zero_gap, 1 }, { &k->r0, 1 },
-                        { k->rt0, MAX_SLIP } };
-    field series[] = { { k->series.g, W },     { k->series.rn, W },     { k->series.H, n * W },
-                       { k->series.N, n * W }, { k->series.rt, d * W }, { k->series.S, d * n * W },
-                       { k->series.D, n * W }, { k->series.fn, W },     { k->series.ft, m * W },
-                       { k->series.beta, W },  { k->series.bound, W },  { k->series.speed, W } };
+                        { &k->grip_t, 1 },     { &k->zero.zero_gap, 1 }, { &k->zero.zero_slip, 1 },
+                        { &k->r0, 1 },         { &k->share, 1 },         { k->rt0, d } };
+    field series[] = {
+        { k->series.g, W },     { k->series.rn, W },     { k->series.H, n * W },
+        { k->series.N, n * W }, { k->series.rt, d * W }, { k->series.S, d * n * W },
+        { k->series.D, n * W }, { k->series.fn, W },     { k->series.ft, (k->series.frame ? n : m) * W },
+        { k->series.ft2, W },   { k->series.beta, W },   { k->series.bound, W },
+        { k->series.speed, W }
+    };
     state_int(s, "mode", &mode, MODE_OPEN, MODE_SLIP);
     k->mode = (contact_mode)mode;
     state_int(s, "sign", &k->sign, -1, 1);
@@ -70,8 +73,10 @@ void ev_keep(void *of, run_state *s)
                         { &w->series.natural, 1 },
                         { &w->sizes.size, 1 },
                         { &w->sizes.last_h, 1 },
+                        { &w->sizes.rounded, 1 },
                         { &w->sizes.decided, 1 },
                         { &w->sizes.size_top, 1 },
+                        { &w->sizes.size_tried, 1 },
                         { &w->sizes.creep, 1 },
                         { &w->start.elapsed, 1 },
                         { &w->start.start_unit, 1 },
@@ -104,6 +109,7 @@ void ev_keep(void *of, run_state *s)
     state_int(s, "crawled", &w->progress.crawled, 0, 10000);
     state_int(s, "pending", &pending, END_NONE, END_BREAK);
     w->progress.pending = (end_kind)pending;
+    state_int(s, "resting", &w->start.resting, -1, w->nrub - 1);
     taylors_keep(w, s);
     for (int i = 0; i < w->nrub; i++)
         rub_keep(w, &w->rub[i], s);

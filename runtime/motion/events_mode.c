@@ -8,10 +8,10 @@
 #include "events.h"
 
 /* Rates that a reaction has held at 0 are the rounding of what the forces would have made of them over the
-   piece before: no larger ones were seen that they could be compared with. */
+   pieces so far: no larger ones were seen that they could be compared with. */
 static void rounded_piece(const ev *w, rub *k)
 {
-    double v = 4 * DBL_EPSILON * w->sizes.size * w->sizes.last_h;
+    double v = 4 * DBL_EPSILON * w->sizes.rounded;
     k->zero.tol_gap = fmax(k->zero.tol_gap, v * w->sizes.last_h * k->grip_n);
     k->zero.tol_u = fmax(k->zero.tol_u, v * k->grip_n);
     k->zero.tol_slip = fmax(k->zero.tol_slip, v * k->grip_t);
@@ -45,14 +45,25 @@ static void grips(ev *w, rub *k)
         k->grip_t = fmax(k->grip_t, grip_of(w, c->S + (size_t)i * w->n));
 }
 
+/* Modes are compared by one measure, so that what is 0 for one is 0 for the other: the largest of those tried
+   for this decision, as far as they are alike. */
+static double size_at_hand(const ev *w)
+{
+    const double ALIKE = 100, COLLOCATED = 1000; /* pieces that begin a slip are known less well */
+    double size = w->sizes.decided == w->t
+                      ? fmax(w->sizes.size, fmin(w->sizes.size_tried, ALIKE * w->sizes.size))
+                      : w->sizes.size;
+    return w->start.start_piece ? COLLOCATED * size : size;
+}
+
 double ev_zero_force(const ev *w, double grip)
 {
-    return grip > 0 ? 1e-11 * w->sizes.size / grip : 0;
+    return grip > 0 ? 1e-11 * size_at_hand(w) / grip : 0;
 }
 
 double ev_zero_rate(const ev *w, double grip)
 {
-    return 1e-12 * w->sizes.size * grip;
+    return 1e-12 * size_at_hand(w) * grip;
 }
 
 /* rates of first-order dofs follow from the state */
@@ -134,6 +145,17 @@ static void stand(ev *w)
     system_at(w->s, w->t + late, w->hand.q_right, w->v);
 }
 
+/* T.M' q': what masses that change do to the rate of a slip in the direction T */
+static double mass_rate(const ev *w, const double *T)
+{
+    int n = w->n;
+    double s = 0;
+    for (int i = 0; i < n && !w->s->mass_constant; i++)
+        for (int k = 0; k < n; k++)
+            s += T[i] * w->series.Ms[(size_t)(i * n + k) * (size_t)w->width + 1] * w->v[k];
+    return s;
+}
+
 /* What sticks to a constraint that moves is carried along its normal; where that turns, so does the rate. */
 static void turning_of(ev *w, rub *k)
 {
@@ -148,7 +170,7 @@ static void turning_of(ev *w, rub *k)
         dH[slot_at(&g->row[i], k->terms.gradient->index, g->over.n)] += taylor_out(k->terms.gradient, i)[1];
     for (int l = 0; l < c->d; l++) {
         factor_solve(&w->s->minv, c->S + (size_t)l * n, T);
-        k->series.turning[l] = c->ht / (k->grip_n * k->grip_n) * vec_dot(T, dH, n);
+        k->series.turning[l] = c->ht / (k->grip_n * k->grip_n) * vec_dot(T, dH, n) + mass_rate(w, T);
     }
 }
 
@@ -311,26 +333,16 @@ static void react(const instant_t *x, double *v)
 
 static instant_t now(ev *w)
 {
+    static const instant_way way = { pose, solve, react };
+    instant_t x = instant_begin(&way, w, w->s, w->t, w->hand.meetings);
+    x.before = w->hand.before;
+    x.room = w->hand.x1;
     for (int i = 0; i < w->hand.nact; i++) {
         rub *k = w->hand.act[i];
-        k->now.c = k->c;
-        k->now.out = &w->r->contact[k->family];
-        k->now.e = k->c->e;
-        k->now.tol_u = k->zero.tol_u;
-        k->now.tol_slip = k->zero.tol_slip;
         k->now.turning = k->series.turning;
-        w->hand.meetings[i] = &k->now;
+        instant_join(&x, &k->now, k->c, &w->r->contact[k->family], k->c->e, k->zero.tol_u, k->zero.tol_slip);
     }
-    return (instant_t){ .s = w->s,
-                        .t = w->t,
-                        .at = w->hand.meetings,
-                        .n = w->hand.nact,
-                        .before = w->hand.before,
-                        .room = w->hand.x1,
-                        .of = w,
-                        .pose = pose,
-                        .solve = solve,
-                        .react = react };
+    return x;
 }
 
 void ev_round(ev *w)
@@ -476,13 +488,14 @@ static void choice_add(choice *c, contact_mode mode, int sign, int sigma)
         c->o[c->n++] = (option){ mode, sign, sigma };
 }
 
-static void friction_options(ev *w, choice *c, rub *k, double rn, const double *rt, double bound,
-                             const double *ut, double eps_t, int sigma)
+/* all: as if the order 0 left everything open.  Where several contacts hold the same slip, the problem of
+   order 0 shares the friction out among them in one way of many, and its size at one of them says nothing. */
+static void friction_options(ev *w, choice *c, rub *k, const double *rt, double bound, const double *ut,
+                             double eps_t, int sigma, bool all)
 {
     contact *x = k->c;
     double slip[64], speed = x->d <= 64 ? contact_slip(x, w->v, slip) : 0, f = sqrt(vec_dot(rt, rt, x->d)),
                      a = sqrt(vec_dot(ut, ut, x->d));
-    (void)rn;
     if (x->d == 0) {
         choice_add(c, MODE_CLOSED, 0, sigma);
         return;
@@ -492,11 +505,11 @@ static void friction_options(ev *w, choice *c, rub *k, double rn, const double *
         return;
     }
     bool sticks = f<bound *(1 - 1e-10), slides = a> eps_t;
-    if (sticks || !slides)
+    if (sticks || !slides || all)
         choice_add(c, MODE_STICK, 0, sigma);
-    if (sticks && bound > 0)
+    if (sticks && bound > 0 && !all)
         return;
-    if (slides) {
+    if (slides && !all) {
         choice_add(c, MODE_SLIP, ut[0] > 0 ? 1 : -1, sigma);
         return;
     }
@@ -504,8 +517,9 @@ static void friction_options(ev *w, choice *c, rub *k, double rn, const double *
         choice_add(c, MODE_SLIP, 1, sigma);
         return;
     }
-    choice_add(c, MODE_SLIP, rt[0] > 0 ? -1 : 1, sigma);
-    choice_add(c, MODE_SLIP, rt[0] > 0 ? 1 : -1, sigma);
+    int first = slides ? (ut[0] > 0 ? 1 : -1) : rt[0] > 0 ? -1 : 1;
+    choice_add(c, MODE_SLIP, first, sigma);
+    choice_add(c, MODE_SLIP, -first, sigma);
 }
 
 /* what the order 0 leaves open */
@@ -531,18 +545,18 @@ static void options_of(ev *w, int i, choice *c, bool all)
     *c = (choice){ .k = k };
     if (f->relation == REL_BILATERAL) {
         int s = r[0] < 0 ? -1 : 1;
-        friction_options(w, c, k, r[0], r + a, mu * fabs(r[0]) + radius, u + a, eps_t, s);
+        friction_options(w, c, k, r + a, mu * fabs(r[0]) + radius, u + a, eps_t, s, all);
         if (x->d && (all || fabs(r[0]) <= eps_r))
-            friction_options(w, c, k, r[0], r + a, mu * fabs(r[0]) + radius, u + a, eps_t, -s);
+            friction_options(w, c, k, r + a, mu * fabs(r[0]) + radius, u + a, eps_t, -s, all);
         return;
     }
     if (f->relation == REL_CLOSED) {
-        friction_options(w, c, k, 1, r, radius, u, eps_t, 1);
+        friction_options(w, c, k, r, radius, u, eps_t, 1, all);
         return;
     }
     bool opens = u[0] > eps_u && r[0] <= eps_r, stays = r[0] > eps_r;
     if (!opens || all)
-        friction_options(w, c, k, r[0], r + a, mu * r[0] + radius, u + a, eps_t, 1);
+        friction_options(w, c, k, r + a, mu * r[0] + radius, u + a, eps_t, 1, all);
     if (!stays || all)
         choice_add(c, MODE_OPEN, 0, 1);
 }
@@ -566,22 +580,19 @@ static int cone_sign(ev *w, rub *k, double h)
             for (int j = 0; j <= K; j++)
                 f[j] = (given ? k->series.bound[j] : series_mul(k->series.beta, k->series.rn, j)) -
                        s * k->series.rt[j];
-            int x = series_sign(f, 0, K, h, ev_zero_force(w, k->grip_t));
+            int x = series_sign(f, 0, K, h, ev_zero_friction(w, k));
             if (x < 0)
                 worst = -1;
         }
         return worst;
     }
-    double b[w->width], size = ev_zero_force(w, k->grip_t);
+    double b[w->width], size = ev_zero_friction(w, k);
     bool turned = ev_frame_turns(k);
-    const double *rn = turned ? k->series.fn : k->series.rn, *rt = turned ? k->series.ft : k->series.rt;
+    const double *rn = turned ? k->series.fn : k->series.rn;
     for (int j = 0; j <= K; j++)
         b[j] = given ? k->series.bound[j] : series_mul(k->series.beta, rn, j);
-    for (int j = 0; j <= K; j++) {
-        f[j] = series_mul(b, b, j);
-        for (int l = 0; l < k->c->d + turned; l++)
-            f[j] -= series_mul(rt + (size_t)l * w->width, rt + (size_t)l * w->width, j);
-    }
+    for (int j = 0; j <= K; j++)
+        f[j] = series_mul(b, b, j) - ev_friction2(w, k, j);
     return series_sign(f, 0, K, h, size * fmax(fabs(b[0]), size));
 }
 
@@ -594,6 +605,10 @@ static bool mode_holds(ev *w, rub *k, double h)
     if (k->candidate && c->fam->f->relation == REL_GAP)
         zero_g = fmax(zero_g, 0.5 * k->grip_n * k->grip_n * zero_r * h * h);
     k->zero.zero_gap = zero_g;
+    /* nor is what is no friction for contacts that stick an acceleration for those that slip together */
+    k->zero.zero_slip = fmax(ev_zero_rate(w, k->grip_t),
+                             w->hand.nact * k->grip_t * k->grip_t * ev_zero_force(w, k->grip_t)) *
+                        h;
     if (k->mode == MODE_OPEN)
         return !k->candidate || series_sign(k->series.g, 2, K, h, zero_g) >= 0;
     if (c->fam->f->relation == REL_GAP && series_sign(ev_normal(k), 0, K - 1, h, zero_r) < 0)
@@ -607,18 +622,20 @@ static bool mode_holds(ev *w, rub *k, double h)
     }
     if (k->mode == MODE_STICK)
         return cone_sign(w, k, h) >= 0;
+    if (k->mode == MODE_SLIP && k->start)
+        return series_value(k->series.speed, K - 1, h) > 1e-11 * w->sizes.size * k->grip_t * h;
     if (k->mode == MODE_SLIP) {
-        double size = ev_zero_rate(w, k->grip_t) * h;
         if (k->series.speed[0] > fmax(k->zero.tol_slip, 0))
             return true;
-        return series_sign(k->series.speed, 1, K - 1, h, size) > 0;
+        return series_sign(k->series.speed, 1, K - 1, h, k->zero.zero_slip) > 0;
     }
     return true;
 }
 
-bool ev_consistent(ev *w)
+static bool consistent(ev *w)
 {
-    double h = ev_scale(w);
+    double h = w->start.start_piece ? w->series.natural : ev_scale(w);
+    w->sizes.size_tried = fmax(w->sizes.size_tried, w->sizes.size);
     for (int i = 0; i < w->nrub; i++)
         if (w->rub[i].candidate && !mode_holds(w, &w->rub[i], h))
             return false;
@@ -639,6 +656,17 @@ static bool needs_start(ev *w)
     return any;
 }
 
+/* the first step of slip from rest, in the modes at hand; false: it cannot be found, there may be other modes
+ */
+static bool start_from_rest(ev *w)
+{
+    w->start.starting = true;
+    w->start.elapsed = 0;
+    w->start.start_unit = w->series.last_natural > 0 ? fmin(w->series.last_natural, w->o->duration)
+                                                     : w->o->duration;
+    return slip_start(w);
+}
+
 static bool try_options(ev *w, choice *c, int n, bool *found)
 {
     *found = false;
@@ -647,20 +675,14 @@ static bool try_options(ev *w, choice *c, int n, bool *found)
     for (;;) {
         for (int i = 0; i < n; i++)
             option_take(&c[i]);
-        if (needs_start(w)) {
-            *found = true;
-            w->start.starting = true;
-            w->start.elapsed = 0;
-            w->start.start_unit = w->series.last_natural > 0 ? fmin(w->series.last_natural, w->o->duration)
-                                                             : w->o->duration;
-            return slip_start(w);
-        }
-        if (!ev_series(w))
+        bool starts = needs_start(w), begun = starts && start_from_rest(w);
+        if (!starts && !ev_series(w))
             return false;
-        if (ev_consistent(w)) {
+        if (starts == begun && consistent(w)) {
             *found = true;
             return true;
         }
+        w->start.starting = w->start.start_piece = false;
         int i = 0;
         while (i < n && ++c[i].at == c[i].n)
             c[i++].at = 0;
@@ -669,20 +691,27 @@ static bool try_options(ev *w, choice *c, int n, bool *found)
     }
 }
 
-static void candidates(ev *w)
+/* the contacts at hand are those whose mode is sought */
+static void take_candidates(ev *w)
 {
     w->hand.nact = 0;
+    for (int i = 0; i < w->nrub; i++)
+        if (w->rub[i].candidate)
+            w->hand.act[w->hand.nact++] = &w->rub[i];
+        else
+            w->rub[i].mode = MODE_OPEN;
+}
+
+static void candidates(ev *w)
+{
     for (int i = 0; i < w->nrub; i++) {
         rub *k = &w->rub[i];
         bool was = k->mode != MODE_OPEN;
         k->candidate = k->c->fam->f->relation != REL_GAP ||
                        ((was || *k->c->gap <= k->zero.tol_gap) &&
                         fabs(k->un) <= fmax(k->zero.tol_u, was ? 1e3 * k->zero.tol_u : 0));
-        if (k->candidate)
-            w->hand.act[w->hand.nact++] = k;
-        else
-            k->mode = MODE_OPEN;
     }
+    take_candidates(w);
 }
 
 /* No accelerations fit: a shock without a collision, where it is Painlevé's paradox. */
@@ -724,13 +753,15 @@ bool ev_decide(ev *w)
 {
     bool found;
     w->sizes.decided = w->t;
+    w->sizes.size_tried = 0;
+    w->start.start_failed = false;
     if (!accelerations(w))
         return false;
     for (int i = 0; i < w->hand.nact; i++) {
         rub *k = w->hand.act[i];
         int a = contact_has_normal(k->c);
         k->r0 = a ? w->hand.rr[k->row] : 0;
-        for (int j = 0; j < k->c->d && j < MAX_SLIP; j++)
+        for (int j = 0; j < k->c->d; j++)
             k->rt0[j] = w->hand.rr[k->row + a + j];
     }
     if (!(w->o->duration > 0)) {
@@ -756,13 +787,15 @@ bool ev_decide(ev *w)
         /* the series has changed what was put there: once more from order 0 */
         if (!ev_survey(w))
             return false;
-        candidates(w);
+        take_candidates(w);
         if (!gauss(w))
             return false;
     }
     const rub *k = w->hand.nact ? w->hand.act[0] : &w->rub[0];
     return ev_fail(w, k->c->fam->f->at,
                    arena_printf(w->r->a,
-                                "no contact mode of '%s' holds to the right of t = %s; use sweeping()",
+                                w->start.start_failed
+                                    ? "the slip of '%s' could not be started at t = %s; use sweeping()"
+                                    : "no contact mode of '%s' holds to the right of t = %s; use sweeping()",
                                 contact_name(k->c, w->r->a), ev_number(w, w->t)));
 }

@@ -68,17 +68,24 @@ static void clear(double *x, size_t count, int width, int j)
         x[i * (size_t)width + (size_t)j] = 0;
 }
 
+static void masses_at(ev *w, int j)
+{
+    size_t n = (size_t)w->n;
+    clear(w->series.Ms, n * n, w->width, j);
+    for (int i = 0; i < w->series.nmass && (j == 0 || !w->s->mass_constant); i++) {
+        step(w, w->series.mass[i], j);
+        scatter(w->series.mass[i], w->series.Ms, n, w->width, j);
+    }
+}
+
 static void masses_forces(ev *w, int j)
 {
     size_t n = (size_t)w->n;
-    if (j == 0 || !w->s->mass_constant) {
-        clear(w->series.Ms, n * n, w->width, j);
-        for (int i = 0; i < w->series.nmass; i++) {
-            step(w, w->series.mass[i], j);
-            scatter(w->series.mass[i], w->series.Ms, n, w->width, j);
-        }
-    } else
-        clear(w->series.Ms, n * n, w->width, j);
+    bool ahead = w->frames && !w->s->mass_constant; /* what sticks has to know its rows one order ahead */
+    if (!ahead || j == 0)
+        masses_at(w, j);
+    if (ahead)
+        masses_at(w, j + 1);
     clear(w->series.fs, n, w->width, j);
     for (int i = 0; i < w->series.nforce; i++) {
         step(w, w->series.force[i], j);
@@ -375,14 +382,45 @@ static double carried_rate(const ev *w, const rub *c, int l, int j)
     return (j + 1) * s;
 }
 
+/* S = M T where masses change, up to order j + 1 */
+static void frame_rows(ev *w, rub *c, int j)
+{
+    int n = w->n;
+    for (int l = 0; l < c->c->d; l++)
+        for (int k = 0; k < n; k++)
+            for (int i = j ? j + 1 : 1; i <= j + 1; i++) {
+                double s = 0;
+                for (int m = 0; m < n; m++)
+                    s += row(w, w->series.Ms, k * n + m)[i] * c->series.along[(size_t)l * n + (size_t)m];
+                row(w, stick_row(w, c, l), k)[i] = s;
+            }
+}
+
 /* Constant directions T with S = M T; what sticks to a wall at rest does not move at all. */
 static void stick_whole(ev *w, rub *c, int j)
 {
+    bool changes = c->series.frame && !w->s->mass_constant;
     for (int i = 0; i < c->c->d; i++)
-        for (int k = 0; k < w->n; k++)
+        for (int k = 0; k < w->n && (j == 0 || !changes); k++)
             row(w, stick_row(w, c, i), k)[j] = j == 0 ? c->c->S[(size_t)i * w->n + k] : 0;
     if (c->series.frame)
         frame_step(w, c, j);
+    if (changes)
+        frame_rows(w, c, j);
+}
+
+/* (S' q')_j of row l: what masses that change do to the slip of what sticks */
+static double row_rate(const ev *w, const rub *c, int l, int j)
+{
+    double s = 0;
+    if (!c->series.frame || w->s->mass_constant)
+        return 0;
+    for (int k = 0; k < w->n; k++) {
+        const double *S = crow(w, stick_row(w, c, l), k), *v = crow(w, w->series.vs, k);
+        for (int i = 0; i <= j; i++)
+            s += (i + 1) * S[i + 1] * v[j - i];
+    }
+    return s;
 }
 
 static void law_step(ev *w, rub *c, int j)
@@ -638,10 +676,13 @@ static void right_side(ev *w, int j)
                 b[k] += series_mul_rest(row(w, force_row(w, c, l), k), row(w, c->series.rt, l), j);
                 s += series_mul_rest(row(w, stick_row(w, c, l), k), row(w, w->series.xs, k), j);
             }
-            b[c->col_t + l] = (c->series.frame ? carried_rate(w, c, l, j) : 0) - s;
+            b[c->col_t + l] = (c->series.frame ? carried_rate(w, c, l, j) : 0) - row_rate(w, c, l, j) - s;
         }
     }
 }
+
+/* Beside the others: a contact that opens loses its bound, and with it its share, down to rounding. */
+#define LEAST_ROOM 1e-13
 
 /* how much friction a contact can give, as far as order 0 knows */
 static double friction_room(const rub *k)
@@ -650,21 +691,33 @@ static double friction_room(const rub *k)
     return given ? fabs(k->series.bound[0]) : fabs(k->series.beta[0] * k->r0);
 }
 
-/* The solution of the singular system nearest to x0, in a norm in which friction weighs heavier, the more the
-   less of it there can be: contacts that share a load reach the ends of their cones together. */
-static bool solve_near(ev *w, const double *rhs, const double *x0)
+static double most_room(const ev *w)
 {
-    size_t m = (size_t)w->linear.unknowns;
-    double weight[m + 1], most = 0;
-    for (size_t k = 0; k < m; k++)
-        weight[k] = 1;
+    double most = 0;
     for (int i = 0; i < w->nrub; i++)
         if (w->rub[i].col_t >= 0)
             most = fmax(most, friction_room(&w->rub[i]));
+    return most;
+}
+
+/* Contacts that share a load reach the ends of their cones together, each by its share. */
+double ev_zero_friction(const ev *w, const rub *k)
+{
+    double zero = ev_zero_force(w, k->grip_t), most = w->linear.singular && k->col_t >= 0 ? most_room(w) : 0;
+    return most > 0 ? zero * fmax(friction_room(k) / most, LEAST_ROOM) : zero;
+}
+
+/* The solution of the singular system nearest to x0, in a norm in which friction weighs heavier, the smaller
+   its share of the load is. */
+static bool solve_near(ev *w, const double *rhs, const double *x0)
+{
+    size_t m = (size_t)w->linear.unknowns;
+    double weight[m + 1];
+    for (size_t k = 0; k < m; k++)
+        weight[k] = 1;
     for (int i = 0; i < w->nrub; i++)
         for (int l = 0; l < w->rub[i].c->d && w->rub[i].col_t >= 0; l++)
-            weight[w->rub[i].col_t + l] = 1e-3 *
-                                          (most > 0 ? sqrt(fmax(friction_room(&w->rub[i]) / most, 1e-6)) : 1);
+            weight[w->rub[i].col_t + l] = 1e-3 * w->rub[i].share;
     for (size_t i = 0; i < m; i++) {
         w->linear.sol[i] = rhs[i] - vec_dot(w->linear.A + i * m, x0, (int)m);
         for (size_t k = 0; k < m; k++)
@@ -678,6 +731,62 @@ static bool solve_near(ev *w, const double *rhs, const double *x0)
     return ok;
 }
 
+/* how much of its bound contact k uses in the solution at hand */
+static double part_used(const ev *w, const rub *k)
+{
+    double f = 0;
+    for (int l = 0; l < k->c->d; l++)
+        f = hypot(f, w->linear.sol[k->col_t + l] * w->linear.col_scale[k->col_t + l]);
+    return f / fmax(friction_room(k), LEAST_ROOM * most_room(w));
+}
+
+/* Shares with which the contact that uses the largest part of its bound uses as little as can be: what sticks
+   together lets go together.  Lawson's weights: those that use much weigh heavier in the next turn. */
+static bool share_out(ev *w, const double *rhs)
+{
+    enum { TURNS = 60 };
+    int m = w->linear.unknowns;
+    double x0[m + 1], most = most_room(w), best = INFINITY, used[w->nrub + 1], weight[w->nrub + 1],
+                      kept[w->nrub + 1];
+    memset(x0, 0, sizeof x0);
+    for (int i = 0; i < w->nrub; i++)
+        weight[i] = kept[i] = w->rub[i].share = 1;
+    for (int i = 0; i < w->nrub; i++)
+        if (w->rub[i].col_t >= 0 && most > 0)
+            weight[i] = fmax(friction_room(&w->rub[i]) / most, LEAST_ROOM);
+    for (int turn = 0; turn < TURNS && most > 0; turn++) {
+        double top = 0, heaviest = 0, low = INFINITY;
+        for (int i = 0; i < w->nrub; i++) {
+            rub *k = &w->rub[i];
+            if (k->col_t >= 0)
+                k->share = fmax(friction_room(k) / most, LEAST_ROOM) / sqrt(weight[i]);
+        }
+        if (!solve_near(w, rhs, x0))
+            return false;
+        for (int i = 0; i < w->nrub; i++) {
+            used[i] = w->rub[i].col_t >= 0 ? part_used(w, &w->rub[i]) : 0;
+            top = fmax(top, used[i]);
+            if (w->rub[i].col_t >= 0)
+                low = fmin(low, used[i]);
+        }
+        if (top < best) {
+            best = top;
+            for (int i = 0; i < w->nrub; i++)
+                kept[i] = w->rub[i].share;
+        }
+        if (!(top - low > 1e-9 * top))
+            break;
+        for (int i = 0; i < w->nrub; i++)
+            if (w->rub[i].col_t >= 0)
+                heaviest = fmax(heaviest, weight[i] *= fmax(used[i] / top, 1e-3));
+        for (int i = 0; i < w->nrub; i++)
+            weight[i] = fmax(weight[i] / heaviest, LEAST_ROOM);
+    }
+    for (int i = 0; i < w->nrub; i++)
+        w->rub[i].share = kept[i];
+    return true;
+}
+
 /* Where the motion leaves reactions open, friction takes no more of them than it must (each turn leaves it a
    millionth of what it need not have); where that does not fit the cones, they are near those of the step
    problem, carried on by the series. */
@@ -688,13 +797,15 @@ static bool solve_singular(ev *w, int j)
     double x0[m + 1], rhs[m + 1];
     memset(x0, 0, sizeof x0);
     memcpy(rhs, w->linear.rhs, m * sizeof *rhs);
+    if (j == 0 && !share_out(w, rhs))
+        return false;
     for (int turn = 0; turn < (given ? 1 : 3); turn++) {
         for (int i = 0; i < w->nrub; i++) {
             const rub *k = &w->rub[i];
             if (k->col_n >= 0 && given)
                 x0[k->col_n] = k->r0 / w->linear.col_scale[k->col_n];
             for (int l = 0; l < k->c->d && k->col_t >= 0; l++)
-                x0[k->col_t + l] = given && l < MAX_SLIP ? k->rt0[l] / w->linear.col_scale[k->col_t + l] : 0;
+                x0[k->col_t + l] = given ? k->rt0[l] / w->linear.col_scale[k->col_t + l] : 0;
         }
         if (!solve_near(w, rhs, x0))
             return false;
@@ -917,20 +1028,52 @@ static bool sites_agree(ev *w)
     return ok;
 }
 
-/* The reaction nu rn + E rt, E being the directions at the start, split by the normal as it is. */
+/* Friction without slip: the part of H rn + S rt along H, which is fn, and the square of the size of the rest
+   in the kinetic metric: rt.T S rt - (H T rt)^2/(H M^-1 H). */
+static void split_frame(ev *w, rub *c)
+{
+    int n = w->n, d = c->c->d;
+    double *turned = row(w, c->series.work, n), *share = row(w, c->series.work, n + 1),
+           *along = row(w, c->series.work, n + 2);
+    for (int j = 0; j < w->K; j++) {
+        turned[j] = 0;
+        for (int l = 0; l < d; l++)
+            turned[j] += series_mul(row(w, c->series.frame, l), row(w, c->series.rt, l), j);
+        share[j] = series_div(turned, c->series.hy, share, j);
+        c->series.fn[j] = c->series.rn[j] + share[j];
+        for (int k = 0; k < n; k++) {
+            double *F = row(w, c->series.work, k);
+            F[j] = 0;
+            for (int l = 0; l < d; l++)
+                F[j] += series_mul(row(w, stick_row(w, c, l), k), row(w, c->series.rt, l), j);
+            row(w, c->series.ft, k)[j] = F[j] - series_mul(row(w, c->series.H, k), share, j);
+        }
+        c->series.ft2[j] = -series_mul(turned, share, j);
+    }
+    for (int l = 0; l < d; l++)
+        for (int j = 0; j < w->K; j++) {
+            along[j] = 0;
+            for (int k = 0; k < n; k++)
+                along[j] += c->series.along[(size_t)l * n + (size_t)k] * row(w, c->series.work, k)[j];
+            c->series.ft2[j] += series_mul(row(w, c->series.rt, l), along, j);
+        }
+}
+
+/* Slip given: the reaction nu rn + E rt, E being the directions at the start, split by the normal as it is.
+ */
 static void split_reaction(ev *w, rub *c)
 {
-    int d = c->c->d, m = c->series.frame ? d + 1 : c->c->fam->nslip;
-    double *nu = c->series.frame ? c->series.frame : c->series.nu, along[w->width], l2[w->width];
+    int d = c->c->d, m = c->c->fam->nslip;
+    double *nu = c->series.nu, along[w->width], l2[w->width];
+    memset(c->series.ft2, 0, (size_t)w->width * sizeof *c->series.ft2);
     for (int j = 0; j < w->K; j++) {
-        if (!c->series.frame)
-            normal_step(w, c, j);
+        normal_step(w, c, j);
         along[j] = l2[j] = 0;
         for (int a = 0; a < m; a++) {
             double *F = row(w, c->series.work, a);
             F[j] = series_mul(row(w, nu, a), c->series.rn, j);
             for (int l = 0; l < d; l++)
-                F[j] += (c->series.frame ? a == l : c->c->show[a * d + l]) * row(w, c->series.rt, l)[j];
+                F[j] += c->c->show[a * d + l] * row(w, c->series.rt, l)[j];
         }
         for (int a = 0; a < m; a++) {
             along[j] += series_mul(row(w, nu, a), row(w, c->series.work, a), j);
@@ -940,6 +1083,8 @@ static void split_reaction(ev *w, rub *c)
         for (int a = 0; a < m; a++)
             row(w, c->series.ft, a)[j] = row(w, c->series.work, a)[j] -
                                          series_mul(row(w, nu, a), c->series.fn, j);
+        for (int a = 0; a < m; a++)
+            c->series.ft2[j] += series_mul(row(w, c->series.ft, a), row(w, c->series.ft, a), j);
     }
 }
 
@@ -987,7 +1132,9 @@ static bool orders(ev *w)
                            arena_printf(w->r->a, "the equations are singular at t = %s", ev_number(w, w->t)));
     }
     for (int i = 0; i < w->nrub; i++)
-        if (w->rub[i].mode == MODE_STICK && ev_frame_turns(&w->rub[i]))
+        if (w->rub[i].mode == MODE_STICK && w->rub[i].series.frame)
+            split_frame(w, &w->rub[i]);
+        else if (w->rub[i].mode == MODE_STICK && ev_frame_turns(&w->rub[i]))
             split_reaction(w, &w->rub[i]);
     w->series.natural = natural_step(w);
     for (int i = 0; i < w->nrub; i++) {

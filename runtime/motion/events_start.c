@@ -400,9 +400,6 @@ bool slip_start(ev *w)
         w->start.starting = w->start.elapsed < 0.02 * w->start.start_unit ||
                             stiffness(w, &m->st[STAGES - 1]) * next_step(w) > SERIES;
     }
-    if (ok)
-        return true;
-    return ev_fail(
-        w, SPAN_NONE,
-        arena_printf(w->r->a, "slip could not be started at t = %s; use sweeping()", ev_number(w, w->t)));
+    w->start.start_failed |= !ok;
+    return ok;
 }

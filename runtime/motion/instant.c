@@ -52,7 +52,7 @@ static bool shock_phase(instant_t *x, double *v)
         for (int j = 0; j < k->c->d; j++)
             *off++ = k->c->s0[j];
     }
-    if (!x->solve(x, v))
+    if (!x->way->solve(x, v))
         return false;
     for (int i = 0; i < x->n; i++)
         for (int j = 0; j < contact_row_count(x->at[i]->c); j++)
@@ -72,12 +72,12 @@ static bool shock_poisson(instant_t *x, double *v)
     }
     if (!any)
         return true;
-    x->pose(x, true);
+    x->way->pose(x, true);
     for (int i = 0; i < x->n; i++)
         if (x->at[i]->given > 0)
             x->r[x->at[i]->row] = x->at[i]->given;
-    x->react(x, v);
-    x->pose(x, true);
+    x->way->react(x, v);
+    x->way->pose(x, true);
     bool ok = shock_phase(x, v);
     for (int i = 0; i < x->n; i++) {
         if (x->at[i]->given > 0)
@@ -98,7 +98,7 @@ static void shock_begin(instant_t *x, const double *v)
         for (int j = 0; j < contact_row_count(k->c); j++)
             k->impulse[j] = 0;
     }
-    x->pose(x, true);
+    x->way->pose(x, true);
 }
 
 bool instant_shock(instant_t *x, double *v)
@@ -166,10 +166,10 @@ void instant_asks(instant_t *x, int i, const double *v)
 
 bool instant_gauss(instant_t *x, const double *v, double *acc)
 {
-    x->pose(x, false);
+    x->way->pose(x, false);
     for (int i = 0; i < x->n; i++)
         instant_asks(x, i, v);
-    return x->solve(x, acc);
+    return x->way->solve(x, acc);
 }
 
 /* ---- shocks without a collision ---- */
@@ -204,11 +204,11 @@ static void offsets(instant_t *x, double rates, double h)
 /* an implicit step of size h, as a shock; its impulses times `weight` are added up */
 static bool jam_step(instant_t *x, const double *acc, const double *v, double h, double weight)
 {
-    x->pose(x, true);
+    x->way->pose(x, true);
     offsets(x, 1, h);
     vec_copy(x->room, v, x->s->n);
     vec_axpy(x->room, h, acc, x->s->n);
-    if (!x->solve(x, x->room))
+    if (!x->way->solve(x, x->room))
         return false;
     for (int i = 0; i < x->n; i++)
         for (int j = 0; j < contact_row_count(x->at[i]->c); j++)
@@ -230,11 +230,11 @@ bool instant_jam(instant_t *x, const double *acc, double *v)
         return false;
     if (!jam_step(x, acc, v, h, -1) || !jam_step(x, acc, v, h / 2, 2))
         return false;
-    x->pose(x, true);
+    x->way->pose(x, true);
     for (int i = 0; i < x->n; i++)
         for (int j = 0; j < contact_row_count(x->at[i]->c); j++)
             x->r[x->at[i]->row + j] = x->at[i]->impulse[j];
-    x->react(x, v);
+    x->way->react(x, v);
     for (int i = 0; i < x->s->n; i++)
         x->room[i] = v[i] - x->before[i];
     offsets(x, 0, 0);
@@ -260,13 +260,13 @@ static bool presses_on(instant_t *x, int i)
         x->r[k->row + 1 + j] = -o->mu * o->dir[j];
     for (int l = 0; l < x->s->n; l++)
         x->room[l] = 0;
-    x->react(x, x->room);
+    x->way->react(x, x->room);
     return contact_rate(c, c->H, x->room) <= 0;
 }
 
 const contact *instant_paradox(instant_t *x, const double *v)
 {
-    x->pose(x, false);
+    x->way->pose(x, false);
     for (int i = 0; i < x->n; i++)
         instant_asks(x, i, v);
     for (int i = 0; i < x->n; i++)

@@ -24,6 +24,16 @@ typedef struct meeting {
     bool hit;             /* the impulse counts beside the largest one */
 } meeting;
 
+struct instant;
+
+/* How a backend solves the contact problem of an instant. */
+typedef struct instant_way {
+    /* cones, and r as its solution is begun with; shock: impulses, else forces */
+    void (*pose)(struct instant *x, bool shock);
+    bool (*solve)(const struct instant *x, double *v); /* r, and v becomes v + M^-1 J^T r */
+    void (*react)(const struct instant *x, double *v); /* v += M^-1 J^T r */
+} instant_way;
+
 typedef struct instant {
     system_t *s;
     double t;
@@ -35,11 +45,26 @@ typedef struct instant {
     double *off, *r, *dir;
     double *before, *room; /* of as many doubles as there are dofs: rates before the shock; for a while */
     void *of;
-    /* cones, and r as its solution is begun with; shock: impulses, else forces */
-    void (*pose)(struct instant *x, bool shock);
-    bool (*solve)(const struct instant *x, double *v); /* r, and v becomes v + M^-1 J^T r */
-    void (*react)(const struct instant *x, double *v); /* v += M^-1 J^T r */
+    const instant_way *way;
 } instant_t;
+
+/* The instant t of a backend `of` whose contacts join one by one. */
+static inline instant_t instant_begin(const instant_way *way, void *of, system_t *s, double t, meeting **at)
+{
+    return (instant_t){ .s = s, .t = t, .at = at, .of = of, .way = way };
+}
+
+/* Contact c takes part, with the restitution e and the rates that count as 0. */
+static inline void instant_join(instant_t *x, meeting *m, contact *c, contact_result *out, double e,
+                                double tol_u, double tol_slip)
+{
+    m->c = c;
+    m->out = out;
+    m->e = e;
+    m->tol_u = tol_u;
+    m->tol_slip = tol_slip;
+    x->at[x->n++] = m;
+}
 
 /* Impulses and the rates v after a shock.  v is the one before.  False: not solved. */
 bool instant_shock(instant_t *x, double *v);
@@ -57,6 +82,11 @@ bool instant_jam(instant_t *x, const double *acc, double *v);
 /* The first contact of which that is so at the rates v; NULL: none. */
 const contact *instant_paradox(instant_t *x, const double *v);
 const char *paradox_text(arena *a, const contact *c, const char *time, bool ended); /* by such a shock */
+
+/* Why a motion may end in a corner of a gap that has pieces. */
+#define CORNER_TEXT                                                                                     \
+    "where two pieces of a gap hold at once, in a corner, it has one reaction only; write them as two " \
+    "constraints"
 
 void note_impact(arena *a, contact_result *out, impact i);
 /* A cone without its law of friction. */

@@ -431,7 +431,7 @@ static void spring_watch(pen *w, spring *x, double h)
         x->since = w->t, x->pre = rate, x->impulse = 0;
     if (closed)
         x->impulse += h * x->rn;
-    if (!closed && x->closed && x->since > 0)
+    if (!closed && x->closed && x->since >= 0)
         note_impact(w->r->a, r, (impact){ x->since, x->pre, rate, x->impulse, (int32_t)c->member });
     if (!closed)
         r->last_open[c->member] = w->t;
@@ -545,6 +545,36 @@ static bool forces_start(pen *w)
     return forces_at(w, 0, w->q, w->v, false);
 }
 
+/* nothing acts yet: sizes come from what acts at t */
+static void forces_later(pen *w, double t)
+{
+    system_at(w->s, t, w->q, w->v);
+    system_force(w->s, w->f);
+    factor_solve(&w->s->minv, w->f, w->dA);
+    for (int i = 0; i < w->n; i++)
+        if (w->p->order[i] == 2)
+            w->size.speed = fmax(w->size.speed, w->size.root[i] * w->size.duration * fabs(w->dA[i]));
+    forces_at(w, 0, w->q, w->v, false);
+}
+
+/* What touches and comes at a speed begins with an impact; what rests there has none. */
+static void spring_begin(pen *w, spring *x)
+{
+    const contact *c = x->c;
+    x->since = -1;
+    x->closed = x->rn > 0;
+    if (!contact_has_normal(c))
+        return;
+    double rate = contact_gap_rate(c, w->v);
+    if (x->on && c->fam->f->relation == REL_GAP && rate < -1e-12 * weighted(c->H, w->v, w->n)) {
+        x->closed = true;
+        x->since = 0;
+        x->pre = rate;
+    }
+    if (!x->closed)
+        w->r->contact[c->fam - w->s->family].last_open[c->member] = 0;
+}
+
 static bool pen_start(void *of, run_clock *c)
 {
     pen *w = of;
@@ -565,14 +595,18 @@ static bool pen_start(void *of, run_clock *c)
     if (!forces_start(w))
         return failed(w, "the mass matrix is not positive definite");
     factor_solve(&w->s->minv, w->f, w->A);
+    double carried = 0;
     for (int i = 0; i < w->n; i++)
         if (w->p->order[i] == 1)
             w->v[i] = w->A[i];
-    for (size_t i = 0; i < w->nspring; i++) {
-        w->spring[i].closed = w->spring[i].rn > 0;
-        if (!w->spring[i].closed && contact_has_normal(w->spring[i].c))
-            w->r->contact[w->spring[i].c->fam - w->s->family].last_open[w->spring[i].c->member] = 0;
-    }
+        else
+            carried = fmax(carried, w->size.root[i] * w->size.duration * fabs(w->A[i]));
+    if (w->size.speed < 1e-9 * carried)
+        w->size.speed = carried; /* contacts alone set it in motion, as a belt does */
+    for (double t = w->size.duration / 16; w->size.speed == 0 && t <= w->size.duration; t *= 2)
+        forces_later(w, t);
+    for (size_t i = 0; i < w->nspring; i++)
+        spring_begin(w, &w->spring[i]);
     if (!(w->h > 0))
         w->h = c->end * 1e-4;
     return true;

@@ -207,6 +207,9 @@ typedef struct event_watch {
     event_terms *events;
     bool *rising, *fired, stopped;
     size_t nfired;
+    bool *pieces;                 /* of each family of contacts: its gap has pieces, so its row may jump */
+    struct contact_state *corner; /* that the step at hand ends in front of; NULL: none */
+    double corner_ahead;          /* by how much */
 } event_watch;
 
 /* A step at once may have islands that are calm enough to be followed beside the crowd (sweep_islands.c). */

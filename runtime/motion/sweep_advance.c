@@ -192,6 +192,114 @@ static bool locate_turn(sweep *w, const contact_state *k, double *h)
     return true;
 }
 
+/* ---- where the gap of a closed contact has a corner ---- */
+static double row_change(const double *a, const double *b, int n)
+{
+    double change = 0, size = 0;
+    for (int i = 0; i < n; i++) {
+        change += (a[i] - b[i]) * (a[i] - b[i]);
+        size += a[i] * a[i];
+    }
+    return sqrt(change / size);
+}
+
+/* the row of k at the end of the trial step */
+static const double *row_at_end(sweep *w, const contact_state *k)
+{
+    system_at(w->s, w->t1, w->q1, w->v1);
+    contact_rows(w->s, k->c, w->s->mass_constant ? w->M : w->M1, false);
+    return k->c->H;
+}
+
+/* A step over a corner may have no solution, since the row of its end changes with where it ends: then the
+   row is that of the way straight on. */
+static bool try_step(sweep *w, double h, const contact_state *k, double *row)
+{
+    double residual = w->r->residual;
+    bool ok = sweep_smooth(w, h);
+    if (!ok) {
+        sweep_forget(w, residual);
+        vec_copy(w->q1, w->q, w->n);
+        vec_axpy(w->q1, h, w->v, w->n);
+        vec_copy(w->v1, w->v, w->n);
+    }
+    memcpy(row, row_at_end(w, k), (size_t)k->c->n * sizeof *row);
+    return ok;
+}
+
+/* Does the row of k jump within a trial step of size *h?  A row that turns does so by halves in each half of
+   the step, one that jumps in one of them alone.  If it does, the step is cut down to what lies in front of
+   it. */
+static bool at_corner(sweep *w, contact_state *k, double *h)
+{
+    const double TURNS = 0.02, JUMPS = 0.75;
+    int n = k->c->n;
+    double lo = 0, hi = *h, left[n + 1], right[n + 1], row[n + 1];
+    memcpy(left, k->H0, (size_t)n * sizeof *left);
+    try_step(w, hi, k, right);
+    double change = row_change(left, right, n);
+    while (change > TURNS && hi - lo > 4e-16 * (fabs(w->t) + hi)) {
+        double mid = 0.5 * (lo + hi);
+        bool solved = try_step(w, mid, k, row);
+        double before = row_change(left, row, n), after = row_change(row, right, n),
+               most = larger(before, after);
+        bool behind = !solved || before > after;
+        change = !solved || most > JUMPS * change ? larger(most, solved ? 0 : change) : 0;
+        if (behind)
+            hi = mid;
+        else
+            lo = mid;
+        if (solved)
+            memcpy(behind ? right : left, row, (size_t)n * sizeof *row);
+    }
+    if (!(change > TURNS))
+        return false;
+    w->watch.corner_ahead = hi - lo;
+    *h = lo > 0 ? lo : hi;
+    return true;
+}
+
+/* The first contact of which that is so, in a step that is solved or not; the step is then solved. */
+static bool find_corner(sweep *w, double *h, bool solved)
+{
+    w->watch.corner = NULL;
+    bool tried = false;
+    for (int i = 0; i < w->hand.nact; i++) {
+        contact_state *k = w->hand.act[i];
+        if (k->relation == REL_CLOSED || k->rows_fixed || !w->watch.pieces[k->c->fam - w->s->family])
+            continue;
+        if (solved && !(row_change(k->H0, row_at_end(w, k), k->c->n) > 0.02))
+            continue;
+        tried = true;
+        if (at_corner(w, k, h))
+            w->watch.corner = k;
+    }
+    if (!tried)
+        return solved;
+    solved = sweep_smooth(w, *h);
+    if (solved)
+        sweep_look(w);
+    return solved;
+}
+
+/* The motion goes on behind the corner, along the next piece: an impact, where it comes at a speed. */
+static bool turn_corner(sweep *w)
+{
+    contact_state *k = w->watch.corner;
+    vec_axpy(w->q, w->watch.corner_ahead, w->v, w->n);
+    w->t += w->watch.corner_ahead;
+    w->watch.corner = NULL;
+    w->fresh = false;
+    w->hand.known.rows = -1;
+    system_at(w->s, w->t, w->q, w->v);
+    contact_gap(w->s, k->c);
+    if (k->relation == REL_GAP) {
+        w->contacts.table.closed[k->at] = false;
+        return true;
+    }
+    return sweep_shock(w);
+}
+
 /* ---- one step of the run ---- */
 /* closed contacts that positions could not be put back onto: too many hold each other */
 static bool still_deep(const sweep *w)
@@ -213,8 +321,8 @@ static bool follow(sweep *w, double *h, bool *rise)
     double residual = r->residual;
     sweep_gather(w);
     w->policy.trial = true;
-    bool ok = (w->fresh || w->linear || sweep_gauss(w)) && sweep_smooth(w, *h) &&
-              (!sweep_look(w) || locate(w, h));
+    bool ok = w->fresh || w->linear || sweep_gauss(w);
+    ok = ok && find_corner(w, h, sweep_smooth(w, *h) && (!sweep_look(w) || locate(w, h)));
     const contact_state *turns = ok ? turning(w, *h, &ok) : NULL;
     ok = ok && (!turns || locate_turn(w, turns, h));
     *rise = ok && w->p->nevent && w->policy.islands.stage != STEP_CALM && sweep_rise(w, false);
@@ -417,6 +525,8 @@ bool sweep_advance(sweep *w, double end)
             sweep_whole_end(w);
         }
         was |= crowd;
+        if (!crowd && w->watch.corner && !turn_corner(w))
+            return false;
         if (rise && !sweep_fire(w))
             return false;
         if (w->watch.stopped || w->t >= end)

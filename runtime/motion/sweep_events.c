@@ -3,10 +3,14 @@
 #include <math.h>
 #include <string.h>
 #include "sweep.h"
+#include "base/taylor.h"
 
 void sweep_events(sweep *w)
 {
     size_t total = 0;
+    w->watch.pieces = arena_array(w->a, bool, w->p->ncontact + 1);
+    for (size_t i = 0; i < w->p->ncontact; i++)
+        w->watch.pieces[i] = kernel_has_pieces(&w->p->contact[i].gap);
     w->watch.events = arena_array(w->a, event_terms, w->p->nevent);
     for (size_t i = 0; i < w->p->nevent; i++) {
         w->watch.events[i].when = term_new(w->a, &w->p->event[i].when);

@@ -177,7 +177,8 @@ bool sweep_held(sweep *w, int i, double h)
     if (k->c->d == 0)
         return false;
     w->hand.step = h;
-    sweep_law(w, i, 0, &mu, &radius);
+    /* of the speed it has: friction that falls with the speed is below its bound at rest while it slips */
+    sweep_law(w, i, k->c->fam->f->mu_of_speed ? contact_slip(k->c, w->v1, w->room.x4) : 0, &mu, &radius);
     return friction_holds(sqrt(vec_dot(rt, rt, k->c->d)), (k->normal ? mu * fabs(r[0]) : 0) + radius);
 }
 

@@ -57,25 +57,16 @@ static void react(const instant_t *x, double *v)
 
 static instant_t now(sweep *w)
 {
+    static const instant_way way = { pose, solve, react };
+    instant_t x = instant_begin(&way, w, w->s, w->t, w->hand.meetings);
+    x.before = w->room.x1;
+    x.room = w->room.x2;
     for (int i = 0; i < w->hand.nact; i++) {
         contact_state *k = w->hand.act[i];
-        k->now.c = k->c;
-        k->now.out = k->out;
-        k->now.e = w->contacts.table.hits[k->at] < MAX_HITS ? k->c->e : 0;
-        k->now.tol_u = w->contacts.table.tol_u[k->at];
-        k->now.tol_slip = k->tol_slip;
-        w->hand.meetings[i] = &k->now;
+        instant_join(&x, &k->now, k->c, k->out, w->contacts.table.hits[k->at] < MAX_HITS ? k->c->e : 0,
+                     w->contacts.table.tol_u[k->at], k->tol_slip);
     }
-    return (instant_t){ .s = w->s,
-                        .t = w->t,
-                        .at = w->hand.meetings,
-                        .n = w->hand.nact,
-                        .before = w->room.x1,
-                        .room = w->room.x2,
-                        .of = w,
-                        .pose = pose,
-                        .solve = solve,
-                        .react = react };
+    return x;
 }
 
 /* ---- shocks ---- */

@@ -272,7 +272,8 @@ static double way_rate(const sweep *w, int i)
     return w->way.by_end[i] ? w->v1[i] : 0.5 * (w->v[i] + w->v1[i]);
 }
 
-/* does the impulse of contact i do work along the way its bodies go? */
+/* Does the impulse of contact i do work along the way its bodies go, all of it or its normal part?  What
+   friction loses does not pay for bodies that are pressed together while they go apart. */
 static bool gains(const sweep *w, int i, const double *rate)
 {
     const gap_row *row = &w->contacts.table.row[w->hand.place[i]];
@@ -288,12 +289,13 @@ static bool gains(const sweep *w, int i, const double *rate)
     if (!new)
         return false;
     double power = r[0] * (row_rate(row, rate) + row->ht), size = fabs(r[0]) * (speed + fabs(row->ht));
+    double normal = power;
     const contact *c = o->d ? w->hand.act[i]->c : NULL;
     for (int a = 0; a < o->d; a++) {
         power += r[1 + a] * (contact_rate(c, c->S + (size_t)a * (size_t)c->n, rate) + c->s0[a]);
         size += fabs(r[1 + a]) * (speed + fabs(c->s0[a]));
     }
-    return power > 1e-9 * size;
+    return larger(power, normal) > 1e-9 * size;
 }
 
 /* do the bodies of contact i go another way since the look before? */
