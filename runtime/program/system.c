@@ -837,22 +837,47 @@ static double start_miss(system_t *s, contact *c, const double *x, bool rates, d
     return kind == REL_GAP ? fmin(gap, 0) : gap;
 }
 
-/* all that miss, one after the other, along their gradients, until none does; false: left as they were */
-static bool start_sweep(system_t *s, double *x, bool rates)
+/* what moves a dof, by its mass: 1 over the diagonal of the mass matrix; where that is none, all count alike */
+static void start_lightness(system_t *s, double *light)
+{
+    arena_pos mark = arena_mark(s->a);
+    double *M = arena_array(s->a, double, s->mass_shape.count);
+    system_mass(s, M);
+    for (int j = 0; j < s->n; j++) {
+        double m = M[matrix_at(&s->mass_shape, j, j)];
+        light[j] = m > 0 ? 1 / m : 1;
+    }
+    arena_release(s->a, mark);
+}
+
+/* gradient of the gap, by what moves each dof, squared */
+static double start_give(const contact *c, const double *light)
+{
+    double hh = 0;
+    for (int j = 0; j < c->n; j++)
+        hh += c->H[j] * c->H[j] * light[c->dof ? c->dof[j] : j];
+    return hh;
+}
+
+/* All that miss, one after the other, until none does; false: left as they were.  The shortest way is that of
+   the kinetic metric, by its diagonal: the same in all units of the dofs. */
+static bool start_sweep(system_t *s, double *x, bool rates, const double *light)
 {
     enum { SWEEPS = 200 };
     for (int round = 0; round < SWEEPS; round++) {
         bool missed = false;
         for (size_t i = 0; i < s->ncontact; i++) {
             contact *c = &s->contact[i];
-            double size, miss = start_miss(s, c, x, rates, &size), hh = vec_dot(c->H, c->H, c->n);
+            double size, miss = start_miss(s, c, x, rates, &size), hh = start_give(c, light);
             if (!(fabs(miss) > START_TINY * size))
                 continue;
             if (!(fabs(miss) <= 2 * START_ROUNDED * size) || !(hh > 0))
                 return false;
             missed = missed || fabs(miss) > 1e-14 * size;
-            for (int j = 0; j < c->n; j++)
-                x[c->dof ? c->dof[j] : j] -= miss / hh * c->H[j];
+            for (int j = 0; j < c->n; j++) {
+                int to = c->dof ? c->dof[j] : j;
+                x[to] -= miss / hh * c->H[j] * light[to];
+            }
         }
         if (!missed)
             return true;
@@ -879,11 +904,12 @@ static const contact *start_worst(system_t *s, const double *x, bool rates)
 static void start_move(system_t *s, double *x, bool rates)
 {
     const contact *worst = start_worst(s, x, rates);
-    double *was = arena_array(s->a, double, s->n);
     if (!worst)
         return;
+    double *was = arena_array(s->a, double, s->n), *light = arena_array(s->a, double, s->n);
     memcpy(was, x, (size_t)s->n * sizeof *x);
-    if (!start_sweep(s, x, rates)) {
+    start_lightness(s, light);
+    if (!start_sweep(s, x, rates, light)) {
         memcpy(x, was, (size_t)s->n * sizeof *x);
         return;
     }
