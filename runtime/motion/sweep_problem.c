@@ -87,18 +87,32 @@ void sweep_sizes_known(sweep *w)
     w->size.ngrown = 0;
 }
 
+/* Where bodies have a size, what an overlap is measured by: the gap that a way of that size opens; 0: the
+   contact is none of theirs. */
+static double body_length(const sweep *w, const contact *c)
+{
+    const near_list *pairs = &w->contacts.near;
+    double hh = 0;
+    if (near_fits(c->fam->f))
+        return pairs->reach;
+    for (int i = 0; pairs->nof && i < c->n; i++)
+        if (pairs->point[c->dof ? c->dof[i] : i])
+            hh += c->H[i] * c->H[i];
+    return pairs->reach * sqrt(hh);
+}
+
 void sweep_tolerances(sweep *w, contact_state *k)
 {
     const contact *c = k->c;
     /* members of a family are of one kind: they share what overlaps are measured by */
-    double *length = &w->size.lengths[c->fam - w->s->family];
+    double *length = &w->size.lengths[c->fam - w->s->family], body = body_length(w, c);
     double size = 0, rate = 0;
     for (int i = 0; i < c->n; i++) {
         int dof = c->dof ? c->dof[i] : i;
         size += fabs(c->H[i]) * w->size.qmax[dof];
         rate += fabs(c->H[i]) * w->size.vmax[dof];
     }
-    *length = larger(*length, size);
+    *length = larger(*length, body > 0 ? body : size);
     w->contacts.table.tol_gap[k->at] = GAP_IS_ZERO * size;
     k->tol_u = 1e-12 * (rate + fabs(c->ht));
     k->tol_slip = 0;

@@ -185,7 +185,7 @@ static bool overlap_left(const sweep *w, double share)
     bool left = false;
     for (size_t f = 0; f < w->p->ncontact && !left; f++) {
         bool held = w->p->contact[f].relation == REL_BILATERAL;
-        double most = share * (w->contacts.near.reach > 0 ? w->contacts.near.reach : w->size.lengths[f]);
+        double most = share * w->size.lengths[f];
         if (w->p->contact[f].relation == REL_CLOSED)
             continue;
         for (size_t i = t->from[f]; i < t->from[f + 1]; i++)

@@ -639,20 +639,36 @@ static void gradient(system_t *s, contact *c)
 }
 
 /* ---- friction on a given slip ---- */
+/* 1 over the square of each column of S, so that dofs count alike in all units; 0: no slip there */
+static double column_weight(const double *S, int k, int n, int j)
+{
+    double all = 0;
+    for (int i = 0; i < k; i++)
+        all += S[(size_t)i * n + j] * S[(size_t)i * n + j];
+    return all > 0 ? 1 / all : 0;
+}
+
 /* S as given, nslip x n in out; nu (nslip) with nu.S = H when the slip is a whole relative velocity, of which
  * only the part across nu counts */
 static bool slip_normal(const double *S, const double *H, int k, int n, double *nu)
 {
-    double G[MAX_SLIP * MAX_SLIP] = { 0 }, b[MAX_SLIP], work[MAX_SLIP * MAX_SLIP + 2 * MAX_SLIP], off = 0,
-                        all = vec_dot(H, H, n);
+    double G[MAX_SLIP * MAX_SLIP] = { 0 }, b[MAX_SLIP] = { 0 }, work[MAX_SLIP * MAX_SLIP + 2 * MAX_SLIP],
+                        off = 0, all = 0;
     int iwork[MAX_SLIP];
+    for (int j = 0; j < n; j++) {
+        double weight = column_weight(S, k, n, j);
+        if (weight == 0 && H[j] != 0)
+            return false;
+        all += weight * H[j] * H[j];
+        for (int i = 0; i < k; i++) {
+            double s = weight * S[(size_t)i * n + j];
+            b[i] += s * H[j];
+            for (int l = 0; l < k; l++)
+                G[i * k + l] += s * S[(size_t)l * n + j];
+        }
+    }
     if (all == 0)
         return false;
-    for (int i = 0; i < k; i++) {
-        b[i] = vec_dot(S + (size_t)i * n, H, n);
-        for (int j = 0; j < k; j++)
-            G[i * k + j] = vec_dot(S + (size_t)i * n, S + (size_t)j * n, n);
-    }
     double two = k == 2 ? G[0] * G[3] - G[1] * G[2] : 0;
     if (k == 2 && two > 1e-6 * G[0] * G[3]) { /* far from singular: no search for the shortest */
         nu[0] = (G[3] * b[0] - G[1] * b[1]) / two;
@@ -663,7 +679,7 @@ static bool slip_normal(const double *S, const double *H, int k, int n, double *
         double h = -H[j];
         for (int i = 0; i < k; i++)
             h += nu[i] * S[(size_t)i * n + j];
-        off += h * h;
+        off += column_weight(S, k, n, j) * h * h;
     }
     return off <= 1e-16 * all;
 }
@@ -837,7 +853,8 @@ static double start_miss(system_t *s, contact *c, const double *x, bool rates, d
     return kind == REL_GAP ? fmin(gap, 0) : gap;
 }
 
-/* what moves a dof, by its mass: 1 over the diagonal of the mass matrix; where that is none, all count alike */
+/* what moves a dof, by its mass: 1 over the diagonal of the mass matrix; where that is none, all count alike
+ */
 static void start_lightness(system_t *s, double *light)
 {
     arena_pos mark = arena_mark(s->a);
