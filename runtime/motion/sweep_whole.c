@@ -232,15 +232,16 @@ static double way_rate(const sweep *w, int i)
 static bool gains(const sweep *w, const contact_state *k, const double *rate)
 {
     const contact *c = k->c;
-    double power = 0, size = 0, speed = 0;
+    double power = 0, size = 0;
     bool new = false;
-    for (int j = 0; j < c->n; j++) {
+    for (int j = 0; j < c->n; j++)
         new |= takes_part(c, j) && !w->by_end[dof_of(c, j)];
-        speed = larger(speed, fabs(rate[dof_of(c, j)]));
-    }
     for (int a = 0; new &&a < rows_of(k); a++) {
-        double r = w->hand.rr[k->row + a], still = a < k->normal ? c->ht : c->s0[a - k->normal];
-        power += r * (contact_rate(c, row_of(k, c->H, c->S, a), rate) + still);
+        const double *row = row_of(k, c->H, c->S, a);
+        double r = w->hand.rr[k->row + a], still = a < k->normal ? c->ht : c->s0[a - k->normal], speed = 0;
+        for (int j = 0; j < c->n; j++)
+            speed += fabs(row[j] * rate[dof_of(c, j)]);
+        power += r * (contact_rate(c, row, rate) + still);
         size += fabs(r) * (speed + fabs(still));
     }
     return power > 1e-9 * size;
