@@ -108,3 +108,60 @@ void equal_undo(equal_units *e)
     p->law = e->law;
     p->ud = e->ud;
 }
+
+/* ---- lists ---- */
+static double block_diagonal(const contact_list *l, int c, int from, int to)
+{
+    const double *A = l->A + l->A_at[c];
+    int m = list_rows(l, c);
+    double most = 0;
+    for (int a = from; a < to; a++)
+        most = fmax(most, A[a * m + a]);
+    return most;
+}
+
+static void list_units(contact_list *l)
+{
+    double most = 0;
+    for (int c = 0; c < l->n; c++)
+        most = fmax(most, block_diagonal(l, c, 0, list_rows(l, c)));
+    int first = exponent_of(most);
+    l->equal = false;
+    for (int c = 0; c < l->n; c++) {
+        int normal = cone_normal(&l->cone[c]), m = list_rows(l, c);
+        double *unit = l->unit + l->cone[c].row,
+               side = m > normal ? ldexp(unit_of(block_diagonal(l, c, normal, m), first), -first) : 1;
+        for (int a = 0; a < m; a++) {
+            unit[a] = a < normal ? ldexp(unit_of(block_diagonal(l, c, 0, normal), first), -first) : side;
+            l->equal |= unit[a] != 1;
+        }
+    }
+}
+
+void list_equal(contact_list *l)
+{
+    list_units(l);
+    for (int c = 0; l->equal && c < l->n; c++) {
+        int n = l->dof_at[c + 1] - l->dof_at[c], m = list_rows(l, c);
+        const double *unit = l->unit + l->cone[c].row;
+        double *J = l->J + l->J_at[c], *K = l->K + l->J_at[c], *A = l->A + l->A_at[c];
+        for (int a = 0; a < m; a++) {
+            for (int j = 0; j < n; j++) {
+                J[a * n + j] *= unit[a];
+                K[a * n + j] *= unit[a];
+            }
+            for (int b = 0; b < m; b++)
+                A[a * m + b] *= unit[a] * unit[b];
+        }
+    }
+}
+
+void list_cone_in(const contact_list *l, cone *c)
+{
+    if (!l->equal || !c->d)
+        return;
+    double tangent = l->unit[c->row + cone_normal(c)];
+    c->mu *= cone_normal(c) ? l->unit[c->row] / tangent : 1;
+    c->radius /= tangent;
+    c->speed *= tangent;
+}

@@ -3,6 +3,7 @@
 #ifndef CDL_EQUAL_H
 #define CDL_EQUAL_H
 #include "contact.h"
+#include "impulses.h"
 
 typedef struct equal_units {
     contact_problem *p;
@@ -17,4 +18,8 @@ typedef struct equal_units {
  * is. */
 void equal_make(equal_units *e, contact_problem *p, double *unit);
 void equal_undo(equal_units *e);
+
+/* The same for a list whose contacts have their blocks: rows and blocks, once.  Rows of like size keep 1. */
+void list_equal(contact_list *l);
+void list_cone_in(const contact_list *l, cone *c); /* of the model, into the units of its rows */
 #endif

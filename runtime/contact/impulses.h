@@ -15,6 +15,8 @@ typedef struct contact_list {
     double *J, *K, *A;   /* rows; what reactions along them do to the rates; J K^T of one contact */
     /* by row: added to J v (rates of surfaces, gap/h, restitution); impulse */
     double *b, *r;
+    double *unit; /* by row: of its reaction, where not all are 1 (equal.h) */
+    bool equal;   /* rows are in these units, and so are b, r and the cones while the list is solved */
     /* columns of K^T, dof by dof, where the list is fixed */
     int *at_dof, *row_of;
     double *K_of;

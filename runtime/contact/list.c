@@ -42,6 +42,7 @@ void list_room(impulses *w, int contacts, int rows, int dofs)
     MOVE(A, A, c * m * m);
     MOVE(b, used, c * m);
     MOVE(r, used, c * m);
+    MOVE(unit, used, c * m);
 #undef MOVE
 }
 

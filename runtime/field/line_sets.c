@@ -155,17 +155,32 @@ bool line_linear_solve(line *l, bool coarsest, bool finest)
                       "an obstacle (-u'' = f, u'''' = f)?");
 }
 
+/* the largest entry of each row: what its residual is measured by, so that it is a change of u in every row
+ */
+static void row_sizes(const line *l, double *size)
+{
+    for (int64_t i = 0; i < l->size; i++) {
+        const double *a = row_start(l, i);
+        size[i] = 0;
+        for (int j = 0; j < l->band; j++)
+            if (i - l->kl + j >= 0 && i - l->kl + j < l->size)
+                size[i] = fmax(size[i], fabs(a[j]));
+        if (!(size[i] > 0))
+            size[i] = 1;
+    }
+}
+
 /* norm of what is not solved: rows of free nodes, conditions */
-static double defect(line *l)
+static double defect(line *l, const double *size)
 {
     double worst = 0;
     for (int c = 0; c < l->fp->ncond; c++)
         if (!line_end_holds(l, c))
-            worst = fmax(worst, fabs(l->rhs[l->cpos[c]]));
+            worst = fmax(worst, fabs(l->rhs[l->cpos[c]]) / size[l->cpos[c]]);
     for (int f = 0; f < l->nf; f++)
         for (int64_t s = 0; s < rows_of(l, f); s++) {
-            int64_t p = pair_of(l, f, s);
-            double F = l->rhs[row_place(l, f, s)];
+            int64_t p = pair_of(l, f, s), row = row_place(l, f, s);
+            double F = l->rhs[row];
             if (l->act && l->act[p]) {
                 double bound = l->act[p] > 0 ? l->lo[p] : l->hi[p];
                 if (l->o->eps > 0)
@@ -173,7 +188,7 @@ static double defect(line *l)
                 else
                     F = 0;
             }
-            worst = fmax(worst, fabs(F));
+            worst = fmax(worst, fabs(F) / size[row]);
         }
     return worst;
 }
@@ -183,6 +198,7 @@ bool line_newton_solve(line *l, bool coarsest)
     int64_t n = l->size;
     l->keep = arena_array(l->w->a, double, n);
     double *b = arena_array(l->w->a, double, n), *old = arena_array(l->w->a, double, n), before = INFINITY;
+    double *sizes = arena_array(l->w->a, double, n);
     int ends = 0;
     (void)coarsest;
     if (!line_assemble(l, l->u))
@@ -192,7 +208,8 @@ bool line_newton_solve(line *l, bool coarsest)
             return false;
         double size = size_of(l);
         int64_t changed = l->act ? sets_update(l, size, false) : 0;
-        double was = defect(l), step = 1, move = 0;
+        row_sizes(l, sizes);
+        double was = defect(l, sizes), step = 1, move = 0;
         bool found = false;
         /* A u_new = A u - F */
         for (int64_t i = 0; i < n; i++) {
@@ -211,7 +228,7 @@ bool line_newton_solve(line *l, bool coarsest)
                 move = fmax(move, fabs(l->u[i] - old[i]));
             }
             bool good = isfinite(move) && line_assemble(l, l->u);
-            if (good && (defect(l) <= was || step < 1e-2 || changed || move <= 1e-9 * size))
+            if (good && (defect(l, sizes) <= was || step < 1e-2 || changed || move <= 1e-9 * size))
                 break;
             if (step < 1e-6)
                 return field_fail(l->w, l->fp->eq[0].f.at,

@@ -37,6 +37,7 @@ typedef struct solver {
     double *last;         /* rates of the last solved stage */
     double *start, *base, *stage, *keep, *full, *rate;
     double *size; /* of each dof, from what it and its rate have been so far */
+    double *load; /* of each row: the largest force or rate in it so far, by which its residual is measured */
     double T, tolerance;
     int order;
     bool adaptive;
@@ -67,12 +68,18 @@ static void graph_at(void *ud, double x, int side, double out[3])
     out[2] = moment_curve(&g->w->m, g->row, x, side);
 }
 
-static double graph_scale(const solver *w, int k, double x)
+/* How far to look around x: as far as the unknown was so far, as its kinks, as it comes in the whole run at
+   its present rate; where all that is 0, at the rate that row k asks for. */
+static double graph_scale(solver *w, int k, double x)
 {
-    double s = fmax(1, fabs(x));
+    double s = fmax(fabs(x), fmax(w->size[k], w->T * fabs(w->last[k])));
     for (int j = 0; j < w->m.nkink[k]; j++)
         s = fmax(s, fabs(w->m.kink[k][j]));
-    return s;
+    if (s > 0)
+        return s;
+    row_value at = moment_row(&w->m, k, x, 1);
+    s = w->T * fabs(at.r / at.dv);
+    return s > 0 && isfinite(s) ? s : 1;
 }
 
 /* The map at the present time; rows that are separable look alike at all times. */
@@ -478,11 +485,10 @@ static void residual_look(solver *w, double h)
             }
         m->v[k] = keep;
         double f = right.r + right.dv * keep, g = left.r + left.dv * keep;
-        double off = f < 0   ? -f
-                     : g > 0 ? g
-                             : 0,
-               scale = fmax(1, fabs(right.dv * keep) + 2.3e-16 * fabs(x) * fabs(right.dv) / h);
-        w->r->residual = fmax(w->r->residual, off / scale);
+        double off = f < 0 ? -f : g > 0 ? g : 0, noise = 2.3e-16 * fabs(x) * fabs(right.dv) / h;
+        w->load[k] = fmax(w->load[k], fmax(fabs(right.dv * keep), fabs(right.r)));
+        if (off > noise)
+            w->r->residual = fmax(w->r->residual, (off - noise) / w->load[k]);
     }
 }
 
@@ -732,7 +738,8 @@ static void solver_new(solver *w, const run_options *o, results *r, arena *a)
     w->nside = ip->njoint ? ip->njoint : n;
     w->side = arena_array(a, int8_t, w->nside + 1), w->side0 = arena_array(a, int8_t, 2 * w->nside + 1);
     w->joint = ip->njoint ? joint_new(ip, n, a) : NULL;
-    double **all[] = { &w->last, &w->start, &w->base, &w->stage, &w->keep, &w->full, &w->rate, &w->size };
+    double **all[] = { &w->last, &w->start, &w->base, &w->stage, &w->keep,
+                       &w->full, &w->rate,  &w->size, &w->load };
     for (size_t k = 0; k < sizeof all / sizeof *all; k++)
         *all[k] = arena_array(a, double, n + 1);
     w->proj = projector_new(r->prog->inclusion, a);

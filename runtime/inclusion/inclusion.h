@@ -124,6 +124,7 @@ void moment_fail(moment *m, span at, const char *message);
 const char *number_text(arena *a, double x);
 
 double moment_raw(moment *m, int row);        /* R with x, x' and selections as they stand */
+double moment_factor(moment *m, int row);     /* of its own rate, there */
 double moment_argument(moment *m, int joint); /* a of a joint selection */
 
 /* ---- rows that hang together (inclusion_joint.c) ---- */

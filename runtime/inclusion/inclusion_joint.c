@@ -10,6 +10,8 @@
 struct joint_work {
     int n, m; /* rows, selections */
     double *R, *a, *x, *J, *B, *C, *W, *q, *s, *s0, *t, *col;
+    double *rate; /* of each row: the factor of its own rate */
+    double *size; /* of each unknown: the largest it was, or can move by in a step */
     factor rows, free;
     arena *scratch;
 };
@@ -19,7 +21,7 @@ joint_work *joint_new(const inclusion_program *ip, int n, arena *a)
     joint_work *w = arena_make(a, joint_work);
     int m = ip->njoint;
     *w = (joint_work){ .n = n, .m = m, .scratch = a };
-    double **v[] = { &w->R, &w->x, &w->t, &w->col };
+    double **v[] = { &w->R, &w->x, &w->t, &w->col, &w->rate, &w->size };
     for (size_t k = 0; k < sizeof v / sizeof *v; k++)
         *v[k] = arena_array(a, double, n + m + 1);
     double **s[] = { &w->a, &w->q, &w->s, &w->s0 };
@@ -47,6 +49,39 @@ static void values(const joint_work *w, moment *m, double *R, double *a)
         a[j] = moment_argument(m, j);
 }
 
+/* derivatives of R in s, which are exact: selections enter linearly */
+static void linearise_selections(joint_work *w, moment *m)
+{
+    int n = w->n, k = w->m;
+    for (int j = 0; j < k; j++) {
+        double *s = &m->s[m->ip->joint[j].number], keep = *s;
+        *s = keep + 1;
+        values(w, m, w->t, NULL);
+        *s = keep;
+        for (int r = 0; r < n; r++)
+            w->B[r * k + j] = w->t[r] - w->R[r];
+    }
+}
+
+/* all that is in row i besides its rate, at most */
+static double row_load(const joint_work *w, int i)
+{
+    double load = fabs(w->R[i]);
+    for (int j = 0; j < w->m; j++)
+        load += fabs(w->B[i * w->m + j]);
+    return load;
+}
+
+static void sizes(joint_work *w, const moment *m, const double *base, double ih)
+{
+    for (int i = 0; i < w->n; i++) {
+        double move = row_load(w, i) / (fabs(w->rate[i]) * ih);
+        w->size[i] = fmax(w->size[i], fmax(fabs(m->x[i]), fabs(base[i])));
+        if (isfinite(move))
+            w->size[i] = fmax(w->size[i], move);
+    }
+}
+
 /* derivatives of R in x (with x' moving along) and in s, of a in x */
 static void linearise(joint_work *w, moment *m, const double *base, double ih)
 {
@@ -54,8 +89,12 @@ static void linearise(joint_work *w, moment *m, const double *base, double ih)
     double *a = w->t + n;
     rates(m, base, ih, n);
     values(w, m, w->R, w->a);
+    for (int i = 0; i < n; i++)
+        w->rate[i] = moment_factor(m, i);
+    linearise_selections(w, m);
+    sizes(w, m, base, ih);
     for (int i = 0; i < n; i++) {
-        double x = m->x[i], e = 1e-6 * fmax(1e-3, fabs(x));
+        double x = m->x[i], e = 1e-6 * (w->size[i] > 0 ? w->size[i] : 1e-3);
         volatile double to = x + e; /* the step that is made, not the one that was meant */
         e = to - x;
         m->x[i] = to;
@@ -67,14 +106,6 @@ static void linearise(joint_work *w, moment *m, const double *base, double ih)
             w->J[r * n + i] = (w->t[r] - w->R[r]) / e;
         for (int j = 0; j < k; j++)
             w->C[j * n + i] = (a[j] - w->a[j]) / e;
-    }
-    for (int j = 0; j < k; j++) {
-        double *s = &m->s[m->ip->joint[j].number], keep = *s;
-        *s = keep + 1;
-        values(w, m, w->t, NULL);
-        *s = keep;
-        for (int r = 0; r < n; r++)
-            w->B[r * k + j] = w->t[r] - w->R[r];
     }
 }
 
@@ -192,7 +223,6 @@ bool joint_solve(joint_work *w, moment *m, const double *base, double ih, int8_t
                  int64_t *iterations)
 {
     int n = w->n, k = w->m;
-    double scale = 1, round = 0;
     for (int it = 0; it < 60; it++) {
         double change = 0;
         linearise(w, m, base, ih);
@@ -210,7 +240,7 @@ bool joint_solve(joint_work *w, moment *m, const double *base, double ih, int8_t
         factor_solve(&w->rows, w->col, w->t);
         for (int i = 0; i < n; i++) {
             m->x[i] -= w->t[i];
-            change = fmax(change, fabs(w->t[i]) / fmax(1, fabs(m->x[i])));
+            change = fmax(change, w->t[i] == 0 ? 0 : fabs(w->t[i]) / w->size[i]);
             if (!isfinite(m->x[i]))
                 return false;
         }
@@ -224,11 +254,13 @@ bool joint_solve(joint_work *w, moment *m, const double *base, double ih, int8_t
     }
     rates(m, base, ih, n);
     values(w, m, w->R, w->a);
-    for (int r = 0; r < n; r++)
-        scale = fmax(scale, fabs(m->v[r])), round = fmax(round, 9e-16 * fabs(m->x[r]) * ih);
-    /* what rounding of x makes of x' is no defect */
-    for (int r = 0; r < n; r++)
-        *residual = fmax(*residual, (fabs(w->R[r]) - round) / scale);
+    /* over the size of its terms; what rounding of x makes of x' is no defect */
+    for (int r = 0; r < n; r++) {
+        double round = 9e-16 * fabs(m->x[r]) * ih * fabs(w->rate[r]);
+        double terms = row_load(w, r) + fabs(w->rate[r] * m->v[r]);
+        if (fabs(w->R[r]) > round)
+            *residual = fmax(*residual, (fabs(w->R[r]) - round) / terms);
+    }
     for (int j = 0; j < k; j++)
         side[j] = (int8_t)(fabs(w->s[j]) < 1 ? 0 : w->s[j] > 0 ? 1 : -1);
     return true;

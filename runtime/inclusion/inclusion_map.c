@@ -144,7 +144,7 @@ static void past_look(moment *m, int k)
 {
     const inclusion_past *p = &m->ip->past[k];
     double when = OUT(&p->when, run_kernel(m, &p->when, m->reg_past[k]), 0), t = m->in.t;
-    if (!(when <= t + 1e-12 * fmax(1, fabs(t))))
+    if (!(when <= t + 1e-12 * fmax(m->r->duration, fabs(t))))
         moment_fail(m, p->at,
                     arena_printf(m->r->a,
                                  "the value at the time %s is read at t = %s: a delay must be positive",
@@ -313,6 +313,12 @@ double moment_raw(moment *m, int k)
 {
     const kernel *f = &m->ip->row[k].r;
     return m->sign[k] * OUT(f, run_kernel(m, f, m->reg[k]), 0);
+}
+
+double moment_factor(moment *m, int k)
+{
+    const kernel *f = &m->ip->row[k].r;
+    return m->sign[k] * OUT(f, run_kernel(m, f, m->reg[k]), 2);
 }
 
 double moment_argument(moment *m, int k)

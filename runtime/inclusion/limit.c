@@ -95,17 +95,23 @@ static double load_size(const follower *w)
 }
 
 /* ---- sizes ---- */
-/* the largest load of the run; where it needs the past, that of the start */
-static void load_measure(follower *w)
+/* the largest load of the run, and the kink farthest from 0; where they need the past, those of the start */
+static double load_measure(follower *w)
 {
     enum { TIMES = 64 };
+    double far = 0;
     for (int k = 0; k <= (w->m.ip->npast ? 0 : TIMES) && !failed(w); k++) {
         moment_time(&w->m, w->o->duration * k / TIMES);
         double y = fabs(moment_row(&w->m, 0, w->ref, 0).r);
         if (isfinite(y))
             w->load = fmax(w->load, y);
+        moment_kinks(&w->m, 0);
+        for (int i = 0; i < w->m.nkink[0]; i++)
+            far = fmax(far, fabs(w->m.kink[0][i]));
     }
     moment_time(&w->m, 0);
+    moment_kinks(&w->m, 0);
+    return far;
 }
 
 /* Does the graph lie beyond the loads at a distance d outside of the start and all kinks? */
@@ -127,10 +133,7 @@ static void sizes_find(follower *w)
 {
     enum { POWERS = 200 };
     int k = POWERS;
-    double own = fabs(w->v);
-    load_measure(w);
-    for (int i = 0; i < w->m.nkink[0]; i++)
-        own = fmax(own, fabs(w->m.kink[0][i]));
+    double own = fmax(fabs(w->v), load_measure(w));
     w->offset = moment_row(&w->m, 0, w->ref, 0).r;
     while (k > -POWERS && graph_beyond(w, ldexp(1, k)))
         k--;

@@ -826,7 +826,7 @@ static void history_start(ev *w)
 {
     double *q0 = arena_array(w->a, double, w->n + 1), *v0 = arena_array(w->a, double, w->n + 1);
     system_start(w->s, q0, v0);
-    w->hist = history_new(w->a, w->p, w->K, w->width, q0);
+    w->hist = history_new(w->a, w->p, w->K, w->width, w->o->duration, q0);
     history_begin(w->hist, 0);
     history_break(w->hist, 0, 0);
 }

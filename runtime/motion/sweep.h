@@ -247,11 +247,13 @@ typedef struct step_policy {
 /* Sizes seen so far, which tolerances follow. */
 typedef struct sizes_seen {
     double *qmax, *vmax; /* n */
-    double *lengths;     /* of each family: largest of what its gaps are made of */
-    double *sizes;       /* n: sizes of what is summed up */
-    int *grown, ngrown;  /* dofs whose sizes have grown */
-    bool *has_grown;     /* n: false between uses */
-    int64_t sized;       /* how often they did */
+    double *light;       /* n: 1 over the mass of each dof, by which dofs in other units are compared */
+    bool light_known;
+    double *lengths;    /* of each family: largest of what its gaps are made of */
+    double *sizes;      /* n: sizes of what is summed up */
+    int *grown, ngrown; /* dofs whose sizes have grown */
+    bool *has_grown;    /* n: false between uses */
+    int64_t sized;      /* how often they did */
 } sizes_seen;
 
 /* By which rates bodies move over a step at once. */

@@ -18,8 +18,7 @@ static void contact_state_new(sweep *w, contact_state *k, contact *c)
                           .still = c->fam->still,
                           .out = &w->r->contact[c->fam - w->s->family],
                           .at = -1,
-                          .length = w->contacts.near.reach > 0 ? &w->contacts.near.reach
-                                                               : &w->size.lengths[c->fam - w->s->family],
+                          .length = &w->size.lengths[c->fam - w->s->family],
                           .sized = -1,
                           .stamp = -1,
                           .stamp_m = -1,
@@ -231,6 +230,8 @@ void sweep_states(sweep *w)
     near_new(&w->contacts.near, w->a, s);
     w->contacts.near_of = arena_array(w->a, near_states, w->contacts.near.nof);
     w->size.lengths = arena_array(w->a, double, w->p->ncontact);
+    for (size_t i = 0; i < w->contacts.near.nof; i++)
+        w->size.lengths[w->contacts.near.of[i].fam - s->family] = w->contacts.near.reach;
     w->contacts.table.from = arena_array(w->a, size_t, w->p->ncontact + 1);
     w->contacts.table.at_dof = arena_array(w->a, int, w->n + 2);
     w->contacts.table.every = arena_array(w->a, int, w->n);

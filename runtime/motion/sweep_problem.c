@@ -65,19 +65,35 @@ void sweep_sizes(sweep *w)
     }
 }
 
+/* Where bodies have a size, what an overlap is measured by: the gap that a way of that size opens; 0: the
+   contact is none of theirs. */
+static double body_length(const sweep *w, const gap_row *r, size_t f)
+{
+    const near_list *pairs = &w->contacts.near;
+    double hh = 0;
+    if (!pairs->nof)
+        return 0;
+    if (near_fits(&w->p->contact[f]))
+        return pairs->reach;
+    for (int k = 0; k < r->n; k++)
+        if (pairs->point[r->dof[k]])
+            hh += r->H[k] * r->H[k];
+    return pairs->reach * sqrt(hh);
+}
+
 /* contact i of the table, of family f */
 static void gap_tolerances(sweep *w, size_t i, size_t f)
 {
     contact_table *t = &w->contacts.table;
     const gap_row *r = &t->row[i];
     const double *qmax = w->size.qmax, *vmax = w->size.vmax;
-    double size = 0, rate = 0;
+    double size = 0, rate = 0, body = body_length(w, r, f);
     for (int k = 0; k < r->n; k++) {
         size += fabs(r->H[k]) * qmax[r->dof[k]];
         rate += fabs(r->H[k]) * vmax[r->dof[k]];
     }
     /* members of a family are of one kind: they share what overlaps are measured by */
-    w->size.lengths[f] = larger(w->size.lengths[f], size);
+    w->size.lengths[f] = larger(w->size.lengths[f], body > 0 ? body : size);
     t->tol_gap[i] = GAP_IS_ZERO * size;
     t->tol_u[i] = 1e-12 * (rate + fabs(r->known ? r->ht : w->contacts.state[i]->c->ht));
 }

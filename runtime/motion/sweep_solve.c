@@ -308,6 +308,7 @@ void sweep_chain(sweep *w)
     w->hand.step = w->hand.end = 1;
     sweep_cones(w);
     list_put(w, &w->crowd.chain, true, w->s->minv.a);
+    list_equal(&w->crowd.chain.act);
     list_fix(&w->crowd.chain);
 }
 
@@ -329,6 +330,7 @@ static impulses *list_of(sweep *w, bool mass, const double *scale)
         return &w->crowd.chain;
     }
     list_put(w, &w->crowd.list, mass, scale);
+    list_equal(&w->crowd.list.act);
     return &w->crowd.list;
 }
 
@@ -347,6 +349,7 @@ static double list_laws(sweep *w, impulses *p, const double *x)
             s += u * u;
         }
         sweep_law(w, i, sqrt(s), &o->mu, &o->radius);
+        list_cone_in(&p->act, o);
         double was = mu * rn + radius, is = o->mu * rn + o->radius;
         most = larger(most, fabs(is - was) / larger(larger(fabs(is), fabs(was)), 1e-300));
     }
@@ -376,13 +379,15 @@ static bool solve_list(sweep *w, bool mass, double *x)
     contact_list *l = &p->act;
     bool of_speed = false;
     for (int i = 0; i < l->rows; i++) {
-        l->b[i] = w->hand.off[i];
-        l->r[i] = w->hand.rr[i];
+        double unit = l->equal ? l->unit[i] : 1;
+        l->b[i] = w->hand.off[i] * unit;
+        l->r[i] = w->hand.rr[i] / unit;
     }
     for (int i = 0; i < w->hand.nact && !w->hand.known.still; i++) {
         of_speed |= w->hand.cone[i].of_speed && !w->hand.cone[i].dir;
         if (w->hand.cone[i].of_speed && !w->hand.cone[i].dir)
             sweep_law(w, i, w->hand.act[i]->speed, &l->cone[i].mu, &l->cone[i].radius);
+        list_cone_in(l, &l->cone[i]);
     }
     p->root = NULL;
     if (mass || w->hand.known.fixed || w->policy.whole) { /* reactions act along the rows: W is symmetric */
@@ -402,7 +407,8 @@ static bool solve_list(sweep *w, bool mass, double *x)
         vec_copy(x, w->crowd.free, w->n);
         ok = impulses_solve(p);
     }
-    vec_copy(w->hand.rr, l->r, l->rows);
+    for (int i = 0; i < l->rows; i++)
+        w->hand.rr[i] = l->equal ? l->r[i] * l->unit[i] : l->r[i];
     w->hand.pr.iterations = (int)p->iterations;
     w->hand.blur[mass] = list_blur(w, l);
     w->r->count.swept += p->swept;

@@ -71,16 +71,38 @@ static void step_positions(sweep *w, double h)
         w->q1[i] = w->q[i] + (a * w->v[i] + b * w->v1[i]);
 }
 
-static bool rows_alike(const double *a, const double *b, int n)
+/* the diagonal of the mass matrix; a first-order dof has its factor times the length of the run */
+static void lightness(sweep *w)
 {
-    return vec_dot(a, b, n) > 0.5 * vec_dot(b, b, n);
+    const matrix_shape *shape = &w->s->mass_shape;
+    if (w->size.light_known && w->s->mass_constant)
+        return;
+    for (int i = 0; i < w->n; i++) {
+        double m = fabs(w->M[matrix_at(shape, i, i)]);
+        if (w->p->order && w->p->order[i] == 1)
+            m *= w->o->duration;
+        w->size.light[i] = m > 0 ? 1 / m : 1;
+    }
+    w->size.light_known = true;
+}
+
+/* have two rows of a contact one direction, in the kinetic metric? */
+static bool rows_alike(const sweep *w, const contact *c, const double *a, const double *b)
+{
+    double ab = 0, bb = 0;
+    for (int i = 0; i < c->n; i++) {
+        double light = w->size.light[c->dof ? c->dof[i] : i];
+        ab += light * a[i] * b[i];
+        bb += light * b[i] * b[i];
+    }
+    return ab > 0.5 * bb;
 }
 
 /* mean of two rows; directions that were chosen anew are not mixed */
-static void mean_row(const double *a, const double *b, double *m, int n)
+static void mean_row(const sweep *w, const contact *c, const double *a, const double *b, double *m)
 {
-    bool same = rows_alike(a, b, n);
-    for (int i = 0; i < n; i++)
+    bool same = rows_alike(w, c, a, b);
+    for (int i = 0; i < c->n; i++)
         m[i] = same ? 0.5 * (a[i] + b[i]) : b[i];
 }
 
@@ -135,9 +157,9 @@ static void rows_after(sweep *w, const double *M)
             c->normal = (1 - w->theta) * k->normal0 + w->theta * c->normal;
         }
         if (!fixed && !w->policy.whole) {
-            mean_row(k->H0, c->H, k->Hm, n);
+            mean_row(w, c, k->H0, c->H, k->Hm);
             for (int j = 0; j < c->d; j++)
-                mean_row(k->S0 + (size_t)j * n, c->S + (size_t)j * n, k->Sm + (size_t)j * n, n);
+                mean_row(w, c, k->S0 + (size_t)j * n, c->S + (size_t)j * n, k->Sm + (size_t)j * n);
         }
     }
 }
@@ -280,7 +302,7 @@ static bool put_back(sweep *w, bool *moved)
                 continue;
             contact_rows(w->s, k->c, w->s->mass_constant ? w->M : w->M1, false);
             if (w->putting.back_mean)
-                mean_row(k->H0, k->c->H, k->Hm, k->c->n);
+                mean_row(w, k->c, k->H0, k->c->H, k->Hm);
         }
         vec_copy(w->room.x4, w->q1, w->n);
         sweep_shortest(w, m, gap, w->q1);
@@ -356,9 +378,13 @@ static bool step_newton(sweep *w, double h)
             return false;
         change = size = 0;
         for (int i = 0; i < n; i++) {
-            change = larger(change, fabs(v[i] - w->v1[i]));
-            size = larger(size, larger(fabs(v[i]), w->size.vmax[i]));
+            double light = w->size.light[i], by = v[i] - w->v1[i],
+                   speed = larger(fabs(v[i]), w->size.vmax[i]);
+            change = larger(change, by * by / light);
+            size = larger(size, speed * speed / light);
         }
+        change = sqrt(change);
+        size = sqrt(size);
         vec_copy(w->v1, v, n);
         if (!isfinite(change))
             return not_finite(w);
@@ -432,6 +458,7 @@ bool sweep_smooth(sweep *w, double h)
 {
     bool linear = w->linear;
     w->t1 = w->t + h;
+    lightness(w);
     rows_before(w);
     if (!linear && w->s->mass_constant && (!w->s->force_of_state || w->s->jacobian_constant)) {
         linear = true;
@@ -485,7 +512,7 @@ static double mean_rate(const sweep *w, const contact_state *k, int j, double *s
     const double *row1 = row_of(k, c->H, c->S, j), *row0 = row1;
     if (!k->rows_fixed && !w->policy.whole)
         row0 = row_of(k, k->H0, k->S0, j);
-    if (row0 != row1 && !rows_alike(row0, row1, c->n))
+    if (row0 != row1 && !rows_alike(w, c, row0, row1))
         row0 = row1; /* directions that were chosen anew */
     *still = 0.5 * (j < a ? k->htm + c->ht : k->s0m[j - a] + c->s0[j - a]);
     return 0.5 * (contact_rate(c, row0, w->v) + contact_rate(c, row1, w->v1)) + *still;

@@ -22,12 +22,6 @@ static double small_overlap(const sweep *w, const contact_state *k)
     return *k->length * small_share(w);
 }
 
-/* what the overlaps of a family are measured by */
-static double length_of(const sweep *w, size_t f)
-{
-    return w->contacts.near.reach > 0 ? w->contacts.near.reach : w->size.lengths[f];
-}
-
 /* ---- who takes part ---- */
 /* By how much smooth forces change the rate of the gap in the step, their parts taken together by size. */
 static double forced_rate(const sweep *w, const gap_row *r)
@@ -105,8 +99,7 @@ static bool join_rows(sweep *w, size_t i, const joining *j)
         contact_rows(w->s, k->c, w->M, false);
     if (!r->known)
         row_note(r, k);
-    if (!t->in[i] && !t->met[i] && !w->crowd.chain.fixed &&
-        t->gap[i] > w->contacts.margin * (j->h * reach_of(w, r) + 2e-4 * j->length))
+    if (!t->in[i] && !t->met[i] && !w->crowd.chain.fixed && too_far(w, i, j->h, j->length))
         return false;
     if (!r->known) {
         contact_laws(w->s, k->c, false);
@@ -136,7 +129,7 @@ static void join(sweep *w, double h)
     memcpy(t->in, t->closed, w->contacts.nstate * sizeof *t->in);
     for (size_t f = 0; f < w->p->ncontact; f++) {
         bool pairs = near_fits(&w->p->contact[f]);
-        joining j = { h, length_of(w, f), micro_time(w, h), w->p->contact[f].relation };
+        joining j = { h, w->size.lengths[f], micro_time(w, h), w->p->contact[f].relation };
         for (size_t i = t->from[f]; i < t->from[f + 1]; i++)
             if (j.relation == REL_CLOSED)
                 t->in[i] = true;
@@ -226,7 +219,7 @@ static bool overlap_left(const sweep *w, double share)
     const contact_table *t = &w->contacts.table;
     for (size_t f = 0; f < w->p->ncontact; f++) {
         bool held = w->p->contact[f].relation == REL_BILATERAL;
-        double most = share * length_of(w, f);
+        double most = share * w->size.lengths[f];
         if (w->p->contact[f].relation == REL_CLOSED)
             continue;
         for (size_t i = t->from[f]; i < t->from[f + 1]; i++)
@@ -272,6 +265,15 @@ static double way_rate(const sweep *w, int i)
     return w->way.by_end[i] ? w->v1[i] : 0.5 * (w->v[i] + w->v1[i]);
 }
 
+/* its parts taken together by size */
+static double rate_size(const contact *c, const double *row, const double *rate)
+{
+    double size = 0;
+    for (int k = 0; k < c->n; k++)
+        size += fabs(row[k] * rate[dof_of(c, k)]);
+    return size;
+}
+
 /* Does the impulse of contact i do work along the way its bodies go, all of it or its normal part?  What
    friction loses does not pay for bodies that are pressed together while they go apart. */
 static bool gains(const sweep *w, int i, const double *rate)
@@ -282,9 +284,8 @@ static bool gains(const sweep *w, int i, const double *rate)
     double speed = 0;
     bool new = false;
     for (int j = 0; j < row->n; j++) {
-        int dof = row->dof[j];
-        new |= (!row->whole || row->H[j] != 0) && !w->way.by_end[dof];
-        speed = larger(speed, fabs(rate[dof]));
+        new |= (!row->whole || row->H[j] != 0) && !w->way.by_end[row->dof[j]];
+        speed += fabs(row->H[j] * rate[row->dof[j]]);
     }
     if (!new)
         return false;
@@ -292,8 +293,9 @@ static bool gains(const sweep *w, int i, const double *rate)
     double normal = power;
     const contact *c = o->d ? w->hand.act[i]->c : NULL;
     for (int a = 0; a < o->d; a++) {
-        power += r[1 + a] * (contact_rate(c, c->S + (size_t)a * (size_t)c->n, rate) + c->s0[a]);
-        size += fabs(r[1 + a]) * (speed + fabs(c->s0[a]));
+        const double *S = c->S + (size_t)a * (size_t)c->n;
+        power += r[1 + a] * (contact_rate(c, S, rate) + c->s0[a]);
+        size += fabs(r[1 + a]) * (rate_size(c, S, rate) + fabs(c->s0[a]));
     }
     return larger(power, normal) > 1e-9 * size;
 }

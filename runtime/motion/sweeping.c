@@ -92,6 +92,7 @@ static void sweep_rooms(sweep *w)
                            &w->acc,
                            &w->size.qmax,
                            &w->size.vmax,
+                           &w->size.light,
                            &w->room.x1,
                            &w->room.x2,
                            &w->room.x3,

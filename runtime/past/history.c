@@ -65,6 +65,7 @@ struct history {
     int n, K, width, gain;
     const double *q0;
     double t, eps;
+    double duration; /* of the run: what times are measured by */
     past *past;
     int npast;
     integral *in;
@@ -464,7 +465,7 @@ static bool integral_step(history *h, integral *x, const series_inputs *in, int 
 void history_begin(history *h, double t)
 {
     h->t = t;
-    h->eps = 2e-15 * (fabs(t) + 1e-3);
+    h->eps = 2e-15 * (fabs(t) + 1e-3 * h->duration);
 }
 
 bool history_step(history *h, series_inputs *in, int j)
@@ -492,7 +493,7 @@ bool history_vanishes(history *h)
 {
     for (int i = 0; i < h->npast; i++)
         if (h->past[i].rd.where != AT_HAND &&
-            h->t - taylor_out(h->past[i].arg, 0)[0] < 1e-12 * (1 + fabs(h->t)))
+            h->t - taylor_out(h->past[i].arg, 0)[0] < 1e-12 * (h->duration + fabs(h->t)))
             return !fail_delay(h, h->past[i].name, h->past[i].arg->k->at, h->t);
     return false;
 }
@@ -673,12 +674,18 @@ static void integral_new(history *h, const integral_rule *r, const int32_t *inde
         }
 }
 
-history *history_new(arena *a, const program *p, int order, int width, const double *q0)
+history *history_new(arena *a, const program *p, int order, int width, double duration, const double *q0)
 {
     history *h = arena_make(a, history);
-    *h = (history){
-        .a = a, .p = p, .d = p->delay, .n = p->nq, .K = order, .width = width, .gain = 2, .q0 = q0
-    };
+    *h = (history){ .a = a,
+                    .p = p,
+                    .d = p->delay,
+                    .n = p->nq,
+                    .K = order,
+                    .width = width,
+                    .gain = 2,
+                    .q0 = q0,
+                    .duration = duration };
     for (int k = 0; k < p->nq; k++)
         if (p->order && p->order[k] == 1)
             h->gain = 1;

@@ -38,7 +38,8 @@ typedef struct piece {
 
 /* ---- over series ---- */
 typedef struct history history;
-history *history_new(arena *a, const program *p, int order, int width, const double *q0);
+/* duration: of the run, which times are measured by */
+history *history_new(arena *a, const program *p, int order, int width, double duration, const double *q0);
 void history_begin(history *h, double t); /* expansions about t follow */
 /* Coefficient j of past values and integrals, which `in` reads from then on.  False: history_error tells. */
 bool history_step(history *h, series_inputs *in, int j);

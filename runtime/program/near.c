@@ -70,17 +70,34 @@ static void pairs_new(near_list *w, near_pairs *p, system_t *s)
     p->reach = largest_reach(p, w->a, &s->in);
 }
 
+static int32_t coordinate_dof(const near_pairs *p, int index, int32_t i, int k)
+{
+    const contact_family *f = p->fam->f;
+    const slot_map *m = (index == p->first ? f->near_a : f->near_b) + k;
+    return m->base + m->stride[index] * i;
+}
+
+static void points_mark(near_list *w, const near_pairs *p)
+{
+    for (int index = 0; index < 2; index++)
+        for (int32_t i = 0; i < (index ? p->n1 : p->n0); i++)
+            for (int k = 0; k < p->fam->f->near_dim; k++)
+                w->point[coordinate_dof(p, index, (index ? p->lo1 : p->lo0) + i, k)] = true;
+}
+
 void near_new(near_list *w, arena *a, system_t *s)
 {
     *w = (near_list){ .a = a, .n = s->n };
     w->of = arena_array(a, near_pairs, s->p->ncontact);
     w->seen = arena_array(a, double, s->n);
+    w->point = arena_array(a, bool, s->n);
     for (size_t i = 0; i < s->p->ncontact; i++) {
         if (!near_fits(&s->p->contact[i]))
             continue;
         near_pairs *p = &w->of[w->nof++];
         p->fam = &s->family[i];
         pairs_new(w, p, s);
+        points_mark(w, p);
         w->reach = larger(w->reach, p->reach);
     }
 }
@@ -94,9 +111,7 @@ int64_t near_member(const near_pairs *p, int32_t i, int32_t j)
 /* ---- near pairs: cells of the size of reach and skin, points of index 1 listed in them ---- */
 static double coordinate(const near_pairs *p, int index, int32_t i, int k, const double *q)
 {
-    const contact_family *f = p->fam->f;
-    const slot_map *m = (index == p->first ? f->near_a : f->near_b) + k;
-    return q[m->base + m->stride[index] * i];
+    return q[coordinate_dof(p, index, i, k)];
 }
 
 typedef struct {

@@ -22,6 +22,7 @@ typedef struct near_list {
     size_t nof;
     double skin, far; /* far: how much closer points may come in the step */
     double reach;     /* largest of all */
+    bool *point;      /* of each dof: is it a coordinate of a point? */
     double *seen;     /* positions for which pairs were found */
     bool known;
     int32_t *cell, *next, *list;

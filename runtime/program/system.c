@@ -657,20 +657,36 @@ static void gradient(system_t *s, contact *c)
 }
 
 /* ---- friction on a given slip ---- */
+/* 1 over the square of each column of S, so that dofs count alike in all units; 0: no slip there */
+static double column_weight(const double *S, int k, int n, int j)
+{
+    double all = 0;
+    for (int i = 0; i < k; i++)
+        all += S[(size_t)i * n + j] * S[(size_t)i * n + j];
+    return all > 0 ? 1 / all : 0;
+}
+
 /* S as given, nslip x n in out; nu (nslip) with nu.S = H when the slip is a whole relative velocity, of which
  * only the part across nu counts */
 static bool slip_normal(const double *S, const double *H, int k, int n, double *nu)
 {
-    double G[MAX_SLIP * MAX_SLIP] = { 0 }, b[MAX_SLIP], work[MAX_SLIP * MAX_SLIP + 2 * MAX_SLIP], off = 0,
-                        all = vec_dot(H, H, n);
+    double G[MAX_SLIP * MAX_SLIP] = { 0 }, b[MAX_SLIP] = { 0 }, work[MAX_SLIP * MAX_SLIP + 2 * MAX_SLIP],
+                        off = 0, all = 0;
     int iwork[MAX_SLIP];
+    for (int j = 0; j < n; j++) {
+        double weight = column_weight(S, k, n, j);
+        if (weight == 0 && H[j] != 0)
+            return false;
+        all += weight * H[j] * H[j];
+        for (int i = 0; i < k; i++) {
+            double s = weight * S[(size_t)i * n + j];
+            b[i] += s * H[j];
+            for (int l = 0; l < k; l++)
+                G[i * k + l] += s * S[(size_t)l * n + j];
+        }
+    }
     if (all == 0)
         return false;
-    for (int i = 0; i < k; i++) {
-        b[i] = vec_dot(S + (size_t)i * n, H, n);
-        for (int j = 0; j < k; j++)
-            G[i * k + j] = vec_dot(S + (size_t)i * n, S + (size_t)j * n, n);
-    }
     double two = k == 2 ? G[0] * G[3] - G[1] * G[2] : 0;
     if (k == 2 && two > 1e-6 * G[0] * G[3]) { /* far from singular: no search for the shortest */
         nu[0] = (G[3] * b[0] - G[1] * b[1]) / two;
@@ -681,7 +697,7 @@ static bool slip_normal(const double *S, const double *H, int k, int n, double *
         double h = -H[j];
         for (int i = 0; i < k; i++)
             h += nu[i] * S[(size_t)i * n + j];
-        off += h * h;
+        off += column_weight(S, k, n, j) * h * h;
     }
     return off <= 1e-16 * all;
 }
@@ -855,22 +871,48 @@ static double start_miss(system_t *s, contact *c, const double *x, bool rates, d
     return kind == REL_GAP ? fmin(gap, 0) : gap;
 }
 
-/* all that miss, one after the other, along their gradients, until none does; false: left as they were */
-static bool start_sweep(system_t *s, double *x, bool rates)
+/* what moves a dof, by its mass: 1 over the diagonal of the mass matrix; where that is none, all count alike
+ */
+static void start_lightness(system_t *s, double *light)
+{
+    arena_pos mark = arena_mark(s->a);
+    double *M = arena_array(s->a, double, s->mass_shape.count);
+    system_mass(s, M);
+    for (int j = 0; j < s->n; j++) {
+        double m = M[matrix_at(&s->mass_shape, j, j)];
+        light[j] = m > 0 ? 1 / m : 1;
+    }
+    arena_release(s->a, mark);
+}
+
+/* gradient of the gap, by what moves each dof, squared */
+static double start_give(const contact *c, const double *light)
+{
+    double hh = 0;
+    for (int j = 0; j < c->n; j++)
+        hh += c->H[j] * c->H[j] * light[c->dof ? c->dof[j] : j];
+    return hh;
+}
+
+/* All that miss, one after the other, until none does; false: left as they were.  The shortest way is that of
+   the kinetic metric, by its diagonal: the same in all units of the dofs. */
+static bool start_sweep(system_t *s, double *x, bool rates, const double *light)
 {
     enum { SWEEPS = 200 };
     for (int round = 0; round < SWEEPS; round++) {
         bool missed = false;
         for (size_t i = 0; i < s->ncontact; i++) {
             contact *c = &s->contact[i];
-            double size, miss = start_miss(s, c, x, rates, &size), hh = vec_dot(c->H, c->H, c->n);
+            double size, miss = start_miss(s, c, x, rates, &size), hh = start_give(c, light);
             if (!(fabs(miss) > START_TINY * size))
                 continue;
             if (!(fabs(miss) <= 2 * START_ROUNDED * size) || !(hh > 0))
                 return false;
             missed = missed || fabs(miss) > 1e-14 * size;
-            for (int j = 0; j < c->n; j++)
-                x[c->dof ? c->dof[j] : j] -= miss / hh * c->H[j];
+            for (int j = 0; j < c->n; j++) {
+                int to = c->dof ? c->dof[j] : j;
+                x[to] -= miss / hh * c->H[j] * light[to];
+            }
         }
         if (!missed)
             return true;
@@ -897,11 +939,12 @@ static const contact *start_worst(system_t *s, const double *x, bool rates)
 static void start_move(system_t *s, double *x, bool rates)
 {
     const contact *worst = start_worst(s, x, rates);
-    double *was = arena_array(s->a, double, s->n);
     if (!worst)
         return;
+    double *was = arena_array(s->a, double, s->n), *light = arena_array(s->a, double, s->n);
     memcpy(was, x, (size_t)s->n * sizeof *x);
-    if (!start_sweep(s, x, rates)) {
+    start_lightness(s, light);
+    if (!start_sweep(s, x, rates, light)) {
         memcpy(x, was, (size_t)s->n * sizeof *x);
         return;
     }
