@@ -82,7 +82,8 @@ typedef struct results {
     /* worst over the run; power_balance: largest drift, relative to the largest energy */
     double max_penetration, residual, power_balance;
     double error;    /* estimate of the largest error of a dof; NAN: none */
-    double promised; /* tolerance of gaps and reactions, relative; INFINITY: contacts give way */
+    double promised; /* tolerance of gaps and reactions, relative; of the motion where contacts give way */
+    bool gives_way;  /* gaps are no promise: contacts are springs, whose forces are those of the sample */
     /* of rods: at the places where contact is asked; max_penetration is that of the smooth lines everywhere
      */
     double pair_penetration;
