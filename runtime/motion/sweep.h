@@ -22,6 +22,14 @@ typedef struct column {
     size_t room;
 } column;
 
+/* The problem of a contact that is alone, over a step and at an instant, with the matrices of both. */
+typedef struct lone_problem {
+    cone cone, cone_now;
+    double *A, *Am;
+    int64_t stamp_a, stamp_am;
+    double cone_step;
+} lone_problem;
+
 /* What a contact carries along the run. */
 typedef struct contact_state {
     /* what every step reads */
@@ -51,11 +59,7 @@ typedef struct contact_state {
     /* D^-1 [Hm; Sm]^T and M^-1 [H; S]^T, a row for each component; which D and M they belong to */
     column G, Gm;
     int64_t stamp, stamp_m;
-    /* of its problem when it is alone, over a step and at an instant, and the matrices of that */
-    cone cone, cone_now;
-    double *A, *Am;
-    int64_t stamp_a, stamp_am;
-    double cone_step;
+    lone_problem alone;
     meeting now; /* its part in what happens at an instant */
 } contact_state;
 
@@ -95,6 +99,120 @@ typedef struct act_known {
     int listed; /* whether the list holds their rows as they are, for masses (1) or the step (0); -1: no */
 } act_known;
 
+/* Matrices of the step. */
+typedef struct step_matrices {
+    /* Jacobians, M - theta h Fv - theta^2 h^2 Fq and its factors */
+    double *Fq, *Fv, *D;
+    factor df;
+    const factor *dinv;     /* of the trial step */
+    double d_step;          /* step df belongs to; NAN: none */
+    int64_t stamp, stamp_m; /* numbers of the D and M at hand */
+} step_matrices;
+
+/* Contacts that may matter, and how they are found. */
+typedef struct contact_lists {
+    contact_state **state; /* in the order of families and members */
+    size_t nstate, state_room;
+    contact_table table;
+    contact_state **busy;          /* those with impacts or impulses of this step */
+    size_t nbusy, busy_room, made; /* made: states there ever were */
+    near_list near;
+    near_states *near_of; /* states of each family of near pairs */
+    contact **gaps_of;    /* room of sweep_gaps */
+    contact_state **look; /* room: those whose gaps are evaluated */
+    double margin;        /* how far ahead contacts are looked for, in steps */
+} contact_lists;
+
+/* The problem at hand: of the step or of an instant, for the contacts that act. */
+typedef struct problem_at_hand {
+    contact_state **act;
+    int nact;
+    meeting **meetings; /* of those at an instant */
+    act_known known;
+    int rows_room, contacts_room;
+    bool *who;
+    int *perm;
+    contact_problem pr;
+    contact_work *work;
+    double *W, *b, *off, *rr, *u;     /* u = J x + off without reactions: that is b */
+    double *unit;                     /* of the rows of W, see contact/equal.h */
+    double *kept_r;                   /* rows: reactions at the start */
+    int rows_most, dofs_most;         /* of a contact */
+    int matrix_rows, matrix_contacts; /* room of W */
+    double blur[2]; /* rates that its tolerance leaves open, at an instant and over a step: [mass] */
+    bool unsolved;  /* the last problem */
+    cone *cone;
+    double *dir, *local;
+    double step; /* its size: 1 for forces, the step for impulses, 0 for shocks */
+    double end;  /* weight of the end of the step in its coefficients; 1 at an instant */
+} problem_at_hand;
+
+/* The same problem where there are many contacts. */
+typedef struct crowd_problem {
+    impulses chain;                 /* of all contacts, where rows never change and few meet at a dof */
+    impulses list;                  /* as a list of contacts */
+    mixed *coupled[2];              /* with the rates among its unknowns; of masses, of the step */
+    contact_state **coupled_act[2]; /* what their last problem was about */
+    int coupled_n[2];
+    int64_t coupled_stamp[2];
+    int coupled_room[2];
+    double *free, *root; /* n: rates without reactions; roots of the inverse masses */
+    bool root_known;     /* those of masses that never change */
+} crowd_problem;
+
+/* Contacts that are put back on their surfaces. */
+typedef struct putting_back {
+    contact_state **back;
+    bool back_mean;      /* along the mean of their rows over the step */
+    mixed *back_coupled; /* for moves of many contacts */
+    double *back_room;
+    int back_most;
+} putting_back;
+
+/* Energy and work of the step. */
+typedef struct step_account {
+    books *books;               /* of the clock */
+    double step_from;           /* where the last step of the run began */
+    double *driving, *driving1; /* n: forces without potential now and at the end of the step */
+    double power, power1;       /* and the power of no dof */
+    bool driving_known;         /* those of now */
+    double *used;               /* n: forces that the step taken at once was made with */
+    double opened;              /* work of smooth forces while positions were put right */
+    /* of its contacts, and what they give to surfaces that move, where that is known */
+    double gain, given;
+    bool gain_known;
+} step_account;
+
+/* Conditions of `when`. */
+typedef struct event_watch {
+    event_terms *events;
+    bool *rising, *fired, stopped;
+    size_t nfired;
+} event_watch;
+
+/* How impacts are followed, and what is tried when a step fails. */
+typedef struct step_policy {
+    cut_policy cut;
+    bool was_at_once;    /* the last step */
+    int wait, wait_next; /* steps taken at once before impacts are followed again */
+    int again;           /* impacts in this step of contacts that had one in it */
+    int patience;        /* impacts followed one by one in a step */
+    bool may_halve;      /* a step that is not solved is tried in halves */
+    bool trial;          /* a step that fails is taken in another way */
+    bool tried;          /* gaps are those of a step that was given up */
+    /* the trial step takes in what may close, with the rows of its start: it can always be solved */
+    bool whole;
+} step_policy;
+
+/* Sizes seen so far, which tolerances follow. */
+typedef struct sizes_seen {
+    double *qmax, *vmax; /* n */
+    double *lengths;     /* of each family: largest of what its gaps are made of */
+    double *sizes;       /* n: sizes of what is summed up */
+    int *grown, ngrown;  /* dofs whose sizes have grown */
+    int64_t sized;       /* how often they did */
+} sizes_seen;
+
 typedef struct sweep {
     const program *p;
     const run_options *o;
@@ -107,92 +225,24 @@ typedef struct sweep {
     double t, *q, *v, *f;     /* now */
     double t1, *q1, *v1, *f1; /* end of the trial step */
     double *M, *M1, *Mm;      /* masses now, at the end, their mean */
-    double *acc, *qmax, *vmax;
-    /* Jacobians, M - theta h Fv - theta^2 h^2 Fq and its factors */
-    double *Fq, *Fv, *D;
-    factor df;
-    const factor *dinv;        /* of the trial step */
-    double d_step;             /* step df belongs to; NAN: none */
-    int64_t stamp, stamp_m;    /* numbers of the D and M at hand */
+    double *acc;
+    bool fresh;                /* acc is that of now */
+    bool jolt;                 /* a gap held from both sides has a rate: a shock at the start */
+    bool linear;               /* a step needs no prediction */
+    uint8_t *by_end;           /* n: goes by the rate at the end of the step */
+    double *lumped;            /* n: inverse masses without coupling, that overlaps are opened by */
     double *x1, *x2, *x3, *x4; /* n */
-    contact_state **state;     /* contacts that may matter, in the order of families and members */
-    size_t nstate, state_room;
-    contact_table table;
-    contact_state **busy;          /* those with impacts or impulses of this step */
-    size_t nbusy, busy_room, made; /* made: states there ever were */
-    near_list near;
-    near_states *near_of; /* states of each family of near pairs */
-    contact **gaps_of;    /* room of sweep_gaps */
-    contact_state **look; /* room: those whose gaps are evaluated */
-    /* contacts of the problem at hand */
-    contact_state **act;
-    int nact;
-    meeting **meetings; /* of those at an instant */
-    act_known known;
-    int rows_room, contacts_room; /* of the problem at hand */
-    double *spread, *sizes;       /* n: 0 between uses; sizes of what is summed up */
-    contact_state **back;         /* those that are put back on their surfaces */
-    bool back_mean;               /* along the mean of their rows over the step */
-    bool *who;
-    int *perm;
-    event_terms *events;
-    bool *rising;
-    contact_problem pr;
-    contact_work *work;
-    double *W, *b, *off, *rr, *u;   /* u = J x + off without reactions: that is b */
-    double *unit;                   /* of the rows of W, see contact/equal.h */
-    impulses chain;                 /* of all contacts, where rows never change and few meet at a dof */
-    impulses list;                  /* the same problem as a list of contacts, where there are many */
-    mixed *coupled[2];              /* and with the rates among its unknowns; of masses, of the step */
-    contact_state **coupled_act[2]; /* what their last problem was about */
-    int coupled_n[2];
-    int64_t coupled_stamp[2];
-    int coupled_room[2];
-    double *free, *root;              /* n: rates without reactions; roots of the inverse masses */
-    bool root_known;                  /* those of masses that never change */
-    double *kept_r;                   /* rows: reactions at the start */
-    int rows_most, dofs_most;         /* of a contact */
-    int matrix_rows, matrix_contacts; /* room of W */
-    double blur[2];      /* rates that its tolerance leaves open, at an instant and over a step: [mass] */
-    bool unsolved;       /* the last problem */
-    bool may_halve;      /* a step that is not solved is tried in halves */
-    mixed *back_coupled; /* for moves of many contacts back to their surfaces */
-    double *back_room;
-    int back_most;
-    cone *cone;
-    double *dir, *local;
-    double step;      /* size of the problem at hand: 1 for forces, the step for impulses, 0 for shocks */
-    double end;       /* weight of the end of the step in its coefficients; 1 at an instant */
-    books *books;     /* of the clock */
-    double step_from; /* where the last step of the run began */
-    double *driving, *driving1; /* n: forces without potential now and at the end of the step */
-    double power, power1;       /* and the power of no dof */
-    bool driving_known;         /* those of now */
-    double *used;               /* n: forces that the step taken at once was made with */
-    double opened;              /* work of smooth forces while positions were put right */
-    /* of its contacts, and what they give to surfaces that move, where that is known */
-    double gain, given;
-    bool gain_known;
-    bool tried;      /* gaps are those of a step that was given up */
-    uint8_t *by_end; /* n: goes by the rate at the end of the step */
-    double *lumped;  /* n: inverse masses without coupling, that overlaps are opened by */
-    double *lengths; /* of each family: largest seen of what its gaps are made of */
-    double margin;   /* how far ahead contacts are looked for, in steps */
-    cut_policy cut;
-    bool was_at_once;    /* the last step */
-    int wait, wait_next; /* steps taken at once before impacts are followed again */
-    bool *fired, stopped, jolt;
-    size_t nfired;
-    bool fresh; /* acc is that of now */
-    int again;  /* impacts in this step of contacts that had one in it */
-    bool trial; /* a step that fails is taken in another way */
-    /* the trial step takes in what may close, with the rows of its start: it can always be solved */
-    bool whole;
-    int patience;        /* impacts followed one by one in a step */
-    bool linear;         /* a step needs no prediction */
+    double *spread;            /* n: 0 between uses */
+    step_matrices matrix;
+    contact_lists contacts;
+    problem_at_hand hand;
+    crowd_problem crowd;
+    putting_back putting;
+    step_account account;
+    event_watch watch;
+    step_policy policy;
+    sizes_seen size;
     struct quick *quick; /* what sweep_quick steps with; NULL: the model is none for it */
-    int *grown, ngrown;  /* dofs whose sizes have grown: tolerances follow */
-    int64_t sized;       /* how often they did */
 } sweep;
 
 /* ---- sweep_problem.c ---- */
@@ -325,14 +375,14 @@ static inline double gap_rate(const contact_state *k, const double *v)
 
 static inline bool closed(const sweep *w, const contact_state *k)
 {
-    return w->table.closed[k->at];
+    return w->contacts.table.closed[k->at];
 }
 
 /* its impacts and impulses are those of this step from now on */
 static inline void busy(sweep *w, contact_state *k)
 {
     if (!k->busy)
-        w->busy[w->nbusy++] = k;
+        w->contacts.busy[w->contacts.nbusy++] = k;
     k->busy = true;
 }
 

@@ -9,13 +9,13 @@
 static double first_crossing(sweep *w, double h, const bool *who)
 {
     double best = INFINITY;
-    for (size_t i = 0; i < w->nstate; i++) {
-        contact_state *k = w->state[i];
+    for (size_t i = 0; i < w->contacts.nstate; i++) {
+        contact_state *k = w->contacts.state[i];
         if (!who[i])
             continue;
         if (!k->offset_fixed)
             contact_rows(w->s, k->c, w->s->mass_constant ? w->M : w->M1, false);
-        double un = gap_rate(k, w->v1), at = h - w->table.gap[i] / un;
+        double un = gap_rate(k, w->v1), at = h - w->contacts.table.gap[i] / un;
         if (un < 0 && at < best)
             best = at;
     }
@@ -25,9 +25,9 @@ static double first_crossing(sweep *w, double h, const bool *who)
 /* touching: at its tolerance, and coming */
 static bool touches(sweep *w, const bool *who)
 {
-    for (size_t i = 0; i < w->nstate; i++)
-        if (who[i] && w->table.gap[i] <= w->table.tol_gap[i] &&
-            gap_rate(w->state[i], w->v1) <= w->state[i]->tol_u)
+    for (size_t i = 0; i < w->contacts.nstate; i++)
+        if (who[i] && w->contacts.table.gap[i] <= w->contacts.table.tol_gap[i] &&
+            gap_rate(w->contacts.state[i], w->v1) <= w->contacts.state[i]->tol_u)
             return true;
     return false;
 }
@@ -37,8 +37,8 @@ static bool touches(sweep *w, const bool *who)
 static bool locate(sweep *w, double *h)
 {
     double lo = 0, hi = *h, x = hi;
-    bool *who = w->who;
-    memcpy(who, w->table.met, w->nstate * sizeof *who);
+    bool *who = w->hand.who;
+    memcpy(who, w->contacts.table.met, w->contacts.nstate * sizeof *who);
     for (int it = 0; it < 120; it++) {
         double next = first_crossing(w, x, who);
         if (!(next > lo && next < hi))
@@ -55,7 +55,7 @@ static bool locate(sweep *w, double *h)
             if (x == hi)
                 return true;
             hi = x;
-            memcpy(who, w->table.met, w->nstate * sizeof *who);
+            memcpy(who, w->contacts.table.met, w->contacts.nstate * sizeof *who);
         } else {
             if (touches(w, who) || x == lo)
                 return true;
@@ -70,7 +70,7 @@ static bool locate(sweep *w, double *h)
 static double slip_along(const sweep *w, const contact_state *k)
 {
     const contact *c = k->c;
-    double along = 0, before = 0, after = 0, rest = larger(k->tol_slip, w->blur[false]);
+    double along = 0, before = 0, after = 0, rest = larger(k->tol_slip, w->hand.blur[false]);
     for (int j = 0; j < c->d; j++) {
         double a = contact_rate(c, (k->rows_fixed ? c->S : k->S0) + (size_t)j * c->n, w->v) + k->s0m[j];
         before += a * a;
@@ -90,8 +90,8 @@ static double slip_along(const sweep *w, const contact_state *k)
 
 bool sweep_turns(const sweep *w)
 {
-    for (int i = 0; i < w->nact; i++)
-        if (w->act[i]->c->d && slip_along(w, w->act[i]) <= 0)
+    for (int i = 0; i < w->hand.nact; i++)
+        if (w->hand.act[i]->c->d && slip_along(w, w->hand.act[i]) <= 0)
             return true;
     return false;
 }
@@ -135,7 +135,7 @@ static bool goes_on(sweep *w, contact_state *k)
         free += fabs(contact_rate(c, S, w->x1));
         left += fabs(contact_rate(c, S, w->acc) + bias[j]);
     }
-    return left > 1e-9 * free + larger(k->tol_slip / w->h, w->blur[true]);
+    return left > 1e-9 * free + larger(k->tol_slip / w->h, w->hand.blur[true]);
 }
 
 /* The contact whose slip turns round in the trial step, or comes to a rest that friction cannot hold; NULL:
@@ -144,14 +144,14 @@ static contact_state *turning(sweep *w, double h, bool *ok)
 {
     if (!sweep_turns(w))
         return NULL;
-    for (int i = 0; i < w->nact; i++)
-        if (w->act[i]->c->d && slip_along(w, w->act[i]) < 0)
-            return w->act[i];
+    for (int i = 0; i < w->hand.nact; i++)
+        if (w->hand.act[i]->c->d && slip_along(w, w->hand.act[i]) < 0)
+            return w->hand.act[i];
     contact_state *found = NULL;
     bool known = gauss_ahead(w);
-    for (int i = 0; known && !found && i < w->nact; i++)
-        if (w->act[i]->c->d && slip_along(w, w->act[i]) == 0 && goes_on(w, w->act[i]))
-            found = w->act[i];
+    for (int i = 0; known && !found && i < w->hand.nact; i++)
+        if (w->hand.act[i]->c->d && slip_along(w, w->hand.act[i]) == 0 && goes_on(w, w->hand.act[i]))
+            found = w->hand.act[i];
     *ok = sweep_smooth(w, h);
     return found;
 }
@@ -197,8 +197,8 @@ static bool locate_turn(sweep *w, const contact_state *k, double *h)
 static bool still_deep(const sweep *w)
 {
     const double DEEP = 1e-9;
-    for (int i = 0; i < w->nact; i++)
-        if (w->act[i]->normal && *w->act[i]->c->gap < -DEEP * *w->act[i]->length)
+    for (int i = 0; i < w->hand.nact; i++)
+        if (w->hand.act[i]->normal && *w->hand.act[i]->c->gap < -DEEP * *w->hand.act[i]->length)
             return true;
     return false;
 }
@@ -210,14 +210,14 @@ static bool follow(sweep *w, double *h, bool *rise)
     results *r = w->r;
     double residual = r->residual;
     sweep_gather(w);
-    w->trial = true;
+    w->policy.trial = true;
     bool ok = (w->fresh || w->linear || sweep_gauss(w)) && sweep_smooth(w, *h) &&
               (!sweep_look(w) || locate(w, h));
     const contact_state *turns = ok ? turning(w, *h, &ok) : NULL;
     ok = ok && (!turns || locate_turn(w, turns, h));
     *rise = ok && w->p->nevent && sweep_rise(w, false);
     ok = ok && (!*rise || sweep_locate_event(w, h)) && !still_deep(w);
-    w->trial = false;
+    w->policy.trial = false;
     if (!ok)
         sweep_forget(w, residual);
     return ok;
@@ -227,9 +227,9 @@ static bool follow(sweep *w, double *h, bool *rise)
 static int cuts_most(const sweep *w)
 {
     enum { ALWAYS = 10000, MOST = 64, LARGE = 1000 };
-    if (w->cut == CUT_ALWAYS)
+    if (w->policy.cut == CUT_ALWAYS)
         return ALWAYS;
-    return MOST * LARGE / (LARGE + w->n + (int)w->nstate) + 1;
+    return MOST * LARGE / (LARGE + w->n + (int)w->contacts.nstate) + 1;
 }
 
 /* Piles that come to rest have crowds of impacts at every step: the next step gives up sooner, and where many
@@ -238,16 +238,16 @@ static void patience_after(sweep *w, bool crowd)
 {
     enum { FEW = 32, LONGEST = 256 };
     if (!crowd) {
-        w->wait_next = 4;
-        if (w->patience < MAX_AGAIN)
-            w->patience++;
+        w->policy.wait_next = 4;
+        if (w->policy.patience < MAX_AGAIN)
+            w->policy.patience++;
         return;
     }
-    w->patience = w->patience / 4 > 1 ? w->patience / 4 : 1;
-    if (w->nact <= FEW)
+    w->policy.patience = w->policy.patience / 4 > 1 ? w->policy.patience / 4 : 1;
+    if (w->hand.nact <= FEW)
         return;
-    w->wait = w->wait_next;
-    w->wait_next = w->wait_next < LONGEST ? 2 * w->wait_next : LONGEST;
+    w->policy.wait = w->policy.wait_next;
+    w->policy.wait_next = w->policy.wait_next < LONGEST ? 2 * w->policy.wait_next : LONGEST;
 }
 
 /* Closed contacts that turn as they move: a step that follows them solves its problem several times over. */
@@ -255,25 +255,27 @@ static bool pile_at_hand(const sweep *w)
 {
     enum { MANY = 100 };
     int n = 0;
-    for (size_t i = 0; i < w->nstate && n <= MANY; i++)
-        n += w->table.closed[i] && !w->state[i]->rows_fixed && w->state[i]->relation == REL_GAP;
+    for (size_t i = 0; i < w->contacts.nstate && n <= MANY; i++)
+        n += w->contacts.table.closed[i] && !w->contacts.state[i]->rows_fixed &&
+             w->contacts.state[i]->relation == REL_GAP;
     return n > MANY;
 }
 
 static bool crowded(const sweep *w, int sub, int most, bool waits)
 {
-    if (w->cut == CUT_NEVER || waits)
+    if (w->policy.cut == CUT_NEVER || waits)
         return true;
-    if (w->cut == CUT_ALWAYS)
+    if (w->policy.cut == CUT_ALWAYS)
         return sub > most;
-    if (w->near.nof && pile_at_hand(w))
+    if (w->contacts.near.nof && pile_at_hand(w))
         return true;
-    return w->again > w->patience || sub > most || (sub > w->patience && w->patience < MAX_AGAIN);
+    return w->policy.again > w->policy.patience || sub > most ||
+           (sub > w->policy.patience && w->policy.patience < MAX_AGAIN);
 }
 
 static bool near_step(sweep *w, double h)
 {
-    if (!w->near.nof)
+    if (!w->contacts.near.nof)
         return true;
     solve_with(&w->s->minv, w->f, w->x1);
     for (int i = 0; i < w->n; i++)
@@ -288,10 +290,10 @@ static bool whole_or_halves(sweep *w, double *h)
     enum { HALVES = 5 };
     for (int half = 0;; half++, *h /= 2) {
         double residual = w->r->residual;
-        w->may_halve = w->trial = half < HALVES && w->nact > 2;
-        w->unsolved = false;
-        bool ok = sweep_whole(w, *h), again = w->may_halve && w->unsolved;
-        w->may_halve = w->trial = false;
+        w->policy.may_halve = w->policy.trial = half < HALVES && w->hand.nact > 2;
+        w->hand.unsolved = false;
+        bool ok = sweep_whole(w, *h), again = w->policy.may_halve && w->hand.unsolved;
+        w->policy.may_halve = w->policy.trial = false;
         if (ok || !again)
             return ok;
         sweep_forget(w, residual);
@@ -304,26 +306,26 @@ static bool whole_or_halves(sweep *w, double *h)
 static void meet_anew(sweep *w)
 {
     system_at(w->s, w->t, w->q, w->v);
-    for (size_t i = 0; i < w->nstate; i++) {
-        contact_state *k = w->state[i];
-        if (!w->table.closed[i] || k->relation != REL_GAP || k->rows_fixed)
+    for (size_t i = 0; i < w->contacts.nstate; i++) {
+        contact_state *k = w->contacts.state[i];
+        if (!w->contacts.table.closed[i] || k->relation != REL_GAP || k->rows_fixed)
             continue;
         contact_rows(w->s, k->c, w->M, false);
-        w->table.closed[i] = fabs(gap_rate(k, w->v)) <= k->tol_u;
+        w->contacts.table.closed[i] = fabs(gap_rate(k, w->v)) <= k->tol_u;
     }
 }
 
 /* a step has no impacts and impulses yet */
 static void counts_clear(sweep *w)
 {
-    for (size_t i = 0; i < w->nbusy; i++) {
-        contact_state *k = w->busy[i];
+    for (size_t i = 0; i < w->contacts.nbusy; i++) {
+        contact_state *k = w->contacts.busy[i];
         k->busy = false;
         k->hits = 0;
         for (int j = 0; j < rows_of(k); j++)
             k->P[j] = 0;
     }
-    w->nbusy = 0;
+    w->contacts.nbusy = 0;
 }
 
 bool sweep_advance(sweep *w, double end)
@@ -331,13 +333,13 @@ bool sweep_advance(sweep *w, double end)
     if (!near_step(w, end - w->t))
         return false;
     counts_clear(w);
-    bool was = false, waits = w->wait > 0;
+    bool was = false, waits = w->policy.wait > 0;
     int most = cuts_most(w);
     if (waits)
-        w->wait--;
-    else if (w->was_at_once && w->cut != CUT_NEVER)
+        w->policy.wait--;
+    else if (w->policy.was_at_once && w->policy.cut != CUT_NEVER)
         meet_anew(w);
-    w->again = 0;
+    w->policy.again = 0;
     for (int sub = 0;; sub++) {
         if (!sweep_meet(w))
             return false;
@@ -348,7 +350,7 @@ bool sweep_advance(sweep *w, double end)
         if (fabs(h - w->h) <= 1e-9 * w->h)
             h = w->h;
         bool rise = false, crowd = crowded(w, sub, most, waits);
-        w->tried = !crowd;
+        w->policy.tried = !crowd;
         crowd = crowd || !follow(w, &h, &rise);
         if (crowd) {
             h = end - w->t;
@@ -366,11 +368,11 @@ bool sweep_advance(sweep *w, double end)
         was |= crowd;
         if (rise && !sweep_fire(w))
             return false;
-        if (w->stopped || w->t >= end)
+        if (w->watch.stopped || w->t >= end)
             break;
     }
     w->r->at_once += was;
-    w->was_at_once = was;
+    w->policy.was_at_once = was;
     if (!waits)
         patience_after(w, was);
     return true;

@@ -20,13 +20,14 @@ static void contact_state_new(sweep *w, contact_state *k, contact *c)
                           .still = c->fam->still,
                           .out = &w->r->contact[c->fam - w->s->family],
                           .at = -1,
-                          .length = w->near.reach > 0 ? &w->near.reach : &w->lengths[c->fam - w->s->family],
+                          .length = w->contacts.near.reach > 0 ? &w->contacts.near.reach
+                                                               : &w->size.lengths[c->fam - w->s->family],
                           .sized = -1,
                           .stamp = -1,
                           .stamp_m = -1,
-                          .stamp_a = -1,
-                          .stamp_am = -1,
-                          .cone_step = NAN };
+                          .alone.stamp_a = -1,
+                          .alone.stamp_am = -1,
+                          .alone.cone_step = NAN };
     if (!fixed) {
         k->H0 = numbers(w, n);
         k->S0 = numbers(w, d * n);
@@ -34,8 +35,8 @@ static void contact_state_new(sweep *w, contact_state *k, contact *c)
         k->Sm = numbers(w, d * n);
     }
     k->s0m = numbers(w, d);
-    k->A = numbers(w, m * m);
-    k->Am = numbers(w, m * m);
+    k->alone.A = numbers(w, m * m);
+    k->alone.Am = numbers(w, m * m);
     k->r = numbers(w, m);
     k->P = numbers(w, m);
     k->now.impulse = numbers(w, m);
@@ -45,7 +46,7 @@ static void contact_state_new(sweep *w, contact_state *k, contact *c)
 /* what is in it stays there; contacts are pointed at it by table_order */
 static void table_room(sweep *w, size_t room)
 {
-    contact_table *t = &w->table, old = *t;
+    contact_table *t = &w->contacts.table, old = *t;
     size_t n = old.n;
     t->gap = arena_array(w->a, double, room);
     t->tol_gap = arena_array(w->a, double, room);
@@ -65,10 +66,10 @@ static void table_room(sweep *w, size_t room)
 /* contacts at each dof */
 static void table_dofs(sweep *w)
 {
-    contact_table *t = &w->table;
+    contact_table *t = &w->contacts.table;
     int entries = 0;
-    for (size_t i = 0; i < w->nstate; i++)
-        entries += w->state[i]->c->dof ? w->state[i]->c->n : 0;
+    for (size_t i = 0; i < w->contacts.nstate; i++)
+        entries += w->contacts.state[i]->c->dof ? w->contacts.state[i]->c->n : 0;
     memset(t->at_dof, 0, ((size_t)w->n + 2) * sizeof *t->at_dof);
     if (entries > t->entries) {
         t->entries = entries + entries / 4;
@@ -76,8 +77,8 @@ static void table_dofs(sweep *w)
     }
     t->nall = 0;
     for (int pass = 0; pass < 2; pass++) {
-        for (size_t i = 0; i < w->nstate; i++) {
-            const contact *c = w->state[i]->c;
+        for (size_t i = 0; i < w->contacts.nstate; i++) {
+            const contact *c = w->contacts.state[i]->c;
             if (!c->dof && pass == 0)
                 t->all[t->nall++] = (int)i;
             for (int k = 0; c->dof && k < c->n; k++)
@@ -95,11 +96,11 @@ static void table_dofs(sweep *w)
 static void table_families(sweep *w)
 {
     size_t f = 0;
-    for (size_t i = 0; i < w->nstate; i++)
-        for (size_t own = (size_t)(w->state[i]->c->fam - w->s->family); f <= own; f++)
-            w->table.from[f] = i;
+    for (size_t i = 0; i < w->contacts.nstate; i++)
+        for (size_t own = (size_t)(w->contacts.state[i]->c->fam - w->s->family); f <= own; f++)
+            w->contacts.table.from[f] = i;
     for (; f <= w->p->ncontact; f++)
-        w->table.from[f] = w->nstate;
+        w->contacts.table.from[f] = w->contacts.nstate;
 }
 
 /* Tracks have come and gone: what the table says of those that were there goes along with them.  The others
@@ -110,15 +111,15 @@ static void table_order(sweep *w)
         double gap, tol_gap;
         bool closed, met, in;
     } line;
-    contact_table *t = &w->table;
+    contact_table *t = &w->contacts.table;
     arena_pos mark = arena_mark(w->scratch);
-    w->nact = 0; /* a state may be that of another pair */
+    w->hand.nact = 0; /* a state may be that of another pair */
     line *was = arena_array(w->scratch, line, t->n + 1);
     for (size_t i = 0; i < t->n; i++)
         was[i] = (line){ t->gap[i], t->tol_gap[i], t->closed[i], t->met[i], t->in[i] };
-    t->n = w->nstate;
+    t->n = w->contacts.nstate;
     for (size_t i = 0; i < t->n; i++) {
-        contact_state *k = w->state[i];
+        contact_state *k = w->contacts.state[i];
         line is = k->at < 0 ? (line){ .closed = always(k) } : was[k->at];
         t->gap[i] = is.gap;
         t->tol_gap[i] = is.tol_gap;
@@ -135,111 +136,111 @@ static void table_order(sweep *w)
 
 static void contact_state_room(sweep *w, size_t n)
 {
-    if (n <= w->state_room)
+    if (n <= w->contacts.state_room)
         return;
-    size_t room = w->state_room = n + n / 4;
-    contact_state **old = w->state;
-    w->state = arena_array(w->a, contact_state *, room);
-    if (w->nstate)
-        memcpy(w->state, old, w->nstate * sizeof *old);
+    size_t room = w->contacts.state_room = n + n / 4;
+    contact_state **old = w->contacts.state;
+    w->contacts.state = arena_array(w->a, contact_state *, room);
+    if (w->contacts.nstate)
+        memcpy(w->contacts.state, old, w->contacts.nstate * sizeof *old);
     table_room(w, room);
-    w->act = arena_array(w->a, contact_state *, room);
-    w->meetings = arena_array(w->a, meeting *, room);
-    w->back = arena_array(w->a, contact_state *, room);
-    w->gaps_of = arena_array(w->a, contact *, room);
-    w->look = arena_array(w->a, contact_state *, room);
-    w->who = arena_array(w->a, bool, room);
-    w->perm = arena_array(w->a, int, room);
-    w->cone = arena_array(w->a, cone, room);
+    w->hand.act = arena_array(w->a, contact_state *, room);
+    w->hand.meetings = arena_array(w->a, meeting *, room);
+    w->putting.back = arena_array(w->a, contact_state *, room);
+    w->contacts.gaps_of = arena_array(w->a, contact *, room);
+    w->contacts.look = arena_array(w->a, contact_state *, room);
+    w->hand.who = arena_array(w->a, bool, room);
+    w->hand.perm = arena_array(w->a, int, room);
+    w->hand.cone = arena_array(w->a, cone, room);
 }
 
 /* each that was ever made may be busy in a step, even if its pair is far apart again */
 static void busy_room(sweep *w, size_t made)
 {
-    contact_state **old = w->busy;
-    w->made = made;
-    if (made <= w->busy_room)
+    contact_state **old = w->contacts.busy;
+    w->contacts.made = made;
+    if (made <= w->contacts.busy_room)
         return;
-    w->busy_room = 2 * made;
-    w->busy = arena_array(w->a, contact_state *, w->busy_room);
-    if (w->nbusy)
-        memcpy(w->busy, old, w->nbusy * sizeof *old);
+    w->contacts.busy_room = 2 * made;
+    w->contacts.busy = arena_array(w->a, contact_state *, w->contacts.busy_room);
+    if (w->contacts.nbusy)
+        memcpy(w->contacts.busy, old, w->contacts.nbusy * sizeof *old);
 }
 
 void sweep_states(sweep *w)
 {
     system_t *s = w->s;
-    near_new(&w->near, w->a, s);
-    w->near_of = arena_array(w->a, near_states, w->near.nof);
-    w->lengths = arena_array(w->a, double, w->p->ncontact);
-    w->table.from = arena_array(w->a, size_t, w->p->ncontact + 1);
-    w->table.at_dof = arena_array(w->a, int, w->n + 2);
+    near_new(&w->contacts.near, w->a, s);
+    w->contacts.near_of = arena_array(w->a, near_states, w->contacts.near.nof);
+    w->size.lengths = arena_array(w->a, double, w->p->ncontact);
+    w->contacts.table.from = arena_array(w->a, size_t, w->p->ncontact + 1);
+    w->contacts.table.at_dof = arena_array(w->a, int, w->n + 2);
     contact_state_room(w, s->ncontact + 1);
     busy_room(w, s->ncontact + 1);
     contact_state *all = arena_array(w->a, contact_state, s->ncontact);
     for (size_t i = 0; i < s->ncontact; i++) {
-        w->state[i] = &all[i];
+        w->contacts.state[i] = &all[i];
         contact_state_new(w, &all[i], &s->contact[i]);
     }
-    w->nstate = s->ncontact;
+    w->contacts.nstate = s->ncontact;
     table_order(w);
 }
 
 void sweep_take(sweep *w, const bool *which, const bool *also)
 {
-    act_known *known = &w->known;
+    act_known *known = &w->hand.known;
     int n = 0;
     bool changed = false;
-    for (size_t i = 0; i < w->nstate; i++) {
+    for (size_t i = 0; i < w->contacts.nstate; i++) {
         if (!which[i] && !(also && also[i]))
             continue;
-        changed |= n >= w->nact || w->act[n] != w->state[i];
-        w->act[n++] = w->state[i];
+        changed |= n >= w->hand.nact || w->hand.act[n] != w->contacts.state[i];
+        w->hand.act[n++] = w->contacts.state[i];
     }
-    changed |= n != w->nact;
-    w->nact = n;
+    changed |= n != w->hand.nact;
+    w->hand.nact = n;
     if (!changed)
         return;
     known->stamp++;
     known->fixed = known->still = true;
     for (int i = 0; i < n; i++) {
-        known->fixed &= w->act[i]->rows_fixed;
-        known->still &= w->act[i]->still;
+        known->fixed &= w->hand.act[i]->rows_fixed;
+        known->still &= w->hand.act[i]->still;
     }
 }
 
 void sweep_gaps(sweep *w, contact_state *const *k, size_t n)
 {
-    if (n == w->nstate) { /* all there are */
+    if (n == w->contacts.nstate) { /* all there are */
         sweep_gaps_but(w, NULL);
         return;
     }
     for (size_t at = 0, end; at < n; at = end) {
         size_t count = 0;
         for (end = at; end < n && k[end]->c->fam == k[at]->c->fam; end++)
-            w->gaps_of[count++] = k[end]->c;
-        contact_gaps(w->s, w->gaps_of, count);
+            w->contacts.gaps_of[count++] = k[end]->c;
+        contact_gaps(w->s, w->contacts.gaps_of, count);
     }
 }
 
 void sweep_gaps_but(sweep *w, const bool *known)
 {
-    contact_table *t = &w->table;
+    contact_table *t = &w->contacts.table;
     for (size_t f = 0; f < w->p->ncontact; f++) {
         size_t from = t->from[f], end = t->from[f + 1], asked = 0;
         if (from == end)
             continue;
         for (size_t i = from; i < end; i++)
             asked += !(known && known[i]);
-        family *fam = w->state[from]->c->fam;
+        family *fam = w->contacts.state[from]->c->fam;
         if (2 * asked >= end - from && end - from == fam->count && family_gaps(w->s, fam, t->gap + from))
             continue;
         asked = 0;
         for (size_t i = from; i < end; i++)
             if (!(known && known[i]))
-                w->gaps_of[asked++] = w->state[i]->c;
+                w->contacts.gaps_of[asked++] = w->contacts.state[i]->c;
         if (asked)
-            contact_gaps(w->s, w->gaps_of, asked);
+            contact_gaps(w->s, w->contacts.gaps_of, asked);
     }
 }
 
@@ -253,7 +254,7 @@ static contact_state *contact_state_spare(sweep *w, near_states *t, family *fam)
     contact_new(w->s, fam, c, NULL);
     contact_state_new(w, k, c);
     k->near = true;
-    busy_room(w, w->made + 1);
+    busy_room(w, w->contacts.made + 1);
     return k;
 }
 
@@ -265,8 +266,8 @@ static void contact_state_place(contact_state *k, int64_t member, const int32_t 
     k->at = -1;
     k->ahead = 0;
     k->hits = 0;
-    k->stamp = k->stamp_m = k->stamp_a = k->stamp_am = -1;
-    k->cone_step = NAN;
+    k->stamp = k->stamp_m = k->alone.stamp_a = k->alone.stamp_am = -1;
+    k->alone.cone_step = NAN;
     for (int j = 0; j < 1 + c->fam->d; j++)
         k->r[j] = k->P[j] = 0;
 }
@@ -331,49 +332,49 @@ static bool near_listed(sweep *w, bool measure)
 {
     size_t n = w->s->ncontact, at = 0, next = 0;
     system_at(w->s, w->t, w->q, w->v);
-    for (size_t i = 0; i < w->near.nof; i++) {
-        near_renew(w, &w->near_of[i], &w->near.of[i]);
-        n += (size_t)w->near_of[i].n;
+    for (size_t i = 0; i < w->contacts.near.nof; i++) {
+        near_renew(w, &w->contacts.near_of[i], &w->contacts.near.of[i]);
+        n += (size_t)w->contacts.near_of[i].n;
     }
     arena_pos mark = arena_mark(w->scratch);
     contact_state **listed = arena_array(w->scratch, contact_state *, w->s->ncontact + 1);
-    for (size_t i = 0; i < w->nstate; i++)
-        if (!near_fits(w->state[i]->c->fam->f))
-            listed[next++] = w->state[i];
-    w->nstate = 0;
+    for (size_t i = 0; i < w->contacts.nstate; i++)
+        if (!near_fits(w->contacts.state[i]->c->fam->f))
+            listed[next++] = w->contacts.state[i];
+    w->contacts.nstate = 0;
     contact_state_room(w, n + 1);
     next = 0;
     for (size_t f = 0, pairs = 0; f < w->p->ncontact; f++) {
         const family *fam = &w->s->family[f];
-        if (pairs < w->near.nof && w->near.of[pairs].fam == fam) {
-            const near_states *t = &w->near_of[pairs++];
+        if (pairs < w->contacts.near.nof && w->contacts.near.of[pairs].fam == fam) {
+            const near_states *t = &w->contacts.near_of[pairs++];
             for (int64_t i = 0; i < t->n; i++)
-                w->state[at++] = t->at[i];
+                w->contacts.state[at++] = t->at[i];
             continue;
         }
         for (size_t i = 0; i < fam->count; i++)
-            w->state[at++] = listed[next++];
+            w->contacts.state[at++] = listed[next++];
     }
-    w->nstate = at;
+    w->contacts.nstate = at;
     arena_release(w->scratch, mark);
     size_t new = 0;
-    for (size_t i = 0; i < w->nstate; i++)
-        if (w->state[i]->at < 0)
-            w->look[new ++] = w->state[i];
+    for (size_t i = 0; i < w->contacts.nstate; i++)
+        if (w->contacts.state[i]->at < 0)
+            w->contacts.look[new ++] = w->contacts.state[i];
     table_order(w);
     for (size_t i = 0; measure && i < new; i++)
-        if (!contact_state_begin(w, w->look[i]))
+        if (!contact_state_begin(w, w->contacts.look[i]))
             return false;
     return true;
 }
 
 bool sweep_near(sweep *w, double h, const double *v1)
 {
-    return !near_keep(&w->near, w->q, w->v, v1, h, w->margin) || near_listed(w, true);
+    return !near_keep(&w->contacts.near, w->q, w->v, v1, h, w->contacts.margin) || near_listed(w, true);
 }
 
 void sweep_near_again(sweep *w)
 {
-    near_find(&w->near);
+    near_find(&w->contacts.near);
     near_listed(w, false);
 }

@@ -7,23 +7,23 @@
 void sweep_events(sweep *w)
 {
     size_t total = 0;
-    w->events = arena_array(w->a, event_terms, w->p->nevent);
+    w->watch.events = arena_array(w->a, event_terms, w->p->nevent);
     for (size_t i = 0; i < w->p->nevent; i++) {
-        w->events[i].when = term_new(w->a, &w->p->event[i].when);
-        w->events[i].reset = term_new(w->a, &w->p->event[i].reset);
+        w->watch.events[i].when = term_new(w->a, &w->p->event[i].when);
+        w->watch.events[i].reset = term_new(w->a, &w->p->event[i].reset);
         total += (size_t)index_members(&w->p->event[i].over);
     }
-    w->nfired = total;
-    w->fired = arena_array(w->a, bool, total + 1);
-    w->rising = arena_array(w->a, bool, total + 1);
+    w->watch.nfired = total;
+    w->watch.fired = arena_array(w->a, bool, total + 1);
+    w->watch.rising = arena_array(w->a, bool, total + 1);
 }
 
 /* ---- events of the model ---- */
 static bool event_true(sweep *w, size_t i, const int32_t *index)
 {
-    const kernel *k = w->events[i].when.k;
-    kernel_run(k, &w->s->in, index, w->events[i].when.reg);
-    return w->events[i].when.reg[k->tape.out[0]] != 0;
+    const kernel *k = w->watch.events[i].when.k;
+    kernel_run(k, &w->s->in, index, w->watch.events[i].when.reg);
+    return w->watch.events[i].when.reg[k->tape.out[0]] != 0;
 }
 
 /* does a condition hold at the end of the trial step that did not before? */
@@ -38,11 +38,11 @@ bool sweep_rise(sweep *w, bool mark)
         int32_t index[MAX_INDEX] = { 0 };
         for (bool more = index_first(over, index); more; more = index_next(over, index), at++) {
             bool now = event_true(w, i, index);
-            if (now && !w->fired[at])
+            if (now && !w->watch.fired[at])
                 any = true;
             if (mark) {
-                w->rising[at] = now && !w->fired[at];
-                w->fired[at] = now;
+                w->watch.rising[at] = now && !w->watch.fired[at];
+                w->watch.fired[at] = now;
             }
         }
     }
@@ -77,7 +77,7 @@ static void arm_again(sweep *w)
         const index_set *over = &w->p->event[i].over;
         int32_t index[MAX_INDEX] = { 0 };
         for (bool more = index_first(over, index); more; more = index_next(over, index), at++)
-            w->fired[at] = w->fired[at] && event_true(w, i, index);
+            w->watch.fired[at] = w->watch.fired[at] && event_true(w, i, index);
     }
 }
 
@@ -91,13 +91,13 @@ bool sweep_fire(sweep *w)
     system_at(w->s, w->t, w->q, w->v);
     for (size_t i = 0; i < w->p->nevent; i++) {
         const event_rule *e = &w->p->event[i];
-        const term *t = &w->events[i].reset;
+        const term *t = &w->watch.events[i].reset;
         int32_t index[MAX_INDEX] = { 0 };
         for (bool more = index_first(&e->over, index); more; more = index_next(&e->over, index), at++) {
-            if (!w->rising[at])
+            if (!w->watch.rising[at])
                 continue;
             if (e->stop)
-                w->stopped = true;
+                w->watch.stopped = true;
             if (!t->k)
                 continue;
             kernel_run(t->k, &w->s->in, index, t->reg);
@@ -119,6 +119,6 @@ bool sweep_fire(sweep *w)
         return false;
     arm_again(w);
     /* a reset is work done on the model */
-    w->books->work += sweep_kinetic(w, &shown) + sweep_potential(w) - before;
+    w->account.books->work += sweep_kinetic(w, &shown) + sweep_potential(w) - before;
     return true;
 }

@@ -22,12 +22,13 @@ static void contact_keep(contact *c, run_state *s)
 static void contact_state_keep(sweep *w, contact_state *k, run_state *s)
 {
     size_t rows = 1 + (size_t)k->c->fam->d;
-    double *one[] = {
-        &k->ahead, &w->table.tol_gap[k->at], &k->tol_u, &k->tol_slip, &k->un, &k->mu0, &k->normal0, &k->htm,
-        &k->speed
-    };
+    double *one[] = { &k->ahead,   &w->contacts.table.tol_gap[k->at],
+                      &k->tol_u,   &k->tol_slip,
+                      &k->un,      &k->mu0,
+                      &k->normal0, &k->htm,
+                      &k->speed };
     contact_keep(k->c, s);
-    state_flags(s, "closed", &w->table.closed[k->at], 1);
+    state_flags(s, "closed", &w->contacts.table.closed[k->at], 1);
     state_flags(s, "held", &k->now.held, 1);
     state_int(s, "hits", &k->hits, 0, INT_MAX);
     for (size_t i = 0; i < sizeof one / sizeof *one; i++)
@@ -36,35 +37,36 @@ static void contact_state_keep(sweep *w, contact_state *k, run_state *s)
     state_f64(s, "impulse", k->P, rows);
     if (!state_reads(s))
         return;
-    k->stamp = k->stamp_m = k->stamp_a = k->stamp_am = -1;
-    k->cone_step = NAN;
+    k->stamp = k->stamp_m = k->alone.stamp_a = k->alone.stamp_am = -1;
+    k->alone.cone_step = NAN;
     busy(w, k);
 }
 
 static void numbers_keep(sweep *w, run_state *s)
 {
     size_t n = (size_t)w->n;
-    double *one[] = { &w->t, &w->step_from, &w->power };
-    double *all[] = { w->q, w->v, w->f, w->f1, w->acc, w->qmax, w->vmax, w->driving };
-    bool *flags[] = { &w->was_at_once, &w->fresh, &w->stopped, &w->jolt, &w->driving_known };
+    double *one[] = { &w->t, &w->account.step_from, &w->account.power };
+    double *all[] = { w->q, w->v, w->f, w->f1, w->acc, w->size.qmax, w->size.vmax, w->account.driving };
+    bool *flags[] = { &w->policy.was_at_once, &w->fresh, &w->watch.stopped, &w->jolt,
+                      &w->account.driving_known };
     for (size_t i = 0; i < sizeof one / sizeof *one; i++)
         state_f64(s, "time", one[i], 1);
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         state_f64(s, "state", all[i], n);
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
         state_flags(s, "flag", flags[i], 1);
-    state_int(s, "patience", &w->patience, 0, MAX_AGAIN);
-    state_int(s, "wait", &w->wait, 0, INT_MAX);
-    state_int(s, "wait next", &w->wait_next, 1, INT_MAX / 2);
-    state_flags(s, "fired", w->fired, w->nfired);
-    state_f64(s, "lengths", w->lengths, w->p->ncontact);
+    state_int(s, "patience", &w->policy.patience, 0, MAX_AGAIN);
+    state_int(s, "wait", &w->policy.wait, 0, INT_MAX);
+    state_int(s, "wait next", &w->policy.wait_next, 1, INT_MAX / 2);
+    state_flags(s, "fired", w->watch.fired, w->watch.nfired);
+    state_f64(s, "lengths", w->size.lengths, w->p->ncontact);
     if (!w->s->mass_constant)
         state_f64(s, "masses", w->M, w->s->mass_shape.count);
 }
 
 static void near_state(sweep *w, run_state *s)
 {
-    near_list *l = &w->near;
+    near_list *l = &w->contacts.near;
     if (l->nof == 0)
         return;
     state_f64(s, "seen", l->seen, (size_t)l->n);
@@ -87,15 +89,15 @@ void sweep_keep(void *of, run_state *s)
     int bad;
     numbers_keep(w, s);
     near_state(w, s);
-    for (size_t i = 0; i < w->nstate && state_ok(s); i++)
-        contact_state_keep(w, w->state[i], s);
+    for (size_t i = 0; i < w->contacts.nstate && state_ok(s); i++)
+        contact_state_keep(w, w->contacts.state[i], s);
     if (w->s->past)
         samples_keep(w->s->past, s);
     if (!state_reads(s) || !state_ok(s))
         return;
-    w->d_step = NAN;
-    w->nact = 0;
-    w->known.rows = w->known.cones = w->known.offsets = w->known.listed = -1;
+    w->matrix.d_step = NAN;
+    w->hand.nact = 0;
+    w->hand.known.rows = w->hand.known.cones = w->hand.known.offsets = w->hand.known.listed = -1;
     if (!w->s->mass_constant && !system_factor(w->s, w->M, &bad))
         state_wrong(s, "its masses are not positive");
 }

@@ -21,12 +21,12 @@ const char *sweep_number(sweep *w, double x)
 
 bool sweep_fail_contact(sweep *w, int i, double t)
 {
-    const contact *c = w->act[i]->c;
+    const contact *c = w->hand.act[i]->c;
     char residual[32];
-    snprintf(residual, sizeof residual, "%.2g", w->pr.residual);
-    w->unsolved = true;
-    w->r->residual = fmax(w->r->residual, w->pr.residual);
-    if (w->o->keep_going && !w->trial)
+    snprintf(residual, sizeof residual, "%.2g", w->hand.pr.residual);
+    w->hand.unsolved = true;
+    w->r->residual = fmax(w->r->residual, w->hand.pr.residual);
+    if (w->o->keep_going && !w->policy.trial)
         return true;
     return results_fail(
         w->r, c->fam->f->at,
@@ -53,57 +53,57 @@ void sweep_sizes(sweep *w)
 {
     for (int i = 0; i < w->n; i++) {
         double v = fabs(w->v[i]), q = larger(fabs(w->q[i]), w->h * v);
-        bool faster = v > w->vmax[i], farther = q > w->qmax[i];
+        bool faster = v > w->size.vmax[i], farther = q > w->size.qmax[i];
         if (!faster && !farther)
             continue;
         if (faster)
-            w->vmax[i] = v;
+            w->size.vmax[i] = v;
         if (farther)
-            w->qmax[i] = q;
-        w->grown[w->ngrown++] = i;
+            w->size.qmax[i] = q;
+        w->size.grown[w->size.ngrown++] = i;
     }
 }
 
 /* each contact once, though several of its dofs may have grown */
 static void sized(sweep *w, contact_state *k)
 {
-    if (k->sized == w->sized)
+    if (k->sized == w->size.sized)
         return;
-    k->sized = w->sized;
+    k->sized = w->size.sized;
     sweep_tolerances(w, k);
 }
 
 void sweep_sizes_known(sweep *w)
 {
-    const contact_table *t = &w->table;
-    if (w->ngrown == 0)
+    const contact_table *t = &w->contacts.table;
+    if (w->size.ngrown == 0)
         return;
-    w->sized++;
-    for (int i = 0; i < w->ngrown; i++)
-        for (int j = t->at_dof[w->grown[i]]; j < t->at_dof[w->grown[i] + 1]; j++)
-            sized(w, w->state[t->of_dof[j]]);
+    w->size.sized++;
+    for (int i = 0; i < w->size.ngrown; i++)
+        for (int j = t->at_dof[w->size.grown[i]]; j < t->at_dof[w->size.grown[i] + 1]; j++)
+            sized(w, w->contacts.state[t->of_dof[j]]);
     for (int i = 0; i < t->nall; i++)
-        sized(w, w->state[t->all[i]]);
-    w->ngrown = 0;
+        sized(w, w->contacts.state[t->all[i]]);
+    w->size.ngrown = 0;
 }
 
 void sweep_tolerances(sweep *w, contact_state *k)
 {
     const contact *c = k->c;
     /* members of a family are of one kind: they share what overlaps are measured by */
-    double *length = &w->lengths[c->fam - w->s->family];
+    double *length = &w->size.lengths[c->fam - w->s->family];
     double size = 0, rate = 0;
     for (int i = 0; i < c->n; i++) {
         int dof = c->dof ? c->dof[i] : i;
-        size += fabs(c->H[i]) * w->qmax[dof];
-        rate += fabs(c->H[i]) * w->vmax[dof];
+        size += fabs(c->H[i]) * w->size.qmax[dof];
+        rate += fabs(c->H[i]) * w->size.vmax[dof];
     }
     *length = larger(*length, size);
-    w->table.tol_gap[k->at] = GAP_IS_ZERO * size;
+    w->contacts.table.tol_gap[k->at] = GAP_IS_ZERO * size;
     k->tol_u = 1e-12 * (rate + fabs(c->ht));
     k->tol_slip = 0;
     for (int i = 0; i < c->d; i++)
-        k->tol_slip += 1e-12 * (contact_size(c, c->S + (size_t)i * c->n, w->vmax) + fabs(c->s0[i]));
+        k->tol_slip += 1e-12 * (contact_size(c, c->S + (size_t)i * c->n, w->size.vmax) + fabs(c->s0[i]));
 }
 
 /* ---- the problem at hand ---- */
@@ -111,33 +111,33 @@ void sweep_tolerances(sweep *w, contact_state *k)
 void sweep_law(void *ud, int i, double speed, double *mu, double *radius)
 {
     sweep *w = ud;
-    contact *c = w->act[i]->c;
+    contact *c = w->hand.act[i]->c;
     const contact_family *f = c->fam->f;
     double k = c->mu;
     if (f->mu_of_speed) {
         k = contact_mu(w->s, c, speed);
-        if (w->end < 1)
-            k = (1 - w->end) * w->act[i]->mu0 + w->end * k;
+        if (w->hand.end < 1)
+            k = (1 - w->hand.end) * w->hand.act[i]->mu0 + w->hand.end * k;
     }
-    friction_bound(c, k, w->step, w->act[i]->now.given, mu, radius);
+    friction_bound(c, k, w->hand.step, w->hand.act[i]->now.given, mu, radius);
 }
 
 bool sweep_held(sweep *w, int i, double h)
 {
-    const contact_state *k = w->act[i];
-    const double *r = w->rr + k->row, *rt = r + k->normal;
+    const contact_state *k = w->hand.act[i];
+    const double *r = w->hand.rr + k->row, *rt = r + k->normal;
     double mu, radius;
     if (k->c->d == 0)
         return false;
-    w->step = h;
+    w->hand.step = h;
     sweep_law(w, i, 0, &mu, &radius);
     return friction_holds(sqrt(vec_dot(rt, rt, k->c->d)), (k->normal ? mu * fabs(r[0]) : 0) + radius);
 }
 
 void sweep_cone(sweep *w, int i, int *row)
 {
-    contact_state *k = w->act[i];
-    cone *c = &w->cone[i];
+    contact_state *k = w->hand.act[i];
+    cone *c = &w->hand.cone[i];
     *c = contact_cone(k->c, *row, k->speed);
     k->row = *row;
     if (c->d && !c->of_speed)
@@ -147,36 +147,41 @@ void sweep_cone(sweep *w, int i, int *row)
 
 void sweep_room(sweep *w, int contacts, int rows)
 {
-    if (rows <= w->rows_room && contacts <= w->contacts_room)
+    if (rows <= w->hand.rows_room && contacts <= w->hand.contacts_room)
         return;
-    w->rows_room = rows + rows / 2 + 4;
-    w->contacts_room = contacts + contacts / 2 + 4;
-    size_t m = (size_t)w->rows_room;
-    w->known.offsets = -1;
-    w->b = arena_array(w->a, double, m);
-    w->off = arena_array(w->a, double, m);
-    w->kept_r = arena_array(w->a, double, m);
-    w->rr = arena_array(w->a, double, m);
-    w->u = arena_array(w->a, double, m);
-    w->dir = arena_array(w->a, double, m);
+    w->hand.rows_room = rows + rows / 2 + 4;
+    w->hand.contacts_room = contacts + contacts / 2 + 4;
+    size_t m = (size_t)w->hand.rows_room;
+    w->hand.known.offsets = -1;
+    w->hand.b = arena_array(w->a, double, m);
+    w->hand.off = arena_array(w->a, double, m);
+    w->hand.kept_r = arena_array(w->a, double, m);
+    w->hand.rr = arena_array(w->a, double, m);
+    w->hand.u = arena_array(w->a, double, m);
+    w->hand.dir = arena_array(w->a, double, m);
 }
 
 void sweep_cones(sweep *w)
 {
-    act_known *known = &w->known;
+    act_known *known = &w->hand.known;
     int row = known->cone_rows;
-    if (!(w->step > 0) || !known->still || known->cones != known->stamp || known->cone_step != w->step ||
-        known->cone_end != w->end) {
+    if (!(w->hand.step > 0) || !known->still || known->cones != known->stamp ||
+        known->cone_step != w->hand.step || known->cone_end != w->hand.end) {
         row = 0;
-        for (int i = 0; i < w->nact; i++)
+        for (int i = 0; i < w->hand.nact; i++)
             sweep_cone(w, i, &row);
-        known->cones = w->step > 0 ? known->stamp : -1;
-        known->cone_step = w->step;
-        known->cone_end = w->end;
+        known->cones = w->hand.step > 0 ? known->stamp : -1;
+        known->cone_step = w->hand.step;
+        known->cone_end = w->hand.end;
         known->cone_rows = row;
     }
-    sweep_room(w, w->nact, row);
-    w->pr = (contact_problem){
-        .n = w->nact, .m = row, .cone = w->cone, .b = w->b, .r = w->rr, .u = w->u, .law = sweep_law, .ud = w
-    };
+    sweep_room(w, w->hand.nact, row);
+    w->hand.pr = (contact_problem){ .n = w->hand.nact,
+                                    .m = row,
+                                    .cone = w->hand.cone,
+                                    .b = w->hand.b,
+                                    .r = w->hand.rr,
+                                    .u = w->hand.u,
+                                    .law = sweep_law,
+                                    .ud = w };
 }

@@ -23,17 +23,18 @@ struct quick {
 static bool quick_fits(const sweep *w)
 {
     const system_t *s = w->s;
-    if (!w->linear || w->p->nevent || s->past || s->first_order || w->stiffness != 0 || w->nstate > 1 ||
-        w->near.nof || w->cut == CUT_NEVER || w->o->only_general)
+    if (!w->linear || w->p->nevent || s->past || s->first_order || w->stiffness != 0 ||
+        w->contacts.nstate > 1 || w->contacts.near.nof || w->policy.cut == CUT_NEVER || w->o->only_general)
         return false;
-    return w->nstate == 0 || (w->state[0]->still && !w->state[0]->c->fam->f->mu_of_speed);
+    return w->contacts.nstate == 0 ||
+           (w->contacts.state[0]->still && !w->contacts.state[0]->c->fam->f->mu_of_speed);
 }
 
 static bool few_dofs(const sweep *w)
 {
     const matrix_shape *shape = &w->s->step_shape;
     return w->n <= FEW_DOFS && (shape->kind == MATRIX_DENSE || shape->kind == MATRIX_DIAGONAL) &&
-           (w->nstate == 0 || !w->state[0]->c->dof);
+           (w->contacts.nstate == 0 || !w->contacts.state[0]->c->dof);
 }
 
 static int gap_dof(const contact_state *k)
@@ -53,9 +54,9 @@ void sweep_quick_new(sweep *w)
     p->h = w->h;
     p->early = w->h * (1 - w->theta);
     p->late = w->h * w->theta;
-    p->inverse = s->force_of_state ? &w->df : &s->minv;
+    p->inverse = s->force_of_state ? &w->matrix.df : &s->minv;
     p->few = few_dofs(w);
-    p->k = w->nstate ? w->state[0] : NULL;
+    p->k = w->contacts.nstate ? w->contacts.state[0] : NULL;
     p->gap_dof = p->k ? gap_dof(p->k) : -1;
     if (!s->force_constant)
         return;
@@ -147,19 +148,20 @@ COPIED bool quick_react(sweep *w, const struct quick *p, trial o, copy y)
 {
     contact_state *k = p->k;
     const contact *c = k->c;
-    double *b = w->b;
-    if (k->cone_step != p->h || k->cone.d != c->d || k->stamp != w->stamp || k->stamp_a != w->stamp)
+    double *b = w->hand.b;
+    if (k->alone.cone_step != p->h || k->alone.cone.d != c->d || k->stamp != w->matrix.stamp ||
+        k->alone.stamp_a != w->matrix.stamp)
         return false;
-    if (k->normal && !(k->A[0] > 0))
+    if (k->normal && !(k->alone.A[0] > 0))
         return false;
     if (k->normal)
         *b++ = row_times(c, c->H, o.v1, y) + (c->ht + k->ahead);
     for (int j = 0; j < c->d; j++)
         *b++ = row_times(c, c->S + (size_t)j * (size_t)c->n, o.v1, y) + c->s0[j];
     k->row = 0; /* samples use it too */
-    if (!cone_solve(&k->cone, k->A, rows_of(k), w->b, w->rr, w->local))
+    if (!cone_solve(&k->alone.cone, k->alone.A, rows_of(k), w->hand.b, w->hand.rr, w->hand.local))
         return false;
-    if (k->relation == REL_GAP && !(w->rr[0] > 0))
+    if (k->relation == REL_GAP && !(w->hand.rr[0] > 0))
         return false; /* it opens */
     for (int i = 0; y.few && i < y.n; i++)
         w->v1[i] = o.v1[i];
@@ -181,13 +183,13 @@ COPIED void quick_follows(sweep *w, trial o, copy y)
     for (int i = 0; i < y.n; i++)
         o.change[i] = o.q1[i] - o.x[i];
     for (int i = 0; i < y.n; i++)
-        w->f1[i] += matrix_row_times(diagonal, w->Fq, o.change, i, y.n);
+        w->f1[i] += matrix_row_times(diagonal, w->matrix.Fq, o.change, i, y.n);
     if (!s->force_dv.n)
         return;
     for (int i = 0; i < y.n; i++)
         o.change[i] = o.v1[i] - o.v[i];
     for (int i = 0; i < y.n; i++)
-        w->f1[i] += matrix_row_times(diagonal, w->Fv, o.change, i, y.n);
+        w->f1[i] += matrix_row_times(diagonal, w->matrix.Fv, o.change, i, y.n);
 }
 
 COPIED bool quick_grows(const sweep *w, trial o, copy y)
@@ -195,7 +197,7 @@ COPIED bool quick_grows(const sweep *w, trial o, copy y)
     bool grown = false;
     for (int i = 0; i < y.n; i++) {
         double v = fabs(o.v1[i]), q = fabs(o.q1[i]);
-        grown |= v > w->vmax[i] || q > w->qmax[i] || w->h * v > w->qmax[i];
+        grown |= v > w->size.vmax[i] || q > w->size.qmax[i] || w->h * v > w->size.qmax[i];
     }
     return grown;
 }
@@ -215,11 +217,11 @@ COPIED bool quick_stays(sweep *w, const struct quick *p, trial o, bool grown, do
         *gap = term_value(&k->c->fam->gap, &w->s->in, k->c->index);
     }
     if (closed(w, k))
-        return fabs(*gap) <= 0.25 * w->table.tol_gap[k->at];
+        return fabs(*gap) <= 0.25 * w->contacts.table.tol_gap[k->at];
     if (!grown)
-        return *gap > w->table.tol_gap[k->at];
+        return *gap > w->contacts.table.tol_gap[k->at];
     for (int i = 0; i < y.n; i++)
-        w->x3[i] = larger(larger(fabs(o.q1[i]), w->h * fabs(o.v1[i])), w->qmax[i]);
+        w->x3[i] = larger(larger(fabs(o.q1[i]), w->h * fabs(o.v1[i])), w->size.qmax[i]);
     return *gap > gap_tolerance(k->c, w->x3);
 }
 
@@ -228,18 +230,18 @@ COPIED bool quick_stays(sweep *w, const struct quick *p, trial o, bool grown, do
 COPIED void quick_account(sweep *w, const struct quick *p, trial o, copy y)
 {
     contact_state *k = p->k;
-    w->books->work += sweep_driven(w, p->h, NULL);
+    w->account.books->work += sweep_driven(w, p->h, NULL);
     for (int j = 0, a = k ? k->normal : 0; k && closed(w, k) && j < rows_of(k); j++) {
         const contact *c = k->c;
         const double *row = row_of(k, c->H, c->S, j);
-        double P = w->rr[j], still = 0.5 * (j < a ? k->htm + c->ht : k->s0m[j - a] + c->s0[j - a]);
+        double P = w->hand.rr[j], still = 0.5 * (j < a ? k->htm + c->ht : k->s0m[j - a] + c->s0[j - a]);
         k->P[j] = 0 + P;
         k->r[j] = P / p->h;
         if (P == 0)
             continue;
         double rate = 0.5 * (row_times(c, row, o.v, y) + row_times(c, row, o.v1, y)) + still;
-        w->books->dissipated -= P * rate;
-        w->books->work -= P * still;
+        w->account.books->dissipated -= P * rate;
+        w->account.books->work -= P * still;
     }
 }
 
@@ -307,7 +309,7 @@ COPIED void quick_steps(sweep *w, run_clock *c, int64_t count, copy y)
         if (!quick_step(w, p, end, y))
             return;
         w->fresh = false;
-        w->step_from = from;
+        w->account.step_from = from;
         from = w->t = end;
         if (!clock_plain(c, end))
             return;
@@ -318,11 +320,11 @@ COPIED void quick_steps(sweep *w, run_clock *c, int64_t count, copy y)
 static bool quick_ready(sweep *w)
 {
     contact_state *k = w->quick ? w->quick->k : NULL;
-    if (!w->quick || w->patience < MAX_AGAIN || (w->s->force_of_state && w->d_step != w->h) ||
-        (k && !closed(w, k) && !(*k->c->gap > w->table.tol_gap[k->at])))
+    if (!w->quick || w->policy.patience < MAX_AGAIN || (w->s->force_of_state && w->matrix.d_step != w->h) ||
+        (k && !closed(w, k) && !(*k->c->gap > w->contacts.table.tol_gap[k->at])))
         return false;
-    w->again = 0;
-    w->opened = 0;
+    w->policy.again = 0;
+    w->account.opened = 0;
     sweep_gather(w);
     if (k) {
         k->hits = 0;

@@ -36,14 +36,14 @@ static void sample_far(sweep *w, contact_result *r, const family *fam, size_t fi
 static void sample_contacts(sweep *w, int64_t at, double over, bool instant)
 {
     system_at(w->s, w->t, w->q, w->v);
-    for (size_t i = 0; i < w->near.nof; i++) {
-        const family *fam = w->near.of[i].fam;
+    for (size_t i = 0; i < w->contacts.near.nof; i++) {
+        const family *fam = w->contacts.near.of[i].fam;
         contact_result *r = &w->r->contact[fam - w->s->family];
         if (r->kept)
             sample_far(w, r, fam, (size_t)(at * r->members));
     }
-    for (size_t i = 0; i < w->nstate; i++) {
-        contact_state *k = w->state[i];
+    for (size_t i = 0; i < w->contacts.nstate; i++) {
+        contact_state *k = w->contacts.state[i];
         contact *c = k->c;
         contact_result *r = k->out;
         if (!r->kept)
@@ -92,7 +92,7 @@ double sweep_potential(sweep *w)
 void sweep_open_books(sweep *w)
 {
     double shown, kinetic = sweep_kinetic(w, &shown);
-    books_open(w->books, kinetic, sweep_potential(w));
+    books_open(w->account.books, kinetic, sweep_potential(w));
 }
 
 /* accelerations to the right of now; where they are not found, the mean over the step instead */
@@ -100,10 +100,10 @@ static bool sample_gauss(sweep *w, double over, bool instant)
 {
     enum { MANY = 32 };
     double residual = w->r->residual;
-    bool crowd = !instant && w->was_at_once && w->nact > MANY;
-    w->trial = !instant;
+    bool crowd = !instant && w->policy.was_at_once && w->hand.nact > MANY;
+    w->policy.trial = !instant;
     w->fresh = !crowd && (sweep_gauss(w) || (instant && sweep_jam(w, residual) && sweep_gauss(w)));
-    w->trial = false;
+    w->policy.trial = false;
     if (w->fresh || instant)
         return w->fresh;
     sweep_forget(w, residual);
@@ -118,14 +118,14 @@ bool sweep_sample(void *of, run_clock *c, int64_t at, energies *e)
 {
     sweep *w = of;
     bool instant = at == 0;
-    double over = w->t > w->step_from ? 1 / (w->t - w->step_from) : 0;
+    double over = w->t > w->account.step_from ? 1 / (w->t - w->account.step_from) : 0;
     size_t first = (size_t)at * (size_t)w->n;
     if (!sample_gauss(w, over, instant))
         return false;
     if (instant)
-        for (int i = 0; i < w->nact; i++)
-            for (int j = 0; j < rows_of(w->act[i]); j++)
-                w->act[i]->r[j] = w->rr[w->act[i]->row + j];
+        for (int i = 0; i < w->hand.nact; i++)
+            for (int j = 0; j < rows_of(w->hand.act[i]); j++)
+                w->hand.act[i]->r[j] = w->hand.rr[w->hand.act[i]->row + j];
     vec_copy(c->r->q + first, w->q, w->n);
     vec_copy(c->r->v + first, w->v, w->n);
     vec_copy(c->r->acc + first, w->acc, w->n);

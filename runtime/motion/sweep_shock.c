@@ -13,8 +13,8 @@ void sweep_impact(sweep *w, const contact_state *k, double pre, double post, dou
 static void rows_now(sweep *w)
 {
     system_at(w->s, w->t, w->q, w->v);
-    for (int i = 0; i < w->nact; i++) {
-        contact_state *k = w->act[i];
+    for (int i = 0; i < w->hand.nact; i++) {
+        contact_state *k = w->hand.act[i];
         contact *c = k->c;
         if (!k->offset_fixed)
             contact_rows(w->s, c, w->M, false);
@@ -26,18 +26,18 @@ static void rows_now(sweep *w)
 static void pose(instant_t *x, bool shock)
 {
     sweep *w = x->of;
-    w->step = shock ? 0 : 1;
-    w->end = 1;
+    w->hand.step = shock ? 0 : 1;
+    w->hand.end = 1;
     sweep_cones(w);
-    x->cone = w->cone;
-    x->off = w->off;
-    x->r = w->rr;
-    x->dir = w->dir;
-    for (int i = 0; i < w->nact; i++) {
-        contact_state *k = w->act[i];
+    x->cone = w->hand.cone;
+    x->off = w->hand.off;
+    x->r = w->hand.rr;
+    x->dir = w->hand.dir;
+    for (int i = 0; i < w->hand.nact; i++) {
+        contact_state *k = w->hand.act[i];
         k->now.row = k->row;
         for (int j = 0; j < rows_of(k); j++)
-            w->rr[k->row + j] = shock ? 0 : k->r[j];
+            w->hand.rr[k->row + j] = shock ? 0 : k->r[j];
     }
 }
 
@@ -50,26 +50,26 @@ static bool solve(const instant_t *x, double *v)
 static void react(const instant_t *x, double *v)
 {
     sweep *w = x->of;
-    for (int i = 0; i < w->nact; i++)
-        sweep_columns_put(w, w->act[i], true);
+    for (int i = 0; i < w->hand.nact; i++)
+        sweep_columns_put(w, w->hand.act[i], true);
     sweep_react(w, v, true);
 }
 
 static instant_t now(sweep *w)
 {
-    for (int i = 0; i < w->nact; i++) {
-        contact_state *k = w->act[i];
+    for (int i = 0; i < w->hand.nact; i++) {
+        contact_state *k = w->hand.act[i];
         k->now.c = k->c;
         k->now.out = k->out;
         k->now.e = k->hits < MAX_HITS ? k->c->e : 0;
         k->now.tol_u = k->tol_u;
         k->now.tol_slip = k->tol_slip;
-        w->meetings[i] = &k->now;
+        w->hand.meetings[i] = &k->now;
     }
     return (instant_t){ .s = w->s,
                         .t = w->t,
-                        .at = w->meetings,
-                        .n = w->nact,
+                        .at = w->hand.meetings,
+                        .n = w->hand.nact,
                         .before = w->x1,
                         .room = w->x2,
                         .of = w,
@@ -82,15 +82,15 @@ static instant_t now(sweep *w)
 /* who stays closed */
 static void shock_end(sweep *w)
 {
-    for (int i = 0; i < w->nact; i++) {
-        contact_state *k = w->act[i];
+    for (int i = 0; i < w->hand.nact; i++) {
+        contact_state *k = w->hand.act[i];
         if (k->relation != REL_GAP)
             continue;
         if (k->now.hit) {
             busy(w, k);
-            w->again += k->hits++ > 0;
+            w->policy.again += k->hits++ > 0;
         }
-        bool was = closed(w, k), *is = &w->table.closed[k->at];
+        bool was = closed(w, k), *is = &w->contacts.table.closed[k->at];
         bool thrown = k->now.before < -k->tol_u && k->now.e > 0;
         *is = k->now.after <= k->tol_u || (k->now.impulse[0] > 0 && !thrown);
         if (*is && !was && k->out->last_open)
@@ -100,16 +100,16 @@ static void shock_end(sweep *w)
 
 bool sweep_shock(sweep *w)
 {
-    sweep_take(w, w->table.closed, w->table.met);
+    sweep_take(w, w->contacts.table.closed, w->contacts.table.met);
     rows_now(w);
-    for (int i = 0; i < w->nact; i++)
-        if (w->act[i]->c->fam->d)
-            w->act[i]->speed = contact_slip(w->act[i]->c, w->v, w->x4);
-    w->known.offsets = -1;
+    for (int i = 0; i < w->hand.nact; i++)
+        if (w->hand.act[i]->c->fam->d)
+            w->hand.act[i]->speed = contact_slip(w->hand.act[i]->c, w->v, w->x4);
+    w->hand.known.offsets = -1;
     instant_t x = now(w);
     if (!instant_shock(&x, w->v))
         return false;
-    instant_account(&x, w->v, w->books, w->r->a);
+    instant_account(&x, w->v, w->account.books, w->r->a);
     shock_end(w);
     if (w->s->past)
         samples_add(w->s->past, w->t, w->q, w->v);
@@ -119,13 +119,13 @@ bool sweep_shock(sweep *w)
 /* Contacts at their tolerance join the closed ones, with a shock when they come at a speed. */
 bool sweep_meet(sweep *w)
 {
-    contact_table *t = &w->table;
+    contact_table *t = &w->contacts.table;
     bool hit = false, any = false;
-    for (size_t i = 0; i < w->nstate; i++) {
+    for (size_t i = 0; i < w->contacts.nstate; i++) {
         t->met[i] = false;
         if (t->closed[i] || t->gap[i] > t->tol_gap[i])
             continue;
-        contact_state *k = w->state[i];
+        contact_state *k = w->contacts.state[i];
         contact *c = k->c;
         system_at(w->s, w->t, w->q, w->v);
         if (!k->offset_fixed) {
@@ -135,15 +135,15 @@ bool sweep_meet(sweep *w)
         k->un = gap_rate(k, w->v);
         if (k->un > k->tol_u)
             continue;
-        if (w->cut == CUT_NEVER && w->t > 0 && k->un < -k->tol_u)
+        if (w->policy.cut == CUT_NEVER && w->t > 0 && k->un < -k->tol_u)
             continue; /* the step at once takes its impact in */
         t->met[i] = any = true;
         hit |= k->un < -k->tol_u;
     }
     if (hit)
         return sweep_shock(w);
-    for (size_t i = 0; any && i < w->nstate; i++) {
-        contact_state *k = w->state[i];
+    for (size_t i = 0; any && i < w->contacts.nstate; i++) {
+        contact_state *k = w->contacts.state[i];
         if (!t->met[i])
             continue;
         t->closed[i] = true;
@@ -157,39 +157,40 @@ bool sweep_meet(sweep *w)
 /* columns and cone of a lone contact are kept when nothing in them changes */
 static bool gauss_alone(sweep *w, instant_t *x)
 {
-    contact_state *k = w->act[0];
+    contact_state *k = w->hand.act[0];
     int row = 0;
-    bool known = k->still && w->s->mass_constant && k->stamp_am == w->stamp_m && k->stamp_m == w->stamp_m;
+    bool known = k->still && w->s->mass_constant && k->alone.stamp_am == w->matrix.stamp_m &&
+                 k->stamp_m == w->matrix.stamp_m;
     if (!known) {
         rows_now(w);
         sweep_columns_put(w, k, true);
     } else
         system_at(w->s, w->t, w->q, w->v);
-    w->step = 1;
-    w->end = 1;
-    if (!known || k->cone_now.d != k->c->d) {
+    w->hand.step = 1;
+    w->hand.end = 1;
+    if (!known || k->alone.cone_now.d != k->c->d) {
         sweep_cone(w, 0, &row);
-        k->cone_now = w->cone[0];
+        k->alone.cone_now = w->hand.cone[0];
     }
-    w->cone[0] = k->cone_now;
+    w->hand.cone[0] = k->alone.cone_now;
     k->row = k->now.row = 0;
-    x->cone = w->cone;
-    x->off = w->off;
-    x->dir = w->dir;
+    x->cone = w->hand.cone;
+    x->off = w->hand.off;
+    x->dir = w->hand.dir;
     instant_asks(x, 0, w->v);
     sweep_lone_matrix(w, k, true);
-    return sweep_solve_alone(w, true, w->cone, w->acc);
+    return sweep_solve_alone(w, true, w->hand.cone, w->acc);
 }
 
 bool sweep_gauss(sweep *w)
 {
     solve_with(&w->s->minv, w->f, w->acc);
     sweep_gather(w);
-    w->known.cones = w->known.offsets = -1; /* they are those of accelerations now */
-    if (w->nact == 0)
+    w->hand.known.cones = w->hand.known.offsets = -1; /* they are those of accelerations now */
+    if (w->hand.nact == 0)
         return true;
     instant_t x = now(w);
-    if (w->nact == 1 && w->stiffness == 0 && gauss_alone(w, &x))
+    if (w->hand.nact == 1 && w->stiffness == 0 && gauss_alone(w, &x))
         return true;
     rows_now(w);
     return instant_gauss(&x, w->v, w->acc);
@@ -201,14 +202,14 @@ bool sweep_jam(sweep *w, double residual)
 {
     sweep_gather(w);
     rows_now(w);
-    for (int i = 0; i < w->nact; i++)
-        w->act[i]->speed = 0;
+    for (int i = 0; i < w->hand.nact; i++)
+        w->hand.act[i]->speed = 0;
     instant_t x = now(w);
-    w->trial = true;
-    const contact *c = w->nact ? instant_paradox(&x, w->v) : NULL;
+    w->policy.trial = true;
+    const contact *c = w->hand.nact ? instant_paradox(&x, w->v) : NULL;
     solve_with(&w->s->minv, w->f, w->acc);
     bool ok = c && instant_jam(&x, w->acc, w->v);
-    w->trial = false;
+    w->policy.trial = false;
     if (!c)
         return false;
     sweep_forget(w, residual);
@@ -216,7 +217,7 @@ bool sweep_jam(sweep *w, double residual)
     if (!ok)
         return results_fail(w->r, c->fam->f->at, what);
     w->r->note = what;
-    instant_account(&x, w->v, w->books, w->r->a);
+    instant_account(&x, w->v, w->account.books, w->r->a);
     shock_end(w);
     if (w->s->past)
         samples_add(w->s->past, w->t, w->q, w->v);
@@ -228,7 +229,7 @@ bool sweep_jam(sweep *w, double residual)
 bool sweep_rates(sweep *w)
 {
     system_at(w->s, w->t, w->q, w->v);
-    w->driving_known = false;
+    w->account.driving_known = false;
     if (!w->s->force_constant || w->t == 0)
         system_force(w->s, w->f);
     if (w->s->first_order) {

@@ -70,11 +70,11 @@ void sweep_columns_put(sweep *w, contact_state *k, bool mass)
 {
     contact *c = k->c;
     bool fixed = k->rows_fixed && (!mass || w->s->mass_constant);
-    int64_t *stamp = mass ? &k->stamp_m : &k->stamp, now = mass ? w->stamp_m : w->stamp;
+    int64_t *stamp = mass ? &k->stamp_m : &k->stamp, now = mass ? w->matrix.stamp_m : w->matrix.stamp;
     if (fixed && *stamp == now)
         return;
-    bool mean = !mass && !k->rows_fixed && !w->whole;
-    sweep_columns(w, k, mean ? k->Hm : c->H, mean ? k->Sm : c->S, mass ? &w->s->minv : w->dinv,
+    bool mean = !mass && !k->rows_fixed && !w->policy.whole;
+    sweep_columns(w, k, mean ? k->Hm : c->H, mean ? k->Sm : c->S, mass ? &w->s->minv : w->matrix.dinv,
                   mass ? &k->Gm : &k->G);
     *stamp = fixed ? now : -1;
 }
@@ -82,16 +82,16 @@ void sweep_columns_put(sweep *w, contact_state *k, bool mass)
 /* W = [H; S] G */
 void sweep_matrix(sweep *w, bool mass)
 {
-    int m = w->pr.m;
-    for (int j = 0; j < w->nact; j++) {
-        const contact_state *l = w->act[j];
+    int m = w->hand.pr.m;
+    for (int j = 0; j < w->hand.nact; j++) {
+        const contact_state *l = w->hand.act[j];
         const column *G = column_of(l, mass);
         for (int b = 0; b < rows_of(l); b++) {
             const double *g = column_spread(w, l, G, b);
-            for (int i = 0; i < w->nact; i++) {
-                const contact_state *k = w->act[i];
+            for (int i = 0; i < w->hand.nact; i++) {
+                const contact_state *k = w->hand.act[i];
                 for (int a = 0; a < rows_of(k); a++)
-                    w->W[(size_t)(k->row + a) * (size_t)m + (size_t)(l->row + b)] = contact_rate(
+                    w->hand.W[(size_t)(k->row + a) * (size_t)m + (size_t)(l->row + b)] = contact_rate(
                         k->c, row_of(k, k->c->H, k->c->S, a), g);
             }
             column_done(w, l, G);
@@ -135,18 +135,18 @@ static void react_alone(const contact_state *l, const column *G, const double *r
 
 void sweep_react(const sweep *w, double *x, bool mass)
 {
-    if (w->nact == 1) {
-        const contact_state *l = w->act[0];
-        react_alone(l, column_of(l, mass), w->rr + l->row, x);
+    if (w->hand.nact == 1) {
+        const contact_state *l = w->hand.act[0];
+        react_alone(l, column_of(l, mass), w->hand.rr + l->row, x);
         return;
     }
-    double *change = w->spread, *size = w->sizes;
+    double *change = w->spread, *size = w->size.sizes;
     for (int k = 0; k < w->n; k++)
         size[k] = fabs(x[k]);
-    for (int i = 0; i < w->nact; i++) {
-        const contact_state *l = w->act[i];
+    for (int i = 0; i < w->hand.nact; i++) {
+        const contact_state *l = w->hand.act[i];
         const column *G = column_of(l, mass);
-        const double *r = w->rr + l->row;
+        const double *r = w->hand.rr + l->row;
         for (int b = 0, m = rows_of(l); b < m; b++) {
             const double *g = G->a + (size_t)b * (size_t)G->n;
             for (int k = 0; k < G->n; k++) {
@@ -168,8 +168,9 @@ double *sweep_lone_matrix(sweep *w, contact_state *k, bool mass)
 {
     const contact *c = k->c;
     bool fixed = k->rows_fixed && (!mass || w->s->mass_constant);
-    int64_t *stamp = mass ? &k->stamp_am : &k->stamp_a, now = mass ? w->stamp_m : w->stamp;
-    double *A = mass ? k->Am : k->A;
+    int64_t *stamp = mass ? &k->alone.stamp_am : &k->alone.stamp_a,
+            now = mass ? w->matrix.stamp_m : w->matrix.stamp;
+    double *A = mass ? k->alone.Am : k->alone.A;
     if (fixed && *stamp == now)
         return A;
     const column *G = column_of(k, mass);
@@ -186,16 +187,16 @@ double *sweep_lone_matrix(sweep *w, contact_state *k, bool mass)
 /* the problem of a lone contact in closed form; false: it has to go the long way */
 bool sweep_solve_alone(sweep *w, bool mass, const cone *c, double *x)
 {
-    const contact_state *k = w->act[0];
-    const double *A = mass ? k->Am : k->A;
-    w->blur[mass] = 0;
+    const contact_state *k = w->hand.act[0];
+    const double *A = mass ? k->alone.Am : k->alone.A;
+    w->hand.blur[mass] = 0;
     if (!w->r->solver)
         w->r->solver = "closed form";
     for (int j = 0; j < rows_of(k); j++)
-        w->b[j] = contact_rate(k->c, row_of(k, k->c->H, k->c->S, j), x) + w->off[j];
+        w->hand.b[j] = contact_rate(k->c, row_of(k, k->c->H, k->c->S, j), x) + w->hand.off[j];
     if (cone_normal(c) && !(A[0] > 0))
         return false;
-    if (!cone_solve(c, A, cone_rows(c), w->b, w->rr, w->local))
+    if (!cone_solve(c, A, cone_rows(c), w->hand.b, w->hand.rr, w->hand.local))
         return false;
     sweep_react(w, x, mass);
     return true;
@@ -205,50 +206,51 @@ bool sweep_solve_alone(sweep *w, bool mass, const cone *c, double *x)
 static void matrix_room(sweep *w)
 {
     int d = 0;
-    if (w->pr.m <= w->matrix_rows && w->pr.n <= w->matrix_contacts)
+    if (w->hand.pr.m <= w->hand.matrix_rows && w->hand.pr.n <= w->hand.matrix_contacts)
         return;
     for (size_t i = 0; i < w->p->ncontact; i++)
         if (w->s->family[i].d > d)
             d = w->s->family[i].d;
-    w->matrix_rows = w->pr.m + w->pr.m / 2 + 4;
-    w->matrix_contacts = w->pr.n + w->pr.n / 2 + 4;
-    size_t m = (size_t)w->matrix_rows;
-    w->W = arena_array(w->a, double, m *m);
-    w->unit = arena_array(w->a, double, m);
-    w->work = contact_work_new(w->a, w->matrix_contacts, w->matrix_rows, d);
+    w->hand.matrix_rows = w->hand.pr.m + w->hand.pr.m / 2 + 4;
+    w->hand.matrix_contacts = w->hand.pr.n + w->hand.pr.n / 2 + 4;
+    size_t m = (size_t)w->hand.matrix_rows;
+    w->hand.W = arena_array(w->a, double, m *m);
+    w->hand.unit = arena_array(w->a, double, m);
+    w->hand.work = contact_work_new(w->a, w->hand.matrix_contacts, w->hand.matrix_rows, d);
 }
 
 /* Rates below their tolerance count as 0: what that is as a reaction, in the units of the matrix. */
 static double rounding(const sweep *w)
 {
     double most = 0;
-    for (int i = 0; i < w->nact; i++) {
-        const contact_state *k = w->act[i];
-        double a = w->W[(size_t)k->row * w->pr.m + k->row];
+    for (int i = 0; i < w->hand.nact; i++) {
+        const contact_state *k = w->hand.act[i];
+        double a = w->hand.W[(size_t)k->row * w->hand.pr.m + k->row];
         if (k->normal && a > 0)
-            most = larger(most, k->tol_u * w->unit[k->row] / a);
+            most = larger(most, k->tol_u * w->hand.unit[k->row] / a);
     }
     return 0.5 * most;
 }
 
 static bool solve_matrix(sweep *w, bool mass, double *x)
 {
-    contact_problem *p = &w->pr;
+    contact_problem *p = &w->hand.pr;
     equal_units units;
     matrix_room(w);
-    p->W = w->W;
-    for (int i = 0; i < w->nact; i++) {
-        const contact_state *k = w->act[i];
+    p->W = w->hand.W;
+    for (int i = 0; i < w->hand.nact; i++) {
+        const contact_state *k = w->hand.act[i];
         for (int j = 0; j < rows_of(k); j++)
-            w->b[k->row + j] = contact_rate(k->c, row_of(k, k->c->H, k->c->S, j), x) + w->off[k->row + j];
-        sweep_columns_put(w, w->act[i], mass);
+            w->hand.b[k->row + j] = contact_rate(k->c, row_of(k, k->c->H, k->c->S, j), x) +
+                                    w->hand.off[k->row + j];
+        sweep_columns_put(w, w->hand.act[i], mass);
     }
     sweep_matrix(w, mass);
-    equal_make(&units, p, w->unit);
-    if (w->step != 1)
+    equal_make(&units, p, w->hand.unit);
+    if (w->hand.step != 1)
         p->least = rounding(w) / w->tol;
-    bool ok = w->stiffness == 0 ? contact_solve(p, w->work, w->tol)
-                                : contact_uzawa(p, w->work, w->tol, w->stiffness);
+    bool ok = w->stiffness == 0 ? contact_solve(p, w->hand.work, w->tol)
+                                : contact_uzawa(p, w->hand.work, w->tol, w->stiffness);
     equal_undo(&units);
     if (!ok)
         return false;
@@ -262,15 +264,15 @@ static void list_put(sweep *w, impulses *p, bool mass, const double *scale)
 {
     contact_list *l = &p->act;
     l->n = l->rows = 0;
-    w->known.listed = -1;
-    list_room(p, w->nact, w->rows_most, w->dofs_most);
-    for (int i = 0; i < w->nact; i++) {
-        const contact_state *k = w->act[i];
+    w->hand.known.listed = -1;
+    list_room(p, w->hand.nact, w->hand.rows_most, w->hand.dofs_most);
+    for (int i = 0; i < w->hand.nact; i++) {
+        const contact_state *k = w->hand.act[i];
         const contact *c = k->c;
-        bool mean = !mass && !k->rows_fixed && !w->whole;
+        bool mean = !mass && !k->rows_fixed && !w->policy.whole;
         int at = l->dof_at[i], n = c->n;
         double *J = l->J + l->J_at[i], *K = l->K + l->J_at[i];
-        l->cone[i] = w->cone[i];
+        l->cone[i] = w->hand.cone[i];
         l->cone[i].row = k->row;
         for (int j = 0; j < n; j++)
             l->dof[at + j] = c->dof ? c->dof[j] : j;
@@ -290,47 +292,48 @@ static void list_put(sweep *w, impulses *p, bool mass, const double *scale)
 void sweep_chain(sweep *w)
 {
     enum { MOST = 2000000, FEW = 16 };
-    impulses_init(&w->chain, w->a, w->scratch, w->n);
-    if (w->near.nof || w->nstate > MOST || w->nstate < FEW || w->s->minv.kind != FACTOR_DIAGONAL ||
-        w->s->force_of_state || !w->s->mass_constant || w->stiffness != 0)
+    impulses_init(&w->crowd.chain, w->a, w->scratch, w->n);
+    if (w->contacts.near.nof || w->contacts.nstate > MOST || w->contacts.nstate < FEW ||
+        w->s->minv.kind != FACTOR_DIAGONAL || w->s->force_of_state || !w->s->mass_constant ||
+        w->stiffness != 0)
         return;
-    w->nact = 0;
-    w->known.stamp++;
-    for (size_t i = 0; i < w->nstate; i++) {
-        if (!w->state[i]->rows_fixed || w->state[i]->c->fam->d > MAX_TANGENT)
+    w->hand.nact = 0;
+    w->hand.known.stamp++;
+    for (size_t i = 0; i < w->contacts.nstate; i++) {
+        if (!w->contacts.state[i]->rows_fixed || w->contacts.state[i]->c->fam->d > MAX_TANGENT)
             return;
-        w->act[w->nact++] = w->state[i];
+        w->hand.act[w->hand.nact++] = w->contacts.state[i];
     }
-    w->step = w->end = 1;
+    w->hand.step = w->hand.end = 1;
     sweep_cones(w);
-    list_put(w, &w->chain, true, w->s->minv.a);
-    list_fix(&w->chain);
+    list_put(w, &w->crowd.chain, true, w->s->minv.a);
+    list_fix(&w->crowd.chain);
 }
 
 /* all contacts at hand in the list that is made once for all: there the step matrix is that of the masses */
 static impulses *list_of(sweep *w, bool mass, const double *scale)
 {
-    if (w->chain.fixed && (size_t)w->nact == w->nstate) {
-        for (int i = 0; i < w->nact; i++)
-            w->chain.act.cone[i] = w->cone[i];
-        return &w->chain;
+    if (w->crowd.chain.fixed && (size_t)w->hand.nact == w->contacts.nstate) {
+        for (int i = 0; i < w->hand.nact; i++)
+            w->crowd.chain.act.cone[i] = w->hand.cone[i];
+        return &w->crowd.chain;
     }
-    list_put(w, &w->list, mass, scale);
-    return &w->list;
+    list_put(w, &w->crowd.list, mass, scale);
+    return &w->crowd.list;
 }
 
 /* bounds of friction that depend on the speed, at the rates x; the largest change of one, over its size */
 static double list_laws(sweep *w, impulses *p, const double *x)
 {
     double most = 0;
-    for (int i = 0; i < w->nact; i++) {
+    for (int i = 0; i < w->hand.nact; i++) {
         cone *o = &p->act.cone[i];
         if (!o->of_speed || o->dir)
             continue;
-        const contact_state *k = w->act[i];
+        const contact_state *k = w->hand.act[i];
         double s = 0, mu = o->mu, radius = o->radius, rn = k->normal ? fabs(p->act.r[o->row]) : 0;
         for (int a = k->normal; a < rows_of(k); a++) {
-            double u = contact_rate(k->c, row_of(k, k->c->H, k->c->S, a), x) + w->off[k->row + a];
+            double u = contact_rate(k->c, row_of(k, k->c->H, k->c->S, a), x) + w->hand.off[k->row + a];
             s += u * u;
         }
         sweep_law(w, i, sqrt(s), &o->mu, &o->radius);
@@ -358,206 +361,208 @@ static double list_blur(const sweep *w, const contact_list *l)
 static bool solve_list(sweep *w, bool mass, double *x)
 {
     enum { ROUNDS = 60 };
-    const factor *f = mass ? &w->s->minv : w->dinv;
+    const factor *f = mass ? &w->s->minv : w->matrix.dinv;
     impulses *p = list_of(w, mass, f->a);
     contact_list *l = &p->act;
     bool of_speed = false;
     for (int i = 0; i < l->rows; i++) {
-        l->b[i] = w->off[i];
-        l->r[i] = w->rr[i];
+        l->b[i] = w->hand.off[i];
+        l->r[i] = w->hand.rr[i];
     }
-    for (int i = 0; i < w->nact; i++) {
-        of_speed |= w->cone[i].of_speed && !w->cone[i].dir;
-        if (w->cone[i].of_speed && !w->cone[i].dir)
-            sweep_law(w, i, w->act[i]->speed, &l->cone[i].mu, &l->cone[i].radius);
+    for (int i = 0; i < w->hand.nact; i++) {
+        of_speed |= w->hand.cone[i].of_speed && !w->hand.cone[i].dir;
+        if (w->hand.cone[i].of_speed && !w->hand.cone[i].dir)
+            sweep_law(w, i, w->hand.act[i]->speed, &l->cone[i].mu, &l->cone[i].radius);
     }
     p->root = NULL;
-    if (mass || w->known.fixed || w->whole) { /* reactions act along the rows: W is symmetric */
+    if (mass || w->hand.known.fixed || w->policy.whole) { /* reactions act along the rows: W is symmetric */
         bool constant = w->s->mass_constant && f == &w->s->minv;
-        for (int i = 0; i < w->n && !(constant && w->root_known); i++)
-            w->root[i] = sqrt(f->a[i]);
-        w->root_known = constant;
-        p->root = w->root;
+        for (int i = 0; i < w->n && !(constant && w->crowd.root_known); i++)
+            w->crowd.root[i] = sqrt(f->a[i]);
+        w->crowd.root_known = constant;
+        p->root = w->crowd.root;
     }
     p->tol = w->tol;
-    p->may_cut = w->may_halve;
+    p->may_cut = w->policy.may_halve;
     p->v1 = x;
     if (of_speed)
-        vec_copy(w->free, x, w->n);
+        vec_copy(w->crowd.free, x, w->n);
     bool ok = impulses_solve(p);
     for (int round = 0; ok && of_speed && list_laws(w, p, x) > w->tol && round < ROUNDS; round++) {
-        vec_copy(x, w->free, w->n);
+        vec_copy(x, w->crowd.free, w->n);
         ok = impulses_solve(p);
     }
-    vec_copy(w->rr, l->r, l->rows);
-    w->pr.iterations = (int)p->iterations;
-    w->blur[mass] = list_blur(w, l);
+    vec_copy(w->hand.rr, l->r, l->rows);
+    w->hand.pr.iterations = (int)p->iterations;
+    w->hand.blur[mass] = list_blur(w, l);
     w->r->swept += p->swept;
-    w->pr.residual = p->residual;
-    w->pr.worst = p->worst;
-    w->pr.solver = p->solver;
+    w->hand.pr.residual = p->residual;
+    w->hand.pr.worst = p->worst;
+    w->hand.pr.solver = p->solver;
     return ok;
 }
 
 /* ---- many that are coupled: rates and reactions together ---- */
 static bool coupled_same(sweep *w, bool mass)
 {
-    if (w->coupled_n[mass] != w->nact)
+    if (w->crowd.coupled_n[mass] != w->hand.nact)
         return false;
-    return memcmp(w->coupled_act[mass], w->act, (size_t)w->nact * sizeof *w->act) == 0;
+    return memcmp(w->crowd.coupled_act[mass], w->hand.act, (size_t)w->hand.nact * sizeof *w->hand.act) == 0;
 }
 
 static bool solve_coupled(sweep *w, bool mass, double *x)
 {
-    contact_list *l = &w->list.act;
+    contact_list *l = &w->crowd.list.act;
     system_t *s = w->s;
-    int64_t now = mass ? w->stamp_m : w->stamp;
-    bool same = coupled_same(w, mass), fixed = w->coupled_stamp[mass] == now && (!mass || s->mass_constant);
-    fixed = fixed && w->known.fixed;
-    if (!w->coupled[mass])
-        w->coupled[mass] = mixed_new(w->a);
-    if (same && w->known.fixed && w->known.listed == mass)
-        memcpy(l->cone, w->cone, (size_t)w->nact * sizeof *l->cone);
+    int64_t now = mass ? w->matrix.stamp_m : w->matrix.stamp;
+    bool same = coupled_same(w, mass),
+         fixed = w->crowd.coupled_stamp[mass] == now && (!mass || s->mass_constant);
+    fixed = fixed && w->hand.known.fixed;
+    if (!w->crowd.coupled[mass])
+        w->crowd.coupled[mass] = mixed_new(w->a);
+    if (same && w->hand.known.fixed && w->hand.known.listed == mass)
+        memcpy(l->cone, w->hand.cone, (size_t)w->hand.nact * sizeof *l->cone);
     else
-        list_put(w, &w->list, mass, NULL);
-    w->known.listed = mass;
-    for (int i = 0; i < w->nact; i++)
-        if (w->cone[i].of_speed && !w->cone[i].dir)
-            sweep_law(w, i, w->act[i]->speed, &l->cone[i].mu, &l->cone[i].radius);
+        list_put(w, &w->crowd.list, mass, NULL);
+    w->hand.known.listed = mass;
+    for (int i = 0; i < w->hand.nact; i++)
+        if (w->hand.cone[i].of_speed && !w->hand.cone[i].dir)
+            sweep_law(w, i, w->hand.act[i]->speed, &l->cone[i].mu, &l->cone[i].radius);
     for (int i = 0; i < l->n; i++)
         for (int a = 0, row = l->cone[i].row; a < list_rows(l, i); a++)
-            w->b[row + a] = list_rate(l, i, a, x) + w->off[row + a];
+            w->hand.b[row + a] = list_rate(l, i, a, x) + w->hand.off[row + a];
     coupled_rows rows = { .n = w->n,
                           .list = l,
-                          .shape = mass || w->dinv == &s->minv ? &s->mass_shape : &s->step_shape,
-                          .D = mass || w->dinv == &s->minv ? w->M : w->D,
+                          .shape = mass || w->matrix.dinv == &s->minv ? &s->mass_shape : &s->step_shape,
+                          .D = mass || w->matrix.dinv == &s->minv ? w->M : w->matrix.D,
                           .changed = !same || !fixed,
-                          .dv = w->free };
+                          .dv = w->crowd.free };
     contact_problem p = { .n = l->n,
                           .m = l->rows,
                           .cone = l->cone,
                           .coupled = &rows,
-                          .b = w->b,
-                          .r = w->rr,
-                          .u = w->u,
+                          .b = w->hand.b,
+                          .r = w->hand.rr,
+                          .u = w->hand.u,
                           .law = sweep_law,
                           .ud = w };
-    bool ok = mixed_solve(w->coupled[mass], &p, same, w->tol);
+    bool ok = mixed_solve(w->crowd.coupled[mass], &p, same, w->tol);
     if (!same) {
-        if (w->nact > w->coupled_room[mass]) {
-            w->coupled_room[mass] = 2 * w->nact;
-            w->coupled_act[mass] = arena_array(w->a, contact_state *, w->coupled_room[mass]);
+        if (w->hand.nact > w->crowd.coupled_room[mass]) {
+            w->crowd.coupled_room[mass] = 2 * w->hand.nact;
+            w->crowd.coupled_act[mass] = arena_array(w->a, contact_state *, w->crowd.coupled_room[mass]);
         }
-        memcpy(w->coupled_act[mass], w->act, (size_t)w->nact * sizeof *w->act);
-        w->coupled_n[mass] = w->nact;
+        memcpy(w->crowd.coupled_act[mass], w->hand.act, (size_t)w->hand.nact * sizeof *w->hand.act);
+        w->crowd.coupled_n[mass] = w->hand.nact;
     }
-    w->coupled_stamp[mass] = now;
-    w->pr.iterations = p.iterations;
-    w->pr.residual = p.residual;
-    w->pr.worst = p.worst;
-    w->pr.solver = contact_solvers[SOLVER_COUPLED].name;
+    w->crowd.coupled_stamp[mass] = now;
+    w->hand.pr.iterations = p.iterations;
+    w->hand.pr.residual = p.residual;
+    w->hand.pr.worst = p.worst;
+    w->hand.pr.solver = contact_solvers[SOLVER_COUPLED].name;
     if (ok)
         for (int i = 0; i < w->n; i++)
-            x[i] = cancelled(x[i], w->free[i], fabs(x[i]) + fabs(w->free[i]));
+            x[i] = cancelled(x[i], w->crowd.free[i], fabs(x[i]) + fabs(w->crowd.free[i]));
     return ok;
 }
 
 /* ---- all ways ---- */
 static bool wide(const sweep *w)
 {
-    for (int i = 0; i < w->nact; i++)
-        if (w->cone[i].d > MAX_TANGENT)
+    for (int i = 0; i < w->hand.nact; i++)
+        if (w->hand.cone[i].d > MAX_TANGENT)
             return true;
     return false;
 }
 
 static bool solve_by(sweep *w, bool mass, double *x)
 {
-    const factor *f = mass ? &w->s->minv : w->dinv;
-    w->blur[mass] = 0;
-    if (w->pr.m <= FEW_ROWS || w->stiffness != 0 || wide(w))
+    const factor *f = mass ? &w->s->minv : w->matrix.dinv;
+    w->hand.blur[mass] = 0;
+    if (w->hand.pr.m <= FEW_ROWS || w->stiffness != 0 || wide(w))
         return solve_matrix(w, mass, x);
     if (f->kind == FACTOR_DIAGONAL)
         return solve_list(w, mass, x);
-    vec_copy(w->kept_r, w->rr, w->pr.m);
+    vec_copy(w->hand.kept_r, w->hand.rr, w->hand.pr.m);
     if (solve_coupled(w, mass, x))
         return true;
-    if (w->pr.m > MOST_ROWS)
+    if (w->hand.pr.m > MOST_ROWS)
         return false;
-    vec_copy(w->rr, w->kept_r, w->pr.m);
+    vec_copy(w->hand.rr, w->hand.kept_r, w->hand.pr.m);
     return solve_matrix(w, mass, x);
 }
 
 /* Rounding is no rate: where contacts wedge each other it would ask for huge impulses. */
 static void no_rounding(sweep *w, const double *x)
 {
-    for (int i = 0; i < w->nact; i++) {
-        const contact_state *k = w->act[i];
+    for (int i = 0; i < w->hand.nact; i++) {
+        const contact_state *k = w->hand.act[i];
         if (k->relation != REL_GAP)
             continue;
         double rate = contact_rate(k->c, k->c->H, x);
-        if (fabs(rate + w->off[k->row]) <= 0.5 * k->tol_u)
-            w->off[k->row] = -rate;
+        if (fabs(rate + w->hand.off[k->row]) <= 0.5 * k->tol_u)
+            w->hand.off[k->row] = -rate;
     }
 }
 
 bool sweep_solve(sweep *w, bool mass, double *x, double t)
 {
     results *r = w->r;
-    if (w->whole)
+    if (w->policy.whole)
         no_rounding(w, x);
     bool ok = solve_by(w, mass, x);
-    r->solver_iterations += w->pr.iterations;
-    r->branch_choices += w->pr.choices;
-    if (w->pr.n > 1 || !r->solver)
-        r->solver = w->pr.solver;
+    r->solver_iterations += w->hand.pr.iterations;
+    r->branch_choices += w->hand.pr.choices;
+    if (w->hand.pr.n > 1 || !r->solver)
+        r->solver = w->hand.pr.solver;
     if (!ok)
-        return sweep_fail_contact(w, w->pr.worst, t);
-    if (w->pr.residual > r->residual)
-        r->residual = w->pr.residual;
+        return sweep_fail_contact(w, w->hand.pr.worst, t);
+    if (w->hand.pr.residual > r->residual)
+        r->residual = w->hand.pr.residual;
     return true;
 }
 
 /* ---- moves back to the surfaces ---- */
 static const double *back_row(const sweep *w, const contact_state *k)
 {
-    return w->back_mean && !k->rows_fixed ? k->Hm : k->c->H;
+    return w->putting.back_mean && !k->rows_fixed ? k->Hm : k->c->H;
 }
 
 static void shortest_few(sweep *w, int m, const double *change, double *x)
 {
-    if (m > w->back_most) {
-        w->back_most = 2 * m;
-        size_t n = (size_t)w->back_most;
-        w->back_room = arena_array(w->a, double, 2 * n * n + 3 * n);
+    if (m > w->putting.back_most) {
+        w->putting.back_most = 2 * m;
+        size_t n = (size_t)w->putting.back_most;
+        w->putting.back_room = arena_array(w->a, double, 2 * n * n + 3 * n);
     }
-    double *A = w->back_room, *l = A + (size_t)m * (size_t)m, *more = l + m;
+    double *A = w->putting.back_room, *l = A + (size_t)m * (size_t)m, *more = l + m;
     for (int j = 0; j < m; j++) {
-        contact_state *k = w->back[j];
+        contact_state *k = w->putting.back[j];
         sweep_columns(w, k, back_row(w, k), NULL, &w->s->minv, &k->Gm);
         k->stamp_m = -1;
         const double *g = column_spread(w, k, &k->Gm, 0);
         for (int i = 0; i < m; i++)
-            A[(size_t)i * (size_t)m + (size_t)j] = contact_rate(w->back[i]->c, back_row(w, w->back[i]), g);
+            A[(size_t)i * (size_t)m + (size_t)j] = contact_rate(w->putting.back[i]->c,
+                                                                back_row(w, w->putting.back[i]), g);
         column_done(w, k, &k->Gm);
     }
-    sym_shortest(A, change, l, m, more, w->perm);
+    sym_shortest(A, change, l, m, more, w->hand.perm);
     for (int i = 0; i < m; i++)
-        sweep_move(w->back[i], l[i], x);
+        sweep_move(w->putting.back[i], l[i], x);
 }
 
 /* M dx = H^T l, H dx = change: a contact problem in which everything is held */
 static void shortest_many(sweep *w, int m, const double *change, double *x)
 {
-    contact_list *l = &w->list.act;
-    arena *a = w->list.scratch;
+    contact_list *l = &w->crowd.list.act;
+    arena *a = w->crowd.list.scratch;
     arena_pos mark = arena_mark(a);
-    w->known.listed = -1;
+    w->hand.known.listed = -1;
     double *b = arena_array(a, double, m), *r = arena_array(a, double, m), *u = arena_array(a, double, m);
     l->n = l->rows = 0;
-    list_room(&w->list, m, w->rows_most, w->dofs_most);
+    list_room(&w->crowd.list, m, w->hand.rows_most, w->hand.dofs_most);
     for (int i = 0; i < m; i++) {
-        const contact *c = w->back[i]->c;
+        const contact *c = w->putting.back[i]->c;
         int at = l->dof_at[i];
         l->cone[i] = (cone){ .kind = CONE_BILATERAL, .row = i };
         for (int j = 0; j < c->n; j++) {
@@ -566,19 +571,19 @@ static void shortest_many(sweep *w, int m, const double *change, double *x)
         }
         l->dof_at[i + 1] = at + c->n;
         b[i] = -change[i];
-        list_take(&w->list);
+        list_take(&w->crowd.list);
     }
-    if (!w->back_coupled)
-        w->back_coupled = mixed_new(w->a);
+    if (!w->putting.back_coupled)
+        w->putting.back_coupled = mixed_new(w->a);
     coupled_rows rows = { .n = w->n,
                           .list = l,
                           .shape = &w->s->mass_shape,
                           .D = w->s->mass_constant ? w->M : w->M1,
                           .changed = true,
-                          .dv = w->free };
+                          .dv = w->crowd.free };
     contact_problem p = { .n = m, .m = m, .cone = l->cone, .coupled = &rows, .b = b, .r = r, .u = u };
-    if (mixed_solve(w->back_coupled, &p, false, 1e-10))
-        vec_axpy(x, 1, w->free, w->n);
+    if (mixed_solve(w->putting.back_coupled, &p, false, 1e-10))
+        vec_axpy(x, 1, w->crowd.free, w->n);
     arena_release(a, mark);
 }
 

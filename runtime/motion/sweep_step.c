@@ -6,7 +6,7 @@
 
 void sweep_gather(sweep *w)
 {
-    sweep_take(w, w->table.closed, NULL);
+    sweep_take(w, w->contacts.table.closed, NULL);
 }
 
 /* D = M - theta h (Fv + theta h Fq); rows of first-order equations are h (M - Fv - theta h Fq) */
@@ -15,16 +15,16 @@ static bool step_matrix(sweep *w, double h, const double *M)
     const matrix_shape *shape = &w->s->step_shape;
     double a = w->theta * h;
     if (!w->s->force_of_state && w->s->mass_constant) {
-        w->dinv = &w->s->minv;
+        w->matrix.dinv = &w->s->minv;
         return true;
     }
-    if (w->s->jacobian_constant && w->s->mass_constant && w->d_step == h)
+    if (w->s->jacobian_constant && w->s->mass_constant && w->matrix.d_step == h)
         return true;
     if (w->s->force_of_state)
-        system_jacobian(w->s, w->Fq, w->Fv);
+        system_jacobian(w->s, w->matrix.Fq, w->matrix.Fv);
     else {
-        memset(w->Fq, 0, shape->count * sizeof *w->Fq);
-        memset(w->Fv, 0, shape->count * sizeof *w->Fv);
+        memset(w->matrix.Fq, 0, shape->count * sizeof *w->matrix.Fq);
+        memset(w->matrix.Fv, 0, shape->count * sizeof *w->matrix.Fv);
     }
     bool lumped = mass_diagonal(w->s);
     for (int i = 0; i < w->n; i++) {
@@ -33,13 +33,13 @@ static bool step_matrix(sweep *w, double h, const double *M)
         size_t own = lumped ? matrix_at(shape, i, i) : 0;
         for (size_t at = matrix_row(shape, i), end = matrix_row(shape, i + 1); at < end; at++) {
             double m = !lumped ? M[at] : at == own ? M[i] : 0;
-            w->D[at] = z * (m - k * (w->Fv[at] + a * w->Fq[at]));
+            w->matrix.D[at] = z * (m - k * (w->matrix.Fv[at] + a * w->matrix.Fq[at]));
         }
     }
-    w->d_step = h;
-    w->stamp++;
-    w->dinv = &w->df;
-    if (factor_matrix(&w->df, w->D))
+    w->matrix.d_step = h;
+    w->matrix.stamp++;
+    w->matrix.dinv = &w->matrix.df;
+    if (factor_matrix(&w->matrix.df, w->matrix.D))
         return true;
     return results_fail(
         w->r, SPAN_NONE,
@@ -88,11 +88,11 @@ static void mean_row(const double *a, const double *b, double *m, int n)
 static void rows_before(sweep *w)
 {
     system_at(w->s, w->t, w->q, w->v);
-    if (w->known.still && w->known.rows == w->known.stamp)
+    if (w->hand.known.still && w->hand.known.rows == w->hand.known.stamp)
         return;
-    w->known.rows = w->known.stamp;
-    for (int i = 0; i < w->nact; i++) {
-        contact_state *k = w->act[i];
+    w->hand.known.rows = w->hand.known.stamp;
+    for (int i = 0; i < w->hand.nact; i++) {
+        contact_state *k = w->hand.act[i];
         contact *c = k->c;
         size_t n = (size_t)c->n;
         if (!k->offset_fixed)
@@ -109,7 +109,7 @@ static void rows_before(sweep *w)
             k->mu0 = c->fam->f->mu_of_speed ? contact_mu(w->s, c, k->speed) : c->mu;
             k->normal0 = c->normal;
         }
-        if (k->rows_fixed || w->whole)
+        if (k->rows_fixed || w->policy.whole)
             continue;
         memcpy(k->H0, c->H, n * sizeof(double));
         memcpy(k->S0, c->S, n * (size_t)c->d * sizeof(double));
@@ -119,20 +119,20 @@ static void rows_before(sweep *w)
 /* rows, laws and columns at the end of the step as it is now */
 static void rows_after(sweep *w, const double *M)
 {
-    for (int i = 0; i < w->nact && !w->known.still; i++) {
-        contact_state *k = w->act[i];
+    for (int i = 0; i < w->hand.nact && !w->hand.known.still; i++) {
+        contact_state *k = w->hand.act[i];
         contact *c = k->c;
         int n = c->n;
         bool fixed = k->rows_fixed;
         if (!k->still) {
-            if (w->whole)
+            if (w->policy.whole)
                 continue; /* rows and laws are those of the start */
             contact_rows(w->s, c, M, false);
             contact_laws(w->s, c, false);
             c->mu = (1 - w->theta) * k->mu0 + w->theta * c->mu;
             c->normal = (1 - w->theta) * k->normal0 + w->theta * c->normal;
         }
-        if (!fixed && !w->whole) {
+        if (!fixed && !w->policy.whole) {
             mean_row(k->H0, c->H, k->Hm, n);
             for (int j = 0; j < c->d; j++)
                 mean_row(k->S0 + (size_t)j * n, c->S + (size_t)j * n, k->Sm + (size_t)j * n, n);
@@ -144,7 +144,7 @@ static void rows_after(sweep *w, const double *M)
 static void contact_offsets(const sweep *w, const contact_state *k)
 {
     const contact *c = k->c;
-    double *off = w->off + k->row;
+    double *off = w->hand.off + k->row;
     if (k->normal)
         *off++ = c->ht + k->ahead;
     for (int j = 0; j < c->d; j++)
@@ -153,41 +153,41 @@ static void contact_offsets(const sweep *w, const contact_state *k)
 
 static bool step_alone(sweep *w, double h, double *v)
 {
-    contact_state *k = w->act[0];
+    contact_state *k = w->hand.act[0];
     int row = 0;
-    w->step = h;
-    if (!k->still || k->cone.d != k->c->d || k->cone_step != h) {
+    w->hand.step = h;
+    if (!k->still || k->alone.cone.d != k->c->d || k->alone.cone_step != h) {
         sweep_cone(w, 0, &row);
-        k->cone = w->cone[0];
-        k->cone_step = h;
+        k->alone.cone = w->hand.cone[0];
+        k->alone.cone_step = h;
     }
-    w->cone[0] = k->cone;
-    if (k->cone.of_speed)
+    w->hand.cone[0] = k->alone.cone;
+    if (k->alone.cone.of_speed)
         return false;
     k->row = 0;
     sweep_columns_put(w, k, false);
     sweep_lone_matrix(w, k, false);
     contact_offsets(w, k);
-    return sweep_solve_alone(w, false, &k->cone, v);
+    return sweep_solve_alone(w, false, &k->alone.cone, v);
 }
 
 /* impulses that keep the velocity at the end admissible */
 static bool step_contacts(sweep *w, double h, double *v)
 {
-    w->end = w->theta;
-    if (w->nact == 1 && w->stiffness == 0 && step_alone(w, h, v))
+    w->hand.end = w->theta;
+    if (w->hand.nact == 1 && w->stiffness == 0 && step_alone(w, h, v))
         return true;
-    w->step = h;
+    w->hand.step = h;
     sweep_cones(w);
-    bool known = w->known.still && !w->whole && w->known.offsets == w->known.stamp;
-    for (int i = 0; i < w->nact; i++) {
-        const contact_state *k = w->act[i];
+    bool known = w->hand.known.still && !w->policy.whole && w->hand.known.offsets == w->hand.known.stamp;
+    for (int i = 0; i < w->hand.nact; i++) {
+        const contact_state *k = w->hand.act[i];
         if (!known)
             contact_offsets(w, k);
         for (int j = 0; j < rows_of(k); j++)
-            w->rr[k->row + j] = h * k->r[j];
+            w->hand.rr[k->row + j] = h * k->r[j];
     }
-    w->known.offsets = w->whole ? -1 : w->known.stamp;
+    w->hand.known.offsets = w->policy.whole ? -1 : w->hand.known.stamp;
     return sweep_solve(w, false, v, w->t1);
 }
 
@@ -200,9 +200,9 @@ void sweep_force_follows(sweep *w, const double *q, const double *v)
         w->x2[j] = w->q1[j] - q[j];
         w->x3[j] = w->v1[j] - v[j];
     }
-    matrix_times_add(&w->s->step_shape, w->Fq, w->x2, w->f1);
+    matrix_times_add(&w->s->step_shape, w->matrix.Fq, w->x2, w->f1);
     if (rates)
-        matrix_times_add(&w->s->step_shape, w->Fv, w->x3, w->f1);
+        matrix_times_add(&w->s->step_shape, w->matrix.Fv, w->x3, w->f1);
 }
 
 /* masses at the end of the step, and the mean that acts over it */
@@ -225,16 +225,16 @@ static int off_surface(sweep *w, double *gap)
     int m = 0;
     bool off = false;
     system_at(w->s, w->t1, w->q1, w->v1);
-    for (int i = 0; i < w->nact; i++) {
-        contact_state *k = w->act[i];
+    for (int i = 0; i < w->hand.nact; i++) {
+        contact_state *k = w->hand.act[i];
         if (!k->normal)
             continue;
         double g = contact_gap(w->s, k->c);
-        if (k->relation == REL_GAP && g > 0 && (!(w->rr[k->row] > 0) || k->ahead < 0))
+        if (k->relation == REL_GAP && g > 0 && (!(w->hand.rr[k->row] > 0) || k->ahead < 0))
             continue;
-        off |= fabs(g) > 0.25 * w->table.tol_gap[k->at];
+        off |= fabs(g) > 0.25 * w->contacts.table.tol_gap[k->at];
         gap[m] = -g;
-        w->back[m++] = k;
+        w->putting.back[m++] = k;
     }
     return off ? m : 0;
 }
@@ -242,7 +242,7 @@ static int off_surface(sweep *w, double *gap)
 static bool pushes(const sweep *w, int m)
 {
     for (int i = 0; i < m; i++)
-        if (w->back[i]->relation == REL_GAP && !w->back[i]->rows_fixed)
+        if (w->putting.back[i]->relation == REL_GAP && !w->putting.back[i]->rows_fixed)
             return true;
     return false;
 }
@@ -251,7 +251,7 @@ static bool pushes(const sweep *w, int m)
 static bool flat(const sweep *w, int m)
 {
     for (int i = 0; i < m; i++)
-        if (!w->back[i]->offset_fixed)
+        if (!w->putting.back[i]->offset_fixed)
             return false;
     return true;
 }
@@ -260,27 +260,27 @@ static bool put_back(sweep *w, bool *moved)
 {
     enum { SYMMETRIC = 5 };
     int m;
-    double *gap = w->b; /* free again: the problem is solved, only rr is still needed */
+    double *gap = w->hand.b; /* free again: the problem is solved, only rr is still needed */
     for (int it = 0; it < 10 && (m = off_surface(w, gap)) > 0; it++) {
         *moved = true;
         if (m > 4 * FEW_ROWS && pushes(w, m))
             return false; /* more contacts than bodies can meet at once: the step is taken at once */
         /* Along the mean of the rows at both ends: the same way back as there, so that a motion along a curve
            neither gains nor loses.  Where the row turns too far for that, along the row at the end. */
-        w->back_mean = it < SYMMETRIC;
+        w->putting.back_mean = it < SYMMETRIC;
         for (int i = 0; i < m; i++) {
-            contact_state *k = w->back[i];
+            contact_state *k = w->putting.back[i];
             if (k->rows_fixed)
                 continue;
             contact_rows(w->s, k->c, w->s->mass_constant ? w->M : w->M1, false);
-            if (w->back_mean)
+            if (w->putting.back_mean)
                 mean_row(k->H0, k->c->H, k->Hm, k->c->n);
         }
         vec_copy(w->x4, w->q1, w->n);
         sweep_shortest(w, m, gap, w->q1);
         if (flat(w, m))
             for (int i = 0; i < w->n; i++)
-                w->opened += w->f1[i] * (w->q1[i] - w->x4[i]);
+                w->account.opened += w->f1[i] * (w->q1[i] - w->x4[i]);
     }
     return true;
 }
@@ -289,10 +289,10 @@ static bool put_back(sweep *w, bool *moved)
 static bool step_end(sweep *w, double h, bool known)
 {
     bool moved = false, constant = w->s->mass_constant;
-    w->opened = 0;
-    if (w->whole)
+    w->account.opened = 0;
+    if (w->policy.whole)
         moved = sweep_whole_positions(w, h);
-    else if (w->nact && !put_back(w, &moved))
+    else if (w->hand.nact && !put_back(w, &moved))
         return false;
     if (known && !moved)
         return true;
@@ -322,7 +322,7 @@ static bool step_free(sweep *w, double h, bool first, double *v)
         return false;
     rows_after(w, s->mass_constant ? w->M : w->M1);
     step_defect(w, h, M, w->x2);
-    solve_with(w->dinv, w->x2, w->x1);
+    solve_with(w->matrix.dinv, w->x2, w->x1);
     for (int i = 0; i < n; i++)
         v[i] = w->v1[i] + w->x1[i];
     return true;
@@ -346,12 +346,12 @@ static bool step_newton(sweep *w, double h)
         step_positions(w, h);
         if (!step_free(w, h, it == 0, v))
             return false;
-        if (w->nact && !step_contacts(w, h, v))
+        if (w->hand.nact && !step_contacts(w, h, v))
             return false;
         change = size = 0;
         for (int i = 0; i < n; i++) {
             change = larger(change, fabs(v[i] - w->v1[i]));
-            size = larger(size, larger(fabs(v[i]), w->vmax[i]));
+            size = larger(size, larger(fabs(v[i]), w->size.vmax[i]));
         }
         vec_copy(w->v1, v, n);
         if (!isfinite(change))
@@ -397,10 +397,10 @@ static bool step_linear(sweep *w, double h)
     } else
         for (int i = 0; i < n; i++)
             w->x2[i] = h * ((1 - w->theta) * w->f[i] + w->theta * w->f1[i]);
-    solve_with(w->dinv, w->x2, w->x1);
+    solve_with(w->matrix.dinv, w->x2, w->x1);
     for (int i = 0; i < n; i++)
         v[i] = w->v[i] + w->x1[i];
-    if (w->nact && !step_contacts(w, h, v))
+    if (w->hand.nact && !step_contacts(w, h, v))
         return false;
     if (s->force_of_state)
         vec_copy(w->x4, w->q1, n);
@@ -429,8 +429,8 @@ bool sweep_smooth(sweep *w, double h)
     rows_before(w);
     if (!linear && w->s->mass_constant && (!w->s->force_of_state || w->s->jacobian_constant)) {
         linear = true;
-        for (int i = 0; i < w->nact; i++)
-            linear &= w->whole || w->act[i]->rows_fixed;
+        for (int i = 0; i < w->hand.nact; i++)
+            linear &= w->policy.whole || w->hand.act[i]->rows_fixed;
     }
     return linear ? step_linear(w, h) : step_newton(w, h);
 }
@@ -438,11 +438,11 @@ bool sweep_smooth(sweep *w, double h)
 /* Gaps of all contacts at the end of the trial step; met: those that were crossed. */
 bool sweep_look(sweep *w)
 {
-    contact_table *t = &w->table;
+    contact_table *t = &w->contacts.table;
     bool any = false;
     system_at(w->s, w->t1, w->q1, w->v1);
     sweep_gaps_but(w, t->closed); /* those are known since positions were corrected */
-    for (size_t i = 0; i < w->nstate; i++) {
+    for (size_t i = 0; i < w->contacts.nstate; i++) {
         t->met[i] = !t->closed[i] && !(t->gap[i] >= -t->tol_gap[i]);
         any |= t->met[i];
     }
@@ -455,19 +455,19 @@ double sweep_driven(sweep *w, double h, const double *way)
     double th = w->theta, work = 0;
     if (!w->s->driving.n && !w->s->power.n)
         return 0;
-    if (!w->driving_known) {
+    if (!w->account.driving_known) {
         system_at(w->s, w->t, w->q, w->v);
-        w->power = system_driving(w->s, w->driving);
+        w->account.power = system_driving(w->s, w->account.driving);
     }
     system_at(w->s, w->t1, w->q1, w->v1);
-    w->power1 = system_driving(w->s, w->driving1);
+    w->account.power1 = system_driving(w->s, w->account.driving1);
     for (int i = 0; i < w->n; i++)
         work += (way ? way[i] : 0.5 * h * (w->v[i] + w->v1[i])) *
-                ((1 - th) * w->driving[i] + th * w->driving1[i]);
-    work += h * ((1 - th) * w->power + th * w->power1);
-    SWAP(w->driving, w->driving1);
-    w->power = w->power1;
-    w->driving_known = true;
+                ((1 - th) * w->account.driving[i] + th * w->account.driving1[i]);
+    work += h * ((1 - th) * w->account.power + th * w->account.power1);
+    SWAP(w->account.driving, w->account.driving1);
+    w->account.power = w->account.power1;
+    w->account.driving_known = true;
     return work;
 }
 
@@ -477,7 +477,7 @@ static double mean_rate(const sweep *w, const contact_state *k, int j, double *s
     const contact *c = k->c;
     int a = k->normal;
     const double *row1 = row_of(k, c->H, c->S, j), *row0 = row1;
-    if (!k->rows_fixed && !w->whole)
+    if (!k->rows_fixed && !w->policy.whole)
         row0 = row_of(k, k->H0, k->S0, j);
     if (row0 != row1 && !rows_alike(row0, row1, c->n))
         row0 = row1; /* directions that were chosen anew */
@@ -489,23 +489,23 @@ static double mean_rate(const sweep *w, const contact_state *k, int j, double *s
    moves works. */
 static void account(sweep *w, double h)
 {
-    double *way = w->opened != 0 ? w->x1 : NULL;
+    double *way = w->account.opened != 0 ? w->x1 : NULL;
     for (int i = 0; way && i < w->n; i++)
         way[i] = w->q1[i] - w->q[i];
-    w->books->work += sweep_driven(w, h, way);
-    w->books->dissipated += w->opened;
-    for (int i = 0; i < w->nact; i++) {
-        const contact_state *k = w->act[i];
+    w->account.books->work += sweep_driven(w, h, way);
+    w->account.books->dissipated += w->account.opened;
+    for (int i = 0; i < w->hand.nact; i++) {
+        const contact_state *k = w->hand.act[i];
         for (int j = 0; j < rows_of(k); j++) {
-            double P = w->rr[k->row + j], still;
+            double P = w->hand.rr[k->row + j], still;
             if (P == 0)
                 continue;
             double rate = mean_rate(w, k, j, &still);
             /* A surface that curves or moves takes nothing while it is kept: its rate is 0 up to the error of
              * the step. */
-            if (j >= k->normal || w->whole || k->offset_fixed)
-                w->books->dissipated -= P * rate;
-            w->books->work -= P * still;
+            if (j >= k->normal || w->policy.whole || k->offset_fixed)
+                w->account.books->dissipated -= P * rate;
+            w->account.books->work -= P * still;
         }
     }
 }
@@ -513,7 +513,8 @@ static void account(sweep *w, double h)
 /* largest overlap in a family */
 static double deepest(const sweep *w, size_t f)
 {
-    const double *gap = w->table.gap + w->table.from[f], *end = w->table.gap + w->table.from[f + 1];
+    const double *gap = w->contacts.table.gap + w->contacts.table.from[f],
+                 *end = w->contacts.table.gap + w->contacts.table.from[f + 1];
     double least = 0;
     if (w->p->contact[f].relation == REL_BILATERAL)
         for (; gap < end; gap++)
@@ -526,22 +527,22 @@ static double deepest(const sweep *w, size_t f)
 
 void sweep_accept(sweep *w, double h)
 {
-    if (w->whole && w->s->mass_constant)
+    if (w->policy.whole && w->s->mass_constant)
         sweep_whole_account(w, h);
     else
         account(w, h);
-    for (int i = 0; i < w->nact; i++) {
-        contact_state *k = w->act[i];
+    for (int i = 0; i < w->hand.nact; i++) {
+        contact_state *k = w->hand.act[i];
         busy(w, k);
         for (int j = 0; j < rows_of(k); j++) {
-            k->P[j] += w->rr[k->row + j];
-            k->r[j] = w->rr[k->row + j] / h;
+            k->P[j] += w->hand.rr[k->row + j];
+            k->r[j] = w->hand.rr[k->row + j] / h;
         }
         k->now.held = !k->offset_fixed && sweep_held(w, i, h);
-        if (always(k) || w->rr[k->row] > 0)
+        if (always(k) || w->hand.rr[k->row] > 0)
             continue;
         if (gap_rate(k, w->v1) > k->tol_u) {
-            w->table.closed[k->at] = false;
+            w->contacts.table.closed[k->at] = false;
             for (int j = 0; j < rows_of(k); j++)
                 k->r[j] = 0;
         }

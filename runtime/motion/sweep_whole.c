@@ -71,13 +71,13 @@ static double reach_of(const sweep *w, const contact *c)
 
 static void join_one(sweep *w, size_t i, double h)
 {
-    contact_table *t = &w->table;
-    contact_state *k = w->state[i];
+    contact_table *t = &w->contacts.table;
+    contact_state *k = w->contacts.state[i];
     contact *c = k->c;
     if (!k->rows_fixed || !k->offset_fixed)
         contact_rows(w->s, c, w->M, false);
-    if (!t->in[i] && !t->met[i] && !w->chain.fixed &&
-        t->gap[i] > w->margin * (h * reach_of(w, c) + 2e-4 * *k->length))
+    if (!t->in[i] && !t->met[i] && !w->crowd.chain.fixed &&
+        t->gap[i] > w->contacts.margin * (h * reach_of(w, c) + 2e-4 * *k->length))
         return;
     t->in[i] = true;
     if (!k->still)
@@ -89,12 +89,12 @@ static void join_one(sweep *w, size_t i, double h)
 /* v1 holds the rates that smooth forces alone would lead to */
 static void join(sweep *w, double h)
 {
-    contact_table *t = &w->table;
-    double near_far = w->near.far + 1e-3 * w->near.skin;
+    contact_table *t = &w->contacts.table;
+    double near_far = w->contacts.near.far + 1e-3 * w->contacts.near.skin;
     system_at(w->s, w->t, w->q, w->v);
-    if (w->tried) /* the gaps at hand are those of a step that was given up */
+    if (w->policy.tried) /* the gaps at hand are those of a step that was given up */
         sweep_gaps_but(w, NULL);
-    memcpy(t->in, t->closed, w->nstate * sizeof *t->in);
+    memcpy(t->in, t->closed, w->contacts.nstate * sizeof *t->in);
     for (size_t f = 0; f < w->p->ncontact; f++) {
         bool pairs = near_fits(&w->p->contact[f]);
         for (size_t i = t->from[f]; i < t->from[f + 1]; i++)
@@ -108,12 +108,12 @@ static void join(sweep *w, double h)
 /* none that was left out overlaps at the end */
 static bool still_apart(sweep *w)
 {
-    contact_table *t = &w->table;
+    contact_table *t = &w->contacts.table;
     bool apart = true;
     system_at(w->s, w->t1, w->q1, w->v1);
     sweep_gaps_but(w, t->in);
-    for (size_t i = 0; i < w->nstate; i++) {
-        t->met[i] = !t->in[i] && !(t->gap[i] >= 0) && !(t->gap[i] >= -small_overlap(w, w->state[i]));
+    for (size_t i = 0; i < w->contacts.nstate; i++) {
+        t->met[i] = !t->in[i] && !(t->gap[i] >= 0) && !(t->gap[i] >= -small_overlap(w, w->contacts.state[i]));
         apart &= !t->met[i];
     }
     return apart;
@@ -123,10 +123,10 @@ static void note_impacts(sweep *w)
 {
     double t = w->t;
     w->t = w->t1;
-    for (int i = 0; i < w->nact; i++) {
-        contact_state *k = w->act[i];
-        if (!closed(w, k) && k->relation == REL_GAP && k->un < -k->tol_u && w->rr[k->row] > 0) {
-            sweep_impact(w, k, k->un, gap_rate(k, w->v1), w->rr[k->row]);
+    for (int i = 0; i < w->hand.nact; i++) {
+        contact_state *k = w->hand.act[i];
+        if (!closed(w, k) && k->relation == REL_GAP && k->un < -k->tol_u && w->hand.rr[k->row] > 0) {
+            sweep_impact(w, k, k->un, gap_rate(k, w->v1), w->hand.rr[k->row]);
             busy(w, k);
             k->hits++;
             if (k->out->last_open)
@@ -139,24 +139,24 @@ static void note_impacts(sweep *w)
 bool sweep_whole(sweep *w, double h)
 {
     bool ok = true;
-    w->whole = true;
-    memset(w->table.met, 0, w->nstate * sizeof *w->table.met);
+    w->policy.whole = true;
+    memset(w->contacts.table.met, 0, w->contacts.nstate * sizeof *w->contacts.table.met);
     /* bodies that others set in motion may meet what was too far off: then with a wider look, once more */
-    for (w->margin = 1.5; ok; w->margin *= 3) {
-        w->nact = 0;
+    for (w->contacts.margin = 1.5; ok; w->contacts.margin *= 3) {
+        w->hand.nact = 0;
         w->t1 = w->t + h;
         ok = sweep_free(w, h) && sweep_near(w, h, w->v1);
         if (!ok)
             break;
         join(w, h);
-        sweep_take(w, w->table.in, NULL);
+        sweep_take(w, w->contacts.table.in, NULL);
         ok = sweep_smooth(w, h);
-        w->tried = true;
-        if (!ok || still_apart(w) || w->margin > 20)
+        w->policy.tried = true;
+        if (!ok || still_apart(w) || w->contacts.margin > 20)
             break;
     }
-    w->tried = !ok;
-    w->margin = 1.5;
+    w->policy.tried = !ok;
+    w->contacts.margin = 1.5;
     if (ok)
         note_impacts(w);
     return ok;
@@ -164,10 +164,10 @@ bool sweep_whole(sweep *w, double h)
 
 void sweep_whole_end(sweep *w)
 {
-    for (int i = 0; i < w->nact; i++)
-        w->act[i]->ahead = 0;
-    memset(w->table.in, 0, w->nstate * sizeof *w->table.in);
-    w->whole = false;
+    for (int i = 0; i < w->hand.nact; i++)
+        w->hand.act[i]->ahead = 0;
+    memset(w->contacts.table.in, 0, w->contacts.nstate * sizeof *w->contacts.table.in);
+    w->policy.whole = false;
 }
 
 /* ---- where bodies go ---- */
@@ -181,11 +181,11 @@ static double overlap_of(const contact_state *k)
 /* is an overlap above that share of its length left, among contacts that take part? */
 static bool overlap_left(const sweep *w, double share)
 {
-    const contact_table *t = &w->table;
+    const contact_table *t = &w->contacts.table;
     bool left = false;
     for (size_t f = 0; f < w->p->ncontact && !left; f++) {
         bool held = w->p->contact[f].relation == REL_BILATERAL;
-        double most = share * (w->near.reach > 0 ? w->near.reach : w->lengths[f]);
+        double most = share * (w->contacts.near.reach > 0 ? w->contacts.near.reach : w->size.lengths[f]);
         if (w->p->contact[f].relation == REL_CLOSED)
             continue;
         for (size_t i = t->from[f]; i < t->from[f + 1]; i++)
@@ -201,7 +201,7 @@ static bool positions_by(sweep *w, double h, double least)
     for (int i = 0; i < w->n; i++)
         w->q1[i] = w->q[i] + (w->by_end[i] ? h * w->v1[i] : a * w->v[i] + b * w->v1[i]);
     system_at(w->s, w->t1, w->q1, w->v1);
-    sweep_gaps(w, w->act, (size_t)w->nact);
+    sweep_gaps(w, w->hand.act, (size_t)w->hand.nact);
     return overlap_left(w, least);
 }
 
@@ -239,7 +239,7 @@ static bool gains(const sweep *w, const contact_state *k, const double *rate)
         speed = larger(speed, fabs(rate[dof_of(c, j)]));
     }
     for (int a = 0; new &&a < rows_of(k); a++) {
-        double r = w->rr[k->row + a], still = a < k->normal ? c->ht : c->s0[a - k->normal];
+        double r = w->hand.rr[k->row + a], still = a < k->normal ? c->ht : c->s0[a - k->normal];
         power += r * (contact_rate(c, row_of(k, c->H, c->S, a), rate) + still);
         size += fabs(r) * (speed + fabs(still));
     }
@@ -249,7 +249,7 @@ static bool gains(const sweep *w, const contact_state *k, const double *rate)
 /* contact i of the problem has an impulse, and may let go */
 static bool pushes_open(const sweep *w, int i)
 {
-    return w->cone[i].kind == CONE_UNILATERAL && w->rr[w->cone[i].row] > 0;
+    return w->hand.cone[i].kind == CONE_UNILATERAL && w->hand.rr[w->hand.cone[i].row] > 0;
 }
 
 /* Bodies on which an impulse would do work at the mean rate, as where they went apart and are pressed anew,
@@ -257,16 +257,16 @@ static bool pushes_open(const sweep *w, int i)
 static void no_gain(sweep *w)
 {
     bool may = false; /* without friction and restitution only what goes apart at the start can do so */
-    for (int i = 0; i < w->nact && !may; i++)
-        may = pushes_open(w, i) && (w->cone[i].d || w->act[i]->c->e > 0 || w->act[i]->un > 0);
+    for (int i = 0; i < w->hand.nact && !may; i++)
+        may = pushes_open(w, i) && (w->hand.cone[i].d || w->hand.act[i]->c->e > 0 || w->hand.act[i]->un > 0);
     for (int i = 0; i < w->n; i++)
         w->x1[i] = way_rate(w, i);
     for (bool more = may; more;) {
         more = false;
-        for (int i = 0; i < w->nact; i++) {
-            if (!pushes_open(w, i) || !gains(w, w->act[i], w->x1))
+        for (int i = 0; i < w->hand.nact; i++) {
+            if (!pushes_open(w, i) || !gains(w, w->hand.act[i], w->x1))
                 continue;
-            go_by_end(w, w->act[i]->c);
+            go_by_end(w, w->hand.act[i]->c);
             more = true;
         }
     }
@@ -276,8 +276,8 @@ static void no_gain(sweep *w)
 static bool no_overlap(sweep *w, double h, double least)
 {
     bool more = false;
-    for (int i = 0; i < w->nact; i++) {
-        const contact_state *k = w->act[i];
+    for (int i = 0; i < w->hand.nact; i++) {
+        const contact_state *k = w->hand.act[i];
         double over = overlap_of(k);
         if (!(over > least * *k->length))
             continue;
@@ -308,9 +308,9 @@ static opening opening_new(sweep *w, arena *a)
 {
     opening o = { 0 };
     int entries = 0;
-    for (int i = 0; i < w->nact; i++)
-        entries += w->act[i]->normal ? w->act[i]->c->n : 0;
-    size_t m = (size_t)w->nact;
+    for (int i = 0; i < w->hand.nact; i++)
+        entries += w->hand.act[i]->normal ? w->hand.act[i]->c->n : 0;
+    size_t m = (size_t)w->hand.nact;
     o.at = arena_array(a, int, m + 1);
     o.dof = arena_array(a, int, entries);
     o.J = arena_array(a, double, entries);
@@ -322,9 +322,9 @@ static opening opening_new(sweep *w, arena *a)
     const double *M = w->s->mass_constant ? w->M : w->M1;
     for (int i = 0; i < w->n; i++)
         w->lumped[i] = 1 / M[matrix_at(&w->s->mass_shape, i, i)];
-    for (int i = 0; i < w->nact; i++) {
-        const contact *c = w->act[i]->c;
-        if (!w->act[i]->normal)
+    for (int i = 0; i < w->hand.nact; i++) {
+        const contact *c = w->hand.act[i]->c;
+        if (!w->hand.act[i]->normal)
             continue;
         int at = o.at[o.n];
         for (int k = 0; k < c->n; k++) {
@@ -333,8 +333,8 @@ static opening opening_new(sweep *w, arena *a)
             o.K[at + k] = c->H[k] * w->lumped[dof_of(c, k)];
         }
         o.A[o.n] = vec_dot(o.J + at, o.K + at, c->n);
-        o.held[o.n] = w->act[i]->relation == REL_BILATERAL;
-        o.small[o.n] = small_overlap(w, w->act[i]);
+        o.held[o.n] = w->hand.act[i]->relation == REL_BILATERAL;
+        o.small[o.n] = small_overlap(w, w->hand.act[i]);
         o.at[++o.n] = at + c->n;
     }
     return o;
@@ -398,9 +398,9 @@ static void open_overlaps(sweep *w)
     opening o = opening_new(w, w->scratch);
     double before = 0, *move = w->x1;
     memset(move, 0, (size_t)w->n * sizeof *move);
-    for (int i = 0, c = 0; i < w->nact; i++)
-        if (w->act[i]->normal)
-            o.gap[c++] = *w->act[i]->c->gap;
+    for (int i = 0, c = 0; i < w->hand.nact; i++)
+        if (w->hand.act[i]->normal)
+            o.gap[c++] = *w->hand.act[i]->c->gap;
     for (int it = 0; it < SWEEPS; it++) {
         memcpy(o.before, o.l, (size_t)o.n * sizeof *o.l);
         if (larger(open_sweep(&o, move, false), open_sweep(&o, move, true)) <= 0.1)
@@ -409,7 +409,7 @@ static void open_overlaps(sweep *w)
     }
     for (int i = 0; i < w->n; i++) {
         w->q1[i] += move[i];
-        w->opened += w->used[i] * move[i];
+        w->account.opened += w->account.used[i] * move[i];
     }
     arena_release(w->scratch, mark);
 }
@@ -417,16 +417,16 @@ static void open_overlaps(sweep *w)
 static bool overlaps(sweep *w)
 {
     system_at(w->s, w->t1, w->q1, w->v1);
-    sweep_gaps(w, w->act, (size_t)w->nact);
+    sweep_gaps(w, w->hand.act, (size_t)w->hand.nact);
     return overlap_left(w, small_share(w));
 }
 
 /* ---- books ---- */
 static bool reacts(const sweep *w, int i)
 {
-    const double *r = w->rr + w->cone[i].row;
+    const double *r = w->hand.rr + w->hand.cone[i].row;
     bool any = false;
-    for (int a = 0; a < cone_rows(&w->cone[i]); a++)
+    for (int a = 0; a < cone_rows(&w->hand.cone[i]); a++)
         any |= r[a] != 0;
     return any;
 }
@@ -444,13 +444,13 @@ static double contacts_gain(sweep *w, double *to_surfaces)
     for (int i = 0; i < w->n; i++)
         if (w->by_end[i])
             gain -= 0.5 * dv[i] * mdv[i];
-    for (int i = 0; i < w->nact; i++) {
+    for (int i = 0; i < w->hand.nact; i++) {
         if (!reacts(w, i))
             continue;
-        const contact_state *k = w->act[i];
+        const contact_state *k = w->hand.act[i];
         const contact *c = k->c;
         for (int a = 0; a < rows_of(k); a++) {
-            double r = w->rr[k->row + a], still = a < k->normal ? c->ht : c->s0[a - k->normal];
+            double r = w->hand.rr[k->row + a], still = a < k->normal ? c->ht : c->s0[a - k->normal];
             if (r == 0)
                 continue;
             gain += r * (contact_rate(c, row_of(k, c->H, c->S, a), rate) + still);
@@ -464,23 +464,23 @@ static double contacts_gain(sweep *w, double *to_surfaces)
 /* contacts that push overlaps open lift what they lost before */
 void sweep_whole_account(sweep *w, double h)
 {
-    double given = w->given, gain = w->gain, *way = w->x1;
-    if (!w->gain_known)
+    double given = w->account.given, gain = w->account.gain, *way = w->x1;
+    if (!w->account.gain_known)
         gain = contacts_gain(w, &given);
     for (int i = 0; i < w->n; i++)
         way[i] = w->q1[i] - w->q[i];
-    w->books->work += sweep_driven(w, h, way) - given;
-    w->books->dissipated += w->opened - gain;
+    w->account.books->work += sweep_driven(w, h, way) - given;
+    w->account.books->dissipated += w->account.opened - gain;
 }
 
 bool sweep_whole_positions(sweep *w, double h)
 {
     double least = fmin(fmin(fmax(0.01 * w->tol, 1e-12), 1e-5), 1e-13);
     for (int i = 0; i < w->n; i++) {
-        w->used[i] = (1 - w->theta) * w->f[i] + w->theta * w->f1[i];
+        w->account.used[i] = (1 - w->theta) * w->f[i] + w->theta * w->f1[i];
         w->by_end[i] = 0;
     }
-    w->opened = 0;
+    w->account.opened = 0;
     bool free = w->s->mass_constant && !w->s->first_order;
     if (free)
         no_gain(w);
@@ -490,11 +490,11 @@ bool sweep_whole_positions(sweep *w, double h)
         no_gain(w); /* who goes by the end now may have others gain */
     }
     /* bodies that are wedged have reactions whose rounding alone is a gain: then all go by the end */
-    w->gain_known = free;
-    if (free && (w->gain = contacts_gain(w, &w->given)) > 0) {
+    w->account.gain_known = free;
+    if (free && (w->account.gain = contacts_gain(w, &w->account.given)) > 0) {
         memset(w->by_end, 1, (size_t)w->n);
         positions_by(w, h, least);
-        w->gain_known = false;
+        w->account.gain_known = false;
     }
     for (int round = 0; round < 6 && overlaps(w); round++)
         open_overlaps(w);

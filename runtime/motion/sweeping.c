@@ -21,7 +21,7 @@ bool sweep_holds(sweep *w, const contact_state *k)
                             arena_printf(w->r->a, "the gap of '%s' is not finite at t = %s",
                                          contact_name(c, w->r->a), sweep_number(w, w->t)));
     double wrong = k->relation == REL_BILATERAL ? fabs(*c->gap) : -*c->gap;
-    if (!(wrong > 1e-6 * contact_size(c, c->H, w->qmax) + 1e-12)) {
+    if (!(wrong > 1e-6 * contact_size(c, c->H, w->size.qmax) + 1e-12)) {
         if (wrong > w->r->max_penetration)
             w->r->max_penetration = wrong;
         return true;
@@ -43,12 +43,12 @@ bool sweep_survey(sweep *w)
             return false;
     }
     sweep_sizes(w);
-    w->ngrown = 0; /* all tolerances are made here */
+    w->size.ngrown = 0; /* all tolerances are made here */
     if (!sweep_near(w, w->h, w->v))
         return false;
     system_at(s, w->t, w->q, w->v);
-    for (size_t i = 0; i < w->nstate; i++) {
-        contact_state *k = w->state[i];
+    for (size_t i = 0; i < w->contacts.nstate; i++) {
+        contact_state *k = w->contacts.state[i];
         contact *c = k->c;
         contact_gap(s, c);
         contact_rows(s, c, w->M, true);
@@ -60,9 +60,9 @@ bool sweep_survey(sweep *w)
         if (k->relation == REL_CLOSED)
             continue;
         double un = gap_rate(k, w->v);
-        bool *is = &w->table.closed[i];
+        bool *is = &w->contacts.table.closed[i];
         if (k->relation == REL_GAP)
-            *is = *is && *c->gap <= w->table.tol_gap[i] && fabs(un) <= k->tol_u;
+            *is = *is && *c->gap <= w->contacts.table.tol_gap[i] && fabs(un) <= k->tol_u;
         /* held from both sides: a rate of the gap is a shock */
         else
             *is = true, w->jolt |= fabs(un) > k->tol_u;
@@ -82,9 +82,27 @@ static void sweep_rooms(sweep *w)
     for (size_t i = 0; i < w->p->ncontact; i++)
         if ((size_t)s->family[i].d > d)
             d = (size_t)s->family[i].d;
-    double **vectors[] = { &w->q,     &w->v,    &w->f,    &w->q1,   &w->v1,     &w->f1,      &w->acc,
-                           &w->qmax,  &w->vmax, &w->x1,   &w->x2,   &w->x3,     &w->x4,      &w->spread,
-                           &w->sizes, &w->free, &w->root, &w->used, &w->lumped, &w->driving, &w->driving1 };
+    double **vectors[] = { &w->q,
+                           &w->v,
+                           &w->f,
+                           &w->q1,
+                           &w->v1,
+                           &w->f1,
+                           &w->acc,
+                           &w->size.qmax,
+                           &w->size.vmax,
+                           &w->x1,
+                           &w->x2,
+                           &w->x3,
+                           &w->x4,
+                           &w->spread,
+                           &w->size.sizes,
+                           &w->crowd.free,
+                           &w->crowd.root,
+                           &w->account.used,
+                           &w->lumped,
+                           &w->account.driving,
+                           &w->account.driving1 };
     for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++)
         *vectors[i] = numbers(w, n + MAX_SLIP);
     w->M = numbers(w, masses);
@@ -93,27 +111,27 @@ static void sweep_rooms(sweep *w)
         w->Mm = numbers(w, masses);
     }
     if (s->force_of_state || !s->mass_constant) {
-        w->Fq = numbers(w, all);
-        w->Fv = numbers(w, all);
-        w->D = numbers(w, all);
-        factor_shape(&w->df, w->a, &s->step_shape);
+        w->matrix.Fq = numbers(w, all);
+        w->matrix.Fv = numbers(w, all);
+        w->matrix.D = numbers(w, all);
+        factor_shape(&w->matrix.df, w->a, &s->step_shape);
     }
-    w->grown = arena_array(w->a, int, n);
-    w->d_step = NAN;
-    w->stamp = w->stamp_m = 1;
-    w->patience = MAX_AGAIN;
+    w->size.grown = arena_array(w->a, int, n);
+    w->matrix.d_step = NAN;
+    w->matrix.stamp = w->matrix.stamp_m = 1;
+    w->policy.patience = MAX_AGAIN;
     sweep_states(w);
     w->by_end = arena_array(w->a, uint8_t, n);
-    w->rows_most = 1 + (int)d;
-    w->dofs_most = 1;
+    w->hand.rows_most = 1 + (int)d;
+    w->hand.dofs_most = 1;
     for (size_t i = 0; i < w->p->ncontact; i++) {
         int own = s->family[i].dof ? s->family[i].ndof : w->n;
-        if (own > w->dofs_most)
-            w->dofs_most = own;
+        if (own > w->hand.dofs_most)
+            w->hand.dofs_most = own;
     }
-    impulses_init(&w->list, w->a, w->scratch, w->n);
+    impulses_init(&w->crowd.list, w->a, w->scratch, w->n);
     sweep_room(w, 1, 1 + (int)d);
-    w->local = numbers(w, CONE_WORK * d * (d + 4) + 8);
+    w->hand.local = numbers(w, CONE_WORK * d * (d + 4) + 8);
 }
 
 /* A state that does not obey its constraints at once is thrown into them by a shock at t = 0. */
@@ -163,12 +181,12 @@ static step_outcome sweep_step(void *of, run_clock *c, double h, double end)
 {
     sweep *w = of;
     (void)h;
-    w->step_from = w->t;
+    w->account.step_from = w->t;
     if (!sweep_advance(w, end) || !past_read(w)) {
         c->t = w->t;
         return STEP_FAILED;
     }
-    if (!w->stopped) {
+    if (!w->watch.stopped) {
         w->t = end;
         return STEP_DONE;
     }
@@ -179,10 +197,10 @@ static step_outcome sweep_step(void *of, run_clock *c, double h, double end)
 static void sweep_close(sweep *w)
 {
     system_close(w->s);
-    factor_free(&w->df);
-    mixed_free(w->coupled[0]);
-    mixed_free(w->coupled[1]);
-    mixed_free(w->back_coupled);
+    factor_free(&w->matrix.df);
+    mixed_free(w->crowd.coupled[0]);
+    mixed_free(w->crowd.coupled[1]);
+    mixed_free(w->putting.back_coupled);
 }
 
 /* Friction without slip acts on all dofs at once: as many rows as there are dofs, each as long. */
@@ -207,7 +225,7 @@ static bool sweep_start(void *of, run_clock *c)
     const char *why = NULL;
     sweep *w = of;
     results *r = w->r;
-    w->books = &c->books;
+    w->account.books = &c->books;
     c->h = w->h;
     if (w->stiffness != 0 && program_contacts(w->p) > UZAWA_CONTACTS)
         return results_fail(r, SPAN_NONE, "auglag runs dynamics with up to 400 contacts; use sweeping()");
@@ -230,7 +248,7 @@ static bool sweep_start(void *of, run_clock *c)
     bool ok = begin(w);
     if (ok)
         sweep_quick_new(w);
-    c->stopped = w->stopped;
+    c->stopped = w->watch.stopped;
     return ok;
 }
 
@@ -286,9 +304,9 @@ void sweeping_steps(const program *p, const run_options *o, const stepping *how,
                   .h = how->h,
                   .tol = how->tolerance,
                   .stiffness = how->stiffness,
-                  .cut = how->cut,
-                  .margin = 1.5,
-                  .wait_next = 4 };
+                  .policy.cut = how->cut,
+                  .contacts.margin = 1.5,
+                  .policy.wait_next = 4 };
     r->backend = how->name;
     r->cut = cut_names[how->cut];
     if (!(w->h > 0))
