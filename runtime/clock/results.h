@@ -93,6 +93,7 @@ typedef struct results {
     int64_t swept;   /* contacts visited in Gauss-Seidel sweeps, where there are many */
     int64_t at_once; /* steps that were not cut at impacts */
     int64_t plain;   /* steps that went the short way of small models */
+    int64_t checked; /* kernels that were run by the checks after it */
     const char *cut; /* policy by which steps are cut at impacts; NULL: none */
     const dense_output *dense;
     const char *solver; /* of the step problem, by name */

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 #include "clock/clock.h"
+#include "inclusion/inclusion.h"
 #include "program/system.h"
 
 struct gate {
@@ -15,6 +16,7 @@ struct gate {
     size_t listed;    /* that family, from 1 */
     int64_t capacity; /* of index */
     const double *v;
+    int64_t ran; /* kernels, member by member; those over all members count once for each of LANES */
 };
 
 /* ---- an instant ---- */
@@ -89,6 +91,7 @@ const double *gate_gaps(gate *g, size_t of)
     const kernel *k = &g->p->contact[of].gap;
     if (!g->gaps[of])
         g->gaps[of] = arena_array(g->a, double, (size_t)gate_members(g, of));
+    g->ran += gate_members(g, of) / LANES + 1;
     kernel_run_all(k, &g->in, g->room, g->gaps[of]);
     return g->gaps[of];
 }
@@ -112,6 +115,7 @@ static const int32_t *member_index(gate *g, size_t of, int64_t member)
 
 static const double *run_member(gate *g, const kernel *k, const int32_t *index)
 {
+    g->ran++;
     tape_start(&k->tape, g->one);
     kernel_run(k, &g->in, index, g->one);
     return g->one;
@@ -547,10 +551,49 @@ static int64_t deepest_kept(results *r, size_t c, int64_t stride)
 
 enum { SAMPLES = 1024, NUMBERS = 20000000, ENERGIES = 16 };
 
+static double members_of_all(const check *k)
+{
+    double members = 1;
+    for (size_t c = 0; c < k->r->prog->ncontact; c++)
+        members += (double)gate_members(k->g, c);
+    return members;
+}
+
+/* long runs are checked here and there: it takes a small part of the time of the run */
+static bool run_holds(check *k)
+{
+    results *r = k->r;
+    const program *p = r->prog;
+    double members = members_of_all(k), numbers = (double)r->samples * (3 * p->nq + members);
+    int64_t look = numbers > NUMBERS ? (int64_t)(numbers / NUMBERS) + 1 : 1;
+    int64_t most = (int64_t)fmin(SAMPLES, fmax(2e6 / (members + p->nq), 4)),
+            stride = r->samples > most ? r->samples / most : 1, count = 0;
+    if (!survey(k, look))
+        return false;
+    bool energy = r->energy && !p->has_delay.file;
+    results_rest(r);
+    for (int64_t at = 0; at < r->samples; at += stride, count++) {
+        if (count % 64 == 63)
+            results_rest(r);
+        if (!sample_holds(k, at, energy && count % (SAMPLES / ENERGIES) == 0))
+            return false;
+        balance_instant(k->balance, at);
+        balance_step(k->balance, at);
+    }
+    results_rest(r);
+    if (!sample_holds(k, r->samples - 1, energy) || !balance_holds(k->balance))
+        return false;
+    for (size_t c = 0; c < p->ncontact; c++) {
+        int64_t at = deepest_kept(r, c, look);
+        if (at >= 0 && !sample_holds(k, at, false))
+            return false;
+    }
+    return true;
+}
+
 static void check_run(results *r, const void *ud, arena *scratch)
 {
     const program *p = r->prog;
-    double members = 1;
     (void)ud;
     check k = {
         .g = gate_new(scratch, p, r->param), .r = r, .loose = fmax(1e-6, r->promised), .scratch = scratch
@@ -558,33 +601,8 @@ static void check_run(results *r, const void *ud, arena *scratch)
     k.balance = balance_new(k.g, r, scratch);
     k.sizes = arena_array(scratch, double, 2 * (size_t)p->nq + 1);
     k.force = arena_array(scratch, double, p->ncontact + 1);
-    for (size_t c = 0; c < p->ncontact; c++)
-        members += (double)gate_members(k.g, c);
-    /* long runs are checked here and there: it takes a small part of the time of the run */
-    double numbers = (double)r->samples * (3 * p->nq + members);
-    int64_t look = numbers > NUMBERS ? (int64_t)(numbers / NUMBERS) + 1 : 1;
-    int64_t most = (int64_t)fmin(SAMPLES, fmax(2e6 / (members + p->nq), 4)),
-            stride = r->samples > most ? r->samples / most : 1, count = 0;
-    if (!survey(&k, look))
-        return;
-    bool energy = r->energy && !p->has_delay.file;
-    results_rest(r);
-    for (int64_t at = 0; at < r->samples; at += stride, count++) {
-        if (count % 64 == 63)
-            results_rest(r);
-        if (!sample_holds(&k, at, energy && count % (SAMPLES / ENERGIES) == 0))
-            return;
-        balance_instant(k.balance, at);
-        balance_step(k.balance, at);
-    }
-    results_rest(r);
-    if (!sample_holds(&k, r->samples - 1, energy) || !balance_holds(k.balance))
-        return;
-    for (size_t c = 0; c < p->ncontact; c++) {
-        int64_t at = deepest_kept(r, c, look);
-        if (at >= 0 && !sample_holds(&k, at, false))
-            return;
-    }
+    run_holds(&k);
+    r->checked = k.g->ran;
 }
 
 /* values at the start, as the model gives them */
@@ -621,9 +639,11 @@ static void blame(results *r, const void *ud, arena *scratch)
 void gate_check(results *r, const run_options *o)
 {
     const program *p = r->prog;
-    if (p->field || p->rod || p->inclusion)
+    if (p->field || p->rod)
         return;
-    if (r->status == RUN_FAILED && r->where.file)
+    if (p->inclusion)
+        inclusion_check(r, o);
+    else if (r->status == RUN_FAILED && r->where.file)
         results_scratch(r, blame, NULL);
     else if (r->status != RUN_FAILED && r->samples > 0 && !o->keep_going)
         results_scratch(r, check_run, NULL);

@@ -10,12 +10,12 @@
 #include "motion/gate.h"
 
 /* A block of mass 1 slides on a floor: x'' = -mu g, y = 0, rn = g, rt = -mu g; mu = 0.3, g = 10. */
-enum { SAMPLES = 5 };
+enum { SAMPLES = 5, MANY = 100001 };
 typedef struct {
     arena *a, *scratch;
     ir *g;
     program p;
-    kernel mass, potential;
+    kernel mass, potential, force;
     contact_family floor;
     results *r;
 } kit;
@@ -33,7 +33,8 @@ static kernel put(kit *k, const ir_ref *out, size_t n, const slot_map *row)
     return x;
 }
 
-static kit *kit_new(void)
+/* h: from one sample to the next */
+static kit *kit_of(int samples, double h)
 {
     static const slot_map both[] = { { .base = 0 }, { .base = 1 } };
     static const uint8_t order[] = { 2, 2 };
@@ -48,6 +49,8 @@ static kit *kit_new(void)
     ir_ref V = ir_op2(k->g, OP_MUL, ir_const(k->g, 10), y);
     k->mass = put(k, (ir_ref[]){ one, one }, 2, both);
     k->potential = put(k, &V, 1, NULL);
+    k->force = put(k, (ir_ref[]){ zero, ir_const(k->g, -10) }, 2, both);
+    k->p.force = (kernels){ &k->force, 1 };
     k->p.mass = (kernels){ &k->mass, 1 };
     k->p.potential = (kernels){ &k->potential, 1 };
     k->floor = (contact_family){ .name = "floor",
@@ -59,15 +62,17 @@ static kit *kit_new(void)
                                  .nslip = 1,
                                  .gap = put(k, &y, 1, NULL),
                                  .gradient = put(k, (ir_ref[]){ zero, one }, 2, both),
+                                 .slip_map = put(k, &one, 1, both),
                                  .mu = put(k, &mu, 1, NULL) };
     k->p.contact = &k->floor;
     k->p.ncontact = 1;
     k->r = results_new(a, &k->p);
     k->r->param = arena_array(a, double, 1);
     contact_result *c = &k->r->contact[0];
-    for (int i = 0; i < SAMPLES; i++) {
+    k->r->steps = samples - 1;
+    for (int i = 0; i < samples; i++) {
         int64_t at = results_sample(k->r);
-        double t = 0.1 * i, v = 2 - 3 * t;
+        double t = h * i, v = 2 - 3 * t;
         results *r = k->r;
         r->t[at] = r->t_end = t;
         r->q[2 * at] = 2 * t - 1.5 * t * t;
@@ -86,6 +91,11 @@ static kit *kit_new(void)
         c->status[at] = STATUS_SLIP;
     }
     return k;
+}
+
+static kit *kit_new(void)
+{
+    return kit_of(SAMPLES, 0.1);
 }
 
 static void check(kit *k, const char *message)
@@ -163,11 +173,60 @@ static void energy(void **unused)
     check(k, k->r->message);
 }
 
+/* all numbers agree with each other but for the law of motion */
+static void motion(void **unused)
+{
+    (void)unused;
+    kit *k = kit_new();
+    gate_check(k->r, &(run_options){ 0 });
+    assert_true(k->r->residual <= 1e-14);
+    k->r->contact[0].rt[2] = -1.5; /* friction is kept as half of what it was */
+    gate_check(k->r, &(run_options){ 0 });
+    assert_true(k->r->residual > 0.2);
+    assert_int_equal(k->r->where.begin, 0);
+    check(k, "the equation of motion of x does not hold at t = 0.2: it misses 0.25 of its terms");
+    k = kit_new();
+    for (int i = 2; i < SAMPLES; i++) { /* it falls, at the right energies */
+        k->r->v[2 * i + 1] = -1;
+        k->r->energy[i] += 0.5;
+    }
+    check(k, "the equation of motion of y does not hold at t = 0.2: it misses 0.333 of its terms");
+}
+
+/* contacts as springs: reactions are those of the sample, gaps are no promise */
+static void springs(void **unused)
+{
+    (void)unused;
+    kit *k = kit_new();
+    k->r->gives_way = true;
+    for (int i = 0; i < SAMPLES; i++) {
+        k->r->q[2 * i + 1] = k->r->contact[0].gap[i] = -1e-3;
+        k->r->energy[i] -= 0.01;
+    }
+    gate_check(k->r, &(run_options){ 0 });
+    assert_true(k->r->max_penetration == 1e-3 && k->r->residual <= 1e-14);
+    k->r->acc[2 * 3] = -2;
+    check(
+        k,
+        "the equation of motion of x does not hold at t = 0.30000000000000004: it misses 0.167 of its terms");
+}
+
+/* A step runs one kernel of forces at least: of a long run the gate runs far fewer in all. */
+static void cost(void **unused)
+{
+    (void)unused;
+    kit *k = kit_of(MANY, 1e-6);
+    gate_check(k->r, &(run_options){ 0 });
+    assert_true(k->r->checked > 1000 && k->r->checked < 0.15 * MANY);
+    check(k, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(right),     cmocka_unit_test(below),  cmocka_unit_test(not_finite),
-        cmocka_unit_test(reactions), cmocka_unit_test(energy),
+        cmocka_unit_test(reactions), cmocka_unit_test(energy), cmocka_unit_test(motion),
+        cmocka_unit_test(springs),   cmocka_unit_test(cost),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
