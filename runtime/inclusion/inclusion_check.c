@@ -389,13 +389,15 @@ static bool moves(look *w, int64_t at)
  */
 static bool sizes(look *w, arena *a)
 {
-    const results *r = w->r;
+    results *r = w->r;
     double *rates = arena_array(a, double, (size_t)w->n + 1), h = r->t_end / (double)(r->samples + 1);
     for (int64_t at = 0; at < r->samples; at++)
         for (int k = 0; k < w->n; k++) {
             double x = r->q[at * w->n + k], v = r->v[at * w->n + k];
             if (!isfinite(x) || !isfinite(v))
-                return wrong(w, w->ip->row[k].at, at, "the solution is not finite", isfinite(x) ? v : x);
+                return results_fail(
+                    r, w->ip->row[k].at,
+                    arena_printf(r->a, "the solution is not finite at t = %s", number_text(r->a, r->t[at])));
             w->size[k] = fmax(w->size[k], fabs(x));
             rates[k] = fmax(rates[k], fabs(v));
         }

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <cmocka.h>
+#include "inclusion/inclusion.h"
 #include "lower/emit.h"
 #include "motion/gate.h"
 
@@ -221,12 +222,109 @@ static void cost(void **unused)
     check(k, NULL);
 }
 
+/* ---- inclusions ---- */
+/* x' in -Sgn(x) from x = 0.25, beside z' in t - normal_cone(z <= 0.05): x falls to 0 and rests, z rises as
+   t^2/2 and is held.  Steps of order 1: x and z at the samples follow from their rates. */
+enum { ROWS = 2 };
+typedef struct {
+    kit *k;
+    inclusion_program ip;
+    inclusion_row row[ROWS];
+    inclusion_sgn sgn;
+    inclusion_cone cone;
+    kernel history[ROWS];
+} inclusion_kit;
+
+static kit *inclusion_new(void)
+{
+    static const dof_info dof[] = { { "x", NULL, 0, 1, { 1, 0, 1 } }, { "z", NULL, 1, 1, { 1, 0, 1 } } };
+    static const int32_t of_cone[] = { 1 }, number[] = { 1 };
+    arena *a = arena_new(&allocator_libc, NULL);
+    kit *k = arena_make(a, kit);
+    inclusion_kit *i = arena_make(a, inclusion_kit);
+    k->a = a;
+    k->scratch = arena_new(&allocator_libc, NULL);
+    k->g = ir_new(a);
+    k->p = (program){ .model = "two", .nq = ROWS, .dof = dof, .ndof_info = ROWS, .inclusion = &i->ip };
+    ir_ref one = ir_const(k->g, 1), zero = ir_const(k->g, 0), x = in(k, IN_Q, 0), z = in(k, IN_Q, 1);
+    ir_ref Rx = ir_op2(k->g, OP_ADD, in(k, IN_V, 0), in(k, IN_SET, 0)),
+           Rz = ir_op2(k->g, OP_ADD, ir_op2(k->g, OP_SUB, in(k, IN_V, 1), in(k, IN_TIME, 0)),
+                       in(k, IN_SET, 1));
+    i->sgn = (inclusion_sgn){ .number = 0, .arg = put(k, (ir_ref[]){ x, one, zero }, 3, NULL) };
+    i->row[0] = (inclusion_row){ .dof = 0,
+                                 .cone = -1,
+                                 .at = { 1, 7, 8 },
+                                 .r = put(k, (ir_ref[]){ Rx, zero, one }, 3, NULL),
+                                 .sgn = &i->sgn,
+                                 .nsgn = 1 };
+    i->row[1] = (inclusion_row){ .dof = 1,
+                                 .cone = 0,
+                                 .r = put(k, (ir_ref[]){ Rz, zero, one, one }, 4, NULL) };
+    i->cone = (inclusion_cone){ .n = 1,
+                                .ng = 1,
+                                .dof = of_cone,
+                                .number = number,
+                                .g = put(k, (ir_ref[]){ ir_op2(k->g, OP_SUB, z, ir_const(k->g, 0.05)), one },
+                                         2, NULL),
+                                .at = { 1, 9, 10 } };
+    i->ip = (inclusion_program){
+        .nset = 2, .row = i->row, .cone = &i->cone, .ncone = 1, .history = i->history
+    };
+    results *r = k->r = results_new(a, &k->p);
+    r->param = arena_array(a, double, 1);
+    r->linear = true;
+    r->steps = SAMPLES - 1;
+    for (int n = 0; n < SAMPLES; n++) {
+        int64_t at = results_sample(r);
+        double t = 0.1 * n;
+        r->t[at] = r->t_end = r->duration = t;
+        r->q[2 * at] = n ? fmax(r->q[2 * at - 2] - 0.1, 0) : 0.25;
+        r->q[2 * at + 1] = n ? fmin(r->q[2 * at - 1] + 0.1 * t, 0.05) : 0;
+        for (int j = 0; j < ROWS; j++) {
+            r->v[2 * at + j] = n ? (r->q[2 * at + j] - r->q[2 * at - 2 + j]) / 0.1 : 0;
+            r->acc[2 * at + j] = 0;
+        }
+        r->energy[at] = r->dissipated[at] = r->work[at] = r->drift[at] = 0;
+    }
+    return k;
+}
+
+static void inclusions(void **unused)
+{
+    (void)unused;
+    kit *k = inclusion_new();
+    gate_check(k->r, &(run_options){ 0 });
+    assert_true(k->r->residual <= 1e-12 && k->r->max_penetration <= 1e-15);
+    check(k, NULL);
+    k = inclusion_new();
+    k->r->v[2 * 2] = -0.5; /* Sgn is 1 there */
+    gate_check(k->r, &(run_options){ 0 });
+    assert_int_equal(k->r->where.begin, 7);
+    check(k, "the inclusion does not hold at t = 0.2, by 0.5");
+    k = inclusion_new();
+    k->r->q[2 * 2 + 1] = 0.08;
+    k->r->v[2 * 2 + 1] = 0.7;
+    gate_check(k->r, &(run_options){ 0 });
+    assert_int_equal(k->r->where.begin, 9);
+    check(k, "x does not lie in C(t) at t = 0.2, by 0.03");
+    k = inclusion_new(); /* inside of C nothing pushes */
+    k->r->q[2 * 2 + 1] = 0.02;
+    k->r->v[2 * 2 + 1] = 0.1;
+    check(k, "the velocity leaves the normal cone at t = 0.2, by 0.1");
+    k = inclusion_new();
+    k->r->q[2 * 4] = k->r->q[2 * 3] = 0.1;
+    check(k, "the inclusion does not hold at t = 0.30000000000000004, by 0.5");
+    k = inclusion_new();
+    k->r->q[2] = NAN;
+    check(k, "the solution is not finite at t = 0.1");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(right),     cmocka_unit_test(below),  cmocka_unit_test(not_finite),
         cmocka_unit_test(reactions), cmocka_unit_test(energy), cmocka_unit_test(motion),
-        cmocka_unit_test(springs),   cmocka_unit_test(cost),
+        cmocka_unit_test(springs),   cmocka_unit_test(cost),   cmocka_unit_test(inclusions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
