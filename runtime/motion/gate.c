@@ -4,6 +4,7 @@
 #include "clock/clock.h"
 #include "inclusion/inclusion.h"
 #include "program/system.h"
+#include "rod/rod.h"
 
 struct gate {
     const program *p;
@@ -639,9 +640,11 @@ static void blame(results *r, const void *ud, arena *scratch)
 void gate_check(results *r, const run_options *o)
 {
     const program *p = r->prog;
-    if (p->field || p->rod)
-        return;
-    if (p->inclusion)
+    if (p->field)
+        return; /* its solvers check what they keep */
+    if (p->rod)
+        rod_check(r, o);
+    else if (p->inclusion)
         inclusion_check(r, o);
     else if (r->status == RUN_FAILED && r->where.file)
         results_scratch(r, blame, NULL);
