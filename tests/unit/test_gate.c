@@ -9,6 +9,7 @@
 #include "inclusion/inclusion.h"
 #include "lower/emit.h"
 #include "motion/gate.h"
+#include "rod/rod.h"
 
 /* A block of mass 1 slides on a floor: x'' = -mu g, y = 0, rn = g, rt = -mu g; mu = 0.3, g = 10. */
 enum { SAMPLES = 5, MANY = 100001 };
@@ -319,12 +320,92 @@ static void inclusions(void **unused)
     check(k, "the solution is not finite at t = 0.1");
 }
 
+/* ---- rods ---- */
+/* A rod of length 1 along the axis 3, stretched by a tenth between two supports: B = diag(1, 1, 2), so that
+   they pull with 0.2 and the energy is 0.01. */
+typedef struct {
+    rod_spec spec;
+    rod_program rp;
+    rod_mesh mesh;
+    rod_result result;
+} rod_kit;
+
+static kit *rod_new(rod_kit **to)
+{
+    static double s[] = { 0, 1. / 3, 2. / 3, 1 }, v0[] = { 0, 0, 1, 0, 0, 1, 0, 0, 1 }, u0[9];
+    static const int support[] = { 0, 3 };
+    arena *a = arena_new(&allocator_libc, NULL);
+    kit *k = arena_make(a, kit);
+    rod_kit *w = *to = arena_make(a, rod_kit);
+    k->a = a;
+    k->scratch = arena_new(&allocator_libc, NULL);
+    w->spec = (rod_spec){ .name = "bar", .at = { 1, 5, 6 } };
+    w->rp = (rod_program){ .rod = &w->spec, .nrod = 1 };
+    w->mesh = (rod_mesh){ .spec = &w->spec,
+                          .ne = 1,
+                          .nn = ROD_NODES,
+                          .length = 1,
+                          .B = { 1, 0, 0, 0, 1, 0, 0, 0, 2 },
+                          .A = { 1, 0, 0, 0, 1, 0, 0, 0, 1 },
+                          .s = s,
+                          .v0 = v0,
+                          .u0 = u0 };
+    w->result = (rod_result){ .rp = &w->rp, .mesh = &w->mesh, .support = support, .nsupport = 2 };
+    w->result.r = arena_array(a, double, 3 * ROD_NODES);
+    w->result.q = arena_array(a, double, 4 * ROD_NODES);
+    w->result.reaction = arena_array(a, double, 6 * ROD_NODES);
+    for (int i = 0; i < ROD_NODES; i++) {
+        w->result.r[3 * i + 2] = 1.1 * s[i];
+        w->result.q[4 * i] = 1;
+    }
+    w->result.reaction[2] = -0.2;
+    w->result.reaction[6 * 3 + 2] = 0.2;
+    k->p = (program){ .model = "pull", .rod = &w->rp };
+    k->r = results_new(a, &k->p);
+    k->r->param = arena_array(a, double, 1);
+    k->r->ntrack = 3 * ROD_NODES + 12;
+    int64_t at = results_sample(k->r);
+    k->r->t[at] = k->r->t_end = 1;
+    k->r->energy[at] = 0.01;
+    memset(k->r->track, 0, (size_t)k->r->ntrack * sizeof(double));
+    k->r->rod = &w->result;
+    return k;
+}
+
+static void rods(void **unused)
+{
+    (void)unused;
+    rod_kit *w;
+    kit *k = rod_new(&w);
+    gate_check(k->r, &(run_options){ 0 });
+    assert_true(k->r->residual <= 1e-14);
+    check(k, NULL);
+    k = rod_new(&w);
+    w->result.reaction[6 * 3 + 2] = 0.1;
+    gate_check(k->r, &(run_options){ 0 });
+    assert_int_equal(k->r->where.begin, 5);
+    assert_true(k->r->residual > 0.01);
+    assert_non_null(strstr(k->r->message, "forces and moments do not balance at t = 1"));
+    check(k, k->r->message);
+    k = rod_new(&w); /* a section inside is turned: moments */
+    w->result.q[4] = cos(0.05);
+    w->result.q[5] = sin(0.05);
+    k->r->energy[0] = NAN;
+    gate_check(k->r, &(run_options){ 0 });
+    assert_non_null(strstr(k->r->message, "the energy kept at t = 1"));
+    check(k, k->r->message);
+    k = rod_new(&w);
+    k->r->track[4] = NAN;
+    check(k, "a place or a force of the rods is not finite at t = 1");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(right),     cmocka_unit_test(below),  cmocka_unit_test(not_finite),
         cmocka_unit_test(reactions), cmocka_unit_test(energy), cmocka_unit_test(motion),
         cmocka_unit_test(springs),   cmocka_unit_test(cost),   cmocka_unit_test(inclusions),
+        cmocka_unit_test(rods),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
