@@ -967,6 +967,7 @@ static const backend_option events_options[] = {
     { "h", OPT_REAL, NAN, 1e-300, INFINITY, NULL,
       "step, cut at events alone; from the tolerance when left out" },
     OPTION_EVERY,
+    OPTION_ERROR,
 };
 static bool events_saves(const program *p)
 {

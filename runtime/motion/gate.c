@@ -637,6 +637,12 @@ static void blame(results *r, const void *ud, arena *scratch)
     r->where = where;
 }
 
+/* equations of first order alone are run by other backends, too */
+static bool of_inclusion(const results *r)
+{
+    return !strcmp(r->backend, "inclusion") || !strcmp(r->backend, "limit");
+}
+
 void gate_check(results *r, const run_options *o)
 {
     const program *p = r->prog;
@@ -644,7 +650,7 @@ void gate_check(results *r, const run_options *o)
         return; /* its solvers check what they keep */
     if (p->rod)
         rod_check(r, o);
-    else if (p->inclusion)
+    else if (of_inclusion(r))
         inclusion_check(r, o);
     else if (r->status == RUN_FAILED && r->where.file)
         results_scratch(r, blame, NULL);

@@ -69,6 +69,7 @@ static kit *kit_of(int samples, double h)
     k->p.contact = &k->floor;
     k->p.ncontact = 1;
     k->r = results_new(a, &k->p);
+    k->r->backend = "sweeping";
     k->r->param = arena_array(a, double, 1);
     contact_result *c = &k->r->contact[0];
     k->r->steps = samples - 1;
@@ -272,6 +273,7 @@ static kit *inclusion_new(void)
         .nset = 2, .row = i->row, .cone = &i->cone, .ncone = 1, .history = i->history
     };
     results *r = k->r = results_new(a, &k->p);
+    r->backend = "inclusion";
     r->param = arena_array(a, double, 1);
     r->linear = true;
     r->steps = SAMPLES - 1;
@@ -362,6 +364,7 @@ static kit *rod_new(rod_kit **to)
     w->result.reaction[6 * 3 + 2] = 0.2;
     k->p = (program){ .model = "pull", .rod = &w->rp };
     k->r = results_new(a, &k->p);
+    k->r->backend = "sweeping";
     k->r->param = arena_array(a, double, 1);
     k->r->ntrack = 3 * ROD_NODES + 12;
     int64_t at = results_sample(k->r);
