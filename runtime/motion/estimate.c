@@ -153,7 +153,7 @@ static bool is_cheap(const backend *b, const run_options *o, const results *r)
     const program *p = r->prog;
     int k = option_number(b, "error");
     double members = 0;
-    if (k < 0 || o->word[k] || !r->cut || o->checkpoint)
+    if (k < 0 || o->word[k] || !r->cut)
         return false;
     for (size_t c = 0; c < p->ncontact; c++)
         members += (double)index_members(&p->contact[c].over);
