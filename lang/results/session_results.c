@@ -410,7 +410,7 @@ static look run_own(const view *v, evaluator *ev, sym name, span at, value *out)
         if (isnan(r->error)) {
             diag *d = diag_error(ev->d, DIAG_NOT_SUPPORTED, at, "this run has no estimate of its error");
             diag_hint(ev->d, d,
-                      r->has_jumps ? "limits are exact up to rounding"
+                      r->limit.has_jumps ? "limits are exact up to rounding"
                                    : "ask for one: with %s(error = estimate)",
                       r->backend);
             *out = v_error();
@@ -418,10 +418,10 @@ static look run_own(const view *v, evaluator *ev, sym name, span at, value *out)
             *out = v_num(r->error);
         break;
     case RUN_steps:
-        *out = v_num((double)r->steps);
+        *out = v_num((double)r->count.steps);
         break;
     case RUN_swept:
-        *out = v_num((double)r->swept);
+        *out = v_num((double)r->count.swept);
         break;
     default:
         return LOOK_NO;
@@ -438,8 +438,8 @@ static look run_value(const view *v, evaluator *ev, sym name, span at, value *ou
         (f = inclusion_name(v->r, ev, name, out)) != LOOK_NO)
         return f;
     int limit = result_find(OF_LIMIT, name);
-    if (limit == LIMIT_load && r->has_jumps) {
-        *out = plain_series(r, r->load, 1);
+    if (limit == LIMIT_load && r->limit.has_jumps) {
+        *out = plain_series(r, r->limit.load, 1);
         return LOOK_YES;
     }
     return limit >= 0 || result_find(OF_FIELD, name) == FIELD_contact_set ? not_given(v, ev, name, at)
@@ -521,7 +521,7 @@ static void class_members(const view *v, void (*offer)(void *ud, const char *nam
     const results *r = v->r->r;
     for (int k = 0; k < RESULT_ROWS; k++)
         if (rows[k].of == OF_RUN || (rows[k].of == OF_FIELD && r->field) ||
-            (rows[k].of == OF_ROD && r->rod) || (rows[k].of == OF_LIMIT && r->has_jumps))
+            (rows[k].of == OF_ROD && r->rod) || (rows[k].of == OF_LIMIT && r->limit.has_jumps))
             offer(ud, rows[k].name);
 }
 

@@ -31,15 +31,15 @@ const char *session_path(session *s, const char *name)
 /* what a point of an experiment says is put into its report; errors are shown as they happen */
 static void report_say(session *s, char tag, const text *t)
 {
-    text_putc(s->report, tag);
-    put_bytes(s->report, t->at, t->n);
+    text_putc(s->now.report, tag);
+    put_bytes(s->now.report, t->at, t->n);
 }
 
 void session_out(session *s, const text *t)
 {
     if (!t->n)
         return;
-    if (s->report) {
+    if (s->now.report) {
         report_say(s, 'o', t);
         return;
     }
@@ -60,9 +60,9 @@ void session_steer(session *s, const text *t)
 {
     if (!t->n)
         return;
-    if (s->report)
+    if (s->now.report)
         report_say(s, 'e', t);
-    if (!s->worker && s->call.err)
+    if (!s->now.worker && s->call.err)
         s->call.err(s->call.ud, t->at, t->n);
 }
 
@@ -81,10 +81,10 @@ void session_note(session *s, const char *fmt, ...)
 
 void session_worse(session *s, cdl_status status)
 {
-    if (status > s->worst)
-        s->worst = status;
-    if (status > s->total)
-        s->total = status;
+    if (status > s->tally.worst)
+        s->tally.worst = status;
+    if (status > s->tally.total)
+        s->tally.total = status;
 }
 
 static cdl_status status_of(diag_code c)
@@ -158,13 +158,13 @@ static scope *link_to(session *s, scope *to, scope *up)
 /* measured names, and before them those of the experiment that is running */
 static scope *names_scope(session *s, scope *up)
 {
-    up = link_to(s, &s->measures->base, up);
-    return s->swept ? link_to(s, &s->swept->base, up) : up;
+    up = link_to(s, &s->now.measures->base, up);
+    return s->now.swept ? link_to(s, &s->now.swept->base, up) : up;
 }
 
 void session_set(session *s, sym name, const value *v)
 {
-    table_scope_set(s->swept ? s->swept : s->measures, name, session_copy(s, s->a, v));
+    table_scope_set(s->now.swept ? s->now.swept : s->now.measures, name, session_copy(s, s->a, v));
 }
 
 scope *session_scope(session *s)
@@ -451,9 +451,9 @@ static void let_statement(session *s, const ast *e)
     for (uint32_t k = 0; k < e->kid[0]->n; k++) {
         const ast *b = e->kid[0]->kid[k];
         def *d = module_find(s->main, b->name);
-        s->draw_name = b->name;
-        s->drawn = 0;
-        if (s->experiment) {
+        s->now.draw_name = b->name;
+        s->now.drawn = 0;
+        if (s->now.experiment) {
             value v = session_eval(s, b->kid[0]);
             session_set(s, b->name, &v);
         } else if (d && d->at == b && d->state == DEF_FRESH)
@@ -504,7 +504,7 @@ static bool reads_results(const ast *e)
 static bool skipped(session *s, const ast *e)
 {
     if (s->abandoned) {
-        s->skipped += e->kind == AST_EXPECT;
+        s->tally.skipped += e->kind == AST_EXPECT;
         return true;
     }
     bool skip = s->last_failed && (reads_results(e) || (!session_is(s, OPTION_INTERACTIVE) &&
@@ -512,15 +512,15 @@ static bool skipped(session *s, const ast *e)
     if (s->interrupted && (e->kind == AST_EXPECT || e->kind == AST_RUN || e->kind == AST_EXPERIMENT))
         skip = true;
     if (skip && e->kind == AST_EXPECT)
-        s->skipped++;
+        s->tally.skipped++;
     return skip;
 }
 
 static void statement(session *s, const ast *e)
 {
-    if (s->draw_name && *s->draw_name) {
-        s->draw_name = "";
-        s->drawn = 0;
+    if (s->now.draw_name && *s->now.draw_name) {
+        s->now.draw_name = "";
+        s->now.drawn = 0;
     }
     s->ev.fuel = EVAL_FUEL;
     switch (e->kind) {
@@ -629,7 +629,7 @@ static void execute(session *s, void *ud)
 {
     statement(s, ud);
     session_flush(s);
-    if (!s->experiment)
+    if (!s->now.experiment)
         tables_finish(s);
 }
 
@@ -700,17 +700,17 @@ void session_execute(session *s, const ast *e)
 {
     if (skipped(s, e))
         return;
-    const ast *experiment = s->experiment;
+    const ast *experiment = s->now.experiment;
     s->budget.at = SPAN_NONE;
     if (session_try(s, execute, (void *)(uintptr_t)e))
         return;
     if (!experiment) {
         points_abandon(s);
         files_drop(s);
-        s->experiment = NULL;
-        s->swept = NULL;
-        s->report = NULL;
-        s->worker = false;
+        s->now.experiment = NULL;
+        s->now.swept = NULL;
+        s->now.report = NULL;
+        s->now.worker = false;
     }
     spent_report(s, e->at);
     arena_trim(s->tmp);
@@ -780,7 +780,7 @@ static void session_start(session *s)
                            .find = defs_find,
                            .shadow = definition_replaced,
                            .ud = s };
-    s->measures = table_scope_new(s->a, NULL);
+    s->now.measures = table_scope_new(s->a, NULL);
     s->built.a = s->a;
     s->main = module_new(&s->loaded, "<text>");
 }
@@ -852,21 +852,21 @@ cdl_status session_lost(session *s)
         definitions_reset(s);
         spent_report(s, SPAN_NONE);
         arena_trim(s->tmp);
-        return s->worst;
+        return s->tally.worst;
     }
     static const char told[] = "cdl: error: there is not enough memory\n";
     if (!s->broken && s->call.err)
         s->call.err(s->call.ud, told, sizeof told - 1);
     s->broken = true;
     files_drop(s);
-    s->total = CDL_MEMORY;
+    s->tally.total = CDL_MEMORY;
     return CDL_MEMORY;
 }
 
 void session_begin(session *s)
 {
     static const arena_pos empty = { NULL, 0 };
-    s->worst = CDL_OK;
+    s->tally.worst = CDL_OK;
     s->interrupted = s->abandoned = false;
     s->budget.seen = 0;
     s->budget.held = 0;
@@ -966,7 +966,7 @@ cdl_status cdl_set_param(cdl *s, const char *name, const char *value_)
     if (v.kind != V_ERROR && v.kind != V_NUM)
         diag_error(s->d, DIAG_TYPE, e->at, "a parameter is a number, not %s", v_kind_text(s->tmp, &v));
     if (!session_flush(s)) {
-        s->total = CDL_USAGE;
+        s->tally.total = CDL_USAGE;
         return CDL_USAGE;
     }
     sym key = sym_str(s->names, name);
@@ -986,9 +986,9 @@ static cdl_status finish_text(session *s, bool run_it)
     bool good = session_flush(s);
     if (good && run_it)
         check_params(s);
-    if (good && run_it && s->worst < CDL_USAGE)
+    if (good && run_it && s->tally.worst < CDL_USAGE)
         execute_all(s, s->main->file);
-    return s->worst;
+    return s->tally.worst;
 }
 
 static cdl_status take_text(session *s, const char *name, const char *text_, size_t len, bool run_it)
@@ -1034,13 +1034,14 @@ cdl_status cdl_check_text(cdl *s, const char *name, const char *text_, size_t le
 
 static void tell_expectations(session *s)
 {
-    size_t n = s->met + s->missed;
+    size_t n = s->tally.met + s->tally.missed;
     text t = { .a = s->tmp };
-    if (n + s->skipped == 0 || session_is(s, OPTION_JSON))
+    if (n + s->tally.skipped == 0 || session_is(s, OPTION_JSON))
         return;
-    text_printf(&t, "%zu expectation%s: %zu met, %zu not met", n, n == 1 ? "" : "s", s->met, s->missed);
-    if (s->skipped)
-        text_printf(&t, ", %zu not tried", s->skipped);
+    text_printf(&t, "%zu expectation%s: %zu met, %zu not met", n, n == 1 ? "" : "s", s->tally.met,
+                s->tally.missed);
+    if (s->tally.skipped)
+        text_printf(&t, ", %zu not tried", s->tally.skipped);
     text_putc(&t, '\n');
     session_out(s, &t);
 }
@@ -1049,10 +1050,10 @@ static void tell_expectations(session *s)
 static void checkpoint_used(session *s)
 {
     const char *from = s->option[OPTION_FROM];
-    if (!*from || s->total != CDL_OK || (s->from_run && s->run_number >= s->from_run))
+    if (!*from || s->tally.total != CDL_OK || (s->from_run && s->run_number >= s->from_run))
         return;
     session_note(s, "nothing was continued from checkpoint '%s': there is no run that it is of", from);
-    s->total = CDL_IO;
+    s->tally.total = CDL_IO;
 }
 
 cdl_status cdl_finish(cdl *s)
@@ -1063,9 +1064,9 @@ cdl_status cdl_finish(cdl *s)
     record_flush(s);
     tell_expectations(s);
     manifest_write(s);
-    s->met = s->missed = s->skipped = 0;
-    cdl_status total = s->total;
-    s->total = CDL_OK;
+    s->tally.met = s->tally.missed = s->tally.skipped = 0;
+    cdl_status total = s->tally.total;
+    s->tally.total = CDL_OK;
     return total;
 }
 
@@ -1085,7 +1086,7 @@ cdl_status cdl_value(cdl *s, const char *expression, double *out)
         diag_error(s->d, DIAG_TYPE, SPAN_NONE, "'%s' is %s, not a number", expression,
                    v_kind_text(s->tmp, &v));
     session_flush(s);
-    return s->worst;
+    return s->tally.worst;
 }
 
 cdl_status cdl_values(cdl *s, const char *expression, double *out, size_t room, size_t *n)
@@ -1103,7 +1104,7 @@ cdl_status cdl_values(cdl *s, const char *expression, double *out, size_t room, 
         for (size_t k = 0; k < *n && k < room; k++)
             out[k] = y[(int64_t)k * stride];
     }
-    return s->worst;
+    return s->tally.worst;
 }
 
 /* ---- show and fmt ---- */
@@ -1149,7 +1150,7 @@ static cdl_status show_main(session *s, const char *what)
     known |= !strcmp(what, "wellposed");
     session_flush(s);
     session_out(s, &t);
-    return known ? s->worst : CDL_USAGE;
+    return known ? s->tally.worst : CDL_USAGE;
 }
 
 cdl_status cdl_show(cdl *s, const char *what, const char *path)
@@ -1182,7 +1183,7 @@ cdl_status cdl_fmt(cdl *s, const char *name, const char *text_, size_t len, cons
 {
     ENTER(s);
     *out = format(s, name, text_, len, outlen);
-    return *out ? CDL_OK : s->worst ? s->worst : CDL_MODEL;
+    return *out ? CDL_OK : s->tally.worst ? s->tally.worst : CDL_MODEL;
 }
 
 cdl_status cdl_fmt_file(cdl *s, const char *path, int check_only)
@@ -1193,11 +1194,11 @@ cdl_status cdl_fmt_file(cdl *s, const char *path, int check_only)
     size_t len, outlen;
     if (!load_bytes(&s->loaded, &anywhere, path, path, SPAN_NONE, &was, &len)) {
         session_flush(s);
-        return s->worst;
+        return s->tally.worst;
     }
     is = format(s, path, was, len, &outlen);
     if (!is)
-        return s->worst ? s->worst : CDL_MODEL;
+        return s->tally.worst ? s->tally.worst : CDL_MODEL;
     if (outlen == len && !memcmp(was, is, len))
         return CDL_OK;
     if (check_only)
@@ -1206,7 +1207,7 @@ cdl_status cdl_fmt_file(cdl *s, const char *path, int check_only)
     if (error)
         diag_error(s->d, DIAG_IO, SPAN_NONE, "cannot write '%s': %s", path, error_text(s->tmp, error));
     session_flush(s);
-    return s->worst;
+    return s->tally.worst;
 }
 
 /* ---- for the interactive session ---- */

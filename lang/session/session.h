@@ -118,6 +118,31 @@ typedef struct overriding {
     bool used, bad;
 } overriding;
 
+/* The experiment that is running, and random numbers. */
+typedef struct experiment_now {
+    table_scope *measures; /* measured names */
+    table_scope *swept;    /* swept and measured names, or NULL */
+    const ast *experiment;
+    int64_t point, points; /* of it, from 0; how many it has */
+    text *report;          /* where what a point says and writes is kept, or NULL: session_jobs.c */
+    bool worker;           /* in a process of its own */
+    const char *draw_name; /* random numbers: for whom, and how many were drawn */
+    uint64_t drawn;
+    bool seeded;
+    int64_t seed; /* of the experiment at hand */
+} experiment_now;
+
+/* What a call leaves behind. */
+typedef struct session_tally {
+    size_t met, missed, skipped; /* expectations */
+    vec(const char *) cleaned;   /* folders in which nothing is left of killed processes */
+    vec(made_file) made;
+    vec(given_text) given;
+    vec(const char *) told; /* a JSON object for each run or point */
+    vec(told_program) programs;
+    cdl_status worst, total; /* of this call; since the last cdl_finish */
+} session_tally;
+
 struct cdl {
     allocator al;
     jmp_buf oom;
@@ -144,30 +169,15 @@ struct cdl {
     map64 built;     /* declaration -> its compiled forms */
     vec(run *) runs;
     run *last;
-    bool last_failed;      /* the last run statement gave no results */
-    int64_t run_number;    /* of the last run statement, from 1; those of experiments are not counted */
-    int64_t from_run;      /* of the checkpoint to go on from; 0: none was read */
-    table_scope *measures; /* measured names */
-    table_scope *swept;    /* swept and measured names of the experiment that is running, or NULL */
-    const ast *experiment; /* the one that is running */
-    int64_t point, points; /* of it, from 0; how many it has */
-    text *report;          /* where what a point says and writes is kept, or NULL: session_jobs.c */
-    bool worker;           /* in a process of its own */
-    const char *draw_name; /* random numbers: for whom, and how many were drawn */
-    uint64_t drawn;
+    bool last_failed;   /* the last run statement gave no results */
+    int64_t run_number; /* of the last run statement, from 1; those of experiments are not counted */
+    int64_t from_run;   /* of the checkpoint to go on from; 0: none was read */
+    experiment_now now;
+    session_tally tally;
     bool interrupted;
     record rec;
     table *tables;
     vec(overriding) params;
-    size_t met, missed, skipped; /* expectations */
-    vec(const char *) cleaned;   /* folders in which nothing is left of killed processes */
-    vec(made_file) made;
-    vec(given_text) given;
-    vec(const char *) told; /* a JSON object for each run or point */
-    vec(told_program) programs;
-    bool seeded;
-    int64_t seed;            /* of the experiment at hand */
-    cdl_status worst, total; /* of this call; since the last cdl_finish */
 };
 
 typedef struct cdl session;

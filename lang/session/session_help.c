@@ -227,7 +227,7 @@ cdl_status cdl_type(cdl *s, const char *expression)
         session_out(s, &t);
     }
     session_flush(s);
-    return s->worst;
+    return s->tally.worst;
 }
 
 /* ---- completion in its place ---- */

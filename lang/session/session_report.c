@@ -50,15 +50,15 @@ const char *get_text(byte_reader *r, arena *a)
 
 void report_counts_put(session *s, bool interrupted)
 {
-    text c = { .a = s->report->a };
-    put_u64(&c, s->met);
-    put_u64(&c, s->missed);
-    put_u64(&c, s->skipped);
-    put_u64(&c, (uint64_t)s->worst);
+    text c = { .a = s->now.report->a };
+    put_u64(&c, s->tally.met);
+    put_u64(&c, s->tally.missed);
+    put_u64(&c, s->tally.skipped);
+    put_u64(&c, (uint64_t)s->tally.worst);
     put_u64(&c, s->rec.failed);
     put_u64(&c, interrupted);
-    text_putc(s->report, 'C');
-    put_bytes(s->report, c.at, c.n);
+    text_putc(s->now.report, 'C');
+    put_bytes(s->now.report, c.at, c.n);
 }
 
 static void counts_take(session *s, byte_reader r)
@@ -66,9 +66,9 @@ static void counts_take(session *s, byte_reader r)
     uint64_t x[6] = { 0 };
     for (int k = 0; k < 6; k++)
         get_u64(&r, &x[k]);
-    s->met += x[0];
-    s->missed += x[1];
-    s->skipped += x[2];
+    s->tally.met += x[0];
+    s->tally.missed += x[1];
+    s->tally.skipped += x[2];
     session_worse(s, x[3] < CDL_STATUS_MAX ? (cdl_status)x[3] : CDL_IO);
     if (x[5])
         s->interrupted = true;
@@ -87,7 +87,7 @@ static void line_take(session *s, const ast *e, byte_reader r)
     text t = { .a = s->tmp };
     if (!get_u64(&r, &k))
         return;
-    text_printf(&t, "%s %lld/%lld: ", e->name, (long long)k + 1, (long long)s->points);
+    text_printf(&t, "%s %lld/%lld: ", e->name, (long long)k + 1, (long long)s->now.points);
     text_putn(&t, r.p, (size_t)(r.end - r.p));
     session_out(s, &t);
 }

@@ -753,7 +753,7 @@ static match_end match_newton(vim *v)
                 break;
         }
         double move = step * relative_norm(dx, size, n);
-        v->w->r->solver_iterations++;
+        v->w->r->count.solver_iterations++;
         if (step == 1 && (move <= 4e-16 || (move <= 1e-11 && move >= before / 2)))
             return MATCH_OK;
         before = move;
@@ -1186,7 +1186,7 @@ static field_result *vim_result(vim *v)
     r->matching = arena_array(v->w->r->a, double, v->nparam);
     r->nmatching = v->nparam;
     memcpy(r->matching, v->g, (size_t)v->nparam * sizeof(double));
-    v->w->r->steps = v->nupdate;
+    v->w->r->count.steps = v->nupdate;
     v->w->r->solver = "variational iteration, Newton for the matching";
     return r;
 }

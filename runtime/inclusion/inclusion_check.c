@@ -423,7 +423,7 @@ static bool sizes(look *w, arena *a)
 
 static bool all_kept(const results *r)
 {
-    return r->samples == r->steps + 1;
+    return r->samples == r->count.steps + 1;
 }
 
 static void check_inclusion(results *r, const void *ud, arena *scratch)
@@ -499,17 +499,17 @@ static void check_limit(results *r, const void *ud, arena *scratch)
     A = out(&w, &w.ip->row[0].r, 2) < 0 ? -1 : 1;
     w.in.from[IN_PARAM] = param;
     for (int64_t at = 0; at < r->samples; at++)
-        scale = fmax(scale, fabs(r->load[at]));
+        scale = fmax(scale, fabs(r->limit.load[at]));
     for (int64_t at = 1; at < r->samples; at += stride)
         if (!on_graph(&w, r->t[at], r->q[at], at, scale))
             return;
-    for (size_t j = 0; j < r->jumps.n; j++)
-        if (!jump_holds(&w, &r->jumps.at[j], A, r->samples - 1, scale))
+    for (size_t j = 0; j < r->limit.jumps.n; j++)
+        if (!jump_holds(&w, &r->limit.jumps.at[j], A, r->samples - 1, scale))
             return;
 }
 
 void inclusion_check(results *r, const run_options *o)
 {
     if (r->status != RUN_FAILED && r->samples > 0 && !o->keep_going)
-        results_scratch(r, r->has_jumps ? check_limit : check_inclusion, o);
+        results_scratch(r, r->limit.has_jumps ? check_limit : check_inclusion, o);
 }

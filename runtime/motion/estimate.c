@@ -32,7 +32,7 @@ static bool ended_well(const results *r)
 /* the step of a run, whoever chose it */
 static double step_of(const run_options *o, int h, const results *r)
 {
-    return o->value[h] > 0 ? o->value[h] : r->duration / (double)(r->steps > 0 ? r->steps : 1);
+    return o->value[h] > 0 ? o->value[h] : r->duration / (double)(r->count.steps > 0 ? r->count.steps : 1);
 }
 
 /* Are its steps equal, of a length h?  Else they follow from the tolerance. */
@@ -157,7 +157,8 @@ static bool is_cheap(const backend *b, const run_options *o, const results *r)
         return false;
     for (size_t c = 0; c < p->ncontact; c++)
         members += (double)index_members(&p->contact[c].over);
-    return r->steps >= FEW && r->samples == r->steps + 1 && (double)r->steps * (p->nq + members) <= NUMBERS;
+    return r->count.steps >= FEW && r->samples == r->count.steps + 1 &&
+           (double)r->count.steps * (p->nq + members) <= NUMBERS;
 }
 
 void estimate_error(const backend *b, const run_options *o, results *r)

@@ -603,7 +603,7 @@ static void check_run(results *r, const void *ud, arena *scratch)
     k.sizes = arena_array(scratch, double, 2 * (size_t)p->nq + 1);
     k.force = arena_array(scratch, double, p->ncontact + 1);
     run_holds(&k);
-    r->checked = k.g->ran;
+    r->count.checked = k.g->ran;
 }
 
 /* values at the start, as the model gives them */

@@ -53,7 +53,7 @@ balance *balance_new(gate *g, results *r, arena *a)
     balance *b = arena_make(a, balance);
     bool known = gate_knows_motion(g) && reactions_known(r);
     *b = (balance){ .g = g, .r = r, .instants = known && (r->dense || r->gives_way) };
-    b->steps = known && !r->dense && !p->nevent && r->samples == r->steps + 1;
+    b->steps = known && !r->dense && !p->nevent && r->samples == r->count.steps + 1;
     for (size_t c = 0; c < p->ncontact; c++)
         b->partial |= p->contact[c].relation != REL_GAP || p->contact[c].friction != FRICTION_NONE;
     b->next = arena_array(a, size_t, p->ncontact + 1);
@@ -255,7 +255,7 @@ void balance_step(balance *b, int64_t at)
     double h = r->t[at] - r->t[at - 1];
     bool hit = impulses(b, at, 0, NULL) > 0;
     /* an impact at the start may come before the first sample; steps at once have theirs in rn as well */
-    if (!(h > 0) || (hit && (b->partial || r->at_once || at == 1 || r->gives_way)))
+    if (!(h > 0) || (hit && (b->partial || r->count.at_once || at == 1 || r->gives_way)))
         return;
     for (int i = 0; i < nq; i++)
         b->change[i] = r->v[at * nq + i] - r->v[(at - 1) * nq + i];

@@ -213,6 +213,12 @@ typedef struct sizes_seen {
     int64_t sized;       /* how often they did */
 } sizes_seen;
 
+/* Room of n numbers for one use at a time. */
+typedef struct step_room {
+    double *x1, *x2, *x3, *x4;
+    double *spread; /* 0 between uses */
+} step_room;
+
 typedef struct sweep {
     const program *p;
     const run_options *o;
@@ -226,13 +232,12 @@ typedef struct sweep {
     double t1, *q1, *v1, *f1; /* end of the trial step */
     double *M, *M1, *Mm;      /* masses now, at the end, their mean */
     double *acc;
-    bool fresh;                /* acc is that of now */
-    bool jolt;                 /* a gap held from both sides has a rate: a shock at the start */
-    bool linear;               /* a step needs no prediction */
-    uint8_t *by_end;           /* n: goes by the rate at the end of the step */
-    double *lumped;            /* n: inverse masses without coupling, that overlaps are opened by */
-    double *x1, *x2, *x3, *x4; /* n */
-    double *spread;            /* n: 0 between uses */
+    bool fresh;      /* acc is that of now */
+    bool jolt;       /* a gap held from both sides has a rate: a shock at the start */
+    bool linear;     /* a step needs no prediction */
+    uint8_t *by_end; /* n: goes by the rate at the end of the step */
+    double *lumped;  /* n: inverse masses without coupling, that overlaps are opened by */
+    step_room room;
     step_matrices matrix;
     contact_lists contacts;
     problem_at_hand hand;

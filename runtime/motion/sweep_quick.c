@@ -62,8 +62,8 @@ void sweep_quick_new(sweep *w)
         return;
     p->drift = arena_array(w->a, double, w->n);
     for (int i = 0; i < w->n; i++)
-        w->x2[i] = w->h * ((1 - w->theta) * w->f[i] + w->theta * w->f1[i]);
-    solve_with(&s->minv, w->x2, p->drift);
+        w->room.x2[i] = w->h * ((1 - w->theta) * w->f[i] + w->theta * w->f1[i]);
+    solve_with(&s->minv, w->room.x2, p->drift);
 }
 
 /* ---- a step ---- */
@@ -221,8 +221,8 @@ COPIED bool quick_stays(sweep *w, const struct quick *p, trial o, bool grown, do
     if (!grown)
         return *gap > w->contacts.table.tol_gap[k->at];
     for (int i = 0; i < y.n; i++)
-        w->x3[i] = larger(larger(fabs(o.q1[i]), w->h * fabs(o.v1[i])), w->size.qmax[i]);
-    return *gap > gap_tolerance(k->c, w->x3);
+        w->room.x3[i] = larger(larger(fabs(o.q1[i]), w->h * fabs(o.v1[i])), w->size.qmax[i]);
+    return *gap > gap_tolerance(k->c, w->room.x3);
 }
 
 /* work of the forces and of the contact, as sweep_accept puts it in the books; the end of the step is in
@@ -270,7 +270,7 @@ COPIED bool quick_step(sweep *w, const struct quick *p, double end, copy y)
     double q[FEW_DOFS], v[FEW_DOFS], f[FEW_DOFS], q1[FEW_DOFS], v1[FEW_DOFS], x[FEW_DOFS], mean[FEW_DOFS],
         change[FEW_DOFS], finite = 0, gap = 0;
     trial o = y.few ? (trial){ q, v, f, q1, v1, x, mean, change }
-                    : (trial){ w->q, w->v, w->f, w->q1, w->v1, w->x4, w->x2, w->x1 };
+                    : (trial){ w->q, w->v, w->f, w->q1, w->v1, w->room.x4, w->room.x2, w->room.x1 };
     if (!(fabs(end - w->t - p->h) <= 1e-9 * p->h))
         return false;
     w->t1 = w->t + p->h;

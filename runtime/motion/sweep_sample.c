@@ -59,8 +59,8 @@ static void sample_contacts(sweep *w, int64_t at, double over, bool instant)
                 system_at(w->s, w->t, w->q, w->v);
                 contact_rows(w->s, c, w->M, false);
             }
-            slip = contact_slip(c, w->v, w->x4);
-            show(c, c->show, w->x4, 1, r->slip + m * ns);
+            slip = contact_slip(c, w->v, w->room.x4);
+            show(c, c->show, w->room.x4, 1, r->slip + m * ns);
             show(c, c->show_force, P + a, f, r->rt + m * ns);
         }
         r->status[m] = status_of(c, closed(w, k), contact_slips(slip, k->tol_slip, k->now.held));
@@ -107,7 +107,7 @@ static bool sample_gauss(sweep *w, double over, bool instant)
     if (w->fresh || instant)
         return w->fresh;
     sweep_forget(w, residual);
-    w->r->averaged++;
+    w->r->count.averaged++;
     for (int i = 0; i < w->n; i++)
         w->acc[i] = over * (w->v[i] - w->v1[i]);
     return true;

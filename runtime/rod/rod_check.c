@@ -434,7 +434,7 @@ static void momentum(look *w)
     for (int i = 0; i < w->rp->nload; i++)
         if (w->rp->load[i].follower)
             return;
-    if (w->rp->npair || r->samples != r->steps + 1 || r->samples < 4 || moved_by_supports(w))
+    if (w->rp->npair || r->samples != r->count.steps + 1 || r->samples < 4 || moved_by_supports(w))
         return;
     for (int i = 0; i < w->rp->nrod; i++)
         mass += w->x->mesh[i].mass * w->x->mesh[i].length;

@@ -72,7 +72,7 @@ static kit *kit_of(int samples, double h)
     k->r->backend = "sweeping";
     k->r->param = arena_array(a, double, 1);
     contact_result *c = &k->r->contact[0];
-    k->r->steps = samples - 1;
+    k->r->count.steps = samples - 1;
     for (int i = 0; i < samples; i++) {
         int64_t at = results_sample(k->r);
         double t = h * i, v = 2 - 3 * t;
@@ -220,7 +220,7 @@ static void cost(void **unused)
     (void)unused;
     kit *k = kit_of(MANY, 1e-6);
     gate_check(k->r, &(run_options){ 0 });
-    assert_true(k->r->checked > 1000 && k->r->checked < 0.15 * MANY);
+    assert_true(k->r->count.checked > 1000 && k->r->count.checked < 0.15 * MANY);
     check(k, NULL);
 }
 
@@ -276,7 +276,7 @@ static kit *inclusion_new(void)
     r->backend = "inclusion";
     r->param = arena_array(a, double, 1);
     r->linear = true;
-    r->steps = SAMPLES - 1;
+    r->count.steps = SAMPLES - 1;
     for (int n = 0; n < SAMPLES; n++) {
         int64_t at = results_sample(r);
         double t = 0.1 * n;

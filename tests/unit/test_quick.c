@@ -72,7 +72,7 @@ static void same_results(const results *a, const results *b, const char *of)
     int64_t n = a->samples;
     assert_int_equal(a->status, b->status);
     assert_int_equal(a->samples, b->samples);
-    assert_int_equal(a->steps, b->steps);
+    assert_int_equal(a->count.steps, b->count.steps);
     const double *single[][2] = {
         { a->t, b->t }, { a->energy, b->energy }, { a->dissipated, b->dissipated }, { a->work, b->work }
     };
@@ -113,11 +113,11 @@ static void same_both_ways(const sample_model *m)
         const results *quick = run_with(a, s->last->r, m, every[k], false),
                       *general = run_with(a, s->last->r, m, every[k], true);
         same_results(quick, general, m->text);
-        assert_int_equal(general->plain, 0);
-        assert_true(m->share > 0 || quick->plain == 0);
-        if ((double)quick->plain < m->share * (double)quick->steps)
-            fail_msg("only %lld of %lld steps go the short way\n%s", (long long)quick->plain,
-                     (long long)quick->steps, m->text);
+        assert_int_equal(general->count.plain, 0);
+        assert_true(m->share > 0 || quick->count.plain == 0);
+        if ((double)quick->count.plain < m->share * (double)quick->count.steps)
+            fail_msg("only %lld of %lld steps go the short way\n%s", (long long)quick->count.plain,
+                     (long long)quick->count.steps, m->text);
         arena_free(a);
     }
     cdl_free(s);
