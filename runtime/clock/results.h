@@ -59,6 +59,11 @@ typedef struct dense_output {
     bool (*series)(void *of, const dense_item *x, double t, int n, double *out);
 } dense_output;
 
+typedef struct run_promise {
+    double tolerance; /* of gaps and reactions, relative; of the motion where contacts give way */
+    bool gives_way;   /* gaps are no promise: contacts are springs, whose forces are those of the sample */
+} run_promise;
+
 typedef struct run_counts {
     int64_t steps, solver_iterations, branch_choices;
     /* samples whose acceleration is the mean over the step: Gauss's principle had no solution there */
@@ -111,9 +116,8 @@ typedef struct results {
     contact_result *contact; /* [prog->ncontact] */
     /* worst over the run; power_balance: largest drift, relative to the largest energy */
     double max_penetration, residual, power_balance;
-    double error;    /* estimate of the largest error of a dof; NAN: none */
-    double promised; /* tolerance of gaps and reactions, relative; of the motion where contacts give way */
-    bool gives_way;  /* gaps are no promise: contacts are springs, whose forces are those of the sample */
+    double error; /* estimate of the largest error of a dof; NAN: none */
+    run_promise promised;
     /* of rods: at the places where contact is asked; max_penetration is that of the smooth lines everywhere
      */
     double pair_penetration;

@@ -786,7 +786,7 @@ static void history_start(ev *w)
 
 static void options_read(ev *w, const run_options *o)
 {
-    w->tol = w->r->promised = o->value[OPTION_TOLERANCE];
+    w->tol = w->r->promised.tolerance = o->value[OPTION_TOLERANCE];
     w->local = fmax(1e-3 * w->tol, 1e-17);
     w->K = o->value[OPTION_ORDER] > 0 ? (int)o->value[OPTION_ORDER]
                                       : (int)fmin(fmax(ceil(-0.5 * log(w->local)) + 4, 8), MAX_ORDER);

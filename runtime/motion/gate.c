@@ -412,7 +412,7 @@ static bool gaps_hold(check *k, size_t c, int64_t at)
     if (worst < 0)
         return true;
     r->max_penetration = fmax(r->max_penetration, deepest);
-    if (!r->gives_way && deepest > k->loose * gate_length(k->g, c, worst, k->sizes) + 1e-12)
+    if (!r->promised.gives_way && deepest > k->loose * gate_length(k->g, c, worst, k->sizes) + 1e-12)
         return fails(k, c, worst, at, "its gap is", gap[worst]);
     return true;
 }
@@ -596,9 +596,10 @@ static void check_run(results *r, const void *ud, arena *scratch)
 {
     const program *p = r->prog;
     (void)ud;
-    check k = {
-        .g = gate_new(scratch, p, r->param), .r = r, .loose = fmax(1e-6, r->promised), .scratch = scratch
-    };
+    check k = { .g = gate_new(scratch, p, r->param),
+                .r = r,
+                .loose = fmax(1e-6, r->promised.tolerance),
+                .scratch = scratch };
     k.balance = balance_new(k.g, r, scratch);
     k.sizes = arena_array(scratch, double, 2 * (size_t)p->nq + 1);
     k.force = arena_array(scratch, double, p->ncontact + 1);

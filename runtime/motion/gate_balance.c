@@ -52,7 +52,7 @@ balance *balance_new(gate *g, results *r, arena *a)
     const program *p = r->prog;
     balance *b = arena_make(a, balance);
     bool known = gate_knows_motion(g) && reactions_known(r);
-    *b = (balance){ .g = g, .r = r, .instants = known && (r->dense || r->gives_way) };
+    *b = (balance){ .g = g, .r = r, .instants = known && (r->dense || r->promised.gives_way) };
     b->steps = known && !r->dense && !p->nevent && r->samples == r->count.steps + 1;
     for (size_t c = 0; c < p->ncontact; c++)
         b->partial |= p->contact[c].relation != REL_GAP || p->contact[c].friction != FRICTION_NONE;
@@ -241,8 +241,8 @@ static double step_defect(const balance *b, int i, int64_t at, double h, double 
     double slack = m.half + h * (f.half + p.half), acts = f.size + p.size;
     *size = m.size + h * acts;
     double rounded = ROUNDING * (*size + b->rate.size[i]) + 4e-16 * r->t[at] * acts;
-    if (r->gives_way) /* steps are as long as the tolerance allows */
-        slack += slack + 100 * r->promised * b->rate.size[i];
+    if (r->promised.gives_way) /* steps are as long as the tolerance allows */
+        slack += slack + 100 * r->promised.tolerance * b->rate.size[i];
     return fabs(m.middle - h * (f.middle + p.middle)) - slack - rounded;
 }
 
@@ -255,12 +255,12 @@ void balance_step(balance *b, int64_t at)
     double h = r->t[at] - r->t[at - 1];
     bool hit = impulses(b, at, 0, NULL) > 0;
     /* an impact at the start may come before the first sample; steps at once have theirs in rn as well */
-    if (!(h > 0) || (hit && (b->partial || r->count.at_once || at == 1 || r->gives_way)))
+    if (!(h > 0) || (hit && (b->partial || r->count.at_once || at == 1 || r->promised.gives_way)))
         return;
     for (int i = 0; i < nq; i++)
         b->change[i] = r->v[at * nq + i] - r->v[(at - 1) * nq + i];
     for (int end = 0; end < 2; end++) {
-        stand_at(b, at - 1 + end, r->gives_way ? at - 1 + end : at, b->change, end);
+        stand_at(b, at - 1 + end, r->promised.gives_way ? at - 1 + end : at, b->change, end);
         if (hit)
             impulses(b, at, 1 / h, &b->push[end]);
     }
@@ -316,5 +316,5 @@ bool balance_holds(balance *b)
     gate_at(b->g, r->t[0], r->q, r->v);
     memset(mass, 0, (size_t)r->prog->nq * sizeof *mass);
     gate_mass_diagonal(b->g, mass);
-    return within(b, b->dof, mass, LOOSE, true) && within(b, b->step, mass, LOOSE, !r->gives_way);
+    return within(b, b->dof, mass, LOOSE, true) && within(b, b->step, mass, LOOSE, !r->promised.gives_way);
 }

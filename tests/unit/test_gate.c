@@ -201,7 +201,7 @@ static void springs(void **unused)
 {
     (void)unused;
     kit *k = kit_new();
-    k->r->gives_way = true;
+    k->r->promised.gives_way = true;
     for (int i = 0; i < SAMPLES; i++) {
         k->r->q[2 * i + 1] = k->r->contact[0].gap[i] = -1e-3;
         k->r->energy[i] -= 0.01;
