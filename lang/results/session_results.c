@@ -409,7 +409,10 @@ static look run_own(const view *v, evaluator *ev, sym name, span at, value *out)
     case RUN_error:
         if (isnan(r->error)) {
             diag *d = diag_error(ev->d, DIAG_NOT_SUPPORTED, at, "this run has no estimate of its error");
-            diag_hint(ev->d, d, "sweeping and auglag make one for motions: with sweeping(error = estimate)");
+            diag_hint(ev->d, d,
+                      r->limit.has_jumps ? "limits are exact up to rounding"
+                                   : "ask for one: with %s(error = estimate)",
+                      r->backend);
             *out = v_error();
         } else
             *out = v_num(r->error);

@@ -259,6 +259,14 @@ static void put_expectations(text *t, const record *r)
     }
 }
 
+/* "name":x, */
+static void put_number(text *t, const char *name, double x)
+{
+    text_printf(t, "\"%s\":", name);
+    text_json_num(t, x);
+    text_putc(t, ',');
+}
+
 /* stats: with what differs from one time to the next; else with what stands in the manifest */
 static void record_put(const record *r, text *t, bool stats)
 {
@@ -276,25 +284,16 @@ static void record_put(const record *r, text *t, bool stats)
     text_puts(t, ",\"expectations\":[");
     put_expectations(t, r);
     text_printf(t, "],\"stats\":{\"steps\":%lld,", (long long)r->steps);
-    if (stats) {
-        text_puts(t, "\"seconds\":");
-        text_json_num(t, r->seconds);
-        text_putc(t, ',');
-    }
-    text_puts(t, "\"max_penetration\":");
-    text_json_num(t, r->max_penetration);
-    text_puts(t, ",\"residual\":");
-    text_json_num(t, r->residual);
-    text_puts(t, ",\"power_balance\":");
-    text_json_num(t, r->power_balance);
-    text_puts(t, ",\"drift\":");
-    text_json_num(t, r->drift);
-    if (r->error > 0) {
-        text_puts(t, ",\"error\":");
-        text_json_num(t, r->error);
-    }
-    text_printf(t, ",\"partly_at_once\":%lld", (long long)r->partly_at_once);
-    text_puts(t, ",\"solver\":");
+    if (stats)
+        put_number(t, "seconds", r->seconds);
+    put_number(t, "max_penetration", r->max_penetration);
+    put_number(t, "residual", r->residual);
+    put_number(t, "power_balance", r->power_balance);
+    put_number(t, "drift", r->drift);
+    if (r->error > 0)
+        put_number(t, "error", r->error);
+    text_printf(t, "\"partly_at_once\":%lld,", (long long)r->partly_at_once);
+    text_puts(t, "\"solver\":");
     put_word(t, r->solver);
     text_puts(t, ",\"cut\":");
     put_word(t, r->cut);

@@ -5,6 +5,7 @@
 #include "base/whole.h"
 #include "clock/clock.h"
 #include "lower/assemble.h"
+#include "motion/estimate.h"
 #include "motion/gate.h"
 #include "rod/rod.h"
 #include "session.h"
@@ -413,52 +414,6 @@ typedef struct {
     const run_options *o;
 } running;
 
-static int option_number_of(const backend *b, const char *name)
-{
-    for (int k = 0; k < b->noption; k++)
-        if (!strcmp(b->option[k].name, name))
-            return k;
-    return -1;
-}
-
-/* how far a run with half the step is off at the samples, at most */
-static double farthest(const results *r, const results *fine)
-{
-    enum { LOOKS = 20000 };
-    int64_t stride = r->samples / LOOKS + 1;
-    double most = 0;
-    for (int64_t k = 0; k < r->samples && r->t[k] <= fine->t_end; k += stride)
-        for (int32_t i = 0; i < r->prog->nq; i++)
-            most = fmax(most, fabs(r->q[k * r->prog->nq + i] - results_q(fine, i, r->t[k])));
-    return most;
-}
-
-/* The error of steps h is 4/3 of the difference where it falls with h^2, and twice where it falls with h, as
-   it may where contacts open and close: twice the difference bounds both, by a factor of 1.5 at most. */
-static void estimate(results *r, const void *ud, arena *scratch)
-{
-    const running *x = ud;
-    const backend *b = x->r->with;
-    run_options o = *x->o;
-    int h = option_number_of(b, "h");
-    results *fine = results_new(scratch, r->prog);
-    fine->param = r->param;
-    o.checkpoint = NULL;
-    o.value[h] = (o.value[h] > 0 ? o.value[h]
-                                 : r->duration / (double)(r->count.steps > 0 ? r->count.steps : 1)) /
-                 2;
-    b->run(r->prog, &o, fine);
-    if (fine->status == RUN_OK || fine->status == RUN_STOPPED)
-        r->error = 2 * farthest(r, fine);
-    results_close(fine);
-}
-
-static bool wants_estimate(const backend *b, const run_options *o)
-{
-    int k = option_number_of(b, "error");
-    return k >= 0 && o->word[k] && !strcmp(o->word[k], "estimate");
-}
-
 static void backend_go(session *s, void *ud)
 {
     running *x = ud;
@@ -466,8 +421,7 @@ static void backend_go(session *s, void *ud)
     (void)s;
     x->r->with->run(x->r->of->p, x->o, r);
     gate_check(r, x->o);
-    if (wants_estimate(x->r->with, x->o) && (r->status == RUN_OK || r->status == RUN_STOPPED))
-        results_scratch(r, estimate, x);
+    estimate_error(x->r->with, x->o, r);
 }
 
 /* the budget ended the run within a step: samples of a motion stay, what else was half made is not used */
@@ -618,7 +572,7 @@ static void summary(session *s, const run *r)
                     x->energy[x->samples - 1], x->dissipated[x->samples - 1], last_drift(x),
                     x->power_balance);
     if (!isnan(x->error))
-        text_printf(&t, "  error at most about %.3g, by a run with half the step\n", x->error);
+        text_printf(&t, "  error, estimated from another run: %.2g\n", x->error);
     if (x->count.at_once)
         text_printf(&t, "  %lld step%s taken at once, not cut at every impact (cut = %s)\n",
                     (long long)x->count.at_once, x->count.at_once == 1 ? " was" : "s were", x->cut);
@@ -791,9 +745,9 @@ static const built *run_prepare(session *s, const ast *e, arguments *args, const
     for (int k = 0; *b && !of->p->rod && k < (*b)->noption; k++)
         if (o->set[k] && !strcmp((*b)->option[k].name, "limit"))
             diag_error(s->d, DIAG_NOT_SUPPORTED, e->kid[3]->at, "'limit' is for rods");
-    if (*b && of->p->rod && wants_estimate(*b, o))
-        diag_error(s->d, DIAG_NOT_SUPPORTED, e->kid[3]->at,
-                   "'error' is for the motion of dofs, not for rods");
+    const char *why = *b && estimate_wanted(*b, o) ? estimate_refused(of->p) : NULL;
+    if (why)
+        diag_error(s->d, DIAG_NOT_SUPPORTED, e->kid[3]->at, "%s", why);
     run_check_backend(s, e, of, *b, true);
     if (s->d->errors != errors)
         return NULL;

@@ -21,11 +21,12 @@ typedef struct backend_option {
             "of the motion samples are kept that far apart in time; all steps when left out" \
     }
 
-/* The row of backends with equal steps h that can be run again with h/2, for an estimate of the error. */
-#define OPTION_ERROR                                                                                   \
-    {                                                                                                  \
-        "error", OPT_WORD, NAN, 0, 0, "none|estimate",                                                 \
-            "estimate: of the motion the run is done again with h/2, and `error` is how far it is off" \
+/* The row of backends whose runs can be done again with twice the resolution, for an estimate of the error.
+ */
+#define OPTION_ERROR                                                                                         \
+    {                                                                                                        \
+        "error", OPT_WORD, NAN, 0, 0, "none|estimate",                                                       \
+            "estimate: a motion or rods are computed again twice as finely; `error` is how far they are off" \
     }
 
 /* Where the state of a run is written, and where it continues from. */
@@ -45,6 +46,7 @@ typedef struct run_options {
     double value[MAX_OPTIONS]; /* in the order of backend->option; defaults filled in */
     const char *word[MAX_OPTIONS];
     bool keep_going;
+    bool finer;        /* rods have twice as many elements: for an estimate of the error */
     bool only_general; /* steps that have a short way of their own take the long one: for tests */
     /* asked now and then with the fraction done: true stops the run in order.  May be NULL. */
     bool (*progress)(void *ud, double done);

@@ -59,6 +59,11 @@ typedef struct dense_output {
     bool (*series)(void *of, const dense_item *x, double t, int n, double *out);
 } dense_output;
 
+typedef struct run_promise {
+    double tolerance; /* of gaps and reactions, relative; of the motion where contacts give way */
+    bool gives_way;   /* gaps are no promise: contacts are springs, whose forces are those of the sample */
+} run_promise;
+
 typedef struct run_counts {
     int64_t steps, solver_iterations, branch_choices;
     /* samples whose acceleration is the mean over the step: Gauss's principle had no solution there */
@@ -67,6 +72,7 @@ typedef struct run_counts {
     int64_t at_once;        /* steps that were not cut at impacts */
     int64_t partly_at_once; /* those of them in which some islands were followed all the same */
     int64_t plain;          /* steps that went the short way of small models */
+    int64_t checked;        /* kernels that were run by the checks after it */
 } run_counts;
 
 /* What a limit run leaves besides. */
@@ -111,8 +117,8 @@ typedef struct results {
     contact_result *contact; /* [prog->ncontact] */
     /* worst over the run; power_balance: largest drift, relative to the largest energy */
     double max_penetration, residual, power_balance;
-    double error;    /* estimate of the largest error of a dof; NAN: none */
-    double promised; /* tolerance of gaps and reactions, relative; INFINITY: contacts give way */
+    double error; /* estimate of the largest error of a dof; NAN: none */
+    run_promise promised;
     /* of rods: at the places where contact is asked; max_penetration is that of the smooth lines everywhere
      */
     double pair_penetration;

@@ -686,7 +686,8 @@ static void take_back(solver *w)
 
 static step_outcome chosen_step(solver *w, run_clock *c)
 {
-    double least = 1e-13 * w->T, stop = next_turn(w, c->t), shift = 0, h = fmin(w->h, w->T / 50);
+    double least = 1e-13 * w->T, stop = next_turn(w, c->t), shift = 0,
+           h = fmin(w->h, w->T / (w->o->finer ? 100 : 50));
     if (c->t + 1.01 * h >= stop)
         h = stop - c->t, shift = stop < w->T ? nudge(w) : 0;
     memcpy(w->keep, w->m.x, (size_t)w->n * sizeof(double));
@@ -936,6 +937,7 @@ static const backend_option inclusion_options[] = {
       "step; chosen as it goes when left out (with normal cones 1e-3, or a thousandth of a shorter run)" },
     { "order", OPT_INT, NAN, 1, 2, NULL, "of the scheme: 1 with h, 2 without" },
     { "tolerance", OPT_REAL, 1e-9, 1e-14, 1e-2, NULL, "error of a step that is chosen" },
+    OPTION_ERROR,
 };
 static bool inclusion_saves(const program *p)
 {

@@ -127,6 +127,13 @@ double moment_raw(moment *m, int row);        /* R with x, x' and selections as 
 double moment_factor(moment *m, int row);     /* of its own rate, there */
 double moment_argument(moment *m, int joint); /* a of a joint selection */
 
+/* ---- after a run (inclusion_check.c) ---- */
+/* Samples are finite, in their sets, solve their rows, and jumps follow their law; else the run has failed.
+   residual and max_penetration are no smaller than what is found. */
+void inclusion_check(results *r, const run_options *o);
+/* The parameters with the one of that name at 0, and all that follows from them (limit.c). */
+double *limit_params(const results *r, const char *name, arena *a);
+
 /* ---- rows that hang together (inclusion_joint.c) ---- */
 typedef struct joint_work joint_work;
 joint_work *joint_new(const inclusion_program *ip, int n, arena *a);

@@ -560,26 +560,25 @@ static int32_t param_of(const program *p, const char *name)
     return -1;
 }
 
-/* The parameters with the small one at 0, and all that follows from them. */
-static double *params_limit(follower *w, int32_t small)
+double *limit_params(const results *r, const char *name, arena *a)
 {
-    const program *p = w->r->prog;
-    double *param = arena_array(w->a, double, p->nparam + 1);
-    bool *set = arena_array(w->a, bool, p->nparam + 1);
-    memcpy(param, w->r->param, (size_t)p->nparam * sizeof *param);
-    param[small] = 0;
+    const program *p = r->prog;
+    double *param = arena_array(a, double, p->nparam + 1);
+    bool *set = arena_array(a, bool, p->nparam + 1);
+    memcpy(param, r->param, (size_t)p->nparam * sizeof *param);
+    param[param_of(p, name)] = 0;
     for (size_t k = 0; k < p->nparam_info; k++)
         for (int32_t i = 0; i < p->param[k].size && p->param[k].at >= 0; i++)
             set[p->param[k].at + i] = true;
-    program_params(p, set, param, w->a);
+    program_params(p, set, param, a);
     return param;
 }
 
-static bool branch_start(follower *w, int32_t small)
+static bool branch_start(follower *w)
 {
     const program *p = w->r->prog;
     double sign = w->m.sign[0];
-    moment_new(&w->m, w->r, w->a, params_limit(w, small));
+    moment_new(&w->m, w->r, w->a, limit_params(w->r, w->o->word[0], w->a));
     w->m.sign[0] = sign;
     moment_time(&w->m, 0);
     moment_kinks(&w->m, 0);
@@ -623,7 +622,7 @@ static bool limit_start(void *of, run_clock *c)
                                "'%s' is no parameter of model '%s': limit(eps) names the one that goes to 0",
                                o->word[0], r->prog->model)
                 : "limit(eps) names the parameter that goes to 0");
-    return !failed(w) && moment_signs(&w->m) && branch_start(w, small);
+    return !failed(w) && moment_signs(&w->m) && branch_start(w);
 }
 
 static void limit_finish(void *of, run_clock *c)

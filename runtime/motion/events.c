@@ -833,7 +833,7 @@ static void history_start(ev *w)
 
 static void options_read(ev *w, const run_options *o)
 {
-    w->tol = w->r->promised = o->value[OPTION_TOLERANCE];
+    w->tol = w->r->promised.tolerance = o->value[OPTION_TOLERANCE];
     w->local = fmax(1e-3 * w->tol, 1e-17);
     w->K = o->value[OPTION_ORDER] > 0 ? (int)o->value[OPTION_ORDER]
                                       : (int)fmin(fmax(ceil(-0.5 * log(w->local)) + 4, 8), MAX_ORDER);
@@ -1000,6 +1000,7 @@ static const backend_option events_options[] = {
     { "h", OPT_REAL, NAN, 1e-300, INFINITY, NULL,
       "step, cut at events alone; from the tolerance when left out" },
     OPTION_EVERY,
+    OPTION_ERROR,
 };
 static bool events_saves(const program *p)
 {

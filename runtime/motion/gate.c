@@ -4,7 +4,9 @@
 #include "instant.h"
 #include "base/taylor.h"
 #include "clock/clock.h"
+#include "inclusion/inclusion.h"
 #include "program/system.h"
+#include "rod/rod.h"
 
 struct gate {
     const program *p;
@@ -17,6 +19,7 @@ struct gate {
     size_t listed;    /* that family, from 1 */
     int64_t capacity; /* of index */
     const double *v;
+    int64_t ran; /* kernels, member by member; those over all members count once for each of LANES */
 };
 
 /* ---- an instant ---- */
@@ -65,11 +68,11 @@ gate *gate_new(arena *a, const program *p, const double *param)
     *g = (gate){ .p = p, .a = a, .in.from[IN_PARAM] = param };
     for (size_t c = 0; c < p->ncontact; c++) {
         const contact_family *f = &p->contact[c];
-        const kernel *of[] = { &f->gap, &f->gradient, &f->rate, &f->mu, &f->slip };
+        const kernel *of[] = { &f->gap, &f->gradient, &f->rate, &f->mu, &f->slip, &f->slip_map };
         for (size_t i = 0; i < sizeof of / sizeof *of; i++)
             widest(of[i], &batch, &regs);
     }
-    const kernels *sums[] = { &p->mass, &p->kinetic, &p->potential, &p->init_q, &p->init_v };
+    const kernels *sums[] = { &p->mass, &p->kinetic, &p->potential, &p->init_q, &p->init_v, &p->force };
     for (size_t i = 0; i < sizeof sums / sizeof *sums; i++)
         for (size_t j = 0; j < sums[i]->n; j++)
             widest(&sums[i]->at[j], &batch, &regs);
@@ -91,6 +94,7 @@ const double *gate_gaps(gate *g, size_t of)
     const kernel *k = &g->p->contact[of].gap;
     if (!g->gaps[of])
         g->gaps[of] = arena_array(g->a, double, (size_t)gate_members(g, of));
+    g->ran += gate_members(g, of) / LANES + 1;
     kernel_run_all(k, &g->in, g->room, g->gaps[of]);
     return g->gaps[of];
 }
@@ -114,6 +118,7 @@ static const int32_t *member_index(gate *g, size_t of, int64_t member)
 
 static const double *run_member(gate *g, const kernel *k, const int32_t *index)
 {
+    g->ran++;
     tape_start(&k->tape, g->one);
     kernel_run(k, &g->in, index, g->one);
     return g->one;
@@ -160,11 +165,12 @@ double gate_row(gate *g, size_t of, int64_t member, double *H)
     return f->rate.tape.nout ? run_member(g, &f->rate, index)[f->rate.tape.out[0]] : 0;
 }
 
-/* Sums over members: v.M v/2 of second-order dofs where the outputs have rows, else the outputs. */
-static double sum_of(gate *g, const kernels *ks, bool quadratic)
+/* What is done with an output of a kernel: its value, its row and column (0 where it has none). */
+typedef void output_use(gate *g, double x, int32_t row, int32_t col, void *to);
+
+/* all outputs of all members */
+static void each_output(gate *g, const kernels *ks, output_use *use, void *to)
 {
-    const uint8_t *order = g->p->order;
-    double sum = 0;
     for (size_t j = 0; j < ks->n; j++) {
         const kernel *k = &ks->at[j];
         int32_t index[MAX_INDEX] = { 0 };
@@ -173,28 +179,130 @@ static double sum_of(gate *g, const kernels *ks, bool quadratic)
                 continue;
             const double *reg = run_member(g, k, index);
             for (uint32_t i = 0; i < k->tape.nout; i++) {
-                double x = reg[k->tape.out[i]];
-                if (quadratic) {
-                    int32_t row = slot_at(&k->row[i], index, k->over.n),
-                            col = k->col ? slot_at(&k->col[i], index, k->over.n) : row;
-                    x = order && order[row] == 1 ? 0 : 0.5 * x * g->v[row] * g->v[col];
-                }
-                sum += x;
+                int32_t row = k->row ? slot_at(&k->row[i], index, k->over.n) : 0,
+                        col = k->col ? slot_at(&k->col[i], index, k->over.n) : row;
+                use(g, reg[k->tape.out[i]], row, col, to);
             }
         }
     }
+}
+
+static void use_sum(gate *g, double x, int32_t row, int32_t col, void *to)
+{
+    (void)g, (void)row, (void)col;
+    *(double *)to += x;
+}
+
+/* v.M v/2 of second-order dofs */
+static void use_kinetic(gate *g, double x, int32_t row, int32_t col, void *to)
+{
+    const uint8_t *order = g->p->order;
+    if (!order || order[row] != 1)
+        *(double *)to += 0.5 * x * g->v[row] * g->v[col];
+}
+
+static void use_put(gate *g, double x, int32_t row, int32_t col, void *to)
+{
+    (void)g, (void)col;
+    ((double *)to)[row] = x;
+}
+
+static void use_add(gate *g, double x, int32_t row, int32_t col, void *to)
+{
+    const gate_sum *sum = to;
+    (void)g, (void)col;
+    sum->at[row] += x;
+    sum->size[row] += fabs(x);
+}
+
+typedef struct product {
+    const double *x;
+    gate_sum *sum;
+} product;
+
+static void use_times(gate *g, double m, int32_t row, int32_t col, void *to)
+{
+    const product *p = to;
+    use_add(g, m * p->x[col], row, col, p->sum);
+}
+
+double gate_audited(gate *g)
+{
+    double sum = 0;
+    each_output(g, &g->p->mass, use_kinetic, &sum);
+    each_output(g, &g->p->potential, use_sum, &sum);
     return sum;
 }
 
 double gate_energy(gate *g)
 {
-    bool written = g->p->kinetic.n > 0;
-    return sum_of(g, written ? &g->p->kinetic : &g->p->mass, !written) + sum_of(g, &g->p->potential, false);
+    double sum = 0;
+    if (!g->p->kinetic.n)
+        return gate_audited(g);
+    each_output(g, &g->p->kinetic, use_sum, &sum);
+    each_output(g, &g->p->potential, use_sum, &sum);
+    return sum;
 }
 
-double gate_audited(gate *g)
+/* ---- equations of motion ---- */
+static bool all_read_only(const kernels *ks, unsigned kinds)
 {
-    return sum_of(g, &g->p->mass, true) + sum_of(g, &g->p->potential, false);
+    for (size_t j = 0; j < ks->n; j++)
+        if (!reads_only(&ks->at[j], kinds))
+            return false;
+    return true;
+}
+
+bool gate_knows_motion(const gate *g)
+{
+    const program *p = g->p;
+    const unsigned state = PLAIN | 1u << IN_V | 1u << IN_PRE;
+    if (!all_read_only(&p->mass, state) || !all_read_only(&p->force, state))
+        return false;
+    for (size_t c = 0; c < p->ncontact; c++)
+        if (!reads_only(&p->contact[c].gradient, PLAIN) || !reads_only(&p->contact[c].slip_map, PLAIN))
+            return false;
+    return true;
+}
+
+void gate_force(gate *g, gate_sum *sum)
+{
+    each_output(g, &g->p->force, use_add, sum);
+}
+
+static void use_diagonal(gate *g, double x, int32_t row, int32_t col, void *to)
+{
+    (void)g;
+    if (row == col)
+        ((double *)to)[row] += x;
+}
+
+void gate_mass_diagonal(gate *g, double *diagonal)
+{
+    each_output(g, &g->p->mass, use_diagonal, diagonal);
+}
+
+void gate_mass_times(gate *g, const double *x, gate_sum *sum)
+{
+    each_output(g, &g->p->mass, use_times, &(product){ x, sum });
+}
+
+void gate_react(gate *g, size_t of, int64_t member, double rn, const double *rt, gate_sum *sum)
+{
+    const contact_family *f = &g->p->contact[of];
+    const kernel *H = &f->gradient, *S = &f->slip_map;
+    const int32_t *index = member_index(g, of, member);
+    if (rn != 0 && f->relation != REL_CLOSED && H->tape.nout) {
+        const double *reg = run_member(g, H, index);
+        for (uint32_t i = 0; i < H->tape.nout; i++)
+            use_add(g, rn * reg[H->tape.out[i]], slot_at(&H->row[i], index, f->over.n), 0, sum);
+    }
+    if (rt && S->tape.nout) {
+        const double *reg = run_member(g, S, index);
+        for (uint32_t i = 0; i < S->tape.nout; i++)
+            use_add(g, rt[S->row[i].base] * reg[S->tape.out[i]], slot_at(&S->col[i], index, f->over.n), 0,
+                    sum);
+    }
 }
 
 bool gate_slip(gate *g, size_t of, int64_t member, double *slip)
@@ -233,6 +341,7 @@ typedef struct check {
     int64_t rates_at; /* 0: of none, as the first sample needs none */
     double loose;     /* relative: what the run promised, 1e-6 at least */
     double *force;    /* of each family: the largest normal force */
+    balance *balance;
     arena *scratch;
 } check;
 
@@ -307,7 +416,7 @@ static bool gaps_hold(check *k, size_t c, int64_t at)
     if (worst < 0)
         return true;
     r->max_penetration = fmax(r->max_penetration, deepest);
-    if (deepest > k->loose * gate_length(k->g, c, worst, k->sizes) + 1e-12)
+    if (!r->promised.gives_way && deepest > k->loose * gate_length(k->g, c, worst, k->sizes) + 1e-12)
         return fails(k, c, worst, at, "its gap is", gap[worst]);
     return true;
 }
@@ -503,64 +612,67 @@ static int64_t deepest_kept(results *r, size_t c, int64_t stride)
 
 enum { SAMPLES = 1024, NUMBERS = 20000000, ENERGIES = 16 };
 
-static void check_run(results *r, const void *ud, arena *scratch)
+static double members_of_all(const check *k)
 {
-    const program *p = r->prog;
     double members = 1;
-    (void)ud;
-    check k = {
-        .g = gate_new(scratch, p, r->param), .r = r, .loose = fmax(1e-6, r->promised), .scratch = scratch
-    };
-    k.sizes = arena_array(scratch, double, 2 * (size_t)p->nq + 1);
-    k.force = arena_array(scratch, double, p->ncontact + 1);
-    for (size_t c = 0; c < p->ncontact; c++)
-        members += (double)gate_members(k.g, c);
-    /* long runs are checked here and there: it takes a small part of the time of the run */
-    double numbers = (double)r->samples * (3 * p->nq + members);
+    for (size_t c = 0; c < k->r->prog->ncontact; c++)
+        members += (double)gate_members(k->g, c);
+    return members;
+}
+
+/* long runs are checked here and there: it takes a small part of the time of the run */
+static bool run_holds(check *k)
+{
+    results *r = k->r;
+    const program *p = r->prog;
+    double members = members_of_all(k), numbers = (double)r->samples * (3 * p->nq + members);
     int64_t look = numbers > NUMBERS ? (int64_t)(numbers / NUMBERS) + 1 : 1;
     int64_t most = (int64_t)fmin(SAMPLES, fmax(2e6 / (members + p->nq), 4)),
             stride = r->samples > most ? r->samples / most : 1, count = 0;
-    if (!survey(&k, look))
-        return;
+    if (!survey(k, look))
+        return false;
     bool energy = r->energy && !p->has_delay.file;
     results_rest(r);
     for (int64_t at = 0; at < r->samples; at += stride, count++) {
         if (count % 64 == 63)
             results_rest(r);
-        if (!sample_holds(&k, at, energy && count % (SAMPLES / ENERGIES) == 0))
-            return;
+        if (!sample_holds(k, at, energy && count % (SAMPLES / ENERGIES) == 0))
+            return false;
+        balance_instant(k->balance, at);
+        balance_step(k->balance, at);
     }
     results_rest(r);
-    if (!sample_holds(&k, r->samples - 1, energy))
-        return;
+    if (!sample_holds(k, r->samples - 1, energy) || !balance_holds(k->balance))
+        return false;
     for (size_t c = 0; c < p->ncontact; c++) {
         int64_t at = deepest_kept(r, c, look);
-        if (at >= 0 && !sample_holds(&k, at, false))
-            return;
+        if (at >= 0 && !sample_holds(k, at, false))
+            return false;
     }
+    return true;
 }
 
-static void put_all(gate *g, const kernels *ks, double *out)
+static void check_run(results *r, const void *ud, arena *scratch)
 {
-    for (size_t j = 0; j < ks->n; j++) {
-        const kernel *k = &ks->at[j];
-        int32_t index[MAX_INDEX] = { 0 };
-        for (bool any = index_first(&k->over, index); any; any = index_next(&k->over, index)) {
-            if (k->where && !kernel_member(k, index, g->one))
-                continue;
-            const double *reg = run_member(g, k, index);
-            for (uint32_t i = 0; i < k->tape.nout; i++)
-                out[slot_at(&k->row[i], index, k->over.n)] = reg[k->tape.out[i]];
-        }
-    }
+    const program *p = r->prog;
+    (void)ud;
+    check k = { .g = gate_new(scratch, p, r->param),
+                .r = r,
+                .loose = fmax(1e-6, r->promised.tolerance),
+                .scratch = scratch };
+    k.balance = balance_new(k.g, r, scratch);
+    k.sizes = arena_array(scratch, double, 2 * (size_t)p->nq + 1);
+    k.force = arena_array(scratch, double, p->ncontact + 1);
+    run_holds(&k);
+    r->count.checked = k.g->ran;
 }
 
 /* values at the start, as the model gives them */
 static void initial(gate *g, double *q, double *v)
 {
     gate_at(g, 0, q, v);
-    put_all(g, &g->p->init_q, q);
-    put_all(g, &g->p->init_v, v);
+    each_output(g, &g->p->init_q, use_put, q);
+    each_output(g, &g->p->init_v, use_put, v);
 }
 
 /* A step that was not solved: were there constraints that nothing can keep? */
@@ -586,13 +698,23 @@ static void blame(results *r, const void *ud, arena *scratch)
     r->where = where;
 }
 
+/* equations of first order alone are run by other backends, too */
+static bool of_inclusion(const results *r)
+{
+    return !strcmp(r->backend, "inclusion") || !strcmp(r->backend, "limit");
+}
+
 void gate_check(results *r, const run_options *o)
 {
     const program *p = r->prog;
-    if (p->field || p->rod || p->inclusion)
-        return;
-    if (r->status == RUN_FAILED && r->where.file)
+    if (p->field)
+        return; /* its solvers check what they keep */
+    if (p->rod)
+        rod_check(r, o);
+    else if (of_inclusion(r))
+        inclusion_check(r, o);
+    else if (r->status == RUN_FAILED && r->where.file)
         results_scratch(r, blame, NULL);
-    else if (r->status != RUN_FAILED && r->samples > 0 && !o->keep_going && isfinite(r->promised))
+    else if (r->status != RUN_FAILED && r->samples > 0 && !o->keep_going)
         results_scratch(r, check_run, NULL);
 }

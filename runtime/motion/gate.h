@@ -24,6 +24,17 @@ double gate_audited(gate *g); /* q'.M q'/2 and potential: what work and dissipat
 /* The slip of a member, as many numbers as it has components; false: not known from t, q and q' alone. */
 bool gate_slip(gate *g, size_t of, int64_t member, double *slip);
 const program *gate_program(const gate *g);
+/* Numbers of all dofs, and the sum of the sizes of what was added up to them. */
+typedef struct gate_sum {
+    double *at, *size;
+} gate_sum;
+/* Equations of motion: are masses, forces and rows known from t, q and q' alone?  Forces, M x, and reactions
+   of a member are added. */
+bool gate_knows_motion(const gate *g);
+void gate_force(gate *g, gate_sum *sum);
+void gate_mass_diagonal(gate *g, double *diagonal);
+void gate_mass_times(gate *g, const double *x, gate_sum *sum);
+void gate_react(gate *g, size_t of, int64_t member, double rn, const double *rt, gate_sum *sum);
 /* The gradient of a gap at all dofs, and its rate where nothing moves (returned). */
 double gate_row(gate *g, size_t of, int64_t member, double *H);
 /* Which constraints no motion keeps over a time from a state, as few as prove it, in words (in `a`), and the
@@ -31,6 +42,15 @@ double gate_row(gate *g, size_t of, int64_t member, double *H);
 const char *gate_excludes(gate *g, double t, double over, const double *q, const double *v, arena *scratch,
                           arena *a, span *at);
 const char *gate_name(gate *g, size_t of, int64_t member, arena *a);
+
+/* Equations of motion of a run: the step that ends at a sample, where all steps are kept; a sample, where its
+   reactions are those of the instant.  Steps in the order of time; then, whether they hold: false, the run
+   has failed. */
+typedef struct balance balance;
+balance *balance_new(gate *g, results *r, arena *a);
+void balance_step(balance *b, int64_t at);
+void balance_instant(balance *b, int64_t at);
+bool balance_holds(balance *b);
 
 /* The motion that a run left: finite, constraints hold, reactions push and lie in their cones where something
    touches.  Otherwise the run has failed, at the place in the model and the time.  max_penetration and

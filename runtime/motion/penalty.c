@@ -17,6 +17,7 @@ static const backend_option penalty_options[] = {
       "of the grid (fields); 2000 on a line, 128 in the plane when left out" },
     OPTION_EVERY,
     OPTION_LIMIT,
+    OPTION_ERROR,
 };
 
 static const char *penalty_refuse(const program *p, span *at)

@@ -581,7 +581,8 @@ static bool pen_start(void *of, run_clock *c)
     const char *why = NULL;
     w->c = c;
     w->r = c->r;
-    w->r->promised = INFINITY; /* springs give way */
+    w->r->promised.tolerance = w->tol;
+    w->r->promised.gives_way = true;
     c->rule = STEPS_OWN;
     c->near = 1e-14;
     c->r->solver = "springs";

@@ -318,7 +318,7 @@ void sweeping_steps(const program *p, const run_options *o, const stepping *how,
         w->h = o->duration < 1 && o->duration > 0 ? o->duration / 1000 : 1e-3;
     if (!(w->tol > 0))
         w->tol = program_contacts(p) <= 100 ? 1e-12 : 1e-8;
-    r->promised = w->tol;
+    r->promised.tolerance = w->tol;
     run_whole(w);
 }
 

@@ -202,5 +202,8 @@ static inline bool rod_arc_asked(const char *word)
 /* in time: its rods have a mass, which the run checks to be so of all */
 bool rod_moves(const rod_program *rp);
 const char *rod_refuse(const program *p, span *at);
+/* After a run: values are finite, forces balance, energy and momentum are those of the states kept; else it
+   has failed.  residual is no smaller than what is found. */
+void rod_check(results *r, const run_options *o);
 void rod_run(const program *p, const run_options *o, const rod_options *ro, results *r);
 #endif

@@ -6,16 +6,18 @@
 #include <stdint.h>
 #include <string.h>
 #include <cmocka.h>
+#include "inclusion/inclusion.h"
 #include "lower/emit.h"
 #include "motion/gate.h"
+#include "rod/rod.h"
 
 /* A block of mass 1 slides on a floor: x'' = -mu g, y = 0, rn = g, rt = -mu g; mu = 0.3, g = 10. */
-enum { SAMPLES = 5 };
+enum { SAMPLES = 5, MANY = 100001 };
 typedef struct {
     arena *a, *scratch;
     ir *g;
     program p;
-    kernel mass, potential;
+    kernel mass, potential, force;
     contact_family floor;
     results *r;
 } kit;
@@ -33,7 +35,8 @@ static kernel put(kit *k, const ir_ref *out, size_t n, const slot_map *row)
     return x;
 }
 
-static kit *kit_new(void)
+/* h: from one sample to the next */
+static kit *kit_of(int samples, double h)
 {
     static const slot_map both[] = { { .base = 0 }, { .base = 1 } };
     static const uint8_t order[] = { 2, 2 };
@@ -48,6 +51,8 @@ static kit *kit_new(void)
     ir_ref V = ir_op2(k->g, OP_MUL, ir_const(k->g, 10), y);
     k->mass = put(k, (ir_ref[]){ one, one }, 2, both);
     k->potential = put(k, &V, 1, NULL);
+    k->force = put(k, (ir_ref[]){ zero, ir_const(k->g, -10) }, 2, both);
+    k->p.force = (kernels){ &k->force, 1 };
     k->p.mass = (kernels){ &k->mass, 1 };
     k->p.potential = (kernels){ &k->potential, 1 };
     k->floor = (contact_family){ .name = "floor",
@@ -59,15 +64,18 @@ static kit *kit_new(void)
                                  .nslip = 1,
                                  .gap = put(k, &y, 1, NULL),
                                  .gradient = put(k, (ir_ref[]){ zero, one }, 2, both),
+                                 .slip_map = put(k, &one, 1, both),
                                  .mu = put(k, &mu, 1, NULL) };
     k->p.contact = &k->floor;
     k->p.ncontact = 1;
     k->r = results_new(a, &k->p);
+    k->r->backend = "sweeping";
     k->r->param = arena_array(a, double, 1);
     contact_result *c = &k->r->contact[0];
-    for (int i = 0; i < SAMPLES; i++) {
+    k->r->count.steps = samples - 1;
+    for (int i = 0; i < samples; i++) {
         int64_t at = results_sample(k->r);
-        double t = 0.1 * i, v = 2 - 3 * t;
+        double t = h * i, v = 2 - 3 * t;
         results *r = k->r;
         r->t[at] = r->t_end = t;
         r->q[2 * at] = 2 * t - 1.5 * t * t;
@@ -86,6 +94,11 @@ static kit *kit_new(void)
         c->status[at] = STATUS_SLIP;
     }
     return k;
+}
+
+static kit *kit_new(void)
+{
+    return kit_of(SAMPLES, 0.1);
 }
 
 static void check(kit *k, const char *message)
@@ -163,11 +176,239 @@ static void energy(void **unused)
     check(k, k->r->message);
 }
 
+/* all numbers agree with each other but for the law of motion */
+static void motion(void **unused)
+{
+    (void)unused;
+    kit *k = kit_new();
+    gate_check(k->r, &(run_options){ 0 });
+    assert_true(k->r->residual <= 1e-14);
+    k->r->contact[0].rt[2] = -1.5; /* friction is kept as half of what it was */
+    gate_check(k->r, &(run_options){ 0 });
+    assert_true(k->r->residual > 0.2);
+    assert_int_equal(k->r->where.begin, 0);
+    check(k, "the equation of motion of x does not hold at t = 0.2: it misses 0.25 of its terms");
+    k = kit_new();
+    for (int i = 2; i < SAMPLES; i++) { /* it falls, at the right energies */
+        k->r->v[2 * i + 1] = -1;
+        k->r->energy[i] += 0.5;
+    }
+    check(k, "the equation of motion of y does not hold at t = 0.2: it misses 0.333 of its terms");
+}
+
+/* contacts as springs: reactions are those of the sample, gaps are no promise */
+static void springs(void **unused)
+{
+    (void)unused;
+    kit *k = kit_new();
+    k->r->promised.gives_way = true;
+    for (int i = 0; i < SAMPLES; i++) {
+        k->r->q[2 * i + 1] = k->r->contact[0].gap[i] = -1e-3;
+        k->r->energy[i] -= 0.01;
+    }
+    gate_check(k->r, &(run_options){ 0 });
+    assert_true(k->r->max_penetration == 1e-3 && k->r->residual <= 1e-14);
+    k->r->acc[2 * 3] = -2;
+    check(
+        k,
+        "the equation of motion of x does not hold at t = 0.30000000000000004: it misses 0.167 of its terms");
+}
+
+/* A step runs one kernel of forces at least: of a long run the gate runs far fewer in all. */
+static void cost(void **unused)
+{
+    (void)unused;
+    kit *k = kit_of(MANY, 1e-6);
+    gate_check(k->r, &(run_options){ 0 });
+    assert_true(k->r->count.checked > 1000 && k->r->count.checked < 0.15 * MANY);
+    check(k, NULL);
+}
+
+/* ---- inclusions ---- */
+/* x' in -Sgn(x) from x = 0.25, beside z' in t - normal_cone(z <= 0.05): x falls to 0 and rests, z rises as
+   t^2/2 and is held.  Steps of order 1: x and z at the samples follow from their rates. */
+enum { ROWS = 2 };
+typedef struct {
+    kit *k;
+    inclusion_program ip;
+    inclusion_row row[ROWS];
+    inclusion_sgn sgn;
+    inclusion_cone cone;
+    kernel history[ROWS];
+} inclusion_kit;
+
+static kit *inclusion_new(void)
+{
+    static const dof_info dof[] = { { "x", NULL, 0, 1, { 1, 0, 1 } }, { "z", NULL, 1, 1, { 1, 0, 1 } } };
+    static const int32_t of_cone[] = { 1 }, number[] = { 1 };
+    arena *a = arena_new(&allocator_libc, NULL);
+    kit *k = arena_make(a, kit);
+    inclusion_kit *i = arena_make(a, inclusion_kit);
+    k->a = a;
+    k->scratch = arena_new(&allocator_libc, NULL);
+    k->g = ir_new(a);
+    k->p = (program){ .model = "two", .nq = ROWS, .dof = dof, .ndof_info = ROWS, .inclusion = &i->ip };
+    ir_ref one = ir_const(k->g, 1), zero = ir_const(k->g, 0), x = in(k, IN_Q, 0), z = in(k, IN_Q, 1);
+    ir_ref Rx = ir_op2(k->g, OP_ADD, in(k, IN_V, 0), in(k, IN_SET, 0)),
+           Rz = ir_op2(k->g, OP_ADD, ir_op2(k->g, OP_SUB, in(k, IN_V, 1), in(k, IN_TIME, 0)),
+                       in(k, IN_SET, 1));
+    i->sgn = (inclusion_sgn){ .number = 0, .arg = put(k, (ir_ref[]){ x, one, zero }, 3, NULL) };
+    i->row[0] = (inclusion_row){ .dof = 0,
+                                 .cone = -1,
+                                 .at = { 1, 7, 8 },
+                                 .r = put(k, (ir_ref[]){ Rx, zero, one }, 3, NULL),
+                                 .sgn = &i->sgn,
+                                 .nsgn = 1 };
+    i->row[1] = (inclusion_row){ .dof = 1,
+                                 .cone = 0,
+                                 .r = put(k, (ir_ref[]){ Rz, zero, one, one }, 4, NULL) };
+    i->cone = (inclusion_cone){ .n = 1,
+                                .ng = 1,
+                                .dof = of_cone,
+                                .number = number,
+                                .g = put(k, (ir_ref[]){ ir_op2(k->g, OP_SUB, z, ir_const(k->g, 0.05)), one },
+                                         2, NULL),
+                                .at = { 1, 9, 10 } };
+    i->ip = (inclusion_program){
+        .nset = 2, .row = i->row, .cone = &i->cone, .ncone = 1, .history = i->history
+    };
+    results *r = k->r = results_new(a, &k->p);
+    r->backend = "inclusion";
+    r->param = arena_array(a, double, 1);
+    r->linear = true;
+    r->count.steps = SAMPLES - 1;
+    for (int n = 0; n < SAMPLES; n++) {
+        int64_t at = results_sample(r);
+        double t = 0.1 * n;
+        r->t[at] = r->t_end = r->duration = t;
+        r->q[2 * at] = n ? fmax(r->q[2 * at - 2] - 0.1, 0) : 0.25;
+        r->q[2 * at + 1] = n ? fmin(r->q[2 * at - 1] + 0.1 * t, 0.05) : 0;
+        for (int j = 0; j < ROWS; j++) {
+            r->v[2 * at + j] = n ? (r->q[2 * at + j] - r->q[2 * at - 2 + j]) / 0.1 : 0;
+            r->acc[2 * at + j] = 0;
+        }
+        r->energy[at] = r->dissipated[at] = r->work[at] = r->drift[at] = 0;
+    }
+    return k;
+}
+
+static void inclusions(void **unused)
+{
+    (void)unused;
+    kit *k = inclusion_new();
+    gate_check(k->r, &(run_options){ 0 });
+    assert_true(k->r->residual <= 1e-12 && k->r->max_penetration <= 1e-15);
+    check(k, NULL);
+    k = inclusion_new();
+    k->r->v[2 * 2] = -0.5; /* Sgn is 1 there */
+    gate_check(k->r, &(run_options){ 0 });
+    assert_int_equal(k->r->where.begin, 7);
+    check(k, "the inclusion does not hold at t = 0.2, by 0.5");
+    k = inclusion_new();
+    k->r->q[2 * 2 + 1] = 0.08;
+    k->r->v[2 * 2 + 1] = 0.7;
+    gate_check(k->r, &(run_options){ 0 });
+    assert_int_equal(k->r->where.begin, 9);
+    check(k, "x does not lie in C(t) at t = 0.2, by 0.03");
+    k = inclusion_new(); /* inside of C nothing pushes */
+    k->r->q[2 * 2 + 1] = 0.02;
+    k->r->v[2 * 2 + 1] = 0.1;
+    check(k, "the velocity leaves the normal cone at t = 0.2, by 0.1");
+    k = inclusion_new();
+    k->r->q[2 * 4] = k->r->q[2 * 3] = 0.1;
+    check(k, "the inclusion does not hold at t = 0.30000000000000004, by 0.5");
+    k = inclusion_new();
+    k->r->q[2] = NAN;
+    check(k, "the solution is not finite at t = 0.1");
+}
+
+/* ---- rods ---- */
+/* A rod of length 1 along the axis 3, stretched by a tenth between two supports: B = diag(1, 1, 2), so that
+   they pull with 0.2 and the energy is 0.01. */
+typedef struct {
+    rod_spec spec;
+    rod_program rp;
+    rod_mesh mesh;
+    rod_result result;
+} rod_kit;
+
+static kit *rod_new(rod_kit **to)
+{
+    static double s[] = { 0, 1. / 3, 2. / 3, 1 }, v0[] = { 0, 0, 1, 0, 0, 1, 0, 0, 1 }, u0[9];
+    static const int support[] = { 0, 3 };
+    arena *a = arena_new(&allocator_libc, NULL);
+    kit *k = arena_make(a, kit);
+    rod_kit *w = *to = arena_make(a, rod_kit);
+    k->a = a;
+    k->scratch = arena_new(&allocator_libc, NULL);
+    w->spec = (rod_spec){ .name = "bar", .at = { 1, 5, 6 } };
+    w->rp = (rod_program){ .rod = &w->spec, .nrod = 1 };
+    w->mesh = (rod_mesh){ .spec = &w->spec,
+                          .ne = 1,
+                          .nn = ROD_NODES,
+                          .length = 1,
+                          .B = { 1, 0, 0, 0, 1, 0, 0, 0, 2 },
+                          .A = { 1, 0, 0, 0, 1, 0, 0, 0, 1 },
+                          .s = s,
+                          .v0 = v0,
+                          .u0 = u0 };
+    w->result = (rod_result){ .rp = &w->rp, .mesh = &w->mesh, .support = support, .nsupport = 2 };
+    w->result.r = arena_array(a, double, 3 * ROD_NODES);
+    w->result.q = arena_array(a, double, 4 * ROD_NODES);
+    w->result.reaction = arena_array(a, double, 6 * ROD_NODES);
+    for (int i = 0; i < ROD_NODES; i++) {
+        w->result.r[3 * i + 2] = 1.1 * s[i];
+        w->result.q[4 * i] = 1;
+    }
+    w->result.reaction[2] = -0.2;
+    w->result.reaction[6 * 3 + 2] = 0.2;
+    k->p = (program){ .model = "pull", .rod = &w->rp };
+    k->r = results_new(a, &k->p);
+    k->r->backend = "sweeping";
+    k->r->param = arena_array(a, double, 1);
+    k->r->ntrack = 3 * ROD_NODES + 12;
+    int64_t at = results_sample(k->r);
+    k->r->t[at] = k->r->t_end = 1;
+    k->r->energy[at] = 0.01;
+    memset(k->r->track, 0, (size_t)k->r->ntrack * sizeof(double));
+    k->r->rod = &w->result;
+    return k;
+}
+
+static void rods(void **unused)
+{
+    (void)unused;
+    rod_kit *w;
+    kit *k = rod_new(&w);
+    gate_check(k->r, &(run_options){ 0 });
+    assert_true(k->r->residual <= 1e-14);
+    check(k, NULL);
+    k = rod_new(&w);
+    w->result.reaction[6 * 3 + 2] = 0.1;
+    gate_check(k->r, &(run_options){ 0 });
+    assert_int_equal(k->r->where.begin, 5);
+    assert_true(k->r->residual > 0.01);
+    assert_non_null(strstr(k->r->message, "forces and moments do not balance at t = 1"));
+    check(k, k->r->message);
+    k = rod_new(&w); /* a section inside is turned: moments */
+    w->result.q[4] = cos(0.05);
+    w->result.q[5] = sin(0.05);
+    k->r->energy[0] = NAN;
+    gate_check(k->r, &(run_options){ 0 });
+    assert_non_null(strstr(k->r->message, "the energy kept at t = 1"));
+    check(k, k->r->message);
+    k = rod_new(&w);
+    k->r->track[4] = NAN;
+    check(k, "a place or a force of the rods is not finite at t = 1");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(right),     cmocka_unit_test(below),  cmocka_unit_test(not_finite),
-        cmocka_unit_test(reactions), cmocka_unit_test(energy),
+        cmocka_unit_test(reactions), cmocka_unit_test(energy), cmocka_unit_test(motion),
+        cmocka_unit_test(springs),   cmocka_unit_test(cost),   cmocka_unit_test(inclusions),
+        cmocka_unit_test(rods),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,173 @@
+#include "estimate.h"
+#include <math.h>
+#include <string.h>
+#include "rod/rod.h"
+
+static int option_number(const backend *b, const char *name)
+{
+    for (int k = 0; k < b->noption; k++)
+        if (!strcmp(b->option[k].name, name))
+            return k;
+    return -1;
+}
+
+bool estimate_wanted(const backend *b, const run_options *o)
+{
+    int k = option_number(b, "error");
+    return k >= 0 && o->word[k] && !strcmp(o->word[k], "estimate");
+}
+
+const char *estimate_refused(const program *p)
+{
+    return p->field ? "'error' is an option for motions and rods: fields have their error from three grids"
+                    : NULL;
+}
+
+static bool ended_well(const results *r)
+{
+    return r->status == RUN_OK || r->status == RUN_STOPPED;
+}
+
+/* ---- another run ---- */
+/* the step of a run, whoever chose it */
+static double step_of(const run_options *o, int h, const results *r)
+{
+    return o->value[h] > 0 ? o->value[h] : r->duration / (double)(r->count.steps > 0 ? r->count.steps : 1);
+}
+
+/* Are its steps equal, of a length h?  Else they follow from the tolerance. */
+static bool steps_equal(const backend *b, const run_options *o, const results *r)
+{
+    int h = option_number(b, "h");
+    bool chosen = !strcmp(b->name, "penalty") || (!strcmp(b->name, "inclusion") && !r->linear) ||
+                  !strcmp(b->name, "events");
+    if (h < 0 || (!strcmp(b->name, "penalty") && !r->prog->rod))
+        return false;
+    return !chosen || o->value[h] > 0 || r->prog->rod;
+}
+
+/* twice as fine: half the step, or a tolerance that makes it so where errors of steps fall with h^3; rods
+   have twice as many elements, too */
+static run_options finer(const backend *b, const run_options *o, const results *r)
+{
+    run_options fine = *o;
+    int h = option_number(b, "h"), tolerance = option_number(b, "tolerance");
+    fine.checkpoint = NULL;
+    fine.every = 0;
+    fine.finer = true;
+    if (r->prog->rod && !rod_moves(r->prog->rod))
+        return fine;
+    if (steps_equal(b, o, r))
+        fine.value[h] = step_of(o, h, r) / 2;
+    else
+        fine.value[tolerance] = fmax(fine.value[tolerance] / 8, b->option[tolerance].lo);
+    return fine;
+}
+
+static results *run_again(const backend *b, const run_options *o, const results *r, arena *a)
+{
+    results *other = results_new(a, r->prog);
+    other->param = r->param;
+    other->backend = b->name;
+    b->run(r->prog, o, other);
+    return other;
+}
+
+/* ---- how far apart ---- */
+static double dofs_apart(const results *r, const results *other)
+{
+    enum { LOOKS = 20000 };
+    int64_t stride = r->samples / LOOKS + 1;
+    double most = 0;
+    for (int64_t k = 0; k < r->samples && r->t[k] <= other->t_end; k += stride)
+        for (int32_t i = 0; i < r->prog->nq; i++)
+            most = fmax(most, fabs(r->q[k * r->prog->nq + i] - results_q(other, i, r->t[k])));
+    return most;
+}
+
+/* places of the nodes at the end */
+static double rods_apart(const results *r, const results *other)
+{
+    const rod_result *x = r->rod, *y = other->rod;
+    double most = 0;
+    for (int i = 0; i < x->rp->nrod; i++)
+        for (int k = 0; k < x->mesh[i].nn; k++) {
+            double at[3];
+            rod_at(&y->mesh[i], y->r, y->q, x->mesh[i].s[k], at, NULL);
+            for (int j = 0; j < 3; j++)
+                most = fmax(most, fabs(at[j] - x->r[3 * (x->mesh[i].first + k) + j]));
+        }
+    return most;
+}
+
+static double apart(const results *r, const results *other)
+{
+    return r->prog->rod ? rods_apart(r, other) : dofs_apart(r, other);
+}
+
+typedef struct again {
+    const backend *b;
+    const run_options *o;
+} again;
+
+/* The error is 4/3 of the difference where it falls with h^2, and twice where it falls with h, as it may
+   where contacts open and close: twice the difference bounds both, by a factor of 1.5 at most, and what falls
+   faster by 2. */
+static void by_finer(results *r, const void *ud, arena *scratch)
+{
+    const again *x = ud;
+    run_options o = finer(x->b, x->o, r);
+    results *fine = run_again(x->b, &o, r, scratch);
+    if (ended_well(fine) && (!r->prog->rod || fine->rod))
+        r->error = 2 * apart(r, fine);
+    results_close(fine);
+}
+
+/* ---- unasked ---- */
+/* Runs with 2 h and 4 h cost less than the run itself: the order that the three show gives the error, if they
+   show one. */
+static void by_coarser(results *r, const void *ud, arena *scratch)
+{
+    const again *x = ud;
+    run_options o = *x->o;
+    int h = option_number(x->b, "h");
+    o.checkpoint = NULL;
+    o.value[h] = 2 * step_of(x->o, h, r);
+    results *two = run_again(x->b, &o, r, scratch);
+    o.value[h] *= 2;
+    results *four = ended_well(two) ? run_again(x->b, &o, r, scratch) : NULL;
+    if (four && ended_well(four)) {
+        double last = dofs_apart(two, r), first = dofs_apart(four, two), falls = last > 0 ? first / last : 0;
+        if (falls > 1.7 && falls < 5)
+            r->error = 1.2 * last / (falls - 1);
+    }
+    results_close(two);
+    if (four)
+        results_close(four);
+}
+
+/* Small runs of equal steps, all of them kept; more than a few, so that an order shows. */
+static bool is_cheap(const backend *b, const run_options *o, const results *r)
+{
+    enum { NUMBERS = 20000, FEW = 64 };
+    const program *p = r->prog;
+    int k = option_number(b, "error");
+    double members = 0;
+    if (k < 0 || o->word[k] || !r->cut)
+        return false;
+    for (size_t c = 0; c < p->ncontact; c++)
+        members += (double)index_members(&p->contact[c].over);
+    return r->count.steps >= FEW && r->samples == r->count.steps + 1 &&
+           (double)r->count.steps * (p->nq + members) <= NUMBERS;
+}
+
+void estimate_error(const backend *b, const run_options *o, results *r)
+{
+    again x = { b, o };
+    if (!ended_well(r))
+        return;
+    if (estimate_wanted(b, o))
+        results_scratch(r, by_finer, &x);
+    else if (is_cheap(b, o, r))
+        results_scratch(r, by_coarser, &x);
+}

@@ -1,0 +1,320 @@
+/* gate_balance: the equations of motion, checked on what a run has kept.  Over a step
+   M (q1' - q0') = h f + h (H^T rn + S^T rt) + H^T p: forces f by their mean over both ends, reactions as they
+   were kept, impulses p of impacts.  A scheme may weigh the ends as it likes: what lies between them is no
+   fault.  Of backends whose reactions are those of an instant, M q'' = f + H^T rn + S^T rt at the samples. */
+#include <math.h>
+#include <string.h>
+#include "clock/clock.h"
+#include "gate.h"
+#include "program/system.h"
+
+/* of a dof: where its equation is missed by most, by how much, and its largest terms.  As forces. */
+typedef struct missed {
+    double by, size;
+    int64_t at;
+} missed;
+
+struct balance {
+    gate *g;
+    results *r;
+    bool steps, instants; /* what can be checked: steps; single samples */
+    bool partial;         /* impacts may leave impulses that are not kept: friction, constraints held */
+    size_t *next;         /* of each family: the impact that comes next */
+    gate_sum mass[2], force[2], push[2], rate;
+    double *change, *q, *v;
+    missed *dof, *step; /* at instants; over steps */
+};
+
+static gate_sum sum_new(arena *a, int n)
+{
+    return (gate_sum){ arena_array(a, double, (size_t)n), arena_array(a, double, (size_t)n) };
+}
+
+static void sum_clear(gate_sum *s, int n)
+{
+    memset(s->at, 0, (size_t)n * sizeof *s->at);
+    memset(s->size, 0, (size_t)n * sizeof *s->size);
+}
+
+/* all that acts is kept, in components that the kernels know */
+static bool reactions_known(const results *r)
+{
+    for (size_t c = 0; c < r->prog->ncontact; c++) {
+        const contact_family *f = &r->prog->contact[c];
+        if (!r->contact[c].kept || (f->friction != FRICTION_NONE && !f->slip_given))
+            return false;
+    }
+    return true;
+}
+
+balance *balance_new(gate *g, results *r, arena *a)
+{
+    const program *p = r->prog;
+    balance *b = arena_make(a, balance);
+    bool known = gate_knows_motion(g) && reactions_known(r);
+    *b = (balance){ .g = g, .r = r, .instants = known && (r->dense || r->promised.gives_way) };
+    b->steps = known && !r->dense && !p->nevent && r->samples == r->count.steps + 1;
+    for (size_t c = 0; c < p->ncontact; c++)
+        b->partial |= p->contact[c].relation != REL_GAP || p->contact[c].friction != FRICTION_NONE;
+    b->next = arena_array(a, size_t, p->ncontact + 1);
+    for (int end = 0; end < 2; end++) {
+        b->mass[end] = sum_new(a, p->nq);
+        b->force[end] = sum_new(a, p->nq);
+        b->push[end] = sum_new(a, p->nq);
+    }
+    b->rate = sum_new(a, p->nq);
+    double **room[] = { &b->change, &b->q, &b->v };
+    for (size_t k = 0; k < sizeof room / sizeof *room; k++)
+        *room[k] = arena_array(a, double, (size_t)p->nq);
+    b->dof = arena_array(a, missed, (size_t)p->nq);
+    b->step = arena_array(a, missed, (size_t)p->nq);
+    return b;
+}
+
+/* ---- what acts at an instant ---- */
+static bool first_order(const program *p, int i)
+{
+    return p->order && p->order[i] == 1;
+}
+
+static bool any_of(const double *x, size_t n)
+{
+    for (size_t j = 0; j < n; j++)
+        if (x[j] != 0)
+            return true;
+    return false;
+}
+
+/* reactions of sample `at`, on the rows of where the gate stands */
+static void pushes(balance *b, int64_t at, gate_sum *to)
+{
+    const results *r = b->r;
+    for (size_t c = 0; c < r->prog->ncontact; c++) {
+        const contact_result *x = &r->contact[c];
+        size_t ns = (size_t)x->nslip;
+        for (int64_t m = 0; m < x->members; m++) {
+            size_t place = (size_t)(at * x->members + m);
+            const double *rt = any_of(x->rt + place * ns, ns) ? x->rt + place * ns : NULL;
+            if (x->rn[place] != 0 || rt)
+                gate_react(b->g, c, m, x->rn[place], rt, to);
+        }
+    }
+}
+
+static void stand(balance *b, double t, const double *q, const double *v, const double *x, int end)
+{
+    int nq = b->r->prog->nq;
+    gate_sum *all[] = { &b->mass[end], &b->force[end], &b->push[end] };
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++)
+        sum_clear(all[k], nq);
+    gate_at(b->g, t, q, v);
+    gate_mass_times(b->g, x, &b->mass[end]);
+    gate_force(b->g, &b->force[end]);
+}
+
+/* Forces, masses times x and reactions of sample `of` at the instant of sample `at`. */
+static void stand_at(balance *b, int64_t at, int64_t of, const double *x, int end)
+{
+    const results *r = b->r;
+    int nq = r->prog->nq;
+    stand(b, r->t[at], r->q + at * nq, r->v + at * nq, x, end);
+    pushes(b, of, &b->push[end]);
+}
+
+static double dense_now(const results *r, dense_item x, double t)
+{
+    return r->dense->at(r->dense->of, &x, t);
+}
+
+/* The same between two samples, from a backend that has values at any time: where pieces meet, forces with
+   kinks and slips that turn have two values. */
+static void stand_between(balance *b, int64_t at)
+{
+    const results *r = b->r;
+    double t = 0.5 * (r->t[at - 1] + r->t[at]), rt[MAX_SLIP];
+    for (int i = 0; i < r->prog->nq; i++) {
+        b->q[i] = dense_now(r, (dense_item){ DENSE_DOF, i, 0, 0, 0 }, t);
+        b->v[i] = dense_now(r, (dense_item){ DENSE_DOF, i, 1, 0, 0 }, t);
+        b->change[i] = dense_now(r, (dense_item){ DENSE_DOF, i, 2, 0, 0 }, t);
+        if (first_order(r->prog, i))
+            b->change[i] = b->v[i];
+    }
+    stand(b, t, b->q, b->v, b->change, 0);
+    for (size_t c = 0; c < r->prog->ncontact; c++)
+        for (int64_t m = 0; m < r->contact[c].members; m++) {
+            double rn = dense_now(r, (dense_item){ DENSE_RN, 0, 0, c, m }, t);
+            for (int j = 0; j < r->contact[c].nslip; j++)
+                rt[j] = dense_now(r, (dense_item){ DENSE_RT, j, 0, c, m }, t);
+            bool rubs = any_of(rt, (size_t)r->contact[c].nslip);
+            gate_at(b->g, t, b->q, b->v);
+            gate_react(b->g, c, m, rn, rubs ? rt : NULL, &b->push[0]);
+        }
+}
+
+static void enter(missed *m, int64_t at, double defect, double size)
+{
+    m->size = fmax(m->size, size);
+    if (!(defect <= m->by)) {
+        m->by = defect;
+        m->at = at;
+    }
+}
+
+/* ---- an instant ---- */
+/* SHORT, of the run: within such a time a slip that ends has a direction by chance */
+static const double ROUNDING = 4e-15, LOOSE = 1e-3, SHORT = 1e-6;
+
+void balance_instant(balance *b, int64_t at)
+{
+    const results *r = b->r;
+    int nq = r->prog->nq;
+    if (!b->instants)
+        return;
+    if (r->dense && (at == 0 || !(r->t[at] - r->t[at - 1] > SHORT * r->t_end)))
+        return;
+    for (int i = 0; i < nq; i++)
+        b->change[i] = first_order(r->prog, i) ? r->v[at * nq + i] : r->acc[at * nq + i];
+    if (r->dense)
+        stand_between(b, at);
+    else
+        stand_at(b, at, at, b->change, 0);
+    for (int i = 0; i < nq; i++) {
+        double defect = fabs(b->mass[0].at[i] - b->force[0].at[i] - b->push[0].at[i]),
+               size = b->mass[0].size[i] + b->force[0].size[i] + b->push[0].size[i];
+        enter(&b->dof[i], at, defect - ROUNDING * size, size);
+    }
+}
+
+/* ---- a step ---- */
+/* Impacts between both samples, on the rows of where the gate stands; how many. */
+static size_t impulses(balance *b, int64_t at, double per, gate_sum *to)
+{
+    const results *r = b->r;
+    size_t many = 0;
+    for (size_t c = 0; c < r->prog->ncontact; c++) {
+        const contact_result *x = &r->contact[c];
+        size_t k = b->next[c];
+        while (k < x->impacts.n && x->impacts.at[k].t < r->t[at - 1])
+            k++;
+        b->next[c] = k;
+        for (; k < x->impacts.n && x->impacts.at[k].t <= r->t[at]; k++, many++)
+            if (to && x->impacts.at[k].t < r->t[at])
+                gate_react(b->g, c, x->impacts.at[k].member, per * x->impacts.at[k].impulse, NULL, to);
+    }
+    return many;
+}
+
+/* first-order equations hold at the end; what they lack is counted over the step, as the others */
+static void first_order_rows(balance *b, int64_t at, double h)
+{
+    const results *r = b->r;
+    int nq = r->prog->nq;
+    sum_clear(&b->rate, nq);
+    gate_mass_times(b->g, r->v + at * nq, &b->rate);
+    for (int i = 0; i < nq; i++) {
+        if (!first_order(r->prog, i))
+            continue;
+        b->force[0].at[i] = b->force[1].at[i];
+        for (int end = 0; end < 2; end++) {
+            b->mass[end].at[i] = h * b->rate.at[i];
+            b->mass[end].size[i] = h * b->rate.size[i];
+        }
+    }
+}
+
+/* a quantity of both ends of the step: between them lies all that a scheme may take */
+typedef struct between {
+    double middle, half, size;
+} between;
+
+static between ends_of(const gate_sum *of, int i)
+{
+    return (between){ 0.5 * (of[0].at[i] + of[1].at[i]), 0.5 * fabs(of[0].at[i] - of[1].at[i]),
+                      0.5 * (of[0].size[i] + of[1].size[i]) };
+}
+
+/* by how much row i is beyond what lies between both ends and rounding; size: of its terms */
+static double step_defect(const balance *b, int i, int64_t at, double h, double *size)
+{
+    const results *r = b->r;
+    between m = ends_of(b->mass, i), f = ends_of(b->force, i), p = ends_of(b->push, i);
+    double slack = m.half + h * (f.half + p.half), acts = f.size + p.size;
+    *size = m.size + h * acts;
+    double rounded = ROUNDING * (*size + b->rate.size[i]) + 4e-16 * r->t[at] * acts;
+    if (r->promised.gives_way) /* steps are as long as the tolerance allows */
+        slack += slack + 100 * r->promised.tolerance * b->rate.size[i];
+    return fabs(m.middle - h * (f.middle + p.middle)) - slack - rounded;
+}
+
+void balance_step(balance *b, int64_t at)
+{
+    const results *r = b->r;
+    int nq = r->prog->nq;
+    if (!b->steps || at == 0)
+        return;
+    double h = r->t[at] - r->t[at - 1];
+    bool hit = impulses(b, at, 0, NULL) > 0;
+    /* an impact at the start may come before the first sample; steps at once have theirs in rn as well */
+    if (!(h > 0) || (hit && (b->partial || r->count.at_once || at == 1 || r->promised.gives_way)))
+        return;
+    for (int i = 0; i < nq; i++)
+        b->change[i] = r->v[at * nq + i] - r->v[(at - 1) * nq + i];
+    for (int end = 0; end < 2; end++) {
+        stand_at(b, at - 1 + end, r->promised.gives_way ? at - 1 + end : at, b->change, end);
+        if (hit)
+            impulses(b, at, 1 / h, &b->push[end]);
+    }
+    first_order_rows(b, at, h);
+    for (int i = 0; i < nq; i++) {
+        double size, defect = step_defect(b, i, at, h, &size);
+        /* impulses are no measure of forces */
+        enter(&b->step[i], at, defect / h, hit ? 0 : size / h);
+    }
+}
+
+/* ---- the run ---- */
+static bool misses(balance *b, int i, int64_t at, double by)
+{
+    results *r = b->r;
+    text t = { .a = r->a };
+    text_printf(&t, "the equation of motion of %s does not hold at t = ", dof_name(r->prog, i, r->a));
+    text_num(&t, r->t[at]);
+    text_printf(&t, ": it misses %.3g of its terms", by);
+    return results_fail(r, mass_where(r->prog, i), t.at);
+}
+
+/* A dof on which little acts is known no better than by rounding of the others: they are compared by what
+   forces do to the masses. */
+static double least_force(balance *b, const missed *of, const double *mass)
+{
+    double most = 0;
+    for (int i = 0; i < b->r->prog->nq; i++)
+        if (mass[i] > 0)
+            most = fmax(most, of[i].size / sqrt(mass[i]));
+    return 1e-6 * most;
+}
+
+static bool within(balance *b, const missed *of, const double *mass, double most, bool told)
+{
+    double least = least_force(b, of, mass);
+    for (int i = 0; i < b->r->prog->nq; i++) {
+        double size = fmax(of[i].size, least * sqrt(fmax(mass[i], 0)));
+        if (of[i].by <= 0)
+            continue;
+        if (told)
+            b->r->residual = fmax(b->r->residual, of[i].by / size);
+        if (!(of[i].by <= most * size))
+            return misses(b, i, of[i].at, of[i].by / size);
+    }
+    return true;
+}
+
+bool balance_holds(balance *b)
+{
+    const results *r = b->r;
+    double *mass = b->change;
+    gate_at(b->g, r->t[0], r->q, r->v);
+    memset(mass, 0, (size_t)r->prog->nq * sizeof *mass);
+    gate_mass_diagonal(b->g, mass);
+    return within(b, b->dof, mass, LOOSE, true) && within(b, b->step, mass, LOOSE, !r->promised.gives_way);
+}

@@ -1,0 +1,528 @@
+/* rod_check: what a run of rods left, checked by code of its own.  The energy is that of the model: integrals
+   of strains over the cubic elements; its gradient is taken by complex steps, so no derivative is written
+   down twice.  At the end of a path forces and moments balance at the nodes that nothing touches; in time the
+   energy is that of the last state, and the centre of mass moves by loads and supports. */
+#include <complex.h>
+#include <math.h>
+#include <string.h>
+#include "clock/clock.h"
+#include "rod.h"
+
+typedef double complex cplx;
+static const double LOOSE = 1e-3, TINY = 1e-40;
+
+typedef struct look {
+    results *r;
+    const rod_result *x;
+    const rod_program *rp;
+    int N;
+    double *force, *size; /* 6 a node: forces in space, moments in the frame of the section; sum of sizes */
+    bool *near;           /* of each node: contact acts on it or close to it */
+    bool *support;
+    double *reg, *coord;
+} look;
+
+/* ---- an element ---- */
+/* Lagrange's polynomials over 0, 1/3, 2/3, 1 and their derivatives */
+static void shape(double x, double *f, double *d)
+{
+    for (int i = 0; i < ROD_NODES; i++) {
+        f[i] = 1;
+        d[i] = 0;
+        for (int j = 0; j < ROD_NODES; j++)
+            if (j != i)
+                f[i] *= (3 * x - j) / (i - j);
+        for (int k = 0; k < ROD_NODES; k++) {
+            double part = 3.0 / (i - k);
+            for (int j = 0; j < ROD_NODES; j++)
+                if (k != i && j != i && j != k)
+                    part *= (3 * x - j) / (i - j);
+            if (k != i)
+                d[i] += part;
+        }
+    }
+}
+
+/* r' seen from the section, r' given; of the quaternion Q, of any length */
+static void turned_back(const cplx *Q, const cplx *a, cplx *out)
+{
+    cplx w = Q[0], n = w * w, dot = 0, cross[3];
+    for (int i = 0; i < 3; i++) {
+        n += Q[i + 1] * Q[i + 1];
+        dot += Q[i + 1] * a[i];
+        cross[i] = a[(i + 1) % 3] * Q[1 + (i + 2) % 3] - a[(i + 2) % 3] * Q[1 + (i + 1) % 3];
+    }
+    /* Q^-1 a Q = ((w^2 - |q|^2) a + 2 (q.a) q + 2 w a x q)/|Q|^2 */
+    for (int i = 0; i < 3; i++)
+        out[i] = ((2 * w * w - n) * a[i] + 2 * dot * Q[i + 1] + 2 * w * cross[i]) / n;
+}
+
+/* twice the vector part of Q^-1 Q' */
+static void bent(const cplx *Q, const cplx *P, cplx *out)
+{
+    cplx n = Q[0] * Q[0] + Q[1] * Q[1] + Q[2] * Q[2] + Q[3] * Q[3];
+    for (int i = 0; i < 3; i++) {
+        int j = 1 + (i + 1) % 3, k = 1 + (i + 2) % 3;
+        out[i] = 2 * (Q[0] * P[i + 1] - Q[i + 1] * P[0] - Q[j] * P[k] + Q[k] * P[j]) / n;
+    }
+}
+
+static cplx quadratic(const double *A, const cplx *x)
+{
+    cplx sum = 0;
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < 3; j++)
+            sum += A[3 * i + j] * x[i] * x[j];
+    return sum / 2;
+}
+
+static cplx element_energy(const rod_mesh *m, int e, const cplx r[ROD_NODES][3], const cplx q[ROD_NODES][4])
+{
+    double h = m->s[3 * e + 3] - m->s[3 * e];
+    cplx sum = 0;
+    for (int g = 0; g < ROD_GAUSS; g++) {
+        double f[ROD_NODES], d[ROD_NODES], weight = g == 1 ? 8.0 / 18 : 5.0 / 18;
+        cplx Q[4] = { 0 }, P[4] = { 0 }, a[3] = { 0 }, v[3], u[3];
+        shape((1 + (g - 1) * sqrt(0.6)) / 2, f, d);
+        for (int i = 0; i < ROD_NODES; i++) {
+            for (int k = 0; k < 4; k++) {
+                Q[k] += f[i] * q[i][k];
+                P[k] += d[i] / h * q[i][k];
+            }
+            for (int k = 0; k < 3; k++)
+                a[k] += d[i] / h * r[i][k];
+        }
+        turned_back(Q, a, v);
+        bent(Q, P, u);
+        for (int k = 0; k < 3; k++) {
+            v[k] -= m->v0[3 * (3 * e + g) + k];
+            u[k] -= m->u0[3 * (3 * e + g) + k];
+        }
+        sum += weight * h * (quadratic(m->B, v) + quadratic(m->A, u));
+    }
+    return sum;
+}
+
+static double element_look(look *w, const rod_mesh *m, int e, bool gradient)
+{
+    cplx r[ROD_NODES][3], q[ROD_NODES][4];
+    int first = m->first + 3 * e;
+    for (int i = 0; i < ROD_NODES; i++) {
+        for (int k = 0; k < 3; k++)
+            r[i][k] = w->x->r[3 * (first + i) + k];
+        for (int k = 0; k < 4; k++)
+            q[i][k] = w->x->q[4 * (first + i) + k];
+    }
+    for (int i = 0; gradient && i < ROD_NODES; i++)
+        for (int k = 0; k < 6; k++) {
+            cplx keep[4];
+            memcpy(keep, q[i], sizeof keep);
+            if (k < 3)
+                r[i][k] += I * TINY;
+            else { /* q <- q (1 + i TINY e_k/2) */
+                double c[4], by[4] = { 0 };
+                by[k - 2] = TINY / 2;
+                quat_mul(w->x->q + 4 * (first + i), by, c);
+                for (int j = 0; j < 4; j++)
+                    q[i][j] += I * c[j];
+            }
+            double f = cimag(element_energy(m, e, r, q)) / TINY;
+            w->force[6 * (first + i) + k] -= f;
+            w->size[6 * (first + i) + k] += fabs(f);
+            if (k < 3)
+                r[i][k] = creal(r[i][k]);
+            memcpy(q[i], keep, sizeof keep);
+        }
+    return creal(element_energy(m, e, r, q));
+}
+
+static double elastic(look *w, bool gradient)
+{
+    double sum = 0;
+    for (int i = 0; i < w->rp->nrod; i++)
+        for (int e = 0; e < w->x->mesh[i].ne; e++)
+            sum += element_look(w, &w->x->mesh[i], e, gradient);
+    return sum;
+}
+
+/* ---- loads ---- */
+static void evaluate(look *w, const kernel *k, double t, int rod, double s, double *out)
+{
+    inputs in = { .t = t, .from = { [IN_PARAM] = w->r->param, [IN_COORD] = w->coord } };
+    w->coord[rod] = s;
+    tape_start(&k->tape, w->reg);
+    kernel_run(k, &in, NULL, w->reg);
+    for (uint32_t i = 0; i < k->tape.nout; i++)
+        out[i] = w->reg[k->tape.out[i]];
+}
+
+static void add(look *w, int node, int from, double weight, const double *f)
+{
+    for (int k = 0; k < 3; k++) {
+        w->force[6 * node + from + k] += weight * f[k];
+        w->size[6 * node + from + k] += fabs(weight * f[k]);
+    }
+}
+
+static void to_space(const double *q, const double *f, double *out)
+{
+    double R[9];
+    quat_matrix(q, R);
+    for (int k = 0; k < 3; k++)
+        out[k] = dot3(R + 3 * k, f);
+}
+
+static void to_section(const double *q, const double *f, double *out)
+{
+    double back[4] = { q[0], -q[1], -q[2], -q[3] };
+    to_space(back, f, out);
+}
+
+static void load_along(look *w, const rod_load *l, double t)
+{
+    const rod_mesh *m = &w->x->mesh[l->rod];
+    for (int e = 0; e < m->ne; e++)
+        for (int g = 0; g < ROD_GAUSS; g++) {
+            double x = (1 + (g - 1) * sqrt(0.6)) / 2, h = m->s[3 * e + 3] - m->s[3 * e], f[ROD_NODES],
+                   d[ROD_NODES], F[3], Q[4];
+            evaluate(w, &l->value, t, l->rod, m->s[3 * e] + x * h, F);
+            if (l->follower) {
+                double own[3] = { F[0], F[1], F[2] };
+                rod_at(m, w->x->r, w->x->q, m->s[3 * e] + x * h, NULL, Q);
+                to_space(Q, own, F);
+            }
+            shape(x, f, d);
+            for (int i = 0; i < ROD_NODES; i++)
+                add(w, m->first + 3 * e + i, 0, (g == 1 ? 8.0 / 18 : 5.0 / 18) * h * f[i], F);
+        }
+}
+
+/* loads act on the ends of elements */
+static int nearest(const rod_mesh *m, double s)
+{
+    int best = 0;
+    for (int i = 0; i < m->nn; i += 3)
+        if (fabs(m->s[i] - s) < fabs(m->s[best] - s))
+            best = i;
+    return m->first + best;
+}
+
+static void loads(look *w, double t)
+{
+    for (int i = 0; i < w->rp->nload; i++) {
+        const rod_load *l = &w->rp->load[i];
+        double F[3], s, own[3];
+        if (l->what != LOAD_FORCE && l->what != LOAD_MOMENT)
+            continue;
+        if (!l->point) {
+            load_along(w, l, t);
+            continue;
+        }
+        evaluate(w, &l->s, t, l->rod, 0, &s);
+        int node = nearest(&w->x->mesh[l->rod], s);
+        const double *q = w->x->q + 4 * node;
+        evaluate(w, &l->value, t, l->rod, s, F);
+        if (l->what == LOAD_FORCE && l->follower)
+            to_space(q, F, own);
+        else if (l->what == LOAD_MOMENT && !l->follower)
+            to_section(q, F, own);
+        else
+            memcpy(own, F, sizeof own);
+        add(w, node, l->what == LOAD_FORCE ? 0 : 3, 1, own);
+    }
+}
+
+/* ---- balance ---- */
+enum { AROUND = 11 }; /* nodes to each side that a pair of points may act on */
+
+static void mark_near(look *w, int rod, double s)
+{
+    const rod_mesh *m = &w->x->mesh[rod];
+    int node = nearest(m, s);
+    for (int i = node - AROUND; i <= node + AROUND; i++)
+        if (i >= m->first && i < m->first + m->nn)
+            w->near[i] = true;
+}
+
+static double longest(const look *w)
+{
+    double L = 0;
+    for (int i = 0; i < w->rp->nrod; i++)
+        L = fmax(L, w->x->mesh[i].length);
+    return L;
+}
+
+/* What balances are a part of: forces with the length as their arm; a rod that nothing strains has what
+   rounding of its places makes of its stiffness. */
+static double size_of_all(const look *w, double L)
+{
+    double most = 0;
+    for (int i = 0; i < 6 * w->N; i++)
+        most = fmax(most, w->size[i] * (i % 6 < 3 ? L : 1));
+    for (int i = 0; i < w->rp->nrod; i++) {
+        const rod_mesh *m = &w->x->mesh[i];
+        double stiff = fmax(m->B[0], fmax(m->B[4], m->B[8]));
+        for (int e = 0; e < m->ne; e++)
+            most = fmax(most, 1e-9 * stiff * L * L / (m->s[3 * e + 3] - m->s[3 * e]));
+    }
+    return most;
+}
+
+static span where_of(const look *w, int node)
+{
+    for (int i = 0; i < w->rp->nrod; i++) {
+        const rod_mesh *m = &w->x->mesh[i];
+        if (node >= m->first && node < m->first + m->nn)
+            return m->spec->at;
+    }
+    return SPAN_NONE;
+}
+
+static void balance(look *w)
+{
+    results *r = w->r;
+    double L = longest(w), worst = 0;
+    int at = 0;
+    elastic(w, true);
+    loads(w, r->t_end);
+    for (int i = 0; i < w->x->nsupport; i++) {
+        int node = w->x->support[i];
+        w->support[node] = true;
+        add(w, node, 0, 1, w->x->reaction + 6 * node);
+    }
+    for (int64_t i = 0; i < w->x->ntouch; i++) {
+        const rod_touching *c = &w->x->touch[i];
+        mark_near(w, c->a, c->sa);
+        if (c->b >= 0)
+            mark_near(w, c->b, c->sb);
+    }
+    for (int i = 0; i < 6 * w->N; i++) {
+        double off = fabs(w->force[i]) * (i % 6 < 3 ? L : 1);
+        if (w->near[i / 6] || (i % 6 >= 3 && w->support[i / 6]) || off <= worst)
+            continue;
+        worst = off;
+        at = i / 6;
+    }
+    double by = worst / size_of_all(w, L);
+    if (!(by < LOOSE))
+        results_fail(r, where_of(w, at),
+                     arena_printf(r->a,
+                                  "forces and moments do not balance at t = %.10g: %.2g of the largest "
+                                  "are left at a node",
+                                  r->t_end, by));
+    r->residual = fmax(r->residual, by);
+}
+
+/* ---- in time ---- */
+static double kinetic(const look *w)
+{
+    static const double at[] = { 0.06943184420297371, 0.33000947820757187, 0.66999052179242813,
+                                 0.93056815579702629 },
+                        weight[] = { 0.17392742256872693, 0.32607257743127307, 0.32607257743127307,
+                                     0.17392742256872693 },
+                        piece[] = { 1.0 / 8, 3.0 / 8, 3.0 / 8, 1.0 / 8 };
+    double sum = 0;
+    for (int i = 0; i < w->rp->nrod; i++) {
+        const rod_mesh *m = &w->x->mesh[i];
+        for (int e = 0; e < m->ne; e++) {
+            const double *v = w->x->v + 6 * (m->first + 3 * e);
+            double h = m->s[3 * e + 3] - m->s[3 * e];
+            for (int g = 0; g < 4; g++) {
+                double f[ROD_NODES], d[ROD_NODES], y[3] = { 0 };
+                shape(at[g], f, d);
+                for (int k = 0; k < 3 * ROD_NODES; k++)
+                    y[k % 3] += f[k / 3] * v[6 * (k / 3) + k % 3];
+                sum += weight[g] * h * m->mass * dot3(y, y) / 2;
+                const double *spin = v + 6 * g + 3;
+                for (int k = 0; k < 9; k++)
+                    sum += piece[g] * h * m->J[k] * spin[k / 3] * spin[k % 3] / 2;
+            }
+        }
+    }
+    return sum;
+}
+
+static void energy(look *w)
+{
+    results *r = w->r;
+    double is = elastic(w, false) + (w->x->v ? kinetic(w) : 0), kept = r->energy[r->samples - 1], top = 0;
+    for (int64_t k = 0; k < r->samples; k++)
+        top = fmax(top, fabs(r->energy[k]));
+    for (int i = 0; i < w->rp->nrod; i++) { /* strains of 1e-10 are rounding */
+        const rod_mesh *m = &w->x->mesh[i];
+        top += 1e-12 * fmax(m->B[0], fmax(m->B[4], m->B[8])) * m->length;
+    }
+    if (!(fabs(is - kept) <= 1e-8 * top))
+        results_fail(r, w->rp->rod[0].at,
+                     arena_printf(r->a, "the energy kept at t = %.10g is %.10g, that of the state is %.10g",
+                                  r->t_end, kept, is));
+}
+
+/* mass times the centre of mass at a sample */
+static void centre(const look *w, int64_t at, double *c)
+{
+    memset(c, 0, 3 * sizeof *c);
+    for (int i = 0; i < w->rp->nrod; i++) {
+        const rod_mesh *m = &w->x->mesh[i];
+        for (int e = 0; e < m->ne; e++)
+            for (int k = 0; k < 3 * ROD_NODES; k++)
+                c[k % 3] += m->mass * (m->s[3 * e + 3] - m->s[3 * e]) *
+                            (k / 3 == 0 || k / 3 == 3 ? 1.0 / 8 : 3.0 / 8) *
+                            w->r->track[at * w->r->ntrack + 3 * (m->first + 3 * e) + k];
+    }
+}
+
+/* loads in the middle of the step that ends at a sample, and what supports gave in it */
+static void acting(look *w, int64_t at, double *F, double *size)
+{
+    const results *r = w->r;
+    memset(w->force, 0, 6 * (size_t)w->N * sizeof *w->force);
+    loads(w, 0.5 * (r->t[at - 1] + r->t[at]));
+    memset(F, 0, 3 * sizeof *F);
+    for (int i = 0; i < 6 * w->N; i++)
+        if (i % 6 < 3) {
+            F[i % 6] += w->force[i];
+            *size += fabs(w->force[i]);
+        }
+    for (int i = 0; i < 3 * w->x->nsupport; i++) {
+        double f = r->track[at * r->ntrack + 3 * w->N + 6 * (i / 3) + i % 3];
+        F[i % 3] += f;
+        *size += fabs(f);
+    }
+}
+
+/* over two steps of the same length */
+static bool momentum_step(look *w, int64_t at, double floor)
+{
+    results *r = w->r;
+    double h = r->t[at] - r->t[at - 1], before = r->t[at - 1] - r->t[at - 2], c[3][3], F[2][3], size = 0;
+    if (!(h > 0) || fabs(h - before) > 1e-9 * h)
+        return true;
+    for (int i = 0; i < 3; i++)
+        centre(w, at - 2 + i, c[i]);
+    acting(w, at - 1, F[0], &size);
+    acting(w, at, F[1], &size);
+    for (int k = 0; k < 3; k++) {
+        double change = (c[2][k] - 2 * c[1][k] + c[0][k]) / h, mean = h * (F[0][k] + F[1][k]) / 2,
+               slack = h * fabs(F[1][k] - F[0][k]);
+        if (!(fabs(change - mean) <= slack + LOOSE * (fabs(change) + h * size) + floor / h))
+            return results_fail(
+                r, w->rp->rod[0].at,
+                arena_printf(r->a, "momentum does not follow the forces at t = %.10g", r->t[at]));
+    }
+    return true;
+}
+
+/* what supports do to nodes that they move is part of no sum of forces */
+static bool moved_by_supports(const look *w)
+{
+    const results *r = w->r;
+    const double *end = r->track + (r->samples - 1) * r->ntrack;
+    for (int i = 0; i < w->x->nsupport; i++)
+        for (int k = 0; k < 3; k++)
+            for (int64_t at = 1; at < r->samples; at++)
+                if (r->track[at * r->ntrack + 3 * w->x->support[i] + k] != end[3 * w->x->support[i] + k])
+                    return true;
+    return false;
+}
+
+static void momentum(look *w)
+{
+    enum { LOOKS = 200 };
+    const results *r = w->r;
+    double mass = 0;
+    for (int i = 0; i < w->rp->nload; i++)
+        if (w->rp->load[i].follower)
+            return;
+    if (w->rp->npair || r->samples != r->count.steps + 1 || r->samples < 4 || moved_by_supports(w))
+        return;
+    for (int i = 0; i < w->rp->nrod; i++)
+        mass += w->x->mesh[i].mass * w->x->mesh[i].length;
+    int64_t stride = r->samples / LOOKS + 1;
+    /* increments end at 1e-9 of the length */
+    for (int64_t at = 2; at < r->samples; at += stride)
+        if (!momentum_step(w, at, 1e-9 * mass * longest(w)))
+            return;
+}
+
+/* ---- the run ---- */
+static bool all_finite(look *w)
+{
+    results *r = w->r;
+    for (int64_t at = 0; at < r->samples; at++)
+        for (int k = 0; k < r->ntrack; k++)
+            if (!isfinite(r->track[at * r->ntrack + k]))
+                return results_fail(r, w->rp->rod[0].at,
+                                    arena_printf(r->a,
+                                                 "a place or a force of the rods is not finite at t = %.10g",
+                                                 r->t[at]));
+    for (int i = 0; i < 4 * w->N; i++)
+        if (!isfinite(w->x->q[i]) || (w->x->v && !isfinite(w->x->v[6 * (i / 4) + i % 4])))
+            return results_fail(r, where_of(w, i / 4), "a frame or a velocity of the rods is not finite");
+    return true;
+}
+
+/* contacts press, within the bound of their friction */
+static bool touches_hold(look *w)
+{
+    results *r = w->r;
+    for (int64_t i = 0; i < w->x->ntouch; i++) {
+        const rod_touching *c = &w->x->touch[i];
+        span where = r->prog->contact[w->rp->pair[c->pair].contact].at;
+        const kernel *mu = &r->prog->contact[w->rp->pair[c->pair].contact].mu;
+        double bound = 0, ft = norm3(c->ft);
+        if (!isfinite(c->fn) || !isfinite(ft) || c->fn < 0)
+            return results_fail(r, where,
+                                arena_printf(r->a,
+                                             "a pair of points does not press, but has %.3g, at t = %.10g",
+                                             c->fn, r->t_end));
+        if (r->prog->contact[w->rp->pair[c->pair].contact].friction != FRICTION_COULOMB || !mu->tape.nout)
+            continue;
+        evaluate(w, mu, r->t_end, c->a, c->sa, &bound);
+        if (!(ft <= (1 + LOOSE) * bound * c->fn))
+            return results_fail(r, where,
+                                arena_printf(r->a, "friction passes its bound at t = %.10g: %.6g of %.6g",
+                                             r->t_end, ft, bound * c->fn));
+    }
+    return true;
+}
+
+static size_t widest(const results *r)
+{
+    const rod_program *rp = r->prog->rod;
+    size_t most = 1;
+    for (int i = 0; i < rp->nload; i++) {
+        most = rp->load[i].s.tape.nreg > most ? rp->load[i].s.tape.nreg : most;
+        most = rp->load[i].value.tape.nreg > most ? rp->load[i].value.tape.nreg : most;
+    }
+    for (size_t i = 0; i < r->prog->ncontact; i++)
+        most = r->prog->contact[i].mu.tape.nreg > most ? r->prog->contact[i].mu.tape.nreg : most;
+    return most;
+}
+
+static void check(results *r, const void *ud, arena *a)
+{
+    look w = { .r = r, .x = r->rod, .rp = r->prog->rod };
+    (void)ud;
+    for (int i = 0; i < w.rp->nrod; i++)
+        w.N += w.x->mesh[i].nn;
+    w.force = arena_array(a, double, 6 * w.N);
+    w.size = arena_array(a, double, 6 * w.N);
+    w.near = arena_array(a, bool, w.N);
+    w.support = arena_array(a, bool, w.N);
+    w.reg = arena_array(a, double, widest(r));
+    w.coord = arena_array(a, double, w.rp->nrod);
+    if (!all_finite(&w) || !touches_hold(&w))
+        return;
+    energy(&w);
+    if (w.x->v)
+        momentum(&w);
+    else
+        balance(&w);
+}
+
+void rod_check(results *r, const run_options *o)
+{
+    if (r->status != RUN_FAILED && r->status != RUN_INTERRUPTED && r->rod && r->samples > 0 && !o->keep_going)
+        results_scratch(r, check, NULL);
+}
