@@ -577,12 +577,6 @@ static ir_ref turn_of(work *w, ir_ref r)
 {
     const ir_node x = *ir_at(w->g, r);
     switch (x.op) {
-    case OP_LT:
-    case OP_LE:
-    case OP_GT:
-    case OP_GE:
-    case OP_EQ:
-    case OP_NE:
     case OP_MIN:
     case OP_MAX:
         return OP2(SUB, x.a, x.b);
@@ -595,7 +589,7 @@ static ir_ref turn_of(work *w, ir_ref r)
     case OP_MOD:
         return ir_op1(w->g, OP_SIN, OP2(MUL, ir_const(w->g, 3.14159265358979323846), OP2(DIV, x.a, x.b)));
     default:
-        return IR_NONE;
+        return op_compares(x.op) ? OP2(SUB, x.a, x.b) : IR_NONE;
     }
 }
 

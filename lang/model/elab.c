@@ -605,18 +605,12 @@ static void collect_switches(elab *e, ir_ref r, mevent *v, int depth)
     case OP_NOT:
         collect_switches(e, a, v, depth + 1);
         break;
-    case OP_LT:
-    case OP_LE:
-    case OP_GT:
-    case OP_GE:
-    case OP_EQ:
-    case OP_NE:
+    default:
+        if (!op_compares(n->op))
+            break;
         v->switches = arena_grow(e->m->a, v->switches, (size_t)v->nswitch * sizeof(ir_ref),
                                  ((size_t)v->nswitch + 1) * sizeof(ir_ref));
         v->switches[v->nswitch++] = ir_op2(e->m->g, OP_SUB, a, b);
-        break;
-    default:
-        break;
     }
 }
 

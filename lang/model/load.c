@@ -162,9 +162,17 @@ const char *module_beside(arena *a, const module *m, const char *name, const cha
     return m->path[0] == '<' ? name : sibling(a, m->path, name);
 }
 
-const module *module_of(const scope *s)
+module *module_of(scope *s)
 {
-    return s && s->names == module_names ? (const module *)s : NULL;
+    return s && s->names == module_names ? (module *)s : NULL;
+}
+
+void module_data(arena *a, module *m, const char *path, const char *bytes, size_t len)
+{
+    size_t k = 0;
+    while (k < m->data.n && strcmp(m->data.at[k].path, path))
+        k++;
+    *(k < m->data.n ? &m->data.at[k] : vec_push(a, &m->data)) = (data_file){ path, bytes, len };
 }
 
 static module *module_by_path(modules *l, const char *path)

@@ -431,12 +431,6 @@ static text script_of(session *s, const table *b, const char *data, const char *
     return t;
 }
 
-static int draw_stop(void *ud)
-{
-    session *s = ud;
-    return budget_stopping(&s->budget);
-}
-
 void table_draw(session *s, const table *b)
 {
     file_root out = session_folder(s);
@@ -450,8 +444,7 @@ void table_draw(session *s, const table *b)
                      .len = code.n,
                      .data = b->path,
                      .picture = b->shown,
-                     .stop = draw_stop,
-                     .ud = s };
+                     .budget = &s->budget };
     int error = outfile_whole(s->tmp, &out, script, kept.at, kept.n);
     if (error) {
         diag_error(s->d, DIAG_IO, b->at->at, "cannot write '%s': %s", session_path(s, script),
@@ -460,6 +453,10 @@ void table_draw(session *s, const table *b)
     }
     error = tool_draw(&out, &job);
     manifest_file(s, script, "script");
+    if (error < 0 && budget_stopping(&s->budget)) { /* so it was ended, and the statement ends with it */
+        s->budget.until = 0;
+        arena_tick(s->tmp, INT32_MAX);
+    }
     const char *shown = session_path(s, b->shown), *data = session_path(s, b->path);
     script = session_path(s, script);
     if (!error) {

@@ -101,6 +101,11 @@ static origins origins_find(session *s)
             *vec_push(s->tmp, &all) = module_origin(s, m, s->d->sources.at[i]);
             break;
         }
+        for (size_t i = 0; i < m->data.n; i++) {
+            const data_file *f = &m->data.at[i];
+            *vec_push(s->tmp,
+                      &all) = (origin){ "data", real_path(s, f->path), f->path, f->text, f->len, false };
+        }
     }
     *vec_push(s->tmp, &all) = (origin){ "directory", arena_printf(s->tmp, "%s/", cwd), "", "", 0, false };
     return all;

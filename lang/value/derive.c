@@ -49,7 +49,7 @@ static ir_ref partial(ir *g, ir_ref n, int i)
 
 static bool is_truth(const ir *g, ir_ref n)
 {
-    return ir_at(g, n)->op >= OP_LT && ir_at(g, n)->op <= OP_NOT;
+    return op_decides(ir_at(g, n)->op);
 }
 
 /* partial * d.  A partial derivative that is a truth value chooses: a branch that is not taken may be

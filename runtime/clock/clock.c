@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 #include <time.h>
+#include "base/whole.h"
 
 /* ---- how a run ends ---- */
 bool results_fail(results *r, span at, const char *message)
@@ -112,7 +113,7 @@ static void samples_reserve(run_clock *c)
     double every = c->sample_all ? 0 : c->o->every;
     double kept = c->end / fmax(c->h, every) + 2;
     if (c->rule != STEPS_OWN && kept * c->r->prog->nq < NUMBERS)
-        results_reserve(c->r, kept < MOST ? (int64_t)kept : MOST);
+        results_reserve(c->r, whole_clamp(kept, 0, MOST));
 }
 
 /* ---- steps ---- */
@@ -365,8 +366,9 @@ static bool begin(run_clock *c)
         return false;
     c->size = c->h;
     c->apart = samples_apart(c);
-    if (c->rule == STEPS_EQUAL)
-        c->steps = c->end > 0 ? (int64_t)clock_steps(c->end, c->h) : 0;
+    if (c->rule == STEPS_EQUAL && c->end > 0 &&
+        !whole_number(clock_steps(c->end, c->h), 1, WHOLE_MAX, &c->steps))
+        return results_fail(c->r, SPAN_NONE, "the run would take more steps than can be counted");
     if (c->end > 0)
         samples_reserve(c);
     if (!c->own_samples && !clock_sample(c, 0))
