@@ -187,8 +187,9 @@ CDL_API cdl_status cdl_verify(cdl *s, const char *model, const cdl_numbers *para
                               const cdl_numbers *column, size_t ncolumn, const cdl_finding **found,
                               size_t *nfound);
 
-/* The SHA-256 of a file's bytes in hexadecimal digits; CDL_IO when it cannot be read. */
-CDL_API cdl_status cdl_hash_file(const char *path, char hex[65]);
+/* The SHA-256 of a file's bytes in hexadecimal digits; CDL_IO when it cannot be read, or when interrupted
+   (called now and then; NULL: never) does not return 0. */
+CDL_API cdl_status cdl_hash_file(const char *path, char hex[65], int (*interrupted)(void *ud), void *ud);
 
 /* "0.1.0", and what this build is: {"version":…,"commit":…,"compiler":…,"blas":…,"features":{…}}.  Static
  * text. */

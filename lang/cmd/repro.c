@@ -502,12 +502,6 @@ static void hear(void *ud, const char *text, size_t len)
     h->at[h->n] = 0;
 }
 
-static int heard_interrupt(void *ud)
-{
-    (void)ud;
-    return interrupts_seen();
-}
-
 static int sources_write(const json_t *m, const char *scratch)
 {
     const json_t *list = json_object_get(m, "sources");
@@ -535,7 +529,7 @@ static cdl_status manifest_run(const json_t *m, const options *o, const char *sc
     const char *key;
     json_t *v;
     cdl *s = cdl_new(NULL);
-    cdl_callbacks call = { NULL, hear, heard_interrupt, h };
+    cdl_callbacks call = { NULL, hear, interrupts_callback, h };
     if (!s)
         return CDL_MEMORY;
     cdl_set_callbacks(s, &call);
@@ -591,7 +585,7 @@ static void file_explain(findings *f, const json_t *was, const char *dir, const 
     size_t before = f->differ;
     if (!first || !second)
         f->differ++;
-    else if (cdl_hash_file(first, hex) || strcmp(hex, json_text(was, "sha256"))) {
+    else if (cdl_hash_file(first, hex, interrupts_callback, NULL) || strcmp(hex, json_text(was, "sha256"))) {
         tell(stdout, "%s: other bytes than those recorded, which are no longer beside the manifest\n", name);
         f->differ++;
     } else

@@ -105,6 +105,7 @@ typedef vec(double) numbers;
 static bool point_add(reader *r, const field *f, const int *col, int n, numbers *out)
 {
     double x[3], d = 0;
+    arena_tick(r->e->m->a, 500);
     for (int k = 0; k < 3; k++) {
         if (col[k] >= n)
             return points_bad(r, f[n - 1], "the line has too few columns: x, y, z are needed");

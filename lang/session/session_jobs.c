@@ -127,7 +127,7 @@ static uint64_t key_common(session *s, const ast *e)
     return hash_bytes(t.at, t.n, 17);
 }
 
-/* its place counts too: random numbers and the names of files hang on it */
+/* its place counts too: random numbers and the names of files depend on it */
 static uint64_t key_of(const points *w, int64_t k)
 {
     arena_pos mark = arena_mark(w->s->tmp);
@@ -179,6 +179,7 @@ static size_t journal_read(points *w, const file_root *in, const char *name, boo
     size_t len;
     while (all && get_u64(&r, &key) && get_bytes(&r, &p, &len) && get_u64(&r, &check) &&
            check == hash_bytes(p, len, key)) {
+        arena_tick(w->a, (int64_t)len);
         good = (size_t)(r.p - all);
         if (report_counts(p, len, x) && !x[5] && (failed_too || !x[4]))
             kept_add(w, key, p, len);

@@ -15,6 +15,11 @@
 
 /* ---- what is told on the way ---- */
 
+static int hash_stop(void *b)
+{
+    return budget_cuts(b);
+}
+
 void manifest_file(session *s, const char *path, const char *kind)
 {
     char hex[65];
@@ -24,8 +29,9 @@ void manifest_file(session *s, const char *path, const char *kind)
     int fd = place_open(&out, path, O_RDONLY | O_NONBLOCK, &error);
     if (fd < 0)
         return;
-    error = fstat(fd, &st) || !S_ISREG(st.st_mode) || sha256_fd(fd, hex);
+    error = fstat(fd, &st) || !S_ISREG(st.st_mode) || sha256_fd(fd, hex, hash_stop, &s->budget);
     close(fd);
+    arena_tick(s->tmp, st.st_size);
     if (error)
         return;
     size_t k = 0;
@@ -318,13 +324,13 @@ void manifest_write(session *s)
     session_flush(s);
 }
 
-cdl_status cdl_hash_file(const char *path, char hex[65])
+cdl_status cdl_hash_file(const char *path, char hex[65], int (*interrupted)(void *ud), void *ud)
 {
     int error, fd = place_open(&(file_root){ "", true }, path, O_RDONLY | O_NONBLOCK, &error);
     if (fd < 0)
         return CDL_IO;
     struct stat st;
-    error = fstat(fd, &st) || !S_ISREG(st.st_mode) || sha256_fd(fd, hex);
+    error = fstat(fd, &st) || !S_ISREG(st.st_mode) || sha256_fd(fd, hex, interrupted, ud);
     close(fd);
     return error ? CDL_IO : CDL_OK;
 }

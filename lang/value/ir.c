@@ -13,7 +13,8 @@
 #include "base/whole.h"
 #include "ir.h"
 
-enum { LINE = 8 }; /* entries of the table in a line of the cache */
+enum { LINE = 8 };                    /* entries of the table in a line of the cache */
+enum { OP_WORK = 16, WALK_WORK = 8 }; /* nanoseconds, for the budget */
 /* behind a pointer, so that reading a const DAG can walk it */
 typedef struct {
     ir_walk *free;
@@ -694,6 +695,7 @@ static ir_ref fold(ir *g, op_code op, ir_ref a, ir_ref b, ir_ref c)
 
 ir_ref ir_op(ir *g, op_code op, ir_ref a, ir_ref b, ir_ref c)
 {
+    arena_tick(g->a, OP_WORK);
     if (is_const(g, a) && (!b || is_const(g, b)) && (!c || is_const(g, c)))
         return fold(g, op, a, b, c);
     switch (op) {
@@ -805,6 +807,7 @@ ir_walk *ir_walk_begin(const ir *g, const ir_ref *roots, size_t n, ir_ref from, 
             }
         }
     }
+    arena_tick(g->a, WALK_WORK * (int64_t)w->n);
     return w;
 }
 

@@ -444,6 +444,7 @@ bool line_rows_run(line *l, int f, const double *u, double k, row_use use, void 
     for (int64_t from = 0; from < rows && good; from += CHUNK) {
         int64_t to = from + CHUNK < rows ? from + CHUNK : rows, h0 = hint, c0 = cached;
         row_stencils r0 = r;
+        arena_tick(l->w->a, 64 * (to - from));
         for (int64_t s = from; s < to; s++) {
             if (!same || !from || l->nbrk > 2)
                 x[s - from] = centre_of(l, f, s);
