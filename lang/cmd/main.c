@@ -297,7 +297,7 @@ static int each_file(const options *o, cdl_status (*file)(cdl *, const char *),
         cdl *s = session_open(o, &st);
         if (!s)
             return cdl_exit_code(st);
-        /* several files would tell of themselves in one place */
+        /* several files would write to the same manifest */
         const char *base = strrchr(o->file[k], '/') ? strrchr(o->file[k], '/') + 1 : o->file[k];
         char name[512];
         snprintf(name, sizeof name, "%s.manifest.json", base);
@@ -516,7 +516,7 @@ static const command commands[] = {
       "is not known\n"
       "  --json          the same as JSON, a line for each model\n" },
     { "fmt", "fmt [--check] FILE...", 1, fmt_main,
-      "Rewrites files in the house's layout; - reads standard input and writes standard output.\n"
+      "Rewrites files in the standard layout; - reads standard input and writes standard output.\n"
       "  --check         write nothing, name the files that differ, exit 1 if there are any\n" },
     { "show", "show ast|model|equations|ir|jacobian FILE...", 2, show_main,
       "Prints a stage of the translation.\n" },

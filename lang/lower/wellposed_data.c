@@ -301,7 +301,7 @@ static bool meets(formula *x, const spot *choice, const spot *bad)
     return reached && zero == reached;
 }
 
-/* ---- what is told ---- */
+/* ---- the report ---- */
 static void tell_choice(formula *x, const spot *s)
 {
     const char *f = posed_formula(x->w, x->over, s->f);

@@ -9,7 +9,7 @@
 
 /* ---- plots ---- */
 
-/* by = e: the swept name that tells curves apart, as a name and not as a value */
+/* by = e: the swept name that distinguishes curves, as a name and not as a value */
 static const char *by_name(session *s, const ast *e)
 {
     const ast *b = block_of(e);
@@ -289,7 +289,7 @@ static void put_setting(text *t, const char *key, const char *v)
     text_putc(t, '\n');
 }
 
-/* curve y of block k (blocks are told by the first column), or of all rows */
+/* curve y of block k (the first column numbers the blocks), or of all rows */
 static void put_curve(text *t, const table *b, size_t x, size_t y, size_t which)
 {
     const char *title = b->header.at[y];
@@ -327,7 +327,7 @@ static void put_curves(text *t, const table *b, size_t x)
     text_putc(t, '\n');
 }
 
-/* where it touches: a veil over the map */
+/* where it touches, the map is shaded */
 static void put_plane(text *t, const table *b)
 {
     size_t touch = 0;

@@ -1,4 +1,4 @@
-/* session_manifest: manifest.json, which tells all that is needed to run again what was run: texts,
+/* session_manifest: manifest.json, which holds all that is needed to run again what was run: texts,
    parameters, seed, versions; and what came out of it: files with their hashes, measures and expectations
    with their values. */
 #define _GNU_SOURCE
@@ -13,7 +13,7 @@
 #include "session.h"
 #include "base/sha256.h"
 
-/* ---- what is told on the way ---- */
+/* ---- what is collected on the way ---- */
 
 static int hash_stop(void *b)
 {
@@ -44,7 +44,7 @@ void manifest_file(session *s, const char *path, const char *kind)
 
 void manifest_record(session *s, const char *json, size_t n)
 {
-    *vec_push(s->a, &s->told) = arena_strndup(s->a, json, n);
+    *vec_push(s->a, &s->records) = arena_strndup(s->a, json, n);
 }
 
 void manifest_text(session *s, const char *name, const char *text_, size_t len, bool file)
@@ -117,7 +117,7 @@ static origins origins_find(session *s)
     return all;
 }
 
-/* the folder that holds them all: paths are told from there */
+/* the folder that holds them all: paths are relative to it */
 static size_t common_root(const origins *all)
 {
     const char *first = NULL;
@@ -250,7 +250,7 @@ void manifest_program(session *s, const program *p)
     for (size_t k = 0; k < s->programs.n; k++)
         if (s->programs.at[k].hash == p->hash && !strcmp(s->programs.at[k].model, p->model))
             return;
-    *vec_push(s->a, &s->programs) = (told_program){ p->model, p->hash };
+    *vec_push(s->a, &s->programs) = (kept_program){ p->model, p->hash };
 }
 
 static void manifest_put(session *s, text *t, const char *name)
@@ -274,8 +274,8 @@ static void manifest_put(session *s, text *t, const char *name)
     text_puts(t, ",\n  ");
     put_sources(s, t);
     text_puts(t, ",\n  \"runs\": [");
-    for (size_t k = 0; k < s->told.n; k++)
-        text_printf(t, "%s\n    %s", k ? "," : "", s->told.at[k]);
+    for (size_t k = 0; k < s->records.n; k++)
+        text_printf(t, "%s\n    %s", k ? "," : "", s->records.at[k]);
     text_printf(
         t,
         "\n  ],\n  \"expectations\": {\"met\": %zu, \"missed\": %zu, \"skipped\": %zu}, \"status\": %d,\n  ",
@@ -311,7 +311,7 @@ void manifest_write(session *s)
     text t = { .a = s->tmp };
     const char *name = s->option[OPTION_MANIFEST];
     bool wanted = *name && strcmp(name, "no") && !*s->option[OPTION_SHARD];
-    bool named = *s->option[OPTION_OUTPUT] && s->told.n;
+    bool named = *s->option[OPTION_OUTPUT] && s->records.n;
     if (!wanted || (!s->made.n && !named))
         return;
     name = manifest_name(s);

@@ -557,7 +557,7 @@ void field_print(text *t, const field_result *r)
         text_printf(t, "  error, estimated from three grids: %.2g\n", r->error);
 }
 
-/* ---- what is asked ---- */
+/* ---- what a field backend has in common ---- */
 const char *field_refuse(const program *p, span *at, const char *none)
 {
     *at = SPAN_NONE;

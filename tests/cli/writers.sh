@@ -133,7 +133,7 @@ run ball for 1
 save t, y { file = "y.xlsx" }
 CDL
 try "an ending that nothing writes" 3 "$CDL" check bad.cdl
-has "is told with its place" err 'bad.cdl:10:20: error: save writes no .xlsx files' 'it writes .csv, .jsonl, .npy, .npz, .vtk, .vtp and .svg'
+has "is reported with its place" err 'bad.cdl:10:20: error: save writes no .xlsx files' 'it writes .csv, .jsonl, .npy, .npz, .vtk, .vtp and .svg'
 cp ball.cdl two.cdl
 cat >>two.cdl <<'CDL'
 run ball for 1
@@ -141,10 +141,10 @@ save t, y { file = "y.npy" }
 save y { file = "y.vtk" }
 CDL
 try "two arrays for one file" 3 "$CDL" run two.cdl
-has "are told" err 'a .npy file holds one array, not 2' 'file = "y.npz"' 'a .vtk file holds one field in the plane'
+has "are reported" err 'a .npy file holds one array, not 2' 'file = "y.npz"' 'a .vtk file holds one field in the plane'
 if [ -e /dev/full ]; then
     ln -s /dev/full full.npz
     cp ball.cdl full.cdl; printf 'run ball for 1\nsave t, y { file = "full.npz" }\n' >>full.cdl
     try "a full disk" 5 "$CDL" run --allow-outside full.cdl
-    has "is told" err "No space left on device"
+    has "is reported" err "No space left on device"
 fi

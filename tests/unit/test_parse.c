@@ -288,7 +288,7 @@ static void test_errors(void **state)
         { "model m {\n    dof x\nrun m\nlet a =",
           "3:1 missing '}' before 'run' | 4:7 expected an expression after '='" },
         { "model m {\n    dof x\n    run m\n    plot x\n}",
-          "3:5 'run' cannot stand inside a model [move it behind the model's '}']" },
+          "3:5 'run' is not allowed inside a model [move it behind the model's '}']" },
         { "dof x\ndof y\n}", "1:1 'dof' belongs inside a model [write model name { … } around it]" },
         { "model m {\n    constraint c: x >= 0 { a = f(1\n    dof y\n}", "2:34 missing ')'" },
         { "model m {\n    constraint c x >= 0\n}", "2:18 expected ':' or '{' after 'c'" },
