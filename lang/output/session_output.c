@@ -879,7 +879,7 @@ outfile *whole_begin(session *s, const char *name)
     file_root out = session_folder(s);
     if (s->report) {
         text *bytes = arena_make(s->tmp, text);
-        bytes->a = s->tmp;
+        bytes->a = s->report->a; /* it grows while writers release what they took of s->tmp */
         return outfile_memory(s->tmp, bytes);
     }
     leftovers_clear(s, name);
