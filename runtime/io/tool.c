@@ -84,7 +84,8 @@ static void disk_bound(const budget *b)
 {
     const int64_t left = b->disk - b->disk_written;
     const struct rlimit most = { (rlim_t)left, (rlim_t)left }, none = { 0, 0 };
-    signal(SIGXFSZ, SIG_DFL);
+    const struct sigaction deadly = { .sa_handler = SIG_DFL };
+    sigaction(SIGXFSZ, &deadly, NULL);
     setrlimit(RLIMIT_CORE, &none);
     setrlimit(RLIMIT_FSIZE, &most);
 }

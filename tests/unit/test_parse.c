@@ -263,7 +263,9 @@ static void test_errors(void **state)
           "1:1 unknown statement 'modle' [did you mean 'model'?]" },
         { "let a = 1 +\nlet b = 2", "1:11 expected an expression after '+'" },
         { "let a = (1 + 2\nlet b = )", "1:14 missing ')' | 2:9 unmatched ')'" },
-        { "let a = [1, 2\n         3, 4]\nlet b = 1", "1:13 expected ',', ';' or ']' after '2'" },
+        { "let a = [1, 2\n         3, 4]\nlet b = 1",
+          "1:13 expected ',', ';' or ']' after '2' [write commas between elements: [1, 2]; rows of a matrix "
+          "end in ;]" },
         { "let a = 4 4",
           "1:11 unexpected '4' after '4' [write * to multiply, or ; before another statement]" },
         { "let a = 1 < 2 < 3", "1:15 comparisons do not chain [write a < b and b < c]" },
