@@ -58,8 +58,8 @@ typedef struct cdl_allocator {
 CDL_API cdl *cdl_new(const cdl_allocator *al);
 CDL_API void cdl_free(cdl *s);
 
-/* What the session says and asks.  Any of them may be NULL.  Text is not terminated.  They must not call the
- * session.
+/* What the session says, and whether it was interrupted.  Any of them may be NULL.  Text is not terminated.
+ * They must not call the session.
  */
 typedef struct cdl_callbacks {
     /* results: what the command writes to standard output */
@@ -142,7 +142,7 @@ CDL_API cdl_status cdl_fmt(cdl *s, const char *name, const char *text, size_t le
    in that layout. */
 CDL_API cdl_status cdl_fmt_file(cdl *s, const char *path, int check_only);
 
-/* Whether the text is a whole input: 1, or 0 when it asks for another line (an open bracket, a last word that
+/* Whether the text is a whole input: 1, or 0 when it needs another line (an open bracket, a last word that
    cannot end a statement). */
 CDL_API int cdl_complete(cdl *s, const char *text, size_t len);
 /* How many brackets are open at its end. */
@@ -152,7 +152,7 @@ CDL_API int cdl_open_brackets(cdl *s, const char *text, size_t len);
    most 6 for each byte. */
 CDL_API size_t cdl_visible(const char *text, size_t len, char *out, size_t room);
 /* The k-th name that may be written at the end of a line, beginning with `prefix`; NULL behind the last.
-   "floor." asks for members. */
+   "floor." completes members. */
 CDL_API const char *cdl_name(cdl *s, const char *prefix, size_t k);
 /* How many times a model was compiled so far: runs that differ in values of parameters alone share one. */
 CDL_API size_t cdl_compiled(const cdl *s);
@@ -187,8 +187,9 @@ CDL_API cdl_status cdl_verify(cdl *s, const char *model, const cdl_numbers *para
                               const cdl_numbers *column, size_t ncolumn, const cdl_finding **found,
                               size_t *nfound);
 
-/* The SHA-256 of a file's bytes in hexadecimal digits; CDL_IO when it cannot be read. */
-CDL_API cdl_status cdl_hash_file(const char *path, char hex[65]);
+/* The SHA-256 of a file's bytes in hexadecimal digits; CDL_IO when it cannot be read, or when interrupted
+   (called now and then; NULL: never) does not return 0. */
+CDL_API cdl_status cdl_hash_file(const char *path, char hex[65], int (*interrupted)(void *ud), void *ud);
 
 /* "0.1.0", and what this build is: {"version":…,"commit":…,"compiler":…,"blas":…,"features":{…}}.  Static
  * text. */

@@ -36,9 +36,9 @@ verdict "only linalg.c and matrix.c of base/ include LAPACKE and SuiteSparse" "$
 
 # -- only the clock takes samples and says how a run ended
 uses=$(grep -HnE '\bresults_sample\(|(->|\.)status = RUN_|(->|\.)power_balance = |->progress\(' runtime/*/*.[ch] | grep -v '^runtime/clock/')
-verdict "only clock/ samples, audits, asks for progress and sets the status" "$uses"
+verdict "only clock/ samples, audits, reports progress and sets the status" "$uses"
 
-# -- what the library's objects ask of libc, and what they keep.  The generated scanner names streams that it never opens.
+# -- what the library's objects need of libc, and what they keep.  The generated scanner names streams that it never opens.
 if grep -q '^INSTRUMENT = .*[a-z]' "$builddir/Makefile"; then
     echo "ok objects # SKIP sanitizers and coverage bring state and calls of their own"
     exit $failed

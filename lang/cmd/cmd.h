@@ -31,8 +31,9 @@ const char *closest(const char *got, const char *const *names);
 char *read_stdin(size_t *len);
 void interrupts_interactive(void); /* from now on no number of them ends the program */
 void interrupts_clear(void);
-int interrupts_seen(void);      /* since they were cleared */
-int interrupts_terminate(void); /* one of them was meant to end the program */
+int interrupts_seen(void);         /* since they were cleared */
+int interrupts_callback(void *ud); /* the same, for the library */
+int interrupts_terminate(void);    /* one of them was meant to end the program */
 int repl(const options *o);
 int repro_main(const options *o);
 int diff_main(const options *o);

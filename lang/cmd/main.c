@@ -129,7 +129,7 @@ static void say_err(void *ud, const char *text, size_t len)
     }
 }
 
-static int was_interrupted(void *ud)
+int interrupts_callback(void *ud)
 {
     (void)ud;
     return (int)interrupted;
@@ -158,13 +158,13 @@ int colour_wanted(void)
 
 void session_callbacks(cdl *s)
 {
-    cdl_callbacks c = { say_out, say_err, was_interrupted, NULL };
+    cdl_callbacks c = { say_out, say_err, interrupts_callback, NULL };
     cdl_set_callbacks(s, &c);
 }
 
 void session_silent(cdl *s)
 {
-    cdl_callbacks c = { NULL, NULL, was_interrupted, NULL };
+    cdl_callbacks c = { NULL, NULL, interrupts_callback, NULL };
     cdl_set_callbacks(s, &c);
 }
 
@@ -297,7 +297,7 @@ static int each_file(const options *o, cdl_status (*file)(cdl *, const char *),
         cdl *s = session_open(o, &st);
         if (!s)
             return cdl_exit_code(st);
-        /* several files would tell of themselves in one place */
+        /* several files would write to the same manifest */
         const char *base = strrchr(o->file[k], '/') ? strrchr(o->file[k], '/') + 1 : o->file[k];
         char name[512];
         snprintf(name, sizeof name, "%s.manifest.json", base);
@@ -516,7 +516,7 @@ static const command commands[] = {
       "is not known\n"
       "  --json          the same as JSON, a line for each model\n" },
     { "fmt", "fmt [--check] FILE...", 1, fmt_main,
-      "Rewrites files in the house's layout; - reads standard input and writes standard output.\n"
+      "Rewrites files in the standard layout; - reads standard input and writes standard output.\n"
       "  --check         write nothing, name the files that differ, exit 1 if there are any\n" },
     { "show", "show ast|model|equations|ir|jacobian FILE...", 2, show_main,
       "Prints a stage of the translation.\n" },
@@ -661,14 +661,34 @@ static int valued_option(options *o, char kind, char *v)
     return CDL_USAGE;
 }
 
-/* the option of the session that --NAME=VALUE or --NAME VALUE sets, or NULL */
-static const char *budget_option(const char *a, size_t n)
+/* the name of an option that takes a value, as --NAME=VALUE or --NAME VALUE, or NULL */
+static const char *long_option(const char *a, size_t n)
 {
-    static const char *const names[] = { "--time", "--memory", "--disk", "--spill" };
+    static const char *const names[] = { "--time",       "--memory",     "--disk",   "--spill",
+                                         "--shard",      "--checkpoint", "--from",   "--checkpoint-every",
+                                         "--within",     "--model",      "--colour", "--color",
+                                         "--diagnostics" };
     for (size_t k = 0; k < sizeof names / sizeof *names; k++)
         if (strlen(names[k]) == n && !strncmp(a, names[k], n))
             return names[k] + 2;
     return NULL;
+}
+
+static int long_valued(options *o, const char *name, const char *v)
+{
+    char *end;
+    if (!strcmp(name, "model"))
+        o->model = v;
+    else if (strcmp(name, "within"))
+        option_add(o, !strcmp(name, "color") ? "colour" : name, v);
+    else {
+        o->within = strtod(v, &end);
+        if (*end || end == v || !(o->within >= 0)) {
+            tell(stderr, "cdl: --within takes a number that is not negative, not '%s'\n", v);
+            return CDL_USAGE;
+        }
+    }
+    return 0;
 }
 
 static int flag(options *o, char *a)
@@ -685,44 +705,20 @@ static int flag(options *o, char *a)
         option_add(o, "allow-outside", "yes");
     else if (!strcmp(a, "--resume"))
         option_add(o, "resume", "yes");
-    else if (eq && budget_option(a, (size_t)(eq - a)))
-        option_add(o, budget_option(a, (size_t)(eq - a)), eq + 1);
-    else if (!strncmp(a, "--shard=", 8))
-        option_add(o, "shard", eq + 1);
-    else if (!strncmp(a, "--checkpoint=", 13) || !strncmp(a, "--from=", 7) ||
-             !strncmp(a, "--checkpoint-every=", 19)) {
-        *eq = 0;
-        option_add(o, a + 2, eq + 1);
-    } else if (!strncmp(a, "--within=", 9)) {
-        char *end;
-        o->within = strtod(eq + 1, &end);
-        if (*end || end == eq + 1 || !(o->within >= 0)) {
-            tell(stderr, "cdl: --within takes a number that is not negative, not '%s'\n", eq + 1);
-            return CDL_USAGE;
-        }
-    } else if (!strncmp(a, "--model=", 8))
-        o->model = eq + 1;
+    else if (eq && long_option(a, (size_t)(eq - a)))
+        return long_valued(o, long_option(a, (size_t)(eq - a)), eq + 1);
     else if (!strcmp(a, "--check"))
         o->check = 1;
     else if (!strcmp(a, "--wellposed"))
         o->wellposed = 1;
     else if (!strcmp(a, "--help") || !strcmp(a, "-h"))
         o->help = 1;
-    else if (!strncmp(a, "--diagnostics=", 14))
-        option_add(o, "diagnostics", eq + 1);
-    else if (!strncmp(a, "--colour=", 9) || !strncmp(a, "--color=", 8))
-        option_add(o, "colour", eq + 1);
     else {
         if (eq)
             *eq = 0;
         return usage_near("option", a, option_names);
     }
     return 0;
-}
-
-static int checkpoint_option(const char *a)
-{
-    return !strcmp(a, "--checkpoint") || !strcmp(a, "--checkpoint-every") || !strcmp(a, "--from");
 }
 
 static int options_read(options *o, int argc, char **argv)
@@ -734,13 +730,9 @@ static int options_read(options *o, int argc, char **argv)
             o->file[o->nfile++] = a;
         else if (!strcmp(a, "--"))
             only_files = 1;
-        else if (budget_option(a, strlen(a)) && k + 1 < argc)
-            option_add(o, budget_option(a, strlen(a)), argv[++k]);
-        else if (checkpoint_option(a) && k + 1 < argc)
-            option_add(o, a + 2, argv[++k]);
-        else if (!strcmp(a, "--model") && k + 1 < argc)
-            o->model = argv[++k];
-        else if (budget_option(a, strlen(a)) || checkpoint_option(a) || !strcmp(a, "--model")) {
+        else if (long_option(a, strlen(a)) && k + 1 < argc)
+            bad = long_valued(o, a + 2, argv[++k]);
+        else if (long_option(a, strlen(a))) {
             tell(stderr, "cdl: %s needs a value\n", a);
             bad = CDL_USAGE;
         } else if (strchr("poj", a[1]) && a[2])

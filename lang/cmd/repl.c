@@ -29,7 +29,7 @@ typedef struct {
 
 enum { HISTORY_LINES = 20000 }; /* of the file, when a session begins */
 
-static cdl *completing; /* readline asks without saying for whom */
+static cdl *completing; /* readline calls back without saying for whom */
 
 /* ---- lines ---- */
 
@@ -514,7 +514,7 @@ static void do_help(repl_state *r, const char *arg)
         if (command >= 0)
             st = CDL_OK;
         if (st == CDL_USAGE)
-            tell(stderr, "cdl: nothing is known of '%s'\n", arg);
+            tell(stderr, "cdl: no help for '%s'\n", arg);
         note(r, st);
         return;
     }
@@ -640,7 +640,7 @@ static void lines_take(repl_state *r, char *all)
 
 static void loop(repl_state *r)
 {
-    /* readline is told what takes no room */
+    /* readline has to know what takes no room */
     static const char *const prompts[2][2] = { { "cdl> ", "...> " },
                                                { "\001\033[1;34m\002cdl> \001\033[0m\002",
                                                  "\001\033[34m\002...> \001\033[0m\002" } };

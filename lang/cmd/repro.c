@@ -19,21 +19,40 @@ typedef struct {
     size_t compared, differ;
 } findings;
 
-/* a pipe is not waited for */
-char *file_read(const char *path, size_t *len)
+/* an existing file, open for reading; a pipe is not waited for, and no device is read */
+static FILE *file_stream(const char *path, size_t *size)
 {
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    FILE *f = fd < 0 ? NULL : fdopen(fd, "rb");
     struct stat st;
-    char *p = NULL;
-    if (f && !fstat(fd, &st) && S_ISREG(st.st_mode) && (p = malloc((size_t)st.st_size + 1))) {
-        *len = fread(p, 1, (size_t)st.st_size, f);
-        p[*len] = 0;
+    if (fd < 0)
+        return NULL;
+    if (fstat(fd, &st) || !S_ISREG(st.st_mode)) {
+        close(fd);
+        errno = EINVAL;
+        return NULL;
     }
+    *size = (size_t)st.st_size;
+    FILE *f = fdopen(fd, "rb");
+    if (!f)
+        close(fd);
+    return f;
+}
+
+char *file_read(const char *path, size_t *len)
+{
+    const size_t piece = 1 << 22;
+    size_t size, n = 0, k = 1;
+    FILE *f = file_stream(path, &size);
+    char *p = f ? malloc(size + 1) : NULL;
+    while (p && n < size && k > 0) {
+        k = interrupts_seen() ? 0 : fread(p + n, 1, size - n < piece ? size - n : piece, f);
+        n += k;
+    }
+    if (p)
+        p[n] = 0;
+    *len = n;
     if (f)
         fclose(f);
-    else if (fd >= 0)
-        close(fd);
     return p;
 }
 
@@ -149,7 +168,7 @@ static void csv_compare(findings *f, const char *name, const char *a, size_t na,
     size_t width = 0;
     if (!col)
         return;
-    for (;;) {
+    while (!interrupts_seen()) {
         int one = cell_next(&x), two = cell_next(&y);
         size_t k = x.col < COLUMNS ? x.col : COLUMNS - 1;
         if (!one && !two)
@@ -273,11 +292,23 @@ static void json_compare(findings *f, const char *path, const json_t *a, const j
         f->compared++;
 }
 
+/* the next bytes for the reader of JSON, which fails after an interrupt */
+static size_t json_bytes(void *buffer, size_t most, void *file)
+{
+    return interrupts_seen() ? (size_t)-1 : fread(buffer, 1, most, file);
+}
+
 static json_t *json_read(const char *path, int loud)
 {
-    json_error_t e;
-    json_t *j = json_load_file(path, 0, &e);
-    if (!j && loud)
+    json_error_t e = { .line = -1 };
+    size_t size;
+    FILE *f = file_stream(path, &size);
+    json_t *j = f ? json_load_callback(json_bytes, f, 0, &e) : NULL;
+    if (f)
+        fclose(f);
+    else
+        snprintf(e.text, sizeof e.text, "%s", strerror(errno));
+    if (!j && loud && !interrupts_seen())
         tell(stderr, "cdl: cannot read '%s': %s\n", path, e.line < 0 ? e.text : "it is no JSON");
     return j;
 }
@@ -290,6 +321,10 @@ const char *json_text(const json_t *o, const char *key)
 
 static int verdict(const findings *f, const char *same)
 {
+    if (interrupts_seen()) {
+        fputs("cdl: interrupted\n", stderr);
+        return cdl_exit_code(CDL_SOLVER);
+    }
     if (f->differ) {
         tell(stdout, "%zu difference%s\n", f->differ, f->differ == 1 ? "" : "s");
         return CDL_EXPECT;
@@ -337,6 +372,10 @@ static void manifests_compare(findings *f, const char *a, const char *b)
     static const char *const keys[] = {
         "models", "seed", "parameters", "runs", "expectations", "status", NULL
     };
+    if (!x || !y) {
+        tell(stdout, "%s: cannot be read\n", x ? b : a);
+        f->differ++;
+    }
     for (size_t k = 0; x && y && keys[k]; k++) {
         const json_t *v = json_object_get(x, keys[k]);
         if (v)
@@ -350,7 +389,7 @@ static void folders_compare(findings *f, const char *a, const char *b)
 {
     size_t n = 0, m = 0;
     char **x = names_of(a, "", NULL, &n), **y = names_of(b, "", NULL, &m);
-    for (size_t k = 0; k < n; k++) {
+    for (size_t k = 0; k < n && !interrupts_seen(); k++) {
         size_t i = 0;
         while (i < m && strcmp(x[k], y[i]))
             i++;
@@ -490,7 +529,7 @@ static cdl_status manifest_run(const json_t *m, const options *o, const char *sc
     const char *key;
     json_t *v;
     cdl *s = cdl_new(NULL);
-    cdl_callbacks call = { NULL, hear, NULL, h };
+    cdl_callbacks call = { NULL, hear, interrupts_callback, h };
     if (!s)
         return CDL_MEMORY;
     cdl_set_callbacks(s, &call);
@@ -546,7 +585,7 @@ static void file_explain(findings *f, const json_t *was, const char *dir, const 
     size_t before = f->differ;
     if (!first || !second)
         f->differ++;
-    else if (cdl_hash_file(first, hex) || strcmp(hex, json_text(was, "sha256"))) {
+    else if (cdl_hash_file(first, hex, interrupts_callback, NULL) || strcmp(hex, json_text(was, "sha256"))) {
         tell(stdout, "%s: other bytes than those recorded, which are no longer beside the manifest\n", name);
         f->differ++;
     } else
@@ -627,7 +666,9 @@ static int repro_in(const json_t *was, const options *o, const char *dir, const 
         cdl_status st = there ? manifest_run(was, o, scratch, &h) : CDL_IO;
         snprintf(path, sizeof path, "%s/out/manifest.json", scratch);
         json_t *is = json_read(path, 0);
-        if (!is)
+        if (!is && interrupts_seen())
+            fputs("cdl: interrupted\n", stderr);
+        else if (!is)
             tell(stderr, "cdl: running it again gave nothing\n%s", h.at ? h.at : "");
         if (!is)
             code = st ? cdl_exit_code(st) : CDL_IO;

@@ -89,7 +89,9 @@ static int csv_read(columns *c, const char *p, size_t len)
         q = stop;
     }
     const char *q = line + 1;
-    for (size_t row = 0; row < c->rows; row++)
+    for (size_t row = 0; row < c->rows; row++) {
+        if (interrupts_seen())
+            return not_read(c, "interrupted");
         for (size_t k = 0; k < c->n; k++) {
             char *stop;
             double x = strtod(q, &stop);
@@ -100,6 +102,7 @@ static int csv_read(columns *c, const char *p, size_t len)
             ((double *)c->at[k].at)[row] = x;
             q = stop + 1;
         }
+    }
     return 1;
 }
 
@@ -223,7 +226,7 @@ static int jsonl_read(columns *c, const char *p, size_t len)
     int good = 1;
     for (const char *q = p; q < end; q++)
         c->rows += *q == '\n';
-    for (size_t row = 0; good && row < c->rows; row++) {
+    for (size_t row = 0; good && row < c->rows && !interrupts_seen(); row++) {
         const char *stop = memchr(p, '\n', (size_t)(end - p));
         json_t *o = json_loadb(p, (size_t)(stop - p), JSON_DECODE_ANY, NULL);
         good = json_is_object(o) ? jsonl_row(c, o, row) : not_read(c, "a line of it is no JSON object");
@@ -424,7 +427,8 @@ static int bytes_changed(const json_t *m, const char *name, const char *path)
     for (size_t k = 0; k < json_array_size(list); k++) {
         const json_t *f = json_array_get(list, k);
         if (!strcmp(json_text(f, "path"), name))
-            return cdl_hash_file(path, hex) != CDL_OK || strcmp(hex, json_text(f, "sha256"));
+            return cdl_hash_file(path, hex, interrupts_callback, NULL) != CDL_OK ||
+                   strcmp(hex, json_text(f, "sha256"));
     }
     return 0;
 }
@@ -566,9 +570,9 @@ static int verify_path(const options *o, const char *path)
 int verify_main(const options *o)
 {
     int code = 0;
-    for (size_t k = 0; k < o->nfile; k++) {
+    for (size_t k = 0; k < o->nfile && !interrupts_seen(); k++) {
         int one = verify_path(o, o->file[k]);
         code = one > code ? one : code;
     }
-    return code;
+    return interrupts_seen() ? cdl_exit_code(CDL_SOLVER) : code;
 }

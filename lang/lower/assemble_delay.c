@@ -1,5 +1,5 @@
 /* assemble_delay: past values and integrals of a model become slots, each with a kernel that gives the time
-   it is asked at. A past value under a family takes a slot for each member, numbered by the box around the
+   it is read at. A past value under a family takes a slot for each member, numbered by the box around the
    index set. */
 #include <string.h>
 #include "assemble.h"
@@ -265,7 +265,7 @@ const delay_program *delays_end(delays *d)
     p->steady = true;
     for (size_t i = 0; i < d->use.n; i++)
         p->steady &= steady(d, d->use.at[i].arg);
-    /* integrals may ask for more past values of their own, kept with them */
+    /* integrals may need more past values of their own, kept with them */
     p->integral = arena_array(d->to, integral_rule, d->integral.n);
     for (size_t i = 0; i < d->integral.n; i++)
         emit_integral(d, &d->integral.at[i], &p->integral[i]);

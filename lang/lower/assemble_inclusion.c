@@ -186,7 +186,7 @@ static kernel emit(work *w, ir_ref *out, size_t n, span at)
     return emit_kernel(w->to, w->a, w->g, out, n, &one, IR_NONE, at);
 }
 
-/* ---- what a formula hangs on ---- */
+/* ---- what a formula depends on ---- */
 enum { BIT_OTHER = 1u << 30 }; /* another unknown than the row's own, or its rate */
 typedef struct {
     unsigned bits;
@@ -312,7 +312,7 @@ static void joint_emit(work *w)
                 arg = ir_op2(w->g, OP_MUL, v, ir_op2(w->g, OP_MUL, c, ir_derive(w->g, w->row[d].f, v)));
         }
         if (reads_of(w, arg, -1) & ON(IN_SET))
-            refuse(w, s->at, "a set cannot stand in the argument of Sgn");
+            refuse(w, s->at, "the argument of Sgn may not hold a set");
         bool held = false;
         for (int32_t d = 0; d < w->m->nq && !held; d++)
             held = !is_number(w, ir_derive(w->g, w->row[d].f, node_in(w, IN_SET, s->first)), 0) &&
@@ -340,7 +340,7 @@ static void row_sgn(work *w, const row *r, int32_t dof, const wset *s, inclusion
     if (slope & ON(IN_Q))
         refuse(w, s->at, "the argument of Sgn is to be affine in the unknown that its row determines");
     if ((on | factor) & (ON(IN_V) | ON(IN_SET)))
-        refuse(w, s->at, "rates and sets cannot stand in the argument or in the factor of Sgn");
+        refuse(w, s->at, "neither the argument nor the factor of Sgn may hold rates or sets");
     *to = (inclusion_sgn){ .number = s->first, .steady = !(on & moving), .at = s->at };
     if ((on | factor) & moving)
         row_to->separable = false;
@@ -370,8 +370,9 @@ static void row_emit(work *w, int32_t dof, inclusion_row *to)
         if (s->of->kind == SET_SGN && !w->joint)
             row_sgn(w, r, dof, s, &sgn[to->nsgn++], to);
         if (s->of->kind == SET_NORMAL_CONE && w->joint)
-            refuse(w, s->at,
-                   "a normal cone cannot stand beside Sgn of several unknowns, of rates, or intervals");
+            refuse(
+                w, s->at,
+                "a normal cone cannot be combined with Sgn of several unknowns, of rates, or with intervals");
         for (int i = 0; s->of->kind == SET_NORMAL_CONE && i < s->of->narg; i++) {
             ir_ref c = ir_derive(w->g, r->f, node_in(w, IN_SET, s->first + i));
             if (reads_of(w, c, dof) & ON(IN_SET))
@@ -547,7 +548,7 @@ static void cone_emit(work *w, int number, inclusion_row *rows, inclusion_cone *
         }
         if (is_number(w, ir_derive(w->g, w->row[dof[i]].f, node_in(w, IN_SET, sel[i])), 0) ||
             rows[dof[i]].cone >= 0) {
-            refuse(w, s->at, "component i of a normal cone belongs into the row of component i of its point");
+            refuse(w, s->at, "component i of a normal cone belongs in the row of component i of its point");
             return;
         }
         rows[dof[i]].cone = (int32_t)(to - w->ip->cone);
@@ -577,12 +578,6 @@ static ir_ref turn_of(work *w, ir_ref r)
 {
     const ir_node x = *ir_at(w->g, r);
     switch (x.op) {
-    case OP_LT:
-    case OP_LE:
-    case OP_GT:
-    case OP_GE:
-    case OP_EQ:
-    case OP_NE:
     case OP_MIN:
     case OP_MAX:
         return OP2(SUB, x.a, x.b);
@@ -595,7 +590,7 @@ static ir_ref turn_of(work *w, ir_ref r)
     case OP_MOD:
         return ir_op1(w->g, OP_SIN, OP2(MUL, ir_const(w->g, 3.14159265358979323846), OP2(DIV, x.a, x.b)));
     default:
-        return IR_NONE;
+        return op_compares(x.op) ? OP2(SUB, x.a, x.b) : IR_NONE;
     }
 }
 
@@ -669,7 +664,7 @@ static void pasts_emit(work *w)
         bool inner = reads_of(w, when, -1) & ON(IN_BOUND);
         if (reads_of(w, when, -1) & ~(ON(IN_TIME) | ON(IN_PARAM) | BIT_OTHER | ON(IN_Q) | ON(IN_BOUND)))
             refuse(w, w->m->has_delay,
-                   "the time of a past value may hang on time, parameters and unknowns only");
+                   "the time of a past value may depend on time, parameters and unknowns only");
         to[k] = (inclusion_past){ .dof = w->past.at[k].dof,
                                   .rate = w->past.at[k].kind == IN_PAST_V,
                                   .inner = inner,
@@ -731,11 +726,11 @@ const inclusion_program *assemble_inclusion(arena *a, arena *scratch, const mode
     w.ip = arena_make(a, inclusion_program);
     if (m->contacts.n)
         refuse(&w, m->contacts.at[0].at,
-               "constraints cannot stand beside inclusions: write the set as normal_cone(C, x)");
+               "constraints cannot be combined with inclusions: write the set as normal_cone(C, x)");
     if (m->events.n)
-        refuse(&w, m->events.at[0].at, "events cannot stand beside inclusions");
+        refuse(&w, m->events.at[0].at, "events cannot be combined with inclusions");
     if (m->kinetic.n)
-        refuse(&w, m->kinetic.at[0].at, "an inclusion of first order cannot stand beside a kinetic energy");
+        refuse(&w, m->kinetic.at[0].at, "a first-order inclusion cannot be combined with a kinetic energy");
     if (m->nq > ROWS_MAX)
         refuse(&w, m->decl->name_at, "inclusions take at most 20000 unknowns");
     for (int32_t k = 0; k < m->nq; k++)

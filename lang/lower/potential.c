@@ -1,6 +1,6 @@
 /* potential: forces written as equations get a potential where they are linear in the positions with a
    symmetric stiffness: f_r = f0_r + sum_c J_rc q_c   gives   V = -sum_r q_r (f0_r + 1/2 sum_c J_rc q_c), so
-   that the energy of a run is what a user expects (gravity and springs count).  What hangs on time or rates
+   that the energy of a run is what a user expects (gravity and springs count).  What depends on time or rates
    stays work. */
 #include <math.h>
 #include "dynamics.h"

@@ -549,7 +549,7 @@ static void balances_force(arena *a, balances *all, const model *m, const role *
         }
 }
 
-/* what a constraint adds to them, and what it asks for */
+/* what a constraint adds to them, and what it needs */
 static void dump_reaction(text *out, const model *m, const mcontact *c, const contact_form *f)
 {
     dump_contact(out, m, c);

@@ -7,7 +7,7 @@
    - friction under a given normal force, or with Tresca's bound on a constraint that is held from both
    sides: monotone in the slip, one motion whatever the data; with Tresca's bound on one that opens: none;
    - delays: the past is given data, step by step.
-   What was found is kept in order of the text and told in the end. */
+   What was found is kept in order of the text and printed at the end. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>

@@ -91,12 +91,6 @@ static void node_look(formula *x, const ir_node *n)
         break;
     case OP_MIN:
     case OP_MAX:
-    case OP_LT:
-    case OP_LE:
-    case OP_GT:
-    case OP_GE:
-    case OP_EQ:
-    case OP_NE:
         spot_add(x, &x->choice, difference(g, n->a, n->b), n->op, false);
         break;
     case OP_FLOOR:
@@ -133,7 +127,8 @@ static void node_look(formula *x, const ir_node *n)
                  true);
         break;
     default:
-        break;
+        if (op_compares(n->op))
+            spot_add(x, &x->choice, difference(g, n->a, n->b), n->op, false);
     }
 }
 
@@ -230,7 +225,7 @@ static refs nodes_below(formula *x, point *at)
             *vec_push(x->w->a, &todo) = ir_input_of(g, r)->arg;
             continue;
         }
-        if (n.op == IR_CONST || (n.op >= OP_LT && n.op <= OP_NE))
+        if (n.op == IR_CONST || op_compares(n.op))
             continue;
         if (n.op == OP_SELECT && at) {
             *vec_push(x->w->a, &todo) = value_of(at, n.a) != 0 ? n.b : n.c;
@@ -306,7 +301,7 @@ static bool meets(formula *x, const spot *choice, const spot *bad)
     return reached && zero == reached;
 }
 
-/* ---- what is told ---- */
+/* ---- the report ---- */
 static void tell_choice(formula *x, const spot *s)
 {
     const char *f = posed_formula(x->w, x->over, s->f);

@@ -157,7 +157,7 @@ static bool nest_symbolic(elab *e, mclass *c, const nest *n, index_names *over, 
     }
     if (over->where && depends_on(ev->g, over->where, ~(1u << IN_INDEX))) {
         diag_error(e->m->d, DIAG_NOT_CONSTANT, n->where[0]->at,
-                   "the condition after 'where' may hang on the indices only");
+                   "the condition after 'where' may depend on the indices only");
         return false;
     }
     double k;
@@ -546,8 +546,8 @@ static void energy_body(elab *e, mclass *c, scope *in, const index_names *over, 
                    (s->kind == AST_POTENTIAL ? BIT(IN_V) : 0);
     if (depends_on(e->m->g, r, bad)) {
         diag *d = diag_error(e->m->d, DIAG_TYPE, s->kid[0]->at,
-                             s->kind == AST_POTENTIAL ? "a potential may hang on positions and time only"
-                                                      : "%s may hang on positions, rates and time only",
+                             s->kind == AST_POTENTIAL ? "a potential may depend on positions and time only"
+                                                      : "%s may depend on positions, rates and time only",
                              what);
         diag_hint(e->m->d, d, "other forces are written as `force x: …`");
         return;
@@ -605,18 +605,12 @@ static void collect_switches(elab *e, ir_ref r, mevent *v, int depth)
     case OP_NOT:
         collect_switches(e, a, v, depth + 1);
         break;
-    case OP_LT:
-    case OP_LE:
-    case OP_GT:
-    case OP_GE:
-    case OP_EQ:
-    case OP_NE:
+    default:
+        if (!op_compares(n->op))
+            break;
         v->switches = arena_grow(e->m->a, v->switches, (size_t)v->nswitch * sizeof(ir_ref),
                                  ((size_t)v->nswitch + 1) * sizeof(ir_ref));
         v->switches[v->nswitch++] = ir_op2(e->m->g, OP_SUB, a, b);
-        break;
-    default:
-        break;
     }
 }
 
@@ -745,7 +739,7 @@ static void history_body(elab *e, mclass *c, scope *in, const index_names *over,
         if (!x.num.r0 || !depends_on(e->m->g, x.num.r0, MOVING))
             continue;
         diag_error(e->m->d, DIAG_NOT_CONSTANT, s->kid[2]->at,
-                   "the history of '%s' is known before the run: it may hang on %s and on parameters",
+                   "the history of '%s' is known before the run: it may depend on %s and on parameters",
                    s->name, s->kid[1]->name);
         return;
     }
@@ -788,7 +782,7 @@ static void statement(elab *e, mclass *c, nest n, const ast *s)
                 statement(e, c, n, s->kid[2]->kid[i]);
             else {
                 diag *d = diag_error(e->m->d, DIAG_UNKNOWN_STATEMENT, s->kid[2]->kid[i]->at,
-                                     "this statement cannot stand in a 'for'");
+                                     "this statement is not allowed inside a 'for'");
                 diag_hint(
                     e->m->d, d,
                     "declarations take their indices themselves: dof x[i in 1..N], part p[i in 1..N]: m");

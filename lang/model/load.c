@@ -114,14 +114,14 @@ static bool readable(const char *path)
     return !stat(path, &st) && !S_ISDIR(st.st_mode);
 }
 
-/* where libraries lie: the folder that was asked for, or that of the source tree and then the installed one
+/* where libraries lie: the folder that was named, or that of the source tree and then the installed one
  */
 static size_t library_folders(const modules *l, const char *dirs[2])
 {
-    bool asked = l->stdlib && *l->stdlib;
-    dirs[0] = asked ? l->stdlib : CDL_STDLIB_SRC;
+    bool named = l->stdlib && *l->stdlib;
+    dirs[0] = named ? l->stdlib : CDL_STDLIB_SRC;
     dirs[1] = CDL_STDLIB_DIR;
-    return asked ? 1 : 2;
+    return named ? 1 : 2;
 }
 
 /* a file of its own among those of a folder */
@@ -130,7 +130,7 @@ typedef struct {
     const char *within, *shown;
 } origin;
 
-/* std.planar -> planar.cdl in the library that was asked for, else in the one beside the source, else in the
+/* std.planar -> planar.cdl in the library that was named, else in the one beside the source, else in the
    installed one */
 static origin library_origin(modules *l, const char *name)
 {
@@ -162,9 +162,17 @@ const char *module_beside(arena *a, const module *m, const char *name, const cha
     return m->path[0] == '<' ? name : sibling(a, m->path, name);
 }
 
-const module *module_of(const scope *s)
+module *module_of(scope *s)
 {
-    return s && s->names == module_names ? (const module *)s : NULL;
+    return s && s->names == module_names ? (module *)s : NULL;
+}
+
+void module_data(arena *a, module *m, const char *path, const char *bytes, size_t len)
+{
+    size_t k = 0;
+    while (k < m->data.n && strcmp(m->data.at[k].path, path))
+        k++;
+    *(k < m->data.n ? &m->data.at[k] : vec_push(a, &m->data)) = (data_file){ path, bytes, len };
 }
 
 static module *module_by_path(modules *l, const char *path)
@@ -180,7 +188,7 @@ static module *module_by_path(modules *l, const char *path)
     return NULL;
 }
 
-/* a.cdl -> b.cdl -> a.cdl: from the module that is asked for again down to the one that asks */
+/* a.cdl -> b.cdl -> a.cdl: from the module that is used again down to the one that uses it */
 static void chain_put(text *t, const module *from, const module *to)
 {
     if (from != to && from->from)
@@ -195,7 +203,7 @@ static void cycle_report(modules *l, const module *m, const module *again, span 
     diag_error(l->d, DIAG_CYCLE, at, "files use each other in a circle: %s%s", t.at, again->path);
 }
 
-/* the libraries of a folder; names are collected first, as memory is not asked for while the folder is open
+/* the libraries of a folder; names are collected first, as no memory is allocated while the folder is open
  */
 static void library_names(modules *l, const char *path, near *n)
 {

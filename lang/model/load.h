@@ -17,6 +17,12 @@ typedef struct def {
     value v;
 } def;
 
+/* a file of numbers that a model of the module read */
+typedef struct data_file {
+    const char *path, *text;
+    size_t len;
+} data_file;
+
 struct module {
     scope base;         /* its definitions, then those of modules brought in without `as` */
     const char *path;   /* as shown; "<stdin>" and the like for texts */
@@ -26,8 +32,9 @@ struct module {
     map64 defs;         /* name -> def */
     vec(def *) order;
     vec(module *) open;
+    vec(data_file) data;
     enum { MODULE_LOADING, MODULE_READY, MODULE_BAD } state;
-    module *from; /* who asked for it: the chain of a cycle */
+    module *from; /* the module that uses it: the chain of a cycle */
 };
 
 typedef struct modules {
@@ -37,7 +44,7 @@ typedef struct modules {
     scope *outer; /* what every module sees */
     /* of a module's scope; values are the session's matter */
     look (*find)(scope *s, evaluator *ev, sym name, span at, value *out);
-    void (*shadow)(void *ud, def *old); /* told when a definition is replaced; may be NULL */
+    void (*shadow)(void *ud, def *old); /* called when a definition is replaced; may be NULL */
     void *ud;
     const char *stdlib; /* directory, or NULL or "" for the ones built in */
     bool anywhere;      /* files may lie outside of the folder of the model */
@@ -56,7 +63,9 @@ bool load_bytes(modules *l, const file_root *in, const char *name, const char *s
 bool module_read_file(modules *l, module *m, const char *path, span at);
 /* A file beside the one that names it: its path in messages, and its path below the folder of the module. */
 const char *module_beside(arena *a, const module *m, const char *name, const char **within);
-const module *module_of(const scope *s);     /* whose scope it is, or NULL */
+module *module_of(scope *s); /* whose scope it is, or NULL */
+/* Notes that a model of the module read that file. */
+void module_data(arena *a, module *m, const char *path, const char *bytes, size_t len);
 def *module_find(const module *m, sym name); /* its own, then open ones; NULL */
 def *module_define(modules *l, module *m, def_kind kind, sym name, const ast *at, span name_at);
 void module_names(scope *s, near *n);

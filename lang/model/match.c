@@ -522,7 +522,7 @@ static void check_integrals(const model *m, const double *param)
     }
 }
 
-/* delays that hang on parameters and time: t - arg > 0 at the start; one that changes may be 0 there */
+/* delays that depend on parameters and time: t - arg > 0 at the start; one that changes may be 0 there */
 static void check_delays(const model *m, const double *param)
 {
     static const int32_t none[MAX_INDEX] = { 0 };
@@ -573,7 +573,7 @@ static void resolve(elab *e, scope *in, const ast *x, const locals *l, int depth
         for (scope *s = in; s; s = s->up)
             if (s->find(s, &e->ev, x->name, x->at, &v) != LOOK_NO)
                 return;
-        eval(&e->ev, in, x); /* tells what is wrong */
+        eval(&e->ev, in, x); /* reports what is wrong */
         return;
     }
     if (x->kind == AST_GEN) {

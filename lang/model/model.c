@@ -189,7 +189,7 @@ static void lone_rates(elab *e, mclass *c, const ast *s)
     }
 }
 
-/* ---- structural parameters: those that a size hangs on ---- */
+/* ---- structural parameters: those that a size depends on ---- */
 
 static void mark_names(elab *e, mclass *c, const ast *x, int depth);
 
@@ -920,7 +920,7 @@ int64_t index_rank(const index_set *s, const int32_t *index)
     int64_t rank = 0;
     if (s->n == 0)
         return 0;
-    /* whole loops before the one asked for are counted by their ends */
+    /* whole loops before the one wanted are counted by their ends */
     if (s->n == 1)
         return index[0] >= s->r[0].lo && index[0] <= s->r[0].hi ? index[0] - s->r[0].lo : -1;
     for (bool more = index_first(s, k); more; more = index_next(s, k), rank++) {

@@ -35,7 +35,7 @@ static bool blank(char c)
     return c == ' ' || c == '\t' || c == '\r';
 }
 
-/* the fields of the next line that has any, parted by commas; how many there are, 0 at the end */
+/* the fields of the next line that has any, separated by commas; how many there are, 0 at the end */
 static int line_fields(reader *r, field *f, int room)
 {
     while (r->at < r->len) {
@@ -105,6 +105,7 @@ typedef vec(double) numbers;
 static bool point_add(reader *r, const field *f, const int *col, int n, numbers *out)
 {
     double x[3], d = 0;
+    arena_tick(r->e->m->a, 500);
     for (int k = 0; k < 3; k++) {
         if (col[k] >= n)
             return points_bad(r, f[n - 1], "the line has too few columns: x, y, z are needed");
@@ -124,6 +125,11 @@ static bool points_read(reader *r, numbers *out)
 {
     enum { ROOM = 64 };
     field f[ROOM];
+    const char *zero = memchr(r->text, 0, r->len);
+    if (zero) {
+        size_t at = (size_t)(zero - r->text);
+        return points_bad(r, (field){ at, at + 1 }, "a zero byte: this is no text");
+    }
     int col[3] = { 0, 1, 2 }, n = line_fields(r, f, ROOM);
     double x;
     if (n && !field_number(r, f[0], &x)) {
@@ -140,7 +146,7 @@ static bool points_read(reader *r, numbers *out)
 }
 
 /* the module of the model that the text stands in */
-static const module *module_around(const elab *e, const ast *x)
+static module *module_around(const elab *e, const ast *x)
 {
     for (size_t k = 0; k < e->found.n; k++)
         if (e->found.at[k]->decl->at.file == x->at.file)
@@ -153,7 +159,7 @@ value rod_points(elab *e, const ast *x)
     modules l = { .a = e->m->a, .d = e->m->d };
     reader r = { .e = e, .from = x->at };
     numbers all = { 0 };
-    const module *around = module_around(e, x);
+    module *around = module_around(e, x);
     file_root root = { "", false };
     const char *within = arena_strndup(e->m->a, x->text, x->len);
     r.path = within;
@@ -163,6 +169,8 @@ value rod_points(elab *e, const ast *x)
     }
     if (!load_bytes(&l, &root, within, r.path, x->at, &r.text, &r.len) || !points_read(&r, &all))
         return v_error();
+    if (around)
+        module_data(e->m->a, around, r.path, r.text, r.len);
     if (all.n < 12) {
         diag_error(e->m->d, DIAG_IO, x->at, "'%s' holds %zu points: at least 4 are needed", r.path,
                    all.n / 3);

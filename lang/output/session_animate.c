@@ -83,10 +83,10 @@ static void mover_put(void *ud, const char *index, const value *part)
 static bool member_of(session *s, const value *v, const char *name, value *out)
 {
     scope *in = v->object.in;
-    size_t errors = s->d->errors, told = s->d->list.n;
+    size_t errors = s->d->errors, messages = s->d->list.n;
     bool found = in && in->find && in->find(in, &s->ev, sym_str(s->names, name), SPAN_NONE, out) == LOOK_YES;
     s->d->errors = errors;
-    s->d->list.n = told;
+    s->d->list.n = messages;
     return found;
 }
 
@@ -303,7 +303,7 @@ static void lone_put(void *ud, const char *index, const value *part)
     mover_add(m, part)->n = -1;
 }
 
-/* dofs in the plane give pairs; numbers move up and down, told by n == -1 */
+/* dofs in the plane give pairs; numbers move up and down, marked by n == -1 */
 static void thing_read(scene *m, const value *v)
 {
     int wide = value_components(v);

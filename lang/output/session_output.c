@@ -1,6 +1,6 @@
 /* session_output: save, and the tables that save and plot fill.  Numbers go to files by rows; in an
    experiment the rows come from all points, behind columns of the swept names.  What the ending of a file
-   means is told by one table. */
+   means is in one table. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -199,7 +199,7 @@ static void column_add(columns *c, const char *name, const value *v)
                v_kind_text(c->s->tmp, v));
 }
 
-/* a matrix gives a column for each of its own, named by its number in the manner asked for */
+/* a matrix gives a column for each of its own, named by its number in the manner given */
 static void column_matrix(columns *c, const char *form, const char *name, const value *v)
 {
     int32_t rows = v->num.n[0], n = v->num.n[1];
@@ -880,7 +880,7 @@ outfile *whole_begin(session *s, const char *name)
     file_root out = session_folder(s);
     if (s->now.report) {
         text *bytes = arena_make(s->tmp, text);
-        bytes->a = s->tmp;
+        bytes->a = s->now.report->a; /* it grows while writers release what they took of s->tmp */
         return outfile_memory(s->tmp, bytes);
     }
     leftovers_clear(s, name);

@@ -46,7 +46,7 @@ void column_read(columns *c, const ast *e);
 double column_at(const column *x, int64_t k);
 double column_at_time(const column *x, double t);
 /* Sends the rows of a point to the table of the statement: all, those `every` so often, or those picked.  The
-   block tells the rest.  False after an error. */
+   block has the rest.  False after an error. */
 typedef struct rows_wanted {
     double every;
     bool number_blocks, thin;

@@ -9,7 +9,7 @@
 
 /* ---- plots ---- */
 
-/* by = e: the swept name that tells curves apart, as a name and not as a value */
+/* by = e: the swept name that distinguishes curves, as a name and not as a value */
 static const char *by_name(session *s, const ast *e)
 {
     const ast *b = block_of(e);
@@ -289,7 +289,7 @@ static void put_setting(text *t, const char *key, const char *v)
     text_putc(t, '\n');
 }
 
-/* curve y of block k (blocks are told by the first column), or of all rows */
+/* curve y of block k (the first column numbers the blocks), or of all rows */
 static void put_curve(text *t, const table *b, size_t x, size_t y, size_t which)
 {
     const char *title = b->header.at[y];
@@ -327,7 +327,7 @@ static void put_curves(text *t, const table *b, size_t x)
     text_putc(t, '\n');
 }
 
-/* where it touches: a veil over the map */
+/* where it touches, the map is shaded */
 static void put_plane(text *t, const table *b)
 {
     size_t touch = 0;
@@ -431,12 +431,6 @@ static text script_of(session *s, const table *b, const char *data, const char *
     return t;
 }
 
-static int draw_stop(void *ud)
-{
-    session *s = ud;
-    return budget_stopping(&s->budget);
-}
-
 void table_draw(session *s, const table *b)
 {
     file_root out = session_folder(s);
@@ -450,8 +444,7 @@ void table_draw(session *s, const table *b)
                      .len = code.n,
                      .data = b->path,
                      .picture = b->shown,
-                     .stop = draw_stop,
-                     .ud = s };
+                     .budget = &s->budget };
     int error = outfile_whole(s->tmp, &out, script, kept.at, kept.n);
     if (error) {
         diag_error(s->d, DIAG_IO, b->at->at, "cannot write '%s': %s", session_path(s, script),
@@ -460,6 +453,10 @@ void table_draw(session *s, const table *b)
     }
     error = tool_draw(&out, &job);
     manifest_file(s, script, "script");
+    if (error < 0 && budget_stopping(&s->budget)) { /* so it was ended, and the statement ends with it */
+        s->budget.until = 0;
+        arena_tick(s->tmp, INT32_MAX);
+    }
     const char *shown = session_path(s, b->shown), *data = session_path(s, b->path);
     script = session_path(s, script);
     if (!error) {

@@ -1,5 +1,5 @@
 /* session_field: fields of a run as values.  On a line a field is a series over its coordinate; in the plane
- * an object that is asked at points. */
+ * an object that is evaluated at points. */
 #include <math.h>
 #include <string.h>
 #include "base/whole.h"

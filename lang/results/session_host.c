@@ -176,6 +176,11 @@ void point_show(session *s, text *t)
 
 /* ---- files ---- */
 
+static int hash_stop(void *b)
+{
+    return budget_cuts(b);
+}
+
 void manifest_file(session *s, const char *path, const char *kind)
 {
     char hex[65];
@@ -185,8 +190,9 @@ void manifest_file(session *s, const char *path, const char *kind)
     int fd = place_open(&out, path, O_RDONLY | O_NONBLOCK, &error);
     if (fd < 0)
         return;
-    error = fstat(fd, &st) || !S_ISREG(st.st_mode) || sha256_fd(fd, hex);
+    error = fstat(fd, &st) || !S_ISREG(st.st_mode) || sha256_fd(fd, hex, hash_stop, &s->budget);
     close(fd);
+    arena_tick(s->tmp, st.st_size);
     if (error)
         return;
     size_t k = 0;

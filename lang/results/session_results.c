@@ -411,7 +411,7 @@ static look run_own(const view *v, evaluator *ev, sym name, span at, value *out)
             diag *d = diag_error(ev->d, DIAG_NOT_SUPPORTED, at, "this run has no estimate of its error");
             diag_hint(ev->d, d,
                       r->limit.has_jumps ? "limits are exact up to rounding"
-                                   : "ask for one: with %s(error = estimate)",
+                                         : "ask for one: with %s(error = estimate)",
                       r->backend);
             *out = v_error();
         } else

@@ -35,8 +35,8 @@ bool is_contact(const value *v), is_impacts(const value *v);
 size_t impacts_count(const view *v);
 void impacts_put(session *s, const view *v, put_column put, void *ud);
 look contact_not_kept(const view *v, evaluator *ev, span at);
-/* What power series are asked for, where the backend has them: of a dof, a rate, a gap or a reaction.  NULL
- * for anything else. */
+/* The quantities whose power series can be had, where the backend has them: of a dof, a rate, a gap or a
+ * reaction.  NULL for anything else. */
 const results *dof_dense(const value *y, dense_item *x), *contact_dense(const value *y, dense_item *x);
 
 static inline void near_list(near *n, const char *const *list)

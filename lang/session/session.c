@@ -189,7 +189,7 @@ static value param_value(session *s, const def *d, scope *in)
     return v;
 }
 
-/* a let or a param, computed when it is first asked for */
+/* a let or a param, computed when it is first needed */
 static void def_force(session *s, def *d)
 {
     scope *in = d->in == s->main ? session_scope(s) : &d->in->base;
@@ -395,7 +395,8 @@ static bool reads_results(const ast *e)
     return e->kind == AST_MEASURE || e->kind == AST_EXPECT || e->kind == AST_PLOT || e->kind == AST_SAVE;
 }
 
-/* what hangs on a run that gave nothing is left out; after an interruption what was computed is still written
+/* what depends on a run that gave nothing is left out; after an interruption what was computed is still
+ * written
  */
 static bool skipped(session *s, const ast *e)
 {
@@ -750,9 +751,9 @@ cdl_status session_lost(session *s)
         arena_trim(s->tmp);
         return s->tally.worst;
     }
-    static const char told[] = "cdl: error: there is not enough memory\n";
+    static const char message[] = "cdl: error: there is not enough memory\n";
     if (!s->broken && s->call.err)
-        s->call.err(s->call.ud, told, sizeof told - 1);
+        s->call.err(s->call.ud, message, sizeof message - 1);
     s->broken = true;
     files_drop(s);
     s->tally.total = CDL_MEMORY;
@@ -1181,7 +1182,7 @@ static void offer_all(session *s, completion *c)
         offer(c, backend_list[k]->name);
 }
 
-/* names behind a dot: those that the object has; what is wrong with it is not told now */
+/* names behind a dot: those that the object has; what is wrong with it is not reported now */
 static void offer_members(session *s, completion *c, const char *object, size_t len)
 {
     def *d = module_find(s->main, sym_of(s->names, object, len));
@@ -1191,11 +1192,11 @@ static void offer_members(session *s, completion *c, const char *object, size_t 
     }
     if (memchr(object, '(', len))
         return; /* asking must do nothing */
-    size_t errors = s->d->errors, told = s->d->list.n;
+    size_t errors = s->d->errors, messages = s->d->list.n;
     const ast *e = read_expression(s, "<completion>", arena_strndup(s->tmp, object, len));
     value v = e ? session_eval(s, e) : v_error();
     s->d->errors = errors;
-    s->d->list.n = told;
+    s->d->list.n = messages;
     value_members(&v, offer_member, c);
 }
 

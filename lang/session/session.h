@@ -18,7 +18,7 @@ typedef struct built {
     const ast *decl;
     const override *set;
     size_t nset;
-    /* NULL: it has errors, told already */
+    /* NULL: it has errors, reported already */
     model *m;
     program *p;
     unsigned generation;      /* of the definitions it was built with */
@@ -105,10 +105,10 @@ typedef struct given {
     size_t len;
     bool file;
 } given_text;
-typedef struct told_program {
+typedef struct kept_program {
     const char *model;
     uint64_t hash;
-} told_program;
+} kept_program;
 
 /* -p */
 typedef struct overriding {
@@ -138,8 +138,8 @@ typedef struct session_tally {
     vec(const char *) cleaned;   /* folders in which nothing is left of killed processes */
     vec(made_file) made;
     vec(given_text) given;
-    vec(const char *) told; /* a JSON object for each run or point */
-    vec(told_program) programs;
+    vec(const char *) records; /* a JSON object for each run or point */
+    vec(kept_program) programs;
     cdl_status worst, total; /* of this call; since the last cdl_finish */
 } session_tally;
 
@@ -256,7 +256,7 @@ void run_drop(session *s, run *r); /* frees it, unless it is still reached */
 /* session_backend.c: the backend that `with` names and its options; false after a report.  o may be NULL:
  * then only names are checked. */
 bool run_options_read(session *s, const ast *with, const backend **b, run_options *o);
-/* The time after `for`; dry: only what can be told without evaluating names. */
+/* The time after `for`; dry: only what is known without evaluating names. */
 bool run_duration(session *s, const ast *e, const program *p, bool dry, double *out);
 void run_check_backend(session *s, const ast *e, const built *of, const backend *b, bool as_error);
 void run_check_args(session *s, const ast *e, const built *of, bool to_run);

@@ -162,7 +162,7 @@ static const char *other_backend(session *s, const program *p)
     return b ? arena_printf(s->tmp, "this model can run with %s()", b->name) : NULL;
 }
 
-/* no backend was named: the first one that is built tells why it cannot */
+/* no backend was named: the first one that is built says why it cannot */
 static void none_can(session *s, const ast *e, const built *of, bool as_error)
 {
     for (size_t k = 0; backend_list[k]; k++) {
@@ -200,5 +200,5 @@ void run_check_backend(session *s, const ast *e, const built *of, const backend 
     if (why)
         complain(s, as_error, with->at,
                  arena_printf(s->tmp, "backend '%s' cannot run this model: %s", b->name, why), at,
-                 "asked for here", other_backend(s, of->p));
+                 "needed here", other_backend(s, of->p));
 }

@@ -188,9 +188,10 @@ static void name_check(checker *c, const ast *e)
     for (scope *sc = &s->builtins; sc; sc = sc->up)
         if (sc->names)
             sc->names(sc, &n);
-    if (eval_name_instead(e->name))
+    if (eval_name_instead(e->name)) {
         diag_hint(s->d, d, "%s", eval_name_instead(e->name));
-    else if (near_best(&n))
+        diag_doubt(s->d, e->name);
+    } else if (near_best(&n))
         diag_near(s->d, d, &n);
     else if (!c->results && name_of_a_model(s, e->name))
         diag_hint(s->d, d, "no run stands before this, so there are no results yet");
@@ -341,7 +342,7 @@ static void args_check(checker *c, const ast *decl, const ast *list)
     }
 }
 
-/* what a guess at a size may have caused is not told */
+/* what a guess at a size may have caused is not reported */
 static bool is_guesswork(diag_code k)
 {
     return k == DIAG_PARAM_MISSING || k == DIAG_INDEX_RANGE || k == DIAG_SHAPE || k == DIAG_LIMIT ||

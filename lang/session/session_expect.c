@@ -1,4 +1,4 @@
-/* session_expect: measures and expectations, and the JSON object that tells of a run and of them. */
+/* session_expect: measures and expectations, and the JSON object that reports a run with them. */
 #include <math.h>
 #include <string.h>
 #include "session.h"

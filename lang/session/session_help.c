@@ -1,4 +1,4 @@
-/* session_help: what the interactive session asks for: help, kinds of values, completion in its place, small
+/* session_help: what the interactive session offers: help, kinds of values, completion in its place, small
  * pictures of results. */
 #include <ctype.h>
 #include <math.h>
@@ -241,7 +241,7 @@ static const char *nth(const char *const *list, const char *prefix, size_t k)
     return NULL;
 }
 
-/* names of a list that is told one by one */
+/* names of a list that is shown one by one */
 static const char *unit_nth(const char *prefix, size_t k)
 {
     const char *name;

@@ -26,7 +26,7 @@ typedef struct points {
     const point_range *range;
     arena *a;               /* of this experiment */
     int64_t first, step, n; /* of a shard: point k is first + k*step */
-    bool shard, last_here;  /* the results of the last point are asked for afterwards */
+    bool shard, last_here;  /* the results of the last point are needed afterwards */
     map64 kept;             /* key -> where a report starts that was found in files */
     const char **kept_at;
     size_t *kept_n;
@@ -37,7 +37,7 @@ typedef struct points {
     const char *journal_path; /* in the output folder */
     uint64_t same;            /* of the key, what all points share */
     int64_t done, resumed;
-    double begin, told;
+    double begin, last_shown;
     bool shown;
     job *jobs;
     int njobs;
@@ -60,7 +60,7 @@ static void progress_show(points *w, bool end)
     session *s = w->s;
     double t = clock_seconds(), rate = (double)(w->done - w->resumed) / (t - w->begin + 1e-9);
     if (!session_is(s, OPTION_PROGRESS) || !s->call.err || (!w->shown && t - w->begin < 0.5) ||
-        (!end && t - w->told < 0.1))
+        (!end && t - w->last_shown < 0.1))
         return;
     arena_pos mark = arena_mark(s->tmp);
     text line = { .a = s->tmp };
@@ -72,7 +72,7 @@ static void progress_show(points *w, bool end)
         text_printf(&line, ", %.0f s left ", (double)(w->n - w->done) / rate);
     s->call.err(s->call.ud, line.at, line.n);
     arena_release(s->tmp, mark);
-    w->told = t;
+    w->last_shown = t;
     w->shown = !end;
 }
 
@@ -94,7 +94,7 @@ static void key_run(session *s, const ast *e, text *t)
         text_printf(t, "%016llx\n", (unsigned long long)b->p->hash);
     else if (decl)
         ast_dump(s->d, decl, false, t);
-    /* told when it is run */
+    /* reported when it is run */
     if (s->d->errors > errors) {
         s->d->errors = errors;
         s->d->list.n = 0;
@@ -128,7 +128,7 @@ static uint64_t key_common(session *s, const ast *e)
     return hash_bytes(t.at, t.n, 17);
 }
 
-/* its place counts too: random numbers and the names of files hang on it */
+/* its place counts too: random numbers and the names of files depend on it */
 static uint64_t key_of(const points *w, int64_t k)
 {
     arena_pos mark = arena_mark(w->s->tmp);
@@ -180,6 +180,7 @@ static size_t journal_read(points *w, const file_root *in, const char *name, boo
     size_t len;
     while (all && get_u64(&r, &key) && get_bytes(&r, &p, &len) && get_u64(&r, &check) &&
            check == hash_bytes(p, len, key)) {
+        arena_tick(w->a, (int64_t)len);
         good = (size_t)(r.p - all);
         if (report_counts(p, len, x) && !x[5] && (failed_too || !x[4]))
             kept_add(w, key, p, len);
@@ -214,7 +215,7 @@ static void journal_open(points *w, bool go_on, size_t good)
         journal_failed(w, error);
 }
 
-/* opened for each point: it is not held while memory is asked for */
+/* opened for each point: it is not held while memory is allocated */
 static int journal_append(budget *b, const file_root *out, const char *name, const char *p, size_t n)
 {
     if (!budget_write(b, (int64_t)n))
@@ -325,7 +326,8 @@ static bool shards_whole(points *w)
 static void point_into(points *w, int64_t k, text *to, bool crashed)
 {
     session *s = w->s;
-    size_t met = s->tally.met, missed = s->tally.missed, skipped = s->tally.skipped, told = s->tally.told.n;
+    size_t met = s->tally.met, missed = s->tally.missed, skipped = s->tally.skipped,
+           records = s->tally.records.n;
     cdl_status worst = s->tally.worst;
     __typeof__(s->tally.programs) programs = s->tally.programs;
     s->tally.met = s->tally.missed = s->tally.skipped = 0;
@@ -338,9 +340,9 @@ static void point_into(points *w, int64_t k, text *to, bool crashed)
     w->range->run(s, w->e, w->range->axes, k, crashed);
     report_counts_put(s, s->interrupted);
     record_flush(s);
-    for (size_t i = told; i < s->tally.told.n; i++) {
+    for (size_t i = records; i < s->tally.records.n; i++) {
         text_putc(to, 'J');
-        put_bytes(to, s->tally.told.at[i], strlen(s->tally.told.at[i]));
+        put_bytes(to, s->tally.records.at[i], strlen(s->tally.records.at[i]));
     }
     for (size_t i = 0; i < s->tally.programs.n; i++) {
         text p = { .a = to->a };
@@ -354,7 +356,7 @@ static void point_into(points *w, int64_t k, text *to, bool crashed)
     s->tally.missed = missed;
     s->tally.skipped = skipped;
     s->tally.worst = worst;
-    s->tally.told.n = told;
+    s->tally.records.n = records;
     s->tally.programs = programs;
 }
 
@@ -545,7 +547,7 @@ static void job_bytes(points *w, job *j)
     t->n -= used;
 }
 
-/* the point that was being run when its process ended: failed, and told so */
+/* the point that was being run when its process ended: failed, with a message */
 static void point_crashed(points *w, int64_t i, int status)
 {
     session *s = w->s;
@@ -557,7 +559,7 @@ static void point_crashed(points *w, int64_t i, int status)
         text_puts(&why, "there was not enough memory");
     else
         text_puts(&why, "its process ended early");
-    s->now.worker = true; /* told once, from the report */
+    s->now.worker = true; /* printed once, from the report */
     s->now.report = &r->t;
     session_note(s, "%s, point %lld: %s", w->e->name, (long long)point_at(w, i) + 1, why.at);
     point_into(w, point_at(w, i), &r->t, true);

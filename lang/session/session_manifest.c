@@ -1,4 +1,4 @@
-/* session_manifest: manifest.json, which tells all that is needed to run again what was run: texts,
+/* session_manifest: manifest.json, which holds all that is needed to run again what was run: texts,
    parameters, seed, versions; and what came out of it: files with their hashes, measures and expectations
    with their values. */
 #define _GNU_SOURCE
@@ -13,11 +13,11 @@
 #include "session.h"
 #include "base/sha256.h"
 
-/* ---- what is told on the way ---- */
+/* ---- what is collected on the way ---- */
 
 void manifest_record(session *s, const char *json, size_t n)
 {
-    *vec_push(s->a, &s->tally.told) = arena_strndup(s->a, json, n);
+    *vec_push(s->a, &s->tally.records) = arena_strndup(s->a, json, n);
 }
 
 void manifest_text(session *s, const char *name, const char *text_, size_t len, bool file)
@@ -80,12 +80,17 @@ static origins origins_find(session *s)
             *vec_push(s->tmp, &all) = module_origin(s, m, s->d->sources.at[i]);
             break;
         }
+        for (size_t i = 0; i < m->data.n; i++) {
+            const data_file *f = &m->data.at[i];
+            *vec_push(s->tmp,
+                      &all) = (origin){ "data", real_path(s, f->path), f->path, f->text, f->len, false };
+        }
     }
     *vec_push(s->tmp, &all) = (origin){ "directory", arena_printf(s->tmp, "%s/", cwd), "", "", 0, false };
     return all;
 }
 
-/* the folder that holds them all: paths are told from there */
+/* the folder that holds them all: paths are relative to it */
 static size_t common_root(const origins *all)
 {
     const char *first = NULL;
@@ -218,7 +223,7 @@ void manifest_program(session *s, const program *p)
     for (size_t k = 0; k < s->tally.programs.n; k++)
         if (s->tally.programs.at[k].hash == p->hash && !strcmp(s->tally.programs.at[k].model, p->model))
             return;
-    *vec_push(s->a, &s->tally.programs) = (told_program){ p->model, p->hash };
+    *vec_push(s->a, &s->tally.programs) = (kept_program){ p->model, p->hash };
 }
 
 static void manifest_put(session *s, text *t, const char *name)
@@ -242,8 +247,8 @@ static void manifest_put(session *s, text *t, const char *name)
     text_puts(t, ",\n  ");
     put_sources(s, t);
     text_puts(t, ",\n  \"runs\": [");
-    for (size_t k = 0; k < s->tally.told.n; k++)
-        text_printf(t, "%s\n    %s", k ? "," : "", s->tally.told.at[k]);
+    for (size_t k = 0; k < s->tally.records.n; k++)
+        text_printf(t, "%s\n    %s", k ? "," : "", s->tally.records.at[k]);
     text_printf(
         t,
         "\n  ],\n  \"expectations\": {\"met\": %zu, \"missed\": %zu, \"skipped\": %zu}, \"status\": %d,\n  ",
@@ -279,7 +284,7 @@ void manifest_write(session *s)
     text t = { .a = s->tmp };
     const char *name = s->option[OPTION_MANIFEST];
     bool wanted = *name && strcmp(name, "no") && !*s->option[OPTION_SHARD];
-    bool named = *s->option[OPTION_OUTPUT] && s->tally.told.n;
+    bool named = *s->option[OPTION_OUTPUT] && s->tally.records.n;
     if (!wanted || (!s->tally.made.n && !named))
         return;
     name = manifest_name(s);
@@ -292,13 +297,13 @@ void manifest_write(session *s)
     session_flush(s);
 }
 
-cdl_status cdl_hash_file(const char *path, char hex[65])
+cdl_status cdl_hash_file(const char *path, char hex[65], int (*interrupted)(void *ud), void *ud)
 {
     int error, fd = place_open(&(file_root){ "", true }, path, O_RDONLY | O_NONBLOCK, &error);
     if (fd < 0)
         return CDL_IO;
     struct stat st;
-    error = fstat(fd, &st) || !S_ISREG(st.st_mode) || sha256_fd(fd, hex);
+    error = fstat(fd, &st) || !S_ISREG(st.st_mode) || sha256_fd(fd, hex, interrupted, ud);
     close(fd);
     return error ? CDL_IO : CDL_OK;
 }

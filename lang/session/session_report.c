@@ -7,7 +7,7 @@
 /* ---- reports: entries of a tag and bytes ----
    o: text for out   e: text for err   T: statement, block of rows   J: object of the manifest   P: model,
    hash of its IR W: file that is written at once, its kind, its bytes   L: number of the point, the line that
-   tells of it C: expectations met, missed, not tried; status; whether it failed, or was interrupted */
+   reports it C: expectations met, missed, not tried; status; whether it failed, or was interrupted */
 
 void report_counts_put(session *s, bool interrupted)
 {

@@ -46,7 +46,7 @@ const built *session_build(session *s, const ast *decl, scope *outer, const over
     return b->p ? b : NULL;
 }
 
-/* any compiled form of the model: which parameters are structural does not hang on their values */
+/* any compiled form of the model: which parameters are structural does not depend on their values */
 static const built *built_any(const session *s, const ast *decl)
 {
     const built *b = built_first(s, decl);
@@ -138,7 +138,7 @@ static bool arguments_read(session *s, const ast *decl, const ast *list, argumen
     bool good = true;
     for (uint32_t k = 0; k < list->n; k++) {
         const ast *arg = list->kid[k];
-        /* told by the check */
+        /* reported by the check */
         if (arg->kind != AST_ARG || !is_param_of(decl, arg->name)) {
             good = false;
             continue;
@@ -278,7 +278,7 @@ static bool bounds_hold(session *s, const built *b, const arguments *args, const
     return good;
 }
 
-/* what can be told of the arguments before the run: those written as numbers, and those that are missing */
+/* what can be said of the arguments before the run: those written as numbers, and those that are missing */
 void run_check_args(session *s, const ast *e, const built *of, bool to_run)
 {
     arguments args = { 0 };
@@ -346,7 +346,7 @@ typedef struct {
     session *s;
     const results *r;
     const char *what;
-    double begin, told;
+    double begin, last_shown;
     bool shown;
 } progress;
 
@@ -361,14 +361,14 @@ static bool progress_tell(void *ud, double done)
     if (!session_is(s, OPTION_PROGRESS) || s->now.report)
         return false;
     double t = clock_seconds();
-    if (t - p->begin < 1 || t - p->told < 0.2)
+    if (t - p->begin < 1 || t - p->last_shown < 0.2)
         return false;
     text line = { .a = s->tmp };
     text_printf(&line, "\r%s: %3.0f %%", p->what, 100 * done);
     if (done > 0)
         text_printf(&line, ", %.0f s left ", (t - p->begin) * (1 - done) / done);
     session_steer(s, &line);
-    p->told = t;
+    p->last_shown = t;
     p->shown = true;
     return false;
 }
@@ -709,7 +709,8 @@ bool run_duration(session *s, const ast *e, const program *p, bool dry, double *
     return false;
 }
 
-/* steps are counted one by one, and a time is a multiple of them: beyond 2^53 neither can be told apart */
+/* steps are counted one by one, and a time is a multiple of them: beyond 2^53 neighbours cannot be
+ * distinguished */
 static bool steps_countable(session *s, const ast *e, const backend *b, const run_options *o)
 {
     for (int k = 0; b && k < b->noption; k++) {
@@ -777,7 +778,7 @@ void run_statement(session *s, const ast *e)
         (!s->now.experiment && !checkpoint_for(s, e, b, of->p, &save))) {
         s->rec.failed = true;
         if (s->d->errors == errors)
-            session_worse(s, CDL_MODEL); /* told before */
+            session_worse(s, CDL_MODEL); /* reported before */
         return;
     }
     run_drop(s, s->last);

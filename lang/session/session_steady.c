@@ -1,5 +1,5 @@
-/* session_steady: definitions at top level that hang on no results are computed when the text is checked, so
-   that their errors are told before anything runs. */
+/* session_steady: definitions at top level that depend on no results are computed when the text is checked,
+   so that their errors are reported before anything runs. */
 #include <string.h>
 #include "session.h"
 
@@ -23,7 +23,7 @@ static bool is_local(const steady *w, sym name)
     return false;
 }
 
-/* a circle is left to the evaluation, which tells it */
+/* a circle is left to the evaluation, which reports it */
 static bool def_is_steady(steady *w, const def *d)
 {
     session *s = w->s;

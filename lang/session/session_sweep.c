@@ -1,5 +1,5 @@
 /* session_sweep: experiments.  Sweeps span a grid of points (a second sweep is a product, zip pairs); at each
-   point the other statements are executed in order, and one JSON object or one line tells of it. */
+   point the other statements are executed in order, and one JSON object or one line reports it. */
 #include <math.h>
 #include <string.h>
 #include "base/whole.h"
@@ -207,7 +207,7 @@ void experiment_statement(session *s, const ast *e)
     axes all = { 0 };
     int64_t points;
     if (s->now.experiment) {
-        diag_error(s->d, DIAG_UNKNOWN_STATEMENT, e->at, "an experiment cannot stand in another one");
+        diag_error(s->d, DIAG_UNKNOWN_STATEMENT, e->at, "an experiment is not allowed inside another one");
         return;
     }
     record_flush(s);

@@ -1,4 +1,4 @@
-/* fmt: the house's layout.  Line breaks and comments are the author's; indentation and spaces are ours, but
+/* fmt: the standard layout.  Line breaks and comments are the author's; indentation and spaces are ours, but
    for columns that were set with two spaces or more in front of a few signs. */
 #include <string.h>
 #include "parse.h"
@@ -170,7 +170,7 @@ static size_t spaces(const formatter *f, size_t i)
 
 /* ---- lines ---- */
 
-/* The column of the offset `at`, which is not before the last one asked for in this line. */
+/* The column of the offset `at`, which is not before the last one in this line. */
 static size_t column_of(cursor *c, const char *s, size_t at)
 {
     for (; c->at < at; c->at++)

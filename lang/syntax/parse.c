@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "syntax/parser.h"
+#include "base/op.h"
 #include "value/units.h"
 
 static const unsigned char keyword_begins[] = {
@@ -314,7 +315,7 @@ static void bad_char(scanner *sc, span at)
         { "µ", "the Greek letter μ" },
         { "…", ".." },
         { "&", "and" },
-        { "|", "or" },
+        { "|", "or; the absolute value is abs(x)" },
         { "?", "if a then b else c" },
         { "%", "mod(a, b) for the remainder; a comment begins with #" },
         { "\xC2\xA0", "a space" },
@@ -408,7 +409,7 @@ static int bad_token(scanner *sc, int t, span at)
 
 /* ---- statements ---- */
 
-/* A statement that cannot stand here.  True: it is the model's } that is missing, and the body is to be
+/* A statement that is not allowed here.  True: it is the model's } that is missing, and the body is to be
  * closed. */
 static bool statement_misplaced(scanner *sc, int k, span at, uint32_t col)
 {
@@ -423,7 +424,7 @@ static bool statement_misplaced(scanner *sc, int k, span at, uint32_t col)
     }
     sc->misplaced = true;
     diag *e = here == BEGINS_MODEL
-                  ? diag_error(sc->d, DIAG_SYNTAX, at, "'%s' cannot stand inside a model", keyword_list[k])
+                  ? diag_error(sc->d, DIAG_SYNTAX, at, "'%s' is not allowed inside a model", keyword_list[k])
                   : diag_error(sc->d, DIAG_SYNTAX, at, "'%s' belongs inside a model", keyword_list[k]);
     diag_hint(sc->d, e,
               here == BEGINS_MODEL ? "move it behind the model's '}'" : "write model name { … } around it");
@@ -740,7 +741,13 @@ static void say_unknown_statement(scanner *sc)
                                             { "const", "a name gets its value with let" },
                                             { "from", "use brings in definitions: use std.planar" },
                                             { "print", "an expression by itself is printed" },
-                                            { "set", "a name gets its value with let" } };
+                                            { "set", "a name gets its value with let" },
+                                            { "double", "a name gets its value with let" },
+                                            { "float", "a name gets its value with let" },
+                                            { "int", "a name gets its value with let" },
+                                            { "real", "a name gets its value with let, or param in a model" },
+                                            { "until", "to end a run at a condition, write stop when" },
+                                            { "while", "a sum is sum(f for i in 1..9); an event is when" } };
     for (size_t k = 0; k < sizeof other / sizeof *other; k++)
         if (!strcmp(word, other[k][0])) {
             diag_hint(sc->d, e, "%s", other[k][1]);
@@ -796,11 +803,28 @@ static bool word_is(const scanner *sc, span at, const char *word)
 static const char *advice_end(const scanner *sc)
 {
     bool to = word_is(sc, sc->last_at, "to");
-    if (sc->last != T_NAME || !(to || word_is(sc, sc->last_at, "until")))
+    if (sc->last == T_COLON && sc->prev == T_NUMBER)
+        return "a range is written 1..9";
+    if (sc->first == T_RUN && sc->last == T_NUMBER && ends_statement(sc->prev))
+        return "write run model for 3";
+    if (sc->last != T_NAME || !(to || word_is(sc, sc->last_at, "until") || word_is(sc, sc->last_at, "from")))
         return NULL;
     if (sc->first == T_RUN)
         return "write run model for 3; to end a run at a condition, write stop when … in the model";
     return to ? "a range is written 1..9" : NULL;
+}
+
+/* [1 2 3], {1, 2}, and statements divided by commas */
+static const char *advice_list(const scanner *sc)
+{
+    const bracket *b = innermost(sc);
+    if (b && b->sign == '[' && is_literal(sc->last) && ends_statement(sc->prev))
+        return "write commas between elements: [1, 2]; rows of a matrix end in ;";
+    if (sc->last == T_LBRACE && sc->prev == T_SET)
+        return "a vector is written [1, 2]";
+    if (sc->last == T_COMMA && sc->first == T_NAME && sc->open.n == statement_depth(sc))
+        return "statements end with the line, or with ;";
+    return NULL;
 }
 
 /* plot(t, y) */
@@ -817,6 +841,8 @@ static const char *advice(const scanner *sc, bool vague)
         return "write plot y against t";
     if (advice_end(sc))
         return advice_end(sc);
+    if (advice_list(sc))
+        return advice_list(sc);
     if (t == T_PRIME && !ends_statement(p))
         return "a string stands in double quotes: \"text\"";
     if (t == T_DOT && p == T_NUMBER)
@@ -836,6 +862,10 @@ static const char *advice(const scanner *sc, bool vague)
         return where_it_belongs(t);
     if (k >= 0 && keyword_begins[k])
         return "a statement begins on a new line, or after ;";
+    if (t == T_NUMBER && p == T_NAME &&
+        op_find(arena_strndup(sc->a, sc->text + sc->prev_at.begin, sc->prev_at.end - sc->prev_at.begin)) !=
+            OP_NONE)
+        return "a function is called with brackets: sin(3)";
     if (t == T_SET && ends_statement(p))
         return "= is never an operator; write == to compare";
     return (is_literal(t) || t == T_LPAR) && ends_statement(p)

@@ -32,7 +32,7 @@ size_t lex_all(arena *a, const char *text, size_t len, lexeme **out);
 
 extern const char *const keyword_list[]; /* NULL-terminated, the order of LANGUAGE.md */
 
-/* fmt: the same tokens, in the house's layout.  Idempotent; keeps comments; NULL when the text does not lex.
+/* fmt: the same tokens, in the standard layout.  Idempotent; keeps comments; NULL when the text does not lex.
  */
 char *fmt_source(arena *a, const char *text, size_t len, size_t *outlen);
 #endif

@@ -26,7 +26,7 @@ typedef struct {
 #include "base/opcodes.def"
 #undef X
 
-/* d node / d operand i (0, 1, 2); only the one that is asked for is built */
+/* d node / d operand i (0, 1, 2); only the one that is wanted is built */
 static ir_ref partial(ir *g, ir_ref n, int i)
 {
     ir_node x = *ir_at(g, n);
@@ -49,7 +49,7 @@ static ir_ref partial(ir *g, ir_ref n, int i)
 
 static bool is_truth(const ir *g, ir_ref n)
 {
-    return ir_at(g, n)->op >= OP_LT && ir_at(g, n)->op <= OP_NOT;
+    return op_decides(ir_at(g, n)->op);
 }
 
 /* partial * d.  A partial derivative that is a truth value chooses: a branch that is not taken may be

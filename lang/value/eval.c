@@ -58,6 +58,7 @@ const char *eval_name_instead(sym name)
         { "ddt", "a derivative in time is x'; of an expression it is d(expression, t)" },
         { "deriv", "a derivative in time is x'; of an expression it is d(expression, t)" },
         { "ddot", "the second derivative in time is x''" },
+        { "dt", "a derivative in time is x'; the step of a run is an option of its backend: h = 1e-3" },
         { "print", "an expression by itself is printed" },
         { "ln", "the natural logarithm is log(x)" },
         { "fabs", "write abs(x)" },
@@ -70,7 +71,8 @@ const char *eval_name_instead(sym name)
     for (size_t k = 0; k < sizeof list / sizeof *list; k++)
         if (!strcmp(name, list[k][0]))
             return list[k][1];
-    return NULL;
+    size_t n = strlen(name);
+    return n > 3 && !strcmp(name + n - 3, "dot") ? list[0][1] : NULL;
 }
 
 static value name_unknown(evaluator *ev, scope *in, sym name, span at)
@@ -82,9 +84,10 @@ static value name_unknown(evaluator *ev, scope *in, sym name, span at)
     for (scope *s = in; s; s = s->up)
         if (s->names)
             s->names(s, &n);
-    if (eval_name_instead(name))
+    if (eval_name_instead(name)) {
         diag_hint(ev->d, e, "%s", eval_name_instead(name));
-    else
+        diag_doubt(ev->d, name); /* once is enough */
+    } else
         diag_near(ev->d, e, &n);
     return v_error();
 }
@@ -174,7 +177,7 @@ static bool other_than_index(const ir_input *in, void *ud)
     return in->kind != IN_INDEX;
 }
 
-/* the condition, where it hangs on the indices of the family alone; IR_NONE otherwise */
+/* the condition, where it depends on the indices of the family alone; IR_NONE otherwise */
 static ir_ref index_condition(const evaluator *ev, const value *c)
 {
     bool symbolic = c->kind == V_BOOL && c->num.r0 && ev->family && ev->family->n;

@@ -1,6 +1,6 @@
-/* eval: AST + scope -> value.  The one evaluator of expressions: constants are computed, what hangs on dofs,
-   parameters or time becomes IR. Reports located errors to diags and gives V_ERROR; never reports twice for
-   one fault. */
+/* eval: AST + scope -> value.  The one evaluator of expressions: constants are computed, what depends on
+   dofs, parameters or time becomes IR. Reports located errors to diags and gives V_ERROR; never reports twice
+   for one fault. */
 #ifndef CDL_EVAL_H
 #define CDL_EVAL_H
 #include "value.h"

@@ -395,7 +395,8 @@ value eval_member(evaluator *ev, const value *v, sym name, span at)
 
 /* ---- derivatives and past values ---- */
 
-/* applies f to each element that is an input of the given kinds; anything else is an error told by the caller
+/* applies f to each element that is an input of the given kinds; anything else is an error that the caller
+ * reports
  */
 typedef bool (*input_map)(evaluator *ev, const ir_input *in, ir_input *out);
 static bool map_inputs(evaluator *ev, const value *v, input_map f, const ir_input *with, value *out)
@@ -526,7 +527,7 @@ value eval_past(evaluator *ev, const value *v, const value *arg, span at)
     if (eval_is_time(ev, arg))
         return *v;
     ir_ref s = v_ref(ev->g, arg);
-    double k = 1; /* delays that hang on parameters are checked when these are known */
+    double k = 1; /* delays that depend on parameters are checked when these are known */
     if (!ir_depends(ev->g, s, other_than_time, NULL) && eval_steady_delay(ev->g, s))
         k = -ir_value(ev->g, ev->a, s, time_zero, NULL);
     if (k <= 0) {

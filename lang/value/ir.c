@@ -13,7 +13,8 @@
 #include "base/whole.h"
 #include "ir.h"
 
-enum { LINE = 8 }; /* entries of the table in a line of the cache */
+enum { LINE = 8 };                    /* entries of the table in a line of the cache */
+enum { OP_WORK = 16, WALK_WORK = 8 }; /* nanoseconds, for the budget */
 /* behind a pointer, so that reading a const DAG can walk it */
 typedef struct {
     ir_walk *free;
@@ -104,15 +105,6 @@ static bool node_nonneg(const ir *g, const ir_node *n)
     case OP_COSH:
     case OP_ABS:
     case OP_ACOS:
-    case OP_LT:
-    case OP_LE:
-    case OP_GT:
-    case OP_GE:
-    case OP_EQ:
-    case OP_NE:
-    case OP_AND:
-    case OP_OR:
-    case OP_NOT:
         return true;
     case OP_ADD:
     case OP_MUL:
@@ -128,7 +120,7 @@ static bool node_nonneg(const ir *g, const ir_node *n)
     case IR_CONST:
         return n->k >= 0;
     default:
-        return false;
+        return op_decides(n->op);
     }
 }
 
@@ -286,7 +278,7 @@ static bool is_finite(const ir *g, ir_ref n)
 
 static bool is_truth(const ir *g, ir_ref n)
 {
-    return (g->node[n].op >= OP_LT && g->node[n].op <= OP_NOT) || is_value(g, n, 0) || is_value(g, n, 1);
+    return op_decides(g->node[n].op) || is_value(g, n, 0) || is_value(g, n, 1);
 }
 
 /* constants that may be moved and multiplied: far from overflow and from the loss of digits */
@@ -703,6 +695,7 @@ static ir_ref fold(ir *g, op_code op, ir_ref a, ir_ref b, ir_ref c)
 
 ir_ref ir_op(ir *g, op_code op, ir_ref a, ir_ref b, ir_ref c)
 {
+    arena_tick(g->a, OP_WORK);
     if (is_const(g, a) && (!b || is_const(g, b)) && (!c || is_const(g, c)))
         return fold(g, op, a, b, c);
     switch (op) {
@@ -742,13 +735,6 @@ ir_ref ir_op(ir *g, op_code op, ir_ref a, ir_ref b, ir_ref c)
     case OP_MIN:
     case OP_MAX:
         return a == b ? a : make_commutative(g, op, a, b);
-    case OP_LT:
-    case OP_LE:
-    case OP_GT:
-    case OP_GE:
-    case OP_EQ:
-    case OP_NE:
-        return simplify_compare(g, op, a, b);
     case OP_AND:
     case OP_OR:
         return simplify_logic(g, op, a, b);
@@ -757,7 +743,7 @@ ir_ref ir_op(ir *g, op_code op, ir_ref a, ir_ref b, ir_ref c)
     case OP_SELECT:
         return simplify_select(g, a, b, c);
     default:
-        return make(g, op, a, b, c);
+        return op_compares(op) ? simplify_compare(g, op, a, b) : make(g, op, a, b, c);
     }
 }
 
@@ -821,6 +807,7 @@ ir_walk *ir_walk_begin(const ir *g, const ir_ref *roots, size_t n, ir_ref from, 
             }
         }
     }
+    arena_tick(g->a, WALK_WORK * (int64_t)w->n);
     return w;
 }
 

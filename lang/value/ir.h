@@ -16,7 +16,7 @@ typedef slot_map address; /* base + sum stride[k]*index[k] */
 typedef struct ir_input {
     in_kind kind;
     address at; /* what it counts depends on the kind: see program.h */
-    ir_ref arg; /* IN_PAST_*: the time that is asked for; else IR_NONE */
+    ir_ref arg; /* IN_PAST_*: the time it is read at; else IR_NONE */
 } ir_input;
 
 enum { IR_CONST = OP_COUNT, IR_INPUT };
@@ -64,7 +64,7 @@ void ir_derive_all(ir *g, const ir_ref *roots, size_t n, ir_ref input, ir_ref *o
 /* Total derivative: seed(input) gives the derivative of an input (IR_NONE for 0).  Time: Q -> V, V -> A, t ->
    1, past values by the chain rule; space: u -> u_x, coordinates -> 1.  A past value that has no seed follows
    the chain rule through its time.  Inputs of the highest order kept (IN_A, IN_PAST_V) have no rate of their
-   own: they count as constant, so ask ir_depends where that matters. */
+   own: they count as constant, so call ir_depends where that matters. */
 ir_ref ir_total(ir *g, ir_ref root, ir_ref (*seed)(ir *g, ir_ref input, void *ud), void *ud);
 ir_ref ir_time_derivative(ir *g, ir_ref root);
 ir_ref ir_space_derivative(ir *g, ir_ref root, int coordinate);

@@ -78,13 +78,6 @@ static int level(const ir *g, ir_ref n)
     case OP_POW:
     case OP_SQR:
         return P_POWER;
-    case OP_LT:
-    case OP_LE:
-    case OP_GT:
-    case OP_GE:
-    case OP_EQ:
-    case OP_NE:
-        return P_COMPARE;
     case OP_AND:
         return P_AND;
     case OP_OR:
@@ -94,7 +87,7 @@ static int level(const ir *g, ir_ref n)
     case OP_SELECT:
         return P_IF;
     default:
-        return P_ATOM;
+        return op_compares(x->op) ? P_COMPARE : P_ATOM;
     }
 }
 
@@ -246,16 +239,11 @@ static void push_operation(printer *p, ir_ref n)
     case OP_SELECT:
         push_select(p, x);
         break;
-    case OP_LT:
-    case OP_LE:
-    case OP_GT:
-    case OP_GE:
-    case OP_EQ:
-    case OP_NE:
-        push_binary(p, x->a, P_SUM, compare_sign[x->op - OP_LT], x->b, P_SUM);
-        break;
     default:
-        push_call(p, x);
+        if (op_compares(x->op))
+            push_binary(p, x->a, P_SUM, compare_sign[x->op - OP_LT], x->b, P_SUM);
+        else
+            push_call(p, x);
     }
 }
 

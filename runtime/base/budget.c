@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+#include "whole.h"
 
 double clock_seconds(void)
 {
@@ -41,7 +42,7 @@ int64_t budget_default_memory(void)
         if (limit > 0 && limit < all)
             all = limit;
     }
-    return (int64_t)fmin(0.75 * all, most);
+    return whole_clamp(0.75 * all, 0, (int64_t)most);
 }
 
 bool budget_bytes(const char *s, int64_t *out)
@@ -60,7 +61,7 @@ bool budget_bytes(const char *s, int64_t *out)
     }
     if (*end || !(x >= 1) || x > 9e18)
         return false;
-    *out = (int64_t)x;
+    *out = whole_clamp(x, 1, INT64_MAX);
     return true;
 }
 

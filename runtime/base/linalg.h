@@ -76,7 +76,7 @@ bool least_norm(double *a, double *b, int m, int n, arena *scratch);
 bool sparse_lu(int n, int *p, int *i, double *x, bool rows, int *order, int m, double *b);
 
 /* Factors of sparse matrices with one pattern (p, i), by columns.  Their memory is that of the library:
-   whoever makes them frees them before an arena is asked for more. */
+   whoever makes them frees them before more is allocated from an arena. */
 typedef struct sparse_factors sparse_factors;
 /* many: fill is expected to be large, as in space (UMFPACK); else KLU */
 sparse_factors *sparse_factors_new(arena *a, int n, int *p, int *i, bool many);

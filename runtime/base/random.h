@@ -1,5 +1,5 @@
 /* random: numbers that are a function of where they are drawn.  Philox4x32-10 (Salmon et al. 2011): a
-   bijection of a counter under a key, so that draws do not hang on order, threads or processes. */
+   bijection of a counter under a key, so that draws do not depend on order, threads or processes. */
 #ifndef CDL_RANDOM_H
 #define CDL_RANDOM_H
 #include <stdint.h>

@@ -89,13 +89,17 @@ void sha256_of(const void *p, size_t n, char hex[65])
     sha256_end(&s, hex);
 }
 
-int sha256_fd(int fd, char hex[65])
+int sha256_fd(int fd, char hex[65], int (*stop)(void *ud), void *ud)
 {
-    char buf[1 << 14];
+    char buf[1 << 16];
     sha256 s;
     int error = 0;
     sha256_start(&s);
     for (;;) {
+        if (stop && stop(ud)) {
+            error = EINTR;
+            break;
+        }
         ssize_t n = read(fd, buf, sizeof buf);
         if (n > 0) {
             sha256_put(&s, buf, (size_t)n);

@@ -19,10 +19,12 @@ double series_pow(const double *a, double p, const double *r, int j)
     /* a root of what vanishes would need coefficients to come */
     if (m > 0 && (lead != floor(lead) || p < 1))
         return NAN;
-    if (lead > j) /* before it is an int: the power may be any number */
+    if (isnan(lead)) /* the power may be any number */
+        return NAN;
+    if (lead > j)
         return 0;
-    int i = j - (int)lead;
-    const double *x = a + m, *y = r + (int)lead;
+    int first = (int)lead, i = j - first;
+    const double *x = a + m, *y = r + first;
     if (i == 0)
         return pow(x[0], p);
     double s = 0;
@@ -123,15 +125,9 @@ bool taylor_chooses(uint32_t op)
     case OP_MOD:
     case OP_MIN:
     case OP_MAX:
-    case OP_LT:
-    case OP_LE:
-    case OP_GT:
-    case OP_GE:
-    case OP_EQ:
-    case OP_NE:
         return true;
     default:
-        return false;
+        return op_compares(op);
     }
 }
 

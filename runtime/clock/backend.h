@@ -48,7 +48,7 @@ typedef struct run_options {
     bool keep_going;
     bool finer;        /* rods have twice as many elements: for an estimate of the error */
     bool only_general; /* steps that have a short way of their own take the long one: for tests */
-    /* asked now and then with the fraction done: true stops the run in order.  May be NULL. */
+    /* called now and then with the fraction done: true stops the run in order.  May be NULL. */
     bool (*progress)(void *ud, double done);
     void *ud;
     const checkpoint *checkpoint; /* or NULL */
@@ -62,7 +62,7 @@ typedef struct backend {
     bool built; /* false: named in the language, refused by name */
     /* NULL when the program can be run; else why not, and *at is the place in the model. */
     const char *(*refuse)(const program *p, span *at);
-    /* Runs; parameters are ready in r->param.  Fills r; r->status tells how it ended. */
+    /* Runs; parameters are ready in r->param.  Fills r; r->status says how it ended. */
     void (*run)(const program *p, const run_options *o, results *r);
     /* Can the state of a run of p be saved?  NULL: never. */
     bool (*saves)(const program *p);

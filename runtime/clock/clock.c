@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 #include <time.h>
+#include "base/whole.h"
 
 /* ---- how a run ends ---- */
 bool results_fail(results *r, span at, const char *message)
@@ -112,7 +113,7 @@ static void samples_reserve(run_clock *c)
     double every = c->sample_all ? 0 : c->o->every;
     double kept = c->end / fmax(c->h, every) + 2;
     if (c->rule != STEPS_OWN && kept * c->r->prog->nq < NUMBERS)
-        results_reserve(c->r, kept < MOST ? (int64_t)kept : MOST);
+        results_reserve(c->r, whole_clamp(kept, 0, MOST));
 }
 
 /* ---- steps ---- */
@@ -132,7 +133,7 @@ bool clock_may_refuse(const run_clock *c)
     return c->rule == STEPS_OWN || c->taken / 2 >= SHORTEST * c->h;
 }
 
-/* to the time asked for; a refused step is another one over half the time */
+/* to the given time; a refused step is another one over half the time */
 static step_outcome step_cut(run_clock *c, double h, double to, int depth)
 {
     c->depth = depth;
@@ -193,13 +194,13 @@ static bool plain_steps(run_clock *c)
     int64_t from = c->step, most = c->steps - 1 - c->step;
     if (!c->with->plain || c->rule != STEPS_EQUAL || c->own_samples || most <= 0)
         return false;
-    if (most > c->look - c->unasked)
-        most = c->look - c->unasked;
+    if (most > c->look - c->quiet)
+        most = c->look - c->quiet;
     if (c->o->checkpoint && c->o->checkpoint->to)
         most = 1;
     c->with->plain(c->of, c, most);
     c->r->count.plain += c->step - from;
-    c->unasked += c->step - from;
+    c->quiet += c->step - from;
     return c->step > from;
 }
 
@@ -213,7 +214,7 @@ static bool tick(run_clock *c)
         return true;
     }
     step_outcome out = step_one(c);
-    c->unasked++;
+    c->quiet++;
     if (out == STEP_FAILED || (out == STEP_REFUSED && !clock_may_refuse(c))) {
         r->t_end = c->t;
         return false;
@@ -350,8 +351,8 @@ const char *checkpoint_run(arena *a, const char *path, int64_t *run)
 static void march(run_clock *c)
 {
     while (!at_end(c) && c->r->status == RUN_OK && tick(c)) {
-        if (c->unasked >= c->look) {
-            c->unasked = 0;
+        if (c->quiet >= c->look) {
+            c->quiet = 0;
             run_interrupted(c->o, c->r, c->t / c->end);
         }
         if (checkpoint_due(c) && !at_end(c))
@@ -365,8 +366,9 @@ static bool begin(run_clock *c)
         return false;
     c->size = c->h;
     c->apart = samples_apart(c);
-    if (c->rule == STEPS_EQUAL)
-        c->steps = c->end > 0 ? (int64_t)clock_steps(c->end, c->h) : 0;
+    if (c->rule == STEPS_EQUAL && c->end > 0 &&
+        !whole_number(clock_steps(c->end, c->h), 1, WHOLE_MAX, &c->steps))
+        return results_fail(c->r, SPAN_NONE, "the run would take more steps than can be counted");
     if (c->end > 0)
         samples_reserve(c);
     if (!c->own_samples && !clock_sample(c, 0))

@@ -74,7 +74,7 @@ struct run_clock {
     double t, last; /* last: time of the last sample */
     double apart;   /* samples are taken that far apart; 0: at every step */
     int64_t step, steps;
-    int64_t unasked; /* steps since the last question for progress */
+    int64_t quiet; /* steps since progress was last reported */
     bool stopped;
     int depth;    /* how often the step at hand was halved */
     double taken; /* halved steps: the stepper may set it to less than h */

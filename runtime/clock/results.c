@@ -152,7 +152,7 @@ static int columns_grow(results *r, int64_t cap)
         row += c[k].width;
     bool file = r->disk.spill ||
                 (r->disk.spill_bytes > 0 && (double)cap * (double)row > (double)r->disk.spill_bytes / 2);
-    if (file) { /* the disk is asked for as much at a time as memory may hold */
+    if (file) { /* the file grows by as much at a time as memory may hold */
         int64_t most = r->samples + r->disk.spill_bytes / (int64_t)row + 1;
         int error = columns_in_file(r, c, n, cap < most ? cap : most);
         if (was)

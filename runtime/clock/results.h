@@ -53,7 +53,7 @@ typedef struct dense_item {
 } dense_item;
 typedef struct dense_output {
     void *of;
-    int order; /* coefficients 0..order can be asked for */
+    int order; /* coefficients 0..order can be read */
     double (*at)(void *of, const dense_item *x, double t);
     /* n + 1 coefficients to the right of t */
     bool (*series)(void *of, const dense_item *x, double t, int n, double *out);
@@ -119,7 +119,7 @@ typedef struct results {
     double max_penetration, residual, power_balance;
     double error; /* estimate of the largest error of a dof; NAN: none */
     run_promise promised;
-    /* of rods: at the places where contact is asked; max_penetration is that of the smooth lines everywhere
+    /* of rods: at the places where contact is checked; max_penetration is that of the smooth lines everywhere
      */
     double pair_penetration;
     run_counts count;

@@ -74,7 +74,7 @@ spill *spill_new(arena *a, const char *dir, const size_t *width, int n)
     return s;
 }
 
-/* blocks are asked for before they are written: a full disk is told here, and not by a signal later */
+/* blocks are allocated before they are written: a full disk is an error here, and no signal later */
 int spill_grow(spill *s, int64_t cap, char **new)
 {
     int64_t more = cap - s->cap;

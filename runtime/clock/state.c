@@ -359,7 +359,7 @@ const char *state_load_file(arena *a, const char *path, void (*keep)(void *of, r
 {
     size_t n = 0;
     int error = size_of_file(path, &n);
-    /* no file is open while memory is asked for */
+    /* no file is open while memory is allocated */
     char *bytes = error ? NULL : arena_alloc(a, n + 1);
     if (!error)
         error = read_file(path, bytes, &n);

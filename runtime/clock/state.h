@@ -5,7 +5,7 @@
        "CDLSTATE" version(u32) length(u64) items... sha256 of all that (64 hexadecimal digits)
        item: kind(u8) length of the name(u8) name count(u64) values, little-endian as they lie in memory
 
-   Bytes that are read may come from anywhere: every count is held against what the program asks for or
+   Bytes that are read may come from anywhere: every count is checked against what the program needs or
    against the bytes that are left, and what serves as an index has bounds. */
 #ifndef CDL_STATE_H
 #define CDL_STATE_H

@@ -29,6 +29,7 @@ static void points_run(const field_work *w, const kernel *k, const double *x, co
         inputs in = points_inputs(w, x + at * w->fp->ncoord, jets ? jets + at * njet : NULL);
         some.over.r[0].hi = (int32_t)now - 1;
         some.over.count = now;
+        arena_tick(w->a, now * (k->tape.ncode + k->tape.nout));
         kernel_run_all(&some, &in, work, out + at * k->tape.nout);
     }
     arena_release(w->a, mark);
@@ -556,7 +557,7 @@ void field_print(text *t, const field_result *r)
         text_printf(t, "  error, estimated from three grids: %.2g\n", r->error);
 }
 
-/* ---- what is asked ---- */
+/* ---- what a field backend has in common ---- */
 const char *field_refuse(const program *p, span *at, const char *none)
 {
     *at = SPAN_NONE;

@@ -143,7 +143,7 @@ typedef struct field_result {
     double *grid_steps;
     int ngrid;
     const char *report; /* for people */
-    arena *a;           /* where samples of derivatives are kept when asked for */
+    arena *a;           /* where samples of derivatives are kept when they are needed */
     double *derived[FIELD_MAX][FIELD_ORDER + 1];
 } field_result;
 
@@ -206,7 +206,7 @@ int free_end(const field_work *w, int f, int side, double *per);
 void field_print(text *t, const field_result *r);
 /* a derivative of a field, piece by piece, a line each */
 void field_formulas(text *t, const field_result *r, int field, int order);
-/* what obstacle problems ask: obstacles below boundary values, in order */
+/* what obstacle problems require: obstacles below boundary values, in order */
 bool obstacles_check(field_work *w);
 double obstacle_size(const field_work *w, const field_obstacle *o); /* the largest |psi|, from samples */
 /* false after a report: it is not finite at one of n points */

@@ -408,7 +408,7 @@ static double row_flux(const line *l, int f, int64_t s, const double *u, double 
 
 static void use_assemble(line *l, int f, int64_t s, const row_stencils *r, const double *out, void *ud);
 
-/* the row before once more: in a segment where nothing hangs on x all are alike */
+/* the row before once more: in a segment where nothing depends on x all are alike */
 static void row_repeat(line *l, int64_t row)
 {
     for (int j = 0; j < l->band; j++)
@@ -418,7 +418,7 @@ static void row_repeat(line *l, int64_t row)
         l->sum[row] = l->sum[row - 1];
 }
 
-/* does the equation hang on x only through its switches? */
+/* does the equation depend on x only through its switches? */
 bool line_form_uniform(const field_form *f)
 {
     for (uint32_t k = 0; k < f->k.tape.nin; k++)
@@ -444,6 +444,7 @@ bool line_rows_run(line *l, int f, const double *u, double k, row_use use, void 
     for (int64_t from = 0; from < rows && good; from += CHUNK) {
         int64_t to = from + CHUNK < rows ? from + CHUNK : rows, h0 = hint, c0 = cached;
         row_stencils r0 = r;
+        arena_tick(l->w->a, 64 * (to - from));
         for (int64_t s = from; s < to; s++) {
             if (!same || !from || l->nbrk > 2)
                 x[s - from] = centre_of(l, f, s);

@@ -475,7 +475,7 @@ static const field_flux *flux_of(const vim *v, int f, int d)
     return NULL;
 }
 
-/* the jump of u^(k-1), or of the flux, that point loads at x ask for */
+/* the jump of u^(k-1), or of the flux, at x that point loads give */
 static double load_jump(const vim *v, int f, const vpiece *p, double x)
 {
     const field_equation *e = &v->fp->eq[f];

@@ -24,7 +24,7 @@ typedef struct inclusion_integral {
 
 typedef struct inclusion_sgn {
     int32_t number; /* of the selection */
-    bool steady;    /* where it turns hangs on parameters alone */
+    bool steady;    /* where it turns depends on parameters alone */
     kernel arg;     /* out: a, da/dx of the row's own unknown, da/dt */
     span at;
 } inclusion_sgn;

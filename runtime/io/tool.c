@@ -13,10 +13,13 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
+#include "base/budget.h"
 
 extern char **environ;
 
@@ -76,16 +79,47 @@ static bool harmless(const char *variable)
 
 enum { VARIABLES = 64, NOT_THERE = 127 };
 
-static void become(int dir, char *const *argv, char **env)
+/* no file may grow beyond what is left of the disk budget */
+static void disk_bound(const budget *b)
+{
+    const int64_t left = b->disk - b->disk_written;
+    const struct rlimit most = { (rlim_t)left, (rlim_t)left }, none = { 0, 0 };
+    const struct sigaction deadly = { .sa_handler = SIG_DFL };
+    sigaction(SIGXFSZ, &deadly, NULL);
+    setrlimit(RLIMIT_CORE, &none);
+    setrlimit(RLIMIT_FSIZE, &most);
+}
+
+static void become(int dir, const tool_job *job, char **env)
 {
     int null = open("/dev/null", O_RDWR);
     if (null < 0 || fchdir(dir))
         _exit(1);
     for (int k = 0; k < 3; k++)
         dup2(null, k);
+    disk_bound(job->budget);
     forbid_processes();
-    execvpe(argv[0], argv, env);
+    execvpe(job->argv[0], job->argv, env);
     _exit(NOT_THERE);
+}
+
+/* Waits for the process, which is ended when the work has to end: interrupted, or out of time. */
+static bool process_wait(pid_t pid, budget *b, int *status)
+{
+    const long longest = 20000000;
+    struct timespec pause = { 0, 500000 };
+    for (;;) {
+        pid_t ended = waitpid(pid, status, WNOHANG);
+        if (ended == pid)
+            return true;
+        if (ended < 0 && errno != EINTR)
+            return false;
+        if (budget_stopping(b))
+            kill(pid, SIGKILL);
+        nanosleep(&pause, NULL);
+        if (pause.tv_nsec < longest)
+            pause.tv_nsec *= 2;
+    }
 }
 
 static int process_run(int dir, const tool_job *job)
@@ -100,13 +134,11 @@ static int process_run(int dir, const tool_job *job)
     if (pid < 0)
         return errno;
     if (pid == 0)
-        become(dir, job->argv, env);
-    while (waitpid(pid, &status, 0) < 0) {
-        if (errno != EINTR)
-            return -1;
-        if (job->stop && job->stop(job->ud))
-            kill(pid, SIGKILL);
-    }
+        become(dir, job, env);
+    if (!process_wait(pid, job->budget, &status))
+        return -1;
+    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXFSZ)
+        return ERROR_DISK_BUDGET;
     if (!WIFEXITED(status))
         return -1;
     return WEXITSTATUS(status) == 0 ? 0 : WEXITSTATUS(status) == NOT_THERE ? ENOENT : -1;
@@ -157,8 +189,12 @@ static void room_clear(workroom *r)
     close(r->dir);
 }
 
-static int script_write(const workroom *r, const char *p, size_t n)
+static int script_write(const workroom *r, const tool_job *job)
 {
+    const char *p = job->script;
+    size_t n = job->len;
+    if (!budget_write(job->budget, (int64_t)n))
+        return ERROR_DISK_BUDGET;
     int error = 0, fd = openat(r->dir, TOOL_SCRIPT, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0)
         return errno;
@@ -190,11 +226,13 @@ static int data_bring(const workroom *r, const file_root *in, const char *path)
     return error;
 }
 
-static int picture_take(const workroom *r, const file_place *to)
+static int picture_take(const workroom *r, const file_place *to, budget *b)
 {
     struct stat st;
     if (fstatat(r->dir, TOOL_PICTURE, &st, AT_SYMLINK_NOFOLLOW) || !S_ISREG(st.st_mode) || !st.st_size)
         return -1;
+    if (!budget_write(b, (int64_t)st.st_size))
+        return ERROR_DISK_BUDGET;
     return renameat(r->dir, TOOL_PICTURE, to->dir, to->name) ? errno : 0;
 }
 
@@ -212,13 +250,13 @@ int tool_draw(const file_root *in, const tool_job *job)
     if (!error || error == ENOENT)
         error = room_make(&room, to.dir);
     if (!error)
-        error = script_write(&room, job->script, job->len);
+        error = script_write(&room, job);
     if (!error)
         error = data_bring(&room, in, job->data);
     if (!error)
         error = process_run(room.dir, job);
     if (!error)
-        error = picture_take(&room, &to);
+        error = picture_take(&room, &to, job->budget);
     room_clear(&room);
     place_close(&to);
     return error;

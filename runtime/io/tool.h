@@ -16,10 +16,9 @@ typedef struct tool_job {
     char *const *argv;  /* found by $PATH */
     const char *script; /* of len bytes, for TOOL_SCRIPT */
     size_t len;
-    const char *data;    /* an existing file, which it finds as TOOL_DATA */
-    const char *picture; /* where TOOL_PICTURE goes */
-    int (*stop)(void *ud);
-    void *ud;
+    const char *data;      /* an existing file, which it finds as TOOL_DATA */
+    const char *picture;   /* where TOOL_PICTURE goes */
+    struct budget *budget; /* whose disk it may fill, and whose time it takes */
 } tool_job;
 
 /* Both files are below `in`.  0; ENOENT when the program is not installed; another error; or -1 when it

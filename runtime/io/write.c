@@ -224,18 +224,23 @@ int file_whole(arena *a, const file_root *in, const char *path, size_t most, cha
     if (room > most)
         return EFBIG;
     *out = arena_alloc(a, room + 1);
+    const size_t piece = 4 << 20;
+    budget *b = arena_budget(a);
     int fd = place_open(in, path, O_RDONLY, &error);
     while (!error && *n < room) {
-        ssize_t k = read(fd, *out + *n, room - *n);
+        ssize_t k = read(fd, *out + *n, room - *n < piece ? room - *n : piece);
         if (k > 0)
             *n += (size_t)k;
         else if (k == 0)
             break;
-        else if (errno != EINTR)
+        else if (errno != EINTR || (b && budget_stopping(b))) /* a pipe may have nothing to say */
             error = errno;
+        if (!error && budget_cuts(b))
+            error = EINTR;
     }
     if (fd >= 0)
         close(fd);
+    arena_tick(a, (int64_t)*n);
     (*out)[*n] = 0;
     return error;
 }

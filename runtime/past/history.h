@@ -5,7 +5,7 @@
 #include "clock/results.h"
 #include "base/taylor.h"
 
-/* What a program asks of the past.  IN_PAST_Q, IN_PAST_V and IN_INTEGRAL read slots; here is what each of
+/* What a program reads of the past.  IN_PAST_Q, IN_PAST_V and IN_INTEGRAL read slots; here is what each of
  * them holds. */
 typedef struct integral_rule {
     span at;
@@ -13,11 +13,11 @@ typedef struct integral_rule {
     kernel lo, hi, integrand; /* row: the slot */
     kernels past[2]; /* dofs, rates: past values under it, by slots of its own; out: the time, col: the dof */
     int32_t npast[2];
-    bool linear; /* the times asked for are linear in its variable, with a factor that parameters decide */
+    bool linear; /* the times it reads are linear in its variable, with a factor that parameters decide */
 } integral_rule;
 typedef struct delay_program {
     span at;
-    kernels past[2];      /* dofs, rates; out: the time asked for, row: the slot, col: the dof */
+    kernels past[2];      /* dofs, rates; out: the time it is read at, row: the slot, col: the dof */
     const char **name[2]; /* of each of these, as it was written */
     bool steady; /* all delays are known from the parameters: as much of the past is kept as they reach */
     int32_t npast[2], nintegral, nbound; /* slots; bound variables */
@@ -41,9 +41,10 @@ typedef struct history history;
 /* duration: of the run, which times are measured by */
 history *history_new(arena *a, const program *p, int order, int width, double duration, const double *q0);
 void history_begin(history *h, double t); /* expansions about t follow */
-/* Coefficient j of past values and integrals, which `in` reads from then on.  False: history_error tells. */
+/* Coefficient j of past values and integrals, which `in` reads from then on.  False: history_error says why.
+ */
 bool history_step(history *h, series_inputs *in, int j);
-bool history_vanishes(history *h); /* a delay has gone to 0: history_error tells */
+bool history_vanishes(history *h); /* a delay has gone to 0: history_error says which */
 const char *history_error(const history *h, span *at);
 /* How far the past values of the expansion at hand hold, at most s; *breaks: a breaking point ends them (else
  * a piece does). */

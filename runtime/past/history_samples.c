@@ -233,7 +233,7 @@ static bool reads_past(const kernel *k)
     return false;
 }
 
-/* Past values that only forces read are filled in when forces are asked for. */
+/* Past values that only forces read are filled in when forces are computed. */
 bool samples_for_forces(const program *p)
 {
     bool any = false;
@@ -449,7 +449,7 @@ past_samples *samples_new(arena *a, const program *p, const double *param, const
     return h;
 }
 
-/* Do the times asked for hang on the state?  (Of an integral only the last bit of a step does.) */
+/* Do the times of past values depend on the state?  (Of an integral only the last bit of a step does.) */
 bool delay_of_state(const delay_program *d)
 {
     for (int rate = 0; rate < 2; rate++)

@@ -117,7 +117,7 @@ static inline void kernel_run(const kernel *k, const inputs *in, const int32_t *
     tape_run(&k->tape, reg);
 }
 /* Members one after the other (the order of nested loops).  start: index[] set to the first member or false;
-   next: false at the end. Neither knows `where`: who runs members one by one asks kernel_member (reg:
+   next: false at the end. Neither knows `where`: whoever runs members one by one calls kernel_member (reg:
    where->nreg doubles, nothing put). */
 bool index_first(const index_set *s, int32_t *index);
 bool index_next(const index_set *s, int32_t *index);
@@ -261,7 +261,7 @@ typedef struct program {
     size_t ncontact;
     const event_rule *event;
     size_t nevent;
-    /* what the model asks of a backend, each with a place to point at; span.file == 0: not asked */
+    /* what the model needs of a backend, each with a place to point at; span.file == 0: not needed */
     const struct inclusion_program *inclusion; /* inclusion.h; NULL when there is none */
     const struct field_program *field;         /* field.h; NULL when there is none */
     const struct rod_program *rod;             /* rod.h; NULL when there is none */

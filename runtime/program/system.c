@@ -27,7 +27,7 @@ term term_new(arena *a, const kernel *k)
     return t;
 }
 
-/* Parameters stay where they were put, so a kernel of one member asks at each instant for the rest alone. */
+/* Parameters stay where they were put, so a kernel of one member reads only the rest at each instant. */
 static void term_settle(arena *a, term *t, const double *param)
 {
     const unsigned known = 1u << IN_PARAM | 1u << IN_TIME | 1u << IN_SPEED | 1u << IN_Q | 1u << IN_V |
@@ -437,12 +437,12 @@ static void contacts_new(system_t *s, storage how)
         const contact_family *f = fam->f;
         int32_t index[MAX_INDEX] = { 0 };
         int64_t member = 0;
-        const term *asks = f->relation == REL_CLOSED ? &fam->slip : &fam->gap;
+        const term *counts = f->relation == REL_CLOSED ? &fam->slip : &fam->gap;
         fam->first = at;
         if (how == STORE_SPARSE && near_fits(f))
             continue;
         for (bool any = index_first(&f->over, index); any; any = index_next(&f->over, index), member++) {
-            if (asks->k && !term_member(asks, index))
+            if (counts->k && !term_member(counts, index))
                 continue;
             contact *c = &s->contact[at];
             contact_begin(s, fam, c, &s->gaps[at++]);

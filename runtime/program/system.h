@@ -47,7 +47,7 @@ typedef struct family {
     int ndof;
 } family;
 
-/* A member of a contact family, with its rows at the instant they were last asked for. */
+/* A member of a contact family, with its rows at the instant they were last computed. */
 typedef struct contact {
     /* what every step reads */
     family *fam;
@@ -84,7 +84,7 @@ typedef struct system {
     int rows; /* of all contacts */
     inputs in;
     struct past_samples *past; /* delays: what was, filled in at each instant; NULL: none */
-    bool past_late;            /* filled in when forces are asked for */
+    bool past_late;            /* filled in when forces are computed */
     double *w1, *w2, *w3;      /* n doubles each */
     factor minv;               /* of the masses last factorised */
     /* how far initial values were moved onto the constraints; the one that missed most, or NULL */

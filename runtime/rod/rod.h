@@ -177,7 +177,7 @@ typedef struct rod_result {
     size_t npath;
 } rod_result;
 double rod_writhe(arena *scratch, const rod_result *x, int rod);
-/* of straight pieces between every so manieth node: quicker */
+/* of straight pieces between every k-th node: quicker */
 double rod_writhe_nodes(const rod_result *x, int rod, int every);
 /* L about the origin; of rods that move in time */
 void rod_momentum(const rod_result *x, int rod, double *p, double *L);

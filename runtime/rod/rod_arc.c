@@ -158,7 +158,7 @@ static int arc_correct(arc *a)
         a->t += dt;
         if (!arc_look(w, k < ARC_EASY, &pattern))
             return 0;
-        /* stiff gaps ask for more */
+        /* stiff gaps need more */
         bool touch = w->contact && contacts_near(w),
              small = size < (touch ? 1e-11 : 1e-9) || (k > 5 && size < (!touch       ? 3e-8
                                                                         : w->neutral ? 1e-8

@@ -248,7 +248,8 @@ static void shape_point(rod_work *w, int rod, double s, double *x)
     }
 }
 
-/* by differences of sixth order, one-sided at the ends, so that the curve is asked only where the rod is */
+/* by differences of sixth order, one-sided at the ends, so that the curve is evaluated only where the rod is
+ */
 static void shape_tangent(rod_work *w, int rod, double s, double *t)
 {
     static const double mid[7] = { -1.0 / 60, 9.0 / 60, -45.0 / 60, 0, 45.0 / 60, -9.0 / 60, 1.0 / 60 };

@@ -1,4 +1,4 @@
-/* rod_contact: rods that touch themselves and each other.  Contact is asked at the nodes of one rod against
+/* rod_contact: rods that touch themselves and each other.  Contact is checked at the nodes of one rod against
    the closest points of the other's centreline, a cubic spline near the nodes with continuous curvature that
    is linear in their positions.  The force per length is f_N = max(0, lambda - k gap) along the normal;
    friction is the projection of R l - k slip on the ball of radius mu f_N, slip being the way that the two
@@ -632,7 +632,7 @@ void contacts_skin(rod_work *w, double *keep, const double *from)
            (size_t)w->rp->npair * sizeof *keep);
 }
 
-void contacts_parted(rod_work *w, bool ok)
+void contacts_report_separation(rod_work *w, bool ok)
 {
     rod_contacts *k = w->contact;
     bool apart = false;

@@ -516,6 +516,6 @@ bool rod_descend(rod_work *w, double t)
     arena_release(w->tmp, mark);
     contacts_project(w, false);
     if (done)
-        contacts_parted(w, true);
+        contacts_report_separation(w, true);
     return done;
 }

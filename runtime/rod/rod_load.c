@@ -150,6 +150,7 @@ rod_outside rod_outside_at(rod_work *w, double t)
 /* what an element does by itself: its stiffness, and in time its inertia */
 void rod_element_own(rod_work *w, const rod_mesh *m, int e, const double *given, double *f, double *K)
 {
+    arena_tick(w->tmp, K ? 10000 : 3000);
     if (!w->motion) {
         rod_element(m, e, w->state.pos, w->state.rot, given, f, K, NULL);
         return;

@@ -28,7 +28,7 @@ static double gauss_area(const double *a, const double *b, const double *c, cons
     return -(sphere_area(r13, r14, r24) + sphere_area(r13, r24, r23));
 }
 
-/* through every so manieth point */
+/* through every k-th point */
 static double polygon_writhe(const double *r, int n, int every)
 {
     double sum = 0;

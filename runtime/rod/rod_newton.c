@@ -159,7 +159,7 @@ double rod_part_of(const rod_work *w, double turn, double most_turn, bool room)
     return d * cut > reach ? fmin(cut, fmax(reach / d, room ? contacts_room(w) : 0)) : cut;
 }
 
-/* asked in every iteration, which may take long */
+/* called in every iteration, which may take long */
 bool rod_interrupted(rod_work *w)
 {
     double done = w->o->duration > 0 ? w->t / w->o->duration : 0;
@@ -256,7 +256,7 @@ static bool close_apart(rod_work *w, double t)
 {
     bool ok = rod_close_gaps(w, t);
     if (!w->motion && w->drag == 0)
-        contacts_parted(w, ok);
+        contacts_report_separation(w, ok);
     return ok;
 }
 
@@ -284,7 +284,7 @@ bool rod_apart(rod_work *w, double t)
     contacts_skin(w, skin, NULL);
     for (int k = 0; k < ROUNDS && ok && !contacts_part(w, w->ro->tolerance); k++) {
         ok = rod_close_gaps(w, t) || rod_descend(w, t);
-        contacts_parted(w, ok);
+        contacts_report_separation(w, ok);
     }
     ok = ok && !rod_passed(w, pos, rot, true, true);
     if (!ok) {
@@ -333,14 +333,14 @@ static bool flow_step(rod_work *w, double t, double c, double most)
     return false;
 }
 
-/* at rest, and stable where that is asked */
-static bool flow_rests(rod_work *w, double t, double most, bool asked)
+/* at rest, and stable where that is required */
+static bool flow_rests(rod_work *w, double t, double most, bool stable)
 {
     arena_pos mark = arena_mark(w->tmp);
     double *pos = arena_array(w->tmp, double, 3 * w->N), *rot = arena_array(w->tmp, double, 4 * w->N);
     state_copy(w, pos, rot, w->state.pos, w->state.rot);
     bool ok = flow_step(w, t, 0, most);
-    if (ok && asked && !rod_unclear(w) && rod_unstable(w, t)) {
+    if (ok && stable && !rod_unclear(w) && rod_unstable(w, t)) {
         state_copy(w, w->state.pos, w->state.rot, pos, rot);
         if (w->contact)
             contacts_back_flow(w);
@@ -367,13 +367,14 @@ static double drag_enough(rod_work *w, double t, double c)
  * buckled, snap or lost their balance in contact. */
 bool rod_flow(rod_work *w, double t)
 {
-    /* in contact stability is asked so long: a state that creeps along a flat way is taken where it rests */
+    /* in contact stability is required for so long: a state that creeps along a flat way is taken where it
+     * rests */
     enum { FLOW_MAX = 600, FLOW_CLEAR = 80 };
     double unit = w->scale / (rod_length(w) * rod_length(w)), c = 1e3 * unit, rest = 2e-2, down = 0.3;
     for (int k = 0; k < FLOW_MAX && c < 1e15 * unit && !rod_interrupted(w); k++) {
-        bool touch = w->contact && contacts_near(w), asked;
-        asked = !touch || (k < FLOW_CLEAR && !rod_unclear(w));
-        if (asked)
+        bool touch = w->contact && contacts_near(w), stable;
+        stable = !touch || (k < FLOW_CLEAR && !rod_unclear(w));
+        if (stable)
             c = drag_enough(w, t, c);
         if (!flow_step(w, t, c, 0.5)) {
             c *= 4;
@@ -387,9 +388,9 @@ bool rod_flow(rod_work *w, double t)
         down = fmax(0.3, 0.8 * down);
         if (size > rest)
             continue;
-        if (touch && asked && size > 1e-9 && rod_unstable(w, t))
+        if (touch && stable && size > 1e-9 && rod_unstable(w, t))
             continue; /* still leaving a saddle */
-        if (flow_rests(w, t, 0.2, asked))
+        if (flow_rests(w, t, 0.2, stable))
             return true;
         rest = size / 3;
         if (size < 1e-9)

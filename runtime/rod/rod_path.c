@@ -15,8 +15,8 @@ static bool short_elements(const rod_mesh *m)
     return most <= 1.0001 * m->radius;
 }
 
-/* A rod that goes through itself changes its link by two: such a step is no motion.  Only asked where contact
- * acts. */
+/* A rod that goes through itself changes its link by two: such a step is no motion.  Only checked where
+ * contact acts. */
 static double links(const rod_work *w, double *pos, double *rot)
 {
     rod_result x = { .rp = w->rp, .mesh = w->mesh, .r = pos, .q = rot };
@@ -275,9 +275,9 @@ void rod_path_start(rod_work *w, rod_path *p)
 }
 
 /* By arc length a state counts only where its branch leads to: up to a limit point a step goes at most twice
-   as far as its tangent tells (x* - x is the root of t* - t there), away from one twice as far as the tangent
-   at its end, and one that goes further came to another branch.  What comes to touch, or is left, may have
-   another tangent. */
+   as far as its tangent predicts (x* - x is the root of t* - t there), away from one twice as far as the
+   tangent at its end, and one that goes further came to another branch.  What comes to touch, or is left, may
+   have another tangent. */
 static bool step_along(rod_work *w, double t, double now, double end)
 {
     double reach = rod_reach(w, t, end);
@@ -349,7 +349,7 @@ static void step_done(rod_work *w, rod_path *p, double t, double now)
     p->stuck = p->modes;
 }
 
-/* start: from the reference shape to what the supports ask for at t = 0; else t from 0 to the end */
+/* start: from the reference shape to what the supports require at t = 0; else t from 0 to the end */
 bool rod_march(rod_work *w, double end, double h, bool start, rod_path *p, double *reached)
 {
     double t = 0, dt = h;

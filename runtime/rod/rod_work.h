@@ -114,7 +114,7 @@ bool rod_solve_band(rod_work *w, double t);
  * inside elements are eliminated.  least: that of the nearest, without its sign. */
 int rod_negative(rod_work *w, double *least);
 double rod_unit(const rod_work *w, int dof); /* of the linear problem */
-/* and K dy = -rate, the increments of held dofs given in dy, where that is asked: dy not NULL; without
+/* and K dy = -rate, the increments of held dofs given in dy, where dy is not NULL; without
  * contact, and with it */
 bool rod_solve_two(rod_work *w, double t, const double *rate, double *dy);
 bool rod_solve_sparse(rod_work *w, double t, const double *rate, double *dy);
@@ -134,7 +134,7 @@ void rod_element_loaded(rod_work *w, const rod_mesh *m, int e, const rod_outside
 /* forces at the points of integration: of the state, or what the increment makes of them */
 void forces_follow(rod_work *w, const double *dx);
 int rod_unstable(rod_work *w, double t); /* directions that lower the energy and keep what touches */
-/* it touches, and friction acts or moments without energy: stability is not asked */
+/* it touches, and friction acts or moments without energy: stability is not checked */
 bool rod_unclear(const rod_work *w);
 double rod_small_shift(const rod_work *w);
 /* ---- equilibria at a load ---- */
@@ -171,10 +171,10 @@ typedef struct rod_path {
     /* modes: rod_character of the last state */
     double critical[ROD_CRITICAL];
     int ncritical, modes;
-    /* modes of a state in contact that could not be left, or only for one like it: asked again when they
+    /* modes of a state in contact that could not be left, or only for one like it: tried again when they
      * change */
     int stuck;
-    bool moments; /* what modes were told without energy */
+    bool moments; /* whether modes without energy were reported */
     int descents; /* so many states in a row were found by a descent alone */
     /* where moments have no energy: rod_negative of the last state */
     int negative;
@@ -199,7 +199,7 @@ bool rod_march(rod_work *w, double end, double h, bool start, rod_path *p, doubl
 /* ---- arc length ---- */
 /* From the equilibrium at a load through limit points, which are listed, to where the branch is stable again
    beyond them: true, and the load there.  Without limit points: beyond the goal.  False: it does not come
-   back, or not the whole is asked, but the first limit point alone; the state is put back. */
+   back, or only the first limit point is wanted; the state is put back. */
 bool rod_arc(rod_work *w, rod_path *p, double from, double goal, double end, bool whole, double *to);
 double rod_reach(rod_work *w, double t, double end); /* |dx/dt| at an equilibrium; 0: not known */
 double rod_distance(rod_work *w, const double *pos, const double *rot); /* of the state from that one */
@@ -225,7 +225,7 @@ void contacts_find(rod_work *w);  /* pairs near each other */
 bool contacts_thin(rod_work *w);
 /* closest points, gaps and forces at the state; false: rods went through each other */
 bool contacts_project(rod_work *w, bool easy);
-/* forces into res, derivatives into K (NULL: not asked) */
+/* forces into res, derivatives into K (NULL: not wanted) */
 void contacts_put(rod_work *w, double *res, rod_sparse *K);
 /* the part of an increment that leaves rods on their side of each other */
 double contacts_room(const rod_work *w);
@@ -252,7 +252,7 @@ double contacts_depth(const rod_work *w);          /* of the deepest overlap of 
 bool contacts_part(rod_work *w, double enough);
 /* distances that they are held further apart by: kept, or put back */
 void contacts_skin(rod_work *w, double *keep, const double *from);
-void contacts_parted(rod_work *w, bool ok); /* whether a state was found then */
+void contacts_report_separation(rod_work *w, bool ok); /* whether a state was found then */
 void contacts_save(rod_work *w);
 void contacts_restore(rod_work *w);
 void contacts_keep_arc(rod_work *w, int which); /* two more: where an arc began, and its last point */

@@ -1,4 +1,4 @@
-# Bytes that are no text, and text without an end of line: told, never swallowed.
+# Bytes that are no text, and text without an end of line: reported, never swallowed.
 set -e
 answers() {                                     # what stands in the message
     if "$CDL" check t.cdl >out 2>&1; then echo "accepted, but it should say '$1'"; exit 1; elif [ $? -ne 3 ]; then cat out; exit 1; fi

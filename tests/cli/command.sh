@@ -60,12 +60,12 @@ has "one object" err '{"file":"<command>","line":1,"column":1,"end_line":1,"end_
 
 printf 'model m { dof x = 0; x'"''"' = 1 }\nrun m for 1\nexpect x(1) == 0.5 within 1e-6\nexpect x(1) == 0.6\n' >e.cdl
 try "an expectation that fails" 1 "$CDL" run e.cdl
-has "is told" err "e.cdl:4:1: expectation failed: x(1) == 0.6" "left 0.5"
+has "is reported" err "e.cdl:4:1: expectation failed: x(1) == 0.6" "left 0.5"
 has "all are counted" out "2 expectations: 1 met, 1 not met"
 try "several files: the worst counts" 3 "$CDL" run e.cdl <(echo 'foo')
 
 try "a full disk" 5 bash -c '"$CDL" -e "1 + 1" >/dev/full'
-has "is told" err "cannot write to standard output: No space left on device"
+has "is reported" err "cannot write to standard output: No space left on device"
 same "a reader that goes away" "1" "$("$CDL" -e '1
 2
 3' 2>err | head -n 1)"

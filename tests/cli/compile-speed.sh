@@ -39,7 +39,7 @@ twenty() { for try in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do "$C
 ms=$(spent twenty)
 verdict=ok; [ "$ms" -le $((200*slack)) ] || verdict="not ok"
 echo "$verdict bouncing_ball: checked in $((ms/20)).$((ms % 20 * 5)) ms"
-# peak memory, where the system tells it; a sanitizer has its own
+# peak memory, where the system reports it; a sanitizer has its own
 if [ -x /usr/bin/time ]; then
     kb=$(/usr/bin/time -f %M "$CDL" check "$file" 2>&1 >/dev/null | tail -1)
 elif command -v python3 >/dev/null; then

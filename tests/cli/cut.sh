@@ -48,7 +48,7 @@ CDL
 }
 rub 201 sweeping "" >large.cdl                  # 8*402^2*201 = 260 MB
 try "rows of more than 256 MB" 4 "$CDL" run large.cdl
-has "it asks for slip" err "friction needs 'slip'"
+has "it names slip" err "friction needs 'slip'"
 rub 201 sweeping ", slip = x[i]'" >slip.cdl
 try "with slip it runs" 0 "$CDL" run slip.cdl
 rub 401 auglag ", slip = x[i]'" >auglag.cdl

@@ -44,7 +44,7 @@ try "they are put together" 1 "$CDL" merge -o sh x.cdl
 for f in y.csv T.csv T.svg.gp manifest.json; do try "the same $f" 0 cmp seq/$f sh/$f; done
 rm sh/x.2-of-3.points
 try "one that is missing" 5 "$CDL" merge -o sh x.cdl
-has "is told" err "6 of 18 points of 'x' are in no shard in 'sh': 2, 5, 8"
+has "is reported" err "6 of 18 points of 'x' are in no shard in 'sh': 2, 5, 8"
 try "a shard that is none" 2 "$CDL" run --shard=4/3 x.cdl
 
 # going on: comments and layout do not matter, formulas do
@@ -76,14 +76,14 @@ kill -SEGV $child; wait $pid; rc=$?
 same "a crash is a failure" 4 $rc
 if "$CDL" --version --json | grep -q '"sanitize": *true'; then ended="its process"; else ended="its process was ended by signal 11"; fi
 has "of that point" err "c, point 2: $ended"
-has "which is told" out "c 2/4: n = 60000 failed"
+has "which is reported" out "c 2/4: n = 60000 failed"
 same "the others are there" "1 2 3" "$(tail -n +2 crash/c.csv | cut -d, -f1 | paste -sd' ')"
 
 # an interrupt keeps what was computed, and --resume goes on from there
 "$CDL" run -j 2 -o crash crash.cdl >out 2>err & pid=$!
 sleep 0.5; kill -INT $pid; wait $pid; rc=$?
 same "an interrupt" 4 $rc
-has "is told" err "interrupted"
+has "is reported" err "interrupted"
 same "what was done is kept" yes "$([ -s crash/c.points ] && echo yes)"
 same "no process stays" "" "$(ps -o pid= --ppid $pid)"
 
@@ -126,7 +126,7 @@ try "two points" 0 "$CDL" run --resume -o grown grow.cdl
 grow "[0.2, 0.4, 0.6]"
 try "one more" 0 "$CDL" run --resume -o grown grow.cdl
 has "only the new one is run" err "g: 2 of 3 points were finished before"
-same "lines tell the new number" 3 "$(grep -c '^g [123]/3: ' out)"
+same "lines show the new number" 3 "$(grep -c '^g [123]/3: ' out)"
 try "all at once" 0 "$CDL" run -o afresh grow.cdl
 same "the same file" same "$(cmp grown/g.csv afresh/g.csv && cmp grown/g.svg.csv afresh/g.svg.csv && echo same)"
 has "impacts are marked in all of them" afresh/g.svg.gp '$impacts with points'

@@ -36,3 +36,21 @@ rm -rf into
 { cat model/all.cdl; echo 'plot y'"''"' { file = "a.svg", title = "it'"'"'s a \"ball\": y'"''"' & <b> {x}_1" }'; } >model/t.cdl
 try "quotes in a title" 0 run -q -o into model/t.cdl
 has "and derivatives" into/a.svg "it's a \"ball\": y'' &amp; &lt;b> {x}_1" ">y''</text>"
+
+# -- what gnuplot writes counts towards --disk
+{ cat model/all.cdl; echo 'plot y { file = "a.svg" }'; } >model/t.cdl
+rm -rf into
+run -q -o into model/t.cdl
+numbers=$(($(wc -c <into/a.svg.csv) + 2 * $(wc -c <into/a.svg.gp))) picture=$(wc -c <into/a.svg)
+rm -rf into
+try "no room for the picture" 5 run -q --disk $((numbers + picture / 2)) -o into model/t.cdl
+has "is an error" err "cannot write 'into/a.svg'" "more than --disk allows"
+same "and leaves nothing of it" "" "$(find into -name a.svg -o -name '.cdl-plot*')"
+cat >bin/gnuplot <<'TXT'
+#!/bin/sh
+while :; do printf '%01000000d' 1; done >picture
+TXT
+PATH=$PWD/bin:$PATH try "a picture without end" 5 timeout 20 "$CDL" run -q --disk 5M -o into model/t.cdl
+printf '#!/bin/sh\nwhile :; do :; done\n' >bin/gnuplot
+PATH=$PWD/bin:$PATH try "a gnuplot that does not end, within --time" 3 timeout 20 "$CDL" run -q --time 2 -o into model/t.cdl
+has "is reported" err "this takes longer than --time allows (2 s)"

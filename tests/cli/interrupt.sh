@@ -1,6 +1,6 @@
 #!/bin/bash
 # Whatever the command does, an interrupt or SIGTERM ends it within a second, in order, and no process is left.
-. "${srcdir:?}/tests/cli/common"
+. "${srcdir:?}/tests/cli/stopping"
 
 cat >many.cdl <<'CDL'
 model beads {
@@ -12,26 +12,6 @@ model beads {
 }
 run beads for 1e5 with sweeping(h = 1e-3, every = 10)
 CDL
-now() { date +%s%N; }
-# stop NAME SIGNAL SECONDS COMMAND...: started, stopped after some seconds; how long it takes to end then
-stop() {
-    local name=$1 sig=$2 after=$3 pid t took rc; shift 3
-    setsid "$@" >out 2>err </dev/null & pid=$!
-    sleep "$after"
-    if ! kill -0 $pid 2>/dev/null; then
-        wait $pid; rc=$?
-        if [ $rc -eq 0 ]; then echo "ok $name # SKIP it had ended"; return; fi
-        echo "not ok $name"; echo "exit $rc before it was stopped"; sed 's/^/    /' err | head; failed=1; return
-    fi
-    t=$(now); kill -"$sig" $pid
-    wait $pid; rc=$?
-    took=$((($(now) - t) / 1000000))
-    if [ $took -lt ${most:-1500} ] && [ $rc -lt 128 ]; then echo "ok $name $sig"; else
-        echo "not ok $name $sig"; echo "it took $took ms, exit $rc"; sed 's/^/    /' err | head; failed=1; fi
-    if pgrep -s $pid >left 2>/dev/null; then echo "not ok $name $sig leaves processes"; cat left; failed=1; fi
-    if find . -name '*.part' | grep -q .; then echo "not ok $name $sig leaves a file half written"; find . -name '*.part'; failed=1; find . -name '*.part' -delete; fi
-}
-
 # -- text, checks, evaluation, elaboration
 { for i in $(seq 1 60000); do echo "let v$i = [$i, 2*$i, sin($i), cos($i)*[1, 2]*[3, 4]]"; done; } >text.cdl
 cat >eval.cdl <<'CDL'

@@ -11,7 +11,7 @@ plot y against t { file = "it's.svg", title = "a \"ball\"; `touch hacked`" }
 CDL
 try "files are written" 0 "$CDL" run -o dir/sub o.cdl
 same "a header row" "t,y,y',floor.rn" "$(head -n 1 dir/sub/deep/in/y.csv)"
-same "rows at the times asked for" "0 0.25 0.5 0.75 1" "$(tail -n +2 dir/sub/deep/in/y.csv | cut -d, -f1 | paste -sd' ')"
+same "rows at the given times" "0 0.25 0.5 0.75 1" "$(tail -n +2 dir/sub/deep/in/y.csv | cut -d, -f1 | paste -sd' ')"
 same "a row for each sample" 102 "$(wc -l <dir/sub/all.csv)"
 same "numbers read back exactly" "0.01,0.9995095" "$(sed -n 3p dir/sub/all.csv)"
 same "a row for each impact" yes "$([ "$(wc -l <dir/sub/impacts.csv)" -gt 1 ] && echo yes)"
@@ -31,15 +31,15 @@ same "and the data" 102 "$(wc -l <"plain/it's.svg.csv")"
 
 mkdir taken; mkdir taken/all.csv
 try "where a folder is" 5 "$CDL" run -o taken o.cdl
-has "it is told" err "cannot write 'taken/all.csv': Is a directory"
+has "it is reported" err "cannot write 'taken/all.csv': Is a directory"
 touch file
 try "where a file is a folder" 5 "$CDL" run -o file o.cdl
-has "it is told" err "Not a directory"
+has "it is reported" err "Not a directory"
 if [ -e /dev/full ]; then
     ln -s /dev/full full.csv
     cp ball.cdl d.cdl; printf 'run ball for 1\nsave t, y { file = "full.csv" }\n' >>d.cdl
     try "a full disk" 5 "$CDL" run --allow-outside d.cdl
-    has "is told" err "No space left on device"
+    has "is reported" err "No space left on device"
     same "and a device stays one" "/dev/full" "$(readlink full.csv)"
 fi
 
@@ -69,7 +69,7 @@ try "an experiment" 0 "$CDL" run x.cdl
 same "all points in one file" "e,t,y" "$(head -n 1 x.csv)"
 same "their rows" 7 "$(wc -l <x.csv)"
 same "a row a point" 3 "$(wc -l <T.csv)"
-same "curves are told apart" "point,e,t,y" "$(head -n 1 y.svg.csv)"
+same "curves have columns of their own" "point,e,t,y" "$(head -n 1 y.svg.csv)"
 same "a line a point" 2 "$(grep -c '^x [12]/2: e = 0\.[24]; T = ' out)"
 
 cp ball.cdl a.cdl; printf 'run ball for 1 with sweeping(h = 1e-2)\nanimate("a.svg", y)\n' >>a.cdl

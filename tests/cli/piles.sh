@@ -62,7 +62,7 @@ same "motions are written" yes "$([ "$(csv a | wc -l)" -ge 2 ] && echo yes)"
 same "the same bytes again" "$(csv a)" "$(csv b)"
 same "the same bytes in two processes" "$(csv a)" "$(csv c)"
 
-# a step that has no solution: from t = 0.5 on x is asked to be in two places
+# a step that has no solution: from t = 0.5 on x has to be in two places
 cat >torn.cdl <<'CDL'
 model torn {
     dof x = 0, y = 0
@@ -75,6 +75,6 @@ run torn for 1 with sweeping(h = 1e-2)
 expect last(y) == -0.5 within abs(0.005)     # steps without a solution are of first order
 CDL
 try "an unsolved step stops the run" 4 "$CDL" run torn.cdl
-has "and is told" err "error: the contact problem was not solved at t = 0.52: constraint 'held', residual 0.00" "(tolerance 1e-12)" "torn.cdl:5:5:"
+has "and is reported" err "error: the contact problem was not solved at t = 0.52: constraint 'held', residual 0.00" "(tolerance 1e-12)" "torn.cdl:5:5:"
 try "or is kept in mind" 0 "$CDL" run --keep-going torn.cdl
 has "with its residual" out "100 steps to t = 1," "residual 0.00"

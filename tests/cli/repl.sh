@@ -7,7 +7,7 @@ same "values are printed" "2|[1, 2]|2|7" "$(grep -E '^[0-9[]' out | paste -sd'|'
 printf 'foo\n1 + 1\n:hepl\n' >in
 try "errors do not end it" 3 bash -c '"$CDL" <in'
 same "what comes after is executed" 2 "$(cat out)"
-has "they are told" err "<input>:1:1: error: unknown name 'foo'" "did you mean ':help'?"
+has "they are reported" err "<input>:1:1: error: unknown name 'foo'" "did you mean ':help'?"
 printf ':load ball.cdl\nrun ball for 1\ncount(floor.impacts) > 0\n:quit\n3\n' >in
 try ":load and :quit" 0 bash -c '"$CDL" <in'
 has "what was loaded is there" out "true"
@@ -18,14 +18,14 @@ printf 'run ball for 1e5 with sweeping(h = 1e-4)\nsave t, y { file = "l.csv", ev
 "$CDL" run long.cdl >out 2>err & pid=$!
 sleep 0.3; kill -INT $pid; wait $pid; rc=$?
 same "an interrupt ends a run in order" 4 $rc
-has "it is told" err "interrupted at t = "
+has "it is reported" err "interrupted at t = "
 has "in the summary too" out ", interrupted"
 same "what was computed is written" "t,y" "$(head -n 1 l.csv)"
 same "and no other run begins" 1 "$(grep -c '^ball:' out)"
 
 printf ':help sweeping\n:help newton\n:help unknown-unit\n:help settle_time\n## A falling thing.\nmodel m { dof x = 1; x'"''"' = -x }\n:help m\nrun m for 1\nx\n:plot x\n:show equations\n:type 3 [m]\nlet a = 1\nlet a = 2\n:save s.cdl\n:undo\na\n:history\n:time run m for 1\n' >in
 try "commands of the session" 0 bash -c '"$CDL" <in'
-has ":help tells of backends, laws, errors, functions" out "backend sweeping:" "newton(e)" "error 'unknown-unit'" "settle_time(c)"
+has ":help describes backends, laws, errors, functions" out "backend sweeping:" "newton(e)" "error 'unknown-unit'" "settle_time(c)"
 has "and of what was defined" out "A falling thing."
 has "a series is a line of bars" out "█" "series of 1001 samples"
 has ":show, :type" out "x'' = -x" "a number in [m]"
@@ -80,11 +80,11 @@ try ":time, :type, :show, :set" 0 bash -c '"$CDL" <in'
 same "values of parameters need no other program" "0 1 0 0" "$(sed -n 's/.* s, \([0-9]*\) models* compiled/\1/p' out | paste -sd' ')"
 same "for each of 200 points" 200 "$(grep -c '^x [0-9]*/200: ' out)"
 same ":type" "a series|a number in [m/s]|a vector of 2 numbers|a function" "$(grep -E '^a ' out | paste -sd'|')"
-has "members are told" out "constraint floor, 0 impacts, with: gap, rn, status, impacts"
+has "members are listed" out "constraint floor, 0 impacts, with: gap, rn, status, impacts"
 has ":show" out "y[i]'' = -9.81 for i in 1..3" "model ball"
 same ":set quiet" 2 "$(grep -c '^ball: sweeping, \|^ball: sweeping (chosen), 1000 steps to t = 0.1' out | awk '{ print $1 - 1 }')"
 printf ':time\n:type\n:set\n:set quiet maybe\n:show\n:show model\n:help :load\n:help gap\n:help h\n' | "$CDL" >out 2>err
-has "what they need is told" err ":time needs a statement" ":type needs an expression" "'quiet maybe' is no option" ":show ast|model" "nothing was typed yet"
+has "what they need is said" err ":time needs a statement" ":type needs an expression" "'quiet maybe' is no option" ":show ast|model" "nothing was typed yet"
 has ":help knows commands, results, options" out ":load FILE" "result of a constraint: the gap" "option of sweeping: time step"
 cat >in <<'CDL'
 model string {
@@ -100,7 +100,7 @@ CDL
 try "a field by vim" 0 bash -c '"$CDL" <in'
 has "is printed as formulas" out "field u', x = -1 to 1" "  u' = -2*x  for -0.2928932188 <= x <= 0.2928932188"
 
-# mistakes that beginners make: what to do is told
+# mistakes that beginners make: the hint says what to do
 cat >in <<'CDL'
 model pend { dof a = 0.5; param g = 9.81, l = 1; a'' = -g/l*sin(a) }
 run pend for 1
@@ -118,7 +118,7 @@ print(a)
 quit
 CDL
 try "mistakes" 3 bash -c '"$CDL" <in'
-has "are told with what to do" err "a unit stands in brackets: 10 [s]" "write plot y against t" 'write file = "a.png"' "a function is called with brackets: max(a)" \
+has "are reported with what to do" err "a unit stands in brackets: 10 [s]" "write plot y against t" 'write file = "a.png"' "a function is called with brackets: max(a)" \
     "functions take a series: max(y)" "a measure has a name: measure m = max(y)" "no run so far has anything of this name" \
     "write 3 [m] for the unit, 3*m to multiply" "write [m]" "use brings in definitions" "an expression by itself is printed" "commands begin with a colon: :quit"
 try "and nothing is written" 1 test -e pend.svg

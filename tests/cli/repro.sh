@@ -9,7 +9,7 @@ expect n >= 1  "rebounds"
 save t, y { file = "sub/y.csv" }
 CDL
 try "a run" 0 "$CDL" run -o out1 -p e=0.4 m.cdl
-has "the manifest tells it" out1/manifest.json '"manifest": 1' '"version":' '"compiler":' '"blas":' '"host": "Linux' '"parameters": {"e": "0.4"}' \
+has "the manifest holds it" out1/manifest.json '"manifest": 1' '"version":' '"compiler":' '"blas":' '"host": "Linux' '"parameters": {"e": "0.4"}' \
     '"role": "main", "path": "m.cdl"' "$(sha256sum <m.cdl | cut -d' ' -f1)" '"models": [{"name": "ball", "ir": "' \
     '"path": "sub/y.csv", "sha256": "'"$(sha256sum <out1/sub/y.csv | cut -d' ' -f1)" '"text":"n >= 1","ok":true' '"met": 1, "missed": 0' '"g":9.81'
 try "again" 0 "$CDL" repro out1/manifest.json
@@ -21,7 +21,7 @@ try "a file that was changed does not matter when the bytes come again" 0 "$CDL"
 sum=$(sha256sum <out1/sub/y.csv | cut -d' ' -f1)
 sed -i -E "s/(\"path\": \"sub.y.csv\", \"sha256\": \")[0-9a-f]+/\1$sum/; s/\"low\":[^,}]*/\"low\":7/" out1/manifest.json
 try "other numbers" 1 "$CDL" repro out1/manifest.json
-has "are told with their difference" out "sub/y.csv: column y: 1 of 101 numbers differ, at most by 1e-07 (relative 1e-07) in row 2" "runs[1].measures.low: 7 and" "2 differences"
+has "are reported with their difference" out "sub/y.csv: column y: 1 of 101 numbers differ, at most by 1e-07 (relative 1e-07) in row 2" "runs[1].measures.low: 7 and" "2 differences"
 same "nothing is left behind" "" "$(find "${TMPDIR:-/tmp}" -maxdepth 1 -name 'cdl-repro.*' -user "$(id -u)" -newer out1/manifest.json 2>/dev/null)"
 try "no manifest" 5 "$CDL" repro none.json
 echo '{}' >no.json
@@ -53,3 +53,6 @@ try "one folder" 2 "$CDL" diff out2
 try "within limits" 0 "$CDL" repro --time 60 --memory 1G --disk 1M out3/manifest.json
 try "beyond one" 3 "$CDL" repro --memory 1 out3/manifest.json
 has "which is named" err "more memory than --memory allows"
+echo '{' >broken.json
+try "a manifest that cannot be read is a difference" 1 "$CDL" diff out2/manifest.json broken.json
+has "which is reported" out "broken.json: cannot be read"

@@ -17,9 +17,14 @@ bad "an empty field at the end" '0,0,0\n0,1,' 5 "m/p.csv:2:4"
 bad "no names that are known" 'a,b\n0,1\n' 5 "m/p.csv:1:1"
 bad "a point twice" '0,0,0\n0,0,0\n' 5 "m/p.csv:2:1"
 bad "few points" '0,0,0\n0,0,1\n0,0,3\n' 5 "m/a.cdl:1:71"
+bad "a zero byte" '# a\0b\n0,0,0\n' 5 "m/p.csv:1:4"
 bad "another length" '0,0,0\n0,0,1\n0,0,2\n0,0,3.5\n' 4 "m/a.cdl:1:59"
 printf '0,0,0\n0,0,1\n0,0,2\n0,0,3\n' >m/p.csv
 try "straight" 0 "$CDL" run -o d m/a.cdl
 cp d/w.csv m/p.csv
 try "a saved rod" 0 "$CDL" run -o d2 m/a.cdl
 same "is the same" "0,0,3" "$(tail -n 1 d2/w.csv | cut -d, -f2-4)"
+has "the manifest holds the file" d2/manifest.json '"role": "data", "path": "m/p.csv", "name": "m/p.csv", "sha256": "'"$(sha256sum <m/p.csv | cut -d' ' -f1)"
+mv m/p.csv gone
+try "so it is run again without it" 0 "$CDL" repro d2/manifest.json
+mv gone m/p.csv

@@ -23,7 +23,7 @@ same "the same rows" same "$(cmp a/y.csv b/y.csv && echo same)"
 same "the same arrays" same "$(cmp a/y.npz b/y.npz && echo same)"
 same "no file is left" "" "$(find . "${TMPDIR:-.}" -maxdepth 2 -name 'cdl-*' 2>/dev/null)"
 try "--spill is a number" 2 "$CDL" run --spill=much long.cdl
-has "and told so" err "'much' is no value of --spill"
+has "and reported" err "'much' is no value of --spill"
 
 # ten times the samples, the same memory
 sed '/^save/d; /^measure between/d' long.cdl >lean.cdl
@@ -43,7 +43,7 @@ fi
 
 (ulimit -f 20000; exec "$CDL" run -o d --spill=1 -p n=2e6 --json lean.cdl) >out 2>err
 same "no room for samples" 5 $?
-has "is told" err "no more samples could be kept: File too large" "option every of the backend"
+has "is reported" err "no more samples could be kept: File too large" "option every of the backend"
 has "and marked" out '"status":"failed","incomplete":true'
 
 # a run that is stopped: what was computed is written
@@ -76,7 +76,7 @@ run osc for 1 with events(every = 0.1)
 run osc for 1 with penalty(every = 0.1)
 CDL
 try "fewer samples" 0 "$CDL" run every.cdl
-has "as many as asked for" out "n = 11"
+has "as many as wanted" out "n = 11"
 cat >fam.cdl <<'CDL'
 model gas {
     dof p[i in 1..100] in R2 = [i, 0]
@@ -89,4 +89,4 @@ max(touch[1, 2].rn)
 settle_time(touch[1, 2])
 CDL
 try "families whose states are not kept" 3 "$CDL" run fam.cdl
-same "each use is told" 3 "$(grep -c "constraint 'touch' has 4950 members: of so many, gaps, forces and states are not kept" err)"
+same "each use is reported" 3 "$(grep -c "constraint 'touch' has 4950 members: of so many, gaps, forces and states are not kept" err)"

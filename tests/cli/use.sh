@@ -40,21 +40,21 @@ echo 'a' >v.cdl; echo 'use "sub/other.cdl" as o' >>v.cdl
 try "with as, names are behind the alias only" 3 "$CDL" check v.cdl
 printf 'use "sub/other.cdl" as o\no.c\n' >w.cdl
 try "a name that is not there" 3 "$CDL" check w.cdl
-has "is told" err "'o' has no member 'c'"
+has "is reported" err "'o' has no member 'c'"
 echo 'use std.shape' >x.cdl
 try "a library that is not there" 3 "$CDL" check x.cdl
-has "is told" err "x.cdl:1:1: error: there is no library 'std.shape'" "did you mean 'std.shapes'?"
+has "is reported" err "x.cdl:1:1: error: there is no library 'std.shape'" "did you mean 'std.shapes'?"
 echo 'use "no.cdl"' >y.cdl
 try "a file that is not there" 5 "$CDL" check y.cdl
-has "is told" err "y.cdl:1:1: error: cannot read 'no.cdl'"
+has "is reported" err "y.cdl:1:1: error: cannot read 'no.cdl'"
 echo 'use "b.cdl"' >a.cdl; echo 'use "c.cdl" as c' >b.cdl; echo 'use "b.cdl" as b' >c.cdl
 try "a circle" 3 "$CDL" check a.cdl
-has "is told with its chain" err "c.cdl:1:1: error: files use each other in a circle: b.cdl -> c.cdl -> b.cdl"
+has "is reported with its chain" err "c.cdl:1:1: error: files use each other in a circle: b.cdl -> c.cdl -> b.cdl"
 echo 'use "self.cdl"' >self.cdl
 try "a file that uses itself" 3 "$CDL" check self.cdl
 echo 'let x = (' >broken.cdl; printf 'use "broken.cdl" as b\nb.x\n' >z.cdl
 try "errors of a file that is used" 3 "$CDL" check z.cdl
 has "are its own" err "broken.cdl:1:"
-same "and only they are told" 1 "$(grep -c error: err)"
+same "and only they are reported" 1 "$(grep -c error: err)"
 printf 'use "sub/other.cdl" as a\nuse "sub/third.cdl" as a\n' >d.cdl
 try "a name twice" 3 "$CDL" check d.cdl

@@ -24,6 +24,6 @@ try "in the session" 0 bash -c '"$CDL" <in'
 same "of what was loaded, and of a file" 2 "$(grep -c 'model two: not known' out)"
 printf 'model m { dof x = 1; x'"''"' = y }\n' >bad.cdl
 try "errors come first" 3 "$CDL" check --wellposed bad.cdl
-same "and nothing else is told" "" "$(cat out)"
+same "and nothing else is printed" "" "$(cat out)"
 try "a typing error" 2 "$CDL" check --welposed w.cdl
 has "has a proposal" err "did you mean '--wellposed'?"

@@ -133,7 +133,7 @@ run ball for 1
 save t, y { file = "y.xlsx" }
 CDL
 try "an ending that nothing writes" 3 "$CDL" check bad.cdl
-has "is told with its place" err 'bad.cdl:10:20: error: save writes no .xlsx files' 'it writes .csv, .jsonl, .npy, .npz, .vtk, .vtp and .svg'
+has "is reported with its place" err 'bad.cdl:10:20: error: save writes no .xlsx files' 'it writes .csv, .jsonl, .npy, .npz, .vtk, .vtp and .svg'
 cp ball.cdl two.cdl
 cat >>two.cdl <<'CDL'
 run ball for 1
@@ -141,10 +141,18 @@ save t, y { file = "y.npy" }
 save y { file = "y.vtk" }
 CDL
 try "two arrays for one file" 3 "$CDL" run two.cdl
-has "are told" err 'a .npy file holds one array, not 2' 'file = "y.npz"' 'a .vtk file holds one field in the plane'
+has "are reported" err 'a .npy file holds one array, not 2' 'file = "y.npz"' 'a .vtk file holds one field in the plane'
 if [ -e /dev/full ]; then
     ln -s /dev/full full.npz
     cp ball.cdl full.cdl; printf 'run ball for 1\nsave t, y { file = "full.npz" }\n' >>full.cdl
     try "a full disk" 5 "$CDL" run --allow-outside full.cdl
-    has "is told" err "No space left on device"
+    has "is reported" err "No space left on device"
 fi
+
+# -- what a point writes at once has the bytes of a run alone, however long it is
+membrane='model m { param f = 1; domain x in 0..1, y in 0..1; field u(x, y); -laplacian(u) = -f; obstacle u >= -0.1; boundary u = 0 }'
+printf '%s\nrun m with active_set(cells = 40)\nsave u { file = "v.1.vtk" }\n' "$membrane" >alone.cdl
+printf '%s\nexperiment e { sweep f in [1, 2]; run m(f = f) with active_set(cells = 40); save u { file = "v.vtk" } }\n' "$membrane" >points.cdl
+"$CDL" run -q -o alone alone.cdl 2>/dev/null
+"$CDL" run -q -o points points.cdl 2>/dev/null
+try "a long file of a point" 0 cmp alone/v.1.vtk points/v.1.vtk

@@ -21,8 +21,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             cdl_set_callbacks(one, &to);
             said = 0;
             cdl_status shown = cdl_show_text(one, stages[i], "t.cdl", p, size);
-            /* a model whose sizes hang on a parameter without a value is well, but has nothing to show: that
-             * is told */
+            /* a model whose sizes depend on a parameter without a value is well, but has nothing to show:
+             * that is told */
             require(shown == CDL_OK || (i > 0 && shown == CDL_MODEL && said > 0));
             cdl_free(one);
         }

@@ -14,6 +14,17 @@ void tell(FILE *to, const char *fmt, ...)
     va_end(v);
 }
 
+int interrupts_seen(void)
+{
+    return 0;
+}
+
+int interrupts_callback(void *ud)
+{
+    (void)ud;
+    return 0;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const char *set[] = { "time", "memory", "disk" }, *to[] = { "0.5", "300M", "4M" };

@@ -67,7 +67,7 @@ static const char good[] =
 static const char bad[] =
     "model b {\n    parm g = 1\n    dof x = 0 [m]\n    x'' = -k + 1 [s]\n}\nlet z = sqr(2)\n";
 
-/* Memory is asked for in blocks: a comment of some length before the text makes them end elsewhere in it. */
+/* Memory is allocated in blocks: a comment of some length before the text makes them end elsewhere in it. */
 enum { SHIFTS = 100, SHIFT = 661 };
 static char text_of[SHIFTS * SHIFT + sizeof good];
 static size_t shifted(size_t pad)
@@ -129,7 +129,7 @@ static void test_every_failure(void **state)
     for (size_t shift = 0; shift < SHIFTS; shift++) {
         meter m = { 0 };
         size_t len = shifted(shift * SHIFT);
-        /* with all the memory it asks for: the bad text is told */
+        /* with all the memory it needs: the bad text is reported */
         assert_int_equal(whole(&m, &said, len), CDL_MODEL);
         assert_int_equal(m.live, 0);
         assert_true(said > 0);

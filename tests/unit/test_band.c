@@ -69,7 +69,7 @@ static void column_hangs(void **s)
         assert_float_equal(p->r[i], i - 4, 1e-12);
 }
 
-/* the same contact twice: no unique solution, told and left as it was */
+/* the same contact twice: no unique solution, reported and left as it was */
 static void twice_is_told(void **s)
 {
     (void)s;

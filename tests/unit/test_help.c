@@ -31,7 +31,7 @@ static void known(const char *name)
     said.n = 0;
     said.out[0] = 0;
     if (cdl_help(s, name) != CDL_OK)
-        fail_msg("nothing is known of '%s'", name);
+        fail_msg("no help for '%s'", name);
     if (said.n < 10)
         fail_msg(":help %s says only '%s'", name, said.out);
     const char *empty = strstr(said.out, ": \n");

@@ -149,6 +149,9 @@ static void names(void **state)
             assert_int_equal(found, op);
         assert_true(strlen(op_doc((op_code)op)) > 3);
         assert_in_range(op_unit_rule((op_code)op), UNIT_SAME, UNIT_ANGLE);
+        assert_int_equal(op_compares((uint32_t)op), op_unit_rule((op_code)op) == UNIT_SAMEB);
+        assert_int_equal(op_decides((uint32_t)op),
+                         op_compares((uint32_t)op) || op_unit_rule((op_code)op) == UNIT_BOOL);
     }
     assert_int_equal(op_find("sin"), OP_SIN);
     assert_int_equal(op_find("if"), OP_SELECT);

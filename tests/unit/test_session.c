@@ -193,7 +193,7 @@ static void failed_runs_are_told(void **state)
         run(s, "model m { dof x = 0\n x*x'' = 1 }\nrun m for 1\nlet q = x(1)\nexpect x(1) == 0\nx(1)\n"),
         CDL_SOLVER);
     assert_has(h.err, "error: the mass matrix is not positive definite at t = 0");
-    assert_null(strstr(h.err, "unknown")); /* what hangs on it is left out */
+    assert_null(strstr(h.err, "unknown")); /* what depends on it is left out */
     assert_int_equal(cdl_finish(s), CDL_SOLVER);
     assert_has(h.out, "1 not tried");
     assert_int_equal(run(s, "run m for\n"), CDL_MODEL);

@@ -118,7 +118,7 @@ static void forces_add_up(void **state)
     kit_free(k);
 }
 
-/* a mass that is not positive is told with its row and the statement that gave it */
+/* a mass that is not positive is reported with its row and the statement that gave it */
 static void bad_mass_is_located(void **state)
 {
     (void)state;

@@ -67,7 +67,7 @@ static index_set triangle(int lo, int hi)
     return (index_set){ .n = 2, .r = { { .lo = lo, .hi = hi }, { .lo = 1, .lo_stride = { 1 }, .hi = hi } } };
 }
 
-/* What an input is for a member, told apart from kernel_gather. */
+/* What an input is for a member, without kernel_gather. */
 typedef struct {
     const inputs *from;
     const int32_t *index;
