@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/whole.h"
-#include "clock/clock.h"
+#include "clock/later.h"
 #include "lower/assemble.h"
 #include "motion/gate.h"
 #include "rod/rod.h"
@@ -479,6 +479,7 @@ static void run_cut(session *s, run *r)
     x->where = SPAN_NONE;
     x->status = s->budget.why == SPENT_MEMORY ? RUN_FAILED : RUN_INTERRUPTED;
     x->dense = NULL;
+    later_audit(x);
     if (motion)
         x->t_end = x->t[x->samples - 1];
     r->cut = !motion;
@@ -563,11 +564,6 @@ static double deepest(const results *r, size_t c, scan *rest)
     return worst;
 }
 
-static double last_drift(const results *r)
-{
-    return r->samples && r->drift ? r->drift[r->samples - 1] : 0;
-}
-
 enum { SUMMARY_CONTACTS = 6 };
 
 static void summary_contacts(session *s, const results *r, text *t)
@@ -611,10 +607,10 @@ static void summary(session *s, const run *r)
     if (x->solver)
         text_printf(&t, " (%s)", x->solver);
     text_putc(&t, '\n');
-    if (x->samples && x->energy && x->dissipated)
-        text_printf(&t, "  energy %.6g to %.6g, dissipated %.6g, drift %.3g, balance %.3g\n", x->energy[0],
-                    x->energy[x->samples - 1], x->dissipated[x->samples - 1], last_drift(x),
-                    x->power_balance);
+    if (results_have_energy(x) && x->dissipated)
+        text_printf(&t, "  energy %.6g to %.6g, dissipated %.6g, drift %.3g, balance %.3g\n",
+                    results_energy(x, 0), results_energy(x, x->samples - 1), x->dissipated[x->samples - 1],
+                    results_drift(x), x->power_balance);
     if (!isnan(x->error))
         text_printf(&t, "  error at most about %.3g, by a run with half the step\n", x->error);
     if (x->at_once)
@@ -670,7 +666,7 @@ static void run_record(session *s, const run *r)
     if (!isnan(r->r->error))
         rec->error = fmax(rec->error, r->r->error);
     rec->power_balance = fmax(rec->power_balance, r->r->power_balance);
-    double drift = last_drift(r->r);
+    double drift = results_drift(r->r);
     if (fabs(drift) > fabs(rec->drift))
         rec->drift = drift;
 }
@@ -802,7 +798,7 @@ static const built *run_prepare(session *s, const ast *e, arguments *args, const
 void run_statement(session *s, const ast *e)
 {
     arguments args = { 0 };
-    run_options o = { 0 };
+    run_options o = { .later = true };
     const backend *b;
     size_t errors = s->d->errors;
     if (!s->experiment)

@@ -45,6 +45,7 @@ typedef struct run_options {
     double value[MAX_OPTIONS]; /* in the order of backend->option; defaults filled in */
     const char *word[MAX_OPTIONS];
     bool keep_going;
+    bool later;        /* columns that follow from the states may be made when they are read (later.h) */
     bool only_general; /* steps that have a short way of their own take the long one: for tests */
     /* asked now and then with the fraction done: true stops the run in order.  May be NULL. */
     bool (*progress)(void *ud, double done);

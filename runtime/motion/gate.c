@@ -1,7 +1,7 @@
 #include "gate.h"
 #include <math.h>
 #include <string.h>
-#include "clock/clock.h"
+#include "clock/later.h"
 #include "program/system.h"
 
 struct gate {
@@ -246,15 +246,15 @@ static bool finite_columns(check *k, int64_t at)
 {
     results *r = k->r;
     size_t nq = (size_t)r->prog->nq, first = (size_t)at * nq;
-    double sum = r->t[at] + r->energy[at] + r->work[at] + r->dissipated[at];
+    double sum = r->t[at] + (r->energy ? r->energy[at] : 0) + r->work[at] + r->dissipated[at];
     for (size_t i = 0; i < nq; i++)
-        sum += 0 * (r->q[first + i] + r->v[first + i] + r->acc[first + i]);
+        sum += 0 * (r->q[first + i] + r->v[first + i] + (r->acc ? r->acc[first + i] : 0));
     if (isfinite(sum))
         return true;
     for (size_t i = 0; i < nq; i++) {
-        const double *of[] = { r->q + first, r->v + first, r->acc + first };
+        const double *of[] = { r->q + first, r->v + first, r->acc ? r->acc + first : NULL };
         static const char *const mark[] = { "", "'", "''" };
-        for (int j = 0; j < 3; j++)
+        for (int j = 0; j < 3 && of[j]; j++)
             if (!isfinite(of[j][i]))
                 return results_fail(r, mass_where(r->prog, (int)i),
                                     arena_printf(r->a, "%s%s is not finite at t = %s",
@@ -371,8 +371,8 @@ static bool reactions_hold(check *k, size_t c, int64_t at)
 static bool energy_holds(check *k, int64_t at)
 {
     results *r = k->r;
-    double is = gate_energy(k->g), kept = r->energy[at];
-    if (fabs(is - kept) <= 1e-9 * (fabs(is) + fabs(kept)) + 1e-9 * fabs(r->energy[0]) + 1e-300)
+    double is = gate_energy(k->g), kept = results_energy(r, at);
+    if (fabs(is - kept) <= 1e-9 * (fabs(is) + fabs(kept)) + 1e-9 * fabs(results_energy(r, 0)) + 1e-300)
         return true;
     return results_fail(r, SPAN_NONE,
                         arena_printf(r->a, "the energy kept at t = %s is %s, that of the state is %s",
@@ -460,9 +460,11 @@ static void check_run(results *r, const void *ud, arena *scratch)
     int64_t look = numbers > NUMBERS ? (int64_t)(numbers / NUMBERS) + 1 : 1;
     int64_t most = (int64_t)fmin(SAMPLES, fmax(2e6 / (members + p->nq), 4)),
             stride = r->samples > most ? r->samples / most : 1, count = 0;
+    if (!later_finite(r))
+        results_need(r, PART_ENERGY);
     if (!survey(&k, look))
         return;
-    bool energy = r->energy && !p->has_delay.file;
+    bool energy = results_have_energy(r) && !p->has_delay.file;
     results_rest(r);
     for (int64_t at = 0; at < r->samples; at += stride, count++) {
         if (count % 64 == 63)

@@ -300,6 +300,30 @@ COPIED bool quick_step(sweep *w, const struct quick *p, double end, copy y)
 }
 
 /* ---- steps of the run ---- */
+/* what is kept of the state now */
+COPIED void quick_sample(sweep *w, const struct quick *p, int64_t at, copy y)
+{
+    const contact_state *k = p->k;
+    results *r = w->r;
+    if (k && closed(w, k)) {
+        sweep_sample_state(w, at);
+        return;
+    }
+    for (int i = 0; i < y.n; i++) {
+        r->q[at * y.n + i] = w->q[i];
+        r->v[at * y.n + i] = w->v[i];
+    }
+    for (int i = 0; !(r->absent & PART_ACC) && i < y.n; i++)
+        r->acc[at * y.n + i] = w->f[i];
+    if (!k)
+        return;
+    k->out->gap[at] = *k->c->gap;
+    k->out->rn[at] = 0;
+    k->out->status[at] = STATUS_OPEN;
+    for (int j = 0, n = k->out->nslip; j < n; j++)
+        k->out->rt[at * n + j] = 0;
+}
+
 COPIED void quick_steps(sweep *w, run_clock *c, int64_t count, copy y)
 {
     const struct quick *p = w->quick;
@@ -312,6 +336,10 @@ COPIED void quick_steps(sweep *w, run_clock *c, int64_t count, copy y)
         w->account.step_from = from;
         from = w->t = end;
         if (!clock_plain(c, end))
+            continue;
+        if (w->r->later)
+            quick_sample(w, p, clock_sample_state(c, end), y);
+        else if (!clock_sample(c, end))
             return;
     }
 }

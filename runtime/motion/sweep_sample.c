@@ -3,6 +3,12 @@
 #include <string.h>
 #include "sweep.h"
 
+struct sample_later {
+    later_ops ops;
+    sample_sum *kinetic, *potential;
+    double *kinetics, *potentials; /* LANES */
+};
+
 static void show(const contact *c, const double *map, const double *x, double scale, double *out)
 {
     int shown = c->fam->shown;
@@ -33,6 +39,28 @@ static void sample_far(sweep *w, contact_result *r, const family *fam, size_t fi
         r->gap[first + m] = term_value(&fam->gap, &w->s->in, index);
 }
 
+/* reactions, gap and state of a contact; what it slips by is in x4 */
+static void sample_contact(sweep *w, const contact_state *k, int64_t at, double over, bool instant)
+{
+    contact *c = k->c;
+    contact_result *r = k->out;
+    size_t m = (size_t)(at * r->members + c->member), ns = (size_t)r->nslip;
+    const double *P = instant ? k->r : k->P;
+    int a = k->normal;
+    double slip = 0, f = instant ? 1 : over;
+    r->gap[m] = *c->gap;
+    r->rn[m] = a ? f * P[0] : c->normal;
+    if (c->fam->d) {
+        if (!closed(w, k) && !k->offset_fixed) {
+            system_at(w->s, w->t, w->q, w->v);
+            contact_rows(w->s, c, w->M, false);
+        }
+        slip = contact_slip(c, w->v, w->x4);
+        show(c, c->show_force, P + a, f, r->rt + m * ns);
+    }
+    r->status[m] = status_of(c, closed(w, k), contact_slips(slip, k->tol_slip, k->now.held));
+}
+
 static void sample_contacts(sweep *w, int64_t at, double over, bool instant)
 {
     system_at(w->s, w->t, w->q, w->v);
@@ -43,27 +71,13 @@ static void sample_contacts(sweep *w, int64_t at, double over, bool instant)
             sample_far(w, r, fam, (size_t)(at * r->members));
     }
     for (size_t i = 0; i < w->contacts.nstate; i++) {
-        contact_state *k = w->contacts.state[i];
-        contact *c = k->c;
+        const contact_state *k = w->contacts.state[i];
         contact_result *r = k->out;
         if (!r->kept)
             continue;
-        size_t m = (size_t)(at * r->members + c->member), ns = (size_t)r->nslip;
-        const double *P = instant ? k->r : k->P;
-        int a = k->normal;
-        double slip = 0, f = instant ? 1 : over;
-        r->gap[m] = *c->gap;
-        r->rn[m] = a ? f * P[0] : c->normal;
-        if (c->fam->d) {
-            if (!closed(w, k) && !k->offset_fixed) {
-                system_at(w->s, w->t, w->q, w->v);
-                contact_rows(w->s, c, w->M, false);
-            }
-            slip = contact_slip(c, w->v, w->x4);
-            show(c, c->show, w->x4, 1, r->slip + m * ns);
-            show(c, c->show_force, P + a, f, r->rt + m * ns);
-        }
-        r->status[m] = status_of(c, closed(w, k), contact_slips(slip, k->tol_slip, k->now.held));
+        sample_contact(w, k, at, over, instant);
+        if (k->c->fam->d)
+            show(k->c, k->c->show, w->x4, 1, r->slip + (at * r->members + k->c->member) * r->nslip);
     }
 }
 
@@ -113,6 +127,118 @@ static bool sample_gauss(sweep *w, double over, bool instant)
     return true;
 }
 
+/* ---- samples of quick models, whose other columns are made later ---- */
+/* Forces stand in the column of accelerations until those are made.  Where a contact sticks, accelerations
+   are found at once: their problem may have to go the long way, which only a run can. */
+void sweep_sample_state(sweep *w, int64_t at)
+{
+    const contact_state *k = w->contacts.nstate ? w->contacts.state[0] : NULL;
+    results *r = w->r;
+    size_t first = (size_t)at * (size_t)w->n;
+    const double *kept = w->f;
+    vec_copy(r->q + first, w->q, w->n);
+    vec_copy(r->v + first, w->v, w->n);
+    if (k) {
+        double over = w->t > w->account.step_from ? 1 / (w->t - w->account.step_from) : 0;
+        sample_contact(w, k, at, over, at == 0);
+        if (k->out->status[at] == STATUS_STICK) {
+            if (at > 0)
+                sample_gauss(w, over, false);
+            kept = w->acc;
+        }
+    }
+    if (!(r->absent & PART_ACC))
+        vec_copy(r->acc + first, kept, w->n);
+}
+
+/* the state is that of a sample */
+static void state_again(sweep *w, results *r, int64_t at)
+{
+    size_t first = (size_t)at * (size_t)w->n;
+    w->t = r->t[at];
+    vec_copy(w->q, r->q + first, w->n);
+    vec_copy(w->v, r->v + first, w->n);
+}
+
+static void later_accelerations(void *of, results *r)
+{
+    sweep *w = of;
+    contact_state *k = w->contacts.nstate ? w->contacts.state[0] : NULL;
+    for (int64_t at = 0; at < r->samples; at++) {
+        double *acc = r->acc + (size_t)at * (size_t)w->n;
+        contact_status is = k ? k->out->status[at] : STATUS_OPEN;
+        if (is == STATUS_STICK)
+            continue;
+        state_again(w, r, at);
+        if (!(r->absent & PART_ACC))
+            vec_copy(w->f, acc, w->n);
+        if (k) {
+            w->contacts.table.closed[k->at] = is != STATUS_OPEN;
+            k->tol_slip = 0; /* it slips, by more than counted as 0 then */
+        }
+        sweep_gauss(w);
+        vec_copy(acc, w->acc, w->n);
+    }
+}
+
+static void later_slips(void *of, results *r)
+{
+    sweep *w = of;
+    const contact_state *k = w->contacts.nstate ? w->contacts.state[0] : NULL;
+    for (int64_t at = 0; k && k->c->fam->d && at < r->samples; at++) {
+        contact_slip(k->c, r->v + (size_t)at * (size_t)w->n, w->x4);
+        show(k->c, k->c->show, w->x4, 1, k->out->slip + at * k->out->nslip);
+    }
+}
+
+static void later_energies(void *of, const results *r, int64_t from, int n, energies *e)
+{
+    sweep *w = of;
+    struct sample_later *l = w->later;
+    const double *v = r->v + (size_t)from * (size_t)w->n;
+    sample_sum_run(l->potential, r, from, n, l->potentials);
+    if (w->s->kinetic.n)
+        sample_sum_run(l->kinetic, r, from, n, l->kinetics);
+    for (int i = 0; i < n; i++, v += w->n) {
+        double kinetic = 0.5 * mass_norm2(w->s, w->M, v);
+        e[i] = (energies){ .kinetic = kinetic,
+                           .shown = w->s->kinetic.n ? l->kinetics[i] : kinetic,
+                           .potential = l->potentials[i] };
+    }
+}
+
+/* Pushing harder opens a contact that slips, whichever way it does: its problem is solved in closed form for
+   any forces. */
+static bool never_jams(sweep *w, contact_state *k)
+{
+    const contact *c = k->c;
+    if (!k->normal)
+        return true;
+    sweep_columns_put(w, k, true);
+    const double *A = sweep_lone_matrix(w, k, true);
+    k->stamp_m = k->alone.stamp_am = -1; /* they belong to a cone that is not there yet */
+    return A[0] > (1 + 1e-9) * c->mu * sqrt(vec_dot(A + 1, A + 1, c->d));
+}
+
+const later_ops *sweep_offer_later(sweep *w)
+{
+    contact_state *k = w->contacts.nstate ? w->contacts.state[0] : NULL;
+    if (!w->quick || w->s->minv.sparse || (k && !(k->out->kept && never_jams(w, k))))
+        return NULL;
+    struct sample_later *l = w->later = arena_make(w->a, struct sample_later);
+    *l = (struct sample_later){ .ops = { .absent = PART_ENERGY | PART_SLIP,
+                                         .accelerations = later_accelerations,
+                                         .slips = later_slips,
+                                         .energies = later_energies },
+                                .kinetic = sample_sum_new(w->a, w->p, &w->p->kinetic),
+                                .potential = sample_sum_new(w->a, w->p, &w->p->potential),
+                                .kinetics = arena_array(w->a, double, LANES),
+                                .potentials = arena_array(w->a, double, LANES) };
+    if (w->s->force_constant && !(k && k->c->fam->d))
+        l->ops.absent |= PART_ACC;
+    return l->kinetic && l->potential ? &l->ops : NULL;
+}
+
 /* at the start forces are those of Gauss's principle, after that the means over the last step */
 bool sweep_sample(void *of, run_clock *c, int64_t at, energies *e)
 {
@@ -120,12 +246,20 @@ bool sweep_sample(void *of, run_clock *c, int64_t at, energies *e)
     bool instant = at == 0;
     double over = w->t > w->account.step_from ? 1 / (w->t - w->account.step_from) : 0;
     size_t first = (size_t)at * (size_t)w->n;
+    if (c->r->later && !instant) {
+        sweep_sample_state(w, at);
+        return true;
+    }
     if (!sample_gauss(w, over, instant))
         return false;
     if (instant)
         for (int i = 0; i < w->hand.nact; i++)
             for (int j = 0; j < rows_of(w->hand.act[i]); j++)
                 w->hand.act[i]->r[j] = w->hand.rr[w->hand.act[i]->row + j];
+    if (c->r->later) {
+        sweep_sample_state(w, at);
+        return true;
+    }
     vec_copy(c->r->q + first, w->q, w->n);
     vec_copy(c->r->v + first, w->v, w->n);
     vec_copy(c->r->acc + first, w->acc, w->n);

@@ -1,5 +1,6 @@
-/* The short way that most steps of small models go gives the bytes of the general one: each model is run by
-   both, and all that is kept of the runs is compared. */
+/* The short way that most steps of small models go gives the bytes of the general one, and so do columns that
+   are made when they are read: each model is run by all these ways, and all that is kept of the runs is
+   compared. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -22,10 +23,14 @@ typedef struct {
     double share; /* of the steps that go the short way, at least; 0: none does */
 } sample_model;
 
-static results *run_with(arena *a, const results *compiled, const sample_model *m, double every, bool general)
+typedef enum { SHORT, GENERAL, LATER } way;
+
+static results *run_with(arena *a, const results *compiled, const sample_model *m, double every, way by)
 {
     const backend *b = backend_find("sweeping");
-    run_options o = { .duration = m->duration, .every = every, .only_general = general };
+    run_options o = {
+        .duration = m->duration, .every = every, .only_general = by == GENERAL, .later = by == LATER
+    };
     results *r = results_new(a, compiled->prog);
     for (int i = 0; i < b->noption; i++)
         o.value[i] = b->option[i].value;
@@ -73,11 +78,13 @@ static void same_results(const results *a, const results *b, const char *of)
     assert_int_equal(a->status, b->status);
     assert_int_equal(a->samples, b->samples);
     assert_int_equal(a->steps, b->steps);
-    const double *single[][2] = {
-        { a->t, b->t }, { a->energy, b->energy }, { a->dissipated, b->dissipated }, { a->work, b->work }
-    };
-    static const char *const names[] = { "t", "energy", "dissipated", "work" };
-    for (size_t k = 0; k < 4; k++)
+    const double *single[][2] = { { a->t, b->t },
+                                  { a->energy, b->energy },
+                                  { a->dissipated, b->dissipated },
+                                  { a->work, b->work },
+                                  { a->drift, b->drift } };
+    static const char *const names[] = { "t", "energy", "dissipated", "work", "drift" };
+    for (size_t k = 0; k < 5; k++)
         same_bytes(names[k], single[k][0], single[k][1], one, n, of);
     same_bytes("q", a->q, b->q, q, n, of);
     same_bytes("q'", a->v, b->v, q, n, of);
@@ -87,7 +94,35 @@ static void same_results(const results *a, const results *b, const char *of)
     double u[] = { a->t_end, a->max_penetration, a->residual, a->power_balance },
            v[] = { b->t_end, b->max_penetration, b->residual, b->power_balance };
     same_bytes("a figure of the summary", u, v, one, 4, of);
+    assert_int_equal(a->averaged, b->averaged);
     assert_string_equal(a->solver, b->solver);
+}
+
+/* figures and values that need no column, then the columns one after the other */
+static void same_later(results *later, const results *now, const sample_model *m)
+{
+    int64_t last = now->samples - 1;
+    double u[] = { results_energy(later, 0), results_energy(later, last), results_drift(later) },
+           v[] = { now->energy[0], now->energy[last], now->drift[last] };
+    same_bytes("an energy", u, v, sizeof *u, 3, m->text);
+    if (m->share == 0) { /* general models make all columns at once */
+        assert_null(later->later);
+    } else {
+        assert_non_null(later->later);
+        assert_null(later->energy);
+        assert_null(later->drift);
+        for (size_t i = 0; i < later->prog->ncontact; i++)
+            assert_null(later->contact[i].slip);
+    }
+    for (int32_t k = 0; k < now->prog->nq; k++)
+        for (double t = 0; t <= now->t_end; t += now->t_end / 97) {
+            double x[] = { results_q(later, k, t), results_v(later, k, t), results_a(later, k, t) },
+                   y[] = { results_q(now, k, t), results_v(now, k, t), results_a(now, k, t) };
+            same_bytes("a value between samples", x, y, sizeof *x, 3, m->text);
+        }
+    results_need(later, PART_SLIP);
+    results_need(later, PART_ENERGY);
+    same_results(later, now, m->text);
 }
 
 static void say(void *ud, const char *said, size_t n)
@@ -110,9 +145,10 @@ static void same_both_ways(const sample_model *m)
     const double every[] = { 0, 7.3 * m->h, 1000 * m->h };
     for (size_t k = 0; k < sizeof every / sizeof *every; k++) {
         arena *a = arena_new(&allocator_libc, NULL);
-        const results *quick = run_with(a, s->last->r, m, every[k], false),
-                      *general = run_with(a, s->last->r, m, every[k], true);
+        const results *quick = run_with(a, s->last->r, m, every[k], SHORT),
+                      *general = run_with(a, s->last->r, m, every[k], GENERAL);
         same_results(quick, general, m->text);
+        same_later(run_with(a, s->last->r, m, every[k], LATER), quick, m);
         assert_int_equal(general->plain, 0);
         assert_true(m->share > 0 || quick->plain == 0);
         if ((double)quick->plain < m->share * (double)quick->steps)

@@ -1,0 +1,30 @@
+/* later: columns that follow from the states of a run, made when something reads them.  Until then a sample
+   costs what its state does.  Which runs: those whose stepper can make the columns from what it has kept,
+   with the bytes that a sample would have had, and whose samples stay in memory. */
+#ifndef CDL_LATER_H
+#define CDL_LATER_H
+#include "clock.h"
+
+/* What a stepper offers; `of` is its own, and lives as long as the results. */
+typedef struct later_ops {
+    /* Parts that have no room while the run goes on; the others hold what they are made of. */
+    unsigned absent;
+    void (*accelerations)(void *of, results *r);
+    void (*slips)(void *of, results *r); /* of contacts */
+    /* of samples from `from` on, at most LANES of them */
+    void (*energies)(void *of, const results *r, int64_t from, int n, energies *e);
+} later_ops;
+
+/* If the clock's stepper has an offer and it fits the run of that many samples: columns are made later. */
+void later_begin(run_clock *c, double samples);
+/* The samples go through the books; the balance of power is that of the run. */
+void later_audit(results *r);
+bool later_finite(const results *r); /* were all energies in it? */
+
+/* ---- sums of kernels at many samples, in lanes ---- */
+typedef struct sample_sum sample_sum;
+/* NULL: they read something else than parameters, time, q and q'. */
+sample_sum *sample_sum_new(arena *a, const program *p, const kernels *of);
+/* The sum of all outputs at n samples (n <= LANES) from `from` on. */
+void sample_sum_run(sample_sum *s, const results *r, int64_t from, int n, double *sum);
+#endif
