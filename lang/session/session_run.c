@@ -550,16 +550,20 @@ static void run_go(session *s, run *r, run_options *o)
 /* how far a family was overrun at the samples */
 static double deepest(const results *r, size_t c, scan *rest)
 {
+    enum { MANY = 4096 };
     const contact_result *x = &r->contact[c];
     const contact_family *f = &r->prog->contact[c];
     double worst = 0;
     if (f->relation == REL_CLOSED || !x->gap)
         return 0;
-    for (int64_t k = 0; k < r->samples * x->members; k++) {
-        double depth = f->relation == REL_BILATERAL ? fabs(x->gap[k]) : -x->gap[k];
-        if (depth > worst)
-            worst = depth;
-        scan_pass(rest, sizeof depth);
+    for (int64_t k = 0, all = r->samples * x->members; k < all;) {
+        int64_t from = k, end = all - k < MANY ? all : k + MANY;
+        for (; k < end; k++) {
+            double depth = f->relation == REL_BILATERAL ? fabs(x->gap[k]) : -x->gap[k];
+            if (depth > worst)
+                worst = depth;
+        }
+        scan_pass(rest, (end - from) * (int64_t)sizeof worst);
     }
     return worst;
 }

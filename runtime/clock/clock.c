@@ -30,25 +30,6 @@ bool run_interrupted(const run_options *o, results *r, double done)
 }
 
 /* ---- the books ---- */
-/* what is no number changes nothing */
-static inline void grow(double *most, double x)
-{
-    if (x > *most)
-        *most = x;
-}
-
-double books_audit(books *b, const energies *e)
-{
-    double gained = e->potential - b->potential0, work = b->of_all ? b->work + gained : b->work;
-    double drift = e->kinetic - b->kinetic0 + gained - work + b->dissipated;
-    grow(&b->top, fabs(e->kinetic));
-    grow(&b->top, fabs(gained));
-    grow(&b->top, fabs(work));
-    grow(&b->top, fabs(b->dissipated));
-    grow(&b->worst, fabs(drift));
-    return drift;
-}
-
 /* The balance is the largest drift, relative to the largest of what it is made of. */
 static void books_balance(const books *b, results *r)
 {

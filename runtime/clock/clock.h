@@ -3,6 +3,7 @@
    work, what is lost), checkpoints, and how the run ended.  Nobody else takes samples or sets the status. */
 #ifndef CDL_CLOCK_H
 #define CDL_CLOCK_H
+#include <math.h>
 #include "backend.h"
 #include "state.h"
 
@@ -31,8 +32,25 @@ typedef struct books {
 /* They begin with these energies, not with those of the first sample: something may happen before that. */
 void books_open(books *b, double kinetic, double potential);
 void books_enter(books *b, results *r, int64_t at, const energies *e);
+/* what is no number changes nothing */
+static inline void books_grow(double *most, double x)
+{
+    if (x > *most)
+        *most = x;
+}
+
 /* Drift: what energy has gained besides work, less what was dissipated.  top and worst grow. */
-double books_audit(books *b, const energies *e);
+static inline double books_audit(books *b, const energies *e)
+{
+    double gained = e->potential - b->potential0, work = b->of_all ? b->work + gained : b->work;
+    double drift = e->kinetic - b->kinetic0 + gained - work + b->dissipated;
+    books_grow(&b->top, fabs(e->kinetic));
+    books_grow(&b->top, fabs(gained));
+    books_grow(&b->top, fabs(work));
+    books_grow(&b->top, fabs(b->dissipated));
+    books_grow(&b->worst, fabs(drift));
+    return drift;
+}
 
 typedef struct run_clock run_clock;
 typedef struct stepper {

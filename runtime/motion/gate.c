@@ -391,13 +391,56 @@ static bool sample_holds(check *k, int64_t at, bool energy)
     return !energy || energy_holds(k, at);
 }
 
-/* Columns that lie in a file are read once from one end to the other: what was read is let go now and then.
- */
-static void let_go(results *r, int64_t at, int64_t stride)
+/* Samples from..to, every stride-th.  Columns that lie in a file are read once from one end to the other:
+   what was read is let go after each stretch. */
+typedef struct stretch {
+    int64_t from, to, stride;
+} stretch;
+
+static bool next_stretch(results *r, stretch *p)
 {
     enum { OFTEN = 16384 };
-    if (at / stride % OFTEN == OFTEN - 1)
+    if (p->to > 0)
         results_rest(r);
+    p->from = p->to;
+    p->to = r->samples - p->from < OFTEN * p->stride ? r->samples : p->from + OFTEN * p->stride;
+    return p->from < p->to;
+}
+
+/* of column k among n */
+static bool finite_stretch(const double *x, int64_t n, int64_t k, const stretch *p)
+{
+    double sum = 0;
+    for (int64_t at = p->from; x && at < p->to; at += p->stride)
+        sum += 0 * x[at * n + k];
+    return sum == 0;
+}
+
+static double largest_in(const double *x, int64_t n, int64_t k, const stretch *p, double most)
+{
+    for (int64_t at = p->from; at < p->to; at += p->stride) {
+        double size = fabs(x[at * n + k]);
+        if (size > most)
+            most = size;
+    }
+    return most;
+}
+
+static bool all_finite(check *k, const stretch *p)
+{
+    const results *r = k->r;
+    const double *single[] = { r->t, r->energy, r->work, r->dissipated }, *wide[] = { r->q, r->v, r->acc };
+    int nq = r->prog->nq;
+    bool finite = true;
+    for (size_t i = 0; i < sizeof single / sizeof *single; i++)
+        finite &= finite_stretch(single[i], 1, 0, p);
+    for (size_t j = 0; j < sizeof wide / sizeof *wide; j++)
+        for (int i = 0; i < nq; i++)
+            finite &= finite_stretch(wide[j], nq, i, p);
+    for (int64_t at = p->from; !finite && at < p->to; at += p->stride)
+        if (!finite_columns(k, at))
+            return false;
+    return true;
 }
 
 /* sizes of dofs and reactions over the run; false: something is not finite */
@@ -405,16 +448,15 @@ static bool survey(check *k, int64_t stride)
 {
     results *r = k->r;
     int nq = r->prog->nq;
-    for (int64_t at = 0; at < r->samples; at += stride) {
-        let_go(r, at, stride);
-        if (!finite_columns(k, at))
+    for (stretch p = { .stride = stride }; next_stretch(r, &p);) {
+        if (!all_finite(k, &p))
             return false;
         for (int i = 0; i < nq; i++)
-            k->sizes[i] = fmax(k->sizes[i], fabs(r->q[at * nq + i]));
+            k->sizes[i] = largest_in(r->q, nq, i, &p, k->sizes[i]);
         for (size_t c = 0; c < r->prog->ncontact; c++) {
             const contact_result *x = &r->contact[c];
             for (int64_t m = 0; x->kept && m < x->members; m++)
-                k->force[c] = fmax(k->force[c], fabs(x->rn[at * x->members + m]));
+                k->force[c] = largest_in(x->rn, x->members, m, &p, k->force[c]);
         }
     }
     gate_sizes(k->sizes, nq);
@@ -426,18 +468,18 @@ static bool survey(check *k, int64_t stride)
 static int64_t deepest_kept(results *r, size_t c, int64_t stride)
 {
     const contact_result *x = &r->contact[c];
+    const contact_family *f = &r->prog->contact[c];
     int64_t worst = -1;
     double most = 0;
-    for (int64_t at = 0; x->kept && at < r->samples; at += stride) {
-        let_go(r, at, stride);
-        for (int64_t m = 0; m < x->members; m++) {
-            double depth = depth_of(&r->prog->contact[c], x->gap[at * x->members + m]);
-            if (depth > most) {
-                most = depth;
-                worst = at;
+    for (stretch p = { .stride = stride }; x->kept && next_stretch(r, &p);)
+        for (int64_t at = p.from; at < p.to; at += stride)
+            for (int64_t m = 0; m < x->members; m++) {
+                double depth = depth_of(f, x->gap[at * x->members + m]);
+                if (depth > most) {
+                    most = depth;
+                    worst = at;
+                }
             }
-        }
-    }
     return worst;
 }
 
