@@ -1,6 +1,5 @@
 #include "later.h"
 #include <math.h>
-#include <string.h>
 
 typedef struct later {
     results *r;
@@ -12,96 +11,6 @@ typedef struct later {
     double drift;   /* of the last sample */
     bool finite;
 } later;
-
-/* ---- sums of kernels at many samples ---- */
-struct sample_sum {
-    kernel *k; /* with the sample as one more index, the last one */
-    size_t n;
-    double *work, *out;
-};
-
-/* Time is read from the column of times, by a kind that these kernels have no use for. */
-static const in_kind TIMES = IN_A;
-
-static bool kernel_fits(const kernel *k)
-{
-    const unsigned known = 1u << IN_TIME | 1u << IN_PARAM | 1u << IN_Q | 1u << IN_V | 1u << IN_PRE |
-                           1u << IN_INDEX;
-    for (uint32_t i = 0; i < k->tape.nin; i++)
-        if (!(known >> k->in[i].kind & 1))
-            return false;
-    return !k->where && k->over.n < MAX_INDEX;
-}
-
-static slot sample_time(int sample)
-{
-    slot s = { .kind = TIMES };
-    s.at.stride[sample] = 1;
-    return s;
-}
-
-static kernel kernel_over_samples(arena *a, const kernel *k, int nq)
-{
-    slot *in = arena_array(a, slot, k->tape.nin + 1);
-    kernel out = *k;
-    int sample = k->over.n;
-    for (uint32_t i = 0; i < k->tape.nin; i++) {
-        in[i] = k->in[i];
-        if (in[i].kind == IN_TIME)
-            in[i] = sample_time(sample);
-        else if (in[i].kind == IN_Q || in[i].kind == IN_V || in[i].kind == IN_PRE)
-            in[i].at.stride[sample] = nq;
-    }
-    out.in = in;
-    out.tape.nhead = 0; /* nothing is the same for all samples */
-    out.over.n = sample + 1;
-    out.over.r[sample] = (index_range){ 0 };
-    return out;
-}
-
-sample_sum *sample_sum_new(arena *a, const program *p, const kernels *of)
-{
-    sample_sum *s = arena_make(a, sample_sum);
-    size_t work = 1, out = 1;
-    s->k = arena_array(a, kernel, of->n + 1);
-    for (size_t i = 0; i < of->n; i++) {
-        const kernel *k = &of->at[i];
-        if (!k->tape.nout)
-            continue;
-        if (!kernel_fits(k))
-            return NULL;
-        size_t own = (size_t)index_members(&k->over) * k->tape.nout * LANES;
-        work = batch_regs(&k->tape) > work ? batch_regs(&k->tape) : work;
-        out = own > out ? own : out;
-        s->k[s->n++] = kernel_over_samples(a, k, p->nq);
-    }
-    s->work = arena_array(a, double, work);
-    s->out = arena_array(a, double, out);
-    return s;
-}
-
-void sample_sum_run(sample_sum *s, const results *r, int64_t from, int n, double *sum)
-{
-    int64_t first = from * r->prog->nq;
-    inputs in = { .from = { [IN_PARAM] = r->param,
-                            [IN_Q] = r->q + first,
-                            [IN_V] = r->v + first,
-                            [IN_PRE] = r->v + first } };
-    in.from[TIMES] = r->t + from;
-    memset(sum, 0, (size_t)n * sizeof *sum);
-    for (size_t j = 0; j < s->n; j++) {
-        kernel *k = &s->k[j];
-        uint32_t nout = k->tape.nout;
-        k->over.r[k->over.n - 1].hi = n - 1;
-        k->over.count = index_count(&k->over);
-        kernel_run_all(k, &in, s->work, s->out);
-        const double *x = s->out;
-        for (int64_t m = k->over.count / n; m > 0; m--)
-            for (int i = 0; i < n; i++)
-                for (uint32_t l = 0; l < nout; l++)
-                    sum[i] += *x++;
-    }
-}
 
 /* ---- which runs ---- */
 void later_begin(run_clock *c, double samples)

@@ -20,11 +20,4 @@ void later_begin(run_clock *c, double samples);
 /* The samples go through the books; the balance of power is that of the run. */
 void later_audit(results *r);
 bool later_finite(const results *r); /* were all energies in it? */
-
-/* ---- sums of kernels at many samples, in lanes ---- */
-typedef struct sample_sum sample_sum;
-/* NULL: they read something else than parameters, time, q and q'. */
-sample_sum *sample_sum_new(arena *a, const program *p, const kernels *of);
-/* The sum of all outputs at n samples (n <= LANES) from `from` on. */
-void sample_sum_run(sample_sum *s, const results *r, int64_t from, int n, double *sum);
 #endif

@@ -1,11 +1,12 @@
 /* sweep_sample: what is kept of an instant: the state, energies, and what each contact does. */
 #include <math.h>
 #include <string.h>
+#include "program/ahead.h"
 #include "sweep.h"
 
 struct sample_later {
     later_ops ops;
-    sample_sum *kinetic, *potential;
+    sums_ahead *kinetic, *potential;
     double *kinetics, *potentials; /* LANES */
 };
 
@@ -195,10 +196,11 @@ static void later_energies(void *of, const results *r, int64_t from, int n, ener
 {
     sweep *w = of;
     struct sample_later *l = w->later;
-    const double *v = r->v + (size_t)from * (size_t)w->n;
-    sample_sum_run(l->potential, r, from, n, l->potentials);
+    const double *t = r->t + from, *q = r->q + (size_t)from * (size_t)w->n,
+                 *v = r->v + (size_t)from * (size_t)w->n;
+    sums_ahead_run(l->potential, r->param, t, q, v, n, l->potentials);
     if (w->s->kinetic.n)
-        sample_sum_run(l->kinetic, r, from, n, l->kinetics);
+        sums_ahead_run(l->kinetic, r->param, t, q, v, n, l->kinetics);
     for (int i = 0; i < n; i++, v += w->n) {
         double kinetic = 0.5 * mass_norm2(w->s, w->M, v);
         e[i] = (energies){ .kinetic = kinetic,
@@ -230,8 +232,8 @@ const later_ops *sweep_offer_later(sweep *w)
                                          .accelerations = later_accelerations,
                                          .slips = later_slips,
                                          .energies = later_energies },
-                                .kinetic = sample_sum_new(w->a, w->p, &w->p->kinetic),
-                                .potential = sample_sum_new(w->a, w->p, &w->p->potential),
+                                .kinetic = sums_ahead_new(w->a, w->p, &w->p->kinetic),
+                                .potential = sums_ahead_new(w->a, w->p, &w->p->potential),
                                 .kinetics = arena_array(w->a, double, LANES),
                                 .potentials = arena_array(w->a, double, LANES) };
     if (w->s->force_constant && !(k && k->c->fam->d))

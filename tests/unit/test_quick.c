@@ -259,6 +259,29 @@ static void bilateral_and_stops(void **state)
     ALL(m);
 }
 
+/* forces of which parts, all or nothing depend on time alone: these are computed for many steps at once */
+static void forces_in_time(void **state)
+{
+    (void)state;
+    static const sample_model m[] = {
+        { "model m { dof x = 0, x' = 1; x'' + x = sin(t) + 2*cos(t); constraint end: x <= 0.3 { impact = "
+          "newton(0.5) } }",
+          20, 1e-3, 0.5, 0.9 },
+        { "model m { param a = 0.7, w = 3; dof x = 0, x' = 0.1; 2*x'' = a*exp(-t)*sin(w*t)^2 - t/4\n"
+          "constraint floor: x >= -0.2 { impact = newton(0.8) } }",
+          6, 1e-3, 0.5, 0.9 },
+        { "model m { dof x = 0, x' = 1; dof y = 0.3, y' = 0; x'' = cos(40*t)\n"
+          "y'' = -9.81 + 0.5*(x - 3*sin(t)) - 0.2*(y' - cos(t))*2\n"
+          "constraint floor: y >= 0 { slip = x', friction = coulomb(0.3), impact = newton(0.4) } }",
+          10, 7e-4, 0.75, 0.8 },
+        { "model m { dof x = 1, x' = 0; dof y = 0, y' = 0; x'' = -x; y'' = if t < 1 then 2 else -1 }", 3,
+          1e-3, 0.5, 0.9 },
+        { "model m { dof x = 1, x' = 0; x'' = 1e9*sin(1e7*t) }", 0.5, 1e-3, 0.5, 0.99 },
+        { "model m { dof x = 1, x' = 0; x'' = -4*x - 0.1*x' }", 3, 1e-3, 0.5, 0.99 },
+    };
+    ALL(m);
+}
+
 /* more dofs than a copy is made for, matrices of other shapes, more contacts than one */
 static void larger_models(void **state)
 {
@@ -287,7 +310,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(balls),         cmocka_unit_test(friction_with_impacts),
         cmocka_unit_test(blocks),        cmocka_unit_test(bilateral_and_stops),
-        cmocka_unit_test(larger_models),
+        cmocka_unit_test(larger_models), cmocka_unit_test(forces_in_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
