@@ -35,6 +35,26 @@ bad=$(awk '
         if (line ~ /^ *#|\\$|for \(|(\+\+|--)\) \{?$/) next
         if (line ~ /;[ \t]*[A-Za-z_*({]/) print FILENAME ":" FNR ": " $0 }' "${code[@]}")
 verdict "one statement a line" "$bad"
+# -- a struct that is passed around has blocks with names, not a hundred fields
+bad=$(awk '
+    function count(text,   parts, n, i, total) {
+        n = split(text, parts, ";")
+        for (i = 1; i < n; i++) {
+            while (gsub(/\([^()]*\)/, "", parts[i])) ;
+            total += gsub(/,/, ",", parts[i]) + 1
+        }
+        return total
+    }
+    FNR == 1 { depth = 0; comment = 0 }
+    {   line = $0
+        if (comment) { if (line !~ /\*\//) next; sub(/.*\*\//, "", line); comment = 0 }
+        while (match(line, /\/\*([^*]|\*[^\/])*\*\//)) line = substr(line, 1, RSTART - 1) substr(line, RSTART + RLENGTH)
+        if (line ~ /\/\*/) { comment = 1; sub(/\/\*.*/, "", line) }
+        if (!depth && line ~ /^(typedef )?struct.*\{$/) { depth = 1; body = ""; from = FNR ": " $0; next }
+        if (!depth) next
+        if (line ~ /^\}/) { depth = 0; n = count(body); if (n > 40) print FILENAME ":" from " has " n " fields"; next }
+        body = body line }' "${code[@]}")
+verdict "no struct has more than 40 fields" "$bad"
 if command -v clang-format >/dev/null 2>&1 && clang-format --version | grep -q 'version 14\.'; then
     bad=$(for f in "${code[@]}"; do clang-format "$f" 2>/dev/null | cmp -s - "$f" || echo "$f"; done)
     verdict "the layout is that of .clang-format" "$bad"

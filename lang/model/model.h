@@ -273,6 +273,12 @@ typedef struct model_namer {
     const model *m;
     const index_names *over;
 } model_namer;
+/* the place of a dof (q) or a parameter; a sum of indices; a value, its symbolic parts as formulas */
+void model_place(text *out, const model *m, const index_names *over, const address *at, bool q);
+void model_affine(text *out, const model *m, const index_names *over, const address *at);
+void model_value(text *out, const model *m, const value *v, void *ud);
+const mclass *model_instances(const model *m,
+                              const index_names *over); /* whose instances the first index counts */
 /* Restitution, friction and delays that parameters alone decide, at these parameters; reports to m->d and
  * gives false. */
 bool model_check_laws(const model *m, const double *param);

@@ -958,7 +958,7 @@ static double common_radius(scene *m)
     return radius_of(m, last->of->m->classes.at[0], &v);
 }
 
-value call_animate(evaluator *ev, scope *in, const ast *call, const value *arg, size_t n)
+static value call_animate(evaluator *ev, scope *in, const ast *call, const value *arg, size_t n)
 {
     session *s = ev->of;
     scene m = { .s = s };
@@ -993,3 +993,9 @@ value call_animate(evaluator *ev, scope *in, const ast *call, const value *arg, 
     path = session_path(s, path);
     return v_string(s->tmp, path, strlen(path));
 }
+
+const builtin output_builtins[] = {
+    { "animate", 2, -1, call_animate, false, "animate(\"a.svg\", p, ...)",
+      "writes the motion of dofs, points, lines and parts in the plane as an SVG that moves, or a .gif" },
+    { NULL, 0, 0, NULL, false, NULL, NULL }
+};

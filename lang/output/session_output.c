@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "base/whole.h"
+#include "value/bytes.h"
 #include <unistd.h>
 #include "session_output.h"
 
@@ -477,7 +478,7 @@ static bool block_get(session *s, byte_reader r, block *b)
 
 static const char *name_of_run(const session *s)
 {
-    return s->experiment ? s->experiment->name : s->last ? s->last->of->p->model : "result";
+    return s->now.experiment ? s->now.experiment->name : s->last ? s->last->of->p->model : "result";
 }
 
 static table *table_find(session *s, const ast *e)
@@ -505,10 +506,10 @@ static void leftovers_clear(session *s, const char *name)
 {
     const char *slash = strrchr(name, '/');
     const char *dir = arena_strndup(s->tmp, name, slash ? (size_t)(slash - name) : 0);
-    for (size_t k = 0; k < s->cleaned.n; k++)
-        if (!strcmp(s->cleaned.at[k], dir))
+    for (size_t k = 0; k < s->tally.cleaned.n; k++)
+        if (!strcmp(s->tally.cleaned.at[k], dir))
             return;
-    *vec_push(s->a, &s->cleaned) = arena_strdup(s->a, dir);
+    *vec_push(s->a, &s->tally.cleaned) = arena_strdup(s->a, dir);
     file_root out = session_folder(s);
     parts_clean(&out, name);
 }
@@ -620,7 +621,7 @@ static bool is_listed(const columns *c, const char *name)
 static size_t lead_columns(session *s, const columns *c, double *x, const char **name)
 {
     size_t n = 0;
-    for (size_t k = 0; s->experiment && k < s->rec.point.n; k++) {
+    for (size_t k = 0; s->now.experiment && k < s->rec.point.n; k++) {
         const measured *p = &s->rec.point.at[k];
         double d;
         if (is_listed(c, p->name) || !v_scalar(&p->v, &d))
@@ -769,17 +770,17 @@ static void block_out(session *s, const ast *e, const block *b)
 {
     text t = { .a = s->tmp };
     uint64_t at = 0;
-    while (s->report && at < s->experiment->n && s->experiment->kid[at] != e)
+    while (s->now.report && at < s->now.experiment->n && s->now.experiment->kid[at] != e)
         at++;
-    if (s->report)
+    if (s->now.report)
         put_u64(&t, at);
     block_put(&t, b);
-    if (!s->report) {
+    if (!s->now.report) {
         table_take(s, e, t.at, t.n);
         return;
     }
-    text_putc(s->report, 'T');
-    put_bytes(s->report, t.at, t.n);
+    text_putc(s->now.report, 'T');
+    put_bytes(s->now.report, t.at, t.n);
 }
 
 static bool array_alone(session *s, const ast *e, const block *b, format how)
@@ -803,7 +804,7 @@ static void rows_send(session *s, const ast *e, const columns *c, const row_plan
     for (size_t i = 0; i < c->list.n; i++) /* here and there 64 kB come with a number; a time is looked for */
         wide += p->every > 0 ? 5 << 16 : p->pick ? 1 << 16 : c->list.at[i].stride * (int64_t)sizeof(double);
     b->rows = p->n;
-    if (!s->report) {
+    if (!s->now.report) {
         block_out(s, e, b);
         t = table_find(s, e);
     }
@@ -819,7 +820,7 @@ static void rows_send(session *s, const ast *e, const columns *c, const row_plan
         if (t->file->to.error)
             break; /* reported at the end */
     }
-    if (s->report)
+    if (s->now.report)
         block_out(s, e, b);
     else if (t && b->data.n)
         table_put(t, &b->data);
@@ -834,9 +835,9 @@ bool block_send(session *s, const ast *e, columns *c, const rows_wanted *w, bloc
     size_t most = s->rec.point.n + 1, nlead = 0;
     double *row = arena_array(s->tmp, double, most + c->list.n);
     const char **lead = arena_array(s->tmp, const char *, most);
-    if (w->number_blocks && b->series && s->experiment) {
+    if (w->number_blocks && b->series && s->now.experiment) {
         lead[0] = "point";
-        row[0] = (double)s->point + 1;
+        row[0] = (double)s->now.point + 1;
         nlead = 1;
     }
     nlead += lead_columns(s, c, row + nlead, lead + nlead);
@@ -867,9 +868,9 @@ const char *output_path(session *s, const ast *e, const char *ending)
 const char *point_path(session *s, const char *path)
 {
     const char *end = file_ending(path);
-    if (!s->experiment || !s->rec.point.n)
+    if (!s->now.experiment || !s->rec.point.n)
         return path;
-    return arena_printf(s->a, "%.*s.%lld%s", (int)(end - path), path, (long long)s->point + 1, end);
+    return arena_printf(s->a, "%.*s.%lld%s", (int)(end - path), path, (long long)s->now.point + 1, end);
 }
 
 /* ---- files that are written at once ---- */
@@ -877,7 +878,7 @@ const char *point_path(session *s, const char *path)
 outfile *whole_begin(session *s, const char *name)
 {
     file_root out = session_folder(s);
-    if (s->report) {
+    if (s->now.report) {
         text *bytes = arena_make(s->tmp, text);
         bytes->a = s->tmp;
         return outfile_memory(s->tmp, bytes);
@@ -893,8 +894,8 @@ bool whole_end(session *s, outfile *f, const char *name, const char *kind, span 
         put_text(&t, name);
         put_text(&t, kind);
         put_bytes(&t, f->into->at, f->into->n);
-        text_putc(s->report, 'W');
-        put_bytes(s->report, t.at, t.n);
+        text_putc(s->now.report, 'W');
+        put_bytes(s->now.report, t.at, t.n);
         return true;
     }
     if (!outfile_commit(f)) {

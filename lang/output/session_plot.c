@@ -29,7 +29,7 @@ static const char *by_name(session *s, const ast *e)
 static curve block_curve(session *s, const block *b)
 {
     text t = { .a = s->tmp };
-    if (!s->experiment || (!b->series && !b->by))
+    if (!s->now.experiment || (!b->series && !b->by))
         return (curve){ 0 };
     for (size_t k = 0; b->by && k < s->rec.point.n; k++) {
         const measured *p = &s->rec.point.at[k];
@@ -40,10 +40,10 @@ static curve block_curve(session *s, const block *b)
         size_t at = 0;
         while (at < b->names.n && strcmp(b->names.at[at], p->name))
             at++;
-        return b->series ? (curve){ 0, (double)s->point + 1, t.at } : (curve){ at, x, t.at };
+        return b->series ? (curve){ 0, (double)s->now.point + 1, t.at } : (curve){ at, x, t.at };
     }
     point_show(s, &t);
-    return (curve){ 0, (double)s->point + 1, t.at ? t.at : " " };
+    return (curve){ 0, (double)s->now.point + 1, t.at ? t.at : " " };
 }
 
 enum { MARKS = 500 };
@@ -98,7 +98,7 @@ static void plot_more(session *s, const columns *c, block *b)
     b->of = block_curve(s, b);
     if (b->series)
         b->marks = marks_of(s, c);
-    if (!s->experiment)
+    if (!s->now.experiment)
         b->shades = shades_of(s);
 }
 
@@ -114,7 +114,7 @@ static size_t obstacles_add(session *s, columns *c)
 {
     size_t before = c->list.n;
     const run *r = s->last;
-    if (s->experiment || !r || !r->r->field)
+    if (s->now.experiment || !r || !r->r->field)
         return 0;
     for (size_t k = 1; k < before; k++) {
         const double *psi;

@@ -368,7 +368,7 @@ bool field_show(session *s, text *t, const value *v)
         lo = fmin(lo, y);
         hi = fmax(hi, y);
     }
-    if (session_is(s, OPTION_INTERACTIVE) && !s->experiment)
+    if (session_is(s, OPTION_INTERACTIVE) && !s->now.experiment)
         spark_put(t, v, lo, hi);
     text_printf(t, "field %s%.*s, %s = %g to %g, values from %g to %g", f->fp->name[v->series.column],
                 v->series.order, "''''''''", f->fp->coord[0], f->x[0], f->x[f->n - 1], lo, hi);
@@ -501,8 +501,8 @@ void field_summary(const run *r, text *t)
 {
     const results *x = r->r;
     text_printf(t, "%s: %s%s, ", x->prog->model, r->with->name, r->chosen ? " (chosen)" : "");
-    text_printf(t, "%lld %s%s, residual %.3g, %.3g s\n", (long long)x->steps,
-                r->r->field->npiece ? "iteration" : "cell", x->steps == 1 ? "" : "s", x->residual,
+    text_printf(t, "%lld %s%s, residual %.3g, %.3g s\n", (long long)x->count.steps,
+                r->r->field->npiece ? "iteration" : "cell", x->count.steps == 1 ? "" : "s", x->residual,
                 x->seconds);
     text_puts(t, x->field->report);
 }

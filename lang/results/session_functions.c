@@ -284,14 +284,14 @@ void scan_pass(scan *x, int64_t bytes)
 static value draw(evaluator *ev, const ast *call, const value *arg, size_t n, double (*one)(const draw_key *))
 {
     session *s = ev->of;
-    draw_key key = { .seed = (uint64_t)s->seed,
-                     .point = (uint64_t)s->point,
-                     .name = s->draw_name ? s->draw_name : "" };
+    draw_key key = { .seed = (uint64_t)s->now.seed,
+                     .point = (uint64_t)s->now.point,
+                     .name = s->now.draw_name ? s->now.draw_name : "" };
     double many;
     int64_t count;
     ev->drawn++;
     if (n == 0) {
-        key.index = s->drawn++;
+        key.index = s->now.drawn++;
         return v_num(one(&key));
     }
     if (!v_scalar(&arg[0], &many) || !whole_number(many, 0, 1e7, &count)) {
@@ -300,7 +300,7 @@ static value draw(evaluator *ev, const ast *call, const value *arg, size_t n, do
     }
     value v = v_vector(ev->a, (int32_t)count);
     for (int32_t k = 0; k < (int32_t)count; k++) {
-        key.index = s->drawn++;
+        key.index = s->now.drawn++;
         v.num.d[k] = one(&key);
     }
     return v;
@@ -334,8 +334,6 @@ const builtin result_builtins[] = {
       "the time from which a constraint stays closed to the end" },
     { "taylor", 3, 3, call_taylor, false, "taylor(y, t0, n)",
       "coefficients of the power series to the right of t0" },
-    { "animate", 2, -1, call_animate, false, "animate(\"a.svg\", p, ...)",
-      "writes the motion of dofs, points, lines and parts in the plane as an SVG that moves, or a .gif" },
     { "random", 0, 1, call_random, false, "random()  random(n)",
       "a number between 0 and 1, or n of them, from the seed of the experiment" },
     { "random_normal", 0, 1, call_random_normal, false, "random_normal()  random_normal(n)",

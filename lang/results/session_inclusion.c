@@ -18,7 +18,8 @@ static const char *const listing_members[][6] = { { "t", "from", "to", "fold" },
 /* a fold is where a rising and a falling branch meet */
 static bool is_fold(const results *r, size_t k)
 {
-    return k + 1 < r->branches.n && r->branches.at[k].stable != r->branches.at[k + 1].stable;
+    return k + 1 < r->limit.branches.n &&
+           r->limit.branches.at[k].stable != r->limit.branches.at[k + 1].stable;
 }
 
 static size_t listing_count(const listing *l)
@@ -26,15 +27,15 @@ static size_t listing_count(const listing *l)
     size_t n = 0;
     switch (l->what) {
     case OF_JUMPS:
-        return l->r->jumps.n;
+        return l->r->limit.jumps.n;
     case OF_BRANCHES:
-        return l->r->branches.n;
+        return l->r->limit.branches.n;
     case OF_GRAPH:
-        return l->r->graph_v.n;
+        return l->r->limit.graph_v.n;
     case OF_FOLDS:
         break;
     }
-    for (size_t k = 0; k < l->r->branches.n; k++)
+    for (size_t k = 0; k < l->r->limit.branches.n; k++)
         n += is_fold(l->r, k);
     return n;
 }
@@ -43,18 +44,18 @@ static double listing_number(const listing *l, size_t k, int column)
 {
     const results *r = l->r;
     if (l->what == OF_JUMPS) {
-        const limit_jump *j = &r->jumps.at[k];
+        const limit_jump *j = &r->limit.jumps.at[k];
         return (const double[]){ j->t, j->from, j->to, j->fold }[column];
     }
     if (l->what == OF_GRAPH)
-        return column ? r->graph_load.at[k] : r->graph_v.at[k];
+        return column ? r->limit.graph_load.at[k] : r->limit.graph_v.at[k];
     if (l->what == OF_BRANCHES) {
-        const limit_branch *b = &r->branches.at[k];
+        const limit_branch *b = &r->limit.branches.at[k];
         return (const double[]){ b->x0, b->x1, b->y0, b->y1, b->stable }[column];
     }
-    for (size_t i = 0; i < r->branches.n; i++)
+    for (size_t i = 0; i < r->limit.branches.n; i++)
         if (is_fold(r, i) && k-- == 0)
-            return column ? r->branches.at[i].y1 : r->branches.at[i].x1;
+            return column ? r->limit.branches.at[i].y1 : r->limit.branches.at[i].x1;
     return 0;
 }
 
@@ -83,7 +84,7 @@ static void listing_near(scope *sc, near *n)
 look inclusion_name(run *r, evaluator *ev, sym name, value *out)
 {
     (void)ev;
-    if (!r->r->has_jumps)
+    if (!r->r->limit.has_jumps)
         return LOOK_NO;
     for (int k = 0; k <= OF_GRAPH; k++) {
         if (strcmp(listing_names[k], name))
@@ -148,11 +149,11 @@ bool inclusion_graph(const value *v, const double **x, int64_t *n)
     const listing *l = (const listing *)v->object.in;
     if (l->what != OF_GRAPH)
         return false;
-    x[0] = l->r->graph_v.at;
-    x[1] = l->r->graph_load.at;
+    x[0] = l->r->limit.graph_v.at;
+    x[1] = l->r->limit.graph_load.at;
     x[2] = l->r->q;
-    x[3] = l->r->load;
-    n[0] = (int64_t)l->r->graph_v.n;
+    x[3] = l->r->limit.load;
+    n[0] = (int64_t)l->r->limit.graph_v.n;
     n[1] = l->r->samples;
     return true;
 }

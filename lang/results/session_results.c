@@ -419,10 +419,10 @@ static look run_own(const view *v, evaluator *ev, sym name, span at, value *out)
             *out = v_num(r->error);
         break;
     case RUN_steps:
-        *out = v_num((double)r->steps);
+        *out = v_num((double)r->count.steps);
         break;
     case RUN_swept:
-        *out = v_num((double)r->swept);
+        *out = v_num((double)r->count.swept);
         break;
     default:
         return LOOK_NO;
@@ -439,8 +439,8 @@ static look run_value(const view *v, evaluator *ev, sym name, span at, value *ou
         (f = inclusion_name(v->r, ev, name, out)) != LOOK_NO)
         return f;
     int limit = result_find(OF_LIMIT, name);
-    if (limit == LIMIT_load && r->has_jumps) {
-        *out = plain_series(r, r->load, 1);
+    if (limit == LIMIT_load && r->limit.has_jumps) {
+        *out = plain_series(r, r->limit.load, 1);
         return LOOK_YES;
     }
     return limit >= 0 || result_find(OF_FIELD, name) == FIELD_contact_set ? not_given(v, ev, name, at)
@@ -522,7 +522,7 @@ static void class_members(const view *v, void (*offer)(void *ud, const char *nam
     const results *r = v->r->r;
     for (int k = 0; k < RESULT_ROWS; k++)
         if (rows[k].of == OF_RUN || (rows[k].of == OF_FIELD && r->field) ||
-            (rows[k].of == OF_ROD && r->rod) || (rows[k].of == OF_LIMIT && r->has_jumps))
+            (rows[k].of == OF_ROD && r->rod) || (rows[k].of == OF_LIMIT && r->limit.has_jumps))
             offer(ud, rows[k].name);
 }
 

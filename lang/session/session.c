@@ -18,73 +18,12 @@ static const struct {
 #undef CDL_OPTION_ROW
 };
 
-file_root session_folder(const session *s)
-{
-    return (file_root){ s->option[OPTION_OUTPUT], session_is(s, OPTION_ALLOW_OUTSIDE) };
-}
-
-const char *session_path(session *s, const char *name)
-{
-    return path_join(s->tmp, s->option[OPTION_OUTPUT], name);
-}
-
-/* what a point of an experiment says is put into its report; errors are shown as they happen */
-static void report_say(session *s, char tag, const text *t)
-{
-    text_putc(s->report, tag);
-    put_bytes(s->report, t->at, t->n);
-}
-
-void session_out(session *s, const text *t)
-{
-    if (!t->n)
-        return;
-    if (s->report) {
-        report_say(s, 'o', t);
-        return;
-    }
-    text seen = { .a = s->tmp };
-    text_visible(&seen, t->at, t->n);
-    if (s->call.out)
-        s->call.out(s->call.ud, seen.at, seen.n);
-}
-
-void session_err(session *s, const text *t)
-{
-    text seen = { .a = s->tmp };
-    text_visible(&seen, t->at, t->n);
-    session_steer(s, &seen);
-}
-
-void session_steer(session *s, const text *t)
-{
-    if (!t->n)
-        return;
-    if (s->report)
-        report_say(s, 'e', t);
-    if (!s->worker && s->call.err)
-        s->call.err(s->call.ud, t->at, t->n);
-}
-
-void session_note(session *s, const char *fmt, ...)
-{
-    text said = { .a = s->tmp }, t = { .a = s->tmp };
-    va_list ap;
-    va_start(ap, fmt);
-    text_vprintf(&said, fmt, ap);
-    va_end(ap);
-    text_puts(&t, "cdl: ");
-    text_visible(&t, said.at, said.n);
-    text_putc(&t, '\n');
-    session_err(s, &t);
-}
-
 void session_worse(session *s, cdl_status status)
 {
-    if (status > s->worst)
-        s->worst = status;
-    if (status > s->total)
-        s->total = status;
+    if (status > s->tally.worst)
+        s->tally.worst = status;
+    if (status > s->tally.total)
+        s->tally.total = status;
 }
 
 static cdl_status status_of(diag_code c)
@@ -130,62 +69,9 @@ const char *num_text(arena *a, double x)
 
 /* ---- definitions as values ---- */
 
-typedef struct {
-    scope base;
-    scope *to;
-} link_scope;
-
-static look link_find(scope *sc, evaluator *ev, sym name, span at, value *out)
-{
-    scope *to = ((link_scope *)sc)->to;
-    return to->find(to, ev, name, at, out);
-}
-
-static void link_names(scope *sc, near *n)
-{
-    scope *to = ((link_scope *)sc)->to;
-    if (to->names)
-        to->names(to, n);
-}
-
-static scope *link_to(session *s, scope *to, scope *up)
-{
-    link_scope *l = arena_make(s->tmp, link_scope);
-    *l = (link_scope){ .base = { .up = up, .find = link_find, .names = link_names }, .to = to };
-    return &l->base;
-}
-
-/* measured names, and before them those of the experiment that is running */
-static scope *names_scope(session *s, scope *up)
-{
-    up = link_to(s, &s->measures->base, up);
-    return s->swept ? link_to(s, &s->swept->base, up) : up;
-}
-
 void session_set(session *s, sym name, const value *v)
 {
-    table_scope_set(s->swept ? s->swept : s->measures, name, session_copy(s, s->a, v));
-}
-
-scope *session_scope(session *s)
-{
-    scope *up = link_to(s, &s->main->base, &s->builtins);
-    if (s->last)
-        up = link_to(s, s->last->top, up);
-    return names_scope(s, up);
-}
-
-scope *session_input_scope(session *s)
-{
-    scope *up = &s->builtins;
-    if (s->last)
-        up = link_to(s, s->last->top, up);
-    return names_scope(s, link_to(s, &s->main->base, up));
-}
-
-value session_eval(session *s, const ast *e)
-{
-    return eval(&s->ev, session_scope(s), e);
+    table_scope_set(s->now.swept ? s->now.swept : s->now.measures, name, session_copy(s, s->a, v));
 }
 
 static value copy_num(arena *a, const value *v)
@@ -362,13 +248,22 @@ static look defs_find(scope *sc, evaluator *ev, sym name, span at, value *out)
     return d ? def_value(sc->of, d, at, out) : LOOK_NO;
 }
 
+const builtin *const session_builtins[] = { result_builtins, output_builtins, NULL };
+
+static const builtin *builtin_in(const builtin *const *list, const char *name)
+{
+    for (; *list; list++)
+        for (const builtin *b = *list; b->name; b++)
+            if (!strcmp(b->name, name))
+                return b;
+    return NULL;
+}
+
 static look builtins_find(scope *sc, evaluator *ev, sym name, span at, value *out)
 {
     (void)sc;
-    const builtin *b = result_builtins;
-    while (b->name && strcmp(b->name, name))
-        b++;
-    if (!b->name || (ev->model && builtin_find(name)))
+    const builtin *b = builtin_in(session_builtins, name);
+    if (!b || (ev->model && builtin_find(name)))
         return LOOK_NO; /* min and max have a form for models */
     if (ev->model) {
         diag *e = diag_error(ev->d, DIAG_TYPE, at, "'%s' is not available inside a model", name);
@@ -386,8 +281,9 @@ static look builtins_find(scope *sc, evaluator *ev, sym name, span at, value *ou
 static void builtins_names(scope *sc, near *n)
 {
     (void)sc;
-    for (const builtin *b = result_builtins; b->name; b++)
-        near_try(n, b->name);
+    for (const builtin *const *list = session_builtins; *list; list++)
+        for (const builtin *b = *list; b->name; b++)
+            near_try(n, b->name);
 }
 
 /* ---- models by name ---- */
@@ -451,9 +347,9 @@ static void let_statement(session *s, const ast *e)
     for (uint32_t k = 0; k < e->kid[0]->n; k++) {
         const ast *b = e->kid[0]->kid[k];
         def *d = module_find(s->main, b->name);
-        s->draw_name = b->name;
-        s->drawn = 0;
-        if (s->experiment) {
+        s->now.draw_name = b->name;
+        s->now.drawn = 0;
+        if (s->now.experiment) {
             value v = session_eval(s, b->kid[0]);
             session_set(s, b->name, &v);
         } else if (d && d->at == b && d->state == DEF_FRESH)
@@ -504,7 +400,7 @@ static bool reads_results(const ast *e)
 static bool skipped(session *s, const ast *e)
 {
     if (s->abandoned) {
-        s->skipped += e->kind == AST_EXPECT;
+        s->tally.skipped += e->kind == AST_EXPECT;
         return true;
     }
     bool skip = s->last_failed && (reads_results(e) || (!session_is(s, OPTION_INTERACTIVE) &&
@@ -512,15 +408,15 @@ static bool skipped(session *s, const ast *e)
     if (s->interrupted && (e->kind == AST_EXPECT || e->kind == AST_RUN || e->kind == AST_EXPERIMENT))
         skip = true;
     if (skip && e->kind == AST_EXPECT)
-        s->skipped++;
+        s->tally.skipped++;
     return skip;
 }
 
 static void statement(session *s, const ast *e)
 {
-    if (s->draw_name && *s->draw_name) {
-        s->draw_name = "";
-        s->drawn = 0;
+    if (s->now.draw_name && *s->now.draw_name) {
+        s->now.draw_name = "";
+        s->now.drawn = 0;
     }
     s->ev.fuel = EVAL_FUEL;
     switch (e->kind) {
@@ -629,7 +525,7 @@ static void execute(session *s, void *ud)
 {
     statement(s, ud);
     session_flush(s);
-    if (!s->experiment)
+    if (!s->now.experiment)
         tables_finish(s);
 }
 
@@ -700,17 +596,17 @@ void session_execute(session *s, const ast *e)
 {
     if (skipped(s, e))
         return;
-    const ast *experiment = s->experiment;
+    const ast *experiment = s->now.experiment;
     s->budget.at = SPAN_NONE;
     if (session_try(s, execute, (void *)(uintptr_t)e))
         return;
     if (!experiment) {
         points_abandon(s);
         files_drop(s);
-        s->experiment = NULL;
-        s->swept = NULL;
-        s->report = NULL;
-        s->worker = false;
+        s->now.experiment = NULL;
+        s->now.swept = NULL;
+        s->now.report = NULL;
+        s->now.worker = false;
     }
     spent_report(s, e->at);
     arena_trim(s->tmp);
@@ -780,7 +676,7 @@ static void session_start(session *s)
                            .find = defs_find,
                            .shadow = definition_replaced,
                            .ud = s };
-    s->measures = table_scope_new(s->a, NULL);
+    s->now.measures = table_scope_new(s->a, NULL);
     s->built.a = s->a;
     s->main = module_new(&s->loaded, "<text>");
 }
@@ -852,21 +748,21 @@ cdl_status session_lost(session *s)
         definitions_reset(s);
         spent_report(s, SPAN_NONE);
         arena_trim(s->tmp);
-        return s->worst;
+        return s->tally.worst;
     }
     static const char told[] = "cdl: error: there is not enough memory\n";
     if (!s->broken && s->call.err)
         s->call.err(s->call.ud, told, sizeof told - 1);
     s->broken = true;
     files_drop(s);
-    s->total = CDL_MEMORY;
+    s->tally.total = CDL_MEMORY;
     return CDL_MEMORY;
 }
 
 void session_begin(session *s)
 {
     static const arena_pos empty = { NULL, 0 };
-    s->worst = CDL_OK;
+    s->tally.worst = CDL_OK;
     s->interrupted = s->abandoned = false;
     s->budget.seen = 0;
     s->budget.held = 0;
@@ -966,7 +862,7 @@ cdl_status cdl_set_param(cdl *s, const char *name, const char *value_)
     if (v.kind != V_ERROR && v.kind != V_NUM)
         diag_error(s->d, DIAG_TYPE, e->at, "a parameter is a number, not %s", v_kind_text(s->tmp, &v));
     if (!session_flush(s)) {
-        s->total = CDL_USAGE;
+        s->tally.total = CDL_USAGE;
         return CDL_USAGE;
     }
     sym key = sym_str(s->names, name);
@@ -986,9 +882,9 @@ static cdl_status finish_text(session *s, bool run_it)
     bool good = session_flush(s);
     if (good && run_it)
         check_params(s);
-    if (good && run_it && s->worst < CDL_USAGE)
+    if (good && run_it && s->tally.worst < CDL_USAGE)
         execute_all(s, s->main->file);
-    return s->worst;
+    return s->tally.worst;
 }
 
 static cdl_status take_text(session *s, const char *name, const char *text_, size_t len, bool run_it)
@@ -1034,13 +930,14 @@ cdl_status cdl_check_text(cdl *s, const char *name, const char *text_, size_t le
 
 static void tell_expectations(session *s)
 {
-    size_t n = s->met + s->missed;
+    size_t n = s->tally.met + s->tally.missed;
     text t = { .a = s->tmp };
-    if (n + s->skipped == 0 || session_is(s, OPTION_JSON))
+    if (n + s->tally.skipped == 0 || session_is(s, OPTION_JSON))
         return;
-    text_printf(&t, "%zu expectation%s: %zu met, %zu not met", n, n == 1 ? "" : "s", s->met, s->missed);
-    if (s->skipped)
-        text_printf(&t, ", %zu not tried", s->skipped);
+    text_printf(&t, "%zu expectation%s: %zu met, %zu not met", n, n == 1 ? "" : "s", s->tally.met,
+                s->tally.missed);
+    if (s->tally.skipped)
+        text_printf(&t, ", %zu not tried", s->tally.skipped);
     text_putc(&t, '\n');
     session_out(s, &t);
 }
@@ -1049,10 +946,10 @@ static void tell_expectations(session *s)
 static void checkpoint_used(session *s)
 {
     const char *from = s->option[OPTION_FROM];
-    if (!*from || s->total != CDL_OK || (s->from_run && s->run_number >= s->from_run))
+    if (!*from || s->tally.total != CDL_OK || (s->from_run && s->run_number >= s->from_run))
         return;
     session_note(s, "nothing was continued from checkpoint '%s': there is no run that it is of", from);
-    s->total = CDL_IO;
+    s->tally.total = CDL_IO;
 }
 
 cdl_status cdl_finish(cdl *s)
@@ -1063,9 +960,9 @@ cdl_status cdl_finish(cdl *s)
     record_flush(s);
     tell_expectations(s);
     manifest_write(s);
-    s->met = s->missed = s->skipped = 0;
-    cdl_status total = s->total;
-    s->total = CDL_OK;
+    s->tally.met = s->tally.missed = s->tally.skipped = 0;
+    cdl_status total = s->tally.total;
+    s->tally.total = CDL_OK;
     return total;
 }
 
@@ -1085,7 +982,7 @@ cdl_status cdl_value(cdl *s, const char *expression, double *out)
         diag_error(s->d, DIAG_TYPE, SPAN_NONE, "'%s' is %s, not a number", expression,
                    v_kind_text(s->tmp, &v));
     session_flush(s);
-    return s->worst;
+    return s->tally.worst;
 }
 
 cdl_status cdl_values(cdl *s, const char *expression, double *out, size_t room, size_t *n)
@@ -1103,7 +1000,7 @@ cdl_status cdl_values(cdl *s, const char *expression, double *out, size_t room, 
         for (size_t k = 0; k < *n && k < room; k++)
             out[k] = y[(int64_t)k * stride];
     }
-    return s->worst;
+    return s->tally.worst;
 }
 
 /* ---- show and fmt ---- */
@@ -1149,7 +1046,7 @@ static cdl_status show_main(session *s, const char *what)
     known |= !strcmp(what, "wellposed");
     session_flush(s);
     session_out(s, &t);
-    return known ? s->worst : CDL_USAGE;
+    return known ? s->tally.worst : CDL_USAGE;
 }
 
 cdl_status cdl_show(cdl *s, const char *what, const char *path)
@@ -1182,7 +1079,7 @@ cdl_status cdl_fmt(cdl *s, const char *name, const char *text_, size_t len, cons
 {
     ENTER(s);
     *out = format(s, name, text_, len, outlen);
-    return *out ? CDL_OK : s->worst ? s->worst : CDL_MODEL;
+    return *out ? CDL_OK : s->tally.worst ? s->tally.worst : CDL_MODEL;
 }
 
 cdl_status cdl_fmt_file(cdl *s, const char *path, int check_only)
@@ -1193,11 +1090,11 @@ cdl_status cdl_fmt_file(cdl *s, const char *path, int check_only)
     size_t len, outlen;
     if (!load_bytes(&s->loaded, &anywhere, path, path, SPAN_NONE, &was, &len)) {
         session_flush(s);
-        return s->worst;
+        return s->tally.worst;
     }
     is = format(s, path, was, len, &outlen);
     if (!is)
-        return s->worst ? s->worst : CDL_MODEL;
+        return s->tally.worst ? s->tally.worst : CDL_MODEL;
     if (outlen == len && !memcmp(was, is, len))
         return CDL_OK;
     if (check_only)
@@ -1206,7 +1103,7 @@ cdl_status cdl_fmt_file(cdl *s, const char *path, int check_only)
     if (error)
         diag_error(s->d, DIAG_IO, SPAN_NONE, "cannot write '%s': %s", path, error_text(s->tmp, error));
     session_flush(s);
-    return s->worst;
+    return s->tally.worst;
 }
 
 /* ---- for the interactive session ---- */
@@ -1273,8 +1170,9 @@ static void offer_all(session *s, completion *c)
         value_members(&all, offer_member, c);
     }
     offer_module(c, s->main);
-    for (const builtin *b = result_builtins; b->name; b++)
-        offer(c, b->name);
+    for (const builtin *const *list = session_builtins; *list; list++)
+        for (const builtin *b = *list; b->name; b++)
+            offer(c, b->name);
     for (const builtin *b = builtin_list; b->name; b++)
         offer(c, b->name);
     for (size_t k = 0; keyword_list[k]; k++)

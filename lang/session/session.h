@@ -118,6 +118,31 @@ typedef struct overriding {
     bool used, bad;
 } overriding;
 
+/* The experiment that is running, and random numbers. */
+typedef struct experiment_now {
+    table_scope *measures; /* measured names */
+    table_scope *swept;    /* swept and measured names, or NULL */
+    const ast *experiment;
+    int64_t point, points; /* of it, from 0; how many it has */
+    text *report;          /* where what a point says and writes is kept, or NULL: session_jobs.c */
+    bool worker;           /* in a process of its own */
+    const char *draw_name; /* random numbers: for whom, and how many were drawn */
+    uint64_t drawn;
+    bool seeded;
+    int64_t seed; /* of the experiment at hand */
+} experiment_now;
+
+/* What a call leaves behind. */
+typedef struct session_tally {
+    size_t met, missed, skipped; /* expectations */
+    vec(const char *) cleaned;   /* folders in which nothing is left of killed processes */
+    vec(made_file) made;
+    vec(given_text) given;
+    vec(const char *) told; /* a JSON object for each run or point */
+    vec(told_program) programs;
+    cdl_status worst, total; /* of this call; since the last cdl_finish */
+} session_tally;
+
 struct cdl {
     allocator al;
     jmp_buf oom;
@@ -144,30 +169,15 @@ struct cdl {
     map64 built;     /* declaration -> its compiled forms */
     vec(run *) runs;
     run *last;
-    bool last_failed;      /* the last run statement gave no results */
-    int64_t run_number;    /* of the last run statement, from 1; those of experiments are not counted */
-    int64_t from_run;      /* of the checkpoint to go on from; 0: none was read */
-    table_scope *measures; /* measured names */
-    table_scope *swept;    /* swept and measured names of the experiment that is running, or NULL */
-    const ast *experiment; /* the one that is running */
-    int64_t point, points; /* of it, from 0; how many it has */
-    text *report;          /* where what a point says and writes is kept, or NULL: session_jobs.c */
-    bool worker;           /* in a process of its own */
-    const char *draw_name; /* random numbers: for whom, and how many were drawn */
-    uint64_t drawn;
+    bool last_failed;   /* the last run statement gave no results */
+    int64_t run_number; /* of the last run statement, from 1; those of experiments are not counted */
+    int64_t from_run;   /* of the checkpoint to go on from; 0: none was read */
+    experiment_now now;
+    session_tally tally;
     bool interrupted;
     record rec;
     table *tables;
     vec(overriding) params;
-    size_t met, missed, skipped; /* expectations */
-    vec(const char *) cleaned;   /* folders in which nothing is left of killed processes */
-    vec(made_file) made;
-    vec(given_text) given;
-    vec(const char *) told; /* a JSON object for each run or point */
-    vec(told_program) programs;
-    bool seeded;
-    int64_t seed;            /* of the experiment at hand */
-    cdl_status worst, total; /* of this call; since the last cdl_finish */
 };
 
 typedef struct cdl session;
@@ -256,7 +266,9 @@ void near_params(const ast *decl, near *n);
 
 /* ---- session_results.c ---- */
 scope *results_scope(session *s, run *r);
-extern const builtin result_builtins[];
+extern const builtin result_builtins[], output_builtins[];
+/* both: functions of results, and those that write files; ends with NULL */
+extern const builtin *const session_builtins[];
 /* The rows of results.def, and whose they are. */
 enum { OF_RUN, OF_FIELD, OF_ROD, OF_LIMIT, OF_CONTACT, OF_IMPACT, OF_WIRE, OF_PAIR, OF_PATH };
 enum {
@@ -365,7 +377,6 @@ bool tables_failed(const session *s); /* a file could not be written */
 void table_take(session *s, const ast *e, const char *bytes, size_t n);
 
 /* session_animate.c */
-value call_animate(evaluator *ev, scope *in, const ast *call, const value *arg, size_t n);
 /* ---- session_sweep.c ---- */
 
 /* ---- session_jobs.c: points of experiments, here, in other processes, or from files ---- */
@@ -378,15 +389,6 @@ typedef struct point_range {
 void points_run(session *s, const ast *e, const point_range *p);
 void points_abandon(session *s); /* ends processes of an experiment that was given up */
 /* session_report.c */
-void put_u64(text *t, uint64_t x);
-void put_bytes(text *t, const char *p, size_t n);
-/* Reading them back: false at the end or when the bytes make no sense. */
-typedef struct byte_reader {
-    const char *p, *end;
-} byte_reader;
-bool get_u64(byte_reader *r, uint64_t *x);
-bool get_bytes(byte_reader *r, const char **p, size_t *n);
-const char *get_text(byte_reader *r, arena *a); /* a copy; "" when there is none */
 /* all but errors, which have been shown when they came; those alone */
 typedef enum { TAKE_ALL, TAKE_ERRORS } taking;
 void report_take(session *s, const ast *e, const char *bytes, size_t n, taking how, bool shard);

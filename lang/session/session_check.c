@@ -122,7 +122,7 @@ static bool name_known(checker *c, sym name)
             return true;
     if (c->results && (class_find(c->results, name) || among(result_list(OF_RUN), name)))
         return true;
-    if (map64_get(&s->measures->at, sym_key(name)))
+    if (map64_get(&s->now.measures->at, sym_key(name)))
         return true;
     for (scope *sc = &s->builtins; sc; sc = sc->up)
         if (sc->find(sc, &s->ev, name, SPAN_NONE, &v) != LOOK_NO)

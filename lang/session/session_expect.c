@@ -3,59 +3,12 @@
 #include <string.h>
 #include "session.h"
 
-/* ---- showing ---- */
-
-static void series_range(session *s, const value *v, double *lo, double *hi)
-{
-    scan rest = { .s = s };
-    *lo = INFINITY;
-    *hi = -INFINITY;
-    for (int64_t k = 0; k < v->series.n; k++) {
-        double y = v->series.y[k * v->series.stride];
-        *lo = fmin(*lo, y);
-        *hi = fmax(*hi, y);
-        scan_pass(&rest, v->series.stride * (int64_t)sizeof y);
-    }
-}
-
-void value_show(session *s, text *t, const value *v)
-{
-    if (view_show(t, v) || field_show(s, t, v))
-        return;
-    if (v->kind == V_LIST) {
-        for (size_t k = 0; k < v->list.n; k++) {
-            text_puts(t, k ? ", " : "[");
-            value_show(s, t, &v->list.at[k]);
-        }
-        text_puts(t, v->list.n ? "]" : "[]");
-        return;
-    }
-    if (v->kind != V_SERIES || v->series.n <= 12) {
-        v_print(t, v);
-        return;
-    }
-    double lo, hi;
-    series_range(s, v, &lo, &hi);
-    if (session_is(s, OPTION_INTERACTIVE) && !s->experiment)
-        spark_put(t, v, lo, hi);
-    text_printf(t, "series of %lld samples, t = %g to %g, values from %g to %g", (long long)v->series.n,
-                v->series.t[0], v->series.t[v->series.n - 1], lo, hi);
-}
-
-void point_show(session *s, text *t)
-{
-    for (size_t k = 0; k < s->rec.point.n; k++) {
-        text_printf(t, "%s%s = ", k ? ", " : "", s->rec.point.at[k].name);
-        value_show(s, t, &s->rec.point.at[k].v);
-    }
-}
-
 /* ---- measures ---- */
 
 static void measure_one(session *s, const ast *bind)
 {
-    s->draw_name = bind->name;
-    s->drawn = 0;
+    s->now.draw_name = bind->name;
+    s->now.drawn = 0;
     value v = session_eval(s, bind->kid[0]);
     text t = { .a = s->tmp };
     session_set(s, bind->name, &v);
@@ -63,7 +16,7 @@ static void measure_one(session *s, const ast *bind)
         return;
     s->rec.open = true;
     *vec_push(s->keep, &s->rec.measures) = (measured){ bind->name, session_copy(s, s->keep, &v) };
-    if (s->experiment || session_is(s, OPTION_JSON) || session_is(s, OPTION_QUIET))
+    if (s->now.experiment || session_is(s, OPTION_JSON) || session_is(s, OPTION_QUIET))
         return;
     text_printf(&t, "%s = ", bind->name);
     value_show(s, &t, &v);
@@ -219,7 +172,7 @@ static const char *failed_message(session *s, const ast *e, const char *what, co
         if (c->close)
             text_printf(&t, ", difference %.6g, allowed %.6g", c->off, c->bound);
     }
-    if (s->experiment && s->rec.point.n) {
+    if (s->now.experiment && s->rec.point.n) {
         text_puts(&t, "\n    at ");
         point_show(s, &t);
     }
@@ -246,9 +199,9 @@ void expect_statement(session *s, const ast *e)
     bool ok = false, known = within ? expect_close(s, cond, within, &c, &ok) : expect_plain(s, cond, &c, &ok);
     char *what = span_text(s->d, within ? span_join(cond->at, within->at) : cond->at, s->tmp);
     if (ok)
-        s->met++;
+        s->tally.met++;
     else
-        s->missed++;
+        s->tally.missed++;
     if (!ok)
         session_worse(s, CDL_EXPECT);
     if (known && !ok)

@@ -192,7 +192,8 @@ cdl_status cdl_help(cdl *s, const char *name)
     found = help_member(s, &t, name) || found;
     found = help_words(&t, name) || found;
     found = help_key(&t, name) || found;
-    found = help_builtin(&t, result_builtins, name) || help_builtin(&t, builtin_list, name) || found;
+    found = help_builtin(&t, result_builtins, name) || help_builtin(&t, output_builtins, name) ||
+            help_builtin(&t, builtin_list, name) || found;
     for (int k = 0; k < OP_COUNT && !found; k++)
         if (op_builtin[k].name && !strcmp(op_builtin[k].name, name)) {
             text_printf(&t, "%s\n    %s\n", op_builtin[k].doc ? op_builtin[k].doc : "a function",
@@ -227,7 +228,7 @@ cdl_status cdl_type(cdl *s, const char *expression)
         session_out(s, &t);
     }
     session_flush(s);
-    return s->worst;
+    return s->tally.worst;
 }
 
 /* ---- completion in its place ---- */

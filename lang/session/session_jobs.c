@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "session.h"
+#include "value/bytes.h"
 
 /* ---- the experiment at hand ---- */
 
@@ -123,7 +124,7 @@ static uint64_t key_common(session *s, const ast *e)
     }
     for (size_t k = 0; k < s->params.n; k++)
         text_printf(&t, "%s=%s\n", s->params.at[k].name, s->params.at[k].text);
-    text_printf(&t, "%lld\n", (long long)s->seed);
+    text_printf(&t, "%lld\n", (long long)s->now.seed);
     return hash_bytes(t.at, t.n, 17);
 }
 
@@ -324,37 +325,37 @@ static bool shards_whole(points *w)
 static void point_into(points *w, int64_t k, text *to, bool crashed)
 {
     session *s = w->s;
-    size_t met = s->met, missed = s->missed, skipped = s->skipped, told = s->told.n;
-    cdl_status worst = s->worst;
-    __typeof__(s->programs) programs = s->programs;
-    s->met = s->missed = s->skipped = 0;
-    s->worst = CDL_OK;
-    memset(&s->programs, 0, sizeof s->programs);
-    s->report = to;
-    s->point = k;
-    s->draw_name = "";
-    s->drawn = 0;
+    size_t met = s->tally.met, missed = s->tally.missed, skipped = s->tally.skipped, told = s->tally.told.n;
+    cdl_status worst = s->tally.worst;
+    __typeof__(s->tally.programs) programs = s->tally.programs;
+    s->tally.met = s->tally.missed = s->tally.skipped = 0;
+    s->tally.worst = CDL_OK;
+    memset(&s->tally.programs, 0, sizeof s->tally.programs);
+    s->now.report = to;
+    s->now.point = k;
+    s->now.draw_name = "";
+    s->now.drawn = 0;
     w->range->run(s, w->e, w->range->axes, k, crashed);
     report_counts_put(s, s->interrupted);
     record_flush(s);
-    for (size_t i = told; i < s->told.n; i++) {
+    for (size_t i = told; i < s->tally.told.n; i++) {
         text_putc(to, 'J');
-        put_bytes(to, s->told.at[i], strlen(s->told.at[i]));
+        put_bytes(to, s->tally.told.at[i], strlen(s->tally.told.at[i]));
     }
-    for (size_t i = 0; i < s->programs.n; i++) {
+    for (size_t i = 0; i < s->tally.programs.n; i++) {
         text p = { .a = to->a };
-        put_bytes(&p, s->programs.at[i].model, strlen(s->programs.at[i].model));
-        put_u64(&p, s->programs.at[i].hash);
+        put_bytes(&p, s->tally.programs.at[i].model, strlen(s->tally.programs.at[i].model));
+        put_u64(&p, s->tally.programs.at[i].hash);
         text_putc(to, 'P');
         put_bytes(to, p.at, p.n);
     }
-    s->report = NULL;
-    s->met = met;
-    s->missed = missed;
-    s->skipped = skipped;
-    s->worst = worst;
-    s->told.n = told;
-    s->programs = programs;
+    s->now.report = NULL;
+    s->tally.met = met;
+    s->tally.missed = missed;
+    s->tally.skipped = skipped;
+    s->tally.worst = worst;
+    s->tally.told.n = told;
+    s->tally.programs = programs;
 }
 
 static report *report_new(points *w)
@@ -386,7 +387,7 @@ static bool stopped(const points *w)
 {
     const session *s = w->s;
     return s->interrupted || w->full || tables_failed(s) ||
-           (s->worst == CDL_MODEL && !session_is(s, OPTION_KEEP_GOING));
+           (s->tally.worst == CDL_MODEL && !session_is(s, OPTION_KEEP_GOING));
 }
 
 static bool is_kept(const points *w, int64_t k)
@@ -445,7 +446,7 @@ static void worker(points *w, int fd, int64_t from, int64_t to)
     session *s = w->s;
     if (setjmp(s->oom))
         _exit(s->interrupted ? 0 : 7);
-    s->worker = true;
+    s->now.worker = true;
     /* its share of what is left */
     s->jobs = NULL;
     s->budget.held = 0;
@@ -556,11 +557,11 @@ static void point_crashed(points *w, int64_t i, int status)
         text_puts(&why, "there was not enough memory");
     else
         text_puts(&why, "its process ended early");
-    s->worker = true; /* told once, from the report */
-    s->report = &r->t;
+    s->now.worker = true; /* told once, from the report */
+    s->now.report = &r->t;
     session_note(s, "%s, point %lld: %s", w->e->name, (long long)point_at(w, i) + 1, why.at);
     point_into(w, point_at(w, i), &r->t, true);
-    s->worker = false;
+    s->now.worker = false;
     ring_put(w, i, r->t.at, r->t.n);
     session_arena_free(w->s, r->a);
 }
@@ -757,7 +758,7 @@ void points_run(session *s, const ast *e, const point_range *range)
     sscanf(s->option[OPTION_JOBS], "%d", &jobs);
     w.njobs = w.n < jobs ? (int)w.n : jobs;
     w.begin = clock_seconds();
-    s->points = range->points;
+    s->now.points = range->points;
     if (!w.full && (!session_is(s, OPTION_MERGE) || shards_whole(&w))) {
         if (w.njobs > 1)
             points_jobs(&w);

@@ -15,36 +15,15 @@
 
 /* ---- what is told on the way ---- */
 
-void manifest_file(session *s, const char *path, const char *kind)
-{
-    char hex[65];
-    struct stat st;
-    int error;
-    file_root out = session_folder(s);
-    int fd = place_open(&out, path, O_RDONLY | O_NONBLOCK, &error);
-    if (fd < 0)
-        return;
-    error = fstat(fd, &st) || !S_ISREG(st.st_mode) || sha256_fd(fd, hex);
-    close(fd);
-    if (error)
-        return;
-    size_t k = 0;
-    while (k < s->made.n && strcmp(s->made.at[k].path, path))
-        k++;
-    made_file *m = k < s->made.n ? &s->made.at[k] : vec_push(s->a, &s->made);
-    *m = (made_file){ .path = arena_strdup(s->a, path), .kind = kind, .bytes = (int64_t)st.st_size };
-    memcpy(m->sha, hex, sizeof hex);
-}
-
 void manifest_record(session *s, const char *json, size_t n)
 {
-    *vec_push(s->a, &s->told) = arena_strndup(s->a, json, n);
+    *vec_push(s->a, &s->tally.told) = arena_strndup(s->a, json, n);
 }
 
 void manifest_text(session *s, const char *name, const char *text_, size_t len, bool file)
 {
-    *vec_push(s->a, &s->given) = (given_text){ arena_strdup(s->a, name), arena_strndup(s->a, text_, len), len,
-                                               file };
+    *vec_push(s->a, &s->tally.given) = (given_text){ arena_strdup(s->a, name),
+                                                     arena_strndup(s->a, text_, len), len, file };
 }
 
 /* ---- texts and where they stand ---- */
@@ -86,8 +65,8 @@ static origins origins_find(session *s)
     char cwd[PATH_MAX];
     if (!getcwd(cwd, sizeof cwd))
         strcpy(cwd, "/");
-    for (size_t k = 0; k < s->given.n; k++) {
-        const given_text *g = &s->given.at[k];
+    for (size_t k = 0; k < s->tally.given.n; k++) {
+        const given_text *g = &s->tally.given.at[k];
         const char *path = g->file ? real_path(s, g->name)
                                    : arena_printf(s->tmp, "%s/text-%zu.cdl", cwd, k + 1);
         *vec_push(s->tmp,
@@ -208,10 +187,10 @@ static void put_models(session *s, text *t)
 {
     put_key(t, "models");
     text_putc(t, '[');
-    for (size_t k = 0; k < s->programs.n; k++) {
+    for (size_t k = 0; k < s->tally.programs.n; k++) {
         text_printf(t, "%s{", k ? ", " : "");
-        put_text(t, "name", s->programs.at[k].model);
-        text_printf(t, ", \"ir\": \"%016llx\"}", (unsigned long long)s->programs.at[k].hash);
+        put_text(t, "name", s->tally.programs.at[k].model);
+        text_printf(t, ", \"ir\": \"%016llx\"}", (unsigned long long)s->tally.programs.at[k].hash);
     }
     text_putc(t, ']');
 }
@@ -221,8 +200,8 @@ static void put_files(session *s, text *t)
 {
     put_key(t, "files");
     text_putc(t, '[');
-    for (size_t k = 0; k < s->made.n; k++) {
-        const made_file *m = &s->made.at[k];
+    for (size_t k = 0; k < s->tally.made.n; k++) {
+        const made_file *m = &s->tally.made.at[k];
         text_puts(t, k ? ",\n    {" : "\n    {");
         put_text(t, "path", m->path);
         text_puts(t, ", ");
@@ -231,15 +210,15 @@ static void put_files(session *s, text *t)
         put_text(t, "kind", m->kind);
         text_putc(t, '}');
     }
-    text_puts(t, s->made.n ? "\n  ]" : "]");
+    text_puts(t, s->tally.made.n ? "\n  ]" : "]");
 }
 
 void manifest_program(session *s, const program *p)
 {
-    for (size_t k = 0; k < s->programs.n; k++)
-        if (s->programs.at[k].hash == p->hash && !strcmp(s->programs.at[k].model, p->model))
+    for (size_t k = 0; k < s->tally.programs.n; k++)
+        if (s->tally.programs.at[k].hash == p->hash && !strcmp(s->tally.programs.at[k].model, p->model))
             return;
-    *vec_push(s->a, &s->programs) = (told_program){ p->model, p->hash };
+    *vec_push(s->a, &s->tally.programs) = (told_program){ p->model, p->hash };
 }
 
 static void manifest_put(session *s, text *t, const char *name)
@@ -255,20 +234,20 @@ static void manifest_put(session *s, text *t, const char *name)
     text_printf(t, ",\n  \"keep_going\": %s, \"interactive\": %s, ",
                 session_is(s, OPTION_KEEP_GOING) ? "true" : "false",
                 session_is(s, OPTION_INTERACTIVE) ? "true" : "false");
-    if (s->seeded)
-        text_printf(t, "\"seed\": %lld,\n  ", (long long)s->seed);
+    if (s->now.seeded)
+        text_printf(t, "\"seed\": %lld,\n  ", (long long)s->now.seed);
     else
         text_puts(t, "\"seed\": null,\n  ");
     put_models(s, t);
     text_puts(t, ",\n  ");
     put_sources(s, t);
     text_puts(t, ",\n  \"runs\": [");
-    for (size_t k = 0; k < s->told.n; k++)
-        text_printf(t, "%s\n    %s", k ? "," : "", s->told.at[k]);
+    for (size_t k = 0; k < s->tally.told.n; k++)
+        text_printf(t, "%s\n    %s", k ? "," : "", s->tally.told.at[k]);
     text_printf(
         t,
         "\n  ],\n  \"expectations\": {\"met\": %zu, \"missed\": %zu, \"skipped\": %zu}, \"status\": %d,\n  ",
-        s->met, s->missed, s->skipped, cdl_exit_code(s->total));
+        s->tally.met, s->tally.missed, s->tally.skipped, cdl_exit_code(s->tally.total));
     put_files(s, t);
     text_puts(t, "\n}\n");
 }
@@ -289,9 +268,9 @@ static size_t stem_length(const char *path)
 static const char *manifest_name(session *s)
 {
     const char *name = s->option[OPTION_MANIFEST];
-    if (*s->option[OPTION_OUTPUT] || strcmp(name, "manifest.json") || !s->made.n)
+    if (*s->option[OPTION_OUTPUT] || strcmp(name, "manifest.json") || !s->tally.made.n)
         return name;
-    const char *first = s->made.at[0].path;
+    const char *first = s->tally.made.at[0].path;
     return arena_printf(s->tmp, "%.*s.manifest.json", (int)stem_length(first), first);
 }
 
@@ -300,8 +279,8 @@ void manifest_write(session *s)
     text t = { .a = s->tmp };
     const char *name = s->option[OPTION_MANIFEST];
     bool wanted = *name && strcmp(name, "no") && !*s->option[OPTION_SHARD];
-    bool named = *s->option[OPTION_OUTPUT] && s->told.n;
-    if (!wanted || (!s->made.n && !named))
+    bool named = *s->option[OPTION_OUTPUT] && s->tally.told.n;
+    if (!wanted || (!s->tally.made.n && !named))
         return;
     name = manifest_name(s);
     manifest_put(s, &t, name);

@@ -2,46 +2,7 @@
  * or a file. */
 #include <string.h>
 #include "session.h"
-
-/* ---- bytes ---- */
-
-void put_u64(text *t, uint64_t x)
-{
-    text_putn(t, (const char *)&x, sizeof x);
-}
-void put_bytes(text *t, const char *p, size_t n)
-{
-    put_u64(t, n);
-    if (n)
-        text_putn(t, p, n);
-}
-
-bool get_u64(byte_reader *r, uint64_t *x)
-{
-    if (r->end - r->p < (ptrdiff_t)sizeof *x)
-        return false;
-    memcpy(x, r->p, sizeof *x);
-    r->p += sizeof *x;
-    return true;
-}
-
-bool get_bytes(byte_reader *r, const char **p, size_t *n)
-{
-    uint64_t k;
-    if (!get_u64(r, &k) || k > (uint64_t)(r->end - r->p))
-        return false;
-    *p = r->p;
-    *n = (size_t)k;
-    r->p += k;
-    return true;
-}
-
-const char *get_text(byte_reader *r, arena *a)
-{
-    const char *p;
-    size_t n;
-    return get_bytes(r, &p, &n) ? arena_strndup(a, p, n) : "";
-}
+#include "value/bytes.h"
 
 /* ---- reports: entries of a tag and bytes ----
    o: text for out   e: text for err   T: statement, block of rows   J: object of the manifest   P: model,
@@ -50,15 +11,15 @@ const char *get_text(byte_reader *r, arena *a)
 
 void report_counts_put(session *s, bool interrupted)
 {
-    text c = { .a = s->report->a };
-    put_u64(&c, s->met);
-    put_u64(&c, s->missed);
-    put_u64(&c, s->skipped);
-    put_u64(&c, (uint64_t)s->worst);
+    text c = { .a = s->now.report->a };
+    put_u64(&c, s->tally.met);
+    put_u64(&c, s->tally.missed);
+    put_u64(&c, s->tally.skipped);
+    put_u64(&c, (uint64_t)s->tally.worst);
     put_u64(&c, s->rec.failed);
     put_u64(&c, interrupted);
-    text_putc(s->report, 'C');
-    put_bytes(s->report, c.at, c.n);
+    text_putc(s->now.report, 'C');
+    put_bytes(s->now.report, c.at, c.n);
 }
 
 static void counts_take(session *s, byte_reader r)
@@ -66,9 +27,9 @@ static void counts_take(session *s, byte_reader r)
     uint64_t x[6] = { 0 };
     for (int k = 0; k < 6; k++)
         get_u64(&r, &x[k]);
-    s->met += x[0];
-    s->missed += x[1];
-    s->skipped += x[2];
+    s->tally.met += x[0];
+    s->tally.missed += x[1];
+    s->tally.skipped += x[2];
     session_worse(s, x[3] < CDL_STATUS_MAX ? (cdl_status)x[3] : CDL_IO);
     if (x[5])
         s->interrupted = true;
@@ -87,7 +48,7 @@ static void line_take(session *s, const ast *e, byte_reader r)
     text t = { .a = s->tmp };
     if (!get_u64(&r, &k))
         return;
-    text_printf(&t, "%s %lld/%lld: ", e->name, (long long)k + 1, (long long)s->points);
+    text_printf(&t, "%s %lld/%lld: ", e->name, (long long)k + 1, (long long)s->now.points);
     text_putn(&t, r.p, (size_t)(r.end - r.p));
     session_out(s, &t);
 }

@@ -123,8 +123,8 @@ static const overriding *override_of(const session *s, sym name)
 /* a swept name is the experiment's own, whatever the command line says */
 static bool is_swept(const session *s, sym name)
 {
-    for (uint32_t i = 0; s->experiment && i < s->experiment->n; i++) {
-        const ast *w = s->experiment->kid[i];
+    for (uint32_t i = 0; s->now.experiment && i < s->now.experiment->n; i++) {
+        const ast *w = s->now.experiment->kid[i];
         for (uint32_t k = 0; w->kind == AST_SWEEP && k < w->kid[0]->n; k++)
             if (w->kid[0]->kid[k]->name == name)
                 return true;
@@ -142,8 +142,8 @@ static bool arguments_read(session *s, const ast *decl, const ast *list, argumen
             good = false;
             continue;
         }
-        s->draw_name = arg->name;
-        s->drawn = 0;
+        s->now.draw_name = arg->name;
+        s->now.drawn = 0;
         value v = eval(&s->ev, session_input_scope(s), arg->kid[0]);
         if (v.kind == V_NUM || v.kind == V_BOOL)
             argument_set(s, args, arg->name, v, arg->at);
@@ -353,11 +353,11 @@ static bool progress_tell(void *ud, double done)
 {
     progress *p = ud;
     session *s = p->s;
-    if (p->r->full)
+    if (p->r->disk.full)
         return true;
     if (budget_stopping(&s->budget))
         return s->interrupted = true;
-    if (!session_is(s, OPTION_PROGRESS) || s->report)
+    if (!session_is(s, OPTION_PROGRESS) || s->now.report)
         return false;
     double t = clock_seconds();
     if (t - p->begin < 1 || t - p->told < 0.2)
@@ -444,7 +444,9 @@ static void estimate(results *r, const void *ud, arena *scratch)
     results *fine = results_new(scratch, r->prog);
     fine->param = r->param;
     o.checkpoint = NULL;
-    o.value[h] = (o.value[h] > 0 ? o.value[h] : r->duration / (double)(r->steps > 0 ? r->steps : 1)) / 2;
+    o.value[h] = (o.value[h] > 0 ? o.value[h]
+                                 : r->duration / (double)(r->count.steps > 0 ? r->count.steps : 1)) /
+                 2;
     b->run(r->prog, &o, fine);
     if (fine->status == RUN_OK || fine->status == RUN_STOPPED)
         r->error = 2 * farthest(r, fine);
@@ -596,7 +598,7 @@ static void summary(session *s, const run *r)
     static const char *const endings[] = { "", ", stopped by an event", ", interrupted", ", failed" };
     const results *x = r->r;
     text t = { .a = s->tmp };
-    if (session_is(s, OPTION_JSON) || session_is(s, OPTION_QUIET) || s->experiment)
+    if (session_is(s, OPTION_JSON) || session_is(s, OPTION_QUIET) || s->now.experiment)
         return;
     if (x->field) {
         field_summary(r, &t);
@@ -604,7 +606,7 @@ static void summary(session *s, const run *r)
         return;
     }
     text_printf(&t, "%s: %s%s, %lld step%s to t = ", x->prog->model, r->with->name,
-                r->chosen ? " (chosen)" : "", (long long)x->steps, x->steps == 1 ? "" : "s");
+                r->chosen ? " (chosen)" : "", (long long)x->count.steps, x->count.steps == 1 ? "" : "s");
     text_printf(&t, "%.10g%s, %.3g s\n", x->t_end, endings[x->status], x->seconds);
     summary_contacts(s, x, &t);
     text_printf(&t, "  max penetration %.3g, residual %.3g", x->max_penetration, x->residual);
@@ -617,13 +619,13 @@ static void summary(session *s, const run *r)
                     results_drift(x), x->power_balance);
     if (!isnan(x->error))
         text_printf(&t, "  error at most about %.3g, by a run with half the step\n", x->error);
-    if (x->at_once)
+    if (x->count.at_once)
         text_printf(&t, "  %lld step%s taken at once, not cut at every impact (cut = %s)\n",
-                    (long long)x->at_once, x->at_once == 1 ? " was" : "s were", x->cut);
-    if (x->branch_choices)
-        text_printf(&t, "  %lld steps had several solutions\n", (long long)x->branch_choices);
-    if (x->averaged)
-        text_printf(&t, "  %lld accelerations are means over a step\n", (long long)x->averaged);
+                    (long long)x->count.at_once, x->count.at_once == 1 ? " was" : "s were", x->cut);
+    if (x->count.branch_choices)
+        text_printf(&t, "  %lld steps had several solutions\n", (long long)x->count.branch_choices);
+    if (x->count.averaged)
+        text_printf(&t, "  %lld accelerations are means over a step\n", (long long)x->count.averaged);
     session_out(s, &t);
 }
 
@@ -661,12 +663,12 @@ static void run_record(session *s, const run *r)
     rec->model = r->of->p->model;
     rec->backend = r->with->name;
     rec->seconds += r->r->seconds;
-    rec->steps += r->r->steps;
+    rec->steps += r->r->count.steps;
     rec->max_penetration = fmax(rec->max_penetration, r->r->max_penetration);
     rec->residual = fmax(rec->residual, r->r->residual);
     rec->solver = r->r->solver ? arena_strdup(s->keep, r->r->solver) : NULL;
     rec->cut = r->r->cut;
-    rec->at_once += r->r->at_once;
+    rec->at_once += r->r->count.at_once;
     if (!isnan(r->r->error))
         rec->error = fmax(rec->error, r->r->error);
     rec->power_balance = fmax(rec->power_balance, r->r->power_balance);
@@ -681,9 +683,9 @@ static void run_ended(session *s, const ast *e, run *r)
     s->last_failed = x->status == RUN_FAILED;
     if (x->note)
         session_note(s, "%s", x->note);
-    if (x->io) {
+    if (x->disk.io) {
         s->rec.failed = true;
-        diag_error(s->d, DIAG_IO, e->at, "%s", x->io);
+        diag_error(s->d, DIAG_IO, e->at, "%s", x->disk.io);
     } else if (x->status == RUN_FAILED) {
         s->rec.failed = true;
         diag *d = diag_error(s->d, DIAG_SOLVER, x->where.file ? x->where : e->at, "%s",
@@ -691,16 +693,16 @@ static void run_ended(session *s, const ast *e, run *r)
         if (x->where.file)
             diag_second(s->d, d, e->at, "in this run");
     }
-    if (x->full) {
+    if (x->disk.full) {
         diag *d = diag_error(s->d, DIAG_IO, e->at,
                              "no more samples could be kept: %s; those until t = %g are",
-                             error_text(s->tmp, x->full), x->t_end);
+                             error_text(s->tmp, x->disk.full), x->t_end);
         diag_hint(s->d, d,
                   "keep fewer of them with the option every of the backend, or let $TMPDIR name a folder "
                   "with more room");
         s->rec.failed = s->rec.incomplete = true;
     }
-    if (x->status != RUN_INTERRUPTED || x->full)
+    if (x->status != RUN_INTERRUPTED || x->disk.full)
         return;
     s->interrupted = true;
     s->rec.failed = s->rec.incomplete = true;
@@ -715,7 +717,7 @@ static void run_ended(session *s, const ast *e, run *r)
         session_note(s, "interrupted: the run gave no results");
     else
         session_note(s, "interrupted at t = %g; what was computed is kept", x->t_end);
-    if (*s->option[OPTION_CHECKPOINT] && !s->experiment && !x->io && !r->cut)
+    if (*s->option[OPTION_CHECKPOINT] && !s->now.experiment && !x->disk.io && !r->cut)
         session_note(s, "to go on from there: --from %s", s->option[OPTION_CHECKPOINT]);
 }
 
@@ -805,7 +807,7 @@ void run_statement(session *s, const ast *e)
     run_options o = { .later = true };
     const backend *b;
     size_t errors = s->d->errors;
-    if (!s->experiment)
+    if (!s->now.experiment)
         record_flush(s);
     s->rec.open = true;
     s->rec.model = e->kid[0]->name;
@@ -814,7 +816,7 @@ void run_statement(session *s, const ast *e)
     double *param = of ? arena_array(s->tmp, double, of->p->nparam > 0 ? of->p->nparam : 1) : NULL;
     checkpoint save = { 0 };
     if (!of || !params_ready(s, of, &args, e->kid[0]->at, param) ||
-        (!s->experiment && !checkpoint_for(s, e, b, of->p, &save))) {
+        (!s->now.experiment && !checkpoint_for(s, e, b, of->p, &save))) {
         s->rec.failed = true;
         if (s->d->errors == errors)
             session_worse(s, CDL_MODEL); /* told before */
@@ -824,12 +826,12 @@ void run_statement(session *s, const ast *e)
     run *r = run_new(s, e, of, b);
     r->r = results_new(r->a, of->p);
     r->r->backend = b->name;
-    r->r->spill_dir = s->option[OPTION_OUTPUT];
-    r->r->spill_bytes = whole_clamp(strtod(s->option[OPTION_SPILL], NULL) * 1048576, 0, INT64_MAX);
+    r->r->disk.spill_dir = s->option[OPTION_OUTPUT];
+    r->r->disk.spill_bytes = whole_clamp(strtod(s->option[OPTION_SPILL], NULL) * 1048576, 0, INT64_MAX);
     if (of->p->nparam > 0)
         memcpy(r->r->param, param, (size_t)of->p->nparam * sizeof *param);
     r->top = results_scope(s, r);
-    for (size_t k = 0; !s->experiment && k < args.n; k++)
+    for (size_t k = 0; !s->now.experiment && k < args.n; k++)
         *vec_push(s->keep, &s->rec.point) = (measured){ args.at[k].name,
                                                         session_copy(s, s->keep, &args.at[k].v) };
     o.checkpoint = save.to || save.from ? &save : NULL;

@@ -57,7 +57,7 @@ static bool name_is_steady(steady *w, sym name)
     session *s = w->s;
     if (is_local(w, name))
         return true;
-    if (!strcmp(name, "t") || map64_get(&s->measures->at, sym_key(name)) ||
+    if (!strcmp(name, "t") || map64_get(&s->now.measures->at, sym_key(name)) ||
         (w->results && class_find(w->results, name)))
         return false;
     const def *d = module_find(s->main, name);

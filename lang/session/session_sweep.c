@@ -4,6 +4,7 @@
 #include <string.h>
 #include "base/whole.h"
 #include "session.h"
+#include "value/bytes.h"
 
 /* ---- sweeps ---- */
 
@@ -108,13 +109,13 @@ static void point_set(session *s, const axes *all, int64_t k)
     for (size_t i = all->n; i-- > 0;) {
         const axis *a = &all->at[i];
         for (size_t j = 0; j < a->names; j++)
-            table_scope_set(s->swept, a->at->kid[0]->kid[j]->name, axis_value(a, j, k % a->n));
+            table_scope_set(s->now.swept, a->at->kid[0]->kid[j]->name, axis_value(a, j, k % a->n));
         k /= a->n;
     }
     for (size_t i = 0; i < all->n; i++)
         for (size_t j = 0; j < all->at[i].names; j++) {
             sym name = all->at[i].at->kid[0]->kid[j]->name;
-            value *v = &s->swept->values.at[*map64_get(&s->swept->at, sym_key(name))];
+            value *v = &s->now.swept->values.at[*map64_get(&s->now.swept->at, sym_key(name))];
             *vec_push(s->keep, &s->rec.point) = (measured){ name, session_copy(s, s->keep, v) };
         }
 }
@@ -149,8 +150,8 @@ static void point_tell(session *s, int64_t k)
         value_show(s, &t, &s->rec.measures.at[i].v);
     }
     text_printf(&t, "%s (%.3g s)\n", s->rec.failed ? " failed" : "", s->rec.seconds);
-    text_putc(s->report, 'L');
-    put_bytes(s->report, t.at, t.n);
+    text_putc(s->now.report, 'L');
+    put_bytes(s->now.report, t.at, t.n);
 }
 
 /* settings were read before the points */
@@ -186,7 +187,7 @@ static void point_run(session *s, const ast *e, const void *of, int64_t k, bool 
 
 static void settings_read(session *s, const ast *e)
 {
-    s->seed = 0;
+    s->now.seed = 0;
     for (uint32_t k = 0; k < e->n; k++) {
         const ast *set = e->kid[k];
         int32_t seed;
@@ -196,8 +197,8 @@ static void settings_read(session *s, const ast *e)
             continue;
         if (!eval_integer(&s->ev, session_input_scope(s), set->kid[1], "a seed", &seed))
             continue;
-        s->seed = seed;
-        s->seeded = true;
+        s->now.seed = seed;
+        s->now.seeded = true;
     }
 }
 
@@ -205,7 +206,7 @@ void experiment_statement(session *s, const ast *e)
 {
     axes all = { 0 };
     int64_t points;
-    if (s->experiment) {
+    if (s->now.experiment) {
         diag_error(s->d, DIAG_UNKNOWN_STATEMENT, e->at, "an experiment cannot stand in another one");
         return;
     }
@@ -213,14 +214,14 @@ void experiment_statement(session *s, const ast *e)
     settings_read(s, e);
     if (!axes_read(s, e, &all, &points))
         return;
-    s->experiment = e;
-    s->swept = table_scope_new(s->a, NULL);
+    s->now.experiment = e;
+    s->now.swept = table_scope_new(s->a, NULL);
     point_range range = { .points = points, .run = point_run, .axes = &all, .tell = point_values };
     points_run(s, e, &range);
-    s->point = 0;
-    s->draw_name = "";
+    s->now.point = 0;
+    s->now.draw_name = "";
     tables_finish(s);
-    s->experiment = NULL;
-    s->swept = NULL;
+    s->now.experiment = NULL;
+    s->now.swept = NULL;
     s->last_failed = false;
 }

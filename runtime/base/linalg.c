@@ -2,6 +2,8 @@
 #include <lapacke.h>
 #include <math.h>
 #include <string.h>
+#include <suitesparse/amd.h>
+#include <suitesparse/cholmod.h>
 #include <suitesparse/klu.h>
 #include <suitesparse/umfpack.h>
 
@@ -505,4 +507,112 @@ bool band_lu(int n, int kb, double *lu, double *b)
             b[j - i] -= d[-i] * x;
     }
     return true;
+}
+
+bool band_lu_factor(int n, int kl, int ku, double *a, int ld, int *pivot, double *rcond)
+{
+    double norm = rcond ? LAPACKE_dlangb(LAPACK_COL_MAJOR, '1', n, kl, ku, a + kl, ld) : 0;
+    if (LAPACKE_dgbtrf_work(LAPACK_COL_MAJOR, n, n, kl, ku, a, ld, pivot))
+        return false;
+    if (rcond)
+        LAPACKE_dgbcon(LAPACK_COL_MAJOR, '1', n, kl, ku, a, ld, pivot, norm, rcond);
+    return true;
+}
+
+bool band_lu_use(int n, int kl, int ku, const double *a, int ld, const int *pivot, int m, double *b)
+{
+    return LAPACKE_dgbtrs_work(LAPACK_COL_MAJOR, 'N', n, kl, ku, m, a, ld, pivot, b, n) == 0;
+}
+
+double solve_refined(int n, double *a, double *b, double *x, arena *scratch)
+{
+    double *lu = arena_array(scratch, double, (size_t)n *(size_t)n), *r = arena_array(scratch, double, n),
+           *c = arena_array(scratch, double, n), rcond = 0, ferr, berr, rpivot;
+    int *pivot = arena_array(scratch, int, n);
+    char equed = 'N';
+    int info = LAPACKE_dgesvx(LAPACK_COL_MAJOR, 'E', 'N', n, 1, a, n, lu, n, pivot, &equed, r, c, b, n, x, n,
+                              &rcond, &ferr, &berr, &rpivot);
+    return info < 0 || (info > 0 && info <= n) ? 0 : rcond;
+}
+
+bool eigenvalues(int n, double *a, double *re, double *im, double *work)
+{
+    return LAPACKE_dgeev_work(LAPACK_COL_MAJOR, 'N', 'N', n, a, n, re, im, NULL, 1, NULL, 1, work, 8 * n) ==
+           0;
+}
+
+/* ---- symmetric and sparse ---- */
+
+bool sparse_order(int n, const int *p, const int *i, int *order)
+{
+    return amd_order(n, p, i, order, NULL, NULL) >= AMD_OK;
+}
+
+/* memory is cholmod's own, and nothing of an arena is taken while it holds any */
+static cholmod_sparse lower_half(int n, int *p, int *i, double *x)
+{
+    return (cholmod_sparse){ .nrow = (size_t)n,
+                             .ncol = (size_t)n,
+                             .nzmax = (size_t)p[n],
+                             .p = p,
+                             .i = i,
+                             .x = x,
+                             .stype = -1,
+                             .itype = CHOLMOD_INT,
+                             .xtype = CHOLMOD_REAL,
+                             .dtype = CHOLMOD_DOUBLE,
+                             .sorted = 0,
+                             .packed = 1 };
+}
+
+/* L D L^T, or L L^T */
+static cholmod_factor *factorised(cholmod_sparse *A, bool squares, cholmod_common *c)
+{
+    cholmod_start(c);
+    c->print = 0;
+    c->supernodal = CHOLMOD_SIMPLICIAL;
+    c->final_ll = squares;
+    c->nmethods = 1;
+    c->method[0].ordering = CHOLMOD_AMD;
+    cholmod_factor *L = cholmod_analyze(A, c);
+    if (L && !cholmod_factorize(A, L, c))
+        cholmod_free_factor(&L, c);
+    return L;
+}
+
+int sparse_negative(int n, int *p, int *i, double *x)
+{
+    cholmod_common c;
+    cholmod_sparse A = lower_half(n, p, i, x);
+    cholmod_factor *L = factorised(&A, false, &c);
+    int bad = 0;
+    if (L && L->xtype == CHOLMOD_REAL && !L->is_ll)
+        for (int j = 0; j < n; j++)
+            bad += !(((double *)L->x)[((int *)L->p)[j]] > 0);
+    cholmod_free_factor(&L, &c);
+    cholmod_finish(&c);
+    return bad;
+}
+
+bool sparse_spd(int n, int *p, int *i, double *x, double *b)
+{
+    cholmod_common c;
+    cholmod_sparse A = lower_half(n, p, i, x);
+    cholmod_dense B = { .nrow = (size_t)n,
+                        .ncol = 1,
+                        .nzmax = (size_t)n,
+                        .d = (size_t)n,
+                        .x = b,
+                        .xtype = CHOLMOD_REAL,
+                        .dtype = CHOLMOD_DOUBLE };
+    cholmod_factor *L = factorised(&A, true, &c);
+    bool ok = L && c.status == CHOLMOD_OK && L->minor == L->n;
+    cholmod_dense *solution = ok ? cholmod_solve(CHOLMOD_A, L, &B, &c) : NULL;
+    if (solution)
+        memcpy(b, solution->x, (size_t)n * sizeof *b);
+    ok = solution != NULL;
+    cholmod_free_dense(&solution, &c);
+    cholmod_free_factor(&L, &c);
+    cholmod_finish(&c);
+    return ok;
 }

@@ -90,4 +90,21 @@ void sparse_factors_free(sparse_factors *f);
 /* LU of a matrix with kb diagonals on either side, by columns of length 3 kb + 1, the diagonal at 2 kb; b <-
  * A^-1 b.  For narrow bands: no calls for each column.  False: singular. */
 bool band_lu(int n, int kb, double *lu, double *b);
+/* LU of a matrix with kl diagonals below the main one and ku above, by columns of length ld, the diagonal at
+   kl + ku; rcond: NULL, or where the reciprocal condition is put.  False: singular. */
+bool band_lu_factor(int n, int kl, int ku, double *a, int ld, int *pivot, double *rcond);
+/* b <- A^-1 b with these factors, m right sides one after the other */
+bool band_lu_use(int n, int kl, int ku, const double *a, int ld, const int *pivot, int m, double *b);
+/* x = A^-1 b, A by columns, equilibrated and refined (all but x destroyed); the reciprocal condition, 0:
+ * singular */
+double solve_refined(int n, double *a, double *b, double *x, arena *scratch);
+/* of any matrix (destroyed); work: 8 n.  False: failed */
+bool eigenvalues(int n, double *a, double *re, double *im, double *work);
+/* In which order to eliminate the unknowns of a matrix with that symmetric pattern, by columns.  False:
+ * failed. */
+bool sparse_order(int n, const int *p, const int *i, int *order);
+/* Symmetric sparse matrices by the columns of their lower half (p, i, x); memory is that of the library.
+   Negative entries of D in L D L^T; b <- A^-1 b, false: A is not positive. */
+int sparse_negative(int n, int *p, int *i, double *x);
+bool sparse_spd(int n, int *p, int *i, double *x, double *b);
 #endif

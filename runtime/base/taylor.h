@@ -40,8 +40,10 @@ twofold twofold_product(twofold a, twofold b);
 /* sum c[j] s^j, with what c[0] and c[1] lack */
 twofold series_twofold(const double *c, int order, double low0, double low1, twofold s);
 /* Where a series that is not negative to the right of 0 turns negative, in (0, h]; INFINITY: nowhere, 0: at
-   once.  What is below `zero` counts as 0 (events_root.c). */
+   once.  What is below `zero` counts as 0 (series_root.c). */
 double series_crossing(const double *c, int order, double h, double zero);
+/* the first coefficient that counts: its sign, 0 when none does */
+int series_sign(const double *c, int from, int order, double h, double zero);
 void series_shift(const double *c, int order, double s, double *out, int n); /* coefficients 0..n about s */
 
 /* ---- kernels ---- */

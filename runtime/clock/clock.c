@@ -196,7 +196,7 @@ static bool plain_steps(run_clock *c)
     if (c->o->checkpoint && c->o->checkpoint->to)
         most = 1;
     c->with->plain(c->of, c, most);
-    c->r->plain += c->step - from;
+    c->r->count.plain += c->step - from;
     c->unasked += c->step - from;
     return c->step > from;
 }
@@ -206,7 +206,7 @@ static bool tick(run_clock *c)
 {
     results *r = c->r;
     if (plain_steps(c)) {
-        r->steps = c->step;
+        r->count.steps = c->step;
         r->t_end = c->t;
         return true;
     }
@@ -219,7 +219,7 @@ static bool tick(run_clock *c)
     if (out == STEP_REFUSED)
         return true;
     c->stopped = out == STEP_STOPPED;
-    r->steps = ++c->step;
+    r->count.steps = ++c->step;
     r->t_end = c->t;
     if (!c->own_samples && sample_due(c) && !clock_sample(c, c->t))
         return false;
@@ -284,9 +284,9 @@ static void clock_keep(void *of, run_state *s)
 static void checkpoint_write(run_clock *c)
 {
     const checkpoint *k = c->o->checkpoint;
-    if (!k || !k->to || !c->with->keep || c->r->io)
+    if (!k || !k->to || !c->with->keep || c->r->disk.io)
         return;
-    c->r->io = state_save_file(c->r->a, k->to, clock_keep, c);
+    c->r->disk.io = state_save_file(c->r->a, k->to, clock_keep, c);
     if (k->time > 0)
         c->next_time = (floor(c->t / k->time + 1e-9) + 1) * k->time;
     if (k->seconds > 0)
@@ -317,15 +317,15 @@ static void read_from(results *r, const void *ud, arena *scratch)
     const char *why = state_load_file(scratch, (*c)->o->checkpoint->from, clock_keep, *c);
     if (!why)
         return;
-    r->io = arena_strdup(r->a, why);
+    r->disk.io = arena_strdup(r->a, why);
     r->samples = 0;
-    results_fail(r, SPAN_NONE, r->io);
+    results_fail(r, SPAN_NONE, r->disk.io);
 }
 
 static bool checkpoint_read(run_clock *c)
 {
     if (!c->with->keep)
-        return results_fail(c->r, SPAN_NONE, c->r->io = "the state of this run cannot be restored");
+        return results_fail(c->r, SPAN_NONE, c->r->disk.io = "the state of this run cannot be restored");
     results_scratch(c->r, read_from, &c);
     return c->r->status == RUN_OK;
 }
@@ -390,7 +390,7 @@ void clock_run(const stepper *with, void *of, const run_options *o, results *r)
     checkpoint_begin(&c);
     if (begun && c.end > 0 && !c.stopped)
         march(&c);
-    if (begun && r->status != RUN_FAILED && !r->full)
+    if (begun && r->status != RUN_FAILED && !r->disk.full)
         checkpoint_write(&c);
     if (c.stopped && r->status == RUN_OK)
         r->status = RUN_STOPPED;

@@ -1,5 +1,6 @@
 #include "later.h"
 #include <math.h>
+#include <string.h>
 
 typedef struct later {
     results *r;
@@ -78,9 +79,10 @@ static double *column_new(results *r, int64_t width)
 static void make_acc(later *x)
 {
     results *r = x->r;
-    if (r->absent & PART_ACC)
-        r->acc = column_new(r, r->prog->nq);
-    x->with->accelerations(x->of, r);
+    double *acc = r->absent & PART_ACC ? column_new(r, r->prog->nq) : r->acc;
+    for (int64_t at = 0; at < r->samples; at++)
+        x->with->accelerations(x->of, r, at, acc + at * r->prog->nq);
+    r->acc = acc;
 }
 
 static void make_energy(later *x)
@@ -113,6 +115,16 @@ void results_need(const results *r, unsigned parts)
         x->left &= ~part;
         x->r->absent &= ~part;
     }
+}
+
+void results_acc(const results *r, int64_t at, double *acc)
+{
+    const later *x = r->later;
+    size_t nq = (size_t)r->prog->nq;
+    if (x && x->left & PART_ACC)
+        x->with->accelerations(x->of, r, at, acc);
+    else
+        memcpy(acc, r->acc + (size_t)at * nq, nq * sizeof *acc);
 }
 
 double results_energy(const results *r, int64_t at)

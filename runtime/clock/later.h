@@ -9,7 +9,8 @@
 typedef struct later_ops {
     /* Parts that have no room while the run goes on; the others hold what they are made of. */
     unsigned absent;
-    void (*accelerations)(void *of, results *r);
+    /* of one sample; acc may be its place in the column */
+    void (*accelerations)(void *of, const results *r, int64_t at, double *acc);
     void (*slips)(void *of, results *r); /* of contacts */
     /* of samples from `from` on, at most LANES of them */
     void (*energies)(void *of, const results *r, int64_t from, int n, energies *e);

@@ -74,7 +74,7 @@ static void columns_list(results *r, column *c)
     *c++ = column_of(&r->energy, one, !(r->absent & PART_ENERGY));
     *c++ = column_of(&r->drift, one, !(r->absent & PART_ENERGY));
     *c++ = column_of(&r->track, (size_t)r->ntrack * one, r->ntrack);
-    *c++ = column_of(&r->load, one, r->has_jumps);
+    *c++ = column_of(&r->limit.load, one, r->limit.has_jumps);
     for (size_t i = 0; i < r->prog->ncontact; i++) {
         contact_result *k = &r->contact[i];
         size_t m = k->kept ? (size_t)k->members : 0, slip = m * one * (size_t)k->nslip;
@@ -121,15 +121,15 @@ static int columns_in_file(results *r, const column *c, int n, int64_t cap)
 {
     char **at = arena_array(r->a, char *, n);
     size_t *width = arena_array(r->a, size_t, n), row = 0;
-    bool first = !r->spill;
+    bool first = !r->disk.spill;
     for (int k = 0; k < n; k++)
         row += width[k] = c[k].width;
     if (first)
-        r->spill = spill_new(r->a, r->spill_dir, width, n);
-    int error = spill_grow(r->spill, cap, at);
+        r->disk.spill = spill_new(r->a, r->disk.spill_dir, width, n);
+    int error = spill_grow(r->disk.spill, cap, at);
     if (error && first) {
-        spill_close(r->spill);
-        r->spill = NULL;
+        spill_close(r->disk.spill);
+        r->disk.spill = NULL;
     }
     if (error)
         return error;
@@ -137,10 +137,10 @@ static int columns_in_file(results *r, const column *c, int n, int64_t cap)
         if (first && r->samples && width[k])
             memcpy(at[k], column_get(&c[k]), (size_t)r->samples * width[k]);
         if (!c[k].none)
-            column_set(&c[k], width[k] ? (void *)at[k] : (void *)r->spill);
+            column_set(&c[k], width[k] ? (void *)at[k] : (void *)r->disk.spill);
     }
-    r->cap = spill_cap(r->spill);
-    r->rest_every = REST_BYTES / (int64_t)row + 1;
+    r->cap = spill_cap(r->disk.spill);
+    r->disk.rest_every = REST_BYTES / (int64_t)row + 1;
     return 0;
 }
 
@@ -155,7 +155,8 @@ static size_t row_bytes(const column *c, int n)
 /* an arena keeps what was outgrown, so half of what may be used is where the file begins */
 static bool beyond_memory(const results *r, double samples, size_t row)
 {
-    return r->spill || (r->spill_bytes > 0 && samples * (double)row > (double)r->spill_bytes / 2);
+    return r->disk.spill ||
+           (r->disk.spill_bytes > 0 && samples * (double)row > (double)r->disk.spill_bytes / 2);
 }
 
 bool results_fit(results *r, double samples)
@@ -172,18 +173,18 @@ bool results_fit(results *r, double samples)
 static int columns_grow(results *r, int64_t cap)
 {
     int n = columns_count(r);
-    bool was = r->spill != NULL;
+    bool was = r->disk.spill != NULL;
     arena_pos mark = arena_mark(r->a);
     column *c = arena_array(r->a, column, n);
     columns_list(r, c);
     size_t row = row_bytes(c, n);
     bool file = beyond_memory(r, (double)cap, row);
     if (file) { /* the disk is asked for as much at a time as memory may hold */
-        int64_t most = r->samples + r->spill_bytes / (int64_t)row + 1;
+        int64_t most = r->samples + r->disk.spill_bytes / (int64_t)row + 1;
         int error = columns_in_file(r, c, n, cap < most ? cap : most);
         if (was)
             arena_release(r->a, mark);
-        if (!error || r->spill)
+        if (!error || r->disk.spill)
             return error;
     }
     columns_in_arena(r, c, n, cap);
@@ -196,26 +197,26 @@ void results_reserve(results *r, int64_t cap)
         return;
     int error = columns_grow(r, cap);
     if (error)
-        r->full = error;
+        r->disk.full = error;
 }
 
 void results_rest(results *r)
 {
-    if (!r->spill)
+    if (!r->disk.spill)
         return;
-    spill_rest(r->spill, 0, r->samples);
+    spill_rest(r->disk.spill, 0, r->samples);
 }
 
 /* where no more can be kept, the last sample becomes the latest */
 int64_t results_sample(results *r)
 {
-    if (r->samples == r->cap && !r->full)
-        results_reserve(r, r->spill ? r->cap + 1 : r->cap < 64 ? 64 : 2 * r->cap);
-    if (r->full && r->samples == r->cap)
+    if (r->samples == r->cap && !r->disk.full)
+        results_reserve(r, r->disk.spill ? r->cap + 1 : r->cap < 64 ? 64 : 2 * r->cap);
+    if (r->disk.full && r->samples == r->cap)
         return r->samples - 1;
-    if (r->spill && r->samples - r->rested > r->rest_every) {
-        spill_rest(r->spill, r->rested, r->samples);
-        r->rested = r->samples;
+    if (r->disk.spill && r->samples - r->disk.rested > r->disk.rest_every) {
+        spill_rest(r->disk.spill, r->disk.rested, r->samples);
+        r->disk.rested = r->samples;
     }
     return r->samples++;
 }
@@ -224,10 +225,10 @@ int64_t results_sample(results *r)
 /* room for n samples, which are about to be read */
 static void samples_make(results *r, run_state *s, size_t n)
 {
-    r->rested = 0;
-    for (r->samples = 0; (size_t)r->cap < n && !r->full; r->samples = r->cap)
+    r->disk.rested = 0;
+    for (r->samples = 0; (size_t)r->cap < n && !r->disk.full; r->samples = r->cap)
         results_reserve(r, (int64_t)n);
-    if (r->full && (size_t)r->cap < n)
+    if (r->disk.full && (size_t)r->cap < n)
         state_wrong(s, "there is no room for its %zu samples", n);
     r->samples = state_ok(s) ? (int64_t)n : 0;
 }
@@ -282,17 +283,18 @@ static void impacts_keep(results *r, contact_result *c, run_state *s)
 void results_keep(results *r, run_state *s)
 {
     double worst[] = { r->t_end, r->max_penetration, r->residual, r->power_balance, r->pair_penetration };
-    int64_t counts[] = {
-        r->steps, r->solver_iterations, r->branch_choices, r->averaged, r->swept, r->at_once
-    };
+    int64_t counts[] = { r->count.steps,          r->count.solver_iterations,
+                         r->count.branch_choices, r->count.averaged,
+                         r->count.swept,          r->count.at_once };
     state_f64(s, "worst", worst, 5);
     state_i64(s, "counts", counts, 6);
     state_name(s, "solver", &r->solver, r->a);
     if (state_reads(s) && state_ok(s)) {
         r->t_end = worst[0], r->max_penetration = worst[1], r->residual = worst[2];
         r->power_balance = worst[3], r->pair_penetration = worst[4];
-        r->steps = counts[0], r->solver_iterations = counts[1], r->branch_choices = counts[2];
-        r->averaged = counts[3], r->swept = counts[4], r->at_once = counts[5];
+        r->count.steps = counts[0], r->count.solver_iterations = counts[1],
+        r->count.branch_choices = counts[2];
+        r->count.averaged = counts[3], r->count.swept = counts[4], r->count.at_once = counts[5];
     }
     for (size_t i = 0; i < r->prog->ncontact; i++)
         impacts_keep(r, &r->contact[i], s);
@@ -321,7 +323,7 @@ bool results_own(const results *r, const void *p)
 void results_close(results *r)
 {
     if (r)
-        spill_close(r->spill);
+        spill_close(r->disk.spill);
 }
 
 void results_scratch(results *r, void (*go)(results *r, const void *ud, arena *scratch), const void *ud)

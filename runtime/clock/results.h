@@ -68,6 +68,35 @@ typedef struct dense_output {
     bool (*series)(void *of, const dense_item *x, double t, int n, double *out);
 } dense_output;
 
+typedef struct run_counts {
+    int64_t steps, solver_iterations, branch_choices;
+    /* samples whose acceleration is the mean over the step: Gauss's principle had no solution there */
+    int64_t averaged;
+    int64_t swept;   /* contacts visited in Gauss-Seidel sweeps, where there are many */
+    int64_t at_once; /* steps that were not cut at impacts */
+    int64_t plain;   /* steps that went the short way of small models */
+} run_counts;
+
+/* What a limit run leaves besides. */
+typedef struct limit_result {
+    bool has_jumps;
+    vec(limit_jump) jumps;
+    vec(limit_branch) branches;      /* of the graph at the start */
+    vec(double) graph_v, graph_load; /* that graph as a line, over the range of the solution */
+    double *load;                    /* [samples]: the load along the solution, as a value of the graph */
+} limit_result;
+
+/* Samples that lie in a file. */
+typedef struct disk_samples {
+    const char *spill_dir; /* beyond spill_bytes (0: never) samples lie in a file, which is made there */
+    int64_t spill_bytes;
+    struct spill *spill;        /* or NULL */
+    int64_t rested, rest_every; /* samples whose memory was given back, and how many more are let lie */
+    /* the errno with which no more samples could be kept; the last one is the latest all the same */
+    int full;
+    const char *io; /* why a checkpoint could not be read or written; NULL: none was in the way */
+} disk_samples;
+
 typedef struct results {
     const program *prog;
     arena *a;
@@ -97,31 +126,15 @@ typedef struct results {
     /* of rods: at the places where contact is asked; max_penetration is that of the smooth lines everywhere
      */
     double pair_penetration;
-    int64_t steps, solver_iterations, branch_choices;
-    /* samples whose acceleration is the mean over the step: Gauss's principle had no solution there */
-    int64_t averaged;
-    int64_t swept;   /* contacts visited in Gauss-Seidel sweeps, where there are many */
-    int64_t at_once; /* steps that were not cut at impacts */
-    int64_t plain;   /* steps that went the short way of small models */
+    run_counts count;
     const char *cut; /* policy by which steps are cut at impacts; NULL: none */
     const dense_output *dense;
     const char *solver; /* of the step problem, by name */
     const char *note;   /* what the user should know of the start, or NULL */
     double seconds;
     bool linear, left; /* between samples: lines; at a jump: the value before it */
-    /* limits */
-    bool has_jumps;
-    vec(limit_jump) jumps;
-    vec(limit_branch) branches;      /* of the graph at the start; limits */
-    vec(double) graph_v, graph_load; /* that graph as a line, over the range of the solution */
-    double *load;          /* [samples]: the load along the solution, as a value of the graph; limits */
-    const char *spill_dir; /* beyond spill_bytes (0: never) samples lie in a file, which is made there */
-    int64_t spill_bytes;
-    struct spill *spill;        /* or NULL */
-    int64_t rested, rest_every; /* samples whose memory was given back, and how many more are let lie */
-    /* the errno with which no more samples could be kept; the last one is the latest all the same */
-    int full;
-    const char *io; /* why a checkpoint could not be read or written; NULL: none was in the way */
+    limit_result limit;
+    disk_samples disk;
     const struct field_result *field; /* field.h; NULL when there is none */
     const struct rod_result *rod;     /* rod.h; NULL when there is none */
 } results;
@@ -131,6 +144,7 @@ results *results_new(arena *a, const program *p);
 void results_need(const results *r, unsigned parts);
 /* Of one sample; of the last one.  No column is made for it. */
 double results_energy(const results *r, int64_t at);
+void results_acc(const results *r, int64_t at, double *acc);
 double results_drift(const results *r);
 bool results_have_energy(const results *r);
 /* Room for that many samples in all; what was there is kept. */

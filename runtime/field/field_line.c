@@ -127,7 +127,7 @@ field_result *line_solve(field_work *w, const line_options *o)
                         .done = pow(LEVEL_RATIO, -k - 1.0) };
         if (!level_solve(&at[i], i ? &at[i - 1] : NULL, brk, nb, cells[k]))
             return NULL;
-        w->r->solver_iterations += w->fp->linear ? at[i].steps : 0;
+        w->r->count.solver_iterations += w->fp->linear ? at[i].steps : 0;
     }
     return line_result(&at[levels - 1], levels);
 }

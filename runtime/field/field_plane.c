@@ -375,7 +375,7 @@ static bool level_solve(plane *p, int k)
             move = fmax(move, fabs(l->u[q] - old[q]));
         if (!isfinite(move))
             break;
-        p->w->r->solver_iterations++;
+        p->w->r->count.solver_iterations++;
         if (move <= (k ? 1e-5 : fmax(p->o->tolerance, 1e-10)) * level_size(l))
             return true;
     }
@@ -528,7 +528,7 @@ static field_result *plane_result(plane *p)
     r->grid_steps = arena_array(out->a, double, p->nlevel);
     for (int k = 0; k < p->nlevel; k++)
         r->grid_steps[k] = p->at[p->nlevel - 1 - k].steps;
-    out->steps = l->m[0] - 1;
+    out->count.steps = l->m[0] - 1;
     out->solver = p->order == 4 ? "primal-dual active set, sparse factorisation"
                                 : "primal-dual active set, multigrid";
     return r;

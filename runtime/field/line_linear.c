@@ -1,7 +1,7 @@
 /* line_linear: the banded systems of an interval: tridiagonal ones are eliminated here, others by LAPACK and
    refined in more digits. */
 #include "field_line.h"
-#include <lapacke.h>
+#include "base/linalg.h"
 #include <string.h>
 
 /* ---- linear systems ---- */
@@ -87,15 +87,14 @@ static double row_solved(const line *l, const int64_t *owner, int64_t i, double 
 
 typedef struct {
     double *a; /* factorised, rows over their largest entries */
-    lapack_int ld, *pivot;
+    int ld, *pivot;
     const int64_t *owner;
     const double *b;
 } band_factors;
 
 static bool factors_apply(const line *l, const band_factors *q, double *x)
 {
-    return LAPACKE_dgbtrs(LAPACK_COL_MAJOR, 'N', (lapack_int)l->size, l->kl, l->ku, 1, q->a, q->ld, q->pivot,
-                          x, (lapack_int)l->size) == 0;
+    return band_lu_use((int)l->size, l->kl, l->ku, q->a, q->ld, q->pivot, 1, x);
 }
 
 /* Iterative refinement with residuals in more digits: u + low is right to more than the digits of u, although
@@ -141,10 +140,10 @@ static void solution_refine(const line *l, const band_factors *q, double *x, dou
 bool line_band_solve(line *l, double *b, double *rcond)
 {
     int64_t n = l->size;
-    lapack_int ld = 2 * l->kl + l->ku + 1, info;
+    int ld = 2 * l->kl + l->ku + 1;
     arena_pos mark = arena_mark(l->w->a);
     double *a = arena_array(l->w->a, double, n *ld), *x = arena_array(l->w->a, double, n);
-    lapack_int *pivot = arena_array(l->w->a, lapack_int, n);
+    int *pivot = arena_array(l->w->a, int, n);
     double *row = arena_array(l->w->a, double, l->band);
     const int64_t *owner = row_owners(l);
     for (int64_t i = 0; i < n; i++) {
@@ -156,13 +155,9 @@ bool line_band_solve(line *l, double *b, double *rcond)
         }
         x[i] = y / big;
     }
-    double norm = rcond ? LAPACKE_dlangb(LAPACK_COL_MAJOR, '1', (lapack_int)n, l->kl, l->ku, a + l->kl, ld)
-                        : 0;
-    info = LAPACKE_dgbtrf(LAPACK_COL_MAJOR, (lapack_int)n, (lapack_int)n, l->kl, l->ku, a, ld, pivot);
-    if (info == 0 && rcond)
-        LAPACKE_dgbcon(LAPACK_COL_MAJOR, '1', (lapack_int)n, l->kl, l->ku, a, ld, pivot, norm, rcond);
+    bool good = band_lu_factor((int)n, l->kl, l->ku, a, ld, pivot, rcond);
     const band_factors q = { a, ld, pivot, owner, b };
-    bool good = info == 0 && factors_apply(l, &q, x);
+    good = good && factors_apply(l, &q, x);
     if (good && l->low)
         solution_refine(l, &q, x, l->low);
     if (good)

@@ -304,7 +304,7 @@ field_result *line_result(line *l, int levels)
     r->grid_steps = arena_array(out->a, double, levels);
     for (int k = 0; k < levels; k++)
         r->grid_steps[k] = (l - levels + 1 + k)->steps;
-    out->steps = l->n - 1;
+    out->count.steps = l->n - 1;
     out->solver = l->o->eps > 0 ? "semi-smooth Newton" : "primal-dual active set";
     return r;
 }

@@ -217,7 +217,7 @@ bool line_newton_solve(line *l, bool coarsest)
                 return field_fail(l->w, l->fp->eq[0].f.at,
                                   "Newton's method finds no step that keeps the equation finite");
         }
-        l->w->r->solver_iterations++;
+        l->w->r->count.solver_iterations++;
         size = size_of(l);
         if (!changed && step == 1 && move <= l->o->tolerance * size &&
             (move >= before / 2 || move <= 1e-13 * size || l->steps > 20))

@@ -8,9 +8,7 @@
    are below the obstacle by more than rounding, so that rounding cannot send a node to and fro. */
 #include "field_plane.h"
 #include <string.h>
-#ifdef HAVE_SUITESPARSE
-#include <suitesparse/umfpack.h>
-#endif
+#include "base/linalg.h"
 
 enum { EARLY_CYCLES = 30, PATIENCE = 10, MAX_SETS = 400, SPARSE_NODES = 700 * 700 };
 
@@ -120,7 +118,6 @@ static bool is_monotone(const plane *p, const level *l)
 /* ---- sparse factorisation ---- */
 bool sparse_solve(plane *p, level *l)
 {
-#ifdef HAVE_SUITESPARSE
     arena_pos mark = arena_mark(p->w->a);
     int64_t nz = 0, n = l->n;
     double spring = spring_of(p);
@@ -150,26 +147,15 @@ bool sparse_solve(plane *p, level *l)
     }
     start[n] = (int32_t)nz;
     /* rows taken as columns: the transposed system is solved */
-    void *symbolic = NULL, *numeric = NULL;
-    double control[UMFPACK_CONTROL], info[UMFPACK_INFO];
-    umfpack_di_defaults(control);
-    int bad = umfpack_di_symbolic((int32_t)n, (int32_t)n, start, col, val, &symbolic, control, info);
-    if (!bad)
-        bad = umfpack_di_numeric(start, col, val, symbolic, &numeric, control, info);
-    if (!bad)
-        bad = umfpack_di_solve(UMFPACK_At, start, col, val, l->t, b, numeric, control, info);
-    if (symbolic)
-        umfpack_di_free_symbolic(&symbolic);
-    if (numeric)
-        umfpack_di_free_numeric(&numeric);
-    if (!bad)
-        memcpy(l->u, l->t, (size_t)n * sizeof *l->u);
+    sparse_factors *f = sparse_factors_new(p->w->a, (int)n, start, col, true);
+    bool good = sparse_factors_put(f, val, true) && sparse_factors_solve_rows(f, b);
+    sparse_factors_free(f);
+    for (int64_t k = 0; good && k < n; k++)
+        good = isfinite(b[k]);
+    if (good)
+        memcpy(l->u, b, (size_t)n * sizeof *l->u);
     arena_release(p->w->a, mark);
-    return bad == 0;
-#else
-    (void)l;
-    return field_fail(p->w, p->f->at, "this needs SuiteSparse, which this build of cdl has not");
-#endif
+    return good;
 }
 
 /* ---- the problem of a level ---- */

@@ -6,7 +6,7 @@
    the matching conditions, solved by Newton with exact derivatives: those of the iterates in the unknowns are
    iterated along. */
 #include "field.h"
-#include <lapacke.h>
+#include "base/linalg.h"
 #include <math.h>
 #include <string.h>
 
@@ -689,16 +689,12 @@ static bool cuts_ordered(const vim *v)
     return true;
 }
 
-/* dx with J dx = -g, equilibrated and refined; returns the reciprocal condition */
+/* dx with J dx = -g; returns the reciprocal condition */
 static double newton_step(const vim *v, double *dx)
 {
-    lapack_int n = v->nparam;
+    int n = v->nparam;
     arena *a = v->w->a;
-    double *m = arena_array(a, double, n *n), *lu = arena_array(a, double, n *n),
-           *b = arena_array(a, double, n), *r = arena_array(a, double, n), *c = arena_array(a, double, n),
-           rcond = 0, ferr, berr, rpivot;
-    lapack_int *pivot = arena_array(a, lapack_int, n);
-    char equed = 'N';
+    double *m = arena_array(a, double, (size_t)n *(size_t)n), *b = arena_array(a, double, n);
     for (int i = 0; i < n; i++) {
         b[i] = -v->g[i];
         for (int j = 0; j < n; j++)
@@ -707,9 +703,7 @@ static double newton_step(const vim *v, double *dx)
     for (size_t i = 0; i < (size_t)n * (size_t)n; i++)
         if (!isfinite(m[i]))
             return 0;
-    lapack_int info = LAPACKE_dgesvx(LAPACK_COL_MAJOR, 'E', 'N', n, 1, m, n, lu, n, pivot, &equed, r, c, b, n,
-                                     dx, n, &rcond, &ferr, &berr, &rpivot);
-    return info < 0 || (info > 0 && info <= n) ? 0 : rcond;
+    return solve_refined(n, m, b, dx, a);
 }
 
 typedef enum { MATCH_OK, MATCH_SINGULAR, MATCH_ASTRAY, MATCH_STUCK, MATCH_COUNT, MATCH_STOPPED } match_end;
@@ -753,7 +747,7 @@ static match_end match_newton(vim *v)
                 break;
         }
         double move = step * relative_norm(dx, size, n);
-        v->w->r->solver_iterations++;
+        v->w->r->count.solver_iterations++;
         if (step == 1 && (move <= 4e-16 || (move <= 1e-11 && move >= before / 2)))
             return MATCH_OK;
         before = move;
@@ -1186,7 +1180,7 @@ static field_result *vim_result(vim *v)
     r->matching = arena_array(v->w->r->a, double, v->nparam);
     r->nmatching = v->nparam;
     memcpy(r->matching, v->g, (size_t)v->nparam * sizeof(double));
-    v->w->r->steps = v->nupdate;
+    v->w->r->count.steps = v->nupdate;
     v->w->r->solver = "variational iteration, Newton for the matching";
     return r;
 }

@@ -123,7 +123,7 @@ static double invert_all(solver *w, int k, double x0, double base, double slope)
     }
     to = graph_flow(&g->g, &g->map, y, x0);
     if (graph_roots(&g->g, &g->map, y, all, 16) > 1)
-        w->r->branch_choices++;
+        w->r->count.branch_choices++;
     if (to.piece < 0)
         solver_fail(w, w->m.ip->row[k].at, "no solution of the step");
     return to.x;
@@ -159,7 +159,7 @@ static double newton(solver *w, int k, double a, phi_value p, double end, bool s
         double step = next - x;
         x = next;
         p = phi(w, k, x, 0, base, ih);
-        w->r->solver_iterations++;
+        w->r->count.solver_iterations++;
         if (p.f == 0)
             return x;
         if (inside && fabs(step) <= 1e-8 * fabs(x))
@@ -401,7 +401,7 @@ static void solve_joint(solver *w, double t, double ih)
     for (int round = 0; round < (m->ip->npast ? 3 : 1); round++) {
         if (round)
             moment_time(m, t);
-        if (joint_solve(w->joint, m, w->base, ih, now, &residual, &w->r->solver_iterations))
+        if (joint_solve(w->joint, m, w->base, ih, now, &residual, &w->r->count.solver_iterations))
             continue;
         solver_fail(w, m->ip->joint[0].at,
                     "the rows of the inclusion could not be solved together: take a smaller h");

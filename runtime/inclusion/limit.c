@@ -232,7 +232,7 @@ static bool limit_sample(void *of, run_clock *c, int64_t at, energies *e)
 {
     const point *p = &((follower *)of)->put;
     results *r = c->r;
-    r->q[at] = p->v, r->v[at] = p->rate, r->acc[at] = 0, r->load[at] = p->load;
+    r->q[at] = p->v, r->v[at] = p->rate, r->acc[at] = 0, r->limit.load[at] = p->load;
     *e = (energies){ 0 };
     return true;
 }
@@ -285,7 +285,7 @@ static void fill(follower *w, point a, point b, int depth)
 /* ---- following ---- */
 static void jump_put(follower *w, double t, double from, double to, bool fold)
 {
-    *vec_push(w->r->a, &w->r->jumps) = (limit_jump){ t, from, to, 0, fold };
+    *vec_push(w->r->a, &w->r->limit.jumps) = (limit_jump){ t, from, to, 0, fold };
 }
 
 /* Goes to where v' = load - graph(v) leads from v at the time t+ ; lists the jump. */
@@ -420,9 +420,9 @@ static double echo(follower *w, double t, double t1)
     static const int32_t none[MAX_INDEX];
     const inclusion_program *ip = w->m.ip;
     for (int k = 0; k < ip->npast; k++)
-        for (size_t j = 0; j < w->r->jumps.n; j++) {
+        for (size_t j = 0; j < w->r->limit.jumps.n; j++) {
             const kernel *f = &ip->past[k].when;
-            double at = w->r->jumps.at[j].t, lo = t + w->tiny, hi = t1;
+            double at = w->r->limit.jumps.at[j].t, lo = t + w->tiny, hi = t1;
             w->m.in.t = lo;
             kernel_run(f, &w->m.in, none, w->m.reg_past[k]);
             if (w->m.reg_past[k][f->tape.out[0]] >= at)
@@ -492,7 +492,8 @@ static bool start(follower *w)
     graph_root to = graph_flow(&w->g, &w->map, y, v);
     for (size_t k = 0; k < w->g.piece.n; k++) {
         const graph_piece *p = &w->g.piece.at[k];
-        *vec_push(w->r->a, &w->r->branches) = (limit_branch){ p->x0, p->x1, p->y0, p->y1, piece_stable(p) };
+        *vec_push(w->r->a, &w->r->limit.branches) = (limit_branch){ p->x0, p->x1, p->y0, p->y1,
+                                                                    piece_stable(p) };
         if (piece_stable(p) || !(v >= p->x0 && v <= p->x1) || (p->x0 < p->x1 && (v == p->x0 || v == p->x1)))
             continue;
         slack = 1.1e-11 * load_size(w);
@@ -521,8 +522,8 @@ static void drawn_put(follower *w, double x, int side)
 {
     double out[3];
     graph_at(w, x, side, out);
-    *vec_push(w->r->a, &w->r->graph_v) = x;
-    *vec_push(w->r->a, &w->r->graph_load) = out[0];
+    *vec_push(w->r->a, &w->r->limit.graph_v) = x;
+    *vec_push(w->r->a, &w->r->limit.graph_load) = out[0];
 }
 
 /* The graph as a line, over the range of the solution and a little more. */
@@ -603,7 +604,7 @@ static bool limit_start(void *of, run_clock *c)
     const run_options *o = c->o;
     int32_t small = o->word[0] ? param_of(r->prog, o->word[0]) : -1;
     *w = (follower){ .o = o, .r = r, .c = c, .a = a, .g.a = a, .map = { .ud = w, .at = graph_at } };
-    r->has_jumps = r->left = true;
+    r->limit.has_jumps = r->left = true;
     r->solver = "branches";
     c->rule = STEPS_OWN;
     c->own_samples = true;
@@ -626,7 +627,7 @@ static void limit_finish(void *of, run_clock *c)
 {
     follower *w = of;
     results *r = c->r;
-    r->steps = w->points;
+    r->count.steps = w->points;
     r->t_end = r->samples ? r->t[r->samples - 1] : 0;
     if (failed(w))
         results_fail(r, w->m.trouble_at, w->m.trouble);

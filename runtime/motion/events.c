@@ -36,7 +36,7 @@ static double size_of(const double *c, int order, double h)
 static void as_decided(const ev *w, double *f, int from, int order, double zero)
 {
     double h = ev_scale(w), p = pow(h, from);
-    if (w->decided != w->t)
+    if (w->sizes.decided != w->t)
         return;
     for (int j = 0; j < from; j++)
         f[j] = 0;
@@ -50,13 +50,13 @@ static void end_cone(ev *w, rub *k, int i, ending *e)
     double f[w->width], b[w->width], size = ev_zero_force(w, k->grip_t), zero = 0.1 * size;
     bool given = k->c->fam->f->relation == REL_CLOSED || k->c->fam->f->friction == FRICTION_TRESCA,
          turned = ev_frame_turns(k);
-    const double *rn = turned ? k->fn : k->rn, *rt = turned ? k->ft : k->rt;
+    const double *rn = turned ? k->series.fn : k->series.rn, *rt = turned ? k->series.ft : k->series.rt;
     for (int j = 0; j <= K; j++)
-        b[j] = given ? k->bound[j] : series_mul(k->beta, rn, j);
+        b[j] = given ? k->series.bound[j] : series_mul(k->series.beta, rn, j);
     if (k->c->d == 1 && !turned) {
         for (int s = -1; s <= 1; s += 2) {
             for (int j = 0; j <= K; j++)
-                f[j] = b[j] - s * k->rt[j];
+                f[j] = b[j] - s * k->series.rt[j];
             as_decided(w, f, 0, K, size);
             end_at(e, series_crossing(f, K, e->s, zero), END_CONE, i);
         }
@@ -75,20 +75,20 @@ static void end_cone(ev *w, rub *k, int i, ending *e)
 static double gap_crossing(const ev *w, const rub *k, double h)
 {
     double f[w->width];
-    memcpy(f, k->g, ((size_t)w->K + 1) * sizeof *f);
-    if (f[0] <= k->tol_gap && f[1] > k->tol_u && k->last_hit == w->t) {
+    memcpy(f, k->series.g, ((size_t)w->K + 1) * sizeof *f);
+    if (f[0] <= k->zero.tol_gap && f[1] > k->zero.tol_u && k->last_hit == w->t) {
         f[0] = 0;
         return series_crossing(f, w->K, h, 0);
     }
     if (k->candidate)
-        as_decided(w, f, 2, w->K, k->zero_gap);
-    return series_crossing(f, w->K, h, fmax(1e-13 * size_of(k->g, w->K, h), 1e-3 * k->tol_gap));
+        as_decided(w, f, 2, w->K, k->zero.zero_gap);
+    return series_crossing(f, w->K, h, fmax(1e-13 * size_of(k->series.g, w->K, h), 1e-3 * k->zero.tol_gap));
 }
 
 /* is the piece at hand one in which slip begins? */
 static bool from_rest(const ev *w)
 {
-    return w->start_piece && w->elapsed <= w->natural;
+    return w->start.start_piece && w->start.elapsed <= w->series.natural;
 }
 
 static void end_contact(ev *w, int i, ending *e)
@@ -113,11 +113,11 @@ static void end_contact(ev *w, int i, ending *e)
     /* in more directions than one too: slip along a straight line comes to rest where its series knows
      * nothing of it */
     if (k->mode == MODE_SLIP && !(from_rest(w) && k->c->d > 1)) {
-        double size = size_of(k->speed, K - 1, e->s);
-        memcpy(x, k->speed, (size_t)K * sizeof *x);
-        if (!(x[0] > k->tol_slip))
+        double size = size_of(k->series.speed, K - 1, e->s);
+        memcpy(x, k->series.speed, (size_t)K * sizeof *x);
+        if (!(x[0] > k->zero.tol_slip))
             as_decided(w, x, 1, K - 1, ev_zero_rate(w, k->grip_t) * ev_scale(w));
-        end_at(e, series_crossing(x, K - 1, e->s, fmax(1e-14 * size, 0.1 * k->tol_slip)), END_SLIP, i);
+        end_at(e, series_crossing(x, K - 1, e->s, fmax(1e-14 * size, 0.1 * k->zero.tol_slip)), END_SLIP, i);
     }
 }
 
@@ -125,12 +125,12 @@ static void end_sites(ev *w, ending *e)
 {
     int K = w->K - 1;
     double f[w->width];
-    for (int i = 0; i < w->nall; i++) {
-        taylor *t = w->all[i];
+    for (int i = 0; i < w->series.nall; i++) {
+        taylor *t = w->series.all[i];
         for (uint32_t k = 0; k < t->nsite; k++) {
             site *s = &t->site[k];
             const instr *q = &t->code[s->code];
-            if ((t->still[q->a] && t->still[q->b]) || (s->near && w->creeping) || !t->live[q->dst])
+            if ((t->still[q->a] && t->still[q->b]) || (s->near && w->progress.creeping) || !t->live[q->dst])
                 continue;
             for (int upper = 0; upper <= site_two_sided(t, s); upper++) {
                 site_function(t, s, upper, K, f);
@@ -158,7 +158,7 @@ static bool rests_soon(ev *w, ending *e)
         rub *k = &w->rub[i];
         if (k->mode != MODE_SLIP || k->c->d == 1)
             continue;
-        double left = k->speed[1] < 0 ? -k->speed[0] / k->speed[1] : INFINITY;
+        double left = k->series.speed[1] < 0 ? -k->series.speed[0] / k->series.speed[1] : INFINITY;
         if (left < e->s && left < 1e-9 * (fabs(w->t) + w->o->duration * 1e-3)) {
             end_at(e, left, END_SLIP, i);
             return true;
@@ -172,8 +172,8 @@ static void sites_after(ev *w, double h, const site *met)
 {
     int K = w->K - 1;
     double f[w->width];
-    for (int i = 0; i < w->nall; i++) {
-        taylor *t = w->all[i];
+    for (int i = 0; i < w->series.nall; i++) {
+        taylor *t = w->series.all[i];
         for (uint32_t k = 0; k < t->nsite; k++) {
             site *s = &t->site[k];
             s->near = false;
@@ -202,8 +202,8 @@ static void gap_sharpen(ev *w, ending *e)
 {
     const rub *k = &w->rub[e->who];
     double low0 = vec_dot(k->c->H, w->q_low, w->n), low1 = vec_dot(k->c->H, w->v_low, w->n),
-           rate = series_rate(k->g, w->K, e->s);
-    twofold y = series_twofold(k->g, w->K, low0, low1, (twofold){ e->s, 0 });
+           rate = series_rate(k->series.g, w->K, e->s);
+    twofold y = series_twofold(k->series.g, w->K, low0, low1, (twofold){ e->s, 0 });
     if (fabs(y.hi) < 1e-10 * fabs(rate) * e->s)
         e->low = -y.hi / rate;
 }
@@ -213,16 +213,17 @@ static void advance(ev *w, double h, double low)
 {
     for (int i = 0; i < w->nrub; i++) {
         rub *k = &w->rub[i];
-        k->r0 = k->col_n >= 0 ? series_value(k->rn, w->K - 1, h) : 0;
+        k->r0 = k->col_n >= 0 ? series_value(k->series.rn, w->K - 1, h) : 0;
         for (int l = 0; l < k->c->d && l < MAX_SLIP; l++)
-            k->rt0[l] = k->col_t >= 0 ? series_value(k->rt + (size_t)l * w->width, w->K - 1, h) : 0;
+            k->rt0[l] = k->col_t >= 0 ? series_value(k->series.rt + (size_t)l * w->width, w->K - 1, h) : 0;
     }
     twofold s = { h, low };
     for (int k = 0; k < w->n; k++) {
         bool first = w->p->order && w->p->order[k] == 1;
-        twofold q = series_twofold(w->qs + (size_t)k * w->width, w->K + 1, w->q_low[k],
+        twofold q = series_twofold(w->series.qs + (size_t)k * w->width, w->K + 1, w->q_low[k],
                                    first ? 0 : w->v_low[k], s);
-        twofold v = series_twofold(w->vs + (size_t)k * w->width, w->K - first, first ? 0 : w->v_low[k], 0, s);
+        twofold v = series_twofold(w->series.vs + (size_t)k * w->width, w->K - first, first ? 0 : w->v_low[k],
+                                   0, s);
         w->q[k] = q.hi;
         w->q_low[k] = q.lo;
         w->v[k] = v.hi;
@@ -231,7 +232,7 @@ static void advance(ev *w, double h, double low)
     twofold t = twofold_sum((twofold){ w->t, w->t_low }, s);
     w->t = t.hi;
     w->t_low = t.lo;
-    w->last_h = h;
+    w->sizes.last_h = h;
 }
 
 /* what rounding has left: gaps of closed contacts, their rates, slip of what sticks */
@@ -246,21 +247,21 @@ static void put_back(ev *w)
             rub *k = &w->rub[i];
             if (k->mode == MODE_OPEN || k->c->fam->f->relation == REL_CLOSED)
                 continue;
-            factor_solve(&w->s->minv, k->c->H, w->G + (size_t)m * n);
-            w->b[m] = turn == 0 ? -*k->c->gap : -k->un;
-            w->act[m++] = k;
+            factor_solve(&w->s->minv, k->c->H, w->hand.G + (size_t)m * n);
+            w->hand.b[m] = turn == 0 ? -*k->c->gap : -k->un;
+            w->hand.act[m++] = k;
         }
         for (int i = 0; i < m; i++)
             for (int j = 0; j < m; j++)
-                w->W[(size_t)i * m + j] = vec_dot(w->act[i]->c->H, w->G + (size_t)j * n, n);
+                w->hand.W[(size_t)i * m + j] = vec_dot(w->hand.act[i]->c->H, w->hand.G + (size_t)j * n, n);
         if (m == 0)
             break;
         ev_round(w);
         double work[m * m + 2 * m];
         int iwork[m];
-        sym_shortest(w->W, w->b, w->u, m, work, iwork);
+        sym_shortest(w->hand.W, w->hand.b, w->hand.u, m, work, iwork);
         for (int i = 0; i < m; i++)
-            vec_axpy(turn == 0 ? w->q : w->v, w->u[i], w->G + (size_t)i * n, n);
+            vec_axpy(turn == 0 ? w->q : w->v, w->hand.u[i], w->hand.G + (size_t)i * n, n);
     }
     for (int i = 0; i < w->nrub; i++) {
         rub *k = &w->rub[i];
@@ -269,10 +270,10 @@ static void put_back(ev *w)
         for (int l = 0; l < k->c->d; l++) {
             const double *S = k->c->S + (size_t)l * n;
             double s = vec_dot(S, w->v, n) + k->c->s0[l];
-            factor_solve(&w->s->minv, S, w->x1);
-            double ss = vec_dot(S, w->x1, n);
+            factor_solve(&w->s->minv, S, w->hand.x1);
+            double ss = vec_dot(S, w->hand.x1, n);
             if (ss > 0)
-                vec_axpy(w->v, -s / ss, w->x1, n);
+                vec_axpy(w->v, -s / ss, w->hand.x1, n);
         }
     }
 }
@@ -282,7 +283,7 @@ static void put_back(ev *w)
    within what a double can tell of the time. */
 static bool settles(ev *w, rub *k, double *end)
 {
-    double next = k->flight, r = next / k->before, left = next * r / (1 - r), most = 1e13 * k->tol_u;
+    double next = k->flight, r = next / k->before, left = next * r / (1 - r), most = 1e13 * k->zero.tol_u;
     if (!(next > 0 && k->before > 0 && next < k->before))
         return false;
     if (!(fabs(k->un) <= fmin(w->tol, 1e-9) * most || next <= 4e-16 * fabs(w->t)))
@@ -313,11 +314,11 @@ static bool meet(ev *w)
         if (f->relation == REL_CLOSED)
             continue;
         if (f->relation == REL_BILATERAL) {
-            hit |= fabs(k->un) > 1e3 * k->tol_u;
+            hit |= fabs(k->un) > 1e3 * k->zero.tol_u;
             continue;
         }
-        hit |= *k->c->gap <= k->tol_gap && k->un < -k->tol_u && k->mode == MODE_OPEN;
-        hit |= k->mode != MODE_OPEN && k->un < -1e3 * k->tol_u;
+        hit |= *k->c->gap <= k->zero.tol_gap && k->un < -k->zero.tol_u && k->mode == MODE_OPEN;
+        hit |= k->mode != MODE_OPEN && k->un < -1e3 * k->zero.tol_u;
     }
     if (!hit)
         return true;
@@ -331,10 +332,10 @@ static bool meet(ev *w)
         double *last = &w->r->contact[k->family].last_open[k->c->member];
         *last = fmax(*last, end);
         /* the rate that is left goes the way of the others */
-        factor_solve(&w->s->minv, k->c->H, w->x1);
-        double hh = vec_dot(k->c->H, w->x1, w->n);
+        factor_solve(&w->s->minv, k->c->H, w->hand.x1);
+        double hh = vec_dot(k->c->H, w->hand.x1, w->n);
         w->c->books.dissipated += 0.5 * k->un * k->un / hh;
-        vec_axpy(w->v, -k->un / hh, w->x1, w->n);
+        vec_axpy(w->v, -k->un / hh, w->hand.x1, w->n);
         k->un = 0;
         k->flight = k->before = 0;
     }
@@ -346,7 +347,7 @@ static void fire_one(ev *w, ev_event *e, double *q, double *v, bool *reset)
 {
     const kernel *k = e->reset.k;
     if (e->rule->stop)
-        w->stopped = true;
+        w->progress.stopped = true;
     if (!k)
         return;
     kernel_run(k, &w->s->in, e->index, e->reset.reg);
@@ -359,14 +360,14 @@ static void fire_one(ev *w, ev_event *e, double *q, double *v, bool *reset)
 static bool truth(ev *w, ev_event *e)
 {
     for (int k = 0; k < w->n; k++) {
-        w->qs[(size_t)k * w->width] = w->q[k];
-        w->vs[(size_t)k * w->width] = w->v[k];
+        w->series.qs[(size_t)k * w->width] = w->q[k];
+        w->series.vs[(size_t)k * w->width] = w->v[k];
     }
-    w->in.t = w->t;
+    w->series.in.t = w->t;
     for (uint32_t k = 0; k < e->when->nsite; k++)
         if (e->when->code[e->when->site[k].code].op == OP_EQ && e->when->site[k].near)
             e->when->site[k].branch = 0;
-    taylor_step(e->when, &w->in, 0);
+    taylor_step(e->when, &w->series.in, 0);
     return taylor_out(e->when, 0)[0] != 0;
 }
 
@@ -449,9 +450,9 @@ static void fire(ev *w, bool right, bool *reset)
 static double gap_reach(ev *w, const rub *k)
 {
     double T = w->o->duration, reach = fabs(k->c->ht) * T;
-    factor_solve(&w->s->minv, w->f, w->x1);
+    factor_solve(&w->s->minv, w->f, w->hand.x1);
     for (int i = 0; i < w->n; i++)
-        reach += fabs(k->c->H[i]) * T * (w->vmax[i] + T * fabs(w->x1[i]));
+        reach += fabs(k->c->H[i]) * T * (w->sizes.vmax[i] + T * fabs(w->hand.x1[i]));
     return reach > 0 ? reach : 1;
 }
 
@@ -462,7 +463,7 @@ static bool gaps_hold(ev *w)
         double wrong = k->c->fam->f->relation == REL_BILATERAL ? fabs(*k->c->gap)
                        : k->c->fam->f->relation == REL_GAP     ? -*k->c->gap
                                                                : 0;
-        if (wrong > 1e6 * k->tol_gap + 1e-12 * gap_reach(w, k))
+        if (wrong > 1e6 * k->zero.tol_gap + 1e-12 * gap_reach(w, k))
             return ev_fail(w, k->c->fam->f->at,
                            arena_printf(w->r->a, "constraint '%s' does not hold at t = %s: its gap is %s",
                                         contact_name(k->c, w->r->a), ev_number(w, w->t),
@@ -496,13 +497,13 @@ static bool at_instant(ev *w)
     for (bool more = true; more; more = reset) { /* what is true from here on fires here, once each */
         if (reset && !survey_again(w))
             return false;
-        if (w->stopped && w->pieces.n)
+        if (w->progress.stopped && w->pieces.n)
             return true;
         if (!gaps_hold(w) || !meet(w) || !ev_survey(w) || !ev_decide(w))
             return false;
         fire(w, true, &reset);
     }
-    if (w->stopped && w->pieces.n)
+    if (w->progress.stopped && w->pieces.n)
         return true;
     put_back(w);
     open_marks(w, before);
@@ -517,14 +518,14 @@ static bool crawls(ev *w, const ending *e, double end)
     for (int i = 0; i < w->nrub; i++)
         slips |= w->rub[i].mode == MODE_SLIP && w->rub[i].c->d > 1;
     bool tiny = slips && e->kind == END_STEP && !(w->fixed > 0) && e->s < 1e-6 * end;
-    w->crawled = tiny ? w->crawled + 1 : 0;
-    return w->crawled > MOST;
+    w->progress.crawled = tiny ? w->progress.crawled + 1 : 0;
+    return w->progress.crawled > MOST;
 }
 
 static bool run_piece(ev *w, double end, ending *e)
 {
     double left = end - w->t;
-    *e = (ending){ fmin(w->natural, left), 0, END_STEP, -1, NULL };
+    *e = (ending){ fmin(w->series.natural, left), 0, END_STEP, -1, NULL };
     if (w->hist) {
         bool breaks;
         double s = history_limit(w->hist, e->s, &breaks);
@@ -537,7 +538,7 @@ static bool run_piece(ev *w, double end, ending *e)
     if (!from_rest(w))
         rests_soon(w, e);
     if (!(e->s > 0)) {
-        if (++w->stuck > 20)
+        if (++w->progress.stuck > 20)
             return ev_fail(
                 w, SPAN_NONE,
                 arena_printf(
@@ -562,7 +563,7 @@ static bool run_piece(ev *w, double end, ending *e)
                                     "steps become too small at t = %s: a slip comes to rest there while its "
                                     "direction turns; use sweeping()",
                                     ev_number(w, w->t)));
-    w->stuck = 0;
+    w->progress.stuck = 0;
     dense_keep(w, e->s);
     dense_sample(w, e->s);
     if (w->hist)
@@ -585,14 +586,14 @@ static bool run_piece(ev *w, double end, ending *e)
 /* Modes and series to the right of now, where a piece has ended.  False: failed. */
 static bool go_on(ev *w)
 {
-    if (w->pending != END_STEP) {
-        w->starting = false;
+    if (w->progress.pending != END_STEP) {
+        w->start.starting = false;
         return at_instant(w);
     }
     if (!ev_survey(w))
         return false;
     put_back(w);
-    return w->starting ? slip_start(w) : ev_series(w);
+    return w->start.starting ? slip_start(w) : ev_series(w);
 }
 
 /* One piece.  What happens at its end is dealt with when the next one begins: a run ends with the piece. */
@@ -601,18 +602,18 @@ static step_outcome events_step(void *of, run_clock *c, double left, double end)
     ev *w = of;
     ending e;
     (void)left;
-    if (w->pending != END_NONE && !go_on(w))
+    if (w->progress.pending != END_NONE && !go_on(w))
         return STEP_FAILED;
-    if (w->stopped) {
+    if (w->progress.stopped) {
         c->step--; /* at the end of the piece before */
         return STEP_STOPPED;
     }
-    w->pending = END_NONE;
+    w->progress.pending = END_NONE;
     if (!run_piece(w, end, &e))
         return STEP_FAILED;
-    w->pending = e.kind;
+    w->progress.pending = e.kind;
     c->t = w->t;
-    return w->stuck ? STEP_REFUSED : STEP_DONE;
+    return w->progress.stuck ? STEP_REFUSED : STEP_DONE;
 }
 
 /* ---- start ---- */
@@ -651,11 +652,11 @@ static void frame_new(ev *w, rub *k)
     size_t n = (size_t)w->n, d = (size_t)f->d;
     if (!d || f->f->slip_given || !f->f->rate.tape.nout || f->rows_fixed)
         return;
-    k->frame = series(w, d + 1);
-    k->ft = series(w, d + 1);
-    k->carried = series(w, 1);
-    k->along = arena_array(w->a, double, (d + 1) * n);
-    k->turning = arena_array(w->a, double, d);
+    k->series.frame = series(w, d + 1);
+    k->series.ft = series(w, d + 1);
+    k->series.carried = series(w, 1);
+    k->series.along = arena_array(w->a, double, (d + 1) * n);
+    k->series.turning = arena_array(w->a, double, d);
 }
 
 static void rub_new(ev *w, rub *k, contact *c)
@@ -663,57 +664,71 @@ static void rub_new(ev *w, rub *k, contact *c)
     const contact_family *f = c->fam->f;
     size_t n = (size_t)w->n, d = (size_t)c->fam->d, m = (size_t)c->fam->nslip;
     *k = (rub){ .c = c, .family = (size_t)(c->fam - w->s->family), .sigma = 1, .last_hit = -INFINITY };
-    k->gap = f->relation == REL_CLOSED ? NULL : taylor_of(w, &f->gap, c->index);
-    k->gradient = taylor_of(w, &f->gradient, c->index);
-    k->bias = taylor_of(w, &f->bias, c->index);
-    k->slip = taylor_of(w, &f->slip, c->index);
-    k->slip_map = taylor_of(w, &f->slip_map, c->index);
-    k->slip_bias = taylor_of(w, &f->slip_bias, c->index);
-    k->normal = taylor_of(w, &f->normal, c->index);
-    k->mu = taylor_of(w, &f->mu, c->index);
-    k->g = series(w, 1);
-    k->rn = series(w, 1);
-    k->H = series(w, n);
-    k->N = series(w, n);
+    k->terms.gap = f->relation == REL_CLOSED ? NULL : taylor_of(w, &f->gap, c->index);
+    k->terms.gradient = taylor_of(w, &f->gradient, c->index);
+    k->terms.bias = taylor_of(w, &f->bias, c->index);
+    k->terms.slip = taylor_of(w, &f->slip, c->index);
+    k->terms.slip_map = taylor_of(w, &f->slip_map, c->index);
+    k->terms.slip_bias = taylor_of(w, &f->slip_bias, c->index);
+    k->terms.normal = taylor_of(w, &f->normal, c->index);
+    k->terms.mu = taylor_of(w, &f->mu, c->index);
+    k->series.g = series(w, 1);
+    k->series.rn = series(w, 1);
+    k->series.H = series(w, n);
+    k->series.N = series(w, n);
     k->now.impulse = arena_array(w->a, double, d + 1);
     k->mode = f->relation == REL_GAP ? MODE_OPEN : d ? MODE_STICK : MODE_CLOSED;
     if (!d)
         return;
-    k->rt = series(w, d);
-    k->S = series(w, d * n);
-    k->raw = series(w, m * n);
-    k->w = series(w, n > m ? n : m);
-    k->nu = series(w, m);
-    k->gram = series(w, m * m);
-    k->y = series(w, n);
-    k->metric = series(w, 1);
-    k->hy = series(w, 1);
-    k->D = series(w, n);
-    k->fn = series(w, 1);
-    k->ft = series(w, m);
-    k->beta = series(w, 1);
-    k->bound = series(w, 1);
-    k->speed = series(w, 1);
-    k->work = series(w, (n > m ? n : m) + 6);
+    k->series.rt = series(w, d);
+    k->series.S = series(w, d * n);
+    k->series.raw = series(w, m * n);
+    k->series.w = series(w, n > m ? n : m);
+    k->series.nu = series(w, m);
+    k->series.gram = series(w, m * m);
+    k->series.y = series(w, n);
+    k->series.metric = series(w, 1);
+    k->series.hy = series(w, 1);
+    k->series.D = series(w, n);
+    k->series.fn = series(w, 1);
+    k->series.ft = series(w, m);
+    k->series.beta = series(w, 1);
+    k->series.bound = series(w, 1);
+    k->series.speed = series(w, 1);
+    k->series.work = series(w, (n > m ? n : m) + 6);
     frame_new(w, k);
 }
 
 static void rooms(ev *w)
 {
     size_t n = (size_t)w->n, c = w->s->ncontact, rows = (size_t)w->s->rows + 1, size = n + rows, d = 0;
-    double **vectors[] = { &w->q,     &w->v,       &w->acc,      &w->f,        &w->vmax, &w->qmax,
-                           &w->x1,    &w->before,  &w->q_right,  &w->acc_rest, &w->x2,   &w->q_low,
-                           &w->v_low, &w->acc_end, &w->jerk_end, &w->qx,       &w->vx };
+    double **vectors[] = { &w->q,
+                           &w->v,
+                           &w->acc,
+                           &w->f,
+                           &w->sizes.vmax,
+                           &w->sizes.qmax,
+                           &w->hand.x1,
+                           &w->hand.before,
+                           &w->hand.q_right,
+                           &w->start.acc_rest,
+                           &w->hand.x2,
+                           &w->q_low,
+                           &w->v_low,
+                           &w->start.acc_end,
+                           &w->start.jerk_end,
+                           &w->start.qx,
+                           &w->start.vx };
     for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++)
         *vectors[i] = arena_array(w->a, double, n + 64);
     w->M = arena_array(w->a, double, n *n + 1);
-    w->qs = series(w, n);
-    w->vs = series(w, n);
-    w->xs = series(w, n);
-    w->fs = series(w, n);
-    w->Ms = series(w, n * n);
-    w->nmass = taylor_all(w, &w->p->mass, &w->mass);
-    w->nforce = taylor_all(w, &w->p->force, &w->force);
+    w->series.qs = series(w, n);
+    w->series.vs = series(w, n);
+    w->series.xs = series(w, n);
+    w->series.fs = series(w, n);
+    w->series.Ms = series(w, n * n);
+    w->series.nmass = taylor_all(w, &w->p->mass, &w->series.mass);
+    w->series.nforce = taylor_all(w, &w->p->force, &w->series.force);
     w->nrub = (int)c;
     w->rub = arena_array(w->a, rub, c + 1);
     for (size_t i = 0; i < c; i++) {
@@ -721,24 +736,24 @@ static void rooms(ev *w)
         if ((size_t)w->s->contact[i].fam->d > d)
             d = (size_t)w->s->contact[i].fam->d;
     }
-    w->A = arena_array(w->a, double, size *size);
-    w->row_scale = arena_array(w->a, double, size);
-    w->col_scale = arena_array(w->a, double, size);
-    w->lu = arena_array(w->a, double, size *size);
-    w->rhs = arena_array(w->a, double, size);
-    w->sol = arena_array(w->a, double, size);
-    w->pivot = arena_array(w->a, int, size);
-    w->act = arena_array(w->a, rub *, c + 1);
-    w->meetings = arena_array(w->a, meeting *, c + 1);
-    w->cone = arena_array(w->a, cone, c + 1);
-    w->W = arena_array(w->a, double, rows *rows);
-    w->b = arena_array(w->a, double, rows);
-    w->off = arena_array(w->a, double, rows);
-    w->rr = arena_array(w->a, double, rows);
-    w->u = arena_array(w->a, double, rows);
-    w->dir = arena_array(w->a, double, rows);
-    w->G = arena_array(w->a, double, rows *n + 1);
-    w->cwork = contact_work_new(w->a, (int)c, w->s->rows, (int)d);
+    w->linear.A = arena_array(w->a, double, size *size);
+    w->linear.row_scale = arena_array(w->a, double, size);
+    w->linear.col_scale = arena_array(w->a, double, size);
+    w->linear.lu = arena_array(w->a, double, size *size);
+    w->linear.rhs = arena_array(w->a, double, size);
+    w->linear.sol = arena_array(w->a, double, size);
+    w->linear.pivot = arena_array(w->a, int, size);
+    w->hand.act = arena_array(w->a, rub *, c + 1);
+    w->hand.meetings = arena_array(w->a, meeting *, c + 1);
+    w->hand.cone = arena_array(w->a, cone, c + 1);
+    w->hand.W = arena_array(w->a, double, rows *rows);
+    w->hand.b = arena_array(w->a, double, rows);
+    w->hand.off = arena_array(w->a, double, rows);
+    w->hand.rr = arena_array(w->a, double, rows);
+    w->hand.u = arena_array(w->a, double, rows);
+    w->hand.dir = arena_array(w->a, double, rows);
+    w->hand.G = arena_array(w->a, double, rows *n + 1);
+    w->hand.cwork = contact_work_new(w->a, (int)c, w->s->rows, (int)d);
 }
 
 static void events_new(ev *w)
@@ -777,7 +792,7 @@ static void options_read(ev *w, const run_options *o)
                                       : (int)fmin(fmax(ceil(-0.5 * log(w->local)) + 4, 8), MAX_ORDER);
     w->width = w->K + 4;
     w->fixed = o->value[OPTION_STEP] > 0 ? o->value[OPTION_STEP] : 0;
-    w->creep = 1e-9;
+    w->sizes.creep = 1e-9;
 }
 
 /* energies before the first impact or reset */
@@ -809,18 +824,19 @@ static bool events_start(void *of, run_clock *c)
     events_new(w);
     if (w->p->delay)
         history_start(w);
-    int most = w->nmass + w->nforce + w->nevent + 8 * w->nrub + 1 + (w->hist ? history_most(w->hist) : 0);
-    w->all = arena_array(w->a, taylor *, most);
+    int most = w->series.nmass + w->series.nforce + w->nevent + 8 * w->nrub + 1 +
+               (w->hist ? history_most(w->hist) : 0);
+    w->series.all = arena_array(w->a, taylor *, most);
     system_start(w->s, w->q, w->v);
     r->note = system_start_note(w->s, r->a);
-    w->in.param = r->param;
-    w->in.from[IN_Q] = w->qs;
-    w->in.from[IN_V] = w->vs;
-    w->in.from[IN_PRE] = w->vs;
+    w->series.in.param = r->param;
+    w->series.in.from[IN_Q] = w->series.qs;
+    w->series.in.from[IN_V] = w->series.vs;
+    w->series.in.from[IN_PRE] = w->series.vs;
     if (!open_books(w) || !at_instant(w))
         return false;
-    c->stopped = w->stopped;
-    if (c->end > 0 && !w->stopped)
+    c->stopped = w->progress.stopped;
+    if (c->end > 0 && !w->progress.stopped)
         dense_install(w);
     else
         dense_sample(w, 0);

@@ -9,15 +9,13 @@
 
 typedef enum { MODE_OPEN, MODE_CLOSED, MODE_STICK, MODE_SLIP } contact_mode; /* closed: without friction */
 
-/* A contact over series; all arrays hold `width` coefficients for each component. */
-typedef struct rub {
-    contact *c;
-    size_t family;
+/* What a contact is made of, as terms of power series. */
+typedef struct rub_terms {
     taylor *gap, *gradient, *bias, *slip, *slip_map, *slip_bias, *normal, *mu, *e;
-    contact_mode mode;
-    int sign, sigma;  /* of slip along one direction; of the reaction (-1 only where held from both sides) */
-    bool candidate;   /* at the gap, with no rate of it */
-    int col_n, col_t; /* unknowns of its reaction, -1: none */
+} rub_terms;
+
+/* Its series; all arrays hold `width` coefficients for each component. */
+typedef struct rub_series {
     double *g, *rn, *rt, *H, *S, *raw, *w, *nu, *gram, *y, *metric, *hy, *D, *N, *beta, *bound, *speed, *work;
     /* of a frame that turns: normal and tangential parts as they are, the latter in the space of slip */
     double *fn, *ft;
@@ -25,12 +23,28 @@ typedef struct rub {
        the start and the normal there: the normal as it is in these, what it is carried along by (rate over
        |normal|^2), dofs of the directions; what its turning does to accelerations that stick. */
     double *frame, *carried, *along, *turning;
-    meeting now; /* its part in what happens at an instant */
+} rub_series;
+
+/* What counts as 0; zero_gap: of a term of its series, in the decision at hand. */
+typedef struct rub_zero {
+    double tol_gap, tol_u, tol_slip, zero_gap;
+} rub_zero;
+
+/* A contact over series. */
+typedef struct rub {
+    contact *c;
+    size_t family;
+    rub_terms terms;
+    rub_series series;
+    rub_zero zero;
+    contact_mode mode;
+    int sign, sigma;  /* of slip along one direction; of the reaction (-1 only where held from both sides) */
+    bool candidate;   /* at the gap, with no rate of it */
+    int col_n, col_t; /* unknowns of its reaction, -1: none */
+    meeting now;      /* its part in what happens at an instant */
     double un;
     /* time of the last impact, what it lacks; the last two flights */
     double last_hit, last_low, flight, before;
-    /* zero_gap: of a term of its series, in the decision at hand */
-    double tol_gap, tol_u, tol_slip, zero_gap;
     double grip_n, grip_t;    /* |row| in the metric of M^-1, of the gap and the largest of slip */
     double r0, rt0[MAX_SLIP]; /* order 0, from the step problem */
     int row;
@@ -58,6 +72,70 @@ typedef struct ev_event {
     bool was, fired; /* it held before; it fired at this instant */
 } ev_event;
 
+/* Series of the piece at hand. */
+typedef struct ev_series_room {
+    double *qs, *vs, *xs, *fs, *Ms; /* positions, rates, highest derivatives, forces, masses */
+    series_inputs in;
+    taylor **mass, **force, **kinetic, **potential;
+    int nmass, nforce;
+    /* those at work in this piece */
+    taylor **all;
+    int nall;
+    double last_natural; /* of the last series */
+    double natural;      /* step that the tolerance allows */
+} ev_series_room;
+
+/* The linear problem of each order. */
+typedef struct ev_linear {
+    double *A, *lu, *rhs, *sol;
+    double *row_scale, *col_scale; /* of A: rows times, columns times; powers of 2 */
+    int *pivot, unknowns;
+    bool singular;
+    /* reactions that the motion leaves open: as the step problem has them, not least in friction */
+    bool split;
+} ev_linear;
+
+/* The step problem at an instant. */
+typedef struct ev_hand {
+    rub **act;
+    meeting **meetings;
+    int nact;
+    contact_problem pr;
+    contact_work *cwork;
+    double *W, *b, *off, *rr, *u, *dir, *G, *x1, *x2, *before, *q_right;
+    cone *cone;
+    bool trying; /* a problem that is not solved is no failure: there is another way */
+} ev_hand;
+
+/* Slip that starts from rest in two or more directions: time since rest, unit of it, ends of the step
+   before. */
+typedef struct ev_start {
+    bool starting, start_piece; /* more such steps follow; the piece at hand is one */
+    double elapsed, start_unit, *acc_end, *jerk_end, *newton, *qx, *vx;
+    double *acc_rest, acc_slip; /* accelerations at rest, and what they do to slip, as |a| sqrt(m) */
+    struct start_room *room;
+} ev_start;
+
+/* Sizes seen so far, and times that follow from them. */
+typedef struct ev_sizes {
+    double *vmax, *qmax;
+    double size;     /* of forces and accelerations in the kinetic metric: |f|/sqrt(m), |a| sqrt(m) */
+    double size_top; /* the largest size so far */
+    double last_h;
+    double moment;  /* in which the motion would come as far as it is: positions over rates */
+    double decided; /* time of the last decision on modes */
+    /* how long a piece is held beyond its end when the next one is not analytic there, of the run */
+    double creep;
+} ev_sizes;
+
+/* How far the chain of pieces has come. */
+typedef struct ev_progress {
+    int stuck, crawled;     /* pieces without length, tiny ones, in a row */
+    end_kind pending;       /* what ended the last piece and is still to be dealt with */
+    bool begun;             /* the start is known, and there is a motion to follow */
+    bool stopped, creeping; /* creeping: beyond a switch whose next piece is not analytic at its end */
+} ev_progress;
+
 typedef struct ev {
     const program *p;
     const run_options *o;
@@ -69,65 +147,29 @@ typedef struct ev {
     double tol, local, fixed;       /* asked; of one step; the step when it is given, else 0 */
     double t_low, *q_low, *v_low;   /* what t, q and v lack: events add up without loss */
     double t, *q, *v, *acc, *f, *M; /* now; acc and f belong to the piece or decision at hand */
-    double *qs, *vs, *xs, *fs, *Ms; /* series: positions, rates, highest derivatives, forces, masses */
-    series_inputs in;
-    taylor **mass, **force, **kinetic, **potential;
-    int nmass, nforce;
-    /* those at work in this piece */
-    taylor **all;
-    int nall;
+    ev_series_room series;
+    ev_linear linear;
+    ev_hand hand;
+    ev_start start;
+    ev_sizes sizes;
     rub *rub;
     int nrub;
     ev_event *event;
     int nevent;
-    double *A, *lu, *rhs, *sol;
-    double *row_scale, *col_scale; /* of A: rows times, columns times; powers of 2 */
-    int *pivot, unknowns;
-    bool singular;
-    /* reactions that the motion leaves open: as the step problem has them, not least in friction */
-    bool split;
-    double last_natural; /* of the last series */
-    double natural;      /* step that the tolerance allows */
-    double *vmax, *qmax;
-    double size; /* of forces and accelerations in the kinetic metric: |f|/sqrt(m), |a| sqrt(m) */
-    double last_h;
-    double moment;   /* in which the motion would come as far as it is: positions over rates */
-    double decided;  /* time of the last decision on modes */
-    double size_top; /* the largest size so far */
-    /* how long a piece is held beyond its end when the next one is not analytic there, of the run */
-    double creep;
-    /* the step problem at an instant */
-    rub **act;
-    meeting **meetings;
-    int nact;
-    contact_problem pr;
-    contact_work *cwork;
-    double *W, *b, *off, *rr, *u, *dir, *G, *x1, *x2, *before, *q_right;
-    cone *cone;
-    bool trying; /* a problem that is not solved is no failure: there is another way */
     vec(piece) pieces;
     /* the sample at hand: the piece it lies in (NULL: the start, where no piece is), and where in it */
     const piece *in_piece;
     double in_at;
     history *hist;
-    /* slip that starts from rest in two or more directions: time since rest, unit of it, ends of the step
-     * before */
-    bool starting, start_piece; /* more such steps follow; the piece at hand is one */
-    double elapsed, start_unit, *acc_end, *jerk_end, *newton, *qx, *vx;
-    double *acc_rest, acc_slip; /* accelerations at rest, and what they do to slip, as |a| sqrt(m) */
-    struct start_room *room;
-    struct choice *choice;  /* options of the contacts whose mode is sought */
-    int stuck, crawled;     /* pieces without length, tiny ones, in a row */
-    end_kind pending;       /* what ended the last piece and is still to be dealt with */
-    bool begun;             /* the start is known, and there is a motion to follow */
-    bool stopped, creeping; /* creeping: beyond a switch whose next piece is not analytic at its end */
+    struct choice *choice; /* options of the contacts whose mode is sought */
+    ev_progress progress;
 } ev;
 
 /* Friction that sticks while the normal turns: its directions are those of the start of a piece. */
 static inline bool ev_frame_turns(const rub *k)
 {
     const family *f = k->c->fam;
-    if (k->frame)
+    if (k->series.frame)
         return true;
     return f->f->slip_given && f->nslip == 3 && k->c->d == 2 && f->f->relation != REL_CLOSED &&
            !f->rows_fixed;
@@ -135,12 +177,8 @@ static inline bool ev_frame_turns(const rub *k)
 
 static inline const double *ev_normal(const rub *k)
 {
-    return k->mode == MODE_STICK && ev_frame_turns(k) ? k->fn : k->rn;
+    return k->mode == MODE_STICK && ev_frame_turns(k) ? k->series.fn : k->series.rn;
 }
-
-/* events_root.c */
-/* the first coefficient that counts: its sign, 0 when none does */
-int series_sign(const double *c, int from, int order, double h, double zero);
 
 /* events_series.c */
 bool ev_series(ev *w);        /* of the modes at hand; false: failed */

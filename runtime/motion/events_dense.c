@@ -25,8 +25,8 @@ static void bound_series(const ev *w, const rub *c, double *out)
     bool given = f->relation == REL_CLOSED || f->friction == FRICTION_TRESCA;
     for (int j = 0; j < w->K; j++)
         out[j] = c->c->d == 0 || c->mode == MODE_OPEN ? 0
-                 : given                              ? c->bound[j]
-                                                      : series_mul(c->beta, ev_normal(c), j);
+                 : given                              ? c->series.bound[j]
+                                                      : series_mul(c->series.beta, ev_normal(c), j);
 }
 
 /* Power of the smooth forces and of what moves the contacts, and power lost to friction, at s.  Products of
@@ -37,37 +37,38 @@ static void powers(ev *w, double s, double *force, double *lost)
     double v[n + 1];
     *force = *lost = 0;
     for (int i = 0; i < n; i++)
-        v[i] = w->p->order && w->p->order[i] == 1 ? 0 : series_value(w->vs + (size_t)i * W, w->K, s);
+        v[i] = w->p->order && w->p->order[i] == 1 ? 0 : series_value(w->series.vs + (size_t)i * W, w->K, s);
     for (int i = 0; i < n && w->c->books.of_all; i++) {
-        *force += v[i] * series_value(w->fs + (size_t)i * W, K, s);
+        *force += v[i] * series_value(w->series.fs + (size_t)i * W, K, s);
         for (int k = 0; k < n && !w->s->mass_constant; k++)
-            *force += 0.5 * v[i] * v[k] * series_rate(w->Ms + (size_t)(i * n + k) * W, K, s);
+            *force += 0.5 * v[i] * v[k] * series_rate(w->series.Ms + (size_t)(i * n + k) * W, K, s);
     }
     for (int i = 0; i < w->nrub; i++) {
         const rub *c = &w->rub[i];
         if (c->mode == MODE_OPEN)
             continue;
-        double Hv = 0, Dv = 0, rn = series_value(c->rn, K, s);
+        double Hv = 0, Dv = 0, rn = series_value(c->series.rn, K, s);
         for (int k = 0; k < n; k++) {
             if (c->col_n >= 0)
-                Hv += v[k] * series_value(c->H + (size_t)k * W, K, s);
+                Hv += v[k] * series_value(c->series.H + (size_t)k * W, K, s);
             if (c->mode == MODE_SLIP)
-                Dv += v[k] * series_value(c->D + (size_t)k * W, K, s);
+                Dv += v[k] * series_value(c->series.D + (size_t)k * W, K, s);
         }
         *force += rn * Hv;
         if (c->mode == MODE_SLIP) {
             const contact_family *f = c->c->fam->f;
             bool given = f->relation == REL_CLOSED || f->friction == FRICTION_TRESCA;
-            double b = given ? series_value(c->bound, K, s) : rn * series_value(c->beta, K, s),
-                   speed = series_value(c->speed, K, s);
+            double b = given ? series_value(c->series.bound, K, s) : rn * series_value(c->series.beta, K, s),
+                   speed = series_value(c->series.speed, K, s);
             *lost += b * speed;
             *force += b * (speed - Dv);
         }
         for (int l = 0; c->col_t >= 0 && l < c->c->d; l++) {
             double Sv = 0;
             for (int k = 0; k < n; k++)
-                Sv += v[k] * series_value(c->S + ((size_t)l * (size_t)n + (size_t)k) * (size_t)W, K, s);
-            *force += Sv * series_value(c->rt + (size_t)l * W, K, s);
+                Sv += v[k] *
+                      series_value(c->series.S + ((size_t)l * (size_t)n + (size_t)k) * (size_t)W, K, s);
+            *force += Sv * series_value(c->series.rt + (size_t)l * W, K, s);
         }
     }
 }
@@ -95,10 +96,10 @@ static void tangent_force(const ev *w, const rub *c, const piece *p, int who)
     int n = w->n, d = c->c->d;
     double of[n + 1];
     for (int l = 0; l <= d; l++) {
-        mass_times(w->s, w->M, c->along + (size_t)l * n, of);
+        mass_times(w->s, w->M, c->series.along + (size_t)l * n, of);
         for (int k = 0; k < n; k++)
             for (int j = 0; j < w->K; j++)
-                item(w, p, who, ITEM_RT + k)[j] += of[k] * c->ft[(size_t)l * w->width + (size_t)j];
+                item(w, p, who, ITEM_RT + k)[j] += of[k] * c->series.ft[(size_t)l * w->width + (size_t)j];
     }
 }
 
@@ -107,24 +108,24 @@ void dense_keep(ev *w, double h)
     int order = w->K + 1;
     size_t row = (size_t)order + 1;
     piece *p = vec_push(w->r->a, &w->pieces);
-    *p = (piece){ .t = w->t, .low = w->t_low, .h = h, .reach = fmax(h, w->natural), .order = order };
+    *p = (piece){ .t = w->t, .low = w->t_low, .h = h, .reach = fmax(h, w->series.natural), .order = order };
     p->y = arena_array(w->r->a, double, ((size_t)w->n + (size_t)w->nrub * ITEMS) * row);
     p->mode = arena_array(w->r->a, uint8_t, 2 * (size_t)w->nrub + 1);
     for (int k = 0; k < w->n; k++)
-        memcpy(item_dof(p, k), w->qs + (size_t)k * w->width, row * sizeof(double));
+        memcpy(item_dof(p, k), w->series.qs + (size_t)k * w->width, row * sizeof(double));
     for (int i = 0; i < w->nrub; i++) {
         const rub *c = &w->rub[i];
         p->mode[2 * i] = (uint8_t)c->mode;
         p->mode[2 * i + 1] = (uint8_t)(c->sign + 1);
-        memcpy(item(w, p, i, ITEM_GAP), c->g, (size_t)(w->K + 1) * sizeof(double));
+        memcpy(item(w, p, i, ITEM_GAP), c->series.g, (size_t)(w->K + 1) * sizeof(double));
         bool turned = c->mode == MODE_STICK && ev_frame_turns(c);
         memcpy(item(w, p, i, ITEM_RN), ev_normal(c), (size_t)w->K * sizeof(double));
         bound_series(w, c, item(w, p, i, ITEM_BOUND));
-        int comps = c->frame ? 0 : turned ? c->c->fam->nslip : c->c->d;
-        if (turned && c->frame)
+        int comps = c->series.frame ? 0 : turned ? c->c->fam->nslip : c->c->d;
+        if (turned && c->series.frame)
             tangent_force(w, c, p, i);
         for (int l = 0; c->col_t >= 0 && l < comps && l < MAX_SLIP; l++)
-            memcpy(item(w, p, i, ITEM_RT + l), (turned ? c->ft : c->rt) + (size_t)l * w->width,
+            memcpy(item(w, p, i, ITEM_RT + l), (turned ? c->series.ft : c->series.rt) + (size_t)l * w->width,
                    (size_t)w->K * sizeof(double));
     }
 }
@@ -257,7 +258,7 @@ static void tangent_at(ev *w, const piece *p, int i, double s, double *slip_out,
     for (int l = 0; l < c->d; l++) {
         if (!p)
             rt[l] = l < MAX_SLIP ? k->rt0[l] : 0;
-        else if (mode == MODE_STICK && k->frame)
+        else if (mode == MODE_STICK && k->series.frame)
             rt[l] = force_along(w, p, i, s, c->S + (size_t)l * w->n);
         else if (mode == MODE_STICK)
             rt[l] = l < MAX_SLIP ? series_value(item(w, p, i, ITEM_RT + l), w->K - 1, s) : 0;
@@ -269,7 +270,8 @@ static void tangent_at(ev *w, const piece *p, int i, double s, double *slip_out,
     show(c, c->show, slip, 1, slip_out);
     show(c, c->show_force, rt, 1, rt_out);
     /* a frame that turns: friction that sticks is kept in the space of slip itself */
-    for (int l = 0; p && !k->frame && mode == MODE_STICK && ev_frame_turns(k) && l < c->fam->nslip; l++)
+    for (int l = 0; p && !k->series.frame && mode == MODE_STICK && ev_frame_turns(k) && l < c->fam->nslip;
+         l++)
         rt_out[l] = series_value(item(w, p, i, ITEM_RT + l), w->K - 1, s);
 }
 
@@ -385,8 +387,8 @@ void dense_sample(ev *w, double h)
     }
     const piece *p = &w->pieces.at[w->pieces.n - 1];
     double last = w->r->samples ? w->r->t[w->r->samples - 1] : -INFINITY, every = w->o->every,
-           part = fmax(h / w->natural, 1e-3);
-    int parts = isfinite(w->natural) ? (int)whole_clamp(ceil(INNER * part), 1, 1000000) : INNER;
+           part = fmax(h / w->series.natural, 1e-3);
+    int parts = isfinite(w->series.natural) ? (int)whole_clamp(ceil(INNER * part), 1, 1000000) : INNER;
     if (every > 0 && h / every > parts)
         parts = (int)whole_clamp(ceil(h / every), 1, 1000000);
     for (int i = 0; i <= parts; i++) {

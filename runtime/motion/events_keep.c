@@ -17,9 +17,8 @@ static void fields_keep(run_state *s, const char *name, const field *f, size_t n
 
 static void rub_taylors(rub *k, run_state *s)
 {
-    taylor *all[] = {
-        k->gap, k->gradient, k->bias, k->slip, k->slip_map, k->slip_bias, k->normal, k->mu, k->e
-    };
+    taylor *all[] = { k->terms.gap,       k->terms.gradient, k->terms.bias, k->terms.slip, k->terms.slip_map,
+                      k->terms.slip_bias, k->terms.normal,   k->terms.mu,   k->terms.e };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         taylor_keep(all[i], s);
 }
@@ -28,13 +27,15 @@ static void rub_keep(ev *w, rub *k, run_state *s)
 {
     size_t W = (size_t)w->width, n = (size_t)w->n, d = (size_t)k->c->fam->d, m = (size_t)k->c->fam->nslip;
     int mode = (int)k->mode;
-    field numbers[] = { { &k->un, 1 },       { &k->last_hit, 1 }, { &k->last_low, 1 }, { &k->flight, 1 },
-                        { &k->before, 1 },   { &k->tol_gap, 1 },  { &k->tol_u, 1 },    { &k->tol_slip, 1 },
-                        { &k->grip_n, 1 },   { &k->grip_t, 1 },   { &k->zero_gap, 1 }, { &k->r0, 1 },
+    field numbers[] = { { &k->un, 1 },         { &k->last_hit, 1 },      { &k->last_low, 1 },
+                        { &k->flight, 1 },     { &k->before, 1 },        { &k->zero.tol_gap, 1 },
+                        { &k->zero.tol_u, 1 }, { &k->zero.tol_slip, 1 }, { &k->grip_n, 1 },
+                        { &k->grip_t, 1 },     { &k->zero.zero_gap, 1 }, { &k->r0, 1 },
                         { k->rt0, MAX_SLIP } };
-    field series[] = { { k->g, W },      { k->rn, W },        { k->H, n * W }, { k->N, n * W },
-                       { k->rt, d * W }, { k->S, d * n * W }, { k->D, n * W }, { k->fn, W },
-                       { k->ft, m * W }, { k->beta, W },      { k->bound, W }, { k->speed, W } };
+    field series[] = { { k->series.g, W },     { k->series.rn, W },     { k->series.H, n * W },
+                       { k->series.N, n * W }, { k->series.rt, d * W }, { k->series.S, d * n * W },
+                       { k->series.D, n * W }, { k->series.fn, W },     { k->series.ft, m * W },
+                       { k->series.beta, W },  { k->series.bound, W },  { k->series.speed, W } };
     state_int(s, "mode", &mode, MODE_OPEN, MODE_SLIP);
     k->mode = (contact_mode)mode;
     state_int(s, "sign", &k->sign, -1, 1);
@@ -48,10 +49,10 @@ static void rub_keep(ev *w, rub *k, run_state *s)
 
 static void taylors_keep(ev *w, run_state *s)
 {
-    for (int i = 0; i < w->nmass; i++)
-        taylor_keep(w->mass[i], s);
-    for (int i = 0; i < w->nforce; i++)
-        taylor_keep(w->force[i], s);
+    for (int i = 0; i < w->series.nmass; i++)
+        taylor_keep(w->series.mass[i], s);
+    for (int i = 0; i < w->series.nforce; i++)
+        taylor_keep(w->series.force[i], s);
     for (int i = 0; i < w->nevent; i++) {
         taylor_keep(w->event[i].when, s);
         state_flags(s, "was", &w->event[i].was, 1);
@@ -62,26 +63,47 @@ void ev_keep(void *of, run_state *s)
 {
     ev *w = of;
     size_t n = (size_t)w->n, W = (size_t)w->width;
-    int pending = (int)w->pending;
-    field numbers[] = { { &w->t, 1 },     { &w->t_low, 1 },   { &w->last_natural, 1 }, { &w->natural, 1 },
-                        { &w->size, 1 },  { &w->last_h, 1 },  { &w->decided, 1 },      { &w->size_top, 1 },
-                        { &w->creep, 1 }, { &w->elapsed, 1 }, { &w->start_unit, 1 },   { &w->acc_slip, 1 } };
-    field vectors[] = { { w->q, n },       { w->v, n },        { w->q_low, n },    { w->v_low, n },
-                        { w->acc, n },     { w->f, n },        { w->qmax, n },     { w->vmax, n },
-                        { w->acc_end, n }, { w->jerk_end, n }, { w->acc_rest, n }, { w->M, n * n } };
-    field series[] = {
-        { w->qs, n * W }, { w->vs, n * W }, { w->xs, n * W }, { w->fs, n * W }, { w->Ms, n * n * W }
-    };
-    bool *flags[] = { &w->split, &w->singular, &w->starting, &w->start_piece, &w->stopped, &w->creeping };
+    int pending = (int)w->progress.pending;
+    field numbers[] = { { &w->t, 1 },
+                        { &w->t_low, 1 },
+                        { &w->series.last_natural, 1 },
+                        { &w->series.natural, 1 },
+                        { &w->sizes.size, 1 },
+                        { &w->sizes.last_h, 1 },
+                        { &w->sizes.decided, 1 },
+                        { &w->sizes.size_top, 1 },
+                        { &w->sizes.creep, 1 },
+                        { &w->start.elapsed, 1 },
+                        { &w->start.start_unit, 1 },
+                        { &w->start.acc_slip, 1 } };
+    field vectors[] = { { w->q, n },
+                        { w->v, n },
+                        { w->q_low, n },
+                        { w->v_low, n },
+                        { w->acc, n },
+                        { w->f, n },
+                        { w->sizes.qmax, n },
+                        { w->sizes.vmax, n },
+                        { w->start.acc_end, n },
+                        { w->start.jerk_end, n },
+                        { w->start.acc_rest, n },
+                        { w->M, n * n } };
+    field series[] = { { w->series.qs, n * W },
+                       { w->series.vs, n * W },
+                       { w->series.xs, n * W },
+                       { w->series.fs, n * W },
+                       { w->series.Ms, n * n * W } };
+    bool *flags[] = { &w->linear.split,      &w->linear.singular,  &w->start.starting,
+                      &w->start.start_piece, &w->progress.stopped, &w->progress.creeping };
     FIELDS(s, "events", numbers);
     FIELDS(s, "state", vectors);
     FIELDS(s, "state series", series);
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
         state_flags(s, "flag", flags[i], 1);
-    state_int(s, "stuck", &w->stuck, 0, 1000);
-    state_int(s, "crawled", &w->crawled, 0, 10000);
+    state_int(s, "stuck", &w->progress.stuck, 0, 1000);
+    state_int(s, "crawled", &w->progress.crawled, 0, 10000);
     state_int(s, "pending", &pending, END_NONE, END_BREAK);
-    w->pending = (end_kind)pending;
+    w->progress.pending = (end_kind)pending;
     taylors_keep(w, s);
     for (int i = 0; i < w->nrub; i++)
         rub_keep(w, &w->rub[i], s);

@@ -11,27 +11,28 @@
    piece before: no larger ones were seen that they could be compared with. */
 static void rounded_piece(const ev *w, rub *k)
 {
-    double v = 4 * DBL_EPSILON * w->size * w->last_h;
-    k->tol_gap = fmax(k->tol_gap, v * w->last_h * k->grip_n);
-    k->tol_u = fmax(k->tol_u, v * k->grip_n);
-    k->tol_slip = fmax(k->tol_slip, v * k->grip_t);
+    double v = 4 * DBL_EPSILON * w->sizes.size * w->sizes.last_h;
+    k->zero.tol_gap = fmax(k->zero.tol_gap, v * w->sizes.last_h * k->grip_n);
+    k->zero.tol_u = fmax(k->zero.tol_u, v * k->grip_n);
+    k->zero.tol_slip = fmax(k->zero.tol_slip, v * k->grip_t);
 }
 
 static void tolerances(ev *w, rub *k)
 {
     const contact *c = k->c;
-    k->tol_gap = 1e-12 * contact_size(c, c->H, w->qmax);
-    k->tol_u = 1e-13 * (contact_size(c, c->H, w->vmax) + fabs(c->ht));
-    k->tol_slip = 0;
+    k->zero.tol_gap = 1e-12 * contact_size(c, c->H, w->sizes.qmax);
+    k->zero.tol_u = 1e-13 * (contact_size(c, c->H, w->sizes.vmax) + fabs(c->ht));
+    k->zero.tol_slip = 0;
     for (int i = 0; i < c->d; i++)
-        k->tol_slip += 1e-13 * (contact_size(c, c->S + (size_t)i * w->n, w->vmax) + fabs(c->s0[i]));
+        k->zero.tol_slip += 1e-13 *
+                            (contact_size(c, c->S + (size_t)i * w->n, w->sizes.vmax) + fabs(c->s0[i]));
     rounded_piece(w, k);
 }
 
 static double grip_of(ev *w, const double *row)
 {
-    factor_solve(&w->s->minv, row, w->x1);
-    return sqrt(fmax(vec_dot(row, w->x1, w->n), 0));
+    factor_solve(&w->s->minv, row, w->hand.x1);
+    return sqrt(fmax(vec_dot(row, w->hand.x1, w->n), 0));
 }
 
 /* A force f along a row moves it at the rate f grip^2: sizes of either follow from those of the motion. */
@@ -46,12 +47,12 @@ static void grips(ev *w, rub *k)
 
 double ev_zero_force(const ev *w, double grip)
 {
-    return grip > 0 ? 1e-11 * w->size / grip : 0;
+    return grip > 0 ? 1e-11 * w->sizes.size / grip : 0;
 }
 
 double ev_zero_rate(const ev *w, double grip)
 {
-    return 1e-12 * w->size * grip;
+    return 1e-12 * w->sizes.size * grip;
 }
 
 /* rates of first-order dofs follow from the state */
@@ -66,10 +67,10 @@ static bool masses(ev *w)
                                     ev_number(w, w->t), dof_name(w->p, bad, w->r->a)));
     if (!w->s->first_order)
         return true;
-    factor_solve(&w->s->minv, w->f, w->x1);
+    factor_solve(&w->s->minv, w->f, w->hand.x1);
     for (int i = 0; i < w->n; i++)
         if (w->p->order[i] == 1) {
-            w->v[i] = w->x1[i];
+            w->v[i] = w->hand.x1[i];
             w->v_low[i] = 0;
         }
     return true;
@@ -87,17 +88,18 @@ static double past_switch(const ev *w, taylor *t, site *s)
         return 0;
     site_function(t, s, false, 1, f);
     size = fabs(taylor_reg(t, q->a)[0]) + fabs(taylor_reg(t, q->b)[0]);
-    close = 4e-15 * size + (1e-13 * w->last_h + 1e-14 * fabs(w->t)) * fabs(f[1]);
+    close = 4e-15 * size + (1e-13 * w->sizes.last_h + 1e-14 * fabs(w->t)) * fabs(f[1]);
     s->near = f[1] != 0 && fabs(f[0]) <= close;
     if (!s->near)
         return 0;
     s->branch = f[1] > 0 ? 1 : -1;
-    return 2 * fabs(f[0]) / fabs(f[1]) + 4 * DBL_EPSILON * (fabs(w->t) + size / fabs(f[1]) + w->moment);
+    return 2 * fabs(f[0]) / fabs(f[1]) + 4 * DBL_EPSILON * (fabs(w->t) + size / fabs(f[1]) + w->sizes.moment);
 }
 
 static double past_switches(ev *w, const rub *k)
 {
-    taylor *all[] = { k->gap, k->gradient, k->bias, k->slip_map, k->slip_bias, k->normal, k->mu };
+    taylor *all[] = { k->terms.gap,       k->terms.gradient, k->terms.bias, k->terms.slip_map,
+                      k->terms.slip_bias, k->terms.normal,   k->terms.mu };
     double late = 0;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         taylor *t = all[i];
@@ -105,8 +107,8 @@ static double past_switches(ev *w, const rub *k)
             continue;
         for (uint32_t l = 0; l < t->nsite; l++)
             t->site[l].near = false;
-        taylor_step(t, &w->in, 0);
-        taylor_step(t, &w->in, 1);
+        taylor_step(t, &w->series.in, 0);
+        taylor_step(t, &w->series.in, 1);
         for (uint32_t l = 0; l < t->nsite; l++)
             late = fmax(late, past_switch(w, t, &t->site[l]));
     }
@@ -121,15 +123,15 @@ static void stand(ev *w)
     for (int k = 0; k < w->n; k++) {
         q = fmax(q, fabs(w->q[k]));
         v = fmax(v, fabs(w->v[k]));
-        w->qs[(size_t)k * (size_t)w->width + 1] = w->v[k];
-        w->vs[(size_t)k * (size_t)w->width + 1] = w->acc[k];
+        w->series.qs[(size_t)k * (size_t)w->width + 1] = w->v[k];
+        w->series.vs[(size_t)k * (size_t)w->width + 1] = w->acc[k];
     }
-    w->moment = v > 0 ? q / v : 0;
+    w->sizes.moment = v > 0 ? q / v : 0;
     for (int i = 0; i < w->nrub; i++)
         late = fmax(late, past_switches(w, &w->rub[i]));
-    vec_copy(w->q_right, w->q, w->n);
-    vec_axpy(w->q_right, late, w->v, w->n);
-    system_at(w->s, w->t + late, w->q_right, w->v);
+    vec_copy(w->hand.q_right, w->q, w->n);
+    vec_axpy(w->hand.q_right, late, w->v, w->n);
+    system_at(w->s, w->t + late, w->hand.q_right, w->v);
 }
 
 /* What sticks to a constraint that moves is carried along its normal; where that turns, so does the rate. */
@@ -137,16 +139,16 @@ static void turning_of(ev *w, rub *k)
 {
     const contact *c = k->c;
     int n = w->n;
-    const kernel *g = k->gradient->k;
-    double *dH = w->x2, *T = w->x1;
+    const kernel *g = k->terms.gradient->k;
+    double *dH = w->hand.x2, *T = w->hand.x1;
     memset(dH, 0, (size_t)n * sizeof *dH);
-    taylor_step(k->gradient, &w->in, 0);
-    taylor_step(k->gradient, &w->in, 1);
+    taylor_step(k->terms.gradient, &w->series.in, 0);
+    taylor_step(k->terms.gradient, &w->series.in, 1);
     for (uint32_t i = 0; i < g->tape.nout; i++)
-        dH[slot_at(&g->row[i], k->gradient->index, g->over.n)] += taylor_out(k->gradient, i)[1];
+        dH[slot_at(&g->row[i], k->terms.gradient->index, g->over.n)] += taylor_out(k->terms.gradient, i)[1];
     for (int l = 0; l < c->d; l++) {
         factor_solve(&w->s->minv, c->S + (size_t)l * n, T);
-        k->turning[l] = c->ht / (k->grip_n * k->grip_n) * vec_dot(T, dH, n);
+        k->series.turning[l] = c->ht / (k->grip_n * k->grip_n) * vec_dot(T, dH, n);
     }
 }
 
@@ -169,8 +171,8 @@ static bool rows_again(ev *w)
 bool ev_survey(ev *w)
 {
     for (int i = 0; i < w->n; i++) {
-        w->qmax[i] = fmax(w->qmax[i], fabs(w->q[i]));
-        w->vmax[i] = fmax(w->vmax[i], fabs(w->v[i]));
+        w->sizes.qmax[i] = fmax(w->sizes.qmax[i], fabs(w->q[i]));
+        w->sizes.vmax[i] = fmax(w->sizes.vmax[i], fabs(w->v[i]));
     }
     if (!rows_again(w))
         return false;
@@ -178,7 +180,7 @@ bool ev_survey(ev *w)
         rub *k = &w->rub[i];
         grips(w, k);
         tolerances(w, k);
-        if (k->turning)
+        if (k->series.turning)
             turning_of(w, k);
         if (k->c->fam->f->relation != REL_CLOSED && !isfinite(*k->c->gap))
             return ev_fail(w, k->c->fam->f->at,
@@ -193,68 +195,69 @@ bool ev_survey(ev *w)
 static void law_of_shock(void *ud, int i, double speed, double *mu, double *radius)
 {
     ev *w = ud;
-    contact *c = w->act[i]->c;
-    friction_bound(c, contact_mu(w->s, c, speed), 0, w->act[i]->now.given, mu, radius);
+    contact *c = w->hand.act[i]->c;
+    friction_bound(c, contact_mu(w->s, c, speed), 0, w->hand.act[i]->now.given, mu, radius);
 }
 
 static void put_cones(ev *w, bool shock)
 {
     int m = 0;
-    for (int i = 0; i < w->nact; i++) {
-        rub *k = w->act[i];
+    for (int i = 0; i < w->hand.nact; i++) {
+        rub *k = w->hand.act[i];
         contact *c = k->c;
-        cone *o = &w->cone[i];
+        cone *o = &w->hand.cone[i];
         *o = contact_cone(c, m, 0);
         k->row = k->now.row = m;
         if (o->of_speed && shock)
-            o->speed = contact_slip(c, w->v, w->x2);
+            o->speed = contact_slip(c, w->v, w->hand.x2);
         else if (c->d)
             friction_bound(c, o->of_speed ? contact_mu(w->s, c, 0) : c->mu, shock ? 0 : 1, k->now.given,
                            &o->mu, &o->radius);
         m += cone_rows(o);
     }
-    w->pr = (contact_problem){ .n = w->nact,
-                               .m = m,
-                               .cone = w->cone,
-                               .W = w->W,
-                               .b = w->b,
-                               .r = w->rr,
-                               .u = w->u,
-                               .law = law_of_shock,
-                               .ud = w };
-    memset(w->rr, 0, (size_t)m * sizeof *w->rr);
+    w->hand.pr = (contact_problem){ .n = w->hand.nact,
+                                    .m = m,
+                                    .cone = w->hand.cone,
+                                    .W = w->hand.W,
+                                    .b = w->hand.b,
+                                    .r = w->hand.rr,
+                                    .u = w->hand.u,
+                                    .law = law_of_shock,
+                                    .ud = w };
+    memset(w->hand.rr, 0, (size_t)m * sizeof *w->hand.rr);
 }
 
 /* what reactions do to rates and accelerations */
 static void put_matrix(ev *w)
 {
-    int m = w->pr.m, n = w->n;
-    for (int i = 0; i < w->nact; i++)
-        for (int j = 0; j < contact_row_count(w->act[i]->c); j++)
-            factor_solve(&w->s->minv, contact_row(w->act[i]->c, j), w->G + (size_t)(w->act[i]->row + j) * n);
-    for (int i = 0; i < w->nact; i++)
-        for (int j = 0; j < contact_row_count(w->act[i]->c); j++)
+    int m = w->hand.pr.m, n = w->n;
+    for (int i = 0; i < w->hand.nact; i++)
+        for (int j = 0; j < contact_row_count(w->hand.act[i]->c); j++)
+            factor_solve(&w->s->minv, contact_row(w->hand.act[i]->c, j),
+                         w->hand.G + (size_t)(w->hand.act[i]->row + j) * n);
+    for (int i = 0; i < w->hand.nact; i++)
+        for (int j = 0; j < contact_row_count(w->hand.act[i]->c); j++)
             for (int l = 0; l < m; l++)
-                w->W[(size_t)(w->act[i]->row + j) * m + l] = vec_dot(contact_row(w->act[i]->c, j),
-                                                                     w->G + (size_t)l * n, n);
+                w->hand.W[(size_t)(w->hand.act[i]->row + j) * m + l] = vec_dot(
+                    contact_row(w->hand.act[i]->c, j), w->hand.G + (size_t)l * n, n);
 }
 
 static bool unsolved(ev *w)
 {
-    const contact *c = w->act[w->pr.worst]->c;
+    const contact *c = w->hand.act[w->hand.pr.worst]->c;
     return ev_fail(w, c->fam->f->at,
                    arena_printf(w->r->a,
                                 "the contact problem was not solved at t = %s: constraint '%s', residual "
                                 "%.2g",
-                                ev_number(w, w->t), contact_name(c, w->r->a), w->pr.residual));
+                                ev_number(w, w->t), contact_name(c, w->r->a), w->hand.pr.residual));
 }
 
 static void add_reactions(ev *w, double *x)
 {
     for (int k = 0; k < w->n; k++) {
         double sum = x[k], size = fabs(x[k]), change = 0;
-        for (int l = 0; l < w->pr.m; l++) {
-            double d = w->G[(size_t)l * w->n + k] * w->rr[l];
+        for (int l = 0; l < w->hand.pr.m; l++) {
+            double d = w->hand.G[(size_t)l * w->n + k] * w->hand.rr[l];
             change += d;
             size += fabs(d);
         }
@@ -266,20 +269,20 @@ static void add_reactions(ev *w, double *x)
 /* with the rates or accelerations x */
 static bool solve_with(ev *w, double *x)
 {
-    if (w->nact == 0)
+    if (w->hand.nact == 0)
         return true;
-    for (int i = 0; i < w->nact; i++) {
-        const contact *c = w->act[i]->c;
-        for (int j = 0, row = w->act[i]->row; j < contact_row_count(c); j++)
-            w->b[row + j] = contact_rate(c, contact_row(c, j), x) + w->off[row + j];
+    for (int i = 0; i < w->hand.nact; i++) {
+        const contact *c = w->hand.act[i]->c;
+        for (int j = 0, row = w->hand.act[i]->row; j < contact_row_count(c); j++)
+            w->hand.b[row + j] = contact_rate(c, contact_row(c, j), x) + w->hand.off[row + j];
     }
-    bool ok = contact_solve(&w->pr, w->cwork, 1e-13);
-    w->r->solver_iterations += w->pr.iterations;
-    w->r->branch_choices += w->pr.choices;
-    w->r->solver = w->pr.solver;
-    if (!ok && !(w->pr.residual < 1e-10))
-        return w->trying ? false : unsolved(w);
-    w->r->residual = fmax(w->r->residual, w->pr.residual);
+    bool ok = contact_solve(&w->hand.pr, w->hand.cwork, 1e-13);
+    w->r->count.solver_iterations += w->hand.pr.iterations;
+    w->r->count.branch_choices += w->hand.pr.choices;
+    w->r->solver = w->hand.pr.solver;
+    if (!ok && !(w->hand.pr.residual < 1e-10))
+        return w->hand.trying ? false : unsolved(w);
+    w->r->residual = fmax(w->r->residual, w->hand.pr.residual);
     add_reactions(w, x);
     return true;
 }
@@ -290,10 +293,10 @@ static void pose(instant_t *x, bool shock)
     ev *w = x->of;
     put_cones(w, shock);
     put_matrix(w);
-    x->cone = w->cone;
-    x->off = w->off;
-    x->r = w->rr;
-    x->dir = w->dir;
+    x->cone = w->hand.cone;
+    x->off = w->hand.off;
+    x->r = w->hand.rr;
+    x->dir = w->hand.dir;
 }
 
 static bool solve(const instant_t *x, double *v)
@@ -308,22 +311,22 @@ static void react(const instant_t *x, double *v)
 
 static instant_t now(ev *w)
 {
-    for (int i = 0; i < w->nact; i++) {
-        rub *k = w->act[i];
+    for (int i = 0; i < w->hand.nact; i++) {
+        rub *k = w->hand.act[i];
         k->now.c = k->c;
         k->now.out = &w->r->contact[k->family];
         k->now.e = k->c->e;
-        k->now.tol_u = k->tol_u;
-        k->now.tol_slip = k->tol_slip;
-        k->now.turning = k->turning;
-        w->meetings[i] = &k->now;
+        k->now.tol_u = k->zero.tol_u;
+        k->now.tol_slip = k->zero.tol_slip;
+        k->now.turning = k->series.turning;
+        w->hand.meetings[i] = &k->now;
     }
     return (instant_t){ .s = w->s,
                         .t = w->t,
-                        .at = w->meetings,
-                        .n = w->nact,
-                        .before = w->before,
-                        .room = w->x1,
+                        .at = w->hand.meetings,
+                        .n = w->hand.nact,
+                        .before = w->hand.before,
+                        .room = w->hand.x1,
                         .of = w,
                         .pose = pose,
                         .solve = solve,
@@ -350,27 +353,27 @@ static twofold rate_twofold(const ev *w, const contact *c, const double *v)
 static void shock_sharpen(ev *w)
 {
     int n = w->n, m = 0;
-    double most = 0, b[w->nact + 1], W[w->nact * w->nact + 1];
-    int at[w->nact + 1], pivot[w->nact + 1];
-    for (int i = 0; i < w->nact; i++) {
-        const contact_family *f = w->act[i]->c->fam->f;
-        if (w->act[i]->c->d || f->relation != REL_GAP || f->impact != IMPACT_NEWTON) {
+    double most = 0, b[w->hand.nact + 1], W[w->hand.nact * w->hand.nact + 1];
+    int at[w->hand.nact + 1], pivot[w->hand.nact + 1];
+    for (int i = 0; i < w->hand.nact; i++) {
+        const contact_family *f = w->hand.act[i]->c->fam->f;
+        if (w->hand.act[i]->c->d || f->relation != REL_GAP || f->impact != IMPACT_NEWTON) {
             memset(w->v_low, 0, (size_t)n * sizeof *w->v_low);
             return;
         }
-        most = fmax(most, w->act[i]->now.impulse[0]);
+        most = fmax(most, w->hand.act[i]->now.impulse[0]);
     }
-    for (int i = 0; i < w->nact; i++)
-        if (w->act[i]->now.impulse[0] > 1e-12 * most)
+    for (int i = 0; i < w->hand.nact; i++)
+        if (w->hand.act[i]->now.impulse[0] > 1e-12 * most)
             at[m++] = i;
     for (int i = 0; i < m; i++) {
-        const rub *k = w->act[at[i]];
-        twofold u = rate_twofold(w, k->c, w->before), e = { k->now.before < -k->tol_u ? -k->now.e : 0, 0 },
-                now = rate_twofold(w, k->c, w->v);
+        const rub *k = w->hand.act[at[i]];
+        twofold u = rate_twofold(w, k->c, w->hand.before),
+                e = { k->now.before < -k->zero.tol_u ? -k->now.e : 0, 0 }, now = rate_twofold(w, k->c, w->v);
         twofold left = twofold_sum(twofold_product(u, e), (twofold){ -now.hi, -now.lo });
         b[i] = left.hi;
         for (int j = 0; j < m; j++)
-            W[i * m + j] = w->W[(size_t)k->row * w->pr.m + w->act[at[j]]->row];
+            W[i * m + j] = w->hand.W[(size_t)k->row * w->hand.pr.m + w->hand.act[at[j]]->row];
         if (!(fabs(b[i]) <= 1e-12 * fabs(u.hi)))
             return;
     }
@@ -379,8 +382,9 @@ static void shock_sharpen(ev *w)
     for (int l = 0; l < n; l++) {
         twofold v = { w->v[l], w->v[l] == 0 ? 0 : w->v_low[l] };
         for (int i = 0; i < m; i++)
-            v = twofold_sum(v, twofold_product((twofold){ w->G[(size_t)w->act[at[i]]->row * n + l], 0 },
-                                               (twofold){ b[i], 0 }));
+            v = twofold_sum(
+                v, twofold_product((twofold){ w->hand.G[(size_t)w->hand.act[at[i]]->row * n + l], 0 },
+                                   (twofold){ b[i], 0 }));
         w->v[l] = v.hi;
         w->v_low[l] = v.lo;
     }
@@ -389,22 +393,22 @@ static void shock_sharpen(ev *w)
 /* All contacts that are closed or at their gap take part. */
 bool ev_shock(ev *w)
 {
-    w->nact = 0;
+    w->hand.nact = 0;
     for (int i = 0; i < w->nrub; i++) {
         rub *k = &w->rub[i];
         const contact_family *f = k->c->fam->f;
         if (f->relation == REL_GAP && k->mode == MODE_OPEN &&
-            !(*k->c->gap <= k->tol_gap && k->un <= k->tol_u))
+            !(*k->c->gap <= k->zero.tol_gap && k->un <= k->zero.tol_u))
             continue;
-        w->act[w->nact++] = k;
+        w->hand.act[w->hand.nact++] = k;
     }
     instant_t x = now(w);
     if (!instant_shock(&x, w->v))
         return false;
     shock_sharpen(w);
     instant_account(&x, w->v, &w->c->books, w->r->a);
-    for (int i = 0; i < w->nact; i++) {
-        rub *k = w->act[i];
+    for (int i = 0; i < w->hand.nact; i++) {
+        rub *k = w->hand.act[i];
         k->un = k->now.after;
         if (!k->now.hit)
             continue;
@@ -431,18 +435,18 @@ bool ev_ahead(ev *w, double h, double *acc)
 {
     double t = w->t, *q = w->q, *v = w->v, *now_acc = w->acc;
     for (int k = 0; k < w->n; k++) {
-        w->qx[k] = q[k] + h * (v[k] + 0.5 * h * now_acc[k]);
-        w->vx[k] = v[k] + h * now_acc[k];
+        w->start.qx[k] = q[k] + h * (v[k] + 0.5 * h * now_acc[k]);
+        w->start.vx[k] = v[k] + h * now_acc[k];
     }
-    w->nact = 0;
+    w->hand.nact = 0;
     for (int i = 0; i < w->nrub; i++) {
         w->rub[i].now.held = w->rub[i].start;
         if (w->rub[i].mode != MODE_OPEN)
-            w->act[w->nact++] = &w->rub[i];
+            w->hand.act[w->hand.nact++] = &w->rub[i];
     }
     w->t = t + h;
-    w->q = w->qx;
-    w->v = w->vx;
+    w->q = w->start.qx;
+    w->v = w->start.vx;
     w->acc = acc;
     bool ok = rows_again(w) && gauss(w);
     w->t = t;
@@ -483,7 +487,7 @@ static void friction_options(ev *w, choice *c, rub *k, double rn, const double *
         choice_add(c, MODE_CLOSED, 0, sigma);
         return;
     }
-    if (contact_slips(speed, k->tol_slip, false)) {
+    if (contact_slips(speed, k->zero.tol_slip, false)) {
         choice_add(c, MODE_SLIP, slip[0] > 0 ? 1 : -1, sigma);
         return;
     }
@@ -507,23 +511,23 @@ static void friction_options(ev *w, choice *c, rub *k, double rn, const double *
 /* what the order 0 leaves open */
 static void options_of(ev *w, int i, choice *c, bool all)
 {
-    rub *k = w->act[i];
+    rub *k = w->hand.act[i];
     contact *x = k->c;
     const contact_family *f = x->fam->f;
     int a = contact_has_normal(x);
-    const double *r = w->rr + k->row, *u = w->u + k->row;
-    double eps_u = 0, eps_t, eps_r = 0, size = w->size * k->grip_t, mu, radius;
+    const double *r = w->hand.rr + k->row, *u = w->hand.u + k->row;
+    double eps_u = 0, eps_t, eps_r = 0, size = w->sizes.size * k->grip_t, mu, radius;
     /* a gap and a slip may be in units of their own */
     for (int j = a; j < contact_row_count(x); j++)
-        size = fmax(size, fabs(w->b[k->row + j]) + contact_size(x, contact_row(x, j), w->acc));
+        size = fmax(size, fabs(w->hand.b[k->row + j]) + contact_size(x, contact_row(x, j), w->acc));
     eps_t = 1e-10 * size;
     if (a) {
-        size = fmax(fabs(w->b[k->row]) + contact_size(x, x->H, w->acc), w->size * k->grip_n);
+        size = fmax(fabs(w->hand.b[k->row]) + contact_size(x, x->H, w->acc), w->sizes.size * k->grip_n);
         eps_u = 1e-10 * size;
-        eps_r = eps_u / fmax(w->W[(size_t)k->row * w->pr.m + k->row], 1e-300);
+        eps_r = eps_u / fmax(w->hand.W[(size_t)k->row * w->hand.pr.m + k->row], 1e-300);
     }
-    mu = w->cone[i].mu;
-    radius = w->cone[i].radius;
+    mu = w->hand.cone[i].mu;
+    radius = w->hand.cone[i].radius;
     *c = (choice){ .k = k };
     if (f->relation == REL_BILATERAL) {
         int s = r[0] < 0 ? -1 : 1;
@@ -560,7 +564,8 @@ static int cone_sign(ev *w, rub *k, double h)
     if (k->c->d == 1 && !ev_frame_turns(k)) {
         for (int s = -1; s <= 1; s += 2) {
             for (int j = 0; j <= K; j++)
-                f[j] = (given ? k->bound[j] : series_mul(k->beta, k->rn, j)) - s * k->rt[j];
+                f[j] = (given ? k->series.bound[j] : series_mul(k->series.beta, k->series.rn, j)) -
+                       s * k->series.rt[j];
             int x = series_sign(f, 0, K, h, ev_zero_force(w, k->grip_t));
             if (x < 0)
                 worst = -1;
@@ -569,9 +574,9 @@ static int cone_sign(ev *w, rub *k, double h)
     }
     double b[w->width], size = ev_zero_force(w, k->grip_t);
     bool turned = ev_frame_turns(k);
-    const double *rn = turned ? k->fn : k->rn, *rt = turned ? k->ft : k->rt;
+    const double *rn = turned ? k->series.fn : k->series.rn, *rt = turned ? k->series.ft : k->series.rt;
     for (int j = 0; j <= K; j++)
-        b[j] = given ? k->bound[j] : series_mul(k->beta, rn, j);
+        b[j] = given ? k->series.bound[j] : series_mul(k->series.beta, rn, j);
     for (int j = 0; j <= K; j++) {
         f[j] = series_mul(b, b, j);
         for (int l = 0; l < k->c->d + turned; l++)
@@ -588,9 +593,9 @@ static bool mode_holds(ev *w, rub *k, double h)
     /* what is no reaction for a closed contact is no acceleration for an open one */
     if (k->candidate && c->fam->f->relation == REL_GAP)
         zero_g = fmax(zero_g, 0.5 * k->grip_n * k->grip_n * zero_r * h * h);
-    k->zero_gap = zero_g;
+    k->zero.zero_gap = zero_g;
     if (k->mode == MODE_OPEN)
-        return !k->candidate || series_sign(k->g, 2, K, h, zero_g) >= 0;
+        return !k->candidate || series_sign(k->series.g, 2, K, h, zero_g) >= 0;
     if (c->fam->f->relation == REL_GAP && series_sign(ev_normal(k), 0, K - 1, h, zero_r) < 0)
         return false;
     if (c->fam->f->relation == REL_BILATERAL && c->d) {
@@ -604,9 +609,9 @@ static bool mode_holds(ev *w, rub *k, double h)
         return cone_sign(w, k, h) >= 0;
     if (k->mode == MODE_SLIP) {
         double size = ev_zero_rate(w, k->grip_t) * h;
-        if (k->speed[0] > fmax(k->tol_slip, 0))
+        if (k->series.speed[0] > fmax(k->zero.tol_slip, 0))
             return true;
-        return series_sign(k->speed, 1, K - 1, h, size) > 0;
+        return series_sign(k->series.speed, 1, K - 1, h, size) > 0;
     }
     return true;
 }
@@ -628,7 +633,7 @@ static bool needs_start(ev *w)
         rub *k = &w->rub[i];
         double slip[64];
         k->start = k->mode == MODE_SLIP && k->c->d > 1 && k->c->d <= 64 &&
-                   !contact_slips(contact_slip(k->c, w->v, slip), k->tol_slip, false);
+                   !contact_slips(contact_slip(k->c, w->v, slip), k->zero.tol_slip, false);
         any |= k->start;
     }
     return any;
@@ -644,9 +649,10 @@ static bool try_options(ev *w, choice *c, int n, bool *found)
             option_take(&c[i]);
         if (needs_start(w)) {
             *found = true;
-            w->starting = true;
-            w->elapsed = 0;
-            w->start_unit = w->last_natural > 0 ? fmin(w->last_natural, w->o->duration) : w->o->duration;
+            w->start.starting = true;
+            w->start.elapsed = 0;
+            w->start.start_unit = w->series.last_natural > 0 ? fmin(w->series.last_natural, w->o->duration)
+                                                             : w->o->duration;
             return slip_start(w);
         }
         if (!ev_series(w))
@@ -665,15 +671,15 @@ static bool try_options(ev *w, choice *c, int n, bool *found)
 
 static void candidates(ev *w)
 {
-    w->nact = 0;
+    w->hand.nact = 0;
     for (int i = 0; i < w->nrub; i++) {
         rub *k = &w->rub[i];
         bool was = k->mode != MODE_OPEN;
         k->candidate = k->c->fam->f->relation != REL_GAP ||
-                       ((was || *k->c->gap <= k->tol_gap) &&
-                        fabs(k->un) <= fmax(k->tol_u, was ? 1e3 * k->tol_u : 0));
+                       ((was || *k->c->gap <= k->zero.tol_gap) &&
+                        fabs(k->un) <= fmax(k->zero.tol_u, was ? 1e3 * k->zero.tol_u : 0));
         if (k->candidate)
-            w->act[w->nact++] = k;
+            w->hand.act[w->hand.nact++] = k;
         else
             k->mode = MODE_OPEN;
     }
@@ -683,11 +689,11 @@ static void candidates(ev *w)
 static bool jam(ev *w)
 {
     instant_t x = now(w);
-    contact_problem failed = w->pr;
+    contact_problem failed = w->hand.pr;
     const contact *c = instant_paradox(&x, w->v);
     factor_solve(&w->s->minv, w->f, w->acc);
     if (!c) {
-        w->pr = failed;
+        w->hand.pr = failed;
         return unsolved(w);
     }
     bool ok = instant_jam(&x, w->acc, w->v);
@@ -703,9 +709,9 @@ static bool jam(ev *w)
 static bool accelerations(ev *w)
 {
     candidates(w);
-    w->trying = true;
+    w->hand.trying = true;
     bool found = gauss(w), jammed = !found && jam(w);
-    w->trying = false;
+    w->hand.trying = false;
     if (!jammed)
         return found;
     if (!ev_survey(w))
@@ -717,35 +723,35 @@ static bool accelerations(ev *w)
 bool ev_decide(ev *w)
 {
     bool found;
-    w->decided = w->t;
+    w->sizes.decided = w->t;
     if (!accelerations(w))
         return false;
-    for (int i = 0; i < w->nact; i++) {
-        rub *k = w->act[i];
+    for (int i = 0; i < w->hand.nact; i++) {
+        rub *k = w->hand.act[i];
         int a = contact_has_normal(k->c);
-        k->r0 = a ? w->rr[k->row] : 0;
+        k->r0 = a ? w->hand.rr[k->row] : 0;
         for (int j = 0; j < k->c->d && j < MAX_SLIP; j++)
-            k->rt0[j] = w->rr[k->row + a + j];
+            k->rt0[j] = w->hand.rr[k->row + a + j];
     }
     if (!(w->o->duration > 0)) {
-        for (int i = 0; i < w->nact; i++)
-            w->act[i]->mode = w->act[i]->r0 > 0 || w->act[i]->c->fam->f->relation != REL_GAP
-                                  ? (w->act[i]->c->d ? MODE_STICK : MODE_CLOSED)
-                                  : MODE_OPEN;
+        for (int i = 0; i < w->hand.nact; i++)
+            w->hand.act[i]->mode = w->hand.act[i]->r0 > 0 || w->hand.act[i]->c->fam->f->relation != REL_GAP
+                                       ? (w->hand.act[i]->c->d ? MODE_STICK : MODE_CLOSED)
+                                       : MODE_OPEN;
         return true;
     }
     if (!w->choice)
         w->choice = arena_array(w->a, choice, w->nrub + 1);
     choice *c = w->choice;
     for (int pass = 0; pass < 4; pass++) {
-        w->split = pass & 1;
-        for (int i = 0; i < w->nact; i++)
+        w->linear.split = pass & 1;
+        for (int i = 0; i < w->hand.nact; i++)
             options_of(w, i, &c[i], pass > 1);
-        if (!try_options(w, c, w->nact, &found))
+        if (!try_options(w, c, w->hand.nact, &found))
             return false;
         if (found)
             return true;
-        if (pass && w->nact > MAX_OPEN_QUESTIONS)
+        if (pass && w->hand.nact > MAX_OPEN_QUESTIONS)
             break;
         /* the series has changed what was put there: once more from order 0 */
         if (!ev_survey(w))
@@ -754,7 +760,7 @@ bool ev_decide(ev *w)
         if (!gauss(w))
             return false;
     }
-    const rub *k = w->nact ? w->act[0] : &w->rub[0];
+    const rub *k = w->hand.nact ? w->hand.act[0] : &w->rub[0];
     return ev_fail(w, k->c->fam->f->at,
                    arena_printf(w->r->a,
                                 "no contact mode of '%s' holds to the right of t = %s; use sweeping()",

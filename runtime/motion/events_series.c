@@ -46,8 +46,8 @@ static void step(ev *w, taylor *t, int j)
     if (!t)
         return;
     if (j == 0)
-        w->all[w->nall++] = t;
-    taylor_step(t, &w->in, j);
+        w->series.all[w->series.nall++] = t;
+    taylor_step(t, &w->series.in, j);
 }
 
 /* ---- masses and forces ---- */
@@ -72,24 +72,24 @@ static void masses_forces(ev *w, int j)
 {
     size_t n = (size_t)w->n;
     if (j == 0 || !w->s->mass_constant) {
-        clear(w->Ms, n * n, w->width, j);
-        for (int i = 0; i < w->nmass; i++) {
-            step(w, w->mass[i], j);
-            scatter(w->mass[i], w->Ms, n, w->width, j);
+        clear(w->series.Ms, n * n, w->width, j);
+        for (int i = 0; i < w->series.nmass; i++) {
+            step(w, w->series.mass[i], j);
+            scatter(w->series.mass[i], w->series.Ms, n, w->width, j);
         }
     } else
-        clear(w->Ms, n * n, w->width, j);
-    clear(w->fs, n, w->width, j);
-    for (int i = 0; i < w->nforce; i++) {
-        step(w, w->force[i], j);
-        scatter(w->force[i], w->fs, 0, w->width, j);
+        clear(w->series.Ms, n * n, w->width, j);
+    clear(w->series.fs, n, w->width, j);
+    for (int i = 0; i < w->series.nforce; i++) {
+        step(w, w->series.force[i], j);
+        scatter(w->series.force[i], w->series.fs, 0, w->width, j);
     }
 }
 
 static void put_state(ev *w)
 {
     for (int k = 0; k < w->n; k++) {
-        double *q = row(w, w->qs, k), *v = row(w, w->vs, k);
+        double *q = row(w, w->series.qs, k), *v = row(w, w->series.vs, k);
         memset(q, 0, (size_t)w->width * sizeof *q);
         memset(v, 0, (size_t)w->width * sizeof *v);
         q[0] = w->q[k];
@@ -97,7 +97,7 @@ static void put_state(ev *w)
         if (!first_order(w, k))
             q[1] = v[0];
     }
-    w->in.t = w->t;
+    w->series.in.t = w->t;
 }
 
 /* A piece that is not analytic where it begins (flat to all orders, a root): the piece before is held a
@@ -105,10 +105,10 @@ static void put_state(ev *w)
 static bool sites_back(ev *w)
 {
     bool any = false;
-    for (int i = 0; i < w->nall; i++)
-        for (uint32_t k = 0; k < w->all[i]->nsite; k++) {
-            site *s = &w->all[i]->site[k];
-            if (!s->near || site_two_sided(w->all[i], s))
+    for (int i = 0; i < w->series.nall; i++)
+        for (uint32_t k = 0; k < w->series.all[i]->nsite; k++) {
+            site *s = &w->series.all[i]->site[k];
+            if (!s->near || site_two_sided(w->series.all[i], s))
                 continue;
             s->branch = s->before;
             any = true;
@@ -120,69 +120,69 @@ static bool forces_finite(const ev *w)
 {
     bool ok = true;
     for (int k = 0; k < w->n; k++)
-        ok &= isfinite(crow(w, w->fs, k)[0]);
+        ok &= isfinite(crow(w, w->series.fs, k)[0]);
     return ok;
 }
 
 void ev_force0(ev *w)
 {
     size_t n = (size_t)w->n;
-    w->nall = 0;
+    w->series.nall = 0;
     put_state(w);
     if (w->hist)
         history_begin(w->hist, w->t);
     if (w->hist)
-        history_step(w->hist, &w->in, 0);
+        history_step(w->hist, &w->series.in, 0);
     masses_forces(w, 0);
     if (!forces_finite(w) && sites_back(w)) {
-        w->nall = 0;
+        w->series.nall = 0;
         masses_forces(w, 0);
     }
     for (size_t i = 0; i < n; i++)
-        w->f[i] = w->fs[i * (size_t)w->width];
+        w->f[i] = w->series.fs[i * (size_t)w->width];
     for (size_t i = 0; i < n; i++) {
         if (mass_diagonal(w->s))
-            w->M[i] = w->Ms[(i * n + i) * (size_t)w->width];
+            w->M[i] = w->series.Ms[(i * n + i) * (size_t)w->width];
         else
             for (size_t k = 0; k < n; k++)
-                w->M[i * n + k] = w->Ms[(i * n + k) * (size_t)w->width];
+                w->M[i * n + k] = w->series.Ms[(i * n + k) * (size_t)w->width];
     }
 }
 
 /* ---- contacts: what their equations need at order j ---- */
 static void gradient_at(ev *w, rub *c, int j)
 {
-    clear(c->H, (size_t)w->n, w->width, j);
-    if (!c->gradient)
+    clear(c->series.H, (size_t)w->n, w->width, j);
+    if (!c->terms.gradient)
         return;
-    step(w, c->gradient, j);
-    scatter(c->gradient, c->H, 0, w->width, j);
+    step(w, c->terms.gradient, j);
+    scatter(c->terms.gradient, c->series.H, 0, w->width, j);
 }
 
 /* what sticks to a constraint that moves has to know its rows one order ahead */
 static void gradient_step(ev *w, rub *c, int j)
 {
-    bool ahead = c->frame && c->mode == MODE_STICK;
+    bool ahead = c->series.frame && c->mode == MODE_STICK;
     if (!ahead || j == 0)
         gradient_at(w, c, j);
     if (ahead)
         gradient_at(w, c, j + 1);
-    step(w, c->bias, j);
+    step(w, c->terms.bias, j);
 }
 
 static void slip_map_step(ev *w, rub *c, int j)
 {
-    clear(c->raw, (size_t)c->c->fam->nslip * (size_t)w->n, w->width, j);
-    step(w, c->slip, j);
-    step(w, c->slip_bias, j);
-    step(w, c->slip_map, j);
-    if (c->slip_map)
-        scatter(c->slip_map, c->raw, (size_t)w->n, w->width, j);
+    clear(c->series.raw, (size_t)c->c->fam->nslip * (size_t)w->n, w->width, j);
+    step(w, c->terms.slip, j);
+    step(w, c->terms.slip_bias, j);
+    step(w, c->terms.slip_map, j);
+    if (c->terms.slip_map)
+        scatter(c->terms.slip_map, c->series.raw, (size_t)w->n, w->width, j);
 }
 
 static double *raw_row(const ev *w, const rub *c, int i)
 {
-    return c->raw + (size_t)i * (size_t)w->n * (size_t)w->width;
+    return c->series.raw + (size_t)i * (size_t)w->n * (size_t)w->width;
 }
 /* in the plane the tangent turns with the normal: friction that sticks acts along it, while no slip is asked
    for in the direction it had at first */
@@ -192,7 +192,7 @@ static bool turns(const rub *c)
 }
 static double *stick_row(const ev *w, const rub *c, int i)
 {
-    return c->S + (size_t)i * (size_t)w->n * (size_t)w->width;
+    return c->series.S + (size_t)i * (size_t)w->n * (size_t)w->width;
 }
 
 /* Sticking with a given slip: the directions are those of the start of the piece. */
@@ -216,17 +216,17 @@ static void normal_step(ev *w, rub *c, int j)
     int iwork[MAX_SLIP];
     for (int a = 0; a < m; a++)
         for (int l = 0; l < m; l++)
-            row(w, c->gram, a * m + l)[j] = ev_dot(w, raw_row(w, c, a), raw_row(w, c, l), j);
+            row(w, c->series.gram, a * m + l)[j] = ev_dot(w, raw_row(w, c, a), raw_row(w, c, l), j);
     for (int a = 0; a < m; a++) {
-        b[a] = ev_dot(w, raw_row(w, c, a), c->H, j);
+        b[a] = ev_dot(w, raw_row(w, c, a), c->series.H, j);
         for (int l = 0; l < m; l++) {
-            G0[a * m + l] = row(w, c->gram, a * m + l)[0];
-            b[a] -= series_mul_rest(row(w, c->gram, a * m + l), row(w, c->nu, l), j);
+            G0[a * m + l] = row(w, c->series.gram, a * m + l)[0];
+            b[a] -= series_mul_rest(row(w, c->series.gram, a * m + l), row(w, c->series.nu, l), j);
         }
     }
     sym_shortest(G0, b, x, m, work, iwork);
     for (int a = 0; a < m; a++)
-        row(w, c->nu, a)[j] = x[a];
+        row(w, c->series.nu, a)[j] = x[a];
 }
 
 /* unit vector u of the w at hand, l = |w|: w . w -> l^2 -> l -> w/l */
@@ -246,53 +246,53 @@ static void length_step(const double *l2, double *l, int j)
 static void slip_given(ev *w, rub *c, int j)
 {
     int m = c->c->fam->nslip, d = c->c->d, n = w->n;
-    double *dir = c->work, *l2 = row(w, c->work, m), *l = row(w, c->work, m + 1),
-           *t1 = row(w, c->work, m + 2), *t2 = row(w, c->work, m + 3);
+    double *dir = c->series.work, *l2 = row(w, c->series.work, m), *l = row(w, c->series.work, m + 1),
+           *t1 = row(w, c->series.work, m + 2), *t2 = row(w, c->series.work, m + 3);
     const double *slip[MAX_SLIP];
     for (int i = 0; i < m; i++)
-        slip[i] = taylor_out(c->slip, (uint32_t)i);
+        slip[i] = taylor_out(c->terms.slip, (uint32_t)i);
     if (d < m) {
         normal_step(w, c, j);
         l2[j] = 0;
         for (int i = 0; i < m; i++)
-            l2[j] += series_mul(row(w, c->nu, i), row(w, c->nu, i), j);
+            l2[j] += series_mul(row(w, c->series.nu, i), row(w, c->series.nu, i), j);
     }
     if (d == 1 && m == 1)
         row(w, dir, 0)[j] = j == 0 ? c->sign : 0;
     else if (d == 1 && m == 2) {
         length_step(l2, l, j);
-        row(w, dir, 0)[j] = series_div(row(w, c->nu, 1), l, row(w, dir, 0), j);
-        row(w, dir, 1)[j] = series_div(row(w, c->nu, 0), l, row(w, dir, 1), j);
+        row(w, dir, 0)[j] = series_div(row(w, c->series.nu, 1), l, row(w, dir, 0), j);
+        row(w, dir, 1)[j] = series_div(row(w, c->series.nu, 0), l, row(w, dir, 1), j);
         for (int i = 0; i < 2; i++)
-            row(w, c->w, i)[j] = c->sign * (i ? -1 : 1) * row(w, dir, i)[j];
+            row(w, c->series.w, i)[j] = c->sign * (i ? -1 : 1) * row(w, dir, i)[j];
     } else {
         if (d < m) {
             t1[j] = 0;
             for (int i = 0; i < m; i++)
-                t1[j] += series_mul(row(w, c->nu, i), slip[i], j);
+                t1[j] += series_mul(row(w, c->series.nu, i), slip[i], j);
             t2[j] = series_div(t1, l2, t2, j);
         }
-        double *s2 = row(w, c->work, m + 4);
+        double *s2 = row(w, c->series.work, m + 4);
         s2[j] = 0;
         for (int i = 0; i < m; i++)
-            row(w, c->w, i)[j] = slip[i][j] - (d < m ? series_mul(row(w, c->nu, i), t2, j) : 0);
+            row(w, c->series.w, i)[j] = slip[i][j] - (d < m ? series_mul(row(w, c->series.nu, i), t2, j) : 0);
         for (int i = 0; i < m; i++)
-            s2[j] += series_mul(row(w, c->w, i), row(w, c->w, i), j);
-        length_step(s2, c->speed, j);
+            s2[j] += series_mul(row(w, c->series.w, i), row(w, c->series.w, i), j);
+        length_step(s2, c->series.speed, j);
         for (int i = 0; i < m; i++)
-            row(w, dir, i)[j] = series_div(row(w, c->w, i), c->speed, row(w, dir, i), j);
+            row(w, dir, i)[j] = series_div(row(w, c->series.w, i), c->series.speed, row(w, dir, i), j);
     }
-    const double *u = d == 1 && m == 2 ? c->w : dir;
+    const double *u = d == 1 && m == 2 ? c->series.w : dir;
     if (d == 1) {
-        c->speed[j] = 0;
+        c->series.speed[j] = 0;
         for (int i = 0; i < m; i++)
-            c->speed[j] += series_mul(crow(w, u, i), slip[i], j);
+            c->series.speed[j] += series_mul(crow(w, u, i), slip[i], j);
     }
     for (int k = 0; k < n; k++) {
         double s = 0;
         for (int i = 0; i < m; i++)
             s += series_mul(crow(w, u, i), row(w, raw_row(w, c, i), k), j);
-        row(w, c->D, k)[j] = s;
+        row(w, c->series.D, k)[j] = s;
     }
 }
 
@@ -300,77 +300,78 @@ static void slip_given(ev *w, rub *c, int j)
 static void metric_step(ev *w, rub *c, int j)
 {
     int n = w->n;
-    double *b = w->x1, *x = w->x2;
+    double *b = w->hand.x1, *x = w->hand.x2;
     for (int i = 0; i < n; i++) {
-        b[i] = row(w, c->H, i)[j];
+        b[i] = row(w, c->series.H, i)[j];
         for (int k = 0; k < n && j; k++)
-            b[i] -= series_mul_rest(row(w, w->Ms, i * n + k), row(w, c->y, k), j);
+            b[i] -= series_mul_rest(row(w, w->series.Ms, i * n + k), row(w, c->series.y, k), j);
     }
     factor_solve(&w->s->minv, b, x);
     for (int i = 0; i < n; i++)
-        row(w, c->y, i)[j] = x[i];
-    c->hy[j] = ev_dot(w, c->H, c->y, j);
-    length_step(c->hy, c->metric, j);
+        row(w, c->series.y, i)[j] = x[i];
+    c->series.hy[j] = ev_dot(w, c->series.H, c->series.y, j);
+    length_step(c->series.hy, c->series.metric, j);
 }
 
 /* Friction on the whole tangent space: slip is the tangent part of q' in the kinetic metric. */
 static void slip_whole(ev *w, rub *c, int j)
 {
     int n = w->n;
-    double *u = c->w, *Mu = c->work, *l2 = row(w, c->work, n), *l = row(w, c->work, n + 1),
-           *t1 = row(w, c->work, n + 2), *t2 = row(w, c->work, n + 3);
+    double *u = c->series.w, *Mu = c->series.work, *l2 = row(w, c->series.work, n),
+           *l = row(w, c->series.work, n + 1), *t1 = row(w, c->series.work, n + 2),
+           *t2 = row(w, c->series.work, n + 3);
     if (c->c->d == 1 && n == 2) {
-        row(w, u, 0)[j] = c->sign * row(w, c->H, 1)[j];
-        row(w, u, 1)[j] = -c->sign * row(w, c->H, 0)[j];
+        row(w, u, 0)[j] = c->sign * row(w, c->series.H, 1)[j];
+        row(w, u, 1)[j] = -c->sign * row(w, c->series.H, 0)[j];
     } else {
-        t1[j] = ev_dot(w, c->H, w->vs, j);
-        t2[j] = series_div(t1, c->hy, t2, j);
+        t1[j] = ev_dot(w, c->series.H, w->series.vs, j);
+        t2[j] = series_div(t1, c->series.hy, t2, j);
         for (int i = 0; i < n; i++)
-            row(w, u, i)[j] = row(w, w->vs, i)[j] - series_mul(row(w, c->y, i), t2, j);
+            row(w, u, i)[j] = row(w, w->series.vs, i)[j] - series_mul(row(w, c->series.y, i), t2, j);
     }
     for (int i = 0; i < n; i++) {
         double s = 0;
         for (int k = 0; k < n; k++)
-            s += series_mul(row(w, w->Ms, i * n + k), row(w, u, k), j);
+            s += series_mul(row(w, w->series.Ms, i * n + k), row(w, u, k), j);
         row(w, Mu, i)[j] = s;
     }
     l2[j] = ev_dot(w, u, Mu, j);
     length_step(l2, l, j);
     for (int i = 0; i < n; i++)
-        row(w, c->D, i)[j] = series_div(row(w, Mu, i), l, row(w, c->D, i), j);
+        row(w, c->series.D, i)[j] = series_div(row(w, Mu, i), l, row(w, c->series.D, i), j);
     if (c->c->d == 1 && n == 2)
-        c->speed[j] = ev_dot(w, c->D, w->vs, j);
+        c->series.speed[j] = ev_dot(w, c->series.D, w->series.vs, j);
     else
-        c->speed[j] = l[j];
+        c->series.speed[j] = l[j];
 }
 
 /* Directions T of the start with S = M T, and the normal in them as it is, up to order j + 1. */
 static void frame_step(ev *w, rub *c, int j)
 {
     int n = w->n, d = c->c->d;
-    double *rate = c->work;
+    double *rate = c->series.work;
     for (int l = 0; j == 0 && l < d; l++)
-        factor_solve(&w->s->minv, c->c->S + (size_t)l * n, c->along + (size_t)l * n);
+        factor_solve(&w->s->minv, c->c->S + (size_t)l * n, c->series.along + (size_t)l * n);
     for (int k = 0; j == 0 && k < n; k++)
-        c->along[(size_t)d * n + (size_t)k] = row(w, c->y, k)[0] / c->metric[0];
+        c->series.along[(size_t)d * n + (size_t)k] = row(w, c->series.y, k)[0] / c->series.metric[0];
     for (int l = 0; l <= d; l++)
         for (int i = j ? j + 1 : 0; i <= j + 1; i++) {
             double s = 0;
             for (int k = 0; k < n; k++)
-                s += c->along[(size_t)l * n + (size_t)k] * row(w, c->H, k)[i];
-            row(w, c->frame, l)[i] = i == 0 && l < d ? 0 : s;
+                s += c->series.along[(size_t)l * n + (size_t)k] * row(w, c->series.H, k)[i];
+            row(w, c->series.frame, l)[i] = i == 0 && l < d ? 0 : s;
         }
-    rate[j] = ev_dot(w, c->H, w->vs, j);
-    c->carried[j] = series_div(rate, c->hy, c->carried, j);
+    rate[j] = ev_dot(w, c->series.H, w->series.vs, j);
+    c->series.carried[j] = series_div(rate, c->series.hy, c->series.carried, j);
 }
 
 /* d/dt of what a constraint that moves carries along in direction l: q' = carried M^-1 H^T */
 static double carried_rate(const ev *w, const rub *c, int l, int j)
 {
-    const double *a = crow(w, c->frame, l);
+    const double *a = crow(w, c->series.frame, l);
     double s = 0;
     for (int i = 1; i <= j + 1; i++)
-        s += c->carried[j + 1 - i] * a[i];
+        s += c->series.carried[j + 1 - i] * a[i];
     return (j + 1) * s;
 }
 
@@ -380,7 +381,7 @@ static void stick_whole(ev *w, rub *c, int j)
     for (int i = 0; i < c->c->d; i++)
         for (int k = 0; k < w->n; k++)
             row(w, stick_row(w, c, i), k)[j] = j == 0 ? c->c->S[(size_t)i * w->n + k] : 0;
-    if (c->frame)
+    if (c->series.frame)
         frame_step(w, c, j);
 }
 
@@ -388,22 +389,22 @@ static void law_step(ev *w, rub *c, int j)
 {
     const contact_family *f = c->c->fam->f;
     bool coulomb = f->friction == FRICTION_COULOMB;
-    w->in.speed = c->mode == MODE_SLIP ? c->speed : NULL;
-    step(w, c->mu, j);
-    w->in.speed = NULL;
-    const double *mu = taylor_out(c->mu, 0);
+    w->series.in.speed = c->mode == MODE_SLIP ? c->series.speed : NULL;
+    step(w, c->terms.mu, j);
+    w->series.in.speed = NULL;
+    const double *mu = taylor_out(c->terms.mu, 0);
     if (coulomb && f->relation != REL_CLOSED) {
-        c->beta[j] = c->sigma * (f->slip_given ? mu[j] : series_mul(mu, c->metric, j));
+        c->series.beta[j] = c->sigma * (f->slip_given ? mu[j] : series_mul(mu, c->series.metric, j));
         return;
     }
-    c->beta[j] = 0;
+    c->series.beta[j] = 0;
     if (!coulomb) {
-        c->bound[j] = mu[j];
+        c->series.bound[j] = mu[j];
         return;
     }
-    step(w, c->normal, j);
-    const double *N = taylor_out(c->normal, 0);
-    c->bound[j] = (N[0] < 0 ? -1 : 1) * series_mul(mu, N, j);
+    step(w, c->terms.normal, j);
+    const double *N = taylor_out(c->terms.normal, 0);
+    c->series.bound[j] = (N[0] < 0 ? -1 : 1) * series_mul(mu, N, j);
 }
 
 static void rub_step(ev *w, rub *c, int j)
@@ -413,7 +414,7 @@ static void rub_step(ev *w, rub *c, int j)
     if (normal)
         gradient_step(w, c, j);
     else
-        clear(c->H, (size_t)w->n, w->width, j);
+        clear(c->series.H, (size_t)w->n, w->width, j);
     if (rough) {
         if (f->slip_given)
             slip_map_step(w, c, j);
@@ -438,8 +439,9 @@ static void rub_step(ev *w, rub *c, int j)
         law_step(w, c, j);
     }
     for (int k = 0; k < w->n; k++)
-        row(w, c->N, k)[j] = row(w, c->H, k)[j] -
-                             (c->mode == MODE_SLIP ? series_mul(c->beta, row(w, c->D, k), j) : 0);
+        row(w, c->series.N,
+            k)[j] = row(w, c->series.H, k)[j] -
+                    (c->mode == MODE_SLIP ? series_mul(c->series.beta, row(w, c->series.D, k), j) : 0);
 }
 
 /* ---- the linear system ---- */
@@ -496,7 +498,7 @@ static void lu_solve(const double *a, int n, const int *pivot, double *b)
 
 double ev_mass(const ev *w, int k)
 {
-    return row(w, w->Ms, k * w->n + k)[0];
+    return row(w, w->series.Ms, k * w->n + k)[0];
 }
 
 /* rows and columns by powers of 2, until their largest entries are near 1 */
@@ -535,22 +537,22 @@ bool dense_solve(double *a, double *b, int n, int *pivot)
 
 static double *force_row(const ev *w, const rub *c, int i)
 {
-    return turns(c) ? c->D : stick_row(w, c, i);
+    return turns(c) ? c->series.D : stick_row(w, c, i);
 }
 
 static void number_unknowns(ev *w)
 {
-    w->unknowns = w->n;
+    w->linear.unknowns = w->n;
     for (int i = 0; i < w->nrub; i++) {
         rub *c = &w->rub[i];
         c->col_n = c->col_t = -1;
         if (c->mode == MODE_OPEN)
             continue;
         if (c->c->fam->f->relation != REL_CLOSED)
-            c->col_n = w->unknowns++;
+            c->col_n = w->linear.unknowns++;
         if (c->mode == MODE_STICK) {
-            c->col_t = w->unknowns;
-            w->unknowns += c->c->d;
+            c->col_t = w->linear.unknowns;
+            w->linear.unknowns += c->c->d;
         }
     }
 }
@@ -559,33 +561,33 @@ static void number_unknowns(ev *w)
    compared with then does not depend on units. */
 static void scales(ev *w)
 {
-    int n = w->n, m = w->unknowns;
+    int n = w->n, m = w->linear.unknowns;
     for (int k = 0; k < n; k++)
-        w->row_scale[k] = w->col_scale[k] = 1 / power_of_two(sqrt(ev_mass(w, k)));
+        w->linear.row_scale[k] = w->linear.col_scale[k] = 1 / power_of_two(sqrt(ev_mass(w, k)));
     for (int i = n; i < m; i++) {
         double across = 0, down = 0;
         for (int k = 0; k < n; k++) {
-            across = fmax(across, fabs(w->A[i * m + k]) * w->col_scale[k]);
-            down = fmax(down, fabs(w->A[k * m + i]) * w->row_scale[k]);
+            across = fmax(across, fabs(w->linear.A[i * m + k]) * w->linear.col_scale[k]);
+            down = fmax(down, fabs(w->linear.A[k * m + i]) * w->linear.row_scale[k]);
         }
-        w->row_scale[i] = 1 / power_of_two(across);
-        w->col_scale[i] = 1 / power_of_two(down);
+        w->linear.row_scale[i] = 1 / power_of_two(across);
+        w->linear.col_scale[i] = 1 / power_of_two(down);
     }
 }
 
 static bool matrix(ev *w)
 {
-    int n = w->n, m = w->unknowns;
-    double *A = w->A;
+    int n = w->n, m = w->linear.unknowns;
+    double *A = w->linear.A;
     memset(A, 0, (size_t)m * (size_t)m * sizeof *A);
     for (int i = 0; i < n; i++)
         for (int k = 0; k < n; k++)
-            A[i * m + k] = row(w, w->Ms, i * n + k)[0];
+            A[i * m + k] = row(w, w->series.Ms, i * n + k)[0];
     for (int i = 0; i < w->nrub; i++) {
         rub *c = &w->rub[i];
         for (int k = 0; k < n && c->col_n >= 0; k++) {
-            A[k * m + c->col_n] = -row(w, c->N, k)[0];
-            A[c->col_n * m + k] = row(w, c->H, k)[0];
+            A[k * m + c->col_n] = -row(w, c->series.N, k)[0];
+            A[c->col_n * m + k] = row(w, c->series.H, k)[0];
         }
         for (int l = 0; l < c->c->d && c->col_t >= 0; l++)
             for (int k = 0; k < n; k++) {
@@ -596,20 +598,20 @@ static bool matrix(ev *w)
     scales(w);
     for (int i = 0; i < m; i++)
         for (int k = 0; k < m; k++)
-            w->lu[i * m + k] = A[i * m + k] *= w->row_scale[i] * w->col_scale[k];
-    w->singular = !lu_factor(w->lu, m, w->pivot);
+            w->linear.lu[i * m + k] = A[i * m + k] *= w->linear.row_scale[i] * w->linear.col_scale[k];
+    w->linear.singular = !lu_factor(w->linear.lu, m, w->linear.pivot);
     return true;
 }
 
 static void right_side(ev *w, int j)
 {
     int n = w->n;
-    double *b = w->rhs;
+    double *b = w->linear.rhs;
     for (int i = 0; i < n; i++) {
-        b[i] = row(w, w->fs, i)[j];
+        b[i] = row(w, w->series.fs, i)[j];
         if (j && !w->s->mass_constant)
             for (int k = 0; k < n; k++)
-                b[i] -= series_mul_rest(row(w, w->Ms, i * n + k), row(w, w->xs, k), j);
+                b[i] -= series_mul_rest(row(w, w->series.Ms, i * n + k), row(w, w->series.xs, k), j);
     }
     for (int i = 0; i < w->nrub; i++) {
         rub *c = &w->rub[i];
@@ -618,25 +620,25 @@ static void right_side(ev *w, int j)
             continue;
         if (c->mode == MODE_SLIP && (f->relation == REL_CLOSED || f->friction == FRICTION_TRESCA))
             for (int k = 0; k < n; k++)
-                b[k] -= series_mul(c->bound, row(w, c->D, k), j);
+                b[k] -= series_mul(c->series.bound, row(w, c->series.D, k), j);
         if (c->col_n >= 0) {
-            double s = c->bias ? taylor_out(c->bias, 0)[j] : 0;
+            double s = c->terms.bias ? taylor_out(c->terms.bias, 0)[j] : 0;
             for (int k = 0; k < n; k++) {
-                b[k] += series_mul_rest(row(w, c->N, k), c->rn, j);
-                s += series_mul_rest(row(w, c->H, k), row(w, w->xs, k), j);
+                b[k] += series_mul_rest(row(w, c->series.N, k), c->series.rn, j);
+                s += series_mul_rest(row(w, c->series.H, k), row(w, w->series.xs, k), j);
             }
             b[c->col_n] = -s;
         }
         for (int l = 0; l < c->c->d && c->col_t >= 0; l++) {
             double s = 0;
-            if (c->slip_bias)
+            if (c->terms.slip_bias)
                 for (int a = 0; a < c->c->fam->nslip; a++)
-                    s += c->c->show[a * c->c->d + l] * taylor_out(c->slip_bias, (uint32_t)a)[j];
+                    s += c->c->show[a * c->c->d + l] * taylor_out(c->terms.slip_bias, (uint32_t)a)[j];
             for (int k = 0; k < n; k++) {
-                b[k] += series_mul_rest(row(w, force_row(w, c, l), k), row(w, c->rt, l), j);
-                s += series_mul_rest(row(w, stick_row(w, c, l), k), row(w, w->xs, k), j);
+                b[k] += series_mul_rest(row(w, force_row(w, c, l), k), row(w, c->series.rt, l), j);
+                s += series_mul_rest(row(w, stick_row(w, c, l), k), row(w, w->series.xs, k), j);
             }
-            b[c->col_t + l] = (c->frame ? carried_rate(w, c, l, j) : 0) - s;
+            b[c->col_t + l] = (c->series.frame ? carried_rate(w, c, l, j) : 0) - s;
         }
     }
 }
@@ -645,14 +647,14 @@ static void right_side(ev *w, int j)
 static double friction_room(const rub *k)
 {
     bool given = k->c->fam->f->relation == REL_CLOSED || k->c->fam->f->friction == FRICTION_TRESCA;
-    return given ? fabs(k->bound[0]) : fabs(k->beta[0] * k->r0);
+    return given ? fabs(k->series.bound[0]) : fabs(k->series.beta[0] * k->r0);
 }
 
 /* The solution of the singular system nearest to x0, in a norm in which friction weighs heavier, the more the
    less of it there can be: contacts that share a load reach the ends of their cones together. */
 static bool solve_near(ev *w, const double *rhs, const double *x0)
 {
-    size_t m = (size_t)w->unknowns;
+    size_t m = (size_t)w->linear.unknowns;
     double weight[m + 1], most = 0;
     for (size_t k = 0; k < m; k++)
         weight[k] = 1;
@@ -664,15 +666,15 @@ static bool solve_near(ev *w, const double *rhs, const double *x0)
             weight[w->rub[i].col_t + l] = 1e-3 *
                                           (most > 0 ? sqrt(fmax(friction_room(&w->rub[i]) / most, 1e-6)) : 1);
     for (size_t i = 0; i < m; i++) {
-        w->sol[i] = rhs[i] - vec_dot(w->A + i * m, x0, (int)m);
+        w->linear.sol[i] = rhs[i] - vec_dot(w->linear.A + i * m, x0, (int)m);
         for (size_t k = 0; k < m; k++)
-            w->lu[i * m + k] = w->A[i * m + k] * weight[k];
+            w->linear.lu[i * m + k] = w->linear.A[i * m + k] * weight[k];
     }
     arena_pos mark = arena_mark(w->a);
-    bool ok = least_norm(w->lu, w->sol, (int)m, (int)m, w->a);
+    bool ok = least_norm(w->linear.lu, w->linear.sol, (int)m, (int)m, w->a);
     arena_release(w->a, mark);
     for (size_t k = 0; k < m; k++)
-        w->sol[k] = x0[k] + w->sol[k] * weight[k];
+        w->linear.sol[k] = x0[k] + w->linear.sol[k] * weight[k];
     return ok;
 }
 
@@ -681,41 +683,41 @@ static bool solve_near(ev *w, const double *rhs, const double *x0)
    problem, carried on by the series. */
 static bool solve_singular(ev *w, int j)
 {
-    size_t m = (size_t)w->unknowns;
-    bool given = j == 0 && w->split;
+    size_t m = (size_t)w->linear.unknowns;
+    bool given = j == 0 && w->linear.split;
     double x0[m + 1], rhs[m + 1];
     memset(x0, 0, sizeof x0);
-    memcpy(rhs, w->rhs, m * sizeof *rhs);
+    memcpy(rhs, w->linear.rhs, m * sizeof *rhs);
     for (int turn = 0; turn < (given ? 1 : 3); turn++) {
         for (int i = 0; i < w->nrub; i++) {
             const rub *k = &w->rub[i];
             if (k->col_n >= 0 && given)
-                x0[k->col_n] = k->r0 / w->col_scale[k->col_n];
+                x0[k->col_n] = k->r0 / w->linear.col_scale[k->col_n];
             for (int l = 0; l < k->c->d && k->col_t >= 0; l++)
-                x0[k->col_t + l] = given && l < MAX_SLIP ? k->rt0[l] / w->col_scale[k->col_t + l] : 0;
+                x0[k->col_t + l] = given && l < MAX_SLIP ? k->rt0[l] / w->linear.col_scale[k->col_t + l] : 0;
         }
         if (!solve_near(w, rhs, x0))
             return false;
-        memcpy(x0, w->sol, m * sizeof *x0);
+        memcpy(x0, w->linear.sol, m * sizeof *x0);
     }
     return true;
 }
 
 static bool solve_order(ev *w, int j)
 {
-    int m = w->unknowns;
+    int m = w->linear.unknowns;
     right_side(w, j);
     for (int i = 0; i < m; i++)
-        w->sol[i] = w->rhs[i] *= w->row_scale[i];
-    if (!w->singular)
-        lu_solve(w->lu, m, w->pivot, w->sol);
+        w->linear.sol[i] = w->linear.rhs[i] *= w->linear.row_scale[i];
+    if (!w->linear.singular)
+        lu_solve(w->linear.lu, m, w->linear.pivot, w->linear.sol);
     else if (!solve_singular(w, j))
         return false;
     for (int i = 0; i < m; i++)
-        w->sol[i] *= w->col_scale[i];
+        w->linear.sol[i] *= w->linear.col_scale[i];
     for (int k = 0; k < w->n; k++) {
-        double x = w->sol[k], *q = row(w, w->qs, k), *v = row(w, w->vs, k);
-        row(w, w->xs, k)[j] = x;
+        double x = w->linear.sol[k], *q = row(w, w->series.qs, k), *v = row(w, w->series.vs, k);
+        row(w, w->series.xs, k)[j] = x;
         if (first_order(w, k)) {
             v[j] = x;
             q[j + 1] = x / (j + 1);
@@ -726,9 +728,9 @@ static bool solve_order(ev *w, int j)
     }
     for (int i = 0; i < w->nrub; i++) {
         rub *c = &w->rub[i];
-        c->rn[j] = c->col_n >= 0 ? w->sol[c->col_n] : 0;
-        for (int l = 0; l < c->c->d && c->rt; l++)
-            row(w, c->rt, l)[j] = c->col_t >= 0 ? w->sol[c->col_t + l] : 0;
+        c->series.rn[j] = c->col_n >= 0 ? w->linear.sol[c->col_n] : 0;
+        for (int l = 0; l < c->c->d && c->series.rt; l++)
+            row(w, c->series.rt, l)[j] = c->col_t >= 0 ? w->linear.sol[c->col_t + l] : 0;
     }
     return true;
 }
@@ -738,17 +740,17 @@ static bool solve_order(ev *w, int j)
 bool ev_accelerations(ev *w, double t, const double *q, const double *v, double *a)
 {
     double *q0 = w->q, *v0 = w->v, t0 = w->t;
-    memcpy(w->qx, q, (size_t)w->n * sizeof *q);
-    memcpy(w->vx, v, (size_t)w->n * sizeof *v);
-    w->q = w->qx;
-    w->v = w->vx;
+    memcpy(w->start.qx, q, (size_t)w->n * sizeof *q);
+    memcpy(w->start.vx, v, (size_t)w->n * sizeof *v);
+    w->q = w->start.qx;
+    w->v = w->start.vx;
     w->t = t;
-    w->nall = 0;
+    w->series.nall = 0;
     put_state(w);
     bool ok = true;
     if (w->hist) {
         history_begin(w->hist, t);
-        ok = history_step(w->hist, &w->in, 0);
+        ok = history_step(w->hist, &w->series.in, 0);
     }
     masses_forces(w, 0);
     number_unknowns(w);
@@ -758,7 +760,7 @@ bool ev_accelerations(ev *w, double t, const double *q, const double *v, double 
     matrix(w);
     ok = ok && solve_order(w, 0);
     for (int k = 0; k < w->n; k++)
-        a[k] = row(w, w->xs, k)[0];
+        a[k] = row(w, w->series.xs, k)[0];
     w->q = q0;
     w->v = v0;
     w->t = t0;
@@ -781,16 +783,16 @@ static double natural_step(ev *w)
     int K = w->K;
     for (int k = 0; k < w->n; k++)
         if (first_order(w, k))
-            global1 = fmax(global1, w->qmax[k]);
+            global1 = fmax(global1, w->sizes.qmax[k]);
         else
-            global = fmax(global, w->vmax[k] * sqrt(ev_mass(w, k)));
+            global = fmax(global, w->sizes.vmax[k] * sqrt(ev_mass(w, k)));
     for (int turn = 0; turn < 2; turn++) {
         double before = h;
         h = INFINITY;
         for (int k = 0; k < w->n; k++) {
-            const double *y = row(w, first_order(w, k) ? w->qs : w->vs, k);
-            double size = first_order(w, k) ? fmax(w->qmax[k], 1e-6 * global1)
-                                            : fmax(w->vmax[k], 1e-6 * global / sqrt(ev_mass(w, k))),
+            const double *y = row(w, first_order(w, k) ? w->series.qs : w->series.vs, k);
+            double size = first_order(w, k) ? fmax(w->sizes.qmax[k], 1e-6 * global1)
+                                            : fmax(w->sizes.vmax[k], 1e-6 * global / sqrt(ev_mass(w, k))),
                    p = 1;
             double reach = turn && isfinite(before) ? before : 0;
             for (int j = 0; j <= K - 2; j++, p *= reach)
@@ -829,21 +831,21 @@ static double watched_step(const ev *w, const double *f, int K, double h, double
 /* gaps of open contacts, reactions of closed ones: a cone is left where they say, also while nothing moves */
 static double contact_step(const ev *w, double natural)
 {
-    double h = natural, force = w->size_top, least = 1e-9 * w->o->duration;
+    double h = natural, force = w->sizes.size_top, least = 1e-9 * w->o->duration;
     for (int k = 0; k < w->n; k++)
-        force = fmax(force, fabs(crow(w, w->fs, k)[0]) / sqrt(ev_mass(w, k)));
+        force = fmax(force, fabs(crow(w, w->series.fs, k)[0]) / sqrt(ev_mass(w, k)));
     for (int i = 0; i < w->nrub; i++) {
         const rub *k = &w->rub[i];
         if (k->mode == MODE_OPEN) {
-            if (k->gap)
-                h = fmin(h, watched_step(w, k->g, w->K, natural, 0.1 * k->tol_gap / w->local));
+            if (k->terms.gap)
+                h = fmin(h, watched_step(w, k->series.g, w->K, natural, 0.1 * k->zero.tol_gap / w->local));
             continue;
         }
         if (k->col_n >= 0)
-            h = fmin(h, fmax(watched_step(w, k->rn, w->K - 1, natural, force / k->grip_n), least));
+            h = fmin(h, fmax(watched_step(w, k->series.rn, w->K - 1, natural, force / k->grip_n), least));
         for (int l = 0; l < k->c->d && k->col_t >= 0; l++)
-            h = fmin(h,
-                     fmax(watched_step(w, crow(w, k->rt, l), w->K - 1, natural, force / k->grip_t), least));
+            h = fmin(h, fmax(watched_step(w, crow(w, k->series.rt, l), w->K - 1, natural, force / k->grip_t),
+                             least));
     }
     return h;
 }
@@ -853,10 +855,10 @@ static double contact_step(const ev *w, double natural)
    limit ends. */
 static double register_step(ev *w)
 {
-    double h = w->natural, least = 1e-9 * w->o->duration;
+    double h = w->series.natural, least = 1e-9 * w->o->duration;
     int K = w->K - 1;
-    for (int i = 0; i < w->nall; i++) {
-        const taylor *t = w->all[i];
+    for (int i = 0; i < w->series.nall; i++) {
+        const taylor *t = w->series.all[i];
         for (uint32_t m = 0; m < t->nmoving; m++) {
             uint32_t op = t->code[t->moving[m]].op;
             if (op != OP_DIV && op != OP_POW && op != OP_SQRT && op != OP_LOG && op != OP_TAN &&
@@ -908,64 +910,65 @@ static bool sites_agree(ev *w)
 {
     bool ok = true;
     double h = ev_scale(w);
-    for (int i = 0; i < w->nall; i++)
-        for (uint32_t k = 0; k < w->all[i]->nsite; k++)
-            if (w->all[i]->site[k].near)
-                ok &= site_agrees(w, w->all[i], &w->all[i]->site[k], h);
+    for (int i = 0; i < w->series.nall; i++)
+        for (uint32_t k = 0; k < w->series.all[i]->nsite; k++)
+            if (w->series.all[i]->site[k].near)
+                ok &= site_agrees(w, w->series.all[i], &w->series.all[i]->site[k], h);
     return ok;
 }
 
 /* The reaction nu rn + E rt, E being the directions at the start, split by the normal as it is. */
 static void split_reaction(ev *w, rub *c)
 {
-    int d = c->c->d, m = c->frame ? d + 1 : c->c->fam->nslip;
-    double *nu = c->frame ? c->frame : c->nu, along[w->width], l2[w->width];
+    int d = c->c->d, m = c->series.frame ? d + 1 : c->c->fam->nslip;
+    double *nu = c->series.frame ? c->series.frame : c->series.nu, along[w->width], l2[w->width];
     for (int j = 0; j < w->K; j++) {
-        if (!c->frame)
+        if (!c->series.frame)
             normal_step(w, c, j);
         along[j] = l2[j] = 0;
         for (int a = 0; a < m; a++) {
-            double *F = row(w, c->work, a);
-            F[j] = series_mul(row(w, nu, a), c->rn, j);
+            double *F = row(w, c->series.work, a);
+            F[j] = series_mul(row(w, nu, a), c->series.rn, j);
             for (int l = 0; l < d; l++)
-                F[j] += (c->frame ? a == l : c->c->show[a * d + l]) * row(w, c->rt, l)[j];
+                F[j] += (c->series.frame ? a == l : c->c->show[a * d + l]) * row(w, c->series.rt, l)[j];
         }
         for (int a = 0; a < m; a++) {
-            along[j] += series_mul(row(w, nu, a), row(w, c->work, a), j);
+            along[j] += series_mul(row(w, nu, a), row(w, c->series.work, a), j);
             l2[j] += series_mul(row(w, nu, a), row(w, nu, a), j);
         }
-        c->fn[j] = series_div(along, l2, c->fn, j);
+        c->series.fn[j] = series_div(along, l2, c->series.fn, j);
         for (int a = 0; a < m; a++)
-            row(w, c->ft, a)[j] = row(w, c->work, a)[j] - series_mul(row(w, nu, a), c->fn, j);
+            row(w, c->series.ft, a)[j] = row(w, c->series.work, a)[j] -
+                                         series_mul(row(w, nu, a), c->series.fn, j);
     }
 }
 
 /* ---- all of it ---- */
 static bool orders(ev *w)
 {
-    w->nall = 0;
+    w->series.nall = 0;
     put_state(w);
     if (w->hist)
         history_begin(w->hist, w->t);
     number_unknowns(w);
     for (int j = 0; j < w->K; j++) {
-        if (w->hist && !history_step(w->hist, &w->in, j)) {
+        if (w->hist && !history_step(w->hist, &w->series.in, j)) {
             span at;
             const char *why = history_error(w->hist, &at);
             return ev_fail(w, at, why);
         }
         if (w->hist && j == 0)
-            w->nall += history_kernels(w->hist, w->all + w->nall);
+            w->series.nall += history_kernels(w->hist, w->series.all + w->series.nall);
         masses_forces(w, j);
         if (j == 0 && !w->s->mass_constant) {
             int bad;
             size_t n = (size_t)w->n;
             for (size_t i = 0; i < n; i++) {
                 if (mass_diagonal(w->s))
-                    w->M[i] = w->Ms[(i * n + i) * (size_t)w->width];
+                    w->M[i] = w->series.Ms[(i * n + i) * (size_t)w->width];
                 else
                     for (size_t k = 0; k < n; k++)
-                        w->M[i * n + k] = w->Ms[(i * n + k) * (size_t)w->width];
+                        w->M[i * n + k] = w->series.Ms[(i * n + k) * (size_t)w->width];
             }
             if (!system_factor(w->s, w->M, &bad))
                 return ev_fail(
@@ -986,15 +989,15 @@ static bool orders(ev *w)
     for (int i = 0; i < w->nrub; i++)
         if (w->rub[i].mode == MODE_STICK && ev_frame_turns(&w->rub[i]))
             split_reaction(w, &w->rub[i]);
-    w->natural = natural_step(w);
+    w->series.natural = natural_step(w);
     for (int i = 0; i < w->nrub; i++) {
         rub *c = &w->rub[i];
-        memset(c->g, 0, (size_t)w->width * sizeof *c->g);
-        if (c->mode != MODE_OPEN || !c->gap)
+        memset(c->series.g, 0, (size_t)w->width * sizeof *c->series.g);
+        if (c->mode != MODE_OPEN || !c->terms.gap)
             continue;
         for (int j = 0; j <= w->K; j++)
-            step(w, c->gap, j);
-        memcpy(c->g, taylor_out(c->gap, 0), ((size_t)w->K + 1) * sizeof *c->g);
+            step(w, c->terms.gap, j);
+        memcpy(c->series.g, taylor_out(c->terms.gap, 0), ((size_t)w->K + 1) * sizeof *c->series.g);
     }
     for (int i = 0; i < w->nevent; i++)
         for (int j = 0; j <= w->K - 1; j++)
@@ -1006,7 +1009,7 @@ static bool orders(ev *w)
    the step before (of what rests the series is rounding, and its step is anything). */
 double ev_scale(const ev *w)
 {
-    double h = fmin(w->natural, w->o->duration);
+    double h = fmin(w->series.natural, w->o->duration);
     if (w->pieces.n && isfinite(w->pieces.at[w->pieces.n - 1].reach))
         h = fmin(h, w->pieces.at[w->pieces.n - 1].reach);
     return h;
@@ -1014,14 +1017,14 @@ double ev_scale(const ev *w)
 
 static void sizes(ev *w)
 {
-    w->size = 0;
+    w->sizes.size = 0;
     for (int k = 0; k < w->n; k++) {
         double h = ev_scale(w), p = 1, root = sqrt(ev_mass(w, k));
         for (int j = 0; j < w->K; j++, p *= h)
-            w->size = fmax(w->size,
-                           p * fmax(fabs(row(w, w->fs, k)[j]) / root, fabs(row(w, w->xs, k)[j]) * root));
+            w->sizes.size = fmax(w->sizes.size, p * fmax(fabs(row(w, w->series.fs, k)[j]) / root,
+                                                         fabs(row(w, w->series.xs, k)[j]) * root));
     }
-    w->size_top = fmax(w->size_top, w->size);
+    w->sizes.size_top = fmax(w->sizes.size_top, w->sizes.size);
 }
 
 static bool series_finite(const ev *w)
@@ -1029,17 +1032,17 @@ static bool series_finite(const ev *w)
     bool ok = true;
     for (int k = 0; k < w->n; k++)
         for (int j = 0; j <= w->K; j++)
-            ok &= isfinite(crow(w, w->qs, k)[j]);
+            ok &= isfinite(crow(w, w->series.qs, k)[j]);
     return ok;
 }
 
 /* The span of a kernel whose piece was held. */
 static span near_place(const ev *w)
 {
-    for (int i = 0; i < w->nall; i++)
-        for (uint32_t k = 0; k < w->all[i]->nsite; k++)
-            if (w->all[i]->site[k].near)
-                return w->all[i]->k->at;
+    for (int i = 0; i < w->series.nall; i++)
+        for (uint32_t k = 0; k < w->series.all[i]->nsite; k++)
+            if (w->series.all[i]->site[k].near)
+                return w->series.all[i]->k->at;
     return SPAN_NONE;
 }
 
@@ -1049,17 +1052,18 @@ static double creep_cost(ev *w, double h, double *size)
 {
     double q[w->n + 1], v[w->n + 1], a[w->n + 1], held[w->n + 1], off = 0;
     for (int k = 0; k < w->n; k++) {
-        q[k] = series_value(row(w, w->qs, k), w->K + 1, h);
-        v[k] = series_value(row(w, w->vs, k), w->K - first_order(w, k), h);
-        held[k] = series_value(row(w, w->xs, k), w->K - 1, h);
+        q[k] = series_value(row(w, w->series.qs, k), w->K + 1, h);
+        v[k] = series_value(row(w, w->series.vs, k), w->K - first_order(w, k), h);
+        held[k] = series_value(row(w, w->series.xs, k), w->K - 1, h);
     }
-    for (int i = 0; i < w->nall; i++)
-        for (uint32_t k = 0; k < w->all[i]->nsite; k++)
-            w->all[i]->site[k].near = false;
+    for (int i = 0; i < w->series.nall; i++)
+        for (uint32_t k = 0; k < w->series.all[i]->nsite; k++)
+            w->series.all[i]->site[k].near = false;
     bool ok = ev_accelerations(w, w->t + h, q, v, a);
     *size = 0;
     for (int k = 0; k < w->n; k++) {
-        *size = fmax(*size, fmax(first_order(w, k) ? w->qmax[k] : w->vmax[k], fabs(a[k]) * w->o->duration));
+        *size = fmax(*size, fmax(first_order(w, k) ? w->sizes.qmax[k] : w->sizes.vmax[k],
+                                 fabs(a[k]) * w->o->duration));
         off = fmax(off, fabs(a[k] - held[k]) * h);
         ok &= isfinite(a[k]);
     }
@@ -1071,16 +1075,16 @@ static double creep_cost(ev *w, double h, double *size)
 static bool creep_begin(ev *w)
 {
     int sites = 0, at = 0;
-    double part = w->creep, off = 0, size = 0;
-    for (int i = 0; i < w->nall; i++)
-        sites += (int)w->all[i]->nsite;
+    double part = w->sizes.creep, off = 0, size = 0;
+    for (int i = 0; i < w->series.nall; i++)
+        sites += (int)w->series.all[i]->nsite;
     site keep[sites + 1];
-    for (int i = 0; i < w->nall; i++)
-        for (uint32_t k = 0; k < w->all[i]->nsite; k++)
-            keep[at++] = w->all[i]->site[k];
-    taylor *all[w->nall + 1];
-    int nall = w->nall;
-    memcpy(all, w->all, (size_t)nall * sizeof *all);
+    for (int i = 0; i < w->series.nall; i++)
+        for (uint32_t k = 0; k < w->series.all[i]->nsite; k++)
+            keep[at++] = w->series.all[i]->site[k];
+    taylor *all[w->series.nall + 1];
+    int nall = w->series.nall;
+    memcpy(all, w->series.all, (size_t)nall * sizeof *all);
     span place = near_place(w);
     for (int turn = 0; turn < 5; turn++, part *= 0.1) {
         off = creep_cost(w, part * w->o->duration, &size);
@@ -1100,17 +1104,17 @@ static bool creep_begin(ev *w)
                                     "rises too fast there to be "
                                     "stepped over (an error of %.1e in a rate); use sweeping()",
                                     ev_number(w, w->t), off));
-    w->natural = fmin(w->natural, part * w->o->duration);
-    w->creeping = true;
-    for (int i = 0; i < w->nall; i++)
-        taylor_live(w->all[i]);
+    w->series.natural = fmin(w->series.natural, part * w->o->duration);
+    w->progress.creeping = true;
+    for (int i = 0; i < w->series.nall; i++)
+        taylor_live(w->series.all[i]);
     sizes(w);
     return true;
 }
 
 bool ev_series(ev *w)
 {
-    w->creeping = w->start_piece = false;
+    w->progress.creeping = w->start.start_piece = false;
     for (int turn = 0; turn < 12; turn++) {
         if (!orders(w))
             return false;
@@ -1127,12 +1131,13 @@ bool ev_series(ev *w)
                     w->r->a,
                     "the motion has no power series at t = %s: a function in the model is not analytic there",
                     ev_number(w, w->t)));
-        for (int i = 0; i < w->nall; i++)
-            taylor_live(w->all[i]);
+        for (int i = 0; i < w->series.nall; i++)
+            taylor_live(w->series.all[i]);
         if (w->hist && !history_agrees(w->hist))
             continue;
         if (sites_agree(w)) {
-            w->natural = w->last_natural = w->fixed > 0 ? w->fixed : contact_step(w, register_step(w));
+            w->series.natural = w->series.last_natural = w->fixed > 0 ? w->fixed
+                                                                      : contact_step(w, register_step(w));
             sizes(w);
             return true;
         }

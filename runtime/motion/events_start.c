@@ -66,18 +66,18 @@ typedef struct column {
 static int columns(ev *w, column *out)
 {
     int m = 0, n = w->n;
-    out[m++] = (column){ w->fs, n };
-    out[m++] = (column){ w->Ms, n * n };
+    out[m++] = (column){ w->series.fs, n };
+    out[m++] = (column){ w->series.Ms, n * n };
     for (int i = 0; i < w->nrub; i++) {
         rub *k = &w->rub[i];
         int d = k->c->fam->d;
-        out[m++] = (column){ k->rn, 1 };
-        out[m++] = (column){ k->g, 1 };
-        out[m++] = (column){ k->H, n };
+        out[m++] = (column){ k->series.rn, 1 };
+        out[m++] = (column){ k->series.g, 1 };
+        out[m++] = (column){ k->series.H, n };
         if (!d)
             continue;
-        column more[] = { { k->D, n },     { k->beta, 1 }, { k->bound, 1 },
-                          { k->speed, 1 }, { k->rt, d },   { k->S, d * n } };
+        column more[] = { { k->series.D, n },     { k->series.beta, 1 }, { k->series.bound, 1 },
+                          { k->series.speed, 1 }, { k->series.rt, d },   { k->series.S, d * n } };
         memcpy(out + m, more, sizeof more);
         m += 6;
     }
@@ -93,9 +93,9 @@ static void gaps_at(ev *w, double t, const double *q, const double *v)
 {
     system_at(w->s, t, q, v);
     for (int i = 0; i < w->nrub; i++)
-        w->rub[i].g[0] = w->rub[i].mode == MODE_OPEN && w->rub[i].c->fam->f->relation == REL_GAP
-                             ? contact_gap(w->s, w->rub[i].c)
-                             : 0;
+        w->rub[i].series.g[0] = w->rub[i].mode == MODE_OPEN && w->rub[i].c->fam->f->relation == REL_GAP
+                                    ? contact_gap(w->s, w->rub[i].c)
+                                    : 0;
 }
 
 static bool stage_value(ev *w, stage *s, const column *col, int ncol, bool keep)
@@ -135,7 +135,7 @@ static bool stage_slope(ev *w, stage *s, double speed)
     double up[n + 1], down[n + 1];
     for (int k = 0; k < n; k++) {
         double v = s->v[k], share = speed / slip_by_rate(w, k),
-               d = fmax(1e-5 * share, fmin(1e-2 * share, 1e-12 * fmax(fabs(v), w->vmax[k])));
+               d = fmax(1e-5 * share, fmin(1e-2 * share, 1e-12 * fmax(fabs(v), w->sizes.vmax[k])));
         s->v[k] = v + d;
         if (!ev_accelerations(w, s->t, s->q, s->v, up))
             return false;
@@ -154,7 +154,7 @@ static double slip_speed(const ev *w)
     double s = INFINITY;
     for (int i = 0; i < w->nrub; i++)
         if (w->rub[i].mode == MODE_SLIP && w->rub[i].c->d > 1)
-            s = fmin(s, w->rub[i].speed[0]);
+            s = fmin(s, w->rub[i].series.speed[0]);
     return isfinite(s) ? s : 1;
 }
 
@@ -162,8 +162,8 @@ static double slip_speed(const ev *w)
    Surfaces may carry all of it along at much larger ones. */
 static void rest_sizes(ev *w)
 {
-    w->acc_slip = 0;
-    memcpy(w->acc_rest, w->acc, (size_t)w->n * sizeof *w->acc);
+    w->start.acc_slip = 0;
+    memcpy(w->start.acc_rest, w->acc, (size_t)w->n * sizeof *w->acc);
     system_at(w->s, w->t, w->q, w->v);
     for (int i = 0; i < w->nrub; i++) {
         const rub *k = &w->rub[i];
@@ -172,9 +172,9 @@ static void rest_sizes(ev *w)
             continue;
         contact_slip_bias(w->s, k->c, bias);
         for (int l = 0; l < k->c->d; l++)
-            w->acc_slip = fmax(w->acc_slip,
-                               fabs(bias[l] + contact_rate(k->c, k->c->S + (size_t)l * w->n, w->acc)) /
-                                   fmax(k->grip_t, DBL_MIN));
+            w->start.acc_slip = fmax(w->start.acc_slip,
+                                     fabs(bias[l] + contact_rate(k->c, k->c->S + (size_t)l * w->n, w->acc)) /
+                                         fmax(k->grip_t, DBL_MIN));
     }
 }
 
@@ -209,7 +209,7 @@ static bool collocate(ev *w, double h, stage *st, const double A[STAGES][STAGES]
     double end[n + 1], root[n + 1], speed[STAGES], last = INFINITY, size = 0, noise = 0;
     for (int k = 0; k < n; k++) /* accelerations are compared in the kinetic metric */
         root[k] = sqrt(ev_mass(w, k));
-    if (w->elapsed == 0) {
+    if (w->start.elapsed == 0) {
         if (!ev_ahead(w, h, end))
             return false;
         for (int i = 0; i < STAGES; i++)
@@ -218,7 +218,7 @@ static bool collocate(ev *w, double h, stage *st, const double A[STAGES][STAGES]
     } else
         for (int i = 0; i < STAGES; i++)
             for (int k = 0; k < n; k++)
-                y[i * n + k] = w->acc_end[k] + c[i] * h * w->jerk_end[k];
+                y[i * n + k] = w->start.acc_end[k] + c[i] * h * w->start.jerk_end[k];
     for (int it = 0; it < NEWTON; it++) {
         double worst = 0;
         for (int i = 0; i < STAGES; i++) {
@@ -248,21 +248,21 @@ static bool collocate(ev *w, double h, stage *st, const double A[STAGES][STAGES]
             for (int k = 0; k < n * n; k++)
                 noise = fmax(noise, 8 * DBL_EPSILON * fabs(st[i].v[k % n] * st[i].dA[k]) * root[k / n]);
             for (int k = 0; k < n; k++) {
-                w->newton[i * n + k] = st[i].a[k] - y[i * n + k];
+                w->start.newton[i * n + k] = st[i].a[k] - y[i * n + k];
                 for (int j = 0; j < STAGES; j++)
                     for (int l = 0; l < n; l++)
                         big[(i * n + k) * N + j * n + l] = (i == j && k == l) -
                                                            h * A[i][j] * st[i].dA[k * n + l];
             }
         }
-        if (!dense_solve(big, w->newton, N, pivot))
+        if (!dense_solve(big, w->start.newton, N, pivot))
             return false;
-        size = w->acc_slip;
-        double share = damped(w, h, A, w->newton, speed);
+        size = w->start.acc_slip;
+        double share = damped(w, h, A, w->start.newton, speed);
         for (int i = 0; i < N; i++) {
-            y[i] += share * w->newton[i];
-            worst = fmax(worst, fabs(w->newton[i]) * root[i % n]);
-            size = fmax(size, fabs(y[i] - w->acc_rest[i % n]) * root[i % n]);
+            y[i] += share * w->start.newton[i];
+            worst = fmax(worst, fabs(w->start.newton[i]) * root[i % n]);
+            size = fmax(size, fabs(y[i] - w->start.acc_rest[i % n]) * root[i % n]);
         }
         if (!isfinite(worst))
             return false;
@@ -282,7 +282,8 @@ static void fit(ev *w, double h, const double *y, const stage *st, double L[STAG
     int n = w->n, m = 0;
     size_t W = (size_t)w->width;
     for (int k = 0; k < n; k++) {
-        double *x = w->xs + (size_t)k * W, *v = w->vs + (size_t)k * W, *q = w->qs + (size_t)k * W;
+        double *x = w->series.xs + (size_t)k * W, *v = w->series.vs + (size_t)k * W,
+               *q = w->series.qs + (size_t)k * W;
         memset(x, 0, W * sizeof *x);
         memset(v, 0, W * sizeof *v);
         memset(q, 0, W * sizeof *q);
@@ -297,8 +298,8 @@ static void fit(ev *w, double h, const double *y, const stage *st, double L[STAG
             v[j + 1] = x[j] / (j + 1);
             q[j + 2] = v[j + 1] / (j + 2);
         }
-        w->acc_end[k] = series_value(x, STAGES - 1, h);
-        w->jerk_end[k] = series_rate(x, STAGES - 1, h);
+        w->start.acc_end[k] = series_value(x, STAGES - 1, h);
+        w->start.jerk_end[k] = series_rate(x, STAGES - 1, h);
     }
     for (int c = 0; c < ncol; c++)
         for (int k = 0; k < col[c].n; k++, m++) {
@@ -324,9 +325,9 @@ typedef struct start_room {
 static start_room *room_of(ev *w)
 {
     size_t n = (size_t)w->n, N = STAGES * n, total = 0;
-    if (w->room)
-        return w->room;
-    start_room *m = w->room = arena_make(w->a, start_room);
+    if (w->start.room)
+        return w->start.room;
+    start_room *m = w->start.room = arena_make(w->a, start_room);
     m->col = arena_array(w->a, column, 2 + 9 * (size_t)w->nrub);
     m->ncol = columns(w, m->col);
     for (int i = 0; i < m->ncol; i++)
@@ -340,7 +341,7 @@ static start_room *room_of(ev *w)
     m->y = arena_array(w->a, double, N);
     m->big = arena_array(w->a, double, N *N);
     m->pivot = arena_array(w->a, int, N);
-    w->newton = arena_array(w->a, double, N);
+    w->start.newton = arena_array(w->a, double, N);
     return m;
 }
 
@@ -348,7 +349,7 @@ static start_room *room_of(ev *w)
  */
 static double next_step(const ev *w)
 {
-    return fmin(fmin(0.4 * w->elapsed, 0.03 * w->start_unit), 2 * w->natural);
+    return fmin(fmin(0.4 * w->start.elapsed, 0.03 * w->start.start_unit), 2 * w->series.natural);
 }
 
 /* How fast the direction is drawn to the force, at the end of the step. */
@@ -366,9 +367,9 @@ bool slip_start(ev *w)
 {
     const double SERIES = 10; /* what a series can follow, in times of what is drawn so fast */
     double c[STAGES], L[STAGES][STAGES], A[STAGES][STAGES],
-        h = w->elapsed > 0 ? next_step(w) : w->start_unit * 1e-4;
+        h = w->start.elapsed > 0 ? next_step(w) : w->start.start_unit * 1e-4;
     start_room *m = room_of(w);
-    if (w->elapsed == 0)
+    if (w->start.elapsed == 0)
         rest_sizes(w);
     radau_points(c);
     lagrange(c, L);
@@ -382,22 +383,22 @@ bool slip_start(ev *w)
     /* a first step that drowns in rounding is tried longer, then shorter */
     bool ok = false;
     double first = h;
-    for (int longer = 0; longer < 5 && !ok && w->elapsed == 0; longer++, h *= ok ? 1 : 4)
+    for (int longer = 0; longer < 5 && !ok && w->start.elapsed == 0; longer++, h *= ok ? 1 : 4)
         ok = collocate(w, h, m->st, A, c, m->y, m->big, m->pivot);
     if (!ok)
-        h = w->elapsed == 0 ? first / 4 : first;
+        h = w->start.elapsed == 0 ? first / 4 : first;
     for (int turn = 0; turn < 10 && !ok; turn++, h *= ok ? 1 : 0.25)
         ok = collocate(w, h, m->st, A, c, m->y, m->big, m->pivot);
     for (int i = 0; ok && i < STAGES; i++)
         ok = stage_value(w, &m->st[i], m->col, m->ncol, true);
     if (ok) {
         fit(w, h, m->y, m->st, L, m->col, m->ncol);
-        w->natural = h;
-        w->nall = 0;
-        w->start_piece = true;
-        w->elapsed += h;
-        w->starting = w->elapsed < 0.02 * w->start_unit ||
-                      stiffness(w, &m->st[STAGES - 1]) * next_step(w) > SERIES;
+        w->series.natural = h;
+        w->series.nall = 0;
+        w->start.start_piece = true;
+        w->start.elapsed += h;
+        w->start.starting = w->start.elapsed < 0.02 * w->start.start_unit ||
+                            stiffness(w, &m->st[STAGES - 1]) * next_step(w) > SERIES;
     }
     if (ok)
         return true;

@@ -18,6 +18,19 @@ typedef struct spring {
     double since, pre, impulse, rn, *rt, *slip;
 } spring;
 
+/* Stages of a step. */
+typedef struct pen_stages {
+    double *q2, *v2, *A2, *q3, *v3, *A3;
+    double *qs, *vs0;
+} pen_stages;
+
+/* What errors are compared with, in the model's own units: the largest |q|, |q'| of each dof; sqrt(mass)
+   of each; the largest |q'| and forces of all, weighed by the masses; the length of the run. */
+typedef struct pen_sizes {
+    double *qmax, *vmax, *root, speed, force, duration;
+    double rounding; /* of the forces of springs at hand, over sqrt(mass): gaps are small differences */
+} pen_sizes;
+
 typedef struct pen {
     const program *p;
     results *r;
@@ -25,13 +38,10 @@ typedef struct pen {
     system_t *s;
     int n;
     double k, damping, vs, tol;
-    double t, h, *q, *v, *A;             /* now, with the acceleration */
-    double *q2, *v2, *A2, *q3, *v3, *A3; /* stages */
-    double *qs, *vs0, *f, *M, *Fq, *Fv, *J, *g, *dA, *err;
-    /* What errors are compared with, in the model's own units: the largest |q|, |q'| of each dof; sqrt(mass)
-     * of each; the largest |q'| and forces of all, weighed by the masses; the length of the run. */
-    double *qmax, *vmax, *root, speed, force, duration;
-    double rounding; /* of the forces of springs at hand, over sqrt(mass): gaps are small differences */
+    double t, h, *q, *v, *A; /* now, with the acceleration */
+    pen_stages stage;
+    pen_sizes size;
+    double *f, *M, *Fq, *Fv, *J, *g, *dA, *err;
     factor lu;
     spring *spring;
     size_t nspring;
@@ -96,7 +106,7 @@ static double weighted(const double *row, const double *size, int n)
 static double spring_time(const pen *w, const contact *c)
 {
     double length = weighted(c->H, w->q, w->n), rate = weighted(c->H, w->v, w->n) + fabs(c->ht),
-           change = weighted(c->H, w->dA, w->n), t = w->duration;
+           change = weighted(c->H, w->dA, w->n), t = w->size.duration;
     if (length > 0 && rate > 0)
         t = fmin(t, length / rate);
     if (length > 0 && change > 0)
@@ -117,7 +127,7 @@ static double spring_stiffness(pen *w, const contact *c)
 /* a ten thousandth of the slip that there is, or that forces make */
 static double spring_slip(const pen *w, const contact *c)
 {
-    double most = 0, t = contact_has_normal(c) ? spring_time(w, c) : w->duration;
+    double most = 0, t = contact_has_normal(c) ? spring_time(w, c) : w->size.duration;
     for (int i = 0; i < c->d; i++) {
         const double *S = c->S + (size_t)i * (size_t)w->n;
         most = fmax(most, fmax(weighted(S, w->v, w->n) + fabs(c->s0[i]), t * weighted(S, w->dA, w->n)));
@@ -158,9 +168,9 @@ static void spring_force(pen *w, spring *x, const double *v, double *f, double *
         dgap = x->on ? -x->k : 0;
         drate = x->on ? -x->c_damp : 0;
         vec_axpy(f, rn, c->H, n);
-        double fuzz = x->on ? 1e-15 * x->k * weighted(c->H, w->qmax, n) : 0;
+        double fuzz = x->on ? 1e-15 * x->k * weighted(c->H, w->size.qmax, n) : 0;
         for (int i = 0; i < n; i++)
-            w->rounding = fmax(w->rounding, fuzz * fabs(c->H[i]) / w->root[i]);
+            w->size.rounding = fmax(w->size.rounding, fuzz * fabs(c->H[i]) / w->size.root[i]);
     }
     x->rn = rn;
     double speed = contact_slip(c, v, x->slip), bound = 0;
@@ -210,8 +220,8 @@ static bool forces_at(pen *w, double t, const double *q, const double *v, bool d
     system_force(s, w->f);
     for (int i = 0; i < w->n; i++)
         if (w->p->order[i] == 2)
-            w->force = fmax(w->force, fabs(w->f[i]) / w->root[i]);
-    w->rounding = 0;
+            w->size.force = fmax(w->size.force, fabs(w->f[i]) / w->size.root[i]);
+    w->size.rounding = 0;
     double smooth = vec_dot(w->f, v, w->n);
     if (derivatives)
         system_jacobian(s, w->Fq, w->Fv);
@@ -234,25 +244,25 @@ static bool forces_at(pen *w, double t, const double *q, const double *v, bool d
 static void stage_matrix_solve(pen *w, double *b, double *x)
 {
     for (int i = 0; i < w->n; i++)
-        b[i] /= w->root[i];
+        b[i] /= w->size.root[i];
     factor_solve(&w->lu, b, x);
     for (int i = 0; i < w->n; i++)
-        x[i] /= w->root[i];
+        x[i] /= w->size.root[i];
 }
 
 /* Has Newton's step dA come to nothing?  Accelerations are measured together, by what forces do to the masses
  * before they cancel; rates of first order each for itself. */
 static bool stage_settled(const pen *w, const double *A)
 {
-    double size = w->force + 1e-4 * w->speed / w->duration, change = 0;
+    double size = w->size.force + 1e-4 * w->size.speed / w->size.duration, change = 0;
     for (int i = 0; i < w->n; i++) {
         if (w->p->order[i] == 2) {
-            size = fmax(size, w->root[i] * fabs(A[i]));
-            change = fmax(change, w->root[i] * fabs(w->dA[i]));
-        } else if (fabs(w->dA[i]) > 1e-10 * fmax(fabs(A[i]), 1e-4 * w->vmax[i]))
+            size = fmax(size, w->size.root[i] * fabs(A[i]));
+            change = fmax(change, w->size.root[i] * fabs(w->dA[i]));
+        } else if (fabs(w->dA[i]) > 1e-10 * fmax(fabs(A[i]), 1e-4 * w->size.vmax[i]))
             return false;
     }
-    return change <= 1e-10 * size + w->rounding;
+    return change <= 1e-10 * size + w->size.rounding;
 }
 
 /* v = v* + d h A, q = q* + d h v with M A = F(t, q, v): Newton on A */
@@ -276,7 +286,7 @@ static bool stage_solve(pen *w, double t, const double *qs, const double *vs, do
                 bool second = w->p->order[j] == 2;
                 double all = m - (second ? dh * w->Fv[i * n + j] + dh * dh * w->Fq[i * n + j]
                                          : dh * w->Fq[i * n + j]);
-                w->J[i * n + j] = all / (w->root[i] * w->root[j]);
+                w->J[i * n + j] = all / (w->size.root[i] * w->size.root[j]);
             }
         if (!factor_general(&w->lu, w->J))
             return false;
@@ -296,34 +306,36 @@ static bool step_try(pen *w, double *e)
     int n = w->n;
     double h = w->h;
     for (int i = 0; i < n; i++) {
-        w->vs0[i] = w->v[i] + STAGE_D * h * w->A[i];
-        w->qs[i] = w->q[i] + STAGE_D * h * w->v[i];
-        w->A2[i] = w->A[i];
+        w->stage.vs0[i] = w->v[i] + STAGE_D * h * w->A[i];
+        w->stage.qs[i] = w->q[i] + STAGE_D * h * w->v[i];
+        w->stage.A2[i] = w->A[i];
     }
-    if (!stage_solve(w, w->t + GAMMA * h, w->qs, w->vs0, w->q2, w->v2, w->A2))
+    if (!stage_solve(w, w->t + GAMMA * h, w->stage.qs, w->stage.vs0, w->stage.q2, w->stage.v2, w->stage.A2))
         return false;
     for (int i = 0; i < n; i++) {
-        w->vs0[i] = w->v[i] + STAGE_W * h * (w->A[i] + w->A2[i]);
-        w->qs[i] = w->q[i] + STAGE_W * h * (w->v[i] + w->v2[i]);
-        w->A3[i] = w->A2[i];
+        w->stage.vs0[i] = w->v[i] + STAGE_W * h * (w->A[i] + w->stage.A2[i]);
+        w->stage.qs[i] = w->q[i] + STAGE_W * h * (w->v[i] + w->stage.v2[i]);
+        w->stage.A3[i] = w->stage.A2[i];
     }
-    if (!stage_solve(w, w->t + h, w->qs, w->vs0, w->q3, w->v3, w->A3))
+    if (!stage_solve(w, w->t + h, w->stage.qs, w->stage.vs0, w->stage.q3, w->stage.v3, w->stage.A3))
         return false;
     /* b - b^, damped by the last factors so that stiff contacts do not spoil the estimate */
     double e1 = STAGE_W - (1 - STAGE_W) / 3, e2 = STAGE_W - (3 * STAGE_W + 1) / 3, e3 = STAGE_D - STAGE_D / 3;
     for (int i = 0; i < n; i++)
-        w->g[i] = e1 * w->A[i] + e2 * w->A2[i] + e3 * w->A3[i];
+        w->g[i] = e1 * w->A[i] + e2 * w->stage.A2[i] + e3 * w->stage.A3[i];
     mass_times(w->s, w->M, w->g, w->f);
     stage_matrix_solve(w, w->f, w->err);
     *e = 0;
     for (int i = 0; i < n; i++) {
-        double dv = h * fabs(w->err[i]), dq = h * fabs(e1 * w->v[i] + e2 * w->v2[i] + e3 * w->v3[i]);
+        double dv = h * fabs(w->err[i]),
+               dq = h * fabs(e1 * w->v[i] + e2 * w->stage.v2[i] + e3 * w->stage.v3[i]);
         bool second = w->p->order[i] == 2;
-        double least = 1e-3 * (second ? w->speed / w->root[i] : fmax(w->vmax[i], fabs(w->v3[i])));
+        double least = 1e-3 * (second ? w->size.speed / w->size.root[i]
+                                      : fmax(w->size.vmax[i], fabs(w->stage.v3[i])));
         if (second && dv > 0)
-            *e = fmax(*e, dv / (w->tol * (w->vmax[i] + least)));
+            *e = fmax(*e, dv / (w->tol * (w->size.vmax[i] + least)));
         if (dq > 0)
-            *e = fmax(*e, dq / (w->tol * (w->qmax[i] + least * w->duration)));
+            *e = fmax(*e, dq / (w->tol * (w->size.qmax[i] + least * w->size.duration)));
     }
     return isfinite(*e);
 }
@@ -334,7 +346,7 @@ static spring *wrong_most(pen *w)
     spring *found = NULL;
     double most = 0;
     for (size_t i = 0; i < w->nspring; i++) {
-        double by = spring_wrong(&w->spring[i], w->v3);
+        double by = spring_wrong(&w->spring[i], w->stage.v3);
         if (by > most) {
             most = by;
             found = &w->spring[i];
@@ -349,7 +361,7 @@ static bool step_cut(pen *w, double *e, double shortest)
 {
     enum { MOST = 100 };
     spring *x = wrong_most(w);
-    double lo = 0, hi = w->h, at_hi = x ? spring_wrong(x, w->v3) : 0, at_lo = NAN;
+    double lo = 0, hi = w->h, at_hi = x ? spring_wrong(x, w->stage.v3) : 0, at_lo = NAN;
     for (int i = 0; x && i < MOST && hi - lo > fmax(shortest, 4e-16 * w->t); i++) {
         double mid = i % 3 < 2 && at_lo <= 0 ? lo + (hi - lo) * at_lo / (at_lo - at_hi) : 0;
         w->h = mid > lo && mid < hi ? mid : 0.5 * (lo + hi);
@@ -360,10 +372,10 @@ static bool step_cut(pen *w, double *e, double shortest)
             hi = w->h;
             at_lo = y == x ? at_lo : NAN;
             x = y;
-            at_hi = spring_wrong(x, w->v3);
+            at_hi = spring_wrong(x, w->stage.v3);
         } else {
             lo = w->h;
-            at_lo = spring_wrong(x, w->v3);
+            at_lo = spring_wrong(x, w->stage.v3);
         }
     }
     return !x || w->h == hi || (w->h = hi, step_try(w, e));
@@ -429,10 +441,10 @@ static void spring_watch(pen *w, spring *x, double h)
 static void sizes_grow(pen *w)
 {
     for (int i = 0; i < w->n; i++) {
-        w->qmax[i] = fmax(w->qmax[i], fabs(w->q[i]));
-        w->vmax[i] = fmax(w->vmax[i], fabs(w->v[i]));
+        w->size.qmax[i] = fmax(w->size.qmax[i], fabs(w->q[i]));
+        w->size.vmax[i] = fmax(w->size.vmax[i], fabs(w->v[i]));
         if (w->p->order[i] == 2)
-            w->speed = fmax(w->speed, w->root[i] * fabs(w->v[i]));
+            w->size.speed = fmax(w->size.speed, w->size.root[i] * fabs(w->v[i]));
     }
 }
 
@@ -458,9 +470,9 @@ static void accept(pen *w)
     double pf = w->power_f, pc = w->power_c, h = w->h;
     size_t bytes = (size_t)w->n * sizeof(double);
     w->t += h;
-    memcpy(w->q, w->q3, bytes);
-    memcpy(w->v, w->v3, bytes);
-    memcpy(w->A, w->A3, bytes);
+    memcpy(w->q, w->stage.q3, bytes);
+    memcpy(w->v, w->stage.v3, bytes);
+    memcpy(w->A, w->stage.A3, bytes);
     forces_at(w, w->t, w->q, w->v, false);
     w->c->books.work += h * (pf + w->power_f) / 2;
     w->c->books.dissipated -= h * (pc + w->power_c) / 2;
@@ -483,9 +495,10 @@ static bool failed(pen *w, const char *what)
 static void rooms(pen *w, arena *a)
 {
     size_t n = (size_t)w->n;
-    double **one[] = { &w->q,   &w->v,    &w->A,    &w->q2,      &w->v2,  &w->A2, &w->q3,
-                       &w->v3,  &w->A3,   &w->qs,   &w->vs0,     &w->f,   &w->g,  &w->dA,
-                       &w->err, &w->qmax, &w->vmax, &w->driving, &w->root };
+    double **one[] = { &w->q,         &w->v,         &w->A,        &w->stage.q2, &w->stage.v2,
+                       &w->stage.A2,  &w->stage.q3,  &w->stage.v3, &w->stage.A3, &w->stage.qs,
+                       &w->stage.vs0, &w->f,         &w->g,        &w->dA,       &w->err,
+                       &w->size.qmax, &w->size.vmax, &w->driving,  &w->size.root };
     double **square[] = { &w->M, &w->Fq, &w->Fv, &w->J };
     for (size_t i = 0; i < sizeof one / sizeof *one; i++)
         *one[i] = arena_array(a, double, n);
@@ -506,17 +519,17 @@ static void rooms(pen *w, arena *a)
 static bool forces_start(pen *w)
 {
     for (int i = 0; i < w->n; i++)
-        w->root[i] = 1;
+        w->size.root[i] = 1;
     if (!forces_at(w, 0, w->q, w->v, false))
         return false;
     for (int i = 0; i < w->n; i++)
-        w->root[i] = sqrt(mass_diagonal(w->s) ? w->M[i] : w->M[i * w->n + i]);
+        w->size.root[i] = sqrt(mass_diagonal(w->s) ? w->M[i] : w->M[i * w->n + i]);
     system_force(w->s, w->f);
     factor_solve(&w->s->minv, w->f, w->dA);
     sizes_grow(w);
     for (int i = 0; i < w->n; i++)
         if (w->p->order[i] == 2)
-            w->speed = fmax(w->speed, w->root[i] * w->duration * fabs(w->dA[i]));
+            w->size.speed = fmax(w->size.speed, w->size.root[i] * w->size.duration * fabs(w->dA[i]));
     for (size_t i = 0; i < w->nspring; i++) {
         spring *x = &w->spring[i];
         x->vs = spring_slip(w, x->c);
@@ -528,7 +541,7 @@ static bool forces_start(pen *w)
                zero = 5e-13 * weighted(x->c->H, w->q, w->n);
         x->on = x->c->fam->f->relation == REL_BILATERAL || (*x->c->gap <= zero && push >= -x->k * zero);
     }
-    w->force = 0;
+    w->size.force = 0;
     return forces_at(w, 0, w->q, w->v, false);
 }
 
@@ -548,7 +561,7 @@ static bool pen_start(void *of, run_clock *c)
     rooms(w, c->r->a);
     system_start(w->s, w->q, w->v);
     c->r->note = system_start_note(w->s, c->r->a);
-    w->duration = c->end > 0 ? c->end : 1;
+    w->size.duration = c->end > 0 ? c->end : 1;
     if (!forces_start(w))
         return failed(w, "the mass matrix is not positive definite");
     factor_solve(&w->s->minv, w->f, w->A);
@@ -614,12 +627,12 @@ static void pen_keep(void *of, run_state *s)
 {
     pen *w = of;
     size_t n = (size_t)w->n;
-    double *all[] = { w->q, w->v, w->A, w->qmax, w->vmax };
+    double *all[] = { w->q, w->v, w->A, w->size.qmax, w->size.vmax };
     state_f64(s, "t", &w->t, 1);
     state_f64(s, "h", &w->h, 1);
-    state_f64(s, "speed", &w->speed, 1);
-    state_f64(s, "force", &w->force, 1);
-    state_f64(s, "duration", &w->duration, 1);
+    state_f64(s, "speed", &w->size.speed, 1);
+    state_f64(s, "force", &w->size.force, 1);
+    state_f64(s, "duration", &w->size.duration, 1);
     for (size_t k = 0; k < sizeof all / sizeof *all; k++)
         state_f64(s, "state", all[k], n);
     for (size_t i = 0; i < w->nspring; i++)

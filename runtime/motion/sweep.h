@@ -214,6 +214,18 @@ typedef struct sizes_seen {
     int64_t sized;       /* how often they did */
 } sizes_seen;
 
+/* Room of n numbers for one use at a time. */
+typedef struct step_room {
+    double *x1, *x2, *x3, *x4;
+    double *spread; /* 0 between uses */
+} step_room;
+
+/* The short ways of small models; NULL: the model is none for them. */
+typedef struct quick_ways {
+    struct quick *steps;          /* what sweep_quick steps with */
+    struct sample_later *samples; /* what columns are made with later */
+} quick_ways;
+
 typedef struct sweep {
     const program *p;
     const run_options *o;
@@ -227,13 +239,12 @@ typedef struct sweep {
     double t1, *q1, *v1, *f1; /* end of the trial step */
     double *M, *M1, *Mm;      /* masses now, at the end, their mean */
     double *acc;
-    bool fresh;                /* acc is that of now */
-    bool jolt;                 /* a gap held from both sides has a rate: a shock at the start */
-    bool linear;               /* a step needs no prediction */
-    uint8_t *by_end;           /* n: goes by the rate at the end of the step */
-    double *lumped;            /* n: inverse masses without coupling, that overlaps are opened by */
-    double *x1, *x2, *x3, *x4; /* n */
-    double *spread;            /* n: 0 between uses */
+    bool fresh;      /* acc is that of now */
+    bool jolt;       /* a gap held from both sides has a rate: a shock at the start */
+    bool linear;     /* a step needs no prediction */
+    uint8_t *by_end; /* n: goes by the rate at the end of the step */
+    double *lumped;  /* n: inverse masses without coupling, that overlaps are opened by */
+    step_room room;
     step_matrices matrix;
     contact_lists contacts;
     problem_at_hand hand;
@@ -243,8 +254,7 @@ typedef struct sweep {
     event_watch watch;
     step_policy policy;
     sizes_seen size;
-    struct quick *quick;        /* what sweep_quick steps with; NULL: the model is none for it */
-    struct sample_later *later; /* of such a model: what columns are made with later */
+    quick_ways quick;
 } sweep;
 
 /* ---- sweep_problem.c ---- */

@@ -126,13 +126,13 @@ static bool gauss_ahead(sweep *w)
 static bool goes_on(sweep *w, contact_state *k)
 {
     const contact *c = k->c;
-    double free = 0, left = 0, *bias = w->x2;
-    solve_with(&w->s->minv, w->f1, w->x1);
+    double free = 0, left = 0, *bias = w->room.x2;
+    solve_with(&w->s->minv, w->f1, w->room.x1);
     system_at(w->s, w->t1, w->q1, w->v1);
     contact_slip_bias(w->s, k->c, bias);
     for (int j = 0; j < c->d; j++) {
         const double *S = c->S + (size_t)j * c->n;
-        free += fabs(contact_rate(c, S, w->x1));
+        free += fabs(contact_rate(c, S, w->room.x1));
         left += fabs(contact_rate(c, S, w->acc) + bias[j]);
     }
     return left > 1e-9 * free + larger(k->tol_slip / w->h, w->hand.blur[true]);
@@ -277,10 +277,10 @@ static bool near_step(sweep *w, double h)
 {
     if (!w->contacts.near.nof)
         return true;
-    solve_with(&w->s->minv, w->f, w->x1);
+    solve_with(&w->s->minv, w->f, w->room.x1);
     for (int i = 0; i < w->n; i++)
-        w->x1[i] = w->v[i] + h * w->x1[i];
-    return sweep_near(w, h, w->x1);
+        w->room.x1[i] = w->v[i] + h * w->room.x1[i];
+    return sweep_near(w, h, w->room.x1);
 }
 
 /* A step problem that is not solved is another one over half the time: wedges that stall the solvers are
@@ -371,7 +371,7 @@ bool sweep_advance(sweep *w, double end)
         if (w->watch.stopped || w->t >= end)
             break;
     }
-    w->r->at_once += was;
+    w->r->count.at_once += was;
     w->policy.was_at_once = was;
     if (!waits)
         patience_after(w, was);

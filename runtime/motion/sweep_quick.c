@@ -87,7 +87,7 @@ void sweep_quick_new(sweep *w)
     const system_t *s = w->s;
     if (!quick_fits(w))
         return;
-    struct quick *p = w->quick = arena_make(w->a, struct quick);
+    struct quick *p = w->quick.steps = arena_make(w->a, struct quick);
     p->h = w->h;
     p->early = w->h * (1 - w->theta);
     p->late = w->h * w->theta;
@@ -100,8 +100,8 @@ void sweep_quick_new(sweep *w)
         return;
     p->drift = arena_array(w->a, double, w->n);
     for (int i = 0; i < w->n; i++)
-        w->x2[i] = w->h * ((1 - w->theta) * w->f[i] + w->theta * w->f1[i]);
-    solve_with(&s->minv, w->x2, p->drift);
+        w->room.x2[i] = w->h * ((1 - w->theta) * w->f[i] + w->theta * w->f1[i]);
+    solve_with(&s->minv, w->room.x2, p->drift);
 }
 
 /* ---- a step ---- */
@@ -264,8 +264,8 @@ COPIED bool quick_stays(sweep *w, const struct quick *p, trial o, bool grown, do
     if (!grown)
         return *gap > w->contacts.table.tol_gap[k->at];
     for (int i = 0; i < y.n; i++)
-        w->x3[i] = larger(larger(fabs(o.q1[i]), w->h * fabs(o.v1[i])), w->size.qmax[i]);
-    return *gap > gap_tolerance(k->c, w->x3);
+        w->room.x3[i] = larger(larger(fabs(o.q1[i]), w->h * fabs(o.v1[i])), w->size.qmax[i]);
+    return *gap > gap_tolerance(k->c, w->room.x3);
 }
 
 /* see sweep_driven */
@@ -328,7 +328,7 @@ COPIED bool quick_step(sweep *w, const struct quick *p, double end, int at, copy
     double q[FEW_DOFS], v[FEW_DOFS], f[FEW_DOFS], q1[FEW_DOFS], v1[FEW_DOFS], x[FEW_DOFS], mean[FEW_DOFS],
         change[FEW_DOFS], finite = 0, gap = 0;
     trial o = y.few ? (trial){ q, v, f, q1, v1, x, mean, change }
-                    : (trial){ w->q, w->v, w->f, w->q1, w->v1, w->x4, w->x2, w->x1 };
+                    : (trial){ w->q, w->v, w->f, w->q1, w->v1, w->room.x4, w->room.x2, w->room.x1 };
     if (!(fabs(end - w->t - p->h) <= 1e-9 * p->h))
         return false;
     w->t1 = w->t + p->h;
@@ -384,7 +384,7 @@ COPIED void quick_sample(sweep *w, const struct quick *p, int64_t at, copy y)
 
 COPIED void quick_steps(sweep *w, run_clock *c, int64_t count, copy y)
 {
-    struct quick *p = w->quick;
+    struct quick *p = w->quick.steps;
     double from = w->t;
     bool timed = y.few && p->times && from == clock_time(c, c->step);
     if (y.few && p->times && !timed)
@@ -408,8 +408,9 @@ COPIED void quick_steps(sweep *w, run_clock *c, int64_t count, copy y)
 /* Is the contact far enough from what may happen to it?  Then it is as it is at the start of any step. */
 static bool quick_ready(sweep *w)
 {
-    contact_state *k = w->quick ? w->quick->k : NULL;
-    if (!w->quick || w->policy.patience < MAX_AGAIN || (w->s->force_of_state && w->matrix.d_step != w->h) ||
+    contact_state *k = w->quick.steps ? w->quick.steps->k : NULL;
+    if (!w->quick.steps || w->policy.patience < MAX_AGAIN ||
+        (w->s->force_of_state && w->matrix.d_step != w->h) ||
         (k && !closed(w, k) && !(*k->c->gap > w->contacts.table.tol_gap[k->at])))
         return false;
     w->policy.again = 0;
@@ -429,8 +430,8 @@ void sweep_quick(void *of, run_clock *c, int64_t count)
     sweep *w = of;
     if (!quick_ready(w))
         return;
-    int n = w->quick->few ? w->n : 0;
-    bool steady = w->quick->drift;
+    int n = w->quick.steps->few ? w->n : 0;
+    bool steady = w->quick.steps->drift;
     if (n == 1 && steady)
         quick_steps(w, c, count, (copy){ 1, true, true });
     else if (n == 1)

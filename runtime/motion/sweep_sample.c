@@ -56,7 +56,7 @@ static void sample_contact(sweep *w, const contact_state *k, int64_t at, double 
             system_at(w->s, w->t, w->q, w->v);
             contact_rows(w->s, c, w->M, false);
         }
-        slip = contact_slip(c, w->v, w->x4);
+        slip = contact_slip(c, w->v, w->room.x4);
         show(c, c->show_force, P + a, f, r->rt + m * ns);
     }
     r->status[m] = status_of(c, closed(w, k), contact_slips(slip, k->tol_slip, k->now.held));
@@ -78,7 +78,7 @@ static void sample_contacts(sweep *w, int64_t at, double over, bool instant)
             continue;
         sample_contact(w, k, at, over, instant);
         if (k->c->fam->d)
-            show(k->c, k->c->show, w->x4, 1, r->slip + (at * r->members + k->c->member) * r->nslip);
+            show(k->c, k->c->show, w->room.x4, 1, r->slip + (at * r->members + k->c->member) * r->nslip);
     }
 }
 
@@ -122,7 +122,7 @@ static bool sample_gauss(sweep *w, double over, bool instant)
     if (w->fresh || instant)
         return w->fresh;
     sweep_forget(w, residual);
-    w->r->averaged++;
+    w->r->count.averaged++;
     for (int i = 0; i < w->n; i++)
         w->acc[i] = over * (w->v[i] - w->v1[i]);
     return true;
@@ -153,7 +153,7 @@ void sweep_sample_state(sweep *w, int64_t at)
 }
 
 /* the state is that of a sample */
-static void state_again(sweep *w, results *r, int64_t at)
+static void state_again(sweep *w, const results *r, int64_t at)
 {
     size_t first = (size_t)at * (size_t)w->n;
     w->t = r->t[at];
@@ -161,25 +161,25 @@ static void state_again(sweep *w, results *r, int64_t at)
     vec_copy(w->v, r->v + first, w->n);
 }
 
-static void later_accelerations(void *of, results *r)
+static void later_accelerations(void *of, const results *r, int64_t at, double *acc)
 {
     sweep *w = of;
     contact_state *k = w->contacts.nstate ? w->contacts.state[0] : NULL;
-    for (int64_t at = 0; at < r->samples; at++) {
-        double *acc = r->acc + (size_t)at * (size_t)w->n;
-        contact_status is = k ? k->out->status[at] : STATUS_OPEN;
-        if (is == STATUS_STICK)
-            continue;
-        state_again(w, r, at);
-        if (!(r->absent & PART_ACC))
-            vec_copy(w->f, acc, w->n);
-        if (k) {
-            w->contacts.table.closed[k->at] = is != STATUS_OPEN;
-            k->tol_slip = 0; /* it slips, by more than counted as 0 then */
-        }
-        sweep_gauss(w);
-        vec_copy(acc, w->acc, w->n);
+    const double *kept = r->absent & PART_ACC ? NULL : r->acc + (size_t)at * (size_t)w->n;
+    contact_status is = k ? k->out->status[at] : STATUS_OPEN;
+    if (is == STATUS_STICK) {
+        vec_copy(acc, kept, w->n);
+        return;
     }
+    state_again(w, r, at);
+    if (kept)
+        vec_copy(w->f, kept, w->n);
+    if (k) {
+        w->contacts.table.closed[k->at] = is != STATUS_OPEN;
+        k->tol_slip = 0; /* it slips, by more than counted as 0 then */
+    }
+    sweep_gauss(w);
+    vec_copy(acc, w->acc, w->n);
 }
 
 static void later_slips(void *of, results *r)
@@ -187,15 +187,15 @@ static void later_slips(void *of, results *r)
     sweep *w = of;
     const contact_state *k = w->contacts.nstate ? w->contacts.state[0] : NULL;
     for (int64_t at = 0; k && k->c->fam->d && at < r->samples; at++) {
-        contact_slip(k->c, r->v + (size_t)at * (size_t)w->n, w->x4);
-        show(k->c, k->c->show, w->x4, 1, k->out->slip + at * k->out->nslip);
+        contact_slip(k->c, r->v + (size_t)at * (size_t)w->n, w->room.x4);
+        show(k->c, k->c->show, w->room.x4, 1, k->out->slip + at * k->out->nslip);
     }
 }
 
 static void later_energies(void *of, const results *r, int64_t from, int n, energies *e)
 {
     sweep *w = of;
-    struct sample_later *l = w->later;
+    struct sample_later *l = w->quick.samples;
     const double *t = r->t + from, *q = r->q + (size_t)from * (size_t)w->n,
                  *v = r->v + (size_t)from * (size_t)w->n;
     sums_ahead_run(l->potential, r->param, t, q, v, n, l->potentials);
@@ -225,9 +225,9 @@ static bool never_jams(sweep *w, contact_state *k)
 const later_ops *sweep_offer_later(sweep *w)
 {
     contact_state *k = w->contacts.nstate ? w->contacts.state[0] : NULL;
-    if (!w->quick || w->s->minv.sparse || (k && !(k->out->kept && never_jams(w, k))))
+    if (!w->quick.steps || w->s->minv.sparse || (k && !(k->out->kept && never_jams(w, k))))
         return NULL;
-    struct sample_later *l = w->later = arena_make(w->a, struct sample_later);
+    struct sample_later *l = w->quick.samples = arena_make(w->a, struct sample_later);
     *l = (struct sample_later){ .ops = { .absent = PART_ENERGY | PART_SLIP,
                                          .accelerations = later_accelerations,
                                          .slips = later_slips,

@@ -70,8 +70,8 @@ static instant_t now(sweep *w)
                         .t = w->t,
                         .at = w->hand.meetings,
                         .n = w->hand.nact,
-                        .before = w->x1,
-                        .room = w->x2,
+                        .before = w->room.x1,
+                        .room = w->room.x2,
                         .of = w,
                         .pose = pose,
                         .solve = solve,
@@ -104,7 +104,7 @@ bool sweep_shock(sweep *w)
     rows_now(w);
     for (int i = 0; i < w->hand.nact; i++)
         if (w->hand.act[i]->c->fam->d)
-            w->hand.act[i]->speed = contact_slip(w->hand.act[i]->c, w->v, w->x4);
+            w->hand.act[i]->speed = contact_slip(w->hand.act[i]->c, w->v, w->room.x4);
     w->hand.known.offsets = -1;
     instant_t x = now(w);
     if (!instant_shock(&x, w->v))
@@ -233,10 +233,10 @@ bool sweep_rates(sweep *w)
     if (!w->s->force_constant || w->t == 0)
         system_force(w->s, w->f);
     if (w->s->first_order) {
-        factor_solve(&w->s->minv, w->f, w->x1);
+        factor_solve(&w->s->minv, w->f, w->room.x1);
         for (int i = 0; i < w->n; i++)
             if (w->p->order[i] == 1)
-                w->v[i] = w->x1[i];
+                w->v[i] = w->room.x1[i];
         system_force(w->s, w->f);
     }
     w->fresh = false;

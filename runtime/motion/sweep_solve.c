@@ -41,10 +41,10 @@ void sweep_columns(sweep *w, const contact_state *k, const double *H, const doub
             continue;
         }
         for (int i = 0; i < c->n; i++)
-            w->spread[c->dof[i]] += row[i];
-        factor_solve(f, w->spread, g);
+            w->room.spread[c->dof[i]] += row[i];
+        factor_solve(f, w->room.spread, g);
         for (int i = 0; i < c->n; i++)
-            w->spread[c->dof[i]] = 0;
+            w->room.spread[c->dof[i]] = 0;
     }
 }
 
@@ -55,14 +55,14 @@ static const double *column_spread(sweep *w, const contact_state *l, const colum
     if (!G->local)
         return g;
     for (int i = 0; i < G->n; i++)
-        w->spread[l->c->dof[i]] += g[i];
-    return w->spread;
+        w->room.spread[l->c->dof[i]] += g[i];
+    return w->room.spread;
 }
 
 static void column_done(sweep *w, const contact_state *l, const column *G)
 {
     for (int i = 0; G->local && i < G->n; i++)
-        w->spread[l->c->dof[i]] = 0;
+        w->room.spread[l->c->dof[i]] = 0;
 }
 
 /* columns of a contact, kept while nothing in them changes */
@@ -140,7 +140,7 @@ void sweep_react(const sweep *w, double *x, bool mass)
         react_alone(l, column_of(l, mass), w->hand.rr + l->row, x);
         return;
     }
-    double *change = w->spread, *size = w->size.sizes;
+    double *change = w->room.spread, *size = w->size.sizes;
     for (int k = 0; k < w->n; k++)
         size[k] = fabs(x[k]);
     for (int i = 0; i < w->hand.nact; i++) {
@@ -395,7 +395,7 @@ static bool solve_list(sweep *w, bool mass, double *x)
     vec_copy(w->hand.rr, l->r, l->rows);
     w->hand.pr.iterations = (int)p->iterations;
     w->hand.blur[mass] = list_blur(w, l);
-    w->r->swept += p->swept;
+    w->r->count.swept += p->swept;
     w->hand.pr.residual = p->residual;
     w->hand.pr.worst = p->worst;
     w->hand.pr.solver = p->solver;
@@ -511,8 +511,8 @@ bool sweep_solve(sweep *w, bool mass, double *x, double t)
     if (w->policy.whole)
         no_rounding(w, x);
     bool ok = solve_by(w, mass, x);
-    r->solver_iterations += w->hand.pr.iterations;
-    r->branch_choices += w->hand.pr.choices;
+    r->count.solver_iterations += w->hand.pr.iterations;
+    r->count.branch_choices += w->hand.pr.choices;
     if (w->hand.pr.n > 1 || !r->solver)
         r->solver = w->hand.pr.solver;
     if (!ok)

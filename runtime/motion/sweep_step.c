@@ -50,7 +50,7 @@ static bool step_matrix(sweep *w, double h, const double *M)
 static void step_defect(sweep *w, double h, const double *M, double *out)
 {
     int n = w->n;
-    double *dv = w->x2, *mdv = w->x3, th = w->theta;
+    double *dv = w->room.x2, *mdv = w->room.x3, th = w->theta;
     for (int i = 0; i < n; i++)
         dv[i] = w->v1[i] - w->v[i];
     mass_times(w->s, M, dv, mdv);
@@ -101,7 +101,7 @@ static void rows_before(sweep *w)
         for (int j = 0; j < c->d; j++)
             k->s0m[j] = c->s0[j];
         if (c->fam->f->mu_of_speed)
-            k->speed = contact_slip(c, w->v, w->x4);
+            k->speed = contact_slip(c, w->v, w->room.x4);
         if (!contact_slips(k->speed, k->tol_slip, k->now.held))
             k->speed = 0;
         if (!k->still) {
@@ -197,12 +197,12 @@ void sweep_force_follows(sweep *w, const double *q, const double *v)
     int n = w->n;
     bool rates = w->s->force_dv.n > 0;
     for (int j = 0; j < n; j++) {
-        w->x2[j] = w->q1[j] - q[j];
-        w->x3[j] = w->v1[j] - v[j];
+        w->room.x2[j] = w->q1[j] - q[j];
+        w->room.x3[j] = w->v1[j] - v[j];
     }
-    matrix_times_add(&w->s->step_shape, w->matrix.Fq, w->x2, w->f1);
+    matrix_times_add(&w->s->step_shape, w->matrix.Fq, w->room.x2, w->f1);
     if (rates)
-        matrix_times_add(&w->s->step_shape, w->matrix.Fv, w->x3, w->f1);
+        matrix_times_add(&w->s->step_shape, w->matrix.Fv, w->room.x3, w->f1);
 }
 
 /* masses at the end of the step, and the mean that acts over it */
@@ -276,11 +276,11 @@ static bool put_back(sweep *w, bool *moved)
             if (w->putting.back_mean)
                 mean_row(k->H0, k->c->H, k->Hm, k->c->n);
         }
-        vec_copy(w->x4, w->q1, w->n);
+        vec_copy(w->room.x4, w->q1, w->n);
         sweep_shortest(w, m, gap, w->q1);
         if (flat(w, m))
             for (int i = 0; i < w->n; i++)
-                w->account.opened += w->f1[i] * (w->q1[i] - w->x4[i]);
+                w->account.opened += w->f1[i] * (w->q1[i] - w->room.x4[i]);
     }
     return true;
 }
@@ -321,10 +321,10 @@ static bool step_free(sweep *w, double h, bool first, double *v)
     if (first && !step_matrix(w, h, M))
         return false;
     rows_after(w, s->mass_constant ? w->M : w->M1);
-    step_defect(w, h, M, w->x2);
-    solve_with(w->matrix.dinv, w->x2, w->x1);
+    step_defect(w, h, M, w->room.x2);
+    solve_with(w->matrix.dinv, w->room.x2, w->room.x1);
     for (int i = 0; i < n; i++)
-        v[i] = w->v1[i] + w->x1[i];
+        v[i] = w->v1[i] + w->room.x1[i];
     return true;
 }
 
@@ -339,7 +339,7 @@ static bool not_finite(sweep *w)
 static bool step_newton(sweep *w, double h)
 {
     int n = w->n, most = 40;
-    double *v = w->x4, change, size, before = INFINITY, mark = INFINITY;
+    double *v = w->room.x4, change, size, before = INFINITY, mark = INFINITY;
     vec_copy(w->v1, w->v, n);
     vec_axpy(w->v1, h, w->acc, n);
     for (int it = 0;; it++) {
@@ -393,31 +393,31 @@ static bool step_linear(sweep *w, double h)
     rows_after(w, w->M);
     if (s->first_order) {
         vec_copy(w->v1, w->v, n);
-        step_defect(w, h, w->M, w->x2);
+        step_defect(w, h, w->M, w->room.x2);
     } else
         for (int i = 0; i < n; i++)
-            w->x2[i] = h * ((1 - w->theta) * w->f[i] + w->theta * w->f1[i]);
-    solve_with(w->matrix.dinv, w->x2, w->x1);
+            w->room.x2[i] = h * ((1 - w->theta) * w->f[i] + w->theta * w->f1[i]);
+    solve_with(w->matrix.dinv, w->room.x2, w->room.x1);
     for (int i = 0; i < n; i++)
-        v[i] = w->v[i] + w->x1[i];
+        v[i] = w->v[i] + w->room.x1[i];
     if (w->hand.nact && !step_contacts(w, h, v))
         return false;
     if (s->force_of_state)
-        vec_copy(w->x4, w->q1, n);
+        vec_copy(w->room.x4, w->q1, n);
     for (int i = 0; i < n; i++) {
         w->q1[i] = w->q[i] + (a * w->v[i] + b * v[i]);
         finite += 0 * v[i];
     }
     if (s->force_of_state)
-        sweep_force_follows(w, w->x4, w->v);
+        sweep_force_follows(w, w->room.x4, w->v);
     return finite == 0 ? step_end(w, h, true) : not_finite(w);
 }
 
 bool sweep_free(sweep *w, double h)
 {
-    solve_with(&w->s->minv, w->f, w->x1);
+    solve_with(&w->s->minv, w->f, w->room.x1);
     for (int i = 0; i < w->n; i++)
-        w->v1[i] = w->v[i] + h * w->x1[i];
+        w->v1[i] = w->v[i] + h * w->room.x1[i];
     return true;
 }
 
@@ -489,7 +489,7 @@ static double mean_rate(const sweep *w, const contact_state *k, int j, double *s
    moves works. */
 static void account(sweep *w, double h)
 {
-    double *way = w->account.opened != 0 ? w->x1 : NULL;
+    double *way = w->account.opened != 0 ? w->room.x1 : NULL;
     for (int i = 0; way && i < w->n; i++)
         way[i] = w->q1[i] - w->q[i];
     w->account.books->work += sweep_driven(w, h, way);

@@ -219,7 +219,7 @@ static void go_by_end(sweep *w, const contact *c)
         if (!takes_part(c, k))
             continue;
         w->by_end[dof] = 1;
-        w->x1[dof] = w->v1[dof];
+        w->room.x1[dof] = w->v1[dof];
     }
 }
 
@@ -260,11 +260,11 @@ static void no_gain(sweep *w)
     for (int i = 0; i < w->hand.nact && !may; i++)
         may = pushes_open(w, i) && (w->hand.cone[i].d || w->hand.act[i]->c->e > 0 || w->hand.act[i]->un > 0);
     for (int i = 0; i < w->n; i++)
-        w->x1[i] = way_rate(w, i);
+        w->room.x1[i] = way_rate(w, i);
     for (bool more = may; more;) {
         more = false;
         for (int i = 0; i < w->hand.nact; i++) {
-            if (!pushes_open(w, i) || !gains(w, w->hand.act[i], w->x1))
+            if (!pushes_open(w, i) || !gains(w, w->hand.act[i], w->room.x1))
                 continue;
             go_by_end(w, w->hand.act[i]->c);
             more = true;
@@ -396,7 +396,7 @@ static void open_overlaps(sweep *w)
     enum { SWEEPS = 300 };
     arena_pos mark = arena_mark(w->scratch);
     opening o = opening_new(w, w->scratch);
-    double before = 0, *move = w->x1;
+    double before = 0, *move = w->room.x1;
     memset(move, 0, (size_t)w->n * sizeof *move);
     for (int i = 0, c = 0; i < w->hand.nact; i++)
         if (w->hand.act[i]->normal)
@@ -435,7 +435,7 @@ static bool reacts(const sweep *w, int i)
  * What contacts gain in the step; *to_surfaces: given to those that move. */
 static double contacts_gain(sweep *w, double *to_surfaces)
 {
-    double gain = 0, given = 0, *rate = w->x1, *dv = w->x2, *mdv = w->x3;
+    double gain = 0, given = 0, *rate = w->room.x1, *dv = w->room.x2, *mdv = w->room.x3;
     for (int i = 0; i < w->n; i++) {
         rate[i] = way_rate(w, i);
         dv[i] = w->v1[i] - w->v[i];
@@ -464,7 +464,7 @@ static double contacts_gain(sweep *w, double *to_surfaces)
 /* contacts that push overlaps open lift what they lost before */
 void sweep_whole_account(sweep *w, double h)
 {
-    double given = w->account.given, gain = w->account.gain, *way = w->x1;
+    double given = w->account.given, gain = w->account.gain, *way = w->room.x1;
     if (!w->account.gain_known)
         gain = contacts_gain(w, &given);
     for (int i = 0; i < w->n; i++)

@@ -58,8 +58,8 @@ double rod_distance(rod_work *w, const double *pos, const double *rot)
     double *d = arena_array(w->tmp, double, w->ndof), *weight = weights_of(w);
     for (int i = 0; i < w->N; i++) {
         for (int k = 0; k < 3; k++)
-            d[6 * i + k] = w->pos[3 * i + k] - pos[3 * i + k];
-        quat_log(rot + 4 * i, w->rot + 4 * i, d + 6 * i + 3);
+            d[6 * i + k] = w->state.pos[3 * i + k] - pos[3 * i + k];
+        quat_log(rot + 4 * i, w->state.rot + 4 * i, d + 6 * i + 3);
     }
     double size = sqrt(inner(weight, w->ndof, d, d));
     arena_release(w->tmp, mark);
@@ -190,7 +190,7 @@ static bool arc_tangent(arc *a)
 static bool arc_lead(arc *a, double ds)
 {
     rod_work *w = a->w;
-    state_copy(w, w->pos, w->rot, a->pos0, a->rot0);
+    state_copy(w, w->state.pos, w->state.rot, a->pos0, a->rot0);
     for (int i = 0; i < w->ndof; i++)
         w->dx[i] = ds * a->dir0[i];
     if (rod_part_of(w, 0, 1, false) < 1)
@@ -215,7 +215,7 @@ static int arc_to(arc *a, double ds)
 /* the next step begins here */
 static void arc_here(arc *a)
 {
-    state_copy(a->w, a->pos0, a->rot0, a->w->pos, a->w->rot);
+    state_copy(a->w, a->pos0, a->rot0, a->w->state.pos, a->w->state.rot);
     if (a->w->contact)
         contacts_keep_arc(a->w, 1);
     memcpy(a->dir0, a->dir, (size_t)a->w->ndof * sizeof *a->dir);
@@ -407,7 +407,7 @@ bool rod_arc(rod_work *w, rod_path *p, double from, double goal, double end, boo
     int limits = 0, modes = p->modes;
     bool back = false;
     arc a;
-    state_copy(w, pos, rot, w->pos, w->rot);
+    state_copy(w, pos, rot, w->state.pos, w->state.rot);
     if (w->contact) {
         contacts_keep_arc(w, 0);
         contacts_stiffen(w, !w->ro->penalty);
@@ -446,7 +446,7 @@ bool rod_arc(rod_work *w, rod_path *p, double from, double goal, double end, boo
     if (back)
         *to = a.t;
     else {
-        state_copy(w, w->pos, w->rot, pos, rot);
+        state_copy(w, w->state.pos, w->state.rot, pos, rot);
         p->modes = modes;
         if (w->contact)
             contacts_back_arc(w, 0);

@@ -344,7 +344,8 @@ static void quats_continuous(double *q, int n)
 /* frames along a line with the tangents T */
 static void shape_frames(rod_work *w, const rod_mesh *m, const double *T)
 {
-    double *x = w->pos + 3 * m->first, *q = w->rot + 4 * m->first, d1[3], e3[3] = { 0, 0, 1 }, q0[4], R[9];
+    double *x = w->state.pos + 3 * m->first, *q = w->state.rot + 4 * m->first, d1[3], e3[3] = { 0, 0, 1 },
+           q0[4], R[9];
     quat_between(e3, T, q0);
     quat_matrix(q0, R);
     for (int k = 0; k < 3; k++)
@@ -368,7 +369,7 @@ static bool shape_points(rod_work *w, int rod)
                         "the line through the points of rod '%s' is %.6g long, and its length is %.6g",
                         m->spec->name, L, m->length);
     for (int i = 0; i < m->nn; i++)
-        rod_spline_at(c, m->s[i] * L / m->length, w->pos + 3 * (m->first + i), T + 3 * i);
+        rod_spline_at(c, m->s[i] * L / m->length, w->state.pos + 3 * (m->first + i), T + 3 * i);
     shape_frames(w, m, T);
     return true;
 }
@@ -376,7 +377,7 @@ static bool shape_points(rod_work *w, int rod)
 static bool shape_curve(rod_work *w, int rod)
 {
     rod_mesh *m = &w->mesh[rod];
-    double *x = w->pos + 3 * m->first, *T = arena_array(w->tmp, double, 3 * m->nn);
+    double *x = w->state.pos + 3 * m->first, *T = arena_array(w->tmp, double, 3 * m->nn);
     for (int i = 0; i < m->nn; i++) {
         double *t = T + 3 * i, n;
         shape_point(w, rod, m->s[i], x + 3 * i);
@@ -399,7 +400,7 @@ static void shape_integrate(rod_work *w, int rod)
 {
     enum { SUB = 8 };
     rod_mesh *m = &w->mesh[rod];
-    double *x = w->pos + 3 * m->first, *q = w->rot + 4 * m->first;
+    double *x = w->state.pos + 3 * m->first, *q = w->state.rot + 4 * m->first;
     memset(x, 0, 3 * sizeof *x);
     q[0] = 1;
     q[1] = q[2] = q[3] = 0;
@@ -437,7 +438,7 @@ static void turn_to_axis(rod_work *w, int rod, const rod_load *l)
     double s, at[4], R[9], a[3], b[3], turn[4], y[4];
     rod_eval(w, &l->s, 0, rod, 0, &s);
     rod_eval(w, &l->value, 0, rod, 0, b);
-    rod_at(m, w->pos, w->rot, s, NULL, at);
+    rod_at(m, w->state.pos, w->state.rot, s, NULL, at);
     quat_matrix(at, R);
     double n = norm3(b);
     for (int k = 0; k < 3; k++) {
@@ -450,10 +451,10 @@ static void turn_to_axis(rod_work *w, int rod, const rod_load *l)
     quat_matrix(turn, R);
     for (int i = m->first; i < m->first + m->nn; i++) {
         for (int k = 0; k < 3; k++)
-            y[k] = dot3(R + 3 * k, w->pos + 3 * i);
-        memcpy(w->pos + 3 * i, y, 3 * sizeof *y);
-        quat_mul(turn, w->rot + 4 * i, y);
-        memcpy(w->rot + 4 * i, y, sizeof y);
+            y[k] = dot3(R + 3 * k, w->state.pos + 3 * i);
+        memcpy(w->state.pos + 3 * i, y, 3 * sizeof *y);
+        quat_mul(turn, w->state.rot + 4 * i, y);
+        memcpy(w->state.rot + 4 * i, y, sizeof y);
     }
 }
 
@@ -461,7 +462,7 @@ static void turn_to_axis(rod_work *w, int rod, const rod_load *l)
 static void place_rod(rod_work *w, int rod)
 {
     rod_mesh *m = &w->mesh[rod];
-    double *x = w->pos + 3 * m->first, *q = w->rot + 4 * m->first, R[9], s;
+    double *x = w->state.pos + 3 * m->first, *q = w->state.rot + 4 * m->first, R[9], s;
     const rod_load *frame = NULL, *place = NULL, *axis = NULL;
     for (int i = w->rp->nload - 1; i >= 0; i--) {
         const rod_load *l = &w->rp->load[i];
@@ -478,7 +479,7 @@ static void place_rod(rod_work *w, int rod)
         double F[9], goal[4], at[4], turn[4] = { 1, 0, 0, 0 }, a[3], b[3], back[4], tmp[4];
         rod_eval(w, &frame->s, 0, rod, 0, &s);
         rod_eval(w, &frame->value, 0, rod, 0, F);
-        rod_at(m, w->pos, w->rot, s, NULL, at);
+        rod_at(m, w->state.pos, w->state.rot, s, NULL, at);
         quat_of_matrix(F, goal);
         bool rigid = m->spec->shape == SHAPE_STRAIGHT || m->spec->curvature.tape.nout;
         quat_matrix(at, R);
@@ -500,7 +501,7 @@ static void place_rod(rod_work *w, int rod)
             quat_mul(turn, q + 4 * i, tmp);
             memcpy(q + 4 * i, tmp, sizeof tmp);
         }
-        rod_at(m, w->pos, w->rot, s, NULL, at); /* what is left is a roll */
+        rod_at(m, w->state.pos, w->state.rot, s, NULL, at); /* what is left is a roll */
         memcpy(back, at, sizeof back);
         double th[3];
         quat_log(at, goal, th);
@@ -514,7 +515,7 @@ static void place_rod(rod_work *w, int rod)
         double want[3], have[3];
         rod_eval(w, &place->s, 0, rod, 0, &s);
         rod_eval(w, &place->value, 0, rod, 0, want);
-        rod_at(m, w->pos, w->rot, s, have, NULL);
+        rod_at(m, w->state.pos, w->state.rot, s, have, NULL);
         for (int i = 0; i < m->nn; i++)
             for (int k = 0; k < 3; k++)
                 x[3 * i + k] += want[k] - have[k];
@@ -569,7 +570,7 @@ static bool shape(rod_work *w, int rod)
     else if (m->spec->shape == SHAPE_POINTS ? !shape_points(w, rod) : !shape_curve(w, rod))
         return false;
     place_rod(w, rod);
-    rod_reference(m, w->pos, w->rot);
+    rod_reference(m, w->state.pos, w->state.rot);
     return curvature_fits(w, rod);
 }
 
@@ -585,28 +586,28 @@ static int node_at(const rod_mesh *m, double s)
 
 static void hold_add(rod_work *w, const rod_load *l, int node)
 {
-    rod_hold *h = &w->hold[w->nhold++];
+    rod_hold *h = &w->ends.hold[w->ends.nhold++];
     static const int first[] = { [LOAD_POSITION] = 0, [LOAD_FRAME] = 3, [LOAD_AXIS] = 3, [LOAD_ROLL] = 5 },
                      count[] = { [LOAD_POSITION] = 3, [LOAD_FRAME] = 3, [LOAD_AXIS] = 2, [LOAD_ROLL] = 1 };
     double R[9];
     *h = (rod_hold){ .load = l, .node = node };
     if (l->what == LOAD_POSITION)
-        memcpy(h->start, w->pos + 3 * node, 3 * sizeof(double));
+        memcpy(h->start, w->state.pos + 3 * node, 3 * sizeof(double));
     else
-        memcpy(h->start, w->rot + 4 * node, 4 * sizeof(double));
-    quat_matrix(w->rot + 4 * node, R);
+        memcpy(h->start, w->state.rot + 4 * node, 4 * sizeof(double));
+    quat_matrix(w->state.rot + 4 * node, R);
     for (int k = 0; l->what == LOAD_AXIS && k < 3; k++)
         h->start[k] = R[3 * k + 2];
     for (int k = 0; k < count[l->what]; k++)
-        w->held[6 * node + first[l->what] + k] = 1;
-    if (l->what == LOAD_ROLL && !w->tilt)
-        w->tilt = arena_array(w->a, double, 2 * w->N);
+        w->ends.held[6 * node + first[l->what] + k] = 1;
+    if (l->what == LOAD_ROLL && !w->ends.tilt)
+        w->ends.tilt = arena_array(w->a, double, 2 * w->N);
 }
 
 static void supports(rod_work *w)
 {
-    w->hold = arena_array(w->a, rod_hold, w->rp->nload);
-    w->push = arena_array(w->a, rod_push, w->rp->nload);
+    w->ends.hold = arena_array(w->a, rod_hold, w->rp->nload);
+    w->ends.push = arena_array(w->a, rod_push, w->rp->nload);
     for (int i = 0; i < w->rp->nload; i++) {
         const rod_load *l = &w->rp->load[i];
         double s;
@@ -615,7 +616,7 @@ static void supports(rod_work *w)
         if (l->what < LOAD_MOMENT)
             hold_add(w, l, node);
         else
-            w->push[w->npush++] = (rod_push){ l, l->point ? node : -1 };
+            w->ends.push[w->ends.npush++] = (rod_push){ l, l->point ? node : -1 };
         w->moments = w->lasting = w->lasting || l->what == LOAD_MOMENT || l->follower;
     }
 }
@@ -659,18 +660,18 @@ bool rod_build(rod_work *w)
         if (!section(w, i) || !mesh(w, i))
             return false;
     w->ndof = 6 * w->N;
-    w->pos = arena_array(w->a, double, 3 * w->N);
-    w->rot = arena_array(w->a, double, 4 * w->N);
-    w->pos0 = arena_array(w->a, double, 3 * w->N);
-    w->rot0 = arena_array(w->a, double, 4 * w->N);
-    w->pos1 = arena_array(w->a, double, 3 * w->N);
-    w->rot1 = arena_array(w->a, double, 4 * w->N);
+    w->state.pos = arena_array(w->a, double, 3 * w->N);
+    w->state.rot = arena_array(w->a, double, 4 * w->N);
+    w->state.pos0 = arena_array(w->a, double, 3 * w->N);
+    w->state.rot0 = arena_array(w->a, double, 4 * w->N);
+    w->state.pos1 = arena_array(w->a, double, 3 * w->N);
+    w->state.rot1 = arena_array(w->a, double, 4 * w->N);
     w->res = arena_array(w->a, double, w->ndof);
     w->dx = arena_array(w->a, double, w->ndof);
     w->way = arena_array(w->a, double, w->ndof);
-    w->linked = arena_array(w->a, double, 3 * w->N);
+    w->state.linked = arena_array(w->a, double, 3 * w->N);
     w->given = arena_array(w->a, double, 6 * w->N);
-    w->held = arena_array(w->a, uint8_t, w->ndof);
+    w->ends.held = arena_array(w->a, uint8_t, w->ndof);
     bool bent = false;
     for (int i = 0; i < n; i++) {
         if (!shape(w, i))
@@ -698,17 +699,17 @@ bool rod_supported(rod_work *w)
     for (int rod = 0; rod < w->rp->nrod; rod++) {
         const rod_mesh *m = &w->mesh[rod];
         double row[64][6], L = m->length;
-        const double *c = w->pos + 3 * m->first;
+        const double *c = w->state.pos + 3 * m->first;
         int n = 0, rank = 0, lead[6], free = -1;
         bool used[6] = { false };
-        for (int i = 0; i < w->nhold && n + 3 <= 64; i++) {
-            const rod_hold *h = &w->hold[i];
+        for (int i = 0; i < w->ends.nhold && n + 3 <= 64; i++) {
+            const rod_hold *h = &w->ends.hold[i];
             if (h->load->rod != rod)
                 continue;
-            const double *x = w->pos + 3 * h->node;
+            const double *x = w->state.pos + 3 * h->node;
             double d[3] = { (x[0] - c[0]) / L, (x[1] - c[1]) / L, (x[2] - c[2]) / L };
             double R[9];
-            quat_matrix(w->rot + 4 * h->node, R);
+            quat_matrix(w->state.rot + 4 * h->node, R);
             int from = h->load->what == LOAD_ROLL ? 2 : 0, to = h->load->what == LOAD_AXIS ? 2 : 3;
             for (int k = from; k < to; k++, n++) {
                 memset(row[n], 0, sizeof row[n]);

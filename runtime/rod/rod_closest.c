@@ -164,7 +164,7 @@ double body_normal(const rod_work *w, const touch *c, const double *p, double *N
 static void body_project(const rod_work *w, touch *c)
 {
     double p[3];
-    slave_point(w, c, c->y, w->pos, p);
+    slave_point(w, c, c->y, w->state.pos, p);
     c->far = body_normal(w, c, p, c->N);
     c->gap = c->far - w->contact->clear[c->pair] - w->contact->skin[c->pair];
 }
@@ -177,8 +177,9 @@ bool touch_project(const rod_work *w, touch *c)
         return true;
     }
     near_at n;
-    bool found = closest(slave_of(w, c), &w->mesh[c->rod], w->pos, c, &c->y, &c->x, &c->fixed, &c->clipped);
-    near_of(slave_of(w, c), &w->mesh[c->rod], w->pos, c->y, c->x, &n);
+    bool found = closest(slave_of(w, c), &w->mesh[c->rod], w->state.pos, c, &c->y, &c->x, &c->fixed,
+                         &c->clipped);
+    near_of(slave_of(w, c), &w->mesh[c->rod], w->state.pos, c->y, c->x, &n);
     for (int i = 0; i < 3; i++)
         c->N[i] = n.D[i] / n.far;
     c->far = n.far;
@@ -242,7 +243,7 @@ void touch_centre(const rod_work *w, touch *c)
     if (c->rod < 0)
         return;
     c->mid = c->y;
-    flatness(slave_of(w, c), &w->mesh[c->rod], w->pos, c, c->y, c->x);
+    flatness(slave_of(w, c), &w->mesh[c->rod], w->state.pos, c, c->y, c->x);
 }
 
 /* a pair that is new: from the node, then from where the distance is least */
@@ -252,7 +253,7 @@ bool touch_place(const rod_work *w, touch *c)
     c->eps = pinned(slave_of(w, c));
     if (!touch_project(w, c))
         return false;
-    flatness(slave_of(w, c), &w->mesh[c->rod], w->pos, c, c->y, c->x);
+    flatness(slave_of(w, c), &w->mesh[c->rod], w->state.pos, c, c->y, c->x);
     return touch_project(w, c);
 }
 
@@ -303,7 +304,7 @@ void other_matrix(const rod_work *w, const touch *c, double *R)
     if (c->rod < 0)
         memcpy(R, one, sizeof one);
     else
-        quat_matrix(w->rot + 4 * c->other, R);
+        quat_matrix(w->state.rot + 4 * c->other, R);
 }
 
 /* the place on the other side that the slip is measured from, without the turn of its section */
@@ -314,5 +315,5 @@ void other_place(const rod_work *w, const touch *c, double *q)
     if (c->rod < 0)
         return;
     row_at(&w->mesh[c->rod], c->x0, &r);
-    row_sum(&w->mesh[c->rod], &r, r.w, w->pos, q);
+    row_sum(&w->mesh[c->rod], &r, r.w, w->state.pos, q);
 }

@@ -38,7 +38,7 @@ static void place_freedom(const rod_work *w, const rod_mesh *m, double x, double
     row_at(m, x, &r);
     for (int i = 0; i < r.n; i++) {
         *all += r.w[i] * r.w[i];
-        if (!w->held[6 * (m->first + r.first + i)])
+        if (!w->ends.held[6 * (m->first + r.first + i)])
             *free += r.w[i] * r.w[i];
     }
 }
@@ -68,7 +68,7 @@ static void touch_add(rod_work *w, int pair, int node, int j)
         return;
     if (touch_held(w, &c))
         return;
-    touch_start(w, &c, w->pos0, w->rot0);
+    touch_start(w, &c, w->state.pos0, w->state.rot0);
     if (touch_known(k, pair, c.y0, c.x0, APART))
         return;
     *vec_push(w->a, &k->list) = c;
@@ -114,7 +114,7 @@ static void find_body(rod_work *w, int pair)
         touch_project(w, &c);
         if (c.gap > 2 * a->radius || touch_known(k, pair, c.y, 0, apart) || touch_held(w, &c))
             continue;
-        touch_start(w, &c, w->pos0, w->rot0);
+        touch_start(w, &c, w->state.pos0, w->state.rot0);
         *vec_push(w->a, &k->list) = c;
     }
 }
@@ -188,7 +188,7 @@ static void find_pair(rod_work *w, int pair)
         return;
     }
     const rod_mesh *a = &w->mesh[p->a], *b = &w->mesh[p->b];
-    const double *xa = w->pos + 3 * a->first, *xb = w->pos + 3 * b->first;
+    const double *xa = w->state.pos + 3 * a->first, *xb = w->state.pos + 3 * b->first;
     double reach = 1.5 * k->clear[pair] + widest(b);
     fill_cells(k, b, xb, reach);
     for (int i = 0; i < a->nn; i++) {
@@ -218,9 +218,9 @@ static double room_of(const rod_work *w, int pair)
     double clear = k->clear[pair],
            size = clear + 4 * fmax(fmax(widest(a), widest(b)), 3.2 * fmin(a->radius, b->radius)), part = 1,
            least = 0.8 * fmin(a->radius, b->radius);
-    fill_cells(k, b, w->pos + 3 * b->first, size);
+    fill_cells(k, b, w->state.pos + 3 * b->first, size);
     for (int i = 0; i < a->nn; i++) {
-        const double *x = w->pos + 3 * (a->first + i), *u = w->dx + 6 * (a->first + i);
+        const double *x = w->state.pos + 3 * (a->first + i), *u = w->dx + 6 * (a->first + i);
         part = fmin(part, 0.25 * (size - clear) / norm3(u));
         for (int n = 0; n < 27; n++)
             for (int j = k->head[cell_of(k, x, size, n % 3 - 1, n / 3 % 3 - 1, n / 9 - 1)]; j >= 0;
@@ -228,7 +228,7 @@ static double room_of(const rod_work *w, int pair)
                 if (p->a == p->b && a->s[i] - b->s[j] < M_PI * a->radius)
                     continue;
                 double way = sqrt(far2(u, w->dx + 6 * (b->first + j))),
-                       far = sqrt(far2(x, w->pos + 3 * (b->first + j)));
+                       far = sqrt(far2(x, w->state.pos + 3 * (b->first + j)));
                 part = fmin(part,
                             fmax(least, 0.5 * (far - clear - piece_length(a, i) - piece_length(b, j))) / way);
             }
@@ -285,7 +285,7 @@ static bool looked(rod_work *w)
     for (int i = 0; i < w->rp->npair; i++)
         reach = fmin(reach, 0.25 * w->mesh[w->rp->pair[i].a].radius);
     for (int i = 0; i < w->N; i++)
-        most = fmax(most, far2(w->pos + 3 * i, k->seen + 3 * i));
+        most = fmax(most, far2(w->state.pos + 3 * i, k->seen + 3 * i));
     return most < reach * reach;
 }
 
@@ -295,7 +295,7 @@ void contacts_find(rod_work *w)
     tidy(w);
     if (looked(w))
         return;
-    memcpy(k->seen, w->pos, (size_t)(3 * w->N) * sizeof *k->seen);
+    memcpy(k->seen, w->state.pos, (size_t)(3 * w->N) * sizeof *k->seen);
     for (int i = 0; i < w->rp->npair; i++)
         find_pair(w, i);
 }
@@ -407,8 +407,8 @@ bool contacts_start(rod_work *w)
                                 k->mu[i]);
         }
     }
-    memcpy(w->pos0, w->pos, (size_t)(3 * w->N) * sizeof *w->pos);
-    memcpy(w->rot0, w->rot, (size_t)(4 * w->N) * sizeof *w->rot);
+    memcpy(w->state.pos0, w->state.pos, (size_t)(3 * w->N) * sizeof *w->state.pos);
+    memcpy(w->state.rot0, w->state.rot, (size_t)(4 * w->N) * sizeof *w->state.rot);
     contacts_find(w);
     const touch *c = NULL;
     for (size_t i = 0; i < k->list.n; i++)
@@ -452,9 +452,9 @@ void contacts_carry(rod_work *w)
 /* slip is measured from here */
 static void start_here(rod_work *w)
 {
-    state_copy(w, w->pos0, w->rot0, w->pos, w->rot);
+    state_copy(w, w->state.pos0, w->state.rot0, w->state.pos, w->state.rot);
     for (size_t i = 0; i < w->contact->list.n; i++)
-        touch_start(w, &w->contact->list.at[i], w->pos, w->rot);
+        touch_start(w, &w->contact->list.at[i], w->state.pos, w->state.rot);
 }
 
 /* how far the lines of a pair of rods come closer than where they are held */
@@ -475,7 +475,7 @@ static const double SPARE = 1.4, SPOILED = 50;
 void contacts_step(rod_work *w)
 {
     rod_contacts *k = w->contact;
-    state_copy(w, w->pos0, w->rot0, w->pos, w->rot);
+    state_copy(w, w->state.pos0, w->state.rot0, w->state.pos, w->state.rot);
     for (int i = 0; i < w->rp->npair; i++) {
         double d = k->skin[i] > 0 ? SPARE * sag(w, i) : 0;
         if (k->skin[i] > SPOILED * d)
@@ -589,7 +589,7 @@ static bool fill(rod_work *w)
             touch_known(k, at.pair, at.y, at.x, 1) || touch_held(w, &at))
             continue;
         touch c = { .pair = at.pair, .rod = at.rod, .x = at.x, .y = at.y, .ds = at.ds };
-        touch_start(w, &c, w->pos0, w->rot0);
+        touch_start(w, &c, w->state.pos0, w->state.rot0);
         if (touch_known(k, c.pair, c.y0, c.x0, 1))
             continue;
         touch_centre(w, &c);
@@ -750,9 +750,9 @@ void contacts_back_flow(rod_work *w)
 static double lost(const rod_work *w, const touch *c)
 {
     double p[3], q[3], Ri[9], Rj[9], sum = 0;
-    slave_point(w, c, c->y0, w->pos, p);
+    slave_point(w, c, c->y0, w->state.pos, p);
     other_place(w, c, q);
-    quat_matrix(w->rot + 4 * c->node, Ri);
+    quat_matrix(w->state.rot + 4 * c->node, Ri);
     other_matrix(w, c, Rj);
     for (int i = 0; i < 3; i++)
         sum -= c->ft[i] * (p[i] + dot3(Ri + 3 * i, c->a) - q[i] - dot3(Rj + 3 * i, c->rho));
@@ -846,7 +846,7 @@ void contacts_result(rod_work *w, rod_result *x)
         for (int k2 = 0; k2 < 3; k2++)
             t->ft[k2] = c->ft[k2] * by;
         memcpy(t->N, c->N, sizeof t->N);
-        slave_point(w, c, c->y, w->pos, t->x);
+        slave_point(w, c, c->y, w->state.pos, t->x);
         for (int i2 = 0; i2 < 3; i2++)
             t->x[i2] -= a->radius * c->N[i2];
     }

@@ -93,7 +93,7 @@ static double descent_energy(descent *d)
     rod_work *w = d->w;
     double e[4], sum = rod_elastic(w, e) + contacts_energy(w);
     for (int i = 0; i < w->N; i++)
-        sum += dot3(d->load + 6 * i, w->pos + 3 * i);
+        sum += dot3(d->load + 6 * i, w->state.pos + 3 * i);
     return sum;
 }
 
@@ -174,7 +174,7 @@ static double farthest(const rod_work *w, const double *pos)
 {
     double far = 0;
     for (int i = 0; i < w->N; i++) {
-        const double *x = w->pos + 3 * i, *y = pos + 3 * i;
+        const double *x = w->state.pos + 3 * i, *y = pos + 3 * i;
         far = fmax(far, norm3((double[3]){ x[0] - y[0], x[1] - y[1], x[2] - y[2] }));
     }
     return far;
@@ -195,7 +195,7 @@ static double descent_part(const descent *d, double *size)
 static void descent_go(descent *d, double part)
 {
     rod_work *w = d->w;
-    state_copy(w, w->pos, w->rot, d->pos, d->rot);
+    state_copy(w, w->state.pos, w->state.rot, d->pos, d->rot);
     rod_update(w, d->step, part);
     contacts_follow(w);
 }
@@ -225,7 +225,7 @@ static bool descent_step(descent *d, double *size)
 {
     enum { TRIES = 12 };
     rod_work *w = d->w;
-    state_copy(w, d->pos, d->rot, w->pos, w->rot);
+    state_copy(w, d->pos, d->rot, w->state.pos, w->state.rot);
     for (int k = 0; k < TRIES; k++) {
         double slope = 0;
         memset(d->step, 0, (size_t)w->ndof * sizeof *d->step);
@@ -274,7 +274,7 @@ static bool descent_lead(descent *d)
         holds_put(w);
         memset(d->step, 0, (size_t)w->ndof * sizeof *d->step);
         for (int i = 0; i < w->ndof; i++)
-            if (w->held[i]) {
+            if (w->ends.held[i]) {
                 d->step[i] = w->dx[i];
                 far = fmax(far, fabs(w->dx[i]) / rod_unit(w, i));
                 if (i % 6 < 3)
@@ -287,7 +287,7 @@ static bool descent_lead(descent *d)
         if (!descent_direction(d))
             return false;
         part = descent_part(d, &size);
-        state_copy(w, d->pos, d->rot, w->pos, w->rot);
+        state_copy(w, d->pos, d->rot, w->state.pos, w->state.rot);
         normals_here(w);
         descent_go(d, part);
         if (!normals_kept(w))
@@ -405,18 +405,18 @@ static descent descent_new(rod_work *w, double t)
                   .start = arena_array(w->tmp, double, 3 * w->N),
                   .number = arena_array(w->tmp, int, w->ndof) };
     rod_loads(w, t, d.load);
-    memcpy(d.start, w->pos, (size_t)(3 * w->N) * sizeof *d.start);
+    memcpy(d.start, w->state.pos, (size_t)(3 * w->N) * sizeof *d.start);
     for (int i = 0; i < w->ndof; i++)
-        d.number[i] = w->held[i] ? -1 : d.n++;
+        d.number[i] = w->ends.held[i] ? -1 : d.n++;
     return d;
 }
 
 /* moments and forces that follow have no potential, nor has a roll that is held about an axis that is free */
 static bool has_potential(const rod_work *w)
 {
-    for (int i = 0; i < w->nhold; i++) {
-        const uint8_t *held = w->held + 6 * w->hold[i].node;
-        if (w->hold[i].load->what == LOAD_ROLL && !(held[3] && held[4]))
+    for (int i = 0; i < w->ends.nhold; i++) {
+        const uint8_t *held = w->ends.held + 6 * w->ends.hold[i].node;
+        if (w->ends.hold[i].load->what == LOAD_ROLL && !(held[3] && held[4]))
             return false;
     }
     return !w->lasting && !w->motion && !w->ro->penalty;
@@ -447,11 +447,11 @@ static void springs_back(rod_work *w, const springs *s)
 static bool descent_polish(descent *d)
 {
     rod_work *w = d->w;
-    state_copy(w, d->pos, d->rot, w->pos, w->rot);
+    state_copy(w, d->pos, d->rot, w->state.pos, w->state.rot);
     contacts_keep_flow(w);
     if (rod_close_gaps(w, d->t) && farthest(w, d->pos) < 0.2 * rod_least_radius(w))
         return true;
-    state_copy(w, w->pos, w->rot, d->pos, d->rot);
+    state_copy(w, w->state.pos, w->state.rot, d->pos, d->rot);
     contacts_back_flow(w);
     contacts_follow(w);
     return false;

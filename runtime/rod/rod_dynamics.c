@@ -38,8 +38,8 @@ bool rod_moves(const rod_program *rp)
 static void moved_by(const rod_work *w, int node, double *x)
 {
     for (int k = 0; k < 3; k++)
-        x[k] = w->pos[3 * node + k] - w->pos0[3 * node + k];
-    quat_cayley(w->rot0 + 4 * node, w->rot + 4 * node, x + 3);
+        x[k] = w->state.pos[3 * node + k] - w->state.pos0[3 * node + k];
+    quat_cayley(w->state.rot0 + 4 * node, w->state.rot + 4 * node, x + 3);
 }
 
 static bool driven(const rod_motion *d, int node, int k)
@@ -78,8 +78,8 @@ static void support_velocity(rod_work *w, const rod_hold *h, double t, double e,
 
 static void drive(rod_work *w, double t, double e, double *v)
 {
-    for (int i = 0; i < w->nhold; i++) {
-        const rod_hold *h = &w->hold[i];
+    for (int i = 0; i < w->ends.nhold; i++) {
+        const rod_hold *h = &w->ends.hold[i];
         if (h->load->what == LOAD_POSITION)
             support_velocity(w, h, t, e, v + 6 * h->node);
         else if (h->load->what == LOAD_FRAME)
@@ -94,7 +94,7 @@ static bool velocities_start(rod_work *w, const rod_mesh *m, int rod)
     for (int i = 0; i < m->nn; i++) {
         double *v = w->motion->vel + 6 * (m->first + i), R[9], d3[3], spin[3] = { 0 }, e = 1e-5 * m->length,
                s = m->s[i], a[3], b[3];
-        quat_matrix(w->rot + 4 * (m->first + i), R);
+        quat_matrix(w->state.rot + 4 * (m->first + i), R);
         for (int k = 0; k < 3; k++)
             d3[k] = R[3 * k + 2];
         if (sp->velocity.tape.nout)
@@ -164,7 +164,7 @@ void rod_inertia_put(const rod_work *w, const rod_mesh *m, int e, double *f, dou
                 if (K && !driven(d, k0 + j, 0))
                     K[(6 * i + k) * ROD_DOFS + 6 * j + k] += c * rod_mass[i][j] / (d->theta * d->dt);
             }
-        turn_inertia(m, d, k0 + i, w->rot0 + 4 * (k0 + i), w->rot + 4 * (k0 + i), x[i], v[i],
+        turn_inertia(m, d, k0 + i, w->state.rot0 + 4 * (k0 + i), w->state.rot + 4 * (k0 + i), x[i], v[i],
                      h * rod_piece[i], f ? f + 6 * i : NULL, K ? K + 6 * i * (ROD_DOFS + 1) : NULL);
     }
 }
@@ -221,7 +221,7 @@ static void account(rod_work *w, const forces *f)
     double *now = arena_array(w->tmp, double, w->ndof);
     for (int r = 0; r < w->rp->nrod; r++)
         for (int e = 0; e < w->mesh[r].ne; e++)
-            w->viscous += rod_damped(&w->mesh[r], e, w->pos0, w->rot0, w->pos, w->rot,
+            w->viscous += rod_damped(&w->mesh[r], e, w->state.pos0, w->state.rot0, w->state.pos, w->state.rot,
                                      rod_part(w, &w->mesh[r]));
     for (int node = 0; node < w->N; node++) {
         double x[6], v[6];
@@ -231,7 +231,7 @@ static void account(rod_work *w, const forces *f)
             int i = 6 * node + k;
             d->worked -= load[i] * x[k];
             w->viscous += touch[i] * x[k];
-            if (w->held[i])
+            if (w->ends.held[i])
                 d->worked += all[i] * x[k];
             double lag = mass[i] * (x[k] - (v[k] + d->vel[i]) * d->dt / 2);
             if (driven(d, node, k))
@@ -255,7 +255,7 @@ static bool balanced(rod_work *w, const forces *f)
     double worst = 0, size = 0, L = rod_length(w);
     for (int i = 0; i < w->ndof; i++) {
         double arm = i % 6 < 3 ? L : 1;
-        if (!w->held[i])
+        if (!w->ends.held[i])
             worst = fmax(worst, fabs(d->left[i]) * arm);
         size = fmax(size, fmax(fabs(f->mass[i]), fmax(fabs(f->load[i]), fabs(f->touch[i]))) * arm);
     }
@@ -295,10 +295,10 @@ static void predict(rod_work *w)
         /* cay turns by 2 atan(a) */
         double th[3], a = norm3(d->vel + 6 * i + 3) * d->dt / 2, k2 = a > 1e-8 ? d->dt * atan(a) / a : d->dt;
         for (int k = 0; k < 3; k++) {
-            w->pos[3 * i + k] += d->dt * d->vel[6 * i + k];
+            w->state.pos[3 * i + k] += d->dt * d->vel[6 * i + k];
             th[k] = k2 * d->vel[6 * i + 3 + k];
         }
-        quat_turn(w->rot + 4 * i, th);
+        quat_turn(w->state.rot + 4 * i, th);
     }
 }
 
@@ -315,12 +315,13 @@ static bool motion_step(rod_work *w, double t, double dt)
         contacts_save(w);
     }
     if (!w->contact) {
-        state_copy(w, w->pos0, w->rot0, w->pos, w->rot);
+        state_copy(w, w->state.pos0, w->state.rot0, w->state.pos, w->state.rot);
         predict(w);
     }
-    if (rod_equilibrium(w, middle) && !rod_passed(w, w->pos0, w->rot0, false, true) && settle(w, middle))
+    if (rod_equilibrium(w, middle) && !rod_passed(w, w->state.pos0, w->state.rot0, false, true) &&
+        settle(w, middle))
         return true;
-    state_copy(w, w->pos, w->rot, w->pos0, w->rot0);
+    state_copy(w, w->state.pos, w->state.rot, w->state.pos0, w->state.rot0);
     if (w->contact)
         contacts_restore(w);
     return false;
@@ -335,11 +336,11 @@ bool rod_motion_new(rod_work *w, double dt)
     d->goal = arena_array(w->a, double, w->ndof);
     d->left = arena_array(w->a, double, w->ndof);
     d->driven = arena_array(w->a, uint8_t, w->N);
-    for (int i = 0; i < w->nhold; i++) {
-        if (w->hold[i].load->what == LOAD_POSITION)
-            d->driven[w->hold[i].node] |= DRIVEN_PLACE;
-        if (w->hold[i].load->what == LOAD_FRAME)
-            d->driven[w->hold[i].node] |= DRIVEN_FRAME;
+    for (int i = 0; i < w->ends.nhold; i++) {
+        if (w->ends.hold[i].load->what == LOAD_POSITION)
+            d->driven[w->ends.hold[i].node] |= DRIVEN_PLACE;
+        if (w->ends.hold[i].load->what == LOAD_FRAME)
+            d->driven[w->ends.hold[i].node] |= DRIVEN_FRAME;
     }
     w->motion = d;
     for (int i = 0; i < w->rp->nrod; i++)

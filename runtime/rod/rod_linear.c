@@ -3,11 +3,8 @@
 #include "rod_work.h"
 #include "base/linalg.h"
 #include <float.h>
-#include <lapacke.h>
 #include <math.h>
 #include <string.h>
-#include <suitesparse/amd.h>
-#include <suitesparse/cholmod.h>
 
 /* SIDES: right sides at most */
 enum { BAND = 11, LDAB = 3 * BAND + 1, SIDES = 2, INNER = 12 * (12 + SIDES) };
@@ -26,10 +23,10 @@ void rod_update(rod_work *w, const double *dx, double k)
     for (int i = 0; i < w->N; i++) {
         double th[3];
         for (int j = 0; j < 3; j++) {
-            w->pos[3 * i + j] += k * dx[6 * i + j];
+            w->state.pos[3 * i + j] += k * dx[6 * i + j];
             th[j] = k * dx[6 * i + 3 + j];
         }
-        quat_turn(w->rot + 4 * i, th);
+        quat_turn(w->state.rot + 4 * i, th);
     }
 }
 
@@ -48,7 +45,7 @@ void forces_follow(rod_work *w, const double *dx)
 {
     for (int r = 0; r < w->rp->nrod; r++)
         for (int e = 0; e < w->mesh[r].ne; e++)
-            rod_element_forces(&w->mesh[r], e, w->pos, w->rot, dx, given_of(w, &w->mesh[r], e));
+            rod_element_forces(&w->mesh[r], e, w->state.pos, w->state.rot, dx, given_of(w, &w->mesh[r], e));
 }
 
 /* ---- the condensed band ---- */
@@ -108,7 +105,7 @@ static int outer(int k)
 
 static double *band_at(rod_work *w, int i, int j)
 {
-    return w->band + (2 * BAND + i - j) + (size_t)j * LDAB;
+    return w->linear.band + (2 * BAND + i - j) + (size_t)j * LDAB;
 }
 
 /* dofs of an element that stay and those that are eliminated */
@@ -179,7 +176,7 @@ static int band_element(rod_work *w, const double *K, const double *f, int m, do
         for (int j = 0; j < 12; j++)
             *band_at(w, r0 + i, r0 + j) += out[wide * i + j];
         for (int c = 0; c < m; c++)
-            w->rhs[c * w->nred + r0 + i] -= out[wide * i + 12 + c];
+            w->linear.rhs[c * w->linear.nred + r0 + i] -= out[wide * i + 12 + c];
     }
     return sign;
 }
@@ -206,21 +203,21 @@ double rod_unit(const rod_work *w, int dof)
 static void hold_rows(rod_work *w, const double *dy)
 {
     for (int node = 0; node < w->N; node++) {
-        int r = w->red[node];
+        int r = w->linear.red[node];
         for (int k = 0; r >= 0 && k < 6; k++) {
-            if (!w->held[6 * node + k])
+            if (!w->ends.held[6 * node + k])
                 continue;
             int i = r + k, lo = i - BAND < 0 ? 0 : i - BAND,
-                hi = i + BAND >= w->nred ? w->nred - 1 : i + BAND;
+                hi = i + BAND >= w->linear.nred ? w->linear.nred - 1 : i + BAND;
             double d = fabs(*band_at(w, i, i));
             for (int j = lo; j <= hi; j++)
                 *band_at(w, i, j) = 0;
             *band_at(w, i, i) = d = d > 0 ? d : 1;
-            for (int j = 0; w->tilt && k == 5 && j < 2; j++)
-                *band_at(w, i, i - 2 + j) = d * w->tilt[2 * node + j];
-            w->rhs[i] = d * w->dx[6 * node + k] / rod_unit(w, k);
+            for (int j = 0; w->ends.tilt && k == 5 && j < 2; j++)
+                *band_at(w, i, i - 2 + j) = d * w->ends.tilt[2 * node + j];
+            w->linear.rhs[i] = d * w->dx[6 * node + k] / rod_unit(w, k);
             if (dy)
-                w->rhs[w->nred + i] = d * dy[6 * node + k] / rod_unit(w, k);
+                w->linear.rhs[w->linear.nred + i] = d * dy[6 * node + k] / rod_unit(w, k);
         }
     }
 }
@@ -228,31 +225,31 @@ static void hold_rows(rod_work *w, const double *dy)
 void rod_band_new(rod_work *w)
 {
     int ne = 0;
-    w->red = arena_array(w->a, int, w->N);
+    w->linear.red = arena_array(w->a, int, w->N);
     for (int r = 0; r < w->rp->nrod; r++) {
         const rod_mesh *m = &w->mesh[r];
         for (int i = 0; i < m->nn; i++) {
-            w->red[m->first + i] = i % 3 ? -1 : w->nred;
+            w->linear.red[m->first + i] = i % 3 ? -1 : w->linear.nred;
             if (i % 3 == 0)
-                w->nred += 6;
+                w->linear.nred += 6;
         }
         ne += m->ne;
     }
-    w->band = arena_array(w->a, double, (size_t)w->nred *LDAB);
-    w->rhs = arena_array(w->a, double, SIDES * w->nred);
-    w->pivot = arena_array(w->a, int, w->nred);
-    w->inner = arena_array(w->a, double, (size_t)ne *INNER);
+    w->linear.band = arena_array(w->a, double, (size_t)w->linear.nred *LDAB);
+    w->linear.rhs = arena_array(w->a, double, SIDES * w->linear.nred);
+    w->linear.pivot = arena_array(w->a, int, w->linear.nred);
+    w->linear.inner = arena_array(w->a, double, (size_t)ne *INNER);
 }
 
-static bool band_factor(rod_work *w)
+static bool band_factorise(rod_work *w)
 {
-    if (LAPACKE_dgbtrf_work(LAPACK_COL_MAJOR, w->nred, w->nred, BAND, BAND, w->band, LDAB, w->pivot))
+    if (!band_lu_factor(w->linear.nred, BAND, BAND, w->linear.band, LDAB, w->linear.pivot, NULL))
         return false;
     double most = 0, least = INFINITY;
-    for (int i = 0; i < w->nred; i++) {
+    for (int i = 0; i < w->linear.nred; i++) {
         double d = *band_at(w, i, i);
-        if ((d < 0) != (w->pivot[i] != i + 1))
-            w->sign = -w->sign;
+        if ((d < 0) != (w->linear.pivot[i] != i + 1))
+            w->linear.sign = -w->linear.sign;
         most = fmax(most, fabs(d));
         least = fmin(least, fabs(d));
     }
@@ -261,12 +258,12 @@ static bool band_factor(rod_work *w)
 
 static void band_back(rod_work *w, int m, int c, double *dx)
 {
-    const double *X = w->inner, *rhs = w->rhs + c * w->nred;
+    const double *X = w->linear.inner, *rhs = w->linear.rhs + c * w->linear.nred;
     const split p = split_ends();
     for (int r = 0; r < w->rp->nrod; r++) {
         const rod_mesh *mesh = &w->mesh[r];
         for (int e = 0; e < mesh->ne; e++, X += INNER) {
-            int node = mesh->first + 3 * e, r0 = w->red[node];
+            int node = mesh->first + 3 * e, r0 = w->linear.red[node];
             for (int k = 0; k < 6; k++) {
                 dx[6 * node + k] = rhs[r0 + k];
                 dx[6 * (node + 3) + k] = rhs[r0 + 6 + k];
@@ -301,25 +298,24 @@ bool rod_solve_two(rod_work *w, double t, const double *rate, double *dy)
 {
     arena_pos mark = arena_mark(w->tmp);
     rod_outside out = rod_outside_at(w, t);
-    double *X = w->inner;
+    double *X = w->linear.inner;
     int m = dy ? 2 : 1;
-    memset(w->band, 0, (size_t)w->nred * LDAB * sizeof *w->band);
-    memset(w->rhs, 0, (size_t)(m * w->nred) * sizeof *w->rhs);
-    w->sign = 1;
+    memset(w->linear.band, 0, (size_t)w->linear.nred * LDAB * sizeof *w->linear.band);
+    memset(w->linear.rhs, 0, (size_t)(m * w->linear.nred) * sizeof *w->linear.rhs);
+    w->linear.sign = 1;
     for (int r = 0; r < w->rp->nrod; r++) {
         const rod_mesh *mesh = &w->mesh[r];
         for (int e = 0; e < mesh->ne; e++, X += INNER) {
             double f[SIDES * ROD_DOFS], K[ROD_DOFS * ROD_DOFS];
             int d0 = element_sides(w, mesh, e, &out, rate, f, K);
-            w->sign *= band_element(w, K, f, m, X, w->red[d0 / 6]);
+            w->linear.sign *= band_element(w, K, f, m, X, w->linear.red[d0 / 6]);
         }
     }
     arena_release(w->tmp, mark);
     hold_rows(w, dy);
-    if (!w->sign || !band_factor(w))
+    if (!w->linear.sign || !band_factorise(w))
         return false;
-    LAPACKE_dgbtrs_work(LAPACK_COL_MAJOR, 'N', w->nred, BAND, BAND, m, w->band, LDAB, w->pivot, w->rhs,
-                        w->nred);
+    band_lu_use(w->linear.nred, BAND, BAND, w->linear.band, LDAB, w->linear.pivot, m, w->linear.rhs);
     band_back(w, m, 0, w->dx);
     if (dy)
         band_back(w, m, 1, dy);
@@ -359,20 +355,20 @@ int rod_negative(rod_work *w, double *least)
 {
     enum { NEAR = 8, ROUNDS = 15 };
     arena_pos mark = arena_mark(w->tmp);
-    int n = w->nred, bad = 0, m = n < NEAR ? n : NEAR;
+    int n = w->linear.nred, bad = 0, m = n < NEAR ? n : NEAR;
     double *X = arena_array(w->tmp, double, n *m), *Y = arena_array(w->tmp, double, n *m), H[NEAR * NEAR],
            re[NEAR], im[NEAR], far = 0;
     uint64_t seed = 1;
     for (int i = 0; i < n * m; i++)
         X[i] = (double)((seed = hash64(seed, (uint64_t)i)) >> 11) / 9007199254740992.0 - 0.5;
     for (int node = 0; node < w->N; node++)
-        for (int k = 0; w->red[node] >= 0 && k < 6; k++)
-            for (int c = 0; w->held[6 * node + k] && c < m; c++)
-                X[c * n + w->red[node] + k] = 0;
+        for (int k = 0; w->linear.red[node] >= 0 && k < 6; k++)
+            for (int c = 0; w->ends.held[6 * node + k] && c < m; c++)
+                X[c * n + w->linear.red[node] + k] = 0;
     for (int round = 0; round < ROUNDS; round++) {
         orthonormal(X, n, m);
         memcpy(Y, X, (size_t)(n * m) * sizeof *Y);
-        LAPACKE_dgbtrs_work(LAPACK_COL_MAJOR, 'N', n, BAND, BAND, m, w->band, LDAB, w->pivot, Y, n);
+        band_lu_use(n, BAND, BAND, w->linear.band, LDAB, w->linear.pivot, m, Y);
         if (round + 1 < ROUNDS)
             memcpy(X, Y, (size_t)(n * m) * sizeof *Y);
     }
@@ -383,8 +379,7 @@ int rod_negative(rod_work *w, double *least)
                 H[a * m + b] += X[a * n + i] * Y[b * n + i];
         }
     double work[8 * NEAR];
-    bool ok = !LAPACKE_dgeev_work(LAPACK_COL_MAJOR, 'N', 'N', m, H, m, re, im, NULL, 1, NULL, 1, work,
-                                  8 * NEAR);
+    bool ok = eigenvalues(m, H, re, im, work);
     for (int i = 0; ok && i < m; i++) {
         far = fmax(far, hypot(re[i], im[i]));
         bad += re[i] < 0 && fabs(im[i]) < -1e-3 * re[i]; /* rounding makes a pair of two that are equal */
@@ -425,8 +420,8 @@ static int ldl_small(double *A, int n, double *B, int m)
  * derivatives vanish, so that its moment does not come in. */
 static void roll_held(const rod_work *w, int first, double *K)
 {
-    for (int k = 0; w->tilt && k < 8; k++) {
-        double f = w->tilt[2 * first + k];
+    for (int k = 0; w->ends.tilt && k < 8; k++) {
+        double f = w->ends.tilt[2 * first + k];
         int to = 6 * (k / 2) + 3 + k % 2, from = 6 * (k / 2) + 5;
         for (int j = 0; f != 0 && j < ROD_DOFS; j++)
             K[to * ROD_DOFS + j] -= f * K[from * ROD_DOFS + j];
@@ -470,14 +465,14 @@ static int unstable_free(rod_work *w, double t)
 {
     enum { WIDE = BAND + 1 };
     arena_pos mark = arena_mark(w->tmp);
-    double *S = arena_array(w->tmp, double, (size_t)w->nred *WIDE);
+    double *S = arena_array(w->tmp, double, (size_t)w->linear.nred *WIDE);
     rod_outside out = rod_outside_at(w, t);
     int bad = 0;
     for (int r = 0; r < w->rp->nrod; r++) {
         const rod_mesh *m = &w->mesh[r];
         for (int e = 0; e < m->ne; e++) {
             double K[ROD_DOFS * ROD_DOFS], ends[144];
-            int r0 = w->red[m->first + 3 * e];
+            int r0 = w->linear.red[m->first + 3 * e];
             element_symmetric(w, m, e, &out, K);
             bad += condense_symmetric(K, ends);
             for (int i = 0; i < 12; i++)
@@ -486,9 +481,9 @@ static int unstable_free(rod_work *w, double t)
         }
     }
     for (int node = 0; node < w->N; node++)
-        for (int k = 0; w->red[node] >= 0 && k < 6; k++) {
-            int i = w->red[node] + k;
-            if (!w->held[6 * node + k])
+        for (int k = 0; w->linear.red[node] >= 0 && k < 6; k++) {
+            int i = w->linear.red[node] + k;
+            if (!w->ends.held[6 * node + k])
                 continue;
             for (int d = 1; d < WIDE; d++) {
                 S[(size_t)i * WIDE + d] = 0;
@@ -497,13 +492,13 @@ static int unstable_free(rod_work *w, double t)
             }
             S[(size_t)i * WIDE] = 1;
         }
-    for (int j = 0; j < w->nred; j++) {
+    for (int j = 0; j < w->linear.nred; j++) {
         double *c = S + (size_t)j * WIDE;
         if (!(c[0] > 0))
             bad++;
-        for (int i = 1; i < WIDE && j + i < w->nred; i++) {
+        for (int i = 1; i < WIDE && j + i < w->linear.nred; i++) {
             double y = c[i] / c[0];
-            for (int k = i; y != 0 && k < WIDE && j + k < w->nred; k++)
+            for (int k = i; y != 0 && k < WIDE && j + k < w->linear.nred; k++)
                 S[(size_t)(j + i) * WIDE + k - i] -= y * c[k];
         }
     }
@@ -584,7 +579,7 @@ static int *order_threes(arena *a, const rod_columns *c, int n)
         }
         p[J + 1] = at;
     }
-    if (amd_order(nb, p, i, way, NULL, NULL) < AMD_OK)
+    if (!sparse_order(nb, p, i, way))
         return NULL;
     int *order = arena_array(a, int, n);
     for (int k = 0; k < n; k++)
@@ -613,7 +608,7 @@ static int number_dofs(const rod_work *w, const rod_sparse *C, bool whole, int *
 {
     int n = 0;
     for (int i = 0; i < 2 * w->N; i++)
-        number[3 * i] = w->red[i / 2] >= 0;
+        number[3 * i] = w->linear.red[i / 2] >= 0;
     for (int k = 0; k < C->nz; k++)
         number[3 * (C->i[k] / 3)] = 1;
     for (int r = 0; whole && r < w->rp->nrod; r++)
@@ -640,7 +635,7 @@ static void sparse_element(rod_work *w, int d0, const int *number, const double 
         int row = d0 + p.keep[i];
         for (int c = 0; c < m; c++)
             b[c * S->n + number[row]] -= out[wide * i + p.nk + c];
-        for (int j = 0; j < p.nk && !w->held[row]; j++)
+        for (int j = 0; j < p.nk && !w->ends.held[row]; j++)
             sparse_add(w->tmp, S, number[row], number[d0 + p.keep[j]], out[wide * i + j]);
     }
 }
@@ -651,7 +646,7 @@ bool rod_solve_sparse(rod_work *w, double t, const double *rate, double *dy)
     arena_pos mark = arena_mark(w->tmp);
     rod_sparse C = { .n = w->ndof }, S = { 0 };
     rod_outside out = rod_outside_at(w, t);
-    double *X = w->inner, *both[SIDES] = { w->dx, dy };
+    double *X = w->linear.inner, *both[SIDES] = { w->dx, dy };
     int *number = arena_array(w->tmp, int, w->ndof), m = dy ? 2 : 1;
     memset(w->res, 0, (size_t)w->ndof * sizeof *w->res);
     contacts_put(w, w->res, &C);
@@ -666,27 +661,27 @@ bool rod_solve_sparse(rod_work *w, double t, const double *rate, double *dy)
         }
     }
     for (int k = 0; k < C.nz; k++)
-        if (!w->held[C.i[k]])
+        if (!w->ends.held[C.i[k]])
             sparse_add(w->tmp, &S, number[C.i[k]], number[C.j[k]],
                        C.x[k] * rod_unit(w, C.i[k]) * rod_unit(w, C.j[k]));
     double stiff = w->scale * w->unit * w->unit;
     for (int i = 0; i < w->ndof; i++) {
         if (number[i] >= 0)
             b[number[i]] -= w->res[i] * rod_unit(w, i);
-        if (!w->held[i])
+        if (!w->ends.held[i])
             continue;
         for (int c = 0; c < m; c++)
             b[c * n + number[i]] = both[c][i] / rod_unit(w, i) * stiff;
         sparse_add(w->tmp, &S, number[i], number[i], stiff);
-        for (int j = 0; w->tilt && i % 6 == 5 && j < 2; j++)
-            sparse_add(w->tmp, &S, number[i], number[i - 2 + j], stiff * w->tilt[2 * (i / 6) + j]);
+        for (int j = 0; w->ends.tilt && i % 6 == 5 && j < 2; j++)
+            sparse_add(w->tmp, &S, number[i], number[i - 2 + j], stiff * w->ends.tilt[2 * (i / 6) + j]);
     }
     rod_columns A = rod_columns_of(w->tmp, &S);
     bool ok = sparse_lu(n, A.p, A.i, A.x, false, order_threes(w->tmp, &A, n), m, b);
     for (int i = 0; ok && i < w->ndof; i++)
         for (int c = 0; c < m && number[i] >= 0; c++)
             both[c][i] = b[c * n + number[i]];
-    X = w->inner;
+    X = w->linear.inner;
     for (int r = 0; ok && r < w->rp->nrod; r++)
         for (int e = 0; e < w->mesh[r].ne; e++, X += INNER) {
             int d0 = 6 * (w->mesh[r].first + 3 * e);
@@ -698,87 +693,21 @@ bool rod_solve_sparse(rod_work *w, double t, const double *rate, double *dy)
         for (int c = 0; c < m; c++)
             both[c][i] *= rod_unit(w, i);
     arena_release(w->tmp, mark);
-    w->sign = 0;
+    w->linear.sign = 0;
     for (int i = 0; ok && i < w->ndof; i++)
         ok = isfinite(w->dx[i]) && (!dy || isfinite(dy[i]));
     return ok;
 }
 
 /* ---- stability in contact ---- */
-/* a symmetric matrix whose lower half is given; memory is cholmod's own, and nothing of the arena is taken
- * while it holds any */
-static cholmod_sparse lower_half(int n, const rod_columns *A)
-{
-    return (cholmod_sparse){ .nrow = (size_t)n,
-                             .ncol = (size_t)n,
-                             .nzmax = (size_t)A->p[n],
-                             .p = A->p,
-                             .i = A->i,
-                             .x = A->x,
-                             .stype = -1,
-                             .itype = CHOLMOD_INT,
-                             .xtype = CHOLMOD_REAL,
-                             .dtype = CHOLMOD_DOUBLE,
-                             .sorted = 0,
-                             .packed = 1 };
-}
-
-/* L D L^T, or L L^T */
-static cholmod_factor *factorised(cholmod_sparse *A, bool squares, cholmod_common *c)
-{
-    cholmod_start(c);
-    c->print = 0;
-    c->supernodal = CHOLMOD_SIMPLICIAL;
-    c->final_ll = squares;
-    c->nmethods = 1;
-    c->method[0].ordering = CHOLMOD_AMD;
-    cholmod_factor *L = cholmod_analyze(A, c);
-    if (L && !cholmod_factorize(A, L, c))
-        cholmod_free_factor(&L, c);
-    return L;
-}
-
-/* negative entries of D in L D L^T */
-static int negative_pivots(int n, const rod_columns *columns)
-{
-    cholmod_common c;
-    cholmod_sparse A = lower_half(n, columns);
-    cholmod_factor *L = factorised(&A, false, &c);
-    int bad = 0;
-    if (L && L->xtype == CHOLMOD_REAL && !L->is_ll)
-        for (int j = 0; j < n; j++)
-            bad += !(((double *)L->x)[((int *)L->p)[j]] > 0);
-    cholmod_free_factor(&L, &c);
-    cholmod_finish(&c);
-    return bad;
-}
-
 bool rod_solve_positive(int n, const rod_columns *columns, double *b)
 {
-    cholmod_common c;
-    cholmod_sparse A = lower_half(n, columns);
-    cholmod_dense B = { .nrow = (size_t)n,
-                        .ncol = 1,
-                        .nzmax = (size_t)n,
-                        .d = (size_t)n,
-                        .x = b,
-                        .xtype = CHOLMOD_REAL,
-                        .dtype = CHOLMOD_DOUBLE };
-    cholmod_factor *L = factorised(&A, true, &c);
-    bool ok = L && c.status == CHOLMOD_OK && L->minor == L->n;
-    cholmod_dense *x = ok ? cholmod_solve(CHOLMOD_A, L, &B, &c) : NULL;
-    if (x)
-        memcpy(b, x->x, (size_t)n * sizeof *b);
-    ok = x != NULL;
-    cholmod_free_dense(&x, &c);
-    cholmod_free_factor(&L, &c);
-    cholmod_finish(&c);
-    return ok;
+    return sparse_spd(n, columns->p, columns->i, columns->x, b);
 }
 
 static void lower_add(rod_work *w, rod_sparse *S, const int *number, int i, int j, double x)
 {
-    if (!w->held[i] && !w->held[j] && number[i] >= number[j])
+    if (!w->ends.held[i] && !w->ends.held[j] && number[i] >= number[j])
         sparse_add(w->tmp, S, number[i], number[j], x);
 }
 
@@ -814,7 +743,7 @@ static int unstable_touching(rod_work *w, double t)
                   C.i[k] == C.j[k] ? C.x[k] : C.x[k] / 2);
     }
     for (int i = 0; i < w->ndof; i++)
-        if (w->held[i] && number[i] >= 0)
+        if (w->ends.held[i] && number[i] >= 0)
             sparse_add(w->tmp, &S, number[i], number[i], w->scale);
     rod_columns A = rod_columns_of(w->tmp, &S);
     /* rounding has no sign: what it leaves of a motion that costs nothing does not count */
@@ -822,7 +751,7 @@ static int unstable_touching(rod_work *w, double t)
         for (int k = A.p[j]; k < A.p[j + 1]; k++)
             if (A.i[k] == j)
                 A.x[k] *= 1 + 16 * DBL_EPSILON;
-    bad += negative_pivots(n, &A);
+    bad += sparse_negative(n, A.p, A.i, A.x);
     arena_release(w->tmp, mark);
     return bad;
 }

@@ -22,8 +22,8 @@ static void push_moment(rod_work *w, const rod_push *x, const double *M, double 
 {
     bool follow = x->load->follower, half = follow && w->motion;
     double R[9], R0[9], b[3], minus[3], space[3] = { M[0], M[1], M[2] };
-    quat_matrix(w->rot + 4 * x->node, R);
-    quat_matrix(w->rot0 + 4 * x->node, R0);
+    quat_matrix(w->state.rot + 4 * x->node, R);
+    quat_matrix(w->state.rot0 + 4 * x->node, R0);
     for (int k = 0; half && k < 3; k++)
         space[k] = dot3(R0 + 3 * k, M);
     for (int k = 0; k < 3; k++) {
@@ -41,9 +41,9 @@ static void push_force(rod_work *w, const rod_push *x, const double *f, double *
     double R[9] = { 1, 0, 0, 0, 1, 0, 0, 0, 1 }, R0[9], C[9] = { 0 }, part = w->motion ? 0.5 : 1;
     bool follow = x->load->follower;
     if (follow)
-        quat_matrix(w->rot + 4 * x->node, R);
+        quat_matrix(w->state.rot + 4 * x->node, R);
     if (follow && w->motion)
-        quat_matrix(w->rot0 + 4 * x->node, R0);
+        quat_matrix(w->state.rot0 + 4 * x->node, R0);
     else
         memcpy(R0, R, sizeof R);
     for (int k = 0; k < 3; k++)
@@ -64,9 +64,9 @@ static void push_along(rod_work *w, const rod_load *l, int e, double t, double *
         double N[4], f[3], x = rod_gauss_x[g], h = m->s[3 * e + 3] - m->s[3 * e], W = h * rod_gauss_w[g];
         rod_eval(w, &l->value, t, l->rod, m->s[3 * e] + x * h, f);
         if (l->follower) {
-            rod_element_follow(m, e, w->rot, x, f, w->motion ? W / 2 : W, res, K);
+            rod_element_follow(m, e, w->state.rot, x, f, w->motion ? W / 2 : W, res, K);
             if (w->motion)
-                rod_element_follow(m, e, w->rot0, x, f, W / 2, res, NULL);
+                rod_element_follow(m, e, w->state.rot0, x, f, W / 2, res, NULL);
             continue;
         }
         rod_shape_at(x, N, NULL);
@@ -78,8 +78,8 @@ static void push_along(rod_work *w, const rod_load *l, int e, double t, double *
 
 static void loads_put(rod_work *w, double t, double *res, double *moment, double *follow)
 {
-    for (int i = 0; i < w->npush; i++) {
-        const rod_push *x = &w->push[i];
+    for (int i = 0; i < w->ends.npush; i++) {
+        const rod_push *x = &w->ends.push[i];
         const rod_mesh *m = &w->mesh[x->load->rod];
         double f[3];
         for (int e = 0; x->node < 0 && e < m->ne; e++)
@@ -111,13 +111,13 @@ static double drag_put(const rod_work *w, double *res)
             int node = w->mesh[r].first + i;
             double d[6];
             for (int k = 0; k < 3; k++)
-                d[k] = w->pos[3 * node + k] - w->pos0[3 * node + k];
-            quat_log(w->rot0 + 4 * node, w->rot + 4 * node, d + 3);
+                d[k] = w->state.pos[3 * node + k] - w->state.pos0[3 * node + k];
+            quat_log(w->state.rot0 + 4 * node, w->state.rot + 4 * node, d + 3);
             for (int k = 0; k < 6; k++) {
                 double f = w->drag * drag_of(&w->mesh[r], i, k) * d[k];
                 if (res)
                     res[6 * node + k] += f;
-                if (!w->held[6 * node + k])
+                if (!w->ends.held[6 * node + k])
                     work += f * d[k];
             }
         }
@@ -151,10 +151,11 @@ rod_outside rod_outside_at(rod_work *w, double t)
 void rod_element_own(rod_work *w, const rod_mesh *m, int e, const double *given, double *f, double *K)
 {
     if (!w->motion) {
-        rod_element(m, e, w->pos, w->rot, given, f, K, NULL);
+        rod_element(m, e, w->state.pos, w->state.rot, given, f, K, NULL);
         return;
     }
-    rod_element_step(m, e, w->pos0, w->rot0, w->pos, w->rot, given, rod_part(w, m), f, K);
+    rod_element_step(m, e, w->state.pos0, w->state.rot0, w->state.pos, w->state.rot, given, rod_part(w, m), f,
+                     K);
     rod_inertia_put(w, m, e, f, K);
 }
 
@@ -175,7 +176,8 @@ void rod_element_loaded(rod_work *w, const rod_mesh *m, int e, const rod_outside
         for (int k = 0; c > 0 && k < 6; k++)
             K[(6 * i + k) * (ROD_DOFS + 1)] += c * drag_of(m, 3 * e + i, k);
     }
-    for (int i = 0; i < w->npush; i++)
-        if (w->push[i].node < 0 && w->push[i].load->follower && &w->mesh[w->push[i].load->rod] == m)
-            push_along(w, w->push[i].load, e, out->t, NULL, K);
+    for (int i = 0; i < w->ends.npush; i++)
+        if (w->ends.push[i].node < 0 && w->ends.push[i].load->follower &&
+            &w->mesh[w->ends.push[i].load->rod] == m)
+            push_along(w, w->ends.push[i].load, e, out->t, NULL, K);
 }

@@ -8,8 +8,8 @@
 /* ---- supports ---- */
 bool holds_at(rod_work *w, double t, double tau)
 {
-    for (int i = 0; i < w->nhold; i++) {
-        rod_hold *h = &w->hold[i];
+    for (int i = 0; i < w->ends.nhold; i++) {
+        rod_hold *h = &w->ends.hold[i];
         double v[9], q[4], th[3];
         rod_eval(w, &h->load->value, t, h->load->rod, 0, v);
         if (h->load->what == LOAD_POSITION) {
@@ -65,8 +65,8 @@ double turn_between(rod_work *w, double t, double dt)
 {
     enum { PIECES = 32 };
     double most = 0;
-    for (int i = 0; i < w->nhold; i++) {
-        const rod_hold *h = &w->hold[i];
+    for (int i = 0; i < w->ends.nhold; i++) {
+        const rod_hold *h = &w->ends.hold[i];
         double R[9], a[4], b[4], th[3], sum = 0;
         if (h->load->what == LOAD_ROLL) {
             rod_eval(w, &h->load->value, t, h->load->rod, 0, a);
@@ -104,13 +104,13 @@ static double roll_of(const double *start, const double *q, double *tilt)
 static void hold_turn(rod_work *w, const rod_hold *h, double *d)
 {
     double R[9], b[3];
-    const double *q = w->rot + 4 * h->node;
+    const double *q = w->state.rot + 4 * h->node;
     if (h->load->what == LOAD_FRAME) {
         quat_log(q, h->goal, d);
         return;
     }
     if (h->load->what == LOAD_ROLL) {
-        d[2] = remainder(h->goal[0] - roll_of(h->start, q, w->tilt + 2 * h->node), 2 * M_PI);
+        d[2] = remainder(h->goal[0] - roll_of(h->start, q, w->ends.tilt + 2 * h->node), 2 * M_PI);
         return;
     }
     quat_matrix(q, R);
@@ -123,14 +123,14 @@ static void hold_turn(rod_work *w, const rod_hold *h, double *d)
 
 void holds_put(rod_work *w)
 {
-    for (int i = 0; i < w->nhold; i++) {
-        const rod_hold *h = &w->hold[i];
+    for (int i = 0; i < w->ends.nhold; i++) {
+        const rod_hold *h = &w->ends.hold[i];
         double *d = w->dx + 6 * h->node;
         if (h->load->what != LOAD_POSITION)
             hold_turn(w, h, d + 3);
         else
             for (int k = 0; k < 3; k++)
-                d[k] = h->goal[k] - w->pos[3 * h->node + k];
+                d[k] = h->goal[k] - w->state.pos[3 * h->node + k];
     }
 }
 
@@ -172,7 +172,7 @@ static bool newton_steps(rod_work *w, double t, double enough, bool stiff)
 {
     double best = INFINITY;
     int again = 0;
-    w->last = INFINITY;
+    w->state.last = INFINITY;
     forces_follow(w, NULL);
     w->shift = w->neutral ? 10 * rod_small_shift(w) : 0;
     for (int k = 0; k < NEWTON_MAX && !rod_interrupted(w); k++) {
@@ -187,7 +187,7 @@ static bool newton_steps(rod_work *w, double t, double enough, bool stiff)
             return false;
         double size = rod_size(w, w->dx, &turn), cut = rod_part_of(w, turn, 0.7, true);
         best = fmin(best, size);
-        w->last = best;
+        w->state.last = best;
         if (!isfinite(size) || (k > 3 && size > 3) || (k > 6 && size > 20 * best && size > 0.05))
             return false;
         if (stiff)
@@ -217,7 +217,7 @@ static bool newton(rod_work *w, double t, double enough, bool stiff)
 {
     bool ok = newton_steps(w, t, enough, stiff);
     /* wandering along a motion that costs nothing */
-    if (!ok && !w->neutral && !w->motion && w->last < (w->contact && contacts_rough(w) ? 1e-6 : 1e-3)) {
+    if (!ok && !w->neutral && !w->motion && w->state.last < (w->contact && contacts_rough(w) ? 1e-6 : 1e-3)) {
         w->neutral = true;
         ok = newton_steps(w, t, enough, stiff);
     }
@@ -279,7 +279,7 @@ bool rod_apart(rod_work *w, double t)
     double *pos = arena_array(w->tmp, double, 3 * w->N), *rot = arena_array(w->tmp, double, 4 * w->N),
            *skin = arena_array(w->tmp, double, w->rp->npair);
     bool ok = true;
-    state_copy(w, pos, rot, w->pos, w->rot);
+    state_copy(w, pos, rot, w->state.pos, w->state.rot);
     contacts_keep_watch(w);
     contacts_skin(w, skin, NULL);
     for (int k = 0; k < ROUNDS && ok && !contacts_part(w, w->ro->tolerance); k++) {
@@ -288,7 +288,7 @@ bool rod_apart(rod_work *w, double t)
     }
     ok = ok && !rod_passed(w, pos, rot, true, true);
     if (!ok) {
-        state_copy(w, w->pos, w->rot, pos, rot);
+        state_copy(w, w->state.pos, w->state.rot, pos, rot);
         contacts_back_watch(w);
         contacts_skin(w, NULL, skin);
         contacts_project(w, false);
@@ -304,8 +304,8 @@ static double moved(const rod_work *w)
     for (int i = 0; i < w->N; i++) {
         double x[3], th[3];
         for (int k = 0; k < 3; k++)
-            x[k] = (w->pos[3 * i + k] - w->pos0[3 * i + k]) / L;
-        quat_log(w->rot0 + 4 * i, w->rot + 4 * i, th);
+            x[k] = (w->state.pos[3 * i + k] - w->state.pos0[3 * i + k]) / L;
+        quat_log(w->state.rot0 + 4 * i, w->state.rot + 4 * i, th);
         d = fmax(d, fmax(norm3(x), norm3(th)));
     }
     return d;
@@ -318,15 +318,16 @@ static bool flow_step(rod_work *w, double t, double c, double most)
         contacts_step(w);
         contacts_keep_flow(w);
     } else
-        state_copy(w, w->pos0, w->rot0, w->pos, w->rot);
+        state_copy(w, w->state.pos0, w->state.rot0, w->state.pos, w->state.rot);
     w->drag = c;
-    bool ok = rod_equilibrium(w, t) && moved(w) < most && !rod_passed(w, w->pos0, w->rot0, false, true);
+    bool ok = rod_equilibrium(w, t) && moved(w) < most &&
+              !rod_passed(w, w->state.pos0, w->state.rot0, false, true);
     if (ok)
         w->viscous += rod_drag_work(w);
     w->drag = 0;
     if (ok)
         return true;
-    state_copy(w, w->pos, w->rot, w->pos0, w->rot0);
+    state_copy(w, w->state.pos, w->state.rot, w->state.pos0, w->state.rot0);
     if (w->contact)
         contacts_back_flow(w);
     return false;
@@ -337,10 +338,10 @@ static bool flow_rests(rod_work *w, double t, double most, bool asked)
 {
     arena_pos mark = arena_mark(w->tmp);
     double *pos = arena_array(w->tmp, double, 3 * w->N), *rot = arena_array(w->tmp, double, 4 * w->N);
-    state_copy(w, pos, rot, w->pos, w->rot);
+    state_copy(w, pos, rot, w->state.pos, w->state.rot);
     bool ok = flow_step(w, t, 0, most);
     if (ok && asked && !rod_unclear(w) && rod_unstable(w, t)) {
-        state_copy(w, w->pos, w->rot, pos, rot);
+        state_copy(w, w->state.pos, w->state.rot, pos, rot);
         if (w->contact)
             contacts_back_flow(w);
         ok = false;
@@ -404,8 +405,8 @@ void rod_way(rod_work *w, double dt)
     w->way_dt = dt;
     for (int i = 0; dt > 0 && i < w->N; i++) {
         for (int k = 0; k < 3; k++)
-            w->way[6 * i + k] = w->pos[3 * i + k] - w->pos0[3 * i + k];
-        quat_log(w->rot0 + 4 * i, w->rot + 4 * i, w->way + 6 * i + 3);
+            w->way[6 * i + k] = w->state.pos[3 * i + k] - w->state.pos0[3 * i + k];
+        quat_log(w->state.rot0 + 4 * i, w->state.rot + 4 * i, w->way + 6 * i + 3);
     }
 }
 
@@ -428,10 +429,10 @@ void rod_nudge(rod_work *w)
             double x = m->s[i] / m->length, a = fmin(1e-3 * m->length, most), R[9];
             int node = m->first + i;
             double b[3] = { a * x * (1 - x) * (1 + x), a * x * (1 - x) * sin(5 * x), 0 };
-            quat_matrix(w->rot + 4 * node, R);
+            quat_matrix(w->state.rot + 4 * node, R);
             for (int k = 0; k < 3; k++)
-                if (!w->held[6 * node + k])
-                    w->pos[3 * node + k] += R[3 * k] * b[0] + R[3 * k + 1] * b[1];
+                if (!w->ends.held[6 * node + k])
+                    w->state.pos[3 * node + k] += R[3 * k] * b[0] + R[3 * k + 1] * b[1];
         }
     }
 }

@@ -36,8 +36,8 @@ static bool moved_little(const rod_work *w, const double *pos)
     for (int i = 0; i < w->rp->npair; i++)
         reach = fmin(reach, w->mesh[w->rp->pair[i].a].radius);
     for (int i = 0; i < 3 * w->N; i += 3)
-        most = fmax(most, norm3((double[3]){ w->pos[i] - pos[i], w->pos[i + 1] - pos[i + 1],
-                                             w->pos[i + 2] - pos[i + 2] }));
+        most = fmax(most, norm3((double[3]){ w->state.pos[i] - pos[i], w->state.pos[i + 1] - pos[i + 1],
+                                             w->state.pos[i + 2] - pos[i + 2] }));
     return most < reach;
 }
 
@@ -47,15 +47,15 @@ bool rod_passed(rod_work *w, double *pos, double *rot, bool touched, bool brief)
 {
     if (!w->contact || !(touched || contacts_near(w)) || (brief && moved_little(w, pos)))
         return false;
-    if (memcmp(w->linked, pos, (size_t)(3 * w->N) * sizeof *pos))
-        w->link = links(w, pos, rot);
-    double now = links(w, w->pos, w->rot);
-    if (fabs(now - w->link) > 1.2) {
-        memcpy(w->linked, pos, (size_t)(3 * w->N) * sizeof *pos);
+    if (memcmp(w->state.linked, pos, (size_t)(3 * w->N) * sizeof *pos))
+        w->state.link = links(w, pos, rot);
+    double now = links(w, w->state.pos, w->state.rot);
+    if (fabs(now - w->state.link) > 1.2) {
+        memcpy(w->state.linked, pos, (size_t)(3 * w->N) * sizeof *pos);
         return true;
     }
-    memcpy(w->linked, w->pos, (size_t)(3 * w->N) * sizeof *pos);
-    w->link = now;
+    memcpy(w->state.linked, w->state.pos, (size_t)(3 * w->N) * sizeof *pos);
+    w->state.link = now;
     return false;
 }
 
@@ -71,8 +71,8 @@ bool rod_step(rod_work *w, double t, double tau, rod_way_to by)
            lost = w->viscous;
     if (!holds_at(w, t, tau))
         return false;
-    state_copy(w, pos, rot, w->pos, w->rot);
-    state_copy(w, w->pos0, w->rot0, w->pos, w->rot);
+    state_copy(w, pos, rot, w->state.pos, w->state.rot);
+    state_copy(w, w->state.pos0, w->state.rot0, w->state.pos, w->state.rot);
     bool touched = w->contact && contacts_near(w);
     if (w->contact)
         contacts_save(w);
@@ -82,7 +82,7 @@ bool rod_step(rod_work *w, double t, double tau, rod_way_to by)
     if (ok && w->contact)
         contacts_lose(w);
     if (!ok) {
-        state_copy(w, w->pos, w->rot, pos, rot);
+        state_copy(w, w->state.pos, w->state.rot, pos, rot);
         w->viscous = lost;
         if (w->contact)
             contacts_restore(w);
@@ -95,14 +95,14 @@ bool rod_step(rod_work *w, double t, double tau, rod_way_to by)
  * no energy. */
 static void rolls_carry(rod_work *w, double t)
 {
-    if (!w->tilt || w->lasting)
+    if (!w->ends.tilt || w->lasting)
         return;
     arena_pos mark = arena_mark(w->tmp);
     double most = 0, L = rod_length(w);
     rod_residual(w, t, w->res);
-    for (int i = 0; i < w->nhold; i++)
-        if (w->hold[i].load->what == LOAD_ROLL)
-            most = fmax(most, fabs(w->res[6 * w->hold[i].node + 5]));
+    for (int i = 0; i < w->ends.nhold; i++)
+        if (w->ends.hold[i].load->what == LOAD_ROLL)
+            most = fmax(most, fabs(w->res[6 * w->ends.hold[i].node + 5]));
     w->moments = most > 1e-6 * w->scale * L * L;
     arena_release(w->tmp, mark);
 }
@@ -116,7 +116,7 @@ bool rod_unclear(const rod_work *w)
  * energy */
 int rod_character(rod_work *w, double t)
 {
-    return w->moments ? w->sign : rod_unstable(w, t);
+    return w->moments ? w->linear.sign : rod_unstable(w, t);
 }
 
 /* where it changes between a and b: halved; the state at b is put back */
@@ -125,20 +125,20 @@ static double critical_between(rod_work *w, double a, double b, int was)
     arena_pos mark = arena_mark(w->tmp);
     double *pos = arena_array(w->tmp, double, 3 * w->N), *rot = arena_array(w->tmp, double, 4 * w->N);
     double *pos1 = arena_array(w->tmp, double, 3 * w->N), *rot1 = arena_array(w->tmp, double, 4 * w->N);
-    state_copy(w, pos1, rot1, w->pos, w->rot);
-    state_copy(w, pos, rot, w->pos0, w->rot0);
+    state_copy(w, pos1, rot1, w->state.pos, w->state.rot);
+    state_copy(w, pos, rot, w->state.pos0, w->state.rot0);
     for (int k = 0; k < 24; k++) {
         double mid = (a + b) / 2;
-        state_copy(w, w->pos, w->rot, pos, rot);
+        state_copy(w, w->state.pos, w->state.rot, pos, rot);
         if (!rod_step(w, mid, 1, BY_NEWTON))
             break;
         if (rod_character(w, mid) == was) {
             a = mid;
-            state_copy(w, pos, rot, w->pos, w->rot);
+            state_copy(w, pos, rot, w->state.pos, w->state.rot);
         } else
             b = mid;
     }
-    state_copy(w, w->pos, w->rot, pos1, rot1);
+    state_copy(w, w->state.pos, w->state.rot, pos1, rot1);
     arena_release(w->tmp, mark);
     return (a + b) / 2;
 }
@@ -155,12 +155,12 @@ static bool double_between(rod_work *w, double a, double b, const rod_path *p, i
     double *pos = arena_array(w->tmp, double, 3 * w->N), *rot = arena_array(w->tmp, double, 4 * w->N),
            *pos1 = arena_array(w->tmp, double, 3 * w->N), *rot1 = arena_array(w->tmp, double, 4 * w->N),
            f = nearest, g = p->near, at = INFINITY, ends = fmax(f, g);
-    state_copy(w, pos1, rot1, w->pos, w->rot);
-    state_copy(w, pos, rot, w->pos0, w->rot0);
+    state_copy(w, pos1, rot1, w->state.pos, w->state.rot);
+    state_copy(w, pos, rot, w->state.pos0, w->state.rot0);
     for (int k = 0, side = 0; k < STEPS && at > 1e-9 * ends; k++) {
         double x = a + (b - a) * f / (f + g);
         *load = x;
-        state_copy(w, w->pos, w->rot, pos, rot);
+        state_copy(w, w->state.pos, w->state.rot, pos, rot);
         if (!rod_step(w, x, 1, BY_NEWTON))
             break;
         if (rod_negative(w, &at) == was) {
@@ -168,7 +168,7 @@ static bool double_between(rod_work *w, double a, double b, const rod_path *p, i
             f = at;
             g /= side < 0 ? 2 : 1;
             side = -1;
-            state_copy(w, pos, rot, w->pos, w->rot);
+            state_copy(w, pos, rot, w->state.pos, w->state.rot);
         } else {
             b = x;
             g = at;
@@ -176,7 +176,7 @@ static bool double_between(rod_work *w, double a, double b, const rod_path *p, i
             side = 1;
         }
     }
-    state_copy(w, w->pos, w->rot, pos1, rot1);
+    state_copy(w, w->state.pos, w->state.rot, pos1, rot1);
     arena_release(w->tmp, mark);
     return fmin(fmin(f, g), at) < 0.1 * ends;
 }
@@ -205,11 +205,11 @@ static void watch(rod_work *w, rod_path *p, double before, double now)
     if (is != was && p->ncritical < ROD_CRITICAL) {
         arena_pos mark = arena_mark(w->tmp);
         double *pos0 = arena_array(w->tmp, double, 3 * w->N), *rot0 = arena_array(w->tmp, double, 4 * w->N);
-        state_copy(w, pos0, rot0, w->pos0, w->rot0);
+        state_copy(w, pos0, rot0, w->state.pos0, w->state.rot0);
         if (w->contact)
             contacts_keep_watch(w);
         p->critical[p->ncritical++] = critical_between(w, before, now, was);
-        state_copy(w, w->pos0, w->rot0, pos0, rot0);
+        state_copy(w, w->state.pos0, w->state.rot0, pos0, rot0);
         if (w->contact)
             contacts_back_watch(w);
         arena_release(w->tmp, mark);
@@ -227,7 +227,7 @@ static bool leave_saddle(rod_work *w, double t)
     arena_pos mark = arena_mark(w->tmp);
     double *pos = arena_array(w->tmp, double, 3 * w->N), *rot = arena_array(w->tmp, double, 4 * w->N),
            lost = w->viscous;
-    state_copy(w, pos, rot, w->pos, w->rot);
+    state_copy(w, pos, rot, w->state.pos, w->state.rot);
     bool touched = w->contact && contacts_near(w);
     if (w->contact)
         contacts_keep_watch(w);
@@ -235,7 +235,7 @@ static bool leave_saddle(rod_work *w, double t)
     w->neutral = true;
     bool ok = rod_flow(w, t) && !rod_passed(w, pos, rot, touched, false);
     if (!ok) {
-        state_copy(w, w->pos, w->rot, pos, rot);
+        state_copy(w, w->state.pos, w->state.rot, pos, rot);
         w->viscous = lost;
     }
     if (!ok && w->contact)
@@ -248,7 +248,7 @@ static bool leave_saddle(rod_work *w, double t)
 void rod_path_point(rod_work *w, rod_path *p, double t)
 {
     double e[4], *r = arena_array(w->a, double, 3 * w->N);
-    memcpy(r, w->pos, (size_t)(3 * w->N) * sizeof *r);
+    memcpy(r, w->state.pos, (size_t)(3 * w->N) * sizeof *r);
     *vec_push(w->a, &p->points) = (rod_point){ .t = t,
                                                .energy = rod_elastic(w, e),
                                                .r = r,
@@ -268,7 +268,7 @@ void rod_path_start(rod_work *w, rod_path *p)
         p->negative = rod_negative(w, &p->near);
     p->pos = arena_array(w->a, double, 3 * w->N);
     p->rot = arena_array(w->a, double, 4 * w->N);
-    state_copy(w, p->pos, p->rot, w->pos, w->rot);
+    state_copy(w, p->pos, p->rot, w->state.pos, w->state.rot);
     rod_sample(w, 0);
     if (w->ro->arc)
         rod_path_point(w, p, 0);
@@ -286,9 +286,9 @@ static bool step_along(rod_work *w, double t, double now, double end)
         return false;
     if (touch == (w->contact && contacts_near(w)))
         reach = fmin(reach, rod_reach(w, now, end));
-    if (rod_distance(w, w->pos0, w->rot0) <= 2.5 * reach * (now - t) + 1e-6)
+    if (rod_distance(w, w->state.pos0, w->state.rot0) <= 2.5 * reach * (now - t) + 1e-6)
         return true;
-    state_copy(w, w->pos, w->rot, w->pos0, w->rot0);
+    state_copy(w, w->state.pos, w->state.rot, w->state.pos0, w->state.rot0);
     if (w->contact)
         contacts_restore(w);
     return false;
@@ -369,7 +369,7 @@ bool rod_march(rod_work *w, double end, double h, bool start, rod_path *p, doubl
             found = flowed = step_beyond(w, p, t, &now, tau, start ? 0 : end, &turned);
         /* a shorter step may find one */
         if (found && !start && !rod_apart(w, now) && !flowed && dt > h / 16) {
-            state_copy(w, w->pos, w->rot, w->pos0, w->rot0);
+            state_copy(w, w->state.pos, w->state.rot, w->state.pos0, w->state.rot0);
             contacts_restore(w);
             found = false;
         }
@@ -386,7 +386,7 @@ bool rod_march(rod_work *w, double end, double h, bool start, rod_path *p, doubl
             *reached = t;
             w->t = start ? 0 : t;
             if (!start) {
-                w->r->steps++;
+                w->r->count.steps++;
                 rod_sample(w, t);
             }
             if (!start && w->ro->arc && !turned)

@@ -10,7 +10,7 @@ double rod_elastic(rod_work *w, double *e)
     memset(e, 0, 4 * sizeof *e);
     for (int r = 0; r < w->rp->nrod; r++)
         for (int i = 0; i < w->mesh[r].ne; i++)
-            rod_element(&w->mesh[r], i, w->pos, w->rot, NULL, NULL, NULL, e);
+            rod_element(&w->mesh[r], i, w->state.pos, w->state.rot, NULL, NULL, NULL, e);
     return e[0] + e[1] + e[2] + e[3];
 }
 
@@ -19,10 +19,10 @@ static void reaction_of(const rod_work *w, int node, double *out)
 {
     const double *m = w->res + 6 * node + 3;
     double R[9];
-    quat_matrix(w->rot + 4 * node, R);
+    quat_matrix(w->state.rot + 4 * node, R);
     for (int k = 0; k < 3; k++) {
-        out[k] = w->held[6 * node + k] ? w->res[6 * node + k] : 0;
-        out[3 + k] = w->held[6 * node + 3 + k] ? dot3(R + 3 * k, m) : 0;
+        out[k] = w->ends.held[6 * node + k] ? w->res[6 * node + k] : 0;
+        out[3 + k] = w->ends.held[6 * node + 3 + k] ? dot3(R + 3 * k, m) : 0;
     }
 }
 
@@ -62,10 +62,10 @@ bool rod_fill(void *of, run_clock *c, int64_t k, energies *out)
     out->kinetic = out->shown = rod_elastic(w, e) + (w->motion ? rod_kinetic(w) : 0);
     out->unaudited = !w->motion || k == 0;
     c->books.work = w->motion ? rod_worked(w) : 0;
-    memcpy(r->track + k * r->ntrack, w->pos, (size_t)(3 * w->N) * sizeof *w->pos);
+    memcpy(r->track + k * r->ntrack, w->state.pos, (size_t)(3 * w->N) * sizeof *w->state.pos);
     residual_here(w, r->t[k]);
-    for (int i = 0; i < w->nsupport; i++)
-        reaction_of(w, w->support[i], r->track + k * r->ntrack + 3 * w->N + 6 * i);
+    for (int i = 0; i < w->ends.nsupport; i++)
+        reaction_of(w, w->ends.support[i], r->track + k * r->ntrack + 3 * w->N + 6 * i);
     c->books.dissipated = w->viscous + (w->contact ? contacts_dissipated(w) : 0);
     contacts_clear(r, k);
     if (w->contact)
@@ -119,13 +119,13 @@ static void finish(rod_work *w, const rod_path *p)
     rod_result *x = arena_make(r->a, rod_result);
     *x = (rod_result){ .rp = w->rp,
                        .mesh = w->mesh,
-                       .r = w->pos,
-                       .q = w->rot,
+                       .r = w->state.pos,
+                       .q = w->state.rot,
                        .ncritical = p->ncritical,
                        .path = p->points.at,
                        .npath = p->points.n,
-                       .support = w->support,
-                       .nsupport = w->nsupport };
+                       .support = w->ends.support,
+                       .nsupport = w->ends.nsupport };
     x->critical = arena_array(r->a, double, p->ncritical);
     memcpy(x->critical, p->critical, (size_t)p->ncritical * sizeof *x->critical);
     rod_elastic(w, x->energy);
@@ -136,13 +136,13 @@ static void finish(rod_work *w, const rod_path *p)
     residual_here(w, w->t);
     double worst = 0, L = rod_length(w);
     for (int i = 0; i < w->ndof; i++)
-        if (!w->held[i])
+        if (!w->ends.held[i])
             worst = fmax(worst, fabs(w->res[i]) * (i % 6 < 3 ? L : 1));
-    for (int i = 0; i < w->nsupport; i++)
-        reaction_of(w, w->support[i], x->reaction + 6 * w->support[i]);
+    for (int i = 0; i < w->ends.nsupport; i++)
+        reaction_of(w, w->ends.support[i], x->reaction + 6 * w->ends.support[i]);
     if (!w->motion)
         r->residual = worst / forces_acting(w, w->t);
-    r->solver_iterations = w->iterations;
+    r->count.solver_iterations = w->iterations;
     r->solver = w->contact ? w->ro->penalty ? "Newton, penalty" : "Newton, multipliers" : "Newton, band";
     r->rod = x;
     /* small increments alone do not prove an equilibrium: forces must balance too */
@@ -156,8 +156,8 @@ static void finish(rod_work *w, const rod_path *p)
 static bool supports_differ(const rod_work *w, double least)
 {
     double d = 0, th[3];
-    for (int i = 0; i < w->nhold; i++) {
-        const rod_hold *h = &w->hold[i];
+    for (int i = 0; i < w->ends.nhold; i++) {
+        const rod_hold *h = &w->ends.hold[i];
         if (h->load->what == LOAD_ROLL)
             d = fmax(d, fabs(h->goal[0]));
         else if (h->load->what == LOAD_FRAME) {
@@ -183,11 +183,11 @@ static void go(rod_work *w)
     if (w->rp->npair)
         contacts_new(w);
     bool moves = rod_moves(w->rp), ok = true;
-    w->support = arena_array(w->a, int, w->N);
+    w->ends.support = arena_array(w->a, int, w->N);
     for (int i = 0; i < w->ndof; i++)
-        if (w->held[i] && (!w->nsupport || w->support[w->nsupport - 1] != i / 6))
-            w->support[w->nsupport++] = i / 6;
-    r->ntrack = 3 * w->N + 6 * w->nsupport;
+        if (w->ends.held[i] && (!w->ends.nsupport || w->ends.support[w->ends.nsupport - 1] != i / 6))
+            w->ends.support[w->ends.nsupport++] = i / 6;
+    r->ntrack = 3 * w->N + 6 * w->ends.nsupport;
     if ((!moves && !rod_supported(w)) || !holds_at(w, 0, 1))
         return;
     if (w->contact && !contacts_start(w))

@@ -64,17 +64,17 @@ static void normal_direction(const rod_work *w, const touch *c, force *f)
     f->wide = c->far;
     if (!w->motion || pair_of(w, c)->what == TOUCH_PLANE)
         return;
-    slave_point(w, c, c->y, w->pos0, p);
+    slave_point(w, c, c->y, w->state.pos0, p);
     if (c->rod < 0) {
         far = body_normal(w, c, p, N);
         for (int i = 0; i < 3; i++)
             p[i] = far * N[i];
     } else {
         row_at(slave_of(w, c), c->y, &r);
-        row_sum(slave_of(w, c), &r, r.d, w->pos0, f->U0);
+        row_sum(slave_of(w, c), &r, r.d, w->state.pos0, f->U0);
         row_at(&w->mesh[c->rod], c->x, &r);
-        row_sum(&w->mesh[c->rod], &r, r.d, w->pos0, f->T0);
-        row_sum(&w->mesh[c->rod], &r, r.w, w->pos0, q);
+        row_sum(&w->mesh[c->rod], &r, r.d, w->state.pos0, f->T0);
+        row_sum(&w->mesh[c->rod], &r, r.w, w->state.pos0, q);
         for (int i = 0; i < 3; i++)
             p[i] -= q[i];
     }
@@ -88,7 +88,7 @@ static void normal_direction(const rod_work *w, const touch *c, force *f)
 static void slip_of(const rod_work *w, const touch *c, const force *f, double *g)
 {
     double p[3], q[3];
-    slave_point(w, c, c->y0, w->pos, p);
+    slave_point(w, c, c->y0, w->state.pos, p);
     other_place(w, c, q);
     for (int i = 0; i < 3; i++)
         g[i] = p[i] + dot3(f->Ri + 3 * i, c->a) - q[i] - dot3(f->Rj + 3 * i, c->rho);
@@ -172,12 +172,12 @@ static void friction_arms(const rod_work *w, const touch *c, const double *g, fo
     }
     if (!w->motion)
         return;
-    quat_matrix(w->rot0 + 4 * c->node, R);
+    quat_matrix(w->state.rot0 + 4 * c->node, R);
     for (int i = 0; i < 3; i++)
         f->Ai[i] += dot3(R + 3 * i, c->a) / 2;
     if (c->rod < 0)
         return;
-    quat_matrix(w->rot0 + 4 * c->other, R);
+    quat_matrix(w->state.rot0 + 4 * c->other, R);
     for (int i = 0; i < 3; i++)
         f->Aj[i] += dot3(R + 3 * i, c->rho) / 2;
 }
@@ -212,7 +212,7 @@ static void friction_force(const rod_work *w, touch *c, force *f)
         bound = mu * fmax(0, f->fn);
     }
     f->kt = k->k[c->pair] * k->grip;
-    quat_matrix(w->rot + 4 * c->node, f->Ri);
+    quat_matrix(w->state.rot + 4 * c->node, f->Ri);
     other_matrix(w, c, f->Rj);
     slip_of(w, c, f, g);
     friction_arms(w, c, g, f);
@@ -247,11 +247,11 @@ static void force_of(rod_work *w, touch *c, force *f)
     normal_direction(w, c, f);
     if (c->rod >= 0) {
         row_at(slave_of(w, c), c->y, &r);
-        row_sum(slave_of(w, c), &r, r.d, w->pos, f->U);
-        row_sum(slave_of(w, c), &r, r.dd, w->pos, f->Up);
+        row_sum(slave_of(w, c), &r, r.d, w->state.pos, f->U);
+        row_sum(slave_of(w, c), &r, r.dd, w->state.pos, f->Up);
         row_at(&w->mesh[c->rod], c->x, &r);
-        row_sum(&w->mesh[c->rod], &r, r.d, w->pos, f->T);
-        row_sum(&w->mesh[c->rod], &r, r.dd, w->pos, f->Tp);
+        row_sum(&w->mesh[c->rod], &r, r.d, w->state.pos, f->T);
+        row_sum(&w->mesh[c->rod], &r, r.dd, w->state.pos, f->Tp);
     }
     if (frictional(w->contact, c))
         friction_force(w, c, f);

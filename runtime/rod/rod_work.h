@@ -34,6 +34,33 @@ bool rod_solve_positive(int n, const rod_columns *A, double *b);
 
 struct rod_contacts;
 typedef struct rod_motion rod_motion;
+/* Places and turns of all nodes. */
+typedef struct rod_places {
+    double *pos, *rot;         /* 3 N, 4 N: now */
+    double *pos0, *rot0;       /* at the beginning of the step */
+    double *pos1, *rot1, last; /* before a solve; size of the last increment */
+    double *linked, link;      /* positions whose link is known */
+} rod_places;
+
+/* What holds and pushes rods. */
+typedef struct rod_ends {
+    rod_hold *hold;
+    int nhold;
+    rod_push *push;
+    int npush;
+    uint8_t *held;          /* dofs that are held */
+    int *support, nsupport; /* nodes with any */
+    double *tilt; /* 2 a node: what turns across the axis do to the roll there, where it is held; or NULL */
+} rod_ends;
+
+/* The condensed band. */
+typedef struct rod_band {
+    int nred, *red; /* reduced number of a node's first dof, -1: inside an element */
+    double *band, *inner, *rhs;
+    int *pivot;
+    int sign; /* of the determinant */
+} rod_band;
+
 typedef struct rod_work {
     const program *p;
     const rod_program *rp;
@@ -42,22 +69,14 @@ typedef struct rod_work {
     results *r;
     arena *a, *tmp;
     rod_mesh *mesh;
-    int N, ndof;               /* nodes of all rods; 6 N */
-    double *pos, *rot;         /* 3 N, 4 N: now */
-    double *pos0, *rot0;       /* at the beginning of the step */
-    double *pos1, *rot1, last; /* before a solve; size of the last increment */
-    double *linked, link;      /* positions whose link is known */
-    double *res, *dx;          /* ndof */
+    int N, ndof; /* nodes of all rods; 6 N */
+    rod_places state;
+    rod_ends ends;
+    rod_band linear;
+    double *res, *dx; /* ndof */
     /* increment of the last step, how long it was (0: none to go by), how long the next is */
     double *way, way_dt, guess;
-    double *given; /* forces and moments at the points of integration, 18 an element */
-    rod_hold *hold;
-    int nhold;
-    rod_push *push;
-    int npush;
-    uint8_t *held;          /* dofs that are held */
-    int *support, nsupport; /* nodes with any */
-    double *tilt; /* 2 a node: what turns across the axis do to the roll there, where it is held; or NULL */
+    double *given;       /* forces and moments at the points of integration, 18 an element */
     double *reg, *coord; /* to run kernels */
     /* natural strains (v0, u0) are reached from those of the shape, before the load; or NULL */
     double *start0, *goal0;
@@ -68,11 +87,6 @@ typedef struct rod_work {
     /* moments: some act that have no energy: dead ones and forces that follow, which last, or those of rolls
      * that are held */
     bool neutral, moments, lasting;
-    /* condensed band */
-    int nred, *red; /* reduced number of a node's first dof, -1: inside an element */
-    double *band, *inner, *rhs;
-    int *pivot;
-    int sign; /* of the determinant */
     struct rod_contacts *contact;
     rod_motion *motion; /* NULL: statics */
     int64_t iterations;

@@ -86,9 +86,9 @@ static bool newton_step(void)
         return false;
     rod_band_new(&w);
     for (int k = 0; k < 6; k++)
-        w.held[k] = 1;
+        w.ends.held[k] = 1;
     for (int i = 0; i < w.N; i++)
-        w.pos[3 * i] = 0.01 * sin(w.mesh[0].s[i]);
+        w.state.pos[3 * i] = 0.01 * sin(w.mesh[0].s[i]);
     double best = INFINITY;
     for (int k = 0; k < ROUNDS; k++) {
         double begin = seconds();

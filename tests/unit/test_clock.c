@@ -153,7 +153,7 @@ static void test_equal(void **unused)
     toy w = toy_new(STEPS_EQUAL, 0.1);
     clock_run(&toy_stepper, &w, &k->o, k->r);
     assert_int_equal(k->r->status, RUN_OK);
-    assert_int_equal(k->r->steps, 10);
+    assert_int_equal(k->r->count.steps, 10);
     assert_int_equal(k->r->samples, 11);
     for (int i = 0; i <= 10; i++)
         assert_true(k->r->t[i] == (i == 10 ? 1 : i * 0.1));
@@ -165,7 +165,7 @@ static void test_equal(void **unused)
     k = kit_new(1.05, 0);
     w = toy_new(STEPS_EQUAL, 0.1);
     clock_run(&toy_stepper, &w, &k->o, k->r);
-    assert_int_equal(k->r->steps, 11);
+    assert_int_equal(k->r->count.steps, 11);
     assert_true(k->r->t[11] == 1.05);
     assert_true(fabs(w.size[10] - 0.05) < 1e-12);
     kit_free(k);
@@ -173,7 +173,7 @@ static void test_equal(void **unused)
     k = kit_new(0, 0);
     w = toy_new(STEPS_EQUAL, 0.1);
     clock_run(&toy_stepper, &w, &k->o, k->r);
-    assert_int_equal(k->r->steps, 0);
+    assert_int_equal(k->r->count.steps, 0);
     assert_int_equal(k->r->samples, 1);
     kit_free(k);
 }
@@ -213,7 +213,7 @@ static void test_own(void **unused)
     kit *k = kit_new(1, 0);
     toy w = toy_new(STEPS_OWN, 0.3);
     clock_run(&toy_stepper, &w, &k->o, k->r);
-    assert_int_equal(k->r->steps, 4);
+    assert_int_equal(k->r->count.steps, 4);
     assert_true(fabs(k->r->t[4] - 1) < 1e-15);
     assert_int_equal(k->r->status, RUN_OK);
     kit_free(k);
@@ -235,7 +235,7 @@ static void test_cut(void **unused)
     assert_int_equal(w.steps, 6);
     for (int i = 0; i < 6; i++)
         assert_true(w.size[i] == want[i]);
-    assert_int_equal(k->r->steps, 4);
+    assert_int_equal(k->r->count.steps, 4);
     assert_int_equal(k->r->samples, 5);
     kit_free(k);
 
@@ -287,7 +287,7 @@ static void test_interrupt(void **unused)
     k->stop_asking = 4;
     clock_run(&toy_stepper, &w, &k->o, k->r);
     assert_int_equal(k->r->status, RUN_INTERRUPTED);
-    assert_int_equal(k->r->steps, 4);
+    assert_int_equal(k->r->count.steps, 4);
     assert_int_equal(k->r->samples, 5);
     assert_int_equal(k->asked, 4); /* and not again */
     kit_free(k);
@@ -456,13 +456,13 @@ static void test_forged(void **unused)
 static void same_results(const results *a, const results *b)
 {
     size_t n = (size_t)a->samples * sizeof(double);
-    assert_null(b->io);
+    assert_null(b->disk.io);
     assert_int_equal(a->samples, b->samples);
     const double *x[] = { a->t, a->q, a->v, a->acc, a->energy, a->work, a->dissipated },
                  *y[] = { b->t, b->q, b->v, b->acc, b->energy, b->work, b->dissipated };
     for (int i = 0; i < 7; i++)
         assert_memory_equal(x[i], y[i], n);
-    assert_int_equal(a->steps, b->steps);
+    assert_int_equal(a->count.steps, b->count.steps);
     assert_int_equal(a->status, b->status);
     assert_memory_equal(&a->power_balance, &b->power_balance, sizeof(double));
     assert_memory_equal(&a->t_end, &b->t_end, sizeof(double));
@@ -544,8 +544,8 @@ static void test_wrong_run(void **unused)
         w = toy_new(STEPS_EQUAL, 0.1);
         clock_run(&toy_stepper, &w, &o->o, o->r);
         assert_int_equal(o->r->status, RUN_FAILED);
-        assert_non_null(o->r->io);
-        assert_non_null(strstr(o->r->io, why[i]));
+        assert_non_null(o->r->disk.io);
+        assert_non_null(strstr(o->r->disk.io, why[i]));
         kit_free(o);
     }
     unlink(temp_name());

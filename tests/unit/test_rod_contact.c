@@ -106,21 +106,21 @@ static void cross(fixture *f, double mu, against what)
     assert_true(rod_build(&f->w));
     contacts_new(&f->w);
     for (int i = 0; i < 13; i++) { /* rod b along e1, above the middle of rod a */
-        double *x = f->w.pos + 3 * (13 + i), z = i / 12.0 - 0.5,
+        double *x = f->w.state.pos + 3 * (13 + i), z = i / 12.0 - 0.5,
                th[3] = { 0.1 * uniform(), M_PI / 2, 0.1 * uniform() };
         x[0] = z;
         x[1] = 0.101 + 0.3 * z * z;
         x[2] = 0.5 + 0.1 * z;
-        quat_turn(f->w.rot + 4 * (13 + i), th);
+        quat_turn(f->w.state.rot + 4 * (13 + i), th);
     }
     for (int i = 0; what == ITSELF && i < 13; i++) {
-        double *x = f->w.pos + 3 * i, z = i / 12.0, u = 7.6 * z;
+        double *x = f->w.state.pos + 3 * i, z = i / 12.0, u = 7.6 * z;
         x[0] = 0.13 * cos(u) - 1;
         x[1] = 0.0162 * u;
         x[2] = 0.13 * sin(u);
     }
     for (int i = 0; i < 3 * f->w.N; i++)
-        f->w.pos[i] += 2e-4 * uniform();
+        f->w.state.pos[i] += 2e-4 * uniform();
     assert_true(contacts_start(&f->w));
     contacts_step(&f->w);
 }
@@ -162,13 +162,13 @@ static void compare(rod_work *w)
     }
     for (int k = 0; k < n * n; k++)
         most = fmax(most, fabs(D[k]));
-    memcpy(pos, w->pos, (size_t)(3 * w->N) * sizeof *pos);
-    memcpy(rot, w->rot, (size_t)(4 * w->N) * sizeof *rot);
+    memcpy(pos, w->state.pos, (size_t)(3 * w->N) * sizeof *pos);
+    memcpy(rot, w->state.rot, (size_t)(4 * w->N) * sizeof *rot);
     for (int j = 0; j < n; j++) {
         double *side[2] = { p, q };
         for (int s = 0; s < 2; s++) {
-            memcpy(w->pos, pos, (size_t)(3 * w->N) * sizeof *pos);
-            memcpy(w->rot, rot, (size_t)(4 * w->N) * sizeof *rot);
+            memcpy(w->state.pos, pos, (size_t)(3 * w->N) * sizeof *pos);
+            memcpy(w->state.rot, rot, (size_t)(4 * w->N) * sizeof *rot);
             memset(dx, 0, (size_t)n * sizeof *dx);
             dx[j] = 1;
             rod_update(w, dx, s ? -h : h);
@@ -179,8 +179,8 @@ static void compare(rod_work *w)
         for (int i = 0; i < n; i++)
             assert_true(fabs((p[i] - q[i]) / (2 * h) - D[i * n + j]) < 1e-7 * most);
     }
-    memcpy(w->pos, pos, (size_t)(3 * w->N) * sizeof *pos);
-    memcpy(w->rot, rot, (size_t)(4 * w->N) * sizeof *rot);
+    memcpy(w->state.pos, pos, (size_t)(3 * w->N) * sizeof *pos);
+    memcpy(w->state.rot, rot, (size_t)(4 * w->N) * sizeof *rot);
     contacts_project(w, true);
 }
 
@@ -230,8 +230,8 @@ static void test_slip(void **st)
 static double force_near(rod_work *w, const double *pos, const double *rot, int dof, double by, double *res)
 {
     double *dx = arena_array(w->a, double, w->ndof);
-    memcpy(w->pos, pos, (size_t)(3 * w->N) * sizeof *pos);
-    memcpy(w->rot, rot, (size_t)(4 * w->N) * sizeof *rot);
+    memcpy(w->state.pos, pos, (size_t)(3 * w->N) * sizeof *pos);
+    memcpy(w->state.rot, rot, (size_t)(4 * w->N) * sizeof *rot);
     dx[dof] = 1;
     rod_update(w, dx, by);
     contacts_follow(w);
@@ -268,8 +268,8 @@ static void potential(double mu, double size, against what, int *seen)
         most = fmax(most, fabs(D[k]));
     for (int k = 0; k < n; k++)
         force = fmax(force, fabs(res[k]));
-    memcpy(pos, w->pos, (size_t)(3 * w->N) * sizeof *pos);
-    memcpy(rot, w->rot, (size_t)(4 * w->N) * sizeof *rot);
+    memcpy(pos, w->state.pos, (size_t)(3 * w->N) * sizeof *pos);
+    memcpy(rot, w->state.rot, (size_t)(4 * w->N) * sizeof *rot);
     for (int j = 0; j < n; j++) {
         double up = force_near(w, pos, rot, j, h, p), down = force_near(w, pos, rot, j, -h, q);
         assert_true(fabs((up - down) / (2 * h) - res[j]) < 1e-6 * force);
@@ -305,9 +305,9 @@ typedef struct newton {
 static void slip_of(const rod_work *w, const touch *c, double *Rl, double *g)
 {
     double p[3], q[3], Ri[9], Rj[9];
-    slave_point(w, c, c->y0, w->pos, p);
+    slave_point(w, c, c->y0, w->state.pos, p);
     other_place(w, c, q);
-    quat_matrix(w->rot + 4 * c->node, Ri);
+    quat_matrix(w->state.rot + 4 * c->node, Ri);
     other_matrix(w, c, Rj);
     for (int i = 0; i < 3; i++) {
         g[i] = p[i] + dot3(Ri + 3 * i, c->a) - q[i] - dot3(Rj + 3 * i, c->rho);
@@ -350,7 +350,7 @@ static void equations(newton *u, int which, double h, double *eq, double *tau)
     rod_contacts *k = w->contact;
     double *dx = arena_array(w->a, double, w->ndof), mu = k->mu[0], soft = k->k[0];
     int m = (int)u->base.n;
-    state_copy(w, w->pos, w->rot, u->pos, u->rot);
+    state_copy(w, w->state.pos, w->state.rot, u->pos, u->rot);
     memcpy(k->list.at, u->base.at, u->base.n * sizeof *u->base.at);
     if (which >= 0 && which < w->ndof)
         dx[which] = h;
@@ -375,7 +375,7 @@ static void equations(newton *u, int which, double h, double *eq, double *tau)
     k->tresca[0] = false;
     k->mu[0] = mu;
     k->k[0] = soft;
-    state_copy(w, w->pos, w->rot, u->pos, u->rot);
+    state_copy(w, w->state.pos, w->state.rot, u->pos, u->rot);
     memcpy(k->list.at, u->base.at, u->base.n * sizeof *u->base.at);
 }
 
@@ -498,7 +498,7 @@ static void unknowns(double mu, against what, contact_status status, bool time)
                  .rot = arena_array(f.a, double, 4 * f.w.N) };
     u.base.at = arena_array(f.a, touch, n);
     u.base.n = n;
-    state_copy(&f.w, u.pos, u.rot, f.w.pos, f.w.rot);
+    state_copy(&f.w, u.pos, u.rot, f.w.state.pos, f.w.state.rot);
     for (size_t i = 0; i < n; i++) {
         touch *c = &list->at[i];
         c->lambda = 2 + uniform() / 2;
@@ -560,7 +560,7 @@ static void loads(bool time)
     s.velocity = constants(a, 3, two);
     s.spin = constants(a, 3, one);
     assert_true(rod_build(&w));
-    state_copy(&w, w.pos0, w.rot0, w.pos, w.rot);
+    state_copy(&w, w.state.pos0, w.state.rot0, w.state.pos, w.state.rot);
     if (time)
         assert_true(rod_motion_new(&w, 0.1));
     int n = w.ndof;
@@ -589,14 +589,14 @@ static void loads(bool time)
     for (int j = 0; j < n; j++) {
         memset(dx, 0, (size_t)n * sizeof *dx);
         double *pos = arena_array(a, double, 3 * w.N), *rot = arena_array(a, double, 4 * w.N);
-        state_copy(&w, pos, rot, w.pos, w.rot);
+        state_copy(&w, pos, rot, w.state.pos, w.state.rot);
         dx[j] = 1;
         rod_update(&w, dx, h);
         rod_residual(&w, 0, fp);
-        state_copy(&w, w.pos, w.rot, pos, rot);
+        state_copy(&w, w.state.pos, w.state.rot, pos, rot);
         rod_update(&w, dx, -h);
         rod_residual(&w, 0, fq);
-        state_copy(&w, w.pos, w.rot, pos, rot);
+        state_copy(&w, w.state.pos, w.state.rot, pos, rot);
         for (int i = 0; i < n; i++)
             assert_true(fabs((fp[i] - fq[i]) / (2 * h) - D[i * n + j]) < 1e-7 * most);
     }

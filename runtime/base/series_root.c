@@ -1,9 +1,9 @@
-/* events_root: zeros of polynomials on an interval.  In Bernstein form a polynomial lies between its
+/* series_root: zeros of polynomials on an interval.  In Bernstein form a polynomial lies between its
    coefficients, so what is positive there has no zero; else the interval is halved.  Double zeros cannot be
    missed. */
 #include <math.h>
 #include <string.h>
-#include "events.h"
+#include "taylor.h"
 
 enum { MAX_DEGREE = 80, MAX_DEPTH = 60 };
 
