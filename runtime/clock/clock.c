@@ -70,7 +70,7 @@ bool clock_sample(run_clock *c, double t)
         return false;
     }
     c->last = t;
-    if (!r->later) {
+    if (!r->disk.later) {
         books_enter(&c->books, r, at, &e);
         return true;
     }

@@ -84,7 +84,7 @@ struct run_clock {
     int look;         /* steps between questions for progress; few where steps take long */
     bool own_samples; /* the stepper calls clock_sample, the clock does not */
     bool sample_all;  /* `every` does not count */
-    /* how columns are made that a sample leaves out while r->later is set; NULL: it leaves out none */
+    /* how columns are made that a sample leaves out while r->disk.later is set; NULL: it leaves out none */
     const struct later_ops *later;
     /* now */
     double t, last; /* last: time of the last sample */

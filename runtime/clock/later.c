@@ -21,7 +21,7 @@ void later_begin(run_clock *c, double samples)
     /* columns in a file, and those of a checkpoint, are all there */
     if (!with || !c->o->later || c->o->checkpoint || !results_fit(r, samples))
         return;
-    later *x = r->later = arena_make(r->a, later);
+    later *x = r->disk.later = arena_make(r->a, later);
     *x = (later){ .r = r,
                   .of = c->of,
                   .with = with,
@@ -29,7 +29,7 @@ void later_begin(run_clock *c, double samples)
                   .at_start = c->books,
                   .room = arena_array(r->a, energies, LANES),
                   .finite = true };
-    r->absent = with->absent;
+    r->disk.absent = with->absent;
 }
 
 /* ---- the books ---- */
@@ -61,13 +61,13 @@ static void audit(later *x, double *energy, double *drift)
 
 void later_audit(results *r)
 {
-    if (r->later)
-        audit(r->later, NULL, NULL);
+    if (r->disk.later)
+        audit(r->disk.later, NULL, NULL);
 }
 
 bool later_finite(const results *r)
 {
-    return !r->later || r->later->finite;
+    return !r->disk.later || r->disk.later->finite;
 }
 
 /* ---- reading ---- */
@@ -79,7 +79,7 @@ static double *column_new(results *r, int64_t width)
 static void make_acc(later *x)
 {
     results *r = x->r;
-    double *acc = r->absent & PART_ACC ? column_new(r, r->prog->nq) : r->acc;
+    double *acc = r->disk.absent & PART_ACC ? column_new(r, r->prog->nq) : r->acc;
     for (int64_t at = 0; at < r->samples; at++)
         x->with->accelerations(x->of, r, at, acc + at * r->prog->nq);
     r->acc = acc;
@@ -106,20 +106,20 @@ static void make_slip(later *x)
 void results_need(const results *r, unsigned parts)
 {
     static void (*const make[])(later * x) = { make_acc, make_energy, make_slip };
-    later *x = r->later;
+    later *x = r->disk.later;
     for (unsigned i = 0; x && i < sizeof make / sizeof *make; i++) {
         unsigned part = 1u << i;
         if (!(x->left & parts & part))
             continue;
         make[i](x);
         x->left &= ~part;
-        x->r->absent &= ~part;
+        x->r->disk.absent &= ~part;
     }
 }
 
 void results_acc(const results *r, int64_t at, double *acc)
 {
-    const later *x = r->later;
+    const later *x = r->disk.later;
     size_t nq = (size_t)r->prog->nq;
     if (x && x->left & PART_ACC)
         x->with->accelerations(x->of, r, at, acc);
@@ -129,7 +129,7 @@ void results_acc(const results *r, int64_t at, double *acc)
 
 double results_energy(const results *r, int64_t at)
 {
-    const later *x = r->later;
+    const later *x = r->disk.later;
     if (r->energy)
         return r->energy[at];
     x->with->energies(x->of, r, at, 1, x->room);
@@ -138,12 +138,12 @@ double results_energy(const results *r, int64_t at)
 
 bool results_have_energy(const results *r)
 {
-    return r->samples > 0 && (r->energy || r->later);
+    return r->samples > 0 && (r->energy || r->disk.later);
 }
 
 double results_drift(const results *r)
 {
     if (r->samples == 0)
         return 0;
-    return r->drift ? r->drift[r->samples - 1] : r->later ? r->later->drift : 0;
+    return r->drift ? r->drift[r->samples - 1] : r->disk.later ? r->disk.later->drift : 0;
 }

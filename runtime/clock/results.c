@@ -70,9 +70,9 @@ static void columns_list(results *r, column *c)
         *c++ = (column){ .d = single[k], .width = one };
     for (int k = 0; k < 2; k++)
         *c++ = (column){ .d = wide[k], .width = nq };
-    *c++ = column_of(&r->acc, nq, !(r->absent & PART_ACC));
-    *c++ = column_of(&r->energy, one, !(r->absent & PART_ENERGY));
-    *c++ = column_of(&r->drift, one, !(r->absent & PART_ENERGY));
+    *c++ = column_of(&r->acc, nq, !(r->disk.absent & PART_ACC));
+    *c++ = column_of(&r->energy, one, !(r->disk.absent & PART_ENERGY));
+    *c++ = column_of(&r->drift, one, !(r->disk.absent & PART_ENERGY));
     *c++ = column_of(&r->track, (size_t)r->ntrack * one, r->ntrack);
     *c++ = column_of(&r->limit.load, one, r->limit.has_jumps);
     for (size_t i = 0; i < r->prog->ncontact; i++) {
@@ -82,7 +82,7 @@ static void columns_list(results *r, column *c)
         *c++ = column_of(&k->rn, m * one, k->kept);
         *c++ = (column){ .u = &k->status, .width = m, .none = !k->kept };
         *c++ = column_of(&k->rt, slip, k->kept);
-        *c++ = column_of(&k->slip, slip, k->kept && !(r->absent & PART_SLIP));
+        *c++ = column_of(&k->slip, slip, k->kept && !(r->disk.absent & PART_SLIP));
     }
 }
 

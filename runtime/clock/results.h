@@ -94,7 +94,9 @@ typedef struct disk_samples {
     int64_t rested, rest_every; /* samples whose memory was given back, and how many more are let lie */
     /* the errno with which no more samples could be kept; the last one is the latest all the same */
     int full;
-    const char *io; /* why a checkpoint could not be read or written; NULL: none was in the way */
+    const char *io;      /* why a checkpoint could not be read or written; NULL: none was in the way */
+    struct later *later; /* makes columns when they are read; NULL: all are there */
+    unsigned absent;     /* parts whose columns have no room yet */
 } disk_samples;
 
 typedef struct results {
@@ -109,8 +111,6 @@ typedef struct results {
     int64_t samples, cap;
     double *t;           /* [samples] */
     double *q, *v, *acc; /* [sample*nq + k]; acc: right accelerations */
-    struct later *later; /* makes columns when they are read; NULL: all are there */
-    unsigned absent;     /* parts whose columns have no room yet */
     /* [samples]; energy = kinetic + potential (+ minus work of other forces taken out: see work) */
     double *energy, *dissipated;
     /* [sample*ntrack + k]: places of the nodes of rods, forces and moments of their supports */

@@ -371,7 +371,7 @@ COPIED void quick_sample(sweep *w, const struct quick *p, int64_t at, copy y)
         r->q[at * y.n + i] = w->q[i];
         r->v[at * y.n + i] = w->v[i];
     }
-    for (int i = 0; !(r->absent & PART_ACC) && i < y.n; i++)
+    for (int i = 0; !(r->disk.absent & PART_ACC) && i < y.n; i++)
         r->acc[at * y.n + i] = w->f[i];
     if (!k)
         return;
@@ -398,7 +398,7 @@ COPIED void quick_steps(sweep *w, run_clock *c, int64_t count, copy y)
         from = w->t = end;
         if (!clock_plain(c, end))
             continue;
-        if (w->r->later)
+        if (w->r->disk.later)
             quick_sample(w, p, clock_sample_state(c, end), y);
         else if (!clock_sample(c, end))
             return;

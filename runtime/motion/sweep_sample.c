@@ -148,7 +148,7 @@ void sweep_sample_state(sweep *w, int64_t at)
             kept = w->acc;
         }
     }
-    if (!(r->absent & PART_ACC))
+    if (!(r->disk.absent & PART_ACC))
         vec_copy(r->acc + first, kept, w->n);
 }
 
@@ -165,7 +165,7 @@ static void later_accelerations(void *of, const results *r, int64_t at, double *
 {
     sweep *w = of;
     contact_state *k = w->contacts.nstate ? w->contacts.state[0] : NULL;
-    const double *kept = r->absent & PART_ACC ? NULL : r->acc + (size_t)at * (size_t)w->n;
+    const double *kept = r->disk.absent & PART_ACC ? NULL : r->acc + (size_t)at * (size_t)w->n;
     contact_status is = k ? k->out->status[at] : STATUS_OPEN;
     if (is == STATUS_STICK) {
         vec_copy(acc, kept, w->n);
@@ -248,7 +248,7 @@ bool sweep_sample(void *of, run_clock *c, int64_t at, energies *e)
     bool instant = at == 0;
     double over = w->t > w->account.step_from ? 1 / (w->t - w->account.step_from) : 0;
     size_t first = (size_t)at * (size_t)w->n;
-    if (c->r->later && !instant) {
+    if (c->r->disk.later && !instant) {
         sweep_sample_state(w, at);
         return true;
     }
@@ -258,7 +258,7 @@ bool sweep_sample(void *of, run_clock *c, int64_t at, energies *e)
         for (int i = 0; i < w->hand.nact; i++)
             for (int j = 0; j < rows_of(w->hand.act[i]); j++)
                 w->hand.act[i]->r[j] = w->hand.rr[w->hand.act[i]->row + j];
-    if (c->r->later) {
+    if (c->r->disk.later) {
         sweep_sample_state(w, at);
         return true;
     }

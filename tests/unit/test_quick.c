@@ -112,9 +112,9 @@ static void same_later(results *later, const results *now, const sample_model *m
         same_bytes("q'' of a sample", acc, now->acc + (size_t)at * nq, nq * sizeof *acc, 1, m->text);
     }
     if (m->share == 0) { /* general models make all columns at once */
-        assert_null(later->later);
+        assert_null(later->disk.later);
     } else {
-        assert_non_null(later->later);
+        assert_non_null(later->disk.later);
         assert_null(later->energy);
         assert_null(later->drift);
         for (size_t i = 0; i < later->prog->ncontact; i++)
