@@ -224,6 +224,7 @@ static look contact_find(scope *sc, evaluator *ev, sym name, span at, value *out
     case CONTACT_rt:
         return tangential(v, ev, c->rt, DENSE_RT, at, out);
     case CONTACT_slip:
+        results_need(v->r->r, PART_SLIP);
         return tangential(v, ev, c->slip, DENSE_SLIP, at, out);
     default:
         *out = view_value(view_new(v->r, w));

@@ -44,6 +44,8 @@ static const series_ops dof_ops = { dof_at, dof_derivative };
 static value dof_series(const results *r, int32_t column, int order, dim unit)
 {
     value v = { .kind = V_SERIES };
+    if (order == 2)
+        results_need(r, PART_ACC);
     const double *from[] = { r->q, r->v, r->acc };
     v.series.t = r->t;
     v.series.y = from[order] ? from[order] + column : r->t;
@@ -386,6 +388,7 @@ static look run_own(const view *v, evaluator *ev, sym name, span at, value *out)
         *out = plain_series(r, r->t, 1);
         break;
     case RUN_energy:
+        results_need(r, PART_ENERGY);
         *out = plain_series(r, r->energy, 1);
         break;
     case RUN_dissipated:
@@ -395,6 +398,7 @@ static look run_own(const view *v, evaluator *ev, sym name, span at, value *out)
         *out = plain_series(r, r->work, 1);
         break;
     case RUN_drift:
+        results_need(r, PART_ENERGY);
         *out = plain_series(r, r->drift, 1);
         break;
     case RUN_max_penetration:

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/whole.h"
-#include "clock/clock.h"
+#include "clock/later.h"
 #include "lower/assemble.h"
 #include "motion/estimate.h"
 #include "motion/gate.h"
@@ -435,6 +435,7 @@ static void run_cut(session *s, run *r)
     x->where = SPAN_NONE;
     x->status = s->budget.why == SPENT_MEMORY ? RUN_FAILED : RUN_INTERRUPTED;
     x->dense = NULL;
+    later_audit(x);
     if (motion)
         x->t_end = x->t[x->samples - 1];
     r->cut = !motion;
@@ -505,23 +506,22 @@ static void run_go(session *s, run *r, run_options *o)
 /* how far a family was overrun at the samples */
 static double deepest(const results *r, size_t c, scan *rest)
 {
+    enum { MANY = 4096 };
     const contact_result *x = &r->contact[c];
     const contact_family *f = &r->prog->contact[c];
     double worst = 0;
     if (f->relation == REL_CLOSED || !x->gap)
         return 0;
-    for (int64_t k = 0; k < r->samples * x->members; k++) {
-        double depth = f->relation == REL_BILATERAL ? fabs(x->gap[k]) : -x->gap[k];
-        if (depth > worst)
-            worst = depth;
-        scan_pass(rest, sizeof depth);
+    for (int64_t k = 0, all = r->samples * x->members; k < all;) {
+        int64_t from = k, end = all - k < MANY ? all : k + MANY;
+        for (; k < end; k++) {
+            double depth = f->relation == REL_BILATERAL ? fabs(x->gap[k]) : -x->gap[k];
+            if (depth > worst)
+                worst = depth;
+        }
+        scan_pass(rest, (end - from) * (int64_t)sizeof worst);
     }
     return worst;
-}
-
-static double last_drift(const results *r)
-{
-    return r->samples && r->drift ? r->drift[r->samples - 1] : 0;
 }
 
 enum { SUMMARY_CONTACTS = 6 };
@@ -567,10 +567,10 @@ static void summary(session *s, const run *r)
     if (x->solver)
         text_printf(&t, " (%s)", x->solver);
     text_putc(&t, '\n');
-    if (x->samples && x->energy && x->dissipated)
-        text_printf(&t, "  energy %.6g to %.6g, dissipated %.6g, drift %.3g, balance %.3g\n", x->energy[0],
-                    x->energy[x->samples - 1], x->dissipated[x->samples - 1], last_drift(x),
-                    x->power_balance);
+    if (results_have_energy(x) && x->dissipated)
+        text_printf(&t, "  energy %.6g to %.6g, dissipated %.6g, drift %.3g, balance %.3g\n",
+                    results_energy(x, 0), results_energy(x, x->samples - 1), x->dissipated[x->samples - 1],
+                    results_drift(x), x->power_balance);
     if (!isnan(x->error))
         text_printf(&t, "  error, estimated from another run: %.2g\n", x->error);
     if (x->count.at_once)
@@ -630,7 +630,7 @@ static void run_record(session *s, const run *r)
     if (!isnan(r->r->error))
         rec->error = fmax(rec->error, r->r->error);
     rec->power_balance = fmax(rec->power_balance, r->r->power_balance);
-    double drift = last_drift(r->r);
+    double drift = results_drift(r->r);
     if (fabs(drift) > fabs(rec->drift))
         rec->drift = drift;
 }
@@ -763,7 +763,7 @@ static const built *run_prepare(session *s, const ast *e, arguments *args, const
 void run_statement(session *s, const ast *e)
 {
     arguments args = { 0 };
-    run_options o = { 0 };
+    run_options o = { .later = true };
     const backend *b;
     size_t errors = s->d->errors;
     if (!s->now.experiment)

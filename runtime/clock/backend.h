@@ -47,6 +47,7 @@ typedef struct run_options {
     const char *word[MAX_OPTIONS];
     bool keep_going;
     bool finer;        /* rods have twice as many elements: for an estimate of the error */
+    bool later;        /* columns that follow from the states may be made when they are read (later.h) */
     bool only_general; /* steps that have a short way of their own take the long one: for tests */
     /* called now and then with the fraction done: true stops the run in order.  May be NULL. */
     bool (*progress)(void *ud, double done);

@@ -1,4 +1,4 @@
-#include "clock.h"
+#include "later.h"
 #include <math.h>
 #include <string.h>
 #include <time.h>
@@ -31,27 +31,11 @@ bool run_interrupted(const run_options *o, results *r, double done)
 }
 
 /* ---- the books ---- */
-/* what is no number changes nothing */
-static inline void grow(double *most, double x)
+/* The balance is the largest drift, relative to the largest of what it is made of. */
+static void books_balance(const books *b, results *r)
 {
-    if (x > *most)
-        *most = x;
-}
-
-/* Drift: what energy has gained besides work, less what was dissipated.  The balance is its largest value,
-   relative to the largest of what it is made of. */
-static inline double audit(books *b, results *r, const energies *e)
-{
-    double gained = e->potential - b->potential0, work = b->of_all ? b->work + gained : b->work;
-    double drift = e->kinetic - b->kinetic0 + gained - work + b->dissipated;
-    grow(&b->top, fabs(e->kinetic));
-    grow(&b->top, fabs(gained));
-    grow(&b->top, fabs(work));
-    grow(&b->top, fabs(b->dissipated));
-    grow(&b->worst, fabs(drift));
     if (b->top > 0)
         r->power_balance = b->worst / b->top;
-    return drift;
 }
 
 void books_open(books *b, double kinetic, double potential)
@@ -68,7 +52,8 @@ void books_enter(books *b, results *r, int64_t at, const energies *e)
         b->kinetic0 = e->kinetic;
         b->potential0 = e->potential;
     }
-    r->drift[at] = e->unaudited ? 0 : audit(b, r, e);
+    r->drift[at] = e->unaudited ? 0 : books_audit(b, e);
+    books_balance(b, r);
     r->energy[at] = e->shown + e->potential;
     r->dissipated[at] = b->dissipated;
     r->work[at] = b->of_all ? b->work + (e->potential - b->potential0) : b->work;
@@ -85,9 +70,19 @@ bool clock_sample(run_clock *c, double t)
         r->samples = before;
         return false;
     }
-    books_enter(&c->books, r, at, &e);
     c->last = t;
+    if (!r->disk.later) {
+        books_enter(&c->books, r, at, &e);
+        return true;
+    }
+    r->work[at] = c->books.work;
+    r->dissipated[at] = c->books.dissipated;
     return true;
+}
+
+int64_t clock_room(run_clock *c)
+{
+    return results_sample(c->r);
 }
 
 static bool at_end(const run_clock *c)
@@ -112,8 +107,11 @@ static void samples_reserve(run_clock *c)
     const double NUMBERS = 2e8; /* more is found as it comes, in a file */
     double every = c->sample_all ? 0 : c->o->every;
     double kept = c->end / fmax(c->h, every) + 2;
-    if (c->rule != STEPS_OWN && kept * c->r->prog->nq < NUMBERS)
-        results_reserve(c->r, whole_clamp(kept, 0, MOST));
+    if (c->rule == STEPS_OWN || kept * c->r->prog->nq >= NUMBERS)
+        return;
+    if (kept < MOST)
+        later_begin(c, kept);
+    results_reserve(c->r, whole_clamp(kept, 0, MOST));
 }
 
 /* ---- steps ---- */
@@ -398,6 +396,7 @@ void clock_run(const stepper *with, void *of, const run_options *o, results *r)
         checkpoint_write(&c);
     if (c.stopped && r->status == RUN_OK)
         r->status = RUN_STOPPED;
+    later_audit(r);
     if (with->finish)
         with->finish(of, &c);
     r->seconds = seconds_now() - began;

@@ -3,6 +3,7 @@
    work, what is lost), checkpoints, and how the run ended.  Nobody else takes samples or sets the status. */
 #ifndef CDL_CLOCK_H
 #define CDL_CLOCK_H
+#include <math.h>
 #include "backend.h"
 #include "state.h"
 
@@ -19,12 +20,6 @@ typedef enum {
     STEPS_OWN     /* the stepper chooses; after a refused one it is called again */
 } step_rule;
 
-/* What is there at a sample.  kinetic: as v.M v/2, for the audit; shown: as the model writes it. */
-typedef struct energies {
-    double kinetic, shown, potential;
-    bool unaudited; /* the balance of power does not count this sample */
-} energies;
-
 /* The one account of energy.  Steppers add to work (of forces without potential, moving surfaces and resets;
    integrated on its own, never taken from the change of energies) and to dissipated (at contacts). */
 typedef struct books {
@@ -37,6 +32,25 @@ typedef struct books {
 /* They begin with these energies, not with those of the first sample: something may happen before that. */
 void books_open(books *b, double kinetic, double potential);
 void books_enter(books *b, results *r, int64_t at, const energies *e);
+/* what is no number changes nothing */
+static inline void books_grow(double *most, double x)
+{
+    if (x > *most)
+        *most = x;
+}
+
+/* Drift: what energy has gained besides work, less what was dissipated.  top and worst grow. */
+static inline double books_audit(books *b, const energies *e)
+{
+    double gained = e->potential - b->potential0, work = b->of_all ? b->work + gained : b->work;
+    double drift = e->kinetic - b->kinetic0 + gained - work + b->dissipated;
+    books_grow(&b->top, fabs(e->kinetic));
+    books_grow(&b->top, fabs(gained));
+    books_grow(&b->top, fabs(work));
+    books_grow(&b->top, fabs(b->dissipated));
+    books_grow(&b->worst, fabs(drift));
+    return drift;
+}
 
 typedef struct run_clock run_clock;
 typedef struct stepper {
@@ -70,6 +84,8 @@ struct run_clock {
     int look;         /* steps between questions for progress; few where steps take long */
     bool own_samples; /* the stepper calls clock_sample, the clock does not */
     bool sample_all;  /* `every` does not count */
+    /* how columns are made that a sample leaves out while r->disk.later is set; NULL: it leaves out none */
+    const struct later_ops *later;
     /* now */
     double t, last; /* last: time of the last sample */
     double apart;   /* samples are taken that far apart; 0: at every step */
@@ -88,17 +104,28 @@ struct run_clock {
 void clock_run(const stepper *with, void *of, const run_options *o, results *r);
 /* A sample at time t: room for it, the stepper's columns, the books.  False: failed. */
 bool clock_sample(run_clock *c, double t);
+int64_t clock_room(run_clock *c); /* for one more sample: its number */
 /* The end of plain step number i, from 1. */
 static inline double clock_time(const run_clock *c, int64_t i)
 {
     return (double)i * c->h;
 }
-/* A plain step has been taken; where a sample is due, it is taken too.  False: that failed. */
+/* A sample of which only the state is kept: its number; the stepper puts what is its own. */
+static inline int64_t clock_sample_state(run_clock *c, double t)
+{
+    results *r = c->r;
+    int64_t at = r->samples < r->cap ? r->samples++ : clock_room(c);
+    r->t[at] = c->last = t;
+    r->work[at] = c->books.work;
+    r->dissipated[at] = c->books.dissipated;
+    return at;
+}
+/* A plain step has been taken; is a sample due?  Then the stepper takes it, by one of the two above. */
 static inline bool clock_plain(run_clock *c, double t)
 {
     c->t = t;
     c->step++;
-    return !(t - c->last >= c->apart) || clock_sample(c, t);
+    return t - c->last >= c->apart;
 }
 /* May the step at hand be refused?  Else the stepper has to fail, and say why. */
 bool clock_may_refuse(const run_clock *c);

@@ -57,27 +57,32 @@ static int columns_count(const results *r)
     return OWN_COLUMNS + CONTACT_COLUMNS * (int)r->prog->ncontact;
 }
 
+static column column_of(double **d, size_t width, bool there)
+{
+    return (column){ .d = d, .width = there ? width : 0, .none = !there };
+}
+
 static void columns_list(results *r, column *c)
 {
     size_t nq = (size_t)r->prog->nq * sizeof(double), one = sizeof(double);
-    double **single[] = { &r->t, &r->energy, &r->dissipated, &r->work, &r->drift },
-           **wide[] = { &r->q, &r->v, &r->acc };
-    for (int k = 0; k < 5; k++)
-        *c++ = (column){ .d = single[k], .width = one };
+    double **single[] = { &r->t, &r->dissipated, &r->work }, **wide[] = { &r->q, &r->v };
     for (int k = 0; k < 3; k++)
+        *c++ = (column){ .d = single[k], .width = one };
+    for (int k = 0; k < 2; k++)
         *c++ = (column){ .d = wide[k], .width = nq };
-    *c++ = (column){ .d = &r->track, .width = (size_t)r->ntrack * one, .none = !r->ntrack };
-    *c++ = (column){ .d = &r->limit.load,
-                     .width = r->limit.has_jumps ? one : 0,
-                     .none = !r->limit.has_jumps };
+    *c++ = column_of(&r->acc, nq, !(r->disk.absent & PART_ACC));
+    *c++ = column_of(&r->energy, one, !(r->disk.absent & PART_ENERGY));
+    *c++ = column_of(&r->drift, one, !(r->disk.absent & PART_ENERGY));
+    *c++ = column_of(&r->track, (size_t)r->ntrack * one, r->ntrack);
+    *c++ = column_of(&r->limit.load, one, r->limit.has_jumps);
     for (size_t i = 0; i < r->prog->ncontact; i++) {
         contact_result *k = &r->contact[i];
-        size_t m = k->kept ? (size_t)k->members : 0;
-        *c++ = (column){ .d = &k->gap, .width = m * one, .none = !k->kept };
-        *c++ = (column){ .d = &k->rn, .width = m * one, .none = !k->kept };
+        size_t m = k->kept ? (size_t)k->members : 0, slip = m * one * (size_t)k->nslip;
+        *c++ = column_of(&k->gap, m * one, k->kept);
+        *c++ = column_of(&k->rn, m * one, k->kept);
         *c++ = (column){ .u = &k->status, .width = m, .none = !k->kept };
-        *c++ = (column){ .d = &k->rt, .width = m * one * (size_t)k->nslip, .none = !k->kept };
-        *c++ = (column){ .d = &k->slip, .width = m * one * (size_t)k->nslip, .none = !k->kept };
+        *c++ = column_of(&k->rt, slip, k->kept);
+        *c++ = column_of(&k->slip, slip, k->kept && !(r->disk.absent & PART_SLIP));
     }
 }
 
@@ -139,19 +144,41 @@ static int columns_in_file(results *r, const column *c, int n, int64_t cap)
     return 0;
 }
 
+static size_t row_bytes(const column *c, int n)
+{
+    size_t row = 0;
+    for (int k = 0; k < n; k++)
+        row += c[k].width;
+    return row;
+}
+
 /* an arena keeps what was outgrown, so half of what may be used is where the file begins */
+static bool beyond_memory(const results *r, double samples, size_t row)
+{
+    return r->disk.spill ||
+           (r->disk.spill_bytes > 0 && samples * (double)row > (double)r->disk.spill_bytes / 2);
+}
+
+bool results_fit(results *r, double samples)
+{
+    int n = columns_count(r);
+    arena_pos mark = arena_mark(r->a);
+    column *c = arena_array(r->a, column, n);
+    columns_list(r, c);
+    size_t row = row_bytes(c, n);
+    arena_release(r->a, mark);
+    return !beyond_memory(r, samples, row);
+}
+
 static int columns_grow(results *r, int64_t cap)
 {
     int n = columns_count(r);
     bool was = r->disk.spill != NULL;
     arena_pos mark = arena_mark(r->a);
     column *c = arena_array(r->a, column, n);
-    size_t row = 0;
     columns_list(r, c);
-    for (int k = 0; k < n; k++)
-        row += c[k].width;
-    bool file = r->disk.spill ||
-                (r->disk.spill_bytes > 0 && (double)cap * (double)row > (double)r->disk.spill_bytes / 2);
+    size_t row = row_bytes(c, n);
+    bool file = beyond_memory(r, (double)cap, row);
     if (file) { /* the file grows by as much at a time as memory may hold */
         int64_t most = r->samples + r->disk.spill_bytes / (int64_t)row + 1;
         int error = columns_in_file(r, c, n, cap < most ? cap : most);
@@ -387,20 +414,28 @@ static double knot_between(const results *r, const knot *a, const knot *b, doubl
     return a->x + s * (c0 + s * (3 * d - 2 * c0 - c1 + s * (c0 + c1 - 2 * d)));
 }
 
-static double value_at(const results *r, const double *x, const double *v, const double *acc, int32_t k,
-                       double t, knot_order o)
+static knot knot_at(const results *r, const double *const *x, int32_t k, int64_t i)
 {
-    size_t n = (size_t)r->prog->nq;
+    size_t at = (size_t)i * (size_t)r->prog->nq + (size_t)k;
+    return (knot){ r->t[i], x[0][at], x[1] ? x[1][at] : 0, x[2] ? x[2][at] : 0 };
+}
+
+/* of q, or of its derivative of that order.  Accelerations count beside impacts only. */
+static double value_at(const results *r, int order, int32_t k, double t)
+{
+    double first, last;
     if (r->samples == 0)
         return NAN;
     int64_t i = sample_before(r, t);
-    size_t at = (size_t)i * n + (size_t)k;
-    if (t <= r->t[i] || i + 1 == r->samples)
-        return x[at];
-    knot a = { r->t[i], x[at], v ? v[at] : 0, acc ? acc[at] : 0 };
-    at += n;
-    knot b = { r->t[i + 1], x[at], v ? v[at] : 0, acc ? acc[at] : 0 };
-    return knot_between(r, &a, &b, t, o);
+    bool between = t > r->t[i] && i + 1 < r->samples;
+    if (order == 2 || (between && impacts_between(r, r->t[i], r->t[i + 1], &first, &last)))
+        results_need(r, PART_ACC);
+    const double *const x[] = { r->q, r->v, r->acc, NULL, NULL };
+    knot a = knot_at(r, x + order, k, i);
+    if (!between)
+        return a.x;
+    knot b = knot_at(r, x + order, k, i + 1);
+    return knot_between(r, &a, &b, t, order == 0 ? KNOT_VALUE : KNOT_RATE);
 }
 
 /* outside of the run the nearest end counts */
@@ -414,19 +449,19 @@ double results_q(const results *r, int32_t k, double t)
 {
     if (r->dense)
         return dense_value(r, k, 0, t);
-    return value_at(r, r->q, r->v, r->acc, k, t, KNOT_VALUE);
+    return value_at(r, 0, k, t);
 }
 double results_v(const results *r, int32_t k, double t)
 {
     if (r->dense)
         return dense_value(r, k, 1, t);
-    return value_at(r, r->v, r->acc, NULL, k, t, KNOT_RATE);
+    return value_at(r, 1, k, t);
 }
 double results_a(const results *r, int32_t k, double t)
 {
     if (r->dense)
         return dense_value(r, k, 2, t);
-    return value_at(r, r->acc, NULL, NULL, k, t, KNOT_RATE);
+    return value_at(r, 2, k, t);
 }
 
 double results_settle(const results *r, int c, int64_t m)

@@ -38,6 +38,15 @@ typedef struct limit_branch {
     bool stable;
 } limit_branch;
 
+/* What is there at a sample.  kinetic: as v.M v/2, for the audit; shown: as the model writes it. */
+typedef struct energies {
+    double kinetic, shown, potential;
+    bool unaudited; /* the balance of power does not count this sample */
+} energies;
+
+/* Columns that may be made when they are read (later.h). */
+typedef enum { PART_ACC = 1, PART_ENERGY = 2, PART_SLIP = 4 } results_part; /* energy: drift too */
+
 typedef enum { RUN_OK, RUN_STOPPED, RUN_INTERRUPTED, RUN_FAILED } run_status;
 
 /* Values and power series at any time, from a backend that has them: r->dense, else NULL. */
@@ -92,7 +101,9 @@ typedef struct disk_samples {
     int64_t rested, rest_every; /* samples whose memory was given back, and how many more are let lie */
     /* the errno with which no more samples could be kept; the last one is the latest all the same */
     int full;
-    const char *io; /* why a checkpoint could not be read or written; NULL: none was in the way */
+    const char *io;      /* why a checkpoint could not be read or written; NULL: none was in the way */
+    struct later *later; /* makes columns when they are read; NULL: all are there */
+    unsigned absent;     /* parts whose columns have no room yet */
 } disk_samples;
 
 typedef struct results {
@@ -136,8 +147,17 @@ typedef struct results {
 } results;
 
 results *results_new(arena *a, const program *p);
+/* Columns of these parts can be read from now on. */
+void results_need(const results *r, unsigned parts);
+/* Of one sample; of the last one.  No column is made for it. */
+double results_energy(const results *r, int64_t at);
+void results_acc(const results *r, int64_t at, double *acc);
+double results_drift(const results *r);
+bool results_have_energy(const results *r);
 /* Room for that many samples in all; what was there is kept. */
 void results_reserve(results *r, int64_t cap);
+/* Do so many samples, with all their columns, stay in memory? */
+bool results_fit(results *r, double samples);
 /* Room for one more sample; returns its number. */
 int64_t results_sample(results *r);
 /* Gives back memory of samples that lie in a file; whether a number lies in a column; the end of the file,

@@ -5,6 +5,7 @@
 #include "base/taylor.h"
 #include "clock/clock.h"
 #include "inclusion/inclusion.h"
+#include "clock/later.h"
 #include "program/system.h"
 #include "rod/rod.h"
 
@@ -357,15 +358,15 @@ static bool finite_columns(check *k, int64_t at)
 {
     results *r = k->r;
     size_t nq = (size_t)r->prog->nq, first = (size_t)at * nq;
-    double sum = r->t[at] + r->energy[at] + r->work[at] + r->dissipated[at];
+    double sum = r->t[at] + (r->energy ? r->energy[at] : 0) + r->work[at] + r->dissipated[at];
     for (size_t i = 0; i < nq; i++)
-        sum += 0 * (r->q[first + i] + r->v[first + i] + r->acc[first + i]);
+        sum += 0 * (r->q[first + i] + r->v[first + i] + (r->acc ? r->acc[first + i] : 0));
     if (isfinite(sum))
         return true;
     for (size_t i = 0; i < nq; i++) {
-        const double *of[] = { r->q + first, r->v + first, r->acc + first };
+        const double *of[] = { r->q + first, r->v + first, r->acc ? r->acc + first : NULL };
         static const char *const mark[] = { "", "'", "''" };
-        for (int j = 0; j < 3; j++)
+        for (int j = 0; j < 3 && of[j]; j++)
             if (!isfinite(of[j][i]))
                 return results_fail(r, mass_where(r->prog, (int)i),
                                     arena_printf(r->a, "%s%s is not finite at t = %s",
@@ -478,13 +479,16 @@ static double force_seen(check *k, size_t c, int64_t m)
 {
     const results *r = k->r;
     int nq = r->prog->nq;
-    double *H = arena_array(k->scratch, double, 2 * (size_t)nq + 1), *mass = H + nq, most = 0;
+    double *H = arena_array(k->scratch, double, 3 * (size_t)nq + 1), *mass = H + nq, *acc = mass + nq,
+           most = 0;
     diagonal_masses(k->g, mass);
     gate_row(k->g, c, m, H);
-    for (int64_t at = 0; at < r->samples; at++)
+    for (int64_t at = 0; at < r->samples; at++) {
+        results_acc(r, at, acc);
         for (int i = 0; i < nq; i++)
             if (H[i] != 0)
-                most = fmax(most, fabs(mass[i] * r->acc[at * nq + i] / H[i]));
+                most = fmax(most, fabs(mass[i] * acc[i] / H[i]));
+    }
     return most;
 }
 
@@ -540,8 +544,8 @@ static bool reactions_hold(check *k, size_t c, int64_t at)
 static bool energy_holds(check *k, int64_t at)
 {
     results *r = k->r;
-    double is = gate_energy(k->g), kept = r->energy[at];
-    if (fabs(is - kept) <= 1e-9 * (fabs(is) + fabs(kept)) + 1e-9 * fabs(r->energy[0]) + 1e-300)
+    double is = gate_energy(k->g), kept = results_energy(r, at);
+    if (fabs(is - kept) <= 1e-9 * (fabs(is) + fabs(kept)) + 1e-9 * fabs(results_energy(r, 0)) + 1e-300)
         return true;
     return results_fail(r, SPAN_NONE,
                         arena_printf(r->a, "the energy kept at t = %s is %s, that of the state is %s",
@@ -560,13 +564,56 @@ static bool sample_holds(check *k, int64_t at, bool energy)
     return !energy || energy_holds(k, at);
 }
 
-/* Columns that lie in a file are read once from one end to the other: what was read is let go now and then.
- */
-static void let_go(results *r, int64_t at, int64_t stride)
+/* Samples from..to, every stride-th.  Columns that lie in a file are read once from one end to the other:
+   what was read is let go after each stretch. */
+typedef struct stretch {
+    int64_t from, to, stride;
+} stretch;
+
+static bool next_stretch(results *r, stretch *p)
 {
     enum { OFTEN = 16384 };
-    if (at / stride % OFTEN == OFTEN - 1)
+    if (p->to > 0)
         results_rest(r);
+    p->from = p->to;
+    p->to = r->samples - p->from < OFTEN * p->stride ? r->samples : p->from + OFTEN * p->stride;
+    return p->from < p->to;
+}
+
+/* of column k among n */
+static bool finite_stretch(const double *x, int64_t n, int64_t k, const stretch *p)
+{
+    double sum = 0;
+    for (int64_t at = p->from; x && at < p->to; at += p->stride)
+        sum += 0 * x[at * n + k];
+    return sum == 0;
+}
+
+static double largest_in(const double *x, int64_t n, int64_t k, const stretch *p, double most)
+{
+    for (int64_t at = p->from; at < p->to; at += p->stride) {
+        double size = fabs(x[at * n + k]);
+        if (size > most)
+            most = size;
+    }
+    return most;
+}
+
+static bool all_finite(check *k, const stretch *p)
+{
+    const results *r = k->r;
+    const double *single[] = { r->t, r->energy, r->work, r->dissipated }, *wide[] = { r->q, r->v, r->acc };
+    int nq = r->prog->nq;
+    bool finite = true;
+    for (size_t i = 0; i < sizeof single / sizeof *single; i++)
+        finite &= finite_stretch(single[i], 1, 0, p);
+    for (size_t j = 0; j < sizeof wide / sizeof *wide; j++)
+        for (int i = 0; i < nq; i++)
+            finite &= finite_stretch(wide[j], nq, i, p);
+    for (int64_t at = p->from; !finite && at < p->to; at += p->stride)
+        if (!finite_columns(k, at))
+            return false;
+    return true;
 }
 
 /* sizes of dofs and reactions over the run; false: something is not finite */
@@ -574,16 +621,15 @@ static bool survey(check *k, int64_t stride)
 {
     results *r = k->r;
     int nq = r->prog->nq;
-    for (int64_t at = 0; at < r->samples; at += stride) {
-        let_go(r, at, stride);
-        if (!finite_columns(k, at))
+    for (stretch p = { .stride = stride }; next_stretch(r, &p);) {
+        if (!all_finite(k, &p))
             return false;
         for (int i = 0; i < nq; i++)
-            k->sizes[i] = fmax(k->sizes[i], fabs(r->q[at * nq + i]));
+            k->sizes[i] = largest_in(r->q, nq, i, &p, k->sizes[i]);
         for (size_t c = 0; c < r->prog->ncontact; c++) {
             const contact_result *x = &r->contact[c];
             for (int64_t m = 0; x->kept && m < x->members; m++)
-                k->force[c] = fmax(k->force[c], fabs(x->rn[at * x->members + m]));
+                k->force[c] = largest_in(x->rn, x->members, m, &p, k->force[c]);
         }
     }
     gate_sizes(k->sizes, nq);
@@ -595,18 +641,18 @@ static bool survey(check *k, int64_t stride)
 static int64_t deepest_kept(results *r, size_t c, int64_t stride)
 {
     const contact_result *x = &r->contact[c];
+    const contact_family *f = &r->prog->contact[c];
     int64_t worst = -1;
     double most = 0;
-    for (int64_t at = 0; x->kept && at < r->samples; at += stride) {
-        let_go(r, at, stride);
-        for (int64_t m = 0; m < x->members; m++) {
-            double depth = depth_of(&r->prog->contact[c], x->gap[at * x->members + m]);
-            if (depth > most) {
-                most = depth;
-                worst = at;
+    for (stretch p = { .stride = stride }; x->kept && next_stretch(r, &p);)
+        for (int64_t at = p.from; at < p.to; at += stride)
+            for (int64_t m = 0; m < x->members; m++) {
+                double depth = depth_of(f, x->gap[at * x->members + m]);
+                if (depth > most) {
+                    most = depth;
+                    worst = at;
+                }
             }
-        }
-    }
     return worst;
 }
 
@@ -629,9 +675,11 @@ static bool run_holds(check *k)
     int64_t look = numbers > NUMBERS ? (int64_t)(numbers / NUMBERS) + 1 : 1;
     int64_t most = (int64_t)fmin(SAMPLES, fmax(2e6 / (members + p->nq), 4)),
             stride = r->samples > most ? r->samples / most : 1, count = 0;
+    if (!later_finite(r))
+        results_need(r, PART_ENERGY);
     if (!survey(k, look))
         return false;
-    bool energy = r->energy && !p->has_delay.file;
+    bool energy = results_have_energy(r) && !p->has_delay.file;
     results_rest(r);
     for (int64_t at = 0; at < r->samples; at += stride, count++) {
         if (count % 64 == 63)

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 #include "clock/clock.h"
+#include "clock/later.h"
 #include "gate.h"
 #include "program/system.h"
 
@@ -172,8 +173,10 @@ void balance_instant(balance *b, int64_t at)
         return;
     if (r->dense && (at == 0 || !(r->t[at] - r->t[at - 1] > SHORT * r->t_end)))
         return;
+    results_acc(r, at, b->change);
     for (int i = 0; i < nq; i++)
-        b->change[i] = first_order(r->prog, i) ? r->v[at * nq + i] : r->acc[at * nq + i];
+        if (first_order(r->prog, i))
+            b->change[i] = r->v[at * nq + i];
     if (r->dense)
         stand_between(b, at);
     else

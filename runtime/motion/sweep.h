@@ -4,6 +4,7 @@
 #include <math.h>
 #include "instant.h"
 #include "sweeping.h"
+#include "clock/later.h"
 #include "contact/contact.h"
 #include "contact/impulses.h"
 #include "contact/mixed.h"
@@ -269,6 +270,12 @@ typedef struct step_room {
     double *spread; /* 0 between uses */
 } step_room;
 
+/* The short ways of small models; NULL: the model is none for them. */
+typedef struct quick_ways {
+    struct quick *steps;          /* what sweep_quick steps with */
+    struct sample_later *samples; /* what columns are made with later */
+} quick_ways;
+
 typedef struct sweep {
     const program *p;
     const run_options *o;
@@ -296,7 +303,7 @@ typedef struct sweep {
     event_watch watch;
     step_policy policy;
     sizes_seen size;
-    struct quick *quick; /* what sweep_quick steps with; NULL: the model is none for it */
+    quick_ways quick;
 } sweep;
 
 /* ---- sweep_problem.c ---- */
@@ -411,6 +418,9 @@ double sweep_kinetic(sweep *w, double *shown);
 double sweep_potential(sweep *w); /* energy now */
 void sweep_open_books(sweep *w);  /* energies at the start, before any impact */
 bool sweep_sample(void *of, run_clock *c, int64_t at, energies *e);
+/* All that is kept of a sample whose columns are made later, but for what the clock keeps. */
+void sweep_sample_state(sweep *w, int64_t at);
+const later_ops *sweep_offer_later(sweep *w);       /* NULL: columns are filled at once */
 bool sweep_holds(sweep *w, const contact_state *k); /* is its gap finite, and not below 0? */
 bool sweep_survey(sweep *w);                        /* gaps, rows and closed contacts of the state as it is */
 

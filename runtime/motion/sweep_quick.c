@@ -3,6 +3,7 @@
    Whatever is not so is left to that, with nothing changed. */
 #include <math.h>
 #include "sweep.h"
+#include "program/ahead.h"
 
 /* A size that the compiler knows is worth a copy of the step: what is marked is written out for each. */
 #define COPIED static inline __attribute__((always_inline))
@@ -17,6 +18,12 @@ struct quick {
     bool few;              /* dofs: matrices are whole or diagonal, and rows have entries at all dofs */
     contact_state *k;      /* the contact, or NULL */
     int gap_dof;           /* its gap is that dof as it is; -1: it has to be evaluated */
+    /* parts of the forces, and forces without potential, that depend on time alone, at the ends of the next
+       steps; NULL: not used */
+    timed_term *force, *driving;
+    int64_t ahead; /* the first of these steps, */
+    int known;     /* and how many they are */
+    double *times; /* LANES */
 };
 
 /* ---- which models ---- */
@@ -45,12 +52,42 @@ static int gap_dof(const contact_state *k)
     return copy ? t->move->from : -1;
 }
 
+/* ---- what depends on time alone ---- */
+static void quick_timed(sweep *w, struct quick *p)
+{
+    const system_t *s = w->s;
+    if (!p->few || s->force_constant)
+        return;
+    p->force = timed_new(w->a, &s->force);
+    p->driving = s->power.n ? NULL : timed_new(w->a, &s->driving);
+    if (p->driving && p->driving->rest.ncode)
+        p->driving = NULL;
+    p->times = arena_array(w->a, double, LANES);
+}
+
+/* the place of the step among those that are known ahead; times are those of quick_step */
+static inline int quick_ahead(sweep *w, struct quick *p, const run_clock *c)
+{
+    int64_t step = c->step + 1;
+    if (step >= p->ahead && step < p->ahead + p->known)
+        return (int)(step - p->ahead);
+    for (int i = 0; i < LANES; i++)
+        p->times[i] = clock_time(c, step + i - 1) + p->h;
+    if (p->force)
+        timed_fill(p->force, w->r->param, p->times, LANES);
+    if (p->driving)
+        timed_fill(p->driving, w->r->param, p->times, LANES);
+    p->ahead = step;
+    p->known = LANES;
+    return 0;
+}
+
 void sweep_quick_new(sweep *w)
 {
     const system_t *s = w->s;
     if (!quick_fits(w))
         return;
-    struct quick *p = w->quick = arena_make(w->a, struct quick);
+    struct quick *p = w->quick.steps = arena_make(w->a, struct quick);
     p->h = w->h;
     p->early = w->h * (1 - w->theta);
     p->late = w->h * w->theta;
@@ -58,6 +95,7 @@ void sweep_quick_new(sweep *w)
     p->few = few_dofs(w);
     p->k = w->contacts.nstate ? w->contacts.state[0] : NULL;
     p->gap_dof = p->k ? gap_dof(p->k) : -1;
+    quick_timed(w, p);
     if (!s->force_constant)
         return;
     p->drift = arena_array(w->a, double, w->n);
@@ -101,7 +139,7 @@ COPIED void quick_put(sweep *w, trial o, copy y)
 }
 
 /* forces at the end of the step, were the rates to stay; then where they lead */
-COPIED void quick_free(sweep *w, const struct quick *p, trial o, copy y)
+COPIED void quick_free(sweep *w, const struct quick *p, trial o, int at, copy y)
 {
     double th = w->theta;
     if (y.steady) {
@@ -112,7 +150,12 @@ COPIED void quick_free(sweep *w, const struct quick *p, trial o, copy y)
     for (int i = 0; i < y.n; i++)
         w->q1[i] = o.x[i] = o.q[i] + (p->early * o.v[i] + p->late * o.v[i]);
     system_at(w->s, w->t1, w->q1, w->v);
-    system_force(w->s, w->f1);
+    if (y.few && p->force) {
+        for (int i = 0; i < y.n; i++)
+            w->f1[i] = 0;
+        timed_add(p->force, at, &w->s->in, w->f1);
+    } else
+        system_force(w->s, w->f1);
     for (int i = 0; i < y.n; i++)
         o.mean[i] = p->h * ((1 - th) * o.f[i] + th * w->f1[i]);
     if (!y.few)
@@ -225,12 +268,27 @@ COPIED bool quick_stays(sweep *w, const struct quick *p, trial o, bool grown, do
     return *gap > gap_tolerance(k->c, w->room.x3);
 }
 
+/* see sweep_driven */
+COPIED double quick_driven(sweep *w, const struct quick *p, trial o, int at, copy y)
+{
+    double *now = w->account.driving, th = w->theta, work = 0, end[FEW_DOFS] = { 0 };
+    if (!y.few || !p->driving || !w->account.driving_known)
+        return sweep_driven(w, p->h, NULL);
+    timed_add(p->driving, at, &w->s->in, end);
+    for (int i = 0; i < y.n; i++) {
+        work += 0.5 * p->h * (o.v[i] + o.v1[i]) * ((1 - th) * now[i] + th * end[i]);
+        now[i] = end[i];
+    }
+    return work;
+}
+
 /* work of the forces and of the contact, as sweep_accept puts it in the books; the end of the step is in
    place */
-COPIED void quick_account(sweep *w, const struct quick *p, trial o, copy y)
+COPIED void quick_account(sweep *w, const struct quick *p, trial o, int at, copy y)
 {
     contact_state *k = p->k;
-    w->account.books->work += sweep_driven(w, p->h, NULL);
+    if (!y.steady || w->s->driving.n || w->s->power.n)
+        w->account.books->work += quick_driven(w, p, o, at, y);
     for (int j = 0, a = k ? k->normal : 0; k && closed(w, k) && j < rows_of(k); j++) {
         const contact *c = k->c;
         const double *row = row_of(k, c->H, c->S, j);
@@ -265,7 +323,7 @@ COPIED void quick_accept(sweep *w, const struct quick *p, bool grown, double gap
         w->r->max_penetration = depth;
 }
 
-COPIED bool quick_step(sweep *w, const struct quick *p, double end, copy y)
+COPIED bool quick_step(sweep *w, const struct quick *p, double end, int at, copy y)
 {
     double q[FEW_DOFS], v[FEW_DOFS], f[FEW_DOFS], q1[FEW_DOFS], v1[FEW_DOFS], x[FEW_DOFS], mean[FEW_DOFS],
         change[FEW_DOFS], finite = 0, gap = 0;
@@ -279,7 +337,7 @@ COPIED bool quick_step(sweep *w, const struct quick *p, double end, copy y)
         v[i] = w->v[i];
         f[i] = w->f[i];
     }
-    quick_free(w, p, o, y);
+    quick_free(w, p, o, at, y);
     if (p->k && closed(w, p->k) && !quick_react(w, p, o, y))
         return false;
     for (int i = 0; i < y.n; i++) {
@@ -294,24 +352,55 @@ COPIED bool quick_step(sweep *w, const struct quick *p, double end, copy y)
     if (!quick_stays(w, p, o, grown, &gap, y))
         return false;
     quick_put(w, o, y);
-    quick_account(w, p, o, y);
+    quick_account(w, p, o, at, y);
     quick_accept(w, p, grown, gap, y);
     return true;
 }
 
 /* ---- steps of the run ---- */
+/* what is kept of the state now */
+COPIED void quick_sample(sweep *w, const struct quick *p, int64_t at, copy y)
+{
+    const contact_state *k = p->k;
+    results *r = w->r;
+    if (k && closed(w, k)) {
+        sweep_sample_state(w, at);
+        return;
+    }
+    for (int i = 0; i < y.n; i++) {
+        r->q[at * y.n + i] = w->q[i];
+        r->v[at * y.n + i] = w->v[i];
+    }
+    for (int i = 0; !(r->disk.absent & PART_ACC) && i < y.n; i++)
+        r->acc[at * y.n + i] = w->f[i];
+    if (!k)
+        return;
+    k->out->gap[at] = *k->c->gap;
+    k->out->rn[at] = 0;
+    k->out->status[at] = STATUS_OPEN;
+    for (int j = 0, n = k->out->nslip; j < n; j++)
+        k->out->rt[at * n + j] = 0;
+}
+
 COPIED void quick_steps(sweep *w, run_clock *c, int64_t count, copy y)
 {
-    const struct quick *p = w->quick;
+    struct quick *p = w->quick.steps;
     double from = w->t;
+    bool timed = y.few && p->times && from == clock_time(c, c->step);
+    if (y.few && p->times && !timed)
+        return;
     for (int64_t i = 0; i < count; i++) {
         double end = clock_time(c, c->step + 1);
-        if (!quick_step(w, p, end, y))
+        if (!quick_step(w, p, end, timed ? quick_ahead(w, p, c) : 0, y))
             return;
         w->fresh = false;
         w->account.step_from = from;
         from = w->t = end;
         if (!clock_plain(c, end))
+            continue;
+        if (w->r->disk.later)
+            quick_sample(w, p, clock_sample_state(c, end), y);
+        else if (!clock_sample(c, end))
             return;
     }
 }
@@ -319,8 +408,9 @@ COPIED void quick_steps(sweep *w, run_clock *c, int64_t count, copy y)
 /* Is the contact far enough from what may happen to it?  Then it is as it is at the start of any step. */
 static bool quick_ready(sweep *w)
 {
-    contact_state *k = w->quick ? w->quick->k : NULL;
-    if (!w->quick || w->policy.patience < MAX_AGAIN || (w->s->force_of_state && w->matrix.d_step != w->h) ||
+    contact_state *k = w->quick.steps ? w->quick.steps->k : NULL;
+    if (!w->quick.steps || w->policy.patience < MAX_AGAIN ||
+        (w->s->force_of_state && w->matrix.d_step != w->h) ||
         (k && !closed(w, k) && !(*k->c->gap > w->contacts.table.tol_gap[k->at])))
         return false;
     w->policy.again = 0;
@@ -340,8 +430,8 @@ void sweep_quick(void *of, run_clock *c, int64_t count)
     sweep *w = of;
     if (!quick_ready(w))
         return;
-    int n = w->quick->few ? w->n : 0;
-    bool steady = w->quick->drift;
+    int n = w->quick.steps->few ? w->n : 0;
+    bool steady = w->quick.steps->drift;
     if (n == 1 && steady)
         quick_steps(w, c, count, (copy){ 1, true, true });
     else if (n == 1)

@@ -1,7 +1,14 @@
 /* sweep_sample: what is kept of an instant: the state, energies, and what each contact does. */
 #include <math.h>
 #include <string.h>
+#include "program/ahead.h"
 #include "sweep.h"
+
+struct sample_later {
+    later_ops ops;
+    sums_ahead *kinetic, *potential;
+    double *kinetics, *potentials; /* LANES */
+};
 
 static void show(const contact *c, const double *map, const double *x, double scale, double *out)
 {
@@ -50,7 +57,8 @@ static bool sample_plain(const sweep *w, size_t f, int64_t at, double over, bool
     return true;
 }
 
-static void sample_one(sweep *w, contact_state *k, int64_t at, double over, bool instant)
+/* reactions, gap and state of a contact; what it slips by is in x4 */
+static void sample_contact(sweep *w, const contact_state *k, int64_t at, double over, bool instant)
 {
     contact *c = k->c;
     contact_result *r = k->out;
@@ -66,10 +74,17 @@ static void sample_one(sweep *w, contact_state *k, int64_t at, double over, bool
             contact_rows(w->s, c, w->M, false);
         }
         slip = contact_slip(c, w->v, w->room.x4);
-        show(c, c->show, w->room.x4, 1, r->slip + m * ns);
         show(c, c->show_force, P + a, f, r->rt + m * ns);
     }
     r->status[m] = status_of(c, closed(w, k), contact_slips(slip, k->tol_slip, k->now.held));
+}
+
+static void sample_rough(sweep *w, const contact_state *k, int64_t at, double over, bool instant)
+{
+    const contact_result *r = k->out;
+    sample_contact(w, k, at, over, instant);
+    if (k->c->fam->d)
+        show(k->c, k->c->show, w->room.x4, 1, r->slip + (at * r->members + k->c->member) * r->nslip);
 }
 
 static void sample_contacts(sweep *w, int64_t at, double over, bool instant)
@@ -83,7 +98,7 @@ static void sample_contacts(sweep *w, int64_t at, double over, bool instant)
         if (near_fits(&w->p->contact[f]))
             sample_far(w, r, &w->s->family[f], (size_t)(at * r->members));
         for (size_t i = t->from[f]; i < t->from[f + 1]; i++)
-            sample_one(w, w->contacts.state[i], at, over, instant);
+            sample_rough(w, w->contacts.state[i], at, over, instant);
     }
 }
 
@@ -132,6 +147,119 @@ static bool sample_gauss(sweep *w, double over, bool instant)
     return true;
 }
 
+/* ---- samples of quick models, whose other columns are made later ---- */
+/* Forces stand in the column of accelerations until those are made.  Where a contact sticks, accelerations
+   are found at once: their problem may have to go the long way, which only a run can. */
+void sweep_sample_state(sweep *w, int64_t at)
+{
+    const contact_state *k = w->contacts.nstate ? w->contacts.state[0] : NULL;
+    results *r = w->r;
+    size_t first = (size_t)at * (size_t)w->n;
+    const double *kept = w->f;
+    vec_copy(r->q + first, w->q, w->n);
+    vec_copy(r->v + first, w->v, w->n);
+    if (k) {
+        double over = w->t > w->account.step_from ? 1 / (w->t - w->account.step_from) : 0;
+        sample_contact(w, k, at, over, at == 0);
+        if (k->out->status[at] == STATUS_STICK) {
+            if (at > 0)
+                sample_gauss(w, over, false);
+            kept = w->acc;
+        }
+    }
+    if (!(r->disk.absent & PART_ACC))
+        vec_copy(r->acc + first, kept, w->n);
+}
+
+/* the state is that of a sample */
+static void state_again(sweep *w, const results *r, int64_t at)
+{
+    size_t first = (size_t)at * (size_t)w->n;
+    w->t = r->t[at];
+    vec_copy(w->q, r->q + first, w->n);
+    vec_copy(w->v, r->v + first, w->n);
+}
+
+static void later_accelerations(void *of, const results *r, int64_t at, double *acc)
+{
+    sweep *w = of;
+    contact_state *k = w->contacts.nstate ? w->contacts.state[0] : NULL;
+    const double *kept = r->disk.absent & PART_ACC ? NULL : r->acc + (size_t)at * (size_t)w->n;
+    contact_status is = k ? k->out->status[at] : STATUS_OPEN;
+    if (is == STATUS_STICK) {
+        vec_copy(acc, kept, w->n);
+        return;
+    }
+    state_again(w, r, at);
+    if (kept)
+        vec_copy(w->f, kept, w->n);
+    if (k) {
+        w->contacts.table.closed[k->at] = is != STATUS_OPEN;
+        k->tol_slip = 0; /* it slips, by more than counted as 0 then */
+    }
+    sweep_gauss(w);
+    vec_copy(acc, w->acc, w->n);
+}
+
+static void later_slips(void *of, results *r)
+{
+    sweep *w = of;
+    const contact_state *k = w->contacts.nstate ? w->contacts.state[0] : NULL;
+    for (int64_t at = 0; k && k->c->fam->d && at < r->samples; at++) {
+        contact_slip(k->c, r->v + (size_t)at * (size_t)w->n, w->room.x4);
+        show(k->c, k->c->show, w->room.x4, 1, k->out->slip + at * k->out->nslip);
+    }
+}
+
+static void later_energies(void *of, const results *r, int64_t from, int n, energies *e)
+{
+    sweep *w = of;
+    struct sample_later *l = w->quick.samples;
+    const double *t = r->t + from, *q = r->q + (size_t)from * (size_t)w->n,
+                 *v = r->v + (size_t)from * (size_t)w->n;
+    sums_ahead_run(l->potential, r->param, t, q, v, n, l->potentials);
+    if (w->s->kinetic.n)
+        sums_ahead_run(l->kinetic, r->param, t, q, v, n, l->kinetics);
+    for (int i = 0; i < n; i++, v += w->n) {
+        double kinetic = 0.5 * mass_norm2(w->s, w->M, v);
+        e[i] = (energies){ .kinetic = kinetic,
+                           .shown = w->s->kinetic.n ? l->kinetics[i] : kinetic,
+                           .potential = l->potentials[i] };
+    }
+}
+
+/* Pushing harder opens a contact that slips, whichever way it does: its problem is solved in closed form for
+   any forces. */
+static bool never_jams(sweep *w, contact_state *k)
+{
+    const contact *c = k->c;
+    if (!k->normal)
+        return true;
+    sweep_columns_put(w, k, true);
+    const double *A = sweep_lone_matrix(w, k, true);
+    k->stamp_m = k->alone.stamp_am = -1; /* they belong to a cone that is not there yet */
+    return A[0] > (1 + 1e-9) * c->mu * sqrt(vec_dot(A + 1, A + 1, c->d));
+}
+
+const later_ops *sweep_offer_later(sweep *w)
+{
+    contact_state *k = w->contacts.nstate ? w->contacts.state[0] : NULL;
+    if (!w->quick.steps || w->s->minv.sparse || (k && !(k->out->kept && never_jams(w, k))))
+        return NULL;
+    struct sample_later *l = w->quick.samples = arena_make(w->a, struct sample_later);
+    *l = (struct sample_later){ .ops = { .absent = PART_ENERGY | PART_SLIP,
+                                         .accelerations = later_accelerations,
+                                         .slips = later_slips,
+                                         .energies = later_energies },
+                                .kinetic = sums_ahead_new(w->a, w->p, &w->p->kinetic),
+                                .potential = sums_ahead_new(w->a, w->p, &w->p->potential),
+                                .kinetics = arena_array(w->a, double, LANES),
+                                .potentials = arena_array(w->a, double, LANES) };
+    if (w->s->force_constant && !(k && k->c->fam->d))
+        l->ops.absent |= PART_ACC;
+    return l->kinetic && l->potential ? &l->ops : NULL;
+}
+
 /* at the start forces are those of Gauss's principle, after that the means over the last step */
 bool sweep_sample(void *of, run_clock *c, int64_t at, energies *e)
 {
@@ -139,12 +267,20 @@ bool sweep_sample(void *of, run_clock *c, int64_t at, energies *e)
     bool instant = at == 0;
     double over = w->t > w->account.step_from ? 1 / (w->t - w->account.step_from) : 0;
     size_t first = (size_t)at * (size_t)w->n;
+    if (c->r->disk.later && !instant) {
+        sweep_sample_state(w, at);
+        return true;
+    }
     if (!sample_gauss(w, over, instant))
         return false;
     if (instant)
         for (int i = 0; i < w->hand.nact; i++)
             for (int j = 0; j < rows_of(w->hand.act[i]); j++)
                 w->hand.act[i]->r[j] = w->hand.rr[w->hand.act[i]->row + j];
+    if (c->r->disk.later) {
+        sweep_sample_state(w, at);
+        return true;
+    }
     vec_copy(c->r->q + first, w->q, w->n);
     vec_copy(c->r->v + first, w->v, w->n);
     vec_copy(c->r->acc + first, w->acc, w->n);

@@ -251,8 +251,10 @@ static bool sweep_start(void *of, run_clock *c)
     sweep_islands_new(w);
     sweep_events(w);
     bool ok = begin(w);
-    if (ok)
+    if (ok) {
         sweep_quick_new(w);
+        c->later = sweep_offer_later(w);
+    }
     c->stopped = w->watch.stopped;
     return ok;
 }

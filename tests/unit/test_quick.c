@@ -1,5 +1,6 @@
-/* The short way that most steps of small models go gives the bytes of the general one: each model is run by
-   both, and all that is kept of the runs is compared. */
+/* The short way that most steps of small models go gives the bytes of the general one, and so do columns that
+   are made when they are read: each model is run by all these ways, and all that is kept of the runs is
+   compared. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -22,10 +23,14 @@ typedef struct {
     double share; /* of the steps that go the short way, at least; 0: none does */
 } sample_model;
 
-static results *run_with(arena *a, const results *compiled, const sample_model *m, double every, bool general)
+typedef enum { SHORT, GENERAL, LATER } way;
+
+static results *run_with(arena *a, const results *compiled, const sample_model *m, double every, way by)
 {
     const backend *b = backend_find("sweeping");
-    run_options o = { .duration = m->duration, .every = every, .only_general = general };
+    run_options o = {
+        .duration = m->duration, .every = every, .only_general = by == GENERAL, .later = by == LATER
+    };
     results *r = results_new(a, compiled->prog);
     for (int i = 0; i < b->noption; i++)
         o.value[i] = b->option[i].value;
@@ -73,11 +78,13 @@ static void same_results(const results *a, const results *b, const char *of)
     assert_int_equal(a->status, b->status);
     assert_int_equal(a->samples, b->samples);
     assert_int_equal(a->count.steps, b->count.steps);
-    const double *single[][2] = {
-        { a->t, b->t }, { a->energy, b->energy }, { a->dissipated, b->dissipated }, { a->work, b->work }
-    };
-    static const char *const names[] = { "t", "energy", "dissipated", "work" };
-    for (size_t k = 0; k < 4; k++)
+    const double *single[][2] = { { a->t, b->t },
+                                  { a->energy, b->energy },
+                                  { a->dissipated, b->dissipated },
+                                  { a->work, b->work },
+                                  { a->drift, b->drift } };
+    static const char *const names[] = { "t", "energy", "dissipated", "work", "drift" };
+    for (size_t k = 0; k < 5; k++)
         same_bytes(names[k], single[k][0], single[k][1], one, n, of);
     same_bytes("q", a->q, b->q, q, n, of);
     same_bytes("q'", a->v, b->v, q, n, of);
@@ -87,7 +94,41 @@ static void same_results(const results *a, const results *b, const char *of)
     double u[] = { a->t_end, a->max_penetration, a->residual, a->power_balance },
            v[] = { b->t_end, b->max_penetration, b->residual, b->power_balance };
     same_bytes("a figure of the summary", u, v, one, 4, of);
+    assert_int_equal(a->count.averaged, b->count.averaged);
     assert_string_equal(a->solver, b->solver);
+}
+
+/* figures and values that need no column, then the columns one after the other */
+static void same_later(results *later, const results *now, const sample_model *m)
+{
+    int64_t last = now->samples - 1;
+    double u[] = { results_energy(later, 0), results_energy(later, last), results_drift(later) },
+           v[] = { now->energy[0], now->energy[last], now->drift[last] };
+    same_bytes("an energy", u, v, sizeof *u, 3, m->text);
+    size_t nq = (size_t)now->prog->nq;
+    for (int64_t at = 0; at <= last; at += last / 53 + 1) {
+        double acc[64];
+        results_acc(later, at, acc);
+        same_bytes("q'' of a sample", acc, now->acc + (size_t)at * nq, nq * sizeof *acc, 1, m->text);
+    }
+    if (m->share == 0) { /* general models make all columns at once */
+        assert_null(later->disk.later);
+    } else {
+        assert_non_null(later->disk.later);
+        assert_null(later->energy);
+        assert_null(later->drift);
+        for (size_t i = 0; i < later->prog->ncontact; i++)
+            assert_null(later->contact[i].slip);
+    }
+    for (int32_t k = 0; k < now->prog->nq; k++)
+        for (double t = 0; t <= now->t_end; t += now->t_end / 97) {
+            double x[] = { results_q(later, k, t), results_v(later, k, t), results_a(later, k, t) },
+                   y[] = { results_q(now, k, t), results_v(now, k, t), results_a(now, k, t) };
+            same_bytes("a value between samples", x, y, sizeof *x, 3, m->text);
+        }
+    results_need(later, PART_SLIP);
+    results_need(later, PART_ENERGY);
+    same_results(later, now, m->text);
 }
 
 static void say(void *ud, const char *said, size_t n)
@@ -110,9 +151,10 @@ static void same_both_ways(const sample_model *m)
     const double every[] = { 0, 7.3 * m->h, 1000 * m->h };
     for (size_t k = 0; k < sizeof every / sizeof *every; k++) {
         arena *a = arena_new(&allocator_libc, NULL);
-        const results *quick = run_with(a, s->last->r, m, every[k], false),
-                      *general = run_with(a, s->last->r, m, every[k], true);
+        const results *quick = run_with(a, s->last->r, m, every[k], SHORT),
+                      *general = run_with(a, s->last->r, m, every[k], GENERAL);
         same_results(quick, general, m->text);
+        same_later(run_with(a, s->last->r, m, every[k], LATER), quick, m);
         assert_int_equal(general->count.plain, 0);
         assert_true(m->share > 0 || quick->count.plain == 0);
         if ((double)quick->count.plain < m->share * (double)quick->count.steps)
@@ -223,6 +265,29 @@ static void bilateral_and_stops(void **state)
     ALL(m);
 }
 
+/* forces of which parts, all or nothing depend on time alone: these are computed for many steps at once */
+static void forces_in_time(void **state)
+{
+    (void)state;
+    static const sample_model m[] = {
+        { "model m { dof x = 0, x' = 1; x'' + x = sin(t) + 2*cos(t); constraint end: x <= 0.3 { impact = "
+          "newton(0.5) } }",
+          20, 1e-3, 0.5, 0.9 },
+        { "model m { param a = 0.7, w = 3; dof x = 0, x' = 0.1; 2*x'' = a*exp(-t)*sin(w*t)^2 - t/4\n"
+          "constraint floor: x >= -0.2 { impact = newton(0.8) } }",
+          6, 1e-3, 0.5, 0.9 },
+        { "model m { dof x = 0, x' = 1; dof y = 0.3, y' = 0; x'' = cos(40*t)\n"
+          "y'' = -9.81 + 0.5*(x - 3*sin(t)) - 0.2*(y' - cos(t))*2\n"
+          "constraint floor: y >= 0 { slip = x', friction = coulomb(0.3), impact = newton(0.4) } }",
+          10, 7e-4, 0.75, 0.8 },
+        { "model m { dof x = 1, x' = 0; dof y = 0, y' = 0; x'' = -x; y'' = if t < 1 then 2 else -1 }", 3,
+          1e-3, 0.5, 0.9 },
+        { "model m { dof x = 1, x' = 0; x'' = 1e9*sin(1e7*t) }", 0.5, 1e-3, 0.5, 0.99 },
+        { "model m { dof x = 1, x' = 0; x'' = -4*x - 0.1*x' }", 3, 1e-3, 0.5, 0.99 },
+    };
+    ALL(m);
+}
+
 /* more dofs than a copy is made for, matrices of other shapes, more contacts than one */
 static void larger_models(void **state)
 {
@@ -251,7 +316,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(balls),         cmocka_unit_test(friction_with_impacts),
         cmocka_unit_test(blocks),        cmocka_unit_test(bilateral_and_stops),
-        cmocka_unit_test(larger_models),
+        cmocka_unit_test(larger_models), cmocka_unit_test(forces_in_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
