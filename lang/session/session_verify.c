@@ -260,7 +260,7 @@ static void check_energies(verify *w)
     for (int pass = 0; pass < 2; pass++)
         for (size_t k = 0; k < w->rows; k++) {
             stand_at(w, k);
-            double is = gate_energy(w->g), all = gate_audited(w->g);
+            double is = gate_energy(w->g).is, all = gate_audited(w->g).is;
             top = fmax(top, fmax(fabs(is), w->dissipated ? fabs(w->dissipated[k]) : 0));
             if (pass == 0)
                 continue;

@@ -19,8 +19,12 @@ double gate_bound(gate *g, size_t of, int64_t member, double rn);
 double gate_length(gate *g, size_t of, int64_t member, const double *sizes);
 /* A dof that rests at 0 is known no better than by rounding of the others. */
 void gate_sizes(double *sizes, int n);
-double gate_energy(gate *g);  /* kinetic, as it is written, and potential */
-double gate_audited(gate *g); /* q'.M q'/2 and potential: what work and dissipation add up to */
+/* a sum, and that of the sizes of its parts */
+typedef struct gate_total {
+    double is, size;
+} gate_total;
+gate_total gate_energy(gate *g);  /* kinetic, as it is written, and potential */
+gate_total gate_audited(gate *g); /* q'.M q'/2 and potential: what work and dissipation add up to */
 /* The slip of a member, as many numbers as it has components; false: not known from t, q and q' alone. */
 bool gate_slip(gate *g, size_t of, int64_t member, double *slip);
 const program *gate_program(const gate *g);

@@ -199,7 +199,7 @@ static bool mesh(rod_work *w, int rod)
     rod_mesh *m = &w->mesh[rod];
     const rod_spec *sp = m->spec;
     double *place = arena_array(w->tmp, double, w->rp->nload + 2), all = 0,
-           ne = number_of(w, rod, ROD_ELEMENTS, 40) * (w->o->finer ? 2 : 1);
+           ne = number_of(w, rod, ROD_ELEMENTS, 40) * (w->o && w->o->finer ? 2 : 1);
     int np, *count = arena_array(w->tmp, int, w->rp->nload + 2);
     if (!(ne >= 1 && ne <= 1e6 && ne == floor(ne)))
         return rod_fail(w, sp->number_at[ROD_ELEMENTS],
