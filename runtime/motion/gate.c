@@ -344,6 +344,7 @@ typedef struct check {
     int64_t rates_at; /* 0: of none, as the first sample needs none */
     double loose;     /* relative: what the run promised, 1e-6 at least */
     double *force;    /* of each family: the largest normal force */
+    double *friction; /* and the largest component of friction, which may have a unit of its own */
     balance *balance;
     arena *scratch;
     double energy_top; /* the largest size of an energy so far */
@@ -519,9 +520,10 @@ static bool reaction_holds(check *k, size_t c, int64_t m, int64_t at, bool bound
         double rt = 0, most = gate_bound(k->g, c, m, rn);
         for (int j = 0; j < x->nslip; j++)
             rt = hypot(rt, x->rt[place * (size_t)x->nslip + (size_t)j]);
-        wrong = fmax(wrong, rt - most);
-        if (rt - most > small + k->loose * most)
+        if (rt - most > k->loose * (k->friction[c] + most))
             return fails(k, c, m, at, "its friction force passes the bound by", rt - most);
+        if (rt > most && k->friction[c] > 0)
+            r->residual = fmax(r->residual, (rt - most) / k->friction[c]);
     }
     if (size > 0 && wrong > 0)
         r->residual = fmax(r->residual, wrong / size);
@@ -635,6 +637,8 @@ static bool survey(check *k, int64_t stride)
             const contact_result *x = &r->contact[c];
             for (int64_t m = 0; x->kept && m < x->members; m++)
                 k->force[c] = largest_in(x->rn, x->members, m, &p, k->force[c]);
+            for (int64_t j = 0; x->kept && j < x->members * x->nslip; j++)
+                k->friction[c] = largest_in(x->rt, x->members * x->nslip, j, &p, k->friction[c]);
         }
     }
     gate_sizes(k->sizes, nq);
@@ -716,6 +720,7 @@ static void check_run(results *r, const void *ud, arena *scratch)
     k.balance = balance_new(k.g, r, scratch);
     k.sizes = arena_array(scratch, double, 2 * (size_t)p->nq + 1);
     k.force = arena_array(scratch, double, p->ncontact + 1);
+    k.friction = arena_array(scratch, double, p->ncontact + 1);
     run_holds(&k);
     r->count.checked = k.g->ran;
 }

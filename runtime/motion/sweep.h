@@ -337,6 +337,7 @@ double *sweep_lone_matrix(sweep *w, contact_state *k, bool mass);
 bool sweep_solve_alone(sweep *w, bool mass, const cone *c, double *x); /* false: it has to go the long way */
 
 /* ---- sweep_step.c ---- */
+void sweep_lightness(sweep *w);        /* of the dofs, as masses are now */
 void sweep_gather(sweep *w);           /* closed contacts, into act */
 bool sweep_smooth(sweep *w, double h); /* a trial step: q1, v1, f1, impulses in rr */
 bool sweep_look(sweep *w);             /* gaps at its end: was one crossed? */

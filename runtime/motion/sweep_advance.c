@@ -193,12 +193,14 @@ static bool locate_turn(sweep *w, const contact_state *k, double *h)
 }
 
 /* ---- where the gap of a closed contact has a corner ---- */
-static double row_change(const double *a, const double *b, int n)
+/* relative, in the kinetic metric: dofs may have units of their own */
+static double row_change(const sweep *w, const contact *c, const double *a, const double *b)
 {
     double change = 0, size = 0;
-    for (int i = 0; i < n; i++) {
-        change += (a[i] - b[i]) * (a[i] - b[i]);
-        size += a[i] * a[i];
+    for (int i = 0; i < c->n; i++) {
+        double light = w->size.light[c->dof ? c->dof[i] : i];
+        change += light * (a[i] - b[i]) * (a[i] - b[i]);
+        size += light * a[i] * a[i];
     }
     return sqrt(change / size);
 }
@@ -237,11 +239,11 @@ static bool at_corner(sweep *w, contact_state *k, double *h)
     double lo = 0, hi = *h, left[n + 1], right[n + 1], row[n + 1];
     memcpy(left, k->H0, (size_t)n * sizeof *left);
     try_step(w, hi, k, right);
-    double change = row_change(left, right, n);
+    double change = row_change(w, k->c, left, right);
     while (change > TURNS && hi - lo > 4e-16 * (fabs(w->t) + hi)) {
         double mid = 0.5 * (lo + hi);
         bool solved = try_step(w, mid, k, row);
-        double before = row_change(left, row, n), after = row_change(row, right, n),
+        double before = row_change(w, k->c, left, row), after = row_change(w, k->c, row, right),
                most = larger(before, after);
         bool behind = !solved || before > after;
         change = !solved || most > JUMPS * change ? larger(most, solved ? 0 : change) : 0;
@@ -264,11 +266,12 @@ static bool find_corner(sweep *w, double *h, bool solved)
 {
     w->watch.corner = NULL;
     bool tried = false;
+    sweep_lightness(w);
     for (int i = 0; i < w->hand.nact; i++) {
         contact_state *k = w->hand.act[i];
         if (k->relation == REL_CLOSED || k->rows_fixed || !w->watch.pieces[k->c->fam - w->s->family])
             continue;
-        if (solved && !(row_change(k->H0, row_at_end(w, k), k->c->n) > 0.02))
+        if (solved && !(row_change(w, k->c, k->H0, row_at_end(w, k)) > 0.02))
             continue;
         tried = true;
         if (at_corner(w, k, h))

@@ -72,7 +72,7 @@ static void step_positions(sweep *w, double h)
 }
 
 /* the diagonal of the mass matrix; a first-order dof has its factor times the length of the run */
-static void lightness(sweep *w)
+void sweep_lightness(sweep *w)
 {
     const matrix_shape *shape = &w->s->mass_shape;
     if (w->size.light_known && w->s->mass_constant)
@@ -458,7 +458,7 @@ bool sweep_smooth(sweep *w, double h)
 {
     bool linear = w->linear;
     w->t1 = w->t + h;
-    lightness(w);
+    sweep_lightness(w);
     rows_before(w);
     if (!linear && w->s->mass_constant && (!w->s->force_of_state || w->s->jacobian_constant)) {
         linear = true;

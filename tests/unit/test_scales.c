@@ -21,6 +21,8 @@ static const char CHAOS[] =
 static const char LIMIT[] =
     "events: coefficients of the series at the start of a slip pass the largest number";
 static const char LONG[] = "takes longer than 1 s; runs when it is named";
+#define PARADOX "auglag ends at its tolerance, and the reaction at a paradox is huge"
+#define RESTS   "two dofs rest at 0: what is kept of them is rounding"
 static const struct exception {
     const char *file;
     int run;          /* 0: all */
@@ -34,9 +36,17 @@ static const struct exception {
     { "silo.cdl", 0, INFINITY, "", CHAOS },
     { "balls.cdl", 0, INFINITY, "", CHAOS },
     { "gap_units.cdl", 0, INFINITY, "", CHAOS },
-    { "tower_tilted.cdl", 0, INFINITY, "", CHAOS },
+    { "tower_tilted.cdl", 0, NAN, "",
+      "a step that stalls every solver is let go too early in other units: the gate ends the run" },
     { "mechanisms.cdl", 4, 1e-5, "", "a slider between two guides with play is chaotic" },
-    { "painleve.cdl", 3, 1e-7, "", "auglag ends at its tolerance, and the reaction at a paradox is huge" },
+    { "painleve.cdl", 3, 1e-7, "", PARADOX },
+    { "painleve.cdl", 5, 1e-7, "", PARADOX },
+    { "events_plate.cdl", 2, INFINITY, "T", RESTS },
+    { "events_plate.cdl", 0, 1e-9, "T", LIMIT },
+    { "events_shared.cdl", 1, INFINITY, "", RESTS },
+    { "events_shared.cdl", 2, INFINITY, "", RESTS },
+    { "events_shared.cdl", 4, INFINITY, "", RESTS },
+    { "events_shared.cdl", 6, NAN, "", "events: feet that lift within rounding have no mode in some units" },
     { "events_slip_onset.cdl", 0, 1e-9, "T", LIMIT },
     { "events_slip_start.cdl", 0, 1e-9, "T", LIMIT },
     { "events_moving_friction.cdl", 0, 1e-9, "T", LIMIT },
