@@ -88,7 +88,8 @@ timeout -s INT 1 "$CDL" run -q -o long long.cdl 2>/dev/null
 stop "repro" INT 1 "$CDL" repro long/manifest.json
 has "says so" err interrupted
 same "and leaves nothing" "" "$(find "${TMPDIR:-/tmp}" -maxdepth 1 -name 'cdl-repro.*' -user "$(id -u)" -newer long/manifest.json 2>/dev/null)"
-printf 'use "osc.cdl" as o\nrun o.osc for 300 with sweeping(h = 1e-3)\nsave t, x, y, x'"'"', y'"'"' { file = "x.csv" }\n' >all.cdl
+cat osc.cdl >all.cdl
+printf 'run osc for 300 with sweeping(h = 1e-3)\nsave t, x, y, x'"'"', y'"'"' { file = "x.csv" }\n' >>all.cdl
 "$CDL" run -q -o one all.cdl 2>/dev/null
 mkdir two; sed 's/1,/2,/' one/x.csv >two/x.csv
 stop "diff" INT 0.2 "$CDL" diff one two
