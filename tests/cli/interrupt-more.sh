@@ -25,10 +25,10 @@ stop "a dense mass matrix" INT 0.7 "$CDL" run dense.cdl
 stop "its formulas" TERM 0.7 "$CDL" show ir dense.cdl
 cat >line.cdl <<'CDL'
 model string { domain x in 0..1; field u(x); -u'' = -8 + sin(50*x); obstacle u >= -0.1; at x = 0 { u = 0 }; at x = 1 { u = 0 } }
-run string with active_set(cells = 4000000)
+run string with active_set(cells = 2000000)
 CDL
 stop "a field over a line" INT 0.5 "$CDL" run line.cdl
-sed 's/active_set(cells = 4000000)/penalty(eps = 1e-8, cells = 2000000)/' line.cdl >penalty.cdl
+sed 's/active_set(cells = 2000000)/penalty(eps = 1e-8, cells = 2000000)/' line.cdl >penalty.cdl
 stop "with springs" INT 0.5 "$CDL" run penalty.cdl
 cat >plane.cdl <<'CDL'
 model membrane { domain x in -1..1, y in -1..1; field u(x, y); -laplacian(u) = -1; obstacle u >= 0.3 - x^2 - y^2; boundary u = 0 }
