@@ -388,6 +388,34 @@ static int params_read(origin *from, const json_t *list)
     return 1;
 }
 
+/* Does the text define the model, by its words? */
+static int defines(const char *text, const char *model)
+{
+    static const char space[] = " \t\r\n";
+    size_t n = strlen(model);
+    for (const char *at = text; (at = strstr(at, "model")); at++) {
+        const char *name = at + 5 + strspn(at + 5, space);
+        char behind = strncmp(name, model, n) ? 0 : name[n];
+        if (name > at + 5 && behind && (strchr(space, behind) || behind == '{'))
+            return 1;
+    }
+    return 0;
+}
+
+/* A model stands in the main text or in a module that it uses. */
+static int may_hold(const json_t *sources, const json_t *text, const char *model)
+{
+    int main_text = !strcmp(json_text(text, "role"), "main") || !strcmp(json_text(text, "role"), "text");
+    if (!main_text && strcmp(json_text(text, "role"), "module"))
+        return 0;
+    if (defines(json_text(text, "text"), model))
+        return 1;
+    for (size_t i = 0; i < json_array_size(sources); i++)
+        if (defines(json_text(json_array_get(sources, i), "text"), model))
+            return 0;
+    return main_text;
+}
+
 /* The run of a manifest that the file fits best: a file does not say which one it is of. */
 static verdict verify_runs(const options *o, const columns *c, const json_t *m)
 {
@@ -395,10 +423,10 @@ static verdict verify_runs(const options *o, const columns *c, const json_t *m)
     verdict best = { CDL_USAGE, (size_t)-1, NULL };
     for (size_t i = 0; i < json_array_size(sources); i++) {
         const json_t *text = json_array_get(sources, i);
-        if (strcmp(json_text(text, "role"), "main") && strcmp(json_text(text, "role"), "text"))
-            continue;
         for (size_t k = 0; k < json_array_size(runs); k++) {
             const json_t *run = json_array_get(runs, k);
+            if (!may_hold(sources, text, json_text(run, "model")))
+                continue;
             origin from = { json_text(text, "name"), json_text(text, "text"), json_text(run, "model"), NULL,
                             0 };
             verdict v = { CDL_MEMORY, 0, json_object() };

@@ -21,6 +21,11 @@ try "one file, by the manifest beside it" 0 "$CDL" verify good/a.npz
 for f in csv npz jsonl; do
     try "the model is named: $f" 0 "$CDL" verify good/a.$f --model block.cdl -p mu=0.25
 done
+sed '/^run/,$d' block.cdl >blocks.cdl
+printf 'use "blocks.cdl" as b\nrun b.block for 0.5 with sweeping(h = 1e-2)\nsave t, p, p'"'"', floor.gap { file = "m.csv" }\n' >uses.cdl
+try "a run of a model from a module" 0 "$CDL" run -q -o module uses.cdl
+try "is verified by the module's text" 0 "$CDL" verify module
+has "as it was saved" out "module/m.csv: 51 rows, verified"
 try "with another coefficient of friction" 1 "$CDL" verify good/a.npz --model=block.cdl
 has "friction is off its bound" out "sliding" "<- off"
 try "as JSON" 0 "$CDL" verify --json good
