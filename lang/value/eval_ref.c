@@ -560,8 +560,9 @@ value eval_field_at(evaluator *ev, const value *v, const value *arg, size_t n, c
         return *v;
     diag *e = diag_error(ev->d, DIAG_NOT_SUPPORTED, at,
                          "a field is known only at its own coordinates while the equation is solved");
-    diag_hint(ev->d, e, "conditions at a point are written as `at %s = … { %s = … }`", m->coords.at[0].name,
-              f->name);
+    if (m->coords.n)
+        diag_hint(ev->d, e, "conditions at a point are written as `at %s = … { %s = … }`",
+                  m->coords.at[0].name, f->name);
     return v_error();
 }
 

@@ -520,7 +520,8 @@ static bool reaction_holds(check *k, size_t c, int64_t m, int64_t at, bool bound
         double rt = 0, most = gate_bound(k->g, c, m, rn);
         for (int j = 0; j < x->nslip; j++)
             rt = hypot(rt, x->rt[place * (size_t)x->nslip + (size_t)j]);
-        if (rt - most > k->loose * (k->friction[c] + most))
+        /* where the bound is 0 friction is all rounding, of the normal forces */
+        if (rt - most > k->loose * (k->friction[c] + most) + 1e-12 * size)
             return fails(k, c, m, at, "its friction force passes the bound by", rt - most);
         if (rt > most && k->friction[c] > 0)
             r->residual = fmax(r->residual, (rt - most) / k->friction[c]);
