@@ -97,8 +97,9 @@ typedef struct limit_result {
 typedef struct disk_samples {
     const char *spill_dir; /* beyond spill_bytes (0: never) samples lie in a file, which is made there */
     int64_t spill_bytes;
-    struct spill *spill;        /* or NULL */
-    int64_t rested, rest_every; /* samples whose memory was given back, and how many more are let lie */
+    struct spill *spill; /* or NULL */
+    int64_t rested,
+        rest_every; /* samples whose memory was given back, and how many more are left as they are */
     /* the errno with which no more samples could be kept; the last one is the latest all the same */
     int full;
     const char *io;      /* why a checkpoint could not be read or written; NULL: none was in the way */

@@ -282,6 +282,7 @@ static void use_diagonal(gate *g, double x, int32_t row, int32_t col, void *to)
 
 void gate_mass_diagonal(gate *g, double *diagonal)
 {
+    memset(diagonal, 0, (size_t)g->p->nq * sizeof *diagonal);
     each_output(g, &g->p->mass, use_diagonal, diagonal);
 }
 
@@ -441,27 +442,6 @@ static double opened(check *k, size_t c, int64_t m, int64_t at)
     return 2 * (r->t[at] - r->t[at - 1]) * gate_length(k->g, c, m, rates);
 }
 
-/* the masses of the dofs by themselves */
-static void diagonal_masses(gate *g, double *out)
-{
-    const kernels *mass = &g->p->mass;
-    memset(out, 0, (size_t)g->p->nq * sizeof *out);
-    for (size_t j = 0; j < mass->n; j++) {
-        const kernel *k = &mass->at[j];
-        int32_t index[MAX_INDEX] = { 0 };
-        for (bool any = index_first(&k->over, index); any; any = index_next(&k->over, index)) {
-            if (k->where && !kernel_member(k, index, g->one))
-                continue;
-            const double *reg = run_member(g, k, index);
-            for (uint32_t i = 0; i < k->tape.nout; i++) {
-                int64_t row = slot_at(&k->row[i], index, k->over.n);
-                if (row == slot_at(&k->col[i], index, k->over.n))
-                    out[row] += reg[k->tape.out[i]];
-            }
-        }
-    }
-}
-
 /* How far the largest force of the contact would move its gap over the run: what the rounding of a gap is
    compared with whose bodies never moved. */
 static double pressed_way(check *k, size_t c, int64_t m)
@@ -469,7 +449,7 @@ static double pressed_way(check *k, size_t c, int64_t m)
     int nq = k->r->prog->nq;
     double *H = arena_array(k->scratch, double, 2 * (size_t)nq + 1), *mass = H + nq, yields = 0,
            time = k->r->t_end;
-    diagonal_masses(k->g, mass);
+    gate_mass_diagonal(k->g, mass);
     gate_row(k->g, c, m, H);
     for (int i = 0; i < nq; i++)
         if (H[i] != 0 && mass[i] > 0)
@@ -485,7 +465,7 @@ static double force_seen(check *k, size_t c, int64_t m)
     int nq = r->prog->nq;
     double *H = arena_array(k->scratch, double, 3 * (size_t)nq + 1), *mass = H + nq, *acc = mass + nq,
            most = 0;
-    diagonal_masses(k->g, mass);
+    gate_mass_diagonal(k->g, mass);
     gate_row(k->g, c, m, H);
     for (int64_t at = 0; at < r->samples; at++) {
         results_acc(r, at, acc);

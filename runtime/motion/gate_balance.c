@@ -332,14 +332,14 @@ static double least_force(balance *b, const missed *of, const double *mass)
     return 1e-6 * most;
 }
 
-static bool within(balance *b, const missed *of, const double *mass, double most, bool told)
+static bool within(balance *b, const missed *of, const double *mass, double most, bool report)
 {
     double least = least_force(b, of, mass);
     for (int i = 0; i < b->r->prog->nq; i++) {
         double size = fmax(of[i].size, least * sqrt(fmax(mass[i], 0)));
         if (of[i].by <= 0)
             continue;
-        if (told)
+        if (report)
             b->r->residual = fmax(b->r->residual, of[i].by / size);
         if (!(of[i].by <= most * size))
             return misses(b, i, of[i].at, of[i].by / size);

@@ -60,7 +60,7 @@ typedef struct contact_state {
     meeting now; /* its part in what happens at an instant */
 } contact_state;
 
-/* The normal row of a contact as it was last asked for, where a pass over all contacts finds it. */
+/* The normal row of a contact as it was last evaluated, where a pass over all contacts finds it. */
 typedef struct gap_row {
     const int *dof; /* n of them */
     const double *H;

@@ -22,7 +22,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             said = 0;
             cdl_status shown = cdl_show_text(one, stages[i], "t.cdl", p, size);
             /* a model whose sizes depend on a parameter without a value is well, but has nothing to show:
-             * that is told */
+             * the status says so */
             require(shown == CDL_OK || (i > 0 && shown == CDL_MODEL && said > 0));
             cdl_free(one);
         }
