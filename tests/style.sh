@@ -35,6 +35,29 @@ bad=$(awk '
         if (line ~ /^ *#|\\$|for \(|(\+\+|--)\) \{?$/) next
         if (line ~ /;[ \t]*[A-Za-z_*({]/) print FILENAME ":" FNR ": " $0 }' "${code[@]}")
 verdict "one statement a line" "$bad"
+# -- tolerances have names, in one header that says where each comes from
+# Allowed elsewhere: text and comments, rows of backend options (the manual lists them), tables with a name
+# (static const double name[]), coefficients of series (trig.h).
+strip='
+    FNR == 1 { comment = 0 }
+    {   line = $0
+        if (comment) { if (line !~ /\*\//) next; sub(/.*\*\//, "", line); comment = 0 }
+        gsub(/"([^"\\]|\\.)*"/, "\"\"", line)
+        while (match(line, /\/\*([^*]|\*[^\/])*\*\//)) line = substr(line, 1, RSTART - 1) substr(line, RSTART + RLENGTH)
+        if (line ~ /\/\*/) { comment = 1; sub(/\/\*.*/, "", line) }'
+header=runtime/base/tolerances.h
+bad=$(awk "$strip"'
+        if (FILENAME ~ /base\/(tolerances|trig)\.h$/ || line ~ /OPT_REAL|static const double [a-z_]+\[/) next
+        if (line ~ /[0-9]e-[0-9]/) print FILENAME ":" FNR ": " $0 }' runtime/*/*.[ch] lang/*.h lang/*/*.[ch])
+verdict "no tolerance stands outside of $header" "$bad"
+names=$(awk '/^#define [A-Z_0-9]+ +[0-9]/ { print $2 }' $header)
+bad=$(cat runtime/*/*.c runtime/*/*.h lang/*/*.c | grep -oE '\b[A-Z][A-Z_0-9]+\b' | sort | uniq -c |
+    awk -v names="$names" 'BEGIN { n = split(names, name, "\n") } { seen[$2] = $1 }
+        END { for (i = 1; i <= n; i++) if (seen[name[i]] < 2) print name[i] }')
+verdict "each of its names is used" "$bad"
+bad=$(awk '/^#define [A-Z_0-9]+ +[0-9]/ { if (!/\/\*/ && !near) print FILENAME ":" FNR ": " $0; near = near && !/\/\*/; next }
+    { near = /\*\/$/ }' $header)
+verdict "each of its numbers has a word on where it comes from" "$bad"
 # -- a struct that is passed around has blocks with names, not a hundred fields
 bad=$(awk '
     function count(text,   parts, n, i, total) {
@@ -56,7 +79,7 @@ bad=$(awk '
         body = body line }' "${code[@]}")
 verdict "no struct has more than 40 fields" "$bad"
 if command -v clang-format >/dev/null 2>&1 && clang-format --version | grep -q 'version 14\.'; then
-    bad=$(for f in "${code[@]}"; do clang-format "$f" 2>/dev/null | cmp -s - "$f" || echo "$f"; done)
+    bad=$(clang-format --dry-run "${code[@]}" 2>&1 | sed -n 's/:.*code should be clang-formatted.*//p' | sort -u)
     verdict "the layout is that of .clang-format" "$bad"
 else
     echo "ok the layout is that of .clang-format # SKIP clang-format 14 is not here"

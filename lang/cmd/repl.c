@@ -386,7 +386,7 @@ static void do_time(repl_state *r, const char *arg)
     clock_gettime(CLOCK_MONOTONIC, &b);
     size_t models = cdl_compiled(r->s) - before;
     tell(stdout, "%.6f s, %zu model%s compiled\n",
-         (double)(b.tv_sec - a.tv_sec) + 1e-9 * (double)(b.tv_nsec - a.tv_nsec), models,
+         (double)(b.tv_sec - a.tv_sec) + (double)(b.tv_nsec - a.tv_nsec) / 1e9, models,
          models == 1 ? "" : "s");
 }
 

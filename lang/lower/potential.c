@@ -5,6 +5,7 @@
 #include <math.h>
 #include "dynamics.h"
 #include "model/elab.h"
+#include "base/tolerances.h"
 
 enum { MAX_ENTRIES = 400000 }; /* beyond this the symmetry is not checked and no potential is made */
 enum { FIXED_KINDS = BIT(IN_PARAM) | BIT(IN_INDEX) };
@@ -71,7 +72,7 @@ static bool stiffness_symmetric(arena *a, const model *m, const role *dq)
         const uint64_t *t = map64_get(&at, at.key[i] << 32 | at.key[i] >> 32);
         if (t)
             y.u = *t;
-        if (fabs(x.d - y.d) > 1e-12 * (fabs(x.d) + fabs(y.d)))
+        if (fabs(x.d - y.d) > FACTOR_SAME * (fabs(x.d) + fabs(y.d)))
             return false;
     }
     return true;

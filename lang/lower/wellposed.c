@@ -16,6 +16,7 @@
 #include "program/system.h"
 #include "model/elab.h"
 #include "wellposed.h"
+#include "base/tolerances.h"
 
 enum { MAX_FORMULA = 72, SAMPLES = 16, MAX_CONTACTS_TRIED = 64, MAX_DOFS_TRIED = 200 };
 
@@ -105,7 +106,7 @@ static double falls(posed *w, const mcontact *c)
         last = mu;
         at = v;
     }
-    return worst > 1e-12 ? worst : 0;
+    return worst > FACTOR_SAME ? worst : 0;
 }
 
 static bool small(const posed *w)
@@ -178,7 +179,7 @@ static void friction_alone(posed *w, const mcontact *c)
                   "'%s': friction acts on its own normal reaction, up to %.2g times it: two reactions or "
                   "none are possible (Painlevé)",
                   c->name, own);
-    else if (own > 1e-9)
+    else if (own > FRICTION_OWN)
         found_add(w, FOUND_UNKNOWN, c->at,
                   "'%s': friction acts on its own normal reaction, up to %.2g times it; the reaction is "
                   "unique while this is below 1, but no theorem says it of the motion",
@@ -193,7 +194,7 @@ static void friction_alone(posed *w, const mcontact *c)
                   "'%s': friction falls with the slip rate; between impacts the mass keeps the motion "
                   "unique, without mass it would jump",
                   c->name);
-    if (own > 1e-9 || isnan(own) || (fall > 0 && c->relation == REL_GAP))
+    if (own > FRICTION_OWN || isnan(own) || (fall > 0 && c->relation == REL_GAP))
         return;
     found_add(w, FOUND_KNOWN, c->at,
               "'%s': one constraint with friction, analytic data give one motion (Ballard and Basseville)",

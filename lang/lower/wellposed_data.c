@@ -6,6 +6,7 @@
 #include <string.h>
 #include "model/elab.h"
 #include "wellposed.h"
+#include "base/tolerances.h"
 
 /* f vanishes there */
 typedef struct spot {
@@ -184,7 +185,7 @@ static bool go_to(point *p, const spot *s)
         if (!isfinite(f))
             return false;
         for (size_t i = 0; i < p->n; i++) {
-            double x = p->at[i], d = 1e-6 * (1 + fabs(x));
+            double x = p->at[i], d = DIFFERENCE_JOINT * (1 + fabs(x));
             p->at[i] = x + d;
             double up = value_of(p, s->f);
             p->at[i] = x - d;
@@ -197,12 +198,12 @@ static bool go_to(point *p, const spot *s)
             return false;
         for (size_t i = 0; i < p->n; i++)
             p->step[i] = grad[i] / sqrt(g2);
-        if (fabs(f) <= 4e-16 * size || f == 0)
+        if (fabs(f) <= ROUND_2 * size || f == 0)
             return true;
         for (size_t i = 0; i < p->n; i++)
             p->at[i] -= f * grad[i] / g2;
     }
-    return fabs(value_of(p, s->f) - whole) <= 1e-12;
+    return fabs(value_of(p, s->f) - whole) <= FACTOR_SAME;
 }
 
 /* Nodes below the roots that count: not below comparisons, whose operands only decide; at a point, of each
@@ -253,7 +254,7 @@ static bool at_work(formula *x, point *p, const spot *bad)
         double keep[MAX_VARIED];
         memcpy(keep, p->at, p->n * sizeof *keep);
         for (size_t i = 0; i < p->n; i++)
-            p->at[i] += side * 1e-5 * p->step[i];
+            p->at[i] += side * DATA_PROBE * p->step[i];
         arena_pos mark = arena_mark(x->w->a);
         refs r = nodes_below(x, p);
         for (size_t i = 0; i < r.n; i++)
@@ -295,7 +296,7 @@ static bool meets(formula *x, const spot *choice, const spot *bad)
         if (!go_to(&p, choice))
             continue;
         reached++;
-        zero += fabs(value_of(&p, bad->f)) <= 1e-6 * (isfinite(before) && before > 0 ? before : 1) &&
+        zero += fabs(value_of(&p, bad->f)) <= DATA_ZERO * (isfinite(before) && before > 0 ? before : 1) &&
                 at_work(x, &p, bad);
     }
     return reached && zero == reached;

@@ -10,6 +10,7 @@
 #include "base/whole.h"
 #include "session_output.h"
 #include "results/session_view.h"
+#include "base/tolerances.h"
 
 enum {
     FRAMES = 240,
@@ -129,7 +130,7 @@ static bool gap_shrinks(session *s, const contact_family *f, const double *param
             gap[k] = reg[f->gap.tape.out[0]];
         }
         double rate = (gap[1] - gap[0]) / step;
-        if (fabs(rate + 1) < 1e-6 || fabs(rate + 2) < 1e-6)
+        if (fabs(rate + 1) < RADIUS_RATE || fabs(rate + 2) < RADIUS_RATE)
             return true;
     }
     return false;

@@ -9,6 +9,7 @@
 #include "value/bytes.h"
 #include <unistd.h>
 #include "session_output.h"
+#include "base/tolerances.h"
 
 /* ---- the block { key = value } ---- */
 
@@ -744,7 +745,7 @@ static row_plan rows_plan(session *s, const columns *c, int64_t rows, const rows
         p.every = w->every;
         p.begin = clock->t[0];
         p.end = clock->t[clock->n - 1];
-        if (!whole_number(floor((p.end - p.begin) / p.every * (1 + 1e-12)), 0, ROWS_MAX, &p.n)) {
+        if (!whole_number(floor((p.end - p.begin) / p.every * (1 + STEPS_ROUNDED)), 0, ROWS_MAX, &p.n)) {
             diag *d = diag_error(s->d, DIAG_OPTION_VALUE, c->at->at, "'every' = %g makes more than %g rows",
                                  p.every, ROWS_MAX);
             diag_hint(s->d, d, "the times go from %g to %g", p.begin, p.end);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include "rod/rod.h"
 #include "session_view.h"
+#include "base/tolerances.h"
 
 typedef enum { AT_X, AT_FRAME, AT_STRAIN, AT_CURVATURE, AT_FORCE, AT_MOMENT, AT_V, AT_SPIN, AT_ALL } at_kind;
 typedef struct rod_view {
@@ -37,7 +38,7 @@ static look nothing_find(scope *sc, evaluator *ev, sym name, span at, value *out
 
 static bool place_there(evaluator *ev, const rod_mesh *m, double s, span at)
 {
-    if (s >= -1e-9 * m->length && s <= (1 + 1e-9) * m->length)
+    if (s >= -ROD_PLACE * m->length && s <= (1 + ROD_PLACE) * m->length)
         return true;
     diag_error(ev->d, DIAG_INDEX_RANGE, at, "the place s = %g is not on rod '%s', which goes from 0 to %g", s,
                m->spec->name, m->length);
@@ -559,8 +560,8 @@ static void rod_svg(text *t, session *s, const rod_result *x, int rod)
     for (int i = 0; i + 1 < m->nn; i++) {
         double a[4] = { k * (all[i].a[0] - lo[0] + 4 * r), k * (all[i].a[1] - lo[1] + 4 * r),
                         k * (all[i].b[0] - lo[0] + 4 * r), k * (all[i].b[1] - lo[1] + 4 * r) };
-        double far = fmax(hypot(a[2] - a[0], a[3] - a[1]), 1e-9), ex = 0.2 * k * r * (a[2] - a[0]) / far,
-               ey = 0.2 * k * r * (a[3] - a[1]) / far;
+        double far = fmax(hypot(a[2] - a[0], a[3] - a[1]), DRAWN_LEAST),
+               ex = 0.2 * k * r * (a[2] - a[0]) / far, ey = 0.2 * k * r * (a[3] - a[1]) / far;
         /* edges reach over the ends: no gaps outside of bends */
         for (int pass = 0; pass < 2; pass++, ex = ey = 0)
             text_printf(t, "<path d=\"M%.2f %.2fL%.2f %.2f\" stroke=\"%s\" stroke-width=\"%.2f\"%s/>\n",

@@ -16,6 +16,7 @@
 #include <unistd.h>
 #include "session.h"
 #include "value/bytes.h"
+#include "base/tolerances.h"
 
 /* ---- the experiment at hand ---- */
 
@@ -58,7 +59,7 @@ static int64_t point_at(const points *w, int64_t k)
 static void progress_show(points *w, bool end)
 {
     session *s = w->s;
-    double t = clock_seconds(), rate = (double)(w->done - w->resumed) / (t - w->begin + 1e-9);
+    double t = clock_seconds(), rate = (double)(w->done - w->resumed) / (t - w->begin + NANOSECOND);
     if (!session_is(s, OPTION_PROGRESS) || !s->call.err || (!w->shown && t - w->begin < 0.5) ||
         (!end && t - w->last_shown < 0.1))
         return;

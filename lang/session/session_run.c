@@ -9,6 +9,7 @@
 #include "motion/gate.h"
 #include "rod/rod.h"
 #include "session.h"
+#include "base/tolerances.h"
 
 /* ---- compiled models ---- */
 
@@ -489,7 +490,7 @@ static void run_go(session *s, run *r, run_options *o)
     o->progress = progress_tell;
     o->ud = &p;
     o->keep_going = session_is(s, OPTION_KEEP_GOING);
-    s->budget.grace = RUN_GRACE_MS * 1e-3;
+    s->budget.grace = RUN_GRACE_MS * MILLISECOND;
     if (!session_try(s, backend_go, &x))
         run_cut(s, r);
     s->budget.grace = 0;

@@ -5,6 +5,7 @@
 #include "motion/gate.h"
 #include "program/system.h"
 #include "session.h"
+#include "base/tolerances.h"
 
 enum { GAP, PENETRATION, PULL, DISTANCE, CONE, SLIDE, SLIP, ENERGY, BALANCE, MOTION, FINITE, KINDS };
 static const char *const kinds[KINDS] = { [GAP] = "gap",          [PENETRATION] = "penetration",
@@ -197,24 +198,24 @@ static bool slides_on(const saved *x, int64_t m, int n, size_t k)
 
 static void check_member(verify *w, size_t c, int64_t m, double gap, size_t k)
 {
-    const double LOOSE = 1e-6;
     const contact_family *f = &w->p->contact[c];
     const saved *x = &w->contact[c];
     int n = f->nslip > 0 ? f->nslip : 1;
     const char *name = gate_name(w->g, c, m, w->s->tmp);
-    double length = gate_length(w->g, c, m, w->sizes), small = LOOSE * x->force + 1e-300;
-    find(w, PENETRATION, f->relation == REL_BILATERAL ? fabs(gap) : fmax(-gap, 0), LOOSE * length + 1e-12, k,
-         name);
+    double length = gate_length(w->g, c, m, w->sizes), small = GATE_LOOSE * x->force + SIZE_LEAST;
+    find(w, PENETRATION, f->relation == REL_BILATERAL ? fabs(gap) : fmax(-gap, 0),
+         GATE_LOOSE * length + GATE_GAP_LEAST, k, name);
     if (x->gap[m])
-        find(w, GAP, fabs(x->gap[m][k] - gap), 1e-9 * length + 1e-14, k, name);
+        find(w, GAP, fabs(x->gap[m][k] - gap), GATE_SAME * length + GATE_GAP_SAVED, k, name);
     if (w->v && f->nslip > 0 && have(x->slip, m, n)) {
         double slip[MAX_SLIP], off = 0;
         if (gate_slip(w->g, c, m, slip)) {
             for (int j = 0; j < n; j++)
                 off = hypot(off, slip[j] - x->slip[m * n + j][k]);
             find(w, SLIP, off,
-                 1e-9 * gate_length(w->g, c, m, w->speeds) + 1e-9 * length_of(x->slip, m, n, k) + 1e-12, k,
-                 name);
+                 GATE_SAME * gate_length(w->g, c, m, w->speeds) + GATE_SAME * length_of(x->slip, m, n, k) +
+                     GATE_GAP_LEAST,
+                 k, name);
         }
     }
     if (!x->rn[m])
@@ -227,7 +228,8 @@ static void check_member(verify *w, size_t c, int64_t m, double gap, size_t k)
                 w->near[i] = fmax(fabs(w->v[i][k]), fabs(w->v[i][k ? k - 1 : 0]));
             double step = k ? w->t[k] - w->t[k - 1] : 0;
             find(w, DISTANCE, fmax(gap, 0),
-                 1e-12 + 1000 * LOOSE * length + 2 * step * gate_length(w->g, c, m, w->near), k, name);
+                 GATE_GAP_LEAST + 1000 * GATE_LOOSE * length + 2 * step * gate_length(w->g, c, m, w->near), k,
+                 name);
         }
     }
     if (f->nslip > 0 && gate_knows_bound(w->g, c) && have(x->rt, m, n)) {
@@ -265,13 +267,13 @@ static void check_energies(verify *w)
             if (pass == 0)
                 continue;
             if (w->energy)
-                find(w, ENERGY, fabs(w->energy[k] - is), 1e-9 * top + 1e-300, k, "energy");
+                find(w, ENERGY, fabs(w->energy[k] - is), GATE_SAME * top + SIZE_LEAST, k, "energy");
             if (!w->work || !w->dissipated || !w->drift)
                 continue;
             double rest = all - w->work[k] + w->dissipated[k] - w->drift[k];
             if (k == 0)
                 first = rest;
-            find(w, BALANCE, fabs(rest - first), 1e-8 * top + 1e-300, k, "work, dissipated, drift");
+            find(w, BALANCE, fabs(rest - first), GATE_BOOKS * top + SIZE_LEAST, k, "work, dissipated, drift");
         }
 }
 
@@ -289,7 +291,8 @@ static void check_motion(verify *w)
                 double miss = fabs(w->q[i][k] - w->q[i][k - 1] - h * (v0 + v1) / 2);
                 double before = k > 1 ? fabs(v0 - w->v[i][k - 2]) : 0,
                        after = k + 1 < w->rows ? fabs(w->v[i][k + 1] - v1) : 0;
-                double allowed = h * (fabs(v1 - v0) + fmax(before, after)) + 1e-6 * w->sizes[i] + 1e-12;
+                double allowed = h * (fabs(v1 - v0) + fmax(before, after)) + GATE_LOOSE * w->sizes[i] +
+                                 GATE_GAP_LEAST;
                 if (pass == 0)
                     off += miss > allowed;
                 else

@@ -3,6 +3,7 @@
 #include <string.h>
 #include "base/whole.h"
 #include "model/model.h"
+#include "base/tolerances.h"
 
 static value arg_error(evaluator *ev, span at, const char *fn, const char *want, const value *got)
 {
@@ -660,7 +661,8 @@ static double quadrature(integrand *f, double a, double b, double tol, int depth
             g += wg[i / 2] * (y + z);
     }
     /* rounding of the panel's own size is no reason to go on */
-    if (depth == 0 || !(fabs(k - g) * fabs(h) > tol) || !(fabs(k - g) > 2e-13 * size) || f->panels == 0)
+    if (depth == 0 || !(fabs(k - g) * fabs(h) > tol) || !(fabs(k - g) > QUADRATURE_ROUNDED * size) ||
+        f->panels == 0)
         return k * h;
     f->panels--;
     return quadrature(f, a, c, tol / 2, depth - 1) + quadrature(f, c, b, tol / 2, depth - 1);
@@ -711,7 +713,7 @@ static value b_integral(evaluator *ev, scope *in, const ast *call, const value *
             return v_error();
         }
         integrand q = { g, fr, ev->a, MAX_PANELS };
-        double sum = quadrature(&q, lo, hi, 1e-14, 40);
+        double sum = quadrature(&q, lo, hi, QUADRATURE_END, 40);
         if (q.panels == 0) {
             diag *e = diag_error(ev->d, DIAG_LIMIT, call->at,
                                  "this integral does not settle: too many pieces");

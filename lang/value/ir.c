@@ -12,6 +12,7 @@
 #include <string.h>
 #include "base/whole.h"
 #include "ir.h"
+#include "base/tolerances.h"
 
 enum { LINE = 8 };                    /* entries of the table in a line of the cache */
 enum { OP_WORK = 16, WALK_WORK = 8 }; /* nanoseconds, for the budget */
@@ -284,7 +285,7 @@ static bool is_truth(const ir *g, ir_ref n)
 /* constants that may be moved and multiplied: far from overflow and from the loss of digits */
 static bool harmless(double k)
 {
-    return fabs(k) > 1e-200 && fabs(k) < 1e200;
+    return fabs(k) > FOLDED_LEAST && fabs(k) < 1e200;
 }
 
 static bool inverse_exact(double k)

@@ -3,6 +3,7 @@
 #include <string.h>
 #include "units.h"
 #include "base/whole.h"
+#include "base/tolerances.h"
 
 #define PI 3.14159265358979323846
 
@@ -121,7 +122,7 @@ dim dim_pow(dim a, double exponent, bool *ok)
             continue;
         /* 1/3 is no double, so a hair of difference is forgiven */
         double e = a.e[k] * exponent, whole = rint(e);
-        *ok = fabs(e) <= INT16_MAX && fabs(e - whole) <= 1e-9 * (1 + fabs(e));
+        *ok = fabs(e) <= INT16_MAX && fabs(e - whole) <= EXPONENT_WHOLE * (1 + fabs(e));
         if (!*ok)
             return dim_any();
         a.e[k] = (int16_t)whole_clamp(whole, -INT16_MAX, INT16_MAX);

@@ -9,12 +9,13 @@
 #include <time.h>
 #include <unistd.h>
 #include "whole.h"
+#include "tolerances.h"
 
 double clock_seconds(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+    return (double)t.tv_sec + NANOSECOND * (double)t.tv_nsec;
 }
 
 /* the number in a file of the system; 0 when there is none */

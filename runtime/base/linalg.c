@@ -1,4 +1,5 @@
 #include "linalg.h"
+#include "tolerances.h"
 #include <lapacke.h>
 #include <math.h>
 #include <string.h>
@@ -46,7 +47,7 @@ static bool chol_plain(double *a, int n, int *bad)
 {
     for (int j = 0; j < n; j++) {
         double *aj = a + (size_t)j * n, d = aj[j] - vec_dot(aj, aj, j);
-        if (!(d > 1e-14 * fabs(aj[j])) || !isfinite(d)) {
+        if (!(d > PIVOT_LEAST * fabs(aj[j])) || !isfinite(d)) {
             *bad = j;
             return false;
         }
@@ -73,7 +74,7 @@ static void chol_back(const double *l, int n, double *x)
 /* A pivot counts beside the largest entry that its row had: equations may be in units of their own. */
 static bool pivot_counts(double d, double size)
 {
-    return fabs(d) > 1e-15 * size && isfinite(d);
+    return fabs(d) > PIVOT_LU * size && isfinite(d);
 }
 
 /* Gauss-Jordan with row pivoting on at most LINALG_SMALL rows. */
@@ -287,7 +288,7 @@ int chol_rank(double *a, int n, int *perm, double tol)
 static inline __attribute__((always_inline)) int shortest_factor(double *a, int n, double *work, int *iwork)
 {
     double *g = work;
-    int k = chol_rank(a, n, iwork, 1e-11), bad;
+    int k = chol_rank(a, n, iwork, RANK_CHOLESKY), bad;
     if (k == n)
         return k;
     for (int i = 0; i < k; i++)
@@ -351,7 +352,7 @@ bool least_norm(double *a, double *b, int m, int n, arena *scratch)
     for (int i = 0; i < m; i++)
         for (int j = 0; j < n; j++)
             at[(size_t)j * m + i] = a[(size_t)i * n + j];
-    return LAPACKE_dgelsy_work(LAPACK_COL_MAJOR, m, n, 1, at, m, b, m > n ? m : n, jpvt, 1e-12, &rank, work,
+    return LAPACKE_dgelsy_work(LAPACK_COL_MAJOR, m, n, 1, at, m, b, m > n ? m : n, jpvt, RANK_QR, &rank, work,
                                lwork) == 0;
 }
 

@@ -1,4 +1,5 @@
 #include "matrix.h"
+#include "tolerances.h"
 #include <lapacke.h>
 #include <math.h>
 #include <stdlib.h>
@@ -222,7 +223,7 @@ static bool factor_sparse(factor *f, const double *a)
         /* the same pivots again; where they have become small, new ones */
         if (klu_refactor(start, column, values, k->symbolic, k->numeric, &k->common) &&
             klu_rgrowth(start, column, values, k->symbolic, k->numeric, &k->common) &&
-            k->common.rgrowth > 1e-6)
+            k->common.rgrowth > PIVOT_GROWTH)
             return true;
         klu_free_numeric(&k->numeric, &k->common);
     }
@@ -251,7 +252,7 @@ static bool band_ldl(const matrix_shape *s, const double *a, double *l, int *bad
             d -= x * scaled;
             li[j - i + k] = scaled;
         }
-        if (!(d > 1e-14 * fabs(ai[k])) || !isfinite(d)) {
+        if (!(d > PIVOT_LEAST * fabs(ai[k])) || !isfinite(d)) {
             *bad = i;
             return false;
         }

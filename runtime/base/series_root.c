@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 #include "taylor.h"
+#include "tolerances.h"
 
 enum { MAX_DEGREE = 80, MAX_DEPTH = 60 };
 
@@ -27,7 +28,7 @@ static double refine(const double *c, int n, double a, double b)
         next = x - y / d;
         if (!(next > a && next < b))
             next = 0.5 * (a + b);
-        if (fabs(next - x) <= 1e-16 * fabs(x) || next == x)
+        if (fabs(next - x) <= ROUND_HALF * fabs(x) || next == x)
             return next;
         x = next;
     }
@@ -106,7 +107,7 @@ double series_crossing(const double *c, int order, double h, double zero)
     if (p[m] + rest > 0)
         return INFINITY;
     to_bernstein(p + m, n, b);
-    double u = search(p + m, b, n, 0, 1, m ? 1e-16 * p[m] : fmin(zero, 1e-6 * p[m]), 0);
+    double u = search(p + m, b, n, 0, 1, m ? ROUND_HALF * p[m] : fmin(zero, ROOT_ZERO_MOST * p[m]), 0);
     return u < INFINITY ? u * h : INFINITY;
 }
 

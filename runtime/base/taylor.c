@@ -2,6 +2,7 @@
    is needed), adds companions for the operations that have them, and runs the recurrences (Moore; Griewank &
    Walther, ch. 13). */
 #include "taylor.h"
+#include "tolerances.h"
 #include <math.h>
 #include <string.h>
 
@@ -258,7 +259,7 @@ static double piece_of(uint32_t op, double a, double b)
     case OP_MOD:
         return floor(a / b);
     default:
-        size = 4e-16 * (fabs(a) + fabs(b));
+        size = ROUND_2 * (fabs(a) + fabs(b));
         return (f > size) - (f < -size);
     }
 }

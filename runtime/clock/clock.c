@@ -3,6 +3,7 @@
 #include <string.h>
 #include <time.h>
 #include "base/whole.h"
+#include "base/tolerances.h"
 
 /* ---- how a run ends ---- */
 bool results_fail(results *r, span at, const char *message)
@@ -92,7 +93,7 @@ static bool at_end(const run_clock *c)
 
 static double samples_apart(const run_clock *c)
 {
-    return c->sample_all || !(c->o->every > 0) ? 0 : c->o->every * (1 - 1e-9);
+    return c->sample_all || !(c->o->every > 0) ? 0 : c->o->every * (1 - STEP_SAME);
 }
 
 /* every so often, and where the run ends */
@@ -118,17 +119,16 @@ static void samples_reserve(run_clock *c)
 double clock_steps(double T, double h)
 {
     double n = T / h;
-    return fmax(1, ceil(n - fmax(1e-9, 1e-12 * n)));
+    return fmax(1, ceil(n - fmax(STEP_SAME, STEPS_ROUNDED * n)));
 }
 
-enum { EASY = 2 };                   /* steps after which the next is longer */
-static const double SHORTEST = 1e-4; /* of h */
+enum { EASY = 2 }; /* steps after which the next is longer */
 
 bool clock_may_refuse(const run_clock *c)
 {
     if (c->rule == STEPS_EQUAL)
         return c->depth < c->halves;
-    return c->rule == STEPS_OWN || c->taken / 2 >= SHORTEST * c->h;
+    return c->rule == STEPS_OWN || c->taken / 2 >= STEP_SHORTEST * c->h;
 }
 
 /* to the given time; a refused step is another one over half the time */
@@ -150,14 +150,14 @@ static step_outcome step_equal(run_clock *c)
 {
     int64_t i = c->step + 1;
     double to = i == c->steps ? c->end : clock_time(c, i), h = to - c->t;
-    if (fabs(h - c->h) <= 1e-9 * c->h)
+    if (fabs(h - c->h) <= STEP_SAME * c->h)
         h = c->h;
     return step_cut(c, h, to, 0);
 }
 
 static step_outcome step_halved(run_clock *c)
 {
-    double h = c->t + c->size > c->end * (1 - 1e-9) ? c->end - c->t : c->size;
+    double h = c->t + c->size > c->end * (1 - STEP_SAME) ? c->end - c->t : c->size;
     c->taken = h;
     step_outcome out = c->with->step(c->of, c, h, c->t + h);
     if (out == STEP_REFUSED && clock_may_refuse(c)) {
@@ -232,7 +232,7 @@ static double seconds_now(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+    return (double)t.tv_sec + NANOSECOND * (double)t.tv_nsec;
 }
 
 /* what a state belongs to: it is of no use to another run */
@@ -289,7 +289,7 @@ static void checkpoint_write(run_clock *c)
         return;
     c->r->disk.io = state_save_file(c->r->a, k->to, clock_keep, c);
     if (k->time > 0)
-        c->next_time = (floor(c->t / k->time + 1e-9) + 1) * k->time;
+        c->next_time = (floor(c->t / k->time + STEP_SAME) + 1) * k->time;
     if (k->seconds > 0)
         c->next_seconds = seconds_now() + k->seconds;
 }
@@ -307,7 +307,7 @@ static void checkpoint_begin(run_clock *c)
     const checkpoint *k = c->o->checkpoint;
     if (!k)
         return;
-    c->next_time = k->time > 0 ? (floor(c->t / k->time + 1e-9) + 1) * k->time : INFINITY;
+    c->next_time = k->time > 0 ? (floor(c->t / k->time + STEP_SAME) + 1) * k->time : INFINITY;
     c->next_seconds = k->seconds > 0 ? seconds_now() + k->seconds : INFINITY;
 }
 

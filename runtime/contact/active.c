@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 #include "base/linalg.h"
+#include "base/tolerances.h"
 
 typedef struct active {
     contact_problem *p;
@@ -75,7 +76,7 @@ static void pressing_rows(active *w)
 
 static bool still(const active *w, int row)
 {
-    return fabs(w->p->u[row]) <= 1e-10 * vec_max(w->p->b, w->p->m);
+    return fabs(w->p->u[row]) <= SLIDES_NOT * vec_max(w->p->b, w->p->m);
 }
 
 /* on all contacts that stay closed, when they only push */

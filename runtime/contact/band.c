@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 #include "newton.h"
+#include "base/tolerances.h"
 
 typedef struct band_work {
     bool rough;          /* friction somewhere: not one normal row for each contact */
@@ -78,7 +79,7 @@ static bool set_factor(contact_problem *p)
             d -= x * l;
             L[j - i] = l;
         }
-        if (!(d > 1e-13 * own))
+        if (!(d > PIVOT_LOOSE * own))
             return false;
         L[0] = 1 / d;
     }
@@ -140,7 +141,7 @@ static int set_change(contact_problem *p, bool one)
     if (scale == 0)
         for (int i = 0; i < p->m; i++)
             scale = larger(scale, -p->b[i] * w->over[i]);
-    eps = 1e-14 * scale;
+    eps = ROUND_50 * scale;
     for (int i = 0; i < p->m; i++) {
         bool off = w->in[i] ? p->r[i] < -eps : p->u[i] * w->over[i] < 0.5 * eps; /* what just touches is in */
         if (!off || p->cone[i].kind == CONE_BILATERAL)

@@ -14,6 +14,7 @@
 #include "newton.h"
 #include "base/linalg.h"
 #include "scaled.h"
+#include "base/tolerances.h"
 
 /* Newton's matrices; rows of a contact; places on the path that are kept */
 enum { MOST = 1500, WIDE = 8, MARKS = 16 };
@@ -260,10 +261,10 @@ static bool descend(central *w, double now)
     direct(w, 0, 1, 1, false);
     double s = fmin(1, reach(w)), f = mean(w, s) / now;
     bool shy = w->last < 0.2;
-    f = fmin(larger(f * f * f, shy ? 0.5 : 1e-8), 1);
+    f = fmin(larger(f * f * f, shy ? 0.5 : CENTRE_LEAST), 1);
     direct(w, f * now, 1, 1, !shy);
     s = w->last = fmin(1, 0.99 * reach(w));
-    if (!(s > 1e-12))
+    if (!(s > CENTRAL_STOPS))
         return false;
     go(w, s);
     w->shy += s < 0.1;
@@ -383,7 +384,7 @@ static bool around(central *w)
         tau = w->tau_mark[w->marks];
         double s = 1;
         if (centre(w, &tau))
-            while (tau > until && s > 1e-5 && w->p->iterations < MOST && bend(w, &tau, &s))
+            while (tau > until && s > BEND_STOPS && w->p->iterations < MOST && bend(w, &tau, &s))
                 ;
     }
     w->pivots = false;
@@ -469,9 +470,9 @@ static bool descend_damped(central *w, double tol)
         if (!factorise(w) || !descend(w, mean(w, 0)))
             return w->residual <= tol;
         if (w->last < 0.2)
-            w->damping = fmin(larger(4 * w->damping, 1e-5), 1);
+            w->damping = fmin(larger(4 * w->damping, DAMPING_FROM), 1);
         else if (w->last > 0.6)
-            w->damping = w->damping > 1e-7 ? 0.2 * w->damping : 0;
+            w->damping = w->damping > DAMPING_TO ? 0.2 * w->damping : 0;
     }
     return w->residual <= tol;
 }
@@ -504,11 +505,11 @@ bool central_solve(contact_problem *p, arena *scratch, double tol)
     arena_pos mark = arena_mark(scratch);
     central *w = central_new(p, scratch);
     bool ok = false;
-    double goal = larger(1e-5, tol);
+    double goal = larger(CENTRAL_GOAL, tol);
     int before = p->iterations;
     p->iterations = 0;
     for (int k = 0; w && !ok && k < POLISH && follow_with(w, goal); k++) {
-        ok = w->residual <= tol || proximal_steps(p, scratch, 1e-6, 2, 6, tol);
+        ok = w->residual <= tol || proximal_steps(p, scratch, PROXIMAL_POLISH, 2, 6, tol);
         if (ok && !(w->residual <= tol)) {
             w->residual = p->residual;
             memcpy(w->best, p->r, (size_t)p->m * sizeof *p->r);

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 #include "base/linalg.h"
+#include "base/tolerances.h"
 
 static inline double larger(double a, double b)
 {
@@ -153,12 +154,12 @@ static bool slide_nd(slide_case *k, double *r)
         memset(k->rt, 0, (size_t)d * sizeof *k->rt);
         k->rn = normal_for(k->c, k->A, k->b, k->rt);
     } else
-        for (i = 0; i < 100 && hi - lo > 4e-16 * hi; i++) {
+        for (i = 0; i < 100 && hi - lo > ROUND_2 * hi; i++) {
             l = (lo * fhi - hi * flo) / (fhi - flo);
             if (!(l > lo && l < hi))
                 l = 0.5 * (lo + hi);
             f = slide_at(k, l);
-            if (!(fabs(f) > 2e-16))
+            if (!(fabs(f) > ROUND_1))
                 break;
             if (f < 0) {
                 lo = l;

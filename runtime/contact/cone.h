@@ -6,6 +6,7 @@
 #define CDL_CONE_H
 #include <math.h>
 #include <stdbool.h>
+#include "base/tolerances.h"
 
 typedef enum {
     CONE_UNILATERAL, /* r_n >= 0, u_n >= 0 */
@@ -47,7 +48,7 @@ typedef struct reaction_size {
 } reaction_size;
 static inline double reaction_fine(double tol)
 {
-    return 4e-15 / tol;
+    return ROUND_20 / tol;
 }
 void reaction_add(reaction_size *s, const cone *c, const double *r, const double *b, double an, double a);
 double reaction_scale(const reaction_size *s, double least);

@@ -3,6 +3,7 @@
 #include "pile.h"
 #include "plans.h"
 #include "uzawa.h"
+#include "base/tolerances.h"
 
 struct contact_work {
     arena *a;      /* scratch, released after each use */
@@ -31,7 +32,7 @@ static bool solve_alone(contact_problem *p, contact_work *w, double tol)
 {
     problem_alone(p, 0, p->W, p->m, p->b, p->r, w->local);
     problem_velocities(p, p->u);
-    return contact_residual(p) <= fmax(tol, 1e-11);
+    return contact_residual(p) <= fmax(tol, SOLVED_TIGHT);
 }
 
 /* Island by island; laws are those at hand. */

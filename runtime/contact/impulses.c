@@ -8,6 +8,7 @@
 #include "plans.h"
 #include "sweeps.h"
 #include "base/linalg.h"
+#include "base/tolerances.h"
 
 enum { MAX_ROWS = 1 + MAX_TANGENT }; /* of a contact */
 enum { LOCAL_WORK = CONE_WORK * MAX_TANGENT * (MAX_TANGENT + 4) + 8 };
@@ -147,7 +148,7 @@ static void push_fixed(impulses *w)
             x += d;
             size += fabs(d);
         }
-        w->v1[i] = fabs(x) <= 1.5e-14 * size ? 0 : x;
+        w->v1[i] = fabs(x) <= ROUND_70 * size ? 0 : x;
     }
 }
 
@@ -175,7 +176,7 @@ static void push_all(impulses *w, group g)
     }
     for (int i = 0; i < g.n; i++)
         for (int k = l->dof_at[g.at[i]]; k < l->dof_at[g.at[i] + 1]; k++)
-            if (fabs(w->v1[l->dof[k]]) <= 1.5e-14 * size[l->dof[k]])
+            if (fabs(w->v1[l->dof[k]]) <= ROUND_70 * size[l->dof[k]])
                 w->v1[l->dof[k]] = 0;
 }
 
@@ -441,13 +442,12 @@ static double solve_step(impulses *w, group g, int by, int *worst)
 
 static double solve_island(impulses *w, island *i, int *worst)
 {
-    static const double LOOSE = 1e-4;
     group g = { w->isl.at + i->first, i->n };
     double res = INFINITY;
     bool pushed = false; /* rates have the reactions at hand in them */
     if (g.n == 1)
         return solve_alone(w, g, worst);
-    const solver_plan *plan = w->tol >= LOOSE ? &plan_group_loose : &plan_group_tight;
+    const solver_plan *plan = w->tol >= ISLAND_LOOSE ? &plan_group_loose : &plan_group_tight;
     for (int k = 0; k < plan->n && !(res <= w->tol); k++) {
         if (w->may_cut && g.n > plan->step[k].cut)
             break;
@@ -475,7 +475,7 @@ bool impulses_solve(impulses *w)
         return true;
     arena_pos mark = arena_mark(w->scratch);
     if (!w->fixed)
-        islands_find(&w->isl, &w->act, w->n, w->tol < 1e-6 || w->act.n <= FEW, w->a, w->scratch);
+        islands_find(&w->isl, &w->act, w->n, w->tol < ISLAND_TIGHT || w->act.n <= FEW, w->a, w->scratch);
     for (int i = 0; i < w->isl.n; i++) {
         int worst = 0;
         double res = solve_island(w, &w->isl.of[i], &worst);

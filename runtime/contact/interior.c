@@ -8,6 +8,7 @@
 #include <string.h>
 #include "base/linalg.h"
 #include "scaled.h"
+#include "base/tolerances.h"
 
 enum { MOST = 80, STALL = 8, WIDE = 8 }; /* iterations, those without success; rows of one cone */
 
@@ -244,7 +245,7 @@ static bool iterate(interior *w)
     if (!direction(w))
         return false;
     double s = fmin(1, step_length(w)), f = gap_mean(w, s) / mean;
-    f = fmin(larger(f * f * f, 1e-8), 1);
+    f = fmin(larger(f * f * f, CENTRE_LEAST), 1);
     /* after a short step: back to the middle first */
     bool shy = w->last < 0.2;
     if (shy)
@@ -255,7 +256,7 @@ static bool iterate(interior *w)
     s = w->last = fmin(1, (shy ? 0.7 : 0.99) * step_length(w));
     vec_axpy(w->x, s, w->dx, w->m);
     vec_axpy(w->y, s, w->dy, w->m);
-    return s > 1e-10;
+    return s > INTERIOR_STOPS;
 }
 
 static interior *interior_new(contact_problem *p, arena *a)

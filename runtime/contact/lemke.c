@@ -10,8 +10,8 @@
 /* ---- the linear complementarity problem, in three precisions ---- */
 #define REAL        double
 #define NAME(x)     x##_double
-#define LEAST_PIVOT 1e-11
-#define ROUNDING    1e-13
+#define LEAST_PIVOT LEMKE_PIVOT_DOUBLE
+#define ROUNDING    LEMKE_ROUND_DOUBLE
 #include "lemke_pivots.h"
 #undef REAL
 #undef NAME
@@ -19,8 +19,8 @@
 #undef ROUNDING
 #define REAL        long double
 #define NAME(x)     x##_long
-#define LEAST_PIVOT 1e-14L
-#define ROUNDING    1e-17L
+#define LEAST_PIVOT LEMKE_PIVOT_LONG
+#define ROUNDING    LEMKE_ROUND_LONG
 #include "lemke_pivots.h"
 #undef REAL
 #undef NAME
@@ -33,9 +33,10 @@
 #define REAL _Float128
 #endif
 #define NAME(x)     x##_quad
-#define LEAST_PIVOT 1e-24L
-#define ROUNDING    1e-28L
+#define LEAST_PIVOT LEMKE_PIVOT_QUAD
+#define ROUNDING    LEMKE_ROUND_QUAD
 #include "lemke_pivots.h"
+#include "base/tolerances.h"
 
 /* The unknowns that pivots left positive, from their equations anew and with more digits: M_ZZ z_Z = -q_Z.
  * Kept when they still only push. */
@@ -58,7 +59,7 @@ static void refine(int n, const double *M, const double *q, double *z, arena *sc
         for (int i = c + 1; i < k; i++)
             if (fabsl(A[(size_t)i * wide + c]) > fabsl(A[(size_t)p * wide + c]))
                 p = i;
-        if (fabsl(A[(size_t)p * wide + c]) < 1e-14L) {
+        if (fabsl(A[(size_t)p * wide + c]) < LEMKE_PIVOT_LONG) {
             arena_release(scratch, mark);
             return;
         }

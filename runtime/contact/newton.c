@@ -3,6 +3,7 @@
 #include <string.h>
 #include "base/budget.h"
 #include "base/linalg.h"
+#include "base/tolerances.h"
 
 /* How steps are judged: a step is halved until its defect is below (1 - gain*step) times the largest of the
    last `memory` ones.  Where none is, that many passes of exact local solutions follow; 0: the end. */
@@ -286,7 +287,7 @@ bool proximal_steps(contact_problem *p, arena *scratch, double rho, int most, in
         int before = p->iterations;
         memcpy(w->ref, p->r, size);
         w->rho = rho;
-        bool ok = newton_run(w, &plan, larger(0.3 * tol, fmin(1e-3, 0.02 * best)));
+        bool ok = newton_run(w, &plan, larger(0.3 * tol, fmin(PROXIMAL_INNER, 0.02 * best)));
         double e = true_defect(w, &worst);
         if (e < best) {
             best = e;
@@ -297,7 +298,7 @@ bool proximal_steps(contact_problem *p, arena *scratch, double rho, int most, in
         if (!ok)
             rho = fmin(rho * 8, 1);
         else
-            rho = larger(rho * (p->iterations - before <= 8 ? 0.1 : 0.2), 1e-9);
+            rho = larger(rho * (p->iterations - before <= 8 ? 0.1 : 0.2), PROXIMAL_LEAST);
     }
     memcpy(p->r, w->best, size);
     p->residual = true_defect(w, &p->worst);

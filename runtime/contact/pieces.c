@@ -14,6 +14,7 @@
 #include "base/budget.h"
 #include "base/linalg.h"
 #include "scaled.h"
+#include "base/tolerances.h"
 
 enum { UPDATES = 48 }; /* corners between two factorisations */
 
@@ -188,7 +189,7 @@ static void start_of(pieces *w, corner *k)
     if (loose(k)) {
         w->z[k->t] = -u[k->t];
         k->side = u[k->t] > 0 ? -1 : 1;
-    } else if (fabs(x[k->t] - u[k->t]) >= most * (1 - 1e-12)) {
+    } else if (fabs(x[k->t] - u[k->t]) >= most * (1 - ON_BOUND)) {
         k->side = x[k->t] > u[k->t] ? 1 : -1;
         w->z[k->t] = k->side * (most + larger(-k->side * u[k->t], 0));
     }
@@ -357,7 +358,7 @@ static bool cross(pieces *w, int c, bool normal)
     }
     solve(w, to);
     double den = 1 + times(w, i, to);
-    if (!(fabs(den) > 1e-13))
+    if (!(fabs(den) > PIVOT_LOOSE))
         return false;
     w->over[i] = 1 / den;
     w->updates++;
@@ -421,7 +422,6 @@ static void walks(pieces *w, arena *scratch, double tol)
 
 bool pieces_solve(contact_problem *p, arena *scratch, double tol)
 {
-    const double RHO = 1e-3, OFF = 1e-7;
     arena_pos mark = arena_mark(scratch);
     pieces *w = pieces_new(p, scratch);
     int worst;
@@ -429,9 +429,9 @@ bool pieces_solve(contact_problem *p, arena *scratch, double tol)
     memcpy(w->x, w->ref, (size_t)w->m * sizeof *w->x);
     w->residual = scaled_measure(w->s, w->x, w->u, &worst);
     memcpy(w->best, p->r, (size_t)p->m * sizeof *p->r);
-    w->rho = RHO;
+    w->rho = PROXIMAL_USUAL;
     if (w->factors) {
-        start_at(w, OFF);
+        start_at(w, PIECES_OFF);
         walks(w, scratch, tol);
         sparse_factors_free(w->factors);
     }

@@ -5,6 +5,7 @@
 #include "lemke.h"
 #include "newton.h"
 #include "plans.h"
+#include "base/tolerances.h"
 
 enum { PATCH = 60 }; /* contacts solved together */
 
@@ -62,7 +63,7 @@ static bool patched(attempt *t, int rounds)
     for (int round = 0; round < rounds; round++) {
         problem_measure(p, NULL, a);
         lemke_contacts(p, who, around(p, p->worst, contact_of, mark, who, PATCH), p->r, LEMKE_DOUBLE, a);
-        proximal_steps(p, a, 1e-6, 2, 10, t->tol);
+        proximal_steps(p, a, PROXIMAL_POLISH, 2, 10, t->tol);
         double e = problem_measure(p, NULL, a);
         if (e < t->best) {
             t->best = e;

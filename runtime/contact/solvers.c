@@ -11,6 +11,7 @@
 #include "pieces.h"
 #include "sweeps.h"
 #include "uzawa.h"
+#include "base/tolerances.h"
 
 enum { SWEEPS = 400 }; /* up and down, in one go */
 enum { NEWTON = 20 };  /* shortest steps */
@@ -40,22 +41,22 @@ static bool sweeps_plain(contact_problem *p, arena *scratch, double tol)
 
 static bool proximal_polish(contact_problem *p, arena *scratch, double tol)
 {
-    return proximal_steps(p, scratch, 1e-6, 1, 6, tol);
+    return proximal_steps(p, scratch, PROXIMAL_POLISH, 1, 6, tol);
 }
 
 static bool proximal(contact_problem *p, arena *scratch, double tol)
 {
-    return proximal_steps(p, scratch, 1e-2, 20, 20, tol);
+    return proximal_steps(p, scratch, PROXIMAL_FIRM, 20, 20, tol);
 }
 
 static bool proximal_few(contact_problem *p, arena *scratch, double tol)
 {
-    return proximal_steps(p, scratch, 1e-3, 3, 10, tol);
+    return proximal_steps(p, scratch, PROXIMAL_USUAL, 3, 10, tol);
 }
 
 static bool proximal_long(contact_problem *p, arena *scratch, double tol)
 {
-    return proximal_steps(p, scratch, 1e-3, 40, 40, tol);
+    return proximal_steps(p, scratch, PROXIMAL_USUAL, 40, 40, tol);
 }
 
 static bool proximal_firm(contact_problem *p, arena *scratch, double tol)

@@ -2,6 +2,7 @@
 #include <math.h>
 #include "base/linalg.h"
 #include "problem.h"
+#include "base/tolerances.h"
 
 static double length(const double *x, int d)
 {
@@ -28,12 +29,12 @@ static double speed_at(speed_case *k, double v)
         s += u * u;
     }
     s = sqrt(s);
-    return s <= 1e-14 * length(k->b + n, d) ? 0 : s;
+    return s <= ROUND_50 * length(k->b + n, d) ? 0 : s;
 }
 
 static double speed_root(speed_case *k, double lo, double hi, double flo)
 {
-    for (int i = 0; i < 200 && hi - lo > 4e-16 * hi; i++) {
+    for (int i = 0; i < 200 && hi - lo > ROUND_2 * hi; i++) {
         double v = 0.5 * (lo + hi), f = speed_at(k, v) - v;
         if (f == 0)
             return v;
@@ -75,7 +76,7 @@ static bool speed_unique(speed_case *k, double top)
 static void speed_only(speed_case *k, double v)
 {
     double f = speed_at(k, v), g = f - v, slope = -1;
-    for (int i = 0; i < 40 && fabs(g) > 1e-15 * (fabs(v) + fabs(f)); i++) {
+    for (int i = 0; i < 40 && fabs(g) > ROUND_5 * (fabs(v) + fabs(f)); i++) {
         double next = fmax(v - g / slope, 0), g1 = speed_at(k, next) - next;
         if (next == v)
             break;

@@ -2,6 +2,7 @@
  * values of a solution, the report. */
 #include "field.h"
 #include "clock/clock.h"
+#include "base/tolerances.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -135,7 +136,7 @@ field_result *result_new(field_work *w)
 /* ---- places where pieces end ---- */
 double side_of(const field_work *w, double x, double a, double b)
 {
-    double eps = 4e-16 * fmax(fmax(fabs(w->lo[0]), fabs(w->hi[0])), w->hi[0] - w->lo[0]);
+    double eps = ROUND_2 * fmax(fmax(fabs(w->lo[0]), fabs(w->hi[0])), w->hi[0] - w->lo[0]);
     return x <= a + eps ? a + eps : x >= b - eps ? b - eps : x;
 }
 
@@ -203,7 +204,7 @@ int field_breaks(field_work *w, double **out)
         for (int j = 0; j < f->eq[k].nload; j++)
             *vec_push(w->a, &at) = kernel_number(w, &f->eq[k].load[j].place);
     qsort(at.at, at.n, sizeof *at.at, by_value);
-    double tiny = 1e-13 * (w->hi[0] - w->lo[0]);
+    double tiny = ROUND_500 * (w->hi[0] - w->lo[0]);
     int n = 0;
     for (size_t k = 0; k < at.n; k++) {
         double x = at.at[k];
@@ -459,7 +460,7 @@ static void term_print(text *t, double c, int power, const char *x, double ratio
 {
     double k = fabs(c);
     text_puts(t, first ? (c < 0 ? "-" : "") : c < 0 ? " - " : " + ");
-    if (fabs(k - 1) > 1e-12 || power == 0) {
+    if (fabs(k - 1) > FACTOR_SAME || power == 0) {
         /* continued fraction down to the tolerance */
         double a = floor(k), h1 = 1, h = a, k1 = 0, q = 1, y = k;
         while (rational > 0 && fabs(h / q - k) > rational * fmax(1, k) && q < 1e15 && y > a) {
@@ -501,7 +502,7 @@ static void piece_print(text *t, const field_result *r, int field, int order, co
         big = fmax(big, fabs(c[k]) * pow(far, k));
     text_printf(t, "  %s%.*s = ", r->fp->name[field], order, "''''''''");
     for (int k = 0, shown = 0; k < p->n && shown < SHOWN_TERMS; k++) {
-        if (!(fabs(c[k]) * pow(far, k) > 1e-13 * big))
+        if (!(fabs(c[k]) * pow(far, k) > ROUND_500 * big))
             continue;
         term_print(t, c[k], k, r->fp->coord[0], r->rational, first);
         first = false;

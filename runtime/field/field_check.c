@@ -3,13 +3,11 @@
    terms, so that rounding is some 1e-16 at every scale.  Numbers that are not finite, an obstacle that is
    passed and an equation that is not solved end the run as failed, with the place. */
 #include "field.h"
+#include "base/tolerances.h"
 #include <math.h>
 #include <string.h>
 
 enum { BLOCK = 1 << 10, PIECE_POINTS = 24 };
-#define PROMISED     1e-8 /* the relative residual of a solution */
-#define PASSED_GRID  1e-9 /* over the size of u: how far an obstacle may be passed, at nodes */
-#define PASSED_PIECE 1e-6 /* and between the samples of a series */
 
 typedef struct {
     field_work *w;
@@ -96,7 +94,7 @@ static bool check_obstacles(check *c, int8_t *touch)
     double *gap = arena_array(c->w->a, double, r->n), x[2];
     for (int i = 0; i < c->fp->nobst; i++) {
         const field_obstacle *o = &c->fp->obst[i];
-        double tiny = 4e-14 * c->size[o->field];
+        double tiny = ROUND_200 * c->size[o->field];
         gaps_of(c, o, gap);
         for (int64_t k = 0; k < r->n; k++) {
             if (gap[k] <= tiny)
@@ -105,7 +103,7 @@ static bool check_obstacles(check *c, int8_t *touch)
                 c->passed = -gap[k];
                 place_of(c, k, c->at_passed);
             }
-            if (r->eps > 0 || -gap[k] <= (r->npiece ? PASSED_PIECE : PASSED_GRID) * c->size[o->field])
+            if (r->eps > 0 || -gap[k] <= (r->npiece ? FIELD_PASSED_SERIES : FIELD_PASSED) * c->size[o->field])
                 continue;
             return field_fail(c->w, o->at, "%s passes the obstacle by %.3g at %s%s", c->fp->name[o->field],
                               -gap[k], place_text(c, place_of(c, k, x)),
@@ -256,13 +254,13 @@ static void row_check(check *c, row_job *j, int64_t s)
             out[0] += (out[1 + i] = j->out[1 + i]) * jets[i];
     } else
         form_run(c->w, &e->f, &x, jets, 1, out);
-    double F = term_sizes(&e->f, o, jets, sizes, &size), noise = 1e-12 * size,
+    double F = term_sizes(&e->f, o, jets, sizes, &size), noise = FORCE_NOISE * size,
            bed = c->r->eps > 0 ? bed_force(c, j->f, s + e->order / 2) : 0;
     int touch = c->fp->nobst ? row_touch(c, j->touch, j->f, s, j->shift) : 0;
     if (touch == 4 || (c->r->eps > 0 && touch && (j->shift || e->order % 2)))
         return;
     double left = fabs(force_left(c, F, noise, touch, bed));
-    residual_seen(c, left / fmax(size + fabs(bed), 1e-300), x, 0, e->f.at);
+    residual_seen(c, left / fmax(size + fabs(bed), SIZE_LEAST), x, 0, e->f.at);
 }
 
 /* rows that are all alike, of one field: their terms are put together once */
@@ -286,7 +284,7 @@ static void rows_alike(check *c, row_job *j, int64_t from, int64_t to)
         if (fabs(F) <= worst * size)
             continue;
         int touch = c->fp->nobst ? row_touch(c, j->touch, 0, s, j->shift) : 0;
-        if (touch == 4 || force_left(c, F, 1e-12 * size, touch, 0) == 0)
+        if (touch == 4 || force_left(c, F, FORCE_NOISE * size, touch, 0) == 0)
             continue;
         worst = fabs(F) / size;
         at = s;
@@ -376,8 +374,8 @@ static bool check_conditions(check *c, const int8_t *touch)
                 touched = touch[(left ? 0 : r->n - 1) * nf + f];
                 F = per * C;
             }
-        F = force_left(c, F, 1e-12 * size * (C != 0 ? fabs(F / C) : 1), r->eps > 0 ? 0 : touched, 0);
-        residual_seen(c, F == 0 ? 0 : fabs(C) / fmax(size, 1e-300), x, 0, q->at);
+        F = force_left(c, F, FORCE_NOISE * size * (C != 0 ? fabs(F / C) : 1), r->eps > 0 ? 0 : touched, 0);
+        residual_seen(c, F == 0 ? 0 : fabs(C) / fmax(size, SIZE_LEAST), x, 0, q->at);
     }
     return true;
 }
@@ -454,7 +452,7 @@ static void piece_check(check *c, const field_piece *p)
             }
             form_run(c->w, e, &x, jets, 1, out);
             double F = term_sizes(e, out, jets, mine, &size);
-            F = fabs(force_left(c, F, 1e-9 * size, zone_at(c, f, p->a, p->b), 0));
+            F = fabs(force_left(c, F, FORCE_NOISE_SERIES * size, zone_at(c, f, p->a, p->b), 0));
             sizes[f] = fmax(sizes[f], size);
             if (F > worst[f]) {
                 worst[f] = F;
@@ -564,8 +562,8 @@ static void plane_row(check *c, plane_job *p, int j, int edge)
         double size, bed = c->r->eps > 0 ? bed_force(c, p->f, first + i) : 0,
                      F = term_sizes(f, p->out + (size_t)i * (size_t)(nj + 1), p->jets + i * nj,
                                     p->sizes + i * nj, &size);
-        F = force_left(c, F, 1e-9 * size, p->touch[(first + i) * nf + p->f], bed);
-        residual_seen(c, fabs(F) / fmax(size + fabs(bed), 1e-300), p->x[2 * i], p->x[2 * i + 1], f->at);
+        F = force_left(c, F, FORCE_NOISE_SERIES * size, p->touch[(first + i) * nf + p->f], bed);
+        residual_seen(c, fabs(F) / fmax(size + fabs(bed), SIZE_LEAST), p->x[2 * i], p->x[2 * i + 1], f->at);
     }
 }
 
@@ -619,11 +617,11 @@ bool field_check(field_work *w, field_result *r)
     arena_release(w->a, mark);
     w->r->max_penetration = fmax(c.passed, 0);
     w->r->residual = c.residual;
-    double size = 1e-300;
+    double size = SIZE_LEAST;
     for (int f = 0; f < w->fp->nfield; f++)
         size = fmax(size, c.size[f]);
     r->complementarity = fmax(c.residual, w->r->max_penetration / size);
-    if (good && r->promised && !(c.residual <= PROMISED))
+    if (good && r->promised && !(c.residual <= FIELD_RESIDUAL))
         return field_fail(w, c.by_residual, "the solution does not hold: relative residual %.3g at %s",
                           c.residual, place_text(&c, c.at_residual));
     return good;

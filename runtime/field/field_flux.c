@@ -1,6 +1,7 @@
 /* field_flux: what jumps inside the cells of a rectangle's grid: coefficients of fluxes, by the harmonic mean
    along an edge and the mean across it; forms with cases, by their means over the cells of nodes. */
 #include "field_plane.h"
+#include "base/tolerances.h"
 #include <math.h>
 #include <string.h>
 
@@ -42,7 +43,7 @@ static double jump_place(const plane *p, const field_flux *q, const double *at, 
 static double edge_along(const plane *p, const field_flux *q, const double *at, int c, double h,
                          double across)
 {
-    double tiny = 1e-9 * h, a0 = coefficient(p, q, at, c, tiny, across),
+    double tiny = CELL_BESIDE * h, a0 = coefficient(p, q, at, c, tiny, across),
            a1 = coefficient(p, q, at, c, h - tiny, across);
     if (close_to(a0, a1))
         return coefficient(p, q, at, c, h / 2, across);
@@ -74,7 +75,9 @@ void edges_make(plane *p, level *l)
         l->edge[c] = arena_array(a, double, l->n);
         arena_pos mark = arena_mark(a);
         double *x = arena_array(a, double, 10 * l->m[0]), *y = arena_array(a, double, 5 * l->m[0]);
-        const double probe[5][2] = { { 0.5, 0 }, { 1e-9, 0 }, { 1 - 1e-9, 0 }, { 0.5, -0.5 }, { 0.5, 0.5 } };
+        const double probe[5][2] = {
+            { 0.5, 0 }, { CELL_BESIDE, 0 }, { 1 - CELL_BESIDE, 0 }, { 0.5, -0.5 }, { 0.5, 0.5 }
+        };
         for (int j = 0; j < l->m[1]; j++) {
             for (int i = 0; i < l->m[0]; i++)
                 for (int k = 0; k < 5; k++) {
@@ -136,7 +139,7 @@ static int cell_differs(const cell_form *c, const double *a, const double *b)
     return -1;
 }
 
-#define CELL (0.5 * (1 - 1e-9)) /* just inside */
+#define CELL (0.5 * (1 - CELL_BESIDE)) /* just inside */
 
 /* along a line through the cell in direction d; both sides of a jump count as far as they reach */
 static void cell_line(const cell_form *c, int d, double across, double *out)

@@ -2,6 +2,7 @@
 #ifndef CDL_FIELD_LINE_H
 #define CDL_FIELD_LINE_H
 #include "field.h"
+#include "base/tolerances.h"
 #include <math.h>
 
 /* derivative d at the centre: sum w[d][j] u[first + j] */
@@ -113,7 +114,7 @@ static inline double row_value(const line *l, int64_t row, double *noise)
     int64_t first = row - l->kl;
     if (l->three && row > 0 && row + 1 < l->size) {
         double x = a[0] * l->u[row - 1], y = a[1] * l->u[row], z = a[2] * l->u[row + 1];
-        *noise = 8e-16 * (e + fabs(x) + fabs(y) + fabs(z));
+        *noise = ROUND_4 * (e + fabs(x) + fabs(y) + fabs(z));
         return s + x + y + z;
     }
     long double sum = s;
@@ -125,7 +126,7 @@ static inline double row_value(const line *l, int64_t row, double *noise)
         sum += t;
         e += fabs((double)t);
     }
-    *noise = (l->low ? 1e-18 : 8e-16) * e;
+    *noise = (l->low ? ROUND_TWOFOLD : ROUND_4) * e;
     return (double)sum;
 }
 

@@ -3,6 +3,7 @@
    moves as eps is halved. */
 #include "field.h"
 #include "motion/penalty.h"
+#include "base/tolerances.h"
 #include <math.h>
 #include <string.h>
 
@@ -11,7 +12,7 @@ static field_result *penalised(field_work *w, double eps, bool last)
     double cells = w->o->value[PENALTY_CELLS];
     line_options o = { .cells = isnan(cells) ? (w->fp->ncoord == 1 ? 2000 : 128) : (int64_t)cells,
                        .eps = eps,
-                       .tolerance = fmin(w->o->value[PENALTY_TOLERANCE], 1e-8) };
+                       .tolerance = fmin(w->o->value[PENALTY_TOLERANCE], FIELD_PENALTY) };
     field_result *r = w->fp->ncoord == 1 ? line_solve(w, &o) : plane_solve(w, &o);
     if (r && last)
         field_error(w, &o, r);

@@ -4,6 +4,7 @@
    obstacle and given ones masked on every level; the set is corrected between cycles.  Fourth order: sparse
    factorisation. */
 #include "field_plane.h"
+#include "base/tolerances.h"
 #include <math.h>
 #include <string.h>
 
@@ -48,7 +49,7 @@ static void level_link(arena *a, level *fine, const level *coarse)
             double at = (double)i * (coarse->m[c] - 1) / (fine->m[c] - 1);
             int k = (int)at < coarse->m[c] - 1 ? (int)at : coarse->m[c] - 2;
             fine->ci[c][i] = k;
-            fine->wi[c][i] = at - k < 1e-9 ? 0 : at - k > 1 - 1e-9 ? 1 : at - k;
+            fine->wi[c][i] = at - k < CELL_BESIDE ? 0 : at - k > 1 - CELL_BESIDE ? 1 : at - k;
         }
     }
 }
@@ -68,7 +69,7 @@ static bool condition_on(const plane *p, const field_condition *c, const level *
     if (c->coord >= 0) {
         double place = kernel_number(p->w, &c->place), end = s % 2 ? p->w->hi[s / 2] : p->w->lo[s / 2];
         (void)l;
-        return c->coord == s / 2 && fabs(place - end) <= 1e-12 * (p->w->hi[s / 2] - p->w->lo[s / 2]);
+        return c->coord == s / 2 && fabs(place - end) <= PLACE_SAME * (p->w->hi[s / 2] - p->w->lo[s / 2]);
     }
     if (!c->where.tape.nout)
         return true;
@@ -313,7 +314,7 @@ static bool bounds_make(plane *p, level *l)
                     l->lo[k] = fmax(l->lo[k], psi[i]);
                 else
                     l->hi[k] = fmin(l->hi[k], psi[i]);
-                bool given = l->fix[k] && fp->obst[o].sense * (l->u[k] - psi[i]) < -1e-9 * big;
+                bool given = l->fix[k] && fp->obst[o].sense * (l->u[k] - psi[i]) < -FIELD_PASSED * big;
                 if (given)
                     return field_fail(p->w, fp->obst[o].at,
                                       "no %s can hold both: at (%g, %g) its boundary value %g lies %s the "
@@ -376,7 +377,7 @@ static bool level_solve(plane *p, int k)
         if (!isfinite(move))
             break;
         p->w->r->count.solver_iterations++;
-        if (move <= (k ? 1e-5 : fmax(p->o->tolerance, 1e-10)) * level_size(l))
+        if (move <= (k ? PLANE_COARSE : fmax(p->o->tolerance, PLANE_FINE)) * level_size(l))
             return true;
     }
     return field_fail(p->w, p->f->at,
@@ -637,9 +638,9 @@ static bool turns_solve(plane *all, int nf, int k)
     enum { TURNS = 200 };
     int64_t n = all->at[k].n;
     arena_pos mark = arena_mark(all->w->a);
-    double *was = arena_array(all->w->a, double, n), tolerance = k ? 1e-5 : 1e-11;
+    double *was = arena_array(all->w->a, double, n), tolerance = k ? PLANE_COARSE : PLANE_TOGETHER;
     for (int turn = 0; turn < TURNS; turn++) {
-        double change = 0, size = 1e-300;
+        double change = 0, size = SIZE_LEAST;
         for (int f = 0; f < nf; f++) {
             level *l = &all[f].at[k];
             memcpy(was, l->u, (size_t)n * sizeof *was);

@@ -2,6 +2,7 @@
    refined in more digits. */
 #include "field_line.h"
 #include "base/linalg.h"
+#include "base/tolerances.h"
 #include <string.h>
 
 /* ---- linear systems ---- */
@@ -35,7 +36,7 @@ bool line_tridiagonal_solve(line *l, double *b)
         }
         bool positive = a0 <= 0 && up <= 0 && sum >= 0 && rest >= 0;
         double left = positive ? sum - a0 * rest : 0, beta = positive ? left - up : d - a0 * last;
-        if (!(fabs(beta) > 1e-14 * (positive ? 0 : fabs(d) + fabs(a0))))
+        if (!(fabs(beta) > PIVOT_LEAST * (positive ? 0 : fabs(d) + fabs(a0))))
             return false;
         double inverse = 1 / beta;
         last = c[i] = up * inverse;
@@ -131,7 +132,7 @@ static void solution_refine(const line *l, const band_factors *q, double *x, dou
             x[i] = (double)sum;
             low[i] = (double)(sum - x[i]);
         }
-        if (move <= 1e-17 * size)
+        if (move <= REFINED * size)
             return;
         before = move;
     }

@@ -1,5 +1,6 @@
 /* line_obstacle: obstacles on the nodes of an interval, and free ends that may meet them. */
 #include "field_line.h"
+#include "base/tolerances.h"
 #include <string.h>
 
 /* ---- obstacles ---- */
@@ -112,7 +113,7 @@ bool obstacles_check(field_work *w)
             if (fp->obst[o].field != f->jet[0].field)
                 continue;
             kernel_points(w, &fp->obst[o].psi, &at, 1, &psi);
-            if (fp->obst[o].sense * (value - psi) < -1e-9 * obstacle_size(w, &fp->obst[o]))
+            if (fp->obst[o].sense * (value - psi) < -FIELD_PASSED * obstacle_size(w, &fp->obst[o]))
                 return field_fail(w, fp->obst[o].at,
                                   "no %s can hold both: at %s = %g its boundary value %g lies %s the "
                                   "obstacle, which is %g there",

@@ -1,6 +1,7 @@
 /* line_result: what a solution on an interval leaves: ends of contact inside cells, forces, energy. */
 #include "base/whole.h"
 #include "field_line.h"
+#include "base/tolerances.h"
 #include <string.h>
 
 /* ---- levels ---- */
@@ -33,7 +34,8 @@ double line_zone_end(const line *l, int f, int64_t k, int side)
     int m = gap_power(l, f, l->x[k], side), n = m + 2;
     double h = fabs(l->x[k] - l->x[k > 0 ? k - 1 : k + 1]), length = l->w->hi[0] - l->w->lo[0], x[16], w[16],
            c[2][16], z = 0;
-    int64_t step = whole_clamp(ceil(pow(1e-8, 1.0 / m) * length / h), 1, l->n), last = k + side * n * step;
+    int64_t step = whole_clamp(ceil(pow(GAP_VISIBLE, 1.0 / m) * length / h), 1, l->n),
+            last = k + side * n * step;
     if (last < 0 || last >= l->n)
         return l->x[k];
     for (int64_t j = 0; j < l->nbrk; j++) {
@@ -143,7 +145,7 @@ static void points_take(const line *l, field_result *r, int f, int64_t a, int64_
  * there too */
 static bool touches_end(const line *l, int f, int64_t k, int side, double size)
 {
-    double tiny = 1e-11 * size;
+    double tiny = END_TOUCHES * size;
     if (l->o->eps > 0 || (side < 0 ? k > l->left[f] : k < l->n - 1 - l->fp->eq[f].order))
         return false;
     for (k += side; k >= 0 && k < l->n; k += side)

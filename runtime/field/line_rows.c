@@ -5,6 +5,7 @@
    load at a counts B(a). */
 #include "base/whole.h"
 #include "field_line.h"
+#include "base/tolerances.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -118,7 +119,7 @@ static bool whole_weights(const double *w, int m, double *whole, double *over, i
         for (int j = 0; j < m && good; j++) {
             double x = w[j] * denominators[k];
             whole[j] = nearbyint(x);
-            good = fabs(x - whole[j]) <= 1e-12 * fmax(1, fabs(x));
+            good = fabs(x - whole[j]) <= FACTOR_SAME * fmax(1, fabs(x));
             most = fmax(most, fabs(whole[j]));
         }
         *over = denominators[k];

@@ -1,6 +1,7 @@
 /* line_sets: contact sets of an interval by primal-dual active sets, that is semi-smooth Newton, and Newton's
    method where the equation is not linear. */
 #include "field_line.h"
+#include "base/tolerances.h"
 #include <string.h>
 
 enum { MAX_STEPS = 80, TOGETHER = 40, END_CHANGES = 8 };
@@ -19,13 +20,13 @@ double line_end_force(const line *l, const end_pair *e, double *noise)
 /* rows that are alike, one lower bound: the same in one short loop */
 static int64_t sets_alike(line *l, double size)
 {
-    const double *a = l->ab + l->band, *u = l->u, *lo = l->lo, f = l->rhs[1], tiny = 1e-14 * size;
+    const double *a = l->ab + l->band, *u = l->u, *lo = l->lo, f = l->rhs[1], tiny = ROUND_50 * size;
     int64_t changed = 0;
     for (int64_t k = 1; k + 1 < l->size; k++) {
         int8_t now = lo[k] - u[k] > tiny;
         if (l->act[k]) {
             double x = a[0] * u[k - 1], y = a[1] * u[k], z = a[2] * u[k + 1];
-            now = f + x + y + z >= -8e-16 * (fabs(f) + fabs(x) + fabs(y) + fabs(z));
+            now = f + x + y + z >= -ROUND_4 * (fabs(f) + fabs(x) + fabs(y) + fabs(z));
         }
         changed += now != l->act[k];
         l->act[k] = now;
@@ -46,7 +47,7 @@ static int64_t sets_update(line *l, double size, bool one)
             double noise = 0, under = l->lo[p] - l->u[p], over = l->hi ? l->u[p] - l->hi[p] : -1,
                    in = under > over ? under : over;
             int8_t was = l->act[p], now = was;
-            double tiny = 1e-14 * size;
+            double tiny = ROUND_50 * size;
             if (l->o->eps > 0)
                 now = in > 0 ? (l->u[p] < l->lo[p] ? 1 : -1) : 0;
             else if (was) {
@@ -81,7 +82,7 @@ static int64_t ends_update(line *l, double size)
         int8_t now = l->act[p];
         if (now && now * force < -noise)
             now = 0;
-        else if (!now && fmax(under, over) > 1e-14 * size)
+        else if (!now && fmax(under, over) > ROUND_50 * size)
             now = under > over ? 1 : -1;
         changed += now != l->act[p];
         l->act[p] = now;
@@ -113,7 +114,7 @@ bool line_linear_solve(line *l, bool coarsest, bool finest)
         right_side(l);
         bool good = line_band_solve(l, l->u, &rcond);
         l->act = act;
-        if (!good || rcond < 1e-15) {
+        if (!good || rcond < RCOND_LEAST) {
             if (!l->fp->nobst)
                 return fail_singular(l);
             memset(l->u, 0, (size_t)n * sizeof *l->u);
@@ -228,19 +229,20 @@ bool line_newton_solve(line *l, bool coarsest)
                 move = fmax(move, fabs(l->u[i] - old[i]));
             }
             bool good = isfinite(move) && line_assemble(l, l->u);
-            if (good && (defect(l, sizes) <= was || step < 1e-2 || changed || move <= 1e-9 * size))
+            if (good && (defect(l, sizes) <= was || step < LINE_FREE_STEP || changed ||
+                         move <= LINE_FREE_MOVE * size))
                 break;
-            if (step < 1e-6)
+            if (step < DAMPED_LEAST)
                 return field_fail(l->w, l->fp->eq[0].f.at,
                                   "Newton's method finds no step that keeps the equation finite");
         }
         l->w->r->count.solver_iterations++;
         size = size_of(l);
         if (!changed && step == 1 && move <= l->o->tolerance * size &&
-            (move >= before / 2 || move <= 1e-13 * size || l->steps > 20))
+            (move >= before / 2 || move <= ROUND_500 * size || l->steps > 20))
             found = true;
         /* rounding is all that moves */
-        if (!changed && (move == 0 || (step == 1 && move <= 1e-6 * size && move >= before / 2)))
+        if (!changed && (move == 0 || (step == 1 && move <= LINE_STALLED * size && move >= before / 2)))
             found = true;
         if (found && (!l->nend || ends++ == END_CHANGES || !ends_update(l, size)))
             return true;

@@ -4,6 +4,7 @@
    small: a residual says little about u on fine grids, as u follows from it through some n^2. */
 #include "base/linalg.h"
 #include "field_plane.h"
+#include "base/tolerances.h"
 #include <string.h>
 
 enum {
@@ -322,7 +323,7 @@ bool multigrid_solve(plane *p, int k, double tolerance)
             return false;
         if (change <= tolerance / 4)
             return true;
-        if (!krylov(p, k, residual * fmax(tolerance / (8 * change), 1e-10)))
+        if (!krylov(p, k, residual * fmax(tolerance / (8 * change), KRYLOV_LEAST)))
             return false;
     }
     return false;

@@ -9,6 +9,7 @@
 #include "field_plane.h"
 #include <string.h>
 #include "base/linalg.h"
+#include "base/tolerances.h"
 
 enum { EARLY_CYCLES = 30, PATIENCE = 10, MAX_SETS = 400, SPARSE_NODES = 700 * 700 };
 
@@ -30,9 +31,9 @@ static bool fail_sets(plane *p)
 double level_tolerance(const plane *p, const level *l)
 {
     if (l != p->at)
-        return 3e-7 * level_size(l);
+        return PLANE_COARSE_SETS * level_size(l);
     double n = l->m[0] > l->m[1] ? l->m[0] : l->m[1];
-    return 16 * 2.2e-16 * level_size(l) * pow(n, p->order / 2.0);
+    return 16 * ROUND_UNIT * level_size(l) * pow(n, p->order / 2.0);
 }
 
 /* ---- signs ---- */
@@ -48,7 +49,7 @@ static double force_at(const plane *p, const level *l, int64_t k, double *noise)
         s += x;
         e += fabs(x);
     }
-    *noise = 8e-16 * e;
+    *noise = ROUND_4 * e;
     return s;
 }
 

@@ -7,6 +7,7 @@
    iterated along. */
 #include "field.h"
 #include "base/linalg.h"
+#include "base/tolerances.h"
 #include <math.h>
 #include <string.h>
 
@@ -221,7 +222,7 @@ static void correct(const vim *v, const vpiece *p, const points *q, tower *u, do
             cheb_fit(q->c, top + f * n, n);
         }
         for (int f = 0; f < v->nf; f++) {
-            double change = 0, size = 1e-300;
+            double change = 0, size = SIZE_LEAST;
             for (int k = 0; k < n; k++) {
                 change = fmax(change, fabs(top[f * n + k] - delta[f].d[v->order[f]][k]));
                 size = fmax(size, fabs(top[f * n + k]));
@@ -230,7 +231,7 @@ static void correct(const vim *v, const vpiece *p, const points *q, tower *u, do
             memcpy(delta[f].d[v->order[f]], top + f * n, (size_t)n * sizeof(double));
             tower_integrate(p, &delta[f], v->order[f], none);
         }
-        if (!(moved > 1e-16) || !isfinite(moved))
+        if (!(moved > ROUND_HALF) || !isfinite(moved))
             break;
     }
     for (int f = 0; f < v->nf; f++)
@@ -272,7 +273,7 @@ static vim_change change_of(const vim *v, const vpiece *p, const tower *u, doubl
             old[f * p->n + k] = now;
         }
         c.most = fmax(c.most, most);
-        c.relative = fmax(c.relative, most > 0 ? most / fmax(size, 1e-300) : 0);
+        c.relative = fmax(c.relative, most > 0 ? most / fmax(size, SIZE_LEAST) : 0);
     }
     return c;
 }
@@ -318,7 +319,7 @@ static bool series_short(const double *c, int n)
         big = fmax(big, fabs(c[k]));
     for (int k = n - 3; k < n; k++)
         tail = fmax(tail, fabs(c[k]));
-    return tail <= 2e-15 * big;
+    return tail <= ROUND_10 * big;
 }
 
 static bool piece_resolved(const vim *v, const vpiece *p)
@@ -347,11 +348,12 @@ static bool piece_iterate(vim *v, vpiece *p)
         v->update[k] = fmax(v->update[k], now.most);
         if (k + 1 > v->nupdate)
             v->nupdate = k + 1;
-        if (v->iterations < 0 && (now.relative <= 2e-16 || (now.relative <= 1e-13 && now.relative >= last)))
+        if (v->iterations < 0 &&
+            (now.relative <= ROUND_1 || (now.relative <= ROUND_500 && now.relative >= last)))
             return true;
         last = now.relative;
     }
-    return v->iterations >= 0 || last <= 1e-12;
+    return v->iterations >= 0 || last <= SERIES_ENOUGH;
 }
 
 static bool piece_free(vim *v, vpiece *p)
@@ -376,7 +378,7 @@ static void piece_psi(vim *v, vpiece *p)
     cheb_fit(q.h, u->d[0], p->n);
     for (int k = 0; k < p->n; k++)
         big = fmax(big, fabs(u->d[0][k]));
-    for (int k = p->n - 1; k >= 0 && fabs(u->d[0][k]) < 1e-15 * big; k--)
+    for (int k = p->n - 1; k >= 0 && fabs(u->d[0][k]) < ROUND_5 * big; k--)
         u->d[0][k] = 0;
     for (int d = 0; d < v->order[v->held]; d++)
         cheb_derivative(u->d[d], u->d[d + 1], p->n, (piece_hi(p) - piece_lo(p)) / 2);
@@ -458,7 +460,8 @@ static void row_form(vim *v, int row, const vpiece *p, const field_form *f, doub
     v->g[row] = g + k * out[0];
     if (moving < 0)
         return;
-    double h = 1e-5 * v->length, at[2] = { x - h, x + h }, twice[128], two[130]; /* what x does of itself */
+    double h = DIFFERENCE_CENTRAL * v->length, at[2] = { x - h, x + h }, twice[128],
+           two[130]; /* what x does of itself */
     for (int j = 0; j < f->njet; j++)
         twice[j] = twice[f->njet + j] = jets[j];
     form_run(v->w, f, at, twice, 2, two);
@@ -482,7 +485,7 @@ static double load_jump(const vim *v, int f, const vpiece *p, double x)
     double jets[64], out[65], sum = 0, lead = 1;
     for (int j = 0; j < e->nload; j++) {
         double at = kernel_number(v->w, &e->load[j].place), weight;
-        if (fabs(at - x) > 1e-12 * v->length)
+        if (fabs(at - x) > PLACE_SAME * v->length)
             continue;
         kernel_points(v->w, &e->load[j].weight, &x, 1, &weight);
         sum += weight;
@@ -511,14 +514,14 @@ static double psi_at(const vim *v, int o, double x)
 
 static double psi_slope(const vim *v, int o, double x)
 {
-    double h = 1e-4 * v->length, y[4], at[4] = { x - 2 * h, x - h, x + h, x + 2 * h };
+    double h = DIFFERENCE_FOUR * v->length, y[4], at[4] = { x - 2 * h, x - h, x + h, x + 2 * h };
     kernel_points(v->w, &v->fp->obst[o].psi, at, 4, y);
     return (y[0] - 8 * y[1] + 8 * y[2] - y[3]) / (12 * h);
 }
 
 static double psi_bend(const vim *v, int o, double x)
 {
-    double h = 1e-3 * v->length, y[3], at[3] = { x - h, x, x + h };
+    double h = DIFFERENCE_SECOND * v->length, y[3], at[3] = { x - h, x, x + h };
     kernel_points(v->w, &v->fp->obst[o].psi, at, 3, y);
     return (y[0] - 2 * y[1] + y[2]) / (h * h);
 }
@@ -660,7 +663,7 @@ static void unknown_sizes(const vim *v, const double *dx, double *size)
 static void row_sizes(const vim *v, const double *size, double *row)
 {
     for (int k = 0; k < v->nparam; k++) {
-        row[k] = 1e-300;
+        row[k] = SIZE_LEAST;
         for (int j = 0; j < v->nparam; j++)
             row[k] += fabs(v->jac[(size_t)k * (size_t)v->nparam + (size_t)j]) * size[j];
     }
@@ -725,17 +728,17 @@ static match_end match_newton(vim *v)
         arena_pos mark = arena_mark(v->w->a);
         double rcond = newton_step(v, dx);
         arena_release(v->w->a, mark);
-        if (!(rcond > 1e-17))
+        if (!(rcond > RCOND_SERIES))
             return MATCH_SINGULAR;
         memcpy(from, v->theta, (size_t)n * sizeof *from);
         unknown_sizes(v, dx, size);
         row_sizes(v, size, row);
         double g = relative_norm(v->g, row, n);
         for (;; step /= 2) {
-            if (step < 1e-6)
-                return g < 1e-12 ? (memcpy(v->theta, from, (size_t)n * sizeof *from), theta_use(v),
-                                    pieces_run(v), match_all(v), MATCH_OK)
-                                 : MATCH_STUCK;
+            if (step < DAMPED_LEAST)
+                return g < SERIES_ENOUGH ? (memcpy(v->theta, from, (size_t)n * sizeof *from), theta_use(v),
+                                            pieces_run(v), match_all(v), MATCH_OK)
+                                         : MATCH_STUCK;
             for (int k = 0; k < n; k++)
                 v->theta[k] = from[k] + step * dx[k];
             theta_use(v);
@@ -743,12 +746,12 @@ static match_end match_newton(vim *v)
                 continue;
             match_all(v);
             double now = relative_norm(v->g, row, n);
-            if (now < g || now < 1e-13)
+            if (now < g || now < ROUND_500)
                 break;
         }
         double move = step * relative_norm(dx, size, n);
         v->w->r->count.solver_iterations++;
-        if (step == 1 && (move <= 4e-16 || (move <= 1e-11 && move >= before / 2)))
+        if (step == 1 && (move <= ROUND_2 || (move <= SERIES_STALLED && move >= before / 2)))
             return MATCH_OK;
         before = move;
     }
@@ -1076,7 +1079,7 @@ static void result_pieces(const vim *v, field_result *r)
             for (int j = 0; j < p->n; j++)
                 big = fmax(big, fabs(out[k].c[f][j]));
             for (int j = 0; j < p->n; j++)
-                if (fabs(out[k].c[f][j]) > 2e-16 * big && j + 1 > n)
+                if (fabs(out[k].c[f][j]) > ROUND_1 * big && j + 1 > n)
                     n = j + 1;
         }
         out[k].n = n;
@@ -1100,7 +1103,7 @@ static void stop_result(const vim *v, field_result *r, int side)
     double left = form_at(v, p, f, x, jets, out);
     for (int j = 0; j < f->njet; j++)
         size += fabs(out[1 + j] * jets[j]);
-    if (fabs(left) > 1e-9 * size)
+    if (fabs(left) > POINT_FORCE * size)
         r->point[r->npoint++] = (point_force){ x, per * left, obstacle };
 }
 
@@ -1138,7 +1141,8 @@ static void result_contact(const vim *v, field_result *r)
         }
         jump -= load_jump(v, g, l, x);
         double force = lead * jump;
-        if (fabs(jump) * scale_of(v, d) > 1e-8 * (size + fabs(value_of(v, l, g, d, x)) * scale_of(v, d)))
+        if (fabs(jump) * scale_of(v, d) >
+            POINT_FORCE_CUT * (size + fabs(value_of(v, l, g, d, x)) * scale_of(v, d)))
             r->point[r->npoint++] = (point_force){ x, force,
                                                    l->contact >= 0   ? l->contact
                                                    : q->contact >= 0 ? q->contact
@@ -1194,7 +1198,7 @@ static bool diverges(const vim *v)
         for (int j = 0; j < v->piece[k].count; j++)
             size = fmax(size, fabs(v->theta[v->piece[k].first + j]));
     return v->iterations >= 2 && n >= 2 && v->update[n - 1] > v->update[n - 2] &&
-           v->update[n - 1] > 1e-6 * size;
+           v->update[n - 1] > SERIES_GROWS * size;
 }
 
 static span equation_at(const vim *v)
@@ -1238,7 +1242,7 @@ static field_result *vim_report(vim *v, match_end end)
         return NULL;
     }
     field_result *r = vim_result(v);
-    if (v->fp->nobst && deepest(v, r, &where) > 1e-6 * norm_of(r->u, (int)r->n * v->nf)) {
+    if (v->fp->nobst && deepest(v, r, &where) > FIELD_PASSED_SERIES * norm_of(r->u, (int)r->n * v->nf)) {
         field_fail(v->w, v->fp->obst[0].at,
                    "the matching conditions hold, but %s passes the obstacle by %.3g at %s = %g: the contact "
                    "set is of another kind; use active_set()",
@@ -1283,7 +1287,7 @@ static field_result *vim_solve(field_work *w)
                    "vim finds the contact sets of one field among several; use active_set()");
         return NULL;
     }
-    field_result *s = line_solve(w, &(line_options){ .cells = 800, .tolerance = 1e-10 });
+    field_result *s = line_solve(w, &(line_options){ .cells = 800, .tolerance = FIELD_DEFAULT });
     if (!s)
         return NULL;
     pieces_found(&v, s);

@@ -8,6 +8,7 @@
 #include "clock/clock.h"
 #include "inclusion.h"
 #include "base/linalg.h"
+#include "base/tolerances.h"
 
 typedef struct row_graph { /* of a row at frozen time: R(x) - R(ref) + slope*x, without rate */
     struct solver *w;
@@ -169,13 +170,13 @@ static double newton(solver *w, int k, double a, phi_value p, double end, bool s
         w->r->count.solver_iterations++;
         if (p.f == 0)
             return x;
-        if (inside && fabs(step) <= 1e-8 * fabs(x))
+        if (inside && fabs(step) <= ROUND_ROOT * fabs(x))
             return x - p.f / p.d;
         if (dir * p.f < 0)
             a = x;
         else
             b = x;
-        if (fabs(b - a) <= 2e-16 * fabs(x))
+        if (fabs(b - a) <= ROUND_1 * fabs(x))
             return x;
     }
     return x;
@@ -194,7 +195,7 @@ static double seek_ahead(solver *w, int k, double lo, double hi, double base, do
         double next = x - p.f / p.d;
         if (!(next > lo && next < hi))
             return NAN;
-        if (fabs(next - x) <= 1e-8 * fabs(x))
+        if (fabs(next - x) <= ROUND_ROOT * fabs(x))
             return next;
         x = next;
     }
@@ -270,7 +271,7 @@ static double relative(const solver *w, int k, double change)
 static void sizes_grow(solver *w)
 {
     for (int k = 0; k < w->n; k++)
-        w->size[k] = fmax(w->size[k], fmax(fabs(w->m.x[k]), 1e-3 * w->T * fabs(w->last[k])));
+        w->size[k] = fmax(w->size[k], fmax(fabs(w->m.x[k]), RUN_SCALE * w->T * fabs(w->last[k])));
     for (int c = 0; c < w->m.ip->ncone; c++) { /* a set lies in one space */
         const inclusion_cone *q = &w->m.ip->cone[c];
         double most = 0;
@@ -305,7 +306,7 @@ static double cone_solve(solver *w, int c, double h)
         z[i] = w->base[k] - h * r / a;
         if (i == 0)
             ratio = s / a;
-        if (!(s / a > 0) || fabs(s / a - ratio) > 1e-12 * ratio) {
+        if (!(s / a > 0) || fabs(s / a - ratio) > FACTOR_SAME * ratio) {
             moment_fail(
                 m, m->ip->row[k].at,
                 s / a > 0
@@ -374,7 +375,7 @@ static bool joint_newton(solver *w, double ih)
         double change = 0;
         joint_value(w, stuck, ih, F);
         for (int j = 0; j < n; j++) {
-            double x = m->x[j], e = 1e-7 * fmax(w->size[j] > 0 ? w->size[j] : 1, fabs(x));
+            double x = m->x[j], e = DIFFERENCE_FORWARD * fmax(w->size[j] > 0 ? w->size[j] : 1, fabs(x));
             m->x[j] = x + e;
             joint_value(w, stuck, ih, G);
             m->x[j] = x;
@@ -390,7 +391,7 @@ static bool joint_newton(solver *w, double ih)
                 m->x[k] = m->kink[k][stuck[k]];
             change = fmax(change, relative(w, k, d[k]));
         }
-        good = change < 1e-13;
+        good = change < ROUND_500;
     }
     rates_set(w, ih);
     arena_release(w->a, mark);
@@ -437,7 +438,7 @@ static void solve(solver *w, double t, double ih)
         m->x[0] = seek(w, 0, w->start[0], w->base[0], ih);
     }
     rates_set(w, ih);
-    for (int i = 0; !w->linear && change > 1e-14; i++) {
+    for (int i = 0; !w->linear && change > ROUND_50; i++) {
         change = 0;
         for (int k = 0; k < w->n && !failed(w); k++)
             if (m->ip->row[k].cone < 0)
@@ -448,10 +449,10 @@ static void solve(solver *w, double t, double ih)
             moment_time(m, t);
         if (failed(w))
             return;
-        if (i % SWEEPS_SLOW == SWEEPS_SLOW - 1 && change > 1e-14)
+        if (i % SWEEPS_SLOW == SWEEPS_SLOW - 1 && change > ROUND_50)
             joint_newton(w, ih);
         if (i > SWEEPS) {
-            if (change < 1e-11)
+            if (change < SWEEPS_ENOUGH)
                 break;
             solver_fail(w, m->ip->row[0].at,
                         "the rows of the inclusion could not be solved together: take a smaller h");
@@ -485,7 +486,7 @@ static void residual_look(solver *w, double h)
             }
         m->v[k] = keep;
         double f = right.r + right.dv * keep, g = left.r + left.dv * keep;
-        double off = f < 0 ? -f : g > 0 ? g : 0, noise = 2.3e-16 * fabs(x) * fabs(right.dv) / h;
+        double off = f < 0 ? -f : g > 0 ? g : 0, noise = ROUND_UNIT * fabs(x) * fabs(right.dv) / h;
         w->load[k] = fmax(w->load[k], fmax(fabs(right.dv * keep), fabs(right.r)));
         if (off > noise)
             w->r->residual = fmax(w->r->residual, (off - noise) / w->load[k]);
@@ -517,7 +518,7 @@ static void followed(solver *w, double t1, double h)
                 moved = hypot(moved, x1 - x0);
             }
             m->in.t = t1 - h * (4 - k) / 4;
-            if (cone_depth(w->proj, m, c, w->stage) > 1e-9 * w->size[q->dof[0]] + moved)
+            if (cone_depth(w->proj, m, c, w->stage) > CONE_OUTSIDE * w->size[q->dof[0]] + moved)
                 moment_fail(
                     m, q->at,
                     arena_printf(
@@ -595,7 +596,7 @@ static bool inclusion_sample(void *of, run_clock *c, int64_t sample, energies *e
 /* ---- equal steps ---- */
 static double nudge(const solver *w)
 {
-    return 1e-14 * w->T;
+    return JUST_BESIDE * w->T;
 }
 
 /* order 2: cut at kinks by halving; what is left there is passed by one tiny implicit step */
@@ -604,7 +605,7 @@ enum { CUTS = 5000 }; /* tries in a step; a kink takes about forty */
 static void step_cut(solver *w, double t0, double t1)
 {
     /* over: something changes before that time */
-    double t = t0, least = fmax(1e-12 * (t1 - t0), nudge(w)), over = INFINITY;
+    double t = t0, least = fmax(CUT_LEAST * (t1 - t0), nudge(w)), over = INFINITY;
     for (int tries = 0; t < t1 && !failed(w); tries++) {
         if (tries == CUTS) {
             solver_fail(
@@ -686,7 +687,7 @@ static void take_back(solver *w)
 
 static step_outcome chosen_step(solver *w, run_clock *c)
 {
-    double least = 1e-13 * w->T, stop = next_turn(w, c->t), shift = 0,
+    double least = CHOSEN_LEAST * w->T, stop = next_turn(w, c->t), shift = 0,
            h = fmin(w->h, w->T / (w->o->finer ? 100 : 50));
     if (c->t + 1.01 * h >= stop)
         h = stop - c->t, shift = stop < w->T ? nudge(w) : 0;
@@ -709,7 +710,7 @@ static step_outcome chosen_step(solver *w, run_clock *c)
         moment_time(&w->m, c->t + nudge(w));
         clock_sample(c, c->t);
     }
-    w->h = h * (err > 1 ? 4 : fmin(4, fmax(0.3, 0.9 * pow(fmax(err, 1e-6), -1.0 / (w->order + 1)))));
+    w->h = h * (err > 1 ? 4 : fmin(4, fmax(0.3, 0.9 * pow(fmax(err, ERROR_LEAST), -1.0 / (w->order + 1)))));
     return STEP_DONE;
 }
 
@@ -767,7 +768,7 @@ static bool starts_inside(solver *w)
             off = fmax(off, fabs(w->full[i] - w->stage[i]));
         for (int i = 0; i < q->n; i++)
             w->m.x[q->dof[i]] = w->stage[i];
-        if (off <= 1e-9 * scale)
+        if (off <= CONE_OUTSIDE * scale)
             continue;
         moment_fail(
             &w->m, q->at,
@@ -795,10 +796,10 @@ static void steps_choose(solver *w, run_clock *c)
     bool cones = w->m.ip->ncone > 0;
     w->adaptive = isnan(h) && !cones;
     w->order = isnan(order) ? (w->adaptive ? 2 : 1) : (int)order;
-    w->h = 1e-4 * w->T;
+    w->h = STEP_FIRST * w->T;
     w->exact_rates = w->adaptive || !cones;
     c->rule = w->adaptive ? STEPS_OWN : STEPS_EQUAL;
-    c->h = isnan(h) ? fmin(1e-3, w->T / 1000) : h;
+    c->h = isnan(h) ? fmin(STEP_DEFAULT, w->T / 1000) : h;
     c->look = w->adaptive ? 1024 : 4096;
     c->own_samples = w->adaptive;
     c->sample_all = w->m.ip->npast || w->m.ip->nintegral; /* samples are the past */

@@ -7,10 +7,9 @@
 #include <string.h>
 #include "clock/clock.h"
 #include "inclusion.h"
+#include "base/tolerances.h"
 
 enum { LOOKS = 1024, FREE_MOST = 256 };
-/* by which rows may miss 0, of their terms; below which an argument is 0, of its size */
-static const double LOOSE = 1e-6, ZERO = 1e-9;
 
 typedef struct look {
     results *r;
@@ -129,7 +128,7 @@ static void select(look *w, const kernel *arg, int32_t number)
 {
     double a = out(w, arg, 0);
     w->s[number] = (a > 0) - (a < 0);
-    if (fabs(a) > ZERO * w->arg[number])
+    if (fabs(a) > ARGUMENT_ZERO * w->arg[number])
         return;
     w->s[number] = 0;
     if (w->nfree < FREE_MOST)
@@ -211,7 +210,7 @@ static void choose(look *w, int j, double to)
 static bool solved(const look *w)
 {
     for (int k = 0; k < w->n; k++)
-        if (fabs(w->R[k]) > 1e-14 * (w->terms[k] + w->width[k]))
+        if (fabs(w->R[k]) > ROUND_50 * (w->terms[k] + w->width[k]))
             return false;
     return true;
 }
@@ -265,7 +264,7 @@ static double cone_left(look *w, const inclusion_cone *q, double *z, double *out
     }
     for (int it = 0; it < SWEEPS; it++)
         for (int k = 0; k < q->ng; k++) {
-            if (g[k] < -1e-7 * size)
+            if (g[k] < -CONSTRAINT_MET * size)
                 continue;
             double along = lambda[k];
             for (int i = 0; i < q->n; i++)
@@ -292,15 +291,15 @@ static bool cone_holds(look *w, int c, int64_t at)
     }
     double left = cone_left(w, q, z, &outside, &length);
     w->r->max_penetration = fmax(w->r->max_penetration, outside);
-    if (!(outside <= LOOSE * length))
+    if (!(outside <= GATE_LOOSE * length))
         return wrong(w, q->at, at, "x does not lie in C(t)", outside);
     for (int i = 0; i < q->n; i++)
         w->top[q->dof[i]] = fmax(w->top[q->dof[i]], size);
     if (at == 0 || !(left > 0))
         return true;
     /* rates are differences of x: rounded */
-    double rate = 1e-15 * length / (w->r->t[at] - w->r->t[at - 1]), top = w->top[q->dof[0]];
-    if (!(left <= LOOSE * top + 4 * rate))
+    double rate = ROUND_5 * length / (w->r->t[at] - w->r->t[at - 1]), top = w->top[q->dof[0]];
+    if (!(left <= GATE_LOOSE * top + 4 * rate))
         return wrong(w, q->at, at, "the velocity leaves the normal cone", left);
     w->r->residual = fmax(w->r->residual, fmax(0, left - 4 * rate) / top);
     return true;
@@ -316,8 +315,8 @@ static int rows_miss(look *w, int64_t at, double *by)
     for (int k = 0; k < w->n; k++) {
         if (w->ip->row[k].cone >= 0)
             continue;
-        double rounded = h > 0 ? 1e-15 * w->size[k] / h * fabs(out(w, &w->ip->row[k].r, 2)) : 0,
-               terms = w->terms[k] + w->width[k], off = fabs(w->R[k]) - rounded - 1e-14 * terms;
+        double rounded = h > 0 ? ROUND_5 * w->size[k] / h * fabs(out(w, &w->ip->row[k].r, 2)) : 0,
+               terms = w->terms[k] + w->width[k], off = fabs(w->R[k]) - rounded - ROUND_50 * terms;
         w->top[k] = fmax(w->top[k], terms);
         if (off > 0 && !(off <= *by * w->top[k])) {
             *by = off / w->top[k];
@@ -342,14 +341,14 @@ static bool solve_at(look *w, int64_t at, double t)
 /* where formulas of time change their form, a sample is that of one side */
 static bool sample_holds(look *w, int64_t at)
 {
-    double tiny = 2e-14 * w->r->duration, least = INFINITY;
+    double tiny = 2 * JUST_BESIDE * w->r->duration, least = INFINITY;
     int row = 0;
     if (!solve_at(w, at, w->r->t[at]))
         return true;
     for (int c = 0; c < w->ip->ncone; c++)
         if (!cone_holds(w, c, at))
             return false;
-    for (int side = 0; side < 3 && at > 0 && least > LOOSE; side++) {
+    for (int side = 0; side < 3 && at > 0 && least > GATE_LOOSE; side++) {
         double by;
         if (side && !solve_at(w, at, w->r->t[at] + (side == 1 ? -tiny : tiny)))
             break;
@@ -361,7 +360,7 @@ static bool sample_holds(look *w, int64_t at)
     }
     if (at == 0)
         return true;
-    if (!(least <= LOOSE))
+    if (!(least <= GATE_LOOSE))
         return wrong(w, w->ip->row[row].at, at, "the inclusion does not hold", least * w->top[row]);
     w->r->residual = fmax(w->r->residual, least);
     return true;
@@ -378,7 +377,7 @@ static bool moves(look *w, int64_t at)
     for (int k = 0; k < w->n; k++) {
         const double *x = r->q + at * w->n + k, *v = r->v + at * w->n + k, *x0 = x - w->n, *v0 = v - w->n;
         double mean = r->linear ? *v : 0.5 * (*v0 + *v), off = fabs(*x - *x0 - h * mean),
-               slack = h * fabs(*v - *v0) + 1e-6 * h * (fabs(*v) + fabs(*v0)) + LOOSE * w->size[k];
+               slack = h * fabs(*v - *v0) + GATE_LOOSE * h * (fabs(*v) + fabs(*v0)) + GATE_LOOSE * w->size[k];
         if (!(off <= slack))
             return wrong(w, w->ip->row[k].at, at, "the values do not follow their rates", off);
     }
@@ -415,7 +414,7 @@ static bool sizes(look *w, arena *a)
     for (int k = 0; k < w->n; k++)
         most = fmax(most, w->size[k]);
     for (int k = 0; k < w->n; k++) /* known no better than by rounding of the others */
-        w->size[k] = fmax(w->size[k], 1e-3 * most);
+        w->size[k] = fmax(w->size[k], DOF_SMALL * most);
     argument_sizes(w, rates, 0);
     argument_sizes(w, rates, r->t_end);
     return true;
@@ -456,12 +455,12 @@ static double graph_off(look *w, double t, double x, int64_t at, double *terms)
 /* just before, at and just after: loads may jump there */
 static bool on_graph(look *w, double t, double x, int64_t at, double scale)
 {
-    double tiny = 1e-12 * w->r->duration, most = INFINITY;
+    double tiny = CHECK_BESIDE * w->r->duration, most = INFINITY;
     for (int side = -1; side <= 1; side++) {
         double terms, off = fabs(graph_off(w, t + side * tiny, x, at, &terms));
         most = fmin(most, off / fmax(terms, scale));
     }
-    if (!(most <= LOOSE))
+    if (!(most <= GATE_LOOSE))
         return wrong(w, w->ip->row[0].at, at, "the limit does not lie on its graph", most);
     w->r->residual = fmax(w->r->residual, most);
     return true;
@@ -471,14 +470,14 @@ static bool on_graph(look *w, double t, double x, int64_t at, double scale)
 static bool jump_holds(look *w, const limit_jump *j, double A, int64_t at, double scale)
 {
     enum { POINTS = 64 };
-    double tiny = 1e-12 * w->r->duration, terms;
+    double tiny = CHECK_BESIDE * w->r->duration, terms;
     int dir = j->to > j->from ? 1 : -1;
     if (!on_graph(w, j->t, j->to, at, scale))
         return false;
     for (int i = 1; i < POINTS; i++) {
         double x = j->from + (j->to - j->from) * i / POINTS,
                flow = -graph_off(w, j->t + tiny, x, at, &terms) / A;
-        if (!(dir * flow >= -LOOSE * fmax(terms, scale)))
+        if (!(dir * flow >= -GATE_LOOSE * fmax(terms, scale)))
             return wrong(w, w->ip->row[0].at, at, "a jump passes a value at which it would stay",
                          x - j->from);
     }

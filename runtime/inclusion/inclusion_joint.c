@@ -6,6 +6,7 @@
 #include <string.h>
 #include "inclusion.h"
 #include "base/linalg.h"
+#include "base/tolerances.h"
 
 struct joint_work {
     int n, m; /* rows, selections */
@@ -94,7 +95,7 @@ static void linearise(joint_work *w, moment *m, const double *base, double ih)
     linearise_selections(w, m);
     sizes(w, m, base, ih);
     for (int i = 0; i < n; i++) {
-        double x = m->x[i], e = 1e-6 * (w->size[i] > 0 ? w->size[i] : 1e-3);
+        double x = m->x[i], e = DIFFERENCE_JOINT * (w->size[i] > 0 ? w->size[i] : SIZE_UNKNOWN);
         volatile double to = x + e; /* the step that is made, not the one that was meant */
         e = to - x;
         m->x[i] = to;
@@ -121,7 +122,7 @@ static double box_defect(const joint_work *w, const double *s)
         double a = w->q[j];
         for (int i = 0; i < w->m; i++)
             a -= w->W[j * w->m + i] * s[i];
-        worst = fmax(worst, fabs(s[j] - clip(s[j] + a / fmax(w->W[j * w->m + j], 1e-300))));
+        worst = fmax(worst, fabs(s[j] - clip(s[j] + a / fmax(w->W[j * w->m + j], SIZE_LEAST))));
     }
     return worst;
 }
@@ -140,7 +141,7 @@ static bool box_exact(joint_work *w, double *s)
             double a = w->q[j];
             for (int i = 0; i < m; i++)
                 a -= w->W[j * m + i] * s[i];
-            double z = s[j] + a / fmax(w->W[j * m + j], 1e-300);
+            double z = s[j] + a / fmax(w->W[j * m + j], SIZE_LEAST);
             s[j] = clip(z);
             if (fabs(z) < 1)
                 in[n++] = j;
@@ -150,7 +151,7 @@ static bool box_exact(joint_work *w, double *s)
             for (int i = 0; i < m; i++)
                 b[k] -= fabs(s[i]) == 1 ? w->W[in[k] * m + i] * s[i] : 0;
             for (int i = 0; i < n; i++)
-                M[k * n + i] = w->W[in[k] * m + in[i]] + (i == k ? 1e-15 * w->W[in[k] * m + in[k]] : 0);
+                M[k * n + i] = w->W[in[k] * m + in[i]] + (i == k ? ROUND_5 * w->W[in[k] * m + in[k]] : 0);
         }
         factor f;
         factor_init(&f, w->scratch, n ? n : 1, false);
@@ -160,7 +161,7 @@ static bool box_exact(joint_work *w, double *s)
             factor_solve(&f, b, y);
         for (int k = 0; k < n; k++)
             s[in[k]] = y[k];
-        done = box_defect(w, s) <= 1e-12;
+        done = box_defect(w, s) <= BOX_EXACT;
     }
     arena_release(w->scratch, mark);
     return done;
@@ -176,18 +177,18 @@ static bool box_solve(joint_work *w, double *s)
             double a = w->q[j], old = s[j];
             for (int i = 0; i < m; i++)
                 a -= w->W[j * m + i] * s[i];
-            s[j] = clip(old + a / fmax(w->W[j * m + j], 1e-300));
+            s[j] = clip(old + a / fmax(w->W[j * m + j], SIZE_LEAST));
             change = fmax(change, fabs(s[j] - old));
         }
-        if (change > 1e-10 && sweep % 20 != 19)
+        if (change > BOX_NEAR && sweep % 20 != 19)
             continue;
         memcpy(w->s0, s, (size_t)m * sizeof *s);
         if (box_exact(w, w->s0)) {
             memcpy(s, w->s0, (size_t)m * sizeof *s);
             return true;
         }
-        if (change <= 1e-14)
-            return box_defect(w, s) <= 1e-9;
+        if (change <= ROUND_50)
+            return box_defect(w, s) <= BOX_ENOUGH;
     }
     return false;
 }
@@ -247,7 +248,7 @@ bool joint_solve(joint_work *w, moment *m, const double *base, double ih, int8_t
         for (int j = 0; j < k; j++)
             m->s[m->ip->joint[j].number] = w->s[j];
         ++*iterations;
-        if (change <= 1e-14 || (it > 3 && change <= 1e-12))
+        if (change <= ROUND_50 || (it > 3 && change <= JOINT_ENOUGH))
             break;
         if (it == 59)
             return false;
@@ -256,7 +257,7 @@ bool joint_solve(joint_work *w, moment *m, const double *base, double ih, int8_t
     values(w, m, w->R, w->a);
     /* over the size of its terms; what rounding of x makes of x' is no defect */
     for (int r = 0; r < n; r++) {
-        double round = 9e-16 * fabs(m->x[r]) * ih * fabs(w->rate[r]);
+        double round = ROUND_5 * fabs(m->x[r]) * ih * fabs(w->rate[r]);
         double terms = row_load(w, r) + fabs(w->rate[r] * m->v[r]);
         if (fabs(w->R[r]) > round)
             *residual = fmax(*residual, (fabs(w->R[r]) - round) / terms);

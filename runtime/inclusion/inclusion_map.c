@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include "inclusion.h"
+#include "base/tolerances.h"
 
 const char *number_text(arena *a, double x)
 {
@@ -144,7 +145,7 @@ static void past_look(moment *m, int k)
 {
     const inclusion_past *p = &m->ip->past[k];
     double when = OUT(&p->when, run_kernel(m, &p->when, m->reg_past[k]), 0), t = m->in.t;
-    if (!(when <= t + 1e-12 * fmax(m->r->duration, fabs(t))))
+    if (!(when <= t + DELAY_LEAST * fmax(m->r->duration, fabs(t))))
         moment_fail(m, p->at,
                     arena_printf(m->r->a,
                                  "the value at the time %s is read at t = %s: a delay must be positive",
@@ -176,7 +177,7 @@ static void integral_look(moment *m, int k)
     double lo = OUT(&x->ends, ends, 0), hi = OUT(&x->ends, ends, 1), sum = 0;
     int64_t n = m->r->samples;
     double step = n > 1 ? m->r->t[n - 1] / (double)(n - 1) : fabs(hi - lo) / 100;
-    int panels = (int)fmin(400, fmax(16, ceil(fabs(hi - lo) / fmax(step, 1e-300))));
+    int panels = (int)fmin(400, fmax(16, ceil(fabs(hi - lo) / fmax(step, SIZE_LEAST))));
     for (int i = 0; i < panels; i++)
         for (int g = 0; g < 3; g++)
             sum += weight[g] * integrand(m, k, lo + (hi - lo) * (i + at[g]) / panels);
@@ -257,7 +258,7 @@ row_value moment_row(moment *m, int k, double x, int side)
     const double *reg = run_kernel(m, f, m->reg[k]);
     row_value out = { sign * OUT(f, reg, 0), sign * OUT(f, reg, 1), sign * OUT(f, reg, 2) };
     if (on && side) { /* |x| has no slope of its own at the kink */
-        m->x[k] = x == 0 ? side * 1e-200 : nextafter(x, side * INFINITY);
+        m->x[k] = x == 0 ? side * BESIDE_ZERO : nextafter(x, side * INFINITY);
         reg = run_kernel(m, f, m->reg[k]);
         out.dx = sign * OUT(f, reg, 1);
         m->x[k] = x;
@@ -269,7 +270,7 @@ double moment_curve(moment *m, int k, double x, int side)
 {
     const kernel *f = &m->ip->row[k].curve;
     bool on = select_signs(m, k, x, side);
-    m->x[k] = on && side ? (x == 0 ? side * 1e-200 : nextafter(x, side * INFINITY)) : x;
+    m->x[k] = on && side ? (x == 0 ? side * BESIDE_ZERO : nextafter(x, side * INFINITY)) : x;
     double c = m->sign[k] * OUT(f, run_kernel(m, f, m->reg_curve[k]), 0);
     m->x[k] = x;
     return c;
@@ -400,7 +401,8 @@ void moment_turns(moment *m, double end, arena *a, times *out)
         qsort(out->at, out->n, sizeof *out->at, compare);
     size_t keep = 0;
     for (size_t k = 0; k < out->n; k++)
-        if (out->at[k] > 0 && out->at[k] < end && (keep == 0 || out->at[k] > out->at[keep - 1] + 1e-14 * end))
+        if (out->at[k] > 0 && out->at[k] < end &&
+            (keep == 0 || out->at[k] > out->at[keep - 1] + JUST_BESIDE * end))
             out->at[keep++] = out->at[k];
     out->n = keep;
 }

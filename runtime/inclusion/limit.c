@@ -8,6 +8,7 @@
 #include <string.h>
 #include "clock/clock.h"
 #include "inclusion.h"
+#include "base/tolerances.h"
 
 typedef struct {
     double t, v, rate, load;
@@ -185,7 +186,7 @@ static run_of_pieces branch_now(follower *w)
         w->piece = branch_near(w, w->v);
     else {
         const graph_piece *p = &w->g.piece.at[w->piece];
-        if (w->v < p->x0 - 1e-12 * w->scale || w->v > p->x1 + 1e-12 * w->scale)
+        if (w->v < p->x0 - BRANCH_INSIDE * w->scale || w->v > p->x1 + BRANCH_INSIDE * w->scale)
             w->piece = branch_near(w, w->v);
     }
     if (w->piece < 0) {
@@ -275,7 +276,7 @@ static void fill(follower *w, point a, point b, int depth)
         if (!w->steady || depth == 0)
             w->piece = branch_near(w, a.v);
         point m = point_at(w, mid, 0);
-        double want = 1e-12 * fmax(w->scale, fabs(m.v));
+        double want = LIMIT_CUBIC * fmax(w->scale, fabs(m.v));
         if (depth < 1 || fabs(m.v - cubic_mid(&a, &b)) > want) {
             fill(w, a, m, depth + 1);
             fill(w, m, b, depth + 1);
@@ -300,7 +301,7 @@ static void settle(follower *w, double t, double v, double y, bool fold)
         follower_fail(w, w->m.ip->row[0].at, "no branch of the graph takes the load");
         return;
     }
-    if (fabs(to.x - v) > 1e-9 * w->scale)
+    if (fabs(to.x - v) > JUMP_LEAST * w->scale)
         jump_put(w, t, v, to.x, fold);
     w->v = to.x;
     w->piece = to.piece;
@@ -320,7 +321,7 @@ static double margin_at(follower *w, double t, double v)
 static double branch_end(follower *w, double lo, double hi, double v)
 {
     double f0 = margin_at(w, lo, v), f1 = margin_at(w, hi, v);
-    for (int k = 0; k < 200 && hi - lo > 1e-16 * w->o->duration && !failed(w); k++) {
+    for (int k = 0; k < 200 && hi - lo > ROUND_HALF * w->o->duration && !failed(w); k++) {
         double mid = k % 3 == 2 || !isfinite(f0) || f0 <= 0 ? 0.5 * (lo + hi)
                                                             : lo + (hi - lo) * f0 / (f0 - f1);
         if (k % 3 == 1)
@@ -352,7 +353,7 @@ static void follow(follower *w, double t1)
         double m = margin_at(w, t1 - w->tiny, a.v), from_t = w->t, v = a.v;
         if (failed(w))
             return;
-        if (m >= -1e-13 * load_size(w)) {
+        if (m >= -ROUND_500 * load_size(w)) {
             w->v = v;
             if (!w->steady)
                 w->piece = branch_near(w, v);
@@ -376,7 +377,7 @@ static void follow(follower *w, double t1)
         /* a hair beyond the branch's end, so that the way leads on */
         y = load_at(w, te);
         double end_y = above ? b.y1 : b.y0;
-        settle(w, te, e.v, end_y + (above ? 1 : -1) * 1e-14 * fmax(load_size(w), fabs(end_y)), true);
+        settle(w, te, e.v, end_y + (above ? 1 : -1) * ROUND_50 * fmax(load_size(w), fabs(end_y)), true);
         w->t = te;
         if (jumps > 1000) {
             follower_fail(w, w->m.ip->row[0].at, "the solution jumps without end");
@@ -389,7 +390,7 @@ static void follow(follower *w, double t1)
 static bool load_breaks(follower *w, double t)
 {
     double y0 = load_at(w, t - w->tiny), y1 = load_at(w, t + w->tiny);
-    return fabs(y1 - y0) > 2e-10 * load_size(w);
+    return fabs(y1 - y0) > LOAD_BREAKS * load_size(w);
 }
 
 static double drift_now(follower *w, double t)
@@ -499,7 +500,7 @@ static bool start(follower *w)
                                                                     piece_stable(p) };
         if (piece_stable(p) || !(v >= p->x0 && v <= p->x1) || (p->x0 < p->x1 && (v == p->x0 || v == p->x1)))
             continue;
-        slack = 1.1e-11 * load_size(w);
+        slack = UNSTABLE_START * load_size(w);
         double out[3];
         graph_at(w, v, 1, out);
         bool on = p->x0 == p->x1 ? y < p->y0 && y > p->y1 : fabs(out[0] - y) <= slack;
@@ -536,7 +537,7 @@ static void draw(follower *w)
     double lo = INFINITY, hi = -INFINITY;
     for (int64_t k = 0; k < r->samples; k++)
         lo = fmin(lo, r->q[k]), hi = fmax(hi, r->q[k]);
-    double wide = fmax(hi - lo, 1e-3 * w->scale);
+    double wide = fmax(hi - lo, VIEW_LEAST * w->scale);
     lo -= 0.25 * wide, hi += 0.25 * wide;
     for (size_t k = 0; k < w->g.piece.n; k++) {
         const graph_piece *p = &w->g.piece.at[k];
@@ -611,7 +612,7 @@ static bool limit_start(void *of, run_clock *c)
     c->rule = STEPS_OWN;
     c->own_samples = true;
     c->look = 64;
-    w->tiny = 1e-14 * o->duration;
+    w->tiny = JUST_BESIDE * o->duration;
     moment_new(&w->m, r, a, r->param);
     moment_time(&w->m, 0);
     if (small < 0)

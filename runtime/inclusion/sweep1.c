@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 #include "inclusion/inclusion.h"
+#include "base/tolerances.h"
 
 /* ---- polyhedra ---- */
 void polyhedron_work_new(polyhedron_work *w, int n, arena *a)
@@ -34,7 +35,7 @@ static void active_factor(polyhedron_work *w, const double *G, int k, int n)
             double s = dot(G + (size_t)w->active[i] * (size_t)n, G + (size_t)w->active[j] * (size_t)n, n);
             for (int l = 0; l < j; l++)
                 s -= w->L[i * n + l] * w->L[j * n + l];
-            w->L[i * n + j] = i == j ? sqrt(fmax(s, 1e-300)) : s / w->L[j * n + j];
+            w->L[i * n + j] = i == j ? sqrt(fmax(s, SIZE_LEAST)) : s / w->L[j * n + j];
         }
 }
 
@@ -68,7 +69,7 @@ static int most_violated(const double *G, const double *d, int m, int n, const d
     *by = 0;
     for (int i = 0; i < m; i++) {
         double v = dot(G + (size_t)i * (size_t)n, y, n) - d[i];
-        if (v > *by && v > 4e-15 * fmax(size, fabs(d[i])))
+        if (v > *by && v > ROUND_20 * fmax(size, fabs(d[i])))
             *by = v, p = i;
     }
     return p;
@@ -91,9 +92,9 @@ bool polyhedron_project(polyhedron_work *w, const double *G, const double *d, in
             double len = active_split(w, G, p, k, n), t1 = INFINITY, t2 = INFINITY;
             int drop = -1;
             for (int i = 0; i < k; i++)
-                if (w->r[i] > 1e-14 && w->u[i] / w->r[i] < t1)
+                if (w->r[i] > ROUND_50 && w->u[i] / w->r[i] < t1)
                     t1 = w->u[i] / w->r[i], drop = i;
-            if (k < n && len > 1e-20)
+            if (k < n && len > DEPENDENT_SQUARE)
                 t2 = (dot(G + (size_t)p * (size_t)n, y, n) - d[p]) / len;
             double t = fmin(t1, t2);
             if (!isfinite(t))
@@ -203,11 +204,11 @@ static bool project_rounds(projector *w, moment *m, int cone, const double *z, d
             step = fmax(step, fabs(w->next[i] - y[i])), y[i] = w->next[i];
         v = constraints_at(w, m, cone, y);
         *worst = fmax(0, v);
-        if (q->linear || step <= 2e-15 * scale || (step <= 1e-13 * scale && v <= 1e-14 * scale))
+        if (q->linear || step <= ROUND_10 * scale || (step <= ROUND_500 * scale && v <= ROUND_50 * scale))
             break;
     }
     *worst = fmax(0, v);
-    return v <= 1e-12 * scale;
+    return v <= SET_REACHED * scale;
 }
 
 double cone_depth(projector *w, moment *m, int cone, const double *y)

@@ -1,6 +1,7 @@
 /* auglag: augmented Lagrangian, one backend for several kinds of problem, told apart by the program. */
 #include "rod/rod.h"
 #include "sweeping.h"
+#include "base/tolerances.h"
 #include <math.h>
 
 enum { OPT_H, OPT_TOLERANCE, OPT_STIFFNESS, OPT_THETA, OPT_EVERY, OPT_LIMIT };
@@ -40,7 +41,7 @@ static void auglag_run(const program *p, const run_options *o, results *r)
         return;
     }
     rod_options ro = { .h = o->value[OPT_H],
-                       .tolerance = tol > 0 ? tol : 1e-8,
+                       .tolerance = tol > 0 ? tol : ROD_OVERLAP,
                        .stiffness = o->value[OPT_STIFFNESS],
                        .theta = o->value[OPT_THETA],
                        .arc = rod_arc_asked(o->word[OPT_LIMIT]) };

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 #include "events.h"
+#include "base/tolerances.h"
 
 enum { OPTION_TOLERANCE, OPTION_ORDER, OPTION_STEP };
 enum { MAX_CONTACTS = 64, MAX_DOFS = 200, MAX_ORDER = 60 };
@@ -73,7 +74,8 @@ static void end_cone(ev *w, rub *k, int i, ending *e)
  */
 static double gap_crossing(const ev *w, const rub *k, double h)
 {
-    double f[w->width], zero = fmax(1e-13 * size_of(k->series.g, w->K, h), 1e-3 * k->zero.tol_gap);
+    double f[w->width],
+        zero = fmax(ROUND_500 * size_of(k->series.g, w->K, h), EV_GAP_FINER * k->zero.tol_gap);
     memcpy(f, k->series.g, ((size_t)w->K + 1) * sizeof *f);
     bool leaves = f[1] > k->zero.tol_u, comes = f[1] < -k->zero.tol_u && f[0] > k->zero.tol_gap;
     if (f[0] <= fmax(zero, k->zero.tol_gap) && (leaves || comes)) {
@@ -118,7 +120,8 @@ static void end_contact(ev *w, int i, ending *e)
         memcpy(x, k->series.speed, (size_t)K * sizeof *x);
         if (!(x[0] > k->zero.tol_slip))
             as_decided(w, x, 1, K - 1, k->zero.zero_slip);
-        end_at(e, series_crossing(x, K - 1, e->s, fmax(1e-14 * size, 0.1 * k->zero.tol_slip)), END_SLIP, i);
+        end_at(e, series_crossing(x, K - 1, e->s, fmax(ROUND_50 * size, 0.1 * k->zero.tol_slip)), END_SLIP,
+               i);
     }
 }
 
@@ -141,9 +144,9 @@ static void end_sites(ev *w, ending *e)
                     for (int j = 0; j <= K; j++)
                         f[j] *= s->branch;
                 }
-                if (s->near && fabs(f[0]) < 1e-9 * size_of(f, K, e->s))
+                if (s->near && fabs(f[0]) < EV_SITE_MET * size_of(f, K, e->s))
                     f[0] = 0;
-                double at = series_crossing(f, K, e->s, 1e-15 * size_of(f, K, e->s));
+                double at = series_crossing(f, K, e->s, ROUND_5 * size_of(f, K, e->s));
                 if (at < e->s)
                     *e = (ending){ at, 0, END_SITE, i, s };
             }
@@ -160,7 +163,7 @@ static void rests_soon(ev *w, ending *e)
         if (k->mode != MODE_SLIP || k->c->d == 1)
             continue;
         double left = k->series.speed[1] < 0 ? -k->series.speed[0] / k->series.speed[1] : INFINITY;
-        if (!(left < 1e-9 * (fabs(w->t) + w->o->duration * 1e-3)))
+        if (!(left < EV_STOPS * (fabs(w->t) + w->o->duration * RUN_SCALE)))
             continue;
         if (left < e->s)
             end_at(e, left, END_SLIP, i);
@@ -185,8 +188,8 @@ static void sites_after(ev *w, double h, const site *met)
                 const instr *q = &t->code[s->code];
                 double rate = series_rate(f, K, h),
                        size = fabs(taylor_reg(t, q->a)[0]) + fabs(taylor_reg(t, q->b)[0]);
-                double close = 1e-13 * size_of(f, K, h) + 2e-15 * size +
-                               1e-15 * (fabs(w->t) + h) * fabs(rate);
+                double close = ROUND_500 * size_of(f, K, h) + ROUND_10 * size +
+                               ROUND_5 * (fabs(w->t) + h) * fabs(rate);
                 if (!(fabs(series_value(f, K, h)) <= close) && s != met)
                     continue;
                 s->near = true;
@@ -206,7 +209,7 @@ static void gap_sharpen(ev *w, ending *e)
     double low0 = vec_dot(k->c->H, w->q_low, w->n), low1 = vec_dot(k->c->H, w->v_low, w->n),
            rate = series_rate(k->series.g, w->K, e->s);
     twofold y = series_twofold(k->series.g, w->K, low0, low1, (twofold){ e->s, 0 });
-    if (fabs(y.hi) < 1e-10 * fabs(rate) * e->s)
+    if (fabs(y.hi) < EV_CORRECTION * fabs(rate) * e->s)
         e->low = -y.hi / rate;
 }
 
@@ -308,7 +311,7 @@ static bool settles(ev *w, rub *k, double *end)
     double next = k->flight, r = next / k->before, left = next * r / (1 - r), most = 1e13 * k->zero.tol_u;
     if (!(next > 0 && k->before > 0 && next < k->before))
         return false;
-    if (!(fabs(k->un) <= fmin(w->tol, 1e-9) * most || next <= 4e-16 * fabs(w->t)))
+    if (!(fabs(k->un) <= fmin(w->tol, EV_ACCUMULATED) * most || next <= ROUND_2 * fabs(w->t)))
         return false;
     *end = w->t + left;
     return true;
@@ -415,7 +418,7 @@ static void still_met(const taylor *t, site *s)
 {
     const instr *q = &t->code[s->code];
     double size = fabs(taylor_reg(t, q->a)[0]) + fabs(taylor_reg(t, q->b)[0]);
-    s->near = s->near && fabs(edge_value(t, s) - s->met) <= 1e-13 * size;
+    s->near = s->near && fabs(edge_value(t, s) - s->met) <= ROUND_500 * size;
 }
 
 /* What a reset has made untrue may become true again.  Edges that were met and have not moved keep their
@@ -485,7 +488,7 @@ static bool gaps_hold(ev *w)
         double wrong = k->c->fam->f->relation == REL_BILATERAL ? fabs(*k->c->gap)
                        : k->c->fam->f->relation == REL_GAP     ? -*k->c->gap
                                                                : 0;
-        if (wrong > 1e6 * k->zero.tol_gap + 1e-12 * gap_reach(w, k))
+        if (wrong > 1e6 * k->zero.tol_gap + EV_REACH * gap_reach(w, k))
             return ev_fail(w, k->c->fam->f->at,
                            arena_printf(w->r->a, "constraint '%s' does not hold at t = %s: its gap is %s",
                                         contact_name(k->c, w->r->a), ev_number(w, w->t),
@@ -543,7 +546,7 @@ static bool crawls(ev *w, const ending *e, double end)
     bool slips = false;
     for (int i = 0; i < w->nrub; i++)
         slips |= w->rub[i].mode == MODE_SLIP && w->rub[i].c->d > 1;
-    bool tiny = slips && e->kind == END_STEP && !(w->fixed > 0) && e->s < 1e-6 * end;
+    bool tiny = slips && e->kind == END_STEP && !(w->fixed > 0) && e->s < EV_CRAWL * end;
     w->progress.crawled = tiny ? w->progress.crawled + 1 : 0;
     return w->progress.crawled > MOST;
 }
@@ -589,7 +592,7 @@ static bool run_piece(ev *w, double end, ending *e)
         const char *why = history_error(w->hist, &at);
         return ev_fail(w, at, why);
     }
-    if (!(e->s > 1e-15 * fabs(w->t)) && e->kind == END_STEP && left > 1e-12 * end)
+    if (!(e->s > ROUND_5 * fabs(w->t)) && e->kind == END_STEP && left > CLOCK_END * end)
         return ev_fail(w, SPAN_NONE,
                        arena_printf(w->r->a,
                                     "steps become too small at t = %s: the motion is not analytic there",
@@ -834,12 +837,12 @@ static void history_start(ev *w)
 static void options_read(ev *w, const run_options *o)
 {
     w->tol = w->r->promised.tolerance = o->value[OPTION_TOLERANCE];
-    w->local = fmax(1e-3 * w->tol, 1e-17);
+    w->local = fmax(EV_LOCAL * w->tol, EV_LOCAL_LEAST);
     w->K = o->value[OPTION_ORDER] > 0 ? (int)o->value[OPTION_ORDER]
                                       : (int)fmin(fmax(ceil(-0.5 * log(w->local)) + 4, 8), MAX_ORDER);
     w->width = w->K + 4;
     w->fixed = o->value[OPTION_STEP] > 0 ? o->value[OPTION_STEP] : 0;
-    w->sizes.creep = 1e-9;
+    w->sizes.creep = EV_CREEP;
 }
 
 /* energies before the first impact or reset */

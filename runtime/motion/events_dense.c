@@ -4,6 +4,7 @@
 #include <string.h>
 #include "base/whole.h"
 #include "events.h"
+#include "base/tolerances.h"
 
 /* items of a piece: the dofs, then gap, reaction, bound of friction, and tangential reactions of each contact
  */
@@ -378,7 +379,7 @@ void dense_sample(ev *w, double h)
     }
     const piece *p = &w->pieces.at[w->pieces.n - 1];
     double last = w->r->samples ? w->r->t[w->r->samples - 1] : -INFINITY, every = w->o->every,
-           part = fmax(h / w->series.natural, 1e-3);
+           part = fmax(h / w->series.natural, EV_PART_LEAST);
     int parts = isfinite(w->series.natural) ? (int)whole_clamp(ceil(INNER * part), 1, 1000000) : INNER;
     if (every > 0 && h / every > parts)
         parts = (int)whole_clamp(ceil(h / every), 1, 1000000);
@@ -386,7 +387,7 @@ void dense_sample(ev *w, double h)
         double s = h * i / parts;
         if (i)
             work_done(w, h * (i - 1) / parts, s, &w->c->books.work, &w->c->books.dissipated);
-        if (i && i < parts && every > 0 && w->t + s - last < every * (1 - 1e-9))
+        if (i && i < parts && every > 0 && w->t + s - last < every * (1 - STEP_SAME))
             continue;
         sample_at(w, p, s);
         last = w->t + s;

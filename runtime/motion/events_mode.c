@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 #include "events.h"
+#include "base/tolerances.h"
 
 /* Rates that a reaction has held at 0 are the rounding of what the forces would have made of them over the
    pieces so far: no larger ones were seen that they could be compared with. */
@@ -20,11 +21,11 @@ static void rounded_piece(const ev *w, rub *k)
 static void tolerances(ev *w, rub *k)
 {
     const contact *c = k->c;
-    k->zero.tol_gap = 1e-12 * contact_size(c, c->H, w->sizes.qmax);
-    k->zero.tol_u = 1e-13 * (contact_size(c, c->H, w->sizes.vmax) + fabs(c->ht));
+    k->zero.tol_gap = EV_GAP_ZERO * contact_size(c, c->H, w->sizes.qmax);
+    k->zero.tol_u = EV_RATE_ZERO * (contact_size(c, c->H, w->sizes.vmax) + fabs(c->ht));
     k->zero.tol_slip = 0;
     for (int i = 0; i < c->d; i++)
-        k->zero.tol_slip += 1e-13 *
+        k->zero.tol_slip += EV_RATE_ZERO *
                             (contact_size(c, c->S + (size_t)i * w->n, w->sizes.vmax) + fabs(c->s0[i]));
     rounded_piece(w, k);
 }
@@ -58,12 +59,12 @@ static double size_at_hand(const ev *w)
 
 double ev_zero_force(const ev *w, double grip)
 {
-    return grip > 0 ? 1e-11 * size_at_hand(w) / grip : 0;
+    return grip > 0 ? EV_FORCE_ZERO * size_at_hand(w) / grip : 0;
 }
 
 double ev_zero_rate(const ev *w, double grip)
 {
-    return 1e-12 * size_at_hand(w) * grip;
+    return EV_ACC_ZERO * size_at_hand(w) * grip;
 }
 
 /* rates of first-order dofs follow from the state */
@@ -99,7 +100,7 @@ static double past_switch(const ev *w, taylor *t, site *s)
         return 0;
     site_function(t, s, false, 1, f);
     size = fabs(taylor_reg(t, q->a)[0]) + fabs(taylor_reg(t, q->b)[0]);
-    close = 4e-15 * size + (1e-13 * w->sizes.last_h + 1e-14 * fabs(w->t)) * fabs(f[1]);
+    close = ROUND_20 * size + (ROUND_500 * w->sizes.last_h + ROUND_50 * fabs(w->t)) * fabs(f[1]);
     s->near = f[1] != 0 && fabs(f[0]) <= close;
     if (!s->near)
         return 0;
@@ -284,7 +285,7 @@ static void add_reactions(ev *w, double *x)
             size += fabs(d);
         }
         sum += change;
-        x[k] = change != 0 && fabs(sum) <= 1.5e-14 * size ? 0 : sum;
+        x[k] = change != 0 && fabs(sum) <= ROUND_70 * size ? 0 : sum;
     }
 }
 
@@ -298,11 +299,11 @@ static bool solve_with(ev *w, double *x)
         for (int j = 0, row = w->hand.act[i]->row; j < contact_row_count(c); j++)
             w->hand.b[row + j] = contact_rate(c, contact_row(c, j), x) + w->hand.off[row + j];
     }
-    bool ok = contact_solve(&w->hand.pr, w->hand.cwork, 1e-13);
+    bool ok = contact_solve(&w->hand.pr, w->hand.cwork, EV_SOLVED);
     w->r->count.solver_iterations += w->hand.pr.iterations;
     w->r->count.branch_choices += w->hand.pr.choices;
     w->r->solver = w->hand.pr.solver;
-    if (!ok && !(w->hand.pr.residual < 1e-10))
+    if (!ok && !(w->hand.pr.residual < EV_SOLVED_LEAST))
         return w->hand.trying ? false : unsolved(w);
     w->r->residual = fmax(w->r->residual, w->hand.pr.residual);
     add_reactions(w, x);
@@ -376,7 +377,7 @@ static void shock_sharpen(ev *w)
         most = fmax(most, w->hand.act[i]->now.impulse[0]);
     }
     for (int i = 0; i < w->hand.nact; i++)
-        if (w->hand.act[i]->now.impulse[0] > 1e-12 * most)
+        if (w->hand.act[i]->now.impulse[0] > IMPULSE_ZERO * most)
             at[m++] = i;
     for (int i = 0; i < m; i++) {
         const rub *k = w->hand.act[at[i]];
@@ -386,7 +387,7 @@ static void shock_sharpen(ev *w)
         b[i] = left.hi;
         for (int j = 0; j < m; j++)
             W[i * m + j] = w->hand.W[(size_t)k->row * w->hand.pr.m + w->hand.act[at[j]]->row];
-        if (!(fabs(b[i]) <= 1e-12 * fabs(u.hi)))
+        if (!(fabs(b[i]) <= EV_RESTITUTED * fabs(u.hi)))
             return;
     }
     if (!dense_solve(W, b, m, pivot))
@@ -504,7 +505,7 @@ static void friction_options(ev *w, choice *c, rub *k, const double *rt, double 
         choice_add(c, MODE_SLIP, slip[0] > 0 ? 1 : -1, sigma);
         return;
     }
-    bool sticks = f<bound *(1 - 1e-10), slides = a> eps_t;
+    bool sticks = f<bound *(1 - EV_MODE), slides = a> eps_t;
     if (sticks || !slides || all)
         choice_add(c, MODE_STICK, 0, sigma);
     if (sticks && bound > 0 && !all)
@@ -534,11 +535,11 @@ static void options_of(ev *w, int i, choice *c, bool all)
     /* a gap and a slip may be in units of their own */
     for (int j = a; j < contact_row_count(x); j++)
         size = fmax(size, fabs(w->hand.b[k->row + j]) + contact_size(x, contact_row(x, j), w->acc));
-    eps_t = 1e-10 * size;
+    eps_t = EV_MODE * size;
     if (a) {
         size = fmax(fabs(w->hand.b[k->row]) + contact_size(x, x->H, w->acc), w->sizes.size * k->grip_n);
-        eps_u = 1e-10 * size;
-        eps_r = eps_u / fmax(w->hand.W[(size_t)k->row * w->hand.pr.m + k->row], 1e-300);
+        eps_u = EV_MODE * size;
+        eps_r = eps_u / fmax(w->hand.W[(size_t)k->row * w->hand.pr.m + k->row], SIZE_LEAST);
     }
     mu = w->hand.cone[i].mu;
     radius = w->hand.cone[i].radius;
@@ -623,7 +624,7 @@ static bool mode_holds(ev *w, rub *k, double h)
     if (k->mode == MODE_STICK)
         return cone_sign(w, k, h) >= 0;
     if (k->mode == MODE_SLIP && k->start)
-        return series_value(k->series.speed, K - 1, h) > 1e-11 * w->sizes.size * k->grip_t * h;
+        return series_value(k->series.speed, K - 1, h) > EV_SLIDES * w->sizes.size * k->grip_t * h;
     if (k->mode == MODE_SLIP) {
         if (k->series.speed[0] > fmax(k->zero.tol_slip, 0))
             return true;

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 #include "events.h"
+#include "base/tolerances.h"
 
 /* ---- small words ---- */
 static inline double *row(const ev *w, double *x, int k)
@@ -499,7 +500,7 @@ static bool lu_factor(double *a, int n, int *pivot)
             if (fabs(a[i * n + k]) > fabs(a[p * n + k]))
                 p = i;
         pivot[k] = p;
-        if (!(fabs(a[p * n + k]) > 1e-13 * top))
+        if (!(fabs(a[p * n + k]) > PIVOT_LOOSE * top))
             return false;
         if (p != k)
             for (int i = 0; i < n; i++) {
@@ -681,9 +682,6 @@ static void right_side(ev *w, int j)
     }
 }
 
-/* Beside the others: a contact that opens loses its bound, and with it its share, down to rounding. */
-#define LEAST_ROOM 1e-13
-
 /* how much friction a contact can give, as far as order 0 knows */
 static double friction_room(const rub *k)
 {
@@ -704,7 +702,7 @@ static double most_room(const ev *w)
 double ev_zero_friction(const ev *w, const rub *k)
 {
     double zero = ev_zero_force(w, k->grip_t), most = w->linear.singular && k->col_t >= 0 ? most_room(w) : 0;
-    return most > 0 ? zero * fmax(friction_room(k) / most, LEAST_ROOM) : zero;
+    return most > 0 ? zero * fmax(friction_room(k) / most, EV_ROOM_LEAST) : zero;
 }
 
 /* The solution of the singular system nearest to x0, in a norm in which friction weighs heavier, the smaller
@@ -717,7 +715,7 @@ static bool solve_near(ev *w, const double *rhs, const double *x0)
         weight[k] = 1;
     for (int i = 0; i < w->nrub; i++)
         for (int l = 0; l < w->rub[i].c->d && w->rub[i].col_t >= 0; l++)
-            weight[w->rub[i].col_t + l] = 1e-3 * w->rub[i].share;
+            weight[w->rub[i].col_t + l] = EV_SHARE_FIRST * w->rub[i].share;
     for (size_t i = 0; i < m; i++) {
         w->linear.sol[i] = rhs[i] - vec_dot(w->linear.A + i * m, x0, (int)m);
         for (size_t k = 0; k < m; k++)
@@ -737,7 +735,7 @@ static double part_used(const ev *w, const rub *k)
     double f = 0;
     for (int l = 0; l < k->c->d; l++)
         f = hypot(f, w->linear.sol[k->col_t + l] * w->linear.col_scale[k->col_t + l]);
-    return f / fmax(friction_room(k), LEAST_ROOM * most_room(w));
+    return f / fmax(friction_room(k), EV_ROOM_LEAST * most_room(w));
 }
 
 /* Shares with which the contact that uses the largest part of its bound uses as little as can be: what sticks
@@ -753,13 +751,13 @@ static bool share_out(ev *w, const double *rhs)
         weight[i] = kept[i] = w->rub[i].share = 1;
     for (int i = 0; i < w->nrub; i++)
         if (w->rub[i].col_t >= 0 && most > 0)
-            weight[i] = fmax(friction_room(&w->rub[i]) / most, LEAST_ROOM);
+            weight[i] = fmax(friction_room(&w->rub[i]) / most, EV_ROOM_LEAST);
     for (int turn = 0; turn < TURNS && most > 0; turn++) {
         double top = 0, heaviest = 0, low = INFINITY;
         for (int i = 0; i < w->nrub; i++) {
             rub *k = &w->rub[i];
             if (k->col_t >= 0)
-                k->share = fmax(friction_room(k) / most, LEAST_ROOM) / sqrt(weight[i]);
+                k->share = fmax(friction_room(k) / most, EV_ROOM_LEAST) / sqrt(weight[i]);
         }
         if (!solve_near(w, rhs, x0))
             return false;
@@ -774,13 +772,13 @@ static bool share_out(ev *w, const double *rhs)
             for (int i = 0; i < w->nrub; i++)
                 kept[i] = w->rub[i].share;
         }
-        if (!(top - low > 1e-9 * top))
+        if (!(top - low > EV_SHARE_END * top))
             break;
         for (int i = 0; i < w->nrub; i++)
             if (w->rub[i].col_t >= 0)
-                heaviest = fmax(heaviest, weight[i] *= fmax(used[i] / top, 1e-3));
+                heaviest = fmax(heaviest, weight[i] *= fmax(used[i] / top, EV_SHARE_LEAST));
         for (int i = 0; i < w->nrub; i++)
-            weight[i] = fmax(weight[i] / heaviest, LEAST_ROOM);
+            weight[i] = fmax(weight[i] / heaviest, ROUND_500);
     }
     for (int i = 0; i < w->nrub; i++)
         w->rub[i].share = kept[i];
@@ -902,8 +900,9 @@ static double natural_step(ev *w)
         h = INFINITY;
         for (int k = 0; k < w->n; k++) {
             const double *y = row(w, first_order(w, k) ? w->series.qs : w->series.vs, k);
-            double size = first_order(w, k) ? fmax(w->sizes.qmax[k], 1e-6 * global1)
-                                            : fmax(w->sizes.vmax[k], 1e-6 * global / sqrt(ev_mass(w, k))),
+            double size = first_order(w, k)
+                              ? fmax(w->sizes.qmax[k], DOF_LEAST * global1)
+                              : fmax(w->sizes.vmax[k], DOF_LEAST * global / sqrt(ev_mass(w, k))),
                    p = 1;
             double reach = turn && isfinite(before) ? before : 0;
             for (int j = 0; j <= K - 2; j++, p *= reach)
@@ -942,7 +941,7 @@ static double watched_step(const ev *w, const double *f, int K, double h, double
 /* gaps of open contacts, reactions of closed ones: a cone is left where they say, also while nothing moves */
 static double contact_step(const ev *w, double natural)
 {
-    double h = natural, force = w->sizes.size_top, least = 1e-9 * w->o->duration;
+    double h = natural, force = w->sizes.size_top, least = EV_STEP_LEAST * w->o->duration;
     for (int k = 0; k < w->n; k++)
         force = fmax(force, fabs(crow(w, w->series.fs, k)[0]) / sqrt(ev_mass(w, k)));
     for (int i = 0; i < w->nrub; i++) {
@@ -966,7 +965,7 @@ static double contact_step(const ev *w, double natural)
    limit ends. */
 static double register_step(ev *w)
 {
-    double h = w->series.natural, least = 1e-9 * w->o->duration;
+    double h = w->series.natural, least = EV_STEP_LEAST * w->o->duration;
     int K = w->K - 1;
     for (int i = 0; i < w->series.nall; i++) {
         const taylor *t = w->series.all[i];
@@ -981,8 +980,8 @@ static double register_step(ev *w)
             double a = fabs(r[K - 1]), b = fabs(r[K]), top = fabs(r[0]);
             if (!(top > 0) || (a == 0 && b == 0))
                 continue;
-            double x = fmin(b > 0 ? pow(1e-3 * top / b, 1.0 / K) : INFINITY,
-                            a > 0 ? pow(1e-3 * top / a, 1.0 / (K - 1)) : INFINITY);
+            double x = fmin(b > 0 ? pow(EV_DISK * top / b, 1.0 / K) : INFINITY,
+                            a > 0 ? pow(EV_DISK * top / a, 1.0 / (K - 1)) : INFINITY);
             if (x < h)
                 h = fmin(h, fmax(x, least));
         }
@@ -1008,7 +1007,7 @@ static bool site_agrees(ev *w, taylor *t, site *s, double h)
     site_function(t, s, false, K, f);
     for (int j = 0; j <= K; j++, p *= h)
         size = fmax(size, fabs(f[j]) * p);
-    int sign = series_sign(f, 1, K, h, 1e-12 * size);
+    int sign = series_sign(f, 1, K, h, EV_SIGN * size);
     if (site_two_sided(t, s)) {
         if (sign < 0)
             s->branch -= 1;

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 #include "events.h"
+#include "base/tolerances.h"
 
 enum { STAGES = 6, NEWTON = 40 };
 
@@ -135,7 +136,8 @@ static bool stage_slope(ev *w, stage *s, double speed)
     double up[n + 1], down[n + 1];
     for (int k = 0; k < n; k++) {
         double v = s->v[k], share = speed / slip_by_rate(w, k),
-               d = fmax(1e-5 * share, fmin(1e-2 * share, 1e-12 * fmax(fabs(v), w->sizes.vmax[k])));
+               d = fmax(DIFFERENCE_SLIP * share,
+                        fmin(DIFFERENCE_SLIP_TO * share, DIFFERENCE_RATE * fmax(fabs(v), w->sizes.vmax[k])));
         s->v[k] = v + d;
         if (!ev_accelerations(w, s->t, s->q, s->v, up))
             return false;
@@ -266,12 +268,12 @@ static bool collocate(ev *w, double h, stage *st, const double A[STAGES][STAGES]
         }
         if (!isfinite(worst))
             return false;
-        double enough = fmax(1e-9 * size, fmin(noise, 1e-3 * size));
-        if (share == 1 && (worst <= 1e-15 * size || (it > 3 && worst <= enough && worst >= 0.5 * last)))
+        double enough = fmax(EV_START_END * size, fmin(noise, EV_START_NOISE * size));
+        if (share == 1 && (worst <= ROUND_5 * size || (it > 3 && worst <= enough && worst >= 0.5 * last)))
             return true;
         last = worst;
     }
-    return last <= fmax(1e-9 * size, fmin(noise, 1e-3 * size));
+    return last <= fmax(EV_START_END * size, fmin(noise, EV_START_NOISE * size));
 }
 
 /* Polynomials through the stages, in the time since the step began.  y: accelerations as they were solved
@@ -367,7 +369,7 @@ bool slip_start(ev *w)
 {
     const double SERIES = 10; /* what a series can follow, in times of what is drawn so fast */
     double c[STAGES], L[STAGES][STAGES], A[STAGES][STAGES],
-        h = w->start.elapsed > 0 ? next_step(w) : w->start.start_unit * 1e-4;
+        h = w->start.elapsed > 0 ? next_step(w) : w->start.start_unit * EV_START_FIRST;
     start_room *m = room_of(w);
     if (w->start.elapsed == 0)
         rest_sizes(w);

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 #include "gate.h"
+#include "base/tolerances.h"
 
 enum { MOST = 96 }; /* rows */
 
@@ -34,7 +35,7 @@ static bool solve_in(const rows *k, const int *in, int n, double *x)
             double s = k->gram[in[i]][in[j]];
             for (int l = 0; l < j; l++)
                 s -= L[i][l] * L[j][l];
-            if (i == j && !(s > 1e-13))
+            if (i == j && !(s > PIVOT_LOOSE))
                 return false;
             L[i][j] = i == j ? sqrt(s) : s / L[j][j];
         }
@@ -56,7 +57,7 @@ static bool solve_in(const rows *k, const int *in, int n, double *x)
 static int steepest(const rows *k, const double *l, const bool *passive)
 {
     int best = -1;
-    double most = 1e-10;
+    double most = EXCLUDE_FALL;
     for (int j = 0; j < k->n; j++) {
         double w = -k->at[j].c / k->top;
         for (int i = 0; i < k->n; i++)
@@ -94,7 +95,7 @@ static bool proves(const rows *k, double *l)
                     cut = fmin(cut, l[in[i]] / (l[in[i]] - x[i]));
             for (int i = 0; i < n; i++) {
                 l[in[i]] += cut * (x[i] - l[in[i]]);
-                if (cut < 1 && l[in[i]] <= 1e-14)
+                if (cut < 1 && l[in[i]] <= ROUND_50)
                     l[in[i]] = 0, passive[in[i]] = false;
             }
             if (cut == 1)
@@ -108,7 +109,7 @@ static bool proves(const rows *k, double *l)
         for (int i = 0; i < k->n; i++)
             left += l[i] * k->gram[i][j] * l[j];
     }
-    return left < 1e-9;
+    return left < EXCLUDE_PROVED;
 }
 
 static void fill_gram(rows *k)

@@ -8,6 +8,7 @@
 #include "clock/later.h"
 #include "program/system.h"
 #include "rod/rod.h"
+#include "base/tolerances.h"
 
 struct gate {
     const program *p;
@@ -334,7 +335,7 @@ void gate_sizes(double *sizes, int n)
     for (int i = 0; i < n; i++)
         most = fmax(most, sizes[i]);
     for (int i = 0; i < n; i++)
-        sizes[i] = fmax(sizes[i], 1e-6 * most);
+        sizes[i] = fmax(sizes[i], DOF_LEAST * most);
 }
 
 /* ---- the run ---- */
@@ -422,7 +423,7 @@ static bool gaps_hold(check *k, size_t c, int64_t at)
     if (worst < 0)
         return true;
     r->max_penetration = fmax(r->max_penetration, deepest);
-    if (!r->promised.gives_way && deepest > k->loose * gate_length(k->g, c, worst, k->sizes) + 1e-12)
+    if (!r->promised.gives_way && deepest > k->loose * gate_length(k->g, c, worst, k->sizes) + GATE_GAP_LEAST)
         return fails(k, c, worst, at, "its gap is", gap[worst]);
     return true;
 }
@@ -487,13 +488,13 @@ static bool reaction_holds(check *k, size_t c, int64_t m, int64_t at, bool bound
     if (f->relation == REL_GAP) {
         wrong = -rn;
         if (wrong > small) {
-            if (wrong > 1e-12 * force_seen(k, c, m))
+            if (wrong > FORCE_ROUNDED * force_seen(k, c, m))
                 return fails(k, c, m, at, "its reaction pulls with", -rn);
             wrong = 0;
         }
         double gap = x->gap[place], apart = (r->dense ? 1 : 1000) * k->loose;
         if (gap > 0 && rn > small && gap > apart * gate_length(k->g, c, m, k->sizes) + opened(k, c, m, at) &&
-            gap > 1e-14 * pressed_way(k, c, m))
+            gap > ROUND_50 * pressed_way(k, c, m))
             return fails(k, c, m, at, "it pushes at a gap of", gap);
     }
     if (bound && x->nslip) {
@@ -501,7 +502,7 @@ static bool reaction_holds(check *k, size_t c, int64_t m, int64_t at, bool bound
         for (int j = 0; j < x->nslip; j++)
             rt = hypot(rt, x->rt[place * (size_t)x->nslip + (size_t)j]);
         /* where the bound is 0 friction is all rounding, of the normal forces */
-        if (rt - most > k->loose * (k->friction[c] + most) + 1e-12 * size)
+        if (rt - most > k->loose * (k->friction[c] + most) + FORCE_ROUNDED * size)
             return fails(k, c, m, at, "its friction force passes the bound by", rt - most);
         if (rt > most && k->friction[c] > 0)
             r->residual = fmax(r->residual, (rt - most) / k->friction[c]);
@@ -533,7 +534,7 @@ static bool energy_holds(check *k, int64_t at)
     gate_total is = gate_energy(k->g);
     double kept = results_energy(r, at);
     k->energy_top = fmax(k->energy_top, is.size);
-    if (fabs(is.is - kept) <= 1e-9 * (is.size + fabs(kept)) + 1e-15 * k->energy_top + 1e-300)
+    if (fabs(is.is - kept) <= GATE_SAME * (is.size + fabs(kept)) + ROUND_5 * k->energy_top + SIZE_LEAST)
         return true;
     return results_fail(r, SPAN_NONE,
                         arena_printf(r->a, "the energy kept at t = %s is %s, that of the state is %s",
@@ -696,7 +697,7 @@ static void check_run(results *r, const void *ud, arena *scratch)
     (void)ud;
     check k = { .g = gate_new(scratch, p, r->param),
                 .r = r,
-                .loose = fmax(1e-6, r->promised.tolerance),
+                .loose = fmax(GATE_LOOSE, r->promised.tolerance),
                 .scratch = scratch };
     k.balance = balance_new(k.g, r, scratch);
     k.sizes = arena_array(scratch, double, 2 * (size_t)p->nq + 1);
@@ -729,7 +730,7 @@ static void blame(results *r, const void *ud, arena *scratch)
         initial(g, q, start);
     for (int i = 0; at >= 0 && i < nq; i++)
         q[i] = r->q[at * nq + i] + (r->t_end - r->t[at]) * v[i];
-    double over = at > 0 ? r->t[at] - r->t[at - 1] : 1e-6 * fmax(r->duration, r->t_end);
+    double over = at > 0 ? r->t[at] - r->t[at - 1] : GATE_WINDOW * fmax(r->duration, r->t_end);
     const char *proof = gate_excludes(g, r->t_end, over, q, v, scratch, r->a, &where);
     if (!proof)
         return;

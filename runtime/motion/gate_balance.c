@@ -8,6 +8,7 @@
 #include "clock/later.h"
 #include "gate.h"
 #include "program/system.h"
+#include "base/tolerances.h"
 
 /* of a dof: where its equation is missed by most, by how much, and its largest terms.  As forces. */
 typedef struct missed {
@@ -180,18 +181,14 @@ static void enter(missed *m, int64_t at, double defect, double size)
 }
 
 /* ---- an instant ---- */
-/* SHORT, of the run: within such a time a slip that ends has a direction by chance */
-static const double ROUNDING = 4e-15, LOOSE = 1e-3, SHORT = 1e-6;
-
 /* A slip that has only just begun is as small as its rounding: that decides which way it goes. */
 static bool by_chance(const balance *b, int64_t at)
 {
-    const double SLOW = 1e-8;
     for (size_t c = 0; c < b->r->prog->ncontact; c++) {
         const contact_result *x = &b->r->contact[c];
         for (int64_t m = 0; several(x) && m < x->members; m++) {
             int64_t place = at * x->members + m;
-            if (x->status[place] == STATUS_SLIP && slip_of(x, place) <= SLOW * b->fastest[c])
+            if (x->status[place] == STATUS_SLIP && slip_of(x, place) <= BALANCE_SLOW * b->fastest[c])
                 return true;
         }
     }
@@ -204,7 +201,7 @@ void balance_instant(balance *b, int64_t at)
     int nq = r->prog->nq;
     if (!b->instants)
         return;
-    if (r->dense && (at == 0 || !(r->t[at] - r->t[at - 1] > SHORT * r->t_end)))
+    if (r->dense && (at == 0 || !(r->t[at] - r->t[at - 1] > BALANCE_SHORT * r->t_end)))
         return;
     if (r->dense && (by_chance(b, at) || by_chance(b, at - 1)))
         return;
@@ -219,7 +216,7 @@ void balance_instant(balance *b, int64_t at)
     for (int i = 0; i < nq; i++) {
         double defect = fabs(b->mass[0].at[i] - b->force[0].at[i] - b->push[0].at[i]),
                size = b->mass[0].size[i] + b->force[0].size[i] + b->push[0].size[i];
-        enter(&b->dof[i], at, defect - ROUNDING * size, size);
+        enter(&b->dof[i], at, defect - ROUND_20 * size, size);
     }
 }
 
@@ -278,7 +275,7 @@ static double step_defect(const balance *b, int i, int64_t at, double h, double 
     between m = ends_of(b->mass, i), f = ends_of(b->force, i), p = ends_of(b->push, i);
     double slack = m.half + h * (f.half + p.half), acts = f.size + p.size;
     *size = m.size + h * acts;
-    double rounded = ROUNDING * (*size + b->rate.size[i]) + 4e-16 * r->t[at] * acts;
+    double rounded = ROUND_20 * (*size + b->rate.size[i]) + ROUND_2 * r->t[at] * acts;
     if (r->promised.gives_way) /* steps are as long as the tolerance allows */
         slack += slack + 100 * r->promised.tolerance * b->rate.size[i];
     return fabs(m.middle - h * (f.middle + p.middle)) - slack - rounded;
@@ -329,7 +326,7 @@ static double least_force(balance *b, const missed *of, const double *mass)
     for (int i = 0; i < b->r->prog->nq; i++)
         if (mass[i] > 0)
             most = fmax(most, of[i].size / sqrt(mass[i]));
-    return 1e-6 * most;
+    return DOF_LEAST * most;
 }
 
 static bool within(balance *b, const missed *of, const double *mass, double most, bool report)
@@ -354,5 +351,6 @@ bool balance_holds(balance *b)
     gate_at(b->g, r->t[0], r->q, r->v);
     memset(mass, 0, (size_t)r->prog->nq * sizeof *mass);
     gate_mass_diagonal(b->g, mass);
-    return within(b, b->dof, mass, LOOSE, true) && within(b, b->step, mass, LOOSE, !r->promised.gives_way);
+    return within(b, b->dof, mass, BALANCE_LOOSE, true) &&
+           within(b, b->step, mass, BALANCE_LOOSE, !r->promised.gives_way);
 }

@@ -1,6 +1,7 @@
 /* instant: impacts, and accelerations by Gauss's principle. */
 #include <string.h>
 #include "instant.h"
+#include "base/tolerances.h"
 
 void note_impact(arena *a, contact_result *out, impact i)
 {
@@ -124,7 +125,7 @@ void instant_account(instant_t *x, const double *v, books *b, arena *a)
             b->work -= k->impulse[j] * still;
         }
         k->after = normal ? contact_gap_rate(c, v) : 0;
-        k->hit = c->fam->f->relation == REL_GAP && k->impulse[0] > 1e-12 * most;
+        k->hit = c->fam->f->relation == REL_GAP && k->impulse[0] > IMPULSE_ZERO * most;
         if (k->hit)
             note_impact(a, k->out, (impact){ x->t, k->before, k->after, k->impulse[0], (int32_t)c->member });
     }
@@ -220,12 +221,11 @@ static bool jam_step(instant_t *x, const double *acc, const double *v, double h,
    limit. */
 bool instant_jam(instant_t *x, const double *acc, double *v)
 {
-    const double SMALL = 1e-5;
     shock_begin(x, v);
     offsets(x, 0, 1);
     double pull = most_of(x, acc, true);
     offsets(x, 1, 0);
-    double slip = most_of(x, v, false), h = SMALL * slip / pull;
+    double slip = most_of(x, v, false), h = JAM_STEP * slip / pull;
     if (!(slip > 0 && pull > 0 && isfinite(h)))
         return false;
     if (!jam_step(x, acc, v, h, -1) || !jam_step(x, acc, v, h / 2, 2))
@@ -238,7 +238,7 @@ bool instant_jam(instant_t *x, const double *acc, double *v)
     for (int i = 0; i < x->s->n; i++)
         x->room[i] = v[i] - x->before[i];
     offsets(x, 0, 0);
-    if (most_of(x, x->room, false) > SMALL * slip)
+    if (most_of(x, x->room, false) > JAM_STEP * slip)
         return true;
     vec_copy(v, x->before, x->s->n);
     return false;

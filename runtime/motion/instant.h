@@ -7,6 +7,7 @@
 #include "clock/clock.h"
 #include "contact/contact.h"
 #include "program/system.h"
+#include "base/tolerances.h"
 
 /* A contact that takes part. */
 typedef struct meeting {
@@ -104,7 +105,7 @@ static inline bool contact_slips(double speed, double tol_slip, bool held)
 /* Friction that is below its bound holds, by as much as contact problems are solved to. */
 static inline bool friction_holds(double friction, double bound)
 {
-    return friction < bound * (1 - 1e-6);
+    return friction < bound * (1 - FRICTION_HOLDS);
 }
 
 static inline contact_status status_of(const contact *c, bool closed, bool slips)

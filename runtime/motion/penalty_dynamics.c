@@ -5,6 +5,7 @@
 #include <string.h>
 #include "instant.h"
 #include "penalty.h"
+#include "base/tolerances.h"
 
 /* Bank et al.: gamma = 2 - sqrt(2); stages at t, t + gamma h, t + h; weights w, w, d of the last; the
  * embedded rule has order 3. */
@@ -59,7 +60,7 @@ static double restitution_of(double b)
         return -exp(-b * t) * (cos(w * t) - b / w * sin(w * t));
     }
     if (b == 1)
-        b = 1 + 1e-9;
+        b = 1 + OFF_CRITICAL;
     double w = sqrt(b * b - 1), t = atanh(2 * b * w / (b * b + w * w)) / w;
     return -exp(-b * t) * (cosh(w * t) - b / w * sinh(w * t));
 }
@@ -133,7 +134,7 @@ static double spring_slip(const pen *w, const contact *c)
         most = fmax(most, fmax(weighted(S, w->v, w->n) + fabs(c->s0[i]), t * weighted(S, w->dA, w->n)));
     }
     if (isnan(w->vs))
-        return 1e-4 * (most > 0 ? most : 1);
+        return SLIP_SPEED * (most > 0 ? most : 1);
     /* without `slip` rates are weighed by the masses inside */
     bool shown = !c->fam->f->slip_given && c->d && c->fam->shown == c->d && c->show[0] > 0;
     return shown ? w->vs / c->show[0] : w->vs;
@@ -168,7 +169,7 @@ static void spring_force(pen *w, spring *x, const double *v, double *f, double *
         dgap = x->on ? -x->k : 0;
         drate = x->on ? -x->c_damp : 0;
         vec_axpy(f, rn, c->H, n);
-        double fuzz = x->on ? 1e-15 * x->k * weighted(c->H, w->size.qmax, n) : 0;
+        double fuzz = x->on ? ROUND_5 * x->k * weighted(c->H, w->size.qmax, n) : 0;
         for (int i = 0; i < n; i++)
             w->size.rounding = fmax(w->size.rounding, fuzz * fabs(c->H[i]) / w->size.root[i]);
     }
@@ -254,15 +255,15 @@ static void stage_matrix_solve(pen *w, double *b, double *x)
  * before they cancel; rates of first order each for itself. */
 static bool stage_settled(const pen *w, const double *A)
 {
-    double size = w->size.force + 1e-4 * w->size.speed / w->size.duration, change = 0;
+    double size = w->size.force + STAGE_SMALL * w->size.speed / w->size.duration, change = 0;
     for (int i = 0; i < w->n; i++) {
         if (w->p->order[i] == 2) {
             size = fmax(size, w->size.root[i] * fabs(A[i]));
             change = fmax(change, w->size.root[i] * fabs(w->dA[i]));
-        } else if (fabs(w->dA[i]) > 1e-10 * fmax(fabs(A[i]), 1e-4 * w->size.vmax[i]))
+        } else if (fabs(w->dA[i]) > NEWTON_STAGE * fmax(fabs(A[i]), STAGE_SMALL * w->size.vmax[i]))
             return false;
     }
-    return change <= 1e-10 * size + w->size.rounding;
+    return change <= NEWTON_STAGE * size + w->size.rounding;
 }
 
 /* v = v* + d h A, q = q* + d h v with M A = F(t, q, v): Newton on A */
@@ -330,8 +331,8 @@ static bool step_try(pen *w, double *e)
         double dv = h * fabs(w->err[i]),
                dq = h * fabs(e1 * w->v[i] + e2 * w->stage.v2[i] + e3 * w->stage.v3[i]);
         bool second = w->p->order[i] == 2;
-        double least = 1e-3 * (second ? w->size.speed / w->size.root[i]
-                                      : fmax(w->size.vmax[i], fabs(w->stage.v3[i])));
+        double least = ERROR_SIZE * (second ? w->size.speed / w->size.root[i]
+                                            : fmax(w->size.vmax[i], fabs(w->stage.v3[i])));
         if (second && dv > 0)
             *e = fmax(*e, dv / (w->tol * (w->size.vmax[i] + least)));
         if (dq > 0)
@@ -362,7 +363,7 @@ static bool step_cut(pen *w, double *e, double shortest)
     enum { MOST = 100 };
     spring *x = wrong_most(w);
     double lo = 0, hi = w->h, at_hi = x ? spring_wrong(x, w->stage.v3) : 0, at_lo = NAN;
-    for (int i = 0; x && i < MOST && hi - lo > fmax(shortest, 4e-16 * w->t); i++) {
+    for (int i = 0; x && i < MOST && hi - lo > fmax(shortest, ROUND_2 * w->t); i++) {
         double mid = i % 3 < 2 && at_lo <= 0 ? lo + (hi - lo) * at_lo / (at_lo - at_hi) : 0;
         w->h = mid > lo && mid < hi ? mid : 0.5 * (lo + hi);
         if (!step_try(w, e))
@@ -538,7 +539,7 @@ static bool forces_start(pen *w)
         x->k = spring_stiffness(w, x->c);
         x->c_damp = spring_damping(w, x);
         double push = spring_push(x, contact_gap_rate(x->c, w->v)),
-               zero = 5e-13 * weighted(x->c->H, w->q, w->n);
+               zero = GAP_IS_ZERO * weighted(x->c->H, w->q, w->n);
         x->on = x->c->fam->f->relation == REL_BILATERAL || (*x->c->gap <= zero && push >= -x->k * zero);
     }
     w->size.force = 0;
@@ -566,7 +567,7 @@ static void spring_begin(pen *w, spring *x)
     if (!contact_has_normal(c))
         return;
     double rate = contact_gap_rate(c, w->v);
-    if (x->on && c->fam->f->relation == REL_GAP && rate < -1e-12 * weighted(c->H, w->v, w->n)) {
+    if (x->on && c->fam->f->relation == REL_GAP && rate < -RATE_IS_ZERO * weighted(c->H, w->v, w->n)) {
         x->closed = true;
         x->since = 0;
         x->pre = rate;
@@ -584,7 +585,7 @@ static bool pen_start(void *of, run_clock *c)
     w->r->promised.tolerance = w->tol;
     w->r->promised.gives_way = true;
     c->rule = STEPS_OWN;
-    c->near = 1e-14;
+    c->near = ROUND_50;
     c->r->solver = "springs";
     w->s = system_new(c->r->a, w->p, c->r->param, STORE_WHOLE, &why, &c->r->where);
     if (!w->s)
@@ -602,14 +603,14 @@ static bool pen_start(void *of, run_clock *c)
             w->v[i] = w->A[i];
         else
             carried = fmax(carried, w->size.root[i] * w->size.duration * fabs(w->A[i]));
-    if (w->size.speed < 1e-9 * carried)
+    if (w->size.speed < SPEED_CARRIED * carried)
         w->size.speed = carried; /* contacts alone set it in motion, as a belt does */
     for (double t = w->size.duration / 16; w->size.speed == 0 && t <= w->size.duration; t *= 2)
         forces_later(w, t);
     for (size_t i = 0; i < w->nspring; i++)
         spring_begin(w, &w->spring[i]);
     if (!(w->h > 0))
-        w->h = c->end * 1e-4;
+        w->h = c->end * STEP_FIRST;
     return true;
 }
 
@@ -630,18 +631,18 @@ static step_outcome pen_step(void *of, run_clock *c, double left, double end)
     if (!step_try(w, &e))
         e = 1e3;
     double tried = w->h, error = e;
-    if (e <= 1 && !step_cut(w, &e, 1e-15 * c->end))
+    if (e <= 1 && !step_cut(w, &e, ROUND_5 * c->end))
         e = error = 1e3;
     if (e <= 1) {
         forces_at(w, w->t, w->q, w->v, false); /* powers at the start of the step */
         accept(w);
         c->t = w->t;
     }
-    double grow = 0.9 * cbrt(1 / fmax(error, 1e-6));
+    double grow = 0.9 * cbrt(1 / fmax(error, ERROR_LEAST));
     w->h = tried;
     grow = step_rounded(grow < 0.2 ? 0.2 : grow > 4 ? 4 : grow);
     w->h = e <= 1 && clipped ? fmax(h, w->h * grow) : w->h * grow;
-    if (w->h < 1e-14 * (end + w->t) && e > 1) {
+    if (w->h < ROUND_50 * (end + w->t) && e > 1) {
         failed(w, "the step became too small");
         return STEP_FAILED;
     }

@@ -9,6 +9,7 @@
 #include "contact/impulses.h"
 #include "contact/mixed.h"
 #include "program/near.h"
+#include "base/tolerances.h"
 
 enum { FEW_ROWS = 24 }; /* of W as a matrix: where that is the way */
 enum { MAX_HITS = 10 }; /* impacts of one contact in a step; after that it stays closed for the rest of it */
@@ -430,8 +431,6 @@ static inline double larger(double a, double b)
     return a > b ? a : b;
 }
 
-/* Gaps below this part of the sizes of positions count as 0: rounding, some thousand times. */
-#define GAP_IS_ZERO 5e-13
 /* what counts as a gap of 0 where positions are of those sizes */
 static inline double gap_tolerance(const contact *c, const double *size)
 {

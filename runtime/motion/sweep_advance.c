@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 #include "sweep.h"
+#include "base/tolerances.h"
 
 /* ---- where a gap closes within the step ---- */
 /* first estimate of a crossing by Newton from here, over the contacts in question */
@@ -46,7 +47,7 @@ static bool locate(sweep *w, double *h)
         if (it > 20 && it % 2)
             next = 0.5 * (lo + hi);
         /* no time left between: it closes here */
-        if (hi - lo <= 4e-16 * (fabs(w->t) + hi))
+        if (hi - lo <= ROUND_2 * (fabs(w->t) + hi))
             next = lo > 0 ? lo : hi;
         x = *h = next;
         if (!sweep_smooth(w, x))
@@ -135,7 +136,7 @@ static bool goes_on(sweep *w, contact_state *k)
         free += fabs(contact_rate(c, S, w->room.x1));
         left += fabs(contact_rate(c, S, w->acc) + bias[j]);
     }
-    return left > 1e-9 * free + larger(k->tol_slip / w->h, w->hand.blur[true]);
+    return left > HELD_BACK * free + larger(k->tol_slip / w->h, w->hand.blur[true]);
 }
 
 /* The contact whose slip turns round in the trial step, or comes to a rest that friction cannot hold; NULL:
@@ -167,7 +168,7 @@ static bool locate_turn(sweep *w, const contact_state *k, double *h)
         speed += a * a;
     }
     speed = sqrt(speed);
-    for (int it = 0; it < 80 && hi - lo > 4e-16 * (fabs(w->t) + hi); it++) {
+    for (int it = 0; it < 80 && hi - lo > ROUND_2 * (fabs(w->t) + hi); it++) {
         /* the last two points that slid on, drawn out; at first and in between, the middle */
         x = last < 0 ? lo - (speed - 0.5 * k->tol_slip) / last : 0;
         if (!(x > lo && x < hi) || it % 8 == 7)
@@ -183,7 +184,7 @@ static bool locate_turn(sweep *w, const contact_state *k, double *h)
             hi = x;
         if (s > 0 && s <= 2 * k->tol_slip)
             break;
-        if (lo == 0 && hi <= 1e-9 * w->h)
+        if (lo == 0 && hi <= STEP_SAME * w->h)
             break; /* it turns here and now */
     }
     if (*h != lo && lo > 0 && !sweep_smooth(w, *h = lo))
@@ -240,7 +241,7 @@ static bool at_corner(sweep *w, contact_state *k, double *h)
     memcpy(left, k->H0, (size_t)n * sizeof *left);
     try_step(w, hi, k, right);
     double change = row_change(w, k->c, left, right);
-    while (change > TURNS && hi - lo > 4e-16 * (fabs(w->t) + hi)) {
+    while (change > TURNS && hi - lo > ROUND_2 * (fabs(w->t) + hi)) {
         double mid = 0.5 * (lo + hi);
         bool solved = try_step(w, mid, k, row);
         double before = row_change(w, k->c, left, row), after = row_change(w, k->c, row, right),
@@ -307,10 +308,9 @@ static bool turn_corner(sweep *w)
 /* closed contacts that positions could not be put back onto: too many hold each other */
 static bool still_deep(const sweep *w)
 {
-    const double DEEP = 1e-9;
     for (int i = 0; i < w->hand.nact; i++) {
         double gap = w->contacts.table.gap[w->hand.place[i]];
-        if (gap < 0 && w->hand.act[i]->normal && gap < -DEEP * *w->hand.act[i]->length)
+        if (gap < 0 && w->hand.act[i]->normal && gap < -GAP_DEEP * *w->hand.act[i]->length)
             return true;
     }
     return false;
@@ -452,7 +452,7 @@ static void counts_clear(sweep *w)
 static double step_to(const sweep *w, double end)
 {
     double h = end - w->t;
-    return fabs(h - w->h) <= 1e-9 * w->h ? w->h : h;
+    return fabs(h - w->h) <= STEP_SAME * w->h ? w->h : h;
 }
 
 bool sweep_follow_calm(sweep *w, double end)
@@ -468,7 +468,7 @@ bool sweep_follow_calm(sweep *w, double end)
         ok = sweep_meet(w);
         w->policy.trial = false;
         double h = step_to(w, end);
-        if (!ok || h <= 4e-16 * fabs(end))
+        if (!ok || h <= ROUND_2 * fabs(end))
             break;
         ok = w->policy.again <= MAX_AGAIN && sub <= most && follow(w, &h, &rise);
         if (!ok)
@@ -511,7 +511,7 @@ bool sweep_advance(sweep *w, double end)
     for (int sub = 0;; sub++) {
         if (!sweep_meet(w))
             return false;
-        if (end - w->t <= 4e-16 * fabs(end))
+        if (end - w->t <= ROUND_2 * fabs(end))
             break;
         double h = step_to(w, end);
         bool rise = false, crowd = crowded(w, sub, most, waits) || w->policy.islands.stage == STEP_CROWD;

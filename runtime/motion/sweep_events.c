@@ -4,6 +4,7 @@
 #include <string.h>
 #include "sweep.h"
 #include "base/taylor.h"
+#include "base/tolerances.h"
 
 void sweep_events(sweep *w)
 {
@@ -56,7 +57,7 @@ bool sweep_rise(sweep *w, bool mark)
 bool sweep_locate_event(sweep *w, double *h)
 {
     double lo = 0, hi = *h;
-    for (int it = 0; it < 60 && hi - lo > 2e-16 * (fabs(w->t) + hi); it++) {
+    for (int it = 0; it < 60 && hi - lo > ROUND_1 * (fabs(w->t) + hi); it++) {
         double mid = 0.5 * (lo + hi);
         if (!sweep_smooth(w, mid))
             return false;

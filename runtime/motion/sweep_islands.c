@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 #include "sweep.h"
+#include "base/tolerances.h"
 
 /* What the dofs are that a family of contacts reads or pushes, for a member. */
 typedef struct family_reach {
@@ -239,7 +240,7 @@ static bool matters(sweep *w, size_t i, double h)
     contact_state *k = w->contacts.state[i];
     if (t->closed[i] || always(k))
         return true;
-    if (k->near && t->gap[i] > w->contacts.near.far + 1e-3 * w->contacts.near.skin)
+    if (k->near && t->gap[i] > w->contacts.near.far + NEAR_SKIN * w->contacts.near.skin)
         return false;
     if (!k->rows_fixed || !k->offset_fixed)
         contact_rows(w->s, k->c, w->M, false);

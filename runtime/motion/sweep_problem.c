@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "sweep.h"
+#include "base/tolerances.h"
 
 /* ---- failing ---- */
 /* a failure that another way around was found for */
@@ -95,7 +96,7 @@ static void gap_tolerances(sweep *w, size_t i, size_t f)
     /* members of a family are of one kind: they share what overlaps are measured by */
     w->size.lengths[f] = larger(w->size.lengths[f], body > 0 ? body : size);
     t->tol_gap[i] = GAP_IS_ZERO * size;
-    t->tol_u[i] = 1e-12 * (rate + fabs(r->known ? r->ht : w->contacts.state[i]->c->ht));
+    t->tol_u[i] = RATE_IS_ZERO * (rate + fabs(r->known ? r->ht : w->contacts.state[i]->c->ht));
 }
 
 static void slip_tolerance(const sweep *w, contact_state *k)
@@ -103,7 +104,8 @@ static void slip_tolerance(const sweep *w, contact_state *k)
     const contact *c = k->c;
     k->tol_slip = 0;
     for (int i = 0; i < c->d; i++)
-        k->tol_slip += 1e-12 * (contact_size(c, c->S + (size_t)i * c->n, w->size.vmax) + fabs(c->s0[i]));
+        k->tol_slip += RATE_IS_ZERO *
+                       (contact_size(c, c->S + (size_t)i * c->n, w->size.vmax) + fabs(c->s0[i]));
 }
 
 void sweep_tolerances(sweep *w, contact_state *k)

@@ -4,6 +4,7 @@
 #include <math.h>
 #include "sweep.h"
 #include "program/ahead.h"
+#include "base/tolerances.h"
 
 /* A size that the compiler knows is worth a copy of the step: what is marked is written out for each. */
 #define COPIED static inline __attribute__((always_inline))
@@ -329,7 +330,7 @@ COPIED bool quick_step(sweep *w, const struct quick *p, double end, int at, copy
         change[FEW_DOFS], finite = 0, gap = 0;
     trial o = y.few ? (trial){ q, v, f, q1, v1, x, mean, change }
                     : (trial){ w->q, w->v, w->f, w->q1, w->v1, w->room.x4, w->room.x2, w->room.x1 };
-    if (!(fabs(end - w->t - p->h) <= 1e-9 * p->h))
+    if (!(fabs(end - w->t - p->h) <= STEP_SAME * p->h))
         return false;
     w->t1 = w->t + p->h;
     for (int i = 0; y.few && i < y.n; i++) {

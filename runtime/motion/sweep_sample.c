@@ -3,6 +3,7 @@
 #include <string.h>
 #include "program/ahead.h"
 #include "sweep.h"
+#include "base/tolerances.h"
 
 struct sample_later {
     later_ops ops;
@@ -247,7 +248,7 @@ static bool never_jams(sweep *w, contact_state *k)
     sweep_columns_put(w, k, true);
     const double *A = sweep_lone_matrix(w, k, true);
     k->stamp_m = k->alone.stamp_am = -1; /* they belong to a cone that is not there yet */
-    return A[0] > (1 + 1e-9) * c->mu * sqrt(vec_dot(A + 1, A + 1, c->d));
+    return A[0] > (1 + JAMS_APART) * c->mu * sqrt(vec_dot(A + 1, A + 1, c->d));
 }
 
 const later_ops *sweep_offer_later(sweep *w)

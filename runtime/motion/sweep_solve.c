@@ -6,6 +6,7 @@
 #include "contact/equal.h"
 #include "contact/solvers.h"
 #include "sweep.h"
+#include "base/tolerances.h"
 
 enum { MOST_ROWS = 1500 }; /* of W as a matrix, at the last */
 
@@ -109,7 +110,7 @@ void sweep_move(const contact_state *k, double l, double *x)
 static inline double cancelled(double x, double change, double size)
 {
     double sum = x + change;
-    return change != 0 && fabs(sum) <= 1.5e-14 * size ? 0 : sum;
+    return change != 0 && fabs(sum) <= ROUND_70 * size ? 0 : sum;
 }
 
 /* x += G r of one contact */
@@ -351,7 +352,7 @@ static double list_laws(sweep *w, impulses *p, const double *x)
         sweep_law(w, i, sqrt(s), &o->mu, &o->radius);
         list_cone_in(&p->act, o);
         double was = mu * rn + radius, is = o->mu * rn + o->radius;
-        most = larger(most, fabs(is - was) / larger(larger(fabs(is), fabs(was)), 1e-300));
+        most = larger(most, fabs(is - was) / larger(larger(fabs(is), fabs(was)), SIZE_LEAST));
     }
     return most;
 }
@@ -360,9 +361,8 @@ static double list_laws(sweep *w, impulses *p, const double *x)
  * known to rounding. */
 static double list_blur(const sweep *w, const contact_list *l)
 {
-    static const double TIGHT = 1e-11;
     double most = 0, rate = 0;
-    if (w->tol <= TIGHT)
+    if (w->tol <= SOLVED_TIGHT)
         return 0;
     for (int i = 0; i < l->rows; i++)
         most = larger(most, fabs(l->r[i]));
@@ -601,7 +601,7 @@ static void shortest_many(sweep *w, int m, const double *change, double *x)
                           .changed = true,
                           .dv = w->crowd.free };
     contact_problem p = { .n = m, .m = m, .cone = l->cone, .coupled = &rows, .b = b, .r = r, .u = u };
-    if (mixed_solve(w->putting.back_coupled, &p, false, 1e-10))
+    if (mixed_solve(w->putting.back_coupled, &p, false, PUT_BACK_END))
         vec_axpy(x, 1, w->crowd.free, w->n);
     arena_release(a, mark);
 }

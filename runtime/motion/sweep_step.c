@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 #include "sweep.h"
+#include "base/tolerances.h"
 
 void sweep_gather(sweep *w)
 {
@@ -388,14 +389,14 @@ static bool step_newton(sweep *w, double h)
         vec_copy(w->v1, v, n);
         if (!isfinite(change))
             return not_finite(w);
-        if (change <= 1e-14 * size || (it > 4 && change <= 1e-12 * size && change >= before))
+        if (change <= ROUND_50 * size || (it > 4 && change <= STEP_STALLED * size && change >= before))
             break;
         /* where reactions are large their rounding is what is left: going on brings no more */
         bool stuck = it == most || (it % 8 == 7 && change > 0.3 * mark);
         if (it % 8 == 7)
             mark = change;
         if (stuck) {
-            if (change <= 1e-9 * size)
+            if (change <= STEP_ENOUGH * size)
                 break;
             return results_fail(w->r, SPAN_NONE,
                                 arena_printf(w->r->a, "the step at t = %s did not converge; take a smaller h",

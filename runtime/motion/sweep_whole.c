@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 #include "sweep.h"
+#include "base/tolerances.h"
 
 static int dof_of(const contact *c, int k)
 {
@@ -14,7 +15,7 @@ static int dof_of(const contact *c, int k)
 /* overlaps that are left as they are */
 static double small_share(const sweep *w)
 {
-    return fmin(fmax(0.01 * w->tol, 1e-12), 1e-5);
+    return fmin(fmax(0.01 * w->tol, OVERLAP_LEAST), OVERLAP_MOST);
 }
 
 static double small_overlap(const sweep *w, const contact_state *k)
@@ -39,7 +40,7 @@ static double forced_rate(const sweep *w, const gap_row *r)
    the rate. */
 static double micro_time(const sweep *w, double h)
 {
-    return fmin(1e-4, sqrt(w->tol)) * h;
+    return fmin(MICRO_GAP, sqrt(w->tol)) * h;
 }
 
 /* contacts of a family that may join the step */
@@ -55,7 +56,7 @@ static double gap_ahead(const sweep *w, size_t i, const joining *j)
     const gap_row *r = &t->row[i];
     double gap = t->gap[i], un = t->un[i];
     /* rounding is no gap, nor is what lies far below a step's resolution */
-    double ahead = fabs(gap) > 1e-14 * j->length ? gap / j->h : 0;
+    double ahead = fabs(gap) > ROUND_50 * j->length ? gap / j->h : 0;
     if (gap > 0 && gap <= j->micro * forced_rate(w, r))
         ahead = 0;
     /* it meets the surface within the step: restitution now, unless the rebound is below what a step resolves
@@ -81,7 +82,7 @@ static double reach_of(const sweep *w, const gap_row *r)
 static bool too_far(const sweep *w, size_t i, double h, double length)
 {
     const contact_table *t = &w->contacts.table;
-    return t->gap[i] > w->contacts.margin * (h * reach_of(w, &t->row[i]) + 2e-4 * length);
+    return t->gap[i] > w->contacts.margin * (h * reach_of(w, &t->row[i]) + FAR_AHEAD * length);
 }
 
 bool sweep_may_close(const sweep *w, size_t i, double h)
@@ -122,7 +123,7 @@ static void join_one(sweep *w, size_t i, const joining *j)
 static void join(sweep *w, double h)
 {
     contact_table *t = &w->contacts.table;
-    double near_far = w->contacts.near.far + 1e-3 * w->contacts.near.skin;
+    double near_far = w->contacts.near.far + NEAR_SKIN * w->contacts.near.skin;
     system_at(w->s, w->t, w->q, w->v);
     if (w->policy.tried) /* the gaps at hand are those of a step that was given up */
         sweep_gaps_but(w, NULL);
@@ -297,7 +298,7 @@ static bool gains(const sweep *w, int i, const double *rate)
         power += r[1 + a] * (contact_rate(c, S, rate) + c->s0[a]);
         size += fabs(r[1 + a]) * (rate_size(c, S, rate) + fabs(c->s0[a]));
     }
-    return larger(power, normal) > 1e-9 * size;
+    return larger(power, normal) > POWER_ROUNDED * size;
 }
 
 /* do the bodies of contact i go another way since the look before? */
@@ -557,7 +558,7 @@ void sweep_whole_account(sweep *w, double h)
 
 bool sweep_whole_positions(sweep *w, double h)
 {
-    double least = fmin(fmin(fmax(0.01 * w->tol, 1e-12), 1e-5), 1e-13);
+    double least = ROUND_500;
     for (int i = 0; i < w->n; i++) {
         w->account.used[i] = (1 - w->theta) * w->f[i] + w->theta * w->f1[i];
         w->way.by_end[i] = 0;

@@ -6,6 +6,7 @@
 #include <string.h>
 #include "sweeping.h"
 #include "sweep.h"
+#include "base/tolerances.h"
 
 enum { OPTION_H, OPTION_THETA, OPTION_TOLERANCE, OPTION_KEEP, OPTION_CUT };
 enum { UZAWA_CONTACTS = 400 }; /* W as a matrix at most */
@@ -21,7 +22,7 @@ bool sweep_holds(sweep *w, const contact_state *k)
                             arena_printf(w->r->a, "the gap of '%s' is not finite at t = %s",
                                          contact_name(c, w->r->a), sweep_number(w, w->t)));
     double wrong = k->relation == REL_BILATERAL ? fabs(*c->gap) : -*c->gap;
-    if (!(wrong > 1e-6 * contact_size(c, c->H, w->size.qmax) + 1e-12)) {
+    if (!(wrong > GATE_LOOSE * contact_size(c, c->H, w->size.qmax) + GATE_GAP_LEAST)) {
         if (wrong > w->r->max_penetration)
             w->r->max_penetration = wrong;
         return true;
@@ -317,9 +318,9 @@ void sweeping_steps(const program *p, const run_options *o, const stepping *how,
     r->backend = how->name;
     r->cut = cut_names[how->cut];
     if (!(w->h > 0))
-        w->h = o->duration < 1 && o->duration > 0 ? o->duration / 1000 : 1e-3;
+        w->h = o->duration < 1 && o->duration > 0 ? o->duration / 1000 : STEP_DEFAULT;
     if (!(w->tol > 0))
-        w->tol = program_contacts(p) <= 100 ? 1e-12 : 1e-8;
+        w->tol = program_contacts(p) <= 100 ? SOLVED_FEW : SOLVED_MANY;
     r->promised.tolerance = w->tol;
     run_whole(w);
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "clock/state.h"
+#include "base/tolerances.h"
 
 /* where a value is read: before the start; in the series at hand; else number of a piece */
 enum { BEFORE = -1, AT_HAND = -2 };
@@ -279,7 +280,7 @@ static void gauss_points(history *h, int n)
             d = n * (x * p1 - p0) / (x * x - 1);
             double step = p1 / d;
             x -= step;
-            if (fabs(step) < 1e-16)
+            if (fabs(step) < ROUND_HALF)
                 break;
         }
         h->xi[i] = 0.5 * (1 - x);
@@ -465,7 +466,7 @@ static bool integral_step(history *h, integral *x, const series_inputs *in, int 
 void history_begin(history *h, double t)
 {
     h->t = t;
-    h->eps = 2e-15 * (fabs(t) + 1e-3 * h->duration);
+    h->eps = ROUND_10 * (fabs(t) + RUN_SCALE * h->duration);
 }
 
 bool history_step(history *h, series_inputs *in, int j)
@@ -493,7 +494,7 @@ bool history_vanishes(history *h)
 {
     for (int i = 0; i < h->npast; i++)
         if (h->past[i].rd.where != AT_HAND &&
-            h->t - taylor_out(h->past[i].arg, 0)[0] < 1e-12 * (h->duration + fabs(h->t)))
+            h->t - taylor_out(h->past[i].arg, 0)[0] < DELAY_LEAST * (h->duration + fabs(h->t)))
             return !fail_delay(h, h->past[i].name, h->past[i].arg->k->at, h->t);
     return false;
 }

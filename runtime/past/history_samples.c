@@ -5,6 +5,7 @@
 #include <string.h>
 #include "clock/state.h"
 #include "history.h"
+#include "base/tolerances.h"
 
 enum { POINTS = 5 };
 static const double XI[POINTS] = { 0.04691007703066802, 0.23076534494715845, 0.5, 0.7692346550528415,
@@ -136,7 +137,7 @@ static double panel_sum(past_samples *h, run_integral *x, inputs *in, double a, 
             for (int l = 0; l < x->npast[rate]; l++) {
                 run_kernel *p = &x->past[rate][l];
                 double at = kernel_at(p, in);
-                if (!(at <= t * (1 + 1e-14) + 1e-300)) {
+                if (!(at <= t * (1 + ROUND_50) + SIZE_LEAST)) {
                     fail_delay(h, NULL, x->rule->at, t);
                     at = t;
                 }

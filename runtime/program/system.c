@@ -1,4 +1,5 @@
 #include "near.h"
+#include "base/tolerances.h"
 #include <math.h>
 #include <string.h>
 
@@ -688,7 +689,7 @@ static bool slip_normal(const double *S, const double *H, int k, int n, double *
     if (all == 0)
         return false;
     double two = k == 2 ? G[0] * G[3] - G[1] * G[2] : 0;
-    if (k == 2 && two > 1e-6 * G[0] * G[3]) { /* far from singular: no search for the shortest */
+    if (k == 2 && two > FAR_FROM_SINGULAR * G[0] * G[3]) { /* far from singular: no search for the shortest */
         nu[0] = (G[3] * b[0] - G[1] * b[1]) / two;
         nu[1] = (G[0] * b[1] - G[2] * b[0]) / two;
     } else
@@ -699,7 +700,7 @@ static bool slip_normal(const double *S, const double *H, int k, int n, double *
             h += nu[i] * S[(size_t)i * n + j];
         off += column_weight(S, k, n, j) * h * h;
     }
-    return off <= 1e-16 * all;
+    return off <= SPANNED_SQUARE * all;
 }
 
 /* d orthonormal vectors across nu in k dimensions, rows of E */
@@ -852,10 +853,6 @@ static void tangent_rows(system_t *s, contact *c, const double *M)
 
 /* ---- initial values on their constraints ---- */
 
-/* published data have five digits or more; what is below TINY is rounding of the formulas themselves */
-#define START_ROUNDED 1e-4
-#define START_TINY    1e-12
-
 /* how far the gap (or, held from both sides, its rate) misses, and the size of its terms */
 static double start_miss(system_t *s, contact *c, const double *x, bool rates, double *size)
 {
@@ -908,7 +905,7 @@ static bool start_sweep(system_t *s, double *x, bool rates, const double *light)
                 continue;
             if (!(fabs(miss) <= 2 * START_ROUNDED * size) || !(hh > 0))
                 return false;
-            missed = missed || fabs(miss) > 1e-14 * size;
+            missed = missed || fabs(miss) > ROUND_50 * size;
             for (int j = 0; j < c->n; j++) {
                 int to = c->dof ? c->dof[j] : j;
                 x[to] -= miss / hh * c->H[j] * light[to];

@@ -1,5 +1,6 @@
 /* rod: rotations and elements. */
 #include "rod.h"
+#include "base/tolerances.h"
 #include <math.h>
 #include <string.h>
 
@@ -64,7 +65,7 @@ void quat_of_matrix(const double R[9], double *q)
 
 void quat_turn(double *q, const double *theta)
 {
-    double a = norm3(theta), k = a > 1e-8 ? sin(a / 2) / a : 0.5 - a * a / 48;
+    double a = norm3(theta), k = a > ROUND_ROOT ? sin(a / 2) / a : 0.5 - a * a / 48;
     double e[4] = { cos(a / 2), k * theta[0], k * theta[1], k * theta[2] }, out[4];
     quat_mul(q, e, out);
     memcpy(q, out, sizeof out);
@@ -76,7 +77,7 @@ void quat_log(const double *from, const double *to, double *theta)
     double c[4] = { from[0], -from[1], -from[2], -from[3] }, d[4];
     quat_mul(c, to, d);
     double s = norm3(d + 1), sign = d[0] < 0 ? -1 : 1;
-    double k = s > 1e-12 ? 2 * atan2(s, sign * d[0]) / s : 2 / (sign * d[0]);
+    double k = s > ANGLE_ZERO ? 2 * atan2(s, sign * d[0]) / s : 2 / (sign * d[0]);
     for (int i = 0; i < 3; i++)
         theta[i] = sign * k * d[i + 1];
 }

@@ -4,14 +4,14 @@
    dx = a + b dt with <x', dx> + t' dt = 0.  K is singular where t' = 0, dx is not: a and b grow alike, and
    the row for dt takes them against each other. */
 #include "rod_work.h"
+#include "base/tolerances.h"
 #include <math.h>
 #include <string.h>
 
 /* EASY: while slip may turn round; steps and limit points of a branch that does not come back */
 enum { ARC_ITERATIONS = 12, ARC_EASY = 6, ARC_STEPS = 1000, ARC_LIMITS = 16 };
-static const double ARC_LONGEST = 0.1, ARC_SHORTEST = 1e-7, ARC_STRAIGHT = 0.95, ARC_CORNER = 1e-4;
-/* steps, in the metric; the cosine between tangents of neighbours; steps below which contact may have made a
- * corner of the branch */
+static const double ARC_LONGEST = 0.1, ARC_STRAIGHT = 0.95;
+/* steps, in the metric; the cosine between tangents of neighbours */
 
 typedef struct arc {
     rod_work *w;
@@ -150,7 +150,7 @@ static int arc_correct(arc *a)
         size = rod_size(w, w->dx, &turn);
         if (!(size < 1) || rod_part_of(w, turn, 1, false) < 1)
             return 0;
-        if (size > 1e-5 || !needed)
+        if (size > ARC_NEEDED || !needed)
             needed = k;
         if (w->contact && !w->ro->penalty)
             contacts_predict(w, w->dx, 1);
@@ -160,9 +160,10 @@ static int arc_correct(arc *a)
             return 0;
         /* stiff gaps need more */
         bool touch = w->contact && contacts_near(w),
-             small = size < (touch ? 1e-11 : 1e-9) || (k > 5 && size < (!touch       ? 3e-8
-                                                                        : w->neutral ? 1e-8
-                                                                                     : 1e-9));
+             small = size < (touch ? ROD_END_STIFF : ROD_END) ||
+                     (k > 5 && size < (!touch       ? ROD_SLOW
+                                       : w->neutral ? ROD_SLOW_STIFF_NEUTRAL
+                                                    : ROD_SLOW_STIFF));
         if (small && pattern == was && (!touch || w->ro->penalty || rod_gaps_closed(w)))
             return needed;
         was = pattern;
@@ -239,8 +240,9 @@ static void arc_accept(arc *a)
 static double limit_between(arc *a, double ds)
 {
     double lo = 0, hi = ds, f = a->slope0, g = a->slope;
-    for (int k = 0, side = 0; k < 40 && hi - lo > 1e-7 * ds; k++) {
-        double s = fmin(fmax((lo * g - hi * f) / (g - f), lo + 1e-3 * (hi - lo)), hi - 1e-3 * (hi - lo));
+    for (int k = 0, side = 0; k < 40 && hi - lo > ARC_LIMIT_END * ds; k++) {
+        double s = fmin(fmax((lo * g - hi * f) / (g - f), lo + ARC_INSIDE * (hi - lo)),
+                        hi - ARC_INSIDE * (hi - lo));
         if (!arc_to(a, s))
             break;
         if ((a->slope < 0) == (a->slope0 < 0)) {
@@ -256,7 +258,7 @@ static double limit_between(arc *a, double ds)
                 f /= 2;
             side = 1;
         }
-        if (fabs(a->slope) < 1e-9 * fabs(a->slope0))
+        if (fabs(a->slope) < ARC_FLAT * fabs(a->slope0))
             break;
     }
     return a->t;
@@ -283,14 +285,14 @@ static double crossing_between(arc *a, double ds, int was)
  */
 static void arc_start(arc *a, rod_work *w, const rod_path *p, double t, double end)
 {
-    double way = fmax(rod_distance(w, p->pos, p->rot), 1e-6);
+    double way = fmax(rod_distance(w, p->pos, p->rot), ARC_WAY_LEAST);
     *a = (arc){ .w = w,
                 .weight = weights_of(w),
                 .perload = 1 / (t > 0.05 * end ? t * t : 0.0025 * end * end),
                 .t = t,
                 .t0 = t,
                 .slope0 = 1,
-                .unit = 1e-5 * end };
+                .unit = ARC_UNIT * end };
     for (int i = 0; i < w->ndof; i++)
         a->weight[i] /= way * way;
     a->dir = arena_array(w->tmp, double, w->ndof);
@@ -355,7 +357,7 @@ static bool arc_turn(arc *a, rod_path *p, double ds, double *far, int *limits)
     if (lo > 0 && arc_to(a, lo))
         arc_accept(a);
     here = a->t0;
-    for (double past = 4 * (hi - lo); past < 1e-6; past *= 10) {
+    for (double past = 4 * (hi - lo); past < ARC_PAST; past *= 10) {
         if (!arc_lead(a, past) || !arc_look(w, true, &is))
             return false;
         if (is == was)
@@ -364,7 +366,7 @@ static bool arc_turn(arc *a, rod_path *p, double ds, double *far, int *limits)
             return false;
         contacts_soften(w);
         arc_here(a);
-        for (double step = 1e-3; step > 1e-6; step /= 10)
+        for (double step = ARC_PROBE; step > ARC_PAST; step /= 10)
             for (int side = 0; side < 2; side++) {
                 a->slope0 = -a->slope0;
                 for (int i = 0; i < w->ndof; i++)
@@ -428,7 +430,7 @@ bool rod_arc(rod_work *w, rod_path *p, double from, double goal, double end, boo
             if (!w->contact || ds > ARC_CORNER)
                 continue;
             ok = arc_turn(&a, p, 2 * ds, &far, &limits);
-            ds = 1e-2;
+            ds = ARC_AGAIN;
         } else {
             limits += arc_pass(&a, p, ds, &far);
             if (limits && !whole)
@@ -460,7 +462,7 @@ double rod_reach(rod_work *w, double t, double end)
 {
     arena_pos mark = arena_mark(w->tmp);
     double *dy = arena_array(w->tmp, double, w->ndof);
-    arc a = { .w = w, .rate = arena_array(w->tmp, double, w->ndof), .dy = dy, .unit = 1e-5 * end };
+    arc a = { .w = w, .rate = arena_array(w->tmp, double, w->ndof), .dy = dy, .unit = ARC_UNIT * end };
     forces_follow(w, NULL);
     if (w->contact)
         contacts_smooth(w, true); /* what slips and what sticks is not known yet */

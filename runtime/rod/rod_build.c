@@ -1,6 +1,7 @@
 /* rod_build: meshes, reference shapes, supports and loads of the rods of a program. */
 #include "base/whole.h"
 #include "rod_work.h"
+#include "base/tolerances.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,7 +49,7 @@ static bool spd3(const double *M)
                  M[2] * (M[3] * M[7] - M[4] * M[6]);
     double big = fabs(M[0]) + fabs(M[4]) + fabs(M[8]),
            skew = fabs(M[1] - M[3]) + fabs(M[2] - M[6]) + fabs(M[5] - M[7]);
-    return M[0] > 0 && minor > 0 && det > 0 && skew <= 1e-12 * big;
+    return M[0] > 0 && minor > 0 && det > 0 && skew <= FACTOR_SAME * big;
 }
 
 static bool section_matrix(rod_work *w, int rod, const kernel *k, span at, const char *what, double *M)
@@ -146,7 +147,7 @@ static bool places(rod_work *w, int rod, double *place, int *n)
         if (l->rod != rod || !l->point)
             continue;
         rod_eval(w, &l->s, 0, rod, 0, &s);
-        if (!(s >= -1e-9 * m->length && s <= (1 + 1e-9) * m->length))
+        if (!(s >= -ROD_PLACE * m->length && s <= (1 + ROD_PLACE) * m->length))
             return rod_fail(w, l->at, "the place s = %g is not on rod '%s', which goes from 0 to %g", s,
                             m->spec->name, m->length);
         place[(*n)++] = fmin(fmax(s, 0), m->length);
@@ -154,7 +155,7 @@ static bool places(rod_work *w, int rod, double *place, int *n)
     qsort(place, (size_t)*n, sizeof *place, by_value);
     int k = 0;
     for (int i = 0; i < *n; i++)
-        if (i == 0 || place[i] - place[k - 1] > 1e-9 * m->length)
+        if (i == 0 || place[i] - place[k - 1] > ROD_PLACE * m->length)
             place[k++] = place[i];
     place[k - 1] = m->length;
     *n = k;
@@ -276,7 +277,7 @@ static void shape_tangent(rod_work *w, int rod, double s, double *t)
 static void quat_between(const double *a, const double *b, double *q)
 {
     double c = dot3(a, b);
-    if (c < -1 + 1e-12) { /* half a turn about any axis across */
+    if (c < -1 + COS_OPPOSITE) { /* half a turn about any axis across */
         double e[3] = { fabs(a[0]) < 0.6, fabs(a[0]) >= 0.6, 0 }, x[3];
         cross3(a, e, x);
         double n = norm3(x);
@@ -384,7 +385,7 @@ static bool shape_curve(rod_work *w, int rod)
         shape_point(w, rod, m->s[i], x + 3 * i);
         shape_tangent(w, rod, m->s[i], t);
         n = norm3(t);
-        if (!(fabs(n - 1) < 1e-3))
+        if (!(fabs(n - 1) < TANGENT_UNIT))
             return rod_fail(w, m->spec->shape_at,
                             "the curve of rod '%s' is not given by its arc length: |dx/ds| = %.4g at s = %g",
                             m->spec->name, n, m->s[i]);
@@ -446,7 +447,7 @@ static void turn_to_axis(rod_work *w, int rod, const rod_load *l)
         a[k] = R[3 * k + 2];
         b[k] /= n;
     }
-    if (!isfinite(n) || !(n > 0) || dot3(a, b) > 1 - 1e-10)
+    if (!isfinite(n) || !(n > 0) || dot3(a, b) > 1 - COS_SAME)
         return;
     quat_between(a, b, turn);
     quat_matrix(turn, R);
@@ -491,7 +492,7 @@ static void place_rod(rod_work *w, int rod)
         double back0[4] = { at[0], -at[1], -at[2], -at[3] };
         if (rigid)
             quat_mul(goal, back0, turn);
-        else if (dot3(a, b) < 1 - 1e-10)
+        else if (dot3(a, b) < 1 - COS_SAME)
             quat_between(a, b, turn);
         quat_matrix(turn, R);
         for (int i = 0; i < m->nn; i++) {
@@ -730,7 +731,7 @@ bool rod_supported(rod_work *w)
             for (int i = rank; i < n; i++)
                 if (fabs(row[i][col]) > fabs(row[best][col]))
                     best = i;
-            if (fabs(row[best][col]) < 1e-9)
+            if (fabs(row[best][col]) < RANK_DIRECTIONS)
                 continue;
             for (int k = 0; k < 6; k++) {
                 double y = row[rank][k];

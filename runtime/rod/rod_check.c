@@ -7,9 +7,9 @@
 #include <string.h>
 #include "clock/clock.h"
 #include "rod.h"
+#include "base/tolerances.h"
 
 typedef double complex cplx;
-static const double LOOSE = 1e-3, TINY = 1e-40;
 
 typedef struct look {
     results *r;
@@ -118,15 +118,15 @@ static double element_look(look *w, const rod_mesh *m, int e, bool gradient)
             cplx keep[4];
             memcpy(keep, q[i], sizeof keep);
             if (k < 3)
-                r[i][k] += I * TINY;
-            else { /* q <- q (1 + i TINY e_k/2) */
+                r[i][k] += I * COMPLEX_STEP;
+            else { /* q <- q (1 + i COMPLEX_STEP e_k/2) */
                 double c[4], by[4] = { 0 };
-                by[k - 2] = TINY / 2;
+                by[k - 2] = COMPLEX_STEP / 2;
                 quat_mul(w->x->q + 4 * (first + i), by, c);
                 for (int j = 0; j < 4; j++)
                     q[i][j] += I * c[j];
             }
-            double f = cimag(element_energy(m, e, r, q)) / TINY;
+            double f = cimag(element_energy(m, e, r, q)) / COMPLEX_STEP;
             w->force[6 * (first + i) + k] -= f;
             w->size[6 * (first + i) + k] += fabs(f);
             if (k < 3)
@@ -263,7 +263,7 @@ static double size_of_all(const look *w, double L)
         const rod_mesh *m = &w->x->mesh[i];
         double stiff = fmax(m->B[0], fmax(m->B[4], m->B[8]));
         for (int e = 0; e < m->ne; e++)
-            most = fmax(most, 1e-9 * stiff * L * L / (m->s[3 * e + 3] - m->s[3 * e]));
+            most = fmax(most, ROD_END * stiff * L * L / (m->s[3 * e + 3] - m->s[3 * e]));
     }
     return most;
 }
@@ -304,7 +304,7 @@ static void balance(look *w)
         at = i / 6;
     }
     double by = worst / size_of_all(w, L);
-    if (!(by < LOOSE))
+    if (!(by < BALANCE_LOOSE))
         results_fail(r, where_of(w, at),
                      arena_printf(r->a,
                                   "forces and moments do not balance at t = %.10g: %.2g of the largest "
@@ -350,9 +350,9 @@ static void energy(look *w)
         top = fmax(top, fabs(r->energy[k]));
     for (int i = 0; i < w->rp->nrod; i++) { /* strains of 1e-10 are rounding */
         const rod_mesh *m = &w->x->mesh[i];
-        top += 1e-12 * fmax(m->B[0], fmax(m->B[4], m->B[8])) * m->length;
+        top += ROD_ENERGY_LEAST * fmax(m->B[0], fmax(m->B[4], m->B[8])) * m->length;
     }
-    if (!(fabs(is - kept) <= 1e-8 * top))
+    if (!(fabs(is - kept) <= ROD_ENERGY * top))
         results_fail(r, w->rp->rod[0].at,
                      arena_printf(r->a, "the energy kept at t = %.10g is %.10g, that of the state is %.10g",
                                   r->t_end, kept, is));
@@ -396,7 +396,7 @@ static bool momentum_step(look *w, int64_t at, double floor)
 {
     results *r = w->r;
     double h = r->t[at] - r->t[at - 1], before = r->t[at - 1] - r->t[at - 2], c[3][3], F[2][3], size = 0;
-    if (!(h > 0) || fabs(h - before) > 1e-9 * h)
+    if (!(h > 0) || fabs(h - before) > STEP_SAME * h)
         return true;
     for (int i = 0; i < 3; i++)
         centre(w, at - 2 + i, c[i]);
@@ -405,7 +405,7 @@ static bool momentum_step(look *w, int64_t at, double floor)
     for (int k = 0; k < 3; k++) {
         double change = (c[2][k] - 2 * c[1][k] + c[0][k]) / h, mean = h * (F[0][k] + F[1][k]) / 2,
                slack = h * fabs(F[1][k] - F[0][k]);
-        if (!(fabs(change - mean) <= slack + LOOSE * (fabs(change) + h * size) + floor / h))
+        if (!(fabs(change - mean) <= slack + BALANCE_LOOSE * (fabs(change) + h * size) + floor / h))
             return results_fail(
                 r, w->rp->rod[0].at,
                 arena_printf(r->a, "momentum does not follow the forces at t = %.10g", r->t[at]));
@@ -441,7 +441,7 @@ static void momentum(look *w)
     int64_t stride = r->samples / LOOKS + 1;
     /* increments end at 1e-9 of the length */
     for (int64_t at = 2; at < r->samples; at += stride)
-        if (!momentum_step(w, at, 1e-9 * mass * longest(w)))
+        if (!momentum_step(w, at, ROD_END * mass * longest(w)))
             return;
 }
 
@@ -479,7 +479,7 @@ static bool touches_hold(look *w)
         if (r->prog->contact[w->rp->pair[c->pair].contact].friction != FRICTION_COULOMB || !mu->tape.nout)
             continue;
         evaluate(w, mu, r->t_end, c->a, c->sa, &bound);
-        if (!(ft <= (1 + LOOSE) * bound * c->fn))
+        if (!(ft <= (1 + BALANCE_LOOSE) * bound * c->fn))
             return results_fail(r, where,
                                 arena_printf(r->a, "friction passes its bound at t = %.10g: %.6g of %.6g",
                                              r->t_end, ft, bound * c->fn));

@@ -1,6 +1,7 @@
 /* rod_closest: the closest points of rods and bodies. */
 #include "base/whole.h"
 #include "rod_touch.h"
+#include "base/tolerances.h"
 #include <math.h>
 #include <string.h>
 
@@ -117,7 +118,7 @@ static bool closest(const rod_mesh *ma, const rod_mesh *mb, const double *pos, t
         double moved = fmax(fabs(to - *x), fabs(dy));
         *x = to;
         *y += dy;
-        if (moved < 1e-14 * (1 + end) || (it > 6 && moved < 1e-12 * (1 + end)))
+        if (moved < ROUND_50 * (1 + end) || (it > 6 && moved < CLOSEST_ENOUGH * (1 + end)))
             return *clipped || n.xx > 0.02 * tt;
     }
     return true;

@@ -6,6 +6,7 @@
    space: a rigid motion of all is no slip. */
 #include "base/whole.h"
 #include "rod_touch.h"
+#include "base/tolerances.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -384,7 +385,7 @@ bool contacts_start(rod_work *w)
         if (!(a->radius > 0 && b->radius > 0))
             return rod_fail(w, f->at, "rod '%s' has no radius, so nothing touches; give radius = …",
                             a->radius > 0 ? b->spec->name : a->spec->name);
-        if (fabs(one - 1) > 1e-12 * (1 + fabs(zero) / a->length))
+        if (fabs(one - 1) > FACTOR_SAME * (1 + fabs(zero) / a->length))
             return rod_fail(w, f->at, "the gap of '%s' is that of the rod less a distance", f->name);
         k->clear[i] = a->radius +
                       (p->what == TOUCH_RODS    ? b->radius
@@ -414,7 +415,7 @@ bool contacts_start(rod_work *w)
     for (size_t i = 0; i < k->list.n; i++)
         if (!c || k->list.at[i].gap < c->gap)
             c = &k->list.at[i];
-    if (c && c->gap < -1e-3 * slave_of(w, c)->radius) {
+    if (c && c->gap < -ROD_TOUCHES * slave_of(w, c)->radius) {
         const rod_mesh *a = slave_of(w, c), *b = c->rod < 0 ? a : &w->mesh[c->rod];
         if (c->rod < 0)
             return rod_fail(w, w->p->contact[pair_of(w, c)->contact].at,
@@ -585,7 +586,7 @@ static bool fill(rod_work *w)
     for (size_t i = 0; i < n; i++) {
         touch at;
         double d = -touch_least(w, &k->list.at[i], &at);
-        if (at.rod < 0 || d <= k->skin[at.pair] + 1e-3 * slave_of(w, &at)->radius ||
+        if (at.rod < 0 || d <= k->skin[at.pair] + ROD_TOUCHES * slave_of(w, &at)->radius ||
             touch_known(k, at.pair, at.y, at.x, 1) || touch_held(w, &at))
             continue;
         touch c = { .pair = at.pair, .rod = at.rod, .x = at.x, .y = at.y, .ds = at.ds };

@@ -6,6 +6,7 @@
    through anything. */
 #include "rod_touch.h"
 #include "base/linalg.h"
+#include "base/tolerances.h"
 #include <math.h>
 #include <string.h>
 
@@ -205,11 +206,11 @@ static void descent_go(descent *d, double part)
 static int descent_search(descent *d, double part, double slope)
 {
     enum { CUTS = 8 };
-    double tiny = 1e-13 * (fabs(d->energy) + fabs(slope));
+    double tiny = ROUND_500 * (fabs(d->energy) + fabs(slope));
     for (int k = 0; k < CUTS; k++, part /= 2) {
         descent_go(d, part);
         double e = descent_energy(d);
-        if (normals_kept(d->w) && e <= d->energy + 1e-4 * part * slope + tiny) {
+        if (normals_kept(d->w) && e <= d->energy + ARMIJO * part * slope + tiny) {
             d->energy = e;
             normals_here(d->w);
             return k;
@@ -282,7 +283,7 @@ static bool descent_lead(descent *d)
             }
         if (k == 0)
             d->reach = 2 * rod_least_radius(w) + 3 * far_held;
-        if (far < 1e-14)
+        if (far < ROUND_50)
             return true;
         if (!descent_direction(d))
             return false;
@@ -354,7 +355,7 @@ static bool difference(const mixer *m, int i, double *const *q, double *const *p
         dq[k] /= left;
         dp[k] /= left;
     }
-    return left > 1e-6 * sqrt(size) && left > 0;
+    return left > DIRECTION_NEW * sqrt(size) && left > 0;
 }
 
 /* the bounds of the next round */
@@ -472,7 +473,7 @@ static double descent_enough(const rod_work *w, double change)
     double give = 0;
     for (size_t i = 0; i < k->list.n; i++)
         give = fmax(give, k->list.at[i].lambda / k->k[k->list.at[i].pair]);
-    return fmin(1e-5, fmax(1e-11, 1e-2 * fmin(1, change) * give / rod_length(w)));
+    return fmin(DESCENT_COARSE, fmax(ROD_END_STIFF, DESCENT_PART * fmin(1, change) * give / rod_length(w)));
 }
 
 /* The rounds converge linearly; the law itself takes over where they are near. */
@@ -503,7 +504,7 @@ bool rod_descend(rod_work *w, double t)
         }
         mixer_next(&mix, w);
         contacts_find(w);
-        done = ok && change < 1e-6 && rod_gaps_closed(w);
+        done = ok && change < DESCENT_END && rod_gaps_closed(w);
         if (done || change > polish)
             continue;
         springs_back(w, &kept);

@@ -7,6 +7,7 @@
    matrix of the cubic elements; the inertia of turns lies at the nodes, by the 3/8 rule.  Contact takes
    energy and gives none. */
 #include "rod_work.h"
+#include "base/tolerances.h"
 #include <math.h>
 #include <string.h>
 
@@ -92,8 +93,8 @@ static bool velocities_start(rod_work *w, const rod_mesh *m, int rod)
 {
     const rod_spec *sp = m->spec;
     for (int i = 0; i < m->nn; i++) {
-        double *v = w->motion->vel + 6 * (m->first + i), R[9], d3[3], spin[3] = { 0 }, e = 1e-5 * m->length,
-               s = m->s[i], a[3], b[3];
+        double *v = w->motion->vel + 6 * (m->first + i), R[9], d3[3], spin[3] = { 0 },
+               e = DIFFERENCE_CENTRAL * m->length, s = m->s[i], a[3], b[3];
         quat_matrix(w->state.rot + 4 * (m->first + i), R);
         for (int k = 0; k < 3; k++)
             d3[k] = R[3 * k + 2];
@@ -260,7 +261,7 @@ static bool balanced(rod_work *w, const forces *f)
         size = fmax(size, fmax(fabs(f->mass[i]), fmax(fabs(f->load[i]), fabs(f->touch[i]))) * arm);
     }
     d->missed = worst / fmax(size, w->scale * L * L);
-    return d->missed < 1e-3;
+    return d->missed < BALANCE_LOOSE;
 }
 
 /* a step was solved for: is it one, and what does it make of energies and velocities */
@@ -293,7 +294,8 @@ static void predict(rod_work *w)
     const rod_motion *d = w->motion;
     for (int i = 0; i < w->N; i++) {
         /* cay turns by 2 atan(a) */
-        double th[3], a = norm3(d->vel + 6 * i + 3) * d->dt / 2, k2 = a > 1e-8 ? d->dt * atan(a) / a : d->dt;
+        double th[3], a = norm3(d->vel + 6 * i + 3) * d->dt / 2,
+                      k2 = a > ROUND_ROOT ? d->dt * atan(a) / a : d->dt;
         for (int k = 0; k < 3; k++) {
             w->state.pos[3 * i + k] += d->dt * d->vel[6 * i + k];
             th[k] = k2 * d->vel[6 * i + 3 + k];
@@ -309,7 +311,7 @@ static bool motion_step(rod_work *w, double t, double dt)
     d->dt = dt;
     if (!holds_at(w, t + dt, 1))
         return false;
-    drive(w, t + dt, 1e-3 * dt, d->goal);
+    drive(w, t + dt, DIFFERENCE_DRIVE * dt, d->goal);
     if (w->contact) {
         contacts_step(w);
         contacts_save(w);
@@ -354,12 +356,12 @@ static bool motion_start(void *of, run_clock *c)
 {
     rod_work *w = of;
     c->rule = STEPS_HALVED;
-    c->near = 1e-12;
+    c->near = CLOCK_END;
     c->look = 1;
     c->h = w->ro->h > 0 ? w->ro->h : c->end / 1000;
     if (!rod_motion_new(w, c->h))
         return false;
-    drive(w, 0, -1e-3 * c->h, w->motion->vel);
+    drive(w, 0, -DIFFERENCE_DRIVE * c->h, w->motion->vel);
     return true;
 }
 
@@ -368,7 +370,7 @@ static step_outcome motion_go(void *of, run_clock *c, double h, double to)
 {
     rod_work *w = of;
     (void)to;
-    while (turn_between(w, c->t, h) > 1 && h > 1e-4 * c->h)
+    while (turn_between(w, c->t, h) > 1 && h > STEP_SHORTEST * c->h)
         h /= 2;
     c->taken = h;
     if (motion_step(w, c->t, h)) {

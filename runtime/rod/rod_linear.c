@@ -2,6 +2,7 @@
    and the rest is a band, with contact the whole goes to a sparse factorisation. */
 #include "rod_work.h"
 #include "base/linalg.h"
+#include "base/tolerances.h"
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -253,7 +254,7 @@ static bool band_factorise(rod_work *w)
         most = fmax(most, fabs(d));
         least = fmin(least, fabs(d));
     }
-    return least > 1e-15 * most * 1e-3;
+    return least > PIVOT_ROD * most;
 }
 
 static void band_back(rod_work *w, int m, int c, double *dx)
@@ -382,7 +383,8 @@ int rod_negative(rod_work *w, double *least)
     bool ok = eigenvalues(m, H, re, im, work);
     for (int i = 0; ok && i < m; i++) {
         far = fmax(far, hypot(re[i], im[i]));
-        bad += re[i] < 0 && fabs(im[i]) < -1e-3 * re[i]; /* rounding makes a pair of two that are equal */
+        bad += re[i] < 0 &&
+               fabs(im[i]) < -PAIR_REAL * re[i]; /* rounding makes a pair of two that are equal */
     }
     *least = far > 0 ? 1 / far : INFINITY;
     arena_release(w->tmp, mark);
@@ -510,7 +512,7 @@ static int unstable_free(rod_work *w, double t)
  * not count */
 double rod_small_shift(const rod_work *w)
 {
-    return 1e-2 * w->scale / (rod_length(w) * rod_length(w));
+    return SHIFT_SMALL * w->scale / (rod_length(w) * rod_length(w));
 }
 
 /* ---- sparse ---- */
@@ -759,7 +761,7 @@ static int unstable_touching(rod_work *w, double t)
 int rod_unstable(rod_work *w, double t)
 {
     double keep = w->shift;
-    w->shift = fmax(keep, (w->neutral ? 1 : 1e-4) * rod_small_shift(w));
+    w->shift = fmax(keep, (w->neutral ? 1 : SHIFT_LOOK) * rod_small_shift(w));
     int n = w->contact && contacts_near(w) ? unstable_touching(w, t) : unstable_free(w, t);
     w->shift = keep;
     return n;

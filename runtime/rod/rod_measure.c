@@ -1,5 +1,6 @@
 /* rod_measure: writhe and twist of a rod. */
 #include "rod.h"
+#include "base/tolerances.h"
 #include <math.h>
 #include <string.h>
 
@@ -23,7 +24,7 @@ static double gauss_area(const double *a, const double *b, const double *c, cons
         r23[k] = c[k] - b[k];
         r24[k] = d[k] - b[k];
     }
-    if (norm3(r14) < 1e-6 * norm3(r13))
+    if (norm3(r14) < CLOSED_ROD * norm3(r13))
         return 0; /* a closed rod: its first and last pieces lie in a plane */
     return -(sphere_area(r13, r14, r24) + sphere_area(r13, r24, r23));
 }

@@ -2,6 +2,7 @@
    with springs first, then with multipliers as unknowns; a rod that snaps is followed through a viscous
    motion. */
 #include "rod_work.h"
+#include "base/tolerances.h"
 #include <math.h>
 #include <string.h>
 
@@ -42,7 +43,7 @@ bool holds_at(rod_work *w, double t, double tau)
                 off += fabs(v[a] * v[b] + v[3 + a] * v[3 + b] + v[6 + a] * v[6 + b] - (a == b));
         double det = v[0] * (v[4] * v[8] - v[5] * v[7]) - v[1] * (v[3] * v[8] - v[5] * v[6]) +
                      v[2] * (v[3] * v[7] - v[4] * v[6]);
-        if (!(off < 1e-6) || det < 0)
+        if (!(off < FRAME_TURNS) || det < 0)
             return rod_fail(w, h->load->at, "the frame is no rotation at t = %g", t);
         quat_of_matrix(v, q);
         quat_log(h->start, q, th);
@@ -116,7 +117,7 @@ static void hold_turn(rod_work *w, const rod_hold *h, double *d)
     quat_matrix(q, R);
     for (int k = 0; k < 3; k++)
         b[k] = R[k] * h->goal[0] + R[3 + k] * h->goal[1] + R[6 + k] * h->goal[2];
-    double s = hypot(b[0], b[1]), f = s > 1e-12 ? atan2(s, b[2]) / s : 1;
+    double s = hypot(b[0], b[1]), f = s > ANGLE_ZERO ? atan2(s, b[2]) / s : 1;
     d[0] = -b[1] * f;
     d[1] = b[0] * f;
 }
@@ -204,10 +205,12 @@ static bool newton_steps(rod_work *w, double t, double enough, bool stiff)
             if (!contacts_project(w, k < EASY))
                 return false;
             /* pairs that just touch may come and go for ever */
-            if (contacts_pattern(w) != pattern && size > 1e-13 && again++ < 6)
+            if (contacts_pattern(w) != pattern && size > ROUND_500 && again++ < 6)
                 continue;
         }
-        if (small || (k > 5 && size < (stiff ? (w->neutral ? 1e-8 : 1e-9) : w->neutral ? 1e-6 : 3e-8)))
+        if (small || (k > 5 && size < (stiff        ? (w->neutral ? ROD_SLOW_STIFF_NEUTRAL : ROD_SLOW_STIFF)
+                                       : w->neutral ? ROD_SLOW_NEUTRAL
+                                                    : ROD_SLOW)))
             return true;
     }
     return false;
@@ -217,7 +220,8 @@ static bool newton(rod_work *w, double t, double enough, bool stiff)
 {
     bool ok = newton_steps(w, t, enough, stiff);
     /* wandering along a motion that costs nothing */
-    if (!ok && !w->neutral && !w->motion && w->state.last < (w->contact && contacts_rough(w) ? 1e-6 : 1e-3)) {
+    if (!ok && !w->neutral && !w->motion &&
+        w->state.last < (w->contact && contacts_rough(w) ? ROD_NEUTRAL_ROUGH : ROD_NEUTRAL)) {
         w->neutral = true;
         ok = newton_steps(w, t, enough, stiff);
     }
@@ -243,7 +247,7 @@ bool rod_close_gaps(rod_work *w, double t)
     bool ok = false;
     contacts_stiffen(w, true);
     for (int k = 0; k < 5 && !ok; k++) {
-        if (!newton(w, t, w->drag > 0 ? 1e-6 : 1e-11, true))
+        if (!newton(w, t, w->drag > 0 ? ROD_END_DRAG : ROD_END_STIFF, true))
             break;
         ok = w->drag > 0 || rod_gaps_closed(w);
     }
@@ -263,9 +267,9 @@ static bool close_apart(rod_work *w, double t)
 bool rod_equilibrium(rod_work *w, double t)
 {
     if (!w->contact)
-        return newton(w, t, 1e-9, false);
+        return newton(w, t, ROD_END, false);
     contacts_find(w);
-    return w->ro->penalty ? newton(w, t, w->drag > 0 ? 1e-6 : 1e-9, false) : close_apart(w, t);
+    return w->ro->penalty ? newton(w, t, w->drag > 0 ? ROD_END_DRAG : ROD_END, false) : close_apart(w, t);
 }
 
 /* rods that overlap between their pairs are held further apart; where no state is found then, all is as
@@ -370,7 +374,7 @@ bool rod_flow(rod_work *w, double t)
     /* in contact stability is required for so long: a state that creeps along a flat way is taken where it
      * rests */
     enum { FLOW_MAX = 600, FLOW_CLEAR = 80 };
-    double unit = w->scale / (rod_length(w) * rod_length(w)), c = 1e3 * unit, rest = 2e-2, down = 0.3;
+    double unit = w->scale / (rod_length(w) * rod_length(w)), c = 1e3 * unit, rest = FLOW_REST, down = 0.3;
     for (int k = 0; k < FLOW_MAX && c < 1e15 * unit && !rod_interrupted(w); k++) {
         bool touch = w->contact && contacts_near(w), stable;
         stable = !touch || (k < FLOW_CLEAR && !rod_unclear(w));
@@ -388,12 +392,12 @@ bool rod_flow(rod_work *w, double t)
         down = fmax(0.3, 0.8 * down);
         if (size > rest)
             continue;
-        if (touch && stable && size > 1e-9 && rod_unstable(w, t))
+        if (touch && stable && size > ROD_END && rod_unstable(w, t))
             continue; /* still leaving a saddle */
         if (flow_rests(w, t, 0.2, stable))
             return true;
         rest = size / 3;
-        if (size < 1e-9)
+        if (size < ROD_END)
             return false;
     }
     return false;
@@ -427,7 +431,7 @@ void rod_nudge(rod_work *w)
     for (int r = 0; r < w->rp->nrod; r++) {
         const rod_mesh *m = &w->mesh[r];
         for (int i = 0; i < m->nn; i++) {
-            double x = m->s[i] / m->length, a = fmin(1e-3 * m->length, most), R[9];
+            double x = m->s[i] / m->length, a = fmin(DISTURBANCE * m->length, most), R[9];
             int node = m->first + i;
             double b[3] = { a * x * (1 - x) * (1 + x), a * x * (1 - x) * sin(5 * x), 0 };
             quat_matrix(w->state.rot + 4 * node, R);

@@ -1,6 +1,7 @@
 /* rod_path: rods along a load: steps, loads at which the tangent becomes singular, states that are left for
  * others. */
 #include "rod_work.h"
+#include "base/tolerances.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -103,7 +104,7 @@ static void rolls_carry(rod_work *w, double t)
     for (int i = 0; i < w->ends.nhold; i++)
         if (w->ends.hold[i].load->what == LOAD_ROLL)
             most = fmax(most, fabs(w->res[6 * w->ends.hold[i].node + 5]));
-    w->moments = most > 1e-6 * w->scale * L * L;
+    w->moments = most > ROLL_MOMENT * w->scale * L * L;
     arena_release(w->tmp, mark);
 }
 
@@ -157,7 +158,7 @@ static bool double_between(rod_work *w, double a, double b, const rod_path *p, i
            f = nearest, g = p->near, at = INFINITY, ends = fmax(f, g);
     state_copy(w, pos1, rot1, w->state.pos, w->state.rot);
     state_copy(w, pos, rot, w->state.pos0, w->state.rot0);
-    for (int k = 0, side = 0; k < STEPS && at > 1e-9 * ends; k++) {
+    for (int k = 0, side = 0; k < STEPS && at > NEAREST_END * ends; k++) {
         double x = a + (b - a) * f / (f + g);
         *load = x;
         state_copy(w, w->state.pos, w->state.rot, pos, rot);
@@ -286,7 +287,7 @@ static bool step_along(rod_work *w, double t, double now, double end)
         return false;
     if (touch == (w->contact && contacts_near(w)))
         reach = fmin(reach, rod_reach(w, now, end));
-    if (rod_distance(w, w->state.pos0, w->state.rot0) <= 2.5 * reach * (now - t) + 1e-6)
+    if (rod_distance(w, w->state.pos0, w->state.rot0) <= 2.5 * reach * (now - t) + REACH_SLACK)
         return true;
     state_copy(w, w->state.pos, w->state.rot, w->state.pos0, w->state.rot0);
     if (w->contact)
@@ -353,11 +354,11 @@ static void step_done(rod_work *w, rod_path *p, double t, double now)
 bool rod_march(rod_work *w, double end, double h, bool start, rod_path *p, double *reached)
 {
     double t = 0, dt = h;
-    for (int64_t easy = 0; t < end * (1 - 1e-12);) {
+    for (int64_t easy = 0; t < end * (1 - CLOCK_END);) {
         bool turned = false, flowed = false;
-        if (t + dt > end * (1 - 1e-9))
+        if (t + dt > end * (1 - STEP_SAME))
             dt = end - t;
-        while (!start && turn_between(w, t, dt) > 1 && dt > 1e-6 * h)
+        while (!start && turn_between(w, t, dt) > 1 && dt > TURN_SHORTEST * h)
             dt /= 2;
         if (w->contact)
             contacts_step(w);
@@ -403,7 +404,7 @@ bool rod_march(rod_work *w, double end, double h, bool start, rod_path *p, doubl
             return false;
         easy = 0;
         dt /= 2;
-        if (dt < h * 1e-4)
+        if (dt < h * STEP_SHORTEST)
             return false;
     }
     return true;

@@ -1,6 +1,7 @@
 /* rod_solve: a run of rods: where it starts, what is left of it.  Along a load: rod_path.c; in time:
  * rod_dynamics.c. */
 #include "rod_work.h"
+#include "base/tolerances.h"
 #include <math.h>
 #include <string.h>
 
@@ -104,7 +105,7 @@ static double forces_acting(rod_work *w, double t)
             for (int i = 0; i < ROD_DOFS; i++)
                 sum[6 * (m->first + 3 * e) + i] += fabs(f[i]);
             double h = m->s[3 * e + 3] - m->s[3 * e], stiff = fmax(m->B[0], fmax(m->B[4], m->B[8]));
-            most = fmax(most, 1e-9 * stiff * L / h * L);
+            most = fmax(most, ROD_END * stiff * L / h * L);
         }
     }
     for (int i = 0; i < w->ndof; i++)
@@ -146,7 +147,7 @@ static void finish(rod_work *w, const rod_path *p)
     r->solver = w->contact ? w->ro->penalty ? "Newton, penalty" : "Newton, multipliers" : "Newton, band";
     r->rod = x;
     /* small increments alone do not prove an equilibrium: forces must balance too */
-    if (r->status == RUN_OK && !w->motion && !(r->residual < 1e-3))
+    if (r->status == RUN_OK && !w->motion && !(r->residual < BALANCE_LOOSE))
         rod_fail(w, w->rp->rod[0].at,
                  "the forces do not balance at t = %g: what is left is %.2g of the largest that act", w->t,
                  r->residual);
@@ -192,7 +193,7 @@ static void go(rod_work *w)
         return;
     if (w->contact && !contacts_start(w))
         return;
-    if ((w->goal0 && !moves) || supports_differ(w, moves ? 1e-9 : 0.02)) {
+    if ((w->goal0 && !moves) || supports_differ(w, moves ? SUPPORT_SAME : 0.02)) {
         if (moves && !rod_supported(w)) {
             results_unfail(r); /* what is missing matters only because of the shape */
             rod_fail(w, w->rp->rod[0].at,
@@ -232,7 +233,7 @@ static void go(rod_work *w)
             rod_fail(w, w->rp->rod[0].at,
                      "no equilibrium was found beyond t = %.10g, with steps down to %.3g; what was reached "
                      "is kept",
-                     reached, h * 1e-4);
+                     reached, h * STEP_SHORTEST);
     }
     finish(w, &p);
 }

@@ -1,6 +1,7 @@
 /* rod_spline: a smooth line through points, by its arc length: cubic between the points, with two derivatives
  * continuous; knots by the chord. */
 #include "rod_work.h"
+#include "base/tolerances.h"
 #include <math.h>
 #include <string.h>
 
@@ -81,9 +82,9 @@ rod_spline *rod_spline_new(arena *a, const double *points, int n)
     double all = 0;
     for (int i = 1; i < n; i++)
         all += chord(points + 3 * i - 3, points + 3 * i);
-    int more = chord(points, points + 3 * (n - 1)) > 1e-9 * all ? 0
-               : n - 1 < BEYOND                                 ? n - 1
-                                                                : BEYOND,
+    int more = chord(points, points + 3 * (n - 1)) > CLOSED_SHAPE * all ? 0
+               : n - 1 < BEYOND                                         ? n - 1
+                                                                        : BEYOND,
         N = n + 2 * more;
     c->first = more;
     c->last = more + n - 1;

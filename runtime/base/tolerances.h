@@ -1,0 +1,370 @@
+/* tolerances: every tolerance, floor of rounding and stopping bound, by name, with where it comes from.
+
+   All are relative to the size that the code multiplies them with, unless the comment says absolute.  The
+   sources are three: rounding of doubles, times the number of operations or the condition; a promise of the
+   manual (cdl.5), or of a check that keeps it; and choice.  Where a comment names neither rounding nor the
+   manual the value is a choice: it decides how soon an iteration ends or gives up, not what its answer is.
+   No other file of runtime/ and lang/ has such a literal (tests/style.sh), except rows of backend options,
+   which the manual lists, tables of numbers that have a name, and the coefficients of series in trig.h. */
+#ifndef TOLERANCES_H
+#define TOLERANCES_H
+
+/* ---- units ---- */
+/* in seconds */
+#define NANOSECOND  1e-9
+#define MILLISECOND 1e-3
+
+/* ---- rounding ----
+   A double has a relative step of 2^-52 = 2.2e-16.  ROUND_k is what about k roundings leave of a sum whose
+   terms have the size at hand. */
+/* no step of a double is as small: an iterate that moves less stands still */
+#define ROUND_HALF 1e-16
+#define ROUND_1    2e-16   /* at most one double between: ends of a bracket */
+#define ROUND_UNIT 2.3e-16 /* 2^-52, rounded up: what rounding of a number makes of it */
+#define ROUND_2    4e-16   /* the difference of two rounded numbers; times that are one */
+#define ROUND_4    8e-16   /* a row of three to five products */
+#define ROUND_5    1e-15   /* a short formula; rates that are differences of rounded positions */
+#define ROUND_10   2e-15   /* a formula of some terms, and the end of a Chebyshev series */
+#define ROUND_20   4e-15   /* a balance of forces at a dof */
+#define ROUND_50   1e-14   /* the result of a small solve */
+/* what is left where a sum of all reactions on a dof cancels: so stick is exact */
+#define ROUND_70  1.5e-14
+#define ROUND_200 4e-14 /* a gap on a grid, beside the size of the field */
+#define ROUND_500 1e-13 /* the result of a solve of condition up to some hundreds */
+/* the root of rounding: below it Newton's next step, or the next term of sin(a)/a, is rounding */
+#define ROUND_ROOT 1e-8
+/* a row whose unknowns are kept in two doubles, summed in long double (2^-64, 20 terms) */
+#define ROUND_TWOFOLD 1e-18
+#define REFINED       1e-17 /* refinement in two doubles: below what even its low part keeps */
+/* absolute: keeps a divisor from 0; below all that a model means, above the subnormals */
+#define SIZE_LEAST 1e-300
+/* absolute: beside a kink at 0; the root of SIZE_LEAST would still be seen */
+#define BESIDE_ZERO 1e-200
+/* absolute: derivative by a complex step, exact as its square (1e-80) is lost in any sum */
+#define COMPLEX_STEP 1e-40
+
+/* ---- formulas that mean the same ---- */
+/* factors that two formulas make of the same numbers: ROUND_5 times a condition of 1000 */
+#define FACTOR_SAME 1e-12
+#define PLACE_SAME  1e-12 /* of the domain: places given in the model that are one */
+/* of an exponent: 1/3 is no double, and units are multiplied a few times at most */
+#define EXPONENT_WHOLE 1e-9
+/* absolute: constants beyond are not moved in a formula, lest a product overflow */
+#define FOLDED_LEAST 1e-200
+
+/* ---- steps of difference quotients, of the size of the variable ----
+   Rounding against the next term: the root of rounding forwards, its cube root centrally, its fifth root over
+   four points, its fourth root for a second derivative; each up to a factor of ten. */
+#define DIFFERENCE_FORWARD 1e-7
+#define DIFFERENCE_CENTRAL 1e-5
+#define DIFFERENCE_FOUR    1e-4
+#define DIFFERENCE_SECOND  1e-3
+/* forwards over rows whose own rounding is that of sums over selections */
+#define DIFFERENCE_JOINT 1e-6
+/* of a step: rates of driven ends; loads may have corners, so it is kept coarse */
+#define DIFFERENCE_DRIVE   1e-3
+#define DIFFERENCE_SLIP    1e-5  /* of the slip that begins: at least */
+#define DIFFERENCE_SLIP_TO 1e-2  /* of the same: at most, where rounding of rates asks for more */
+#define DIFFERENCE_RATE    1e-12 /* of the rates: what stands ROUND_HALF by 1e4 above their rounding */
+#define SIZE_UNKNOWN       1e-3  /* absolute: a dof that was 0 so far, before anything moved */
+
+/* ---- pivots and ranks, beside the diagonal or the largest entry of the row ---- */
+#define PIVOT_LU 1e-15 /* rounding of the elimination itself */
+/* of a positive definite matrix: what rounding of some 50 products leaves */
+#define PIVOT_LEAST 1e-14
+/* of matrices that are themselves results: Delassus bands, series, modes, updates of rank 1 */
+#define PIVOT_LOOSE 1e-13
+/* of the largest pivot: PIVOT_LU by a thousand, as stretch is much stiffer than bending */
+#define PIVOT_ROD 1e-18
+/* KLU's reciprocal growth below which old pivots are given up: half the digits */
+#define PIVOT_GROWTH 1e-6
+#define RCOND_LEAST  1e-15 /* a matrix of a field on a line that is singular */
+/* the matrix of vim's unknowns, whose rows are scaled, but not its columns */
+#define RCOND_SERIES    1e-17
+#define RANK_CHOLESKY   1e-11 /* squares of lengths: directions that differ by 3e-6 still count */
+#define RANK_QR         1e-12 /* the same without squares: rounding by a condition of 1e4 */
+#define RANK_DIRECTIONS 1e-9  /* of unit vectors: supports that are one direction */
+/* of the squared length of a gradient: 1e-10, of its length, is left of it */
+#define DEPENDENT_SQUARE 1e-20
+/* of a squared length: a gap's row is spanned by slip rows to ROUND_ROOT */
+#define SPANNED_SQUARE    1e-16
+#define FAR_FROM_SINGULAR 1e-6 /* of a 2 by 2 determinant: Cramer's rule keeps ten digits */
+
+/* ---- the clock ---- */
+/* of a step: steps that differ by less are one, so that what belongs to the size is kept */
+#define STEP_SAME     1e-9
+#define STEPS_ROUNDED 1e-12 /* of their number: T/h is rounded */
+#define STEP_SHORTEST 1e-4  /* of h: halving ends; named in the message that gives up (cdl.5) */
+#define STEP_FIRST    1e-4  /* of the run: the first step where steps are chosen */
+#define STEP_DEFAULT  1e-3  /* absolute: cdl.5 promises h = 1e-3 */
+#define CLOCK_END     1e-12 /* of the run: what is left is no step */
+/* of the run: the scale of times near t = 0, of ways by rates where nothing moved yet */
+#define RUN_SCALE 1e-3
+/* of the tolerance: smaller estimates do not lengthen a step further */
+#define ERROR_LEAST 1e-6
+#define DELAY_LEAST 1e-12 /* of the run: a past that is nearer is now */
+/* of the run: before and after a time where a formula changes its form */
+#define JUST_BESIDE 1e-14
+
+/* ---- contact problems ---- */
+#define SOLVED_FEW  1e-12 /* cdl.5 promises it up to 100 contacts */
+#define SOLVED_MANY 1e-8  /* and this above */
+/* a closed form, whose rounding is above the tightest tolerance; below: known to rounding */
+#define SOLVED_TIGHT 1e-11
+#define ON_BOUND     1e-12 /* of a bound: friction that is there */
+#define SLIDES_NOT   1e-10 /* of the free velocities: a contact that stands */
+/* of the mean: as far as one step aims along the central path (Mehrotra's cube) */
+#define CENTRE_LEAST   1e-8
+#define CENTRAL_STOPS  1e-12 /* a step along the central path that is none */
+#define INTERIOR_STOPS 1e-10 /* the same of the interior point method */
+#define BEND_STOPS     1e-5  /* of a predictor step, where the path bends too much */
+/* damping after a short step: its start, chosen on recorded piles (HACKING) */
+#define DAMPING_FROM 1e-5
+#define DAMPING_TO   1e-7 /* and where it ends */
+/* from there the proximal steps take over, chosen on recorded piles */
+#define CENTRAL_GOAL 1e-5
+/* weights of the proximal term, chosen on recorded piles: with many steps, */
+#define PROXIMAL_FIRM   1e-2
+#define PROXIMAL_USUAL  1e-3 /* with few, */
+#define PROXIMAL_POLISH 1e-6 /* to polish, */
+/* and where they fall no more: above ROUND_500 by the condition of a pile */
+#define PROXIMAL_LEAST 1e-9
+#define PROXIMAL_INNER 1e-3 /* an inner solve is no better than that at first */
+/* how far from the start the path through the pieces begins: above ROUND_ROOT */
+#define PIECES_OFF   1e-7
+#define ISLAND_LOOSE 1e-4 /* tolerances from which the loose plan of solvers serves */
+#define ISLAND_TIGHT 1e-6 /* tolerances below which islands are always searched for */
+/* Lemke's pivots, and what a ratio is rounded by, of data scaled to 1: 500 units of 2^-52, and pivots 100
+   times as much; 100 units of 2^-63, 1000 times; some 10^5 of 2^-112, as the last resort */
+#define LEMKE_PIVOT_DOUBLE 1e-11
+#define LEMKE_ROUND_DOUBLE 1e-13
+#define LEMKE_PIVOT_LONG   1e-14L
+#define LEMKE_ROUND_LONG   1e-17L
+#define LEMKE_PIVOT_QUAD   1e-24L
+#define LEMKE_ROUND_QUAD   1e-28L
+
+/* ---- motion: what counts as 0 ---- */
+#define GAP_IS_ZERO 5e-13 /* of positions: rounding, some thousand times */
+/* of positions: closed contacts that could not be put back, too many hold each other */
+#define GAP_DEEP       1e-9
+#define RATE_IS_ZERO   1e-12 /* of rates */
+#define IMPULSE_ZERO   1e-12 /* of the largest impulse of an instant */
+#define FRICTION_HOLDS 1e-6  /* of its bound: more than contact problems miss */
+/* of the free slip acceleration: friction that holds back all of it */
+#define HELD_BACK 1e-9
+/* of friction by the normal row: Painleve's bound, reached by rounding alone */
+#define JAMS_APART 1e-9
+/* of rates: a step so small that the impulse of a jam is its limit, and above ROUND_ROOT */
+#define JAM_STEP      1e-5
+#define POWER_ROUNDED 1e-9 /* of the sum of sizes: friction that seems to drive */
+/* of the largest: a dof counts as no smaller, as it is known no better through the others */
+#define DOF_LEAST    1e-6
+#define STEP_STALLED 1e-12 /* of rates: Newton in a step that no longer gains */
+/* of rates: where it does not settle (`when`, |v|), and is still taken */
+#define STEP_ENOUGH  1e-9
+#define PUT_BACK_END 1e-10 /* of overlaps: they are corrected again at the next step */
+/* of lengths: a hundredth of the tolerance is put back, no less than this */
+#define OVERLAP_LEAST 1e-12
+#define OVERLAP_MOST  1e-5 /* and no more */
+/* of g h^2: gaps that count as closed in a step; measured on piles (HACKING) */
+#define MICRO_GAP 1e-4
+#define FAR_AHEAD 2e-4 /* of lengths: gaps beyond it and the way of a step are left out */
+/* of the skin of the search for neighbours: rounding of its distances and more */
+#define NEAR_SKIN 1e-3
+/* of squares: a descent that is none, ROUND_ROOT by a condition of 100 */
+#define EXCLUDE_FALL   1e-10
+#define EXCLUDE_PROVED 1e-9 /* of squares: a certificate, 3e-5 in a unit row */
+
+/* ---- penalty ---- */
+#define OFF_CRITICAL  1e-9  /* of the damping: the overdamped formula 0/0 at the critical one */
+#define SLIP_SPEED    1e-4  /* of the largest slip: cdl.5 */
+#define NEWTON_STAGE  1e-10 /* of accelerations: far below the error of a step */
+#define STAGE_SMALL   1e-4  /* of speed over the run: an acceleration that matters nowhere */
+#define ERROR_SIZE    1e-3  /* of the speeds: an error is no part of less */
+#define SPEED_CARRIED 1e-9  /* of what contacts give: at rest, set in motion by a belt */
+
+/* ---- events ---- */
+#define EV_LOCAL       1e-3  /* of the tolerance: cdl.5, a step is taken to a thousandth of it */
+#define EV_LOCAL_LEAST 1e-17 /* terms of a series below are lost in its sum */
+#define EV_GAP_ZERO    1e-12 /* of positions */
+/* of that: gaps in flight, where rounding over a step would hide a height */
+#define EV_GAP_FINER    1e-3
+#define EV_RATE_ZERO    1e-13 /* of rates */
+#define EV_FORCE_ZERO   1e-11 /* of forces: results of a solve, by a condition of 1e5 */
+#define EV_ACC_ZERO     1e-12 /* of accelerations */
+#define EV_SOLVED       1e-13 /* the residual that modes are found with */
+#define EV_SOLVED_LEAST 1e-10 /* and what is still taken */
+/* of accelerations and bounds: modes that are both possible; the same residual */
+#define EV_MODE       1e-10
+#define EV_SLIDES     1e-11 /* of accelerations: slip that has begun, ten times EV_ACC_ZERO */
+#define EV_SIGN       1e-12 /* of a series: which side of a switch it goes to */
+#define EV_SITE_MET   1e-9  /* of a switch that was met: it is not met again in the same place */
+#define EV_CORRECTION 1e-10 /* of the way of a step: a correction in the low part only */
+#define EV_RESTITUTED 1e-12 /* of the rate before: what the low parts may still correct */
+/* of time: slip in the plane so near to its end that its series is none */
+#define EV_STOPS       1e-9
+#define EV_ACCUMULATED 1e-9 /* of rates: impacts follow so fast that they are taken as one */
+/* of the reach of a gap over the step, beside a million EV_GAP_ZERO: it fell through */
+#define EV_REACH       1e-12
+#define EV_CRAWL       1e-6 /* of the run: steps so short, 3000 in a row, are no progress */
+#define EV_CREEP       1e-9 /* of speeds: slip that only rounding keeps from 0 */
+#define EV_STEP_LEAST  1e-9 /* of the run: limits of a step that cannot matter end there */
+#define EV_DISK        1e-3 /* of its first term: the last of a series inside its disk */
+#define EV_PART_LEAST  1e-3 /* of the natural step: dense output has no finer parts */
+#define EV_SHARE_FIRST 1e-3 /* weight of friction against normal rows as shares are found */
+#define EV_SHARE_LEAST 1e-3 /* and the factor by which a weight falls at most at once */
+/* of the others: a contact that opens loses its bound, and with it its share, down to rounding */
+#define EV_ROOM_LEAST  1e-13
+#define EV_SHARE_END   1e-9 /* of the largest: shares are even */
+#define EV_START_FIRST 1e-4 /* of the unit of a start: first step of slip that begins */
+#define EV_START_END   1e-9 /* of accelerations: stages of that step that are solved */
+#define EV_START_NOISE 1e-3 /* of the same: most that rounding of differences may excuse */
+
+/* ---- the gate: what a kept result may be off by ---- */
+#define GATE_LOOSE 1e-6 /* relative, or the run's tolerance where it is looser: cdl.5 */
+/* absolute, in the units of the model: gaps of 0 whose terms are all 0 */
+#define GATE_GAP_LEAST 1e-12
+#define GATE_GAP_SAVED 1e-14 /* absolute: of a saved gap, printed with 17 digits */
+/* saved or kept values computed again from the state: energy, gap, slip */
+#define GATE_SAME     1e-9
+#define GATE_BOOKS    1e-8  /* of energies: sums over the run of what is kept with GATE_SAME */
+#define FORCE_ROUNDED 1e-12 /* of the forces on the bodies: a reaction that is all rounding */
+/* of the run: where no step was kept, the time over which constraints exclude each other */
+#define GATE_WINDOW   1e-6
+#define BALANCE_LOOSE 1e-3 /* of the forces: equations of motion, balance of rods (cdl.5) */
+/* of the run: within such a time a slip that ends has a direction by chance */
+#define BALANCE_SHORT 1e-6
+/* of the fastest slip: as small as its rounding, which decides the way it goes */
+#define BALANCE_SLOW 1e-8
+
+/* ---- inclusions ---- */
+#define ARGUMENT_ZERO 1e-9 /* of its size: an argument of a set-valued map that is at its jump */
+/* of the dofs: starts and states outside a set, beyond the projection's SET_REACHED */
+#define CONE_OUTSIDE 1e-9
+/* of lengths: a wall of a set that may push, above its GATE_LOOSE by the angle */
+#define CONSTRAINT_MET 1e-7
+#define DOF_SMALL      1e-3 /* of the largest dof: sizes the check measures by */
+/* of a selection, which is between -1 and 1: the active set is right */
+#define BOX_EXACT     1e-12
+#define BOX_NEAR      1e-10 /* the change at which it is tried */
+#define BOX_ENOUGH    1e-9  /* and what is taken where it never is */
+#define JOINT_ENOUGH  1e-12 /* change of the joint solve that no longer falls */
+#define SWEEPS_ENOUGH 1e-11 /* change of sweeps over rows that no longer falls */
+#define CUT_LEAST     1e-12 /* of a step: its parts between changes of form */
+#define CHOSEN_LEAST  1e-13 /* of the run: the shortest step that is chosen */
+#define SET_REACHED   1e-12 /* of the dofs: the projection onto a set */
+#define BRANCH_INSIDE 1e-12 /* of the dofs: a state on its branch */
+/* of the dofs: samples are laid so densely that the cubic between them is as good */
+#define LIMIT_CUBIC 1e-12
+#define JUMP_LEAST  1e-9 /* of the dofs: shorter ones are no jumps */
+/* of the load: it jumps; above what a slope of 1e4 makes of it over 2 JUST_BESIDE */
+#define LOAD_BREAKS 2e-10
+/* of the load: a start that lies on an unstable branch, above the rounding of the graph */
+#define UNSTABLE_START 1.1e-11
+#define CHECK_BESIDE   1e-12 /* of the run: sides of a jump of the load, as the check sees it */
+#define VIEW_LEAST     1e-3  /* of the dofs: width of the graph that is shown */
+
+/* ---- fields ---- */
+#define FIELD_RESIDUAL 1e-8 /* of the terms of an equation: cdl.5 */
+/* of u: how far an obstacle may be passed at nodes, by given values too */
+#define FIELD_PASSED        1e-9
+#define FIELD_PASSED_SERIES 1e-6  /* and between the samples of a series */
+#define FORCE_NOISE         1e-12 /* of the terms: a force on a line that is rounding */
+#define FORCE_NOISE_SERIES  1e-9  /* the same of a series, or in the plane */
+/* of a cell: places as near to a node are at it; a place just inside */
+#define CELL_BESIDE       1e-9
+#define PLANE_COARSE      1e-5 /* of u: coarse grids only give the next one its start */
+#define PLANE_COARSE_SETS 3e-7 /* the same of contact sets, which a start must nearly have */
+/* of u: change at which the finest grid ends, or the tolerance if that is looser */
+#define PLANE_FINE     1e-10
+#define PLANE_TOGETHER 1e-11 /* of u: the same of several fields in turn */
+#define KRYLOV_LEAST   1e-10 /* of a residual: no more is won at once in double */
+/* active_set's default tolerance (cdl.5), where vim and penalty begin from it */
+#define FIELD_DEFAULT   1e-10
+#define FIELD_PENALTY   1e-8  /* of u: Newton on penalised contact, at most */
+#define GAP_VISIBLE     1e-8  /* of u: a gap of power m is measured where it has grown to this */
+#define END_TOUCHES     1e-11 /* of u: contact that reaches the end of the domain */
+#define LINE_FREE_STEP  1e-2  /* Newton's steps below are taken although the defect does not fall */
+#define LINE_FREE_MOVE  1e-9  /* of u: and where they move so little */
+#define LINE_STALLED    1e-6  /* of u: Newton that no longer gains; its residual is checked later */
+#define DAMPED_LEAST    1e-6  /* of Newton's step: damping gives up */
+#define SERIES_ENOUGH   1e-12 /* of u: vim's corrections, and the conditions between its pieces */
+#define SERIES_STALLED  1e-11 /* of its unknowns: no longer gaining */
+#define SERIES_GROWS    1e-6  /* of u: corrections that grow are reported */
+#define POINT_FORCE     1e-9  /* of the terms: what an end leaves is a force of the stop there */
+#define POINT_FORCE_CUT 1e-8  /* the same where a contact zone ends */
+
+/* ---- rods ---- */
+/* of the length: increments at which an equilibrium is found; the gate reckons with it */
+#define ROD_END                1e-9
+#define ROD_END_STIFF          1e-11 /* with multipliers: gaps are as stiff as 100 rods */
+#define ROD_END_DRAG           1e-6  /* while a drag holds the rod: the state is only passed through */
+#define ROD_SLOW               3e-8  /* after five steps that gain little: without contact, */
+#define ROD_SLOW_NEUTRAL       1e-6  /* with a motion that costs nothing, */
+#define ROD_SLOW_STIFF         1e-9  /* with contact, */
+#define ROD_SLOW_STIFF_NEUTRAL 1e-8  /* with both */
+/* of the length: last increments from which a free motion is supposed */
+#define ROD_NEUTRAL       1e-3
+#define ROD_NEUTRAL_ROUGH 1e-6 /* the same with friction */
+#define ROD_OVERLAP       1e-8 /* of the radius: cdl.5, default of auglag */
+/* of the radius: overlaps that are reported at the start, pairs that are new */
+#define ROD_TOUCHES      1e-3
+#define ROD_PLACE        1e-9  /* of the length: places on it, and its ends */
+#define ROD_ENERGY       1e-8  /* of the energies kept */
+#define ROD_ENERGY_LEAST 1e-12 /* of the stiffness by the length: strains that rounding makes */
+#define ANGLE_ZERO       1e-12 /* of a sine: its axis is rounding */
+#define COS_OPPOSITE     1e-12 /* of 1 + cos: half a turn */
+#define COS_SAME         1e-10 /* of 1 - cos: no turn, 1.4e-5 */
+#define TANGENT_UNIT     1e-3  /* of 1: a shape given by its arc length */
+#define FRAME_TURNS      1e-6  /* of 1: a frame that is a rotation, as published with six digits */
+#define CLOSED_SHAPE     1e-9  /* of all chords: first and last point are one */
+#define CLOSED_ROD       1e-6  /* of the chords: pieces that meet, in the writhe */
+#define CLOSEST_ENOUGH   1e-12 /* of the parameter: closest points that no longer move */
+#define ARMIJO           1e-4  /* of the slope: the usual share that a search must win */
+#define DESCENT_COARSE   1e-5  /* of the length: inner solves while multipliers still change, */
+#define DESCENT_PART     1e-2  /* and beside their change */
+#define DESCENT_END      1e-6  /* of multipliers: settled */
+#define DIRECTION_NEW    1e-6  /* of a direction: what is left of it beside the known ones */
+#define ROLL_MOMENT      1e-6  /* of EI/L: a roll that is held takes a moment */
+#define NEAREST_END      1e-9  /* of the eigenvalues at both ends: a critical load is found */
+#define REACH_SLACK      1e-6  /* of the length: a step that went no further than it should */
+#define TURN_SHORTEST    1e-6  /* of h: steps are not cut further for the sake of turning supports */
+#define SUPPORT_SAME     1e-9  /* of the length: supports that are where the rod is */
+/* of the length: speed at which a falling rod is first tried for rest */
+#define FLOW_REST     2e-2
+#define DISTURBANCE   1e-3 /* of the length: sideways, to leave an unstable state */
+#define PAIR_REAL     1e-3 /* of an eigenvalue: rounding makes a pair of two that are equal */
+#define SHIFT_SMALL   1e-2 /* of EI/L^2: a bedding that holds free motions and does not count */
+#define SHIFT_LOOK    1e-4 /* of that, where none is free and stability is looked at */
+#define ARC_SHORTEST  1e-7 /* steps along a branch, in its metric: given up */
+#define ARC_CORNER    1e-4 /* steps below which contact may have made a corner of the branch */
+#define ARC_NEEDED    1e-5 /* increments above which count as iterations that were needed */
+#define ARC_LIMIT_END 1e-7 /* of a step: a limit point is found */
+#define ARC_FLAT      1e-9 /* of the slope of the load: the same */
+#define ARC_INSIDE    1e-3 /* of a bracket: no point of it is nearer to its ends */
+#define ARC_WAY_LEAST 1e-6 /* of the length: the first step */
+#define ARC_UNIT      1e-5 /* of the load: step of its difference quotient */
+#define ARC_PAST      1e-6 /* steps past a corner: at most */
+#define ARC_PROBE     1e-3 /* and the first on either side of it, down to ARC_PAST */
+#define ARC_AGAIN     1e-2 /* the first step after it */
+
+/* ---- base ---- */
+#define ROOT_ZERO_MOST 1e-6 /* of its first term: what a caller may call 0 of a polynomial */
+/* of the size: initial values that miss a constraint, published with five digits (cdl.5) */
+#define START_ROUNDED 1e-4
+#define START_TINY    1e-12 /* of the size: rounding of their formulas; no note is given */
+
+/* ---- the language ---- */
+/* absolute: of an integral; panels end at QUADRATURE_ROUNDED where that is more */
+#define QUADRATURE_END     1e-14
+#define QUADRATURE_ROUNDED 2e-13 /* of a panel: rounding of its 15 values */
+/* of 1: friction that acts on its own normal reaction, beyond rounding */
+#define FRICTION_OWN 1e-9
+/* of the size of data: beside a point where they may not be analytic */
+#define DATA_PROBE 1e-5
+#define DATA_ZERO  1e-6 /* of what it was: a denominator that vanishes there */
+/* of 1: a gap falls by R or 2R where R is a radius, differences exact to 1e-9 */
+#define RADIUS_RATE 1e-6
+#define DRAWN_LEAST 1e-9 /* absolute: of a page, points that are drawn as one */
+
+#endif
