@@ -1,6 +1,8 @@
 /* page: a motion as one HTML file for a browser.  The page (viewer.html) is a program that plays what it
    finds in itself: places of the bodies over time, walls, forces of contact, impacts, series, parameters,
    expectations.  Arrays are base64 of little-endian numbers. */
+#include <dirent.h>
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -513,11 +515,42 @@ static void put_numbers(text *t, session *s)
     text_putc(t, ']');
 }
 
-static void put_data(text *t, scene *m)
+/* ---- files of numbers, as they are ---- */
+
+enum { PAGE_FILE_BYTES = 8 << 20 }; /* larger ones are left out */
+
+static void put_file(text *t, session *s, const file_root *in, const char *name, size_t *n)
+{
+    char *rows;
+    size_t len;
+    if (strcmp(file_ending(name), ".csv") || file_whole(s->tmp, in, name, PAGE_FILE_BYTES, &rows, &len))
+        return;
+    text_puts(t, (*n)++ ? ",{" : "{");
+    put_name(t, "name", name);
+    text_puts(t, ",\"text\":");
+    text_json_str(t, rows, len);
+    text_putc(t, '}');
+}
+
+/* ---- the page ---- */
+
+/* the time that is shown: that of what moves, or of the run */
+static void stage_time(const session *s, stage *g, const scene *m)
+{
+    const results *r = s->last ? s->last->r : NULL;
+    if (m->all.n || !r || !r->samples || !(r->t[r->samples - 1] > r->t[0]))
+        return;
+    g->begin = r->t[0];
+    g->end = r->t[r->samples - 1];
+}
+
+/* of the last run and what moves in it; the object is left open */
+static void put_run(text *t, scene *m)
 {
     stage g = stage_of(m, 1);
     const run *last = m->s->last;
     number_list times = { 0 }, impacts = { 0 };
+    stage_time(m->s, &g, m);
     impact_times(m, &impacts);
     frame_times(m, &g, &impacts, &times);
     text_putc(t, '{');
@@ -536,7 +569,6 @@ static void put_data(text *t, scene *m)
     put_contacts(t, m, &times);
     put_all_series(t, m->s);
     put_numbers(t, m->s);
-    text_putc(t, '}');
 }
 
 /* in a script a < could end it; in JSON it stands in strings alone */
@@ -552,10 +584,9 @@ static void put_script_json(text *t, const text *json)
     text_putn(t, json->at + from, json->n - from);
 }
 
-void put_page(text *t, scene *m)
+/* the page around what it shows */
+static void put_around(text *t, const text *json)
 {
-    text json = { .a = m->s->tmp };
-    put_data(&json, m);
     for (size_t k = 0; viewer_page[k]; k++) {
         const char *hole = strstr(viewer_page[k], "@DATA@");
         if (!hole) {
@@ -563,7 +594,93 @@ void put_page(text *t, scene *m)
             continue;
         }
         text_putn(t, viewer_page[k], (size_t)(hole - viewer_page[k]));
-        put_script_json(t, &json);
+        put_script_json(t, json);
         text_puts(t, hole + strlen("@DATA@"));
     }
+}
+
+void put_page(text *t, scene *m)
+{
+    text json = { .a = m->s->tmp };
+    put_run(&json, m);
+    text_putc(&json, '}');
+    put_around(t, &json);
+}
+
+static void put_manifest(text *t, const char *manifest, size_t n)
+{
+    text_puts(t, ",\"manifest\":");
+    text_json_str(t, manifest, n);
+    text_puts(t, ",\"files\":[");
+}
+
+/* named on the command line, so it may lie anywhere */
+static void page_write(session *s, const char *path, text *json)
+{
+    text page = { .a = s->tmp };
+    file_root out = { s->option[OPTION_OUTPUT], true };
+    text_puts(json, "]}");
+    put_around(&page, json);
+    int error = outfile_whole(s->tmp, &out, path, page.at, page.n);
+    if (error)
+        diag_error(s->d, DIAG_IO, SPAN_NONE, "cannot write '%s': %s", session_path(s, path),
+                   error_text(s->tmp, error));
+    else
+        session_note(s, "wrote %s", session_path(s, path));
+    session_flush(s);
+}
+
+void page_report(session *s)
+{
+    text json = { .a = s->tmp }, manifest = { .a = s->tmp };
+    file_root made = session_folder(s);
+    scene m;
+    size_t n = 0;
+    if (!s->tally.records.n)
+        return; /* nothing was run */
+    scene_begin(&m, s);
+    scene_add_all(&m);
+    if (m.all.n > SCENE_MOST)
+        m.all.n = 0;
+    put_run(&json, &m);
+    manifest_put(s, &manifest, s->option[OPTION_MANIFEST]);
+    put_manifest(&json, manifest.at, manifest.n);
+    for (size_t k = 0; k < s->tally.made.n; k++)
+        put_file(&json, s, &made, s->tally.made.at[k].path, &n);
+    page_write(s, s->option[OPTION_REPORT], &json);
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+cdl_status cdl_page_folder(cdl *s, const char *folder, const char *page)
+{
+    ENTER(s);
+    text json = { .a = s->tmp };
+    file_root in = { folder, false };
+    scene nothing;
+    char *manifest;
+    size_t len, n = 0;
+    vec(const char *) names = { 0 };
+    int error = file_whole(s->tmp, &in, "manifest.json", PAGE_FILE_BYTES, &manifest, &len);
+    DIR *d = error ? NULL : opendir(folder);
+    if (!d) {
+        diag_error(s->d, DIAG_IO, SPAN_NONE, "cannot read 'manifest.json' in '%s': %s", folder,
+                   error_text(s->tmp, error ? error : errno));
+        session_flush(s);
+        return s->tally.worst;
+    }
+    for (struct dirent *e = readdir(d); e; e = readdir(d))
+        *vec_push(s->tmp, &names) = arena_strdup(s->tmp, e->d_name);
+    closedir(d);
+    qsort(names.at, names.n, sizeof *names.at, compare_names);
+    scene_begin(&nothing, s);
+    put_run(&json, &nothing);
+    put_manifest(&json, manifest, len);
+    for (size_t k = 0; k < names.n; k++)
+        put_file(&json, s, &in, names.at[k], &n);
+    page_write(s, page, &json);
+    return s->tally.worst;
 }

@@ -789,7 +789,7 @@ static bool option_fits(int k, const char *value_)
     int a, b, n = 0;
     double seconds, time;
     if (k == OPTION_OUTPUT || k == OPTION_STDLIB || k == OPTION_MANIFEST || k == OPTION_SHARDS ||
-        k == OPTION_CHECKPOINT || k == OPTION_FROM)
+        k == OPTION_CHECKPOINT || k == OPTION_FROM || k == OPTION_REPORT)
         return true;
     if (k == OPTION_CHECKPOINT_EVERY)
         return checkpoint_every(value_, &seconds, &time);
@@ -961,6 +961,8 @@ cdl_status cdl_finish(cdl *s)
     record_flush(s);
     tell_expectations(s);
     manifest_write(s);
+    if (*s->option[OPTION_REPORT])
+        page_report(s);
     s->tally.met = s->tally.missed = s->tally.skipped = 0;
     cdl_status total = s->tally.total;
     s->tally.total = CDL_OK;
