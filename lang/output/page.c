@@ -627,24 +627,20 @@ static void page_write(session *s, const char *path, text *json)
                    error_text(s->tmp, error));
     else
         session_note(s, "wrote %s", session_path(s, path));
-    session_flush(s);
 }
 
-void page_report(session *s)
+void page_report(session *s, const text *manifest)
 {
-    text json = { .a = s->tmp }, manifest = { .a = s->tmp };
+    text json = { .a = s->tmp };
     file_root made = session_folder(s);
     scene m;
     size_t n = 0;
-    if (!s->tally.records.n)
-        return; /* nothing was run */
     scene_begin(&m, s);
     scene_add_all(&m);
     if (m.all.n > SCENE_MOST)
         m.all.n = 0;
     put_run(&json, &m);
-    manifest_put(s, &manifest, s->option[OPTION_MANIFEST]);
-    put_manifest(&json, manifest.at, manifest.n);
+    put_manifest(&json, manifest->at, manifest->n);
     for (size_t k = 0; k < s->tally.made.n; k++)
         put_file(&json, s, &made, s->tally.made.at[k].path, &n);
     page_write(s, s->option[OPTION_REPORT], &json);
@@ -655,9 +651,8 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-cdl_status cdl_page_folder(cdl *s, const char *folder, const char *page)
+void page_folder(session *s, const char *folder, const char *page)
 {
-    ENTER(s);
     text json = { .a = s->tmp };
     file_root in = { folder, false };
     scene nothing;
@@ -669,8 +664,7 @@ cdl_status cdl_page_folder(cdl *s, const char *folder, const char *page)
     if (!d) {
         diag_error(s->d, DIAG_IO, SPAN_NONE, "cannot read 'manifest.json' in '%s': %s", folder,
                    error_text(s->tmp, error ? error : errno));
-        session_flush(s);
-        return s->tally.worst;
+        return;
     }
     for (struct dirent *e = readdir(d); e; e = readdir(d))
         *vec_push(s->tmp, &names) = arena_strdup(s->tmp, e->d_name);
@@ -682,5 +676,4 @@ cdl_status cdl_page_folder(cdl *s, const char *folder, const char *page)
     for (size_t k = 0; k < names.n; k++)
         put_file(&json, s, &in, names.at[k], &n);
     page_write(s, page, &json);
-    return s->tally.worst;
 }

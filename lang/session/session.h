@@ -376,8 +376,9 @@ bool tables_failed(const session *s); /* a file could not be written */
 /* A block of rows on its way to its table, as bytes that may come from another process. */
 void table_take(session *s, const ast *e, const char *bytes, size_t n);
 
-/* page.c: all that was run, for a browser, in the file that the option names */
-void page_report(session *s);
+/* page.c: pages for a browser: of all that was run, in the file that the option names; of a folder */
+void page_report(session *s, const text *manifest);
+void page_folder(session *s, const char *folder, const char *page);
 /* ---- session_sweep.c ---- */
 
 /* ---- session_jobs.c: points of experiments, here, in other processes, or from files ---- */
