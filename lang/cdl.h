@@ -106,6 +106,7 @@ CDL_API void cdl_set_callbacks(cdl *s, const cdl_callbacks *c);
     X(CHECKPOINT, "checkpoint", "", "file that the state of a run is written to; empty: none")           \
     X(CHECKPOINT_EVERY, "checkpoint-every", "",                                                          \
       "how often beside the end: seconds, or t=T of the time of the run")                                \
+    X(REPORT, "report", "", "file for a page of all that was run, for a browser; empty: none")           \
     X(FROM, "from", "", "file written by `checkpoint`: the run it belongs to continues from there")
 CDL_API cdl_status cdl_set(cdl *s, const char *option, const char *value);
 /* The value (an expression of the language) of every parameter of that name, in all models that are run and
@@ -122,6 +123,8 @@ CDL_API cdl_status cdl_check_text(cdl *s, const char *name, const char *text, si
 /* Ends what the calls before have begun: writes the last JSON object, says how many expectations were met.
    Returns the worst status since the session began or since the last cdl_finish. */
 CDL_API cdl_status cdl_finish(cdl *s);
+/* A page for a browser of what a folder of results holds: its manifest.json and its tables of numbers. */
+CDL_API cdl_status cdl_page_folder(cdl *s, const char *folder, const char *page);
 
 /* The value of an expression, as in a statement after what was run: `cdl_value(s, "last(y)", &x)`.  CDL_MODEL
    when it is no number. */

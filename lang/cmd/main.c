@@ -319,11 +319,13 @@ static int each_file(const options *o, cdl_status (*file)(cdl *, const char *),
     return code;
 }
 
-/* a checkpoint is of one run of one file */
-static int checkpoint_misused(const options *o)
+/* a checkpoint is of one run of one file, a page of one session */
+static int one_file_missed(const options *o)
 {
     for (size_t k = 0; k < o->nset; k++)
-        if ((!strcmp(o->set[k], "checkpoint") || !strcmp(o->set[k], "from")) && o->nfile != 1) {
+        if ((!strcmp(o->set[k], "checkpoint") || !strcmp(o->set[k], "from") ||
+             !strcmp(o->set[k], "report")) &&
+            o->nfile != 1) {
             fprintf(stderr, "cdl: --%s is for one file at a time\n", o->set[k]);
             return CDL_USAGE;
         }
@@ -332,7 +334,7 @@ static int checkpoint_misused(const options *o)
 
 static int run_main(const options *o)
 {
-    if (checkpoint_misused(o))
+    if (one_file_missed(o))
         return CDL_USAGE;
     return each_file(o, cdl_load_file, cdl_run_text);
 }
@@ -473,6 +475,77 @@ static int merge_main(const options *o)
     return code;
 }
 
+/* ---- view ---- */
+
+/* "models/ball.cdl" -> "ball.html", "results/" -> "results.html"; freed by the caller */
+static char *page_name(const char *path)
+{
+    size_t n = strlen(path);
+    while (n > 1 && path[n - 1] == '/')
+        n--;
+    const char *begin = path + n;
+    while (begin > path && begin[-1] != '/')
+        begin--;
+    size_t stem = (size_t)(path + n - begin);
+    if (stem > 4 && !strncmp(begin + stem - 4, ".cdl", 4))
+        stem -= 4;
+    char *name;
+    if (!stem || *begin == '.')
+        return strdup("view.html");
+    return asprintf(&name, "%.*s.html", (int)stem, begin) < 0 ? NULL : name;
+}
+
+/* where there is a screen; it goes on by itself */
+static void browser_open(const options *o, const char *page)
+{
+    const char *dir = "";
+    for (size_t k = 0; k < o->nset; k++)
+        if (!strcmp(o->set[k], "output"))
+            dir = o->to[k];
+    if (!isatty(1) || (!getenv("DISPLAY") && !getenv("WAYLAND_DISPLAY")))
+        return;
+    char *path = *dir ? path_of(dir, page) : strdup(page);
+    if (path && fork() == 0) {
+        execlp("xdg-open", "xdg-open", path, (char *)NULL);
+        _exit(127);
+    }
+    free(path);
+}
+
+static int view_folder(const options *o, const char *folder, const char *page)
+{
+    cdl_status st;
+    cdl *s = session_open(o, &st);
+    if (!s)
+        return cdl_exit_code(st);
+    st = cdl_page_folder(s, folder, page);
+    cdl_free(s);
+    return cdl_exit_code(st);
+}
+
+static int view_main(const options *o)
+{
+    int code = 0;
+    for (size_t k = 0; k < o->nfile && !interrupted; k++) {
+        options with = *o;
+        char *page = page_name(o->file[k]);
+        if (!page)
+            return cdl_exit_code(CDL_MEMORY);
+        with.file = o->file + k;
+        with.nfile = 1;
+        if (is_folder(o->file[k]))
+            code = worse(code, view_folder(&with, o->file[k], page));
+        else {
+            option_add(&with, "report", page);
+            option_add(&with, "quiet", "yes");
+            code = worse(code, run_main(&with));
+        }
+        browser_open(o, page);
+        free(page);
+    }
+    return code;
+}
+
 static int version_main(const options *o)
 {
     cdl_status st;
@@ -508,6 +581,7 @@ static const command commands[] = {
       "interrupted\n"
       "  --checkpoint-every S|t=T   also every S seconds, or every T of the time of the run\n"
       "  --from FILE                continue the run that FILE was written by\n"
+      "  --report FILE.html         a page for a browser: the motion, plots, tables, the manifest\n"
       "  --keep-going    record a step that could not be solved instead of ending the run\n"
       "  -q, --quiet     no summaries\n" },
     { "check", "check [--wellposed] FILE...", 1, check_main,
@@ -538,6 +612,14 @@ static const command commands[] = {
     { "merge", "merge FILE... [FOLDER...] -o DIR", 1, merge_main,
       "Puts together what runs with --shard=k/n have left in DIR and in the folders: same files as without "
       "shards.\n" },
+    { "view", "view FILE|DIR... [-o DIR]", 1, view_main,
+      "Writes a page for a browser and opens it where there is a screen: FILE.cdl is run first; of a folder "
+      "of "
+      "results\n"
+      "(with its manifest.json) the tables are shown. FILE.html, or DIR.html, lies in the folder of -o, or "
+      "in "
+      "the current one.\n"
+      "  -p, -j, --time, ...        as of cdl run\n" },
     { "-e", "-e TEXT", 1, text_main, "Executes the text.\n" },
     { "--version", "--version [--json]", 0, version_main,
       "Tells the version, and with --json what this build is.\n" },
@@ -625,6 +707,7 @@ static const char *const option_names[] = { "-p",
                                             "--time",
                                             "--disk",
                                             "--spill",
+                                            "--report",
                                             "--allow-outside",
                                             "--checkpoint",
                                             "--from",
@@ -664,10 +747,10 @@ static int valued_option(options *o, char kind, char *v)
 /* the name of an option that takes a value, as --NAME=VALUE or --NAME VALUE, or NULL */
 static const char *long_option(const char *a, size_t n)
 {
-    static const char *const names[] = { "--time",       "--memory",     "--disk",   "--spill",
-                                         "--shard",      "--checkpoint", "--from",   "--checkpoint-every",
-                                         "--within",     "--model",      "--colour", "--color",
-                                         "--diagnostics" };
+    static const char *const names[] = { "--time",        "--memory",     "--disk",   "--spill",
+                                         "--shard",       "--checkpoint", "--from",   "--checkpoint-every",
+                                         "--within",      "--model",      "--colour", "--color",
+                                         "--diagnostics", "--report" };
     for (size_t k = 0; k < sizeof names / sizeof *names; k++)
         if (strlen(names[k]) == n && !strncmp(a, names[k], n))
             return names[k] + 2;

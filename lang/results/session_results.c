@@ -485,6 +485,11 @@ scope *results_scope(session *s, run *r)
     return class_value(s, r, r->of->m->classes.at[0], 0).object.in;
 }
 
+const mpart *value_family(const value *v)
+{
+    return v->kind == V_OBJECT && v->object.in->find == part_find ? ((const view *)v->object.of)->part : NULL;
+}
+
 bool value_bodies(session *s, const value *v, void (*put)(void *ud, const value *part), void *ud)
 {
     if (v->kind != V_OBJECT)
@@ -493,9 +498,9 @@ bool value_bodies(session *s, const value *v, void (*put)(void *ud, const value 
         put(ud, v);
         return true;
     }
-    if (v->object.in->find != part_find)
+    const mpart *p = value_family(v);
+    if (!p)
         return false;
-    const mpart *p = ((const view *)v->object.of)->part;
     for (int32_t k = p->lo; k < p->lo + p->n; k++) {
         value i = v_num(k), part = part_subscript(v->object.in, &s->ev, v, &i, 1, SPAN_NONE);
         if (part.kind == V_OBJECT)

@@ -27,6 +27,7 @@ value view_value(view *v);
 value plain_series(const results *r, const double *y, int64_t stride);
 int64_t sample_before(const double *t, int64_t n, double at);
 bool is_dofs(const value *v);
+const mpart *value_family(const value *v); /* a family of parts, or NULL */
 value dofs_call(scope *sc, evaluator *ev, const value *o, const value *arg, size_t n, span at);
 
 /* session_contact.c */

@@ -789,7 +789,7 @@ static bool option_fits(int k, const char *value_)
     int a, b, n = 0;
     double seconds, time;
     if (k == OPTION_OUTPUT || k == OPTION_STDLIB || k == OPTION_MANIFEST || k == OPTION_SHARDS ||
-        k == OPTION_CHECKPOINT || k == OPTION_FROM)
+        k == OPTION_CHECKPOINT || k == OPTION_FROM || k == OPTION_REPORT)
         return true;
     if (k == OPTION_CHECKPOINT_EVERY)
         return checkpoint_every(value_, &seconds, &time);
@@ -961,10 +961,24 @@ cdl_status cdl_finish(cdl *s)
     record_flush(s);
     tell_expectations(s);
     manifest_write(s);
+    if (*s->option[OPTION_REPORT] && s->tally.records.n) {
+        text manifest = { .a = s->tmp };
+        manifest_put(s, &manifest, s->option[OPTION_MANIFEST]);
+        page_report(s, &manifest);
+        session_flush(s);
+    }
     s->tally.met = s->tally.missed = s->tally.skipped = 0;
     cdl_status total = s->tally.total;
     s->tally.total = CDL_OK;
     return total;
+}
+
+cdl_status cdl_page_folder(cdl *s, const char *folder, const char *page)
+{
+    ENTER(s);
+    page_folder(s, folder, page);
+    session_flush(s);
+    return s->tally.worst;
 }
 
 /* ---- values for C ---- */

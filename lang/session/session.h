@@ -376,7 +376,9 @@ bool tables_failed(const session *s); /* a file could not be written */
 /* A block of rows on its way to its table, as bytes that may come from another process. */
 void table_take(session *s, const ast *e, const char *bytes, size_t n);
 
-/* session_animate.c */
+/* page.c: pages for a browser: of all that was run, in the file that the option names; of a folder */
+void page_report(session *s, const text *manifest);
+void page_folder(session *s, const char *folder, const char *page);
 /* ---- session_sweep.c ---- */
 
 /* ---- session_jobs.c: points of experiments, here, in other processes, or from files ---- */
@@ -402,6 +404,7 @@ void manifest_text(session *s, const char *name, const char *text, size_t len, b
 void manifest_record(session *s, const char *json, size_t n);
 void manifest_program(session *s, const program *p);
 void manifest_write(session *s);
+void manifest_put(session *s, text *t, const char *name); /* as JSON */
 
 /* ---- version.c ---- */
 void version_json(text *t);

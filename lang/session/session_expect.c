@@ -208,6 +208,8 @@ void expect_statement(session *s, const ast *e)
         tell_failed(s, e, what, &c);
     s->rec.open = true;
     expectation x = { .text = arena_strdup(s->keep, what), .ok = ok, .has_bound = c.close, .bound = c.bound };
+    if (e->text)
+        x.label = arena_strndup(s->keep, e->text, e->len);
     if (known) {
         x.v = session_copy(s, s->keep, &c.a);
         if (c.sides && !c.close)

@@ -226,7 +226,7 @@ void manifest_program(session *s, const program *p)
     *vec_push(s->a, &s->tally.programs) = (kept_program){ p->model, p->hash };
 }
 
-static void manifest_put(session *s, text *t, const char *name)
+void manifest_put(session *s, text *t, const char *name)
 {
     text_puts(t, "{\n  \"manifest\": 1, ");
     put_text(t, "name", name);

@@ -1,0 +1,679 @@
+/* page: a motion as one HTML file for a browser.  The page (viewer.html) is a program that plays what it
+   finds in itself: places of the bodies over time, walls, forces of contact, impacts, series, parameters,
+   expectations.  Arrays are base64 of little-endian numbers. */
+#include <dirent.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/whole.h"
+#include "program/system.h"
+#include "results/session_view.h"
+#include "scene.h"
+#include "output/viewer_page.h"
+
+enum {
+    PAGE_FRAMES = 1200, /* at most, and as few as 120 where there are many bodies */
+    PAGE_FEWEST = 120,
+    PAGE_PLACES = 1000000, /* bodies times frames */
+    PAGE_IMPACTS = 1000,   /* that have a frame of their own */
+    PAGE_ARROWS = 300000,  /* reactions that are drawn, over all frames */
+    PAGE_SERIES = 120,     /* results that can be plotted */
+    PAGE_BUCKETS = 600     /* of a long series the least and the largest value of each are kept */
+};
+
+/* ---- arrays ---- */
+
+static void put_base64(text *t, const void *bytes, size_t n)
+{
+    static const char digit[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const unsigned char *b = bytes;
+    text_putc(t, '"');
+    for (size_t k = 0; k < n; k += 3) {
+        uint32_t x = (uint32_t)b[k] << 16;
+        x |= k + 1 < n ? (uint32_t)b[k + 1] << 8 : 0;
+        x |= k + 2 < n ? b[k + 2] : 0;
+        char four[4] = { digit[x >> 18], digit[x >> 12 & 63], k + 1 < n ? digit[x >> 6 & 63] : '=',
+                         k + 2 < n ? digit[x & 63] : '=' };
+        text_putn(t, four, 4);
+    }
+    text_putc(t, '"');
+}
+
+typedef vec(float) float_list;
+typedef vec(int32_t) whole_list;
+
+static void put_floats(text *t, const char *name, const float_list *x)
+{
+    text_printf(t, ",\"%s\":", name);
+    put_base64(t, x->at, x->n * sizeof *x->at);
+}
+
+static void put_wholes(text *t, const char *name, const whole_list *x)
+{
+    text_printf(t, ",\"%s\":", name);
+    put_base64(t, x->at, x->n * sizeof *x->at);
+}
+
+static void put_doubles(text *t, const char *name, const number_list *x)
+{
+    text_printf(t, ",\"%s\":", name);
+    put_base64(t, x->at, x->n * sizeof *x->at);
+}
+
+static void put_name(text *t, const char *key, const char *s)
+{
+    text_printf(t, "\"%s\":", key);
+    text_json_str(t, s, strlen(s));
+}
+
+/* ---- frames: equally far apart, and one at each impact ---- */
+
+static int compare_times(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static void impact_times(const scene *m, number_list *out)
+{
+    const results *r = m->s->last ? m->s->last->r : NULL;
+    for (size_t c = 0; r && c < r->prog->ncontact; c++)
+        for (size_t k = 0; k < r->contact[c].impacts.n; k++)
+            *vec_push(m->s->tmp, out) = r->contact[c].impacts.at[k].t;
+    if (out->n)
+        qsort(out->at, out->n, sizeof *out->at, compare_times);
+    size_t kept = 0;
+    for (size_t k = 0; k < out->n; k++)
+        if (!kept || out->at[k] > out->at[kept - 1])
+            out->at[kept++] = out->at[k];
+    out->n = kept;
+}
+
+static void frame_times(const scene *m, const stage *g, const number_list *impacts, number_list *out)
+{
+    int frames = (int)whole_clamp((double)PAGE_PLACES / (double)(m->all.n + 1), PAGE_FEWEST, PAGE_FRAMES);
+    for (int k = 0; k <= frames; k++)
+        *vec_push(m->s->tmp, out) = frame_time(g, k, frames);
+    for (size_t k = 0; k < impacts->n && k < PAGE_IMPACTS; k++)
+        if (impacts->at[k] >= g->begin && impacts->at[k] <= g->end)
+            *vec_push(m->s->tmp, out) = impacts->at[k];
+    qsort(out->at, out->n, sizeof *out->at, compare_times);
+}
+
+/* ---- bodies ---- */
+
+static void put_bodies(text *t, const scene *m, const number_list *times)
+{
+    float_list place = { 0 }, angle = { 0 };
+    text_puts(t, ",\"bodies\":[");
+    for (size_t k = 0; k < m->all.n; k++) {
+        const mover *b = &m->all.at[k];
+        text_puts(t, k ? ",{" : "{");
+        put_name(t, "name", b->name);
+        text_printf(t, ",\"r\":%.9g,\"w\":%.9g,\"h\":%.9g,\"line\":%d,\"turns\":%s}", b->r, b->box[0],
+                    b->box[1], b->line, b->turns ? "true" : "false");
+    }
+    text_putc(t, ']');
+    for (size_t f = 0; f < times->n; f++)
+        for (size_t k = 0; k < m->all.n; k++) {
+            double x[3];
+            mover_place(m, k, times->at[f], x);
+            for (int i = 0; i < 3; i++)
+                *vec_push(m->s->tmp, &place) = (float)x[i];
+            if (m->all.at[k].turns)
+                *vec_push(m->s->tmp, &angle) = (float)number_at(&m->all.at[k].angle, times->at[f]);
+        }
+    put_floats(t, "place", &place);
+    put_floats(t, "angle", &angle);
+}
+
+static void put_page_walls(text *t, scene *m, const stage *g)
+{
+    number_list when = { 0 };
+    whole_list at = { 0 };
+    float_list x = { 0 };
+    walls_watch(m, g);
+    int looks = m->moving ? WALL_FRAMES : 1;
+    *vec_push(m->s->tmp, &at) = 0;
+    for (int f = 0; f < looks; f++) {
+        double time = frame_time(g, f, looks > 1 ? looks - 1 : 1);
+        if (m->moving)
+            walls_at(m, g, time);
+        *vec_push(m->s->tmp, &when) = time;
+        for (size_t k = 0; k < m->walls.n; k++)
+            for (int i = 0; i < 4; i++)
+                *vec_push(m->s->tmp, &x) = (float)m->walls.at[k].x[i];
+        *vec_push(m->s->tmp, &at) = (int32_t)(x.n / 4);
+    }
+    text_puts(t, ",\"walls\":{\"moving\":");
+    text_puts(t, m->moving ? "true" : "false");
+    put_doubles(t, "t", &when);
+    put_wholes(t, "at", &at);
+    put_floats(t, "x", &x);
+    text_putc(t, '}');
+}
+
+/* ---- contacts as bodies see them ---- */
+
+typedef struct {
+    const scene *m;
+    const results *r;
+    int32_t *body, *axis; /* of each dof: the body whose coordinate it is, or -1 */
+    whole_list at, of, status;
+    float_list force;
+} arrows;
+
+static void coordinates_find(arrows *a)
+{
+    const scene *m = a->m;
+    size_t nq = (size_t)a->r->prog->nq;
+    a->body = arena_array(m->s->tmp, int32_t, nq + 1);
+    a->axis = arena_array(m->s->tmp, int32_t, nq + 1);
+    for (size_t k = 0; k < nq; k++)
+        a->body[k] = -1;
+    for (size_t k = 0; k < m->all.n; k++) {
+        const mover *b = &m->all.at[k];
+        int n = b->n == LONE ? 1 : b->n;
+        for (int i = 0; i < n && !b->space; i++) {
+            int32_t c = column_of(m, &b->v[i]);
+            if (c < 0)
+                continue;
+            a->body[c] = (int32_t)k;
+            a->axis[c] = b->n == LONE ? 1 : i;
+        }
+    }
+}
+
+/* ---- walls in space: planes, of gaps that are linear in the place of one body ---- */
+
+typedef struct {
+    double n[3], level; /* the middle of a body lies at n.x = level when it touches, less its radius */
+} plane;
+
+static bool plane_of(const arrows *a, const contact_family *f, const inputs *in, double *reg, plane *out)
+{
+    int32_t ix[MAX_INDEX] = { 0 }, body = -1;
+    *out = (plane){ 0 };
+    if (!f->gap_constant_gradient || !f->gap.tape.nout || (f->over.n && !index_first(&f->over, ix)))
+        return false;
+    tape_start(&f->gradient.tape, reg);
+    kernel_run(&f->gradient, in, ix, reg);
+    for (uint32_t k = 0; k < f->gradient.tape.nout; k++) {
+        int32_t dof = slot_at(&f->gradient.row[k], ix, f->over.n);
+        if (a->body[dof] < 0 || (body >= 0 && a->body[dof] != body))
+            return false;
+        body = a->body[dof];
+        out->n[a->axis[dof]] += reg[f->gradient.tape.out[k]];
+    }
+    double size = sqrt(out->n[0] * out->n[0] + out->n[1] * out->n[1] + out->n[2] * out->n[2]), x[3];
+    if (body < 0 || a->m->all.at[body].n != 3 || !(size > 0))
+        return false;
+    tape_start(&f->gap.tape, reg);
+    kernel_run(&f->gap, in, ix, reg);
+    double gap = reg[f->gap.tape.out[0]] / size;
+    mover_place(a->m, (size_t)body, in->t, x);
+    for (int i = 0; i < 3; i++) {
+        out->n[i] /= size;
+        out->level += out->n[i] * x[i];
+    }
+    out->level -= gap + a->m->all.at[body].r;
+    return true;
+}
+
+static void put_planes(text *t, const arrows *a, const inputs *in, double *reg)
+{
+    bool first = true;
+    text_puts(t, ",\"planes\":[");
+    for (size_t c = 0; in && c < a->r->prog->ncontact; c++) {
+        plane p;
+        if (!plane_of(a, &a->r->prog->contact[c], in, reg, &p))
+            continue;
+        text_printf(t, "%s[%.9g,%.9g,%.9g,%.9g]", first ? "" : ",", p.n[0], p.n[1], p.n[2], p.level);
+        first = false;
+    }
+    text_putc(t, ']');
+}
+
+/* ---- forces of contact: rn times the gradient of the gap, on each body whose place it reads ---- */
+
+/* adds a component to the arrow of its body; arrows of the member at hand begin at `first` */
+static void arrow_add(arrows *a, size_t first, int32_t dof, double f, int status)
+{
+    arena *mem = a->m->s->tmp;
+    int32_t body = a->body[dof];
+    size_t k = first;
+    if (body < 0 || !isfinite(f) || f == 0)
+        return;
+    while (k < a->of.n && a->of.at[k] != body)
+        k++;
+    if (k == a->of.n) {
+        *vec_push(mem, &a->of) = body;
+        *vec_push(mem, &a->status) = status;
+        for (int i = 0; i < 3; i++)
+            *vec_push(mem, &a->force) = 0;
+    }
+    a->force.at[3 * k + (size_t)a->axis[dof]] += (float)f;
+}
+
+static void family_arrows(arrows *a, size_t c, int64_t sample, const inputs *in, double *reg)
+{
+    const contact_family *f = &a->r->prog->contact[c];
+    const contact_result *x = &a->r->contact[c];
+    int32_t ix[MAX_INDEX] = { 0 };
+    if (!x->kept || !x->rn || !f->gradient.tape.nout || (f->over.n && !index_first(&f->over, ix)))
+        return;
+    tape_start(&f->gradient.tape, reg);
+    int64_t member = 0;
+    for (bool more = true; more && member < x->members;
+         member++, more = f->over.n && index_next(&f->over, ix)) {
+        double rn = x->rn[sample * x->members + member];
+        if (rn == 0 || a->of.n >= PAGE_ARROWS)
+            continue;
+        size_t first = a->of.n;
+        int law = f->friction == FRICTION_NONE ? STATUS_OPEN
+                  : x->status                  ? x->status[sample * x->members + member]
+                                               : STATUS_OPEN;
+        kernel_run(&f->gradient, in, ix, reg);
+        for (uint32_t k = 0; k < f->gradient.tape.nout; k++)
+            arrow_add(a, first, slot_at(&f->gradient.row[k], ix, f->over.n),
+                      rn * reg[f->gradient.tape.out[k]], law);
+    }
+}
+
+static size_t most_registers(const program *p)
+{
+    size_t n = 1;
+    for (size_t c = 0; c < p->ncontact; c++) {
+        size_t gap = p->contact[c].gap.tape.nreg, gradient = p->contact[c].gradient.tape.nreg;
+        n = n > gap ? n : gap;
+        n = n > gradient ? n : gradient;
+    }
+    return n;
+}
+
+static void state_read(const results *r, inputs *in, double *q, double *v, double t)
+{
+    *in = (inputs){ .t = t };
+    for (int32_t k = 0; k < r->prog->nq; k++) {
+        q[k] = results_q(r, k, t);
+        v[k] = results_v(r, k, t);
+    }
+    in->from[IN_Q] = q;
+    in->from[IN_V] = v;
+    in->from[IN_PARAM] = r->param;
+}
+
+static void put_contacts(text *t, const scene *m, const number_list *times)
+{
+    const run *last = m->s->last;
+    arrows a = { .m = m, .r = last ? last->r : NULL };
+    inputs in, *start = NULL;
+    double *reg = NULL;
+    *vec_push(m->s->tmp, &a.at) = 0;
+    if (a.r && a.r->samples && a.r->prog->nq && a.r->prog->ncontact) {
+        size_t nq = (size_t)a.r->prog->nq;
+        double *q = arena_array(m->s->tmp, double, nq), *v = arena_array(m->s->tmp, double, nq);
+        reg = arena_array(m->s->tmp, double, most_registers(a.r->prog));
+        coordinates_find(&a);
+        for (size_t f = 0; f < times->n; f++) {
+            state_read(a.r, &in, q, v, times->at[f]);
+            int64_t sample = sample_before(a.r->t, a.r->samples, in.t);
+            for (size_t c = 0; c < a.r->prog->ncontact; c++)
+                family_arrows(&a, c, sample, &in, reg);
+            *vec_push(m->s->tmp, &a.at) = (int32_t)a.of.n;
+        }
+        state_read(a.r, &in, q, v, a.r->t[0]);
+        start = &in;
+    }
+    put_planes(t, &a, start, reg);
+    text_puts(t, ",\"arrows\":{\"kept\":true");
+    put_wholes(t, "at", &a.at);
+    put_wholes(t, "body", &a.of);
+    put_wholes(t, "status", &a.status);
+    put_floats(t, "force", &a.force);
+    text_putc(t, '}');
+}
+
+/* ---- series ---- */
+
+typedef struct {
+    session *s;
+    const results *r;
+    text *t;
+    size_t n;
+    const char *prefix; /* of the names at hand */
+    bool family;        /* the part at hand is one of several: its number */
+    int32_t member;
+} series_writer;
+
+/* all samples, or of each bucket the least and the largest, in the order of time */
+static void put_series(series_writer *w, const char *name, const double *y, int64_t stride)
+{
+    const results *r = w->r;
+    number_list t = { 0 }, x = { 0 };
+    int64_t n = r->samples, bucket = n / PAGE_BUCKETS;
+    if (!y || w->n >= PAGE_SERIES)
+        return;
+    for (int64_t from = 0; from<n; from += bucket> 2 ? bucket : 1) {
+        int64_t to = bucket > 2 && from + bucket < n ? from + bucket
+                     : bucket > 2                    ? n
+                                                     : from + 1,
+                lo = from, hi = from;
+        for (int64_t k = from; k < to; k++) {
+            lo = y[k * stride] < y[lo * stride] ? k : lo;
+            hi = y[k * stride] > y[hi * stride] ? k : hi;
+        }
+        int64_t keep[4] = { from, lo < hi ? lo : hi, lo < hi ? hi : lo, to - 1 }, last = -1;
+        for (int i = 0; i < 4; i++)
+            if (keep[i] > last) {
+                last = keep[i];
+                *vec_push(w->s->tmp, &t) = r->t[last];
+                *vec_push(w->s->tmp, &x) = y[last * stride];
+            }
+    }
+    text_puts(w->t, w->n++ ? ",{" : "{");
+    put_name(w->t, "name", name);
+    put_doubles(w->t, "t", &t);
+    put_doubles(w->t, "y", &x);
+    text_putc(w->t, '}');
+}
+
+static const char *member_name(session *s, const contact_family *f, const int32_t *ix, const char *what)
+{
+    text t = { .a = s->tmp };
+    text_puts(&t, f->name);
+    for (int k = 0; k < f->nindex; k++)
+        text_printf(&t, "%s%d", k ? ", " : "[", (int)ix[f->over.n - f->nindex + k]);
+    text_printf(&t, "%s.%s", f->nindex ? "]" : "", what);
+    return t.at;
+}
+
+static void contact_series_put(series_writer *w, size_t c)
+{
+    const contact_family *f = &w->r->prog->contact[c];
+    const contact_result *x = &w->r->contact[c];
+    int32_t ix[MAX_INDEX] = { 0 };
+    int64_t m = 0;
+    if (!x->kept || (f->over.n && !index_first(&f->over, ix)))
+        return;
+    for (bool more = true; more && m < x->members && w->n < PAGE_SERIES;
+         m++, more = f->over.n && index_next(&f->over, ix)) {
+        put_series(w, member_name(w->s, f, ix, "rn"), x->rn ? x->rn + m : NULL, x->members);
+        put_series(w, member_name(w->s, f, ix, "gap"), x->gap ? x->gap + m : NULL, x->members);
+    }
+}
+
+/* a dof and its rate */
+static void dof_series_put(void *ud, const char *index, const value *v)
+{
+    series_writer *w = ud;
+    if (v->kind != V_SERIES || v->series.of != (const void *)w->r || w->n >= PAGE_SERIES / 2)
+        return;
+    const char *name = arena_printf(w->s->tmp, "%s%s", w->prefix, index);
+    put_series(w, name, v->series.y, v->series.stride);
+    put_series(w, arena_printf(w->s->tmp, "%s'", name), w->r->v + v->series.column, w->r->prog->nq);
+}
+
+static void class_series_put(series_writer *w, scope *in, const mclass *c, const char *before);
+
+static void part_series_put(void *ud, const value *part)
+{
+    series_writer *w = ud;
+    const view *of = part->object.of;
+    const char *part_name = w->prefix;
+    const char *name = w->family ? arena_printf(w->s->tmp, "%s[%d].", part_name, w->member++)
+                                 : arena_printf(w->s->tmp, "%s.", part_name);
+    bool indexed = w->family;
+    int32_t member = w->member;
+    class_series_put(w, part->object.in, of->c, name);
+    w->family = indexed;
+    w->member = member;
+    w->prefix = part_name;
+}
+
+/* all degrees of freedom of a model, those of its parts behind them */
+static void class_series_put(series_writer *w, scope *in, const mclass *c, const char *before)
+{
+    value v;
+    for (size_t k = 0; k < c->dofs.n; k++)
+        if (in->find(in, &w->s->ev, c->dofs.at[k]->name, SPAN_NONE, &v) == LOOK_YES) {
+            w->prefix = arena_printf(w->s->tmp, "%s%s", before, c->dofs.at[k]->name);
+            value_parts(w->s, &v, "", dof_series_put, w);
+        }
+    for (size_t k = 0; k < c->parts.n && w->n < PAGE_SERIES / 2; k++)
+        if (in->find(in, &w->s->ev, c->parts.at[k]->name, SPAN_NONE, &v) == LOOK_YES) {
+            w->prefix = arena_printf(w->s->tmp, "%s%s", before, c->parts.at[k]->name);
+            w->family = c->parts.at[k]->indexed;
+            w->member = c->parts.at[k]->lo;
+            value_bodies(w->s, &v, part_series_put, w);
+        }
+}
+
+static void put_all_series(text *t, session *s)
+{
+    const run *last = s->last;
+    series_writer w = { .s = s, .r = last ? last->r : NULL, .t = t };
+    text_puts(t, ",\"series\":[");
+    if (w.r && w.r->samples) {
+        if (last->of->m && w.r->prog->nq)
+            class_series_put(&w, last->top, last->of->m->classes.at[0], "");
+        if (results_have_energy(w.r))
+            results_need(w.r, PART_ENERGY);
+        put_series(&w, "energy", w.r->energy, 1);
+        put_series(&w, "dissipated", w.r->dissipated, 1);
+        put_series(&w, "work", w.r->work, 1);
+        put_series(&w, "drift", w.r->drift, 1);
+        for (size_t c = 0; c < w.r->prog->ncontact; c++)
+            contact_series_put(&w, c);
+    }
+    text_putc(t, ']');
+}
+
+/* ---- numbers ---- */
+
+static void put_pair(text *t, bool first, const char *name, double x)
+{
+    text_puts(t, first ? "[" : ",[");
+    text_json_str(t, name, strlen(name));
+    text_putc(t, ',');
+    text_json_num(t, x);
+    text_putc(t, ']');
+}
+
+static void put_numbers(text *t, session *s)
+{
+    const results *r = s->last ? s->last->r : NULL;
+    size_t n = 0;
+    text_puts(t, ",\"params\":[");
+    for (size_t k = 0; r && k < r->prog->nparam_info; k++)
+        if (r->prog->param[k].size == 1)
+            put_pair(t, !n++, r->prog->param[k].name, r->param[r->prog->param[k].at]);
+    text_puts(t, "],\"numbers\":[");
+    if (r) {
+        put_pair(t, true, "steps", (double)r->count.steps);
+        put_pair(t, false, "largest overlap", r->max_penetration);
+        put_pair(t, false, "residual", r->residual);
+        put_pair(t, false, "power balance", r->power_balance);
+        if (!isnan(r->error))
+            put_pair(t, false, "error", r->error);
+    }
+    for (size_t k = 0; k < s->rec.measures.n; k++) {
+        double x;
+        if (v_scalar(&s->rec.measures.at[k].v, &x))
+            put_pair(t, !r && !k, s->rec.measures.at[k].name, x);
+    }
+    text_puts(t, "],\"expects\":[");
+    for (size_t k = 0; k < s->rec.expects.n; k++) {
+        const expectation *x = &s->rec.expects.at[k];
+        text_puts(t, k ? ",{" : "{");
+        put_name(t, "text", x->text ? x->text : "");
+        text_putc(t, ',');
+        put_name(t, "label", x->label ? x->label : "");
+        text_printf(t, ",\"ok\":%s}", x->ok ? "true" : "false");
+    }
+    text_putc(t, ']');
+}
+
+/* ---- files of numbers, as they are ---- */
+
+enum { PAGE_FILE_BYTES = 8 << 20 }; /* larger ones are left out */
+
+static void put_file(text *t, session *s, const file_root *in, const char *name, size_t *n)
+{
+    char *rows;
+    size_t len;
+    if (strcmp(file_ending(name), ".csv") || file_whole(s->tmp, in, name, PAGE_FILE_BYTES, &rows, &len))
+        return;
+    text_puts(t, (*n)++ ? ",{" : "{");
+    put_name(t, "name", name);
+    text_puts(t, ",\"text\":");
+    text_json_str(t, rows, len);
+    text_putc(t, '}');
+}
+
+/* ---- the page ---- */
+
+/* the time that is shown: that of what moves, or of the run */
+static void stage_time(const session *s, stage *g, const scene *m)
+{
+    const results *r = s->last ? s->last->r : NULL;
+    if (m->all.n || !r || !r->samples || !(r->t[r->samples - 1] > r->t[0]))
+        return;
+    g->begin = r->t[0];
+    g->end = r->t[r->samples - 1];
+}
+
+/* of the last run and what moves in it; the object is left open */
+static void put_run(text *t, scene *m)
+{
+    stage g = stage_of(m, 1);
+    const run *last = m->s->last;
+    number_list times = { 0 }, impacts = { 0 };
+    stage_time(m->s, &g, m);
+    impact_times(m, &impacts);
+    frame_times(m, &g, &impacts, &times);
+    text_putc(t, '{');
+    put_name(t, "title", last ? last->r->prog->model : "CDL");
+    text_putc(t, ',');
+    put_name(t, "about",
+             last ? arena_printf(m->s->tmp, "%s, %lld steps to t = %.6g", last->with->name,
+                                 (long long)last->r->count.steps, last->r->t_end)
+                  : "");
+    text_printf(t, ",\"begin\":%.17g,\"end\":%.17g,\"space\":%s", g.begin, g.end,
+                scene_in_space(m) ? "true" : "false");
+    put_doubles(t, "t", &times);
+    put_doubles(t, "impacts", &impacts);
+    put_bodies(t, m, &times);
+    put_page_walls(t, m, &g);
+    put_contacts(t, m, &times);
+    put_all_series(t, m->s);
+    put_numbers(t, m->s);
+}
+
+/* in a script a < could end it; in JSON it stands in strings alone */
+static void put_script_json(text *t, const text *json)
+{
+    size_t from = 0;
+    for (size_t k = 0; k < json->n; k++)
+        if (json->at[k] == '<') {
+            text_putn(t, json->at + from, k - from);
+            text_puts(t, "\\u003c");
+            from = k + 1;
+        }
+    text_putn(t, json->at + from, json->n - from);
+}
+
+/* the page around what it shows */
+static void put_around(text *t, const text *json)
+{
+    for (size_t k = 0; viewer_page[k]; k++) {
+        const char *hole = strstr(viewer_page[k], "@DATA@");
+        if (!hole) {
+            text_puts(t, viewer_page[k]);
+            continue;
+        }
+        text_putn(t, viewer_page[k], (size_t)(hole - viewer_page[k]));
+        put_script_json(t, json);
+        text_puts(t, hole + strlen("@DATA@"));
+    }
+}
+
+void put_page(text *t, scene *m)
+{
+    text json = { .a = m->s->tmp };
+    put_run(&json, m);
+    text_putc(&json, '}');
+    put_around(t, &json);
+}
+
+static void put_manifest(text *t, const char *manifest, size_t n)
+{
+    text_puts(t, ",\"manifest\":");
+    text_json_str(t, manifest, n);
+    text_puts(t, ",\"files\":[");
+}
+
+/* named on the command line, so it may lie anywhere */
+static void page_write(session *s, const char *path, text *json)
+{
+    text page = { .a = s->tmp };
+    file_root out = { s->option[OPTION_OUTPUT], true };
+    text_puts(json, "]}");
+    put_around(&page, json);
+    int error = outfile_whole(s->tmp, &out, path, page.at, page.n);
+    if (error)
+        diag_error(s->d, DIAG_IO, SPAN_NONE, "cannot write '%s': %s", session_path(s, path),
+                   error_text(s->tmp, error));
+    else
+        session_note(s, "wrote %s", session_path(s, path));
+}
+
+void page_report(session *s, const text *manifest)
+{
+    text json = { .a = s->tmp };
+    file_root made = session_folder(s);
+    scene m;
+    size_t n = 0;
+    scene_begin(&m, s);
+    scene_add_all(&m);
+    if (m.all.n > SCENE_MOST)
+        m.all.n = 0;
+    put_run(&json, &m);
+    put_manifest(&json, manifest->at, manifest->n);
+    for (size_t k = 0; k < s->tally.made.n; k++)
+        put_file(&json, s, &made, s->tally.made.at[k].path, &n);
+    page_write(s, s->option[OPTION_REPORT], &json);
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+void page_folder(session *s, const char *folder, const char *page)
+{
+    text json = { .a = s->tmp };
+    file_root in = { folder, false };
+    scene nothing;
+    char *manifest;
+    size_t len, n = 0;
+    vec(const char *) names = { 0 };
+    int error = file_whole(s->tmp, &in, "manifest.json", PAGE_FILE_BYTES, &manifest, &len);
+    DIR *d = error ? NULL : opendir(folder);
+    if (!d) {
+        diag_error(s->d, DIAG_IO, SPAN_NONE, "cannot read 'manifest.json' in '%s': %s", folder,
+                   error_text(s->tmp, error ? error : errno));
+        return;
+    }
+    for (struct dirent *e = readdir(d); e; e = readdir(d))
+        *vec_push(s->tmp, &names) = arena_strdup(s->tmp, e->d_name);
+    closedir(d);
+    qsort(names.at, names.n, sizeof *names.at, compare_names);
+    scene_begin(&nothing, s);
+    put_run(&json, &nothing);
+    put_manifest(&json, manifest, len);
+    for (size_t k = 0; k < names.n; k++)
+        put_file(&json, s, &in, names.at[k], &n);
+    page_write(s, page, &json);
+}

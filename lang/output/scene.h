@@ -1,0 +1,79 @@
+/* scene: the things that animate draws, their places over time, and the walls around them.  The writers of
+   pictures (SVG, GIF, page) read it. */
+#ifndef CDL_SCENE_H
+#define CDL_SCENE_H
+#include "session_output.h"
+
+/* A disk, a box, a point or a corner of a line. */
+typedef struct mover {
+    const char *name; /* for people; "" for corners of lines */
+    value v[3];
+    int n; /* coordinates that it has; LONE: one number, which moves up and down */
+    double r, box[2];
+    value angle;
+    bool turns;
+    int line;            /* of which it is a corner, or 0 */
+    const double *space; /* a corner of a rod that stays, in space; or NULL */
+} mover;
+enum { LONE = -1 };
+
+/* a piece of a wall: from one point of the plane to another */
+typedef struct wall {
+    double x[4];
+} wall;
+typedef vec(wall) wall_list;
+
+typedef struct scene {
+    session *s;
+    vec(mover) all;
+    wall_list walls; /* at the time last asked for */
+    double radius, pitch;
+    const mclass *kind; /* of the parts that were read last, and the name of their radius or NULL */
+    const char *kind_radius;
+    const char *naming; /* of the argument at hand */
+    bool numbered;      /* it is a family of parts: the number of the one at hand */
+    int32_t number;
+    int wide; /* coordinates of the family at hand */
+    int lines;
+    bool bad, moving; /* moving: the walls */
+} scene;
+
+/* the part of the plane that is drawn, and the time */
+typedef struct stage {
+    double lo[2], hi[2], scale, begin, end;
+} stage;
+
+enum { SCENE_FRAMES = 240, WALL_FRAMES = 60, SCENE_MOST = 2000 };
+
+/* Adds what a value stands for: dofs, parts, points, lines, rods.  m->bad: it stands for nothing that can be
+ * drawn. */
+void scene_add(scene *m, const char *name, const value *v);
+/* All degrees of freedom, parts and rods of the last run. */
+void scene_add_all(scene *m);
+void scene_begin(scene *m, session *s);
+bool scene_in_space(const scene *m); /* something has three coordinates */
+
+double number_at(const value *v, double t);
+/* the place in space, the third coordinate 0 in the plane */
+void mover_place(const scene *m, size_t k, double t, double x[3]);
+/* the place on the picture: what lies in space is seen from aside */
+void mover_at(const scene *m, size_t k, double t, double *z);
+/* of what lies in space; it turns once in ROD_SECONDS when t grows */
+enum { ROD_SECONDS = 8 };
+void seen_from_aside(const double *x, double t, double *z);
+void box_corner(const mover *m, const double *z, double time, int corner, double *out);
+size_t line_length(const scene *m, size_t k); /* corners of the line that begins at k; 1: no line */
+
+stage stage_of(scene *m, double wide_in_pixels);
+void to_pixels(const stage *g, const double *z, double *p);
+double frame_time(const stage *g, int f, int frames);
+
+/* ---- scene_walls.c: where the gap of a constraint of one body alone is zero ---- */
+void walls_at(scene *m, const stage *s, double time);
+void walls_watch(scene *m, const stage *s); /* finds out whether walls move; leaves those of the start */
+int32_t column_of(const scene *m, const value *v); /* of the dofs of the run; -1: none */
+
+/* ---- the writers ---- */
+void put_gif(text *t, scene *m);
+void put_page(text *t, scene *m);
+#endif

@@ -1,0 +1,82 @@
+#!/bin/bash
+# Pages for a browser: animate("x.html"), cdl run --report, cdl view.  What a page holds is compared with saved
+# numbers, here and, where Chromium is installed, as the page itself shows it.
+. "${tests:?}/cli/common"
+cat >drop.cdl <<'CDL'
+use std.planar
+model drop {
+    param e = 0.5
+    part d[i in 2..3]: disk(R = 0.1*i) { p = [0.5*i, 1], p' = [0.2, 0] }
+    constraint floor[i in 2..3]: d[i].p[2] >= d[i].R { impact = newton(e), slip = d[i].p[1]' + d[i].R*d[i].a', friction = coulomb(0.3) }
+}
+run drop for 1 with sweeping(h = 1e-3)
+expect max_penetration <= 1e-9 "</script><b>no overlap</b>"
+save t, d[2].p[1], d[2].p[2], d[3].p[2], floor[3].rn { file = "drop.csv" }
+animate("drop.html", d)
+animate("all.html")
+model fly {
+    param R = 0.1
+    dof p in R3 = [0, 0, 1], p' = [1, 0.5, 0]
+    p'' = [0, 0, -9.81]
+    constraint ground: p[3] >= R { impact = newton(0.8) }
+}
+run fly for 1 with sweeping(h = 1e-3)
+animate("fly.html", p)
+animate("fly.svg", p)
+CDL
+try "pages are written" 0 "$CDL" run -q -o pages drop.cdl
+has "names of bodies" pages/drop.html '"name":"d[2]"' '"name":"d[3]"' '"name":"floor[3].rn"'
+same "no text of a model ends the script" 0 "$(grep -c "<b>no overlap" pages/drop.html)"
+same "nothing comes from elsewhere" "" "$(grep -oE '(src|href)=|https?://[a-z]|import\(|fetch\(' pages/drop.html)"
+has "a picture of what moves in space" pages/fly.svg "<circle" "</svg>"
+try "another ending" 3 "$CDL" -e 'model m { dof y = 1; y'"''"' = -1 }
+run m for 1
+animate("m.mp4", y)'
+has "is refused" err "takes the name of a .html, .svg or .gif file"
+
+cat >rest.cdl <<'CDL'
+use "ball.cdl" as b
+experiment rest {
+    sweep e in [0.3, 0.5, 0.7]
+    run b.ball(e = e) for 3 with sweeping(h = 1e-3)
+    measure T = settle_time(floor)
+    expect T > 0 "it rests"
+    save T { file = "rest.csv" }
+}
+CDL
+try "a report" 0 "$CDL" run -q -o rep --report rest.html rest.cdl
+has "is named" err "wrote rep/rest.html"
+try "view of a file" 0 "$CDL" view -o seen rest.cdl
+same "its page" yes "$([ -s seen/rest.html ] && echo yes)"
+try "view of a folder" 0 "$CDL" view -o seen rep
+same "its page" yes "$([ -s seen/rep.html ] && echo yes)"
+try "view of nothing" 5 "$CDL" view -o seen nowhere.cdl
+same "no page" "" "$(find seen -name 'nowhere*')"
+mkdir empty
+try "view of a folder without results" 5 "$CDL" view -o seen empty
+has "is reported" err "cannot read 'manifest.json' in 'empty'"
+try "a report of two files" 2 "$CDL" run --report a.html ball.cdl rest.cdl
+has "is refused" err "--report is for one file at a time"
+
+if command -v python3 >/dev/null; then
+    python3 "$tests/cli/view.py" data pages/drop.html pages/drop.csv d[2] 'd[2].p[1]' 'd[2].p[2]' >got
+    has "places are those of the run" got "ok places" "ok series" "ok impacts" "ok arrows" "ok label"
+    python3 "$tests/cli/view.py" data pages/fly.html "" p >got
+    has "in space: the ground" got "ok plane"
+    python3 "$tests/cli/view.py" runs rep/rest.html rep/rest.csv >got
+    has "runs and tables of a report" got "ok runs" "ok file"
+    python3 "$tests/cli/view.py" runs seen/rep.html rep/rest.csv >got
+    has "the same of a folder" got "ok runs" "ok file"
+    if command -v chromium >/dev/null; then
+        python3 "$tests/cli/view.py" drive pages/drop.html >got 2>&1
+        has "the page works" got "ok clock" "ok value" "ok played" "ok picked" "ok keys" "ok expectation" "ok drawn"
+        python3 "$tests/cli/view.py" drive3 pages/fly.html >got 2>&1
+        has "in space too" got "ok drawn" "ok turned"
+        python3 "$tests/cli/view.py" drive-report rep/rest.html >got 2>&1
+        has "tables are sorted" got "ok rows" "ok sorted" "ok scatter"
+    else
+        echo "ok the page in a browser # SKIP chromium is not installed"
+    fi
+else
+    echo "ok what pages hold # SKIP python3 is not installed"
+fi
