@@ -97,3 +97,6 @@ if command -v python3 >/dev/null; then
 else
     echo "ok what pages hold # SKIP python3 is not installed"
 fi
+try "a gallery of examples" 0 bash "$tests/../examples/gallery.sh" "$CDL" gal "$tests/../examples/bouncing_ball.cdl" "$tests/../examples/belt.cdl"
+has "plays each" gal/index.html 'src="bouncing_ball/bouncing_ball.html"' 'src="belt/belt.html"' '<h2 id="belt">'
+same "with its page" yes "$([ -s gal/bouncing_ball/bouncing_ball.html ] && [ -s gal/belt/belt.html ] && echo yes)"
