@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/whole.h"
+#include "field/field.h"
 #include "program/system.h"
 #include "results/session_view.h"
 #include "scene.h"
@@ -18,8 +19,10 @@ enum {
     PAGE_PLACES = 1000000, /* bodies times frames */
     PAGE_IMPACTS = 1000,   /* that have a frame of their own */
     PAGE_ARROWS = 300000,  /* reactions that are drawn, over all frames */
-    PAGE_SERIES = 120,     /* results that can be plotted */
-    PAGE_BUCKETS = 600     /* of a long series the least and the largest value of each are kept */
+    PAGE_NODES = 2000,     /* of a field on a line; on an edge in the plane */
+    PAGE_EDGE = 160,
+    PAGE_SERIES = 120, /* results that can be plotted */
+    PAGE_BUCKETS = 600 /* of a long series the least and the largest value of each are kept */
 };
 
 /* ---- arrays ---- */
@@ -470,6 +473,77 @@ static void put_all_series(text *t, session *s)
     text_putc(t, ']');
 }
 
+/* ---- fields: all on a line, with their obstacles; the first one in the plane ---- */
+
+static int64_t thinning(int64_t n, int64_t most)
+{
+    return n > most ? (n + most - 1) / most : 1;
+}
+
+static void put_nodes(text *t, session *s, const char *name, const double *y, int64_t n, int64_t stride)
+{
+    float_list x = { 0 };
+    int64_t by = thinning(n, PAGE_NODES);
+    for (int64_t k = 0; k < n; k += by)
+        *vec_push(s->tmp, &x) = (float)y[k * stride];
+    if (n && (n - 1) % by)
+        *vec_push(s->tmp, &x) = (float)y[(n - 1) * stride];
+    put_floats(t, name, &x);
+}
+
+static void put_line_fields(text *t, session *s, const field_result *f)
+{
+    text_puts(t, ",\"field\":{\"plane\":false");
+    put_nodes(t, s, "x", f->x, f->n, 1);
+    text_puts(t, ",\"lines\":[");
+    for (int i = 0; i < f->fp->nfield; i++) {
+        value u;
+        text_puts(t, i ? ",{" : "{");
+        put_name(t, "name", f->fp->name[i]);
+        put_nodes(t, s, "u", f->u + i, f->n, f->fp->nfield);
+        text_puts(t, ",\"obstacles\":[");
+        for (int k = 0; field_value(s->last, i, &u); k++) {
+            const double *psi = field_obstacle_at(s->last, &u, k, s->tmp);
+            if (!psi)
+                break;
+            text_puts(t, k ? ",{\"of\":0" : "{\"of\":0");
+            put_nodes(t, s, "u", psi, f->n, 1);
+            text_putc(t, '}');
+        }
+        text_puts(t, "]}");
+    }
+    text_puts(t, "]}");
+}
+
+static void put_plane_field(text *t, session *s, const field_result *f)
+{
+    float_list u = { 0 };
+    whole_list touch = { 0 };
+    int64_t by[2] = { thinning(f->m[0], PAGE_EDGE), thinning(f->m[1], PAGE_EDGE) };
+    int nx = (int)((f->m[0] - 1) / by[0] + 1), ny = (int)((f->m[1] - 1) / by[1] + 1);
+    for (int64_t j = 0; j < f->m[1]; j += by[1])
+        for (int64_t i = 0; i < f->m[0]; i += by[0]) {
+            int64_t k = j * f->m[0] + i;
+            *vec_push(s->tmp, &u) = (float)f->u[k * f->fp->nfield];
+            *vec_push(s->tmp, &touch) = f->touch && f->touch[k];
+        }
+    text_printf(t, ",\"field\":{\"plane\":true,\"nx\":%d,\"ny\":%d,\"box\":[%.9g,%.9g,%.9g,%.9g],", nx, ny,
+                f->ux[0][0], f->ux[0][(nx - 1) * by[0]], f->ux[1][0], f->ux[1][(ny - 1) * by[1]]);
+    put_name(t, "name", f->fp->name[0]);
+    put_floats(t, "u", &u);
+    put_wholes(t, "touch", &touch);
+    text_putc(t, '}');
+}
+
+static void put_field(text *t, session *s)
+{
+    const field_result *f = s->last ? s->last->r->field : NULL;
+    if (f && f->n && f->fp->ncoord == 1)
+        put_line_fields(t, s, f);
+    else if (f && f->n)
+        put_plane_field(t, s, f);
+}
+
 /* ---- numbers ---- */
 
 static void put_pair(text *t, bool first, const char *name, double x)
@@ -494,7 +568,8 @@ static void put_numbers(text *t, session *s)
         put_pair(t, true, "steps", (double)r->count.steps);
         put_pair(t, false, "largest overlap", r->max_penetration);
         put_pair(t, false, "residual", r->residual);
-        put_pair(t, false, "power balance", r->power_balance);
+        if (!r->field)
+            put_pair(t, false, "power balance", r->power_balance);
         if (!isnan(r->error))
             put_pair(t, false, "error", r->error);
     }
@@ -557,9 +632,10 @@ static void put_run(text *t, scene *m)
     put_name(t, "title", last ? last->r->prog->model : "CDL");
     text_putc(t, ',');
     put_name(t, "about",
-             last ? arena_printf(m->s->tmp, "%s, %lld steps to t = %.6g", last->with->name,
-                                 (long long)last->r->count.steps, last->r->t_end)
-                  : "");
+             !last            ? ""
+             : last->r->field ? last->with->name
+                              : arena_printf(m->s->tmp, "%s, %lld steps to t = %.6g", last->with->name,
+                                             (long long)last->r->count.steps, last->r->t_end));
     text_printf(t, ",\"begin\":%.17g,\"end\":%.17g,\"space\":%s", g.begin, g.end,
                 scene_in_space(m) ? "true" : "false");
     put_doubles(t, "t", &times);
@@ -569,6 +645,8 @@ static void put_run(text *t, scene *m)
     put_contacts(t, m, &times);
     put_all_series(t, m->s);
     put_numbers(t, m->s);
+    if (m->field)
+        put_field(t, m->s);
 }
 
 /* in a script a < could end it; in JSON it stands in strings alone */

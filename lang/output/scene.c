@@ -280,8 +280,12 @@ static void lone_put(void *ud, const char *index, const value *part)
 /* dofs in the plane give pairs, those in space triples; numbers move up and down */
 void scene_add(scene *m, const char *name, const value *v)
 {
-    int wide = value_components(v);
+    int wide = value_components(v), field;
     m->naming = name;
+    if (line_coordinate(v) || value_plane(v, &field)) {
+        m->field = true;
+        return;
+    }
     if (is_rod(v)) {
         if (!rod_moving(m, v))
             rod_table(m->s, v, rod_put, m);
@@ -333,6 +337,7 @@ void scene_add_all(scene *m)
     const run *last = m->s->last;
     if (!last || !last->of->m)
         return;
+    m->field = last->r->field != NULL;
     const mclass *top = last->of->m->classes.at[0];
     for (size_t k = 0; k < top->dofs.n; k++)
         scene_try(m, top->dofs.at[k]->name);

@@ -35,6 +35,7 @@ typedef struct scene {
     int32_t number;
     int wide; /* coordinates of the family at hand */
     int lines;
+    bool field;       /* the field of the run is one of the things */
     bool bad, moving; /* moving: the walls */
 } scene;
 

@@ -186,11 +186,14 @@ static void put_svg(text *t, scene *m)
 typedef struct writer {
     const char *ending;
     void (*put)(text *t, scene *m);
+    bool fields; /* it shows fields as well */
 } writer;
 
 static const writer *writer_of(const char *name)
 {
-    static const writer all[] = { { ".svg", put_svg }, { ".gif", put_gif }, { ".html", put_page } };
+    static const writer all[] = { { ".svg", put_svg, false },
+                                  { ".gif", put_gif, false },
+                                  { ".html", put_page, true } };
     for (size_t k = 0; k < sizeof all / sizeof *all; k++)
         if (!strcmp(file_ending(name), all[k].ending))
             return &all[k];
@@ -214,7 +217,8 @@ static value call_animate(evaluator *ev, scope *in, const ast *call, const value
         scene_add(&m, span_text(ev->d, call->kid[k + 1]->at, s->tmp), &arg[k]);
     if (n == 1)
         scene_add_all(&m);
-    if (m.bad || !m.all.n || m.all.n > SCENE_MOST) {
+    bool something = m.all.n || (m.field && how->fields);
+    if (m.bad || !something || m.all.n > SCENE_MOST) {
         diag_error(ev->d, DIAG_TYPE, call->at,
                    m.all.n > SCENE_MOST
                        ? "animate draws at most %d things"

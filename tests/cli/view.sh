@@ -29,6 +29,21 @@ has "names of bodies" pages/drop.html '"name":"d[2]"' '"name":"d[3]"' '"name":"f
 same "no text of a model ends the script" 0 "$(grep -c "<b>no overlap" pages/drop.html)"
 same "nothing comes from elsewhere" "" "$(grep -oE '(src|href)=|https?://[a-z]|import\(|fetch\(' pages/drop.html)"
 has "a picture of what moves in space" pages/fly.svg "<circle" "</svg>"
+cat >skin.cdl <<'CDL'
+model skin {
+    domain x in -1..1, y in -1..1
+    field u(x, y)
+    -laplacian(u) = -1
+    obstacle u >= 0.3 - x^2 - y^2
+    boundary u = 0
+}
+run skin with active_set(cells = 32)
+animate("skin.html", u)
+CDL
+try "a field" 0 "$CDL" run -q -o pages skin.cdl
+has "is in its page" pages/skin.html '"plane":true' '"name":"u"'
+sed s/skin.html/skin.svg/ skin.cdl >flat.cdl
+try "a field is no picture that moves" 3 "$CDL" run -q -o pages flat.cdl
 try "another ending" 3 "$CDL" -e 'model m { dof y = 1; y'"''"' = -1 }
 run m for 1
 animate("m.mp4", y)'
@@ -72,6 +87,8 @@ if command -v python3 >/dev/null; then
         has "the page works" got "ok clock" "ok value" "ok played" "ok picked" "ok keys" "ok expectation" "ok drawn"
         python3 "$tests/cli/view.py" drive3 pages/fly.html >got 2>&1
         has "in space too" got "ok drawn" "ok turned"
+        python3 "$tests/cli/view.py" drive3 pages/skin.html >got 2>&1
+        has "a field as a surface" got "ok drawn" "ok turned"
         python3 "$tests/cli/view.py" drive-report rep/rest.html >got 2>&1
         has "tables are sorted" got "ok rows" "ok sorted" "ok scatter"
     else
@@ -80,3 +97,6 @@ if command -v python3 >/dev/null; then
 else
     echo "ok what pages hold # SKIP python3 is not installed"
 fi
+try "a gallery of examples" 0 bash "$tests/../examples/gallery.sh" "$CDL" gal "$tests/../examples/bouncing_ball.cdl" "$tests/../examples/belt.cdl"
+has "plays each" gal/index.html 'src="bouncing_ball/bouncing_ball.html"' 'src="belt/belt.html"' '<h2 id="belt">'
+same "with its page" yes "$([ -s gal/bouncing_ball/bouncing_ball.html ] && [ -s gal/belt/belt.html ] && echo yes)"
