@@ -300,6 +300,10 @@ void results_keep(results *r, run_state *s)
     }
     for (size_t i = 0; i < r->prog->ncontact; i++)
         impacts_keep(r, &r->contact[i], s);
+    size_t resets = state_count(s, "resets", r->resets.n, sizeof(double));
+    vec_reserve(r->a, &r->resets, resets);
+    r->resets.n = resets;
+    state_f64(s, "reset", r->resets.at, resets);
     columns_keep(r, s);
 }
 

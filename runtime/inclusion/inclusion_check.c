@@ -438,10 +438,13 @@ static void check_inclusion(results *r, const void *ud, arena *scratch)
 }
 
 /* ---- limits ---- */
-/* by how much R misses 0 at x, the rate being left out, relative to its terms; sign: of what it misses */
+/* By how much R misses 0 at x, the rate being left out, beside its terms; sign: of what it misses.  0 where
+   the past lies within the step itself. */
 static double graph_off(look *w, double t, double x, int64_t at, double *terms)
 {
-    stand(w, at, t);
+    *terms = 0;
+    if (!stand(w, at, t))
+        return 0;
     w->x[0] = x;
     w->v[0] = 0;
     select_all(w);
@@ -458,7 +461,7 @@ static bool on_graph(look *w, double t, double x, int64_t at, double scale)
     double tiny = CHECK_BESIDE * w->r->duration, most = INFINITY;
     for (int side = -1; side <= 1; side++) {
         double terms, off = fabs(graph_off(w, t + side * tiny, x, at, &terms));
-        most = fmin(most, off / fmax(terms, scale));
+        most = fmin(most, off / fmax(fmax(terms, scale), SIZE_LEAST));
     }
     if (!(most <= GATE_LOOSE))
         return wrong(w, w->ip->row[0].at, at, "the limit does not lie on its graph", most);
@@ -489,7 +492,7 @@ static void check_limit(results *r, const void *ud, arena *scratch)
     const run_options *o = ud;
     const double *param = limit_params(r, o->word[0], scratch);
     look w = look_new(r, param, scratch);
-    if (w.ip->npast || w.ip->nintegral || !sizes(&w, scratch) || r->samples < 2)
+    if (w.ip->nintegral || !sizes(&w, scratch) || r->samples < 2)
         return;
     int64_t stride = r->samples / LOOKS + 1;
     double scale = 0, A;
@@ -502,6 +505,8 @@ static void check_limit(results *r, const void *ud, arena *scratch)
     for (int64_t at = 1; at < r->samples; at += stride)
         if (!on_graph(&w, r->t[at], r->q[at], at, scale))
             return;
+    if (!on_graph(&w, r->t[r->samples - 1], r->q[r->samples - 1], r->samples - 1, scale))
+        return;
     for (size_t j = 0; j < r->limit.jumps.n; j++)
         if (!jump_holds(&w, &r->limit.jumps.at[j], A, r->samples - 1, scale))
             return;

@@ -5,6 +5,7 @@
 #include "base/taylor.h"
 #include "clock/clock.h"
 #include "inclusion/inclusion.h"
+#include "past/history.h"
 #include "clock/later.h"
 #include "program/system.h"
 #include "rod/rod.h"
@@ -21,7 +22,8 @@ struct gate {
     size_t listed;    /* that family, from 1 */
     int64_t capacity; /* of index */
     const double *v;
-    int64_t ran; /* kernels, member by member; those over all members count once for each of LANES */
+    past_samples *past; /* or NULL: it is not known */
+    int64_t ran;        /* kernels, member by member; those over all members count once for each of LANES */
 };
 
 /* ---- an instant ---- */
@@ -89,6 +91,8 @@ void gate_at(gate *g, double t, const double *q, const double *v)
     g->in.t = t;
     g->in.from[IN_Q] = q;
     g->in.from[IN_V] = g->in.from[IN_PRE] = g->v = v;
+    if (g->past)
+        samples_fill(g->past, &g->in);
 }
 
 const double *gate_gaps(gate *g, size_t of)
@@ -257,10 +261,26 @@ static bool all_read_only(const kernels *ks, unsigned kinds)
     return true;
 }
 
+void gate_recall(gate *g, const results *r)
+{
+    enum { MOST = 4000000 }; /* numbers, all of which are kept */
+    const program *p = g->p;
+    if (!p->delay || r->samples < 2 || r->resets.n || r->samples > MOST / (p->nq + 1))
+        return;
+    for (size_t c = 0; c < p->ncontact; c++)
+        if (r->contact[c].impacts.n)
+            return;
+    g->past = samples_new(g->a, p, r->param, r->q, r->t[r->samples - 1] / (double)(r->samples - 1));
+    samples_all(g->past);
+    for (int64_t at = 0; at < r->samples; at++)
+        samples_add(g->past, r->t[at], r->q + at * p->nq, r->v + at * p->nq);
+}
+
 bool gate_knows_motion(const gate *g)
 {
     const program *p = g->p;
-    const unsigned state = PLAIN | 1u << IN_V | 1u << IN_PRE;
+    const unsigned past = g->past ? 1u << IN_PAST_Q | 1u << IN_PAST_V | 1u << IN_INTEGRAL : 0,
+                   state = PLAIN | 1u << IN_V | 1u << IN_PRE | past;
     if (!all_read_only(&p->mass, state) || !all_read_only(&p->force, state))
         return false;
     for (size_t c = 0; c < p->ncontact; c++)
@@ -308,6 +328,16 @@ void gate_react(gate *g, size_t of, int64_t member, double rn, const double *rt,
             use_add(g, rt[S->row[i].base] * reg[S->tape.out[i]], slot_at(&S->col[i], index, f->over.n), 0,
                     sum);
     }
+}
+
+void gate_reach(gate *g, size_t of, int64_t member, bool *dofs)
+{
+    const contact_family *f = &g->p->contact[of];
+    const int32_t *index = member_index(g, of, member);
+    for (uint32_t i = 0; i < f->gradient.tape.nout; i++)
+        dofs[slot_at(&f->gradient.row[i], index, f->over.n)] = true;
+    for (uint32_t i = 0; i < f->slip_map.tape.nout; i++)
+        dofs[slot_at(&f->slip_map.col[i], index, f->over.n)] = true;
 }
 
 bool gate_slip(gate *g, size_t of, int64_t member, double *slip)
@@ -699,6 +729,7 @@ static void check_run(results *r, const void *ud, arena *scratch)
                 .r = r,
                 .loose = fmax(GATE_LOOSE, r->promised.tolerance),
                 .scratch = scratch };
+    gate_recall(k.g, r);
     k.balance = balance_new(k.g, r, scratch);
     k.sizes = arena_array(scratch, double, 2 * (size_t)p->nq + 1);
     k.force = arena_array(scratch, double, p->ncontact + 1);

@@ -32,12 +32,17 @@ const program *gate_program(const gate *g);
 typedef struct gate_sum {
     double *at, *size;
 } gate_sum;
+/* The past of a run, from its samples: forces that read it are known from then on.  Not where rates jumped,
+   as samples do not show when. */
+void gate_recall(gate *g, const results *r);
 /* Equations of motion: are masses, forces and rows known from t, q and q' alone?  Forces, M x, and reactions
    of a member are added. */
 bool gate_knows_motion(const gate *g);
 void gate_force(gate *g, gate_sum *sum);
 void gate_mass_diagonal(gate *g, double *diagonal);
 void gate_mass_times(gate *g, const double *x, gate_sum *sum);
+/* Dofs that rows of a member may push are marked. */
+void gate_reach(gate *g, size_t of, int64_t member, bool *dofs);
 void gate_react(gate *g, size_t of, int64_t member, double rn, const double *rt, gate_sum *sum);
 /* The gradient of a gap at all dofs, and its rate where nothing moves (returned). */
 double gate_row(gate *g, size_t of, int64_t member, double *H);

@@ -1,7 +1,10 @@
 /* gate_balance: the equations of motion, checked on what a run has kept.  Over a step
    M (q1' - q0') = h f + h (H^T rn + S^T rt) + H^T p: forces f by their mean over both ends, reactions as they
    were kept, impulses p of impacts.  A scheme may weigh the ends as it likes: what lies between them is no
-   fault.  Of backends whose reactions are those of an instant, M q'' = f + H^T rn + S^T rt at the samples. */
+   fault.  Of backends whose reactions are those of an instant, M q'' = f + H^T rn + S^T rt at the samples.
+   Some of what acts is not kept: reactions of large families, friction in the whole tangent space, impulses
+   of friction and of equalities.  Dofs that it may push are left out where it may act, the others are
+   checked. */
 #include <math.h>
 #include <string.h>
 #include "clock/clock.h"
@@ -19,10 +22,11 @@ typedef struct missed {
 struct balance {
     gate *g;
     results *r;
-    bool steps, instants; /* what can be checked: steps; single samples */
-    bool partial;         /* impacts may leave impulses that are not kept: friction, constraints held */
-    size_t *next;         /* of each family: the impact that comes next */
-    gate_sum mass[2], force[2], push[2], rate;
+    bool steps, instants;                               /* what can be checked: steps; single samples */
+    size_t *next;                                       /* of each family: the impact that comes next */
+    size_t reset;                                       /* the reset that comes next */
+    bool *unknown;                                      /* dofs that something may push which is not kept */
+    gate_sum mass[2], force[2], push[2], jolt[2], rate; /* jolt: of impulses */
     double *change, *q, *v;
     double *fastest;    /* of each family: the largest slip in several directions of the run */
     missed *dof, *step; /* at instants; over steps */
@@ -37,17 +41,6 @@ static void sum_clear(gate_sum *s, int n)
 {
     memset(s->at, 0, (size_t)n * sizeof *s->at);
     memset(s->size, 0, (size_t)n * sizeof *s->size);
-}
-
-/* all that acts is kept, in components that the kernels know */
-static bool reactions_known(const results *r)
-{
-    for (size_t c = 0; c < r->prog->ncontact; c++) {
-        const contact_family *f = &r->prog->contact[c];
-        if (!r->contact[c].kept || (f->friction != FRICTION_NONE && !f->slip_given))
-            return false;
-    }
-    return true;
 }
 
 static bool several(const contact_result *x)
@@ -67,16 +60,16 @@ balance *balance_new(gate *g, results *r, arena *a)
 {
     const program *p = r->prog;
     balance *b = arena_make(a, balance);
-    bool known = gate_knows_motion(g) && reactions_known(r);
+    bool known = gate_knows_motion(g);
     *b = (balance){ .g = g, .r = r, .instants = known && (r->dense || r->promised.gives_way) };
-    b->steps = known && !r->dense && !p->nevent && r->samples == r->count.steps + 1;
-    for (size_t c = 0; c < p->ncontact; c++)
-        b->partial |= p->contact[c].relation != REL_GAP || p->contact[c].friction != FRICTION_NONE;
+    b->steps = known && !r->dense && r->samples == r->count.steps + 1;
+    b->unknown = arena_array(a, bool, (size_t)p->nq);
     b->next = arena_array(a, size_t, p->ncontact + 1);
     for (int end = 0; end < 2; end++) {
         b->mass[end] = sum_new(a, p->nq);
         b->force[end] = sum_new(a, p->nq);
         b->push[end] = sum_new(a, p->nq);
+        b->jolt[end] = sum_new(a, p->nq);
     }
     b->rate = sum_new(a, p->nq);
     double **room[] = { &b->change, &b->q, &b->v };
@@ -112,13 +105,84 @@ static void pushes(balance *b, int64_t at, gate_sum *to)
     for (size_t c = 0; c < r->prog->ncontact; c++) {
         const contact_result *x = &r->contact[c];
         size_t ns = (size_t)x->nslip;
-        for (int64_t m = 0; m < x->members; m++) {
+        for (int64_t m = 0; x->kept && m < x->members; m++) {
             size_t place = (size_t)(at * x->members + m);
             const double *rt = any_of(x->rt + place * ns, ns) ? x->rt + place * ns : NULL;
             if (x->rn[place] != 0 || rt)
                 gate_react(b->g, c, m, x->rn[place], rt, to);
         }
     }
+}
+
+static double dense_now(const results *r, dense_item x, double t)
+{
+    return r->dense->at(r->dense->of, &x, t);
+}
+
+/* ---- what is not kept ---- */
+/* friction that has no components, in the whole tangent space */
+static bool all_around(const contact_family *f)
+{
+    return f->friction != FRICTION_NONE && !f->slip_given;
+}
+
+/* May a member touch within the step of length h to the sample, where the gate stands? */
+static bool may_touch(balance *b, size_t c, int64_t m, const double *gap, double h)
+{
+    double way = 2 * h * gate_length(b->g, c, m, b->v) + GATE_LOOSE * gate_length(b->g, c, m, b->q);
+    return !gap || gap[m] <= way + GATE_GAP_LEAST;
+}
+
+/* in the step to the sample; between both where values are known at any time */
+static bool pushes_at(const results *r, size_t c, int64_t at, int64_t m)
+{
+    const contact_result *x = &r->contact[c];
+    size_t place = (size_t)(at * x->members + m), ns = (size_t)x->nslip;
+    if (r->dense)
+        return x->status[place] != STATUS_OPEN || x->status[place - (size_t)x->members] != STATUS_OPEN ||
+               dense_now(r, (dense_item){ DENSE_RN, 0, 0, c, m }, 0.5 * (r->t[at - 1] + r->t[at])) != 0;
+    return x->rn[place] != 0 || any_of(x->rt + place * ns, ns);
+}
+
+/* Dofs of a family on which something may act in the step to the sample.  hit: impacts are among it. */
+static void leave_out(balance *b, size_t c, int64_t at, double h, bool hit)
+{
+    const contact_family *f = &b->r->prog->contact[c];
+    const contact_result *x = &b->r->contact[c];
+    bool gaps = f->relation == REL_GAP && gate_knows_gap(b->g, c);
+    const double *gap = gaps && (hit || !x->kept) ? gate_gaps(b->g, c) : NULL;
+    for (int64_t m = 0; m < x->members; m++) {
+        if (hit || !x->kept ? !may_touch(b, c, m, gap, h) : !pushes_at(b->r, c, at, m))
+            continue;
+        if (all_around(f))
+            memset(b->unknown, true, (size_t)b->r->prog->nq * sizeof *b->unknown);
+        else
+            gate_reach(b->g, c, m, b->unknown);
+    }
+}
+
+/* false: all dofs are left out */
+static bool some_known(balance *b, int64_t at, double h, bool hit)
+{
+    const results *r = b->r;
+    int nq = r->prog->nq;
+    const double *q = r->q + at * nq, *v = r->v + at * nq;
+    memset(b->unknown, 0, (size_t)nq * sizeof *b->unknown);
+    for (int i = 0; i < nq; i++) {
+        b->q[i] = fabs(q[i]);
+        b->v[i] = fmax(fabs(v[i]), at ? fabs(v[i - nq]) : 0);
+    }
+    gate_at(b->g, r->t[at], q, v);
+    for (size_t c = 0; c < r->prog->ncontact; c++) {
+        const contact_family *f = &r->prog->contact[c];
+        bool impulses = hit && (f->relation != REL_GAP || f->friction != FRICTION_NONE);
+        if (!r->contact[c].kept || all_around(f) || impulses)
+            leave_out(b, c, at, h, impulses);
+    }
+    for (int i = 0; i < nq; i++)
+        if (!b->unknown[i])
+            return true;
+    return false;
 }
 
 static void stand(balance *b, double t, const double *q, const double *v, const double *x, int end)
@@ -139,11 +203,6 @@ static void stand_at(balance *b, int64_t at, int64_t of, const double *x, int en
     int nq = r->prog->nq;
     stand(b, r->t[at], r->q + at * nq, r->v + at * nq, x, end);
     pushes(b, of, &b->push[end]);
-}
-
-static double dense_now(const results *r, dense_item x, double t)
-{
-    return r->dense->at(r->dense->of, &x, t);
 }
 
 /* The same between two samples, from a backend that has values at any time: where pieces meet, forces with
@@ -205,6 +264,8 @@ void balance_instant(balance *b, int64_t at)
         return;
     if (r->dense && (by_chance(b, at) || by_chance(b, at - 1)))
         return;
+    if (!some_known(b, at, at ? r->t[at] - r->t[at - 1] : 0, false))
+        return;
     results_acc(r, at, b->change);
     for (int i = 0; i < nq; i++)
         if (first_order(r->prog, i))
@@ -214,6 +275,8 @@ void balance_instant(balance *b, int64_t at)
     else
         stand_at(b, at, at, b->change, 0);
     for (int i = 0; i < nq; i++) {
+        if (b->unknown[i])
+            continue;
         double defect = fabs(b->mass[0].at[i] - b->force[0].at[i] - b->push[0].at[i]),
                size = b->mass[0].size[i] + b->force[0].size[i] + b->push[0].size[i];
         enter(&b->dof[i], at, defect - ROUND_20 * size, size);
@@ -268,17 +331,47 @@ static between ends_of(const gate_sum *of, int i)
                       0.5 * (of[0].size[i] + of[1].size[i]) };
 }
 
+/* What impulses may add to row i.  An impact at the start may come before the first sample; steps at once,
+   and springs, have theirs in rn as well: then each impulse may count or not. */
+typedef struct range {
+    double lo, hi;
+} range;
+
+static range impulses_of(const balance *b, int i, int64_t at, double h)
+{
+    const results *r = b->r;
+    between j = ends_of(b->jolt, i);
+    bool unsure = r->count.at_once || at == 1 || r->promised.gives_way;
+    range x = { h * (j.middle - j.half), h * (j.middle + j.half) };
+    if (unsure) {
+        x.lo = fmin(x.lo, 0.5 * h * (j.middle - j.size) - h * j.half);
+        x.hi = fmax(x.hi, 0.5 * h * (j.middle + j.size) + h * j.half);
+    }
+    return x;
+}
+
 /* by how much row i is beyond what lies between both ends and rounding; size: of its terms */
 static double step_defect(const balance *b, int i, int64_t at, double h, double *size)
 {
     const results *r = b->r;
     between m = ends_of(b->mass, i), f = ends_of(b->force, i), p = ends_of(b->push, i);
-    double slack = m.half + h * (f.half + p.half), acts = f.size + p.size;
+    range hit = impulses_of(b, i, at, h);
+    double slack = m.half + h * (f.half + p.half), acts = f.size + p.size + ends_of(b->jolt, i).size;
     *size = m.size + h * acts;
     double rounded = ROUND_20 * (*size + b->rate.size[i]) + ROUND_2 * r->t[at] * acts;
     if (r->promised.gives_way) /* steps are as long as the tolerance allows */
         slack += slack + 100 * r->promised.tolerance * b->rate.size[i];
-    return fabs(m.middle - h * (f.middle + p.middle)) - slack - rounded;
+    double left = m.middle - h * (f.middle + p.middle);
+    return (left > hit.hi ? left - hit.hi : left < hit.lo ? hit.lo - left : 0 * left) - slack - rounded;
+}
+
+/* a reset in the step is no force */
+static bool was_reset(balance *b, int64_t at)
+{
+    const results *r = b->r;
+    while (b->reset < r->resets.n && r->resets.at[b->reset] < r->t[at - 1])
+        b->reset++;
+    return b->reset < r->resets.n && r->resets.at[b->reset] <= r->t[at];
 }
 
 void balance_step(balance *b, int64_t at)
@@ -289,18 +382,20 @@ void balance_step(balance *b, int64_t at)
         return;
     double h = r->t[at] - r->t[at - 1];
     bool hit = impulses(b, at, 0, NULL) > 0;
-    /* an impact at the start may come before the first sample; steps at once have theirs in rn as well */
-    if (!(h > 0) || (hit && (b->partial || r->count.at_once || at == 1 || r->promised.gives_way)))
+    if (!(h > 0) || was_reset(b, at) || !some_known(b, at, h, hit))
         return;
     for (int i = 0; i < nq; i++)
         b->change[i] = r->v[at * nq + i] - r->v[(at - 1) * nq + i];
     for (int end = 0; end < 2; end++) {
         stand_at(b, at - 1 + end, r->promised.gives_way ? at - 1 + end : at, b->change, end);
+        sum_clear(&b->jolt[end], nq);
         if (hit)
-            impulses(b, at, 1 / h, &b->push[end]);
+            impulses(b, at, 1 / h, &b->jolt[end]);
     }
     first_order_rows(b, at, h);
     for (int i = 0; i < nq; i++) {
+        if (b->unknown[i])
+            continue;
         double size, defect = step_defect(b, i, at, h, &size);
         /* impulses are no measure of forces */
         enter(&b->step[i], at, defect / h, hit ? 0 : size / h);

@@ -72,6 +72,7 @@ past_samples *samples_new(arena *a, const program *p, const double *param, const
 void samples_add(past_samples *h, double t, const double *q, const double *v);
 void samples_fill(past_samples *h, inputs *in); /* past values at in->t, which `in` reads from then on */
 const char *samples_error(const past_samples *h, span *at); /* NULL, or why a value could not be read */
+void samples_all(past_samples *h);                          /* nothing is let go, however long ago it was */
 void samples_keep(past_samples *h, struct run_state *s);    /* as part of a state */
 bool samples_for_forces(const program *p);                  /* nothing but forces reads the past */
 bool delay_of_state(const delay_program *d);

@@ -309,6 +309,11 @@ void samples_add(past_samples *h, double t, const double *q, const double *v)
     h->x.n += 2 * n;
 }
 
+void samples_all(past_samples *h)
+{
+    h->reach = INFINITY;
+}
+
 const char *samples_error(const past_samples *h, span *at)
 {
     *at = h->where;

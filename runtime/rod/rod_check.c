@@ -19,6 +19,7 @@ typedef struct look {
     double *force, *size; /* 6 a node: forces in space, moments in the frame of the section; sum of sizes */
     bool *near;           /* of each node: contact acts on it or close to it */
     bool *support;
+    int *part; /* of each node that is near: another one of its part, at last the first of them, itself */
     double *reg, *coord;
 } look;
 
@@ -278,6 +279,51 @@ static span where_of(const look *w, int node)
     return SPAN_NONE;
 }
 
+/* ---- where rods touch ---- */
+/* Forces of contact are spread over nodes in a way that is not kept.  They cancel within a part: stretches of
+   near nodes, and those that touch them. */
+static int part_of(look *w, int node)
+{
+    while (w->part[node] != node)
+        node = w->part[node] = w->part[w->part[node]];
+    return node;
+}
+
+static void parts_join(look *w)
+{
+    for (int i = 0; i < w->rp->nrod; i++) {
+        const rod_mesh *m = &w->x->mesh[i];
+        for (int k = m->first; k < m->first + m->nn; k++)
+            w->part[k] = k > m->first && w->near[k - 1] ? part_of(w, k - 1) : k;
+    }
+    for (int64_t i = 0; i < w->x->ntouch; i++) {
+        const rod_touching *c = &w->x->touch[i];
+        int a = part_of(w, nearest(&w->x->mesh[c->a], c->sa)),
+            b = c->b < 0 ? a : part_of(w, nearest(&w->x->mesh[c->b], c->sb));
+        w->part[b] = a;
+    }
+}
+
+/* the largest force that is left of a part, and its first node */
+static double parts_left(look *w, int *at)
+{
+    double most = 0;
+    parts_join(w);
+    for (int i = 0; i < w->N; i++)
+        for (int k = 0; w->near[i] && part_of(w, i) != i && k < 3; k++)
+            w->force[6 * part_of(w, i) + k] += w->force[6 * i + k];
+    for (int64_t i = 0; i < w->x->ntouch; i++) /* what is no rod takes a force that no node has */
+        if (w->x->touch[i].b < 0)
+            w->near[part_of(w, nearest(&w->x->mesh[w->x->touch[i].a], w->x->touch[i].sa))] = false;
+    for (int i = 0; i < w->N; i++)
+        for (int k = 0; w->near[i] && part_of(w, i) == i && k < 3; k++)
+            if (!(fabs(w->force[6 * i + k]) <= most)) {
+                most = fabs(w->force[6 * i + k]);
+                *at = i;
+            }
+    return most;
+}
+
 static void balance(look *w)
 {
     results *r = w->r;
@@ -302,6 +348,12 @@ static void balance(look *w)
             continue;
         worst = off;
         at = i / 6;
+    }
+    int first = 0;
+    double left = w->x->ntouch ? parts_left(w, &first) * L : 0;
+    if (!(left <= worst)) {
+        worst = left;
+        at = first;
     }
     double by = worst / size_of_all(w, L);
     if (!(by < BALANCE_LOOSE))
@@ -510,6 +562,7 @@ static void check(results *r, const void *ud, arena *a)
     w.size = arena_array(a, double, 6 * w.N);
     w.near = arena_array(a, bool, w.N);
     w.support = arena_array(a, bool, w.N);
+    w.part = arena_array(a, int, w.N);
     w.reg = arena_array(a, double, widest(r));
     w.coord = arena_array(a, double, w.rp->nrod);
     if (!all_finite(&w) || !touches_hold(&w))

@@ -1,0 +1,383 @@
+/* Every check of the gate can fail: a run passes it, then one number that it kept is altered, and the check
+   says so.  Runs are those of the backends, so what is altered is all that is wrong. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+#include "cdl.h"
+#include "field/field.h"
+#include "motion/gate.h"
+#include "rod/rod.h"
+#include "session/session.h"
+
+typedef struct {
+    const char *text; /* a model, and its run */
+    void (*alter)(results *r);
+    const char *message; /* a part of it; NULL: nothing is altered that a check could know */
+} spoiled;
+
+static void say(void *ud, const char *said, size_t n)
+{
+    (void)ud;
+    fwrite(said, 1, n, stderr);
+}
+
+static cdl *session_with(const char *program_text)
+{
+    cdl *s = cdl_new(NULL);
+    cdl_set_callbacks(s, &(cdl_callbacks){ .err = say });
+    cdl_set(s, "quiet", "yes");
+    cdl_set(s, "manifest", "no");
+    if (cdl_run_text(s, "model", program_text, strlen(program_text)) != CDL_OK)
+        fail_msg("this does not run:\n%s", program_text);
+    return s;
+}
+
+static void one(const spoiled *x)
+{
+    cdl *s = session_with(x->text);
+    results *r = s->last->r;
+    run_options o = { .duration = r->duration, .word = { "eps" } };
+    assert_int_equal(r->status, RUN_OK);
+    results_need(r, PART_ACC | PART_ENERGY | PART_SLIP);
+    x->alter(r);
+    gate_check(r, &o);
+    if (!x->message && r->message)
+        fail_msg("it fails with: %s\n%s", r->message, x->text);
+    if (x->message && (r->status != RUN_FAILED || !strstr(r->message, x->message)))
+        fail_msg("'%s' is expected, not: %s\n%s", x->message, r->message ? r->message : "nothing", x->text);
+    cdl_free(s);
+}
+#define ALL(x)                                           \
+    for (size_t k = 0; k < sizeof(x) / sizeof *(x); k++) \
+    one(&(x)[k])
+
+/* ---- what is altered ---- */
+/* of the last dof: its rate at the sample after the time, and the energy with it */
+static void rate_after(results *r, double t)
+{
+    int nq = r->prog->nq;
+    int64_t at = 1;
+    while (at < r->samples - 1 && r->t[at] < t)
+        at++;
+    double *v = r->v + at * nq + nq - 1, was = *v;
+    *v += 0.3;
+    r->energy[at] += (*v * *v - was * was) / 2;
+}
+
+static void rate_late(results *r)
+{
+    rate_after(r, 0.8 * r->t_end);
+}
+
+static void rate_hit(results *r)
+{
+    assert_true(r->contact[0].impacts.n > 0);
+    rate_after(r, r->contact[0].impacts.at[0].t);
+}
+
+static void rate_first(results *r)
+{
+    rate_after(r, 0);
+}
+
+static void rate_reset(results *r)
+{
+    assert_true(r->resets.n > 0);
+    rate_after(r, r->resets.at[0]);
+}
+
+static void nothing(results *r)
+{
+    (void)r;
+}
+
+/* ---- equations of motion ---- */
+#define BALL \
+    "model m { dof y = 1, z = 0; y'' = -10; z'' = -1; constraint floor: y >= 0 { impact = newton(0.5)"
+#define MISSED "the equation of motion of z does not hold"
+
+static void motion(void **unused)
+{
+    (void)unused;
+    static const spoiled all[] = {
+        { BALL " } }\nrun m for 1 with sweeping(h = 1e-2)", rate_late, MISSED },
+        /* impulses are kept; of friction and of equalities they are not, but z is not theirs */
+        { BALL " } }\nrun m for 1 with sweeping(h = 1e-2)", rate_hit, MISSED },
+        { "model m { dof y = 1, x = 0, x' = 1, z = 0; y'' = -10; x'' = 0; z'' = -1\n"
+          "constraint floor: y >= 0 { impact = newton(0.5), slip = x', friction = coulomb(0.3) } }\n"
+          "run m for 1 with sweeping(h = 1e-2)",
+          rate_hit, MISSED },
+        { "model m { dof y = 1, x = 0, z = 0; y'' = -10; x'' = 0; z'' = -1\n"
+          "constraint floor: y >= 0 { impact = newton(0.5) }\nconstraint held: x = 0 }\n"
+          "run m for 1 with sweeping(h = 1e-2)",
+          rate_hit, MISSED },
+        /* an impact before the first sample; steps that are not cut at impacts */
+        { "model m { dof y = 0, y' = -1, z = 0; y'' = -10; z'' = -1; constraint floor: y >= 0 { impact = "
+          "newton(0.5) } }\nrun m for 1 with sweeping(h = 1e-2)",
+          rate_first, MISSED },
+        { BALL " } }\nrun m for 1 with sweeping(h = 1e-2, cut = never)", rate_hit, MISSED },
+        /* friction in the whole tangent space: while nothing touches, and then not */
+        { BALL ", friction = coulomb(0.3) } }\nrun m for 0.4 with sweeping(h = 1e-2)", rate_late, MISSED },
+        { BALL ", friction = coulomb(0.3) } }\nrun m for 3 with sweeping(h = 1e-2)", rate_late, NULL },
+        /* values that are reset */
+        { "model m { dof y = 1, z = 0; y'' = -10; z'' = -1; when y < 0.5 { y' = 1 } }\n"
+          "run m for 1 with sweeping(h = 1e-2)",
+          rate_late, MISSED },
+        { "model m { dof y = 1, z = 0; y'' = -10; z'' = -1; when y < 0.5 { y' = 1 } }\n"
+          "run m for 1 with sweeping(h = 1e-2)",
+          rate_reset, MISSED },
+        { "model m { dof y = 1, z = 0; y'' = -10; z'' = -1; when y < 0.5 { y' = 1 } }\n"
+          "run m for 1 with sweeping(h = 1e-2)",
+          nothing, NULL },
+        /* delays */
+        { "model m { dof z = 1, z' = 0; history z(s) = 1 + s; z'' = -z(t - 0.5) }\n"
+          "run m for 2 with sweeping(h = 1e-2)",
+          rate_late, MISSED },
+        { "model m { dof z = 1, z' = 0; history z(s) = 1 + s; z'' = -z'(t - 0.5) - integral(z(t + s) for s "
+          "in "
+          "-1..0) }\nrun m for 2 with sweeping(h = 1e-2)",
+          rate_late, MISSED },
+        /* reactions of so many are not kept */
+        { "model m { dof y[i in 1..5000] = 1, z = 0; for i in 1..5000 { y[i]'' = -10 }; z'' = -1\n"
+          "constraint floor[i in 1..5000]: y[i] >= 0 }\nrun m for 0.2 with sweeping(h = 1e-2)",
+          rate_late, MISSED },
+        { "model m { dof y[i in 1..5000] = 0, z = 0; for i in 1..5000 { y[i]'' = -10 }; z'' = -1\n"
+          "constraint floor[i in 1..5000]: y[i] >= 0 }\nrun m for 0.1 with sweeping(h = 1e-2)",
+          nothing, NULL },
+    };
+    ALL(all);
+}
+
+/* ---- inclusions and limits ---- */
+static void value_late(results *r)
+{
+    r->q[(r->samples - 1) * r->prog->nq] += 0.01;
+}
+
+static void jump_back(results *r)
+{
+    assert_true(r->limit.jumps.n > 1);
+    limit_jump *j = &r->limit.jumps.at[0];
+    double to = j->to;
+    j->to = j->from;
+    j->from = to;
+}
+
+static void not_finite(results *r)
+{
+    r->q[(r->samples - 1) * r->prog->nq] = NAN;
+}
+
+#define SLAB                                                                  \
+    "model m { param eps = 1e-2; fn mu(s) = 0.4 + 0.6/(1 + 5*s); dof v = 0\n" \
+    "eps*v' in 2*sin(t) - (v + mu(abs(v))*Sgn(v)) }\nrun m for 6 with limit(eps)"
+#define ECHO                                                                                        \
+    "model m { param eps = 1e-2; dof v = 0\n"                                                       \
+    "eps*v' in 2*sin(t) - 0.3*(if t >= 1 then v(t - 1) else 0) - (v + Sgn(v)) }\nrun m for 6 with " \
+    "limit(eps)"
+
+static void inclusions(void **unused)
+{
+    (void)unused;
+    static const spoiled all[] = {
+        { SLAB, nothing, NULL },
+        { SLAB, value_late, "the limit does not lie on its graph" },
+        { SLAB, jump_back, "a jump passes a value at which it would stay" },
+        { SLAB, not_finite, "the solution is not finite" },
+        { ECHO, nothing, NULL },
+        { ECHO, value_late, "the limit does not lie on its graph" },
+        { "model m { dof x = 1; x' in -Sgn(x) }\nrun m for 0.5 with inclusion(h = 1e-2)", value_late,
+          "the values do not follow their rates" },
+    };
+    ALL(all);
+}
+
+/* ---- rods ---- */
+static rod_result *rods_of(results *r)
+{
+    union {
+        const rod_result *in;
+        rod_result *out;
+    } u = { .in = r->rod };
+    return u.out;
+}
+
+static void place_late(results *r)
+{
+    int64_t at = r->samples / 2;
+    for (int i = 0; i < r->ntrack; i += 3)
+        r->track[at * r->ntrack + i] += 1e-3;
+}
+
+static void place_none(results *r)
+{
+    r->track[0] = NAN;
+}
+
+static void spin_none(results *r)
+{
+    rods_of(r)->q[1] = NAN;
+}
+
+static void energy_last(results *r)
+{
+    r->energy[r->samples - 1] *= 1.01;
+}
+
+static void held_more(results *r)
+{
+    rod_result *x = rods_of(r);
+    x->reaction[6 * x->support[0] + 2] *= 1.5;
+}
+
+static rod_touching *touch_of(results *r)
+{
+    union {
+        const rod_touching *in;
+        rod_touching *out;
+    } u = { .in = r->rod->touch };
+    assert_true(r->rod->ntouch > 0);
+    return u.out;
+}
+
+static void press_not(results *r)
+{
+    touch_of(r)->fn = -1;
+}
+
+static void press_less(results *r)
+{
+    for (int64_t i = 0; i < r->rod->ntouch; i++) {
+        touch_of(r)[i].fn *= 0.1;
+        touch_of(r)[i].ft[0] = touch_of(r)[i].fn;
+    }
+}
+
+/* all loads twice as large: rods that touch are part of the sum of forces that they belong to */
+static void load_more(results *r)
+{
+    r->param[0] *= 2;
+}
+
+#define FLIGHT                                                                                        \
+    "model m { fn line(s) = [0, 0, s]\nrod wire { length = 1, radius = 0.01, young = 1e6, poisson = " \
+    "0.3, density = 1000, elements = 3, reference = curve(line), velocity = [sin(9*s), 0, s] } }\n"   \
+    "run m for 0.02 with auglag(h = 2e-3)"
+#define BENT                                                                                           \
+    "model m { rod bar { length = 1, radius = 0.02, young = 1e5, poisson = 0.3, elements = 4 }\n"      \
+    "at bar.s = 0 { position = [0, 0, 0], frame = eye(3) }\nforce bar.x(1): [0.001*t, 0, 0.001*t] }\n" \
+    "run m for 1 with auglag(h = 0.5)"
+/* two bars that cross, one on the other: all nodes are near the pair of points */
+#define CROSSED                                                                                              \
+    "model m { param F = 0.02, mu = 0.3; fn along(s) = [s - 0.5, 0, 0]; fn across(s) = [0, s - 0.5, "        \
+    "0.041]\n"                                                                                               \
+    "rod a { length = 1, radius = 0.02, young = 1e5, poisson = 0.3, reference = curve(along), elements = 4 " \
+    "}\n"                                                                                                    \
+    "rod b { length = 1, radius = 0.02, young = 1e5, poisson = 0.3, reference = curve(across), elements = "  \
+    "4 }\n"                                                                                                  \
+    "at a.s = 0 { position = [-0.5, 0, 0], frame = rot_y(pi/2) }\nat a.s = 1 { position = [0.5, 0, 0] }\n"   \
+    "at b.s = 0 { position = [0, -0.5, 0.041], frame = rot_x(-pi/2) }\nat b.s = 1 { position = [0, 0.5, "    \
+    "0.041] }\n"                                                                                             \
+    "force b.x(0.5): [0, 0, -F*t]\nconstraint pair: a.gap(b) >= 0 { friction = coulomb(mu) } }\n"            \
+    "run m for 1 with auglag(h = 0.25)"
+
+static void rods(void **unused)
+{
+    (void)unused;
+    static const spoiled all[] = {
+        { FLIGHT, nothing, NULL },
+        { FLIGHT, place_late, "momentum does not follow the forces" },
+        { FLIGHT, place_none, "a place or a force of the rods is not finite" },
+        { FLIGHT, spin_none, "a frame or a velocity of the rods is not finite" },
+        { FLIGHT, energy_last, "the energy kept at t = 0.02" },
+        { BENT, held_more, "forces and moments do not balance" },
+        { CROSSED, nothing, NULL },
+        { CROSSED, load_more, "forces and moments do not balance" },
+        { CROSSED, press_not, "a pair of points does not press" },
+        { CROSSED, press_less, "friction passes its bound" },
+    };
+    ALL(all);
+}
+
+/* ---- fields ---- */
+static void (*field_alter)(field_result *r);
+
+static field_result *line_then_alter(field_work *w)
+{
+    field_result *r = line_solve(w, &(line_options){ .cells = 64, .tolerance = 1e-12 });
+    assert_non_null(r);
+    field_alter(r);
+    return r;
+}
+
+static void field_one(const char *program_text, void (*alter)(field_result *r), const char *message)
+{
+    cdl *s = session_with(program_text);
+    arena *a = arena_new(&allocator_libc, NULL);
+    const results *was = s->last->r;
+    results *r = results_new(a, was->prog);
+    memcpy(r->param, was->param, (size_t)was->prog->nparam * sizeof *r->param);
+    field_alter = alter;
+    field_run(was->prog, &(run_options){ .duration = NAN }, r, line_then_alter);
+    if (message && (r->status != RUN_FAILED || !strstr(r->message, message)))
+        fail_msg("'%s' is expected, not: %s", message, r->message ? r->message : "nothing");
+    if (!message && r->message)
+        fail_msg("it fails with: %s", r->message);
+    arena_free(a);
+    cdl_free(s);
+}
+
+static void as_it_is(field_result *r)
+{
+    (void)r;
+}
+
+static void no_number(field_result *r)
+{
+    r->u[10] = NAN;
+}
+
+static void through(field_result *r)
+{
+    r->u[r->n / 2] -= 0.1;
+}
+
+static void lifted(field_result *r)
+{
+    r->u[5] += 1e-3;
+}
+
+static void end_moved(field_result *r)
+{
+    r->u[0] += 1e-3;
+}
+
+#define STRING                                                                                  \
+    "model m { domain x in 0..1; field u(x); -u'' = -8; obstacle u >= -0.5; boundary u = 0 }\n" \
+    "run m with active_set(cells = 64)"
+
+static void fields(void **unused)
+{
+    (void)unused;
+    field_one(STRING, as_it_is, NULL);
+    field_one(STRING, no_number, "the solution is not finite");
+    field_one(STRING, through, "passes the obstacle by");
+    field_one(STRING, lifted, "the solution does not hold: relative residual");
+    field_one(STRING, end_moved, "the solution does not hold: relative residual");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(motion),
+        cmocka_unit_test(inclusions),
+        cmocka_unit_test(rods),
+        cmocka_unit_test(fields),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
