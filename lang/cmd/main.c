@@ -538,6 +538,9 @@ static const command commands[] = {
     { "merge", "merge FILE... [FOLDER...] -o DIR", 1, merge_main,
       "Puts together what runs with --shard=k/n have left in DIR and in the folders: same files as without "
       "shards.\n" },
+    { "lsp", "lsp", 0, lsp_main,
+      "The language server for editors: messages of the Language Server Protocol on standard input and "
+      "output.\n" },
     { "-e", "-e TEXT", 1, text_main, "Executes the text.\n" },
     { "--version", "--version [--json]", 0, version_main,
       "Tells the version, and with --json what this build is.\n" },
