@@ -117,7 +117,7 @@ static int bracket_open(scanner *sc, int t, char sign, span at)
     }
     *vec_push(sc->a, &sc->open) = b;
     sc->misplaced = sc->misplaced && !b.body;
-    sc->unopened = sc->unopened && sign != '{';
+    sc->lost.unopened = sc->lost.unopened && sign != '{';
     return b.body ? T_BODY_OPEN : t;
 }
 
@@ -554,10 +554,10 @@ static int end_of_text(scanner *sc, span at, span *out)
 static bool closes_unopened(scanner *sc, span at, bool fresh)
 {
     size_t n = statement_depth(sc);
-    bool alone = !n || sc->open.at[n - 1].at.begin < sc->unopened_line; /* no other { on the line */
-    bool same = sc->line == sc->unopened_line || (sc->skipping && !at_statement(sc));
-    bool ours = sc->unopened && alone && (fresh ? at.begin - sc->line == sc->unopened_col : same);
-    sc->unopened = sc->unopened && !ours && !fresh;
+    bool alone = !n || sc->open.at[n - 1].at.begin < sc->lost.line; /* no other { on the line */
+    bool same = sc->line == sc->lost.line || (sc->skipping && !at_statement(sc));
+    bool ours = sc->lost.unopened && alone && (fresh ? at.begin - sc->line == sc->lost.col : same);
+    sc->lost.unopened = sc->lost.unopened && !ours && !fresh;
     return ours;
 }
 
@@ -577,8 +577,8 @@ static int brace_close(scanner *sc, span at, bool fresh, span *out)
         return give_end(sc, T_NEWLINE, out);
     }
     /* one that we put there ourselves, or that a misplaced statement may explain */
-    if (n == 0 && (sc->closed || sc->misplaced)) {
-        sc->closed -= sc->closed > 0;
+    if (n == 0 && (sc->lost.closed || sc->misplaced)) {
+        sc->lost.closed -= sc->lost.closed > 0;
         return 0;
     }
     int t = bracket_close(sc, T_RBRACE, '}');
@@ -654,7 +654,7 @@ static int token(scanner *sc, int t, span at, bool fresh, PARSER_STYPE *v, span 
         int k = t == T_NAME || t == T_NUMBER || t == T_STRING ? -1 : keyword_of(sc, at);
         if (k >= 0 && statement_misplaced(sc, k, at, at.begin - sc->line)) {
             sc->open.n = statement_depth(sc) - 1;
-            sc->closed++;
+            sc->lost.closed++;
             sc->resync = true;
             hold(sc, t, at, fresh);
             return give_end(sc, T_BODY_CLOSE, out);
@@ -706,7 +706,7 @@ static bool line_closes(const scanner *sc, uint32_t from)
     for (uint32_t k = from; k < sc->len && sc->text[k] != '\n' && sc->text[k] != '#'; k++) {
         char c = sc->text[k];
         depth += (c == '[' || c == '(') - (c == ']' || c == ')');
-        depth += sc->unopened ? (c == '{') - (c == '}') : 0;
+        depth += sc->lost.unopened ? (c == '{') - (c == '}') : 0;
         if (depth < 0)
             return true;
         if (c != '"')
@@ -1044,9 +1044,9 @@ void scan_unexpected(scanner *sc, const expected *want)
         say(sc, want);
     sc->failed = sc->skipping = true;
     if (block_unopened(sc, want)) {
-        sc->unopened = true;
-        sc->unopened_line = sc->first_at.begin - sc->first_col;
-        sc->unopened_col = sc->first_col;
+        sc->lost.unopened = true;
+        sc->lost.line = sc->first_at.begin - sc->first_col;
+        sc->lost.col = sc->first_col;
     }
     if (sc->last == T_BODY_OPEN)
         innermost(sc)->body = BEGINS_NO;
