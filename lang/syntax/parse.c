@@ -465,8 +465,8 @@ static bool last_begins_another(const scanner *sc)
     return begins_another(sc, sc->last, sc->last_at, sc->last_fresh);
 }
 
-/* While the parser skips, a block in braces is skipped whole, unless a word stands where the statement began;
-   nothing else holds the next statement back. */
+/* While the parser skips, a block in braces is skipped whole, unless a word that begins statements stands
+   where this one began; nothing else holds the next statement back. */
 static bool in_block(const scanner *sc)
 {
     for (size_t n = sc->open.n; n && !sc->open.at[n - 1].body; n--)
@@ -644,7 +644,8 @@ static int token(scanner *sc, int t, span at, bool fresh, PARSER_STYPE *v, span 
         return unopened;
     if (t == T_RBRACE)
         return brace_close(sc, at, fresh, out);
-    bool below = at.begin - sc->line <= sc->first_col;
+    int word = fresh && sc->skipping && at.begin - sc->line <= sc->first_col ? keyword_of(sc, at) : -1;
+    bool below = word >= 0 && keyword_begins[word];
     if (sc->skipping && !at_statement(sc) && (below || !in_block(sc)) && begins_another(sc, t, at, fresh)) {
         sc->open.n = statement_depth(sc);
         hold(sc, t, at, fresh);
