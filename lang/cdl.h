@@ -194,6 +194,140 @@ CDL_API cdl_status cdl_verify(cdl *s, const char *model, const cdl_numbers *para
    (called now and then; NULL: never) does not return 0. */
 CDL_API cdl_status cdl_hash_file(const char *path, char hex[65], int (*interrupted)(void *ud), void *ud);
 
+/* ---- diagnostics as structures ---- */
+
+/* A place in a text.  line, column (in characters) and column16 (in UTF-16 units) count from 1, byte from 0.
+ */
+typedef struct cdl_position {
+    size_t line, column, column16, byte;
+} cdl_position;
+/* end lies just behind the last character; file NULL: nowhere.  file is the name that the text was given. */
+typedef struct cdl_span {
+    const char *file;
+    cdl_position begin, end;
+} cdl_span;
+
+typedef enum cdl_severity { CDL_SEVERITY_ERROR, CDL_SEVERITY_WARNING, CDL_SEVERITY_NOTE } cdl_severity;
+/* A second place of a diagnostic, with what there is to say about it. */
+typedef struct cdl_remark {
+    cdl_span at;
+    const char *message;
+} cdl_remark;
+typedef struct cdl_diagnostic {
+    const char *code; /* "unknown-name"; cdl_help explains it */
+    cdl_severity severity;
+    cdl_span at;
+    const char *message;
+    const char *const *hint;
+    size_t nhint;
+    const cdl_remark *second;
+    size_t nsecond;
+    const char *replacement; /* what would mend it in the place of `replace`; NULL: nothing known */
+    cdl_span replace;
+} cdl_diagnostic;
+/* What the last call that read or executed a text has reported to err, by place; returns how many.  They
+   belong to the session until the next call. */
+CDL_API size_t cdl_diagnostics(cdl *s, const cdl_diagnostic **out);
+/* As cdl_check_file, with this text in the place of what the file holds: for texts that are being edited. */
+CDL_API cdl_status cdl_check_as(cdl *s, const char *path, const char *text, size_t len);
+
+/* ---- what editors ask about the text that was checked last ----
+
+   All of it is found from the text alone: nothing is run, and a text with errors is answered for as far as it
+   could be read.  A place is given as a byte of that text.  What is returned belongs to the session until the
+   next call. */
+
+/* What a name stands for: X(NAME, "in words"). */
+#define CDL_SYMBOL_LIST(X)          \
+    X(MODULE, "module")             \
+    X(MODEL, "model")               \
+    X(EXPERIMENT, "experiment")     \
+    X(FUNCTION, "function")         \
+    X(LET, "definition")            \
+    X(PARAM, "parameter")           \
+    X(DOF, "degree of freedom")     \
+    X(PART, "part")                 \
+    X(CONSTRAINT, "constraint")     \
+    X(COORDINATE, "coordinate")     \
+    X(FIELD, "field")               \
+    X(ROD, "rod")                   \
+    X(RUN, "run")                   \
+    X(MEASURE, "measure")           \
+    X(SWEEP, "swept name")          \
+    X(INDEX, "index")               \
+    X(ARGUMENT, "argument")         \
+    X(RESULT, "result")             \
+    X(BUILTIN, "built-in function") \
+    X(CONSTANT, "constant")         \
+    X(LAW, "law")                   \
+    X(BACKEND, "backend")           \
+    X(OPTION, "option")             \
+    X(ATTRIBUTE, "attribute")       \
+    X(UNIT, "unit")                 \
+    X(KEYWORD, "word of the language")
+typedef enum cdl_symbol_kind {
+#define CDL_SYMBOL_ROW(name, text) CDL_IS_##name,
+    CDL_SYMBOL_LIST(CDL_SYMBOL_ROW)
+#undef CDL_SYMBOL_ROW
+        CDL_SYMBOL_KINDS
+} cdl_symbol_kind;
+CDL_API const char *cdl_symbol_text(cdl_symbol_kind k);
+
+/* A declared thing: the whole declaration and its name there; parent: the number of what it stands in, or -1.
+ */
+typedef struct cdl_symbol {
+    cdl_symbol_kind kind;
+    const char *name, *detail;
+    cdl_span at, name_at;
+    int parent;
+} cdl_symbol;
+/* All that the text declares, outer things before what stands in them. */
+CDL_API size_t cdl_symbols(cdl *s, const cdl_symbol **out);
+
+/* A name in the text.  declares: it is the one that declares; library: declared in another text. */
+typedef struct cdl_use {
+    cdl_symbol_kind kind;
+    cdl_span at;
+    int declares, library;
+} cdl_use;
+/* All names that are known, in the order of the text. */
+CDL_API size_t cdl_uses(cdl *s, const cdl_use **out);
+/* Where the name at that byte is declared, maybe in another text; CDL_USAGE when nothing is. */
+CDL_API cdl_status cdl_definition(cdl *s, size_t byte, cdl_span *at);
+/* All places of the text that name the same thing as the one at that byte, in order. */
+CDL_API size_t cdl_references(cdl *s, size_t byte, const cdl_use **out);
+/* What there is to say about the word at that byte, as Markdown: its declaration, documentation, unit, and
+   for dofs, constraints and models the derived equations.  CDL_USAGE when there is nothing. */
+CDL_API cdl_status cdl_describe(cdl *s, size_t byte, cdl_span *at, const char **markdown);
+
+/* A name that may stand at a place. */
+typedef struct cdl_choice {
+    cdl_symbol_kind kind;
+    const char *name, *detail, *doc; /* detail, doc: NULL when there is none */
+} cdl_choice;
+/* What may be written at that byte; a word that was begun there is the one from *from on. */
+CDL_API size_t cdl_choices(cdl *s, size_t byte, size_t *from, const cdl_choice **out);
+
+/* A call that is being written: its text, the bytes of label that are its arguments, and which one it is. */
+typedef struct cdl_argument {
+    size_t begin, end;
+} cdl_argument;
+typedef struct cdl_signature {
+    const char *label, *doc;
+    const cdl_argument *argument;
+    size_t nargument, active;
+} cdl_signature;
+CDL_API cdl_status cdl_signature_at(cdl *s, size_t byte, cdl_signature *out);
+
+/* A unit that was found out and is not written there. */
+typedef struct cdl_inlay {
+    cdl_position at;
+    const char *text;
+} cdl_inlay;
+CDL_API size_t cdl_inlays(cdl *s, const cdl_inlay **out);
+/* Whether a text can be the name of something. */
+CDL_API int cdl_is_name(cdl *s, const char *text, size_t len);
+
 /* "0.1.0", and what this build is: {"version":…,"commit":…,"compiler":…,"blas":…,"features":{…}}.  Static
  * text. */
 CDL_API const char *cdl_version(void);

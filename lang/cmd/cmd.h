@@ -38,6 +38,7 @@ int repl(const options *o);
 int repro_main(const options *o);
 int diff_main(const options *o);
 int verify_main(const options *o);
+int lsp_main(const options *o);
 /* ---- repro.c ---- */
 char *file_read(const char *path, size_t *len);   /* NULL: not a file that can be read; freed by the caller */
 char *path_of(const char *dir, const char *name); /* freed by the caller */

@@ -620,6 +620,9 @@ static const command commands[] = {
       "in "
       "the current one.\n"
       "  -p, -j, --time, ...        as of cdl run\n" },
+    { "lsp", "lsp", 0, lsp_main,
+      "The language server for editors: messages of the Language Server Protocol on standard input and "
+      "output.\n" },
     { "-e", "-e TEXT", 1, text_main, "Executes the text.\n" },
     { "--version", "--version [--json]", 0, version_main,
       "Tells the version, and with --json what this build is.\n" },

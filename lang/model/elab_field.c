@@ -452,6 +452,9 @@ static void at_statement(elab *e, mclass *c, const ast *s)
         return;
     }
     const mdecl *d = place->kind == AST_NAME ? class_find(c, place->name) : NULL;
+    const ast *root = place->kind == AST_MEMBER ? place->kid[0] : place;
+    if (!d && root->kind == AST_NAME && !class_find(c, root->name) && diag_doubtful(e->m->d, root->name))
+        return;
     if (!d || d->kind != DECL_COORD) {
         diag *err = diag_error(e->m->d, DIAG_UNKNOWN_NAME, place->at,
                                "'at' names a coordinate of the domain or a place on a rod");

@@ -231,9 +231,10 @@ static void library_missing(modules *l, const ast *use, const char *name, const 
     const char *dirs[2];
     for (size_t k = library_folders(l, dirs); k-- > 0;)
         library_names(l, dirs[k], &n);
-    if (near_best(&n))
+    if (near_best(&n)) {
         diag_hint(l->d, e, "did you mean 'std.%s'?", near_best(&n));
-    else
+        diag_replace(l->d, e, name, near_best(&n));
+    } else
         diag_hint(l->d, e, "it would be the file %s", path);
 }
 
@@ -375,15 +376,21 @@ static bool module_take_file(modules *l, module *m, span at)
 }
 
 /* what the user named may be anything; what it uses lies below its folder */
-bool module_read_file(modules *l, module *m, const char *path, span at)
+void module_place(modules *l, module *m, const char *path)
 {
-    static const file_root anywhere = { "", true };
-    const char *bytes, *slash = strrchr(path, '/');
-    size_t len;
+    const char *slash = strrchr(path, '/');
     m->path = arena_strdup(l->a, path);
     m->root.path = slash ? arena_strndup(l->a, path, (size_t)(slash - path) + (slash == path)) : "";
     m->root.open = l->anywhere;
     m->within = arena_strdup(l->a, slash ? slash + 1 : path);
+}
+
+bool module_read_file(modules *l, module *m, const char *path, span at)
+{
+    static const file_root anywhere = { "", true };
+    const char *bytes;
+    size_t len;
+    module_place(l, m, path);
     if (!load_bytes(l, &anywhere, path, path, at, &bytes, &len)) {
         m->state = MODULE_BAD;
         return false;

@@ -59,6 +59,8 @@ void module_read(modules *l, module *m, const char *name, const char *text, size
 /* The bytes of a file that `at` names; shown: its path in messages.  False after a report. */
 bool load_bytes(modules *l, const file_root *in, const char *name, const char *shown, span at,
                 const char **text, size_t *len);
+/* The module is what the user named: files that it uses lie below its folder. */
+void module_place(modules *l, module *m, const char *path);
 /* The file that the user named, parsed into the module; false when it could not be read. */
 bool module_read_file(modules *l, module *m, const char *path, span at);
 /* A file beside the one that names it: its path in messages, and its path below the folder of the module. */

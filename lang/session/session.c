@@ -34,6 +34,9 @@ static cdl_status status_of(diag_code c)
 static void flush_one(session *s, const diag *e)
 {
     text t = { .a = s->tmp };
+    enum { SAID_MAX = 1000 }; /* of a long run */
+    if (s->tally.said.n < SAID_MAX)
+        *vec_push(s->a, &s->tally.said) = *e;
     if (e->severity == DIAG_ERROR)
         session_worse(s, status_of(e->code));
     if (!strcmp(s->option[OPTION_DIAGNOSTICS], "json"))
@@ -764,6 +767,7 @@ void session_begin(session *s)
 {
     static const arena_pos empty = { NULL, 0 };
     s->tally.worst = CDL_OK;
+    s->tally.said.n = 0;
     s->interrupted = s->abandoned = false;
     s->budget.seen = 0;
     s->budget.held = 0;
@@ -927,6 +931,13 @@ cdl_status cdl_check_text(cdl *s, const char *name, const char *text_, size_t le
 {
     ENTER(s);
     return take_text(s, name, text_, len, false);
+}
+
+cdl_status cdl_check_as(cdl *s, const char *path, const char *text_, size_t len)
+{
+    ENTER(s);
+    module_place(&s->loaded, s->main, path);
+    return take_text(s, path, text_, len, false);
 }
 
 static void tell_expectations(session *s)

@@ -141,6 +141,7 @@ typedef struct session_tally {
     vec(const char *) records; /* a JSON object for each run or point */
     vec(kept_program) programs;
     cdl_status worst, total; /* of this call; since the last cdl_finish */
+    vec(diag) said;          /* what this call reported */
 } session_tally;
 
 struct cdl {
@@ -178,6 +179,7 @@ struct cdl {
     record rec;
     table *tables;
     vec(overriding) params;
+    struct symbols *symbols; /* of the text read last, once an editor asked for them */
 };
 
 typedef struct cdl session;
@@ -239,6 +241,55 @@ const ast *read_expression(session *s, const char *name, const char *text_);
 void impacts_show(session *s, text *t, const value *v); /* a table; nothing for what is no list of impacts */
 void spark_put(text *t, const value *series, double lo, double hi); /* a line of bars */
 
+bool help_text(session *s, text *t, const char *name); /* all that is known of a name */
+/* Names that the statement before the cursor asks for by its form: backends, options, units, attributes,
+   laws. The k-th, NULL behind the last; *of: what they are, or CDL_SYMBOL_KINDS: any name may stand here. */
+const char *name_by_form(const char *statement, size_t k, cdl_symbol_kind *of);
+
+/* ---- session_symbols.c: what each name of the text read last stands for ---- */
+typedef struct symbol {
+    cdl_symbol_kind kind;
+    sym name;
+    span name_at, at;
+    const ast *decl;   /* its declaration, or NULL */
+    const ast *model;  /* that it is declared in, or NULL */
+    module *in, *used; /* whose text it stands in; MODULE: what it stands for */
+    const char *doc;
+    int parent;
+    bool local; /* an index or an argument */
+} symbol;
+typedef struct occurrence {
+    span at;
+    int symbol;
+    bool declares;
+} occurrence;
+typedef struct symbols {
+    const ast *file;
+    vec(symbol) all;
+    vec(occurrence) uses; /* by place */
+    map64 known;          /* declarations, members of models and words -> number + 1 */
+} symbols;
+symbols *session_symbols(session *s);
+const occurrence *symbols_at(const symbols *x, size_t byte);
+cdl_span span_out(session *s, span at);
+/* What is in force at a byte: offers every name to `put`; objects before a dot are resolved in it. */
+typedef struct name_scope {
+    const ast *model;   /* around the place, or NULL */
+    const ast *results; /* the model of the last run before it, or NULL */
+    module *of;         /* whose text that model stands in */
+    vec(int) locals;
+} name_scope;
+typedef void (*put_symbol)(void *ud, const symbol *x);
+void scope_at(session *s, size_t byte, name_scope *out);
+void scope_names(session *s, const name_scope *in, put_symbol put, void *ud);
+/* members of the object that text[0..len) names: parts[1].p, floor.impacts, planar */
+void scope_members(session *s, const name_scope *in, const char *text, size_t len, put_symbol put, void *ud);
+/* the symbol that a path of names stands for, or NULL */
+const symbol *scope_find(session *s, const name_scope *in, const char *text, size_t len);
+/* the statement around a byte, or the one that begins there: where it begins */
+size_t statement_begin_at(session *s, size_t byte);
+void model_params(session *s, const symbol *model, put_symbol put, void *ud);
+
 /* ---- session_check.c ---- */
 void check_module(session *s, module *m, bool to_run);
 /* session_steady.c: lets and params that no result is needed for */
@@ -248,6 +299,8 @@ void check_params(session *s); /* -p names that nothing has */
 /* ---- session_run.c ---- */
 /* The model with the overrides that change its structure, compiled once. NULL after a report. */
 const built *session_build(session *s, const ast *decl, scope *outer, const override *set, size_t nset);
+/* any form of it that was compiled, or NULL */
+const built *session_built(const session *s, const ast *decl);
 /* A model with these values of parameters, and all its parameters; NULL after a report. */
 const built *session_program(session *s, const ast *decl, const cdl_numbers *given, size_t n, double **param);
 void run_statement(session *s, const ast *e);

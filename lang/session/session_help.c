@@ -184,27 +184,32 @@ static bool help_member(session *s, text *t, const char *name)
     return false;
 }
 
+bool help_text(session *s, text *t, const char *name)
+{
+    bool found = help_defined(s, t, name);
+    found = help_member(s, t, name) || found;
+    found = help_words(t, name) || found;
+    found = help_key(t, name) || found;
+    found = help_builtin(t, result_builtins, name) || help_builtin(t, output_builtins, name) ||
+            help_builtin(t, builtin_list, name) || found;
+    for (int k = 0; k < OP_COUNT && !found; k++)
+        if (op_builtin[k].name && !strcmp(op_builtin[k].name, name)) {
+            text_printf(t, "%s\n    %s\n", op_builtin[k].doc ? op_builtin[k].doc : "a function",
+                        op_builtin[k].signature ? op_builtin[k].signature : name);
+            found = true;
+        }
+    found = help_backend(t, name) || found;
+    found = help_option(t, name) || found;
+    found = result_help(t, name) || found;
+    found = help_code(t, name) || found;
+    return found || help_unit(t, name);
+}
+
 cdl_status cdl_help(cdl *s, const char *name)
 {
     ENTER(s);
     text t = { .a = s->tmp };
-    bool found = help_defined(s, &t, name);
-    found = help_member(s, &t, name) || found;
-    found = help_words(&t, name) || found;
-    found = help_key(&t, name) || found;
-    found = help_builtin(&t, result_builtins, name) || help_builtin(&t, output_builtins, name) ||
-            help_builtin(&t, builtin_list, name) || found;
-    for (int k = 0; k < OP_COUNT && !found; k++)
-        if (op_builtin[k].name && !strcmp(op_builtin[k].name, name)) {
-            text_printf(&t, "%s\n    %s\n", op_builtin[k].doc ? op_builtin[k].doc : "a function",
-                        op_builtin[k].signature ? op_builtin[k].signature : name);
-            found = true;
-        }
-    found = help_backend(&t, name) || found;
-    found = help_option(&t, name) || found;
-    found = result_help(&t, name) || found;
-    found = help_code(&t, name) || found;
-    found = found || help_unit(&t, name);
+    bool found = help_text(s, &t, name);
     session_out(s, &t);
     return found ? CDL_OK : CDL_USAGE;
 }
@@ -338,45 +343,84 @@ static bool begins(const char *line, const char *with)
     return !strncmp(line, with, n) && !in_word(line[n]);
 }
 
-const char *cdl_name_at(cdl *s, const char *line, size_t k)
+/* the word before p as a string; "" when it is too long to be a name of ours */
+static const char *name_before(const char *line, size_t p, char name[64])
 {
-    size_t n = strlen(line), begin = n;
+    const char *w;
+    size_t len = word_before(line, p, &w);
+    memset(name, 0, 64);
+    if (len < 64)
+        memcpy(name, w, len);
+    return name;
+}
+
+static size_t word_begin(const char *line)
+{
+    size_t begin = strlen(line);
     while (begin && in_word(line[begin - 1]))
         begin--;
+    return begin;
+}
+
+/* in the braces of save, plot and constraint */
+static const char *name_in_block(const char *line, size_t begin, size_t k, cdl_symbol_kind *of)
+{
+    const char *prefix = line + begin, *last = prefix;
+    char name[64];
+    while (last > line && strchr(" \t\n\r", last[-1]))
+        last--;
+    bool key = last > line && strchr("{,", last[-1]);
+    bool line_begins = last < prefix && memchr(last, '\n', (size_t)(prefix - last));
+    bool constraint = strstr(line, "constraint") != NULL;
+    *of = CDL_IS_ATTRIBUTE;
+    if ((begins(line, "save") || begins(line, "plot")) && (key || line_begins))
+        return output_nth(begins(line, "plot"), prefix, k);
+    if (constraint && (key || line_begins))
+        return nth(contact_keys, prefix, k);
+    if (constraint && last > line && last[-1] == '=') {
+        name_before(line, (size_t)(last - line) - 1, name);
+        if (law_nth(name, prefix, 0)) {
+            *of = CDL_IS_LAW;
+            return law_nth(name, prefix, k);
+        }
+    }
+    *of = CDL_SYMBOL_KINDS;
+    return NULL;
+}
+
+const char *name_by_form(const char *line, size_t k, cdl_symbol_kind *of)
+{
+    size_t begin = word_begin(line), open = open_bracket(line, begin);
     const char *prefix = line + begin, *w;
-    size_t open = open_bracket(line, begin), len = word_before(line, begin, &w);
-    if (len == 4 && !strncmp(w, "with", 4))
+    char name[64];
+    *of = CDL_IS_BACKEND;
+    if (!strcmp(name_before(line, begin, name), "with"))
         return backend_nth(prefix, k);
+    *of = CDL_IS_OPTION;
     if (open < begin && line[open] == '(') {
-        char name[64] = "";
-        len = word_before(line, open, &w);
-        if (len < sizeof name)
-            memcpy(name, w, len);
-        const backend *b = backend_find(name);
-        if (b && strstr(line, "with"))
+        const backend *b = backend_find(name_before(line, open, name));
+        size_t len = b ? word_before(line, begin, &w) : 0;
+        bool behind_set = b && !len && w > line && w[-1] == '=';
+        if (b && strstr(line, "with") && !behind_set)
             return option_nth(b, prefix, k);
     }
+    *of = CDL_IS_UNIT;
     if (open < begin && line[open] == '[' && word_before(line, open, &w) &&
         (isdigit((unsigned char)*w) || *w == '.'))
         return unit_nth(prefix, k);
-    if (open < begin && line[open] == '{') {
-        const char *last = line + begin;
-        while (last > line && (last[-1] == ' ' || last[-1] == '\t'))
-            last--;
-        bool key = last > line && (last[-1] == '{' || last[-1] == ',');
-        if ((begins(line, "save") || begins(line, "plot")) && key)
-            return output_nth(begins(line, "plot"), prefix, k);
-        if (strstr(line, "constraint") && key)
-            return nth(contact_keys, prefix, k);
-        if (strstr(line, "constraint") && last > line && last[-1] == '=') {
-            char name[64] = "";
-            len = word_before(line, (size_t)(last - line) - 1, &w);
-            if (len < sizeof name)
-                memcpy(name, w, len);
-            if (law_nth(name, prefix, 0))
-                return law_nth(name, prefix, k);
-        }
-    }
+    if (open < begin && line[open] == '{')
+        return name_in_block(line, begin, k, of);
+    *of = CDL_SYMBOL_KINDS;
+    return NULL;
+}
+
+const char *cdl_name_at(cdl *s, const char *line, size_t k)
+{
+    cdl_symbol_kind of;
+    size_t begin = word_begin(line);
+    const char *prefix = line + begin, *found = name_by_form(line, k, &of);
+    if (of != CDL_SYMBOL_KINDS)
+        return found;
     size_t from = *prefix == '.' ? object_begin(line, begin) : begin;
     if (from == begin)
         return cdl_name(s, prefix, k);

@@ -48,7 +48,7 @@ const built *session_build(session *s, const ast *decl, scope *outer, const over
 }
 
 /* any compiled form of the model: which parameters are structural does not depend on their values */
-static const built *built_any(const session *s, const ast *decl)
+const built *session_built(const session *s, const ast *decl)
 {
     const built *b = built_first(s, decl);
     while (b && (b->generation != s->generation || !b->m))
@@ -181,7 +181,7 @@ static bool lacks_defaults(const ast *decl)
 /* the program for these arguments: those that are structural are compiled in */
 static const built *build_for(session *s, const ast *decl, scope *outer, const arguments *args)
 {
-    const built *any = built_any(s, decl);
+    const built *any = session_built(s, decl);
     if (!any && !lacks_defaults(decl))
         any = session_build(s, decl, outer, NULL, 0);
     if (!any && !lacks_defaults(decl))

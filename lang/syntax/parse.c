@@ -117,6 +117,7 @@ static int bracket_open(scanner *sc, int t, char sign, span at)
     }
     *vec_push(sc->a, &sc->open) = b;
     sc->misplaced = sc->misplaced && !b.body;
+    sc->lost.unopened = sc->lost.unopened && sign != '{';
     return b.body ? T_BODY_OPEN : t;
 }
 
@@ -352,20 +353,21 @@ static int bad_sign(scanner *sc, span at, bool say)
     static const struct {
         const char *sign;
         int meant;
-        const char *hint;
+        const char *instead, *hint;
     } signs[] = {
-        { "**", T_HAT, "a power is written with ^" },
-        { "&&", T_AND, "write and" },
-        { "||", T_OR, "write or" },
-        { "!", T_NOT, "write not" },
-        { "~=", T_NE, "write !=" },
-        { "<>", T_NE, "write !=" },
-        { "=<", T_LE, "write <=" },
-        { "=>", T_GE, "write >=" },
-        { ":=", T_SET, "write =" },
-        { ".*", T_STAR, "write *; vectors are multiplied element by element in [a[i]*b[i] for i in 1..n]" },
-        { "./", T_SLASH, "write /" },
-        { ".^", T_HAT, "write ^" },
+        { "**", T_HAT, "^", "a power is written with ^" },
+        { "&&", T_AND, "and", "write and" },
+        { "||", T_OR, "or", "write or" },
+        { "!", T_NOT, "not ", "write not" },
+        { "~=", T_NE, "!=", "write !=" },
+        { "<>", T_NE, "!=", "write !=" },
+        { "=<", T_LE, "<=", "write <=" },
+        { "=>", T_GE, ">=", "write >=" },
+        { ":=", T_SET, "=", "write =" },
+        { ".*", T_STAR, "*",
+          "write *; vectors are multiplied element by element in [a[i]*b[i] for i in 1..n]" },
+        { "./", T_SLASH, "/", "write /" },
+        { ".^", T_HAT, "^", "write ^" },
     };
     int n = (int)(at.end - at.begin);
     const char *p = sc->text + at.begin;
@@ -374,6 +376,7 @@ static int bad_sign(scanner *sc, span at, bool say)
             continue;
         diag *e = say ? diag_error(sc->d, DIAG_LEXICAL, at, "unknown operator '%.*s'", n, p) : NULL;
         diag_hint(sc->d, e, "%s", signs[k].hint);
+        diag_replace(sc->d, e, signs[k].sign, signs[k].instead);
         return signs[k].meant;
     }
     return 0;
@@ -462,7 +465,8 @@ static bool last_begins_another(const scanner *sc)
     return begins_another(sc, sc->last, sc->last_at, sc->last_fresh);
 }
 
-/* While the parser skips, a block in braces is skipped whole; nothing else holds the next statement back. */
+/* While the parser skips, a block in braces is skipped whole, unless a word that begins statements stands
+   where this one began; nothing else holds the next statement back. */
 static bool in_block(const scanner *sc)
 {
     for (size_t n = sc->open.n; n && !sc->open.at[n - 1].body; n--)
@@ -546,10 +550,23 @@ static int end_of_text(scanner *sc, span at, span *out)
     return give_end(sc, T_BODY_CLOSE, out);
 }
 
+/* The } of a block that was left out for want of its {: on the same line, or below its statement. */
+static bool closes_unopened(scanner *sc, span at, bool fresh)
+{
+    size_t n = statement_depth(sc);
+    bool alone = !n || sc->open.at[n - 1].at.begin < sc->lost.line; /* no other { on the line */
+    bool same = sc->line == sc->lost.line || (sc->skipping && !at_statement(sc));
+    bool ours = sc->lost.unopened && alone && (fresh ? at.begin - sc->line == sc->lost.col : same);
+    sc->lost.unopened = sc->lost.unopened && !ours && !fresh;
+    return ours;
+}
+
 /* A } that ends a body ends its last statement first. */
 static int brace_close(scanner *sc, span at, bool fresh, span *out)
 {
     size_t n = sc->open.n;
+    if (closes_unopened(sc, at, fresh))
+        return 0;
     while (n && sc->open.at[n - 1].sign != '{')
         n--;
     if (n && sc->open.at[n - 1].body && !at_statement(sc)) {
@@ -560,8 +577,8 @@ static int brace_close(scanner *sc, span at, bool fresh, span *out)
         return give_end(sc, T_NEWLINE, out);
     }
     /* one that we put there ourselves, or that a misplaced statement may explain */
-    if (n == 0 && (sc->closed || sc->misplaced)) {
-        sc->closed -= sc->closed > 0;
+    if (n == 0 && (sc->lost.closed || sc->misplaced)) {
+        sc->lost.closed -= sc->lost.closed > 0;
         return 0;
     }
     int t = bracket_close(sc, T_RBRACE, '}');
@@ -581,12 +598,55 @@ static int give_word(scanner *sc, int t, span at, PARSER_STYPE *v, span *out)
     return give(sc, t, at, out);
 }
 
+/* A token's own text, or what stands for it. */
+static const char *shown(const scanner *sc, int t, span at)
+{
+    int n = (int)(at.end - at.begin);
+    if (n == 0 || is_end(t))
+        return t == T_BODY_CLOSE ? "'}'" : "the end of the line";
+    return arena_printf(sc->a, "'%.*s'", n > 40 ? 40 : n, sc->text + at.begin);
+}
+
+/* model NAME and experiment NAME were read, and a { of statements is to follow */
+static bool wants_body(const scanner *sc)
+{
+    return (sc->first == T_MODEL || sc->first == T_EXPERIMENT) && sc->count == 2 && sc->last == T_NAME &&
+           !sc->failed;
+}
+
+/* Without its { a body is read all the same, so that what stands in it is not blamed; a word that stands
+   below the header begins another statement.  0: there is a {. */
+static int body_unopened(scanner *sc, int t, span at, bool fresh, span *out)
+{
+    bool other = t == T_RBRACE || (fresh && t != T_LBRACE && at.begin - sc->line <= sc->first_col);
+    if (other) {
+        hold(sc, t, at, fresh);
+        return give_end(sc, T_NEWLINE, out);
+    }
+    if (t == T_LBRACE && !fresh)
+        return 0;
+    diag *e = diag_error(sc->d, DIAG_SYNTAX, fresh ? sc->last_at : at, "expected '{' after %s",
+                         shown(sc, sc->last, sc->last_at));
+    if (t == T_LBRACE) {
+        diag_hint(sc->d, e, "it stands on the same line");
+        return 0;
+    }
+    hold(sc, t, at, fresh);
+    span none = { sc->file, sc->last_at.end, sc->last_at.end };
+    return give(sc, bracket_open(sc, T_LBRACE, '{', none), none, out);
+}
+
 /* A sign or word that is neither line end nor comment; 0 when there is nothing to give. */
 static int token(scanner *sc, int t, span at, bool fresh, PARSER_STYPE *v, span *out)
 {
+    int unopened = wants_body(sc) ? body_unopened(sc, t, at, fresh, out) : 0;
+    if (unopened)
+        return unopened;
     if (t == T_RBRACE)
         return brace_close(sc, at, fresh, out);
-    if (sc->skipping && !at_statement(sc) && !in_block(sc) && begins_another(sc, t, at, fresh)) {
+    int word = fresh && sc->skipping && at.begin - sc->line <= sc->first_col ? keyword_of(sc, at) : -1;
+    bool below = word >= 0 && keyword_begins[word];
+    if (sc->skipping && !at_statement(sc) && (below || !in_block(sc)) && begins_another(sc, t, at, fresh)) {
         sc->open.n = statement_depth(sc);
         hold(sc, t, at, fresh);
         return give_end(sc, T_NEWLINE, out);
@@ -595,7 +655,7 @@ static int token(scanner *sc, int t, span at, bool fresh, PARSER_STYPE *v, span 
         int k = t == T_NAME || t == T_NUMBER || t == T_STRING ? -1 : keyword_of(sc, at);
         if (k >= 0 && statement_misplaced(sc, k, at, at.begin - sc->line)) {
             sc->open.n = statement_depth(sc) - 1;
-            sc->closed++;
+            sc->lost.closed++;
             sc->resync = true;
             hold(sc, t, at, fresh);
             return give_end(sc, T_BODY_CLOSE, out);
@@ -639,6 +699,25 @@ static int read(scanner *sc, span *at, bool *fresh)
     return t;
 }
 
+/* Whether the rest of the line closes a bracket that it does not open: then its ; divided rows of a matrix.
+ */
+static bool line_closes(const scanner *sc, uint32_t from)
+{
+    int depth = 0;
+    for (uint32_t k = from; k < sc->len && sc->text[k] != '\n' && sc->text[k] != '#'; k++) {
+        char c = sc->text[k];
+        depth += (c == '[' || c == '(') - (c == ']' || c == ')');
+        depth += sc->lost.unopened ? (c == '{') - (c == '}') : 0;
+        if (depth < 0)
+            return true;
+        if (c != '"')
+            continue;
+        while (k + 1 < sc->len && sc->text[k + 1] != '\n' && sc->text[++k] != '"')
+            k += sc->text[k] == '\\';
+    }
+    return false;
+}
+
 int parser_lex(PARSER_STYPE *v, span *out, scanner *sc);
 int parser_lex(PARSER_STYPE *v, span *out, scanner *sc)
 {
@@ -660,6 +739,12 @@ int parser_lex(PARSER_STYPE *v, span *out, scanner *sc)
             return end_of_text(sc, at, out);
         if (t == T_COMMENT || t == T_DOC)
             continue;
+        if (t == T_SEMI && sc->skipping && line_closes(sc, at.end))
+            continue;
+        if (t == T_NEWLINE && wants_body(sc)) {
+            newline(sc, at);
+            continue;
+        }
         if (t == T_NEWLINE || t == T_SEMI) {
             end = t == T_SEMI ? semicolon(sc) : line_end(sc);
             if (t == T_NEWLINE)
@@ -680,9 +765,12 @@ void scan_doubt(scanner *sc, span at)
     span word;
     int t;
     scan_begin(&part, sc->a, sc->text + at.begin, at.end - at.begin);
-    while ((t = scan_token(&part, &word)) != 0)
-        if (t == T_NAME)
-            diag_doubt(sc->d, sym_of(sc->names, part.text + word.begin, word.end - word.begin));
+    for (int k = 0; (t = scan_token(&part, &word)) != 0; k++) {
+        /* what it declares may have lost the bracket behind its name: field u(x) as field ux) */
+        uint32_t len = word.end - word.begin, least = k == 1 && len < 32 ? 1 : len;
+        for (uint32_t n = least; t == T_NAME && n <= len; n++)
+            diag_doubt(sc->d, sym_of(sc->names, part.text + word.begin, n));
+    }
 }
 
 /* ---- syntax errors ---- */
@@ -692,15 +780,6 @@ void scan_limit(scanner *sc, span at, const char *what, int most)
     if (!sc->limited)
         diag_error(sc->d, DIAG_LIMIT, at, "%s than %d", what, most);
     sc->limited = true;
-}
-
-/* A token's own text, or what stands for it. */
-static const char *shown(const scanner *sc, int t, span at)
-{
-    int n = (int)(at.end - at.begin);
-    if (n == 0 || is_end(t))
-        return t == T_BODY_CLOSE ? "'}'" : "the end of the line";
-    return arena_printf(sc->a, "'%.*s'", n > 40 ? 40 : n, sc->text + at.begin);
 }
 
 /* The place of something that is not there: the next token if it is on the same line, else what it should
@@ -938,12 +1017,38 @@ static void say(scanner *sc, const expected *want)
         say_plainly(sc, want);
 }
 
+/* whether a { may be what is missing: the grammar wants one, or the statement may have a block and has none
+ * yet */
+static bool block_unopened(const scanner *sc, const expected *want)
+{
+    size_t given = sc->last_at.begin > sc->first_at.begin ? sc->last_at.begin - sc->first_at.begin : 0;
+    if (sc->count < 2 || sc->last == T_LBRACE || memchr(sc->text + sc->first_at.begin, '{', given))
+        return false;
+    switch (sc->first) {
+    case T_CONSTRAINT:
+    case T_PART:
+    case T_ROD:
+    case T_AT:
+    case T_WHEN:
+    case T_PLOT:
+    case T_SAVE:
+        return true;
+    default:
+        return !want->expr && strstr(want->list, "'{'");
+    }
+}
+
 /* Called with the last token given.  The parser throws away tokens until the statement's end. */
 void scan_unexpected(scanner *sc, const expected *want)
 {
     if (!sc->failed && !sc->ended)
         say(sc, want);
     sc->failed = sc->skipping = true;
+    if (block_unopened(sc, want)) {
+        sc->lost.unopened = true;
+        sc->lost.line = sc->first_at.begin - sc->first_col;
+        sc->lost.col = sc->first_col;
+    }
     if (sc->last == T_BODY_OPEN)
         innermost(sc)->body = BEGINS_NO;
     if (!last_begins_another(sc))

@@ -14,6 +14,13 @@ typedef struct {
     uint32_t col;
 } bracket;
 
+/* braces that were missing, so that a } which belongs to them is not blamed */
+typedef struct {
+    uint32_t closed;    /* bodies closed for want of a }, whose } may yet come */
+    bool unopened;      /* a block without its {, whose } may yet come: */
+    uint32_t line, col; /* where the line of its statement begins, its column */
+} lost_braces;
+
 typedef struct scanner {
     arena *a;
     const char *text;
@@ -42,9 +49,9 @@ typedef struct scanner {
     bool commented;                  /* said: a comment of another language */
     bool in_comment;                 /* the rest of the line belongs to one */
     bool skipping, ended, stray;     /* leaving a statement; no more text; `last` closes none */
-    uint32_t closed;                 /* bodies closed for want of a }, whose } may yet come */
-    uint32_t relations;              /* comparisons since the last thing that ends one */
-    bracket missing;                 /* left open by what closes `last`, or sign 0 */
+    lost_braces lost;
+    uint32_t relations; /* comparisons since the last thing that ends one */
+    bracket missing;    /* left open by what closes `last`, or sign 0 */
     text doc;
     vec(struct {
         uint32_t begin;

@@ -146,6 +146,29 @@ void span_place(const diags *d, span at, size_t *line, size_t *col, size_t *line
     offset_place(s, at.end, line2, col2);
 }
 
+/* what lies beyond the basic plane takes two units */
+static size_t column16(const source *s, uint32_t offset)
+{
+    size_t k = s->line[line_of(s, offset)], col = 1;
+    uint32_t cp;
+    while (k < offset) {
+        k += char_len(s->text + k, s->len - k, &cp);
+        col += cp > 0xFFFF ? 2 : 1;
+    }
+    return col;
+}
+
+void span_columns16(const diags *d, span at, size_t *col, size_t *col2)
+{
+    const source *s = source_of(d, at);
+    *col = *col2 = 0;
+    if (!s)
+        return;
+    at = span_clamp(s, at);
+    *col = column16(s, at.begin);
+    *col2 = column16(s, at.end);
+}
+
 static bool is_blank(char c)
 {
     return c == ' ' || c == '\t' || c == '\r' || c == '\n';
@@ -374,8 +397,43 @@ const char *near_best(const near *n)
 
 void diag_near(diags *d, diag *e, const near *n)
 {
-    if (n->best)
-        diag_hint(d, e, "did you mean '%s'?", n->best);
+    if (!n->best)
+        return;
+    diag_hint(d, e, "did you mean '%s'?", n->best);
+    diag_replace(d, e, n->got, n->best);
+}
+
+void diag_replace(diags *d, diag *e, const char *wrong, const char *right)
+{
+    if (!e)
+        return;
+    e->wrong = arena_strdup(d->a, wrong);
+    e->right = arena_strdup(d->a, right);
+}
+
+static bool in_name(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           (unsigned char)c >= 0x80;
+}
+
+/* a whole word where it is one, and the first of several */
+span diag_wrong_place(const diags *d, const diag *e)
+{
+    const source *s = e->wrong ? source_of(d, e->at) : NULL;
+    size_t n = e->wrong ? strlen(e->wrong) : 0;
+    if (!s || !n)
+        return SPAN_NONE;
+    span at = span_clamp(s, e->at);
+    for (uint32_t k = at.begin; k + n <= at.end; k++) {
+        if (memcmp(s->text + k, e->wrong, n))
+            continue;
+        bool inside = (k > 0 && in_name(s->text[k]) && in_name(s->text[k - 1])) ||
+                      (in_name(s->text[k + n - 1]) && in_name(s->text[k + n]));
+        if (!inside)
+            return (span){ at.file, k, k + (uint32_t)n };
+    }
+    return SPAN_NONE;
 }
 
 /* ---- drawing ---- */

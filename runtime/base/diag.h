@@ -41,6 +41,8 @@ struct diag {
     span at2;
     const char *message2;
     const char *hint; /* or NULL */
+    /* the word that is wrong, somewhere in `at`, and what to write for it; or NULL */
+    const char *wrong, *right;
 };
 
 enum { DIAG_MAX = 20 }; /* more errors than this are counted, not kept */
@@ -71,6 +73,10 @@ near near_to(const char *got);
 void near_try(near *n, const char *candidate);
 const char *near_best(const near *n); /* NULL when nothing is close */
 void diag_near(diags *d, diag *e, const near *n);
+/* What would mend it, for editors: `right` in the place of `wrong`, which stands in the error's span. */
+void diag_replace(diags *d, diag *e, const char *wrong, const char *right);
+/* Where `wrong` stands; SPAN_NONE when it does not stand there. */
+span diag_wrong_place(const diags *d, const diag *e);
 
 void diags_sort(diags *d, size_t from); /* by place, stable, the entries from `from` on */
 /* One mistake, one message: a name that stands in a statement which could not be read is not reported as
@@ -89,6 +95,8 @@ void text_visible(text *out, const char *p, size_t n);
 /* Line and column from 1; columns count code points; the second pair is just behind the span.  0 for
  * SPAN_NONE; any may be NULL. */
 void span_place(const diags *d, span s, size_t *line, size_t *col, size_t *line2, size_t *col2);
+/* Columns of both ends from 1, in UTF-16 code units. */
+void span_columns16(const diags *d, span s, size_t *col, size_t *col2);
 /* The source text of a span, white space folded, in the arena. */
 char *span_text(const diags *d, span s, arena *a);
 #endif

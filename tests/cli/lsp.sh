@@ -1,0 +1,50 @@
+#!/bin/bash
+# The language server: each kind of request, whatever may arrive, random edits, latency; the files for editors and shells.
+# By hand: LSP_EDITS=10000 LSP_CHECK_EVERY=5 (and CDL of a build with --enable-sanitize).
+. "${tests:?}/cli/common"
+root=${srcdir:-${tests%/*}}
+python=$(command -v python3 || command -v /usr/bin/python3) || { echo "ok lsp # SKIP no python3"; exit 0; }
+client() { local rc; "$python" "$tests/lsp/client.py" "$@"; rc=$?; [ $rc -eq 0 ] || { [ $rc -eq 1 ] || echo "not ok lsp $1: exit $rc"; failed=1; }; }
+ms=150                                          # 50 on a machine that does nothing else; the figures are printed
+"$CDL" --version --json | grep -q '"sanitize": *true' && ms=3000
+client answers "$CDL"
+client protocol "$CDL"
+LSP_CHECK_EVERY=${LSP_CHECK_EVERY:-4} client edits "$CDL" "${LSP_EDITS:-210}" "${LSP_SEED:-1}" "$root"/examples/*.cdl
+client latency "$CDL" 1000 $ms
+
+# the extension for VS Code, against the server; its package
+node=$(command -v node) && "$node" "$tests/lsp/extension.js" "$root/lang/editors/vscode/extension.js" "$CDL"
+[ -n "$node" ] || echo "ok extension # SKIP no node"
+try "the package of the extension" 0 sh "$root/lang/editors/vscode/package.sh" cdl.vsix
+"$python" - >list <<'PY'
+import json, zipfile, xml.dom.minidom
+z = zipfile.ZipFile("cdl.vsix")
+xml.dom.minidom.parseString(z.read("extension.vsixmanifest")), xml.dom.minidom.parseString(z.read("[Content_Types].xml"))
+about = json.loads(z.read("extension/package.json"))
+for f in [about["main"], about["contributes"]["languages"][0]["configuration"], about["contributes"]["grammars"][0]["path"]]:
+    z.read("extension/" + f[2:])
+print("whole", z.testzip())
+PY
+same "it holds what it names" "whole None" "$(cat list)"
+
+# completion in bash
+complete() {
+    PATH=$(dirname "$CDL"):$PATH bash -c '. "$1"; shift; COMP_WORDS=(cdl "$@"); COMP_CWORD=$#; _cdl; echo "${COMPREPLY[@]}"' - \
+        "$root/lang/editors/shell/bash/cdl" "$@"
+}
+if [ "$(basename "$CDL")" = cdl ]; then
+    same "bash: commands" "lsp" "$(complete ls)"
+    same "bash: options of a command" "--keep-going" "$(complete run --ke)"
+    same "bash: stages" "jacobian" "$(complete show j)"
+    same "bash: files" "ball.cdl" "$(complete run ba)"
+fi
+for shell in zsh fish; do
+    command -v $shell >/dev/null || { echo "ok completion for $shell # SKIP no $shell"; continue; }
+    file=$(echo "$root/lang/editors/shell/$shell"/*)
+    try "completion for $shell is read" 0 $shell -n "$file"
+done
+# words of the language in the editors' files are those of the language
+words=$(sed -nE 's/^X\([A-Z_]+, *"([a-z]+)".*/\1/p' "$root/lang/syntax/keywords.def" | sort -u)
+for f in emacs/cdl-mode.el; do                  # tests/unit/test_editors.c has the others
+    same "$f knows every word" "" "$(for w in $words; do grep -qwF -- "$w" "$root/lang/editors/$f" || echo "$w"; done)"
+done

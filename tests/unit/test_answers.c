@@ -1,0 +1,244 @@
+/* Diagnostics as structures, and what editors ask, through the public face. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+#include "cdl.h"
+
+static const char wrong[] = "# 𝄞\n"
+                            "model ball {\n"
+                            "    param g = 9.81 [m/s^2]\n"
+                            "    dof y = 1 [m]\n"
+                            "    y'' = -g\n"
+                            "    constraint floor: y >= 0 { impact = newtn(0.5 }\n"
+                            "    constraint roof: y <= 3 [s]\n"
+                            "}\n"
+                            "run ball for 1; expect \"𝄞\" == yy\n";
+
+static const cdl_diagnostic *with_code(const cdl_diagnostic *d, size_t n, const char *code)
+{
+    for (size_t k = 0; k < n; k++)
+        if (!strcmp(d[k].code, code))
+            return &d[k];
+    fail_msg("no diagnostic %s", code);
+    return NULL;
+}
+
+static void test_diagnostics(void **state)
+{
+    (void)state;
+    cdl *s = cdl_new(NULL);
+    const cdl_diagnostic *d;
+    assert_int_equal(cdl_diagnostics(s, &d), 0);
+    assert_int_equal(cdl_check_text(s, "w.cdl", wrong, sizeof wrong - 1), CDL_MODEL);
+    size_t n = cdl_diagnostics(s, &d);
+    assert_int_equal(n, 3);
+    const cdl_diagnostic *e = with_code(d, n, "syntax");
+    assert_string_equal(e->at.file, "w.cdl");
+    assert_int_equal(e->at.begin.line, 6);
+    assert_int_equal(e->nsecond, 1);
+    assert_int_equal(e->second->at.begin.column, 46);
+    assert_int_equal(e->severity, CDL_SEVERITY_ERROR);
+    assert_null(e->replacement);
+    e = with_code(d, n, "unit-mismatch");
+    assert_int_equal(e->at.begin.line, 7);
+    e = with_code(d, n, "unknown-name");
+    assert_int_equal(e->at.begin.line, 9);
+    assert_int_equal(e->at.begin.column, 31);
+    assert_int_equal(e->at.begin.column16, 32);
+    assert_int_equal(e->at.end.column16, 34);
+    assert_memory_equal(wrong + e->at.begin.byte, "yy", 2);
+    cdl_set(s, "quiet", "yes");
+    assert_int_equal(cdl_diagnostics(s, &d), 0);
+    cdl_free(s);
+}
+
+/* what would mend a mistake, and where */
+static void test_replacement(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *wrong, *right;
+    } cases[] = { { "let speed = 1\nlet b = 2*sped\n", "sped", "speed" },
+                  { "let a = 3\nlet b = a ** 2\n", "**", "^" },
+                  { "model m {\n    parm k = 1\n}\n", "parm", "param" },
+                  { "let a = 3 [kgg]\n", "kgg", "kg" },
+                  { "model m { dof x = 0; x' = 1 }\nrun m for 1 with sweepng(h = 1)\n", "sweepng",
+                    "sweeping" } };
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        cdl *s = cdl_new(NULL);
+        const cdl_diagnostic *d;
+        cdl_check_text(s, "r.cdl", cases[k].text, strlen(cases[k].text));
+        assert_int_equal(cdl_diagnostics(s, &d), 1);
+        assert_non_null(d->replacement);
+        assert_string_equal(d->replacement, cases[k].right);
+        assert_int_equal(d->nhint, 1);
+        assert_int_equal(d->replace.begin.byte, strstr(cases[k].text, cases[k].wrong) - cases[k].text);
+        assert_int_equal(d->replace.end.byte - d->replace.begin.byte, strlen(cases[k].wrong));
+        cdl_free(s);
+    }
+}
+
+/* a text with a name; the file of that name is not read */
+static void test_check_as(void **state)
+{
+    (void)state;
+    cdl *s = cdl_new(NULL);
+    const cdl_diagnostic *d;
+    static const char text[] = "use \"../secret.cdl\" as x\n";
+    assert_int_equal(cdl_check_as(s, "/nowhere/a.cdl", "let a = 1\n", 10), CDL_OK);
+    cdl_free(s);
+    s = cdl_new(NULL);
+    assert_int_equal(cdl_check_as(s, "/nowhere/a.cdl", text, sizeof text - 1), CDL_MODEL);
+    assert_int_equal(cdl_diagnostics(s, &d), 1);
+    assert_string_equal(d->code, "outside");
+    cdl_free(s);
+}
+
+static const char good[] = "## A spring.\n"
+                           "model spring {\n"
+                           "    param k = 2 [N/m], m = 1 [kg]\n"
+                           "    dof x = 1 [m]\n"
+                           "    let f = k*x\n"
+                           "    m*x'' = -f\n"
+                           "    constraint wall: x <= 2 [m]\n"
+                           "}\n"
+                           "run r = spring(k = 3 [N/m]) for 1\n"
+                           "expect r.wall.gap(0) >= 0\n";
+
+/* where a text stands the n-th time, from 0 */
+static size_t place(const char *what, int nth)
+{
+    const char *p = good;
+    while ((p = strstr(p, what)) && nth--)
+        p++;
+    assert_non_null(p);
+    return (size_t)(p - good);
+}
+
+static int has_choice(cdl *s, size_t byte, const char *name)
+{
+    const cdl_choice *c;
+    size_t from, n = cdl_choices(s, byte, &from, &c);
+    for (size_t k = 0; k < n; k++)
+        if (!strcmp(c[k].name, name))
+            return 1;
+    return 0;
+}
+
+static void test_answers(void **state)
+{
+    (void)state;
+    cdl *s = cdl_new(NULL);
+    cdl_span at;
+    const char *text;
+    const cdl_use *use;
+    const cdl_symbol *sym;
+    const cdl_inlay *inlay;
+    cdl_signature sig;
+    assert_int_equal(cdl_check_text(s, "g.cdl", good, sizeof good - 1), CDL_OK);
+    assert_int_equal(cdl_definition(s, place("k*x", 0), &at), CDL_OK);
+    assert_int_equal(at.begin.byte, place("k = 2", 0));
+    assert_int_equal(cdl_references(s, place("k = 2", 0), &use), 3);
+    assert_int_equal(use[0].declares, 1);
+    assert_int_equal(use[2].at.begin.byte, place("k = 3", 0));
+    assert_int_equal(cdl_describe(s, place("f = k", 0), &at, &text), CDL_OK);
+    assert_non_null(strstr(text, "[kg*m/s^2]"));
+    assert_int_equal(cdl_describe(s, place("x''", 0), &at, &text), CDL_OK);
+    assert_non_null(strstr(text, "x''"));
+    assert_int_equal(cdl_symbols(s, &sym), 7);
+    assert_string_equal(sym[0].name, "spring");
+    assert_int_equal(sym[1].parent, 0);
+    assert_int_equal(cdl_inlays(s, &inlay), 1);
+    assert_string_equal(inlay->text, "[kg*m/s^2]");
+    assert_int_equal(inlay->at.byte, place("f = k", 0) + 1);
+    assert_int_equal(cdl_signature_at(s, place("k = 3", 0), &sig), CDL_OK);
+    assert_int_equal(sig.nargument, 2);
+    assert_true(has_choice(s, place("gap(0)", 0), "gap"));
+    assert_true(has_choice(s, place("gap(0)", 0), "impacts"));
+    assert_false(has_choice(s, place("gap(0)", 0), "spring"));
+    assert_true(has_choice(s, place("spring(k", 0), "spring"));
+    assert_int_equal(cdl_is_name(s, "α1", 3), 1);
+    assert_int_equal(cdl_is_name(s, "run", 3), 0);
+    assert_int_equal(cdl_is_name(s, "a b", 3), 0);
+    assert_int_equal(cdl_is_name(s, "", 0), 0);
+    cdl_free(s);
+}
+
+static void ask_all(cdl *s, size_t byte)
+{
+    cdl_span at;
+    const char *text;
+    const cdl_use *use;
+    const cdl_symbol *sym;
+    const cdl_inlay *inlay;
+    const cdl_choice *choice;
+    const cdl_diagnostic *d;
+    cdl_signature sig;
+    size_t from;
+    cdl_diagnostics(s, &d);
+    cdl_definition(s, byte, &at);
+    cdl_references(s, byte, &use);
+    cdl_describe(s, byte, &at, &text);
+    cdl_symbols(s, &sym);
+    cdl_uses(s, &use);
+    cdl_inlays(s, &inlay);
+    cdl_choices(s, byte, &from, &choice);
+    cdl_signature_at(s, byte, &sig);
+    cdl_is_name(s, "a", 1);
+}
+
+/* without a text, and behind its end */
+static void test_no_text(void **state)
+{
+    (void)state;
+    cdl *s = cdl_new(NULL);
+    ask_all(s, 0);
+    ask_all(s, 1000);
+    cdl_check_text(s, "e.cdl", "", 0);
+    ask_all(s, 0);
+    ask_all(s, SIZE_MAX);
+    cdl_check_text(s, "g.cdl", good, sizeof good - 1);
+    for (size_t k = 0; k < sizeof good + 10; k++)
+        ask_all(s, k);
+    cdl_free(s);
+}
+
+/* memory that ends after some calls */
+static void *grow_some(void *ud, void *p, size_t n)
+{
+    size_t *left = ud;
+    if (!n) {
+        free(p);
+        return NULL;
+    }
+    return *left ? --*left, realloc(p, n) : NULL;
+}
+
+static void test_no_memory(void **state)
+{
+    (void)state;
+    for (size_t most = 0; most < 60; most++) {
+        size_t left = most;
+        cdl_allocator al = { grow_some, &left };
+        cdl *s = cdl_new(&al);
+        if (!s)
+            continue;
+        cdl_check_text(s, "g.cdl", good, sizeof good - 1);
+        ask_all(s, place("k*x", 0));
+        cdl_free(s);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_diagnostics), cmocka_unit_test(test_replacement),
+        cmocka_unit_test(test_check_as),    cmocka_unit_test(test_answers),
+        cmocka_unit_test(test_no_text),     cmocka_unit_test(test_no_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
