@@ -227,15 +227,15 @@ static bool settle(cdl_instance *i)
 
 /* ---- making one ---- */
 
-static bool inputs_allowed(session *s, const model *m)
+static bool inputs_allowed(session *s, const model *m, const char *const *input, size_t n)
 {
-    const mclass *c = m->classes.at[0];
-    for (size_t k = 0; k < c->params.n; k++)
-        if (c->params.at[k]->structural && c->params.at[k]->input) {
-            diag_error(s->d, DIAG_NOT_CONSTANT, c->params.at[k]->at,
-                       "a size depends on '%s': it cannot be an input", c->params.at[k]->name);
-            return false;
-        }
+    for (size_t k = 0; k < n; k++) {
+        const mparam *p = model_param(m, sym_str(s->names, input[k]));
+        if (!p || !p->structural)
+            continue;
+        diag_error(s->d, DIAG_NOT_CONSTANT, p->at, "a size depends on '%s': it cannot be an input", p->name);
+        return false;
+    }
     return true;
 }
 
@@ -317,7 +317,7 @@ cdl_status cdl_instance_new(cdl *s, const char *named, const cdl_numbers *given,
     double *param;
     const built *of = session_model_numbers(s, named, &(model_request){ given, ngiven, input, ninput, false },
                                             &param);
-    if (!of || !inputs_allowed(s, of->m) || !backend_asked(s, named, with, &b, &o) ||
+    if (!of || !inputs_allowed(s, of->m, input, ninput) || !backend_asked(s, named, with, &b, &o) ||
         !pieces_possible(s, b, of->p)) {
         session_flush(s);
         return s->tally.worst ? s->tally.worst : CDL_MODEL;
