@@ -71,6 +71,9 @@ typedef struct cdl_callbacks {
     void *ud;
 } cdl_callbacks;
 CDL_API void cdl_set_callbacks(cdl *s, const cdl_callbacks *c);
+/* Called now and then during a run (up to many times a second): the model that runs, and the fraction of the
+   run that is done, 0 to 1.  It must not call the session.  NULL: nobody. */
+CDL_API void cdl_set_progress(cdl *s, void (*progress)(void *ud, const char *model, double done), void *ud);
 
 /* Options by name: X(NAME, "name", "default", "what it does").  CDL_USAGE when there is no such option or
  * value. */
@@ -189,6 +192,166 @@ typedef struct cdl_finding {
 CDL_API cdl_status cdl_verify(cdl *s, const char *model, const cdl_numbers *param, size_t nparam,
                               const cdl_numbers *column, size_t ncolumn, const cdl_finding **found,
                               size_t *nfound);
+
+/* ---- results as values ---- */
+
+/* What a session has left: runs that a program keeps, and values by expression.  Nothing is made of text. */
+typedef struct cdl_run cdl_run;
+
+/* What kind of thing a result is. */
+typedef enum cdl_kind {
+    CDL_NUMBERS,  /* double: a number (rank 0), a vector, a matrix, a series, a family of them */
+    CDL_TRUTH,    /* a truth value: a double, 0 or 1 */
+    CDL_STATES,   /* states of contacts, a byte each: 0 open, 1 stick, 2 slip */
+    CDL_TEXT,     /* a string: text */
+    CDL_LIST,     /* things of any kind, one behind the other: cdl_part */
+    CDL_TABLE,    /* columns of equal length with names: cdl_part */
+    CDL_OBJECT,   /* has members: a constraint, a part, a rod, a run; cdl_part gives their names */
+    CDL_FUNCTION, /* can be called in an expression: u(0.3) */
+} cdl_kind;
+
+enum { CDL_AXES = 6 };
+
+/* A result.  Texts and arrays belong to the session: until its next call, or, where `lasting` is set, as long
+   as the results of the run do (cdl_hold); then `at` points to the samples as they are stored. */
+typedef struct cdl_result {
+    const char *name; /* as it is written in an expression */
+    const char *unit; /* "m/s"; "1" when it has none, "" when it is not known */
+    const char *text; /* CDL_TEXT; else what it is, in words */
+    const void *at;   /* the first element; NULL: cdl_results lists what it has not computed */
+    size_t length;    /* of the text, in bytes */
+    size_t parts;     /* CDL_LIST, CDL_TABLE, CDL_OBJECT */
+    size_t shape[CDL_AXES];
+    ptrdiff_t stride[CDL_AXES]; /* in bytes */
+    int first[CDL_AXES];        /* what the language calls the first index of the axis; samples: 1 */
+    cdl_kind kind;
+    int rank;
+    int samples; /* 1: the first axis goes over the samples of the run, at the times `t` */
+    int lasting;
+} cdl_result;
+
+/* The last run, kept with its results until cdl_drop or the end of the session, whatever is run after it.
+   NULL: there is none.  Held twice, dropped twice. */
+CDL_API cdl_run *cdl_hold(cdl *s);
+CDL_API void cdl_drop(cdl *s, cdl_run *run);
+
+typedef struct cdl_summary {
+    const char *model, *backend;
+    const char *ended;   /* "ok", "stopped", "interrupted" or "failed" */
+    const char *message; /* why it failed, or "" */
+    double duration, t_end, seconds;
+    size_t samples, steps;
+} cdl_summary;
+/* How a run went; run == NULL: the last one.  CDL_USAGE when there is none. */
+CDL_API cdl_status cdl_summarise(cdl *s, const cdl_run *run, cdl_summary *out);
+/* The value of an expression over the results of a run (NULL: the last one): names of the model, and all that
+   an expression may say.  Whole families are arrays: `z`, `touch.rn`, `floor.status`.  Columns that are
+   made when they are read are made now. */
+CDL_API cdl_status cdl_get(cdl *s, const cdl_run *run, const char *expression, cdl_result *out);
+/* Item, column or member k, from 0, of what cdl_get gave last.  CDL_USAGE behind the last one. */
+CDL_API cdl_status cdl_part(cdl *s, size_t k, cdl_result *out);
+/* All results of a run with kind, shape and unit.  Nothing is computed for the list. */
+CDL_API cdl_status cdl_results(cdl *s, const cdl_run *run, const cdl_result **out, size_t *n);
+
+/* Statements that define nothing (run, measure, expect, save, plot) as if they stood in a text after what was
+   read before.  Nothing of the text is kept, so that memory stays flat however often it is called. */
+CDL_API cdl_status cdl_execute(cdl *s, const char *text, size_t len);
+/* An experiment of the texts that were read, by its name. */
+CDL_API cdl_status cdl_experiment(cdl *s, const char *name);
+/* Forgets texts, definitions and runs, and gives their memory back.  Options, parameters, callbacks stay. */
+CDL_API cdl_status cdl_reset(cdl *s);
+
+/* A picture in memory: executes the statements (`plot y against t { file = "y.svg" }`, save, animate) for a
+   run (NULL: the last one) in a folder that is gone afterwards, and gives the bytes of the last picture, or
+   else of the last file, that they wrote.  They last until the next call.  CDL_IO when nothing was written.
+ */
+CDL_API cdl_status cdl_picture(cdl *s, const cdl_run *run, const char *statements, const void **bytes,
+                               size_t *n);
+
+/* ---- models ---- */
+
+/* What a text defines: kind is "model", "experiment", "fn", "let", "param", "module" or "run". */
+typedef struct cdl_definition {
+    const char *kind, *name;
+    const char *doc; /* its ## comment, or "" */
+} cdl_definition;
+CDL_API cdl_status cdl_definitions(cdl *s, const cdl_definition **out, size_t *n);
+
+/* A parameter or a degree of freedom of a model, with its numbers: row after row. */
+typedef struct cdl_quantity {
+    const char *name, *doc, *unit;
+    const double *at;   /* value; initial value */
+    const double *rate; /* initial rate; NULL for parameters */
+    double lo, hi;      /* bounds of a parameter */
+    size_t n;           /* numbers in all */
+    size_t shape[CDL_AXES];
+    int first[CDL_AXES];
+    int rank;
+    int given;      /* 0: a parameter that has no value yet; its number is NaN */
+    int structural; /* changing it compiles the model anew */
+} cdl_quantity;
+/* With these values of parameters, the others having their defaults.  CDL_USAGE: there is no such model or
+   parameter; CDL_MODEL: the values are not allowed. */
+CDL_API cdl_status cdl_parameters(cdl *s, const char *model, const cdl_numbers *given, size_t ngiven,
+                                  const cdl_quantity **out, size_t *n);
+CDL_API cdl_status cdl_initial(cdl *s, const char *model, const cdl_numbers *given, size_t ngiven,
+                               const cdl_quantity **out, size_t *n);
+
+/* ---- a model that is stepped from outside ---- */
+
+/* A motion that a program takes step by step: for control loops, co-simulation, learning.  It belongs to the
+   session that made it, and is freed before it; but it can be used while the session, or other instances, are
+   used by other threads.  Each instance is used by one thread at a time.  An allocator given to cdl_new is
+   then called by several threads at once. */
+typedef struct cdl_instance cdl_instance;
+
+/* A model (by name) at t = 0, with these parameters.  with: a backend with its options, "sweeping(h = 1e-3)";
+   NULL: sweeping() with h = 1e-3.  Backends that step equally can be taken in pieces: sweeping, auglag.
+   input: names of parameters whose values are functions of time, given from outside (cdl_instance_input). */
+CDL_API cdl_status cdl_instance_new(cdl *s, const char *model, const cdl_numbers *given, size_t ngiven,
+                                    const char *const *input, size_t ninput, const char *with,
+                                    cdl_instance **out);
+CDL_API void cdl_instance_free(cdl_instance *i);
+/* Goes on to that time.  Steps end at multiples of h and at the times of these calls; a time that differs
+   from a multiple of h by rounding is that multiple, so that the numbers are those of a run, to the last bit.
+   CDL_OK; CDL_EXPECT: `stop when` ended the motion before (cdl_instance_time); CDL_SOLVER: it failed there;
+   CDL_USAGE: the time lies in the past. */
+CDL_API cdl_status cdl_instance_step(cdl_instance *i, double to);
+CDL_API double cdl_instance_time(const cdl_instance *i);
+/* Why the last call did not return CDL_OK; lasts until the next call. */
+CDL_API const char *cdl_instance_message(const cdl_instance *i);
+
+/* Quantities by name, found once and read often: dofs (`y`), rates and accelerations (`y'`, `y''`), gap, rn,
+   rt, slip and status of constraints (`floor.rn`; 0 open, 1 stick, 2 slip; forces are means over the last
+   step), `energy`, parameters and inputs.  A number for use below, from 0, and how many numbers it has; or
+   -1. */
+CDL_API int cdl_instance_find(cdl_instance *i, const char *name, size_t *n);
+/* The names there are: the k-th, NULL behind the last. */
+CDL_API const char *cdl_instance_name(const cdl_instance *i, size_t k);
+CDL_API cdl_status cdl_instance_get(cdl_instance *i, int which, double *out);
+/* Dofs and rates: the motion goes on from there, contact memory and past being kept; rates that constraints
+   do not admit are thrown into them by a shock, as at the start of a run.  Parameters: new values from now
+   on. Anything else is CDL_USAGE. */
+CDL_API cdl_status cdl_instance_set(cdl_instance *i, int which, const double *x);
+/* An input from now on: c[0] + c[1] s + c[2] s^2 + c[3] s^3, s being the time since now; of each number n
+   coefficients (1 to 4), one number behind the other.  n = 1: it is held. */
+CDL_API cdl_status cdl_instance_input(cdl_instance *i, int which, const double *c, size_t n);
+/* An input as a function of time: in each call of cdl_instance_step it is the cubic through its values at
+   both ends and the thirds of the time that is stepped over.  f == NULL: it is held. */
+CDL_API cdl_status cdl_instance_function(cdl_instance *i, int which,
+                                         void (*f)(void *ud, double t, double *value), void *ud);
+/* Impacts of the last step: time, member of the constraint (from 0), rates of the gap, impulse. */
+typedef struct cdl_impact {
+    const char *constraint;
+    double t, pre, post, impulse;
+    int member;
+} cdl_impact;
+CDL_API size_t cdl_instance_impacts(cdl_instance *i, const cdl_impact **out);
+/* The whole state as a value, with contact memory, past and inputs: bytes that last until the next call, and
+   back into an instance of the same model with the same parameters and options.  A motion that goes on from
+   it is the same to the last bit. */
+CDL_API cdl_status cdl_instance_save(cdl_instance *i, const void **bytes, size_t *n);
+CDL_API cdl_status cdl_instance_load(cdl_instance *i, const void *bytes, size_t n);
 
 /* The SHA-256 of a file's bytes in hexadecimal digits; CDL_IO when it cannot be read, or when interrupted
    (called now and then; NULL: never) does not return 0. */

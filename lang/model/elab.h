@@ -17,6 +17,10 @@ typedef struct elab {
     dim energy_unit;
     /* a statement could not be read: what is missing in the whole may stand in it */
     bool partial;
+    bool moving;  /* from the statements on: inputs are functions of time, before that their first values */
+    int of_param; /* the value of a parameter is being evaluated, */
+    span of_param_at; /* this one */
+    bool inputs;      /* there are some */
 } elab;
 
 /* The scope of one class for one instance, which may be symbolic. */

@@ -124,7 +124,10 @@ static void part_arg_body(elab *e, mclass *c, scope *in, const index_names *over
 {
     const mpart *p = part_of(c, arg_part(c, arg));
     const mdecl *d = class_find(p->of, arg->name);
+    e->of_param_at = arg->kid[0]->at;
+    e->of_param++;
     value v = eval(&e->ev, in, arg->kid[0]);
+    e->of_param--;
     if (v.kind == V_ERROR || e->ev.needs_members)
         return;
     mparam *to = d->param;

@@ -290,7 +290,7 @@ static void class_fix(elab *e, mclass *c, const override *set, size_t nset)
         mparam *p = c->params.at[i];
         p->fixed = NAN;
         for (size_t k = 0; k < nset; k++)
-            if (set[k].name == p->name)
+            if (set[k].name == p->name && !set[k].input)
                 p->fixed = set[k].value;
     }
     for (size_t i = 0; i < c->params.n; i++) {
@@ -437,7 +437,7 @@ static void part_discover(elab *e, mclass *c, mpart *p)
         double x;
         if (eval_constant(&e->ev, &work_of(c)->own->base, args->kid[i]->kid[0],
                           "an argument that decides a size", &x))
-            set[nset++] = (override){ d->name, x, args->kid[i]->at };
+            set[nset++] = (override){ .name = d->name, .value = x, .at = args->kid[i]->at };
     }
     p->of = class_for(e, mv.fn.fn, mv.fn.in, set, nset);
     class_discover(e, p->of);
@@ -605,6 +605,14 @@ static address instance_times(address inst, int32_t size, int32_t base)
     return a;
 }
 
+static bool is_input(const elab *e, const mclass *c, const mparam *p)
+{
+    for (size_t k = 0; c == e->m->classes.at[0] && k < e->nset; k++)
+        if (e->set[k].input && e->set[k].name == p->name)
+            return true;
+    return false;
+}
+
 /* the default of a parameter decides its shape; taken when the parameter is first met */
 static bool param_shape(elab *e, mclass *c, mparam *p)
 {
@@ -618,8 +626,13 @@ static bool param_shape(elab *e, mclass *c, mparam *p)
     value v = v_num(0);
     if (p->has_default) {
         const index_names *old = e->ev.family;
+        span outer = e->of_param_at;
         e->ev.family = &c->inst;
+        e->of_param_at = p->decl->kid[1]->at;
+        e->of_param++;
         v = eval(&e->ev, &work_of(c)->own->base, p->decl->kid[1]);
+        e->of_param--;
+        e->of_param_at = outer;
         e->ev.family = old;
         if (v.kind != V_ERROR && v.kind != V_NUM) {
             diag_error(e->m->d, DIAG_TYPE, p->decl->kid[1]->at,
@@ -636,24 +649,61 @@ static bool param_shape(elab *e, mclass *c, mparam *p)
     p->unit = v.num.unit;
     p->offset = e->m->nparam;
     e->m->nparam += p->size * (c->ninst ? c->ninst : 1);
+    if (is_input(e, c, p)) {
+        p->input = e->m->nparam;
+        e->m->nparam += 3 * p->size + 1;
+        e->inputs = true;
+    }
     *vec_push(e->m->a, &work_of(c)->order) = p;
     return true;
+}
+
+static ir_ref param_node(elab *e, int32_t at)
+{
+    return ir_in(e->m->g, (ir_input){ .kind = IN_PARAM, .at.base = at });
+}
+
+/* element k of an input, see mparam */
+static ir_ref input_node(elab *e, const mparam *p, int32_t k)
+{
+    ir *g = e->m->g;
+    ir_ref s = ir_op(g, OP_SUB, ir_in(g, (ir_input){ .kind = IN_TIME }),
+                     param_node(e, p->input + 3 * p->size), IR_NONE),
+           x = param_node(e, p->input + 3 * k + 2);
+    for (int j = 1; j >= -1; j--) {
+        x = ir_op(g, OP_MUL, s, x, IR_NONE);
+        x = ir_op(g, OP_ADD, param_node(e, j < 0 ? p->offset + k : p->input + 3 * k + j), x, IR_NONE);
+    }
+    return x;
+}
+
+static bool input_allowed(elab *e, const mparam *p)
+{
+    if (!p->input || !e->of_param)
+        return true;
+    diag *d = diag_error(e->m->d, DIAG_NOT_CONSTANT, e->of_param_at,
+                         "the value of this parameter depends on '%s', an input", p->name);
+    diag_hint(e->m->d, d, "inputs change during the motion, parameters do not: write let instead of param");
+    return false;
 }
 
 static value param_value(elab *e, class_scope *s, mparam *p)
 {
     if (p->structural)
         return v_num(p->fixed);
-    if (!param_shape(e, s->c, p))
+    if (!param_shape(e, s->c, p) || !input_allowed(e, p))
         return v_error();
     value v = p->rank == 0   ? v_num(0)
               : p->rank == 1 ? v_vector(e->m->a, p->n[0])
                              : v_matrix(e->m->a, p->n[0], p->n[1]);
     v.num.unit = p->unit;
     for (int32_t k = 0; k < p->size; k++) {
-        value x = v_node(ir_in(e->m->g, (ir_input){ .kind = IN_PARAM,
-                                                    .at = instance_times(s->inst, p->size, p->offset + k) }),
-                         p->unit);
+        value x = v_node(
+            p->input && e->moving
+                ? input_node(e, p, k)
+                : ir_in(e->m->g, (ir_input){ .kind = IN_PARAM,
+                                             .at = instance_times(s->inst, p->size, p->offset + k) }),
+            p->unit);
         v_set(e->m->a, &v, k, &x);
     }
     return v;
@@ -676,7 +726,7 @@ static value let_value(elab *e, class_scope *s, const mdecl *d)
     value v = eval_keep(&e->ev, &s->base, l->decl->kid[0]);
     e->ev.family = family;
     l->state = old_state;
-    if (s->own && !e->ev.needs_members) {
+    if (s->own && !e->ev.needs_members && (e->moving || !e->inputs)) {
         l->v = v;
         l->state = 2;
     }
@@ -884,6 +934,7 @@ static void build(elab *e, scope *outer, const ast *decl)
         elab_dofs(e, m->classes.at[i]);
     if (!m->d->errors)
         elab_init_order(e);
+    e->moving = true;
     for (size_t i = 0; i < m->classes.n; i++)
         elab_lets(e, m->classes.at[i]);
     for (size_t i = 0; i < m->classes.n; i++)

@@ -30,6 +30,10 @@ typedef struct mparam {
     double lo, hi;
     bool has_default, structural;
     double fixed;
+    /* An input, given from outside during a run, is a cubic in time: element k is value + s*(c[3*k] +
+       s*(c[3*k + 1] + s*c[3*k + 2])), s = t - c[3*size], where c begins at parameter `input`.  0: it is none.
+     */
+    int32_t input;
 } mparam;
 typedef struct mdof {
     sym name;
@@ -259,6 +263,7 @@ typedef struct override {
     sym name;
     double value;
     span at;
+    bool input; /* the parameter is an input; value does not count */
 } override;
 
 /* Checks and lowers a model with its defaults and the overrides.  Errors go to d; NULL when there were any.

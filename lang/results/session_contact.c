@@ -291,6 +291,74 @@ value contact_value(run *r, size_t k, int32_t inst)
     return view_value(view_new(r, v));
 }
 
+/* ---- as arrays ---- */
+
+/* the indices that the user wrote do not depend on each other */
+static bool indices_free(const mcontact *c)
+{
+    for (int k = c->over.set.n - c->own; k < c->over.set.n; k++)
+        for (int i = 0; i < k; i++)
+            if (c->over.set.r[k].lo_stride[i] || c->over.set.r[k].hi_stride[i])
+                return false;
+    return true;
+}
+
+/* Axes of the family: one for each index, or one for all members where they are not independent.  Returns the
+   first member, -1: these members do not follow each other. */
+static int64_t family_axes(const view *v, contact_column *out)
+{
+    const mcontact *c = &v->r->of->m->contacts.at[v->contact];
+    const contact_result *x = &v->r->r->contact[v->contact];
+    int before = c->over.set.n - c->own;
+    int64_t all = 1;
+    if (c->one || (before && !indices_free(c)))
+        return -1;
+    if (!indices_free(c)) {
+        out->naxis = 1;
+        out->n[0] = (int32_t)x->members;
+        out->first[0] = 1;
+        return 0;
+    }
+    out->naxis = c->own;
+    for (int k = 0; k < c->own; k++) {
+        const index_range *r = &c->over.set.r[before + k];
+        out->first[k] = r->lo;
+        out->n[k] = r->hi - r->lo + 1;
+        all *= out->n[k];
+    }
+    return before ? v->inst * all : 0;
+}
+
+bool contact_samples(const value *v, const char *name, bool make, contact_column *out)
+{
+    const view *x = v->object.of;
+    const contact_result *c = &x->r->r->contact[x->contact];
+    int which = result_find(OF_CONTACT, name);
+    *out = (contact_column){ .components = 1, .apart = c->members };
+    int64_t member = x->member >= 0 ? x->member : family_axes(x, out);
+    if (!c->kept || member < 0 || which < 0 || which == CONTACT_impacts)
+        return false;
+    bool slips = which == CONTACT_rt || which == CONTACT_slip;
+    if (slips && !c->nslip)
+        return false;
+    if (which == CONTACT_slip && make)
+        results_need(x->r->r, PART_SLIP);
+    if (slips) {
+        out->components = c->nslip;
+        out->apart *= c->nslip;
+        member *= c->nslip;
+    }
+    const double *of = which == CONTACT_gap  ? c->gap
+                       : which == CONTACT_rn ? c->rn
+                       : which == CONTACT_rt ? c->rt
+                                             : c->slip;
+    if (which == CONTACT_status)
+        out->bytes = c->status ? c->status + member : NULL;
+    else
+        out->numbers = of ? of + member : NULL;
+    return out->bytes || out->numbers || !make;
+}
+
 bool is_contact(const value *v)
 {
     return v->kind == V_OBJECT && v->object.in->find == contact_find;

@@ -480,6 +480,11 @@ static value class_value(session *s, run *r, const mclass *c, int32_t inst)
     return view_value(view_new(r, v));
 }
 
+bool value_is_class(const value *v)
+{
+    return v->kind == V_OBJECT && v->object.in->find == class_find_value;
+}
+
 scope *results_scope(session *s, run *r)
 {
     return class_value(s, r, r->of->m->classes.at[0], 0).object.in;

@@ -36,6 +36,17 @@ bool is_contact(const value *v), is_impacts(const value *v);
 size_t impacts_count(const view *v);
 void impacts_put(session *s, const view *v, put_column put, void *ud);
 look contact_not_kept(const view *v, evaluator *ev, span at);
+/* A quantity of a constraint at the samples, as it is stored: of one member, or of all of a family. */
+typedef struct contact_column {
+    const double *numbers; /* or */
+    const uint8_t *bytes;  /* contact_status */
+    int64_t apart;         /* elements from sample to sample */
+    int naxis;             /* of the family; 0: one member */
+    int32_t n[MAX_INDEX], first[MAX_INDEX];
+    int components; /* of what is tangential */
+} contact_column;
+/* make: what is computed when it is read is computed.  False: there is none, or it is not one array. */
+bool contact_samples(const value *v, const char *name, bool make, contact_column *out);
 /* The quantities whose power series can be had, where the backend has them: of a dof, a rate, a gap or a
  * reaction.  NULL for anything else. */
 const results *dof_dense(const value *y, dense_item *x), *contact_dense(const value *y, dense_item *x);

@@ -488,6 +488,15 @@ void session_arena_free(session *s, arena *a)
         }
 }
 
+void session_arena_pass(session *s, arena *a)
+{
+    for (loose **at = &s->loose; *at; at = &(*at)->next)
+        if ((*at)->a == a) {
+            *at = (*at)->next;
+            return;
+        }
+}
+
 /* those that were made since */
 static void loose_free(session *s, loose *since)
 {
@@ -725,22 +734,81 @@ arena *session_arena(session *s)
     return a;
 }
 
+static void runs_free(session *s)
+{
+    while (s->runs.n) {
+        run *r = s->runs.at[--s->runs.n];
+        results_close(r->r);
+        arena_free(r->a);
+    }
+}
+
 void cdl_free(cdl *s)
 {
     if (!s)
         return;
     files_drop(s);
     loose_free(s, NULL);
-    for (size_t k = 0; k < s->runs.n; k++)
-        if (s->runs.at[k]) {
-            results_close(s->runs.at[k]->r);
-            arena_free(s->runs.at[k]->a);
-        }
+    runs_free(s);
     arena *all[] = { s->keep, s->answer, s->tmp, s->a };
     for (size_t k = 0; k < sizeof all / sizeof *all; k++)
         arena_free(all[k]);
     allocator al = s->al;
     al.grow(al.ud, s, 0);
+}
+
+/* options and parameters move into the arena that is to be the session's */
+static void session_move(session *s, arena *to)
+{
+    const char *option[OPTION_COUNT];
+    size_t n = s->params.n;
+    overriding *kept = arena_array(to, overriding, n ? n : 1);
+    for (int k = 0; k < OPTION_COUNT; k++)
+        option[k] = arena_strdup(to, s->option[k]);
+    for (size_t k = 0; k < n; k++) {
+        kept[k] = s->params.at[k];
+        kept[k].name = arena_strdup(to, kept[k].name);
+        kept[k].text = arena_strdup(to, kept[k].text);
+        kept[k].v = session_copy(s, to, &kept[k].v);
+    }
+    s->arriving = s->a; /* given back by whoever catches a jump */
+    s->a = to;
+    session_start(s);
+    memcpy(s->option, option, sizeof option);
+    s->params.at = kept;
+    s->params.n = s->params.cap = n;
+    for (size_t k = 0; k < n; k++)
+        kept[k].name = sym_str(s->names, kept[k].name);
+    s->loaded.stdlib = s->option[OPTION_STDLIB];
+    s->loaded.replace = session_is(s, OPTION_INTERACTIVE);
+    s->loaded.anywhere = s->main->root.open = session_is(s, OPTION_ALLOW_OUTSIDE);
+    arena_free(s->arriving);
+    s->arriving = NULL;
+}
+
+void session_forget(session *s)
+{
+    static const arena_pos empty = { NULL, 0 };
+    cdl_status total = s->tally.total;
+    files_drop(s);
+    loose_free(s, NULL);
+    runs_free(s);
+    s->last = NULL;
+    arena *to = session_arena(s);
+    session_arena_pass(s, to);
+    s->runs.at = NULL;
+    s->runs.n = s->runs.cap = 0;
+    s->experiments.at = NULL;
+    s->experiments.n = s->experiments.cap = 0;
+    s->built = (map64){ 0 };
+    s->rec = (record){ 0 };
+    s->tally = (session_tally){ .total = total };
+    s->now = (experiment_now){ 0 };
+    s->last_failed = false;
+    s->run_number = s->from_run = 0;
+    session_move(s, to);
+    arena_release(s->keep, empty);
+    arena_release(s->tmp, empty);
 }
 
 /* out of memory: what is half made stays in its arenas until the session is freed */
@@ -763,9 +831,30 @@ cdl_status session_lost(session *s)
     return CDL_MEMORY;
 }
 
+/* ---- texts that pass ---- */
+
+uint32_t session_passing(session *s, const char *name, const char *text_, size_t len)
+{
+    s->passing.was = s->main->file;
+    s->passing.compiled = s->compiled;
+    return s->passing.file = diags_add_passing(s->d, s->tmp, name, text_, len);
+}
+
+/* models that were compiled for it refer to its places */
+static void passing_end(session *s)
+{
+    if (!s->passing.file)
+        return;
+    uint32_t file = s->passing.file;
+    s->passing.file = 0;
+    s->main->file = s->passing.was;
+    diags_drop_passing(s->d, file, s->compiled != s->passing.compiled);
+}
+
 void session_begin(session *s)
 {
     static const arena_pos empty = { NULL, 0 };
+    passing_end(s);
     s->tally.worst = CDL_OK;
     s->tally.said.n = 0;
     s->interrupted = s->abandoned = false;
@@ -774,6 +863,7 @@ void session_begin(session *s)
     s->budget.stopping = s->budget.why = SPENT_NOTHING;
     s->budget.grace = 0;
     s->budget.at = SPAN_NONE;
+    s->nshown_parts = 0;
     arena_release(s->tmp, empty);
     s->ev.a = s->tmp;
     s->ev.depth = s->ev.nest = 0;
@@ -786,6 +876,12 @@ void cdl_set_callbacks(cdl *s, const cdl_callbacks *c)
     s->call = c ? *c : (cdl_callbacks){ 0 };
     s->budget.interrupted = s->call.interrupted;
     s->budget.ud = s->call.ud;
+}
+
+void cdl_set_progress(cdl *s, void (*progress)(void *ud, const char *model, double done), void *ud)
+{
+    s->progress = progress;
+    s->progress_ud = ud;
 }
 
 static bool option_fits(int k, const char *value_)
@@ -846,10 +942,10 @@ cdl_status cdl_set(cdl *s, const char *option, const char *value_)
 }
 
 /* the one expression that a text holds; NULL after a report */
-const ast *read_expression(session *s, const char *name, const char *text_)
+const ast *read_parsed(session *s, arena *a, uint32_t source_number)
 {
     size_t errors = s->d->errors;
-    ast *file = parse_source(s->a, s->names, s->d, diags_add_source(s->d, name, text_, strlen(text_)));
+    ast *file = parse_source(a, s->names, s->d, source_number);
     if (s->d->errors != errors)
         return NULL;
     if (file->n == 1 && file->kid[0]->kind == AST_EXPR)
@@ -857,6 +953,11 @@ const ast *read_expression(session *s, const char *name, const char *text_)
     diag_error(s->d, DIAG_SYNTAX, file->n ? file->kid[file->n - 1]->at : SPAN_NONE,
                "an expression is needed here");
     return NULL;
+}
+
+const ast *read_expression(session *s, const char *name, const char *text_)
+{
+    return read_parsed(s, s->a, diags_add_source(s->d, name, text_, strlen(text_)));
 }
 
 cdl_status cdl_set_param(cdl *s, const char *name, const char *value_)
@@ -880,7 +981,14 @@ cdl_status cdl_set_param(cdl *s, const char *name, const char *value_)
 
 /* ---- running and checking ---- */
 
-static cdl_status finish_text(session *s, bool run_it)
+void session_note_experiments(session *s)
+{
+    for (uint32_t k = 0; s->main->file && k < s->main->file->n; k++)
+        if (s->main->file->kid[k]->kind == AST_EXPERIMENT)
+            *vec_push(s->a, &s->experiments) = s->main->file->kid[k];
+}
+
+cdl_status session_finish_text(session *s, bool run_it)
 {
     if (s->main->file)
         check_module(s, s->main, run_it);
@@ -896,9 +1004,10 @@ static cdl_status take_text(session *s, const char *name, const char *text_, siz
 {
     s->main->file = NULL;
     module_read(&s->loaded, s->main, name, text_, len);
+    session_note_experiments(s);
     if (run_it)
         manifest_text(s, name, text_, len, false);
-    return finish_text(s, run_it);
+    return session_finish_text(s, run_it);
 }
 
 static cdl_status take_file(session *s, const char *path, bool run_it)
@@ -908,7 +1017,8 @@ static cdl_status take_file(session *s, const char *path, bool run_it)
         const source *from = s->d->sources.at[s->main->file->at.file];
         manifest_text(s, path, from->text, from->len, true);
     }
-    return finish_text(s, run_it);
+    session_note_experiments(s);
+    return session_finish_text(s, run_it);
 }
 
 cdl_status cdl_load_file(cdl *s, const char *path)

@@ -47,6 +47,7 @@ typedef struct run {
     results *r;
     scope *top;       /* its names */
     bool named, kept; /* reached by a name; a value refers to it */
+    int held;         /* how often a program holds it: cdl_hold */
     bool cut;         /* the budget ended it, and its results are not whole */
 } run;
 
@@ -180,6 +181,17 @@ struct cdl {
     table *tables;
     vec(overriding) params;
     struct symbols *symbols; /* of the text read last, once an editor asked for them */
+    const cdl_result *shown_parts; /* of what cdl_get gave last, in tmp */
+    size_t nshown_parts;
+    void (*progress)(void *ud, const char *model, double done);
+    void *progress_ud;
+    vec(const ast *) experiments; /* of all texts */
+    /* a text that lies in tmp, until the next call */
+    struct {
+        uint32_t file;  /* 0: there is none */
+        const ast *was; /* the tree of the text before */
+        size_t compiled;
+    } passing;
 };
 
 typedef struct cdl session;
@@ -208,7 +220,14 @@ void session_worse(session *s, cdl_status status);
 bool session_flush(session *s);
 /* An arena for a while, which the session frees where a want of memory leaves it behind. */
 arena *session_arena(session *s);
+void session_arena_pass(session *s, arena *a); /* to an owner who frees it */
 void session_arena_free(session *s, arena *a);
+/* A text of which nothing stays behind, in tmp: its number. */
+uint32_t session_passing(session *s, const char *name, const char *text_, size_t len);
+/* Checks the tree of the module and executes it. */
+cdl_status session_finish_text(session *s, bool run_it);
+void session_note_experiments(session *s);
+void session_forget(session *s);                  /* texts, definitions, runs */
 void session_misplaced(session *s, const ast *e); /* reports a statement that belongs elsewhere */
 void session_misplaced_in(session *s, const ast *e, const char *hint);
 void session_execute(session *s, const ast *statement);
@@ -237,6 +256,7 @@ const char *num_text(arena *a, double x);               /* exact */
 void session_begin(session *s);
 cdl_status session_lost(session *s);
 const ast *read_expression(session *s, const char *name, const char *text_);
+const ast *read_parsed(session *s, arena *a, uint32_t file); /* the expression that a source is */
 /* ---- session_help.c ---- */
 void impacts_show(session *s, text *t, const value *v); /* a table; nothing for what is no list of impacts */
 void spark_put(text *t, const value *series, double lo, double hi); /* a line of bars */
@@ -289,6 +309,20 @@ const symbol *scope_find(session *s, const name_scope *in, const char *text, siz
 /* the statement around a byte, or the one that begins there: where it begins */
 size_t statement_begin_at(session *s, size_t byte);
 void model_params(session *s, const symbol *model, put_symbol put, void *ud);
+/* ---- session_embed.c ---- */
+/* What a program asks of a model: values of parameters, and which of them are inputs. */
+typedef struct model_request {
+    const cdl_numbers *given;
+    size_t ngiven;
+    const char *const *input;
+    size_t ninput;
+    bool partial; /* parameters without a value are NaN */
+} model_request;
+/* A model by name; names that are no parameters are reported. */
+const built *session_model_numbers(session *s, const char *model, const model_request *want, double **param);
+/* All dofs of a model with their places in q and v, into tmp. */
+void session_dofs(session *s, const model *m, const double *q, const double *v, cdl_quantity **out,
+                  size_t *n);
 
 /* ---- session_check.c ---- */
 void check_module(session *s, module *m, bool to_run);
@@ -301,8 +335,9 @@ void check_params(session *s); /* -p names that nothing has */
 const built *session_build(session *s, const ast *decl, scope *outer, const override *set, size_t nset);
 /* any form of it that was compiled, or NULL */
 const built *session_built(const session *s, const ast *decl);
-/* A model with these values of parameters, and all its parameters; NULL after a report. */
-const built *session_program(session *s, const ast *decl, const cdl_numbers *given, size_t n, double **param);
+/* The model for it, and all its parameters; NULL after a report. */
+const built *session_program(session *s, const ast *decl, scope *outer, const model_request *want,
+                             double **param);
 void run_statement(session *s, const ast *e);
 bool checkpoint_every(const char *given, double *seconds, double *time); /* the value of that option */
 void run_drop(session *s, run *r); /* frees it, unless it is still reached */
@@ -336,6 +371,7 @@ bool result_help(text *t, const char *name);
 bool contact_has(const value *v, const char *name); /* a constraint that member */
 /* Calls offer for each member that an object of results has. */
 void value_members(const value *v, void (*offer)(void *ud, const char *name), void *ud);
+bool value_is_class(const value *v);            /* a part, or the run as a whole */
 bool value_lone(const value *part, value *out); /* the only coordinate of a part that has no other */
 int value_components(const value *v);           /* of dofs that are vectors; 0: of numbers; -1: no dofs */
 bool value_samples(session *s, const value *v, const double **t, const double **y, int64_t *n,

@@ -371,7 +371,9 @@ static const built *build_guess(session *s, const ast *decl, scope *outer)
         const ast *list = decl->kid[i]->kid[0];
         for (uint32_t k = 0; k < list->n; k++)
             if (list->kid[k]->kind == AST_PARAM_ITEM && !list->kid[k]->kid[1])
-                *vec_push(s->tmp, &set) = (override){ list->kid[k]->name, 3, list->kid[k]->at };
+                *vec_push(s->tmp, &set) = (override){ .name = list->kid[k]->name,
+                                                      .value = 3,
+                                                      .at = list->kid[k]->at };
     }
     const built *b = session_build(s, decl, outer, set.at, set.n);
     if (set.n)

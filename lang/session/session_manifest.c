@@ -17,7 +17,8 @@
 
 void manifest_record(session *s, const char *json, size_t n)
 {
-    *vec_push(s->a, &s->tally.records) = arena_strndup(s->a, json, n);
+    if (s->now.report || strcmp(s->option[OPTION_MANIFEST], "no")) /* else nobody reads them */
+        *vec_push(s->a, &s->tally.records) = arena_strndup(s->a, json, n);
 }
 
 void manifest_text(session *s, const char *name, const char *text_, size_t len, bool file)

@@ -18,7 +18,8 @@ static bool same_overrides(const built *b, const override *set, size_t n)
     if (b->nset != n)
         return false;
     for (size_t k = 0; k < n; k++)
-        if (b->set[k].name != set[k].name || b->set[k].value != set[k].value)
+        if (b->set[k].name != set[k].name || b->set[k].value != set[k].value ||
+            b->set[k].input != set[k].input)
             return false;
     return true;
 }
@@ -179,20 +180,23 @@ static bool lacks_defaults(const ast *decl)
 }
 
 /* the program for these arguments: those that are structural are compiled in */
-static const built *build_for(session *s, const ast *decl, scope *outer, const arguments *args)
+static const built *build_for(session *s, const ast *decl, scope *outer, const arguments *args,
+                              const model_request *want)
 {
     const built *any = session_built(s, decl);
     if (!any && !lacks_defaults(decl))
         any = session_build(s, decl, outer, NULL, 0);
     if (!any && !lacks_defaults(decl))
         return NULL;
-    override *set = arena_array(s->tmp, override, args->n ? args->n : 1);
-    size_t n = 0;
+    size_t n = 0, ninput = want ? want->ninput : 0;
+    override *set = arena_array(s->tmp, override, args->n + ninput + 1);
+    for (; n < ninput; n++)
+        set[n] = (override){ .name = sym_str(s->names, want->input[n]), .input = true };
     for (size_t k = 0; k < args->n; k++) {
         double x;
         const mparam *p = any ? model_param(any->m, args->at[k].name) : NULL;
         if ((!any || (p && p->structural)) && v_scalar(&args->at[k].v, &x))
-            set[n++] = (override){ args->at[k].name, x, args->at[k].at };
+            set[n++] = (override){ .name = args->at[k].name, .value = x, .at = args->at[k].at };
     }
     return session_build(s, decl, outer, set, n);
 }
@@ -321,23 +325,71 @@ static bool params_ready(session *s, const built *b, const arguments *args, span
     return bounds_hold(s, b, args, param) && model_check_laws(b->m, param);
 }
 
-const built *session_program(session *s, const ast *decl, const cdl_numbers *given, size_t n, double **param)
+/* numbers of a parameter, which is a number, a vector, or a matrix row after row */
+static value given_value(session *s, const built *any, sym name, const cdl_numbers *x)
+{
+    const mparam *p = any ? model_param(any->m, name) : NULL;
+    bool matrix = p && p->rank == 2 && (size_t)p->n[0] * (size_t)p->n[1] == x->n;
+    if (x->n == 1 && !(p && p->rank))
+        return v_num(x->at[0]);
+    value v = matrix ? v_matrix(s->tmp, p->n[0], p->n[1]) : v_vector(s->tmp, (int32_t)x->n);
+    for (size_t i = 0; i < x->n; i++) {
+        value one = v_num(x->at[i]);
+        v_set(s->tmp, &v, (int32_t)i, &one);
+    }
+    return v;
+}
+
+static bool given_all(const built *b, const arguments *args)
+{
+    const mclass *c = b->m->classes.at[0];
+    bool all = true;
+    for (size_t i = 0; i < c->params.n; i++) {
+        bool given = c->params.at[i]->has_default;
+        for (size_t k = 0; k < args->n; k++)
+            given = given || args->at[k].name == c->params.at[i]->name;
+        all = all && given;
+    }
+    return all;
+}
+
+/* as far as they are known: what has no value is no number, and so is what follows from it */
+static bool params_partly(session *s, const built *b, const arguments *args, double *param)
+{
+    bool *set = arena_array(s->tmp, bool, b->p->nparam > 0 ? b->p->nparam : 1), good = true;
+    const mclass *c = b->m->classes.at[0];
+    for (size_t i = 0; i < c->params.n; i++)
+        for (int32_t j = 0; !c->params.at[i]->has_default && j < c->params.at[i]->size; j++)
+            param[c->params.at[i]->offset + j] = NAN;
+    for (size_t k = 0; k < args->n; k++) {
+        const mparam *p = model_param(b->m, args->at[k].name);
+        if (p)
+            good = argument_put(s, p, &args->at[k], b->decl->at, param, set) && good;
+    }
+    if (good)
+        program_params(b->p, set, param, s->tmp);
+    return good;
+}
+
+const built *session_program(session *s, const ast *decl, scope *outer, const model_request *want,
+                             double **param)
 {
     arguments args = { 0 };
-    for (size_t k = 0; k < n; k++) {
-        sym name = sym_str(s->names, given[k].name);
-        value v = given[k].n == 1 ? v_num(given[k].at[0]) : v_vector(s->tmp, (int32_t)given[k].n);
-        for (size_t i = 0; given[k].n > 1 && i < given[k].n; i++) {
-            value x = v_num(given[k].at[i]);
-            v_set(s->tmp, &v, (int32_t)i, &x);
-        }
+    const built *any = built_any(s, decl);
+    if (!any && !lacks_defaults(decl))
+        any = session_build(s, decl, outer, NULL, 0);
+    for (size_t k = 0; k < want->ngiven; k++) {
+        sym name = sym_str(s->names, want->given[k].name);
         if (is_param_of(decl, name))
-            *vec_push(s->tmp, &args) = (argument){ .name = name, .v = v };
+            *vec_push(s->tmp, &args) = (argument){ .name = name,
+                                                   .v = given_value(s, any, name, &want->given[k]) };
     }
-    const built *of = build_for(s, decl, &s->main->base, &args);
+    const built *of = build_for(s, decl, outer, &args, want);
     if (!of)
         return NULL;
     *param = arena_array(s->tmp, double, of->p->nparam > 0 ? of->p->nparam : 1);
+    if (want->partial && !given_all(of, &args))
+        return params_partly(s, of, &args, *param) ? of : NULL;
     return params_ready(s, of, &args, decl->at, *param) ? of : NULL;
 }
 
@@ -347,7 +399,7 @@ typedef struct {
     session *s;
     const results *r;
     const char *what;
-    double begin, last_shown;
+    double begin, last_shown, most;
     bool shown;
 } progress;
 
@@ -359,6 +411,9 @@ static bool progress_tell(void *ud, double done)
         return true;
     if (budget_stopping(&s->budget))
         return s->interrupted = true;
+    p->most = fmin(fmax(p->most, done), 1); /* checks after the run begin anew */
+    if (s->progress && !s->now.worker)
+        s->progress(s->progress_ud, p->what, p->most);
     if (!session_is(s, OPTION_PROGRESS) || s->now.report)
         return false;
     double t = clock_seconds();
@@ -376,27 +431,26 @@ static bool progress_tell(void *ud, double done)
 
 static run *run_new(session *s, const ast *e, const built *of, const backend *b)
 {
-    run *r = arena_make(s->a, run);
-    *r = (run){ .name = e->name, .of = of, .with = b, .chosen = !e->kid[3] };
+    vec_reserve(s->a, &s->runs, s->runs.n + 1);
+    arena *own = session_arena(s); /* until it is in the list, the session gives it back */
+    run *r = arena_make(own, run);
+    *r = (run){ .name = e->name, .of = of, .with = b, .chosen = !e->kid[3], .a = own };
+    session_arena_pass(s, own);
     *vec_push(s->a, &s->runs) = r;
-    r->a = arena_new(&s->al, &s->oom);
-    if (!r->a)
-        longjmp(s->oom, 1);
     return r;
 }
 
 void run_drop(session *s, run *r)
 {
-    if (!r || r->kept || r->named)
+    if (!r || r->kept || r->named || r->held)
         return;
     for (size_t k = 0; k < s->runs.n; k++)
         if (s->runs.at[k] == r)
             s->runs.at[k] = s->runs.at[--s->runs.n];
-    results_close(r->r);
-    arena_free(r->a);
-    r->a = NULL;
     if (s->last == r)
         s->last = NULL;
+    results_close(r->r);
+    arena_free(r->a); /* it lies there itself */
 }
 
 static void run_make_named(session *s, const ast *e, run *r)
@@ -734,7 +788,7 @@ static const built *run_prepare(session *s, const ast *e, arguments *args, const
     const ast *decl = session_model(s, e->kid[0], &outer);
     if (!decl || !arguments_read(s, decl, e->kid[1], args))
         return NULL;
-    const built *of = build_for(s, decl, outer, args);
+    const built *of = build_for(s, decl, outer, args, NULL);
     if (!of || !run_duration(s, e, of->p, false, &o->duration))
         return NULL;
     double duration = o->duration;

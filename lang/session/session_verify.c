@@ -323,7 +323,8 @@ static bool verify_ready(verify *w, const char *name, const cdl_numbers *param, 
                    name ? name : "");
         return false;
     }
-    const built *of = session_program(s, decl, param, nparam, &values);
+    const built *of = session_program(s, decl, &s->main->base,
+                                      &(model_request){ param, nparam, NULL, 0, false }, &values);
     if (!of)
         return false;
     w->p = of->p;

@@ -59,17 +59,37 @@ static void source_find_lines(arena *a, source *s)
     s->nlines = line.n;
 }
 
-uint32_t diags_add_source(diags *d, const char *name, const char *source_text, size_t len)
+static source *source_new(arena *a, const char *name, const char *source_text, size_t len)
 {
     if (len > UINT32_MAX - 1)
         len = UINT32_MAX - 1;
-    source *s = arena_make(d->a, source);
-    s->name = arena_strdup(d->a, name);
-    s->text = arena_strndup(d->a, source_text, len);
+    source *s = arena_make(a, source);
+    s->name = arena_strdup(a, name);
+    s->text = arena_strndup(a, source_text, len);
     s->len = len;
-    source_find_lines(d->a, s);
+    source_find_lines(a, s);
+    return s;
+}
+
+uint32_t diags_add_source(diags *d, const char *name, const char *source_text, size_t len)
+{
+    return diags_add_passing(d, d->a, name, source_text, len);
+}
+
+uint32_t diags_add_passing(diags *d, arena *a, const char *name, const char *source_text, size_t len)
+{
+    source *s = source_new(a, name, source_text, len);
     *vec_push(d->a, &d->sources) = s;
     return (uint32_t)(d->sources.n - 1);
+}
+
+void diags_drop_passing(diags *d, uint32_t file, bool kept)
+{
+    source *s = d->sources.at[file];
+    if (kept || d->sources.n != file + 1)
+        d->sources.at[file] = source_new(d->a, s->name, s->text, s->len);
+    else
+        d->sources.n--;
 }
 
 static const source *source_of(const diags *d, span s)

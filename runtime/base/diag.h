@@ -58,6 +58,10 @@ typedef struct diags {
 
 diags *diags_new(arena *a);
 uint32_t diags_add_source(diags *d, const char *name, const char *text, size_t len); /* copies */
+/* A source that passes: it lies in an arena of the caller, who drops it before that is released.  What still
+   refers to it (kept) gets a copy that stays. */
+uint32_t diags_add_passing(diags *d, arena *a, const char *name, const char *text, size_t len);
+void diags_drop_passing(diags *d, uint32_t file, bool kept);
 /* Adds an error.  Returns it, for diag_hint and diag_second (both accept NULL); NULL when it was dropped:
    past DIAG_MAX, or a second error at the same place. */
 diag *diag_error(diags *d, diag_code c, span at, const char *fmt, ...) __attribute__((format(printf, 4, 5)));

@@ -48,6 +48,7 @@ typedef struct run_options {
     bool keep_going;
     bool finer;        /* rods have twice as many elements: for an estimate of the error */
     bool later;        /* columns that follow from the states may be made when they are read (later.h) */
+    bool inputs;       /* parameters change between steps: see stepper.changed */
     bool only_general; /* steps that have a short way of their own take the long one: for tests */
     /* called now and then with the fraction done: true stops the run in order.  May be NULL. */
     bool (*progress)(void *ud, double done);
@@ -65,6 +66,9 @@ typedef struct backend {
     const char *(*refuse)(const program *p, span *at);
     /* Runs; parameters are ready in r->param.  Fills r; r->status says how it ended. */
     void (*run)(const program *p, const run_options *o, results *r);
+    /* Begins a run that is taken in pieces (clock_open): what steps it, and *of.  NULL: it runs whole only.
+     */
+    const struct stepper *(*open)(const program *p, const run_options *o, results *r, void **of);
     /* Can the state of a run of p be saved?  NULL: never. */
     bool (*saves)(const program *p);
 } backend;
@@ -76,4 +80,6 @@ const backend *backend_choose(const program *p);
 /* Evaluates defaults and derived parameters into param (nparam doubles) with overrides: set[k] keeps param[k]
  * as given. */
 void program_params(const program *p, const bool *set, double *param, arena *scratch);
+/* Derived ones alone, of parameters that have their values. */
+void program_derive(const program *p, double *param, arena *scratch);
 #endif

@@ -257,14 +257,15 @@ static void identity_keep(run_clock *c, run_state *s)
         state_same_text(s, "word", o->word[k], "it is of a run with other options of the backend");
 }
 
-static void clock_keep(void *of, run_state *s)
+void clock_keep(void *of, run_state *s)
 {
     run_clock *c = of;
     books *b = &c->books;
+    if (!c->any_run)
+        identity_keep(c, s);
     double now[] = { c->t, c->last, c->size },
            book[] = { b->work, b->dissipated, b->kinetic0, b->potential0, b->top, b->worst };
     int64_t steps = c->step;
-    identity_keep(c, s);
     state_f64(s, "clock", now, 3);
     state_f64(s, "books", book, 6);
     state_i64(s, "steps", &steps, 1);
@@ -400,4 +401,74 @@ void clock_run(const stepper *with, void *of, const run_options *o, results *r)
     if (with->finish)
         with->finish(of, &c);
     r->seconds = seconds_now() - began;
+}
+
+/* ---- a run in pieces ---- */
+bool clock_open(run_clock *c, const stepper *with, void *of, const run_options *o, results *r)
+{
+    enum { ROOM = 2 }; /* the sample at the start, and the one of now */
+    clock_init(c, with, of, o, r);
+    c->end = c->apart = INFINITY;
+    r->status = RUN_OK;
+    r->duration = INFINITY;
+    if (!with->start(of, c) || r->status != RUN_OK)
+        return false;
+    c->size = c->h;
+    if (c->rule != STEPS_EQUAL)
+        return results_fail(r, SPAN_NONE, "this backend chooses its steps itself: it does not run in pieces");
+    results_reserve(r, ROOM);
+    return true;
+}
+
+/* the end of the next step on the way to that time, which becomes a multiple of h where it is one */
+static double piece_end(run_clock *c, double *to)
+{
+    const double SAME = 1e-9; /* of h */
+    double grid = clock_time(c, c->step + 1);
+    if (fabs(*to - grid) <= SAME * c->h)
+        *to = grid;
+    return grid <= *to ? grid : *to;
+}
+
+static bool piece_plain(run_clock *c, double to)
+{
+    int64_t from = c->step, count = whole_clamp(floor((to - c->t) / c->h + 1e-9), 0, 1 << 20);
+    if (!c->with->plain || count == 0)
+        return false;
+    c->with->plain(c->of, c, count);
+    c->r->count.plain += c->step - from;
+    return c->step > from;
+}
+
+step_outcome clock_advance(run_clock *c, double to)
+{
+    results *r = c->r;
+    step_outcome out = STEP_DONE;
+    for (size_t i = 0; i < r->prog->ncontact; i++)
+        r->contact[i].impacts.n = 0;
+    while (out == STEP_DONE && c->t < to) {
+        double end = piece_end(c, &to), h = end - c->t;
+        if (!(h > 0))
+            break;
+        if (piece_plain(c, to))
+            continue;
+        if (fabs(h - c->h) <= 1e-9 * c->h)
+            h = c->h;
+        out = step_cut(c, h, end, 0);
+        if (out == STEP_DONE && end == clock_time(c, c->step + 1))
+            c->step++;
+    }
+    r->count.steps = c->step;
+    r->t_end = c->t;
+    c->stopped = out == STEP_STOPPED;
+    return out;
+}
+
+int64_t clock_look(run_clock *c, energies *e)
+{
+    results *r = c->r;
+    int64_t at = c->t > 0;
+    r->t[at] = c->t;
+    *e = (energies){ 0 };
+    return c->with->sample(c->of, c, at, e) ? at : -1;
 }

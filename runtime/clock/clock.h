@@ -52,6 +52,9 @@ static inline double books_audit(books *b, const energies *e)
     return drift;
 }
 
+/* What was changed from outside: inputs, which a state that was read brings along; inputs; the state. */
+typedef enum { CHANGE_READ, CHANGE_INPUTS, CHANGE_STATE } clock_change;
+
 typedef struct run_clock run_clock;
 typedef struct stepper {
     /* The state at t = 0, and how it steps, in the clock.  False: failed. */
@@ -68,6 +71,14 @@ typedef struct stepper {
     void (*finish)(void *of, run_clock *c);
     /* All that the next step depends on, written or read (state.h); NULL: it cannot be saved. */
     void (*keep)(void *of, run_state *s);
+    /* ---- for runs in pieces, where the backend opens them; else NULL ---- */
+    /* The state now, which may be written to before `changed`. */
+    void (*now)(void *of, double **q, double **v);
+    /* The state or values of parameters were changed from outside: what follows from them is made anew.
+       False: failed. */
+    bool (*changed)(void *of, run_clock *c, clock_change what);
+    /* Gives back what lies outside of the arena of the results. */
+    void (*close)(void *of);
 } stepper;
 
 struct run_clock {
@@ -98,6 +109,7 @@ struct run_clock {
     int easy;     /* those since the last refused one */
     books books;
     double next_time, next_seconds; /* of the next checkpoint */
+    bool any_run;                   /* states of runs with other parameters or options are taken too */
 };
 
 /* The whole run. */
@@ -127,6 +139,18 @@ static inline bool clock_plain(run_clock *c, double t)
     c->step++;
     return t - c->last >= c->apart;
 }
+/* ---- a run in pieces: equal steps, no end, no samples but the one at hand ---- */
+/* False: it failed, r->message says why. */
+bool clock_open(run_clock *c, const stepper *with, void *of, const run_options *o, results *r);
+/* To that time.  Steps end at multiples of h, and there: a time that differs from a multiple by rounding is
+   that multiple.  Impacts of this piece are in the results after it. */
+step_outcome clock_advance(run_clock *c, double to);
+/* The columns of now; the number of their sample, -1: failed. */
+int64_t clock_look(run_clock *c, energies *e);
+/* All that a run in pieces goes on from, for state_save and state_load; of is the clock.  any_run: see above.
+ */
+void clock_keep(void *of, run_state *s);
+
 /* May the step at hand be refused?  Else the stepper has to fail, and say why. */
 bool clock_may_refuse(const run_clock *c);
 /* A clock that is not run: for samples along a load. */

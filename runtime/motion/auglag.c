@@ -30,14 +30,27 @@ static const char *auglag_refuse(const program *p, span *at)
     return NULL;
 }
 
+static stepping auglag_asked(const run_options *o)
+{
+    return (stepping){
+        o->value[OPT_H], o->value[OPT_THETA], o->value[OPT_TOLERANCE], o->value[OPT_STIFFNESS], "auglag",
+        CUT_AUTO
+    };
+}
+
+/* rods run whole */
+static const struct stepper *auglag_pieces(const program *p, const run_options *o, results *r, void **of)
+{
+    stepping how = auglag_asked(o);
+    return p->rod ? NULL : sweeping_open(p, o, &how, r, of);
+}
+
 static void auglag_run(const program *p, const run_options *o, results *r)
 {
     double tol = o->value[OPT_TOLERANCE];
+    stepping how = auglag_asked(o);
     if (!p->rod) {
-        sweeping_steps(p, o,
-                       &(stepping){ o->value[OPT_H], o->value[OPT_THETA], tol, o->value[OPT_STIFFNESS],
-                                    "auglag", CUT_AUTO },
-                       r);
+        sweeping_steps(p, o, &how, r);
         return;
     }
     rod_options ro = { .h = o->value[OPT_H],
@@ -77,5 +90,6 @@ const backend backend_auglag = {
     .built = true,
     .refuse = auglag_refuse,
     .run = auglag_run,
+    .open = auglag_pieces,
     .saves = auglag_saves,
 };

@@ -290,6 +290,7 @@ typedef struct sweep {
     double t1, *q1, *v1, *f1; /* end of the trial step */
     double *M, *M1, *Mm;      /* masses now, at the end, their mean */
     double *acc;
+    bool anew;   /* constant forces are evaluated too: parameters may have changed */
     bool fresh;  /* acc is that of now */
     bool jolt;   /* a gap held from both sides has a rate: a shock at the start */
     bool linear; /* a step needs no prediction */

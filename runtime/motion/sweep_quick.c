@@ -57,8 +57,8 @@ static int gap_dof(const contact_state *k)
 static void quick_timed(sweep *w, struct quick *p)
 {
     const system_t *s = w->s;
-    if (!p->few || s->force_constant)
-        return;
+    if (!p->few || s->force_constant || w->o->inputs)
+        return; /* inputs change: nothing is known ahead */
     p->force = timed_new(w->a, &s->force);
     p->driving = s->power.n ? NULL : timed_new(w->a, &s->driving);
     if (p->driving && p->driving->rest.ncode)

@@ -224,7 +224,7 @@ bool sweep_rates(sweep *w)
 {
     system_at(w->s, w->t, w->q, w->v);
     w->account.driving_known = false;
-    if (!w->s->force_constant || w->t == 0)
+    if (!w->s->force_constant || w->t == 0 || w->anew)
         system_force(w->s, w->f);
     if (w->s->first_order) {
         factor_solve(&w->s->minv, w->f, w->room.x1);

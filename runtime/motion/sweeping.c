@@ -139,6 +139,16 @@ static void sweep_rooms(sweep *w)
     w->hand.local = numbers(w, CONE_WORK * d * (d + 4) + 8);
 }
 
+/* contacts that are met take a shock, and so do those held from both sides whose gap has a rate */
+static bool throw_in(sweep *w)
+{
+    if (!sweep_meet(w))
+        return false;
+    bool jolt = w->jolt;
+    w->jolt = false;
+    return !jolt || sweep_shock(w);
+}
+
 /* A state that does not obey its constraints at once is thrown into them by a shock at t = 0. */
 static bool begin(sweep *w)
 {
@@ -154,13 +164,8 @@ static bool begin(sweep *w)
     memcpy(w->f1, w->f, (size_t)w->n * sizeof *w->f);
     sweep_open_books(w);
     sweep_chain(w);
-    if (!sweep_meet(w))
+    if (!throw_in(w))
         return false;
-    if (w->jolt) {
-        w->jolt = false;
-        if (!sweep_shock(w))
-            return false;
-    }
     w->t1 = w->t;
     if (w->p->nevent) {
         memcpy(w->q1, w->q, (size_t)w->n * sizeof *w->q);
@@ -267,7 +272,49 @@ static void sweep_finish(void *of, run_clock *c)
         c->r->solver = "none needed";
 }
 
-static const stepper sweep_stepper = { .start = sweep_start,
+/* ---- runs in pieces ---- */
+static void sweep_now(void *of, double **q, double **v)
+{
+    sweep *w = of;
+    *q = w->q;
+    *v = w->v;
+}
+
+/* what was done to the state from outside is work; a state that does not obey its constraints is thrown into
+   them as at the start */
+static bool sweep_changed(void *of, run_clock *c, clock_change what)
+{
+    sweep *w = of;
+    const books *b = &c->books;
+    double shown, before = b->kinetic0 + b->potential0 + b->work - b->dissipated;
+    system_params(w->s);
+    if (what == CHANGE_READ)
+        return true;
+    if (what == CHANGE_STATE && w->s->past)
+        samples_add(w->s->past, w->t, w->q, w->v);
+    w->anew = true;
+    bool ok = sweep_survey(w) && sweep_rates(w);
+    w->anew = false;
+    if (!ok)
+        return false;
+    memcpy(w->f1, w->f, (size_t)w->n * sizeof *w->f);
+    if (what == CHANGE_STATE)
+        w->account.books->work += sweep_kinetic(w, &shown) + sweep_potential(w) - before;
+    w->watch.stopped = false;
+    return throw_in(w) && past_read(w);
+}
+
+static void sweep_shut(void *of)
+{
+    sweep *w = of;
+    sweep_close(w);
+    arena_free(w->scratch);
+}
+
+static const stepper sweep_stepper = { .now = sweep_now,
+                                       .changed = sweep_changed,
+                                       .close = sweep_shut,
+                                       .start = sweep_start,
                                        .step = sweep_step,
                                        .plain = sweep_quick,
                                        .sample = sweep_sample,
@@ -300,7 +347,7 @@ static void run_whole(sweep *w)
 
 static const char *const cut_names[CUT_POLICIES] = { "auto", "always", "never" };
 
-void sweeping_steps(const program *p, const run_options *o, const stepping *how, results *r)
+static sweep *sweep_make(const program *p, const run_options *o, const stepping *how, results *r)
 {
     sweep *w = arena_make(r->a, sweep);
     *w = (sweep){ .p = p,
@@ -322,7 +369,25 @@ void sweeping_steps(const program *p, const run_options *o, const stepping *how,
     if (!(w->tol > 0))
         w->tol = program_contacts(p) <= 100 ? SOLVED_FEW : SOLVED_MANY;
     r->promised.tolerance = w->tol;
-    run_whole(w);
+    return w;
+}
+
+void sweeping_steps(const program *p, const run_options *o, const stepping *how, results *r)
+{
+    run_whole(sweep_make(p, o, how, r));
+}
+
+const struct stepper *sweeping_open(const program *p, const run_options *o, const stepping *how, results *r,
+                                    void **of)
+{
+    sweep *w = sweep_make(p, o, how, r);
+    jmp_buf *owner = arena_on_oom(r->a, NULL);
+    arena_on_oom(r->a, owner);
+    w->scratch = arena_new(arena_allocator(r->a), owner);
+    if (!w->scratch && owner)
+        longjmp(*owner, 1);
+    *of = w;
+    return w->scratch ? &sweep_stepper : NULL;
 }
 
 static cut_policy cut_asked(const char *word)
@@ -333,12 +398,22 @@ static cut_policy cut_asked(const char *word)
     return CUT_AUTO;
 }
 
+static stepping sweeping_asked(const run_options *o)
+{
+    return (stepping){ o->value[OPTION_H], o->value[OPTION_THETA],        o->value[OPTION_TOLERANCE], 0,
+                       "sweeping",         cut_asked(o->word[OPTION_CUT]) };
+}
+
 static void sweeping_run(const program *p, const run_options *o, results *r)
 {
-    sweeping_steps(p, o,
-                   &(stepping){ o->value[OPTION_H], o->value[OPTION_THETA], o->value[OPTION_TOLERANCE], 0,
-                                "sweeping", cut_asked(o->word[OPTION_CUT]) },
-                   r);
+    stepping how = sweeping_asked(o);
+    sweeping_steps(p, o, &how, r);
+}
+
+static const struct stepper *sweeping_pieces(const program *p, const run_options *o, results *r, void **of)
+{
+    stepping how = sweeping_asked(o);
+    return sweeping_open(p, o, &how, r, of);
 }
 
 static const char *sweeping_refuse(const program *p, span *at)
@@ -378,5 +453,6 @@ const backend backend_sweeping = {
     .built = true,
     .refuse = sweeping_refuse,
     .run = sweeping_run,
+    .open = sweeping_pieces,
     .saves = sweep_saves,
 };

@@ -14,5 +14,7 @@ typedef struct stepping {
     cut_policy cut;
 } stepping;
 void sweeping_steps(const program *p, const run_options *o, const stepping *how, results *r);
+const struct stepper *sweeping_open(const program *p, const run_options *o, const stepping *how, results *r,
+                                    void **of);
 bool sweep_saves(const program *p); /* can the state of a run be saved? */
 #endif

@@ -21,13 +21,22 @@ static void params_run(const kernel *k, const bool *set, double *param, arena *s
     }
 }
 
+static void params_run_all(const kernels *all, const bool *set, double *param, arena *scratch)
+{
+    for (size_t i = 0; i < all->n; i++) {
+        arena_pos mark = arena_mark(scratch);
+        params_run(&all->at[i], set, param, scratch);
+        arena_release(scratch, mark);
+    }
+}
+
 void program_params(const program *p, const bool *set, double *param, arena *scratch)
 {
-    const kernels *const all[] = { &p->defaults, &p->derived };
-    for (int j = 0; j < 2; j++)
-        for (size_t i = 0; i < all[j]->n; i++) {
-            arena_pos mark = arena_mark(scratch);
-            params_run(&all[j]->at[i], set, param, scratch);
-            arena_release(scratch, mark);
-        }
+    params_run_all(&p->defaults, set, param, scratch);
+    params_run_all(&p->derived, set, param, scratch);
+}
+
+void program_derive(const program *p, double *param, arena *scratch)
+{
+    params_run_all(&p->derived, NULL, param, scratch);
 }

@@ -587,6 +587,29 @@ system_t *system_new(arena *a, const program *p, const double *param, storage ho
     return s;
 }
 
+static void term_params(term *t, const double *param)
+{
+    int32_t none[MAX_INDEX] = { 0 };
+    if (t->k && t->move)
+        kernel_gather(t->k, &(inputs){ .from = { [IN_PARAM] = param } }, none, t->reg);
+}
+
+void system_params(system_t *s)
+{
+    terms *all[] = { &s->mass,    &s->force,     &s->force_dq, &s->force_dv,
+                     &s->kinetic, &s->potential, &s->driving,  &s->power };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        for (size_t k = 0; k < all[i]->n; k++)
+            term_params(&all[i]->at[k], s->param);
+    for (size_t i = 0; i < s->p->ncontact; i++) {
+        family *f = &s->family[i];
+        term *of[] = { &f->gap,      &f->gradient,  &f->rate,   &f->bias, &f->slip,
+                       &f->slip_map, &f->slip_bias, &f->normal, &f->mu,   &f->e };
+        for (size_t k = 0; k < sizeof of / sizeof *of; k++)
+            term_params(of[k], s->param);
+    }
+}
+
 void system_close(system_t *s)
 {
     if (s)

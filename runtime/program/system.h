@@ -128,7 +128,10 @@ typedef enum { STORE_WHOLE, STORE_SPARSE } storage;
 /* NULL and *why when the program is too large to be stored whole. */
 system_t *system_new(arena *a, const program *p, const double *param, storage how, const char **why,
                      span *at);
-void system_close(system_t *s);            /* gives back what lies outside of the arena */
+void system_close(system_t *s); /* gives back what lies outside of the arena */
+/* Values of parameters have changed: kernels that hold them read them again.  What parameters alone decide
+   stays as it is. */
+void system_params(system_t *s);
 size_t program_contacts(const program *p); /* members of all families */
 /* Initial values.  Those that miss constraints by the rounding of published data are moved onto them. */
 void system_start(system_t *s, double *q, double *v);
