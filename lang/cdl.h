@@ -456,7 +456,7 @@ typedef struct cdl_use {
 /* All names that are known, in the order of the text. */
 CDL_API size_t cdl_uses(cdl *s, const cdl_use **out);
 /* Where the name at that byte is declared, maybe in another text; CDL_USAGE when nothing is. */
-CDL_API cdl_status cdl_definition(cdl *s, size_t byte, cdl_span *at);
+CDL_API cdl_status cdl_declaration(cdl *s, size_t byte, cdl_span *at);
 /* All places of the text that name the same thing as the one at that byte, in order. */
 CDL_API size_t cdl_references(cdl *s, size_t byte, const cdl_use **out);
 /* What there is to say about the word at that byte, as Markdown: its declaration, documentation, unit, and

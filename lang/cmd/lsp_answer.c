@@ -250,7 +250,7 @@ static json_t *hover(question *q)
 static json_t *definition(question *q)
 {
     cdl_span at;
-    return cdl_definition(q->s, q->byte, &at) ? NULL : location(q->d, &at);
+    return cdl_declaration(q->s, q->byte, &at) ? NULL : location(q->d, &at);
 }
 
 static json_t *references(question *q)

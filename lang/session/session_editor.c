@@ -201,7 +201,7 @@ size_t cdl_references(cdl *s, size_t byte, const cdl_use **out)
     return n;
 }
 
-cdl_status cdl_definition(cdl *s, size_t byte, cdl_span *at)
+cdl_status cdl_declaration(cdl *s, size_t byte, cdl_span *at)
 {
     *at = (cdl_span){ 0 };
     ENTER_EDITOR(s, s->broken ? CDL_MEMORY : CDL_USAGE);

@@ -140,7 +140,7 @@ static void test_answers(void **state)
     const cdl_inlay *inlay;
     cdl_signature sig;
     assert_int_equal(cdl_check_text(s, "g.cdl", good, sizeof good - 1), CDL_OK);
-    assert_int_equal(cdl_definition(s, place("k*x", 0), &at), CDL_OK);
+    assert_int_equal(cdl_declaration(s, place("k*x", 0), &at), CDL_OK);
     assert_int_equal(at.begin.byte, place("k = 2", 0));
     assert_int_equal(cdl_references(s, place("k = 2", 0), &use), 3);
     assert_int_equal(use[0].declares, 1);
@@ -180,7 +180,7 @@ static void ask_all(cdl *s, size_t byte)
     cdl_signature sig;
     size_t from;
     cdl_diagnostics(s, &d);
-    cdl_definition(s, byte, &at);
+    cdl_declaration(s, byte, &at);
     cdl_references(s, byte, &use);
     cdl_describe(s, byte, &at, &text);
     cdl_symbols(s, &sym);
