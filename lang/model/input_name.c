@@ -340,6 +340,24 @@ static void put_index(text *out, int32_t number, const naming *k)
         text_puts(out, "instance");
 }
 
+/* an entry of the base of a rotation: base(A)[1, 3] */
+static void put_base(text *out, const naming *k, address at)
+{
+    int32_t ix[MAX_INDEX] = { 0 }, in = 0;
+    if (k->over)
+        index_first(&k->over->set, ix);
+    if (k->m)
+        model_dof(k->m, slot_at(&at, ix, k->over ? k->over->set.n : 0) / 3, &in);
+    /* entries lie from 3 times the dof on, which differs from its first one by `in` */
+    int32_t entry = slot_at(&at, ix, k->over ? k->over->set.n : 0) % 3 + 3 * (in % 3);
+    address dof = { .base = (at.base - entry) / 3 };
+    for (int i = 0; i < MAX_INDEX; i++)
+        dof.stride[i] = at.stride[i] / 3;
+    text_puts(out, "base(");
+    put_address(out, k, &dof, true);
+    text_printf(out, ")[%d, %d]", entry / 3 + 1, entry % 3 + 1);
+}
+
 void model_input_name(text *out, const ir *g, const ir_input *in, void *ud)
 {
     const model_namer *by = ud;
@@ -394,6 +412,9 @@ void model_input_name(text *out, const ir *g, const ir_input *in, void *ud)
         break;
     case IN_ROD:
         put_rod(out, in->at.base, k.m);
+        break;
+    case IN_BASE:
+        put_base(out, &k, in->at);
         break;
     case IN_KINDS:
         break;

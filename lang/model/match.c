@@ -79,6 +79,8 @@ static void add_equation(matcher *w, mfamily *f, int out)
     equation q = { .f = f, .out = out, .choice = -1 };
     ir_ref *in;
     size_t n = ir_inputs(w->m->g, w->m->a, &f->out[out], 1, &in);
+    if (f->moments)
+        *vec_push(w->m->a, &q.candidates) = f->row[out];
     for (int pass = 0; pass < 2 && !q.candidates.n; pass++)
         for (size_t k = 0; k < n; k++) {
             const ir_input *x = ir_input_of(w->m->g, in[k]);
@@ -237,21 +239,6 @@ static void check_unmixed(matcher *w, const mfamilies *fs, in_kind kind, const c
         }
 }
 
-/* which declaration a dof number belongs to */
-static const mdof *dof_of(const model *m, int32_t k)
-{
-    for (size_t i = 0; i < m->classes.n; i++) {
-        const mclass *c = m->classes.at[i];
-        if (k < c->qbase || c->qsize == 0 || k >= c->qbase + c->qsize * c->ninst)
-            continue;
-        int32_t o = (k - c->qbase) % c->qsize;
-        for (size_t j = 0; j < c->dofs.n; j++)
-            if (o >= c->dofs.at[j]->offset && o < c->dofs.at[j]->offset + c->dofs.at[j]->size)
-                return c->dofs.at[j];
-    }
-    return NULL;
-}
-
 static void check_all_determined(matcher *w)
 {
     const mdof *last = NULL;
@@ -261,7 +248,7 @@ static void check_all_determined(matcher *w)
                 w->m->order[k] = 2;
             continue;
         }
-        const mdof *d = dof_of(w->m, k);
+        const mdof *d = model_dof(w->m, k, NULL);
         if (d == last)
             continue;
         last = d;
@@ -282,7 +269,7 @@ static void check_first_order_rates(const model *m)
         int32_t d = f->nout ? first_member(&f->over, &f->row[0]) : -1;
         if (d < 0 || m->order[d] != 1)
             continue;
-        const mdof *of = dof_of(m, d);
+        const mdof *of = model_dof(m, d, NULL);
         diag *e = diag_warn(m->d, DIAG_WARN_UNUSED, f->at, "the initial rate of '%s' is not used",
                             of ? of->name : "x");
         diag_hint(m->d, e, "its equation is of first order, so the rate follows from the value");
@@ -407,6 +394,7 @@ bool model_check_laws(const model *m, const double *param)
         check_delays(m, param);
     if (m->has_delay.file)
         check_integrals(m, param);
+    check_inertias(m, param);
     return m->d->errors == errors;
 }
 

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 #include "base/whole.h"
+#include "program/turns.h"
 #include "session_output.h"
 #include "results/session_view.h"
 
@@ -100,6 +101,15 @@ static bool member_number(session *s, const value *v, const char *name, double *
 
 enum { RADIUS_MEMBERS = 4096 };
 
+/* Bases of rotations of a state as it is kept, whose turns are then 0; NULL: there are none. */
+static const double *bases_of(arena *a, const program *p, double *q)
+{
+    double *base = p->nrotation ? arena_array(a, double, 3 * (size_t)p->nq) : NULL;
+    if (base)
+        turns_take(p, q, base);
+    return base;
+}
+
 /* by how much each gap changes when the parameters change: -1 for one radius, -2 for two alike that meet */
 static bool gap_shrinks(session *s, const contact_family *f, const double *param, double step)
 {
@@ -116,6 +126,7 @@ static bool gap_shrinks(session *s, const contact_family *f, const double *param
         q[k] = results_q(r, (int32_t)k, in.t);
         v[k] = results_v(r, (int32_t)k, in.t);
     }
+    in.from[IN_BASE] = bases_of(s->tmp, r->prog, q);
     in.from[IN_Q] = q;
     in.from[IN_V] = v;
     int members = 0;
@@ -540,11 +551,13 @@ static void walls_at(scene *m, const stage *s, double time)
         now[k] = results_q(r, (int32_t)k, time);
         v[k] = results_v(r, (int32_t)k, time);
     }
+    const double *base = bases_of(m->s->answer, r->prog, now);
     for (size_t c = 0; c < r->prog->ncontact; c++) {
         const contact_family *f = &r->prog->contact[c];
         gap_probe g = { .gap = &f->gap, .q = q, .in = { .t = time } };
         if (!f->gap.tape.nout || f->gap.where || (f->over.n && !index_first(&f->over, g.ix)))
             continue;
+        g.in.from[IN_BASE] = base;
         g.in.from[IN_Q] = q;
         g.in.from[IN_V] = v;
         g.in.from[IN_PARAM] = r->param;

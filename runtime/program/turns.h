@@ -1,0 +1,20 @@
+/* turns: rotations of a program at work.  Their dofs are small turns of bases that stay as they are during a
+   step (base/rotation.h); between steps bases are moved along, so that the turns stay small.  In results, and
+   wherever else a state is kept, the three columns of a rotation hold its rotation vector, its angular
+   velocity and its angular acceleration, both in the frame of the body. */
+#ifndef CDL_TURNS_H
+#define CDL_TURNS_H
+#include "program.h"
+
+/* All bases are eye(3). */
+void turns_start(const program *p, double *base);
+/* Bases move to where rotations will be after the time `ahead`, by their rates and accelerations (a, or NULL);
+   q, v and a, which belong to now, are the same motion about the new bases. */
+void turns_centre(const program *p, double *base, double *q, double *v, double *a, double ahead);
+/* A state about bases as it is kept; a may be NULL. */
+void turns_keep(const program *p, const double *base, double *q, double *v, double *a);
+/* The bases of a state that was kept; its turns are 0. */
+void turns_take(const program *p, double *q, double *base);
+/* Is dof k one of a rotation?  Its first one, or -1. */
+int32_t turns_of(const program *p, int32_t k);
+#endif
