@@ -317,6 +317,13 @@ static void contact_components(elab *e, mclass *c, mcontact *k, const value *all
 {
     int component = k->own++;
     k->one = true;
+    if (k->friction != FRICTION_NONE) {
+        diag *d = diag_error(e->m->d, DIAG_SHAPE, k->mu_at,
+                             "friction needs one normal direction: '%s' holds %d components", k->name,
+                             v_count(all));
+        diag_hint(e->m->d, d, "write a constraint of its own for the component that presses");
+        return;
+    }
     for (int32_t i = 0; i < v_count(all); i++) {
         value x = v_element(all, i);
         k->gap = v_ref(e->m->g, &x);

@@ -219,10 +219,11 @@ static bool init_turns(elab *e, const mdof *d, const value *v, const ast *expr)
     }
     if (rotation_defect(R) <= ROTATION_SLACK)
         return true;
-    diag *err = diag_error(e->m->d, DIAG_ROTATION, expr->at,
-                           "the initial value of '%s' is no rotation: its columns are not of length 1 at right "
-                           "angles, right-handed",
-                           d->name);
+    diag *err = diag_error(
+        e->m->d, DIAG_ROTATION, expr->at,
+        "the initial value of '%s' is no rotation: its columns are not of length 1 at right "
+        "angles, right-handed",
+        d->name);
     diag_hint(e->m->d, err, "write rot_x(a), rot_y(a), rot_z(a), or products of them");
     return false;
 }
@@ -291,7 +292,9 @@ static void init_indexed_body(elab *e, mclass *c, scope *in, const index_names *
     value el = eval_subscript(&e->ev, &dofs, ix, (size_t)own, item->at);
     address at;
     value first = el.kind == V_NUM ? v_element(&el, 0) : el;
-    if (el.kind == V_ERROR || !value_address(e, &first, IN_Q, &at))
+    if (el.kind == V_DOFS) /* a rotation, which is no vector of its dofs */
+        at = el.dofs.at;
+    else if (el.kind == V_ERROR || !value_address(e, &first, IN_Q, &at))
         return;
     init_family(e, c, over, item, d, primes, at, comp, &v);
 }
@@ -310,7 +313,8 @@ static void init_whole(elab *e, mclass *c, mdof *d, const ast *item)
     if (!init_value_ok(e, d, primes, &v, d->size, item->kid[2]))
         return;
     int32_t comp = d->comp ? d->comp : 1;
-    if (v_count(&v) == (d->rotation && !primes ? 3 * d->size : d->size) || d->size <= 64 || c->inst.n || d->ndim != 1) {
+    if (v_count(&v) == (d->rotation && !primes ? 3 * d->size : d->size) || d->size <= 64 || c->inst.n ||
+        d->ndim != 1) {
         init_family(e, c, &c->inst, item, d, primes, at, d->size, &v);
         return;
     }

@@ -1,7 +1,7 @@
 /* inertia: what kinetic energies and equations of moments give a rotation as its inertia, in the frame of the
-   body.  Masses somewhere in a body have sums x x^T m that are not negative in any direction; the inertia is J =
-   trace(X) I - X of these, so that X = trace(J)/2 I - J is not either: the triangle inequality of the three
-   principal moments. */
+   body.  Masses somewhere in a body have sums x x^T m that are not negative in any direction; the inertia is
+   J = trace(X) I - X of these, so that X = trace(J)/2 I - J is not either: the triangle inequality of the
+   three principal moments. */
 #include "elab.h"
 #include <math.h>
 
@@ -85,7 +85,8 @@ static void energy_adds(inertias *w, const mfamily *f)
         return;
     for (size_t k = 0; k < n; k++) {
         const ir_input x = *ir_input_of(w->m->g, in[k]);
-        const mdof *d = x.kind == IN_V ? model_dof(w->m, slot_at(&x.at, ix, f->over.set.n), &component) : NULL;
+        const mdof *d = x.kind == IN_V ? model_dof(w->m, slot_at(&x.at, ix, f->over.set.n), &component)
+                                       : NULL;
         if (d && d->rotation && component % 3 == 0)
             family_adds(w, f, &x.at, IN_V);
     }
@@ -126,9 +127,10 @@ static void judge(const model *m, const sum *s, int32_t q)
     if (symmetric && not_negative(X, size))
         return;
     diag *e = diag_error(m->d, DIAG_INERTIA, s->at,
-                         symmetric ? "the inertia of '%s' belongs to no body: one of its principal moments is "
-                                     "larger than the sum of the other two"
-                                   : "the inertia of '%s' is not symmetric",
+                         symmetric
+                             ? "the inertia of '%s' belongs to no body: one of its principal moments is "
+                               "larger than the sum of the other two"
+                             : "the inertia of '%s' is not symmetric",
                          d->name);
     diag_second(m->d, e, d->at, "the rotation");
 }

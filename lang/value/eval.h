@@ -90,8 +90,8 @@ void fn_check_params(diags *d, const ast *fn); /* reports parameters of the same
 bool eval_same_unit(evaluator *ev, dim a, dim b, const char *what, span at);
 
 /* Shared by the files of the evaluator. */
-dim dim_known(dim a, dim b);                             /* of two that agree, the one that is not `any` */
-value eval_like(arena *a, const value *v);               /* zeros of the same shape */
+dim dim_known(dim a, dim b);               /* of two that agree, the one that is not `any` */
+value eval_like(arena *a, const value *v); /* zeros of the same shape */
 /* A rotation at an address of dofs: its matrix, its angular velocity or acceleration in the body's frame. */
 value eval_rotation(evaluator *ev, address at, int primes, dim unit);
 address rotation_base(address at); /* where its base is: the first of 9 numbers */

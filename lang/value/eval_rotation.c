@@ -1,5 +1,5 @@
-/* eval_rotation: rotations in formulas.  A = R C(x) as in base/rotation.h: R the base (inputs of kind IN_BASE,
-   constant for formulas), x the three degrees of freedom at its address. */
+/* eval_rotation: rotations in formulas.  A = R C(x) as in base/rotation.h: R the base (inputs of kind
+   IN_BASE, constant for formulas), x the three degrees of freedom at its address. */
 #include "eval.h"
 
 static ir_ref add(ir *g, ir_ref a, ir_ref b)

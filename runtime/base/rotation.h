@@ -23,7 +23,8 @@ void rotation_between(const double A[9], const double B[9], double to[9]);
 void rotation_rates(const double x[3], double v[3], double a[3]);
 void rotation_unrates(const double x[3], double v[3], double a[3]);
 
-/* The rotation vector: axis times angle, 0 .. pi.  It is how rotations are kept in columns of three numbers. */
+/* The rotation vector: axis times angle, 0 .. pi.  It is how rotations are kept in columns of three numbers.
+ */
 void rotation_vector(const double R[9], double phi[3]);
 void rotation_of_vector(const double phi[3], double R[9]);
 

@@ -459,7 +459,8 @@ static void rotation_between_samples(const results *r, int32_t first, double t, 
     rotation_unrates(x[0], x[1], x[2]);
     for (int k = 0; k < 3; k++) {
         size_t at = (size_t)i * nq + (size_t)(first + k);
-        const knot from = { r->t[i], 0, r->v[at], r->acc[at] }, to = { r->t[i + 1], x[0][k], x[1][k], x[2][k] };
+        const knot from = { r->t[i], 0, r->v[at], r->acc[at] },
+                   to = { r->t[i + 1], x[0][k], x[1][k], x[2][k] };
         a[k] = knot_between(r, &from, &to, t, KNOT_VALUE);
     }
     rotation_turn(R, a);

@@ -896,7 +896,8 @@ static bool events_start(void *of, run_clock *c)
         return ev_fail(w, r->where, why);
     for (size_t i = 0; i < w->p->nrotation; i++)
         for (int k = 0; k < 3; k++)
-            w->sizes.qmax[w->p->rotation[i] + k] = 1; /* turns are small about their bases, not by themselves */
+            w->sizes.qmax[w->p->rotation[i] + k] =
+                1; /* turns are small about their bases, not by themselves */
     r->note = system_start_note(w->s, r->a);
     w->series.in.param = r->param;
     w->series.in.base = w->s->base;

@@ -198,6 +198,26 @@ static bool by_chance(const balance *b, int64_t at)
     return false;
 }
 
+static double terms_size(const balance *b, int i)
+{
+    return b->mass[0].size[i] + b->force[0].size[i] + b->push[0].size[i];
+}
+
+/* The rows of a rotation are those of a frame that turns: they are taken together, and their terms are no
+   smaller than what turning does to the momentum, though that may cancel. */
+static double rotation_size(balance *b, int32_t first, const double *v)
+{
+    double size = 0, speed = 0, momentum = 0;
+    sum_clear(&b->rate, b->r->prog->nq);
+    gate_mass_times(b->g, v, &b->rate);
+    for (int k = first; k < first + 3; k++) {
+        size = fmax(size, terms_size(b, k));
+        speed = fmax(speed, fabs(v[k]));
+        momentum = fmax(momentum, b->rate.size[k]);
+    }
+    return size + speed * momentum;
+}
+
 void balance_instant(balance *b, int64_t at)
 {
     const results *r = b->r;
@@ -217,8 +237,10 @@ void balance_instant(balance *b, int64_t at)
     else
         stand_at(b, at, at, b->change, 0);
     for (int i = 0; i < nq; i++) {
-        double defect = fabs(b->mass[0].at[i] - b->force[0].at[i] - b->push[0].at[i]),
-               size = b->mass[0].size[i] + b->force[0].size[i] + b->push[0].size[i];
+        double defect = fabs(b->mass[0].at[i] - b->force[0].at[i] - b->push[0].at[i]);
+        int32_t first = r->prog->nrotation ? turns_of(r->prog, i) : -1;
+        double size = first < 0 ? terms_size(b, i)
+                                : rotation_size(b, first, r->dense ? b->v : r->v + at * nq);
         enter(&b->dof[i], at, defect - ROUNDING * size, size);
     }
 }
@@ -271,17 +293,35 @@ static between ends_of(const gate_sum *of, int i)
                       0.5 * (of[0].size[i] + of[1].size[i]) };
 }
 
-/* by how much row i is beyond what lies between both ends and rounding; size: of its terms */
-static double step_defect(const balance *b, int i, int64_t at, double h, double *size)
+/* what row i lacks over a step, and what of that is no fault: what lies between both ends, and rounding;
+   size: of its terms */
+typedef struct lack {
+    double by, slack, size;
+} lack;
+
+static lack step_lack(const balance *b, int i, int64_t at, double h)
 {
     const results *r = b->r;
     between m = ends_of(b->mass, i), f = ends_of(b->force, i), p = ends_of(b->push, i);
-    double slack = m.half + h * (f.half + p.half), acts = f.size + p.size;
-    *size = m.size + h * acts;
-    double rounded = ROUNDING * (*size + b->rate.size[i]) + 4e-16 * r->t[at] * acts;
+    double slack = m.half + h * (f.half + p.half), acts = f.size + p.size, size = m.size + h * acts;
+    double rounded = ROUNDING * (size + b->rate.size[i]) + 4e-16 * r->t[at] * acts;
     if (r->promised.gives_way) /* steps are as long as the tolerance allows */
         slack += slack + 100 * r->promised.tolerance * b->rate.size[i];
-    return fabs(m.middle - h * (f.middle + p.middle)) - slack - rounded;
+    return (lack){ fabs(m.middle - h * (f.middle + p.middle)), slack + rounded, size };
+}
+
+/* The rows of a rotation are those of a frame that turns during the step: they are taken together. */
+static double step_defect(const balance *b, int i, int64_t at, double h, double *size)
+{
+    int32_t first = b->r->prog->nrotation ? turns_of(b->r->prog, i) : -1;
+    lack all = step_lack(b, i, at, h);
+    for (int k = first; first >= 0 && k < first + 3; k++) {
+        lack other = step_lack(b, k, at, h);
+        all.slack = fmax(all.slack, other.slack);
+        all.size = fmax(all.size, other.size);
+    }
+    *size = all.size;
+    return all.by - all.slack;
 }
 
 void balance_step(balance *b, int64_t at)

@@ -120,7 +120,8 @@ static void sweep_rooms(sweep *w)
     }
     for (size_t i = 0; i < w->p->nrotation; i++)
         for (int k = 0; k < 3; k++)
-            w->size.qmax[w->p->rotation[i] + k] = 1; /* turns are small about their bases, not by themselves */
+            w->size.qmax[w->p->rotation[i] + k] =
+                1; /* turns are small about their bases, not by themselves */
     w->size.grown = arena_array(w->a, int, n);
     w->size.has_grown = arena_array(w->a, bool, n);
     w->matrix.d_step = NAN;
@@ -188,8 +189,7 @@ static bool past_read(sweep *w)
     return why ? results_fail(w->r, at, why) : true;
 }
 
-/* Bases of rotations move to the middle of the step: seen from there its two ends are alike, so that steps go
-   back as they came and a free motion neither gains nor loses. */
+/* Bases of rotations move to about the middle of the step to come. */
 static bool sweep_centre(sweep *w, double h)
 {
     double residual = w->r->residual;

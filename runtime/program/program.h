@@ -242,9 +242,9 @@ typedef struct program {
     const dof_info *dof;
     size_t ndof_info;
     const uint8_t *order; /* of each dof: 2, or 1 (first-order equation) */
-    kernels defaults; /* parameter values in order of need; row = parameter; IN_PARAM reads earlier ones */
-    kernels derived;  /* the same for values that follow from parameters */
-    kernels init_base;      /* of rotations; row as for IN_BASE */
+    kernels defaults;  /* parameter values in order of need; row = parameter; IN_PARAM reads earlier ones */
+    kernels derived;   /* the same for values that follow from parameters */
+    kernels init_base; /* of rotations; row as for IN_BASE */
     kernels init_q, init_v; /* row = dof */
     /* rotations A = R C(x), see base/rotation.h: the dofs that are the first of three x, in order */
     const int32_t *rotation;

@@ -43,6 +43,52 @@ void turns_centre(const program *p, double *base, double *q, double *v, double *
     }
 }
 
+static bool in_middle(const double *x0, const double *x1)
+{
+    double off = 0, turn = 0;
+    for (int k = 0; k < 3; k++) {
+        off = fmax(off, fabs(x0[k] + x1[k]));
+        turn = fmax(turn, fabs(x1[k] - x0[k]));
+    }
+    return off <= 1e-12 * turn;
+}
+
+/* z: half of the turn y */
+static void half_turn(const double *y, double *z)
+{
+    double by = 1 / (1 + sqrt(1 + 0.25 * (y[0] * y[0] + y[1] * y[1] + y[2] * y[2])));
+    for (int k = 0; k < 3; k++)
+        z[k] = by * y[k];
+}
+
+bool turns_middle(const program *p, double *base, double *q, double *v, double *a, double *q1, double *v1)
+{
+    bool any = false;
+    for (size_t i = 0; i < p->nrotation; i++) {
+        size_t at = (size_t)p->rotation[i];
+        double *R = base + 3 * at, *x0 = q + at, *x1 = q1 + at, end[9], rest[9], y[3], z[3];
+        if (in_middle(x0, x1))
+            continue;
+        memcpy(end, R, sizeof end);
+        rotation_turn(end, x1);
+        rotation_turn(R, x0);
+        rotation_between(R, end, rest);
+        rotation_uncayley(rest, y);
+        half_turn(y, z);
+        rotation_rates(x0, v + at, a ? a + at : NULL);
+        rotation_rates(x1, v1 + at, NULL);
+        rotation_turn(R, z);
+        for (int k = 0; k < 3; k++) {
+            x0[k] = -z[k];
+            x1[k] = z[k];
+        }
+        rotation_unrates(x0, v + at, a ? a + at : NULL);
+        rotation_unrates(x1, v1 + at, NULL);
+        any = true;
+    }
+    return any;
+}
+
 void turns_keep(const program *p, const double *base, double *q, double *v, double *a)
 {
     for (size_t i = 0; i < p->nrotation; i++) {

@@ -8,9 +8,12 @@
 
 /* All bases are eye(3). */
 void turns_start(const program *p, double *base);
-/* Bases move to where rotations will be after the time `ahead`, by their rates and accelerations (a, or NULL);
-   q, v and a, which belong to now, are the same motion about the new bases. */
+/* Bases move to where rotations will be after the time `ahead`, by their rates and accelerations (a, or
+   NULL); q, v and a, which belong to now, are the same motion about the new bases. */
 void turns_centre(const program *p, double *base, double *q, double *v, double *a, double ahead);
+/* Bases move half way between two states q, v, a and q1, v1, which are the same about the new ones; false:
+   they were there, but for a part of the turn that does not count, and nothing has changed. */
+bool turns_middle(const program *p, double *base, double *q, double *v, double *a, double *q1, double *v1);
 /* A state about bases as it is kept; a may be NULL. */
 void turns_keep(const program *p, const double *base, double *q, double *v, double *a);
 /* The bases of a state that was kept; its turns are 0. */

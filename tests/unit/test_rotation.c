@@ -94,7 +94,9 @@ static void test_rates(void **unused)
 static void test_vector(void **unused)
 {
     (void)unused;
-    const double angles[] = { 0, 1e-300, 1e-16, 1e-9, 2e-9, 1e-5, 2e-5, 0.1, 2, 3, 3.141592, 3.141592653589793 };
+    const double angles[] = {
+        0, 1e-300, 1e-16, 1e-9, 2e-9, 1e-5, 2e-5, 0.1, 2, 3, 3.141592, 3.141592653589793
+    };
     for (size_t i = 0; i < sizeof angles / sizeof *angles; i++)
         for (int turn = 0; turn < 50; turn++) {
             double u[3], R[9], back[9], phi[3], size;
@@ -163,6 +165,28 @@ static void test_centre(void **unused)
             turns_keep(&p, base, to[0], to[1], to[2]);
         }
         assert_true(apart(kept[0], again[0], 24) < 1e-14);
+        /* bases half way to another state */
+        double q1[8], v1[8], ends[2][2][8];
+        for (int k = 0; k < 8; k++) {
+            q1[k] = q[k] + 0.5 * uniform();
+            v1[k] = uniform();
+        }
+        for (int pass = 0; pass < 2; pass++) {
+            if (pass) {
+                assert_true(turns_middle(&p, base, q, v, a, q1, v1));
+                assert_true(q[1] == -q1[1] && q[7] == -q1[7]);
+                memcpy(again[0], q, sizeof q);
+                memcpy(again[1], v, sizeof v);
+                memcpy(again[2], a, sizeof a);
+                turns_keep(&p, base, again[0], again[1], again[2]);
+                assert_true(apart(kept[0], again[0], 24) < 2e-14);
+                assert_false(turns_middle(&p, base, q, v, a, q1, v1));
+            }
+            memcpy(ends[pass][0], q1, sizeof q1);
+            memcpy(ends[pass][1], v1, sizeof v1);
+            turns_keep(&p, base, ends[pass][0], ends[pass][1], NULL);
+        }
+        assert_true(apart(ends[0][0], ends[1][0], 16) < 2e-14);
         turns_take(&p, again[0], base);
         assert_true(again[0][1] == 0 && again[0][7] == 0 && again[0][4] == q[4]);
     }
