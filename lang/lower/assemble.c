@@ -398,8 +398,7 @@ static void program_rotations(work *w)
                 for (int32_t i = 0; of->dofs.at[k]->rotation && i < of->dofs.at[k]->size; i += 3)
                     at[n++] = of->qbase + inst * of->qsize + of->dofs.at[k]->offset + i;
     }
-    w->p->rotation = at;
-    w->p->nrotation = n;
+    w->p->rotations = (rotation_list){ at, n };
 }
 
 static void program_facts(work *w)
@@ -444,9 +443,9 @@ static void program_plan(work *w)
     const model *m = w->m;
     program *p = w->p;
     p->defaults = plan_in_order(w, &m->defaults, IN_PARAM, m->nparam, 0);
-    p->init_base = plan_in_order(w, &m->init_base, IN_BASE, 3 * m->nq, 0);
-    p->init_q = plan_in_order(w, &m->init_q, IN_Q, m->nq, 0);
-    p->init_v = plan_in_order(w, &m->init_v, IN_V, m->nq, 0);
+    p->start.base = plan_in_order(w, &m->init_base, IN_BASE, 3 * m->nq, 0);
+    p->start.q = plan_in_order(w, &m->init_q, IN_Q, m->nq, 0);
+    p->start.v = plan_in_order(w, &m->init_v, IN_V, m->nq, 0);
     plan_dynamics(w);
     if (m->has_delay.file || m->integrals.n)
         plan_delays(w);

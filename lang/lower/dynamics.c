@@ -393,8 +393,7 @@ static void equation_add(work *w, const mfamily *f)
         if (equation_mass(w, f, f->out[i], &f->row[i]))
             continue;
         text name = { .a = w->a };
-        model_input_name(&name, w->g, &(ir_input){ .kind = IN_Q, .at = f->row[i] },
-                         &(model_namer){ w->m, &f->over });
+        model_place(&name, w->m, &f->over, &f->row[i], true);
         diag_error(w->m->d, DIAG_SINGULAR_MASS, f->at,
                    "the equation for '%s' holds no inertia: all factors of the highest derivatives vanish",
                    name.at);
@@ -670,7 +669,7 @@ static void mass_check(work *w)
         if (mark[q] == (ROW | COL))
             continue;
         text name = { .a = w->a };
-        model_input_name(&name, w->g, &(ir_input){ .kind = IN_Q, .at.base = q }, &(model_namer){ m, NULL });
+        model_place(&name, m, NULL, &(address){ .base = q }, true);
         const mdof *d = model_dof(m, q, NULL);
         diag *e = diag_error(m->d, DIAG_SINGULAR_MASS, d ? d->at : SPAN_NONE, "no inertia for '%s'", name.at);
         diag_hint(m->d, e,

@@ -59,8 +59,7 @@ static int32_t first_member(const index_names *over, const address *at)
 static const char *dof_name(matcher *w, int32_t dof)
 {
     text t = { .a = w->m->a };
-    model_namer n = { w->m, NULL };
-    model_input_name(&t, w->m->g, &(ir_input){ .kind = IN_Q, .at.base = dof }, &n);
+    model_place(&t, w->m, NULL, &(address){ .base = dof }, true);
     return t.at;
 }
 

@@ -104,7 +104,7 @@ enum { RADIUS_MEMBERS = 4096 };
 /* Bases of rotations of a state as it is kept, whose turns are then 0; NULL: there are none. */
 static const double *bases_of(arena *a, const program *p, double *q)
 {
-    double *base = p->nrotation ? arena_array(a, double, 3 * (size_t)p->nq) : NULL;
+    double *base = p->rotations.n ? arena_array(a, double, 3 * (size_t)p->nq) : NULL;
     if (base)
         turns_take(p, q, base);
     return base;

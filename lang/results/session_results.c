@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 #include "base/rotation.h"
+#include "program/turns.h"
 #include "session_view.h"
 
 view *view_new(run *r, view of)
@@ -703,6 +704,7 @@ const results *dof_dense(const value *y, dense_item *x)
 {
     if (y->kind != V_SERIES || y->series.ops != &dof_ops)
         return NULL;
+    const results *r = y->series.of;
     *x = (dense_item){ .what = DENSE_DOF, .k = y->series.column, .order = y->series.order };
-    return y->series.of;
+    return turns_of(r->prog, x->k) < 0 ? r : NULL; /* rotations have values at any time, no power series */
 }

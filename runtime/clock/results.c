@@ -487,7 +487,7 @@ void results_rotation(const results *r, int32_t first, double t, double R[9])
 
 double results_q(const results *r, int32_t k, double t)
 {
-    int32_t first = r->prog->nrotation ? turns_of(r->prog, k) : -1;
+    int32_t first = r->prog->rotations.n ? turns_of(r->prog, k) : -1;
     if (r->dense)
         return dense_value(r, k, 0, t);
     if (first >= 0 && r->samples) {

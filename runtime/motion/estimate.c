@@ -94,10 +94,10 @@ static double dofs_apart(const results *r, const results *other)
     double most = 0;
     for (int64_t k = 0; k < r->samples && r->t[k] <= other->t_end; k += stride) {
         for (int32_t i = 0; i < r->prog->nq; i++)
-            if (!r->prog->nrotation || turns_of(r->prog, i) < 0)
+            if (!r->prog->rotations.n || turns_of(r->prog, i) < 0)
                 most = fmax(most, fabs(r->q[k * r->prog->nq + i] - results_q(other, i, r->t[k])));
-        for (size_t i = 0; i < r->prog->nrotation; i++)
-            most = fmax(most, turns_apart(r, other, r->prog->rotation[i], k));
+        for (size_t i = 0; i < r->prog->rotations.n; i++)
+            most = fmax(most, turns_apart(r, other, r->prog->rotations.at[i], k));
     }
     return most;
 }

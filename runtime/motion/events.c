@@ -214,8 +214,8 @@ static void gap_sharpen(ev *w, ending *e)
 static void ev_centre(ev *w)
 {
     const program *p = w->p;
-    for (size_t i = 0; i < p->nrotation; i++)
-        for (int k = p->rotation[i]; k < p->rotation[i] + 3; k++) {
+    for (size_t i = 0; i < p->rotations.n; i++)
+        for (int k = p->rotations.at[i]; k < p->rotations.at[i] + 3; k++) {
             w->q[k] += w->q_low[k];
             w->v[k] += w->v_low[k];
             w->q_low[k] = w->v_low[k] = 0;
@@ -894,9 +894,9 @@ static bool events_start(void *of, run_clock *c)
     why = system_start_error(w->s, &r->where);
     if (why)
         return ev_fail(w, r->where, why);
-    for (size_t i = 0; i < w->p->nrotation; i++)
+    for (size_t i = 0; i < w->p->rotations.n; i++)
         for (int k = 0; k < 3; k++)
-            w->sizes.qmax[w->p->rotation[i] + k] =
+            w->sizes.qmax[w->p->rotations.at[i] + k] =
                 1; /* turns are small about their bases, not by themselves */
     r->note = system_start_note(w->s, r->a);
     w->series.in.param = r->param;

@@ -75,15 +75,15 @@ gate *gate_new(arena *a, const program *p, const double *param)
         for (size_t i = 0; i < sizeof of / sizeof *of; i++)
             widest(of[i], &batch, &regs);
     }
-    const kernels *sums[] = { &p->mass,   &p->kinetic, &p->potential, &p->init_base,
-                              &p->init_q, &p->init_v,  &p->force };
+    const kernels *sums[] = { &p->mass,   &p->kinetic, &p->potential, &p->start.base,
+                              &p->start.q, &p->start.v,  &p->force };
     for (size_t i = 0; i < sizeof sums / sizeof *sums; i++)
         for (size_t j = 0; j < sums[i]->n; j++)
             widest(&sums[i]->at[j], &batch, &regs);
     g->room = arena_array(a, double, batch);
     g->one = arena_array(a, double, 2 * regs + 2);
     g->gaps = arena_array(a, double *, p->ncontact);
-    if (p->nrotation) {
+    if (p->rotations.n) {
         g->base = arena_array(a, double, 3 * (size_t)p->nq);
         g->turned = arena_array(a, double, (size_t)p->nq);
         turns_start(p, g->base);
@@ -725,10 +725,10 @@ static void initial(gate *g, double *q, double *v)
 {
     gate_at(g, 0, q, v);
     if (g->base)
-        each_output(g, &g->p->init_base, use_put, g->base);
+        each_output(g, &g->p->start.base, use_put, g->base);
     g->in.from[IN_Q] = q;
-    each_output(g, &g->p->init_q, use_put, q);
-    each_output(g, &g->p->init_v, use_put, v);
+    each_output(g, &g->p->start.q, use_put, q);
+    each_output(g, &g->p->start.v, use_put, v);
     if (g->base)
         turns_keep(g->p, g->base, q, v, NULL);
 }
@@ -748,8 +748,8 @@ static void blame(results *r, const void *ud, arena *scratch)
         initial(g, q, start);
     for (int i = 0; at >= 0 && i < nq; i++)
         q[i] = r->q[at * nq + i] + (r->t_end - r->t[at]) * v[i];
-    for (size_t i = 0; at >= 0 && i < p->nrotation; i++) {
-        int32_t first = p->rotation[i];
+    for (size_t i = 0; at >= 0 && i < p->rotations.n; i++) {
+        int32_t first = p->rotations.at[i];
         double R[9], turn[3];
         for (int k = 0; k < 3; k++)
             turn[k] = (r->t_end - r->t[at]) * v[first + k];

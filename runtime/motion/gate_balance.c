@@ -238,7 +238,7 @@ void balance_instant(balance *b, int64_t at)
         stand_at(b, at, at, b->change, 0);
     for (int i = 0; i < nq; i++) {
         double defect = fabs(b->mass[0].at[i] - b->force[0].at[i] - b->push[0].at[i]);
-        int32_t first = r->prog->nrotation ? turns_of(r->prog, i) : -1;
+        int32_t first = r->prog->rotations.n ? turns_of(r->prog, i) : -1;
         double size = first < 0 ? terms_size(b, i)
                                 : rotation_size(b, first, r->dense ? b->v : r->v + at * nq);
         enter(&b->dof[i], at, defect - ROUNDING * size, size);
@@ -313,7 +313,7 @@ static lack step_lack(const balance *b, int i, int64_t at, double h)
 /* The rows of a rotation are those of a frame that turns during the step: they are taken together. */
 static double step_defect(const balance *b, int i, int64_t at, double h, double *size)
 {
-    int32_t first = b->r->prog->nrotation ? turns_of(b->r->prog, i) : -1;
+    int32_t first = b->r->prog->rotations.n ? turns_of(b->r->prog, i) : -1;
     lack all = step_lack(b, i, at, h);
     for (int k = first; first >= 0 && k < first + 3; k++) {
         lack other = step_lack(b, k, at, h);

@@ -592,9 +592,9 @@ static bool pen_start(void *of, run_clock *c)
     if (!w->s)
         return results_fail(c->r, c->r->where, why);
     rooms(w, c->r->a);
-    for (size_t i = 0; i < w->p->nrotation; i++)
+    for (size_t i = 0; i < w->p->rotations.n; i++)
         for (int k = 0; k < 3; k++)
-            w->size.qmax[w->p->rotation[i] + k] =
+            w->size.qmax[w->p->rotations.at[i] + k] =
                 1; /* turns are small about their bases, not by themselves */
     system_start(w->s, w->q, w->v);
     why = system_start_error(w->s, &c->r->where);

@@ -118,9 +118,9 @@ static void sweep_rooms(sweep *w)
         w->matrix.D = numbers(w, all);
         factor_shape(&w->matrix.df, w->a, &s->step_shape);
     }
-    for (size_t i = 0; i < w->p->nrotation; i++)
+    for (size_t i = 0; i < w->p->rotations.n; i++)
         for (int k = 0; k < 3; k++)
-            w->size.qmax[w->p->rotation[i] + k] =
+            w->size.qmax[w->p->rotations.at[i] + k] =
                 1; /* turns are small about their bases, not by themselves */
     w->size.grown = arena_array(w->a, int, n);
     w->size.has_grown = arena_array(w->a, bool, n);

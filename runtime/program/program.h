@@ -232,6 +232,18 @@ typedef struct dof_info {
     span where;
 } dof_info;
 
+/* values at the start */
+typedef struct program_start {
+    kernels base; /* of rotations; row as for IN_BASE */
+    kernels q, v; /* row = dof */
+} program_start;
+
+/* rotations A = R C(x), see base/rotation.h: the dofs that are the first of three x, in order */
+typedef struct rotation_list {
+    const int32_t *at;
+    size_t n;
+} rotation_list;
+
 typedef struct program {
     const char *model;
     uint64_t hash; /* of the normalised IR */
@@ -242,13 +254,10 @@ typedef struct program {
     const dof_info *dof;
     size_t ndof_info;
     const uint8_t *order; /* of each dof: 2, or 1 (first-order equation) */
-    kernels defaults;  /* parameter values in order of need; row = parameter; IN_PARAM reads earlier ones */
-    kernels derived;   /* the same for values that follow from parameters */
-    kernels init_base; /* of rotations; row as for IN_BASE */
-    kernels init_q, init_v; /* row = dof */
-    /* rotations A = R C(x), see base/rotation.h: the dofs that are the first of three x, in order */
-    const int32_t *rotation;
-    size_t nrotation;
+    kernels defaults; /* parameter values in order of need; row = parameter; IN_PARAM reads earlier ones */
+    kernels derived;  /* the same for values that follow from parameters */
+    program_start start;
+    rotation_list rotations;
     /* M(q,t) q'' = f(t, q, q'), contributions added up; rows and columns are dofs.  First-order dofs: M is
      * the matrix at q', f the rest. */
     kernels mass, force;

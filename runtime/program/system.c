@@ -277,8 +277,8 @@ static span base_where(const program *p, int32_t rotation)
 {
     int32_t index[MAX_INDEX];
     span at = SPAN_NONE;
-    for (size_t i = 0; i < p->init_base.n; i++) {
-        const kernel *k = &p->init_base.at[i];
+    for (size_t i = 0; i < p->start.base.n; i++) {
+        const kernel *k = &p->start.base.at[i];
         for (bool any = index_first(&k->over, index); any; any = index_next(&k->over, index))
             for (uint32_t j = 0; j < k->tape.nout; j++)
                 if (slot_at(&k->row[j], index, k->over.n) == 3 * rotation)
@@ -294,14 +294,14 @@ static void start_bases(system_t *s)
     inputs in = { .from = { [IN_PARAM] = s->param, [IN_BASE] = s->base } };
     turns_start(p, s->base);
     s->start_wrong = SPAN_NONE;
-    for (size_t i = 0; i < p->init_base.n; i++) {
-        term t = term_new(s->a, &p->init_base.at[i]);
+    for (size_t i = 0; i < p->start.base.n; i++) {
+        term t = term_new(s->a, &p->start.base.at[i]);
         term_put(&t, &in, s->base);
     }
-    for (size_t i = 0; i < p->nrotation; i++) {
-        double *R = s->base + 3 * (size_t)p->rotation[i];
+    for (size_t i = 0; i < p->rotations.n; i++) {
+        double *R = s->base + 3 * (size_t)p->rotations.at[i];
         if (rotation_defect(R) > ROTATION_SLACK && !s->start_wrong.file)
-            s->start_wrong = base_where(p, p->rotation[i]);
+            s->start_wrong = base_where(p, p->rotations.at[i]);
         rotation_mend(R);
     }
 }
@@ -323,12 +323,12 @@ void system_start(system_t *s, double *q, double *v)
     inputs in = { .from = { [IN_PARAM] = s->param, [IN_Q] = q, [IN_V] = v, [IN_BASE] = s->base } };
     memset(q, 0, (size_t)s->n * sizeof *q);
     memset(v, 0, (size_t)s->n * sizeof *v);
-    for (size_t i = 0; i < p->init_q.n; i++) {
-        term t = term_new(s->a, &p->init_q.at[i]);
+    for (size_t i = 0; i < p->start.q.n; i++) {
+        term t = term_new(s->a, &p->start.q.at[i]);
         term_put(&t, &in, q);
     }
-    for (size_t i = 0; i < p->init_v.n; i++) {
-        term t = term_new(s->a, &p->init_v.at[i]);
+    for (size_t i = 0; i < p->start.v.n; i++) {
+        term t = term_new(s->a, &p->start.v.at[i]);
         term_put(&t, &in, v);
     }
     start_project(s, q, v);
@@ -602,7 +602,7 @@ system_t *system_new(arena *a, const program *p, const double *param, storage ho
     s->mass_constant = p->mass_constant || s->mass.constant;
     s->force_constant = s->force.constant;
     s->force_of_state = (s->force.reads & (1u << IN_Q | 1u << IN_V)) != 0 || s->first_order;
-    if (p->nrotation) {
+    if (p->rotations.n) {
         s->base = arena_array(a, double, 3 * n);
         turns_start(p, s->base);
         s->in.from[IN_BASE] = s->base;

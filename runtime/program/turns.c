@@ -5,9 +5,9 @@
 
 void turns_start(const program *p, double *base)
 {
-    for (size_t i = 0; i < p->nrotation; i++)
+    for (size_t i = 0; i < p->rotations.n; i++)
         for (int k = 0; k < 9; k++)
-            base[3 * (size_t)p->rotation[i] + (size_t)k] = k % 4 == 0;
+            base[3 * (size_t)p->rotations.at[i] + (size_t)k] = k % 4 == 0;
 }
 
 /* what is turned in the time, no more than about a radian: any base serves, near ones serve best */
@@ -27,8 +27,8 @@ static void turn_ahead(const double *w, const double *a, double ahead, double *x
 
 void turns_centre(const program *p, double *base, double *q, double *v, double *a, double ahead)
 {
-    for (size_t i = 0; i < p->nrotation; i++) {
-        size_t at = (size_t)p->rotation[i];
+    for (size_t i = 0; i < p->rotations.n; i++) {
+        size_t at = (size_t)p->rotations.at[i];
         double *R = base + 3 * at, *x = q + at, *of = a ? a + at : NULL;
         rotation_turn(R, x);
         rotation_rates(x, v + at, of);
@@ -64,8 +64,8 @@ static void half_turn(const double *y, double *z)
 bool turns_middle(const program *p, double *base, double *q, double *v, double *a, double *q1, double *v1)
 {
     bool any = false;
-    for (size_t i = 0; i < p->nrotation; i++) {
-        size_t at = (size_t)p->rotation[i];
+    for (size_t i = 0; i < p->rotations.n; i++) {
+        size_t at = (size_t)p->rotations.at[i];
         double *R = base + 3 * at, *x0 = q + at, *x1 = q1 + at, end[9], rest[9], y[3], z[3];
         if (in_middle(x0, x1))
             continue;
@@ -91,8 +91,8 @@ bool turns_middle(const program *p, double *base, double *q, double *v, double *
 
 void turns_keep(const program *p, const double *base, double *q, double *v, double *a)
 {
-    for (size_t i = 0; i < p->nrotation; i++) {
-        size_t at = (size_t)p->rotation[i];
+    for (size_t i = 0; i < p->rotations.n; i++) {
+        size_t at = (size_t)p->rotations.at[i];
         double R[9];
         memcpy(R, base + 3 * at, sizeof R);
         rotation_turn(R, q + at);
@@ -103,22 +103,9 @@ void turns_keep(const program *p, const double *base, double *q, double *v, doub
 
 void turns_take(const program *p, double *q, double *base)
 {
-    for (size_t i = 0; i < p->nrotation; i++) {
-        size_t at = (size_t)p->rotation[i];
+    for (size_t i = 0; i < p->rotations.n; i++) {
+        size_t at = (size_t)p->rotations.at[i];
         rotation_of_vector(q + at, base + 3 * at);
         memset(q + at, 0, 3 * sizeof *q);
     }
-}
-
-int32_t turns_of(const program *p, int32_t k)
-{
-    size_t lo = 0, hi = p->nrotation;
-    while (hi > lo) {
-        size_t mid = (lo + hi) / 2;
-        if (p->rotation[mid] + 2 < k)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return lo < p->nrotation && p->rotation[lo] <= k ? p->rotation[lo] : -1;
 }

@@ -19,5 +19,16 @@ void turns_keep(const program *p, const double *base, double *q, double *v, doub
 /* The bases of a state that was kept; its turns are 0. */
 void turns_take(const program *p, double *q, double *base);
 /* Is dof k one of a rotation?  Its first one, or -1. */
-int32_t turns_of(const program *p, int32_t k);
+static inline int32_t turns_of(const program *p, int32_t k)
+{
+    size_t lo = 0, hi = p->rotations.n;
+    while (hi > lo) {
+        size_t mid = (lo + hi) / 2;
+        if (p->rotations.at[mid] + 2 < k)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo < p->rotations.n && p->rotations.at[lo] <= k ? p->rotations.at[lo] : -1;
+}
 #endif

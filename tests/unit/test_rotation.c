@@ -146,7 +146,7 @@ static void test_centre(void **unused)
 {
     (void)unused;
     const int32_t first[] = { 1, 5 };
-    const program p = { .nq = 8, .rotation = first, .nrotation = 2 };
+    const program p = { .nq = 8, .rotations = { first, 2 } };
     for (int i = 0; i < 100; i++) {
         double base[24] = { 0 }, q[8], v[8], a[8], kept[3][8], again[3][8];
         turns_start(&p, base);
