@@ -73,6 +73,16 @@ static bool is_lone_rate(const mfamily *f)
     return d && d->kind == DECL_DOF;
 }
 
+static bool turns(const matcher *w, const mfamily *f, const equation *q)
+{
+    bool any = false;
+    for (size_t k = 0; k < q->candidates.n; k++) {
+        const mdof *d = model_dof(w->m, first_member(&f->over, &q->candidates.at[k]), NULL);
+        any = any || (d && d->rotation);
+    }
+    return any;
+}
+
 static void add_equation(matcher *w, mfamily *f, int out)
 {
     equation q = { .f = f, .out = out, .choice = -1 };
@@ -97,6 +107,13 @@ static void add_equation(matcher *w, mfamily *f, int out)
                 q.candidates.at[j] = q.candidates.at[j - 1], q.candidates.at[j - 1] = swap;
             }
         }
+    if (q.first_order && turns(w, f, &q)) {
+        diag *d = diag_error(
+            w->m->d, DIAG_NOT_SUPPORTED, f->at,
+            "the equation of a rotation is of second order: it holds an angular acceleration");
+        diag_hint(w->m->d, d, "J*A'' + cross(A', J*A') = tau");
+        return;
+    }
     if (!q.candidates.n) {
         diag *d = diag_error(w->m->d, DIAG_EQUATION_NO_DOF, f->at,
                              "this equation determines no degree of freedom");

@@ -310,6 +310,19 @@ static lack step_lack(const balance *b, int i, int64_t at, double h)
     return (lack){ fabs(m.middle - h * (f.middle + p.middle)), slack + rounded, size };
 }
 
+/* What a turn of the frame by w h does to a change of momentum: it is that of either end of the step. */
+static double turned_by(const balance *b, int32_t first, int64_t at, double h)
+{
+    const results *r = b->r;
+    int nq = r->prog->nq;
+    double speed = 0, change = 0;
+    for (int k = first; k < first + 3; k++) {
+        speed = fmax(speed, fmax(fabs(r->v[at * nq + k]), fabs(r->v[(at - 1) * nq + k])));
+        change = fmax(change, ends_of(b->mass, k).size);
+    }
+    return h * speed * change;
+}
+
 /* The rows of a rotation are those of a frame that turns during the step: they are taken together. */
 static double step_defect(const balance *b, int i, int64_t at, double h, double *size)
 {
@@ -320,6 +333,8 @@ static double step_defect(const balance *b, int i, int64_t at, double h, double 
         all.slack = fmax(all.slack, other.slack);
         all.size = fmax(all.size, other.size);
     }
+    if (first >= 0)
+        all.slack += turned_by(b, first, at, h);
     *size = all.size;
     return all.by - all.slack;
 }
