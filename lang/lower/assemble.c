@@ -385,6 +385,22 @@ static void program_names(work *w)
     p->dof = dof, p->ndof_info = root->dofs.n;
 }
 
+/* in the order of the dofs, all instances and members */
+static void program_rotations(work *w)
+{
+    const model *m = w->m;
+    int32_t *at = arena_array(w->to, int32_t, m->nq / 3 + 1);
+    size_t n = 0;
+    for (size_t c = 0; c < m->classes.n; c++) {
+        const mclass *of = m->classes.at[c];
+        for (int32_t inst = 0; inst < of->ninst; inst++)
+            for (size_t k = 0; k < of->dofs.n; k++)
+                for (int32_t i = 0; of->dofs.at[k]->rotation && i < of->dofs.at[k]->size; i += 3)
+                    at[n++] = of->qbase + inst * of->qsize + of->dofs.at[k]->offset + i;
+    }
+    w->p->rotations = (rotation_list){ at, n };
+}
+
 static void program_facts(work *w)
 {
     const model *m = w->m;
@@ -427,8 +443,9 @@ static void program_plan(work *w)
     const model *m = w->m;
     program *p = w->p;
     p->defaults = plan_in_order(w, &m->defaults, IN_PARAM, m->nparam, 0);
-    p->init_q = plan_in_order(w, &m->init_q, IN_Q, m->nq, 0);
-    p->init_v = plan_in_order(w, &m->init_v, IN_V, m->nq, 0);
+    p->start.base = plan_in_order(w, &m->init_base, IN_BASE, 3 * m->nq, 0);
+    p->start.q = plan_in_order(w, &m->init_q, IN_Q, m->nq, 0);
+    p->start.v = plan_in_order(w, &m->init_v, IN_V, m->nq, 0);
     plan_dynamics(w);
     if (m->has_delay.file || m->integrals.n)
         plan_delays(w);
@@ -448,6 +465,7 @@ program *assemble(arena *a, arena *scratch, const model *m)
         };
         program_names(&w);
         program_facts(&w);
+        program_rotations(&w);
         program_plan(&w);
         emit_plan(&w);
         if (!m->fields.n && (w.p->has_inclusion.file || w.p->has_first_order.file) &&

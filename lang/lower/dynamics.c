@@ -393,8 +393,7 @@ static void equation_add(work *w, const mfamily *f)
         if (equation_mass(w, f, f->out[i], &f->row[i]))
             continue;
         text name = { .a = w->a };
-        model_input_name(&name, w->g, &(ir_input){ .kind = IN_Q, .at = f->row[i] },
-                         &(model_namer){ w->m, &f->over });
+        model_place(&name, w->m, &f->over, &f->row[i], true);
         diag_error(w->m->d, DIAG_SINGULAR_MASS, f->at,
                    "the equation for '%s' holds no inertia: all factors of the highest derivatives vanish",
                    name.at);
@@ -467,7 +466,7 @@ static void kinetic_power(work *w, const mfamily *f, ir_ref T)
 static void kinetic_add(work *w, const mfamily *f, ir_ref T)
 {
     dynamics *dy = w->dy;
-    refuse(w, f->at, ~(ON_STATE | FIXED | ON(IN_TIME) | ON_STEP_Q), T,
+    refuse(w, f->at, ~(ON_STATE | ON(IN_BASE) | FIXED | ON(IN_TIME) | ON_STEP_Q), T,
            "kinetic energy is a function of time, positions and rates");
     role_add(w, &dy->kinetic, &f->over, f->at, NULL, NULL, T, false);
     if (dy->potential_whole)
@@ -524,7 +523,7 @@ static void descent_add(work *w, const mfamily *f, ir_ref energy, in_kind kind)
 
 static void potential_add(work *w, const mfamily *f, ir_ref V)
 {
-    const uint32_t ok = ON(IN_Q) | FIXED | ON(IN_TIME) | ON_STEP_Q;
+    const uint32_t ok = ON(IN_Q) | ON(IN_BASE) | FIXED | ON(IN_TIME) | ON_STEP_Q;
     refuse(w, f->at, ~ok, V, "potential energy is a function of time and positions");
     if (on(w, V) & ON(IN_TIME))
         w->dy->potential_whole = false;
@@ -647,22 +646,6 @@ static void mark_members(const index_names *over, const address *at, uint8_t *ma
         mark[slot_at(at, index, over->n)] |= bit;
 }
 
-static const mdof *dof_at(const model *m, int32_t q)
-{
-    for (size_t c = 0; c < m->classes.n; c++) {
-        const mclass *of = m->classes.at[c];
-        if (q < of->qbase || of->qsize == 0 || (q - of->qbase) / of->qsize >= of->ninst)
-            continue;
-        int32_t in = (q - of->qbase) % of->qsize;
-        for (size_t k = 0; k < of->dofs.n; k++) {
-            const mdof *d = of->dofs.at[k];
-            if (in >= d->offset && in < d->offset + d->size)
-                return d;
-        }
-    }
-    return NULL;
-}
-
 /* Every dof has an entry in its row and in its column, or the mass matrix is singular whatever the numbers
  * are. */
 static void mass_check(work *w)
@@ -686,8 +669,8 @@ static void mass_check(work *w)
         if (mark[q] == (ROW | COL))
             continue;
         text name = { .a = w->a };
-        model_input_name(&name, w->g, &(ir_input){ .kind = IN_Q, .at.base = q }, &(model_namer){ m, NULL });
-        const mdof *d = dof_at(m, q);
+        model_place(&name, m, NULL, &(address){ .base = q }, true);
+        const mdof *d = model_dof(m, q, NULL);
         diag *e = diag_error(m->d, DIAG_SINGULAR_MASS, d ? d->at : SPAN_NONE, "no inertia for '%s'", name.at);
         diag_hint(m->d, e,
                   m->order[q] == 1

@@ -49,13 +49,17 @@ static void put_for(text *out, const model *m, const index_names *over)
 }
 
 /* ---- families ---- */
-typedef enum { FORM_SET, FORM_RATE, FORM_PARAM, FORM_RESIDUAL, FORM_TERM, FORM_FORCE } family_form;
+typedef enum { FORM_SET, FORM_RATE, FORM_PARAM, FORM_RESIDUAL, FORM_TERM, FORM_FORCE, FORM_BASE } family_form;
 
 static void dump_output(text *out, const model *m, const char *word, const mfamily *f, int i,
                         family_form form)
 {
     text_printf(out, "%s ", word);
-    if (f->row && form != FORM_TERM) {
+    if (form == FORM_BASE) {
+        model_input_name(out, m->g, &(ir_input){ .kind = IN_BASE, .at = f->row[i] },
+                         &(model_namer){ m, &f->over });
+        text_puts(out, " = ");
+    } else if (f->row && form != FORM_TERM) {
         model_place(out, m, &f->over, &f->row[i], form != FORM_PARAM);
         text_puts(out, form == FORM_RATE                             ? "' = "
                        : form == FORM_RESIDUAL || form == FORM_FORCE ? ": "
@@ -113,7 +117,9 @@ static void dump_dof(text *out, const model *m, const mclass *of, const char *pr
     text_printf(out, "dof %s%s", prefix, d->name);
     for (int i = 0; i < d->ndim; i++)
         text_printf(out, "[%d..%d]", d->lo[i], d->lo[i] + d->n[i] - 1);
-    if (d->comp)
+    if (d->rotation)
+        text_puts(out, " in SO3");
+    else if (d->comp)
         text_printf(out, " in R%d", d->comp);
     dump_unit(out, d->unit);
     if (d->size && of->ninst)
@@ -295,6 +301,7 @@ void model_dump(text *out, const model *m)
         dump_class(out, m, k);
     dump_families(out, m, "default", &m->defaults, FORM_PARAM);
     dump_families(out, m, "derived", &m->derived, FORM_PARAM);
+    dump_families(out, m, "initial", &m->init_base, FORM_BASE);
     dump_families(out, m, "initial", &m->init_q, FORM_SET);
     dump_families(out, m, "initial", &m->init_v, FORM_RATE);
     dump_families(out, m, "history", &m->history, FORM_SET);
@@ -352,11 +359,12 @@ typedef struct {
     const char *word;
     const mfamilies *fs;
 } family_role;
-enum { FAMILY_ROLES = 13 };
+enum { FAMILY_ROLES = 14 };
 static void family_roles(const model *m, family_role *r)
 {
     const family_role all[FAMILY_ROLES] = { { "default", &m->defaults },
                                             { "derived", &m->derived },
+                                            { "initial base", &m->init_base },
                                             { "initial", &m->init_q },
                                             { "initial rate", &m->init_v },
                                             { "history", &m->history },

@@ -64,6 +64,8 @@ static double start_input(const ir_input *in, void *ud)
     case IN_V:
     case IN_PRE:
         return s->w->v ? s->w->v[slot_at(&in->at, s->ix, s->n)] : 0;
+    case IN_BASE:
+        return s->w->base ? s->w->base[slot_at(&in->at, s->ix, s->n)] : 0;
     case IN_SPEED:
         return s->speed;
     default:
@@ -500,6 +502,7 @@ static void put_start(posed *w)
     w->q = arena_array(w->a, double, s->n + 1);
     w->v = arena_array(w->a, double, s->n + 1);
     system_start(s, w->q, w->v);
+    w->base = s->base;
 }
 
 void model_wellposed(text *out, const model *m, const program *p, bool json)

@@ -16,6 +16,7 @@ typedef struct posed {
     const program *p;
     arena *a;
     double *param, *q, *v; /* the defaults, the start */
+    const double *base;    /* bases of rotations there */
     vec(found) list;
     /* some piece has no power series where it begins; and it may be steeper than any line */
     bool flat, rough;

@@ -438,6 +438,69 @@ bool depends_on(const ir *g, ir_ref r, unsigned kinds)
     return ir_depends(g, r, of_kinds, &kinds);
 }
 
+/* ---- rotations ---- */
+
+/* the rotation of which an input is a component, as the address of its first; false: it is of none */
+static bool rotation_of(const model *m, const index_names *over, const ir_input *in, address *at)
+{
+    int32_t ix[MAX_INDEX] = { 0 };
+    if (!index_first(&over->set, ix))
+        return false;
+    int32_t component;
+    const mdof *d = model_dof(m, slot_at(&in->at, ix, over->set.n), &component);
+    if (!d || !d->rotation)
+        return false;
+    *at = in->at;
+    at->base -= component % 3;
+    return true;
+}
+
+/* `A` or `A'` as it is written, not as a matrix or a formula */
+static bool is_rotation(const value *v)
+{
+    return v->kind == V_DOFS && v->dofs.dof->rotation && v->dofs.given == v->dofs.dof->ndim;
+}
+
+/* The three components of an equation in A'' are moments in the body's frame: what they do to the dofs of A.
+   false: an error. */
+static bool balance_of_moments(elab *e, mfamily *f, const ast *s)
+{
+    ir_ref *in, moment[3];
+    address at = { 0 }, one;
+    bool turns = false, other = false;
+    size_t n = ir_inputs(e->m->g, e->m->a, f->out, (size_t)f->nout, &in);
+    for (size_t k = 0; k < n; k++) {
+        const ir_input *x = ir_input_of(e->m->g, in[k]);
+        if (x->kind != IN_A)
+            continue;
+        bool is = rotation_of(e->m, &f->over, x, &one);
+        other = other || !is || (turns && memcmp(&one, &at, sizeof at));
+        at = is ? one : at;
+        turns = turns || is;
+    }
+    if (!turns)
+        return true;
+    if (other || f->nout != 3) {
+        diag *d = diag_error(e->m->d, other ? DIAG_NOT_SUPPORTED : DIAG_SHAPE, s->at,
+                             other ? "an equation that holds the angular acceleration of a rotation holds no "
+                                     "other second derivative"
+                                   : "the equation of a rotation is a vector equation: three moments in the "
+                                     "frame of the body");
+        diag_hint(e->m->d, d,
+                  other ? "write kinetic energies: the coupling is then derived"
+                        : "J*A'' + cross(A', J*A') = tau");
+        return false;
+    }
+    memcpy(moment, f->out, sizeof moment);
+    rotation_moment(e->m->g, at, moment, f->out);
+    for (int k = 0; k < 3; k++) {
+        f->row[k] = at;
+        f->row[k].base += k;
+    }
+    f->moments = true;
+    return true;
+}
+
 /* ---- equations and energies ---- */
 
 bool both_sides(elab *e, scope *in, const ast *l, const ast *r, const char *what, span at, value *out)
@@ -501,6 +564,7 @@ static void equation_body(elab *e, mclass *c, scope *in, const index_names *over
         value x = v_element(&r, k);
         f->out[k] = v_ref(e->m->g, &x);
     }
+    balance_of_moments(e, f, s);
 }
 
 static void inclusion_body(elab *e, mclass *c, scope *in, const index_names *over, const ast *s)
@@ -561,12 +625,40 @@ static void energy_body(elab *e, mclass *c, scope *in, const index_names *over, 
     family_add(e, to, c, over, s, 1, false)->out[0] = r;
 }
 
+/* force A: a moment in the frame of the body */
+static void moment_body(elab *e, mclass *c, const index_names *over, const ast *s, address at, const value *v)
+{
+    ir_ref moment[3];
+    if (v->kind != V_NUM || v_count(v) != 3) {
+        diag_error(e->m->d, DIAG_SHAPE, s->kid[1]->at,
+                   "the force on the rotation %s is a moment in the frame of the body, a vector of 3, not %s",
+                   span_text(e->m->d, s->kid[0]->at, e->m->a), v_kind_text(e->m->a, v));
+        return;
+    }
+    mfamily *f = family_add(e, &e->m->force, c, over, s, 3, true);
+    for (int k = 0; k < 3; k++) {
+        value x = v_element(v, k);
+        moment[k] = v_ref(e->m->g, &x);
+        f->row[k] = at;
+        f->row[k].base += k;
+    }
+    rotation_moment(e->m->g, at, moment, f->out);
+}
+
 static void force_body(elab *e, mclass *c, scope *in, const index_names *over, const ast *s)
 {
-    value q = eval(&e->ev, in, s->kid[0]), v = eval(&e->ev, in, s->kid[1]);
+    value q = eval_keep(&e->ev, in, s->kid[0]), v = eval(&e->ev, in, s->kid[1]);
     if (q.kind == V_ERROR || v.kind == V_ERROR || e->ev.needs_members)
         return;
     address at;
+    if (is_rotation(&q) && !q.dofs.primes) {
+        moment_body(e, c, over, s, q.dofs.at, &v);
+        return;
+    }
+    if (q.kind == V_DOFS)
+        q = eval_dofs(&e->ev, &q, s->kid[0]->at);
+    if (q.kind == V_ERROR)
+        return;
     value q0 = q.kind == V_NUM && v_count(&q) ? v_element(&q, 0) : q;
     if (q.kind != V_NUM || !value_address(e, &q0, IN_Q, &at)) {
         diag *d = diag_error(e->m->d, DIAG_TYPE, s->kid[0]->at, "a force acts on a degree of freedom");
@@ -614,6 +706,35 @@ static void collect_switches(elab *e, ir_ref r, mevent *v, int depth)
     }
 }
 
+/* an angular velocity that is set, as rates of the dofs; at: of the first of them */
+static bool event_turns(elab *e, const ast *set, const value *to, value *x, address *at)
+{
+    if (!to->dofs.primes) {
+        diag *d = diag_error(e->m->d, DIAG_NOT_SUPPORTED, set->kid[0]->at,
+                             "an event sets no rotation: attitudes have no jumps");
+        diag_hint(e->m->d, d, "it may set the angular velocity, %s' = …",
+                  span_text(e->m->d, set->kid[0]->at, e->m->a));
+        return false;
+    }
+    if (to->dofs.primes > 1 || x->kind != V_NUM || v_count(x) != 3)
+        return true; /* reported as for all others */
+    ir_ref w[3], rates[3];
+    for (int k = 0; k < 3; k++) {
+        value y = v_element(x, k);
+        w[k] = v_ref(e->m->g, &y);
+    }
+    rotation_rates_of(e->m->g, to->dofs.at, w, rates);
+    value out = v_vector(e->m->a, 3);
+    out.num.unit = x->num.unit;
+    for (int k = 0; k < 3; k++) {
+        value y = v_node(rates[k], x->num.unit);
+        v_set(e->m->a, &out, k, &y);
+    }
+    *x = out;
+    *at = to->dofs.at;
+    return true;
+}
+
 static bool event_targets(elab *e, scope *in, const ast *block, mevent *v)
 {
     int cap = 0;
@@ -621,8 +742,16 @@ static bool event_targets(elab *e, scope *in, const ast *block, mevent *v)
         const ast *set = block->kid[i];
         if (set->kind != AST_SET)
             continue;
-        value to = eval(&e->ev, in, set->kid[0]), x = eval(&e->ev, in, set->kid[1]);
+        value to = eval_keep(&e->ev, in, set->kid[0]), x = eval(&e->ev, in, set->kid[1]);
         if (to.kind == V_ERROR || x.kind == V_ERROR || e->ev.needs_members)
+            return false;
+        bool turns = is_rotation(&to);
+        address first = { 0 };
+        if (turns && !event_turns(e, set, &to, &x, &first))
+            return false;
+        if (to.kind == V_DOFS)
+            to = eval_dofs(&e->ev, &to, set->kid[0]->at);
+        if (to.kind == V_ERROR)
             return false;
         if (x.kind != V_NUM || to.kind != V_NUM || v_count(&to) != v_count(&x)) {
             diag_error(e->m->d, DIAG_SHAPE, set->at,
@@ -644,7 +773,11 @@ static bool event_targets(elab *e, scope *in, const ast *block, mevent *v)
                                       (size_t)n * sizeof(ir_ref));
                 cap = n;
             }
-            v->rate[v->nset] = value_address(e, &el, IN_V, &v->target[v->nset]);
+            v->rate[v->nset] = turns || value_address(e, &el, IN_V, &v->target[v->nset]);
+            if (turns) {
+                v->target[v->nset] = first;
+                v->target[v->nset].base += k;
+            }
             if (!v->rate[v->nset] && !value_address(e, &el, IN_Q, &v->target[v->nset])) {
                 diag_error(e->m->d, DIAG_TYPE, set->kid[0]->at,
                            "an event sets a degree of freedom or its rate");
@@ -694,6 +827,11 @@ static void history_body(elab *e, mclass *c, scope *in, const index_names *over,
         for (size_t i = 0; i < c->dofs.n; i++)
             near_try(&n, c->dofs.at[i]->name);
         diag_near(e->m->d, err, &n);
+        return;
+    }
+    if (d->dof->rotation) {
+        diag_error(e->m->d, DIAG_NOT_SUPPORTED, s->name_at, "rotations have no history: '%s' is one",
+                   s->name);
         return;
     }
     for (size_t i = 0; i < e->m->history.n; i++) {

@@ -70,7 +70,8 @@ bool depends_on(const ir *g, ir_ref r, unsigned kinds); /* kinds: bits BIT(in_ki
 /* what is not known before the run */
 enum {
     MOVING = BIT(IN_TIME) | BIT(IN_Q) | BIT(IN_V) | BIT(IN_A) | BIT(IN_PRE) | BIT(IN_PAST_Q) |
-             BIT(IN_PAST_V) | BIT(IN_SET) | BIT(IN_COORD) | BIT(IN_FIELD) | BIT(IN_INTEGRAL) | BIT(IN_ROD)
+             BIT(IN_PAST_V) | BIT(IN_SET) | BIT(IN_COORD) | BIT(IN_FIELD) | BIT(IN_INTEGRAL) | BIT(IN_ROD) |
+             BIT(IN_BASE)
 };
 /* left - right of an equation or a constraint, sizes and dimensions checked */
 bool both_sides(elab *e, scope *in, const ast *l, const ast *r, const char *what, span at, value *out);
@@ -90,5 +91,6 @@ value rod_member(elab *e, mclass *c, int32_t rod, sym name, span at);
 void elab_fields_check(elab *e);
 void match_equations(elab *e);
 void check_values(elab *e); /* restitution, friction, delays at the default parameters */
+void check_inertias(const model *m, const double *param); /* of rotations, the same */
 void resolve_function(elab *e, scope *in, const ast *fn); /* names in a body that nothing calls */
 #endif

@@ -193,8 +193,22 @@ static void contact_attributes(elab *e, scope *in, const ast *block, mcontact *c
     }
 }
 
-/* gap >= 0 from g <= 0, g >= 0 or g = 0 */
-static bool contact_relation_of(elab *e, scope *in, const ast *rel, mcontact *c)
+static bool gap_fits(elab *e, const mcontact *c, const ast *rel)
+{
+    if (depends_on(e->m->g, c->gap, BIT(IN_V) | BIT(IN_A) | BIT(IN_SET))) {
+        diag_error(e->m->d, DIAG_TYPE, rel->at, "a constraint bounds positions: it may not hold rates");
+        return false;
+    }
+    if (!depends_on(e->m->g, c->gap, BIT(IN_Q) | BIT(IN_ROD))) {
+        diag_error(e->m->d, DIAG_CONSTRAINT_NO_DOF, rel->at,
+                   "this constraint does not depend on any degree of freedom");
+        return false;
+    }
+    return true;
+}
+
+/* gap >= 0 from g <= 0, g >= 0 or g = 0; all: the whole, which is a vector where c has no gap */
+static bool contact_relation_of(elab *e, scope *in, const ast *rel, mcontact *c, value *all)
 {
     value gap;
     if (!rel) {
@@ -215,6 +229,9 @@ static bool contact_relation_of(elab *e, scope *in, const ast *rel, mcontact *c)
     c->relation = eq ? REL_BILATERAL : REL_GAP;
     if (!both_sides(e, in, rel->kid[le ? 1 : 0], rel->kid[le ? 0 : 1], "a constraint", rel->at, &gap))
         return false;
+    *all = gap;
+    if (eq && gap.num.rank == 1 && c->own < MAX_INDEX)
+        return true; /* a constraint for each component */
     if (!v_is_scalar(&gap)) {
         diag *d = diag_error(e->m->d, DIAG_SHAPE, rel->at, "a constraint is a single condition, not %s",
                              v_kind_text(e->m->a, &gap));
@@ -222,16 +239,7 @@ static bool contact_relation_of(elab *e, scope *in, const ast *rel, mcontact *c)
         return false;
     }
     c->gap = v_ref(e->m->g, &gap);
-    if (depends_on(e->m->g, c->gap, BIT(IN_V) | BIT(IN_A) | BIT(IN_SET))) {
-        diag_error(e->m->d, DIAG_TYPE, rel->at, "a constraint bounds positions: it may not hold rates");
-        return false;
-    }
-    if (!depends_on(e->m->g, c->gap, BIT(IN_Q) | BIT(IN_ROD))) {
-        diag_error(e->m->d, DIAG_CONSTRAINT_NO_DOF, rel->at,
-                   "this constraint does not depend on any degree of freedom");
-        return false;
-    }
-    return true;
+    return gap_fits(e, c, rel);
 }
 
 static const char *class_path(elab *e, const mclass *c, sym name)
@@ -298,20 +306,54 @@ static const char *member_name(elab *e, const mcontact *k)
     return t.at;
 }
 
+static void contact_keep(elab *e, mclass *c, mcontact *k)
+{
+    k->path = class_path(e, c, k->one && k->own ? member_name(e, k) : k->name);
+    *vec_push(e->m->a, &e->m->contacts) = *k;
+}
+
+/* a vector equation holds for each component, which is the last index of its members */
+static void contact_components(elab *e, mclass *c, mcontact *k, const value *all, const ast *rel)
+{
+    int component = k->own++;
+    k->one = true;
+    if (k->friction != FRICTION_NONE) {
+        diag *d = diag_error(e->m->d, DIAG_SHAPE, k->mu_at,
+                             "friction needs one normal direction: '%s' holds %d components", k->name,
+                             v_count(all));
+        diag_hint(e->m->d, d, "write a constraint of its own for the component that presses");
+        return;
+    }
+    for (int32_t i = 0; i < v_count(all); i++) {
+        value x = v_element(all, i);
+        k->gap = v_ref(e->m->g, &x);
+        k->index[component] = i + 1;
+        if (!gap_fits(e, k, rel))
+            return;
+        contact_keep(e, c, k);
+    }
+}
+
 void constraint_body(elab *e, mclass *c, scope *in, const index_names *over, const ast *s)
 {
     mcontact k = { .name = s->name, .decl = s, .at = s->at, .of = c, .over = *over };
     k.own = e->loops->n;
     k.one = over->n == 0 && (k.own || c->inst.n);
     size_t errors = e->m->d->errors;
-    bool ok = contact_relation_of(e, in, s->kid[2], &k);
+    value all;
+    bool ok = contact_relation_of(e, in, s->kid[2], &k, &all);
+    bool vector = ok && k.relation != REL_CLOSED && !k.gap;
+    if (vector && over->n)
+        e->ev.needs_members = true; /* its members are written out */
     if (!e->ev.needs_members)
         contact_attributes(e, in, s->kid[3], &k);
     if (!ok || e->ev.needs_members || e->m->d->errors != errors)
         return;
     contact_consistent(e, &k, s);
-    if (k.one)
+    if (k.one || vector)
         contact_member(e, in, &k);
-    k.path = class_path(e, c, k.one && k.own ? member_name(e, &k) : s->name);
-    *vec_push(e->m->a, &e->m->contacts) = k;
+    if (vector)
+        contact_components(e, c, &k, &all, s->kid[2]);
+    else
+        contact_keep(e, c, &k);
 }

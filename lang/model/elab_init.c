@@ -1,6 +1,7 @@
 /* elab_init: values of parameters and initial values of degrees of freedom, arguments of parts included. */
 #include "elab.h"
 #include <math.h>
+#include "base/rotation.h"
 #include "base/whole.h"
 
 /* ---- parameters ---- */
@@ -189,14 +190,45 @@ void elab_params(elab *e, mclass *c)
 static void init_family(elab *e, mclass *c, const index_names *over, const ast *node, const mdof *d,
                         int primes, address at, int32_t count, const value *v)
 {
-    mfamily *f = family_add(e, primes ? &e->m->init_v : &e->m->init_q, c, over, node, count, true);
+    mfamilies *to = primes ? &e->m->init_v : &e->m->init_q;
+    if (d->rotation && !primes) { /* the bases: what turns them further begins at 0 */
+        to = &e->m->init_base;
+        at = rotation_base(at);
+        count *= 3;
+    }
+    mfamily *f = family_add(e, to, c, over, node, count, true);
     for (int32_t k = 0; k < count; k++) {
         value x = v_count(v) == 1 ? v_element(v, 0) : v_element(v, k % v_count(v));
         f->out[k] = v_ref(e->m->g, &x);
         f->row[k] = at;
         f->row[k].base += k;
     }
-    (void)d;
+}
+
+/* a rotation that is known now: a matrix that is none is found before the run */
+static bool init_turns(elab *e, const mdof *d, const value *v, const ast *expr)
+{
+    double R[9];
+    if (v->num.rank != 2 || v->num.n[0] != 3 || v->num.n[1] != 3) {
+        diag *err = diag_error(e->m->d, DIAG_SHAPE, expr->at, "the initial value of '%s' is %s, not %s",
+                               d->name, "a rotation, a 3 x 3 matrix", v_kind_text(e->m->a, v));
+        diag_hint(e->m->d, err, "write rot_x(a), rot_y(a), rot_z(a), products of them, or eye(3)");
+        return false;
+    }
+    for (int32_t k = 0; k < 9; k++) {
+        value x = v_element(v, k);
+        if (!v_scalar(&x, &R[k]))
+            return known_before(e, v, 0, "the initial value of a rotation", "parameters", expr->at);
+    }
+    if (rotation_defect(R) <= ROTATION_SLACK)
+        return true;
+    diag *err = diag_error(
+        e->m->d, DIAG_ROTATION, expr->at,
+        "the initial value of '%s' is no rotation: its columns are not of length 1 at right "
+        "angles, right-handed",
+        d->name);
+    diag_hint(e->m->d, err, "write rot_x(a), rot_y(a), rot_z(a), or products of them");
+    return false;
 }
 
 static bool init_value_ok(elab *e, const mdof *d, int primes, const value *v, int32_t count, const ast *expr)
@@ -204,6 +236,8 @@ static bool init_value_ok(elab *e, const mdof *d, int primes, const value *v, in
     int32_t comp = d->comp ? d->comp : 1;
     if (v->kind == V_ERROR)
         return false;
+    if (v->kind == V_NUM && d->rotation && !primes)
+        return init_turns(e, d, v, expr);
     if (v->kind != V_NUM || (v_count(v) != count && v_count(v) != comp && !(v->num.rank == 0 && comp == 1))) {
         value want = count == 1 && !d->comp ? v_num(0) : v_vector(e->m->a, count);
         diag_error(e->m->d, DIAG_SHAPE, expr->at, "the initial value of '%s' is %s, not %s", d->name,
@@ -219,9 +253,9 @@ static bool init_value_ok(elab *e, const mdof *d, int primes, const value *v, in
                                      primes ? "rate" : "value", d->name),
                         expr->at))
         return false;
-    return primes ? known_before(e, v, BIT(IN_Q) | BIT(IN_V), "an initial rate",
+    return primes ? known_before(e, v, BIT(IN_Q) | BIT(IN_V) | BIT(IN_BASE), "an initial rate",
                                  "parameters and other initial values and rates", expr->at)
-                  : known_before(e, v, BIT(IN_Q), "an initial value",
+                  : known_before(e, v, BIT(IN_Q) | BIT(IN_BASE), "an initial value",
                                  "parameters and the initial values of others", expr->at);
 }
 
@@ -245,7 +279,7 @@ static void init_indexed_body(elab *e, mclass *c, scope *in, const index_names *
     if (e->ev.needs_members)
         return;
     int32_t comp = d->comp ? d->comp : 1;
-    if (primes == 0 && v.kind == V_NUM && d->unit.any)
+    if (primes == 0 && v.kind == V_NUM && d->unit.any && !d->rotation)
         d->unit = v.num.unit;
     if (!init_value_ok(e, d, primes, &v, comp, item->kid[2]))
         return;
@@ -261,7 +295,9 @@ static void init_indexed_body(elab *e, mclass *c, scope *in, const index_names *
     value el = eval_subscript(&e->ev, &dofs, ix, (size_t)own, item->at);
     address at;
     value first = el.kind == V_NUM ? v_element(&el, 0) : el;
-    if (el.kind == V_ERROR || !value_address(e, &first, IN_Q, &at))
+    if (el.kind == V_DOFS) /* a rotation, which is no vector of its dofs */
+        at = el.dofs.at;
+    else if (el.kind == V_ERROR || !value_address(e, &first, IN_Q, &at))
         return;
     init_family(e, c, over, item, d, primes, at, comp, &v);
 }
@@ -275,12 +311,13 @@ static void init_whole(elab *e, mclass *c, mdof *d, const ast *item)
     e->ev.family = &c->inst;
     value v = eval(&e->ev, &work_of(c)->own->base, item->kid[2]);
     e->ev.family = NULL;
-    if (primes == 0 && v.kind == V_NUM && d->unit.any)
+    if (primes == 0 && v.kind == V_NUM && d->unit.any && !d->rotation)
         d->unit = v.num.unit;
     if (!init_value_ok(e, d, primes, &v, d->size, item->kid[2]))
         return;
     int32_t comp = d->comp ? d->comp : 1;
-    if (v_count(&v) == d->size || d->size <= 64 || c->inst.n || d->ndim != 1) {
+    if (v_count(&v) == (d->rotation && !primes ? 3 * d->size : d->size) || d->size <= 64 || c->inst.n ||
+        d->ndim != 1) {
         init_family(e, c, &c->inst, item, d, primes, at, d->size, &v);
         return;
     }

@@ -340,6 +340,49 @@ static void put_index(text *out, int32_t number, const naming *k)
         text_puts(out, "instance");
 }
 
+/* the first dof of the rotation that `at` is a component or an entry of, for the first member; -1: of none */
+static int32_t rotation_first(const naming *k, const address *at, int each)
+{
+    int32_t ix[MAX_INDEX] = { 0 }, in = 0;
+    if (!k->m)
+        return -1;
+    if (k->over)
+        index_first(&k->over->set, ix);
+    int32_t q = slot_at(at, ix, k->over ? k->over->set.n : 0) / each;
+    const mdof *d = model_dof(k->m, q, &in);
+    return d && d->rotation ? q - in % 3 : -1;
+}
+
+/* an entry of the base of a rotation: base(A)[1, 3]; a component of what turns it further: turn(A)[2] */
+static void put_rotation(text *out, const naming *k, address at, const char *what, int each, int32_t first)
+{
+    int32_t ix[MAX_INDEX] = { 0 };
+    if (k->over)
+        index_first(&k->over->set, ix);
+    int32_t entry = slot_at(&at, ix, k->over ? k->over->set.n : 0) - each * first;
+    address dof = { .base = (at.base - entry) / each };
+    for (int i = 0; i < MAX_INDEX; i++)
+        dof.stride[i] = at.stride[i] / each;
+    text name = { .a = out->a };
+    put_address(&name, k, &dof, true);
+    while (name.n && name.at[name.n - 1] != '[')
+        name.n--; /* without its component */
+    text_printf(out, "%s(%.*s)[", what, (int)(name.n ? name.n - 1 : 0), name.at);
+    text_printf(out, each == 1 ? "%d]" : "%d, ", each == 1 ? entry + 1 : entry / 3 + 1);
+    if (each > 1)
+        text_printf(out, "%d]", entry % 3 + 1);
+}
+
+/* a dof as formulas read it */
+static void put_variable(text *out, const naming *k, const address *at)
+{
+    int32_t first = rotation_first(k, at, 1);
+    if (first >= 0)
+        put_rotation(out, k, *at, "turn", 1, first);
+    else
+        put_address(out, k, at, true);
+}
+
 void model_input_name(text *out, const ir *g, const ir_input *in, void *ud)
 {
     const model_namer *by = ud;
@@ -352,19 +395,19 @@ void model_input_name(text *out, const ir *g, const ir_input *in, void *ud)
         put_address(out, &k, &in->at, false);
         break;
     case IN_Q:
-        put_address(out, &k, &in->at, true);
+        put_variable(out, &k, &in->at);
         break;
     case IN_V:
-        put_address(out, &k, &in->at, true);
+        put_variable(out, &k, &in->at);
         text_puts(out, "'");
         break;
     case IN_A:
-        put_address(out, &k, &in->at, true);
+        put_variable(out, &k, &in->at);
         text_puts(out, "''");
         break;
     case IN_PRE:
         text_puts(out, "pre(");
-        put_address(out, &k, &in->at, true);
+        put_variable(out, &k, &in->at);
         text_puts(out, "')");
         break;
     case IN_PAST_Q:
@@ -394,6 +437,9 @@ void model_input_name(text *out, const ir *g, const ir_input *in, void *ud)
         break;
     case IN_ROD:
         put_rod(out, in->at.base, k.m);
+        break;
+    case IN_BASE:
+        put_rotation(out, &k, in->at, "base", 3, rotation_first(&k, &in->at, 3));
         break;
     case IN_KINDS:
         break;

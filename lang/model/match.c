@@ -59,8 +59,7 @@ static int32_t first_member(const index_names *over, const address *at)
 static const char *dof_name(matcher *w, int32_t dof)
 {
     text t = { .a = w->m->a };
-    model_namer n = { w->m, NULL };
-    model_input_name(&t, w->m->g, &(ir_input){ .kind = IN_Q, .at.base = dof }, &n);
+    model_place(&t, w->m, NULL, &(address){ .base = dof }, true);
     return t.at;
 }
 
@@ -74,11 +73,23 @@ static bool is_lone_rate(const mfamily *f)
     return d && d->kind == DECL_DOF;
 }
 
+static bool turns(const matcher *w, const mfamily *f, const equation *q)
+{
+    bool any = false;
+    for (size_t k = 0; k < q->candidates.n; k++) {
+        const mdof *d = model_dof(w->m, first_member(&f->over, &q->candidates.at[k]), NULL);
+        any = any || (d && d->rotation);
+    }
+    return any;
+}
+
 static void add_equation(matcher *w, mfamily *f, int out)
 {
     equation q = { .f = f, .out = out, .choice = -1 };
     ir_ref *in;
     size_t n = ir_inputs(w->m->g, w->m->a, &f->out[out], 1, &in);
+    if (f->moments)
+        *vec_push(w->m->a, &q.candidates) = f->row[out];
     for (int pass = 0; pass < 2 && !q.candidates.n; pass++)
         for (size_t k = 0; k < n; k++) {
             const ir_input *x = ir_input_of(w->m->g, in[k]);
@@ -96,6 +107,13 @@ static void add_equation(matcher *w, mfamily *f, int out)
                 q.candidates.at[j] = q.candidates.at[j - 1], q.candidates.at[j - 1] = swap;
             }
         }
+    if (q.first_order && turns(w, f, &q)) {
+        diag *d = diag_error(
+            w->m->d, DIAG_NOT_SUPPORTED, f->at,
+            "the equation of a rotation is of second order: it holds an angular acceleration");
+        diag_hint(w->m->d, d, "J*A'' + cross(A', J*A') = tau");
+        return;
+    }
     if (!q.candidates.n) {
         diag *d = diag_error(w->m->d, DIAG_EQUATION_NO_DOF, f->at,
                              "this equation determines no degree of freedom");
@@ -237,21 +255,6 @@ static void check_unmixed(matcher *w, const mfamilies *fs, in_kind kind, const c
         }
 }
 
-/* which declaration a dof number belongs to */
-static const mdof *dof_of(const model *m, int32_t k)
-{
-    for (size_t i = 0; i < m->classes.n; i++) {
-        const mclass *c = m->classes.at[i];
-        if (k < c->qbase || c->qsize == 0 || k >= c->qbase + c->qsize * c->ninst)
-            continue;
-        int32_t o = (k - c->qbase) % c->qsize;
-        for (size_t j = 0; j < c->dofs.n; j++)
-            if (o >= c->dofs.at[j]->offset && o < c->dofs.at[j]->offset + c->dofs.at[j]->size)
-                return c->dofs.at[j];
-    }
-    return NULL;
-}
-
 static void check_all_determined(matcher *w)
 {
     const mdof *last = NULL;
@@ -261,7 +264,7 @@ static void check_all_determined(matcher *w)
                 w->m->order[k] = 2;
             continue;
         }
-        const mdof *d = dof_of(w->m, k);
+        const mdof *d = model_dof(w->m, k, NULL);
         if (d == last)
             continue;
         last = d;
@@ -282,7 +285,7 @@ static void check_first_order_rates(const model *m)
         int32_t d = f->nout ? first_member(&f->over, &f->row[0]) : -1;
         if (d < 0 || m->order[d] != 1)
             continue;
-        const mdof *of = dof_of(m, d);
+        const mdof *of = model_dof(m, d, NULL);
         diag *e = diag_warn(m->d, DIAG_WARN_UNUSED, f->at, "the initial rate of '%s' is not used",
                             of ? of->name : "x");
         diag_hint(m->d, e, "its equation is of first order, so the rate follows from the value");
@@ -407,6 +410,7 @@ bool model_check_laws(const model *m, const double *param)
         check_delays(m, param);
     if (m->has_delay.file)
         check_integrals(m, param);
+    check_inertias(m, param);
     return m->d->errors == errors;
 }
 

@@ -18,6 +18,25 @@ const mparam *model_param(const model *m, sym name)
     return d && d->kind == DECL_PARAM ? d->param : NULL;
 }
 
+const mdof *model_dof(const model *m, int32_t q, int32_t *in)
+{
+    for (size_t i = 0; i < m->classes.n; i++) {
+        const mclass *c = m->classes.at[i];
+        if (q < c->qbase || c->qsize == 0 || (q - c->qbase) / c->qsize >= c->ninst)
+            continue;
+        int32_t at = (q - c->qbase) % c->qsize;
+        for (size_t k = 0; k < c->dofs.n; k++) {
+            const mdof *d = c->dofs.at[k];
+            if (at < d->offset || at >= d->offset + d->size)
+                continue;
+            if (in)
+                *in = at - d->offset;
+            return d;
+        }
+    }
+    return NULL;
+}
+
 /* ---- collecting names ---- */
 
 static mdecl *declare(elab *e, mclass *c, decl_kind kind, const ast *node, sym name, span at)
@@ -522,7 +541,13 @@ static bool dof_space(elab *e, mdof *d, const ast *space)
         d->comp = space->name[1] - '0';
         return true;
     }
-    diag *err = diag_error(e->m->d, DIAG_TYPE, space->at, "a degree of freedom lies in R2, R3, … R9");
+    if (space->kind == AST_NAME && !strcmp(space->name, "SO3")) {
+        d->comp = 3;
+        d->rotation = true;
+        return true;
+    }
+    diag *err = diag_error(e->m->d, DIAG_TYPE, space->at,
+                           "a degree of freedom lies in R2, R3, … R9, or in SO3 (rotations)");
     diag_hint(e->m->d, err, "write `dof p in R2 = [0, 0]`");
     return false;
 }

@@ -42,7 +42,8 @@ typedef struct mdof {
     const ast *decl;
     int ndim;
     int32_t lo[MAX_INDEX], n[MAX_INDEX];
-    int32_t comp; /* components of a vector dof (`in R2`), 0: scalar */
+    int32_t comp;  /* components of a vector dof (`in R2`), 0: scalar */
+    bool rotation; /* `in SO3`: the components are those of a small turn, see base/rotation.h */
     int32_t offset, size;
     dim unit;
     mclass *of;
@@ -114,6 +115,7 @@ typedef struct mfamily { /* outputs over an index set */
     span at;
     const ast *decl;
     mclass *of;
+    bool moments; /* an equation of three moments: its rows are those of a rotation */
 } mfamily;
 typedef vec(mfamily) mfamilies;
 
@@ -239,7 +241,7 @@ struct model {
     vec(mclass *) classes; /* [0] is the model itself, parts after the classes that hold them */
     int32_t nparam, nq, nbound, nset;
     uint8_t *order; /* of each dof: 1 or 2 */
-    mfamilies defaults, derived, init_q, init_v, history;
+    mfamilies defaults, derived, init_base, init_q, init_v, history;
     mfamilies equation, kinetic, potential, dissipation, force;
     mfamilies inclusion; /* out: lhs - rhs with IN_SET inputs, row = dof */
     vec(mcontact) contacts;
@@ -272,6 +274,8 @@ model *model_build(arena *a, symtab *names, diags *d, scope *outer, const ast *d
                    size_t nset);
 /* Whether a parameter of the model is structural (its value decides sizes): found while building. */
 const mparam *model_param(const model *m, sym name);
+/* Which declaration a dof belongs to, and its number in that (may be NULL). */
+const mdof *model_dof(const model *m, int32_t q, int32_t *in);
 /* an ir_namer; ud: model_namer */
 void model_input_name(text *out, const ir *g, const ir_input *in, void *index_names_or_null);
 typedef struct model_namer {

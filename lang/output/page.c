@@ -295,13 +295,14 @@ static size_t most_registers(const program *p)
     return n;
 }
 
-static void state_read(const results *r, inputs *in, double *q, double *v, double t)
+static void state_read(arena *a, const results *r, inputs *in, double *q, double *v, double t)
 {
     *in = (inputs){ .t = t };
     for (int32_t k = 0; k < r->prog->nq; k++) {
         q[k] = results_q(r, k, t);
         v[k] = results_v(r, k, t);
     }
+    in->from[IN_BASE] = bases_of(a, r->prog, q);
     in->from[IN_Q] = q;
     in->from[IN_V] = v;
     in->from[IN_PARAM] = r->param;
@@ -320,13 +321,13 @@ static void put_contacts(text *t, const scene *m, const number_list *times)
         reg = arena_array(m->s->tmp, double, most_registers(a.r->prog));
         coordinates_find(&a);
         for (size_t f = 0; f < times->n; f++) {
-            state_read(a.r, &in, q, v, times->at[f]);
+            state_read(m->s->tmp, a.r, &in, q, v, times->at[f]);
             int64_t sample = sample_before(a.r->t, a.r->samples, in.t);
             for (size_t c = 0; c < a.r->prog->ncontact; c++)
                 family_arrows(&a, c, sample, &in, reg);
             *vec_push(m->s->tmp, &a.at) = (int32_t)a.of.n;
         }
-        state_read(a.r, &in, q, v, a.r->t[0]);
+        state_read(m->s->tmp, a.r, &in, q, v, a.r->t[0]);
         start = &in;
     }
     put_planes(t, &a, start, reg);

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 #include "base/tolerances.h"
+#include "program/turns.h"
 #include "rod/rod.h"
 #include "scene.h"
 #include "results/session_view.h"
@@ -71,6 +72,14 @@ static bool member_number(session *s, const value *v, const char *name, double *
 
 enum { RADIUS_MEMBERS = 4096 };
 
+const double *bases_of(arena *a, const program *p, double *q)
+{
+    double *base = p->rotations.n ? arena_array(a, double, 3 * (size_t)p->nq) : NULL;
+    if (base)
+        turns_take(p, q, base);
+    return base;
+}
+
 /* by how much each gap changes when the parameters change: -1 for one radius, -2 for two alike that meet */
 static bool gap_shrinks(session *s, const contact_family *f, const double *param, double step)
 {
@@ -87,6 +96,7 @@ static bool gap_shrinks(session *s, const contact_family *f, const double *param
         q[k] = results_q(r, (int32_t)k, in.t);
         v[k] = results_v(r, (int32_t)k, in.t);
     }
+    in.from[IN_BASE] = bases_of(s->tmp, r->prog, q);
     in.from[IN_Q] = q;
     in.from[IN_V] = v;
     int members = 0;

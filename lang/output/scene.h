@@ -69,6 +69,9 @@ stage stage_of(scene *m, double wide_in_pixels);
 void to_pixels(const stage *g, const double *z, double *p);
 double frame_time(const stage *g, int f, int frames);
 
+/* Bases of rotations of a state as it is kept, whose turns are then 0; NULL: there are none. */
+const double *bases_of(arena *a, const program *p, double *q);
+
 /* ---- scene_walls.c: where the gap of a constraint of one body alone is zero ---- */
 void walls_at(scene *m, const stage *s, double time);
 void walls_watch(scene *m, const stage *s); /* finds out whether walls move; leaves those of the start */

@@ -130,11 +130,13 @@ void walls_at(scene *m, const stage *s, double time)
         now[k] = results_q(r, (int32_t)k, time);
         v[k] = results_v(r, (int32_t)k, time);
     }
+    const double *base = bases_of(m->s->answer, r->prog, now);
     for (size_t c = 0; c < r->prog->ncontact; c++) {
         const contact_family *f = &r->prog->contact[c];
         gap_probe g = { .gap = &f->gap, .q = q, .in = { .t = time } };
         if (!f->gap.tape.nout || f->gap.where || (f->over.n && !index_first(&f->over, g.ix)))
             continue;
+        g.in.from[IN_BASE] = base;
         g.in.from[IN_Q] = q;
         g.in.from[IN_V] = v;
         g.in.from[IN_PARAM] = r->param;

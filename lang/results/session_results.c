@@ -2,6 +2,8 @@
  */
 #include <math.h>
 #include <string.h>
+#include "base/rotation.h"
+#include "program/turns.h"
 #include "session_view.h"
 
 view *view_new(run *r, view of)
@@ -105,6 +107,82 @@ double value_at(const value *v, double t)
     return y[k * st] + (y[(k + 1) * st] - y[k * st]) * (t - t0) / (t1 - t0);
 }
 
+/* ---- rotations ---- */
+/* an entry of the matrix; column = 9*first + entry */
+static double entry_at(void *of, int32_t column, int order, double t)
+{
+    double R[9];
+    (void)order;
+    results_rotation(of, column / 9, t, R);
+    return R[column % 9];
+}
+
+static bool entry_derivative(const value *y, value *out)
+{
+    (void)y;
+    (void)out;
+    return false;
+}
+
+static const series_ops entry_ops = { entry_at, entry_derivative };
+
+/* matrices at all samples, made when they are first read */
+static const double *matrices(run *r, int32_t first)
+{
+    const results *x = r->r;
+    for (turned *t = r->turned; t; t = t->next)
+        if (t->first == first && t->samples == x->samples)
+            return t->R;
+    turned *t = arena_make(r->a, turned);
+    double *R = arena_array(r->a, double, 9 * (size_t)x->samples + 1);
+    for (int64_t i = 0; i < x->samples; i++)
+        rotation_of_vector(x->q + i * x->prog->nq + first, R + 9 * i);
+    *t = (turned){ r->turned, first, x->samples, R };
+    r->turned = t;
+    return R;
+}
+
+static value entry_series(run *r, int32_t first, int entry)
+{
+    value v = plain_series(r->r, matrices(r, first) + entry, 9);
+    v.series.ops = &entry_ops;
+    memcpy(&v.series.of, &r->r, sizeof r->r);
+    v.series.column = 9 * first + entry;
+    return v;
+}
+
+static bool is_matrix(const view *v)
+{
+    return v->dof->rotation && !v->primes && v->given == v->dof->ndim;
+}
+
+/* A[i, j]; A[i][j] by way of a row */
+static value matrix_subscript(const view *v, evaluator *ev, const value *index, size_t n, span at)
+{
+    address i, j;
+    if (!eval_index(ev, &index[0], 1, 3, at, &i))
+        return v_error();
+    if (n == 1) {
+        value list = { .kind = V_LIST };
+        list.list.at = arena_array(ev->a, value, 3);
+        list.list.n = 3;
+        for (int k = 0; k < 3; k++)
+            list.list.at[k] = entry_series(v->r, v->at, 3 * (i.base - 1) + k);
+        return list;
+    }
+    if (!eval_index(ev, &index[1], 1, 3, at, &j))
+        return v_error();
+    value s = entry_series(v->r, v->at, 3 * (i.base - 1) + j.base - 1);
+    return n == 2 ? s : eval_subscript(ev, &s, index + 2, n - 2, at);
+}
+
+static value matrix_at(const view *v, evaluator *ev, double t)
+{
+    value out = v_matrix(ev->a, 3, 3);
+    results_rotation(v->r->r, v->at, t, out.num.d);
+    return out;
+}
+
 /* ---- degrees of freedom with indices ---- */
 
 static look dofs_find(scope *sc, evaluator *ev, sym name, span at, value *out);
@@ -153,6 +231,8 @@ static value dofs_subscript(scope *sc, evaluator *ev, const value *o, const valu
     for (size_t k = 0; k < n; k++) {
         address a;
         bool component = v.given == d->ndim;
+        if (is_matrix(&v))
+            return matrix_subscript(&v, ev, index + k, n - k, at);
         int32_t lo = component ? 1 : d->lo[v.given], count = component ? d->comp : d->n[v.given];
         if (!eval_index(ev, &index[k], lo, lo + count - 1, at, &a))
             return v_error();
@@ -184,6 +264,13 @@ value dofs_call(scope *sc, evaluator *ev, const value *o, const value *arg, size
                    r->t_end);
         return v_error();
     }
+    if (is_matrix(v))
+        return matrix_at(v, ev, t);
+    if (d->rotation && !v->primes) {
+        diag *e = diag_error(ev->d, DIAG_SHAPE, at, "'%s' is a family of rotations: which one?", d->name);
+        diag_hint(ev->d, e, "write %s[%d](%g)", d->name, (int)d->lo[v->given], t);
+        return v_error();
+    }
     bool rows = v->given + 1 == d->ndim && d->comp;
     value out = rows ? v_matrix(ev->a, d->n[v->given], d->comp) : v_vector(ev->a, count);
     out.num.unit = dim_per_time(d->unit, v->primes);
@@ -206,6 +293,13 @@ void value_parts(session *s, const value *v, const char *index,
         put(ud, index, v);
     else {
         const view *d = v->object.of;
+        if (is_matrix(d)) {
+            for (int k = 0; k < 9; k++) {
+                value part = entry_series(d->r, d->at, k);
+                put(ud, arena_printf(s->tmp, "%s[%d][%d]", index, k / 3 + 1, k % 3 + 1), &part);
+            }
+            return;
+        }
         bool component = d->given == d->dof->ndim;
         int32_t lo = component ? 1 : d->dof->lo[d->given], n = component ? d->dof->comp : d->dof->n[d->given];
         for (int32_t k = lo; k < lo + n; k++) {
@@ -620,6 +714,7 @@ const results *dof_dense(const value *y, dense_item *x)
 {
     if (y->kind != V_SERIES || y->series.ops != &dof_ops)
         return NULL;
+    const results *r = y->series.of;
     *x = (dense_item){ .what = DENSE_DOF, .k = y->series.column, .order = y->series.order };
-    return y->series.of;
+    return turns_of(r->prog, x->k) < 0 ? r : NULL; /* rotations have values at any time, no power series */
 }

@@ -38,6 +38,14 @@ typedef struct expectation {
     value v;
 } expectation;
 
+/* matrices of a rotation at all samples of a run */
+typedef struct turned {
+    struct turned *next;
+    int32_t first;
+    int64_t samples;
+    const double *R;
+} turned;
+
 typedef struct run {
     sym name; /* or NULL */
     const built *of;
@@ -46,6 +54,7 @@ typedef struct run {
     arena *a;    /* of the results; freed with the run unless it is kept */
     results *r;
     scope *top;       /* its names */
+    turned *turned;   /* rotations that were read */
     bool named, kept; /* reached by a name; a value refers to it */
     int held;         /* how often a program holds it: cdl_hold */
     bool cut;         /* the budget ended it, and its results are not whole */

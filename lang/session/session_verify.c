@@ -2,6 +2,7 @@
    the columns t, dofs and rates, by the kernels of the model alone (gate.h). */
 #include <math.h>
 #include <string.h>
+#include "base/rotation.h"
 #include "motion/gate.h"
 #include "program/system.h"
 #include "session.h"
@@ -98,6 +99,27 @@ static const double **member_columns(verify *w, size_t c, const char *what, int 
     return to;
 }
 
+/* nine columns of each rotation are three of its rotation vector; how many of these were found */
+static size_t rotations_of(verify *w, const char *name, const double **to, size_t n)
+{
+    const double **entry = arena_array(w->s->tmp, const double *, 3 * n + 1);
+    if (columns_of(w, name, 0, entry, 3 * n) != 3 * n)
+        return 0;
+    for (size_t i = 0; i < n; i += 3) {
+        double *phi[3], R[9], now[3];
+        for (int k = 0; k < 3; k++)
+            to[i + (size_t)k] = phi[k] = arena_array(w->s->tmp, double, (size_t)w->rows + 1);
+        for (int64_t row = 0; row < (int64_t)w->rows; row++) {
+            for (int k = 0; k < 9; k++)
+                R[k] = entry[3 * i + (size_t)k][row];
+            rotation_vector(R, now);
+            for (int k = 0; k < 3; k++)
+                phi[k][row] = rotation_defect(R) > ROTATION_SLACK ? NAN : now[k];
+        }
+    }
+    return n;
+}
+
 static bool columns_read(verify *w)
 {
     const program *p = w->p;
@@ -107,7 +129,10 @@ static bool columns_read(verify *w)
     w->t = column_named(w, "t");
     for (size_t i = 0; i < p->ndof_info; i++) {
         size_t n = (size_t)p->dof[i].size;
-        if (columns_of(w, p->dof[i].name, 0, w->q + p->dof[i].at, n) != n)
+        size_t found = turns_of(p, p->dof[i].at) >= 0
+                           ? rotations_of(w, p->dof[i].name, w->q + p->dof[i].at, n)
+                           : columns_of(w, p->dof[i].name, 0, w->q + p->dof[i].at, n);
+        if (found != n)
             diag_error(w->s->d, DIAG_NOT_SUPPORTED, p->dof[i].where,
                        "the saved results do not hold '%s': save t, %s, %s'", p->dof[i].name, p->dof[i].name,
                        p->dof[i].name);
@@ -283,6 +308,8 @@ static void check_motion(verify *w)
 {
     for (int i = 0; i < w->p->nq; i++) {
         size_t off = 0;
+        if (turns_of(w->p, i) >= 0)
+            continue; /* rates of a rotation are not those of its rotation vector */
         for (int pass = 0; pass < 2; pass++) {
             if (pass && (off * 10 > w->rows))
                 break;

@@ -706,6 +706,11 @@ static bool order_arguments(evaluator *ev, const value *f, const ast *call, valu
 static value eval_call_node(evaluator *ev, scope *in, const ast *e)
 {
     value f = e->kid[0]->kind == AST_NAME ? name_value(ev, in, e->kid[0], true) : eval(ev, in, e->kid[0]);
+    if (f.kind == V_DOFS && f.dofs.dof->rotation && f.dofs.given == f.dofs.dof->ndim) {
+        diag_error(ev->d, DIAG_NOT_SUPPORTED, e->at, "past values of rotations are not kept: '%s' is one",
+                   f.dofs.dof->name);
+        return v_error();
+    }
     if (f.kind == V_DOFS)
         f = eval_dofs(ev, &f, e->kid[0]->at);
     size_t n = e->n - 1;

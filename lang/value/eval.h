@@ -90,8 +90,14 @@ void fn_check_params(diags *d, const ast *fn); /* reports parameters of the same
 bool eval_same_unit(evaluator *ev, dim a, dim b, const char *what, span at);
 
 /* Shared by the files of the evaluator. */
-dim dim_known(dim a, dim b);                             /* of two that agree, the one that is not `any` */
-value eval_like(arena *a, const value *v);               /* zeros of the same shape */
+dim dim_known(dim a, dim b);               /* of two that agree, the one that is not `any` */
+value eval_like(arena *a, const value *v); /* zeros of the same shape */
+/* A rotation at an address of dofs: its matrix, its angular velocity or acceleration in the body's frame. */
+value eval_rotation(evaluator *ev, address at, int primes, dim unit);
+address rotation_base(address at); /* where its base is: the first of 9 numbers */
+/* What a moment in the body's frame does to the three dofs; the rates of these from an angular velocity. */
+void rotation_moment(ir *g, address at, const ir_ref moment[3], ir_ref to[3]);
+void rotation_rates_of(ir *g, address at, const ir_ref w[3], ir_ref to[3]);
 value eval_dofs(evaluator *ev, const value *v, span at); /* a dof, or a whole family as a vector or matrix */
 value eval_past(evaluator *ev, const value *v, const value *arg, span at); /* x(t - tau) */
 bool eval_steady_delay(ir *g, ir_ref s);

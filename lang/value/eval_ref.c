@@ -213,6 +213,8 @@ static value dofs_value(evaluator *ev, const value *v)
     in_kind kind = primes_kind(v->dofs.primes);
     dim u = dim_rate(d->unit, v->dofs.primes);
     ir_input in = { .kind = kind, .at = v->dofs.at };
+    if (d->rotation)
+        return eval_rotation(ev, v->dofs.at, v->dofs.primes, u);
     if (!d->comp)
         return v_node(ir_in(ev->g, in), u);
     value out = v_vector(ev->a, d->comp);
@@ -234,7 +236,7 @@ value eval_dofs(evaluator *ev, const value *v, span at)
     int left = d->ndim - v->dofs.given, cols = left == 2 ? d->n[d->ndim - 1] : d->comp;
     if (left == 0)
         return dofs_value(ev, v);
-    if (left > 2 || (left == 2 && d->comp) || d->size > MAX_WHOLE) {
+    if (left > 2 || (left == 2 && d->comp) || d->size > MAX_WHOLE || d->rotation) {
         diag *e = diag_error(ev->d, DIAG_SHAPE, at,
                              "'%s' is a family of %d degrees of freedom and stands here without an index",
                              d->name, d->size);
@@ -275,7 +277,7 @@ static value subscript_dofs(evaluator *ev, const value *v, const value *ix, size
             out.dofs.at.stride[m] += a.stride[m] * step;
         out.dofs.given++;
     }
-    return out.dofs.given == d->ndim ? dofs_value(ev, &out) : out;
+    return out.dofs.given == d->ndim && !d->rotation ? dofs_value(ev, &out) : out;
 }
 
 /* numbers read at a symbolic index: the family's members are then taken one by one */

@@ -142,7 +142,7 @@ bool kernel_has_pieces(const kernel *k)
 
 static bool input_still(const slot *s)
 {
-    return s->kind == IN_PARAM || s->kind == IN_INDEX;
+    return s->kind == IN_PARAM || s->kind == IN_INDEX || s->kind == IN_BASE;
 }
 
 /* each instruction gets a register of its own, its companions after it */
@@ -508,6 +508,8 @@ static double input_at(const slot *s, const series_inputs *in, const int32_t *in
         return j == 0 ? in->t : j == 1;
     case IN_PARAM:
         return j == 0 ? in->param[slot_at(&s->at, index, n)] : 0;
+    case IN_BASE:
+        return j == 0 ? in->base[slot_at(&s->at, index, n)] : 0;
     case IN_INDEX:
         return j == 0 ? index[s->at.base] : 0;
     case IN_SPEED:

@@ -75,6 +75,7 @@ typedef struct series_inputs {
     double t;
     const double *param;
     const double *from[IN_KINDS]; /* IN_Q, IN_V, IN_PRE, IN_PAST_Q … */
+    const double *base;           /* IN_BASE: numbers too */
     const double *speed;          /* IN_SPEED */
 } series_inputs;
 

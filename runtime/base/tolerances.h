@@ -354,6 +354,15 @@
 #define START_ROUNDED 1e-4
 #define START_TINY    1e-12 /* of the size: rounding of their formulas; no note is given */
 
+/* ---- rotations ---- */
+/* of 1: a matrix that misses orthogonality by this is mended to its square, which is rounding, in one turn */
+#define ROTATION_MENDED 1e-9
+#define ROTATION_SMALL  1e-9 /* of 1: sine of half an angle below which atan is its argument, to its cube */
+#define ROTATION_SERIES 1e-5 /* half an angle below which two terms of sin(a)/a are exact */
+#define TURN_MIDDLE     1e-12 /* of a turn: a base counts as half way; rounding of the turn by a thousand */
+/* of the trace: an inertia that breaks the triangle inequality, or symmetry, by more than published digits */
+#define INERTIA_ROUNDED 1e-9
+
 /* ---- the language ---- */
 /* absolute: of an integral; panels end at QUADRATURE_ROUNDED where that is more */
 #define QUADRATURE_END     1e-14

@@ -2,6 +2,8 @@
 #include <errno.h>
 #include <math.h>
 #include <string.h>
+#include "base/rotation.h"
+#include "program/turns.h"
 #include "spill.h"
 #include "state.h"
 
@@ -442,6 +444,32 @@ static double value_at(const results *r, int order, int32_t k, double t)
     return knot_between(r, &a, &b, t, order == 0 ? KNOT_VALUE : KNOT_RATE);
 }
 
+/* The same for a rotation.  Between samples it is what turns it on from the one before; that has rates and
+   second rates at both ends as any dof. */
+static void rotation_between_samples(const results *r, int32_t first, double t, double R[9])
+{
+    size_t nq = (size_t)r->prog->nq;
+    int64_t i = sample_before(r, t);
+    rotation_of_vector(r->q + (size_t)i * nq + (size_t)first, R);
+    if (!(t > r->t[i] && i + 1 < r->samples))
+        return;
+    double x[3][3], a[3], B[9], rest[9];
+    results_need(r, PART_ACC);
+    rotation_of_vector(r->q + (size_t)(i + 1) * nq + (size_t)first, B);
+    rotation_between(R, B, rest);
+    rotation_uncayley(rest, x[0]);
+    memcpy(x[1], r->v + (size_t)(i + 1) * nq + (size_t)first, sizeof x[1]);
+    memcpy(x[2], r->acc + (size_t)(i + 1) * nq + (size_t)first, sizeof x[2]);
+    rotation_unrates(x[0], x[1], x[2]);
+    for (int k = 0; k < 3; k++) {
+        size_t at = (size_t)i * nq + (size_t)(first + k);
+        const knot from = { r->t[i], 0, r->v[at], r->acc[at] },
+                   to = { r->t[i + 1], x[0][k], x[1][k], x[2][k] };
+        a[k] = knot_between(r, &from, &to, t, KNOT_VALUE);
+    }
+    rotation_turn(R, a);
+}
+
 /* outside of the run the nearest end counts */
 static double dense_value(const results *r, int32_t k, int order, double t)
 {
@@ -449,10 +477,29 @@ static double dense_value(const results *r, int32_t k, int order, double t)
     return r->dense->at(r->dense->of, &x, fmin(fmax(t, 0), r->t_end));
 }
 
+void results_rotation(const results *r, int32_t first, double t, double R[9])
+{
+    double phi[3];
+    if (!r->dense) {
+        rotation_between_samples(r, first, t, R);
+        return;
+    }
+    for (int k = 0; k < 3; k++)
+        phi[k] = dense_value(r, first + k, 0, t);
+    rotation_of_vector(phi, R);
+}
+
 double results_q(const results *r, int32_t k, double t)
 {
+    int32_t first = r->prog->rotations.n ? turns_of(r->prog, k) : -1;
     if (r->dense)
         return dense_value(r, k, 0, t);
+    if (first >= 0 && r->samples) {
+        double R[9], phi[3];
+        rotation_between_samples(r, first, t, R);
+        rotation_vector(R, phi);
+        return phi[k - first];
+    }
     return value_at(r, 0, k, t);
 }
 double results_v(const results *r, int32_t k, double t)

@@ -176,6 +176,8 @@ void results_scratch(results *r, void (*go)(results *r, const void *ud, arena *s
 /* Value of column k of q, v or acc at a time: v right-continuous; dofs by cubic Hermite between samples when
  * the rate is continuous there, else linear. */
 double results_q(const results *r, int32_t k, double t);
+/* The matrix of the rotation whose first dof is given, at a time. */
+void results_rotation(const results *r, int32_t first, double t, double R[9]);
 double results_v(const results *r, int32_t k, double t);
 double results_a(const results *r, int32_t k, double t);
 /* Time from which member m of contact c stays closed to the end; t_end + inf when it does not. */

@@ -41,8 +41,8 @@ static void start_values(moment *m, arena *a)
     static const int32_t none[MAX_INDEX];
     int32_t index[MAX_INDEX];
     (void)none;
-    for (size_t k = 0; k < p->init_q.n; k++) {
-        const kernel *f = &p->init_q.at[k];
+    for (size_t k = 0; k < p->start.q.n; k++) {
+        const kernel *f = &p->start.q.at[k];
         double *reg = arena_array(a, double, f->tape.nreg + 1),
                *where = arena_array(a, double, f->tape.nmore + 1);
         tape_start(&f->tape, reg);

@@ -1,6 +1,8 @@
 #include "estimate.h"
 #include <math.h>
 #include <string.h>
+#include "base/rotation.h"
+#include "program/turns.h"
 #include "rod/rod.h"
 
 static int option_number(const backend *b, const char *name)
@@ -74,14 +76,29 @@ static results *run_again(const backend *b, const run_options *o, const results 
 }
 
 /* ---- how far apart ---- */
+/* the angle between two rotations at sample k */
+static double turns_apart(const results *r, const results *other, int32_t first, int64_t k)
+{
+    double A[9], B[9], rest[9], phi[3];
+    rotation_of_vector(r->q + k * r->prog->nq + first, A);
+    results_rotation(other, first, r->t[k], B);
+    rotation_between(A, B, rest);
+    rotation_vector(rest, phi);
+    return sqrt(phi[0] * phi[0] + phi[1] * phi[1] + phi[2] * phi[2]);
+}
+
 static double dofs_apart(const results *r, const results *other)
 {
     enum { LOOKS = 20000 };
     int64_t stride = r->samples / LOOKS + 1;
     double most = 0;
-    for (int64_t k = 0; k < r->samples && r->t[k] <= other->t_end; k += stride)
+    for (int64_t k = 0; k < r->samples && r->t[k] <= other->t_end; k += stride) {
         for (int32_t i = 0; i < r->prog->nq; i++)
-            most = fmax(most, fabs(r->q[k * r->prog->nq + i] - results_q(other, i, r->t[k])));
+            if (!r->prog->rotations.n || turns_of(r->prog, i) < 0)
+                most = fmax(most, fabs(r->q[k * r->prog->nq + i] - results_q(other, i, r->t[k])));
+        for (size_t i = 0; i < r->prog->rotations.n; i++)
+            most = fmax(most, turns_apart(r, other, r->prog->rotations.at[i], k));
+    }
     return most;
 }
 

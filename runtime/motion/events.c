@@ -213,6 +213,19 @@ static void gap_sharpen(ev *w, ending *e)
         e->low = -y.hi / rate;
 }
 
+/* The next piece begins where rotations are their bases: there its series reach farthest. */
+static void ev_centre(ev *w)
+{
+    const program *p = w->p;
+    for (size_t i = 0; i < p->rotations.n; i++)
+        for (int k = p->rotations.at[i]; k < p->rotations.at[i] + 3; k++) {
+            w->q[k] += w->q_low[k];
+            w->v[k] += w->v_low[k];
+            w->q_low[k] = w->v_low[k] = 0;
+        }
+    turns_centre(p, w->s->base, w->q, w->v, NULL, 0);
+}
+
 /* times and states add up without loss: what rounding drops is carried along */
 static void advance(ev *w, double h, double low)
 {
@@ -234,6 +247,9 @@ static void advance(ev *w, double h, double low)
         w->v[k] = v.hi;
         w->v_low[k] = first ? 0 : v.lo;
     }
+    /* pieces in which a slip begins share what they know of accelerations, and with it the bases */
+    if (w->s->base && !w->start.starting)
+        ev_centre(w);
     twofold t = twofold_sum((twofold){ w->t, w->t_low }, s);
     w->t = t.hi;
     w->t_low = t.lo;
@@ -878,8 +894,16 @@ static bool events_start(void *of, run_clock *c)
                (w->hist ? history_most(w->hist) : 0);
     w->series.all = arena_array(w->a, taylor *, most);
     system_start(w->s, w->q, w->v);
+    why = system_start_error(w->s, &r->where);
+    if (why)
+        return ev_fail(w, r->where, why);
+    for (size_t i = 0; i < w->p->rotations.n; i++)
+        for (int k = 0; k < 3; k++)
+            w->sizes.qmax[w->p->rotations.at[i] + k] =
+                1; /* turns are small about their bases, not by themselves */
     r->note = system_start_note(w->s, r->a);
     w->series.in.param = r->param;
+    w->series.in.base = w->s->base;
     w->series.in.from[IN_Q] = w->series.qs;
     w->series.in.from[IN_V] = w->series.vs;
     w->series.in.from[IN_PRE] = w->series.vs;

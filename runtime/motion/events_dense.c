@@ -2,6 +2,7 @@
    any time, samples for plots and tables. */
 #include <math.h>
 #include <string.h>
+#include "base/rotation.h"
 #include "base/whole.h"
 #include "events.h"
 #include "base/tolerances.h"
@@ -104,6 +105,10 @@ void dense_keep(ev *w, double h)
     *p = (piece){ .t = w->t, .low = w->t_low, .h = h, .reach = fmax(h, w->series.natural), .order = order };
     p->y = arena_array(w->r->a, double, ((size_t)w->n + (size_t)w->nrub * (size_t)items(w)) * row);
     p->mode = arena_array(w->r->a, uint8_t, 2 * (size_t)w->nrub + 1);
+    if (w->s->base) {
+        p->base = arena_array(w->r->a, double, 3 * (size_t)w->n);
+        memcpy(p->base, w->s->base, 3 * (size_t)w->n * sizeof(double));
+    }
     for (int k = 0; k < w->n; k++)
         memcpy(item_dof(p, k), w->series.qs + (size_t)k * w->width, row * sizeof(double));
     for (int i = 0; i < w->nrub; i++) {
@@ -131,8 +136,11 @@ static void piece_keep(ev *w, piece *p, run_state *s)
         *p = (piece){ .t = of[0], .low = of[1], .h = of[2], .reach = of[3], .order = w->K + 1 };
         p->y = arena_array(w->r->a, double, size);
         p->mode = arena_array(w->r->a, uint8_t, modes + 1);
+        p->base = w->s->base ? arena_array(w->r->a, double, 3 * (size_t)w->n) : NULL;
     }
     state_f64(s, "series", p->y, size);
+    if (p->base)
+        state_f64(s, "bases", p->base, 3 * (size_t)w->n);
     state_u8(s, "modes", p->mode, modes);
     for (size_t i = 0; state_reads(s) && i < modes; i++)
         if (p->mode[i] > (i % 2 ? 2 : MODE_SLIP))
@@ -180,6 +188,8 @@ static bool dense_series(void *of, const dense_item *x, double t, int n, double 
     const ev *w = of;
     if (w->pieces.n == 0 || x->what == DENSE_RT || x->what == DENSE_SLIP)
         return false;
+    if (x->what == DENSE_DOF && turns_of(w->p, x->k) >= 0)
+        return false; /* what is kept of a rotation has values, no series */
     const piece *p = piece_at(w, t);
     const double *c = item_of(w, p, x);
     int degree = x->what == DENSE_DOF ? p->order : x->what == DENSE_GAP ? p->order - 1 : p->order - 2;
@@ -197,8 +207,38 @@ static bool dense_series(void *of, const dense_item *x, double t, int n, double 
 
 static double dense_tangent(ev *w, const dense_item *x, double t);
 
+/* value, rate and second rate of dof k of a piece at s */
+static void piece_values(const piece *p, int k, double s, double *q, double *v, double *a)
+{
+    const double *c = item_dof(p, k);
+    double d[p->order + 1];
+    *q = series_value(c, p->order, s);
+    *v = series_rate(c, p->order, s);
+    for (int j = 0; j < p->order; j++)
+        d[j] = (j + 1) * c[j + 1];
+    *a = series_rate(d, p->order - 1, s);
+}
+
+/* component of the rotation vector, the angular velocity or acceleration */
+static double dense_rotation(const ev *w, int32_t first, const dense_item *x, double t)
+{
+    const piece *p = piece_at(w, t);
+    double s = fmin(t - p->t - p->low, p->h), of[3][3], R[9];
+    for (int k = 0; k < 3; k++)
+        piece_values(p, first + k, s, &of[0][k], &of[1][k], &of[2][k]);
+    memcpy(R, p->base + 3 * (size_t)first, sizeof R);
+    rotation_turn(R, of[0]);
+    rotation_rates(of[0], of[1], of[2]);
+    rotation_vector(R, of[0]);
+    return of[x->order][x->k - first];
+}
+
 static double dense_at(void *of, const dense_item *x, double t)
 {
+    const ev *w = of;
+    int32_t first = x->what == DENSE_DOF && w->pieces.n ? turns_of(w->p, x->k) : -1;
+    if (first >= 0)
+        return dense_rotation(w, first, x, t);
     if (x->what == DENSE_RT || x->what == DENSE_SLIP)
         return ((const ev *)of)->pieces.n ? dense_tangent(of, x, t) : NAN;
     double y[1] = { NAN };
@@ -274,6 +314,8 @@ static void stand_at(ev *w, const piece *p, double t, double s, double *q, doubl
         q[k] = series_value(item_dof(p, k), p->order, s);
         v[k] = series_rate(item_dof(p, k), p->order, s);
     }
+    if (p->base)
+        memcpy(w->s->base, p->base, 3 * (size_t)w->n * sizeof(double));
     system_at(w->s, t, q, v);
     if (w->s->mass_constant)
         return;
@@ -343,13 +385,7 @@ bool dense_fill(void *of, run_clock *clock, int64_t at, energies *e)
             a[k] = w->acc[k];
             continue;
         }
-        const double *c = item_dof(p, (int)k);
-        double d[p->order + 1];
-        q[k] = series_value(c, p->order, s);
-        v[k] = series_rate(c, p->order, s);
-        for (int j = 0; j < p->order; j++)
-            d[j] = (j + 1) * c[j + 1];
-        a[k] = series_rate(d, p->order - 1, s);
+        piece_values(p, (int)k, s, &q[k], &v[k], &a[k]);
     }
     system_at(w->s, r->t[at], q, v);
     if (!w->s->mass_constant) {
@@ -360,6 +396,8 @@ bool dense_fill(void *of, run_clock *clock, int64_t at, energies *e)
     for (int i = 0; i < w->nrub; i++)
         sample_contact(w, p, i, s, at);
     dense_energy(w, v, e);
+    if (w->s->base)
+        turns_keep(w->p, w->s->base, q, v, a);
     return true;
 }
 

@@ -103,6 +103,8 @@ void ev_keep(void *of, run_state *s)
     FIELDS(s, "events", numbers);
     FIELDS(s, "state", vectors);
     FIELDS(s, "state series", series);
+    if (w->s->base)
+        state_f64(s, "bases", w->s->base, 3 * n);
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
         state_flags(s, "flag", flags[i], 1);
     state_int(s, "stuck", &w->progress.stuck, 0, 1000);

@@ -960,6 +960,25 @@ static double contact_step(const ev *w, double natural)
     return h;
 }
 
+/* Where a series converges, by its last terms against its first ones: the size of what passes through 0 is
+   that which it soon has. */
+static double disk_of(const double *r, int K)
+{
+    enum { TURNS = 8 };
+    double a = fabs(r[K - 1]), b = fabs(r[K]), top = fabs(r[0]), x = INFINITY;
+    if (!(top > 0) || (a == 0 && b == 0))
+        return INFINITY;
+    for (int turn = 0; turn < TURNS; turn++) {
+        x = fmin(b > 0 ? pow(EV_DISK * top / b, 1.0 / K) : INFINITY,
+                 a > 0 ? pow(EV_DISK * top / a, 1.0 / (K - 1)) : INFINITY);
+        double soon = fmax(fabs(r[1]) * x, fabs(r[2]) * x * x);
+        if (!(soon > top))
+            break;
+        top = soon;
+    }
+    return x;
+}
+
 /* Where a register does not converge nothing can be said of what it hides (a function that is flat to all
    orders may rise soon): the step stays inside its disk.  Below a part of the run that cannot matter the
    limit ends. */
@@ -977,11 +996,7 @@ static double register_step(ev *w)
             if (!t->live[t->code[t->moving[m]].dst])
                 continue;
             const double *r = taylor_reg(t, t->code[t->moving[m]].dst);
-            double a = fabs(r[K - 1]), b = fabs(r[K]), top = fabs(r[0]);
-            if (!(top > 0) || (a == 0 && b == 0))
-                continue;
-            double x = fmin(b > 0 ? pow(EV_DISK * top / b, 1.0 / K) : INFINITY,
-                            a > 0 ? pow(EV_DISK * top / a, 1.0 / (K - 1)) : INFINITY);
+            double x = disk_of(r, K);
             if (x < h)
                 h = fmin(h, fmax(x, least));
         }

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 #include "instant.h"
+#include "base/rotation.h"
 #include "base/taylor.h"
 #include "clock/clock.h"
 #include "inclusion/inclusion.h"
@@ -23,6 +24,7 @@ struct gate {
     int64_t capacity; /* of index */
     const double *v;
     past_samples *past; /* or NULL: it is not known */
+    double *base, *turned; /* rotations: bases, and dofs about them; NULL: there are none */
     int64_t ran;        /* kernels, member by member; those over all members count once for each of LANES */
 };
 
@@ -35,7 +37,7 @@ static bool reads_only(const kernel *k, unsigned kinds)
     return true;
 }
 
-static const unsigned PLAIN = 1u << IN_TIME | 1u << IN_PARAM | 1u << IN_Q | 1u << IN_INDEX;
+static const unsigned PLAIN = 1u << IN_TIME | 1u << IN_PARAM | 1u << IN_Q | 1u << IN_INDEX | 1u << IN_BASE;
 
 bool gate_knows_gap(const gate *g, size_t of)
 {
@@ -76,19 +78,31 @@ gate *gate_new(arena *a, const program *p, const double *param)
         for (size_t i = 0; i < sizeof of / sizeof *of; i++)
             widest(of[i], &batch, &regs);
     }
-    const kernels *sums[] = { &p->mass, &p->kinetic, &p->potential, &p->init_q, &p->init_v, &p->force };
+    const kernels *sums[] = { &p->mass,   &p->kinetic, &p->potential, &p->start.base,
+                              &p->start.q, &p->start.v,  &p->force };
     for (size_t i = 0; i < sizeof sums / sizeof *sums; i++)
         for (size_t j = 0; j < sums[i]->n; j++)
             widest(&sums[i]->at[j], &batch, &regs);
     g->room = arena_array(a, double, batch);
     g->one = arena_array(a, double, 2 * regs + 2);
     g->gaps = arena_array(a, double *, p->ncontact);
+    if (p->rotations.n) {
+        g->base = arena_array(a, double, 3 * (size_t)p->nq);
+        g->turned = arena_array(a, double, (size_t)p->nq);
+        turns_start(p, g->base);
+        g->in.from[IN_BASE] = g->base;
+    }
     return g;
 }
 
 void gate_at(gate *g, double t, const double *q, const double *v)
 {
     g->in.t = t;
+    if (g->base) {
+        memcpy(g->turned, q, (size_t)g->p->nq * sizeof *q);
+        turns_take(g->p, g->turned, g->base);
+        q = g->turned;
+    }
     g->in.from[IN_Q] = q;
     g->in.from[IN_V] = g->in.from[IN_PRE] = g->v = v;
     if (g->past)
@@ -742,8 +756,13 @@ static void check_run(results *r, const void *ud, arena *scratch)
 static void initial(gate *g, double *q, double *v)
 {
     gate_at(g, 0, q, v);
-    each_output(g, &g->p->init_q, use_put, q);
-    each_output(g, &g->p->init_v, use_put, v);
+    if (g->base)
+        each_output(g, &g->p->start.base, use_put, g->base);
+    g->in.from[IN_Q] = q;
+    each_output(g, &g->p->start.q, use_put, q);
+    each_output(g, &g->p->start.v, use_put, v);
+    if (g->base)
+        turns_keep(g->p, g->base, q, v, NULL);
 }
 
 /* A step that was not solved: were there constraints that nothing can keep? */
@@ -761,6 +780,15 @@ static void blame(results *r, const void *ud, arena *scratch)
         initial(g, q, start);
     for (int i = 0; at >= 0 && i < nq; i++)
         q[i] = r->q[at * nq + i] + (r->t_end - r->t[at]) * v[i];
+    for (size_t i = 0; at >= 0 && i < p->rotations.n; i++) {
+        int32_t first = p->rotations.at[i];
+        double R[9], turn[3];
+        for (int k = 0; k < 3; k++)
+            turn[k] = (r->t_end - r->t[at]) * v[first + k];
+        rotation_of_vector(r->q + at * nq + first, R);
+        rotation_turn(R, turn);
+        rotation_vector(R, q + first);
+    }
     double over = at > 0 ? r->t[at] - r->t[at - 1] : GATE_WINDOW * fmax(r->duration, r->t_end);
     const char *proof = gate_excludes(g, r->t_end, over, q, v, scratch, r->a, &where);
     if (!proof)

@@ -254,6 +254,26 @@ static bool by_chance(const balance *b, int64_t at)
     return false;
 }
 
+static double terms_size(const balance *b, int i)
+{
+    return b->mass[0].size[i] + b->force[0].size[i] + b->push[0].size[i];
+}
+
+/* The rows of a rotation are those of a frame that turns: they are taken together, and their terms are no
+   smaller than what turning does to the momentum, though that may cancel. */
+static double rotation_size(balance *b, int32_t first, const double *v)
+{
+    double size = 0, speed = 0, momentum = 0;
+    sum_clear(&b->rate, b->r->prog->nq);
+    gate_mass_times(b->g, v, &b->rate);
+    for (int k = first; k < first + 3; k++) {
+        size = fmax(size, terms_size(b, k));
+        speed = fmax(speed, fabs(v[k]));
+        momentum = fmax(momentum, b->rate.size[k]);
+    }
+    return size + speed * momentum;
+}
+
 void balance_instant(balance *b, int64_t at)
 {
     const results *r = b->r;
@@ -277,8 +297,10 @@ void balance_instant(balance *b, int64_t at)
     for (int i = 0; i < nq; i++) {
         if (b->unknown[i])
             continue;
-        double defect = fabs(b->mass[0].at[i] - b->force[0].at[i] - b->push[0].at[i]),
-               size = b->mass[0].size[i] + b->force[0].size[i] + b->push[0].size[i];
+        double defect = fabs(b->mass[0].at[i] - b->force[0].at[i] - b->push[0].at[i]);
+        int32_t first = r->prog->rotations.n ? turns_of(r->prog, i) : -1;
+        double size = first < 0 ? terms_size(b, i)
+                                : rotation_size(b, first, r->dense ? b->v : r->v + at * nq);
         enter(&b->dof[i], at, defect - ROUND_20 * size, size);
     }
 }
@@ -350,19 +372,54 @@ static range impulses_of(const balance *b, int i, int64_t at, double h)
     return x;
 }
 
-/* by how much row i is beyond what lies between both ends and rounding; size: of its terms */
-static double step_defect(const balance *b, int i, int64_t at, double h, double *size)
+/* by how much row i is beyond what impulses may add over a step, and what of that is no fault: what lies
+   between both ends, and rounding; size: of its terms */
+typedef struct lack {
+    double by, slack, size;
+} lack;
+
+static lack step_lack(const balance *b, int i, int64_t at, double h)
 {
     const results *r = b->r;
     between m = ends_of(b->mass, i), f = ends_of(b->force, i), p = ends_of(b->push, i);
     range hit = impulses_of(b, i, at, h);
     double slack = m.half + h * (f.half + p.half), acts = f.size + p.size + ends_of(b->jolt, i).size;
-    *size = m.size + h * acts;
-    double rounded = ROUND_20 * (*size + b->rate.size[i]) + ROUND_2 * r->t[at] * acts;
+    double size = m.size + h * acts;
+    double rounded = ROUND_20 * (size + b->rate.size[i]) + ROUND_2 * r->t[at] * acts;
     if (r->promised.gives_way) /* steps are as long as the tolerance allows */
         slack += slack + 100 * r->promised.tolerance * b->rate.size[i];
     double left = m.middle - h * (f.middle + p.middle);
-    return (left > hit.hi ? left - hit.hi : left < hit.lo ? hit.lo - left : 0 * left) - slack - rounded;
+    double by = left > hit.hi ? left - hit.hi : left < hit.lo ? hit.lo - left : 0 * left;
+    return (lack){ by, slack + rounded, size };
+}
+
+/* What a turn of the frame by w h does to a change of momentum: it is that of either end of the step. */
+static double turned_by(const balance *b, int32_t first, int64_t at, double h)
+{
+    const results *r = b->r;
+    int nq = r->prog->nq;
+    double speed = 0, change = 0;
+    for (int k = first; k < first + 3; k++) {
+        speed = fmax(speed, fmax(fabs(r->v[at * nq + k]), fabs(r->v[(at - 1) * nq + k])));
+        change = fmax(change, ends_of(b->mass, k).size);
+    }
+    return h * speed * change;
+}
+
+/* The rows of a rotation are those of a frame that turns during the step: they are taken together. */
+static double step_defect(const balance *b, int i, int64_t at, double h, double *size)
+{
+    int32_t first = b->r->prog->rotations.n ? turns_of(b->r->prog, i) : -1;
+    lack all = step_lack(b, i, at, h);
+    for (int k = first; first >= 0 && k < first + 3; k++) {
+        lack other = step_lack(b, k, at, h);
+        all.slack = fmax(all.slack, other.slack);
+        all.size = fmax(all.size, other.size);
+    }
+    if (first >= 0)
+        all.slack += turned_by(b, first, at, h);
+    *size = all.size;
+    return all.by - all.slack;
 }
 
 /* a reset in the step is no force */

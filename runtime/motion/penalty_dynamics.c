@@ -414,6 +414,8 @@ static bool pen_sample(void *of, run_clock *clock, int64_t sample, energies *e)
         double slip = sqrt(vec_dot(x->slip, x->slip, x->c->d));
         c->status[m] = status_of(x->c, closed, contact_slips(slip, x->vs, false));
     }
+    if (w->s->base)
+        turns_keep(w->p, w->s->base, r->q + at * n, r->v + at * n, r->acc + at * n);
     return true;
 }
 
@@ -591,7 +593,14 @@ static bool pen_start(void *of, run_clock *c)
     if (!w->s)
         return results_fail(c->r, c->r->where, why);
     rooms(w, c->r->a);
+    for (size_t i = 0; i < w->p->rotations.n; i++)
+        for (int k = 0; k < 3; k++)
+            w->size.qmax[w->p->rotations.at[i] + k] =
+                1; /* turns are small about their bases, not by themselves */
     system_start(w->s, w->q, w->v);
+    why = system_start_error(w->s, &c->r->where);
+    if (why)
+        return results_fail(c->r, c->r->where, why);
     c->r->note = system_start_note(w->s, c->r->a);
     w->size.duration = c->end > 0 ? c->end : 1;
     if (!forces_start(w))
@@ -628,6 +637,8 @@ static step_outcome pen_step(void *of, run_clock *c, double left, double end)
     bool clipped = w->t + h > end;
     if (clipped)
         w->h = left;
+    if (w->s->base)
+        turns_centre(w->p, w->s->base, w->q, w->v, w->A, 0);
     if (!step_try(w, &e))
         e = 1e3;
     double tried = w->h, error = e;
@@ -671,6 +682,8 @@ static void pen_keep(void *of, run_state *s)
     state_f64(s, "duration", &w->size.duration, 1);
     for (size_t k = 0; k < sizeof all / sizeof *all; k++)
         state_f64(s, "state", all[k], n);
+    if (w->s->base)
+        state_f64(s, "bases", w->s->base, 3 * n);
     for (size_t i = 0; i < w->nspring; i++)
         spring_keep(&w->spring[i], s);
 }

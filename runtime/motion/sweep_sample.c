@@ -297,5 +297,7 @@ bool sweep_sample(void *of, run_clock *c, int64_t at, energies *e)
     e->kinetic = sweep_kinetic(w, &e->shown);
     e->potential = sweep_potential(w);
     sample_contacts(w, at, over, instant);
+    if (w->s->base)
+        turns_keep(w->p, w->s->base, c->r->q + first, c->r->v + first, c->r->acc + first);
     return true;
 }

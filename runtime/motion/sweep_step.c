@@ -364,15 +364,35 @@ static bool not_finite(sweep *w)
         arena_printf(w->r->a, "the motion is no longer finite at t = %s", sweep_number(w, w->t1)));
 }
 
+/* Bases of rotations lie half way between both ends of the step: seen from there the ends are alike, so that
+   steps go back as they came, and a free motion neither gains nor loses in the mean.  The start is the same
+   state about other bases. */
+static void step_middle(sweep *w)
+{
+    system_t *s = w->s;
+    if (!turns_middle(w->p, s->base, w->q, w->v, w->acc, w->q1, w->v1))
+        return;
+    system_at(s, w->t, w->q, w->v);
+    system_mass(s, w->M);
+    if (!s->force_constant)
+        system_force(s, w->f);
+    w->account.driving_known = false;
+    w->hand.known.rows = -1;
+    rows_before(w);
+}
+
 /* Newton on the defect, with the contact problem inside. */
 static bool step_newton(sweep *w, double h)
 {
+    enum { FOLLOWED = 8 }; /* iterations in which bases follow */
     int n = w->n, most = 40;
     double *v = w->room.x4, change, size, before = INFINITY, mark = INFINITY;
     vec_copy(w->v1, w->v, n);
     vec_axpy(w->v1, h, w->acc, n);
     for (int it = 0;; it++) {
         step_positions(w, h);
+        if (w->s->base && !w->policy.whole && it < FOLLOWED)
+            step_middle(w);
         if (!step_free(w, h, it == 0, v))
             return false;
         if (w->hand.nact && !step_contacts(w, h, v))

@@ -119,6 +119,10 @@ static void sweep_rooms(sweep *w)
         w->matrix.D = numbers(w, all);
         factor_shape(&w->matrix.df, w->a, &s->step_shape);
     }
+    for (size_t i = 0; i < w->p->rotations.n; i++)
+        for (int k = 0; k < 3; k++)
+            w->size.qmax[w->p->rotations.at[i] + k] =
+                1; /* turns are small about their bases, not by themselves */
     w->size.grown = arena_array(w->a, int, n);
     w->size.has_grown = arena_array(w->a, bool, n);
     w->matrix.d_step = NAN;
@@ -152,7 +156,11 @@ static bool throw_in(sweep *w)
 /* A state that does not obey its constraints at once is thrown into them by a shock at t = 0. */
 static bool begin(sweep *w)
 {
+    span at;
     system_start(w->s, w->q, w->v);
+    const char *wrong = system_start_error(w->s, &at);
+    if (wrong)
+        return results_fail(w->r, at, wrong);
     w->r->note = system_start_note(w->s, w->r->a);
     if (w->p->delay) {
         w->s->past = samples_new(w->a, w->p, w->r->param, w->q, w->h);
@@ -187,12 +195,38 @@ static bool past_read(sweep *w)
     return why ? results_fail(w->r, at, why) : true;
 }
 
+/* Bases of rotations move to about the middle of the step to come. */
+static bool sweep_centre(sweep *w, double h)
+{
+    double residual = w->r->residual;
+    if (!w->s->base)
+        return true;
+    w->policy.trial = w->policy.may_halve = true;
+    if (!w->fresh && !(w->fresh = sweep_gauss(w)))
+        sweep_forget(w, residual);
+    w->policy.trial = w->policy.may_halve = false;
+    turns_centre(w->p, w->s->base, w->q, w->v, w->fresh ? w->acc : NULL, 0.5 * h);
+    system_at(w->s, w->t, w->q, w->v);
+    system_mass(w->s, w->M);
+    if (!sweep_factor(w, w->M, w->t))
+        return false;
+    if (!w->s->force_constant)
+        system_force(w->s, w->f);
+    w->account.driving_known = false;
+    w->hand.known.rows = -1;
+    for (size_t i = 0; i < w->contacts.nstate; i++)
+        if (!w->contacts.state[i]->rows_fixed) {
+            contact_rows(w->s, w->contacts.state[i]->c, w->M, false);
+            row_note(&w->contacts.table.row[i], w->contacts.state[i]);
+        }
+    return true;
+}
+
 static step_outcome sweep_step(void *of, run_clock *c, double h, double end)
 {
     sweep *w = of;
-    (void)h;
     w->account.step_from = w->t;
-    if (!sweep_advance(w, end) || !past_read(w)) {
+    if (!sweep_centre(w, h) || !sweep_advance(w, end) || !past_read(w)) {
         c->t = w->t;
         return STEP_FAILED;
     }

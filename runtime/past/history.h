@@ -33,6 +33,7 @@ typedef struct piece {
     double t, low, h, reach;
     int order;
     double *y;
+    double *base;  /* bases of rotations; NULL: there are none */
     uint8_t *mode; /* of each contact: its mode, and the sign of slip + 1 */
 } piece;
 

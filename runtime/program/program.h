@@ -27,6 +27,7 @@ typedef enum {
     IN_COORD,    /* coordinate number `base` of the domain, or the arc length of a rod */
     IN_FIELD,    /* field number `base`; stride[0], stride[1]: how often differentiated in each coordinate */
     IN_ROD,      /* a quantity of a rod (self_gap, …) number `base` */
+    IN_BASE,     /* bases of rotations: those of the rotation at dof k are the 9 numbers from 3 k on */
     IN_KINDS
 } in_kind;
 
@@ -231,6 +232,18 @@ typedef struct dof_info {
     span where;
 } dof_info;
 
+/* values at the start */
+typedef struct program_start {
+    kernels base; /* of rotations; row as for IN_BASE */
+    kernels q, v; /* row = dof */
+} program_start;
+
+/* rotations A = R C(x), see base/rotation.h: the dofs that are the first of three x, in order */
+typedef struct rotation_list {
+    const int32_t *at;
+    size_t n;
+} rotation_list;
+
 typedef struct program {
     const char *model;
     uint64_t hash; /* of the normalised IR */
@@ -243,7 +256,8 @@ typedef struct program {
     const uint8_t *order; /* of each dof: 2, or 1 (first-order equation) */
     kernels defaults; /* parameter values in order of need; row = parameter; IN_PARAM reads earlier ones */
     kernels derived;  /* the same for values that follow from parameters */
-    kernels init_q, init_v; /* row = dof */
+    program_start start;
+    rotation_list rotations;
     /* M(q,t) q'' = f(t, q, q'), contributions added up; rows and columns are dofs.  First-order dofs: M is
      * the matrix at q', f the rest. */
     kernels mass, force;

@@ -1,5 +1,6 @@
 #include "near.h"
 #include "base/tolerances.h"
+#include "base/rotation.h"
 #include <math.h>
 #include <string.h>
 
@@ -32,7 +33,7 @@ term term_new(arena *a, const kernel *k)
 static void term_settle(arena *a, term *t, const double *param)
 {
     const unsigned known = 1u << IN_PARAM | 1u << IN_TIME | 1u << IN_SPEED | 1u << IN_Q | 1u << IN_V |
-                           1u << IN_PRE;
+                           1u << IN_PRE | 1u << IN_BASE;
     const kernel *k = t->k;
     if (!k || k->over.n || t->where || (kernel_reads(k) & ~known))
         return;
@@ -272,19 +273,63 @@ bool system_factor(system_t *s, const double *M, int *bad)
 
 static void start_project(system_t *s, double *q, double *v);
 
+/* the statement that gives the rotation its first value */
+static span base_where(const program *p, int32_t rotation)
+{
+    int32_t index[MAX_INDEX];
+    span at = SPAN_NONE;
+    for (size_t i = 0; i < p->start.base.n; i++) {
+        const kernel *k = &p->start.base.at[i];
+        for (bool any = index_first(&k->over, index); any; any = index_next(&k->over, index))
+            for (uint32_t j = 0; j < k->tape.nout; j++)
+                if (slot_at(&k->row[j], index, k->over.n) == 3 * rotation)
+                    at = k->at;
+    }
+    return at;
+}
+
+/* initial attitudes, which parameters decide */
+static void start_bases(system_t *s)
+{
+    const program *p = s->p;
+    inputs in = { .from = { [IN_PARAM] = s->param, [IN_BASE] = s->base } };
+    turns_start(p, s->base);
+    s->start_wrong = SPAN_NONE;
+    for (size_t i = 0; i < p->start.base.n; i++) {
+        term t = term_new(s->a, &p->start.base.at[i]);
+        term_put(&t, &in, s->base);
+    }
+    for (size_t i = 0; i < p->rotations.n; i++) {
+        double *R = s->base + 3 * (size_t)p->rotations.at[i];
+        if (rotation_defect(R) > ROTATION_SLACK && !s->start_wrong.file)
+            s->start_wrong = base_where(p, p->rotations.at[i]);
+        rotation_mend(R);
+    }
+}
+
+const char *system_start_error(const system_t *s, span *at)
+{
+    *at = s->start_wrong;
+    return s->start_wrong.file ? "the initial value of this rotation is no rotation: its columns are not of "
+                                 "length 1 at right angles, right-handed"
+                               : NULL;
+}
+
 void system_start(system_t *s, double *q, double *v)
 {
     const program *p = s->p;
     arena_pos mark = arena_mark(s->a);
-    inputs in = { .from = { [IN_PARAM] = s->param, [IN_Q] = q, [IN_V] = v } };
+    if (s->base)
+        start_bases(s);
+    inputs in = { .from = { [IN_PARAM] = s->param, [IN_Q] = q, [IN_V] = v, [IN_BASE] = s->base } };
     memset(q, 0, (size_t)s->n * sizeof *q);
     memset(v, 0, (size_t)s->n * sizeof *v);
-    for (size_t i = 0; i < p->init_q.n; i++) {
-        term t = term_new(s->a, &p->init_q.at[i]);
+    for (size_t i = 0; i < p->start.q.n; i++) {
+        term t = term_new(s->a, &p->start.q.at[i]);
         term_put(&t, &in, q);
     }
-    for (size_t i = 0; i < p->init_v.n; i++) {
-        term t = term_new(s->a, &p->init_v.at[i]);
+    for (size_t i = 0; i < p->start.v.n; i++) {
+        term t = term_new(s->a, &p->start.v.at[i]);
         term_put(&t, &in, v);
     }
     start_project(s, q, v);
@@ -325,7 +370,7 @@ static void family_new(system_t *s, family *fam, const contact_family *f)
     bool H = f->relation == REL_CLOSED || fam->gradient.constant;
     bool S = fam->d == 0 || (f->slip_given ? fam->slip_map.constant : s->mass_constant);
     fam->rows_fixed = H && S;
-    unsigned moving = 1u << IN_TIME | 1u << IN_Q;
+    unsigned moving = 1u << IN_TIME | 1u << IN_Q | 1u << IN_BASE;
     fam->offset_fixed = fam->rows_fixed && fam->rate.constant &&
                         (!fam->slip.k || !(kernel_reads(fam->slip.k) & moving));
     fam->still = fam->offset_fixed && fam->mu.constant && fam->e.constant && fam->normal.constant;
@@ -558,6 +603,11 @@ system_t *system_new(arena *a, const program *p, const double *param, storage ho
     s->mass_constant = p->mass_constant || s->mass.constant;
     s->force_constant = s->force.constant;
     s->force_of_state = (s->force.reads & (1u << IN_Q | 1u << IN_V)) != 0 || s->first_order;
+    if (p->rotations.n) {
+        s->base = arena_array(a, double, 3 * n);
+        turns_start(p, s->base);
+        s->in.from[IN_BASE] = s->base;
+    }
     s->jacobian_constant = s->force_dq.constant && s->force_dv.constant;
     s->family = arena_array(a, family, p->ncontact);
     for (size_t i = 0; i < p->ncontact; i++) {

@@ -4,6 +4,7 @@
 #define CDL_SYSTEM_H
 #include "past/history.h"
 #include "base/matrix.h"
+#include "turns.h"
 
 /* A kernel with its registers. */
 typedef struct reading {
@@ -85,6 +86,8 @@ typedef struct system {
     inputs in;
     struct past_samples *past; /* delays: what was, filled in at each instant; NULL: none */
     bool past_late;            /* filled in when forces are computed */
+    double *base;              /* 3 n: bases of rotations (IN_BASE); NULL: there are none */
+    span start_wrong;          /* the initial value that is no rotation; file 0: none */
     double *w1, *w2, *w3;      /* n doubles each */
     factor minv;               /* of the masses last factorised */
     /* how far initial values were moved onto the constraints; the one that missed most, or NULL */
@@ -136,6 +139,8 @@ size_t program_contacts(const program *p); /* members of all families */
 /* Initial values.  Those that miss constraints by the rounding of published data are moved onto them. */
 void system_start(system_t *s, double *q, double *v);
 const char *system_start_note(const system_t *s, arena *a); /* what was moved, or NULL */
+/* Why the run cannot begin, and where that is, or NULL. */
+const char *system_start_error(const system_t *s, span *at);
 /* Points the kernels at an instant. */
 static inline void system_at(system_t *s, double t, const double *q, const double *v)
 {

@@ -67,6 +67,21 @@ run stick_slip for 6 with sweeping(h = 1e-2)
 save t, x, x', y, a, a', floor.gap, floor.rt, wall.rn, energy, dissipated, work { file = "out.csv" }
 measure n = count(floor.impacts), p = power_balance, r = residual, d = max_penetration
 CDL
+cat >turns.cdl <<'CDL'
+model ball {
+    dof p in R3 = [0, 0, 0.4], p' = [2, 0.5, 0], A in SO3 = rot_x(1), A' = [5, 1, -8]
+    kinetic norm(p')^2/2 + dot(A', diag(0.02, 0.03, 0.04)*A')/2
+    potential 9.81*p[3]
+    constraint floor: p[3] - 0.3 >= 0 {
+        friction = coulomb(0.3), slip = p' + cross(A*A', [0, 0, -0.3]), impact = newton(0.5)
+    }
+}
+run ball for 1.5 with events()
+save t, p, A, A', energy, dissipated, floor.gap, floor.rn, floor.rt { file = "out.csv" }
+measure n = count(floor.impacts), p = power_balance, r = residual, d = max_penetration, Q = A(1.3), a = A''(1.2)
+CDL
+sed 's/events()/sweeping(h = 5e-3)/' turns.cdl >turns_sweeping.cdl
+sed 's/events()/penalty()/' turns.cdl >turns_penalty.cdl
 cat >pile.cdl <<'CDL'
 model pile {
     param N = 30, R = 0.1, mu = 0.4
@@ -88,7 +103,7 @@ CDL
 # all states of a run, one after the other: what is no regular file is written directly
 ln -s /proc/self/fd/1 pipe
 json() { "$CDL" run --json "$@" 2>err | sed 's/"seconds":[^,]*,//'; }
-for m in penalty events switches adaptive equal cone sweeping auglag at_once past speed pile; do
+for m in penalty events switches adaptive equal cone sweeping auglag at_once past speed pile turns turns_sweeping turns_penalty; do
     json -o whole $m.cdl >whole.json
     "$CDL" run -q -o first --checkpoint pipe --checkpoint-every t=0.07 $m.cdl 2>err | cat >all
     cmp -s whole/out.csv first/out.csv; same "$m: writing checkpoints changes nothing" 0 $?

@@ -281,7 +281,7 @@ static inline int32_t *dof_groups(const program *p, arena *a)
     int32_t *parent = arena_array(a, int32_t, p->nq + 1);
     for (int32_t k = 0; k < p->nq; k++)
         parent[k] = k;
-    const kernels *rows[] = { &p->init_q, &p->init_v, &p->force, &p->driving },
+    const kernels *rows[] = { &p->start.q, &p->start.v, &p->force, &p->driving },
                   *both[] = { &p->mass, &p->force_dq, &p->force_dv },
                   *none[] = { &p->kinetic, &p->potential, &p->power };
     for (int k = 0; k < 4; k++)
@@ -639,8 +639,8 @@ static inline const program *program_in(arena *a, const program *p, const units 
     event_rule *event = arena_array(a, event_rule, p->nevent + 1);
     double T = u->T, E = u->E;
     *r = *p;
-    r->init_q = wrap_all(&w, &p->init_q, 1, 1, 0);
-    r->init_v = wrap_all(&w, &p->init_v, 1 / T, 1, 0);
+    r->start.q = wrap_all(&w, &p->start.q, 1, 1, 0);
+    r->start.v = wrap_all(&w, &p->start.v, 1 / T, 1, 0);
     r->mass.at = arena_array(a, kernel, p->mass.n + 1);
     for (size_t k = 0; k < p->mass.n; k++)
         r->mass.at[k] = mass_in(&w, &p->mass.at[k]);

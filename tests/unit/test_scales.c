@@ -143,6 +143,9 @@ static units draw_units(const program *p, arena *a)
         u.q[k] = 0;
         one = one && group[k] == group[0];
     }
+    for (size_t k = 0; k < p->rotations.n; k++)
+        for (int32_t j = 0; j < 3; j++)
+            u.q[group[p->rotations.at[k] + j]] = 1; /* angles have no unit */
     for (int32_t k = 0; k < p->nq; k++) {
         if (u.q[group[k]] == 0)
             u.q[group[k]] = one ? u.L : u.L * draw_unit('Q', many, 1e-3, 1e3);

@@ -153,8 +153,8 @@ static void initial(kit *k, const double *q, const double *v)
     }
     k->q0 = put(k, a, line, NULL, (size_t)k->p.nq);
     k->v0 = put(k, b, line, NULL, (size_t)k->p.nq);
-    k->p.init_q = (kernels){ &k->q0, 1 };
-    k->p.init_v = (kernels){ &k->v0, 1 };
+    k->p.start.q = (kernels){ &k->q0, 1 };
+    k->p.start.v = (kernels){ &k->v0, 1 };
 }
 
 static contact_family *constraint(kit *k, const char *name, ir_ref gap, contact_relation rel)
@@ -533,7 +533,7 @@ static kit *disks(void)
     ir_ref q0[] = { ADD(MUL(C(k, 2.1), col), MUL(C(k, 0.04), SIN(MUL(C(k, 7), i0)))),
                     ADD(C(k, 1), MUL(C(k, 2.2), row)) };
     k->q0 = over(k, &one, q0, 2, both, NULL);
-    k->p.init_q = (kernels){ &k->q0, 1 };
+    k->p.start.q = (kernels){ &k->q0, 1 };
     contact_family *f = &k->c[k->p.ncontact++];
     *f = (contact_family){ .name = "floor",
                            .over = one,

@@ -81,9 +81,9 @@ static void last_initial_value_counts(void **state)
     kernel *own = put(k, C(k, 2), -1, 1, 3, SPAN_NONE);                     /* q[0..2] = 2 */
     put(k, mul(k, C(k, 10), input(k, IN_INDEX, 0, 0)), 0, 1, 2, SPAN_NONE); /* then q[1], q[2] = 10 i */
     put(k, input(k, IN_PARAM, 0, 0), 2, 0, 0, SPAN_NONE);                   /* then q[2] = the parameter */
-    k->p.init_q = (kernels){ own, 3 };
+    k->p.start.q = (kernels){ own, 3 };
     /* v[0] = q[1], as it is by then */
-    k->p.init_v = (kernels){ put(k, input(k, IN_Q, 1, 0), 0, 0, 0, SPAN_NONE), 1 };
+    k->p.start.v = (kernels){ put(k, input(k, IN_Q, 1, 0), 0, 0, 0, SPAN_NONE), 1 };
     system_t *s = at_work(k, param);
     system_start(s, q, v);
     assert_true(q[0] == 2 && q[1] == 10 && q[2] == 7);
