@@ -102,7 +102,7 @@ static void put_state(ev *w)
         q[0] = w->q[k];
         v[0] = w->v[k];
         if (!first_order(w, k))
-            q[1] = v[0];
+            q[1] = v[0] * w->series.in.unit;
     }
     w->series.in.t = w->t;
 }
@@ -137,7 +137,7 @@ void ev_force0(ev *w)
     w->series.nall = 0;
     put_state(w);
     if (w->hist)
-        history_begin(w->hist, w->t);
+        history_begin(w->hist, w->t, w->series.in.unit);
     if (w->hist)
         history_step(w->hist, &w->series.in, 0);
     masses_forces(w, 0);
@@ -379,7 +379,7 @@ static double carried_rate(const ev *w, const rub *c, int l, int j)
     double s = 0;
     for (int i = 1; i <= j + 1; i++)
         s += c->series.carried[j + 1 - i] * a[i];
-    return (j + 1) * s;
+    return (j + 1) * s / w->series.in.unit;
 }
 
 /* S = M T where masses change, up to order j + 1 */
@@ -420,14 +420,14 @@ static double row_rate(const ev *w, const rub *c, int l, int j)
         for (int i = 0; i <= j; i++)
             s += (i + 1) * S[i + 1] * v[j - i];
     }
-    return s;
+    return s / w->series.in.unit;
 }
 
 static void law_step(ev *w, rub *c, int j)
 {
     const contact_family *f = c->c->fam->f;
     bool coulomb = f->friction == FRICTION_COULOMB;
-    w->series.in.speed = c->mode == MODE_SLIP ? c->series.speed : NULL;
+    w->series.in.speed = ev_slips(c) ? c->series.speed : NULL;
     step(w, c->terms.mu, j);
     w->series.in.speed = NULL;
     const double *mu = taylor_out(c->terms.mu, 0);
@@ -448,7 +448,7 @@ static void law_step(ev *w, rub *c, int j)
 static void rub_step(ev *w, rub *c, int j)
 {
     const contact_family *f = c->c->fam->f;
-    bool rough = c->mode == MODE_STICK || c->mode == MODE_SLIP, normal = f->relation != REL_CLOSED;
+    bool rough = c->mode == MODE_STICK || ev_slips(c), normal = f->relation != REL_CLOSED;
     if (normal)
         gradient_step(w, c, j);
     else
@@ -476,10 +476,11 @@ static void rub_step(ev *w, rub *c, int j)
             slip_whole(w, c, j);
         law_step(w, c, j);
     }
-    for (int k = 0; k < w->n; k++)
-        row(w, c->series.N,
-            k)[j] = row(w, c->series.H, k)[j] -
-                    (c->mode == MODE_SLIP ? series_mul(c->series.beta, row(w, c->series.D, k), j) : 0);
+    for (int k = 0; k < w->n; k++) {
+        double *N = row(w, c->series.N, k),
+               D = c->mode == MODE_SLIP ? series_mul(c->series.beta, row(w, c->series.D, k), j) : 0;
+        N[j] = c->mode == MODE_HOVER ? -row(w, c->series.D, k)[j] : row(w, c->series.H, k)[j] - D;
+    }
 }
 
 /* ---- the linear system ---- */
@@ -684,11 +685,15 @@ static void right_side(ev *w, int j)
 /* Beside the others: a contact that opens loses its bound, and with it its share, down to rounding. */
 #define LEAST_ROOM 1e-13
 
+static bool bound_given(const rub *k)
+{
+    return k->c->fam->f->relation == REL_CLOSED || k->c->fam->f->friction == FRICTION_TRESCA;
+}
+
 /* how much friction a contact can give, as far as order 0 knows */
 static double friction_room(const rub *k)
 {
-    bool given = k->c->fam->f->relation == REL_CLOSED || k->c->fam->f->friction == FRICTION_TRESCA;
-    return given ? fabs(k->series.bound[0]) : fabs(k->series.beta[0] * k->r0);
+    return bound_given(k) ? fabs(k->series.bound[0]) : fabs(k->series.beta[0] * k->r0);
 }
 
 static double most_room(const ev *w)
@@ -731,13 +736,34 @@ static bool solve_near(ev *w, const double *rhs, const double *x0)
     return ok;
 }
 
+/* Where the motion leaves reactions open, friction takes no more of them than it must: each turn leaves it a
+   millionth of what it need not have. */
+static bool least_friction(ev *w, const double *rhs)
+{
+    size_t m = (size_t)w->linear.unknowns;
+    double x0[m + 1];
+    memset(x0, 0, sizeof x0);
+    for (int turn = 0; turn < 3; turn++) {
+        for (int i = 0; i < w->nrub; i++)
+            for (int l = 0; l < w->rub[i].c->d && w->rub[i].col_t >= 0; l++)
+                x0[w->rub[i].col_t + l] = 0;
+        if (!solve_near(w, rhs, x0))
+            return false;
+        memcpy(x0, w->linear.sol, m * sizeof *x0);
+    }
+    return true;
+}
+
 /* how much of its bound contact k uses in the solution at hand */
 static double part_used(const ev *w, const rub *k)
 {
     double f = 0;
     for (int l = 0; l < k->c->d; l++)
         f = hypot(f, w->linear.sol[k->col_t + l] * w->linear.col_scale[k->col_t + l]);
-    return f / fmax(friction_room(k), LEAST_ROOM * most_room(w));
+    double room = bound_given(k)
+                      ? friction_room(k)
+                      : fabs(k->series.beta[0] * w->linear.sol[k->col_n] * w->linear.col_scale[k->col_n]);
+    return f / fmax(room, LEAST_ROOM * most_room(w));
 }
 
 /* Shares with which the contact that uses the largest part of its bound uses as little as can be: what sticks
@@ -745,10 +771,7 @@ static double part_used(const ev *w, const rub *k)
 static bool share_out(ev *w, const double *rhs)
 {
     enum { TURNS = 60 };
-    int m = w->linear.unknowns;
-    double x0[m + 1], most = most_room(w), best = INFINITY, used[w->nrub + 1], weight[w->nrub + 1],
-                      kept[w->nrub + 1];
-    memset(x0, 0, sizeof x0);
+    double most = most_room(w), best = INFINITY, used[w->nrub + 1], weight[w->nrub + 1], kept[w->nrub + 1];
     for (int i = 0; i < w->nrub; i++)
         weight[i] = kept[i] = w->rub[i].share = 1;
     for (int i = 0; i < w->nrub; i++)
@@ -761,7 +784,7 @@ static bool share_out(ev *w, const double *rhs)
             if (k->col_t >= 0)
                 k->share = fmax(friction_room(k) / most, LEAST_ROOM) / sqrt(weight[i]);
         }
-        if (!solve_near(w, rhs, x0))
+        if (!least_friction(w, rhs))
             return false;
         for (int i = 0; i < w->nrub; i++) {
             used[i] = w->rub[i].col_t >= 0 ? part_used(w, &w->rub[i]) : 0;
@@ -774,7 +797,7 @@ static bool share_out(ev *w, const double *rhs)
             for (int i = 0; i < w->nrub; i++)
                 kept[i] = w->rub[i].share;
         }
-        if (!(top - low > 1e-9 * top))
+        if (!(top - low > 1e-13 * top))
             break;
         for (int i = 0; i < w->nrub; i++)
             if (w->rub[i].col_t >= 0)
@@ -787,37 +810,33 @@ static bool share_out(ev *w, const double *rhs)
     return true;
 }
 
-/* Where the motion leaves reactions open, friction takes no more of them than it must (each turn leaves it a
-   millionth of what it need not have); where that does not fit the cones, they are near those of the step
-   problem, carried on by the series. */
+/* Reactions that the motion leaves open: least in friction, or where that does not fit the cones near those
+   of the step problem, carried on by the series. */
 static bool solve_singular(ev *w, int j)
 {
     size_t m = (size_t)w->linear.unknowns;
-    bool given = j == 0 && w->linear.split;
     double x0[m + 1], rhs[m + 1];
-    memset(x0, 0, sizeof x0);
     memcpy(rhs, w->linear.rhs, m * sizeof *rhs);
     if (j == 0 && !share_out(w, rhs))
         return false;
-    for (int turn = 0; turn < (given ? 1 : 3); turn++) {
-        for (int i = 0; i < w->nrub; i++) {
-            const rub *k = &w->rub[i];
-            if (k->col_n >= 0 && given)
-                x0[k->col_n] = k->r0 / w->linear.col_scale[k->col_n];
-            for (int l = 0; l < k->c->d && k->col_t >= 0; l++)
-                x0[k->col_t + l] = given ? k->rt0[l] / w->linear.col_scale[k->col_t + l] : 0;
-        }
-        if (!solve_near(w, rhs, x0))
-            return false;
-        memcpy(x0, w->linear.sol, m * sizeof *x0);
+    if (j || !w->linear.split)
+        return least_friction(w, rhs);
+    memset(x0, 0, sizeof x0);
+    for (int i = 0; i < w->nrub; i++) {
+        const rub *k = &w->rub[i];
+        if (k->col_n >= 0)
+            x0[k->col_n] = k->r0 / w->linear.col_scale[k->col_n];
+        for (int l = 0; l < k->c->d && k->col_t >= 0; l++)
+            x0[k->col_t + l] = k->rt0[l] / w->linear.col_scale[k->col_t + l];
     }
-    return true;
+    return solve_near(w, rhs, x0);
 }
 
+/* with the right side at hand */
 static bool solve_order(ev *w, int j)
 {
     int m = w->linear.unknowns;
-    right_side(w, j);
+    double unit = w->series.in.unit;
     for (int i = 0; i < m; i++)
         w->linear.sol[i] = w->linear.rhs[i] *= w->linear.row_scale[i];
     if (!w->linear.singular)
@@ -831,10 +850,10 @@ static bool solve_order(ev *w, int j)
         row(w, w->series.xs, k)[j] = x;
         if (first_order(w, k)) {
             v[j] = x;
-            q[j + 1] = x / (j + 1);
+            q[j + 1] = unit * x / (j + 1);
         } else {
-            v[j + 1] = x / (j + 1);
-            q[j + 2] = v[j + 1] / (j + 2);
+            v[j + 1] = unit * x / (j + 1);
+            q[j + 2] = unit * v[j + 1] / (j + 2);
         }
     }
     for (int i = 0; i < w->nrub; i++) {
@@ -844,6 +863,21 @@ static bool solve_order(ev *w, int j)
             row(w, c->series.rt, l)[j] = c->col_t >= 0 ? w->linear.sol[c->col_t + l] : 0;
     }
     return true;
+}
+
+/* Of a contact that hovers the unknown was the friction that acts, up to order j. */
+static void split_hover(ev *w, int j)
+{
+    for (int i = 0; i < w->nrub; i++) {
+        rub *c = &w->rub[i];
+        if (c->mode != MODE_HOVER)
+            continue;
+        for (int k = 0; k <= j; k++) {
+            c->series.most[k] = c->series.bound[k];
+            c->series.bound[k] = c->series.rn[k];
+            c->series.rn[k] = 0;
+        }
+    }
 }
 
 /* The highest derivatives at an instant in the modes at hand; first coefficients of everything else are those
@@ -860,7 +894,7 @@ bool ev_accelerations(ev *w, double t, const double *q, const double *v, double 
     put_state(w);
     bool ok = true;
     if (w->hist) {
-        history_begin(w->hist, t);
+        history_begin(w->hist, t, w->series.in.unit);
         ok = history_step(w->hist, &w->series.in, 0);
     }
     masses_forces(w, 0);
@@ -869,7 +903,9 @@ bool ev_accelerations(ev *w, double t, const double *q, const double *v, double 
         if (w->rub[i].mode != MODE_OPEN)
             rub_step(w, &w->rub[i], 0);
     matrix(w);
+    right_side(w, 0);
     ok = ok && solve_order(w, 0);
+    split_hover(w, 0);
     for (int k = 0; k < w->n; k++)
         a[k] = row(w, w->series.xs, k)[0];
     w->q = q0;
@@ -885,12 +921,12 @@ static double from_rest(const ev *w, const double *y, int j)
     int i = 0;
     while (i < j && y[i] == 0)
         i++;
-    return i < j ? pow(w->local * fabs(y[i] / y[j]), 1.0 / (j - i)) : INFINITY;
+    return i < j ? w->series.in.unit * pow(w->local * fabs(y[i] / y[j]), 1.0 / (j - i)) : INFINITY;
 }
 
 static double natural_step(ev *w)
 {
-    double h = INFINITY, global = 0, global1 = 0;
+    double h = INFINITY, global = 0, global1 = 0, unit = w->series.in.unit;
     int K = w->K;
     for (int k = 0; k < w->n; k++)
         if (first_order(w, k))
@@ -905,12 +941,13 @@ static double natural_step(ev *w)
             double size = first_order(w, k) ? fmax(w->sizes.qmax[k], 1e-6 * global1)
                                             : fmax(w->sizes.vmax[k], 1e-6 * global / sqrt(ev_mass(w, k))),
                    p = 1;
-            double reach = turn && isfinite(before) ? before : 0;
+            double reach = turn && isfinite(before) ? before / unit : 0;
             for (int j = 0; j <= K - 2; j++, p *= reach)
                 size = fmax(size, fabs(y[j]) * p);
             for (int j = K - 1; j <= K; j++)
                 if (y[j] != 0)
-                    h = fmin(h, size > 0 ? pow(w->local * size / fabs(y[j]), 1.0 / j) : from_rest(w, y, j));
+                    h = fmin(h, size > 0 ? unit * pow(w->local * size / fabs(y[j]), 1.0 / j)
+                                         : from_rest(w, y, j));
         }
         if (!isfinite(h))
             break;
@@ -926,12 +963,10 @@ static double watched_step(const ev *w, const double *f, int K, double h, double
     double all = h, left = w->o->duration - w->t;
     h = fmin(h, left);
     for (int turn = 0; turn < 12 && h > 0; turn++) {
-        double size = least, p = 1, next = h;
-        for (int j = 0; j <= K - 2; j++, p *= h)
-            size = fmax(size, fabs(f[j]) * p);
+        double size = fmax(least, ev_size(w, f, K - 2, h)), next = h;
         for (int j = K - 1; j <= K; j++)
             if (f[j] != 0 && size > 0)
-                next = fmin(next, pow(w->local * size / fabs(f[j]), 1.0 / j));
+                next = fmin(next, w->series.in.unit * pow(w->local * size / fabs(f[j]), 1.0 / j));
         if (next > 0.99 * h)
             break;
         h = next;
@@ -954,6 +989,8 @@ static double contact_step(const ev *w, double natural)
         }
         if (k->col_n >= 0)
             h = fmin(h, fmax(watched_step(w, k->series.rn, w->K - 1, natural, force / k->grip_n), least));
+        if (k->mode == MODE_HOVER)
+            h = fmin(h, fmax(watched_step(w, k->series.bound, w->K - 1, natural, force / k->grip_t), least));
         for (int l = 0; l < k->c->d && k->col_t >= 0; l++)
             h = fmin(h, fmax(watched_step(w, crow(w, k->series.rt, l), w->K - 1, natural, force / k->grip_t),
                              least));
@@ -981,8 +1018,8 @@ static double register_step(ev *w)
             double a = fabs(r[K - 1]), b = fabs(r[K]), top = fabs(r[0]);
             if (!(top > 0) || (a == 0 && b == 0))
                 continue;
-            double x = fmin(b > 0 ? pow(1e-3 * top / b, 1.0 / K) : INFINITY,
-                            a > 0 ? pow(1e-3 * top / a, 1.0 / (K - 1)) : INFINITY);
+            double x = w->series.in.unit * fmin(b > 0 ? pow(1e-3 * top / b, 1.0 / K) : INFINITY,
+                                                a > 0 ? pow(1e-3 * top / a, 1.0 / (K - 1)) : INFINITY);
             if (x < h)
                 h = fmin(h, fmax(x, least));
         }
@@ -1003,12 +1040,10 @@ static double register_step(ev *w)
 static bool site_agrees(ev *w, taylor *t, site *s, double h)
 {
     int K = w->K - 1;
-    double f[w->width], size = 0, p = 1;
+    double f[w->width];
     double was = s->branch;
     site_function(t, s, false, K, f);
-    for (int j = 0; j <= K; j++, p *= h)
-        size = fmax(size, fabs(f[j]) * p);
-    int sign = series_sign(f, 1, K, h, 1e-12 * size);
+    int sign = ev_sign(w, f, 1, K, h, 1e-12 * ev_size(w, f, K, h));
     if (site_two_sided(t, s)) {
         if (sign < 0)
             s->branch -= 1;
@@ -1089,12 +1124,29 @@ static void split_reaction(ev *w, rub *c)
 }
 
 /* ---- all of it ---- */
+static bool all_finite(const double *x, int n)
+{
+    bool ok = true;
+    for (int k = 0; k < n; k++)
+        ok &= isfinite(x[k]);
+    return ok;
+}
+
+static bool series_finite(const ev *w)
+{
+    bool ok = true;
+    for (int k = 0; k < w->n; k++)
+        ok &= all_finite(crow(w, w->series.qs, k), w->K + 2);
+    return ok;
+}
+
+/* Up to the first order that has no number. */
 static bool orders(ev *w)
 {
     w->series.nall = 0;
     put_state(w);
     if (w->hist)
-        history_begin(w->hist, w->t);
+        history_begin(w->hist, w->t, w->series.in.unit);
     number_unknowns(w);
     for (int j = 0; j < w->K; j++) {
         if (w->hist && !history_step(w->hist, &w->series.in, j)) {
@@ -1127,10 +1179,16 @@ static bool orders(ev *w)
                 rub_step(w, &w->rub[i], j);
         if (j == 0)
             matrix(w);
+        right_side(w, j);
+        if (j && !all_finite(w->linear.rhs, w->linear.unknowns)) {
+            row(w, w->series.qs, 0)[w->K + 1] = NAN;
+            return true;
+        }
         if (!solve_order(w, j))
             return ev_fail(w, SPAN_NONE,
                            arena_printf(w->r->a, "the equations are singular at t = %s", ev_number(w, w->t)));
     }
+    split_hover(w, w->K - 1);
     for (int i = 0; i < w->nrub; i++)
         if (w->rub[i].mode == MODE_STICK && w->rub[i].series.frame)
             split_frame(w, &w->rub[i]);
@@ -1162,25 +1220,26 @@ double ev_scale(const ev *w)
     return h;
 }
 
-static void sizes(ev *w)
+/* What would change the rates by less than their rounding over the series at hand is no force. */
+static double least_size(const ev *w)
 {
-    w->sizes.size = 0;
-    for (int k = 0; k < w->n; k++) {
-        double h = ev_scale(w), p = 1, root = sqrt(ev_mass(w, k));
-        for (int j = 0; j < w->K; j++, p *= h)
-            w->sizes.size = fmax(w->sizes.size, p * fmax(fabs(row(w, w->series.fs, k)[j]) / root,
-                                                         fabs(row(w, w->series.xs, k)[j]) * root));
-    }
-    w->sizes.size_top = fmax(w->sizes.size_top, w->sizes.size);
+    const double ROUNDED = 1e-3; /* of 1e-11, what counts as 0 beside a size */
+    double speed = 0;
+    for (int k = 0; k < w->n; k++)
+        if (!first_order(w, k))
+            speed = fmax(speed, w->sizes.vmax[k] * sqrt(ev_mass(w, k)));
+    return speed > 0 ? ROUNDED * speed / fmin(w->series.natural, w->o->duration) : 0;
 }
 
-static bool series_finite(const ev *w)
+static void sizes(ev *w)
 {
-    bool ok = true;
-    for (int k = 0; k < w->n; k++)
-        for (int j = 0; j <= w->K; j++)
-            ok &= isfinite(crow(w, w->series.qs, k)[j]);
-    return ok;
+    w->sizes.size = least_size(w);
+    for (int k = 0; k < w->n; k++) {
+        double h = ev_scale(w), root = sqrt(ev_mass(w, k));
+        w->sizes.size = fmax(w->sizes.size, fmax(ev_size(w, row(w, w->series.fs, k), w->K - 1, h) / root,
+                                                 ev_size(w, row(w, w->series.xs, k), w->K - 1, h) * root));
+    }
+    w->sizes.size_top = fmax(w->sizes.size_top, w->sizes.size);
 }
 
 /* The span of a kernel whose piece was held. */
@@ -1199,9 +1258,9 @@ static double creep_cost(ev *w, double h, double *size)
 {
     double q[w->n + 1], v[w->n + 1], a[w->n + 1], held[w->n + 1], off = 0;
     for (int k = 0; k < w->n; k++) {
-        q[k] = series_value(row(w, w->series.qs, k), w->K + 1, h);
-        v[k] = series_value(row(w, w->series.vs, k), w->K - first_order(w, k), h);
-        held[k] = series_value(row(w, w->series.xs, k), w->K - 1, h);
+        q[k] = ev_value(w, row(w, w->series.qs, k), w->K + 1, h);
+        v[k] = ev_value(w, row(w, w->series.vs, k), w->K - first_order(w, k), h);
+        held[k] = ev_value(w, row(w, w->series.xs, k), w->K - 1, h);
     }
     for (int i = 0; i < w->series.nall; i++)
         for (uint32_t k = 0; k < w->series.all[i]->nsite; k++)
@@ -1259,11 +1318,39 @@ static bool creep_begin(ev *w)
     return true;
 }
 
+/* Have coefficients grown without bound?  A quotient by 0 has no number at once. */
+static bool overflows(const ev *w)
+{
+    const double HUGE_TERM = 1e100;
+    double most = 0;
+    for (int k = 0; k < w->n; k++)
+        for (int j = 0; j <= w->K; j++)
+            if (isfinite(crow(w, w->series.qs, k)[j]))
+                most = fmax(most, fabs(crow(w, w->series.qs, k)[j]));
+    return !series_finite(w) && most > HUGE_TERM;
+}
+
+/* Coefficients of a motion much faster than the run is long pass the largest number: they have a shorter
+   unit of time. */
+static bool orders_in_unit(ev *w)
+{
+    const double SHORTER = 0x1p-32;
+    w->series.in.unit = w->series.unit;
+    if (!orders(w))
+        return false;
+    for (int turn = 0; turn < 3 && overflows(w); turn++) {
+        w->series.in.unit *= SHORTER;
+        if (!orders(w))
+            return false;
+    }
+    return true;
+}
+
 bool ev_series(ev *w)
 {
     w->progress.creeping = w->start.start_piece = false;
     for (int turn = 0; turn < 12; turn++) {
-        if (!orders(w))
+        if (!orders_in_unit(w))
             return false;
         if (!series_finite(w) && sites_back(w)) {
             if (!orders(w))
