@@ -99,6 +99,7 @@ typedef struct ev_linear {
     double *row_scale, *col_scale; /* of A: rows times, columns times; powers of 2 */
     int *pivot, unknowns;
     bool singular;
+    bool contradicts; /* singular, and without a solution: no motion has these modes */
     /* reactions that the motion leaves open: as the step problem has them, not least in friction */
     bool split;
 } ev_linear;

@@ -674,6 +674,8 @@ static bool consistent(ev *w)
 {
     double h = w->start.start_piece ? w->series.natural : ev_scale(w);
     w->sizes.size_tried = fmax(w->sizes.size_tried, w->sizes.size);
+    if (w->linear.contradicts)
+        return false;
     for (int i = 0; i < w->nrub; i++)
         if (w->rub[i].candidate && !mode_holds(w, &w->rub[i], h))
             return false;

@@ -639,6 +639,7 @@ static bool matrix(ev *w)
         for (int k = 0; k < m; k++)
             w->linear.lu[i * m + k] = A[i * m + k] *= w->linear.row_scale[i] * w->linear.col_scale[k];
     w->linear.singular = !lu_factor(w->linear.lu, m, w->linear.pivot);
+    w->linear.contradicts = false;
     return true;
 }
 
@@ -766,48 +767,73 @@ static double part_used(const ev *w, const rub *k)
     return f / fmax(room, LEAST_ROOM * most_room(w));
 }
 
-/* Shares with which the contact that uses the largest part of its bound uses as little as can be: what sticks
-   together lets go together.  Lawson's weights: those that use much weigh heavier in the next turn. */
-static bool share_out(ev *w, const double *rhs)
+/* A way to share friction: how heavy each contact weighs, and the part of its bound that it uses. */
+typedef struct sharing {
+    double *weight, *used, top, low; /* the largest and the least part of those that stick */
+} sharing;
+
+static bool share_by(ev *w, const double *rhs, sharing *s)
 {
-    enum { TURNS = 60 };
-    double most = most_room(w), best = INFINITY, used[w->nrub + 1], weight[w->nrub + 1], kept[w->nrub + 1];
+    double most = most_room(w);
+    s->top = 0;
+    s->low = INFINITY;
     for (int i = 0; i < w->nrub; i++)
-        weight[i] = kept[i] = w->rub[i].share = 1;
-    for (int i = 0; i < w->nrub; i++)
-        if (w->rub[i].col_t >= 0 && most > 0)
-            weight[i] = fmax(friction_room(&w->rub[i]) / most, LEAST_ROOM);
-    for (int turn = 0; turn < TURNS && most > 0; turn++) {
-        double top = 0, heaviest = 0, low = INFINITY;
-        for (int i = 0; i < w->nrub; i++) {
-            rub *k = &w->rub[i];
-            if (k->col_t >= 0)
-                k->share = fmax(friction_room(k) / most, LEAST_ROOM) / sqrt(weight[i]);
-        }
-        if (!least_friction(w, rhs))
-            return false;
-        for (int i = 0; i < w->nrub; i++) {
-            used[i] = w->rub[i].col_t >= 0 ? part_used(w, &w->rub[i]) : 0;
-            top = fmax(top, used[i]);
-            if (w->rub[i].col_t >= 0)
-                low = fmin(low, used[i]);
-        }
-        if (top < best) {
-            best = top;
-            for (int i = 0; i < w->nrub; i++)
-                kept[i] = w->rub[i].share;
-        }
-        if (!(top - low > 1e-13 * top))
-            break;
-        for (int i = 0; i < w->nrub; i++)
-            if (w->rub[i].col_t >= 0)
-                heaviest = fmax(heaviest, weight[i] *= fmax(used[i] / top, 1e-3));
-        for (int i = 0; i < w->nrub; i++)
-            weight[i] = fmax(weight[i] / heaviest, LEAST_ROOM);
+        if (w->rub[i].col_t >= 0)
+            w->rub[i].share = fmax(friction_room(&w->rub[i]) / most, LEAST_ROOM) / sqrt(s->weight[i]);
+    if (!least_friction(w, rhs))
+        return false;
+    for (int i = 0; i < w->nrub; i++) {
+        if (w->rub[i].col_t < 0)
+            continue;
+        s->used[i] = part_used(w, &w->rub[i]);
+        s->top = fmax(s->top, s->used[i]);
+        s->low = fmin(s->low, s->used[i]);
+    }
+    return true;
+}
+
+/* the next weights: those that use much weigh heavier, by this power */
+static void weigh_again(const ev *w, const sharing *from, double power, double *weight)
+{
+    double heaviest = 0;
+    for (int i = 0; i < w->nrub; i++) {
+        weight[i] = w->rub[i].col_t < 0 ? 0
+                                        : from->weight[i] * pow(fmax(from->used[i] / from->top, 1e-3), power);
+        heaviest = fmax(heaviest, weight[i]);
     }
     for (int i = 0; i < w->nrub; i++)
-        w->rub[i].share = kept[i];
-    return true;
+        weight[i] = fmax(weight[i] / heaviest, LEAST_ROOM);
+}
+
+/* Shares with which the contact that uses the largest part of its bound uses as little as can be: what sticks
+   together lets go together.  Lawson's weights, by a power that grows while that helps: a contact that is
+   not to use its bound up loses all its weight. */
+static bool share_out(ev *w, const double *rhs)
+{
+    enum { TURNS = 100 };
+    size_t n = (size_t)w->nrub + 1;
+    double room[4 * n], power = 1;
+    sharing best = { .weight = room, .used = room + n },
+            next = { .weight = room + 2 * n, .used = room + 3 * n };
+    for (int i = 0; i < w->nrub; i++)
+        best.weight[i] = w->rub[i].share = 1;
+    if (!(most_room(w) > 0))
+        return true;
+    if (!share_by(w, rhs, &best))
+        return false;
+    for (int turn = 0; turn < TURNS && best.top - best.low > 1e-13 * best.top && power > 1e-3; turn++) {
+        weigh_again(w, &best, power, next.weight);
+        if (!share_by(w, rhs, &next))
+            return false;
+        bool better = next.top < best.top;
+        power *= better ? 2 : 0.25;
+        if (better) {
+            sharing old = best;
+            best = next;
+            next = old;
+        }
+    }
+    return share_by(w, rhs, &best);
 }
 
 /* Reactions that the motion leaves open: least in friction, or where that does not fit the cones near those
@@ -832,6 +858,24 @@ static bool solve_singular(ev *w, int j)
     return solve_near(w, rhs, x0);
 }
 
+/* does the solution at hand miss the equations? */
+static bool misses(const ev *w, const double *rhs)
+{
+    const double ROUNDED = 1e-6;
+    size_t m = (size_t)w->linear.unknowns;
+    double off = 0, size = 0;
+    for (size_t i = 0; i < m; i++) {
+        double left = rhs[i], most = fabs(rhs[i]);
+        for (size_t k = 0; k < m; k++) {
+            left -= w->linear.A[i * m + k] * w->linear.sol[k];
+            most = fmax(most, fabs(w->linear.A[i * m + k] * w->linear.sol[k]));
+        }
+        off = fmax(off, fabs(left));
+        size = fmax(size, most);
+    }
+    return off > ROUNDED * size;
+}
+
 /* with the right side at hand */
 static bool solve_order(ev *w, int j)
 {
@@ -843,6 +887,7 @@ static bool solve_order(ev *w, int j)
         lu_solve(w->linear.lu, m, w->linear.pivot, w->linear.sol);
     else if (!solve_singular(w, j))
         return false;
+    w->linear.contradicts |= w->linear.singular && misses(w, w->linear.rhs);
     for (int i = 0; i < m; i++)
         w->linear.sol[i] *= w->linear.col_scale[i];
     for (int k = 0; k < w->n; k++) {
