@@ -383,8 +383,9 @@ static void compare_rods(difference *d, const results *r, const results *s, cons
     double size = largest(x->r, 3 * nodes), top = 0;
     for (int64_t k = 0; k < 3 * nodes; k++)
         differ(d, "place of a node", x->r[k], y->r[k] * u->X, size, 0, k);
+    /* where moments hold a rod, its forces are measured by them */
     for (int64_t k = 0; k < nodes; k++)
-        top = fmax(top, largest(x->reaction + 6 * k, 3));
+        top = fmax(top, fmax(largest(x->reaction + 6 * k, 3), largest(x->reaction + 6 * k + 3, 3) / size));
     for (int64_t k = 0; k < 6 * nodes; k++)
         if (k % 6 < 3)
             differ(d, "reaction", x->reaction[k], y->reaction[k] * u->F, top, 0, k);
