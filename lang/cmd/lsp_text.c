@@ -277,7 +277,7 @@ static double now(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+    return (double)t.tv_sec + (double)t.tv_nsec / 1000000000;
 }
 
 /* A check that nobody waits for is given up when a message arrives while it is long. */

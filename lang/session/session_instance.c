@@ -2,6 +2,7 @@
    session what never changes, the compiled model; so instances run in several threads at once. */
 #include <math.h>
 #include <string.h>
+#include "base/tolerances.h"
 #include "clock/clock.h"
 #include "session.h"
 #include "syntax/parse.h"
@@ -405,7 +406,7 @@ cdl_status cdl_instance_step(cdl_instance *i, double to)
     BEGIN(i);
     if (i->failed)
         return refuse(i, "the motion has failed: load a state, or set the state");
-    if (!isfinite(to) || to < i->c->t - 1e-9 * i->c->h)
+    if (!isfinite(to) || to < i->c->t - STEP_SAME * i->c->h)
         return refuse(i, "the time to go to lies in the past");
     if (to <= i->c->t)
         return CDL_OK;

@@ -505,7 +505,7 @@ static double input_at(const slot *s, const series_inputs *in, const int32_t *in
 {
     switch (s->kind) {
     case IN_TIME:
-        return j == 0 ? in->t : j == 1;
+        return j == 0 ? in->t : j == 1 ? in->unit : 0;
     case IN_PARAM:
         return j == 0 ? in->param[slot_at(&s->at, index, n)] : 0;
     case IN_BASE:

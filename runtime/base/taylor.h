@@ -72,7 +72,7 @@ typedef struct taylor {
 
 /* Where inputs come from: series side by side, `width` apart; parameters are numbers. */
 typedef struct series_inputs {
-    double t;
+    double t, unit; /* point of expansion; coefficients are those of powers of time by this unit */
     const double *param;
     const double *from[IN_KINDS]; /* IN_Q, IN_V, IN_PRE, IN_PAST_Q … */
     const double *base;           /* IN_BASE: numbers too */

@@ -215,7 +215,10 @@
 #define EV_SHARE_LEAST 1e-3 /* and the factor by which a weight falls at most at once */
 /* of the others: a contact that opens loses its bound, and with it its share, down to rounding */
 #define EV_ROOM_LEAST  1e-13
-#define EV_SHARE_END   1e-9 /* of the largest: shares are even */
+#define EV_SHARE_END   1e-13 /* of the largest: shares are even */
+#define EV_SHARE_POWER 1e-3  /* of the power with which weights change: no smaller one helps */
+/* of their terms: equations that a solution nearest to them misses have none */
+#define EV_UNSOLVED    1e-6
 #define EV_START_FIRST 1e-4 /* of the unit of a start: first step of slip that begins */
 #define EV_START_END   1e-9 /* of accelerations: stages of that step that are solved */
 #define EV_START_NOISE 1e-3 /* of the same: most that rounding of differences may excuse */
@@ -357,8 +360,8 @@
 /* ---- rotations ---- */
 /* of 1: a matrix that misses orthogonality by this is mended to its square, which is rounding, in one turn */
 #define ROTATION_MENDED 1e-9
-#define ROTATION_SMALL  1e-9 /* of 1: sine of half an angle below which atan is its argument, to its cube */
-#define ROTATION_SERIES 1e-5 /* half an angle below which two terms of sin(a)/a are exact */
+#define ROTATION_SMALL  1e-9  /* of 1: sine of half an angle below which atan is its argument, to its cube */
+#define ROTATION_SERIES 1e-5  /* half an angle below which two terms of sin(a)/a are exact */
 #define TURN_MIDDLE     1e-12 /* of a turn: a base counts as half way; rounding of the turn by a thousand */
 /* of the trace: an inertia that breaks the triangle inequality, or symmetry, by more than published digits */
 #define INERTIA_ROUNDED 1e-9

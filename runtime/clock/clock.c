@@ -423,16 +423,15 @@ bool clock_open(run_clock *c, const stepper *with, void *of, const run_options *
 /* the end of the next step on the way to that time, which becomes a multiple of h where it is one */
 static double piece_end(run_clock *c, double *to)
 {
-    const double SAME = 1e-9; /* of h */
     double grid = clock_time(c, c->step + 1);
-    if (fabs(*to - grid) <= SAME * c->h)
+    if (fabs(*to - grid) <= STEP_SAME * c->h)
         *to = grid;
     return grid <= *to ? grid : *to;
 }
 
 static bool piece_plain(run_clock *c, double to)
 {
-    int64_t from = c->step, count = whole_clamp(floor((to - c->t) / c->h + 1e-9), 0, 1 << 20);
+    int64_t from = c->step, count = whole_clamp(floor((to - c->t) / c->h + STEP_SAME), 0, 1 << 20);
     if (!c->with->plain || count == 0)
         return false;
     c->with->plain(c->of, c, count);
@@ -452,7 +451,7 @@ step_outcome clock_advance(run_clock *c, double to)
             break;
         if (piece_plain(c, to))
             continue;
-        if (fabs(h - c->h) <= 1e-9 * c->h)
+        if (fabs(h - c->h) <= STEP_SAME * c->h)
             h = c->h;
         out = step_cut(c, h, end, 0);
         if (out == STEP_DONE && end == clock_time(c, c->step + 1))

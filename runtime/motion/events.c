@@ -24,19 +24,11 @@ static void end_at(ending *e, double s, end_kind kind, int who)
         *e = (ending){ s, 0, kind, who, NULL };
 }
 
-static double size_of(const double *c, int order, double h)
-{
-    double size = 0, p = 1;
-    for (int j = 0; j <= order; j++, p *= h)
-        size = fmax(size, fabs(c[j]) * p);
-    return size;
-}
-
 /* What the decision at this instant took for 0 is 0: leading coefficients from `from` on, those before it
  * being known to be. */
 static void as_decided(const ev *w, double *f, int from, int order, double zero)
 {
-    double h = ev_scale(w), p = pow(h, from);
+    double h = ev_scale(w) / w->series.in.unit, p = pow(h, from);
     if (w->sizes.decided != w->t)
         return;
     for (int j = 0; j < from; j++)
@@ -59,14 +51,27 @@ static void end_cone(ev *w, rub *k, int i, ending *e)
             for (int j = 0; j <= K; j++)
                 f[j] = b[j] - s * k->series.rt[j];
             as_decided(w, f, 0, K, size);
-            end_at(e, series_crossing(f, K, e->s, zero), END_CONE, i);
+            end_at(e, ev_crossing(w, f, K, e->s, zero), END_CONE, i);
         }
         return;
     }
     for (int j = 0; j <= K; j++)
         f[j] = series_mul(b, b, j) - ev_friction2(w, k, j);
     as_decided(w, f, 0, K, size * fmax(fabs(b[0]), size));
-    end_at(e, series_crossing(f, K, e->s, zero * fmax(size_of(b, K, e->s), zero)), END_CONE, i);
+    end_at(e, ev_crossing(w, f, K, e->s, zero * fmax(ev_size(w, b, K, e->s), zero)), END_CONE, i);
+}
+
+/* of the part of the bound that acts, and of the rest of it */
+static void end_hover(ev *w, rub *k, int i, ending *e)
+{
+    int K = w->K - 1;
+    double f[w->width], zero = ev_zero_force(w, k->grip_t);
+    for (int rest = 0; rest < 2; rest++) {
+        for (int j = 0; j <= K; j++)
+            f[j] = rest ? k->series.most[j] - k->series.bound[j] : k->series.bound[j];
+        as_decided(w, f, 0, K, zero);
+        end_at(e, ev_crossing(w, f, K, e->s, 0.1 * zero), END_RN, i);
+    }
 }
 
 /* A gap that moves at a rate that counts is as large as it is, however small beside what it grows to: a
@@ -75,17 +80,18 @@ static void end_cone(ev *w, rub *k, int i, ending *e)
 static double gap_crossing(const ev *w, const rub *k, double h)
 {
     double f[w->width],
-        zero = fmax(ROUND_500 * size_of(k->series.g, w->K, h), EV_GAP_FINER * k->zero.tol_gap);
+        zero = fmax(ROUND_500 * ev_size(w, k->series.g, w->K, h), EV_GAP_FINER * k->zero.tol_gap);
     memcpy(f, k->series.g, ((size_t)w->K + 1) * sizeof *f);
-    bool leaves = f[1] > k->zero.tol_u, comes = f[1] < -k->zero.tol_u && f[0] > k->zero.tol_gap;
+    double rate = f[1] / w->series.in.unit;
+    bool leaves = rate > k->zero.tol_u, comes = rate < -k->zero.tol_u && f[0] > k->zero.tol_gap;
     if (f[0] <= fmax(zero, k->zero.tol_gap) && (leaves || comes)) {
         if (f[0] < 0 || k->last_hit == w->t)
             f[0] = 0;
-        return series_crossing(f, w->K, h, 0);
+        return ev_crossing(w, f, w->K, h, 0);
     }
     if (k->candidate)
         as_decided(w, f, 2, w->K, k->zero.zero_gap);
-    return series_crossing(f, w->K, h, zero);
+    return ev_crossing(w, f, w->K, h, zero);
 }
 
 /* is the piece at hand one in which slip begins? */
@@ -109,19 +115,20 @@ static void end_contact(ev *w, int i, ending *e)
         for (int j = 0; j < K; j++)
             x[j] = (f->relation == REL_GAP ? 1 : k->sigma) * ev_normal(k)[j];
         as_decided(w, x, 0, K - 1, zero);
-        end_at(e, series_crossing(x, K - 1, e->s, 0.1 * zero), END_RN, i);
+        end_at(e, ev_crossing(w, x, K - 1, e->s, 0.1 * zero), END_RN, i);
     }
     if (k->mode == MODE_STICK)
         end_cone(w, k, i, e);
+    if (k->mode == MODE_HOVER)
+        end_hover(w, k, i, e);
     /* in more directions than one too: slip along a straight line comes to rest where its series knows
      * nothing of it */
-    if (k->mode == MODE_SLIP && !(from_rest(w) && k->c->d > 1)) {
-        double size = size_of(k->series.speed, K - 1, e->s);
+    if (ev_slips(k) && !(from_rest(w) && k->c->d > 1)) {
+        double size = ev_size(w, k->series.speed, K - 1, e->s);
         memcpy(x, k->series.speed, (size_t)K * sizeof *x);
         if (!(x[0] > k->zero.tol_slip))
             as_decided(w, x, 1, K - 1, k->zero.zero_slip);
-        end_at(e, series_crossing(x, K - 1, e->s, fmax(ROUND_50 * size, 0.1 * k->zero.tol_slip)), END_SLIP,
-               i);
+        end_at(e, ev_crossing(w, x, K - 1, e->s, fmax(ROUND_50 * size, 0.1 * k->zero.tol_slip)), END_SLIP, i);
     }
 }
 
@@ -144,9 +151,9 @@ static void end_sites(ev *w, ending *e)
                     for (int j = 0; j <= K; j++)
                         f[j] *= s->branch;
                 }
-                if (s->near && fabs(f[0]) < EV_SITE_MET * size_of(f, K, e->s))
+                if (s->near && fabs(f[0]) < EV_SITE_MET * ev_size(w, f, K, e->s))
                     f[0] = 0;
-                double at = series_crossing(f, K, e->s, ROUND_5 * size_of(f, K, e->s));
+                double at = ev_crossing(w, f, K, e->s, ROUND_5 * ev_size(w, f, K, e->s));
                 if (at < e->s)
                     *e = (ending){ at, 0, END_SITE, i, s };
             }
@@ -160,9 +167,10 @@ static void rests_soon(ev *w, ending *e)
 {
     for (int i = 0; i < w->nrub; i++) {
         rub *k = &w->rub[i];
-        if (k->mode != MODE_SLIP || k->c->d == 1)
+        if (!ev_slips(k) || k->c->d == 1)
             continue;
-        double left = k->series.speed[1] < 0 ? -k->series.speed[0] / k->series.speed[1] : INFINITY;
+        double left = k->series.speed[1] < 0 ? -k->series.speed[0] / k->series.speed[1] * w->series.in.unit
+                                             : INFINITY;
         if (!(left < EV_STOPS * (fabs(w->t) + w->o->duration * RUN_SCALE)))
             continue;
         if (left < e->s)
@@ -186,11 +194,11 @@ static void sites_after(ev *w, double h, const site *met)
             for (int upper = 0; upper <= site_two_sided(t, s); upper++) {
                 site_function(t, s, upper, K, f);
                 const instr *q = &t->code[s->code];
-                double rate = series_rate(f, K, h),
+                double rate = ev_rate(w, f, K, h),
                        size = fabs(taylor_reg(t, q->a)[0]) + fabs(taylor_reg(t, q->b)[0]);
-                double close = ROUND_500 * size_of(f, K, h) + ROUND_10 * size +
+                double close = ROUND_500 * ev_size(w, f, K, h) + ROUND_10 * size +
                                ROUND_5 * (fabs(w->t) + h) * fabs(rate);
-                if (!(fabs(series_value(f, K, h)) <= close) && s != met)
+                if (!(fabs(ev_value(w, f, K, h)) <= close) && s != met)
                     continue;
                 s->near = true;
                 if (!site_two_sided(t, s))
@@ -207,8 +215,9 @@ static void gap_sharpen(ev *w, ending *e)
 {
     const rub *k = &w->rub[e->who];
     double low0 = vec_dot(k->c->H, w->q_low, w->n), low1 = vec_dot(k->c->H, w->v_low, w->n),
-           rate = series_rate(k->series.g, w->K, e->s);
-    twofold y = series_twofold(k->series.g, w->K, low0, low1, (twofold){ e->s, 0 });
+           rate = ev_rate(w, k->series.g, w->K, e->s);
+    twofold y = series_twofold(k->series.g, w->K, low0, low1 * w->series.in.unit,
+                               (twofold){ e->s / w->series.in.unit, 0 });
     if (fabs(y.hi) < EV_CORRECTION * fabs(rate) * e->s)
         e->low = -y.hi / rate;
 }
@@ -231,15 +240,16 @@ static void advance(ev *w, double h, double low)
 {
     for (int i = 0; i < w->nrub; i++) {
         rub *k = &w->rub[i];
-        k->r0 = k->col_n >= 0 ? series_value(k->series.rn, w->K - 1, h) : 0;
+        k->r0 = k->col_n >= 0 ? ev_value(w, k->series.rn, w->K - 1, h) : 0;
         for (int l = 0; l < k->c->d; l++)
-            k->rt0[l] = k->col_t >= 0 ? series_value(k->series.rt + (size_t)l * w->width, w->K - 1, h) : 0;
+            k->rt0[l] = k->col_t >= 0 ? ev_value(w, k->series.rt + (size_t)l * w->width, w->K - 1, h) : 0;
     }
-    twofold s = { h, low };
+    double unit = w->series.in.unit;
+    twofold s = { h / unit, low / unit };
     for (int k = 0; k < w->n; k++) {
         bool first = w->p->order && w->p->order[k] == 1;
         twofold q = series_twofold(w->series.qs + (size_t)k * w->width, w->K + 1, w->q_low[k],
-                                   first ? 0 : w->v_low[k], s);
+                                   first ? 0 : w->v_low[k] * unit, s);
         twofold v = series_twofold(w->series.vs + (size_t)k * w->width, w->K - first, first ? 0 : w->v_low[k],
                                    0, s);
         w->q[k] = q.hi;
@@ -250,7 +260,7 @@ static void advance(ev *w, double h, double low)
     /* pieces in which a slip begins share what they know of accelerations, and with it the bases */
     if (w->s->base && !w->start.starting)
         ev_centre(w);
-    twofold t = twofold_sum((twofold){ w->t, w->t_low }, s);
+    twofold t = twofold_sum((twofold){ w->t, w->t_low }, (twofold){ h, low });
     w->t = t.hi;
     w->t_low = t.lo;
     w->sizes.last_h = h;
@@ -561,7 +571,7 @@ static bool crawls(ev *w, const ending *e, double end)
     enum { MOST = 3000 };
     bool slips = false;
     for (int i = 0; i < w->nrub; i++)
-        slips |= w->rub[i].mode == MODE_SLIP && w->rub[i].c->d > 1;
+        slips |= ev_slips(&w->rub[i]) && w->rub[i].c->d > 1;
     bool tiny = slips && e->kind == END_STEP && !(w->fixed > 0) && e->s < EV_CRAWL * end;
     w->progress.crawled = tiny ? w->progress.crawled + 1 : 0;
     return w->progress.crawled > MOST;
@@ -759,6 +769,7 @@ static void rub_new(ev *w, rub *k, contact *c)
     k->series.beta = series(w, 1);
     k->series.bound = series(w, 1);
     k->series.speed = series(w, 1);
+    k->series.most = f->friction == FRICTION_TRESCA && f->relation == REL_GAP ? series(w, 1) : NULL;
     k->series.work = series(w, (n > m ? n : m) + 6);
     frame_new(w, k);
 }
@@ -846,7 +857,7 @@ static void history_start(ev *w)
     double *q0 = arena_array(w->a, double, w->n + 1), *v0 = arena_array(w->a, double, w->n + 1);
     system_start(w->s, q0, v0);
     w->hist = history_new(w->a, w->p, w->K, w->width, w->o->duration, q0);
-    history_begin(w->hist, 0);
+    history_begin(w->hist, 0, w->series.unit);
     history_break(w->hist, 0, 0);
 }
 
@@ -874,6 +885,14 @@ static bool open_books(ev *w)
     return true;
 }
 
+/* a power of 2, which multiplies exactly */
+static double time_unit(double duration)
+{
+    int e = 0;
+    frexp(duration, &e);
+    return ldexp(1, e);
+}
+
 static bool events_start(void *of, run_clock *c)
 {
     ev *w = of;
@@ -883,6 +902,7 @@ static bool events_start(void *of, run_clock *c)
     c->rule = STEPS_OWN;
     c->own_samples = true;
     options_read(w, c->o);
+    w->series.in.unit = w->series.unit = time_unit(c->o->duration);
     w->s = system_new(r->a, w->p, r->param, STORE_WHOLE, &why, &r->where);
     if (!w->s)
         return ev_fail(w, r->where, why);

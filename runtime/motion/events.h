@@ -7,7 +7,10 @@
 #include "past/history.h"
 #include "base/taylor.h"
 
-typedef enum { MODE_OPEN, MODE_CLOSED, MODE_STICK, MODE_SLIP } contact_mode; /* closed: without friction */
+/* closed: without friction.  hover: slip at a bound that does not depend on the normal force (Tresca's) lifts
+   the contact, and without that friction it falls back: it stays at its gap without a normal force, under
+   the part of the bound that keeps it there. */
+typedef enum { MODE_OPEN, MODE_CLOSED, MODE_STICK, MODE_SLIP, MODE_HOVER } contact_mode;
 
 /* What a contact is made of, as terms of power series. */
 typedef struct rub_terms {
@@ -24,6 +27,7 @@ typedef struct rub_series {
        the start and the normal there: the normal as it is in these, what it is carried along by (rate over
        |normal|^2), dofs of the directions; what its turning does to accelerations that stick. */
     double *frame, *carried, *along, *turning;
+    double *most; /* of a contact that hovers: the bound of friction, `bound` being the part that acts */
 } rub_series;
 
 /* What counts as 0; zero_gap, zero_slip: of a term of these series, in the decision at hand. */
@@ -78,7 +82,7 @@ typedef struct ev_event {
 /* Series of the piece at hand. */
 typedef struct ev_series_room {
     double *qs, *vs, *xs, *fs, *Ms; /* positions, rates, highest derivatives, forces, masses */
-    series_inputs in;
+    series_inputs in;               /* its unit of time is that of all series */
     taylor **mass, **force, **kinetic, **potential;
     int nmass, nforce;
     /* those at work in this piece */
@@ -86,6 +90,7 @@ typedef struct ev_series_room {
     int nall;
     double last_natural; /* of the last series */
     double natural;      /* step that the tolerance allows */
+    double unit;         /* of time, in runs that do not need a shorter one */
 } ev_series_room;
 
 /* The linear problem of each order. */
@@ -94,6 +99,7 @@ typedef struct ev_linear {
     double *row_scale, *col_scale; /* of A: rows times, columns times; powers of 2 */
     int *pivot, unknowns;
     bool singular;
+    bool contradicts; /* singular, and without a solution: no motion has these modes */
     /* reactions that the motion leaves open: as the step problem has them, not least in friction */
     bool split;
 } ev_linear;
@@ -174,6 +180,31 @@ typedef struct ev {
     ev_progress progress;
 } ev;
 
+/* ---- series at times in seconds: coefficients are those of powers of time by the unit ---- */
+static inline double ev_value(const ev *w, const double *c, int order, double s)
+{
+    return series_value(c, order, s / w->series.in.unit);
+}
+static inline double ev_rate(const ev *w, const double *c, int order, double s)
+{
+    return series_rate(c, order, s / w->series.in.unit) / w->series.in.unit;
+}
+static inline double ev_crossing(const ev *w, const double *c, int order, double h, double zero)
+{
+    return w->series.in.unit * series_crossing(c, order, h / w->series.in.unit, zero);
+}
+static inline int ev_sign(const ev *w, const double *c, int from, int order, double h, double zero)
+{
+    return series_sign(c, from, order, h / w->series.in.unit, zero);
+}
+static inline double ev_size(const ev *w, const double *c, int order, double h) /* the largest term up to h */
+{
+    double size = 0, p = 1, x = h / w->series.in.unit;
+    for (int j = 0; j <= order; j++, p *= x)
+        size = fmax(size, fabs(c[j]) * p);
+    return size;
+}
+
 /* Friction that sticks while the normal turns: its directions are those of the start of a piece. */
 static inline bool ev_frame_turns(const rub *k)
 {
@@ -200,6 +231,11 @@ static inline double ev_friction2(const ev *w, const rub *k, int j)
         s += series_mul(rt, rt, j);
     }
     return s;
+}
+
+static inline bool ev_slips(const rub *k)
+{
+    return k->mode == MODE_SLIP || k->mode == MODE_HOVER;
 }
 
 /* events_series.c */

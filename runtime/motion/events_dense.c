@@ -27,6 +27,16 @@ static double *item_dof(const piece *p, int k)
     return p->y + (size_t)k * (size_t)(p->order + 1);
 }
 
+/* a series of a piece after s */
+static double piece_value(const piece *p, const double *c, int order, double s)
+{
+    return series_value(c, order, s / p->unit);
+}
+static double piece_rate(const piece *p, const double *c, int order, double s)
+{
+    return series_rate(c, order, s / p->unit) / p->unit;
+}
+
 static void bound_series(const ev *w, const rub *c, double *out)
 {
     const contact_family *f = c->c->fam->f;
@@ -45,38 +55,37 @@ static void powers(ev *w, double s, double *force, double *lost)
     double v[n + 1];
     *force = *lost = 0;
     for (int i = 0; i < n; i++)
-        v[i] = w->p->order && w->p->order[i] == 1 ? 0 : series_value(w->series.vs + (size_t)i * W, w->K, s);
+        v[i] = w->p->order && w->p->order[i] == 1 ? 0 : ev_value(w, w->series.vs + (size_t)i * W, w->K, s);
     for (int i = 0; i < n && w->c->books.of_all; i++) {
-        *force += v[i] * series_value(w->series.fs + (size_t)i * W, K, s);
+        *force += v[i] * ev_value(w, w->series.fs + (size_t)i * W, K, s);
         for (int k = 0; k < n && !w->s->mass_constant; k++)
-            *force += 0.5 * v[i] * v[k] * series_rate(w->series.Ms + (size_t)(i * n + k) * W, K, s);
+            *force += 0.5 * v[i] * v[k] * ev_rate(w, w->series.Ms + (size_t)(i * n + k) * W, K, s);
     }
     for (int i = 0; i < w->nrub; i++) {
         const rub *c = &w->rub[i];
         if (c->mode == MODE_OPEN)
             continue;
-        double Hv = 0, Dv = 0, rn = series_value(c->series.rn, K, s);
+        double Hv = 0, Dv = 0, rn = ev_value(w, c->series.rn, K, s);
         for (int k = 0; k < n; k++) {
             if (c->col_n >= 0)
-                Hv += v[k] * series_value(c->series.H + (size_t)k * W, K, s);
-            if (c->mode == MODE_SLIP)
-                Dv += v[k] * series_value(c->series.D + (size_t)k * W, K, s);
+                Hv += v[k] * ev_value(w, c->series.H + (size_t)k * W, K, s);
+            if (ev_slips(c))
+                Dv += v[k] * ev_value(w, c->series.D + (size_t)k * W, K, s);
         }
         *force += rn * Hv;
-        if (c->mode == MODE_SLIP) {
+        if (ev_slips(c)) {
             const contact_family *f = c->c->fam->f;
             bool given = f->relation == REL_CLOSED || f->friction == FRICTION_TRESCA;
-            double b = given ? series_value(c->series.bound, K, s) : rn * series_value(c->series.beta, K, s),
-                   speed = series_value(c->series.speed, K, s);
+            double b = given ? ev_value(w, c->series.bound, K, s) : rn * ev_value(w, c->series.beta, K, s),
+                   speed = ev_value(w, c->series.speed, K, s);
             *lost += b * speed;
             *force += b * (speed - Dv);
         }
         for (int l = 0; c->col_t >= 0 && l < c->c->d; l++) {
             double Sv = 0;
             for (int k = 0; k < n; k++)
-                Sv += v[k] *
-                      series_value(c->series.S + ((size_t)l * (size_t)n + (size_t)k) * (size_t)W, K, s);
-            *force += Sv * series_value(c->series.rt + (size_t)l * W, K, s);
+                Sv += v[k] * ev_value(w, c->series.S + ((size_t)l * (size_t)n + (size_t)k) * (size_t)W, K, s);
+            *force += Sv * ev_value(w, c->series.rt + (size_t)l * W, K, s);
         }
     }
 }
@@ -102,7 +111,12 @@ void dense_keep(ev *w, double h)
     int order = w->K + 1;
     size_t row = (size_t)order + 1;
     piece *p = vec_push(w->r->a, &w->pieces);
-    *p = (piece){ .t = w->t, .low = w->t_low, .h = h, .reach = fmax(h, w->series.natural), .order = order };
+    *p = (piece){ .t = w->t,
+                  .low = w->t_low,
+                  .h = h,
+                  .reach = fmax(h, w->series.natural),
+                  .unit = w->series.in.unit,
+                  .order = order };
     p->y = arena_array(w->r->a, double, ((size_t)w->n + (size_t)w->nrub * (size_t)items(w)) * row);
     p->mode = arena_array(w->r->a, uint8_t, 2 * (size_t)w->nrub + 1);
     if (w->s->base) {
@@ -130,10 +144,12 @@ static void piece_keep(ev *w, piece *p, run_state *s)
 {
     size_t size = ((size_t)w->n + (size_t)w->nrub * (size_t)items(w)) * ((size_t)w->K + 2),
            modes = 2 * (size_t)w->nrub;
-    double of[] = { p->t, p->low, p->h, p->reach };
-    state_f64(s, "piece", of, 4);
+    double of[] = { p->t, p->low, p->h, p->reach, p->unit };
+    state_f64(s, "piece", of, 5);
     if (state_reads(s)) {
-        *p = (piece){ .t = of[0], .low = of[1], .h = of[2], .reach = of[3], .order = w->K + 1 };
+        *p = (piece){
+            .t = of[0], .low = of[1], .h = of[2], .reach = of[3], .unit = of[4], .order = w->K + 1
+        };
         p->y = arena_array(w->r->a, double, size);
         p->mode = arena_array(w->r->a, uint8_t, modes + 1);
         p->base = w->s->base ? arena_array(w->r->a, double, 3 * (size_t)w->n) : NULL;
@@ -143,7 +159,7 @@ static void piece_keep(ev *w, piece *p, run_state *s)
         state_f64(s, "bases", p->base, 3 * (size_t)w->n);
     state_u8(s, "modes", p->mode, modes);
     for (size_t i = 0; state_reads(s) && i < modes; i++)
-        if (p->mode[i] > (i % 2 ? 2 : MODE_SLIP))
+        if (p->mode[i] > (i % 2 ? 2 : MODE_HOVER))
             state_wrong(s, "a contact has a mode that does not exist");
 }
 
@@ -196,9 +212,9 @@ static bool dense_series(void *of, const dense_item *x, double t, int n, double 
     if (!c || n + x->order > degree)
         return false;
     double all[degree + 1];
-    series_shift(c, degree, fmin(t - p->t - p->low, p->h), all, n + x->order);
+    series_shift(c, degree, fmin(t - p->t - p->low, p->h) / p->unit, all, n + x->order);
     for (int j = 0; j <= n; j++) {
-        out[j] = all[j + x->order];
+        out[j] = all[j + x->order] * pow(p->unit, -(j + x->order));
         for (int k = 1; k <= x->order; k++)
             out[j] *= j + k;
     }
@@ -212,11 +228,11 @@ static void piece_values(const piece *p, int k, double s, double *q, double *v, 
 {
     const double *c = item_dof(p, k);
     double d[p->order + 1];
-    *q = series_value(c, p->order, s);
-    *v = series_rate(c, p->order, s);
+    *q = piece_value(p, c, p->order, s);
+    *v = piece_rate(p, c, p->order, s);
     for (int j = 0; j < p->order; j++)
-        d[j] = (j + 1) * c[j + 1];
-    *a = series_rate(d, p->order - 1, s);
+        d[j] = (j + 1) * c[j + 1] / p->unit;
+    *a = piece_rate(p, d, p->order - 1, s);
 }
 
 /* component of the rotation vector, the angular velocity or acceleration */
@@ -270,7 +286,7 @@ static double force_along(const ev *w, const piece *p, int i, double s, const do
     double T[w->n + 1], f = 0;
     factor_solve(&w->s->minv, row, T);
     for (int k = 0; k < w->n; k++)
-        f += T[k] * series_value(item(w, p, i, ITEM_RT + k), w->K - 1, s);
+        f += T[k] * piece_value(p, item(w, p, i, ITEM_RT + k), w->K - 1, s);
     return f;
 }
 
@@ -286,15 +302,15 @@ static void tangent_at(ev *w, const piece *p, int i, double s, double *slip_out,
     if (c->d > 64)
         return;
     speed = contact_slip(c, w->s->in.from[IN_V], slip);
-    double b = p ? series_value(item(w, p, i, ITEM_BOUND), w->K - 1, s) : 0;
+    double b = p ? piece_value(p, item(w, p, i, ITEM_BOUND), w->K - 1, s) : 0;
     for (int l = 0; l < c->d; l++) {
         if (!p)
             rt[l] = k->rt0[l];
         else if (mode == MODE_STICK && k->series.frame)
             rt[l] = force_along(w, p, i, s, c->S + (size_t)l * w->n);
         else if (mode == MODE_STICK)
-            rt[l] = series_value(item(w, p, i, ITEM_RT + l), w->K - 1, s);
-        else if (mode == MODE_SLIP)
+            rt[l] = piece_value(p, item(w, p, i, ITEM_RT + l), w->K - 1, s);
+        else if (mode == MODE_SLIP || mode == MODE_HOVER)
             rt[l] = c->d == 1 ? -b * (p->mode[2 * i + 1] - 1) : speed > 0 ? -b * slip[l] / speed : 0;
         if (mode == MODE_STICK)
             slip[l] = 0;
@@ -304,15 +320,15 @@ static void tangent_at(ev *w, const piece *p, int i, double s, double *slip_out,
     /* a frame that turns: friction that sticks is kept in the space of slip itself */
     for (int l = 0; p && !k->series.frame && mode == MODE_STICK && ev_frame_turns(k) && l < c->fam->nslip;
          l++)
-        rt_out[l] = series_value(item(w, p, i, ITEM_RT + l), w->K - 1, s);
+        rt_out[l] = piece_value(p, item(w, p, i, ITEM_RT + l), w->K - 1, s);
 }
 
 /* the system at t, in the state of a piece */
 static void stand_at(ev *w, const piece *p, double t, double s, double *q, double *v)
 {
     for (int k = 0; k < w->n; k++) {
-        q[k] = series_value(item_dof(p, k), p->order, s);
-        v[k] = series_rate(item_dof(p, k), p->order, s);
+        q[k] = piece_value(p, item_dof(p, k), p->order, s);
+        v[k] = piece_rate(p, item_dof(p, k), p->order, s);
     }
     if (p->base)
         memcpy(w->s->base, p->base, 3 * (size_t)w->n * sizeof(double));
@@ -349,7 +365,7 @@ static void sample_contact(ev *w, const piece *p, int i, double s, int64_t at)
         return;
     r->gap[m] = c->fam->f->relation == REL_CLOSED ? 0 : contact_gap(w->s, c);
     r->rn[m] = c->fam->f->relation == REL_CLOSED ? c->normal
-               : p                               ? series_value(item(w, p, i, ITEM_RN), w->K - 1, s)
+               : p                               ? piece_value(p, item(w, p, i, ITEM_RN), w->K - 1, s)
                                                  : k->r0;
     r->status[m] = status_of(c, mode != MODE_OPEN, mode != MODE_STICK);
     if (c->fam->d)

@@ -37,9 +37,9 @@ static void rub_keep(ev *w, rub *k, run_state *s)
         { k->series.N, n * W }, { k->series.rt, d * W }, { k->series.S, d * n * W },
         { k->series.D, n * W }, { k->series.fn, W },     { k->series.ft, (k->series.frame ? n : m) * W },
         { k->series.ft2, W },   { k->series.beta, W },   { k->series.bound, W },
-        { k->series.speed, W }
+        { k->series.speed, W }, { k->series.most, W }
     };
-    state_int(s, "mode", &mode, MODE_OPEN, MODE_SLIP);
+    state_int(s, "mode", &mode, MODE_OPEN, MODE_HOVER);
     k->mode = (contact_mode)mode;
     state_int(s, "sign", &k->sign, -1, 1);
     state_int(s, "sigma", &k->sigma, -1, 1);
@@ -71,6 +71,7 @@ void ev_keep(void *of, run_state *s)
                         { &w->t_low, 1 },
                         { &w->series.last_natural, 1 },
                         { &w->series.natural, 1 },
+                        { &w->series.in.unit, 1 },
                         { &w->sizes.size, 1 },
                         { &w->sizes.last_h, 1 },
                         { &w->sizes.rounded, 1 },

@@ -18,11 +18,24 @@ static void rounded_piece(const ev *w, rub *k)
     k->zero.tol_slip = fmax(k->zero.tol_slip, v * k->grip_t);
 }
 
+/* A normal that turns is known to rounding: so much of the rates along the surface is in the rate of the
+   gap. */
+static double turned_rate(const ev *w, const rub *k)
+{
+    const taylor *g = k->terms.gradient;
+    double speed = 0;
+    for (uint32_t i = 0; g && !k->c->fam->rows_fixed && i < g->k->tape.nout; i++) {
+        int at = slot_at(&g->k->row[i], g->index, g->k->over.n);
+        speed = fmax(speed, w->sizes.vmax[at] * sqrt(ev_mass(w, at)));
+    }
+    return 8 * DBL_EPSILON * speed * k->grip_n;
+}
+
 static void tolerances(ev *w, rub *k)
 {
     const contact *c = k->c;
     k->zero.tol_gap = EV_GAP_ZERO * contact_size(c, c->H, w->sizes.qmax);
-    k->zero.tol_u = EV_RATE_ZERO * (contact_size(c, c->H, w->sizes.vmax) + fabs(c->ht));
+    k->zero.tol_u = fmax(EV_RATE_ZERO * (contact_size(c, c->H, w->sizes.vmax) + fabs(c->ht)), turned_rate(w, k));
     k->zero.tol_slip = 0;
     for (int i = 0; i < c->d; i++)
         k->zero.tol_slip += EV_RATE_ZERO *
@@ -99,6 +112,7 @@ static double past_switch(const ev *w, taylor *t, site *s)
     if (site_two_sided(t, s))
         return 0;
     site_function(t, s, false, 1, f);
+    f[1] /= w->series.in.unit;
     size = fabs(taylor_reg(t, q->a)[0]) + fabs(taylor_reg(t, q->b)[0]);
     close = ROUND_20 * size + (ROUND_500 * w->sizes.last_h + ROUND_50 * fabs(w->t)) * fabs(f[1]);
     s->near = f[1] != 0 && fabs(f[0]) <= close;
@@ -135,8 +149,8 @@ static void stand(ev *w)
     for (int k = 0; k < w->n; k++) {
         q = fmax(q, fabs(w->q[k]));
         v = fmax(v, fabs(w->v[k]));
-        w->series.qs[(size_t)k * (size_t)w->width + 1] = w->v[k];
-        w->series.vs[(size_t)k * (size_t)w->width + 1] = w->acc[k];
+        w->series.qs[(size_t)k * (size_t)w->width + 1] = w->v[k] * w->series.in.unit;
+        w->series.vs[(size_t)k * (size_t)w->width + 1] = w->acc[k] * w->series.in.unit;
     }
     w->sizes.moment = v > 0 ? q / v : 0;
     for (int i = 0; i < w->nrub; i++)
@@ -154,7 +168,7 @@ static double mass_rate(const ev *w, const double *T)
     for (int i = 0; i < n && !w->s->mass_constant; i++)
         for (int k = 0; k < n; k++)
             s += T[i] * w->series.Ms[(size_t)(i * n + k) * (size_t)w->width + 1] * w->v[k];
-    return s;
+    return s / w->series.in.unit;
 }
 
 /* What sticks to a constraint that moves is carried along its normal; where that turns, so does the rate. */
@@ -168,7 +182,8 @@ static void turning_of(ev *w, rub *k)
     taylor_step(k->terms.gradient, &w->series.in, 0);
     taylor_step(k->terms.gradient, &w->series.in, 1);
     for (uint32_t i = 0; i < g->tape.nout; i++)
-        dH[slot_at(&g->row[i], k->terms.gradient->index, g->over.n)] += taylor_out(k->terms.gradient, i)[1];
+        dH[slot_at(&g->row[i], k->terms.gradient->index, g->over.n)] += taylor_out(k->terms.gradient, i)[1] /
+                                                                        w->series.in.unit;
     for (int l = 0; l < c->d; l++) {
         factor_solve(&w->s->minv, c->S + (size_t)l * n, T);
         k->series.turning[l] = c->ht / (k->grip_n * k->grip_n) * vec_dot(T, dH, n) + mass_rate(w, T);
@@ -523,6 +538,14 @@ static void friction_options(ev *w, choice *c, rub *k, const double *rt, double 
     choice_add(c, MODE_SLIP, -first, sigma);
 }
 
+/* beside the first n options, every way to slip */
+static void hover_options(choice *c, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (c->o[i].mode == MODE_SLIP)
+            choice_add(c, MODE_HOVER, c->o[i].sign, 1);
+}
+
 /* what the order 0 leaves open */
 static void options_of(ev *w, int i, choice *c, bool all)
 {
@@ -558,8 +581,11 @@ static void options_of(ev *w, int i, choice *c, bool all)
     bool opens = u[0] > eps_u && r[0] <= eps_r, stays = r[0] > eps_r;
     if (!opens || all)
         friction_options(w, c, k, r + a, mu * r[0] + radius, u + a, eps_t, 1, all);
+    int slips = c->n;
     if (!stays || all)
         choice_add(c, MODE_OPEN, 0, 1);
+    if (all && k->series.most)
+        hover_options(c, slips);
 }
 
 static void option_take(choice *c)
@@ -581,7 +607,7 @@ static int cone_sign(ev *w, rub *k, double h)
             for (int j = 0; j <= K; j++)
                 f[j] = (given ? k->series.bound[j] : series_mul(k->series.beta, k->series.rn, j)) -
                        s * k->series.rt[j];
-            int x = series_sign(f, 0, K, h, ev_zero_friction(w, k));
+            int x = ev_sign(w, f, 0, K, h, ev_zero_friction(w, k));
             if (x < 0)
                 worst = -1;
         }
@@ -594,7 +620,17 @@ static int cone_sign(ev *w, rub *k, double h)
         b[j] = given ? k->series.bound[j] : series_mul(k->series.beta, rn, j);
     for (int j = 0; j <= K; j++)
         f[j] = series_mul(b, b, j) - ev_friction2(w, k, j);
-    return series_sign(f, 0, K, h, size * fmax(fabs(b[0]), size));
+    return ev_sign(w, f, 0, K, h, size * fmax(fabs(b[0]), size));
+}
+
+/* a part of the bound acts, neither nothing nor more than all of it */
+static bool hovers(ev *w, rub *k, double h)
+{
+    int K = w->K - 1;
+    double rest[w->width], zero = ev_zero_force(w, k->grip_t);
+    for (int j = 0; j <= K; j++)
+        rest[j] = k->series.most[j] - k->series.bound[j];
+    return ev_sign(w, k->series.bound, 0, K, h, zero) > 0 && ev_sign(w, rest, 0, K, h, zero) >= 0;
 }
 
 static bool mode_holds(ev *w, rub *k, double h)
@@ -611,24 +647,26 @@ static bool mode_holds(ev *w, rub *k, double h)
                              w->hand.nact * k->grip_t * k->grip_t * ev_zero_force(w, k->grip_t)) *
                         h;
     if (k->mode == MODE_OPEN)
-        return !k->candidate || series_sign(k->series.g, 2, K, h, zero_g) >= 0;
-    if (c->fam->f->relation == REL_GAP && series_sign(ev_normal(k), 0, K - 1, h, zero_r) < 0)
+        return !k->candidate || ev_sign(w, k->series.g, 2, K, h, zero_g) >= 0;
+    if (c->fam->f->relation == REL_GAP && ev_sign(w, ev_normal(k), 0, K - 1, h, zero_r) < 0)
         return false;
     if (c->fam->f->relation == REL_BILATERAL && c->d) {
         double f[w->width];
         for (int j = 0; j < K; j++)
             f[j] = k->sigma * ev_normal(k)[j];
-        if (series_sign(f, 0, K - 1, h, zero_r) < 0)
+        if (ev_sign(w, f, 0, K - 1, h, zero_r) < 0)
             return false;
     }
     if (k->mode == MODE_STICK)
         return cone_sign(w, k, h) >= 0;
-    if (k->mode == MODE_SLIP && k->start)
-        return series_value(k->series.speed, K - 1, h) > EV_SLIDES * w->sizes.size * k->grip_t * h;
-    if (k->mode == MODE_SLIP) {
+    if (k->mode == MODE_HOVER && !hovers(w, k, h))
+        return false;
+    if (ev_slips(k) && k->start)
+        return ev_value(w, k->series.speed, K - 1, h) > EV_SLIDES * w->sizes.size * k->grip_t * h;
+    if (ev_slips(k)) {
         if (k->series.speed[0] > fmax(k->zero.tol_slip, 0))
             return true;
-        return series_sign(k->series.speed, 1, K - 1, h, k->zero.zero_slip) > 0;
+        return ev_sign(w, k->series.speed, 1, K - 1, h, k->zero.zero_slip) > 0;
     }
     return true;
 }
@@ -637,6 +675,8 @@ static bool consistent(ev *w)
 {
     double h = w->start.start_piece ? w->series.natural : ev_scale(w);
     w->sizes.size_tried = fmax(w->sizes.size_tried, w->sizes.size);
+    if (w->linear.contradicts)
+        return false;
     for (int i = 0; i < w->nrub; i++)
         if (w->rub[i].candidate && !mode_holds(w, &w->rub[i], h))
             return false;
@@ -650,7 +690,7 @@ static bool needs_start(ev *w)
     for (int i = 0; i < w->nrub; i++) {
         rub *k = &w->rub[i];
         double slip[64];
-        k->start = k->mode == MODE_SLIP && k->c->d > 1 && k->c->d <= 64 &&
+        k->start = ev_slips(k) && k->c->d > 1 && k->c->d <= 64 &&
                    !contact_slips(contact_slip(k->c, w->v, slip), k->zero.tol_slip, false);
         any |= k->start;
     }

@@ -103,7 +103,7 @@ static void put_state(ev *w)
         q[0] = w->q[k];
         v[0] = w->v[k];
         if (!first_order(w, k))
-            q[1] = v[0];
+            q[1] = v[0] * w->series.in.unit;
     }
     w->series.in.t = w->t;
 }
@@ -138,7 +138,7 @@ void ev_force0(ev *w)
     w->series.nall = 0;
     put_state(w);
     if (w->hist)
-        history_begin(w->hist, w->t);
+        history_begin(w->hist, w->t, w->series.in.unit);
     if (w->hist)
         history_step(w->hist, &w->series.in, 0);
     masses_forces(w, 0);
@@ -380,7 +380,7 @@ static double carried_rate(const ev *w, const rub *c, int l, int j)
     double s = 0;
     for (int i = 1; i <= j + 1; i++)
         s += c->series.carried[j + 1 - i] * a[i];
-    return (j + 1) * s;
+    return (j + 1) * s / w->series.in.unit;
 }
 
 /* S = M T where masses change, up to order j + 1 */
@@ -421,14 +421,14 @@ static double row_rate(const ev *w, const rub *c, int l, int j)
         for (int i = 0; i <= j; i++)
             s += (i + 1) * S[i + 1] * v[j - i];
     }
-    return s;
+    return s / w->series.in.unit;
 }
 
 static void law_step(ev *w, rub *c, int j)
 {
     const contact_family *f = c->c->fam->f;
     bool coulomb = f->friction == FRICTION_COULOMB;
-    w->series.in.speed = c->mode == MODE_SLIP ? c->series.speed : NULL;
+    w->series.in.speed = ev_slips(c) ? c->series.speed : NULL;
     step(w, c->terms.mu, j);
     w->series.in.speed = NULL;
     const double *mu = taylor_out(c->terms.mu, 0);
@@ -449,7 +449,7 @@ static void law_step(ev *w, rub *c, int j)
 static void rub_step(ev *w, rub *c, int j)
 {
     const contact_family *f = c->c->fam->f;
-    bool rough = c->mode == MODE_STICK || c->mode == MODE_SLIP, normal = f->relation != REL_CLOSED;
+    bool rough = c->mode == MODE_STICK || ev_slips(c), normal = f->relation != REL_CLOSED;
     if (normal)
         gradient_step(w, c, j);
     else
@@ -477,10 +477,11 @@ static void rub_step(ev *w, rub *c, int j)
             slip_whole(w, c, j);
         law_step(w, c, j);
     }
-    for (int k = 0; k < w->n; k++)
-        row(w, c->series.N,
-            k)[j] = row(w, c->series.H, k)[j] -
-                    (c->mode == MODE_SLIP ? series_mul(c->series.beta, row(w, c->series.D, k), j) : 0);
+    for (int k = 0; k < w->n; k++) {
+        double *N = row(w, c->series.N, k),
+               D = c->mode == MODE_SLIP ? series_mul(c->series.beta, row(w, c->series.D, k), j) : 0;
+        N[j] = c->mode == MODE_HOVER ? -row(w, c->series.D, k)[j] : row(w, c->series.H, k)[j] - D;
+    }
 }
 
 /* ---- the linear system ---- */
@@ -639,6 +640,7 @@ static bool matrix(ev *w)
         for (int k = 0; k < m; k++)
             w->linear.lu[i * m + k] = A[i * m + k] *= w->linear.row_scale[i] * w->linear.col_scale[k];
     w->linear.singular = !lu_factor(w->linear.lu, m, w->linear.pivot);
+    w->linear.contradicts = false;
     return true;
 }
 
@@ -682,11 +684,15 @@ static void right_side(ev *w, int j)
     }
 }
 
+static bool bound_given(const rub *k)
+{
+    return k->c->fam->f->relation == REL_CLOSED || k->c->fam->f->friction == FRICTION_TRESCA;
+}
+
 /* how much friction a contact can give, as far as order 0 knows */
 static double friction_room(const rub *k)
 {
-    bool given = k->c->fam->f->relation == REL_CLOSED || k->c->fam->f->friction == FRICTION_TRESCA;
-    return given ? fabs(k->series.bound[0]) : fabs(k->series.beta[0] * k->r0);
+    return bound_given(k) ? fabs(k->series.bound[0]) : fabs(k->series.beta[0] * k->r0);
 }
 
 static double most_room(const ev *w)
@@ -729,82 +735,17 @@ static bool solve_near(ev *w, const double *rhs, const double *x0)
     return ok;
 }
 
-/* how much of its bound contact k uses in the solution at hand */
-static double part_used(const ev *w, const rub *k)
-{
-    double f = 0;
-    for (int l = 0; l < k->c->d; l++)
-        f = hypot(f, w->linear.sol[k->col_t + l] * w->linear.col_scale[k->col_t + l]);
-    return f / fmax(friction_room(k), EV_ROOM_LEAST * most_room(w));
-}
-
-/* Shares with which the contact that uses the largest part of its bound uses as little as can be: what sticks
-   together lets go together.  Lawson's weights: those that use much weigh heavier in the next turn. */
-static bool share_out(ev *w, const double *rhs)
-{
-    enum { TURNS = 60 };
-    int m = w->linear.unknowns;
-    double x0[m + 1], most = most_room(w), best = INFINITY, used[w->nrub + 1], weight[w->nrub + 1],
-                      kept[w->nrub + 1];
-    memset(x0, 0, sizeof x0);
-    for (int i = 0; i < w->nrub; i++)
-        weight[i] = kept[i] = w->rub[i].share = 1;
-    for (int i = 0; i < w->nrub; i++)
-        if (w->rub[i].col_t >= 0 && most > 0)
-            weight[i] = fmax(friction_room(&w->rub[i]) / most, EV_ROOM_LEAST);
-    for (int turn = 0; turn < TURNS && most > 0; turn++) {
-        double top = 0, heaviest = 0, low = INFINITY;
-        for (int i = 0; i < w->nrub; i++) {
-            rub *k = &w->rub[i];
-            if (k->col_t >= 0)
-                k->share = fmax(friction_room(k) / most, EV_ROOM_LEAST) / sqrt(weight[i]);
-        }
-        if (!solve_near(w, rhs, x0))
-            return false;
-        for (int i = 0; i < w->nrub; i++) {
-            used[i] = w->rub[i].col_t >= 0 ? part_used(w, &w->rub[i]) : 0;
-            top = fmax(top, used[i]);
-            if (w->rub[i].col_t >= 0)
-                low = fmin(low, used[i]);
-        }
-        if (top < best) {
-            best = top;
-            for (int i = 0; i < w->nrub; i++)
-                kept[i] = w->rub[i].share;
-        }
-        if (!(top - low > EV_SHARE_END * top))
-            break;
-        for (int i = 0; i < w->nrub; i++)
-            if (w->rub[i].col_t >= 0)
-                heaviest = fmax(heaviest, weight[i] *= fmax(used[i] / top, EV_SHARE_LEAST));
-        for (int i = 0; i < w->nrub; i++)
-            weight[i] = fmax(weight[i] / heaviest, ROUND_500);
-    }
-    for (int i = 0; i < w->nrub; i++)
-        w->rub[i].share = kept[i];
-    return true;
-}
-
-/* Where the motion leaves reactions open, friction takes no more of them than it must (each turn leaves it a
-   millionth of what it need not have); where that does not fit the cones, they are near those of the step
-   problem, carried on by the series. */
-static bool solve_singular(ev *w, int j)
+/* Where the motion leaves reactions open, friction takes no more of them than it must: each turn leaves it a
+   millionth of what it need not have. */
+static bool least_friction(ev *w, const double *rhs)
 {
     size_t m = (size_t)w->linear.unknowns;
-    bool given = j == 0 && w->linear.split;
-    double x0[m + 1], rhs[m + 1];
+    double x0[m + 1];
     memset(x0, 0, sizeof x0);
-    memcpy(rhs, w->linear.rhs, m * sizeof *rhs);
-    if (j == 0 && !share_out(w, rhs))
-        return false;
-    for (int turn = 0; turn < (given ? 1 : 3); turn++) {
-        for (int i = 0; i < w->nrub; i++) {
-            const rub *k = &w->rub[i];
-            if (k->col_n >= 0 && given)
-                x0[k->col_n] = k->r0 / w->linear.col_scale[k->col_n];
-            for (int l = 0; l < k->c->d && k->col_t >= 0; l++)
-                x0[k->col_t + l] = given ? k->rt0[l] / w->linear.col_scale[k->col_t + l] : 0;
-        }
+    for (int turn = 0; turn < 3; turn++) {
+        for (int i = 0; i < w->nrub; i++)
+            for (int l = 0; l < w->rub[i].c->d && w->rub[i].col_t >= 0; l++)
+                x0[w->rub[i].col_t + l] = 0;
         if (!solve_near(w, rhs, x0))
             return false;
         memcpy(x0, w->linear.sol, m * sizeof *x0);
@@ -812,16 +753,140 @@ static bool solve_singular(ev *w, int j)
     return true;
 }
 
+/* how much of its bound contact k uses in the solution at hand */
+static double part_used(const ev *w, const rub *k)
+{
+    double f = 0;
+    for (int l = 0; l < k->c->d; l++)
+        f = hypot(f, w->linear.sol[k->col_t + l] * w->linear.col_scale[k->col_t + l]);
+    double room = bound_given(k)
+                      ? friction_room(k)
+                      : fabs(k->series.beta[0] * w->linear.sol[k->col_n] * w->linear.col_scale[k->col_n]);
+    return f / fmax(room, EV_ROOM_LEAST * most_room(w));
+}
+
+/* A way to share friction: how heavy each contact weighs, and the part of its bound that it uses. */
+typedef struct sharing {
+    double *weight, *used, top, low; /* the largest and the least part of those that stick */
+} sharing;
+
+static bool share_by(ev *w, const double *rhs, sharing *s)
+{
+    double most = most_room(w);
+    s->top = 0;
+    s->low = INFINITY;
+    for (int i = 0; i < w->nrub; i++)
+        if (w->rub[i].col_t >= 0)
+            w->rub[i].share = fmax(friction_room(&w->rub[i]) / most, EV_ROOM_LEAST) / sqrt(s->weight[i]);
+    if (!least_friction(w, rhs))
+        return false;
+    for (int i = 0; i < w->nrub; i++) {
+        if (w->rub[i].col_t < 0)
+            continue;
+        s->used[i] = part_used(w, &w->rub[i]);
+        s->top = fmax(s->top, s->used[i]);
+        s->low = fmin(s->low, s->used[i]);
+    }
+    return true;
+}
+
+/* the next weights: those that use much weigh heavier, by this power */
+static void weigh_again(const ev *w, const sharing *from, double power, double *weight)
+{
+    double heaviest = 0;
+    for (int i = 0; i < w->nrub; i++) {
+        weight[i] = w->rub[i].col_t < 0
+                        ? 0
+                        : from->weight[i] * pow(fmax(from->used[i] / from->top, EV_SHARE_LEAST), power);
+        heaviest = fmax(heaviest, weight[i]);
+    }
+    for (int i = 0; i < w->nrub; i++)
+        weight[i] = fmax(weight[i] / heaviest, EV_ROOM_LEAST);
+}
+
+/* Shares with which the contact that uses the largest part of its bound uses as little as can be: what sticks
+   together lets go together.  Lawson's weights, by a power that grows while that helps: a contact that is
+   not to use its bound up loses all its weight. */
+static bool share_out(ev *w, const double *rhs)
+{
+    enum { TURNS = 100 };
+    size_t n = (size_t)w->nrub + 1;
+    double room[4 * n], power = 1;
+    sharing best = { .weight = room, .used = room + n },
+            next = { .weight = room + 2 * n, .used = room + 3 * n };
+    for (int i = 0; i < w->nrub; i++)
+        best.weight[i] = w->rub[i].share = 1;
+    if (!(most_room(w) > 0))
+        return true;
+    if (!share_by(w, rhs, &best))
+        return false;
+    for (int turn = 0;
+         turn < TURNS && best.top - best.low > EV_SHARE_END * best.top && power > EV_SHARE_POWER; turn++) {
+        weigh_again(w, &best, power, next.weight);
+        if (!share_by(w, rhs, &next))
+            return false;
+        bool better = next.top < best.top;
+        power *= better ? 2 : 0.25;
+        if (better) {
+            sharing old = best;
+            best = next;
+            next = old;
+        }
+    }
+    return share_by(w, rhs, &best);
+}
+
+/* Reactions that the motion leaves open: least in friction, or where that does not fit the cones near those
+   of the step problem, carried on by the series. */
+static bool solve_singular(ev *w, int j)
+{
+    size_t m = (size_t)w->linear.unknowns;
+    double x0[m + 1], rhs[m + 1];
+    memcpy(rhs, w->linear.rhs, m * sizeof *rhs);
+    if (j == 0 && !share_out(w, rhs))
+        return false;
+    if (j || !w->linear.split)
+        return least_friction(w, rhs);
+    memset(x0, 0, sizeof x0);
+    for (int i = 0; i < w->nrub; i++) {
+        const rub *k = &w->rub[i];
+        if (k->col_n >= 0)
+            x0[k->col_n] = k->r0 / w->linear.col_scale[k->col_n];
+        for (int l = 0; l < k->c->d && k->col_t >= 0; l++)
+            x0[k->col_t + l] = k->rt0[l] / w->linear.col_scale[k->col_t + l];
+    }
+    return solve_near(w, rhs, x0);
+}
+
+/* does the solution at hand miss the equations? */
+static bool misses(const ev *w, const double *rhs)
+{
+    size_t m = (size_t)w->linear.unknowns;
+    double off = 0, size = 0;
+    for (size_t i = 0; i < m; i++) {
+        double left = rhs[i], most = fabs(rhs[i]);
+        for (size_t k = 0; k < m; k++) {
+            left -= w->linear.A[i * m + k] * w->linear.sol[k];
+            most = fmax(most, fabs(w->linear.A[i * m + k] * w->linear.sol[k]));
+        }
+        off = fmax(off, fabs(left));
+        size = fmax(size, most);
+    }
+    return off > EV_UNSOLVED * size;
+}
+
+/* with the right side at hand */
 static bool solve_order(ev *w, int j)
 {
     int m = w->linear.unknowns;
-    right_side(w, j);
+    double unit = w->series.in.unit;
     for (int i = 0; i < m; i++)
         w->linear.sol[i] = w->linear.rhs[i] *= w->linear.row_scale[i];
     if (!w->linear.singular)
         lu_solve(w->linear.lu, m, w->linear.pivot, w->linear.sol);
     else if (!solve_singular(w, j))
         return false;
+    w->linear.contradicts |= w->linear.singular && misses(w, w->linear.rhs);
     for (int i = 0; i < m; i++)
         w->linear.sol[i] *= w->linear.col_scale[i];
     for (int k = 0; k < w->n; k++) {
@@ -829,10 +894,10 @@ static bool solve_order(ev *w, int j)
         row(w, w->series.xs, k)[j] = x;
         if (first_order(w, k)) {
             v[j] = x;
-            q[j + 1] = x / (j + 1);
+            q[j + 1] = unit * x / (j + 1);
         } else {
-            v[j + 1] = x / (j + 1);
-            q[j + 2] = v[j + 1] / (j + 2);
+            v[j + 1] = unit * x / (j + 1);
+            q[j + 2] = unit * v[j + 1] / (j + 2);
         }
     }
     for (int i = 0; i < w->nrub; i++) {
@@ -842,6 +907,21 @@ static bool solve_order(ev *w, int j)
             row(w, c->series.rt, l)[j] = c->col_t >= 0 ? w->linear.sol[c->col_t + l] : 0;
     }
     return true;
+}
+
+/* Of a contact that hovers the unknown was the friction that acts, up to order j. */
+static void split_hover(ev *w, int j)
+{
+    for (int i = 0; i < w->nrub; i++) {
+        rub *c = &w->rub[i];
+        if (c->mode != MODE_HOVER)
+            continue;
+        for (int k = 0; k <= j; k++) {
+            c->series.most[k] = c->series.bound[k];
+            c->series.bound[k] = c->series.rn[k];
+            c->series.rn[k] = 0;
+        }
+    }
 }
 
 /* The highest derivatives at an instant in the modes at hand; first coefficients of everything else are those
@@ -858,7 +938,7 @@ bool ev_accelerations(ev *w, double t, const double *q, const double *v, double 
     put_state(w);
     bool ok = true;
     if (w->hist) {
-        history_begin(w->hist, t);
+        history_begin(w->hist, t, w->series.in.unit);
         ok = history_step(w->hist, &w->series.in, 0);
     }
     masses_forces(w, 0);
@@ -867,7 +947,9 @@ bool ev_accelerations(ev *w, double t, const double *q, const double *v, double 
         if (w->rub[i].mode != MODE_OPEN)
             rub_step(w, &w->rub[i], 0);
     matrix(w);
+    right_side(w, 0);
     ok = ok && solve_order(w, 0);
+    split_hover(w, 0);
     for (int k = 0; k < w->n; k++)
         a[k] = row(w, w->series.xs, k)[0];
     w->q = q0;
@@ -883,12 +965,12 @@ static double from_rest(const ev *w, const double *y, int j)
     int i = 0;
     while (i < j && y[i] == 0)
         i++;
-    return i < j ? pow(w->local * fabs(y[i] / y[j]), 1.0 / (j - i)) : INFINITY;
+    return i < j ? w->series.in.unit * pow(w->local * fabs(y[i] / y[j]), 1.0 / (j - i)) : INFINITY;
 }
 
 static double natural_step(ev *w)
 {
-    double h = INFINITY, global = 0, global1 = 0;
+    double h = INFINITY, global = 0, global1 = 0, unit = w->series.in.unit;
     int K = w->K;
     for (int k = 0; k < w->n; k++)
         if (first_order(w, k))
@@ -904,12 +986,13 @@ static double natural_step(ev *w)
                               ? fmax(w->sizes.qmax[k], DOF_LEAST * global1)
                               : fmax(w->sizes.vmax[k], DOF_LEAST * global / sqrt(ev_mass(w, k))),
                    p = 1;
-            double reach = turn && isfinite(before) ? before : 0;
+            double reach = turn && isfinite(before) ? before / unit : 0;
             for (int j = 0; j <= K - 2; j++, p *= reach)
                 size = fmax(size, fabs(y[j]) * p);
             for (int j = K - 1; j <= K; j++)
                 if (y[j] != 0)
-                    h = fmin(h, size > 0 ? pow(w->local * size / fabs(y[j]), 1.0 / j) : from_rest(w, y, j));
+                    h = fmin(h, size > 0 ? unit * pow(w->local * size / fabs(y[j]), 1.0 / j)
+                                         : from_rest(w, y, j));
         }
         if (!isfinite(h))
             break;
@@ -925,12 +1008,10 @@ static double watched_step(const ev *w, const double *f, int K, double h, double
     double all = h, left = w->o->duration - w->t;
     h = fmin(h, left);
     for (int turn = 0; turn < 12 && h > 0; turn++) {
-        double size = least, p = 1, next = h;
-        for (int j = 0; j <= K - 2; j++, p *= h)
-            size = fmax(size, fabs(f[j]) * p);
+        double size = fmax(least, ev_size(w, f, K - 2, h)), next = h;
         for (int j = K - 1; j <= K; j++)
             if (f[j] != 0 && size > 0)
-                next = fmin(next, pow(w->local * size / fabs(f[j]), 1.0 / j));
+                next = fmin(next, w->series.in.unit * pow(w->local * size / fabs(f[j]), 1.0 / j));
         if (next > 0.99 * h)
             break;
         h = next;
@@ -953,6 +1034,8 @@ static double contact_step(const ev *w, double natural)
         }
         if (k->col_n >= 0)
             h = fmin(h, fmax(watched_step(w, k->series.rn, w->K - 1, natural, force / k->grip_n), least));
+        if (k->mode == MODE_HOVER)
+            h = fmin(h, fmax(watched_step(w, k->series.bound, w->K - 1, natural, force / k->grip_t), least));
         for (int l = 0; l < k->c->d && k->col_t >= 0; l++)
             h = fmin(h, fmax(watched_step(w, crow(w, k->series.rt, l), w->K - 1, natural, force / k->grip_t),
                              least));
@@ -996,7 +1079,7 @@ static double register_step(ev *w)
             if (!t->live[t->code[t->moving[m]].dst])
                 continue;
             const double *r = taylor_reg(t, t->code[t->moving[m]].dst);
-            double x = disk_of(r, K);
+            double x = w->series.in.unit * disk_of(r, K);
             if (x < h)
                 h = fmin(h, fmax(x, least));
         }
@@ -1017,12 +1100,10 @@ static double register_step(ev *w)
 static bool site_agrees(ev *w, taylor *t, site *s, double h)
 {
     int K = w->K - 1;
-    double f[w->width], size = 0, p = 1;
+    double f[w->width];
     double was = s->branch;
     site_function(t, s, false, K, f);
-    for (int j = 0; j <= K; j++, p *= h)
-        size = fmax(size, fabs(f[j]) * p);
-    int sign = series_sign(f, 1, K, h, EV_SIGN * size);
+    int sign = ev_sign(w, f, 1, K, h, EV_SIGN * ev_size(w, f, K, h));
     if (site_two_sided(t, s)) {
         if (sign < 0)
             s->branch -= 1;
@@ -1103,12 +1184,29 @@ static void split_reaction(ev *w, rub *c)
 }
 
 /* ---- all of it ---- */
+static bool all_finite(const double *x, int n)
+{
+    bool ok = true;
+    for (int k = 0; k < n; k++)
+        ok &= isfinite(x[k]);
+    return ok;
+}
+
+static bool series_finite(const ev *w)
+{
+    bool ok = true;
+    for (int k = 0; k < w->n; k++)
+        ok &= all_finite(crow(w, w->series.qs, k), w->K + 2);
+    return ok;
+}
+
+/* Up to the first order that has no number. */
 static bool orders(ev *w)
 {
     w->series.nall = 0;
     put_state(w);
     if (w->hist)
-        history_begin(w->hist, w->t);
+        history_begin(w->hist, w->t, w->series.in.unit);
     number_unknowns(w);
     for (int j = 0; j < w->K; j++) {
         if (w->hist && !history_step(w->hist, &w->series.in, j)) {
@@ -1141,10 +1239,16 @@ static bool orders(ev *w)
                 rub_step(w, &w->rub[i], j);
         if (j == 0)
             matrix(w);
+        right_side(w, j);
+        if (j && !all_finite(w->linear.rhs, w->linear.unknowns)) {
+            row(w, w->series.qs, 0)[w->K + 1] = NAN;
+            return true;
+        }
         if (!solve_order(w, j))
             return ev_fail(w, SPAN_NONE,
                            arena_printf(w->r->a, "the equations are singular at t = %s", ev_number(w, w->t)));
     }
+    split_hover(w, w->K - 1);
     for (int i = 0; i < w->nrub; i++)
         if (w->rub[i].mode == MODE_STICK && w->rub[i].series.frame)
             split_frame(w, &w->rub[i]);
@@ -1176,25 +1280,26 @@ double ev_scale(const ev *w)
     return h;
 }
 
-static void sizes(ev *w)
+/* What would change the rates by less than their rounding over the series at hand is no force. */
+static double least_size(const ev *w)
 {
-    w->sizes.size = 0;
-    for (int k = 0; k < w->n; k++) {
-        double h = ev_scale(w), p = 1, root = sqrt(ev_mass(w, k));
-        for (int j = 0; j < w->K; j++, p *= h)
-            w->sizes.size = fmax(w->sizes.size, p * fmax(fabs(row(w, w->series.fs, k)[j]) / root,
-                                                         fabs(row(w, w->series.xs, k)[j]) * root));
-    }
-    w->sizes.size_top = fmax(w->sizes.size_top, w->sizes.size);
+    const double ROUNDED = 1e-3; /* of 1e-11, what counts as 0 beside a size */
+    double speed = 0;
+    for (int k = 0; k < w->n; k++)
+        if (!first_order(w, k))
+            speed = fmax(speed, w->sizes.vmax[k] * sqrt(ev_mass(w, k)));
+    return speed > 0 ? ROUNDED * speed / fmin(w->series.natural, w->o->duration) : 0;
 }
 
-static bool series_finite(const ev *w)
+static void sizes(ev *w)
 {
-    bool ok = true;
-    for (int k = 0; k < w->n; k++)
-        for (int j = 0; j <= w->K; j++)
-            ok &= isfinite(crow(w, w->series.qs, k)[j]);
-    return ok;
+    w->sizes.size = least_size(w);
+    for (int k = 0; k < w->n; k++) {
+        double h = ev_scale(w), root = sqrt(ev_mass(w, k));
+        w->sizes.size = fmax(w->sizes.size, fmax(ev_size(w, row(w, w->series.fs, k), w->K - 1, h) / root,
+                                                 ev_size(w, row(w, w->series.xs, k), w->K - 1, h) * root));
+    }
+    w->sizes.size_top = fmax(w->sizes.size_top, w->sizes.size);
 }
 
 /* The span of a kernel whose piece was held. */
@@ -1213,9 +1318,9 @@ static double creep_cost(ev *w, double h, double *size)
 {
     double q[w->n + 1], v[w->n + 1], a[w->n + 1], held[w->n + 1], off = 0;
     for (int k = 0; k < w->n; k++) {
-        q[k] = series_value(row(w, w->series.qs, k), w->K + 1, h);
-        v[k] = series_value(row(w, w->series.vs, k), w->K - first_order(w, k), h);
-        held[k] = series_value(row(w, w->series.xs, k), w->K - 1, h);
+        q[k] = ev_value(w, row(w, w->series.qs, k), w->K + 1, h);
+        v[k] = ev_value(w, row(w, w->series.vs, k), w->K - first_order(w, k), h);
+        held[k] = ev_value(w, row(w, w->series.xs, k), w->K - 1, h);
     }
     for (int i = 0; i < w->series.nall; i++)
         for (uint32_t k = 0; k < w->series.all[i]->nsite; k++)
@@ -1273,11 +1378,39 @@ static bool creep_begin(ev *w)
     return true;
 }
 
+/* Have coefficients grown without bound?  A quotient by 0 has no number at once. */
+static bool overflows(const ev *w)
+{
+    const double HUGE_TERM = 1e100;
+    double most = 0;
+    for (int k = 0; k < w->n; k++)
+        for (int j = 0; j <= w->K; j++)
+            if (isfinite(crow(w, w->series.qs, k)[j]))
+                most = fmax(most, fabs(crow(w, w->series.qs, k)[j]));
+    return !series_finite(w) && most > HUGE_TERM;
+}
+
+/* Coefficients of a motion much faster than the run is long pass the largest number: they have a shorter
+   unit of time. */
+static bool orders_in_unit(ev *w)
+{
+    const double SHORTER = 0x1p-32;
+    w->series.in.unit = w->series.unit;
+    if (!orders(w))
+        return false;
+    for (int turn = 0; turn < 3 && overflows(w); turn++) {
+        w->series.in.unit *= SHORTER;
+        if (!orders(w))
+            return false;
+    }
+    return true;
+}
+
 bool ev_series(ev *w)
 {
     w->progress.creeping = w->start.start_piece = false;
     for (int turn = 0; turn < 12; turn++) {
-        if (!orders(w))
+        if (!orders_in_unit(w))
             return false;
         if (!series_finite(w) && sites_back(w)) {
             if (!orders(w))

@@ -119,7 +119,7 @@ static double slip_by_rate(const ev *w, int k)
     double most = 0, grip = 0;
     for (int i = 0; i < w->nrub; i++) {
         const rub *c = &w->rub[i];
-        if (c->mode != MODE_SLIP || c->c->d < 2)
+        if (!ev_slips(c) || c->c->d < 2)
             continue;
         for (int l = 0; l < c->c->d; l++)
             most = fmax(most, fabs(c->c->S[(size_t)l * (size_t)w->n + (size_t)k]));
@@ -155,7 +155,7 @@ static double slip_speed(const ev *w)
 {
     double s = INFINITY;
     for (int i = 0; i < w->nrub; i++)
-        if (w->rub[i].mode == MODE_SLIP && w->rub[i].c->d > 1)
+        if (ev_slips(&w->rub[i]) && w->rub[i].c->d > 1)
             s = fmin(s, w->rub[i].series.speed[0]);
     return isfinite(s) ? s : 1;
 }
@@ -191,7 +191,7 @@ static double damped(const ev *w, double h, const double A[STAGES][STAGES], cons
         for (int r = 0; r < w->nrub; r++) {
             const contact *c = w->rub[r].c;
             double slip = 0;
-            if (w->rub[r].mode != MODE_SLIP || c->d < 2)
+            if (!ev_slips(&w->rub[r]) || c->d < 2)
                 continue;
             for (int l = 0; l < c->d; l++) {
                 double s = 0;
@@ -283,6 +283,7 @@ static void fit(ev *w, double h, const double *y, const stage *st, double L[STAG
 {
     int n = w->n, m = 0;
     size_t W = (size_t)w->width;
+    double unit = w->series.in.unit;
     for (int k = 0; k < n; k++) {
         double *x = w->series.xs + (size_t)k * W, *v = w->series.vs + (size_t)k * W,
                *q = w->series.qs + (size_t)k * W;
@@ -291,23 +292,23 @@ static void fit(ev *w, double h, const double *y, const stage *st, double L[STAG
         memset(q, 0, W * sizeof *q);
         v[0] = w->v[k];
         q[0] = w->q[k];
-        q[1] = v[0];
+        q[1] = unit * v[0];
         double p = 1;
-        for (int j = 0; j < STAGES; j++, p *= h) {
+        for (int j = 0; j < STAGES; j++, p *= h / unit) {
             for (int i = 0; i < STAGES; i++)
                 x[j] += y[i * n + k] * L[i][j];
             x[j] /= p;
-            v[j + 1] = x[j] / (j + 1);
-            q[j + 2] = v[j + 1] / (j + 2);
+            v[j + 1] = unit * x[j] / (j + 1);
+            q[j + 2] = unit * v[j + 1] / (j + 2);
         }
-        w->start.acc_end[k] = series_value(x, STAGES - 1, h);
-        w->start.jerk_end[k] = series_rate(x, STAGES - 1, h);
+        w->start.acc_end[k] = ev_value(w, x, STAGES - 1, h);
+        w->start.jerk_end[k] = ev_rate(w, x, STAGES - 1, h);
     }
     for (int c = 0; c < ncol; c++)
         for (int k = 0; k < col[c].n; k++, m++) {
             double *x = col[c].at + (size_t)k * W, p = 1;
             memset(x, 0, W * sizeof *x);
-            for (int j = 0; j < STAGES; j++, p *= h) {
+            for (int j = 0; j < STAGES; j++, p *= h / unit) {
                 for (int i = 0; i < STAGES; i++)
                     x[j] += st[i].values[m] * L[i][j];
                 x[j] /= p;

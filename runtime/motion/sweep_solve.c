@@ -322,17 +322,35 @@ static bool cones_listed(const sweep *w, bool mass, int64_t *known)
     return same;
 }
 
+static void cones_in(contact_list *l)
+{
+    for (int i = 0; l->equal && i < l->n; i++)
+        list_cone_in(l, &l->cone[i]);
+}
+
 /* all contacts at hand in the list that is made once for all: there the step matrix is that of the masses */
 static impulses *list_of(sweep *w, bool mass, const double *scale)
 {
     if (w->crowd.chain.fixed && (size_t)w->hand.nact == w->contacts.nstate) {
-        if (!cones_listed(w, mass, &w->crowd.chain_cones))
+        if (!cones_listed(w, mass, &w->crowd.chain_cones)) {
             memcpy(w->crowd.chain.act.cone, w->hand.cone, (size_t)w->hand.nact * sizeof *w->hand.cone);
+            cones_in(&w->crowd.chain.act);
+        }
         return &w->crowd.chain;
     }
     list_put(w, &w->crowd.list, mass, scale);
     list_equal(&w->crowd.list.act);
+    cones_in(&w->crowd.list.act);
     return &w->crowd.list;
+}
+
+/* the cone of contact i at a speed that its bound depends on */
+static void list_law(sweep *w, contact_list *l, int i, double speed)
+{
+    cone *o = &l->cone[i];
+    o->speed = w->hand.cone[i].speed;
+    sweep_law(w, i, speed, &o->mu, &o->radius);
+    list_cone_in(l, o);
 }
 
 /* bounds of friction that depend on the speed, at the rates x; the largest change of one, over its size */
@@ -349,8 +367,7 @@ static double list_laws(sweep *w, impulses *p, const double *x)
             double u = contact_rate(k->c, row_of(k, k->c->H, k->c->S, a), x) + w->hand.off[k->row + a];
             s += u * u;
         }
-        sweep_law(w, i, sqrt(s), &o->mu, &o->radius);
-        list_cone_in(&p->act, o);
+        list_law(w, &p->act, i, sqrt(s));
         double was = mu * rn + radius, is = o->mu * rn + o->radius;
         most = larger(most, fabs(is - was) / larger(larger(fabs(is), fabs(was)), SIZE_LEAST));
     }
@@ -383,12 +400,11 @@ static bool solve_list(sweep *w, bool mass, double *x)
         l->b[i] = w->hand.off[i] * unit;
         l->r[i] = w->hand.rr[i] / unit;
     }
-    for (int i = 0; i < w->hand.nact && !w->hand.known.still; i++) {
-        of_speed |= w->hand.cone[i].of_speed && !w->hand.cone[i].dir;
-        if (w->hand.cone[i].of_speed && !w->hand.cone[i].dir)
-            sweep_law(w, i, w->hand.act[i]->speed, &l->cone[i].mu, &l->cone[i].radius);
-        list_cone_in(l, &l->cone[i]);
-    }
+    for (int i = 0; i < w->hand.nact && !w->hand.known.still; i++)
+        if (w->hand.cone[i].of_speed && !w->hand.cone[i].dir) {
+            of_speed = true;
+            list_law(w, l, i, w->hand.act[i]->speed);
+        }
     p->root = NULL;
     if (mass || w->hand.known.fixed || w->policy.whole) { /* reactions act along the rows: W is symmetric */
         bool constant = w->s->mass_constant && f == &w->s->minv;

@@ -14,8 +14,9 @@ enum { BEFORE = -1, AT_HAND = -2 };
 typedef struct reader { /* x or x' of a dof at theta(t) */
     int32_t dof;
     int rate, where;
-    double *P, *pow, *out; /* the piece about theta(t0); powers of theta - theta(t0); the value */
-    taylor *given;         /* what the model says of the time before the start */
+    /* the piece about theta(t0), in powers of time by its unit; powers of theta - theta(t0); the value */
+    double *P, unit, *pow, *out;
+    taylor *given; /* what the model says of the time before the start */
 } reader;
 
 /* back: its time runs backwards */
@@ -66,6 +67,7 @@ struct history {
     int n, K, width, gain;
     const double *q0;
     double t, eps;
+    double unit;     /* of time, in the expansion at hand */
     double duration; /* of the run: what times are measured by */
     past *past;
     int npast;
@@ -160,6 +162,7 @@ static void reader_begin(history *h, reader *r, int where, double theta)
 {
     int w = h->width;
     r->where = where;
+    r->unit = where < 0 ? h->unit : h->pieces.at[where].unit;
     if (where < 0)
         return;
     const piece *p = &h->pieces.at[where];
@@ -168,11 +171,11 @@ static void reader_begin(history *h, reader *r, int where, double theta)
     int order = p->order;
     if (r->rate) {
         for (int j = 0; j < order; j++)
-            d[j] = (j + 1) * c[j + 1];
+            d[j] = (j + 1) * c[j + 1] / p->unit;
         order--;
         c = d;
     }
-    series_shift(c, order, theta - p->t, r->P, w - 1);
+    series_shift(c, order, (theta - p->t) / p->unit, r->P, w - 1);
 }
 
 static double compose(history *h, reader *r, const double *P, const double *theta, int j)
@@ -184,19 +187,19 @@ static double compose(history *h, reader *r, const double *P, const double *thet
     for (int i = 2; i <= j; i++)
         linear &= theta[i] == 0;
     if (linear)
-        return P[j] * pow(theta[1], j);
+        return P[j] * pow(theta[1] / r->unit, j);
     if (!r->pow)
         r->pow = numbers(h, (size_t)w);
     /* (theta - theta0)^m, coefficient j; those of lower order are made up for when theta begins to bend */
     double s = 0;
     for (int i = 1; i <= j; i++) {
-        r->pow[w + i] = theta[i];
+        r->pow[w + i] = theta[i] / r->unit;
         for (int m = 2; m <= i; m++) {
             double x = 0;
             if (i < j && r->pow[0] == j - 1)
                 break;
             for (int l = 1; l <= i - m + 1; l++)
-                x += theta[l] * r->pow[(m - 1) * w + i - l];
+                x += theta[l] / r->unit * r->pow[(m - 1) * w + i - l];
             r->pow[m * w + i] = x;
         }
     }
@@ -463,9 +466,10 @@ static bool integral_step(history *h, integral *x, const series_inputs *in, int 
 }
 
 /* ---- all of it ---- */
-void history_begin(history *h, double t)
+void history_begin(history *h, double t, double unit)
 {
     h->t = t;
+    h->unit = unit;
     h->eps = ROUND_10 * (fabs(t) + RUN_SCALE * h->duration);
 }
 
@@ -533,7 +537,8 @@ static void limit_side(history *h, const double *theta, int where, int side, int
         return;
     for (int j = 0; j <= K; j++)
         f[j] = side * ((j == 0 ? end : 0) - theta[j]);
-    double at = side > 0 ? (f[0] <= 0 ? 0 : series_crossing(f, K, *s, 0)) : series_crossing(f, K, *s, h->eps);
+    double at = side > 0 && f[0] <= 0 ? 0
+                                      : h->unit * series_crossing(f, K, *s / h->unit, side > 0 ? 0 : h->eps);
     if (at > *s)
         return;
     bool first = at < *s - h->eps;
@@ -746,8 +751,9 @@ static void breaks_keep(history *h, run_state *s)
 void history_keep(history *h, run_state *s)
 {
     state_f64(s, "past", &h->t, 1);
+    state_f64(s, "unit", &h->unit, 1);
     if (state_reads(s)) {
-        history_begin(h, h->t);
+        history_begin(h, h->t, h->unit);
         h->pieces.n = 0;
     }
     breaks_keep(h, s);

@@ -31,6 +31,7 @@ typedef struct delay_program {
 typedef struct piece {
     /* where it begins, and what that lacks; how long it is, how long the series is good for */
     double t, low, h, reach;
+    double unit; /* of time: coefficients are those of powers of time by it */
     int order;
     double *y;
     double *base;  /* bases of rotations; NULL: there are none */
@@ -41,7 +42,8 @@ typedef struct piece {
 typedef struct history history;
 /* duration: of the run, which times are measured by */
 history *history_new(arena *a, const program *p, int order, int width, double duration, const double *q0);
-void history_begin(history *h, double t); /* expansions about t follow */
+/* expansions about t follow, in powers of time by this unit */
+void history_begin(history *h, double t, double unit);
 /* Coefficient j of past values and integrals, which `in` reads from then on.  False: history_error says why.
  */
 bool history_step(history *h, series_inputs *in, int j);

@@ -13,16 +13,14 @@
 #include "base/random.h"
 #include "cdl.h"
 #include "motion/gate.h"
+#include "program/system.h"
 #include "session/session.h"
 
 /* ---- what is not compared to 1e-9, and why ---- */
 static const char CHAOS[] =
     "a pile is chaotic, and its contacts are solved to a tolerance: how it ends is compared";
-static const char LIMIT[] =
-    "events: coefficients of the series at the start of a slip pass the largest number";
 static const char LONG[] = "takes longer than 1 s; runs when it is named";
 #define PARADOX "auglag ends at its tolerance, and the reaction at a paradox is huge"
-#define RESTS   "two dofs rest at 0: what is kept of them is rounding"
 static const struct exception {
     const char *file;
     int run;          /* 0: all */
@@ -36,21 +34,11 @@ static const struct exception {
     { "silo.cdl", 0, INFINITY, "", CHAOS },
     { "balls.cdl", 0, INFINITY, "", CHAOS },
     { "gap_units.cdl", 0, INFINITY, "", CHAOS },
-    { "tower_tilted.cdl", 0, NAN, "",
-      "a step that stalls every solver is let go too early in other units: the gate ends the run" },
+    { "tower_tilted.cdl", 0, 1e-5, "", "its contacts are solved to 1e-8, and it falls" },
     { "mechanisms.cdl", 4, 1e-5, "", "a slider between two guides with play is chaotic" },
     { "painleve.cdl", 3, 1e-7, "", PARADOX },
     { "painleve.cdl", 5, 1e-7, "", PARADOX },
-    { "events_plate.cdl", 2, INFINITY, "T", RESTS },
-    { "events_plate.cdl", 0, 1e-9, "T", LIMIT },
-    { "events_shared.cdl", 1, INFINITY, "", RESTS },
-    { "events_shared.cdl", 2, INFINITY, "", RESTS },
-    { "events_shared.cdl", 4, INFINITY, "", RESTS },
-    { "events_shared.cdl", 6, NAN, "", "events: feet that lift within rounding have no mode in some units" },
-    { "events_slip_onset.cdl", 0, 1e-9, "T", LIMIT },
-    { "events_slip_start.cdl", 0, 1e-9, "T", LIMIT },
-    { "events_moving_friction.cdl", 0, 1e-9, "T", LIMIT },
-    { "events_kinks.cdl", 0, 1e-9, "Q", "events: a corner of the gap is met in the units of one dof" },
+    { "painleve.cdl", 6, 1e-7, "", PARADOX },
     { "schatzman.cdl", 2, NAN, "", "the force passes through all sizes down to the smallest number" },
     { "overhand_knot.cdl", 0, NAN, "", LONG },
     { "rod_hysteresis.cdl", 0, NAN, "", LONG },
@@ -212,11 +200,44 @@ static double largest(const double *x, int64_t n)
     return most;
 }
 
-/* n numbers in each row, beside those of the other run by their units */
+/* What a dof that rests is measured by: a thousandth of the rate that it had with the energy of another one,
+   since contacts are solved to 1e-12 of that.
+   NULL: masses are not known. */
+static double *least_rates(const results *r, arena *a)
+{
+    const program *p = r->prog;
+    const char *why = NULL;
+    span at;
+    double most = 0;
+    system_t *s = p->has_first_order.file || p->inclusion
+                      ? NULL
+                      : system_new(a, p, r->param, STORE_WHOLE, &why, &at);
+    if (!s)
+        return NULL;
+    size_t n = (size_t)p->nq;
+    double *q = arena_array(a, double, n + 1), *v = arena_array(a, double, n + 1),
+           *M = arena_array(a, double, n *n + 1), *least = arena_array(a, double, n + 1);
+    system_start(s, q, v);
+    system_at(s, 0, q, v);
+    system_mass(s, M);
+    for (size_t k = 0; k < n; k++)
+        least[k] = sqrt(mass_diagonal(s) ? M[k] : M[k * n + k]);
+    for (size_t k = 0; k < n * (size_t)r->samples; k++)
+        most = fmax(most, fabs(r->v[k]) * least[k % n]);
+    for (size_t k = 0; k < n; k++)
+        least[k] = 1e-3 * most / least[k];
+    return least;
+}
+
+/* n numbers in each row, beside those of the other run by their units; least: sizes of them at least, by
+   `time` */
 static void compare_columns(difference *d, const char *what, const results *r, const double *x,
-                            const double *y, int64_t n, const double *unit, double by, int32_t *group)
+                            const double *y, int64_t n, const double *unit, double by, int32_t *group,
+                            const double *least, double time)
 {
     double *size = calloc((size_t)n + 1, sizeof *size);
+    for (int64_t k = 0; least && k < n; k++)
+        size[group[k]] = fmax(size[group[k]], least[k] * time);
     for (int64_t k = 0; k < n; k++)
         for (int64_t s = 0; s < r->samples; s++) {
             double *to = &size[group ? group[k] : 0], v = fabs(x[s * n + k]) / (group  ? 1
@@ -245,10 +266,12 @@ static bool same_times(const results *r, const results *s, double T)
 
 /* steps of another size: what lies between the samples of the other run */
 static void compare_between(difference *d, const results *r, const results *s, const units *u,
-                            const int32_t *group)
+                            const int32_t *group, const double *least)
 {
     int32_t n = r->prog->nq;
     double *size = calloc((size_t)n + 1, sizeof *size);
+    for (int32_t k = 0; least && k < n; k++)
+        size[group[k]] = fmax(size[group[k]], least[k] * r->t_end);
     for (int64_t k = 0; k < r->samples * n; k++)
         size[group[k % n]] = fmax(size[group[k % n]], fabs(r->q[k]));
     for (int64_t k = 0; k < r->samples; k += 1 + r->samples / 400)
@@ -262,13 +285,14 @@ static void compare_motion(difference *d, const results *r, const results *s, co
 {
     const program *p = r->prog;
     int32_t *group = dof_groups(p, s->a);
+    double *least = least_rates(r, s->a);
     differ(d, "t_end", r->t_end, s->t_end * u->T, fmax(r->t_end, 1e-300), r->t_end, 0);
     if (!same_times(r, s, u->T)) {
-        compare_between(d, r, s, u, group);
+        compare_between(d, r, s, u, group, least);
         return;
     }
-    compare_columns(d, "q", r, r->q, s->q, p->nq, u->q, 1, group);
-    compare_columns(d, "v", r, r->v, s->v, p->nq, u->q, 1 / u->T, group);
+    compare_columns(d, "q", r, r->q, s->q, p->nq, u->q, 1, group, least, r->t_end);
+    compare_columns(d, "v", r, r->v, s->v, p->nq, u->q, 1 / u->T, group, least, 1);
     if (r->energy && !p->inclusion) {
         double top = fmax(largest(r->energy, r->samples),
                           fmax(largest(r->work, r->samples), largest(r->dissipated, r->samples)));
@@ -306,7 +330,7 @@ static void compare_contacts(difference *d, const results *r, const results *s, 
                    x->impacts.at[k].t, (int64_t)c);
         }
         if (unique && x->rn && y->rn && same_times(r, s, u->T))
-            compare_columns(d, "rn", r, x->rn, y->rn, x->members, NULL, force, NULL);
+            compare_columns(d, "rn", r, x->rn, y->rn, x->members, NULL, force, NULL, NULL, 0);
     }
 }
 
@@ -362,8 +386,9 @@ static void compare_rods(difference *d, const results *r, const results *s, cons
     double size = largest(x->r, 3 * nodes), top = 0;
     for (int64_t k = 0; k < 3 * nodes; k++)
         differ(d, "place of a node", x->r[k], y->r[k] * u->X, size, 0, k);
+    /* where moments hold a rod, its forces are measured by them */
     for (int64_t k = 0; k < nodes; k++)
-        top = fmax(top, largest(x->reaction + 6 * k, 3));
+        top = fmax(top, fmax(largest(x->reaction + 6 * k, 3), largest(x->reaction + 6 * k + 3, 3) / size));
     for (int64_t k = 0; k < 6 * nodes; k++)
         if (k % 6 < 3)
             differ(d, "reaction", x->reaction[k], y->reaction[k] * u->F, top, 0, k);

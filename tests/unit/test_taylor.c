@@ -40,7 +40,7 @@ static void series_of(arena *a, op_code op, double *out, double x0)
     memcpy(q + WIDTH, B, sizeof B);
     memcpy(q + 2 * WIDTH, C, sizeof C);
     q[0] = x0;
-    series_inputs in = { .from = { [IN_Q] = q } };
+    series_inputs in = { .unit = 1, .from = { [IN_Q] = q } };
     taylor *t = taylor_new(a, &unit_of(a, op)->k, NULL, WIDTH);
     for (int j = 0; j <= ORDER; j++)
         taylor_step(t, &in, j);
@@ -89,7 +89,7 @@ static void pieces(void **state)
     arena *a = arena_new(&allocator_libc, NULL);
     double q[3 * WIDTH] = { 0 }, f[4];
     (void)state;
-    series_inputs in = { .from = { [IN_Q] = q } };
+    series_inputs in = { .unit = 1, .from = { [IN_Q] = q } };
     q[0] = 0;
     q[1] = -1;
     taylor *t = taylor_new(a, &unit_of(a, OP_ABS)->k, NULL, WIDTH);
