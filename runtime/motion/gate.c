@@ -9,16 +9,42 @@
 #include "program/system.h"
 #include "rod/rod.h"
 
+/* What members of a kernel put out, one after the other: values, and where they go. */
+typedef struct output_list {
+    double *value;
+    int32_t *row, *col; /* row -1: of a member that is left out; col: as the row where there is none */
+    size_t n;
+} output_list;
+
+/* Those of all members.  Places are found once, values as well where nothing changes them. */
+typedef struct outputs {
+    const kernel *k;
+    output_list all;
+    bool known; /* the values, for good */
+} outputs;
+
+/* Members that differ in the last index alone: how many come before them, the first one. */
+typedef struct member_row {
+    int64_t before;
+    int32_t index[MAX_INDEX];
+} member_row;
+
+typedef struct gate_family {
+    double *gaps;                 /* of its members */
+    outputs *gradient, *slip_map; /* kept where they are the same at all times and few; NULL: not made yet */
+    member_row *row;              /* NULL: not made yet */
+    int64_t rows;
+} gate_family;
+
 struct gate {
     const program *p;
     arena *a;
     inputs in;
-    double **gaps;    /* of each family: its members */
-    double *room;     /* registers of a batch */
-    double *one;      /* registers of one member */
-    int32_t *index;   /* of the members of the family at hand */
-    size_t listed;    /* that family, from 1 */
-    int64_t capacity; /* of index */
+    gate_family *family;
+    outputs *mass, *force, *kinetic, *potential; /* of each kernel; NULL: not made yet */
+    output_list member;                          /* room for those of one */
+    double *room;                                /* registers of a batch */
+    double *one;                                 /* registers of one member */
     const double *v;
     int64_t ran; /* kernels, member by member; those over all members count once for each of LANES */
 };
@@ -52,8 +78,10 @@ int64_t gate_members(const gate *g, size_t of)
     return index_members(&g->p->contact[of].over);
 }
 
-static void widest(const kernel *k, size_t *batch, size_t *regs)
+static void widest(const kernel *k, size_t *batch, size_t *regs, size_t *out)
 {
+    if (k->tape.nout > *out)
+        *out = k->tape.nout;
     if (k->tape.nout && batch_regs(&k->tape) > *batch)
         *batch = batch_regs(&k->tape);
     if (k->tape.nreg > *regs)
@@ -62,24 +90,31 @@ static void widest(const kernel *k, size_t *batch, size_t *regs)
         *regs = k->where->nreg;
 }
 
+static output_list outputs_room(arena *a, size_t n)
+{
+    return (output_list){ arena_array(a, double, n), arena_array(a, int32_t, n), arena_array(a, int32_t, n),
+                          n };
+}
+
 gate *gate_new(arena *a, const program *p, const double *param)
 {
     gate *g = arena_make(a, gate);
-    size_t batch = 1, regs = 1;
+    size_t batch = 1, regs = 1, out = 1;
     *g = (gate){ .p = p, .a = a, .in.from[IN_PARAM] = param };
     for (size_t c = 0; c < p->ncontact; c++) {
         const contact_family *f = &p->contact[c];
         const kernel *of[] = { &f->gap, &f->gradient, &f->rate, &f->mu, &f->slip, &f->slip_map };
         for (size_t i = 0; i < sizeof of / sizeof *of; i++)
-            widest(of[i], &batch, &regs);
+            widest(of[i], &batch, &regs, &out);
     }
     const kernels *sums[] = { &p->mass, &p->kinetic, &p->potential, &p->init_q, &p->init_v, &p->force };
     for (size_t i = 0; i < sizeof sums / sizeof *sums; i++)
         for (size_t j = 0; j < sums[i]->n; j++)
-            widest(&sums[i]->at[j], &batch, &regs);
+            widest(&sums[i]->at[j], &batch, &regs, &out);
     g->room = arena_array(a, double, batch);
     g->one = arena_array(a, double, 2 * regs + 2);
-    g->gaps = arena_array(a, double *, p->ncontact);
+    g->member = outputs_room(a, out);
+    g->family = arena_array(a, gate_family, p->ncontact + 1);
     return g;
 }
 
@@ -93,28 +128,54 @@ void gate_at(gate *g, double t, const double *q, const double *v)
 const double *gate_gaps(gate *g, size_t of)
 {
     const kernel *k = &g->p->contact[of].gap;
-    if (!g->gaps[of])
-        g->gaps[of] = arena_array(g->a, double, (size_t)gate_members(g, of));
+    gate_family *f = &g->family[of];
+    if (!f->gaps)
+        f->gaps = arena_array(g->a, double, (size_t)gate_members(g, of));
     g->ran += gate_members(g, of) / LANES + 1;
-    kernel_run_all(k, &g->in, g->room, g->gaps[of]);
-    return g->gaps[of];
+    kernel_run_all(k, &g->in, g->room, f->gaps);
+    return f->gaps;
 }
 
-static const int32_t *member_index(gate *g, size_t of, int64_t member)
+static void list_rows(gate *g, size_t of)
 {
     const index_set *over = &g->p->contact[of].over;
-    int64_t n = gate_members(g, of), m = 0;
-    if (g->listed != of + 1) {
-        int32_t index[MAX_INDEX] = { 0 };
-        if (g->capacity < n) {
-            g->index = arena_array(g->a, int32_t, (size_t)n * MAX_INDEX);
-            g->capacity = n;
-        }
-        for (bool any = index_first(over, index); any && m < n; any = index_next(over, index), m++)
-            memcpy(g->index + m * MAX_INDEX, index, sizeof index);
-        g->listed = of + 1;
+    gate_family *f = &g->family[of];
+    index_set rows = *over;
+    int32_t index[MAX_INDEX] = { 0 };
+    int64_t before = 0;
+    int last = --rows.n;
+    f->row = arena_array(g->a, member_row, (size_t)index_count(&rows) + 1);
+    for (bool any = index_first(&rows, index); any; any = index_next(&rows, index)) {
+        int64_t lo = range_lo(over, index, last), hi = range_hi(over, index, last);
+        if (hi < lo)
+            continue;
+        member_row *to = &f->row[f->rows++];
+        memcpy(to->index, index, sizeof index);
+        to->index[last] = (int32_t)lo;
+        to->before = before;
+        before += hi - lo + 1;
     }
-    return g->index + member * MAX_INDEX;
+}
+
+static void member_index(gate *g, size_t of, int64_t member, int32_t *index)
+{
+    int n = g->p->contact[of].over.n;
+    gate_family *f = &g->family[of];
+    memset(index, 0, MAX_INDEX * sizeof *index);
+    if (n == 0)
+        return;
+    if (!f->row)
+        list_rows(g, of);
+    int64_t lo = 0, hi = f->rows;
+    while (hi - lo > 1) {
+        int64_t middle = lo + (hi - lo) / 2;
+        if (f->row[middle].before <= member)
+            lo = middle;
+        else
+            hi = middle;
+    }
+    memcpy(index, f->row[lo].index, MAX_INDEX * sizeof *index);
+    index[n - 1] += (int32_t)(member - f->row[lo].before);
 }
 
 static const double *run_member(gate *g, const kernel *k, const int32_t *index)
@@ -125,26 +186,110 @@ static const double *run_member(gate *g, const kernel *k, const int32_t *index)
     return g->one;
 }
 
+/* ---- what kernels put out ---- */
+/* of one member, put down from place `at` on; `known`: as they are there, places alone */
+static void member_put(gate *g, const kernel *k, const int32_t *index, bool known, output_list *to, size_t at)
+{
+    const double *reg = known ? NULL : run_member(g, k, index);
+    for (uint32_t i = 0; i < k->tape.nout; i++) {
+        to->row[at + i] = k->row ? slot_at(&k->row[i], index, k->over.n) : 0;
+        to->col[at + i] = k->col ? slot_at(&k->col[i], index, k->over.n) : to->row[at + i];
+        if (reg)
+            to->value[at + i] = reg[k->tape.out[i]];
+    }
+}
+
+static void members_put(gate *g, outputs *o, bool known)
+{
+    const kernel *k = o->k;
+    int32_t index[MAX_INDEX] = { 0 };
+    size_t at = 0;
+    for (bool any = index_first(&k->over, index); any; any = index_next(&k->over, index)) {
+        if (!k->where || kernel_member(k, index, g->one))
+            member_put(g, k, index, known, &o->all, at);
+        else
+            for (uint32_t i = 0; i < k->tape.nout; i++)
+                o->all.row[at + i] = -1;
+        at += k->tape.nout;
+    }
+}
+
+static const unsigned CONSTANT = 1u << IN_PARAM | 1u << IN_INDEX;
+
+/* Lanes want their registers filled: a few members are run one by one. */
+static bool in_lanes(const kernel *k)
+{
+    return index_members(&k->over) >= 16 && reads_only(k, PLAIN | 1u << IN_V | 1u << IN_PRE);
+}
+
+static void outputs_make(gate *g, const kernel *k, outputs *o)
+{
+    *o = (outputs){ .k = k, .all = outputs_room(g->a, (size_t)index_members(&k->over) * k->tape.nout) };
+    if (in_lanes(k))
+        members_put(g, o, true);
+}
+
+/* at the instant of the gate */
+static const output_list *outputs_now(gate *g, outputs *o)
+{
+    if (o->known || !o->all.n)
+        return &o->all;
+    if (in_lanes(o->k)) {
+        g->ran += index_members(&o->k->over) / LANES + 1;
+        kernel_run_all(o->k, &g->in, g->room, o->all.value);
+    } else
+        members_put(g, o, false);
+    o->known = reads_only(o->k, CONSTANT);
+    return &o->all;
+}
+
+/* The outputs of a member of a family, by a kernel whose outputs are kept there. */
+static output_list of_member(gate *g, size_t of, int64_t member, const kernel *k, outputs **kept)
+{
+    enum { MOST_KEPT = 1 << 18 };
+    size_t n = k->tape.nout;
+    if (!*kept && !k->where && reads_only(k, CONSTANT) && (size_t)gate_members(g, of) * n <= MOST_KEPT) {
+        *kept = arena_make(g->a, outputs);
+        outputs_make(g, k, *kept);
+    }
+    if (*kept) {
+        const output_list *all = outputs_now(g, *kept);
+        size_t at = (size_t)member * n;
+        return (output_list){ all->value + at, all->row + at, all->col + at, n };
+    }
+    int32_t index[MAX_INDEX];
+    member_index(g, of, member, index);
+    member_put(g, k, index, false, &g->member, 0);
+    return (output_list){ g->member.value, g->member.row, g->member.col, n };
+}
+
+static output_list gradient_of(gate *g, size_t of, int64_t member)
+{
+    return of_member(g, of, member, &g->p->contact[of].gradient, &g->family[of].gradient);
+}
+
+static double one_number(gate *g, size_t of, int64_t member, const kernel *k)
+{
+    int32_t index[MAX_INDEX];
+    member_index(g, of, member, index);
+    return run_member(g, k, index)[k->tape.out[0]];
+}
+
 double gate_bound(gate *g, size_t of, int64_t member, double rn)
 {
     const contact_family *f = &g->p->contact[of];
     if (!f->mu.tape.nout)
         return 0;
-    const double *reg = run_member(g, &f->mu, member_index(g, of, member));
-    double mu = reg[f->mu.tape.out[0]];
+    double mu = one_number(g, of, member, &f->mu);
     return f->friction == FRICTION_TRESCA ? mu : mu * fabs(rn);
 }
 
 double gate_length(gate *g, size_t of, int64_t member, const double *sizes)
 {
-    const kernel *k = &g->p->contact[of].gradient;
+    output_list H = gradient_of(g, of, member);
     double length = 0;
-    if (!k->tape.nout)
-        return 0;
-    const int32_t *index = member_index(g, of, member);
-    const double *reg = run_member(g, k, index);
-    for (uint32_t i = 0; i < k->tape.nout; i++)
-        length += fabs(reg[k->tape.out[i]]) * sizes[slot_at(&k->row[i], index, k->over.n)];
+    for (size_t i = 0; i < H.n; i++)
+        length += fabs(H.value[i]) * sizes[H.row[i]];
     return length;
 }
 
@@ -156,35 +301,31 @@ const program *gate_program(const gate *g)
 double gate_row(gate *g, size_t of, int64_t member, double *H)
 {
     const contact_family *f = &g->p->contact[of];
-    const int32_t *index = member_index(g, of, member);
+    output_list row = gradient_of(g, of, member);
     memset(H, 0, (size_t)g->p->nq * sizeof *H);
-    if (f->gradient.tape.nout) {
-        const double *reg = run_member(g, &f->gradient, index);
-        for (uint32_t i = 0; i < f->gradient.tape.nout; i++)
-            H[slot_at(&f->gradient.row[i], index, f->over.n)] += reg[f->gradient.tape.out[i]];
-    }
-    return f->rate.tape.nout ? run_member(g, &f->rate, index)[f->rate.tape.out[0]] : 0;
+    for (size_t i = 0; i < row.n; i++)
+        H[row.row[i]] += row.value[i];
+    return f->rate.tape.nout ? one_number(g, of, member, &f->rate) : 0;
 }
 
 /* What is done with an output of a kernel: its value, its row and column (0 where it has none). */
 typedef void output_use(gate *g, double x, int32_t row, int32_t col, void *to);
 
-/* all outputs of all members */
-static void each_output(gate *g, const kernels *ks, output_use *use, void *to)
+/* All outputs of all members; `kept`: of these kernels, from call to call.  Inlined, as `use` is little work.
+ */
+static inline __attribute__((always_inline)) void each_output(gate *g, const kernels *ks, outputs **kept,
+                                                              output_use *use, void *to)
 {
+    if (!*kept) {
+        *kept = arena_array(g->a, outputs, ks->n + 1);
+        for (size_t j = 0; j < ks->n; j++)
+            outputs_make(g, &ks->at[j], &(*kept)[j]);
+    }
     for (size_t j = 0; j < ks->n; j++) {
-        const kernel *k = &ks->at[j];
-        int32_t index[MAX_INDEX] = { 0 };
-        for (bool any = index_first(&k->over, index); any; any = index_next(&k->over, index)) {
-            if (k->where && !kernel_member(k, index, g->one))
-                continue;
-            const double *reg = run_member(g, k, index);
-            for (uint32_t i = 0; i < k->tape.nout; i++) {
-                int32_t row = k->row ? slot_at(&k->row[i], index, k->over.n) : 0,
-                        col = k->col ? slot_at(&k->col[i], index, k->over.n) : row;
-                use(g, reg[k->tape.out[i]], row, col, to);
-            }
-        }
+        const output_list *o = outputs_now(g, &(*kept)[j]);
+        for (size_t i = 0; i < o->n; i++)
+            if (o->row[i] >= 0)
+                use(g, o->value[i], o->row[i], o->col[i], to);
     }
 }
 
@@ -232,8 +373,8 @@ static void use_times(gate *g, double m, int32_t row, int32_t col, void *to)
 gate_total gate_audited(gate *g)
 {
     gate_total sum = { 0 };
-    each_output(g, &g->p->mass, use_kinetic, &sum);
-    each_output(g, &g->p->potential, use_sum, &sum);
+    each_output(g, &g->p->mass, &g->mass, use_kinetic, &sum);
+    each_output(g, &g->p->potential, &g->potential, use_sum, &sum);
     return sum;
 }
 
@@ -242,8 +383,8 @@ gate_total gate_energy(gate *g)
     gate_total sum = { 0 };
     if (!g->p->kinetic.n)
         return gate_audited(g);
-    each_output(g, &g->p->kinetic, use_sum, &sum);
-    each_output(g, &g->p->potential, use_sum, &sum);
+    each_output(g, &g->p->kinetic, &g->kinetic, use_sum, &sum);
+    each_output(g, &g->p->potential, &g->potential, use_sum, &sum);
     return sum;
 }
 
@@ -270,7 +411,7 @@ bool gate_knows_motion(const gate *g)
 
 void gate_force(gate *g, gate_sum *sum)
 {
-    each_output(g, &g->p->force, use_add, sum);
+    each_output(g, &g->p->force, &g->force, use_add, sum);
 }
 
 static void use_diagonal(gate *g, double x, int32_t row, int32_t col, void *to)
@@ -283,29 +424,26 @@ static void use_diagonal(gate *g, double x, int32_t row, int32_t col, void *to)
 void gate_mass_diagonal(gate *g, double *diagonal)
 {
     memset(diagonal, 0, (size_t)g->p->nq * sizeof *diagonal);
-    each_output(g, &g->p->mass, use_diagonal, diagonal);
+    each_output(g, &g->p->mass, &g->mass, use_diagonal, diagonal);
 }
 
 void gate_mass_times(gate *g, const double *x, gate_sum *sum)
 {
-    each_output(g, &g->p->mass, use_times, &(product){ x, sum });
+    each_output(g, &g->p->mass, &g->mass, use_times, &(product){ x, sum });
 }
 
 void gate_react(gate *g, size_t of, int64_t member, double rn, const double *rt, gate_sum *sum)
 {
     const contact_family *f = &g->p->contact[of];
-    const kernel *H = &f->gradient, *S = &f->slip_map;
-    const int32_t *index = member_index(g, of, member);
-    if (rn != 0 && f->relation != REL_CLOSED && H->tape.nout) {
-        const double *reg = run_member(g, H, index);
-        for (uint32_t i = 0; i < H->tape.nout; i++)
-            use_add(g, rn * reg[H->tape.out[i]], slot_at(&H->row[i], index, f->over.n), 0, sum);
+    if (rn != 0 && f->relation != REL_CLOSED && f->gradient.tape.nout) {
+        output_list H = gradient_of(g, of, member);
+        for (size_t i = 0; i < H.n; i++)
+            use_add(g, rn * H.value[i], H.row[i], 0, sum);
     }
-    if (rt && S->tape.nout) {
-        const double *reg = run_member(g, S, index);
-        for (uint32_t i = 0; i < S->tape.nout; i++)
-            use_add(g, rt[S->row[i].base] * reg[S->tape.out[i]], slot_at(&S->col[i], index, f->over.n), 0,
-                    sum);
+    if (rt && f->slip_map.tape.nout) {
+        output_list S = of_member(g, of, member, &f->slip_map, &g->family[of].slip_map);
+        for (size_t i = 0; i < S.n; i++)
+            use_add(g, rt[f->slip_map.row[i].base] * S.value[i], S.col[i], 0, sum);
     }
 }
 
@@ -314,7 +452,9 @@ bool gate_slip(gate *g, size_t of, int64_t member, double *slip)
     const kernel *k = &g->p->contact[of].slip;
     if (!g->p->contact[of].slip_given || !reads_only(k, PLAIN | 1u << IN_V))
         return false;
-    const double *reg = run_member(g, k, member_index(g, of, member));
+    int32_t index[MAX_INDEX];
+    member_index(g, of, member, index);
+    const double *reg = run_member(g, k, index);
     for (uint32_t i = 0; i < k->tape.nout; i++)
         slip[i] = reg[k->tape.out[i]];
     return true;
@@ -324,7 +464,7 @@ const char *gate_name(gate *g, size_t of, int64_t member, arena *a)
 {
     family fam = { .f = &g->p->contact[of] };
     contact c = { .fam = &fam, .member = member };
-    memcpy(c.index, member_index(g, of, member), sizeof c.index);
+    member_index(g, of, member, c.index);
     return contact_name(&c, a);
 }
 
@@ -710,8 +850,9 @@ static void check_run(results *r, const void *ud, arena *scratch)
 static void initial(gate *g, double *q, double *v)
 {
     gate_at(g, 0, q, v);
-    each_output(g, &g->p->init_q, use_put, q);
-    each_output(g, &g->p->init_v, use_put, v);
+    outputs *places = NULL, *rates = NULL;
+    each_output(g, &g->p->init_q, &places, use_put, q);
+    each_output(g, &g->p->init_v, &rates, use_put, v);
 }
 
 /* A step that was not solved: were there constraints that nothing can keep? */
