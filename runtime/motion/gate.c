@@ -409,6 +409,16 @@ bool gate_knows_motion(const gate *g)
     return true;
 }
 
+gate_still gate_stays(const gate *g)
+{
+    const program *p = g->p;
+    gate_still is = { all_read_only(&p->mass, CONSTANT), all_read_only(&p->force, CONSTANT), true };
+    for (size_t c = 0; c < p->ncontact; c++)
+        is.rows &= reads_only(&p->contact[c].gradient, CONSTANT) &&
+                   reads_only(&p->contact[c].slip_map, CONSTANT);
+    return is;
+}
+
 void gate_force(gate *g, gate_sum *sum)
 {
     each_output(g, &g->p->force, &g->force, use_add, sum);
@@ -803,15 +813,15 @@ static bool run_holds(check *k)
     const program *p = r->prog;
     double members = members_of_all(k), numbers = (double)r->samples * (3 * p->nq + members);
     int64_t look = numbers > NUMBERS ? (int64_t)(numbers / NUMBERS) + 1 : 1;
-    int64_t most = (int64_t)fmin(SAMPLES, fmax(2e6 / (members + p->nq), 4)),
-            stride = r->samples > most ? r->samples / most : 1, count = 0;
+    int64_t most = (int64_t)fmin((double)r->samples, fmin(SAMPLES, fmax(2e6 / (members + p->nq), 4)));
     if (!later_finite(r))
         results_need(r, PART_ENERGY);
     if (!survey(k, look))
         return false;
     bool energy = results_have_energy(r) && !p->has_delay.file;
     results_rest(r);
-    for (int64_t at = 0; at < r->samples; at += stride, count++) {
+    for (int64_t count = 0; count < most; count++) {
+        int64_t at = count * r->samples / most;
         if (count % 64 == 63)
             results_rest(r);
         if (!sample_holds(k, at, energy && count % (SAMPLES / ENERGIES) == 0))

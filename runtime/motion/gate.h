@@ -35,6 +35,11 @@ typedef struct gate_sum {
 /* Equations of motion: are masses, forces and rows known from t, q and q' alone?  Forces, M x, and reactions
    of a member are added. */
 bool gate_knows_motion(const gate *g);
+/* what is the same at all instants */
+typedef struct gate_still {
+    bool masses, forces, rows;
+} gate_still;
+gate_still gate_stays(const gate *g);
 void gate_force(gate *g, gate_sum *sum);
 void gate_mass_diagonal(gate *g, double *diagonal);
 void gate_mass_times(gate *g, const double *x, gate_sum *sum);

@@ -21,7 +21,7 @@ struct balance {
     bool steps, instants; /* what can be checked: steps; single samples */
     bool partial;         /* impacts may leave impulses that are not kept: friction, constraints held */
     size_t *next;         /* of each family: the impact that comes next */
-    gate_sum mass[2], force[2], push[2], rate;
+    gate_sum mass[2], force[2], push[2], rate; /* the same one for both ends, where nothing changes */
     double *change, *q, *v;
     double *fastest;    /* of each family: the largest slip in several directions of the run */
     missed *dof, *step; /* at instants; over steps */
@@ -30,6 +30,19 @@ struct balance {
 static gate_sum sum_new(arena *a, int n)
 {
     return (gate_sum){ arena_array(a, double, (size_t)n), arena_array(a, double, (size_t)n) };
+}
+
+/* of both ends */
+static void sums_new(gate_sum *s, arena *a, int n, bool same)
+{
+    s[0] = sum_new(a, n);
+    s[1] = same ? s[0] : sum_new(a, n);
+}
+
+/* does that of the other end stand for it? */
+static bool sum_known(const gate_sum *s, int end)
+{
+    return end && s[1].at == s[0].at;
 }
 
 static void sum_clear(gate_sum *s, int n)
@@ -72,11 +85,10 @@ balance *balance_new(gate *g, results *r, arena *a)
     for (size_t c = 0; c < p->ncontact; c++)
         b->partial |= p->contact[c].relation != REL_GAP || p->contact[c].friction != FRICTION_NONE;
     b->next = arena_array(a, size_t, p->ncontact + 1);
-    for (int end = 0; end < 2; end++) {
-        b->mass[end] = sum_new(a, p->nq);
-        b->force[end] = sum_new(a, p->nq);
-        b->push[end] = sum_new(a, p->nq);
-    }
+    gate_still is = gate_stays(g);
+    sums_new(b->mass, a, p->nq, is.masses);
+    sums_new(b->force, a, p->nq, is.forces);
+    sums_new(b->push, a, p->nq, is.rows && !r->promised.gives_way);
     b->rate = sum_new(a, p->nq);
     double **room[] = { &b->change, &b->q, &b->v };
     for (size_t k = 0; k < sizeof room / sizeof *room; k++)
@@ -123,12 +135,15 @@ static void pushes(balance *b, int64_t at, gate_sum *to)
 static void stand(balance *b, double t, const double *q, const double *v, const double *x, int end)
 {
     int nq = b->r->prog->nq;
-    gate_sum *all[] = { &b->mass[end], &b->force[end], &b->push[end] };
+    gate_sum *all[] = { b->mass, b->force, b->push };
     for (size_t k = 0; k < sizeof all / sizeof *all; k++)
-        sum_clear(all[k], nq);
+        if (!sum_known(all[k], end))
+            sum_clear(all[k] + end, nq);
     gate_at(b->g, t, q, v);
-    gate_mass_times(b->g, x, &b->mass[end]);
-    gate_force(b->g, &b->force[end]);
+    if (!sum_known(b->mass, end))
+        gate_mass_times(b->g, x, &b->mass[end]);
+    if (!sum_known(b->force, end))
+        gate_force(b->g, &b->force[end]);
 }
 
 /* Forces, masses times x and reactions of sample `of` at the instant of sample `at`. */
@@ -137,7 +152,8 @@ static void stand_at(balance *b, int64_t at, int64_t of, const double *x, int en
     const results *r = b->r;
     int nq = r->prog->nq;
     stand(b, r->t[at], r->q + at * nq, r->v + at * nq, x, end);
-    pushes(b, of, &b->push[end]);
+    if (!sum_known(b->push, end))
+        pushes(b, of, &b->push[end]);
 }
 
 static double dense_now(const results *r, dense_item x, double t)
@@ -299,7 +315,7 @@ void balance_step(balance *b, int64_t at)
         b->change[i] = r->v[at * nq + i] - r->v[(at - 1) * nq + i];
     for (int end = 0; end < 2; end++) {
         stand_at(b, at - 1 + end, r->promised.gives_way ? at - 1 + end : at, b->change, end);
-        if (hit)
+        if (hit && !sum_known(b->push, end))
             impulses(b, at, 1 / h, &b->push[end]);
     }
     first_order_rows(b, at, h);
