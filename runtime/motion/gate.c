@@ -275,6 +275,11 @@ static double one_number(gate *g, size_t of, int64_t member, const kernel *k)
     return run_member(g, k, index)[k->tape.out[0]];
 }
 
+double gate_gap(gate *g, size_t of, int64_t member)
+{
+    return one_number(g, of, member, &g->p->contact[of].gap);
+}
+
 double gate_bound(gate *g, size_t of, int64_t member, double rn)
 {
     const contact_family *f = &g->p->contact[of];
@@ -497,6 +502,7 @@ typedef struct check {
     double *force;    /* of each family: the largest normal force */
     double *friction; /* and the largest component of friction, which may have a unit of its own */
     balance *balance;
+    gate_pairs **pairs; /* of each family; NULL: all members are looked at */
     arena *scratch;
     double energy_top; /* the largest size of an energy so far */
 } check;
@@ -553,27 +559,59 @@ static bool fails(check *k, size_t c, int64_t m, int64_t at, const char *what, d
                                      number(k, r->t[at]), what, number(k, x), why));
 }
 
+/* the member that overlaps most; -1: none does */
+typedef struct overlap {
+    int64_t member;
+    double depth, gap;
+} overlap;
+
+static void overlap_note(overlap *o, const contact_family *f, int64_t member, double gap)
+{
+    double depth = depth_of(f, gap);
+    if (!(depth <= o->depth) && !isnan(o->depth))
+        *o = (overlap){ member, depth, gap };
+}
+
+/* Of pairs those that may overlap, and some of the others: is it true that those do not? */
+static bool deepest_pair(check *k, size_t c, int64_t at, overlap *o)
+{
+    enum { OTHERS = 2000 };
+    const results *r = k->r;
+    const contact_family *f = &r->prog->contact[c];
+    const int64_t *close;
+    size_t n;
+    if (!k->pairs[c] || !gate_pairs_find(k->pairs[c], r->q + at * r->prog->nq, &close, &n))
+        return false;
+    for (size_t i = 0; i < n; i++)
+        overlap_note(o, f, close[i], gate_gap(k->g, c, close[i]));
+    int64_t members = gate_members(k->g, c), apart = members / OTHERS;
+    for (int64_t m = at % apart; m < members; m += apart)
+        overlap_note(o, f, m, gate_gap(k->g, c, m));
+    return true;
+}
+
+static overlap deepest_now(check *k, size_t c, int64_t at)
+{
+    overlap o = { -1, 0, 0 };
+    if (deepest_pair(k, c, at, &o))
+        return o;
+    const double *gap = gate_gaps(k->g, c);
+    for (int64_t m = 0, n = gate_members(k->g, c); m < n; m++)
+        overlap_note(&o, &k->r->prog->contact[c], m, gap[m]);
+    return o;
+}
+
 static bool gaps_hold(check *k, size_t c, int64_t at)
 {
     results *r = k->r;
-    const contact_family *f = &r->prog->contact[c];
-    const double *gap = gate_gaps(k->g, c);
-    int64_t n = gate_members(k->g, c), worst = -1;
-    double deepest = 0;
-    for (int64_t m = 0; m < n; m++) {
-        double depth = depth_of(f, gap[m]);
-        if (!(depth <= deepest)) {
-            deepest = depth;
-            worst = m;
-            if (!isfinite(depth))
-                return fails(k, c, m, at, "its gap is", gap[m]);
-        }
-    }
-    if (worst < 0)
+    overlap o = deepest_now(k, c, at);
+    if (o.member < 0)
         return true;
-    r->max_penetration = fmax(r->max_penetration, deepest);
-    if (!r->promised.gives_way && deepest > k->loose * gate_length(k->g, c, worst, k->sizes) + 1e-12)
-        return fails(k, c, worst, at, "its gap is", gap[worst]);
+    if (!isfinite(o.depth))
+        return fails(k, c, o.member, at, "its gap is", o.gap);
+    r->max_penetration = fmax(r->max_penetration, o.depth);
+    if (!r->promised.gives_way && o.depth > k->loose * gate_length(k->g, c, o.member, k->sizes) + 1e-12)
+        return fails(k, c, o.member, at, "its gap is", o.gap);
     return true;
 }
 
@@ -800,9 +838,10 @@ enum { SAMPLES = 1024, NUMBERS = 20000000, ENERGIES = 16 };
 
 static double members_of_all(const check *k)
 {
+    enum { CLOSE = 16 }; /* of a point, at most */
     double members = 1;
     for (size_t c = 0; c < k->r->prog->ncontact; c++)
-        members += (double)gate_members(k->g, c);
+        members += k->pairs[c] ? CLOSE * gate_pairs_points(k->pairs[c]) : (double)gate_members(k->g, c);
     return members;
 }
 
@@ -850,6 +889,9 @@ static void check_run(results *r, const void *ud, arena *scratch)
                 .scratch = scratch };
     k.balance = balance_new(k.g, r, scratch);
     k.sizes = arena_array(scratch, double, 2 * (size_t)p->nq + 1);
+    k.pairs = arena_array(scratch, gate_pairs *, p->ncontact + 1);
+    for (size_t c = 0; c < p->ncontact; c++)
+        k.pairs[c] = gate_pairs_new(scratch, &p->contact[c], r->param);
     k.force = arena_array(scratch, double, p->ncontact + 1);
     k.friction = arena_array(scratch, double, p->ncontact + 1);
     run_holds(&k);

@@ -165,6 +165,9 @@ struct gauss_later {
     later_ops ops;
     double *first; /* of the first sample, whose forces are found with them */
     int64_t at;    /* the sample they are found of; -1: none */
+    /* where reactions of a family are not kept: who is closed, of all contacts at each sample */
+    bool unkept, *closed;
+    int64_t room; /* samples in it */
 };
 
 double sweep_reaction(const sweep *w, const contact_state *k, int j)
@@ -173,6 +176,8 @@ double sweep_reaction(const sweep *w, const contact_state *k, int j)
     if (!g || g->at < 0)
         return k->r[j];
     const contact_result *r = k->out;
+    if (!r->kept)
+        return 0;
     size_t at = (size_t)(g->at * r->members + k->c->member);
     return j < k->normal ? r->rn[at] : r->rt[at * (size_t)r->nslip + (size_t)(j - k->normal)];
 }
@@ -214,6 +219,10 @@ static void contacts_again(sweep *w, int64_t at)
 {
     for (size_t i = 0; i < w->contacts.nstate; i++) {
         contact_state *k = w->contacts.state[i];
+        if (!k->out->kept) {
+            w->contacts.table.closed[i] = w->quick.gauss->closed[(size_t)at * w->contacts.nstate + i];
+            continue;
+        }
         contact_status is = k->out->status[at * k->out->members + k->c->member];
         w->contacts.table.closed[i] = is != STATUS_OPEN;
         k->tol_slip = is == STATUS_SLIP ? 0 : INFINITY;
@@ -264,6 +273,21 @@ static bool shown_as_they_are(const contact *c)
     return true;
 }
 
+static void closed_note(sweep *w, int64_t at)
+{
+    struct gauss_later *g = w->quick.gauss;
+    size_t n = w->contacts.nstate;
+    if (at >= g->room) {
+        int64_t room = w->r->cap > 2 * g->room ? w->r->cap : 2 * g->room;
+        bool *more = arena_array(w->a, bool, (size_t)room *n);
+        if (at)
+            memcpy(more, g->closed, (size_t)at * n * sizeof *more);
+        g->closed = more;
+        g->room = room;
+    }
+    memcpy(g->closed + (size_t)at * n, w->contacts.table.closed, n * sizeof *g->closed);
+}
+
 static bool gauss_may_wait(const sweep *w)
 {
     bool all_kept = !(w->o->every > w->h);
@@ -273,7 +297,7 @@ static bool gauss_may_wait(const sweep *w)
     for (size_t i = 0; i < w->contacts.nstate; i++) {
         const contact_state *k = w->contacts.state[i];
         const contact *c = k->c;
-        if (!k->out->kept || (c->fam->d && (!c->fam->f->slip_given || !shown_as_they_are(c))))
+        if (c->fam->d && (!k->out->kept || !c->fam->f->slip_given || !shown_as_they_are(c)))
             return false;
     }
     return true;
@@ -289,6 +313,8 @@ static const later_ops *offer_gauss(sweep *w)
                                         .accelerations = gauss_later },
                                .first = arena_array(w->a, double, (size_t)w->n + 1),
                                .at = -1 };
+    for (size_t i = 0; i < w->p->ncontact; i++)
+        g->unkept |= !w->r->contact[i].kept;
     return &g->ops;
 }
 
@@ -428,6 +454,8 @@ bool sweep_sample(void *of, run_clock *c, int64_t at, energies *e)
     sample_contacts(w, at, over, instant);
     if (g && instant)
         vec_copy(g->first, w->acc, w->n);
+    if (g && g->unkept && later_makes(c->r, PART_ACC))
+        closed_note(w, at);
     if (g && !instant && !later_makes(c->r, PART_ACC))
         c->r->count.averaged += !gauss_of(w, c->r, at, c->r->acc + first);
     else if (!(c->r->disk.absent & PART_ACC))
