@@ -72,7 +72,7 @@ bool clock_sample(run_clock *c, double t)
         return false;
     }
     c->last = t;
-    if (!r->disk.later) {
+    if (!later_makes(r, PART_ENERGY)) {
         books_enter(&c->books, r, at, &e);
         return true;
     }

@@ -25,11 +25,16 @@ void later_begin(run_clock *c, double samples)
     *x = (later){ .r = r,
                   .of = c->of,
                   .with = with,
-                  .left = PART_ACC | PART_ENERGY | PART_SLIP,
+                  .left = with->parts,
                   .at_start = c->books,
                   .room = arena_array(r->a, energies, LANES),
                   .finite = true };
     r->disk.absent = with->absent;
+}
+
+bool later_makes(const results *r, results_part part)
+{
+    return r->disk.later && r->disk.later->with->parts & part;
 }
 
 /* ---- the books ---- */
@@ -61,7 +66,7 @@ static void audit(later *x, double *energy, double *drift)
 
 void later_audit(results *r)
 {
-    if (r->disk.later)
+    if (later_makes(r, PART_ENERGY))
         audit(r->disk.later, NULL, NULL);
 }
 
@@ -81,7 +86,7 @@ static void make_acc(later *x)
     results *r = x->r;
     double *acc = r->disk.absent & PART_ACC ? column_new(r, r->prog->nq) : r->acc;
     for (int64_t at = 0; at < r->samples; at++)
-        x->with->accelerations(x->of, r, at, acc + at * r->prog->nq);
+        r->count.averaged += !x->with->accelerations(x->of, r, at, acc + at * r->prog->nq);
     r->acc = acc;
 }
 
@@ -138,7 +143,7 @@ double results_energy(const results *r, int64_t at)
 
 bool results_have_energy(const results *r)
 {
-    return r->samples > 0 && (r->energy || r->disk.later);
+    return r->samples > 0 && (r->energy || later_makes(r, PART_ENERGY));
 }
 
 double results_drift(const results *r)

@@ -12,20 +12,46 @@
 #include "rod/rod.h"
 #include "base/tolerances.h"
 
+/* What members of a kernel put out, one after the other: values, and where they go. */
+typedef struct output_list {
+    double *value;
+    int32_t *row, *col; /* row -1: of a member that is left out; col: as the row where there is none */
+    size_t n;
+} output_list;
+
+/* Those of all members.  Places are found once, values as well where nothing changes them. */
+typedef struct outputs {
+    const kernel *k;
+    output_list all;
+    bool known; /* the values, for good */
+} outputs;
+
+/* Members that differ in the last index alone: how many come before them, the first one. */
+typedef struct member_row {
+    int64_t before;
+    int32_t index[MAX_INDEX];
+} member_row;
+
+typedef struct gate_family {
+    double *gaps;                 /* of its members */
+    outputs *gradient, *slip_map; /* kept where they are the same at all times and few; NULL: not made yet */
+    member_row *row;              /* NULL: not made yet */
+    int64_t rows;
+} gate_family;
+
 struct gate {
     const program *p;
     arena *a;
     inputs in;
-    double **gaps;    /* of each family: its members */
-    double *room;     /* registers of a batch */
-    double *one;      /* registers of one member */
-    int32_t *index;   /* of the members of the family at hand */
-    size_t listed;    /* that family, from 1 */
-    int64_t capacity; /* of index */
+    gate_family *family;
+    outputs *mass, *force, *kinetic, *potential; /* of each kernel; NULL: not made yet */
+    output_list member;                          /* room for those of one */
+    double *room;                                /* registers of a batch */
+    double *one;                                 /* registers of one member */
     const double *v;
-    past_samples *past; /* or NULL: it is not known */
+    past_samples *past;    /* or NULL: it is not known */
     double *base, *turned; /* rotations: bases, and dofs about them; NULL: there are none */
-    int64_t ran;        /* kernels, member by member; those over all members count once for each of LANES */
+    int64_t ran; /* kernels, member by member; those over all members count once for each of LANES */
 };
 
 /* ---- an instant ---- */
@@ -57,8 +83,10 @@ int64_t gate_members(const gate *g, size_t of)
     return index_members(&g->p->contact[of].over);
 }
 
-static void widest(const kernel *k, size_t *batch, size_t *regs)
+static void widest(const kernel *k, size_t *batch, size_t *regs, size_t *out)
 {
+    if (k->tape.nout > *out)
+        *out = k->tape.nout;
     if (k->tape.nout && batch_regs(&k->tape) > *batch)
         *batch = batch_regs(&k->tape);
     if (k->tape.nreg > *regs)
@@ -67,25 +95,32 @@ static void widest(const kernel *k, size_t *batch, size_t *regs)
         *regs = k->where->nreg;
 }
 
+static output_list outputs_room(arena *a, size_t n)
+{
+    return (output_list){ arena_array(a, double, n), arena_array(a, int32_t, n), arena_array(a, int32_t, n),
+                          n };
+}
+
 gate *gate_new(arena *a, const program *p, const double *param)
 {
     gate *g = arena_make(a, gate);
-    size_t batch = 1, regs = 1;
+    size_t batch = 1, regs = 1, out = 1;
     *g = (gate){ .p = p, .a = a, .in.from[IN_PARAM] = param };
     for (size_t c = 0; c < p->ncontact; c++) {
         const contact_family *f = &p->contact[c];
         const kernel *of[] = { &f->gap, &f->gradient, &f->rate, &f->mu, &f->slip, &f->slip_map };
         for (size_t i = 0; i < sizeof of / sizeof *of; i++)
-            widest(of[i], &batch, &regs);
+            widest(of[i], &batch, &regs, &out);
     }
-    const kernels *sums[] = { &p->mass,   &p->kinetic, &p->potential, &p->start.base,
-                              &p->start.q, &p->start.v,  &p->force };
+    const kernels *sums[] = { &p->mass,    &p->kinetic, &p->potential, &p->start.base,
+                              &p->start.q, &p->start.v, &p->force };
     for (size_t i = 0; i < sizeof sums / sizeof *sums; i++)
         for (size_t j = 0; j < sums[i]->n; j++)
-            widest(&sums[i]->at[j], &batch, &regs);
+            widest(&sums[i]->at[j], &batch, &regs, &out);
     g->room = arena_array(a, double, batch);
     g->one = arena_array(a, double, 2 * regs + 2);
-    g->gaps = arena_array(a, double *, p->ncontact);
+    g->member = outputs_room(a, out);
+    g->family = arena_array(a, gate_family, p->ncontact + 1);
     if (p->rotations.n) {
         g->base = arena_array(a, double, 3 * (size_t)p->nq);
         g->turned = arena_array(a, double, (size_t)p->nq);
@@ -112,28 +147,54 @@ void gate_at(gate *g, double t, const double *q, const double *v)
 const double *gate_gaps(gate *g, size_t of)
 {
     const kernel *k = &g->p->contact[of].gap;
-    if (!g->gaps[of])
-        g->gaps[of] = arena_array(g->a, double, (size_t)gate_members(g, of));
+    gate_family *f = &g->family[of];
+    if (!f->gaps)
+        f->gaps = arena_array(g->a, double, (size_t)gate_members(g, of));
     g->ran += gate_members(g, of) / LANES + 1;
-    kernel_run_all(k, &g->in, g->room, g->gaps[of]);
-    return g->gaps[of];
+    kernel_run_all(k, &g->in, g->room, f->gaps);
+    return f->gaps;
 }
 
-static const int32_t *member_index(gate *g, size_t of, int64_t member)
+static void list_rows(gate *g, size_t of)
 {
     const index_set *over = &g->p->contact[of].over;
-    int64_t n = gate_members(g, of), m = 0;
-    if (g->listed != of + 1) {
-        int32_t index[MAX_INDEX] = { 0 };
-        if (g->capacity < n) {
-            g->index = arena_array(g->a, int32_t, (size_t)n * MAX_INDEX);
-            g->capacity = n;
-        }
-        for (bool any = index_first(over, index); any && m < n; any = index_next(over, index), m++)
-            memcpy(g->index + m * MAX_INDEX, index, sizeof index);
-        g->listed = of + 1;
+    gate_family *f = &g->family[of];
+    index_set rows = *over;
+    int32_t index[MAX_INDEX] = { 0 };
+    int64_t before = 0;
+    int last = --rows.n;
+    f->row = arena_array(g->a, member_row, (size_t)index_count(&rows) + 1);
+    for (bool any = index_first(&rows, index); any; any = index_next(&rows, index)) {
+        int64_t lo = range_lo(over, index, last), hi = range_hi(over, index, last);
+        if (hi < lo)
+            continue;
+        member_row *to = &f->row[f->rows++];
+        memcpy(to->index, index, sizeof index);
+        to->index[last] = (int32_t)lo;
+        to->before = before;
+        before += hi - lo + 1;
     }
-    return g->index + member * MAX_INDEX;
+}
+
+static void member_index(gate *g, size_t of, int64_t member, int32_t *index)
+{
+    int n = g->p->contact[of].over.n;
+    gate_family *f = &g->family[of];
+    memset(index, 0, MAX_INDEX * sizeof *index);
+    if (n == 0)
+        return;
+    if (!f->row)
+        list_rows(g, of);
+    int64_t lo = 0, hi = f->rows;
+    while (hi - lo > 1) {
+        int64_t middle = lo + (hi - lo) / 2;
+        if (f->row[middle].before <= member)
+            lo = middle;
+        else
+            hi = middle;
+    }
+    memcpy(index, f->row[lo].index, MAX_INDEX * sizeof *index);
+    index[n - 1] += (int32_t)(member - f->row[lo].before);
 }
 
 static const double *run_member(gate *g, const kernel *k, const int32_t *index)
@@ -144,26 +205,115 @@ static const double *run_member(gate *g, const kernel *k, const int32_t *index)
     return g->one;
 }
 
+/* ---- what kernels put out ---- */
+/* of one member, put down from place `at` on; `known`: as they are there, places alone */
+static void member_put(gate *g, const kernel *k, const int32_t *index, bool known, output_list *to, size_t at)
+{
+    const double *reg = known ? NULL : run_member(g, k, index);
+    for (uint32_t i = 0; i < k->tape.nout; i++) {
+        to->row[at + i] = k->row ? slot_at(&k->row[i], index, k->over.n) : 0;
+        to->col[at + i] = k->col ? slot_at(&k->col[i], index, k->over.n) : to->row[at + i];
+        if (reg)
+            to->value[at + i] = reg[k->tape.out[i]];
+    }
+}
+
+static void members_put(gate *g, outputs *o, bool known)
+{
+    const kernel *k = o->k;
+    int32_t index[MAX_INDEX] = { 0 };
+    size_t at = 0;
+    for (bool any = index_first(&k->over, index); any; any = index_next(&k->over, index)) {
+        if (!k->where || kernel_member(k, index, g->one))
+            member_put(g, k, index, known, &o->all, at);
+        else
+            for (uint32_t i = 0; i < k->tape.nout; i++)
+                o->all.row[at + i] = -1;
+        at += k->tape.nout;
+    }
+}
+
+static const unsigned CONSTANT = 1u << IN_PARAM | 1u << IN_INDEX;
+
+/* Lanes want their registers filled: a few members are run one by one. */
+static bool in_lanes(const kernel *k)
+{
+    return index_members(&k->over) >= 16 && reads_only(k, PLAIN | 1u << IN_V | 1u << IN_PRE);
+}
+
+static void outputs_make(gate *g, const kernel *k, outputs *o)
+{
+    *o = (outputs){ .k = k, .all = outputs_room(g->a, (size_t)index_members(&k->over) * k->tape.nout) };
+    if (in_lanes(k))
+        members_put(g, o, true);
+}
+
+/* at the instant of the gate */
+static const output_list *outputs_now(gate *g, outputs *o)
+{
+    if (o->known || !o->all.n)
+        return &o->all;
+    if (in_lanes(o->k)) {
+        g->ran += index_members(&o->k->over) / LANES + 1;
+        kernel_run_all(o->k, &g->in, g->room, o->all.value);
+    } else
+        members_put(g, o, false);
+    o->known = reads_only(o->k, CONSTANT);
+    return &o->all;
+}
+
+/* The outputs of a member of a family, by a kernel whose outputs are kept there. */
+static output_list of_member(gate *g, size_t of, int64_t member, const kernel *k, outputs **kept)
+{
+    enum { MOST_KEPT = 1 << 18 };
+    size_t n = k->tape.nout;
+    if (!*kept && !k->where && reads_only(k, CONSTANT) && (size_t)gate_members(g, of) * n <= MOST_KEPT) {
+        *kept = arena_make(g->a, outputs);
+        outputs_make(g, k, *kept);
+    }
+    if (*kept) {
+        const output_list *all = outputs_now(g, *kept);
+        size_t at = (size_t)member * n;
+        return (output_list){ all->value + at, all->row + at, all->col + at, n };
+    }
+    int32_t index[MAX_INDEX];
+    member_index(g, of, member, index);
+    member_put(g, k, index, false, &g->member, 0);
+    return (output_list){ g->member.value, g->member.row, g->member.col, n };
+}
+
+static output_list gradient_of(gate *g, size_t of, int64_t member)
+{
+    return of_member(g, of, member, &g->p->contact[of].gradient, &g->family[of].gradient);
+}
+
+static double one_number(gate *g, size_t of, int64_t member, const kernel *k)
+{
+    int32_t index[MAX_INDEX];
+    member_index(g, of, member, index);
+    return run_member(g, k, index)[k->tape.out[0]];
+}
+
+double gate_gap(gate *g, size_t of, int64_t member)
+{
+    return one_number(g, of, member, &g->p->contact[of].gap);
+}
+
 double gate_bound(gate *g, size_t of, int64_t member, double rn)
 {
     const contact_family *f = &g->p->contact[of];
     if (!f->mu.tape.nout)
         return 0;
-    const double *reg = run_member(g, &f->mu, member_index(g, of, member));
-    double mu = reg[f->mu.tape.out[0]];
+    double mu = one_number(g, of, member, &f->mu);
     return f->friction == FRICTION_TRESCA ? mu : mu * fabs(rn);
 }
 
 double gate_length(gate *g, size_t of, int64_t member, const double *sizes)
 {
-    const kernel *k = &g->p->contact[of].gradient;
+    output_list H = gradient_of(g, of, member);
     double length = 0;
-    if (!k->tape.nout)
-        return 0;
-    const int32_t *index = member_index(g, of, member);
-    const double *reg = run_member(g, k, index);
-    for (uint32_t i = 0; i < k->tape.nout; i++)
-        length += fabs(reg[k->tape.out[i]]) * sizes[slot_at(&k->row[i], index, k->over.n)];
+    for (size_t i = 0; i < H.n; i++)
+        length += fabs(H.value[i]) * sizes[H.row[i]];
     return length;
 }
 
@@ -175,35 +325,31 @@ const program *gate_program(const gate *g)
 double gate_row(gate *g, size_t of, int64_t member, double *H)
 {
     const contact_family *f = &g->p->contact[of];
-    const int32_t *index = member_index(g, of, member);
+    output_list row = gradient_of(g, of, member);
     memset(H, 0, (size_t)g->p->nq * sizeof *H);
-    if (f->gradient.tape.nout) {
-        const double *reg = run_member(g, &f->gradient, index);
-        for (uint32_t i = 0; i < f->gradient.tape.nout; i++)
-            H[slot_at(&f->gradient.row[i], index, f->over.n)] += reg[f->gradient.tape.out[i]];
-    }
-    return f->rate.tape.nout ? run_member(g, &f->rate, index)[f->rate.tape.out[0]] : 0;
+    for (size_t i = 0; i < row.n; i++)
+        H[row.row[i]] += row.value[i];
+    return f->rate.tape.nout ? one_number(g, of, member, &f->rate) : 0;
 }
 
 /* What is done with an output of a kernel: its value, its row and column (0 where it has none). */
 typedef void output_use(gate *g, double x, int32_t row, int32_t col, void *to);
 
-/* all outputs of all members */
-static void each_output(gate *g, const kernels *ks, output_use *use, void *to)
+/* All outputs of all members; `kept`: of these kernels, from call to call.  Inlined, as `use` is little work.
+ */
+static inline __attribute__((always_inline)) void each_output(gate *g, const kernels *ks, outputs **kept,
+                                                              output_use *use, void *to)
 {
+    if (!*kept) {
+        *kept = arena_array(g->a, outputs, ks->n + 1);
+        for (size_t j = 0; j < ks->n; j++)
+            outputs_make(g, &ks->at[j], &(*kept)[j]);
+    }
     for (size_t j = 0; j < ks->n; j++) {
-        const kernel *k = &ks->at[j];
-        int32_t index[MAX_INDEX] = { 0 };
-        for (bool any = index_first(&k->over, index); any; any = index_next(&k->over, index)) {
-            if (k->where && !kernel_member(k, index, g->one))
-                continue;
-            const double *reg = run_member(g, k, index);
-            for (uint32_t i = 0; i < k->tape.nout; i++) {
-                int32_t row = k->row ? slot_at(&k->row[i], index, k->over.n) : 0,
-                        col = k->col ? slot_at(&k->col[i], index, k->over.n) : row;
-                use(g, reg[k->tape.out[i]], row, col, to);
-            }
-        }
+        const output_list *o = outputs_now(g, &(*kept)[j]);
+        for (size_t i = 0; i < o->n; i++)
+            if (o->row[i] >= 0)
+                use(g, o->value[i], o->row[i], o->col[i], to);
     }
 }
 
@@ -251,8 +397,8 @@ static void use_times(gate *g, double m, int32_t row, int32_t col, void *to)
 gate_total gate_audited(gate *g)
 {
     gate_total sum = { 0 };
-    each_output(g, &g->p->mass, use_kinetic, &sum);
-    each_output(g, &g->p->potential, use_sum, &sum);
+    each_output(g, &g->p->mass, &g->mass, use_kinetic, &sum);
+    each_output(g, &g->p->potential, &g->potential, use_sum, &sum);
     return sum;
 }
 
@@ -261,8 +407,8 @@ gate_total gate_energy(gate *g)
     gate_total sum = { 0 };
     if (!g->p->kinetic.n)
         return gate_audited(g);
-    each_output(g, &g->p->kinetic, use_sum, &sum);
-    each_output(g, &g->p->potential, use_sum, &sum);
+    each_output(g, &g->p->kinetic, &g->kinetic, use_sum, &sum);
+    each_output(g, &g->p->potential, &g->potential, use_sum, &sum);
     return sum;
 }
 
@@ -303,9 +449,19 @@ bool gate_knows_motion(const gate *g)
     return true;
 }
 
+gate_still gate_stays(const gate *g)
+{
+    const program *p = g->p;
+    gate_still is = { all_read_only(&p->mass, CONSTANT), all_read_only(&p->force, CONSTANT), true };
+    for (size_t c = 0; c < p->ncontact; c++)
+        is.rows &= reads_only(&p->contact[c].gradient, CONSTANT) &&
+                   reads_only(&p->contact[c].slip_map, CONSTANT);
+    return is;
+}
+
 void gate_force(gate *g, gate_sum *sum)
 {
-    each_output(g, &g->p->force, use_add, sum);
+    each_output(g, &g->p->force, &g->force, use_add, sum);
 }
 
 static void use_diagonal(gate *g, double x, int32_t row, int32_t col, void *to)
@@ -318,29 +474,26 @@ static void use_diagonal(gate *g, double x, int32_t row, int32_t col, void *to)
 void gate_mass_diagonal(gate *g, double *diagonal)
 {
     memset(diagonal, 0, (size_t)g->p->nq * sizeof *diagonal);
-    each_output(g, &g->p->mass, use_diagonal, diagonal);
+    each_output(g, &g->p->mass, &g->mass, use_diagonal, diagonal);
 }
 
 void gate_mass_times(gate *g, const double *x, gate_sum *sum)
 {
-    each_output(g, &g->p->mass, use_times, &(product){ x, sum });
+    each_output(g, &g->p->mass, &g->mass, use_times, &(product){ x, sum });
 }
 
 void gate_react(gate *g, size_t of, int64_t member, double rn, const double *rt, gate_sum *sum)
 {
     const contact_family *f = &g->p->contact[of];
-    const kernel *H = &f->gradient, *S = &f->slip_map;
-    const int32_t *index = member_index(g, of, member);
-    if (rn != 0 && f->relation != REL_CLOSED && H->tape.nout) {
-        const double *reg = run_member(g, H, index);
-        for (uint32_t i = 0; i < H->tape.nout; i++)
-            use_add(g, rn * reg[H->tape.out[i]], slot_at(&H->row[i], index, f->over.n), 0, sum);
+    if (rn != 0 && f->relation != REL_CLOSED && f->gradient.tape.nout) {
+        output_list H = gradient_of(g, of, member);
+        for (size_t i = 0; i < H.n; i++)
+            use_add(g, rn * H.value[i], H.row[i], 0, sum);
     }
-    if (rt && S->tape.nout) {
-        const double *reg = run_member(g, S, index);
-        for (uint32_t i = 0; i < S->tape.nout; i++)
-            use_add(g, rt[S->row[i].base] * reg[S->tape.out[i]], slot_at(&S->col[i], index, f->over.n), 0,
-                    sum);
+    if (rt && f->slip_map.tape.nout) {
+        output_list S = of_member(g, of, member, &f->slip_map, &g->family[of].slip_map);
+        for (size_t i = 0; i < S.n; i++)
+            use_add(g, rt[f->slip_map.row[i].base] * S.value[i], S.col[i], 0, sum);
     }
 }
 
@@ -359,7 +512,9 @@ bool gate_slip(gate *g, size_t of, int64_t member, double *slip)
     const kernel *k = &g->p->contact[of].slip;
     if (!g->p->contact[of].slip_given || !reads_only(k, PLAIN | 1u << IN_V))
         return false;
-    const double *reg = run_member(g, k, member_index(g, of, member));
+    int32_t index[MAX_INDEX];
+    member_index(g, of, member, index);
+    const double *reg = run_member(g, k, index);
     for (uint32_t i = 0; i < k->tape.nout; i++)
         slip[i] = reg[k->tape.out[i]];
     return true;
@@ -369,7 +524,7 @@ const char *gate_name(gate *g, size_t of, int64_t member, arena *a)
 {
     family fam = { .f = &g->p->contact[of] };
     contact c = { .fam = &fam, .member = member };
-    memcpy(c.index, member_index(g, of, member), sizeof c.index);
+    member_index(g, of, member, c.index);
     return contact_name(&c, a);
 }
 
@@ -392,6 +547,7 @@ typedef struct check {
     double *force;    /* of each family: the largest normal force */
     double *friction; /* and the largest component of friction, which may have a unit of its own */
     balance *balance;
+    gate_pairs **pairs; /* of each family; NULL: all members are looked at */
     arena *scratch;
     double energy_top; /* the largest size of an energy so far */
 } check;
@@ -448,27 +604,60 @@ static bool fails(check *k, size_t c, int64_t m, int64_t at, const char *what, d
                                      number(k, r->t[at]), what, number(k, x), why));
 }
 
+/* the member that overlaps most; -1: none does */
+typedef struct overlap {
+    int64_t member;
+    double depth, gap;
+} overlap;
+
+static void overlap_note(overlap *o, const contact_family *f, int64_t member, double gap)
+{
+    double depth = depth_of(f, gap);
+    if (!(depth <= o->depth) && !isnan(o->depth))
+        *o = (overlap){ member, depth, gap };
+}
+
+/* Of pairs those that may overlap, and some of the others: is it true that those do not? */
+static bool deepest_pair(check *k, size_t c, int64_t at, overlap *o)
+{
+    enum { OTHERS = 2000 };
+    const results *r = k->r;
+    const contact_family *f = &r->prog->contact[c];
+    const int64_t *close;
+    size_t n;
+    if (!k->pairs[c] || !gate_pairs_find(k->pairs[c], r->q + at * r->prog->nq, &close, &n))
+        return false;
+    for (size_t i = 0; i < n; i++)
+        overlap_note(o, f, close[i], gate_gap(k->g, c, close[i]));
+    int64_t members = gate_members(k->g, c), apart = members / OTHERS;
+    for (int64_t m = at % apart; m < members; m += apart)
+        overlap_note(o, f, m, gate_gap(k->g, c, m));
+    return true;
+}
+
+static overlap deepest_now(check *k, size_t c, int64_t at)
+{
+    overlap o = { -1, 0, 0 };
+    if (deepest_pair(k, c, at, &o))
+        return o;
+    const double *gap = gate_gaps(k->g, c);
+    for (int64_t m = 0, n = gate_members(k->g, c); m < n; m++)
+        overlap_note(&o, &k->r->prog->contact[c], m, gap[m]);
+    return o;
+}
+
 static bool gaps_hold(check *k, size_t c, int64_t at)
 {
     results *r = k->r;
-    const contact_family *f = &r->prog->contact[c];
-    const double *gap = gate_gaps(k->g, c);
-    int64_t n = gate_members(k->g, c), worst = -1;
-    double deepest = 0;
-    for (int64_t m = 0; m < n; m++) {
-        double depth = depth_of(f, gap[m]);
-        if (!(depth <= deepest)) {
-            deepest = depth;
-            worst = m;
-            if (!isfinite(depth))
-                return fails(k, c, m, at, "its gap is", gap[m]);
-        }
-    }
-    if (worst < 0)
+    overlap o = deepest_now(k, c, at);
+    if (o.member < 0)
         return true;
-    r->max_penetration = fmax(r->max_penetration, deepest);
-    if (!r->promised.gives_way && deepest > k->loose * gate_length(k->g, c, worst, k->sizes) + GATE_GAP_LEAST)
-        return fails(k, c, worst, at, "its gap is", gap[worst]);
+    if (!isfinite(o.depth))
+        return fails(k, c, o.member, at, "its gap is", o.gap);
+    r->max_penetration = fmax(r->max_penetration, o.depth);
+    if (!r->promised.gives_way &&
+        o.depth > k->loose * gate_length(k->g, c, o.member, k->sizes) + GATE_GAP_LEAST)
+        return fails(k, c, o.member, at, "its gap is", o.gap);
     return true;
 }
 
@@ -695,9 +884,10 @@ enum { SAMPLES = 1024, NUMBERS = 20000000, ENERGIES = 16 };
 
 static double members_of_all(const check *k)
 {
+    enum { CLOSE = 16 }; /* of a point, at most */
     double members = 1;
     for (size_t c = 0; c < k->r->prog->ncontact; c++)
-        members += (double)gate_members(k->g, c);
+        members += k->pairs[c] ? CLOSE * gate_pairs_points(k->pairs[c]) : (double)gate_members(k->g, c);
     return members;
 }
 
@@ -708,15 +898,15 @@ static bool run_holds(check *k)
     const program *p = r->prog;
     double members = members_of_all(k), numbers = (double)r->samples * (3 * p->nq + members);
     int64_t look = numbers > NUMBERS ? (int64_t)(numbers / NUMBERS) + 1 : 1;
-    int64_t most = (int64_t)fmin(SAMPLES, fmax(2e6 / (members + p->nq), 4)),
-            stride = r->samples > most ? r->samples / most : 1, count = 0;
+    int64_t most = (int64_t)fmin((double)r->samples, fmin(SAMPLES, fmax(2e6 / (members + p->nq), 4)));
     if (!later_finite(r))
         results_need(r, PART_ENERGY);
     if (!survey(k, look))
         return false;
     bool energy = results_have_energy(r) && !p->has_delay.file;
     results_rest(r);
-    for (int64_t at = 0; at < r->samples; at += stride, count++) {
+    for (int64_t count = 0; count < most; count++) {
+        int64_t at = count * r->samples / most;
         if (count % 64 == 63)
             results_rest(r);
         if (!sample_holds(k, at, energy && count % (SAMPLES / ENERGIES) == 0))
@@ -746,6 +936,9 @@ static void check_run(results *r, const void *ud, arena *scratch)
     gate_recall(k.g, r);
     k.balance = balance_new(k.g, r, scratch);
     k.sizes = arena_array(scratch, double, 2 * (size_t)p->nq + 1);
+    k.pairs = arena_array(scratch, gate_pairs *, p->ncontact + 1);
+    for (size_t c = 0; c < p->ncontact; c++)
+        k.pairs[c] = gate_pairs_new(scratch, &p->contact[c], r->param);
     k.force = arena_array(scratch, double, p->ncontact + 1);
     k.friction = arena_array(scratch, double, p->ncontact + 1);
     run_holds(&k);
@@ -756,11 +949,12 @@ static void check_run(results *r, const void *ud, arena *scratch)
 static void initial(gate *g, double *q, double *v)
 {
     gate_at(g, 0, q, v);
+    outputs *bases = NULL, *places = NULL, *rates = NULL;
     if (g->base)
-        each_output(g, &g->p->start.base, use_put, g->base);
+        each_output(g, &g->p->start.base, &bases, use_put, g->base);
     g->in.from[IN_Q] = q;
-    each_output(g, &g->p->start.q, use_put, q);
-    each_output(g, &g->p->start.v, use_put, v);
+    each_output(g, &g->p->start.q, &places, use_put, q);
+    each_output(g, &g->p->start.v, &rates, use_put, v);
     if (g->base)
         turns_keep(g->p, g->base, q, v, NULL);
 }

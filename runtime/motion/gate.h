@@ -13,6 +13,7 @@ bool gate_knows_gap(const gate *g, size_t of);
 bool gate_knows_bound(const gate *g, size_t of);
 int64_t gate_members(const gate *g, size_t of);
 const double *gate_gaps(gate *g, size_t of); /* of all members */
+double gate_gap(gate *g, size_t of, int64_t member);
 /* Bound of the friction force of a member at the normal force rn. */
 double gate_bound(gate *g, size_t of, int64_t member, double rn);
 /* What a gap is measured by: its gradient times these sizes of the dofs. */
@@ -38,6 +39,11 @@ void gate_recall(gate *g, const results *r);
 /* Equations of motion: are masses, forces and rows known from t, q and q' alone?  Forces, M x, and reactions
    of a member are added. */
 bool gate_knows_motion(const gate *g);
+/* what is the same at all instants */
+typedef struct gate_still {
+    bool masses, forces, rows;
+} gate_still;
+gate_still gate_stays(const gate *g);
 void gate_force(gate *g, gate_sum *sum);
 void gate_mass_diagonal(gate *g, double *diagonal);
 void gate_mass_times(gate *g, const double *x, gate_sum *sum);
@@ -51,6 +57,13 @@ double gate_row(gate *g, size_t of, int64_t member, double *H);
 const char *gate_excludes(gate *g, double t, double over, const double *q, const double *v, arena *scratch,
                           arena *a, span *at);
 const char *gate_name(gate *g, size_t of, int64_t member, arena *a);
+
+/* Families of very many pairs of points whose gap is their distance less what they reach (gate_pairs.c): the
+   members that may overlap at q.  NULL: the family is none; false: points are not finite. */
+typedef struct gate_pairs gate_pairs;
+gate_pairs *gate_pairs_new(arena *a, const contact_family *f, const double *param);
+double gate_pairs_points(const gate_pairs *p);
+bool gate_pairs_find(gate_pairs *p, const double *q, const int64_t **members, size_t *n);
 
 /* Equations of motion of a run: the step that ends at a sample, where all steps are kept; a sample, where its
    reactions are those of the instant.  Steps in the order of time; then, whether they hold: false, the run

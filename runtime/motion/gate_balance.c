@@ -22,11 +22,12 @@ typedef struct missed {
 struct balance {
     gate *g;
     results *r;
-    bool steps, instants;                               /* what can be checked: steps; single samples */
-    size_t *next;                                       /* of each family: the impact that comes next */
-    size_t reset;                                       /* the reset that comes next */
-    bool *unknown;                                      /* dofs that something may push which is not kept */
-    gate_sum mass[2], force[2], push[2], jolt[2], rate; /* jolt: of impulses */
+    bool steps, instants;                /* what can be checked: steps; single samples */
+    size_t *next;                        /* of each family: the impact that comes next */
+    size_t reset;                        /* the reset that comes next */
+    bool *unknown;                       /* dofs that something may push which is not kept */
+    gate_sum mass[2], force[2], push[2]; /* the same one for both ends, where nothing changes */
+    gate_sum jolt[2], rate;              /* jolt: of impulses */
     double *change, *q, *v;
     double *fastest;    /* of each family: the largest slip in several directions of the run */
     missed *dof, *step; /* at instants; over steps */
@@ -35,6 +36,19 @@ struct balance {
 static gate_sum sum_new(arena *a, int n)
 {
     return (gate_sum){ arena_array(a, double, (size_t)n), arena_array(a, double, (size_t)n) };
+}
+
+/* of both ends */
+static void sums_new(gate_sum *s, arena *a, int n, bool same)
+{
+    s[0] = sum_new(a, n);
+    s[1] = same ? s[0] : sum_new(a, n);
+}
+
+/* does that of the other end stand for it? */
+static bool sum_known(const gate_sum *s, int end)
+{
+    return end && s[1].at == s[0].at;
 }
 
 static void sum_clear(gate_sum *s, int n)
@@ -65,12 +79,12 @@ balance *balance_new(gate *g, results *r, arena *a)
     b->steps = known && !r->dense && r->samples == r->count.steps + 1;
     b->unknown = arena_array(a, bool, (size_t)p->nq);
     b->next = arena_array(a, size_t, p->ncontact + 1);
-    for (int end = 0; end < 2; end++) {
-        b->mass[end] = sum_new(a, p->nq);
-        b->force[end] = sum_new(a, p->nq);
-        b->push[end] = sum_new(a, p->nq);
+    gate_still is = gate_stays(g);
+    sums_new(b->mass, a, p->nq, is.masses);
+    sums_new(b->force, a, p->nq, is.forces);
+    sums_new(b->push, a, p->nq, is.rows && !r->promised.gives_way);
+    for (int end = 0; end < 2; end++)
         b->jolt[end] = sum_new(a, p->nq);
-    }
     b->rate = sum_new(a, p->nq);
     double **room[] = { &b->change, &b->q, &b->v };
     for (size_t k = 0; k < sizeof room / sizeof *room; k++)
@@ -188,12 +202,15 @@ static bool some_known(balance *b, int64_t at, double h, bool hit)
 static void stand(balance *b, double t, const double *q, const double *v, const double *x, int end)
 {
     int nq = b->r->prog->nq;
-    gate_sum *all[] = { &b->mass[end], &b->force[end], &b->push[end] };
+    gate_sum *all[] = { b->mass, b->force, b->push };
     for (size_t k = 0; k < sizeof all / sizeof *all; k++)
-        sum_clear(all[k], nq);
+        if (!sum_known(all[k], end))
+            sum_clear(all[k] + end, nq);
     gate_at(b->g, t, q, v);
-    gate_mass_times(b->g, x, &b->mass[end]);
-    gate_force(b->g, &b->force[end]);
+    if (!sum_known(b->mass, end))
+        gate_mass_times(b->g, x, &b->mass[end]);
+    if (!sum_known(b->force, end))
+        gate_force(b->g, &b->force[end]);
 }
 
 /* Forces, masses times x and reactions of sample `of` at the instant of sample `at`. */
@@ -202,7 +219,8 @@ static void stand_at(balance *b, int64_t at, int64_t of, const double *x, int en
     const results *r = b->r;
     int nq = r->prog->nq;
     stand(b, r->t[at], r->q + at * nq, r->v + at * nq, x, end);
-    pushes(b, of, &b->push[end]);
+    if (!sum_known(b->push, end))
+        pushes(b, of, &b->push[end]);
 }
 
 /* The same between two samples, from a backend that has values at any time: where pieces meet, forces with

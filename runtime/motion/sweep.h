@@ -275,6 +275,7 @@ typedef struct step_room {
 typedef struct quick_ways {
     struct quick *steps;          /* what sweep_quick steps with */
     struct sample_later *samples; /* what columns are made with later */
+    struct gauss_later *gauss;    /* accelerations of all models that take no step by them */
 } quick_ways;
 
 typedef struct sweep {
@@ -423,7 +424,8 @@ void sweep_open_books(sweep *w);  /* energies at the start, before any impact */
 bool sweep_sample(void *of, run_clock *c, int64_t at, energies *e);
 /* All that is kept of a sample whose columns are made later, but for what the clock keeps. */
 void sweep_sample_state(sweep *w, int64_t at);
-const later_ops *sweep_offer_later(sweep *w);       /* NULL: columns are filled at once */
+const later_ops *sweep_offer_later(sweep *w);                         /* NULL: columns are filled at once */
+double sweep_reaction(const sweep *w, const contact_state *k, int j); /* the last one known, component j */
 bool sweep_holds(sweep *w, const contact_state *k); /* is its gap finite, and not below 0? */
 bool sweep_survey(sweep *w);                        /* gaps, rows and closed contacts of the state as it is */
 

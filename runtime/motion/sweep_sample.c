@@ -1,6 +1,7 @@
 /* sweep_sample: what is kept of an instant: the state, energies, and what each contact does. */
 #include <math.h>
 #include <string.h>
+#include "clock/later.h"
 #include "program/ahead.h"
 #include "sweep.h"
 #include "base/tolerances.h"
@@ -157,6 +158,167 @@ static bool sample_gauss(sweep *w, double over, bool instant)
     return true;
 }
 
+/* ---- accelerations that follow from what is kept of a sample ---- */
+/* No step begins with them, so they are found when they are read: forces stand in their column until then.
+   Contacts that are closed, slip or stick are those of the sample, and its reactions are the start: whether
+   they are found at once or later, the problem is the same. */
+struct gauss_later {
+    later_ops ops;
+    double *first; /* of the first sample, whose forces are found with them */
+    int64_t at;    /* the sample they are found of; -1: none */
+    /* where reactions of a family are not kept: who is closed, of all contacts at each sample */
+    bool unkept, *closed;
+    int64_t room; /* samples in it */
+};
+
+double sweep_reaction(const sweep *w, const contact_state *k, int j)
+{
+    const struct gauss_later *g = w->quick.gauss;
+    if (!g || g->at < 0)
+        return k->r[j];
+    const contact_result *r = k->out;
+    if (!r->kept)
+        return 0;
+    size_t at = (size_t)(g->at * r->members + k->c->member);
+    return j < k->normal ? r->rn[at] : r->rt[at * (size_t)r->nslip + (size_t)(j - k->normal)];
+}
+
+/* What solvers report is about the steps: whatever is found at a sample leaves no trace there. */
+static bool gauss_of(sweep *w, const results *r, int64_t at, double *acc)
+{
+    struct gauss_later *g = w->quick.gauss;
+    double residual = w->r->residual;
+    run_counts count = w->r->count;
+    const char *solver = w->r->solver;
+    g->at = at;
+    w->policy.trial = w->policy.may_halve = true;
+    bool found = sweep_gauss(w);
+    w->policy.trial = w->policy.may_halve = false;
+    g->at = -1;
+    if (!found)
+        sweep_forget(w, residual);
+    w->r->residual = residual;
+    w->r->count = count;
+    w->r->solver = solver;
+    const double *v = r->v + at * w->n, *before = v - w->n;
+    double over = 1 / (r->t[at] - r->t[at - 1]);
+    for (int i = 0; i < w->n; i++)
+        acc[i] = found ? w->acc[i] : over * (v[i] - before[i]);
+    return found;
+}
+
+/* the state is that of a sample */
+static void state_again(sweep *w, const results *r, int64_t at)
+{
+    size_t first = (size_t)at * (size_t)w->n;
+    w->t = r->t[at];
+    vec_copy(w->q, r->q + first, w->n);
+    vec_copy(w->v, r->v + first, w->n);
+}
+
+static void contacts_again(sweep *w, int64_t at)
+{
+    for (size_t i = 0; i < w->contacts.nstate; i++) {
+        contact_state *k = w->contacts.state[i];
+        if (!k->out->kept) {
+            w->contacts.table.closed[i] = w->quick.gauss->closed[(size_t)at * w->contacts.nstate + i];
+            continue;
+        }
+        contact_status is = k->out->status[at * k->out->members + k->c->member];
+        w->contacts.table.closed[i] = is != STATUS_OPEN;
+        k->tol_slip = is == STATUS_SLIP ? 0 : INFINITY;
+        k->now.held = false;
+    }
+}
+
+typedef struct gauss_sample {
+    sweep *w;
+    int64_t at;
+    double *acc;
+    bool *found;
+} gauss_sample;
+
+static void gauss_again(results *r, const void *ud, arena *scratch)
+{
+    const gauss_sample *x = ud;
+    sweep *w = x->w;
+    w->scratch = w->crowd.list.scratch = w->crowd.chain.scratch = scratch;
+    state_again(w, r, x->at);
+    contacts_again(w, x->at);
+    if (!(r->disk.absent & PART_ACC))
+        vec_copy(w->f, r->acc + x->at * w->n, w->n);
+    *x->found = gauss_of(w, r, x->at, x->acc);
+}
+
+static bool gauss_later(void *of, const results *r, int64_t at, double *acc)
+{
+    sweep *w = of;
+    bool found = true;
+    (void)r;
+    if (at == 0)
+        vec_copy(acc, w->quick.gauss->first, w->n);
+    else
+        results_scratch(w->r, gauss_again, &(gauss_sample){ w, at, acc, &found });
+    return found;
+}
+
+/* are the components of friction that are kept those of the problem? */
+static bool shown_as_they_are(const contact *c)
+{
+    if (c->d != c->fam->shown)
+        return false;
+    for (int i = 0; i < c->d; i++)
+        for (int j = 0; j < c->d; j++)
+            if (c->show_force[i * c->d + j] != (i == j))
+                return false;
+    return true;
+}
+
+static void closed_note(sweep *w, int64_t at)
+{
+    struct gauss_later *g = w->quick.gauss;
+    size_t n = w->contacts.nstate;
+    if (at >= g->room) {
+        int64_t room = w->r->cap > 2 * g->room ? w->r->cap : 2 * g->room;
+        bool *more = arena_array(w->a, bool, (size_t)room *n);
+        if (at)
+            memcpy(more, g->closed, (size_t)at * n * sizeof *more);
+        g->closed = more;
+        g->room = room;
+    }
+    memcpy(g->closed + (size_t)at * n, w->contacts.table.closed, n * sizeof *g->closed);
+}
+
+static bool gauss_may_wait(const sweep *w)
+{
+    bool all_kept = !(w->o->every > w->h);
+    if (!w->linear || !all_kept || w->s->base || w->s->first_order || w->s->past || w->p->nevent ||
+        w->stiffness != 0 || w->o->keep_going || w->contacts.near.nof || w->s->minv.kind != FACTOR_DIAGONAL)
+        return false;
+    for (size_t i = 0; i < w->contacts.nstate; i++) {
+        const contact_state *k = w->contacts.state[i];
+        const contact *c = k->c;
+        if (c->fam->d && (!k->out->kept || !c->fam->f->slip_given || !shown_as_they_are(c)))
+            return false;
+    }
+    return true;
+}
+
+static const later_ops *offer_gauss(sweep *w)
+{
+    if (!gauss_may_wait(w))
+        return NULL;
+    struct gauss_later *g = w->quick.gauss = arena_make(w->a, struct gauss_later);
+    *g = (struct gauss_later){ .ops = { .parts = PART_ACC,
+                                        .absent = w->s->force_constant ? PART_ACC : 0,
+                                        .accelerations = gauss_later },
+                               .first = arena_array(w->a, double, (size_t)w->n + 1),
+                               .at = -1 };
+    for (size_t i = 0; i < w->p->ncontact; i++)
+        g->unkept |= !w->r->contact[i].kept;
+    return &g->ops;
+}
+
 /* ---- samples of quick models, whose other columns are made later ---- */
 /* Forces stand in the column of accelerations until those are made.  Where a contact sticks, accelerations
    are found at once: their problem may have to go the long way, which only a run can. */
@@ -181,16 +343,7 @@ void sweep_sample_state(sweep *w, int64_t at)
         vec_copy(r->acc + first, kept, w->n);
 }
 
-/* the state is that of a sample */
-static void state_again(sweep *w, const results *r, int64_t at)
-{
-    size_t first = (size_t)at * (size_t)w->n;
-    w->t = r->t[at];
-    vec_copy(w->q, r->q + first, w->n);
-    vec_copy(w->v, r->v + first, w->n);
-}
-
-static void later_accelerations(void *of, const results *r, int64_t at, double *acc)
+static bool later_accelerations(void *of, const results *r, int64_t at, double *acc)
 {
     sweep *w = of;
     contact_state *k = w->contacts.nstate ? w->contacts.state[0] : NULL;
@@ -198,7 +351,7 @@ static void later_accelerations(void *of, const results *r, int64_t at, double *
     contact_status is = k ? k->out->status[at] : STATUS_OPEN;
     if (is == STATUS_STICK) {
         vec_copy(acc, kept, w->n);
-        return;
+        return true;
     }
     state_again(w, r, at);
     if (kept)
@@ -209,6 +362,7 @@ static void later_accelerations(void *of, const results *r, int64_t at, double *
     }
     sweep_gauss(w);
     vec_copy(acc, w->acc, w->n);
+    return true;
 }
 
 static void later_slips(void *of, results *r)
@@ -255,9 +409,10 @@ const later_ops *sweep_offer_later(sweep *w)
 {
     contact_state *k = w->contacts.nstate ? w->contacts.state[0] : NULL;
     if (!w->quick.steps || w->s->minv.sparse || (k && !(k->out->kept && never_jams(w, k))))
-        return NULL;
+        return offer_gauss(w);
     struct sample_later *l = w->quick.samples = arena_make(w->a, struct sample_later);
-    *l = (struct sample_later){ .ops = { .absent = PART_ENERGY | PART_SLIP,
+    *l = (struct sample_later){ .ops = { .parts = PART_ACC | PART_ENERGY | PART_SLIP,
+                                         .absent = PART_ENERGY | PART_SLIP,
                                          .accelerations = later_accelerations,
                                          .slips = later_slips,
                                          .energies = later_energies },
@@ -277,26 +432,35 @@ bool sweep_sample(void *of, run_clock *c, int64_t at, energies *e)
     bool instant = at == 0;
     double over = w->t > w->account.step_from ? 1 / (w->t - w->account.step_from) : 0;
     size_t first = (size_t)at * (size_t)w->n;
-    if (c->r->disk.later && !instant) {
+    bool short_way = later_makes(c->r, PART_ENERGY);
+    if (short_way && !instant) {
         sweep_sample_state(w, at);
         return true;
     }
-    if (!sample_gauss(w, over, instant))
+    struct gauss_later *g = w->quick.gauss;
+    if ((instant || !g) && !sample_gauss(w, over, instant))
         return false;
     if (instant)
         for (int i = 0; i < w->hand.nact; i++)
             for (int j = 0; j < rows_of(w->hand.act[i]); j++)
                 w->hand.act[i]->r[j] = w->hand.rr[w->hand.act[i]->row + j];
-    if (c->r->disk.later) {
+    if (short_way) {
         sweep_sample_state(w, at);
         return true;
     }
     vec_copy(c->r->q + first, w->q, w->n);
     vec_copy(c->r->v + first, w->v, w->n);
-    vec_copy(c->r->acc + first, w->acc, w->n);
     e->kinetic = sweep_kinetic(w, &e->shown);
     e->potential = sweep_potential(w);
     sample_contacts(w, at, over, instant);
+    if (g && instant)
+        vec_copy(g->first, w->acc, w->n);
+    if (g && g->unkept && later_makes(c->r, PART_ACC))
+        closed_note(w, at);
+    if (g && !instant && !later_makes(c->r, PART_ACC))
+        c->r->count.averaged += !gauss_of(w, c->r, at, c->r->acc + first);
+    else if (!(c->r->disk.absent & PART_ACC))
+        vec_copy(c->r->acc + first, g && !instant ? w->f : w->acc, w->n);
     if (w->s->base)
         turns_keep(w->p, w->s->base, c->r->q + first, c->r->v + first, c->r->acc + first);
     return true;

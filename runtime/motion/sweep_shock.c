@@ -37,7 +37,7 @@ static void pose(instant_t *x, bool shock)
         contact_state *k = w->hand.act[i];
         k->now.row = k->row;
         for (int j = 0; j < rows_of(k); j++)
-            w->hand.rr[k->row + j] = shock ? 0 : k->r[j];
+            w->hand.rr[k->row + j] = shock ? 0 : sweep_reaction(w, k, j);
     }
 }
 

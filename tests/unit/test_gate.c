@@ -4,12 +4,15 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <cmocka.h>
+#include "cdl.h"
 #include "inclusion/inclusion.h"
 #include "lower/emit.h"
 #include "motion/gate.h"
 #include "rod/rod.h"
+#include "session/session.h"
 
 /* A block of mass 1 slides on a floor: x'' = -mu g, y = 0, rn = g, rt = -mu g; mu = 0.3, g = 10. */
 enum { SAMPLES = 5, MANY = 100001 };
@@ -402,13 +405,75 @@ static void rods(void **unused)
     check(k, "a place or a force of the rods is not finite at t = 1");
 }
 
+/* ---- very many pairs ---- */
+/* as all pairs say */
+static double deepest_of_all(const results *r, int n, int axes, const double *radius)
+{
+    double deepest = 0;
+    for (int i = 0; i < n; i++)
+        for (int j = i + 1; j < n; j++) {
+            double square = 0;
+            for (int k = 0; k < axes; k++)
+                square += pow(r->q[axes * i + k] - r->q[axes * j + k], 2);
+            deepest = fmax(deepest, radius[i] + radius[j] - sqrt(square));
+        }
+    return deepest;
+}
+
+/* in the plane and in space, all of one size and not: the overlap found is the largest there is */
+static void pairs(void **unused)
+{
+    (void)unused;
+    enum { N = 300, TRIES = 20 };
+    for (int kind = 0; kind < 4; kind++) {
+        int axes = 2 + kind % 2;
+        double radius[N], one = kind < 2 ? 0 : 1e-3;
+        char form[512];
+        snprintf(form, sizeof form,
+                 "model m { param N = %d; dof p[i in 1..N] in R%d = [i, %s2*i]\n"
+                 "for i in 1..N { kinetic norm(p[i]')^2/2 }\n"
+                 "constraint touch[i in 1..N, j in i+1..N]: norm(p[i] - p[j]) >= 0.2 + %g*(i + j) }\n"
+                 "run m for 0.01 with sweeping(h = 0.01)\n",
+                 N, axes, axes == 3 ? "0, " : "", one);
+        cdl *s = cdl_new(NULL);
+        cdl_set(s, "quiet", "yes");
+        cdl_set(s, "manifest", "no");
+        assert_int_equal(cdl_run_text(s, "disks", form, strlen(form)), CDL_OK);
+        results *r = s->last->r;
+        unsigned seed = 1;
+        double most = 0;
+        for (int i = 0; i < N; i++)
+            radius[i] = 0.1 + one * (i + 1);
+        for (int k = 0; k < TRIES; k++) {
+            for (int i = 0; i < N * axes; i++) {
+                seed = seed * 1664525u + 1013904223u;
+                r->q[i] = (double)(seed >> 8) / (1 << 24) * (i % axes ? 10 + k : 3);
+            }
+            r->samples = 1;
+            r->status = RUN_OK;
+            r->max_penetration = 0;
+            r->promised.gives_way = true;
+            gate_check(r, &(run_options){ 0 });
+            assert_true(fabs(r->max_penetration - deepest_of_all(r, N, axes, radius)) <= 1e-12);
+            most = fmax(most, r->max_penetration);
+        }
+        assert_true(most > 0.01);
+        assert_true(r->count.checked < N * N / 4);
+        r->q[7] = NAN;
+        r->status = RUN_OK;
+        gate_check(r, &(run_options){ 0 });
+        assert_int_equal(r->status, RUN_FAILED);
+        cdl_free(s);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(right),     cmocka_unit_test(below),  cmocka_unit_test(not_finite),
         cmocka_unit_test(reactions), cmocka_unit_test(energy), cmocka_unit_test(motion),
         cmocka_unit_test(springs),   cmocka_unit_test(cost),   cmocka_unit_test(inclusions),
-        cmocka_unit_test(rods),
+        cmocka_unit_test(rods),      cmocka_unit_test(pairs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
