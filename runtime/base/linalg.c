@@ -7,6 +7,7 @@
 #include <suitesparse/klu.h>
 #include <suitesparse/umfpack.h>
 
+/* [emit c */
 double vec_max(const double *a, int n)
 {
     double m = 0;
@@ -15,6 +16,7 @@ double vec_max(const double *a, int n)
     return m;
 }
 
+/* emit c] */
 void mat_vec(const double *a, const double *x, double *y, int m, int n)
 {
     for (int i = 0; i < m; i++)
@@ -41,6 +43,7 @@ bool factor_diagonal(factor *f, const double *d, int *bad)
     return true;
 }
 
+/* [emit c */
 /* L in the lower triangle; a pivot must keep a part of its diagonal entry that is above rounding. */
 static bool chol_plain(double *a, int n, int *bad)
 {
@@ -111,6 +114,7 @@ static bool invert_small(const double *a, double *inv, int n)
     return true;
 }
 
+/* emit c] */
 /* n^3 of a factorisation, n^2 of a solution */
 static void count_work(const factor *f, int64_t power)
 {
@@ -144,6 +148,7 @@ bool factor_spd(factor *f, const double *a, int *bad)
     return info == 0;
 }
 
+/* [emit c */
 static bool lu_plain(double *a, int *pivot, int n)
 {
     double size[LINALG_LAPACK];
@@ -175,6 +180,7 @@ static bool lu_plain(double *a, int *pivot, int n)
     return true;
 }
 
+/* emit c] */
 bool factor_general(factor *f, const double *a)
 {
     int n = f->n;
@@ -190,6 +196,7 @@ bool factor_general(factor *f, const double *a)
     return LAPACKE_dgetrf_work(LAPACK_COL_MAJOR, n, n, f->a, n, f->pivot) == 0;
 }
 
+/* [emit c */
 static void lu_back(const double *a, const int *pivot, int n, double *x)
 {
     for (int k = 0; k < n; k++) {
@@ -203,6 +210,7 @@ static void lu_back(const double *a, const int *pivot, int n, double *x)
         x[i] = (x[i] - vec_dot(a + (size_t)i * n + i + 1, x + i + 1, n - i - 1)) / a[(size_t)i * n + i];
 }
 
+/* emit c] */
 void factor_solve(const factor *f, const double *b, double *x)
 {
     int n = f->n;
@@ -236,6 +244,7 @@ void factor_solve(const factor *f, const double *b, double *x)
     }
 }
 
+/* [emit c */
 /* swaps rows and columns i and j of the symmetric matrix, and the finished columns of L with them */
 static void chol_swap(double *a, int n, int i, int j)
 {
@@ -342,6 +351,7 @@ int sym_shortest(double *a, const double *b, double *x, int n, double *work, int
     return k;
 }
 
+/* emit c] */
 /* LAPACK reads columns: A is turned first. */
 bool least_norm(double *a, double *b, int m, int n, arena *scratch)
 {

@@ -34,8 +34,13 @@ static void auglag_run(const program *p, const run_options *o, results *r)
     double tol = o->value[OPT_TOLERANCE];
     if (!p->rod) {
         sweeping_steps(p, o,
-                       &(stepping){ o->value[OPT_H], o->value[OPT_THETA], tol, o->value[OPT_STIFFNESS],
-                                    "auglag", CUT_AUTO },
+                       &(stepping){ .h = o->value[OPT_H],
+                                    .theta = o->value[OPT_THETA],
+                                    .tolerance = tol,
+                                    .stiffness = o->value[OPT_STIFFNESS],
+                                    .name = "auglag",
+                                    .cut = CUT_AUTO,
+                                    .native = NATIVE_NEVER },
                        r);
         return;
     }
