@@ -141,6 +141,10 @@ CDL_API cdl_status cdl_values(cdl *s, const char *expression, double *out, size_
 CDL_API cdl_status cdl_show(cdl *s, const char *what, const char *path);
 CDL_API cdl_status cdl_show_text(cdl *s, const char *what, const char *name, const char *text, size_t len);
 
+/* Writes a run of the file to out as C that stands alone: the first run of that model, or of any where it is
+   NULL, a run of sweeping().  what: "c".  Runs before it are executed, nothing after it is. */
+CDL_API cdl_status cdl_emit(cdl *s, const char *what, const char *path, const char *model);
+
 /* The text in the house's layout.  The result belongs to the session and lasts until the next call. */
 CDL_API cdl_status cdl_fmt(cdl *s, const char *name, const char *text, size_t len, const char **out,
                            size_t *outlen);

@@ -446,6 +446,23 @@ static int show_main(const options *o)
     return code;
 }
 
+static int emit_main(const options *o)
+{
+    if (strcmp(o->file[0], "c") || o->nfile > 3) {
+        tell(stderr, "cdl: write cdl emit c FILE [MODEL]\n");
+        return CDL_USAGE;
+    }
+    options with = *o;
+    option_add(&with, "quiet", "yes");
+    cdl_status st;
+    cdl *s = session_open(&with, &st);
+    if (!s)
+        return cdl_exit_code(st);
+    st = cdl_emit(s, "c", o->file[1], o->nfile == 3 ? o->file[2] : NULL);
+    cdl_free(s);
+    return cdl_exit_code(st);
+}
+
 static int is_folder(const char *path)
 {
     struct stat st;
@@ -594,6 +611,11 @@ static const command commands[] = {
       "  --check         write nothing, name the files that differ, exit 1 if there are any\n" },
     { "show", "show ast|model|equations|ir|jacobian FILE...", 2, show_main,
       "Prints a stage of the translation.\n" },
+    { "emit", "emit c FILE [MODEL] [-p NAME=VALUE]...", 2, emit_main,
+      "Writes the first run of the file, or the first one of that model, as C that needs nothing but libm "
+      "and "
+      "gives the same\nbytes; with -DMAIN it prints the samples.\n"
+      "  -p NAME=VALUE   value of every parameter of that name\n" },
     { "repro", "repro MANIFEST", 1, repro_main,
       "Runs again what a manifest.json records, in a scratch folder, and compares: exit 0 when all bytes are "
       "the same,\n"

@@ -403,6 +403,8 @@ static bool reads_results(const ast *e)
  */
 static bool skipped(session *s, const ast *e)
 {
+    if (s->emit.on && (s->emit.done || reads_results(e) || e->kind == AST_EXPERIMENT || e->kind == AST_EXPR))
+        return true;
     if (s->abandoned) {
         s->tally.skipped += e->kind == AST_EXPECT;
         return true;
@@ -1030,6 +1032,24 @@ cdl_status cdl_check_file(cdl *s, const char *path)
 {
     ENTER(s);
     return take_file(s, path, false);
+}
+
+cdl_status cdl_emit(cdl *s, const char *what, const char *path, const char *of)
+{
+    ENTER(s);
+    if (strcmp(what, "c"))
+        return CDL_USAGE;
+    s->emit = (emission){ .on = true, .model = of ? sym_str(s->names, of) : NULL };
+    take_file(s, path, true);
+    if (!s->emit.done && s->tally.worst < CDL_USAGE) {
+        if (of)
+            diag_error(s->d, DIAG_UNKNOWN_NAME, SPAN_NONE, "the file has no run of a model '%s', nor one of that name", of);
+        else
+            diag_error(s->d, DIAG_UNKNOWN_NAME, SPAN_NONE, "the file has no run statement");
+        session_flush(s);
+    }
+    s->emit = (emission){ 0 };
+    return s->tally.worst;
 }
 
 cdl_status cdl_run_text(cdl *s, const char *name, const char *text_, size_t len)

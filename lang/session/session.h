@@ -69,6 +69,7 @@ typedef struct record {            /* one JSON object in the making: a run, or a
     uint64_t ir;                 /* of its program; 0: none */
     const char *params;          /* all its parameters, as JSON, or NULL */
     const char *solver, *cut;    /* of its contact problem; policy of cutting steps; or NULL */
+    const char *native;          /* where the code of its plain steps came from, or NULL */
     double seconds, max_penetration, residual, power_balance, drift;
     double error; /* 0: no estimate */
     int64_t steps, at_once, partly_at_once;
@@ -154,6 +155,12 @@ typedef struct session_tally {
     vec(diag) said;          /* what this call reported */
 } session_tally;
 
+/* `cdl emit c`: one run statement is written, and nothing after it is executed. */
+typedef struct emission {
+    bool on, done;
+    sym model; /* of that model, or of that name; NULL: the first run there is */
+} emission;
+
 struct cdl {
     allocator al;
     jmp_buf oom;
@@ -186,6 +193,7 @@ struct cdl {
     experiment_now now;
     session_tally tally;
     bool interrupted;
+    emission emit;
     record rec;
     table *tables;
     vec(overriding) params;
@@ -240,6 +248,7 @@ void session_forget(session *s);                  /* texts, definitions, runs */
 void session_misplaced(session *s, const ast *e); /* reports a statement that belongs elsewhere */
 void session_misplaced_in(session *s, const ast *e, const char *hint);
 void session_execute(session *s, const ast *statement);
+void run_emit(session *s, const ast *e); /* a run statement as C, where it is the one */
 /* Calls go; false when the budget ended it: s->budget.why says which, and the caller reports it. */
 bool session_try(session *s, void (*go)(session *s, void *ud), void *ud);
 /* "more than --memory allows (4 GB)": of s->budget.why. */

@@ -294,6 +294,11 @@ static void record_put(const record *r, text *t, bool stats)
     put_number(t, "drift", r->drift);
     if (r->error > 0)
         put_number(t, "error", r->error);
+    if (stats) {
+        text_puts(t, "\"native\":");
+        put_word(t, r->native);
+        text_putc(t, ',');
+    }
     text_printf(t, "\"partly_at_once\":%lld,", (long long)r->partly_at_once);
     text_puts(t, "\"solver\":");
     put_word(t, r->solver);

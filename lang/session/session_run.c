@@ -7,6 +7,8 @@
 #include "lower/assemble.h"
 #include "motion/estimate.h"
 #include "motion/gate.h"
+#include "motion/sweep_emit.h"
+#include "motion/sweeping.h"
 #include "rod/rod.h"
 #include "session.h"
 #include "base/tolerances.h"
@@ -634,6 +636,9 @@ static void summary(session *s, const run *r)
     if (x->count.partly_at_once)
         text_printf(&t, "  in %lld of them the islands that do not crowd were cut at every impact\n",
                     (long long)x->count.partly_at_once);
+    if (x->native)
+        text_printf(&t, "  %lld plain steps by native code (%s)\n", (long long)x->count.plain,
+                    strcmp(x->native, "cache") ? "compiled now" : "from the cache");
     if (x->count.branch_choices)
         text_printf(&t, "  %lld steps had several solutions\n", (long long)x->count.branch_choices);
     if (x->count.averaged)
@@ -680,6 +685,7 @@ static void run_record(session *s, const run *r)
     rec->residual = fmax(rec->residual, r->r->residual);
     rec->solver = r->r->solver ? arena_strdup(s->keep, r->r->solver) : NULL;
     rec->cut = r->r->cut;
+    rec->native = r->r->native;
     rec->at_once += r->r->count.at_once;
     rec->partly_at_once += r->r->count.partly_at_once;
     if (!isnan(r->r->error))
@@ -815,8 +821,72 @@ static const built *run_prepare(session *s, const ast *e, arguments *args, const
     return steps_countable(s, e, *b, o) ? of : NULL;
 }
 
+/* ---- a run as C ---- */
+typedef struct {
+    run *r;
+    const run_options *o;
+    emitted_run *to;
+} emitting;
+
+static void emit_go(session *s, void *ud)
+{
+    emitting *x = ud;
+    (void)s;
+    sweeping_emit(x->r->of->p, x->o, x->r->r, x->to);
+}
+
+static void emit_refuse(session *s, const ast *e, span at, const char *why)
+{
+    diag *d = diag_error(s->d, DIAG_NOT_SUPPORTED, at.file ? at : e->at,
+                         "this run cannot be written as C: %s", why);
+    if (at.file)
+        diag_second(s->d, d, e->at, "the run");
+}
+
+void run_emit(session *s, const ast *e)
+{
+    arguments args = { 0 };
+    run_options o = { 0 };
+    const backend *b;
+    const built *of = run_prepare(s, e, &args, &b, &o);
+    double *param = of ? arena_array(s->tmp, double, of->p->nparam > 0 ? of->p->nparam : 1) : NULL;
+    if (!of || !params_ready(s, of, &args, e->kid[0]->at, param))
+        return;
+    if (b != backend_find("sweeping")) {
+        emit_refuse(s, e, SPAN_NONE, arena_printf(s->tmp, "it is a run of %s(), not of sweeping()", b->name));
+        return;
+    }
+    run *r = run_new(s, e, of, b);
+    r->r = results_new(r->a, of->p);
+    r->r->backend = b->name;
+    if (of->p->nparam > 0)
+        memcpy(r->r->param, param, (size_t)of->p->nparam * sizeof *param);
+    emitted_run to = { .out = { .a = s->tmp } };
+    emitting x = { r, &o, &to };
+    bool whole = session_try(s, emit_go, &x);
+    if (whole && r->r->status == RUN_FAILED)
+        emit_refuse(s, e, r->r->where, r->r->message);
+    else if (whole && to.why)
+        emit_refuse(s, e, to.at, to.why);
+    else if (whole)
+        session_out(s, &to.out);
+    run_drop(s, r);
+}
+
+static bool emits(session *s, const ast *e)
+{
+    if (!s->emit.on || (s->emit.model && s->emit.model != e->kid[0]->name && s->emit.model != e->name))
+        return false;
+    s->emit.done = true;
+    return true;
+}
+
 void run_statement(session *s, const ast *e)
 {
+    if (emits(s, e)) {
+        run_emit(s, e);
+        return;
+    }
     arguments args = { 0 };
     run_options o = { .later = true };
     const backend *b;

@@ -8,6 +8,7 @@
 #include <suitesparse/klu.h>
 #include <suitesparse/umfpack.h>
 
+/* [emit c */
 double vec_max(const double *a, int n)
 {
     double m = 0;
@@ -16,6 +17,7 @@ double vec_max(const double *a, int n)
     return m;
 }
 
+/* emit c] */
 void mat_vec(const double *a, const double *x, double *y, int m, int n)
 {
     for (int i = 0; i < m; i++)
@@ -42,6 +44,7 @@ bool factor_diagonal(factor *f, const double *d, int *bad)
     return true;
 }
 
+/* [emit c */
 /* L in the lower triangle; a pivot must keep a part of its diagonal entry that is above rounding. */
 static bool chol_plain(double *a, int n, int *bad)
 {
@@ -112,6 +115,7 @@ static bool invert_small(const double *a, double *inv, int n)
     return true;
 }
 
+/* emit c] */
 /* n^3 of a factorisation, n^2 of a solution */
 static void count_work(const factor *f, int64_t power)
 {
@@ -145,6 +149,7 @@ bool factor_spd(factor *f, const double *a, int *bad)
     return info == 0;
 }
 
+/* [emit c */
 static bool lu_plain(double *a, int *pivot, int n)
 {
     double size[LINALG_LAPACK];
@@ -176,6 +181,7 @@ static bool lu_plain(double *a, int *pivot, int n)
     return true;
 }
 
+/* emit c] */
 bool factor_general(factor *f, const double *a)
 {
     int n = f->n;
@@ -191,6 +197,7 @@ bool factor_general(factor *f, const double *a)
     return LAPACKE_dgetrf_work(LAPACK_COL_MAJOR, n, n, f->a, n, f->pivot) == 0;
 }
 
+/* [emit c */
 static void lu_back(const double *a, const int *pivot, int n, double *x)
 {
     for (int k = 0; k < n; k++) {
@@ -204,6 +211,7 @@ static void lu_back(const double *a, const int *pivot, int n, double *x)
         x[i] = (x[i] - vec_dot(a + (size_t)i * n + i + 1, x + i + 1, n - i - 1)) / a[(size_t)i * n + i];
 }
 
+/* emit c] */
 void factor_solve(const factor *f, const double *b, double *x)
 {
     int n = f->n;
@@ -237,6 +245,7 @@ void factor_solve(const factor *f, const double *b, double *x)
     }
 }
 
+/* [emit c */
 /* swaps rows and columns i and j of the symmetric matrix, and the finished columns of L with them */
 static void chol_swap(double *a, int n, int i, int j)
 {
@@ -343,6 +352,7 @@ int sym_shortest(double *a, const double *b, double *x, int n, double *work, int
     return k;
 }
 
+/* emit c] */
 /* LAPACK reads columns: A is turned first. */
 bool least_norm(double *a, double *b, int m, int n, arena *scratch)
 {

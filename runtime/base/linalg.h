@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include "arena.h"
 
+/* [emit c: what stands in such brackets is part of the C that is written of a model */
 enum { LINALG_SMALL = 4, LINALG_LAPACK = 48 }; /* inverted up to SMALL, LAPACK from there on */
 
 static inline double vec_dot(const double *a, const double *b, int n)
@@ -25,9 +26,11 @@ static inline void vec_copy(double *y, const double *x, int n)
     for (int i = 0; i < n; i++)
         y[i] = x[i];
 }
+/* emit c] */
 double vec_max(const double *a, int n);                                  /* largest |a[i]| */
 void mat_vec(const double *a, const double *x, double *y, int m, int n); /* y = A x, A is m by n */
 
+/* [emit c */
 /* A factorised square matrix.  Only one of the forms is filled. */
 typedef enum {
     FACTOR_NONE,
@@ -48,6 +51,7 @@ typedef struct factor {
     struct sparse_factor *sparse;
     arena *of; /* counts the work */
 } factor;
+/* emit c] */
 
 void factor_init(factor *f, arena *a, int n, bool diagonal); /* room for any form, or for a diagonal alone */
 bool factor_diagonal(factor *f, const double *d, int *bad);  /* d > 0, else false and bad = the row */

@@ -136,6 +136,8 @@ typedef struct results {
      */
     double pair_penetration;
     run_counts count;
+    const char
+        *native; /* where the code of plain steps came from: "compiled", "cache"; NULL: the interpreter's */
     const char *cut; /* policy by which steps are cut at impacts; NULL: none */
     const dense_output *dense;
     const char *solver; /* of the step problem, by name */

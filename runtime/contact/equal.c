@@ -1,6 +1,7 @@
 #include "equal.h"
 #include <math.h>
 
+/* [emit c */
 enum { ALIKE = 8 }; /* units less than 2^(ALIKE/2) apart are one */
 
 /* the exponent of 1/sqrt(a), where a is the size of a diagonal entry */
@@ -109,6 +110,7 @@ void equal_undo(equal_units *e)
     p->ud = e->ud;
 }
 
+/* emit c] */
 /* ---- lists ---- */
 static double block_diagonal(const contact_list *l, int c, int from, int to)
 {

@@ -5,6 +5,7 @@
 #include "contact.h"
 #include "impulses.h"
 
+/* [emit c */
 typedef struct equal_units {
     contact_problem *p;
     double *unit; /* of the reaction in each row */
@@ -18,6 +19,7 @@ typedef struct equal_units {
  * is. */
 void equal_make(equal_units *e, contact_problem *p, double *unit);
 void equal_undo(equal_units *e);
+/* emit c] */
 
 /* The same for a list whose contacts have their blocks: rows and blocks, once.  Rows of like size keep 1. */
 void list_equal(contact_list *l);

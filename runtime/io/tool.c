@@ -5,6 +5,11 @@
 #include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
+#if defined __has_include
+#if __has_include(<linux/landlock.h>)
+#include <linux/landlock.h>
+#endif
+#endif
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <signal.h>
@@ -79,10 +84,55 @@ static bool harmless(const char *variable)
 
 enum { VARIABLES = 64, NOT_THERE = 127 };
 
+/* Writes go to that folder and nowhere else; where the kernel has no Landlock nothing is done. */
+static void write_only_in(int dir)
+{
+#if defined __NR_landlock_create_ruleset && defined LANDLOCK_ACCESS_FS_WRITE_FILE
+    const uint64_t writes = LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR |
+                            LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_MAKE_CHAR |
+                            LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_MAKE_REG |
+                            LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_MAKE_FIFO |
+                            LANDLOCK_ACCESS_FS_MAKE_BLOCK | LANDLOCK_ACCESS_FS_MAKE_SYM;
+    const struct landlock_ruleset_attr all = { .handled_access_fs = writes };
+    const struct landlock_path_beneath_attr here = { .allowed_access = writes, .parent_fd = dir };
+    int rules = (int)syscall(__NR_landlock_create_ruleset, &all, sizeof all, 0);
+    if (rules < 0)
+        return;
+    if (!syscall(__NR_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &here, 0))
+        syscall(__NR_landlock_restrict_self, rules, 0);
+    close(rules);
+#else
+    (void)dir;
+#endif
+}
+
+/* no network, no look at other processes */
+static void forbid_network(void)
+{
+#ifdef TOOL_ARCH
+    static const struct sock_filter rules[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, TOOL_ARCH, 1, 0),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+#ifdef __x86_64__
+        BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 0x40000000, 0, 1), /* the other numbering of the same calls */
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+#endif
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_socket, 1, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_ptrace, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog all = { sizeof rules / sizeof *rules, (struct sock_filter *)rules };
+    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &all, 0, 0);
+#endif
+}
+
 /* no file may grow beyond what is left of the disk budget */
 static void disk_bound(const budget *b)
 {
-    const int64_t left = b->disk - b->disk_written;
+    const int64_t left = b ? b->disk - b->disk_written : INT64_C(1) << 30;
     const struct rlimit most = { (rlim_t)left, (rlim_t)left }, none = { 0, 0 };
     const struct sigaction deadly = { .sa_handler = SIG_DFL };
     sigaction(SIGXFSZ, &deadly, NULL);
@@ -90,16 +140,29 @@ static void disk_bound(const budget *b)
     setrlimit(RLIMIT_FSIZE, &most);
 }
 
-static void become(int dir, const tool_job *job, char **env)
+static void compile_bound(int dir)
+{
+    const struct rlimit seconds = { 120, 120 };
+    setrlimit(RLIMIT_CPU, &seconds);
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+        return;
+    write_only_in(dir);
+    forbid_network();
+}
+
+static void become(int dir, char *const *argv, process_kind kind, const budget *b, char **env)
 {
     int null = open("/dev/null", O_RDWR);
     if (null < 0 || fchdir(dir))
         _exit(1);
     for (int k = 0; k < 3; k++)
         dup2(null, k);
-    disk_bound(job->budget);
-    forbid_processes();
-    execvpe(job->argv[0], job->argv, env);
+    disk_bound(b);
+    if (kind == PROCESS_COMPILES)
+        compile_bound(dir);
+    else
+        forbid_processes();
+    execvpe(argv[0], argv, env);
     _exit(NOT_THERE);
 }
 
@@ -114,7 +177,7 @@ static bool process_wait(pid_t pid, budget *b, int *status)
             return true;
         if (ended < 0 && errno != EINTR)
             return false;
-        if (budget_stopping(b))
+        if (b && budget_stopping(b))
             kill(pid, SIGKILL);
         nanosleep(&pause, NULL);
         if (pause.tv_nsec < longest)
@@ -122,20 +185,24 @@ static bool process_wait(pid_t pid, budget *b, int *status)
     }
 }
 
-static int process_run(int dir, const tool_job *job)
+int process_run(int dir, char *const *argv, process_kind kind, budget *b)
 {
     char *env[VARIABLES + 1];
     int n = 0, status;
+    static char here[] = "TMPDIR=."; /* a compiler has files of its own */
+    bool own = kind == PROCESS_COMPILES;
+    if (own)
+        env[n++] = here;
     for (char **e = environ; *e && n < VARIABLES; e++)
-        if (harmless(*e))
+        if (harmless(*e) && !(own && !strncmp(*e, here, strlen("TMPDIR="))))
             env[n++] = *e;
     env[n] = NULL;
     pid_t pid = fork();
     if (pid < 0)
         return errno;
     if (pid == 0)
-        become(dir, job, env);
-    if (!process_wait(pid, job->budget, &status))
+        become(dir, argv, kind, b, env);
+    if (!process_wait(pid, b, &status))
         return -1;
     if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXFSZ)
         return ERROR_DISK_BUDGET;
@@ -254,7 +321,7 @@ int tool_draw(const file_root *in, const tool_job *job)
     if (!error)
         error = data_bring(&room, in, job->data);
     if (!error)
-        error = process_run(room.dir, job);
+        error = process_run(room.dir, job->argv, PROCESS_DRAWS, job->budget);
     if (!error)
         error = picture_take(&room, &to, job->budget);
     room_clear(&room);

@@ -21,6 +21,13 @@ typedef struct tool_job {
     struct budget *budget; /* whose disk it may fill, and whose time it takes */
 } tool_job;
 
+/* What another program may do: draw, without starting a process; or compile, where it may write in its folder
+   alone and reach no network, as far as the system has ways to say so. */
+typedef enum { PROCESS_DRAWS, PROCESS_COMPILES } process_kind;
+/* Runs it in the folder, silent.  0, ENOENT, another error, or -1: it failed, or the budget (may be NULL) is
+   spent. */
+int process_run(int dir, char *const *argv, process_kind kind, struct budget *b);
+
 /* Both files are below `in`.  0; ENOENT when the program is not installed; another error; or -1 when it
    failed. */
 int tool_draw(const file_root *in, const tool_job *job);

@@ -32,10 +32,13 @@ static const char *auglag_refuse(const program *p, span *at)
 
 static stepping auglag_asked(const run_options *o)
 {
-    return (stepping){
-        o->value[OPT_H], o->value[OPT_THETA], o->value[OPT_TOLERANCE], o->value[OPT_STIFFNESS], "auglag",
-        CUT_AUTO
-    };
+    return (stepping){ .h = o->value[OPT_H],
+                       .theta = o->value[OPT_THETA],
+                       .tolerance = o->value[OPT_TOLERANCE],
+                       .stiffness = o->value[OPT_STIFFNESS],
+                       .name = "auglag",
+                       .cut = CUT_AUTO,
+                       .native = NATIVE_NEVER };
 }
 
 /* rods run whole */

@@ -276,6 +276,7 @@ typedef struct quick_ways {
     struct quick *steps;          /* what sweep_quick steps with */
     struct sample_later *samples; /* what columns are made with later */
     struct gauss_later *gauss;    /* accelerations of all models that take no step by them */
+    struct native *native;        /* code of the system's compiler for them */
 } quick_ways;
 
 typedef struct sweep {
@@ -307,6 +308,8 @@ typedef struct sweep {
     step_policy policy;
     sizes_seen size;
     quick_ways quick;
+    native_policy native;
+    struct emitted_run *emit; /* what the run is written to as C instead of being taken; NULL: it is taken */
 } sweep;
 
 /* ---- sweep_problem.c ---- */
@@ -354,9 +357,16 @@ double sweep_driven(sweep *w, double h, const double *way);
 void sweep_force_follows(sweep *w, const double *q, const double *v);
 
 /* ---- sweep_quick.c ---- */
-void sweep_quick_new(sweep *w); /* where the model is one for it; the start is known */
+const double *sweep_quick_drift(const sweep *w); /* what constant forces do to the rates in a step, or NULL */
+void sweep_quick_new(sweep *w);                  /* where the model is one for it; the start is known */
 /* Up to that many steps of the run; fewer: the next one not by this way, and nothing has changed. */
 void sweep_quick(void *of, run_clock *c, int64_t count);
+
+/* ---- sweep_native.c ---- */
+/* Code for the plain steps, as the policy has it; the short ways are known. */
+void sweep_native_new(sweep *w, const run_clock *c);
+void sweep_native_steps(sweep *w, run_clock *c, int64_t count); /* as sweep_quick, which calls it */
+void sweep_native_close(sweep *w);
 
 /* ---- sweep_shock.c ---- */
 void sweep_impact(sweep *w, const contact_state *k, double pre, double post, double impulse);

@@ -105,6 +105,11 @@ void sweep_quick_new(sweep *w)
     solve_with(&s->minv, w->room.x2, p->drift);
 }
 
+const double *sweep_quick_drift(const sweep *w)
+{
+    return w->quick.steps->drift;
+}
+
 /* ---- a step ---- */
 /* what is known of a copy */
 typedef struct copy {
@@ -431,6 +436,10 @@ void sweep_quick(void *of, run_clock *c, int64_t count)
     sweep *w = of;
     if (!quick_ready(w))
         return;
+    if (w->quick.native) {
+        sweep_native_steps(w, c, count);
+        return;
+    }
     int n = w->quick.steps->few ? w->n : 0;
     bool steady = w->quick.steps->drift;
     if (n == 1 && steady)

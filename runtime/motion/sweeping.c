@@ -7,8 +7,9 @@
 #include "sweeping.h"
 #include "sweep.h"
 #include "base/tolerances.h"
+#include "sweep_emit.h"
 
-enum { OPTION_H, OPTION_THETA, OPTION_TOLERANCE, OPTION_KEEP, OPTION_CUT };
+enum { OPTION_H, OPTION_THETA, OPTION_TOLERANCE, OPTION_KEEP, OPTION_CUT, OPTION_ERRORS, OPTION_NATIVE };
 enum { UZAWA_CONTACTS = 400 }; /* W as a matrix at most */
 
 /* ---- start ---- */
@@ -240,6 +241,7 @@ static step_outcome sweep_step(void *of, run_clock *c, double h, double end)
 
 static void sweep_close(sweep *w)
 {
+    sweep_native_close(w);
     system_close(w->s);
     factor_free(&w->matrix.df);
     mixed_free(w->crowd.coupled[0]);
@@ -294,6 +296,7 @@ static bool sweep_start(void *of, run_clock *c)
     if (ok) {
         sweep_quick_new(w);
         c->later = sweep_offer_later(w);
+        sweep_native_new(w, c);
     }
     c->stopped = w->watch.stopped;
     return ok;
@@ -355,6 +358,18 @@ static const stepper sweep_stepper = { .now = sweep_now,
                                        .finish = sweep_finish,
                                        .keep = sweep_keep };
 
+/* the start is the whole run */
+static void emit_finish(void *of, run_clock *c)
+{
+    sweep *w = of;
+    if (w->s && c->r->status == RUN_OK)
+        sweep_emit_run(w, c, w->emit);
+}
+
+static const stepper emit_stepper = {
+    .start = sweep_start, .step = sweep_step, .sample = sweep_sample, .finish = emit_finish
+};
+
 /* what lies outside of arenas is given back even when there is no memory left: then on to the owner of the
  * results */
 static void run_whole(sweep *w)
@@ -368,7 +383,7 @@ static void run_whole(sweep *w)
         arena_on_oom(w->r->a, &none);
         arena_on_oom(scratch, &none);
         w->scratch = scratch;
-        clock_run(&sweep_stepper, w, w->o, w->r);
+        clock_run(w->emit ? &emit_stepper : &sweep_stepper, w, w->o, w->r);
     }
     arena_on_oom(w->r->a, owner);
     sweep_close(w);
@@ -395,7 +410,9 @@ static sweep *sweep_make(const program *p, const run_options *o, const stepping 
                   .stiffness = how->stiffness,
                   .policy.cut = how->cut,
                   .contacts.margin = 1.5,
-                  .policy.wait_next = 4 };
+                  .policy.wait_next = 4,
+                  .native = how->emit ? NATIVE_NEVER : how->native,
+                  .emit = how->emit };
     r->backend = how->name;
     r->cut = cut_names[how->cut];
     if (!(w->h > 0))
@@ -408,7 +425,14 @@ static sweep *sweep_make(const program *p, const run_options *o, const stepping 
 
 void sweeping_steps(const program *p, const run_options *o, const stepping *how, results *r)
 {
-    run_whole(sweep_make(p, o, how, r));
+    sweep *w = sweep_make(p, o, how, r);
+    run_options start = *o;
+    if (w->emit) {
+        w->emit->duration = o->duration;
+        start.duration = 0;
+        w->o = &start;
+    }
+    run_whole(w);
 }
 
 const struct stepper *sweeping_open(const program *p, const run_options *o, const stepping *how, results *r,
@@ -424,30 +448,42 @@ const struct stepper *sweeping_open(const program *p, const run_options *o, cons
     return w->scratch ? &sweep_stepper : NULL;
 }
 
-static cut_policy cut_asked(const char *word)
+/* the policies have the same words, and `auto` is the first */
+static int word_asked(const char *word)
 {
     for (int k = 0; word && k < CUT_POLICIES; k++)
         if (strcmp(word, cut_names[k]) == 0)
-            return (cut_policy)k;
-    return CUT_AUTO;
+            return k;
+    return 0;
 }
 
-static stepping sweeping_asked(const run_options *o)
+static stepping sweeping_how(const run_options *o)
 {
-    return (stepping){ o->value[OPTION_H], o->value[OPTION_THETA],        o->value[OPTION_TOLERANCE], 0,
-                       "sweeping",         cut_asked(o->word[OPTION_CUT]) };
+    return (stepping){ .h = o->value[OPTION_H],
+                       .theta = o->value[OPTION_THETA],
+                       .tolerance = o->value[OPTION_TOLERANCE],
+                       .name = "sweeping",
+                       .cut = (cut_policy)word_asked(o->word[OPTION_CUT]),
+                       .native = (native_policy)word_asked(o->word[OPTION_NATIVE]) };
 }
 
 static void sweeping_run(const program *p, const run_options *o, results *r)
 {
-    stepping how = sweeping_asked(o);
+    stepping how = sweeping_how(o);
     sweeping_steps(p, o, &how, r);
 }
 
 static const struct stepper *sweeping_pieces(const program *p, const run_options *o, results *r, void **of)
 {
-    stepping how = sweeping_asked(o);
+    stepping how = sweeping_how(o);
     return sweeping_open(p, o, &how, r, of);
+}
+
+void sweeping_emit(const program *p, const run_options *o, results *r, emitted_run *to)
+{
+    stepping how = sweeping_how(o);
+    how.emit = to;
+    sweeping_steps(p, o, &how, r);
 }
 
 static const char *sweeping_refuse(const program *p, span *at)
@@ -478,6 +514,10 @@ static const backend_option sweeping_options[] = {
       "whether a step is cut at impacts: as long as that costs little, island by island (auto), always, or "
       "never" },
     OPTION_ERROR,
+    { "native", OPT_WORD, NAN, 0, 0, "auto|always|never",
+      "whether the plain steps of small models are compiled by the system's compiler: where that pays "
+      "(auto), "
+      "always, or never; the numbers are the same" },
 };
 const backend backend_sweeping = {
     .name = "sweeping",

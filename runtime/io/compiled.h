@@ -1,0 +1,21 @@
+/* compiled: C that the system's compiler turns into code for this run, kept in a cache from run to run. */
+#ifndef CDL_COMPILED_H
+#define CDL_COMPILED_H
+#include <stdbool.h>
+#include <stddef.h>
+
+struct budget;
+
+/* The function `entry` of the code that the cache has by that name; *handle belongs to the caller,
+   compiled_close gives it back.  NULL: there is none. */
+void *compiled_find(const char *name, const char *entry, void **handle);
+/* The same, of C that is compiled now and kept by that name.  NULL: there is no compiler, no cache, or the
+   budget (may be NULL) is spent. */
+
+void *compiled_make(const char *name, const char *c, size_t len, const char *entry, struct budget *b,
+                    void **handle);
+/* The name for a text that decides what the code is. */
+enum { COMPILED_NAME = 96 };
+void compiled_name(const char *of, size_t len, char name[COMPILED_NAME]);
+void compiled_close(void *handle); /* NULL is fine */
+#endif
