@@ -454,7 +454,7 @@ static void state_near(central *w, const double *x0, double tau)
 /* Where steps get short the path folds: damping the step of x leads past most folds. */
 static bool descend_damped(central *w, double tol)
 {
-    enum { TRIES = 100, STALL = 30 };
+    enum { TRIES = 70, STALL = 30 };
     double best = INFINITY;
     w->last = 1;
     for (int it = 0, good = 0; it < TRIES && it - good < STALL; it++) {

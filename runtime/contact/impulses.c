@@ -215,6 +215,43 @@ static double chain_solve(impulses *w, island *i, group g, int *worst)
     return p->residual;
 }
 
+/* ---- how a group begins ---- */
+typedef struct {
+    double *rates, *r; /* without reactions, by the dofs of contact after contact; reactions, the same way */
+} group_start;
+
+static group_start start_of(const impulses *w, group g)
+{
+    const contact_list *l = &w->act;
+    int m = 0, dofs = 0;
+    for (int i = 0; i < g.n; i++) {
+        m += list_rows(l, g.at[i]);
+        dofs += l->dof_at[g.at[i] + 1] - l->dof_at[g.at[i]];
+    }
+    group_start s = { arena_array(w->scratch, double, dofs), arena_array(w->scratch, double, m) };
+    m = dofs = 0;
+    for (int i = 0; i < g.n; i++) {
+        int c = g.at[i];
+        for (int k = l->dof_at[c]; k < l->dof_at[c + 1]; k++)
+            s.rates[dofs++] = w->v1[l->dof[k]];
+        for (int a = 0; a < list_rows(l, c); a++)
+            s.r[m++] = l->r[l->cone[c].row + a];
+    }
+    return s;
+}
+
+/* rates with the reactions at hand */
+static void push_from(impulses *w, group g, const group_start *from)
+{
+    const contact_list *l = &w->act;
+    const double *rate = from->rates;
+    for (int i = 0; i < g.n; i++)
+        for (int k = l->dof_at[g.at[i]]; k < l->dof_at[g.at[i] + 1]; k++)
+            w->v1[l->dof[k]] = *rate++;
+    for (int i = 0; i < g.n; i++)
+        list_push(l, g.at[i], l->r + l->cone[g.at[i]].row, w->v1);
+}
+
 /* ---- too slow: W as a sparse matrix, by what pile.c knows ---- */
 /* places in the group, at each dof */
 typedef struct {
@@ -302,7 +339,27 @@ static void sparse_put(impulses *w, group g, contact_problem *p, cone *cones)
     problem_set_rows(p, start, col.at, first, val.at);
 }
 
-static double solve_sparse(impulses *w, group g, int *worst)
+/* the reactions to begin with: those at hand, those before sweeps that led away from the solution, or none */
+static void begin_best(contact_problem *p, const double *before, arena *scratch)
+{
+    size_t size = (size_t)p->m * sizeof *p->r;
+    const double *none = arena_array(scratch, double, p->m), *other[] = { before, none };
+    double *best = arena_array(scratch, double, p->m), least = problem_measure(p, NULL, scratch);
+    memcpy(best, p->r, size);
+    for (int k = 0; k < 2; k++) {
+        memcpy(p->r, other[k], size);
+        double e = problem_measure(p, NULL, scratch);
+        if (e < least) {
+            least = e;
+            memcpy(best, p->r, size);
+        }
+    }
+    memcpy(p->r, best, size);
+}
+
+/* from the rates without reactions: reactions that sweeps have led astray may be so large that nothing is
+ * left of the rates in sums with them */
+static double solve_sparse(impulses *w, group g, const group_start *from, int *worst)
 {
     contact_list *l = &w->act;
     int n = g.n, m = 0;
@@ -313,29 +370,25 @@ static double solve_sparse(impulses *w, group g, int *worst)
         m += cone_rows(&cones[i]);
     }
     double *b = arena_array(w->scratch, double, m), *r = arena_array(w->scratch, double, m);
-    contact_problem p = { .n = n, .m = m, .cone = cones, .b = b, .r = r, .brief = w->may_cut };
+    contact_problem p = {
+        .n = n, .m = m, .cone = cones, .b = b, .r = r, .effort = w->effort, .fine = reaction_fine(w->tol)
+    };
     sparse_put(w, g, &p, cones);
-    for (int i = 0; i < n; i++)
-        for (int a = 0; a < cone_rows(&cones[i]); a++)
-            r[cones[i].row + a] = l->r[l->cone[g.at[i]].row + a];
-    for (int i = 0; i < n; i++)
-        for (int a = 0; a < cone_rows(&cones[i]); a++) {
-            double own = 0;
-            int wide = p.start[i + 1] - p.start[i];
-            for (int k = 0; k < wide; k++)
-                own += p.val[p.at[i] + (size_t)a * wide + k] * r[p.col[p.start[i] + k]];
-            b[cones[i].row + a] = list_rate(l, g.at[i], a, w->v1) + l->b[l->cone[g.at[i]].row + a] - own;
-        }
-    pile_solve(&p, w->scratch, w->tol);
+    const double *rates = from->rates;
     for (int i = 0; i < n; i++) {
-        int c = g.at[i], row = l->cone[c].row;
-        double dr[MAX_ROWS];
-        for (int a = 0; a < list_rows(l, c); a++) {
-            dr[a] = r[cones[i].row + a] - l->r[row + a];
-            l->r[row + a] += dr[a];
+        int c = g.at[i], wide = l->dof_at[c + 1] - l->dof_at[c], row = l->cone[c].row;
+        for (int a = 0; a < cone_rows(&cones[i]); a++) {
+            r[cones[i].row + a] = l->r[row + a];
+            b[cones[i].row + a] = vec_dot(l->J + l->J_at[c] + a * wide, rates, wide) + l->b[row + a];
         }
-        list_push(l, c, dr, w->v1);
+        rates += wide;
     }
+    begin_best(&p, from->r, w->scratch);
+    pile_solve(&p, w->scratch, w->tol);
+    for (int i = 0; i < n; i++)
+        for (int a = 0, row = l->cone[g.at[i]].row; a < list_rows(l, g.at[i]); a++)
+            l->r[row + a] = r[cones[i].row + a];
+    push_from(w, g, from);
     *worst = g.at[p.worst];
     w->iterations += p.iterations;
     name_solver(w, BY_PILE);
@@ -430,11 +483,11 @@ static bool is_chain(const impulses *w, const island *i, group g)
     return i->kb >= 0 && i->kb <= (rows > g.n ? BAND_ROUGH : BAND_MOST);
 }
 
-static double solve_step(impulses *w, group g, int by, int *worst)
+static double solve_step(impulses *w, group g, int by, const group_start *from, int *worst)
 {
     enum { SWEEPS = 1000 };
     arena_pos mark = arena_mark(w->scratch);
-    double res = by == BY_ISLANDS ? solve_sparse(w, g, worst)
+    double res = by == BY_ISLANDS ? solve_sparse(w, g, from, worst)
                                   : solve_sweeps(w, g, SWEEPS, by == BY_LIST_PLAIN, worst);
     arena_release(w->scratch, mark);
     return res;
@@ -444,21 +497,22 @@ static double solve_island(impulses *w, island *i, int *worst)
 {
     group g = { w->isl.at + i->first, i->n };
     double res = INFINITY;
-    bool pushed = false; /* rates have the reactions at hand in them */
+    group_start from = { 0 }; /* known once rates have the reactions at hand in them */
     if (g.n == 1)
         return solve_alone(w, g, worst);
     const solver_plan *plan = w->tol >= ISLAND_LOOSE ? &plan_group_loose : &plan_group_tight;
     for (int k = 0; k < plan->n && !(res <= w->tol); k++) {
-        if (w->may_cut && g.n > plan->step[k].cut)
+        if (plan_ends(&plan->step[k], w->effort, g.n, res))
             break;
         if (plan->step[k].by == SOLVER_BAND) {
             res = is_chain(w, i, g) ? chain_solve(w, i, g, worst) : res;
             continue;
         }
-        for (int j = 0; !pushed && j < g.n; j++)
-            list_push(&w->act, g.at[j], w->act.r + w->act.cone[g.at[j]].row, w->v1);
-        pushed = true;
-        res = solve_step(w, g, plan->step[k].by, worst);
+        if (!from.rates) {
+            from = start_of(w, g);
+            push_from(w, g, &from);
+        }
+        res = solve_step(w, g, plan->step[k].by, &from, worst);
     }
     return res;
 }
@@ -483,7 +537,7 @@ bool impulses_solve(impulses *w)
             w->residual = res;
             w->worst = worst;
         }
-        if (!(res <= w->tol) && w->may_cut)
+        if (!(res <= w->tol) && w->effort != EFFORT_ALL)
             break;
     }
     arena_release(w->scratch, mark);

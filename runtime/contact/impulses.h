@@ -45,7 +45,7 @@ typedef struct impulses {
     double *local;      /* as many as a contact has dofs */
     int *marked, mark;  /* dofs met in the walk number `mark` */
     double tol;
-    bool may_cut; /* the step can be tried in halves: no long tries */
+    solver_effort effort;
     /* outcome */
     double residual;
     int worst;

@@ -11,6 +11,8 @@ typedef struct newton_plan {
     int most, halves, memory, passes;
     bool down; /* every other pass goes down */
     double gain;
+    double worth; /* the end where a step leaves more than that share of the defect; 0: steps are not judged
+                     so */
 } newton_plan;
 enum { MEMORY = 4 };
 
@@ -197,7 +199,7 @@ static bool newton_run(newton *w, const newton_plan *plan, double tol)
     for (int i = 0; i < plan->memory; i++)
         memory[i] = e;
     for (int it = 0; it < plan->most && e > tol && !budget_cuts(w->budget); it++) {
-        double allow = 0, s = 1;
+        double allow = 0, s = 1, before = e;
         memcpy(w->keep, p->r, size);
         bool down = false, ok = newton_direction(w);
         for (int i = 0; i < plan->memory; i++)
@@ -210,6 +212,11 @@ static bool newton_run(newton *w, const newton_plan *plan, double tol)
             down = e <= tol || e < (1 - plan->gain * s) * allow;
         }
         p->iterations++;
+        if (plan->worth > 0 && !(down && e <= larger(plan->worth * before, tol))) {
+            if (!down)
+                memcpy(p->r, w->keep, size);
+            break;
+        }
         if (!down) {
             memcpy(p->r, w->keep, size);
             for (int i = 0; i < plan->passes; i++)
@@ -272,6 +279,28 @@ static double true_defect(newton *w, int *worst)
     double e = defect(w, worst);
     w->rho = rho;
     return e;
+}
+
+/* A proximal term that is hardly there; ends with the first step that gains little: this is for starts beyond
+   which no contact changes any more, and factors are costly.  Once more where what the term leaves is not
+   well below the tolerance, so that velocities are as good as they can be and the next step begins there. */
+bool newton_polish(contact_problem *p, arena *scratch, double tol)
+{
+    enum { ROUNDS = 2 };
+    arena_pos mark = arena_mark(scratch);
+    newton *w = newton_new(p, scratch, BY_ROWS);
+    newton_plan plan = { .most = 6, .halves = 3, .memory = 1, .gain = 0.1, .worth = 0.2 };
+    size_t size = (size_t)p->m * sizeof *p->r;
+    bool ok = true;
+    p->residual = true_defect(w, &p->worst);
+    for (int k = 0; k < ROUNDS && ok && p->residual > 0.1 * tol; k++) {
+        memcpy(w->ref, p->r, size);
+        w->rho = 1e-6;
+        ok = newton_run(w, &plan, 0.03 * tol);
+        p->residual = true_defect(w, &p->worst);
+    }
+    arena_release(scratch, mark);
+    return p->residual <= tol;
 }
 
 bool proximal_steps(contact_problem *p, arena *scratch, double rho, int most, int steps, double tol)

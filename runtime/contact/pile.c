@@ -128,11 +128,11 @@ static bool island_solve(contact_problem *p, double tol, const char **solver, ar
     for (int k = 0; k < plan->n && !(t.best <= tol); k++) {
         const plan_step *step = &plan->step[k];
         const contact_solver *s = &contact_solvers[step->by];
-        if (p->brief && p->n > step->cut)
+        if (plan_ends(step, p->effort, p->n, t.best))
             return false;
         if (step->patch && patched(&t, step->patch))
             return true;
-        if (p->n <= step->above || p->n > step->most || !s->fits(p))
+        if (p->n <= step->above || (step->most && p->n > step->most) || !s->fits(p))
             continue;
         *solver = s->name;
         bool ok = s->solve(p, a, tol);
@@ -163,7 +163,7 @@ static int islands_of(const contact_problem *p, int *of, arena *a)
 /* the part of the problem on the contacts of one island: contacts and rows numbered anew, columns in order */
 static contact_problem part_of(const contact_problem *p, const int *who, int n, int *row_of, arena *a)
 {
-    contact_problem s = { .n = n, .least = p->least, .fine = p->fine, .brief = p->brief };
+    contact_problem s = { .n = n, .least = p->least, .fine = p->fine, .effort = p->effort };
     cone *cones = arena_array(a, cone, n);
     int *start = arena_array(a, int, n + 1), at = 0, widest = 0;
     size_t *first = arena_array(a, size_t, n), all = 0;

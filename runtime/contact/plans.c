@@ -1,43 +1,45 @@
 #include "plans.h"
-#include <limits.h>
 
 /* contacts: that pivots solve with all digits, with more, before others, when all else fails; above FEW
    others are sooner there; a second and third damped start solve no more above */
 enum { LEMKE_FEW = 20, LEMKE_ALL = 16, LEMKE_MORE = 40, LEMKE_MOST = 100, LEMKE_LAST = 300, DAMPED = 1000 };
-enum { ANY = INT_MAX, NEVER = INT_MAX };
+
+/* What sweeps leave of problems with a solution.  Slip in known directions may have none, as at samples of a
+ * pile at a loose tolerance: there they leave ten times as much. */
+#define NEAR 1e-3
 
 #define PLAN(name, ...)                                      \
     static const plan_step name##_steps[] = { __VA_ARGS__ }; \
     const solver_plan plan_##name = { name##_steps, sizeof name##_steps / sizeof *name##_steps }
 
 /* Pivots find the set where the active set goes round in circles. */
-PLAN(smooth, { SOLVER_ACTIVE, 0, ANY, NEVER, 0 }, { SOLVER_LEMKE_SET, 0, ANY, NEVER, 0 },
-     { BY_ISLANDS, 0, ANY, NEVER, 0 });
+PLAN(smooth, { .by = SOLVER_ACTIVE }, { .by = SOLVER_LEMKE_SET }, { .by = BY_ISLANDS });
 
 /* Gauss-Seidel from the start at hand, then what is exact */
-PLAN(rough, { SOLVER_GAUSS_FEW, 0, ANY, NEVER, 0 }, { BY_ISLANDS, 0, ANY, NEVER, 0 },
-     { SOLVER_TURNS, 0, ANY, NEVER, 0 });
-PLAN(speed, { SOLVER_GAUSS_FEW, 0, ANY, NEVER, 0 }, { SOLVER_TURNS, 0, ANY, NEVER, 0 });
+PLAN(rough, { .by = SOLVER_GAUSS_FEW }, { .by = BY_ISLANDS }, { .by = SOLVER_TURNS });
+PLAN(speed, { .by = SOLVER_GAUSS_FEW }, { .by = SOLVER_TURNS });
 
 /* Sweeps are the best start for everything behind them; in the plane interior points come next, in space
    Newton's method. */
-PLAN(plane, { SOLVER_SWEEPS, LEMKE_FEW, ANY, NEVER, 0 }, { SOLVER_POLISH, LEMKE_FEW, ANY, NEVER, 0 },
-     { SOLVER_DAMPED, LEMKE_FEW, ANY, NEVER, 0 }, { SOLVER_PIECES, LEMKE_FEW, ANY, NEVER, 0 },
-     { SOLVER_SWEEPS, LEMKE_FEW, ANY, NEVER, 0 }, { SOLVER_DAMPED_CLOSE, LEMKE_FEW, DAMPED, NEVER, 0 },
-     { SOLVER_DAMPED_COLD, LEMKE_FEW, DAMPED, NEVER, 0 }, { SOLVER_CENTRAL, LEMKE_FEW, ANY, NEVER, 0 },
-     { SOLVER_LEMKE, 0, LEMKE_MOST, NEVER, 0 }, { SOLVER_LEMKE_LONG, 0, LEMKE_MORE, NEVER, 0 },
-     { SOLVER_LEMKE_QUAD, 0, LEMKE_ALL, NEVER, 0 }, { SOLVER_PROXIMAL_FEW, 0, ANY, LEMKE_MOST, 0 },
-     { SOLVER_INTERIOR, 0, ANY, NEVER, 2 }, { SOLVER_LEMKE, LEMKE_MOST, LEMKE_LAST, NEVER, 12 },
-     { SOLVER_PROXIMAL_LONG, 0, ANY, NEVER, 0 }, { SOLVER_PROXIMAL_FIRM, 0, ANY, NEVER, 0 });
-PLAN(space, { SOLVER_SWEEPS, 0, ANY, NEVER, 0 }, { SOLVER_POLISH, 0, ANY, NEVER, 0 },
-     { SOLVER_SWEEPS, 0, ANY, NEVER, 0 }, { SOLVER_PROXIMAL, 0, ANY, NEVER, 0 },
-     { SOLVER_INTERIOR, 0, ANY, NEVER, 0 }, { SOLVER_PROXIMAL_LONG, 0, ANY, NEVER, 0 },
-     { SOLVER_PROXIMAL_FIRM, 0, ANY, NEVER, 0 });
-PLAN(calm, { SOLVER_SWEEPS, 0, ANY, NEVER, 0 }, { SOLVER_PROXIMAL_FEW, 0, ANY, NEVER, 0 });
+PLAN(plane, { .by = SOLVER_SWEEPS, .above = LEMKE_FEW }, { .by = SOLVER_POLISH, .above = LEMKE_FEW },
+     { .by = SOLVER_DAMPED, .above = LEMKE_FEW, .little = LEMKE_MOST, .near = NEAR },
+     { .by = SOLVER_PIECES, .above = LEMKE_FEW, .little = LEMKE_MOST },
+     { .by = SOLVER_SWEEPS, .above = LEMKE_FEW },
+     { .by = SOLVER_DAMPED_CLOSE, .above = LEMKE_FEW, .most = DAMPED },
+     { .by = SOLVER_DAMPED_COLD, .above = LEMKE_FEW, .most = DAMPED },
+     { .by = SOLVER_CENTRAL, .above = LEMKE_FEW }, { .by = SOLVER_LEMKE, .most = LEMKE_MOST },
+     { .by = SOLVER_LEMKE_LONG, .most = LEMKE_MORE }, { .by = SOLVER_LEMKE_QUAD, .most = LEMKE_ALL },
+     { .by = SOLVER_PROXIMAL_FEW, .cut = LEMKE_MOST }, { .by = SOLVER_INTERIOR, .patch = 2 },
+     { .by = SOLVER_LEMKE, .above = LEMKE_MOST, .most = LEMKE_LAST, .patch = 12 },
+     { .by = SOLVER_PROXIMAL_LONG }, { .by = SOLVER_PROXIMAL_FIRM });
+PLAN(space, { .by = SOLVER_SWEEPS }, { .by = SOLVER_POLISH }, { .by = SOLVER_SWEEPS },
+     { .by = SOLVER_PROXIMAL }, { .by = SOLVER_INTERIOR }, { .by = SOLVER_PROXIMAL_LONG },
+     { .by = SOLVER_PROXIMAL_FIRM });
+PLAN(calm, { .by = SOLVER_SWEEPS }, { .by = SOLVER_PROXIMAL_FEW });
 
 /* Chains by their band.  A loose tolerance is reached by sweeps, sooner than W is formed; a tight one by the
    plan of islands, which begins with sweeps too.  Halves of a step are tried before long ways. */
-PLAN(group_loose, { SOLVER_BAND, 0, ANY, NEVER, 0 }, { BY_LIST_SWEEPS, 0, ANY, NEVER, 0 },
-     { BY_ISLANDS, 0, ANY, NEVER, 0 }, { BY_LIST_PLAIN, 0, ANY, 0, 0 }, { BY_ISLANDS, 0, ANY, NEVER, 0 });
-PLAN(group_tight, { SOLVER_BAND, 0, ANY, NEVER, 0 }, { BY_ISLANDS, 0, ANY, NEVER, 0 },
-     { BY_LIST_PLAIN, 0, ANY, 0, 0 }, { BY_ISLANDS, 0, ANY, NEVER, 0 });
+PLAN(group_loose, { .by = SOLVER_BAND }, { .by = BY_LIST_SWEEPS }, { .by = BY_ISLANDS },
+     { .by = BY_LIST_PLAIN, .cut = 1, .little = 1 }, { .by = BY_ISLANDS });
+PLAN(group_tight, { .by = SOLVER_BAND }, { .by = BY_ISLANDS }, { .by = BY_LIST_PLAIN, .cut = 1, .little = 1 },
+     { .by = BY_ISLANDS });

@@ -11,14 +11,25 @@ enum { BY_ISLANDS = SOLVERS, BY_LIST_SWEEPS, BY_LIST_PLAIN };
 
 typedef struct plan_step {
     int by;
-    int above, most; /* for problems of more than `above` contacts, and at most `most` */
-    int cut;         /* whoever may cut the step is sent back before it, with more than so many contacts */
-    int patch;       /* rounds of patches before it */
+    int above, most; /* for problems of more than `above` contacts, and at most `most`; 0: any */
+    /* sent back before it, with so many contacts or more (0: with none): who may cut the step, who has
+       another answer */
+    int cut, little;
+    int patch;   /* rounds of patches before it */
+    double near; /* who has another answer goes on all the same with a residual below it */
 } plan_step;
 typedef struct solver_plan {
     const plan_step *step;
     int n;
 } solver_plan;
+
+/* Is that step left to others, with the residual so far? */
+static inline bool plan_ends(const plan_step *s, solver_effort effort, int contacts, double residual)
+{
+    if (effort == EFFORT_LITTLE)
+        return s->little > 0 && contacts >= s->little && !(residual < s->near);
+    return effort == EFFORT_CUT && s->cut > 0 && contacts >= s->cut;
+}
 
 extern const solver_plan plan_smooth; /* W in full, without friction */
 extern const solver_plan plan_rough;  /* W in full, with friction */

@@ -20,6 +20,10 @@ typedef struct coupled_rows {
     double *dv;   /* n: what the reactions found do to the rates */
 } coupled_rows;
 
+/* How far solvers go: all the way; not along the longest ones, as the step can be cut; not along long ones,
+   as there is another answer. */
+typedef enum { EFFORT_ALL, EFFORT_CUT, EFFORT_LITTLE } solver_effort;
+
 typedef struct contact_problem {
     int n, m;   /* contacts, rows */
     cone *cone; /* n */
@@ -42,8 +46,8 @@ typedef struct contact_problem {
     void *ud;
     double least; /* of the reactions in play: what rounding leaves of them, over the tolerance */
     double fine;  /* the share of the largest reaction that is rounding, over the tolerance: reaction_fine */
-    bool brief;   /* the caller has another way: no long tries */
-    int rounds;   /* of Newton and Gauss-Seidel in turn at most; 0: many */
+    solver_effort effort;
+    int rounds;             /* of Newton and Gauss-Seidel in turn at most; 0: many */
     struct band_work *work; /* of band.c, kept from step to step */
     /* outcome */
     /* natural map: distance of r to the projection of r - rho u, over the largest reaction in play */

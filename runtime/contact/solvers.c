@@ -13,8 +13,9 @@
 #include "uzawa.h"
 #include "base/tolerances.h"
 
-enum { SWEEPS = 400 }; /* up and down, in one go */
-enum { NEWTON = 20 };  /* shortest steps */
+/* up and down, in one go; and for each layer of a large heap */
+enum { SWEEPS = 400, SWEEPS_LAYER = 16 };
+enum { NEWTON = 20 }; /* shortest steps */
 
 static bool in_full(const contact_problem *p)
 {
@@ -29,7 +30,8 @@ static bool reached(contact_problem *p, arena *scratch, double tol)
 
 static bool sweeps_conjugate(contact_problem *p, arena *scratch, double tol)
 {
-    sweeps_solve(p, scratch, SWEEPS, false, 0.3 * tol);
+    int most = SWEEPS_LAYER * sweeps_layers(p);
+    sweeps_solve(p, scratch, most > SWEEPS ? most : SWEEPS, false, 0.3 * tol);
     return reached(p, scratch, tol);
 }
 
@@ -41,7 +43,7 @@ static bool sweeps_plain(contact_problem *p, arena *scratch, double tol)
 
 static bool proximal_polish(contact_problem *p, arena *scratch, double tol)
 {
-    return proximal_steps(p, scratch, PROXIMAL_POLISH, 1, 6, tol);
+    return newton_polish(p, scratch, tol);
 }
 
 static bool proximal(contact_problem *p, arena *scratch, double tol)

@@ -45,11 +45,23 @@ static void ahead(const sweeper *s, trail *t, double *before)
         part_ahead(&s->part[i], &t[i], beta, go);
 }
 
+/* Sweeps that gain little from one look to the next stall, for hundreds of sweeps mostly: a few contacts change
+ * back and forth.  What is all but done goes on. */
+static bool stalled(const sweeper *s, int done, double change, double enough, double *seen)
+{
+    const double GAIN = 0.6, CLOSE = 10;
+    if (!s->look || done % s->look)
+        return false;
+    bool slow = change > GAIN * *seen && change > CLOSE * enough;
+    *seen = change;
+    return slow;
+}
+
 double sweeps_run(const sweeper *s, int most, bool plain, double tol, arena *scratch, int *done)
 {
     arena_pos mark = arena_mark(scratch);
     trail t[2] = { 0 };
-    double before = 0, size = 0, change = INFINITY;
+    double before = 0, size = 0, change = INFINITY, seen = INFINITY;
     for (int i = 0; !plain && i < 2; i++) {
         t[i].before = arena_array(scratch, double, s->part[i].n);
         t[i].dir = arena_array(scratch, double, s->part[i].n);
@@ -64,6 +76,8 @@ double sweeps_run(const sweeper *s, int most, bool plain, double tol, arena *scr
         }
         ++*done;
         if (s->verdict ? s->verdict(s->of, *done) != SWEEPS_ON : change <= tol * size || size == 0)
+            break;
+        if (stalled(s, *done, change, tol * size, &seen))
             break;
         if (!plain)
             ahead(s, t, &before);
@@ -229,12 +243,20 @@ static double rows_pass(void *of, bool down, double *size)
 bool sweeps_solve(contact_problem *p, arena *scratch, int most, bool plain, double tol)
 {
     arena_pos mark = arena_mark(scratch);
-    sweeper s = { .of = by_rows_new(p, scratch), .pass = rows_pass, .part = { { .x = p->r, .n = p->m } } };
+    sweeper s = { .of = by_rows_new(p, scratch),
+                  .pass = rows_pass,
+                  .part = { { .x = p->r, .n = p->m } },
+                  .look = plain ? 0 : sweeps_layers(p) * 2 };
     int done;
     double change = sweeps_run(&s, most, plain, tol, scratch, &done);
     p->iterations += done;
     arena_release(scratch, mark);
     return change <= tol;
+}
+
+int sweeps_layers(const contact_problem *p)
+{
+    return (int)sqrt(p->n) + 1;
 }
 
 /* ---- W in full: each change is added to all velocities, so what does not move costs little ---- */

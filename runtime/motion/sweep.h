@@ -238,9 +238,11 @@ typedef struct step_policy {
     int wait, wait_next; /* steps taken at once before impacts are followed again */
     int again;           /* impacts in this step of contacts that had one in it */
     int patience;        /* impacts followed one by one in a step */
-    bool may_halve;      /* a step that is not solved is tried in halves */
-    bool trial;          /* a step that fails is taken in another way */
-    bool tried;          /* gaps are those of a step that was given up */
+    /* a step that is not solved is tried in halves: EFFORT_CUT; a sample has the mean rates too:
+       EFFORT_LITTLE */
+    solver_effort effort;
+    bool trial; /* a step that fails is taken in another way */
+    bool tried; /* gaps are those of a step that was given up */
     /* the trial step takes in what may close, with the rows of its start: it can always be solved */
     bool whole;
     island_parts islands; /* that are followed beside a crowd */

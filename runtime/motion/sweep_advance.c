@@ -403,10 +403,12 @@ static bool whole_or_halves(sweep *w, double *h)
     enum { HALVES = 5 };
     for (int half = 0;; half++, *h /= 2) {
         double residual = w->r->residual;
-        w->policy.may_halve = w->policy.trial = half < HALVES && w->hand.nact > 2;
+        w->policy.trial = half < HALVES && w->hand.nact > 2;
+        w->policy.effort = w->policy.trial ? EFFORT_CUT : EFFORT_ALL;
         w->hand.unsolved = false;
-        bool ok = sweep_whole(w, *h), again = w->policy.may_halve && w->hand.unsolved;
-        w->policy.may_halve = w->policy.trial = false;
+        bool ok = sweep_whole(w, *h), again = w->policy.trial && w->hand.unsolved;
+        w->policy.effort = EFFORT_ALL;
+        w->policy.trial = false;
         if (ok || !again)
             return ok;
         sweep_forget(w, residual);

@@ -145,10 +145,11 @@ void sweep_open_books(sweep *w)
 static bool sample_gauss(sweep *w, double over, bool instant)
 {
     double residual = w->r->residual;
-    w->policy.trial = w->policy.may_halve =
-        !instant; /* there is another way: solvers do not try everything */
+    w->policy.trial = !instant;
+    w->policy.effort = instant ? EFFORT_ALL : EFFORT_LITTLE;
     w->fresh = sweep_gauss(w) || (instant && sweep_jam(w, residual) && sweep_gauss(w));
-    w->policy.trial = w->policy.may_halve = false;
+    w->policy.trial = false;
+    w->policy.effort = EFFORT_ALL;
     if (w->fresh || instant)
         return w->fresh;
     sweep_forget(w, residual);

@@ -414,7 +414,7 @@ static bool solve_list(sweep *w, bool mass, double *x)
         p->root = w->crowd.root;
     }
     p->tol = w->tol;
-    p->may_cut = w->policy.may_halve;
+    p->effort = w->policy.effort;
     p->v1 = x;
     if (of_speed)
         vec_copy(w->crowd.free, x, w->n);

@@ -266,7 +266,7 @@ static void pile_at_rest(void **state)
         arena *a = arena_new(&allocator_libc, NULL);
         double tol;
         contact_problem p = read_one(paths[i], &tol, a);
-        p.brief = true;
+        p.effort = EFFORT_CUT;
         if (!pile_solve(&p, a, tol))
             fail_msg("%s: not solved, residual %g", paths[i], p.residual);
         assert_string_equal(p.solver, contact_solvers[SOLVER_PIECES].name);
@@ -299,11 +299,64 @@ static void text_round_trip(void **state)
     arena_free(a);
 }
 
+/* W = J K^T with the rows of W for J and K = 1: as many dofs as rows */
+static void list_of(impulses *w, const contact_problem *p)
+{
+    contact_list *l = &w->act;
+    list_room(w, p->n, 2, p->m);
+    for (int c = 0; c < p->n; c++) {
+        int n = problem_width(p, c);
+        l->cone[c] = p->cone[c];
+        l->dof_at[c + 1] = l->dof_at[c] + n;
+        for (int k = 0; k < n; k++)
+            l->dof[l->dof_at[c] + k] = problem_columns(p, c)[k];
+        for (int j = 0; j < cone_rows(&p->cone[c]); j++)
+            for (int k = 0; k < n; k++) {
+                size_t at = l->J_at[c] + (size_t)(j * n + k);
+                l->J[at] = problem_row(p, c, j)[k];
+                l->K[at] = problem_columns(p, c)[k] == p->cone[c].row + j;
+            }
+        list_take(w);
+    }
+    for (int i = 0; i < p->m; i++)
+        l->b[i] = p->b[i];
+}
+
+/* Sweeps of a list may leave reactions so large that the rates are lost in sums with them.  Those behind them
+ * solve the problem that was given all the same. */
+static void lost_start(void **state)
+{
+    (void)state;
+    arena *a = arena_new(&allocator_libc, NULL), *scratch = arena_new(&allocator_libc, NULL);
+    for (int i = 0; i < npaths; i++) {
+        double tol;
+        contact_problem p = read_one(paths[i], &tol, a);
+        if (!strstr(paths[i], "silo_60") && !strstr(paths[i], "hopper_60"))
+            continue;
+        impulses w;
+        impulses_init(&w, a, scratch, p.m);
+        list_of(&w, &p);
+        w.tol = tol;
+        w.v1 = arena_array(a, double, p.m);
+        for (int k = 0; k < p.m; k++)
+            w.act.r[k] = 1e20;
+        if (!impulses_solve(&w))
+            fail_msg("%s: not solved, residual %g", paths[i], w.residual);
+        memcpy(p.r, w.act.r, (size_t)p.m * sizeof *p.r);
+        assert_true(problem_measure(&p, NULL, a) <= 2 * tol);
+        for (int k = 0; k < p.m; k++)
+            assert_true(fabs(w.v1[k] - p.r[k]) <= 1e-12 * fabs(p.r[k]));
+    }
+    arena_free(scratch);
+    arena_free(a);
+}
+
 int main(void)
 {
     paths_find();
     const struct CMUnitTest tests[] = { cmocka_unit_test(same_velocities), cmocka_unit_test(pile_at_rest),
-                                        cmocka_unit_test(text_round_trip), cmocka_unit_test(every_storage) };
+                                        cmocka_unit_test(text_round_trip), cmocka_unit_test(every_storage),
+                                        cmocka_unit_test(lost_start) };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     for (int i = 0; i < npaths; i++)
         free(paths[i]);
