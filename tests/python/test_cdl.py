@@ -232,6 +232,9 @@ check("and the session works", n.pendulum.run(1, progress=progress.append).ended
 n.pendulum.run(20, backend="sweeping", h=1e-3, progress=progress.append)
 check("progress is a fraction", progress and progress == sorted(progress) and 0 < progress[-1] <= 1, progress[:3])
 
+fails("an exception in it ends the run", ZeroDivisionError, ["division"],
+      lambda: n.pendulum.run(1e6, backend="sweeping", h=1e-3, every=1, progress=lambda done: 1/0))
+
 # -- stepping
 s = cdl.step(m.ball(e=0.5), h=1e-3)
 for k in range(1, 1001):

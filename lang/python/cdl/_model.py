@@ -205,12 +205,17 @@ class Experiment:
                     lib.cdl_finish(session.handle)
                     points = _records(session.text_out())
                     return Report([r for r in points if r["experiment"] == self.name], status)
-                return report(session.long(lib.cdl_experiment, self.name.encode(), progress=progress, partial=report))
+                return report(session.long(_forking(jobs).cdl_experiment, self.name.encode(), progress=progress, partial=report))
             finally:
                 lib.cdl_set(session.handle, b"json", b"no")
 
     def __repr__(self):
         return "<experiment %s>" % self.name
+
+
+def _forking(jobs):
+    """Processes for points are forked: no other thread may hold the interpreter then."""
+    return _l.held if jobs > 1 else lib
 
 
 def _records(text):
@@ -350,7 +355,7 @@ def run(path, params=None, output=None, jobs=1):
     for name, value in (params or {}).items():
         session.quick(lib.cdl_set_param, name.encode(), _expression(value).encode())
     with session.lock:
-        status = session.long(lib.cdl_load_file, os.fsencode(path),
+        status = session.long(_forking(jobs).cdl_load_file, os.fsencode(path),
                               partial=lambda: Report(_records(session.text_out()), _l.SOLVER))
         lib.cdl_finish(session.handle)
         return Report(_records(session.text_out()), status)
