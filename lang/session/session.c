@@ -800,8 +800,8 @@ void session_forget(session *s)
     session_arena_pass(s, to);
     s->runs.at = NULL;
     s->runs.n = s->runs.cap = 0;
-    s->experiments.at = NULL;
-    s->experiments.n = s->experiments.cap = 0;
+    s->embed.experiments.at = NULL;
+    s->embed.experiments.n = s->embed.experiments.cap = 0;
     s->built = (map64){ 0 };
     s->rec = (record){ 0 };
     s->tally = (session_tally){ .total = total };
@@ -837,20 +837,20 @@ cdl_status session_lost(session *s)
 
 uint32_t session_passing(session *s, const char *name, const char *text_, size_t len)
 {
-    s->passing.was = s->main->file;
-    s->passing.compiled = s->compiled;
-    return s->passing.file = diags_add_passing(s->d, s->tmp, name, text_, len);
+    s->embed.before = s->main->file;
+    s->embed.compiled_before = s->compiled;
+    return s->embed.passing = diags_add_passing(s->d, s->tmp, name, text_, len);
 }
 
 /* models that were compiled for it refer to its places */
 static void passing_end(session *s)
 {
-    if (!s->passing.file)
+    if (!s->embed.passing)
         return;
-    uint32_t file = s->passing.file;
-    s->passing.file = 0;
-    s->main->file = s->passing.was;
-    diags_drop_passing(s->d, file, s->compiled != s->passing.compiled);
+    uint32_t file = s->embed.passing;
+    s->embed.passing = 0;
+    s->main->file = s->embed.before;
+    diags_drop_passing(s->d, file, s->compiled != s->embed.compiled_before);
 }
 
 void session_begin(session *s)
@@ -865,7 +865,7 @@ void session_begin(session *s)
     s->budget.stopping = s->budget.why = SPENT_NOTHING;
     s->budget.grace = 0;
     s->budget.at = SPAN_NONE;
-    s->nshown_parts = 0;
+    s->embed.nparts = 0;
     arena_release(s->tmp, empty);
     s->ev.a = s->tmp;
     s->ev.depth = s->ev.nest = 0;
@@ -882,8 +882,8 @@ void cdl_set_callbacks(cdl *s, const cdl_callbacks *c)
 
 void cdl_set_progress(cdl *s, void (*progress)(void *ud, const char *model, double done), void *ud)
 {
-    s->progress = progress;
-    s->progress_ud = ud;
+    s->embed.progress = progress;
+    s->embed.progress_ud = ud;
 }
 
 static bool option_fits(int k, const char *value_)
@@ -987,7 +987,7 @@ void session_note_experiments(session *s)
 {
     for (uint32_t k = 0; s->main->file && k < s->main->file->n; k++)
         if (s->main->file->kid[k]->kind == AST_EXPERIMENT)
-            *vec_push(s->a, &s->experiments) = s->main->file->kid[k];
+            *vec_push(s->a, &s->embed.experiments) = s->main->file->kid[k];
 }
 
 cdl_status session_finish_text(session *s, bool run_it)

@@ -161,6 +161,19 @@ typedef struct emission {
     sym model; /* of that model, or of that name; NULL: the first run there is */
 } emission;
 
+/* For programs that use the library as their own. */
+typedef struct embedding {
+    const cdl_result *parts; /* of what cdl_get gave last, in tmp */
+    size_t nparts;
+    void (*progress)(void *ud, const char *model, double done);
+    void *progress_ud;
+    vec(const ast *) experiments; /* of all texts */
+    /* a text that lies in tmp, until the next call */
+    uint32_t passing;       /* its number; 0: there is none */
+    const ast *before;      /* the tree of the text before it */
+    size_t compiled_before; /* models */
+} embedding;
+
 struct cdl {
     allocator al;
     jmp_buf oom;
@@ -198,17 +211,7 @@ struct cdl {
     table *tables;
     vec(overriding) params;
     struct symbols *symbols; /* of the text read last, once an editor asked for them */
-    const cdl_result *shown_parts; /* of what cdl_get gave last, in tmp */
-    size_t nshown_parts;
-    void (*progress)(void *ud, const char *model, double done);
-    void *progress_ud;
-    vec(const ast *) experiments; /* of all texts */
-    /* a text that lies in tmp, until the next call */
-    struct {
-        uint32_t file;  /* 0: there is none */
-        const ast *was; /* the tree of the text before */
-        size_t compiled;
-    } passing;
+    embedding embed;
 };
 
 typedef struct cdl session;

@@ -57,8 +57,8 @@ cdl_status cdl_experiment(cdl *s, const char *name)
 {
     ENTER(s);
     near n = near_to(name);
-    for (size_t k = s->experiments.n; k > 0; k--) {
-        const ast *e = s->experiments.at[k - 1];
+    for (size_t k = s->embed.experiments.n; k > 0; k--) {
+        const ast *e = s->embed.experiments.at[k - 1];
         near_try(&n, e->name);
         if (strcmp(e->name, name))
             continue;
@@ -161,7 +161,7 @@ cdl_status cdl_definitions(cdl *s, const cdl_definition **out, size_t *n)
     *out = NULL;
     *n = 0;
     ENTER(s);
-    size_t all = s->main->order.n + s->experiments.n;
+    size_t all = s->main->order.n + s->embed.experiments.n;
     cdl_definition *list = arena_array(s->tmp, cdl_definition, all + 1);
     for (size_t k = 0; k < s->main->order.n; k++) {
         const def *d = s->main->order.at[k];
@@ -170,8 +170,8 @@ cdl_status cdl_definitions(cdl *s, const cdl_definition **out, size_t *n)
         const char *doc = d->at && d->at->doc ? d->at->doc : "";
         list[(*n)++] = (cdl_definition){ def_kind_text(d->kind), d->name, doc };
     }
-    for (size_t k = 0; k < s->experiments.n; k++) {
-        const ast *e = s->experiments.at[k];
+    for (size_t k = 0; k < s->embed.experiments.n; k++) {
+        const ast *e = s->embed.experiments.at[k];
         list[(*n)++] = (cdl_definition){ "experiment", e->name, e->doc ? e->doc : "" };
     }
     *out = list;

@@ -54,6 +54,7 @@ struct cdl_instance {
     int64_t looked;             /* the sample of now; -1: not taken */
     energies seen;
     bool failed;
+    bool ready; /* it was made whole */
     const char *message;
 };
 
@@ -97,20 +98,17 @@ static slot_row *slot_add(cdl_instance *i, slot_kind kind, const char *name, int
     return x;
 }
 
-static void slots_dofs(cdl_instance *i, session *s, const model *m)
+/* dofs: their values point to their places after `none` */
+static void slots_dofs(cdl_instance *i, const cdl_quantity *q, size_t n, const double *none)
 {
-    double *none = arena_array(s->tmp, double, m->nq + 1);
-    cdl_quantity *q;
-    size_t n;
-    session_dofs(s, m, none, none, &q, &n);
     for (int order = 0; order <= 2; order++)
         for (size_t k = 0; k < n; k++)
-            slot_add(i, OF_DOF, arena_printf(s->tmp, "%s%.*s", q[k].name, order, "''"),
+            slot_add(i, OF_DOF, arena_printf(i->work, "%s%.*s", q[k].name, order, "''"),
                      (int32_t)(q[k].at - none), (int32_t)q[k].n)
                 ->order = order;
 }
 
-static void slots_contacts(cdl_instance *i, session *s)
+static void slots_contacts(cdl_instance *i)
 {
     static const struct {
         const char *name;
@@ -123,7 +121,7 @@ static void slots_contacts(cdl_instance *i, session *s)
         for (size_t k = 0; r->kept && k < sizeof of / sizeof *of; k++) {
             bool slips = of[k].kind == OF_RT || of[k].kind == OF_SLIP;
             if (!slips || r->nslip)
-                slot_add(i, of[k].kind, arena_printf(s->tmp, "%s.%s", i->p->contact[c].name, of[k].name),
+                slot_add(i, of[k].kind, arena_printf(i->work, "%s.%s", i->p->contact[c].name, of[k].name),
                          (int32_t)c, (int32_t)r->members * (slips ? r->nslip : 1));
         }
     }
@@ -223,6 +221,7 @@ static bool settle(cdl_instance *i)
     if (!state && !given)
         return true;
     i->looked = -1;
+    i->c->stopped = i->c->stopped && !state;
     return i->st->changed(i->of, i->c, state ? CHANGE_STATE : CHANGE_INPUTS);
 }
 
@@ -239,6 +238,13 @@ static bool inputs_allowed(session *s, const model *m, const char *const *input,
     }
     return true;
 }
+
+/* all dofs by name; each points to its place after `none` */
+typedef struct dof_places {
+    double *none;
+    cdl_quantity *q;
+    size_t n;
+} dof_places;
 
 /* the backend and its options, as after `with` */
 static bool backend_asked(session *s, const char *named, const char *with, const backend **b, run_options *o)
@@ -270,8 +276,10 @@ static bool pieces_possible(session *s, const backend *b, const program *p)
     return false;
 }
 
+/* What does not fit into memory is not ready.  The session's memory is not used: a jump there would lose it.
+ */
 static cdl_instance *instance_make(session *s, const built *of, const backend *b, const run_options *o,
-                                   const double *param)
+                                   const double *param, const dof_places *dofs)
 {
     allocator al = s->al;
     cdl_instance *i = al.grow(al.ud, NULL, sizeof *i);
@@ -302,9 +310,10 @@ static cdl_instance *instance_make(session *s, const built *of, const backend *b
         i->o.word[k] = o->word[k] ? arena_strdup(i->own, o->word[k]) : NULL;
     if (!motion_open(i))
         return i;
-    slots_dofs(i, s, of->m);
-    slots_contacts(i, s);
+    slots_dofs(i, dofs->q, dofs->n, dofs->none);
+    slots_contacts(i);
     slot_add(i, OF_ENERGY, "energy", 0, 1);
+    i->ready = true;
     return i;
 }
 
@@ -324,17 +333,20 @@ cdl_status cdl_instance_new(cdl *s, const char *named, const cdl_numbers *given,
         return s->tally.worst ? s->tally.worst : CDL_MODEL;
     }
     o.duration = 1;
-    cdl_instance *i = instance_make(s, of, b, &o, param);
+    dof_places dofs = { .none = arena_array(s->tmp, double, of->m->nq + 1) };
+    session_dofs(s, of->m, dofs.none, dofs.none, &dofs.q, &dofs.n);
+    cdl_instance *i = instance_make(s, of, b, &o, param, &dofs);
     if (!i)
         return CDL_MEMORY;
-    if (i->r) {
+    if (i->ready) {
         *out = i;
         return CDL_OK;
     }
-    if (*i->message)
-        diag_error(s->d, DIAG_SOLVER, of->decl->at, "%s", i->message);
-    session_flush(s);
+    const char *why = arena_strdup(s->tmp, i->message);
     cdl_instance_free(i);
+    if (*why)
+        diag_error(s->d, DIAG_SOLVER, of->decl->at, "%s", why);
+    session_flush(s);
     return s->tally.worst ? s->tally.worst : CDL_MEMORY;
 }
 
@@ -410,6 +422,10 @@ cdl_status cdl_instance_step(cdl_instance *i, double to)
         return refuse(i, "the time to go to lies in the past");
     if (to <= i->c->t)
         return CDL_OK;
+    if (i->c->stopped && !i->new_state) {
+        i->message = "stopped by an event of the model";
+        return CDL_EXPECT;
+    }
     if (i->o.inputs)
         inputs_follow(i, to);
     if (!settle(i))

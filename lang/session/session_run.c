@@ -414,8 +414,8 @@ static bool progress_tell(void *ud, double done)
     if (budget_stopping(&s->budget))
         return s->interrupted = true;
     p->most = fmin(fmax(p->most, done), 1); /* checks after the run begin anew */
-    if (s->progress && !s->now.worker)
-        s->progress(s->progress_ud, p->what, p->most);
+    if (s->embed.progress && !s->now.worker)
+        s->embed.progress(s->embed.progress_ud, p->what, p->most);
     if (!session_is(s, OPTION_PROGRESS) || s->now.report)
         return false;
     double t = clock_seconds();

@@ -337,7 +337,8 @@ static bool sweep_changed(void *of, run_clock *c, clock_change what)
     memcpy(w->f1, w->f, (size_t)w->n * sizeof *w->f);
     if (what == CHANGE_STATE)
         w->account.books->work += sweep_kinetic(w, &shown) + sweep_potential(w) - before;
-    w->watch.stopped = false;
+    if (what == CHANGE_STATE)
+        w->watch.stopped = false;
     return throw_in(w) && past_read(w);
 }
 

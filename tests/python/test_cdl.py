@@ -183,6 +183,8 @@ fails("a wrong parameter", cdl.Error, ["has no parameter 'ee'", "did you mean 'e
 fails("also before a run", cdl.Error, ["has no parameter 'ee'", "did you mean 'e'?"], lambda: m.ball(ee=1).params)
 fails("outside of its bounds", cdl.Error, ["parameter 'e' = 2 lies outside 0..1"], lambda: m.ball(e=2).run(1))
 fails("another dimension", cdl.Error, ["[s] against [m]"], lambda: m.ball(y0="5 [s]").run(1))
+fails("also for a stepper", cdl.Error, ["[s] against [m]"], lambda: m.ball(y0="5 [s]").step())
+check("what an object is", "constraint floor" in repr(r.floor), repr(r.floor))
 fails("a wrong backend", cdl.Error, ["unknown backend 'evnts'", "did you mean 'events'?"],
       lambda: m.ball.run(1, backend="evnts"))
 fails("a wrong option", cdl.Error, ["did you mean 'tolerance'?"], lambda: m.ball.run(1, backend="events", tolerence=1))
@@ -229,6 +231,9 @@ check("the handler is Python's again", signal.getsignal(signal.SIGINT) is before
 check("and the session works", n.pendulum.run(1, progress=progress.append).ended == "ok")
 n.pendulum.run(20, backend="sweeping", h=1e-3, progress=progress.append)
 check("progress is a fraction", progress and progress == sorted(progress) and 0 < progress[-1] <= 1, progress[:3])
+
+fails("an exception in it ends the run", ZeroDivisionError, ["division"],
+      lambda: n.pendulum.run(1e6, backend="sweeping", h=1e-3, every=1, progress=lambda done: 1/0))
 
 # -- stepping
 s = cdl.step(m.ball(e=0.5), h=1e-3)

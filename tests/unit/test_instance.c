@@ -2,6 +2,7 @@
 #include <math.h>
 #include <pthread.h>
 #include <setjmp.h>
+#include <stdbool.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -303,6 +304,11 @@ static void names_and_impacts(void **state)
     i = make(s, "stopped", NULL, NULL);
     assert_int_equal(cdl_instance_step(i, 2), CDL_EXPECT);
     assert_true(fabs(cdl_instance_time(i) - 0.5) < 1e-9);
+    assert_int_equal(cdl_instance_step(i, 2), CDL_EXPECT);
+    assert_true(fabs(cdl_instance_time(i) - 0.5) < 1e-9);
+    set(i, "x", 0); /* from there it goes on */
+    go(i, 0.8);
+    assert_true(fabs(get(i, "x") - 0.3) < 1e-9);
     cdl_instance_free(i);
     cdl_free(s);
 }
@@ -387,13 +393,62 @@ static void steps_take_no_memory(void **state)
     assert_int_equal(held, 0);
 }
 
+static int left; /* allocations that succeed */
+
+static void *failing(void *ud, void *p, size_t n)
+{
+    if (n && left-- <= 0)
+        return NULL;
+    return counted(ud, p, n);
+}
+
+/* each allocation fails once, in making, stepping, setting and saving: nothing is lost */
+static void no_memory(void **state)
+{
+    (void)state;
+    bool whole = false;
+    for (int k = 0; !whole && k < 2000; k++) {
+        left = 1 << 30;
+        cdl *s = cdl_new(&(cdl_allocator){ failing, NULL });
+        cdl_set_callbacks(s, &(cdl_callbacks){ .err = on_err });
+        assert_int_equal(cdl_check_text(s, "t", models, strlen(models)), CDL_OK);
+        cdl_instance *i = NULL;
+        const char *F = "F";
+        const void *bytes;
+        size_t n;
+        left = k;
+        cdl_status is = cdl_instance_new(s, "block", NULL, 0, &F, 1, NULL, &i);
+        assert_true(is == CDL_OK ? i != NULL : is == CDL_MEMORY && !i);
+        if (i)
+            is = cdl_instance_step(i, 0.1);
+        if (is == CDL_OK)
+            is = set(i, "mu", 0.2);
+        if (is == CDL_OK)
+            is = cdl_instance_save(i, &bytes, &n);
+        if (is == CDL_OK)
+            is = cdl_instance_load(i, bytes, n);
+        whole = is == CDL_OK && left >= 0;
+        assert_true(is == CDL_OK || is == CDL_MEMORY);
+        left = 1 << 30;
+        cdl_instance_free(i);
+        cdl_free(s);
+        assert_int_equal(held, 0);
+    }
+    assert_true(whole);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(same_as_a_run),        cmocka_unit_test(state_is_a_value),
-        cmocka_unit_test(state_is_set),         cmocka_unit_test(parameters_are_set),
-        cmocka_unit_test(inputs_are_functions), cmocka_unit_test(names_and_impacts),
-        cmocka_unit_test(two_threads),          cmocka_unit_test(steps_take_no_memory),
+        cmocka_unit_test(same_as_a_run),
+        cmocka_unit_test(state_is_a_value),
+        cmocka_unit_test(state_is_set),
+        cmocka_unit_test(parameters_are_set),
+        cmocka_unit_test(inputs_are_functions),
+        cmocka_unit_test(names_and_impacts),
+        cmocka_unit_test(two_threads),
+        cmocka_unit_test(steps_take_no_memory),
+        cmocka_unit_test(no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -137,10 +137,20 @@ def _open():
 
 
 lib = _open()
-for _name, (_result, _arguments) in _FUNCTIONS.items():
+# the same functions, called without giving the interpreter to other threads: for calls that fork
+held = ctypes.PyDLL(lib._name)
+
+
+def _declare(library, name):
+    result, arguments = _FUNCTIONS[name]
     try:
-        _f = getattr(lib, _name)
+        f = getattr(library, name)
     except AttributeError:
-        raise ImportError("%s is another version of libcdl: it has no %s" % (lib._name, _name)) from None
-    _f.restype = _result
-    _f.argtypes = _arguments
+        raise ImportError("%s is another version of libcdl: it has no %s" % (library._name, name)) from None
+    f.restype, f.argtypes = result, arguments
+
+
+for _name in _FUNCTIONS:
+    _declare(lib, _name)
+for _name in ("cdl_experiment", "cdl_load_file"):
+    _declare(held, _name)

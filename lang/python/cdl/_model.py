@@ -53,7 +53,7 @@ def _with(backend, options):
 
 
 def _numbers_of(session, expression):
-    """The numbers of an expression such as "5 [mm]"."""
+    """The numbers of an expression such as "5 [mm]", and its unit."""
     r = _l.Result()
     session.quick(lib.cdl_get, None, expression.encode(), ctypes.byref(r))
     if r.kind != _l.NUMBERS:
@@ -61,7 +61,7 @@ def _numbers_of(session, expression):
     n = 1
     for k in range(r.rank):
         n *= r.shape[k]
-    return list((ctypes.c_double * n).from_address(r.at))
+    return list((ctypes.c_double * n).from_address(r.at)), r.unit.decode()
 
 
 def _flat(x):
@@ -73,17 +73,31 @@ def _flat(x):
 class _Given:
     """Values of parameters as the library takes them; it refers to memory that lives here."""
 
-    def __init__(self, session, params):
+    def __init__(self, model, params):
+        session = model._module._session
         self.rows = (_l.Numbers * max(1, len(params)))()
         self.n = len(params)
         self.keep = []
         for k, (name, x) in enumerate(params.items()):
             x = x.tolist() if hasattr(x, "tolist") else x
-            values = _numbers_of(session, x) if isinstance(x, str) else _flat(x)
+            if isinstance(x, str):
+                values, unit = _numbers_of(session, x)
+                self._same_unit(model, name, x, unit)
+            else:
+                values = _flat(x)
             numbers = (ctypes.c_double * len(values))(*values)
             text = name.encode()
             self.keep += [numbers, text]
             self.rows[k] = _l.Numbers(text, ctypes.cast(numbers, ctypes.POINTER(ctypes.c_double)), len(values))
+
+
+    @staticmethod
+    def _same_unit(model, name, text, unit):
+        known = Model(model._module, model.name, "").params if unit else {}
+        declared = known[name].unit if name in known else ""
+        if unit and declared and unit != declared:
+            raise Error("error: the value of parameter '%s' = %s has another dimension: [%s] against [%s]"
+                        % (name, text, unit, declared))
 
 
 class Model:
@@ -105,7 +119,7 @@ class Model:
         session = self._module._session
         rows, n = ctypes.POINTER(_l.Quantity)(), ctypes.c_size_t()
         with session.lock:
-            given = _Given(session, self._given)
+            given = _Given(self, self._given)
             session.quick(function, self.name.encode(), given.rows, given.n, ctypes.byref(rows), ctypes.byref(n))
             return {q.name.decode(): self._quantity(q) for q in rows[:n.value]}
 
@@ -191,12 +205,17 @@ class Experiment:
                     lib.cdl_finish(session.handle)
                     points = _records(session.text_out())
                     return Report([r for r in points if r["experiment"] == self.name], status)
-                return report(session.long(lib.cdl_experiment, self.name.encode(), progress=progress, partial=report))
+                return report(session.long(_forking(jobs).cdl_experiment, self.name.encode(), progress=progress, partial=report))
             finally:
                 lib.cdl_set(session.handle, b"json", b"no")
 
     def __repr__(self):
         return "<experiment %s>" % self.name
+
+
+def _forking(jobs):
+    """Processes for points are forked: no other thread may hold the interpreter then."""
+    return _l.held if jobs > 1 else lib
 
 
 def _records(text):
@@ -336,7 +355,7 @@ def run(path, params=None, output=None, jobs=1):
     for name, value in (params or {}).items():
         session.quick(lib.cdl_set_param, name.encode(), _expression(value).encode())
     with session.lock:
-        status = session.long(lib.cdl_load_file, os.fsencode(path),
+        status = session.long(_forking(jobs).cdl_load_file, os.fsencode(path),
                               partial=lambda: Report(_records(session.text_out()), _l.SOLVER))
         lib.cdl_finish(session.handle)
         return Report(_records(session.text_out()), status)

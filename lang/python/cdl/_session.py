@@ -123,9 +123,15 @@ class Session:
         """A call that may take long: Ctrl-C ends it in order.  partial() makes what a failed run left."""
         with self.lock:
             self._before()
-            heard = None
+            heard, raised = None, []
             if progress is not None:
-                heard = _l.Progress(lambda ud, model, done: progress(done))
+                def tell(ud, model, done):
+                    try:
+                        progress(done)
+                    except BaseException as e:      # ends the run, and is raised when it has ended
+                        raised.append(e)
+                        self.interrupts.count += 1
+                heard = _l.Progress(tell)
                 lib.cdl_set_progress(self.handle, heard, None)
             try:
                 with self.interrupts:
@@ -135,6 +141,8 @@ class Session:
                 self.interrupts.count = 0
                 if heard is not None:
                     lib.cdl_set_progress(self.handle, _l.Progress(), None)
+            if raised:
+                raise raised[0]
             if stopped:
                 e = Interrupted()
                 e.result = partial() if partial else None

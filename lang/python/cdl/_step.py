@@ -31,7 +31,7 @@ class Stepper:
         names = (ctypes.c_char_p * max(1, len(inputs)))(*[n.encode() for n in inputs])
         handle = ctypes.c_void_p()
         with session.lock:
-            given = _Given(session, model._given)
+            given = _Given(model, model._given)
             session.quick(lib.cdl_instance_new, model.name.encode(), given.rows, given.n, names, len(inputs),
                           how.encode(), ctypes.byref(handle))
         self._session = session

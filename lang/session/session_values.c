@@ -1,6 +1,6 @@
 /* session_values: results for C programs: what they are (kind, shape, unit) and where they lie in memory. */
 #include <string.h>
-#include "session_view.h"
+#include "results/session_view.h"
 
 /* ---- runs that are kept ---- */
 
@@ -273,7 +273,8 @@ static void describe(session *s, run *of, const char *name, const value *v, part
     default:
         break;
     }
-    out->text = v_kind_text(s->tmp, v);
+    text words = { .a = s->tmp };
+    out->text = out->kind == CDL_OBJECT && view_show(&words, v) ? words.at : v_kind_text(s->tmp, v);
 }
 
 /* ---- by expression ---- */
@@ -312,8 +313,8 @@ cdl_status cdl_get(cdl *s, const cdl_run *given, const char *expression, cdl_res
     }
     s->last = last;
     session_flush(s);
-    s->shown_parts = inside.list.at;
-    s->nshown_parts = inside.list.n;
+    s->embed.parts = inside.list.at;
+    s->embed.nparts = inside.list.n;
     return s->tally.worst;
 }
 
@@ -322,9 +323,9 @@ cdl_status cdl_part(cdl *s, size_t k, cdl_result *out)
     *out = (cdl_result){ .name = "", .unit = "", .text = "", .kind = CDL_FUNCTION };
     if (s->broken)
         return CDL_MEMORY;
-    if (k >= s->nshown_parts)
+    if (k >= s->embed.nparts)
         return CDL_USAGE;
-    *out = s->shown_parts[k];
+    *out = s->embed.parts[k];
     return CDL_OK;
 }
 
