@@ -6,6 +6,12 @@
 #include <stdbool.h>
 #include "cmd.h"
 
+/* A place whose column was counted: the next ones on a long line are counted from there. */
+enum { COUNTED = 4 };
+typedef struct counted {
+    size_t line, byte, unit;
+} counted;
+
 /* A text that is open in the editor, as the editor last sent it. */
 typedef struct document {
     char *uri, *path; /* path: NULL where the URI names no file */
@@ -13,6 +19,8 @@ typedef struct document {
     size_t len;
     size_t *line; /* where each line begins; lines end in \n, \r\n or \r */
     size_t nlines;
+    counted known[COUNTED];
+    int oldest;
     json_int_t version;
     cdl *session;  /* in which the text was checked; NULL: it changed since, or the session was given back */
     bool unsaid;   /* its diagnostics are to be sent */
@@ -57,8 +65,8 @@ void document_close(server *v, document *d);
 void document_replace(server *v, document *d, size_t begin, size_t end, const char *text, size_t len);
 size_t document_byte(const document *d, size_t line, size_t unit); /* within the text, whatever is given */
 size_t document_place(const document *d, const json_t *position);
-json_t *document_position(const document *d, size_t byte);
-json_t *document_range(const document *d, size_t begin, size_t end);
+json_t *document_position(document *d, size_t byte);
+json_t *document_range(document *d, size_t begin, size_t end);
 char *path_uri(const char *path);    /* freed by the caller */
 json_t *text_json(const char *text); /* a string, whatever the bytes are */
 /* The session that holds the text as it is now; NULL: there is none (memory), or it was given up. */
@@ -71,5 +79,5 @@ void documents_free(server *v);
 json_t *capabilities(void);
 /* Whether there is such a request; it was answered. */
 bool answer_request(server *v, const char *method, const json_t *params);
-json_t *diagnostics_json(const document *d, cdl *s);
+json_t *diagnostics_json(document *d, cdl *s);
 #endif

@@ -116,7 +116,7 @@ static bool is_here(const document *d, const cdl_span *at)
     return at->file && !strcmp(at->file, d->path ? d->path : "<untitled>");
 }
 
-static json_t *range_of(const document *d, const cdl_span *at)
+static json_t *range_of(document *d, const cdl_span *at)
 {
     return document_range(d, at->begin.byte, at->end.byte);
 }
@@ -129,7 +129,7 @@ static json_t *position16(const cdl_position *p)
 }
 
 /* a place in this document or in another file */
-static json_t *location(const document *d, const cdl_span *at)
+static json_t *location(document *d, const cdl_span *at)
 {
     json_t *o = json_object();
     if (is_here(d, at)) {
@@ -157,7 +157,7 @@ static char *joined(const char *a, const char *between, const char *b)
 }
 
 /* the message with its hints, and where it stands when that is another file */
-static json_t *diagnostic_message(const document *d, const cdl_diagnostic *e)
+static json_t *diagnostic_message(document *d, const cdl_diagnostic *e)
 {
     char *text = joined(e->message, "", "");
     for (size_t k = 0; text && k < e->nhint; k++) {
@@ -177,7 +177,7 @@ static json_t *diagnostic_message(const document *d, const cdl_diagnostic *e)
     return s;
 }
 
-static json_t *diagnostic_json(const document *d, const cdl_diagnostic *e)
+static json_t *diagnostic_json(document *d, const cdl_diagnostic *e)
 {
     static const int severities[] = {
         [CDL_SEVERITY_ERROR] = 1, [CDL_SEVERITY_WARNING] = 2, [CDL_SEVERITY_NOTE] = 3
@@ -205,7 +205,7 @@ static json_t *diagnostic_json(const document *d, const cdl_diagnostic *e)
     return o;
 }
 
-json_t *diagnostics_json(const document *d, cdl *s)
+json_t *diagnostics_json(document *d, cdl *s)
 {
     const cdl_diagnostic *e;
     size_t n = cdl_diagnostics(s, &e);
@@ -421,7 +421,7 @@ static bool is_tail(char c)
 }
 
 /* one edit: from the first byte that differs to the last */
-static json_t *edits_to(const document *d, const char *out, size_t n)
+static json_t *edits_to(document *d, const char *out, size_t n)
 {
     size_t begin = 0, same = 0;
     json_t *edits = json_array();

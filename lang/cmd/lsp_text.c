@@ -84,6 +84,7 @@ static bool lines_find(document *d)
         return false;
     d->line = line;
     d->nlines = n;
+    memset(d->known, 0, sizeof d->known);
     line[0] = 0;
     n = 1;
     for (size_t k = 0; k < d->len; k++)
@@ -133,9 +134,26 @@ size_t document_place(const document *d, const json_t *position)
     return document_byte(d, line > 0 ? (size_t)line : 0, unit > 0 ? (size_t)unit : 0);
 }
 
-json_t *document_position(const document *d, size_t byte)
+/* the nearest place before a byte on its line that was counted */
+static counted *counted_near(document *d, size_t line, size_t byte)
 {
-    size_t lo = 0, hi = d->nlines, unit = 0, units;
+    counted *best = NULL;
+    for (int k = 0; k < COUNTED; k++) {
+        counted *c = &d->known[k];
+        if (c->line == line && c->byte >= d->line[line] && c->byte <= byte && (!best || c->byte > best->byte))
+            best = c;
+    }
+    if (best)
+        return best;
+    best = &d->known[d->oldest];
+    d->oldest = (d->oldest + 1) % COUNTED;
+    *best = (counted){ line, d->line[line], 0 };
+    return best;
+}
+
+json_t *document_position(document *d, size_t byte)
+{
+    size_t lo = 0, hi = d->nlines, units;
     if (byte > d->len)
         byte = d->len;
     while (hi - lo > 1) {
@@ -145,17 +163,18 @@ json_t *document_position(const document *d, size_t byte)
         else
             hi = mid;
     }
-    for (size_t k = d->line[lo]; k < byte;) {
-        k += character(d, k, &units);
-        unit += units;
+    counted *c = counted_near(d, lo, byte);
+    while (c->byte < byte) {
+        c->byte += character(d, c->byte, &units);
+        c->unit += units;
     }
     json_t *p = json_object();
     json_object_set_new(p, "line", json_integer((json_int_t)lo));
-    json_object_set_new(p, "character", json_integer((json_int_t)unit));
+    json_object_set_new(p, "character", json_integer((json_int_t)c->unit));
     return p;
 }
 
-json_t *document_range(const document *d, size_t begin, size_t end)
+json_t *document_range(document *d, size_t begin, size_t end)
 {
     json_t *r = json_object();
     json_object_set_new(r, "start", document_position(d, begin));

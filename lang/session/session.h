@@ -312,7 +312,6 @@ typedef struct symbols {
 } symbols;
 symbols *session_symbols(session *s);
 const occurrence *symbols_at(const symbols *x, size_t byte);
-cdl_span span_out(session *s, span at);
 /* What is in force at a byte: offers every name to `put`; objects before a dot are resolved in it. */
 typedef struct name_scope {
     const ast *model;   /* around the place, or NULL */

@@ -32,33 +32,88 @@ const char *cdl_symbol_text(cdl_symbol_kind k)
 
 /* ---- places ---- */
 
-cdl_span span_out(session *s, span at)
+/* Columns are counted from the nearest place on the line that was counted before: places come in order,
+   nearly, and a line may be long. */
+enum { COUNTED = 4 };
+typedef struct {
+    uint32_t file, line, byte; /* line: the byte where it begins */
+    size_t column, column16;
+} counted_place;
+typedef struct {
+    session *s;
+    counted_place known[COUNTED];
+    int oldest;
+} places;
+
+static size_t line_number(const source *src, size_t byte)
 {
-    const diags *d = s->d;
+    size_t lo = 0, hi = src->nlines;
+    while (hi - lo > 1) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (src->line[mid] <= byte)
+            lo = mid;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+static counted_place *place_near(places *p, uint32_t file, uint32_t line, uint32_t byte)
+{
+    counted_place *best = NULL;
+    for (int k = 0; k < COUNTED; k++) {
+        counted_place *c = &p->known[k];
+        if (c->file == file && c->line == line && c->byte <= byte && (!best || c->byte > best->byte))
+            best = c;
+    }
+    if (best)
+        return best;
+    best = &p->known[p->oldest];
+    p->oldest = (p->oldest + 1) % COUNTED;
+    *best = (counted_place){ file, line, line, 1, 1 };
+    return best;
+}
+
+static cdl_position position_out(places *p, uint32_t file, uint32_t byte)
+{
+    const source *src = p->s->d->sources.at[file];
+    size_t number = line_number(src, byte);
+    counted_place *c = place_near(p, file, src->line[number], byte);
+    while (c->byte < byte) {
+        uint32_t cp = 0;
+        size_t n = utf8_next(src->text + c->byte, src->len - c->byte, &cp);
+        c->byte += n ? (uint32_t)n : 1;
+        c->column++;
+        c->column16 += cp > 0xFFFF ? 2 : 1;
+    }
+    return (cdl_position){ number + 1, c->column, c->column16, byte };
+}
+
+static cdl_span span_out(places *p, span at)
+{
+    const diags *d = p->s->d;
     cdl_span out = { 0 };
     if (!at.file || at.file >= d->sources.n)
         return out;
+    uint32_t len = (uint32_t)d->sources.at[at.file]->len;
+    uint32_t end = at.end < len ? at.end : len, begin = at.begin < end ? at.begin : end;
     out.file = d->sources.at[at.file]->name;
-    span_place(d, at, &out.begin.line, &out.begin.column, &out.end.line, &out.end.column);
-    span_columns16(d, at, &out.begin.column16, &out.end.column16);
-    size_t len = d->sources.at[at.file]->len;
-    out.begin.byte = at.begin < len ? at.begin : len;
-    out.end.byte = at.end < len ? at.end : len;
-    if (out.end.byte < out.begin.byte)
-        out.end.byte = out.begin.byte;
+    out.begin = position_out(p, at.file, begin);
+    out.end = position_out(p, at.file, end);
     return out;
 }
 
 /* ---- diagnostics ---- */
 
-static cdl_diagnostic diagnostic_out(session *s, const diag *e)
+static cdl_diagnostic diagnostic_out(places *p, const diag *e)
 {
+    session *s = p->s;
     static const cdl_severity severities[] = { [DIAG_ERROR] = CDL_SEVERITY_ERROR,
                                                [DIAG_WARNING] = CDL_SEVERITY_WARNING,
                                                [DIAG_NOTE] = CDL_SEVERITY_NOTE };
     cdl_diagnostic out = { .code = diag_code_name(e->code),
                            .severity = severities[e->severity],
-                           .at = span_out(s, e->at),
+                           .at = span_out(p, e->at),
                            .message = e->message };
     if (e->hint) {
         const char **hint = arena_array(s->answer, const char *, 1);
@@ -68,14 +123,14 @@ static cdl_diagnostic diagnostic_out(session *s, const diag *e)
     }
     if (e->message2) {
         cdl_remark *second = arena_array(s->answer, cdl_remark, 1);
-        *second = (cdl_remark){ span_out(s, e->at2), e->message2 };
+        *second = (cdl_remark){ span_out(p, e->at2), e->message2 };
         out.second = second;
         out.nsecond = 1;
     }
     span wrong = diag_wrong_place(s->d, e);
     if (wrong.file) {
         out.replacement = e->right;
-        out.replace = span_out(s, wrong);
+        out.replace = span_out(p, wrong);
     }
     return out;
 }
@@ -90,9 +145,10 @@ size_t cdl_diagnostics(cdl *s, const cdl_diagnostic **out)
     }
     size_t n = s->tally.said.n;
     arena_release(s->answer, empty_arena);
+    places p = { .s = s };
     cdl_diagnostic *list = arena_array(s->answer, cdl_diagnostic, n ? n : 1);
     for (size_t k = 0; k < n; k++)
-        list[k] = diagnostic_out(s, &s->tally.said.at[k]);
+        list[k] = diagnostic_out(&p, &s->tally.said.at[k]);
     *out = list;
     return n;
 }
@@ -142,6 +198,7 @@ size_t cdl_symbols(cdl *s, const cdl_symbol **out)
     ENTER_EDITOR(s, 0);
     const symbols *x = session_symbols(s);
     size_t n = x ? x->all.n : 0, m = 0;
+    places p = { .s = s };
     cdl_symbol *list = arena_array(s->answer, cdl_symbol, n ? n : 1);
     int *number = arena_array(s->tmp, int, n ? n : 1);
     for (size_t k = 0; k < n; k++) {
@@ -154,19 +211,19 @@ size_t cdl_symbols(cdl *s, const cdl_symbol **out)
         *to = (cdl_symbol){ .kind = y->kind,
                             .name = y->name,
                             .detail = symbol_declaration(s, y),
-                            .at = span_out(s, y->at),
-                            .name_at = span_out(s, y->name_at),
+                            .at = span_out(&p, y->at),
+                            .name_at = span_out(&p, y->name_at),
                             .parent = y->parent >= 0 ? number[y->parent] : -1 };
     }
     *out = list;
     return m;
 }
 
-static cdl_use use_out(session *s, const symbols *x, const occurrence *o)
+static cdl_use use_out(places *p, const symbols *x, const occurrence *o)
 {
     const symbol *y = &x->all.at[o->symbol];
     return (cdl_use){ .kind = y->kind,
-                      .at = span_out(s, o->at),
+                      .at = span_out(p, o->at),
                       .declares = o->declares,
                       .library = !y->decl || y->decl->at.file != x->file->at.file };
 }
@@ -177,9 +234,10 @@ size_t cdl_uses(cdl *s, const cdl_use **out)
     ENTER_EDITOR(s, 0);
     const symbols *x = session_symbols(s);
     size_t n = x ? x->uses.n : 0;
+    places p = { .s = s };
     cdl_use *list = arena_array(s->answer, cdl_use, n ? n : 1);
     for (size_t k = 0; k < n; k++)
-        list[k] = use_out(s, x, &x->uses.at[k]);
+        list[k] = use_out(&p, x, &x->uses.at[k]);
     *out = list;
     return n;
 }
@@ -193,10 +251,11 @@ size_t cdl_references(cdl *s, size_t byte, const cdl_use **out)
     size_t n = 0;
     if (!o)
         return 0;
+    places p = { .s = s };
     cdl_use *list = arena_array(s->answer, cdl_use, x->uses.n);
     for (size_t k = 0; k < x->uses.n; k++)
         if (x->uses.at[k].symbol == o->symbol)
-            list[n++] = use_out(s, x, &x->uses.at[k]);
+            list[n++] = use_out(&p, x, &x->uses.at[k]);
     *out = list;
     return n;
 }
@@ -211,9 +270,9 @@ cdl_status cdl_declaration(cdl *s, size_t byte, cdl_span *at)
         return CDL_USAGE;
     const symbol *y = &x->all.at[o->symbol];
     if (y->kind == CDL_IS_MODULE && y->used && y->used->file)
-        *at = span_out(s, (span){ y->used->file->at.file, 0, 0 });
+        *at = span_out(&(places){ .s = s }, (span){ y->used->file->at.file, 0, 0 });
     else if (y->decl)
-        *at = span_out(s, y->name_at);
+        *at = span_out(&(places){ .s = s }, y->name_at);
     return at->file ? CDL_OK : CDL_USAGE;
 }
 
@@ -259,6 +318,7 @@ size_t cdl_inlays(cdl *s, const cdl_inlay **out)
     ENTER_EDITOR(s, 0);
     const symbols *x = session_symbols(s);
     size_t n = x ? x->all.n : 0, m = 0;
+    places p = { .s = s };
     cdl_inlay *list = arena_array(s->answer, cdl_inlay, n ? n : 1);
     for (size_t k = 0; k < n; k++) {
         const symbol *y = &x->all.at[k];
@@ -273,7 +333,7 @@ size_t cdl_inlays(cdl *s, const cdl_inlay **out)
         dim_text(&t, u);
         if (!strcmp(t.at, "1"))
             continue;
-        list[m++] = (cdl_inlay){ span_out(s, y->name_at).end, arena_printf(s->answer, "[%s]", t.at) };
+        list[m++] = (cdl_inlay){ span_out(&p, y->name_at).end, arena_printf(s->answer, "[%s]", t.at) };
     }
     *out = list;
     return m;
@@ -404,7 +464,7 @@ cdl_status cdl_describe(cdl *s, size_t byte, cdl_span *at, const char **markdown
     if (o) {
         symbol y = x->all.at[o->symbol];
         text help = { .a = s->tmp };
-        *at = span_out(s, o->at);
+        *at = span_out(&(places){ .s = s }, o->at);
         if (y.decl)
             declared_put(s, &t, &y);
         else if (help_text(s, &help, y.name))
@@ -414,7 +474,7 @@ cdl_status cdl_describe(cdl *s, size_t byte, cdl_span *at, const char **markdown
         const char *word = w.file ? arena_strndup(s->tmp, text_read(s)->text + w.begin, w.end - w.begin) : "";
         text help = { .a = s->tmp };
         if (is_keyword(word) && !in_prose(s, byte) && help_text(s, &help, word)) {
-            *at = span_out(s, w);
+            *at = span_out(&(places){ .s = s }, w);
             block_put(&t, "", help.at);
         }
     }

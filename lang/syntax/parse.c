@@ -703,8 +703,10 @@ static int read(scanner *sc, span *at, bool *fresh)
  */
 static bool line_closes(const scanner *sc, uint32_t from)
 {
+    enum { AHEAD = 200 };
     int depth = 0;
-    for (uint32_t k = from; k < sc->len && sc->text[k] != '\n' && sc->text[k] != '#'; k++) {
+    uint32_t end = sc->len - from < AHEAD ? sc->len : from + AHEAD;
+    for (uint32_t k = from; k < end && sc->text[k] != '\n' && sc->text[k] != '#'; k++) {
         char c = sc->text[k];
         depth += (c == '[' || c == '(') - (c == ']' || c == ')');
         depth += sc->lost.unopened ? (c == '{') - (c == '}') : 0;
@@ -712,7 +714,7 @@ static bool line_closes(const scanner *sc, uint32_t from)
             return true;
         if (c != '"')
             continue;
-        while (k + 1 < sc->len && sc->text[k + 1] != '\n' && sc->text[++k] != '"')
+        while (k + 1 < end && sc->text[k + 1] != '\n' && sc->text[++k] != '"')
             k += sc->text[k] == '\\';
     }
     return false;

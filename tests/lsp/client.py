@@ -457,7 +457,7 @@ def check(cdl, path, text):
     """what `cdl check` finds: (line, units, line, units, severity, code, message)"""
     with open(path, "w", newline="") as f:
         f.write(text)
-    out = subprocess.run([cdl, "check", "--diagnostics=json", path], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL,
+    out = subprocess.run([os.environ.get("LSP_CHECK_WITH", cdl), "check", "--diagnostics=json", path], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL,
                          timeout=120).stderr.decode("utf-8", "replace")
     found = []
     for line in out.split("\n"):
