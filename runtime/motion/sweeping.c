@@ -317,7 +317,7 @@ void sweeping_steps(const program *p, const run_options *o, const stepping *how,
     r->backend = how->name;
     r->cut = cut_names[how->cut];
     if (!(w->h > 0))
-        w->h = o->duration < 1 && o->duration > 0 ? o->duration / 1000 : 1e-3;
+        w->h = clock_default_step(r, o->duration);
     if (!(w->tol > 0))
         w->tol = program_contacts(p) <= 100 ? 1e-12 : 1e-8;
     r->promised.tolerance = w->tol;
