@@ -93,6 +93,7 @@
 /* ---- the clock ---- */
 /* of a step: steps that differ by less are one, so that what belongs to the size is kept */
 #define STEP_SAME     1e-9
+#define SAMPLE_EARLY  1e-9 /* of `every`: a sample that is due but for the rounding of times */
 #define STEPS_ROUNDED 1e-12 /* of their number: T/h is rounded */
 #define STEP_SHORTEST 1e-4  /* of h: halving ends; named in the message that gives up (cdl.5) */
 #define STEP_FIRST    1e-4  /* of the run: the first step where steps are chosen */
@@ -126,6 +127,9 @@
 /* weights of the proximal term, chosen on recorded piles: with many steps, */
 #define PROXIMAL_FIRM   1e-2
 #define PROXIMAL_USUAL  1e-3 /* with few, */
+/* What sweeps leave of problems with a solution.  Slip in known directions may have none, as at samples of a
+   pile at a loose tolerance: there they leave ten times as much. */
+#define SWEEPS_NEAR 1e-3
 #define PROXIMAL_POLISH 1e-6 /* to polish, */
 /* and where they fall no more: above ROUND_500 by the condition of a pile */
 #define PROXIMAL_LEAST 1e-9
@@ -365,6 +369,8 @@
 #define TURN_MIDDLE     1e-12 /* of a turn: a base counts as half way; rounding of the turn by a thousand */
 /* of the trace: an inertia that breaks the triangle inequality, or symmetry, by more than published digits */
 #define INERTIA_ROUNDED 1e-9
+
+#define PAIR_REACH 1e-9 /* of a distance: pairs are listed to beyond rounding of it */
 
 /* ---- the language ---- */
 /* absolute: of an integral; panels end at QUADRATURE_ROUNDED where that is more */

@@ -377,6 +377,12 @@ static bool begin(run_clock *c)
     return true;
 }
 
+double clock_default_step(results *r, double duration)
+{
+    r->default_h = duration > 0 ? fmin(STEP_DEFAULT, duration / 1000) : STEP_DEFAULT;
+    return r->default_h;
+}
+
 void clock_init(run_clock *c, const stepper *with, void *of, const run_options *o, results *r)
 {
     *c = (run_clock){ .o = o, .r = r, .with = with, .of = of, .end = o->duration, .look = 256 };

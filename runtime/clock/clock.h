@@ -114,6 +114,10 @@ struct run_clock {
 
 /* The whole run. */
 void clock_run(const stepper *with, void *of, const run_options *o, results *r);
+/* Of equal steps where none is given, in seconds: 1e-3, or a thousandth of a shorter run; the summary says
+ * so.
+ */
+double clock_default_step(results *r, double duration);
 /* A sample at time t: room for it, the stepper's columns, the books.  False: failed. */
 bool clock_sample(run_clock *c, double t);
 int64_t clock_room(run_clock *c); /* for one more sample: its number */

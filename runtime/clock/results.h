@@ -130,7 +130,8 @@ typedef struct results {
     vec(double) resets;      /* times at which `when` gave dofs or rates new values */
     /* worst over the run; power_balance: largest drift, relative to the largest energy */
     double max_penetration, residual, power_balance;
-    double error; /* estimate of the largest error of a dof; NAN: none */
+    double error;     /* estimate of the largest error of a dof; NAN: none */
+    double default_h; /* step of a run that was given none, 0: it was, or needs none */
     run_promise promised;
     /* of rods: at the places where contact is checked; max_penetration is that of the smooth lines everywhere
      */

@@ -295,7 +295,7 @@ bool newton_polish(contact_problem *p, arena *scratch, double tol)
     p->residual = true_defect(w, &p->worst);
     for (int k = 0; k < ROUNDS && ok && p->residual > 0.1 * tol; k++) {
         memcpy(w->ref, p->r, size);
-        w->rho = 1e-6;
+        w->rho = PROXIMAL_POLISH;
         ok = newton_run(w, &plan, 0.03 * tol);
         p->residual = true_defect(w, &p->worst);
     }

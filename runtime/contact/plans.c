@@ -1,12 +1,9 @@
 #include "plans.h"
+#include "base/tolerances.h"
 
 /* contacts: that pivots solve with all digits, with more, before others, when all else fails; above FEW
    others are sooner there; a second and third damped start solve no more above */
 enum { LEMKE_FEW = 20, LEMKE_ALL = 16, LEMKE_MORE = 40, LEMKE_MOST = 100, LEMKE_LAST = 300, DAMPED = 1000 };
-
-/* What sweeps leave of problems with a solution.  Slip in known directions may have none, as at samples of a
- * pile at a loose tolerance: there they leave ten times as much. */
-#define NEAR 1e-3
 
 #define PLAN(name, ...)                                      \
     static const plan_step name##_steps[] = { __VA_ARGS__ }; \
@@ -22,7 +19,7 @@ PLAN(speed, { .by = SOLVER_GAUSS_FEW }, { .by = SOLVER_TURNS });
 /* Sweeps are the best start for everything behind them; in the plane interior points come next, in space
    Newton's method. */
 PLAN(plane, { .by = SOLVER_SWEEPS, .above = LEMKE_FEW }, { .by = SOLVER_POLISH, .above = LEMKE_FEW },
-     { .by = SOLVER_DAMPED, .above = LEMKE_FEW, .little = LEMKE_MOST, .near = NEAR },
+     { .by = SOLVER_DAMPED, .above = LEMKE_FEW, .little = LEMKE_MOST, .near = SWEEPS_NEAR },
      { .by = SOLVER_PIECES, .above = LEMKE_FEW, .little = LEMKE_MOST },
      { .by = SOLVER_SWEEPS, .above = LEMKE_FEW },
      { .by = SOLVER_DAMPED_CLOSE, .above = LEMKE_FEW, .most = DAMPED },

@@ -500,7 +500,8 @@ void gate_react(gate *g, size_t of, int64_t member, double rn, const double *rt,
 void gate_reach(gate *g, size_t of, int64_t member, bool *dofs)
 {
     const contact_family *f = &g->p->contact[of];
-    const int32_t *index = member_index(g, of, member);
+    int32_t index[MAX_INDEX];
+    member_index(g, of, member, index);
     for (uint32_t i = 0; i < f->gradient.tape.nout; i++)
         dofs[slot_at(&f->gradient.row[i], index, f->over.n)] = true;
     for (uint32_t i = 0; i < f->slip_map.tape.nout; i++)

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include "gate.h"
+#include "base/tolerances.h"
 
 typedef struct placed {
     double x;
@@ -89,7 +90,7 @@ gate_pairs *gate_pairs_new(arena *a, const contact_family *f, const double *para
     p->lo1 = (int32_t)least;
     p->n1 = (int32_t)(most - least + 1);
     p->order = arena_array(a, placed, (size_t)p->n1 + 1);
-    p->reach = longest_reach(p, param) * (1 + 1e-9);
+    p->reach = longest_reach(p, param) * (1 + PAIR_REACH);
     return p;
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 #include "sweep.h"
 #include "sweep_emit.h"
+#include "base/tolerances.h"
 
 typedef struct writer {
     sweep *w;
@@ -704,7 +705,7 @@ void sweep_emit_run(sweep *w, const run_clock *c, emitted_run *to)
 {
     text formulas = { .a = to->out.a };
     writer x = { .w = w, .out = &formulas };
-    double every = w->o->every, apart = every > 0 ? every * (1 - 1e-9) : 0;
+    double every = w->o->every, apart = every > 0 ? every * (1 - SAMPLE_EARLY) : 0;
     (void)c;
     to->why = run_refused(w, &to->at);
     if (to->why)

@@ -192,9 +192,11 @@ static bool gauss_of(sweep *w, const results *r, int64_t at, double *acc)
     run_counts count = w->r->count;
     const char *solver = w->r->solver;
     g->at = at;
-    w->policy.trial = w->policy.may_halve = true;
+    w->policy.trial = true;
+    w->policy.effort = EFFORT_LITTLE;
     bool found = sweep_gauss(w);
-    w->policy.trial = w->policy.may_halve = false;
+    w->policy.trial = false;
+    w->policy.effort = EFFORT_ALL;
     g->at = -1;
     if (!found)
         sweep_forget(w, residual);

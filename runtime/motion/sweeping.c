@@ -202,10 +202,12 @@ static bool sweep_centre(sweep *w, double h)
     double residual = w->r->residual;
     if (!w->s->base)
         return true;
-    w->policy.trial = w->policy.may_halve = true;
+    w->policy.trial = true;
+    w->policy.effort = EFFORT_LITTLE;
     if (!w->fresh && !(w->fresh = sweep_gauss(w)))
         sweep_forget(w, residual);
-    w->policy.trial = w->policy.may_halve = false;
+    w->policy.trial = false;
+    w->policy.effort = EFFORT_ALL;
     turns_centre(w->p, w->s->base, w->q, w->v, w->fresh ? w->acc : NULL, 0.5 * h);
     system_at(w->s, w->t, w->q, w->v);
     system_mass(w->s, w->M);
@@ -417,7 +419,7 @@ static sweep *sweep_make(const program *p, const run_options *o, const stepping 
     r->backend = how->name;
     r->cut = cut_names[how->cut];
     if (!(w->h > 0))
-        w->h = o->duration < 1 && o->duration > 0 ? o->duration / 1000 : STEP_DEFAULT;
+        w->h = clock_default_step(r, o->duration);
     if (!(w->tol > 0))
         w->tol = program_contacts(p) <= 100 ? SOLVED_FEW : SOLVED_MANY;
     r->promised.tolerance = w->tol;

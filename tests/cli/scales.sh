@@ -47,6 +47,20 @@ for with in "events()" "sweeping(h = T/256)" "auglag(h = T/256)" "penalty()" \
     try "$with" 0 "$CDL" run all.cdl
 done
 
+# the one default that has a unit is printed; a step that is given is not
+cat >default.cdl <<'CDL'
+model ball { dof y = 1; y'' = -9.81; constraint f: y >= 0 }
+model caught { dof x[2] = [1, 0];  -x' in normal_cone(ball([cos(t), sin(t)], 0.5), x) }
+run ball for 2 with sweeping()
+run ball for 0.1 with auglag()
+run caught for 1 with inclusion()
+run ball for 1 with sweeping(h = 1e-3)
+run ball for 1 with events()
+CDL
+same "default steps" "  h = 0.001 (default)
+  h = 0.0001 (default)
+  h = 0.001 (default)" "$("$CDL" run default.cdl | grep 'h =')"
+
 # first order: speeds by V, loads by F, times by T, and sets of length V
 cat >first.cdl <<'CDL'
 model steps { param V = 1, F = 1, T = 1, eps = 1; dof v = 0; eps*v' in 3*F*sin(t/T) - F*(v/V + Sgn(v) + 0.5*Sgn(v - V)) }
