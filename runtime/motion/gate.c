@@ -75,8 +75,8 @@ gate *gate_new(arena *a, const program *p, const double *param)
         for (size_t i = 0; i < sizeof of / sizeof *of; i++)
             widest(of[i], &batch, &regs);
     }
-    const kernels *sums[] = { &p->mass,   &p->kinetic, &p->potential, &p->start.base,
-                              &p->start.q, &p->start.v,  &p->force };
+    const kernels *sums[] = { &p->mass,    &p->kinetic, &p->potential, &p->start.base,
+                              &p->start.q, &p->start.v, &p->force };
     for (size_t i = 0; i < sizeof sums / sizeof *sums; i++)
         for (size_t j = 0; j < sums[i]->n; j++)
             widest(&sums[i]->at[j], &batch, &regs);
