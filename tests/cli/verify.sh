@@ -85,3 +85,22 @@ save t, y, y', energy, work, dissipated, drift, floor[3].gap { file = "e.npz" }
 CDL
 try "a family" 0 "$CDL" run -q -o row row.cdl
 try "is verified" 0 "$CDL" verify row
+
+# rotations: nine columns of a matrix
+cat >body.cdl <<'CDL'
+model body {
+    dof A in SO3 = rot_x(0.3), A' = [0.1, 2, 0.3]
+    kinetic dot(A', diag(1, 2, 2.5)*A')/2
+    potential A[3, 3]
+}
+run body for 3 with sweeping(h = 1e-2)
+save t, A, A', energy, dissipated, work, drift { file = "a.csv" }
+CDL
+try "a rotation is saved" 0 "$CDL" run -q -o turned body.cdl
+try "and verified" 0 "$CDL" verify turned
+has "all of it" out "turned/a.csv: 301 rows, verified"
+for k in 2 6 10 12; do
+    awk -F, -v k=$k 'BEGIN { OFS = "," } NR == 22 { $k = sprintf("%.17g", $k + 1e-3) } { print }' turned/a.csv >bad/a.csv
+    try "a change in column $k of it" 1 "$CDL" verify bad/a.csv --model=body.cdl
+    has "is shown" out "<- off"
+done
