@@ -199,7 +199,7 @@ CDL_API cdl_status cdl_verify(cdl *s, const char *model, const cdl_numbers *para
 
 /* ---- results as values ---- */
 
-/* What a session has left: runs that a program keeps, and values by expression.  Nothing is made of text. */
+/* A run with its results, which a program may keep (cdl_hold). */
 typedef struct cdl_run cdl_run;
 
 /* What kind of thing a result is. */
@@ -210,7 +210,7 @@ typedef enum cdl_kind {
     CDL_TEXT,     /* a string: text */
     CDL_LIST,     /* things of any kind, one behind the other: cdl_part */
     CDL_TABLE,    /* columns of equal length with names: cdl_part */
-    CDL_OBJECT,   /* has members: a constraint, a part, a rod, a run; cdl_part gives their names */
+    CDL_OBJECT,   /* has members: a constraint, a part, a run; cdl_part gives their names */
     CDL_FUNCTION, /* can be called in an expression: u(0.3) */
 } cdl_kind;
 

@@ -377,7 +377,7 @@ const built *session_program(session *s, const ast *decl, scope *outer, const mo
                              double **param)
 {
     arguments args = { 0 };
-    const built *any = built_any(s, decl);
+    const built *any = session_built(s, decl);
     if (!any && !lacks_defaults(decl))
         any = session_build(s, decl, outer, NULL, 0);
     for (size_t k = 0; k < want->ngiven; k++) {

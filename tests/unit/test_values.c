@@ -460,6 +460,64 @@ static void pictures_in_memory(void **state)
     cdl_free(s);
 }
 
+static int left; /* allocations that succeed */
+
+static void *failing(void *ud, void *p, size_t n)
+{
+    if (n && left-- <= 0)
+        return NULL;
+    return counted(ud, p, n);
+}
+
+/* what a program may do with a session, until it fails */
+static cdl_status all_calls(cdl *s)
+{
+    static const char again[] = "run ball(e = 0.9) for 0.1 with sweeping(h = 0.01)",
+                      ball[] = "model ball { param e = 0.5\n dof y = 1\n y'' = -9.81\n"
+                               "constraint floor: y >= 0 { impact = newton(e) } }\n";
+    const cdl_result *list;
+    const cdl_quantity *q;
+    const cdl_definition *d;
+    cdl_result r;
+    size_t n;
+    cdl_status is = cdl_check_text(s, "t", ball, strlen(ball));
+    for (int k = 0; is == CDL_OK && k < 2; k++) {
+        is = cdl_execute(s, again, strlen(again));
+        cdl_hold(s);
+    }
+    is = is == CDL_OK ? cdl_results(s, NULL, &list, &n) : is;
+    is = is == CDL_OK ? cdl_get(s, NULL, "floor.impacts", &r) : is;
+    is = is == CDL_OK ? cdl_get(s, NULL, "energy", &r) : is;
+    is = is == CDL_OK ? cdl_parameters(s, "ball", NULL, 0, &q, &n) : is;
+    is = is == CDL_OK ? cdl_initial(s, "ball", NULL, 0, &q, &n) : is;
+    is = is == CDL_OK ? cdl_definitions(s, &d, &n) : is;
+    is = is == CDL_OK ? cdl_reset(s) : is;
+    return is == CDL_OK ? cdl_check_text(s, "t", ball, strlen(ball)) : is;
+}
+
+/* each allocation fails once: nothing is lost, and the session says so */
+static void no_memory(void **state)
+{
+    (void)state;
+    cdl_status is = CDL_MEMORY;
+    for (int k = 0; is != CDL_OK && k < 3000; k++) {
+        left = 1 << 30;
+        cdl *s = cdl_new(&(cdl_allocator){ failing, NULL });
+        cdl_set_callbacks(s, &(cdl_callbacks){ .err = on_err });
+        cdl_set(s, "quiet", "yes");
+        cdl_set(s, "manifest", "no");
+        cdl_set_param(s, "e", "0.25");
+        nsaid = 0;
+        left = k;
+        is = all_calls(s);
+        assert_true(is == CDL_OK || is == CDL_MEMORY);
+        left = 1 << 30;
+        cdl_free(s);
+        assert_int_equal(held, 0);
+    }
+    assert_int_equal(is, CDL_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -468,6 +526,7 @@ int main(void)
         cmocka_unit_test(runs_are_held),      cmocka_unit_test(memory_is_flat),
         cmocka_unit_test(numbers_of_models),  cmocka_unit_test(statements_define_nothing),
         cmocka_unit_test(pictures_in_memory), cmocka_unit_test(progress_has_a_fraction),
+        cmocka_unit_test(no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
