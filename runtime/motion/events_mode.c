@@ -147,8 +147,9 @@ static void stand(ev *w)
 {
     double late = 0, q = 0, v = 0;
     for (int k = 0; k < w->n; k++) {
-        q = fmax(q, fabs(w->q[k]));
-        v = fmax(v, fabs(w->v[k]));
+        double root = sqrt(ev_mass(w, k)); /* dofs may have units of their own */
+        q = fmax(q, fabs(w->q[k]) * root);
+        v = fmax(v, fabs(w->v[k]) * root);
         w->series.qs[(size_t)k * (size_t)w->width + 1] = w->v[k] * w->series.in.unit;
         w->series.vs[(size_t)k * (size_t)w->width + 1] = w->acc[k] * w->series.in.unit;
     }
