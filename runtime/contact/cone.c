@@ -12,6 +12,12 @@ static double positive(double x)
 {
     return x > 0 ? x : 0;
 }
+/* fmin is a call */
+static inline double smaller(double a, double b)
+{
+    return a < b ? a : b;
+}
+
 static double length(const double *x, int d)
 {
     return d == 1 ? fabs(x[0]) : sqrt(vec_dot(x, x, d));
@@ -249,6 +255,18 @@ bool cone_solve(const cone *c, const double *A, int lda, const double *b, double
 }
 
 /* ---- how well it is solved ---- */
+/* Friction alone along one line, both of the following in one: rows of blocks have nothing else. */
+double line_defect(reaction_size *s, const cone *c, double r, double u, double b, double a)
+{
+    double bound = c->mu * 0 + c->radius, rho = a > 0 ? 1 / a : 0, x = r - rho * u,
+           f = x * x > bound * bound ? bound / fabs(x) : 1, side = a > 0 ? fabs(b) / a : 0;
+    s->n++;
+    s->all += side;
+    s->most = larger(s->most, bound);
+    s->asked = larger(s->asked, larger(0, smaller(side, bound)));
+    return fabs(r - f * x);
+}
+
 double cone_defect(const cone *c, const double *r, const double *u, const double *b, double an, double a,
                    double *scale)
 {
@@ -272,7 +290,7 @@ double cone_defect(const cone *c, const double *r, const double *u, const double
         double e = r[k + j] - (c->dir ? -bound * c->dir[j] : f * (r[k + j] - rho * u[k + j]));
         e2 += e * e;
     }
-    *scale = larger(*scale, fmin(rho * length(b + k, c->d), bound));
+    *scale = larger(*scale, smaller(rho * length(b + k, c->d), bound));
     return larger(res, sqrt(e2));
 }
 
@@ -284,7 +302,7 @@ void reaction_add(reaction_size *s, const cone *c, const double *r, const double
     s->n++;
     s->all += asked + side;
     s->most = larger(s->most, k ? fabs(r[0]) : bound);
-    s->asked = larger(s->asked, larger(asked, fmin(side, bound)));
+    s->asked = larger(s->asked, larger(asked, smaller(side, bound)));
 }
 
 double reaction_scale(const reaction_size *s, double least)

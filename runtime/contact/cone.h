@@ -51,6 +51,11 @@ static inline double reaction_fine(double tol)
     return ROUND_20 / tol;
 }
 void reaction_add(reaction_size *s, const cone *c, const double *r, const double *b, double an, double a);
+double line_defect(reaction_size *s, const cone *c, double r, double u, double b, double a);
+static inline bool cone_is_line(const cone *c)
+{
+    return c->kind == CONE_GIVEN && c->d == 1 && !c->dir;
+}
 double reaction_scale(const reaction_size *s, double least);
 /* One contact alone: A is its block (rows of length lda), b its velocity without its own reaction; r gets the
  * exact solution.  False: there is none (it jams). */

@@ -189,14 +189,8 @@ static void sizes(mixed *w, const contact_problem *p)
     }
 }
 
-/* friction alone, along one line: rows of blocks that slide are no more than that */
-static bool tangent_alone(const cone *o)
-{
-    return o->kind == CONE_GIVEN && o->d == 1 && !o->dir;
-}
-
-/* the right side of one */
-static void tangent_put(mixed *w, const contact_problem *p, int c)
+/* the right side of friction alone, along one line */
+static inline void line_put(mixed *w, const contact_problem *p, int c)
 {
     const cone *o = &p->cone[c];
     double rho = 1 / w->tangent[c], r = p->r[o->row], x = r - rho * p->u[o->row];
@@ -212,10 +206,6 @@ static void contact_rows_put(mixed *w, const contact_problem *p, int c, bool mat
     const coupled_rows *q = p->coupled;
     const contact_list *l = q->list;
     const cone *o = &p->cone[c];
-    if (!matrix && tangent_alone(o)) {
-        tangent_put(w, p, c);
-        return;
-    }
     int m = cone_rows(o), n = width(p, c);
     double F[MAX_ROWS], Fr[MAX_ROWS * MAX_ROWS], Fu[MAX_ROWS * MAX_ROWS];
     const double *J = l->J + l->J_at[c];
@@ -286,7 +276,10 @@ static bool direction(mixed *w, const contact_problem *p)
 {
     const coupled_rows *q = p->coupled;
     for (int c = 0; c < p->n; c++)
-        contact_rows_put(w, p, c, false);
+        if (cone_is_line(&p->cone[c]))
+            line_put(w, p, c);
+        else
+            contact_rows_put(w, p, c, false);
     if (!(w->known && modes_kept(w, p))) {
         for (int c = 0; c < p->n; c++)
             contact_rows_put(w, p, c, true);

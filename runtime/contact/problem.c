@@ -175,9 +175,14 @@ double problem_defect(const contact_problem *p, const double *u, const double *a
     double most = 0, any = 0;
     for (int c = 0; c < p->n; c++) {
         int i = p->cone[c].row;
-        double normal = an ? an[c] : normal_entry(p, c), tangent = at ? at[c] : tangent_entry(p, c);
-        double x = cone_defect(&p->cone[c], p->r + i, u + i, p->b + i, normal, tangent, &any);
-        reaction_add(&size, &p->cone[c], p->r + i, p->b + i, normal, tangent);
+        double tangent = at ? at[c] : tangent_entry(p, c), x;
+        if (cone_is_line(&p->cone[c]))
+            x = line_defect(&size, &p->cone[c], p->r[i], u[i], p->b[i], tangent);
+        else {
+            double normal = an ? an[c] : normal_entry(p, c);
+            x = cone_defect(&p->cone[c], p->r + i, u + i, p->b + i, normal, tangent, &any);
+            reaction_add(&size, &p->cone[c], p->r + i, p->b + i, normal, tangent);
+        }
         if (!isfinite(x))
             x = INFINITY;
         if (e)
