@@ -131,6 +131,8 @@ typedef struct results {
     /* worst over the run; power_balance: largest drift, relative to the largest energy */
     double max_penetration, residual, power_balance;
     double error; /* estimate of the largest error of a dof; NAN: none */
+    /* of series: their last terms, of the sizes of the dofs, added up over the run; NAN: there are none */
+    double cut_off;
     run_promise promised;
     /* of rods: at the places where contact is checked; max_penetration is that of the smooth lines everywhere
      */
