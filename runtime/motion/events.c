@@ -579,7 +579,7 @@ static void cut_off_count(ev *w, double h)
         if (size > 0)
             most = fmax(most, left / size);
     }
-    w->r->cut_off = (isnan(w->r->cut_off) ? 0 : w->r->cut_off) + most;
+    w->r->count.cut_off = (isnan(w->r->count.cut_off) ? 0 : w->r->count.cut_off) + most;
 }
 
 static bool run_piece(ev *w, double end, ending *e)

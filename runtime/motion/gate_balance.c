@@ -6,6 +6,7 @@
    of friction and of equalities.  Dofs that it may push are left out where it may act, the others are
    checked. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include "clock/clock.h"
 #include "clock/later.h"
@@ -22,10 +23,11 @@ typedef struct missed {
 struct balance {
     gate *g;
     results *r;
-    bool steps, instants;                               /* what can be checked: steps; single samples */
-    size_t *next;                                       /* of each family: the impact that comes next */
-    size_t reset;                                       /* the reset that comes next */
-    bool *unknown;                                      /* dofs that something may push which is not kept */
+    bool steps, instants; /* what can be checked: steps; single samples */
+    size_t *next;         /* of each family: the impact that comes next */
+    size_t reset;         /* the reset that comes next */
+    double *resets;       /* their times in order: steps that were taken back have theirs too */
+    bool *unknown;        /* dofs that something may push which is not kept */
     gate_sum mass[2], force[2], push[2], jolt[2], rate; /* jolt: of impulses */
     double *change, *q, *v;
     double *fastest;    /* of each family: the largest slip in several directions of the run */
@@ -56,6 +58,12 @@ static double slip_of(const contact_result *x, int64_t place)
     return sqrt(square);
 }
 
+static int by_time(const void *a, const void *b)
+{
+    const double *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
 balance *balance_new(gate *g, results *r, arena *a)
 {
     const program *p = r->prog;
@@ -64,6 +72,11 @@ balance *balance_new(gate *g, results *r, arena *a)
     *b = (balance){ .g = g, .r = r, .instants = known && (r->dense || r->promised.gives_way) };
     b->steps = known && !r->dense && r->samples == r->count.steps + 1;
     b->unknown = arena_array(a, bool, (size_t)p->nq);
+    b->resets = arena_array(a, double, r->count.resets.n + 1);
+    if (r->count.resets.n) {
+        memcpy(b->resets, r->count.resets.at, r->count.resets.n * sizeof *b->resets);
+        qsort(b->resets, r->count.resets.n, sizeof *b->resets, by_time);
+    }
     b->next = arena_array(a, size_t, p->ncontact + 1);
     for (int end = 0; end < 2; end++) {
         b->mass[end] = sum_new(a, p->nq);
@@ -126,11 +139,22 @@ static bool all_around(const contact_family *f)
     return f->friction != FRICTION_NONE && !f->slip_given;
 }
 
-/* May a member touch within the step of length h to the sample, where the gate stands? */
-static bool may_touch(balance *b, size_t c, int64_t m, const double *gap, double h)
+/* How far a member may come within a step of length h, where the gate stands, and what rounds its gap. */
+static double way_of(balance *b, size_t c, int64_t m, double h)
 {
-    double way = 2 * h * gate_length(b->g, c, m, b->v) + GATE_LOOSE * gate_length(b->g, c, m, b->q);
-    return !gap || gap[m] <= way + GATE_GAP_LEAST;
+    return 2 * h * gate_length(b->g, c, m, b->v) + GATE_LOOSE * gate_length(b->g, c, m, b->q) +
+           GATE_GAP_LEAST;
+}
+
+/* Members of a family are alike: of a few of them, ten times as far. */
+static double way_of_all(balance *b, size_t c, double h)
+{
+    enum { FEW = 8 };
+    int64_t n = b->r->contact[c].members, stride = n / FEW + 1;
+    double most = 0;
+    for (int64_t m = 0; m < n; m += stride)
+        most = fmax(most, way_of(b, c, m, h));
+    return 10 * most;
 }
 
 /* in the step to the sample; between both where values are known at any time */
@@ -147,18 +171,22 @@ static bool pushes_at(const results *r, size_t c, int64_t at, int64_t m)
 /* Dofs of a family on which something may act in the step to the sample.  hit: impacts are among it. */
 static void leave_out(balance *b, size_t c, int64_t at, double h, bool hit)
 {
+    enum { MANY = 1000000 }; /* more are all left out: it would take longer than a step */
     const contact_family *f = &b->r->prog->contact[c];
     const contact_result *x = &b->r->contact[c];
-    bool gaps = f->relation == REL_GAP && gate_knows_gap(b->g, c);
-    const double *gap = gaps && (hit || !x->kept) ? gate_gaps(b->g, c) : NULL;
-    for (int64_t m = 0; m < x->members; m++) {
-        if (hit || !x->kept ? !may_touch(b, c, m, gap, h) : !pushes_at(b->r, c, at, m))
-            continue;
-        if (all_around(f))
-            memset(b->unknown, true, (size_t)b->r->prog->nq * sizeof *b->unknown);
-        else
+    bool by_gap = hit || !x->kept, gaps = by_gap && f->relation == REL_GAP && gate_knows_gap(b->g, c),
+         all = by_gap && x->members > MANY;
+    const double *gap = gaps && !all ? gate_gaps(b->g, c) : NULL;
+    double far = gap ? way_of_all(b, c, h) : 0;
+    for (int64_t m = 0; m < x->members && !all; m++) {
+        bool acts = by_gap ? !gap || (gap[m] <= far && gap[m] <= way_of(b, c, m, h))
+                           : pushes_at(b->r, c, at, m);
+        all = acts && all_around(f);
+        if (acts)
             gate_reach(b->g, c, m, b->unknown);
     }
+    if (all)
+        memset(b->unknown, true, (size_t)b->r->prog->nq * sizeof *b->unknown);
 }
 
 /* false: all dofs are left out */
@@ -369,9 +397,9 @@ static double step_defect(const balance *b, int i, int64_t at, double h, double 
 static bool was_reset(balance *b, int64_t at)
 {
     const results *r = b->r;
-    while (b->reset < r->resets.n && r->resets.at[b->reset] < r->t[at - 1])
+    while (b->reset < r->count.resets.n && b->resets[b->reset] < r->t[at - 1])
         b->reset++;
-    return b->reset < r->resets.n && r->resets.at[b->reset] <= r->t[at];
+    return b->reset < r->count.resets.n && b->resets[b->reset] <= r->t[at];
 }
 
 void balance_step(balance *b, int64_t at)
