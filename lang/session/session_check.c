@@ -266,6 +266,13 @@ static void gen_check(checker *c, const ast *e)
     names_pop(c, bound);
 }
 
+static bool all_known(checker *c, const ast *unit)
+{
+    if (unit->kind == AST_NAME)
+        return name_known(c, unit->name);
+    return unit->kind != AST_BINARY || (all_known(c, unit->kid[0]) && all_known(c, unit->kid[1]));
+}
+
 static void expr_check(checker *c, const ast *e)
 {
     switch (e->kind) {
@@ -286,14 +293,17 @@ static void expr_check(checker *c, const ast *e)
         break;
     case AST_SUBSCRIPT:
         expr_check(c, e->kid[0]);
-        if (eval_unit_behind(e) && !(e->kid[1]->kind == AST_NAME && name_known(c, e->kid[1]->name)))
+        if (eval_unit_behind(e) && !all_known(c, e->kid[1]))
             eval_unit_report(c->s->d, e);
         else
             for (uint32_t k = 1; k < e->n; k++)
                 expr_check(c, e->kid[k]);
         break;
     default:
-        kids_check(c, e);
+        if (eval_leibniz(e) && !name_known(c, e->kid[0]->name) && !name_known(c, e->kid[1]->name))
+            eval_leibniz_report(c->s->d, e);
+        else
+            kids_check(c, e);
         break;
     }
 }

@@ -630,6 +630,8 @@ static void summary(session *s, const run *r)
         text_printf(&t, "  energy %.6g to %.6g, dissipated %.6g, drift %.3g, balance %.3g\n",
                     results_energy(x, 0), results_energy(x, x->samples - 1), x->dissipated[x->samples - 1],
                     results_drift(x), x->power_balance);
+    if (!isnan(x->count.cut_off))
+        text_printf(&t, "  series cut off at %.2g of the motion, all steps together\n", x->count.cut_off);
     if (!isnan(x->error))
         text_printf(&t, "  error, estimated from another run: %.2g\n", x->error);
     if (x->count.at_once)

@@ -36,29 +36,52 @@ typedef struct verify {
 } verify;
 
 /* ---- columns ---- */
-/* The k-th column with the base name and that many primes: "p'[2]" is of p. */
+/* Has a column the base name, and that many primes?  Both "p'[2]" and "p[2]'" are rates of p. */
 static bool is_of(const char *name, const char *base, int primes)
 {
     size_t n = strlen(base);
     if (strncmp(name, base, n))
         return false;
     name += n;
-    while (*name == '\'') {
-        primes--;
-        name++;
-    }
-    return primes == 0 && (!*name || *name == '[') && !strchr(name, '.');
+    bool own = !*name || *name == '[' || *name == '\'';
+    for (const char *x = name; *x; x++)
+        primes -= *x == '\'';
+    return own && primes == 0 && !strchr(name, '.');
 }
 
+/* names but for their primes */
+static bool same_element(const char *a, const char *b)
+{
+    for (;; a++, b++) {
+        a += strspn(a, "'");
+        b += strspn(b, "'");
+        if (*a != *b || !*a)
+            return *a == *b;
+    }
+}
+
+/* u[1], u[2], then u[1] once more; arrays have one name for all that they hold */
+static bool there_before(const verify *w, size_t k, const char *base, int primes)
+{
+    for (size_t i = 0; i < k && strchr(w->column[k].name, '['); i++)
+        if (is_of(w->column[i].name, base, primes) && same_element(w->column[i].name, w->column[k].name))
+            return true;
+    return false;
+}
+
+/* the elements of a dof, in order; columns beyond them are looked at for what was saved twice */
 static size_t columns_of(const verify *w, const char *base, int primes, const double **to, size_t room)
 {
-    size_t n = 0;
+    size_t n = 0, all = 0;
     for (size_t k = 0; k < w->ncolumn; k++)
-        if (is_of(w->column[k].name, base, primes)) {
-            if (n < room)
-                to[n] = w->column[k].at;
-            n++;
-        }
+        all += is_of(w->column[k].name, base, primes);
+    for (size_t k = 0; k < w->ncolumn; k++) {
+        if (!is_of(w->column[k].name, base, primes) || (all > room && there_before(w, k, base, primes)))
+            continue;
+        if (n < room)
+            to[n] = w->column[k].at;
+        n++;
+    }
     return n;
 }
 

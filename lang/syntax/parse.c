@@ -930,6 +930,8 @@ static const char *advice(const scanner *sc, bool vague)
         return "a number does not end in a point; write 1 or 1.0";
     if (t == T_PLUS && !ends_statement(p))
         return "there is no + in front of a number";
+    if (t == T_LBRACKET && sc->first == T_PARAM && p == T_NAME)
+        return "a unit stands behind the value: param k = 2 [m]";
     if (t == T_LPAR && sc->first == T_MEASURE && sc->count == 3)
         return "a measure has a name: measure m = max(y)";
     if (!vague || sc->last_fresh)

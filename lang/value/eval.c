@@ -131,6 +131,32 @@ static value name_value(evaluator *ev, scope *in, const ast *e, bool callee)
     return found == LOOK_YES ? v : v_error();
 }
 
+static bool name_known(evaluator *ev, scope *in, const ast *e)
+{
+    value v;
+    look found = LOOK_NO;
+    for (scope *s = in; s && found == LOOK_NO; s = s->up)
+        found = s->find(s, ev, e->name, e->at, &v);
+    return found != LOOK_NO;
+}
+
+bool eval_leibniz(const ast *e)
+{
+    if (e->kind != AST_BINARY || e->op != OP_DIV || e->kid[0]->kind != AST_NAME ||
+        e->kid[1]->kind != AST_NAME)
+        return false;
+    const char *a = e->kid[0]->name, *b = e->kid[1]->name;
+    return (!strncmp(a, "d2", 2) && a[2] && !strcmp(b, "dt2")) || (a[0] == 'd' && a[1] && !strcmp(b, "dt"));
+}
+
+void eval_leibniz_report(diags *d, const ast *e)
+{
+    const char *a = e->kid[0]->name, *b = e->kid[1]->name;
+    bool twice = b[2] == '2';
+    diag *x = diag_error(d, DIAG_UNKNOWN_NAME, e->at, "unknown names '%s' and '%s'", a, b);
+    diag_hint(d, x, "a derivative in time is %s%s", a + 1 + twice, twice ? "''" : "'");
+}
+
 /* ---- literals and operators ---- */
 
 static value eval_number(evaluator *ev, const ast *e)
@@ -735,6 +761,8 @@ static bool is_unit_text(const ast *e)
     dim d;
     if (e->kind == AST_NAME)
         return unit_find(e->name, &factor, &d);
+    if (e->kind == AST_BINARY && e->op == OP_DIV && e->kid[0]->kind == AST_NUM && e->kid[0]->num == 1)
+        return is_unit_text(e->kid[1]);
     if (e->kind == AST_BINARY && (e->op == OP_MUL || e->op == OP_DIV))
         return is_unit_text(e->kid[0]) && is_unit_text(e->kid[1]);
     return e->kind == AST_BINARY && e->op == OP_POW && is_unit_text(e->kid[0]);
@@ -745,6 +773,8 @@ bool eval_unit_behind(const ast *e)
     const ast *of = e->kid[0];
     bool number = of->kind == AST_BINARY || of->kind == AST_UNARY || of->kind == AST_NUM ||
                   of->kind == AST_CALL;
+    /* k [m], not y[m] */
+    number = number || (of->kind == AST_NAME && e->n == 2 && e->kid[1]->at.begin > of->at.end + 1);
     return e->kind == AST_SUBSCRIPT && e->n == 2 && number && is_unit_text(e->kid[1]);
 }
 
@@ -821,6 +851,10 @@ static value eval_node(evaluator *ev, scope *in, const ast *e)
         a = eval(ev, in, e->kid[0]);
         return eval_op(ev, e->op, &a, NULL, NULL, e->at);
     case AST_BINARY:
+        if (eval_leibniz(e) && !name_known(ev, in, e->kid[0]) && !name_known(ev, in, e->kid[1])) {
+            eval_leibniz_report(ev->d, e);
+            return v_error();
+        }
         a = eval(ev, in, e->kid[0]);
         b = eval(ev, in, e->kid[1]);
         return eval_op(ev, e->op, &a, &b, NULL, e->at);

@@ -232,9 +232,25 @@ static value op_series(evaluator *ev, op_code op, const value *a, const value *b
     return out;
 }
 
+/* was && or || reported within the place? */
+static bool sign_reported(const diags *d, span at)
+{
+    for (size_t k = 0; k < d->list.n; k++) {
+        const diag *e = &d->list.at[k];
+        if (e->code == DIAG_LEXICAL && e->at.file == at.file && e->at.begin >= at.begin &&
+            e->at.end <= at.end)
+            return true;
+    }
+    return false;
+}
+
 static value op_truth(evaluator *ev, op_code op, const value *a, const value *b, span at)
 {
     const value *bad = a->kind != V_BOOL ? a : b && b->kind != V_BOOL ? b : NULL;
+    if (bad && sign_reported(ev->d, at)) { /* one mistake, one message */
+        ev->d->errors++;
+        return v_error();
+    }
     if (bad) {
         diag_error(ev->d, DIAG_TYPE, at, "'%s' joins conditions, not %s", op_name(op),
                    v_kind_text(ev->a, bad));

@@ -32,12 +32,6 @@ bool run_interrupted(const run_options *o, results *r, double done)
 }
 
 /* ---- the books ---- */
-/* The balance is the largest drift, relative to the largest of what it is made of. */
-static void books_balance(const books *b, results *r)
-{
-    if (b->top > 0)
-        r->power_balance = b->worst / b->top;
-}
 
 void books_open(books *b, double kinetic, double potential)
 {
@@ -54,7 +48,7 @@ void books_enter(books *b, results *r, int64_t at, const energies *e)
         b->potential0 = e->potential;
     }
     r->drift[at] = e->unaudited ? 0 : books_audit(b, e);
-    books_balance(b, r);
+    r->power_balance = books_balance(b);
     r->energy[at] = e->shown + e->potential;
     r->dissipated[at] = b->dissipated;
     r->work[at] = b->of_all ? b->work + (e->potential - b->potential0) : b->work;

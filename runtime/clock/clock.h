@@ -6,6 +6,7 @@
 #include <math.h>
 #include "backend.h"
 #include "state.h"
+#include "base/tolerances.h"
 
 typedef enum {
     STEP_DONE,    /* the state is that at the end of the step */
@@ -50,6 +51,14 @@ static inline double books_audit(books *b, const energies *e)
     books_grow(&b->top, fabs(b->dissipated));
     books_grow(&b->worst, fabs(drift));
     return drift;
+}
+
+/* The largest drift, relative to the largest of what it is made of; where that is all rounding of the energy
+   which was there from the start, relative to this. */
+static inline double books_balance(const books *b)
+{
+    double size = fabs(b->kinetic0) + fabs(b->potential0), top = b->top > ROUND_500 * size ? b->top : size;
+    return top > 0 ? b->worst / top : 0;
 }
 
 /* What was changed from outside: inputs, which a state that was read brings along; inputs; the state. */

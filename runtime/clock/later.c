@@ -60,8 +60,7 @@ static void audit(later *x, double *energy, double *drift)
         }
     }
     x->finite = sum == 0;
-    if (b.top > 0)
-        r->power_balance = b.worst / b.top;
+    r->power_balance = books_balance(&b);
 }
 
 void later_audit(results *r)

@@ -26,7 +26,7 @@ results *results_new(arena *a, const program *p)
     results *r = arena_make(a, results);
     r->prog = p;
     r->a = a;
-    r->error = NAN;
+    r->error = r->count.cut_off = NAN;
     r->param = arena_array(a, double, p->nparam);
     r->contact = arena_array(a, contact_result, p->ncontact);
     for (size_t i = 0; i < p->ncontact; i++) {
@@ -284,17 +284,19 @@ static void impacts_keep(results *r, contact_result *c, run_state *s)
 
 void results_keep(results *r, run_state *s)
 {
-    double worst[] = { r->t_end, r->max_penetration, r->residual, r->power_balance, r->pair_penetration };
+    double worst[] = { r->t_end,         r->max_penetration,  r->residual,
+                       r->power_balance, r->pair_penetration, r->count.cut_off };
     int64_t counts[] = { r->count.steps,          r->count.solver_iterations,
                          r->count.branch_choices, r->count.averaged,
                          r->count.swept,          r->count.at_once,
                          r->count.partly_at_once };
-    state_f64(s, "worst", worst, 5);
+    state_f64(s, "worst", worst, 6);
     state_i64(s, "counts", counts, 7);
     state_name(s, "solver", &r->solver, r->a);
     if (state_reads(s) && state_ok(s)) {
         r->t_end = worst[0], r->max_penetration = worst[1], r->residual = worst[2];
         r->power_balance = worst[3], r->pair_penetration = worst[4];
+        r->count.cut_off = worst[5];
         r->count.steps = counts[0], r->count.solver_iterations = counts[1],
         r->count.branch_choices = counts[2];
         r->count.averaged = counts[3], r->count.swept = counts[4], r->count.at_once = counts[5];
@@ -302,10 +304,10 @@ void results_keep(results *r, run_state *s)
     }
     for (size_t i = 0; i < r->prog->ncontact; i++)
         impacts_keep(r, &r->contact[i], s);
-    size_t resets = state_count(s, "resets", r->resets.n, sizeof(double));
-    vec_reserve(r->a, &r->resets, resets);
-    r->resets.n = resets;
-    state_f64(s, "reset", r->resets.at, resets);
+    size_t resets = state_count(s, "resets", r->count.resets.n, sizeof(double));
+    vec_reserve(r->a, &r->count.resets, resets);
+    r->count.resets.n = resets;
+    state_f64(s, "reset", r->count.resets.at, resets);
     columns_keep(r, s);
 }
 

@@ -82,6 +82,9 @@ typedef struct run_counts {
     int64_t partly_at_once; /* those of them in which some islands were followed all the same */
     int64_t plain;          /* steps that went the short way of small models */
     int64_t checked;        /* kernels that were run by the checks after it */
+    vec(double) resets;     /* times at which `when` gave dofs or rates new values */
+    /* of series: their last terms, of the sizes of the dofs, added up over the run; NAN: there are none */
+    double cut_off;
 } run_counts;
 
 /* What a limit run leaves besides. */
@@ -127,7 +130,6 @@ typedef struct results {
     double *work;            /* [samples]: work done by forces that have no potential, since the start */
     double *drift;           /* [samples]: what energy has gained besides, less what was dissipated */
     contact_result *contact; /* [prog->ncontact] */
-    vec(double) resets;      /* times at which `when` gave dofs or rates new values */
     /* worst over the run; power_balance: largest drift, relative to the largest energy */
     double max_penetration, residual, power_balance;
     double error;     /* estimate of the largest error of a dof; NAN: none */

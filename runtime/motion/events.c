@@ -595,6 +595,19 @@ static bool stands_still(ev *w)
                      ev_number(w, w->t)));
 }
 
+/* The last terms of the series over a piece: by so much it differs from one of an order less. */
+static void cut_off_count(ev *w, double h)
+{
+    double most = 0, top = vec_max(w->sizes.qmax, w->n), last = pow(h, w->K + 1);
+    for (int k = 0; k < w->n; k++) {
+        double size = fmax(w->sizes.qmax[k], DOF_LEAST * top),
+               left = fabs(w->series.qs[(size_t)k * (size_t)w->width + (size_t)w->K + 1]) * last;
+        if (size > 0)
+            most = fmax(most, left / size);
+    }
+    w->r->count.cut_off = (isnan(w->r->count.cut_off) ? 0 : w->r->count.cut_off) + most;
+}
+
 static bool run_piece(ev *w, double end, ending *e)
 {
     double left = end - w->t;
@@ -630,6 +643,7 @@ static bool run_piece(ev *w, double end, ending *e)
                                     "direction turns; use sweeping()",
                                     ev_number(w, w->t)));
     w->progress.stuck = 0;
+    cut_off_count(w, e->s);
     dense_keep(w, e->s);
     dense_sample(w, e->s);
     if (w->hist)

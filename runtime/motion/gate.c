@@ -425,7 +425,7 @@ void gate_recall(gate *g, const results *r)
 {
     enum { MOST = 4000000 }; /* numbers, all of which are kept */
     const program *p = g->p;
-    if (!p->delay || r->samples < 2 || r->resets.n || r->samples > MOST / (p->nq + 1))
+    if (!p->delay || r->samples < 2 || r->count.resets.n || r->samples > MOST / (p->nq + 1))
         return;
     for (size_t c = 0; c < p->ncontact; c++)
         if (r->contact[c].impacts.n)

@@ -6,6 +6,7 @@
    of friction and of equalities.  Dofs that it may push are left out where it may act, the others are
    checked. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include "clock/clock.h"
 #include "clock/later.h"
@@ -22,10 +23,12 @@ typedef struct missed {
 struct balance {
     gate *g;
     results *r;
-    bool steps, instants;                /* what can be checked: steps; single samples */
-    size_t *next;                        /* of each family: the impact that comes next */
-    size_t reset;                        /* the reset that comes next */
-    bool *unknown;                       /* dofs that something may push which is not kept */
+    bool steps, instants; /* what can be checked: steps; single samples */
+    int64_t each, seen;   /* of steps one in so many is checked, where families are large */
+    size_t *next;         /* of each family: the impact that comes next */
+    size_t reset;         /* the reset that comes next */
+    double *resets;       /* their times in order: steps that were taken back have theirs too */
+    bool *unknown;        /* dofs that something may push which is not kept */
     gate_sum mass[2], force[2], push[2]; /* the same one for both ends, where nothing changes */
     gate_sum jolt[2], rate;              /* jolt: of impulses */
     double *change, *q, *v;
@@ -70,6 +73,12 @@ static double slip_of(const contact_result *x, int64_t place)
     return sqrt(square);
 }
 
+static int by_time(const void *a, const void *b)
+{
+    const double *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
 balance *balance_new(gate *g, results *r, arena *a)
 {
     const program *p = r->prog;
@@ -77,7 +86,16 @@ balance *balance_new(gate *g, results *r, arena *a)
     bool known = gate_knows_motion(g);
     *b = (balance){ .g = g, .r = r, .instants = known && (r->dense || r->promised.gives_way) };
     b->steps = known && !r->dense && r->samples == r->count.steps + 1;
+    b->each = 1;
+    for (size_t c = 0; c < p->ncontact; c++)
+        if (!r->contact[c].kept) /* such runs have many dofs, and little of each step that can be known */
+            b->each = 1 + (int64_t)(fmin((double)r->samples, 1000) * p->nq / 400000);
     b->unknown = arena_array(a, bool, (size_t)p->nq);
+    b->resets = arena_array(a, double, r->count.resets.n + 1);
+    if (r->count.resets.n) {
+        memcpy(b->resets, r->count.resets.at, r->count.resets.n * sizeof *b->resets);
+        qsort(b->resets, r->count.resets.n, sizeof *b->resets, by_time);
+    }
     b->next = arena_array(a, size_t, p->ncontact + 1);
     gate_still is = gate_stays(g);
     sums_new(b->mass, a, p->nq, is.masses);
@@ -140,11 +158,22 @@ static bool all_around(const contact_family *f)
     return f->friction != FRICTION_NONE && !f->slip_given;
 }
 
-/* May a member touch within the step of length h to the sample, where the gate stands? */
-static bool may_touch(balance *b, size_t c, int64_t m, const double *gap, double h)
+/* How far a member may come within a step of length h, where the gate stands, and what rounds its gap. */
+static double way_of(balance *b, size_t c, int64_t m, double h)
 {
-    double way = 2 * h * gate_length(b->g, c, m, b->v) + GATE_LOOSE * gate_length(b->g, c, m, b->q);
-    return !gap || gap[m] <= way + GATE_GAP_LEAST;
+    return 2 * h * gate_length(b->g, c, m, b->v) + GATE_LOOSE * gate_length(b->g, c, m, b->q) +
+           GATE_GAP_LEAST;
+}
+
+/* Members of a family are alike: of a few of them, ten times as far. */
+static double way_of_all(balance *b, size_t c, double h)
+{
+    enum { FEW = 8 };
+    int64_t n = b->r->contact[c].members, stride = n / FEW + 1;
+    double most = 0;
+    for (int64_t m = 0; m < n; m += stride)
+        most = fmax(most, way_of(b, c, m, h));
+    return 10 * most;
 }
 
 /* in the step to the sample; between both where values are known at any time */
@@ -161,18 +190,22 @@ static bool pushes_at(const results *r, size_t c, int64_t at, int64_t m)
 /* Dofs of a family on which something may act in the step to the sample.  hit: impacts are among it. */
 static void leave_out(balance *b, size_t c, int64_t at, double h, bool hit)
 {
+    enum { MANY = 1000000 }; /* more are all left out: it would take longer than a step */
     const contact_family *f = &b->r->prog->contact[c];
     const contact_result *x = &b->r->contact[c];
-    bool gaps = f->relation == REL_GAP && gate_knows_gap(b->g, c);
-    const double *gap = gaps && (hit || !x->kept) ? gate_gaps(b->g, c) : NULL;
-    for (int64_t m = 0; m < x->members; m++) {
-        if (hit || !x->kept ? !may_touch(b, c, m, gap, h) : !pushes_at(b->r, c, at, m))
-            continue;
-        if (all_around(f))
-            memset(b->unknown, true, (size_t)b->r->prog->nq * sizeof *b->unknown);
-        else
+    bool by_gap = hit || !x->kept, gaps = by_gap && f->relation == REL_GAP && gate_knows_gap(b->g, c),
+         all = by_gap && x->members > MANY;
+    const double *gap = gaps && !all ? gate_gaps(b->g, c) : NULL;
+    double far = gap ? way_of_all(b, c, h) : 0;
+    for (int64_t m = 0; m < x->members && !all; m++) {
+        bool acts = by_gap ? !gap || (gap[m] <= far && gap[m] <= way_of(b, c, m, h))
+                           : pushes_at(b->r, c, at, m);
+        all = acts && all_around(f);
+        if (acts)
             gate_reach(b->g, c, m, b->unknown);
     }
+    if (all)
+        memset(b->unknown, true, (size_t)b->r->prog->nq * sizeof *b->unknown);
 }
 
 /* false: all dofs are left out */
@@ -444,16 +477,16 @@ static double step_defect(const balance *b, int i, int64_t at, double h, double 
 static bool was_reset(balance *b, int64_t at)
 {
     const results *r = b->r;
-    while (b->reset < r->resets.n && r->resets.at[b->reset] < r->t[at - 1])
+    while (b->reset < r->count.resets.n && b->resets[b->reset] < r->t[at - 1])
         b->reset++;
-    return b->reset < r->resets.n && r->resets.at[b->reset] <= r->t[at];
+    return b->reset < r->count.resets.n && b->resets[b->reset] <= r->t[at];
 }
 
 void balance_step(balance *b, int64_t at)
 {
     const results *r = b->r;
     int nq = r->prog->nq;
-    if (!b->steps || at == 0)
+    if (!b->steps || at == 0 || b->seen++ % b->each)
         return;
     double h = r->t[at] - r->t[at - 1];
     bool hit = impulses(b, at, 0, NULL) > 0;
@@ -499,12 +532,36 @@ static double least_force(balance *b, const missed *of, const double *mass)
     return DOF_LEAST * most;
 }
 
+/* What rounding of the positions makes of the force on a dof: at rest in an equilibrium that is all there is.
+   By differences along a few directions, as positions of several bodies may cancel. */
+static double rounded_force(balance *b, int i, int64_t at)
+{
+    enum { DIRECTIONS = 4 };
+    const results *r = b->r;
+    int nq = r->prog->nq;
+    const double *q = r->q + at * nq, *v = r->v + at * nq;
+    double most = 0;
+    for (unsigned k = 0; k < DIRECTIONS; k++) {
+        for (int end = 0; end < 2; end++) {
+            for (int j = 0; j < nq; j++) {
+                bool up = ((unsigned)j * 2654435761u >> (8 + k) & 1) == (unsigned)end;
+                b->q[j] = q[j] * (up ? 1 + ROUND_ROOT : 1 - ROUND_ROOT);
+            }
+            sum_clear(&b->force[end], nq);
+            gate_at(b->g, r->t[at], b->q, v);
+            gate_force(b->g, &b->force[end]);
+        }
+        most = fmax(most, fabs(b->force[1].at[i] - b->force[0].at[i]) / (2 * ROUND_ROOT));
+    }
+    return ROUND_20 * most;
+}
+
 static bool within(balance *b, const missed *of, const double *mass, double most, bool report)
 {
     double least = least_force(b, of, mass);
     for (int i = 0; i < b->r->prog->nq; i++) {
         double size = fmax(of[i].size, least * sqrt(fmax(mass[i], 0)));
-        if (of[i].by <= 0)
+        if (of[i].by <= 0 || (of[i].by > most * size && of[i].by <= rounded_force(b, i, of[i].at)))
             continue;
         if (report)
             b->r->residual = fmax(b->r->residual, of[i].by / size);

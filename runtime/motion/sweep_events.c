@@ -115,7 +115,7 @@ bool sweep_fire(sweep *w)
     }
     if (!reset)
         return true;
-    *vec_push(w->r->a, &w->r->resets) = w->t;
+    *vec_push(w->r->a, &w->r->count.resets) = w->t;
     double shown, before = sweep_kinetic(w, &shown) + sweep_potential(w);
     SWAP(w->q, w->q1);
     SWAP(w->v, w->v1);

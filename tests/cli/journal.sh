@@ -79,6 +79,25 @@ same "a point fails" 4 $rc
 same "and the others are kept" yes "$([ -s fail/f.points ] && echo yes)"
 "$CDL" run -q --resume -o fail fail.cdl >out 2>err
 has "so that it alone is run again" err "3 of 4 points were finished before"
+# the same in several processes, and where a point needs more than the budget, which ends the experiment
+"$CDL" run -q -j 3 -o fail3 fail.cdl >out 2>err; rc=$?
+same "a point fails in a process of its own" 4 $rc
+"$CDL" run -q --resume -j 3 -o fail3 fail.cdl >out 2>err
+has "and costs the others nothing" err "3 of 4 points were finished before"
+cat >much.cdl <<'CDL'
+model m { param a = 1; dof x = 0, x' = 1; x'' = -x }
+experiment f {
+    sweep a in [0, 1, 2, 3]
+    run m(a = a) for 0.1 with sweeping(h = 1e-2)
+    measure T = if a == 2 then (eye(4000) + eye(4000))[1, 1] else last(t)
+}
+CDL
+for jobs in 1 3; do
+    "$CDL" run -q -j $jobs --memory=100M -o much$jobs much.cdl >out 2>err; rc=$?
+    same "a point that takes too much, -j $jobs" no "$([ $rc -eq 0 ] && echo yes || echo no)"
+    "$CDL" run -q -j $jobs --memory=100M --resume -o much$jobs much.cdl >out 2>err
+    has "costs those before it nothing" err "2 of 4 points were finished before"
+done
 
 # -- what a kill leaves
 cat >long.cdl <<'CDL'

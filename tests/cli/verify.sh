@@ -21,6 +21,16 @@ try "one file, by the manifest beside it" 0 "$CDL" verify good/a.npz
 for f in csv npz jsonl; do
     try "the model is named: $f" 0 "$CDL" verify good/a.$f --model block.cdl -p mu=0.25
 done
+# single elements beside all of them, with primes behind the brackets
+sed -e '/^save/d' block.cdl >beside.cdl
+cat >>beside.cdl <<'CDL'
+save t, p, p', p[1]'', p[2], p[1]', energy { file = "b.csv" }
+save t, p[1]'', p, p' { file = "c.csv" }
+save t, p[1], p[2], p[1]', p[2]' { file = "d.csv" }
+CDL
+try "elements are saved beside vectors" 0 "$CDL" run -q -o beside beside.cdl
+try "and verified" 0 "$CDL" verify beside
+has "all of them" out "beside/b.csv: 51 rows, verified" "beside/c.csv: 51 rows, verified" "beside/d.csv: 51 rows, verified" motion
 sed '/^run/,$d' block.cdl >blocks.cdl
 printf 'use "blocks.cdl" as b\nrun b.block for 0.5 with sweeping(h = 1e-2)\nsave t, p, p'"'"', floor.gap { file = "m.csv" }\n' >uses.cdl
 try "a run of a model from a module" 0 "$CDL" run -q -o module uses.cdl

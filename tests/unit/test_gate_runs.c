@@ -87,8 +87,8 @@ static void rate_first(results *r)
 
 static void rate_reset(results *r)
 {
-    assert_true(r->resets.n > 0);
-    rate_after(r, r->resets.at[0]);
+    assert_true(r->count.resets.n > 0);
+    rate_after(r, r->count.resets.at[0]);
 }
 
 static void nothing(results *r)
