@@ -300,6 +300,8 @@ static void notification(server *v, const char *method, const json_t *params)
         did_open(v, params);
     else if (!strcmp(method, "textDocument/didChange"))
         did_change(v, params);
+    else if (!strcmp(method, "textDocument/didSave"))
+        documents_stale(v);
     else if (!strcmp(method, "textDocument/didClose")) {
         document *d = document_of(v, params);
         if (d)

@@ -72,7 +72,8 @@ json_t *text_json(const char *text); /* a string, whatever the bytes are */
 /* The session that holds the text as it is now; NULL: there is none (memory), or it was given up. */
 cdl *document_session(server *v, document *d);
 cdl *text_session(server *v, const document *d, const char *text, size_t len);
-void documents_say(server *v); /* sends diagnostics that are due */
+void documents_say(server *v);   /* sends diagnostics that are due */
+void documents_stale(server *v); /* a file was saved that they may use: all are checked again */
 void documents_free(server *v);
 
 /* ---- lsp_answer.c ---- */

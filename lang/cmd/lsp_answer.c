@@ -96,6 +96,7 @@ json_t *capabilities(void)
     json_t *legend = object("tokenTypes", texts(token_types, sizeof token_types / sizeof *token_types));
     json_t *tokens = object("full", json_true());
     json_object_set_new(sync, "change", json_integer(2));
+    json_object_set_new(sync, "save", json_true());
     json_object_set_new(c, "textDocumentSync", sync);
     for (size_t k = 0; k < sizeof plain / sizeof *plain; k++)
         json_object_set_new(c, plain[k], json_true());

@@ -390,6 +390,14 @@ void documents_say(server *v)
     }
 }
 
+void documents_stale(server *v)
+{
+    for (size_t k = 0; k < v->ndoc; k++) {
+        session_drop(v->doc[k]);
+        v->doc[k]->unsaid = true;
+    }
+}
+
 void documents_free(server *v)
 {
     while (v->ndoc)

@@ -802,6 +802,8 @@ static int long_valued(options *o, const char *name, const char *v)
 static int flag(options *o, char *a)
 {
     char *eq = strchr(a, '=');
+    if (!strcmp(a, "--stdio"))
+        return 0; /* editors add it to the command of a server; lsp has no other way */
     if (!strcmp(a, "--json")) {
         o->json = 1;
         option_add(o, "json", "yes");

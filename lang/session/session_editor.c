@@ -3,7 +3,6 @@
 #include <ctype.h>
 #include <math.h>
 #include <string.h>
-#include "lower/dynamics.h"
 #include "syntax/parse.h"
 #include "session.h"
 

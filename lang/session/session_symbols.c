@@ -774,6 +774,24 @@ static void uses_sort(arena *a, occurrence *x, size_t n)
     }
 }
 
+/* definitions of the text; what stands before let and param documents their items */
+static void declare_definitions(walker *w, const ast *file)
+{
+    module *m = w->s->main;
+    for (uint32_t k = 0; k < file->n; k++) {
+        const ast *e = file->kid[k];
+        const ast *list = e->kind == AST_LET || e->kind == AST_PARAM ? e->kid[0] : NULL;
+        for (uint32_t i = 0; list && i < list->n; i++) {
+            const def *d = list->kid[i]->name ? module_find(m, list->kid[i]->name) : NULL;
+            if (d && d->at == list->kid[i])
+                declare(w, e->kind == AST_LET ? CDL_IS_LET : CDL_IS_PARAM, d->at, e);
+        }
+    }
+    for (size_t k = 0; k < m->order.n; k++)
+        if (m->order.at[k]->at && m->order.at[k]->at->at.file == file->at.file)
+            def_symbol(w, m->order.at[k]);
+}
+
 symbols *session_symbols(session *s)
 {
     const ast *file = s->main->file;
@@ -783,9 +801,7 @@ symbols *session_symbols(session *s)
     x->file = file;
     x->known.a = s->a;
     walker w = { .s = s, .x = x, .parent = -1 };
-    for (size_t k = 0; k < s->main->order.n; k++)
-        if (s->main->order.at[k]->at && s->main->order.at[k]->at->at.file == file->at.file)
-            def_symbol(&w, s->main->order.at[k]);
+    declare_definitions(&w, file);
     for (uint32_t k = 0; k < file->n; k++)
         if (file->kid[k]->kind == AST_MODEL)
             walk_model(&w, file->kid[k]);

@@ -166,29 +166,6 @@ void span_place(const diags *d, span at, size_t *line, size_t *col, size_t *line
     offset_place(s, at.end, line2, col2);
 }
 
-/* what lies beyond the basic plane takes two units */
-static size_t column16(const source *s, uint32_t offset)
-{
-    size_t k = s->line[line_of(s, offset)], col = 1;
-    uint32_t cp;
-    while (k < offset) {
-        k += char_len(s->text + k, s->len - k, &cp);
-        col += cp > 0xFFFF ? 2 : 1;
-    }
-    return col;
-}
-
-void span_columns16(const diags *d, span at, size_t *col, size_t *col2)
-{
-    const source *s = source_of(d, at);
-    *col = *col2 = 0;
-    if (!s)
-        return;
-    at = span_clamp(s, at);
-    *col = column16(s, at.begin);
-    *col2 = column16(s, at.end);
-}
-
 static bool is_blank(char c)
 {
     return c == ' ' || c == '\t' || c == '\r' || c == '\n';

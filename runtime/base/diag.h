@@ -99,8 +99,6 @@ void text_visible(text *out, const char *p, size_t n);
 /* Line and column from 1; columns count code points; the second pair is just behind the span.  0 for
  * SPAN_NONE; any may be NULL. */
 void span_place(const diags *d, span s, size_t *line, size_t *col, size_t *line2, size_t *col2);
-/* Columns of both ends from 1, in UTF-16 code units. */
-void span_columns16(const diags *d, span s, size_t *col, size_t *col2);
 /* The source text of a span, white space folded, in the arena. */
 char *span_text(const diags *d, span s, arena *a);
 #endif

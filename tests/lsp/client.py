@@ -24,8 +24,8 @@ def verdict(name, good, seen=""):
 
 
 class Server:
-    def __init__(self, cdl, env=None):
-        self.p = subprocess.Popen([cdl, "lsp"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env)
+    def __init__(self, cdl, *more):
+        self.p = subprocess.Popen([cdl, "lsp", *more], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.next, self.buffer, self.notes = 0, b"", []
 
     def raw(self, data):
@@ -338,6 +338,9 @@ def answers(cdl):
     wanted = units(d.text.split("\n")[row][:d.text.split("\n")[row].index("+")])
     verdict("columns are UTF-16", at == [{"line": row, "character": wanted}], (found, row, wanted))
 
+    d.change("## how long\nlet T = 3 [s]\nrun m for T\n")
+    verdict("hover: a definition of the text", "how long" in d.ask("hover", "T\n", 0)["contents"]["value"])
+
     # two files
     lib = os.path.join(folder, "lib.cdl")
     open(lib, "w").write("## α twice\nfn dbl(x) = 2*x\nmodel inner {\n    dof z = 0\n    z'' = 1\n}\n")
@@ -347,6 +350,11 @@ def answers(cdl):
     verdict("definition in another file", x["uri"] == "file://" + lib and x["range"]["start"] == {"line": 1, "character": 3}, x)
     verdict("hover from another file", "α twice" in d.ask("hover", "dbl")["contents"]["value"])
     verdict("what is declared elsewhere is not renamed", d.ask("prepareRename", "dbl") is None)
+    s.notes.clear()
+    open(lib, "w").write("fn half(x) = x/2\nmodel inner {\n    dof z = 0\n    z'' = 1\n}\n")
+    s.notify("textDocument/didSave", {"textDocument": {"uri": "file://" + lib}})
+    found = s.diagnostics(d.uri)
+    verdict("a file that it uses was saved", [x["code"] for x in found] == ["unknown-member"], found)
     d.change('use "../../../../etc/passwd" as p\n')
     found = s.diagnostics(d.uri, d.version)
     verdict("files outside are not read", [x["code"] for x in found] == ["outside"], found)
@@ -431,7 +439,7 @@ def protocol(cdl):
     s = Server(cdl)
     s.send({"jsonrpc": "2.0", "method": "exit"})
     verdict("exit without shutdown", s.p.wait(60) == 1)
-    s = Server(cdl)
+    s = Server(cdl, "--stdio")
     s.start()
     s.p.stdin.close()
     verdict("the end of the input", s.p.wait(60) == 1)

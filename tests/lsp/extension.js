@@ -16,7 +16,7 @@ const vscode = {
         ? () => ({ set: (uri, list) => { told.found = list; (told.next || (() => {}))(list); }, clear() {}, dispose() {} })
         : register(name) }),
     workspace: { getConfiguration: () => ({ get: () => cdl }), textDocuments: [],
-                 onDidOpenTextDocument: f => { events.open = f; return {}; }, onDidCloseTextDocument: f => { events.close = f; return {}; },
+                 onDidOpenTextDocument: f => { events.open = f; return {}; }, onDidSaveTextDocument: () => ({}), onDidCloseTextDocument: f => { events.close = f; return {}; },
                  onDidChangeTextDocument: f => { events.change = f; return {}; } },
     window: { showErrorMessage: m => shown.push(m) },
     commands: { registerCommand: () => ({}) },

@@ -229,6 +229,10 @@ async function activate(context) {
     const idle = { request: () => Promise.resolve(null) };
     keep.push(diagnostics,
         vscode.workspace.onDidOpenTextDocument(opened),
+        vscode.workspace.onDidSaveTextDocument(d => {
+            if (d.languageId === 'cdl' && connection)
+                connection.notify('textDocument/didSave', about(d));
+        }),
         vscode.workspace.onDidCloseTextDocument(d => {
             if (d.languageId === 'cdl' && connection)
                 connection.notify('textDocument/didClose', about(d));
