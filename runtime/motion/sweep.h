@@ -275,6 +275,7 @@ typedef struct quick_ways {
     struct quick *steps;          /* what sweep_quick steps with */
     struct sample_later *samples; /* what columns are made with later */
     struct native *native;        /* code of the system's compiler for them */
+    native_policy policy;         /* of that */
 } quick_ways;
 
 typedef struct sweep {
@@ -305,7 +306,6 @@ typedef struct sweep {
     step_policy policy;
     sizes_seen size;
     quick_ways quick;
-    native_policy native;
     struct emitted_run *emit; /* what the run is written to as C instead of being taken; NULL: it is taken */
 } sweep;
 

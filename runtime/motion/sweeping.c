@@ -329,7 +329,7 @@ void sweeping_steps(const program *p, const run_options *o, const stepping *how,
                   .policy.cut = how->cut,
                   .contacts.margin = 1.5,
                   .policy.wait_next = 4,
-                  .native = how->emit ? NATIVE_NEVER : how->native,
+                  .quick.policy = how->emit ? NATIVE_NEVER : how->native,
                   .emit = how->emit };
     run_options start = *o;
     r->backend = how->name;
