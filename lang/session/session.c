@@ -1043,7 +1043,8 @@ cdl_status cdl_emit(cdl *s, const char *what, const char *path, const char *of)
     take_file(s, path, true);
     if (!s->emit.done && s->tally.worst < CDL_USAGE) {
         if (of)
-            diag_error(s->d, DIAG_UNKNOWN_NAME, SPAN_NONE, "the file has no run of a model '%s', nor one of that name", of);
+            diag_error(s->d, DIAG_UNKNOWN_NAME, SPAN_NONE,
+                       "the file has no run of a model '%s', nor one of that name", of);
         else
             diag_error(s->d, DIAG_UNKNOWN_NAME, SPAN_NONE, "the file has no run statement");
         session_flush(s);

@@ -640,9 +640,9 @@ static void summary(session *s, const run *r)
     if (x->count.partly_at_once)
         text_printf(&t, "  in %lld of them the islands that do not crowd were cut at every impact\n",
                     (long long)x->count.partly_at_once);
-    if (x->native)
+    if (x->count.native)
         text_printf(&t, "  %lld plain steps by native code (%s)\n", (long long)x->count.plain,
-                    strcmp(x->native, "cache") ? "compiled now" : "from the cache");
+                    strcmp(x->count.native, "cache") ? "compiled now" : "from the cache");
     if (x->count.branch_choices)
         text_printf(&t, "  %lld steps had several solutions\n", (long long)x->count.branch_choices);
     if (x->count.averaged)
@@ -689,7 +689,7 @@ static void run_record(session *s, const run *r)
     rec->residual = fmax(rec->residual, r->r->residual);
     rec->solver = r->r->solver ? arena_strdup(s->keep, r->r->solver) : NULL;
     rec->cut = r->r->cut;
-    rec->native = r->r->native;
+    rec->native = r->r->count.native;
     rec->at_once += r->r->count.at_once;
     rec->partly_at_once += r->r->count.partly_at_once;
     if (!isnan(r->r->error))

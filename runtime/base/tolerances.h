@@ -6,8 +6,8 @@
    manual the value is a choice: it decides how soon an iteration ends or gives up, not what its answer is.
    No other file of runtime/ and lang/ has such a literal (tests/style.sh), except rows of backend options,
    which the manual lists, tables of numbers that have a name, and the coefficients of series in trig.h. */
-#ifndef TOLERANCES_H
-#define TOLERANCES_H
+#ifndef CDL_TOLERANCES_H
+#define CDL_TOLERANCES_H
 
 /* ---- units ---- */
 /* in seconds */

@@ -81,6 +81,7 @@ typedef struct run_counts {
     int64_t at_once;        /* steps that were not cut at impacts */
     int64_t partly_at_once; /* those of them in which some islands were followed all the same */
     int64_t plain;          /* steps that went the short way of small models */
+    const char *native;     /* whose code is "compiled" now or from the "cache"; NULL: the interpreter's */
     int64_t checked;        /* kernels that were run by the checks after it */
     vec(double) resets;     /* times at which `when` gave dofs or rates new values */
     /* of series: their last terms, of the sizes of the dofs, added up over the run; NAN: there are none */
@@ -139,8 +140,6 @@ typedef struct results {
      */
     double pair_penetration;
     run_counts count;
-    const char
-        *native; /* where the code of plain steps came from: "compiled", "cache"; NULL: the interpreter's */
     const char *cut; /* policy by which steps are cut at impacts; NULL: none */
     const dense_output *dense;
     const char *solver; /* of the step problem, by name */

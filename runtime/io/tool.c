@@ -189,7 +189,7 @@ int process_run(int dir, char *const *argv, process_kind kind, budget *b)
 {
     char *env[VARIABLES + 1];
     int n = 0, status;
-    static char here[] = "TMPDIR=."; /* a compiler has files of its own */
+    char here[] = "TMPDIR=."; /* a compiler has files of its own */
     bool own = kind == PROCESS_COMPILES;
     if (own)
         env[n++] = here;

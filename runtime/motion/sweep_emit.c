@@ -443,6 +443,7 @@ static void put_sizes(writer *x, const sizes_of *c)
     size_t nc = w->contacts.nstate;
     define(out, "N", w->n);
     define(out, "NC", (long long)nc);
+    define(out, "NF", (long long)w->p->ncontact);
     define(out, "NR", (long long)c->rows);
     define(out, "ND", (long long)c->tangents);
     define(out, "NH", (long long)c->entries);
@@ -471,7 +472,7 @@ static void put_sizes(writer *x, const sizes_of *c)
         define(out, "LISTED0", k && k->c->dof);
         define(out, "SHOWN0", k ? k->out->nslip : 0);
         text_printf(out, "#define PLAIN_INVERSE(w, x, i) plain_times(%d, %s, x, i)\n", diagonal,
-                    s->force_of_state ? "(w)->factors" : "(w)->inverse");
+                    s->force_of_state ? "(w)->matrix.factors" : "(w)->matrix.inverse");
     }
     text_printf(out, "#define ARENA_ROOM %zu\n", scratch_room(c, nc));
 }
@@ -546,8 +547,9 @@ static void put_factor(text *out, const factor *f)
                                          [FACTOR_INVERSE] = "FACTOR_INVERSE",
                                          [FACTOR_CHOLESKY] = "FACTOR_CHOLESKY" };
     size_t n = (size_t)f->n;
-    put_array(out, "w->inverse", f->a, f->kind == FACTOR_DIAGONAL ? n : n * n);
-    text_printf(out, "w->minv = (factor){ .kind = %s, .n = N, .a = w->inverse };\n", kinds[f->kind]);
+    put_array(out, "w->matrix.inverse", f->a, f->kind == FACTOR_DIAGONAL ? n : n * n);
+    text_printf(out, "w->matrix.minv = (factor){ .kind = %s, .n = N, .a = w->matrix.inverse };\n",
+                kinds[f->kind]);
 }
 
 static void put_start(writer *x, double apart, double duration)
@@ -559,21 +561,21 @@ static void put_start(writer *x, double apart, double duration)
     text_puts(out, "\n/* the state at the start of the run */\nvoid cdl_model_init(cdl_model "
                    "*w)\n{\nmemset(w, 0, sizeof *w);\n");
     put_array(out, "w->param", w->r->param, (size_t)w->p->nparam);
-    put_array(out, "w->masses", w->M, w->s->mass_shape.count);
+    put_array(out, "w->matrix.masses", w->M, w->s->mass_shape.count);
     put_factor(out, &w->s->minv);
     for (size_t i = 0; i < nc; i++)
         put_contact(x, i);
     const struct {
         const char *to;
         double x;
-    } values[] = { { "w->h", w->h },
-                   { "w->theta", w->theta },
-                   { "w->tolerance", w->tol },
-                   { "w->end", duration },
-                   { "w->apart", apart },
-                   { "w->work", w->account.books->work },
-                   { "w->dissipated", w->account.books->dissipated },
-                   { "w->deepest", w->r->max_penetration } };
+    } values[] = { { "w->run.h", w->h },
+                   { "w->run.theta", w->theta },
+                   { "w->run.tolerance", w->tol },
+                   { "w->run.end", duration },
+                   { "w->run.apart", apart },
+                   { "w->books.work", w->account.books->work },
+                   { "w->books.dissipated", w->account.books->dissipated },
+                   { "w->books.deepest", w->r->max_penetration } };
     for (size_t i = 0; i < sizeof values / sizeof *values; i++)
         put_value(out, values[i].to, values[i].x);
     const struct {
@@ -584,17 +586,17 @@ static void put_start(writer *x, double apart, double duration)
                    { "w->v", w->v, n },
                    { "w->f", w->f, n },
                    { "w->acc", w->acc, n },
-                   { "w->qmax", w->size.qmax, n },
-                   { "w->vmax", w->size.vmax, n },
+                   { "w->size.qmax", w->size.qmax, n },
+                   { "w->size.vmax", w->size.vmax, n },
                    { "w->gap", t->gap, nc },
-                   { "w->tol_gap", t->tol_gap, nc },
-                   { "w->tol_u", t->tol_u, nc },
+                   { "w->size.tol_gap", t->tol_gap, nc },
+                   { "w->size.tol_u", t->tol_u, nc },
                    { "w->r", t->r, t->rows },
-                   { "w->length", w->size.lengths, w->p->ncontact } };
+                   { "w->size.length", w->size.lengths, w->p->ncontact } };
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
         put_array(out, arrays[i].to, arrays[i].x, arrays[i].n);
     for (size_t i = 0; i < nc; i++) {
-        text_printf(out, "w->closed[%zu] = %d;\nw->tol_slip[%zu] = ", i, t->closed[i], i);
+        text_printf(out, "w->closed[%zu] = %d;\nw->size.tol_slip[%zu] = ", i, t->closed[i], i);
         put_number(out, w->contacts.state[i]->tol_slip);
         text_puts(out, ";\n");
     }
@@ -603,14 +605,17 @@ static void put_start(writer *x, double apart, double duration)
         put_flags(out, w->watch.fired, w->watch.nfired);
         text_puts(out, ";\nmemcpy(w->fired, x, sizeof x);\n}\n");
     }
-    text_printf(out, "w->fresh = %d;\nw->stopped = %d;\nw->d_step = (double)NAN;\nw->stamp = 1;\n", w->fresh,
-                w->watch.stopped);
-    text_puts(out, "w->df = (factor){ .n = N, .a = w->factors, .pivot = w->pivot };\n");
+    text_printf(out,
+                "w->fresh = %d;\nw->stopped = %d;\nw->matrix.d_step = (double)NAN;\nw->matrix.stamp = 1;\n",
+                w->fresh, w->watch.stopped);
+    text_puts(out, "w->matrix.df = (factor){ .n = N, .a = w->matrix.factors, .pivot = w->matrix.pivot };\n");
     if (is_plain(w) && w->s->force_constant)
         text_puts(out, "{\ndouble x[N];\nfor (int i = 0; i < N; i++)\n"
-                       "x[i] = w->h * ((1 - w->theta) * w->f[i] + w->theta * w->f[i]);\n"
-                       "solve_with(&w->minv, x, w->drift);\n}\n");
-    text_puts(out, "for (int c = 0; c < NC; c++)\ncolumns(&w->contacts[c], &w->minv, w->Gm[c]);\n}\n");
+                       "x[i] = w->run.h * ((1 - w->run.theta) * w->f[i] + w->run.theta * w->f[i]);\n"
+                       "solve_with(&w->matrix.minv, x, w->drift);\n}\n");
+    text_puts(
+        out,
+        "for (int c = 0; c < NC; c++)\ncolumns(&w->contacts[c], &w->matrix.minv, w->matrix.Gm[c]);\n}\n");
 }
 
 /* ---- names of the columns ---- */
@@ -729,7 +734,7 @@ void sweep_emit_run(sweep *w, const run_clock *c, emitted_run *to)
     put_lines(x.out, emitted_cone_c);
     if (w->contacts.nstate)
         put_solvers(x.out, w->contacts.nstate);
-    put_lines(x.out, emitted_model_h);
+    put_lines(x.out, emitted_small_h);
     put_lines(x.out, emitted_rows_c);
     if (is_plain(w))
         put_lines(x.out, emitted_plain_c);
@@ -744,7 +749,7 @@ static const char plain_head[] =
 
 /* what is the same for all models, after their own part */
 static const char *const *const plain_parts[] = { emitted_linalg_h, emitted_cone_h, emitted_cone_c,
-                                                  emitted_model_h,  emitted_rows_c, emitted_plain_c,
+                                                  emitted_small_h,  emitted_rows_c, emitted_plain_c,
                                                   emitted_view_h,   emitted_enter_c };
 enum { PLAIN_PARTS = sizeof plain_parts / sizeof *plain_parts };
 

@@ -35,32 +35,33 @@ static native_steps *as_steps(void *p)
 static void view_new(sweep *w, native_view *x)
 {
     const contact_state *k = w->contacts.nstate ? w->contacts.state[0] : NULL;
-    *x = (native_view){ .param = w->r->param,
-                        .inverse = w->s->force_of_state ? w->matrix.df.a : w->s->minv.a,
-                        .Fq = w->matrix.Fq,
-                        .Fv = w->matrix.Fv,
-                        .qmax = w->size.qmax,
-                        .vmax = w->size.vmax,
-                        .h = w->h,
-                        .theta = w->theta };
+    *x = (native_view){ .fixed = { .param = w->r->param,
+                                   .drift = sweep_quick_drift(w),
+                                   .inverse = w->s->force_of_state ? w->matrix.df.a : w->s->minv.a,
+                                   .Fq = w->matrix.Fq,
+                                   .Fv = w->matrix.Fv,
+                                   .h = w->h,
+                                   .theta = w->theta },
+                        .now = { .qmax = w->size.qmax, .vmax = w->size.vmax } };
     if (!k)
         return;
     const contact *c = k->c;
-    x->H = c->H;
-    x->S = c->S;
-    x->s0 = c->s0;
-    x->A = k->alone.A;
-    x->dof = w->contacts.table.row[k->at].dof;
-    x->ht = c->ht;
-    x->mu = c->mu;
-    x->normal = c->normal;
-    x->relation = k->relation == REL_GAP ? 0 : k->relation == REL_BILATERAL ? 1 : 2;
-    x->tresca = c->fam->f->friction == FRICTION_TRESCA;
+    x->fixed.H = c->H;
+    x->fixed.S = c->S;
+    x->fixed.s0 = c->s0;
+    x->fixed.A = k->alone.A;
+    x->fixed.dof = w->contacts.table.row[k->at].dof;
+    x->fixed.ht = c->ht;
+    x->fixed.mu = c->mu;
+    x->fixed.normal = c->normal;
+    x->fixed.relation = k->relation == REL_GAP ? 0 : k->relation == REL_BILATERAL ? 1 : 2;
+    x->fixed.tresca = c->fam->f->friction == FRICTION_TRESCA;
 }
 
 void sweep_native_new(sweep *w, const run_clock *c)
 {
-    bool wanted = w->native == NATIVE_ALWAYS || (w->native == NATIVE_AUTO && run_steps(w) >= LOOK);
+    bool wanted = w->quick.policy == NATIVE_ALWAYS ||
+                  (w->quick.policy == NATIVE_AUTO && run_steps(w) >= LOOK);
     (void)c;
     if (!w->quick.steps || !wanted || w->o->only_general)
         return;
@@ -75,7 +76,7 @@ void sweep_native_new(sweep *w, const run_clock *c)
         compiled_name(t.at, t.n, name);
         found = compiled_find(name, NATIVE_ENTRY, &handle);
         cached = found;
-        if (!found && (w->native == NATIVE_ALWAYS || run_steps(w) >= MAKE)) {
+        if (!found && (w->quick.policy == NATIVE_ALWAYS || run_steps(w) >= MAKE)) {
             sweep_emit_rest(&t);
             found = compiled_make(name, t.at, t.n, NATIVE_ENTRY, b, &handle);
         }
@@ -86,7 +87,7 @@ void sweep_native_new(sweep *w, const run_clock *c)
     *made = (struct native){ .go = as_steps(found), .handle = handle };
     view_new(w, &made->x);
     w->quick.native = made;
-    w->r->native = cached ? "cache" : "compiled";
+    w->r->count.native = cached ? "cache" : "compiled";
 }
 
 void sweep_native_close(sweep *w)
@@ -107,83 +108,82 @@ static void view_columns(const sweep *w, native_view *x, const run_clock *c)
 {
     results *r = w->r;
     const contact_result *out = w->contacts.nstate ? w->contacts.state[0]->out : NULL;
-    x->last = c->last;
-    x->apart = c->apart;
-    x->at = r->samples;
-    x->room = r->disk.later ? r->cap : 0;
-    x->col_t = r->t;
-    x->col_q = r->q;
-    x->col_v = r->v;
-    x->col_f = r->disk.absent & PART_ACC ? NULL : r->acc;
-    x->col_work = r->work;
-    x->col_dissipated = r->dissipated;
+    x->kept.last = c->last;
+    x->kept.apart = c->apart;
+    x->kept.at = r->samples;
+    x->kept.room = r->disk.later ? r->cap : 0;
+    x->kept.t = r->t;
+    x->kept.q = r->q;
+    x->kept.v = r->v;
+    x->kept.f = r->disk.absent & PART_ACC ? NULL : r->acc;
+    x->kept.work = r->work;
+    x->kept.dissipated = r->dissipated;
     if (!out)
         return;
-    x->col_gap = out->gap;
-    x->col_rn = out->rn;
-    x->col_rt = out->rt;
-    x->col_status = out->status;
+    x->kept.gap = out->gap;
+    x->kept.rn = out->rn;
+    x->kept.rt = out->rt;
+    x->kept.status = out->status;
 }
 
 static void view_enter(sweep *w, native_view *x, const run_clock *c)
 {
     const contact_table *t = &w->contacts.table;
     contact_state *k = w->contacts.nstate ? w->contacts.state[0] : NULL;
-    x->q = w->q;
-    x->v = w->v;
-    x->f = w->f;
-    x->driving = w->account.driving;
-    x->power = w->account.power;
-    x->driving_known = w->account.driving_known;
-    x->t = w->t;
-    x->step = c->step;
-    x->step_from = w->account.step_from;
-    x->work = w->account.books->work;
-    x->dissipated = w->account.books->dissipated;
-    x->deepest = w->r->max_penetration;
+    x->now.q = w->q;
+    x->now.v = w->v;
+    x->now.f = w->f;
+    x->now.driving = w->account.driving;
+    x->now.power = w->account.power;
+    x->now.driving_known = w->account.driving_known;
+    x->now.t = w->t;
+    x->now.step = c->step;
+    x->now.step_from = w->account.step_from;
+    x->now.work = w->account.books->work;
+    x->now.dissipated = w->account.books->dissipated;
+    x->now.deepest = w->r->max_penetration;
     view_columns(w, x, c);
     if (!k)
         return;
-    x->G = k->G.a;
-    x->A_known = lone_known(w, k);
-    x->r = k->r;
-    x->P = k->P;
-    x->closed = closed(w, k);
-    x->gap = *k->c->gap;
-    x->tol_gap = t->tol_gap[k->at];
-    x->tol_u = t->tol_u[k->at];
-    x->tol_slip = k->tol_slip;
-    x->length = *k->length;
+    x->fixed.G = k->G.a;
+    x->fixed.A_known = lone_known(w, k);
+    x->now.r = k->r;
+    x->now.P = k->P;
+    x->now.closed = closed(w, k);
+    x->now.gap = *k->c->gap;
+    x->now.tol_gap = t->tol_gap[k->at];
+    x->now.tol_u = t->tol_u[k->at];
+    x->now.tol_slip = k->tol_slip;
+    x->now.length = *k->length;
 }
 
 static void view_leave(sweep *w, const native_view *x, run_clock *c)
 {
     contact_table *t = &w->contacts.table;
     contact_state *k = w->contacts.nstate ? w->contacts.state[0] : NULL;
-    w->account.power = x->power;
-    w->account.driving_known = x->driving_known;
-    w->account.step_from = x->step_from;
-    w->account.books->work = x->work;
-    w->account.books->dissipated = x->dissipated;
-    w->r->max_penetration = x->deepest;
-    w->r->samples = x->at;
-    c->t = w->t = x->t;
-    c->step = x->step;
-    c->last = x->last;
+    w->account.power = x->now.power;
+    w->account.driving_known = x->now.driving_known;
+    w->account.step_from = x->now.step_from;
+    w->account.books->work = x->now.work;
+    w->account.books->dissipated = x->now.dissipated;
+    w->r->max_penetration = x->now.deepest;
+    w->r->samples = x->kept.at;
+    c->t = w->t = x->now.t;
+    c->step = x->now.step;
+    c->last = x->kept.last;
     w->fresh = false;
     if (!k)
         return;
-    *k->c->gap = x->gap;
-    t->tol_gap[k->at] = x->tol_gap;
-    t->tol_u[k->at] = x->tol_u;
-    k->tol_slip = x->tol_slip;
-    w->size.lengths[k->c->fam - w->s->family] = x->length;
+    *k->c->gap = x->now.gap;
+    t->tol_gap[k->at] = x->now.tol_gap;
+    t->tol_u[k->at] = x->now.tol_u;
+    k->tol_slip = x->now.tol_slip;
+    w->size.lengths[k->c->fam - w->s->family] = x->now.length;
 }
 
 void sweep_native_steps(sweep *w, run_clock *c, int64_t count)
 {
     native_view *x = &w->quick.native->x;
-    x->drift = sweep_quick_drift(w);
     for (int due = 1; due && count > 0;) {
         view_enter(w, x, c);
         int64_t done = w->quick.native->go(x, count, &due);

@@ -388,6 +388,76 @@ COPIED void quick_sample(sweep *w, const struct quick *p, int64_t at, copy y)
         k->out->rt[at * n + j] = 0;
 }
 
+/* May steps be taken by quick_flight?  Few dofs, constant forces that all have a potential, and no contact,
+   or one that is open and whose gap is a dof. */
+static bool quick_flies(const sweep *w, const struct quick *p, copy y)
+{
+    if (!y.few || !y.steady || w->s->driving.n || w->s->power.n)
+        return false;
+    return !p->k || (p->k->normal && p->gap_dof >= 0 && !closed(w, p->k));
+}
+
+/* Steps in which sizes do not grow, with all that they need at hand: the numbers of quick_step.  Up to
+   `count`, and up to the first that a sample is due at.  Returns how many. */
+COPIED int64_t quick_flight(sweep *w, const struct quick *p, run_clock *c, int64_t count, copy y)
+{
+    double q[FEW_DOFS], v[FEW_DOFS], q0[FEW_DOFS], v0[FEW_DOFS], drift[FEW_DOFS], qmax[FEW_DOFS],
+        vmax[FEW_DOFS];
+    const double h = p->h, early = p->early, late = p->late, last = c->last, apart = c->apart,
+                 slack = 1e-9 * h;
+    double t = w->t, from = t, tol = p->k ? w->contacts.table.tol_gap[p->k->at] : 0;
+    int at = y.n == 1 || !p->k ? 0 : p->gap_dof;
+    bool touches = p->k;
+    int64_t done = 0, step = c->step;
+    for (int i = 0; i < y.n; i++) {
+        q[i] = q0[i] = w->q[i];
+        v[i] = v0[i] = w->v[i];
+        drift[i] = p->drift[i];
+        qmax[i] = w->size.qmax[i];
+        vmax[i] = w->size.vmax[i];
+    }
+    while (done < count) {
+        double end = (double)(step + done + 1) * c->h, q1[FEW_DOFS], v1[FEW_DOFS], finite = 0;
+        bool plain = fabs(end - t - h) <= slack;
+        for (int i = 0; i < y.n; i++) {
+            v1[i] = v[i] + drift[i];
+            q1[i] = q[i] + (early * v[i] + late * v1[i]);
+            finite += 0 * v1[i];
+            double speed = fabs(v1[i]), size = fabs(q1[i]);
+            plain &= (speed <= vmax[i]) & (size <= qmax[i]) & (h * speed <= qmax[i]);
+        }
+        if (!plain || !(finite == 0) || (touches && !(q1[at] > tol)))
+            break;
+        for (int i = 0; i < y.n; i++) {
+            q0[i] = q[i];
+            v0[i] = v[i];
+            q[i] = q1[i];
+            v[i] = v1[i];
+        }
+        from = t;
+        t = end;
+        done++;
+        if (end - last >= apart)
+            break;
+    }
+    if (done == 0)
+        return 0;
+    for (int i = 0; i < y.n; i++) {
+        w->q[i] = q[i];
+        w->v[i] = v[i];
+        w->q1[i] = q0[i];
+        w->v1[i] = v0[i];
+    }
+    if (touches)
+        *p->k->c->gap = q[at];
+    w->fresh = false;
+    w->account.step_from = from;
+    w->t1 = from + h;
+    c->t = w->t = t;
+    c->step = step + done;
+    return done;
+}
+
 COPIED void quick_steps(sweep *w, run_clock *c, int64_t count, copy y)
 {
     struct quick *p = w->quick.steps;
@@ -395,14 +465,20 @@ COPIED void quick_steps(sweep *w, run_clock *c, int64_t count, copy y)
     bool timed = y.few && p->times && from == clock_time(c, c->step);
     if (y.few && p->times && !timed)
         return;
-    for (int64_t i = 0; i < count; i++) {
-        double end = clock_time(c, c->step + 1);
-        if (!quick_step(w, p, end, timed ? quick_ahead(w, p, c) : 0, y))
-            return;
-        w->fresh = false;
-        w->account.step_from = from;
-        from = w->t = end;
-        if (!clock_plain(c, end))
+    const bool flies = c->apart > 0 && quick_flies(w, p, y);
+    for (int64_t i = 0; i < count;) {
+        int64_t flown = flies ? quick_flight(w, p, c, count - i, y) : 0;
+        double end = flown ? w->t : clock_time(c, c->step + 1);
+        if (!flown) {
+            if (!quick_step(w, p, end, timed ? quick_ahead(w, p, c) : 0, y))
+                return;
+            w->fresh = false;
+            w->account.step_from = from;
+            w->t = end;
+        }
+        i += flown ? flown : 1;
+        from = end;
+        if (flown ? !(end - c->last >= c->apart) : !clock_plain(c, end))
             continue;
         if (w->r->disk.later)
             quick_sample(w, p, clock_sample_state(c, end), y);

@@ -414,7 +414,7 @@ static sweep *sweep_make(const program *p, const run_options *o, const stepping 
                   .policy.cut = how->cut,
                   .contacts.margin = 1.5,
                   .policy.wait_next = 4,
-                  .native = how->emit ? NATIVE_NEVER : how->native,
+                  .quick.policy = how->emit ? NATIVE_NEVER : how->native,
                   .emit = how->emit };
     r->backend = how->name;
     r->cut = cut_names[how->cut];

@@ -3,104 +3,112 @@
 static void enter(cdl_model *w, const native_view *x)
 {
     contact *c = &w->contacts[0];
-    memcpy(w->param, x->param, sizeof(double) * NP);
-    memcpy(w->q, x->q, sizeof w->q);
-    memcpy(w->v, x->v, sizeof w->v);
-    memcpy(w->f, x->f, sizeof w->f);
-    memcpy(w->qmax, x->qmax, sizeof w->qmax);
-    memcpy(w->vmax, x->vmax, sizeof w->vmax);
-    memcpy(w->driving, x->driving, sizeof w->driving);
+    memcpy(w->param, x->fixed.param, sizeof(double) * NP);
+    memcpy(w->q, x->now.q, sizeof w->q);
+    memcpy(w->v, x->now.v, sizeof w->v);
+    memcpy(w->f, x->now.f, sizeof w->f);
+    memcpy(w->size.qmax, x->now.qmax, sizeof w->size.qmax);
+    memcpy(w->size.vmax, x->now.vmax, sizeof w->size.vmax);
+    memcpy(w->books.driving, x->now.driving, sizeof w->books.driving);
     if (FORCE_CONSTANT)
-        memcpy(w->drift, x->drift, sizeof w->drift);
+        memcpy(w->drift, x->fixed.drift, sizeof w->drift);
     else if (FORCE_OF_STATE) {
-        memcpy(w->factors, x->inverse, sizeof(double) * (STEP_DIAGONAL ? N : N * N));
-        memcpy(w->Fq, x->Fq, sizeof(double) * (STEP_DIAGONAL ? N : N * N));
-        memcpy(w->Fv, x->Fv, sizeof(double) * (STEP_DIAGONAL ? N : N * N));
+        memcpy(w->matrix.factors, x->fixed.inverse, sizeof(double) * (STEP_DIAGONAL ? N : N * N));
+        memcpy(w->matrix.Fq, x->fixed.Fq, sizeof(double) * (STEP_DIAGONAL ? N : N * N));
+        memcpy(w->matrix.Fv, x->fixed.Fv, sizeof(double) * (STEP_DIAGONAL ? N : N * N));
     } else
-        memcpy(w->inverse, x->inverse, sizeof(double) * (MASS_DIAGONAL ? N : N * N));
-    w->h = w->d_step = x->h;
-    w->theta = x->theta;
-    w->t = x->t;
-    w->step = x->step;
-    w->step_from = x->step_from;
-    w->work = x->work;
-    w->dissipated = x->dissipated;
-    w->deepest = x->deepest;
-    w->power = x->power;
-    w->driving_known = x->driving_known;
+        memcpy(w->matrix.inverse, x->fixed.inverse, sizeof(double) * (MASS_DIAGONAL ? N : N * N));
+    w->run.h = w->matrix.d_step = x->fixed.h;
+    w->run.theta = x->fixed.theta;
+    w->t = x->now.t;
+    w->step = x->now.step;
+    w->step_from = x->now.step_from;
+    w->books.work = x->now.work;
+    w->books.dissipated = x->now.dissipated;
+    w->books.deepest = x->now.deepest;
+    w->books.power = x->now.power;
+    w->books.driving_known = x->now.driving_known;
     if (!NC)
         return;
-    *c = (contact){ .relation = x->relation, .d = D0, .n = N0, .dof = x->dof, .listed = LISTED0, .tresca = x->tresca,
-                    .ht = x->ht, .mu = x->mu, .normal = x->normal };
-    memcpy(c->H, x->H, sizeof(double) * N0);
-    memcpy(c->S, x->S, sizeof(double) * D0 * N0);
-    memcpy(c->s0, x->s0, sizeof(double) * D0);
-    if (x->A_known) {
+    *c = (contact){ .relation = x->fixed.relation,
+                    .d = D0,
+                    .n = N0,
+                    .dof = x->fixed.dof,
+                    .listed = LISTED0,
+                    .tresca = x->fixed.tresca,
+                    .ht = x->fixed.ht,
+                    .mu = x->fixed.mu,
+                    .normal = x->fixed.normal };
+    memcpy(c->H, x->fixed.H, sizeof(double) * N0);
+    memcpy(c->S, x->fixed.S, sizeof(double) * D0 * N0);
+    memcpy(c->s0, x->fixed.s0, sizeof(double) * D0);
+    if (x->fixed.A_known) {
         for (int j = 0; j < NORMAL0 + D0; j++)
-            memcpy(w->G[0] + j * N, x->G + j * (LOCAL0 ? N0 : N), sizeof(double) * (LOCAL0 ? N0 : N));
-        memcpy(w->A, x->A, sizeof(double) * (NORMAL0 + D0) * (NORMAL0 + D0));
+            memcpy(w->matrix.G[0] + j * N, x->fixed.G + j * (LOCAL0 ? N0 : N),
+                   sizeof(double) * (LOCAL0 ? N0 : N));
+        memcpy(w->matrix.A, x->fixed.A, sizeof(double) * (NORMAL0 + D0) * (NORMAL0 + D0));
     }
-    memcpy(w->r, x->r, sizeof(double) * (NORMAL0 + D0));
-    memcpy(w->P, x->P, sizeof(double) * (NORMAL0 + D0));
-    w->stamp = 1;
-    w->A_stamp = x->A_known;
-    w->closed[0] = x->closed;
-    w->gap[0] = x->gap;
-    w->tol_gap[0] = x->tol_gap;
-    w->tol_u[0] = x->tol_u;
-    w->tol_slip[0] = x->tol_slip;
-    w->length[0] = x->length;
+    memcpy(w->r, x->now.r, sizeof(double) * (NORMAL0 + D0));
+    memcpy(w->P, x->now.P, sizeof(double) * (NORMAL0 + D0));
+    w->matrix.stamp = 1;
+    w->matrix.A_stamp = x->fixed.A_known;
+    w->closed[0] = x->now.closed;
+    w->gap[0] = x->now.gap;
+    w->size.tol_gap[0] = x->now.tol_gap;
+    w->size.tol_u[0] = x->now.tol_u;
+    w->size.tol_slip[0] = x->now.tol_slip;
+    w->size.length[0] = x->now.length;
 }
 
 static void leave(const cdl_model *w, native_view *x)
 {
-    memcpy(x->q, w->q, sizeof w->q);
-    memcpy(x->v, w->v, sizeof w->v);
-    memcpy(x->f, w->f, sizeof w->f);
-    memcpy(x->qmax, w->qmax, sizeof w->qmax);
-    memcpy(x->vmax, w->vmax, sizeof w->vmax);
-    memcpy(x->driving, w->driving, sizeof w->driving);
-    x->t = w->t;
-    x->step = w->step;
-    x->step_from = w->step_from;
-    x->work = w->work;
-    x->dissipated = w->dissipated;
-    x->deepest = w->deepest;
-    x->power = w->power;
-    x->driving_known = w->driving_known;
+    memcpy(x->now.q, w->q, sizeof w->q);
+    memcpy(x->now.v, w->v, sizeof w->v);
+    memcpy(x->now.f, w->f, sizeof w->f);
+    memcpy(x->now.qmax, w->size.qmax, sizeof w->size.qmax);
+    memcpy(x->now.vmax, w->size.vmax, sizeof w->size.vmax);
+    memcpy(x->now.driving, w->books.driving, sizeof w->books.driving);
+    x->now.t = w->t;
+    x->now.step = w->step;
+    x->now.step_from = w->step_from;
+    x->now.work = w->books.work;
+    x->now.dissipated = w->books.dissipated;
+    x->now.deepest = w->books.deepest;
+    x->now.power = w->books.power;
+    x->now.driving_known = w->books.driving_known;
     if (!NC)
         return;
-    memcpy(x->r, w->r, sizeof(double) * (NORMAL0 + D0));
-    memcpy(x->P, w->P, sizeof(double) * (NORMAL0 + D0));
-    x->gap = w->gap[0];
-    x->tol_gap = w->tol_gap[0];
-    x->tol_u = w->tol_u[0];
-    x->tol_slip = w->tol_slip[0];
-    x->length = w->length[0];
+    memcpy(x->now.r, w->r, sizeof(double) * (NORMAL0 + D0));
+    memcpy(x->now.P, w->P, sizeof(double) * (NORMAL0 + D0));
+    x->now.gap = w->gap[0];
+    x->now.tol_gap = w->size.tol_gap[0];
+    x->now.tol_u = w->size.tol_u[0];
+    x->now.tol_slip = w->size.tol_slip[0];
+    x->now.length = w->size.length[0];
 }
 
 /* quick_sample, of a contact that is open; false: the run takes it */
 static bool sample_open(const cdl_model *w, native_view *x)
 {
-    if ((NC && w->closed[0]) || x->at >= x->room)
+    if ((NC && w->closed[0]) || x->kept.at >= x->kept.room)
         return false;
-    int64_t at = x->at++;
-    x->col_t[at] = w->t;
-    x->col_work[at] = w->work;
-    x->col_dissipated[at] = w->dissipated;
+    int64_t at = x->kept.at++;
+    x->kept.t[at] = w->t;
+    x->kept.work[at] = w->books.work;
+    x->kept.dissipated[at] = w->books.dissipated;
     for (int i = 0; i < N; i++) {
-        x->col_q[at * N + i] = w->q[i];
-        x->col_v[at * N + i] = w->v[i];
+        x->kept.q[at * N + i] = w->q[i];
+        x->kept.v[at * N + i] = w->v[i];
     }
-    for (int i = 0; x->col_f && i < N; i++)
-        x->col_f[at * N + i] = w->f[i];
+    for (int i = 0; x->kept.f && i < N; i++)
+        x->kept.f[at * N + i] = w->f[i];
     if (!NC)
         return true;
-    x->col_gap[at] = w->gap[0];
-    x->col_rn[at] = 0;
-    x->col_status[at] = 0;
+    x->kept.gap[at] = w->gap[0];
+    x->kept.rn[at] = 0;
+    x->kept.status[at] = 0;
     for (int j = 0; j < SHOWN0; j++)
-        x->col_rt[at * SHOWN0 + j] = 0;
+        x->kept.rt[at * SHOWN0 + j] = 0;
     return true;
 }
 
@@ -110,7 +118,7 @@ int64_t cdl_native_steps(native_view *x, int64_t count, int *due)
     cdl_model w;
     int64_t done = 0;
     enter(&w, x);
-    double last = x->last, apart = x->apart;
+    double last = x->kept.last, apart = x->kept.apart;
     *due = 0;
     plain_state now = plain_now(&w);
     double t = w.t, from = w.step_from;
@@ -122,7 +130,7 @@ int64_t cdl_native_steps(native_view *x, int64_t count, int *due)
             break;
         step += taken;
         done += taken;
-        from = step > 1 ? (double)(step - 1) * w.h : 0;
+        from = step > 1 ? (double)(step - 1) * w.run.h : 0;
         if (!(t - last >= apart))
             continue;
         plain_put(&w, &now);
@@ -134,7 +142,7 @@ int64_t cdl_native_steps(native_view *x, int64_t count, int *due)
     w.t = t;
     w.step_from = from;
     w.step = step;
-    x->last = last;
+    x->kept.last = last;
     leave(&w, x);
     return done;
 }

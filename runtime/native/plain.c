@@ -31,19 +31,21 @@ static bool plain_turns(const cdl_model *w, const double *v, const double *v1)
         before += a * a;
         after += b * b;
     }
-    return sqrt(before) > w->tol_slip[0] && !(after > w->tol_slip[0] * w->tol_slip[0] && along > 0);
+    return sqrt(before) > w->size.tol_slip[0] &&
+           !(after > w->size.tol_slip[0] * w->size.tol_slip[0] && along > 0);
 }
 
 /* react_alone, of known sizes */
 static inline void plain_move(const cdl_model *w, double *v1)
 {
     for (int k = 0; k < (LOCAL0 ? N0 : N); k++) {
-        double *to = &v1[LOCAL0 ? w->contacts[0].dof[k] : k], size = fabs(*to), change = w->G[0][k] * w->rr[0];
+        double *to = &v1[LOCAL0 ? w->contacts[0].dof[k] : k], size = fabs(*to),
+               change = w->matrix.G[0][k] * w->hand.rr[0];
         if (NORMAL0 + D0 > 1 || LOCAL0)
             change += 0;
         size += fabs(change);
         for (int b = 1; b < NORMAL0 + D0; b++) {
-            double d = w->G[0][b * N + k] * w->rr[b];
+            double d = w->matrix.G[0][b * N + k] * w->hand.rr[b];
             change += d;
             size += fabs(d);
         }
@@ -55,44 +57,45 @@ static inline void plain_move(const cdl_model *w, double *v1)
 static bool plain_react(cdl_model *w, const double *v, double *v1)
 {
     const contact *c = &w->contacts[0];
-    double *b = w->b;
-    if (w->A_stamp != w->stamp || (NORMAL0 && !(w->A[0] > 0)))
+    double *b = w->hand.b;
+    if (w->matrix.A_stamp != w->matrix.stamp || (NORMAL0 && !(w->matrix.A[0] > 0)))
         return false;
     if (NORMAL0)
         *b++ = plain_row(w, c->H, v1) + (c->ht + 0);
     for (int j = 0; j < D0; j++)
         *b++ = plain_row(w, c->S + j * N0, v1) + c->s0[j];
-    cone law = { .kind = NORMAL0 ? (c->relation == GAP ? CONE_UNILATERAL : CONE_BILATERAL) : CONE_GIVEN, .d = D0 };
+    cone law = { .kind = NORMAL0 ? (c->relation == GAP ? CONE_UNILATERAL : CONE_BILATERAL) : CONE_GIVEN,
+                 .d = D0 };
     if (D0) {
         law.mu = c->tresca || !NORMAL0 ? 0 : c->mu;
-        law.radius = c->tresca ? c->mu * w->h : !NORMAL0 ? c->mu * fabs(c->normal) * w->h : c->mu * 0;
+        law.radius = c->tresca ? c->mu * w->run.h : !NORMAL0 ? c->mu * fabs(c->normal) * w->run.h : c->mu * 0;
     }
     if (D0 == 0) /* the law of a normal reaction alone */
-        w->rr[0] = -w->b[0] / w->A[0];
-    else if (!cone_solve(&law, w->A, NORMAL0 + D0, w->b, w->rr, w->local))
+        w->hand.rr[0] = -w->hand.b[0] / w->matrix.A[0];
+    else if (!cone_solve(&law, w->matrix.A, NORMAL0 + D0, w->hand.b, w->hand.rr, w->hand.local))
         return false;
-    if (NORMAL0 && c->relation == GAP && !(w->rr[0] > 0))
+    if (NORMAL0 && c->relation == GAP && !(w->hand.rr[0] > 0))
         return false;
     plain_move(w, v1);
     return D0 == 0 || !plain_turns(w, v, v1);
 }
 
 /* quick_stays: does the contact do at the end what it did at the start? */
-static inline bool plain_stays(const cdl_model *w, bool closed, double t1, const double *q1, const double *v1, bool grown,
-                               double *gap)
+static inline bool plain_stays(const cdl_model *w, bool closed, double t1, const double *q1, const double *v1,
+                               bool grown, double *gap)
 {
     if (!NORMAL0)
         return true;
     *gap = gap_of(0, w->param, t1, q1, v1);
     if (closed)
-        return fabs(*gap) <= 0.25 * w->tol_gap[0];
+        return fabs(*gap) <= 0.25 * w->size.tol_gap[0];
     if (!grown)
-        return *gap > w->tol_gap[0];
+        return *gap > w->size.tol_gap[0];
     double size = 0;
     for (int k = 0; k < N0; k++) {
         int i = LISTED0 ? w->contacts[0].dof[k] : k;
-        double v = w->h * fabs(v1[i]), q = fabs(q1[i]), most = q > v ? q : v;
-        size += fabs(w->contacts[0].H[k]) * (most > w->qmax[i] ? most : w->qmax[i]);
+        double v = w->run.h * fabs(v1[i]), q = fabs(q1[i]), most = q > v ? q : v;
+        size += fabs(w->contacts[0].H[k]) * (most > w->size.qmax[i] ? most : w->size.qmax[i]);
     }
     return *gap > GAP_IS_ZERO * size;
 }
@@ -102,13 +105,13 @@ static void plain_account(cdl_model *w, const double *v, const double *v1)
     const contact *c = &w->contacts[0];
     for (int j = 0; j < NORMAL0 + D0; j++) {
         const double *row = j < NORMAL0 ? c->H : c->S + (j - NORMAL0) * N0;
-        double P = w->rr[j], at = j < NORMAL0 ? c->ht : c->s0[j - NORMAL0], still = 0.5 * (at + at);
+        double P = w->hand.rr[j], at = j < NORMAL0 ? c->ht : c->s0[j - NORMAL0], still = 0.5 * (at + at);
         w->P[j] = 0 + P;
-        w->r[j] = P / w->h;
+        w->r[j] = P / w->run.h;
         if (P == 0)
             continue;
-        w->dissipated -= P * (0.5 * (plain_row(w, row, v) + plain_row(w, row, v1)) + still);
-        w->work -= P * still;
+        w->books.dissipated -= P * (0.5 * (plain_row(w, row, v) + plain_row(w, row, v1)) + still);
+        w->books.work -= P * still;
     }
 }
 #endif
@@ -122,30 +125,31 @@ static void plain_account(cdl_model *w, const double *v, const double *v1)
 #endif
 
 /* sweep_driven, by the mean of the rates */
-PLAIN_INLINE void plain_driven(cdl_model *w, double t, const plain_state *now, double t1, const plain_state *end)
+PLAIN_INLINE void plain_driven(cdl_model *w, double t, const plain_state *now, double t1,
+                               const plain_state *end)
 {
-    double th = w->theta, work = 0, at_end[N];
+    double th = w->run.theta, work = 0, at_end[N];
     if (!DRIVEN)
         return;
-    if (!w->driving_known)
-        w->power = driving(w->param, t, now->q, now->v, w->driving);
+    if (!w->books.driving_known)
+        w->books.power = driving(w->param, t, now->q, now->v, w->books.driving);
     double power = driving(w->param, t1, end->q, end->v, at_end);
     for (int i = 0; i < N; i++)
-        work += 0.5 * w->h * (now->v[i] + end->v[i]) * ((1 - th) * w->driving[i] + th * at_end[i]);
+        work += 0.5 * w->run.h * (now->v[i] + end->v[i]) * ((1 - th) * w->books.driving[i] + th * at_end[i]);
     if (POWERED)
-        work += w->h * ((1 - th) * w->power + th * power);
+        work += w->run.h * ((1 - th) * w->books.power + th * power);
     for (int i = 0; i < N; i++)
-        w->driving[i] = at_end[i];
-    w->power = power;
-    w->driving_known = true;
-    w->work += work;
+        w->books.driving[i] = at_end[i];
+    w->books.power = power;
+    w->books.driving_known = true;
+    w->books.work += work;
 }
 
 /* forces and rates at the end of the step without the contact; x: positions were the rates to stay */
 PLAIN_INLINE void plain_free(const cdl_model *w, double t1, double early, double late, const plain_state *now,
                              plain_state *end, double *x)
 {
-    double mean[N], th = w->theta;
+    double mean[N], th = w->run.theta;
     if (FORCE_CONSTANT) {
         for (int i = 0; i < N; i++)
             end->v[i] = now->v[i] + w->drift[i];
@@ -155,7 +159,7 @@ PLAIN_INLINE void plain_free(const cdl_model *w, double t1, double early, double
         x[i] = now->q[i] + (early * now->v[i] + late * now->v[i]);
     force(w->param, t1, x, now->v, end->f);
     for (int i = 0; i < N; i++)
-        mean[i] = w->h * ((1 - th) * now->f[i] + th * end->f[i]);
+        mean[i] = w->run.h * ((1 - th) * now->f[i] + th * end->f[i]);
     for (int i = 0; i < N; i++)
         end->v[i] = now->v[i] + PLAIN_INVERSE(w, mean, i);
 }
@@ -167,11 +171,11 @@ PLAIN_INLINE void plain_follows(const cdl_model *w, const plain_state *now, plai
     for (int i = 0; i < N; i++)
         change[i] = end->q[i] - x[i];
     for (int i = 0; i < N; i++)
-        end->f[i] += plain_times(STEP_DIAGONAL, w->Fq, change, i);
+        end->f[i] += plain_times(STEP_DIAGONAL, w->matrix.Fq, change, i);
     for (int i = 0; i < N; i++)
         change[i] = end->v[i] - now->v[i];
     for (int i = 0; FORCE_OF_RATES && i < N; i++)
-        end->f[i] += plain_times(STEP_DIAGONAL, w->Fv, change, i);
+        end->f[i] += plain_times(STEP_DIAGONAL, w->matrix.Fv, change, i);
 }
 
 PLAIN_INLINE bool plain_grows(const cdl_model *w, const plain_state *end)
@@ -179,7 +183,7 @@ PLAIN_INLINE bool plain_grows(const cdl_model *w, const plain_state *end)
     bool grown = false;
     for (int i = 0; i < N; i++) {
         double v = fabs(end->v[i]), q = fabs(end->q[i]);
-        grown |= (v > w->vmax[i]) | (q > w->qmax[i]) | (w->h * v > w->qmax[i]);
+        grown |= (v > w->size.vmax[i]) | (q > w->size.qmax[i]) | (w->run.h * v > w->size.qmax[i]);
     }
     return grown;
 }
@@ -201,8 +205,8 @@ PLAIN_LOOP void plain_sizes(cdl_model *w, const plain_state *now)
 PLAIN_INLINE bool plain_step(cdl_model *w, plain_state *now, double t, double to, double early, double late)
 {
     plain_state end;
-    double x[N], finite = 0, gap = 0, t1 = t + w->h;
-    if (!(fabs(to - t - w->h) <= 1e-9 * w->h))
+    double x[N], finite = 0, gap = 0, t1 = t + w->run.h;
+    if (!(fabs(to - t - w->run.h) <= 1e-9 * w->run.h))
         return false;
     plain_free(w, t1, early, late, now, &end, x);
 #if NC
@@ -224,8 +228,8 @@ PLAIN_INLINE bool plain_step(cdl_model *w, plain_state *now, double t, double to
         return false;
     if (closed) {
         double depth = w->contacts[0].relation == BILATERAL ? fabs(gap) : -gap;
-        if (depth > w->deepest)
-            w->deepest = depth;
+        if (depth > w->books.deepest)
+            w->books.deepest = depth;
     }
     w->gap[0] = gap;
 #endif
@@ -247,17 +251,17 @@ PLAIN_INLINE bool plain_step(cdl_model *w, plain_state *now, double t, double to
 
 /* Steps of a contact that stays open, or of no contact: the same as those of plain_step, with
    all that they need at hand.  Up to `count`, and up to the first whose end is `apart` from `last`. */
-PLAIN_LOOP int64_t plain_flight(cdl_model *w, plain_state *at, double *t, int64_t step, int64_t count, double last,
-                                double apart)
+PLAIN_LOOP int64_t plain_flight(cdl_model *w, plain_state *at, double *t, int64_t step, int64_t count,
+                                double last, double apart)
 {
     plain_state now = *at;
-    const double h = w->h, early = h * (1 - w->theta), late = h * w->theta, slack = 1e-9 * h;
-    double time = *t, tol = NC ? w->tol_gap[0] : 0, gap = NC ? w->gap[0] : 0, qmax[N], vmax[N];
+    const double h = w->run.h, early = h * (1 - w->run.theta), late = h * w->run.theta, slack = 1e-9 * h;
+    double time = *t, tol = NC ? w->size.tol_gap[0] : 0, gap = NC ? w->gap[0] : 0, qmax[N], vmax[N];
     int64_t done = 0;
     if (NC && w->closed[0])
         return 0;
-    memcpy(qmax, w->qmax, sizeof qmax);
-    memcpy(vmax, w->vmax, sizeof vmax);
+    memcpy(qmax, w->size.qmax, sizeof qmax);
+    memcpy(vmax, w->size.vmax, sizeof vmax);
     while (done < count) {
         plain_state end;
         double x[N], finite = 0, to = (double)(step + done + 1) * h, t1 = time + h;
@@ -293,9 +297,9 @@ PLAIN_LOOP int64_t plain_flight(cdl_model *w, plain_state *at, double *t, int64_
         if (grown) {
             const plain_state copy = now; /* what is handed on has to lie in memory */
             plain_sizes(w, &copy);
-            memcpy(qmax, w->qmax, sizeof qmax);
-            memcpy(vmax, w->vmax, sizeof vmax);
-            tol = NC ? w->tol_gap[0] : 0;
+            memcpy(qmax, w->size.qmax, sizeof qmax);
+            memcpy(vmax, w->size.vmax, sizeof vmax);
+            tol = NC ? w->size.tol_gap[0] : 0;
         }
         if (to - last >= apart)
             break;
@@ -308,15 +312,15 @@ PLAIN_LOOP int64_t plain_flight(cdl_model *w, plain_state *at, double *t, int64_
 }
 
 /* The same for a contact that stays closed. */
-PLAIN_LOOP int64_t plain_rest(cdl_model *w, plain_state *at, double *t, int64_t step, int64_t count, double last,
-                              double apart)
+PLAIN_LOOP int64_t plain_rest(cdl_model *w, plain_state *at, double *t, int64_t step, int64_t count,
+                              double last, double apart)
 {
     plain_state now = *at;
-    const double early = w->h * (1 - w->theta), late = w->h * w->theta;
+    const double early = w->run.h * (1 - w->run.theta), late = w->run.h * w->run.theta;
     double time = *t;
     int64_t done = 0;
     while (done < count) {
-        double to = (double)(step + done + 1) * w->h;
+        double to = (double)(step + done + 1) * w->run.h;
         if (!plain_step(w, &now, time, to, early, late))
             break;
         time = to;
@@ -341,10 +345,10 @@ PLAIN_INLINE plain_state plain_now(const cdl_model *w)
 /* quick_ready: is the contact far enough from what may happen to it? */
 static bool plain_ready(cdl_model *w)
 {
-    if (FORCE_OF_STATE && w->d_step != w->h)
+    if (FORCE_OF_STATE && w->matrix.d_step != w->run.h)
         return false;
 #if NC
-    if (!w->closed[0] && !(w->gap[0] > w->tol_gap[0]))
+    if (!w->closed[0] && !(w->gap[0] > w->size.tol_gap[0]))
         return false;
     for (int j = 0; j < NORMAL0 + D0; j++)
         w->P[j] = 0;

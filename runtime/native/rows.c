@@ -85,27 +85,26 @@ static void react_alone(const contact *c, bool local, const double *G, const dou
 static void tolerances(cdl_model *w, int c)
 {
     const contact *k = &w->contacts[c];
-    double size = size_of(k, k->H, w->qmax), rate = size_of(k, k->H, w->vmax);
-    w->length[k->family] = most_of(w->length[k->family], size);
-    w->tol_gap[c] = GAP_IS_ZERO * size;
-    w->tol_u[c] = 1e-12 * (rate + fabs(k->ht));
-    w->tol_slip[c] = 0;
+    double size = size_of(k, k->H, w->size.qmax), rate = size_of(k, k->H, w->size.vmax);
+    w->size.length[k->family] = most_of(w->size.length[k->family], size);
+    w->size.tol_gap[c] = GAP_IS_ZERO * size;
+    w->size.tol_u[c] = 1e-12 * (rate + fabs(k->ht));
+    w->size.tol_slip[c] = 0;
     for (int j = 0; j < k->d; j++)
-        w->tol_slip[c] += 1e-12 * (size_of(k, k->S + j * k->n, w->vmax) + fabs(k->s0[j]));
+        w->size.tol_slip[c] += 1e-12 * (size_of(k, k->S + j * k->n, w->size.vmax) + fabs(k->s0[j]));
 }
 
 static void sizes(cdl_model *w)
 {
     bool grown = false;
     for (int i = 0; i < N; i++) {
-        double v = fabs(w->v[i]), q = most_of(fabs(w->q[i]), w->h * v);
-        grown |= v > w->vmax[i] || q > w->qmax[i];
-        if (v > w->vmax[i])
-            w->vmax[i] = v;
-        if (q > w->qmax[i])
-            w->qmax[i] = q;
+        double v = fabs(w->v[i]), q = most_of(fabs(w->q[i]), w->run.h * v);
+        grown |= v > w->size.vmax[i] || q > w->size.qmax[i];
+        if (v > w->size.vmax[i])
+            w->size.vmax[i] = v;
+        if (q > w->size.qmax[i])
+            w->size.qmax[i] = q;
     }
     for (int c = 0; grown && c < NC; c++)
         tolerances(w, c);
 }
-

@@ -1,5 +1,5 @@
 /* step: the step of a small model, as a part of what `cdl emit c` writes; the library itself does not compile
-   it. It takes the steps of `sweeping` for constant w->masses and contacts whose rows and laws never change, and
+   it. It takes the steps of `sweeping` for constant masses and contacts whose rows and laws never change, and
    gives the same bytes; each function names the one it stands for.  What comes before it in the file: sizes
    (N dofs, NC contacts ...), kernels, tables of contacts, and the sources of the contact laws and solvers. */
 
@@ -62,24 +62,24 @@ static bool step_factor(factor *f, const double *a)
 /* step_matrix: D = M - theta h (Fv + theta h Fq) */
 static bool step_matrix(cdl_model *w, double h, double t, const double *q, const double *v)
 {
-    double a = w->theta * h;
-    if (!FORCE_OF_STATE || (JACOBIAN_CONSTANT && w->d_step == h))
+    double a = w->run.theta * h;
+    if (!FORCE_OF_STATE || (JACOBIAN_CONSTANT && w->matrix.d_step == h))
         return true;
-    jacobian(w->param, t, q, v, w->Fq, w->Fv);
+    jacobian(w->param, t, q, v, w->matrix.Fq, w->matrix.Fv);
     for (int i = 0; i < N; i++)
         for (int j = STEP_DIAGONAL ? i : 0; j < (STEP_DIAGONAL ? i + 1 : N); j++) {
             int at = STEP_DIAGONAL ? i : i * N + j;
-            double m = !MASS_DIAGONAL ? w->masses[at] : i == j ? w->masses[i] : 0;
-            w->D[at] = 1 * (m - a * (w->Fv[at] + a * w->Fq[at]));
+            double m = !MASS_DIAGONAL ? w->matrix.masses[at] : i == j ? w->matrix.masses[i] : 0;
+            w->matrix.D[at] = 1 * (m - a * (w->matrix.Fv[at] + a * w->matrix.Fq[at]));
         }
-    w->d_step = h;
-    w->stamp++;
-    return step_factor(&w->df, w->D) || beyond(w, "the matrix of the step is singular");
+    w->matrix.d_step = h;
+    w->matrix.stamp++;
+    return step_factor(&w->matrix.df, w->matrix.D) || beyond(w, "the matrix of the step is singular");
 }
 
 static const factor *matrix_of(const cdl_model *w, bool mass)
 {
-    return mass || !FORCE_OF_STATE ? &w->minv : &w->df;
+    return mass || !FORCE_OF_STATE ? &w->matrix.minv : &w->matrix.df;
 }
 
 /* ---- what reactions do to the rates: sweep_columns, sweep_react ---- */
@@ -107,11 +107,11 @@ static void columns(const contact *c, const factor *f, double *G)
 static const double *columns_of(cdl_model *w, int c, bool mass)
 {
     if (mass)
-        return w->Gm[c];
-    if (w->G_stamp[c] != w->stamp)
-        columns(&w->contacts[c], matrix_of(w, false), w->G[c]);
-    w->G_stamp[c] = w->stamp;
-    return w->G[c];
+        return w->matrix.Gm[c];
+    if (w->matrix.G_stamp[c] != w->matrix.stamp)
+        columns(&w->contacts[c], matrix_of(w, false), w->matrix.G[c]);
+    w->matrix.G_stamp[c] = w->matrix.stamp;
+    return w->matrix.G[c];
 }
 
 static const double *column_spread(const contact *c, const factor *f, const double *g, double *spread)
@@ -127,17 +127,18 @@ static const double *column_spread(const contact *c, const factor *f, const doub
 static void react(cdl_model *w, double *x, bool mass)
 {
     const factor *f = matrix_of(w, mass);
-    if (w->nact == 1) {
-        const contact *c = &w->contacts[w->act[0]];
-        react_alone(c, is_local(c, f), columns_of(w, w->act[0], mass), w->rr + w->row[w->act[0]], x);
+    if (w->hand.nact == 1) {
+        const contact *c = &w->contacts[w->hand.act[0]];
+        react_alone(c, is_local(c, f), columns_of(w, w->hand.act[0], mass),
+                    w->hand.rr + w->hand.row[w->hand.act[0]], x);
         return;
     }
     double change[N] = { 0 }, size[N];
     for (int k = 0; k < N; k++)
         size[k] = fabs(x[k]);
-    for (int i = 0; i < w->nact; i++) {
-        const contact *c = &w->contacts[w->act[i]];
-        const double *G = columns_of(w, w->act[i], mass), *r = w->rr + w->row[w->act[i]];
+    for (int i = 0; i < w->hand.nact; i++) {
+        const contact *c = &w->contacts[w->hand.act[i]];
+        const double *G = columns_of(w, w->hand.act[i], mass), *r = w->hand.rr + w->hand.row[w->hand.act[i]];
         bool local = is_local(c, f);
         for (int b = 0; b < rows_of(c); b++)
             for (int k = 0; k < (local ? c->n : N); k++) {
@@ -154,42 +155,43 @@ static void react(cdl_model *w, double *x, bool mass)
 /* ---- the problem at hand ---- */
 static void take(cdl_model *w, const bool *also)
 {
-    w->nact = 0;
+    w->hand.nact = 0;
     for (int c = 0; c < NC; c++)
         if (w->closed[c] || (also && also[c]))
-            w->act[w->nact++] = c;
+            w->hand.act[w->hand.nact++] = c;
 }
 
 /* sweep_cones: step is the size of the step, 1 for forces, 0 for shocks */
 static void cones(cdl_model *w, double step)
 {
-    w->step_size = step;
-    w->nrows = 0;
-    for (int i = 0; i < w->nact; i++) {
-        const contact *c = &w->contacts[w->act[i]];
+    w->hand.step_size = step;
+    w->hand.nrows = 0;
+    for (int i = 0; i < w->hand.nact; i++) {
+        const contact *c = &w->contacts[w->hand.act[i]];
         bool given = c->relation == ALWAYS_CLOSED;
-        w->row[w->act[i]] = w->nrows;
-        w->cone[i] = (cone){ .kind = given                      ? CONE_GIVEN
-                                     : c->relation == BILATERAL ? CONE_BILATERAL
-                                                                : CONE_UNILATERAL,
-                             .d = c->d,
-                             .row = w->nrows };
+        w->hand.row[w->hand.act[i]] = w->hand.nrows;
+        w->hand.cone[i] = (cone){ .kind = given                      ? CONE_GIVEN
+                                          : c->relation == BILATERAL ? CONE_BILATERAL
+                                                                     : CONE_UNILATERAL,
+                                  .d = c->d,
+                                  .row = w->hand.nrows };
         if (c->d) {
-            w->cone[i].mu = c->tresca || given ? 0 : c->mu;
-            w->cone[i].radius = c->tresca ? c->mu * step
-                                : given   ? c->mu * fabs(c->normal) * step
-                                          : c->mu * w->given[w->act[i]];
+            w->hand.cone[i].mu = c->tresca || given ? 0 : c->mu;
+            w->hand.cone[i].radius = c->tresca ? c->mu * step
+                                     : given   ? c->mu * fabs(c->normal) * step
+                                               : c->mu * w->given[w->hand.act[i]];
         }
-        w->nrows += rows_of(c);
+        w->hand.nrows += rows_of(c);
     }
 }
 
 static void problem_rates(cdl_model *w, const double *x)
 {
-    for (int i = 0; i < w->nact; i++) {
-        const contact *c = &w->contacts[w->act[i]];
+    for (int i = 0; i < w->hand.nact; i++) {
+        const contact *c = &w->contacts[w->hand.act[i]];
         for (int j = 0; j < rows_of(c); j++)
-            w->b[w->row[w->act[i]] + j] = rate_of(c, row_of(c, j), x) + w->off[w->row[w->act[i]] + j];
+            w->hand.b[w->hand.row[w->hand.act[i]] + j] = rate_of(c, row_of(c, j), x) +
+                                                         w->hand.off[w->hand.row[w->hand.act[i]] + j];
     }
 }
 
@@ -202,19 +204,20 @@ static void lone_matrix(cdl_model *w, int k, bool mass, double *A)
     int m = rows_of(c);
     for (int a = 0; a < m; a++)
         for (int b = 0; b < m; b++)
-            A[a * m + b] = local ? vec_dot(row_of(c, a), G + b * N, c->n) : rate_of(c, row_of(c, a), G + b * N);
+            A[a * m + b] = local ? vec_dot(row_of(c, a), G + b * N, c->n)
+                                 : rate_of(c, row_of(c, a), G + b * N);
 }
 
 /* sweep_solve_alone */
 static bool solve_alone(cdl_model *w, bool mass, double *x)
 {
-    const contact *c = &w->contacts[w->act[0]];
+    const contact *c = &w->contacts[w->hand.act[0]];
     double A[(ND + 1) * (ND + 1)];
-    lone_matrix(w, w->act[0], mass, A);
+    lone_matrix(w, w->hand.act[0], mass, A);
     problem_rates(w, x);
     if (normal_of(c) && !(A[0] > 0))
         return false;
-    if (!cone_solve(&w->cone[0], A, rows_of(c), w->b, w->rr, w->local))
+    if (!cone_solve(&w->hand.cone[0], A, rows_of(c), w->hand.b, w->hand.rr, w->hand.local))
         return false;
     react(w, x, mass);
     return true;
@@ -226,15 +229,16 @@ static void problem_matrix(cdl_model *w, bool mass)
 {
     const factor *f = matrix_of(w, mass);
     double spread[N];
-    for (int j = 0; j < w->nact; j++) {
-        const contact *l = &w->contacts[w->act[j]];
-        const double *G = columns_of(w, w->act[j], mass);
+    for (int j = 0; j < w->hand.nact; j++) {
+        const contact *l = &w->contacts[w->hand.act[j]];
+        const double *G = columns_of(w, w->hand.act[j], mass);
         for (int b = 0; b < rows_of(l); b++) {
             const double *g = column_spread(l, f, G + b * N, spread);
-            for (int i = 0; i < w->nact; i++) {
-                const contact *c = &w->contacts[w->act[i]];
+            for (int i = 0; i < w->hand.nact; i++) {
+                const contact *c = &w->contacts[w->hand.act[i]];
                 for (int a = 0; a < rows_of(c); a++)
-                    w->W[(w->row[w->act[i]] + a) * w->nrows + w->row[w->act[j]] + b] = rate_of(c, row_of(c, a), g);
+                    w->hand.W[(w->hand.row[w->hand.act[i]] + a) * w->hand.nrows +
+                              w->hand.row[w->hand.act[j]] + b] = rate_of(c, row_of(c, a), g);
             }
         }
     }
@@ -243,11 +247,11 @@ static void problem_matrix(cdl_model *w, bool mass)
 static double rounding(const cdl_model *w)
 {
     double most = 0;
-    for (int i = 0; i < w->nact; i++) {
-        int c = w->act[i], row = w->row[c];
-        double a = w->W[row * w->nrows + row];
+    for (int i = 0; i < w->hand.nact; i++) {
+        int c = w->hand.act[i], row = w->hand.row[c];
+        double a = w->hand.W[row * w->hand.nrows + row];
         if (normal_of(&w->contacts[c]) && a > 0)
-            most = most_of(most, w->tol_u[c] * w->unit[row] / a);
+            most = most_of(most, w->size.tol_u[c] * w->hand.unit[row] / a);
     }
     return 0.5 * most;
 }
@@ -255,20 +259,20 @@ static double rounding(const cdl_model *w)
 /* contact_solve, as far as its plans go by active sets and Gauss-Seidel */
 static bool problem_solve(cdl_model *w, contact_problem *p)
 {
-    p->fine = reaction_fine(w->tolerance);
+    p->fine = reaction_fine(w->run.tolerance);
     for (int i = 0; i < p->n; i++)
         if (cone_normal(&p->cone[i]) && !(p->W[p->cone[i].row * p->m + p->cone[i].row] > 0))
             return false;
     if (p->n == 1) {
-        problem_alone(p, 0, p->W, p->m, p->b, p->r, w->local);
+        problem_alone(p, 0, p->W, p->m, p->b, p->r, w->hand.local);
         problem_velocities(p, p->u);
-        return problem_defect(p, p->u, NULL, NULL, NULL, &p->worst) <= fmax(w->tolerance, 1e-11);
+        return problem_defect(p, p->u, NULL, NULL, NULL, &p->worst) <= fmax(w->run.tolerance, 1e-11);
     }
 #if NC > 1
-    w->scratch.used = 0;
+    w->hand.scratch.used = 0;
     if (active_fits(p))
-        return active_solve(p, &w->scratch, w->tolerance);
-    return sweeps_full(p, &w->scratch, 32, w->tolerance);
+        return active_solve(p, &w->hand.scratch, w->run.tolerance);
+    return sweeps_full(p, &w->hand.scratch, 32, w->run.tolerance);
 #else
     return false;
 #endif
@@ -278,22 +282,22 @@ static bool problem_solve(cdl_model *w, contact_problem *p)
 /* sweep_solve */
 static bool solve(cdl_model *w, bool mass, double *x)
 {
-    if (w->nact == 0)
+    if (w->hand.nact == 0)
         return true;
 #if NC
     equal_units units;
-    contact_problem p = { .n = w->nact,
-                          .m = w->nrows,
-                          .cone = w->cone,
-                          .b = w->b,
-                          .r = w->rr,
-                          .u = w->u,
-                          .W = w->W };
+    contact_problem p = { .n = w->hand.nact,
+                          .m = w->hand.nrows,
+                          .cone = w->hand.cone,
+                          .b = w->hand.b,
+                          .r = w->hand.rr,
+                          .u = w->hand.u,
+                          .W = w->hand.W };
     problem_rates(w, x);
     problem_matrix(w, mass);
-    equal_make(&units, &p, w->unit);
-    if (w->step_size != 1)
-        p.least = rounding(w) / w->tolerance;
+    equal_make(&units, &p, w->hand.unit);
+    if (w->hand.step_size != 1)
+        p.least = rounding(w) / w->run.tolerance;
     bool ok = problem_solve(w, &p);
     equal_undo(&units);
     if (!ok)
@@ -311,16 +315,17 @@ static bool solve(cdl_model *w, bool mass, double *x)
 static bool step_contacts(cdl_model *w, double h, double *v)
 {
     cones(w, h);
-    for (int i = 0; i < w->nact; i++)
-        for (int j = 0; j < rows_of(&w->contacts[w->act[i]]); j++) {
-            const contact *c = &w->contacts[w->act[i]];
-            w->off[w->row[w->act[i]] + j] = j < normal_of(c) ? c->ht + 0 : c->s0[j - normal_of(c)];
+    for (int i = 0; i < w->hand.nact; i++)
+        for (int j = 0; j < rows_of(&w->contacts[w->hand.act[i]]); j++) {
+            const contact *c = &w->contacts[w->hand.act[i]];
+            w->hand.off[w->hand.row[w->hand.act[i]] + j] = j < normal_of(c) ? c->ht + 0
+                                                                            : c->s0[j - normal_of(c)];
         }
-    if (w->nact == 1 && solve_alone(w, false, v))
+    if (w->hand.nact == 1 && solve_alone(w, false, v))
         return true;
-    for (int i = 0; i < w->nact; i++)
-        for (int j = 0; j < rows_of(&w->contacts[w->act[i]]); j++)
-            w->rr[w->row[w->act[i]] + j] = h * w->r[w->contacts[w->act[i]].first + j];
+    for (int i = 0; i < w->hand.nact; i++)
+        for (int j = 0; j < rows_of(&w->contacts[w->hand.act[i]]); j++)
+            w->hand.rr[w->hand.row[w->hand.act[i]] + j] = h * w->r[w->contacts[w->hand.act[i]].first + j];
     return solve(w, false, v);
 }
 
@@ -330,16 +335,17 @@ static void shortest_move(cdl_model *w, int m, const int *back, const double *ch
     double A[ROOM * ROOM], l[ROOM], more[ROOM * ROOM + 2 * ROOM], spread[N];
     int perm[ROOM];
     for (int j = 0; j < m; j++) {
-        const double *g = column_spread(&w->contacts[back[j]], &w->minv, w->Gm[back[j]], spread);
+        const double *g = column_spread(&w->contacts[back[j]], &w->matrix.minv, w->matrix.Gm[back[j]],
+                                        spread);
         for (int i = 0; i < m; i++)
             A[i * m + j] = rate_of(&w->contacts[back[i]], w->contacts[back[i]].H, g);
     }
     sym_shortest(A, change, l, m, more, perm);
     for (int j = 0; j < m; j++) {
         const contact *c = &w->contacts[back[j]];
-        bool local = is_local(c, &w->minv);
+        bool local = is_local(c, &w->matrix.minv);
         for (int i = 0; i < (local ? c->n : N); i++)
-            w->q1[local ? c->dof[i] : i] += l[j] * w->Gm[back[j]][i];
+            w->q1[local ? c->dof[i] : i] += l[j] * w->matrix.Gm[back[j]][i];
     }
 }
 
@@ -348,14 +354,14 @@ static int off_surface(cdl_model *w, int *back, double *change)
 {
     int m = 0;
     bool off = false;
-    for (int i = 0; i < w->nact; i++) {
-        int c = w->act[i];
+    for (int i = 0; i < w->hand.nact; i++) {
+        int c = w->hand.act[i];
         if (!normal_of(&w->contacts[c]))
             continue;
         gap_put(w, c, w->t1, w->q1, w->v1);
-        if (w->contacts[c].relation == GAP && w->gap[c] > 0 && !(w->rr[w->row[c]] > 0))
+        if (w->contacts[c].relation == GAP && w->gap[c] > 0 && !(w->hand.rr[w->hand.row[c]] > 0))
             continue;
-        off |= fabs(w->gap[c]) > 0.25 * w->tol_gap[c];
+        off |= fabs(w->gap[c]) > 0.25 * w->size.tol_gap[c];
         change[m] = -w->gap[c];
         back[m++] = c;
     }
@@ -372,15 +378,15 @@ static bool put_back(cdl_model *w)
         vec_copy(was, w->q1, N);
         shortest_move(w, m, back, change);
         for (int i = 0; i < N; i++)
-            w->opened += w->f1[i] * (w->q1[i] - was[i]);
+            w->books.opened += w->f1[i] * (w->q1[i] - was[i]);
     }
     return moved;
 }
 
 static bool step_end(cdl_model *w, bool known)
 {
-    w->opened = 0;
-    bool moved = w->nact && put_back(w);
+    w->books.opened = 0;
+    bool moved = w->hand.nact && put_back(w);
     if (!(known && !moved) && !FORCE_CONSTANT)
         force(w->param, w->t1, w->q1, w->v1, w->f1);
     return true;
@@ -388,7 +394,7 @@ static bool step_end(cdl_model *w, bool known)
 
 static bool step_linear(cdl_model *w, double h)
 {
-    double a = h * (1 - w->theta), b = h * w->theta, finite = 0, x[N], x1[N], mean[N];
+    double a = h * (1 - w->run.theta), b = h * w->run.theta, finite = 0, x[N], x1[N], mean[N];
     for (int i = 0; i < N; i++)
         x[i] = w->q1[i] = w->q[i] + (a * w->v[i] + b * w->v[i]);
     if (FORCE_CONSTANT)
@@ -398,11 +404,11 @@ static bool step_linear(cdl_model *w, double h)
     if (!step_matrix(w, h, w->t1, w->q1, w->v))
         return false;
     for (int i = 0; i < N; i++)
-        mean[i] = h * ((1 - w->theta) * w->f[i] + w->theta * w->f1[i]);
+        mean[i] = h * ((1 - w->run.theta) * w->f[i] + w->run.theta * w->f1[i]);
     solve_with(matrix_of(w, false), mean, x1);
     for (int i = 0; i < N; i++)
         w->v1[i] = w->v[i] + x1[i];
-    if (w->nact && !step_contacts(w, h, w->v1))
+    if (w->hand.nact && !step_contacts(w, h, w->v1))
         return false;
     for (int i = 0; i < N; i++) {
         w->q1[i] = w->q[i] + (a * w->v[i] + b * w->v1[i]);
@@ -414,9 +420,9 @@ static bool step_linear(cdl_model *w, double h)
             x1[i] = w->v1[i] - w->v[i];
         }
         for (int i = 0; i < N; i++)
-            w->f1[i] += matrix_row(STEP_DIAGONAL, w->Fq, x, i);
+            w->f1[i] += matrix_row(STEP_DIAGONAL, w->matrix.Fq, x, i);
         for (int i = 0; FORCE_OF_RATES && i < N; i++)
-            w->f1[i] += matrix_row(STEP_DIAGONAL, w->Fv, x1, i);
+            w->f1[i] += matrix_row(STEP_DIAGONAL, w->matrix.Fv, x1, i);
     }
     return finite == 0 ? step_end(w, true) : beyond(w, "the motion is no longer finite");
 }
@@ -434,7 +440,8 @@ static bool step_free(cdl_model *w, double h, bool first, double *v)
     for (int i = 0; i < N; i++)
         dv[i] = w->v1[i] - w->v[i];
     for (int i = 0; i < N; i++)
-        defect[i] = h * ((1 - w->theta) * w->f[i] + w->theta * w->f1[i]) - matrix_row(MASS_DIAGONAL, w->masses, dv, i);
+        defect[i] = h * ((1 - w->run.theta) * w->f[i] + w->run.theta * w->f1[i]) -
+                    matrix_row(MASS_DIAGONAL, w->matrix.masses, dv, i);
     solve_with(matrix_of(w, false), defect, x);
     for (int i = 0; i < N; i++)
         v[i] = w->v1[i] + x[i];
@@ -443,7 +450,7 @@ static bool step_free(cdl_model *w, double h, bool first, double *v)
 
 static void step_positions(cdl_model *w, double h)
 {
-    double a = h * (1 - w->theta), b = h * w->theta;
+    double a = h * (1 - w->run.theta), b = h * w->run.theta;
     for (int i = 0; i < N; i++)
         w->q1[i] = w->q[i] + (a * w->v[i] + b * w->v1[i]);
 }
@@ -455,12 +462,12 @@ static bool step_newton(cdl_model *w, double h)
     vec_axpy(w->v1, h, w->acc, N);
     for (int it = 0;; it++) {
         step_positions(w, h);
-        if (!step_free(w, h, it == 0, v) || (w->nact && !step_contacts(w, h, v)))
+        if (!step_free(w, h, it == 0, v) || (w->hand.nact && !step_contacts(w, h, v)))
             return false;
         change = size = 0;
         for (int i = 0; i < N; i++) {
-            double m = fabs(w->masses[MASS_DIAGONAL ? i : i * N + i]), light = m > 0 ? 1 / m : 1,
-                   by = v[i] - w->v1[i], speed = most_of(fabs(v[i]), w->vmax[i]);
+            double m = fabs(w->matrix.masses[MASS_DIAGONAL ? i : i * N + i]), light = m > 0 ? 1 / m : 1,
+                   by = v[i] - w->v1[i], speed = most_of(fabs(v[i]), w->size.vmax[i]);
             change = most_of(change, by * by / light);
             size = most_of(size, speed * speed / light);
         }
@@ -497,7 +504,7 @@ static bool look(cdl_model *w)
     for (int c = 0; c < NC; c++) {
         if (!w->closed[c])
             gap_put(w, c, w->t1, w->q1, w->v1);
-        w->met[c] = !w->closed[c] && !(w->gap[c] >= -w->tol_gap[c]);
+        w->met[c] = !w->closed[c] && !(w->gap[c] >= -w->size.tol_gap[c]);
         any |= w->met[c];
     }
     return any;
@@ -520,7 +527,7 @@ static double first_crossing(const cdl_model *w, double h, const bool *who)
 static bool touches(const cdl_model *w, const bool *who)
 {
     for (int c = 0; c < NC; c++)
-        if (who[c] && w->gap[c] <= w->tol_gap[c] && gap_rate(&w->contacts[c], w->v1) <= w->tol_u[c])
+        if (who[c] && w->gap[c] <= w->size.tol_gap[c] && gap_rate(&w->contacts[c], w->v1) <= w->size.tol_u[c])
             return true;
     return false;
 }
@@ -558,8 +565,8 @@ static bool locate(cdl_model *w, double *h)
 /* ---- accelerations by Gauss's principle: sweep_gauss ---- */
 static void asks(cdl_model *w, int i)
 {
-    const contact *c = &w->contacts[w->act[i]];
-    double *off = w->off + w->row[w->act[i]], *dir = w->dir + w->row[w->act[i]];
+    const contact *c = &w->contacts[w->hand.act[i]];
+    double *off = w->hand.off + w->hand.row[w->hand.act[i]], *dir = w->hand.dir + w->hand.row[w->hand.act[i]];
     if (normal_of(c))
         *off++ = c->bias;
     if (c->d == 0)
@@ -567,29 +574,29 @@ static void asks(cdl_model *w, int i)
     for (int j = 0; j < c->d; j++)
         off[j] = c->slip_bias[j];
     double speed = slip_of(c, w->v, dir);
-    if (!(speed > w->tol_slip[w->act[i]]))
+    if (!(speed > w->size.tol_slip[w->hand.act[i]]))
         return;
     for (int j = 0; j < c->d; j++)
         dir[j] /= speed;
-    w->cone[i].dir = dir;
+    w->hand.cone[i].dir = dir;
 }
 
 static bool gauss(cdl_model *w)
 {
-    solve_with(&w->minv, w->f, w->acc);
+    solve_with(&w->matrix.minv, w->f, w->acc);
     take(w, NULL);
-    if (w->nact == 0)
+    if (w->hand.nact == 0)
         return true;
     cones(w, 1);
-    for (int i = 0; i < w->nact; i++)
+    for (int i = 0; i < w->hand.nact; i++)
         asks(w, i);
-    if (w->nact == 1 && solve_alone(w, true, w->acc))
+    if (w->hand.nact == 1 && solve_alone(w, true, w->acc))
         return true;
     cones(w, 1);
-    for (int i = 0; i < w->nact; i++) {
+    for (int i = 0; i < w->hand.nact; i++) {
         asks(w, i);
-        for (int j = 0; j < rows_of(&w->contacts[w->act[i]]); j++)
-            w->rr[w->row[w->act[i]] + j] = w->r[w->contacts[w->act[i]].first + j];
+        for (int j = 0; j < rows_of(&w->contacts[w->hand.act[i]]); j++)
+            w->hand.rr[w->hand.row[w->hand.act[i]] + j] = w->r[w->contacts[w->hand.act[i]].first + j];
     }
     return solve(w, true, w->acc);
 }
@@ -598,7 +605,7 @@ static bool gauss(cdl_model *w)
 static double slip_along(const cdl_model *w, int k)
 {
     const contact *c = &w->contacts[k];
-    double along = 0, before = 0, after = 0, rest = w->tol_slip[k];
+    double along = 0, before = 0, after = 0, rest = w->size.tol_slip[k];
     for (int j = 0; j < c->d; j++) {
         double a = rate_of(c, c->S + j * c->n, w->v) + c->s0[j];
         before += a * a;
@@ -634,12 +641,12 @@ static bool goes_on(cdl_model *w, int k)
 {
     const contact *c = &w->contacts[k];
     double free = 0, left = 0, x[N];
-    solve_with(&w->minv, w->f1, x);
+    solve_with(&w->matrix.minv, w->f1, x);
     for (int j = 0; j < c->d; j++) {
         free += fabs(rate_of(c, c->S + j * c->n, x));
         left += fabs(rate_of(c, c->S + j * c->n, w->acc) + c->slip_bias[j]);
     }
-    return left > 1e-9 * free + most_of(w->tol_slip[k] / w->h, 0);
+    return left > 1e-9 * free + most_of(w->size.tol_slip[k] / w->run.h, 0);
 }
 
 /* the contact whose slip turns, or comes to a rest that friction cannot hold; -1: none */
@@ -647,20 +654,20 @@ static int turning(cdl_model *w, double h, bool *ok)
 {
     int found = -1;
     bool any = false;
-    for (int i = 0; i < w->nact; i++)
-        any |= w->contacts[w->act[i]].d && slip_along(w, w->act[i]) <= 0;
+    for (int i = 0; i < w->hand.nact; i++)
+        any |= w->contacts[w->hand.act[i]].d && slip_along(w, w->hand.act[i]) <= 0;
     if (!any)
         return -1;
-    for (int i = 0; i < w->nact; i++)
-        if (w->contacts[w->act[i]].d && slip_along(w, w->act[i]) < 0)
-            return w->act[i];
+    for (int i = 0; i < w->hand.nact; i++)
+        if (w->contacts[w->hand.act[i]].d && slip_along(w, w->hand.act[i]) < 0)
+            return w->hand.act[i];
     swap_ends(w);
     bool known = gauss(w);
     swap_ends(w);
     w->fresh = false;
-    for (int i = 0; known && found < 0 && i < w->nact; i++)
-        if (w->contacts[w->act[i]].d && slip_along(w, w->act[i]) == 0 && goes_on(w, w->act[i]))
-            found = w->act[i];
+    for (int i = 0; known && found < 0 && i < w->hand.nact; i++)
+        if (w->contacts[w->hand.act[i]].d && slip_along(w, w->hand.act[i]) == 0 && goes_on(w, w->hand.act[i]))
+            found = w->hand.act[i];
     *ok = smooth(w, h);
     return found;
 }
@@ -670,7 +677,7 @@ static bool locate_turn(cdl_model *w, int k, double *h)
     double lo = 0, hi = *h, last = 0, speed, x, s, slip[ND + 1];
     speed = slip_of(&w->contacts[k], w->v, slip);
     for (int it = 0; it < 80 && hi - lo > 4e-16 * (fabs(w->t) + hi); it++) {
-        x = last < 0 ? lo - (speed - 0.5 * w->tol_slip[k]) / last : 0;
+        x = last < 0 ? lo - (speed - 0.5 * w->size.tol_slip[k]) / last : 0;
         if (!(x > lo && x < hi) || it % 8 == 7)
             x = 0.5 * (lo + hi);
         if (!smooth(w, *h = x))
@@ -682,9 +689,9 @@ static bool locate_turn(cdl_model *w, int k, double *h)
             speed = s;
         } else
             hi = x;
-        if (s > 0 && s <= 2 * w->tol_slip[k])
+        if (s > 0 && s <= 2 * w->size.tol_slip[k])
             break;
-        if (lo == 0 && hi <= 1e-9 * w->h)
+        if (lo == 0 && hi <= 1e-9 * w->run.h)
             break;
     }
     if (*h != lo && lo > 0 && !smooth(w, *h = lo))
@@ -696,7 +703,7 @@ static bool locate_turn(cdl_model *w, int k, double *h)
 /* ---- impacts: sweep_meet, sweep_shock ---- */
 static bool rates(cdl_model *w)
 {
-    w->driving_known = false;
+    w->books.driving_known = false;
     if (!FORCE_CONSTANT || w->t == 0)
         force(w->param, w->t, w->q, w->v, w->f);
     w->fresh = false;
@@ -705,40 +712,40 @@ static bool rates(cdl_model *w)
 
 static bool comes(const cdl_model *w, int c)
 {
-    return w->contacts[c].relation == GAP && w->before[c] < -w->tol_u[c];
+    return w->contacts[c].relation == GAP && w->before[c] < -w->size.tol_u[c];
 }
 
 static bool shock_phase(cdl_model *w)
 {
-    for (int i = 0; i < w->nact; i++) {
-        const contact *c = &w->contacts[w->act[i]];
-        double *off = w->off + w->row[w->act[i]];
-        double e = w->hits[w->act[i]] < MOST_HITS ? c->e : 0;
+    for (int i = 0; i < w->hand.nact; i++) {
+        const contact *c = &w->contacts[w->hand.act[i]];
+        double *off = w->hand.off + w->hand.row[w->hand.act[i]];
+        double e = w->hits[w->hand.act[i]] < MOST_HITS ? c->e : 0;
         for (int j = 0; j < rows_of(c); j++)
             off[j] = still_of(c, j);
         if (normal_of(c))
-            off[0] = c->ht + (!c->poisson && comes(w, w->act[i]) ? e * w->before[w->act[i]] : 0);
+            off[0] = c->ht + (!c->poisson && comes(w, w->hand.act[i]) ? e * w->before[w->hand.act[i]] : 0);
     }
     if (!solve(w, true, w->v))
         return false;
-    for (int i = 0; i < w->nact; i++)
-        for (int j = 0; j < rows_of(&w->contacts[w->act[i]]); j++)
-            w->impulse[w->contacts[w->act[i]].first + j] += w->rr[w->row[w->act[i]] + j];
+    for (int i = 0; i < w->hand.nact; i++)
+        for (int j = 0; j < rows_of(&w->contacts[w->hand.act[i]]); j++)
+            w->impulse[w->contacts[w->hand.act[i]].first + j] += w->hand.rr[w->hand.row[w->hand.act[i]] + j];
     return true;
 }
 
 static void pose_shock(cdl_model *w)
 {
     cones(w, 0);
-    for (int j = 0; j < w->nrows; j++)
-        w->rr[j] = 0;
+    for (int j = 0; j < w->hand.nrows; j++)
+        w->hand.rr[j] = 0;
 }
 
 static bool shock_poisson(cdl_model *w)
 {
     bool any = false;
-    for (int i = 0; i < w->nact; i++) {
-        int c = w->act[i];
+    for (int i = 0; i < w->hand.nact; i++) {
+        int c = w->hand.act[i];
         if (w->contacts[c].poisson && comes(w, c))
             w->given[c] = (w->hits[c] < MOST_HITS ? w->contacts[c].e : 0) * w->impulse[w->contacts[c].first];
         any |= w->given[c] > 0;
@@ -746,16 +753,16 @@ static bool shock_poisson(cdl_model *w)
     if (!any)
         return true;
     pose_shock(w);
-    for (int i = 0; i < w->nact; i++)
-        if (w->given[w->act[i]] > 0)
-            w->rr[w->row[w->act[i]]] = w->given[w->act[i]];
+    for (int i = 0; i < w->hand.nact; i++)
+        if (w->given[w->hand.act[i]] > 0)
+            w->hand.rr[w->hand.row[w->hand.act[i]]] = w->given[w->hand.act[i]];
     react(w, w->v, true);
     pose_shock(w);
     bool ok = shock_phase(w);
-    for (int i = 0; i < w->nact; i++) {
-        if (w->given[w->act[i]] > 0)
-            w->impulse[w->contacts[w->act[i]].first] += w->given[w->act[i]];
-        w->given[w->act[i]] = 0;
+    for (int i = 0; i < w->hand.nact; i++) {
+        if (w->given[w->hand.act[i]] > 0)
+            w->impulse[w->contacts[w->hand.act[i]].first] += w->given[w->hand.act[i]];
+        w->given[w->hand.act[i]] = 0;
     }
     return ok;
 }
@@ -766,24 +773,24 @@ static void shock_account(cdl_model *w, const double *before)
     double mean[N], most = 0;
     for (int i = 0; i < N; i++)
         mean[i] = 0.5 * (before[i] + w->v[i]);
-    for (int i = 0; i < w->nact; i++)
-        most = fmax(most, fabs(w->impulse[w->contacts[w->act[i]].first]));
-    for (int i = 0; i < w->nact; i++) {
-        int c = w->act[i];
+    for (int i = 0; i < w->hand.nact; i++)
+        most = fmax(most, fabs(w->impulse[w->contacts[w->hand.act[i]].first]));
+    for (int i = 0; i < w->hand.nact; i++) {
+        int c = w->hand.act[i];
         const contact *k = &w->contacts[c];
         const double *P = w->impulse + k->first;
         for (int j = 0; j < rows_of(k); j++) {
             double still = still_of(k, j);
-            w->dissipated -= P[j] * (rate_of(k, row_of(k, j), mean) + still);
-            w->work -= P[j] * still;
+            w->books.dissipated -= P[j] * (rate_of(k, row_of(k, j), mean) + still);
+            w->books.work -= P[j] * still;
         }
         double after = normal_of(k) ? gap_rate(k, w->v) : 0, e = w->hits[c] < MOST_HITS ? k->e : 0;
         if (k->relation != GAP)
             continue;
-        w->impacts += P[0] > 1e-12 * most;
+        w->books.impacts += P[0] > 1e-12 * most;
         w->again += P[0] > 1e-12 * most && w->hits[c]++ > 0;
-        bool thrown = w->before[c] < -w->tol_u[c] && e > 0;
-        w->closed[c] = after <= w->tol_u[c] || (P[0] > 0 && !thrown);
+        bool thrown = w->before[c] < -w->size.tol_u[c] && e > 0;
+        w->closed[c] = after <= w->size.tol_u[c] || (P[0] > 0 && !thrown);
     }
 }
 
@@ -792,8 +799,8 @@ static bool shock(cdl_model *w)
     double before[N];
     take(w, w->met);
     vec_copy(before, w->v, N);
-    for (int i = 0; i < w->nact; i++) {
-        int c = w->act[i];
+    for (int i = 0; i < w->hand.nact; i++) {
+        int c = w->hand.act[i];
         w->given[c] = 0;
         w->before[c] = normal_of(&w->contacts[c]) ? gap_rate(&w->contacts[c], w->v) : 0;
         for (int j = 0; j < rows_of(&w->contacts[c]); j++)
@@ -811,13 +818,13 @@ static bool meet(cdl_model *w)
     bool hit = false;
     for (int c = 0; c < NC; c++) {
         w->met[c] = false;
-        if (w->closed[c] || w->gap[c] > w->tol_gap[c])
+        if (w->closed[c] || w->gap[c] > w->size.tol_gap[c])
             continue;
         double un = gap_rate(&w->contacts[c], w->v);
-        if (un > w->tol_u[c])
+        if (un > w->size.tol_u[c])
             continue;
         w->met[c] = true;
-        hit |= un < -w->tol_u[c];
+        hit |= un < -w->size.tol_u[c];
     }
     if (hit)
         return shock(w);
@@ -865,7 +872,7 @@ static double energy(const cdl_model *w)
 {
     double e = 0;
     for (int i = 0; i < N; i++)
-        e += w->v[i] * matrix_row(MASS_DIAGONAL, w->masses, w->v, i);
+        e += w->v[i] * matrix_row(MASS_DIAGONAL, w->matrix.masses, w->v, i);
     return 0.5 * e + potential(w->param, w->t, w->q, w->v);
 }
 
@@ -880,11 +887,11 @@ static bool survey(cdl_model *w)
         if (k->relation == ALWAYS_CLOSED)
             continue;
         double wrong = k->relation == BILATERAL ? fabs(w->gap[c]) : -w->gap[c], un = gap_rate(k, w->v);
-        if (!isfinite(w->gap[c]) || wrong > 1e-6 * size_of(k, k->H, w->qmax) + 1e-12)
+        if (!isfinite(w->gap[c]) || wrong > 1e-6 * size_of(k, k->H, w->size.qmax) + 1e-12)
             return beyond(w, "a constraint does not hold after `when`");
-        w->deepest = most_of(wrong, w->deepest);
+        w->books.deepest = most_of(wrong, w->books.deepest);
         w->closed[c] = k->relation == BILATERAL ||
-                       (w->closed[c] && w->gap[c] <= w->tol_gap[c] && fabs(un) <= w->tol_u[c]);
+                       (w->closed[c] && w->gap[c] <= w->size.tol_gap[c] && fabs(un) <= w->size.tol_u[c]);
     }
     return true;
 }
@@ -906,7 +913,7 @@ static bool fire(cdl_model *w)
         return false;
     for (int e = 0; e < NE; e++)
         w->fired[e] = w->fired[e] && event_true(e, w->param, w->t, w->q, w->v);
-    w->work += energy(w) - before;
+    w->books.work += energy(w) - before;
     return true;
 }
 #endif
@@ -914,18 +921,19 @@ static bool fire(cdl_model *w)
 /* ---- the step is accepted: sweep_accept ---- */
 static double driven(cdl_model *w, double h, const double *way)
 {
-    double th = w->theta, work = 0, end[N];
+    double th = w->run.theta, work = 0, end[N];
     if (!DRIVEN)
         return 0;
-    if (!w->driving_known)
-        w->power = driving(w->param, w->t, w->q, w->v, w->driving);
+    if (!w->books.driving_known)
+        w->books.power = driving(w->param, w->t, w->q, w->v, w->books.driving);
     double power = driving(w->param, w->t1, w->q1, w->v1, end);
     for (int i = 0; i < N; i++)
-        work += (way ? way[i] : 0.5 * h * (w->v[i] + w->v1[i])) * ((1 - th) * w->driving[i] + th * end[i]);
-    work += h * ((1 - th) * w->power + th * power);
-    vec_copy(w->driving, end, N);
-    w->power = power;
-    w->driving_known = true;
+        work += (way ? way[i] : 0.5 * h * (w->v[i] + w->v1[i])) *
+                ((1 - th) * w->books.driving[i] + th * end[i]);
+    work += h * ((1 - th) * w->books.power + th * power);
+    vec_copy(w->books.driving, end, N);
+    w->books.power = power;
+    w->books.driving_known = true;
     return work;
 }
 
@@ -934,16 +942,19 @@ static void account(cdl_model *w, double h)
     double way[N];
     for (int i = 0; i < N; i++)
         way[i] = w->q1[i] - w->q[i];
-    w->work += driven(w, h, w->opened != 0 ? way : NULL);
-    w->dissipated += w->opened;
-    for (int i = 0; i < w->nact; i++) {
-        const contact *c = &w->contacts[w->act[i]];
+    w->books.work += driven(w, h, w->books.opened != 0 ? way : NULL);
+    w->books.dissipated += w->books.opened;
+    for (int i = 0; i < w->hand.nact; i++) {
+        const contact *c = &w->contacts[w->hand.act[i]];
         for (int j = 0; j < rows_of(c); j++) {
-            double P = w->rr[w->row[w->act[i]] + j], still = 0.5 * (still_of(c, j) + still_of(c, j));
+            double P = w->hand.rr[w->hand.row[w->hand.act[i]] + j],
+                   still = 0.5 * (still_of(c, j) + still_of(c, j));
             if (P == 0)
                 continue;
-            w->dissipated -= P * (0.5 * (rate_of(c, row_of(c, j), w->v) + rate_of(c, row_of(c, j), w->v1)) + still);
-            w->work -= P * still;
+            w->books.dissipated -= P *
+                                   (0.5 * (rate_of(c, row_of(c, j), w->v) + rate_of(c, row_of(c, j), w->v1)) +
+                                    still);
+            w->books.work -= P * still;
         }
     }
 }
@@ -951,15 +962,16 @@ static void account(cdl_model *w, double h)
 static void accept(cdl_model *w, double h)
 {
     account(w, h);
-    for (int i = 0; i < w->nact; i++) {
-        int c = w->act[i];
-        const double *rr = w->rr + w->row[c];
+    for (int i = 0; i < w->hand.nact; i++) {
+        int c = w->hand.act[i];
+        const double *rr = w->hand.rr + w->hand.row[c];
         double *r = w->r + w->contacts[c].first, *P = w->P + w->contacts[c].first;
         for (int j = 0; j < rows_of(&w->contacts[c]); j++) {
             P[j] += rr[j];
             r[j] = rr[j] / h;
         }
-        if (w->contacts[c].relation != GAP || rr[0] > 0 || !(gap_rate(&w->contacts[c], w->v1) > w->tol_u[c]))
+        if (w->contacts[c].relation != GAP || rr[0] > 0 ||
+            !(gap_rate(&w->contacts[c], w->v1) > w->size.tol_u[c]))
             continue;
         w->closed[c] = false;
         for (int j = 0; j < rows_of(&w->contacts[c]); j++)
@@ -973,15 +985,17 @@ static void accept(cdl_model *w, double h)
     w->fresh = false;
     sizes(w);
     for (int c = 0; c < NC; c++)
-        w->deepest = most_of(w->contacts[c].relation == BILATERAL ? fabs(w->gap[c]) : -w->gap[c], w->deepest);
+        w->books.deepest = most_of(w->contacts[c].relation == BILATERAL ? fabs(w->gap[c]) : -w->gap[c],
+                                   w->books.deepest);
 }
 
 /* ---- one step of the run: follow, sweep_advance ---- */
 static bool still_deep(const cdl_model *w)
 {
-    for (int i = 0; i < w->nact; i++) {
-        int c = w->act[i];
-        if (w->gap[c] < 0 && normal_of(&w->contacts[c]) && w->gap[c] < -1e-9 * w->length[w->contacts[c].family])
+    for (int i = 0; i < w->hand.nact; i++) {
+        int c = w->hand.act[i];
+        if (w->gap[c] < 0 && normal_of(&w->contacts[c]) &&
+            w->gap[c] < -1e-9 * w->size.length[w->contacts[c].family])
             return true;
     }
     return false;
@@ -1019,8 +1033,8 @@ static bool advance(cdl_model *w, double end)
             break;
         double h = end - w->t;
         bool rises = false;
-        if (fabs(h - w->h) <= 1e-9 * w->h)
-            h = w->h;
+        if (fabs(h - w->run.h) <= 1e-9 * w->run.h)
+            h = w->run.h;
         if (sub > most || (!CUT_ALWAYS && w->again > MOST_AGAIN))
             return beyond(w, "impacts crowd; cdl run takes such a step at once");
         if (!follow(w, &h, &rises))
@@ -1045,15 +1059,16 @@ static bool plain_one(cdl_model *w, double end)
 {
 #if NC
     /* rows of a lone contact in the units of a whole step */
-    if (w->closed[0] && w->A_stamp != w->stamp && (!FORCE_OF_STATE || w->d_step == w->h)) {
-        lone_matrix(w, 0, false, w->A);
-        w->A_stamp = w->stamp;
+    if (w->closed[0] && w->matrix.A_stamp != w->matrix.stamp &&
+        (!FORCE_OF_STATE || w->matrix.d_step == w->run.h)) {
+        lone_matrix(w, 0, false, w->matrix.A);
+        w->matrix.A_stamp = w->matrix.stamp;
     }
 #endif
     if (!plain_ready(w))
         return false;
     plain_state now = plain_now(w);
-    if (!plain_step(w, &now, w->t, end, w->h * (1 - w->theta), w->h * w->theta))
+    if (!plain_step(w, &now, w->t, end, w->run.h * (1 - w->run.theta), w->run.h * w->run.theta))
         return false;
     plain_put(w, &now);
     w->fresh = false;
@@ -1071,7 +1086,7 @@ int cdl_model_step(cdl_model *w)
 {
     if (w->stopped || w->step >= STEPS)
         return 1;
-    double end = w->step + 1 == STEPS ? w->end : (double)(w->step + 1) * w->h;
+    double end = w->step + 1 == STEPS ? w->run.end : (double)(w->step + 1) * w->run.h;
 #if PLAIN
     if (w->step + 1 < STEPS && plain_one(w, end))
         return 0;
@@ -1136,7 +1151,7 @@ int main(void)
     puts(COLUMNS);
     for (sample(&w); !code;) {
         code = cdl_model_step(&w);
-        if (code == 0 && (w.t - last >= w.apart || w.step == STEPS || w.stopped)) {
+        if (code == 0 && (w.t - last >= w.run.apart || w.step == STEPS || w.stopped)) {
             last = w.t;
             code = sample(&w) ? 3 : 0;
         }

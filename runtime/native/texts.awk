@@ -11,7 +11,7 @@ function flush_file() {
         print "    NULL\n};"
 }
 BEGIN {
-    print "/* written by texts.awk */\n#include <stddef.h>\n#include \"motion/sweep_emit.h\""
+    print "/* written by texts.awk */"
 }
 FNR == 1 {
     flush_file()
@@ -27,11 +27,14 @@ FNR == 1 {
 }
 /\/\* \[emit c/ { inside = 1; next }
 /\/\* emit c\] \*\// { inside = 0; next }
+# of the tolerances the numbers alone
+name == "tolerances_h" && !/^#define [A-Z_0-9]+ +[0-9]/ { next }
+name == "tolerances_h" { sub(/ *\/\*.*/, "") }
 !inside || /^#include/ || /^#(ifndef|define) CDL_[A-Z]*_H$/ { next }
-/^#endif$/ && FILENAME ~ /\.h$/ && name != "model_h" { next }
+/^#endif$/ && FILENAME ~ /\.h$/ && name != "small_h" { next }
 {
     line = $0
-    if (line ~ /^(const )?[a-z_]+ \**[a-z_]+\(/ && line !~ /^(static|typedef|extern|else|return)/ && base != "step" && base != "model" && base != "enter")
+    if (line ~ /^(const )?[a-z_]+ \**[a-z_]+\(/ && line !~ /^(static|typedef|extern|else|return)/ && base != "step" && base != "small" && base != "enter")
         line = "static " line
     if (line ~ /^static inline double trig_(sin|cos)\(/) # the same argument twice is computed once
         sub(/^static inline/, "static EMITTED_CONST", line)
