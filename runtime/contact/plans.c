@@ -2,8 +2,9 @@
 #include "base/tolerances.h"
 
 /* contacts: that pivots solve with all digits, with more, before others, when all else fails; above FEW
-   others are sooner there; a second and third damped start solve no more above */
-enum { LEMKE_FEW = 20, LEMKE_ALL = 16, LEMKE_MORE = 40, LEMKE_MOST = 100, LEMKE_LAST = 300, DAMPED = 1000 };
+   others are sooner there; LARGE: a second and third damped start solve no more, and paths take so long that
+   halves of the step are sooner there, if it can be cut */
+enum { LEMKE_FEW = 20, LEMKE_ALL = 16, LEMKE_MORE = 40, LEMKE_MOST = 100, LEMKE_LAST = 300, LARGE = 1000 };
 
 #define PLAN(name, ...)                                      \
     static const plan_step name##_steps[] = { __VA_ARGS__ }; \
@@ -20,13 +21,13 @@ PLAN(speed, { .by = SOLVER_GAUSS_FEW }, { .by = SOLVER_TURNS });
    Newton's method. */
 PLAN(plane, { .by = SOLVER_SWEEPS, .above = LEMKE_FEW }, { .by = SOLVER_POLISH, .above = LEMKE_FEW },
      { .by = SOLVER_DAMPED, .above = LEMKE_FEW, .little = LEMKE_MOST, .near = SWEEPS_NEAR },
-     { .by = SOLVER_PIECES, .above = LEMKE_FEW, .little = LEMKE_MOST },
+     { .by = SOLVER_PIECES, .above = LEMKE_FEW, .cut = LARGE, .little = LEMKE_MOST },
      { .by = SOLVER_SWEEPS, .above = LEMKE_FEW },
-     { .by = SOLVER_DAMPED_CLOSE, .above = LEMKE_FEW, .most = DAMPED },
-     { .by = SOLVER_DAMPED_COLD, .above = LEMKE_FEW, .most = DAMPED },
+     { .by = SOLVER_DAMPED_CLOSE, .above = LEMKE_FEW, .most = LARGE },
+     { .by = SOLVER_DAMPED_COLD, .above = LEMKE_FEW, .most = LARGE },
      { .by = SOLVER_CENTRAL, .above = LEMKE_FEW }, { .by = SOLVER_LEMKE, .most = LEMKE_MOST },
      { .by = SOLVER_LEMKE_LONG, .most = LEMKE_MORE }, { .by = SOLVER_LEMKE_QUAD, .most = LEMKE_ALL },
-     { .by = SOLVER_PROXIMAL_FEW, .cut = LEMKE_MOST }, { .by = SOLVER_INTERIOR, .patch = 2 },
+     { .by = SOLVER_PROXIMAL_FEW, .cut = LEMKE_MOST, .little = 1 }, { .by = SOLVER_INTERIOR, .patch = 2 },
      { .by = SOLVER_LEMKE, .above = LEMKE_MOST, .most = LEMKE_LAST, .patch = 12 },
      { .by = SOLVER_PROXIMAL_LONG }, { .by = SOLVER_PROXIMAL_FIRM });
 PLAN(space, { .by = SOLVER_SWEEPS }, { .by = SOLVER_POLISH }, { .by = SOLVER_SWEEPS },

@@ -45,11 +45,11 @@ static void ahead(const sweeper *s, trail *t, double *before)
         part_ahead(&s->part[i], &t[i], beta, go);
 }
 
-/* Sweeps that gain little from one look to the next stall, for hundreds of sweeps mostly: a few contacts change
- * back and forth.  What is all but done goes on. */
+/* Sweeps that gain little from one look to the next stall, for hundreds of sweeps mostly: a few contacts
+ * change back and forth.  What is all but done goes on. */
 static bool stalled(const sweeper *s, int done, double change, double enough, double *seen)
 {
-    const double GAIN = 0.6, CLOSE = 10;
+    const double GAIN = 0.6, CLOSE = 100;
     if (!s->look || done % s->look)
         return false;
     bool slow = change > GAIN * *seen && change > CLOSE * enough;

@@ -728,6 +728,7 @@ void sweep_emit_run(sweep *w, const run_clock *c, emitted_run *to)
     text_putc(x.out, '\n');
     text_puts(x.out, formulas.at);
     text_puts(x.out, arena_text);
+    put_lines(x.out, emitted_tolerances_h);
     put_lines(x.out, emitted_linalg_h);
     put_lines(x.out, emitted_linalg_c);
     put_lines(x.out, emitted_cone_h);
@@ -748,9 +749,9 @@ static const char plain_head[] =
     "#pragma GCC diagnostic ignored \"-Wunused-function\"\n";
 
 /* what is the same for all models, after their own part */
-static const char *const *const plain_parts[] = { emitted_linalg_h, emitted_cone_h, emitted_cone_c,
-                                                  emitted_small_h,  emitted_rows_c, emitted_plain_c,
-                                                  emitted_view_h,   emitted_enter_c };
+static const char *const *const plain_parts[] = { emitted_tolerances_h, emitted_linalg_h, emitted_cone_h,
+                                                  emitted_cone_c,       emitted_small_h,  emitted_rows_c,
+                                                  emitted_plain_c,      emitted_view_h,   emitted_enter_c };
 enum { PLAIN_PARTS = sizeof plain_parts / sizeof *plain_parts };
 
 bool sweep_emit_plain(sweep *w, text *out)

@@ -4,6 +4,7 @@
 #include "base/diag.h"
 
 /* Sources that are part of what is written, line after line (runtime/native/texts.awk). */
+extern const char *const emitted_tolerances_h[];
 extern const char *const emitted_trig_h[],
     *const emitted_linalg_h[],
         *const emitted_linalg_c[],

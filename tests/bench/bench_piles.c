@@ -2,7 +2,7 @@
        bench_piles [WORD]               the figures, of the kinds with WORD in their name; rest: piles at rest
        bench_piles record KIND N DIR K T MS    writes each K-th problem of a run of N bodies over time T to
                                         DIR, and those that took longer than MS milliseconds: as text, and
-                                        in FCLIB's layout where libhdf5 is there
+                                        in FCLIB's layout where libhdf5 is there; KIND rest: disks at rest
        bench_piles solve FILE ...       solves recorded problems, one line each
    The program is linked with pile_solve wrapped, so that it sees each problem on its way to the solver. */
 #include <math.h>
@@ -231,7 +231,8 @@ static char *places(cdl *s, int n)
 
 /* The disks of the last run from where they are, without rates or reactions.  They are smaller by what the
  * loose tolerance left them overlap. */
-static char *from_places(cdl *s, const char *poured, int n, double shrink, double duration, double tolerance)
+static char *from_places(cdl *s, const char *poured, int n, double shrink, double duration, double tolerance,
+                         const char *options)
 {
     char *P = places(s, n);
     if (!P)
@@ -239,25 +240,38 @@ static char *from_places(cdl *s, const char *poured, int n, double shrink, doubl
     size_t room = strlen(P) + sizeof disks_model + 1024;
     char *source = malloc(room);
     const char *run = strstr(poured, "run pile("), *end = strstr(run, ") for");
-    snprintf(
-        source, room, "%s%s%s%s%.*s, R = 0.01*(1 - %g)) for %g with sweeping(h = 1e-3, tolerance = %g)\n",
-        DISKS_PARAMETERS, P, DISKS_PLACED, DISKS_REST, (int)(end - run), run, shrink, duration, tolerance);
+    snprintf(source, room,
+             "%s%s%s%s%.*s, R = 0.01*(1 - %g)) for %g with sweeping(h = 1e-3, tolerance = %g%s)\n",
+             DISKS_PARAMETERS, P, DISKS_PLACED, DISKS_REST, (int)(end - run), run, shrink, duration,
+             tolerance, options);
     free(P);
     return source;
 }
 
-/* Disks poured into a box settle at two loose tolerances.  From there the default one has to find the last
- * contacts and reactions, which takes long in the first steps; the last LAST are those of a pile at rest.
- * Each of them has one problem of the whole pile where none is halved. */
+/* Disks poured into a box settle at two loose tolerances; a run of them from there at the default one. */
+static char *settled(int n, double duration)
+{
+    char *poured = pour(kind_of("silo"), n, 1.2, 1e-3);
+    cdl *loose, *close;
+    run_text(poured, &loose);
+    char *again = from_places(loose, poured, n, 1e-5, 0.3, 1e-4, ", every = 0.1");
+    run_text(again, &close);
+    char *at_rest = from_places(close, poured, n, 1.2e-5, duration, 1e-8, "");
+    cdl_free(loose);
+    cdl_free(close);
+    free(again);
+    free(poured);
+    return at_rest;
+}
+
+/* The default tolerance has to find the last contacts and reactions, which takes long in the first steps; the
+   last LAST are those of a pile at rest.  Each of them has one problem of the whole pile where none is
+   halved. */
 static bool figure_at_rest(int n, double reach)
 {
     enum { STEPS = 100, LAST = 50 };
-    char *poured = pour(kind_of("silo"), n, 1.2, 1e-3), name[128], limit[32];
-    cdl *loose, *close, *rest;
-    run_text(poured, &loose);
-    char *again = from_places(loose, poured, n, 1e-5, 0.3, 1e-4);
-    run_text(again, &close);
-    char *at_rest = from_places(close, poured, n, 1.2e-5, STEPS * 1e-3, 1e-8);
+    char *at_rest = settled(n, STEPS * 1e-3), name[128], limit[32];
+    cdl *rest;
     seen.calls = seen.unsolved = seen.wholes = 0;
     seen.whole = 3 * n / 2;
     double all = run_text(at_rest, &rest), end = seconds();
@@ -269,27 +283,23 @@ static bool figure_at_rest(int n, double reach)
     snprintf(limit, sizeof limit, "%g ms", reach);
     report(name, "ms a step", each, 0, limit, ok);
     seen.whole = 0;
-    cdl *sessions[] = { loose, close, rest };
-    for (size_t k = 0; k < sizeof sessions / sizeof *sessions; k++)
-        cdl_free(sessions[k]);
+    cdl_free(rest);
     free(at_rest);
-    free(again);
-    free(poured);
     return ok;
 }
 
 static int record_run(char **args)
 {
-    const pile_kind *k = kind_of(args[0]);
     int n = atoi(args[1]);
     char name[64];
-    snprintf(name, sizeof name, "%s_%d", k->name, n);
+    snprintf(name, sizeof name, "%s_%d", args[0], n);
+    char *source = strcmp(args[0], "rest") ? pour(kind_of(args[0]), n, atof(args[4]), 1e-8)
+                                           : settled(n, atof(args[4]));
     seen.dir = args[2];
     seen.name = name;
     seen.every = atoi(args[3]);
     seen.slow = 1e-3 * atof(args[5]);
     cdl *s;
-    char *source = pour(k, n, atof(args[4]), 1e-8);
     printf("%s: %.3g s\n", name, run_text(source, &s));
     cdl_free(s);
     free(source);

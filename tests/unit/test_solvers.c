@@ -14,6 +14,7 @@
 #include "contact/contact.h"
 #include "contact/impulses.h"
 #include "contact/pile.h"
+#include "contact/plans.h"
 #include "contact/solvers.h"
 
 enum { MOST_FILES = 64 };
@@ -274,6 +275,31 @@ static void pile_at_rest(void **state)
     }
 }
 
+/* Who has another answer, as samples have the mean rates, gets none that takes long. */
+static void little_effort(void **state)
+{
+    (void)state;
+    for (int i = 0; i < npaths; i++) {
+        if (!strstr(paths[i], "rest_"))
+            continue;
+        arena *a = arena_new(&allocator_libc, NULL);
+        double tol;
+        contact_problem p = read_one(paths[i], &tol, a);
+        p.effort = EFFORT_LITTLE;
+        pile_solve(&p, a, tol);
+        assert_string_equal(p.solver, contact_solvers[SOLVER_DAMPED].name);
+        arena_free(a);
+    }
+    /* interior points are not tried where sweeps do not come near, unless the problem is small */
+    for (int k = 0; k < plan_plane.n; k++)
+        if (plan_plane.step[k].by == SOLVER_DAMPED) {
+            assert_true(plan_ends(&plan_plane.step[k], EFFORT_LITTLE, 500, 1e-2));
+            assert_false(plan_ends(&plan_plane.step[k], EFFORT_LITTLE, 500, 1e-5));
+            assert_false(plan_ends(&plan_plane.step[k], EFFORT_LITTLE, 50, 1e-2));
+            assert_false(plan_ends(&plan_plane.step[k], EFFORT_CUT, 500, 1e-2));
+        }
+}
+
 /* what is written is read back to the last bit */
 static void text_round_trip(void **state)
 {
@@ -356,7 +382,7 @@ int main(void)
     paths_find();
     const struct CMUnitTest tests[] = { cmocka_unit_test(same_velocities), cmocka_unit_test(pile_at_rest),
                                         cmocka_unit_test(text_round_trip), cmocka_unit_test(every_storage),
-                                        cmocka_unit_test(lost_start) };
+                                        cmocka_unit_test(lost_start),      cmocka_unit_test(little_effort) };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     for (int i = 0; i < npaths; i++)
         free(paths[i]);
