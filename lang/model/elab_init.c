@@ -1,4 +1,5 @@
 /* elab_init: values of parameters and initial values of degrees of freedom, arguments of parts included. */
+#include "base/tolerances.h"
 #include "elab.h"
 #include <math.h>
 #include "base/rotation.h"

@@ -294,7 +294,7 @@ static void record_put(const record *r, text *t, bool stats)
     put_number(t, "drift", r->drift);
     if (r->error > 0)
         put_number(t, "error", r->error);
-    if (stats) {
+    if (stats && r->native) {
         text_puts(t, "\"native\":");
         put_word(t, r->native);
         text_putc(t, ',');

@@ -619,8 +619,8 @@ static void summary(session *s, const run *r)
     text_printf(&t, "%s: %s%s, %lld step%s to t = ", x->prog->model, r->with->name,
                 r->chosen ? " (chosen)" : "", (long long)x->count.steps, x->count.steps == 1 ? "" : "s");
     text_printf(&t, "%.10g%s, %.3g s\n", x->t_end, endings[x->status], x->seconds);
-    if (x->default_h > 0)
-        text_printf(&t, "  h = %.6g (default)\n", x->default_h);
+    if (x->count.default_h > 0)
+        text_printf(&t, "  h = %.6g (default)\n", x->count.default_h);
     summary_contacts(s, x, &t);
     text_printf(&t, "  max penetration %.3g, residual %.3g", x->max_penetration, x->residual);
     if (x->solver)

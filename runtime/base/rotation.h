@@ -31,7 +31,6 @@ void rotation_of_vector(const double phi[3], double R[9]);
 /* By how much R misses being a rotation: the largest entry of |R^T R - I|, 2 for reflections; what is not
    finite is missed by infinity. */
 double rotation_defect(const double R[9]);
-#define ROTATION_SLACK 1e-6 /* matrices that miss by less are mended: published data are rounded */
 /* the nearest rotation, of one that is missed by little */
 void rotation_mend(double R[9]);
 #endif

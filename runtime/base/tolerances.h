@@ -93,7 +93,7 @@
 /* ---- the clock ---- */
 /* of a step: steps that differ by less are one, so that what belongs to the size is kept */
 #define STEP_SAME     1e-9
-#define SAMPLE_EARLY  1e-9 /* of `every`: a sample that is due but for the rounding of times */
+#define SAMPLE_EARLY  1e-9  /* of `every`: a sample that is due but for the rounding of times */
 #define STEPS_ROUNDED 1e-12 /* of their number: T/h is rounded */
 #define STEP_SHORTEST 1e-4  /* of h: halving ends; named in the message that gives up (cdl.5) */
 #define STEP_FIRST    1e-4  /* of the run: the first step where steps are chosen */
@@ -125,11 +125,11 @@
 /* from there the proximal steps take over, chosen on recorded piles */
 #define CENTRAL_GOAL 1e-5
 /* weights of the proximal term, chosen on recorded piles: with many steps, */
-#define PROXIMAL_FIRM   1e-2
-#define PROXIMAL_USUAL  1e-3 /* with few, */
+#define PROXIMAL_FIRM  1e-2
+#define PROXIMAL_USUAL 1e-3 /* with few, */
 /* What sweeps leave of problems with a solution.  Slip in known directions may have none, as at samples of a
    pile at a loose tolerance: there they leave ten times as much. */
-#define SWEEPS_NEAR 1e-3
+#define SWEEPS_NEAR     1e-3
 #define PROXIMAL_POLISH 1e-6 /* to polish, */
 /* and where they fall no more: above ROUND_500 by the condition of a pile */
 #define PROXIMAL_LEAST 1e-9
@@ -221,6 +221,8 @@
 #define EV_ROOM_LEAST  1e-13
 #define EV_SHARE_END   1e-13 /* of the largest: shares are even */
 #define EV_SHARE_POWER 1e-3  /* of the power with which weights change: no smaller one helps */
+#define EV_FORCE_LEAST \
+    1e-3 /* of EV_FORCE_ZERO, which it is multiplied by: changes of rates that are rounding */
 /* of their terms: equations that a solution nearest to them misses have none */
 #define EV_UNSOLVED    1e-6
 #define EV_START_FIRST 1e-4 /* of the unit of a start: first step of slip that begins */
@@ -231,6 +233,7 @@
 #define GATE_LOOSE 1e-6 /* relative, or the run's tolerance where it is looser: cdl.5 */
 /* absolute, in the units of the model: gaps of 0 whose terms are all 0 */
 #define GATE_GAP_LEAST 1e-12
+#define GATE_TURNED    5e-2  /* of what a row changes to an impact: the second order of it */
 #define GATE_GAP_SAVED 1e-14 /* absolute: of a saved gap, printed with 17 digits */
 /* saved or kept values computed again from the state: energy, gap, slip */
 #define GATE_SAME     1e-9
@@ -364,6 +367,7 @@
 /* ---- rotations ---- */
 /* of 1: a matrix that misses orthogonality by this is mended to its square, which is rounding, in one turn */
 #define ROTATION_MENDED 1e-9
+#define ROTATION_SLACK  1e-6  /* of 1: matrices that miss by less are mended: published data are rounded */
 #define ROTATION_SMALL  1e-9  /* of 1: sine of half an angle below which atan is its argument, to its cube */
 #define ROTATION_SERIES 1e-5  /* half an angle below which two terms of sin(a)/a are exact */
 #define TURN_MIDDLE     1e-12 /* of a turn: a base counts as half way; rounding of the turn by a thousand */

@@ -373,8 +373,8 @@ static bool begin(run_clock *c)
 
 double clock_default_step(results *r, double duration)
 {
-    r->default_h = duration > 0 ? fmin(STEP_DEFAULT, duration / 1000) : STEP_DEFAULT;
-    return r->default_h;
+    r->count.default_h = duration > 0 ? fmin(STEP_DEFAULT, duration / 1000) : STEP_DEFAULT;
+    return r->count.default_h;
 }
 
 void clock_init(run_clock *c, const stepper *with, void *of, const run_options *o, results *r)

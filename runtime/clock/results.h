@@ -86,6 +86,7 @@ typedef struct run_counts {
     vec(double) resets;     /* times at which `when` gave dofs or rates new values */
     /* of series: their last terms, of the sizes of the dofs, added up over the run; NAN: there are none */
     double cut_off;
+    double default_h; /* step of a run that was given none, 0: it was, or needs none */
 } run_counts;
 
 /* What a limit run leaves besides. */
@@ -133,8 +134,7 @@ typedef struct results {
     contact_result *contact; /* [prog->ncontact] */
     /* worst over the run; power_balance: largest drift, relative to the largest energy */
     double max_penetration, residual, power_balance;
-    double error;     /* estimate of the largest error of a dof; NAN: none */
-    double default_h; /* step of a run that was given none, 0: it was, or needs none */
+    double error; /* estimate of the largest error of a dof; NAN: none */
     run_promise promised;
     /* of rods: at the places where contact is checked; max_penetration is that of the smooth lines everywhere
      */

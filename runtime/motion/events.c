@@ -598,7 +598,7 @@ static bool stands_still(ev *w)
 /* The last terms of the series over a piece: by so much it differs from one of an order less. */
 static void cut_off_count(ev *w, double h)
 {
-    double most = 0, top = vec_max(w->sizes.qmax, w->n), last = pow(h, w->K + 1);
+    double most = 0, top = vec_max(w->sizes.qmax, w->n), last = pow(h / w->series.in.unit, w->K + 1);
     for (int k = 0; k < w->n; k++) {
         double size = fmax(w->sizes.qmax[k], DOF_LEAST * top),
                left = fabs(w->series.qs[(size_t)k * (size_t)w->width + (size_t)w->K + 1]) * last;

@@ -35,7 +35,8 @@ static void tolerances(ev *w, rub *k)
 {
     const contact *c = k->c;
     k->zero.tol_gap = EV_GAP_ZERO * contact_size(c, c->H, w->sizes.qmax);
-    k->zero.tol_u = fmax(EV_RATE_ZERO * (contact_size(c, c->H, w->sizes.vmax) + fabs(c->ht)), turned_rate(w, k));
+    k->zero.tol_u = fmax(EV_RATE_ZERO * (contact_size(c, c->H, w->sizes.vmax) + fabs(c->ht)),
+                         turned_rate(w, k));
     k->zero.tol_slip = 0;
     for (int i = 0; i < c->d; i++)
         k->zero.tol_slip += EV_RATE_ZERO *

@@ -1283,12 +1283,11 @@ double ev_scale(const ev *w)
 /* What would change the rates by less than their rounding over the series at hand is no force. */
 static double least_size(const ev *w)
 {
-    const double ROUNDED = 1e-3; /* of 1e-11, what counts as 0 beside a size */
     double speed = 0;
     for (int k = 0; k < w->n; k++)
         if (!first_order(w, k))
             speed = fmax(speed, w->sizes.vmax[k] * sqrt(ev_mass(w, k)));
-    return speed > 0 ? ROUNDED * speed / fmin(w->series.natural, w->o->duration) : 0;
+    return speed > 0 ? EV_FORCE_LEAST * speed / fmin(w->series.natural, w->o->duration) : 0;
 }
 
 static void sizes(ev *w)

@@ -963,6 +963,7 @@ static void initial(gate *g, double *q, double *v)
 /* A step that was not solved: were there constraints that nothing can keep? */
 static void blame(results *r, const void *ud, arena *scratch)
 {
+    enum { GROWS = 10 };
     const program *p = r->prog;
     int nq = p->nq;
     (void)ud;
@@ -986,6 +987,14 @@ static void blame(results *r, const void *ud, arena *scratch)
     }
     double over = at > 0 ? r->t[at] - r->t[at - 1] : GATE_WINDOW * fmax(r->duration, r->t_end);
     const char *proof = gate_excludes(g, r->t_end, over, q, v, scratch, r->a, &where);
+    /* what shows by its second rate or later shows a little ahead */
+    double longest = p->rotations.n ? 0 : fmax(r->duration - r->t_end, 0) / 16, gone = 0;
+    for (double s = fmin(over, longest); !proof && s > gone; s = fmin(GROWS * s, longest)) {
+        for (int i = 0; i < nq; i++)
+            q[i] += (s - gone) * v[i];
+        gone = s;
+        proof = gate_excludes(g, r->t_end + s, s, q, v, scratch, r->a, &where);
+    }
     if (!proof)
         return;
     r->message = arena_printf(r->a, "%s; %s", r->message, proof);

@@ -30,7 +30,8 @@ struct balance {
     double *resets;       /* their times in order: steps that were taken back have theirs too */
     bool *unknown;        /* dofs that something may push which is not kept */
     gate_sum mass[2], force[2], push[2]; /* the same one for both ends, where nothing changes */
-    gate_sum jolt[2], rate;              /* jolt: of impulses */
+    gate_sum jolt[2], rate;              /* jolt: of impulses, where the impacts were, as each end shows it */
+    gate_sum jolt_end[2];                /* the same where the ends are */
     double *change, *q, *v;
     double *fastest;    /* of each family: the largest slip in several directions of the run */
     missed *dof, *step; /* at instants; over steps */
@@ -101,8 +102,10 @@ balance *balance_new(gate *g, results *r, arena *a)
     sums_new(b->mass, a, p->nq, is.masses);
     sums_new(b->force, a, p->nq, is.forces);
     sums_new(b->push, a, p->nq, is.rows && !r->promised.gives_way);
-    for (int end = 0; end < 2; end++)
+    for (int end = 0; end < 2; end++) {
         b->jolt[end] = sum_new(a, p->nq);
+        b->jolt_end[end] = sum_new(a, p->nq);
+    }
     b->rate = sum_new(a, p->nq);
     double **room[] = { &b->change, &b->q, &b->v };
     for (size_t k = 0; k < sizeof room / sizeof *room; k++)
@@ -357,10 +360,26 @@ void balance_instant(balance *b, int64_t at)
 }
 
 /* ---- a step ---- */
-/* Impacts between both samples, on the rows of where the gate stands; how many. */
-static size_t impulses(balance *b, int64_t at, double per, gate_sum *to)
+/* Where the motion was at a time within the step, as its sample at one end shows: an impact turns the motion
+   round, so that rows there need not lie between those of both ends. */
+static void stand_near(balance *b, int64_t sample, double t)
 {
     const results *r = b->r;
+    int nq = r->prog->nq;
+    const double *q = r->q + sample * nq, *v = r->v + sample * nq;
+    for (int i = 0; i < nq; i++) {
+        bool turns = r->prog->rotations.n && turns_of(r->prog, i) >= 0;
+        b->q[i] = q[i] + (turns ? 0 : (t - r->t[sample]) * v[i]);
+    }
+    gate_at(b->g, t, b->q, v);
+}
+
+/* Impacts between both samples; how many.  Their impulses act on rows of where they were, as the sample at
+   one end shows it, and of that sample. */
+static size_t impulses(balance *b, int64_t at, double per, int end)
+{
+    const results *r = b->r;
+    int64_t sample = at - 1 + end;
     size_t many = 0;
     for (size_t c = 0; c < r->prog->ncontact; c++) {
         const contact_result *x = &r->contact[c];
@@ -368,9 +387,15 @@ static size_t impulses(balance *b, int64_t at, double per, gate_sum *to)
         while (k < x->impacts.n && x->impacts.at[k].t < r->t[at - 1])
             k++;
         b->next[c] = k;
-        for (; k < x->impacts.n && x->impacts.at[k].t <= r->t[at]; k++, many++)
-            if (to && x->impacts.at[k].t < r->t[at])
-                gate_react(b->g, c, x->impacts.at[k].member, per * x->impacts.at[k].impulse, NULL, to);
+        for (; k < x->impacts.n && x->impacts.at[k].t <= r->t[at]; k++, many++) {
+            const impact *hit = &x->impacts.at[k];
+            if (per == 0 || !(hit->t < r->t[at]))
+                continue;
+            gate_at(b->g, r->t[sample], r->q + sample * r->prog->nq, r->v + sample * r->prog->nq);
+            gate_react(b->g, c, hit->member, per * hit->impulse, NULL, &b->jolt_end[end]);
+            stand_near(b, sample, hit->t);
+            gate_react(b->g, c, hit->member, per * hit->impulse, NULL, &b->jolt[end]);
+        }
     }
     return many;
 }
@@ -414,6 +439,9 @@ static range impulses_of(const balance *b, int i, int64_t at, double h)
 {
     const results *r = b->r;
     between j = ends_of(b->jolt, i);
+    /* rows there are known to first order: what the next one does is a part of that */
+    for (int end = 0; end < 2; end++)
+        j.half = fmax(j.half, GATE_TURNED * fabs(b->jolt[end].at[i] - b->jolt_end[end].at[i]));
     bool unsure = r->count.at_once || at == 1 || r->promised.gives_way;
     range x = { h * (j.middle - j.half), h * (j.middle + j.half) };
     if (unsure) {
@@ -489,7 +517,7 @@ void balance_step(balance *b, int64_t at)
     if (!b->steps || at == 0 || b->seen++ % b->each)
         return;
     double h = r->t[at] - r->t[at - 1];
-    bool hit = impulses(b, at, 0, NULL) > 0;
+    bool hit = impulses(b, at, 0, 0) > 0;
     if (!(h > 0) || was_reset(b, at) || !some_known(b, at, h, hit))
         return;
     for (int i = 0; i < nq; i++)
@@ -497,8 +525,9 @@ void balance_step(balance *b, int64_t at)
     for (int end = 0; end < 2; end++) {
         stand_at(b, at - 1 + end, r->promised.gives_way ? at - 1 + end : at, b->change, end);
         sum_clear(&b->jolt[end], nq);
+        sum_clear(&b->jolt_end[end], nq);
         if (hit)
-            impulses(b, at, 1 / h, &b->jolt[end]);
+            impulses(b, at, 1 / h, end);
     }
     first_order_rows(b, at, h);
     for (int i = 0; i < nq; i++) {

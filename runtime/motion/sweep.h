@@ -279,7 +279,8 @@ typedef struct quick_ways {
     struct sample_later *samples; /* what columns are made with later */
     struct gauss_later *gauss;    /* accelerations of all models that take no step by them */
     struct native *native;        /* code of the system's compiler for them */
-    native_policy policy;         /* of that */
+    struct emitted_run *emit; /* what the run is written to as C instead of being taken; NULL: it is taken */
+    native_policy policy;     /* of that */
 } quick_ways;
 
 typedef struct sweep {
@@ -311,7 +312,6 @@ typedef struct sweep {
     step_policy policy;
     sizes_seen size;
     quick_ways quick;
-    struct emitted_run *emit; /* what the run is written to as C instead of being taken; NULL: it is taken */
 } sweep;
 
 /* ---- sweep_problem.c ---- */

@@ -404,7 +404,7 @@ COPIED int64_t quick_flight(sweep *w, const struct quick *p, run_clock *c, int64
     double q[FEW_DOFS], v[FEW_DOFS], q0[FEW_DOFS], v0[FEW_DOFS], drift[FEW_DOFS], qmax[FEW_DOFS],
         vmax[FEW_DOFS];
     const double h = p->h, early = p->early, late = p->late, last = c->last, apart = c->apart,
-                 slack = 1e-9 * h;
+                 slack = STEP_SAME * h;
     double t = w->t, from = t, tol = p->k ? w->contacts.table.tol_gap[p->k->at] : 0;
     int at = y.n == 1 || !p->k ? 0 : p->gap_dof;
     bool touches = p->k;

@@ -366,7 +366,7 @@ static void emit_finish(void *of, run_clock *c)
 {
     sweep *w = of;
     if (w->s && c->r->status == RUN_OK)
-        sweep_emit_run(w, c, w->emit);
+        sweep_emit_run(w, c, w->quick.emit);
 }
 
 static const stepper emit_stepper = {
@@ -386,7 +386,7 @@ static void run_whole(sweep *w)
         arena_on_oom(w->r->a, &none);
         arena_on_oom(scratch, &none);
         w->scratch = scratch;
-        clock_run(w->emit ? &emit_stepper : &sweep_stepper, w, w->o, w->r);
+        clock_run(w->quick.emit ? &emit_stepper : &sweep_stepper, w, w->o, w->r);
     }
     arena_on_oom(w->r->a, owner);
     sweep_close(w);
@@ -415,7 +415,7 @@ static sweep *sweep_make(const program *p, const run_options *o, const stepping 
                   .contacts.margin = 1.5,
                   .policy.wait_next = 4,
                   .quick.policy = how->emit ? NATIVE_NEVER : how->native,
-                  .emit = how->emit };
+                  .quick.emit = how->emit };
     r->backend = how->name;
     r->cut = cut_names[how->cut];
     if (!(w->h > 0))
@@ -430,8 +430,8 @@ void sweeping_steps(const program *p, const run_options *o, const stepping *how,
 {
     sweep *w = sweep_make(p, o, how, r);
     run_options start = *o;
-    if (w->emit) {
-        w->emit->duration = o->duration;
+    if (w->quick.emit) {
+        w->quick.emit->duration = o->duration;
         start.duration = 0;
         w->o = &start;
     }

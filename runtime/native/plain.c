@@ -206,7 +206,7 @@ PLAIN_INLINE bool plain_step(cdl_model *w, plain_state *now, double t, double to
 {
     plain_state end;
     double x[N], finite = 0, gap = 0, t1 = t + w->run.h;
-    if (!(fabs(to - t - w->run.h) <= 1e-9 * w->run.h))
+    if (!(fabs(to - t - w->run.h) <= STEP_SAME * w->run.h))
         return false;
     plain_free(w, t1, early, late, now, &end, x);
 #if NC
@@ -255,7 +255,7 @@ PLAIN_LOOP int64_t plain_flight(cdl_model *w, plain_state *at, double *t, int64_
                                 double last, double apart)
 {
     plain_state now = *at;
-    const double h = w->run.h, early = h * (1 - w->run.theta), late = h * w->run.theta, slack = 1e-9 * h;
+    const double h = w->run.h, early = h * (1 - w->run.theta), late = h * w->run.theta, slack = STEP_SAME * h;
     double time = *t, tol = NC ? w->size.tol_gap[0] : 0, gap = NC ? w->gap[0] : 0, qmax[N], vmax[N];
     int64_t done = 0;
     if (NC && w->closed[0])

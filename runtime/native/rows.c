@@ -1,6 +1,5 @@
 /* rows: of contacts, what their reactions do, and what counts as 0; part of what `cdl emit c` writes. */
 enum { GAP, BILATERAL, ALWAYS_CLOSED };
-#define GAP_IS_ZERO 5e-13
 
 static double most_of(double a, double b)
 {
@@ -61,7 +60,7 @@ static double slip_of(const contact *c, const double *v, double *slip)
 static double cancelled(double x, double change, double size)
 {
     double sum = x + change;
-    return change != 0 && fabs(sum) <= 1.5e-14 * size ? 0 : sum;
+    return change != 0 && fabs(sum) <= ROUND_70 * size ? 0 : sum;
 }
 
 /* one contact touches its own dofs alone */
@@ -88,10 +87,10 @@ static void tolerances(cdl_model *w, int c)
     double size = size_of(k, k->H, w->size.qmax), rate = size_of(k, k->H, w->size.vmax);
     w->size.length[k->family] = most_of(w->size.length[k->family], size);
     w->size.tol_gap[c] = GAP_IS_ZERO * size;
-    w->size.tol_u[c] = 1e-12 * (rate + fabs(k->ht));
+    w->size.tol_u[c] = RATE_IS_ZERO * (rate + fabs(k->ht));
     w->size.tol_slip[c] = 0;
     for (int j = 0; j < k->d; j++)
-        w->size.tol_slip[c] += 1e-12 * (size_of(k, k->S + j * k->n, w->size.vmax) + fabs(k->s0[j]));
+        w->size.tol_slip[c] += RATE_IS_ZERO * (size_of(k, k->S + j * k->n, w->size.vmax) + fabs(k->s0[j]));
 }
 
 static void sizes(cdl_model *w)

@@ -266,7 +266,7 @@ static bool problem_solve(cdl_model *w, contact_problem *p)
     if (p->n == 1) {
         problem_alone(p, 0, p->W, p->m, p->b, p->r, w->hand.local);
         problem_velocities(p, p->u);
-        return problem_defect(p, p->u, NULL, NULL, NULL, &p->worst) <= fmax(w->run.tolerance, 1e-11);
+        return problem_defect(p, p->u, NULL, NULL, NULL, &p->worst) <= fmax(w->run.tolerance, SOLVED_TIGHT);
     }
 #if NC > 1
     w->hand.scratch.used = 0;
@@ -476,12 +476,12 @@ static bool step_newton(cdl_model *w, double h)
         vec_copy(w->v1, v, N);
         if (!isfinite(change))
             return beyond(w, "the motion is no longer finite");
-        if (change <= 1e-14 * size || (it > 4 && change <= 1e-12 * size && change >= before))
+        if (change <= ROUND_50 * size || (it > 4 && change <= STEP_STALLED * size && change >= before))
             break;
         bool stuck = it == 40 || (it % 8 == 7 && change > 0.3 * mark);
         if (it % 8 == 7)
             mark = change;
-        if (stuck && change <= 1e-9 * size)
+        if (stuck && change <= STEP_ENOUGH * size)
             break;
         if (stuck)
             return beyond(w, "a step did not converge");
@@ -543,7 +543,7 @@ static bool locate(cdl_model *w, double *h)
             next = 0.5 * (lo + hi);
         if (it > 20 && it % 2)
             next = 0.5 * (lo + hi);
-        if (hi - lo <= 4e-16 * (fabs(w->t) + hi))
+        if (hi - lo <= ROUND_2 * (fabs(w->t) + hi))
             next = lo > 0 ? lo : hi;
         x = *h = next;
         if (!smooth(w, x))
@@ -646,7 +646,7 @@ static bool goes_on(cdl_model *w, int k)
         free += fabs(rate_of(c, c->S + j * c->n, x));
         left += fabs(rate_of(c, c->S + j * c->n, w->acc) + c->slip_bias[j]);
     }
-    return left > 1e-9 * free + most_of(w->size.tol_slip[k] / w->run.h, 0);
+    return left > HELD_BACK * free + most_of(w->size.tol_slip[k] / w->run.h, 0);
 }
 
 /* the contact whose slip turns, or comes to a rest that friction cannot hold; -1: none */
@@ -676,7 +676,7 @@ static bool locate_turn(cdl_model *w, int k, double *h)
 {
     double lo = 0, hi = *h, last = 0, speed, x, s, slip[ND + 1];
     speed = slip_of(&w->contacts[k], w->v, slip);
-    for (int it = 0; it < 80 && hi - lo > 4e-16 * (fabs(w->t) + hi); it++) {
+    for (int it = 0; it < 80 && hi - lo > ROUND_2 * (fabs(w->t) + hi); it++) {
         x = last < 0 ? lo - (speed - 0.5 * w->size.tol_slip[k]) / last : 0;
         if (!(x > lo && x < hi) || it % 8 == 7)
             x = 0.5 * (lo + hi);
@@ -691,7 +691,7 @@ static bool locate_turn(cdl_model *w, int k, double *h)
             hi = x;
         if (s > 0 && s <= 2 * w->size.tol_slip[k])
             break;
-        if (lo == 0 && hi <= 1e-9 * w->run.h)
+        if (lo == 0 && hi <= STEP_SAME * w->run.h)
             break;
     }
     if (*h != lo && lo > 0 && !smooth(w, *h = lo))
@@ -787,8 +787,8 @@ static void shock_account(cdl_model *w, const double *before)
         double after = normal_of(k) ? gap_rate(k, w->v) : 0, e = w->hits[c] < MOST_HITS ? k->e : 0;
         if (k->relation != GAP)
             continue;
-        w->books.impacts += P[0] > 1e-12 * most;
-        w->again += P[0] > 1e-12 * most && w->hits[c]++ > 0;
+        w->books.impacts += P[0] > IMPULSE_ZERO * most;
+        w->again += P[0] > IMPULSE_ZERO * most && w->hits[c]++ > 0;
         bool thrown = w->before[c] < -w->size.tol_u[c] && e > 0;
         w->closed[c] = after <= w->size.tol_u[c] || (P[0] > 0 && !thrown);
     }
@@ -852,7 +852,7 @@ static bool rise(cdl_model *w, bool mark)
 static bool locate_event(cdl_model *w, double *h)
 {
     double lo = 0, hi = *h;
-    for (int it = 0; it < 60 && hi - lo > 2e-16 * (fabs(w->t) + hi); it++) {
+    for (int it = 0; it < 60 && hi - lo > ROUND_1 * (fabs(w->t) + hi); it++) {
         double mid = 0.5 * (lo + hi);
         if (!smooth(w, mid))
             return false;
@@ -887,7 +887,7 @@ static bool survey(cdl_model *w)
         if (k->relation == ALWAYS_CLOSED)
             continue;
         double wrong = k->relation == BILATERAL ? fabs(w->gap[c]) : -w->gap[c], un = gap_rate(k, w->v);
-        if (!isfinite(w->gap[c]) || wrong > 1e-6 * size_of(k, k->H, w->size.qmax) + 1e-12)
+        if (!isfinite(w->gap[c]) || wrong > GATE_LOOSE * size_of(k, k->H, w->size.qmax) + GATE_GAP_LEAST)
             return beyond(w, "a constraint does not hold after `when`");
         w->books.deepest = most_of(wrong, w->books.deepest);
         w->closed[c] = k->relation == BILATERAL ||
@@ -995,7 +995,7 @@ static bool still_deep(const cdl_model *w)
     for (int i = 0; i < w->hand.nact; i++) {
         int c = w->hand.act[i];
         if (w->gap[c] < 0 && normal_of(&w->contacts[c]) &&
-            w->gap[c] < -1e-9 * w->size.length[w->contacts[c].family])
+            w->gap[c] < -GAP_DEEP * w->size.length[w->contacts[c].family])
             return true;
     }
     return false;
@@ -1029,11 +1029,11 @@ static bool advance(cdl_model *w, double end)
     for (int sub = 0;; sub++) {
         if (!meet(w))
             return false;
-        if (end - w->t <= 4e-16 * fabs(end))
+        if (end - w->t <= ROUND_2 * fabs(end))
             break;
         double h = end - w->t;
         bool rises = false;
-        if (fabs(h - w->run.h) <= 1e-9 * w->run.h)
+        if (fabs(h - w->run.h) <= STEP_SAME * w->run.h)
             h = w->run.h;
         if (sub > most || (!CUT_ALWAYS && w->again > MOST_AGAIN))
             return beyond(w, "impacts crowd; cdl run takes such a step at once");

@@ -34,7 +34,7 @@ same "nothing but code stays" 0 "$(find cache/cdl-native -mindepth 1 ! -name '*.
 try "from the cache" 0 "$CDL" run --json -o always always.cdl
 has "the record names it" out '"native":"cache"'
 try "never" 0 "$CDL" run --json -o never never.cdl
-has "the record has none" out '"native":null'
+same "the record has none" 0 "$(grep -c '"native"' out)"
 sed 's/, native = NATIVE//' models.cdl >auto.cdl
 try "short runs, by default" 0 "$CDL" run --json -o auto auto.cdl
 same "are the interpreter's" 0 "$(grep -c '"native":"' out)"

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 #include "base/rotation.h"
+#include "base/tolerances.h"
 #include "program/turns.h"
 
 static uint64_t state = 1;
