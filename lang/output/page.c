@@ -416,7 +416,9 @@ static void dof_series_put(void *ud, const char *index, const value *v)
         return;
     const char *name = arena_printf(w->s->tmp, "%s%s", w->prefix, index);
     put_series(w, name, v->series.y, v->series.stride);
-    put_series(w, arena_printf(w->s->tmp, "%s'", name), w->r->v + v->series.column, w->r->prog->nq);
+    bool kept = v->series.y == w->r->q + v->series.column; /* entries of rotations are made, and have none */
+    if (kept)
+        put_series(w, arena_printf(w->s->tmp, "%s'", name), w->r->v + v->series.column, w->r->prog->nq);
 }
 
 static void class_series_put(series_writer *w, scope *in, const mclass *c, const char *before);

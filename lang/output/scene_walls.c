@@ -22,8 +22,9 @@ static double gap_at(const gap_probe *g)
 int32_t column_of(const scene *m, const value *v)
 {
     const results *r = m->s->last->r;
-    return v->kind == V_SERIES && v->series.of == (const void *)r && v->series.order == 0 ? v->series.column
-                                                                                          : -1;
+    if (v->kind != V_SERIES || v->series.of != (const void *)r || v->series.order != 0)
+        return -1;
+    return v->series.y == r->q + v->series.column ? v->series.column : -1; /* not an entry of a rotation */
 }
 
 static bool reacts(const gap_probe *g, int32_t at, double step)

@@ -126,25 +126,25 @@ static bool entry_derivative(const value *y, value *out)
 
 static const series_ops entry_ops = { entry_at, entry_derivative };
 
-/* matrices at all samples, made when they are first read */
-static const double *matrices(run *r, int32_t first)
+const double *rotation_samples(run *r, int32_t first, int32_t count)
 {
     const results *x = r->r;
     for (turned *t = r->turned; t; t = t->next)
-        if (t->first == first && t->samples == x->samples)
+        if (t->first == first && t->count == count && t->samples == x->samples)
             return t->R;
     turned *t = arena_make(r->a, turned);
-    double *R = arena_array(r->a, double, 9 * (size_t)x->samples + 1);
+    double *R = arena_array(r->a, double, 9 * (size_t)count * (size_t)x->samples + 1), *to = R;
     for (int64_t i = 0; i < x->samples; i++)
-        rotation_of_vector(x->q + i * x->prog->nq + first, R + 9 * i);
-    *t = (turned){ r->turned, first, x->samples, R };
+        for (int32_t k = 0; k < count; k++, to += 9)
+            rotation_of_vector(x->q + i * x->prog->nq + first + 3 * k, to);
+    *t = (turned){ r->turned, first, count, x->samples, R };
     r->turned = t;
     return R;
 }
 
 static value entry_series(run *r, int32_t first, int entry)
 {
-    value v = plain_series(r->r, matrices(r, first) + entry, 9);
+    value v = plain_series(r->r, rotation_samples(r, first, 1) + entry, 9);
     v.series.ops = &entry_ops;
     memcpy(&v.series.of, &r->r, sizeof r->r);
     v.series.column = 9 * first + entry;

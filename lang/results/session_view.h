@@ -27,6 +27,8 @@ value view_value(view *v);
 value plain_series(const results *r, const double *y, int64_t stride);
 int64_t sample_before(const double *t, int64_t n, double at);
 bool is_dofs(const value *v);
+/* Matrices of rotations that lie behind one another, [sample][rotation][9]; made when they are first read. */
+const double *rotation_samples(run *r, int32_t first, int32_t count);
 const mpart *value_family(const value *v); /* a family of parts, or NULL */
 value dofs_call(scope *sc, evaluator *ev, const value *o, const value *arg, size_t n, span at);
 

@@ -38,10 +38,10 @@ typedef struct expectation {
     value v;
 } expectation;
 
-/* matrices of a rotation at all samples of a run */
+/* matrices of rotations at all samples of a run */
 typedef struct turned {
     struct turned *next;
-    int32_t first;
+    int32_t first, count;
     int64_t samples;
     const double *R;
 } turned;

@@ -267,6 +267,9 @@ static bool pieces_possible(session *s, const backend *b, const program *p)
 {
     span at = SPAN_NONE;
     const char *why = b->refuse ? b->refuse(p, &at) : NULL;
+    /* their numbers are those of small turns, which nobody outside could read or set */
+    if (!why && b->open && p->rotations.n)
+        why = "rotations (in SO3) have no numbers in a state that is stepped; run it as a whole";
     if (!why && b->open)
         return true;
     diag *d = diag_error(s->d, DIAG_NOT_SUPPORTED, at, "backend '%s' cannot step this model: %s", b->name,

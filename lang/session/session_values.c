@@ -129,9 +129,18 @@ static void describe_dofs(session *s, const run *of, const value *v, cdl_result 
     out->unit = unit_text(s, unit);
     out->at = from[x->primes] ? from[x->primes] + x->at : NULL;
     out->samples = out->lasting = 1;
-    axis_add(out, (size_t)r->samples, r->prog->nq * (ptrdiff_t)sizeof(double), 1);
+    bool matrices = d->rotation && !x->primes;
+    int32_t members = 1;
+    for (int k = x->given; k < d->ndim; k++)
+        members *= d->n[k];
+    if (matrices)
+        out->at = rotation_samples(x->r, x->at, members);
+    ptrdiff_t numbers = matrices ? 9 * (ptrdiff_t)members : r->prog->nq;
+    axis_add(out, (size_t)r->samples, numbers * (ptrdiff_t)sizeof(double), 1);
     for (int k = x->given; k < d->ndim; k++)
         axis_add(out, (size_t)d->n[k], 0, d->lo[k]);
+    if (matrices)
+        axis_add(out, 3, 0, 1);
     if (d->comp)
         axis_add(out, (size_t)d->comp, 0, 1);
     axes_packed(out, 1, sizeof(double));

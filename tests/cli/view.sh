@@ -100,3 +100,11 @@ fi
 try "a gallery of examples" 0 bash "$tests/../examples/gallery.sh" "$CDL" gal "$tests/../examples/bouncing_ball.cdl" "$tests/../examples/belt.cdl"
 has "plays each" gal/index.html 'src="bouncing_ball/bouncing_ball.html"' 'src="belt/belt.html"' '<h2 id="belt">'
 same "with its page" yes "$([ -s gal/bouncing_ball/bouncing_ball.html ] && [ -s gal/belt/belt.html ] && echo yes)"
+cat >turn.cdl <<'CDL'
+model turn { dof A in SO3 = rot_x(0.2), p in R2 = [0, 0], A' = [1, 0.1, 0]; kinetic dot(A', A')/2 + dot(p', p')/2 }
+run turn for 1 with sweeping(h = 1e-2)
+animate("turn.html", p, [A[1, 1], A[2, 1]])
+CDL
+try "a rotation in a page" 0 "$CDL" run -q -o pages turn.cdl
+has "has its entries" pages/turn.html '"name":"A[1][1]"' '"name":"p[1]'"'"'"'
+same "and no rates of them" 0 "$(grep -c "A\[1\]\[1\]'" pages/turn.html)"

@@ -310,6 +310,19 @@ big = m.ball.run(1000, backend="sweeping", h=1e-3)
 best = min(_timed for _timed in [(lambda t0: (big["y"], time.perf_counter() - t0)[1])(time.perf_counter()) for _ in range(5)])
 check("10^6 samples reach NumPy in a millisecond", len(big.y) == 1000001 and best < 5e-3, best)
 
+# -- rotations are matrices, not the numbers that are kept of them
+turning = cdl.loads("""
+model spin { param J = diag(1, 2, 3); dof A in SO3 = rot_x(0.2), A' = [1, 0.1, 0]; kinetic dot(A', J*A')/2 }
+model two { dof B[i in 1..2] in SO3 = rot_z(0.1*i), B'[i in 1..2] = [0, 0, 1]; for i in 1..2 { kinetic dot(B[i]', B[i]')/2 } }
+""")
+A = turning.spin.run(1, backend="sweeping", h=0.01)["A"]
+check("a rotation is a matrix at each sample", A.shape == (101, 3, 3) and
+      abs(np.einsum("tji,tjk->tik", A, A) - np.eye(3)).max() < 1e-14, A.shape)
+B = turning.two.run(1, backend="sweeping", h=0.01)["B"]
+corner = [[np.cos(1.2), -np.sin(1.2)], [np.sin(1.2), np.cos(1.2)]]
+check("so are families of them", B.shape == (101, 2, 3, 3) and abs(B[-1, 1, :2, :2] - corner).max() < 1e-4, B.shape)
+fails("they are not stepped", cdl.Error, ["rotations"], lambda: cdl.step(turning.spin, h=0.01))
+
 # -- the structures are those of the header
 header = os.environ.get("CDL_HEADER")
 compiler = os.environ.get("CC", "cc").split()
