@@ -443,7 +443,7 @@ static void meet_anew(sweep *w)
 static void counts_clear(sweep *w)
 {
     contact_table *t = &w->contacts.table;
-    if (!t->counted && !w->quick.steps) /* that one leaves impulses too */
+    if ((!t->counted && !w->quick.steps) || !t->rows) /* quick steps leave impulses too */
         return;
     memset(t->hits, 0, t->n * sizeof *t->hits);
     memset(t->P, 0, t->rows * sizeof *t->P);
