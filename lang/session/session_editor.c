@@ -44,19 +44,6 @@ typedef struct {
     int oldest;
 } places;
 
-static size_t line_number(const source *src, size_t byte)
-{
-    size_t lo = 0, hi = src->nlines;
-    while (hi - lo > 1) {
-        size_t mid = lo + (hi - lo) / 2;
-        if (src->line[mid] <= byte)
-            lo = mid;
-        else
-            hi = mid;
-    }
-    return lo;
-}
-
 static counted_place *place_near(places *p, uint32_t file, uint32_t line, uint32_t byte)
 {
     counted_place *best = NULL;
@@ -76,7 +63,7 @@ static counted_place *place_near(places *p, uint32_t file, uint32_t line, uint32
 static cdl_position position_out(places *p, uint32_t file, uint32_t byte)
 {
     const source *src = p->s->d->sources.at[file];
-    size_t number = line_number(src, byte);
+    size_t number = source_line(src, byte);
     counted_place *c = place_near(p, file, src->line[number], byte);
     while (c->byte < byte) {
         uint32_t cp = 0;

@@ -109,8 +109,7 @@ static span span_clamp(const source *s, span at)
     return at;
 }
 
-/* the last line that begins at or before the offset, from 0 */
-static size_t line_of(const source *s, uint32_t offset)
+size_t source_line(const source *s, uint32_t offset)
 {
     size_t lo = 0, hi = s->nlines;
     while (hi - lo > 1) {
@@ -144,7 +143,7 @@ static size_t char_count(const char *p, size_t n)
 
 static void offset_place(const source *s, uint32_t offset, size_t *line, size_t *col)
 {
-    size_t l = line_of(s, offset);
+    size_t l = source_line(s, offset);
     if (line)
         *line = l + 1;
     if (col)
@@ -582,7 +581,7 @@ typedef struct {
 
 static excerpt excerpt_of(const source *s, span at)
 {
-    size_t l = line_of(s, at.begin), begin = s->line[l];
+    size_t l = source_line(s, at.begin), begin = s->line[l];
     size_t end = l + 1 < s->nlines ? s->line[l + 1] - 1 : s->len;
     if (end > begin && s->text[end - 1] == '\r')
         end--;
@@ -633,7 +632,7 @@ static void put_excerpt(text *out, const source *s, span at, size_t gutter, diag
     excerpt x = excerpt_of(s, at);
     excerpt_clip(&x);
     bool cut_left = x.lo > 0, cut_right = x.hi < x.total;
-    put_gutter(out, gutter, line_of(s, at.begin) + 1, colour);
+    put_gutter(out, gutter, source_line(s, at.begin) + 1, colour);
     if (cut_left)
         text_puts(out, "…");
     put_cells(out, x.p, x.n, x.lo, x.hi);

@@ -100,5 +100,7 @@ void text_visible(text *out, const char *p, size_t n);
  * SPAN_NONE; any may be NULL. */
 void span_place(const diags *d, span s, size_t *line, size_t *col, size_t *line2, size_t *col2);
 /* The source text of a span, white space folded, in the arena. */
+/* the last line that begins at or before the offset, from 0 */
+size_t source_line(const source *s, uint32_t offset);
 char *span_text(const diags *d, span s, arena *a);
 #endif
