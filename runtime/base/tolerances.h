@@ -228,6 +228,7 @@
 #define EV_START_FIRST 1e-4 /* of the unit of a start: first step of slip that begins */
 #define EV_START_END   1e-9 /* of accelerations: stages of that step that are solved */
 #define EV_START_NOISE 1e-3 /* of the same: most that rounding of differences may excuse */
+#define EV_START_FIT   1e-7 /* of the same: what its polynomials may miss between the stages */
 
 /* ---- the gate: what a kept result may be off by ---- */
 #define GATE_LOOSE 1e-6 /* relative, or the run's tolerance where it is looser: cdl.5 */

@@ -100,6 +100,7 @@ typedef struct ev_linear {
     int *pivot, unknowns;
     bool singular;
     bool contradicts; /* singular, and without a solution: no motion has these modes */
+    double most; /* the largest term of the orders so far: what is rounding beside it is no contradiction */
     /* reactions that the motion leaves open: as the step problem has them, not least in friction */
     bool split;
 } ev_linear;

@@ -641,6 +641,7 @@ static bool matrix(ev *w)
             w->linear.lu[i * m + k] = A[i * m + k] *= w->linear.row_scale[i] * w->linear.col_scale[k];
     w->linear.singular = !lu_factor(w->linear.lu, m, w->linear.pivot);
     w->linear.contradicts = false;
+    w->linear.most = 0;
     return true;
 }
 
@@ -858,8 +859,9 @@ static bool solve_singular(ev *w, int j)
     return solve_near(w, rhs, x0);
 }
 
-/* does the solution at hand miss the equations? */
-static bool misses(const ev *w, const double *rhs)
+/* Does the solution at hand miss the equations?  Where forces of an order cancel, rounding of the orders before
+   is all that is left of it, and no solution fits that. */
+static bool misses(ev *w, const double *rhs)
 {
     size_t m = (size_t)w->linear.unknowns;
     double off = 0, size = 0;
@@ -872,7 +874,8 @@ static bool misses(const ev *w, const double *rhs)
         off = fmax(off, fabs(left));
         size = fmax(size, most);
     }
-    return off > EV_UNSOLVED * size;
+    w->linear.most = fmax(w->linear.most, size);
+    return off > fmax(EV_UNSOLVED * size, ROUND_500 * w->linear.most);
 }
 
 /* with the right side at hand */
