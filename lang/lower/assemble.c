@@ -365,6 +365,11 @@ static const char *keep(arena *a, const char *s)
     return s ? arena_strdup(a, s) : NULL;
 }
 
+static void put_dof(text *out, const void *m, int32_t dof)
+{
+    model_place(out, m, NULL, &(address){ .base = dof }, true);
+}
+
 static void program_names(work *w)
 {
     program *p = w->p;
@@ -383,6 +388,7 @@ static void program_names(work *w)
     }
     p->param = param, p->nparam_info = root->params.n;
     p->dof = dof, p->ndof_info = root->dofs.n;
+    p->dof_text = put_dof, p->source = w->m;
 }
 
 /* in the order of the dofs, all instances and members */

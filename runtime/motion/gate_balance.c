@@ -472,20 +472,27 @@ static lack step_lack(const balance *b, int i, int64_t at, double h)
     return (lack){ by, slack + rounded, size };
 }
 
-/* What a turn of the frame by w h does to a change of momentum: it is that of either end of the step. */
-static double turned_by(const balance *b, int32_t first, int64_t at, double h)
+/* What a turn of the frame by w h does to the momentum, and to a change of it, which is that of either end of
+   the step.  The rates at the end are in b->rate. */
+typedef struct turn_size {
+    double momentum, change;
+} turn_size;
+
+static turn_size turned_by(const balance *b, int32_t first, int64_t at, double h)
 {
     const results *r = b->r;
     int nq = r->prog->nq;
-    double speed = 0, change = 0;
+    double speed = 0, change = 0, momentum = 0;
     for (int k = first; k < first + 3; k++) {
         speed = fmax(speed, fmax(fabs(r->v[at * nq + k]), fabs(r->v[(at - 1) * nq + k])));
         change = fmax(change, ends_of(b->mass, k).size);
+        momentum = fmax(momentum, b->rate.size[k]);
     }
-    return h * speed * change;
+    return (turn_size){ h * speed * momentum, h * speed * change };
 }
 
-/* The rows of a rotation are those of a frame that turns during the step: they are taken together. */
+/* The rows of a rotation are those of a frame that turns during the step: they are taken together, and their
+   terms are no smaller than what turning does to the momentum, though that may cancel. */
 static double step_defect(const balance *b, int i, int64_t at, double h, double *size)
 {
     int32_t first = b->r->prog->rotations.n ? turns_of(b->r->prog, i) : -1;
@@ -495,8 +502,11 @@ static double step_defect(const balance *b, int i, int64_t at, double h, double 
         all.slack = fmax(all.slack, other.slack);
         all.size = fmax(all.size, other.size);
     }
-    if (first >= 0)
-        all.slack += turned_by(b, first, at, h);
+    if (first >= 0) {
+        turn_size turned = turned_by(b, first, at, h);
+        all.slack += turned.change;
+        all.size += turned.momentum;
+    }
     *size = all.size;
     return all.by - all.slack;
 }

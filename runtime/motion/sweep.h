@@ -53,6 +53,8 @@ typedef struct contact_state {
     contact_result *out;
     /* rows at the start of the step, and their mean over it, along which reactions act */
     double *H0, *S0, *Hm, *Sm;
+    /* directions of friction in the space of slip, the same two; NULL: they never turn */
+    double *show0, *showm;
     double mu0, normal0; /* coefficient and given normal force at the start of the step */
     /* D^-1 [Hm; Sm]^T and M^-1 [H; S]^T, a row for each component; which D and M they belong to */
     column G, Gm;
@@ -73,15 +75,15 @@ typedef struct gap_row {
 
 /* What every step reads of all contacts, one array for each quantity, in the order of the states. */
 typedef struct contact_table {
-    double *gap;            /* where contacts keep it */
-    double *tol_gap;        /* which gap counts as 0 */
-    double *tol_u;          /* which rate of the gap does; both from the sizes of q and q' seen so far */
-    double *un;             /* rate of the gap at the start of the step */
-    double *ahead;          /* added to it: what is left of the gap over a step at once, or restitution */
-    gap_row *row;           /* normal rows */
-    size_t *first;          /* of the components of a contact in r and P */
-    double *r;              /* reactions of the last smooth step, as forces: start of the next */
-    double *P;              /* impulses since the step began, shocks left out */
+    double *gap;     /* where contacts keep it */
+    double *tol_gap; /* which gap counts as 0 */
+    double *tol_u;   /* which rate of the gap does; both from the sizes of q and q' seen so far */
+    double *un;      /* rate of the gap at the start of the step */
+    double *ahead;   /* added to it: what is left of the gap over a step at once, or restitution */
+    gap_row *row;    /* normal rows */
+    size_t *first;   /* of the components of a contact in r and P */
+    double *r;       /* reactions of the last smooth step, as forces: start of the next */
+    double *P;       /* impulses since the step began, shocks left out; of friction: see turns_its_slip */
     size_t rows, rows_room; /* of r and P */
     int *hits;              /* impacts in this step */
     bool counted;           /* there are impacts or impulses of this step */
@@ -521,6 +523,13 @@ static inline const double *row_of(const contact_state *k, const double *H, cons
 static inline int rows_of(const contact_state *k)
 {
     return k->normal + k->c->d;
+}
+
+/* Do the directions of its friction change from step to step?  Impulses of friction are then summed in the
+   space of slip itself, where those of steps with other directions can be added. */
+static inline bool turns_its_slip(const contact_state *k)
+{
+    return k->show0 != NULL;
 }
 
 #define SWAP(a, b)           \

@@ -39,6 +39,10 @@ static void contact_states_room(sweep *w, contact_state *k, size_t count)
             k[i].S0 = numbers(w, d * n);
             k[i].Hm = numbers(w, n);
             k[i].Sm = numbers(w, d * n);
+            if (k[i].c->fam->f->slip_given && d > 1) {
+                k[i].show0 = numbers(w, d * d);
+                k[i].showm = numbers(w, d * d);
+            }
         }
         k[i].alone.A = numbers(w, m * m);
         k[i].alone.Am = numbers(w, m * m);

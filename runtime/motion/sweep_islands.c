@@ -344,7 +344,7 @@ static void contact_put(sweep *w, kept_contact *k, double *rows, const contact_s
                          t->hits[c->at],
                          t->closed[c->at],
                          c->now.held };
-    for (int j = 0; j < rows_of(c); j++) {
+    for (int j = 0; j < 1 + c->c->fam->d; j++) {
         rows[2 * j] = c->r[j];
         rows[2 * j + 1] = c->P[j];
     }
@@ -370,7 +370,7 @@ static void contact_get(sweep *w, const kept_contact *k, const double *rows, con
     c->now.held = k->held;
     if (open)
         open[c->c->member] = k->last_open;
-    for (int j = 0; j < rows_of(c); j++) {
+    for (int j = 0; j < 1 + c->c->fam->d; j++) {
         c->r[j] = rows[2 * j];
         c->P[j] = rows[2 * j + 1];
     }

@@ -76,7 +76,11 @@ static void sample_contact(sweep *w, const contact_state *k, int64_t at, double 
             contact_rows(w->s, c, w->M, false);
         }
         slip = contact_slip(c, w->v, w->room.x4);
-        show(c, c->show_force, P + a, f, r->rt + m * ns);
+        if (turns_its_slip(k) && !instant)
+            for (size_t i = 0; i < ns; i++)
+                r->rt[m * ns + i] = f * P[(size_t)a + i];
+        else
+            show(c, c->show_force, P + a, f, r->rt + m * ns);
     }
     r->status[m] = status_of(c, closed(w, k), contact_slips(slip, k->tol_slip, k->now.held));
 }

@@ -99,12 +99,25 @@ static bool rows_alike(const sweep *w, const contact *c, const double *a, const 
     return ab > 0.5 * bb;
 }
 
-/* mean of two rows; directions that were chosen anew are not mixed */
-static void mean_row(const sweep *w, const contact *c, const double *a, const double *b, double *m)
+/* mean of two rows; directions that were chosen anew are not mixed: false */
+static bool mean_row(const sweep *w, const contact *c, const double *a, const double *b, double *m)
 {
     bool same = rows_alike(w, c, a, b);
     for (int i = 0; i < c->n; i++)
         m[i] = same ? 0.5 * (a[i] + b[i]) : b[i];
+    return same;
+}
+
+/* of slip component j, and of its direction */
+static void mean_slip(const sweep *w, const contact_state *k, int j)
+{
+    const contact *c = k->c;
+    size_t at = (size_t)j * (size_t)c->n;
+    bool same = mean_row(w, c, k->S0 + at, c->S + at, k->Sm + at);
+    for (int i = 0; turns_its_slip(k) && i < c->fam->shown; i++) {
+        int place = i * c->d + j;
+        k->showm[place] = same ? 0.5 * (k->show0[place] + c->show[place]) : c->show[place];
+    }
 }
 
 /* rows of closed contacts at the start of the step */
@@ -138,6 +151,8 @@ static void rows_before(sweep *w)
             continue;
         memcpy(k->H0, c->H, n * sizeof(double));
         memcpy(k->S0, c->S, n * (size_t)c->d * sizeof(double));
+        if (turns_its_slip(k))
+            memcpy(k->show0, c->show, (size_t)(c->fam->shown * c->d) * sizeof(double));
     }
 }
 
@@ -147,7 +162,6 @@ static void rows_after(sweep *w, const double *M)
     for (int i = 0; i < w->hand.nact && !w->hand.known.still; i++) {
         contact_state *k = w->hand.act[i];
         contact *c = k->c;
-        int n = c->n;
         bool fixed = k->rows_fixed;
         if (!k->still) {
             if (w->policy.whole)
@@ -160,7 +174,7 @@ static void rows_after(sweep *w, const double *M)
         if (!fixed && !w->policy.whole) {
             mean_row(w, c, k->H0, c->H, k->Hm);
             for (int j = 0; j < c->d; j++)
-                mean_row(w, c, k->S0 + (size_t)j * n, c->S + (size_t)j * n, k->Sm + (size_t)j * n);
+                mean_slip(w, k, j);
         }
     }
 }
@@ -580,6 +594,15 @@ static double deepest(const sweep *w, size_t f)
     return -least;
 }
 
+/* The impulse of friction of a step, r by its own directions, added in the space of slip. */
+static void add_turned(const sweep *w, const contact_state *k, const double *r, double *P)
+{
+    const contact *c = k->c;
+    const double *show = w->policy.whole ? c->show : k->showm;
+    for (int i = 0; i < c->fam->shown; i++)
+        P[i] += vec_dot(show + (size_t)(i * c->d), r, c->d);
+}
+
 /* Impulses of the step, and who lets go at its end. */
 static void accept_contacts(sweep *w, double h)
 {
@@ -590,10 +613,14 @@ static void accept_contacts(sweep *w, double h)
         const double *rr = w->hand.rr + o->row;
         int at = w->hand.place[i];
         double *r = t->r + t->first[at], *P = t->P + t->first[at];
-        for (int j = 0; j < cone_rows(o); j++) {
+        bool turns = turns_its_slip(w->hand.act[i]);
+        int normal = cone_normal(o), summed = turns ? normal : cone_rows(o);
+        for (int j = 0; j < summed; j++)
             P[j] += rr[j];
+        if (turns)
+            add_turned(w, w->hand.act[i], rr + normal, P + normal);
+        for (int j = 0; j < cone_rows(o); j++)
             r[j] = rr[j] / h;
-        }
         if (!w->hand.known.still && (o->d || !w->hand.known.fixed)) /* those are never held by a bound */
             w->hand.act[i]->now.held = !w->hand.act[i]->offset_fixed && sweep_held(w, i, h);
         if (o->kind != CONE_UNILATERAL || rr[0] > 0)

@@ -253,6 +253,9 @@ typedef struct program {
     size_t nparam_info;
     const dof_info *dof;
     size_t ndof_info;
+    /* the name of any dof, those of parts too, from what the program was made of; NULL: not known */
+    void (*dof_text)(text *out, const void *source, int32_t dof);
+    const void *source;
     const uint8_t *order; /* of each dof: 2, or 1 (first-order equation) */
     kernels defaults; /* parameter values in order of need; row = parameter; IN_PARAM reads earlier ones */
     kernels derived;  /* the same for values that follow from parameters */

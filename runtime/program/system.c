@@ -831,13 +831,36 @@ static void slip_raw(system_t *s, contact *c, double *S)
         fold_row(c, S + (size_t)i * (size_t)c->n);
 }
 
+/* Two directions across a normal may be any pair in their plane: the pair nearest to the one before, so that
+   neither impulses nor means over a step see them jump.  E has them as rows; before: as columns, or 0. */
+static void slip_frame_goes_on(const double *before, int k, double *E)
+{
+    double a[4] = { 0 }, c, s, flip;
+    for (int i = 0; i < k; i++)
+        for (int j = 0; j < 4; j++)
+            a[j] += E[(j / 2) * k + i] * before[2 * i + j % 2];
+    flip = a[0] * a[3] < a[1] * a[2] ? -1 : 1;
+    c = a[0] + flip * a[3];
+    s = a[2] - flip * a[1];
+    double l = sqrt(c * c + s * s);
+    if (!(l > 0))
+        return;
+    for (int i = 0; i < k; i++) {
+        double e = E[i], f = E[k + i];
+        E[i] = (c * e + s * f) / l;
+        E[k + i] = flip * (c * f - s * e) / l;
+    }
+}
+
 /* show is k x d: the d directions as columns; S = show^T S_raw in place */
 static void slip_rows(system_t *s, contact *c)
 {
-    int k = c->fam->nslip, n = c->n;
+    int k = c->fam->nslip, n = c->n, had = c->d;
     double E[MAX_SLIP * MAX_SLIP], col[MAX_SLIP];
     slip_raw(s, c, c->S);
     c->d = slip_frame(c->S, c->fam->f->relation == REL_CLOSED ? NULL : c->H, k, n, E);
+    if (k > 2 && c->d == 2 && had == 2)
+        slip_frame_goes_on(c->show, k, E);
     for (int i = 0; i < k; i++)
         for (int j = 0; j < c->d; j++)
             c->show[i * c->d + j] = E[j * k + i];
@@ -1122,7 +1145,11 @@ const char *dof_name(const program *p, int k, arena *a)
             continue;
         return d->size == 1 ? d->name : arena_printf(a, "%s[%d]", d->name, (int)(k - d->at + 1));
     }
-    return "?";
+    text t = { .a = a };
+    if (!p->dof_text)
+        return arena_printf(a, "dof %d", k + 1);
+    p->dof_text(&t, p->source, k);
+    return t.at;
 }
 
 /* is row k that of the statement, and the only one of its member? */
