@@ -54,6 +54,16 @@ static int option_find(session *s, const backend *b, const ast *arg)
     }
     diag *e = diag_error(s->d, DIAG_UNKNOWN_OPTION, arg->name_at.file ? arg->name_at : arg->at,
                          "'%s' has no option '%s'", b->name, arg->name);
+    static const char *const steps[] = { "dt",       "step",     "timestep", "time_step",
+                                         "stepsize", "max_step", "delta" };
+    bool step = false;
+    for (size_t k = 0; k < sizeof steps / sizeof *steps; k++)
+        step |= !strcmp(arg->name, steps[k]);
+    for (int k = 0; step && k < b->noption; k++)
+        if (!strcmp(b->option[k].name, "h")) {
+            diag_hint(s->d, e, "the step is h: %s(h = 1e-3)", b->name);
+            return -1;
+        }
     if (near_best(&n))
         diag_near(s->d, e, &n);
     else if (b->noption)

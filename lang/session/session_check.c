@@ -293,14 +293,14 @@ static void expr_check(checker *c, const ast *e)
         break;
     case AST_SUBSCRIPT:
         expr_check(c, e->kid[0]);
-        if (eval_unit_behind(e) && !all_known(c, e->kid[1]))
+        if (eval_unit_behind(e) && (e->kid[0]->kind == AST_VECTOR || !all_known(c, e->kid[1])))
             eval_unit_report(c->s->d, e);
         else
             for (uint32_t k = 1; k < e->n; k++)
                 expr_check(c, e->kid[k]);
         break;
     default:
-        if (eval_leibniz(e) && !name_known(c, e->kid[0]->name) && !name_known(c, e->kid[1]->name))
+        if (eval_leibniz(e) && !name_known(c, eval_leibniz(e)->name) && !name_known(c, e->kid[1]->name))
             eval_leibniz_report(c->s->d, e);
         else
             kids_check(c, e);

@@ -293,7 +293,15 @@ static void bad_number(scanner *sc, span at)
     int n = (int)(num.end - at.begin), m = (int)(at.end - num.end);
     diag *e = diag_error(sc->d, DIAG_LEXICAL, at, "a name right after a number");
     const char *digits = sc->text + at.begin, *name = sc->text + num.end;
-    if (is_unit(sc, name, m))
+    if (m == 1 && (*name == 'e' || *name == 'E'))
+        diag_hint(sc->d, e, "digits stand behind the e of a power of ten: %.*se3", n, digits);
+    else if (*name == '_' && isdigit((unsigned char)name[1]))
+        diag_hint(sc->d, e, "digits stand together: 1000000, or 1e6");
+    else if (n == 1 && *digits == '0' && (*name == 'x' || *name == 'X') && m > 1)
+        diag_hint(sc->d, e, "numbers are written in decimal digits");
+    else if (m == 1 && (*name == 'i' || *name == 'j'))
+        diag_hint(sc->d, e, "there are no complex numbers; write %.*s*%c to multiply", n, digits, *name);
+    else if (is_unit(sc, name, m))
         diag_hint(sc->d, e, "write %.*s [%.*s] for the unit, %.*s*%.*s to multiply", n, digits, m, name, n,
                   digits, m, name);
     else
@@ -320,6 +328,22 @@ static void bad_char(scanner *sc, span at)
         { "?", "if a then b else c" },
         { "%", "mod(a, b) for the remainder; a comment begins with #" },
         { "\xC2\xA0", "a space" },
+        { "≈", "expect a == b within 1e-9" },
+        { "±", "expect a == b within 1e-3" },
+        { "°", "90 [deg]" },
+        { "√", "sqrt(x)" },
+        { "∞", "inf" },
+        { "∫", "integral(f(s) for s in a..b)" },
+        { "∑", "sum(f(i) for i in 1..n)" },
+        { "∂", "d(u, x)" },
+        { "∇", "grad(u), laplacian(u)" },
+        { "ẋ", "x' for the derivative in time" },
+        { "ẍ", "x'' for the second derivative in time" },
+        { "\\",
+          "names of the language in place of those of TeX: x'' for the second derivative, mu for a letter" },
+        { "$", "names as they are: x" },
+        { "@", "fn f(x) = x^2 for a function" },
+        { "~", "not for a condition, != to compare" },
     };
     size_t n = at.end - at.begin;
     const char *p = sc->text + at.begin;
@@ -388,6 +412,16 @@ static bool is_encoded(const scanner *sc, span at)
     return c && (c < 0x80 || at.end - at.begin > 1);
 }
 
+/* At the beginning of a statement: what follows is no statement by itself, and is not to be blamed for that.
+ */
+static bool stands_for_name(const scanner *sc, span at)
+{
+    const char *p = sc->text + at.end;
+    if (sc->count)
+        return false;
+    return *p == '{' || isalpha((unsigned char)*p) || strchr("='", p[strspn(p, " \t'")]);
+}
+
 /* The token to go on with, 0 to leave it out. */
 static int bad_token(scanner *sc, int t, span at)
 {
@@ -398,7 +432,7 @@ static int bad_token(scanner *sc, int t, span at)
     if (t == T_BAD_CHAR) {
         if (say && is_encoded(sc, at))
             bad_char(sc, at);
-        return 0;
+        return stands_for_name(sc, at) ? T_NAME : 0;
     }
     if (t == T_BAD_NUMBER) {
         if (say)
@@ -406,7 +440,11 @@ static int bad_token(scanner *sc, int t, span at)
         return T_NUMBER;
     }
     diag *e = say ? diag_error(sc->d, DIAG_LEXICAL, at, "the string is not closed") : NULL;
-    diag_hint(sc->d, e, "write \" where it ends, on the same line");
+    bool behind = at.begin > 0 &&
+                  (isalnum((unsigned char)sc->text[at.begin - 1]) || sc->text[at.begin - 1] == ']');
+    diag_hint(sc->d, e,
+              behind ? "a second derivative is written with two single quotes: x''"
+                     : "write \" where it ends, on the same line");
     return T_STRING;
 }
 
@@ -798,43 +836,86 @@ static void say_missing(scanner *sc, const bracket *b)
     diag_second(sc->d, e, b->at, "this '%c' is not closed", b->sign);
 }
 
+/* words that begin a statement in other languages, and what to write here; NULL: none of them */
+static const char *foreign_statement(const char *word)
+{
+#define A_USE      "use brings in definitions: use std.planar"
+#define A_FUNCTION "a function is fn f(x) = x^2"
+#define A_LET      "a name gets its value with let, or param in a model"
+#define A_MODEL    "a body or mechanism is a model: model name { … }"
+#define A_RUN      "write run model for 3"
+#define A_SAVE     "write save t, y { file = \"y.csv\" }"
+    static const char *const other[][2] = {
+        { "import", A_USE },
+        { "from", A_USE },
+        { "using", A_USE },
+        { "include", "use brings in definitions: use \"file.cdl\"" },
+        { "def", A_FUNCTION },
+        { "function", A_FUNCTION },
+        { "return", A_FUNCTION },
+        { "var", A_LET },
+        { "const", A_LET },
+        { "set", A_LET },
+        { "double", A_LET },
+        { "float", A_LET },
+        { "int", A_LET },
+        { "real", A_LET },
+        { "Real", "an unknown is dof x = 1, with its initial value; a parameter is param m = 1" },
+        { "Integer", A_LET },
+        { "parameter", "write param m = 1" },
+        { "constant", A_LET },
+        { "variable", "an unknown is dof x = 1, with its initial value" },
+        { "state", "an unknown is dof x = 1, with its initial value" },
+        { "equation", "equations stand in the model as they are: x'' = -k*x" },
+        { "initial", "initial values are part of the declaration: dof x = 1, x' = 0" },
+        { "algorithm", "equations stand in the model as they are: x'' = -k*x" },
+        { "end", "a model ends with }" },
+        { "class", A_MODEL },
+        { "struct", A_MODEL },
+        { "body", A_MODEL },
+        { "block", A_MODEL },
+        { "component", A_MODEL },
+        { "system", A_MODEL },
+        { "simulate", A_RUN },
+        { "solve", A_RUN },
+        { "integrate", A_RUN },
+        { "export", A_SAVE },
+        { "write", A_SAVE },
+        { "assert", "write expect x > 0 after a run; in a model, stop when ends a run" },
+        { "test", "write expect a == b within 1e-9" },
+        { "print", "an expression by itself is printed" },
+        { "show", "an expression by itself is printed" },
+        { "until", "to end a run at a condition, write stop when" },
+        { "while", "a sum is sum(f for i in 1..9); an event is when" },
+    };
+    for (size_t k = 0; k < sizeof other / sizeof *other; k++)
+        if (!strcmp(word, other[k][0]))
+            return other[k][1];
+    return NULL;
+}
+
+static const char *first_word(const scanner *sc)
+{
+    return arena_strndup(sc->a, sc->text + sc->first_at.begin, sc->first_at.end - sc->first_at.begin);
+}
+
 static void say_unknown_statement(scanner *sc)
 {
-    const char *word = arena_strndup(sc->a, sc->text + sc->first_at.begin,
-                                     sc->first_at.end - sc->first_at.begin);
+    const char *word = first_word(sc);
     diag *e = diag_error(sc->d, DIAG_UNKNOWN_STATEMENT, sc->first_at, "unknown statement '%s'", word);
     if (!e)
         return;
+    if (foreign_statement(word)) {
+        diag_hint(sc->d, e, "%s", foreign_statement(word));
+        return;
+    }
     near n = near_to(word);
     for (int k = 0; keyword_list[k]; k++)
         if (keyword_begins[k] & where_we_are(sc))
             near_try(&n, keyword_list[k]);
-    if (near_best(&n)) {
+    if (near_best(&n))
         diag_near(sc->d, e, &n);
-        return;
-    }
-    /* words of other languages; what else is written side by side may be a call */
-    static const char *const other[][2] = { { "import", "use brings in definitions: use std.planar" },
-                                            { "include", "use brings in definitions: use \"file.cdl\"" },
-                                            { "def", "a function is fn f(x) = x^2" },
-                                            { "function", "a function is fn f(x) = x^2" },
-                                            { "var", "a name gets its value with let" },
-                                            { "const", "a name gets its value with let" },
-                                            { "from", "use brings in definitions: use std.planar" },
-                                            { "print", "an expression by itself is printed" },
-                                            { "set", "a name gets its value with let" },
-                                            { "double", "a name gets its value with let" },
-                                            { "float", "a name gets its value with let" },
-                                            { "int", "a name gets its value with let" },
-                                            { "real", "a name gets its value with let, or param in a model" },
-                                            { "until", "to end a run at a condition, write stop when" },
-                                            { "while", "a sum is sum(f for i in 1..9); an event is when" } };
-    for (size_t k = 0; k < sizeof other / sizeof *other; k++)
-        if (!strcmp(word, other[k][0])) {
-            diag_hint(sc->d, e, "%s", other[k][1]);
-            return;
-        }
-    if (is_literal(sc->last))
+    else if (is_literal(sc->last)) /* what is written side by side may be a call */
         diag_hint(sc->d, e, "a function is called with brackets: %s(%.*s)", word,
                   (int)(sc->last_at.end - sc->last_at.begin), sc->text + sc->last_at.begin);
 }
@@ -845,6 +926,8 @@ static bool is_unknown_statement(const scanner *sc)
     if (sc->count != 2 || sc->first != T_NAME || sc->last_fresh)
         return false;
     int k = keyword_of(sc, sc->last_at);
+    if (sc->last == T_TRUE || sc->last == T_FALSE || sc->last == T_NOT)
+        return foreign_statement(first_word(sc)) != NULL;
     return is_literal(sc->last) || sc->last == T_LBRACE || (k >= 0 && keyword_begins[k]);
 }
 
@@ -884,8 +967,12 @@ static bool word_is(const scanner *sc, span at, const char *word)
 static const char *advice_end(const scanner *sc)
 {
     bool to = word_is(sc, sc->last_at, "to");
-    if (sc->last == T_COLON && sc->prev == T_NUMBER)
+    if (sc->first == T_SAVE && to)
+        return "write save t, y { file = \"y.csv\" }";
+    if (sc->last == T_COLON && sc->prev == T_NUMBER && sc->first != T_WHEN && sc->first != T_IF)
         return "a range is written 1..9";
+    if (sc->first == T_RUN && sc->last == T_COMMA && sc->count == 3)
+        return "write run model for 3";
     if (sc->first == T_RUN && sc->last == T_NUMBER && ends_statement(sc->prev))
         return "write run model for 3";
     if (sc->last != T_NAME || !(to || word_is(sc, sc->last_at, "until") || word_is(sc, sc->last_at, "from")))
@@ -901,7 +988,7 @@ static const char *advice_list(const scanner *sc)
     const bracket *b = innermost(sc);
     if (b && b->sign == '[' && is_literal(sc->last) && ends_statement(sc->prev))
         return "write commas between elements: [1, 2]; rows of a matrix end in ;";
-    if (sc->last == T_LBRACE && sc->prev == T_SET)
+    if (sc->last == T_LBRACE && sc->prev == T_SET && sc->first != T_FN)
         return "a vector is written [1, 2]";
     if (sc->last == T_COMMA && sc->first == T_NAME && sc->open.n == statement_depth(sc))
         return "statements end with the line, or with ;";
@@ -915,11 +1002,84 @@ static bool plot_called(const scanner *sc)
     return sc->first == T_PLOT && sc->last == T_COMMA && p[strspn(p, " \t")] == '(';
 }
 
+/* statements whose parts stand otherwise here */
+static const char *advice_form(const scanner *sc)
+{
+    int t = sc->last, p = sc->prev;
+    switch (sc->first) {
+    case T_FN:
+        return t == T_LBRACE ? "a function is one expression: fn f(x) = x^2" : NULL;
+    case T_WHEN:
+        return t == T_THEN || t == T_COLON ? "write when x < 0 { x' = -x' }" : NULL;
+    case T_IF:
+        return t == T_ELSE || t == T_THEN || sc->open.n > statement_depth(sc)
+                   ? NULL
+                   : "if a then b else c is one expression; an event is when a { x' = -x' }";
+    case T_FOR:
+        if (t == T_SET || (t == T_LPAR && sc->count == 2))
+            return "write for i in 1..3 { … }";
+        return NULL;
+    case T_DOF:
+        return t == T_LPAR && p == T_NAME ? "an initial value is given by =: dof x = 1, x' = 0" : NULL;
+    case T_CONSTRAINT:
+        if (sc->count == 3 && is_relation(t))
+            return "a constraint has a name: constraint floor: y >= 0";
+        if (sc->count == 3 && is_literal(t))
+            return "write constraint floor: y >= 0";
+        return t == T_COMMA && sc->open.n == statement_depth(sc)
+                   ? "attributes stand in braces: constraint floor: y >= 0 { impact = newton(0.5) }"
+                   : NULL;
+    default:
+        return NULL;
+    }
+}
+
+/* for i = */
+static bool follows_for(const scanner *sc)
+{
+    const char *from = sc->text + sc->first_at.begin, *p = sc->text + sc->prev_at.begin;
+    while (p > from && (p[-1] == ' ' || p[-1] == '\t'))
+        p--;
+    return p - from >= 3 && !strncmp(p - 3, "for", 3) && p < sc->text + sc->prev_at.begin;
+}
+
+/* expressions of other languages */
+static const char *advice_expression(const scanner *sc)
+{
+    int t = sc->last, p = sc->prev;
+    if (t == T_SET && p == T_NAME && follows_for(sc))
+        return "write for i in 1..3";
+    if (t == T_RUN && p == T_SET)
+        return "a run that has a name is written run r = model for 3";
+    if (t == T_GT && p == T_MINUS)
+        return "a function is fn f(x) = x^2";
+    if (t == T_COLON && p == T_LBRACKET)
+        return "all of x is x; parts of it are [x[i] for i in 1..2]";
+    if (t != T_NAME && t != T_NUMBER)
+        return NULL;
+    if (word_is(sc, sc->prev_at, "lambda"))
+        return "a function is fn f(x) = x^2";
+    if (word_is(sc, sc->last_at, "mod") && ends_statement(p))
+        return "write mod(a, b)";
+    if (word_is(sc, sc->last_at, "div") && ends_statement(p))
+        return "write floor(a/b)";
+    const char *before = arena_strndup(sc->a, sc->text + sc->prev_at.begin,
+                                       sc->prev_at.end - sc->prev_at.begin);
+    if (p == T_NAME && !sc->last_fresh && op_find(before) != OP_NONE)
+        return arena_printf(sc->a, "a function is called with brackets: %s(%.*s)", before,
+                            (int)(sc->last_at.end - sc->last_at.begin), sc->text + sc->last_at.begin);
+    return NULL;
+}
+
 static const char *advice(const scanner *sc, bool vague)
 {
     int t = sc->last, p = sc->prev, k = keyword_of(sc, sc->last_at);
     if (plot_called(sc))
         return "write plot y against t";
+    if (advice_form(sc))
+        return advice_form(sc);
+    if (advice_expression(sc))
+        return advice_expression(sc);
     if (advice_end(sc))
         return advice_end(sc);
     if (advice_list(sc))
@@ -945,10 +1105,6 @@ static const char *advice(const scanner *sc, bool vague)
         return where_it_belongs(t);
     if (k >= 0 && keyword_begins[k])
         return "a statement begins on a new line, or after ;";
-    if (t == T_NUMBER && p == T_NAME &&
-        op_find(arena_strndup(sc->a, sc->text + sc->prev_at.begin, sc->prev_at.end - sc->prev_at.begin)) !=
-            OP_NONE)
-        return "a function is called with brackets: sin(3)";
     if (t == T_SET && ends_statement(p))
         return "= is never an operator; write == to compare";
     return (is_literal(t) || t == T_LPAR) && ends_statement(p)

@@ -60,6 +60,36 @@ const char *eval_name_instead(sym name)
         { "ddot", "the second derivative in time is x''" },
         { "dt", "a derivative in time is x'; the step of a run is an option of its backend: h = 1e-3" },
         { "print", "an expression by itself is printed" },
+        { "disp", "an expression by itself is printed" },
+        { "println", "an expression by itself is printed" },
+        { "len", "count(x) is the number of elements" },
+        { "length", "count(x) is the number of elements" },
+        { "size", "count(x) is the number of elements" },
+        { "numel", "count(x) is the number of elements" },
+        { "end", "the last value of a result is last(x)" },
+        { "int", "floor(x) rounds down" },
+        { "arctan", "write atan(x)" },
+        { "arcsin", "write asin(x)" },
+        { "arccos", "write acos(x)" },
+        { "heaviside", "write if x > 0 then 1 else 0" },
+        { "iif", "write if a then b else c" },
+        { "ifelse", "write if a then b else c" },
+        { "True", "write true" },
+        { "False", "write false" },
+        { "None", "there is no value that stands for none" },
+        { "null", "there is no value that stands for none" },
+        { "nil", "there is no value that stands for none" },
+        { "NaN", "there is no value that stands for none" },
+        { "np", "functions have no prefix: sin(x)" },
+        { "numpy", "functions have no prefix: sin(x)" },
+        { "math", "functions have no prefix: sin(x)" },
+        { "Math", "functions have no prefix: sin(x)" },
+        { "std", "functions have no prefix: sin(x); a library is brought in by use std.planar" },
+        { "isclose", "write expect a == b within 1e-9" },
+        { "ones", "write [1 for i in 1..n]" },
+        { "arange", "a range is written 1..9, and linspace(a, b, n) gives n numbers" },
+        { "reinit", "an event is when x < 0 { x' = -x' }" },
+        { "inv", "there is no inverse of a matrix; write its elements" },
         { "ln", "the natural logarithm is log(x)" },
         { "fabs", "write abs(x)" },
         { "pow", "a power is written with ^" },
@@ -140,20 +170,28 @@ static bool name_known(evaluator *ev, scope *in, const ast *e)
     return found != LOOK_NO;
 }
 
-bool eval_leibniz(const ast *e)
+const ast *eval_leibniz(const ast *e)
 {
-    if (e->kind != AST_BINARY || e->op != OP_DIV || e->kid[0]->kind != AST_NAME ||
-        e->kid[1]->kind != AST_NAME)
-        return false;
-    const char *a = e->kid[0]->name, *b = e->kid[1]->name;
-    return (!strncmp(a, "d2", 2) && a[2] && !strcmp(b, "dt2")) || (a[0] == 'd' && a[1] && !strcmp(b, "dt"));
+    if (e->kind != AST_BINARY || e->op != OP_DIV || e->kid[1]->kind != AST_NAME)
+        return NULL;
+    const ast *over = e->kid[0];
+    while (over->kind == AST_UNARY || (over->kind == AST_BINARY && over->op == OP_MUL))
+        over = over->kid[over->n - 1];
+    if (over->kind != AST_NAME)
+        return NULL;
+    const char *a = over->name, *b = e->kid[1]->name;
+    bool is = (!strncmp(a, "d2", 2) && a[2] && !strcmp(b, "dt2")) ||
+              (a[0] == 'd' && a[1] && !strcmp(b, "dt"));
+    return is ? over : NULL;
 }
 
 void eval_leibniz_report(diags *d, const ast *e)
 {
-    const char *a = e->kid[0]->name, *b = e->kid[1]->name;
+    const ast *over = eval_leibniz(e);
+    const char *a = over->name, *b = e->kid[1]->name;
     bool twice = b[2] == '2';
-    diag *x = diag_error(d, DIAG_UNKNOWN_NAME, e->at, "unknown names '%s' and '%s'", a, b);
+    diag *x = diag_error(d, DIAG_UNKNOWN_NAME, (span){ e->at.file, over->at.begin, e->at.end },
+                         "unknown names '%s' and '%s'", a, b);
     diag_hint(d, x, "a derivative in time is %s%s", a + 1 + twice, twice ? "''" : "'");
 }
 
@@ -768,19 +806,26 @@ static bool is_unit_text(const ast *e)
     return e->kind == AST_BINARY && e->op == OP_POW && is_unit_text(e->kid[0]);
 }
 
+static bool is_list(const ast *e)
+{
+    return e->kind == AST_VECTOR || e->kind == AST_MATRIX;
+}
+
 bool eval_unit_behind(const ast *e)
 {
     const ast *of = e->kid[0];
     bool number = of->kind == AST_BINARY || of->kind == AST_UNARY || of->kind == AST_NUM ||
                   of->kind == AST_CALL;
-    /* k [m], not y[m] */
-    number = number || (of->kind == AST_NAME && e->n == 2 && e->kid[1]->at.begin > of->at.end + 1);
+    /* k [m], not y[m]; [0, 1] [m], not [0, 1][i] */
+    bool apart = e->n == 2 && e->kid[1]->at.begin > of->at.end + 1;
+    number = number || (apart && (of->kind == AST_NAME || is_list(of)));
     return e->kind == AST_SUBSCRIPT && e->n == 2 && number && is_unit_text(e->kid[1]);
 }
 
 void eval_unit_report(diags *d, const ast *e)
 {
-    diag *x = diag_error(d, DIAG_SYNTAX, e->kid[1]->at, "a unit follows a number, not an expression");
+    diag *x = diag_error(d, DIAG_SYNTAX, e->kid[1]->at, "a unit follows a number, not %s",
+                         is_list(e->kid[0]) ? "a vector or matrix" : "an expression");
     diag_hint(d, x, "multiply by one unit: … * 1 [%s]", span_text(d, e->kid[1]->at, d->a));
 }
 
@@ -790,7 +835,7 @@ static value eval_subscript_node(evaluator *ev, scope *in, const ast *e)
                       e->kid[0]->kind == AST_SUBSCRIPT
                   ? eval_keep(ev, in, e->kid[0])
                   : eval(ev, in, e->kid[0]);
-    if (v_is_scalar(&v) && eval_unit_behind(e)) {
+    if ((v_is_scalar(&v) || is_list(e->kid[0])) && eval_unit_behind(e)) {
         eval_unit_report(ev->d, e);
         return v_error();
     }
@@ -851,7 +896,7 @@ static value eval_node(evaluator *ev, scope *in, const ast *e)
         a = eval(ev, in, e->kid[0]);
         return eval_op(ev, e->op, &a, NULL, NULL, e->at);
     case AST_BINARY:
-        if (eval_leibniz(e) && !name_known(ev, in, e->kid[0]) && !name_known(ev, in, e->kid[1])) {
+        if (eval_leibniz(e) && !name_known(ev, in, eval_leibniz(e)) && !name_known(ev, in, e->kid[1])) {
             eval_leibniz_report(ev->d, e);
             return v_error();
         }

@@ -116,7 +116,7 @@ extern const builtin builtin_list[]; /* ends with name == NULL; a session adds i
 extern const builtin op_builtin[];   /* the rows of opcodes.def as functions, by op_code; call is NULL */
 const builtin *builtin_find(const char *name);
 /* dx/dt, d2x/dt2, where neither name is known: one message for both */
-bool eval_leibniz(const ast *e);
+const ast *eval_leibniz(const ast *e);
 void eval_leibniz_report(diags *d, const ast *e);
 bool eval_unit_behind(const ast *e); /* a unit behind an expression, as in (1 + 1) [m] */
 void eval_unit_report(diags *d, const ast *e);

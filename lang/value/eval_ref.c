@@ -89,8 +89,11 @@ static value range_error(evaluator *ev, span at, double got, int32_t lo, int32_t
     text_num(&t, got);
     if (hi < lo)
         diag_error(ev->d, DIAG_INDEX_RANGE, at, "index %s into something empty", t.at);
-    else
-        diag_error(ev->d, DIAG_INDEX_RANGE, at, "index %s is outside %d..%d", t.at, lo, hi);
+    else {
+        diag *e = diag_error(ev->d, DIAG_INDEX_RANGE, at, "index %s is outside %d..%d", t.at, lo, hi);
+        if (got == 0 && lo == 1)
+            diag_hint(ev->d, e, "indices start at 1");
+    }
     return v_error();
 }
 
