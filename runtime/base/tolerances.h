@@ -234,6 +234,7 @@
 #define GATE_LOOSE 1e-6 /* relative, or the run's tolerance where it is looser: cdl.5 */
 /* absolute, in the units of the model: gaps of 0 whose terms are all 0 */
 #define GATE_GAP_LEAST 1e-12
+#define GATE_RESOLVED  1e-2  /* of the way in a step at once: gaps that still push */
 #define GATE_TURNED    5e-2  /* of what a row changes to an impact: the second order of it */
 #define GATE_GAP_SAVED 1e-14 /* absolute: of a saved gap, printed with 17 digits */
 /* saved or kept values computed again from the state: energy, gap, slip */

@@ -112,5 +112,9 @@ bool contact_uzawa(contact_problem *p, contact_work *w, double tol, double stiff
         p->residual = INFINITY;
         return false;
     }
-    return uzawa_solve(p, w->a, tol, stiffness);
+    if (uzawa_solve(p, w->a, tol, stiffness))
+        return true;
+    /* contacts that share a load, or slip that is about to turn: multipliers crawl, and what is left is found
+       from where they are */
+    return contact_solve(p, w, tol);
 }

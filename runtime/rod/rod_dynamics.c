@@ -260,7 +260,7 @@ static bool balanced(rod_work *w, const forces *f)
             worst = fmax(worst, fabs(d->left[i]) * arm);
         size = fmax(size, fmax(fabs(f->mass[i]), fmax(fabs(f->load[i]), fabs(f->touch[i]))) * arm);
     }
-    d->missed = worst / fmax(size, w->scale * L * L);
+    d->missed = worst / fmax(size, w->scale * L);
     return d->missed < BALANCE_LOOSE;
 }
 

@@ -666,7 +666,7 @@ bool rod_solve_sparse(rod_work *w, double t, const double *rate, double *dy)
         if (!w->ends.held[C.i[k]])
             sparse_add(w->tmp, &S, number[C.i[k]], number[C.j[k]],
                        C.x[k] * rod_unit(w, C.i[k]) * rod_unit(w, C.j[k]));
-    double stiff = w->scale * w->unit * w->unit;
+    double stiff = w->scale * w->unit;
     for (int i = 0; i < w->ndof; i++) {
         if (number[i] >= 0)
             b[number[i]] -= w->res[i] * rod_unit(w, i);

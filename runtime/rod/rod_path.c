@@ -104,7 +104,7 @@ static void rolls_carry(rod_work *w, double t)
     for (int i = 0; i < w->ends.nhold; i++)
         if (w->ends.hold[i].load->what == LOAD_ROLL)
             most = fmax(most, fabs(w->res[6 * w->ends.hold[i].node + 5]));
-    w->moments = most > ROLL_MOMENT * w->scale * L * L;
+    w->moments = most > ROLL_MOMENT * w->scale * L;
     arena_release(w->tmp, mark);
 }
 

@@ -19,8 +19,8 @@ compared='
     }
 }
 END { if (!n) print "no run" }'
-# contacts that their own friction lifts, that share a load, whose slip comes to rest beside one that sticks
-found_once="885 934 1126 1220 30133"
+# contacts that their own friction lifts, that share a load, whose slip comes to rest beside one that sticks, on which multipliers crawl
+found_once="551 885 934 1126 1220 1221 30133"
 # MODEL_SEEDS="$(seq 1000 2000)" tests/run-tests cli/models: a large count
 for seed in ${MODEL_SEEDS:-$(seq 1 32) $found_once}; do
     awk -v seed="$seed" -f "$tests/fuzz/models.awk" >m.cdl
