@@ -232,7 +232,8 @@
 
 /* ---- the gate: what a kept result may be off by ---- */
 #define GATE_LOOSE 1e-6 /* relative, or the run's tolerance where it is looser: cdl.5 */
-/* absolute, in the units of the model: gaps of 0 whose terms are all 0 */
+/* absolute, in the units of the model: gaps of 0 whose terms are all 0; no more than GATE_LOOSE of a gap that
+   ever was another */
 #define GATE_GAP_LEAST 1e-12
 #define GATE_RESOLVED  1e-2  /* of the way in a step at once: gaps that still push */
 #define GATE_TURNED    5e-2  /* of what a row changes to an impact: the second order of it */
@@ -293,6 +294,7 @@
 #define KRYLOV_LEAST   1e-10 /* of a residual: no more is won at once in double */
 /* active_set's default tolerance (cdl.5), where vim and penalty begin from it */
 #define FIELD_DEFAULT   1e-10
+#define FIELD_GIVES_WAY 1e-6  /* of u: default of penalty (cdl.5) */
 #define FIELD_PENALTY   1e-8  /* of u: Newton on penalised contact, at most */
 #define GAP_VISIBLE     1e-8  /* of u: a gap of power m is measured where it has grown to this */
 #define END_TOUCHES     1e-11 /* of u: contact that reaches the end of the domain */

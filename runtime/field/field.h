@@ -169,6 +169,8 @@ typedef struct {
 /* Runs solve, which gives NULL after a report; results live in r->a, w->a is scratch. */
 void field_run(const program *p, const run_options *o, results *r, field_result *(*solve)(field_work *w));
 field_result *result_new(field_work *w);
+/* the same problem with cells / ratio; NULL: not solved.  The run's own figures stay as they are. */
+field_result *field_draft(field_work *w, const line_options *o, int ratio);
 /* estimates the error of a solution on a grid, from coarser ones */
 void field_error(field_work *w, const line_options *o, field_result *r);
 /* recomputes max_penetration and residual from what is kept; false after a report: it does not hold */

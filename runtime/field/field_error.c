@@ -15,8 +15,7 @@ static field_result *grid_solve(field_work *w, const line_options *o)
     return w->fp->ncoord == 1 ? line_solve(w, o) : plane_solve(w, o);
 }
 
-/* the same problem on another grid; NULL: not solved.  The run's own figures stay as they are. */
-static field_result *draft_solve(field_work *w, const line_options *o, int ratio)
+field_result *field_draft(field_work *w, const line_options *o, int ratio)
 {
     line_options coarse = *o;
     results keep = *w->r;
@@ -72,7 +71,7 @@ void field_error(field_work *w, const line_options *o, field_result *r)
     r->error_why = "there are too few cells";
     if (fewest / (ratio * ratio) < least)
         return;
-    field_result *mid = draft_solve(w, o, ratio), *coarse = mid ? draft_solve(w, o, ratio * ratio) : NULL;
+    field_result *mid = field_draft(w, o, ratio), *coarse = mid ? field_draft(w, o, ratio * ratio) : NULL;
     r->error_why = "coarser grids do not show it";
     if (!coarse || mid->nzone || coarse->nzone)
         return;

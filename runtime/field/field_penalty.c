@@ -19,6 +19,27 @@ static field_result *penalised(field_work *w, double eps, bool last)
     return r;
 }
 
+static double largest(const double *x, int64_t n)
+{
+    double most = 0;
+    for (int64_t k = 0; x && k < n; k++)
+        most = fmax(most, fabs(x[k]));
+    return most;
+}
+
+/* Under the largest pressure of a hard obstacle a bed of this compliance gives way by a small part of u, in
+   any units.  Without contact it does not matter. */
+static double own_compliance(field_work *w)
+{
+    line_options o = { .cells = w->fp->ncoord == 1 ? 64 : 32, .tolerance = FIELD_DEFAULT };
+    const field_result *r = field_draft(w, &o, 1);
+    if (!r)
+        return FIELD_GIVES_WAY;
+    int64_t n = w->fp->ncoord == 1 ? r->n : (int64_t)r->m[0] * r->m[1];
+    double u = largest(r->u, n * r->fp->nfield), pressure = largest(r->reaction, n);
+    return u > 0 && pressure > 0 ? FIELD_GIVES_WAY * u / pressure : FIELD_GIVES_WAY;
+}
+
 static double distance(const field_result *a, const field_result *b)
 {
     double d = 0;
@@ -32,6 +53,8 @@ static field_result *penalty_solve(field_work *w)
 {
     double eps = w->o->value[PENALTY_EPS];
     field_result *at[3];
+    if (isnan(eps))
+        eps = w->fp->nobst ? own_compliance(w) : FIELD_GIVES_WAY;
     if (!(eps > 0)) {
         field_fail(w, w->fp->at, "penalty needs eps > 0");
         return NULL;

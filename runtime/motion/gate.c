@@ -545,6 +545,7 @@ typedef struct check {
     double *sizes;    /* of the dofs: the largest kept; behind them the rates of the sample rates_at */
     int64_t rates_at; /* 0: of none, as the first sample needs none */
     double loose;     /* relative: what the run promised, 1e-6 at least */
+    double *gap;      /* of each family: the largest gap that was kept */
     double *force;    /* of each family: the largest normal force */
     double *friction; /* and the largest component of friction, which may have a unit of its own */
     balance *balance;
@@ -656,8 +657,9 @@ static bool gaps_hold(check *k, size_t c, int64_t at)
     if (!isfinite(o.depth))
         return fails(k, c, o.member, at, "its gap is", o.gap);
     r->max_penetration = fmax(r->max_penetration, o.depth);
-    if (!r->promised.gives_way &&
-        o.depth > k->loose * gate_length(k->g, c, o.member, k->sizes) + GATE_GAP_LEAST)
+    double length = gate_length(k->g, c, o.member, k->sizes), size = fmax(length, k->gap[c]);
+    double least = size > 0 ? fmin(GATE_GAP_LEAST, GATE_LOOSE * size) : GATE_GAP_LEAST;
+    if (!r->promised.gives_way && o.depth > k->loose * length + least)
         return fails(k, c, o.member, at, "its gap is", o.gap);
     return true;
 }
@@ -860,8 +862,10 @@ static bool survey(check *k, int64_t stride)
             k->sizes[i] = largest_in(r->q, nq, i, &p, k->sizes[i]);
         for (size_t c = 0; c < r->prog->ncontact; c++) {
             const contact_result *x = &r->contact[c];
-            for (int64_t m = 0; x->kept && m < x->members; m++)
+            for (int64_t m = 0; x->kept && m < x->members; m++) {
                 k->force[c] = largest_in(x->rn, x->members, m, &p, k->force[c]);
+                k->gap[c] = largest_in(x->gap, x->members, m, &p, k->gap[c]);
+            }
             for (int64_t j = 0; x->kept && j < x->members * x->nslip; j++)
                 k->friction[c] = largest_in(x->rt, x->members * x->nslip, j, &p, k->friction[c]);
         }
@@ -949,6 +953,7 @@ static void check_run(results *r, const void *ud, arena *scratch)
     k.pairs = arena_array(scratch, gate_pairs *, p->ncontact + 1);
     for (size_t c = 0; c < p->ncontact; c++)
         k.pairs[c] = gate_pairs_new(scratch, &p->contact[c], r->param);
+    k.gap = arena_array(scratch, double, p->ncontact + 1);
     k.force = arena_array(scratch, double, p->ncontact + 1);
     k.friction = arena_array(scratch, double, p->ncontact + 1);
     run_holds(&k);

@@ -132,7 +132,7 @@ solve() {
 }
 { cat fields.cdl
   solve "vim(contact = find)" string "0.1*L" "0.4*L" "0.83*L"
-  for with in "active_set(cells = 200)" "penalty(eps = 1e-5*U/F, cells = 200)"; do
+  for with in "active_set(cells = 200)" "penalty(eps = 1e-5*U/F, cells = 200)" "penalty(cells = 200)"; do
       solve "$with" string "0.1*L" "0.4*L" "0.83*L"
       solve "$with" beam "0.1*L" "0.4*L" "0.83*L"
       solve "${with/200/32}" membrane "0.1*L, 0.2*L" "0.4*L, -0.3*L" "0.83*L, 0.5*L"
