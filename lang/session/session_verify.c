@@ -233,15 +233,16 @@ static bool have(const double *const *x, int64_t m, int n)
     return true;
 }
 
-/* It slid on from the row before: then friction is at its bound. */
-static bool slides_on(const saved *x, int64_t m, int n, size_t k)
+/* It slid on from the row before: then friction is at its bound.  What rolls slips by rounding of its speeds.
+ */
+static bool slides_on(const saved *x, int64_t m, int n, size_t k, double speed)
 {
-    double along = 0;
+    double along = 0, least = GATE_LOOSE * speed;
     if (k == 0 || !have(x->slip, m, n))
         return false;
     for (int j = 0; j < n; j++)
         along += x->slip[m * n + j][k] * x->slip[m * n + j][k - 1];
-    return along > 0;
+    return along > least * least;
 }
 
 static void check_member(verify *w, size_t c, int64_t m, double gap, size_t k)
@@ -255,14 +256,15 @@ static void check_member(verify *w, size_t c, int64_t m, double gap, size_t k)
          GATE_LOOSE * length + GATE_GAP_LEAST, k, name);
     if (x->gap[m])
         find(w, GAP, fabs(x->gap[m][k] - gap), GATE_SAME * length + GATE_GAP_SAVED, k, name);
+    double speed = 0;
     if (w->v && f->nslip > 0 && have(x->slip, m, n)) {
         double slip[MAX_SLIP], off = 0;
-        if (gate_slip(w->g, c, m, slip)) {
+        if (gate_slip(w->g, c, m, slip, &speed)) {
             for (int j = 0; j < n; j++)
                 off = hypot(off, slip[j] - x->slip[m * n + j][k]);
             find(w, SLIP, off,
-                 GATE_SAME * gate_length(w->g, c, m, w->speeds) + GATE_SAME * length_of(x->slip, m, n, k) +
-                     GATE_GAP_LEAST,
+                 GATE_SAME * gate_length(w->g, c, m, w->speeds) +
+                     GATE_SAME * (speed + length_of(x->slip, m, n, k)) + GATE_GAP_LEAST,
                  k, name);
         }
     }
@@ -283,7 +285,7 @@ static void check_member(verify *w, size_t c, int64_t m, double gap, size_t k)
     if (f->nslip > 0 && gate_knows_bound(w->g, c) && have(x->rt, m, n)) {
         double rt = length_of(x->rt, m, n, k), most = gate_bound(w->g, c, m, rn);
         find(w, CONE, fmax(rt - most, 0), small, k, name);
-        if (rn > small && slides_on(x, m, n, k))
+        if (rn > small && slides_on(x, m, n, k, speed))
             find(w, SLIDE, fabs(rt - most), small, k, name);
     }
 }

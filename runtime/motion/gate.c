@@ -508,16 +508,85 @@ void gate_reach(gate *g, size_t of, int64_t member, bool *dofs)
         dofs[slot_at(&f->slip_map.col[i], index, f->over.n)] = true;
 }
 
-bool gate_slip(gate *g, size_t of, int64_t member, double *slip)
+/* x with A x = b, A symmetric and positive of n <= MAX_SLIP rows; false: it is not */
+static bool solve_positive(double (*A)[MAX_SLIP], double *b, int n)
 {
-    const kernel *k = &g->p->contact[of].slip;
-    if (!g->p->contact[of].slip_given || !reads_only(k, PLAIN | 1u << IN_V))
+    double most = 0;
+    for (int c = 0; c < n; c++)
+        most = fmax(most, A[c][c]);
+    for (int c = 0; c < n; c++) {
+        if (!(A[c][c] > RANK_CHOLESKY * most))
+            return false;
+        for (int i = c + 1; i < n; i++) {
+            double y = A[i][c] / A[c][c];
+            for (int k = c; k < n; k++)
+                A[i][k] -= y * A[c][k];
+            b[i] -= y * b[c];
+        }
+    }
+    for (int c = n - 1; c >= 0; c--) {
+        for (int k = c + 1; k < n; k++)
+            b[c] -= A[c][k] * b[k];
+        b[c] /= A[c][c];
+    }
+    return true;
+}
+
+/* The normal of the constraint in the space of slip: nu with S^T nu = H, where the rows S of the slip span
+   the row H of the gap; false: they do not, and all of the slip is tangent. */
+static bool slip_normal_of(gate *g, size_t of, int64_t member, const double *S, int n, double *nu)
+{
+    int nq = g->p->nq;
+    double A[MAX_SLIP][MAX_SLIP], left = 0, size = 0;
+    double *H = arena_array(g->a, double, (size_t)nq);
+    gate_row(g, of, member, H);
+    for (int i = 0; i < n; i++) {
+        for (int j = 0; j < n; j++)
+            A[i][j] = vec_dot(S + i * nq, S + j * nq, nq);
+        nu[i] = vec_dot(S + i * nq, H, nq);
+    }
+    if (!solve_positive(A, nu, n))
+        return false;
+    for (int k = 0; k < nq; k++) {
+        double x = H[k];
+        for (int i = 0; i < n; i++)
+            x -= nu[i] * S[i * nq + k];
+        left += x * x;
+        size += H[k] * H[k];
+    }
+    return left <= SPANNED_SQUARE * size;
+}
+
+bool gate_slip(gate *g, size_t of, int64_t member, double *slip, double *size)
+{
+    const contact_family *f = &g->p->contact[of];
+    const kernel *k = &f->slip;
+    int nq = g->p->nq, n = (int)k->tape.nout;
+    if (!f->slip_given || !reads_only(k, PLAIN | 1u << IN_V) || !f->slip_map.tape.nout)
         return false;
     int32_t index[MAX_INDEX];
     member_index(g, of, member, index);
     const double *reg = run_member(g, k, index);
-    for (uint32_t i = 0; i < k->tape.nout; i++)
+    for (int i = 0; i < n; i++)
         slip[i] = reg[k->tape.out[i]];
+    gradient_of(g, of, member); /* what is kept of it is made before the mark */
+    output_list map = of_member(g, of, member, &f->slip_map, &g->family[of].slip_map);
+    arena_pos mark = arena_mark(g->a);
+    double *S = arena_array(g->a, double, (size_t)(n * nq)), nu[MAX_SLIP], square = 0, along = 0;
+    *size = 0;
+    for (size_t i = 0; i < map.n; i++) {
+        S[f->slip_map.row[i].base * nq + map.col[i]] += map.value[i];
+        *size += fabs(map.value[i] * g->v[map.col[i]]);
+    }
+    if (n > 1 && f->relation != REL_CLOSED && slip_normal_of(g, of, member, S, n, nu)) {
+        for (int i = 0; i < n; i++) {
+            square += nu[i] * nu[i];
+            along += nu[i] * slip[i];
+        }
+        for (int i = 0; i < n && square > 0; i++)
+            slip[i] -= nu[i] * along / square;
+    }
+    arena_release(g->a, mark);
     return true;
 }
 

@@ -26,8 +26,9 @@ typedef struct gate_total {
 } gate_total;
 gate_total gate_energy(gate *g);  /* kinetic, as it is written, and potential */
 gate_total gate_audited(gate *g); /* q'.M q'/2 and potential: what work and dissipation add up to */
-/* The slip of a member, as many numbers as it has components; false: not known from t, q and q' alone. */
-bool gate_slip(gate *g, size_t of, int64_t member, double *slip);
+/* The slip of a member along its surface, as many numbers as it has components, and the size of its terms;
+   false: not known from t, q and q' alone. */
+bool gate_slip(gate *g, size_t of, int64_t member, double *slip, double *size);
 const program *gate_program(const gate *g);
 /* Numbers of all dofs, and the sum of the sizes of what was added up to them. */
 typedef struct gate_sum {

@@ -31,6 +31,21 @@ CDL
 try "elements are saved beside vectors" 0 "$CDL" run -q -o beside beside.cdl
 try "and verified" 0 "$CDL" verify beside
 has "all of them" out "beside/b.csv: 51 rows, verified" "beside/c.csv: 51 rows, verified" "beside/d.csv: 51 rows, verified" motion
+# a ball in space: it bounces, where the part of its slip across the floor is none, then slides, then rolls
+cat >ball.cdl <<'CDL'
+model ball {
+    param R = 0.1, m = 4.2
+    dof p in R3 = [0, 0, 0.3], p' = [5, 0.2, 0], A in SO3
+    kinetic m*norm(p')^2/2 + 0.4*m*R^2*dot(A', A')/2
+    potential m*9.81*p[3]
+    constraint ground: p[3] >= R { friction = coulomb(0.3), impact = newton(0.4), slip = p' + A*cross(A', transpose(A)*[0, 0, -R]) }
+}
+run ball for 2 with sweeping(h = 4e-3)
+save t, p, p', A, A', energy, ground.gap, ground.rn, ground.rt, ground.slip { file = "v.csv" }
+CDL
+try "a ball in space is saved" 0 "$CDL" run -q -o ball ball.cdl
+try "and verified" 0 "$CDL" verify ball
+has "its slip and its sliding too" out "ball/v.csv: 501 rows, verified" slip sliding
 sed '/^run/,$d' block.cdl >blocks.cdl
 printf 'use "blocks.cdl" as b\nrun b.block for 0.5 with sweeping(h = 1e-2)\nsave t, p, p'"'"', floor.gap { file = "m.csv" }\n' >uses.cdl
 try "a run of a model from a module" 0 "$CDL" run -q -o module uses.cdl
