@@ -592,8 +592,10 @@ static void spent_report(session *s, span at)
             session_note(s, "interrupted");
         session_worse(s, CDL_SOLVER);
     } else if (!s->abandoned) {
-        diag *d = diag_error(s->d, b->why == SPENT_DISK ? DIAG_IO : DIAG_LIMIT, b->at.file ? b->at : at, "%s",
-                             spent_text(s));
+        /* a point that needs too much has failed, and the others go on */
+        bool point = s->now.experiment && b->why == SPENT_MEMORY;
+        diag_code code = b->why == SPENT_DISK ? DIAG_IO : point ? DIAG_SOLVER : DIAG_LIMIT;
+        diag *d = diag_error(s->d, code, b->at.file ? b->at : at, "%s", spent_text(s));
         if (b->at.file && at.file && (at.file != b->at.file || at.begin != b->at.begin))
             diag_second(s->d, d, at, "in this statement");
     }

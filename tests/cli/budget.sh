@@ -58,6 +58,19 @@ expect u(0, 0) > 0
 CDL
 try "memory in a run" 4 "$CDL" run --memory 40M membrane.cdl
 has "where" err "membrane.cdl:2:1:" "more memory than --memory allows (40 MB)"
+# a point that needs too much has failed; the points behind it run, in one process and in several
+cat >points.cdl <<'CDL'
+model a { param n = 1; dof x = 0; x'' = -x }
+experiment e {
+    sweep n in [1, 4000, 2, 3]
+    run a for 1 with sweeping(h = 1/n)
+    measure k = sum(sum(eye(n)*eye(n)))
+}
+CDL
+for jobs in 1 2; do
+    try "memory at a point, -j $jobs" 4 "$CDL" run --memory 100M -j $jobs points.cdl
+    has "the others have their measures" out "e 1/4: n = 1; k = 1" "e 2/4: n = 4000 failed" "e 3/4: n = 2; k = 2" "e 4/4: n = 3; k = 3"
+done
 for bad in much 0 4X -3; do try "--memory=$bad" 2 "$CDL" run --memory="$bad" eye.cdl; done
 
 # -- deep and wide
