@@ -43,26 +43,30 @@ static void smooth_row(const plane *p, level *l, int64_t k)
 
 static void smooth(const plane *p, level *l, bool up)
 {
-    arena_tick(p->w->a, 20 * l->n);
-    if (up)
-        for (int64_t k = 0; k < l->n; k++)
-            smooth_row(p, l, k);
-    else
-        for (int64_t k = l->n; k-- > 0;)
-            smooth_row(p, l, k);
+    int64_t m = l->m[0];
+    /* row by row: a grid of millions of nodes takes long */
+    for (int64_t j = 0; j < l->m[1]; j++) {
+        arena_tick(p->w->a, 20 * m);
+        if (up)
+            for (int64_t k = j * m; k < (j + 1) * m; k++)
+                smooth_row(p, l, k);
+        else
+            for (int64_t k = l->n - j * m, end = k - m; k-- > end;)
+                smooth_row(p, l, k);
+    }
 }
 
 /* ---- between grids ---- */
 /* residual of the correction, averaged to the coarser grid */
 static void restrict_residual(const plane *p, level *l, level *c)
 {
-    arena_tick(p->w->a, 40 * l->n);
     double spring = spring_of(p);
     memset(c->r, 0, (size_t)c->n * sizeof *c->r);
     memset(c->t, 0, (size_t)c->n * sizeof *c->t);
     for (int j = 0; j < l->m[1]; j++) {
         int cj = l->ci[1][j];
         double wj = l->wi[1][j];
+        arena_tick(p->w->a, 40 * (int64_t)l->m[0]);
         for (int i = 0; i < l->m[0]; i++) {
             int64_t k = (int64_t)j * l->m[0] + i, q = (int64_t)cj * c->m[0] + l->ci[0][i];
             double wi = l->wi[0][i], r = 0;
@@ -180,12 +184,14 @@ static void cycle(plane *p, int k)
     smooth_strip(p, l);
     restrict_residual(p, l, c);
     cycle(p, k + 1);
-    for (int j = 0; j < l->m[1]; j++)
+    for (int j = 0; j < l->m[1]; j++) {
+        arena_tick(p->w->a, 20 * (int64_t)l->m[0]);
         for (int i = 0; i < l->m[0]; i++) {
             int64_t q = (int64_t)j * l->m[0] + i;
             if (!is_held(p, l, q))
                 l->e[q] += coarse_at(l, c, c->e, i, j);
         }
+    }
     smooth_strip(p, l);
     smooth(p, l, false);
     if (k > 0)
@@ -202,8 +208,12 @@ static double largest(const double *v, int64_t n)
 
 static double residual_make(plane *p, level *l)
 {
-    for (int64_t k = 0; k < l->n; k++)
+    int64_t m = l->m[0];
+    for (int64_t k = 0; k < l->n; k++) {
+        if (k % m == 0)
+            arena_tick(p->w->a, 20 * m);
         l->r[k] = is_held(p, l, k) ? 0 : -row_defect(p, l, k);
+    }
     return largest(l->r, l->n);
 }
 
