@@ -967,8 +967,31 @@ static void statement(elab *e, mclass *c, nest n, const ast *s)
         elab_field_statement(e, c, &n, s);
 }
 
+static bool known_outside(elab *e, const mclass *c, const ast *name)
+{
+    value v;
+    for (scope *s = c->outer; s; s = s->up)
+        if (s->find(s, &e->ev, name->name, name->at, &v) != LOOK_NO)
+            return true;
+    return false;
+}
+
+/* F = 3, meant as a name and its value: said here, and its uses are not blamed */
+static void value_undeclared(elab *e, const mclass *c, const ast *s)
+{
+    const ast *l = s->kind == AST_SET ? s->kid[0] : NULL;
+    if (!l || l->kind != AST_NAME || !strcmp(l->name, "t") || class_find(c, l->name) || e->m->coords.n ||
+        eval_name_instead(l->name) || known_outside(e, c, l) || diag_doubtful(e->m->d, l->name))
+        return;
+    diag *d = diag_error(e->m->d, DIAG_UNKNOWN_NAME, l->at, "unknown name '%s'", l->name);
+    diag_hint(e->m->d, d, "a name gets its value with let, a parameter with param, an unknown with dof");
+    diag_doubt(e->m->d, l->name);
+}
+
 void elab_statements(elab *e, mclass *c)
 {
+    for (size_t i = 0; i < work_of(c)->statements.n; i++)
+        value_undeclared(e, c, work_of(c)->statements.at[i]);
     for (size_t i = 0; i < work_of(c)->statements.n; i++)
         statement(e, c, (nest){ 0 }, work_of(c)->statements.at[i]);
 }
