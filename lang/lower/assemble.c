@@ -387,8 +387,8 @@ static void program_names(work *w)
                              x->at };
     }
     p->param = param, p->nparam_info = root->params.n;
-    p->dof = dof, p->ndof_info = root->dofs.n;
-    p->dof_text = put_dof, p->source = w->m;
+    p->dofs.at = dof, p->dofs.n = root->dofs.n;
+    p->dofs.put = put_dof, p->dofs.source = w->m;
 }
 
 /* in the order of the dofs, all instances and members */

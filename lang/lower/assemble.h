@@ -6,8 +6,8 @@
 #include "past/history.h"
 
 /* NULL when there were errors: see dynamics_of.  The program lives in `a`; scratch is another arena than that
-   and the model's, and is released to where it was.  Names of dofs are read from the model later on: it has to
-   last as long. */
+   and the model's, and is released to where it was.  Names of dofs are read from the model later on: it has
+   to last as long. */
 program *assemble(arena *a, arena *scratch, const model *m);
 /* Fields, obstacles and their conditions (assemble_field.c); NULL after a report. */
 const struct field_program *assemble_field(arena *a, arena *scratch, const model *m);

@@ -172,8 +172,8 @@ static bool help_member(session *s, text *t, const char *name)
             text_printf(t, "    %s\n", p->doc);
         return true;
     }
-    for (size_t k = 0; c && k < s->last->of->p->ndof_info; k++) {
-        const dof_info *p = &s->last->of->p->dof[k];
+    for (size_t k = 0; c && k < s->last->of->p->dofs.n; k++) {
+        const dof_info *p = &s->last->of->p->dofs.at[k];
         if (strcmp(p->name, name))
             continue;
         text_printf(t, "degree of freedom %s of %s\n", name, c->name);

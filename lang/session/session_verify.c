@@ -150,17 +150,17 @@ static bool columns_read(verify *w)
     w->q = arena_array(w->s->tmp, const double *, nq + 1);
     w->v = arena_array(w->s->tmp, const double *, nq + 1);
     w->t = column_named(w, "t");
-    for (size_t i = 0; i < p->ndof_info; i++) {
-        size_t n = (size_t)p->dof[i].size;
-        size_t found = turns_of(p, p->dof[i].at) >= 0
-                           ? rotations_of(w, p->dof[i].name, w->q + p->dof[i].at, n)
-                           : columns_of(w, p->dof[i].name, 0, w->q + p->dof[i].at, n);
+    for (size_t i = 0; i < p->dofs.n; i++) {
+        size_t n = (size_t)p->dofs.at[i].size;
+        size_t found = turns_of(p, p->dofs.at[i].at) >= 0
+                           ? rotations_of(w, p->dofs.at[i].name, w->q + p->dofs.at[i].at, n)
+                           : columns_of(w, p->dofs.at[i].name, 0, w->q + p->dofs.at[i].at, n);
         if (found != n)
-            diag_error(w->s->d, DIAG_NOT_SUPPORTED, p->dof[i].where,
-                       "the saved results do not hold '%s': save t, %s, %s'", p->dof[i].name, p->dof[i].name,
-                       p->dof[i].name);
-        if (columns_of(w, p->dof[i].name, 1, w->v + p->dof[i].at, n) != n)
-            w->v[p->dof[i].at] = NULL;
+            diag_error(w->s->d, DIAG_NOT_SUPPORTED, p->dofs.at[i].where,
+                       "the saved results do not hold '%s': save t, %s, %s'", p->dofs.at[i].name,
+                       p->dofs.at[i].name, p->dofs.at[i].name);
+        if (columns_of(w, p->dofs.at[i].name, 1, w->v + p->dofs.at[i].at, n) != n)
+            w->v[p->dofs.at[i].at] = NULL;
     }
     if (!w->t)
         diag_error(w->s->d, DIAG_NOT_SUPPORTED, SPAN_NONE, "the saved results do not hold the column t");

@@ -232,6 +232,14 @@ typedef struct dof_info {
     span where;
 } dof_info;
 
+/* dofs of the root model; and the name of any dof, those of parts too, from what the program was made of */
+typedef struct dof_list {
+    const dof_info *at;
+    size_t n;
+    void (*put)(text *out, const void *source, int32_t dof); /* NULL: not known */
+    const void *source;
+} dof_list;
+
 /* values at the start */
 typedef struct program_start {
     kernels base; /* of rotations; row as for IN_BASE */
@@ -251,11 +259,7 @@ typedef struct program {
     /* of the root model */
     const param_info *param;
     size_t nparam_info;
-    const dof_info *dof;
-    size_t ndof_info;
-    /* the name of any dof, those of parts too, from what the program was made of; NULL: not known */
-    void (*dof_text)(text *out, const void *source, int32_t dof);
-    const void *source;
+    dof_list dofs;
     const uint8_t *order; /* of each dof: 2, or 1 (first-order equation) */
     kernels defaults; /* parameter values in order of need; row = parameter; IN_PARAM reads earlier ones */
     kernels derived;  /* the same for values that follow from parameters */

@@ -1139,16 +1139,16 @@ const char *contact_name(const contact *c, arena *a)
 
 const char *dof_name(const program *p, int k, arena *a)
 {
-    for (size_t i = 0; i < p->ndof_info; i++) {
-        const dof_info *d = &p->dof[i];
+    for (size_t i = 0; i < p->dofs.n; i++) {
+        const dof_info *d = &p->dofs.at[i];
         if (k < d->at || k >= d->at + d->size)
             continue;
         return d->size == 1 ? d->name : arena_printf(a, "%s[%d]", d->name, (int)(k - d->at + 1));
     }
     text t = { .a = a };
-    if (!p->dof_text)
+    if (!p->dofs.put)
         return arena_printf(a, "dof %d", k + 1);
-    p->dof_text(&t, p->source, k);
+    p->dofs.put(&t, p->dofs.source, k);
     return t.at;
 }
 
@@ -1171,8 +1171,8 @@ span mass_where(const program *p, int k)
     for (size_t i = 0; i < p->mass.n; i++)
         if (p->mass.at[i].at.file && kernel_gives(&p->mass.at[i], k))
             return p->mass.at[i].at;
-    for (size_t i = 0; i < p->ndof_info; i++)
-        if (k >= p->dof[i].at && k < p->dof[i].at + p->dof[i].size)
-            return p->dof[i].where;
+    for (size_t i = 0; i < p->dofs.n; i++)
+        if (k >= p->dofs.at[i].at && k < p->dofs.at[i].at + p->dofs.at[i].size)
+            return p->dofs.at[i].where;
     return SPAN_NONE;
 }

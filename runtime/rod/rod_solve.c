@@ -270,7 +270,7 @@ const char *rod_refuse(const program *p, span *at)
             return "the contact of rods in time has no law of impact: leave impact out";
         }
     if (p->nq) {
-        *at = p->ndof_info ? p->dof[0].where : p->has_rod;
+        *at = p->dofs.n ? p->dofs.at[0].where : p->has_rod;
         return "a model with rods has no other degrees of freedom";
     }
     return NULL;

@@ -302,9 +302,9 @@ static inline int32_t *dof_groups(const program *p, arena *a)
         tie_kernel(parent, &p->event[k].when, false, false);
         tie_kernel(parent, &p->event[k].reset, true, false);
     }
-    for (size_t k = 0; k < p->ndof_info; k++)
-        for (int32_t j = 1; j < p->dof[k].size; j++)
-            tie(parent, p->dof[k].at, p->dof[k].at + j);
+    for (size_t k = 0; k < p->dofs.n; k++)
+        for (int32_t j = 1; j < p->dofs.at[k].size; j++)
+            tie(parent, p->dofs.at[k].at, p->dofs.at[k].at + j);
     /* friction without `slip` shows its forces and speeds as vectors of all dofs */
     bool one = p->delay || p->inclusion;
     for (size_t k = 0; k < p->ncontact; k++)

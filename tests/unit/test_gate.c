@@ -49,7 +49,7 @@ static kit *kit_of(int samples, double h)
     k->a = a;
     k->scratch = arena_new(&allocator_libc, NULL);
     k->g = ir_new(a);
-    k->p = (program){ .model = "block", .nq = 2, .order = order, .dof = dof, .ndof_info = 2 };
+    k->p = (program){ .model = "block", .nq = 2, .order = order, .dofs = { .at = dof, .n = 2 } };
     ir_ref one = ir_const(k->g, 1), zero = ir_const(k->g, 0), y = in(k, IN_Q, 1), mu = ir_const(k->g, 0.3);
     ir_ref V = ir_op2(k->g, OP_MUL, ir_const(k->g, 10), y);
     k->mass = put(k, (ir_ref[]){ one, one }, 2, both);
@@ -250,7 +250,7 @@ static kit *inclusion_new(void)
     k->a = a;
     k->scratch = arena_new(&allocator_libc, NULL);
     k->g = ir_new(a);
-    k->p = (program){ .model = "two", .nq = ROWS, .dof = dof, .ndof_info = ROWS, .inclusion = &i->ip };
+    k->p = (program){ .model = "two", .nq = ROWS, .dofs = { .at = dof, .n = ROWS }, .inclusion = &i->ip };
     ir_ref one = ir_const(k->g, 1), zero = ir_const(k->g, 0), x = in(k, IN_Q, 0), z = in(k, IN_Q, 1);
     ir_ref Rx = ir_op2(k->g, OP_ADD, in(k, IN_V, 0), in(k, IN_SET, 0)),
            Rz = ir_op2(k->g, OP_ADD, ir_op2(k->g, OP_SUB, in(k, IN_V, 1), in(k, IN_TIME, 0)),
