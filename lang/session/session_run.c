@@ -645,6 +645,8 @@ static void summary(session *s, const run *r)
                     strcmp(x->count.native, "cache") ? "compiled now" : "from the cache");
     if (x->count.branch_choices)
         text_printf(&t, "  %lld steps had several solutions\n", (long long)x->count.branch_choices);
+    if (x->count.unchecked)
+        text_printf(&t, "  not checked: %s\n", x->count.unchecked);
     if (x->count.averaged)
         text_printf(&t, "  %lld accelerations are means over a step\n", (long long)x->count.averaged);
     session_out(s, &t);

@@ -83,6 +83,7 @@ typedef struct run_counts {
     int64_t plain;          /* steps that went the short way of small models */
     const char *native;     /* whose code is "compiled" now or from the "cache"; NULL: the interpreter's */
     int64_t checked;        /* kernels that were run by the checks after it */
+    const char *unchecked;  /* what they could not look at, for people; NULL: nothing */
     vec(double) resets;     /* times at which `when` gave dofs or rates new values */
     /* of series: their last terms, of the sizes of the dofs, added up over the run; NAN: there are none */
     double cut_off;

@@ -1008,6 +1008,22 @@ static bool run_holds(check *k)
     return true;
 }
 
+/* gaps that read more than t, q and parameters, and equations of motion that were never looked at */
+static const char *left_out(const check *k)
+{
+    const results *r = k->r;
+    text t = { .a = r->a };
+    const char *motion = balance_unchecked(k->balance, r->a);
+    if (motion)
+        text_puts(&t, motion);
+    for (size_t c = 0; c < r->prog->ncontact; c++) {
+        const contact_family *f = &r->prog->contact[c];
+        if (f->relation != REL_CLOSED && !gate_knows_gap(k->g, c))
+            text_printf(&t, "%sgaps and reactions of '%s', which read the past", t.n ? "; " : "", f->name);
+    }
+    return t.n ? t.at : NULL;
+}
+
 static void check_run(results *r, const void *ud, arena *scratch)
 {
     const program *p = r->prog;
@@ -1025,7 +1041,8 @@ static void check_run(results *r, const void *ud, arena *scratch)
     k.gap = arena_array(scratch, double, p->ncontact + 1);
     k.force = arena_array(scratch, double, p->ncontact + 1);
     k.friction = arena_array(scratch, double, p->ncontact + 1);
-    run_holds(&k);
+    if (run_holds(&k))
+        r->count.unchecked = left_out(&k);
     r->count.checked = k.g->ran;
 }
 

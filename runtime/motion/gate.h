@@ -73,6 +73,7 @@ typedef struct balance balance;
 balance *balance_new(gate *g, results *r, arena *a);
 void balance_step(balance *b, int64_t at);
 void balance_instant(balance *b, int64_t at);
+const char *balance_unchecked(const balance *b, arena *a); /* for people; NULL: nothing */
 bool balance_holds(balance *b);
 
 /* The motion that a run left: finite, constraints hold, reactions push and lie in their cones where something

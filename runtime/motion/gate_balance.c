@@ -35,6 +35,7 @@ struct balance {
     double *change, *q, *v;
     double *fastest;    /* of each family: the largest slip in several directions of the run */
     missed *dof, *step; /* at instants; over steps */
+    bool *ever;         /* dofs whose equation was looked at */
 };
 
 static gate_sum sum_new(arena *a, int n)
@@ -112,6 +113,7 @@ balance *balance_new(gate *g, results *r, arena *a)
         *room[k] = arena_array(a, double, (size_t)p->nq);
     b->dof = arena_array(a, missed, (size_t)p->nq);
     b->step = arena_array(a, missed, (size_t)p->nq);
+    b->ever = arena_array(a, bool, (size_t)p->nq);
     b->fastest = arena_array(a, double, p->ncontact + 1);
     for (size_t c = 0; c < p->ncontact && b->instants && r->dense; c++)
         for (int64_t k = 0; several(&r->contact[c]) && k < r->samples * r->contact[c].members; k++)
@@ -356,6 +358,7 @@ void balance_instant(balance *b, int64_t at)
         double size = first < 0 ? terms_size(b, i)
                                 : rotation_size(b, first, r->dense ? b->v : r->v + at * nq);
         enter(&b->dof[i], at, defect - ROUND_20 * size, size);
+        b->ever[i] = true;
     }
 }
 
@@ -546,6 +549,7 @@ void balance_step(balance *b, int64_t at)
         double size, defect = step_defect(b, i, at, h, &size);
         /* impulses are no measure of forces */
         enter(&b->step[i], at, defect / h, hit ? 0 : size / h);
+        b->ever[i] = true;
     }
 }
 
@@ -619,4 +623,21 @@ bool balance_holds(balance *b)
     gate_mass_diagonal(b->g, mass);
     return within(b, b->dof, mass, BALANCE_LOOSE, true) &&
            within(b, b->step, mass, BALANCE_LOOSE, !r->promised.gives_way);
+}
+
+/* what was never looked at, and why; NULL: every dof was */
+const char *balance_unchecked(const balance *b, arena *a)
+{
+    const results *r = b->r;
+    int nq = r->prog->nq, left = 0;
+    for (int i = 0; i < nq; i++)
+        left += !b->ever[i];
+    if (!left || r->samples < 2)
+        return NULL;
+    const char *why = !b->steps && !b->instants && r->dense == NULL && r->samples != r->count.steps + 1
+                          ? "not all steps are kept"
+                      : !b->steps && !b->instants ? "they read what is not kept"
+                                                  : "what pushes them is not kept";
+    return left == nq ? arena_printf(a, "the equations of motion, as %s", why)
+                      : arena_printf(a, "the equations of motion of %d of %d dofs, as %s", left, nq, why);
 }
