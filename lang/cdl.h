@@ -74,6 +74,9 @@ CDL_API void cdl_set_callbacks(cdl *s, const cdl_callbacks *c);
 /* Called now and then during a run (up to many times a second): the model that runs, and the fraction of the
    run that is done, 0 to 1.  It must not call the session.  NULL: nobody. */
 CDL_API void cdl_set_progress(cdl *s, void (*progress)(void *ud, const char *model, double done), void *ud);
+/* Called when a file has been written by save, plot or animate: where it is, and what it is: "data", "script"
+   or "picture".  It must not call the session.  NULL: nobody. */
+CDL_API void cdl_set_written(cdl *s, void (*written)(void *ud, const char *path, const char *kind), void *ud);
 
 /* Options by name: X(NAME, "name", "default", "what it does").  CDL_USAGE when there is no such option or
  * value. */

@@ -201,4 +201,6 @@ void manifest_file(session *s, const char *path, const char *kind)
     made_file *m = k < s->tally.made.n ? &s->tally.made.at[k] : vec_push(s->a, &s->tally.made);
     *m = (made_file){ .path = arena_strdup(s->a, path), .kind = kind, .bytes = (int64_t)st.st_size };
     memcpy(m->sha, hex, sizeof hex);
+    if (s->embed.written && !s->now.worker)
+        s->embed.written(s->embed.written_ud, session_path(s, path), kind);
 }

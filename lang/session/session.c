@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/foreign.h"
 #include "syntax/parse.h"
 #include "lower/wellposed.h"
 
@@ -46,9 +47,21 @@ static void flush_one(session *s, const diag *e)
     session_steer(s, &t);
 }
 
+/* what such a library was to compute has failed, and this is why */
+static void report_missing(session *s)
+{
+    const char *file = foreign_missing();
+    if (!file || s->lacking)
+        return;
+    s->lacking = true;
+    diag_hint(s->d, diag_error(s->d, DIAG_IO, SPAN_NONE, "the library '%s' could not be loaded", file),
+              "CDL was built with it; install it again");
+}
+
 bool session_flush(session *s)
 {
     diags *d = s->d;
+    report_missing(s);
     bool good = d->errors == 0;
     diags_sort(d, 0);
     for (size_t k = 0; k < d->list.n; k++)
@@ -861,7 +874,7 @@ void session_begin(session *s)
     passing_end(s);
     s->tally.worst = CDL_OK;
     s->tally.said.n = 0;
-    s->interrupted = s->abandoned = false;
+    s->interrupted = s->abandoned = s->lacking = false;
     s->budget.seen = 0;
     s->budget.held = 0;
     s->budget.stopping = s->budget.why = SPENT_NOTHING;
@@ -886,6 +899,12 @@ void cdl_set_progress(cdl *s, void (*progress)(void *ud, const char *model, doub
 {
     s->embed.progress = progress;
     s->embed.progress_ud = ud;
+}
+
+void cdl_set_written(cdl *s, void (*written)(void *ud, const char *path, const char *kind), void *ud)
+{
+    s->embed.written = written;
+    s->embed.written_ud = ud;
 }
 
 static bool option_fits(int k, const char *value_)

@@ -167,6 +167,8 @@ typedef struct embedding {
     size_t nparts;
     void (*progress)(void *ud, const char *model, double done);
     void *progress_ud;
+    void (*written)(void *ud, const char *path, const char *kind);
+    void *written_ud;
     vec(const ast *) experiments; /* of all texts */
     /* a text that lies in tmp, until the next call */
     uint32_t passing;       /* its number; 0: there is none */
@@ -179,6 +181,7 @@ struct cdl {
     jmp_buf oom;
     budget budget;
     bool abandoned;      /* this call: the budget ended it, nothing more is executed */
+    bool lacking;        /* this call: a missing library was reported */
     struct points *jobs; /* processes that are running points, or NULL */
     bool broken;         /* out of memory once */
     struct loose *loose; /* arenas of the experiment that is running; the one that is being made */

@@ -1,7 +1,6 @@
 /* version: what this build is. */
-#define _GNU_SOURCE
-#include <dlfcn.h>
 #include <string.h>
+#include "base/foreign.h"
 #include "clock/backend.h"
 #include "cdl.h"
 #include "session/commit.h"
@@ -20,20 +19,6 @@ const char *cdl_commit(void)
     return CDL_COMMIT;
 }
 
-/* the library that answers dgemm; it may be exchanged without building anew */
-void dgemm_(void) __attribute__((weak));
-
-static const char *blas_name(void)
-{
-    Dl_info info;
-    void (*f)(void) = dgemm_;
-    void *p;
-    memcpy(&p, &f, sizeof p);
-    if (!p || !dladdr(p, &info) || !info.dli_fname)
-        return "linked in";
-    return info.dli_fname;
-}
-
 static void put_pair(text *t, const char *key, const char *v)
 {
     text_printf(t, "\"%s\":", key);
@@ -49,7 +34,7 @@ void version_json(text *t)
     text_putc(t, ',');
     put_pair(t, "compiler", __VERSION__);
     text_putc(t, ',');
-    put_pair(t, "blas", blas_name());
+    put_pair(t, "blas", foreign_blas()); /* it may be exchanged without building anew */
     text_puts(t, ",\"features\":{\"backends\":[");
     for (size_t k = 0, n = 0; backend_list[k]; k++) {
         if (!backend_list[k]->built)

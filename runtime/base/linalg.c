@@ -1,4 +1,5 @@
 #include "linalg.h"
+#include "foreign.h"
 #include "tolerances.h"
 #include <lapacke.h>
 #include <math.h>
@@ -143,7 +144,7 @@ bool factor_spd(factor *f, const double *a, int *bad)
         f->kind = FACTOR_INVERSE;
         return invert_small(a, f->a, n);
     }
-    lapack_int info = LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'U', n, f->a, n);
+    lapack_int info = FOREIGN(LAPACKE_dpotrf_work)(LAPACK_COL_MAJOR, 'U', n, f->a, n);
     if (info > 0)
         *bad = info - 1;
     return info == 0;
@@ -194,7 +195,7 @@ bool factor_general(factor *f, const double *a)
     memcpy(f->a, a, (size_t)n * n * sizeof *a);
     if (n < LINALG_LAPACK)
         return lu_plain(f->a, f->pivot, n);
-    return LAPACKE_dgetrf_work(LAPACK_COL_MAJOR, n, n, f->a, n, f->pivot) == 0;
+    return FOREIGN(LAPACKE_dgetrf_work)(LAPACK_COL_MAJOR, n, n, f->a, n, f->pivot) == 0;
 }
 
 /* [emit c */
@@ -233,7 +234,7 @@ void factor_solve(const factor *f, const double *b, double *x)
         if (n < LINALG_LAPACK)
             lu_back(f->a, f->pivot, n, x);
         else
-            LAPACKE_dgetrs_work(LAPACK_COL_MAJOR, 'T', n, 1, f->a, n, f->pivot, x, n);
+            FOREIGN(LAPACKE_dgetrs_work)(LAPACK_COL_MAJOR, 'T', n, 1, f->a, n, f->pivot, x, n);
         return;
     case FACTOR_BAND:
     case FACTOR_BAND_LU:
@@ -362,8 +363,8 @@ bool least_norm(double *a, double *b, int m, int n, arena *scratch)
     for (int i = 0; i < m; i++)
         for (int j = 0; j < n; j++)
             at[(size_t)j * m + i] = a[(size_t)i * n + j];
-    return LAPACKE_dgelsy_work(LAPACK_COL_MAJOR, m, n, 1, at, m, b, m > n ? m : n, jpvt, RANK_QR, &rank, work,
-                               lwork) == 0;
+    return FOREIGN(LAPACKE_dgelsy_work)(LAPACK_COL_MAJOR, m, n, 1, at, m, b, m > n ? m : n, jpvt, RANK_QR,
+                                        &rank, work, lwork) == 0;
 }
 
 /* KLU, not UMFPACK: the fronts of contact problems and of rods are small, and their upkeep cost three times
@@ -371,14 +372,15 @@ bool least_norm(double *a, double *b, int m, int n, arena *scratch)
 bool sparse_lu(int n, int *p, int *i, double *x, bool rows, int *order, int m, double *b)
 {
     klu_common c;
-    klu_defaults(&c);
+    FOREIGN(klu_defaults)(&c);
     if (order)
         c.btf = 0;
-    klu_symbolic *symbolic = order ? klu_analyze_given(n, p, i, order, order, &c) : klu_analyze(n, p, i, &c);
-    klu_numeric *numeric = symbolic ? klu_factor(p, i, x, symbolic, &c) : NULL;
-    bool ok = numeric && (rows ? klu_tsolve : klu_solve)(symbolic, numeric, n, m, b, &c);
-    klu_free_numeric(&numeric, &c);
-    klu_free_symbolic(&symbolic, &c);
+    klu_symbolic *symbolic = order ? FOREIGN(klu_analyze_given)(n, p, i, order, order, &c)
+                                   : FOREIGN(klu_analyze)(n, p, i, &c);
+    klu_numeric *numeric = symbolic ? FOREIGN(klu_factor)(p, i, x, symbolic, &c) : NULL;
+    bool ok = numeric && (rows ? FOREIGN(klu_tsolve) : FOREIGN(klu_solve))(symbolic, numeric, n, m, b, &c);
+    FOREIGN(klu_free_numeric)(&numeric, &c);
+    FOREIGN(klu_free_symbolic)(&symbolic, &c);
     return ok;
 }
 
@@ -397,9 +399,11 @@ sparse_factors *sparse_factors_new(arena *a, int n, int *p, int *i, bool many)
 {
     sparse_factors *f = arena_make(a, sparse_factors);
     *f = (sparse_factors){ .n = n, .p = p, .i = i, .many = many };
-    if (many)
+    if (many) {
         f->copy = arena_array(a, double, n);
-    klu_defaults(&f->common);
+        return f;
+    }
+    FOREIGN(klu_defaults)(&f->common);
     f->common.btf = 0;
     return f;
 }
@@ -407,26 +411,28 @@ sparse_factors *sparse_factors_new(arena *a, int n, int *p, int *i, bool many)
 static bool klu_put(sparse_factors *f, double *x, bool pivots)
 {
     if (!f->symbolic)
-        f->symbolic = klu_analyze(f->n, f->p, f->i, &f->common);
+        f->symbolic = FOREIGN(klu_analyze)(f->n, f->p, f->i, &f->common);
     if (!f->symbolic)
         return false;
     if (pivots)
-        klu_free_numeric(&f->numeric, &f->common);
+        FOREIGN(klu_free_numeric)(&f->numeric, &f->common);
     if (f->numeric)
-        return klu_refactor(f->p, f->i, x, f->symbolic, f->numeric, &f->common) && f->common.status == KLU_OK;
-    f->numeric = klu_factor(f->p, f->i, x, f->symbolic, &f->common);
+        return FOREIGN(klu_refactor)(f->p, f->i, x, f->symbolic, f->numeric, &f->common) &&
+               f->common.status == KLU_OK;
+    f->numeric = FOREIGN(klu_factor)(f->p, f->i, x, f->symbolic, &f->common);
     return f->numeric != NULL;
 }
 
 static bool umfpack_put(sparse_factors *f, double *x)
 {
     double control[UMFPACK_CONTROL], info[UMFPACK_INFO];
-    umfpack_di_defaults(control);
+    FOREIGN(umfpack_di_defaults)(control);
     f->x = x;
-    if (!f->order && umfpack_di_symbolic(f->n, f->n, f->p, f->i, x, &f->order, control, info) != UMFPACK_OK)
+    if (!f->order &&
+        FOREIGN(umfpack_di_symbolic)(f->n, f->n, f->p, f->i, x, &f->order, control, info) != UMFPACK_OK)
         return false;
-    umfpack_di_free_numeric(&f->factors);
-    int e = umfpack_di_numeric(f->p, f->i, x, f->order, &f->factors, control, info);
+    FOREIGN(umfpack_di_free_numeric)(&f->factors);
+    int e = FOREIGN(umfpack_di_numeric)(f->p, f->i, x, f->order, &f->factors, control, info);
     return e == UMFPACK_OK || e == UMFPACK_WARNING_singular_matrix;
 }
 
@@ -438,9 +444,9 @@ bool sparse_factors_put(sparse_factors *f, double *x, bool pivots)
 bool sparse_factors_solve_rows(sparse_factors *f, double *b)
 {
     if (!f->many)
-        return klu_tsolve(f->symbolic, f->numeric, f->n, 1, b, &f->common) != 0;
+        return FOREIGN(klu_tsolve)(f->symbolic, f->numeric, f->n, 1, b, &f->common) != 0;
     memcpy(f->copy, b, (size_t)f->n * sizeof *b);
-    return umfpack_di_solve(UMFPACK_At, f->p, f->i, f->x, b, f->copy, f->factors, NULL, NULL) >= 0;
+    return FOREIGN(umfpack_di_solve)(UMFPACK_At, f->p, f->i, f->x, b, f->copy, f->factors, NULL, NULL) >= 0;
 }
 
 /* of the diagonal, and of the order that pivots were taken in */
@@ -464,10 +470,13 @@ int sparse_factors_sign(const sparse_factors *f, int *room)
 
 void sparse_factors_free(sparse_factors *f)
 {
-    klu_free_numeric(&f->numeric, &f->common);
-    klu_free_symbolic(&f->symbolic, &f->common);
-    umfpack_di_free_numeric(&f->factors);
-    umfpack_di_free_symbolic(&f->order);
+    if (f->many) {
+        FOREIGN(umfpack_di_free_numeric)(&f->factors);
+        FOREIGN(umfpack_di_free_symbolic)(&f->order);
+        return;
+    }
+    FOREIGN(klu_free_numeric)(&f->numeric, &f->common);
+    FOREIGN(klu_free_symbolic)(&f->symbolic, &f->common);
 }
 
 /* Row exchange and elimination of one column, as dgbtf2 does it, and of b along with it.  at(i, j) of the
@@ -522,17 +531,17 @@ bool band_lu(int n, int kb, double *lu, double *b)
 
 bool band_lu_factor(int n, int kl, int ku, double *a, int ld, int *pivot, double *rcond)
 {
-    double norm = rcond ? LAPACKE_dlangb(LAPACK_COL_MAJOR, '1', n, kl, ku, a + kl, ld) : 0;
-    if (LAPACKE_dgbtrf_work(LAPACK_COL_MAJOR, n, n, kl, ku, a, ld, pivot))
+    double norm = rcond ? FOREIGN(LAPACKE_dlangb)(LAPACK_COL_MAJOR, '1', n, kl, ku, a + kl, ld) : 0;
+    if (FOREIGN(LAPACKE_dgbtrf_work)(LAPACK_COL_MAJOR, n, n, kl, ku, a, ld, pivot))
         return false;
     if (rcond)
-        LAPACKE_dgbcon(LAPACK_COL_MAJOR, '1', n, kl, ku, a, ld, pivot, norm, rcond);
+        FOREIGN(LAPACKE_dgbcon)(LAPACK_COL_MAJOR, '1', n, kl, ku, a, ld, pivot, norm, rcond);
     return true;
 }
 
 bool band_lu_use(int n, int kl, int ku, const double *a, int ld, const int *pivot, int m, double *b)
 {
-    return LAPACKE_dgbtrs_work(LAPACK_COL_MAJOR, 'N', n, kl, ku, m, a, ld, pivot, b, n) == 0;
+    return FOREIGN(LAPACKE_dgbtrs_work)(LAPACK_COL_MAJOR, 'N', n, kl, ku, m, a, ld, pivot, b, n) == 0;
 }
 
 double solve_refined(int n, double *a, double *b, double *x, arena *scratch)
@@ -541,22 +550,22 @@ double solve_refined(int n, double *a, double *b, double *x, arena *scratch)
            *c = arena_array(scratch, double, n), rcond = 0, ferr, berr, rpivot;
     int *pivot = arena_array(scratch, int, n);
     char equed = 'N';
-    int info = LAPACKE_dgesvx(LAPACK_COL_MAJOR, 'E', 'N', n, 1, a, n, lu, n, pivot, &equed, r, c, b, n, x, n,
-                              &rcond, &ferr, &berr, &rpivot);
+    int info = FOREIGN(LAPACKE_dgesvx)(LAPACK_COL_MAJOR, 'E', 'N', n, 1, a, n, lu, n, pivot, &equed, r, c, b,
+                                       n, x, n, &rcond, &ferr, &berr, &rpivot);
     return info < 0 || (info > 0 && info <= n) ? 0 : rcond;
 }
 
 bool eigenvalues(int n, double *a, double *re, double *im, double *work)
 {
-    return LAPACKE_dgeev_work(LAPACK_COL_MAJOR, 'N', 'N', n, a, n, re, im, NULL, 1, NULL, 1, work, 8 * n) ==
-           0;
+    return FOREIGN(LAPACKE_dgeev_work)(LAPACK_COL_MAJOR, 'N', 'N', n, a, n, re, im, NULL, 1, NULL, 1, work,
+                                       8 * n) == 0;
 }
 
 /* ---- symmetric and sparse ---- */
 
 bool sparse_order(int n, const int *p, const int *i, int *order)
 {
-    return amd_order(n, p, i, order, NULL, NULL) >= AMD_OK;
+    return FOREIGN(amd_order)(n, p, i, order, NULL, NULL) >= AMD_OK;
 }
 
 /* memory is cholmod's own, and nothing of an arena is taken while it holds any */
@@ -579,15 +588,15 @@ static cholmod_sparse lower_half(int n, int *p, int *i, double *x)
 /* L D L^T, or L L^T */
 static cholmod_factor *factorised(cholmod_sparse *A, bool squares, cholmod_common *c)
 {
-    cholmod_start(c);
+    FOREIGN(cholmod_start)(c);
     c->print = 0;
     c->supernodal = CHOLMOD_SIMPLICIAL;
     c->final_ll = squares;
     c->nmethods = 1;
     c->method[0].ordering = CHOLMOD_AMD;
-    cholmod_factor *L = cholmod_analyze(A, c);
-    if (L && !cholmod_factorize(A, L, c))
-        cholmod_free_factor(&L, c);
+    cholmod_factor *L = FOREIGN(cholmod_analyze)(A, c);
+    if (L && !FOREIGN(cholmod_factorize)(A, L, c))
+        FOREIGN(cholmod_free_factor)(&L, c);
     return L;
 }
 
@@ -600,8 +609,8 @@ int sparse_negative(int n, int *p, int *i, double *x)
     if (L && L->xtype == CHOLMOD_REAL && !L->is_ll)
         for (int j = 0; j < n; j++)
             bad += !(((double *)L->x)[((int *)L->p)[j]] > 0);
-    cholmod_free_factor(&L, &c);
-    cholmod_finish(&c);
+    FOREIGN(cholmod_free_factor)(&L, &c);
+    FOREIGN(cholmod_finish)(&c);
     return bad;
 }
 
@@ -618,12 +627,12 @@ bool sparse_spd(int n, int *p, int *i, double *x, double *b)
                         .dtype = CHOLMOD_DOUBLE };
     cholmod_factor *L = factorised(&A, true, &c);
     bool ok = L && c.status == CHOLMOD_OK && L->minor == L->n;
-    cholmod_dense *solution = ok ? cholmod_solve(CHOLMOD_A, L, &B, &c) : NULL;
+    cholmod_dense *solution = ok ? FOREIGN(cholmod_solve)(CHOLMOD_A, L, &B, &c) : NULL;
     if (solution)
         memcpy(b, solution->x, (size_t)n * sizeof *b);
     ok = solution != NULL;
-    cholmod_free_dense(&solution, &c);
-    cholmod_free_factor(&L, &c);
-    cholmod_finish(&c);
+    FOREIGN(cholmod_free_dense)(&solution, &c);
+    FOREIGN(cholmod_free_factor)(&L, &c);
+    FOREIGN(cholmod_finish)(&c);
     return ok;
 }

@@ -1,4 +1,5 @@
 #include "matrix.h"
+#include "foreign.h"
 #include "tolerances.h"
 #include <lapacke.h>
 #include <math.h>
@@ -196,7 +197,7 @@ void factor_shape(factor *f, arena *a, const matrix_shape *s)
         return;
     }
     f->sparse = arena_make(a, struct sparse_factor);
-    klu_defaults(&f->sparse->common);
+    FOREIGN(klu_defaults)(&f->sparse->common);
 }
 
 void factor_free(factor *f)
@@ -204,8 +205,8 @@ void factor_free(factor *f)
     struct sparse_factor *k = f->sparse;
     if (!k)
         return;
-    klu_free_numeric(&k->numeric, &k->common);
-    klu_free_symbolic(&k->symbolic, &k->common);
+    FOREIGN(klu_free_numeric)(&k->numeric, &k->common);
+    FOREIGN(klu_free_symbolic)(&k->symbolic, &k->common);
 }
 
 /* Rows are taken for columns: what is factorised is the transposed matrix. */
@@ -216,18 +217,18 @@ static bool factor_sparse(factor *f, const double *a)
     double *values = (double *)(uintptr_t)a;
     f->kind = FACTOR_SPARSE;
     if (!k->symbolic)
-        k->symbolic = klu_analyze(f->n, start, column, &k->common);
+        k->symbolic = FOREIGN(klu_analyze)(f->n, start, column, &k->common);
     if (!k->symbolic)
         return false;
     if (k->numeric) {
         /* the same pivots again; where they have become small, new ones */
-        if (klu_refactor(start, column, values, k->symbolic, k->numeric, &k->common) &&
-            klu_rgrowth(start, column, values, k->symbolic, k->numeric, &k->common) &&
+        if (FOREIGN(klu_refactor)(start, column, values, k->symbolic, k->numeric, &k->common) &&
+            FOREIGN(klu_rgrowth)(start, column, values, k->symbolic, k->numeric, &k->common) &&
             k->common.rgrowth > PIVOT_GROWTH)
             return true;
-        klu_free_numeric(&k->numeric, &k->common);
+        FOREIGN(klu_free_numeric)(&k->numeric, &k->common);
     }
-    k->numeric = klu_factor(start, column, values, k->symbolic, &k->common);
+    k->numeric = FOREIGN(klu_factor)(start, column, values, k->symbolic, &k->common);
     return k->numeric != NULL && k->common.status == KLU_OK;
 }
 
@@ -304,7 +305,7 @@ static bool band_general(factor *f, const double *a)
         for (int j = i - k < 0 ? 0 : i - k; j <= i + k && j < n; j++)
             f->a[(size_t)j * rows + (size_t)(2 * k + i - j)] = a[matrix_row(s, i) + (size_t)(j - i + k)];
     f->kind = FACTOR_BAND_LU;
-    return LAPACKE_dgbtrf_work(LAPACK_COL_MAJOR, n, n, k, k, f->a, rows, f->pivot) == 0;
+    return FOREIGN(LAPACKE_dgbtrf_work)(LAPACK_COL_MAJOR, n, n, k, k, f->a, rows, f->pivot) == 0;
 }
 
 bool factor_matrix_spd(factor *f, const double *a, int *bad)
@@ -361,7 +362,7 @@ void factor_solve_shaped(const factor *f, const double *b, double *x)
     if (f->kind == FACTOR_BAND)
         band_ldl_solve(f->a, n, k, x);
     else if (f->kind == FACTOR_BAND_LU)
-        LAPACKE_dgbtrs_work(LAPACK_COL_MAJOR, 'N', n, k, k, 1, f->a, 3 * k + 1, f->pivot, x, n);
+        FOREIGN(LAPACKE_dgbtrs_work)(LAPACK_COL_MAJOR, 'N', n, k, k, 1, f->a, 3 * k + 1, f->pivot, x, n);
     else if (f->kind == FACTOR_SPARSE)
-        klu_tsolve(f->sparse->symbolic, f->sparse->numeric, n, 1, x, &f->sparse->common);
+        FOREIGN(klu_tsolve)(f->sparse->symbolic, f->sparse->numeric, n, 1, x, &f->sparse->common);
 }

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <suitesparse/umfpack.h>
+#include "base/foreign.h"
 #include "field/field.h"
 #include "session/session.h"
 
@@ -98,11 +99,12 @@ static double *reference(const problem *p)
         }
         start[n] = nz;
         void *symbolic, *numeric;
-        assert_int_equal(umfpack_di_symbolic(n, n, start, col, val, &symbolic, NULL, NULL), 0);
-        assert_int_equal(umfpack_di_numeric(start, col, val, symbolic, &numeric, NULL, NULL), 0);
-        assert_int_equal(umfpack_di_solve(UMFPACK_At, start, col, val, u, b, numeric, NULL, NULL), 0);
-        umfpack_di_free_symbolic(&symbolic);
-        umfpack_di_free_numeric(&numeric);
+        assert_int_equal(FOREIGN(umfpack_di_symbolic)(n, n, start, col, val, &symbolic, NULL, NULL), 0);
+        assert_int_equal(FOREIGN(umfpack_di_numeric)(start, col, val, symbolic, &numeric, NULL, NULL), 0);
+        assert_int_equal(FOREIGN(umfpack_di_solve)(UMFPACK_At, start, col, val, u, b, numeric, NULL, NULL),
+                         0);
+        FOREIGN(umfpack_di_free_symbolic)(&symbolic);
+        FOREIGN(umfpack_di_free_numeric)(&numeric);
         changed = 0;
         for (int j = 1; j < p->ny; j++)
             for (int i = 1; i < p->nx; i++) {
