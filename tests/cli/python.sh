@@ -46,12 +46,12 @@ PY
 # the example of the man page
 awk '/^\.\\" python/ { want = 1; next } /^\.EX/ && want == 1 { on = 1; next } /^\.EE/ { if (on) want = 2; on = 0 } on' \
     "$srcdir/man/cdl-python.7" | sed 's/\\-/-/g' >man.py
-awk '/^prints/ { want = 1; next } /^\.EX/ && want == 1 { on = 1; next } /^\.EE/ { if (on) want = 2; on = 0 } on' \
+awk '/^prints$/ { want = 1; next } /^\.EX/ && want == 1 { on = 1; next } /^\.EE/ { if (on) want = 2; on = 0 } on' \
     "$srcdir/man/cdl-python.7" | sed 's/\\-/-/g' >wanted
 try "the example of cdl-python(7)" 0 "$python" man.py
 same "it prints what the page shows" "$(cat wanted)" "$(cat out)"
 
 # what make install puts where
 make -s -C "$builddir" install-dist_cdlpythonDATA install-data-hook DESTDIR="$PWD/root" >log 2>&1
-same "the package is installed" "__init__.py __init__.pyi _library.py _model.py _result.py _session.py _step.py _where.py py.typed" \
+same "the package is installed" "__init__.py __init__.pyi _cells.py _library.py _magic.py _model.py _result.py _session.py _step.py _where.py kernel.json kernel.py py.typed" \
     "$(cd root 2>/dev/null && find . -path '*/dist-packages/cdl/*' -type f | sed 's|.*/||' | LC_ALL=C sort | paste -sd' ')"

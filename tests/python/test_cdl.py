@@ -176,8 +176,18 @@ check("a file with other parameters", file.ok and abs(file["T"][0] - math.sqrt(2
 e = fails("a wrong unit", cdl.Error, ["<text>:2:2: error: the two sides", "  2 |  x'' = 2 [s] }", "^~~~"],
           lambda: cdl.loads("model a { dof x = 1 [m]\n x'' = 2 [s] }"))
 check("with its place", (e.file, e.line, e.column, e.status) == ("<text>", 2, 2, cdl.MODEL))
+d = e.diagnostics[0]
+check("as a structure", len(e.diagnostics) == 1 and (d.code, d.severity) == ("unit-mismatch", "error")
+      and d.message.startswith("the two sides") and d.at == ("<text>", 2, 2, 2, 13), d)
 e = fails("several at once", cdl.Error, ["unknown statement 'parm'", "unknown name 'b'"],
           lambda: cdl.loads("model a {\n parm c = 1\n dof x = 0\n x'' = b\n}"))
+check("all of them as structures", [(d.code, d.at.line) for d in e.diagnostics] == [("unknown-statement", 2), ("unknown-name", 4)],
+      e.diagnostics)
+e = fails("with what would mend it", cdl.Error, ["did you mean 'sin'?"],
+          lambda: cdl.loads("model a { dof x = 0\n x'' = sinn(x) }"))
+check("and where", e.diagnostics[0].replacement == (("<text>", 2, 8, 2, 12), "sin")
+      and any("sin" in h for h in e.diagnostics[0].hints), e.diagnostics)
+check("also after pickling", pickle.loads(pickle.dumps(e)).diagnostics == e.diagnostics)
 fails("a wrong model", AttributeError, ["no model or experiment 'bal'; did you mean 'ball'?"], lambda: m.bal)
 fails("a wrong parameter", cdl.Error, ["has no parameter 'ee'", "did you mean 'e'?"], lambda: m.ball(ee=1).run(1))
 fails("also before a run", cdl.Error, ["has no parameter 'ee'", "did you mean 'e'?"], lambda: m.ball(ee=1).params)
@@ -205,6 +215,8 @@ check("it goes on after errors", m.ball.run(0.1).ended == "ok")
 picture = None
 if subprocess.run("command -v gnuplot", shell=True, stdout=subprocess.DEVNULL).returncode == 0:
     picture = r.picture("y against t", title="a ball")
+    check("pictures for notebooks", set(picture._repr_mimebundle_()) == {"image/svg+xml", "text/html"}
+          and picture._repr_svg_().startswith("<svg"))
     check("pictures in memory", b"<svg" in picture and picture._repr_svg_() is not None and not os.path.exists("picture.svg"))
     check("as PNG", r.picture("y against t", format="png")._repr_png_() is not None)
 
@@ -330,7 +342,8 @@ if header and subprocess.run("command -v " + compiler[-1], shell=True, stdout=su
     from cdl import _library as low
     pairs = [("cdl_result", low.Result), ("cdl_summary", low.Summary), ("cdl_definition", low.Definition),
              ("cdl_numbers", low.Numbers), ("cdl_quantity", low.Quantity), ("cdl_impact", low.Impact),
-             ("cdl_callbacks", low.Callbacks)]
+             ("cdl_callbacks", low.Callbacks), ("cdl_position", low.Position), ("cdl_span", low.Span),
+             ("cdl_remark", low.Remark), ("cdl_diagnostic", low.Diagnostic), ("cdl_choice", low.Choice)]
     lines = ["#include <stdio.h>", "#include \"%s\"" % header, "int main(void) {"]
     for c_name, py in pairs:
         lines.append('printf("%%zu\\n", sizeof(%s));' % c_name)

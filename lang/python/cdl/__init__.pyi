@@ -20,8 +20,32 @@ SOLVER: int
 IO: int
 MEMORY: int
 
+class Place(NamedTuple):
+    file: str
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+class Diagnostic(NamedTuple):
+    code: str
+    severity: str
+    message: str
+    at: Optional[Place]
+    hints: Tuple[str, ...]
+    seconds: Tuple[Tuple[Optional[Place], str], ...]
+    replacement: Optional[Tuple[Optional[Place], str]]
+
 class Error(Exception):
     status: int
+    diagnostics: Tuple[Diagnostic, ...]
+    def __init__(
+        self,
+        message: str,
+        status: int = ...,
+        result: Optional[Result] = ...,
+        diagnostics: Iterable[Diagnostic] = ...,
+    ) -> None: ...
     file: Optional[str]
     line: Optional[int]
     column: Optional[int]
@@ -153,3 +177,4 @@ def run(
     jobs: int = ...,
 ) -> Report: ...
 def step(model: Model, inputs: Union[str, Iterable[str]] = ..., backend: str = ..., **options: Any) -> Stepper: ...
+def load_ipython_extension(shell: Any) -> None: ...

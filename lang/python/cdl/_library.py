@@ -15,6 +15,7 @@ class Callbacks(Structure):
 
 
 Progress = CFUNCTYPE(None, c_void_p, c_char_p, c_double)
+Written = CFUNCTYPE(None, c_void_p, c_char_p, c_char_p)
 Follow = CFUNCTYPE(None, c_void_p, c_double, POINTER(c_double))
 
 
@@ -57,6 +58,30 @@ class Impact(Structure):
     ]
 
 
+class Position(Structure):
+    _fields_ = [("line", c_size_t), ("column", c_size_t), ("column16", c_size_t), ("byte", c_size_t)]
+
+
+class Span(Structure):
+    _fields_ = [("file", c_char_p), ("begin", Position), ("end", Position)]
+
+
+class Remark(Structure):
+    _fields_ = [("at", Span), ("message", c_char_p)]
+
+
+class Diagnostic(Structure):
+    _fields_ = [
+        ("code", c_char_p), ("severity", c_int), ("at", Span), ("message", c_char_p),
+        ("hint", POINTER(c_char_p)), ("nhint", c_size_t), ("second", POINTER(Remark)), ("nsecond", c_size_t),
+        ("replacement", c_char_p), ("replace", Span),
+    ]
+
+
+class Choice(Structure):
+    _fields_ = [("kind", c_int), ("name", c_char_p), ("detail", c_char_p), ("doc", c_char_p)]
+
+
 _HANDLE = c_void_p
 _FUNCTIONS = {
     "cdl_version": (c_char_p, []),
@@ -71,6 +96,15 @@ _FUNCTIONS = {
     "cdl_check_file": (c_int, [_HANDLE, c_char_p]),
     "cdl_check_text": (c_int, [_HANDLE, c_char_p, c_char_p, c_size_t]),
     "cdl_finish": (c_int, [_HANDLE]),
+    "cdl_set_written": (None, [_HANDLE, Written, c_void_p]),
+    "cdl_diagnostics": (c_size_t, [_HANDLE, POINTER(POINTER(Diagnostic))]),
+    "cdl_complete": (c_int, [_HANDLE, c_char_p, c_size_t]),
+    "cdl_name_at": (c_char_p, [_HANDLE, c_char_p, c_size_t]),
+    "cdl_choices": (c_size_t, [_HANDLE, c_size_t, POINTER(c_size_t), POINTER(POINTER(Choice))]),
+    "cdl_describe": (c_int, [_HANDLE, c_size_t, POINTER(Span), POINTER(c_char_p)]),
+    "cdl_type": (c_int, [_HANDLE, c_char_p]),
+    "cdl_reset": (c_int, [_HANDLE]),
+    "cdl_show_text": (c_int, [_HANDLE, c_char_p, c_char_p, c_char_p, c_size_t]),
     "cdl_help": (c_int, [_HANDLE, c_char_p]),
     "cdl_name": (c_char_p, [_HANDLE, c_char_p, c_size_t]),
     "cdl_hold": (_HANDLE, [_HANDLE]),
@@ -152,5 +186,5 @@ def _declare(library, name):
 
 for _name in _FUNCTIONS:
     _declare(lib, _name)
-for _name in ("cdl_experiment", "cdl_load_file"):
+for _name in ("cdl_experiment", "cdl_load_file", "cdl_run_text"):
     _declare(held, _name)

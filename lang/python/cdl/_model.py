@@ -271,6 +271,17 @@ def _plain(x):
     return float(x) if x in ("inf", "-inf", "nan") else x
 
 
+def value_of(session, expression):
+    """The value of an expression where there is no run to keep."""
+    r = _l.Result()
+    with session.lock:
+        session.quick(lib.cdl_get, None, expression.encode(), ctypes.byref(r))
+        plain = Result.__new__(Result)
+        plain._session, plain._handle, plain._known = session, None, {}
+        r.lasting = 0
+        return plain._value(r, expression)
+
+
 class Module:
     """A text of the language: its models and experiments are attributes."""
 
@@ -312,13 +323,7 @@ class Module:
 
     def eval(self, expression):
         """The value of an expression over the definitions of the text."""
-        r = _l.Result()
-        with self._session.lock:
-            self._session.quick(lib.cdl_get, None, expression.encode(), ctypes.byref(r))
-            plain = Result.__new__(Result)
-            plain._session, plain._handle, plain._known = self._session, None, {}
-            r.lasting = 0
-            return plain._value(r, expression)
+        return value_of(self._session, expression)
 
     def help(self, name):
         """What the language knows of a name, as :help shows it."""

@@ -131,10 +131,26 @@ class Picture(bytes):
             f.write(self)
 
     def _repr_svg_(self):
-        return self.decode("utf-8") if self[:200].find(b"<svg") >= 0 or self[:5] == b"<?xml" else None
+        begin = self[:500].find(b"<svg")     # without the declaration of XML, which has no place inside a page
+        return self[begin:].decode("utf-8") if begin >= 0 else None
 
     def _repr_png_(self):
         return bytes(self) if self[:8] == b"\x89PNG\r\n\x1a\n" else None
+
+    def _repr_mimebundle_(self, include=None, exclude=None):
+        """As notebooks want it.  SVG is an image of a page, too: nbconvert removes drawings that stand in the page."""
+        import base64
+        import html
+        svg, data = self._repr_svg_(), base64.b64encode(self).decode()
+        if svg:
+            data = base64.b64encode(svg.encode()).decode()
+            return {"image/svg+xml": svg, "text/html": '<img src="data:image/svg+xml;base64,%s"/>' % data}
+        if self._repr_png_():
+            return {"image/png": data}
+        if self[:4] == b"GIF8":
+            return {"image/gif": data, "text/html": '<img src="data:image/gif;base64,%s"/>' % data}
+        page = html.escape(self.decode("utf-8", "replace"), quote=True)
+        return {"text/html": '<iframe srcdoc="%s" width="100%%" height="560" style="border:0"></iframe>' % page}
 
     def __repr__(self):
         return "<picture of %d bytes>" % len(self)

@@ -1,7 +1,6 @@
 """A session of the library: calls one at a time, what it says, interrupts, errors."""
 import collections
 import ctypes
-import re
 import signal
 import threading
 import warnings
@@ -12,24 +11,35 @@ from . import _library as _l
 lib = _l.lib
 
 
+Place = collections.namedtuple("Place", "file line column end_line end_column")
+Place.__doc__ = """A place in a text.  Lines and columns (in characters) count from 1; the end lies just behind it."""
+
+Diagnostic = collections.namedtuple("Diagnostic", "code severity message at hints seconds replacement")
+Diagnostic.__doc__ = """One message: its code ("unknown-name"), severity ("error", "warning" or "note") and place.
+
+at             a Place, or None
+hints          texts
+seconds        further places, as pairs of a Place and what there is to say about it
+replacement    what would mend it: a pair of a Place and the text to put there, or None
+"""
+
+
 class Error(Exception):
     """What is wrong, as the command would print it: place, source line, caret, hint.
 
     status    how the call ended: cdl.MODEL (the text has errors), cdl.SOLVER (a run failed), ...
-    file, line, column    of the first message, where it has a place; else None
+    diagnostics    all messages of the call as structures: a tuple of cdl.Diagnostic
+    file, line, column    of the first error, where it has a place; else None
     result    what a run that failed left behind, or None
     """
 
-    _PLACE = re.compile(r"^(?P<file>[^\n]*?):(?P<line>\d+):(?P<column>\d+): ", re.M)
-
-    def __init__(self, message, status=_l.MODEL, result=None):
+    def __init__(self, message, status=_l.MODEL, result=None, diagnostics=()):
         super().__init__(message)
         self.status = status
         self.result = result
-        place = self._PLACE.search(message)
-        self.file = place["file"] if place else None
-        self.line = int(place["line"]) if place else None
-        self.column = int(place["column"]) if place else None
+        self.diagnostics = tuple(diagnostics)
+        at = next((d.at for d in self.diagnostics if d.severity == "error"), None)
+        self.file, self.line, self.column = at[:3] if at else (None, None, None)
 
 
 class Interrupted(KeyboardInterrupt):
@@ -65,8 +75,35 @@ class _Interrupts:
             signal.signal(signal.SIGINT, self.old)
 
 
+def _taker(parts, heard, is_error):
+    """Keeps text, and passes it on."""
+    def take(ud, text, n):
+        data = ctypes.string_at(text, n)
+        parts.append(data)
+        if heard is not None:
+            heard(data, is_error)
+    return _l.Callbacks.Text(take)
+
+
+def _place(span):
+    if span.file is None:
+        return None
+    return Place(span.file.decode("utf-8", "replace"), span.begin.line, span.begin.column,
+                 span.end.line, span.end.column)
+
+
+def _diagnostic(d):
+    severity = ("error", "warning", "note")[d.severity]
+    seconds = tuple((_place(x.at), x.message.decode()) for x in d.second[:d.nsecond])
+    mended = (_place(d.replace), d.replacement.decode()) if d.replacement is not None else None
+    return Diagnostic(d.code.decode(), severity, d.message.decode("utf-8", "replace"), _place(d.at),
+                      tuple(h.decode() for h in d.hint[:d.nhint]), seconds, mended)
+
+
 class Session:
-    def __init__(self):
+    """heard(text, is_error), where it is given, gets what the library says when it says it."""
+
+    def __init__(self, heard=None):
         self.handle = lib.cdl_new(None)
         if not self.handle:
             raise MemoryError("no memory for a session of CDL")
@@ -75,11 +112,9 @@ class Session:
         self.interrupts = _Interrupts()
         self.dead = collections.deque()     # runs that nobody refers to: dropped at the next call
         # closures over lists, not over self: else the session would keep itself alive
-        out, err, interrupts = self.out, self.err, self.interrupts
-        self._callbacks = _l.Callbacks(
-            _l.Callbacks.Text(lambda ud, text, n: out.append(ctypes.string_at(text, n))),
-            _l.Callbacks.Text(lambda ud, text, n: err.append(ctypes.string_at(text, n))),
-            _l.Callbacks.Interrupted(lambda ud: interrupts.count), None)
+        interrupts = self.interrupts
+        self._callbacks = _l.Callbacks(_taker(self.out, heard, False), _taker(self.err, heard, True),
+                                       _l.Callbacks.Interrupted(lambda ud: interrupts.count), None)
         lib.cdl_set_callbacks(self.handle, ctypes.byref(self._callbacks))
         for option, value in (("quiet", "yes"), ("manifest", "no")):
             lib.cdl_set(self.handle, option.encode(), value.encode())
@@ -106,12 +141,18 @@ class Session:
                 self.fail(status)
             return status
 
+    def diagnostics(self):
+        """What the last call has reported, as structures."""
+        rows = ctypes.POINTER(_l.Diagnostic)()
+        n = lib.cdl_diagnostics(self.handle, ctypes.byref(rows))
+        return [_diagnostic(d) for d in rows[:n]]
+
     def fail(self, status, result=None):
         text = self.text_err().rstrip("\n")
         if status == _l.MEMORY:
             raise MemoryError(text or "CDL has no memory left")
         raise Error(text or "cdl: " + {_l.USAGE: "not understood", _l.SOLVER: "the run failed"}.get(status, "failed"),
-                    status, result)
+                    status, result, self.diagnostics())
 
     def warn(self):
         """What was said beside results: warnings become Python's."""
@@ -119,30 +160,35 @@ class Session:
         if ": warning: " in text:
             warnings.warn("\n" + text.rstrip("\n"), Warning, stacklevel=4)
 
+    def work(self, function, *arguments, progress=None):
+        """A call that may take long, and that Ctrl-C ends in order: its status, and whether it was interrupted."""
+        self._before()
+        heard, raised = None, []
+        if progress is not None:
+            def report(ud, model, done):
+                try:
+                    progress(done)
+                except BaseException as e:      # ends the run, and is raised when it has ended
+                    raised.append(e)
+                    self.interrupts.count += 1
+            heard = _l.Progress(report)
+            lib.cdl_set_progress(self.handle, heard, None)
+        try:
+            with self.interrupts:
+                status = function(self.handle, *arguments)
+            stopped = self.interrupts.count > 0
+        finally:
+            self.interrupts.count = 0
+            if heard is not None:
+                lib.cdl_set_progress(self.handle, _l.Progress(), None)
+        if raised:
+            raise raised[0]
+        return status, stopped
+
     def long(self, function, *arguments, partial=None, allowed=(_l.OK, _l.EXPECT), progress=None):
-        """A call that may take long: Ctrl-C ends it in order.  partial() makes what a failed run left."""
+        """The same; raises what went wrong.  partial() makes what a failed run left."""
         with self.lock:
-            self._before()
-            heard, raised = None, []
-            if progress is not None:
-                def tell(ud, model, done):
-                    try:
-                        progress(done)
-                    except BaseException as e:      # ends the run, and is raised when it has ended
-                        raised.append(e)
-                        self.interrupts.count += 1
-                heard = _l.Progress(tell)
-                lib.cdl_set_progress(self.handle, heard, None)
-            try:
-                with self.interrupts:
-                    status = function(self.handle, *arguments)
-                stopped = self.interrupts.count
-            finally:
-                self.interrupts.count = 0
-                if heard is not None:
-                    lib.cdl_set_progress(self.handle, _l.Progress(), None)
-            if raised:
-                raise raised[0]
+            status, stopped = self.work(function, *arguments, progress=progress)
             if stopped:
                 e = Interrupted()
                 e.result = partial() if partial else None
