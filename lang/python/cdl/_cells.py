@@ -28,7 +28,15 @@ def _hand_over(path, name, texts):
 class Cells:
     """say(text, is_error) gets text as it comes, show(bundle) pictures.  Definitions and results stay."""
 
-    COMMANDS = ("help", "load", "plot", "reset", "set", "show", "type")
+    COMMANDS = {
+        "help": ":help [NAME]           this list, or what is known of a name",
+        "load": ":load FILE             checks and executes a file",
+        "plot": ":plot A [against B]    a picture here, and no file",
+        "reset": ":reset                 forgets definitions and results",
+        "set": ":set OPTION VALUE      an option of the session",
+        "show": ":show WHAT             model, equations, ir, jacobian or wellposed of all cells so far",
+        "type": ":type EXPRESSION       what kind of value it has",
+    }
 
     def __init__(self, say, show):
         self._say, self._show = say, show
@@ -101,12 +109,18 @@ class Cells:
                     status, stopped = self.session.work(_forking(self.jobs).cdl_run_text, name.encode(), data,
                                                         len(data))
                     if status in (_l.OK, _l.EXPECT):
-                        self._texts.append(part)
+                        self._keep(part)
                 worst = max(worst, status)
                 said += self.session.diagnostics()
                 if stopped or status > _l.EXPECT:
                     return worst, stopped, self._taken(), said
         return worst, False, self._taken(), said
+
+    def _keep(self, text):
+        """A cell that is executed again counts once."""
+        if text in self._texts:
+            self._texts.remove(text)
+        self._texts.append(text)
 
     def _taken(self):
         text = "".join(self.failed)
@@ -122,7 +136,10 @@ class Cells:
         return getattr(self, "_do_" + word)(rest.strip())
 
     def _do_help(self, name):
-        status = lib.cdl_help(self.session.handle, (name or "run").encode())
+        if not name:
+            self._say("\n".join(self.COMMANDS.values()) + "\n", False)
+            return _l.OK
+        status = lib.cdl_help(self.session.handle, name.encode())
         if status:
             self.failed.append("cdl: no help for '%s'\n" % name)
         return status
@@ -135,7 +152,7 @@ class Cells:
             pass                             # the library says what is wrong
         status, _ = self.session.work(_forking(self.jobs).cdl_load_file, os.fsencode(path))
         if status <= _l.EXPECT:
-            self._texts += self._now
+            self._keep(self._now[0])
         return status
 
     def _do_type(self, expression):
