@@ -220,6 +220,17 @@ if subprocess.run("command -v gnuplot", shell=True, stdout=subprocess.DEVNULL).r
     check("pictures in memory", b"<svg" in picture and picture._repr_svg_() is not None and not os.path.exists("picture.svg"))
     check("as PNG", r.picture("y against t", format="png")._repr_png_() is not None)
 
+# -- files are reported when they are written
+from cdl._cells import Cells
+said, shown = [], []
+cells = Cells(lambda text, wrong: said.append(text), shown.append)
+check("a cell", cells.execute(BALL.split("experiment")[0] + "run ball for 1\nsave y { file = \"kept.csv\" }", "cell")[0] == cdl.OK, said)
+check("its files come to the folder at hand", "cdl: wrote kept.csv, 1001 rows\n" in said and os.path.getsize("kept.csv") > 1001, said)
+check("a page is shown", cells.execute("animate(\"ball.html\", [0, y])", "cell")[0] == cdl.OK and "srcdoc" in shown[-1]["text/html"], said)
+status, stopped, text, found = cells.execute("\n\nrun bal for 1", "cell 3")
+check("errors of a cell", status == cdl.MODEL and "\x1b[" in text and (found[0].code, found[0].at.line) == ("unknown-name", 3), found)
+check("values", cells.value("max(y)") == 1 and cells.value("y").shape == (1001,) and cells.value("2 + 3") == 5)
+
 # -- Ctrl-C
 progress = []
 
