@@ -113,6 +113,8 @@ CDL_API void cdl_set_written(cdl *s, void (*written)(void *ud, const char *path,
     X(CHECKPOINT_EVERY, "checkpoint-every", "",                                                          \
       "how often beside the end: seconds, or t=T of the time of the run")                                \
     X(REPORT, "report", "", "file for a page of all that was run, for a browser; empty: none")           \
+    X(INPUTS, "inputs", "",                                                                              \
+      "parameters, with commas between them, that are inputs of what `cdl emit fmu` writes")             \
     X(FROM, "from", "", "file written by `checkpoint`: the run it belongs to continues from there")
 CDL_API cdl_status cdl_set(cdl *s, const char *option, const char *value);
 /* The value (an expression of the language) of every parameter of that name, in all models that are run and
@@ -144,8 +146,10 @@ CDL_API cdl_status cdl_values(cdl *s, const char *expression, double *out, size_
 CDL_API cdl_status cdl_show(cdl *s, const char *what, const char *path);
 CDL_API cdl_status cdl_show_text(cdl *s, const char *what, const char *name, const char *text, size_t len);
 
-/* Writes a run of the file to out as C that stands alone: the first run of that model, or of any where it is
-   NULL, a run of sweeping().  what: "c".  Runs before it are executed, nothing after it is. */
+/* Writes a run of the file: the first run of that model, or of any where it is NULL, a run of sweeping().
+   what: "c", to out as C that stands alone; "fmu", to a file as a unit of FMI 2.0 for co-simulation,
+   MODEL.fmu in the folder `output`, or `output` itself where it ends in .fmu.  Runs before it are executed,
+   nothing after it is. */
 CDL_API cdl_status cdl_emit(cdl *s, const char *what, const char *path, const char *model);
 
 /* The text in the house's layout.  The result belongs to the session and lasts until the next call. */

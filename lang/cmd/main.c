@@ -448,8 +448,8 @@ static int show_main(const options *o)
 
 static int emit_main(const options *o)
 {
-    if (strcmp(o->file[0], "c") || o->nfile > 3) {
-        tell(stderr, "cdl: write cdl emit c FILE [MODEL]\n");
+    if ((strcmp(o->file[0], "c") && strcmp(o->file[0], "fmu")) || o->nfile > 3) {
+        tell(stderr, "cdl: write cdl emit c FILE [MODEL], or cdl emit fmu FILE [MODEL] [-o x.fmu]\n");
         return CDL_USAGE;
     }
     options with = *o;
@@ -458,7 +458,7 @@ static int emit_main(const options *o)
     cdl *s = session_open(&with, &st);
     if (!s)
         return cdl_exit_code(st);
-    st = cdl_emit(s, "c", o->file[1], o->nfile == 3 ? o->file[2] : NULL);
+    st = cdl_emit(s, o->file[0], o->file[1], o->nfile == 3 ? o->file[2] : NULL);
     cdl_free(s);
     return cdl_exit_code(st);
 }
@@ -611,11 +611,13 @@ static const command commands[] = {
       "  --check         write nothing, name the files that differ, exit 1 if there are any\n" },
     { "show", "show ast|model|equations|ir|jacobian FILE...", 2, show_main,
       "Prints a stage of the translation.\n" },
-    { "emit", "emit c FILE [MODEL] [-p NAME=VALUE]...", 2, emit_main,
-      "Writes the first run of the file, or the first one of that model, as C that needs nothing but libm "
-      "and "
-      "gives the same\nbytes; with -DMAIN it prints the samples.\n"
-      "  -p NAME=VALUE   value of every parameter of that name\n" },
+    { "emit", "emit c|fmu FILE [MODEL] [-p NAME=VALUE]...", 2, emit_main,
+      "Writes the first run of the file, or the first one of that model. c: as C that needs nothing but libm "
+      "and gives the\nsame bytes; with -DMAIN it prints the samples. fmu: as a unit of FMI 2.0 for "
+      "co-simulation, MODEL.fmu, made of it.\n"
+      "  -p NAME=VALUE   value of every parameter of that name\n"
+      "  -o X.fmu        the file, or its folder\n"
+      "  --inputs A,B    parameters that are inputs of the unit\n" },
     { "repro", "repro MANIFEST", 1, repro_main,
       "Runs again what a manifest.json records, in a scratch folder, and compares: exit 0 when all bytes are "
       "the same,\n"
@@ -733,6 +735,7 @@ static const char *const option_names[] = { "-p",
                                             "--disk",
                                             "--spill",
                                             "--report",
+                                            "--inputs",
                                             "--allow-outside",
                                             "--checkpoint",
                                             "--from",
@@ -775,7 +778,7 @@ static const char *long_option(const char *a, size_t n)
     static const char *const names[] = { "--time",        "--memory",     "--disk",   "--spill",
                                          "--shard",       "--checkpoint", "--from",   "--checkpoint-every",
                                          "--within",      "--model",      "--colour", "--color",
-                                         "--diagnostics", "--report" };
+                                         "--diagnostics", "--report",     "--inputs" };
     for (size_t k = 0; k < sizeof names / sizeof *names; k++)
         if (strlen(names[k]) == n && !strncmp(a, names[k], n))
             return names[k] + 2;

@@ -455,6 +455,12 @@ int result_find(int of, const char *name)
     return -1;
 }
 
+const char *result_doc(int of, const char *name)
+{
+    int k = result_find(of, name);
+    return k < 0 ? "" : rows[k].doc;
+}
+
 bool result_help(text *t, const char *name)
 {
     static const char *const whose[] = {

@@ -912,7 +912,7 @@ static bool option_fits(int k, const char *value_)
     int a, b, n = 0;
     double seconds, time;
     if (k == OPTION_OUTPUT || k == OPTION_STDLIB || k == OPTION_MANIFEST || k == OPTION_SHARDS ||
-        k == OPTION_CHECKPOINT || k == OPTION_FROM || k == OPTION_REPORT)
+        k == OPTION_CHECKPOINT || k == OPTION_FROM || k == OPTION_REPORT || k == OPTION_INPUTS)
         return true;
     if (k == OPTION_CHECKPOINT_EVERY)
         return checkpoint_every(value_, &seconds, &time);
@@ -1058,9 +1058,10 @@ cdl_status cdl_check_file(cdl *s, const char *path)
 cdl_status cdl_emit(cdl *s, const char *what, const char *path, const char *of)
 {
     ENTER(s);
-    if (strcmp(what, "c"))
+    bool unit = !strcmp(what, "fmu");
+    if (strcmp(what, "c") && !unit)
         return CDL_USAGE;
-    s->emit = (emission){ .on = true, .model = of ? sym_str(s->names, of) : NULL };
+    s->emit = (emission){ .on = true, .unit = unit, .model = of ? sym_str(s->names, of) : NULL };
     take_file(s, path, true);
     if (!s->emit.done && s->tally.worst < CDL_USAGE) {
         if (of)

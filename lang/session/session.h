@@ -155,9 +155,10 @@ typedef struct session_tally {
     vec(diag) said;          /* what this call reported */
 } session_tally;
 
-/* `cdl emit c`: one run statement is written, and nothing after it is executed. */
+/* `cdl emit`: one run statement is written, and nothing after it is executed. */
 typedef struct emission {
     bool on, done;
+    bool unit; /* of FMI, else C */
     sym model; /* of that model, or of that name; NULL: the first run there is */
 } emission;
 
@@ -373,6 +374,11 @@ void run_check_backend(session *s, const ast *e, const built *of, const backend 
 void run_check_args(session *s, const ast *e, const built *of, bool to_run);
 bool is_literal(const ast *e); /* numbers and their arithmetic */
 bool is_param_of(const ast *decl, sym name);
+/* session_instance.c: may these parameters be inputs?  False after a report. */
+bool inputs_allowed(session *s, const model *m, const char *const *input, size_t n);
+/* session_fmu.c: a run that was written, as a file */
+struct emitted_run;
+void fmu_write(session *s, const ast *e, const run *r, const run_options *o, const struct emitted_run *from);
 void near_params(const ast *decl, near *n);
 
 /* ---- session_results.c ---- */
@@ -389,7 +395,8 @@ enum {
     RESULT_ROWS
 };
 int result_find(int of, const char *name); /* its row; -1 when there is none */
-const char *const *result_list(int of);    /* names, up to a NULL; OF_RUN: all names of runs */
+const char *result_doc(int of, const char *name);
+const char *const *result_list(int of); /* names, up to a NULL; OF_RUN: all names of runs */
 bool result_help(text *t, const char *name);
 bool contact_has(const value *v, const char *name); /* a constraint that member */
 /* Calls offer for each member that an object of results has. */

@@ -227,7 +227,7 @@ static bool settle(cdl_instance *i)
 
 /* ---- making one ---- */
 
-static bool inputs_allowed(session *s, const model *m, const char *const *input, size_t n)
+bool inputs_allowed(session *s, const model *m, const char *const *input, size_t n)
 {
     for (size_t k = 0; k < n; k++) {
         const mparam *p = model_param(m, sym_str(s->names, input[k]));

@@ -793,14 +793,26 @@ static bool steps_countable(session *s, const ast *e, const backend *b, const ru
 }
 
 /* all that must be known before it starts; NULL after a report */
-static const built *run_prepare(session *s, const ast *e, arguments *args, const backend **b, run_options *o)
+static const built *run_prepare(session *s, const ast *e, const model_request *want, arguments *args,
+                                const backend **b, run_options *o)
 {
     scope *outer = &s->main->base;
     size_t errors = s->d->errors;
     const ast *decl = session_model(s, e->kid[0], &outer);
     if (!decl || !arguments_read(s, decl, e->kid[1], args))
         return NULL;
-    const built *of = build_for(s, decl, outer, args, NULL);
+    for (size_t k = 0; want && k < want->ninput; k++)
+        if (!is_param_of(decl, sym_str(s->names, want->input[k]))) {
+            near n = near_to(want->input[k]);
+            diag *d = diag_error(s->d, DIAG_UNKNOWN_NAME, e->kid[0]->at, "model '%s' has no parameter '%s'",
+                                 e->kid[0]->name, want->input[k]);
+            near_params(decl, &n);
+            diag_near(s->d, d, &n);
+            return NULL;
+        }
+    const built *of = build_for(s, decl, outer, args, want);
+    if (of && want && !inputs_allowed(s, of->m, want->input, want->ninput))
+        return NULL;
     if (!of || !run_duration(s, e, of->p, false, &o->duration))
         return NULL;
     double duration = o->duration;
@@ -849,12 +861,42 @@ static void emit_refuse(session *s, const ast *e, span at, const char *why)
         diag_second(s->d, d, e->at, "the run");
 }
 
+typedef vec(const char *) name_list;
+/* names with commas between them */
+static name_list names_of(session *s, const char *p)
+{
+    name_list list = { 0 };
+    while (*p) {
+        size_t n = strcspn(p, ", ");
+        if (n)
+            *vec_push(s->tmp, &list) = arena_strndup(s->tmp, p, n);
+        p += n + (p[n] != 0);
+    }
+    return list;
+}
+
+typedef vec(emitted_input) input_list;
+static input_list inputs_of(session *s, const model *m)
+{
+    input_list list = { 0 };
+    const mclass *c = m->classes.at[0];
+    for (size_t i = 0; i < c->params.n; i++) {
+        const mparam *p = c->params.at[i];
+        for (int32_t k = 0; p->input && k < p->size; k++)
+            *vec_push(s->tmp, &list) = (emitted_input){ p->offset + k, p->input + 3 * k,
+                                                        p->input + 3 * p->size };
+    }
+    return list;
+}
+
 void run_emit(session *s, const ast *e)
 {
     arguments args = { 0 };
-    run_options o = { 0 };
+    name_list input = names_of(s, s->emit.unit ? s->option[OPTION_INPUTS] : "");
+    model_request want = { .input = input.at, .ninput = input.n };
+    run_options o = { .inputs = input.n > 0 };
     const backend *b;
-    const built *of = run_prepare(s, e, &args, &b, &o);
+    const built *of = run_prepare(s, e, &want, &args, &b, &o);
     double *param = of ? arena_array(s->tmp, double, of->p->nparam > 0 ? of->p->nparam : 1) : NULL;
     if (!of || !params_ready(s, of, &args, e->kid[0]->at, param))
         return;
@@ -867,13 +909,16 @@ void run_emit(session *s, const ast *e)
     r->r->backend = b->name;
     if (of->p->nparam > 0)
         memcpy(r->r->param, param, (size_t)of->p->nparam * sizeof *param);
-    emitted_run to = { .out = { .a = s->tmp } };
+    input_list ins = inputs_of(s, of->m);
+    emitted_run to = { .out = { .a = s->tmp }, .unit = s->emit.unit, .input = ins.at, .ninput = ins.n };
     emitting x = { r, &o, &to };
     bool whole = session_try(s, emit_go, &x);
     if (whole && r->r->status == RUN_FAILED)
         emit_refuse(s, e, r->r->where, r->r->message);
     else if (whole && to.why)
         emit_refuse(s, e, to.at, to.why);
+    else if (whole && to.unit)
+        fmu_write(s, e, r, &o, &to);
     else if (whole)
         session_out(s, &to.out);
     run_drop(s, r);
@@ -902,7 +947,7 @@ void run_statement(session *s, const ast *e)
     s->rec.open = true;
     s->rec.model = e->kid[0]->name;
     s->last_failed = true;
-    const built *of = run_prepare(s, e, &args, &b, &o);
+    const built *of = run_prepare(s, e, NULL, &args, &b, &o);
     double *param = of ? arena_array(s->tmp, double, of->p->nparam > 0 ? of->p->nparam : 1) : NULL;
     checkpoint save = { 0 };
     if (!of || !params_ready(s, of, &args, e->kid[0]->at, param) ||

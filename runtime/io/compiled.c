@@ -16,9 +16,10 @@
 #include "base/budget.h"
 #include "base/sha256.h"
 #include "tool.h"
+#include "write.h"
 
 /* files in the cache, and bytes of one: beyond that the oldest go */
-enum { CACHE_FILES = 64, NAME_ROOM = COMPILED_NAME, PATH_ROOM = 4200 };
+enum { CACHE_FILES = 64, COMPILED_MOST = 1 << 28, NAME_ROOM = COMPILED_NAME, PATH_ROOM = 4200 };
 #define CODE   "step.so"
 #define SOURCE "step.c"
 
@@ -219,6 +220,24 @@ void *compiled_make(const char *name, const char *c, size_t len, const char *ent
         cache_trim(cache);
     close(cache);
     return found;
+}
+
+char *compiled_bytes(arena *a, const char *c, size_t len, struct budget *b, size_t *n)
+{
+    char path[PATH_ROOM], name[NAME_ROOM], *bytes = NULL;
+    int cache = cache_open(path, sizeof path);
+    compiled_name(c, len, name);
+    if (cache < 0)
+        return NULL;
+    file_root in = { .path = path };
+    if (file_whole(a, &in, name, COMPILED_MOST, &bytes, n)) {
+        bool made = code_make(cache, name, c, len, b);
+        if (!made || file_whole(a, &in, name, COMPILED_MOST, &bytes, n))
+            bytes = NULL;
+        cache_trim(cache);
+    }
+    close(cache);
+    return bytes;
 }
 
 void compiled_close(void *handle)

@@ -14,6 +14,9 @@ void *compiled_find(const char *name, const char *entry, void **handle);
 
 void *compiled_make(const char *name, const char *c, size_t len, const char *entry, struct budget *b,
                     void **handle);
+/* The file itself, from the cache or compiled now.  NULL as above. */
+struct arena;
+char *compiled_bytes(struct arena *a, const char *c, size_t len, struct budget *b, size_t *n);
 /* The name for a text that decides what the code is. */
 enum { COMPILED_NAME = 96 };
 void compiled_name(const char *of, size_t len, char name[COMPILED_NAME]);

@@ -242,3 +242,21 @@ void npz_write(outfile *to, arena *a, const rows_table *t, const rows_array *x, 
         bytes += member_listed(to, &all[k]);
     directory_end(to, all[n].at, bytes, n);
 }
+
+void zip_write(outfile *to, arena *a, const zip_file *file, size_t n)
+{
+    uint32_t crcs[256];
+    member *all = arena_array(a, member, n + 1);
+    uint64_t bytes = 0;
+    crc_table(crcs);
+    for (size_t k = 0; k < n; k++) {
+        all[k].name = file[k].name;
+        all[k].size = file[k].n;
+        all[k].crc = ~crc_add(crcs, UINT32_MAX, file[k].at, file[k].n);
+        all[k + 1].at = all[k].at + member_begin(to, &all[k]) + file[k].n;
+        outfile_put(to, file[k].at, file[k].n);
+    }
+    for (size_t k = 0; k < n; k++)
+        bytes += member_listed(to, &all[k]);
+    directory_end(to, all[n].at, bytes, n);
+}

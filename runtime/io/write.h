@@ -81,4 +81,10 @@ typedef struct rows_table {
 } rows_table;
 void npy_write(outfile *to, arena *a, const rows_table *t, const rows_array *x);
 void npz_write(outfile *to, arena *a, const rows_table *t, const rows_array *x, size_t n);
+/* A zip file of files that are in memory, stored; the same bytes whenever it is written. */
+typedef struct zip_file {
+    const char *name, *at;
+    size_t n;
+} zip_file;
+void zip_write(outfile *to, arena *a, const zip_file *file, size_t n);
 #endif

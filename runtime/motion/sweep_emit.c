@@ -232,6 +232,28 @@ static void put_case(writer *x, size_t number, const int32_t *index, int n)
         text_printf(x->out, "const int i%d = %d;\n(void)i%d;\n", j, (int)index[j], j);
 }
 
+/* values that follow from other parameters */
+static void put_derived(writer *x)
+{
+    text *out = x->out;
+    text_puts(out, "static void derive(double *param)\n{\nconst double t = 0, *q = NULL, *v = NULL;\n");
+    text_puts(out, unused);
+    for (size_t i = 0; i < x->w->p->derived.n; i++) {
+        const kernel *k = &x->w->p->derived.at[i];
+        if (k->tape.nout == 0)
+            continue;
+        int ends = put_loops(x, k);
+        put_member(x, k);
+        for (uint32_t j = 0; j < k->tape.nout; j++) {
+            text_puts(out, "param[");
+            put_address(out, &k->row[j], k->over.n);
+            text_printf(out, "] = r%u;\n", k->tape.out[j]);
+        }
+        put_ends(out, ends);
+    }
+    text_puts(out, "}\n\n");
+}
+
 static void put_gaps(writer *x)
 {
     const sweep *w = x->w;
@@ -558,13 +580,14 @@ static void put_start(writer *x, double apart, double duration)
     const contact_table *t = &w->contacts.table;
     text *out = x->out;
     size_t n = (size_t)w->n, nc = w->contacts.nstate;
-    text_puts(out, "\n/* the state at the start of the run */\nvoid cdl_model_init(cdl_model "
-                   "*w)\n{\nmemset(w, 0, sizeof *w);\n");
+    text_puts(out, "\n/* what never changes */\nstatic void model_constants(cdl_model *w)\n{\n(void)w;\n");
+    for (size_t i = 0; i < nc; i++)
+        put_contact(x, i);
+    text_puts(out, "}\n\n/* the state at the start of the run */\nvoid cdl_model_init(cdl_model "
+                   "*w)\n{\nmemset(w, 0, sizeof *w);\nmodel_constants(w);\n");
     put_array(out, "w->param", w->r->param, (size_t)w->p->nparam);
     put_array(out, "w->matrix.masses", w->M, w->s->mass_shape.count);
     put_factor(out, &w->s->minv);
-    for (size_t i = 0; i < nc; i++)
-        put_contact(x, i);
     const struct {
         const char *to;
         double x;
@@ -706,6 +729,35 @@ static void put_solvers(text *out, size_t contacts)
     put_lines(out, emitted_sweeps_c);
 }
 
+/* ---- a unit of FMI ---- */
+static void note_contacts(const sweep *w, emitted_run *to)
+{
+    for (size_t i = 0; i < w->contacts.nstate; i++) {
+        const contact *c = w->contacts.state[i]->c;
+        *vec_push(to->out.a, &to->contacts) = (emitted_contact){ contact_name(c, to->out.a), c->fam->shown };
+    }
+}
+
+static void put_unit(emitted_run *to)
+{
+    text *out = &to->out;
+    define(out, "NI", (long long)to->ninput);
+    text_puts(out, "static const struct {\nint at, slope, origin;\n} unit_inputs[] = {\n");
+    for (size_t i = 0; i < to->ninput; i++)
+        text_printf(out, "{ %d, %d, %d },\n", (int)to->input[i].at, (int)to->input[i].slope,
+                    (int)to->input[i].origin);
+    text_puts(out, to->ninput ? "};\n" : "{ 0, 0, 0 } };\n");
+    put_lines(out, emitted_fmu_c);
+}
+
+/* the run of a unit has no end, and of its names only those of FMI are seen from outside */
+static const char hidden[] = "#ifdef __GNUC__\n#pragma GCC visibility push(hidden)\n#endif\n";
+
+static long long steps_of(const emitted_run *to, double h)
+{
+    return to->unit ? INT64_MAX : to->duration > 0 ? (long long)clock_steps(to->duration, h) : 0;
+}
+
 void sweep_emit_run(sweep *w, const run_clock *c, emitted_run *to)
 {
     text formulas = { .a = to->out.a };
@@ -719,11 +771,16 @@ void sweep_emit_run(sweep *w, const run_clock *c, emitted_run *to)
     put_kernels(&x);
     put_gaps(&x);
     put_events(&x);
+    if (to->unit)
+        put_derived(&x);
     x.out = &to->out;
     text_puts(x.out, head);
     put_sizes(&x, &sizes);
-    define(x.out, "STEPS", to->duration > 0 ? (long long)clock_steps(to->duration, w->h) : 0);
-    put_columns(&x);
+    define(x.out, "STEPS", steps_of(to, w->h));
+    if (to->unit)
+        text_puts(x.out, hidden);
+    else
+        put_columns(&x);
     put_trig(&x);
     text_putc(x.out, '\n');
     text_puts(x.out, formulas.at);
@@ -741,6 +798,10 @@ void sweep_emit_run(sweep *w, const run_clock *c, emitted_run *to)
         put_lines(x.out, emitted_plain_c);
     put_lines(x.out, emitted_step_c);
     put_start(&x, apart, to->duration);
+    if (to->unit) {
+        note_contacts(w, to);
+        put_unit(to);
+    }
 }
 
 /* the names of libm and the types alone */

@@ -5,32 +5,47 @@
 
 /* Sources that are part of what is written, line after line (runtime/native/texts.awk). */
 extern const char *const emitted_tolerances_h[];
-extern const char *const emitted_trig_h[],
-    *const emitted_linalg_h[],
-        *const emitted_linalg_c[],
-            *const emitted_cone_h[],
-                *const emitted_cone_c[],
-                    *const emitted_problem_h[],
-                        *const emitted_problem_c[],
-                            *const emitted_speed_c[],
-                                *const emitted_equal_h[],
-                                    *const emitted_equal_c[],
-                                        *const emitted_active_h[],
-                                            *const emitted_active_c[],
-                                                *const emitted_sweeps_h[],
-                                                    *const emitted_sweeps_c[],
-                                                        *const emitted_small_h[],
-                                                            *const emitted_rows_c[],
-                                                                *const emitted_plain_c[],
-                                                                    *const emitted_step_c[],
-                                                                        *const emitted_view_h[],
-                                                                            *const emitted_enter_c[];
+extern const char *const emitted_trig_h[];
+extern const char *const emitted_linalg_h[];
+extern const char *const emitted_linalg_c[];
+extern const char *const emitted_cone_h[];
+extern const char *const emitted_cone_c[];
+extern const char *const emitted_problem_h[];
+extern const char *const emitted_problem_c[];
+extern const char *const emitted_speed_c[];
+extern const char *const emitted_equal_h[];
+extern const char *const emitted_equal_c[];
+extern const char *const emitted_active_h[];
+extern const char *const emitted_active_c[];
+extern const char *const emitted_sweeps_h[];
+extern const char *const emitted_sweeps_c[];
+extern const char *const emitted_small_h[];
+extern const char *const emitted_rows_c[];
+extern const char *const emitted_plain_c[];
+extern const char *const emitted_step_c[];
+extern const char *const emitted_fmu_c[];
+extern const char *const emitted_view_h[];
+extern const char *const emitted_enter_c[];
 
 struct sweep;
 struct run_clock;
+/* A contact of what was written: its name and how many components of friction are shown. */
+typedef struct emitted_contact {
+    const char *name;
+    int shown;
+} emitted_contact;
+/* An element of an input: where its value is among the parameters, then its three coefficients, then the time
+   that they count from. */
+typedef struct emitted_input {
+    int32_t at, slope, origin;
+} emitted_input;
 /* What a run is written to instead of being taken; why not, when it is none for it. */
 typedef struct emitted_run {
     text out;
+    bool unit; /* with the functions of FMI, for `cdl emit fmu`; FMU_GUID is not in it yet */
+    const emitted_input *input;
+    size_t ninput;
+    vec(emitted_contact) contacts;
     const char *why; /* NULL: written */
     span at;         /* of what is in the way */
     double duration;

@@ -833,6 +833,26 @@ static bool meet(cdl_model *w)
     return true;
 }
 
+/* sweep_survey: gaps and closed contacts of a state that has jumped */
+static bool survey(cdl_model *w)
+{
+    sizes(w);
+    for (int c = 0; c < NC; c++) {
+        const contact *k = &w->contacts[c];
+        gap_put(w, c, w->t, w->q, w->v);
+        tolerances(w, c);
+        if (k->relation == ALWAYS_CLOSED)
+            continue;
+        double wrong = k->relation == BILATERAL ? fabs(w->gap[c]) : -w->gap[c], un = gap_rate(k, w->v);
+        if (!isfinite(w->gap[c]) || wrong > GATE_LOOSE * size_of(k, k->H, w->size.qmax) + GATE_GAP_LEAST)
+            return beyond(w, "a constraint does not hold");
+        w->books.deepest = most_of(wrong, w->books.deepest);
+        w->closed[c] = k->relation == BILATERAL ||
+                       (w->closed[c] && w->gap[c] <= w->size.tol_gap[c] && fabs(un) <= w->size.tol_u[c]);
+    }
+    return true;
+}
+
 /* ---- `when`: sweep_rise, sweep_locate_event, sweep_fire ---- */
 #if NE
 static bool rise(cdl_model *w, bool mark)
@@ -874,26 +894,6 @@ static double energy(const cdl_model *w)
     for (int i = 0; i < N; i++)
         e += w->v[i] * matrix_row(MASS_DIAGONAL, w->matrix.masses, w->v, i);
     return 0.5 * e + potential(w->param, w->t, w->q, w->v);
-}
-
-/* sweep_survey: gaps and closed contacts of a state that has jumped */
-static bool survey(cdl_model *w)
-{
-    sizes(w);
-    for (int c = 0; c < NC; c++) {
-        const contact *k = &w->contacts[c];
-        gap_put(w, c, w->t, w->q, w->v);
-        tolerances(w, c);
-        if (k->relation == ALWAYS_CLOSED)
-            continue;
-        double wrong = k->relation == BILATERAL ? fabs(w->gap[c]) : -w->gap[c], un = gap_rate(k, w->v);
-        if (!isfinite(w->gap[c]) || wrong > GATE_LOOSE * size_of(k, k->H, w->size.qmax) + GATE_GAP_LEAST)
-            return beyond(w, "a constraint does not hold after `when`");
-        w->books.deepest = most_of(wrong, w->books.deepest);
-        w->closed[c] = k->relation == BILATERAL ||
-                       (w->closed[c] && w->gap[c] <= w->size.tol_gap[c] && fabs(un) <= w->size.tol_u[c]);
-    }
-    return true;
 }
 
 static bool fire(cdl_model *w)
@@ -1112,8 +1112,8 @@ const char *cdl_model_why(const cdl_model *w)
 void cdl_model_reaction(const cdl_model *w, int c, double *rn, double *rt)
 {
     const contact *k = &w->contacts[c];
-    double over = w->step == 0 ? 1 : w->t > w->step_from ? 1 / (w->t - w->step_from) : 0;
-    const double *P = (w->step == 0 ? w->r : w->P) + k->first, *x = P + normal_of(k);
+    double over = w->t == 0 ? 1 : w->t > w->step_from ? 1 / (w->t - w->step_from) : 0;
+    const double *P = (w->t == 0 ? w->r : w->P) + k->first, *x = P + normal_of(k);
     *rn = normal_of(k) ? over * P[0] : k->normal;
     if (k->shown == 1 && k->d > 1 && !k->slip_given)
         rt[0] = over * sqrt(vec_dot(x, x, k->d));

@@ -34,7 +34,7 @@ name == "tolerances_h" { sub(/ *\/\*.*/, "") }
 /^#endif$/ && FILENAME ~ /\.h$/ && name != "small_h" { next }
 {
     line = $0
-    if (line ~ /^(const )?[a-z_]+ \**[a-z_]+\(/ && line !~ /^(static|typedef|extern|else|return)/ && base != "step" && base != "small" && base != "enter")
+    if (line ~ /^(const )?[a-z_]+ \**[a-z_]+\(/ && line !~ /^(static|typedef|extern|else|return)/ && base != "step" && base != "fmu" && base != "small" && base != "enter")
         line = "static " line
     if (line ~ /^static inline double trig_(sin|cos)\(/) # the same argument twice is computed once
         sub(/^static inline/, "static EMITTED_CONST", line)
