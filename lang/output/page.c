@@ -162,31 +162,10 @@ static void put_page_walls(text *t, scene *m, const stage *g)
 typedef struct {
     const scene *m;
     const results *r;
-    int32_t *body, *axis; /* of each dof: the body whose coordinate it is, or -1 */
+    int32_t *body, *axis; /* see scene_axes */
     whole_list at, of, status;
     float_list force;
 } arrows;
-
-static void coordinates_find(arrows *a)
-{
-    const scene *m = a->m;
-    size_t nq = (size_t)a->r->prog->nq;
-    a->body = arena_array(m->s->tmp, int32_t, nq + 1);
-    a->axis = arena_array(m->s->tmp, int32_t, nq + 1);
-    for (size_t k = 0; k < nq; k++)
-        a->body[k] = -1;
-    for (size_t k = 0; k < m->all.n; k++) {
-        const mover *b = &m->all.at[k];
-        int n = b->n == LONE ? 1 : b->n;
-        for (int i = 0; i < n && !b->space; i++) {
-            int32_t c = column_of(m, &b->v[i]);
-            if (c < 0)
-                continue;
-            a->body[c] = (int32_t)k;
-            a->axis[c] = b->n == LONE ? 1 : i;
-        }
-    }
-}
 
 /* ---- walls in space: planes, of gaps that are linear in the place of one body ---- */
 
@@ -284,30 +263,6 @@ static void family_arrows(arrows *a, size_t c, int64_t sample, const inputs *in,
     }
 }
 
-static size_t most_registers(const program *p)
-{
-    size_t n = 1;
-    for (size_t c = 0; c < p->ncontact; c++) {
-        size_t gap = p->contact[c].gap.tape.nreg, gradient = p->contact[c].gradient.tape.nreg;
-        n = n > gap ? n : gap;
-        n = n > gradient ? n : gradient;
-    }
-    return n;
-}
-
-static void state_read(arena *a, const results *r, inputs *in, double *q, double *v, double t)
-{
-    *in = (inputs){ .t = t };
-    for (int32_t k = 0; k < r->prog->nq; k++) {
-        q[k] = results_q(r, k, t);
-        v[k] = results_v(r, k, t);
-    }
-    in->from[IN_BASE] = bases_of(a, r->prog, q);
-    in->from[IN_Q] = q;
-    in->from[IN_V] = v;
-    in->from[IN_PARAM] = r->param;
-}
-
 static void put_contacts(text *t, const scene *m, const number_list *times)
 {
     const run *last = m->s->last;
@@ -318,8 +273,8 @@ static void put_contacts(text *t, const scene *m, const number_list *times)
     if (a.r && a.r->samples && a.r->prog->nq && a.r->prog->ncontact) {
         size_t nq = (size_t)a.r->prog->nq;
         double *q = arena_array(m->s->tmp, double, nq), *v = arena_array(m->s->tmp, double, nq);
-        reg = arena_array(m->s->tmp, double, most_registers(a.r->prog));
-        coordinates_find(&a);
+        reg = arena_array(m->s->tmp, double, contact_registers(a.r->prog));
+        scene_axes(m, a.r, &a.body, &a.axis);
         for (size_t f = 0; f < times->n; f++) {
             state_read(m->s->tmp, a.r, &in, q, v, times->at[f]);
             int64_t sample = sample_before(a.r->t, a.r->samples, in.t);

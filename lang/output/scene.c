@@ -117,14 +117,15 @@ static bool gap_shrinks(session *s, const contact_family *f, const double *param
 }
 
 /* A name alone makes no radius: it may be that of a bowl, or a resistance.  A radius is a parameter by which
-   a gap becomes smaller, as much as the parameter becomes larger; or that of a disk. */
+   a gap becomes smaller, as much as the parameter becomes larger; or that of a disk or ball of the library.
+ */
 static bool is_radius(session *s, const mclass *c, sym name)
 {
     const mdecl *d = class_find(c, name);
     const built *b = s->last ? s->last->of : NULL;
     if (!b || !d || d->kind != DECL_PARAM || d->param->rank || d->param->offset < 0)
         return false;
-    if (!strcmp(c->name, "disk"))
+    if (!strcmp(c->name, "disk") || !strcmp(c->name, "ball_body"))
         return true;
     const program *p = b->p;
     const results *r = s->last->r;
@@ -195,6 +196,8 @@ static void body_put(void *ud, const value *part)
     k->turns = member_of(m->s, part, "a", &a) && is_number(&a);
     if (k->turns)
         k->angle = a;
+    if (member_of(m->s, part, "A", &a))
+        k->attitude = value_attitude(&a);
 }
 
 static bool point_add(scene *m, const value *v)
@@ -514,4 +517,51 @@ void to_pixels(const stage *g, const double *z, double *p)
 double frame_time(const stage *g, int f, int frames)
 {
     return g->begin + (g->end - g->begin) * f / frames;
+}
+
+/* ---- contacts as bodies see them ---- */
+
+void scene_axes(const scene *m, const results *r, int32_t **body, int32_t **axis)
+{
+    size_t nq = (size_t)r->prog->nq;
+    *body = arena_array(m->s->tmp, int32_t, nq + 1);
+    *axis = arena_array(m->s->tmp, int32_t, nq + 1);
+    for (size_t k = 0; k < nq; k++)
+        (*body)[k] = -1;
+    for (size_t k = 0; k < m->all.n; k++) {
+        const mover *b = &m->all.at[k];
+        int n = b->n == LONE ? 1 : b->n;
+        for (int i = 0; i < n && !b->space; i++) {
+            int32_t c = column_of(m, &b->v[i]);
+            if (c < 0)
+                continue;
+            (*body)[c] = (int32_t)k;
+            (*axis)[c] = b->n == LONE ? 1 : i;
+        }
+    }
+}
+
+size_t contact_registers(const program *p)
+{
+    size_t n = 1;
+    for (size_t c = 0; c < p->ncontact; c++) {
+        const contact_family *f = &p->contact[c];
+        const size_t all[] = { f->gap.tape.nreg, f->gradient.tape.nreg, f->slip_map.tape.nreg };
+        for (int k = 0; k < 3; k++)
+            n = n > all[k] ? n : all[k];
+    }
+    return n;
+}
+
+void state_read(arena *a, const results *r, inputs *in, double *q, double *v, double t)
+{
+    *in = (inputs){ .t = t };
+    for (int32_t k = 0; k < r->prog->nq; k++) {
+        q[k] = results_q(r, k, t);
+        v[k] = results_v(r, k, t);
+    }
+    in->from[IN_BASE] = bases_of(a, r->prog, q);
+    in->from[IN_Q] = q;
+    in->from[IN_V] = v;
+    in->from[IN_PARAM] = r->param;
 }

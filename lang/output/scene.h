@@ -12,8 +12,9 @@ typedef struct mover {
     double r, box[2];
     value angle;
     bool turns;
-    int line;            /* of which it is a corner, or 0 */
-    const double *space; /* a corner of a rod that stays, in space; or NULL */
+    const double *attitude; /* in space: its matrix at the samples, row after row; or NULL */
+    int line;               /* of which it is a corner, or 0 */
+    const double *space;    /* a corner of a rod that stays, in space; or NULL */
 } mover;
 enum { LONE = -1 };
 
@@ -71,6 +72,13 @@ double frame_time(const stage *g, int f, int frames);
 
 /* Bases of rotations of a state as it is kept, whose turns are then 0; NULL: there are none. */
 const double *bases_of(arena *a, const program *p, double *q);
+
+/* Of each dof of the run: the body whose coordinate it is, or -1; and which coordinate. */
+void scene_axes(const scene *m, const results *r, int32_t **body, int32_t **axis);
+/* Registers that the kernels of gaps, gradients and slips of any contact need. */
+size_t contact_registers(const program *p);
+/* The state at a time as kernels read it; q and v are room for it. */
+void state_read(arena *a, const results *r, inputs *in, double *q, double *v, double t);
 
 /* ---- scene_walls.c: where the gap of a constraint of one body alone is zero ---- */
 void walls_at(scene *m, const stage *s, double time);

@@ -91,7 +91,7 @@ const char *key_text(session *s, const ast *e, const char *name)
 
 /* ---- kinds of files, by their endings ---- */
 
-typedef enum { ROWS_CSV, ROWS_JSON, ROWS_NPY, ROWS_NPZ, WHOLE } format;
+typedef enum { ROWS_CSV, ROWS_JSON, ROWS_NPY, ROWS_NPZ, WHOLE, FRAMES } format;
 typedef struct writer {
     const char *ending;
     format how;
@@ -105,6 +105,7 @@ static const writer writers[] = {
     { ".npy", ROWS_NPY, NULL, NULL },
     { ".npz", ROWS_NPZ, NULL, NULL },
     { ".vtk", WHOLE, field_save_vtk, "one field in the plane: save u { file = \"u.vtk\" }" },
+    { ".pvd", FRAMES, NULL, NULL },
     { ".vtp", WHOLE, rod_save_vtp, "one rod: save wire { file = \"wire.vtp\" }" },
     { ".svg", WHOLE, rod_save_svg, "the picture of one rod; plot draws numbers" },
 };
@@ -943,6 +944,10 @@ void save_statement(session *s, const ast *e)
     }
     if (w->how == WHOLE) {
         save_whole(s, e, w, path);
+        return;
+    }
+    if (w->how == FRAMES) {
+        save_frames(s, e, point_path(s, path), want.every);
         return;
     }
     c.alone = e->kid[0]->n == 1 && w->how != ROWS_NPY;

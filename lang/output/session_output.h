@@ -57,6 +57,9 @@ bool block_send(session *s, const ast *e, columns *c, const rows_wanted *w, bloc
 const char *point_path(session *s, const char *path);
 const char *file_ending(const char *path); /* ".svg", or "" */
 
+/* ---- frames_vtk.c: `save p { file = "x.pvd" }` ---- */
+void save_frames(session *s, const ast *e, const char *path, double every);
+
 /* ---- session_plot.c ---- */
 bool picture_kind(const char *file);
 void table_draw(session *s, const table *t);

@@ -283,6 +283,12 @@ value dofs_call(scope *sc, evaluator *ev, const value *o, const value *arg, size
     return out;
 }
 
+const double *value_attitude(const value *v)
+{
+    const view *x = is_dofs(v) ? v->object.of : NULL;
+    return x && is_matrix(x) ? rotation_samples(x->r, x->at, 1) : NULL;
+}
+
 void value_parts(session *s, const value *v, const char *index,
                  void (*put)(void *ud, const char *index, const value *part), void *ud)
 {

@@ -467,6 +467,8 @@ void value_parts(session *s, const value *v, const char *index,
                  void (*put)(void *ud, const char *index, const value *part), void *ud);
 
 /* Parts: one, or all of a family; false when it is none. */
+/* Matrices of a rotation at the samples of its run, row after row; NULL: it is none. */
+const double *value_attitude(const value *v);
 bool value_bodies(session *s, const value *v, void (*put)(void *ud, const value *part), void *ud);
 
 /* ---- session_expect.c ---- */
