@@ -180,6 +180,11 @@ CDL_API const char *cdl_name_at(cdl *s, const char *line, size_t k);
 /* Writes what is known of a name to out: a keyword, function, law, backend, error code, or what was defined
    with its ## comment. CDL_USAGE when nothing has the name. */
 CDL_API cdl_status cdl_help(cdl *s, const char *name);
+/* The k-th topic of cdl_help that begins with the prefix (functions, backends, std.planar ...), NULL behind
+   the last; "topics" lists them.  The text lasts until the next call. */
+CDL_API const char *cdl_topic(cdl *s, const char *prefix, size_t k);
+/* The same for examples; path and doc (the first line of its text) may be NULL. */
+CDL_API const char *cdl_example(cdl *s, const char *prefix, size_t k, const char **path, const char **doc);
 /* Writes what kind of value an expression has to out. */
 CDL_API cdl_status cdl_type(cdl *s, const char *expression);
 

@@ -126,6 +126,34 @@ static char *complete_next(const char *prefix, int again)
 
 static char *command_next(const char *prefix, int again);
 
+static char *example_next(const char *prefix, int again)
+{
+    static size_t k;
+    k = again ? k + 1 : 0;
+    const char *name = cdl_example(completing, prefix, k, NULL, NULL);
+    return name ? strdup(name) : NULL;
+}
+
+/* topics, then names of the language */
+static char *help_next(const char *prefix, int again)
+{
+    static size_t k, topics;
+    const char *name;
+    if (!again)
+        k = topics = 0;
+    if ((name = cdl_topic(completing, prefix, topics))) {
+        topics++;
+        return strdup(name);
+    }
+    name = cdl_name(completing, prefix, k++);
+    return name ? strdup(name) : NULL;
+}
+
+static int begins_with(const char *line, const char *word)
+{
+    return !strncmp(line, word, strlen(word));
+}
+
 /* commands after a colon, then what they take: files, stages, or names as in the language */
 static char **complete(const char *prefix, int start, int end)
 {
@@ -135,6 +163,10 @@ static char **complete(const char *prefix, int start, int end)
     rl_attempted_completion_over = 1;
     if (line[0] == ':' && start <= 1)
         return rl_completion_matches(prefix, command_next);
+    if (begins_with(line, ":help "))
+        return rl_completion_matches(prefix, help_next);
+    if (begins_with(line, ":examples "))
+        return rl_completion_matches(prefix, example_next);
     if (!strncmp(line, ":load", 5) || !strncmp(line, ":save", 5) || (start && line[start - 1] == '"'))
         return rl_completion_matches(prefix, rl_filename_completion_function);
     return rl_completion_matches(prefix, complete_next);
@@ -222,6 +254,19 @@ static int replaced(const repl_state *r, size_t k)
     }
     return 0;
 }
+/* the file of an example by its name, with its ending or without; NULL: there is none */
+static char *example_path(repl_state *r, const char *name)
+{
+    size_t n = strlen(name);
+    const char *found, *path;
+    if (n > 4 && !strcmp(name + n - 4, ".cdl"))
+        n -= 4;
+    for (size_t k = 0; (found = cdl_example(r->s, "", k, &path, NULL)); k++)
+        if (strlen(found) == n && !strncmp(found, name, n))
+            return strdup(path);
+    return NULL;
+}
+
 static void do_load(repl_state *r, const char *arg)
 {
     if (!*arg) {
@@ -229,6 +274,9 @@ static void do_load(repl_state *r, const char *arg)
         note(r, CDL_USAGE);
         return;
     }
+    char *example = access(arg, F_OK) ? example_path(r, arg) : NULL;
+    if (example)
+        arg = example;
     cdl_status st = cdl_load_file(r->s, arg);
     note(r, st);
     char *name = strdup(arg), *text = st < CDL_USAGE ? file_text(arg) : NULL;
@@ -237,6 +285,38 @@ static void do_load(repl_state *r, const char *arg)
     if (text)
         keep(r, text);
     free(text);
+    free(example);
+}
+
+/* what was meant by the name of an example */
+static void example_unknown(repl_state *r, const char *name)
+{
+    enum { MOST = 255 };
+    char *names[MOST + 1] = { NULL };
+    const char *list[MOST + 1] = { NULL }, *found, *near;
+    size_t n = 0;
+    for (; n < MOST && (found = cdl_example(r->s, "", n, NULL, NULL)); n++)
+        list[n] = names[n] = strdup(found);
+    near = closest(name, list);
+    tell(stderr, "cdl: no example '%s'", name);
+    if (near)
+        tell(stderr, "; did you mean '%s'?", near);
+    fputs("\n", stderr);
+    for (size_t k = 0; k < n; k++)
+        free(names[k]);
+}
+
+static void do_examples(repl_state *r, const char *arg)
+{
+    char *path = *arg ? example_path(r, arg) : NULL;
+    if (path)
+        do_load(r, path);
+    else if (*arg) {
+        example_unknown(r, arg);
+        note(r, CDL_USAGE);
+    } else
+        note(r, cdl_help(r->s, "examples"));
+    free(path);
 }
 
 static void do_reload(repl_state *r, const char *arg)
@@ -481,7 +561,8 @@ static const struct {
     void (*act)(repl_state *, const char *);
     const char *help;
 } commands[] = {
-    { "help", do_help, ":help [NAME]           this list, or what is known of a name" },
+    { "help", do_help, ":help [NAME|TOPIC]     this list, or what is known of a name or a topic" },
+    { "examples", do_examples, ":examples [NAME]       lists the examples, or loads one" },
     { "load", do_load, ":load FILE             checks and executes a file" },
     { "reload", do_reload, ":reload                the last file again; results stay" },
     { "save", do_save, ":save FILE             writes what was typed, as a file that runs" },
@@ -521,6 +602,8 @@ static void do_help(repl_state *r, const char *arg)
     puts("Type statements and expressions of the language: model ..., run ball for 3, max(y), expect ...");
     for (int k = 0; k < COMMANDS; k++)
         puts(commands[k].help);
+    puts("Topics of :help:");
+    note(r, cdl_help(r->s, "topics"));
 }
 
 static char *command_next(const char *prefix, int again)

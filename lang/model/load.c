@@ -116,7 +116,7 @@ static bool readable(const char *path)
 
 /* where libraries lie: the folder that was named, or that of the source tree and then the installed one
  */
-static size_t library_folders(const modules *l, const char *dirs[2])
+size_t library_folders(const modules *l, const char *dirs[2])
 {
     bool named = l->stdlib && *l->stdlib;
     dirs[0] = named ? l->stdlib : CDL_STDLIB_SRC;

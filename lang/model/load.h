@@ -52,6 +52,8 @@ typedef struct modules {
     vec(module *) all;
 } modules;
 
+/* Where files of the library lie: one folder or two, in the order they are looked for. */
+size_t library_folders(const modules *l, const char *dirs[2]);
 /* An empty module for texts. */
 module *module_new(modules *l, const char *path);
 /* Parses a text into the module and collects its definitions, bringing in what it uses. */

@@ -287,6 +287,10 @@ void impacts_show(session *s, text *t, const value *v); /* a table; nothing for 
 void spark_put(text *t, const value *series, double lo, double hi); /* a line of bars */
 
 bool help_text(session *s, text *t, const char *name); /* all that is known of a name */
+/* session_topics.c: what a topic lists, by name; false: there is no such topic.  All of them with a word
+ * each. */
+bool topic_help(session *s, text *t, const char *name);
+void topics_put(text *t);
 /* Names that the statement before the cursor asks for by its form: backends, options, units, attributes,
    laws. The k-th, NULL behind the last; *of: what they are, or CDL_SYMBOL_KINDS: any name may stand here. */
 const char *name_by_form(const char *statement, size_t k, cdl_symbol_kind *of);

@@ -210,6 +210,7 @@ cdl_status cdl_help(cdl *s, const char *name)
     ENTER(s);
     text t = { .a = s->tmp };
     bool found = help_text(s, &t, name);
+    found = topic_help(s, &t, name) || found;
     session_out(s, &t);
     return found ? CDL_OK : CDL_USAGE;
 }

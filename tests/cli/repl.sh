@@ -122,3 +122,9 @@ has "are reported with what to do" err "a unit stands in brackets: 10 [s]" "writ
     "functions take a series: max(y)" "a measure has a name: measure m = max(y)" "no run so far has anything of this name" \
     "write 3 [m] for the unit, 3*m to multiply" "write [m]" "use brings in definitions" "an expression by itself is printed" "commands begin with a colon: :quit"
 try "and nothing is written" 1 test -e pend.svg
+
+# topics and examples
+printf ':help\n:help backends\n:help std.planar\n:examples\n:examples cradel\n:examples cradle\nlast(t)\n:load zeno\n' | "$CDL" >out 2>err
+has ":help lists topics" out "Topics of :help:" "modules of the library" "Moreau's time-stepping" "disk_gap(p, R, q, S)"
+has ":examples lists and loads" out "bouncing_ball        A ball dropped" "cradle: sweeping" "7 expectations: 7 met"
+has "an example that is not there" err "no example 'cradel'; did you mean 'cradle'?"

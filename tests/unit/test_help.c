@@ -1,8 +1,10 @@
 /* :help answers something for every name of every table. */
 #include <setjmp.h>
+#include <ctype.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <cmocka.h>
 #include "session/session.h"
@@ -105,6 +107,49 @@ static void what_nothing_has_is_not_known(void **state)
     assert_int_equal(cdl_help(s, "nothing_at_all"), CDL_USAGE);
 }
 
+/* every topic lists something, and each name of it has help of its own */
+static void topics_list_what_is_known(void **state)
+{
+    const char *name;
+    size_t n = 0;
+    (void)state;
+    for (; (name = cdl_topic(s, "", n)); n++) {
+        char topic[64];
+        snprintf(topic, sizeof topic, "%s", name);
+        known(topic);
+        assert_true(said.n > 200);
+    }
+    assert_true(n > 12);
+    assert_string_equal(cdl_topic(s, "back", 0), "backends");
+    assert_string_equal(cdl_topic(s, "std.pl", 0), "std.planar");
+    assert_null(cdl_topic(s, "std.pl", 1));
+    known("std.planar");
+    assert_non_null(strstr(said.out, "disk_gap(p, R, q, S)"));
+    assert_non_null(strstr(said.out, "model disk"));
+    assert_int_equal(cdl_help(s, "std.nothing"), CDL_USAGE);
+    known("functions");
+#define X(id, name, arity, value, deriv, unit, doc) \
+    if (isalpha((unsigned char)*(name)))            \
+        assert_non_null(strstr(said.out, name));
+#include "base/opcodes.def"
+#undef X
+}
+
+static void examples_have_a_line_each(void **state)
+{
+    const char *name, *path, *doc;
+    size_t n = 0;
+    (void)state;
+    for (; (name = cdl_example(s, "", n, &path, &doc)); n++) {
+        if (strlen(doc) < 10)
+            fail_msg("example %s has no line that says what it is", name);
+        assert_non_null(strstr(path, name));
+    }
+    assert_true(n > 30);
+    assert_string_equal(cdl_example(s, "bouncing", 0, NULL, NULL), "bouncing_ball");
+    assert_null(cdl_example(s, "bouncing", 1, NULL, NULL));
+}
+
 /* the k-th completion of a line, and whether a name is among all */
 static int offered(const char *line, const char *name)
 {
@@ -156,6 +201,8 @@ int main(void)
         cmocka_unit_test(functions_units_results),
         cmocka_unit_test(backends_and_options),
         cmocka_unit_test(what_nothing_has_is_not_known),
+        cmocka_unit_test(topics_list_what_is_known),
+        cmocka_unit_test(examples_have_a_line_each),
         cmocka_unit_test(members_are_those_of_the_object),
     };
     s = cdl_new(NULL);
