@@ -281,6 +281,7 @@ typedef struct quick_ways {
     struct sample_later *samples; /* what columns are made with later */
     struct gauss_later *gauss;    /* accelerations of all models that take no step by them */
     struct native *native;        /* code of the system's compiler for them */
+    struct lanes *lanes;          /* islands of one contact, side by side */
     struct emitted_run *emit; /* what the run is written to as C instead of being taken; NULL: it is taken */
     native_policy policy;     /* of that */
 } quick_ways;
@@ -365,6 +366,12 @@ const double *sweep_quick_drift(const sweep *w); /* what constant forces do to t
 void sweep_quick_new(sweep *w);                  /* where the model is one for it; the start is known */
 /* Up to that many steps of the run; fewer: the next one not by this way, and nothing has changed. */
 void sweep_quick(void *of, run_clock *c, int64_t count);
+
+/* ---- sweep_lanes.c ---- */
+void sweep_lanes_new(sweep *w); /* where the model is one for it; the start is known */
+/* A step of the run, with impacts, hits and impulses of it not counted yet; false: not by this way, and
+   nothing has changed. */
+bool sweep_lanes(sweep *w, double end);
 
 /* ---- sweep_native.c ---- */
 /* Code for the plain steps, as the policy has it; the short ways are known. */

@@ -503,6 +503,11 @@ bool sweep_advance(sweep *w, double end)
     if (!near_step(w, end - w->t))
         return false;
     counts_clear(w);
+    if (sweep_lanes(w, end)) {
+        w->policy.was_at_once = false;
+        patience_after(w, false);
+        return true;
+    }
     bool was = false, waits = w->policy.wait > 0;
     int most = cuts_most(w);
     if (waits)

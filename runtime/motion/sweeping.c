@@ -297,6 +297,7 @@ static bool sweep_start(void *of, run_clock *c)
     bool ok = begin(w);
     if (ok) {
         sweep_quick_new(w);
+        sweep_lanes_new(w);
         c->later = sweep_offer_later(w);
         sweep_native_new(w, c);
     }
