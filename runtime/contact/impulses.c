@@ -441,9 +441,12 @@ static double list_pass(void *of, bool down, double *size)
 static double solve_sweeps(impulses *w, group g, int most, bool plain, int *worst)
 {
     int done;
+    double residual;
     name_solver(w, BY_SWEEPS);
     if (relax_fits(w, g.at, g.n))
         return relax_solve(w, g.at, g.n, most, plain, worst);
+    if (balls_solve(w, g.at, g.n, most, plain, worst, &residual))
+        return residual;
     list_sweeps l = { w, g, worst };
     sweeper s = {
         .of = &l, .pass = list_pass, .part = { group_rows(w, g), group_dofs(w, g) }, .eager = true

@@ -101,4 +101,6 @@ contact_problem *island_band(const islands *g, const island *i, const contact_li
  * most; the residual, over the largest impulse */
 bool relax_fits(const impulses *w, const int *at, int n);
 double relax_solve(impulses *w, const int *at, int n, int most, bool plain, int *worst);
+/* balls.c: the same for contacts of balls in space; false: they are none, and nothing has changed */
+bool balls_solve(impulses *w, const int *at, int n, int most, bool plain, int *worst, double *residual);
 #endif
