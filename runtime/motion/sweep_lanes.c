@@ -386,6 +386,34 @@ static void lanes_look(sweep *w, struct lanes *l, double end)
     }
 }
 
+/* Sizes of all dofs as they are now, and what counts as 0 beside them: sweep_sizes and sweep_sizes_known, for
+   contacts of which none moves. */
+static void lanes_sizes(sweep *w)
+{
+    contact_table *t = &w->contacts.table;
+    double *qmax = w->size.qmax, *vmax = w->size.vmax;
+    for (int i = 0; i < w->n; i++) {
+        double v = fabs(w->v[i]), q = larger(fabs(w->q[i]), w->h * v);
+        vmax[i] = larger(v, vmax[i]);
+        qmax[i] = larger(q, qmax[i]);
+    }
+    for (size_t f = 0; f < w->p->ncontact; f++) {
+        double length = w->size.lengths[f];
+        for (size_t i = t->from[f]; i < t->from[f + 1]; i++) {
+            const gap_row *r = &t->row[i];
+            double size = 0, rate = 0;
+            for (int k = 0; k < r->n; k++) {
+                size += fabs(r->H[k]) * qmax[r->dof[k]];
+                rate += fabs(r->H[k]) * vmax[r->dof[k]];
+            }
+            length = larger(length, size);
+            t->tol_gap[i] = GAP_IS_ZERO * size;
+            t->tol_u[i] = RATE_IS_ZERO * rate;
+        }
+        w->size.lengths[f] = length;
+    }
+}
+
 /* work of forces without potential, along the way of each dof, and the end of the step is the state now */
 static void lanes_accept(sweep *w)
 {
@@ -418,9 +446,7 @@ bool sweep_lanes(sweep *w, double end)
     t->counted = rest || l->hits.n;
     lanes_note(w, l);
     lanes_accept(w);
-    if (grown) {
-        sweep_sizes(w);
-        sweep_sizes_known(w);
-    }
+    if (grown)
+        lanes_sizes(w);
     return true;
 }
