@@ -98,15 +98,22 @@ static void dofs_in_order(const contact_list *l, int c, int *dof, double *N)
     }
 }
 
+/* known are those that were met in this walk */
+static inline ball_dof dof_of(const rolling *x, int dof)
+{
+    return x->w->marked[dof] == x->w->mark ? x->dof[dof] : (ball_dof){ NOWHERE, 0 };
+}
+
 /* the ball whose place and turning begin at those dofs, a new one where they are not known; NOWHERE: they are
    parts of others */
 static int ball_at(rolling *x, int place, int turning)
 {
-    const ball_dof *p = &x->dof[place], *a = &x->dof[turning];
-    if (p->ball != NOWHERE || a->ball != NOWHERE)
-        return p->ball == a->ball && p->part == 0 && a->part == 3 ? p->ball : NOWHERE;
+    ball_dof p = dof_of(x, place), a = dof_of(x, turning);
+    if (p.ball != NOWHERE || a.ball != NOWHERE)
+        return p.ball == a.ball && p.part == 0 && a.part == 3 ? p.ball : NOWHERE;
     int b = x->nball++;
     for (int k = 0; k < 3; k++) {
+        x->w->marked[place + k] = x->w->marked[turning + k] = x->w->mark;
         x->dof[place + k] = (ball_dof){ b, k };
         x->dof[turning + k] = (ball_dof){ b, 3 + k };
     }
@@ -151,7 +158,7 @@ static bool rows_find(const rolling *x, int c, touch_rows *out)
     const double *J = l->J + l->J_at[c];
     *out = (touch_rows){ 0 };
     for (int k = 0; k < wide; k++) {
-        ball_dof d = x->dof[dof[k]];
+        ball_dof d = dof_of(x, dof[k]);
         int b = 0;
         while (b < out->n && out->ball[b] != d.ball)
             b++;
@@ -228,6 +235,7 @@ static bool touch_find(rolling *x, int k)
     touch *t = &x->touch[k];
     touch_frame *f = &x->frame[k];
     touch_rows rows;
+    memset(t->bt, 0, sizeof t->bt);
     if (!rows_find(x, c, &rows) || !frame_find(&rows, tangents, t, f) ||
         !turning_fits(x, &rows, 0, tangents, t, f))
         return false;
@@ -287,14 +295,13 @@ static bool balls_find(rolling *x)
     }
     if (!w->root || pairs == 0)
         return false;
-    x->dof = arena_array(a, ball_dof, w->n);
+    x->dof = arena_alloc(a, (size_t)w->n * sizeof *x->dof);
     x->dofs = arena_alloc(a, (size_t)(2 * pairs) * sizeof *x->dofs);
     x->radius = arena_array(a, double, 2 * pairs);
-    x->touch = arena_array(a, touch, n);
-    x->frame = arena_array(a, touch_frame, n);
+    x->touch = arena_alloc(a, (size_t)n * sizeof *x->touch);
+    x->frame = arena_alloc(a, (size_t)n * sizeof *x->frame);
     x->r = arena_array(a, reaction, n);
-    for (int i = 0; i < w->n; i++)
-        x->dof[i].ball = NOWHERE;
+    x->w->mark++;
     for (int k = 0; k < n; k++) {
         int c = x->at[k];
         if (l->dof_at[c + 1] - l->dof_at[c] == WIDE && l->cone[c].d == 2 && !pair_find(x, c))

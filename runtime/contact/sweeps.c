@@ -15,13 +15,22 @@ typedef struct trail {
 
 static void part_keep(const sweep_part *p, trail *t)
 {
-    for (int k = 0; k < p->n; k++)
-        t->before[k] = p->x[p->at ? p->at[k] : k];
+    if (!p->at)
+        memcpy(t->before, p->x, (size_t)p->n * sizeof *p->x);
+    for (int k = 0; p->at && k < p->n; k++)
+        t->before[k] = p->x[p->at[k]];
 }
 
 /* x += beta dir, dir = beta dir + (x - x before) */
 static void part_ahead(const sweep_part *p, trail *t, double beta, bool go)
 {
+    for (int k = 0; !p->at && go && k < p->n; k++) {
+        double d = beta * t->dir[k];
+        t->dir[k] = d + (p->x[k] - t->before[k]);
+        p->x[k] += d;
+    }
+    if (!p->at && go)
+        return;
     for (int k = 0; k < p->n; k++) {
         double d = beta * t->dir[k], *x = &p->x[p->at ? p->at[k] : k];
         t->dir[k] = go ? d + (*x - t->before[k]) : 0;

@@ -390,16 +390,19 @@ static opening opening_new(sweep *w, arena *a)
         const contact *c = w->hand.act[i]->c;
         if (!w->hand.act[i]->normal)
             continue;
-        int at = o.at[o.n];
+        int at = o.at[o.n], n = 0;
         for (int k = 0; k < c->n; k++) {
-            o.dof[at + k] = dof_of(c, k);
-            o.J[at + k] = c->H[k];
-            o.K[at + k] = c->H[k] * w->way.lumped[dof_of(c, k)];
+            if (c->H[k] == 0)
+                continue; /* balls do not turn to open a gap */
+            o.dof[at + n] = dof_of(c, k);
+            o.J[at + n] = c->H[k];
+            o.K[at + n] = c->H[k] * w->way.lumped[dof_of(c, k)];
+            n++;
         }
-        o.A[o.n] = vec_dot(o.J + at, o.K + at, c->n);
+        o.A[o.n] = vec_dot(o.J + at, o.K + at, n);
         o.held[o.n] = w->hand.act[i]->relation == REL_BILATERAL;
         o.small[o.n] = small_overlap(w, w->hand.act[i]);
-        o.at[++o.n] = at + c->n;
+        o.at[++o.n] = at + n;
     }
     return o;
 }

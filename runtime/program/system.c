@@ -396,6 +396,21 @@ static const int *outputs_to(arena *a, const term *t, const slot_map *at, slot_m
     return to;
 }
 
+/* which component of the slip each output of its map belongs to, where that is the same for all members */
+static const int *components_of(arena *a, const term *t)
+{
+    if (!t->k)
+        return NULL;
+    int *row = arena_array(a, int, t->k->tape.nout);
+    for (uint32_t i = 0; i < t->k->tape.nout; i++) {
+        row[i] = t->k->row[i].base;
+        for (int k = 0; k < t->k->over.n; k++)
+            if (t->k->row[i].stride[k])
+                return NULL;
+    }
+    return row;
+}
+
 /* Friction on the whole tangent space has entries everywhere; in small models all rows do. */
 static void family_dofs(system_t *s, family *fam)
 {
@@ -407,6 +422,7 @@ static void family_dofs(system_t *s, family *fam)
     slot_map *dof = arena_array(s->a, slot_map, most + 1);
     fam->gradient_to = outputs_to(s->a, &fam->gradient, g ? g->row : NULL, dof, &n);
     fam->slip_to = outputs_to(s->a, &fam->slip_map, m ? m->col : NULL, dof, &n);
+    fam->slip_row = components_of(s->a, &fam->slip_map);
     fam->dof = dof;
     fam->ndof = n;
 }
@@ -740,13 +756,35 @@ static double column_weight(const double *S, int k, int n, int j)
     return all > 0 ? 1 / all : 0;
 }
 
+/* G nu = b for few components, where G is far from singular; false: it may be near */
+static bool normal_of_few(const double *G, const double *b, int k, double *nu)
+{
+    if (k == 2) {
+        double two = G[0] * G[3] - G[1] * G[2];
+        if (!(two > FAR_FROM_SINGULAR * G[0] * G[3]))
+            return false;
+        nu[0] = (G[3] * b[0] - G[1] * b[1]) / two;
+        nu[1] = (G[0] * b[1] - G[2] * b[0]) / two;
+        return true;
+    }
+    if (k != 3)
+        return false;
+    double a = G[4] * G[8] - G[5] * G[5], d = G[2] * G[5] - G[1] * G[8], e = G[1] * G[5] - G[2] * G[4],
+           three = G[0] * a + G[1] * d + G[2] * e;
+    if (!(three > FAR_FROM_SINGULAR * G[0] * G[4] * G[8]))
+        return false;
+    nu[0] = (a * b[0] + d * b[1] + e * b[2]) / three;
+    nu[1] = (d * b[0] + (G[0] * G[8] - G[2] * G[2]) * b[1] + (G[1] * G[2] - G[0] * G[5]) * b[2]) / three;
+    nu[2] = (e * b[0] + (G[1] * G[2] - G[0] * G[5]) * b[1] + (G[0] * G[4] - G[1] * G[1]) * b[2]) / three;
+    return true;
+}
+
 /* S as given, nslip x n in out; nu (nslip) with nu.S = H when the slip is a whole relative velocity, of which
  * only the part across nu counts */
-static bool slip_normal(const double *S, const double *H, int k, int n, double *nu)
+static inline __attribute__((always_inline)) bool slip_normal_of(const double *S, const double *H, int k,
+                                                                 int n, double *nu)
 {
-    double G[MAX_SLIP * MAX_SLIP] = { 0 }, b[MAX_SLIP] = { 0 }, work[MAX_SLIP * MAX_SLIP + 2 * MAX_SLIP],
-                        off = 0, all = 0;
-    int iwork[MAX_SLIP];
+    double G[MAX_SLIP * MAX_SLIP] = { 0 }, b[MAX_SLIP] = { 0 }, off = 0, all = 0;
     for (int j = 0; j < n; j++) {
         double weight = column_weight(S, k, n, j);
         if (weight == 0 && H[j] != 0)
@@ -761,19 +799,29 @@ static bool slip_normal(const double *S, const double *H, int k, int n, double *
     }
     if (all == 0)
         return false;
-    double two = k == 2 ? G[0] * G[3] - G[1] * G[2] : 0;
-    if (k == 2 && two > FAR_FROM_SINGULAR * G[0] * G[3]) { /* far from singular: no search for the shortest */
-        nu[0] = (G[3] * b[0] - G[1] * b[1]) / two;
-        nu[1] = (G[0] * b[1] - G[2] * b[0]) / two;
-    } else
+    if (!normal_of_few(G, b, k, nu)) {
+        double work[MAX_SLIP * MAX_SLIP + 2 * MAX_SLIP];
+        int iwork[MAX_SLIP];
         sym_shortest(G, b, nu, k, work, iwork);
+    }
     for (int j = 0; j < n; j++) {
         double h = -H[j];
         for (int i = 0; i < k; i++)
             h += nu[i] * S[(size_t)i * n + j];
-        off += column_weight(S, k, n, j) * h * h;
+        if (h != 0)
+            off += column_weight(S, k, n, j) * h * h;
     }
     return off <= SPANNED_SQUARE * all;
+}
+
+/* loops of a known length, in the plane and in space */
+static bool slip_normal(const double *S, const double *H, int k, int n, double *nu)
+{
+    if (k == 2)
+        return slip_normal_of(S, H, 2, n, nu);
+    if (k == 3 && n == 12)
+        return slip_normal_of(S, H, 3, 12, nu);
+    return slip_normal_of(S, H, k, n, nu);
 }
 
 /* d orthonormal vectors across nu in k dimensions, rows of E */
@@ -823,7 +871,8 @@ static void slip_raw(system_t *s, contact *c, double *S)
         return;
     term_run(t, &s->in, c->index);
     for (uint32_t i = 0; i < t->k->tape.nout; i++) {
-        size_t row = (size_t)slot_at(&t->k->row[i], c->index, t->k->over.n);
+        size_t row = (size_t)(c->fam->slip_row ? c->fam->slip_row[i]
+                                               : slot_at(&t->k->row[i], c->index, t->k->over.n));
         int to = c->dof ? c->fam->slip_to[i] : slot_at(&t->k->col[i], c->index, t->k->over.n);
         S[row * (size_t)c->n + (size_t)to] += t->reg[t->k->tape.out[i]];
     }
@@ -852,6 +901,16 @@ static void slip_frame_goes_on(const double *before, int k, double *E)
     }
 }
 
+/* S = E S_raw in place, two rows of three */
+static void rows_across(double *S, const double *E, int n)
+{
+    for (int j = 0; j < n; j++) {
+        double x = S[j], y = S[n + j], z = S[2 * n + j];
+        S[j] = 0 + E[0] * x + E[1] * y + E[2] * z;
+        S[n + j] = 0 + E[3] * x + E[4] * y + E[5] * z;
+    }
+}
+
 /* show is k x d: the d directions as columns; S = show^T S_raw in place */
 static void slip_rows(system_t *s, contact *c)
 {
@@ -864,6 +923,10 @@ static void slip_rows(system_t *s, contact *c)
     for (int i = 0; i < k; i++)
         for (int j = 0; j < c->d; j++)
             c->show[i * c->d + j] = E[j * k + i];
+    if (k == 3 && c->d == 2) {
+        rows_across(c->S, E, n);
+        return;
+    }
     for (int j = 0; j < n; j++) {
         for (int i = 0; i < k; i++)
             col[i] = c->S[(size_t)i * n + j];

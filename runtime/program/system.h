@@ -45,6 +45,7 @@ typedef struct family {
     double *lanes; /* room to run the kernel of the gap in lanes; NULL until it is needed */
     const slot_map *dof;
     const int *gradient_to, *slip_to;
+    const int *slip_row; /* component of each output of the slip map; NULL: members differ */
     int ndof;
 } family;
 

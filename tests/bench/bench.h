@@ -60,6 +60,20 @@ static inline double run_beyond(const char *before, const char *whole, int repea
     return least_whole - least_before;
 }
 
+enum { RUNS = 5 }; /* of both sides, one after the other */
+
+/* least and largest ratio of two runs that came one after the other */
+typedef struct spread {
+    double low, high;
+} spread;
+#define SPREAD_NONE ((spread){ 1e300, 0 })
+
+static inline void spread_add(spread *s, double ratio)
+{
+    s->low = ratio < s->low ? ratio : s->low;
+    s->high = ratio > s->high ? ratio : s->high;
+}
+
 /* hand NAN or 0: there is none */
 static inline void report(const char *problem, const char *unit, double own, double hand, const char *reach,
                           bool ok)

@@ -6,6 +6,16 @@
 #include <sys/resource.h>
 #include "bench.h"
 
+static inline double least(double a, double b)
+{
+    return a < b ? a : b;
+}
+
+static inline double most(double a, double b)
+{
+    return a > b ? a : b;
+}
+
 static double value(cdl *s, const char *expression)
 {
     double x = NAN;
@@ -67,7 +77,7 @@ static void column_impulses(column *c)
         double after = 0, scale = 0;
         for (int i = n; i-- > 0;) {
             c->r[i] = after = c->in[i] ? (c->x[i] + after) * c->d[i] : 0;
-            scale = fmax(scale, fabs(after));
+            scale = most(scale, fabs(after));
         }
         bool change = false;
         for (int i = 0; i < n; i++) {
@@ -83,17 +93,17 @@ static void column_impulses(column *c)
             break;
     }
     for (int i = 0; i < n; i++)
-        c->r[i] = fmax(c->r[i], 0);
+        c->r[i] = most(c->r[i], 0);
 }
 
 static double column_gaps(column *c, const double *z)
 {
-    double least = 0;
+    double deepest = 0;
     for (int i = 0; i < c->n; i++) {
         c->gap[i] = i ? z[i] - z[i - 1] - 2 * 0.005 : z[0] - 0.005;
-        least = fmin(least, c->gap[i]);
+        deepest = least(deepest, c->gap[i]);
     }
-    return least;
+    return deepest;
 }
 
 static void column_step(column *c, double h)
@@ -101,7 +111,7 @@ static void column_step(column *c, double h)
     const double g = 9.81;
     int n = c->n;
     for (int i = 0; i < n; i++) {
-        c->b[i] = (i ? c->v[i] - c->v[i - 1] : c->v[0] - h * g) + fmax(c->gap[i], 0) / h;
+        c->b[i] = (i ? c->v[i] - c->v[i - 1] : c->v[0] - h * g) + most(c->gap[i], 0) / h;
         if (!(c->b[i] > 0))
             c->in[i] = true;
     }
@@ -198,29 +208,30 @@ static bool column_same(cdl *s, const columns *k, size_t n, size_t samples)
         const char *form;
         size_t at;
     } ask[] = { { "z[%zu]", 0 }, { "z[%zu]", 1 }, { "z[%zu]", 2 } };
-    double *x = malloc(samples * sizeof *x), most = 0;
+    double *x = malloc(samples * sizeof *x), off = 0;
     size_t places[3] = { 1, n / 2, n }, got;
     char text[32];
     for (size_t j = 0; j < sizeof ask / sizeof *ask; j++) {
         snprintf(text, sizeof text, "z[%zu]", places[ask[j].at]);
         if (cdl_values(s, text, x, samples, &got) != CDL_OK || got != samples)
-            most = INFINITY;
+            off = INFINITY;
         for (size_t i = 0; i < samples; i++)
-            most = fmax(most, fabs(x[i] - k->z[i * n + places[j] - 1]));
+            off = most(off, fabs(x[i] - k->z[i * n + places[j] - 1]));
     }
     if (cdl_values(s, "floor.rn", x, samples, &got) != CDL_OK || got != samples)
-        most = INFINITY;
+        off = INFINITY;
     for (size_t i = 1; i < samples; i++)
-        most = fmax(most, fabs(x[i] - k->rn[i * n]) / (9.81 * (double)n) * 1e-3);
+        off = most(off, fabs(x[i] - k->rn[i * n]) / (9.81 * (double)n) * 1e-3);
     free(x);
-    if (!(most <= 1e-9))
-        fprintf(stderr, "column of %zu: differs from the numbers by hand by %.3g\n", n, most);
-    return most <= 1e-9;
+    if (!(off <= 1e-9))
+        fprintf(stderr, "column of %zu: differs from the numbers by hand by %.3g\n", n, off);
+    return off <= 1e-9;
 }
 
 static bool column_of(int n, double duration, int repeat, double *each)
 {
-    char text[1024], name[64];
+    spread ratios = SPREAD_NONE;
+    char text[1024], name[96];
     size_t steps = (size_t)(duration / 1e-3 + 0.5);
     double own = INFINITY, hand = INFINITY, whole = (double)steps;
     bool same = true;
@@ -228,16 +239,19 @@ static bool column_of(int n, double duration, int repeat, double *each)
     snprintf(text, sizeof text, column_model, n, duration);
     for (int i = 0; i < repeat; i++) {
         cdl *s;
-        own = fmin(own, run_text(text, &s));
-        double start = seconds();
+        double took = run_text(text, &s), start = seconds();
         column_hand(n, steps, &k);
-        hand = fmin(hand, seconds() - start);
+        double hand_took = seconds() - start;
+        own = least(own, took);
+        hand = least(hand, hand_took);
+        spread_add(&ratios, took / hand_took);
         if (i == 0)
             same = column_same(s, &k, (size_t)n, steps + 1);
         cdl_free(s);
     }
     columns_free(&k);
-    snprintf(name, sizeof name, "column of %d balls, %zu steps", n, steps);
+    snprintf(name, sizeof name, "column of %d balls, %zu steps (ratios %.2f to %.2f)", n, steps, ratios.low,
+             ratios.high);
     report(name, "us a step", 1e6 * own / whole, 1e6 * hand / whole, "3 x", own <= 3 * hand);
     *each = own / whole / n;
     return same;
@@ -246,9 +260,9 @@ static bool column_of(int n, double duration, int repeat, double *each)
 static bool column_run(void)
 {
     double one, ten, hundred;
-    bool ok = column_of(100, 2, 5, &one);
-    ok &= column_of(1000, 1, 3, &ten);
-    ok &= column_of(10000, 0.2, 2, &hundred);
+    bool ok = column_of(100, 2, RUNS, &one);
+    ok &= column_of(1000, 1, RUNS, &ten);
+    ok &= column_of(10000, 0.2, RUNS, &hundred);
     report("column: time a ball, 10000 balls over 1000", "1", hundred / ten, 0, "1.5", hundred / ten <= 1.5);
     return ok;
 }
@@ -276,7 +290,7 @@ static bool tower_run(void)
     bool ok = true;
     for (int k = 0; k < 3; k++) {
         cdl *s;
-        best = fmin(best, run_text(text, &s) / 1000);
+        best = least(best, run_text(text, &s) / 1000);
         double moved = value(s, "norm(last(p[62]))");
         ok = moved > 61.5 + 1e-3 || fabs(value(s, "last(p[62][1])")) > 1e-3;
         if (!ok)
@@ -417,7 +431,7 @@ static void touch_push(box *b, const touch *c, double rn, double rt)
 /* rates: normal, and along (-n_y, n_x) with the turning of both */
 static double box_sweep(box *b, double h, double *size)
 {
-    double most = 0;
+    double change = 0;
     for (int k = 0; k < b->contacts; k++) {
         touch *c = &b->c[k];
         const disk *d = &b->d[c->i];
@@ -428,18 +442,18 @@ static double box_sweep(box *b, double h, double *size)
             w += b->d[c->j].w;
         }
         double un = vx * c->n[0] + vy * c->n[1] + c->gap / h, ut = vy * c->n[0] - vx * c->n[1] - radius * w;
-        double rn = fmax(c->r[0] - un / c->an, 0), rt = c->r[1] - ut / c->at, bound = c->mu * rn;
-        rt = fmax(-bound, fmin(bound, rt));
+        double rn = most(c->r[0] - un / c->an, 0), rt = c->r[1] - ut / c->at, bound = c->mu * rn;
+        rt = most(-bound, least(bound, rt));
         double dn = rn - c->r[0], dt = rt - c->r[1];
-        most = fmax(most, fmax(fabs(dn), fabs(dt)));
-        *size = fmax(*size, rn);
+        change = most(change, most(fabs(dn), fabs(dt)));
+        *size = most(*size, rn);
         c->r[0] = rn;
         c->r[1] = rt;
         if (dn != 0 || dt != 0)
             touch_push(b, c, dn, dt);
     }
     b->swept += b->contacts;
-    return most;
+    return change;
 }
 
 static long long silo_hand(int n, int cols, double wide, size_t steps, double *x)
@@ -483,28 +497,33 @@ static long long silo_hand(int n, int cols, double wide, size_t steps, double *x
 
 static bool silo_of(int n, int cols, double duration, double *each)
 {
-    char text[2048], name[96];
+    char text[2048], name[128];
     double wide = 2.2 * radius * cols + 0.02, height = 0;
     size_t steps = (size_t)(duration / 1e-3 + 0.5);
     snprintf(text, sizeof text, silo_text, n, cols, wide, duration);
     double took = INFINITY, hand_took = INFINITY, swept = 0, over = 0, y = 0;
     long long by_hand = 0;
+    spread ratios = SPREAD_NONE;
     char mean[64];
     snprintf(mean, sizeof mean, "sum(last(p[i][2]) for i in 1..%d)/%d", n, n);
     /* both count a contact each time a sweep comes to it */
-    for (int k = 0; k < 3; k++) {
+    for (int k = 0; k < RUNS; k++) {
         cdl *s;
-        took = fmin(took, run_text(text, &s));
+        double own_took = run_text(text, &s);
+        took = least(took, own_took);
         swept = value(s, "swept");
         over = value(s, "max_penetration");
         y = value(s, mean);
         cdl_free(s);
         double start = seconds();
         by_hand = silo_hand(n, cols, wide, steps, &height);
-        hand_took = fmin(hand_took, seconds() - start);
+        double c_took = seconds() - start;
+        hand_took = least(hand_took, c_took);
+        spread_add(&ratios, own_took / swept / (c_took / (double)by_hand));
     }
     double own = took / swept, hand = hand_took / (double)by_hand;
-    snprintf(name, sizeof name, "silo of %d disks, a contact and sweep", n);
+    snprintf(name, sizeof name, "silo of %d disks, a contact and sweep (ratios %.2f to %.2f)", n, ratios.low,
+             ratios.high);
     report(name, "ns", 1e9 * own, 1e9 * hand, "3 x", own <= 3 * hand);
     snprintf(name, sizeof name, "silo of %d disks, overlap over the radius", n);
     report(name, "1", over / radius, 0, "1e-4", over <= 1e-4 * radius);
@@ -536,7 +555,29 @@ static const bench problems[] = {
     { "silo", silo_run },
 };
 
+/* the line of the table of tests/bench/peers: bench_bodies peer column N STEPS */
+static int peer_run(char **argv)
+{
+    int n = atoi(argv[3]), steps = atoi(argv[4]);
+    char text[1024], mean[64];
+    snprintf(text, sizeof text, column_model, n, 1e-3 * steps);
+    snprintf(mean, sizeof mean, "sum(last(z[i]) for i in 1..%d)/%d", n, n);
+    cdl *s;
+    double own = run_text(text, &s) / steps;
+    printf("CDL, cut = never\tcolumn\t%d\t%.4g\t%.2g\t%.5g\n", n, 1e3 * own, value(s, "max_penetration"),
+           value(s, mean));
+    cdl_free(s);
+    columns k = columns_new((size_t)steps + 1, (size_t)n);
+    double start = seconds();
+    column_hand(n, (size_t)steps, &k);
+    printf("C by hand\tcolumn\t%d\t%.4g\t0\tnan\n", n, 1e3 * (seconds() - start) / steps);
+    columns_free(&k);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
+    if (argc == 5 && !strcmp(argv[1], "peer"))
+        return peer_run(argv);
     return run_problems(problems, sizeof problems / sizeof *problems, argc, argv);
 }

@@ -8,8 +8,6 @@
 #include <math.h>
 #include "bench.h"
 
-enum { RUNS = 5 };
-
 static inline double least(double a, double b)
 {
     return a < b ? a : b;
@@ -27,9 +25,10 @@ static double value(cdl *s, const char *expression)
     return cdl_values(s, expression, &x, 1, &got) == CDL_OK && got == 1 ? x : NAN;
 }
 
-/* seconds of both sides, and the least and largest ratio of two that ran one after the other */
+/* seconds of both sides */
 typedef struct times {
-    double cdl, hand, low, high;
+    double cdl, hand;
+    spread ratios;
 } times;
 
 static bool side_wanted(const char *side)
@@ -41,15 +40,13 @@ static bool side_wanted(const char *side)
 /* both sides return their seconds */
 static times compare(double (*own)(void *), double (*hand)(void *), void *of)
 {
-    times t = { INFINITY, INFINITY, INFINITY, 0 };
+    times t = { INFINITY, INFINITY, SPREAD_NONE };
     for (int k = 0; k < (getenv("BENCH_SIDE") ? 1 : RUNS); k++) {
         double a = side_wanted("cdl") ? own(of) : NAN, b = side_wanted("hand") ? hand(of) : NAN;
         t.cdl = least(t.cdl, a);
         t.hand = least(t.hand, b);
-        if (a / b > 0) {
-            t.low = least(t.low, a / b);
-            t.high = most(t.high, a / b);
-        }
+        if (a / b > 0)
+            spread_add(&t.ratios, a / b);
     }
     return t;
 }
@@ -59,7 +56,7 @@ static void report_times(const char *problem, const char *unit, double scale, ti
     char name[160], text[32];
     if (getenv("BENCH_SIDE"))
         return;
-    snprintf(name, sizeof name, "%s (ratios %.2f to %.2f)", problem, t.low, t.high);
+    snprintf(name, sizeof name, "%s (ratios %.2f to %.2f)", problem, t.ratios.low, t.ratios.high);
     snprintf(text, sizeof text, "%g x", reach);
     report(name, unit, scale * t.cdl, scale * t.hand, text, t.cdl <= reach * t.hand);
 }
@@ -201,9 +198,14 @@ static bool balls_of(const char *option, int every, const char *name)
     return same || getenv("BENCH_SIDE");
 }
 
+static bool few_run(void)
+{
+    return balls_of(", every = 0.1", 100, "1000 bouncing balls, every 100th step kept");
+}
+
 static bool balls_run(void)
 {
-    bool ok = balls_of(", every = 0.1", 100, "1000 bouncing balls, every 100th step kept");
+    bool ok = few_run();
     return balls_of("", 1, "1000 bouncing balls, all steps kept") && ok;
 }
 
@@ -520,10 +522,47 @@ static bool large_run(void)
 static const bench problems[] = {
     { "balls", balls_run },
     { "grains", grains_run },
-    { "large", large_run },
+    { "large", large_run }, /* these two by their name alone */
+    { "few", few_run },
 };
+
+/* lines of the table of tests/bench/peers: bench_grains peer grains|balls N STEPS */
+static void peer_line(const char *who, const char *problem, int n, double step, double overlap, double height)
+{
+    printf("%s\t%s\t%d\t%.4g\t%.2g\t%.5g\n", who, problem, n, 1e3 * step, overlap, height);
+}
+
+static int peer_run(char **argv)
+{
+    int n = atoi(argv[3]), steps = atoi(argv[4]), cols = grains_columns(n);
+    char text[4096];
+    if (!strcmp(argv[2], "balls")) {
+        snprintf(text, sizeof text, balls_text, ", every = 0.1");
+        balls x = { .text = text, .every = 100 };
+        double own = balls_own(&x) / BALL_STEPS, hand = balls_hand(&x) / BALL_STEPS;
+        peer_line("CDL", "balls", BALLS, own, 0, NAN);
+        peer_line("C by hand", "balls", BALLS, hand, 0, NAN);
+        return 0;
+    }
+    static const struct {
+        const char *who, *option;
+    } way[] = { { "CDL", "" }, { "CDL, cut = never", ", cut = never" } };
+    grains x = {
+        .n = n, .steps = steps, .tolerance = 1e-2, .text = text, .wide = 2.2 * radius * cols + 0.02
+    };
+    for (size_t k = 0; k < sizeof way / sizeof *way; k++) {
+        snprintf(text, sizeof text, grains_text, n, cols, x.wide, 1e-3 * steps, x.tolerance, way[k].option);
+        double took = grains_own(&x) / steps;
+        peer_line(way[k].who, "grains", n, took, x.cdl_overlap, x.cdl_height);
+    }
+    double took = grains_hand(&x) / steps;
+    peer_line("C by hand", "grains", n, took, x.overlap, x.height);
+    return 0;
+}
 
 int main(int argc, char **argv)
 {
-    return run_problems(problems, argc > 1 ? 3 : 2, argc, argv);
+    if (argc == 5 && !strcmp(argv[1], "peer"))
+        return peer_run(argv);
+    return run_problems(problems, argc > 1 ? sizeof problems / sizeof *problems : 2, argc, argv);
 }

@@ -100,10 +100,22 @@ save t, p, a, energy, dissipated, work { file = "out.csv" }
 measure n = count(touch.impacts), p = power_balance, r = residual, d = max_penetration
 CDL
 
+cat >lanes.cdl <<'CDL'
+model balls {
+    param N = 30, g = 9.81
+    dof y[i in 1..N] = 1 + i/N
+    for i in 1..N { kinetic y[i]'^2/2; potential g*y[i] }
+    constraint floor[i in 1..N]: y[i] >= 0 { impact = newton(0.5) }
+}
+run balls for 2.5 with sweeping(h = 1e-2)
+save t, y, y', energy, dissipated, work, floor[3].gap, floor[3].rn { file = "out.csv" }
+measure n = count(floor.impacts), p = power_balance, r = residual, d = max_penetration
+CDL
+
 # all states of a run, one after the other: what is no regular file is written directly
 ln -s /proc/self/fd/1 pipe
 json() { "$CDL" run --json "$@" 2>err | sed 's/"seconds":[^,]*,//'; }
-for m in penalty events switches adaptive equal cone sweeping auglag at_once past speed pile turns turns_sweeping turns_penalty; do
+for m in penalty events switches adaptive equal cone sweeping auglag at_once past speed pile lanes turns turns_sweeping turns_penalty; do
     json -o whole $m.cdl >whole.json
     "$CDL" run -q -o first --checkpoint pipe --checkpoint-every t=0.07 $m.cdl 2>err | cat >all
     cmp -s whole/out.csv first/out.csv; same "$m: writing checkpoints changes nothing" 0 $?
