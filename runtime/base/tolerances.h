@@ -119,9 +119,10 @@
 #define CENTRAL_STOPS  1e-12 /* a step along the central path that is none */
 #define INTERIOR_STOPS 1e-10 /* the same of the interior point method */
 #define BEND_STOPS     1e-5  /* of a predictor step, where the path bends too much */
-/* damping after a short step: its start, chosen on recorded piles (HACKING) */
-#define DAMPING_FROM 1e-5
-#define DAMPING_TO   1e-7 /* and where it ends */
+/* of the interior point, over the diagonal of W: above what rounding leaves of singular W, chosen on recorded
+ * piles (HACKING); with the residual from which Newton's steps give the last digits */
+#define DAMPING     1e-6
+#define POLISH_FROM 3e-6
 /* from there the proximal steps take over, chosen on recorded piles */
 #define CENTRAL_GOAL 1e-5
 /* weights of the proximal term, chosen on recorded piles: with many steps, */
@@ -131,6 +132,7 @@
    pile at a loose tolerance: there they leave ten times as much. */
 #define SWEEPS_NEAR     1e-3
 #define PROXIMAL_POLISH 1e-6 /* to polish, */
+#define PROXIMAL_SETTLE 1e-5 /* next to a solution, */
 /* and where they fall no more: above ROUND_500 by the condition of a pile */
 #define PROXIMAL_LEAST 1e-9
 #define PROXIMAL_INNER 1e-3 /* an inner solve is no better than that at first */

@@ -13,6 +13,7 @@
 #include "lemke.h"
 #include "newton.h"
 #include "base/linalg.h"
+#include "blocks.h"
 #include "scaled.h"
 #include "base/tolerances.h"
 
@@ -27,6 +28,8 @@ typedef struct pair {
     int n, t, side, row;
     double kappa, rho;
     int at_n, at_t; /* places of x[n] and x[t] in its row of Newton's matrix */
+    /* of friction: places of x[n] and x[t] in the row of its normal reaction, or -1 */
+    int top_n, top_t;
 } pair;
 
 typedef struct central {
@@ -37,6 +40,7 @@ typedef struct central {
     pair *pair;
     double *x, *X, *Y, *dx, *dX, *dY; /* a state: x, X, Y one behind the other; a direction */
     double *u, *rest, *rhs, *A, *best, *tangent, *across, *keep;
+    double *change, *change_kept; /* of products, which a direction leads to */
     double *mark[MARKS], tau_mark[MARKS];
     int marks;
     double residual, low, last; /* smallest; smallest mean product; length of the last step */
@@ -44,8 +48,10 @@ typedef struct central {
     int sign, *seen; /* of the determinant at the start; for counting cycles */
     bool pivots;     /* are to be chosen anew: near a bend the old ones may be small */
     double damping;  /* of the step of x, over the largest diagonal entry of W */
+    double dilates;  /* share of the slip that Newton's matrix adds to the normal rate */
     int *diagonal;   /* places of the diagonal of W */
     sparse_factors *factors;
+    block_factors *blocks; /* where the determinant is not needed, or NULL */
 } central;
 
 static inline double larger(double a, double b)
@@ -96,6 +102,8 @@ static bool pairs_find(central *w)
         pair *o = &w->pair[k];
         o->at_n = o->n >= 0 ? place(w->s, o->row, o->n) : -1;
         o->at_t = o->t >= 0 ? place(w->s, o->row, o->t) : -1;
+        o->top_n = o->side && o->n >= 0 ? place(w->s, o->n, o->n) : -1;
+        o->top_t = o->top_n >= 0 ? place(w->s, o->n, o->t) : -1;
         if ((o->n >= 0 && o->at_n < 0) || (o->t >= 0 && o->at_t < 0))
             return false;
     }
@@ -148,6 +156,8 @@ static central *central_new(contact_problem *p, arena *a)
     w->u = arena_array(a, double, m);
     w->rest = arena_array(a, double, m);
     w->rhs = arena_array(a, double, m);
+    w->change = arena_array(a, double, np);
+    w->change_kept = arena_array(a, double, np);
     w->A = arena_array(a, double, w->s->Ws[m]);
     w->best = arena_array(a, double, p->m);
     w->seen = arena_array(a, int, m);
@@ -186,11 +196,15 @@ static bool factorise(central *w)
             w->A[o->at_n] += (o->side < 0 ? -f : f) * o->kappa;
         if (o->at_t >= 0)
             w->A[o->at_t] += f;
+        if (w->dilates > 0 && o->top_t >= 0) {
+            w->A[o->top_n] += w->dilates * f * o->kappa;
+            w->A[o->top_t] += w->dilates * f * o->side;
+        }
     }
     for (int i = 0; i < w->m && w->damping > 0; i++)
         w->A[w->diagonal[i]] += w->damping;
     w->p->iterations++;
-    return sparse_factors_put(w->factors, w->A, w->pivots);
+    return w->blocks ? block_factors_put(w->blocks, w->A) : sparse_factors_put(w->factors, w->A, w->pivots);
 }
 
 static int determinant(central *w)
@@ -198,23 +212,35 @@ static int determinant(central *w)
     return sparse_factors_sign(w->factors, w->seen);
 }
 
-/* The direction in which products change by tau - back X Y (- dX dY of the direction at hand), and the
- * velocities by -share of what they miss. */
-static void direct(central *w, double tau, double back, double share, bool second)
+/* The direction in which products change by w->change, and the velocities by -share of what they miss. */
+static void direct_by(central *w, double share)
 {
     for (int i = 0; i < w->m; i++)
         w->rhs[i] = -share * w->rest[i];
     for (int k = 0; k < w->np; k++) {
-        double c = tau - back * w->X[k] * w->Y[k] - (second ? w->dX[k] * w->dY[k] : 0);
-        w->dY[k] = c;
-        w->rhs[w->pair[k].row] += (w->pair[k].side < 0 ? -c : c) / w->X[k];
+        const pair *o = &w->pair[k];
+        double part = w->change[k] / w->X[k];
+        w->rhs[o->row] += o->side < 0 ? -part : part;
+        if (w->dilates > 0 && o->top_t >= 0)
+            w->rhs[o->n] += w->dilates * part;
     }
     vec_copy(w->dx, w->rhs, w->m);
-    sparse_factors_solve_rows(w->factors, w->dx);
+    if (w->blocks)
+        block_factors_solve(w->blocks, w->dx);
+    else
+        sparse_factors_solve_rows(w->factors, w->dx);
     for (int k = 0; k < w->np; k++) {
         w->dX[k] = form(&w->pair[k], w->dx, 0);
-        w->dY[k] = (w->dY[k] - w->Y[k] * w->dX[k]) / w->X[k];
+        w->dY[k] = (w->change[k] - w->Y[k] * w->dX[k]) / w->X[k];
     }
+}
+
+/* The direction in which products change by tau - back X Y (- dX dY of the direction at hand). */
+static void direct(central *w, double tau, double back, double share, bool second)
+{
+    for (int k = 0; k < w->np; k++)
+        w->change[k] = tau - back * w->X[k] * w->Y[k] - (second ? w->dX[k] * w->dY[k] : 0);
+    direct_by(w, share);
 }
 
 /* ---- steps ---- */
@@ -254,16 +280,57 @@ static void go(central *w, double s)
     vec_axpy(w->x, s, w->dx, w->size);
 }
 
+/* Products that a step of length s would leave far from tau are led back to it. */
+static void change_back(central *w, double s, double tau)
+{
+    const double LEAST = 0.1;
+    for (int k = 0; k < w->np; k++) {
+        double z = (w->X[k] + s * w->dX[k]) * (w->Y[k] + s * w->dY[k]);
+        if (z < LEAST * tau)
+            w->change[k] += LEAST * tau - z;
+        else if (z > tau / LEAST)
+            w->change[k] += larger(tau / LEAST - z, -tau / LEAST);
+    }
+}
+
+/* Longer steps from the same factors, as long as they become longer (Gondzio's correctors); how far one goes.
+ */
+static double lengthen(central *w, double tau)
+{
+    enum { CORRECTORS = 4 };
+    const double WORTH = 1.1, AHEAD = 0.3, ENOUGH = 0.95;
+    size_t state = (size_t)w->size * sizeof *w->dx, products = (size_t)w->np * sizeof *w->change;
+    double s = reach(w);
+    for (int k = 0; k < CORRECTORS && s < ENOUGH; k++) {
+        memcpy(w->keep, w->dx, state);
+        memcpy(w->change_kept, w->change, products);
+        change_back(w, fmin(1, larger(1.5 * s, s + AHEAD)), tau);
+        direct_by(w, 1);
+        double now = reach(w);
+        if (!(now > s)) {
+            memcpy(w->dx, w->keep, state);
+            memcpy(w->change, w->change_kept, products);
+            break;
+        }
+        bool worth = now > WORTH * s;
+        s = now;
+        if (!worth)
+            break;
+    }
+    return s;
+}
+
 /* Mehrotra's: straight to 0 first, to see how much of a barrier is needed; with its second-order terms,
  * unless the step before was short. */
 static bool descend(central *w, double now)
 {
+    const double SHORT_OF = 0.9; /* of the way to where a factor is 0 */
     direct(w, 0, 1, 1, false);
     double s = fmin(1, reach(w)), f = mean(w, s) / now;
     bool shy = w->last < 0.2;
     f = fmin(larger(f * f * f, shy ? 0.5 : CENTRE_LEAST), 1);
     direct(w, f * now, 1, 1, !shy);
-    s = w->last = fmin(1, 0.99 * reach(w));
+    s = w->last = fmin(1, SHORT_OF * lengthen(w, f * now));
     if (!(s > CENTRAL_STOPS))
         return false;
     go(w, s);
@@ -451,28 +518,53 @@ static void state_near(central *w, const double *x0, double tau)
     }
 }
 
-/* Where steps get short the path folds: damping the step of x leads past most folds. */
-static bool descend_damped(central *w, double tol)
+/* Newton's steps on the problem itself, from the best so far; is it solved? */
+static bool finish(central *w, arena *scratch, double tol)
 {
-    enum { TRIES = 70, STALL = 30 };
-    double best = INFINITY;
+    contact_problem *p = w->p;
+    size_t size = (size_t)p->m * sizeof *p->r;
+    memcpy(p->r, w->best, size);
+    if (!newton_settle(p, scratch, tol))
+        return false;
+    w->residual = p->residual;
+    memcpy(w->best, p->r, size);
+    return true;
+}
+
+/* Where steps get short the path folds: friction is no minimum of anything, and Newton's matrix is singular
+   at a fold.  Slip that opens its contact, as in the associated law, makes it monotone: a share of that leads
+   past most folds.  The residual is that of the true law always, so that later steps take off what the
+   share has added.  W is singular in piles, too: a little damping keeps the digits.  Contacts that are
+   between two states have products of two small factors, and the residual falls with their root: Newton's
+   steps give the last digits at once. */
+static bool descend_damped(central *w, arena *scratch, double tol)
+{
+    enum { TRIES = 90, STALL = 30 };
+    const double SHORT = 0.2, LONG = 0.6, FROM = 0.3, UP = 4, DOWN = 0.3, LEAST = 0.01;
+    double best = INFINITY, close = POLISH_FROM;
     w->last = 1;
+    w->damping = DAMPING;
     for (int it = 0, good = 0; it < TRIES && it - good < STALL; it++) {
         double e = look(w);
         /* a decade below the tolerance, so that the next step begins there; what rounding keeps from it will
          * do */
         if (e <= 0.1 * tol || (w->residual <= tol && e > 0.8 * best))
             return true;
+        if (e < close) {
+            if (finish(w, scratch, tol))
+                return true;
+            close = 0.1 * e;
+        }
         if (e < 0.8 * best) {
             best = e;
             good = it;
         }
         if (!factorise(w) || !descend(w, mean(w, 0)))
-            return w->residual <= tol;
-        if (w->last < 0.2)
-            w->damping = fmin(larger(4 * w->damping, DAMPING_FROM), 1);
-        else if (w->last > 0.6)
-            w->damping = w->damping > DAMPING_TO ? 0.2 * w->damping : 0;
+            break;
+        if (w->last < SHORT)
+            w->dilates = fmin(larger(UP * w->dilates, FROM), 1);
+        else if (w->last > LONG)
+            w->dilates = w->dilates > LEAST ? DOWN * w->dilates : 0;
     }
     return w->residual <= tol;
 }
@@ -488,8 +580,9 @@ bool damped_solve(contact_problem *p, arena *scratch, double off, double tol)
         double *x0 = arena_array(scratch, double, w->m);
         scaled_unknowns(w->s, x0);
         state_near(w, x0, off * off);
-        ok = descend_damped(w, tol);
-        sparse_factors_free(w->factors);
+        const scaled *s = w->s;
+        w->blocks = block_factors_new(scratch, p->n, s->first, s->count, s->Ws, s->Wc);
+        ok = w->blocks && descend_damped(w, scratch, tol);
         memcpy(p->r, w->best, (size_t)p->m * sizeof *p->r);
         p->residual = w->residual;
     }

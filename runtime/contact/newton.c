@@ -3,6 +3,7 @@
 #include <string.h>
 #include "base/budget.h"
 #include "base/linalg.h"
+#include "blocks.h"
 #include "base/tolerances.h"
 
 /* How steps are judged: a step is halved until its defect is below (1 - gain*step) times the largest of the
@@ -32,8 +33,10 @@ struct newton {
     int *own;
     /* Newton's matrix; a band by columns, with room for pivoting */
     newton_form form;
-    int *Js, *Jc, at;
+    int *Js, *Jc;
     double *Jx;
+    block_factors *blocks; /* by rows: their factors where all contacts are narrow, or NULL */
+    int *first, *count;
 };
 
 static inline double larger(double a, double b)
@@ -73,12 +76,7 @@ static void line_put(newton *w, int row, int c)
             J[col[k]] = w->line[k];
         return;
     }
-    for (int k = 0; k < n; k++)
-        if (w->line[k] != 0) {
-            w->Jc[w->at] = col[k];
-            w->Jx[w->at++] = w->line[k];
-        }
-    w->Js[row + 1] = w->at;
+    memcpy(w->Jx + w->Js[row], w->line, (size_t)n * sizeof *w->Jx);
 }
 
 /* where the columns of contact c stand in its rows */
@@ -146,12 +144,52 @@ static void newton_contact(newton *w, int c)
         rows_put(w, c);
 }
 
+/* dr by factors without an exchange of rows, where these have the digits: what they leave of F is small */
+static bool by_blocks(newton *w)
+{
+    const double LEFT = 1e-3;
+    double most = 0, left = 0;
+    if (!w->blocks || !block_factors_put(w->blocks, w->Jx))
+        return false;
+    block_factors_solve(w->blocks, w->dr);
+    for (int i = 0; i < w->p->m; i++) {
+        double rest = w->F[i];
+        for (int k = w->Js[i]; k < w->Js[i + 1]; k++)
+            rest -= w->Jx[k] * w->dr[w->Jc[k]];
+        if (!isfinite(rest))
+            return false;
+        left = larger(left, fabs(rest));
+        most = larger(most, fabs(w->F[i]));
+    }
+    return left <= LEFT * most;
+}
+
+/* the same with them; rows as columns: the transposed matrix is factorised, without its zeros */
+static bool by_pivots(newton *w)
+{
+    arena_pos mark = arena_mark(w->scratch);
+    int m = w->p->m, all = 0, *start = arena_array(w->scratch, int, m + 1),
+        *col = arena_array(w->scratch, int, w->Js[m]);
+    double *x = arena_array(w->scratch, double, w->Js[m]);
+    for (int i = 0; i < m; i++) {
+        for (int k = w->Js[i]; k < w->Js[i + 1]; k++)
+            if (w->Jx[k] != 0) {
+                col[all] = w->Jc[k];
+                x[all++] = w->Jx[k];
+            }
+        start[i + 1] = all;
+    }
+    memcpy(w->dr, w->F, (size_t)m * sizeof *w->dr);
+    bool ok = sparse_lu(m, start, col, x, true, NULL, 1, w->dr);
+    arena_release(w->scratch, mark);
+    return ok;
+}
+
 /* J dr = F */
 static bool newton_direction(newton *w)
 {
     int m = w->p->m;
     bool ok;
-    w->at = 0;
     if (w->form == IN_BAND)
         memset(w->Jx, 0, (size_t)m * (size_t)(3 * w->p->kb + 1) * sizeof *w->Jx);
     for (int c = 0; c < w->p->n; c++)
@@ -161,8 +199,8 @@ static bool newton_direction(newton *w)
         ok = least_norm(w->Jx, w->dr, m, m, w->scratch);
     else if (w->form == IN_BAND)
         ok = band_lu(m, w->p->kb, w->Jx, w->dr);
-    else /* rows as columns: the transposed matrix is factorised */
-        ok = sparse_lu(m, w->Js, w->Jc, w->Jx, true, NULL, 1, w->dr);
+    else
+        ok = by_blocks(w) || by_pivots(w);
     for (int i = 0; ok && i < m; i++)
         ok = isfinite(w->dr[i]);
     return ok;
@@ -232,6 +270,29 @@ static bool newton_run(newton *w, const newton_plan *plan, double tol)
     return e <= tol;
 }
 
+/* where the rows of Newton's matrix stand, which has the pattern of W; its factors by blocks */
+static void rows_lay(newton *w, arena *a)
+{
+    const contact_problem *p = w->p;
+    int at = 0, widest = 0;
+    w->first = arena_array(a, int, p->n);
+    w->count = arena_array(a, int, p->n);
+    for (int c = 0; c < p->n; c++) {
+        int n = problem_width(p, c), m = cone_rows(&p->cone[c]);
+        w->first[c] = p->cone[c].row;
+        w->count[c] = m;
+        widest = m > widest ? m : widest;
+        for (int j = 0; j < m; j++) {
+            memcpy(w->Jc + at, problem_columns(p, c), (size_t)n * sizeof *w->Jc);
+            w->Js[p->cone[c].row + j] = at;
+            at += n;
+        }
+    }
+    w->Js[p->m] = at;
+    if (widest <= BLOCKS_WIDE)
+        w->blocks = block_factors_new(a, p->n, w->first, w->count, w->Js, w->Jc);
+}
+
 static newton *newton_new(contact_problem *p, arena *a, newton_form form)
 {
     newton *w = arena_make(a, newton);
@@ -267,6 +328,8 @@ static newton *newton_new(contact_problem *p, arena *a, newton_form form)
         w->Jc = arena_array(a, int, all);
     }
     w->Jx = arena_array(a, double, all);
+    if (form == BY_ROWS)
+        rows_lay(w, a);
     problem_diagonal(p, w->an, w->a);
     return w;
 }
@@ -299,6 +362,40 @@ bool newton_polish(contact_problem *p, arena *scratch, double tol)
         ok = newton_run(w, &plan, 0.03 * tol);
         p->residual = true_defect(w, &p->worst);
     }
+    arena_release(scratch, mark);
+    return p->residual <= tol;
+}
+
+/* Whole steps, whatever they do to the defect: next to a solution they settle which of the few contacts that
+   are between two states is in which.  The best is kept; two steps in turn without a better one are the end.
+ */
+bool newton_settle(contact_problem *p, arena *scratch, double tol)
+{
+    enum { IN_VAIN = 2 };
+    arena_pos mark = arena_mark(scratch);
+    newton *w = newton_new(p, scratch, BY_ROWS);
+    size_t size = (size_t)p->m * sizeof *p->r;
+    double best = true_defect(w, &p->worst);
+    memcpy(w->best, p->r, size);
+    w->rho = PROXIMAL_SETTLE;
+    for (int vain = 0; vain < IN_VAIN && best > 0.1 * tol && !budget_cuts(w->budget); vain++) {
+        memcpy(w->ref, p->r, size);
+        velocities(w);
+        if (!newton_direction(w))
+            break;
+        vec_axpy(p->r, -1, w->dr, p->m);
+        p->iterations++;
+        double e = true_defect(w, &p->worst);
+        if (e < best) {
+            vain = e < 0.5 * best ? -1 : vain;
+            best = e;
+            memcpy(w->best, p->r, size);
+        }
+        if (best <= tol && e > best)
+            break;
+    }
+    memcpy(p->r, w->best, size);
+    p->residual = true_defect(w, &p->worst);
     arena_release(scratch, mark);
     return p->residual <= tol;
 }

@@ -233,6 +233,9 @@ typedef struct island_parts {
     struct island_room *room;
 } island_parts;
 
+/* a step at once that is not solved is halved so often at most */
+enum { HALVES = 5 };
+
 /* How impacts are followed, and what is tried when a step fails. */
 typedef struct step_policy {
     cut_policy cut;
@@ -243,6 +246,9 @@ typedef struct step_policy {
     /* a step that is not solved is tried in halves: EFFORT_CUT; a sample has the mean rates too:
        EFFORT_LITTLE */
     solver_effort effort;
+    /* steps at once: how often they are halved; parts to be solved before longer ones are tried; after the
+       next one that is in vain */
+    int halved, part_wait, part_next;
     bool trial; /* a step that fails is taken in another way */
     bool tried; /* gaps are those of a step that was given up */
     /* the trial step takes in what may close, with the rows of its start: it can always be solved */

@@ -396,12 +396,35 @@ static bool near_step(sweep *w, double h)
     return sweep_near(w, h, w->room.x1);
 }
 
+/* A part was solved that is halved `at` times, tried from `from` on.  Parts of that size are solved for a
+ * while before longer ones are tried, the longer the more often those were in vain. */
+static void part_solved(sweep *w, int from, int at)
+{
+    enum { FIRST = 2, LONGEST = 64 };
+    step_policy *p = &w->policy;
+    if (at > from) {
+        p->halved = at;
+        p->part_wait = p->part_next;
+        p->part_next = p->part_next < LONGEST ? 2 * p->part_next : LONGEST;
+    } else if (at == 0)
+        p->part_next = FIRST;
+    else if (p->part_wait > 1)
+        p->part_wait--;
+    else {
+        p->part_wait = 0;
+        p->halved = at - 1;
+    }
+}
+
 /* A step problem that is not solved is another one over half the time: wedges that stall the solvers are
- * rare, and not at every instant. */
+ * rare, and not at every instant.  *h: the rest of the step, and then how much of it was taken. */
 static bool whole_or_halves(sweep *w, double *h)
 {
-    enum { HALVES = 5 };
-    for (int half = 0;; half++, *h /= 2) {
+    int from = w->policy.halved;
+    double most = ldexp(w->h, -from);
+    if (from && *h > most)
+        *h /= ceil(*h / most * (1 - STEP_SAME));
+    for (int half = from;; half++, *h /= 2) {
         double residual = w->r->residual;
         w->policy.trial = half < HALVES && w->hand.nact > 2;
         w->policy.effort = w->policy.trial ? EFFORT_CUT : EFFORT_ALL;
@@ -409,6 +432,8 @@ static bool whole_or_halves(sweep *w, double *h)
         bool ok = sweep_whole(w, *h), again = w->policy.trial && w->hand.unsolved;
         w->policy.effort = EFFORT_ALL;
         w->policy.trial = false;
+        if (ok)
+            part_solved(w, from, half);
         if (ok || !again)
             return ok;
         sweep_forget(w, residual);

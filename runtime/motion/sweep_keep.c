@@ -56,6 +56,9 @@ static void numbers_keep(sweep *w, run_state *s)
     state_int(s, "patience", &w->policy.patience, 0, MAX_AGAIN);
     state_int(s, "wait", &w->policy.wait, 0, INT_MAX);
     state_int(s, "wait next", &w->policy.wait_next, 1, INT_MAX / 2);
+    state_int(s, "halved", &w->policy.halved, 0, HALVES);
+    state_int(s, "part wait", &w->policy.part_wait, 0, INT_MAX);
+    state_int(s, "part next", &w->policy.part_next, 1, INT_MAX / 2);
     state_flags(s, "fired", w->watch.fired, w->watch.nfired);
     if (w->policy.islands.may) {
         state_flags(s, "crowded", w->policy.islands.marked, n);

@@ -415,6 +415,7 @@ static sweep *sweep_make(const program *p, const run_options *o, const stepping 
                   .policy.cut = how->cut,
                   .contacts.margin = 1.5,
                   .policy.wait_next = 4,
+                  .policy.part_next = 2,
                   .quick.policy = how->emit ? NATIVE_NEVER : how->native,
                   .quick.emit = how->emit };
     r->backend = how->name;
