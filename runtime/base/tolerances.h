@@ -123,6 +123,8 @@
  * piles (HACKING); with the residual from which Newton's steps give the last digits */
 #define DAMPING     1e-6
 #define POLISH_FROM 3e-6
+/* of the right side, by factors without an exchange of rows: Newton's steps are no better than that anyway */
+#define BLOCKS_LEFT 1e-3
 /* from there the proximal steps take over, chosen on recorded piles */
 #define CENTRAL_GOAL 1e-5
 /* weights of the proximal term, chosen on recorded piles: with many steps, */

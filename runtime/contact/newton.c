@@ -147,7 +147,6 @@ static void newton_contact(newton *w, int c)
 /* dr by factors without an exchange of rows, where these have the digits: what they leave of F is small */
 static bool by_blocks(newton *w)
 {
-    const double LEFT = 1e-3;
     double most = 0, left = 0;
     if (!w->blocks || !block_factors_put(w->blocks, w->Jx))
         return false;
@@ -161,7 +160,7 @@ static bool by_blocks(newton *w)
         left = larger(left, fabs(rest));
         most = larger(most, fabs(w->F[i]));
     }
-    return left <= LEFT * most;
+    return left <= BLOCKS_LEFT * most;
 }
 
 /* the same with them; rows as columns: the transposed matrix is factorised, without its zeros */
