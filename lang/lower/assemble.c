@@ -193,6 +193,21 @@ static bool is_speed(const ir_input *in, void *ud)
     return in->kind == IN_SPEED;
 }
 
+static bool is_reaction(const ir_input *in, void *ud)
+{
+    (void)ud;
+    return in->kind == IN_REACT;
+}
+
+/* the last family of that constraint before `end`, moments left out */
+static int32_t family_of(const model *m, const ast *decl, const mcontact *end)
+{
+    for (size_t k = (size_t)(end - m->contacts.at); k-- > 0;)
+        if (m->contacts.at[k].decl == decl && !m->contacts.at[k].fed_by)
+            return (int32_t)k;
+    return -1;
+}
+
 static void plan_contact(work *w, contact_family *to, const mcontact *c, const contact_form *f)
 {
     *to = (contact_family){ .name = arena_strdup(w->to, c->path),
@@ -202,18 +217,26 @@ static void plan_contact(work *w, contact_family *to, const mcontact *c, const c
                             .relation = c->relation,
                             .friction = c->friction,
                             .impact = c->impact,
+                            .of_rates = c->of_rates,
                             .slip_given = c->slip_given,
                             .mu_of_speed = c->mu && ir_depends(w->g, c->mu, is_speed, NULL),
+                            .e_of_speed = c->e && ir_depends(w->g, c->e, is_speed, NULL),
+                            .cascade = c->cascade,
+                            .fed = c->fed_by || (c->normal && ir_depends(w->g, c->normal, is_reaction, NULL)),
+                            .fed_by = c->fed_by ? family_of(w->m, c->fed_by, c) : -1,
                             .gap_linear = f->linear,
                             .gap_constant_gradient = f->constant_gradient };
-    plan_one(w, &to->gap, c, c->relation == REL_CLOSED ? IR_NONE : c->gap);
+    plan_one(w, &to->gap, c, c->relation == REL_CLOSED || c->of_rates ? IR_NONE : c->gap);
     plan_entries(w, &to->gradient, &c->over, c->at, &f->gradient, true, false);
     plan_one(w, &to->rate, c, f->rate);
     plan_one(w, &to->bias, c, f->bias);
     plan_slip(w, to, c, f);
     plan_one(w, &to->normal, c, c->normal);
     plan_one(w, &to->mu, c, c->mu);
+    plan_one(w, &to->mu_static, c, c->mu_static);
     plan_one(w, &to->e, c, c->e);
+    plan_one(w, &to->et, c, c->et);
+    plan_one(w, &to->adhesion, c, c->adhesion);
     plan_near(w, to, c, f);
 }
 
@@ -255,6 +278,11 @@ static void plan_dynamics(work *w)
     for (size_t k = 0; k < m->events.n; k++)
         plan_event(w, &e[k], &m->events.at[k]);
     p->contact = c, p->ncontact = m->contacts.n;
+    int32_t *react = arena_array(w->to, int32_t, m->reacts.n);
+    for (size_t k = 0; k < m->reacts.n; k++)
+        react[k] = family_of(m, m->reacts.at[k].decl, m->contacts.at + m->contacts.n);
+    p->react = react, p->nreact = m->reacts.n;
+    p->reads_react = m->reacts.n ? m->reacts.at[0].at : SPAN_NONE;
     p->event = e, p->nevent = m->events.n;
 }
 

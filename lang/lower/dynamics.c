@@ -714,14 +714,41 @@ static bool gap_past(work *w, const mcontact *c)
     return w->m->d->errors == errors;
 }
 
+/* What bounds rates is linear in them: a row of factors, and a rest. */
+static void contact_rates(work *w, const mcontact *c, contact_form *f)
+{
+    bool fixed = true, linear = !(on(w, c->gap) & ON_STEP_V);
+    gradient(w, c->gap, ON(IN_V));
+    for (size_t i = 0; i < w->slope.n; i++) {
+        const slope s = w->slope.at[i];
+        const ir_input in = *ir_input_of(w->g, s.in);
+        if (order_at(w, &c->over, &in.at, c->at) == 1) {
+            diag_error(w->m->d, DIAG_NOT_SUPPORTED, c->at,
+                       "'%s' bounds the rate of a first-order equation; write an inclusion instead", c->path);
+            return;
+        }
+        linear = linear && !(on(w, s.d) & ON(IN_V));
+        fixed = fixed && !(on(w, s.d) & ~FIXED);
+        *vec_push(w->a, &f->gradient) = (entry){ s.d, in.at, NOWHERE };
+    }
+    if (!linear || f->gradient.n == 0) {
+        diag_error(w->m->d, DIAG_SLIP_NOT_LINEAR, c->at, "the constraint '%s' is not linear in the rates",
+                   c->path);
+        return;
+    }
+    if (!gap_past(w, c))
+        return;
+    ir_ref rest = ir_substitute(w->g, c->gap, rates_to_zero, NULL);
+    f->rate = is_zero(w, rest) ? IR_NONE : rest;
+    f->constant_gradient = fixed;
+    f->linear = fixed && !(on(w, rest) & ~FIXED);
+    if (!f->linear)
+        f->bias = time_derivative(w, c->gap);
+}
+
 static void contact_gap(work *w, const mcontact *c, contact_form *f)
 {
     bool q_free = true, fixed = true;
-    if (on(w, c->gap) & (ON(IN_V) | ON(IN_A) | ON(IN_PRE))) {
-        diag_error(w->m->d, DIAG_NOT_SUPPORTED, c->at,
-                   "the gap of '%s' depends on rates: it must be a function of positions and time", c->path);
-        return;
-    }
     gradient(w, c->gap, ON(IN_Q) | ON(IN_TIME));
     for (size_t i = 0; i < w->slope.n; i++) {
         const slope s = w->slope.at[i];
@@ -845,11 +872,13 @@ static bool near_form(work *w, ir_ref gap, contact_form *f)
 
 static void contact_add(work *w, const mcontact *c, contact_form *f)
 {
-    if (c->relation != REL_CLOSED)
+    if (c->of_rates)
+        contact_rates(w, c, f);
+    else if (c->relation != REL_CLOSED)
         contact_gap(w, c, f);
     if (c->slip_given)
         contact_slip(w, c, f);
-    if (c->relation == REL_GAP && c->over.n >= 2 && !near_form(w, c->gap, f))
+    if (c->relation == REL_GAP && !c->of_rates && c->over.n >= 2 && !near_form(w, c->gap, f))
         f->near_dim = 0;
 }
 

@@ -197,8 +197,18 @@ static void dump_contact(text *out, const model *m, const mcontact *c)
         dump_slip(out, m, c);
     if (c->friction != FRICTION_NONE && c->mu)
         dump_law(out, m, c, "friction", friction_text[c->friction], c->mu);
+    if (c->mu_static)
+        dump_law(out, m, c, "static friction", friction_text[c->friction], c->mu_static);
     if (c->e)
         dump_law(out, m, c, "impact", impact_text[c->impact], c->e);
+    if (c->et)
+        dump_law(out, m, c, "tangential", NULL, c->et);
+    if (c->adhesion)
+        dump_law(out, m, c, "adhesion", NULL, c->adhesion);
+    if (c->fed_by)
+        text_printf(out, "    normal = %s.rn\n", c->fed_by->name);
+    if (c->cascade)
+        text_puts(out, "    simultaneous = cascade\n");
 }
 
 static void dump_event(text *out, const model *m, const mevent *e)
@@ -342,10 +352,13 @@ static void dump_dags(text *out, const model *m, const char *word, const mfamili
         dump_dag(out, m, &fs->at[k].over, fs->at[k].out, (size_t)fs->at[k].nout, "%s", word);
 }
 
+enum { CONTACT_FORMULAS = 7 + MAX_SLIP };
 /* The formulas of a constraint, in a fixed order, absent ones left out. */
 static size_t contact_formulas(const mcontact *c, ir_ref *f)
 {
-    const ir_ref all[] = { c->relation == REL_CLOSED ? IR_NONE : c->gap, c->normal, c->mu, c->e };
+    const ir_ref all[] = {
+        c->relation == REL_CLOSED ? IR_NONE : c->gap, c->normal, c->mu, c->e, c->mu_static, c->et, c->adhesion
+    };
     size_t n = 0;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (all[i])
@@ -382,7 +395,7 @@ static void family_roles(const model *m, family_role *r)
 void model_dump_ir(text *out, const model *m)
 {
     family_role r[FAMILY_ROLES];
-    ir_ref f[4 + MAX_SLIP];
+    ir_ref f[CONTACT_FORMULAS];
     text_printf(out, "model %s\n", m->name);
     family_roles(m, r);
     for (int k = 0; r[k].word; k++)
@@ -624,13 +637,17 @@ static uint64_t hash_families(const model *m, const mfamilies *fs, uint64_t h)
 
 static uint64_t hash_contact(const model *m, const mcontact *c, uint64_t h)
 {
-    ir_ref f[4 + MAX_SLIP];
+    ir_ref f[CONTACT_FORMULAS];
     size_t n = contact_formulas(c, f);
     h = hash_over(m, &c->over, h);
     h = hash64(h, (uint64_t)c->relation << 8 | (uint64_t)c->friction << 4 | (uint64_t)c->impact << 2 |
                       (uint64_t)c->slip_given);
     h = hash64(h, (uint64_t)(c->normal != IR_NONE) << 2 | (uint64_t)(c->mu != IR_NONE) << 1 |
                       (uint64_t)(c->e != IR_NONE));
+    uint64_t more = (uint64_t)(c->mu_static != IR_NONE) << 3 | (uint64_t)(c->et != IR_NONE) << 2 |
+                    (uint64_t)(c->adhesion != IR_NONE) << 1 | (uint64_t)c->cascade;
+    if (more)
+        h = hash64(h, more);
     for (size_t i = 0; i < n; i++)
         h = hash_formula(m, f[i], h);
     return h;

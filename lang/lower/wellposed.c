@@ -164,6 +164,12 @@ static double coupling(posed *w, const mcontact *m, int *tangents)
     return worst;
 }
 
+/* may it be hit, and open again?  What bounds rates is monotone in them, as what is held is. */
+static bool is_wall(const mcontact *c)
+{
+    return c->relation == REL_GAP && !c->of_rates;
+}
+
 static void friction_alone(posed *w, const mcontact *c)
 {
     int tangents = c->slip_given ? 0 : w->m->nq - 1;
@@ -186,17 +192,17 @@ static void friction_alone(posed *w, const mcontact *c)
                   "'%s': friction acts on its own normal reaction, up to %.2g times it; the reaction is "
                   "unique while this is below 1, but no theorem says it of the motion",
                   c->name, own);
-    if (fall > 0 && c->relation == REL_GAP)
+    if (fall > 0 && is_wall(c))
         found_add(w, FOUND_UNKNOWN, c->mu_at.file ? c->mu_at : c->at,
                   "'%s': friction falls with the slip rate, by up to %.3g for a unit of it: at an impact the "
                   "rate term wins when impulse times slip mobility is above %.3g, and two slips are possible",
                   c->name, fall, 1 / fall);
-    if (fall > 0 && c->relation != REL_GAP)
+    if (fall > 0 && !is_wall(c))
         found_add(w, FOUND_NOTE, c->at,
                   "'%s': friction falls with the slip rate; between impacts the mass keeps the motion "
                   "unique, without mass it would jump",
                   c->name);
-    if (own > FRICTION_OWN || isnan(own) || (fall > 0 && c->relation == REL_GAP))
+    if (own > FRICTION_OWN || isnan(own) || (fall > 0 && is_wall(c)))
         return;
     found_add(w, FOUND_KNOWN, c->at,
               "'%s': one constraint with friction, analytic data give one motion (Ballard and Basseville)",
@@ -244,7 +250,7 @@ static void tresca_judge(posed *w, int64_t walls)
             continue;
         if (walls)
             found_add(w, FOUND_UNKNOWN, c->at,
-                      c->relation == REL_GAP
+                      is_wall(c)
                           ? "'%s': Tresca's friction on a constraint that may open: no theorem, the friction "
                             "begins and ends with the contact"
                           : "'%s': Tresca's friction beside constraints that may open: no theorem",
@@ -266,7 +272,7 @@ static void contacts_judge(posed *w)
                 given_normal(w, c);
             continue;
         }
-        *(c->relation == REL_GAP ? &walls : &held) += members(c);
+        *(is_wall(c) ? &walls : &held) += members(c);
         if (!rough_contact(w, c))
             continue;
         if (c->friction == FRICTION_TRESCA) {
@@ -303,7 +309,7 @@ static void contacts_judge(posed *w)
     for (size_t i = 0; i < m->contacts.n; i++) {
         const mcontact *c = &m->contacts.at[i];
         double e = c->e ? posed_value(w, &c->over, c->e, 0) : 0;
-        if (c->relation != REL_GAP)
+        if (!is_wall(c))
             continue;
         found_add(w, FOUND_KNOWN, c->at,
                   "'%s': constraints without friction, analytic data give one motion (Ballard)", c->name);
@@ -326,12 +332,12 @@ static void data_judge(posed *w)
 {
     bool wall = false, any = false;
     for (size_t i = 0; i < w->m->contacts.n; i++) {
-        wall |= w->m->contacts.at[i].relation == REL_GAP;
+        wall |= is_wall(&w->m->contacts.at[i]);
         any = true;
     }
     if (w->flat && wall)
         for (size_t i = 0; i < w->m->contacts.n; i++)
-            if (w->m->contacts.at[i].relation == REL_GAP)
+            if (is_wall(&w->m->contacts.at[i]))
                 found_add(w, FOUND_UNKNOWN, w->m->contacts.at[i].at,
                           "'%s': a force that is not analytic may leave two motions from one state at a wall "
                           "(Schatzman)",

@@ -71,7 +71,7 @@ bool depends_on(const ir *g, ir_ref r, unsigned kinds); /* kinds: bits BIT(in_ki
 enum {
     MOVING = BIT(IN_TIME) | BIT(IN_Q) | BIT(IN_V) | BIT(IN_A) | BIT(IN_PRE) | BIT(IN_PAST_Q) |
              BIT(IN_PAST_V) | BIT(IN_SET) | BIT(IN_COORD) | BIT(IN_FIELD) | BIT(IN_INTEGRAL) | BIT(IN_ROD) |
-             BIT(IN_BASE)
+             BIT(IN_BASE) | BIT(IN_REACT)
 };
 /* left - right of an equation or a constraint, sizes and dimensions checked */
 bool both_sides(elab *e, scope *in, const ast *l, const ast *r, const char *what, span at, value *out);
@@ -87,6 +87,8 @@ bool elab_rod_force(elab *e, mclass *c, const ast *s); /* whether it was one */
 bool rod_object(const value *v, int32_t *rod);         /* a rod of the model? (model.c) */
 /* a reference shape from a file: the set points(matrix), or an error */
 value rod_points(elab *e, const ast *x);
+value contact_member_value(elab *e, scope *in, const ast *constraint, sym name,
+                           span at); /* c.rn in a formula */
 value rod_member(elab *e, mclass *c, int32_t rod, sym name, span at);
 void elab_fields_check(elab *e);
 void match_equations(elab *e);

@@ -1,9 +1,22 @@
 /* elab_contact: constraints, their laws and attributes. */
 #include "elab.h"
+#include <stdio.h>
 #include <string.h>
 #include "base/whole.h"
 
-const char *const contact_keys[] = { "impact", "friction", "slip", "normal", NULL };
+const char *const contact_keys[] = {
+#define X(id, name, doc) name,
+#include "attributes.def"
+#undef X
+    NULL
+};
+enum {
+#define X(id, name, doc) KEY_##id,
+#include "attributes.def"
+#undef X
+    KEYS
+};
+static const char *const simultaneous_words[] = { "together", "cascade", NULL };
 typedef enum {
 #define X(id, name, role, args, doc) LAW_##id,
 #include "laws.def"
@@ -21,20 +34,97 @@ static const struct {
 #undef X
 };
 
+static const ast *arg_value(const ast *arg)
+{
+    return arg->kind == AST_ARG ? arg->kid[0] : arg;
+}
+
+/* the argument of that name among those of a law; first: also the one without a name */
+static const ast *law_arg(const ast *x, const char *name, bool first)
+{
+    for (uint32_t i = 1; i < x->n; i++) {
+        const ast *arg = x->kid[i];
+        if (arg->kind == AST_ARG ? !strcmp(arg->name, name) : first && i == 1)
+            return arg;
+    }
+    return NULL;
+}
+
+/* Walks over the words of a list of arguments: the next name, where a way to call the law begins, and
+   whether the name has to be written. */
+typedef struct arg_word {
+    const char *at;
+    char name[16];
+    bool begins, named;
+} arg_word;
+
+static bool arg_next(arg_word *w)
+{
+    size_t n = strspn(w->at, " ,|");
+    w->begins = memchr(w->at, '|', n) != NULL;
+    w->at += n;
+    if (!*w->at)
+        return false;
+    size_t len = strcspn(w->at, " ,|");
+    snprintf(w->name, sizeof w->name, "%.*s", (int)len, w->at);
+    size_t rest = strcspn(w->at, ",|");
+    w->named = memchr(w->at, '=', rest) != NULL;
+    w->at += rest;
+    return true;
+}
+
+static bool arg_known(const char *args, const char *name)
+{
+    for (arg_word w = { .at = args }; arg_next(&w);)
+        if (!strcmp(w.name, name))
+            return true;
+    return false;
+}
+
+/* is there a way to call the law with just these arguments? */
+static bool args_fit(const char *args, const ast *x)
+{
+    uint32_t found = 0, wanted = 0;
+    for (arg_word w = { .at = args }; arg_next(&w);) {
+        if (w.begins && found == wanted && found == x->n - 1)
+            return true;
+        if (w.begins)
+            found = wanted = 0;
+        found += law_arg(x, w.name, !w.named && wanted == 0) != NULL;
+        wanted++;
+    }
+    return found == wanted && found == x->n - 1;
+}
+
+static bool law_called(elab *e, int law, const ast *x)
+{
+    const char *name = law_list[law].name, *args = law_list[law].args;
+    for (uint32_t i = 1; x->kind == AST_CALL && i < x->n; i++) {
+        const ast *arg = x->kid[i];
+        if (arg->kind != AST_ARG || arg_known(args, arg->name))
+            continue;
+        diag *d = diag_error(e->m->d, DIAG_UNKNOWN_OPTION, arg->name_at, "the law '%s' has no argument '%s'",
+                             name, arg->name);
+        diag_hint(e->m->d, d, "%s(%s)", name, args);
+        return false;
+    }
+    if (x->kind == AST_CALL && args_fit(args, x))
+        return true;
+    diag *d = strpbrk(args, "|,")
+                  ? diag_error(e->m->d, DIAG_ARITY, x->at, "the law '%s' does not take these arguments", name)
+                  : diag_error(e->m->d, DIAG_ARITY, x->at, "the law '%s' takes one argument", name);
+    diag_hint(e->m->d, d, "%s(%s)", name, args);
+    return false;
+}
+
 /* law(args) by name; -1 after an error */
 static int law_of(elab *e, const ast *x, law_role role)
 {
     const ast *name = x->kind == AST_CALL ? x->kid[0] : x;
     const char *what = role == ROLE_FRICTION ? "friction" : "impact";
     for (int k = 0; k < LAWS && name->kind == AST_NAME; k++)
-        if (law_list[k].role == role && !strcmp(law_list[k].name, name->name)) {
-            if (x->kind == AST_CALL && x->n == 2)
-                return k;
-            diag *d = diag_error(e->m->d, DIAG_ARITY, x->at, "the law '%s' takes one argument",
-                                 law_list[k].name);
-            diag_hint(e->m->d, d, "%s(%s)", law_list[k].name, law_list[k].args);
-            return -1;
-        }
+        if (law_list[k].role == role && !strcmp(law_list[k].name, name->name))
+            return law_called(e, k, x) ? k : -1;
     bool other = false;
     for (int k = 0; k < LAWS && name->kind == AST_NAME; k++)
         other = other || !strcmp(law_list[k].name, name->name);
@@ -63,18 +153,43 @@ static bool pure_number(elab *e, const value *v, const char *what, span at)
                           arena_printf(e->m->a, "%s is a number without dimension", what), at);
 }
 
+/* A number, or a function of one argument, which is a speed; IR_NONE after an error.
+   unit: what has no dimension, or NULL. */
+static ir_ref law_number(elab *e, scope *in, const ast *x, const char *what, const char *of, const char *unit)
+{
+    value v = eval(&e->ev, in, x);
+    if (v.kind == V_FN) {
+        value speed = v_node(ir_in(e->m->g, (ir_input){ .kind = IN_SPEED }), dim_any());
+        v = eval_call(&e->ev, in, &v, &speed, 1, x->at);
+    }
+    if (v.kind == V_ERROR)
+        return IR_NONE;
+    if (!v_is_scalar(&v)) {
+        diag_error(e->m->d, DIAG_TYPE, x->at, "the %s is a number or a function of the %s, not %s", what, of,
+                   v_kind_text(e->m->a, &v));
+        return IR_NONE;
+    }
+    if (unit && !pure_number(e, &v, unit, x->at))
+        return IR_NONE;
+    return v_ref(e->m->g, &v);
+}
+
 static void contact_impact(elab *e, scope *in, const ast *x, mcontact *c)
 {
     int law = law_of(e, x, ROLE_IMPACT);
     if (law < 0)
         return;
+    const ast *arg = arg_value(law_arg(x, "e", true)), *along = law_arg(x, "tangential", false);
     value v;
     c->impact = law == LAW_POISSON ? IMPACT_POISSON : IMPACT_NEWTON;
-    c->e_at = x->kid[1]->at;
-    if (!eval_scalar(&e->ev, in, x->kid[1], "the restitution", &v) ||
-        !pure_number(e, &v, "the restitution", x->kid[1]->at))
+    c->e_at = arg->at;
+    c->e = law_number(e, in, arg, "restitution", "approach speed", "the restitution");
+    if (!along)
         return;
-    c->e = v_ref(e->m->g, &v);
+    c->et_at = arg_value(along)->at;
+    if (eval_scalar(&e->ev, in, arg_value(along), "the tangential restitution", &v) &&
+        pure_number(e, &v, "the tangential restitution", c->et_at))
+        c->et = v_ref(e->m->g, &v);
 }
 
 static void contact_friction(elab *e, scope *in, const ast *x, mcontact *c)
@@ -82,71 +197,151 @@ static void contact_friction(elab *e, scope *in, const ast *x, mcontact *c)
     int law = law_of(e, x, ROLE_FRICTION);
     if (law < 0)
         return;
-    const ast *arg = x->kid[1];
-    bool angle = arg->kind == AST_ARG && !strcmp(arg->name, "angle");
+    const char *unit = "the coefficient of friction";
+    const ast *rest = law_arg(x, "static", false), *angle = law_arg(x, "angle", false),
+              *arg = angle  ? angle
+                     : rest ? law_arg(x, "kinetic", false)
+                            : law_arg(x, law == LAW_TRESCA ? "s" : "mu", true);
     c->friction = law == LAW_TRESCA ? FRICTION_TRESCA : FRICTION_COULOMB;
-    c->mu_at = arg->at;
-    if (arg->kind == AST_ARG && (!angle || law == LAW_TRESCA)) {
-        bool own = !strcmp(arg->name, law == LAW_TRESCA ? "s" : "mu");
-        if (!own) {
-            diag *d = diag_error(e->m->d, DIAG_UNKNOWN_OPTION, arg->name_at,
-                                 "the law '%s' has no argument '%s'", law_list[law].name, arg->name);
-            diag_hint(e->m->d, d, "%s(%s)", law_list[law].name, law_list[law].args);
-            return;
-        }
-    }
-    const ast *ex = arg->kind == AST_ARG ? arg->kid[0] : arg;
-    value v = eval(&e->ev, in, ex);
-    if (v.kind == V_FN) {
-        value speed = v_node(ir_in(e->m->g, (ir_input){ .kind = IN_SPEED }), dim_any());
-        v = eval_call(&e->ev, in, &v, &speed, 1, ex->at);
-    }
-    if (v.kind == V_ERROR)
-        return;
-    if (!v_is_scalar(&v)) {
-        diag_error(e->m->d, DIAG_TYPE, ex->at,
-                   "the friction is a number or a function of the slip speed, not %s",
-                   v_kind_text(e->m->a, &v));
-        return;
-    }
-    if (law != LAW_TRESCA &&
-        !pure_number(e, &v, angle ? "the angle of friction" : "the coefficient of friction", ex->at))
-        return;
-    c->mu = v_ref(e->m->g, &v);
-    if (angle)
+    c->mu_at = rest ? x->at : arg->at;
+    c->mu = law_number(e, in, arg_value(arg), "friction", "slip speed",
+                       law == LAW_TRESCA ? NULL
+                       : angle           ? "the angle of friction"
+                                         : unit);
+    if (angle && c->mu)
         c->mu = ir_op1(e->m->g, OP_TAN, c->mu);
+    if (rest)
+        c->mu_static = law_number(e, in, arg_value(rest), "friction", "slip speed", unit);
+    if (rest && c->mu && c->mu_static &&
+        (depends_on(e->m->g, c->mu, BIT(IN_SPEED)) || depends_on(e->m->g, c->mu_static, BIT(IN_SPEED)))) {
+        diag *d = diag_error(e->m->d, DIAG_TYPE, c->mu_at,
+                             "static and kinetic friction are numbers: neither depends on the slip speed");
+        diag_hint(e->m->d, d, "coulomb(f) with a function f of the slip speed has both");
+    }
 }
 
-static void contact_slip(elab *e, scope *in, const ast *x, mcontact *c)
+/* A relative velocity into out: how many components; 0 after an error. */
+static int relative_velocity(elab *e, scope *in, const ast *x, const char *what, ir_ref *out)
 {
     value v = eval(&e->ev, in, x);
-    c->slip_at = x->at;
-    c->slip_given = true;
     if (v.kind == V_ERROR || e->ev.needs_members)
-        return;
+        return 0;
     if (v.kind != V_NUM || v.num.rank > 1 || v_count(&v) > MAX_SLIP) {
         diag_error(e->m->d, DIAG_SHAPE, x->at,
-                   "the slip is a velocity: a number or a vector of at most %d, not %s", MAX_SLIP,
+                   "the %s is a velocity: a number or a vector of at most %d, not %s", what, MAX_SLIP,
                    v_kind_text(e->m->a, &v));
-        return;
+        return 0;
     }
     bool moves = false;
     for (int k = 0; k < v_count(&v); k++) {
         value y = v_element(&v, k);
-        c->slip[k] = v_ref(e->m->g, &y);
-        moves = moves || depends_on(e->m->g, c->slip[k], BIT(IN_V) | BIT(IN_ROD));
+        out[k] = v_ref(e->m->g, &y);
+        moves = moves || depends_on(e->m->g, out[k], BIT(IN_V) | BIT(IN_ROD));
     }
-    c->nslip = v_count(&v);
-    if (!moves) {
-        diag *d = diag_error(e->m->d, DIAG_FRICTION_NO_SLIP, x->at,
-                             "the slip holds no rate, so nothing slides");
-        diag_hint(e->m->d, d, "slip is the relative velocity at the contact, for example x' - V");
+    if (moves)
+        return v_count(&v);
+    diag *d = diag_error(e->m->d, DIAG_FRICTION_NO_SLIP, x->at, "the %s holds no rate, so nothing slides",
+                         what);
+    diag_hint(e->m->d, d, "%s is the relative velocity at the contact, for example x' - V", what);
+    return 0;
+}
+
+static void contact_slip(elab *e, scope *in, const ast *x, mcontact *c)
+{
+    c->slip_at = x->at;
+    c->slip_given = true;
+    c->nslip = relative_velocity(e, in, x, "slip", c->slip);
+}
+
+/* Moments against rolling and spinning: the law, and the angular velocity that it is against. */
+typedef struct moment {
+    span at;
+    ir_ref bound, rate[MAX_SLIP];
+    int n;
+} moment;
+typedef struct moments {
+    moment rolling, spinning;
+} moments;
+
+static void moment_law(elab *e, scope *in, const ast *x, moment *to)
+{
+    int law = law_of(e, x, ROLE_FRICTION);
+    if (law < 0)
+        return;
+    const ast *arg = law_arg(x, "mu", true);
+    if (law != LAW_COULOMB || !arg) {
+        diag *d = diag_error(e->m->d, DIAG_TYPE, x->at, "a moment is bounded by a length times rn");
+        diag_hint(e->m->d, d, "rolling = coulomb(s), s a length");
+        return;
+    }
+    value v;
+    to->at = arg->at;
+    if (eval_scalar(&e->ev, in, arg_value(arg), "the length", &v))
+        to->bound = v_ref(e->m->g, &v);
+}
+
+static void contact_simultaneous(elab *e, const ast *x, mcontact *c)
+{
+    for (int k = 0; x->kind == AST_NAME && simultaneous_words[k]; k++)
+        if (!strcmp(simultaneous_words[k], x->name)) {
+            c->cascade = k == 1;
+            return;
+        }
+    diag *d = diag_error(e->m->d, DIAG_TYPE, x->at, "impacts at once happen together, or as a cascade");
+    diag_hint(e->m->d, d, "simultaneous = %s | %s", simultaneous_words[0], simultaneous_words[1]);
+}
+
+static void contact_attribute(elab *e, scope *in, int key, const ast *x, mcontact *c, moments *m)
+{
+    value v;
+    switch (key) {
+    case KEY_IMPACT:
+        contact_impact(e, in, x, c);
+        break;
+    case KEY_FRICTION:
+        contact_friction(e, in, x, c);
+        break;
+    case KEY_SLIP:
+        contact_slip(e, in, x, c);
+        break;
+    case KEY_NORMAL:
+        if (eval_scalar(&e->ev, in, x, "the normal force", &v))
+            c->normal = v_ref(e->m->g, &v);
+        break;
+    case KEY_ADHESION:
+        c->adhesion_at = x->at;
+        if (eval_scalar(&e->ev, in, x, "the adhesion", &v))
+            c->adhesion = v_ref(e->m->g, &v);
+        break;
+    case KEY_SIMULTANEOUS:
+        contact_simultaneous(e, x, c);
+        break;
+    case KEY_ROLLING:
+        moment_law(e, in, x, &m->rolling);
+        break;
+    case KEY_SPINNING:
+        moment_law(e, in, x, &m->spinning);
+        break;
+    case KEY_ROLL:
+        m->rolling.n = relative_velocity(e, in, x, "roll", m->rolling.rate);
+        break;
+    case KEY_SPIN:
+        m->spinning.n = relative_velocity(e, in, x, "spin", m->spinning.rate);
+        break;
     }
 }
 
-static void contact_attributes(elab *e, scope *in, const ast *block, mcontact *c)
+static const char *keys_text(elab *e)
 {
-    const ast *seen[4] = { 0 };
+    text t = { .a = e->m->a };
+    for (int k = 0; contact_keys[k]; k++)
+        text_printf(&t, "%s%s", !k ? "" : contact_keys[k + 1] ? ", " : " and ", contact_keys[k]);
+    return t.at;
+}
+
+static void contact_attributes(elab *e, scope *in, const ast *block, mcontact *c, moments *m)
+{
+    const ast *seen[KEYS] = { 0 };
     for (uint32_t i = 0; block && i < block->n; i++) {
         const ast *set = block->kid[i], *key = set->kid[0];
         if (set->kind != AST_SET)
@@ -165,7 +360,7 @@ static void contact_attributes(elab *e, scope *in, const ast *block, mcontact *c
             if (near_best(&n))
                 diag_near(e->m->d, d, &n);
             else
-                diag_hint(e->m->d, d, "it has impact, friction, slip and normal");
+                diag_hint(e->m->d, d, "it has %s", keys_text(e));
             continue;
         }
         if (seen[k]) {
@@ -174,32 +369,23 @@ static void contact_attributes(elab *e, scope *in, const ast *block, mcontact *c
             continue;
         }
         seen[k] = key;
-        value v;
-        switch (k) {
-        case 0:
-            contact_impact(e, in, set->kid[1], c);
-            break;
-        case 1:
-            contact_friction(e, in, set->kid[1], c);
-            break;
-        case 2:
-            contact_slip(e, in, set->kid[1], c);
-            break;
-        case 3:
-            if (eval_scalar(&e->ev, in, set->kid[1], "the normal force", &v))
-                c->normal = v_ref(e->m->g, &v);
-            break;
-        }
+        contact_attribute(e, in, k, set->kid[1], c, m);
     }
 }
 
-static bool gap_fits(elab *e, const mcontact *c, const ast *rel)
+static bool gap_fits(elab *e, mcontact *c, const ast *rel)
 {
-    if (depends_on(e->m->g, c->gap, BIT(IN_V) | BIT(IN_A) | BIT(IN_SET))) {
-        diag_error(e->m->d, DIAG_TYPE, rel->at, "a constraint bounds positions: it may not hold rates");
+    if (depends_on(e->m->g, c->gap, BIT(IN_A) | BIT(IN_SET) | BIT(IN_PRE))) {
+        diag_error(e->m->d, DIAG_TYPE, rel->at,
+                   "a constraint bounds positions, or rates: it may not hold accelerations");
         return false;
     }
-    if (!depends_on(e->m->g, c->gap, BIT(IN_Q) | BIT(IN_ROD))) {
+    c->of_rates = depends_on(e->m->g, c->gap, BIT(IN_V));
+    if (c->of_rates && e->m->rods.n) {
+        diag_error(e->m->d, DIAG_NOT_SUPPORTED, rel->at, "a constraint beside rods bounds positions");
+        return false;
+    }
+    if (!depends_on(e->m->g, c->gap, BIT(IN_Q) | BIT(IN_V) | BIT(IN_ROD))) {
         diag_error(e->m->d, DIAG_CONSTRAINT_NO_DOF, rel->at,
                    "this constraint does not depend on any degree of freedom");
         return false;
@@ -267,6 +453,17 @@ static void contact_consistent(elab *e, const mcontact *c, const ast *s)
     } else if (c->relation != REL_CLOSED && c->normal) {
         diag_error(d, DIAG_MIXED_FORMS, s->name_at,
                    "constraint '%s' has a gap, so its normal force is not given but found", c->name);
+    } else if (c->of_rates && c->e) {
+        diag_error(d, DIAG_MIXED_FORMS, c->e_at,
+                   "constraint '%s' bounds rates: nothing is hit, and there is no restitution", c->name);
+    } else if (c->adhesion && (c->relation != REL_GAP || c->of_rates)) {
+        diag_error(d, DIAG_MIXED_FORMS, c->adhesion_at,
+                   "adhesion holds a contact that may open: '%s' is no such gap", c->name);
+    } else if (c->et && c->friction == FRICTION_NONE) {
+        diag *x = diag_error(d, DIAG_FRICTION_NO_SLIP, c->et_at,
+                             "tangential restitution on '%s' acts through friction, of which there is none",
+                             c->name);
+        diag_hint(d, x, "give friction = coulomb(mu)");
     } else if (c->friction != FRICTION_NONE && !c->slip_given &&
                (c->relation == REL_CLOSED || e->m->nq < 2) && !e->m->rods.n) {
         diag *x = diag_error(d, DIAG_FRICTION_NO_SLIP, c->mu_at,
@@ -334,11 +531,113 @@ static void contact_components(elab *e, mclass *c, mcontact *k, const value *all
     }
 }
 
+/* A moment is friction of its own, with the normal force of the contact. */
+static void moment_keep(elab *e, mclass *c, const mcontact *of, const moment *m, const char *law,
+                        const char *rate)
+{
+    if (!m->bound && !m->n)
+        return;
+    if (!m->bound || !m->n) {
+        diag *d = diag_error(e->m->d, DIAG_FRICTION_NO_SLIP, of->at, "'%s' has '%s' without '%s'", of->name,
+                             m->n ? rate : law, m->n ? law : rate);
+        diag_hint(e->m->d, d, "%s = coulomb(s), %s = the relative angular velocity", law, rate);
+        return;
+    }
+    mcontact k = { .name = arena_printf(e->m->a, "%s.%s", of->name, law),
+                   .decl = of->decl,
+                   .at = of->at,
+                   .of = of->of,
+                   .over = of->over,
+                   .own = of->own,
+                   .one = of->one,
+                   .inst = of->inst,
+                   .relation = REL_CLOSED,
+                   .friction = FRICTION_COULOMB,
+                   .mu = m->bound,
+                   .mu_at = m->at,
+                   .slip_given = true,
+                   .slip_at = of->at,
+                   .nslip = m->n,
+                   .fed_by = of->decl };
+    memcpy(k.index, of->index, sizeof k.index);
+    memcpy(k.slip, m->rate, sizeof k.slip);
+    contact_keep(e, c, &k);
+}
+
+/* ---- reactions in formulas ---- */
+static const ast *attribute_of(const ast *constraint, const char *key)
+{
+    const ast *block = constraint->kid[3];
+    for (uint32_t i = 0; block && i < block->n; i++) {
+        const ast *set = block->kid[i];
+        if (set->kind == AST_SET && set->kid[0]->kind == AST_NAME && !strcmp(set->kid[0]->name, key))
+            return set->kid[1];
+    }
+    return NULL;
+}
+
+/* which of the reactions that formulas read */
+static int32_t react_number(elab *e, const ast *constraint, span at)
+{
+    for (size_t k = 0; k < e->m->reacts.n; k++)
+        if (e->m->reacts.at[k].decl == constraint)
+            return (int32_t)k;
+    *vec_push(e->m->a, &e->m->reacts) = (mreact){ constraint, at };
+    return (int32_t)e->m->reacts.n - 1;
+}
+
+static ir_ref react_input(elab *e, int32_t number, int component)
+{
+    return ir_in(e->m->g, (ir_input){ .kind = IN_REACT, .at.base = REACT * number + component });
+}
+
+value contact_member_value(elab *e, scope *in, const ast *constraint, sym name, span at)
+{
+    static const char *const known[] = { "rn", "rt", "slip", NULL };
+    const ast *slip = attribute_of(constraint, "slip");
+    if ((constraint->kid[0] && constraint->kid[0]->n) || ((class_scope *)in)->c->ninst != 1) {
+        diag_error(e->m->d, DIAG_NOT_SUPPORTED, at,
+                   "'%s' is a family: a formula reads the reaction of a constraint alone", constraint->name);
+        return v_error();
+    }
+    if (!strcmp(name, "rn"))
+        return v_node(react_input(e, react_number(e, constraint, at), 0), dim_any());
+    if ((!strcmp(name, "rt") || !strcmp(name, "slip")) && !slip) {
+        diag_error(e->m->d, DIAG_FRICTION_NO_SLIP, at, "'%s' has no slip", constraint->name);
+        return v_error();
+    }
+    if (!strcmp(name, "slip"))
+        return eval(&e->ev, in, slip);
+    if (!strcmp(name, "rt")) {
+        value v = eval(&e->ev, in, slip), y = v;
+        int32_t number = react_number(e, constraint, at);
+        if (v.kind != V_NUM || v_count(&v) > MAX_SLIP)
+            return v_error();
+        if (v.num.rank == 0)
+            return v_node(react_input(e, number, 1), dim_any());
+        y = v_vector(e->m->a, v_count(&v));
+        for (int k = 0; k < v_count(&v); k++) {
+            value part = v_node(react_input(e, number, 1 + k), dim_any());
+            v_set(e->m->a, &y, k, &part);
+        }
+        return y;
+    }
+    near n = near_to(name);
+    for (int k = 0; known[k]; k++)
+        near_try(&n, known[k]);
+    diag *d = diag_error(e->m->d, DIAG_UNKNOWN_NAME, at,
+                         "a formula reads rn, rt and slip of a constraint, not '%s'", name);
+    if (near_best(&n))
+        diag_near(e->m->d, d, &n);
+    return v_error();
+}
+
 void constraint_body(elab *e, mclass *c, scope *in, const index_names *over, const ast *s)
 {
     mcontact k = { .name = s->name, .decl = s, .at = s->at, .of = c, .over = *over };
     k.own = e->loops->n;
     k.one = over->n == 0 && (k.own || c->inst.n);
+    moments m = { 0 };
     size_t errors = e->m->d->errors;
     value all;
     bool ok = contact_relation_of(e, in, s->kid[2], &k, &all);
@@ -346,7 +645,7 @@ void constraint_body(elab *e, mclass *c, scope *in, const index_names *over, con
     if (vector && over->n)
         e->ev.needs_members = true; /* its members are written out */
     if (!e->ev.needs_members)
-        contact_attributes(e, in, s->kid[3], &k);
+        contact_attributes(e, in, s->kid[3], &k, &m);
     if (!ok || e->ev.needs_members || e->m->d->errors != errors)
         return;
     contact_consistent(e, &k, s);
@@ -354,6 +653,9 @@ void constraint_body(elab *e, mclass *c, scope *in, const index_names *over, con
         contact_member(e, in, &k);
     if (vector)
         contact_components(e, c, &k, &all, s->kid[2]);
-    else
+    else {
         contact_keep(e, c, &k);
+        moment_keep(e, c, &k, &m.rolling, "rolling", "roll");
+        moment_keep(e, c, &k, &m.spinning, "spinning", "spin");
+    }
 }

@@ -326,6 +326,12 @@ static void put_coord(text *out, int32_t number, const model *m)
         text_puts(out, "s");
 }
 
+static void put_reaction(text *out, int32_t base, const model *m)
+{
+    const ast *c = m->reacts.at[base / REACT].decl;
+    text_printf(out, base % REACT ? "%s.rt[%d]" : "%s.rn", c->name, (int)(base % REACT));
+}
+
 static void put_rod(text *out, int32_t number, const model *m)
 {
     text_printf(out, "%s.self_gap",
@@ -437,6 +443,9 @@ void model_input_name(text *out, const ir *g, const ir_input *in, void *ud)
         break;
     case IN_ROD:
         put_rod(out, in->at.base, k.m);
+        break;
+    case IN_REACT:
+        put_reaction(out, in->at.base, k.m);
         break;
     case IN_BASE:
         put_rotation(out, &k, in->at, "base", 3, rotation_first(&k, &in->at, 3));

@@ -381,16 +381,47 @@ static bool same_for_all(const model *m, ir_ref r)
 static void check_delays(const model *m, const double *param);
 static void check_integrals(const model *m, const double *param);
 
+/* reactions that formulas read are those of one constraint each */
+static void check_reactions(const model *m)
+{
+    for (size_t k = 0; k < m->reacts.n; k++) {
+        int n = 0;
+        for (size_t i = 0; i < m->contacts.n; i++)
+            n += m->contacts.at[i].decl == m->reacts.at[k].decl && !m->contacts.at[i].fed_by;
+        if (n > 1)
+            diag_error(m->d, DIAG_NOT_SUPPORTED, m->reacts.at[k].at,
+                       "'%s' is %d constraints: a formula reads the reaction of one",
+                       m->reacts.at[k].decl->name, n);
+    }
+}
+
 static void check_contact(const model *m, const mcontact *c, const double *param)
 {
     bool e = fixed_by_params(m, c->e), mu = fixed_by_params(m, c->mu), good = true;
-    bool one = (!e || same_for_all(m, c->e)) && (!mu || same_for_all(m, c->mu));
+    bool rest = mu && fixed_by_params(m, c->mu_static), along = fixed_by_params(m, c->et),
+         pull = fixed_by_params(m, c->adhesion);
+    bool one = (!e || same_for_all(m, c->e)) && (!mu || same_for_all(m, c->mu)) &&
+               (!rest || same_for_all(m, c->mu_static)) && (!along || same_for_all(m, c->et)) &&
+               (!pull || same_for_all(m, c->adhesion));
     int32_t ix[MAX_INDEX], left = one ? 1 : MAX_CHECKED;
-    for (bool more = (e || mu) && index_first(&c->over.set, ix); more && good && left--;
+    for (bool more = (e || mu || along || pull) && index_first(&c->over.set, ix); more && good && left--;
          more = index_next(&c->over.set, ix)) {
         double ve = e ? value_at_defaults(m, param, &c->over, ix, c->e) : 0,
-               vmu = mu ? value_at_defaults(m, param, &c->over, ix, c->mu) : 0;
-        good = !(ve < 0 || ve > 1 || vmu < 0);
+               vmu = mu ? value_at_defaults(m, param, &c->over, ix, c->mu) : 0,
+               vrest = rest ? value_at_defaults(m, param, &c->over, ix, c->mu_static) : vmu,
+               vet = along ? value_at_defaults(m, param, &c->over, ix, c->et) : 0,
+               vpull = pull ? value_at_defaults(m, param, &c->over, ix, c->adhesion) : 0;
+        good = !(ve < 0 || ve > 1 || vmu < 0 || vrest < vmu || fabs(vet) > 1 || vpull < 0);
+        if (vrest < vmu)
+            diag_error(m->d, DIAG_FRICTION_NEGATIVE, c->mu_at,
+                       "the static friction of '%s', %g, is below its kinetic friction, %g", c->name, vrest,
+                       vmu);
+        if (fabs(vet) > 1)
+            diag_error(m->d, DIAG_RESTITUTION, c->et_at,
+                       "the tangential restitution of '%s' is %g: it lies between -1 and 1", c->name, vet);
+        if (vpull < 0)
+            diag_error(m->d, DIAG_FRICTION_NEGATIVE, c->adhesion_at, "the adhesion of '%s' is negative: %g",
+                       c->name, vpull);
         if (ve < 0 || ve > 1)
             diag_error(m->d, DIAG_RESTITUTION, c->e_at,
                        "the restitution of '%s' is %g: it lies between 0 and 1", c->name, ve);
@@ -555,6 +586,7 @@ void check_values(elab *e)
     double *param = arena_array(m->a, double, m->nparam + 1);
     default_params(m, param);
     check_bounds(e, param);
+    check_reactions(m);
     model_check_laws(m, param);
 }
 

@@ -825,6 +825,20 @@ static look rod_find(scope *s, evaluator *ev, sym name, span at, value *out)
     return out->kind == V_ERROR ? LOOK_ERROR : LOOK_YES;
 }
 
+/* a constraint in a formula */
+typedef struct contact_scope {
+    scope base, *in;
+    const ast *decl;
+} contact_scope;
+
+static look contact_find(scope *s, evaluator *ev, sym name, span at, value *out)
+{
+    (void)ev;
+    contact_scope *c = (contact_scope *)s;
+    *out = contact_member_value(s->of, c->in, c->decl, name, at);
+    return out->kind == V_ERROR ? LOOK_ERROR : LOOK_YES;
+}
+
 bool rod_object(const value *v, int32_t *rod)
 {
     if (v->kind != V_OBJECT || v->object.in->find != rod_find)
@@ -838,6 +852,7 @@ static look class_lookup(scope *base, evaluator *ev, sym name, span at, value *o
     class_scope *s = (class_scope *)base;
     elab *e = base->of;
     const mdecl *d = class_find(s->c, name);
+    (void)at;
     if (!d || (ev->callee && d->kind == DECL_CONSTRAINT))
         return LOOK_NO;
     ev->callee = false;
@@ -878,10 +893,13 @@ static look class_lookup(scope *base, evaluator *ev, sym name, span at, value *o
         out->object.in = &r->base;
         break;
     }
-    case DECL_CONSTRAINT:
-        diag_error(ev->d, DIAG_TYPE, at,
-                   "'%s' is a constraint: its gap and reaction are results, not terms of the model", name);
-        return LOOK_ERROR;
+    case DECL_CONSTRAINT: {
+        contact_scope *r = arena_make(e->m->a, contact_scope);
+        *r = (contact_scope){ .base = { .find = contact_find, .of = e }, .in = base, .decl = d->node };
+        *out = (value){ .kind = V_OBJECT };
+        out->object.in = &r->base;
+        break;
+    }
     }
     return out->kind == V_ERROR ? LOOK_ERROR : LOOK_YES;
 }

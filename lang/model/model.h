@@ -137,11 +137,20 @@ typedef struct mcontact {
     impact_law impact;
     /* gap >= 0 admissible; mu is tan(angle) when an angle was given; IR_NONE when absent */
     ir_ref gap, normal, mu, e;
+    const ast *fed_by;              /* the constraint whose rn is its normal force; NULL: none */
+    ir_ref mu_static, et, adhesion; /* coefficient at rest, tangential restitution, pull that it bears */
+    bool cascade;                   /* impacts at once follow each other */
     ir_ref slip[MAX_SLIP];
     int nslip;
     bool slip_given;
-    span mu_at, e_at, slip_at;
+    bool of_rates; /* the gap holds rates, which it bounds */
+    span mu_at, e_at, et_at, slip_at, adhesion_at;
 } mcontact;
+
+typedef struct mreact {
+    const ast *decl;
+    span at;
+} mreact;
 
 /* left - right of each comparison */
 typedef struct mevent {
@@ -245,6 +254,7 @@ struct model {
     mfamilies equation, kinetic, potential, dissipation, force;
     mfamilies inclusion; /* out: lhs - rhs with IN_SET inputs, row = dof */
     vec(mcontact) contacts;
+    vec(mreact) reacts; /* constraints whose reactions formulas read */
     vec(mevent) events;
     vec(mintegral) integrals;
     vec(mset) sets;

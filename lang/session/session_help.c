@@ -54,7 +54,13 @@ static bool help_unit(text *t, const char *name)
     return true;
 }
 
-/* attributes of constraints: which laws they take */
+static const char *const key_docs[] = {
+#define X(id, name, doc) doc,
+#include "model/attributes.def"
+#undef X
+};
+
+/* attributes of constraints: which laws they take, or what they are */
 static bool help_key(text *t, const char *name)
 {
     for (int k = 0; contact_keys[k]; k++) {
@@ -65,9 +71,7 @@ static bool help_key(text *t, const char *name)
         for (int i = 0; i < WORDS; i++)
             if (law_of(&words[i], name))
                 text_printf(t, "%s%s", n++ ? " | " : "", words[i].form);
-        text_puts(t, n                      ? "\n"
-                     : strcmp(name, "slip") ? "the normal force, where there is no gap\n"
-                                            : "the relative velocity at the contact\n");
+        text_printf(t, "%s\n", n ? "" : key_docs[k]);
         return true;
     }
     return false;

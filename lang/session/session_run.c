@@ -567,7 +567,7 @@ static double deepest(const results *r, size_t c, scan *rest)
     const contact_result *x = &r->contact[c];
     const contact_family *f = &r->prog->contact[c];
     double worst = 0;
-    if (f->relation == REL_CLOSED || !x->gap)
+    if (f->relation == REL_CLOSED || f->of_rates || !x->gap)
         return 0;
     for (int64_t k = 0, all = r->samples * x->members; k < all;) {
         int64_t from = k, end = all - k < MANY ? all : k + MANY;

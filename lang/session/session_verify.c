@@ -272,7 +272,7 @@ static void check_member(verify *w, size_t c, int64_t m, double gap, size_t k)
         return;
     double rn = x->rn[m][k];
     if (f->relation == REL_GAP) {
-        find(w, PULL, fmax(-rn, 0), small, k, name);
+        find(w, PULL, fmax(-rn - gate_adhesion(w->g, c, m), 0), small, k, name);
         if (rn > small && w->v) {
             for (int i = 0; i < w->p->nq; i++)
                 w->near[i] = fmax(fabs(w->v[i][k]), fabs(w->v[i][k ? k - 1 : 0]));
@@ -283,9 +283,11 @@ static void check_member(verify *w, size_t c, int64_t m, double gap, size_t k)
         }
     }
     if (f->nslip > 0 && gate_knows_bound(w->g, c) && have(x->rt, m, n)) {
-        double rt = length_of(x->rt, m, n, k), most = gate_bound(w->g, c, m, rn);
+        double rt = length_of(x->rt, m, n, k), most;
+        bool slides = slides_on(x, m, n, k, speed);
+        most = gate_bound(w->g, c, m, rn, slides);
         find(w, CONE, fmax(rt - most, 0), small, k, name);
-        if (rn > small && slides_on(x, m, n, k, speed))
+        if (rn > small && slides)
             find(w, SLIDE, fabs(rt - most), small, k, name);
     }
 }

@@ -301,6 +301,8 @@ args: arg                               { $$ = append(sc, headed(sc, @$), $1); }
     | args "," arg                      { $$ = append(sc, $1, $3); }
 arg: expr
    | NAME "=" expr                      { $$ = unary(sc, AST_ARG, OP_NONE, @$, $3); named($$.n, $1, @1); }
+   | "kinetic" "=" expr                 { $$ = unary(sc, AST_ARG, OP_NONE, @$, $3);
+                                          named($$.n, sym_str(sc->names, "kinetic"), @1); }
 
 rows: row ROW row                       { $$ = append(sc, append(sc, leaf(NODE(MATRIX, @$)), $1), $3); }
     | rows ROW row                      { $$ = append(sc, $1, $3); }

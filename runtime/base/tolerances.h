@@ -369,6 +369,7 @@
 /* ---- base ---- */
 #define ROOT_ZERO_MOST 1e-6 /* of its first term: what a caller may call 0 of a polynomial */
 /* of the size: initial values that miss a constraint, published with five digits (cdl.5) */
+#define GAIN_ROUNDED  1e-9 /* of the work of impulses: energy that impact laws give by more than rounding */
 #define START_ROUNDED 1e-4
 #define START_TINY    1e-12 /* of the size: rounding of their formulas; no note is given */
 

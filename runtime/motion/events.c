@@ -74,11 +74,23 @@ static void end_hover(ev *w, rub *k, int i, ending *e)
     }
 }
 
+/* where what a constraint of rates bounds comes to its bound */
+static double bounded_crossing(const ev *w, const rub *k, double h)
+{
+    double f[w->width], zero = fmax(ROUND_500 * ev_size(w, k->series.g, w->K - 1, h), 0.1 * k->zero.tol_u);
+    memcpy(f, k->series.g, (size_t)w->K * sizeof *f);
+    if (k->candidate)
+        as_decided(w, f, 1, w->K - 1, k->zero.zero_gap);
+    return ev_crossing(w, f, w->K - 1, h, zero);
+}
+
 /* A gap that moves at a rate that counts is as large as it is, however small beside what it grows to: a
    rebound leaves from 0, and what is in flight may be at a height that rounding over a whole step would hide.
  */
 static double gap_crossing(const ev *w, const rub *k, double h)
 {
+    if (k->c->fam->f->of_rates)
+        return bounded_crossing(w, k, h);
     double f[w->width],
         zero = fmax(ROUND_500 * ev_size(w, k->series.g, w->K, h), EV_GAP_FINER * k->zero.tol_gap);
     memcpy(f, k->series.g, ((size_t)w->K + 1) * sizeof *f);
@@ -277,7 +289,8 @@ static void put_back(ev *w)
         m = 0;
         for (int i = 0; i < w->nrub; i++) {
             rub *k = &w->rub[i];
-            if (k->mode == MODE_OPEN || k->c->fam->f->relation == REL_CLOSED)
+            if (k->mode == MODE_OPEN || k->c->fam->f->relation == REL_CLOSED ||
+                (turn == 0 && k->c->fam->f->of_rates))
                 continue;
             factor_solve(&w->s->minv, k->c->H, w->hand.G + (size_t)m * n);
             w->hand.b[m] = turn == 0 ? -*k->c->gap : -k->un;
@@ -287,7 +300,7 @@ static void put_back(ev *w)
             for (int j = 0; j < m; j++)
                 w->hand.W[(size_t)i * m + j] = vec_dot(w->hand.act[i]->c->H, w->hand.G + (size_t)j * n, n);
         if (m == 0)
-            break;
+            continue;
         ev_round(w);
         double work[m * m + 2 * m];
         int iwork[m];
@@ -649,7 +662,7 @@ static bool run_piece(ev *w, double end, ending *e)
     if (w->hist)
         history_add(w->hist, &w->pieces.at[w->pieces.n - 1]);
     sites_after(w, e->s, e->at);
-    if (e->kind == END_GAP)
+    if (e->kind == END_GAP && w->rub[e->who].terms.gap)
         gap_sharpen(w, e);
     advance(w, e->s, e->low);
     if (e->s >= left) {
@@ -659,7 +672,7 @@ static bool run_piece(ev *w, double end, ending *e)
     if (w->hist && e->kind == END_BREAK)
         history_image(w->hist, w->t);
     else if (w->hist && e->kind != END_STEP)
-        history_break(w->hist, w->t, e->kind == END_GAP ? 1 : 2);
+        history_break(w->hist, w->t, e->kind == END_GAP && w->rub[e->who].terms.gap ? 1 : 2);
     return true;
 }
 
@@ -752,12 +765,15 @@ static void rub_new(ev *w, rub *k, contact *c)
     *k = (rub){ .c = c, .family = (size_t)(c->fam - w->s->family), .sigma = 1, .last_hit = -INFINITY };
     k->terms.gap = f->relation == REL_CLOSED ? NULL : taylor_of(w, &f->gap, c->index);
     k->terms.gradient = taylor_of(w, &f->gradient, c->index);
+    k->terms.rate = f->of_rates ? taylor_of(w, &f->rate, c->index) : NULL;
     k->terms.bias = taylor_of(w, &f->bias, c->index);
     k->terms.slip = taylor_of(w, &f->slip, c->index);
     k->terms.slip_map = taylor_of(w, &f->slip_map, c->index);
     k->terms.slip_bias = taylor_of(w, &f->slip_bias, c->index);
     k->terms.normal = taylor_of(w, &f->normal, c->index);
     k->terms.mu = taylor_of(w, &f->mu, c->index);
+    k->terms.mu_static = taylor_of(w, &f->mu_static, c->index);
+    k->terms.adhesion = taylor_of(w, &f->adhesion, c->index);
     k->series.g = series(w, 1);
     k->series.rn = series(w, 1);
     k->series.H = series(w, n);
@@ -924,7 +940,7 @@ static bool events_start(void *of, run_clock *c)
     events_new(w);
     if (w->p->delay)
         history_start(w);
-    int most = w->series.nmass + w->series.nforce + w->nevent + 8 * w->nrub + 1 +
+    int most = w->series.nmass + w->series.nforce + w->nevent + 11 * w->nrub + 1 +
                (w->hist ? history_most(w->hist) : 0);
     w->series.all = arena_array(w->a, taylor *, most);
     system_start(w->s, w->q, w->v);
@@ -1046,7 +1062,13 @@ static const char *events_refuse(const program *p, span *at)
         return "events takes up to 64 contacts; use sweeping()";
     if (p->nq > MAX_DOFS)
         return "events takes up to 200 degrees of freedom; use sweeping()";
+    *at = p->reads_react;
+    if (p->nreact)
+        return "events does not know reactions inside formulas; use sweeping()";
     for (size_t i = 0; i < p->ncontact; i++) {
+        *at = p->contact[i].at;
+        if (p->contact[i].fed)
+            return "events does not know moments against rolling and spinning; use sweeping()";
         const char *why = refuse_contact(p, &p->contact[i], at);
         if (why)
             return why;

@@ -14,7 +14,7 @@ typedef enum { MODE_OPEN, MODE_CLOSED, MODE_STICK, MODE_SLIP, MODE_HOVER } conta
 
 /* What a contact is made of, as terms of power series. */
 typedef struct rub_terms {
-    taylor *gap, *gradient, *bias, *slip, *slip_map, *slip_bias, *normal, *mu, *e;
+    taylor *gap, *gradient, *rate, *bias, *slip, *slip_map, *slip_bias, *normal, *mu, *mu_static, *adhesion;
 } rub_terms;
 
 /* Its series; all arrays hold `width` coefficients for each component. */

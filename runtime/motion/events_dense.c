@@ -132,6 +132,9 @@ void dense_keep(ev *w, double h)
         memcpy(item(w, p, i, ITEM_GAP), c->series.g, (size_t)(w->K + 1) * sizeof(double));
         bool turned = c->mode == MODE_STICK && ev_frame_turns(c);
         memcpy(item(w, p, i, ITEM_RN), ev_normal(c), (size_t)w->K * sizeof(double));
+        double *rn = item(w, p, i, ITEM_RN);
+        for (int j = 0; j < w->K && c->terms.adhesion && c->mode != MODE_OPEN; j++)
+            rn[j] -= taylor_out(c->terms.adhesion, 0)[j]; /* the series is of what pushes against the pull */
         bound_series(w, c, item(w, p, i, ITEM_BOUND));
         int comps = !turned ? c->c->d : c->series.frame ? w->n : c->c->fam->nslip;
         for (int l = 0; c->col_t >= 0 && l < comps; l++)
@@ -363,10 +366,14 @@ static void sample_contact(ev *w, const piece *p, int i, double s, int64_t at)
     contact_mode mode = p ? (contact_mode)p->mode[2 * i] : k->mode;
     if (!r->kept)
         return;
-    r->gap[m] = c->fam->f->relation == REL_CLOSED ? 0 : contact_gap(w->s, c);
+    if (c->fam->f->of_rates)
+        contact_rows(w->s, c, w->M, true);
+    else
+        contact_gap(w->s, c);
+    r->gap[m] = contact_kept_gap(c, w->s->in.from[IN_V]);
     r->rn[m] = c->fam->f->relation == REL_CLOSED ? c->normal
                : p                               ? piece_value(p, item(w, p, i, ITEM_RN), w->K - 1, s)
-                                                 : k->r0;
+                                                 : k->r0 - (mode != MODE_OPEN ? c->adhesion : 0);
     r->status[m] = status_of(c, mode != MODE_OPEN, mode != MODE_STICK);
     if (c->fam->d)
         tangent_at(w, p, i, s, r->slip + m * ns, r->rt + m * ns);

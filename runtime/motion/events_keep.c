@@ -17,8 +17,9 @@ static void fields_keep(run_state *s, const char *name, const field *f, size_t n
 
 static void rub_taylors(rub *k, run_state *s)
 {
-    taylor *all[] = { k->terms.gap,       k->terms.gradient, k->terms.bias, k->terms.slip, k->terms.slip_map,
-                      k->terms.slip_bias, k->terms.normal,   k->terms.mu,   k->terms.e };
+    taylor *all[] = { k->terms.gap,      k->terms.gradient,  k->terms.bias,    k->terms.slip,
+                      k->terms.slip_map, k->terms.slip_bias, k->terms.normal,  k->terms.mu,
+                      k->terms.rate,     k->terms.mu_static, k->terms.adhesion };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         taylor_keep(all[i], s);
 }

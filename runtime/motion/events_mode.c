@@ -251,8 +251,8 @@ static void put_cones(ev *w, bool shock)
         if (o->of_speed && shock)
             o->speed = contact_slip(c, w->v, w->hand.x2);
         else if (c->d)
-            friction_bound(c, o->of_speed ? contact_mu(w->s, c, 0) : c->mu, shock ? 0 : 1, k->now.given,
-                           &o->mu, &o->radius);
+            friction_bound(c, o->of_speed ? contact_mu(w->s, c, 0) : contact_coefficient(c, k->now.rests),
+                           shock ? 0 : 1, k->now.given, &o->mu, &o->radius);
         m += cone_rows(o);
     }
     w->hand.pr = (contact_problem){ .n = w->hand.nact,
@@ -351,14 +351,14 @@ static void react(const instant_t *x, double *v)
 
 static instant_t now(ev *w)
 {
-    static const instant_way way = { pose, solve, react };
+    static const instant_way way = { pose, solve, react, NULL };
     instant_t x = instant_begin(&way, w, w->s, w->t, w->hand.meetings);
     x.before = w->hand.before;
     x.room = w->hand.x1;
     for (int i = 0; i < w->hand.nact; i++) {
         rub *k = w->hand.act[i];
         k->now.turning = k->series.turning;
-        instant_join(&x, &k->now, k->c, &w->r->contact[k->family], k->c->e, k->zero.tol_u, k->zero.tol_slip);
+        instant_join(&x, &k->now, k->c, &w->r->contact[k->family], true, k->zero.tol_u, k->zero.tol_slip);
     }
     return x;
 }
@@ -420,27 +420,20 @@ static void shock_sharpen(ev *w)
     }
 }
 
-/* All contacts that are closed or at their gap take part. */
-bool ev_shock(ev *w)
+/* the contacts at hand */
+static bool shock_of(ev *w)
 {
-    w->hand.nact = 0;
-    for (int i = 0; i < w->nrub; i++) {
-        rub *k = &w->rub[i];
-        const contact_family *f = k->c->fam->f;
-        if (f->relation == REL_GAP && k->mode == MODE_OPEN &&
-            !(*k->c->gap <= k->zero.tol_gap && k->un <= k->zero.tol_u))
-            continue;
-        w->hand.act[w->hand.nact++] = k;
-    }
     instant_t x = now(w);
     if (!instant_shock(&x, w->v))
         return false;
     shock_sharpen(w);
     instant_account(&x, w->v, &w->c->books, w->r->a);
+    if (x.gained > 0 && !w->r->note)
+        w->r->note = gain_text(&x, w->r->a, ev_number(w, w->t));
     for (int i = 0; i < w->hand.nact; i++) {
         rub *k = w->hand.act[i];
         k->un = k->now.after;
-        if (!k->now.hit)
+        if (!k->now.hit || k->last_hit == w->t)
             continue;
         k->before = k->flight;
         k->flight = (w->t - k->last_hit) + (w->t_low - k->last_low);
@@ -450,11 +443,81 @@ bool ev_shock(ev *w)
     return true;
 }
 
+static bool takes_part(const rub *k)
+{
+    return !contact_opens(k->c) || k->mode != MODE_OPEN ||
+           (*k->c->gap <= k->zero.tol_gap && k->un <= k->zero.tol_u);
+}
+
+/* the contact that is approached fastest, by what counts as 0; NULL: none is */
+static rub *approached(ev *w, const bool *all)
+{
+    rub *found = NULL;
+    double most = 1;
+    for (int i = 0; i < w->nrub; i++) {
+        rub *k = &w->rub[i];
+        if (!all[i] || !contact_opens(k->c))
+            continue;
+        double by = -contact_gap_rate(k->c, w->v) / k->zero.tol_u;
+        if (by > most) {
+            most = by;
+            found = k;
+        }
+    }
+    return found;
+}
+
+/* One impact after the other, the fastest first, each beside what is held alone; those that are not part of
+   a cascade happen together. */
+static bool cascade(ev *w, const bool *all)
+{
+    enum { MOST = 1000 };
+    rub *first;
+    for (int round = 0; round < MOST * (w->nrub + 1) && (first = approached(w, all)); round++) {
+        bool alone = first->c->fam->f->cascade;
+        w->hand.nact = 0;
+        for (int i = 0; i < w->nrub; i++) {
+            rub *k = &w->rub[i];
+            if (all[i] && (k == first || !contact_opens(k->c) || (!alone && !k->c->fam->f->cascade)))
+                w->hand.act[w->hand.nact++] = k;
+        }
+        if (!shock_of(w))
+            return false;
+    }
+    return true;
+}
+
+/* All contacts that are closed or at their gap take part. */
+bool ev_shock(ev *w)
+{
+    bool all[w->nrub + 1], some = false;
+    w->hand.nact = 0;
+    for (int i = 0; i < w->nrub; i++) {
+        rub *k = &w->rub[i];
+        all[i] = takes_part(k);
+        some |= all[i] && k->c->fam->f->cascade;
+        if (all[i])
+            w->hand.act[w->hand.nact++] = k;
+    }
+    return some ? cascade(w, all) : shock_of(w);
+}
+
 /* ---- accelerations: the step problem of Gauss's principle ---- */
+/* what a closed contact pulls with; its reaction in the problem is that of pushing */
+static void pull(ev *w, const rub *k)
+{
+    if (!k->c->fam->adhesion.k)
+        return;
+    factor_solve(&w->s->minv, k->c->H, w->hand.x1);
+    vec_axpy(w->acc, -k->c->adhesion, w->hand.x1, w->n);
+}
+
 static bool gauss(ev *w)
 {
     factor_solve(&w->s->minv, w->f, w->acc);
     stand(w);
+    for (int i = 0; i < w->hand.nact; i++)
+        pull(w, w->hand.act[i]);
     instant_t x = now(w);
     return instant_gauss(&x, w->v, w->acc);
 }
@@ -643,13 +706,16 @@ static bool mode_holds(ev *w, rub *k, double h)
     /* what is no reaction for a closed contact is no acceleration for an open one */
     if (k->candidate && c->fam->f->relation == REL_GAP)
         zero_g = fmax(zero_g, 0.5 * k->grip_n * k->grip_n * zero_r * h * h);
+    bool rates = c->fam->f->of_rates;
+    if (rates)
+        zero_g /= h;
     k->zero.zero_gap = zero_g;
     /* nor is what is no friction for contacts that stick an acceleration for those that slip together */
     k->zero.zero_slip = fmax(ev_zero_rate(w, k->grip_t),
                              w->hand.nact * k->grip_t * k->grip_t * ev_zero_force(w, k->grip_t)) *
                         h;
     if (k->mode == MODE_OPEN)
-        return !k->candidate || ev_sign(w, k->series.g, 2, K, h, zero_g) >= 0;
+        return !k->candidate || ev_sign(w, k->series.g, rates ? 1 : 2, K - rates, h, zero_g) >= 0;
     if (c->fam->f->relation == REL_GAP && ev_sign(w, ev_normal(k), 0, K - 1, h, zero_r) < 0)
         return false;
     if (c->fam->f->relation == REL_BILATERAL && c->d) {

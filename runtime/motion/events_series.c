@@ -428,10 +428,11 @@ static void law_step(ev *w, rub *c, int j)
 {
     const contact_family *f = c->c->fam->f;
     bool coulomb = f->friction == FRICTION_COULOMB;
+    taylor *of = c->mode == MODE_STICK && c->terms.mu_static ? c->terms.mu_static : c->terms.mu;
     w->series.in.speed = ev_slips(c) ? c->series.speed : NULL;
-    step(w, c->terms.mu, j);
+    step(w, of, j);
     w->series.in.speed = NULL;
-    const double *mu = taylor_out(c->terms.mu, 0);
+    const double *mu = taylor_out(of, 0);
     if (coulomb && f->relation != REL_CLOSED) {
         c->series.beta[j] = c->sigma * (f->slip_given ? mu[j] : series_mul(mu, c->series.metric, j));
         return;
@@ -477,6 +478,7 @@ static void rub_step(ev *w, rub *c, int j)
             slip_whole(w, c, j);
         law_step(w, c, j);
     }
+    step(w, c->terms.adhesion, j);
     for (int k = 0; k < w->n; k++) {
         double *N = row(w, c->series.N, k),
                D = c->mode == MODE_SLIP ? series_mul(c->series.beta, row(w, c->series.D, k), j) : 0;
@@ -663,6 +665,8 @@ static void right_side(ev *w, int j)
         if (c->mode == MODE_SLIP && (f->relation == REL_CLOSED || f->friction == FRICTION_TRESCA))
             for (int k = 0; k < n; k++)
                 b[k] -= series_mul(c->series.bound, row(w, c->series.D, k), j);
+        for (int k = 0; c->terms.adhesion && k < n; k++)
+            b[k] -= series_mul(taylor_out(c->terms.adhesion, 0), row(w, c->series.H, k), j);
         if (c->col_n >= 0) {
             double s = c->terms.bias ? taylor_out(c->terms.bias, 0)[j] : 0;
             for (int k = 0; k < n; k++) {
@@ -1031,8 +1035,10 @@ static double contact_step(const ev *w, double natural)
     for (int i = 0; i < w->nrub; i++) {
         const rub *k = &w->rub[i];
         if (k->mode == MODE_OPEN) {
-            if (k->terms.gap)
-                h = fmin(h, watched_step(w, k->series.g, w->K, natural, 0.1 * k->zero.tol_gap / w->local));
+            bool rates = k->c->fam->f->of_rates;
+            double least_gap = 0.1 * (rates ? k->zero.tol_u : k->zero.tol_gap) / w->local;
+            if (k->terms.gap || rates)
+                h = fmin(h, watched_step(w, k->series.g, w->K - rates, natural, least_gap));
             continue;
         }
         if (k->col_n >= 0)
@@ -1203,6 +1209,17 @@ static bool series_finite(const ev *w)
     return ok;
 }
 
+/* what a constraint of rates bounds, in place of a gap */
+static void bounded_series(ev *w, rub *c)
+{
+    for (int j = 0; j < w->K; j++) {
+        gradient_at(w, c, j);
+        step(w, c->terms.rate, j);
+        c->series.g[j] = ev_dot(w, c->series.H, w->series.vs, j) +
+                         (c->terms.rate ? taylor_out(c->terms.rate, 0)[j] : 0);
+    }
+}
+
 /* Up to the first order that has no number. */
 static bool orders(ev *w)
 {
@@ -1261,6 +1278,8 @@ static bool orders(ev *w)
     for (int i = 0; i < w->nrub; i++) {
         rub *c = &w->rub[i];
         memset(c->series.g, 0, (size_t)w->width * sizeof *c->series.g);
+        if (c->mode == MODE_OPEN && c->c->fam->f->of_rates)
+            bounded_series(w, c);
         if (c->mode != MODE_OPEN || !c->terms.gap)
             continue;
         for (int j = 0; j <= w->K; j++)

@@ -63,6 +63,7 @@ static bool reads_only(const kernel *k, unsigned kinds)
     return true;
 }
 
+static const unsigned CONSTANT = 1u << IN_PARAM | 1u << IN_INDEX;
 static const unsigned PLAIN = 1u << IN_TIME | 1u << IN_PARAM | 1u << IN_Q | 1u << IN_INDEX | 1u << IN_BASE;
 
 bool gate_knows_gap(const gate *g, size_t of)
@@ -71,11 +72,17 @@ bool gate_knows_gap(const gate *g, size_t of)
     return f->relation != REL_CLOSED && f->gap.tape.nout && reads_only(&f->gap, PLAIN);
 }
 
+bool gate_knows_rate(const gate *g, size_t of)
+{
+    const contact_family *f = &g->p->contact[of];
+    return f->of_rates && reads_only(&f->gradient, PLAIN) && reads_only(&f->rate, PLAIN);
+}
+
 bool gate_knows_bound(const gate *g, size_t of)
 {
     const contact_family *f = &g->p->contact[of];
-    return f->friction != FRICTION_NONE && f->slip_given && !f->mu_of_speed &&
-           reads_only(&f->mu, 1u << IN_PARAM | 1u << IN_INDEX);
+    return f->friction != FRICTION_NONE && f->slip_given && !f->mu_of_speed && reads_only(&f->mu, CONSTANT) &&
+           reads_only(&f->mu_static, CONSTANT) && reads_only(&f->adhesion, CONSTANT);
 }
 
 int64_t gate_members(const gate *g, size_t of)
@@ -108,7 +115,8 @@ gate *gate_new(arena *a, const program *p, const double *param)
     *g = (gate){ .p = p, .a = a, .in.from[IN_PARAM] = param };
     for (size_t c = 0; c < p->ncontact; c++) {
         const contact_family *f = &p->contact[c];
-        const kernel *of[] = { &f->gap, &f->gradient, &f->rate, &f->mu, &f->slip, &f->slip_map };
+        const kernel *of[] = { &f->gap, &f->gradient,  &f->rate,     &f->mu,      &f->slip,
+                               &f->e,   &f->mu_static, &f->adhesion, &f->slip_map };
         for (size_t i = 0; i < sizeof of / sizeof *of; i++)
             widest(of[i], &batch, &regs, &out);
     }
@@ -233,8 +241,6 @@ static void members_put(gate *g, outputs *o, bool known)
     }
 }
 
-static const unsigned CONSTANT = 1u << IN_PARAM | 1u << IN_INDEX;
-
 /* Lanes want their registers filled: a few members are run one by one. */
 static bool in_lanes(const kernel *k)
 {
@@ -299,13 +305,20 @@ double gate_gap(gate *g, size_t of, int64_t member)
     return one_number(g, of, member, &g->p->contact[of].gap);
 }
 
-double gate_bound(gate *g, size_t of, int64_t member, double rn)
+double gate_bound(gate *g, size_t of, int64_t member, double rn, bool slips)
 {
     const contact_family *f = &g->p->contact[of];
-    if (!f->mu.tape.nout)
+    const kernel *k = !slips && f->mu_static.tape.nout ? &f->mu_static : &f->mu;
+    if (!k->tape.nout)
         return 0;
-    double mu = one_number(g, of, member, &f->mu);
-    return f->friction == FRICTION_TRESCA ? mu : mu * fabs(rn);
+    double mu = one_number(g, of, member, k);
+    return f->friction == FRICTION_TRESCA ? mu : mu * fabs(rn + gate_adhesion(g, of, member));
+}
+
+double gate_adhesion(gate *g, size_t of, int64_t member)
+{
+    const kernel *k = &g->p->contact[of].adhesion;
+    return k->tape.nout ? one_number(g, of, member, k) : 0;
 }
 
 double gate_length(gate *g, size_t of, int64_t member, const double *sizes)
@@ -612,6 +625,8 @@ typedef struct check {
     gate *g;
     results *r;
     double *sizes;    /* of the dofs: the largest kept; behind them the rates of the sample rates_at */
+    double *row;      /* room: of a constraint, at all dofs */
+    double *fastest;  /* of the dofs: the largest rates kept */
     int64_t rates_at; /* 0: of none, as the first sample needs none */
     double loose;     /* relative: what the run promised, 1e-6 at least */
     double *gap;      /* of each family: the largest gap that was kept */
@@ -791,6 +806,12 @@ static double force_seen(check *k, size_t c, int64_t m)
     return most;
 }
 
+/* Did it slip over the step to the sample?  Otherwise it may have rested, for a while at least. */
+static bool slid(const contact_result *x, size_t place, int64_t at)
+{
+    return at > 0 && x->status[place] == STATUS_SLIP && x->status[place - (size_t)x->members] == STATUS_SLIP;
+}
+
 /* Reactions that are kept: they push, in their cone, on what they touch. */
 static bool reaction_holds(check *k, size_t c, int64_t m, int64_t at, bool bound)
 {
@@ -799,8 +820,8 @@ static bool reaction_holds(check *k, size_t c, int64_t m, int64_t at, bool bound
     const contact_result *x = &r->contact[c];
     size_t place = (size_t)(at * x->members + m);
     double rn = x->rn[place], size = k->force[c], small = k->loose * size, wrong = 0;
-    if (f->relation == REL_GAP) {
-        wrong = -rn;
+    if (f->relation == REL_GAP && reads_only(&f->adhesion, PLAIN)) {
+        wrong = -rn - gate_adhesion(k->g, c, m);
         if (wrong > small) {
             if (wrong > FORCE_ROUNDED * force_seen(k, c, m))
                 return fails(k, c, m, at, "its reaction pulls with", -rn);
@@ -812,7 +833,7 @@ static bool reaction_holds(check *k, size_t c, int64_t m, int64_t at, bool bound
             return fails(k, c, m, at, "it pushes at a gap of", gap);
     }
     if (bound && x->nslip) {
-        double rt = 0, most = gate_bound(k->g, c, m, rn);
+        double rt = 0, most = gate_bound(k->g, c, m, rn, slid(x, place, at));
         for (int j = 0; j < x->nslip; j++)
             rt = hypot(rt, x->rt[place * (size_t)x->nslip + (size_t)j]);
         /* where the bound is 0 friction is all rounding, of the normal forces */
@@ -841,6 +862,36 @@ static bool reactions_hold(check *k, size_t c, int64_t at)
     return true;
 }
 
+/* What bounds rates holds, and pushes only at its bound. */
+static bool rates_hold(check *k, size_t c, int64_t at)
+{
+    const results *r = k->r;
+    const contact_family *f = &r->prog->contact[c];
+    const contact_result *x = &r->contact[c];
+    int nq = r->prog->nq;
+    const double *v = r->v + at * nq;
+    double *H = k->row;
+    bool holds = true;
+    for (int64_t m = 0; holds && m < gate_members(k->g, c); m++) {
+        double still = gate_row(k->g, c, m, H), rate = still, size = fabs(still);
+        for (int i = 0; i < nq; i++) {
+            rate += H[i] * v[i];
+            size += fabs(H[i]) * k->fastest[i];
+        }
+        double rn = x->kept ? x->rn[at * x->members + m] : 0, small = k->loose * k->force[c];
+        double within = 0; /* reactions of steps are means over the step */
+        for (int i = 0; !r->dense && at > 0 && i < nq; i++)
+            within += fabs(H[i] * (v[i] - v[i - nq]));
+        if (!r->promised.gives_way && !(depth_of(f, rate) <= k->loose * size))
+            holds = fails(k, c, m, at, "what it bounds is", rate);
+        else if (f->relation == REL_GAP && rn < -small)
+            holds = fails(k, c, m, at, "its reaction pulls with", -rn);
+        else if (f->relation == REL_GAP && rn > small && rate > 1000 * k->loose * size + 2 * within)
+            holds = fails(k, c, m, at, "it pushes while what it bounds is", rate);
+    }
+    return holds;
+}
+
 /* The energy that was kept is that of the state. */
 static bool energy_holds(check *k, int64_t at)
 {
@@ -860,6 +911,15 @@ static bool sample_holds(check *k, int64_t at, bool energy)
     results *r = k->r;
     const program *p = r->prog;
     gate_at(k->g, r->t[at], r->q + at * p->nq, r->v + at * p->nq);
+    for (size_t c = 0; c < p->ncontact; c++) {
+        if (gate_knows_rate(k->g, c) && !rates_hold(k, c, at))
+            return false;
+        /* a given normal force that stays bounds friction at the sample as over the step */
+        bool given = p->contact[c].relation == REL_CLOSED && !p->contact[c].fed &&
+                     reads_only(&p->contact[c].normal, CONSTANT);
+        if (given && r->contact[c].kept && gate_knows_bound(k->g, c) && !reactions_hold(k, c, at))
+            return false;
+    }
     for (size_t c = 0; c < p->ncontact; c++)
         if (gate_knows_gap(k->g, c) &&
             (!gaps_hold(k, c, at) || (r->contact[c].kept && !reactions_hold(k, c, at))))
@@ -929,6 +989,8 @@ static bool survey(check *k, int64_t stride)
             return false;
         for (int i = 0; i < nq; i++)
             k->sizes[i] = largest_in(r->q, nq, i, &p, k->sizes[i]);
+        for (int i = 0; i < nq; i++)
+            k->fastest[i] = largest_in(r->v, nq, i, &p, k->fastest[i]);
         for (size_t c = 0; c < r->prog->ncontact; c++) {
             const contact_result *x = &r->contact[c];
             for (int64_t m = 0; x->kept && m < x->members; m++) {
@@ -1035,6 +1097,8 @@ static void check_run(results *r, const void *ud, arena *scratch)
     gate_recall(k.g, r);
     k.balance = balance_new(k.g, r, scratch);
     k.sizes = arena_array(scratch, double, 2 * (size_t)p->nq + 1);
+    k.row = arena_array(scratch, double, (size_t)p->nq + 1);
+    k.fastest = arena_array(scratch, double, (size_t)p->nq + 1);
     k.pairs = arena_array(scratch, gate_pairs *, p->ncontact + 1);
     for (size_t c = 0; c < p->ncontact; c++)
         k.pairs[c] = gate_pairs_new(scratch, &p->contact[c], r->param);

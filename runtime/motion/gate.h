@@ -10,12 +10,14 @@ gate *gate_new(arena *a, const program *p, const double *param);
 void gate_at(gate *g, double t, const double *q, const double *v);
 /* Are gap, bound of friction known from t and q alone?  Not where they read the past, or a speed. */
 bool gate_knows_gap(const gate *g, size_t of);
+bool gate_knows_rate(const gate *g, size_t of); /* of what a constraint of rates bounds */
 bool gate_knows_bound(const gate *g, size_t of);
 int64_t gate_members(const gate *g, size_t of);
 const double *gate_gaps(gate *g, size_t of); /* of all members */
 double gate_gap(gate *g, size_t of, int64_t member);
-/* Bound of the friction force of a member at the normal force rn. */
-double gate_bound(gate *g, size_t of, int64_t member, double rn);
+/* Bound of the friction force of a member at the normal force rn, in slip or at rest. */
+double gate_bound(gate *g, size_t of, int64_t member, double rn, bool slips);
+double gate_adhesion(gate *g, size_t of, int64_t member); /* the pull that it bears; 0: none */
 /* What a gap is measured by: its gradient times these sizes of the dofs. */
 double gate_length(gate *g, size_t of, int64_t member, const double *sizes);
 /* A dof that rests at 0 is known no better than by rounding of the others. */

@@ -227,7 +227,7 @@ static bool some_known(balance *b, int64_t at, double h, bool hit)
     gate_at(b->g, r->t[at], q, v);
     for (size_t c = 0; c < r->prog->ncontact; c++) {
         const contact_family *f = &r->prog->contact[c];
-        bool impulses = hit && (f->relation != REL_GAP || f->friction != FRICTION_NONE);
+        bool impulses = hit && (f->relation != REL_GAP || f->of_rates || f->friction != FRICTION_NONE);
         if (!r->contact[c].kept || all_around(f) || impulses)
             leave_out(b, c, at, h, impulses);
     }

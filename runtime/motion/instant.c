@@ -28,13 +28,13 @@ void friction_bound(const contact *c, double k, double step, double base, double
     const contact_family *f = c->fam->f;
     bool tresca = f->friction == FRICTION_TRESCA, given = f->relation == REL_CLOSED;
     *mu = tresca || given ? 0 : k;
-    *radius = tresca ? k * step : given ? k * fabs(c->normal) * step : k * base;
+    *radius = tresca ? k * step : given ? k * fabs(c->normal) * (f->fed && step == 0 ? 1 : step) : k * base;
 }
 
 /* ---- shocks ---- */
 static bool comes(const meeting *k)
 {
-    return k->c->fam->f->relation == REL_GAP && k->before < -k->tol_u;
+    return contact_opens(k->c) && k->before < -k->tol_u;
 }
 
 /* Newton's law asks for the share e of the rate before, Poisson's for a share of the impulse. */
@@ -43,18 +43,83 @@ static double restitution(const meeting *k)
     return k->c->fam->f->impact == IMPACT_NEWTON && comes(k) ? k->e * k->before : 0;
 }
 
-static bool shock_phase(instant_t *x, double *v)
+/* ---- coefficients of friction at rest ---- */
+/* who rests, before anything is solved; true: some have a coefficient of their own for that */
+static bool rest_known(instant_t *x, const double *v)
+{
+    bool any = false;
+    for (int i = 0; i < x->n; i++) {
+        meeting *k = x->at[i];
+        k->rests = false;
+        if (!k->c->fam->mu_static.k || !k->c->d)
+            continue;
+        k->rests = !contact_slips(contact_slip(k->c, v, x->room), k->tol_slip, k->held);
+        any |= k->rests;
+    }
+    return any;
+}
+
+bool friction_lets_go(const contact *c, const cone *o, const double *r)
+{
+    int normal = cone_normal(o);
+    double bound = (normal ? o->mu * fabs(r[0]) : 0) + o->radius,
+           f = sqrt(vec_dot(r + normal, r + normal, c->d));
+    return bound > 0 && !friction_holds(f, bound);
+}
+
+/* Those that rested and whose friction is used up begin to slip, with the coefficient of slip. */
+static bool let_go(instant_t *x)
+{
+    bool any = false;
+    for (int i = 0; i < x->n; i++) {
+        meeting *k = x->at[i];
+        if (!k->rests || !friction_lets_go(k->c, &x->cone[i], x->r + k->row))
+            continue;
+        k->rests = false;
+        any = true;
+    }
+    return any;
+}
+
+static bool gives_way(instant_t *x, bool shock)
+{
+    bool fed = x->way->feed && x->way->feed(x, shock);
+    return let_go(x) | fed;
+}
+
+/* rates that the laws of impact have as those before */
+static void shock_offsets(instant_t *x)
 {
     for (int i = 0; i < x->n; i++) {
         const meeting *k = x->at[i];
-        double *off = x->off + k->row;
-        if (contact_has_normal(k->c))
-            *off++ = k->c->ht + restitution(k);
-        for (int j = 0; j < k->c->d; j++)
-            *off++ = k->c->s0[j];
+        const contact *c = k->c;
+        double *off = x->off + k->row, et = comes(k) && k->rebounds ? c->et : 0;
+        if (contact_has_normal(c))
+            *off++ = c->ht + restitution(k);
+        for (int j = 0; j < c->d; j++) {
+            const double *S = c->S + (size_t)j * (size_t)c->n;
+            *off++ = c->s0[j] + (et != 0 ? et * (contact_rate(c, S, x->before) + c->s0[j]) : 0);
+        }
     }
-    if (!x->way->solve(x, v))
-        return false;
+}
+
+enum { SOLVED_AGAIN = 100 }; /* times that laws which follow from the solution are put into the problem */
+
+static bool shock_phase(instant_t *x, double *v)
+{
+    bool some = rest_known(x, v) | (x->way->feed != NULL);
+    if (some)
+        x->way->pose(x, true);
+    shock_offsets(x);
+    vec_copy(x->room, v, some ? x->s->n : 0);
+    for (int again = 0;; again++) {
+        if (!x->way->solve(x, v))
+            return false;
+        if (!some || again == SOLVED_AGAIN || !gives_way(x, true))
+            break;
+        vec_copy(v, x->room, x->s->n);
+        x->way->pose(x, true);
+    }
     for (int i = 0; i < x->n; i++)
         for (int j = 0; j < contact_row_count(x->at[i]->c); j++)
             x->at[i]->impulse[j] += x->r[x->at[i]->row + j];
@@ -88,6 +153,11 @@ static bool shock_poisson(instant_t *x, double *v)
     return ok;
 }
 
+static double speed_restitution(const instant_t *x, const meeting *k)
+{
+    return comes(k) ? contact_restitution(x->s, k->c, -k->before) : 0;
+}
+
 static void shock_begin(instant_t *x, const double *v)
 {
     vec_copy(x->before, v, x->s->n);
@@ -96,6 +166,7 @@ static void shock_begin(instant_t *x, const double *v)
         k->given = 0;
         k->held = false;
         k->before = contact_has_normal(k->c) ? contact_gap_rate(k->c, v) : 0;
+        k->e = !k->rebounds ? 0 : k->c->fam->f->e_of_speed ? speed_restitution(x, k) : k->c->e;
         for (int j = 0; j < contact_row_count(k->c); j++)
             k->impulse[j] = 0;
     }
@@ -110,7 +181,7 @@ bool instant_shock(instant_t *x, double *v)
 
 void instant_account(instant_t *x, const double *v, books *b, arena *a)
 {
-    double *mean = x->room, most = 0;
+    double *mean = x->room, most = 0, lost = 0, size = 0;
     for (int i = 0; i < x->s->n; i++)
         mean[i] = 0.5 * (x->before[i] + v[i]); /* impulses do work by the mean of the rates */
     for (int i = 0; i < x->n; i++)
@@ -121,14 +192,34 @@ void instant_account(instant_t *x, const double *v, books *b, arena *a)
         int normal = contact_has_normal(c);
         for (int j = 0; j < contact_row_count(c); j++) {
             double still = j < normal ? c->ht : c->s0[j - normal];
-            b->dissipated -= k->impulse[j] * (contact_rate(c, contact_row(c, j), mean) + still);
+            double loss = k->impulse[j] * (contact_rate(c, contact_row(c, j), mean) + still);
+            lost -= loss;
+            size += fabs(loss);
             b->work -= k->impulse[j] * still;
         }
         k->after = normal ? contact_gap_rate(c, v) : 0;
-        k->hit = c->fam->f->relation == REL_GAP && k->impulse[0] > IMPULSE_ZERO * most;
+        k->hit = contact_opens(c) && k->impulse[0] > IMPULSE_ZERO * most;
         if (k->hit)
             note_impact(a, k->out, (impact){ x->t, k->before, k->after, k->impulse[0], (int32_t)c->member });
     }
+    b->dissipated += lost;
+    x->gained = lost < -GAIN_ROUNDED * size ? -lost : 0;
+}
+
+const char *gain_text(const instant_t *x, arena *a, const char *time)
+{
+    const contact *c = x->at[0]->c;
+    double most = -1;
+    for (int i = 0; i < x->n; i++)
+        if (x->at[i]->hit && x->at[i]->c->d && x->at[i]->impulse[0] > most) {
+            most = x->at[i]->impulse[0];
+            c = x->at[i]->c;
+        }
+    return arena_printf(
+        a,
+        "the impact law of '%s' gives energy at t = %s, %.3g of it (Kane's paradox): with friction "
+        "Newton's law may; poisson(e) gives less",
+        contact_name(c, a), time, x->gained);
 }
 
 /* ---- accelerations ---- */
@@ -167,10 +258,18 @@ void instant_asks(instant_t *x, int i, const double *v)
 
 bool instant_gauss(instant_t *x, const double *v, double *acc)
 {
-    x->way->pose(x, false);
-    for (int i = 0; i < x->n; i++)
-        instant_asks(x, i, v);
-    return x->way->solve(x, acc);
+    bool some = rest_known(x, v) | (x->way->feed != NULL);
+    vec_copy(x->before, acc, some ? x->s->n : 0);
+    for (int again = 0;; again++) {
+        x->way->pose(x, false);
+        for (int i = 0; i < x->n; i++)
+            instant_asks(x, i, v);
+        if (!x->way->solve(x, acc))
+            return false;
+        if (!some || again == SOLVED_AGAIN || !gives_way(x, false))
+            return true;
+        vec_copy(acc, x->before, x->s->n);
+    }
 }
 
 /* ---- shocks without a collision ---- */

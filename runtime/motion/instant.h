@@ -14,7 +14,9 @@ typedef struct meeting {
     contact *c;
     contact_result *out;    /* impacts are noted there */
     int row;                /* in the contact problem; set with the cones */
-    double e;               /* restitution that counts */
+    bool rebounds;          /* its restitution counts */
+    double e;               /* restitution that counts: known with a shock */
+    bool rests;             /* it does not slip: a coefficient of its own holds it, where it has one */
     double tol_u, tol_slip; /* rates that count as 0 */
     const double *turning; /* added to the bias of slip: what a normal that turns does to it; NULL: nothing */
     bool held; /* its friction is known to be below its bound: what slip it has is an error of its rows */
@@ -33,6 +35,9 @@ typedef struct instant_way {
     void (*pose)(struct instant *x, bool shock);
     bool (*solve)(const struct instant *x, double *v); /* r, and v becomes v + M^-1 J^T r */
     void (*react)(const struct instant *x, double *v); /* v += M^-1 J^T r */
+    /* Normal forces that follow from the reactions in r; true: they have changed, so that the problem is
+       another one.  NULL: there are none */
+    bool (*feed)(const struct instant *x, bool shock);
 } instant_way;
 
 typedef struct instant {
@@ -44,6 +49,7 @@ typedef struct instant {
      */
     cone *cone;
     double *off, *r, *dir;
+    double gained;         /* by the laws of the shock; 0: nothing */
     double *before, *room; /* of as many doubles as there are dofs: rates before the shock; for a while */
     void *of;
     const instant_way *way;
@@ -55,21 +61,28 @@ static inline instant_t instant_begin(const instant_way *way, void *of, system_t
     return (instant_t){ .s = s, .t = t, .at = at, .of = of, .way = way };
 }
 
-/* Contact c takes part, with the restitution e and the rates that count as 0. */
-static inline void instant_join(instant_t *x, meeting *m, contact *c, contact_result *out, double e,
+/* Contact c takes part, with or without its restitution, and the rates that count as 0. */
+static inline void instant_join(instant_t *x, meeting *m, contact *c, contact_result *out, bool rebounds,
                                 double tol_u, double tol_slip)
 {
     m->c = c;
     m->out = out;
-    m->e = e;
+    m->rebounds = rebounds;
     m->tol_u = tol_u;
     m->tol_slip = tol_slip;
     x->at[x->n++] = m;
 }
 
+/* its coefficient of friction, in slip or at rest */
+static inline double contact_coefficient(const contact *c, bool rests)
+{
+    return rests && c->fam->mu_static.k ? c->mu_static : c->mu;
+}
+
 /* Impulses and the rates v after a shock.  v is the one before.  False: not solved. */
 bool instant_shock(instant_t *x, double *v);
-/* What the shock has done, with the rates v after it: rates of gaps, work and losses, impacts. */
+/* What the shock has done, with the rates v after it: rates of gaps, work and losses, impacts.  Energy that
+   the laws have given, beyond rounding, is in `gained`. */
 void instant_account(instant_t *x, const double *v, books *b, arena *a);
 /* What contact i asks of accelerations at the rates v; the direction of its slip, where it slips. */
 void instant_asks(instant_t *x, int i, const double *v);
@@ -82,6 +95,8 @@ bool instant_gauss(instant_t *x, const double *v, double *acc);
 bool instant_jam(instant_t *x, const double *acc, double *v);
 /* The first contact of which that is so at the rates v; NULL: none. */
 const contact *instant_paradox(instant_t *x, const double *v);
+/* why Newton's law gave energy at the shock, and where */
+const char *gain_text(const instant_t *x, arena *a, const char *time);
 const char *paradox_text(arena *a, const contact *c, const char *time, bool ended); /* by such a shock */
 
 /* Why a motion may end in a corner of a gap that has pieces. */
@@ -95,6 +110,9 @@ cone contact_cone(const contact *c, int row, double speed);
 /* Bound of friction: mu times the normal reaction, and radius.  Over a step, of forces (1) or of a shock (0),
    which knows no bounded forces; base: a normal impulse besides. */
 void friction_bound(const contact *c, double k, double step, double base, double *mu, double *radius);
+
+/* Is the friction of a contact that rests used up, by the reactions r of its cone? */
+bool friction_lets_go(const contact *c, const cone *o, const double *r);
 
 /* The one definition: a contact slips when its slip counts and its friction is not known to hold it. */
 static inline bool contact_slips(double speed, double tol_slip, bool held)
@@ -113,6 +131,12 @@ static inline contact_status status_of(const contact *c, bool closed, bool slips
     return !closed ? STATUS_OPEN : c->fam->d && !slips ? STATUS_STICK : STATUS_SLIP;
 }
 
+/* may it open and be hit? */
+static inline bool contact_opens(const contact *c)
+{
+    return c->fam->f->relation == REL_GAP && !c->fam->f->of_rates;
+}
+
 static inline bool contact_has_normal(const contact *c)
 {
     return c->fam->f->relation != REL_CLOSED;
@@ -128,11 +152,6 @@ static inline const double *contact_row(const contact *c, int j)
 {
     int normal = contact_has_normal(c);
     return j < normal ? c->H : c->S + (size_t)(j - normal) * (size_t)c->n;
-}
-
-static inline double contact_gap_rate(const contact *c, const double *v)
-{
-    return contact_rate(c, c->H, v) + c->ht;
 }
 
 /* its size */

@@ -38,6 +38,25 @@ static const char *penalty_refuse(const program *p, span *at)
     REFUSE(has_delay, "penalty does not run delays; use sweeping() or events()");
     REFUSE(has_event, "penalty does not run `when` events; use sweeping() or events()");
 #undef REFUSE
+    *at = p->reads_react;
+    if (p->nreact)
+        return "penalty does not know reactions inside formulas; use sweeping()";
+    for (size_t i = 0; i < p->ncontact; i++) {
+        const contact_family *f = &p->contact[i];
+        *at = f->at;
+        if (f->fed)
+            return "penalty does not know moments against rolling and spinning; use sweeping()";
+        if (f->mu_static.tape.nout)
+            return "penalty has one coefficient of friction, which builds up with the slip; for static and "
+                   "kinetic friction use sweeping() or events()";
+        if (f->et.tape.nout)
+            return "penalty has no tangential restitution; use sweeping() or events()";
+        if (f->e_of_speed)
+            return "penalty takes its dashpots from a restitution that does not depend on the speed; use "
+                   "sweeping() or events()";
+        if (f->cascade)
+            return "penalty has no impacts at once, its springs take time; use sweeping() or events()";
+    }
     return NULL;
 }
 

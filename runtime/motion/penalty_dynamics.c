@@ -154,7 +154,9 @@ static double spring_wrong(const spring *x, const double *v)
     if (x->c->fam->f->relation != REL_GAP)
         return -1;
     double push = spring_push(x, contact_gap_rate(x->c, v));
-    return x->on ? -push : fmin(-x->k * *x->c->gap, push);
+    if (x->c->fam->f->of_rates)
+        return x->on ? -push : push;
+    return x->on ? -push - x->c->adhesion : fmin(-x->k * *x->c->gap, push);
 }
 
 /* adds the force of a contact to f and its derivatives to Fq, Fv (may be NULL); leaves rn, rt, slip in the
@@ -401,7 +403,7 @@ static bool pen_sample(void *of, run_clock *clock, int64_t sample, energies *e)
         if (!c->kept)
             continue;
         size_t m = at * (size_t)c->members + (size_t)x->c->member, ns = (size_t)c->nslip;
-        c->gap[m] = *x->c->gap;
+        c->gap[m] = contact_kept_gap(x->c, w->v);
         c->rn[m] = x->rn;
         for (size_t j = 0; j < ns && x->c->show; j++) {
             c->slip[m * ns + j] = c->rt[m * ns + j] = 0;
@@ -424,7 +426,7 @@ static void spring_watch(pen *w, spring *x, double h)
 {
     contact *c = x->c;
     contact_result *r = &w->r->contact[c->fam - w->s->family];
-    if (!contact_has_normal(c))
+    if (!contact_has_normal(c) || c->fam->f->of_rates)
         return;
     double rate = contact_gap_rate(c, w->v);
     w->r->max_penetration = fmax(w->r->max_penetration,
@@ -542,7 +544,8 @@ static bool forces_start(pen *w)
         x->c_damp = spring_damping(w, x);
         double push = spring_push(x, contact_gap_rate(x->c, w->v)),
                zero = GAP_IS_ZERO * weighted(x->c->H, w->q, w->n);
-        x->on = x->c->fam->f->relation == REL_BILATERAL || (*x->c->gap <= zero && push >= -x->k * zero);
+        x->on = x->c->fam->f->relation == REL_BILATERAL ||
+                (x->c->fam->f->of_rates ? push > 0 : *x->c->gap <= zero && push >= -x->k * zero);
     }
     w->size.force = 0;
     return forces_at(w, 0, w->q, w->v, false);
@@ -566,7 +569,7 @@ static void spring_begin(pen *w, spring *x)
     const contact *c = x->c;
     x->since = -1;
     x->closed = x->rn > 0;
-    if (!contact_has_normal(c))
+    if (!contact_has_normal(c) || c->fam->f->of_rates)
         return;
     double rate = contact_gap_rate(c, w->v);
     if (x->on && c->fam->f->relation == REL_GAP && rate < -RATE_IS_ZERO * weighted(c->H, w->v, w->n)) {

@@ -55,7 +55,10 @@ typedef struct contact_state {
     double *H0, *S0, *Hm, *Sm;
     /* directions of friction in the space of slip, the same two; NULL: they never turn */
     double *show0, *showm;
-    double mu0, normal0; /* coefficient and given normal force at the start of the step */
+    double mu0, static0, normal0; /* coefficients and given normal force at the start of the step */
+    double push;  /* its normal reaction in the problem last solved, for those that it feeds */
+    bool pulls;   /* over the step at hand, if it has to */
+    double along; /* tangential restitution of the step at once; 0: none */
     /* D^-1 [Hm; Sm]^T and M^-1 [H; S]^T, a row for each component; which D and M they belong to */
     column G, Gm;
     int64_t stamp, stamp_m;
@@ -90,6 +93,7 @@ typedef struct contact_table {
     bool *closed;           /* in contact to the right of now */
     bool *met;              /* below its tolerance at the end of the trial step */
     bool *in;               /* part of the step that is taken at once */
+    bool *bounds;           /* bounds rates from one side: part of every step, closed at its bound */
     size_t *from;           /* of the first contact of each family, and of the end */
     /* contacts with rows at a dof: of_dof[at_dof[i] .. at_dof[i + 1]); those with rows at all dofs:
      * all[0..nall) */
@@ -141,6 +145,7 @@ typedef struct contact_lists {
     near_states *near_of; /* states of each family of near pairs */
     contact **gaps_of;    /* room of sweep_gaps */
     contact_state **look; /* room: those whose gaps are evaluated */
+    bool bounds;          /* some bound rates from one side */
     double margin;        /* how far ahead contacts are looked for, in steps */
 } contact_lists;
 
@@ -278,6 +283,7 @@ typedef struct step_way {
 /* Room of n numbers for one use at a time. */
 typedef struct step_room {
     double *x1, *x2, *x3, *x4;
+    double *free;   /* rates without reactions, where a problem may be solved again */
     double *spread; /* 0 between uses */
 } step_room;
 
@@ -308,6 +314,7 @@ typedef struct sweep {
     bool anew;   /* constant forces are evaluated too: parameters may have changed */
     bool fresh;  /* acc is that of now */
     bool jolt;   /* a gap held from both sides has a rate: a shock at the start */
+    bool feeds;  /* normal forces or formulas follow from reactions */
     bool linear; /* a step needs no prediction */
     step_way way;
     step_room room;
@@ -342,6 +349,9 @@ bool sweep_solve(sweep *w, bool mass, double *x, double t);
 void sweep_react(const sweep *w, double *x, bool mass);        /* x += G r */
 void sweep_chain(sweep *w);                                    /* lists them, at the start */
 void sweep_columns_put(sweep *w, contact_state *k, bool mass); /* unless they are known */
+/* What follows from the reactions in rr, of a step of size h, as forces; h = 0: impulses.  True: normal
+   forces have changed. */
+bool sweep_feed(sweep *w, double h);
 bool sweep_fail_contact(sweep *w, int i, double t); /* not solved, contact i worst; keep_going: true */
 void sweep_columns(sweep *w, const contact_state *k, const double *H, const double *S, const factor *f,
                    column *G);
@@ -515,6 +525,13 @@ static inline bool closed(const sweep *w, const contact_state *k)
     return w->contacts.table.closed[k->at];
 }
 
+/* does it pull, if it has to?  Reactions of the problem at hand are those of pushing, and the pull is a
+ * force. */
+static inline bool sticks_on(const sweep *w, const contact_state *k)
+{
+    return k->c->fam->adhesion.k && closed(w, k);
+}
+
 /* does the pass at hand count what becomes of that dof? */
 static inline bool set_aside(const sweep *w, int dof)
 {
@@ -523,8 +540,14 @@ static inline bool set_aside(const sweep *w, int dof)
 
 static inline bool always(const contact_state *k)
 {
-    return k->relation != REL_GAP;
-} /* held, or always closed */
+    return !contact_opens(k->c);
+} /* held, always closed, or of rates */
+
+/* after which rate it is closed; whether it pushes */
+static inline bool at_bound(const contact_table *t, int at, double rate, double push)
+{
+    return push > 0 || rate <= t->tol_u[at];
+}
 
 /* component j of the problem */
 /* component j of the problem */

@@ -270,7 +270,8 @@ static bool find_corner(sweep *w, double *h, bool solved)
     sweep_lightness(w);
     for (int i = 0; i < w->hand.nact; i++) {
         contact_state *k = w->hand.act[i];
-        if (k->relation == REL_CLOSED || k->rows_fixed || !w->watch.pieces[k->c->fam - w->s->family])
+        if (k->relation == REL_CLOSED || k->c->fam->f->of_rates || k->rows_fixed ||
+            !w->watch.pieces[k->c->fam - w->s->family])
             continue;
         if (solved && !(row_change(w, k->c, k->H0, row_at_end(w, k)) > 0.02))
             continue;
@@ -457,7 +458,7 @@ static void meet_anew(sweep *w)
     system_at(w->s, w->t, w->q, w->v);
     for (size_t i = 0; i < w->contacts.nstate; i++) {
         contact_state *k = w->contacts.state[i];
-        if (!w->contacts.table.closed[i] || k->relation != REL_GAP || k->rows_fixed || !was_at_once(w, k->c))
+        if (!w->contacts.table.closed[i] || always(k) || k->rows_fixed || !was_at_once(w, k->c))
             continue;
         contact_rows(w->s, k->c, w->M, false);
         w->contacts.table.closed[i] = fabs(gap_rate(k, w->v)) <= w->contacts.table.tol_u[i];

@@ -56,7 +56,7 @@ static void table_room(sweep *w, size_t room)
 {
     contact_table *t = &w->contacts.table, old = *t;
     double **numbers_of[] = { &t->gap, &t->tol_gap, &t->tol_u, &t->un, &t->ahead };
-    bool **flags_of[] = { &t->closed, &t->met, &t->in };
+    bool **flags_of[] = { &t->closed, &t->met, &t->in, &t->bounds };
     for (size_t i = 0; i < sizeof numbers_of / sizeof *numbers_of; i++) {
         double *was = *numbers_of[i];
         *numbers_of[i] = arena_array(w->a, double, room);
@@ -200,6 +200,8 @@ static void table_order(sweep *w)
         t->row[i] = (gap_row){ .dof = c->dof ? c->dof : t->every, .H = c->H, .n = c->n, .whole = !c->dof };
         if (is.known)
             row_note(&t->row[i], k);
+        t->bounds[i] = k->relation == REL_GAP && c->fam->f->of_rates;
+        w->contacts.bounds |= t->bounds[i];
         c->gap = &t->gap[i];
         k->at = (int)i;
     }

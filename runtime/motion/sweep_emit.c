@@ -344,6 +344,18 @@ static const char *kernels_refused(const kernels *all, span *at)
 static const char *contact_refused(const contact_state *k)
 {
     const family *fam = k->c->fam;
+    if (fam->f->of_rates)
+        return "it bounds rates";
+    if (fam->mu_static.k)
+        return "its friction at rest has a coefficient of its own";
+    if (fam->adhesion.k)
+        return "it adheres";
+    if (fam->et.k)
+        return "it has a tangential restitution";
+    if (fam->f->e_of_speed)
+        return "its restitution depends on the approach speed";
+    if (fam->f->cascade)
+        return "its impacts at once are a cascade";
     if (fam->f->mu_of_speed)
         return "its friction depends on the speed of the slip";
     if (!k->rows_fixed)

@@ -171,6 +171,70 @@ void sweep_sizes_known(sweep *w)
     w->size.ngrown = 0;
 }
 
+/* ---- what follows from reactions ---- */
+static void react_put(const sweep *w, const contact_state *k, double per, double *to)
+{
+    const contact *c = k->c;
+    const double *r = w->hand.rr + k->row;
+    to[0] = k->push;
+    for (int j = 0; j < c->fam->shown && j < MAX_SLIP; j++) {
+        to[1 + j] = 0;
+        for (int i = 0; i < c->d; i++)
+            to[1 + j] += per * c->show_force[j * c->d + i] * r[k->normal + i];
+    }
+}
+
+/* the member of the family that feeds k */
+static const contact_state *fed_from(const sweep *w, const contact_state *k)
+{
+    const contact_table *t = &w->contacts.table;
+    size_t of = (size_t)k->c->fam->f->fed_by;
+    for (size_t i = t->from[of]; i < t->from[of + 1]; i++)
+        if (w->contacts.state[i]->c->member == k->c->member)
+            return w->contacts.state[i];
+    return NULL;
+}
+
+static bool normal_fed(sweep *w, contact_state *k)
+{
+    contact *c = k->c;
+    double was = c->normal;
+    if (c->fam->f->fed_by >= 0) {
+        const contact_state *by = fed_from(w, k);
+        c->normal = by ? by->push : 0;
+    } else
+        c->normal = term_value(&c->fam->normal, &w->s->in, c->index);
+    return fabs(c->normal - was) > w->tol * fabs(was);
+}
+
+bool sweep_feed(sweep *w, double h)
+{
+    const contact_table *t = &w->contacts.table;
+    double per = h > 0 ? 1 / h : 1;
+    bool changed = false;
+    if (!w->feeds)
+        return false;
+    for (size_t i = 0; i < w->contacts.nstate; i++)
+        w->contacts.state[i]->push = 0;
+    for (int i = 0; i < w->hand.nact; i++) {
+        contact_state *k = w->hand.act[i];
+        k->push = k->normal ? per * w->hand.rr[k->row] : k->c->normal;
+        if (k->normal && h > 0 && sticks_on(w, k))
+            k->push -= k->c->adhesion;
+    }
+    for (size_t k = 0; k < w->p->nreact; k++) {
+        double *to = w->s->react + REACT * k;
+        memset(to, 0, REACT * sizeof *to);
+        for (int i = 0; i < w->hand.nact; i++)
+            if (w->hand.place[i] == (int)t->from[w->p->react[k]])
+                react_put(w, w->hand.act[i], per, to);
+    }
+    for (int i = 0; i < w->hand.nact; i++)
+        if (w->hand.act[i]->c->fam->f->fed)
+            changed |= normal_fed(w, w->hand.act[i]);
+    return changed;
+}
+
 /* ---- the problem at hand ---- */
 /* Coefficient and bound in the units of the problem: shocks know no bounded forces. */
 void sweep_law(void *ud, int i, double speed, double *mu, double *radius)
@@ -178,7 +242,7 @@ void sweep_law(void *ud, int i, double speed, double *mu, double *radius)
     sweep *w = ud;
     contact *c = w->hand.act[i]->c;
     const contact_family *f = c->fam->f;
-    double k = c->mu;
+    double k = contact_coefficient(c, w->hand.act[i]->now.rests);
     if (f->mu_of_speed) {
         k = contact_mu(w->s, c, speed);
         if (w->hand.end < 1)

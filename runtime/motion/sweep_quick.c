@@ -35,7 +35,8 @@ static bool quick_fits(const sweep *w)
         w->contacts.nstate > 1 || w->contacts.near.nof || w->policy.cut == CUT_NEVER || w->o->only_general)
         return false;
     return w->contacts.nstate == 0 ||
-           (w->contacts.state[0]->still && !w->contacts.state[0]->c->fam->f->mu_of_speed);
+           (w->contacts.state[0]->still && !w->contacts.state[0]->c->fam->f->mu_of_speed &&
+            !w->contacts.state[0]->c->fam->f->of_rates && !w->contacts.state[0]->c->fam->f->cascade);
 }
 
 static bool few_dofs(const sweep *w)

@@ -48,7 +48,8 @@ static bool sample_plain(const sweep *w, size_t f, int64_t at, double over, bool
     const contact_table *t = &w->contacts.table;
     const contact_result *r = &w->r->contact[f];
     size_t from = t->from[f], n = t->from[f + 1] - from, m = (size_t)(at * r->members);
-    if (w->s->family[f].d || w->p->contact[f].relation == REL_CLOSED || n != (size_t)r->members || n == 0)
+    if (w->s->family[f].d || w->p->contact[f].relation == REL_CLOSED || w->p->contact[f].of_rates ||
+        w->s->family[f].adhesion.k || n != (size_t)r->members || n == 0)
         return false;
     const double *P = (instant ? t->r : t->P) + t->first[from];
     memcpy(r->gap + m, t->gap + from, n * sizeof *r->gap);
@@ -68,8 +69,12 @@ static void sample_contact(sweep *w, const contact_state *k, int64_t at, double 
     const double *P = instant ? k->r : k->P;
     int a = k->normal;
     double slip = 0, f = instant ? 1 : over;
-    r->gap[m] = *c->gap;
-    r->rn[m] = a ? f * P[0] : c->normal;
+    if (c->fam->f->of_rates) {
+        system_at(w->s, w->t, w->q, w->v);
+        contact_rows(w->s, c, w->M, false);
+    }
+    r->gap[m] = contact_kept_gap(c, w->v);
+    r->rn[m] = a ? f * P[0] - (instant && sticks_on(w, k) ? c->adhesion : 0) : c->normal;
     if (c->fam->d) {
         if (!closed(w, k) && !k->offset_fixed) {
             system_at(w->s, w->t, w->q, w->v);

@@ -55,15 +55,20 @@ static void react(const instant_t *x, double *v)
     sweep_react(w, v, true);
 }
 
+static bool feed(const instant_t *x, bool shock)
+{
+    return sweep_feed(x->of, shock ? 0 : 1);
+}
+
 static instant_t now(sweep *w)
 {
-    static const instant_way way = { pose, solve, react };
-    instant_t x = instant_begin(&way, w, w->s, w->t, w->hand.meetings);
+    static const instant_way way = { pose, solve, react, NULL }, feeding = { pose, solve, react, feed };
+    instant_t x = instant_begin(w->feeds ? &feeding : &way, w, w->s, w->t, w->hand.meetings);
     x.before = w->room.x1;
     x.room = w->room.x2;
     for (int i = 0; i < w->hand.nact; i++) {
         contact_state *k = w->hand.act[i];
-        instant_join(&x, &k->now, k->c, k->out, w->contacts.table.hits[k->at] < MAX_HITS ? k->c->e : 0,
+        instant_join(&x, &k->now, k->c, k->out, w->contacts.table.hits[k->at] < MAX_HITS,
                      w->contacts.table.tol_u[k->at], k->tol_slip);
     }
     return x;
@@ -77,7 +82,9 @@ static void shock_end(sweep *w)
     t->counted = true;
     for (int i = 0; i < w->hand.nact; i++) {
         contact_state *k = w->hand.act[i];
-        if (k->relation != REL_GAP)
+        if (t->bounds[k->at])
+            t->closed[k->at] = at_bound(t, k->at, k->now.after, k->now.impulse[0]);
+        if (always(k))
             continue;
         if (k->now.hit)
             w->policy.again += t->hits[k->at]++ > 0;
@@ -90,9 +97,10 @@ static void shock_end(sweep *w)
     }
 }
 
-bool sweep_shock(sweep *w)
+/* of those contacts that take part, by two arrays of flags */
+static bool shock_of(sweep *w, const bool *which, const bool *also)
 {
-    sweep_take(w, w->contacts.table.closed, w->contacts.table.met);
+    sweep_take(w, which, also);
     rows_now(w);
     for (int i = 0; i < w->hand.nact; i++)
         if (w->hand.act[i]->c->fam->d)
@@ -102,7 +110,82 @@ bool sweep_shock(sweep *w)
     if (!instant_shock(&x, w->v))
         return false;
     instant_account(&x, w->v, w->account.books, w->r->a);
+    if (x.gained > 0 && !w->r->note)
+        w->r->note = gain_text(&x, w->r->a, sweep_number(w, w->t));
     shock_end(w);
+    return true;
+}
+
+/* ---- impacts at once, one after the other ---- */
+/* the contact that is approached fastest, by what counts as 0; -1: none is */
+static int approached(sweep *w, const bool *all)
+{
+    const contact_table *t = &w->contacts.table;
+    double most = 1;
+    int found = -1;
+    for (size_t i = 0; i < w->contacts.nstate; i++) {
+        if (!all[i] || always(w->contacts.state[i]))
+            continue;
+        double by = -gap_rate(w->contacts.state[i], w->v) / t->tol_u[i];
+        if (by > most) {
+            most = by;
+            found = (int)i;
+        }
+    }
+    return found;
+}
+
+static bool in_cascade(const sweep *w, size_t i)
+{
+    return w->contacts.state[i]->c->fam->f->cascade;
+}
+
+/* One impact after the other, the fastest first, each beside what is held alone; those that are not part of
+   a cascade happen together. */
+static bool cascade(sweep *w)
+{
+    enum { MOST = 1000 };
+    contact_table *t = &w->contacts.table;
+    size_t n = w->contacts.nstate;
+    arena_pos mark = arena_mark(w->scratch);
+    bool *all = arena_array(w->scratch, bool, n + 1), *who = arena_array(w->scratch, bool, n + 1), ok = true;
+    int *hits = arena_array(w->scratch, int, n + 1), again = w->policy.again, first;
+    for (size_t i = 0; i < n; i++)
+        all[i] = t->closed[i] || t->met[i];
+    memcpy(hits, t->hits, n * sizeof *hits);
+    sweep_take(w, all, NULL);
+    rows_now(w);
+    for (size_t round = 0; ok && round < MOST * (n + 1) && (first = approached(w, all)) >= 0; round++) {
+        for (size_t i = 0; i < n; i++)
+            who[i] = all[i] && (always(w->contacts.state[i]) || (int)i == first ||
+                                (!in_cascade(w, (size_t)first) && !in_cascade(w, i)));
+        ok = shock_of(w, who, NULL);
+        memcpy(t->hits, hits, n * sizeof *hits);
+    }
+    for (size_t i = 0; ok && i < n; i++) {
+        contact_state *k = w->contacts.state[i];
+        bool was = t->closed[i] && !t->met[i];
+        if (!all[i] || always(k))
+            continue;
+        t->closed[i] = gap_rate(k, w->v) <= t->tol_u[i];
+        t->hits[i]++;
+        if (t->closed[i] && !was && k->out->last_open)
+            k->out->last_open[k->c->member] = w->t;
+    }
+    w->policy.again = again;
+    arena_release(w->scratch, mark);
+    return ok;
+}
+
+bool sweep_shock(sweep *w)
+{
+    bool some = false;
+    for (size_t i = 0; w->contacts.bounds && i < w->contacts.nstate; i++)
+        w->contacts.table.met[i] |= w->contacts.table.bounds[i];
+    for (size_t i = 0; i < w->p->ncontact && !some; i++)
+        some = w->p->contact[i].cascade;
+    if (!(some ? cascade(w) : shock_of(w, w->contacts.table.closed, w->contacts.table.met)))
+        return false;
     if (w->s->past)
         samples_add(w->s->past, w->t, w->q, w->v);
     return sweep_rates(w);
@@ -176,17 +259,33 @@ static bool gauss_alone(sweep *w, instant_t *x)
     return sweep_solve_alone(w, true, w->hand.cone, w->acc);
 }
 
+/* what closed contacts pull with, as accelerations */
+static void pull(sweep *w, double *acc)
+{
+    for (int i = 0; i < w->hand.nact; i++) {
+        contact_state *k = w->hand.act[i];
+        if (!sticks_on(w, k))
+            continue;
+        sweep_columns_put(w, k, true);
+        sweep_move(k, -k->c->adhesion, acc);
+    }
+}
+
 bool sweep_gauss(sweep *w)
 {
     solve_with(&w->s->minv, w->f, w->acc);
     sweep_gather(w);
     w->hand.known.cones = w->hand.known.offsets = -1; /* they are those of accelerations now */
-    if (w->hand.nact == 0)
+    if (w->hand.nact == 0) {
+        sweep_feed(w, 1);
         return true;
+    }
     instant_t x = now(w);
-    if (w->hand.nact == 1 && w->stiffness == 0 && gauss_alone(w, &x))
+    bool plain = !w->hand.act[0]->c->fam->mu_static.k && !w->hand.act[0]->c->fam->adhesion.k;
+    if (w->hand.nact == 1 && w->stiffness == 0 && plain && !w->feeds && gauss_alone(w, &x))
         return true;
     rows_now(w);
+    pull(w, w->acc);
     return instant_gauss(&x, w->v, w->acc);
 }
 
@@ -226,6 +325,13 @@ bool sweep_rates(sweep *w)
     w->account.driving_known = false;
     if (!w->s->force_constant || w->t == 0 || w->anew)
         system_force(w->s, w->f);
+    if (w->p->nreact) { /* forces that read reactions read those of now */
+        double residual = w->r->residual;
+        if (!sweep_gauss(w))
+            sweep_forget(w, residual);
+        system_at(w->s, w->t, w->q, w->v);
+        system_force(w->s, w->f);
+    }
     if (w->s->first_order) {
         factor_solve(&w->s->minv, w->f, w->room.x1);
         for (int i = 0; i < w->n; i++)

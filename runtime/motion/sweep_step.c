@@ -141,10 +141,14 @@ static void rows_before(sweep *w)
             k->speed = contact_slip(c, w->v, w->room.x4);
         if (!contact_slips(k->speed, k->tol_slip, k->now.held))
             k->speed = 0;
+        k->pulls = sticks_on(w, k);
+        k->now.rests = c->fam->mu_static.k && c->d &&
+                       !contact_slips(contact_slip(c, w->v, w->room.x4), k->tol_slip, k->now.held);
         if (!k->still) {
             if (!joined)
                 contact_laws(w->s, c, false);
             k->mu0 = c->fam->f->mu_of_speed ? contact_mu(w->s, c, k->speed) : c->mu;
+            k->static0 = c->mu_static;
             k->normal0 = c->normal;
         }
         if (k->rows_fixed || w->policy.whole)
@@ -169,7 +173,9 @@ static void rows_after(sweep *w, const double *M)
             contact_rows(w->s, c, M, false);
             contact_laws(w->s, c, false);
             c->mu = (1 - w->theta) * k->mu0 + w->theta * c->mu;
-            c->normal = (1 - w->theta) * k->normal0 + w->theta * c->normal;
+            c->mu_static = (1 - w->theta) * k->static0 + w->theta * c->mu_static;
+            if (!c->fam->f->fed)
+                c->normal = (1 - w->theta) * k->normal0 + w->theta * c->normal;
         }
         if (!fixed && !w->policy.whole) {
             mean_row(w, c, k->H0, c->H, k->Hm);
@@ -188,8 +194,11 @@ static inline void contact_offsets(const sweep *w, int i)
     double *off = w->hand.off + o->row;
     if (cone_normal(o))
         *off++ = (row->known ? row->ht : w->hand.act[i]->c->ht) + t->ahead[w->hand.place[i]];
-    for (int j = 0; j < o->d; j++)
-        *off++ = w->hand.act[i]->c->s0[j];
+    const contact_state *k = w->hand.act[i];
+    for (int j = 0; j < o->d; j++) {
+        const double *S = k->c->S + (size_t)j * (size_t)k->c->n;
+        *off++ = k->c->s0[j] + (k->along != 0 ? k->along * (contact_rate(k->c, S, w->v) + k->c->s0[j]) : 0);
+    }
 }
 
 static bool step_alone(sweep *w, double h, double *v)
@@ -212,8 +221,7 @@ static bool step_alone(sweep *w, double h, double *v)
     return sweep_solve_alone(w, false, &k->alone.cone, v);
 }
 
-/* impulses that keep the velocity at the end admissible */
-static bool step_contacts(sweep *w, double h, double *v)
+static bool step_contacts_once(sweep *w, double h, double *v)
 {
     w->hand.end = w->theta;
     if (w->hand.nact == 1 && w->stiffness == 0 && step_alone(w, h, v))
@@ -232,6 +240,58 @@ static bool step_contacts(sweep *w, double h, double *v)
     }
     w->hand.known.offsets = w->policy.whole ? -1 : w->hand.known.stamp;
     return sweep_solve(w, false, v, w->t1);
+}
+
+/* What gives way in the problem that was solved, so that it is another one: those that rested and whose
+   friction is used up slip, with the coefficient of slip; those whose pull is used up open, and pull no more.
+ */
+static bool step_gives_way(sweep *w)
+{
+    bool any = false;
+    for (int i = 0; i < w->hand.nact; i++) {
+        contact_state *k = w->hand.act[i];
+        const cone *o = &w->hand.cone[i];
+        const double *r = w->hand.rr + o->row;
+        bool slips = k->now.rests && friction_lets_go(k->c, o, r), opens = k->pulls && !(r[0] > 0);
+        k->now.rests &= !slips;
+        k->pulls &= !opens;
+        any |= slips || opens;
+    }
+    return any;
+}
+
+/* rates with what closed contacts pull with; their reactions are those of pushing against it */
+static void step_pulls(sweep *w, double h, double *v)
+{
+    for (int i = 0; i < w->hand.nact; i++) {
+        contact_state *k = w->hand.act[i];
+        if (!k->pulls)
+            continue;
+        sweep_columns_put(w, k, false);
+        for (int j = 0; j < k->G.n; j++)
+            v[k->G.local ? k->c->dof[j] : j] -= h * k->c->adhesion * k->G.a[j];
+    }
+}
+
+/* impulses that keep the velocity at the end admissible */
+static bool step_contacts(sweep *w, double h, double *v)
+{
+    enum { AGAIN = 100 };
+    bool some = w->feeds;
+    for (int i = 0; i < w->hand.nact && !some; i++)
+        some = w->hand.act[i]->now.rests || w->hand.act[i]->pulls;
+    if (!some)
+        return step_contacts_once(w, h, v);
+    vec_copy(w->room.free, v, w->n);
+    for (int again = 0;; again++) {
+        step_pulls(w, h, v);
+        if (!step_contacts_once(w, h, v))
+            return false;
+        bool fed = sweep_feed(w, h), gave = step_gives_way(w);
+        if (again == AGAIN || !(fed || gave))
+            return true;
+        vec_copy(v, w->room.free, w->n);
+    }
 }
 
 /* A linear force at the end of the step follows without another evaluation. */
@@ -270,7 +330,7 @@ static int off_surface(sweep *w, double *gap)
     system_at(w->s, w->t1, w->q1, w->v1);
     for (int i = 0; i < w->hand.nact; i++) {
         contact_state *k = w->hand.act[i];
-        if (!cone_normal(&w->hand.cone[i]))
+        if (!cone_normal(&w->hand.cone[i]) || k->c->fam->f->of_rates)
             continue;
         double g = contact_gap(w->s, k->c);
         if (k->relation == REL_GAP && g > 0 && !(w->hand.rr[k->row] > 0))
@@ -493,9 +553,11 @@ bool sweep_smooth(sweep *w, double h)
 {
     bool linear = w->linear;
     w->t1 = w->t + h;
+    if (w->contacts.bounds && !w->policy.whole)
+        sweep_take(w, w->contacts.table.closed, w->contacts.table.bounds);
     sweep_lightness(w);
     rows_before(w);
-    if (!linear && w->s->mass_constant && (!w->s->force_of_state || w->s->jacobian_constant)) {
+    if (!linear && !w->feeds && w->s->mass_constant && (!w->s->force_of_state || w->s->jacobian_constant)) {
         linear = true;
         for (int i = 0; i < w->hand.nact; i++)
             linear &= w->policy.whole || w->hand.act[i]->rows_fixed;
@@ -566,10 +628,14 @@ static void account(sweep *w, double h)
     for (int i = 0; i < w->hand.nact; i++) {
         const contact_state *k = w->hand.act[i];
         for (int j = 0; j < rows_of(k); j++) {
-            double P = w->hand.rr[k->row + j], still;
+            double P = w->hand.rr[k->row + j] - (j == 0 && k->pulls ? h * k->c->adhesion : 0), still;
             if (P == 0)
                 continue;
             double rate = mean_rate(w, k, j, &still);
+            if (j < k->normal && k->c->fam->f->of_rates) { /* it drives, and loses nothing */
+                w->account.books->work += P * (rate - still);
+                continue;
+            }
             /* A surface that curves or moves takes nothing while it is kept: its rate is 0 up to the error of
              * the step. */
             if (j >= k->normal || w->policy.whole || k->offset_fixed)
@@ -621,9 +687,13 @@ static void accept_contacts(sweep *w, double h)
             add_turned(w, w->hand.act[i], rr + normal, P + normal);
         for (int j = 0; j < cone_rows(o); j++)
             r[j] = rr[j] / h;
+        if (w->hand.act[i]->pulls)
+            P[0] -= h * w->hand.act[i]->c->adhesion;
         if (!w->hand.known.still && (o->d || !w->hand.known.fixed)) /* those are never held by a bound */
             w->hand.act[i]->now.held = !w->hand.act[i]->offset_fixed && sweep_held(w, i, h);
-        if (o->kind != CONE_UNILATERAL || rr[0] > 0)
+        if (t->bounds[at])
+            t->closed[at] = at_bound(t, at, act_rate(w, i, w->v1), rr[0]);
+        if (o->kind != CONE_UNILATERAL || rr[0] > 0 || t->bounds[at])
             continue;
         if (act_rate(w, i, w->v1) > t->tol_u[at]) {
             t->closed[at] = false;

@@ -115,8 +115,12 @@ static void join_one(sweep *w, size_t i, const joining *j)
     if (!join_rows(w, i, j))
         return;
     t->in[i] = true;
+    contact *c = w->contacts.state[i]->c;
     t->un[i] = row_rate(&t->row[i], w->v) + t->row[i].ht;
+    if (c->fam->f->e_of_speed)
+        t->row[i].e = t->un[i] < -t->tol_u[i] ? contact_restitution(w->s, c, -t->un[i]) : 0;
     t->ahead[i] = gap_ahead(w, i, j);
+    w->contacts.state[i]->along = t->ahead[i] < 0 && !t->closed[i] ? c->et : 0;
 }
 
 /* v1 holds the rates that smooth forces alone would lead to */
@@ -210,6 +214,8 @@ void sweep_whole_end(sweep *w)
     contact_table *t = &w->contacts.table;
     memset(t->ahead, 0, w->contacts.nstate * sizeof *t->ahead);
     memset(t->in, 0, w->contacts.nstate * sizeof *t->in);
+    for (size_t i = 0; i < w->contacts.nstate; i++)
+        w->contacts.state[i]->along = 0;
     w->policy.whole = false;
 }
 
@@ -368,12 +374,17 @@ typedef struct opening {
     bool *held;
 } opening;
 
+static bool has_gap(const contact_state *k)
+{
+    return k->normal && !k->c->fam->f->of_rates;
+}
+
 static opening opening_new(sweep *w, arena *a)
 {
     opening o = { 0 };
     int entries = 0;
     for (int i = 0; i < w->hand.nact; i++)
-        entries += w->hand.act[i]->normal ? w->hand.act[i]->c->n : 0;
+        entries += has_gap(w->hand.act[i]) ? w->hand.act[i]->c->n : 0;
     size_t m = (size_t)w->hand.nact;
     o.at = arena_array(a, int, m + 1);
     o.dof = arena_array(a, int, entries);
@@ -388,7 +399,7 @@ static opening opening_new(sweep *w, arena *a)
         w->way.lumped[i] = 1 / M[matrix_at(&w->s->mass_shape, i, i)];
     for (int i = 0; i < w->hand.nact; i++) {
         const contact *c = w->hand.act[i]->c;
-        if (!w->hand.act[i]->normal)
+        if (!has_gap(w->hand.act[i]))
             continue;
         int at = o.at[o.n], n = 0;
         for (int k = 0; k < c->n; k++) {
@@ -466,7 +477,7 @@ static void open_overlaps(sweep *w)
     double before = 0, *move = w->room.x1;
     memset(move, 0, (size_t)w->n * sizeof *move);
     for (int i = 0, c = 0; i < w->hand.nact; i++)
-        if (w->hand.act[i]->normal)
+        if (has_gap(w->hand.act[i]))
             o.gap[c++] = *w->hand.act[i]->c->gap;
     for (int it = 0; it < SWEEPS; it++) {
         memcpy(o.before, o.l, (size_t)o.n * sizeof *o.l);

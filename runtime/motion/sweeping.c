@@ -12,6 +12,8 @@
 enum { OPTION_H, OPTION_THETA, OPTION_TOLERANCE, OPTION_KEEP, OPTION_CUT, OPTION_ERRORS, OPTION_NATIVE };
 enum { UZAWA_CONTACTS = 400 }; /* W as a matrix at most */
 
+static const char *const cut_names[CUT_POLICIES] = { "auto", "always", "never" };
+
 /* ---- start ---- */
 bool sweep_holds(sweep *w, const contact_state *k)
 {
@@ -64,11 +66,16 @@ bool sweep_survey(sweep *w)
             continue;
         double un = gap_rate(k, w->v);
         bool *is = &w->contacts.table.closed[i];
-        if (k->relation == REL_GAP)
+        if (!always(k))
             *is = *is && *c->gap <= w->contacts.table.tol_gap[i] && fabs(un) <= w->contacts.table.tol_u[i];
         /* held from both sides: a rate of the gap is a shock */
-        else
-            *is = true, w->jolt |= fabs(un) > w->contacts.table.tol_u[i];
+        else if (w->contacts.table.bounds[i]) {
+            *is = un <= w->contacts.table.tol_u[i];
+            w->jolt |= un < -w->contacts.table.tol_u[i];
+        } else {
+            *is = true;
+            w->jolt |= fabs(un) > w->contacts.table.tol_u[i];
+        }
     }
     return true;
 }
@@ -99,6 +106,7 @@ static void sweep_rooms(sweep *w)
                            &w->room.x2,
                            &w->room.x3,
                            &w->room.x4,
+                           &w->room.free,
                            &w->room.spread,
                            &w->size.sizes,
                            &w->crowd.free,
@@ -268,6 +276,25 @@ static bool tangents_fit(sweep *w)
     return true;
 }
 
+/* Impacts that follow each other at an instant: a step at once knows no such instant. */
+static bool cascades_fit(sweep *w)
+{
+    for (size_t i = 0; i < w->p->ncontact; i++) {
+        const contact_family *f = &w->p->contact[i];
+        if (!f->cascade)
+            continue;
+        if (w->policy.cut == CUT_NEVER)
+            return results_fail(
+                w->r, f->at,
+                arena_printf(w->r->a,
+                             "impacts of '%s' at once are a cascade: cut = never has no instants for it",
+                             f->name));
+        w->policy.cut = CUT_ALWAYS;
+        w->r->cut = cut_names[CUT_ALWAYS];
+    }
+    return true;
+}
+
 static bool sweep_start(void *of, run_clock *c)
 {
     const char *why = NULL;
@@ -277,7 +304,7 @@ static bool sweep_start(void *of, run_clock *c)
     c->h = w->h;
     if (w->stiffness != 0 && program_contacts(w->p) > UZAWA_CONTACTS)
         return results_fail(r, SPAN_NONE, "auglag runs dynamics with up to 400 contacts; use sweeping()");
-    if (!tangents_fit(w))
+    if (!tangents_fit(w) || !cascades_fit(w))
         return false;
     w->s = system_new(r->a, w->p, r->param, STORE_SPARSE, &why, &r->where);
     if (!w->s)
@@ -291,6 +318,10 @@ static bool sweep_start(void *of, run_clock *c)
     w->linear = w->s->mass_constant && (!w->s->force_of_state || w->s->jacobian_constant);
     for (size_t i = 0; i < w->p->ncontact; i++)
         w->linear &= w->s->family[i].rows_fixed;
+    w->feeds = w->p->nreact > 0;
+    for (size_t i = 0; i < w->p->ncontact; i++)
+        w->feeds |= w->p->contact[i].fed;
+    w->linear &= !w->feeds;
     sweep_rooms(w);
     sweep_islands_new(w);
     sweep_events(w);
@@ -397,8 +428,6 @@ static void run_whole(sweep *w)
     if (full)
         results_fail(w->r, SPAN_NONE, "out of memory");
 }
-
-static const char *const cut_names[CUT_POLICIES] = { "auto", "always", "never" };
 
 static sweep *sweep_make(const program *p, const run_options *o, const stepping *how, results *r)
 {

@@ -8,25 +8,28 @@
 #include "base/op.h"
 
 enum { MAX_INDEX = 4, MAX_SLIP = 3 };
+enum { REACT = 1 + MAX_SLIP }; /* numbers of a reaction that formulas read: rn, components of rt */
 
 /* What a kernel may read.  `base` of the address counts: */
 typedef enum {
-    IN_TIME,     /* t; base 0 */
-    IN_PARAM,    /* the parameter vector (declared and derived parameters) */
-    IN_Q,        /* degrees of freedom */
-    IN_V,        /* their rates, right limits */
-    IN_A,        /* second derivatives */
-    IN_PRE,      /* left limits of the rates: pre(y') */
-    IN_PAST_Q,   /* dof at the time `arg` */
-    IN_PAST_V,   /* its rate at that time */
-    IN_INDEX,    /* the value of index number `base` of the family */
-    IN_SPEED,    /* |slip| of the contact at hand, in a friction coefficient */
-    IN_BOUND,    /* bound variable number `base`: of an integral, or the argument of a history */
+    IN_TIME,   /* t; base 0 */
+    IN_PARAM,  /* the parameter vector (declared and derived parameters) */
+    IN_Q,      /* degrees of freedom */
+    IN_V,      /* their rates, right limits */
+    IN_A,      /* second derivatives */
+    IN_PRE,    /* left limits of the rates: pre(y') */
+    IN_PAST_Q, /* dof at the time `arg` */
+    IN_PAST_V, /* its rate at that time */
+    IN_INDEX,  /* the value of index number `base` of the family */
+    IN_SPEED,  /* |slip| of the contact at hand, in a friction coefficient; speed of approach in a restitution
+                */
+    IN_BOUND,  /* bound variable number `base`: of an integral, or the argument of a history */
     IN_INTEGRAL, /* the integral number `base` of the model */
     IN_SET,      /* a selection of the set-valued term number `base` (Sgn, normal cone …) */
     IN_COORD,    /* coordinate number `base` of the domain, or the arc length of a rod */
     IN_FIELD,    /* field number `base`; stride[0], stride[1]: how often differentiated in each coordinate */
     IN_ROD,      /* a quantity of a rod (self_gap, …) number `base` */
+    IN_REACT,    /* reactions: those of reaction k of the program are the REACT numbers from REACT k on */
     IN_BASE,     /* bases of rotations: those of the rotation at dof k are the 9 numbers from 3 k on */
     IN_KINDS
 } in_kind;
@@ -176,7 +179,8 @@ void kernel_run_all(const kernel *k, const inputs *in, double *work, double *out
 /* ---- what a dynamic system is made of ---- */
 typedef enum { FRICTION_NONE, FRICTION_COULOMB, FRICTION_TRESCA } friction_law;
 typedef enum { IMPACT_NEWTON, IMPACT_POISSON } impact_law;
-/* gap >= 0; gap = 0; always closed, normal force given */
+/* gap >= 0; gap = 0; always closed, normal force given.  Of rates: the same of what stands for the gap's
+ * rate. */
 typedef enum { REL_GAP, REL_BILATERAL, REL_CLOSED } contact_relation;
 
 typedef struct contact_family {
@@ -187,8 +191,13 @@ typedef struct contact_family {
     contact_relation relation;
     friction_law friction;
     impact_law impact;
+    bool of_rates;    /* it bounds rates: no gap, `gradient` and `rate` are the parts of what it bounds */
     bool slip_given;  /* else friction acts in the whole tangent space, in the kinetic metric */
     bool mu_of_speed; /* the coefficient reads IN_SPEED */
+    bool e_of_speed;  /* the restitution reads IN_SPEED: that of approach */
+    bool fed;         /* its normal force follows from reactions: */
+    int32_t fed_by;   /* that of the same member of this family; -1: as its formula says */
+    bool cascade;     /* impacts at once follow each other, one by one */
     bool gap_linear, gap_constant_gradient; /* gap affine in q (and t); gradient free of q and t */
     int nslip;                              /* components of slip (0 .. MAX_SLIP) */
     /* kernels over the same index set, in the same slot order; absent ones have nout == 0 */
@@ -201,7 +210,10 @@ typedef struct contact_family {
     kernel slip_bias; /* out: nslip components of d slip/dt with q'' = 0 */
     kernel normal;    /* out: given normal force (REL_CLOSED) */
     kernel mu;        /* out: mu (coulomb; tan of the angle) or the bound s (tresca); may read IN_SPEED */
-    kernel e;         /* out: restitution */
+    kernel mu_static; /* out: the coefficient at rest, where it is another one */
+    kernel e;         /* out: restitution; may read IN_SPEED */
+    kernel et;        /* out: tangential restitution */
+    kernel adhesion;  /* out: the pull that a closed contact bears */
     /* pairs found by a cell list: gap = norm(x[i] - x[j]) - c: NULL-sized when not of that form */
     int near_dim;                  /* 0, or 2 or 3: dimension of the points */
     slot_map near_a[3], near_b[3]; /* addresses of their coordinates */
@@ -280,6 +292,10 @@ typedef struct program {
     bool potential_whole; /* every smooth force is -dV/dq (audit can be closed without work integrals) */
     const contact_family *contact;
     size_t ncontact;
+    /* families of one member whose reactions formulas read; the first of them that is read */
+    const int32_t *react;
+    size_t nreact;
+    span reads_react;
     const event_rule *event;
     size_t nevent;
     /* what the model needs of a backend, each with a place to point at; span.file == 0: not needed */

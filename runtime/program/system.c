@@ -309,6 +309,14 @@ static void start_bases(system_t *s)
 
 const char *system_start_error(const system_t *s, span *at)
 {
+    if (s->start_missed) {
+        text t = { .a = s->a };
+        *at = s->start_missed->fam->f->at;
+        text_printf(&t, "constraint '%s' does not hold at t = 0: the rates miss it by ",
+                    contact_name(s->start_missed, s->a));
+        text_num(&t, fabs(s->start_by_rate));
+        return t.at;
+    }
     *at = s->start_wrong;
     return s->start_wrong.file ? "the initial value of this rotation is no rotation: its columns are not of "
                                  "length 1 at right angles, right-handed"
@@ -345,6 +353,10 @@ static int second_order(const program *p)
     return n;
 }
 
+#define FAMILY_TERMS(f)                                                                             \
+    &(f)->gap, &(f)->gradient, &(f)->rate, &(f)->bias, &(f)->slip, &(f)->slip_map, &(f)->slip_bias, \
+        &(f)->normal, &(f)->mu, &(f)->mu_static, &(f)->e, &(f)->et, &(f)->adhesion
+
 static void family_new(system_t *s, family *fam, const contact_family *f)
 {
     arena *a = s->a;
@@ -358,9 +370,11 @@ static void family_new(system_t *s, family *fam, const contact_family *f)
     fam->slip_bias = term_new(a, &f->slip_bias);
     fam->normal = term_new(a, &f->normal);
     fam->mu = term_new(a, &f->mu);
+    fam->mu_static = term_new(a, &f->mu_static);
     fam->e = term_new(a, &f->e);
-    term *all[] = { &fam->gap,      &fam->gradient,  &fam->rate,   &fam->bias, &fam->slip,
-                    &fam->slip_map, &fam->slip_bias, &fam->normal, &fam->mu,   &fam->e };
+    fam->et = term_new(a, &f->et);
+    fam->adhesion = term_new(a, &f->adhesion);
+    term *all[] = { FAMILY_TERMS(fam) };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         term_settle(a, all[i], s->param);
     bool rough = f->friction != FRICTION_NONE;
@@ -373,7 +387,9 @@ static void family_new(system_t *s, family *fam, const contact_family *f)
     unsigned moving = 1u << IN_TIME | 1u << IN_Q | 1u << IN_BASE;
     fam->offset_fixed = fam->rows_fixed && fam->rate.constant &&
                         (!fam->slip.k || !(kernel_reads(fam->slip.k) & moving));
-    fam->still = fam->offset_fixed && fam->mu.constant && fam->e.constant && fam->normal.constant;
+    /* a coefficient at rest and a pull come and go with what the contact does */
+    fam->still = fam->offset_fixed && fam->mu.constant && fam->e.constant && fam->normal.constant &&
+                 !fam->mu_static.k && !fam->adhesion.k && !f->fed;
 }
 
 /* ---- rows with entries at few dofs ---- */
@@ -499,7 +515,9 @@ static void contacts_new(system_t *s, storage how)
         const contact_family *f = fam->f;
         int32_t index[MAX_INDEX] = { 0 };
         int64_t member = 0;
-        const term *counts = f->relation == REL_CLOSED ? &fam->slip : &fam->gap;
+        const term *counts = f->relation == REL_CLOSED ? &fam->slip
+                             : f->of_rates             ? &fam->gradient
+                                                       : &fam->gap;
         fam->first = at;
         if (how == STORE_SPARSE && near_fits(f))
             continue;
@@ -624,6 +642,10 @@ system_t *system_new(arena *a, const program *p, const double *param, storage ho
         turns_start(p, s->base);
         s->in.from[IN_BASE] = s->base;
     }
+    if (p->nreact) {
+        s->react = arena_array(a, double, REACT * p->nreact);
+        s->in.from[IN_REACT] = s->react;
+    }
     s->jacobian_constant = s->force_dq.constant && s->force_dv.constant;
     s->family = arena_array(a, family, p->ncontact);
     for (size_t i = 0; i < p->ncontact; i++) {
@@ -669,8 +691,7 @@ void system_params(system_t *s)
             term_params(&all[i]->at[k], s->param);
     for (size_t i = 0; i < s->p->ncontact; i++) {
         family *f = &s->family[i];
-        term *of[] = { &f->gap,      &f->gradient,  &f->rate,   &f->bias, &f->slip,
-                       &f->slip_map, &f->slip_bias, &f->normal, &f->mu,   &f->e };
+        term *of[] = { FAMILY_TERMS(f) };
         for (size_t k = 0; k < sizeof of / sizeof *of; k++)
             term_params(of[k], s->param);
     }
@@ -684,7 +705,7 @@ void system_close(system_t *s)
 
 double contact_gap(system_t *s, contact *c)
 {
-    if (c->fam->f->relation == REL_CLOSED)
+    if (c->fam->f->relation == REL_CLOSED || c->fam->f->of_rates)
         return *c->gap = 0;
     return *c->gap = term_value(&c->fam->gap, &s->in, c->index);
 }
@@ -1020,9 +1041,11 @@ static double start_miss(system_t *s, contact *c, const double *x, bool rates, d
     *size = 0;
     for (int j = 0; j < c->n; j++)
         *size += fabs(c->H[j] * x[c->dof ? c->dof[j] : j]);
-    if (rates)
-        return kind == REL_BILATERAL ? contact_rate(c, c->H, x) + term_value(&c->fam->rate, &s->in, c->index)
-                                     : 0;
+    if (rates) {
+        double still = term_value(&c->fam->rate, &s->in, c->index), rate = contact_rate(c, c->H, x) + still;
+        *size += fabs(still);
+        return kind == REL_BILATERAL ? rate : c->fam->f->of_rates ? fmin(rate, 0) : 0;
+    }
     double gap = kind == REL_CLOSED ? 0 : contact_gap(s, c);
     return kind == REL_GAP ? fmin(gap, 0) : gap;
 }
@@ -1104,28 +1127,47 @@ static void start_move(system_t *s, double *x, bool rates)
         memcpy(x, was, (size_t)s->n * sizeof *x);
         return;
     }
-    for (int j = 0; j < s->n && !rates; j++)
+    if (rates && (!worst->fam->f->of_rates || s->start_by))
+        return;
+    for (int j = 0; j < s->n; j++)
         s->start_moved = fmax(s->start_moved, fabs(x[j] - was[j]));
-    if (!rates)
-        s->start_by = worst;
+    s->start_by = worst;
+}
+
+/* the first constraint of rates that those at the start do not keep */
+static void start_missed(system_t *s, const double *v)
+{
+    double size;
+    s->start_missed = NULL;
+    for (size_t i = 0; i < s->ncontact && !s->start_missed; i++) {
+        contact *c = &s->contact[i];
+        s->start_by_rate = c->fam->f->of_rates ? start_miss(s, c, v, true, &size) : 0;
+        if (fabs(s->start_by_rate) > START_TINY * size)
+            s->start_missed = c;
+    }
 }
 
 static void start_project(system_t *s, double *q, double *v)
 {
     s->start_moved = 0;
     s->start_by = NULL;
-    if (!s->ncontact || s->p->delay || s->first_order)
+    if (!s->ncontact)
         return;
     system_at(s, 0, q, v);
-    start_move(s, q, false);
-    start_move(s, v, true);
+    if (!s->p->delay && !s->first_order) {
+        start_move(s, q, false);
+        start_move(s, v, true);
+    }
+    start_missed(s, v);
 }
 
 const char *system_start_note(const system_t *s, arena *a)
 {
-    return s->start_by ? arena_printf(a, "initial values were moved by up to %.3g onto constraint '%s'",
-                                      s->start_moved, contact_name(s->start_by, a))
-                       : NULL;
+    if (!s->start_by)
+        return NULL;
+    return arena_printf(a, "initial %s were moved by up to %.3g onto constraint '%s'",
+                        s->start_by->fam->f->of_rates ? "rates" : "values", s->start_moved,
+                        contact_name(s->start_by, a));
 }
 
 void contact_rows(system_t *s, contact *c, const double *M, bool all)
@@ -1151,12 +1193,24 @@ void contact_laws(system_t *s, contact *c, bool all)
     family *fam = c->fam;
     if (all && fam->bias.constant)
         c->bias = term_value(&fam->bias, &s->in, c->index);
-    if (all || !fam->e.constant)
+    if (!fam->f->e_of_speed && (all || !fam->e.constant))
         c->e = term_value(&fam->e, &s->in, c->index);
-    if (all || !fam->normal.constant)
+    if (fam->et.k && (all || !fam->et.constant))
+        c->et = term_value(&fam->et, &s->in, c->index);
+    if (fam->adhesion.k && (all || !fam->adhesion.constant))
+        c->adhesion = term_value(&fam->adhesion, &s->in, c->index);
+    if (!(fam->f->fed && fam->f->fed_by >= 0) && (all || !fam->normal.constant))
         c->normal = term_value(&fam->normal, &s->in, c->index);
     if (fam->d && !fam->f->mu_of_speed && (all || !fam->mu.constant || !fam->rows_fixed))
         c->mu = contact_mu(s, c, 0);
+    if (fam->d && fam->mu_static.k && (all || !fam->mu_static.constant || !fam->rows_fixed))
+        c->mu_static = term_value(&fam->mu_static, &s->in, c->index) * c->metric;
+}
+
+double contact_restitution(system_t *s, contact *c, double approach)
+{
+    s->in.speed = approach;
+    return term_value(&c->fam->e, &s->in, c->index);
 }
 
 double contact_mu(system_t *s, contact *c, double speed)
@@ -1193,6 +1247,8 @@ const char *contact_name(const contact *c, arena *a)
     const contact_family *f = c->fam->f;
     text s = { .a = a };
     text_puts(&s, f->name);
+    if (f->nindex > f->over.n)
+        return s.at; /* a member that was written out has its indices in its name */
     for (int k = 0; k < f->nindex; k++)
         text_printf(&s, "%s%d", k ? ", " : "[", (int)c->index[f->over.n - f->nindex + k]);
     if (f->nindex)

@@ -33,7 +33,7 @@ typedef struct terms {
 
 typedef struct family {
     const contact_family *f;
-    term gap, gradient, rate, bias, slip, slip_map, slip_bias, normal, mu, e;
+    term gap, gradient, rate, bias, slip, slip_map, slip_bias, normal, mu, mu_static, e, et, adhesion;
     int nslip, d; /* components as given; of the step problem at most */
     int shown;    /* components kept in results */
     /* H and S; d gap/dt and the part of the slip that is free of q' never change */
@@ -59,7 +59,8 @@ typedef struct contact {
     int *dof;
     double *H, *S, *s0; /* 1 x n, d x n, d: gap rate = H q' + ht, slip = S q' + s0 */
     double ht;
-    double mu, e, normal; /* mu is the bound over r_n (times |grad gap| where slip is not given) */
+    double mu, e, normal;           /* mu is the bound over r_n (times |grad gap| where slip is not given) */
+    double mu_static, et, adhesion; /* 0 where the family has none */
     /* which member it is */
     int64_t member;
     int32_t index[MAX_INDEX];
@@ -88,12 +89,16 @@ typedef struct system {
     struct past_samples *past; /* delays: what was, filled in at each instant; NULL: none */
     bool past_late;            /* filled in when forces are computed */
     double *base;              /* 3 n: bases of rotations (IN_BASE); NULL: there are none */
+    double *react;             /* what formulas read of reactions (IN_REACT); NULL: nothing */
     span start_wrong;          /* the initial value that is no rotation; file 0: none */
     double *w1, *w2, *w3;      /* n doubles each */
     factor minv;               /* of the masses last factorised */
     /* how far initial values were moved onto the constraints; the one that missed most, or NULL */
     double start_moved;
     const contact *start_by;
+    /* a constraint of rates that the initial ones do not keep, or NULL; by how much */
+    const contact *start_missed;
+    double start_by_rate;
 } system_t;
 
 enum { DENSE_DOFS = 1200 }; /* what backends take that work with whole matrices */
@@ -188,6 +193,16 @@ static inline double contact_rate(const contact *c, const double *row, const dou
         sum += row[k] * v[c->dof[k]];
     return sum;
 }
+/* The rate of its gap, or what it bounds where that is a rate; its rows are known. */
+static inline double contact_gap_rate(const contact *c, const double *v)
+{
+    return contact_rate(c, c->H, v) + c->ht;
+}
+/* What results keep as its gap: of rates, what is bounded. */
+static inline double contact_kept_gap(const contact *c, const double *v)
+{
+    return c->fam->f->of_rates ? contact_gap_rate(c, v) : *c->gap;
+}
 /* Room for a contact of a family that keeps its gap there; which member it is.  Its rows are not filled yet.
  */
 void contact_new(system_t *s, family *fam, contact *c, double *gap);
@@ -200,6 +215,8 @@ bool family_gaps(system_t *s, family *fam, double *gap);
 /* Rows and offsets at the instant; M and s->minv belong to it.  all: also what never changes. */
 void contact_rows(system_t *s, contact *c, const double *M, bool all);
 void contact_laws(system_t *s, contact *c, bool all); /* mu, e, normal force (at speed s->in.speed) */
+/* of a restitution that depends on the speed of approach */
+double contact_restitution(system_t *s, contact *c, double approach);
 /* of a law that depends on the speed, metric included */
 double contact_mu(system_t *s, contact *c, double speed);
 double contact_bias(system_t *s, contact *c);                 /* d^2 gap/dt^2 with q'' = 0 */

@@ -80,6 +80,8 @@ static inline double input_unit(const rescaling *w, const kernel *k, const slot 
         return u->L / u->T;
     case IN_SPEED:
         return w->speed;
+    case IN_REACT: /* of a gap, or along a slip */
+        return u->E / (s->at.base % REACT ? u->L : u->gap * u->L);
     case IN_COORD:
     case IN_ROD:
         return u->X;
@@ -260,9 +262,9 @@ static inline void tie_kernels(int32_t *parent, const kernels *all, bool row, bo
 
 static inline void tie_contact(int32_t *parent, const contact_family *f)
 {
-    const kernel *plain[] = {
-        &f->gap, &f->rate, &f->bias, &f->slip, &f->slip_bias, &f->normal, &f->mu, &f->e
-    };
+    const kernel *plain[] = { &f->gap,    &f->rate, &f->bias,      &f->slip, &f->slip_bias,
+                              &f->normal, &f->mu,   &f->mu_static, &f->e,    &f->et,
+                              &f->adhesion };
     for (size_t k = 0; k < sizeof plain / sizeof *plain; k++)
         tie_kernel(parent, plain[k], false, false);
     tie_kernel(parent, &f->gradient, true, false);
@@ -366,6 +368,11 @@ static inline contact_family contact_in(rescaling *w, const contact_family *f)
     r.slip_bias = wrap(w, &f->slip_bias, s / T);
     r.normal = wrap(w, &f->normal, force);
     r.mu = wrap(w, &f->mu, mu);
+    r.mu_static = wrap(w, &f->mu_static, mu);
+    r.et = wrap(w, &f->et, 1);
+    r.adhesion = wrap(w, &f->adhesion, force);
+    w->speed = g / T;
+    r.e = wrap(w, &f->e, 1);
     if (f->near_dim)
         r.near_reach = wrap(w, &f->near_reach, dof_unit(w, &f->gap, &f->near_a[0]));
     w->speed = 1;

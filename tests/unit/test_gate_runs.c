@@ -153,6 +153,48 @@ static void motion(void **unused)
     ALL(all);
 }
 
+/* ---- laws of contact ---- */
+static void pulls_late(results *r)
+{
+    r->contact[0].rn[r->samples - 2] = -3;
+}
+
+static void pushes_first(results *r)
+{
+    r->contact[0].rn[1] = 1;
+}
+
+static void rubs_late(results *r)
+{
+    r->contact[0].rt[r->samples - 2] = -4;
+}
+
+#define GOVERNED "model m { dof z = 0; z'' = 1; constraint c: z' <= 0.5 }\nrun m for 1 with "
+#define GLUED "model m { dof z = 0; z'' = 1; constraint c: z >= 0 { adhesion = 2 } }\nrun m for 1 with "
+#define DRAGGED                                                                                  \
+    "model m { dof z = 0, z' = 9; z'' = 0\n"                                                     \
+    "constraint c { normal = 10, slip = z', friction = coulomb(static = 0.5, kinetic = 0.3) } }\n" \
+    "run m for 1 with "
+
+static void laws(void **unused)
+{
+    (void)unused;
+    static const spoiled all[] = {
+        { "model m { dof y = 0, y' = 1, z = 0, z' = 1; y'' = 0; z'' = -1; constraint c: z' = y' }\n"
+          "run m for 1 with sweeping(h = 1e-2)",
+          rate_late, "what it bounds is" },
+        { GOVERNED "sweeping(h = 1e-2)", rate_late, "what it bounds is" },
+        { GOVERNED "sweeping(h = 1e-2)", pulls_late, "its reaction pulls" },
+        { GOVERNED "sweeping(h = 1e-2)", pushes_first, "it pushes while what it bounds is" },
+        { GOVERNED "events()", pulls_late, "its reaction pulls" },
+        { GLUED "sweeping(h = 1e-2)", pulls_late, "its reaction pulls" },
+        { GLUED "events()", nothing, NULL },
+        { DRAGGED "sweeping(h = 1e-2)", rubs_late, "its friction force passes the bound" },
+        { DRAGGED "events()", rubs_late, "its friction force passes the bound" },
+    };
+    ALL(all);
+}
+
 /* ---- inclusions and limits ---- */
 static void value_late(results *r)
 {
@@ -375,6 +417,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(motion),
+        cmocka_unit_test(laws),
         cmocka_unit_test(inclusions),
         cmocka_unit_test(rods),
         cmocka_unit_test(fields),

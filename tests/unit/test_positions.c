@@ -297,6 +297,34 @@ static void test_laws(void **state)
     report();
 }
 
+/* every attribute with what it takes, and constraints of rates: a backend runs it or refuses it by name */
+static const char *const given[] = {
+    "x >= 0 { adhesion = 1 }",
+    "x >= 0 { simultaneous = cascade }",
+    "x >= 0 { simultaneous = together }",
+    "x >= 0 { slip = y', friction = coulomb(static = 0.5, kinetic = 0.3) }",
+    "x >= 0 { slip = y', friction = coulomb(0.5), impact = newton(0.5, tangential = 0.5) }",
+    "x >= 0 { impact = newton(law) }",
+    "x >= 0 { rolling = coulomb(0.1), roll = y' }",
+    "x >= 0 { spinning = coulomb(0.1), spin = y' }",
+    "x' <= 1",
+    "x' = y' - 1",
+    "x' <= 1 { slip = y', friction = coulomb(0.5) }",
+    "x >= 0; constraint d { normal = c.rn, slip = y', friction = coulomb(0.5) }",
+};
+
+static void test_given(void **state)
+{
+    (void)state;
+    setup();
+    for (size_t k = 0; k < sizeof given / sizeof *given; k++)
+        for (size_t b = 0; backend_list[b]; b++)
+            try_text("model m { fn law(v) = 1/(1 + v); dof x = 0, y = 0, y' = 1; x'' = -1; y'' = -y\n"
+                     "constraint c: %s }\nrun m for 0.1 with %s()\nc.rn(0.1)\nc.gap(0.1)",
+                     given[k], backend_list[b]->name);
+    report();
+}
+
 /* one model of each kind; what a backend does not run it refuses */
 static const char *const models[] = {
     "model m { dof x = 1, x' = 0; x'' = -9.81; constraint c: x >= 0 { impact = newton(0.5) } }\nrun m for "
@@ -337,6 +365,7 @@ int main(void)
         cmocka_unit_test(test_arguments),
         cmocka_unit_test(test_functions),
         cmocka_unit_test(test_laws),
+        cmocka_unit_test(test_given),
         cmocka_unit_test(test_options),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

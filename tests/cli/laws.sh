@@ -1,0 +1,46 @@
+#!/bin/bash
+# Laws of contact: what a run says of them beside its numbers, what C of a model refuses, what help knows.
+. "${tests:?}/cli/common"
+
+# Kane's paradox: a rod hits the floor with its tip; Newton's law and friction give 0.224 of energy
+rod() {
+    cat <<CDL
+model rod {
+    dof x = 0, y = 1, a = 0.8667, x' = 1.25, y' = -2
+    kinetic (x'^2 + y'^2)/2 + a'^2/24
+    constraint tip: y - 0.5*sin(a) >= 0 { slip = x' + 0.5*sin(a)*a', friction = coulomb(0.5), impact = $1(0.9) }
+}
+run rod for 0.5 with $2
+CDL
+}
+for with in 'sweeping()' 'events()'; do
+    rod newton "$with" >rod.cdl
+    try "a rod, $with" 0 "$CDL" run rod.cdl
+    has "Newton's law gives energy: $with" err "the impact law of 'tip' gives energy at t = 0.309"
+    has "it says by how much: $with" err "0.224 of it (Kane's paradox)"
+    rod poisson "$with" >rod.cdl
+    try "a rod by Poisson's law, $with" 0 "$CDL" run rod.cdl
+    same "Poisson's law gives none: $with" 0 "$(grep -c 'gives energy' err)"
+done
+
+# rates that miss a constraint by rounding are put onto it
+cat >rates.cdl <<'CDL'
+model m { dof x = 0, y = 0, x' = 0.70711, y' = 0.70710; x'' = 0; y'' = 0; constraint c: x' = y' }
+run m for 1 with sweeping()
+CDL
+try "rounded rates" 0 "$CDL" run rates.cdl
+has "they are moved, with a note" err "initial rates were moved by up to 5e-06 onto constraint 'c'"
+
+# C of a model knows none of these, and says which
+for law in "x' <= 1|it bounds rates" "x >= 0 { adhesion = 1 }|it adheres" \
+    "x >= 0 { simultaneous = cascade }|its impacts at once are a cascade"; do
+    printf 'model m { dof x = 1; x%s = -1; constraint c: %s }\nrun m for 1 with sweeping()\n' "''" "${law%|*}" >c.cdl
+    try "C of ${law%|*}" 3 "$CDL" emit c c.cdl m
+    has "C of ${law%|*} is refused by name" err "${law#*|}"
+done
+
+# attributes are in the help
+for key in adhesion simultaneous rolling spinning roll spin; do
+    printf ':help %s\n' $key | "$CDL" >out 2>&1
+    has "help knows $key" out "attribute of a constraint: $key = "
+done
