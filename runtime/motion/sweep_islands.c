@@ -451,6 +451,7 @@ static void calm_room(sweep *w, size_t n)
     t->closed = arena_array(w->a, bool, room);
     t->met = arena_array(w->a, bool, room);
     t->in = arena_array(w->a, bool, room);
+    t->bounds = arena_array(w->a, bool, room);
     t->all = arena_array(w->a, int, room);
     kept_moment *moment[] = { &x->before, &x->after };
     for (int i = 0; i < 2; i++) {
@@ -501,6 +502,7 @@ static void line_copy(const contact_table *from, size_t i, contact_table *to, si
     to->row[j] = from->row[i];
     to->hits[j] = from->hits[i];
     to->closed[j] = from->closed[i];
+    to->bounds[j] = from->bounds[i];
     to->met[j] = to->in[j] = false;
 }
 

@@ -227,7 +227,7 @@ bool sweep_meet(sweep *w)
         if (k->out->last_open)
             k->out->last_open[k->c->member] = w->t;
     }
-    return true;
+    return !any || !w->p->nreact || sweep_rates(w);
 }
 
 /* ---- Gauss's principle: accelerations to the right of now, and the forces that go with them in rr ---- */

@@ -5,12 +5,12 @@
 # Kane's paradox: a rod hits the floor with its tip; Newton's law and friction give 0.224 of energy
 rod() {
     cat <<CDL
-model rod {
+model bar {
     dof x = 0, y = 1, a = 0.8667, x' = 1.25, y' = -2
     kinetic (x'^2 + y'^2)/2 + a'^2/24
     constraint tip: y - 0.5*sin(a) >= 0 { slip = x' + 0.5*sin(a)*a', friction = coulomb(0.5), impact = $1(0.9) }
 }
-run rod for 0.5 with $2
+run bar for 0.5 with $2
 CDL
 }
 for with in 'sweeping()' 'events()'; do
