@@ -28,8 +28,11 @@ struct lanes {
 static bool contact_fits(const contact_state *k)
 {
     const contact *c = k->c;
+    const contact_family *f = c->fam->f;
+    if (f->of_rates || f->e_of_speed || f->cascade || c->fam->adhesion.k)
+        return false;
     return k->still && k->relation == REL_GAP && c->fam->d == 0 && c->dof && !c->repeats && c->ht == 0 &&
-           c->fam->f->impact != IMPACT_POISSON && isfinite(c->e);
+           f->impact != IMPACT_POISSON && isfinite(c->e);
 }
 
 static bool no_dof_shared(const sweep *w, bool *taken)
@@ -51,7 +54,7 @@ static bool lanes_fit(sweep *w)
     if (!w->linear || !s->force_constant || s->force_of_state || s->minv.kind != FACTOR_DIAGONAL ||
         w->p->nevent || s->past || s->base || s->first_order || s->power.n || w->stiffness != 0 ||
         w->contacts.near.nof || w->contacts.nstate <= FEW_ROWS || w->policy.cut == CUT_NEVER ||
-        w->o->only_general || w->o->inputs)
+        w->o->only_general || w->o->inputs || w->p->nreact)
         return false;
     for (size_t i = 0; i < w->contacts.nstate; i++)
         if (!contact_fits(w->contacts.state[i]))
