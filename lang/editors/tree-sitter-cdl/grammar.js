@@ -1,0 +1,121 @@
+// The grammar of CDL for tree-sitter.  It accepts what lang/syntax/parser.y accepts; kinds of nodes have the names that
+// `cdl show ast` prints, so that tests/cli/tree-sitter.sh can compare the trees of both.
+//
+// The newline rule: a line break ends a statement where one can end.  Where none can (in brackets, after an operator) the
+// token is not valid, and the line break is white space.
+
+const PREC = { if: 0, or: 1, and: 2, not: 3, compare: 4, to: 5, add: 6, times: 7, minus: 8, power: 9, postfix: 10 };
+
+const list = (rule) => seq(rule, repeat(seq(',', rule)));
+const binary = ($, level, signs) => prec.left(PREC[level],
+    seq(field('left', $._expression), field('operator', choice(...signs)), field('right', $._expression)));
+
+module.exports = grammar({
+    name: 'cdl',
+    word: ($) => $.name,
+    extras: ($) => [/[ \t\r\n\uFEFF]/, $.comment, $.doc],
+
+    rules: {
+        file: ($) => seq(repeat($._end), optional($._statements)),
+        _statements: ($) => seq($._statement, repeat(seq(repeat1($._end), $._statement)), repeat($._end)),
+        _end: () => token(prec(1, choice('\n', ';'))),
+        body: ($) => seq('{', repeat($._end), optional($._statements), '}'),
+
+        _statement: ($) => choice($.use, $.fn, $.let, $.measure, $.param, $.model, $.experiment, $.for, $.run, $.expect,
+            $.plot, $.save, $.sweep, $.dof, $.history, $.kinetic, $.potential, $.dissipation, $.force, $.constraint,
+            $.when, $.stop, $.part, $.domain, $.field, $.obstacle, $.at, $.boundary, $.rod, $.set, $.expr),
+
+        use: ($) => seq('use', choice($.path, $.str), optional(seq('as', field('name', $.name)))),
+        fn: ($) => seq('fn', field('name', $.name), '(', optional(list($.name)), ')', '=', $._expression),
+        let: ($) => seq('let', list($.bind)),
+        measure: ($) => seq('measure', list($.bind)),
+        bind: ($) => seq(field('name', $.name), '=', $._expression),
+        param: ($) => seq('param', list($.param_item)),
+        param_item: ($) => seq(field('name', $.name), optional(seq($._in, $._expression)), optional(seq('=', $._expression))),
+        model: ($) => seq('model', field('name', $.name), $.body),
+        experiment: ($) => seq('experiment', field('name', $.name), $.body),
+        for: ($) => seq('for', $._indices, $.body),
+        run: ($) => seq('run', optional(seq(field('name', $.name), '=')), $.path, optional($.arguments),
+            optional(seq('for', $._expression)), optional(seq('with', $.path, optional($.arguments)))),
+        expect: ($) => seq('expect', $._expression, optional(seq('within', $._expression)), optional($.str)),
+        plot: ($) => seq('plot', list($._expression), optional(seq('against', $._expression)), optional($.block)),
+        save: ($) => seq('save', list($._expression), optional($.block)),
+        sweep: ($) => seq('sweep', list($.factor)),
+        factor: ($) => seq(list($.name), $._in, $._expression),
+        dof: ($) => seq('dof', list($.dof_item)),
+        dof_item: ($) => seq(field('name', $.name), repeat($._prime), optional(seq('[', list($._expression), ']', repeat($._prime))),
+            optional(seq($._in, field('space', $.name))), optional(seq('=', $._expression))),
+        history: ($) => seq('history', field('name', $.name), repeat($._prime), optional(seq('[', list($.index), ']', repeat($._prime))),
+            '(', $.name, ')', '=', $._expression),
+        kinetic: ($) => seq('kinetic', $._expression),
+        potential: ($) => seq('potential', $._expression),
+        dissipation: ($) => seq('dissipation', $._expression),
+        force: ($) => seq('force', $._expression, ':', $._expression),
+        constraint: ($) => seq('constraint', field('name', $.name), optional(seq('[', $._indices, ']')), optional(seq(':', $._relation)),
+            optional($.block)),
+        when: ($) => seq('when', $._expression, $.block),
+        stop: ($) => seq('stop', 'when', $._expression),
+        part: ($) => seq('part', field('name', $.name), optional(seq('[', list($.index), ']')), ':', $.path, optional($.arguments),
+            optional($.block)),
+        domain: ($) => seq('domain', list($.index)),
+        field: ($) => seq('field', list($.field_item)),
+        field_item: ($) => seq(field('name', $.name), '(', list($.name), ')'),
+        obstacle: ($) => seq('obstacle', $._relation),
+        at: ($) => seq('at', $._postfix, '=', $._expression, $.block),
+        boundary: ($) => seq('boundary', $.set, optional(seq('where', $._expression))),
+        rod: ($) => seq('rod', field('name', $.name), $.block),
+        set: ($) => seq($._expression, '=', $._expression),
+        expr: ($) => $._expression,
+
+        _relation: ($) => choice($._expression, $.set),
+        index: ($) => seq(field('name', $.name), $._in, $._expression),
+        _indices: ($) => seq(list($.index), optional(seq('where', $._expression))),
+        block: ($) => seq('{', repeat($._end), optional(seq($.set, repeat(seq(repeat1(choice(',', $._end)), $.set)),
+            repeat(choice(',', $._end)))), '}'),
+        path: ($) => seq($.name, repeat(seq('.', $.name))),
+
+        _expression: ($) => choice($.num, $._postfix, $.cases, $.if, $.unary, $.binary, $.in, $.range),
+        num: ($) => seq($.number, optional(seq('[', $._unit, ']'))),
+        cases: ($) => seq('cases', '{', repeat($._end), $.case, repeat(seq(repeat1($._end), $.case)), repeat($._end), '}'),
+        case: ($) => seq($._expression, choice(seq('if', $._expression), 'otherwise')),
+        if: ($) => prec.right(PREC.if, seq('if', $._expression, 'then', $._expression, 'else', $._expression)),
+        unary: ($) => choice(prec(PREC.not, seq('not', $._expression)), prec(PREC.minus, seq('-', $._expression))),
+        binary: ($) => choice(
+            binary($, 'or', ['or']),
+            binary($, 'and', ['and']),
+            binary($, 'compare', ['==', '!=', '≠', '<', '<=', '≤', '>', '>=', '≥']),
+            binary($, 'add', ['+', '-']),
+            binary($, 'times', ['*', '·', '/']),
+            prec.right(PREC.power, seq(field('left', $._expression), field('operator', '^'), field('right', $._expression)))),
+        in: ($) => prec.left(PREC.compare, seq($._expression, $._in, $._expression)),
+        range: ($) => prec.left(PREC.to, seq($._expression, '..', $._expression)),
+
+        _postfix: ($) => choice($.name, $.str, $.bool, seq('(', $._expression, ')'), $.vector, $.matrix, $.call, $.subscript, $.member,
+            $.prime),
+        bool: () => choice('true', 'false'),
+        vector: ($) => seq('[', choice(list($._expression), $.gen), ']'),
+        matrix: ($) => seq('[', $.row, repeat1(seq($._row_end, $.row)), ']'),
+        row: ($) => list($._expression),
+        _row_end: () => ';',
+        gen: ($) => seq($._expression, 'for', $._indices),
+        call: ($) => prec(PREC.postfix, seq($._postfix, $.arguments)),
+        arguments: ($) => seq('(', optional(choice(list(choice($._expression, $.named)), $.gen)), ')'),
+        named: ($) => seq(field('name', $.name), '=', $._expression),
+        subscript: ($) => prec(PREC.postfix, seq($._postfix, '[', list($._expression), ']')),
+        member: ($) => prec(PREC.postfix, seq($._postfix, '.', $.name)),
+        prime: ($) => prec(PREC.postfix, seq($._postfix, $._prime)),
+
+        _unit: ($) => choice($._unit_factor, prec.left(seq($._unit, choice('*', '·', '/'), $._unit_factor))),
+        _unit_factor: ($) => choice($.unit_name, $.number, prec.left(seq($._unit_factor, '^', $._power)), seq('(', $._unit, ')')),
+        unit_name: ($) => $.name,
+        _power: ($) => choice($.number, seq('-', $.number), seq('(', optional('-'), $.number, optional(seq('/', $.number)), ')')),
+
+        _in: () => choice('in', '∈'),
+        _prime: () => token.immediate(choice("'", '′')),
+        name: () => /[A-Za-z_\u0370-\u0373\u0376-\u0377\u037B-\u037D\u037F\u0386\u0388-\u03F5\u03F7-\u03FF][A-Za-z0-9_\u0370-\u0373\u0376-\u0377\u037B-\u037D\u037F\u0386\u0388-\u03F5\u03F7-\u03FF\u2080-\u2089]*/,
+        number: () => /([0-9]+(\.[0-9]+)?|\.[0-9]+)([eE][+-]?[0-9]+)?/,
+        str: () => /"([^"\\\n]|\\[^\n])*"/,
+        doc: () => token(prec(2, /##[^\n]*/)),
+        comment: () => token(prec(1, /#[^\n]*/)),
+    },
+});
