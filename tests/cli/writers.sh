@@ -133,7 +133,7 @@ run ball for 1
 save t, y { file = "y.xlsx" }
 CDL
 try "an ending that nothing writes" 3 "$CDL" check bad.cdl
-has "is reported with its place" err 'bad.cdl:10:20: error: save writes no .xlsx files' 'it writes .csv, .jsonl, .npy, .npz, .vtk, .vtp and .svg'
+has "is reported with its place" err 'bad.cdl:10:20: error: save writes no .xlsx files' 'it writes .csv, .jsonl, .npy, .npz, .vtk, .pvd, .vtp and .svg'
 cp ball.cdl two.cdl
 cat >>two.cdl <<'CDL'
 run ball for 1
