@@ -278,11 +278,11 @@ static void plan_dynamics(work *w)
     for (size_t k = 0; k < m->events.n; k++)
         plan_event(w, &e[k], &m->events.at[k]);
     p->contact = c, p->ncontact = m->contacts.n;
-    int32_t *react = arena_array(w->to, int32_t, m->reacts.n);
-    for (size_t k = 0; k < m->reacts.n; k++)
-        react[k] = family_of(m, m->reacts.at[k].decl, m->contacts.at + m->contacts.n);
-    p->react = react, p->nreact = m->reacts.n;
-    p->reads_react = m->reacts.n ? m->reacts.at[0].at : SPAN_NONE;
+    for (size_t k = 0; k < m->reacts.n; k++) {
+        contact_family *read = &c[family_of(m, m->reacts.at[k].decl, m->contacts.at + m->contacts.n)];
+        read->read_as = (int32_t)k + 1;
+        read->read_at = m->reacts.at[k].at;
+    }
     p->event = e, p->nevent = m->events.n;
 }
 

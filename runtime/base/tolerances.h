@@ -229,6 +229,7 @@
     1e-3 /* of EV_FORCE_ZERO, which it is multiplied by: changes of rates that are rounding */
 /* of their terms: equations that a solution nearest to them misses have none */
 #define EV_UNSOLVED    1e-6
+#define GAIN_ROUNDED   1e-9 /* of the work of impulses: energy that impact laws give by more than rounding */
 #define EV_START_FIRST 1e-4 /* of the unit of a start: first step of slip that begins */
 #define EV_START_END   1e-9 /* of accelerations: stages of that step that are solved */
 #define EV_START_NOISE 1e-3 /* of the same: most that rounding of differences may excuse */
@@ -369,7 +370,6 @@
 /* ---- base ---- */
 #define ROOT_ZERO_MOST 1e-6 /* of its first term: what a caller may call 0 of a polynomial */
 /* of the size: initial values that miss a constraint, published with five digits (cdl.5) */
-#define GAIN_ROUNDED  1e-9 /* of the work of impulses: energy that impact laws give by more than rounding */
 #define START_ROUNDED 1e-4
 #define START_TINY    1e-12 /* of the size: rounding of their formulas; no note is given */
 

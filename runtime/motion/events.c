@@ -1062,10 +1062,10 @@ static const char *events_refuse(const program *p, span *at)
         return "events takes up to 64 contacts; use sweeping()";
     if (p->nq > MAX_DOFS)
         return "events takes up to 200 degrees of freedom; use sweeping()";
-    *at = p->reads_react;
-    if (p->nreact)
-        return "events does not know reactions inside formulas; use sweeping()";
     for (size_t i = 0; i < p->ncontact; i++) {
+        *at = p->contact[i].read_at;
+        if (p->contact[i].read_as)
+            return "events does not know reactions inside formulas; use sweeping()";
         *at = p->contact[i].at;
         if (p->contact[i].fed)
             return "events does not know moments against rolling and spinning; use sweeping()";

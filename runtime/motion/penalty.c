@@ -38,11 +38,11 @@ static const char *penalty_refuse(const program *p, span *at)
     REFUSE(has_delay, "penalty does not run delays; use sweeping() or events()");
     REFUSE(has_event, "penalty does not run `when` events; use sweeping() or events()");
 #undef REFUSE
-    *at = p->reads_react;
-    if (p->nreact)
-        return "penalty does not know reactions inside formulas; use sweeping()";
     for (size_t i = 0; i < p->ncontact; i++) {
         const contact_family *f = &p->contact[i];
+        *at = f->read_at;
+        if (f->read_as)
+            return "penalty does not know reactions inside formulas; use sweeping()";
         *at = f->at;
         if (f->fed)
             return "penalty does not know moments against rolling and spinning; use sweeping()";

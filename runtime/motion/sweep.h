@@ -146,6 +146,8 @@ typedef struct contact_lists {
     contact **gaps_of;    /* room of sweep_gaps */
     contact_state **look; /* room: those whose gaps are evaluated */
     bool bounds;          /* some bound rates from one side */
+    bool feeds;           /* normal forces or formulas follow from reactions */
+    bool read;            /* formulas do */
     double margin;        /* how far ahead contacts are looked for, in steps */
 } contact_lists;
 
@@ -314,7 +316,6 @@ typedef struct sweep {
     bool anew;   /* constant forces are evaluated too: parameters may have changed */
     bool fresh;  /* acc is that of now */
     bool jolt;   /* a gap held from both sides has a rate: a shock at the start */
-    bool feeds;  /* normal forces or formulas follow from reactions */
     bool linear; /* a step needs no prediction */
     step_way way;
     step_room room;

@@ -60,7 +60,7 @@ void sweep_islands_new(sweep *w)
     island_parts *x = &w->policy.islands;
     const system_t *s = w->s;
     x->may = w->policy.cut == CUT_AUTO && s->mass_constant && !s->past && s->power.n == 0 && w->n > 1 &&
-             !w->feeds && w->p->ncontact > 0;
+             !w->contacts.feeds && w->p->ncontact > 0;
     if (!x->may)
         return;
     x->marked = arena_array(w->a, bool, w->n);

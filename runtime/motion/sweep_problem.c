@@ -209,10 +209,9 @@ static bool normal_fed(sweep *w, contact_state *k)
 
 bool sweep_feed(sweep *w, double h)
 {
-    const contact_table *t = &w->contacts.table;
     double per = h > 0 ? 1 / h : 1;
     bool changed = false;
-    if (!w->feeds)
+    if (!w->contacts.feeds)
         return false;
     for (size_t i = 0; i < w->contacts.nstate; i++)
         w->contacts.state[i]->push = 0;
@@ -222,13 +221,12 @@ bool sweep_feed(sweep *w, double h)
         if (k->normal && h > 0 && sticks_on(w, k))
             k->push -= k->c->adhesion;
     }
-    for (size_t k = 0; k < w->p->nreact; k++) {
-        double *to = w->s->react + REACT * k;
-        memset(to, 0, REACT * sizeof *to);
-        for (int i = 0; i < w->hand.nact; i++)
-            if (w->hand.place[i] == (int)t->from[w->p->react[k]])
-                react_put(w, w->hand.act[i], per, to);
-    }
+    for (size_t f = 0; f < w->p->ncontact; f++)
+        if (w->p->contact[f].read_as)
+            memset(w->s->react + REACT * (w->p->contact[f].read_as - 1), 0, REACT * sizeof *w->s->react);
+    for (int i = 0; i < w->hand.nact; i++)
+        if (w->hand.act[i]->c->fam->f->read_as)
+            react_put(w, w->hand.act[i], per, w->s->react + REACT * (w->hand.act[i]->c->fam->f->read_as - 1));
     for (int i = 0; i < w->hand.nact; i++)
         if (w->hand.act[i]->c->fam->f->fed)
             changed |= normal_fed(w, w->hand.act[i]);

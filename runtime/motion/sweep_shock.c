@@ -63,7 +63,7 @@ static bool feed(const instant_t *x, bool shock)
 static instant_t now(sweep *w)
 {
     static const instant_way way = { pose, solve, react, NULL }, feeding = { pose, solve, react, feed };
-    instant_t x = instant_begin(w->feeds ? &feeding : &way, w, w->s, w->t, w->hand.meetings);
+    instant_t x = instant_begin(w->contacts.feeds ? &feeding : &way, w, w->s, w->t, w->hand.meetings);
     x.before = w->room.x1;
     x.room = w->room.x2;
     for (int i = 0; i < w->hand.nact; i++) {
@@ -227,7 +227,7 @@ bool sweep_meet(sweep *w)
         if (k->out->last_open)
             k->out->last_open[k->c->member] = w->t;
     }
-    return !any || !w->p->nreact || sweep_rates(w);
+    return !any || !w->contacts.read || sweep_rates(w);
 }
 
 /* ---- Gauss's principle: accelerations to the right of now, and the forces that go with them in rr ---- */
@@ -282,7 +282,7 @@ bool sweep_gauss(sweep *w)
     }
     instant_t x = now(w);
     bool plain = !w->hand.act[0]->c->fam->mu_static.k && !w->hand.act[0]->c->fam->adhesion.k;
-    if (w->hand.nact == 1 && w->stiffness == 0 && plain && !w->feeds && gauss_alone(w, &x))
+    if (w->hand.nact == 1 && w->stiffness == 0 && plain && !w->contacts.feeds && gauss_alone(w, &x))
         return true;
     rows_now(w);
     pull(w, w->acc);
@@ -325,7 +325,7 @@ bool sweep_rates(sweep *w)
     w->account.driving_known = false;
     if (!w->s->force_constant || w->t == 0 || w->anew)
         system_force(w->s, w->f);
-    if (w->p->nreact) { /* forces that read reactions read those of now */
+    if (w->contacts.read) { /* forces that read reactions read those of now */
         double residual = w->r->residual;
         if (!sweep_gauss(w))
             sweep_forget(w, residual);

@@ -277,7 +277,7 @@ static void step_pulls(sweep *w, double h, double *v)
 static bool step_contacts(sweep *w, double h, double *v)
 {
     enum { AGAIN = 100 };
-    bool some = w->feeds;
+    bool some = w->contacts.feeds;
     for (int i = 0; i < w->hand.nact && !some; i++)
         some = w->hand.act[i]->now.rests || w->hand.act[i]->pulls;
     if (!some)
@@ -557,7 +557,8 @@ bool sweep_smooth(sweep *w, double h)
         sweep_take(w, w->contacts.table.closed, w->contacts.table.bounds);
     sweep_lightness(w);
     rows_before(w);
-    if (!linear && !w->feeds && w->s->mass_constant && (!w->s->force_of_state || w->s->jacobian_constant)) {
+    if (!linear && !w->contacts.feeds && w->s->mass_constant &&
+        (!w->s->force_of_state || w->s->jacobian_constant)) {
         linear = true;
         for (int i = 0; i < w->hand.nact; i++)
             linear &= w->policy.whole || w->hand.act[i]->rows_fixed;

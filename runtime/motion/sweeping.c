@@ -318,10 +318,11 @@ static bool sweep_start(void *of, run_clock *c)
     w->linear = w->s->mass_constant && (!w->s->force_of_state || w->s->jacobian_constant);
     for (size_t i = 0; i < w->p->ncontact; i++)
         w->linear &= w->s->family[i].rows_fixed;
-    w->feeds = w->p->nreact > 0;
-    for (size_t i = 0; i < w->p->ncontact; i++)
-        w->feeds |= w->p->contact[i].fed;
-    w->linear &= !w->feeds;
+    for (size_t i = 0; i < w->p->ncontact; i++) {
+        w->contacts.read |= w->p->contact[i].read_as > 0;
+        w->contacts.feeds |= w->contacts.read || w->p->contact[i].fed;
+    }
+    w->linear &= !w->contacts.feeds;
     sweep_rooms(w);
     sweep_islands_new(w);
     sweep_events(w);

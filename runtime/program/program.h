@@ -196,6 +196,8 @@ typedef struct contact_family {
     bool mu_of_speed; /* the coefficient reads IN_SPEED */
     bool e_of_speed;  /* the restitution reads IN_SPEED: that of approach */
     bool fed;         /* its normal force follows from reactions: */
+    int32_t read_as;  /* its reaction is this one of those that formulas read, from 1; 0: none does */
+    span read_at;     /* the first formula that does */
     int32_t fed_by;   /* that of the same member of this family; -1: as its formula says */
     bool cascade;     /* impacts at once follow each other, one by one */
     bool gap_linear, gap_constant_gradient; /* gap affine in q (and t); gradient free of q and t */
@@ -292,10 +294,6 @@ typedef struct program {
     bool potential_whole; /* every smooth force is -dV/dq (audit can be closed without work integrals) */
     const contact_family *contact;
     size_t ncontact;
-    /* families of one member whose reactions formulas read; the first of them that is read */
-    const int32_t *react;
-    size_t nreact;
-    span reads_react;
     const event_rule *event;
     size_t nevent;
     /* what the model needs of a backend, each with a place to point at; span.file == 0: not needed */

@@ -642,10 +642,11 @@ system_t *system_new(arena *a, const program *p, const double *param, storage ho
         turns_start(p, s->base);
         s->in.from[IN_BASE] = s->base;
     }
-    if (p->nreact) {
-        s->react = arena_array(a, double, REACT * p->nreact);
-        s->in.from[IN_REACT] = s->react;
-    }
+    size_t read = 0;
+    for (size_t i = 0; i < p->ncontact; i++)
+        read = (size_t)p->contact[i].read_as > read ? (size_t)p->contact[i].read_as : read;
+    s->react = read ? arena_array(a, double, REACT *read) : NULL;
+    s->in.from[IN_REACT] = s->react;
     s->jacobian_constant = s->force_dq.constant && s->force_dv.constant;
     s->family = arena_array(a, family, p->ncontact);
     for (size_t i = 0; i < p->ncontact; i++) {

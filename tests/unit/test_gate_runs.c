@@ -170,9 +170,9 @@ static void rubs_late(results *r)
 }
 
 #define GOVERNED "model m { dof z = 0; z'' = 1; constraint c: z' <= 0.5 }\nrun m for 1 with "
-#define GLUED "model m { dof z = 0; z'' = 1; constraint c: z >= 0 { adhesion = 2 } }\nrun m for 1 with "
-#define DRAGGED                                                                                  \
-    "model m { dof z = 0, z' = 9; z'' = 0\n"                                                     \
+#define GLUED    "model m { dof z = 0; z'' = 1; constraint c: z >= 0 { adhesion = 2 } }\nrun m for 1 with "
+#define DRAGGED                                                                                    \
+    "model m { dof z = 0, z' = 9; z'' = 0\n"                                                       \
     "constraint c { normal = 10, slip = z', friction = coulomb(static = 0.5, kinetic = 0.3) } }\n" \
     "run m for 1 with "
 
@@ -416,11 +416,8 @@ static void fields(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(motion),
-        cmocka_unit_test(laws),
-        cmocka_unit_test(inclusions),
-        cmocka_unit_test(rods),
-        cmocka_unit_test(fields),
+        cmocka_unit_test(motion), cmocka_unit_test(laws),   cmocka_unit_test(inclusions),
+        cmocka_unit_test(rods),   cmocka_unit_test(fields),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

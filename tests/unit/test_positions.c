@@ -362,11 +362,8 @@ static void test_options(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_arguments),
-        cmocka_unit_test(test_functions),
-        cmocka_unit_test(test_laws),
-        cmocka_unit_test(test_given),
-        cmocka_unit_test(test_options),
+        cmocka_unit_test(test_arguments), cmocka_unit_test(test_functions), cmocka_unit_test(test_laws),
+        cmocka_unit_test(test_given),     cmocka_unit_test(test_options),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
