@@ -430,6 +430,7 @@ CDL_API cdl_status cdl_check_as(cdl *s, const char *path, const char *text, size
     X(COORDINATE, "coordinate")     \
     X(FIELD, "field")               \
     X(ROD, "rod")                   \
+    X(SHAPE, "shape")               \
     X(RUN, "run")                   \
     X(MEASURE, "measure")           \
     X(SWEEP, "swept name")          \

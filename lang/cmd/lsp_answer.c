@@ -41,6 +41,7 @@ static const struct {
     [CDL_IS_COORDINATE] = { 13, 6, T_VARIABLE, 0 },
     [CDL_IS_FIELD] = { 8, 5, T_VARIABLE, 0 },
     [CDL_IS_ROD] = { 19, 5, T_STRUCT, 0 },
+    [CDL_IS_SHAPE] = { 19, 5, T_STRUCT, 0 },
     [CDL_IS_RUN] = { 24, 6, T_NAMESPACE, 0 },
     [CDL_IS_MEASURE] = { 13, 6, T_VARIABLE, 0 },
     [CDL_IS_SWEEP] = { 13, 6, T_VARIABLE, MOD_READONLY },

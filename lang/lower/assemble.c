@@ -212,7 +212,8 @@ static void plan_contact(work *w, contact_family *to, const mcontact *c, const c
 {
     *to = (contact_family){ .name = arena_strdup(w->to, c->path),
                             .at = c->at,
-                            .nindex = c->own,
+                            .nindex = c->own + (c->slots > 0),
+                            .slots = c->slots,
                             .over = c->over.set,
                             .relation = c->relation,
                             .friction = c->friction,
@@ -238,6 +239,22 @@ static void plan_contact(work *w, contact_family *to, const mcontact *c, const c
     plan_one(w, &to->et, c, c->et);
     plan_one(w, &to->adhesion, c, c->adhesion);
     plan_near(w, to, c, f);
+    if (c->first) {
+        to->pair = true;
+        to->first_shape = c->first->number - 1;
+        to->second_shape = c->second->number - 1;
+        to->first_of = c->first_of;
+        to->second_of = c->second_of;
+        to->features = c->features;
+    }
+    if (!c->dim)
+        return;
+    ir_ref at[6];
+    for (int k = 0; k < c->dim; k++) {
+        at[k] = c->point[k];
+        at[c->dim + k] = c->facing[k];
+    }
+    plan_add(w, &to->points, &c->over, c->at, at, 2 * (size_t)c->dim);
 }
 
 static void plan_event(work *w, event_rule *to, const mevent *e)
@@ -256,6 +273,27 @@ static void plan_event(work *w, event_rule *to, const mevent *e)
     bool *rate = arena_array(w->to, bool, e->nset);
     memcpy(rate, e->rate, (size_t)e->nset * sizeof *rate);
     to->reset_rate = rate;
+}
+
+static void plan_shapes(work *w)
+{
+    const model *m = w->m;
+    shape_info *to = arena_array(w->to, shape_info, m->shapes.n);
+    for (size_t k = 0; k < m->shapes.n; k++) {
+        const mshape *s = m->shapes.at[k];
+        to[k] = (shape_info){ .name = arena_strdup(w->to, s->name),
+                              .where = s->at,
+                              .dim = s->dim,
+                              .npoint = s->npoint,
+                              .table = s->table,
+                              .size = s->size,
+                              .instances = s->of ? s->of->ninst : 1 };
+        if (s->of && s->decl->kid[1]->n)
+            plan_add(w, &to[k].pose, &s->of->inst, s->at, s->pose, (size_t)(s->dim + s->dim * s->dim));
+    }
+    w->p->shape = to;
+    w->p->nshape = m->shapes.n;
+    w->p->nfeature = m->nfeature;
 }
 
 static void plan_dynamics(work *w)
@@ -277,6 +315,7 @@ static void plan_dynamics(work *w)
     event_rule *e = arena_array(w->to, event_rule, m->events.n);
     for (size_t k = 0; k < m->events.n; k++)
         plan_event(w, &e[k], &m->events.at[k]);
+    plan_shapes(w);
     p->contact = c, p->ncontact = m->contacts.n;
     for (size_t k = 0; k < m->reacts.n; k++) {
         contact_family *read = &c[family_of(m, m->reacts.at[k].decl, m->contacts.at + m->contacts.n)];

@@ -502,6 +502,10 @@ static bool set_constraints(work *w, const wset *s, const value *C, const ir_ref
             for (int32_t i = 0; i < v_count(&a[k]); i++)
                 *vec_push(w->a, c) = element(w, &a[k], i);
         }
+    } else {
+        diag *d = diag_error(w->m->d, DIAG_NOT_SUPPORTED, s->at, "a normal cone of a %s is not known", kind);
+        diag_hint(w->m->d, d, "ball, box, halfspace, polyhedron, ellipsoid, sublevel, intersection");
+        return false;
     }
     return true;
 }

@@ -178,9 +178,9 @@ static void dump_slip(text *out, const model *m, const mcontact *c)
 static void dump_contact(text *out, const model *m, const mcontact *c)
 {
     text_printf(out, "constraint %s", c->path);
-    if (c->own > 0 && !c->one) {
+    if ((c->own > 0 && !c->one) || c->slots) {
         text_putc(out, '[');
-        put_ranges(out, m, &c->over, c->over.n - c->own);
+        put_ranges(out, m, &c->over, c->over.n - c->own - (c->slots > 0));
         text_putc(out, ']');
     }
     if (c->relation != REL_CLOSED) {
@@ -446,10 +446,10 @@ static void dump_matrix(text *out, const model *m, const role *r, const char *op
 static void put_contact(text *out, const mcontact *c, const char *what)
 {
     text_printf(out, "d(%s", c->path);
-    for (int i = c->over.n - c->own; c->own > 0 && !c->one && i < c->over.n; i++)
-        text_printf(out, "%s%s", i == c->over.n - c->own ? "[" : ", ",
-                    c->over.name[i] ? c->over.name[i] : "instance");
-    text_printf(out, "%s.%s", c->own > 0 && !c->one ? "]" : "", what);
+    int own = (c->one ? 0 : c->own) + (c->slots > 0), first = c->over.n - own;
+    for (int i = first; i < c->over.n; i++)
+        text_printf(out, "%s%s", i == first ? "[" : ", ", c->over.name[i] ? c->over.name[i] : "instance");
+    text_printf(out, "%s.%s", own ? "]" : "", what);
 }
 
 static void dump_contact_derivatives(text *out, const model *m, const mcontact *c, const contact_form *f)

@@ -902,6 +902,7 @@ static bool may_repeat(ast_kind k)
     case AST_DOMAIN:
     case AST_FIELD:
     case AST_ROD:
+    case AST_SHAPE:
         return false;
     default:
         return true;
@@ -956,6 +957,9 @@ static void statement(elab *e, mclass *c, nest n, const ast *s)
             return;
         body = history_body;
         break;
+    case AST_SHAPE:
+        shape_value(e, work_of(c)->own, class_find(c, s->name));
+        return;
     case AST_ERROR:
         return;
     default:

@@ -5,6 +5,17 @@
 #define CDL_ELAB_H
 #include "model.h"
 
+/* The gap between shapes in the constraint at hand. */
+typedef struct touching {
+    mclass *of; /* of the constraint; NULL: there is none */
+    const ast *node;
+    bool used; /* it holds a gap between shapes: */
+    int slots, dim;
+    ir_ref slip[MAX_SLIP], *point, *normal;
+    mshape *first, *second; /* of a pair, as in mcontact */
+    address first_of, second_of, features;
+} touching;
+
 typedef struct elab {
     model *m;
     evaluator ev;
@@ -21,6 +32,7 @@ typedef struct elab {
     int of_param; /* the value of a parameter is being evaluated, */
     span of_param_at; /* this one */
     bool inputs;      /* there are some */
+    touching touch;
 } elab;
 
 /* The scope of one class for one instance, which may be symbolic. */
@@ -71,7 +83,7 @@ bool depends_on(const ir *g, ir_ref r, unsigned kinds); /* kinds: bits BIT(in_ki
 enum {
     MOVING = BIT(IN_TIME) | BIT(IN_Q) | BIT(IN_V) | BIT(IN_A) | BIT(IN_PRE) | BIT(IN_PAST_Q) |
              BIT(IN_PAST_V) | BIT(IN_SET) | BIT(IN_COORD) | BIT(IN_FIELD) | BIT(IN_INTEGRAL) | BIT(IN_ROD) |
-             BIT(IN_BASE) | BIT(IN_REACT)
+             BIT(IN_BASE) | BIT(IN_REACT) | BIT(IN_FEATURE)
 };
 /* left - right of an equation or a constraint, sizes and dimensions checked */
 bool both_sides(elab *e, scope *in, const ast *l, const ast *r, const char *what, span at, value *out);
@@ -89,6 +101,7 @@ bool rod_object(const value *v, int32_t *rod);         /* a rod of the model? (m
 value rod_points(elab *e, const ast *x);
 value contact_member_value(elab *e, scope *in, const ast *constraint, sym name,
                            span at); /* c.rn in a formula */
+value shape_value(elab *e, class_scope *in, const mdecl *d);
 value rod_member(elab *e, mclass *c, int32_t rod, sym name, span at);
 void elab_fields_check(elab *e);
 void match_equations(elab *e);

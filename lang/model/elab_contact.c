@@ -632,6 +632,32 @@ value contact_member_value(elab *e, scope *in, const ast *constraint, sym name, 
     return v_error();
 }
 
+/* a point is the last index where shapes may touch in several; what slides there is known */
+static void contact_shapes(elab *e, mcontact *k, const touching *t)
+{
+    k->slots = t->slots;
+    k->dim = t->dim;
+    k->point = t->point;
+    k->facing = t->normal;
+    k->first = t->first;
+    k->second = t->second;
+    k->first_of = t->first_of;
+    k->second_of = t->second_of;
+    k->features = t->features;
+    if (t->slots) {
+        k->over.set.r[k->over.n] = (index_range){ .lo = 1, .hi = t->slots };
+        k->over.name[k->over.n++] = sym_str(e->m->names, "point");
+        k->over.set.n = k->over.n;
+        k->over.set.count *= t->slots;
+    }
+    if (k->friction == FRICTION_NONE || k->slip_given)
+        return;
+    k->slip_given = true;
+    k->nslip = t->dim;
+    k->slip_at = k->at;
+    memcpy(k->slip, t->slip, sizeof k->slip);
+}
+
 void constraint_body(elab *e, mclass *c, scope *in, const index_names *over, const ast *s)
 {
     mcontact k = { .name = s->name, .decl = s, .at = s->at, .of = c, .over = *over };
@@ -640,7 +666,10 @@ void constraint_body(elab *e, mclass *c, scope *in, const index_names *over, con
     moments m = { 0 };
     size_t errors = e->m->d->errors;
     value all;
+    e->touch = (touching){ .of = c, .node = s };
     bool ok = contact_relation_of(e, in, s->kid[2], &k, &all);
+    touching touch = e->touch;
+    e->touch.of = NULL;
     bool vector = ok && k.relation != REL_CLOSED && !k.gap;
     if (vector && over->n)
         e->ev.needs_members = true; /* its members are written out */
@@ -648,6 +677,8 @@ void constraint_body(elab *e, mclass *c, scope *in, const index_names *over, con
         contact_attributes(e, in, s->kid[3], &k, &m);
     if (!ok || e->ev.needs_members || e->m->d->errors != errors)
         return;
+    if (touch.used)
+        contact_shapes(e, &k, &touch);
     contact_consistent(e, &k, s);
     if (k.one || vector)
         contact_member(e, in, &k);

@@ -450,6 +450,11 @@ void model_input_name(text *out, const ir *g, const ir_input *in, void *ud)
     case IN_BASE:
         put_rotation(out, &k, in->at, "base", 3, rotation_first(&k, &in->at, 3));
         break;
+    case IN_FEATURE:
+        text_puts(out, "touch[");
+        model_affine(out, k.m, k.over, &in->at);
+        text_putc(out, ']');
+        break;
     case IN_KINDS:
         break;
     }

@@ -107,6 +107,15 @@ static void declare_let(elab *e, mclass *c, const ast *bind)
     d->let->decl = bind;
 }
 
+static void declare_shape(elab *e, mclass *c, const ast *s)
+{
+    mdecl *d = declare(e, c, DECL_SHAPE, s, s->name, s->name_at);
+    if (!d)
+        return;
+    d->shape = arena_make(e->m->a, mshape);
+    *d->shape = (mshape){ .name = s->name, .decl = s, .at = s->name_at };
+}
+
 static void declare_numbered(elab *e, mclass *c, decl_kind kind, const ast *node)
 {
     mdecl *d = declare(e, c, kind, node, node->name, node->name_at);
@@ -166,6 +175,9 @@ static void collect(elab *e, mclass *c, const ast *s)
         break;
     case AST_ROD:
         declare_numbered(e, c, DECL_ROD, s);
+        break;
+    case AST_SHAPE:
+        declare_shape(e, c, s);
         break;
     case AST_ERROR:
         e->partial = true;
@@ -893,6 +905,9 @@ static look class_lookup(scope *base, evaluator *ev, sym name, span at, value *o
         out->object.in = &r->base;
         break;
     }
+    case DECL_SHAPE:
+        *out = shape_value(e, s, d);
+        break;
     case DECL_CONSTRAINT: {
         contact_scope *r = arena_make(e->m->a, contact_scope);
         *r = (contact_scope){ .base = { .find = contact_find, .of = e }, .in = base, .decl = d->node };

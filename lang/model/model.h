@@ -54,6 +54,28 @@ typedef struct mlet {
     int state;
     value v;
 } mlet;
+/* A convex set that a body carries: the hull of points with a round each.  They are parameters: dim
+   coordinates and the round, point after point, from table on, `size` numbers for each instance. */
+typedef enum {
+    SHAPE_BALL,
+    SHAPE_CYLINDER,
+    SHAPE_ELLIPSOID,
+    SHAPE_HALFSPACE
+} shape_kind; /* the kind of round */
+typedef struct mshape {
+    sym name;
+    const ast *decl; /* NULL: a set that stands in a constraint */
+    span at;
+    const char *set; /* "box" */
+    shape_kind kind;
+    int dim, npoint;
+    int32_t table, size;
+    int number;      /* among model.shapes, from 1; 0: in no pair so far */
+    mclass *of;      /* whose instances carry it; NULL: a set that stands in a constraint */
+    ir_ref pose[12]; /* place and attitude, dim + dim^2 formulas over the instances */
+    int state;       /* 0: not met so far; -1: being made, or wrong; 1: known */
+    value fixed;     /* without decl */
+} mshape;
 /* instance = first + k*per + (i - lo) */
 typedef struct mpart {
     sym name;
@@ -88,19 +110,21 @@ typedef enum {
     DECL_PART,
     DECL_COORD,
     DECL_FIELD,
-    DECL_ROD
+    DECL_ROD,
+    DECL_SHAPE
 } decl_kind;
 typedef struct mdecl {
     decl_kind kind;
     sym name;
     span at;
-    const ast *node; /* PARAM_ITEM, BIND, FN, DOF_ITEM, CONSTRAINT, PART, INDEX, FIELD_ITEM, ROD */
+    const ast *node; /* PARAM_ITEM, BIND, FN, DOF_ITEM, CONSTRAINT, PART, INDEX, FIELD_ITEM, ROD, SHAPE */
     /* number: of the coordinate, field or rod */
     union {
         mparam *param;
         mdof *dof;
         mpart *part;
         mlet *let;
+        mshape *shape;
         int32_t number;
     };
 } mdecl;
@@ -143,6 +167,12 @@ typedef struct mcontact {
     ir_ref slip[MAX_SLIP];
     int nslip;
     bool slip_given;
+    /* between shapes: how many points may touch, the last index of `over` then, 0 where there is one; where
+       they are and the normal there, dim formulas each */
+    int slots, dim;
+    ir_ref *point, *facing;
+    mshape *first, *second; /* both move, or may: which instances, where what is held of their points lies */
+    address first_of, second_of, features;
     bool of_rates; /* the gap holds rates, which it bounds */
     span mu_at, e_at, et_at, slip_at, adhesion_at;
 } mcontact;
@@ -254,7 +284,9 @@ struct model {
     mfamilies equation, kinetic, potential, dissipation, force;
     mfamilies inclusion; /* out: lhs - rhs with IN_SET inputs, row = dof */
     vec(mcontact) contacts;
-    vec(mreact) reacts; /* constraints whose reactions formulas read */
+    vec(mreact) reacts;   /* constraints whose reactions formulas read */
+    vec(mshape *) shapes; /* of pairs */
+    int32_t nfeature;
     vec(mevent) events;
     vec(mintegral) integrals;
     vec(mset) sets;

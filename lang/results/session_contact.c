@@ -1,5 +1,7 @@
 /* session_contact: constraints of a run as values: gaps, forces, states, impacts. */
+#include <math.h>
 #include <string.h>
+#include "program/turns.h"
 #include "session_view.h"
 
 /* ---- series ---- */
@@ -42,9 +44,16 @@ static value contact_series(run *of, const double *y, int64_t stride, dense_item
 
 /* ---- constraints ---- */
 
-static bool view_has(const view *v, int32_t member)
+/* points in which a member may touch: members of the family one after the other, the view is at the first */
+static int64_t view_slots(const view *v)
 {
-    return v->member < 0 || v->member == member;
+    int slots = v->r->of->m->contacts.at[v->contact].slots;
+    return slots ? slots : 1;
+}
+
+bool view_has(const view *v, int64_t member)
+{
+    return v->member < 0 || (member >= v->member && member < v->member + view_slots(v));
 }
 
 size_t impacts_count(const view *v)
@@ -87,7 +96,8 @@ void impacts_put(session *s, const view *v, put_column put, void *ud)
     static const char *const letters[] = { "i", "j", "k", "l" };
     const contact_result *c = &v->r->r->contact[v->contact];
     const mcontact *of = &v->r->of->m->contacts.at[v->contact];
-    int first = of->over.set.n - of->own, own = v->member < 0 && !of->one && of->own <= 4 ? of->own : 0;
+    int first = of->over.set.n - of->own - (of->slots > 0),
+        own = v->member < 0 && !of->one && of->own <= 4 ? of->own : 0;
     int32_t ix[MAX_INDEX], n = (int32_t)impacts_count(v),
                            *at = arena_array(s->tmp, int32_t, own ? c->members * own : 1);
     int64_t m = 0;
@@ -112,12 +122,136 @@ void impacts_put(session *s, const view *v, put_column put, void *ud)
     }
 }
 
+/* ---- shapes that touch in several points ---- */
+
+/* a quantity of all points of a member: the least gap, the sum of the forces */
+typedef struct {
+    const results *r;
+    dense_item x;
+    int64_t slots;
+} points_view;
+
+static double joined(bool least, double a, double b)
+{
+    return least ? fmin(a, b) : a + b;
+}
+
+static double points_dense_at(void *of, int32_t column, int order, double t)
+{
+    const points_view *p = of;
+    dense_item x = p->x;
+    double y = p->r->dense->at(p->r->dense->of, &x, t);
+    (void)column;
+    (void)order;
+    for (int64_t k = 1; k < p->slots; k++) {
+        x.member = p->x.member + k;
+        y = joined(x.what == DENSE_GAP, y, p->r->dense->at(p->r->dense->of, &x, t));
+    }
+    return y;
+}
+
+static const series_ops points_ops = { points_dense_at, contact_derivative };
+
+/* from: of the first point at the first sample; apart: from sample to sample, step: from point to point */
+static value points_series(const view *v, const double *from, int64_t apart, int64_t step, dense_item x)
+{
+    run *of = v->r;
+    int64_t n = of->r->samples, slots = view_slots(v);
+    if (!from)
+        return plain_series(of->r, NULL, 1);
+    double *y = arena_array(of->a, double, n + 1);
+    for (int64_t k = 0; k < n; k++) {
+        y[k] = from[k * apart];
+        for (int64_t s = 1; s < slots; s++)
+            y[k] = joined(x.what == DENSE_GAP, y[k], from[k * apart + s * step]);
+    }
+    value out = plain_series(of->r, y, 1);
+    if (of->r->dense) {
+        points_view *p = arena_alloc(of->a, sizeof *p);
+        *p = (points_view){ of->r, x, slots };
+        out.series.ops = &points_ops;
+        out.series.of = p;
+    }
+    return out;
+}
+
+/* the state at the end, as kernels read it */
+static void last_state(arena *a, const results *r, inputs *in)
+{
+    size_t n = (size_t)r->prog->nq, last = (size_t)(r->samples - 1) * n;
+    double *q = arena_array(a, double, n), *v = arena_array(a, double, n);
+    memcpy(q, r->q + last, n * sizeof *q);
+    memcpy(v, r->v + last, n * sizeof *v);
+    *in = (inputs){ .t = r->t[r->samples - 1] };
+    double *base = arena_array(a, double, 3 * n + 1);
+    turns_start(r->prog, base);
+    turns_take(r->prog, q, base);
+    in->from[IN_BASE] = base;
+    in->from[IN_Q] = q;
+    in->from[IN_V] = v;
+    in->from[IN_PARAM] = r->param;
+    in->from[IN_FEATURE] = r->feature;
+}
+
+enum { MAX_TOUCHING = 1000 }; /* points that are listed of a member */
+
+/* places and normals of the points that touch at the end, as rows; forces there */
+static look points_find(scope *sc, evaluator *ev, sym name, span at, value *out)
+{
+    const view *v = (view *)sc;
+    const results *r = v->r->r;
+    const contact_result *c = &r->contact[v->contact];
+    const contact_family *f = &r->prog->contact[v->contact];
+    const kernel *k = &f->points;
+    int which = result_find(OF_POINTS, name) - POINTS_place, axes = (int)k->tape.nout / 2, n = 0;
+    int64_t slots = view_slots(v), first = (r->samples - 1) * c->members, members[MAX_TOUCHING];
+    (void)at;
+    if (which < 0)
+        return LOOK_NO;
+    for (int64_t m = v->member; m < v->member + slots && n < MAX_TOUCHING; m++)
+        if (c->rn[first + m] != 0 || (c->status && c->status[first + m] != STATUS_OPEN))
+            members[n++] = m;
+    int wide = which == 3 ? c->nslip : axes;
+    *out = which == 2 ? v_vector(ev->a, n) : v_matrix(ev->a, n, wide ? wide : 1);
+    out->num.unit = dim_any();
+    inputs in;
+    last_state(ev->a, r, &in);
+    double *reg = arena_array(ev->a, double, k->tape.nreg + 1);
+    tape_start(&k->tape, reg);
+    for (int i = 0; i < n; i++) {
+        int32_t ix[MAX_INDEX] = { 0 };
+        if (which == 2)
+            out->num.d[i] = c->rn[first + members[i]];
+        for (int j = 0; which == 3 && j < wide; j++)
+            out->num.d[wide * i + j] = c->rt ? c->rt[(first + members[i]) * wide + j] : 0;
+        if (which >= 2)
+            continue;
+        bool any = index_first(&f->over, ix);
+        for (int64_t m = 0; any && f->over.n && m < members[i]; m++)
+            index_next(&f->over, ix);
+        kernel_run(k, &in, ix, reg);
+        for (int j = 0; j < axes; j++)
+            out->num.d[axes * i + j] = reg[k->tape.out[which * axes + j]];
+    }
+    return LOOK_YES;
+}
+
+static void points_names(scope *sc, near *n)
+{
+    (void)sc;
+    near_list(n, result_list(OF_POINTS));
+}
+
 /* "open", "stick", "slip": status(0.5), and status[k] by the sample */
 static value status_text(const view *v, evaluator *ev, int64_t sample)
 {
     static const char *const words[] = { "open", "stick", "slip" };
     const contact_result *c = &v->r->r->contact[v->contact];
-    const char *w = words[c->status[sample * c->members + v->member] % 3];
+    const uint8_t *of = c->status + sample * c->members + v->member;
+    int all = of[0] % 3;
+    for (int64_t k = 1; k < view_slots(v); k++) /* one point that sticks holds the body */
+        all = of[k] == STATUS_STICK || all == STATUS_STICK ? STATUS_STICK : all > of[k] ? all : of[k];
+    const char *w = words[all];
     return v_string(ev->a, w, strlen(w));
 }
 
@@ -170,10 +304,12 @@ static look tangential(const view *v, evaluator *ev, const double *x, dense_what
         return LOOK_ERROR;
     }
     value *all = arena_array(ev->a, value, c->nslip);
-    for (int k = 0; k < c->nslip; k++)
-        all[k] = contact_series(
-            v->r, x + v->member * c->nslip + k, c->members * c->nslip,
-            (dense_item){ .what = what, .k = k, .contact = v->contact, .member = v->member });
+    for (int k = 0; k < c->nslip; k++) {
+        dense_item item = { .what = what, .k = k, .contact = v->contact, .member = v->member };
+        const double *from = x + v->member * c->nslip + k;
+        all[k] = view_slots(v) > 1 ? points_series(v, from, c->members * c->nslip, c->nslip, item)
+                                   : contact_series(v->r, from, c->members * c->nslip, item);
+    }
     *out = all[0];
     if (c->nslip == 1)
         return LOOK_YES;
@@ -214,16 +350,36 @@ static look contact_find(scope *sc, evaluator *ev, sym name, span at, value *out
                  : (scope){ .find = impacts_find, .names = impacts_names };
     switch (which) {
     case CONTACT_gap:
-        *out = contact_series(v->r, c->gap ? c->gap + v->member : NULL, c->members,
-                              (dense_item){ .what = DENSE_GAP, .contact = v->contact, .member = v->member });
+    case CONTACT_rn: {
+        const double *all = which == CONTACT_gap ? c->gap : c->rn, *from = all ? all + v->member : NULL;
+        dense_item item = { .what = which == CONTACT_gap ? DENSE_GAP : DENSE_RN,
+                            .contact = v->contact,
+                            .member = v->member };
+        *out = view_slots(v) > 1 ? points_series(v, from, c->members, 1, item)
+                                 : contact_series(v->r, from, c->members, item);
         return LOOK_YES;
-    case CONTACT_rn:
-        *out = contact_series(v->r, c->rn ? c->rn + v->member : NULL, c->members,
-                              (dense_item){ .what = DENSE_RN, .contact = v->contact, .member = v->member });
-        return LOOK_YES;
+    }
     case CONTACT_rt:
         return tangential(v, ev, c->rt, DENSE_RT, at, out);
+    case CONTACT_points:
+        if (!v->r->r->prog->contact[v->contact].points.tape.nout || !v->r->r->samples) {
+            diag_error(ev->d, DIAG_UNKNOWN_MEMBER, at, "'%s' is not between shapes: it has no points",
+                       v->r->r->prog->contact[v->contact].name);
+            return LOOK_ERROR;
+        }
+        w.base = (scope){ .find = points_find, .names = points_names };
+        *out = view_value(view_new(v->r, w));
+        return LOOK_YES;
     case CONTACT_slip:
+        if (view_slots(v) > 1) {
+            diag *e = diag_error(ev->d, DIAG_SHAPE, at,
+                                 "'%s' touches in several points, and each slips by itself",
+                                 v->r->r->prog->contact[v->contact].name);
+            diag_hint(
+                ev->d, e,
+                "its status, rn and rt are those of all of them; the dofs give the velocity of any point");
+            return LOOK_ERROR;
+        }
         results_need(v->r->r, PART_SLIP);
         return tangential(v, ev, c->slip, DENSE_SLIP, at, out);
     default:
@@ -260,9 +416,11 @@ static value contact_subscript(scope *sc, evaluator *ev, const value *o, const v
 {
     view w = *(view *)sc;
     const mcontact *c = &w.r->of->m->contacts.at[w.contact];
-    int32_t ix[MAX_INDEX] = { w.inst };
-    int first = c->over.set.n - c->own;
+    int32_t ix[MAX_INDEX] = { w.inst }, own[MAX_INDEX] = { 0 };
+    int first = c->over.set.n - c->own - (c->slots > 0);
     (void)o;
+    if (c->slots)
+        ix[c->over.set.n - 1] = 1;
     if (w.member >= 0 || (int)n != c->own) {
         diag_error(ev->d, DIAG_SHAPE, at, "constraint '%s' takes %d %s, not %zu", c->name, c->own,
                    c->own == 1 ? "index" : "indices", n);
@@ -272,9 +430,11 @@ static value contact_subscript(scope *sc, evaluator *ev, const value *o, const v
         address a;
         if (!eval_index(ev, &index[k], INT32_MIN / 2, INT32_MAX / 2, at, &a))
             return v_error();
-        ix[c->one ? (int)k : first + (int)k] = a.base;
+        own[k] = a.base;
+        if (!c->one)
+            ix[first + (int)k] = a.base;
     }
-    w.member = c->one ? written_out(&w, ix) : index_rank(&c->over.set, ix);
+    w.member = c->one ? written_out(&w, own) : index_rank(&c->over.set, ix);
     if (w.member >= 0 && w.member < w.r->r->contact[w.contact].members)
         return view_value(view_new(w.r, w));
     diag_error(ev->d, DIAG_INDEX_RANGE, at, "constraint '%s' has no member of this index", c->name);
@@ -286,8 +446,11 @@ value contact_value(run *r, size_t k, int32_t inst)
     const mcontact *c = &r->of->m->contacts.at[k];
     view v = { .contact = k, .member = -1, .inst = inst };
     v.base = (scope){ .find = contact_find, .names = contact_names, .subscript = contact_subscript };
+    int32_t ix[MAX_INDEX] = { inst };
+    if (c->slots)
+        ix[c->over.set.n - 1] = 1;
     if (c->own == 0)
-        v.member = c->over.set.n ? index_rank(&c->over.set, &inst) : 0;
+        v.member = c->over.set.n ? index_rank(&c->over.set, ix) : 0;
     return view_value(view_new(r, v));
 }
 
@@ -311,7 +474,7 @@ static int64_t family_axes(const view *v, contact_column *out)
     const contact_result *x = &v->r->r->contact[v->contact];
     int before = c->over.set.n - c->own;
     int64_t all = 1;
-    if (c->one || (before && !indices_free(c)))
+    if (c->one || c->slots || (before && !indices_free(c)))
         return -1;
     if (!indices_free(c)) {
         out->naxis = 1;
@@ -336,7 +499,8 @@ bool contact_samples(const value *v, const char *name, bool make, contact_column
     int which = result_find(OF_CONTACT, name);
     *out = (contact_column){ .components = 1, .apart = c->members };
     int64_t member = x->member >= 0 ? x->member : family_axes(x, out);
-    if (!c->kept || member < 0 || which < 0 || which == CONTACT_impacts)
+    if (!c->kept || member < 0 || which < 0 || which == CONTACT_impacts || which == CONTACT_points ||
+        view_slots(x) > 1)
         return false;
     bool slips = which == CONTACT_rt || which == CONTACT_slip;
     if (slips && !c->nslip)
@@ -363,6 +527,10 @@ bool is_contact(const value *v)
 {
     return v->kind == V_OBJECT && v->object.in->find == contact_find;
 }
+bool is_points(const value *v)
+{
+    return v->kind == V_OBJECT && v->object.in->find == points_find;
+}
 bool is_impacts(const value *v)
 {
     return v->kind == V_OBJECT && v->object.in->find == impacts_find;
@@ -382,5 +550,9 @@ bool contact_has(const value *v, const char *name)
 {
     const view *c = v->object.of;
     int which = result_find(OF_CONTACT, name);
+    if (which == CONTACT_points)
+        return c->r->r->prog->contact[c->contact].points.tape.nout > 0;
+    if (which == CONTACT_slip && view_slots(c) > 1)
+        return false;
     return (which != CONTACT_rt && which != CONTACT_slip) || c->r->r->contact[c->contact].nslip;
 }

@@ -222,7 +222,7 @@ BUILTIN(settle_time)
         return v_error();
     }
     for (int64_t m = 0; m < r->contact[c->contact].members; m++)
-        if (c->member < 0 || c->member == m)
+        if (view_has(c, m))
             t = fmax(t, results_settle(r, (int)c->contact, m));
     return v_num(t);
 }

@@ -416,6 +416,8 @@ static look declared_value(view *v, evaluator *ev, const mdecl *d, span at, valu
         if (field_value(v->r, d->number, out))
             return LOOK_YES;
         break;
+    case DECL_SHAPE:
+        break;
     case DECL_ROD:
         if (rod_value(v->r, d->number, out))
             return LOOK_YES;
@@ -469,11 +471,16 @@ const char *result_doc(int of, const char *name)
 
 bool result_help(text *t, const char *name)
 {
-    static const char *const whose[] = {
-        [OF_RUN] = "a run",     [OF_FIELD] = "a run with fields", [OF_ROD] = "a run with rods",
-        [OF_LIMIT] = "a limit", [OF_CONTACT] = "a constraint",    [OF_IMPACT] = "impacts",
-        [OF_WIRE] = "a rod",    [OF_PAIR] = "contacts of a rod",  [OF_PATH] = "a branch of equilibria"
-    };
+    static const char *const whose[] = { [OF_RUN] = "a run",
+                                         [OF_FIELD] = "a run with fields",
+                                         [OF_ROD] = "a run with rods",
+                                         [OF_LIMIT] = "a limit",
+                                         [OF_CONTACT] = "a constraint",
+                                         [OF_IMPACT] = "impacts",
+                                         [OF_POINTS] = "touching points",
+                                         [OF_WIRE] = "a rod",
+                                         [OF_PAIR] = "contacts of a rod",
+                                         [OF_PATH] = "a branch of equilibria" };
     bool found = false;
     for (int k = 0; k < RESULT_ROWS; k++) {
         if (strcmp(rows[k].name, name))
@@ -650,6 +657,7 @@ void value_members(const value *v, void (*offer)(void *ud, const char *name), vo
     const char *few[4];
     const char *const *list = is_contact(v)   ? result_list(OF_CONTACT)
                               : is_impacts(v) ? result_list(OF_IMPACT)
+                              : is_points(v)  ? result_list(OF_POINTS)
                               : is_rod(v)     ? result_list(OF_WIRE)
                               : is_pairs(v)   ? result_list(OF_PAIR)
                               : is_path(v)    ? result_list(OF_PATH)

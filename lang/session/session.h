@@ -391,7 +391,7 @@ extern const builtin result_builtins[], output_builtins[];
 /* both: functions of results, and those that write files; ends with NULL */
 extern const builtin *const session_builtins[];
 /* The rows of results.def, and whose they are. */
-enum { OF_RUN, OF_FIELD, OF_ROD, OF_LIMIT, OF_CONTACT, OF_IMPACT, OF_WIRE, OF_PAIR, OF_PATH };
+enum { OF_RUN, OF_FIELD, OF_ROD, OF_LIMIT, OF_CONTACT, OF_IMPACT, OF_POINTS, OF_WIRE, OF_PAIR, OF_PATH };
 enum {
 #define X(of, name, doc) of##_##name,
 #include "results/results.def"

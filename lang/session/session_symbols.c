@@ -140,6 +140,9 @@ static void member_statement(walker *w, const ast *e)
     case AST_ROD:
         member_add(w, CDL_IS_ROD, e, e);
         break;
+    case AST_SHAPE:
+        member_add(w, CDL_IS_SHAPE, e, e);
+        break;
     default:
         break;
     }
@@ -273,10 +276,11 @@ static thing thing_of_symbol(walker *w, int k)
         t.result = OF_WIRE;
         break;
     case CDL_IS_RESULT:
-        t.result = !strcmp(y.name, "impacts") ? OF_IMPACT
-                   : !strcmp(y.name, "pairs") ? OF_PAIR
-                   : !strcmp(y.name, "path")  ? OF_PATH
-                                              : -1;
+        t.result = !strcmp(y.name, "impacts")  ? OF_IMPACT
+                   : !strcmp(y.name, "points") ? OF_POINTS
+                   : !strcmp(y.name, "pairs")  ? OF_PAIR
+                   : !strcmp(y.name, "path")   ? OF_PATH
+                                               : -1;
         break;
     default:
         break;
@@ -619,6 +623,10 @@ static void walk_model_statement(walker *w, const ast *e)
     case AST_ROD:
         walk_named(w, e);
         walk_block(w, e->kid[0]);
+        break;
+    case AST_SHAPE:
+        walk_named(w, e);
+        walk_kids(w, e, 0);
         break;
     default:
         walk_kids(w, e, 0);

@@ -78,7 +78,7 @@ static ast *use(scanner *sc, span at, const ast *path, const ast *file, sym alia
 %token LPAR "(" LBRACKET "[" DOT "." PRIME "'"
 %token NOT "not" IF "if" THEN "then" ELSE "else" CASES "cases" OTHERWISE "otherwise" TRUE "true" FALSE "false"
 %token USE "use" AS "as" FN "fn" LET "let" PARAM "param" MODEL "model" PART "part" DOF "dof" HISTORY "history"
-%token DOMAIN "domain" FIELD "field" AT "at" BOUNDARY "boundary" OBSTACLE "obstacle" ROD "rod" KINETIC "kinetic"
+%token DOMAIN "domain" FIELD "field" AT "at" BOUNDARY "boundary" OBSTACLE "obstacle" ROD "rod" SHAPE "shape" KINETIC "kinetic"
 %token POTENTIAL "potential" DISSIPATION "dissipation" FORCE "force" CONSTRAINT "constraint" WHEN "when" STOP "stop"
 %token EXPERIMENT "experiment" RUN "run" WITH "with" SWEEP "sweep" MEASURE "measure" EXPECT "expect" WITHIN "within" PLOT "plot"
 %token AGAINST "against" SAVE "save" FOR "for" WHERE "where"
@@ -162,6 +162,8 @@ stmt: "use" path                        { $$ = use(sc, @$, $2.n, NULL, NULL, @2)
     | "at" postfix "=" expr block       { $$ = NODE(AT, @$, $2.n, $4.n, $5); }
     | "boundary" attribute where        { $$ = NODE(BOUNDARY, @$, $2, $3.n); }
     | "rod" NAME block                  { $$ = named(NODE(ROD, @$, $3), $2, @2); }
+    | "shape" NAME ":" expr             { $$ = named(NODE(SHAPE, @$, $4.n, NODE(LIST, @4)), $2, @2); }
+    | "shape" NAME ":" expr "at" exprs  { $$ = named(NODE(SHAPE, @$, $4.n, $6.n), $2, @2); }
     | attribute
     | expr                              { $$ = NODE(EXPR, @$, $1.n); }
 

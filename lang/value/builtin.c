@@ -871,7 +871,9 @@ static value set_value(evaluator *ev, const char *kind, const value *arg, size_t
 SET_BUILTIN(ball)
 SET_BUILTIN(box)
 SET_BUILTIN(halfspace)
+SET_BUILTIN(capsule)
 SET_BUILTIN(cylinder)
+SET_BUILTIN(hull)
 SET_BUILTIN(polyhedron)
 SET_BUILTIN(ellipsoid)
 SET_BUILTIN(intersection)
@@ -941,8 +943,10 @@ const builtin builtin_list[] = {
     { "subdiff", 1, 1, b_subdiff, true, "subdiff(abs(v))", "subdifferential" },
     { "ball", 2, 2, b_ball, false, "ball(centre, radius)", "closed ball" },
     { "box", 2, 2, b_box, false, "box(lo, hi)", "points between two corners" },
+    { "capsule", 3, 3, b_capsule, false, "capsule(a, b, radius)", "points near the segment from a to b" },
+    { "hull", 1, 1, b_hull, false, "hull([[x, y, z], …])", "the convex hull of points" },
     { "cylinder", 3, 3, b_cylinder, false, "cylinder(point, axis, radius)",
-      "points of space near a line; an obstacle for rods" },
+      "points of space near a line: an obstacle for rods; as a shape from point to point + axis" },
     { "halfspace", 2, 2, b_halfspace, false, "halfspace(n, c)", "points x with dot(n, x) <= c" },
     { "polyhedron", 2, 2, b_polyhedron, false, "polyhedron(A, b)", "points x with A*x <= b" },
     { "ellipsoid", 2, 2, b_ellipsoid, false, "ellipsoid(centre, A)",

@@ -133,6 +133,8 @@ typedef struct results {
     double *work;            /* [samples]: work done by forces that have no potential, since the start */
     double *drift;           /* [samples]: what energy has gained besides, less what was dissipated */
     contact_result *contact; /* [prog->ncontact] */
+    const double
+        *feature; /* what touches of shapes at the end (IN_FEATURE); NULL: there are no pairs of them */
     /* worst over the run; power_balance: largest drift, relative to the largest energy */
     double max_penetration, residual, power_balance;
     double error; /* estimate of the largest error of a dof; NAN: none */

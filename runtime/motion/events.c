@@ -1007,6 +1007,10 @@ static const char *refuse_contact(const program *p, const contact_family *f, spa
         mixed |= one != (p->order && p->order[0] == 1);
     }
     *at = f->at;
+    if (f->pair)
+        return "events does not follow which corners, edges and faces of two shapes touch; balls may touch "
+               "each "
+               "other and all shapes half-spaces, else use sweeping()";
     if (reads_past(&f->gap) || reads_past(&f->slip) || reads_past(&f->slip_map))
         return "events needs the second derivative of a gap and the rate of a slip, which past values do not "
                "have; use sweeping()";

@@ -44,6 +44,9 @@ static const char *penalty_refuse(const program *p, span *at)
         if (f->read_as)
             return "penalty does not know reactions inside formulas; use sweeping()";
         *at = f->at;
+        if (f->pair)
+            return "penalty does not follow which corners, edges and faces of two shapes touch; balls may "
+                   "touch each other and all shapes half-spaces, else use sweeping()";
         if (f->fed)
             return "penalty does not know moments against rolling and spinning; use sweeping()";
         if (f->mu_static.tape.nout)

@@ -528,6 +528,7 @@ bool sweep_advance(sweep *w, double end)
 {
     if (!near_step(w, end - w->t))
         return false;
+    sweep_touch(w);
     counts_clear(w);
     if (sweep_lanes(w, end)) {
         w->policy.was_at_once = false;

@@ -446,3 +446,42 @@ void sweep_near_again(sweep *w)
     near_find(&w->contacts.near);
     near_listed(w, false);
 }
+
+/* What touches of two shapes is found anew for the step.  A point that is about other corners, edges or faces
+   than before is a contact of its own: open, until it is met. */
+void sweep_touch(sweep *w)
+{
+    shapes *s = w->s->shapes;
+    contact_table *t = &w->contacts.table;
+    bool anew[FEATURES];
+    if (!s)
+        return;
+    system_at(w->s, w->t, w->q, w->v);
+    shapes_place(s, &w->s->in);
+    for (size_t i = 0; i < w->contacts.nstate; i++) {
+        const contact *first = w->contacts.state[i]->c;
+        const contact_family *f = first->fam->f;
+        if (!f->pair || first->index[f->over.n - 1] != 1)
+            continue;
+        shapes_pair(s, f, first->index, anew);
+        for (int k = 0; k < f->slots; k++) {
+            contact_state *x = w->contacts.state[i + (size_t)k];
+            contact_gap(w->s, x->c);
+            if (!anew[k])
+                continue;
+            t->closed[x->at] = false;
+            x->stamp = x->stamp_m = x->alone.stamp_a = x->alone.stamp_am = -1;
+            x->alone.cone_step = NAN;
+            memset(x->r, 0, (1 + (size_t)x->c->fam->d) * sizeof *x->r);
+            w->hand.nact = 0;
+            w->policy.islands.stage = STEP_UNDIVIDED;
+            contact_rows(w->s, x->c, w->M, true);
+            contact_laws(w->s, x->c, true);
+            row_note(&t->row[x->at], x);
+            sweep_tolerances(w, x);
+            /* what came in sight within the last step may be beyond the surface by a part of its way */
+            if (-*x->c->gap > w->r->max_penetration)
+                w->r->max_penetration = -*x->c->gap;
+        }
+    }
+}

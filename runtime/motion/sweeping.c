@@ -41,6 +41,8 @@ bool sweep_survey(sweep *w)
 {
     system_t *s = w->s;
     system_at(s, w->t, w->q, w->v);
+    if (s->shapes)
+        shapes_all(s->shapes, &s->in);
     if (!s->mass_constant || w->t == 0) {
         system_mass(s, w->M);
         if (!sweep_factor(w, w->M, w->t))
@@ -171,6 +173,7 @@ static bool begin(sweep *w)
     if (wrong)
         return results_fail(w->r, at, wrong);
     w->r->note = system_start_note(w->s, w->r->a);
+    w->r->feature = w->s->shapes ? w->s->shapes->feature : NULL;
     if (w->p->delay) {
         w->s->past = samples_new(w->a, w->p, w->r->param, w->q, w->h);
         w->s->past_late = samples_for_forces(w->p);
@@ -430,6 +433,15 @@ static void run_whole(sweep *w)
         results_fail(w->r, SPAN_NONE, "out of memory");
 }
 
+/* shapes that touch in several points at once */
+static bool several_points(const program *p)
+{
+    for (size_t k = 0; k < p->ncontact; k++)
+        if (p->contact[k].slots)
+            return true;
+    return false;
+}
+
 static sweep *sweep_make(const program *p, const run_options *o, const stepping *how, results *r)
 {
     sweep *w = arena_make(r->a, sweep);
@@ -452,9 +464,12 @@ static sweep *sweep_make(const program *p, const run_options *o, const stepping 
     r->cut = cut_names[how->cut];
     if (!(w->h > 0))
         w->h = clock_default_step(r, o->duration);
-    if (!(w->tol > 0))
-        w->tol = program_contacts(p) <= 100 ? SOLVED_FEW : SOLVED_MANY;
-    r->promised.tolerance = w->tol;
+    if (!(w->tol > 0)) {
+        bool shapes_touch = several_points(p);
+        w->tol = program_contacts(p) > 100 ? SOLVED_MANY : shapes_touch ? SOLVED_TIGHT : SOLVED_FEW;
+        w->accepted = shapes_touch ? SOLVED_SHAPES : 0;
+    }
+    r->promised.tolerance = w->tol > w->accepted ? w->tol : w->accepted;
     return w;
 }
 
@@ -543,7 +558,8 @@ static const backend_option sweeping_options[] = {
     { "theta", OPT_REAL, 0.5, 0, 1, NULL,
       "weight of the end of the step in forces and positions: 1/2 trapezoidal, 1 implicit, 0 explicit" },
     { "tolerance", OPT_REAL, NAN, 1e-15, 1, NULL,
-      "of the contact problem; 1e-12 up to 100 contacts, else 1e-8" },
+      "of the contact problem; 1e-12 up to 100 contacts, else 1e-8; between shapes 1e-11, and 1e-8 where "
+      "solvers get no further" },
     OPTION_EVERY,
     { "cut", OPT_WORD, NAN, 0, 0, "auto|always|never",
       "whether a step is cut at impacts: as long as that costs little, island by island (auto), always, or "

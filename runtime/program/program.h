@@ -31,6 +31,7 @@ typedef enum {
     IN_ROD,      /* a quantity of a rod (self_gap, …) number `base` */
     IN_REACT,    /* reactions: those of reaction k of the program are the REACT numbers from REACT k on */
     IN_BASE,     /* bases of rotations: those of the rotation at dof k are the 9 numbers from 3 k on */
+    IN_FEATURE,  /* where two shapes touch, FEATURE_NUMBERS of each point (shapes.h) */
     IN_KINDS
 } in_kind;
 
@@ -187,6 +188,7 @@ typedef struct contact_family {
     const char *name; /* "floor", "big.ground" */
     span at;
     int32_t nindex; /* indices the user wrote: the last ones of the index set (parts come first) */
+    int32_t slots;  /* of shapes that may touch in several points: how many, the last index; 0: it has none */
     index_set over;
     contact_relation relation;
     friction_law friction;
@@ -216,11 +218,27 @@ typedef struct contact_family {
     kernel e;         /* out: restitution; may read IN_SPEED */
     kernel et;        /* out: tangential restitution */
     kernel adhesion;  /* out: the pull that a closed contact bears */
+    kernel points;    /* between shapes: where they touch, and the normal there */
     /* pairs found by a cell list: gap = norm(x[i] - x[j]) - c: NULL-sized when not of that form */
     int near_dim;                  /* 0, or 2 or 3: dimension of the points */
     slot_map near_a[3], near_b[3]; /* addresses of their coordinates */
     kernel near_reach;             /* out: c, at most this distance apart counts as touching */
+    /* Two shapes that move, see shapes.h: their numbers, which instance of each (of the indices but the
+       last), where what is held of each point lies. */
+    bool pair;
+    int first_shape, second_shape;
+    slot_map first_of, second_of, features;
 } contact_family;
+
+/* A body that may touch others: the hull of points in its own frame, which are parameters from `table` on,
+   `size` for each instance: dim coordinates and the radius of each. */
+typedef struct shape_info {
+    const char *name;
+    span where;
+    int dim, npoint;
+    int32_t table, size, instances;
+    kernel pose; /* over the instances: the place and the matrix of the attitude; no output: fixed */
+} shape_info;
 
 typedef struct event_rule { /* when cond { target = value … }, stop when cond */
     span at;
@@ -296,6 +314,9 @@ typedef struct program {
     size_t ncontact;
     const event_rule *event;
     size_t nevent;
+    const shape_info *shape; /* of pairs */
+    size_t nshape;
+    int32_t nfeature; /* numbers of IN_FEATURE */
     /* what the model needs of a backend, each with a place to point at; span.file == 0: not needed */
     const struct inclusion_program *inclusion; /* inclusion.h; NULL when there is none */
     const struct field_program *field;         /* field.h; NULL when there is none */

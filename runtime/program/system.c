@@ -33,7 +33,7 @@ term term_new(arena *a, const kernel *k)
 static void term_settle(arena *a, term *t, const double *param)
 {
     const unsigned known = 1u << IN_PARAM | 1u << IN_TIME | 1u << IN_SPEED | 1u << IN_Q | 1u << IN_V |
-                           1u << IN_PRE | 1u << IN_BASE;
+                           1u << IN_PRE | 1u << IN_BASE | 1u << IN_FEATURE;
     const kernel *k = t->k;
     if (!k || k->over.n || t->where || (kernel_reads(k) & ~known))
         return;
@@ -384,7 +384,7 @@ static void family_new(system_t *s, family *fam, const contact_family *f)
     bool H = f->relation == REL_CLOSED || fam->gradient.constant;
     bool S = fam->d == 0 || (f->slip_given ? fam->slip_map.constant : s->mass_constant);
     fam->rows_fixed = H && S;
-    unsigned moving = 1u << IN_TIME | 1u << IN_Q | 1u << IN_BASE;
+    unsigned moving = 1u << IN_TIME | 1u << IN_Q | 1u << IN_BASE | 1u << IN_FEATURE;
     fam->offset_fixed = fam->rows_fixed && fam->rate.constant &&
                         (!fam->slip.k || !(kernel_reads(fam->slip.k) & moving));
     /* a coefficient at rest and a pull come and go with what the contact does */
@@ -647,6 +647,11 @@ system_t *system_new(arena *a, const program *p, const double *param, storage ho
         read = (size_t)p->contact[i].read_as > read ? (size_t)p->contact[i].read_as : read;
     s->react = read ? arena_array(a, double, REACT *read) : NULL;
     s->in.from[IN_REACT] = s->react;
+    s->shapes = shapes_new(a, p, param, why, at);
+    if (*why)
+        return NULL;
+    if (s->shapes)
+        s->in.from[IN_FEATURE] = s->shapes->feature;
     s->jacobian_constant = s->force_dq.constant && s->force_dv.constant;
     s->family = arena_array(a, family, p->ncontact);
     for (size_t i = 0; i < p->ncontact; i++) {
@@ -1155,6 +1160,8 @@ static void start_project(system_t *s, double *q, double *v)
     if (!s->ncontact)
         return;
     system_at(s, 0, q, v);
+    if (s->shapes)
+        shapes_all(s->shapes, &s->in);
     if (!s->p->delay && !s->first_order) {
         start_move(s, q, false);
         start_move(s, v, true);

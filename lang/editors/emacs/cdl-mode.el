@@ -13,7 +13,7 @@
 
 (defconst cdl--keywords
   '("use" "as" "fn" "let" "param" "model" "part" "dof" "history" "domain" "field" "at" "boundary" "obstacle"
-    "rod" "kinetic" "potential" "dissipation" "force" "constraint" "when" "stop" "experiment" "run" "with" "sweep"
+    "rod" "shape" "kinetic" "potential" "dissipation" "force" "constraint" "when" "stop" "experiment" "run" "with" "sweep"
     "measure" "expect" "within" "plot" "against" "save" "for" "where" "if" "then" "else" "cases" "otherwise"
     "and" "or" "not" "in" "true" "false"))
 
@@ -44,7 +44,7 @@
   (setq-local font-lock-defaults
               `((("##.*$" 0 font-lock-doc-face t)
                  (,(regexp-opt cdl--keywords 'words) . font-lock-keyword-face)
-                 ("\\<\\(?:model\\|experiment\\|constraint\\|part\\|fn\\|rod\\)\\s-+\\(\\w+\\)"
+                 ("\\<\\(?:model\\|experiment\\|constraint\\|part\\|fn\\|rod\\|shape\\)\\s-+\\(\\w+\\)"
                   1 font-lock-function-name-face)))))
 
 ;;;###autoload

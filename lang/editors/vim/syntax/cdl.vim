@@ -3,7 +3,7 @@ if exists("b:current_syntax")
   finish
 endif
 
-syn keyword cdlDeclaration  use as fn let param model part dof history domain field at boundary obstacle rod
+syn keyword cdlDeclaration  use as fn let param model part dof history domain field at boundary obstacle rod shape
 syn keyword cdlDeclaration  kinetic potential dissipation force constraint
 syn keyword cdlStatement    when stop experiment run with sweep measure expect within plot against save
 syn keyword cdlConditional  for where if then else cases otherwise

@@ -1,0 +1,844 @@
+/* convex: hulls of points, and where two of them touch.  All features are small in number, so all are looked
+   at: separating planes along faces and along pairs of edges while they touch, pairs of closest features
+   else. */
+#include "base/convex.h"
+#include <math.h>
+#include <stdbool.h>
+#include <string.h>
+#include "base/tolerances.h"
+
+/* ---- vectors ---- */
+static double dot(const double *a, const double *b)
+{
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
+}
+static void sub(double *to, const double *a, const double *b)
+{
+    for (int k = 0; k < 3; k++)
+        to[k] = a[k] - b[k];
+}
+static void axpy(double *to, double s, const double *a)
+{
+    for (int k = 0; k < 3; k++)
+        to[k] += s * a[k];
+}
+static void copy(double *to, const double *a)
+{
+    memcpy(to, a, 3 * sizeof *a);
+}
+static void cross(double *to, const double *a, const double *b)
+{
+    for (int i = 0; i < 3; i++)
+        to[i] = a[(i + 1) % 3] * b[(i + 2) % 3] - a[(i + 2) % 3] * b[(i + 1) % 3];
+}
+static double unit(double *a)
+{
+    double l = sqrt(dot(a, a));
+    for (int k = 0; k < 3 && l > 0; k++)
+        a[k] /= l;
+    return l;
+}
+static void turned(const body_pose *p, const double *x, double *to)
+{
+    for (int i = 0; i < 3; i++)
+        to[i] = dot(p->A + 3 * i, x);
+}
+static void turned_back(const body_pose *p, const double *x, double *to)
+{
+    for (int i = 0; i < 3; i++)
+        to[i] = p->A[i] * x[0] + p->A[3 + i] * x[1] + p->A[6 + i] * x[2];
+}
+static void placed(const body_pose *p, const double *x, double *to)
+{
+    turned(p, x, to);
+    axpy(to, 1, p->p);
+}
+static void placed_back(const body_pose *p, const double *x, double *to)
+{
+    double y[3];
+    sub(y, x, p->p);
+    turned_back(p, y, to);
+}
+
+/* ---- hulls ---- */
+
+/* points that lie beyond all others along some direction of a face; flat ones are left out */
+typedef struct {
+    arena *a;
+    convex *c;
+    double small;
+    int room;
+} builder;
+
+static void bounds_put(convex *c)
+{
+    for (int i = 0; i < c->nv; i++)
+        axpy(c->middle, 1.0 / c->nv, c->v + 3 * i);
+    for (int i = 0; i < c->nv; i++) {
+        double d[3];
+        sub(d, c->v + 3 * i, c->middle);
+        c->reach = fmax(c->reach, sqrt(dot(d, d)));
+    }
+    c->reach += c->radius;
+}
+
+static bool face_known(const convex *c, const double *n, double level, double small)
+{
+    for (int f = 0; f < c->nf; f++)
+        if (fabs(c->level[f] - level) <= small && dot(c->normal + 3 * f, n) > 1 - 1e-9)
+            return true;
+    return false;
+}
+
+/* corners of the plane in order around n; those on a straight line between others are no corners */
+static int loop_order(const convex *c, const double *n, int *on, int count)
+{
+    double o[3] = { 0 }, u[3], w[3];
+    for (int k = 0; k < count; k++)
+        axpy(o, 1.0 / count, c->v + 3 * on[k]);
+    sub(u, c->v + 3 * on[0], o);
+    unit(u);
+    cross(w, n, u);
+    double angle[count];
+    for (int k = 0; k < count; k++) {
+        double d[3];
+        sub(d, c->v + 3 * on[k], o);
+        angle[k] = atan2(dot(d, w), dot(d, u));
+    }
+    for (int i = 1; i < count; i++)
+        for (int j = i; j > 0 && angle[j] < angle[j - 1]; j--) {
+            double t = angle[j];
+            int s = on[j];
+            angle[j] = angle[j - 1];
+            on[j] = on[j - 1];
+            angle[j - 1] = t;
+            on[j - 1] = s;
+        }
+    for (int k = 0, i = 0; k < count && count > 3; k++) { /* flat corners */
+        double x[3], y[3], z[3];
+        sub(x, c->v + 3 * on[i], c->v + 3 * on[(i + count - 1) % count]);
+        sub(y, c->v + 3 * on[(i + 1) % count], c->v + 3 * on[i]);
+        cross(z, x, y);
+        if (dot(z, z) > 1e-18 * dot(x, x) * dot(y, y)) {
+            i++;
+            continue;
+        }
+        memmove(on + i, on + i + 1, (size_t)(count - i - 1) * sizeof *on);
+        count--;
+        k--;
+        if (i >= count)
+            break;
+    }
+    return count;
+}
+
+static void face_add(builder *b, const double *n, double level, int *on, int count)
+{
+    convex *c = b->c;
+    if (c->dim == 3)
+        count = loop_order(c, n, on, count);
+    int at = c->first[c->nf];
+    copy(c->normal + 3 * c->nf, n);
+    c->level[c->nf] = level;
+    memcpy(c->loop + at, on, (size_t)count * sizeof *on);
+    c->first[++c->nf] = at + count;
+}
+
+/* the plane through three corners (two in the plane), if all others lie on one side */
+static bool face_through(builder *b, const int *k, double *n, double *level, int *on, int *count)
+{
+    const convex *c = b->c;
+    double x[3], y[3];
+    sub(x, c->v + 3 * k[1], c->v + 3 * k[0]);
+    if (c->dim == 2) {
+        n[0] = x[1];
+        n[1] = -x[0];
+        n[2] = 0;
+    } else {
+        sub(y, c->v + 3 * k[2], c->v + 3 * k[0]);
+        cross(n, x, y);
+    }
+    if (unit(n) <= (c->dim == 3 ? b->small * b->small * 1e6 : b->small))
+        return false;
+    *level = dot(n, c->v + 3 * k[0]);
+    double lo = 0, hi = 0;
+    *count = 0;
+    for (int i = 0; i < c->nv; i++) {
+        double s = dot(n, c->v + 3 * i) - *level;
+        lo = fmin(lo, s);
+        hi = fmax(hi, s);
+        if (fabs(s) <= b->small)
+            on[(*count)++] = i;
+    }
+    if (hi > b->small && lo < -b->small)
+        return false;
+    if (hi > b->small) { /* outward */
+        *level = -*level;
+        for (int i = 0; i < 3; i++)
+            n[i] = -n[i];
+    }
+    return hi > b->small || lo < -b->small;
+}
+
+static void edge_add(builder *b, int i, int j, int f)
+{
+    convex *c = b->c;
+    for (int e = 0; e < c->ne; e++) {
+        int *x = c->edge + 4 * e;
+        if ((x[0] == i && x[1] == j) || (x[0] == j && x[1] == i)) {
+            x[3] = f;
+            return;
+        }
+    }
+    int *x = c->edge + 4 * c->ne++;
+    x[0] = i;
+    x[1] = j;
+    x[2] = f;
+    x[3] = -1;
+}
+
+/* points that are corners of a face, the others are dropped */
+static void corners_only(convex *c)
+{
+    int *to = c->edge, n = 0; /* not used so far */
+    for (int i = 0; i < c->nv; i++) {
+        bool used = false;
+        for (int k = 0; k < c->first[c->nf]; k++)
+            used = used || c->loop[k] == i;
+        to[i] = used ? n : -1;
+        if (used)
+            memmove(c->v + 3 * n++, c->v + 3 * i, 3 * sizeof *c->v);
+    }
+    for (int k = 0; k < c->first[c->nf]; k++)
+        c->loop[k] = to[c->loop[k]];
+    c->nv = n;
+}
+
+static void hull_faces(builder *b)
+{
+    convex *c = b->c;
+    int n = c->nv, k[3], count, on[n];
+    double normal[3], level;
+    for (k[0] = 0; k[0] < n; k[0]++)
+        for (k[1] = k[0] + 1; k[1] < n; k[1]++)
+            for (k[2] = c->dim == 3 ? k[1] + 1 : 0; k[2] < (c->dim == 3 ? n : 1); k[2]++)
+                if (c->nf < b->room && face_through(b, k, normal, &level, on, &count) &&
+                    !face_known(c, normal, level, b->small))
+                    face_add(b, normal, level, on, count);
+}
+
+convex *convex_hull(arena *a, int dim, const double *point, int n, int apart, double radius)
+{
+    convex *c = arena_make(a, convex);
+    *c = (convex){ .dim = dim, .radius = radius };
+    c->v = arena_array(a, double, 3 * (size_t)n + 3);
+    double size = 0;
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < n; j++) {
+            double d[3] = { 0 };
+            for (int k = 0; k < dim; k++)
+                d[k] = point[i * apart + k] - point[j * apart + k];
+            size = fmax(size, sqrt(dot(d, d)));
+        }
+    builder b = { a, c, 1e-10 * size, 2 * n + 8 };
+    for (int i = 0; i < n; i++) { /* each once */
+        double x[3] = { 0 };
+        bool new = true;
+        memcpy(x, point + i * apart, (size_t)dim * sizeof *x);
+        for (int j = 0; j < c->nv && new; j++) {
+            double d[3];
+            sub(d, x, c->v + 3 * j);
+            new = sqrt(dot(d, d)) > b.small;
+        }
+        if (new)
+            copy(c->v + 3 * c->nv++, x);
+    }
+    size_t faces = (size_t)b.room;
+    c->normal = arena_array(a, double, 3 * faces);
+    c->level = arena_array(a, double, faces);
+    c->first = arena_array(a, int, faces + 1);
+    c->loop = arena_array(a, int, 8 * faces + (size_t)n * 8);
+    c->edge = arena_array(a, int, 4 * (3 * (size_t)n + 8));
+    if (c->nv > 2) {
+        hull_faces(&b);
+        if (c->nf <= dim)
+            return NULL;
+        corners_only(c);
+        for (int f = 0; dim == 3 && f < c->nf; f++)
+            for (int k = c->first[f], end = c->first[f + 1]; k < end; k++)
+                edge_add(&b, c->loop[k], c->loop[k + 1 < end ? k + 1 : c->first[f]], f);
+    } else if (c->nv == 2) {
+        edge_add(&b, 0, 1, -1);
+        c->edge[2] = -1;
+    }
+    bounds_put(c);
+    return c;
+}
+
+/* ---- two of them ---- */
+
+/* a hull where it is now */
+typedef struct {
+    const convex *c;
+    const body_pose *at;
+    double *v, *normal, *level;
+} body;
+
+static void body_place(body *b, const convex *c, const body_pose *at, double *room)
+{
+    b->c = c;
+    b->at = at;
+    b->v = room;
+    b->normal = b->v + 3 * c->nv;
+    b->level = b->normal + 3 * c->nf;
+    for (int i = 0; i < c->nv; i++)
+        placed(at, c->v + 3 * i, b->v + 3 * i);
+    for (int f = 0; f < c->nf; f++) {
+        turned(at, c->normal + 3 * f, b->normal + 3 * f);
+        b->level[f] = c->level[f] + dot(b->normal + 3 * f, at->p);
+    }
+}
+
+typedef struct {
+    const body *x, *y;
+    feature *out;
+    int n;
+    double size; /* of both: what is small beside it does not count */
+} meeting;
+
+enum { KIND_PLANE_B = 1, KIND_PLANE_A, KIND_CROSS, KIND_POINTS, KIND_EDGE_A, KIND_EDGE_B };
+
+static int64_t feature_id(int kind, int i, int j)
+{
+    return ((int64_t)kind << 48) | ((int64_t)(i + 1) << 24) | (int64_t)(j + 1);
+}
+
+/* A feature from points and directions in space; normal: from y to x. */
+static void feature_put(const meeting *m, feature *f, int64_t id, int kind, const double *pa,
+                        const double *pb, const double *ua, const double *ub, double gap)
+{
+    const double none[3] = { 0 };
+    *f = (feature){ .plane_b = kind == KIND_PLANE_B,
+                    .plane_a = kind == KIND_PLANE_A,
+                    .cross = kind == KIND_CROSS,
+                    .point = kind >= KIND_POINTS,
+                    .edge_a = kind == KIND_EDGE_A,
+                    .edge_b = kind == KIND_EDGE_B,
+                    .ra = m->x->c->radius,
+                    .rb = m->y->c->radius,
+                    .id = id };
+    placed_back(m->x->at, pa, f->a);
+    placed_back(m->y->at, pb, f->b);
+    turned_back(m->x->at, ua ? ua : none, f->ua);
+    turned_back(m->y->at, ub ? ub : none, f->ub);
+    f->gap = gap - f->ra - f->rb;
+}
+
+/* ---- planes between them ---- */
+
+/* the plane of a face of one with all of the other beyond it: how far */
+static int best_face(const body *of, const body *other, double *far)
+{
+    int best = -1;
+    *far = -INFINITY;
+    for (int f = 0; f < of->c->nf; f++) {
+        double s = INFINITY;
+        for (int i = 0; i < other->c->nv; i++)
+            s = fmin(s, dot(of->normal + 3 * f, other->v + 3 * i));
+        s -= of->level[f];
+        if (s > *far) {
+            *far = s;
+            best = f;
+        }
+    }
+    return best;
+}
+
+/* Do the arcs of normals beside two edges cross on the sphere?  Then the plane along both edges may part the
+ * bodies (Gauss map). */
+static bool arcs_cross(const double *a, const double *b, const double *c, const double *d)
+{
+    double ba[3], dc[3];
+    cross(ba, b, a);
+    cross(dc, d, c);
+    double cba = dot(c, ba), dba = dot(d, ba), adc = dot(a, dc), bdc = dot(b, dc);
+    return cba * dba < 0 && adc * bdc < 0 && cba * bdc > 0;
+}
+
+typedef struct {
+    int i, j;
+    double far, n[3];
+} edge_pair;
+
+static void best_edges(const meeting *m, edge_pair *best)
+{
+    const body *x = m->x, *y = m->y;
+    best->far = -INFINITY;
+    best->i = -1;
+    for (int i = 0; i < x->c->ne; i++)
+        for (int j = 0; j < y->c->ne; j++) {
+            const int *e = x->c->edge + 4 * i, *g = y->c->edge + 4 * j;
+            double c[3], d[3], u[3], w[3], n[3], o[3];
+            if (e[3] < 0 || g[3] < 0)
+                continue;
+            for (int k = 0; k < 3; k++) {
+                c[k] = -y->normal[3 * g[2] + k];
+                d[k] = -y->normal[3 * g[3] + k];
+            }
+            if (!arcs_cross(x->normal + 3 * e[2], x->normal + 3 * e[3], c, d))
+                continue;
+            sub(u, x->v + 3 * e[1], x->v + 3 * e[0]);
+            sub(w, y->v + 3 * g[1], y->v + 3 * g[0]);
+            cross(n, u, w);
+            if (unit(n) <= 1e-8 * sqrt(dot(u, u) * dot(w, w)))
+                continue;
+            /* from y to x: against the outward normals of x beside its edge */
+            double mean[3];
+            copy(mean, x->normal + 3 * e[2]);
+            axpy(mean, 1, x->normal + 3 * e[3]);
+            if (dot(n, mean) > 0)
+                for (int k = 0; k < 3; k++)
+                    n[k] = -n[k];
+            sub(o, x->v + 3 * e[0], y->v + 3 * g[0]);
+            double far = dot(n, o);
+            if (far > best->far) {
+                best->far = far;
+                best->i = i;
+                best->j = j;
+                copy(best->n, n);
+            }
+        }
+}
+
+/* ---- closest features ---- */
+
+typedef struct {
+    double d; /* distance; INFINITY: none so far */
+    int kind, i, j;
+    double pa[3], pb[3];
+} closest;
+
+static void closest_try(closest *c, int kind, int i, int j, const double *pa, const double *pb)
+{
+    double d[3];
+    sub(d, pa, pb);
+    double l = sqrt(dot(d, d));
+    if (!(l < c->d))
+        return;
+    c->d = l;
+    c->kind = kind;
+    c->i = i;
+    c->j = j;
+    copy(c->pa, pa);
+    copy(c->pb, pb);
+}
+
+/* is the point, which lies on the plane of a face, inside it? */
+static bool face_holds(const body *b, int f, const double *p)
+{
+    const convex *c = b->c;
+    int from = c->first[f], end = c->first[f + 1];
+    if (c->dim == 2) {
+        double u[3], w[3];
+        sub(u, b->v + 3 * c->loop[from + 1], b->v + 3 * c->loop[from]);
+        sub(w, p, b->v + 3 * c->loop[from]);
+        double t = dot(u, w) / dot(u, u);
+        return t >= 0 && t <= 1;
+    }
+    for (int k = from; k < end; k++) {
+        double u[3], w[3], n[3];
+        sub(u, b->v + 3 * c->loop[k + 1 < end ? k + 1 : from], b->v + 3 * c->loop[k]);
+        sub(w, p, b->v + 3 * c->loop[k]);
+        cross(n, b->normal + 3 * f, u);
+        if (dot(n, w) < 0)
+            return false;
+    }
+    return true;
+}
+
+static void points_faces(const body *of, const body *to, bool first, closest *c)
+{
+    for (int i = 0; i < of->c->nv; i++)
+        for (int f = 0; f < to->c->nf; f++) {
+            double far = dot(to->normal + 3 * f, of->v + 3 * i) - to->level[f], p[3];
+            if (far < 0 || far >= c->d)
+                continue;
+            copy(p, of->v + 3 * i);
+            axpy(p, -far, to->normal + 3 * f);
+            if (!face_holds(to, f, p))
+                continue;
+            if (first)
+                closest_try(c, KIND_PLANE_B, i, f, of->v + 3 * i, p);
+            else
+                closest_try(c, KIND_PLANE_A, f, i, p, of->v + 3 * i);
+        }
+}
+
+static void points_edges(const body *of, const body *to, bool first, closest *c)
+{
+    for (int i = 0; i < of->c->nv; i++)
+        for (int e = 0; e < to->c->ne; e++) {
+            const double *a = to->v + 3 * to->c->edge[4 * e], *b = to->v + 3 * to->c->edge[4 * e + 1];
+            double u[3], w[3], p[3];
+            sub(u, b, a);
+            sub(w, of->v + 3 * i, a);
+            double t = dot(u, w) / dot(u, u);
+            if (!(t > 0 && t < 1))
+                continue;
+            copy(p, a);
+            axpy(p, t, u);
+            if (first)
+                closest_try(c, KIND_EDGE_B, i, e, of->v + 3 * i, p);
+            else
+                closest_try(c, KIND_EDGE_A, e, i, p, of->v + 3 * i);
+        }
+}
+
+/* points on two lines that are closest; false: outside of the segments, or parallel */
+static bool lines_meet(const double *a, const double *b, const double *c, const double *d, double *p,
+                       double *q)
+{
+    double u[3], w[3], o[3];
+    sub(u, b, a);
+    sub(w, d, c);
+    sub(o, a, c);
+    double uu = dot(u, u), ww = dot(w, w), uw = dot(u, w), uo = dot(u, o), wo = dot(w, o),
+           det = uu * ww - uw * uw;
+    if (det <= 1e-14 * uu * ww)
+        return false;
+    double s = (uw * wo - ww * uo) / det, t = (uu * wo - uw * uo) / det;
+    copy(p, a);
+    axpy(p, s, u);
+    copy(q, c);
+    axpy(q, t, w);
+    return s >= 0 && s <= 1 && t >= 0 && t <= 1;
+}
+
+static void edges_edges(const body *x, const body *y, closest *c)
+{
+    for (int i = 0; i < x->c->ne; i++)
+        for (int j = 0; j < y->c->ne; j++) {
+            const int *e = x->c->edge + 4 * i, *g = y->c->edge + 4 * j;
+            double p[3], q[3];
+            if (lines_meet(x->v + 3 * e[0], x->v + 3 * e[1], y->v + 3 * g[0], y->v + 3 * g[1], p, q))
+                closest_try(c, KIND_CROSS, i, j, p, q);
+        }
+}
+
+static void points_points(const body *x, const body *y, closest *c)
+{
+    for (int i = 0; i < x->c->nv; i++)
+        for (int j = 0; j < y->c->nv; j++)
+            closest_try(c, KIND_POINTS, i, j, x->v + 3 * i, y->v + 3 * j);
+}
+
+static void edge_direction(const body *b, int e, double *u)
+{
+    const int *x = b->c->edge + 4 * e;
+    sub(u, b->v + 3 * x[1], b->v + 3 * x[0]);
+    unit(u);
+}
+
+/* the normal is ua x ub and points from b to a */
+static void crossing_put(const meeting *m, feature *f, int64_t id, const double *pa, const double *pb, int i,
+                         int j, const double *toward, double gap)
+{
+    double ua[3], ub[3], n[3];
+    edge_direction(m->x, i, ua);
+    edge_direction(m->y, j, ub);
+    cross(n, ua, ub);
+    if (dot(n, toward) < 0)
+        for (int k = 0; k < 3; k++)
+            ua[k] = -ua[k];
+    feature_put(m, f, id, KIND_CROSS, pa, pb, ua, ub, gap);
+}
+
+static void closest_put(const meeting *m, const closest *c, feature *f)
+{
+    double u[3], d[3];
+    int64_t id = feature_id(c->kind, c->i, c->j);
+    sub(d, c->pa, c->pb);
+    switch (c->kind) {
+    case KIND_PLANE_B:
+        feature_put(m, f, id, c->kind, c->pa, c->pb, NULL, m->y->normal + 3 * c->j, c->d);
+        break;
+    case KIND_PLANE_A:
+        for (int k = 0; k < 3; k++)
+            u[k] = -m->x->normal[3 * c->i + k];
+        feature_put(m, f, id, c->kind, c->pa, c->pb, u, NULL, c->d);
+        break;
+    case KIND_CROSS:
+        crossing_put(m, f, id, c->pa, c->pb, c->i, c->j, d, c->d);
+        break;
+    case KIND_EDGE_A:
+        edge_direction(m->x, c->i, u);
+        feature_put(m, f, id, c->kind, c->pa, c->pb, u, NULL, c->d);
+        break;
+    case KIND_EDGE_B:
+        edge_direction(m->y, c->j, u);
+        feature_put(m, f, id, c->kind, c->pa, c->pb, NULL, u, c->d);
+        break;
+    default:
+        feature_put(m, f, id, c->kind, c->pa, c->pb, NULL, NULL, c->d);
+    }
+}
+
+/* ---- points of a face that another body may touch ---- */
+
+enum { CLIP = 64 };
+typedef struct {
+    double x[3];
+    int tag; /* which corner, or what was cut by which side */
+} clipped;
+
+/* a number for the place where a side cuts the way from one tag to another */
+static int cut_tag(int side, int from, int to)
+{
+    uint32_t h = (uint32_t)(side + 1) * 2654435761u;
+    h = (h ^ (uint32_t)from) * 2246822519u;
+    h = (h ^ (uint32_t)to) * 3266489917u;
+    return (int)(h >> 9) | 1 << 22;
+}
+
+static int clip_side(const clipped *in, int n, const double *side, double level, int number, clipped *out)
+{
+    int count = 0;
+    for (int k = 0; k < n && count + 2 < CLIP; k++) {
+        const clipped *p = &in[k], *q = &in[(k + 1) % n];
+        double s = dot(side, p->x) - level, t = dot(side, q->x) - level;
+        if (s <= 0)
+            out[count++] = *p;
+        if ((s < 0 && t > 0) || (s > 0 && t < 0)) {
+            clipped c = { .tag = cut_tag(number, p->tag, q->tag) };
+            copy(c.x, p->x);
+            double d[3];
+            sub(d, q->x, p->x);
+            axpy(c.x, s / (s - t), d);
+            out[count++] = c;
+        }
+        if (n == 2 && k == 0 && t <= 0) { /* a segment has no way back */
+            out[count++] = *q;
+            break;
+        }
+        if (n == 2)
+            break;
+    }
+    return count;
+}
+
+/* corners of what faces a plane with the normal n: the face of `of` that is turned to it most at its nearest
+ * corner, its segment, its point */
+static int facing(const body *of, const double *n, clipped *out)
+{
+    const convex *c = of->c;
+    int low = 0, best = -1, count = 0;
+    for (int i = 1; i < c->nv; i++)
+        if (dot(n, of->v + 3 * i) < dot(n, of->v + 3 * low))
+            low = i;
+    for (int f = 0; f < c->nf; f++) {
+        bool at = false;
+        for (int k = c->first[f]; k < c->first[f + 1]; k++)
+            at = at || c->loop[k] == low;
+        if (at && (best < 0 || dot(n, of->normal + 3 * f) < dot(n, of->normal + 3 * best)))
+            best = f;
+    }
+    int from = best < 0 ? 0 : c->first[best], end = best < 0 ? c->nv : c->first[best + 1];
+    for (int k = from; k < end && count < CLIP / 2; k++) {
+        int i = best < 0 ? k : c->loop[k];
+        out[count].tag = i;
+        copy(out[count++].x, of->v + 3 * i);
+    }
+    return count;
+}
+
+/* what of `other` lies over the face f of `of` */
+static int over_face(const body *of, int f, const body *other, clipped *out)
+{
+    clipped room[CLIP];
+    const convex *c = of->c;
+    const double *n = of->normal + 3 * f;
+    int count = facing(other, n, out), from = c->first[f], end = c->first[f + 1];
+    for (int k = from; k < end && count; k++) {
+        double u[3], side[3];
+        const double *p = of->v + 3 * c->loop[k], *q = of->v + 3 * c->loop[k + 1 < end ? k + 1 : from];
+        sub(u, q, p);
+        if (c->dim == 2) { /* both ends of the edge */
+            copy(side, u);
+            for (int i = 0; i < 3; i++)
+                side[i] = -side[i];
+        } else
+            cross(side, u, n);
+        if (unit(side) == 0)
+            continue;
+        /* what stands on the very edge stays */
+        double level = dot(side, p) + 5e-13 * c->reach;
+        if (count == 1) {
+            count = dot(side, out[0].x) <= level;
+            continue;
+        }
+        count = clip_side(out, count, side, level, k - from, room);
+        memcpy(out, room, (size_t)count * sizeof *out);
+    }
+    return count;
+}
+
+/* the point to take next: the one furthest from those that are taken, beside the plane */
+static int spread_most(const clipped *p, int n, const bool *taken, const double *normal)
+{
+    int best = -1;
+    double most = 0;
+    for (int i = 0; i < n; i++) {
+        double least = INFINITY;
+        for (int j = 0; j < n && !taken[i]; j++) {
+            double d[3];
+            if (!taken[j])
+                continue;
+            sub(d, p[i].x, p[j].x);
+            axpy(d, -dot(d, normal), normal);
+            least = fmin(least, dot(d, d));
+        }
+        if (!taken[i] && least > most) {
+            most = least;
+            best = i;
+        }
+    }
+    return best;
+}
+
+/* Points of `other` over the face f of `of`, the nearest and those furthest from it; first: the face is that
+ * of x. */
+static void face_points(meeting *m, bool first, int f)
+{
+    const body *of = first ? m->x : m->y, *other = first ? m->y : m->x;
+    const double *n = of->normal + 3 * f;
+    clipped p[CLIP];
+    bool taken[CLIP] = { false };
+    int count = over_face(of, f, other, p), next = -1;
+    for (int i = 0; i < count; i++)
+        if (next < 0 || dot(n, p[i].x) < dot(n, p[next].x))
+            next = i;
+    for (; next >= 0 && m->n < FEATURES; next = spread_most(p, count, taken, n)) {
+        double far = dot(n, p[next].x) - of->level[f], on[3], back[3] = { -n[0], -n[1], -n[2] };
+        taken[next] = true;
+        copy(on, p[next].x);
+        axpy(on, -far, n);
+        int64_t id = feature_id(first ? KIND_PLANE_A : KIND_PLANE_B, first ? f : p[next].tag,
+                                first ? p[next].tag : f);
+        bool there = false;
+        for (int k = 0; k < m->n; k++)
+            there = there || m->out[k].id == id;
+        if (there)
+            continue;
+        if (first)
+            feature_put(m, &m->out[m->n++], id, KIND_PLANE_A, on, p[next].x, back, NULL, far);
+        else
+            feature_put(m, &m->out[m->n++], id, KIND_PLANE_B, p[next].x, on, NULL, n, far);
+    }
+}
+
+/* ends of one segment beside another: a capsule that lies along a capsule */
+static void segment_points(meeting *m)
+{
+    for (int pass = 0; pass < 2; pass++) {
+        const body *of = pass ? m->y : m->x, *to = pass ? m->x : m->y;
+        for (int i = 0; i < of->c->nv && m->n < FEATURES; i++) {
+            closest c = { .d = INFINITY };
+            const int *e = to->c->edge;
+            const double *a = to->v + 3 * e[0], *b = to->v + 3 * e[1];
+            double u[3], w[3], p[3];
+            sub(u, b, a);
+            sub(w, of->v + 3 * i, a);
+            double t = dot(u, w) / dot(u, u);
+            if (!(t > 0 && t < 1))
+                continue;
+            copy(p, a);
+            axpy(p, t, u);
+            if (pass)
+                closest_try(&c, KIND_EDGE_A, 0, i, p, of->v + 3 * i);
+            else
+                closest_try(&c, KIND_EDGE_B, i, 0, of->v + 3 * i, p);
+            feature f;
+            closest_put(m, &c, &f);
+            bool there = false;
+            for (int k = 0; k < m->n; k++)
+                there = there || m->out[k].id == f.id;
+            if (!there)
+                m->out[m->n++] = f;
+        }
+    }
+}
+
+static int by_gap(const feature *f, int n)
+{
+    int best = 0;
+    for (int k = 1; k < n; k++)
+        if (f[k].gap < f[best].gap)
+            best = k;
+    return best;
+}
+
+int convex_touch(const convex *x, const body_pose *px, const convex *y, const body_pose *py, feature *out)
+{
+    double room[4 * (x->nv + y->nv + x->nf + y->nf) + 1];
+    body a, b;
+    body_place(&a, x, px, room);
+    body_place(&b, y, py, room + 3 * x->nv + 4 * x->nf);
+    meeting m = { &a, &b, out, 0, x->reach + y->reach };
+    double fx, fy;
+    edge_pair edges = { .far = -INFINITY };
+    int face_x = best_face(&a, &b, &fx), face_y = best_face(&b, &a, &fy);
+    if (x->dim == 3)
+        best_edges(&m, &edges);
+    double planes = fmax(fx, fy), best = fmax(planes, edges.far), small = 1e-9 * m.size;
+    bool apart = best > 0 || (face_x < 0 && face_y < 0);
+    closest c = { .d = INFINITY };
+    if (apart) {
+        points_faces(&a, &b, true, &c);
+        points_faces(&b, &a, false, &c);
+        edges_edges(&a, &b, &c);
+        points_edges(&a, &b, true, &c);
+        points_edges(&b, &a, false, &c);
+        points_points(&a, &b, &c);
+    }
+    /* of two faces on each other always the same one carries the points */
+    bool first = fx >= fy - (best > small ? 0 : 0.1 * small);
+    bool along_face = planes >= edges.far - small && (face_x >= 0 || face_y >= 0);
+    /* separated by no plane along faces or edges: closest features have the normal.  Where they touch, planes
+     * have. */
+    if (apart && c.d > best + (best > small ? 1e-13 * m.size : small))
+        closest_put(&m, &c, &out[m.n++]);
+    else if (!along_face && edges.i >= 0) {
+        double p[3], q[3];
+        const int *e = x->edge + 4 * edges.i, *g = y->edge + 4 * edges.j;
+        lines_meet(a.v + 3 * e[0], a.v + 3 * e[1], b.v + 3 * g[0], b.v + 3 * g[1], p, q);
+        crossing_put(&m, &out[m.n++], feature_id(KIND_CROSS, edges.i, edges.j), p, q, edges.i, edges.j,
+                     edges.n, edges.far);
+    }
+    if (along_face || (planes > -small && (face_x >= 0 || face_y >= 0)))
+        face_points(&m, first, first ? face_x : face_y);
+    if (x->ne == 1 && y->ne == 1 && x->nf == 0 && y->nf == 0)
+        segment_points(&m);
+    if (m.n == 0 && c.d < INFINITY)
+        closest_put(&m, &c, &out[m.n++]);
+    int least = by_gap(out, m.n);
+    feature f = out[least];
+    out[least] = out[0];
+    out[0] = f;
+    return m.n;
+}
+
+double convex_apart(const convex *x, const body_pose *px, const convex *y, const body_pose *py)
+{
+    double p[3], q[3], d[3];
+    placed(px, x->middle, p);
+    placed(py, y->middle, q);
+    sub(d, p, q);
+    return sqrt(dot(d, d)) - x->reach - y->reach;
+}
+
+void convex_far(const convex *x, const convex *y, feature *out)
+{
+    *out = (feature){ .point = 1, .ra = x->reach, .rb = y->reach, .id = feature_id(KIND_POINTS, -1, -1) };
+    copy(out->a, x->middle);
+    copy(out->b, y->middle);
+}

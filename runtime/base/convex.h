@@ -1,0 +1,44 @@
+/* convex: hulls of points in the plane and in space, and where two of them touch.  A body is the hull of its
+   points with a ball of one radius around it: a ball is a point, a capsule a segment. */
+#ifndef CDL_CONVEX_H
+#define CDL_CONVEX_H
+#include "base/arena.h"
+
+/* In its own frame.  In the plane faces are edges, and there are no other edges. */
+typedef struct convex {
+    int dim, nv, nf, ne;
+    double *v;      /* corners, 3 numbers each (the third is 0 in the plane) */
+    double *normal; /* of faces, outward, 3 numbers each */
+    double *level;  /* dot(normal, x) on a face */
+    int *first;     /* nf + 1: where the corners of a face begin in `loop`, in order around it */
+    int *loop;
+    int *edge;               /* ne times: two corners, the two faces beside it (-1: none) */
+    double radius;           /* of the ball around it */
+    double middle[3], reach; /* all of it lies within this distance of its middle */
+} convex;
+
+/* Of n points of dim numbers, `apart` numbers from point to point; NULL: they have no interior, and are
+ * neither a point nor a segment. */
+convex *convex_hull(arena *a, int dim, const double *point, int n, int apart, double radius);
+
+typedef struct body_pose {
+    double p[3], A[9]; /* row by row, 3 x 3 in the plane too */
+} body_pose;
+
+/* How a point of the gap is measured, see touch_gap in lang/model: what is held while bodies move.  a, b: the
+   touching points in the frames of both; ua, ub: a direction in each. */
+typedef struct feature {
+    double a[3], b[3], ua[3], ub[3];
+    double plane_b, plane_a, cross, point, edge_a, edge_b; /* 0 or 1: what the normal is made of */
+    double ra, rb;
+    int64_t id; /* which corners, edges and faces: the same while they touch in the same way */
+    double gap;
+} feature;
+enum { FEATURES = 4 };
+/* The points in which x and y may touch, at most FEATURES, the least gap first; how many. */
+int convex_touch(const convex *x, const body_pose *px, const convex *y, const body_pose *py, feature *out);
+/* The same for two that are far apart, by the balls around them: a lower bound. */
+void convex_far(const convex *x, const convex *y, feature *out);
+double convex_apart(const convex *x, const body_pose *px, const convex *y,
+                    const body_pose *py); /* gap of these balls */
+#endif

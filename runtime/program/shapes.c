@@ -1,0 +1,146 @@
+#include "program/shapes.h"
+#include <math.h>
+#include <string.h>
+
+_Static_assert(offsetof(feature, id) == FEATURE_NUMBERS * sizeof(double), "numbers of a feature come first");
+
+static bool any_pair(const program *p)
+{
+    for (size_t k = 0; k < p->ncontact; k++)
+        if (p->contact[k].pair)
+            return true;
+    return false;
+}
+
+static int64_t pairs_count(const program *p)
+{
+    int64_t n = 0;
+    for (size_t k = 0; k < p->ncontact; k++)
+        if (p->contact[k].pair)
+            n += index_members(&p->contact[k].over) / p->contact[k].slots;
+    return n;
+}
+
+/* all instances of a shape in their own frames */
+static bool hulls_make(shapes *w, arena *a, size_t k, const char **why, span *at)
+{
+    const shape_info *s = &w->p->shape[k];
+    w->hull[k] = arena_array(a, convex *, s->instances);
+    w->at[k] = arena_array(a, body_pose, s->instances);
+    for (int32_t i = 0; i < s->instances; i++) {
+        const double *table = w->param + s->table + i * s->size;
+        w->at[k][i] = (body_pose){ .A = { 1, 0, 0, 0, 1, 0, 0, 0, 1 } };
+        w->hull[k][i] = convex_hull(a, s->dim, table, s->npoint, s->dim + 1, table[s->dim]);
+        if (w->hull[k][i])
+            continue;
+        *why = "the points of this shape have no hull with an interior";
+        *at = s->where;
+        return false;
+    }
+    return true;
+}
+
+shapes *shapes_new(arena *a, const program *p, const double *param, const char **why, span *at)
+{
+    enum { FEW = 64 };
+    if (!any_pair(p))
+        return NULL;
+    shapes *w = arena_make(a, shapes);
+    *w = (shapes){ .p = p, .param = param, .exact = pairs_count(p) <= FEW };
+    w->hull = arena_array(a, convex **, p->nshape);
+    w->at = arena_array(a, body_pose *, p->nshape);
+    size_t most = 1;
+    for (size_t k = 0; k < p->nshape; k++) {
+        if (!hulls_make(w, a, k, why, at))
+            return NULL;
+        most = p->shape[k].pose.tape.nreg > most ? p->shape[k].pose.tape.nreg : most;
+    }
+    w->reg = arena_array(a, double, most + 1);
+    w->feature = arena_array(a, double, p->nfeature);
+    w->id = arena_array(a, int64_t, p->nfeature / FEATURE_NUMBERS + 1);
+    return w;
+}
+
+void shapes_place(shapes *w, const inputs *in)
+{
+    for (size_t k = 0; k < w->p->nshape; k++) {
+        const shape_info *s = &w->p->shape[k];
+        const kernel *pose_of = &s->pose;
+        int32_t index[MAX_INDEX] = { 0 };
+        if (!pose_of->tape.nout)
+            continue;
+        tape_start(&pose_of->tape, w->reg);
+        for (bool any = index_first(&pose_of->over, index); any; any = index_next(&pose_of->over, index)) {
+            kernel_run(pose_of, in, index, w->reg);
+            body_pose *to = &w->at[k][pose_of->over.n ? index[0] - pose_of->over.r[0].lo : 0];
+            const uint32_t *out = pose_of->tape.out;
+            for (int i = 0; i < s->dim; i++) {
+                to->p[i] = w->reg[out[i]];
+                for (int j = 0; j < s->dim; j++)
+                    to->A[3 * i + j] = w->reg[out[s->dim + s->dim * i + j]];
+            }
+        }
+    }
+}
+
+/* a point that never touches: bodies with room between them */
+static feature nothing(const convex *x, const convex *y)
+{
+    feature f;
+    convex_far(x, y, &f);
+    f.ra = -x->reach;
+    f.rb = -y->reach;
+    f.id = -1;
+    return f;
+}
+
+void shapes_pair(shapes *w, const contact_family *f, const int32_t *index, bool *anew)
+{
+    int n = f->over.n - 1, slots = f->slots, count = 1;
+    int32_t i = slot_at(&f->first_of, index, n), j = slot_at(&f->second_of, index, n), at[MAX_INDEX] = { 0 };
+    const convex *x = w->hull[f->first_shape][i], *y = w->hull[f->second_shape][j];
+    const body_pose *px = &w->at[f->first_shape][i], *py = &w->at[f->second_shape][j];
+    feature all[FEATURES];
+    memcpy(at, index, (size_t)n * sizeof *at);
+    at[n] = 1;
+    int64_t first = slot_at(&f->features, at, n + 1);
+    int64_t *id = w->id + first / FEATURE_NUMBERS;
+    if (!w->exact && convex_apart(x, px, y, py) > fmax(x->reach, y->reach))
+        convex_far(x, y, &all[0]);
+    else
+        count = convex_touch(x, px, y, py, all);
+    bool put[FEATURES] = { false }, kept[FEATURES] = { false };
+    for (int k = 0; k < count; k++) /* what was there stays in its place */
+        for (int s = 0; s < slots && !put[k]; s++)
+            if (!kept[s] && id[s] == all[k].id) {
+                put[k] = kept[s] = true;
+                anew[s] = false;
+                memcpy(w->feature + first + s * FEATURE_NUMBERS, &all[k], FEATURE_NUMBERS * sizeof(double));
+            }
+    for (int s = 0, k = 0; s < slots; s++) {
+        if (kept[s])
+            continue;
+        while (k < count && put[k])
+            k++;
+        feature f_s = k < count ? all[k++] : nothing(x, y);
+        anew[s] = id[s] != f_s.id;
+        id[s] = f_s.id;
+        memcpy(w->feature + first + s * FEATURE_NUMBERS, &f_s, FEATURE_NUMBERS * sizeof(double));
+    }
+}
+
+void shapes_all(shapes *w, const inputs *in)
+{
+    bool anew[FEATURES];
+    shapes_place(w, in);
+    for (size_t k = 0; k < w->p->ncontact; k++) {
+        const contact_family *f = &w->p->contact[k];
+        int32_t index[MAX_INDEX] = { 0 };
+        if (!f->pair)
+            continue;
+        int n = f->over.n - 1;
+        for (bool any = index_first(&f->over, index); any; any = index_next(&f->over, index))
+            if (index[n] == 1)
+                shapes_pair(w, f, index, anew);
+    }
+}

@@ -1,0 +1,29 @@
+/* shapes: bodies of a program that may touch each other.  Where two of them are close, which corners, edges
+   and faces touch is found at the start of a step and held while it lasts: gaps read it as inputs of the kind
+   IN_FEATURE. */
+#ifndef CDL_SHAPES_H
+#define CDL_SHAPES_H
+#include "base/convex.h"
+#include "program/program.h"
+
+enum { FEATURE_NUMBERS = 20 }; /* of a point: the numbers of a feature before its id */
+
+typedef struct shapes {
+    const program *p;
+    const double *param;
+    convex ***hull; /* of each shape, of each instance */
+    body_pose **at;
+    double *reg;
+    double *feature; /* IN_FEATURE */
+    int64_t *id;     /* of each point: what it is about; 0: nothing so far */
+    bool exact;      /* few pairs: far ones are measured too */
+} shapes;
+
+/* NULL: no two shapes may touch, or *why not. */
+shapes *shapes_new(arena *a, const program *p, const double *param, const char **why, span *at);
+void shapes_place(shapes *w, const inputs *in); /* bodies are where they are now */
+/* The points of a pair, a member of f but for its last index; anew: of each, whether it is about others than
+ * before. */
+void shapes_pair(shapes *w, const contact_family *f, const int32_t *index, bool *anew);
+void shapes_all(shapes *w, const inputs *in); /* of all pairs */
+#endif

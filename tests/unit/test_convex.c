@@ -1,0 +1,207 @@
+/* convex: the gap between two hulls is proved by the points that touch, which lie in both, and by a plane
+ * between them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <math.h>
+#include <string.h>
+#include "base/convex.h"
+
+static const double cube[] = { -1, -1, -1, 1, -1, -1, -1, 1, -1, 1, 1, -1, -1, -1,
+                               1,  1,  -1, 1, -1, 1,  1,  1, 1,  1, 0, 0,  0.5 };
+static const body_pose HOME = { .A = { 1, 0, 0, 0, 1, 0, 0, 0, 1 } };
+
+static body_pose at(double x, double y, double z)
+{
+    body_pose p = HOME;
+    p.p[0] = x;
+    p.p[1] = y;
+    p.p[2] = z;
+    return p;
+}
+
+/* about the axis k */
+static void turn(body_pose *p, int k, double angle)
+{
+    double R[9] = { 0 }, B[9] = { 0 };
+    int i = (k + 1) % 3, j = (k + 2) % 3;
+    R[4 * k] = 1;
+    R[4 * i] = R[4 * j] = cos(angle);
+    R[3 * i + j] = -sin(angle);
+    R[3 * j + i] = sin(angle);
+    for (int r = 0; r < 3; r++)
+        for (int c = 0; c < 3; c++)
+            for (int m = 0; m < 3; m++)
+                B[3 * r + c] += R[3 * r + m] * p->A[3 * m + c];
+    memcpy(p->A, B, sizeof B);
+}
+
+static double dot(const double *a, const double *b)
+{
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
+}
+
+static void place(const body_pose *p, const double *y, double *x)
+{
+    for (int i = 0; i < 3; i++)
+        x[i] = p->p[i] + dot(p->A + 3 * i, y);
+}
+
+static void test_hull(void **state)
+{
+    convex *c = convex_hull(*state, 3, cube, 9, 3, 0);
+    assert_int_equal(c->nv, 8);
+    assert_int_equal(c->nf, 6);
+    assert_int_equal(c->ne, 12);
+    for (int f = 0; f < 6; f++)
+        assert_int_equal(c->first[f + 1] - c->first[f], 4);
+    const double flat[] = { 0, 0, 0, 1, 0, 0, 0, 1, 0, 1, 1, 0 };
+    assert_null(convex_hull(*state, 3, flat, 4, 3, 0));
+    const double square[] = { 0, 0, 1, 0, 1, 1, 0, 1, 0.5, 0.5 };
+    c = convex_hull(*state, 2, square, 5, 2, 0);
+    assert_int_equal(c->nv, 4);
+    assert_int_equal(c->nf, 4);
+}
+
+static void test_faces(void **state)
+{
+    convex *c = convex_hull(*state, 3, cube, 8, 3, 0);
+    feature f[FEATURES];
+    body_pose up = at(0.5, 0.25, 2.125);
+    assert_int_equal(convex_touch(c, &up, c, &HOME, f), 4);
+    for (int k = 0; k < 4; k++)
+        assert_true(fabs(f[k].gap - 0.125) <= 1e-15);
+    up = at(0.5, 0.25, 2);
+    assert_int_equal(convex_touch(c, &HOME, c, &up, f), 4);
+    for (int k = 0; k < 4; k++)
+        assert_true(fabs(f[k].gap) <= 1e-15);
+    up = at(0, 0, 1.9); /* an overlap: how deep */
+    assert_int_equal(convex_touch(c, &up, c, &HOME, f), 4);
+    assert_true(fabs(f[0].gap + 0.1) <= 1e-14);
+    up = at(0, 0, 3); /* on an edge: the two ends of it */
+    turn(&up, 0, atan(1));
+    int n = convex_touch(c, &up, c, &HOME, f), low = 0;
+    for (int k = 0; k < n; k++)
+        low += fabs(f[k].gap - (2 - sqrt(2))) <= 1e-14;
+    assert_int_equal(low, 2);
+}
+
+static void test_round(void **state)
+{
+    const double origin[3] = { 0 }, segment[] = { -1, 0, 0, 1, 0, 0 };
+    convex *ball = convex_hull(*state, 3, origin, 1, 3, 0.5), *box = convex_hull(*state, 3, cube, 8, 3, 0),
+           *pill = convex_hull(*state, 3, segment, 2, 3, 0.25);
+    feature f[FEATURES];
+    body_pose p = at(2, 2, 2);
+    convex_touch(ball, &p, box, &HOME, f);
+    assert_true(fabs(f[0].gap - (sqrt(3) - 0.5)) <= 1e-15);
+    p = at(2, 2, 0.3);
+    convex_touch(box, &HOME, ball, &p, f);
+    assert_true(fabs(f[0].gap - (sqrt(2) - 0.5)) <= 1e-15);
+    p = at(0.2, 0.3, 1.6);
+    assert_int_equal(convex_touch(ball, &p, box, &HOME, f), 1);
+    assert_true(fabs(f[0].gap - 0.1) <= 1e-15);
+    p = at(0.5, 0.75, 0);
+    int n = convex_touch(pill, &p, pill, &HOME, f), low = 0;
+    for (int k = 0; k < n; k++)
+        low += fabs(f[k].gap - 0.25) <= 1e-15;
+    assert_int_equal(low, 2);
+    p = at(0.2, 0.3, 0.75);
+    turn(&p, 2, 1);
+    convex_touch(pill, &p, pill, &HOME, f);
+    assert_true(fabs(f[0].gap - 0.25) <= 1e-15);
+    p = at(0.3, 0, 1.35);
+    n = convex_touch(pill, &p, box, &HOME, f);
+    for (int k = low = 0; k < n; k++)
+        low += fabs(f[k].gap - 0.1) <= 1e-15;
+    assert_int_equal(low, 2);
+}
+
+/* Points of both bodies that far apart, and a plane that far away from both: no other distance is possible.
+ */
+static void proved(const convex *x, const body_pose *px, const convex *y, const body_pose *py,
+                   const feature *f)
+{
+    double a[3], b[3], n[3], least = INFINITY, most = -INFINITY;
+    place(px, f->a, a);
+    place(py, f->b, b);
+    for (int k = 0; k < 3; k++)
+        n[k] = a[k] - b[k];
+    double d = sqrt(dot(n, n));
+    assert_true(fabs(d - f->gap) <= 1e-12);
+    for (int i = 0; i < x->nv; i++) {
+        double v[3];
+        place(px, x->v + 3 * i, v);
+        least = fmin(least, dot(n, v) / d);
+    }
+    for (int i = 0; i < y->nv; i++) {
+        double v[3];
+        place(py, y->v + 3 * i, v);
+        most = fmax(most, dot(n, v) / d);
+    }
+    assert_true(least - most >= f->gap - 1e-12);
+    for (int g = 0; g < x->nf; g++)
+        assert_true(dot(x->normal + 3 * g, f->a) <= x->level[g] + 1e-12);
+    for (int g = 0; g < y->nf; g++)
+        assert_true(dot(y->normal + 3 * g, f->b) <= y->level[g] + 1e-12);
+}
+
+static double drawn(uint64_t *seed)
+{
+    *seed = *seed * 6364136223846793005u + 1442695040888963407u;
+    return (double)(*seed >> 11) / 9007199254740992.0 - 0.5;
+}
+
+static void test_random(void **state)
+{
+    uint64_t seed = 7;
+    int apart = 0;
+    convex *box = convex_hull(*state, 3, cube, 8, 3, 0);
+    for (int trial = 0; trial < 3000; trial++) {
+        double points[36];
+        for (int k = 0; k < 36; k++)
+            points[k] = 2 * drawn(&seed);
+        convex *y = trial % 2 ? box : convex_hull(*state, 3, points, 12, 3, 0);
+        body_pose p = at(6 * drawn(&seed), 6 * drawn(&seed), 6 * drawn(&seed)), q = HOME;
+        for (int k = 0; k < 3; k++) {
+            turn(&p, k, 6 * drawn(&seed));
+            turn(&q, k, 6 * drawn(&seed));
+        }
+        feature f[FEATURES], g[FEATURES];
+        convex_touch(box, &p, y, &q, f);
+        convex_touch(y, &q, box, &p, g);
+        assert_true(fabs(f[0].gap - g[0].gap) <= 1e-12);
+        if (f[0].gap <= 1e-3)
+            continue;
+        proved(box, &p, y, &q, f);
+        apart++;
+    }
+    assert_true(apart > 1000);
+}
+
+static int arena_begin(void **state)
+{
+    *state = arena_new(&allocator_libc, NULL);
+    return *state ? 0 : -1;
+}
+
+static int arena_end(void **state)
+{
+    arena_free(*state);
+    return 0;
+}
+
+#define in_arena(test) cmocka_unit_test_setup_teardown(test, arena_begin, arena_end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        in_arena(test_hull),
+        in_arena(test_faces),
+        in_arena(test_round),
+        in_arena(test_random),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
