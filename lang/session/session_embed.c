@@ -285,10 +285,10 @@ typedef struct {
     session *s;
     const double *q, *v;
     vec(cdl_quantity) list;
-} quantity_list;
+} dof_values;
 
 /* names of dofs in parts: big.p, small[1].p */
-static void dofs_of(quantity_list *l, const mclass *c, int32_t inst, const char *before)
+static void dofs_of(dof_values *l, const mclass *c, int32_t inst, const char *before)
 {
     for (size_t k = 0; k < c->dofs.n; k++) {
         const mdof *d = c->dofs.at[k];
@@ -307,7 +307,7 @@ static void dofs_of(quantity_list *l, const mclass *c, int32_t inst, const char 
 
 void session_dofs(session *s, const model *m, const double *q, const double *v, cdl_quantity **out, size_t *n)
 {
-    quantity_list l = { .s = s, .q = q, .v = v };
+    dof_values l = { .s = s, .q = q, .v = v };
     dofs_of(&l, m->classes.at[0], 0, "");
     *out = l.list.at;
     *n = l.list.n;
