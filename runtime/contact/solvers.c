@@ -170,14 +170,25 @@ static bool drift(contact_problem *p, arena *scratch, double tol)
     return first >= 0;
 }
 
-/* by shortest steps, and by sweeps: from where they are, then from where contacts let go one by one */
+/* by shortest steps and sweeps from where contacts let go one by one; without success all is as before */
 static bool drifts(contact_problem *p, arena *scratch, double tol)
 {
-    for (int k = 0; k < p->n && drift(p, scratch, tol); k++) {
-        if (newton_shortest(p, scratch, NEWTON, tol) || sweeps_full(p, scratch, 32, tol))
-            return true;
+    if (!(p->residual <= SWEEPS_NEAR))
+        return false;
+    arena_pos mark = arena_mark(scratch);
+    size_t size = (size_t)p->m * sizeof *p->r;
+    double *kept = arena_array(scratch, double, p->m);
+    bool solved = false;
+    memcpy(kept, p->r, size);
+    for (int k = 0; k < p->n && !solved && drift(p, scratch, tol); k++)
+        solved = newton_shortest(p, scratch, NEWTON, tol) || sweeps_full(p, scratch, 32, tol);
+    if (!solved) {
+        memcpy(p->r, kept, size);
+        problem_velocities(p, p->u);
+        p->residual = problem_defect(p, p->u, NULL, NULL, NULL, &p->worst);
     }
-    return false;
+    arena_release(scratch, mark);
+    return solved;
 }
 
 /* many rounds where the law depends on the speed */
