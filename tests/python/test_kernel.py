@@ -34,7 +34,7 @@ class Frontend:
         self.client.wait_for_ready(timeout=60)
 
     def run(self, code):
-        """How a cell ended, its text, its pictures and its error."""
+        """How a cell ended, its text, its pictures and its error.  After an error a kernel would drop cells for a moment."""
         text, pictures, error = [], [], []
 
         def hear(message):
@@ -45,7 +45,7 @@ class Frontend:
                 pictures.append(content["data"])
             elif message["msg_type"] == "error":
                 error.append(content)
-        reply = self.client.execute_interactive(code, output_hook=hear, timeout=60)
+        reply = self.client.execute_interactive(code, output_hook=hear, timeout=60, stop_on_error=False)
         return reply["content"]["status"], "".join(text), pictures, error[0] if error else None
 
     def ask(self, send, *arguments):
@@ -143,6 +143,9 @@ check("expressions in a line", k.run("x = %cdl 2*3\nprint(x)")[1] == "6.0\n")
 status, text, _, error = k.run("%%cdl\nrun bal for 1")
 check("errors without frames of Python", status == "error" and "did you mean 'ball'" in "\n".join(error["traceback"])
       and "Traceback" not in "\n".join(error["traceback"]), error)
+status, text, _, error = k.run("%%cdl -o top=max(y)\nexpect max(y) < 0.5")
+check("a missed expectation is an error", status == "error" and "expectation failed" in error["evalue"], error)
+check("and results are there", k.run("print(top)")[1] == "1.0\n")
 if gnuplot:
     check("pictures", "image/svg+xml" in (k.run("%%cdl\nplot y against t")[2] or [{}])[0])
 threading.Timer(0.7, k.manager.interrupt_kernel).start()

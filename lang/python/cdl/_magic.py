@@ -82,12 +82,14 @@ class CdlMagics(Magics):
             self._end(*self.cells.define(name, self.shell.user_ns[name]))
         self._count += 1
         before = self.cells.last() if given.name else None
-        self._end(*self.cells.execute(cell, "cell %d" % self._count))
+        ended = self.cells.execute(cell, "cell %d" % self._count)
+        if ended[0] > _l.EXPECT or ended[1]:
+            self._end(*ended)
         values = {name: self.cells.value(expression) for name, expression in outputs}
         if given.name:
             values[given.name] = self._new(before)
         self.shell.push(values)
-        return None
+        self._end(*ended)                    # an expectation that failed is an error; the results are there all the same
 
     def _new(self, before):
         last = self.cells.last()
@@ -99,7 +101,7 @@ class CdlMagics(Magics):
     def _end(status, stopped, wrong, diagnostics):
         if stopped:
             raise CellInterrupted()
-        if status > _l.EXPECT:
+        if status:
             raise CellError(wrong, status, diagnostics)
         if wrong:
             _say(wrong, True)
