@@ -108,6 +108,7 @@ typedef struct {
     const char *name, *doc, *causality, *variability, *initial, *unit;
     unsigned reference;
     const double *start; /* NULL: none */
+    double lo, hi;       /* bounds; both 0: none */
     const char *type;    /* "Real", or with its attributes */
     int derivative;      /* of the variable of this number; 0: of none */
 } variable;
@@ -135,6 +136,10 @@ static void variable_put(description *d, const variable *x)
     put_attribute(t, "initial", x->initial);
     text_printf(t, "><%s", x->type);
     put_attribute(t, "unit", x->unit);
+    if (x->lo < x->hi && isfinite(x->lo))
+        text_printf(t, " min=\"%.17g\"", x->lo);
+    if (x->lo < x->hi && isfinite(x->hi))
+        text_printf(t, " max=\"%.17g\"", x->hi);
     if (x->start)
         text_printf(t, " start=\"%.17g\"", *x->start);
     if (x->derivative)
@@ -245,7 +250,7 @@ static void put_contact(description *d, size_t k, unsigned nq, unsigned nc)
 #undef MEMBER
 }
 
-/* declared ones: inputs can be set, the others are part of the C as numbers */
+/* declared ones: inputs can be set, some before the start; the others are part of the C as numbers */
 static void put_params(description *d, unsigned first)
 {
     const mclass *c = d->r->of->m->classes.at[0];
@@ -253,6 +258,7 @@ static void put_params(description *d, unsigned first)
         const mparam *p = c->params.at[i];
         bool fixed = p->offset < 0;
         for (int32_t k = 0; !fixed && k < p->size; k++) {
+            bool set = !p->structural && d->from->settable[p->offset + k];
             cdl_quantity q = { .name = p->name, .n = (size_t)p->size, .rank = p->rank };
             for (int j = 0; j < p->rank; j++) {
                 q.first[j] = 1;
@@ -260,12 +266,18 @@ static void put_params(description *d, unsigned first)
             }
             variable_put(d, &(variable){ .name = structured(d->s, element_name(d->s, &q, (size_t)k)),
                                          .doc = p->doc,
-                                         .causality = p->input ? "input" : "local",
-                                         .variability = p->input ? "continuous" : "constant",
+                                         .causality = p->input ? "input"
+                                                      : set    ? "parameter"
+                                                               : "local",
+                                         .variability = p->input ? "continuous"
+                                                        : set    ? "fixed"
+                                                                 : "constant",
                                          .initial = p->input ? "" : "exact",
                                          .unit = unit_add(d, p->unit),
                                          .reference = first + (unsigned)(p->offset + k),
                                          .start = d->r->r->param + p->offset + k,
+                                         .lo = p->lo,
+                                         .hi = p->hi,
                                          .type = "Real" });
         }
     }

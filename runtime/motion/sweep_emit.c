@@ -742,6 +742,109 @@ static void put_solvers(text *out, size_t contacts)
 }
 
 /* ---- a unit of FMI ---- */
+/* the laws of contacts, which parameters may change before the start */
+static void put_law(writer *x, size_t i, const char *name, const kernel *k)
+{
+    const contact *c = x->w->contacts.state[i]->c;
+    if (k->tape.nout == 0)
+        return;
+    text_puts(x->out, "{\n");
+    for (int j = 0; j < k->over.n; j++)
+        text_printf(x->out, "const int i%d = %d;\n(void)i%d;\n", j, (int)c->index[j], j);
+    put_member(x, k);
+    text_printf(x->out, "w->contacts[%zu].%s = r%u;\n}\n", i, name, k->tape.out[0]);
+}
+
+static void put_laws(writer *x)
+{
+    text_puts(
+        x->out,
+        "static void laws(cdl_model *w)\n{\nconst double t = 0, *q = NULL, *v = NULL, *param = w->param;\n");
+    text_puts(x->out, unused);
+    for (size_t i = 0; i < x->w->contacts.nstate; i++) {
+        const contact_family *f = x->w->contacts.state[i]->c->fam->f;
+        put_law(x, i, "mu", &f->mu);
+        put_law(x, i, "e", &f->e);
+        put_law(x, i, "normal", &f->normal);
+    }
+    text_puts(x->out, "}\n");
+}
+
+/* of derived values: marks what those read that are marked; of others: marks all that is read */
+static bool kernel_marks(const kernel *k, bool derived, bool *held)
+{
+    int32_t index[MAX_INDEX] = { 0 };
+    bool more = false;
+    if (k->tape.nout == 0)
+        return false;
+    for (bool any = index_first(&k->over, index); any; any = index_next(&k->over, index)) {
+        bool counts = !derived;
+        for (uint32_t j = 0; derived && j < k->tape.nout; j++)
+            counts |= held[slot_at(&k->row[j], index, k->over.n)];
+        for (uint32_t j = 0; counts && j < k->tape.nin; j++) {
+            if (k->in[j].kind != IN_PARAM)
+                continue;
+            bool *at = &held[slot_at(&k->in[j].at, index, k->over.n)];
+            more |= !*at;
+            *at = true;
+        }
+    }
+    return more;
+}
+
+static bool kernels_mark(const kernels *all, bool derived, bool *held)
+{
+    bool more = false;
+    for (size_t i = 0; i < all->n; i++)
+        more |= kernel_marks(&all->at[i], derived, held);
+    return more;
+}
+
+/* Parameters that only forces, gaps, events and laws read can be set; those of masses, gradients, numbers of
+   the start and defaults of other parameters are part of the C. */
+static const bool *settable(const sweep *w, arena *a)
+{
+    const program *p = w->p;
+    bool *held = arena_array(a, bool, p->nparam + 1);
+    const kernels *all[] = { &p->mass, &p->kinetic, &p->start.q, &p->start.v, &p->start.base, &p->defaults };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        kernels_mark(all[i], false, held);
+    for (size_t i = 0; i < p->ncontact; i++) {
+        const contact_family *f = &p->contact[i];
+        const kernel *own[] = { &f->gradient, &f->rate, &f->bias, &f->slip, &f->slip_map, &f->slip_bias };
+        for (size_t k = 0; k < sizeof own / sizeof *own; k++)
+            kernel_marks(own[k], false, held);
+    }
+    while (kernels_mark(&p->derived, true, held))
+        ;
+    for (int32_t k = 0; k < p->nparam; k++)
+        held[k] = !held[k];
+    return held;
+}
+
+/* with their bounds */
+static void put_settable(writer *x, const emitted_run *to)
+{
+    const program *p = x->w->p;
+    text *out = x->out;
+    size_t n = 0;
+    text_puts(out, "static const struct {\nint at;\ndouble lo, hi;\n} unit_params[] = {\n");
+    for (size_t i = 0; i < p->nparam_info; i++)
+        for (int32_t k = 0; k < p->param[i].size; k++) {
+            int32_t at = p->param[i].at + k;
+            if (p->param[i].at < 0 || p->param[i].structural || !to->settable[at])
+                continue;
+            text_printf(out, "{ %d, ", (int)at);
+            put_number(out, p->param[i].lo);
+            text_puts(out, ", ");
+            put_number(out, p->param[i].hi);
+            text_puts(out, " },\n");
+            n++;
+        }
+    text_puts(out, "{ -1, 0, 0 } };\n");
+    define(out, "NS", (long long)n);
+}
+
 static void note_contacts(const sweep *w, emitted_run *to)
 {
     for (size_t i = 0; i < w->contacts.nstate; i++) {
@@ -812,6 +915,9 @@ void sweep_emit_run(sweep *w, const run_clock *c, emitted_run *to)
     put_start(&x, apart, to->duration);
     if (to->unit) {
         note_contacts(w, to);
+        to->settable = settable(w, to->out.a);
+        put_laws(&x);
+        put_settable(&x, to);
         put_unit(to);
     }
 }

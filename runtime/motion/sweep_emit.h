@@ -46,8 +46,9 @@ typedef struct emitted_run {
     const emitted_input *input;
     size_t ninput;
     vec(emitted_contact) contacts;
-    const char *why; /* NULL: written */
-    span at;         /* of what is in the way */
+    const bool *settable; /* of each parameter: it may have another value when the motion starts */
+    const char *why;      /* NULL: written */
+    span at;              /* of what is in the way */
     double duration;
 } emitted_run;
 /* The whole run, from the state at its start. */

@@ -72,8 +72,16 @@ static bool model_restart(cdl_model *w)
     memset(w->fired, 0, sizeof w->fired);
     for (int c = 0; c < NC; c++)
         w->closed[c] = w->contacts[c].relation == ALWAYS_CLOSED;
+    derive(w->param);
+    laws(w);
     if (!model_changed(w))
         return false;
+#if PLAIN && FORCE_CONSTANT
+    double push[N];
+    for (int i = 0; i < N; i++)
+        push[i] = w->run.h * ((1 - w->run.theta) * w->f[i] + w->run.theta * w->f[i]);
+    solve_with(&w->matrix.minv, push, w->drift);
+#endif
 #if NE
     vec_copy(w->q1, w->q, N);
     vec_copy(w->v1, w->v, N);
@@ -136,6 +144,7 @@ static void model_copy(cdl_model *to, const cdl_model *from)
     if (to != from)
         memcpy(to, from, sizeof *to);
     model_constants(to);
+    laws(to);
     for (int c = 0; c < NC; c++)
         to->hand.cone[c].dir = NULL;
     to->matrix.minv.a = to->matrix.inverse;
@@ -324,6 +333,14 @@ static int input_of(unsigned k)
     return -1;
 }
 
+static int param_of(unsigned k)
+{
+    for (int i = 0; i < NS; i++)
+        if (UNIT_PARAM + (unsigned)unit_params[i].at == k)
+            return i;
+    return -1;
+}
+
 /* an input from now on: its value, no derivatives yet */
 static void input_put(unit *u, int i, double x)
 {
@@ -344,12 +361,18 @@ FMU_API(fmi2Status, fmi2SetReal)
     unit *u = c;
     for (size_t i = 0; i < n; i++) {
         int input = input_of(ref[i]);
-        bool start = ref[i] < UNIT_GAP && !u->s.begun;
+        int own = input < 0 ? param_of(ref[i]) : -1;
+        bool start = (ref[i] < UNIT_GAP || own >= 0) && !u->s.begun;
         if (!isfinite(value[i]) || (input < 0 && !start))
-            return unit_says(u, fmi2Error,
-                             "only inputs can be set, and positions and rates before the start");
+            return unit_says(
+                u, fmi2Error,
+                "only inputs can be set, and positions, rates and some parameters before the start");
+        if (own >= 0 && !(value[i] >= unit_params[own].lo && value[i] <= unit_params[own].hi))
+            return unit_says(u, fmi2Error, "the value of a parameter is outside of its bounds");
         if (input >= 0)
             input_put(u, input, value[i]);
+        else if (own >= 0)
+            u->s.now.param[unit_params[own].at] = value[i];
         else if (ref[i] < UNIT_V)
             u->s.now.q[ref[i]] = value[i];
         else
