@@ -36,10 +36,12 @@ problem() {
         [ -x "$work/$engine" ] || continue
         timeout "${PEER_SECONDS:-120}" "$work/$engine" "$1" "$2" "$3"
         case $? in
-        0) ;;
-        2) printf '%s\t%s\t%s\t-\t-\tno such problem here\n' "$engine" "$1" "$2" ;;
-        *) printf '%s\t%s\t%s\t-\t-\tno answer in %s s\n' "$engine" "$1" "$2" "${PEER_SECONDS:-120}" ;;
+        0) continue ;;
+        2) why="no such problem here" ;;
+        124) why="no answer in ${PEER_SECONDS:-120} s" ;;
+        *) why="failed" ;;
         esac
+        printf '%s\t%s\t%s\t-\t-\t%s\n' "$engine" "$1" "$2" "$why"
     done
 }
 
