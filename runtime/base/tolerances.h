@@ -142,7 +142,9 @@
 #define PROXIMAL_LEAST 1e-9
 #define PROXIMAL_INNER 1e-3 /* an inner solve is no better than that at first */
 /* how far from the start the path through the pieces begins: above ROUND_ROOT */
-#define PIECES_OFF   1e-7
+#define PIECES_OFF 1e-7
+/* of the right side, by factors without an exchange of rows: far below that */
+#define PIECES_LEFT  1e-10
 #define ISLAND_LOOSE 1e-4 /* tolerances from which the loose plan of solvers serves */
 #define ISLAND_TIGHT 1e-6 /* tolerances below which islands are always searched for */
 /* Lemke's pivots, and what a ratio is rounded by, of data scaled to 1: 500 units of 2^-52, and pivots 100

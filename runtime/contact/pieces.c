@@ -13,6 +13,7 @@
 #include <string.h>
 #include "base/budget.h"
 #include "base/linalg.h"
+#include "blocks.h"
 #include "scaled.h"
 #include "base/tolerances.h"
 
@@ -38,7 +39,9 @@ typedef struct pieces {
     double rho, l, turn, residual;  /* turn: +1 or -1, the way l goes */
     struct budget *budget;          /* or NULL */
     int *place, *diagonal, *beside; /* of the diagonal; of the normal column in a row of friction */
+    block_factors *blocks;          /* or NULL */
     sparse_factors *factors;
+    bool by_blocks; /* those at hand are in `blocks` */
     int updates, crossed;
     double *change[UPDATES], over[UPDATES]; /* J^-1 of what a column has changed by, 1/(1 + f change) */
     int fn[UPDATES], ft[UPDATES];           /* f has 1 in one place, `share` in another, or -1 */
@@ -122,6 +125,7 @@ static pieces *pieces_new(contact_problem *p, arena *a)
         if (w->diagonal[i] < 0 || (i == k->t && k->n >= 0 && w->beside[i] < 0))
             return w;
     }
+    w->blocks = block_factors_new(a, p->n, w->s->first, w->s->count, w->s->Ws, w->s->Wc);
     w->factors = sparse_factors_new(a, m, w->s->Ws, w->s->Wc, false);
     return w;
 }
@@ -215,7 +219,7 @@ static void start_at(pieces *w, double off)
 }
 
 /* ---- the matrix of a piece ---- */
-static bool factorise(pieces *w)
+static void matrix(pieces *w)
 {
     const scaled *s = w->s;
     memset(w->A, 0, (size_t)s->Ws[w->m] * sizeof *w->A);
@@ -244,9 +248,14 @@ static bool factorise(pieces *w)
                 w->A[w->beside[o->t]] -= o->side * o->kappa;
         }
     }
+}
+
+static bool factorise(pieces *w, bool by_blocks)
+{
     w->updates = 0;
     w->p->iterations++;
-    return sparse_factors_put(w->factors, w->A, true);
+    w->by_blocks = by_blocks;
+    return by_blocks ? block_factors_put(w->blocks, w->A) : sparse_factors_put(w->factors, w->A, true);
 }
 
 /* f x of update i */
@@ -264,7 +273,10 @@ static void update(const pieces *w, int i, double *x)
 
 static void solve(pieces *w, double *x)
 {
-    sparse_factors_solve_rows(w->factors, x);
+    if (w->by_blocks)
+        block_factors_solve(w->blocks, x);
+    else
+        sparse_factors_solve_rows(w->factors, x);
     for (int i = 0; i < w->updates; i++)
         update(w, i, x);
 }
@@ -278,16 +290,39 @@ static void column_add(const pieces *w, int j, double f, double *to)
 }
 
 /* ---- along the path ---- */
-static bool begin(pieces *w)
+static bool direct(pieces *w, bool by_blocks)
 {
-    evaluate(w);
-    if (!factorise(w))
+    if (!factorise(w, by_blocks))
         return false;
-    w->l = 0;
     for (int i = 0; i < w->m; i++)
         w->d[i] = -w->G[i];
     solve(w, w->d);
     return true;
+}
+
+/* has the direction the digits that the path needs? */
+static bool exact(const pieces *w)
+{
+    const scaled *s = w->s;
+    double most = 0, left = 0;
+    for (int i = 0; i < w->m; i++) {
+        double rest = w->G[i];
+        for (int k = s->Ws[i]; k < s->Ws[i + 1]; k++)
+            rest += w->A[k] * w->d[s->Wc[k]];
+        if (!isfinite(rest))
+            return false;
+        left = larger(left, fabs(rest));
+        most = larger(most, fabs(w->G[i]));
+    }
+    return left <= PIECES_LEFT * most;
+}
+
+static bool begin(pieces *w)
+{
+    evaluate(w);
+    matrix(w);
+    w->l = 0;
+    return (w->blocks && direct(w, true) && exact(w)) || direct(w, false);
 }
 
 /* the way until v, which changes by dv, reaches 0 from above; none where it does not */
