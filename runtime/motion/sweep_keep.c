@@ -67,6 +67,8 @@ static void numbers_keep(sweep *w, run_state *s)
     state_f64(s, "lengths", w->size.lengths, w->p->ncontact);
     if (w->s->base)
         state_f64(s, "bases", w->s->base, 3 * n);
+    if (w->s->react)
+        state_f64(s, "reactions", w->s->react, w->s->nreact);
     if (!w->s->mass_constant)
         state_f64(s, "masses", w->M, w->s->mass_shape.count);
 }

@@ -645,7 +645,8 @@ system_t *system_new(arena *a, const program *p, const double *param, storage ho
     size_t read = 0;
     for (size_t i = 0; i < p->ncontact; i++)
         read = (size_t)p->contact[i].read_as > read ? (size_t)p->contact[i].read_as : read;
-    s->react = read ? arena_array(a, double, REACT *read) : NULL;
+    s->nreact = REACT * read;
+    s->react = read ? arena_array(a, double, s->nreact) : NULL;
     s->in.from[IN_REACT] = s->react;
     s->shapes = shapes_new(a, p, param, why, at);
     if (*why)

@@ -91,6 +91,7 @@ typedef struct system {
     bool past_late;            /* filled in when forces are computed */
     double *base;              /* 3 n: bases of rotations (IN_BASE); NULL: there are none */
     double *react;             /* what formulas read of reactions (IN_REACT); NULL: nothing */
+    size_t nreact;             /* numbers of it */
     shapes *shapes;            /* pairs of bodies and what touches (IN_FEATURE); NULL: there are none */
     span start_wrong;          /* the initial value that is no rotation; file 0: none */
     double *w1, *w2, *w3;      /* n doubles each */
