@@ -110,9 +110,6 @@
 /* ---- contact problems ---- */
 #define SOLVED_FEW  1e-12 /* cdl.5 promises it up to 100 contacts */
 #define SOLVED_MANY 1e-8  /* and this above */
-/* shapes that touch in several points: more rows than a body can move, so that forces are not unique; this is
-   accepted where solvers stall above SOLVED_TIGHT */
-#define SOLVED_SHAPES 1e-8
 /* a closed form, whose rounding is above the tightest tolerance; below: known to rounding */
 #define SOLVED_TIGHT 1e-11
 #define ON_BOUND     1e-12 /* of a bound: friction that is there */

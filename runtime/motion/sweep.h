@@ -308,7 +308,6 @@ typedef struct sweep {
     arena *a, *scratch;
     int n;
     double h, theta, kept_theta, tol;
-    double accepted; /* residuals up to here are taken where tol is not reached */
     double stiffness;         /* of the penalty that multipliers are found around; 0: none */
     double t, *q, *v, *f;     /* now */
     double t1, *q1, *v1, *f1; /* end of the trial step */

@@ -28,7 +28,7 @@ bool sweep_fail_contact(sweep *w, int i, double t)
     snprintf(residual, sizeof residual, "%.2g", w->hand.pr.residual);
     w->hand.unsolved = true;
     w->r->residual = fmax(w->r->residual, w->hand.pr.residual);
-    if ((w->o->keep_going && !w->policy.trial) || w->hand.pr.residual <= w->accepted)
+    if (w->o->keep_going && !w->policy.trial)
         return true;
     return results_fail(
         w->r, c->fam->f->at,

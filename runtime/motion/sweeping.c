@@ -433,7 +433,8 @@ static void run_whole(sweep *w)
         results_fail(w->r, SPAN_NONE, "out of memory");
 }
 
-/* shapes that touch in several points at once */
+/* shapes that touch in several points at once: more rows than a body can move, so that forces are not unique
+ */
 static bool several_points(const program *p)
 {
     for (size_t k = 0; k < p->ncontact; k++)
@@ -464,12 +465,9 @@ static sweep *sweep_make(const program *p, const run_options *o, const stepping 
     r->cut = cut_names[how->cut];
     if (!(w->h > 0))
         w->h = clock_default_step(r, o->duration);
-    if (!(w->tol > 0)) {
-        bool shapes_touch = several_points(p);
-        w->tol = program_contacts(p) > 100 ? SOLVED_MANY : shapes_touch ? SOLVED_TIGHT : SOLVED_FEW;
-        w->accepted = shapes_touch ? SOLVED_SHAPES : 0;
-    }
-    r->promised.tolerance = w->tol > w->accepted ? w->tol : w->accepted;
+    if (!(w->tol > 0))
+        w->tol = program_contacts(p) > 100 || several_points(p) ? SOLVED_MANY : SOLVED_FEW;
+    r->promised.tolerance = w->tol;
     return w;
 }
 
