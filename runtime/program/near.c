@@ -242,18 +242,21 @@ static void pairs_find(near_list *w, near_pairs *p, const double *q)
     }
 }
 
-/* largest of |x| over the coordinates of the points of a family */
+/* the longest of the vectors x, or x - y, over the points of a family */
 static double points_most(const near_pairs *p, const double *x, const double *y)
 {
     double most = 0;
     for (int index = 0; index < 2; index++)
-        for (int32_t i = 0; i < (index ? p->n1 : p->n0); i++)
+        for (int32_t i = 0; i < (index ? p->n1 : p->n0); i++) {
+            int32_t at = (index ? p->lo1 : p->lo0) + i;
+            double length2 = 0;
             for (int k = 0; k < p->fam->f->near_dim; k++) {
-                int32_t at = (index ? p->lo1 : p->lo0) + i;
-                most = larger(
-                    most, fabs(coordinate(p, index, at, k, x) - (y ? coordinate(p, index, at, k, y) : 0)));
+                double d = coordinate(p, index, at, k, x) - (y ? coordinate(p, index, at, k, y) : 0);
+                length2 += d * d;
             }
-    return most;
+            most = larger(most, length2);
+        }
+    return sqrt(most);
 }
 
 void near_find(near_list *w)
@@ -263,8 +266,8 @@ void near_find(near_list *w)
     w->known = true;
 }
 
-/* two points, each with sqrt(dim) times the largest coordinate, rounded up */
-enum { ROOM = 3 };
+/* two points come closer by both of their ways, rounded up */
+static const double ROOM = 2.001;
 
 bool near_covers(const near_list *w, const double *q)
 {
