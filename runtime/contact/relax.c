@@ -12,13 +12,14 @@ static inline double larger(double a, double b)
     return a > b ? a : b;
 }
 
-enum { WIDE = 6, WORK = CONE_WORK * (1 + 4) + 8 };
+enum { WIDE = 6, FLAT = 4, WORK = CONE_WORK * (1 + 4) + 8 };
 typedef struct joint {
-    int32_t dof[WIDE];       /* what is not there is the last dof, which nothing moves */
-    int32_t c;               /* contact of the list */
-    double N[WIDE], T[WIDE]; /* normal and tangent row, scaled */
-    double bn, bt;
-    cone_pair pair; /* its block of W, and its law */
+    int32_t dof[WIDE]; /* what is not there is the last dof, which nothing moves */
+    int32_t c;         /* contact of the list */
+    bool turns;        /* the normal row has more than FLAT entries, as where bodies are no disks */
+    double bn, N[WIDE];
+    double T[WIDE], bt; /* normal and tangent row are scaled */
+    cone_pair pair;     /* its block of W, and its law */
 } joint;
 typedef struct relaxing {
     impulses *w;
@@ -60,6 +61,7 @@ static void joint_put(relaxing *x, const impulses *w, int i, int c, const int *l
         if (m == 2)
             j->T[k] = J[n + k] * s;
     }
+    j->turns = j->N[FLAT] != 0 || j->N[FLAT + 1] != 0;
     j->pair = pair_of(l->A + l->A_at[c], m, o);
     x->r[2 * i] = l->r[o->row];
     x->r[2 * i + 1] = m == 2 ? l->r[o->row + 1] : 0;
@@ -114,9 +116,14 @@ static void joint_hard(relaxing *x, const joint *j, const double *b, double *r)
         cone_solve(o, j->pair.A, 2, b, r, x->work);
 }
 
+static inline double sum4(const double *J, const double *v)
+{
+    return (J[0] * v[0] + J[1] * v[1]) + (J[2] * v[2] + J[3] * v[3]);
+}
+
 static inline double sum6(const double *J, const double *v)
 {
-    return (J[0] * v[0] + J[1] * v[1]) + (J[2] * v[2] + J[3] * v[3]) + (J[4] * v[4] + J[5] * v[5]);
+    return sum4(J, v) + (J[4] * v[4] + J[5] * v[5]);
 }
 
 /* the exact solution of one contact with the others held; returns the largest change */
@@ -125,12 +132,17 @@ static inline double joint_relax(relaxing *x, int i, double *size)
     const joint *j = &x->at[i];
     const double *A = j->pair.A;
     double v[WIDE], *r = x->r + 2 * i, *y = x->y, b[2], to[2];
-    for (int k = 0; k < WIDE; k++)
+    for (int k = 0; k < FLAT; k++)
         v[k] = y[j->dof[k]];
-    b[0] = sum6(j->N, v) + (j->bn - (A[0] * r[0] + A[1] * r[1]));
+    b[0] = sum4(j->N, v);
+    if (j->turns)
+        b[0] += j->N[4] * y[j->dof[4]] + j->N[5] * y[j->dof[5]];
+    b[0] += j->bn - (A[0] * r[0] + A[1] * r[1]);
     /* open it was, open it stays */
     if (b[0] >= 0 && r[0] == 0 && r[1] == 0)
         return 0;
+    for (int k = FLAT; k < WIDE; k++)
+        v[k] = y[j->dof[k]];
     b[1] = sum6(j->T, v) + (j->bt - (A[2] * r[0] + A[3] * r[1]));
     if (b[0] >= 0 && j->pair.radius == 0)
         to[0] = to[1] = 0;

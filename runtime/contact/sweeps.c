@@ -15,27 +15,29 @@ typedef struct trail {
 
 static void part_keep(const sweep_part *p, trail *t)
 {
-    if (!p->at)
+    if (!p->at && p->n)
         memcpy(t->before, p->x, (size_t)p->n * sizeof *p->x);
     for (int k = 0; p->at && k < p->n; k++)
         t->before[k] = p->x[p->at[k]];
 }
 
 /* x += beta dir, dir = beta dir + (x - x before) */
+static inline void ahead_one(double *x, double before, double *dir, double beta, bool go)
+{
+    double d = beta * *dir;
+    *dir = go ? d + (*x - before) : 0;
+    *x += d;
+}
+
+/* what lies one after the other goes in lanes */
 static void part_ahead(const sweep_part *p, trail *t, double beta, bool go)
 {
-    for (int k = 0; !p->at && go && k < p->n; k++) {
-        double d = beta * t->dir[k];
-        t->dir[k] = d + (p->x[k] - t->before[k]);
-        p->x[k] += d;
-    }
-    if (!p->at && go)
-        return;
-    for (int k = 0; k < p->n; k++) {
-        double d = beta * t->dir[k], *x = &p->x[p->at ? p->at[k] : k];
-        t->dir[k] = go ? d + (*x - t->before[k]) : 0;
-        *x += d;
-    }
+    double *restrict x = p->x, *restrict dir = t->dir;
+    const double *restrict before = t->before;
+    for (int k = 0; !p->at && k < p->n; k++)
+        ahead_one(&x[k], before[k], &dir[k], beta, go);
+    for (int k = 0; p->at && k < p->n; k++)
+        ahead_one(&x[p->at[k]], before[k], &dir[k], beta, go);
 }
 
 /* as conjugate gradients do, with the change of reactions for the gradient */

@@ -54,7 +54,7 @@ static bool lanes_fit(sweep *w)
     if (!w->linear || !s->force_constant || s->force_of_state || s->minv.kind != FACTOR_DIAGONAL ||
         w->p->nevent || s->past || s->base || s->first_order || s->power.n || w->stiffness != 0 ||
         w->contacts.near.nof || w->contacts.nstate <= FEW_ROWS || w->policy.cut == CUT_NEVER ||
-        w->o->only_general || w->o->inputs || w->p->nreact)
+        w->o->only_general || w->o->inputs || w->s->react)
         return false;
     for (size_t i = 0; i < w->contacts.nstate; i++)
         if (!contact_fits(w->contacts.state[i]))
