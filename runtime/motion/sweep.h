@@ -248,6 +248,7 @@ typedef struct step_policy {
     cut_policy cut;
     bool was_at_once;    /* the last step */
     int wait, wait_next; /* steps taken at once before impacts are followed again */
+    bool waits;          /* this step is one of them */
     int again;           /* impacts in this step of contacts that had one in it */
     int patience;        /* impacts followed one by one in a step */
     /* a step that is not solved is tried in halves: EFFORT_CUT; a sample has the mean rates too:

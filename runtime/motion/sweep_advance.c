@@ -89,10 +89,21 @@ static double slip_along(const sweep *w, const contact_state *k)
     return after > rest * rest ? along / sqrt(before) : 0;
 }
 
+/* nothing turns that was at rest, to the last bit: most of what sticks */
+static inline bool at_rest(const sweep *w, const contact_state *k)
+{
+    const contact *c = k->c;
+    const double *S = k->rows_fixed ? c->S : k->S0;
+    for (int j = 0; j < c->d; j++)
+        if (contact_rate(c, S + (size_t)j * c->n, w->v) + k->s0m[j] != 0)
+            return false;
+    return true;
+}
+
 bool sweep_turns(const sweep *w)
 {
     for (int i = 0; i < w->hand.nact; i++)
-        if (w->hand.cone[i].d && slip_along(w, w->hand.act[i]) <= 0)
+        if (w->hand.cone[i].d && !at_rest(w, w->hand.act[i]) && slip_along(w, w->hand.act[i]) <= 0)
             return true;
     return false;
 }
@@ -535,7 +546,7 @@ bool sweep_advance(sweep *w, double end)
         patience_after(w, false);
         return true;
     }
-    bool was = false, waits = w->policy.wait > 0;
+    bool was = false, waits = w->policy.waits = w->policy.wait > 0;
     int most = cuts_most(w);
     if (waits)
         w->policy.wait--;

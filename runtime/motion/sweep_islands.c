@@ -571,6 +571,10 @@ void sweep_islands_part(sweep *w, double end, crowd_reason why)
         return;
     if (!x->blocks)
         blocks_find(w);
+    if (why == CROWD_WAITS && !memchr(p->marked, false, (size_t)w->n)) { /* all wait together */
+        memset(p->calm, 0, (size_t)w->n * sizeof *p->calm);
+        return;
+    }
     parts_find(w, end - w->t, why == CROWD_WAITS);
     parts_blame(w, why);
     for (int i = 0; i < w->n; i++) {

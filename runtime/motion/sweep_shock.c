@@ -191,6 +191,15 @@ bool sweep_shock(sweep *w)
     return sweep_rates(w);
 }
 
+/* Is all that contact i does from here to the end of the step part of a step at once?  While a crowd waits it
+   is; islands beside it that are followed meet their contacts when they are. */
+static bool at_once(const sweep *w, size_t i)
+{
+    const island_parts *x = &w->policy.islands;
+    return w->policy.cut == CUT_NEVER || (w->policy.waits && x->stage != STEP_CALM) ||
+           (x->stage == STEP_CROWD && x->part[i] == PART_CALM);
+}
+
 /* Contacts at their tolerance join the closed ones, with a shock when they come at a speed. */
 bool sweep_meet(sweep *w)
 {
@@ -210,9 +219,7 @@ bool sweep_meet(sweep *w)
         double un = t->un[i] = gap_rate(k, w->v);
         if (un > t->tol_u[i])
             continue;
-        bool at_once = w->policy.cut == CUT_NEVER ||
-                       (w->policy.islands.stage == STEP_CROWD && w->policy.islands.part[i] == PART_CALM);
-        if (at_once && w->t > 0 && un < -t->tol_u[i])
+        if (at_once(w, i) && w->t > 0 && un < -t->tol_u[i])
             continue; /* the step at once takes its impact in */
         t->met[i] = any = true;
         hit |= un < -t->tol_u[i];
