@@ -123,6 +123,21 @@ static void join_one(sweep *w, size_t i, const joining *j)
     w->contacts.state[i]->along = t->ahead[i] < 0 && !t->closed[i] ? c->et : 0;
 }
 
+/* A pair of points comes no closer than by the speeds of both, whichever way it lies: its row is not needed
+   to see that it is too far off. */
+static bool pair_too_far(const sweep *w, size_t i, const joining *j)
+{
+    const gap_row *r = &w->contacts.table.row[i];
+    double most = 0;
+    for (int k = 0; k < r->n; k++) {
+        int dof = r->dof[k];
+        double speed = larger(fabs(w->v[dof]), fabs(w->v1[dof]));
+        most += w->contacts.near.point[dof] ? speed * speed : 0;
+    }
+    double reach = (1 + NEAR_SKIN) * sqrt(2 * most);
+    return w->contacts.table.gap[i] > w->contacts.margin * (j->h * reach + FAR_AHEAD * j->length);
+}
+
 /* v1 holds the rates that smooth forces alone would lead to */
 static void join(sweep *w, double h)
 {
@@ -138,7 +153,7 @@ static void join(sweep *w, double h)
         for (size_t i = t->from[f]; i < t->from[f + 1]; i++)
             if (j.relation == REL_CLOSED)
                 t->in[i] = true;
-            else if (!pairs || t->in[i] || !(t->gap[i] > near_far))
+            else if (!pairs || t->in[i] || t->met[i] || (!(t->gap[i] > near_far) && !pair_too_far(w, i, &j)))
                 join_one(w, i, &j);
     }
 }
@@ -281,6 +296,15 @@ static double rate_size(const contact *c, const double *row, const double *rate)
     return size;
 }
 
+/* does one of its bodies go by the mean rate? */
+static bool by_mean(const sweep *w, const gap_row *row)
+{
+    for (int j = 0; j < row->n; j++)
+        if (!w->way.by_end[row->dof[j]] && (!row->whole || row->H[j] != 0))
+            return true;
+    return false;
+}
+
 /* Does the impulse of contact i do work along the way its bodies go, all of it or its normal part?  What
    friction loses does not pay for bodies that are pressed together while they go apart. */
 static bool gains(const sweep *w, int i, const double *rate)
@@ -288,22 +312,17 @@ static bool gains(const sweep *w, int i, const double *rate)
     const gap_row *row = &w->contacts.table.row[w->hand.place[i]];
     const cone *o = &w->hand.cone[i];
     const double *r = w->hand.rr + o->row;
-    double speed = 0;
-    bool new = false;
-    for (int j = 0; j < row->n; j++) {
-        new |= (!row->whole || row->H[j] != 0) && !w->way.by_end[row->dof[j]];
-        speed += fabs(row->H[j] * rate[row->dof[j]]);
-    }
-    if (!new)
-        return false;
-    double power = r[0] * (row_rate(row, rate) + row->ht), size = fabs(r[0]) * (speed + fabs(row->ht));
-    double normal = power;
+    double normal = r[0] * (row_rate(row, rate) + row->ht), power = normal, speed = 0;
     const contact *c = o->d ? w->hand.act[i]->c : NULL;
-    for (int a = 0; a < o->d; a++) {
-        const double *S = c->S + (size_t)a * (size_t)c->n;
-        power += r[1 + a] * (contact_rate(c, S, rate) + c->s0[a]);
-        size += fabs(r[1 + a]) * (rate_size(c, S, rate) + fabs(c->s0[a]));
-    }
+    for (int a = 0; a < o->d; a++)
+        power += r[1 + a] * (contact_rate(c, c->S + (size_t)a * (size_t)c->n, rate) + c->s0[a]);
+    if (!(larger(power, normal) > 0)) /* most of them lose: that is all there is to know */
+        return false;
+    for (int j = 0; j < row->n; j++)
+        speed += fabs(row->H[j] * rate[row->dof[j]]);
+    double size = fabs(r[0]) * (speed + fabs(row->ht));
+    for (int a = 0; a < o->d; a++)
+        size += fabs(r[1 + a]) * (rate_size(c, c->S + (size_t)a * (size_t)c->n, rate) + fabs(c->s0[a]));
     return larger(power, normal) > POWER_ROUNDED * size;
 }
 
@@ -317,26 +336,50 @@ static bool led_on(const sweep *w, int i, int look)
     return false;
 }
 
+/* without friction and restitution only what goes apart at the start can do so */
+static bool any_may_gain(const sweep *w)
+{
+    const contact_table *t = &w->contacts.table;
+    for (int i = 0; i < w->hand.nact; i++)
+        if (pushes_open(w, i) &&
+            (w->hand.cone[i].d || t->row[w->hand.place[i]].e > 0 || t->un[w->hand.place[i]] > 0))
+            return true;
+    return false;
+}
+
+/* contacts that push and have a body that goes by the mean rate; how many */
+static int may_gain(const sweep *w, int *at)
+{
+    int n = 0;
+    for (int i = 0; i < w->hand.nact; i++)
+        if (pushes_open(w, i) && by_mean(w, &w->contacts.table.row[w->hand.place[i]]))
+            at[n++] = i;
+    return n;
+}
+
 /* Bodies on which an impulse would do work at the mean rate, as where they went apart and are pressed anew,
  * go by the rate at the end: that is no gain.  *look counts the looks at all contacts in the step. */
 static void no_gain(sweep *w, int *look)
 {
     const contact_table *t = &w->contacts.table;
-    bool may = false; /* without friction and restitution only what goes apart at the start can do so */
-    for (int i = 0; i < w->hand.nact && !may; i++)
-        may = pushes_open(w, i) &&
-              (w->hand.cone[i].d || t->row[w->hand.place[i]].e > 0 || t->un[w->hand.place[i]] > 0);
+    if (!any_may_gain(w))
+        return;
+    arena_pos mark = arena_mark(w->scratch);
+    int *at = arena_alloc(w->scratch, (size_t)w->hand.nact * sizeof *at), n = may_gain(w, at);
     for (int i = 0; i < w->n; i++)
         w->room.x1[i] = way_rate(w, i);
-    for (bool more = may; more; ++*look) {
+    for (bool more = true; more; ++*look) {
         more = false;
-        for (int i = 0; i < w->hand.nact; i++) {
-            if (!pushes_open(w, i) || (*look > 1 && !led_on(w, i, *look)) || !gains(w, i, w->room.x1))
+        for (int k = 0; k < n; k++) {
+            int i = at[k];
+            if ((*look > 1 && !led_on(w, i, *look)) || !by_mean(w, &t->row[w->hand.place[i]]) ||
+                !gains(w, i, w->room.x1))
                 continue;
             go_by_end(w, w->hand.act[i]->c, *look);
             more = true;
         }
     }
+    arena_release(w->scratch, mark);
 }
 
 /* bodies of overlapping contacts go by the rate at the end, for which gap + h u_n >= 0 was asked */
@@ -418,10 +461,9 @@ static opening opening_new(sweep *w, arena *a)
     return o;
 }
 
-/* one contact; returns how far it was off, over what is small */
-static double open_one(opening *o, int c, double *move)
+/* one contact of n entries; returns how far it was off, over what is small */
+static inline __attribute__((always_inline)) double open_sized(opening *o, int c, int n, double *move)
 {
-    int n = o->at[c + 1] - o->at[c];
     const int *dof = o->dof + o->at[c];
     const double *J = o->J + o->at[c], *K = o->K + o->at[c];
     double u = o->gap[c];
@@ -437,6 +479,21 @@ static double open_one(opening *o, int c, double *move)
     for (int k = 0; k < n; k++)
         move[dof[k]] += dl * K[k];
     return fabs(dl) * o->A[c] / o->small[c];
+}
+
+/* bodies in the plane and in space, and walls, are known by their sizes, so that their loops are straight */
+static inline double open_one(opening *o, int c, double *move)
+{
+    switch (o->at[c + 1] - o->at[c]) {
+    case 1:
+        return open_sized(o, c, 1, move);
+    case 4:
+        return open_sized(o, c, 4, move);
+    case 6:
+        return open_sized(o, c, 6, move);
+    default:
+        return open_sized(o, c, o->at[c + 1] - o->at[c], move);
+    }
 }
 
 static double open_sweep(opening *o, double *move, bool down)
