@@ -32,6 +32,7 @@ struct balance {
     gate_sum mass[2], force[2], push[2]; /* the same one for both ends, where nothing changes */
     gate_sum jolt[2], rate;              /* jolt: of impulses, where the impacts were, as each end shows it */
     gate_sum jolt_end[2];                /* the same where the ends are */
+    bool hit;                            /* there are impacts in the step at hand: only then these count */
     double *change, *q, *v;
     double *fastest;    /* of each family: the largest slip in several directions of the run */
     missed *dof, *step; /* at instants; over steps */
@@ -426,7 +427,7 @@ typedef struct between {
     double middle, half, size;
 } between;
 
-static between ends_of(const gate_sum *of, int i)
+static inline between ends_of(const gate_sum *of, int i)
 {
     return (between){ 0.5 * (of[0].at[i] + of[1].at[i]), 0.5 * fabs(of[0].at[i] - of[1].at[i]),
                       0.5 * (of[0].size[i] + of[1].size[i]) };
@@ -464,8 +465,10 @@ static lack step_lack(const balance *b, int i, int64_t at, double h)
 {
     const results *r = b->r;
     between m = ends_of(b->mass, i), f = ends_of(b->force, i), p = ends_of(b->push, i);
-    range hit = impulses_of(b, i, at, h);
-    double slack = m.half + h * (f.half + p.half), acts = f.size + p.size + ends_of(b->jolt, i).size;
+    range hit = b->hit ? impulses_of(b, i, at, h) : (range){ 0, 0 };
+    double slack = m.half + h * (f.half + p.half), acts = f.size + p.size;
+    if (b->hit)
+        acts += ends_of(b->jolt, i).size;
     double size = m.size + h * acts;
     double rounded = ROUND_20 * (size + b->rate.size[i]) + ROUND_2 * r->t[at] * acts;
     if (r->promised.gives_way) /* steps are as long as the tolerance allows */
@@ -530,17 +533,18 @@ void balance_step(balance *b, int64_t at)
     if (!b->steps || at == 0 || b->seen++ % b->each)
         return;
     double h = r->t[at] - r->t[at - 1];
-    bool hit = impulses(b, at, 0, 0) > 0;
-    if (!(h > 0) || was_reset(b, at) || !some_known(b, at, h, hit))
+    b->hit = impulses(b, at, 0, 0) > 0;
+    if (!(h > 0) || was_reset(b, at) || !some_known(b, at, h, b->hit))
         return;
     for (int i = 0; i < nq; i++)
         b->change[i] = r->v[at * nq + i] - r->v[(at - 1) * nq + i];
     for (int end = 0; end < 2; end++) {
         stand_at(b, at - 1 + end, r->promised.gives_way ? at - 1 + end : at, b->change, end);
+        if (!b->hit)
+            continue;
         sum_clear(&b->jolt[end], nq);
         sum_clear(&b->jolt_end[end], nq);
-        if (hit)
-            impulses(b, at, 1 / h, end);
+        impulses(b, at, 1 / h, end);
     }
     first_order_rows(b, at, h);
     for (int i = 0; i < nq; i++) {
@@ -548,7 +552,7 @@ void balance_step(balance *b, int64_t at)
             continue;
         double size, defect = step_defect(b, i, at, h, &size);
         /* impulses are no measure of forces */
-        enter(&b->step[i], at, defect / h, hit ? 0 : size / h);
+        enter(&b->step[i], at, defect / h, b->hit ? 0 : size / h);
         b->ever[i] = true;
     }
 }
