@@ -44,12 +44,13 @@ results *results_new(arena *a, const program *p)
 
 /* ---- columns ---- */
 
-/* one of them: numbers, or the states of contacts; bytes a sample; none: it is not kept at all */
+/* one of them: numbers, or the states of contacts; bytes a sample; none: it is not kept at all; gaps: some
+   members are left out by `where`, and their places are 0 since nobody writes them */
 typedef struct {
     double **d;
     uint8_t **u;
     size_t width;
-    bool none;
+    bool none, gaps;
 } column;
 
 enum { OWN_COLUMNS = 10, CONTACT_COLUMNS = 5, OWN_CONTACTS = 64 };
@@ -85,6 +86,8 @@ static void columns_list(results *r, column *c)
         *c++ = (column){ .u = &k->status, .width = m, .none = !k->kept };
         *c++ = column_of(&k->rt, slip, k->kept);
         *c++ = column_of(&k->slip, slip, k->kept && !(r->disk.absent & PART_SLIP));
+        for (int j = 1; j <= CONTACT_COLUMNS; j++)
+            c[-j].gaps = r->prog->contact[i].gap.where != NULL;
     }
 }
 
@@ -111,6 +114,8 @@ static void columns_in_arena(results *r, const column *c, int n, int64_t cap)
         void *new = arena_alloc(r->a, size);
         if (r->samples && c[k].width)
             memcpy(new, column_get(&c[k]), (size_t)r->samples * c[k].width);
+        if (c[k].gaps)
+            memset((char *)new + (size_t)r->samples *c[k].width, 0, (size_t)(cap - r->samples) * c[k].width);
         column_set(&c[k], new);
     }
     r->cap = cap;
