@@ -558,6 +558,12 @@ static void closest_put(const meeting *m, const closest *c, feature *f)
     double u[3], d[3];
     int64_t id = feature_id(c->kind, c->i, c->j);
     sub(d, c->pa, c->pb);
+    /* without rounds the distance of points has no sign: a plane across it is crossed when they pass each
+     * other */
+    if (c->kind >= KIND_POINTS && m->x->c->radius + m->y->c->radius == 0 && unit(d) > 0) {
+        feature_put(m, f, id, KIND_PLANE_B, c->pa, c->pb, NULL, d, c->d);
+        return;
+    }
     switch (c->kind) {
     case KIND_PLANE_B:
         feature_put(m, f, id, c->kind, c->pa, c->pb, NULL, m->y->normal + 3 * c->j, c->d);
