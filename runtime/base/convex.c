@@ -774,6 +774,42 @@ static void segment_points(meeting *m)
     }
 }
 
+/* Edges beside each other, apart along n: ends of one that lie beside the other are points of their own, so
+   that parallel edges are held at both ends. */
+static void beside_edges(meeting *m, const double *n, const double *on)
+{
+    double near = 0.05 * m->size;
+    for (int pass = 0; pass < 2; pass++) {
+        const body *of = pass ? m->y : m->x, *to = pass ? m->x : m->y;
+        for (int i = 0; i < of->c->nv; i++)
+            for (int e = 0; e < to->c->ne && m->n < FEATURES; e++) {
+                const double *v = of->v + 3 * i, *a = to->v + 3 * to->c->edge[4 * e],
+                             *b = to->v + 3 * to->c->edge[4 * e + 1];
+                double u[3], w[3], p[3], d[3];
+                if (fabs(dot(n, v) - dot(n, on)) > near || fabs(dot(n, a) - dot(n, on)) > near ||
+                    fabs(dot(n, b) - dot(n, on)) > near)
+                    continue;
+                sub(u, b, a);
+                sub(w, v, a);
+                double t = dot(u, w) / dot(u, u);
+                if (!(t >= 0 && t <= 1))
+                    continue;
+                copy(p, a);
+                axpy(p, t, u);
+                sub(d, v, p);
+                double gap = pass ? -dot(n, d) : dot(n, d);
+                axpy(d, -dot(n, d), n);
+                int64_t id = feature_id(pass ? KIND_EDGE_A : KIND_EDGE_B, pass ? e : i, pass ? i : e);
+                bool there = dot(d, d) > near * near;
+                for (int k = 0; k < m->n; k++)
+                    there = there || m->out[k].id == id;
+                if (!there)
+                    feature_put(m, &m->out[m->n++], id, KIND_PLANE_B, pass ? p : v, pass ? v : p, NULL, n,
+                                gap);
+            }
+    }
+}
+
 static int by_gap(const feature *f, int n)
 {
     int best = 0;
@@ -811,9 +847,13 @@ int convex_touch(const convex *x, const body_pose *px, const convex *y, const bo
     bool along_face = planes >= edges.far - small && (face_x >= 0 || face_y >= 0);
     /* separated by no plane along faces or edges: closest features have the normal.  Where they touch, planes
      * have. */
-    if (apart && c.d > best + (best > small ? 1e-13 * m.size : small))
+    if (apart && c.d > best + (best > small ? 1e-13 * m.size : small)) {
         closest_put(&m, &c, &out[m.n++]);
-    else if (!along_face && edges.i >= 0) {
+        double n[3];
+        sub(n, c.pa, c.pb);
+        if (x->dim == 3 && x->radius + y->radius == 0 && unit(n) > 0)
+            beside_edges(&m, n, c.pb);
+    } else if (!along_face && edges.i >= 0) {
         double p[3], q[3];
         const int *e = x->edge + 4 * edges.i, *g = y->edge + 4 * edges.j;
         lines_meet(a.v + 3 * e[0], a.v + 3 * e[1], b.v + 3 * g[0], b.v + 3 * g[1], p, q);
