@@ -7,3 +7,4 @@ for key in version commit compiler blas features; do
     case $json in *"\"$key\""*) ;; *) echo "no $key in $json"; exit 1 ;; esac
 done
 case $json in *"\"$version\""*) ;; *) echo "not $version: $json"; exit 1 ;; esac
+grep -qx "version: $version" "$srcdir/CITATION.cff"
