@@ -1080,8 +1080,9 @@ static const char *left_out(const check *k)
         text_puts(&t, motion);
     for (size_t c = 0; c < r->prog->ncontact; c++) {
         const contact_family *f = &r->prog->contact[c];
-        if (f->relation != REL_CLOSED && !gate_knows_gap(k->g, c))
-            text_printf(&t, "%sgaps and reactions of '%s', which read the past", t.n ? "; " : "", f->name);
+        if (f->relation != REL_CLOSED && !gate_knows_gap(k->g, c) && !gate_knows_rate(k->g, c))
+            text_printf(&t, "%sgaps and reactions of '%s', which %s", t.n ? "; " : "", f->name,
+                        f->pair ? "are between shapes" : "read the past");
     }
     return t.n ? t.at : NULL;
 }
