@@ -240,12 +240,12 @@ static void plan_contact(work *w, contact_family *to, const mcontact *c, const c
     plan_one(w, &to->adhesion, c, c->adhesion);
     plan_near(w, to, c, f);
     if (c->first) {
-        to->pair = true;
-        to->first_shape = c->first->number - 1;
-        to->second_shape = c->second->number - 1;
-        to->first_of = c->first_of;
-        to->second_of = c->second_of;
-        to->features = c->features;
+        to->pair.touch = true;
+        to->pair.first = c->first->number - 1;
+        to->pair.second = c->second->number - 1;
+        to->pair.first_of = c->first_of;
+        to->pair.second_of = c->second_of;
+        to->pair.features = c->features;
     }
     if (!c->dim)
         return;
@@ -278,9 +278,9 @@ static void plan_event(work *w, event_rule *to, const mevent *e)
 static void plan_shapes(work *w)
 {
     const model *m = w->m;
-    shape_info *to = arena_array(w->to, shape_info, m->shapes.n);
-    for (size_t k = 0; k < m->shapes.n; k++) {
-        const mshape *s = m->shapes.at[k];
+    shape_info *to = arena_array(w->to, shape_info, m->shapes.list.n);
+    for (size_t k = 0; k < m->shapes.list.n; k++) {
+        const mshape *s = m->shapes.list.at[k];
         to[k] = (shape_info){ .name = arena_strdup(w->to, s->name),
                               .where = s->at,
                               .dim = s->dim,
@@ -291,9 +291,9 @@ static void plan_shapes(work *w)
         if (s->of && s->decl->kid[1]->n)
             plan_add(w, &to[k].pose, &s->of->inst, s->at, s->pose, (size_t)(s->dim + s->dim * s->dim));
     }
-    w->p->shape = to;
-    w->p->nshape = m->shapes.n;
-    w->p->nfeature = m->nfeature;
+    w->p->shapes.at = to;
+    w->p->shapes.n = m->shapes.list.n;
+    w->p->shapes.nfeature = m->shapes.nfeature;
 }
 
 static void plan_dynamics(work *w)

@@ -5,8 +5,28 @@
 #include "dynamics.h"
 
 /* ---- pieces of lines ---- */
+enum { LONGEST = 5000 }; /* parts of a formula that a person may still want to read */
+
+/* parts of a formula as it would be written out, and no more than `most` */
+static int parts_of(const ir *g, ir_ref f, int most)
+{
+    const ir_node *n = ir_at(g, f);
+    const ir_ref under[] = { n->a, n->b, n->c };
+    int parts = 1;
+    if (n->op == IR_INPUT || n->op == IR_CONST)
+        return parts;
+    for (int i = 0; i < 3 && parts < most; i++)
+        if (under[i])
+            parts += parts_of(g, under[i], most - parts);
+    return parts;
+}
+
 static void put_formula(text *out, const model *m, const index_names *over, ir_ref f)
 {
+    if (parts_of(m->g, f, LONGEST) >= LONGEST) {
+        text_printf(out, "(a formula of more than %d parts; show ir has it)", LONGEST);
+        return;
+    }
     ir_print(out, m->g, f, model_input_name, &(model_namer){ m, over });
 }
 

@@ -5,6 +5,7 @@
 #include "elab.h"
 #include <math.h>
 #include <string.h>
+#include "base/tolerances.h"
 #include "program/shapes.h"
 
 /* The round of a point: a ball, a disk across the axis of a cylinder, an ellipsoid. */
@@ -242,7 +243,7 @@ static bool corner_of(const double *a, const double *b, int axes, const int *r, 
         for (int i = c + 1; i < axes; i++)
             if (fabs(M[i][c]) > fabs(M[best][c]))
                 best = i;
-        if (fabs(M[best][c]) < 1e-9)
+        if (fabs(M[best][c]) < CORNER_SAME)
             return false;
         for (int j = 0; j <= axes; j++) {
             double t = M[c][j];
@@ -266,7 +267,7 @@ static bool corner_new(const double *corner, int n, int axes, const double *y, d
         double far = 0;
         for (int i = 0; i < axes; i++)
             far = fmax(far, fabs(corner[axes * k + i] - y[i]));
-        if (far <= 1e-9 * size)
+        if (far <= CORNER_SAME * size)
             return false;
     }
     return true;
@@ -278,7 +279,7 @@ static bool corner_inside(const double *a, const double *b, int rows, int axes, 
         double s = -b[i];
         for (int j = 0; j < axes; j++)
             s += a[i * axes + j] * y[j];
-        if (s > 1e-9 * size)
+        if (s > CORNER_SAME * size)
             return false;
     }
     return true;
@@ -597,10 +598,6 @@ static void material_velocity(elab *e, const placed *b, ir_vec x, ir_ref *to)
         to[k] = add(e, ir_time_derivative(e->m->g, b->place.x[k]), v.x[k]);
 }
 
-/* Below this angle between its axis and the normal a cylinder stands: how round its rims are is cut off
- * there. */
-#define STANDING 1e-13
-
 /* How far the round of a point reaches against n, and the point of it that reaches furthest, seen from its
    middle. */
 static ir_ref round_reach(elab *e, const placed *b, ir_vec n, ir_ref round, ir_vec *to)
@@ -616,7 +613,8 @@ static ir_ref round_reach(elab *e, const placed *b, ir_vec n, ir_ref round, ir_v
         ir_vec axis = times(e, d, b->turn, vector_of(e, &b->set.set.arg[1]));
         ir_ref part = over(e, dot(e, d, n, axis), dot(e, d, axis, axis));
         ir_vec across = along(e, d, n, mul(e, minus, part), axis);
-        ir_ref length = root(e, add(e, dot(e, d, across, across), number(e, STANDING * STANDING)));
+        ir_ref length = root(e,
+                             add(e, dot(e, d, across, across), number(e, CYLINDER_STANDS * CYLINDER_STANDS)));
         *to = along(e, d, zero, mul(e, minus, over(e, round, length)), across);
         return mul(e, round, length);
     }
@@ -764,13 +762,13 @@ static bool features_room(elab *e, span at)
         if (step > MOST)
             break;
     }
-    if (step + e->m->nfeature > MOST) {
+    if (step + e->m->shapes.nfeature > MOST) {
         diag_error(e->m->d, DIAG_LIMIT, at, "these are too many pairs of shapes: at most about %d",
                    MOST / FEATURE_NUMBERS / FEATURES);
         return false;
     }
-    to->base = (int32_t)(base + e->m->nfeature);
-    e->m->nfeature += (int32_t)step;
+    to->base = (int32_t)(base + e->m->shapes.nfeature);
+    e->m->shapes.nfeature += (int32_t)step;
     return true;
 }
 
@@ -796,8 +794,8 @@ static void pair_member(elab *e, mshape *s)
 {
     if (s->number)
         return;
-    *vec_push(e->m->a, &e->m->shapes) = s;
-    s->number = (int)e->m->shapes.n;
+    *vec_push(e->m->a, &e->m->shapes.list) = s;
+    s->number = (int)e->m->shapes.list.n;
 }
 
 /* Two hulls with balls around them.  What touches is held (struct feature): points xa, xb, a direction of

@@ -270,6 +270,12 @@ typedef struct mrodload {
     bool follower;
 } mrodload;
 
+/* shapes of pairs; numbers of IN_FEATURE */
+typedef struct mshapes {
+    vec(mshape *) list;
+    int32_t nfeature;
+} mshapes;
+
 struct model {
     sym name;
     const ast *decl;
@@ -284,9 +290,8 @@ struct model {
     mfamilies equation, kinetic, potential, dissipation, force;
     mfamilies inclusion; /* out: lhs - rhs with IN_SET inputs, row = dof */
     vec(mcontact) contacts;
-    vec(mreact) reacts;   /* constraints whose reactions formulas read */
-    vec(mshape *) shapes; /* of pairs */
-    int32_t nfeature;
+    vec(mreact) reacts; /* constraints whose reactions formulas read */
+    mshapes shapes;
     vec(mevent) events;
     vec(mintegral) integrals;
     vec(mset) sets;

@@ -427,7 +427,7 @@ look rod_name(const run *r, evaluator *ev, sym name, value *out)
         return LOOK_YES;
     }
     if (which == ROD_pair_penetration) {
-        *out = v_num(r->r->pair_penetration);
+        *out = v_num(r->r->count.pair_penetration);
         return LOOK_YES;
     }
     if (which != ROD_critical)

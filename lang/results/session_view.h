@@ -35,7 +35,8 @@ value dofs_call(scope *sc, evaluator *ev, const value *o, const value *arg, size
 /* session_contact.c */
 value contact_value(run *r, size_t k, int32_t inst);
 bool is_contact(const value *v), is_impacts(const value *v), is_points(const value *v);
-bool view_has(const view *v, int64_t member); /* of a constraint: is it the member at hand, or a point of it? */
+bool view_has(const view *v,
+              int64_t member); /* of a constraint: is it the member at hand, or a point of it? */
 size_t impacts_count(const view *v);
 void impacts_put(session *s, const view *v, put_column put, void *ud);
 look contact_not_kept(const view *v, evaluator *ev, span at);

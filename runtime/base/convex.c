@@ -85,7 +85,7 @@ static void bounds_put(convex *c)
 static bool face_known(const convex *c, const double *n, double level, double small)
 {
     for (int f = 0; f < c->nf; f++)
-        if (fabs(c->level[f] - level) <= small && dot(c->normal + 3 * f, n) > 1 - 1e-9)
+        if (fabs(c->level[f] - level) <= small && dot(c->normal + 3 * f, n) > 1 - CORNER_SAME)
             return true;
     return false;
 }
@@ -119,7 +119,7 @@ static int loop_order(const convex *c, const double *n, int *on, int count)
         sub(x, c->v + 3 * on[i], c->v + 3 * on[(i + count - 1) % count]);
         sub(y, c->v + 3 * on[(i + 1) % count], c->v + 3 * on[i]);
         cross(z, x, y);
-        if (dot(z, z) > 1e-18 * dot(x, x) * dot(y, y)) {
+        if (dot(z, z) > EDGE_STRAIGHT * dot(x, x) * dot(y, y)) {
             i++;
             continue;
         }
@@ -240,7 +240,7 @@ convex *convex_hull(arena *a, int dim, const double *point, int n, int apart, do
                 d[k] = point[i * apart + k] - point[j * apart + k];
             size = fmax(size, sqrt(dot(d, d)));
         }
-    builder b = { a, c, 1e-10 * size, 2 * n + 8 };
+    builder b = { a, c, POINT_SAME * size, 2 * n + 8 };
     for (int i = 0; i < n; i++) { /* each once */
         double x[3] = { 0 };
         bool new = true;
@@ -390,7 +390,7 @@ static void best_edges(const meeting *m, edge_pair *best)
             sub(u, x->v + 3 * e[1], x->v + 3 * e[0]);
             sub(w, y->v + 3 * g[1], y->v + 3 * g[0]);
             cross(n, u, w);
-            if (unit(n) <= 1e-8 * sqrt(dot(u, u) * dot(w, w)))
+            if (unit(n) <= EDGES_ALONG * sqrt(dot(u, u) * dot(w, w)))
                 continue;
             /* from y to x: against the outward normals of x beside its edge */
             double mean[3];
@@ -504,7 +504,7 @@ static bool lines_meet(const double *a, const double *b, const double *c, const 
     sub(o, a, c);
     double uu = dot(u, u), ww = dot(w, w), uw = dot(u, w), uo = dot(u, o), wo = dot(w, o),
            det = uu * ww - uw * uw;
-    if (det <= 1e-14 * uu * ww)
+    if (det <= LINES_ALONG * uu * ww)
         return false;
     double s = (uw * wo - ww * uo) / det, t = (uu * wo - uw * uo) / det;
     copy(p, a);
@@ -677,7 +677,7 @@ static int over_face(const body *of, int f, const body *other, clipped *out)
         if (unit(side) == 0)
             continue;
         /* what stands on the very edge stays */
-        double level = dot(side, p) + 5e-13 * c->reach;
+        double level = dot(side, p) + CLIP_EDGE * c->reach;
         if (count == 1) {
             count = dot(side, out[0].x) <= level;
             continue;
@@ -831,7 +831,7 @@ int convex_touch(const convex *x, const body_pose *px, const convex *y, const bo
     int face_x = best_face(&a, &b, &fx), face_y = best_face(&b, &a, &fy);
     if (x->dim == 3)
         best_edges(&m, &edges);
-    double planes = fmax(fx, fy), best = fmax(planes, edges.far), small = 1e-9 * m.size;
+    double planes = fmax(fx, fy), best = fmax(planes, edges.far), small = CORNER_SAME * m.size;
     bool apart = best > 0 || (face_x < 0 && face_y < 0);
     closest c = { .d = INFINITY };
     if (apart) {
@@ -847,7 +847,7 @@ int convex_touch(const convex *x, const body_pose *px, const convex *y, const bo
     bool along_face = planes >= edges.far - small && (face_x >= 0 || face_y >= 0);
     /* separated by no plane along faces or edges: closest features have the normal.  Where they touch, planes
      * have. */
-    if (apart && c.d > best + (best > small ? 1e-13 * m.size : small)) {
+    if (apart && c.d > best + (best > small ? CONVEX_ROUND * m.size : small)) {
         closest_put(&m, &c, &out[m.n++]);
         double n[3];
         sub(n, c.pa, c.pb);

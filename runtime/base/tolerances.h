@@ -237,6 +237,20 @@
 #define EV_START_NOISE 1e-3 /* of the same: most that rounding of differences may excuse */
 #define EV_START_FIT   1e-7 /* of the same: what its polynomials may miss between the stages */
 
+/* ---- shapes ---- */
+/* of the size of a polyhedron: corners that are one, planes that a corner lies on; of unit normals: planes
+   that are one; where two bodies touch, features that are as good */
+#define CORNER_SAME   1e-9
+#define POINT_SAME    1e-10 /* of the size of a hull: points of it that lie in a face */
+#define EDGE_STRAIGHT 1e-18 /* squared sine of the angle between two edges of a face that are one */
+#define EDGES_ALONG   1e-8  /* sine of the angle between edges whose cross product is no normal */
+#define LINES_ALONG   1e-14 /* squared sine: lines without a pair of closest points; rounding of its terms */
+#define CLIP_EDGE     5e-13 /* of the size: what stands on the edge of a face stays on it */
+#define CONVEX_ROUND  1e-13 /* of the size: rounding of a distance between features */
+/* angle between the axis of a cylinder and a normal: below it the cylinder stands, how round its rims are is
+   cut off there */
+#define CYLINDER_STANDS 1e-13
+
 /* ---- the gate: what a kept result may be off by ---- */
 #define GATE_LOOSE 1e-6 /* relative, or the run's tolerance where it is looser: cdl.5 */
 /* absolute, in the units of the model: gaps of 0 whose terms are all 0; no more than GATE_LOOSE of a gap that

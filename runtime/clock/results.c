@@ -289,8 +289,8 @@ static void impacts_keep(results *r, contact_result *c, run_state *s)
 
 void results_keep(results *r, run_state *s)
 {
-    double worst[] = { r->t_end,         r->max_penetration,  r->residual,
-                       r->power_balance, r->pair_penetration, r->count.cut_off };
+    double worst[] = { r->t_end,         r->max_penetration,        r->residual,
+                       r->power_balance, r->count.pair_penetration, r->count.cut_off };
     int64_t counts[] = { r->count.steps,          r->count.solver_iterations,
                          r->count.branch_choices, r->count.averaged,
                          r->count.swept,          r->count.at_once,
@@ -300,7 +300,7 @@ void results_keep(results *r, run_state *s)
     state_name(s, "solver", &r->solver, r->a);
     if (state_reads(s) && state_ok(s)) {
         r->t_end = worst[0], r->max_penetration = worst[1], r->residual = worst[2];
-        r->power_balance = worst[3], r->pair_penetration = worst[4];
+        r->power_balance = worst[3], r->count.pair_penetration = worst[4];
         r->count.cut_off = worst[5];
         r->count.steps = counts[0], r->count.solver_iterations = counts[1],
         r->count.branch_choices = counts[2];

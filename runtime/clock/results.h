@@ -87,6 +87,9 @@ typedef struct run_counts {
     vec(double) resets;     /* times at which `when` gave dofs or rates new values */
     /* of series: their last terms, of the sizes of the dofs, added up over the run; NAN: there are none */
     double cut_off;
+    /* of rods: at the places where contact is checked; max_penetration is that of the smooth lines everywhere
+     */
+    double pair_penetration;
     double default_h; /* step of a run that was given none, 0: it was, or needs none */
 } run_counts;
 
@@ -139,9 +142,6 @@ typedef struct results {
     double max_penetration, residual, power_balance;
     double error; /* estimate of the largest error of a dof; NAN: none */
     run_promise promised;
-    /* of rods: at the places where contact is checked; max_penetration is that of the smooth lines everywhere
-     */
-    double pair_penetration;
     run_counts count;
     const char *cut; /* policy by which steps are cut at impacts; NULL: none */
     const dense_output *dense;

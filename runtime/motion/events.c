@@ -1007,7 +1007,7 @@ static const char *refuse_contact(const program *p, const contact_family *f, spa
         mixed |= one != (p->order && p->order[0] == 1);
     }
     *at = f->at;
-    if (f->pair)
+    if (f->pair.touch)
         return "events does not follow which corners, edges and faces of two shapes touch; balls may touch "
                "each "
                "other and all shapes half-spaces, else use sweeping()";

@@ -863,8 +863,8 @@ static bool solve_singular(ev *w, int j)
     return solve_near(w, rhs, x0);
 }
 
-/* Does the solution at hand miss the equations?  Where forces of an order cancel, rounding of the orders before
-   is all that is left of it, and no solution fits that. */
+/* Does the solution at hand miss the equations?  Where forces of an order cancel, rounding of the orders
+   before is all that is left of it, and no solution fits that. */
 static bool misses(ev *w, const double *rhs)
 {
     size_t m = (size_t)w->linear.unknowns;

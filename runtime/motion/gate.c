@@ -1082,7 +1082,7 @@ static const char *left_out(const check *k)
         const contact_family *f = &r->prog->contact[c];
         if (f->relation != REL_CLOSED && !gate_knows_gap(k->g, c) && !gate_knows_rate(k->g, c))
             text_printf(&t, "%sgaps and reactions of '%s', which %s", t.n ? "; " : "", f->name,
-                        f->pair ? "are between shapes" : "read the past");
+                        f->pair.touch ? "are between shapes" : "read the past");
     }
     return t.n ? t.at : NULL;
 }

@@ -44,7 +44,7 @@ static const char *penalty_refuse(const program *p, span *at)
         if (f->read_as)
             return "penalty does not know reactions inside formulas; use sweeping()";
         *at = f->at;
-        if (f->pair)
+        if (f->pair.touch)
             return "penalty does not follow which corners, edges and faces of two shapes touch; balls may "
                    "touch each other and all shapes half-spaces, else use sweeping()";
         if (f->fed)

@@ -438,7 +438,7 @@ void sweep_gaps_but(sweep *w, const bool *known); /* of all but those, as far as
 void sweep_states(sweep *w);                      /* of all listed contacts */
 /* The problem at hand is that of the contacts with a flag, in either array; `also` may be NULL. */
 void sweep_take(sweep *w, const bool *which, const bool *also);
-void sweep_touch(sweep *w); /* what touches of shapes, for the step */
+void sweep_touch(sweep *w);                            /* what touches of shapes, for the step */
 bool sweep_near(sweep *w, double h, const double *v1); /* pairs that may matter in the step; false: failed */
 
 void sweep_by_dof(sweep *w); /* contacts at each dof, unless they are listed */

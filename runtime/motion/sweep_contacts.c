@@ -461,7 +461,7 @@ void sweep_touch(sweep *w)
     for (size_t i = 0; i < w->contacts.nstate; i++) {
         const contact *first = w->contacts.state[i]->c;
         const contact_family *f = first->fam->f;
-        if (!f->pair || first->index[f->over.n - 1] != 1)
+        if (!f->pair.touch || first->index[f->over.n - 1] != 1)
             continue;
         shapes_pair(s, f, first->index, anew);
         for (int k = 0; k < f->slots; k++) {

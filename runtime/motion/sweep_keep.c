@@ -123,7 +123,7 @@ static size_t rows_of_family(const program *p, const contact_family *f)
 bool sweep_saves(const program *p)
 {
     size_t rows = 0;
-    if (p->nfeature) /* which point of two shapes is which follows from how they came to touch */
+    if (p->shapes.nfeature) /* which point of two shapes is which follows from how they came to touch */
         return false;
     if (p->mass_diagonal && p->force_dq.n == 0 && p->force_dv.n == 0)
         return true;

@@ -184,6 +184,14 @@ typedef enum { IMPACT_NEWTON, IMPACT_POISSON } impact_law;
  * rate. */
 typedef enum { REL_GAP, REL_BILATERAL, REL_CLOSED } contact_relation;
 
+/* Two shapes that move, see shapes.h: their numbers, which instance of each (of the indices but the last),
+   where what is held of each point lies. */
+typedef struct shape_pair {
+    bool touch; /* the constraint is one between such shapes */
+    int first, second;
+    slot_map first_of, second_of, features;
+} shape_pair;
+
 typedef struct contact_family {
     const char *name; /* "floor", "big.ground" */
     span at;
@@ -223,11 +231,7 @@ typedef struct contact_family {
     int near_dim;                  /* 0, or 2 or 3: dimension of the points */
     slot_map near_a[3], near_b[3]; /* addresses of their coordinates */
     kernel near_reach;             /* out: c, at most this distance apart counts as touching */
-    /* Two shapes that move, see shapes.h: their numbers, which instance of each (of the indices but the
-       last), where what is held of each point lies. */
-    bool pair;
-    int first_shape, second_shape;
-    slot_map first_of, second_of, features;
+    shape_pair pair;
 } contact_family;
 
 /* A body that may touch others: the hull of points in its own frame, which are parameters from `table` on,
@@ -239,6 +243,13 @@ typedef struct shape_info {
     int32_t table, size, instances;
     kernel pose; /* over the instances: the place and the matrix of the attitude; no output: fixed */
 } shape_info;
+
+/* of pairs; and the numbers of IN_FEATURE */
+typedef struct shape_list {
+    const shape_info *at;
+    size_t n;
+    int32_t nfeature;
+} shape_list;
 
 typedef struct event_rule { /* when cond { target = value … }, stop when cond */
     span at;
@@ -314,9 +325,7 @@ typedef struct program {
     size_t ncontact;
     const event_rule *event;
     size_t nevent;
-    const shape_info *shape; /* of pairs */
-    size_t nshape;
-    int32_t nfeature; /* numbers of IN_FEATURE */
+    shape_list shapes;
     /* what the model needs of a backend, each with a place to point at; span.file == 0: not needed */
     const struct inclusion_program *inclusion; /* inclusion.h; NULL when there is none */
     const struct field_program *field;         /* field.h; NULL when there is none */

@@ -7,7 +7,7 @@ _Static_assert(offsetof(feature, id) == FEATURE_NUMBERS * sizeof(double), "numbe
 static bool any_pair(const program *p)
 {
     for (size_t k = 0; k < p->ncontact; k++)
-        if (p->contact[k].pair)
+        if (p->contact[k].pair.touch)
             return true;
     return false;
 }
@@ -16,7 +16,7 @@ static int64_t pairs_count(const program *p)
 {
     int64_t n = 0;
     for (size_t k = 0; k < p->ncontact; k++)
-        if (p->contact[k].pair)
+        if (p->contact[k].pair.touch)
             n += index_members(&p->contact[k].over) / p->contact[k].slots;
     return n;
 }
@@ -24,7 +24,7 @@ static int64_t pairs_count(const program *p)
 /* all instances of a shape in their own frames */
 static bool hulls_make(shapes *w, arena *a, size_t k, const char **why, span *at)
 {
-    const shape_info *s = &w->p->shape[k];
+    const shape_info *s = &w->p->shapes.at[k];
     w->hull[k] = arena_array(a, convex *, s->instances);
     w->at[k] = arena_array(a, body_pose, s->instances);
     for (int32_t i = 0; i < s->instances; i++) {
@@ -47,24 +47,24 @@ shapes *shapes_new(arena *a, const program *p, const double *param, const char *
         return NULL;
     shapes *w = arena_make(a, shapes);
     *w = (shapes){ .p = p, .param = param, .exact = pairs_count(p) <= FEW };
-    w->hull = arena_array(a, convex **, p->nshape);
-    w->at = arena_array(a, body_pose *, p->nshape);
+    w->hull = arena_array(a, convex **, p->shapes.n);
+    w->at = arena_array(a, body_pose *, p->shapes.n);
     size_t most = 1;
-    for (size_t k = 0; k < p->nshape; k++) {
+    for (size_t k = 0; k < p->shapes.n; k++) {
         if (!hulls_make(w, a, k, why, at))
             return NULL;
-        most = p->shape[k].pose.tape.nreg > most ? p->shape[k].pose.tape.nreg : most;
+        most = p->shapes.at[k].pose.tape.nreg > most ? p->shapes.at[k].pose.tape.nreg : most;
     }
     w->reg = arena_array(a, double, most + 1);
-    w->feature = arena_array(a, double, p->nfeature);
-    w->id = arena_array(a, int64_t, p->nfeature / FEATURE_NUMBERS + 1);
+    w->feature = arena_array(a, double, p->shapes.nfeature);
+    w->id = arena_array(a, int64_t, p->shapes.nfeature / FEATURE_NUMBERS + 1);
     return w;
 }
 
 void shapes_place(shapes *w, const inputs *in)
 {
-    for (size_t k = 0; k < w->p->nshape; k++) {
-        const shape_info *s = &w->p->shape[k];
+    for (size_t k = 0; k < w->p->shapes.n; k++) {
+        const shape_info *s = &w->p->shapes.at[k];
         const kernel *pose_of = &s->pose;
         int32_t index[MAX_INDEX] = { 0 };
         if (!pose_of->tape.nout)
@@ -97,13 +97,14 @@ static feature nothing(const convex *x, const convex *y)
 void shapes_pair(shapes *w, const contact_family *f, const int32_t *index, bool *anew)
 {
     int n = f->over.n - 1, slots = f->slots, count = 1;
-    int32_t i = slot_at(&f->first_of, index, n), j = slot_at(&f->second_of, index, n), at[MAX_INDEX] = { 0 };
-    const convex *x = w->hull[f->first_shape][i], *y = w->hull[f->second_shape][j];
-    const body_pose *px = &w->at[f->first_shape][i], *py = &w->at[f->second_shape][j];
+    int32_t i = slot_at(&f->pair.first_of, index, n), j = slot_at(&f->pair.second_of, index, n),
+            at[MAX_INDEX] = { 0 };
+    const convex *x = w->hull[f->pair.first][i], *y = w->hull[f->pair.second][j];
+    const body_pose *px = &w->at[f->pair.first][i], *py = &w->at[f->pair.second][j];
     feature all[FEATURES];
     memcpy(at, index, (size_t)n * sizeof *at);
     at[n] = 1;
-    int64_t first = slot_at(&f->features, at, n + 1);
+    int64_t first = slot_at(&f->pair.features, at, n + 1);
     int64_t *id = w->id + first / FEATURE_NUMBERS;
     if (!w->exact && convex_apart(x, px, y, py) > fmax(x->reach, y->reach))
         convex_far(x, y, &all[0]);
@@ -136,7 +137,7 @@ void shapes_all(shapes *w, const inputs *in)
     for (size_t k = 0; k < w->p->ncontact; k++) {
         const contact_family *f = &w->p->contact[k];
         int32_t index[MAX_INDEX] = { 0 };
-        if (!f->pair)
+        if (!f->pair.touch)
             continue;
         int n = f->over.n - 1;
         for (bool any = index_first(&f->over, index); any; any = index_next(&f->over, index))

@@ -781,7 +781,8 @@ void contacts_accept(rod_work *w, int64_t sample)
     }
     r->max_penetration = fmax(r->max_penetration, contacts_depth(w));
     for (size_t i = 0; i < k->list.n; i++)
-        r->pair_penetration = fmax(r->pair_penetration, -k->list.at[i].gap - k->skin[k->list.at[i].pair]);
+        r->count.pair_penetration = fmax(r->count.pair_penetration,
+                                         -k->list.at[i].gap - k->skin[k->list.at[i].pair]);
 }
 
 void contacts_lose(rod_work *w)

@@ -706,8 +706,8 @@ static void errors_are_located(void **state)
     contact(b, "c", &ONE, now(b));
     expect_error(b, DIAG_CONSTRAINT_NO_DOF, THERE, "'c'");
     bb = particle();
-    contact(b, "c", &ONE, v(b, 0));
-    expect_error(b, DIAG_NOT_SUPPORTED, THERE, "rates");
+    contact(b, "c", &ONE, SQR(v(b, 0)))->of_rates = true;
+    expect_error(b, DIAG_SLIP_NOT_LINEAR, THERE, "rates");
     bb = particle();
     mcontact *c = contact(b, "c", &ONE, q(b, 0));
     c->slip_given = true, c->nslip = 1, c->slip[0] = SQR(v(b, 0));

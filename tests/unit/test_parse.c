@@ -293,7 +293,8 @@ static void test_errors(void **state)
           "3:5 'run' is not allowed inside a model [move it behind the model's '}']" },
         { "dof x\ndof y\n}", "1:1 'dof' belongs inside a model [write model name { … } around it]" },
         { "model m {\n    constraint c: x >= 0 { a = f(1\n    dof y\n}", "2:34 missing ')'" },
-        { "model m {\n    constraint c x >= 0\n}", "2:18 expected ':' or '{' after 'c'" },
+        { "model m {\n    constraint c x >= 0\n}",
+          "2:18 expected ':' or '{' after 'c' [write constraint floor: y >= 0]" },
         { "model m {\n    dof x\n", "3:1 missing '}' at the end of the text" },
         { "experiment {\n    run m\n}\nlet a = 1", "1:12 expected a name after 'experiment'" },
         { "}", "1:1 unmatched '}'" },
@@ -403,7 +404,7 @@ static void test_keywords(void **state)
     (void)state;
     while (keyword_list[n])
         n++;
-    assert_int_equal(n, 45);
+    assert_int_equal(n, 46);
     assert_string_equal(keyword_list[0], "use");
     assert_string_equal(keyword_list[n - 1], "false");
 }
