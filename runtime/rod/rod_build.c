@@ -687,7 +687,8 @@ bool rod_build(rod_work *w)
         const rod_mesh *m = &w->mesh[i];
         w->scale = fmax(w->scale, fmax(m->A[0], fmax(m->A[4], m->A[8])) / (m->length * m->length));
     }
-    w->unit = exp2(floor(log2(rod_length(w))));
+    double L = rod_length(w);
+    w->unit = L > 1.0 / 16 && L < 16 ? 1 : exp2(floor(log2(L)));
     return true;
 }
 
