@@ -187,11 +187,9 @@ double problem_defect(const contact_problem *p, const double *u, const double *a
             x = INFINITY;
         if (e)
             e[c] = x;
-        if (x > most) {
-            most = x;
-            if (worst)
-                *worst = c;
-        }
+        if (worst && x > (1 + ROUND_ROOT) * most) /* of equal ones the first, whatever rounding says */
+            *worst = c;
+        most = larger(x, most);
     }
     double scale = reaction_scale(&size, p->least);
     for (int c = 0; e && c < p->n; c++)

@@ -37,6 +37,9 @@ static double own_compliance(field_work *w)
         return FIELD_GIVES_WAY;
     int64_t n = w->fp->ncoord == 1 ? r->n : (int64_t)r->m[0] * r->m[1];
     double u = largest(r->u, n * r->fp->nfield), pressure = largest(r->reaction, n);
+    /* what a beam leaves to single points, spread over its length */
+    for (int k = 0; k < r->npoint; k++)
+        pressure = fmax(pressure, fabs(r->point[k].force) / (w->hi[0] - w->lo[0]));
     return u > 0 && pressure > 0 ? FIELD_GIVES_WAY * u / pressure : FIELD_GIVES_WAY;
 }
 

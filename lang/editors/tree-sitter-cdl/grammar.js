@@ -23,7 +23,7 @@ module.exports = grammar({
 
         _statement: ($) => choice($.use, $.fn, $.let, $.measure, $.param, $.model, $.experiment, $.for, $.run, $.expect,
             $.plot, $.save, $.sweep, $.dof, $.history, $.kinetic, $.potential, $.dissipation, $.force, $.constraint,
-            $.when, $.stop, $.part, $.domain, $.field, $.obstacle, $.at, $.boundary, $.rod, $.set, $.expr),
+            $.when, $.stop, $.part, $.domain, $.field, $.obstacle, $.at, $.boundary, $.rod, $.shape, $.set, $.expr),
 
         use: ($) => seq('use', choice($.path, $.str), optional(seq('as', field('name', $.name)))),
         fn: ($) => seq('fn', field('name', $.name), '(', optional(list($.name)), ')', '=', $._expression),
@@ -53,6 +53,7 @@ module.exports = grammar({
         force: ($) => seq('force', $._expression, ':', $._expression),
         constraint: ($) => seq('constraint', field('name', $.name), optional(seq('[', $._indices, ']')), optional(seq(':', $._relation)),
             optional($.block)),
+        shape: ($) => seq('shape', field('name', $.name), ':', $._expression, optional(seq('at', list($._expression)))),
         when: ($) => seq('when', $._expression, $.block),
         stop: ($) => seq('stop', 'when', $._expression),
         part: ($) => seq('part', field('name', $.name), optional(seq('[', list($.index), ']')), ':', $.path, optional($.arguments),

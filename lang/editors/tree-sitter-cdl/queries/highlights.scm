@@ -10,7 +10,7 @@
 ["fn"] @keyword.function
 ["if" "then" "else" "cases" "otherwise" "for" "where"] @keyword.control
 ["and" "or" "not" "in" "∈"] @keyword.operator
-["let" "param" "model" "part" "dof" "history" "domain" "field" "at" "boundary" "obstacle" "rod" "kinetic" "potential"
+["let" "param" "model" "part" "dof" "history" "domain" "field" "at" "boundary" "obstacle" "rod" "shape" "kinetic" "potential"
  "dissipation" "force" "constraint" "when" "stop" "experiment" "run" "with" "sweep" "measure" "expect" "within" "plot"
  "against" "save"] @keyword
 ["true" "false"] @boolean
