@@ -172,6 +172,7 @@
 #define STEP_STALLED 1e-12 /* of rates: Newton in a step that no longer gains */
 /* of rates: where it does not settle (`when`, |v|), and is still taken */
 #define STEP_ENOUGH  1e-9
+#define STEP_SHARED  1e2 /* times the tolerance: what rates may change by where many contacts share a load */
 #define PUT_BACK_END 1e-10 /* of overlaps: they are corrected again at the next step */
 /* of lengths: a hundredth of the tolerance is put back, no less than this */
 #define OVERLAP_LEAST 1e-12

@@ -535,6 +535,26 @@ static bool at_once(sweep *w, double end, crowd_reason why, double *h, bool *ris
     return true;
 }
 
+/* Does a shape lie on another with two points or more?  Which of them part and meet again within a step is
+   rounding: such steps are taken at once. */
+static bool lies_on_shape(const sweep *w)
+{
+    const contact_table *t = &w->contacts.table;
+    const contact_family *of = NULL;
+    int64_t pair = -1;
+    for (size_t i = 0; w->s->shapes && i < t->n; i++) {
+        const contact *c = w->contacts.state[i]->c;
+        const contact_family *f = c->fam->f;
+        if (!t->closed[i] || !f->pair.touch || !f->slots)
+            continue;
+        if (f == of && c->member / f->slots == pair)
+            return true;
+        of = f;
+        pair = c->member / f->slots;
+    }
+    return false;
+}
+
 bool sweep_advance(sweep *w, double end)
 {
     if (!near_step(w, end - w->t))
@@ -546,11 +566,12 @@ bool sweep_advance(sweep *w, double end)
         patience_after(w, false);
         return true;
     }
-    bool was = false, waits = w->policy.waits = w->policy.wait > 0;
+    bool was = false, lies = w->policy.cut == CUT_AUTO && lies_on_shape(w);
+    bool waits = w->policy.waits = lies || w->policy.wait > 0;
     int most = cuts_most(w);
-    if (waits)
+    if (w->policy.wait > 0)
         w->policy.wait--;
-    else if (w->policy.was_at_once && w->policy.cut != CUT_NEVER)
+    else if (!lies && w->policy.was_at_once && w->policy.cut != CUT_NEVER)
         meet_anew(w);
     w->policy.again = 0;
     for (int sub = 0;; sub++) {

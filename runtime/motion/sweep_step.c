@@ -469,9 +469,12 @@ static bool step_newton(sweep *w, double h)
             step_middle(w);
         if (!step_free(w, h, it == 0, v))
             return false;
+        change = size = 0;
+        /* what is at rest and stays so is compared with what forces alone would do to it */
+        for (int i = 0; w->hand.nact && i < n; i++)
+            size = larger(size, (v[i] - w->v[i]) * (v[i] - w->v[i]) / w->size.light[i]);
         if (w->hand.nact && !step_contacts(w, h, v))
             return false;
-        change = size = 0;
         for (int i = 0; i < n; i++) {
             double light = w->size.light[i], by = v[i] - w->v1[i],
                    speed = larger(fabs(v[i]), w->size.vmax[i]);
@@ -490,7 +493,7 @@ static bool step_newton(sweep *w, double h)
         if (it % 8 == 7)
             mark = change;
         if (stuck) {
-            if (change <= STEP_ENOUGH * size)
+            if (change <= larger(STEP_ENOUGH, STEP_SHARED * w->tol) * size)
                 break;
             return results_fail(w->r, SPAN_NONE,
                                 arena_printf(w->r->a, "the step at t = %s did not converge; take a smaller h",
