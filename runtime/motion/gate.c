@@ -510,6 +510,22 @@ void gate_react(gate *g, size_t of, int64_t member, double rn, const double *rt,
     }
 }
 
+void gate_react_all(gate *g, size_t of, const double *rn, gate_sum *sum)
+{
+    const outputs *kept = g->p->contact[of].relation == REL_CLOSED ? NULL : g->family[of].gradient;
+    size_t members = (size_t)gate_members(g, of);
+    if (!kept || !kept->known) {
+        for (size_t m = 0; m < members; m++)
+            if (rn[m] != 0)
+                gate_react(g, of, (int64_t)m, rn[m], NULL, sum);
+        return;
+    }
+    const output_list *H = &kept->all;
+    for (size_t m = 0, n = kept->k->tape.nout; m < members; m++)
+        for (size_t i = m * n; rn[m] != 0 && i < (m + 1) * n; i++)
+            use_add(g, rn[m] * H->value[i], H->row[i], 0, sum);
+}
+
 void gate_reach(gate *g, size_t of, int64_t member, bool *dofs)
 {
     const contact_family *f = &g->p->contact[of];
@@ -636,6 +652,7 @@ typedef struct check {
     gate_pairs **pairs; /* of each family; NULL: all members are looked at */
     arena *scratch;
     double energy_top; /* the largest size of an energy so far */
+    double **touching; /* of each family, of each member: a gap that small is none; NULL: not made */
 } check;
 
 static const char *number(const check *k, double x)
@@ -814,6 +831,12 @@ static bool slid(const contact_result *x, size_t place, int64_t at)
     return at > 0 && x->status[place] == STATUS_SLIP && x->status[place - (size_t)x->members] == STATUS_SLIP;
 }
 
+/* What is no gap, beside what gaps are measured by. */
+static double apart_of(const check *k)
+{
+    return (k->r->dense ? 1 : 1000) * k->loose;
+}
+
 /* Reactions that are kept: they push, in their cone, on what they touch. */
 static bool reaction_holds(check *k, size_t c, int64_t m, int64_t at, bool bound)
 {
@@ -829,8 +852,9 @@ static bool reaction_holds(check *k, size_t c, int64_t m, int64_t at, bool bound
                 return fails(k, c, m, at, "its reaction pulls with", -rn);
             wrong = 0;
         }
-        double gap = x->gap[place], apart = (r->dense ? 1 : 1000) * k->loose;
-        if (gap > 0 && rn > small && gap > apart * gate_length(k->g, c, m, k->sizes) + opened(k, c, m, at) &&
+        double gap = x->gap[place];
+        if (gap > 0 && rn > small &&
+            gap > apart_of(k) * gate_length(k->g, c, m, k->sizes) + opened(k, c, m, at) &&
             gap > unresolved(k, c, m, at))
             return fails(k, c, m, at, "it pushes at a gap of", gap);
     }
@@ -849,13 +873,33 @@ static bool reaction_holds(check *k, size_t c, int64_t m, int64_t at, bool bound
     return true;
 }
 
+/* Gaps at which members may push, as what reaction_holds allows is no less; NULL: they are not the same at
+   all samples, or there is more to look at than gaps and signs. */
+static const double *touching_gaps(check *k, size_t c)
+{
+    const contact_family *f = &k->r->prog->contact[c];
+    int64_t members = k->r->contact[c].members;
+    if (f->relation != REL_GAP || f->adhesion.tape.nout || !reads_only(&f->gradient, CONSTANT) ||
+        k->r->contact[c].nslip)
+        return NULL;
+    if (!k->touching[c]) {
+        k->touching[c] = arena_array(k->scratch, double, (size_t)members + 1);
+        for (int64_t m = 0; m < members; m++)
+            k->touching[c][m] = apart_of(k) * gate_length(k->g, c, m, k->sizes);
+    }
+    return k->touching[c];
+}
+
 static bool reactions_hold(check *k, size_t c, int64_t at)
 {
     const contact_result *x = &k->r->contact[c];
     bool bound = gate_knows_bound(k->g, c);
+    const double *touching = touching_gaps(k, c);
     for (int64_t m = 0; m < x->members; m++) {
         size_t place = (size_t)(at * x->members + m);
         bool acts = x->rn[place] != 0;
+        if (touching && x->rn[place] >= 0 && x->gap[place] <= touching[m])
+            continue;
         for (int j = 0; j < x->nslip; j++)
             acts |= x->rt[place * (size_t)x->nslip + (size_t)j] != 0;
         if (acts && !reaction_holds(k, c, m, at, bound))
@@ -945,22 +989,39 @@ static bool next_stretch(results *r, stretch *p)
     return p->from < p->to;
 }
 
-/* of column k among n */
-static bool finite_stretch(const double *x, int64_t n, int64_t k, const stretch *p)
+/* Are n numbers of each sample finite?  Several sums, so that none waits for the other. */
+static bool finite_stretch(const double *x, int64_t n, const stretch *p)
 {
-    double sum = 0;
-    for (int64_t at = p->from; x && at < p->to; at += p->stride)
-        sum += 0 * x[at * n + k];
-    return sum == 0;
+    double sum[4] = { 0 };
+    for (int64_t at = p->from; x && at < p->to; at += p->stride) {
+        const double *row = x + at * n;
+        int64_t i = 0;
+        for (; i + 4 <= n; i += 4)
+            for (int k = 0; k < 4; k++)
+                sum[k] += 0 * row[i + k];
+        for (; i < n; i++)
+            sum[0] += 0 * row[i];
+    }
+    return sum[0] + sum[1] + sum[2] + sum[3] == 0;
 }
 
-static double largest_in(const double *x, int64_t n, int64_t k, const stretch *p, double most)
+/* the largest of each of n columns */
+static void largest_each(const double *x, int64_t n, const stretch *p, double *most)
 {
-    for (int64_t at = p->from; at < p->to; at += p->stride) {
-        double size = fabs(x[at * n + k]);
-        if (size > most)
-            most = size;
-    }
+    for (int64_t at = p->from; at < p->to; at += p->stride)
+        for (int64_t i = 0; i < n; i++) {
+            double size = fabs(x[at * n + i]);
+            most[i] = size > most[i] ? size : most[i];
+        }
+}
+
+static double largest_of_all(const double *x, int64_t n, const stretch *p, double most)
+{
+    for (int64_t at = p->from; at < p->to; at += p->stride)
+        for (int64_t i = 0; i < n; i++) {
+            double size = fabs(x[at * n + i]);
+            most = size > most ? size : most;
+        }
     return most;
 }
 
@@ -968,13 +1029,11 @@ static bool all_finite(check *k, const stretch *p)
 {
     const results *r = k->r;
     const double *single[] = { r->t, r->energy, r->work, r->dissipated }, *wide[] = { r->q, r->v, r->acc };
-    int nq = r->prog->nq;
     bool finite = true;
     for (size_t i = 0; i < sizeof single / sizeof *single; i++)
-        finite &= finite_stretch(single[i], 1, 0, p);
+        finite &= finite_stretch(single[i], 1, p);
     for (size_t j = 0; j < sizeof wide / sizeof *wide; j++)
-        for (int i = 0; i < nq; i++)
-            finite &= finite_stretch(wide[j], nq, i, p);
+        finite &= finite_stretch(wide[j], r->prog->nq, p);
     for (int64_t at = p->from; !finite && at < p->to; at += p->stride)
         if (!finite_columns(k, at))
             return false;
@@ -989,18 +1048,15 @@ static bool survey(check *k, int64_t stride)
     for (stretch p = { .stride = stride }; next_stretch(r, &p);) {
         if (!all_finite(k, &p))
             return false;
-        for (int i = 0; i < nq; i++)
-            k->sizes[i] = largest_in(r->q, nq, i, &p, k->sizes[i]);
-        for (int i = 0; i < nq; i++)
-            k->fastest[i] = largest_in(r->v, nq, i, &p, k->fastest[i]);
+        largest_each(r->q, nq, &p, k->sizes);
+        largest_each(r->v, nq, &p, k->fastest);
         for (size_t c = 0; c < r->prog->ncontact; c++) {
             const contact_result *x = &r->contact[c];
-            for (int64_t m = 0; x->kept && m < x->members; m++) {
-                k->force[c] = largest_in(x->rn, x->members, m, &p, k->force[c]);
-                k->gap[c] = largest_in(x->gap, x->members, m, &p, k->gap[c]);
-            }
-            for (int64_t j = 0; x->kept && j < x->members * x->nslip; j++)
-                k->friction[c] = largest_in(x->rt, x->members * x->nslip, j, &p, k->friction[c]);
+            if (!x->kept)
+                continue;
+            k->force[c] = largest_of_all(x->rn, x->members, &p, k->force[c]);
+            k->gap[c] = largest_of_all(x->gap, x->members, &p, k->gap[c]);
+            k->friction[c] = largest_of_all(x->rt, x->members * x->nslip, &p, k->friction[c]);
         }
     }
     gate_sizes(k->sizes, nq);
@@ -1102,6 +1158,7 @@ static void check_run(results *r, const void *ud, arena *scratch)
     k.sizes = arena_array(scratch, double, 2 * (size_t)p->nq + 1);
     k.row = arena_array(scratch, double, (size_t)p->nq + 1);
     k.fastest = arena_array(scratch, double, (size_t)p->nq + 1);
+    k.touching = arena_array(scratch, double *, p->ncontact + 1);
     k.pairs = arena_array(scratch, gate_pairs *, p->ncontact + 1);
     for (size_t c = 0; c < p->ncontact; c++)
         k.pairs[c] = gate_pairs_new(scratch, &p->contact[c], r->param);

@@ -53,6 +53,7 @@ void gate_mass_times(gate *g, const double *x, gate_sum *sum);
 /* Dofs that rows of a member may push are marked. */
 void gate_reach(gate *g, size_t of, int64_t member, bool *dofs);
 void gate_react(gate *g, size_t of, int64_t member, double rn, const double *rt, gate_sum *sum);
+void gate_react_all(gate *g, size_t of, const double *rn, gate_sum *sum); /* normal ones of all members */
 /* The gradient of a gap at all dofs, and its rate where nothing moves (returned). */
 double gate_row(gate *g, size_t of, int64_t member, double *H);
 /* Which constraints no motion keeps over a time from a state, as few as prove it, in words (in `a`), and the

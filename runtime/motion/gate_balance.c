@@ -24,6 +24,7 @@ struct balance {
     gate *g;
     results *r;
     bool steps, instants; /* what can be checked: steps; single samples */
+    bool forces_stay;     /* they are the same at all samples, and known */
     int64_t each, seen;   /* of steps one in so many is checked, where families are large */
     size_t *next;         /* of each family: the impact that comes next */
     size_t reset;         /* the reset that comes next */
@@ -33,7 +34,7 @@ struct balance {
     gate_sum jolt[2], rate;              /* jolt: of impulses, where the impacts were, as each end shows it */
     gate_sum jolt_end[2];                /* the same where the ends are */
     bool hit;                            /* there are impacts in the step at hand: only then these count */
-    double *change, *q, *v;
+    double *change, *q, *v;              /* room of nq each */
     double *fastest;    /* of each family: the largest slip in several directions of the run */
     missed *dof, *step; /* at instants; over steps */
     bool *ever;         /* dofs whose equation was looked at */
@@ -143,7 +144,9 @@ static void pushes(balance *b, int64_t at, gate_sum *to)
     for (size_t c = 0; c < r->prog->ncontact; c++) {
         const contact_result *x = &r->contact[c];
         size_t ns = (size_t)x->nslip;
-        for (int64_t m = 0; x->kept && m < x->members; m++) {
+        if (x->kept && !ns)
+            gate_react_all(b->g, c, x->rn + at * x->members, to);
+        for (int64_t m = 0; x->kept && ns && m < x->members; m++) {
             size_t place = (size_t)(at * x->members + m);
             const double *rt = any_of(x->rt + place * ns, ns) ? x->rt + place * ns : NULL;
             if (x->rn[place] != 0 || rt)
@@ -214,23 +217,35 @@ static void leave_out(balance *b, size_t c, int64_t at, double h, bool hit)
         memset(b->unknown, true, (size_t)b->r->prog->nq * sizeof *b->unknown);
 }
 
-/* false: all dofs are left out */
-static bool some_known(balance *b, int64_t at, double h, bool hit)
+/* the gate at the sample, and sizes of positions and rates */
+static void stand_to_leave_out(balance *b, int64_t at)
 {
     const results *r = b->r;
     int nq = r->prog->nq;
     const double *q = r->q + at * nq, *v = r->v + at * nq;
-    memset(b->unknown, 0, (size_t)nq * sizeof *b->unknown);
     for (int i = 0; i < nq; i++) {
         b->q[i] = fabs(q[i]);
         b->v[i] = fmax(fabs(v[i]), at ? fabs(v[i - nq]) : 0);
     }
     gate_at(b->g, r->t[at], q, v);
+}
+
+/* false: all dofs are left out */
+static bool some_known(balance *b, int64_t at, double h, bool hit)
+{
+    const results *r = b->r;
+    int nq = r->prog->nq;
+    bool stands = false;
+    memset(b->unknown, 0, (size_t)nq * sizeof *b->unknown);
     for (size_t c = 0; c < r->prog->ncontact; c++) {
         const contact_family *f = &r->prog->contact[c];
         bool impulses = hit && (f->relation != REL_GAP || f->of_rates || f->friction != FRICTION_NONE);
-        if (!r->contact[c].kept || all_around(f) || impulses)
-            leave_out(b, c, at, h, impulses);
+        if (r->contact[c].kept && !all_around(f) && !impulses)
+            continue;
+        if (!stands)
+            stand_to_leave_out(b, at);
+        stands = true;
+        leave_out(b, c, at, h, impulses);
     }
     for (int i = 0; i < nq; i++)
         if (!b->unknown[i])
@@ -241,15 +256,18 @@ static bool some_known(balance *b, int64_t at, double h, bool hit)
 static void stand(balance *b, double t, const double *q, const double *v, const double *x, int end)
 {
     int nq = b->r->prog->nq;
-    gate_sum *all[] = { b->mass, b->force, b->push };
-    for (size_t k = 0; k < sizeof all / sizeof *all; k++)
-        if (!sum_known(all[k], end))
-            sum_clear(all[k] + end, nq);
     gate_at(b->g, t, q, v);
-    if (!sum_known(b->mass, end))
+    if (!sum_known(b->push, end))
+        sum_clear(&b->push[end], nq);
+    if (!sum_known(b->mass, end)) {
+        sum_clear(&b->mass[end], nq);
         gate_mass_times(b->g, x, &b->mass[end]);
-    if (!sum_known(b->force, end))
+    }
+    if (!sum_known(b->force, end) && !b->forces_stay) {
+        sum_clear(&b->force[end], nq);
         gate_force(b->g, &b->force[end]);
+        b->forces_stay = sum_known(b->force, 1);
+    }
 }
 
 /* Forces, masses times x and reactions of sample `of` at the instant of sample `at`. */
@@ -289,7 +307,7 @@ static void stand_between(balance *b, int64_t at)
 
 static void enter(missed *m, int64_t at, double defect, double size)
 {
-    m->size = fmax(m->size, size);
+    m->size = size > m->size ? size : m->size;
     if (!(defect <= m->by)) {
         m->by = defect;
         m->at = at;
@@ -461,20 +479,30 @@ typedef struct lack {
     double by, slack, size;
 } lack;
 
-static lack step_lack(const balance *b, int i, int64_t at, double h)
+/* does an impulse act on row i in the step? */
+static bool row_hit(const balance *b, int i)
+{
+    return b->hit && (b->jolt[0].size[i] != 0 || b->jolt[1].size[i] != 0 || b->jolt_end[0].size[i] != 0 ||
+                      b->jolt_end[1].size[i] != 0);
+}
+
+/* inlined: of rows that nothing hits, most, little is left */
+static inline __attribute__((always_inline)) lack step_lack(const balance *b, int i, int64_t at, double h,
+                                                            bool is_hit)
 {
     const results *r = b->r;
     between m = ends_of(b->mass, i), f = ends_of(b->force, i), p = ends_of(b->push, i);
-    range hit = b->hit ? impulses_of(b, i, at, h) : (range){ 0, 0 };
     double slack = m.half + h * (f.half + p.half), acts = f.size + p.size;
-    if (b->hit)
+    double left = m.middle - h * (f.middle + p.middle), by = fabs(left);
+    if (is_hit) {
+        range hit = impulses_of(b, i, at, h);
         acts += ends_of(b->jolt, i).size;
+        by = left > hit.hi ? left - hit.hi : left < hit.lo ? hit.lo - left : 0 * left;
+    }
     double size = m.size + h * acts;
     double rounded = ROUND_20 * (size + b->rate.size[i]) + ROUND_2 * r->t[at] * acts;
     if (r->promised.gives_way) /* steps are as long as the tolerance allows */
         slack += slack + 100 * r->promised.tolerance * b->rate.size[i];
-    double left = m.middle - h * (f.middle + p.middle);
-    double by = left > hit.hi ? left - hit.hi : left < hit.lo ? hit.lo - left : 0 * left;
     return (lack){ by, slack + rounded, size };
 }
 
@@ -502,9 +530,9 @@ static turn_size turned_by(const balance *b, int32_t first, int64_t at, double h
 static double step_defect(const balance *b, int i, int64_t at, double h, double *size)
 {
     int32_t first = b->r->prog->rotations.n ? turns_of(b->r->prog, i) : -1;
-    lack all = step_lack(b, i, at, h);
+    lack all = step_lack(b, i, at, h, row_hit(b, i));
     for (int k = first; first >= 0 && k < first + 3; k++) {
-        lack other = step_lack(b, k, at, h);
+        lack other = step_lack(b, k, at, h, row_hit(b, k));
         all.slack = fmax(all.slack, other.slack);
         all.size = fmax(all.size, other.size);
     }
@@ -547,10 +575,18 @@ void balance_step(balance *b, int64_t at)
         impulses(b, at, 1 / h, end);
     }
     first_order_rows(b, at, h);
+    bool turns = r->prog->rotations.n > 0;
     for (int i = 0; i < nq; i++) {
         if (b->unknown[i])
             continue;
-        double size, defect = step_defect(b, i, at, h, &size);
+        double size, defect;
+        if (turns || row_hit(b, i))
+            defect = step_defect(b, i, at, h, &size);
+        else {
+            lack x = step_lack(b, i, at, h, false);
+            defect = x.by - x.slack;
+            size = x.size;
+        }
         /* impulses are no measure of forces */
         enter(&b->step[i], at, defect / h, b->hit ? 0 : size / h);
         b->ever[i] = true;
