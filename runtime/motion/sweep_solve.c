@@ -586,6 +586,27 @@ static void shortest_few(sweep *w, int m, const double *change, double *x)
         sweep_move(w->putting.back[i], l[i], x);
 }
 
+/* Dofs that the rows of a list touch, in the order of the model; `place` of each: where it is among them.
+   Masses that couple others as well leave all of them. */
+typedef struct touched {
+    int n;
+    int *dof, *place;
+} touched;
+
+static touched touched_by(const sweep *w, const contact_list *l, arena *a)
+{
+    touched t = { 0, arena_array(a, int, w->n), arena_array(a, int, w->n) };
+    bool all = w->s->mass_shape.kind != MATRIX_DIAGONAL;
+    for (int k = 0; k < l->dof_at[l->n]; k++)
+        t.place[l->dof[k]] = 1;
+    for (int i = 0; i < w->n; i++)
+        if (all || t.place[i]) {
+            t.place[i] = t.n;
+            t.dof[t.n++] = i;
+        }
+    return t;
+}
+
 /* M dx = H^T l, H dx = change: a contact problem in which everything is held */
 static void shortest_many(sweep *w, int m, const double *change, double *x)
 {
@@ -610,15 +631,24 @@ static void shortest_many(sweep *w, int m, const double *change, double *x)
     }
     if (!w->putting.back_coupled)
         w->putting.back_coupled = mixed_new(w->a);
-    coupled_rows rows = { .n = w->n,
+    const double *M = w->s->mass_constant ? w->M : w->M1;
+    touched t = touched_by(w, l, a);
+    double *D = arena_array(a, double, t.n), *dx = arena_array(a, double, t.n);
+    matrix_shape some = matrix_diagonal(t.n);
+    for (int i = 0; t.n < w->n && i < t.n; i++)
+        D[i] = M[t.dof[i]];
+    for (int k = 0; k < l->dof_at[m]; k++)
+        l->dof[k] = t.place[l->dof[k]];
+    coupled_rows rows = { .n = t.n,
                           .list = l,
-                          .shape = &w->s->mass_shape,
-                          .D = w->s->mass_constant ? w->M : w->M1,
+                          .shape = t.n < w->n ? &some : &w->s->mass_shape,
+                          .D = t.n < w->n ? D : M,
                           .changed = true,
-                          .dv = w->crowd.free };
+                          .dv = dx };
     contact_problem p = { .n = m, .m = m, .cone = l->cone, .coupled = &rows, .b = b, .r = r, .u = u };
     if (mixed_solve(w->putting.back_coupled, &p, false, PUT_BACK_END))
-        vec_axpy(x, 1, w->crowd.free, w->n);
+        for (int i = 0; i < t.n; i++)
+            x[t.dof[i]] += dx[i];
     arena_release(a, mark);
 }
 
