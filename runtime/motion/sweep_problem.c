@@ -67,14 +67,14 @@ void sweep_sizes(sweep *w)
 }
 
 /* Where bodies have a size, what an overlap is measured by: the gap that a way of that size opens; 0: the
-   contact is none of theirs. */
-static double body_length(const sweep *w, const gap_row *r, size_t f)
+   contact is none of theirs.  of_pairs: its family is one of pairs of them. */
+static double body_length(const sweep *w, const gap_row *r, bool of_pairs)
 {
     const near_list *pairs = &w->contacts.near;
     double hh = 0;
     if (!pairs->nof)
         return 0;
-    if (near_fits(&w->p->contact[f]))
+    if (of_pairs)
         return pairs->reach;
     for (int k = 0; k < r->n; k++)
         if (pairs->point[r->dof[k]])
@@ -82,21 +82,37 @@ static double body_length(const sweep *w, const gap_row *r, size_t f)
     return pairs->reach * sqrt(hh);
 }
 
-/* contact i of the table, of family f */
-static void gap_tolerances(sweep *w, size_t i, size_t f)
+/* What its members share. */
+typedef struct family_kind {
+    size_t f;
+    bool of_pairs; /* near_fits */
+    bool still;    /* surfaces do not move by themselves: the rate is not looked up, far away in memory */
+} family_kind;
+
+static family_kind kind_of(const sweep *w, size_t f)
+{
+    return (family_kind){ f, near_fits(&w->p->contact[f]), !w->s->family[f].rate.k };
+}
+
+/* contact i of the table */
+static void gap_tolerances(sweep *w, size_t i, family_kind of)
 {
     contact_table *t = &w->contacts.table;
     const gap_row *r = &t->row[i];
     const double *qmax = w->size.qmax, *vmax = w->size.vmax;
-    double size = 0, rate = 0, body = body_length(w, r, f);
+    double size = 0, rate = 0, body = body_length(w, r, of.of_pairs), ht = 0;
     for (int k = 0; k < r->n; k++) {
         size += fabs(r->H[k]) * qmax[r->dof[k]];
         rate += fabs(r->H[k]) * vmax[r->dof[k]];
     }
     /* members of a family are of one kind: they share what overlaps are measured by */
-    w->size.lengths[f] = larger(w->size.lengths[f], body > 0 ? body : size);
+    w->size.lengths[of.f] = larger(w->size.lengths[of.f], body > 0 ? body : size);
+    if (r->known)
+        ht = r->ht;
+    else if (!of.still)
+        ht = w->contacts.state[i]->c->ht;
     t->tol_gap[i] = GAP_IS_ZERO * size;
-    t->tol_u[i] = RATE_IS_ZERO * (rate + fabs(r->known ? r->ht : w->contacts.state[i]->c->ht));
+    t->tol_u[i] = RATE_IS_ZERO * (rate + fabs(ht));
 }
 
 static void slip_tolerance(const sweep *w, contact_state *k)
@@ -110,7 +126,7 @@ static void slip_tolerance(const sweep *w, contact_state *k)
 
 void sweep_tolerances(sweep *w, contact_state *k)
 {
-    gap_tolerances(w, (size_t)k->at, (size_t)(k->c->fam - w->s->family));
+    gap_tolerances(w, (size_t)k->at, kind_of(w, (size_t)(k->c->fam - w->s->family)));
     slip_tolerance(w, k);
 }
 
@@ -140,10 +156,11 @@ static void sized_in_order(sweep *w)
         w->size.has_grown[w->size.grown[i]] = true;
     for (size_t f = 0; f < w->p->ncontact; f++) {
         bool rough = w->s->family[f].d > 0;
+        family_kind of = kind_of(w, f);
         for (size_t i = t->from[f]; i < t->from[f + 1]; i++) {
             if (!row_grown(w, &t->row[i]))
                 continue;
-            gap_tolerances(w, i, f);
+            gap_tolerances(w, i, of);
             if (rough)
                 slip_tolerance(w, w->contacts.state[i]);
         }
