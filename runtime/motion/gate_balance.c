@@ -545,6 +545,16 @@ static double step_defect(const balance *b, int i, int64_t at, double h, double 
     return all.by - all.slack;
 }
 
+/* All rows as if nothing hit or turned: defects and sizes.  One loop over plain arrays, for lanes. */
+static void plain_rows(const balance *b, int64_t at, double h, double *restrict defect, double *restrict size)
+{
+    for (int i = 0; i < b->r->prog->nq; i++) {
+        lack x = step_lack(b, i, at, h, false);
+        defect[i] = x.by - x.slack;
+        size[i] = x.size;
+    }
+}
+
 /* a reset in the step is no force */
 static bool was_reset(balance *b, int64_t at)
 {
@@ -576,17 +586,14 @@ void balance_step(balance *b, int64_t at)
     }
     first_order_rows(b, at, h);
     bool turns = r->prog->rotations.n > 0;
+    if (!turns)
+        plain_rows(b, at, h, b->q, b->v);
     for (int i = 0; i < nq; i++) {
         if (b->unknown[i])
             continue;
-        double size, defect;
+        double size = b->v[i], defect = b->q[i];
         if (turns || row_hit(b, i))
             defect = step_defect(b, i, at, h, &size);
-        else {
-            lack x = step_lack(b, i, at, h, false);
-            defect = x.by - x.slack;
-            size = x.size;
-        }
         /* impulses are no measure of forces */
         enter(&b->step[i], at, defect / h, b->hit ? 0 : size / h);
         b->ever[i] = true;
