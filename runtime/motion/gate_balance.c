@@ -25,6 +25,7 @@ struct balance {
     results *r;
     bool steps, instants; /* what can be checked: steps; single samples */
     bool forces_stay;     /* they are the same at all samples, and known */
+    bool rows_stay;       /* those of contacts are the same wherever bodies are */
     int64_t each, seen;   /* of steps one in so many is checked, where families are large */
     size_t *next;         /* of each family: the impact that comes next */
     size_t reset;         /* the reset that comes next */
@@ -102,6 +103,7 @@ balance *balance_new(gate *g, results *r, arena *a)
     }
     b->next = arena_array(a, size_t, p->ncontact + 1);
     gate_still is = gate_stays(g);
+    b->rows_stay = is.rows;
     sums_new(b->mass, a, p->nq, is.masses);
     sums_new(b->force, a, p->nq, is.forces);
     sums_new(b->push, a, p->nq, is.rows && !r->promised.gives_way);
@@ -413,9 +415,11 @@ static size_t impulses(balance *b, int64_t at, double per, int end)
             const impact *hit = &x->impacts.at[k];
             if (per == 0 || !(hit->t < r->t[at]))
                 continue;
-            gate_at(b->g, r->t[sample], r->q + sample * r->prog->nq, r->v + sample * r->prog->nq);
+            if (!b->rows_stay)
+                gate_at(b->g, r->t[sample], r->q + sample * r->prog->nq, r->v + sample * r->prog->nq);
             gate_react(b->g, c, hit->member, per * hit->impulse, NULL, &b->jolt_end[end]);
-            stand_near(b, sample, hit->t);
+            if (!b->rows_stay)
+                stand_near(b, sample, hit->t);
             gate_react(b->g, c, hit->member, per * hit->impulse, NULL, &b->jolt[end]);
         }
     }
@@ -480,7 +484,7 @@ typedef struct lack {
 } lack;
 
 /* does an impulse act on row i in the step? */
-static bool row_hit(const balance *b, int i)
+static inline bool row_hit(const balance *b, int i)
 {
     return b->hit && (b->jolt[0].size[i] != 0 || b->jolt[1].size[i] != 0 || b->jolt_end[0].size[i] != 0 ||
                       b->jolt_end[1].size[i] != 0);
