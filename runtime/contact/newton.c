@@ -14,6 +14,7 @@ typedef struct newton_plan {
     double gain;
     double worth; /* the end where a step leaves more than that share of the defect; 0: steps are not judged
                      so */
+    int stall;    /* the end after so many steps that do not halve the defect; 0: never */
 } newton_plan;
 enum { MEMORY = 4 };
 
@@ -230,13 +231,20 @@ static bool newton_run(newton *w, const newton_plan *plan, double tol)
 {
     contact_problem *p = w->p;
     size_t size = (size_t)p->m * sizeof *p->r;
-    double memory[MEMORY] = { 0 }, e;
+    double memory[MEMORY] = { 0 }, e, half_of = INFINITY;
+    int halved = 0;
     velocities(w);
     e = defect(w, &p->worst);
     for (int i = 0; i < plan->memory; i++)
         memory[i] = e;
     for (int it = 0; it < plan->most && e > tol && !budget_cuts(w->budget); it++) {
         double allow = 0, s = 1, before = e;
+        if (e < 0.5 * half_of) {
+            half_of = e;
+            halved = it;
+        }
+        if (plan->stall && it - halved >= plan->stall)
+            break;
         memcpy(w->keep, p->r, size);
         bool down = false, ok = newton_direction(w);
         for (int i = 0; i < plan->memory; i++)
@@ -399,14 +407,29 @@ bool newton_settle(contact_problem *p, arena *scratch, double tol)
     return p->residual <= tol;
 }
 
+/* The term after a solve with rho, and by how much the next one is to be smaller (*down).  A term that was
+   too weak is in vain each time it is tried again: from there it falls more slowly, and faster again where
+   solves are quick. */
+static double term_next(double rho, bool solved, int steps, double *down)
+{
+    enum { QUICK = 4 };
+    const double FASTEST = 0.1, SLOWEST = 0.7;
+    double next = solved ? larger(rho * *down, PROXIMAL_LEAST) : fmin(rho / *down, 1);
+    if (!solved)
+        *down = fmin(sqrt(*down), SLOWEST);
+    else if (steps <= QUICK)
+        *down = larger(pow(*down, 1.5), FASTEST);
+    return next;
+}
+
 bool proximal_steps(contact_problem *p, arena *scratch, double rho, int most, int steps, double tol)
 {
     arena_pos mark = arena_mark(scratch);
     newton *w = newton_new(p, scratch, BY_ROWS);
-    newton_plan plan = { .most = steps, .halves = 7, .memory = MEMORY, .passes = 6, .gain = 0.1 };
+    newton_plan plan = { .most = steps, .halves = 7, .memory = MEMORY, .passes = 6, .gain = 0.1, .stall = 4 };
     size_t size = (size_t)p->m * sizeof *p->r;
     int worst = 0;
-    double best = true_defect(w, &worst);
+    double best = true_defect(w, &worst), down = 0.1;
     memcpy(w->best, p->r, size);
     for (int k = 0; k < most && best > tol; k++) {
         int before = p->iterations;
@@ -420,10 +443,7 @@ bool proximal_steps(contact_problem *p, arena *scratch, double rho, int most, in
         } else if (!ok) /* back to what was accepted last: the best would cancel the drift along null
                            directions */
             memcpy(p->r, w->ref, size);
-        if (!ok)
-            rho = fmin(rho * 8, 1);
-        else
-            rho = larger(rho * (p->iterations - before <= 8 ? 0.1 : 0.2), PROXIMAL_LEAST);
+        rho = term_next(rho, ok, p->iterations - before, &down);
     }
     memcpy(p->r, w->best, size);
     p->residual = true_defect(w, &p->worst);

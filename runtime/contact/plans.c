@@ -32,7 +32,7 @@ PLAN(plane, { .by = SOLVER_SWEEPS, .above = LEMKE_FEW }, { .by = SOLVER_POLISH, 
      { .by = SOLVER_LEMKE, .above = LEMKE_MOST, .most = LEMKE_LAST, .patch = 12 },
      { .by = SOLVER_PROXIMAL_LONG }, { .by = SOLVER_PROXIMAL_FIRM });
 PLAN(space, { .by = SOLVER_SWEEPS }, { .by = SOLVER_POLISH }, { .by = SOLVER_SWEEPS },
-     { .by = SOLVER_PROXIMAL }, { .by = SOLVER_INTERIOR }, { .by = SOLVER_PROXIMAL_LONG },
+     { .by = SOLVER_PROXIMAL }, { .by = SOLVER_INTERIOR, .most = LEMKE_LAST }, { .by = SOLVER_PROXIMAL_LONG },
      { .by = SOLVER_PROXIMAL_FIRM });
 PLAN(calm, { .by = SOLVER_SWEEPS }, { .by = SOLVER_PROXIMAL_FEW });
 

@@ -48,7 +48,7 @@ static bool proximal_polish(contact_problem *p, arena *scratch, double tol)
 
 static bool proximal(contact_problem *p, arena *scratch, double tol)
 {
-    return proximal_steps(p, scratch, PROXIMAL_FIRM, 20, 20, tol);
+    return proximal_steps(p, scratch, PROXIMAL_FIRM, 60, 20, tol);
 }
 
 static bool proximal_few(contact_problem *p, arena *scratch, double tol)
