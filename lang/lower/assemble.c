@@ -275,24 +275,40 @@ static void plan_event(work *w, event_rule *to, const mevent *e)
     to->reset_rate = rate;
 }
 
+static int32_t class_number(const model *m, const mclass *c)
+{
+    for (size_t k = 0; k < m->classes.n; k++)
+        if (m->classes.at[k] == c)
+            return (int32_t)k;
+    return -1;
+}
+
+static void plan_shape(work *w, shape_info *to, const mshape *s)
+{
+    *to = (shape_info){ .name = arena_strdup(w->to, s->name),
+                        .where = s->at,
+                        .kind = s->kind,
+                        .of = class_number(w->m, s->of),
+                        .dim = s->dim,
+                        .npoint = s->npoint,
+                        .table = s->table,
+                        .size = s->size,
+                        .instances = s->of ? s->of->ninst : 1 };
+    if (s->of && s->decl->kid[1]->n)
+        plan_add(w, &to->pose, &s->of->inst, s->at, s->pose, (size_t)(s->dim + s->dim * s->dim));
+}
+
 static void plan_shapes(work *w)
 {
     const model *m = w->m;
-    shape_info *to = arena_array(w->to, shape_info, m->shapes.list.n);
-    for (size_t k = 0; k < m->shapes.list.n; k++) {
-        const mshape *s = m->shapes.list.at[k];
-        to[k] = (shape_info){ .name = arena_strdup(w->to, s->name),
-                              .where = s->at,
-                              .dim = s->dim,
-                              .npoint = s->npoint,
-                              .table = s->table,
-                              .size = s->size,
-                              .instances = s->of ? s->of->ninst : 1 };
-        if (s->of && s->decl->kid[1]->n)
-            plan_add(w, &to[k].pose, &s->of->inst, s->at, s->pose, (size_t)(s->dim + s->dim * s->dim));
-    }
+    shape_info *to = arena_array(w->to, shape_info, m->shapes.solids.n);
     w->p->shapes.at = to;
-    w->p->shapes.n = m->shapes.list.n;
+    w->p->shapes.n = w->p->shapes.paired = m->shapes.list.n;
+    for (size_t k = 0; k < m->shapes.list.n; k++)
+        plan_shape(w, &to[k], m->shapes.list.at[k]);
+    for (size_t k = 0; k < m->shapes.solids.n; k++)
+        if (!m->shapes.solids.at[k]->number)
+            plan_shape(w, &to[w->p->shapes.n++], m->shapes.solids.at[k]);
     w->p->shapes.nfeature = m->shapes.nfeature;
 }
 

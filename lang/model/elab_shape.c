@@ -139,7 +139,9 @@ static bool is_matrix(const value *v, int rows, int cols)
 /* points of a set: coordinates and a round each */
 typedef struct {
     int dim, n;
-    ir_ref *row; /* dim + 1 for each point */
+    ir_ref *row;      /* dim + 1 for each point */
+    ir_ref matrix[9]; /* of an ellipsoid, */
+    int nmatrix;      /* else 0 */
 } points;
 
 static void point_add(elab *e, points *p, ir_vec y, ir_ref round)
@@ -388,6 +390,10 @@ static bool set_points(elab *e, const value *set, points *p, span at)
                              p->dim, p->dim, p->dim),
                 at);
         point_add(e, p, vector_of(e, &arg[0]), number(e, 1));
+        for (p->nmatrix = 0; p->nmatrix < p->dim * p->dim; p->nmatrix++) {
+            value x = v_element(&arg[1], p->nmatrix);
+            p->matrix[p->nmatrix] = v_ref(e->m->g, &x);
+        }
     } else if (!is_vector(&arg[0], p->dim) || !v_is_scalar(&arg[1]))
         return set_bad(e, which,
                        arena_printf(e->m->a,
@@ -411,8 +417,9 @@ static int set_dim(const value *set)
 
 static bool table_constant(elab *e, const points *p, span at)
 {
-    for (int k = 0; k < p->n * (p->dim + 1); k++)
-        if (depends_on(e->m->g, p->row[k], MOVING)) {
+    int of_points = p->n * (p->dim + 1);
+    for (int k = 0; k < of_points + p->nmatrix; k++)
+        if (depends_on(e->m->g, k < of_points ? p->row[k] : p->matrix[k - of_points], MOVING)) {
             diag_error(e->m->d, DIAG_NOT_CONSTANT, at,
                        "a shape is rigid: in the frame of its body it may depend on parameters, not on time "
                        "or degrees of freedom");
@@ -424,15 +431,17 @@ static bool table_constant(elab *e, const points *p, span at)
 static void table_make(elab *e, mshape *s, mclass *c, const index_names *family, const points *p,
                        const ast *node)
 {
-    int32_t n = p->n * (p->dim + 1);
+    int32_t of_points = p->n * (p->dim + 1), n = of_points + p->nmatrix;
     address inst = family->n ? class_own_instance(c) : (address){ 0 };
     s->table = e->m->nparam;
     s->size = n;
     s->npoint = p->n;
+    if (s->kind != SHAPE_HALFSPACE)
+        *vec_push(e->m->a, &e->m->shapes.solids) = s;
     e->m->nparam += n * (family->n ? c->ninst : 1);
     mfamily *f = family_add(e, &e->m->derived, c, family, node, n, true);
     for (int32_t k = 0; k < n; k++) {
-        f->out[k] = p->row[k];
+        f->out[k] = k < of_points ? p->row[k] : p->matrix[k - of_points];
         f->row[k] = (address){ .base = s->table + k + inst.base * n };
         for (int i = 0; i < MAX_INDEX; i++)
             f->row[k].stride[i] = inst.stride[i] * n;

@@ -55,13 +55,8 @@ typedef struct mlet {
     value v;
 } mlet;
 /* A convex set that a body carries: the hull of points with a round each.  They are parameters: dim
-   coordinates and the round, point after point, from table on, `size` numbers for each instance. */
-typedef enum {
-    SHAPE_BALL,
-    SHAPE_CYLINDER,
-    SHAPE_ELLIPSOID,
-    SHAPE_HALFSPACE
-} shape_kind; /* the kind of round */
+   coordinates and the round, point after point, from table on, `size` numbers for each instance; of an
+   ellipsoid its matrix behind them. */
 typedef struct mshape {
     sym name;
     const ast *decl; /* NULL: a set that stands in a constraint */
@@ -273,6 +268,7 @@ typedef struct mrodload {
 /* shapes of pairs; numbers of IN_FEATURE */
 typedef struct mshapes {
     vec(mshape *) list;
+    vec(mshape *) solids; /* all of them but half-spaces */
     int32_t nfeature;
 } mshapes;
 

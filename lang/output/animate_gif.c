@@ -48,7 +48,7 @@ static void draw_mover(canvas *c, const scene *m, const stage *g, size_t k, doub
     if (b->line && k + 1 < m->all.n && b[1].line == b->line) {
         mover_at(m, k + 1, time, at);
         to_pixels(g, at, e);
-        draw_line(c, p, e, 1.5, colour);
+        draw_line(c, p, e, b->r > 0 ? fmax(b->r * g->scale, 0.5) : 1.5, colour);
     }
     for (int i = 0; b->box[0] > 0 && i < 4; i++) {
         box_corner(b, z, time, i, at);

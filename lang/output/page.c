@@ -95,7 +95,8 @@ static void impact_times(const scene *m, number_list *out)
 
 static void frame_times(const scene *m, const stage *g, const number_list *impacts, number_list *out)
 {
-    int frames = (int)whole_clamp((double)PAGE_PLACES / (double)(m->all.n + 1), PAGE_FEWEST, PAGE_FRAMES);
+    double moving = (double)(m->all.n + 3 * m->solids.n + 1);
+    int frames = (int)whole_clamp(PAGE_PLACES / moving, PAGE_FEWEST, PAGE_FRAMES);
     for (int k = 0; k <= frames; k++)
         *vec_push(m->s->tmp, out) = frame_time(g, k, frames);
     for (size_t k = 0; k < impacts->n && k < PAGE_IMPACTS; k++)
@@ -114,8 +115,8 @@ static void put_bodies(text *t, const scene *m, const number_list *times)
         const mover *b = &m->all.at[k];
         text_puts(t, k ? ",{" : "{");
         put_name(t, "name", b->name);
-        text_printf(t, ",\"r\":%.9g,\"w\":%.9g,\"h\":%.9g,\"line\":%d,\"turns\":%s}", b->r, b->box[0],
-                    b->box[1], b->line, b->turns ? "true" : "false");
+        text_printf(t, ",\"r\":%.9g,\"w\":%.9g,\"h\":%.9g,\"line\":%d,\"turns\":%s,\"shaped\":%s}", b->r,
+                    b->box[0], b->box[1], b->line, b->turns ? "true" : "false", b->shaped ? "true" : "false");
     }
     text_putc(t, ']');
     for (size_t f = 0; f < times->n; f++)
@@ -129,6 +130,91 @@ static void put_bodies(text *t, const scene *m, const number_list *times)
         }
     put_floats(t, "place", &place);
     put_floats(t, "angle", &angle);
+}
+
+/* ---- shapes: corners, faces and rounds in their own frames; places and two columns of attitudes over time
+   ---- */
+
+static void put_vector(text *t, const double *x, int n)
+{
+    for (int i = 0; i < n; i++)
+        text_printf(t, "%s%.9g", i ? "," : "", x[i]);
+}
+
+static void put_corners(text *t, const double *v, int n, int axes, int apart)
+{
+    text_puts(t, ",\"v\":[");
+    for (int k = 0; k < n; k++) {
+        double x[3] = { 0 };
+        memcpy(x, v + k * apart, (size_t)axes * sizeof *x);
+        if (k)
+            text_putc(t, ',');
+        put_vector(t, x, 3);
+    }
+    text_putc(t, ']');
+}
+
+static void put_faces(text *t, const convex *h)
+{
+    text_puts(t, ",\"faces\":[");
+    for (int f = 0; h && f < h->nf; f++) {
+        text_puts(t, f ? ",[" : "[");
+        for (int k = h->first[f]; k < h->first[f + 1]; k++)
+            text_printf(t, "%s%d", k > h->first[f] ? "," : "", h->loop[k]);
+        text_putc(t, ']');
+    }
+    text_putc(t, ']');
+}
+
+static void put_solid(text *t, const scene *m, const solid *s)
+{
+    static const char *const kinds[] = { "hull", "cylinder", "ellipsoid" };
+    text_printf(t, "{\"body\":%d,\"fixed\":%s,", s->body, s->fixed ? "true" : "false");
+    put_name(t, "kind", s->of ? kinds[s->of->kind] : "axes");
+    text_printf(t, ",\"reach\":%.9g", s->reach);
+    if (!s->of) {
+        text_puts(t, ",\"r\":0,\"v\":[],\"faces\":[]}");
+        return;
+    }
+    const double *numbers = solid_table(m, s);
+    const convex *h = s->of->kind == SHAPE_BALL ? m->seen->hull[s->number][s->inst] : NULL;
+    int n = s->of->dim, points = s->of->kind == SHAPE_CYLINDER ? 2 : s->of->npoint;
+    text_printf(t, ",\"r\":%.9g", numbers[n]);
+    put_corners(t, h ? h->v : numbers, h ? h->nv : points, h ? 3 : n, h ? 3 : n + 1);
+    put_faces(t, h);
+    if (s->of->kind == SHAPE_ELLIPSOID) {
+        double A[9], M[9];
+        ellipsoid_map(s->of, numbers, A, M);
+        text_puts(t, ",\"matrix\":[");
+        put_vector(t, A, 9);
+        text_puts(t, "],\"map\":[");
+        put_vector(t, M, 9);
+        text_putc(t, ']');
+    }
+    text_putc(t, '}');
+}
+
+static void put_solids(text *t, scene *m, const number_list *times)
+{
+    float_list pose = { 0 };
+    text_puts(t, ",\"shapes\":[");
+    for (size_t k = 0; k < m->solids.n; k++) {
+        if (k)
+            text_putc(t, ',');
+        put_solid(t, m, &m->solids.at[k]);
+    }
+    text_putc(t, ']');
+    for (size_t f = 0; f < times->n && m->solids.n; f++) {
+        solids_move(m, times->at[f]);
+        for (size_t k = 0; k < m->solids.n; k++) {
+            body_pose at = solid_pose(m, k, times->at[f]);
+            for (int i = 0; i < 3; i++)
+                *vec_push(m->s->tmp, &pose) = (float)at.p[i];
+            for (int i = 0; i < 6; i++)
+                *vec_push(m->s->tmp, &pose) = (float)at.A[3 * (i % 3) + i / 3];
+        }
+    }
+    put_floats(t, "pose", &pose);
 }
 
 static void put_page_walls(text *t, scene *m, const stage *g)
@@ -164,19 +250,15 @@ typedef struct {
     const results *r;
     int32_t *body, *axis; /* see scene_axes */
     whole_list at, of, status;
-    float_list force;
+    float_list force, point; /* point: where shapes touch; not finite: not known */
 } arrows;
 
 /* ---- walls in space: planes, of gaps that are linear in the place of one body ---- */
 
-typedef struct {
-    double n[3], level; /* the middle of a body lies at n.x = level when it touches, less its radius */
-} plane;
-
-static bool plane_of(const arrows *a, const contact_family *f, const inputs *in, double *reg, plane *out)
+static bool plane_of(const arrows *a, const contact_family *f, const inputs *in, double *reg, wall_plane *out)
 {
     int32_t ix[MAX_INDEX] = { 0 }, body = -1;
-    *out = (plane){ 0 };
+    *out = (wall_plane){ 0 };
     if (!f->gap_constant_gradient || !f->gap.tape.nout || (f->over.n && !index_first(&f->over, ix)))
         return false;
     tape_start(&f->gradient.tape, reg);
@@ -203,13 +285,15 @@ static bool plane_of(const arrows *a, const contact_family *f, const inputs *in,
     return true;
 }
 
-static void put_planes(text *t, const arrows *a, const inputs *in, double *reg)
+static void put_planes(text *t, const arrows *a, const inputs *in, double *q, double *reg)
 {
     bool first = true;
     text_puts(t, ",\"planes\":[");
     for (size_t c = 0; in && c < a->r->prog->ncontact; c++) {
-        plane p;
-        if (!plane_of(a, &a->r->prog->contact[c], in, reg, &p))
+        wall_plane p;
+        const contact_family *f = &a->r->prog->contact[c];
+        bool of_shapes = f->points.tape.nout == 6 && halfspace_of(a->m, f, in, q, reg, &p);
+        if (!of_shapes && (f->points.tape.nout || !plane_of(a, f, in, reg, &p)))
             continue;
         text_printf(t, "%s[%.9g,%.9g,%.9g,%.9g]", first ? "" : ",", p.n[0], p.n[1], p.n[2], p.level);
         first = false;
@@ -220,7 +304,7 @@ static void put_planes(text *t, const arrows *a, const inputs *in, double *reg)
 /* ---- forces of contact: rn times the gradient of the gap, on each body whose place it reads ---- */
 
 /* adds a component to the arrow of its body; arrows of the member at hand begin at `first` */
-static void arrow_add(arrows *a, size_t first, int32_t dof, double f, int status)
+static void arrow_add(arrows *a, size_t first, int32_t dof, double f, int status, const double *at)
 {
     arena *mem = a->m->s->tmp;
     int32_t body = a->body[dof];
@@ -232,10 +316,26 @@ static void arrow_add(arrows *a, size_t first, int32_t dof, double f, int status
     if (k == a->of.n) {
         *vec_push(mem, &a->of) = body;
         *vec_push(mem, &a->status) = status;
-        for (int i = 0; i < 3; i++)
+        for (int i = 0; i < 3; i++) {
             *vec_push(mem, &a->force) = 0;
+            *vec_push(mem, &a->point) = (float)at[i];
+        }
     }
     a->force.at[3 * k + (size_t)a->axis[dof]] += (float)f;
+}
+
+static void touching_point(const contact_family *f, const inputs *in, const int32_t *ix, double *reg,
+                           double *at)
+{
+    int n = (int)f->points.tape.nout / 2;
+    at[0] = n ? 0 : NAN;
+    at[1] = at[2] = 0;
+    if (!n)
+        return;
+    tape_start(&f->points.tape, reg);
+    kernel_run(&f->points, in, ix, reg);
+    for (int i = 0; i < n; i++)
+        at[i] = reg[f->points.tape.out[i]];
 }
 
 static void family_arrows(arrows *a, size_t c, int64_t sample, const inputs *in, double *reg)
@@ -245,7 +345,6 @@ static void family_arrows(arrows *a, size_t c, int64_t sample, const inputs *in,
     int32_t ix[MAX_INDEX] = { 0 };
     if (!x->kept || !x->rn || !f->gradient.tape.nout || (f->over.n && !index_first(&f->over, ix)))
         return;
-    tape_start(&f->gradient.tape, reg);
     int64_t member = 0;
     for (bool more = true; more && member < x->members;
          member++, more = f->over.n && index_next(&f->over, ix)) {
@@ -256,11 +355,24 @@ static void family_arrows(arrows *a, size_t c, int64_t sample, const inputs *in,
         int law = f->friction == FRICTION_NONE ? STATUS_OPEN
                   : x->status                  ? x->status[sample * x->members + member]
                                                : STATUS_OPEN;
+        double at[3];
+        touching_point(f, in, ix, reg, at);
+        tape_start(&f->gradient.tape, reg);
         kernel_run(&f->gradient, in, ix, reg);
         for (uint32_t k = 0; k < f->gradient.tape.nout; k++)
             arrow_add(a, first, slot_at(&f->gradient.row[k], ix, f->over.n),
-                      rn * reg[f->gradient.tape.out[k]], law);
+                      rn * reg[f->gradient.tape.out[k]], law, at);
     }
+}
+
+/* the state at a time; which points of two shapes touch is found anew, frame after frame as in the run */
+static void frame_read(const scene *m, inputs *in, double *q, double *v, double t)
+{
+    state_read(m->s->tmp, m->s->last->r, in, q, v, t);
+    if (!m->seen)
+        return;
+    in->from[IN_FEATURE] = m->seen->feature;
+    shapes_all(m->seen, in);
 }
 
 static void put_contacts(text *t, const scene *m, const number_list *times)
@@ -268,29 +380,31 @@ static void put_contacts(text *t, const scene *m, const number_list *times)
     const run *last = m->s->last;
     arrows a = { .m = m, .r = last ? last->r : NULL };
     inputs in, *start = NULL;
-    double *reg = NULL;
+    double *reg = NULL, *q = NULL;
     *vec_push(m->s->tmp, &a.at) = 0;
     if (a.r && a.r->samples && a.r->prog->nq && a.r->prog->ncontact) {
         size_t nq = (size_t)a.r->prog->nq;
-        double *q = arena_array(m->s->tmp, double, nq), *v = arena_array(m->s->tmp, double, nq);
+        double *v = arena_array(m->s->tmp, double, nq);
+        q = arena_array(m->s->tmp, double, nq);
         reg = arena_array(m->s->tmp, double, contact_registers(a.r->prog));
         scene_axes(m, a.r, &a.body, &a.axis);
         for (size_t f = 0; f < times->n; f++) {
-            state_read(m->s->tmp, a.r, &in, q, v, times->at[f]);
+            frame_read(m, &in, q, v, times->at[f]);
             int64_t sample = sample_before(a.r->t, a.r->samples, in.t);
             for (size_t c = 0; c < a.r->prog->ncontact; c++)
                 family_arrows(&a, c, sample, &in, reg);
             *vec_push(m->s->tmp, &a.at) = (int32_t)a.of.n;
         }
-        state_read(m->s->tmp, a.r, &in, q, v, a.r->t[0]);
+        frame_read(m, &in, q, v, a.r->t[0]);
         start = &in;
     }
-    put_planes(t, &a, start, reg);
+    put_planes(t, &a, start, q, reg);
     text_puts(t, ",\"arrows\":{\"kept\":true");
     put_wholes(t, "at", &a.at);
     put_wholes(t, "body", &a.of);
     put_wholes(t, "status", &a.status);
     put_floats(t, "force", &a.force);
+    put_floats(t, "point", &a.point);
     text_putc(t, '}');
 }
 
@@ -599,6 +713,7 @@ static void put_run(text *t, scene *m)
     put_doubles(t, "t", &times);
     put_doubles(t, "impacts", &impacts);
     put_bodies(t, m, &times);
+    put_solids(t, m, &times);
     put_page_walls(t, m, &g);
     put_contacts(t, m, &times);
     put_all_series(t, m->s);

@@ -87,7 +87,7 @@ static bool gap_shrinks(session *s, const contact_family *f, const double *param
     const double *was = r->param;
     inputs in = { .t = r->t[0] };
     int32_t ix[MAX_INDEX] = { 0 };
-    if (!f->gap.tape.nout || f->gap.where || (f->over.n && !index_first(&f->over, ix)))
+    if (!f->gap.tape.nout || f->gap.where || f->pair.touch || (f->over.n && !index_first(&f->over, ix)))
         return false;
     size_t n = (size_t)r->prog->nq;
     double *q = arena_array(s->tmp, double, n), *v = arena_array(s->tmp, double, n);
@@ -188,6 +188,8 @@ static void body_put(void *ud, const value *part)
     const view *of = part->object.of;
     mover *k = &m->all.at[first];
     k->name = m->numbered ? arena_printf(m->s->tmp, "%s[%d]", m->naming, (int)m->number) : m->naming;
+    k->of = of->c;
+    k->inst = of->inst;
     k->r = radius_of(m, of->c, part);
     if (member_number(m->s, part, "w", &w) && member_number(m->s, part, "h", &h)) {
         k->box[0] = w;
@@ -251,7 +253,7 @@ static void rod_put(void *ud, const char *name, const value *col, int per)
         mover *c = mover_add(m, &none);
         c->space = col->num.d + 3 * (int64_t)((int64_t)k * (n - 1) / (shown - 1));
         c->n = 3;
-        c->r = 0;
+        c->r = m->rod;
         c->line = m->lines;
     }
 }
@@ -272,7 +274,7 @@ static bool rod_moving(scene *m, const value *v)
         c->v[1] = plain_series(r, x + 1, r->ntrack);
         c->v[2] = plain_series(r, x + 2, r->ntrack);
         c->n = 3;
-        c->r = 0;
+        c->r = m->rod;
         c->line = m->lines;
     }
     return true;
@@ -300,6 +302,7 @@ void scene_add(scene *m, const char *name, const value *v)
         return;
     }
     if (is_rod(v)) {
+        m->rod = rod_radius(v);
         if (!rod_moving(m, v))
             rod_table(m->s, v, rod_put, m);
         return;
@@ -350,6 +353,7 @@ void scene_add_all(scene *m)
     const run *last = m->s->last;
     if (!last || !last->of->m)
         return;
+    m->whole = true;
     m->field = last->r->field != NULL;
     const mclass *top = last->of->m->classes.at[0];
     for (size_t k = 0; k < top->dofs.n; k++)
@@ -471,6 +475,7 @@ static double pitch_of(const scene *m, const stage *g)
 stage stage_of(scene *m, double wide_in_pixels)
 {
     stage g = { .lo = { INFINITY, INFINITY }, .hi = { -INFINITY, -INFINITY } };
+    scene_solids(m);
     for (size_t k = 0; k < m->all.n; k++)
         if (m->all.at[k].space)
             g.end = ROD_SECONDS;
@@ -488,6 +493,7 @@ stage stage_of(scene *m, double wide_in_pixels)
     for (size_t k = 0; k < m->all.n; k++)
         for (int f = 0; f <= SCENE_FRAMES; f++) {
             double z[2], r = fmax(m->all.at[k].r, hypot(m->all.at[k].box[0], m->all.at[k].box[1]) / 2);
+            r = fmax(r, m->all.at[k].reach);
             mover_at(m, k, g.begin + (g.end - g.begin) * f / SCENE_FRAMES, z);
             for (int i = 0; i < 2; i++)
                 if (isfinite(z[i])) {
@@ -546,8 +552,9 @@ size_t contact_registers(const program *p)
     size_t n = 1;
     for (size_t c = 0; c < p->ncontact; c++) {
         const contact_family *f = &p->contact[c];
-        const size_t all[] = { f->gap.tape.nreg, f->gradient.tape.nreg, f->slip_map.tape.nreg };
-        for (int k = 0; k < 3; k++)
+        const size_t all[] = { f->gap.tape.nreg, f->gradient.tape.nreg, f->slip_map.tape.nreg,
+                               f->points.tape.nreg };
+        for (int k = 0; k < 4; k++)
             n = n > all[k] ? n : all[k];
     }
     return n;

@@ -2,6 +2,7 @@
    pictures (SVG, GIF, page) read it. */
 #ifndef CDL_SCENE_H
 #define CDL_SCENE_H
+#include "program/shapes.h"
 #include "session_output.h"
 
 /* A disk, a box, a point or a corner of a line. */
@@ -15,6 +16,10 @@ typedef struct mover {
     const double *attitude; /* in space: its matrix at the samples, row after row; or NULL */
     int line;               /* of which it is a corner, or 0 */
     const double *space;    /* a corner of a rod that stays, in space; or NULL */
+    const mclass *of;       /* a part: its class and number; or NULL */
+    int32_t inst;
+    bool shaped;  /* its shapes are drawn: */
+    double reach; /* how far they reach from their places */
 } mover;
 enum { LONE = -1 };
 
@@ -24,11 +29,30 @@ typedef struct wall {
 } wall;
 typedef vec(wall) wall_list;
 
+/* A shape; or, without one, the axes of a body that turns. */
+typedef struct solid {
+    const shape_info *of; /* NULL: axes */
+    size_t number;        /* of the shape */
+    int32_t inst;
+    int body;   /* the mover that carries it, or -1 */
+    bool fixed; /* nothing carries it */
+    double reach;
+} solid;
+
+/* dot(n, x) = level */
+typedef struct wall_plane {
+    double n[3], level;
+} wall_plane;
+
 typedef struct scene {
     session *s;
     vec(mover) all;
     wall_list walls; /* at the time last asked for */
+    vec(solid) solids;
+    shapes *seen; /* all shapes, or NULL */
+    bool whole;   /* all of the run is drawn */
     double radius, pitch;
+    double rod;         /* the radius of the rod at hand */
     const mclass *kind; /* of the parts that were read last, and the name of their radius or NULL */
     const char *kind_radius;
     const char *naming; /* of the argument at hand */
@@ -79,6 +103,18 @@ void scene_axes(const scene *m, const results *r, int32_t **body, int32_t **axis
 size_t contact_registers(const program *p);
 /* The state at a time as kernels read it; q and v are room for it. */
 void state_read(arena *a, const results *r, inputs *in, double *q, double *v, double t);
+
+/* ---- scene_shapes.c ---- */
+void scene_solids(scene *m);          /* finds those of the things that are drawn */
+void solids_move(scene *m, double t); /* to where they are at t; then: */
+body_pose solid_pose(const scene *m, size_t k, double t);
+void solid_point(const body_pose *at, const double *y, double *x); /* of its own frame, in space */
+const double *solid_table(const scene *m, const solid *s);         /* the numbers of a shape */
+/* of an ellipsoid: its matrix A, and the M that maps a ball of radius 1 to it */
+void ellipsoid_map(const shape_info *s, const double *numbers, double *A, double *M);
+/* The half-space that a shape may not enter, of a constraint on a gap between both; q is that of in. */
+bool halfspace_of(const scene *m, const contact_family *f, const inputs *in, double *q, double *reg,
+                  wall_plane *out);
 
 /* ---- scene_walls.c: where the gap of a constraint of one body alone is zero ---- */
 void walls_at(scene *m, const stage *s, double time);

@@ -116,6 +116,22 @@ static void walls_of_family(scene *m, const stage *s, gap_probe *g, const index_
     }
 }
 
+/* of shapes in the plane: the edge of the half-space that they may not enter, across the whole stage */
+static void wall_of_shapes(scene *m, const stage *s, const contact_family *f, const gap_probe *g, double *reg)
+{
+    wall_plane p;
+    if (f->points.tape.nout != 4 || !halfspace_of(m, f, &g->in, g->q, reg, &p) || m->walls.n >= WALLS)
+        return;
+    double x[2] = { (s->lo[0] + s->hi[0]) / 2, (s->lo[1] + s->hi[1]) / 2 },
+           off = p.level - p.n[0] * x[0] - p.n[1] * x[1],
+           half = hypot(s->hi[0] - s->lo[0], s->hi[1] - s->lo[1]) / 2;
+    wall *w = vec_push(m->s->tmp, &m->walls);
+    for (int k = 0; k < 2; k++) {
+        w->x[2 * k] = x[0] + off * p.n[0] - (k ? half : -half) * p.n[1];
+        w->x[2 * k + 1] = x[1] + off * p.n[1] + (k ? half : -half) * p.n[0];
+    }
+}
+
 /* at a time: what is not drawn and moves a wall is where it is then */
 void walls_at(scene *m, const stage *s, double time)
 {
@@ -141,7 +157,12 @@ void walls_at(scene *m, const stage *s, double time)
         g.in.from[IN_Q] = q;
         g.in.from[IN_V] = v;
         g.in.from[IN_PARAM] = r->param;
-        g.reg = arena_array(m->s->answer, double, f->gap.tape.nreg);
+        g.reg = arena_array(m->s->answer, double, contact_registers(r->prog));
+        if (f->points.tape.nout) {
+            memcpy(q, now, n * sizeof *q);
+            wall_of_shapes(m, s, f, &g, g.reg);
+            continue;
+        }
         tape_start(&f->gap.tape, g.reg);
         walls_of_family(m, s, &g, &f->over, now, step);
     }

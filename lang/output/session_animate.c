@@ -94,7 +94,7 @@ static void put_body(text *t, const scene *m, const stage *g, size_t k)
         text_puts(t, "</polygon>\n");
         return;
     }
-    if (b->space)
+    if (b->space || (b->line && b->r > 0))
         return;
     text_printf(t, "<circle r=\"%.2f\" fill=\"%s\"",
                 b->r > 0  ? fmax(b->r * g->scale, 1)
@@ -170,8 +170,9 @@ static void put_svg(text *t, scene *m)
         motion o = { m, k, line_length(m, k), 0 };
         if (o.n < 2)
             continue;
-        text_printf(t, "<polyline stroke=\"%s\" stroke-width=\"4\" fill=\"none\"",
-                    colours[m->all.at[k].line % 6]);
+        const mover *b = &m->all.at[k];
+        text_printf(t, "<polyline stroke=\"%s\" stroke-width=\"%.4g\" fill=\"none\"", colours[b->line % 6],
+                    b->r > 0 ? fmax(2 * b->r * g.scale, 1) : 4);
         put_start(t, &g, "points", put_points, &o);
         text_putc(t, '>');
         put_motion(t, &g, "points", put_points, &o);

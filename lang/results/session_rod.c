@@ -609,6 +609,12 @@ const double *rod_in_time(const value *v, const results **r, int *nodes)
     return (*r)->track + 3 * (*r)->rod->mesh[o->rod].first;
 }
 
+double rod_radius(const value *v)
+{
+    const rod_view *o = rod_of(v);
+    return o ? o->r->r->rod->mesh[o->rod].radius : 0;
+}
+
 bool rod_save_vtp(session *s, const value *v, outfile *to)
 {
     const rod_view *o = rod_of(v);

@@ -234,20 +234,26 @@ typedef struct contact_family {
     shape_pair pair;
 } contact_family;
 
-/* A body that may touch others: the hull of points in its own frame, which are parameters from `table` on,
-   `size` for each instance: dim coordinates and the radius of each. */
+/* The round of the points of a shape: balls, disks across its axis, an ellipsoid. */
+typedef enum { SHAPE_BALL, SHAPE_CYLINDER, SHAPE_ELLIPSOID, SHAPE_HALFSPACE } shape_kind;
+
+/* A convex body: the hull of points in its own frame, which are parameters from `table` on, `size` for each
+   instance: dim coordinates and the round of each.  Of a cylinder the first two are the middles of its ends;
+   of an ellipsoid the matrix stands behind its centre. */
 typedef struct shape_info {
     const char *name;
     span where;
+    shape_kind kind;
+    int32_t of; /* number of the class of the model whose instances carry it; -1: it stands in a constraint */
     int dim, npoint;
     int32_t table, size, instances;
     kernel pose; /* over the instances: the place and the matrix of the attitude; no output: fixed */
 } shape_info;
 
-/* of pairs; and the numbers of IN_FEATURE */
+/* all shapes but half-spaces, first those that may touch each other; and the numbers of IN_FEATURE */
 typedef struct shape_list {
     const shape_info *at;
-    size_t n;
+    size_t n, paired;
     int32_t nfeature;
 } shape_list;
 

@@ -21,9 +21,10 @@ static int64_t pairs_count(const program *p)
     return n;
 }
 
-/* all instances of a shape in their own frames */
-static bool hulls_make(shapes *w, arena *a, size_t k, const char **why, span *at)
+/* all instances of a shape in their own frames; whether all of them have a hull */
+static bool hulls_make(shapes *w, arena *a, size_t k)
 {
+    bool all = true;
     const shape_info *s = &w->p->shapes.at[k];
     w->hull[k] = arena_array(a, convex *, s->instances);
     w->at[k] = arena_array(a, body_pose, s->instances);
@@ -31,39 +32,54 @@ static bool hulls_make(shapes *w, arena *a, size_t k, const char **why, span *at
         const double *table = w->param + s->table + i * s->size;
         w->at[k][i] = (body_pose){ .A = { 1, 0, 0, 0, 1, 0, 0, 0, 1 } };
         w->hull[k][i] = convex_hull(a, s->dim, table, s->npoint, s->dim + 1, table[s->dim]);
-        if (w->hull[k][i])
-            continue;
-        *why = "the points of this shape have no hull with an interior";
-        *at = s->where;
-        return false;
+        all = all && w->hull[k][i];
     }
-    return true;
+    return all;
 }
 
-shapes *shapes_new(arena *a, const program *p, const double *param, const char **why, span *at)
+static shapes *shapes_room(arena *a, const program *p, const double *param, size_t n)
 {
     enum { FEW = 64 };
-    if (!any_pair(p))
-        return NULL;
-    shapes *w = arena_make(a, shapes);
-    *w = (shapes){ .p = p, .param = param, .exact = pairs_count(p) <= FEW };
-    w->hull = arena_array(a, convex **, p->shapes.n);
-    w->at = arena_array(a, body_pose *, p->shapes.n);
     size_t most = 1;
-    for (size_t k = 0; k < p->shapes.n; k++) {
-        if (!hulls_make(w, a, k, why, at))
-            return NULL;
+    shapes *w = arena_make(a, shapes);
+    *w = (shapes){ .p = p, .param = param, .n = n, .exact = pairs_count(p) <= FEW };
+    w->hull = arena_array(a, convex **, n);
+    w->at = arena_array(a, body_pose *, n);
+    for (size_t k = 0; k < n; k++)
         most = p->shapes.at[k].pose.tape.nreg > most ? p->shapes.at[k].pose.tape.nreg : most;
-    }
     w->reg = arena_array(a, double, most + 1);
     w->feature = arena_array(a, double, p->shapes.nfeature);
     w->id = arena_array(a, int64_t, p->shapes.nfeature / FEATURE_NUMBERS + 1);
     return w;
 }
 
+shapes *shapes_new(arena *a, const program *p, const double *param, const char **why, span *at)
+{
+    if (!any_pair(p))
+        return NULL;
+    shapes *w = shapes_room(a, p, param, p->shapes.paired);
+    for (size_t k = 0; k < w->n; k++)
+        if (!hulls_make(w, a, k)) {
+            *why = "the points of this shape have no hull with an interior";
+            *at = p->shapes.at[k].where;
+            return NULL;
+        }
+    return w;
+}
+
+shapes *shapes_seen(arena *a, const program *p, const double *param)
+{
+    if (!p->shapes.n)
+        return NULL;
+    shapes *w = shapes_room(a, p, param, p->shapes.n);
+    for (size_t k = 0; k < w->n; k++)
+        (void)hulls_make(w, a, k);
+    return w;
+}
+
 void shapes_place(shapes *w, const inputs *in)
 {
-    for (size_t k = 0; k < w->p->shapes.n; k++) {
+    for (size_t k = 0; k < w->n; k++) {
         const shape_info *s = &w->p->shapes.at[k];
         const kernel *pose_of = &s->pose;
         int32_t index[MAX_INDEX] = { 0 };

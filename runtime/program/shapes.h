@@ -11,6 +11,7 @@ enum { FEATURE_NUMBERS = 20 }; /* of a point: the numbers of a feature before it
 typedef struct shapes {
     const program *p;
     const double *param;
+    size_t n;       /* the first ones of the program */
     convex ***hull; /* of each shape, of each instance */
     body_pose **at;
     double *reg;
@@ -19,8 +20,10 @@ typedef struct shapes {
     bool exact;      /* few pairs: far ones are measured too */
 } shapes;
 
-/* NULL: no two shapes may touch, or *why not. */
+/* Those that may touch each other.  NULL: no two shapes may touch, or *why not. */
 shapes *shapes_new(arena *a, const program *p, const double *param, const char **why, span *at);
+/* All shapes, for pictures: a hull is NULL where the points have none.  NULL: there are no shapes. */
+shapes *shapes_seen(arena *a, const program *p, const double *param);
 void shapes_place(shapes *w, const inputs *in); /* bodies are where they are now */
 /* The points of a pair, a member of f but for its last index; anew: of each, whether it is about others than
  * before. */
