@@ -2,6 +2,7 @@
 import base64
 import csv
 import json
+import math
 import re
 import struct
 import subprocess
@@ -67,6 +68,61 @@ def check_data(page, table, body, *columns):
     say("label", d["expects"][0]["label"] == "</script><b>no overlap</b>" and d["expects"][0]["ok"])
 
 
+def near(a, b, within):
+    return max(abs(x - y) for x, y in zip(a, b)) <= within
+
+
+def corner(row, y):
+    """A point y of the frame of the brick b, or of the tile of flat, by the saved place and attitude."""
+    if "a" in row:
+        c, s = math.cos(float(row["a"])), math.sin(float(row["a"]))
+        return [float(row["p[1]"]) + c * y[0] - s * y[1], float(row["p[2]"]) + s * y[0] + c * y[1], 0]
+    return [float(row["b.p[%d]" % i]) + sum(float(row["b.A[%d, %d]" % (i, j)]) * y[j - 1] for j in (1, 2, 3))
+            for i in (1, 2, 3)]
+
+
+def check_corners(d, rows):
+    """All corners of the first shape of body 0 at frames that are samples; returns how many were compared."""
+    times, pose, n = unpack("d", d["t"]), unpack("f", d["pose"]), len(d["shapes"])
+    k = [s["body"] for s in d["shapes"]].index(0)
+    v = d["shapes"][k]["v"]
+    saved, worst, met = {round(float(r["t"]), 9): r for r in rows}, 0, 0
+    for f, t in enumerate(times):
+        row = saved.get(round(t, 9))
+        if not row:
+            continue
+        met += 1
+        x = pose[(f * n + k) * 9:(f * n + k) * 9 + 9]
+        c = [x[3:6], x[6:9], cross(x[3:6], x[6:9])]
+        for i in range(0, len(v), 3):
+            at = [x[j] + sum(c[a][j] * v[i + a] for a in range(3)) for j in range(3)]
+            worst = max(worst, max(abs(p - q) for p, q in zip(at, corner(row, v[i:i + 3]))))
+    say("corners", met > 20 and worst < 1e-6)
+    return d["shapes"][k]
+
+
+def cross(a, b):
+    return [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
+
+
+def check_solids(page, table):
+    _, d = page_data(page)
+    brick = check_corners(d, rows_of(table))
+    say("faces", len(brick["v"]) == 24 and sorted(len(f) for f in brick["faces"]) == [4] * 6)
+    say("floor", [near(p, [0, 0, 1, 0.1], 1e-12) for p in d["planes"]] == [True])
+    # forces of the ground on the brick stand at its height, but for what it rises until the next sample
+    a = d["arrows"]
+    z = [unpack("f", a["point"])[3 * k + 2] for k, b in enumerate(unpack("i", a["body"])) if b == 0]
+    say("touching", len(z) > 3 and all(abs(x - 0.1) < 1e-3 for x in z))
+
+
+def check_flat(page, table):
+    _, d = page_data(page)
+    check_corners(d, rows_of(table))
+    x = unpack("f", d["walls"]["x"])
+    say("walls", len(x) >= 4 and all(abs(y - 0.1) < 1e-6 for y in x[1::2]))
+
+
 def check_runs(page, table):
     _, d = page_data(page)
     runs = json.loads(d["manifest"])["runs"]
@@ -107,6 +163,20 @@ setTime(0.2); const one = stage.toDataURL(); note("drawn", inSpace && ink(stage)
 state.yaw += 0.5; refresh(); note("turned", stage.toDataURL() !== one);
 """
 
+SOLIDS = """
+setTime(%(t)s); const k = shapes.findIndex(s => s.body === 0), want = %(want)s;
+note("corner", cornerAt(k, 0, %(t)s).every((x, i) => Math.abs(x - want[i]) < 1e-6));
+const u = document.createElement("canvas"), g = u.getContext("2d", { willReadFrequently: true }); u.width = stage.width; u.height = stage.height;
+const look = p => { g.clearRect(0, 0, u.width, u.height); g.drawImage(stage, 0, 0); return g.getImageData(Math.round(p[0]), Math.round(p[1]), 1, 1).data.slice(0, 3).join(); };
+const onScreen = p => { if (!inSpace) { const v = planeView(); return [v.x(p[0]), v.y(p[1])]; } const M = spaceMatrix().flat;
+  return [(M[0] * p[0] + M[4] * p[1] + M[8] * p[2] + M[12] + 1) / 2 * stage.width, (1 - (M[1] * p[0] + M[5] * p[1] + M[9] * p[2] + M[13])) / 2 * stage.height]; };
+/* a little inside the corner there is the body, a little outside there is none */
+const mid = poseOf(moment(%(t)s), k).p, beside = f => want.map((x, i) => mid[i] + f * (x - mid[i])), nothing = look([2, 2]);
+$("forces").checked = false; refresh();
+note("inside", look(onScreen(beside(0.85))) !== nothing && look(onScreen(beside(1.3))) !== look(onScreen(beside(0.85))));
+const one = stage.toDataURL(); setTime(%(t)s + 0.1); note("moved", stage.toDataURL() !== one);
+"""
+
 REPORT = """
 const rows = () => [...document.querySelectorAll("#rows tbody tr")].map(r => r.textContent);
 const before_ = rows(); note("rows", before_.length === 3);
@@ -133,5 +203,14 @@ if sys.argv[1] == "data":
     check_data(*sys.argv[2:])
 elif sys.argv[1] == "runs":
     check_runs(*sys.argv[2:])
+elif sys.argv[1] == "solids":
+    check_solids(*sys.argv[2:])
+elif sys.argv[1] == "flat":
+    check_flat(*sys.argv[2:])
+elif sys.argv[1] in ("solids3", "flat2"):
+    _, held = page_data(sys.argv[2])
+    first = next(s for s in held["shapes"] if s["body"] == 0)["v"][:3]
+    at = min(rows_of(sys.argv[3]), key=lambda r: abs(float(r["t"]) - 0.2))
+    drive(sys.argv[2], SOLIDS % {"t": at["t"], "want": json.dumps(corner(at, first))})
 else:
     drive(sys.argv[2], {"drive": PLANE, "drive3": SPACE, "drive-report": REPORT}[sys.argv[1]])

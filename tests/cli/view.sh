@@ -73,7 +73,66 @@ has "is reported" err "cannot read 'manifest.json' in 'empty'"
 try "a report of two files" 2 "$CDL" run --report a.html ball.cdl rest.cdl
 has "is refused" err "--report is for one file at a time"
 
+body_with() # its name, its shape
+{
+    cat <<CDL
+model $1 {
+    dof p in R3, p' = [0.3, 0, 0]
+    dof A in SO3 = rot_x(0.3), A' = [0, 5, 0.1]
+    kinetic norm(p')^2/2 + dot(A', diag(1, 2, 2.5)*A')/200
+    potential 9.81*p[3]
+    $2
+}
+CDL
+}
+{
+    body_with brick 'shape hull: box([-0.1, -0.05, -0.03], [0.1, 0.05, 0.03]) at p, A'
+    body_with pill 'shape hull: capsule([0, 0, -0.1], [0, 0, 0.1], 0.05) at p, A'
+    body_with drum 'shape hull: cylinder([0, 0, -0.05], [0, 0, 0.1], 0.08) at p, A'
+    body_with egg 'shape hull: ellipsoid([0, 0, 0], diag(100, 200, 400)) at p, A'
+    body_with free ''
+    cat <<'CDL'
+model solids {
+    part b: brick { p = [0, 0, 0.4] }
+    part c: pill { p = [0, 0.3, 0.4] }
+    part d: drum { p = [0, 0.6, 0.4] }
+    part e: egg { p = [0, 0.9, 0.4] }
+    part f: free { p = [0, 1.2, 0.4] }
+    constraint ground: b.hull.gap(halfspace([0, 0, 2], 0.2)) >= 0 { friction = coulomb(0.4) }
+    constraint step: c.hull.gap(box([-1, 0, -0.2], [1, 1, 0])) >= 0
+}
+run solids for 0.5 with sweeping(h = 2e-3)
+save t, b.p[1], b.p[2], b.p[3], b.A[1, 1], b.A[2, 1], b.A[3, 1], b.A[1, 2], b.A[2, 2], b.A[3, 2], b.A[1, 3], b.A[2, 3], b.A[3, 3] { file = "solids.csv" }
+animate("solids.html")
+animate("one.html", b)
+animate("solids.gif", b)
+CDL
+} >solids.cdl
+try "shapes in space" 0 "$CDL" run -q -o pages solids.cdl
+has "each has its kind" pages/solids.html '"kind":"hull"' '"kind":"cylinder"' '"kind":"ellipsoid"' '"kind":"axes"' '"fixed":true'
+same "a named part has its shapes, and what is fixed" 2 "$(grep -o '"kind":"[a-z]*"' pages/one.html | wc -l)"
+cat >flat.cdl <<'CDL'
+model flat {
+    dof p in R2 = [0, 0.5], p' = [0.5, 0], a = 0.2, a' = 3
+    dof q in R2 = [0.4, 0.5]
+    kinetic dot(p', p')/2 + a'^2/200 + dot(q', q')/2
+    potential 9.81*(p[2] + q[2])
+    shape tile: hull([[-0.1, -0.05], [0.1, -0.05], [0, 0.1]]) at p, a
+    shape round: ball([0, 0], 0.06) at q
+    constraint floor: tile.gap(halfspace([0, 1], 0.1)) >= 0
+    constraint below: round.gap(halfspace([0, 1], 0.1)) >= 0
+}
+run flat for 0.5 with sweeping(h = 2e-3)
+save t, p[1], p[2], a { file = "flat.csv" }
+animate("flat.html")
+CDL
+try "shapes in the plane" 0 "$CDL" run -q -o pages flat.cdl
+
 if command -v python3 >/dev/null; then
+    python3 "$tests/cli/view.py" solids pages/solids.html pages/solids.csv >got
+    has "corners are where places and rotations put them" got "ok corners" "ok faces" "ok floor" "ok touching"
+    python3 "$tests/cli/view.py" flat pages/flat.html pages/flat.csv >got
+    has "in the plane, too" got "ok corners" "ok walls"
     python3 "$tests/cli/view.py" data pages/drop.html pages/drop.csv d[2] 'd[2].p[1]' 'd[2].p[2]' >got
     has "places are those of the run" got "ok places" "ok series" "ok impacts" "ok arrows" "ok label"
     python3 "$tests/cli/view.py" data pages/fly.html "" p >got
@@ -87,6 +146,10 @@ if command -v python3 >/dev/null; then
         has "the page works" got "ok clock" "ok value" "ok played" "ok picked" "ok keys" "ok expectation" "ok drawn"
         python3 "$tests/cli/view.py" drive3 pages/fly.html >got 2>&1
         has "in space too" got "ok drawn" "ok turned"
+        python3 "$tests/cli/view.py" solids3 pages/solids.html pages/solids.csv >got 2>&1
+        has "shapes are drawn where they are" got "ok corner" "ok inside" "ok moved"
+        python3 "$tests/cli/view.py" flat2 pages/flat.html pages/flat.csv >got 2>&1
+        has "in the plane, too" got "ok corner" "ok inside"
         python3 "$tests/cli/view.py" drive3 pages/skin.html >got 2>&1
         has "a field as a surface" got "ok drawn" "ok turned"
         python3 "$tests/cli/view.py" drive-report rep/rest.html >got 2>&1
