@@ -58,6 +58,8 @@ static void draw_mover(canvas *c, const scene *m, const stage *g, size_t k, doub
         to_pixels(g, at, f);
         draw_line(c, e, f, 1, colour);
     }
+    if (b->shaped)
+        return;
     if (!(b->box[0] > 0) && !b->space)
         draw_disk(c, p, b->r > 0 ? fmax(b->r * g->scale, 1) : b->line ? 2 : 4.5, colour);
     if (!b->turns || !(b->r > 0))
@@ -66,6 +68,26 @@ static void draw_mover(canvas *c, const scene *m, const stage *g, size_t k, doub
     at[1] = z[1] + b->r * sin(number_at(&b->angle, time));
     to_pixels(g, at, e);
     draw_line(c, p, e, 0.5, INK_WHITE);
+}
+
+/* outlines of shapes */
+static void draw_solids(canvas *c, const scene *m, const stage *g, double time)
+{
+    solids_move(m, time);
+    for (size_t k = 0; k < m->solids.n; k++) {
+        const solid *s = &m->solids.at[k];
+        body_pose at = solid_pose(m, k, time);
+        unsigned char colour = s->fixed ? INK_WALL
+                                        : (unsigned char)(INK_FIRST + (s->body < 0 ? (int)k : s->body) % 6);
+        for (size_t j = 0; j < s->strokes.n; j++)
+            for (int i = 0; i < s->strokes.at[j].n; i++) {
+                double z[2], p[2][2];
+                solid_seen(s, &at, s->strokes.at[j].x[i], z);
+                to_pixels(g, z, p[i % 2]);
+                if (i)
+                    draw_line(c, p[0], p[1], 0.5, colour);
+            }
+    }
 }
 
 /* codes of growing width, packed from the low bits on, in portions of 255 bytes */
@@ -166,6 +188,7 @@ void put_gif(text *t, scene *m)
             to_pixels(&g, m->walls.at[k].x + 2, b);
             draw_line(&c, a, b, 1, INK_WALL);
         }
+        draw_solids(&c, m, &g, time);
         for (size_t k = 0; k < m->all.n; k++)
             draw_mover(&c, m, &g, k, time);
         text_putn(t, "\x21\xf9\x04\0", 4);

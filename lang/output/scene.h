@@ -29,6 +29,14 @@ typedef struct wall {
 } wall;
 typedef vec(wall) wall_list;
 
+/* points that a line goes through */
+enum { STROKE = 17 };
+typedef struct stroke {
+    int n;
+    double x[STROKE][3];
+} stroke;
+typedef vec(stroke) stroke_list;
+
 /* A shape; or, without one, the axes of a body that turns. */
 typedef struct solid {
     const shape_info *of; /* NULL: axes */
@@ -37,6 +45,7 @@ typedef struct solid {
     int body;   /* the mover that carries it, or -1 */
     bool fixed; /* nothing carries it */
     double reach;
+    stroke_list strokes; /* its outline, in its own frame: */
 } solid;
 
 /* dot(n, x) = level */
@@ -105,11 +114,12 @@ size_t contact_registers(const program *p);
 void state_read(arena *a, const results *r, inputs *in, double *q, double *v, double t);
 
 /* ---- scene_shapes.c ---- */
-void scene_solids(scene *m);          /* finds those of the things that are drawn */
-void solids_move(scene *m, double t); /* to where they are at t; then: */
+void scene_solids(scene *m);                /* finds those of the things that are drawn */
+void solids_move(const scene *m, double t); /* to where they are at t; then: */
 body_pose solid_pose(const scene *m, size_t k, double t);
-void solid_point(const body_pose *at, const double *y, double *x); /* of its own frame, in space */
-const double *solid_table(const scene *m, const solid *s);         /* the numbers of a shape */
+void solid_seen(const solid *s, const body_pose *at, const double *y,
+                double *z);                                /* a point of its own frame, on the picture */
+const double *solid_table(const scene *m, const solid *s); /* the numbers of a shape */
 /* of an ellipsoid: its matrix A, and the M that maps a ball of radius 1 to it */
 void ellipsoid_map(const shape_info *s, const double *numbers, double *A, double *M);
 /* The half-space that a shape may not enter, of a constraint on a gap between both; q is that of in. */

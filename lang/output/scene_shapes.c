@@ -16,7 +16,7 @@ static bool is_carried(const shape_info *s)
 
 /* ---- places ---- */
 
-void solids_move(scene *m, double t)
+void solids_move(const scene *m, double t)
 {
     const results *r = m->s->last->r;
     inputs in;
@@ -52,10 +52,15 @@ body_pose solid_pose(const scene *m, size_t k, double t)
     return at;
 }
 
-void solid_point(const body_pose *at, const double *y, double *x)
+void solid_seen(const solid *s, const body_pose *at, const double *y, double *z)
 {
+    double x[3];
     for (int i = 0; i < 3; i++)
         x[i] = at->p[i] + at->A[3 * i] * y[0] + at->A[3 * i + 1] * y[1] + at->A[3 * i + 2] * y[2];
+    if (!s->of || s->of->dim == 3)
+        seen_from_aside(x, 0, z);
+    else
+        memcpy(z, x, 2 * sizeof *z);
 }
 
 /* ---- what is known of a shape in its own frame ---- */
@@ -91,6 +96,109 @@ void ellipsoid_map(const shape_info *s, const double *numbers, double *A, double
                 x -= L[3 * k + i] * M[3 * k + c];
             M[3 * i + c] = x / L[3 * i + i];
         }
+}
+
+/* ---- outlines ---- */
+
+static void line_put(scene *m, solid *s, const double *a, const double *b)
+{
+    stroke *to = vec_push(m->s->tmp, &s->strokes);
+    to->n = 2;
+    memcpy(to->x[0], a, 3 * sizeof *a);
+    memcpy(to->x[1], b, 3 * sizeof *b);
+}
+
+/* c + cos u + sin w */
+static void ring_put(scene *m, solid *s, const double *c, const double *u, const double *w)
+{
+    stroke *to = vec_push(m->s->tmp, &s->strokes);
+    to->n = STROKE;
+    for (int k = 0; k < STROKE; k++) {
+        double a = 2 * acos(-1) * k / (STROKE - 1);
+        for (int i = 0; i < 3; i++)
+            to->x[k][i] = c[i] + cos(a) * u[i] + sin(a) * w[i];
+    }
+}
+
+/* r times three directions, the first one along d */
+static void frame_along(const double *d, double r, double *F)
+{
+    double n = sqrt(d[0] * d[0] + d[1] * d[1] + d[2] * d[2]), c = 0, *u = F + 3;
+    for (int i = 0; i < 3; i++)
+        F[i] = n > 0 ? d[i] / n : i == 0;
+    double any[3] = { -F[1], F[0], 0 }; /* in the plane when d is */
+    if (fabs(F[2]) > 0.9) {
+        any[0] = 1;
+        any[1] = 0;
+    }
+    for (int i = 0; i < 3; i++)
+        c += any[i] * F[i];
+    n = 0;
+    for (int i = 0; i < 3; i++) {
+        u[i] = any[i] - c * F[i];
+        n += u[i] * u[i];
+    }
+    for (int i = 0; i < 3; i++)
+        u[i] /= sqrt(n);
+    for (int i = 0; i < 3; i++)
+        F[6 + i] = F[(i + 1) % 3] * u[(i + 2) % 3] - F[(i + 2) % 3] * u[(i + 1) % 3];
+    for (int i = 0; i < 9; i++)
+        F[i] *= r;
+}
+
+/* balls, capsules and cylinders: n ends with the radius r */
+static void round_put(scene *m, solid *s, double end[2][3], int n, double r)
+{
+    const double d[3] = { end[n - 1][0] - end[0][0], end[n - 1][1] - end[0][1], end[n - 1][2] - end[0][2] };
+    double F[9];
+    bool space = s->of->dim == 3;
+    frame_along(d, r, F);
+    for (int k = 0; k < n; k++) {
+        if (space)
+            ring_put(m, s, end[k], F + 3, F + 6);
+        if (s->of->kind == SHAPE_BALL)
+            ring_put(m, s, end[k], F, F + 3);
+        if (s->of->kind == SHAPE_BALL && space)
+            ring_put(m, s, end[k], F, F + 6);
+    }
+    for (int k = 0; n == 2 && k < (space ? 4 : 2); k++) {
+        double a[2][3];
+        for (int i = 0; i < 6; i++)
+            a[i / 3][i % 3] = end[i / 3][i % 3] + (k % 2 ? -1 : 1) * F[3 + 3 * (k / 2) + i % 3];
+        line_put(m, s, a[0], a[1]);
+    }
+}
+
+static void hull_put(scene *m, solid *s, const convex *h)
+{
+    for (int k = 0; k < h->ne; k++)
+        line_put(m, s, h->v + 3 * h->edge[4 * k], h->v + 3 * h->edge[4 * k + 1]);
+    for (int f = 0; f < h->nf && h->dim == 2; f++)
+        line_put(m, s, h->v + 3 * h->loop[h->first[f]], h->v + 3 * h->loop[h->first[f] + 1]);
+}
+
+static void outline_find(scene *m, solid *s)
+{
+    const double *point = solid_table(m, s);
+    const convex *h = m->seen->hull[s->number][s->inst];
+    int n = s->of->dim, ends = s->of->npoint < 2 ? 1 : 2;
+    double end[2][3] = { { 0 } }, A[9], M[9];
+    for (int k = 0; k < ends; k++)
+        memcpy(end[k], point + k * (n + 1), (size_t)n * sizeof(double));
+    if (s->of->kind == SHAPE_ELLIPSOID) {
+        ellipsoid_map(s->of, point, A, M);
+        for (int k = 0; k < (n == 3 ? 3 : 1); k++) {
+            double u[3], w[3];
+            for (int i = 0; i < 3; i++) {
+                u[i] = M[3 * i + k];
+                w[i] = M[3 * i + (k + 1) % 3];
+            }
+            ring_put(m, s, end[0], u, w);
+        }
+    } else if (s->of->kind == SHAPE_CYLINDER || (h && h->nv < 3))
+        round_put(m, s, end, ends, point[n]);
+    else if (h)
+        hull_put(m, s, h);
 }
 
 /* how far it reaches from its own origin */
@@ -158,6 +266,7 @@ static void solid_add(scene *m, solid s)
             return;
     }
     s.reach = solid_reach(m, &s);
+    outline_find(m, &s);
     if (s.body >= 0) {
         mover *b = &m->all.at[s.body];
         b->shaped = true;

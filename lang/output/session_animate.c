@@ -94,7 +94,7 @@ static void put_body(text *t, const scene *m, const stage *g, size_t k)
         text_puts(t, "</polygon>\n");
         return;
     }
-    if (b->space || (b->line && b->r > 0))
+    if (b->space || b->shaped || (b->line && b->r > 0))
         return;
     text_printf(t, "<circle r=\"%.2f\" fill=\"%s\"",
                 b->r > 0  ? fmax(b->r * g->scale, 1)
@@ -117,6 +117,47 @@ static void put_body(text *t, const scene *m, const stage *g, size_t k)
     text_putc(t, '>');
     put_motion(t, g, "points", put_radius, &o);
     text_puts(t, "</polyline>\n");
+}
+
+/* ---- shapes: their outlines ---- */
+
+static void put_strokes(text *t, const solid *s, const stage *g, const body_pose *at)
+{
+    for (size_t k = 0; k < s->strokes.n; k++)
+        for (int i = 0; i < s->strokes.at[k].n; i++) {
+            double z[2], p[2];
+            solid_seen(s, at, s->strokes.at[k].x[i], z);
+            to_pixels(g, z, p);
+            text_printf(t, "%c%.2f %.2f", i ? 'L' : 'M', p[0], p[1]);
+        }
+}
+
+static void put_solids(text *t, const scene *m, const stage *g)
+{
+    size_t n = m->solids.n;
+    body_pose *at = arena_array(m->s->tmp, body_pose, n * (SCENE_FRAMES + 1) + 1);
+    for (int f = 0; f <= SCENE_FRAMES && n; f++) {
+        double time = frame_time(g, f, SCENE_FRAMES);
+        solids_move(m, time);
+        for (size_t k = 0; k < n; k++)
+            at[(size_t)f * n + k] = solid_pose(m, k, time);
+    }
+    for (size_t k = 0; k < n; k++) {
+        const solid *s = &m->solids.at[k];
+        if (!s->strokes.n)
+            continue;
+        text_printf(t, "<path stroke=\"%s\" stroke-width=\"2\" fill=\"none\" d=\"",
+                    s->fixed ? "#555" : colours[(size_t)(s->body < 0 ? (int)k : s->body) % 6]);
+        put_strokes(t, s, g, &at[k]);
+        text_printf(t, "\"><animate attributeName=\"d\" dur=\"%.6gs\" repeatCount=\"indefinite\" values=\"",
+                    fmax(g->end - g->begin, 0.1));
+        for (int f = 0; f <= SCENE_FRAMES; f++) {
+            if (f)
+                text_putc(t, ';');
+            put_strokes(t, s, g, &at[(size_t)f * n + k]);
+        }
+        text_puts(t, "\"/></path>\n");
+    }
 }
 
 static void put_walls(text *t, const scene *m, const stage *g)
@@ -178,6 +219,7 @@ static void put_svg(text *t, scene *m)
         put_motion(t, &g, "points", put_points, &o);
         text_puts(t, "</polyline>\n");
     }
+    put_solids(t, m, &g);
     for (size_t k = 0; k < m->all.n; k++)
         put_body(t, m, &g, k);
     text_puts(t, "</svg>\n");

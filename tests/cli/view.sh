@@ -105,12 +105,13 @@ run solids for 0.5 with sweeping(h = 2e-3)
 save t, b.p[1], b.p[2], b.p[3], b.A[1, 1], b.A[2, 1], b.A[3, 1], b.A[1, 2], b.A[2, 2], b.A[3, 2], b.A[1, 3], b.A[2, 3], b.A[3, 3] { file = "solids.csv" }
 animate("solids.html")
 animate("one.html", b)
-animate("solids.gif", b)
+animate("solids.svg", b)
 CDL
 } >solids.cdl
 try "shapes in space" 0 "$CDL" run -q -o pages solids.cdl
 has "each has its kind" pages/solids.html '"kind":"hull"' '"kind":"cylinder"' '"kind":"ellipsoid"' '"kind":"axes"' '"fixed":true'
 same "a named part has its shapes, and what is fixed" 2 "$(grep -o '"kind":"[a-z]*"' pages/one.html | wc -l)"
+same "an SVG has the twelve edges of a box" 24 "$(grep -m1 -o '<path stroke="#1f77b4"[^>]*' pages/solids.svg | grep -o '[ML][0-9]' | wc -l)"
 cat >flat.cdl <<'CDL'
 model flat {
     dof p in R2 = [0, 0.5], p' = [0.5, 0], a = 0.2, a' = 3
