@@ -7,11 +7,13 @@ run a for 0.2 with auglag(h = 1e-3)
 save w { file = "w.csv" }
 save t, w.track(1)[2], energy { file = "t.csv" }
 animate("w.svg", w)
+animate("w.html", w)
 CDL
 try "saved" 0 "$CDL" run -o d a.cdl
 same "velocities are columns" "v1,v2,v3,spin1,spin2,spin3" "$(head -n 1 d/w.csv | rev | cut -d, -f1-6 | rev)"
 same "a row for each sample" 202 "$(wc -l <d/t.csv)"
 same "it moves in the picture" yes "$(grep -q animate d/w.svg && echo yes)"
+has "and is as thick as it is in a page" d/w.html '"r":0.02,'
 try "in a file" 0 "$CDL" run -o e --spill=1 a.cdl
 same "the same path" "$(sha256sum <d/t.csv)" "$(sha256sum <e/t.csv)"
 sed 's/h = 1e-3/h = 1e-3, every = 0.05/' a.cdl >b.cdl
