@@ -6,6 +6,7 @@
 #include "base/rotation.h"
 #include "results/session_view.h"
 #include "scene.h"
+#include "base/tolerances.h"
 
 static const double eye[9] = { 1, 0, 0, 0, 1, 0, 0, 0, 1 };
 
@@ -232,7 +233,7 @@ static bool is_at(const scene *m, size_t body, const solid *s, double t)
         far = fmax(far, fabs(x[i] - at.p[i]));
         size = fmax(size, fabs(x[i]));
     }
-    return far <= 1e-9 * size;
+    return far <= CORNER_SAME * size;
 }
 
 /* the part that carries it; of the model itself the first thing that is where the shape is, at two times */
@@ -331,5 +332,5 @@ bool halfspace_of(const scene *m, const contact_family *f, const inputs *in, dou
     memcpy(q, was, n * sizeof *q);
     for (int i = 0; i < 3; i++)
         far = fmax(far, fabs(moved.n[i] - out->n[i]));
-    return finite && fmax(far, fabs(moved.level - out->level)) <= 1e-9 * size;
+    return finite && fmax(far, fabs(moved.level - out->level)) <= CORNER_SAME * size;
 }
