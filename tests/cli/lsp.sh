@@ -48,3 +48,13 @@ words=$(sed -nE 's/^X\([A-Z_]+, *"([a-z]+)".*/\1/p' "$root/lang/syntax/keywords.
 for f in emacs/cdl-mode.el; do                  # tests/unit/test_editors.c has the others
     same "$f knows every word" "" "$(for w in $words; do grep -qwF -- "$w" "$root/lang/editors/$f" || echo "$w"; done)"
 done
+# Neovim, as it is installed: a mistake is underlined
+if command -v nvim >/dev/null; then
+    printf 'model ball {\n    dof y = 1\n    constrant floor: y >= 0\n}\n' >wrong.cdl
+    try "a file in Neovim" 0 timeout 20 nvim --headless --clean --cmd "set rtp^=$root/lang/editors/vim,$root/lang/editors/nvim" -c 'edit wrong.cdl' \
+        -c 'lua vim.wait(9000, function() return #vim.diagnostic.get(0) > 0 end)' \
+        -c 'lua for _, d in ipairs(vim.diagnostic.get(0)) do print(d.lnum + 1, d.message) end' -c 'qa!'
+    has "what the server says of it" err "unknown statement 'constrant'"
+else
+    echo "ok a file in Neovim # SKIP no nvim"
+fi

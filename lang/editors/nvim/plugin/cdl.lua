@@ -5,6 +5,7 @@ if vim.g.loaded_cdl_lsp then
 end
 vim.g.loaded_cdl_lsp = true
 
+local client -- of a Neovim that does not look after them by itself
 vim.api.nvim_create_autocmd("FileType", {
   pattern = "cdl",
   callback = function(args)
@@ -12,12 +13,18 @@ vim.api.nvim_create_autocmd("FileType", {
     if vim.fn.executable(program) == 0 then
       return
     end
-    vim.bo[args.buf].commentstring = "# %s"
-    vim.lsp.start({
+    vim.api.nvim_buf_set_option(args.buf, "commentstring", "# %s")
+    local config = {
       name = "cdl",
       cmd = { program, "lsp" },
-      root_dir = vim.fs.dirname(vim.api.nvim_buf_get_name(args.buf)),
-    }, { bufnr = args.buf })
+      root_dir = vim.fn.fnamemodify(vim.api.nvim_buf_get_name(args.buf), ":p:h"),
+    }
+    if vim.lsp.start then
+      vim.lsp.start(config, { bufnr = args.buf })
+    else -- before 0.8: one server for all files
+      client = client or vim.lsp.start_client(config)
+      vim.lsp.buf_attach_client(args.buf, client)
+    end
     if vim.lsp.inlay_hint and vim.lsp.inlay_hint.enable then
       pcall(vim.lsp.inlay_hint.enable, true, { bufnr = args.buf })
     end
