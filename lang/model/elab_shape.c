@@ -970,12 +970,13 @@ static value gap_call(scope *base, evaluator *ev, const value *o, const value *a
         return v_error();
     if (!strcmp(own->s->set, "ball") && !strcmp(other->s->set, "ball"))
         return gap_balls(e, &a, &b, at);
-    const mshape *round = own->s->kind != SHAPE_BALL ? own->s : other->s;
-    if (round->kind == SHAPE_BALL)
+    if (own->s->kind == SHAPE_BALL && other->s->kind == SHAPE_BALL)
         return gap_pair(e, &a, &b, at);
-    diag *d = diag_error(ev->d, DIAG_NOT_SUPPORTED, at, "the gap between a %s and a %s is not known",
-                         own->s->set, other->s->set);
-    diag_hint(ev->d, d, "a %s touches half-spaces; a hull of points on it touches everything", round->set);
+    diag *d = diag_error(ev->d, DIAG_NOT_SUPPORTED, at,
+                         "the gap between shapes of these kinds is not known: %s and %s", own->s->set,
+                         other->s->set);
+    diag_hint(ev->d, d,
+              "cylinders and ellipsoids touch half-spaces; a hull of points on them touches every shape");
     return v_error();
 }
 
