@@ -70,28 +70,27 @@ static ir_vec along(elab *e, int n, ir_vec a, ir_ref k, ir_vec b)
     return a;
 }
 
-static ir_vec times(elab *e, int n, const ir_ref *A, ir_vec y)
+/* A y, where rows of A are `row` apart and its columns `column` */
+static ir_vec product(elab *e, int n, const ir_ref *A, int row, int column, ir_vec y)
 {
-    ir_vec out;
+    ir_vec out = { { 0 } };
     for (int i = 0; i < n; i++) {
-        ir_vec row;
+        ir_vec of = { { 0 } };
         for (int j = 0; j < n; j++)
-            row.x[j] = A[n * i + j];
-        out.x[i] = dot(e, n, row, y);
+            of.x[j] = A[row * i + column * j];
+        out.x[i] = dot(e, n, of, y);
     }
     return out;
 }
 
+static ir_vec times(elab *e, int n, const ir_ref *A, ir_vec y)
+{
+    return product(e, n, A, n, 1, y);
+}
+
 static ir_vec times_transposed(elab *e, int n, const ir_ref *A, ir_vec y)
 {
-    ir_vec out;
-    for (int i = 0; i < n; i++) {
-        ir_vec column;
-        for (int j = 0; j < n; j++)
-            column.x[j] = A[n * j + i];
-        out.x[i] = dot(e, n, column, y);
-    }
-    return out;
+    return product(e, n, A, 1, n, y);
 }
 
 static ir_vec vector_of(elab *e, const value *v)

@@ -474,19 +474,28 @@ static void points_faces(const body *of, const body *to, bool first, closest *c)
         }
 }
 
+/* the point of an edge that is closest to x, into p; false: it is an end */
+static bool onto_edge(const double *a, const double *b, const double *x, double *p)
+{
+    double u[3], w[3];
+    sub(u, b, a);
+    sub(w, x, a);
+    double t = dot(u, w) / dot(u, u);
+    if (!(t > 0 && t < 1))
+        return false;
+    copy(p, a);
+    axpy(p, t, u);
+    return true;
+}
+
 static void points_edges(const body *of, const body *to, bool first, closest *c)
 {
     for (int i = 0; i < of->c->nv; i++)
         for (int e = 0; e < to->c->ne; e++) {
             const double *a = to->v + 3 * to->c->edge[4 * e], *b = to->v + 3 * to->c->edge[4 * e + 1];
-            double u[3], w[3], p[3];
-            sub(u, b, a);
-            sub(w, of->v + 3 * i, a);
-            double t = dot(u, w) / dot(u, u);
-            if (!(t > 0 && t < 1))
+            double p[3];
+            if (!onto_edge(a, b, of->v + 3 * i, p))
                 continue;
-            copy(p, a);
-            axpy(p, t, u);
             if (first)
                 closest_try(c, KIND_EDGE_B, i, e, of->v + 3 * i, p);
             else
@@ -751,14 +760,9 @@ static void segment_points(meeting *m)
             closest c = { .d = INFINITY };
             const int *e = to->c->edge;
             const double *a = to->v + 3 * e[0], *b = to->v + 3 * e[1];
-            double u[3], w[3], p[3];
-            sub(u, b, a);
-            sub(w, of->v + 3 * i, a);
-            double t = dot(u, w) / dot(u, u);
-            if (!(t > 0 && t < 1))
+            double p[3];
+            if (!onto_edge(a, b, of->v + 3 * i, p))
                 continue;
-            copy(p, a);
-            axpy(p, t, u);
             if (pass)
                 closest_try(&c, KIND_EDGE_A, 0, i, p, of->v + 3 * i);
             else

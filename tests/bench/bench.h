@@ -2,6 +2,7 @@
  * problems. */
 #ifndef CDL_BENCH_H
 #define CDL_BENCH_H
+#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,6 +27,24 @@ static inline void complain(void *ud, const char *text, size_t len)
 {
     (void)ud;
     fwrite(text, 1, len, stderr);
+}
+
+/* inline, where fmin and fmax of the library are calls */
+static inline double lesser(double a, double b)
+{
+    return a < b ? a : b;
+}
+
+static inline double greater(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+static inline double value(cdl *s, const char *expression)
+{
+    double x = NAN;
+    size_t got = 0;
+    return cdl_values(s, expression, &x, 1, &got) == CDL_OK && got == 1 ? x : NAN;
 }
 
 /* CPU seconds of a text in a session of its own, which is handed on for its results */

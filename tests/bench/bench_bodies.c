@@ -6,23 +6,6 @@
 #include <sys/resource.h>
 #include "bench.h"
 
-static inline double least(double a, double b)
-{
-    return a < b ? a : b;
-}
-
-static inline double most(double a, double b)
-{
-    return a > b ? a : b;
-}
-
-static double value(cdl *s, const char *expression)
-{
-    double x = NAN;
-    size_t got = 0;
-    return cdl_values(s, expression, &x, 1, &got) == CDL_OK && got == 1 ? x : NAN;
-}
-
 /* ---- a column of balls that settles, without friction ---- */
 static const char column_model[] = "model column {\n"
                                    "    param N = 20, r = 0.005, g = 9.81\n"
@@ -77,7 +60,7 @@ static void column_impulses(column *c)
         double after = 0, scale = 0;
         for (int i = n; i-- > 0;) {
             c->r[i] = after = c->in[i] ? (c->x[i] + after) * c->d[i] : 0;
-            scale = most(scale, fabs(after));
+            scale = greater(scale, fabs(after));
         }
         bool change = false;
         for (int i = 0; i < n; i++) {
@@ -93,7 +76,7 @@ static void column_impulses(column *c)
             break;
     }
     for (int i = 0; i < n; i++)
-        c->r[i] = most(c->r[i], 0);
+        c->r[i] = greater(c->r[i], 0);
 }
 
 static double column_gaps(column *c, const double *z)
@@ -101,7 +84,7 @@ static double column_gaps(column *c, const double *z)
     double deepest = 0;
     for (int i = 0; i < c->n; i++) {
         c->gap[i] = i ? z[i] - z[i - 1] - 2 * 0.005 : z[0] - 0.005;
-        deepest = least(deepest, c->gap[i]);
+        deepest = lesser(deepest, c->gap[i]);
     }
     return deepest;
 }
@@ -111,7 +94,7 @@ static void column_step(column *c, double h)
     const double g = 9.81;
     int n = c->n;
     for (int i = 0; i < n; i++) {
-        c->b[i] = (i ? c->v[i] - c->v[i - 1] : c->v[0] - h * g) + most(c->gap[i], 0) / h;
+        c->b[i] = (i ? c->v[i] - c->v[i - 1] : c->v[0] - h * g) + greater(c->gap[i], 0) / h;
         if (!(c->b[i] > 0))
             c->in[i] = true;
     }
@@ -216,12 +199,12 @@ static bool column_same(cdl *s, const columns *k, size_t n, size_t samples)
         if (cdl_values(s, text, x, samples, &got) != CDL_OK || got != samples)
             off = INFINITY;
         for (size_t i = 0; i < samples; i++)
-            off = most(off, fabs(x[i] - k->z[i * n + places[j] - 1]));
+            off = greater(off, fabs(x[i] - k->z[i * n + places[j] - 1]));
     }
     if (cdl_values(s, "floor.rn", x, samples, &got) != CDL_OK || got != samples)
         off = INFINITY;
     for (size_t i = 1; i < samples; i++)
-        off = most(off, fabs(x[i] - k->rn[i * n]) / (9.81 * (double)n) * 1e-3);
+        off = greater(off, fabs(x[i] - k->rn[i * n]) / (9.81 * (double)n) * 1e-3);
     free(x);
     if (!(off <= 1e-9))
         fprintf(stderr, "column of %zu: differs from the numbers by hand by %.3g\n", n, off);
@@ -242,8 +225,8 @@ static bool column_of(int n, double duration, int repeat, double *each)
         double took = run_text(text, &s), start = seconds();
         column_hand(n, steps, &k);
         double hand_took = seconds() - start;
-        own = least(own, took);
-        hand = least(hand, hand_took);
+        own = lesser(own, took);
+        hand = lesser(hand, hand_took);
         spread_add(&ratios, took / hand_took);
         if (i == 0)
             same = column_same(s, &k, (size_t)n, steps + 1);
@@ -290,7 +273,7 @@ static bool tower_run(void)
     bool ok = true;
     for (int k = 0; k < 3; k++) {
         cdl *s;
-        best = least(best, run_text(text, &s) / 1000);
+        best = lesser(best, run_text(text, &s) / 1000);
         double moved = value(s, "norm(last(p[62]))");
         ok = moved > 61.5 + 1e-3 || fabs(value(s, "last(p[62][1])")) > 1e-3;
         if (!ok)
@@ -442,11 +425,11 @@ static double box_sweep(box *b, double h, double *size)
             w += b->d[c->j].w;
         }
         double un = vx * c->n[0] + vy * c->n[1] + c->gap / h, ut = vy * c->n[0] - vx * c->n[1] - radius * w;
-        double rn = most(c->r[0] - un / c->an, 0), rt = c->r[1] - ut / c->at, bound = c->mu * rn;
-        rt = most(-bound, least(bound, rt));
+        double rn = greater(c->r[0] - un / c->an, 0), rt = c->r[1] - ut / c->at, bound = c->mu * rn;
+        rt = greater(-bound, lesser(bound, rt));
         double dn = rn - c->r[0], dt = rt - c->r[1];
-        change = most(change, most(fabs(dn), fabs(dt)));
-        *size = most(*size, rn);
+        change = greater(change, greater(fabs(dn), fabs(dt)));
+        *size = greater(*size, rn);
         c->r[0] = rn;
         c->r[1] = rt;
         if (dn != 0 || dt != 0)
@@ -510,7 +493,7 @@ static bool silo_of(int n, int cols, double duration, double *each)
     for (int k = 0; k < RUNS; k++) {
         cdl *s;
         double own_took = run_text(text, &s);
-        took = least(took, own_took);
+        took = lesser(took, own_took);
         swept = value(s, "swept");
         over = value(s, "max_penetration");
         y = value(s, mean);
@@ -518,7 +501,7 @@ static bool silo_of(int n, int cols, double duration, double *each)
         double start = seconds();
         by_hand = silo_hand(n, cols, wide, steps, &height);
         double c_took = seconds() - start;
-        hand_took = least(hand_took, c_took);
+        hand_took = lesser(hand_took, c_took);
         spread_add(&ratios, own_took / swept / (c_took / (double)by_hand));
     }
     double own = took / swept, hand = hand_took / (double)by_hand;

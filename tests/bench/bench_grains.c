@@ -8,23 +8,6 @@
 #include <math.h>
 #include "bench.h"
 
-static inline double least(double a, double b)
-{
-    return a < b ? a : b;
-}
-
-static inline double most(double a, double b)
-{
-    return a > b ? a : b;
-}
-
-static double value(cdl *s, const char *expression)
-{
-    double x = NAN;
-    size_t got = 0;
-    return cdl_values(s, expression, &x, 1, &got) == CDL_OK && got == 1 ? x : NAN;
-}
-
 /* seconds of both sides */
 typedef struct times {
     double cdl, hand;
@@ -43,8 +26,8 @@ static times compare(double (*own)(void *), double (*hand)(void *), void *of)
     times t = { INFINITY, INFINITY, SPREAD_NONE };
     for (int k = 0; k < (getenv("BENCH_SIDE") ? 1 : RUNS); k++) {
         double a = side_wanted("cdl") ? own(of) : NAN, b = side_wanted("hand") ? hand(of) : NAN;
-        t.cdl = least(t.cdl, a);
-        t.hand = least(t.hand, b);
+        t.cdl = lesser(t.cdl, a);
+        t.hand = lesser(t.hand, b);
         if (a / b > 0)
             spread_add(&t.ratios, a / b);
     }
@@ -389,7 +372,7 @@ static inline double touch_relax(box *b, touch *c, double over_h, double *size)
         v[k] = i->v[k] - (j ? j->v[k] : 0);
         s[k] = i->s[k] + (j ? j->s[k] : 0);
     }
-    double un = dot(v, c->n), r = most(c->r - (un + c->gap * over_h) / W, 0), dn = r - c->r, e = fabs(dn);
+    double un = dot(v, c->n), r = greater(c->r - (un + c->gap * over_h) / W, 0), dn = r - c->r, e = fabs(dn);
     if (r == 0 && c->r == 0)
         return 0;
     if (c->mu > 0) {
@@ -401,11 +384,11 @@ static inline double touch_relax(box *b, touch *c, double over_h, double *size)
         for (int k = 0; k < 3; k++) {
             dt[k] = f * t[k] - c->t[k];
             c->t[k] = f * t[k];
-            e = most(e, fabs(dt[k]));
+            e = greater(e, fabs(dt[k]));
         }
     }
     c->r = r;
-    *size = most(*size, r);
+    *size = greater(*size, r);
     touch_push(b, c, dn, dt);
     return e;
 }
@@ -417,7 +400,7 @@ static void box_solve(box *b, double h, double tolerance)
     for (int it = 0; it < 300; it++) {
         double e = 0, size = 0;
         for (int k = 0; k < b->contacts; k++)
-            e = most(e, touch_relax(b, &b->c[k], 1 / h, &size));
+            e = greater(e, touch_relax(b, &b->c[k], 1 / h, &size));
         if (e <= tolerance * size)
             break;
     }
@@ -452,7 +435,7 @@ static double grains_hand(void *of)
     for (int s = 0; s < x->steps; s++) {
         box_contacts(&b, h);
         for (int k = 0; k < b.contacts; k++)
-            x->overlap = most(x->overlap, -b.c[k].gap);
+            x->overlap = greater(x->overlap, -b.c[k].gap);
         for (int i = 0; i < x->n; i++)
             b.g[i].v[2] -= 9.81 * h;
         box_solve(&b, h, x->tolerance);
