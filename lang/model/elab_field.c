@@ -146,7 +146,7 @@ static int key_of(elab *e, const ast *key, const char *const *keys, const char *
     near n = near_to(got);
     for (int k = 0; keys[k]; k++)
         near_try(&n, keys[k]);
-    diag_near(e->m->d, d, &n);
+    diag_near_or_all(e->m->d, d, &n);
     return -1;
 }
 

@@ -241,8 +241,11 @@ static bool init_value_ok(elab *e, const mdof *d, int primes, const value *v, in
         return init_turns(e, d, v, expr);
     if (v->kind != V_NUM || (v_count(v) != count && v_count(v) != comp && !(v->num.rank == 0 && comp == 1))) {
         value want = count == 1 && !d->comp ? v_num(0) : v_vector(e->m->a, count);
-        diag_error(e->m->d, DIAG_SHAPE, expr->at, "the initial value of '%s' is %s, not %s", d->name,
-                   v_kind_text(e->m->a, &want), v_kind_text(e->m->a, v));
+        diag *err = diag_error(e->m->d, DIAG_SHAPE, expr->at, "the initial value of '%s' is %s, not %s",
+                               d->name, v_kind_text(e->m->a, &want), v_kind_text(e->m->a, v));
+        if (count == 1 && d->ndim == 1 && v->kind == V_NUM && v_count(v) == d->n[0])
+            diag_hint(e->m->d, err, "it stands for each index; for all at once write dof %s[%d] = [...]",
+                      d->name, d->n[0]);
         return false;
     }
     dim s = dim_none(), want = d->unit;

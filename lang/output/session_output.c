@@ -63,7 +63,7 @@ static void key_unknown(session *s, const ast *e, const ast *key)
     for (int k = 0; k < KEYS; k++)
         if (key_find(e, key_rows[k].key))
             near_try(&n, key_rows[k].key);
-    diag_near(s->d, d, &n);
+    diag_near_or_all(s->d, d, &n);
 }
 
 value key_value(session *s, const ast *e, const char *name)

@@ -242,16 +242,22 @@ static void points_names(scope *sc, near *n)
     near_list(n, result_list(OF_POINTS));
 }
 
-/* "open", "stick", "slip": status(0.5), and status[k] by the sample */
-static value status_text(const view *v, evaluator *ev, int64_t sample)
+static const char *const status_word[] = { "open", "stick", "slip" };
+
+static int status_at(const view *v, int64_t sample)
 {
-    static const char *const words[] = { "open", "stick", "slip" };
     const contact_result *c = &v->r->r->contact[v->contact];
     const uint8_t *of = c->status + sample * c->members + v->member;
     int all = of[0] % 3;
     for (int64_t k = 1; k < view_slots(v); k++) /* one point that sticks holds the body */
         all = of[k] == STATUS_STICK || all == STATUS_STICK ? STATUS_STICK : all > of[k] ? all : of[k];
-    const char *w = words[all];
+    return all;
+}
+
+/* "open", "stick", "slip": status(0.5), and status[k] by the sample */
+static value status_text(const view *v, evaluator *ev, int64_t sample)
+{
+    const char *w = status_word[status_at(v, sample)];
     return v_string(ev->a, w, strlen(w));
 }
 
@@ -282,6 +288,25 @@ static value status_subscript(scope *sc, evaluator *ev, const value *o, const va
     if (n != 1 || !eval_index(ev, &index[0], 1, (int32_t)last, at, &a))
         return v_error();
     return status_text(v, ev, a.base - 1);
+}
+
+bool status_show(text *t, const value *v)
+{
+    if (v->kind != V_OBJECT || v->object.in->call != status_call)
+        return false;
+    const view *x = (const view *)v->object.in;
+    int64_t count[] = { 0, 0, 0 };
+    for (int64_t k = 0; k < x->r->r->samples; k++)
+        count[status_at(x, k)]++;
+    text_printf(t, "status of %s at %lld samples:", x->r->r->prog->contact[x->contact].name,
+                (long long)x->r->r->samples);
+    const char *between = " ";
+    for (int k = 0; k < 3; k++) {
+        if (count[k])
+            text_printf(t, "%s%s %lld", between, status_word[k], (long long)count[k]);
+        between = count[k] ? ", " : between;
+    }
+    return true;
 }
 
 static look nothing_find(scope *sc, evaluator *ev, sym name, span at, value *out)

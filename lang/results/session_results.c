@@ -700,7 +700,7 @@ static void name_put(void *ud, const char *name)
 /* what an object of results is, in a line; false when it is none */
 bool view_show(text *t, const value *v)
 {
-    if (inclusion_show(t, v))
+    if (inclusion_show(t, v) || status_show(t, v))
         return true;
     if (is_rod(v) || is_pairs(v) || is_path(v)) {
         text_puts(t, is_rod(v)     ? "a rod, with:"
@@ -720,7 +720,8 @@ bool view_show(text *t, const value *v)
                     impacts_count(x), impacts_count(x) == 1 ? "" : "s");
         value_members(v, name_put, t);
     } else if (is_impacts(v))
-        text_printf(t, "%zu impacts; they have t, pre, post, impulse", impacts_count(x));
+        text_printf(t, "%zu impact%s, with: t, pre, post, impulse", impacts_count(x),
+                    impacts_count(x) == 1 ? "" : "s");
     else if (v->object.in->find == part_find)
         text_printf(t, "parts %s[%d..%d]", x->part->name, x->part->lo, x->part->lo + x->part->n - 1);
     else if (v->object.in->find == class_find_value)

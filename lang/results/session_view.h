@@ -35,6 +35,7 @@ value dofs_call(scope *sc, evaluator *ev, const value *o, const value *arg, size
 /* session_contact.c */
 value contact_value(run *r, size_t k, int32_t inst);
 bool is_contact(const value *v), is_impacts(const value *v), is_points(const value *v);
+bool status_show(text *t, const value *v); /* how often open, stick and slip; false when it is no status */
 bool view_has(const view *v,
               int64_t member); /* of a constraint: is it the member at hand, or a point of it? */
 size_t impacts_count(const view *v);

@@ -216,7 +216,7 @@ static void member_report(checker *c, const ast *e, const char *const *list, con
     } u = { .m = m };
     if (m)
         module_names(&u.p->base, &n);
-    diag_near(s->d, d, &n);
+    diag_near_or_all(s->d, d, &n);
 }
 
 static void member_check(checker *c, const ast *e)

@@ -394,7 +394,7 @@ value eval_member(evaluator *ev, const value *v, sym name, span at)
     near n = near_to(name);
     if (v->object.in->names)
         v->object.in->names(v->object.in, &n);
-    diag_near(ev->d, e, &n);
+    diag_near_or_all(ev->d, e, &n);
     return v_error();
 }
 

@@ -372,6 +372,9 @@ void near_try(near *q, const char *candidate)
     uint32_t a[NEAR_MAX], b[NEAR_MAX];
     if (!q->got || !candidate || !strcmp(q->got, candidate))
         return;
+    if (q->tried < NEAR_SEEN)
+        q->seen[q->tried] = candidate;
+    q->tried++;
     size_t n = name_chars(q->got, a), m = name_chars(candidate, b);
     if (n > NEAR_MAX || m > NEAR_MAX)
         return;
@@ -397,6 +400,18 @@ void diag_near(diags *d, diag *e, const near *n)
         return;
     diag_hint(d, e, "did you mean '%s'?", n->best);
     diag_replace(d, e, n->got, n->best);
+}
+
+void diag_near_or_all(diags *d, diag *e, const near *n)
+{
+    text list = { .a = d->a };
+    if (n->best || n->tried == 0 || n->tried > NEAR_SEEN) {
+        diag_near(d, e, n);
+        return;
+    }
+    for (size_t k = 0; k < n->tried; k++)
+        text_printf(&list, "%s%s", k ? ", " : "", n->seen[k]);
+    diag_hint(d, e, "it has %s", list.at);
 }
 
 void diag_replace(diags *d, diag *e, const char *wrong, const char *right)

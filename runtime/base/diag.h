@@ -69,14 +69,19 @@ diag *diag_warn(diags *d, diag_code c, span at, const char *fmt, ...) __attribut
 void diag_hint(diags *d, diag *e, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 void diag_second(diags *d, diag *e, span at, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 /* Sets the hint «did you mean 'x'?» when one of the candidates is close to `got`. */
+enum { NEAR_SEEN = 16 };
 typedef struct {
     const char *got, *best;
     size_t bestd;
+    const char *seen[NEAR_SEEN]; /* the first candidates */
+    size_t tried;                /* how many there were, also beyond those kept */
 } near;
 near near_to(const char *got);
 void near_try(near *n, const char *candidate);
 const char *near_best(const near *n); /* NULL when nothing is close */
 void diag_near(diags *d, diag *e, const near *n);
+/* The same; when none is close, and they are few, the hint names them all. */
+void diag_near_or_all(diags *d, diag *e, const near *n);
 /* What would mend it, for editors: `right` in the place of `wrong`, which stands in the error's span. */
 void diag_replace(diags *d, diag *e, const char *wrong, const char *right);
 /* Where `wrong` stands; SPAN_NONE when it does not stand there. */
