@@ -1,7 +1,8 @@
 /* frames_vtk: `save p { file = "x.pvd" }` writes bodies as a series for ParaView: x.pvd names x/1.vtp,
    x/2.vtp ... with the times of samples.  A file has a point for each body: velocity, radius and rotation
    where they are known.  Beside it, where forces of contact were kept, contacts-1.vtp has a point for each
-   contact that pushes.  Numbers are those of the samples, to the last bit. */
+   contact that pushes; where there are shapes, shapes-1.vtp has their polygons.  Numbers are those of the
+   samples, to the last bit. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +11,6 @@
 
 enum { FRAMES_MOST = 20000 };
 typedef vec(int64_t) sample_list;
-typedef vec(int32_t) int_list;
 
 /* A contact that pushes, as the first body whose place its gap reads sees it. */
 typedef struct {
@@ -28,19 +28,19 @@ typedef struct {
 } frames;
 
 /* ---- XML ---- */
-static void put_head(text *t, size_t points, size_t verts, size_t lines)
+static void put_head(text *t, size_t points, size_t verts, size_t lines, size_t polys)
 {
     text_printf(
         t,
         "<?xml version=\"1.0\"?>\n<VTKFile type=\"PolyData\" version=\"0.1\" "
         "byte_order=\"LittleEndian\">\n<PolyData>\n<Piece NumberOfPoints=\"%zu\" NumberOfVerts=\"%zu\" "
-        "NumberOfLines=\"%zu\" NumberOfStrips=\"0\" NumberOfPolys=\"0\">\n",
-        points, verts, lines);
+        "NumberOfLines=\"%zu\" NumberOfStrips=\"0\" NumberOfPolys=\"%zu\">\n",
+        points, verts, lines, polys);
 }
 
 static void put_end(text *t)
 {
-    text_puts(t, "</PointData>\n</Piece>\n</PolyData>\n</VTKFile>\n");
+    text_puts(t, "</Piece>\n</PolyData>\n</VTKFile>\n");
 }
 
 static void array_begin(text *t, const char *name, bool whole, int wide)
@@ -58,7 +58,7 @@ static void put_row(text *t, const double *x, int n)
     text_putc(t, '\n');
 }
 
-static void put_wholes(text *t, const char *name, const int_list *x)
+static void put_wholes(text *t, const char *name, const whole_list *x)
 {
     array_begin(t, name, true, 1);
     for (size_t k = 0; k < x->n; k++)
@@ -67,7 +67,7 @@ static void put_wholes(text *t, const char *name, const int_list *x)
 }
 
 /* cells through points that are named one after the other */
-static void put_cells(text *t, const char *kind, const int_list *points, const int_list *ends)
+static void put_cells(text *t, const char *kind, const whole_list *points, const whole_list *ends)
 {
     text_printf(t, "<%s>\n", kind);
     put_wholes(t, "connectivity", points);
@@ -77,7 +77,7 @@ static void put_cells(text *t, const char *kind, const int_list *points, const i
 
 /* ---- bodies ---- */
 /* points alone are vertices, corners of lines make lines */
-static void cells_of(const scene *m, int_list cells[2], int_list ends[2])
+static void cells_of(const scene *m, whole_list cells[2], whole_list ends[2])
 {
     for (size_t k = 0; k < m->all.n;) {
         size_t n = line_length(m, k);
@@ -111,9 +111,9 @@ static void put_bodies(text *t, const frames *f, int64_t sample)
     const scene *m = &f->m;
     double time = f->r->t[sample], x[9];
     bool turns = false;
-    int_list cells[2] = { { 0 } }, ends[2] = { { 0 } }, number = { 0 };
+    whole_list cells[2] = { { 0 } }, ends[2] = { { 0 } }, number = { 0 };
     cells_of(m, cells, ends);
-    put_head(t, m->all.n, ends[0].n, ends[1].n);
+    put_head(t, m->all.n, ends[0].n, ends[1].n, 0);
     text_puts(t, "<Points>\n");
     array_begin(t, "place", false, 3);
     for (size_t k = 0; k < m->all.n; k++) {
@@ -145,6 +145,53 @@ static void put_bodies(text *t, const frames *f, int64_t sample)
         text_puts(t, "</DataArray>\n");
     }
     put_wholes(t, "body", &number);
+    text_puts(t, "</PointData>\n");
+    put_end(t);
+}
+
+/* ---- shapes ---- */
+static void solid_polys(frames *f, size_t k, double time, polygons *all, whole_list *body, whole_list *shape)
+{
+    const solid *s = &f->m.solids.at[k];
+    arena *a = f->m.s->tmp;
+    body_pose at = solid_pose(&f->m, k, time);
+    polygons own;
+    solid_polygons(&f->m, s, &own);
+    int32_t first = (int32_t)(all->x.n / 3);
+    for (size_t c = 0; c < own.x.n; c += 3)
+        for (int i = 0; i < 3; i++) {
+            const double *y = own.x.at + c, *row = at.A + 3 * i;
+            *vec_push(a, &all->x) = at.p[i] + row[0] * y[0] + row[1] * y[1] + row[2] * y[2];
+        }
+    int32_t corners = (int32_t)all->corner.n;
+    for (size_t c = 0; c < own.corner.n; c++)
+        *vec_push(a, &all->corner) = first + own.corner.at[c];
+    for (size_t c = 0; c < own.end.n; c++) {
+        *vec_push(a, &all->end) = corners + own.end.at[c];
+        *vec_push(a, body) = s->body + 1;
+        *vec_push(a, shape) = (int32_t)k + 1;
+    }
+}
+
+static void put_shapes(text *t, frames *f, int64_t sample)
+{
+    polygons all = { 0 };
+    whole_list body = { 0 }, shape = { 0 };
+    double time = f->r->t[sample];
+    solids_move(&f->m, time);
+    for (size_t k = 0; k < f->m.solids.n; k++)
+        solid_polys(f, k, time, &all, &body, &shape);
+    put_head(t, all.x.n / 3, 0, 0, all.end.n);
+    text_puts(t, "<Points>\n");
+    array_begin(t, "place", false, 3);
+    for (size_t k = 0; k < all.x.n; k += 3)
+        put_row(t, all.x.at + k, 3);
+    text_puts(t, "</DataArray>\n</Points>\n");
+    put_cells(t, "Polys", &all.corner, &all.end);
+    text_puts(t, "<CellData Scalars=\"body\">\n");
+    put_wholes(t, "body", &body); /* 0: one that stands still, or whose body is not saved */
+    put_wholes(t, "shape", &shape);
+    text_puts(t, "</CellData>\n");
     put_end(t);
 }
 
@@ -178,7 +225,7 @@ static void friction_add(const frames *f, const contact_family *of, const inputs
 }
 
 /* where it touches: on the surface of the body, along the normal */
-static void contact_place(const frames *f, pushing *p, double rn, double time)
+static void disk_place(const frames *f, pushing *p, double rn, double time)
 {
     double size = sqrt(p->normal[0] * p->normal[0] + p->normal[1] * p->normal[1] +
                        p->normal[2] * p->normal[2]);
@@ -188,6 +235,20 @@ static void contact_place(const frames *f, pushing *p, double rn, double time)
         p->normal[i] = size > 0 ? p->normal[i] / size : 0;
         p->place[i] -= f->m.all.at[p->body].r * p->normal[i];
     }
+}
+
+/* of shapes; whether it is between such.  Friction on a body whose place is no dof is not known. */
+static bool shape_place(const frames *f, const contact_family *of, const inputs *in, const int32_t *ix,
+                        double rn, pushing *p)
+{
+    if (!touching_at(of, in, ix, f->reg, p->place, p->normal))
+        return false;
+    for (int i = 0; i < 3; i++) {
+        p->force[i] = rn * p->normal[i];
+        if (p->body < 0 && of->nslip)
+            p->friction[i] = NAN;
+    }
+    return true;
 }
 
 static void family_read(frames *f, size_t c, int64_t sample, const inputs *in)
@@ -209,10 +270,12 @@ static void family_read(frames *f, size_t c, int64_t sample, const inputs *in)
         for (uint32_t k = 0; k < of->gradient.tape.nout; k++)
             part_add(f, &p, p.normal, slot_at(&of->gradient.row[k], ix, of->over.n),
                      f->reg[of->gradient.tape.out[k]]);
-        if (p.body < 0)
-            continue;
         friction_add(f, of, in, ix, x->nslip ? x->rt + at * x->nslip : NULL, &p);
-        contact_place(f, &p, x->rn[at], in->t);
+        if (!shape_place(f, of, in, ix, x->rn[at], &p)) {
+            if (p.body < 0)
+                continue;
+            disk_place(f, &p, x->rn[at], in->t);
+        }
         p.status = x->status ? x->status[at] : STATUS_SLIP;
         *vec_push(f->m.s->tmp, &f->contacts) = p;
     }
@@ -221,7 +284,7 @@ static void family_read(frames *f, size_t c, int64_t sample, const inputs *in)
 static void contacts_read(frames *f, int64_t sample)
 {
     inputs in;
-    state_read(f->m.s->tmp, f->r, &in, f->q, f->v, f->r->t[sample]);
+    touching_read(&f->m, &in, f->q, f->v, f->r->t[sample]);
     for (size_t c = 0; c < f->r->prog->ncontact; c++)
         family_read(f, c, sample, &in);
 }
@@ -239,7 +302,7 @@ static void contact_array(text *t, const frames *f, const char *name, size_t off
 
 static void contact_numbers(text *t, const frames *f, const char *name, size_t offset, int32_t first)
 {
-    int_list all = { 0 };
+    whole_list all = { 0 };
     for (size_t k = 0; k < f->contacts.n; k++) {
         int32_t x;
         memcpy(&x, (const char *)&f->contacts.at[k] + offset, sizeof x);
@@ -250,12 +313,12 @@ static void contact_numbers(text *t, const frames *f, const char *name, size_t o
 
 static void put_contacts(text *t, const frames *f)
 {
-    int_list points = { 0 }, ends = { 0 }, none = { 0 };
+    whole_list points = { 0 }, ends = { 0 }, none = { 0 };
     for (size_t k = 0; k < f->contacts.n; k++) {
         *vec_push(f->m.s->tmp, &points) = (int32_t)k;
         *vec_push(f->m.s->tmp, &ends) = (int32_t)k + 1;
     }
-    put_head(t, f->contacts.n, f->contacts.n, 0);
+    put_head(t, f->contacts.n, f->contacts.n, 0, 0);
     text_puts(t, "<Points>\n");
     contact_array(t, f, "place", offsetof(pushing, place), 3);
     text_puts(t, "</Points>\n");
@@ -270,6 +333,7 @@ static void put_contacts(text *t, const frames *f)
     contact_numbers(t, f, "body", offsetof(pushing, body), 1);
     contact_numbers(t, f, "other", offsetof(pushing, other), 1); /* 0: a wall */
     contact_numbers(t, f, "constraint", offsetof(pushing, family), 1);
+    text_puts(t, "</PointData>\n");
     put_end(t);
 }
 
@@ -309,21 +373,26 @@ static void list_add(text *t, const char *name, double time, int part)
     text_printf(t, "<DataSet timestep=\"%.17g\" part=\"%d\" file=\"%s\"/>\n", time, part, folder);
 }
 
-/* a file of bodies, or one of contacts */
-static bool frame_put(frames *f, const ast *e, const char *stem, size_t k, int64_t sample, bool contacts,
+/* the files of a frame: their names begin with these words, and have these numbers in the list */
+enum { BODIES, CONTACTS, SHAPES, PARTS };
+static const char *const part_names[PARTS] = { "", "contacts-", "shapes-" };
+
+static bool frame_put(frames *f, const ast *e, const char *stem, size_t k, int64_t sample, int part,
                       text *list)
 {
     session *s = f->m.s;
     arena_pos mark = arena_mark(s->tmp);
     text t = { .a = s->tmp };
-    const char *name = frame_name(s, stem, contacts ? "contacts-" : "", k);
+    const char *name = frame_name(s, stem, part_names[part], k);
     f->contacts = (pushing_list){ 0 };
-    if (contacts) {
+    if (part == CONTACTS) {
         contacts_read(f, sample);
         put_contacts(&t, f);
-    } else
+    } else if (part == SHAPES)
+        put_shapes(&t, f, sample);
+    else
         put_bodies(&t, f, sample);
-    list_add(list, name, f->r->t[sample], contacts);
+    list_add(list, name, f->r->t[sample], part);
     bool ok = frame_write(s, e, name, &t);
     arena_release(s->tmp, mark);
     return ok;
@@ -332,6 +401,7 @@ static bool frame_put(frames *f, const ast *e, const char *stem, size_t k, int64
 static bool bodies_read(session *s, const ast *e, scene *m)
 {
     scene_begin(m, s);
+    m->most = SIZE_MAX;
     for (uint32_t k = 0; k < e->kid[0]->n; k++) {
         value v = session_eval(s, e->kid[0]->kid[k]);
         if (v.kind == V_ERROR)
@@ -363,16 +433,18 @@ void save_frames(session *s, const ast *e, const char *path, double every)
     f.v = arena_array(s->tmp, double, nq);
     f.reg = arena_array(s->tmp, double, contact_registers(f.r->prog));
     scene_axes(&f.m, f.r, &f.body, &f.axis);
-    bool contacts = false;
+    bool parts[PARTS] = { [BODIES] = true };
     for (size_t c = 0; c < f.r->prog->ncontact; c++)
-        contacts |= f.r->contact[c].kept && f.r->contact[c].rn;
+        parts[CONTACTS] |= f.r->contact[c].kept && f.r->contact[c].rn;
+    for (size_t c = 0; c < f.m.solids.n; c++)
+        parts[SHAPES] |= f.m.solids.at[c].of != NULL;
     const char *stem = arena_strndup(s->a, path, (size_t)(file_ending(path) - path));
     text list = { .a = s->a };
     text_puts(&list, "<?xml version=\"1.0\"?>\n<VTKFile type=\"Collection\" version=\"0.1\" "
                      "byte_order=\"LittleEndian\">\n<Collection>\n");
     for (size_t k = 0; k < samples.n; k++)
-        for (int part = 0; part <= contacts; part++)
-            if (!frame_put(&f, e, stem, k, samples.at[k], part, &list))
+        for (int part = 0; part < PARTS; part++)
+            if (parts[part] && !frame_put(&f, e, stem, k, samples.at[k], part, &list))
                 return;
     text_puts(&list, "</Collection>\n</VTKFile>\n");
     outfile *to = whole_begin(s, path);

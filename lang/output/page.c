@@ -44,7 +44,6 @@ static void put_base64(text *t, const void *bytes, size_t n)
 }
 
 typedef vec(float) float_list;
-typedef vec(int32_t) whole_list;
 
 static void put_floats(text *t, const char *name, const float_list *x)
 {
@@ -324,20 +323,6 @@ static void arrow_add(arrows *a, size_t first, int32_t dof, double f, int status
     a->force.at[3 * k + (size_t)a->axis[dof]] += (float)f;
 }
 
-static void touching_point(const contact_family *f, const inputs *in, const int32_t *ix, double *reg,
-                           double *at)
-{
-    int n = (int)f->points.tape.nout / 2;
-    at[0] = n ? 0 : NAN;
-    at[1] = at[2] = 0;
-    if (!n)
-        return;
-    tape_start(&f->points.tape, reg);
-    kernel_run(&f->points, in, ix, reg);
-    for (int i = 0; i < n; i++)
-        at[i] = reg[f->points.tape.out[i]];
-}
-
 static void family_arrows(arrows *a, size_t c, int64_t sample, const inputs *in, double *reg)
 {
     const contact_family *f = &a->r->prog->contact[c];
@@ -355,8 +340,8 @@ static void family_arrows(arrows *a, size_t c, int64_t sample, const inputs *in,
         int law = f->friction == FRICTION_NONE ? STATUS_OPEN
                   : x->status                  ? x->status[sample * x->members + member]
                                                : STATUS_OPEN;
-        double at[3];
-        touching_point(f, in, ix, reg, at);
+        double at[3] = { NAN }, normal[3];
+        touching_at(f, in, ix, reg, at, normal);
         tape_start(&f->gradient.tape, reg);
         kernel_run(&f->gradient, in, ix, reg);
         for (uint32_t k = 0; k < f->gradient.tape.nout; k++)
@@ -365,40 +350,29 @@ static void family_arrows(arrows *a, size_t c, int64_t sample, const inputs *in,
     }
 }
 
-/* the state at a time; which points of two shapes touch is found anew, frame after frame as in the run */
-static void frame_read(const scene *m, inputs *in, double *q, double *v, double t)
-{
-    state_read(m->s->tmp, m->s->last->r, in, q, v, t);
-    if (!m->seen)
-        return;
-    in->from[IN_FEATURE] = m->seen->feature;
-    shapes_all(m->seen, in);
-}
-
-static void put_contacts(text *t, const scene *m, const number_list *times)
+static void put_contacts(text *t, scene *m, const number_list *times)
 {
     const run *last = m->s->last;
     arrows a = { .m = m, .r = last ? last->r : NULL };
-    inputs in, *start = NULL;
-    double *reg = NULL, *q = NULL;
+    inputs in;
     *vec_push(m->s->tmp, &a.at) = 0;
     if (a.r && a.r->samples && a.r->prog->nq && a.r->prog->ncontact) {
         size_t nq = (size_t)a.r->prog->nq;
         double *v = arena_array(m->s->tmp, double, nq);
-        q = arena_array(m->s->tmp, double, nq);
-        reg = arena_array(m->s->tmp, double, contact_registers(a.r->prog));
+        double *q = arena_array(m->s->tmp, double, nq);
+        double *reg = arena_array(m->s->tmp, double, contact_registers(a.r->prog));
         scene_axes(m, a.r, &a.body, &a.axis);
+        touching_read(m, &in, q, v, a.r->t[0]);
+        put_planes(t, &a, &in, q, reg);
         for (size_t f = 0; f < times->n; f++) {
-            frame_read(m, &in, q, v, times->at[f]);
+            touching_read(m, &in, q, v, times->at[f]);
             int64_t sample = sample_before(a.r->t, a.r->samples, in.t);
             for (size_t c = 0; c < a.r->prog->ncontact; c++)
                 family_arrows(&a, c, sample, &in, reg);
             *vec_push(m->s->tmp, &a.at) = (int32_t)a.of.n;
         }
-        frame_read(m, &in, q, v, a.r->t[0]);
-        start = &in;
-    }
-    put_planes(t, &a, start, q, reg);
+    } else
+        put_planes(t, &a, NULL, NULL, NULL);
     text_puts(t, ",\"arrows\":{\"kept\":true");
     put_wholes(t, "at", &a.at);
     put_wholes(t, "body", &a.of);

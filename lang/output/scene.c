@@ -382,7 +382,7 @@ static double common_radius(scene *m)
 
 void scene_begin(scene *m, session *s)
 {
-    *m = (scene){ .s = s };
+    *m = (scene){ .s = s, .most = SCENE_MOST };
     m->radius = common_radius(m);
 }
 

@@ -29,6 +29,8 @@ typedef struct wall {
 } wall;
 typedef vec(wall) wall_list;
 
+typedef vec(int32_t) whole_list;
+
 /* points that a line goes through */
 enum { STROKE = 17 };
 typedef struct stroke {
@@ -58,8 +60,10 @@ typedef struct scene {
     vec(mover) all;
     wall_list walls; /* at the time last asked for */
     vec(solid) solids;
-    shapes *seen; /* all shapes, or NULL */
-    bool whole;   /* all of the run is drawn */
+    shapes *seen;     /* all shapes, or NULL */
+    int64_t followed; /* samples at which it was found what touches of them, see touching_read */
+    size_t most;      /* shapes that are drawn */
+    bool whole;       /* all of the run is drawn */
     double radius, pitch;
     double rod;         /* the radius of the rod at hand */
     const mclass *kind; /* of the parts that were read last, and the name of their radius or NULL */
@@ -122,6 +126,18 @@ void solid_seen(const solid *s, const body_pose *at, const double *y,
 const double *solid_table(const scene *m, const solid *s); /* the numbers of a shape */
 /* of an ellipsoid: its matrix A, and the M that maps a ball of radius 1 to it */
 void ellipsoid_map(const shape_info *s, const double *numbers, double *A, double *M);
+/* A shape as polygons, in its own frame; corners of what is round lie on its surface. */
+typedef struct polygons {
+    number_list x;          /* corners, 3 numbers each */
+    whole_list corner, end; /* corners of the polygons one after the other; where each of them ends */
+} polygons;
+void solid_polygons(scene *m, const solid *s, polygons *to);
+/* The state at a time, with what touches of shapes then; times only grow.  q and v are room for it. */
+void touching_read(scene *m, inputs *in, double *q, double *v, double t);
+/* Where a member touches and the normal there, by a state of touching_read; false: it is not between shapes.
+ */
+bool touching_at(const contact_family *f, const inputs *in, const int32_t *ix, double *reg, double *x,
+                 double *normal);
 /* The half-space that a shape may not enter, of a constraint on a gap between both; q is that of in. */
 bool halfspace_of(const scene *m, const contact_family *f, const inputs *in, double *q, double *reg,
                   wall_plane *out);

@@ -178,14 +178,23 @@ static void hull_put(scene *m, solid *s, const convex *h)
         line_put(m, s, h->v + 3 * h->loop[h->first[f]], h->v + 3 * h->loop[h->first[f] + 1]);
 }
 
+/* the first and the second point, which are the ends of what is round; how many there are (one: twice) */
+static int shape_ends(const scene *m, const solid *s, double end[2][3])
+{
+    const double *point = solid_table(m, s);
+    int n = s->of->dim, ends = s->of->npoint < 2 ? 1 : 2;
+    memset(end, 0, 6 * sizeof(double));
+    for (int k = 0; k < 2; k++)
+        memcpy(end[k], point + (k < ends ? k : 0) * (n + 1), (size_t)n * sizeof(double));
+    return ends;
+}
+
 static void outline_find(scene *m, solid *s)
 {
     const double *point = solid_table(m, s);
     const convex *h = m->seen->hull[s->number][s->inst];
-    int n = s->of->dim, ends = s->of->npoint < 2 ? 1 : 2;
-    double end[2][3] = { { 0 } }, A[9], M[9];
-    for (int k = 0; k < ends; k++)
-        memcpy(end[k], point + k * (n + 1), (size_t)n * sizeof(double));
+    double end[2][3], A[9], M[9];
+    int n = s->of->dim, ends = shape_ends(m, s, end);
     if (s->of->kind == SHAPE_ELLIPSOID) {
         ellipsoid_map(s->of, point, A, M);
         for (int k = 0; k < (n == 3 ? 3 : 1); k++) {
@@ -220,6 +229,133 @@ static double solid_reach(const scene *m, const solid *s)
             round += k < 6 || n == 3 ? M[k] * M[k] : 0;
     }
     return far + sqrt(round);
+}
+
+/* ---- polygons ---- */
+
+enum { RING = 24, HALF_BALL = 6 }; /* corners around an axis; rings of half a ball */
+
+static void corner_put(scene *m, polygons *to, const double *x)
+{
+    for (int i = 0; i < 3; i++)
+        *vec_push(m->s->tmp, &to->x) = x[i];
+}
+
+static void polygon_end(scene *m, polygons *to)
+{
+    *vec_push(m->s->tmp, &to->end) = (int32_t)to->corner.n;
+}
+
+static void polygon_put(scene *m, polygons *to, const int *corner, int n)
+{
+    for (int k = 0; k < n; k++)
+        *vec_push(m->s->tmp, &to->corner) = corner[k];
+    polygon_end(m, to);
+}
+
+/* of n rings one after the other: what lies between them, and both ends */
+static void rings_join(scene *m, polygons *to, int n)
+{
+    int around[RING];
+    for (int last = 0; last < 2; last++) {
+        for (int k = 0; k < RING; k++)
+            around[k] = last ? (n - 1) * RING + k : RING - 1 - k;
+        polygon_put(m, to, around, RING);
+    }
+    for (int ring = 0; ring + 1 < n; ring++)
+        for (int k = 0; k < RING; k++) {
+            int a = ring * RING + k, b = ring * RING + (k + 1) % RING;
+            polygon_put(m, to, (const int[]){ a, b, b + RING, a + RING }, 4);
+        }
+}
+
+/* a ring across the first axis of F at its multiple `along`, `wide` times as wide as the others */
+static void ring_corners(scene *m, polygons *to, const double *c, const double *F, double along, double wide)
+{
+    for (int k = 0; k < RING; k++) {
+        double a = 2 * acos(-1) * k / RING, x[3];
+        for (int i = 0; i < 3; i++)
+            x[i] = c[i] + along * F[i] + wide * (cos(a) * F[3 + i] + sin(a) * F[6 + i]);
+        corner_put(m, to, x);
+    }
+}
+
+/* what turns about the first axis of F: a cylinder from end to end, or with half a ball on both; its corners
+   lie on the surface */
+static void round_polygons(scene *m, polygons *to, double end[2][3], const double *F, bool flat)
+{
+    int half = flat ? 1 : HALF_BALL;
+    for (int k = 0; k < 2 * half; k++) {
+        double a = flat ? 0 : acos(-1) / 2 * (k - half + 0.5) / half;
+        ring_corners(m, to, end[k >= half], F, sin(a), cos(a));
+    }
+    rings_join(m, to, 2 * half);
+}
+
+/* in the plane: around a disk, or around two that are joined */
+static void round_outline(scene *m, polygons *to, double end[2][3], const double *F)
+{
+    for (int k = 0; k < 2 * RING; k++) {
+        double a = acos(-1) * (k + 0.5) / RING, x[3] = { 0 };
+        for (int i = 0; i < 2; i++) /* the second half goes around the first end */
+            x[i] = end[k < RING][i] + sin(a) * F[i] + cos(a) * F[3 + i];
+        corner_put(m, to, x);
+        *vec_push(m->s->tmp, &to->corner) = k;
+    }
+    polygon_end(m, to);
+}
+
+/* corners in the plane, in order around their middle */
+static void flat_polygon(scene *m, polygons *to, const convex *h)
+{
+    double angle[h->nv], o[2] = { 0 };
+    int order[h->nv];
+    for (int k = 0; k < 2 * h->nv; k++)
+        o[k % 2] += h->v[3 * (k / 2) + k % 2] / h->nv;
+    for (int k = 0; k < h->nv; k++) {
+        int at = k;
+        angle[k] = atan2(h->v[3 * k + 1] - o[1], h->v[3 * k] - o[0]);
+        for (; at > 0 && angle[order[at - 1]] > angle[k]; at--)
+            order[at] = order[at - 1];
+        order[at] = k;
+    }
+    polygon_put(m, to, order, h->nv);
+}
+
+static void hull_polygons(scene *m, polygons *to, const convex *h)
+{
+    for (int k = 0; k < h->nv; k++)
+        corner_put(m, to, h->v + 3 * k);
+    if (h->dim == 2)
+        flat_polygon(m, to, h);
+    for (int f = 0; f < h->nf && h->dim == 3; f++)
+        polygon_put(m, to, h->loop + h->first[f], h->first[f + 1] - h->first[f]);
+}
+
+void solid_polygons(scene *m, const solid *s, polygons *to)
+{
+    double end[2][3], F[9], A[9], M[9];
+    *to = (polygons){ 0 };
+    if (!s->of)
+        return;
+    const convex *h = m->seen->hull[s->number][s->inst];
+    int n = shape_ends(m, s, end);
+    if (s->of->kind == SHAPE_BALL && !(h && h->nv < 3)) {
+        if (h)
+            hull_polygons(m, to, h);
+        return;
+    }
+    const double d[3] = { end[1][0] - end[0][0], end[1][1] - end[0][1], end[1][2] - end[0][2] };
+    if (s->of->kind == SHAPE_ELLIPSOID) {
+        ellipsoid_map(s->of, solid_table(m, s), A, M);
+        for (int k = 0; k < 9; k++)
+            F[k] = M[3 * (k % 3) + k / 3]; /* columns */
+    } else
+        frame_along(d, solid_table(m, s)[s->of->dim], F);
+    if (s->of->dim == 2)
+        round_outline(m, to, end, F);
+    else
+        round_polygons(m, to, end, F, s->of->kind == SHAPE_CYLINDER && n == 2);
 }
 
 /* ---- which shapes are drawn ---- */
@@ -283,32 +419,67 @@ void scene_solids(scene *m)
         return;
     m->seen = shapes_seen(m->s->tmp, r->prog, r->param);
     for (size_t k = 0; m->seen && k < r->prog->shapes.n; k++)
-        for (int32_t i = 0; i < r->prog->shapes.at[k].instances && m->solids.n < SCENE_MOST; i++)
+        for (int32_t i = 0; i < r->prog->shapes.at[k].instances && m->solids.n < m->most; i++)
             solid_add(m, (solid){ .of = &r->prog->shapes.at[k],
                                   .number = k,
                                   .inst = i,
                                   .body = -1,
                                   .fixed = !is_carried(&r->prog->shapes.at[k]) });
-    for (size_t k = 0; k < m->all.n && m->solids.n < SCENE_MOST; k++)
+    for (size_t k = 0; k < m->all.n && m->solids.n < m->most; k++)
         if (m->all.at[k].attitude && !m->all.at[k].shaped)
             *vec_push(m->s->tmp, &m->solids) = (solid){ .body = (int)k };
+}
+
+/* ---- what touches ---- */
+
+/* A sample has the forces of the step that ends there; which points of two shapes touch was found where that
+   step began, and what was found in all steps before decides which point is which. */
+void touching_read(scene *m, inputs *in, double *q, double *v, double t)
+{
+    const results *r = m->s->last->r;
+    int64_t sample = sample_before(r->t, r->samples, t);
+    arena *a = m->s->answer;
+    arena_pos mark = arena_mark(a);
+    bool pairs = m->seen && r->prog->shapes.nfeature;
+    for (; pairs && m->followed < (sample > 0 ? sample : 1); m->followed++) {
+        state_read(a, r, in, q, v, r->t[m->followed]);
+        shapes_all(m->seen, in);
+        arena_release(a, mark);
+    }
+    state_read(m->s->tmp, r, in, q, v, t);
+    bool ends = sample == r->samples - 1 && r->feature; /* what the run itself left */
+    in->from[IN_FEATURE] = ends ? r->feature : pairs ? m->seen->feature : NULL;
+}
+
+bool touching_at(const contact_family *f, const inputs *in, const int32_t *ix, double *reg, double *x,
+                 double *normal)
+{
+    int n = (int)f->points.tape.nout / 2;
+    if (!n)
+        return false;
+    memset(x, 0, 3 * sizeof *x);
+    memset(normal, 0, 3 * sizeof *normal);
+    tape_start(&f->points.tape, reg);
+    kernel_run(&f->points, in, ix, reg);
+    for (int i = 0; i < n; i++) {
+        x[i] = reg[f->points.tape.out[i]];
+        normal[i] = reg[f->points.tape.out[n + i]];
+    }
+    return true;
 }
 
 /* ---- half-spaces ---- */
 
 static bool facing(const contact_family *f, const inputs *in, const int32_t *ix, double *reg, wall_plane *out)
 {
-    int n = (int)f->points.tape.nout / 2;
+    double x[3];
     *out = (wall_plane){ 0 };
     tape_start(&f->gap.tape, reg);
     kernel_run(&f->gap, in, ix, reg);
     double gap = reg[f->gap.tape.out[0]];
-    tape_start(&f->points.tape, reg);
-    kernel_run(&f->points, in, ix, reg);
-    for (int i = 0; i < n; i++) {
-        out->n[i] = reg[f->points.tape.out[n + i]];
-        out->level += out->n[i] * reg[f->points.tape.out[i]];
-    }
+    touching_at(f, in, ix, reg, x, out->n);
+    for (int i = 0; i < 3; i++)
+        out->level += out->n[i] * x[i];
     out->level -= gap;
     return isfinite(out->level);
 }
