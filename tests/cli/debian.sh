@@ -1,6 +1,6 @@
 #!/bin/bash
 # Debian packages: every file that `make install` puts somewhere belongs to one of them.
-# CDL_SLOW_TESTS=1 builds them too (minutes), where debhelper is there, and runs what they hold.
+# CDL_SLOW_TESTS=1 CDL_TEST_LIMIT=1500 builds them too (minutes), where debhelper is there, and runs what they hold.
 . "${tests:?}/cli/common"
 [ -d "$srcdir/debian" ] || { echo "ok debian # SKIP not in this tree"; exit; }
 try "make install" 0 make -s -C "$builddir" install DESTDIR="$PWD/root" prefix=/usr libdir=/usr/lib/host pythondir=/usr/lib/python3/dist-packages
@@ -41,7 +41,7 @@ done
 same "files are where programs look for them" "" "${missing-}"
 
 if [ -z "${CDL_SLOW_TESTS-}" ] || ! command -v dh dpkg-buildpackage >/dev/null; then
-    echo "ok packages # SKIP set CDL_SLOW_TESTS and install debhelper and dh-python to build them"
+    echo "ok packages # SKIP set CDL_SLOW_TESTS=1, CDL_TEST_LIMIT=1500 and install debhelper and dh-python to build them"
     exit
 fi
 mkdir -p deb/cdl

@@ -1,13 +1,16 @@
-"""The kernel for Jupyter as a frontend meets it, and the magic %%cdl.  Each check prints a line `ok` or `not ok`."""
+"""The kernel for Jupyter as a frontend meets it, the magic %%cdl, and notebooks: test_kernel.py NOTEBOOK...
+Each check prints a line `ok` or `not ok`."""
 import os
 import subprocess
 import sys
 import threading
 import time
 
+import nbformat
 from jupyter_client import KernelManager
+from nbconvert.preprocessors import ExecutePreprocessor
 
-failed = 0
+failed, done = 0, []
 
 
 def check(name, good, seen=""):
@@ -57,6 +60,25 @@ class Frontend:
 
     def inspect(self, code, at):
         return self.ask(self.client.inspect, code, at)
+
+    def notebooks(self, name, forget):
+        """Runs those of this kernel by nbconvert, each from top to bottom after all was forgotten: a kernel takes long to start."""
+        for path in sys.argv[1:]:
+            book = nbformat.read(path, as_version=4)
+            if book.metadata.kernelspec.name != name:
+                continue
+            title = os.path.basename(path)
+            nbformat.validate(book)
+            check(title + " has no outputs", all(not c.get("outputs") and c.get("execution_count") is None
+                                                 for c in book.cells if c.cell_type == "code"))
+            book.cells.insert(0, nbformat.v4.new_code_cell(forget))
+            self.manager.client_factory = "jupyter_client.asynchronous.AsyncKernelClient"
+            try:
+                ExecutePreprocessor(timeout=60).preprocess(book, {"metadata": {"path": "."}}, km=self.manager)
+                check(title + " runs", sum(bool(c.get("outputs")) for c in book.cells) > 3)
+            except Exception as e:
+                check(title + " runs", False, e)
+            done.append(path)
 
     def end(self):
         self.client.stop_channels()
@@ -128,6 +150,7 @@ check("an interrupt ends the run", status == "error" and error["ename"] == "Keyb
 check("what was computed is kept", float(k.run("last(t)")[1].split()[0]) > 0)
 check("and the session lives on", k.run("run ball for 1\nmax(y)")[1].endswith("1 [m]\n"))
 check("reset", k.run(":reset")[0] == "ok" and k.run("run ball for 1")[0] == "error")
+k.notebooks("cdl", ":reset")
 k.end()
 
 # -- the magic in a kernel of Python
@@ -152,6 +175,8 @@ threading.Timer(0.7, k.manager.interrupt_kernel).start()
 status, _, _, error = k.run("%%cdl\nmodel p { dof a = 1; a'' = -sin(a) }\nrun p for 1e7 with sweeping(h = 1e-3, every = 1)")
 check("an interrupt", status == "error" and "Interrupt" in error["ename"], error)
 check("after which it goes on", k.run("%%cdl -o top=max(y)\nrun ball for 1\n")[0] == "ok" and k.run("print(top)")[1] == "1.0\n")
+k.notebooks("python3", "%reset -f")
 k.end()
 del k
+check("every notebook was one of these kernels", sorted(done) == sorted(sys.argv[1:]) and done, done)
 sys.exit(1 if failed else 0)
