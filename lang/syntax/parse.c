@@ -390,8 +390,9 @@ static int bad_sign(scanner *sc, span at, bool say)
         { ":=", T_SET, "=", "write =" },
         { ".*", T_STAR, "*",
           "write *; vectors are multiplied element by element in [a[i]*b[i] for i in 1..n]" },
-        { "./", T_SLASH, "/", "write /" },
-        { ".^", T_HAT, "^", "write ^" },
+        { "./", T_SLASH, "/",
+          "write /; vectors are divided element by element in [a[i]/b[i] for i in 1..n]" },
+        { ".^", T_HAT, "^", "write ^; each element of a vector has its power in [a[i]^2 for i in 1..n]" },
     };
     int n = (int)(at.end - at.begin);
     const char *p = sc->text + at.begin;

@@ -194,15 +194,27 @@ char *span_text(const diags *d, span at, arena *a)
 
 /* ---- collecting ---- */
 
-/* whether enough of this severity were kept, or one at the same place; what has no place is never the same */
-static bool diag_too_much(const diags *d, diag_severity severity, span at)
+/* Operands that do not fit an operator which was reported as unknown follow from that: it stands between
+ * them. */
+static bool follows_from(const diag *later, const diag *e)
+{
+    bool of_operands = later->code == DIAG_SHAPE || later->code == DIAG_TYPE ||
+                       later->code == DIAG_UNIT_MISMATCH;
+    return of_operands && e->code == DIAG_LEXICAL && e->at.begin >= later->at.begin &&
+           e->at.end <= later->at.end;
+}
+
+/* whether enough of this severity were kept, or one at the same place, or the cause of this one; what has no
+   place is never the same */
+static bool diag_too_much(const diags *d, const diag *later)
 {
     size_t kept = 0;
     for (size_t k = 0; k < d->list.n; k++) {
         const diag *e = &d->list.at[k];
-        if (e->severity != severity)
+        if (e->severity != later->severity)
             continue;
-        if (at.file && e->at.file == at.file && e->at.begin == at.begin)
+        bool same_file = later->at.file && e->at.file == later->at.file;
+        if (same_file && (e->at.begin == later->at.begin || follows_from(later, e)))
             return true;
         kept++;
     }
@@ -211,7 +223,7 @@ static bool diag_too_much(const diags *d, diag_severity severity, span at)
 
 static diag *diag_add(diags *d, diag e, const char *fmt, va_list ap)
 {
-    if (diag_too_much(d, e.severity, e.at))
+    if (diag_too_much(d, &e))
         return NULL;
     e.message = arena_vprintf(d->a, fmt, ap);
     diag *kept = vec_push(d->a, &d->list);
