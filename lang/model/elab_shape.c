@@ -597,7 +597,7 @@ static ir_ref table_read(elab *e, const placed *b, int k)
 static void material_velocity(elab *e, const placed *b, ir_vec x, ir_ref *to)
 {
     int n = b->s->dim;
-    ir_ref spin[9];
+    ir_ref spin[9] = { 0 };
     ir_vec arm = along(e, n, x, number(e, -1), b->place), y = times_transposed(e, n, b->turn, arm);
     for (int k = 0; k < n * n; k++)
         spin[k] = ir_time_derivative(e->m->g, b->turn[k]);

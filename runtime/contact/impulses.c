@@ -486,12 +486,59 @@ static bool is_chain(const impulses *w, const island *i, group g)
     return i->kb >= 0 && i->kb <= (rows > g.n ? BAND_ROUGH : BAND_MOST);
 }
 
+/* Sweeps that begin with reactions far too large change them by a small part each: that passes for a solution
+   where the tolerance is loose, and moves bodies by as much.  Reactions take energy, r.u <= 0, so r.W r <=
+   -r.b; half of r.W r is more than a loose tolerance leaves of r.u.  Where directions of slip are given they
+   may give energy: there, what the tolerance leaves of W r is to be less than b. */
+static bool beyond_energy(const impulses *w, group g, const group_start *from)
+{
+    const contact_list *l = &w->act;
+    const double *rate = from->rates;
+    double given = 0, size = 0, pushed = 0;
+    bool directed = false;
+    for (int i = 0; i < g.n; i++) {
+        int c = g.at[i], wide = l->dof_at[c + 1] - l->dof_at[c], row = l->cone[c].row;
+        directed |= l->cone[c].dir != NULL;
+        for (int a = 0; a < list_rows(l, c); a++) {
+            double free = vec_dot(l->J + l->J_at[c] + a * wide, rate, wide), r = l->r[row + a];
+            given += r * (free + l->b[row + a]);
+            size += fabs(r * (free + l->b[row + a]));
+            pushed += r * (list_rate(l, c, a, w->v1) - free);
+        }
+        rate += wide;
+    }
+    return pushed > 0 && !(directed ? w->tol * pushed <= size : given + pushed <= 0.5 * pushed);
+}
+
+/* as if no step had come before */
+static void begin_anew(impulses *w, group g, const group_start *from)
+{
+    double *r = from->r;
+    for (int i = 0; i < g.n; i++)
+        for (int a = 0, row = w->act.cone[g.at[i]].row; a < list_rows(&w->act, g.at[i]); a++)
+            *r++ = w->act.r[row + a] = 0;
+    push_from(w, g, from);
+}
+
 static double solve_step(impulses *w, group g, int by, const group_start *from, int *worst)
 {
     enum { SWEEPS = 1000 };
+    if (by == BY_ISLANDS)
+        return solve_sparse(w, g, from, worst);
+    bool plain = by == BY_LIST_PLAIN;
+    double res = solve_sweeps(w, g, SWEEPS, plain, worst);
+    if (!(res <= w->tol) || !beyond_energy(w, g, from))
+        return res;
+    begin_anew(w, g, from);
+    res = solve_sweeps(w, g, SWEEPS, plain, worst);
+    return beyond_energy(w, g, from) ? INFINITY : res;
+}
+
+/* a step of the plan, without what it needs for a moment */
+static double try_step(impulses *w, group g, int by, const group_start *from, int *worst)
+{
     arena_pos mark = arena_mark(w->scratch);
-    double res = by == BY_ISLANDS ? solve_sparse(w, g, from, worst)
-                                  : solve_sweeps(w, g, SWEEPS, by == BY_LIST_PLAIN, worst);
+    double res = solve_step(w, g, by, from, worst);
     arena_release(w->scratch, mark);
     return res;
 }
@@ -515,7 +562,7 @@ static double solve_island(impulses *w, island *i, int *worst)
             from = start_of(w, g);
             push_from(w, g, &from);
         }
-        res = solve_step(w, g, plan->step[k].by, &from, worst);
+        res = try_step(w, g, plan->step[k].by, &from, worst);
     }
     return res;
 }

@@ -50,6 +50,7 @@ struct gate {
     double *one;                                 /* registers of one member */
     const double *v;
     past_samples *past;    /* or NULL: it is not known */
+    double *react;         /* what formulas read of reactions; NULL: nothing, or it is not known */
     double *base, *turned; /* rotations: bases, and dofs about them; NULL: there are none */
     int64_t ran; /* kernels, member by member; those over all members count once for each of LANES */
 };
@@ -434,10 +435,41 @@ static bool all_read_only(const kernels *ks, unsigned kinds)
     return true;
 }
 
+static bool reactions_kept(const results *r)
+{
+    for (size_t c = 0; c < r->prog->ncontact; c++)
+        if (r->prog->contact[c].read_as && !r->contact[c].kept)
+            return false;
+    return true;
+}
+
+void gate_reactions(gate *g, const results *r, int64_t at)
+{
+    for (size_t c = 0; g->react && c < g->p->ncontact; c++) {
+        const contact_result *x = &r->contact[c];
+        if (!g->p->contact[c].read_as)
+            continue;
+        double *to = g->react + REACT * (g->p->contact[c].read_as - 1);
+        to[0] = x->rn[at * x->members];
+        for (int j = 0; j < x->nslip && j < MAX_SLIP; j++)
+            to[1 + j] = x->rt[at * x->members * x->nslip + j];
+    }
+}
+
+bool gate_reads_reactions(const gate *g)
+{
+    return g->react != NULL;
+}
+
 void gate_recall(gate *g, const results *r)
 {
     enum { MOST = 4000000 }; /* numbers, all of which are kept */
     const program *p = g->p;
+    size_t read = 0;
+    for (size_t c = 0; c < p->ncontact; c++)
+        read = p->contact[c].read_as > (int32_t)read ? (size_t)p->contact[c].read_as : read;
+    if (read && reactions_kept(r))
+        g->in.from[IN_REACT] = g->react = arena_array(g->a, double, REACT *read);
     if (!p->delay || r->samples < 2 || r->count.resets.n || r->samples > MOST / (p->nq + 1))
         return;
     for (size_t c = 0; c < p->ncontact; c++)
@@ -453,7 +485,8 @@ bool gate_knows_motion(const gate *g)
 {
     const program *p = g->p;
     const unsigned past = g->past ? 1u << IN_PAST_Q | 1u << IN_PAST_V | 1u << IN_INTEGRAL : 0,
-                   state = PLAIN | 1u << IN_V | 1u << IN_PRE | past;
+                   react = g->react ? 1u << IN_REACT : 0,
+                   state = PLAIN | 1u << IN_V | 1u << IN_PRE | past | react;
     if (!all_read_only(&p->mass, state) || !all_read_only(&p->force, state))
         return false;
     for (size_t c = 0; c < p->ncontact; c++)
@@ -644,6 +677,8 @@ typedef struct check {
     double *row;      /* room: of a constraint, at all dofs */
     double *fastest;  /* of the dofs: the largest rates kept */
     int64_t rates_at; /* 0: of none, as the first sample needs none */
+    double *so_far;   /* of the dofs: the largest rates of samples before so_far_at; NULL: not made yet */
+    int64_t so_far_at;
     double loose;     /* relative: what the run promised, 1e-6 at least */
     double *gap;      /* of each family: the largest gap that was kept */
     double *force;    /* of each family: the largest normal force */
@@ -762,6 +797,45 @@ static double pressed_way(check *k, size_t c, int64_t m, double time)
     return time * time * k->force[c] * yields;
 }
 
+static const double *rates_before(check *k, int64_t at)
+{
+    const results *r = k->r;
+    int nq = r->prog->nq;
+    if (!k->so_far)
+        k->so_far = arena_array(k->scratch, double, (size_t)nq + 1);
+    if (at < k->so_far_at) {
+        memset(k->so_far, 0, (size_t)nq * sizeof *k->so_far);
+        k->so_far_at = 0;
+    }
+    for (; k->so_far_at < at; k->so_far_at++)
+        for (int i = 0; i < nq; i++)
+            k->so_far[i] = fmax(k->so_far[i], fabs(r->v[k->so_far_at * nq + i]));
+    return k->so_far;
+}
+
+/* How deep a gap may be by the run's own tolerance.  That of a step counts beside the way of a step, by rates
+   before it and by the forces: a step that went wrong has made rates of its own.  Impulses are as exact as
+   the largest one is, so rates are those of the fastest body, compared by masses. */
+static double tolerated(check *k, size_t c, int64_t m, int64_t at)
+{
+    const results *r = k->r;
+    int nq = r->prog->nq;
+    if (r->dense || r->count.steps < 1)
+        return r->promised.tolerance * gate_length(k->g, c, m, k->sizes);
+    double h = r->t_end / (double)r->count.steps, fastest = 0;
+    double *room = arena_array(k->scratch, double, 4 * (size_t)nq + 1), *rates = room, *mass = room + nq;
+    gate_sum force = { room + 2 * nq, room + 3 * nq };
+    const double *before = rates_before(k, at);
+    gate_mass_diagonal(k->g, mass);
+    gate_force(k->g, &force);
+    for (int i = 0; i < nq; i++)
+        if (mass[i] > 0)
+            fastest = fmax(fastest, sqrt(mass[i]) * before[i] + h * fabs(force.at[i]) / sqrt(mass[i]));
+    for (int i = 0; i < nq; i++)
+        rates[i] = mass[i] > 0 ? fastest / sqrt(mass[i]) : before[i];
+    return r->promised.tolerance * h * gate_length(k->g, c, m, rates);
+}
+
 static bool gaps_hold(check *k, size_t c, int64_t at)
 {
     results *r = k->r;
@@ -774,8 +848,9 @@ static bool gaps_hold(check *k, size_t c, int64_t at)
     double length = gate_length(k->g, c, o.member, k->sizes), size = fmax(length, k->gap[c]);
     double least = size > 0 ? fmin(GATE_GAP_LEAST, GATE_LOOSE * size) : GATE_GAP_LEAST;
     /* bodies that never moved have no size; beside the way of the forces on them it is rounding */
-    if (!r->promised.gives_way && o.depth > k->loose * length + least &&
-        o.depth > ROUND_50 * pressed_way(k, c, o.member, r->t_end))
+    if (!r->promised.gives_way && o.depth > GATE_LOOSE * length + least &&
+        o.depth > ROUND_50 * pressed_way(k, c, o.member, r->t_end) &&
+        o.depth > GATE_LOOSE * length + tolerated(k, c, o.member, at))
         return fails(k, c, o.member, at, "its gap is", o.gap);
     return true;
 }

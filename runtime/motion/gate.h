@@ -36,9 +36,12 @@ const program *gate_program(const gate *g);
 typedef struct gate_sum {
     double *at, *size;
 } gate_sum;
-/* The past of a run, from its samples: forces that read it are known from then on.  Not where rates jumped,
-   as samples do not show when. */
+/* The past of a run, from its samples, and its reactions: forces that read them are known from then on.  Not
+   the past where rates jumped, as samples do not show when. */
 void gate_recall(gate *g, const results *r);
+/* Formulas read the reactions of a sample, which are means over the step to it. */
+void gate_reactions(gate *g, const results *r, int64_t at);
+bool gate_reads_reactions(const gate *g);
 /* Equations of motion: are masses, forces and rows known from t, q and q' alone?  Forces, M x, and reactions
    of a member are added. */
 bool gate_knows_motion(const gate *g);

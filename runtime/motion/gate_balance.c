@@ -249,6 +249,9 @@ static bool some_known(balance *b, int64_t at, double h, bool hit)
         stands = true;
         leave_out(b, c, at, h, impulses);
     }
+    /* first-order equations hold at the end, and reactions are means over the step */
+    for (int i = 0; gate_reads_reactions(b->g) && i < nq; i++)
+        b->unknown[i] |= first_order(r->prog, i);
     for (int i = 0; i < nq; i++)
         if (!b->unknown[i])
             return true;
@@ -277,6 +280,7 @@ static void stand_at(balance *b, int64_t at, int64_t of, const double *x, int en
 {
     const results *r = b->r;
     int nq = r->prog->nq;
+    gate_reactions(b->g, r, at);
     stand(b, r->t[at], r->q + at * nq, r->v + at * nq, x, end);
     if (!sum_known(b->push, end))
         pushes(b, of, &b->push[end]);
@@ -576,7 +580,9 @@ void balance_step(balance *b, int64_t at)
         return;
     double h = r->t[at] - r->t[at - 1];
     b->hit = impulses(b, at, 0, 0) > 0;
-    if (!(h > 0) || was_reset(b, at) || !some_known(b, at, h, b->hit))
+    /* what formulas read of reactions before and after an impact is not kept */
+    if (!(h > 0) || was_reset(b, at) || (b->hit && gate_reads_reactions(b->g)) ||
+        !some_known(b, at, h, b->hit))
         return;
     for (int i = 0; i < nq; i++)
         b->change[i] = r->v[at * nq + i] - r->v[(at - 1) * nq + i];

@@ -91,6 +91,11 @@ static void rate_reset(results *r)
     rate_after(r, r->count.resets.at[0]);
 }
 
+static void sunk_late(results *r)
+{
+    r->q[(r->samples - 2) * r->prog->nq] = -0.01;
+}
+
 static void nothing(results *r)
 {
     (void)r;
@@ -142,6 +147,11 @@ static void motion(void **unused)
           "in "
           "-1..0) }\nrun m for 2 with sweeping(h = 1e-2)",
           rate_late, MISSED },
+        /* forces that read reactions; a loose tolerance is one of a step */
+        { "model m { dof y = 0, z = 0; y'' = -10 - sin(9*t); z'' = -4*z + 0.3*c.rn; constraint c: y >= 0 }\n"
+          "run m for 1 with sweeping(h = 1e-2)",
+          rate_late, MISSED },
+        { BALL " } }\nrun m for 3 with sweeping(h = 1e-2, tolerance = 5e-2)", sunk_late, "its gap is -0.01" },
         /* reactions of so many are not kept */
         { "model m { dof y[i in 1..5000] = 1, z = 0; for i in 1..5000 { y[i]'' = -10 }; z'' = -1\n"
           "constraint floor[i in 1..5000]: y[i] >= 0 }\nrun m for 0.2 with sweeping(h = 1e-2)",
