@@ -8,12 +8,18 @@
 #include "session.h"
 #include "base/tolerances.h"
 
-enum { GAP, PENETRATION, PULL, DISTANCE, CONE, SLIDE, SLIP, ENERGY, BALANCE, MOTION, FINITE, KINDS };
-static const char *const kinds[KINDS] = { [GAP] = "gap",          [PENETRATION] = "penetration",
-                                          [PULL] = "pull",        [DISTANCE] = "complementarity",
-                                          [CONE] = "cone",        [SLIDE] = "sliding",
-                                          [SLIP] = "slip",        [ENERGY] = "energy",
-                                          [BALANCE] = "books",    [MOTION] = "motion",
+enum { GAP, PENETRATION, RATE, PULL, DISTANCE, CONE, SLIDE, SLIP, ENERGY, BALANCE, MOTION, FINITE, KINDS };
+static const char *const kinds[KINDS] = { [GAP] = "gap",
+                                          [PENETRATION] = "penetration",
+                                          [RATE] = "rate",
+                                          [PULL] = "pull",
+                                          [DISTANCE] = "complementarity",
+                                          [CONE] = "cone",
+                                          [SLIDE] = "sliding",
+                                          [SLIP] = "slip",
+                                          [ENERGY] = "energy",
+                                          [BALANCE] = "books",
+                                          [MOTION] = "motion",
                                           [FINITE] = "not finite" };
 
 /* What columns say of a constraint; members that were not saved have NULL. */
@@ -31,7 +37,7 @@ typedef struct verify {
     const double *t, **q, **v;
     const double *energy, *work, *dissipated, *drift;
     saved *contact;
-    double *sizes, *speeds, *now, *rates, *near;
+    double *sizes, *speeds, *now, *rates, *near, *row;
     cdl_finding *found; /* [KINDS] */
 } verify;
 
@@ -292,6 +298,30 @@ static void check_member(verify *w, size_t c, int64_t m, double gap, size_t k)
     }
 }
 
+/* What bounds rates holds, and pushes only at its bound: reactions of steps are means over the step. */
+static void check_rate(verify *w, size_t c, int64_t m, size_t k)
+{
+    const contact_family *f = &w->p->contact[c];
+    const saved *x = &w->contact[c];
+    const char *name = gate_name(w->g, c, m, w->s->tmp);
+    double rate = gate_row(w->g, c, m, w->row), size = fabs(rate), within = 0,
+           small = GATE_LOOSE * x->force + SIZE_LEAST;
+    for (int i = 0; i < w->p->nq; i++) {
+        rate += w->row[i] * w->v[i][k];
+        size += fabs(w->row[i]) * w->speeds[i];
+        within += k ? fabs(w->row[i] * (w->v[i][k] - w->v[i][k - 1])) : 0;
+    }
+    find(w, RATE, f->relation == REL_BILATERAL ? fabs(rate) : fmax(-rate, 0),
+         GATE_LOOSE * size + GATE_GAP_LEAST, k, name);
+    if (x->gap[m])
+        find(w, GAP, fabs(x->gap[m][k] - rate), GATE_SAME * size + GATE_GAP_SAVED, k, name);
+    if (!x->rn[m] || f->relation != REL_GAP)
+        return;
+    find(w, PULL, fmax(-x->rn[m][k], 0), small, k, name);
+    if (x->rn[m][k] > small)
+        find(w, DISTANCE, fmax(rate, 0), GATE_GAP_LEAST + 1000 * GATE_LOOSE * size + 2 * within, k, name);
+}
+
 static void check_row(verify *w, size_t k)
 {
     stand_at(w, k);
@@ -299,6 +329,8 @@ static void check_row(verify *w, size_t k)
         if (!isfinite(w->now[i]) || !isfinite(w->rates[i]) || !isfinite(w->t[k]))
             find(w, FINITE, INFINITY, 0, k, "a dof or its rate");
     for (size_t c = 0; c < w->p->ncontact; c++) {
+        for (int64_t m = 0; w->v && gate_knows_rate(w->g, c) && m < gate_members(w->g, c); m++)
+            check_rate(w, c, m, k);
         if (!gate_knows_gap(w->g, c))
             continue;
         const double *gap = gate_gaps(w->g, c);
@@ -393,7 +425,7 @@ static bool verify_ready(verify *w, const char *name, const cdl_numbers *param, 
 static void sizes_read(verify *w)
 {
     size_t nq = (size_t)w->p->nq;
-    double **room[] = { &w->sizes, &w->speeds, &w->now, &w->rates, &w->near };
+    double **room[] = { &w->sizes, &w->speeds, &w->now, &w->rates, &w->near, &w->row };
     for (size_t i = 0; i < sizeof room / sizeof *room; i++)
         *room[i] = arena_array(w->s->tmp, double, nq + 1);
     for (size_t i = 0; i < nq; i++)

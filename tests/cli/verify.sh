@@ -79,6 +79,25 @@ awk -F, 'BEGIN { OFS = "," } NR == 22 { $2 = sprintf("%.17g", $2 + 1e-9) } { pri
 try "other bytes than the manifest records" 1 "$CDL" verify touched
 has "are named" out "the bytes are not those that the manifest records"
 
+# what bounds rates: held from both sides, and from one
+cat >edge.cdl <<'CDL'
+model edge {
+    dof x = 0, y = 0, a = 0.3, x' = cos(0.3), y' = sin(0.3), a' = 0
+    x'' = 0; y'' = 0; a'' = 1
+    constraint knife: x'*sin(a) - y'*cos(a) = 0
+    constraint limit: a' <= 0.5
+}
+run edge for 1 with sweeping(h = 1e-2)
+save t, x, y, a, x', y', a', limit.gap, limit.rn { file = "e.csv" }
+CDL
+try "constraints of rates are saved" 0 "$CDL" run -q -o edge edge.cdl
+try "and verified" 0 "$CDL" verify edge
+has "as rates" out "rate " "pull " "complementarity "
+for k in 5 7 8 9; do
+    awk -F, -v k=$k 'BEGIN { OFS = "," } NR == 80 { $k = sprintf("%.17g", $k + (k == 9 ? -2 : 1e-3)) } { print }' edge/e.csv >bad/e.csv
+    try "a change in column $k of them" 1 "$CDL" verify bad/e.csv --model=edge.cdl
+done
+
 # what cannot be verified is refused with the reason
 try "no such file" 5 "$CDL" verify nothing.csv
 try "no manifest" 2 "$CDL" verify bad/a.csv
