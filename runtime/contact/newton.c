@@ -467,8 +467,40 @@ newton *newton_on_band(contact_problem *p, arena *a)
     return newton_new(p, a, IN_BAND);
 }
 
+/* By how much friction passes its bound, beside the largest friction there is: the defect compares it with
+   the largest reaction.  Bounds that depend on the speed of slip are left out. */
+static double friction_passes(const contact_problem *p)
+{
+    double most = 0, passed = 0;
+    for (int c = 0; c < p->n; c++) {
+        const cone *o = &p->cone[c];
+        const double *r = p->r + o->row, *t = r + cone_normal(o);
+        double size = 0, bound = o->radius + (cone_normal(o) ? o->mu * fabs(r[0]) : 0);
+        for (int j = 0; j < o->d; j++)
+            size += t[j] * t[j];
+        most = larger(most, size);
+        if (size > bound * bound && !o->of_speed)
+            passed = larger(passed, sqrt(size) - bound);
+    }
+    return passed > 0 ? passed / sqrt(most) : 0;
+}
+
+/* Friction keeps its bounds to the tolerance too: where it does not yet, another step mostly does it. */
 bool newton_band(newton *w, double tol)
 {
     newton_plan plan = { .most = 60, .halves = 6, .memory = MEMORY, .passes = 8, .down = true, .gain = 0.1 };
-    return newton_run(w, &plan, tol);
+    contact_problem *p = w->p;
+    if (!newton_run(w, &plan, tol))
+        return false;
+    double passes = friction_passes(p), found = p->residual;
+    if (passes <= tol)
+        return true;
+    memcpy(w->best, p->r, (size_t)p->m * sizeof *p->r);
+    plan.most = 3;
+    newton_run(w, &plan, p->residual * tol / passes);
+    if (p->residual > tol || friction_passes(p) > passes) {
+        memcpy(p->r, w->best, (size_t)p->m * sizeof *p->r);
+        p->residual = found;
+    }
+    return true;
 }
