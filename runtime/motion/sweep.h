@@ -119,6 +119,8 @@ typedef struct act_known {
     int64_t stamp; /* number of the last change of who they are */
     bool fixed;    /* their rows never change */
     bool still;    /* nor do their offsets and laws: what was made of these for a stamp stays */
+    bool gives;    /* some adhere or have friction at rest, which may give way */
+    bool turns;    /* some have directions of friction that turn */
     int64_t rows, cones, offsets;
     int64_t made;               /* how often cones were made */
     double cone_step, cone_end; /* which the cones are for */

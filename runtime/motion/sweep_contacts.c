@@ -274,9 +274,13 @@ void sweep_take(sweep *w, const bool *which, const bool *also)
         return;
     known->stamp++;
     known->fixed = known->still = true;
+    known->gives = known->turns = false;
     for (int i = 0; i < n; i++) {
-        known->fixed &= w->hand.act[i]->rows_fixed;
-        known->still &= w->hand.act[i]->still;
+        const contact_state *k = w->hand.act[i];
+        known->fixed &= k->rows_fixed;
+        known->still &= k->still;
+        known->gives |= k->c->fam->adhesion.k || k->c->fam->mu_static.k;
+        known->turns |= turns_its_slip(k);
     }
 }
 

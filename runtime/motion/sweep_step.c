@@ -278,7 +278,7 @@ static bool step_contacts(sweep *w, double h, double *v)
 {
     enum { AGAIN = 100 };
     bool some = w->contacts.feeds;
-    for (int i = 0; i < w->hand.nact && !some; i++)
+    for (int i = 0; w->hand.known.gives && i < w->hand.nact && !some; i++)
         some = w->hand.act[i]->now.rests || w->hand.act[i]->pulls;
     if (!some)
         return step_contacts_once(w, h, v);
@@ -683,7 +683,7 @@ static void accept_contacts(sweep *w, double h)
         const double *rr = w->hand.rr + o->row;
         int at = w->hand.place[i];
         double *r = t->r + t->first[at], *P = t->P + t->first[at];
-        bool turns = turns_its_slip(w->hand.act[i]);
+        bool turns = w->hand.known.turns && turns_its_slip(w->hand.act[i]);
         int normal = cone_normal(o), summed = turns ? normal : cone_rows(o);
         for (int j = 0; j < summed; j++)
             P[j] += rr[j];
@@ -691,7 +691,7 @@ static void accept_contacts(sweep *w, double h)
             add_turned(w, w->hand.act[i], rr + normal, P + normal);
         for (int j = 0; j < cone_rows(o); j++)
             r[j] = rr[j] / h;
-        if (w->hand.act[i]->pulls)
+        if (w->hand.known.gives && w->hand.act[i]->pulls)
             P[0] -= h * w->hand.act[i]->c->adhesion;
         if (!w->hand.known.still && (o->d || !w->hand.known.fixed)) /* those are never held by a bound */
             w->hand.act[i]->now.held = !w->hand.act[i]->offset_fixed && sweep_held(w, i, h);

@@ -47,6 +47,7 @@ static double micro_time(const sweep *w, double h)
 typedef struct joining {
     double h, length, micro;
     contact_relation relation;
+    bool of_speed, along; /* its restitution depends on the speed; it has one along the surface */
 } joining;
 
 /* What is asked of the gap's rate besides the motion of its surfaces. */
@@ -115,12 +116,15 @@ static void join_one(sweep *w, size_t i, const joining *j)
     if (!join_rows(w, i, j))
         return;
     t->in[i] = true;
-    contact *c = w->contacts.state[i]->c;
     t->un[i] = row_rate(&t->row[i], w->v) + t->row[i].ht;
-    if (c->fam->f->e_of_speed)
-        t->row[i].e = t->un[i] < -t->tol_u[i] ? contact_restitution(w->s, c, -t->un[i]) : 0;
+    if (j->of_speed)
+        t->row[i].e = t->un[i] < -t->tol_u[i] ? contact_restitution(w->s, w->contacts.state[i]->c, -t->un[i])
+                                              : 0;
     t->ahead[i] = gap_ahead(w, i, j);
-    w->contacts.state[i]->along = t->ahead[i] < 0 && !t->closed[i] ? c->et : 0;
+    if (j->along) {
+        contact_state *k = w->contacts.state[i];
+        k->along = t->ahead[i] < 0 && !t->closed[i] ? k->c->et : 0;
+    }
 }
 
 /* A pair of points comes no closer than by the speeds of both, whichever way it lies: its row is not needed
@@ -149,7 +153,12 @@ static void join(sweep *w, double h)
     memcpy(t->in, t->closed, w->contacts.nstate * sizeof *t->in);
     for (size_t f = 0; f < w->p->ncontact; f++) {
         bool pairs = near_fits(&w->p->contact[f]);
-        joining j = { h, w->size.lengths[f], micro_time(w, h), w->p->contact[f].relation };
+        joining j = { h,
+                      w->size.lengths[f],
+                      micro_time(w, h),
+                      w->p->contact[f].relation,
+                      w->p->contact[f].e_of_speed,
+                      w->s->family[f].et.k != NULL };
         for (size_t i = t->from[f]; i < t->from[f + 1]; i++)
             if (j.relation == REL_CLOSED)
                 t->in[i] = true;
@@ -229,8 +238,9 @@ void sweep_whole_end(sweep *w)
     contact_table *t = &w->contacts.table;
     memset(t->ahead, 0, w->contacts.nstate * sizeof *t->ahead);
     memset(t->in, 0, w->contacts.nstate * sizeof *t->in);
-    for (size_t i = 0; i < w->contacts.nstate; i++)
-        w->contacts.state[i]->along = 0;
+    for (size_t f = 0; f < w->p->ncontact; f++)
+        for (size_t i = t->from[f]; w->s->family[f].et.k && i < t->from[f + 1]; i++)
+            w->contacts.state[i]->along = 0;
     w->policy.whole = false;
 }
 
