@@ -112,6 +112,8 @@
 #define SOLVED_MANY 1e-8  /* and this above */
 /* a closed form, whose rounding is above the tightest tolerance; below: known to rounding */
 #define SOLVED_TIGHT 1e-11
+/* of the impulses on bodies: what factors of rates and reactions together leave of momentum, rounding */
+#define BALANCE_ROUNDED 1e-10
 #define ON_BOUND     1e-12 /* of a bound: friction that is there */
 #define SLIDES_NOT   1e-10 /* of the free velocities: a contact that stands */
 /* of the mean: as far as one step aims along the central path (Mehrotra's cube) */

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 #include "base/matrix.h"
+#include "base/tolerances.h"
 #include "impulses.h"
 
 enum { MOST = 60 };    /* Newton steps */
@@ -309,6 +310,32 @@ static void start(mixed *w, const contact_problem *p)
     }
 }
 
+/* D dv = K^T r up to rounding?  Rows that repeat each other make a matrix that is nearly singular, and what
+   its factors leave of this is the right side of the next step. */
+static bool in_balance(mixed *w, const contact_problem *p)
+{
+    const coupled_rows *q = p->coupled;
+    const contact_list *l = q->list;
+    double *left = w->rhs, off = 0, size = 0;
+    memset(left, 0, (size_t)q->n * sizeof *left);
+    matrix_times_add(q->shape, q->D, q->dv, left);
+    for (int i = 0; i < q->n; i++) {
+        double push = 0, parts = fabs(left[i]), lightness = 1 / fabs(q->D[matrix_at(q->shape, i, i)]);
+        for (int k = w->at_dof[i]; k < w->at_dof[i + 1]; k++) {
+            double part = l->K[w->entry_of[k]] * p->r[w->row_of[k]];
+            push += part;
+            parts += fabs(part);
+        }
+        size = larger(size, parts * parts * lightness);
+        left[i] = push - left[i];
+        off = larger(off, left[i] * left[i] * lightness);
+    }
+    if (sqrt(off) > BALANCE_ROUNDED * sqrt(size))
+        return false;
+    memset(left, 0, (size_t)q->n * sizeof *left);
+    return true;
+}
+
 static bool newton(mixed *w, contact_problem *p, double tol)
 {
     const coupled_rows *q = p->coupled;
@@ -322,11 +349,11 @@ static bool newton(mixed *w, contact_problem *p, double tol)
             q->dv[i] += w->x[i];
         for (int i = 0; i < p->m; i++)
             p->r[i] += w->x[q->n + i];
-        memset(w->rhs, 0, (size_t)q->n * sizeof *w->rhs);
+        bool balanced = in_balance(w, p);
         rates(p);
         laws(p);
         p->iterations++;
-        if (measure(w, p) <= tol)
+        if (measure(w, p) <= tol && balanced)
             return true;
     }
     return false;

@@ -233,6 +233,14 @@ static double rounding(const sweep *w)
     return 0.5 * most;
 }
 
+/* Faces on faces have more points than forces that are unique, and some of their problems stall every solver
+   just above the tolerance.  Where halves of the step did not help either, what a result may be off by is
+   enough; the residual of the run says so. */
+static bool solved_enough(const sweep *w)
+{
+    return w->s->shapes && !w->policy.trial && w->hand.pr.residual <= GATE_LOOSE;
+}
+
 static bool solve_matrix(sweep *w, bool mass, double *x)
 {
     contact_problem *p = &w->hand.pr;
@@ -253,7 +261,7 @@ static bool solve_matrix(sweep *w, bool mass, double *x)
     bool ok = w->stiffness == 0 ? contact_solve(p, w->hand.work, w->tol)
                                 : contact_uzawa(p, w->hand.work, w->tol, w->stiffness);
     equal_undo(&units);
-    if (!ok)
+    if (!ok && !solved_enough(w))
         return false;
     sweep_react(w, x, mass);
     return true;
