@@ -249,6 +249,8 @@
 #define EDGES_ALONG   1e-8  /* sine of the angle between edges whose cross product is no normal */
 #define LINES_ALONG   1e-14 /* squared sine: lines without a pair of closest points; rounding of its terms */
 #define CLIP_EDGE     5e-13 /* of the size: what stands on the edge of a face stays on it */
+#define SHAPE_DEEP    1e-7  /* of the size of two bodies: overlaps that are left as they are */
+#define SHAPE_CLOSE   1e-3  /* of the same: points that are kept apart where others are moved apart */
 #define CONVEX_ROUND  1e-13 /* of the size: rounding of a distance between features */
 /* angle between the axis of a cylinder and a normal: below it the cylinder stands, how round its rims are is
    cut off there */

@@ -525,7 +525,8 @@ bool sweep_follow_calm(sweep *w, double end)
 /* The rest of the step at once, or as much of it as could be solved. */
 static bool at_once(sweep *w, double end, crowd_reason why, double *h, bool *rise)
 {
-    sweep_islands_part(w, end, why);
+    if (!w->s->shapes) /* points that come in sight within the step may join islands */
+        sweep_islands_part(w, end, why);
     *h = step_to(w, end);
     if (!whole_or_halves(w, h))
         return false;
@@ -535,19 +536,21 @@ static bool at_once(sweep *w, double end, crowd_reason why, double *h, bool *ris
     return true;
 }
 
-/* Does a shape lie on another with two points or more?  Which of them part and meet again within a step is
-   rounding: such steps are taken at once. */
+/* Does a shape lie on another with two points or more, or do many touch?  Which of them part and meet again
+   within a step is rounding: such steps are taken at once. */
 static bool lies_on_shape(const sweep *w)
 {
+    enum { MANY = 3 };
     const contact_table *t = &w->contacts.table;
     const contact_family *of = NULL;
     int64_t pair = -1;
+    int touching = 0;
     for (size_t i = 0; w->s->shapes && i < t->n; i++) {
         const contact *c = w->contacts.state[i]->c;
         const contact_family *f = c->fam->f;
         if (!t->closed[i] || !f->pair.touch || !f->slots)
             continue;
-        if (f == of && c->member / f->slots == pair)
+        if ((f == of && c->member / f->slots == pair) || ++touching >= MANY)
             return true;
         of = f;
         pair = c->member / f->slots;
@@ -602,6 +605,8 @@ bool sweep_advance(sweep *w, double end)
             break;
     }
     sweep_islands_follow(w, end);
+    if (!sweep_part_shapes(w))
+        return false;
     w->r->count.at_once += was;
     w->policy.was_at_once = was;
     if (!waits)

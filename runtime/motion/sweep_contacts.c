@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 #include "sweep.h"
+#include "base/tolerances.h"
 
 static double *numbers(sweep *w, size_t n)
 {
@@ -451,12 +452,32 @@ void sweep_near_again(sweep *w)
     near_listed(w, false);
 }
 
-/* What touches of two shapes is found anew for the step.  A point that is about other corners, edges or faces
-   than before is a contact of its own: open, until it is met. */
+/* A point that is about other corners, edges or faces than before is a contact of its own: open, until it is
+ * met. */
+static void point_begin(sweep *w, contact_state *x)
+{
+    contact_table *t = &w->contacts.table;
+    t->closed[x->at] = false;
+    x->stamp = x->stamp_m = x->alone.stamp_a = x->alone.stamp_am = -1;
+    x->alone.cone_step = NAN;
+    memset(x->r, 0, (1 + (size_t)x->c->fam->d) * sizeof *x->r);
+    contact_rows(w->s, x->c, w->M, true);
+    contact_laws(w->s, x->c, true);
+    row_note(&t->row[x->at], x);
+    sweep_tolerances(w, x);
+}
+
+/* the first point of a pair of shapes? */
+static bool pair_begins(const contact *c)
+{
+    const contact_family *f = c->fam->f;
+    return f->pair.touch && c->index[f->over.n - 1] == 1;
+}
+
+/* What touches of two shapes is found anew for the step. */
 void sweep_touch(sweep *w)
 {
     shapes *s = w->s->shapes;
-    contact_table *t = &w->contacts.table;
     bool anew[FEATURES];
     if (!s)
         return;
@@ -465,7 +486,7 @@ void sweep_touch(sweep *w)
     for (size_t i = 0; i < w->contacts.nstate; i++) {
         const contact *first = w->contacts.state[i]->c;
         const contact_family *f = first->fam->f;
-        if (!f->pair.touch || first->index[f->over.n - 1] != 1)
+        if (!pair_begins(first))
             continue;
         shapes_pair(s, f, first->index, anew);
         for (int k = 0; k < f->slots; k++) {
@@ -473,19 +494,198 @@ void sweep_touch(sweep *w)
             contact_gap(w->s, x->c);
             if (!anew[k])
                 continue;
-            t->closed[x->at] = false;
-            x->stamp = x->stamp_m = x->alone.stamp_a = x->alone.stamp_am = -1;
-            x->alone.cone_step = NAN;
-            memset(x->r, 0, (1 + (size_t)x->c->fam->d) * sizeof *x->r);
             w->hand.nact = 0;
             w->policy.islands.stage = STEP_UNDIVIDED;
-            contact_rows(w->s, x->c, w->M, true);
-            contact_laws(w->s, x->c, true);
-            row_note(&t->row[x->at], x);
-            sweep_tolerances(w, x);
-            /* what came in sight within the last step may be beyond the surface by a part of its way */
-            if (-*x->c->gap > w->r->max_penetration)
-                w->r->max_penetration = -*x->c->gap;
+            point_begin(w, x);
         }
     }
+}
+
+/* the point of a pair to give up for another one: open, and furthest away; NULL: all are closed */
+static contact_state *point_spare(sweep *w, size_t first, int slots)
+{
+    const contact_table *t = &w->contacts.table;
+    contact_state *best = NULL;
+    for (int k = 0; k < slots; k++) {
+        contact_state *x = w->contacts.state[first + (size_t)k];
+        if (!t->closed[x->at] && (!best || t->gap[x->at] > t->gap[best->at]))
+            best = x;
+    }
+    return best;
+}
+
+/* Points of the pair at `first` that overlap at the end of the trial step and were not looked at: they take
+   part in the step from its start, if they are apart there. */
+static bool pair_ahead(sweep *w, size_t first)
+{
+    shapes *s = w->s->shapes;
+    const contact *c = w->contacts.state[first]->c;
+    const contact_family *f = c->fam->f;
+    feature all[FEATURES];
+    double size;
+    bool any = false;
+    int count = shapes_meet(s, f, c->index, all, &size);
+    for (int k = 0; k < count; k++) {
+        if (all[k].gap >= -SHAPE_DEEP * size || shapes_holds(s, f, c->index, all[k].id))
+            continue;
+        contact_state *x = point_spare(w, first, f->slots);
+        if (!x)
+            break;
+        int point = x->c->index[f->over.n - 1] - 1;
+        shapes_hold(s, f, c->index, point, &all[k]);
+        system_at(w->s, w->t, w->q, w->v);
+        if (contact_gap(w->s, x->c) < -SHAPE_DEEP * size) {
+            shapes_hold(s, f, c->index, point, NULL); /* it comes round a corner */
+            contact_gap(w->s, x->c);
+        } else
+            any = true;
+        point_begin(w, x);
+    }
+    return any;
+}
+
+bool sweep_touch_ahead(sweep *w)
+{
+    bool any = false;
+    if (!w->s->shapes)
+        return false;
+    system_at(w->s, w->t1, w->q1, w->v1);
+    shapes_place(w->s->shapes, &w->s->in);
+    for (size_t i = 0; i < w->contacts.nstate; i++)
+        if (pair_begins(w->contacts.state[i]->c))
+            any |= pair_ahead(w, i);
+    if (any)
+        w->hand.known.rows = w->hand.known.offsets = w->hand.known.cones = w->hand.known.listed = -1;
+    return any;
+}
+
+/* Everything of the pair at `first` that touches where its bodies are now is held; in: which points are close
+ * enough to be kept apart. */
+static void pair_hold(sweep *w, size_t first, bool *in)
+{
+    shapes *s = w->s->shapes;
+    const contact *c = w->contacts.state[first]->c;
+    const contact_family *f = c->fam->f;
+    feature all[FEATURES];
+    double size;
+    int count = shapes_meet(s, f, c->index, all, &size);
+    for (int k = 0; k < f->slots; k++) {
+        shapes_hold(s, f, c->index, k, k < count ? &all[k] : NULL);
+        in[first + (size_t)k] = k < count && all[k].gap < SHAPE_CLOSE * size;
+    }
+}
+
+/* rows and gaps of those at hand, then the shortest move that opens them */
+static void shapes_open(sweep *w)
+{
+    for (int i = 0; i < w->hand.nact; i++) {
+        contact_gap(w->s, w->hand.act[i]->c);
+        contact_rows(w->s, w->hand.act[i]->c, w->M, false);
+    }
+    vec_copy(w->q1, w->q, w->n);
+    sweep_open(w);
+    vec_copy(w->q, w->q1, w->n);
+}
+
+/* the state has moved: what belongs to it */
+static bool moved(sweep *w)
+{
+    w->fresh = false;
+    w->hand.nact = 0;
+    w->hand.known.rows = w->hand.known.offsets = w->hand.known.cones = w->hand.known.listed = -1;
+    system_at(w->s, w->t, w->q, w->v);
+    sweep_gaps_but(w, NULL);
+    if (!w->s->force_constant)
+        system_force(w->s, w->f);
+    if (w->s->mass_constant)
+        return true;
+    system_mass(w->s, w->M);
+    return sweep_factor(w, w->M, w->t);
+}
+
+/* how deep shapes overlap where they are placed; *deep: one of them by more than may be left */
+static double shapes_overlap(const sweep *w, bool *deep)
+{
+    feature all[FEATURES];
+    double size, most = 0;
+    *deep = false;
+    for (size_t i = 0; i < w->contacts.nstate; i++) {
+        const contact *c = w->contacts.state[i]->c;
+        if (!pair_begins(c))
+            continue;
+        for (int k = shapes_meet(w->s->shapes, c->fam->f, c->index, all, &size) - 1; k >= 0; k--) {
+            most = larger(most, -all[k].gap);
+            *deep |= all[k].gap < -SHAPE_DEEP * size;
+        }
+    }
+    return most;
+}
+
+/* Contacts that are no points of pairs: those that are closed or close, into `in`.  Does one overlap? */
+static bool others_close(sweep *w, bool *in)
+{
+    const contact_table *t = &w->contacts.table;
+    bool deep = false;
+    sweep_gaps_but(w, NULL);
+    for (size_t i = 0; i < w->contacts.nstate; i++) {
+        const contact_state *k = w->contacts.state[i];
+        bool gap = k->relation == REL_GAP && !k->c->fam->f->pair.touch && !k->c->fam->f->of_rates;
+        in[i] = t->closed[i] || (gap && t->gap[i] < SHAPE_CLOSE * *k->length);
+        deep |= gap && t->gap[i] < -0.01 * SHAPE_DEEP * *k->length;
+    }
+    return deep;
+}
+
+/* One move of all that are too deep or close to it; what touches is held meanwhile.  False: none is. */
+static bool part_once(sweep *w, bool *in)
+{
+    bool deep;
+    system_at(w->s, w->t, w->q, w->v);
+    shapes_place(w->s->shapes, &w->s->in);
+    shapes_overlap(w, &deep);
+    if (!(others_close(w, in) || deep))
+        return false;
+    for (size_t i = 0; i < w->contacts.nstate; i++)
+        if (pair_begins(w->contacts.state[i]->c))
+            pair_hold(w, i, in);
+    w->account.opened = 0;
+    w->hand.nact = 0;
+    sweep_take(w, in, NULL);
+    shapes_open(w);
+    w->account.books->dissipated += w->account.opened;
+    return true;
+}
+
+bool sweep_part_shapes(sweep *w)
+{
+    enum { ROUNDS = 12 };
+    shapes *s = w->s->shapes;
+    bool deep;
+    if (!s)
+        return true;
+    system_at(w->s, w->t, w->q, w->v);
+    shapes_place(s, &w->s->in);
+    double most = shapes_overlap(w, &deep);
+    if (deep) {
+        arena_pos mark = arena_mark(w->scratch);
+        size_t n = (size_t)w->p->shapes.nfeature, points = n / FEATURE_NUMBERS;
+        double *held = arena_array(w->scratch, double, n);
+        int64_t *id = arena_array(w->scratch, int64_t, points);
+        bool *in = arena_array(w->scratch, bool, w->contacts.nstate);
+        memcpy(held, s->feature, n * sizeof *held);
+        memcpy(id, s->id, points * sizeof *id);
+        vec_copy(w->account.used, w->f, w->n);
+        for (int round = 0; round < ROUNDS && part_once(w, in); round++)
+            ;
+        system_at(w->s, w->t, w->q, w->v);
+        shapes_place(s, &w->s->in);
+        most = shapes_overlap(w, &deep);
+        memcpy(s->feature, held, n * sizeof *held);
+        memcpy(s->id, id, points * sizeof *id);
+        arena_release(w->scratch, mark);
+        if (!moved(w))
+            return false;
+    }
+    w->r->max_penetration = larger(w->r->max_penetration, most);
+    return true;
 }

@@ -234,11 +234,11 @@ static double rounding(const sweep *w)
 }
 
 /* Faces on faces have more points than forces that are unique, and some of their problems stall every solver
-   just above the tolerance.  Where halves of the step did not help either, what a result may be off by is
-   enough; the residual of the run says so. */
+   just above the tolerance.  In a step at once, what a result may be off by is enough then; the residual of
+   the run says so. */
 static bool solved_enough(const sweep *w)
 {
-    return w->s->shapes && !w->policy.trial && w->hand.pr.residual <= GATE_LOOSE;
+    return w->s->shapes && (w->policy.whole || !w->policy.trial) && w->hand.pr.residual <= GATE_LOOSE;
 }
 
 static bool solve_matrix(sweep *w, bool mass, double *x)

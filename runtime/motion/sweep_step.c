@@ -490,7 +490,8 @@ static bool step_newton(sweep *w, double h)
         if (once || change <= ROUND_50 * size || (it > 4 && change <= STEP_STALLED * size && change >= before))
             break;
         /* where reactions are large their rounding is what is left: going on brings no more */
-        bool stuck = it == most || (it % 8 == 7 && change > 0.3 * mark);
+        bool stuck = it == most || (it % 8 == 7 && change > 0.3 * mark) ||
+                     (w->policy.whole && it > 1 && change > 0.3 * before);
         if (it % 8 == 7)
             mark = change;
         if (stuck) {
@@ -584,6 +585,7 @@ bool sweep_look(sweep *w)
 {
     contact_table *t = &w->contacts.table;
     bool any = false;
+    sweep_touch_ahead(w);
     system_at(w->s, w->t1, w->q1, w->v1);
     sweep_gaps_but(w, t->closed); /* those are known since positions were corrected */
     for (size_t i = 0; i < w->contacts.nstate; i++) {

@@ -218,7 +218,9 @@ static void note_impacts(sweep *w)
 
 bool sweep_whole(sweep *w, double h)
 {
+    enum { AHEAD = 3 };
     bool ok = true;
+    int ahead = 0;
     w->policy.whole = true;
     memset(w->contacts.table.met, 0, w->contacts.nstate * sizeof *w->contacts.table.met);
     /* bodies that others set in motion may meet what was too far off: then with a wider look, once more */
@@ -231,6 +233,10 @@ bool sweep_whole(sweep *w, double h)
         sweep_take(w, w->contacts.table.in, NULL);
         ok = sweep_smooth(w, h);
         w->policy.tried = true;
+        if (ok && ahead++ < AHEAD && sweep_touch_ahead(w)) {
+            w->contacts.margin /= 3;
+            continue;
+        }
         if (!ok || still_apart(w) || w->contacts.margin > 20)
             break;
     }
@@ -544,7 +550,7 @@ static void open_direction(opening *o, double *move, double *before)
 }
 
 /* The shortest move with gap + J x >= 0, by sweeps with conjugate directions. */
-static void open_overlaps(sweep *w)
+void sweep_open(sweep *w)
 {
     enum { SWEEPS = 300 };
     arena_pos mark = arena_mark(w->scratch);
@@ -574,7 +580,7 @@ static void no_overlaps_left(sweep *w)
 {
     enum { ROUNDS = 6 };
     for (int round = 0; round < ROUNDS && overlap_left(w, small_share(w)); round++) {
-        open_overlaps(w);
+        sweep_open(w);
         system_at(w->s, w->t1, w->q1, w->v1);
         sweep_gaps(w, w->hand.act, (size_t)w->hand.nact);
     }

@@ -110,22 +110,69 @@ static feature nothing(const convex *x, const convex *y)
     return f;
 }
 
-void shapes_pair(shapes *w, const contact_family *f, const int32_t *index, bool *anew)
+/* a pair of bodies */
+typedef struct {
+    const convex *x, *y;
+    const body_pose *px, *py;
+    int64_t first; /* of its numbers */
+} body_pair;
+
+static body_pair pair_at(const shapes *w, const contact_family *f, const int32_t *index)
 {
-    int n = f->over.n - 1, slots = f->slots, count = 1;
+    int n = f->over.n - 1;
     int32_t i = slot_at(&f->pair.first_of, index, n), j = slot_at(&f->pair.second_of, index, n),
             at[MAX_INDEX] = { 0 };
-    const convex *x = w->hull[f->pair.first][i], *y = w->hull[f->pair.second][j];
-    const body_pose *px = &w->at[f->pair.first][i], *py = &w->at[f->pair.second][j];
-    feature all[FEATURES];
     memcpy(at, index, (size_t)n * sizeof *at);
     at[n] = 1;
-    int64_t first = slot_at(&f->pair.features, at, n + 1);
-    int64_t *id = w->id + first / FEATURE_NUMBERS;
-    if (!w->exact && convex_apart(x, px, y, py) > fmax(x->reach, y->reach))
-        convex_far(x, y, &all[0]);
-    else
-        count = convex_touch(x, px, y, py, all);
+    return (body_pair){ w->hull[f->pair.first][i], w->hull[f->pair.second][j], &w->at[f->pair.first][i],
+                        &w->at[f->pair.second][j], slot_at(&f->pair.features, at, n + 1) };
+}
+
+static int pair_touch(const shapes *w, const body_pair *b, feature *all)
+{
+    if (!w->exact && convex_apart(b->x, b->px, b->y, b->py) > fmax(b->x->reach, b->y->reach)) {
+        convex_far(b->x, b->y, &all[0]);
+        all[0].gap = INFINITY;
+        return 1;
+    }
+    return convex_touch(b->x, b->px, b->y, b->py, all);
+}
+
+int shapes_meet(const shapes *w, const contact_family *f, const int32_t *index, feature *all, double *size)
+{
+    body_pair b = pair_at(w, f, index);
+    *size = b.x->reach + b.y->reach;
+    if (convex_apart(b.x, b.px, b.y, b.py) > 0)
+        return 0;
+    return pair_touch(w, &b, all);
+}
+
+bool shapes_holds(const shapes *w, const contact_family *f, const int32_t *index, int64_t id)
+{
+    const int64_t *held = w->id + pair_at(w, f, index).first / FEATURE_NUMBERS;
+    for (int s = 0; s < f->slots; s++)
+        if (held[s] == id)
+            return true;
+    return false;
+}
+
+void shapes_hold(shapes *w, const contact_family *f, const int32_t *index, int point, const feature *what)
+{
+    body_pair b = pair_at(w, f, index);
+    feature none = nothing(b.x, b.y);
+    if (!what)
+        what = &none;
+    w->id[b.first / FEATURE_NUMBERS + point] = what->id;
+    memcpy(w->feature + b.first + point * FEATURE_NUMBERS, what, FEATURE_NUMBERS * sizeof(double));
+}
+
+void shapes_pair(shapes *w, const contact_family *f, const int32_t *index, bool *anew)
+{
+    body_pair b = pair_at(w, f, index);
+    int slots = f->slots;
+    int64_t first = b.first, *id = w->id + first / FEATURE_NUMBERS;
+    feature all[FEATURES];
+    int count = pair_touch(w, &b, all);
     bool put[FEATURES] = { false }, kept[FEATURES] = { false };
     for (int k = 0; k < count; k++) /* what was there stays in its place */
         for (int s = 0; s < slots && !put[k]; s++)
@@ -139,7 +186,7 @@ void shapes_pair(shapes *w, const contact_family *f, const int32_t *index, bool 
             continue;
         while (k < count && put[k])
             k++;
-        feature f_s = k < count ? all[k++] : nothing(x, y);
+        feature f_s = k < count ? all[k++] : nothing(b.x, b.y);
         anew[s] = id[s] != f_s.id;
         id[s] = f_s.id;
         memcpy(w->feature + first + s * FEATURE_NUMBERS, &f_s, FEATURE_NUMBERS * sizeof(double));

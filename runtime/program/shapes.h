@@ -29,4 +29,10 @@ void shapes_place(shapes *w, const inputs *in); /* bodies are where they are now
  * before. */
 void shapes_pair(shapes *w, const contact_family *f, const int32_t *index, bool *anew);
 void shapes_all(shapes *w, const inputs *in); /* of all pairs */
+/* What touches of a pair where its bodies are placed, into `all` (FEATURES), nothing is held of it; how many.
+ * *size: of both bodies. */
+int shapes_meet(const shapes *w, const contact_family *f, const int32_t *index, feature *all, double *size);
+bool shapes_holds(const shapes *w, const contact_family *f, const int32_t *index, int64_t id);
+/* point: from 0; NULL: nothing that ever touches */
+void shapes_hold(shapes *w, const contact_family *f, const int32_t *index, int point, const feature *what);
 #endif
