@@ -658,7 +658,7 @@ static bool part_once(sweep *w, bool *in)
 
 bool sweep_part_shapes(sweep *w)
 {
-    enum { ROUNDS = 12 };
+    enum { ROUNDS = 40 };
     shapes *s = w->s->shapes;
     bool deep;
     if (!s)

@@ -661,9 +661,12 @@ static void account(sweep *w, double h)
     }
 }
 
-/* largest overlap in a family */
+/* Largest overlap in a family.  Points of shapes that are held for the step may lie beside their faces at its
+ * end: how deep shapes overlap is measured where they part. */
 static double deepest(const sweep *w, size_t f)
 {
+    if (w->p->contact[f].pair.touch)
+        return 0;
     const double *gap = w->contacts.table.gap + w->contacts.table.from[f],
                  *end = w->contacts.table.gap + w->contacts.table.from[f + 1];
     double least = 0;
