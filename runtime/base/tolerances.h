@@ -387,6 +387,7 @@
 #define ARC_PAST      1e-6 /* steps past a corner: at most */
 #define ARC_PROBE     1e-3 /* and the first on either side of it, down to ARC_PAST */
 #define ARC_AGAIN     1e-2 /* the first step after it */
+#define ARC_OVER      1e-3 /* of the load: the first that is tried beyond a fold of less than ARC_CORNER */
 
 /* ---- base ---- */
 #define ROOT_ZERO_MOST 1e-6 /* of its first term: what a caller may call 0 of a polynomial */

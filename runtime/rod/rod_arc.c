@@ -15,7 +15,7 @@ static const double ARC_LONGEST = 0.1, ARC_STRAIGHT = 0.95;
 
 typedef struct arc {
     rod_work *w;
-    double *weight, perload;                /* the metric: of the dofs, and of the load */
+    double *weight, way, perload;           /* the metric: of the dofs, with their way, and of the load */
     double t, slope, *dir;                  /* here: the load, t' and x' by the length of the arc */
     double t0, slope0, *dir0, *pos0, *rot0; /* at the last point */
     double *rate, *dy;                      /* dR/dt, b */
@@ -288,6 +288,7 @@ static void arc_start(arc *a, rod_work *w, const rod_path *p, double t, double e
     double way = fmax(rod_distance(w, p->pos, p->rot), ARC_WAY_LEAST);
     *a = (arc){ .w = w,
                 .weight = weights_of(w),
+                .way = way,
                 .perload = 1 / (t > 0.05 * end ? t * t : 0.0025 * end * end),
                 .t = t,
                 .t0 = t,
@@ -387,6 +388,41 @@ static bool arc_turn(arc *a, rod_path *p, double ds, double *far, int *limits)
     return false;
 }
 
+/* the last point is put back, and begins a step of the load */
+static void arc_back(arc *a)
+{
+    rod_work *w = a->w;
+    state_copy(w, w->state.pos, w->state.rot, a->pos0, a->rot0);
+    contacts_back_arc(w, 1);
+    contacts_step(w);
+}
+
+/* Pairs stand for a line of contact: where one of them takes over from another, the branch may turn back for
+   much less than a step, or end, beside one that goes on.  So it does on a load that grows a little further,
+   if the state there is no further than a step beside the way that it takes with the load.  False: there is
+   none. */
+static bool arc_over(arc *a, rod_path *p)
+{
+    rod_work *w = a->w;
+    for (double part = ARC_OVER; part < ARC_LONGEST / 2; part *= 2) {
+        arc_back(a);
+        a->t = a->t0 + part / sqrt(a->perload);
+        if (!rod_step(w, a->t, 1, BY_NEWTON))
+            continue;
+        memset(a->dir0, 0, (size_t)w->ndof * sizeof *a->dir0);
+        a->slope0 = 1;
+        contacts_stiffen(w, !w->ro->penalty);
+        bool ok = arc_tangent(a);
+        contacts_soften(w);
+        if (!ok || rod_distance(w, a->pos0, a->rot0) / a->way > ARC_LONGEST + 1.5 * (a->t - a->t0) / a->slope)
+            continue;
+        p->modes = arc_modes(a, p);
+        arc_here(a);
+        return true;
+    }
+    return false;
+}
+
 static double arc_next(double ds, int iterations, double straight)
 {
     double k = fmin(fmax(sqrt(4.0 / iterations), 0.5), 2);
@@ -429,7 +465,8 @@ bool rod_arc(rod_work *w, rod_path *p, double from, double goal, double end, boo
             ds /= 2;
             if (!w->contact || ds > ARC_CORNER)
                 continue;
-            ok = arc_turn(&a, p, 2 * ds, &far, &limits);
+            bool grows = a.slope0 > 0;
+            ok = arc_turn(&a, p, 2 * ds, &far, &limits) || (grows && arc_over(&a, p));
             ds = ARC_AGAIN;
         } else {
             limits += arc_pass(&a, p, ds, &far);

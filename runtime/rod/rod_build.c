@@ -687,8 +687,7 @@ bool rod_build(rod_work *w)
         const rod_mesh *m = &w->mesh[i];
         w->scale = fmax(w->scale, fmax(m->A[0], fmax(m->A[4], m->A[8])) / (m->length * m->length));
     }
-    double L = rod_length(w);
-    w->unit = L > 1.0 / 16 && L < 16 ? 1 : exp2(floor(log2(L)));
+    w->unit = exp2(floor(log2(rod_length(w))));
     return true;
 }
 

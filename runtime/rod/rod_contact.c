@@ -740,6 +740,17 @@ void contacts_back_watch(rod_work *w)
     contacts_soften(w);
 }
 
+void contacts_keep_apart(rod_work *w)
+{
+    copy_list(w, &w->contact->parted, &w->contact->list);
+}
+
+void contacts_back_apart(rod_work *w)
+{
+    copy_list(w, &w->contact->list, &w->contact->parted);
+    contacts_soften(w);
+}
+
 void contacts_back_flow(rod_work *w)
 {
     copy_list(w, &w->contact->list, &w->contact->flowing);

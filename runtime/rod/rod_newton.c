@@ -272,28 +272,61 @@ bool rod_equilibrium(rod_work *w, double t)
     return w->ro->penalty ? newton(w, t, w->drag > 0 ? ROD_END_DRAG : ROD_END, false) : close_apart(w, t);
 }
 
+/* A state whose pairs are as far apart as they are to be now, from one where they are less far: at once, or a
+ * part of the way, which the next round goes on from.  skin: how far they were. */
+static bool apart_round(rod_work *w, double t, const double *skin, double *goal)
+{
+    enum { PARTS = 3 };
+    arena_pos mark = arena_mark(w->tmp);
+    double *pos = arena_array(w->tmp, double, 3 * w->N), *rot = arena_array(w->tmp, double, 4 * w->N),
+           part = 1;
+    bool ok = false, wider = false;
+    state_copy(w, pos, rot, w->state.pos, w->state.rot);
+    contacts_keep_watch(w);
+    contacts_skin(w, goal, NULL);
+    for (int i = 0; i < w->rp->npair; i++)
+        wider = wider || goal[i] > skin[i];
+    for (int k = 0; k < (wider ? PARTS : 1) && !ok && !rod_interrupted(w); k++, part /= 2) {
+        double *now = arena_array(w->tmp, double, w->rp->npair);
+        for (int i = 0; i < w->rp->npair; i++)
+            now[i] = skin[i] + part * (goal[i] - skin[i]);
+        contacts_skin(w, NULL, now);
+        contacts_project(w, false);
+        ok = rod_close_gaps(w, t) || (part == 1 && rod_descend(w, t));
+        if (ok)
+            break;
+        state_copy(w, w->state.pos, w->state.rot, pos, rot);
+        contacts_back_watch(w);
+    }
+    arena_release(w->tmp, mark);
+    return ok;
+}
+
 /* rods that overlap between their pairs are held further apart; where no state is found then, all is as
  * before */
 bool rod_apart(rod_work *w, double t)
 {
-    enum { ROUNDS = 12 };
+    enum { ROUNDS = 24 };
     if (!w->contact || w->ro->penalty)
         return true;
     arena_pos mark = arena_mark(w->tmp);
     double *pos = arena_array(w->tmp, double, 3 * w->N), *rot = arena_array(w->tmp, double, 4 * w->N),
-           *skin = arena_array(w->tmp, double, w->rp->npair);
+           *skin = arena_array(w->tmp, double, 3 * w->rp->npair), *last = skin + w->rp->npair;
     bool ok = true;
     state_copy(w, pos, rot, w->state.pos, w->state.rot);
-    contacts_keep_watch(w);
+    contacts_keep_apart(w);
     contacts_skin(w, skin, NULL);
-    for (int k = 0; k < ROUNDS && ok && !contacts_part(w, w->ro->tolerance); k++) {
-        ok = rod_close_gaps(w, t) || rod_descend(w, t);
+    for (int k = 0; k < ROUNDS && ok; k++) {
+        contacts_skin(w, last, NULL);
+        if (contacts_part(w, w->ro->tolerance))
+            break;
+        ok = apart_round(w, t, last, last + w->rp->npair);
         contacts_report_separation(w, ok);
     }
     ok = ok && !rod_passed(w, pos, rot, true, true);
     if (!ok) {
         state_copy(w, w->state.pos, w->state.rot, pos, rot);
-        contacts_back_watch(w);
+        contacts_back_apart(w);
         contacts_skin(w, NULL, skin);
         contacts_project(w, false);
     }

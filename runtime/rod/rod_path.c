@@ -229,7 +229,7 @@ static bool leave_saddle(rod_work *w, double t)
     double *pos = arena_array(w->tmp, double, 3 * w->N), *rot = arena_array(w->tmp, double, 4 * w->N),
            lost = w->viscous;
     state_copy(w, pos, rot, w->state.pos, w->state.rot);
-    bool touched = w->contact && contacts_near(w);
+    bool touched = w->contact && contacts_near(w), neutral = w->neutral;
     if (w->contact)
         contacts_keep_watch(w);
     rod_nudge(w);
@@ -241,6 +241,8 @@ static bool leave_saddle(rod_work *w, double t)
     }
     if (!ok && w->contact)
         contacts_back_watch(w);
+    if (touched) /* what touches is counted to rounding alone, and held by more than it was */
+        w->neutral = neutral;
     arena_release(w->tmp, mark);
     return ok;
 }

@@ -204,8 +204,11 @@ static void go(rod_work *w)
         if (w->contact)
             contacts_smooth(w, w->goal0);
         ok = rod_march(w, 1, 0.1, true, &p, &reached);
-        if (w->contact)
+        if (w->contact) {
+            if (ok && w->goal0)
+                rod_apart(w, 0);
             contacts_smooth(w, false);
+        }
         if (!ok && r->status == RUN_OK)
             rod_fail(w, w->rp->rod[0].at,
                      "no equilibrium was found that agrees with the supports at t = 0 (%.3g of the way from "

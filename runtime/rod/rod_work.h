@@ -260,6 +260,8 @@ void contacts_back_arc(rod_work *w, int which);
 void contacts_keep_flow(rod_work *w);  /* a second place to save to */
 void contacts_keep_watch(rod_work *w); /* and while a load is sought */
 void contacts_back_watch(rod_work *w);
+void contacts_keep_apart(rod_work *w); /* and while lines are held further apart */
+void contacts_back_apart(rod_work *w);
 void contacts_back_flow(rod_work *w);
 void contacts_result(rod_work *w, rod_result *x);
 /* ---- descent ---- */

@@ -30,6 +30,17 @@ model crossed { param L = 1, F = 1, T = 1; let E = F/L^2*1e6
     at b.s = 0 { position = above(0) + L*[1e-3*t, 0, -0.02*t], frame = rot_x(-pi/2) }
     at b.s = L { position = above(L) + L*[1e-3*t, 0, -0.02*t], frame = rot_x(-pi/2) }
     constraint touch: b.gap(a) >= 0 { friction = coulomb(0.2) } }
+model laid { param L = 1, F = 1, T = 1; let B = F*1e4, A = F*L^2, r = 0.02*L
+    fn low(s) = [s - L/2, 0, 0]
+    fn high(s) = [s - L/2, 0, 2*r]
+    rod a { length = L, radius = r, stiffness = diag(B, B, B), bending = diag(A, A, A), reference = curve(low), elements = 8 }
+    rod b { length = L, radius = r, stiffness = diag(B, B, B), bending = diag(A/4, A/4, A/4), reference = curve(high), elements = 8 }
+    at a.s = 0 { position = low(0), frame = rot_y(pi/2) }
+    at a.s = L { position = low(L), frame = rot_y(pi/2) }
+    at b.s = 0 { position = high(0), frame = rot_y(pi/2) }
+    at b.s = L { position = high(L), frame = rot_y(pi/2) }
+    force b.x: [0, 0, -60*F/L*t]
+    constraint touch: b.gap(a) >= 0 { friction = coulomb(0.2) } }
 model dragged { param L = 1, F = 1, T = 1; let B = F*1e4, A = 0.1*F*L^2, r = 0.01*L
     rod bar { length = L, radius = r, stiffness = diag(B, B, B), bending = diag(A, A, A), elements = 10 }
     at bar.s = L { position = [r, 0, L*(1 + 1e-4*t)], axis = [0, 0, 1], roll = 0 }
@@ -67,5 +78,7 @@ one column 1 'auglag(h = 0.1)' '@.critical[1]' 'abs(@.wire.x(0.5*L)[2])/L'
 close=1e-8 one shaft 1 'auglag(h = 0.3)' '@.critical[1]'
 one cable 1 'auglag(h = 0.1)' '@.wire.x(0.75*L)[1]/L' '@.wire.reaction(0)[3]/F'
 one crossed 1 'auglag(h = 0.25)' '@.touch.rn(1)/F' '@.b.x(0.5*L)[3]/L' '@.b.reaction(0)[1]/F'
+# along a line, where lines are held apart between the pairs; lengths on both sides of a unit of 1
+scales="1e-6,1,1 0.05,1,1 30,1,1 1e4,1,1" one laid 1 'auglag(h = 0.25)' '@.touch.rn(1)/F' '@.b.x(0.5*L)[3]/L' '@.a.reaction(0)[3]/F'
 one dragged 1 'auglag(h = 0.25)' '@.bar.reaction(L)[3]/F' '@.bar.x(0.7*L)[3]/L'
 one flight '0.2*T' 'auglag(h = 0.02*T)' '@.wire.x(L)[2]/L' '@.wire.x(0.3*L)[1]/L'
