@@ -1,0 +1,7 @@
+#!/bin/bash
+# Rods drawn at random that come to touch: found to the end of the load, balanced, without overlap.
+. "${tests:?}/cli/common"
+for seed in 1 3 4; do
+    /usr/bin/env python3 "$tests/bench/tangles.py" draw $seed >tangle.cdl || exit 1
+    try "seed $seed" 0 "$CDL" run -q tangle.cdl
+done
