@@ -84,7 +84,7 @@ static const char models[] =
 /* the last value of a name after `run text` */
 static double of_run(cdl *s, const char *text, const char *expression)
 {
-    double x;
+    double x = NAN;
     if (cdl_execute(s, text, strlen(text)) != CDL_OK || cdl_value(s, expression, &x) != CDL_OK)
         fail_msg("%s", said);
     return x;
