@@ -619,6 +619,7 @@ system_t *system_new(arena *a, const program *p, const double *param, storage ho
 {
     system_t *s = arena_make(a, system_t);
     size_t n = (size_t)p->nq;
+    *why = NULL;
     s->p = p;
     s->param = param;
     s->a = a;

@@ -64,7 +64,7 @@ static kernel *put(kit *k, ir_ref x, int row, int stride, int count, span at)
 
 static system_t *at_work(kit *k, const double *param)
 {
-    const char *why = NULL;
+    const char *why = "of a call before";
     span at;
     system_t *s = system_new(k->a, &k->p, param, STORE_WHOLE, &why, &at);
     assert_non_null(s);
