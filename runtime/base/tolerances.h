@@ -142,6 +142,8 @@
 #define PROXIMAL_INNER 1e-3 /* an inner solve is no better than that at first */
 /* how far from the start the path through the pieces begins: above ROUND_ROOT */
 #define PIECES_OFF 1e-7
+/* from there few pieces lead to the solution of a large problem, chosen on recorded piles */
+#define PIECES_CLOSE 1e-4
 /* of the right side, by factors without an exchange of rows: far below that */
 #define PIECES_LEFT  1e-10
 #define ISLAND_LOOSE 1e-4 /* tolerances from which the loose plan of solvers serves */

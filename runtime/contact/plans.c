@@ -21,8 +21,8 @@ PLAN(speed, { .by = SOLVER_GAUSS_FEW }, { .by = SOLVER_TURNS });
    Newton's method. */
 PLAN(plane, { .by = SOLVER_SWEEPS, .above = LEMKE_FEW }, { .by = SOLVER_POLISH, .above = LEMKE_FEW },
      { .by = SOLVER_DAMPED, .above = LEMKE_FEW, .little = LEMKE_MOST, .near = SWEEPS_NEAR },
-     { .by = SOLVER_PIECES, .above = LEMKE_FEW, .cut = LARGE, .little = LEMKE_MOST },
-     { .by = SOLVER_SWEEPS, .above = LEMKE_FEW },
+     { .by = SOLVER_PIECES, .above = LEMKE_FEW, .cut = LARGE, .little = LEMKE_MOST, .close = PIECES_CLOSE },
+     { .by = SOLVER_SWEEPS, .above = LEMKE_FEW, .cut = LARGE },
      { .by = SOLVER_DAMPED_CLOSE, .above = LEMKE_FEW, .most = LARGE },
      { .by = SOLVER_DAMPED_COLD, .above = LEMKE_FEW, .most = LARGE },
      { .by = SOLVER_CENTRAL, .above = LEMKE_FEW, .cut = LEMKE_LAST },

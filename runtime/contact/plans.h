@@ -15,8 +15,9 @@ typedef struct plan_step {
     /* sent back before it, with so many contacts or more (0: with none): who may cut the step, who has
        another answer */
     int cut, little;
-    int patch;   /* rounds of patches before it */
-    double near; /* who has another answer goes on all the same with a residual below it */
+    int patch; /* rounds of patches before it */
+    /* who has another answer, who may cut the step goes on all the same with a residual below it */
+    double near, close;
 } plan_step;
 typedef struct solver_plan {
     const plan_step *step;
@@ -28,7 +29,7 @@ static inline bool plan_ends(const plan_step *s, solver_effort effort, int conta
 {
     if (effort == EFFORT_LITTLE)
         return s->little > 0 && contacts >= s->little && !(residual < s->near);
-    return effort == EFFORT_CUT && s->cut > 0 && contacts >= s->cut;
+    return effort == EFFORT_CUT && s->cut > 0 && contacts >= s->cut && !(residual < s->close);
 }
 
 extern const solver_plan plan_smooth; /* W in full, without friction */

@@ -34,13 +34,14 @@ static double forced_rate(const sweep *w, const gap_row *r)
     return change;
 }
 
-/* Gaps up to this count as closed in a step of size h: the bodies then rest that far apart, at most 1e-4 of
-   the way that forces move them in the step, and less where the tolerance is tighter than 1e-8.  Such gaps
-   make the step problem of a pile nearly a vertex, far from the start.  As a time, for a given change of
-   the rate. */
+/* Gaps up to this count as closed in a step: the bodies then rest that far apart, at most 1e-4 of the way
+   that forces move them in a whole step, and less where the tolerance is tighter than 1e-8.  Such gaps make
+   the step problem of a pile nearly a vertex, far from the start, and the more so the smaller the part h of
+   the step is: gap/h grows beside the change of the rate with 1/h^2.  As a time, for a given change of the
+   rate in h. */
 static double micro_time(const sweep *w, double h)
 {
-    return fmin(MICRO_GAP, sqrt(w->tol)) * h;
+    return fmin(MICRO_GAP, sqrt(w->tol)) * w->h * fmax(w->h / h, 1);
 }
 
 /* contacts of a family that may join the step */
