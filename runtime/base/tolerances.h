@@ -114,8 +114,8 @@
 #define SOLVED_TIGHT 1e-11
 /* of the impulses on bodies: what factors of rates and reactions together leave of momentum, rounding */
 #define BALANCE_ROUNDED 1e-10
-#define ON_BOUND     1e-12 /* of a bound: friction that is there */
-#define SLIDES_NOT   1e-10 /* of the free velocities: a contact that stands */
+#define ON_BOUND        1e-12 /* of a bound: friction that is there */
+#define SLIDES_NOT      1e-10 /* of the free velocities: a contact that stands */
 /* of the mean: as far as one step aims along the central path (Mehrotra's cube) */
 #define CENTRE_LEAST   1e-8
 #define CENTRAL_STOPS  1e-12 /* a step along the central path that is none */
@@ -252,6 +252,7 @@
 #define LINES_ALONG   1e-14 /* squared sine: lines without a pair of closest points; rounding of its terms */
 #define CLIP_EDGE     5e-13 /* of the size: what stands on the edge of a face stays on it */
 #define SHAPE_DEEP    1e-7  /* of the size of two bodies: overlaps that are left as they are */
+#define SHAPE_AGAIN   1e-4  /* of the same: overlaps for which a step is taken in halves */
 #define SHAPE_CLOSE   1e-3  /* of the same: points that are kept apart where others are moved apart */
 #define CONVEX_ROUND  1e-13 /* of the size: rounding of a distance between features */
 /* angle between the axis of a cylinder and a normal: below it the cylinder stands, how round its rims are is

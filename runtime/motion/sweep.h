@@ -440,10 +440,12 @@ void sweep_gaps_but(sweep *w, const bool *known); /* of all but those, as far as
 void sweep_states(sweep *w);                      /* of all listed contacts */
 /* The problem at hand is that of the contacts with a flag, in either array; `also` may be NULL. */
 void sweep_take(sweep *w, const bool *which, const bool *also);
-void sweep_touch(sweep *w);                            /* what touches of shapes, for the step */
+void sweep_touch(sweep *w); /* what touches of shapes, for the step */
 /* Points of shapes that overlap at the end of the trial step and were not looked at take part in it from now
  * on.  True: there are some. */
 bool sweep_touch_ahead(sweep *w);
+bool sweep_too_deep(
+    sweep *w); /* do shapes overlap at the end of the trial step so that a shorter one is better? */
 bool sweep_part_shapes(sweep *w); /* shapes that overlap at the end of a step are moved apart */
 void sweep_open(sweep *w);        /* q1: the shortest move that opens the contacts at hand */
 bool sweep_near(sweep *w, double h, const double *v1); /* pairs that may matter in the step; false: failed */

@@ -621,6 +621,23 @@ static double shapes_overlap(const sweep *w, bool *deep)
     return most;
 }
 
+bool sweep_too_deep(sweep *w)
+{
+    feature all[FEATURES];
+    double size;
+    if (!w->s->shapes)
+        return false;
+    system_at(w->s, w->t1, w->q1, w->v1);
+    shapes_place(w->s->shapes, &w->s->in);
+    for (size_t i = 0; i < w->contacts.nstate; i++) {
+        const contact *c = w->contacts.state[i]->c;
+        if (pair_begins(c) && shapes_meet(w->s->shapes, c->fam->f, c->index, all, &size) > 0 &&
+            all[0].gap < -SHAPE_AGAIN * size)
+            return true;
+    }
+    return false;
+}
+
 /* Contacts that are no points of pairs: those that are closed or close, into `in`.  Does one overlap? */
 static bool others_close(sweep *w, bool *in)
 {

@@ -487,7 +487,8 @@ static bool step_newton(sweep *w, double h)
         vec_copy(w->v1, v, n);
         if (!isfinite(change))
             return not_finite(w);
-        if (once || change <= ROUND_50 * size || (it > 4 && change <= STEP_STALLED * size && change >= before))
+        if (once || change <= ROUND_50 * size ||
+            (it > 4 && change <= STEP_STALLED * size && change >= before))
             break;
         /* where reactions are large their rounding is what is left: going on brings no more */
         bool stuck = it == most || (it % 8 == 7 && change > 0.3 * mark) ||

@@ -243,6 +243,10 @@ bool sweep_whole(sweep *w, double h)
     }
     w->policy.tried = !ok;
     w->contacts.margin = 1.5;
+    if (ok && w->policy.trial && sweep_too_deep(w)) {
+        w->hand.unsolved = true;
+        return false;
+    }
     if (ok)
         note_impacts(w);
     return ok;
@@ -479,7 +483,10 @@ static opening opening_new(sweep *w, arena *a)
             n++;
         }
         o.A[o.n] = vec_dot(o.J + at, o.K + at, n);
-        o.held[o.n] = w->hand.act[i]->relation == REL_BILATERAL;
+        /* what pushed in a step that is over stays closed while others are moved apart */
+        bool pushed = !w->policy.whole && w->contacts.table.closed[w->hand.place[i]] &&
+                      !c->fam->f->pair.touch && w->hand.act[i]->r[0] > 0;
+        o.held[o.n] = w->hand.act[i]->relation == REL_BILATERAL || pushed;
         o.small[o.n] = small_overlap(w, w->hand.act[i]);
         o.at[++o.n] = at + n;
     }
