@@ -339,8 +339,8 @@ CDL_API const char *cdl_instance_message(const cdl_instance *i);
 
 /* Quantities by name, found once and read often: dofs (`y`), rates and accelerations (`y'`, `y''`), gap, rn,
    rt, slip and status of constraints (`floor.rn`; 0 open, 1 stick, 2 slip; forces are means over the last
-   step), `energy`, parameters and inputs.  A number for use below, from 0, and how many numbers it has; or
-   -1. */
+   step), `energy`, parameters and inputs.  A number for use below, from 0, and how many numbers it has (n may
+   be NULL); or -1. */
 CDL_API int cdl_instance_find(cdl_instance *i, const char *name, size_t *n);
 /* The names there are: the k-th, NULL behind the last. */
 CDL_API const char *cdl_instance_name(const cdl_instance *i, size_t k);

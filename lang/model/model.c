@@ -53,14 +53,20 @@ static mdecl *declare(elab *e, mclass *c, decl_kind kind, const ast *node, sym n
     return d;
 }
 
-static void declare_param(elab *e, mclass *c, const ast *item)
+/* that of a statement is for all that it declares */
+static const char *doc_of(const ast *item, const ast *statement)
+{
+    return item->doc ? item->doc : statement->doc;
+}
+
+static void declare_param(elab *e, mclass *c, const ast *item, const ast *statement)
 {
     mdecl *d = declare(e, c, DECL_PARAM, item, item->name, item->name_at);
     if (!d)
         return;
     mparam *p = arena_make(e->m->a, mparam);
     *p = (mparam){ .name = item->name,
-                   .doc = item->doc,
+                   .doc = doc_of(item, statement),
                    .at = item->name_at,
                    .decl = item,
                    .offset = -1,
@@ -72,7 +78,7 @@ static void declare_param(elab *e, mclass *c, const ast *item)
     *vec_push(e->m->a, &c->params) = p;
 }
 
-static void declare_dof(elab *e, mclass *c, const ast *item)
+static void declare_dof(elab *e, mclass *c, const ast *item, const ast *statement)
 {
     if (item->num > 0)
         return; /* a rate: an initial value, taken later */
@@ -80,9 +86,12 @@ static void declare_dof(elab *e, mclass *c, const ast *item)
     if (!d)
         return;
     mdof *f = arena_make(e->m->a, mdof);
-    *f = (mdof){
-        .name = item->name, .doc = item->doc, .at = item->name_at, .decl = item, .unit = dim_any(), .of = c
-    };
+    *f = (mdof){ .name = item->name,
+                 .doc = doc_of(item, statement),
+                 .at = item->name_at,
+                 .decl = item,
+                 .unit = dim_any(),
+                 .of = c };
     d->dof = f;
     *vec_push(e->m->a, &c->dofs) = f;
 }
@@ -146,7 +155,7 @@ static void collect(elab *e, mclass *c, const ast *s)
     switch (s->kind) {
     case AST_PARAM:
         for (uint32_t i = 0; i < list->n; i++)
-            declare_param(e, c, list->kid[i]);
+            declare_param(e, c, list->kid[i], s);
         return;
     case AST_LET:
         for (uint32_t i = 0; i < list->n; i++)
@@ -157,7 +166,7 @@ static void collect(elab *e, mclass *c, const ast *s)
         return;
     case AST_DOF:
         for (uint32_t i = 0; i < list->n; i++)
-            declare_dof(e, c, list->kid[i]);
+            declare_dof(e, c, list->kid[i], s);
         return;
     case AST_PART:
         declare_part(e, c, s);
@@ -216,7 +225,7 @@ static void lone_rates(elab *e, mclass *c, const ast *s)
         ast *x = arena_make(e->m->a, ast);
         *x = *item;
         x->num = 0;
-        declare_dof(e, c, x);
+        declare_dof(e, c, x, x);
     }
 }
 

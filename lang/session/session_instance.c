@@ -456,7 +456,8 @@ int cdl_instance_find(cdl_instance *i, const char *name, size_t *n)
         near_try(&close, i->slots.at[k].name);
         if (strcmp(i->slots.at[k].name, name))
             continue;
-        *n = (size_t)i->slots.at[k].n;
+        if (n)
+            *n = (size_t)i->slots.at[k].n;
         return (int)k;
     }
     const char *best = near_best(&close);

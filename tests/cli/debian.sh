@@ -49,7 +49,7 @@ mkdir -p deb/cdl
 try "dpkg-buildpackage" 0 env -C deb/cdl DEB_BUILD_OPTIONS="parallel=2" dpkg-buildpackage -us -uc -b
 mkdir unpacked
 for d in deb/*.deb; do dpkg-deb -x "$d" unpacked; done
-same "five packages" "cdl cdl-doc libcdl$version libcdl-dev python3-cdl" "$(cd deb && ls ./*.deb | sed 's|^\./||; s/_.*//' | grep -v dbgsym | LC_ALL=C sort | paste -sd' ')"
+same "five packages" "cdl cdl-doc libcdl-dev libcdl$version python3-cdl" "$(cd deb && ls ./*.deb | sed 's|^\./||; s/_.*//' | grep -v dbgsym | LC_ALL=C sort | paste -sd' ')"
 if command -v lintian >/dev/null; then
     try "lintian has nothing to say" 0 lintian --fail-on error,warning deb/*.changes
 fi

@@ -51,7 +51,9 @@ awk '/^prints$/ { want = 1; next } /^\.EX/ && want == 1 { on = 1; next } /^\.EE/
 try "the example of cdl-python(7)" 0 "$python" man.py
 same "it prints what the page shows" "$(cat wanted)" "$(cat out)"
 
-# what make install puts where
+# what make install puts where; into the system itself with byte code, as users may not write it there
+make -s -C "$builddir" install-dist_cdlpythonDATA install-data-hook pythondir="$PWD/direct" >log 2>&1
+same "byte code is installed" "$(ls direct/cdl/*.py | wc -l)" "$(ls direct/cdl/__pycache__/*.pyc | wc -l)"
 make -s -C "$builddir" install-dist_cdlpythonDATA install-data-hook DESTDIR="$PWD/root" >log 2>&1
 same "the package is installed" "__init__.py __init__.pyi _cells.py _library.py _magic.py _model.py _result.py _session.py _step.py _where.py kernel.json kernel.py py.typed" \
     "$(cd root 2>/dev/null && find . -path '*/dist-packages/cdl/*' -type f | sed 's|.*/||' | LC_ALL=C sort | paste -sd' ')"

@@ -209,6 +209,10 @@ fails("a missing value", cdl.Error, ["has no value"], lambda: cdl.loads("model a
 check("as a parameter it is None", cdl.loads("model a { param k; dof x = 1; x'' = k }").a.params["k"].value is None)
 e = fails("a run that fails", cdl.Error, ["does not hold at t = 0"], lambda: m.ball(y0=-1).run(1))
 check("its status", e.status == cdl.SOLVER)
+half = cdl.loads("model a {\n ## how strong\n param k = 0.5, c = 1\n ## where it is\n dof x = 0, z = 0, x' = 0\n x'' = sqrt(k - t); z'' = c }")
+e = fails("a run that fails on its way", cdl.Error, ["error: the motion is no longer finite at t = 0.501", "^~~"], lambda: half.a.run(1, backend="sweeping", h=1e-3))
+check("and leaves what was computed", e.result.samples > 400 and e.diagnostics[0].message in str(e), e.result)
+check("comments of parameters and dofs", half.a.params["k"].doc == half.a.params["c"].doc == "how strong" and half.a.initial["z"].doc == "where it is")
 check("it goes on after errors", m.ball.run(0.1).ended == "ok")
 
 # -- pictures

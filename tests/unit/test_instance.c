@@ -230,7 +230,7 @@ static void inputs_are_functions(void **state)
     cdl *s = open_session(models);
     size_t n;
     cdl_instance *i = make(s, "block", "F", NULL);
-    int F = cdl_instance_find(i, "F", &n);
+    int F = cdl_instance_find(i, "F", NULL);
     const double hold[] = { 10 }, ramp[] = { 0, 2 }, none[] = { 0 };
     go(i, 0.1);
     assert_int_equal(cdl_instance_input(i, F, hold, 1), CDL_OK);

@@ -147,12 +147,14 @@ class Session:
         n = lib.cdl_diagnostics(self.handle, ctypes.byref(rows))
         return [_diagnostic(d) for d in rows[:n]]
 
-    def fail(self, status, result=None):
-        text = self.text_err().rstrip("\n")
+    def fail(self, status, partial=None):
+        """Raises what the last call has reported; partial() makes what it left."""
+        text, found = self.text_err().rstrip("\n"), self.diagnostics()
         if status == _l.MEMORY:
             raise MemoryError(text or "CDL has no memory left")
+        result = partial() if partial and status == _l.SOLVER else None     # calls the library: the text is read by now
         raise Error(text or "cdl: " + {_l.USAGE: "not understood", _l.SOLVER: "the run failed"}.get(status, "failed"),
-                    status, result, self.diagnostics())
+                    status, result, found)
 
     def warn(self):
         """What was said beside results: warnings become Python's."""
@@ -194,6 +196,6 @@ class Session:
                 e.result = partial() if partial else None
                 raise e
             if status not in allowed:
-                self.fail(status, partial() if partial and status == _l.SOLVER else None)
+                self.fail(status, partial)
             self.warn()
             return status
