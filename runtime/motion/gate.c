@@ -822,7 +822,8 @@ static double tolerated(check *k, size_t c, int64_t m, int64_t at)
     int nq = r->prog->nq;
     if (r->dense || r->count.steps < 1)
         return r->promised.tolerance * gate_length(k->g, c, m, k->sizes);
-    double h = r->t_end / (double)r->count.steps, fastest = 0;
+    double h = r->t_end / (double)r->count.steps, fastest = 0,
+           since = at > 0 ? r->t[at] - r->t[at - 1] : h; /* many steps, where not all are kept */
     double *room = arena_array(k->scratch, double, 4 * (size_t)nq + 1), *rates = room, *mass = room + nq;
     gate_sum force = { room + 2 * nq, room + 3 * nq };
     const double *before = rates_before(k, at);
@@ -830,7 +831,7 @@ static double tolerated(check *k, size_t c, int64_t m, int64_t at)
     gate_force(k->g, &force);
     for (int i = 0; i < nq; i++)
         if (mass[i] > 0)
-            fastest = fmax(fastest, sqrt(mass[i]) * before[i] + h * fabs(force.at[i]) / sqrt(mass[i]));
+            fastest = fmax(fastest, sqrt(mass[i]) * before[i] + since * fabs(force.at[i]) / sqrt(mass[i]));
     for (int i = 0; i < nq; i++)
         rates[i] = mass[i] > 0 ? fastest / sqrt(mass[i]) : before[i];
     return r->promised.tolerance * h * gate_length(k->g, c, m, rates);
