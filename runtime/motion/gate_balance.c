@@ -35,7 +35,8 @@ struct balance {
     gate_sum jolt[2], rate;              /* jolt: of impulses, where the impacts were, as each end shows it */
     gate_sum jolt_end[2];                /* the same where the ends are */
     bool hit;                            /* there are impacts in the step at hand: only then these count */
-    double *change, *q, *v;              /* room of nq each */
+    gate_sum acted;                      /* room of one sum */
+    double *change, *q, *v, *diagonal;   /* room of nq each */
     double *fastest;    /* of each family: the largest slip in several directions of the run */
     missed *dof, *step; /* at instants; over steps */
     bool *ever;         /* dofs whose equation was looked at */
@@ -112,7 +113,8 @@ balance *balance_new(gate *g, results *r, arena *a)
         b->jolt_end[end] = sum_new(a, p->nq);
     }
     b->rate = sum_new(a, p->nq);
-    double **room[] = { &b->change, &b->q, &b->v };
+    b->acted = sum_new(a, p->nq);
+    double **room[] = { &b->change, &b->q, &b->v, &b->diagonal };
     for (size_t k = 0; k < sizeof room / sizeof *room; k++)
         *room[k] = arena_array(a, double, (size_t)p->nq);
     b->dof = arena_array(a, missed, (size_t)p->nq);
@@ -430,6 +432,80 @@ static size_t impulses(balance *b, int64_t at, double per, int end)
     return many;
 }
 
+/* ---- between impacts of a step ---- */
+typedef struct one_hit {
+    double t;
+    size_t c;
+    const impact *what;
+} one_hit;
+
+static int hit_before(const void *a, const void *b)
+{
+    const one_hit *x = a, *y = b;
+    return (x->t > y->t) - (x->t < y->t);
+}
+
+/* those before the end of the step to the sample, in the order of time; how many */
+static size_t hits_of(const balance *b, int64_t at, one_hit *to, size_t most)
+{
+    const results *r = b->r;
+    size_t n = 0;
+    for (size_t c = 0; c < r->prog->ncontact; c++) {
+        const contact_result *x = &r->contact[c];
+        for (size_t k = b->next[c]; k < x->impacts.n && x->impacts.at[k].t < r->t[at] && n < most; k++)
+            to[n++] = (one_hit){ x->impacts.at[k].t, c, &x->impacts.at[k] };
+    }
+    qsort(to, n, sizeof *to, hit_before);
+    return n;
+}
+
+/* the forces at the instant where the gate stands lie between those of both ends too */
+static void forces_reach(balance *b)
+{
+    const program *p = b->r->prog;
+    sum_clear(&b->acted, p->nq);
+    gate_force(b->g, &b->acted);
+    for (int i = 0; i < p->nq; i++) {
+        double f = b->acted.at[i], lo = fmin(b->force[0].at[i], b->force[1].at[i]),
+               hi = fmax(b->force[0].at[i], b->force[1].at[i]);
+        if (first_order(p, i) || (lo <= f && f <= hi))
+            continue;
+        b->force[0].at[i] = fmin(lo, f);
+        b->force[1].at[i] = fmax(hi, f);
+    }
+}
+
+/* the rates at hand go over an impact, forth or back */
+static void rates_over(balance *b, const one_hit *x, double sign)
+{
+    int nq = b->r->prog->nq;
+    sum_clear(&b->acted, nq);
+    gate_react(b->g, x->c, x->what->member, sign * x->what->impulse, NULL, &b->acted);
+    for (int i = 0; i < nq; i++)
+        if (b->diagonal[i] > 0)
+            b->v[i] += b->acted.at[i] / b->diagonal[i];
+    gate_at(b->g, x->t, b->q, b->v);
+    forces_reach(b);
+}
+
+/* Around an impact within the step rates, and the forces that read them, need not lie between those of both
+   ends: from either end they follow from the impulses. */
+static void between_hits(balance *b, int64_t at)
+{
+    enum { MOST = 256 };
+    const results *r = b->r;
+    int nq = r->prog->nq;
+    one_hit all[MOST];
+    size_t n = sum_known(b->force, 1) ? 0 : hits_of(b, at, all, MOST);
+    for (int end = 0; n && end < 2; end++) {
+        stand_near(b, at - 1 + end, all[end ? n - 1 : 0].t);
+        gate_mass_diagonal(b->g, b->diagonal);
+        memcpy(b->v, r->v + (at - 1 + end) * nq, (size_t)nq * sizeof *b->v);
+        for (size_t k = 0; k < n; k++)
+            rates_over(b, &all[end ? n - 1 - k : k], end ? -1 : 1);
+    }
+}
+
 /* first-order equations hold at the end; what they lack is counted over the step, as the others */
 static void first_order_rows(balance *b, int64_t at, double h)
 {
@@ -594,6 +670,8 @@ void balance_step(balance *b, int64_t at)
         sum_clear(&b->jolt_end[end], nq);
         impulses(b, at, 1 / h, end);
     }
+    if (b->hit)
+        between_hits(b, at);
     first_order_rows(b, at, h);
     bool turns = r->prog->rotations.n > 0;
     if (!turns)
