@@ -886,6 +886,11 @@ double convex_apart(const convex *x, const body_pose *px, const convex *y, const
     return sqrt(dot(d, d)) - x->reach - y->reach;
 }
 
+bool convex_is_far(int64_t id)
+{
+    return id == feature_id(KIND_POINTS, -1, -1);
+}
+
 void convex_far(const convex *x, const convex *y, feature *out)
 {
     *out = (feature){ .point = 1, .ra = x->reach, .rb = y->reach, .id = feature_id(KIND_POINTS, -1, -1) };

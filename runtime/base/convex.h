@@ -2,6 +2,7 @@
    points with a ball of one radius around it: a ball is a point, a capsule a segment. */
 #ifndef CDL_CONVEX_H
 #define CDL_CONVEX_H
+#include <stdbool.h>
 #include "base/arena.h"
 
 /* In its own frame.  In the plane faces are edges, and there are no other edges. */
@@ -39,6 +40,7 @@ enum { FEATURES = 4 };
 int convex_touch(const convex *x, const body_pose *px, const convex *y, const body_pose *py, feature *out);
 /* The same for two that are far apart, by the balls around them: a lower bound. */
 void convex_far(const convex *x, const convex *y, feature *out);
+bool convex_is_far(int64_t id); /* of such a feature */
 double convex_apart(const convex *x, const body_pose *px, const convex *y,
                     const body_pose *py); /* gap of these balls */
 #endif

@@ -1,5 +1,6 @@
 /* diag: collects what was found wrong and draws it, as text with carets or as JSON lines. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include "diag.h"
 
@@ -414,15 +415,24 @@ void diag_near(diags *d, diag *e, const near *n)
     diag_replace(d, e, n->got, n->best);
 }
 
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* names come in the order of tables that are no order at all */
 void diag_near_or_all(diags *d, diag *e, const near *n)
 {
     text list = { .a = d->a };
+    const char *name[NEAR_SEEN];
     if (n->best || n->tried == 0 || n->tried > NEAR_SEEN) {
         diag_near(d, e, n);
         return;
     }
+    memcpy(name, n->seen, n->tried * sizeof *name);
+    qsort(name, n->tried, sizeof *name, by_name);
     for (size_t k = 0; k < n->tried; k++)
-        text_printf(&list, "%s%s", k ? ", " : "", n->seen[k]);
+        text_printf(&list, "%s%s", k ? ", " : "", name[k]);
     diag_hint(d, e, "it has %s", list.at);
 }
 

@@ -532,6 +532,13 @@ static inline double act_rate(const sweep *w, int i, const double *v)
     return r->known ? row_rate(r, v) + r->ht : gap_rate(w->hand.act[i], v);
 }
 
+/* A point of two shapes that never touches, or not soon: rows of where the bodies are now are of no use. When
+   they meet within the step, they are made there. */
+static inline bool sweep_far(const sweep *w, const contact_state *k)
+{
+    return k->c->fam->f->pair.touch && shapes_far(w->s->shapes, k->c->fam->f, k->c->index);
+}
+
 static inline bool closed(const sweep *w, const contact_state *k)
 {
     return w->contacts.table.closed[k->at];

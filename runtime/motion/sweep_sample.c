@@ -75,7 +75,10 @@ static void sample_contact(sweep *w, const contact_state *k, int64_t at, double 
     }
     r->gap[m] = contact_kept_gap(c, w->v);
     r->rn[m] = a ? f * P[0] - (instant && sticks_on(w, k) ? c->adhesion : 0) : c->normal;
-    if (c->fam->d) {
+    if (sweep_far(w, k)) {
+        memset(w->room.x4, 0, (size_t)c->d * sizeof *w->room.x4);
+        memset(r->rt + m * ns, 0, ns * sizeof *r->rt);
+    } else if (c->fam->d) {
         if (!closed(w, k) && !k->offset_fixed) {
             system_at(w->s, w->t, w->q, w->v);
             contact_rows(w->s, c, w->M, false);

@@ -98,6 +98,8 @@ static bool join_rows(sweep *w, size_t i, const joining *j)
     contact_table *t = &w->contacts.table;
     gap_row *r = &t->row[i];
     contact_state *k = w->contacts.state[i];
+    if (k->c->fam->f->pair.touch && shapes_idle(w->s->shapes, k->c->fam->f, k->c->index))
+        return false;
     if (!r->known && !k->offset_fixed)
         contact_rows(w->s, k->c, w->M, false);
     if (!r->known)

@@ -229,7 +229,7 @@ static bool sweep_centre(sweep *w, double h)
     w->account.driving_known = false;
     w->hand.known.rows = -1;
     for (size_t i = 0; i < w->contacts.nstate; i++)
-        if (!w->contacts.state[i]->rows_fixed) {
+        if (!w->contacts.state[i]->rows_fixed && !sweep_far(w, w->contacts.state[i])) {
             contact_rows(w->s, w->contacts.state[i]->c, w->M, false);
             row_note(&w->contacts.table.row[i], w->contacts.state[i]);
         }

@@ -99,14 +99,16 @@ void shapes_place(shapes *w, const inputs *in)
     }
 }
 
-/* a point that never touches: bodies with room between them */
+enum { NOTHING = -1 }; /* id of a point that never touches */
+
+/* such a point: bodies with room between them */
 static feature nothing(const convex *x, const convex *y)
 {
     feature f;
     convex_far(x, y, &f);
     f.ra = -x->reach;
     f.rb = -y->reach;
-    f.id = -1;
+    f.id = NOTHING;
     return f;
 }
 
@@ -145,6 +147,22 @@ int shapes_meet(const shapes *w, const contact_family *f, const int32_t *index, 
     if (convex_apart(b.x, b.px, b.y, b.py) > 0)
         return 0;
     return pair_touch(w, &b, all);
+}
+
+static int64_t id_at(const shapes *w, const contact_family *f, const int32_t *index)
+{
+    return w->id[slot_at(&f->pair.features, index, f->over.n) / FEATURE_NUMBERS];
+}
+
+bool shapes_idle(const shapes *w, const contact_family *f, const int32_t *index)
+{
+    return id_at(w, f, index) == NOTHING;
+}
+
+bool shapes_far(const shapes *w, const contact_family *f, const int32_t *index)
+{
+    int64_t id = id_at(w, f, index);
+    return id == NOTHING || convex_is_far(id);
 }
 
 bool shapes_holds(const shapes *w, const contact_family *f, const int32_t *index, int64_t id)

@@ -32,6 +32,10 @@ void shapes_all(shapes *w, const inputs *in); /* of all pairs */
 /* What touches of a pair where its bodies are placed, into `all` (FEATURES), nothing is held of it; how many.
  * *size: of both bodies. */
 int shapes_meet(const shapes *w, const contact_family *f, const int32_t *index, feature *all, double *size);
+/* Is the point that the index names one that never touches?  Its gap stays larger than both bodies. */
+bool shapes_idle(const shapes *w, const contact_family *f, const int32_t *index);
+/* Is it one of those, or the only one of two bodies that are farther apart than either is large? */
+bool shapes_far(const shapes *w, const contact_family *f, const int32_t *index);
 bool shapes_holds(const shapes *w, const contact_family *f, const int32_t *index, int64_t id);
 /* point: from 0; NULL: nothing that ever touches */
 void shapes_hold(shapes *w, const contact_family *f, const int32_t *index, int point, const feature *what);

@@ -8,9 +8,10 @@ printf 'foo\n1 + 1\n:hepl\n' >in
 try "errors do not end it" 3 bash -c '"$CDL" <in'
 same "what comes after is executed" 2 "$(cat out)"
 has "they are reported" err "<input>:1:1: error: unknown name 'foo'" "did you mean ':help'?"
-printf ':load ball.cdl\nrun ball for 1\ncount(floor.impacts) > 0\n:quit\n3\n' >in
+printf ':load ball.cdl\nrun ball for 1\ncount(floor.impacts) > 0\nfloor.status\n:quit\n3\n' >in
 try ":load and :quit" 0 bash -c '"$CDL" <in'
 has "what was loaded is there" out "true"
+has "a status is counted" out "status of floor at 1001 samples: open 1001"
 same "nothing after :quit" "" "$(grep -x 3 out)"
 
 cp ball.cdl long.cdl
