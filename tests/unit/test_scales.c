@@ -43,6 +43,7 @@ static const struct exception {
     { "painleve.cdl", 5, 1e-7, "", PARADOX },
     { "painleve.cdl", 6, 1e-7, "", PARADOX },
     { "schatzman.cdl", 2, NAN, "", "the force passes through all sizes down to the smallest number" },
+    { "packed_lattice.cdl", 0, NAN, "", LONG },
     { "overhand_knot.cdl", 0, NAN, "", LONG },
     { "rod_hysteresis.cdl", 0, NAN, "", LONG },
     { "rod_moment_twist.cdl", 0, NAN, "", LONG },
