@@ -348,6 +348,26 @@ static void lone_leave_out(scene *m)
     m->all.n = kept;
 }
 
+/* A rotation beside one body is how that body turns; where nothing has a place its columns are drawn. */
+static void rotations_add(scene *m, const mclass *top)
+{
+    scope *scope_of = m->s->last->top;
+    const mdof *only = NULL;
+    value v;
+    int count = 0;
+    for (size_t k = 0; k < top->dofs.n; k++)
+        if (top->dofs.at[k]->rotation) {
+            only = top->dofs.at[k];
+            count++;
+            if (!m->all.n)
+                scene_try(m, only->name);
+        }
+    if (count != 1 || m->all.n != 1 || m->all.at[0].n != 3)
+        return;
+    if (scope_of->find(scope_of, &m->s->ev, only->name, SPAN_NONE, &v) == LOOK_YES)
+        m->all.at[0].attitude = value_attitude(&v);
+}
+
 void scene_add_all(scene *m)
 {
     const run *last = m->s->last;
@@ -357,9 +377,12 @@ void scene_add_all(scene *m)
     m->field = last->r->field != NULL;
     const mclass *top = last->of->m->classes.at[0];
     for (size_t k = 0; k < top->dofs.n; k++)
-        scene_try(m, top->dofs.at[k]->name);
+        if (!top->dofs.at[k]->rotation)
+            scene_try(m, top->dofs.at[k]->name);
     for (size_t k = 0; k < top->parts.n; k++)
         scene_try(m, top->parts.at[k]->name);
+    lone_leave_out(m);
+    rotations_add(m, top);
     const struct rod_program *rods = last->r->prog->rod;
     for (int k = 0; rods && k < rods->nrod; k++) {
         value rod;

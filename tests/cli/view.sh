@@ -23,11 +23,19 @@ model fly {
 run fly for 1 with sweeping(h = 1e-3)
 animate("fly.html", p)
 animate("fly.svg", p)
+model tumble {
+    dof A in SO3, A' = [1, 0, 3], p in R3 = [0, 0, 1]
+    kinetic norm(p')^2/2 + dot(A', diag(1, 2, 3)*A')/2
+}
+run tumble for 1 with sweeping(h = 1e-2)
+animate("tumble.html")
 CDL
 try "pages are written" 0 "$CDL" run -q -o pages drop.cdl
 has "names of bodies" pages/drop.html '"name":"d[2]"' '"name":"d[3]"' '"name":"floor[3].rn"'
 same "no text of a model ends the script" 0 "$(grep -c "<b>no overlap" pages/drop.html)"
 same "nothing comes from elsewhere" "" "$(grep -oE '(src|href)=|https?://[a-z]|import\(|fetch\(' pages/drop.html)"
+same "a rotation is no body, it turns the one that is there" '"bodies":[{"name":"p"' "$(grep -oE '"bodies":\[\{"name":"[^"]*"' pages/tumble.html)"
+same "which is drawn with its attitude" 1 "$(grep -o '"shapes":\[[^]]' pages/tumble.html | wc -l)"
 has "a picture of what moves in space" pages/fly.svg "<circle" "</svg>"
 cat >skin.cdl <<'CDL'
 model skin {
