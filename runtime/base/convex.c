@@ -886,14 +886,19 @@ double convex_apart(const convex *x, const body_pose *px, const convex *y, const
     return sqrt(dot(d, d)) - x->reach - y->reach;
 }
 
+static int64_t far_id(void)
+{
+    return feature_id(KIND_POINTS, -1, -1);
+}
+
 bool convex_is_far(int64_t id)
 {
-    return id == feature_id(KIND_POINTS, -1, -1);
+    return id == far_id();
 }
 
 void convex_far(const convex *x, const convex *y, feature *out)
 {
-    *out = (feature){ .point = 1, .ra = x->reach, .rb = y->reach, .id = feature_id(KIND_POINTS, -1, -1) };
+    *out = (feature){ .point = 1, .ra = x->reach, .rb = y->reach, .id = far_id() };
     copy(out->a, x->middle);
     copy(out->b, y->middle);
 }

@@ -1045,8 +1045,7 @@ static double contact_step(const ev *w, double natural)
             h = fmin(h, fmax(watched_step(w, k->series.rn, w->K - 1, natural, force / k->grip_n), least));
         if (k->mode == MODE_HOVER)
             h = fmin(h, fmax(watched_step(w, k->series.bound, w->K - 1, natural, force / k->grip_t), least));
-        /* the direction of slip has a singularity near where slip is small; a law may hide it from the motion
-         */
+        /* where slip is small its direction has a singularity near, which a law may hide from the motion */
         if (ev_slips(k) && k->c->d > 1)
             h = fmin(h, fmax(watched_step(w, k->series.speed, w->K - 1, natural, 0), least));
         for (int l = 0; l < k->c->d && k->col_t >= 0; l++)

@@ -444,8 +444,8 @@ void sweep_touch(sweep *w); /* what touches of shapes, for the step */
 /* Points of shapes that overlap at the end of the trial step and were not looked at take part in it from now
  * on.  True: there are some. */
 bool sweep_touch_ahead(sweep *w);
-bool sweep_too_deep(
-    sweep *w); /* do shapes overlap at the end of the trial step so that a shorter one is better? */
+/* Do shapes overlap at the end of the trial step so that a shorter one is better? */
+bool sweep_too_deep(sweep *w);
 bool sweep_part_shapes(sweep *w); /* shapes that overlap at the end of a step are moved apart */
 void sweep_open(sweep *w);        /* q1: the shortest move that opens the contacts at hand */
 bool sweep_near(sweep *w, double h, const double *v1); /* pairs that may matter in the step; false: failed */
@@ -530,6 +530,12 @@ static inline double act_rate(const sweep *w, int i, const double *v)
 {
     const gap_row *r = &w->contacts.table.row[w->hand.place[i]];
     return r->known ? row_rate(r, v) + r->ht : gap_rate(w->hand.act[i], v);
+}
+
+/* What was made for the contacts at hand, rows, offsets and cones, is of no use any more. */
+static inline void sweep_make_anew(sweep *w)
+{
+    w->hand.known.rows = w->hand.known.offsets = w->hand.known.cones = w->hand.known.listed = -1;
 }
 
 /* A point of two shapes that never touches, or not soon: rows of where the bodies are now are of no use. When

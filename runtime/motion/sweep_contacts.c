@@ -555,7 +555,7 @@ bool sweep_touch_ahead(sweep *w)
         if (pair_begins(w->contacts.state[i]->c))
             any |= pair_ahead(w, i);
     if (any)
-        w->hand.known.rows = w->hand.known.offsets = w->hand.known.cones = w->hand.known.listed = -1;
+        sweep_make_anew(w);
     return any;
 }
 
@@ -592,7 +592,7 @@ static bool moved(sweep *w)
 {
     w->fresh = false;
     w->hand.nact = 0;
-    w->hand.known.rows = w->hand.known.offsets = w->hand.known.cones = w->hand.known.listed = -1;
+    sweep_make_anew(w);
     system_at(w->s, w->t, w->q, w->v);
     sweep_gaps_but(w, NULL);
     if (!w->s->force_constant)

@@ -106,7 +106,7 @@ void sweep_keep(void *of, run_state *s)
         return;
     w->matrix.d_step = NAN;
     w->hand.nact = 0;
-    w->hand.known.rows = w->hand.known.cones = w->hand.known.offsets = w->hand.known.listed = -1;
+    sweep_make_anew(w);
     if (!w->s->mass_constant && !system_factor(w->s, w->M, &bad))
         state_wrong(s, "its masses are not positive");
 }

@@ -349,6 +349,17 @@ static void list_of(impulses *w, const contact_problem *p)
         l->b[i] = p->b[i];
 }
 
+/* the problem as a list whose reactions begin far too large */
+static void start_far_off(impulses *w, contact_problem *p, double tol, double r, arena *a, arena *scratch)
+{
+    impulses_init(w, a, scratch, p->m);
+    list_of(w, p);
+    w->tol = tol;
+    w->v1 = arena_array(a, double, p->m);
+    for (int k = 0; k < p->m; k++)
+        w->act.r[k] = r;
+}
+
 /* Sweeps of a list may leave reactions so large that the rates are lost in sums with them.  Those behind them
  * solve the problem that was given all the same. */
 static void lost_start(void **state)
@@ -361,12 +372,7 @@ static void lost_start(void **state)
         if (!strstr(paths[i], "silo_60") && !strstr(paths[i], "hopper_60"))
             continue;
         impulses w;
-        impulses_init(&w, a, scratch, p.m);
-        list_of(&w, &p);
-        w.tol = tol;
-        w.v1 = arena_array(a, double, p.m);
-        for (int k = 0; k < p.m; k++)
-            w.act.r[k] = 1e20;
+        start_far_off(&w, &p, tol, 1e20, a, scratch);
         if (!impulses_solve(&w))
             fail_msg("%s: not solved, residual %g", paths[i], w.residual);
         memcpy(p.r, w.act.r, (size_t)p.m * sizeof *p.r);
@@ -391,12 +397,7 @@ static void loose_start(void **state)
             continue;
         for (size_t j = 0; j < sizeof loose / sizeof *loose; j++) {
             impulses w;
-            impulses_init(&w, a, scratch, p.m);
-            list_of(&w, &p);
-            w.tol = loose[j];
-            w.v1 = arena_array(a, double, p.m);
-            for (int k = 0; k < p.m; k++)
-                w.act.r[k] = 1e11;
+            start_far_off(&w, &p, loose[j], 1e11, a, scratch);
             assert_true(impulses_solve(&w));
             memcpy(p.r, w.act.r, (size_t)p.m * sizeof *p.r);
             double *u = arena_array(a, double, p.m);
