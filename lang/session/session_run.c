@@ -500,7 +500,7 @@ static void run_cut(session *s, run *r)
     s->budget.why = SPENT_NOTHING;
 }
 
-enum { RUN_GRACE_MS = 400 }; /* for a step in progress */
+enum { RUN_GRACE_MS = 250 }; /* for a step in progress */
 
 /* "10", "10s" or "t=0.5" */
 bool checkpoint_every(const char *given, double *seconds, double *time)

@@ -1,7 +1,7 @@
 #include "later.h"
 #include <math.h>
 #include <string.h>
-#include <time.h>
+#include "base/budget.h"
 #include "base/whole.h"
 #include "base/tolerances.h"
 
@@ -66,6 +66,7 @@ bool clock_sample(run_clock *c, double t)
         return false;
     }
     c->last = t;
+    r->count.steps = c->step; /* where a run is cut off, these are the steps to its last sample */
     if (!later_makes(r, PART_ENERGY)) {
         books_enter(&c->books, r, at, &e);
         return true;
@@ -179,6 +180,54 @@ static step_outcome step_one(run_clock *c)
     return c->with->step(c->of, c, c->end - c->t, c->end);
 }
 
+/* ---- progress and interruption ---- */
+/* The clock of the machine is read after a stretch of plain steps and after a few others.  How many, follows
+   from how long they take: a step may take nanoseconds or seconds, and nothing of this changes a number. */
+enum { PACE_STEPS = 16, PACE_PLAIN = 1 << 20 };
+#define PACE_STRETCH (2 * MILLISECOND)  /* a stretch takes that long, about */
+#define PACE_ASK     (20 * MILLISECOND) /* between questions for progress */
+
+static void pace_read(run_clock *c, double now)
+{
+    struct pace *p = &c->pace;
+    p->quiet = 0;
+    p->read = now;
+    if (c->look || now - p->asked >= PACE_ASK) {
+        p->asked = now;
+        run_interrupted(c->o, c->r, c->t / c->end);
+    }
+}
+
+static void pace_start(run_clock *c)
+{
+    c->pace = (struct pace){ .steps = c->look ? c->look : 1, .stretch = 1, .asked = -INFINITY };
+    c->pace.read = clock_seconds();
+}
+
+/* after steps that are not plain */
+static void pace_after_steps(run_clock *c)
+{
+    struct pace *p = &c->pace;
+    if (p->quiet < p->steps)
+        return;
+    double now = clock_seconds();
+    if (!c->look)
+        p->steps = now - p->read > PACE_STRETCH ? 1 : p->steps < PACE_STEPS ? 2 * p->steps : PACE_STEPS;
+    pace_read(c, now);
+}
+
+/* after plain steps, `whole` if all that were wanted were taken */
+static void pace_after_plain(run_clock *c, int64_t taken, bool whole)
+{
+    struct pace *p = &c->pace;
+    double now = clock_seconds(), each = (now - p->read) / (double)taken;
+    if (each * (double)p->stretch > 2 * PACE_STRETCH)
+        p->stretch = whole_clamp(PACE_STRETCH / each, 1, PACE_PLAIN);
+    else if (whole && p->stretch < PACE_PLAIN)
+        p->stretch *= 2;
+    pace_read(c, now);
+}
+
 /* Plain steps, up to the next question for progress or the next checkpoint; the end of the run has a step of
    its own.  False: there was none. */
 static bool plain_steps(run_clock *c)
@@ -186,14 +235,18 @@ static bool plain_steps(run_clock *c)
     int64_t from = c->step, most = c->steps - 1 - c->step;
     if (!c->with->plain || c->rule != STEPS_EQUAL || c->own_samples || most <= 0)
         return false;
-    if (most > c->look - c->quiet)
-        most = c->look - c->quiet;
+    int64_t stretch = c->look ? c->look : c->pace.stretch;
+    if (most > stretch)
+        most = stretch;
     if (c->o->checkpoint && c->o->checkpoint->to)
         most = 1;
     c->with->plain(c->of, c, most);
-    c->r->count.plain += c->step - from;
-    c->quiet += c->step - from;
-    return c->step > from;
+    int64_t taken = c->step - from;
+    c->r->count.plain += taken;
+    if (taken == 0)
+        return false;
+    pace_after_plain(c, taken, taken == stretch);
+    return true;
 }
 
 /* A step, and what follows from it.  False: the run is over. */
@@ -206,7 +259,7 @@ static bool tick(run_clock *c)
         return true;
     }
     step_outcome out = step_one(c);
-    c->quiet++;
+    c->pace.quiet++;
     if (out == STEP_FAILED || (out == STEP_REFUSED && !clock_may_refuse(c))) {
         r->t_end = c->t;
         return false;
@@ -222,13 +275,6 @@ static bool tick(run_clock *c)
 }
 
 /* ---- checkpoints ---- */
-static double seconds_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + NANOSECOND * (double)t.tv_nsec;
-}
-
 /* what a state belongs to: it is of no use to another run */
 static void identity_keep(run_clock *c, run_state *s)
 {
@@ -286,7 +332,7 @@ static void checkpoint_write(run_clock *c)
     if (k->time > 0)
         c->next_time = (floor(c->t / k->time + STEP_SAME) + 1) * k->time;
     if (k->seconds > 0)
-        c->next_seconds = seconds_now() + k->seconds;
+        c->next_seconds = clock_seconds() + k->seconds;
 }
 
 static bool checkpoint_due(const run_clock *c)
@@ -294,7 +340,7 @@ static bool checkpoint_due(const run_clock *c)
     const checkpoint *k = c->o->checkpoint;
     if (!k || !k->to)
         return false;
-    return (k->time > 0 && c->t >= c->next_time) || (k->seconds > 0 && seconds_now() >= c->next_seconds);
+    return (k->time > 0 && c->t >= c->next_time) || (k->seconds > 0 && clock_seconds() >= c->next_seconds);
 }
 
 static void checkpoint_begin(run_clock *c)
@@ -303,7 +349,7 @@ static void checkpoint_begin(run_clock *c)
     if (!k)
         return;
     c->next_time = k->time > 0 ? (floor(c->t / k->time + STEP_SAME) + 1) * k->time : INFINITY;
-    c->next_seconds = k->seconds > 0 ? seconds_now() + k->seconds : INFINITY;
+    c->next_seconds = k->seconds > 0 ? clock_seconds() + k->seconds : INFINITY;
 }
 
 /* the bytes of the file are gone when it is read */
@@ -343,11 +389,9 @@ const char *checkpoint_run(arena *a, const char *path, int64_t *run)
 /* ---- the run ---- */
 static void march(run_clock *c)
 {
+    pace_start(c);
     while (!at_end(c) && c->r->status == RUN_OK && tick(c)) {
-        if (c->quiet >= c->look) {
-            c->quiet = 0;
-            run_interrupted(c->o, c->r, c->t / c->end);
-        }
+        pace_after_steps(c);
         if (checkpoint_due(c) && !at_end(c))
             checkpoint_write(c);
     }
@@ -379,12 +423,12 @@ double clock_default_step(results *r, double duration)
 
 void clock_init(run_clock *c, const stepper *with, void *of, const run_options *o, results *r)
 {
-    *c = (run_clock){ .o = o, .r = r, .with = with, .of = of, .end = o->duration, .look = 256 };
+    *c = (run_clock){ .o = o, .r = r, .with = with, .of = of, .end = o->duration };
 }
 
 void clock_run(const stepper *with, void *of, const run_options *o, results *r)
 {
-    double began = seconds_now();
+    double began = clock_seconds();
     run_clock c;
     clock_init(&c, with, of, o, r);
     r->status = RUN_OK;
@@ -400,7 +444,7 @@ void clock_run(const stepper *with, void *of, const run_options *o, results *r)
     later_audit(r);
     if (with->finish)
         with->finish(of, &c);
-    r->seconds = seconds_now() - began;
+    r->seconds = clock_seconds() - began;
 }
 
 /* ---- a run in pieces ---- */

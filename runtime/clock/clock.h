@@ -101,7 +101,7 @@ struct run_clock {
     double h;         /* of equal and halved steps */
     double near;      /* the end counts as reached at end (1 - near) */
     int halves;       /* how often an equal step may be halved */
-    int look;         /* steps between questions for progress; few where steps take long */
+    int look;         /* steps between questions for progress; 0: by the time that passed */
     bool own_samples; /* the stepper calls clock_sample, the clock does not */
     bool sample_all;  /* `every` does not count */
     /* how columns are made that a sample leaves out while r->disk.later is set; NULL: it leaves out none */
@@ -110,8 +110,14 @@ struct run_clock {
     double t, last; /* last: time of the last sample */
     double apart;   /* samples are taken that far apart; 0: at every step */
     int64_t step, steps;
-    int64_t quiet; /* steps since progress was last reported */
     bool stopped;
+    struct pace {
+        int64_t quiet;   /* steps since the clock of the machine was last read */
+        int64_t steps;   /* so many steps until it is read again */
+        int64_t stretch; /* plain steps that take about PACE_STRETCH */
+        double read;     /* when it was read: seconds */
+        double asked;    /* when progress was last reported */
+    } pace;
     int depth;    /* how often the step at hand was halved */
     double taken; /* halved steps: the stepper may set it to less than h */
     double size;  /* of the next halved step */

@@ -800,7 +800,6 @@ static void steps_choose(solver *w, run_clock *c)
     w->exact_rates = w->adaptive || !cones;
     c->rule = w->adaptive ? STEPS_OWN : STEPS_EQUAL;
     c->h = !isnan(h) ? h : w->adaptive ? w->T / 1000 : clock_default_step(c->r, w->T);
-    c->look = w->adaptive ? 1024 : 4096;
     c->own_samples = w->adaptive;
     c->sample_all = w->m.ip->npast || w->m.ip->nintegral; /* samples are the past */
     if (cones && w->order == 2)

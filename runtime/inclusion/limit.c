@@ -611,7 +611,6 @@ static bool limit_start(void *of, run_clock *c)
     r->solver = "branches";
     c->rule = STEPS_OWN;
     c->own_samples = true;
-    c->look = 64;
     w->tiny = JUST_BESIDE * o->duration;
     moment_new(&w->m, r, a, r->param);
     moment_time(&w->m, 0);

@@ -312,7 +312,6 @@ static bool sweep_start(void *of, run_clock *c)
     w->s = system_new(r->a, w->p, r->param, STORE_SPARSE, &why, &r->where);
     if (!w->s)
         return results_fail(r, r->where, why);
-    c->look = 1024 / (int)(w->s->ncontact + 1) + 1;
     /* a force that reads the past at times that hang on the state depends on it, if not linearly */
     if (w->p->delay && delay_of_state(w->p->delay)) {
         w->s->force_of_state = true;

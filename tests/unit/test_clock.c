@@ -22,6 +22,7 @@ typedef struct toy {
     double fail_at, stop_at;
     double shorter; /* part of a halved step that it takes */
     double loss;    /* of energy, in each step, which the books do not hear of */
+    int wait;       /* microseconds that a step takes; 0: progress is asked for after each step */
     /* what it has seen */
     double q;
     double size[256];
@@ -45,7 +46,7 @@ static bool toy_start(void *of, run_clock *c)
     c->rule = w->rule;
     c->h = w->h;
     c->halves = w->halves;
-    c->look = 1;
+    c->look = w->wait == 0;
     c->near = 1e-12;
     w->q = 0;
     return true;
@@ -93,6 +94,29 @@ static bool toy_sample(void *of, run_clock *c, int64_t at, energies *e)
     return true;
 }
 
+/* steps that each take some time; progress is asked for between them */
+static step_outcome slow_step(void *of, run_clock *c, double h, double to)
+{
+    toy *w = of;
+    (void)c;
+    (void)h;
+    (void)to;
+    usleep((unsigned)w->wait);
+    w->tries++;
+    return STEP_DONE;
+}
+
+static void slow_plain(void *of, run_clock *c, int64_t count)
+{
+    toy *w = of;
+    while (count-- > 0) {
+        usleep((unsigned)w->wait);
+        w->tries++;
+        if (clock_plain(c, clock_time(c, c->step + 1)) && !clock_sample(c, c->t))
+            return;
+    }
+}
+
 static void toy_keep(void *of, run_state *s)
 {
     toy *w = of;
@@ -103,6 +127,11 @@ static void toy_keep(void *of, run_state *s)
 
 static const stepper toy_stepper = {
     .start = toy_start, .step = toy_step, .sample = toy_sample, .keep = toy_keep
+};
+
+static const stepper slow_stepper = { .start = toy_start, .step = slow_step, .sample = toy_sample };
+static const stepper slow_plain_stepper = {
+    .start = toy_start, .step = slow_step, .plain = slow_plain, .sample = toy_sample
 };
 
 typedef struct kit {
@@ -291,6 +320,26 @@ static void test_interrupt(void **unused)
     assert_int_equal(k->r->samples, 5);
     assert_int_equal(k->asked, 4); /* and not again */
     kit_free(k);
+}
+
+/* an interrupt is seen soon, however long a step takes and whether steps are plain or not */
+static void test_interrupt_soon(void **unused)
+{
+    (void)unused;
+    const stepper *with[] = { &slow_stepper, &slow_plain_stepper };
+    const int wait[] = { 10, 300, 10000 };
+    for (int i = 0; i < 6; i++) {
+        kit *k = kit_new(1, 0);
+        toy w = toy_new(STEPS_EQUAL, 1e-5);
+        w.wait = wait[i / 2];
+        k->stop_asking = 3;
+        clock_run(with[i % 2], &w, &k->o, k->r);
+        assert_int_equal(k->r->status, RUN_INTERRUPTED);
+        assert_int_equal(k->r->count.steps, w.tries);
+        /* two questions, 20 ms apart, and at most a stretch of steps after each */
+        assert_true(w.tries <= 4 + 100000 / w.wait);
+        kit_free(k);
+    }
 }
 
 static void test_fail(void **unused)
@@ -556,11 +605,14 @@ static void test_wrong_run(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_equal),     cmocka_unit_test(test_count),    cmocka_unit_test(test_every),
-        cmocka_unit_test(test_own),       cmocka_unit_test(test_cut),      cmocka_unit_test(test_halved),
-        cmocka_unit_test(test_interrupt), cmocka_unit_test(test_fail),     cmocka_unit_test(test_stop),
-        cmocka_unit_test(test_books),     cmocka_unit_test(test_state),    cmocka_unit_test(test_damage),
-        cmocka_unit_test(test_forged),    cmocka_unit_test(test_continue), cmocka_unit_test(test_wrong_run),
+        cmocka_unit_test(test_equal),     cmocka_unit_test(test_count),
+        cmocka_unit_test(test_every),     cmocka_unit_test(test_own),
+        cmocka_unit_test(test_cut),       cmocka_unit_test(test_halved),
+        cmocka_unit_test(test_interrupt), cmocka_unit_test(test_fail),
+        cmocka_unit_test(test_stop),      cmocka_unit_test(test_books),
+        cmocka_unit_test(test_state),     cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_forged),    cmocka_unit_test(test_continue),
+        cmocka_unit_test(test_wrong_run), cmocka_unit_test(test_interrupt_soon),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
