@@ -464,7 +464,7 @@ static void progress_has_a_fraction(void **state)
     (void)state;
     cdl *s = cdl_new(NULL);
     static const char slow[] =
-        "model slow { dof x = 1\n x'' = -sin(x) }\nrun slow for 10 with sweeping(h = 1e-3)\n";
+        "model slow { dof x = 1\n x'' = -sin(x) }\nrun slow for 1000 with sweeping(h = 1e-3, every = 1)\n";
     cdl_set_progress(s, on_progress, NULL);
     assert_int_equal(cdl_run_text(s, "t", slow, strlen(slow)), CDL_OK);
     assert_true(calls > 2 && most > 0.5);
