@@ -255,7 +255,7 @@ except KeyboardInterrupt as e:
     check("and keeps what was computed", isinstance(e, cdl.Interrupted) and e.result.samples > 2
           and e.result.ended == "interrupted" and len(e.result.a) == e.result.samples, e.result)
 check("the handler is Python's again", signal.getsignal(signal.SIGINT) is before)
-check("and the session works", n.pendulum.run(1, progress=progress.append).ended == "ok")
+check("and the session works", n.pendulum.run(1).ended == "ok")
 n.pendulum.run(20, backend="sweeping", h=1e-3, progress=progress.append)
 check("progress is a fraction", progress and progress == sorted(progress) and 0 < progress[-1] <= 1, progress[:3])
 
