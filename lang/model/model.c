@@ -214,7 +214,7 @@ static void lone_rates(elab *e, mclass *c, const ast *s)
         if (item->num == 0 || class_find(c, item->name) || diag_doubtful(e->m->d, item->name))
             continue;
         diag *err = diag_error(e->m->d, DIAG_UNKNOWN_NAME, item->name_at,
-                               "'%s' is no degree of freedom: its rate cannot be given", item->name);
+                               "'%s' is not a degree of freedom, so its rate cannot be given", item->name);
         near n = near_to(item->name);
         for (size_t j = 0; j < c->dofs.n; j++)
             near_try(&n, c->dofs.at[j]->name);

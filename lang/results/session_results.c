@@ -380,7 +380,7 @@ static look constraint_value(const view *v, sym name, value *out)
 
 static look not_given(const view *v, evaluator *ev, const char *name, span at)
 {
-    diag_error(ev->d, DIAG_NOT_SUPPORTED, at, "backend '%s' gives no '%s'", v->r->with->name, name);
+    diag_error(ev->d, DIAG_NOT_SUPPORTED, at, "backend '%s' does not provide '%s'", v->r->with->name, name);
     return LOOK_ERROR;
 }
 

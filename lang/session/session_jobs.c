@@ -706,7 +706,7 @@ static void points_jobs(points *w)
         return;
     session_worse(s, CDL_SOLVER);
     session_note(s, "%s after %lld of %lld points; what was computed is kept",
-                 s->budget.stopping == SPENT_TIME ? "the time that --time allows is over" : "interrupted",
+                 s->budget.stopping == SPENT_TIME ? "the time that --time allows is up" : "interrupted",
                  (long long)w->done, (long long)w->n);
 }
 

@@ -105,9 +105,10 @@ static bool check_obstacles(check *c, int8_t *touch)
             }
             if (r->eps > 0 || -gap[k] <= (r->npiece ? FIELD_PASSED_SERIES : FIELD_PASSED) * c->size[o->field])
                 continue;
-            return field_fail(c->w, o->at, "%s passes the obstacle by %.3g at %s%s", c->fp->name[o->field],
-                              -gap[k], place_text(c, place_of(c, k, x)),
-                              r->npiece ? ": the contact set is of another kind; use active_set()" : "");
+            return field_fail(
+                c->w, o->at, "%s passes the obstacle by %.3g at %s%s", c->fp->name[o->field], -gap[k],
+                place_text(c, place_of(c, k, x)),
+                r->npiece ? ": the contact set is of a kind that vim does not find; use active_set()" : "");
         }
     }
     return true;
@@ -622,7 +623,8 @@ bool field_check(field_work *w, field_result *r)
         size = fmax(size, c.size[f]);
     r->complementarity = fmax(c.residual, w->r->max_penetration / size);
     if (good && r->promised && !(c.residual <= FIELD_RESIDUAL))
-        return field_fail(w, c.by_residual, "the solution does not hold: relative residual %.3g at %s",
+        return field_fail(w, c.by_residual,
+                          "the solution does not satisfy its equations: relative residual %.3g at %s",
                           c.residual, place_text(&c, c.at_residual));
     return good;
 }

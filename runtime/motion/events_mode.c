@@ -905,6 +905,6 @@ bool ev_decide(ev *w)
                    arena_printf(w->r->a,
                                 w->start.start_failed
                                     ? "the slip of '%s' could not be started at t = %s; use sweeping()"
-                                    : "no contact mode of '%s' holds to the right of t = %s; use sweeping()",
+                                    : "no contact mode of '%s' holds just after t = %s; use sweeping()",
                                 contact_name(k->c, w->r->a), ev_number(w, w->t)));
 }

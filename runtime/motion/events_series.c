@@ -1462,7 +1462,7 @@ bool ev_series(ev *w)
     }
     return ev_fail(w, SPAN_NONE,
                    arena_printf(w->r->a,
-                                "no piece of a piecewise force holds to the right of t = %s (it slides along "
+                                "no piece of a piecewise force holds just after t = %s (it slides along "
                                 "a switch); use sweeping()",
                                 ev_number(w, w->t)));
 }

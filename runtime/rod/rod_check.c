@@ -524,10 +524,9 @@ static bool touches_hold(look *w)
         const kernel *mu = &r->prog->contact[w->rp->pair[c->pair].contact].mu;
         double bound = 0, ft = norm3(c->ft);
         if (!isfinite(c->fn) || !isfinite(ft) || c->fn < 0)
-            return results_fail(r, where,
-                                arena_printf(r->a,
-                                             "a pair of points does not press, but has %.3g, at t = %.10g",
-                                             c->fn, r->t_end));
+            return results_fail(
+                r, where,
+                arena_printf(r->a, "a pair of points pulls with %.3g at t = %.10g", c->fn, r->t_end));
         if (r->prog->contact[w->rp->pair[c->pair].contact].friction != FRICTION_COULOMB || !mu->tape.nout)
             continue;
         evaluate(w, mu, r->t_end, c->a, c->sa, &bound);
