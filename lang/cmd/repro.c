@@ -88,7 +88,7 @@ typedef struct {
     char field[4096];
 } cells;
 
-/* the next field; 0 behind the last.  A field that is too long is cut */
+/* the next field; 0 after the last.  A field that is too long is cut */
 static int cell_next(cells *c)
 {
     size_t n = 0;

@@ -300,7 +300,7 @@ static void init_indexed_body(elab *e, mclass *c, scope *in, const index_names *
     value el = eval_subscript(&e->ev, &dofs, ix, (size_t)own, item->at);
     address at;
     value first = el.kind == V_NUM ? v_element(&el, 0) : el;
-    if (el.kind == V_DOFS) /* a rotation, which is no vector of its dofs */
+    if (el.kind == V_DOFS) /* a rotation, which is not a vector of its dofs */
         at = el.dofs.at;
     else if (el.kind == V_ERROR || !value_address(e, &first, IN_Q, &at))
         return;

@@ -274,7 +274,7 @@ static void mark_sizes(elab *e, mclass *c, const ast *x)
                              *const linspace[] = { "linspace", NULL };
     if (!x)
         return;
-    if (is_call_of(x, integral)) { /* its range is no index set */
+    if (is_call_of(x, integral)) { /* its range is not an index set */
         for (uint32_t i = 1; i < x->n; i++)
             if (x->kid[i]->kind == AST_GEN)
                 mark_sizes(e, c, x->kid[i]->kid[0]);
@@ -965,7 +965,7 @@ static void check_functions(elab *e, mclass *c)
     }
 }
 
-/* in the order of the text, so that a long chain of them is no deep one; sets may stand in them, as an
+/* in the order of the text, so that a long chain of them is not a deep one; sets may stand in them, as an
  * inclusion may use them */
 static void elab_lets(elab *e, mclass *c)
 {

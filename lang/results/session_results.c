@@ -438,7 +438,7 @@ static const result_row rows[] = {
 #undef X
 };
 
-/* lists one behind the other: of the whole run, a constraint, impacts, a rod, its contacts */
+/* lists one after the other: of the whole run, a constraint, impacts, a rod, its contacts */
 static const char *const row_names[] = {
 #define END              NULL,
 #define X(of, name, doc) #name,

@@ -1361,7 +1361,7 @@ static void offer_all(session *s, completion *c)
         offer(c, backend_list[k]->name);
 }
 
-/* names behind a dot: those that the object has; what is wrong with it is not reported now */
+/* names after a dot: those that the object has; what is wrong with it is not reported now */
 static void offer_members(session *s, completion *c, const char *object, size_t len)
 {
     def *d = module_find(s->main, sym_of(s->names, object, len));

@@ -45,7 +45,7 @@ struct cdl_instance {
     arena *answer, *work; /* what a call returned; room of a call */
     vec(slot_row) slots;
     double *param;
-    bool *fixed; /* parameters that are no inputs */
+    bool *fixed; /* parameters that are not inputs */
     results *r;
     run_clock *c;
     void *of;

@@ -355,7 +355,7 @@ static bool given_all(const built *b, const arguments *args)
     return all;
 }
 
-/* as far as they are known: what has no value is no number, and so is what follows from it */
+/* as far as they are known: what has no value is not a number, and so is what follows from it */
 static bool params_partly(session *s, const built *b, const arguments *args, double *param)
 {
     bool *set = arena_array(s->tmp, bool, b->p->nparam > 0 ? b->p->nparam : 1), good = true;

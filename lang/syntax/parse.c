@@ -419,7 +419,8 @@ static bool is_encoded(const scanner *sc, span at)
     return c && (c < 0x80 || at.end - at.begin > 1);
 }
 
-/* At the beginning of a statement: what follows is no statement by itself, and is not to be blamed for that.
+/* At the beginning of a statement: what follows is not a statement by itself, and is not to be blamed for
+ * that.
  */
 static bool stands_for_name(const scanner *sc, span at)
 {
@@ -813,7 +814,7 @@ void scan_doubt(scanner *sc, span at)
     int t;
     scan_begin(&part, sc->a, sc->text + at.begin, at.end - at.begin);
     for (int k = 0; (t = scan_token(&part, &word)) != 0; k++) {
-        /* what it declares may have lost the bracket behind its name: field u(x) as field ux) */
+        /* what it declares may have lost the bracket after its name: field u(x) as field ux) */
         uint32_t len = word.end - word.begin, least = k == 1 && len < 32 ? 1 : len;
         for (uint32_t n = least; t == T_NAME && n <= len; n++)
             diag_doubt(sc->d, sym_of(sc->names, part.text + word.begin, n));
@@ -1085,7 +1086,7 @@ static bool follows_for(const scanner *sc)
 #define CHANGED "a value does not change: give the new one a name of its own, let k2 = k + 1"
 #define DECIMAL "a decimal number has a point: 9.81"
 
-/* whether a bracket stands right behind something that it may be an index of */
+/* whether a bracket stands right after something that it may be an index of */
 static bool follows_operand(const scanner *sc, span at)
 {
     unsigned char before = at.begin ? (unsigned char)sc->text[at.begin - 1] : 0;

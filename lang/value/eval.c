@@ -170,7 +170,7 @@ static value name_value(evaluator *ev, scope *in, const ast *e, bool callee)
         return passed;
     if (found == LOOK_NO)
         return name_unknown(ev, in, e->name, e->at, callee);
-    /* a function of the language in the place of something that could not be read */
+    /* a function of the language in place of something that could not be read */
     if (found == LOOK_YES && !callee && v.kind == V_FN && v.fn.built && diag_doubtful(ev->d, e->name))
         return v_error();
     return found == LOOK_YES ? v : v_error();

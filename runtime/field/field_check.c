@@ -548,14 +548,16 @@ static void plane_row(check *c, plane_job *p, int j, int edge)
         const double *u = r->u + (first + i) * nf;
         place_of(c, first + i, p->x + 2 * i);
         for (int q = 0; q < nj; q++) {
-            double sum = 0, size = 0;
+            double sum = 0, size = 0, weights = 0;
             for (int k = 0; k < p->q[q].n; k++) {
                 double term = p->q[q].w[k] * u[p->q[q].at[k]];
                 sum += term;
                 size += fabs(term);
+                weights += fabs(p->q[q].w[k]);
             }
             p->jets[i * nj + q] = sum;
-            p->sizes[i * nj + q] = size;
+            /* where u passes through zero its own size there is that of its error */
+            p->sizes[i * nj + q] = fmax(size, FIELD_NODE * weights * c->size[f->jet[q].field]);
         }
     }
     form_run(c->w, f, p->x, p->jets, n, p->out);

@@ -88,7 +88,7 @@ static int open_beside(outfile *f, mode_t mode)
     return EEXIST;
 }
 
-/* what is no regular file is written directly, where that is allowed */
+/* what is not a regular file is written directly, where that is allowed */
 static int open_place(const file_root *in, outfile *f)
 {
     struct stat st;

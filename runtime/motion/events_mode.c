@@ -703,7 +703,7 @@ static bool mode_holds(ev *w, rub *k, double h)
     int K = w->K;
     const contact *c = k->c;
     double zero_r = ev_zero_force(w, k->grip_n), zero_g = ev_zero_rate(w, k->grip_n) * h * h;
-    /* what is no reaction for a closed contact is no acceleration for an open one */
+    /* what is not a reaction for a closed contact is not an acceleration for an open one */
     if (k->candidate && c->fam->f->relation == REL_GAP)
         zero_g = fmax(zero_g, 0.5 * k->grip_n * k->grip_n * zero_r * h * h);
     bool rates = c->fam->f->of_rates;

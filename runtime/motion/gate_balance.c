@@ -557,7 +557,7 @@ static range impulses_of(const balance *b, int i, int64_t at, double h)
     return x;
 }
 
-/* by how much row i is beyond what impulses may add over a step, and what of that is no fault: what lies
+/* by how much row i is beyond what impulses may add over a step, and what of that is not a fault: what lies
    between both ends, and rounding; size: of its terms */
 typedef struct lack {
     double by, slack, size;
@@ -639,7 +639,7 @@ static void plain_rows(const balance *b, int64_t at, double h, double *restrict 
     }
 }
 
-/* a reset in the step is no force */
+/* a reset in the step is not a force */
 static bool was_reset(balance *b, int64_t at)
 {
     const results *r = b->r;

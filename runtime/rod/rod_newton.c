@@ -448,7 +448,7 @@ void rod_way(rod_work *w, double dt)
     }
 }
 
-/* the same way again, where it is no long one and nothing touches: what sticks would be torn off */
+/* the same way again, where it is not a long one and nothing touches: what sticks would be torn off */
 void rod_go_on(rod_work *w)
 {
     double turn, k = w->way_dt > 0 ? w->guess / w->way_dt : 0;
