@@ -180,7 +180,7 @@ try "the second goes on" 0 "$CDL" run -q -o second --from state --checkpoint sta
 cmp -s whole/a.csv second/a.csv && cmp -s whole/b.csv second/b.csv; same "with the bytes of both" 0 $?
 sed '/events/,$d' two.cdl >one.cdl
 try "no run that it is of" 5 "$CDL" run -q --from state one.cdl
-has "is reported" err "nothing was continued from checkpoint 'state'"
+has "is reported" err "checkpoint 'state' was not used"
 
 # what does not fit is refused
 "$CDL" run -q -o whole --checkpoint state events.cdl 2>err
