@@ -807,8 +807,20 @@ int parser_lex(PARSER_STYPE *v, span *out, scanner *sc)
     }
 }
 
+/* whether a block begins here that other languages end with a word */
+static bool ends_in_word(const char *p)
+{
+    static const char *const heads[] = { "if ", "for ", "while ", "function ", "begin", "model " };
+    for (size_t k = 0; k < sizeof heads / sizeof *heads; k++)
+        if (!strncmp(p, heads[k], strlen(heads[k])))
+            return true;
+    return false;
+}
+
 void scan_doubt(scanner *sc, span at)
 {
+    if (ends_in_word(sc->text + at.begin))
+        diag_doubt(sc->d, sym_of(sc->names, "end", 3));
     scanner part;
     span word;
     int t;
