@@ -135,7 +135,7 @@ CDL_API cdl_status cdl_finish(cdl *s);
 CDL_API cdl_status cdl_page_folder(cdl *s, const char *folder, const char *page);
 
 /* The value of an expression, as in a statement after what was run: `cdl_value(s, "last(y)", &x)`.  CDL_MODEL
-   when it is no number. */
+   when it is not a number. */
 CDL_API cdl_status cdl_value(cdl *s, const char *expression, double *out);
 /* Numbers of a vector or a series: *n is how many there are, of which at most `room` are written to `out`. */
 CDL_API cdl_status cdl_values(cdl *s, const char *expression, double *out, size_t room, size_t *n);
@@ -168,7 +168,7 @@ CDL_API int cdl_open_brackets(cdl *s, const char *text, size_t len);
    newline and tab) becomes \u001b and the like.  Writes at most `room` bytes, returns how many there are: at
    most 6 for each byte. */
 CDL_API size_t cdl_visible(const char *text, size_t len, char *out, size_t room);
-/* The k-th name that may be written at the end of a line, beginning with `prefix`; NULL behind the last.
+/* The k-th name that may be written at the end of a line, beginning with `prefix`; NULL after the last.
    "floor." completes members. */
 CDL_API const char *cdl_name(cdl *s, const char *prefix, size_t k);
 /* How many times a model was compiled so far: runs that differ in values of parameters alone share one. */
@@ -180,7 +180,7 @@ CDL_API const char *cdl_name_at(cdl *s, const char *line, size_t k);
 /* Writes what is known of a name to out: a keyword, function, law, backend, error code, or what was defined
    with its ## comment. CDL_USAGE when nothing has the name. */
 CDL_API cdl_status cdl_help(cdl *s, const char *name);
-/* The k-th topic of cdl_help that begins with the prefix (functions, backends, std.planar ...), NULL behind
+/* The k-th topic of cdl_help that begins with the prefix (functions, backends, std.planar ...), NULL after
    the last; "topics" lists them.  The text lasts until the next call. */
 CDL_API const char *cdl_topic(cdl *s, const char *prefix, size_t k);
 /* The same for examples; path and doc (the first line of its text) may be NULL. */
@@ -220,7 +220,7 @@ typedef enum cdl_kind {
     CDL_TRUTH,    /* a truth value: a double, 0 or 1 */
     CDL_STATES,   /* states of contacts, a byte each: 0 open, 1 stick, 2 slip */
     CDL_TEXT,     /* a string: text */
-    CDL_LIST,     /* things of any kind, one behind the other: cdl_part */
+    CDL_LIST,     /* things of any kind, one after the other: cdl_part */
     CDL_TABLE,    /* columns of equal length with names: cdl_part */
     CDL_OBJECT,   /* has members: a constraint, a part, a run; cdl_part gives their names */
     CDL_FUNCTION, /* can be called in an expression: u(0.3) */
@@ -264,7 +264,7 @@ CDL_API cdl_status cdl_summarise(cdl *s, const cdl_run *run, cdl_summary *out);
    an expression may say.  Whole families are arrays: `z`, `touch.rn`, `floor.status`.  Columns that are
    made when they are read are made now. */
 CDL_API cdl_status cdl_get(cdl *s, const cdl_run *run, const char *expression, cdl_result *out);
-/* Item, column or member k, from 0, of what cdl_get gave last.  CDL_USAGE behind the last one. */
+/* Item, column or member k, from 0, of what cdl_get gave last.  CDL_USAGE after the last one. */
 CDL_API cdl_status cdl_part(cdl *s, size_t k, cdl_result *out);
 /* All results of a run with kind, shape and unit.  Nothing is computed for the list. */
 CDL_API cdl_status cdl_results(cdl *s, const cdl_run *run, const cdl_result **out, size_t *n);
@@ -342,7 +342,7 @@ CDL_API const char *cdl_instance_message(const cdl_instance *i);
    step), `energy`, parameters and inputs.  A number for use below, from 0, and how many numbers it has (n may
    be NULL); or -1. */
 CDL_API int cdl_instance_find(cdl_instance *i, const char *name, size_t *n);
-/* The names there are: the k-th, NULL behind the last. */
+/* The names there are: the k-th, NULL after the last. */
 CDL_API const char *cdl_instance_name(const cdl_instance *i, size_t k);
 CDL_API cdl_status cdl_instance_get(cdl_instance *i, int which, double *out);
 /* Dofs and rates: the motion goes on from there, contact memory and past being kept; rates that constraints
@@ -380,7 +380,7 @@ CDL_API cdl_status cdl_hash_file(const char *path, char hex[65], int (*interrupt
 typedef struct cdl_position {
     size_t line, column, column16, byte;
 } cdl_position;
-/* end lies just behind the last character; file NULL: nowhere.  file is the name that the text was given. */
+/* end lies just after the last character; file NULL: nowhere.  file is the name that the text was given. */
 typedef struct cdl_span {
     const char *file;
     cdl_position begin, end;
@@ -401,13 +401,13 @@ typedef struct cdl_diagnostic {
     size_t nhint;
     const cdl_remark *second;
     size_t nsecond;
-    const char *replacement; /* what would mend it in the place of `replace`; NULL: nothing known */
+    const char *replacement; /* what would mend it in place of `replace`; NULL: nothing known */
     cdl_span replace;
 } cdl_diagnostic;
 /* What the last call that read or executed a text has reported to err, by place; returns how many.  They
    belong to the session until the next call. */
 CDL_API size_t cdl_diagnostics(cdl *s, const cdl_diagnostic **out);
-/* As cdl_check_file, with this text in the place of what the file holds: for texts that are being edited. */
+/* As cdl_check_file, with this text in place of what the file holds: for texts that are being edited. */
 CDL_API cdl_status cdl_check_as(cdl *s, const char *path, const char *text, size_t len);
 
 /* ---- what editors ask about the text that was checked last ----

@@ -348,7 +348,7 @@ static const char *rename_wrong(question *q, const cdl_use *use, size_t n, const
     const cdl_use *same;
     size_t errors = error_count(s), uses = cdl_references(s, byte, &same);
     cdl_free(s);
-    return errors > before || uses != n ? "this name stands for something else here" : NULL;
+    return errors > before || uses != n ? "this name already means something else here" : NULL;
 }
 
 static json_t *rename_to(question *q)

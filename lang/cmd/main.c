@@ -181,7 +181,7 @@ static cdl_status session_prepare(cdl *s, const options *o)
     for (size_t k = 0; k < o->nset; k++) {
         cdl_status st = cdl_set(s, o->set[k], o->to[k]);
         if (st == CDL_USAGE)
-            tell(stderr, "cdl: '%s' is no value of --%s\n", o->to[k], o->set[k]);
+            tell(stderr, "cdl: '%s' is not a value of --%s\n", o->to[k], o->set[k]);
         if (st)
             return st;
     }
@@ -587,23 +587,24 @@ static const command commands[] = {
       "  -p NAME=VALUE   value of every parameter of that name\n"
       "  -o DIR          directory for files that are written\n"
       "  -j N            processes for the points of an experiment\n"
-      "  --resume        points that were finished before are not run again\n"
+      "  --resume        do not run finished points again\n"
       "  --shard=K/N     of each experiment every N-th point from the K-th; see merge\n"
       "  --json          one JSON object for each run or sweep point, a line each\n"
-      "  --time=SECONDS  how long the command may take; without it, as long as it needs\n"
-      "  --memory=BYTES  how much memory it may use, as in 500M or 4G (3/4 of what there is)\n"
+      "  --time=SECONDS  how long the command may take; unlimited by default\n"
+      "  --memory=BYTES  how much memory it may use, such as 500M or 4G (3/4 of the memory available)\n"
       "  --disk=BYTES    how much it may write to files (64G)\n"
-      "  --spill=MB      samples of a run that are kept in memory; more go to a file (256)\n"
+      "  --spill=MB      how much of a run's samples is kept in memory; the rest goes to a file (256)\n"
       "  --checkpoint FILE          write the state of the run to FILE at its end, and when it is "
       "interrupted\n"
       "  --checkpoint-every S|t=T   also every S seconds, or every T of the time of the run\n"
       "  --from FILE                continue the run that FILE was written by\n"
-      "  --report FILE.html         a page for a browser: the motion, plots, tables, the manifest\n"
+      "  --report FILE.html         write a page for a browser: the motion, plots, tables, the manifest\n"
       "  --keep-going    record a step that could not be solved instead of ending the run\n"
       "  -q, --quiet     no summaries\n" },
     { "check", "check [--wellposed] FILE...", 1, check_main,
       "Finds all errors without running anything.\n"
-      "  --wellposed     reports what theory says of each model: whether there is one motion, and where that "
+      "  --wellposed     reports what theory says about each model: whether the motion is unique, and where "
+      "that "
       "is not known\n"
       "  --json          the same as JSON, a line for each model\n" },
     { "fmt", "fmt [--check] FILE...", 1, fmt_main,
@@ -621,8 +622,8 @@ static const command commands[] = {
     { "repro", "repro MANIFEST", 1, repro_main,
       "Runs again what a manifest.json records, in a scratch folder, and compares: exit 0 when all bytes are "
       "the same,\n"
-      "else 1, and it says which numbers differ and by how much.\n"
-      "  --time, --memory, --disk   limits, as of cdl run\n" },
+      "else 1, and it reports which numbers differ and by how much.\n"
+      "  --time, --memory, --disk   limits, as for cdl run\n" },
     { "diff", "diff A B [--within=X]", 2, diff_main,
       "Compares two folders of results, or two files, number by number.\n"
       "  --within=X      relative difference that is allowed\n" },
@@ -634,7 +635,7 @@ static const command commands[] = {
       "  -p NAME=NUMBER  value of a parameter, with --model\n"
       "  --json          one JSON object for each file, a line each\n" },
     { "merge", "merge FILE... [FOLDER...] -o DIR", 1, merge_main,
-      "Puts together what runs with --shard=k/n have left in DIR and in the folders: same files as without "
+      "Combines what runs with --shard=k/n left in DIR and in the folders: the same files as without "
       "shards.\n" },
     { "view", "view FILE|DIR... [-o DIR]", 1, view_main,
       "Writes a page for a browser and opens it where there is a screen: FILE.cdl is run first; of a folder "
@@ -643,13 +644,13 @@ static const command commands[] = {
       "(with its manifest.json) the tables are shown. FILE.html, or DIR.html, lies in the folder of -o, or "
       "in "
       "the current one.\n"
-      "  -p, -j, --time, ...        as of cdl run\n" },
+      "  -p, -j, --time, ...        as for cdl run\n" },
     { "lsp", "lsp", 0, lsp_main,
       "The language server for editors: messages of the Language Server Protocol on standard input and "
       "output.\n" },
     { "-e", "-e TEXT", 1, text_main, "Executes the text.\n" },
     { "--version", "--version [--json]", 0, version_main,
-      "Tells the version, and with --json what this build is.\n" },
+      "Prints the version, and with --json how the program was built.\n" },
     { NULL, NULL, 0, NULL, NULL }
 };
 

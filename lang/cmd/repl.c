@@ -542,7 +542,7 @@ static void do_set(repl_state *r, const char *arg)
     if (sscanf(arg, "%31s %255s", name, to) == 2 && cdl_set(r->s, name, to) == CDL_OK)
         return;
     if (*arg)
-        tell(stderr, "cdl: '%s' is no option with a value it takes\n", arg);
+        tell(stderr, "cdl: unknown option or value '%s'\n", arg);
     fputs("cdl: :set OPTION VALUE, where the options are\n", stderr);
 #define CDL_OPTION_ROW(id, name, value, doc) tell(stderr, "  %-12s %s\n", name, doc);
     CDL_OPTION_LIST(CDL_OPTION_ROW)
@@ -561,7 +561,7 @@ static const struct {
     void (*act)(repl_state *, const char *);
     const char *help;
 } commands[] = {
-    { "help", do_help, ":help [NAME|TOPIC]     this list, or what is known of a name or a topic" },
+    { "help", do_help, ":help [NAME|TOPIC]     this list, or help on a name or a topic" },
     { "examples", do_examples, ":examples [NAME]       lists the examples, or loads one" },
     { "load", do_load, ":load FILE             checks and executes a file" },
     { "reload", do_reload, ":reload                the last file again; results stay" },
@@ -573,7 +573,7 @@ static const struct {
     { "type", do_type, ":type EXPRESSION       what kind of value it has" },
     { "plot", do_plot, ":plot EXPRESSION       draws a series here" },
     { "undo", do_undo,
-      ":undo                  takes back the last input; those before it are executed again" },
+      ":undo                  takes back the last input; the ones before it are executed again" },
     { "history", do_history, ":history               what was executed" },
     { "time", do_time, ":time STATEMENT        executes it and shows how long it took" },
     { "set", do_set, ":set OPTION VALUE      an option of the session" },

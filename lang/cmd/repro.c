@@ -88,7 +88,7 @@ typedef struct {
     char field[4096];
 } cells;
 
-/* the next field; 0 behind the last.  A field that is too long is cut */
+/* the next field; 0 after the last.  A field that is too long is cut */
 static int cell_next(cells *c)
 {
     size_t n = 0;
@@ -644,7 +644,7 @@ static int files_inside(const json_t *m)
         const char *p = json_text(json_array_get(list, k), "path");
         if (stays_below(p))
             continue;
-        tell(stderr, "cdl: '%s' lies outside of the output folder, so it would be overwritten\n", p);
+        tell(stderr, "cdl: '%s' lies outside the output folder, so it would be overwritten\n", p);
         return 0;
     }
     return 1;
@@ -658,7 +658,7 @@ static int repro_in(const json_t *was, const options *o, const char *dir, const 
     int code = CDL_IO;
     snprintf(path, sizeof path, "%s/src/%s", scratch, json_text(was, "directory"));
     if (!stays_below(json_text(was, "directory")) || !sources_write(was, scratch))
-        fputs("cdl: the manifest holds no texts that can be run\n", stderr);
+        fputs("cdl: the manifest contains no texts that can be run\n", stderr);
     else {
         char *probe = path_of(path, ".at"); /* the folder that it was started from */
         int there = probe && file_write(probe, "") && !chdir(path);
@@ -710,7 +710,7 @@ int repro_main(const options *o)
     char *real = given ? realpath(given, NULL) : NULL;
     free(given);
     if (was && json_integer_value(json_object_get(was, "manifest")) != 1)
-        fputs("cdl: this is no manifest\n", stderr);
+        fputs("cdl: this is not a manifest\n", stderr);
     else if (was && files_inside(was)) {
         snprintf(scratch, sizeof scratch, "%s/cdl-repro.XXXXXX", tmp && *tmp ? tmp : "/tmp");
         snprintf(dir, sizeof dir, "%s", real ? real : ".");

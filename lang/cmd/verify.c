@@ -96,9 +96,9 @@ static int csv_read(columns *c, const char *p, size_t len)
             char *stop;
             double x = strtod(q, &stop);
             if (stop == q || stop > end || (*stop != ',' && *stop != '\n' && stop != end))
-                return not_read(c, "a row holds no number where one should be");
+                return not_read(c, "a row lacks a number where one is expected");
             if ((*stop == ',') != (k + 1 < c->n))
-                return not_read(c, "a row has another number of columns than the first line");
+                return not_read(c, "a row has a different number of columns from the first line");
             ((double *)c->at[k].at)[row] = x;
             q = stop + 1;
         }
@@ -229,7 +229,7 @@ static int jsonl_read(columns *c, const char *p, size_t len)
     for (size_t row = 0; good && row < c->rows && !interrupts_seen(); row++) {
         const char *stop = memchr(p, '\n', (size_t)(end - p));
         json_t *o = json_loadb(p, (size_t)(stop - p), JSON_DECODE_ANY, NULL);
-        good = json_is_object(o) ? jsonl_row(c, o, row) : not_read(c, "a line of it is no JSON object");
+        good = json_is_object(o) ? jsonl_row(c, o, row) : not_read(c, "a line of it is not a JSON object");
         json_decref(o);
         p = stop + 1;
     }
@@ -503,7 +503,7 @@ static int verify_folder(const options *o, const char *dir)
     json_t *m = path ? manifest_load(path) : NULL;
     int code = 0, seen = 0;
     if (!m)
-        tell(stderr, "cdl: there is no manifest in '%s': it has to be a folder that a run wrote with -o\n",
+        tell(stderr, "cdl: there is no manifest in '%s': it must be a folder that a run wrote with -o\n",
              dir);
     const json_t *list = json_object_get(m, "files");
     for (size_t k = 0; k < json_array_size(list); k++) {

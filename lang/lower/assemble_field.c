@@ -46,8 +46,8 @@ static bool form_check(const work *w, ir_ref r, span at)
     if (!ir_depends(w->g, r, is_foreign, NULL))
         return true;
     diag *d = diag_error(w->m->d, DIAG_NOT_SUPPORTED, at,
-                         "an equation of a field reads coordinates, fields and parameters alone");
-    diag_hint(w->m->d, d, "fields are static: time, degrees of freedom and integrals have no place here");
+                         "an equation of a field may use only coordinates, fields and parameters");
+    diag_hint(w->m->d, d, "fields are static: time, degrees of freedom and integrals are not allowed here");
     return false;
 }
 
@@ -335,7 +335,7 @@ static int order_in(const work *w, ir_ref f, int field);
 static void flux_warn(const work *w, span at)
 {
     diag *d = diag_warn(w->m->d, DIAG_NOT_SUPPORTED, at,
-                        "a coefficient with cases stands under this derivative: where it jumps, the slope is "
+                        "this derivative contains a coefficient with cases: where it jumps, the slope is "
                         "taken as continuous, not the flux");
     diag_hint(
         w->m->d, d,
@@ -455,7 +455,7 @@ static bool equations_make(work *w)
         }
     if (!equations_assign(w, 0, order, used, of)) {
         diag_error(m->d, DIAG_NOT_SUPPORTED, m->field_equation.at[0].at,
-                   "each field needs an equation of its own in which it stands with its highest derivative");
+                   "each field needs an equation of its own that contains its highest derivative");
         return false;
     }
     field_equation *eq = arena_array(w->to, field_equation, n);
@@ -487,9 +487,10 @@ static bool conditions_make(work *w)
             return false;
         for (int f = 0; f < w->f->nfield; f++)
             if (order_in(w, from->residual, f) >= w->f->eq[f].order) {
-                diag_error(m->d, DIAG_BOUNDARY_COUNT, from->at,
-                           "a condition holds derivatives below the order of the equation, which is %d",
-                           w->f->eq[f].order);
+                diag_error(
+                    m->d, DIAG_BOUNDARY_COUNT, from->at,
+                    "a condition may contain only derivatives below the order of the equation, which is %d",
+                    w->f->eq[f].order);
                 return false;
             }
         c[k].coord = from->coord;
@@ -538,8 +539,7 @@ static bool obstacles_make(work *w)
         if (!form_check(w, from->gap, from->at))
             return false;
         if (!plain) {
-            diag_error(m->d, DIAG_NOT_SUPPORTED, from->at,
-                       "an obstacle is a function of the coordinates alone");
+            diag_error(m->d, DIAG_NOT_SUPPORTED, from->at, "an obstacle may depend only on the coordinates");
             return false;
         }
         if (from->sense > 0)

@@ -312,14 +312,14 @@ static void joint_emit(work *w)
                 arg = ir_op2(w->g, OP_MUL, v, ir_op2(w->g, OP_MUL, c, ir_derive(w->g, w->row[d].f, v)));
         }
         if (reads_of(w, arg, -1) & ON(IN_SET))
-            refuse(w, s->at, "the argument of Sgn may not hold a set");
+            refuse(w, s->at, "the argument of Sgn may not contain a set");
         bool held = false;
         for (int32_t d = 0; d < w->m->nq && !held; d++)
             held = !is_number(w, ir_derive(w->g, w->row[d].f, node_in(w, IN_SET, s->first)), 0) &&
                    !(is_number(w, ir_derive(w->g, arg, node_in(w, IN_Q, d)), 0) &&
                      is_number(w, ir_derive(w->g, arg, node_in(w, IN_V, d)), 0));
         if (!held)
-            refuse(w, s->at, "the argument of this Sgn does not hold the unknown that its row determines");
+            refuse(w, s->at, "the argument of this Sgn does not contain the unknown that its row determines");
         to[w->ip->njoint++] = (inclusion_joint){ .number = s->first,
                                                  .arg = emit(w, &arg, 1, s->at),
                                                  .at = s->at };
@@ -336,11 +336,11 @@ static void row_sgn(work *w, const row *r, int32_t dof, const wset *s, inclusion
     ir_ref c = ir_derive(w->g, r->f, node_in(w, IN_SET, s->first));
     unsigned on = reads_of(w, out[0], dof), slope = reads_of(w, out[1], dof), factor = reads_of(w, c, dof);
     if (is_number(w, out[1], 0))
-        refuse(w, s->at, "the argument of this Sgn does not hold the unknown that its row determines");
+        refuse(w, s->at, "the argument of this Sgn does not contain the unknown that its row determines");
     if (slope & ON(IN_Q))
-        refuse(w, s->at, "the argument of Sgn is to be affine in the unknown that its row determines");
+        refuse(w, s->at, "the argument of Sgn must be affine in the unknown that its row determines");
     if ((on | factor) & (ON(IN_V) | ON(IN_SET)))
-        refuse(w, s->at, "neither the argument nor the factor of Sgn may hold rates or sets");
+        refuse(w, s->at, "neither the argument nor the factor of Sgn may contain rates or sets");
     *to = (inclusion_sgn){ .number = s->first, .steady = !(on & moving), .at = s->at };
     if ((on | factor) & moving)
         row_to->separable = false;
@@ -362,7 +362,7 @@ static void row_emit(work *w, int32_t dof, inclusion_row *to)
     if (reads_of(w, out[2], dof) & (moving | ON(IN_Q) | ON(IN_V) | ON(IN_SET)))
         to->separable = false;
     if (reads_of(w, out[2], dof) & (ON(IN_V) | ON(IN_SET)))
-        refuse(w, r->at, "the rates of an inclusion are to enter linearly, the sets beside them");
+        refuse(w, r->at, "the rates of an inclusion must enter linearly, and the sets must be added to them");
     if (reads_of(w, r->f, dof) & (ON(IN_PRE) | ON(IN_A)))
         refuse(w, r->at, "an inclusion is of first order in its unknowns");
     for (size_t k = 0; k < r->set.n; k++) {
@@ -376,7 +376,7 @@ static void row_emit(work *w, int32_t dof, inclusion_row *to)
         for (int i = 0; s->of->kind == SET_NORMAL_CONE && i < s->of->narg; i++) {
             ir_ref c = ir_derive(w->g, r->f, node_in(w, IN_SET, s->first + i));
             if (reads_of(w, c, dof) & ON(IN_SET))
-                refuse(w, r->at, "a normal cone is to be added, times a positive number");
+                refuse(w, r->at, "a normal cone may only be added, times a positive number");
             if (!is_number(w, c, 0))
                 out[n++ < 4 ? 3 : 0] = c;
         }
@@ -387,7 +387,7 @@ static void row_emit(work *w, int32_t dof, inclusion_row *to)
             refuse(w, r->at, "sets are added, not multiplied with each other");
     }
     if (n > 4 || (n == 4 && to->nsgn))
-        refuse(w, r->at, "one normal cone stands alone in its row: join sets with intersection()");
+        refuse(w, r->at, "a row may have only one normal cone: join the sets with intersection()");
     to->r = emit(w, out, n < 4 ? n : 4, r->at);
     ir_ref second = ir_derive(w->g, ir_derive(w->g, r->f, q), q),
            drift = ir_total(w->g, r->f, seed_time, NULL);
@@ -503,7 +503,8 @@ static bool set_constraints(work *w, const wset *s, const value *C, const ir_ref
                 *vec_push(w->a, c) = element(w, &a[k], i);
         }
     } else {
-        diag *d = diag_error(w->m->d, DIAG_NOT_SUPPORTED, s->at, "a normal cone of a %s is not known", kind);
+        diag *d = diag_error(w->m->d, DIAG_NOT_SUPPORTED, s->at, "the normal cone of a %s is not supported",
+                             kind);
         diag_hint(w->m->d, d, "ball, box, halfspace, polyhedron, ellipsoid, sublevel, intersection");
         return false;
     }
@@ -636,7 +637,7 @@ static void integrals_emit(work *w)
         if ((reads_of(w, x->f, -1) & (ON(IN_INTEGRAL) | ON(IN_SET) | ON(IN_V))) ||
             (reads_of(w, x->ends[0], -1) | reads_of(w, x->ends[1], -1)) & ~(ON(IN_TIME) | ON(IN_PARAM)))
             refuse(w, x->at,
-                   "an integral over the past goes over values and rates of the past, between ends that time "
+                   "an integral over the past may use past values and rates, between ends that time "
                    "and parameters decide");
         to[k] = (inclusion_integral){ .at = x->at,
                                       .ends = emit(w, x->ends, 2, x->at),

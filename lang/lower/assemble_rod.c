@@ -31,7 +31,7 @@ static kernel kernel_of(work *w, const value *v, unsigned allowed, const char *w
         out[k] = v_ref(w->g, &x);
         if (!ir_depends(w->g, out[k], moves, &allowed))
             continue;
-        diag_error(w->m->d, DIAG_NOT_SUPPORTED, at, "%s reads parameters%s%s alone", what,
+        diag_error(w->m->d, DIAG_NOT_SUPPORTED, at, "%s may depend only on parameters%s%s", what,
                    allowed >> IN_TIME & 1 ? ", t" : "", allowed >> IN_COORD & 1 ? ", s" : "");
         w->bad = true;
         return (kernel){ .over = SINGLE };

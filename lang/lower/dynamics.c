@@ -395,7 +395,7 @@ static void equation_add(work *w, const mfamily *f)
         text name = { .a = w->a };
         model_place(&name, w->m, &f->over, &f->row[i], true);
         diag_error(w->m->d, DIAG_SINGULAR_MASS, f->at,
-                   "the equation for '%s' holds no inertia: all factors of the highest derivatives vanish",
+                   "the equation for '%s' has no inertia: all factors of the highest derivatives vanish",
                    name.at);
     }
     ir_substitute_all(w->g, rest, (size_t)f->nout, leading_to_zero, &r);
@@ -672,10 +672,11 @@ static void mass_check(work *w)
         model_place(&name, m, NULL, &(address){ .base = q }, true);
         const mdof *d = model_dof(m, q, NULL);
         diag *e = diag_error(m->d, DIAG_SINGULAR_MASS, d ? d->at : SPAN_NONE, "no inertia for '%s'", name.at);
-        diag_hint(m->d, e,
-                  m->order[q] == 1
-                      ? "its rate is in no equation"
-                      : "no equation holds its second derivative, no kinetic energy the square of its rate");
+        diag_hint(
+            m->d, e,
+            m->order[q] == 1
+                ? "its rate is in no equation"
+                : "no equation contains its second derivative, no kinetic energy the square of its rate");
     }
 }
 
@@ -709,7 +710,7 @@ static bool gap_past(work *w, const mcontact *c)
                              : past                 ? "the past"
                              : x->kind == IN_PAST_V ? "a past rate"
                                                     : "an integral over the past");
-        diag_hint(w->m->d, e, "let a degree of freedom follow it, and write the gap with that");
+        diag_hint(w->m->d, e, "introduce a degree of freedom that follows it, and write the gap with that");
     }
     return w->m->d->errors == errors;
 }
@@ -803,8 +804,8 @@ static void contact_slip(work *w, const mcontact *c, contact_form *f)
     if (!contact_slip_linear(w, c, f))
         diag_error(w->m->d, DIAG_SLIP_NOT_LINEAR, at, "the slip of '%s' is not linear in the rates", c->path);
     else if (c->nslip && f->slip_map.n == 0)
-        diag_error(w->m->d, DIAG_SLIP_NOT_LINEAR, at, "the slip of '%s' holds no rate of a degree of freedom",
-                   c->path);
+        diag_error(w->m->d, DIAG_SLIP_NOT_LINEAR, at,
+                   "the slip of '%s' contains no rate of a degree of freedom", c->path);
 }
 
 /* ---- pairs of points ---- */

@@ -352,7 +352,7 @@ static void data_judge(posed *w)
         found_add(w, FOUND_KNOWN, w->m->decl->at, "no constraint: one motion where the forces are Lipschitz");
 }
 
-/* ---- delays, events, and what is no motion ---- */
+/* ---- delays, events, and what is not a motion ---- */
 static bool delays_judge(posed *w)
 {
     const model *m = w->m;

@@ -17,13 +17,13 @@ bool nest_add(elab *e, nest *n, const ast *list, const ast *where)
         }
         if (list->kid[i]->kind != AST_INDEX) {
             diag_error(e->m->d, DIAG_TYPE, list->kid[i]->at,
-                       "after an index with a name all have one: i in 1..n");
+                       "after a named index all indices need a name: i in 1..n");
             return false;
         }
         for (int k = 0; k < n->n; k++)
             if (n->index[k]->name == list->kid[i]->name) {
                 diag *d = diag_error(e->m->d, DIAG_DUPLICATE, list->kid[i]->at,
-                                     "the index '%s' is used already", list->kid[i]->name);
+                                     "the index '%s' is already in use", list->kid[i]->name);
                 diag_second(e->m->d, d, n->index[k]->at, "here");
                 return false;
             }
@@ -113,7 +113,7 @@ static bool nest_symbolic(elab *e, mclass *c, const nest *n, index_names *over, 
     for (int i = 0; i < n->n; i++) {
         const ast *ix = n->index[i];
         if (over->n == MAX_INDEX) {
-            diag_error(e->m->d, DIAG_LIMIT, ix->at, "at most %d indices, that of the part included",
+            diag_error(e->m->d, DIAG_LIMIT, ix->at, "at most %d indices, including that of the part",
                        MAX_INDEX);
             return false;
         }
@@ -294,7 +294,7 @@ static void members_level(members *w, scope *in, int level)
             diag *d = diag_error(
                 e->m->d, DIAG_LIMIT, w->node->at,
                 "this family has more than %d members that have to be written out one by one", MAX_MEMBERS);
-            diag_hint(e->m->d, d, "let the indices enter as i, i + 1, 2*i - 1 …: then it is kept as one");
+            diag_hint(e->m->d, d, "use indices such as i, i + 1 or 2*i - 1: the family is then kept as one");
             w->stop = true;
             return;
         }
@@ -555,8 +555,8 @@ static void equation_body(elab *e, mclass *c, scope *in, const index_names *over
         value x = v_element(&r, k);
         if (!x.num.r0 || !depends_on(e->m->g, x.num.r0, BIT(IN_SET)))
             continue;
-        diag *d = diag_error(e->m->d, DIAG_TYPE, s->at, "an equation holds no sets");
-        diag_hint(e->m->d, d, "write an inclusion, with `in` in the place of `=`");
+        diag *d = diag_error(e->m->d, DIAG_TYPE, s->at, "an equation cannot contain sets");
+        diag_hint(e->m->d, d, "write an inclusion, with `in` instead of `=`");
         return;
     }
     mfamily *f = family_add(e, &e->m->equation, c, over, s, v_count(&r), true);
@@ -617,7 +617,7 @@ static void energy_body(elab *e, mclass *c, scope *in, const index_names *over, 
         return;
     }
     if (s->kind == AST_KINETIC && !depends_on(e->m->g, r, BIT(IN_V))) {
-        diag_error(e->m->d, DIAG_EQUATION_NO_DOF, s->kid[0]->at, "this kinetic energy holds no rate");
+        diag_error(e->m->d, DIAG_EQUATION_NO_DOF, s->kid[0]->at, "this kinetic energy contains no rate");
         return;
     }
     if (!energy_fits(e, s, v.num.unit))
@@ -666,7 +666,7 @@ static void force_body(elab *e, mclass *c, scope *in, const index_names *over, c
         return;
     }
     if (v.kind != V_NUM || v_count(&v) != v_count(&q)) {
-        diag_error(e->m->d, DIAG_SHAPE, s->kid[1]->at, "the force on %s is %s, not %s",
+        diag_error(e->m->d, DIAG_SHAPE, s->kid[1]->at, "the force on %s must be %s, not %s",
                    span_text(e->m->d, s->kid[0]->at, e->m->a), v_kind_text(e->m->a, &q),
                    v_kind_text(e->m->a, &v));
         return;
@@ -711,7 +711,7 @@ static bool event_turns(elab *e, const ast *set, const value *to, value *x, addr
 {
     if (!to->dofs.primes) {
         diag *d = diag_error(e->m->d, DIAG_NOT_SUPPORTED, set->kid[0]->at,
-                             "an event sets no rotation: attitudes have no jumps");
+                             "an event cannot set a rotation: attitudes do not jump");
         diag_hint(e->m->d, d, "it may set the angular velocity, %s' = …",
                   span_text(e->m->d, set->kid[0]->at, e->m->a));
         return false;
@@ -821,7 +821,7 @@ static void history_body(elab *e, mclass *c, scope *in, const index_names *over,
     if (!d && diag_doubtful(e->m->d, s->name))
         return;
     if (!d || d->kind != DECL_DOF) {
-        diag *err = diag_error(e->m->d, DIAG_UNKNOWN_NAME, s->name_at, "'%s' is no degree of freedom",
+        diag *err = diag_error(e->m->d, DIAG_UNKNOWN_NAME, s->name_at, "'%s' is not a degree of freedom",
                                s->name);
         near n = near_to(s->name);
         for (size_t i = 0; i < c->dofs.n; i++)
@@ -830,8 +830,8 @@ static void history_body(elab *e, mclass *c, scope *in, const index_names *over,
         return;
     }
     if (d->dof->rotation) {
-        diag_error(e->m->d, DIAG_NOT_SUPPORTED, s->name_at, "rotations have no history: '%s' is one",
-                   s->name);
+        diag_error(e->m->d, DIAG_NOT_SUPPORTED, s->name_at,
+                   "'%s' is a rotation, and rotations have no history", s->name);
         return;
     }
     for (size_t i = 0; i < e->m->history.n; i++) {
@@ -868,7 +868,7 @@ static void history_body(elab *e, mclass *c, scope *in, const index_names *over,
     if (dofs.kind != V_NUM)
         return;
     if (v.kind != V_NUM || v_count(&v) != v_count(&dofs)) {
-        diag_error(e->m->d, DIAG_SHAPE, s->kid[2]->at, "the history of '%s' is %s, not %s", s->name,
+        diag_error(e->m->d, DIAG_SHAPE, s->kid[2]->at, "the history of '%s' must be %s, not %s", s->name,
                    v_kind_text(e->m->a, &dofs), v_kind_text(e->m->a, &v));
         return;
     }
@@ -877,7 +877,7 @@ static void history_body(elab *e, mclass *c, scope *in, const index_names *over,
         if (!x.num.r0 || !depends_on(e->m->g, x.num.r0, MOVING))
             continue;
         diag_error(e->m->d, DIAG_NOT_CONSTANT, s->kid[2]->at,
-                   "the history of '%s' is known before the run: it may depend on %s and on parameters",
+                   "the history of '%s' must be known before the run: it may depend on %s and on parameters",
                    s->name, s->kid[1]->name);
         return;
     }
@@ -988,7 +988,7 @@ static void value_undeclared(elab *e, const mclass *c, const ast *s)
         eval_name_instead(l->name) || known_outside(e, c, l) || diag_doubtful(e->m->d, l->name))
         return;
     diag *d = diag_error(e->m->d, DIAG_UNKNOWN_NAME, l->at, "unknown name '%s'", l->name);
-    diag_hint(e->m->d, d, "a name gets its value with let, a parameter with param, an unknown with dof");
+    diag_hint(e->m->d, d, "a name is given a value with let, a parameter with param, an unknown with dof");
     diag_doubt(e->m->d, l->name);
 }
 

@@ -150,7 +150,7 @@ static int law_of(elab *e, const ast *x, law_role role)
 static bool pure_number(elab *e, const value *v, const char *what, span at)
 {
     return eval_same_unit(&e->ev, v->num.unit, dim_none(),
-                          arena_printf(e->m->a, "%s is a number without dimension", what), at);
+                          arena_printf(e->m->a, "%s must be a number without a dimension", what), at);
 }
 
 /* A number, or a function of one argument, which is a speed; IR_NONE after an error.
@@ -165,8 +165,8 @@ static ir_ref law_number(elab *e, scope *in, const ast *x, const char *what, con
     if (v.kind == V_ERROR)
         return IR_NONE;
     if (!v_is_scalar(&v)) {
-        diag_error(e->m->d, DIAG_TYPE, x->at, "the %s is a number or a function of the %s, not %s", what, of,
-                   v_kind_text(e->m->a, &v));
+        diag_error(e->m->d, DIAG_TYPE, x->at, "the %s must be a number or a function of the %s, not %s", what,
+                   of, v_kind_text(e->m->a, &v));
         return IR_NONE;
     }
     if (unit && !pure_number(e, &v, unit, x->at))
@@ -228,7 +228,7 @@ static int relative_velocity(elab *e, scope *in, const ast *x, const char *what,
         return 0;
     if (v.kind != V_NUM || v.num.rank > 1 || v_count(&v) > MAX_SLIP) {
         diag_error(e->m->d, DIAG_SHAPE, x->at,
-                   "the %s is a velocity: a number or a vector of at most %d, not %s", what, MAX_SLIP,
+                   "the %s must be a velocity: a number or a vector of at most %d, not %s", what, MAX_SLIP,
                    v_kind_text(e->m->a, &v));
         return 0;
     }
@@ -240,7 +240,7 @@ static int relative_velocity(elab *e, scope *in, const ast *x, const char *what,
     }
     if (moves)
         return v_count(&v);
-    diag *d = diag_error(e->m->d, DIAG_FRICTION_NO_SLIP, x->at, "the %s holds no rate, so nothing slides",
+    diag *d = diag_error(e->m->d, DIAG_FRICTION_NO_SLIP, x->at, "the %s contains no rate, so nothing slides",
                          what);
     diag_hint(e->m->d, d, "%s is the relative velocity at the contact, for example x' - V", what);
     return 0;
@@ -287,7 +287,8 @@ static void contact_simultaneous(elab *e, const ast *x, mcontact *c)
             c->cascade = k == 1;
             return;
         }
-    diag *d = diag_error(e->m->d, DIAG_TYPE, x->at, "impacts at once happen together, or as a cascade");
+    diag *d = diag_error(e->m->d, DIAG_TYPE, x->at,
+                         "simultaneous impacts are solved together or as a cascade");
     diag_hint(e->m->d, d, "simultaneous = %s | %s", simultaneous_words[0], simultaneous_words[1]);
 }
 
@@ -339,6 +340,20 @@ static const char *keys_text(elab *e)
     return t.at;
 }
 
+/* coefficients as attributes, which laws take here; NULL: none of them */
+static const char *attribute_instead(const char *name)
+{
+    static const char *const list[][2] = {
+        { "mu", "friction = coulomb(0.3)" },  { "coulomb", "friction = coulomb(0.3)" },
+        { "e", "impact = newton(0.5)" },      { "restitution", "impact = newton(0.5)" },
+        { "newton", "impact = newton(0.5)" }, { "poisson", "impact = poisson(0.5)" },
+    };
+    for (size_t k = 0; k < sizeof list / sizeof *list; k++)
+        if (!strcmp(name, list[k][0]))
+            return list[k][1];
+    return NULL;
+}
+
 static void contact_attributes(elab *e, scope *in, const ast *block, mcontact *c, moments *m)
 {
     const ast *seen[KEYS] = { 0 };
@@ -357,7 +372,10 @@ static void contact_attributes(elab *e, scope *in, const ast *block, mcontact *c
             near n = near_to(got);
             for (int j = 0; contact_keys[j]; j++)
                 near_try(&n, contact_keys[j]);
-            if (near_best(&n))
+            const char *instead = attribute_instead(got);
+            if (instead)
+                diag_hint(e->m->d, d, "write %s", instead);
+            else if (near_best(&n))
                 diag_near(e->m->d, d, &n);
             else
                 diag_hint(e->m->d, d, "it has %s", keys_text(e));
@@ -377,12 +395,13 @@ static bool gap_fits(elab *e, mcontact *c, const ast *rel)
 {
     if (depends_on(e->m->g, c->gap, BIT(IN_A) | BIT(IN_SET) | BIT(IN_PRE))) {
         diag_error(e->m->d, DIAG_TYPE, rel->at,
-                   "a constraint bounds positions, or rates: it may not hold accelerations");
+                   "a constraint bounds positions or rates; it may not contain accelerations");
         return false;
     }
     c->of_rates = depends_on(e->m->g, c->gap, BIT(IN_V));
     if (c->of_rates && e->m->rods.n) {
-        diag_error(e->m->d, DIAG_NOT_SUPPORTED, rel->at, "a constraint beside rods bounds positions");
+        diag_error(e->m->d, DIAG_NOT_SUPPORTED, rel->at,
+                   "in a model with rods a constraint bounds positions");
         return false;
     }
     if (!depends_on(e->m->g, c->gap, BIT(IN_Q) | BIT(IN_V) | BIT(IN_ROD))) {
@@ -407,7 +426,7 @@ static bool contact_relation_of(elab *e, scope *in, const ast *rel, mcontact *c,
         diag *d = diag_error(e->m->d, DIAG_SYNTAX, rel->at,
                              rel->kind == AST_BINARY && rel->op == OP_EQ
                                  ? "a bilateral constraint is written with a single '='"
-                                 : "a constraint reads g <= 0, g >= 0 or g = 0");
+                                 : "a constraint has the form g <= 0, g >= 0 or g = 0");
         if (rel->kind == AST_BINARY && (rel->op == OP_LT || rel->op == OP_GT))
             diag_hint(e->m->d, d, "touching is allowed: write '%s='", op_name(rel->op));
         return false;
@@ -452,17 +471,16 @@ static void contact_consistent(elab *e, const mcontact *c, const ast *s)
                   c->name);
     } else if (c->relation != REL_CLOSED && c->normal) {
         diag_error(d, DIAG_MIXED_FORMS, s->name_at,
-                   "constraint '%s' has a gap, so its normal force is not given but found", c->name);
+                   "constraint '%s' has a gap, so its normal force is computed and cannot be given", c->name);
     } else if (c->of_rates && c->e) {
         diag_error(d, DIAG_MIXED_FORMS, c->e_at,
-                   "constraint '%s' bounds rates: nothing is hit, and there is no restitution", c->name);
+                   "constraint '%s' bounds rates, so there are no impacts and no restitution", c->name);
     } else if (c->adhesion && (c->relation != REL_GAP || c->of_rates)) {
         diag_error(d, DIAG_MIXED_FORMS, c->adhesion_at,
-                   "adhesion holds a contact that may open: '%s' is no such gap", c->name);
+                   "adhesion needs a contact that can open, and '%s' cannot", c->name);
     } else if (c->et && c->friction == FRICTION_NONE) {
         diag *x = diag_error(d, DIAG_FRICTION_NO_SLIP, c->et_at,
-                             "tangential restitution on '%s' acts through friction, of which there is none",
-                             c->name);
+                             "tangential restitution on '%s' needs friction, and there is none", c->name);
         diag_hint(d, x, "give friction = coulomb(mu)");
     } else if (c->friction != FRICTION_NONE && !c->slip_given &&
                (c->relation == REL_CLOSED || e->m->nq < 2) && !e->m->rods.n) {
@@ -516,7 +534,7 @@ static void contact_components(elab *e, mclass *c, mcontact *k, const value *all
     k->one = true;
     if (k->friction != FRICTION_NONE) {
         diag *d = diag_error(e->m->d, DIAG_SHAPE, k->mu_at,
-                             "friction needs one normal direction: '%s' holds %d components", k->name,
+                             "friction needs one normal direction: '%s' has %d components", k->name,
                              v_count(all));
         diag_hint(e->m->d, d, "write a constraint of its own for the component that presses");
         return;
@@ -597,7 +615,8 @@ value contact_member_value(elab *e, scope *in, const ast *constraint, sym name, 
     const ast *slip = attribute_of(constraint, "slip");
     if ((constraint->kid[0] && constraint->kid[0]->n) || ((class_scope *)in)->c->ninst != 1) {
         diag_error(e->m->d, DIAG_NOT_SUPPORTED, at,
-                   "'%s' is a family: a formula reads the reaction of a constraint alone", constraint->name);
+                   "'%s' is a family: a formula may use only the reaction of a single constraint",
+                   constraint->name);
         return v_error();
     }
     if (!strcmp(name, "rn"))
@@ -626,7 +645,7 @@ value contact_member_value(elab *e, scope *in, const ast *constraint, sym name, 
     for (int k = 0; known[k]; k++)
         near_try(&n, known[k]);
     diag *d = diag_error(e->m->d, DIAG_UNKNOWN_NAME, at,
-                         "a formula reads rn, rt and slip of a constraint, not '%s'", name);
+                         "a formula may use rn, rt and slip of a constraint, not '%s'", name);
     if (near_best(&n))
         diag_near(e->m->d, d, &n);
     return v_error();

@@ -43,7 +43,7 @@ static void field_statement(elab *e, mclass *c, const ast *s)
             const mdecl *x = class_find(c, item->kid[k]->name);
             if (!x || x->kind != DECL_COORD) {
                 diag *err = diag_error(e->m->d, DIAG_UNKNOWN_NAME, item->kid[k]->at,
-                                       "'%s' is no coordinate of the domain", item->kid[k]->name);
+                                       "'%s' is not a coordinate of the domain", item->kid[k]->name);
                 diag_hint(e->m->d, err, "declare it: domain %s in 0..1", item->kid[k]->name);
                 f->ncoord++; /* the derivatives have a meaning all the same */
                 continue;
@@ -70,7 +70,7 @@ static void add_field_equation(elab *e, mclass *c, const ast *s)
     }
     ir_ref x = v_ref(e->m->g, &r);
     if (!depends_on(e->m->g, x, BIT(IN_FIELD))) {
-        diag *d = diag_error(e->m->d, DIAG_EQUATION_NO_DOF, s->at, "this equation holds no field");
+        diag *d = diag_error(e->m->d, DIAG_EQUATION_NO_DOF, s->at, "this equation contains no field");
         if (depends_on(e->m->g, x, BIT(IN_Q) | BIT(IN_V) | BIT(IN_A)))
             diag_hint(e->m->d, d, "a model has a domain and fields, or degrees of freedom, not both");
         return;
@@ -82,7 +82,7 @@ static void obstacle_statement(elab *e, mclass *c, const ast *s)
 {
     const ast *rel = s->kid[0];
     if (rel->kind != AST_BINARY || (rel->op != OP_GE && rel->op != OP_LE)) {
-        diag *d = diag_error(e->m->d, DIAG_SYNTAX, rel->at, "an obstacle reads u >= psi or u <= psi");
+        diag *d = diag_error(e->m->d, DIAG_SYNTAX, rel->at, "an obstacle has the form u >= psi or u <= psi");
         if (rel->kind == AST_BINARY && (rel->op == OP_LT || rel->op == OP_GT))
             diag_hint(e->m->d, d, "touching is allowed: write '%s='", op_name(rel->op));
         return;
@@ -93,7 +93,8 @@ static void obstacle_statement(elab *e, mclass *c, const ast *s)
         return;
     const ir_input *u = v_is_scalar(&a) && a.num.r0 ? ir_input_of(e->m->g, a.num.r0) : NULL;
     if (!u || u->kind != IN_FIELD || u->at.stride[0] || u->at.stride[1]) {
-        diag *d = diag_error(e->m->d, DIAG_TYPE, rel->kid[0]->at, "the left side of an obstacle is a field");
+        diag *d = diag_error(e->m->d, DIAG_TYPE, rel->kid[0]->at,
+                             "the left side of an obstacle must be a field");
         diag_hint(e->m->d, d, "obstacle u >= psi(x)");
         return;
     }
@@ -119,7 +120,7 @@ static void add_conditions(elab *e, mclass *c, const ast *block, int coord, ir_r
             continue;
         if (!v_is_scalar(&r) || !r.num.r0 || !depends_on(e->m->g, r.num.r0, BIT(IN_FIELD))) {
             diag *d = diag_error(e->m->d, DIAG_EQUATION_NO_DOF, set->at,
-                                 "a boundary condition holds a field or its derivatives");
+                                 "a boundary condition must contain a field or its derivatives");
             diag_hint(e->m->d, d, "at x = 0 { u = 0, u' = 0 }");
             continue;
         }
@@ -180,7 +181,8 @@ static bool rod_shape_fits(elab *e, const char *key, const value *v, span at)
                 (rank < 2 || v->num.n[1] == 3);
     static const char *const shapes[] = { "a number", "a vector of 3 numbers", "a 3 x 3 matrix" };
     if (!fits)
-        diag_error(e->m->d, DIAG_SHAPE, at, "'%s' is %s, not %s", key, shapes[rank], v_kind_text(e->m->a, v));
+        diag_error(e->m->d, DIAG_SHAPE, at, "'%s' must be %s, not %s", key, shapes[rank],
+                   v_kind_text(e->m->a, v));
     return fits;
 }
 
@@ -242,7 +244,7 @@ static bool rod_value_ok(elab *e, const char *key, const value *v, span at)
         if (v_is_scalar(v) && (!v_scalar(v, &x) || (x > 0 && (!whole || (x == floor(x) && x <= 1e7)))))
             return true;
         diag_error(e->m->d, DIAG_OPTION_VALUE, at,
-                   whole ? "'%s' is a positive whole number" : "'%s' is a positive number", key);
+                   whole ? "'%s' must be a positive whole number" : "'%s' must be a positive number", key);
         return false;
     }
     return true;
@@ -327,7 +329,7 @@ static value gap_call(scope *s, evaluator *ev, const value *o, const value *arg,
     (void)o;
     bool rod = n == 1 && rod_object(&arg[0], &other);
     if (!rod && (n != 1 || arg[0].kind != V_SET || !body_fits(&arg[0]))) {
-        diag *d = diag_error(ev->d, DIAG_TYPE, at, "a gap is that to another rod or to a body");
+        diag *d = diag_error(ev->d, DIAG_TYPE, at, "gap(…) takes another rod or a body");
         diag_hint(ev->d, d,
                   "wire.gap(other), wire.gap(ball(centre, radius)), wire.gap(halfspace(n, c)), "
                   "wire.gap(cylinder(point, axis, radius))");
@@ -399,7 +401,7 @@ static void rod_place(elab *e, mclass *c, const ast *s, int32_t rod)
         int rank = ranks[k];
         if (v.kind != V_NUM || v.num.rank != rank || (rank > 0 && v.num.n[0] != 3) ||
             (rank > 1 && v.num.n[1] != 3)) {
-            diag_error(e->m->d, DIAG_SHAPE, set->kid[1]->at, "'%s' is %s, not %s", rod_place_keys[k],
+            diag_error(e->m->d, DIAG_SHAPE, set->kid[1]->at, "'%s' must be %s, not %s", rod_place_keys[k],
                        shapes[rank], v_kind_text(e->m->a, &v));
             continue;
         }
@@ -515,9 +517,16 @@ void elab_field_statement(elab *e, mclass *c, const nest *n, const ast *s)
         rod_statement(e, c, s);
         break;
     case AST_EXPR: {
-        diag *d = diag_error(e->m->d, DIAG_SYNTAX, s->at, "an expression alone says nothing in a model");
+        diag *d = diag_error(e->m->d, DIAG_SYNTAX, s->at, "an expression alone has no meaning in a model");
         if (s->kid[0]->kind == AST_BINARY && s->kid[0]->op == OP_EQ)
             diag_hint(e->m->d, d, "an equation is written with a single '='");
+        else if (s->kid[0]->kind == AST_BINARY && (s->kid[0]->op == OP_GE || s->kid[0]->op == OP_LE))
+            diag_hint(e->m->d, d, "a bound is a constraint with a name: constraint floor: y >= 0");
+        else if (s->kid[0]->kind == AST_NAME && eval_name_instead(s->kid[0]->name))
+            diag_hint(e->m->d, d, "%s", eval_name_instead(s->kid[0]->name));
+        else if (s->kid[0]->kind == AST_CALL && s->kid[0]->kid[0]->kind == AST_NAME &&
+                 eval_name_instead(s->kid[0]->kid[0]->name))
+            diag_hint(e->m->d, d, "%s", eval_name_instead(s->kid[0]->kid[0]->name));
         else
             diag_hint(e->m->d, d, "write an equation `left = right`, or a constraint");
         break;
@@ -526,7 +535,7 @@ void elab_field_statement(elab *e, mclass *c, const nest *n, const ast *s)
         diag *d = diag_error(e->m->d, DIAG_SYNTAX, s->at, "this statement does not belong in a model");
         diag_hint(
             e->m->d, d,
-            "runs, measures, plots and expectations stand outside, so that one model runs on every backend");
+            "runs, measures, plots and expectations go outside the model, so that it runs on every backend");
     }
     }
 }

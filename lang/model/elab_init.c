@@ -16,7 +16,8 @@ static void param_bound(elab *e, mclass *c, mparam *p)
     if (r.kind == V_ERROR)
         return;
     if (r.kind != V_RANGE || !v_scalar(r.range.lo, &p->lo) || !v_scalar(r.range.hi, &p->hi)) {
-        diag *d = diag_error(e->m->d, DIAG_TYPE, b->at, "the bound of a parameter is a range of numbers");
+        diag *d = diag_error(e->m->d, DIAG_TYPE, b->at,
+                             "the bounds of a parameter must be a range of numbers");
         diag_hint(e->m->d, d, "param %s in 0..1 = 0.5", p->name);
     } else if (p->lo > p->hi) {
         diag_error(e->m->d, DIAG_PARAM_BOUND, b->at, "no value of '%s' lies in this range: it is empty",
@@ -211,7 +212,7 @@ static bool init_turns(elab *e, const mdof *d, const value *v, const ast *expr)
 {
     double R[9];
     if (v->num.rank != 2 || v->num.n[0] != 3 || v->num.n[1] != 3) {
-        diag *err = diag_error(e->m->d, DIAG_SHAPE, expr->at, "the initial value of '%s' is %s, not %s",
+        diag *err = diag_error(e->m->d, DIAG_SHAPE, expr->at, "the initial value of '%s' must be %s, not %s",
                                d->name, "a rotation, a 3 x 3 matrix", v_kind_text(e->m->a, v));
         diag_hint(e->m->d, err, "write rot_x(a), rot_y(a), rot_z(a), products of them, or eye(3)");
         return false;
@@ -241,7 +242,7 @@ static bool init_value_ok(elab *e, const mdof *d, int primes, const value *v, in
         return init_turns(e, d, v, expr);
     if (v->kind != V_NUM || (v_count(v) != count && v_count(v) != comp && !(v->num.rank == 0 && comp == 1))) {
         value want = count == 1 && !d->comp ? v_num(0) : v_vector(e->m->a, count);
-        diag *err = diag_error(e->m->d, DIAG_SHAPE, expr->at, "the initial value of '%s' is %s, not %s",
+        diag *err = diag_error(e->m->d, DIAG_SHAPE, expr->at, "the initial value of '%s' must be %s, not %s",
                                d->name, v_kind_text(e->m->a, &want), v_kind_text(e->m->a, v));
         if (count == 1 && d->ndim == 1 && v->kind == V_NUM && v_count(v) == d->n[0])
             diag_hint(e->m->d, err, "it stands for each index; for all at once write dof %s[%d] = [...]",
@@ -299,7 +300,7 @@ static void init_indexed_body(elab *e, mclass *c, scope *in, const index_names *
     value el = eval_subscript(&e->ev, &dofs, ix, (size_t)own, item->at);
     address at;
     value first = el.kind == V_NUM ? v_element(&el, 0) : el;
-    if (el.kind == V_DOFS) /* a rotation, which is no vector of its dofs */
+    if (el.kind == V_DOFS) /* a rotation, which is not a vector of its dofs */
         at = el.dofs.at;
     else if (el.kind == V_ERROR || !value_address(e, &first, IN_Q, &at))
         return;
@@ -350,7 +351,7 @@ static void init_item(elab *e, mclass *c, const ast *item)
         return;
     if (item != d->decl && dims->n > 0 && !named) {
         diag *err = diag_error(e->m->d, DIAG_TYPE, item->at,
-                               "the initial %s of '%s' is given whole, not member by member",
+                               "the initial %s of '%s' must be given as a whole, not member by member",
                                item->num > 0 ? "rate" : "value", d->name);
         diag_hint(e->m->d, err,
                   "write %s%s = [0, 1, …], or name the index: %s[i in 1..%d]%s = if i == 1 then 1 else 0",
@@ -454,7 +455,8 @@ void elab_dofs(elab *e, mclass *c)
                 if (diag_doubtful(e->m->d, item->name))
                     continue;
                 diag *err = diag_error(e->m->d, DIAG_UNKNOWN_NAME, item->name_at,
-                                       "'%s' is no degree of freedom: its rate cannot be given", item->name);
+                                       "'%s' is not a degree of freedom, so its rate cannot be given",
+                                       item->name);
                 near n = near_to(item->name);
                 for (size_t j = 0; j < c->dofs.n; j++)
                     near_try(&n, c->dofs.at[j]->name);

@@ -205,10 +205,10 @@ static bool hull_points(elab *e, points *p, const value *of, int which, span at)
     if (of->kind == V_LIST) {
         for (size_t k = 0; k < of->list.n; k++) {
             if (!is_vector(&of->list.at[k], p->dim))
-                return set_bad(
-                    e, which,
-                    arena_printf(e->m->a, "point %zu of this hull is no vector of %d numbers", k + 1, p->dim),
-                    at);
+                return set_bad(e, which,
+                               arena_printf(e->m->a, "point %zu of this hull is not a vector of %d numbers",
+                                            k + 1, p->dim),
+                               at);
             point_add(e, p, vector_of(e, &of->list.at[k]), number(e, 0));
         }
     } else if (is_matrix(of, -1, p->dim)) {
@@ -221,8 +221,7 @@ static bool hull_points(elab *e, points *p, const value *of, int which, span at)
             point_add(e, p, y, number(e, 0));
         }
     } else
-        return set_bad(e, which, arena_printf(e->m->a, "a hull is that of points of %d numbers each", p->dim),
-                       at);
+        return set_bad(e, which, arena_printf(e->m->a, "a hull needs points of %d numbers each", p->dim), at);
     return true;
 }
 
@@ -301,11 +300,12 @@ static bool polyhedron_points(elab *e, points *p, const value *A, const value *b
     int axes = p->dim, rows = is_matrix(A, -1, axes) ? A->num.n[0] : 0;
     double a[3 * MAX_FACES], c[MAX_FACES], corner[3 * MAX_CORNERS], size = 0;
     if (!rows || !is_vector(b, rows))
-        return set_bad(e, which,
-                       arena_printf(e->m->a,
-                                    "a polyhedron has a matrix of %d columns and as many numbers as rows",
-                                    axes),
-                       at);
+        return set_bad(
+            e, which,
+            arena_printf(e->m->a,
+                         "a polyhedron needs a matrix with %d columns and one number for each of its rows",
+                         axes),
+            at);
     if (rows > MAX_FACES || !numbers_of(A, a) || !numbers_of(b, c))
         return set_bad(e, which,
                        rows > MAX_FACES ? "a polyhedron of a shape has at most 100 faces"
@@ -358,17 +358,15 @@ static bool set_points(elab *e, const value *set, points *p, span at)
         for (size_t k = 0; k < last; k++)
             ok = ok && is_vector(&arg[k], p->dim);
         if (!ok || !v_is_scalar(&arg[last]))
-            return set_bad(e, which,
-                           arena_printf(e->m->a, "in this place a %s has points of %d numbers and a radius",
-                                        name, p->dim),
-                           at);
+            return set_bad(
+                e, which,
+                arena_printf(e->m->a, "here a %s needs points of %d numbers and a radius", name, p->dim), at);
         for (size_t k = 0; k < last; k++)
             point_add(e, p, vector_of(e, &arg[k]), scalar_of(e, &arg[last]));
     } else if (!strcmp(name, "box")) {
         if (!is_vector(&arg[0], p->dim) || !is_vector(&arg[1], p->dim))
             return set_bad(e, which,
-                           arena_printf(e->m->a, "in this place a box has two corners of %d numbers", p->dim),
-                           at);
+                           arena_printf(e->m->a, "here a box needs two corners of %d numbers", p->dim), at);
         box_points(e, p, vector_of(e, &arg[0]), vector_of(e, &arg[1]));
     } else if (!strcmp(name, "hull"))
         return hull_points(e, p, &arg[0], which, at);
@@ -376,16 +374,16 @@ static bool set_points(elab *e, const value *set, points *p, span at)
         return polyhedron_points(e, p, &arg[0], &arg[1], which, at);
     else if (!strcmp(name, "cylinder")) {
         if (p->dim != 3 || !is_vector(&arg[0], 3) || !is_vector(&arg[1], 3) || !v_is_scalar(&arg[2]))
-            return set_bad(e, which,
-                           "a cylinder has a point and an axis of 3 numbers and a radius; it lies in space",
-                           at);
+            return set_bad(
+                e, which,
+                "a cylinder needs a point and an axis of 3 numbers and a radius; there are none in the plane",
+                at);
         cylinder_points(e, p, vector_of(e, &arg[0]), vector_of(e, &arg[1]), scalar_of(e, &arg[2]));
     } else if (!strcmp(name, "ellipsoid")) {
         if (!is_vector(&arg[0], p->dim) || !is_matrix(&arg[1], p->dim, p->dim))
             return set_bad(
                 e, which,
-                arena_printf(e->m->a,
-                             "in this place an ellipsoid has a centre of %d numbers and a %d by %d matrix",
+                arena_printf(e->m->a, "here an ellipsoid needs a centre of %d numbers and a %d by %d matrix",
                              p->dim, p->dim, p->dim),
                 at);
         point_add(e, p, vector_of(e, &arg[0]), number(e, 1));
@@ -394,11 +392,9 @@ static bool set_points(elab *e, const value *set, points *p, span at)
             p->matrix[p->nmatrix] = v_ref(e->m->g, &x);
         }
     } else if (!is_vector(&arg[0], p->dim) || !v_is_scalar(&arg[1]))
-        return set_bad(e, which,
-                       arena_printf(e->m->a,
-                                    "in this place a half-space has a normal of %d numbers and a number",
-                                    p->dim),
-                       at);
+        return set_bad(
+            e, which,
+            arena_printf(e->m->a, "here a half-space needs a normal of %d numbers and a number", p->dim), at);
     return true;
 }
 
@@ -490,7 +486,7 @@ static mshape *shape_known(elab *e, mclass *c, const mdecl *d)
             p.dim = s->dim;
             if (s->kind == SHAPE_HALFSPACE && node->kid[1]->n)
                 diag_error(e->m->d, DIAG_NOT_SUPPORTED, node->kid[1]->at,
-                           "a half-space is fixed: no body carries it");
+                           "a half-space is fixed: a body cannot carry it");
             else if (set_points(e, &set, &p, node->kid[0]->at) && table_constant(e, &p, node->kid[0]->at)) {
                 table_make(e, s, c, &c->inst, &p, node->kid[0]);
                 s->of = c;
@@ -539,7 +535,7 @@ static bool shape_pose(elab *e, const mshape *s, scope *in, ir_vec *place, ir_re
         return false;
     if (at->n > 2 || (at->n > 1 && (n == 3 ? !is_matrix(&A, 3, 3) : !v_is_scalar(&A)))) {
         diag *d = diag_error(e->m->d, DIAG_SHAPE, at->kid[at->n > 2 ? 2 : 1]->at,
-                             at->n > 2 ? "a shape has a place and an attitude, and no more"
+                             at->n > 2 ? "a shape has a place and an attitude, nothing else"
                              : n == 3  ? "the attitude of a shape in space is a rotation, not %s"
                                        : "the attitude of a shape in the plane is an angle, not %s",
                              v_kind_text(e->m->a, &A));
@@ -930,14 +926,14 @@ static value gap_call(scope *base, evaluator *ev, const value *o, const value *a
     placed a;
     (void)o;
     if (!e->touch.of)
-        return gap_bad(ev, at, "a gap between shapes stands in a constraint");
+        return gap_bad(ev, at, "a gap between shapes is allowed only in a constraint");
     if (e->touch.used)
-        return gap_bad(ev, at, "a constraint holds one gap between shapes");
+        return gap_bad(ev, at, "a constraint may contain only one gap between shapes");
     if (n != 1 || (!shape_of(&arg[0]) && set_number(&arg[0]) < 0))
-        return gap_bad(ev, at, "a gap is that to another shape or to a convex set");
+        return gap_bad(ev, at, "gap(…) takes another shape or a convex set");
     if (ev->family->n == MAX_INDEX) {
         diag_error(ev->d, DIAG_LIMIT, at,
-                   "a constraint between shapes has at most %d indices, that of the part included",
+                   "a constraint between shapes has at most %d indices, including that of the part",
                    MAX_INDEX - 1);
         return v_error();
     }
@@ -957,7 +953,7 @@ static value gap_call(scope *base, evaluator *ev, const value *o, const value *a
         return v_error();
     }
     if (own->s->kind == SHAPE_HALFSPACE)
-        return gap_bad(ev, at, "a gap between two half-spaces says nothing");
+        return gap_bad(ev, at, "two half-spaces have no gap");
     if (!shape_place(e, own, &a))
         return v_error();
     if (other->s->kind == SHAPE_HALFSPACE) {
@@ -972,7 +968,7 @@ static value gap_call(scope *base, evaluator *ev, const value *o, const value *a
     if (own->s->kind == SHAPE_BALL && other->s->kind == SHAPE_BALL)
         return gap_pair(e, &a, &b, at);
     diag *d = diag_error(ev->d, DIAG_NOT_SUPPORTED, at,
-                         "the gap between shapes of these kinds is not known: %s and %s", own->s->set,
+                         "gaps between shapes of these kinds are not supported: %s and %s", own->s->set,
                          other->s->set);
     diag_hint(ev->d, d,
               "cylinders and ellipsoids touch half-spaces; a hull of points on them touches every shape");

@@ -127,10 +127,9 @@ static void judge(const model *m, const sum *s, int32_t q)
     if (symmetric && not_negative(X, size))
         return;
     diag *e = diag_error(m->d, DIAG_INERTIA, s->at,
-                         symmetric
-                             ? "the inertia of '%s' belongs to no body: one of its principal moments is "
-                               "larger than the sum of the other two"
-                             : "the inertia of '%s' is not symmetric",
+                         symmetric ? "no body has the inertia of '%s': one of its principal moments is "
+                                     "larger than the sum of the other two"
+                                   : "the inertia of '%s' is not symmetric",
                          d->name);
     diag_second(m->d, e, d->at, "the rotation");
 }

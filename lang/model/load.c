@@ -19,7 +19,7 @@ static bool read_failed(modules *l, const char *path, span at, const char *why)
 static bool read_outside(modules *l, const file_root *in, const char *name, const char *shown, span at)
 {
     diag *e = diag_error(l->d, path_stays(name) ? DIAG_IO : DIAG_OUTSIDE, at,
-                         "'%s' lies outside of the folder of the model", shown);
+                         "'%s' lies outside the folder of the model", shown);
     diag_hint(l->d, e, "files are read below '%s'; --allow-outside permits others",
               *in->path ? in->path : ".");
     return false;
@@ -285,7 +285,7 @@ static void use_read(modules *l, module *m, const ast *use)
         o.shown = module_beside(l->a, m, name, &o.within);
     else if (strncmp(name, "std.", 4)) {
         diag *e = diag_error(l->d, DIAG_IMPORT, use->at, "there is no library '%s'", name);
-        diag_hint(l->d, e, "libraries are named std.x; a file is brought in by its path: use \"x.cdl\" as x");
+        diag_hint(l->d, e, "libraries are named std.x; a file is imported by its path: use \"x.cdl\" as x");
         return;
     } else {
         o = library_origin(l, name + 4);

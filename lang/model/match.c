@@ -110,7 +110,7 @@ static void add_equation(matcher *w, mfamily *f, int out)
     if (q.first_order && turns(w, f, &q)) {
         diag *d = diag_error(
             w->m->d, DIAG_NOT_SUPPORTED, f->at,
-            "the equation of a rotation is of second order: it holds an angular acceleration");
+            "the equation of a rotation must be of second order, with an angular acceleration");
         diag_hint(w->m->d, d, "J*A'' + cross(A', J*A') = tau");
         return;
     }
@@ -121,9 +121,9 @@ static void add_equation(matcher *w, mfamily *f, int out)
             diag_hint(w->m->d, d, "an initial value is part of the declaration: dof %s",
                       span_text(w->m->d, f->at, w->m->a));
         else
-            diag_hint(
-                w->m->d, d,
-                "an equation of motion holds a second derivative such as x'', a first-order one a rate x'");
+            diag_hint(w->m->d, d,
+                      "an equation of motion contains a second derivative such as x'', a first-order "
+                      "equation a rate x'");
         return;
     }
     *vec_push(w->m->a, &w->eq) = q;
@@ -272,7 +272,8 @@ static void check_all_determined(matcher *w)
                              "nothing determines '%s'", dof_name(w, k));
         bool energies = w->m->kinetic.n || w->m->potential.n || w->m->dissipation.n || w->m->force.n;
         diag_hint(w->m->d, e,
-                  energies ? "no kinetic energy holds its rate" : "write its equation, for example %s'' = 0",
+                  energies ? "no kinetic energy contains its rate"
+                           : "write its equation, for example %s'' = 0",
                   dof_name(w, k));
     }
 }
@@ -390,7 +391,7 @@ static void check_reactions(const model *m)
             n += m->contacts.at[i].decl == m->reacts.at[k].decl && !m->contacts.at[i].fed_by;
         if (n > 1)
             diag_error(m->d, DIAG_NOT_SUPPORTED, m->reacts.at[k].at,
-                       "'%s' is %d constraints: a formula reads the reaction of one",
+                       "'%s' is %d constraints: a formula may use the reaction of only one",
                        m->reacts.at[k].decl->name, n);
     }
 }
@@ -418,13 +419,14 @@ static void check_contact(const model *m, const mcontact *c, const double *param
                        vmu);
         if (fabs(vet) > 1)
             diag_error(m->d, DIAG_RESTITUTION, c->et_at,
-                       "the tangential restitution of '%s' is %g: it lies between -1 and 1", c->name, vet);
+                       "the tangential restitution of '%s' is %g: it must lie between -1 and 1", c->name,
+                       vet);
         if (vpull < 0)
             diag_error(m->d, DIAG_FRICTION_NEGATIVE, c->adhesion_at, "the adhesion of '%s' is negative: %g",
                        c->name, vpull);
         if (ve < 0 || ve > 1)
             diag_error(m->d, DIAG_RESTITUTION, c->e_at,
-                       "the restitution of '%s' is %g: it lies between 0 and 1", c->name, ve);
+                       "the restitution of '%s' is %g: it must lie between 0 and 1", c->name, ve);
         if (vmu < 0)
             diag_error(m->d, DIAG_FRICTION_NEGATIVE, c->mu_at, "the friction of '%s' is negative: %g",
                        c->name, vmu);

@@ -214,7 +214,7 @@ static void lone_rates(elab *e, mclass *c, const ast *s)
         if (item->num == 0 || class_find(c, item->name) || diag_doubtful(e->m->d, item->name))
             continue;
         diag *err = diag_error(e->m->d, DIAG_UNKNOWN_NAME, item->name_at,
-                               "'%s' is no degree of freedom: its rate cannot be given", item->name);
+                               "'%s' is not a degree of freedom, so its rate cannot be given", item->name);
         near n = near_to(item->name);
         for (size_t j = 0; j < c->dofs.n; j++)
             near_try(&n, c->dofs.at[j]->name);
@@ -274,7 +274,7 @@ static void mark_sizes(elab *e, mclass *c, const ast *x)
                              *const linspace[] = { "linspace", NULL };
     if (!x)
         return;
-    if (is_call_of(x, integral)) { /* its range is no index set */
+    if (is_call_of(x, integral)) { /* its range is not an index set */
         for (uint32_t i = 1; i < x->n; i++)
             if (x->kid[i]->kind == AST_GEN)
                 mark_sizes(e, c, x->kid[i]->kid[0]);
@@ -965,7 +965,7 @@ static void check_functions(elab *e, mclass *c)
     }
 }
 
-/* in the order of the text, so that a long chain of them is no deep one; sets may stand in them, as an
+/* in the order of the text, so that a long chain of them is not a deep one; sets may stand in them, as an
  * inclusion may use them */
 static void elab_lets(elab *e, mclass *c)
 {

@@ -77,7 +77,7 @@ value key_value(session *s, const ast *e, const char *name)
         const key_row *row = key_find(e, name);
         if (v.kind == V_ERROR || (v.kind == row->kind && (v.kind != V_NUM || v_is_scalar(&v))))
             return v;
-        diag_error(s->d, DIAG_OPTION_VALUE, set->kid[1]->at, "'%s' is %s, not %s", name, row->what,
+        diag_error(s->d, DIAG_OPTION_VALUE, set->kid[1]->at, "'%s' must be %s, not %s", name, row->what,
                    v_kind_text(s->tmp, &v));
     }
     return v_error();
@@ -143,7 +143,7 @@ static void literal_check(session *s, const ast *e, const ast *set)
         const char *as_file = arena_printf(s->tmp, "x.%s", v->name);
         if (e->kind != AST_PLOT ? writer_of(as_file) == NULL : !picture_kind(as_file))
             return;
-        diag *d = diag_error(s->d, DIAG_OPTION_VALUE, v->at, "a file name stands in quotes");
+        diag *d = diag_error(s->d, DIAG_OPTION_VALUE, v->at, "a file name is written in quotes");
         diag_hint(s->d, d, "write file = \"%s\"", span_text(s->d, v->at, s->tmp));
         return;
     }
@@ -151,11 +151,11 @@ static void literal_check(session *s, const ast *e, const ast *set)
         return;
     const char *name = set->kid[0]->name, *given = arena_strndup(s->tmp, v->text, v->len);
     if (e->kind == AST_PLOT && !strcmp(name, "file") && !picture_kind(given))
-        diag_error(s->d, DIAG_OPTION_VALUE, v->at, "a picture is a .svg, .png or .pdf file");
+        diag_error(s->d, DIAG_OPTION_VALUE, v->at, "a picture must be a .svg, .png or .pdf file");
     if (e->kind == AST_SAVE && !strcmp(name, "file") && !writer_of(given))
         writer_unknown(s, v->at, given);
     if (!strcmp(name, "file") && !path_stays(given) && !session_is(s, OPTION_ALLOW_OUTSIDE)) {
-        diag *d = diag_error(s->d, DIAG_OUTSIDE, v->at, "'%s' lies outside of the output folder", given);
+        diag *d = diag_error(s->d, DIAG_OUTSIDE, v->at, "'%s' lies outside the output folder", given);
         diag_hint(s->d, d, "files are written below '%s' (-o); --allow-outside permits others",
                   *s->option[OPTION_OUTPUT] ? s->option[OPTION_OUTPUT] : ".");
     }
@@ -301,7 +301,7 @@ static bool columns_fit(columns *c, int64_t *rows, bool *series)
             continue;
         if (longest && longest->n != x->n) {
             diag_error(c->s->d, DIAG_SHAPE, c->at->at,
-                       "'%s' has %lld numbers, '%s' has %lld: they do not fit beside each other",
+                       "'%s' has %lld numbers, '%s' has %lld: they do not fit into the same table",
                        longest->name, (long long)longest->n, x->name, (long long)x->n);
             return false;
         }

@@ -216,7 +216,7 @@ void plot_statement(session *s, const ast *e)
     columns c = { .s = s, .at = e };
     const char *picture = output_path(s, e, ".svg");
     if (!picture_kind(picture)) {
-        diag_error(s->d, DIAG_OPTION_VALUE, e->at, "a picture is a .svg, .png or .pdf file, not '%s'",
+        diag_error(s->d, DIAG_OPTION_VALUE, e->at, "a picture must be a .svg, .png or .pdf file, not '%s'",
                    picture);
         return;
     }

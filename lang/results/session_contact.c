@@ -324,7 +324,7 @@ static look tangential(const view *v, evaluator *ev, const double *x, dense_what
 {
     const contact_result *c = &v->r->r->contact[v->contact];
     if (!c->nslip || !x) {
-        diag_error(ev->d, DIAG_UNKNOWN_MEMBER, at, "'%s' has no friction, and so nothing tangential",
+        diag_error(ev->d, DIAG_UNKNOWN_MEMBER, at, "'%s' has no friction, so there is no tangential quantity",
                    v->r->r->prog->contact[v->contact].name);
         return LOOK_ERROR;
     }
@@ -349,9 +349,10 @@ look contact_not_kept(const view *v, evaluator *ev, span at)
 {
     const results *r = v->r->r;
     diag *e = diag_error(ev->d, DIAG_LIMIT, at,
-                         "constraint '%s' has %lld members: of so many, gaps, forces and states are not kept",
+                         "constraint '%s' has %lld members, too many to keep their gaps, forces and states",
                          r->prog->contact[v->contact].name, (long long)r->contact[v->contact].members);
-    diag_hint(ev->d, e, "its impacts are, and max_penetration; up to %d members all is kept", KEPT_MEMBERS);
+    diag_hint(ev->d, e, "its impacts and max_penetration are kept; up to %d members everything is",
+              KEPT_MEMBERS);
     return LOOK_ERROR;
 }
 
@@ -398,11 +399,11 @@ static look contact_find(scope *sc, evaluator *ev, sym name, span at, value *out
     case CONTACT_slip:
         if (view_slots(v) > 1) {
             diag *e = diag_error(ev->d, DIAG_SHAPE, at,
-                                 "'%s' touches in several points, and each slips by itself",
+                                 "'%s' touches at several points, each with its own slip",
                                  v->r->r->prog->contact[v->contact].name);
             diag_hint(
                 ev->d, e,
-                "its status, rn and rt are those of all of them; the dofs give the velocity of any point");
+                "status, rn and rt are for all of them together; the dofs give the velocity of any point");
             return LOOK_ERROR;
         }
         results_need(v->r->r, PART_SLIP);
@@ -462,7 +463,7 @@ static value contact_subscript(scope *sc, evaluator *ev, const value *o, const v
     w.member = c->one ? written_out(&w, own) : index_rank(&c->over.set, ix);
     if (w.member >= 0 && w.member < w.r->r->contact[w.contact].members)
         return view_value(view_new(w.r, w));
-    diag_error(ev->d, DIAG_INDEX_RANGE, at, "constraint '%s' has no member of this index", c->name);
+    diag_error(ev->d, DIAG_INDEX_RANGE, at, "constraint '%s' has no member with this index", c->name);
     return v_error();
 }
 

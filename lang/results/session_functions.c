@@ -58,7 +58,7 @@ static bool numbers_of(evaluator *ev, const ast *call, const value *v, numbers *
     }
     if (x->n > 0)
         return true;
-    diag_error(ev->d, DIAG_SHAPE, at, "there is nothing to take it of: no numbers");
+    diag_error(ev->d, DIAG_SHAPE, at, "there are no numbers to take it of");
     return false;
 }
 

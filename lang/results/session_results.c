@@ -380,7 +380,7 @@ static look constraint_value(const view *v, sym name, value *out)
 
 static look not_given(const view *v, evaluator *ev, const char *name, span at)
 {
-    diag_error(ev->d, DIAG_NOT_SUPPORTED, at, "backend '%s' gives no '%s'", v->r->with->name, name);
+    diag_error(ev->d, DIAG_NOT_SUPPORTED, at, "backend '%s' does not provide '%s'", v->r->with->name, name);
     return LOOK_ERROR;
 }
 
@@ -438,7 +438,7 @@ static const result_row rows[] = {
 #undef X
 };
 
-/* lists one behind the other: of the whole run, a constraint, impacts, a rod, its contacts */
+/* lists one after the other: of the whole run, a constraint, impacts, a rod, its contacts */
 static const char *const row_names[] = {
 #define END              NULL,
 #define X(of, name, doc) #name,

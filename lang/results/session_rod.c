@@ -81,7 +81,7 @@ static bool one_place(evaluator *ev, const rod_mesh *m, const char *what, const 
 {
     if (n == 1 && v_scalar(&arg[0], s))
         return true;
-    diag_error(ev->d, DIAG_ARITY, at, "a %s is that of one place: %s.%s(%g)", what, m->spec->name, what,
+    diag_error(ev->d, DIAG_ARITY, at, "%s is read at one place: %s.%s(%g)", what, m->spec->name, what,
                m->length);
     return false;
 }
@@ -222,7 +222,7 @@ static value path_call(scope *sc, evaluator *ev, const value *o, const value *ar
     if (n < 1 || n > 2 || !v_scalar(&arg[0], &s) || (n == 2 && !v_scalar(&arg[1], &k)) ||
         (n == 2 && k != 1 && k != 2 && k != 3)) {
         diag_error(ev->d, DIAG_ARITY, at,
-                   "a path is that of a place, or of one of its components 1, 2, 3: %s.path(%g, 1)",
+                   "path takes a place, and a component 1, 2 or 3 if only one is wanted: %s.path(%g, 1)",
                    m->spec->name, m->length);
         return v_error();
     }

@@ -339,7 +339,7 @@ static const module *path_module(session *s, const ast *e)
     if (d && d->kind == DEF_MODULE)
         return d->used;
     if (e->name && !diag_doubtful(s->d, e->name))
-        diag_error(s->d, DIAG_UNKNOWN_NAME, e->at, "nothing named '%s' was brought in with use", e->name);
+        diag_error(s->d, DIAG_UNKNOWN_NAME, e->at, "nothing named '%s' was imported with use", e->name);
     return NULL;
 }
 
@@ -401,7 +401,8 @@ void session_misplaced(session *s, const ast *e)
     session_misplaced_in(
         s, e,
         e->kind == AST_SWEEP ? "a sweep belongs inside an experiment: experiment name { sweep …; run … }"
-        : e->kind == AST_SET ? "an equation belongs inside a model; a name gets its value with let"
+        : e->kind == AST_SET && e->kid[0]->kind == AST_CALL ? "a function is fn f(x) = x^2"
+        : e->kind == AST_SET ? "an equation belongs inside a model; a name is given a value with let"
         : e->kind == AST_FOR ? "to repeat runs, write experiment name { sweep i in 1..3; run … }"
                              : "it belongs inside a model");
 }
@@ -989,7 +990,7 @@ cdl_status cdl_set_param(cdl *s, const char *name, const char *value_)
     const ast *e = read_expression(s, arena_printf(s->tmp, "<-p %s>", name), value_);
     value v = e ? eval(&s->ev, &s->builtins, e) : v_error();
     if (v.kind != V_ERROR && v.kind != V_NUM)
-        diag_error(s->d, DIAG_TYPE, e->at, "a parameter is a number, not %s", v_kind_text(s->tmp, &v));
+        diag_error(s->d, DIAG_TYPE, e->at, "a parameter must be a number, not %s", v_kind_text(s->tmp, &v));
     if (!session_flush(s)) {
         s->tally.total = CDL_USAGE;
         return CDL_USAGE;
@@ -1113,7 +1114,7 @@ static void checkpoint_used(session *s)
     const char *from = s->option[OPTION_FROM];
     if (!*from || s->tally.total != CDL_OK || (s->from_run && s->run_number >= s->from_run))
         return;
-    session_note(s, "nothing was continued from checkpoint '%s': there is no run that it is of", from);
+    session_note(s, "checkpoint '%s' was not used: none of the runs matches it", from);
     s->tally.total = CDL_IO;
 }
 
@@ -1360,7 +1361,7 @@ static void offer_all(session *s, completion *c)
         offer(c, backend_list[k]->name);
 }
 
-/* names behind a dot: those that the object has; what is wrong with it is not reported now */
+/* names after a dot: those that the object has; what is wrong with it is not reported now */
 static void offer_members(session *s, completion *c, const char *object, size_t len)
 {
     def *d = module_find(s->main, sym_of(s->names, object, len));

@@ -292,7 +292,7 @@ bool help_text(session *s, text *t, const char *name); /* all that is known of a
 bool topic_help(session *s, text *t, const char *name);
 void topics_put(text *t);
 /* Names that the statement before the cursor asks for by its form: backends, options, units, attributes,
-   laws. The k-th, NULL behind the last; *of: what they are, or CDL_SYMBOL_KINDS: any name may stand here. */
+   laws. The k-th, NULL after the last; *of: what they are, or CDL_SYMBOL_KINDS: any name may stand here. */
 const char *name_by_form(const char *statement, size_t k, cdl_symbol_kind *of);
 
 /* ---- session_symbols.c: what each name of the text read last stands for ---- */
@@ -346,7 +346,7 @@ typedef struct model_request {
     size_t ninput;
     bool partial; /* parameters without a value are NaN */
 } model_request;
-/* A model by name; names that are no parameters are reported. */
+/* A model by name; names that are not parameters are reported. */
 const built *session_model_numbers(session *s, const char *model, const model_request *want, double **param);
 /* All dofs of a model with their places in q and v, into tmp. */
 void session_dofs(session *s, const model *m, const double *q, const double *v, cdl_quantity **out,
@@ -490,7 +490,7 @@ void tables_finish(session *s);
 /* Keys of the block of save or plot, and the kinds of their values; reports. */
 void output_check(session *s, const ast *e);
 const char *output_what(size_t k); /* what is its value */
-/* the names of keys: "" where it is not of that statement, NULL behind the last */
+/* the names of keys: "" where it is not of that statement, NULL after the last */
 const char *output_key(size_t k, bool plot);
 
 /* A file that is written at once.  In an experiment its bytes go into the report of the point, so that they

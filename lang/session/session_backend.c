@@ -11,7 +11,7 @@ static const backend *backend_read(session *s, const ast *with)
 {
     const ast *name = with->kind == AST_CALL ? with->kid[0] : with;
     if (name->kind != AST_NAME) {
-        diag_error(s->d, DIAG_UNKNOWN_BACKEND, name->at, "the name of a backend is needed after 'with'");
+        diag_error(s->d, DIAG_UNKNOWN_BACKEND, name->at, "'with' must be followed by the name of a backend");
         return NULL;
     }
     const backend *b = backend_find(name->name);

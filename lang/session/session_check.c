@@ -194,7 +194,7 @@ static void name_check(checker *c, const ast *e)
     } else if (near_best(&n))
         diag_near(s->d, d, &n);
     else if (!c->results && name_of_a_model(s, e->name))
-        diag_hint(s->d, d, "no run stands before this, so there are no results yet");
+        diag_hint(s->d, d, "there is no run before this, so there are no results yet");
 }
 
 static void member_report(checker *c, const ast *e, const char *const *list, const mclass *of,
@@ -506,7 +506,7 @@ static void setting_check(checker *c, const ast *e)
     }
     diag *d = diag_error(c->s->d, DIAG_UNKNOWN_ATTRIBUTE, key->at, "an experiment has no setting '%s'",
                          span_text(c->s->d, key->at, c->s->tmp));
-    diag_hint(c->s->d, d, "its setting is seed; a name gets its value with let");
+    diag_hint(c->s->d, d, "its only setting is seed; a name is given a value with let");
 }
 
 static void statement_check(checker *c, const ast *e, bool experiment);

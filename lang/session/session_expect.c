@@ -83,7 +83,8 @@ static bool bound_read(session *s, const ast *e, const value *b, span at, compar
         return false;
     }
     dim fits = rel ? dim_none() : dim_known(unit_of(&c->a), unit_of(&c->b));
-    if (!eval_same_unit(&s->ev, fits, v.num.unit, "this bound does not measure the difference", e->at))
+    if (!eval_same_unit(&s->ev, fits, v.num.unit, "this bound has a different dimension from the difference",
+                        e->at))
         return false;
     if (rel && !largest(s, b, &size)) {
         diag_error(s->d, DIAG_TYPE, at, "a relative bound needs numbers");

@@ -308,7 +308,7 @@ static size_t open_bracket(const char *line, size_t n)
     return n;
 }
 
-/* where the object begins that a dot stands behind: words and subscripts */
+/* where the object begins that a dot follows: words and subscripts */
 static size_t object_begin(const char *line, size_t p)
 {
     while (p) {

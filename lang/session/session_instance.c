@@ -45,7 +45,7 @@ struct cdl_instance {
     arena *answer, *work; /* what a call returned; room of a call */
     vec(slot_row) slots;
     double *param;
-    bool *fixed; /* parameters that are no inputs */
+    bool *fixed; /* parameters that are not inputs */
     results *r;
     run_clock *c;
     void *of;
@@ -505,7 +505,7 @@ cdl_status cdl_instance_get(cdl_instance *i, int which, double *out)
 {
     BEGIN(i);
     if (which < 0 || (size_t)which >= i->slots.n)
-        return refuse(i, "there is no quantity of this number");
+        return refuse(i, "there is no quantity with this number");
     const slot_row *x = &i->slots.at[which];
     size_t bytes = (size_t)x->n * sizeof *out;
     double *q, *v;
@@ -579,7 +579,7 @@ cdl_status cdl_instance_set(cdl_instance *i, int which, const double *to)
 {
     BEGIN(i);
     if (which < 0 || (size_t)which >= i->slots.n)
-        return refuse(i, "there is no quantity of this number");
+        return refuse(i, "there is no quantity with this number");
     const slot_row *x = &i->slots.at[which];
     if (x->kind == OF_PARAMETER)
         return within(i, x, to, 1) ? parameter_set(i, x, to) : CDL_USAGE;
@@ -676,7 +676,7 @@ static void instance_keep(void *of, run_state *s)
     state_same_text(s, "version", cdl_version(), "it was written by another version of the program");
     state_i64(s, "program", &hash, 1);
     if (hash != (int64_t)i->p->hash)
-        state_wrong(s, "it is of another model, or the model has changed");
+        state_wrong(s, "it belongs to another model, or the model has changed");
     state_same_text(s, "backend", i->with->name, "it is of another backend");
     state_same_f64(s, "options", i->o.value, MAX_OPTIONS, "it has other options of the backend");
     for (int32_t k = 0; k < i->p->nparam; k++)

@@ -425,7 +425,7 @@ static void points_here(points *w)
 struct job {
     pid_t pid; /* 0: idle */
     int fd;
-    int64_t at, end; /* indices of points: the next to come, behind the last */
+    int64_t at, end; /* indices of points: the next to come, after the last */
     report *in;      /* bytes that have come and are no whole report yet */
 };
 enum { RING = 1 << 14 };
@@ -706,7 +706,7 @@ static void points_jobs(points *w)
         return;
     session_worse(s, CDL_SOLVER);
     session_note(s, "%s after %lld of %lld points; what was computed is kept",
-                 s->budget.stopping == SPENT_TIME ? "the time that --time allows is over" : "interrupted",
+                 s->budget.stopping == SPENT_TIME ? "the time that --time allows is up" : "interrupted",
                  (long long)w->done, (long long)w->n);
 }
 

@@ -155,7 +155,7 @@ static bool arguments_read(session *s, const ast *decl, const ast *list, argumen
         else if (v.kind == V_ERROR)
             good = false;
         else {
-            diag_error(s->d, DIAG_TYPE, arg->kid[0]->at, "parameter '%s' is a number, not %s", arg->name,
+            diag_error(s->d, DIAG_TYPE, arg->kid[0]->at, "parameter '%s' must be a number, not %s", arg->name,
                        v_kind_text(s->tmp, &v));
             good = false;
         }
@@ -215,8 +215,8 @@ static bool argument_put(session *s, const mparam *p, const argument *arg, span 
         value want = p->rank == 0   ? v_num(0)
                      : p->rank == 1 ? v_vector(s->tmp, p->n[0])
                                     : v_matrix(s->tmp, p->n[0], p->n[1]);
-        diag_error(s->d, DIAG_SHAPE, at, "parameter '%s' is %s, not %s", p->name, v_kind_text(s->tmp, &want),
-                   v_kind_text(s->tmp, &arg->v));
+        diag_error(s->d, DIAG_SHAPE, at, "parameter '%s' must be %s, not %s", p->name,
+                   v_kind_text(s->tmp, &want), v_kind_text(s->tmp, &arg->v));
         return false;
     }
     for (int32_t k = 0; p->offset >= 0 && k < p->size; k++) {
@@ -355,7 +355,7 @@ static bool given_all(const built *b, const arguments *args)
     return all;
 }
 
-/* as far as they are known: what has no value is no number, and so is what follows from it */
+/* as far as they are known: what has no value is not a number, and so is what follows from it */
 static bool params_partly(session *s, const built *b, const arguments *args, double *param)
 {
     bool *set = arena_array(s->tmp, bool, b->p->nparam > 0 ? b->p->nparam : 1), good = true;
@@ -720,7 +720,7 @@ static void run_ended(session *s, const ast *e, run *r)
     }
     if (x->disk.full) {
         diag *d = diag_error(s->d, DIAG_IO, e->at,
-                             "no more samples could be kept: %s; those until t = %g are",
+                             "no more samples could be kept: %s; those up to t = %g are",
                              error_text(s->tmp, x->disk.full), x->t_end);
         diag_hint(s->d, d,
                   "keep fewer of them with the option every of the backend, or let $TMPDIR name a folder "
@@ -754,7 +754,7 @@ bool run_duration(session *s, const ast *e, const program *p, bool dry, double *
     if (!e->kid[2]) {
         if (p->has_field.file || (p->rod && !rod_moves(p->rod)))
             return true;
-        diag *d = diag_error(s->d, DIAG_SYNTAX, e->at, "this run needs its duration");
+        diag *d = diag_error(s->d, DIAG_SYNTAX, e->at, "this run needs a duration");
         diag_hint(s->d, d, "write run %s for 3", p->model);
         return false;
     }
@@ -762,7 +762,7 @@ bool run_duration(session *s, const ast *e, const program *p, bool dry, double *
     if (v.kind == V_ERROR)
         return false;
     if (v.kind != V_NUM || !v_scalar(&v, out)) {
-        diag_error(s->d, DIAG_TYPE, e->kid[2]->at, "the duration is a number, not %s",
+        diag_error(s->d, DIAG_TYPE, e->kid[2]->at, "the duration must be a number, not %s",
                    v_kind_text(s->tmp, &v));
         return false;
     }
@@ -821,7 +821,7 @@ static const built *run_prepare(session *s, const ast *e, const model_request *w
         return NULL;
     o->duration = duration;
     if (o->every > 0 && (of->p->field || (of->p->rod && !rod_moves(of->p->rod))))
-        diag_error(s->d, DIAG_NOT_SUPPORTED, e->kid[3]->at, "'every' is for motion in time");
+        diag_error(s->d, DIAG_NOT_SUPPORTED, e->kid[3]->at, "'every' applies only to motion in time");
     for (int k = 0; *b && !of->p->rod && k < (*b)->noption; k++)
         if (o->set[k] && !strcmp((*b)->option[k].name, "limit"))
             diag_error(s->d, DIAG_NOT_SUPPORTED, e->kid[3]->at, "'limit' is for rods");

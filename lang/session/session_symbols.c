@@ -830,7 +830,7 @@ const occurrence *symbols_at(const symbols *x, size_t byte)
         else
             hi = mid;
     }
-    /* just behind a name counts too */
+    /* just after a name counts too */
     const occurrence *o = lo ? &x->uses.at[lo - 1] : NULL;
     return o && byte <= o->at.end ? o : NULL;
 }

@@ -227,7 +227,7 @@ static void topic_library(session *s, text *t)
                    *colon = strchr(doc, ':');
         put_entry(t, arena_printf(s->tmp, "std.%s", list.at[k]), colon ? colon + 2 : doc);
     }
-    text_puts(t, "use std.planar brings one in; :help std.planar lists what it defines\n");
+    text_puts(t, "use std.planar imports one; :help std.planar lists what it defines\n");
 }
 
 /* the first line of a text of several */

@@ -87,7 +87,7 @@ static void dump(const diags *d, const ast *n, bool spans, int depth, text *out)
             text_putc(out, '\n');
         dump(d, n->kid[i], spans, depth + 1, out);
     }
-    /* the bracket stands behind the last child */
+    /* the bracket stands after the last child */
     if (n->n)
         out->n--;
     text_puts(out, ")\n");

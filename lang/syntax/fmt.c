@@ -5,7 +5,7 @@
 
 enum { INDENT = 4 };
 
-/* an open bracket: its line, how many lines opened brackets so far, the columns behind it as written and as
+/* an open bracket: its line, how many lines opened brackets so far, the columns after it as written and as
    we write it, and whether it is a subscript or a unit */
 typedef struct {
     char sign;
@@ -213,7 +213,7 @@ static bool continued(const formatter *f, size_t i)
 static size_t indent_of(formatter *f, size_t i, size_t end)
 {
     const open_bracket *b = f->open.n ? &f->open.at[f->open.n - 1] : NULL;
-    /* a line that stood right behind its bracket stays there */
+    /* a line that stood right after its bracket stays there */
     if (b && b->sign != '{' && !closes(f, i) && b->from && source_column(f, i) == b->from)
         return b->to;
     size_t level = levels(f, i, end) + (continued(f, i) && !closes(f, i));

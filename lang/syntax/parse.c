@@ -294,11 +294,15 @@ static void bad_number(scanner *sc, span at)
     diag *e = diag_error(sc->d, DIAG_LEXICAL, at, "a name right after a number");
     const char *digits = sc->text + at.begin, *name = sc->text + num.end;
     if (m == 1 && (*name == 'e' || *name == 'E'))
-        diag_hint(sc->d, e, "digits stand behind the e of a power of ten: %.*se3", n, digits);
+        diag_hint(sc->d, e, "the e of a power of ten needs digits after it: %.*se3", n, digits);
     else if (*name == '_' && isdigit((unsigned char)name[1]))
-        diag_hint(sc->d, e, "digits stand together: 1000000, or 1e6");
+        diag_hint(sc->d, e, "digits are written without separators: 1000000, or 1e6");
     else if (n == 1 && *digits == '0' && (*name == 'x' || *name == 'X') && m > 1)
         diag_hint(sc->d, e, "numbers are written in decimal digits");
+    else if (m == 1 && (*name == 'f' || *name == 'L') && memchr(digits, '.', (size_t)n))
+        diag_hint(sc->d, e, "a number has no letter after it: %.*s", n, digits);
+    else if (at.begin > 1 && sc->text[at.begin - 1] == '^' && sc->text[at.begin - 2] == 'd')
+        diag_hint(sc->d, e, "a derivative in time is %.*s%s", m, name, n == 1 && *digits == '2' ? "''" : "'");
     else if (m == 1 && (*name == 'i' || *name == 'j'))
         diag_hint(sc->d, e, "there are no complex numbers; write %.*s*%c to multiply", n, digits, *name);
     else if (is_unit(sc, name, m))
@@ -324,7 +328,7 @@ static void bad_char(scanner *sc, span at)
         { "µ", "the Greek letter μ" },
         { "…", ".." },
         { "&", "and" },
-        { "|", "or; the absolute value is abs(x)" },
+        { "|", "or between conditions, abs(x) for an absolute value, norm(p) for a length" },
         { "?", "if a then b else c" },
         { "%", "mod(a, b) for the remainder; a comment begins with #" },
         { "\xC2\xA0", "a space" },
@@ -340,10 +344,12 @@ static void bad_char(scanner *sc, span at)
         { "ẋ", "x' for the derivative in time" },
         { "ẍ", "x'' for the second derivative in time" },
         { "\\",
-          "names of the language in place of those of TeX: x'' for the second derivative, mu for a letter" },
+          "names of the language instead of those of TeX: x'' for the second derivative, mu for a letter" },
         { "$", "names as they are: x" },
-        { "@", "fn f(x) = x^2 for a function" },
-        { "~", "not for a condition, != to compare" },
+        { "@", "fn f(x) = x^2 for a function, * or dot(u, v) for a product" },
+        { "~", "= for an equation, not for a condition, != to compare" },
+        { "\xCC\x87", "x' for the derivative in time" },
+        { "\xCC\x88", "x'' for the second derivative in time" },
     };
     size_t n = at.end - at.begin;
     const char *p = sc->text + at.begin;
@@ -413,7 +419,8 @@ static bool is_encoded(const scanner *sc, span at)
     return c && (c < 0x80 || at.end - at.begin > 1);
 }
 
-/* At the beginning of a statement: what follows is no statement by itself, and is not to be blamed for that.
+/* At the beginning of a statement: what follows is not a statement by itself, and is not to be blamed for
+ * that.
  */
 static bool stands_for_name(const scanner *sc, span at)
 {
@@ -469,7 +476,7 @@ static bool statement_misplaced(scanner *sc, int k, span at, uint32_t col)
                   ? diag_error(sc->d, DIAG_SYNTAX, at, "'%s' is not allowed inside a model", keyword_list[k])
                   : diag_error(sc->d, DIAG_SYNTAX, at, "'%s' belongs inside a model", keyword_list[k]);
     diag_hint(sc->d, e,
-              here == BEGINS_MODEL ? "move it behind the model's '}'" : "write model name { … } around it");
+              here == BEGINS_MODEL ? "move it after the model's '}'" : "write model name { … } around it");
     return false;
 }
 
@@ -667,7 +674,7 @@ static int body_unopened(scanner *sc, int t, span at, bool fresh, span *out)
     diag *e = diag_error(sc->d, DIAG_SYNTAX, fresh ? sc->last_at : at, "expected '{' after %s",
                          shown(sc, sc->last, sc->last_at));
     if (t == T_LBRACE) {
-        diag_hint(sc->d, e, "it stands on the same line");
+        diag_hint(sc->d, e, "it belongs on the same line");
         return 0;
     }
     hold(sc, t, at, fresh);
@@ -800,14 +807,26 @@ int parser_lex(PARSER_STYPE *v, span *out, scanner *sc)
     }
 }
 
+/* whether a block begins here that other languages end with a word */
+static bool ends_in_word(const char *p)
+{
+    static const char *const heads[] = { "if ", "for ", "while ", "function ", "begin", "model " };
+    for (size_t k = 0; k < sizeof heads / sizeof *heads; k++)
+        if (!strncmp(p, heads[k], strlen(heads[k])))
+            return true;
+    return false;
+}
+
 void scan_doubt(scanner *sc, span at)
 {
+    if (ends_in_word(sc->text + at.begin))
+        diag_doubt(sc->d, sym_of(sc->names, "end", 3));
     scanner part;
     span word;
     int t;
     scan_begin(&part, sc->a, sc->text + at.begin, at.end - at.begin);
     for (int k = 0; (t = scan_token(&part, &word)) != 0; k++) {
-        /* what it declares may have lost the bracket behind its name: field u(x) as field ux) */
+        /* what it declares may have lost the bracket after its name: field u(x) as field ux) */
         uint32_t len = word.end - word.begin, least = k == 1 && len < 32 ? 1 : len;
         for (uint32_t n = least; t == T_NAME && n <= len; n++)
             diag_doubt(sc->d, sym_of(sc->names, part.text + word.begin, n));
@@ -840,9 +859,9 @@ static void say_missing(scanner *sc, const bracket *b)
 /* words that begin a statement in other languages, and what to write here; NULL: none of them */
 static const char *foreign_statement(const char *word)
 {
-#define A_USE      "use brings in definitions: use std.planar"
+#define A_USE      "use imports definitions: use std.planar"
 #define A_FUNCTION "a function is fn f(x) = x^2"
-#define A_LET      "a name gets its value with let, or param in a model"
+#define A_LET      "a name is given a value with let, or with param in a model"
 #define A_MODEL    "a body or mechanism is a model: model name { … }"
 #define A_RUN      "write run model for 3"
 #define A_SAVE     "write save t, y { file = \"y.csv\" }"
@@ -850,7 +869,7 @@ static const char *foreign_statement(const char *word)
         { "import", A_USE },
         { "from", A_USE },
         { "using", A_USE },
-        { "include", "use brings in definitions: use \"file.cdl\"" },
+        { "include", "use imports definitions: use \"file.cdl\"" },
         { "def", A_FUNCTION },
         { "function", A_FUNCTION },
         { "return", A_FUNCTION },
@@ -867,12 +886,18 @@ static const char *foreign_statement(const char *word)
         { "constant", A_LET },
         { "variable", "an unknown is dof x = 1, with its initial value" },
         { "state", "an unknown is dof x = 1, with its initial value" },
-        { "equation", "equations stand in the model as they are: x'' = -k*x" },
+        { "equation", "equations are written in the model as they are: x'' = -k*x" },
         { "initial", "initial values are part of the declaration: dof x = 1, x' = 0" },
-        { "algorithm", "equations stand in the model as they are: x'' = -k*x" },
+        { "algorithm", "equations are written in the model as they are: x'' = -k*x" },
         { "end", "a model ends with }" },
         { "class", A_MODEL },
         { "struct", A_MODEL },
+        { "extends", "a model is used inside another as a part: part a: model" },
+        { "connect", "bodies are joined by constraints: constraint pin: a.p = b.p" },
+        { "gravity", "write gravity into the equations: y'' = -9.81" },
+        { "mass", "a mass is a parameter in the equations: param m = 1" },
+        { "lagrangian", "write the two energies: kinetic x'^2/2 and potential x^2/2" },
+        { "Lagrangian", "write the two energies: kinetic x'^2/2 and potential x^2/2" },
         { "body", A_MODEL },
         { "block", A_MODEL },
         { "component", A_MODEL },
@@ -887,7 +912,7 @@ static const char *foreign_statement(const char *word)
         { "print", "an expression by itself is printed" },
         { "show", "an expression by itself is printed" },
         { "until", "to end a run at a condition, write stop when" },
-        { "while", "a sum is sum(f for i in 1..9); an event is when" },
+        { "while", "there are no loops; a sum is sum(f for i in 1..9), an event is when x < 0 { … }" },
     };
     for (size_t k = 0; k < sizeof other / sizeof *other; k++)
         if (!strcmp(word, other[k][0]))
@@ -898,6 +923,14 @@ static const char *foreign_statement(const char *word)
 static const char *first_word(const scanner *sc)
 {
     return arena_strndup(sc->a, sc->text + sc->first_at.begin, sc->first_at.end - sc->first_at.begin);
+}
+
+/* whether an = comes after the last token */
+static bool assigned(const scanner *sc)
+{
+    const char *p = sc->text + sc->last_at.end;
+    p += strspn(p, " \t");
+    return *p == '=' && p[1] != '=';
 }
 
 static void say_unknown_statement(scanner *sc)
@@ -916,8 +949,12 @@ static void say_unknown_statement(scanner *sc)
             near_try(&n, keyword_list[k]);
     if (near_best(&n))
         diag_near(sc->d, e, &n);
-    else if (is_literal(sc->last)) /* what is written side by side may be a call */
-        diag_hint(sc->d, e, "a function is called with brackets: %s(%.*s)", word,
+    else if (sc->last == T_NAME && assigned(sc) && where_we_are(sc) == BEGINS_MODEL)
+        diag_hint(sc->d, e, "a parameter is declared as param %.*s = 1",
+                  (int)(sc->last_at.end - sc->last_at.begin), sc->text + sc->last_at.begin);
+    else if (is_literal(sc->last) &&
+             op_find(word) != OP_NONE) /* what is written side by side may be a call */
+        diag_hint(sc->d, e, "a function is called with parentheses: %s(%.*s)", word,
                   (int)(sc->last_at.end - sc->last_at.begin), sc->text + sc->last_at.begin);
 }
 
@@ -941,19 +978,19 @@ static const char *where_it_belongs(int t)
     case T_OTHERWISE:
         return "it ends the last line of cases { … }";
     case T_IF:
-        return "value if condition stands in cases { … }";
+        return "value if condition is part of cases { … }";
     case T_WITHIN:
-        return "it stands in expect a == b within abs(1e-9)";
+        return "it is part of expect a == b within abs(1e-9)";
     case T_AGAINST:
-        return "it stands in plot y against t";
+        return "it is part of plot y against t";
     case T_WITH:
-        return "it stands in run model for time with backend()";
+        return "it is part of run model for time with backend()";
     case T_AS:
-        return "it stands in use library as name";
+        return "it is part of use library as name";
     case T_WHERE:
-        return "it stands behind i in 1..N";
+        return "it follows i in 1..N";
     case T_FOR:
-        return "for stands behind the value: sum(x[i] for i in 1..N)";
+        return "for follows the value: sum(x[i] for i in 1..N)";
     default:
         return NULL;
     }
@@ -992,7 +1029,7 @@ static const char *advice_list(const scanner *sc)
     if (sc->last == T_LBRACE && sc->prev == T_SET && sc->first != T_FN)
         return "a vector is written [1, 2]";
     if (sc->last == T_COMMA && sc->first == T_NAME && sc->open.n == statement_depth(sc))
-        return "statements end with the line, or with ;";
+        return "a statement ends with its line, or with ;";
     return NULL;
 }
 
@@ -1013,22 +1050,36 @@ static const char *advice_form(const scanner *sc)
     case T_WHEN:
         return t == T_THEN || t == T_COLON ? "write when x < 0 { x' = -x' }" : NULL;
     case T_IF:
-        return t == T_ELSE || t == T_THEN || sc->open.n > statement_depth(sc)
-                   ? NULL
+        return t == T_ELSE || t == T_THEN || sc->open.n > statement_depth(sc) ? NULL
+               : where_we_are(sc) == BEGINS_MODEL
+                   ? "write x'' = if a then b else c; an event is when a { x' = -x' }"
                    : "if a then b else c is one expression; an event is when a { x' = -x' }";
     case T_FOR:
-        if (t == T_SET || (t == T_LPAR && sc->count == 2))
+        if (t == T_SET || t == T_COLON || (t == T_LPAR && sc->count == 2))
             return "write for i in 1..3 { … }";
         return NULL;
+    case T_LET:
+        return t == T_COMMA && sc->count == 3 ? "each name has its own value: let a = 1, b = 2" : NULL;
+    case T_KINETIC:
+    case T_POTENTIAL:
+    case T_DISSIPATION:
+        return t == T_SET && sc->count == 2 ? "leave out the =" : NULL;
+    case T_FORCE:
+        return t == T_SET && sc->count == 3 ? "write a colon: force x: -k*x" : NULL;
+    case T_STOP:
+        return t == T_IF ? "write stop when x < 0" : NULL;
+    case T_EXPERIMENT:
+        return t == T_LBRACE || t == T_BODY_OPEN ? "an experiment has a name: experiment rebound { … }"
+                                                 : NULL;
     case T_DOF:
-        return t == T_LPAR && p == T_NAME ? "an initial value is given by =: dof x = 1, x' = 0" : NULL;
+        return t == T_LPAR && p == T_NAME ? "an initial value is given with =: dof x = 1, x' = 0" : NULL;
     case T_CONSTRAINT:
         if (sc->count == 3 && is_relation(t))
             return "a constraint has a name: constraint floor: y >= 0";
         if (sc->count == 3 && is_literal(t))
             return "write constraint floor: y >= 0";
         return t == T_COMMA && sc->open.n == statement_depth(sc)
-                   ? "attributes stand in braces: constraint floor: y >= 0 { impact = newton(0.5) }"
+                   ? "attributes are written in braces: constraint floor: y >= 0 { impact = newton(0.5) }"
                    : NULL;
     default:
         return NULL;
@@ -1044,6 +1095,16 @@ static bool follows_for(const scanner *sc)
     return p - from >= 3 && !strncmp(p - 3, "for", 3) && p < sc->text + sc->prev_at.begin;
 }
 
+#define CHANGED "a value does not change: give the new one a name of its own, let k2 = k + 1"
+#define DECIMAL "a decimal number has a point: 9.81"
+
+/* whether a bracket stands right after something that it may be an index of */
+static bool follows_operand(const scanner *sc, span at)
+{
+    unsigned char before = at.begin ? (unsigned char)sc->text[at.begin - 1] : 0;
+    return isalnum(before) || strchr("_)]'", before ? before : 'x');
+}
+
 /* expressions of other languages */
 static const char *advice_expression(const scanner *sc)
 {
@@ -1053,11 +1114,38 @@ static const char *advice_expression(const scanner *sc)
     if (t == T_RUN && p == T_SET)
         return "a run that has a name is written run r = model for 3";
     if (t == T_GT && p == T_MINUS)
-        return "a function is fn f(x) = x^2";
-    if (t == T_COLON && p == T_LBRACKET)
+        return "a function is fn f(x) = x^2; a member is r.x";
+    const bracket *b = innermost(sc);
+    if (t == T_COLON && (p == T_LBRACKET || (b && b->sign == '[' && follows_operand(sc, b->at))))
         return "all of x is x; parts of it are [x[i] for i in 1..2]";
-    if (t != T_NAME && t != T_NUMBER)
+    if (t == T_SET && (p == T_PLUS || p == T_MINUS || p == T_STAR || p == T_SLASH))
+        return CHANGED;
+    if (t == T_PLUS && p == T_PLUS)
+        return CHANGED;
+    if (t == T_LBRACE && p == T_HAT)
+        return "write x^2, x^(n + 1)";
+    if (t == T_LBRACE && p == T_NUMBER && sc->text[sc->last_at.end] == ',')
+        return DECIMAL;
+    if ((t == T_PLUS || t == T_MINUS) && p == T_DOT)
+        return "leave out the dot: vectors are added element by element";
+    if (t == T_TO && p == T_PLUS)
+        return "a line that ends with an operator continues: leave out the dots";
+    if (t != T_NAME && t != T_NUMBER && t != T_STRING)
         return NULL;
+    if (t == T_NUMBER && p == T_COMMA && isdigit((unsigned char)sc->text[sc->prev_at.begin - 1]) &&
+        sc->prev_at.end == sc->last_at.begin &&
+        (sc->first == T_LET || sc->first == T_PARAM || sc->first == T_DOF))
+        return DECIMAL;
+    if (t == T_STRING)
+        return p == T_STRING                                         ? "a comment begins with #"
+               : p == T_NAME && sc->prev_at.end == sc->last_at.begin ? "a string has nothing in front of it"
+                                                                     : NULL;
+    if (word_is(sc, sc->last_at, "is") && ends_statement(p))
+        return "write == to compare";
+    if (word_is(sc, sc->last_at, "elif") || word_is(sc, sc->last_at, "elseif"))
+        return "write else if";
+    if (sc->first == T_MINUS && sc->text[sc->first_at.end] == '-')
+        return "a comment begins with #";
     if (word_is(sc, sc->prev_at, "lambda"))
         return "a function is fn f(x) = x^2";
     if (word_is(sc, sc->last_at, "mod") && ends_statement(p))
@@ -1067,7 +1155,7 @@ static const char *advice_expression(const scanner *sc)
     const char *before = arena_strndup(sc->a, sc->text + sc->prev_at.begin,
                                        sc->prev_at.end - sc->prev_at.begin);
     if (p == T_NAME && !sc->last_fresh && op_find(before) != OP_NONE)
-        return arena_printf(sc->a, "a function is called with brackets: %s(%.*s)", before,
+        return arena_printf(sc->a, "a function is called with parentheses: %s(%.*s)", before,
                             (int)(sc->last_at.end - sc->last_at.begin), sc->text + sc->last_at.begin);
     return NULL;
 }
@@ -1086,20 +1174,22 @@ static const char *advice(const scanner *sc, bool vague)
     if (advice_list(sc))
         return advice_list(sc);
     if (t == T_PRIME && !ends_statement(p))
-        return "a string stands in double quotes: \"text\"";
+        return "a string is written in double quotes: \"text\"";
     if (t == T_DOT && p == T_NUMBER)
         return "a number does not end in a point; write 1 or 1.0";
     if (t == T_PLUS && !ends_statement(p))
-        return "there is no + in front of a number";
+        return "a number has no + in front of it";
     if (t == T_LBRACKET && sc->first == T_PARAM && p == T_NAME)
-        return "a unit stands behind the value: param k = 2 [m]";
+        return isdigit((unsigned char)sc->text[sc->last_at.end])
+                   ? "a parameter has the size of its value: param v = [1, 2, 3]"
+                   : "a unit follows the value: param k = 2 [m]";
     if (t == T_LPAR && sc->first == T_MEASURE && sc->count == 3)
         return "a measure has a name: measure m = max(y)";
     if (!vague || sc->last_fresh)
         return NULL;
     if (t == T_NAME && p == T_NUMBER &&
         is_unit(sc, sc->text + sc->last_at.begin, (int)(sc->last_at.end - sc->last_at.begin)))
-        return "a unit stands in brackets: 10 [s]";
+        return "a unit is written in brackets: 10 [s]";
     if (t == T_NAME && sc->first == T_PLOT)
         return "write plot y against t";
     if (k >= 0 && where_it_belongs(t))

@@ -141,7 +141,7 @@ static bool side(evaluator *ev, const ast *call, const value *v, const char *fn,
         return false;
     }
     if (!whole_number(k, 1, max, &whole)) {
-        diag_error(ev->d, DIAG_LIMIT, call_at(call), "'%s' makes at most %d elements a side", fn, max);
+        diag_error(ev->d, DIAG_LIMIT, call_at(call), "'%s' allows at most %d elements a side", fn, max);
         return false;
     }
     *n = (int32_t)whole;
@@ -188,7 +188,7 @@ static value b_diag(evaluator *ev, scope *in, const ast *call, const value *arg,
     }
     int32_t k = list.num.n[0];
     if (k > MAX_SIDE) {
-        diag_error(ev->d, DIAG_LIMIT, call_at(call), "'diag' makes at most %d elements a side", MAX_SIDE);
+        diag_error(ev->d, DIAG_LIMIT, call_at(call), "'diag' allows at most %d elements a side", MAX_SIDE);
         return v_error();
     }
     value out = v_matrix(ev->a, k, k);
@@ -424,13 +424,13 @@ static bool derivable(evaluator *ev, const value *y, in_kind by, span at)
         bool in_time_alone;
         const char *why;
     } stops[] = {
-        { IN_FIELD, true, "fields in time are not built yet" },
+        { IN_FIELD, true, "fields in time are not supported yet" },
         { IN_A, true, "second derivatives have no further derivative in time" },
         { IN_PAST_V, true, "past rates have no derivative in time" },
         { IN_PRE, true, "'pre' has no derivative in time" },
         { IN_INTEGRAL, false, "an integral over the past has no derivative here" },
         { IN_SET, false, "a set has no derivative" },
-        { IN_ROD, false, "what belongs to a rod has no derivative here" },
+        { IN_ROD, false, "quantities of a rod have no derivative here" },
         { IN_SPEED, true, "the slip speed has no derivative in time" },
     };
     for (int32_t k = 0; k < v_count(y); k++) {
@@ -708,22 +708,22 @@ static value b_integral(evaluator *ev, scope *in, const ast *call, const value *
         !ir_depends(g, fr, other_than_bound, &bound)) {
         if (!isfinite(lo) || !isfinite(hi)) {
             diag *e = diag_error(ev->d, DIAG_INDEX_RANGE, gen->kid[1]->kid[0]->at,
-                                 "an integral has finite ends");
-            diag_hint(ev->d, e, "cut the tail where it no longer counts, or substitute s = x/(1 - x)");
+                                 "the ends of an integral must be finite");
+            diag_hint(ev->d, e, "cut off the tail where it is negligible, or substitute s = x/(1 - x)");
             return v_error();
         }
         integrand q = { g, fr, ev->a, MAX_PANELS };
         double sum = quadrature(&q, lo, hi, QUADRATURE_END, 40);
         if (q.panels == 0) {
             diag *e = diag_error(ev->d, DIAG_LIMIT, call->at,
-                                 "this integral does not settle: too many pieces");
+                                 "this integral does not converge: too many subdivisions");
             diag_hint(ev->d, e, "look for ends that are far away, poles, or very fast oscillations");
             return v_error();
         }
         return v_num_unit(sum, u);
     }
     if (!m) {
-        diag_error(ev->d, DIAG_NOT_CONSTANT, call->at, "this integral has unknowns in it");
+        diag_error(ev->d, DIAG_NOT_CONSTANT, call->at, "this integral contains unknowns");
         return v_error();
     }
     *vec_push(ev->a, &m->integrals) = (mintegral){ v_ref(g, r.range.lo), v_ref(g, r.range.hi), fr, bound,
@@ -738,7 +738,7 @@ static bool in_inclusion(evaluator *ev, const ast *call, const char *fn)
     if (ev->model && ev->inclusion)
         return true;
     diag *e = diag_error(ev->d, DIAG_TYPE, call_at(call),
-                         "'%s' is a set and stands on the right of `in` in a model", fn);
+                         "'%s' is a set; sets are allowed only to the right of `in` in a model", fn);
     if (ev->g)
         diag_hint(ev->d, e, "write an inclusion: x' in -%s(…)", fn);
     return false;
@@ -847,7 +847,7 @@ static value b_subdiff(evaluator *ev, scope *in, const ast *call, const value *a
         value x = eval(ev, in, f->kid[1]);
         return x.kind == V_ERROR ? x : b_Sgn(ev, in, call, &x, 1);
     }
-    diag *e = diag_error(ev->d, DIAG_NOT_SUPPORTED, f->at, "only the subdifferential of abs(…) is known");
+    diag *e = diag_error(ev->d, DIAG_NOT_SUPPORTED, f->at, "only the subdifferential of abs(…) is supported");
     diag_hint(ev->d, e, "write it as a sum of subdiff(abs(x)) and smooth terms, or as normal_cone(C, x)");
     return v_error();
 }

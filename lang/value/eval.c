@@ -66,7 +66,10 @@ const char *eval_name_instead(sym name)
         { "length", "count(x) is the number of elements" },
         { "size", "count(x) is the number of elements" },
         { "numel", "count(x) is the number of elements" },
-        { "end", "the last value of a result is last(x)" },
+        { "printf", "an expression by itself is printed" },
+        { "end", "a block ends with }; the last value of a result is last(x)" },
+        { "begin", "a block is written { … }" },
+        { "equation", "equations are written in the model as they are: x'' = -k*x" },
         { "int", "floor(x) rounds down" },
         { "arctan", "write atan(x)" },
         { "arcsin", "write asin(x)" },
@@ -76,15 +79,25 @@ const char *eval_name_instead(sym name)
         { "ifelse", "write if a then b else c" },
         { "True", "write true" },
         { "False", "write false" },
-        { "None", "there is no value that stands for none" },
-        { "null", "there is no value that stands for none" },
-        { "nil", "there is no value that stands for none" },
-        { "NaN", "there is no value that stands for none" },
+        { "None", "CDL has no null value" },
+        { "null", "CDL has no null value" },
+        { "nil", "CDL has no null value" },
+        { "NULL", "CDL has no null value" },
+        { "nothing", "CDL has no null value" },
+        { "nan", "a value is always a number" },
+        { "NaN", "a value is always a number" },
+        { "self", "names of the model are written as they are: x, not self.x" },
+        { "time", "the time is t" },
+        { "M_PI", "write pi" },
+        { "Modelica", "write the number, or declare a param" },
+        { "piecewise", "write cases { -1 if x < 0; 1 otherwise }" },
+        { "sgn", "sign(x) is a number; Sgn(x) is a set, for inclusions" },
+        { "connect", "bodies are joined by constraints: constraint pin: a.p = b.p" },
         { "np", "functions have no prefix: sin(x)" },
         { "numpy", "functions have no prefix: sin(x)" },
         { "math", "functions have no prefix: sin(x)" },
         { "Math", "functions have no prefix: sin(x)" },
-        { "std", "functions have no prefix: sin(x); a library is brought in by use std.planar" },
+        { "std", "functions have no prefix: sin(x); a library is imported with use std.planar" },
         { "isclose", "write expect a == b within 1e-9" },
         { "ones", "write [1 for i in 1..n]" },
         { "arange", "a range is written 1..9, and linspace(a, b, n) gives n numbers" },
@@ -105,7 +118,7 @@ const char *eval_name_instead(sym name)
     return n > 3 && !strcmp(name + n - 3, "dot") ? list[0][1] : NULL;
 }
 
-static value name_unknown(evaluator *ev, scope *in, sym name, span at)
+static value name_unknown(evaluator *ev, scope *in, sym name, span at, bool callee)
 {
     if (diag_doubtful(ev->d, name))
         return v_error();
@@ -114,11 +127,13 @@ static value name_unknown(evaluator *ev, scope *in, sym name, span at)
     for (scope *s = in; s; s = s->up)
         if (s->names)
             s->names(s, &n);
-    if (eval_name_instead(name)) {
+    diag_doubt(ev->d, name); /* once is enough */
+    if (eval_name_instead(name))
         diag_hint(ev->d, e, "%s", eval_name_instead(name));
-        diag_doubt(ev->d, name); /* once is enough */
-    } else
+    else if (near_best(&n))
         diag_near(ev->d, e, &n);
+    else if (ev->g)
+        diag_hint(ev->d, e, "declare it with %s", callee ? "fn" : "param, let or dof");
     return v_error();
 }
 
@@ -154,8 +169,8 @@ static value name_value(evaluator *ev, scope *in, const ast *e, bool callee)
     if (found == LOOK_NO && passed.kind != V_ERROR)
         return passed;
     if (found == LOOK_NO)
-        return name_unknown(ev, in, e->name, e->at);
-    /* a function of the language in the place of something that could not be read */
+        return name_unknown(ev, in, e->name, e->at, callee);
+    /* a function of the language in place of something that could not be read */
     if (found == LOOK_YES && !callee && v.kind == V_FN && v.fn.built && diag_doubtful(ev->d, e->name))
         return v_error();
     return found == LOOK_YES ? v : v_error();
@@ -197,6 +212,18 @@ void eval_leibniz_report(diags *d, const ast *e)
 
 /* ---- literals and operators ---- */
 
+/* Nm as N*m: the name of a unit that is two of them side by side; NULL when it is not */
+static const char *unit_product(arena *a, const char *name)
+{
+    double factor;
+    dim d;
+    for (size_t k = 1; name[k]; k++)
+        if (k < 3 && strlen(name + k) < 3 && unit_find(arena_strndup(a, name, k), &factor, &d) &&
+            unit_find(name + k, &factor, &d))
+            return arena_printf(a, "%.*s*%s", (int)k, name, name + k);
+    return NULL;
+}
+
 static value eval_number(evaluator *ev, const ast *e)
 {
     if (e->n == 0 || !e->kid[0])
@@ -224,7 +251,11 @@ static value eval_number(evaluator *ev, const ast *e)
                     diag_hint(ev->d, err, "write [%s]", written_out[k][1]);
                     return v_error();
                 }
-            diag_near(ev->d, err, &n);
+            const char *product = unit_product(ev->a, term->name);
+            if (product)
+                diag_hint(ev->d, err, "write [%s]", product);
+            else
+                diag_near(ev->d, err, &n);
             return v_error();
         }
         factor *= pow(f, p);
@@ -705,12 +736,17 @@ static value call_value(evaluator *ev, scope *in, const ast *call, const value *
         diag *past = diag_error(ev->d, of->kind == IN_A ? DIAG_TYPE : DIAG_ARITY, at,
                                 of->kind == IN_A ? "second derivatives have no past values"
                                                  : "a past value needs one time");
-        diag_hint(ev->d, past, "write x(t - tau) or x'(t - tau)");
+        diag_hint(ev->d, past,
+                  of->kind == IN_A ? "the value of now is x'', without (t)"
+                                   : "write x(t - tau) or x'(t - tau)");
         return v_error();
     }
     diag *e = diag_error(ev->d, DIAG_TYPE, at, "%s cannot be called", v_kind_text(ev->a, f));
     if (f->kind == V_NUM)
-        diag_hint(ev->d, e, "write `*` for a product");
+        diag_hint(ev->d, e,
+                  v_is_scalar(f)     ? "write `*` for a product"
+                  : f->num.rank == 2 ? "an element is written A[i, j]"
+                                     : "an element is written x[i]");
     return v_error();
 }
 
@@ -771,7 +807,7 @@ static value eval_call_node(evaluator *ev, scope *in, const ast *e)
 {
     value f = e->kid[0]->kind == AST_NAME ? name_value(ev, in, e->kid[0], true) : eval(ev, in, e->kid[0]);
     if (f.kind == V_DOFS && f.dofs.dof->rotation && f.dofs.given == f.dofs.dof->ndim) {
-        diag_error(ev->d, DIAG_NOT_SUPPORTED, e->at, "past values of rotations are not kept: '%s' is one",
+        diag_error(ev->d, DIAG_NOT_SUPPORTED, e->at, "'%s' is a rotation, whose past values are not kept",
                    f.dofs.dof->name);
         return v_error();
     }

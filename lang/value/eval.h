@@ -118,7 +118,7 @@ const builtin *builtin_find(const char *name);
 /* dx/dt, d2x/dt2, where neither name is known: one message for both */
 const ast *eval_leibniz(const ast *e);
 void eval_leibniz_report(diags *d, const ast *e);
-bool eval_unit_behind(const ast *e); /* a unit behind an expression, as in (1 + 1) [m] */
+bool eval_unit_behind(const ast *e); /* a unit after an expression, as in (1 + 1) [m] */
 void eval_unit_report(diags *d, const ast *e);
 const char *eval_name_instead(sym name); /* what to write for a name of another language, or NULL */
 /* t, pi, inf and the built-in functions: the outermost scope. */

@@ -93,6 +93,8 @@ static value range_error(evaluator *ev, span at, double got, int32_t lo, int32_t
         diag *e = diag_error(ev->d, DIAG_INDEX_RANGE, at, "index %s is outside %d..%d", t.at, lo, hi);
         if (got == 0 && lo == 1)
             diag_hint(ev->d, e, "indices start at 1");
+        else if (got < 0 && lo == 1)
+            diag_hint(ev->d, e, "the last index is %d; none count from the end", hi);
     }
     return v_error();
 }
@@ -241,7 +243,7 @@ value eval_dofs(evaluator *ev, const value *v, span at)
         return dofs_value(ev, v);
     if (left > 2 || (left == 2 && d->comp) || d->size > MAX_WHOLE || d->rotation) {
         diag *e = diag_error(ev->d, DIAG_SHAPE, at,
-                             "'%s' is a family of %d degrees of freedom and stands here without an index",
+                             "'%s' is a family of %d degrees of freedom and is used here without an index",
                              d->name, d->size);
         diag_hint(ev->d, e, "write %s[i], with i from a `for` or an indexed declaration", d->name);
         return v_error();
@@ -376,8 +378,13 @@ value eval_member(evaluator *ev, const value *v, sym name, span at)
                              name);
         if (v->kind == V_SERIES)
             diag_hint(ev->d, e, "functions take a series: max(y), last(y), y(1.5)");
+        if (v->kind == V_DOFS || v->kind == V_NUM)
+            diag_hint(ev->d, e, "%s",
+                      strlen(name) == 1 && strchr("xyz", *name)
+                          ? "components are written p[1], p[2], p[3]"
+                          : "functions are written dot(u, v), norm(u), max(u)");
         if (v->kind == V_FN)
-            diag_hint(ev->d, e, "no run so far has anything of this name but the function");
+            diag_hint(ev->d, e, "no run so far has a result of this name, so it is the function");
         return v_error();
     }
     switch (v->object.in->find(v->object.in, ev, name, at, &out)) {
@@ -448,7 +455,10 @@ static value prime_error(evaluator *ev, const value *v, span at)
     diag *e = diag_error(ev->d, DIAG_TYPE, at,
                          "' is the derivative of a degree of freedom or a field, not of %s",
                          v_kind_text(ev->a, v));
-    diag_hint(ev->d, e, "the derivative of an expression in time is d(expression, t)");
+    diag_hint(ev->d, e,
+              v->kind == V_NUM && !v_is_scalar(v)
+                  ? "the derivative of an expression in time is d(expression, t), of an element x[i]'"
+                  : "the derivative of an expression in time is d(expression, t)");
     return v_error();
 }
 

@@ -120,7 +120,7 @@ dim dim_pow(dim a, double exponent, bool *ok)
     for (int k = 0; k < DIM_BASES; k++) {
         if (!a.e[k])
             continue;
-        /* 1/3 is no double, so a hair of difference is forgiven */
+        /* 1/3 is not a double, so a hair of difference is forgiven */
         double e = a.e[k] * exponent, whole = rint(e);
         *ok = fabs(e) <= INT16_MAX && fabs(e - whole) <= EXPONENT_WHOLE * (1 + fabs(e));
         if (!*ok)
@@ -201,7 +201,7 @@ static const struct unit *unit_plain(const char *name)
     return NULL;
 }
 
-/* the unit behind a prefix, whose power of ten is added */
+/* the unit after a prefix, whose power of ten is added */
 static const struct unit *unit_prefixed(const char *name, int *ten)
 {
     for (size_t k = 0; k < COUNT(prefixes); k++) {

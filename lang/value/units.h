@@ -18,7 +18,7 @@ dim dim_any(void);
 bool dim_equal(dim a, dim b); /* any equals all */
 dim dim_mul(dim a, dim b);    /* any with something is any */
 dim dim_div(dim a, dim b);
-dim dim_pow(dim a, double exponent, bool *ok); /* !*ok, and any, where the exponents are no twelfths */
+dim dim_pow(dim a, double exponent, bool *ok); /* !*ok, and any, where the exponents are not twelfths */
 void dim_text(text *out, dim d);               /* m/s^2, kg*m^2/s^2, kg/(m*s^2), 1/s, m^(1/2), 1, any */
 
 /* A unit by name, prefixed or not; a name that is both is the unprefixed unit.  factor: how many SI units it

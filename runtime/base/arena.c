@@ -30,7 +30,7 @@ typedef struct block block;
 struct block {
     block *prev;
     size_t cap, used; /* bytes of data */
-    char *data;       /* 16-aligned, behind this header */
+    char *data;       /* 16-aligned, after this header */
 };
 
 struct arena {
@@ -392,7 +392,7 @@ static void num_put_zeros(text *s, int n)
         text_putc(s, '0');
 }
 
-/* 123.45 with the point behind digit number `point` */
+/* 123.45 with the point after digit number `point` */
 static void num_put_fixed(text *s, const char *digit, int n, int point)
 {
     int whole = point < 0 ? 0 : point < n ? point : n;

@@ -90,7 +90,7 @@ static bool face_known(const convex *c, const double *n, double level, double sm
     return false;
 }
 
-/* corners of the plane in order around n; those on a straight line between others are no corners */
+/* corners of the plane in order around n; those on a straight line between others are not corners */
 static int loop_order(const convex *c, const double *n, int *on, int count)
 {
     double o[3] = { 0 }, u[3], w[3];

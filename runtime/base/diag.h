@@ -82,7 +82,7 @@ const char *near_best(const near *n); /* NULL when nothing is close */
 void diag_near(diags *d, diag *e, const near *n);
 /* The same; when none is close, and they are few, the hint names them all. */
 void diag_near_or_all(diags *d, diag *e, const near *n);
-/* What would mend it, for editors: `right` in the place of `wrong`, which stands in the error's span. */
+/* What would mend it, for editors: `right` in place of `wrong`, which stands in the error's span. */
 void diag_replace(diags *d, diag *e, const char *wrong, const char *right);
 /* Where `wrong` stands; SPAN_NONE when it does not stand there. */
 span diag_wrong_place(const diags *d, const diag *e);
@@ -101,7 +101,7 @@ void diag_print_json(const diags *d, const diag *e, text *out);
    Writes at most `room` bytes and returns how many there are. */
 size_t visible_text(const char *p, size_t n, char *out, size_t room);
 void text_visible(text *out, const char *p, size_t n);
-/* Line and column from 1; columns count code points; the second pair is just behind the span.  0 for
+/* Line and column from 1; columns count code points; the second pair is just after the span.  0 for
  * SPAN_NONE; any may be NULL. */
 void span_place(const diags *d, span s, size_t *line, size_t *col, size_t *line2, size_t *col2);
 /* The source text of a span, white space folded, in the arena. */

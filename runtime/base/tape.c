@@ -74,7 +74,7 @@ bool kernel_member(const kernel *k, const int32_t *index, double *reg)
 }
 
 /* ---- running ---- */
-/* What is no address; else what is there already. */
+/* What is not an address; else what is there already. */
 static double gather_other(const slot *s, const inputs *in, const int32_t *index, double else_)
 {
     switch (s->kind) {

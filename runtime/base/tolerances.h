@@ -47,7 +47,7 @@
 /* factors that two formulas make of the same numbers: ROUND_5 times a condition of 1000 */
 #define FACTOR_SAME 1e-12
 #define PLACE_SAME  1e-12 /* of the domain: places given in the model that are one */
-/* of an exponent: 1/3 is no double, and units are multiplied a few times at most */
+/* of an exponent: 1/3 is not a double, and units are multiplied a few times at most */
 #define EXPONENT_WHOLE 1e-9
 /* absolute: constants beyond are not moved in a formula, lest a product overflow */
 #define FOLDED_LEAST 1e-200
@@ -195,7 +195,7 @@
 #define SLIP_SPEED    1e-4  /* of the largest slip: cdl.5 */
 #define NEWTON_STAGE  1e-10 /* of accelerations: far below the error of a step */
 #define STAGE_SMALL   1e-4  /* of speed over the run: an acceleration that matters nowhere */
-#define ERROR_SIZE    1e-3  /* of the speeds: an error is no part of less */
+#define ERROR_SIZE    1e-3  /* of the speeds: errors are relative to at least this */
 #define SPEED_CARRIED 1e-9  /* of what contacts give: at rest, set in motion by a belt */
 
 /* ---- events ---- */
@@ -221,7 +221,7 @@
 #define EV_ACCUMULATED 1e-9 /* of rates: impacts follow so fast that they are taken as one */
 /* of the reach of a gap over the step, beside a million EV_GAP_ZERO: it fell through */
 #define EV_REACH       1e-12
-#define EV_CRAWL       1e-6 /* of the run: steps so short, 3000 in a row, are no progress */
+#define EV_CRAWL       1e-6 /* of the run: steps so short, 3000 in a row, make no progress */
 #define EV_CREEP       1e-9 /* of speeds: slip that only rounding keeps from 0 */
 #define EV_STEP_LEAST  1e-9 /* of the run: limits of a step that cannot matter end there */
 #define EV_DISK        1e-3 /* of its first term: the last of a series inside its disk */
@@ -248,7 +248,7 @@
 #define CORNER_SAME   1e-9
 #define POINT_SAME    1e-10 /* of the size of a hull: points of it that lie in a face */
 #define EDGE_STRAIGHT 1e-18 /* squared sine of the angle between two edges of a face that are one */
-#define EDGES_ALONG   1e-8  /* sine of the angle between edges whose cross product is no normal */
+#define EDGES_ALONG   1e-8  /* sine of the angle between edges whose cross product is not a normal */
 #define LINES_ALONG   1e-14 /* squared sine: lines without a pair of closest points; rounding of its terms */
 #define CLIP_EDGE     5e-13 /* of the size: what stands on the edge of a face stays on it */
 #define SHAPE_DEEP    1e-7  /* of the size of two bodies: overlaps that are left as they are */
@@ -298,7 +298,7 @@
 #define BRANCH_INSIDE 1e-12 /* of the dofs: a state on its branch */
 /* of the dofs: samples are laid so densely that the cubic between them is as good */
 #define LIMIT_CUBIC 1e-12
-#define JUMP_LEAST  1e-9 /* of the dofs: shorter ones are no jumps */
+#define JUMP_LEAST  1e-9 /* of the dofs: shorter ones are not jumps */
 /* of the load: it jumps; above what a slope of 1e4 makes of it over 2 JUST_BESIDE */
 #define LOAD_BREAKS 2e-10
 /* of the load: a start that lies on an unstable branch, above the rounding of the graph */
@@ -308,6 +308,7 @@
 
 /* ---- fields ---- */
 #define FIELD_RESIDUAL 1e-8 /* of the terms of an equation: cdl.5 */
+#define FIELD_NODE     1e-4 /* of the largest |u|: what u counts for at least at a node */
 /* of u: how far an obstacle may be passed at nodes, by given values too */
 #define FIELD_PASSED        1e-9
 #define FIELD_PASSED_SERIES 1e-6  /* and between the samples of a series */

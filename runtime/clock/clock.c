@@ -283,18 +283,20 @@ static void identity_keep(run_clock *c, run_state *s)
     int64_t run = o->checkpoint ? o->checkpoint->run : 0, was = run, hash = (int64_t)r->prog->hash;
     state_i64(s, "run", &run, 1);
     if (run != was)
-        state_wrong(s, "it is of run %lld of its file, this is run %lld", (long long)run, (long long)was);
+        state_wrong(s, "it belongs to run %lld of its file, and this is run %lld", (long long)run,
+                    (long long)was);
     state_same_text(s, "version", o->checkpoint ? o->checkpoint->version : "",
                     "it was written by another version of the program");
     state_i64(s, "program", &hash, 1);
     if (hash != (int64_t)r->prog->hash)
-        state_wrong(s, "it is of another model, or the model has changed");
-    state_same_text(s, "backend", r->backend, "it is of a run with another backend");
+        state_wrong(s, "it belongs to another model, or the model has changed");
+    state_same_text(s, "backend", r->backend, "it belongs to a run with another backend");
     state_same_f64(s, "parameters", r->param, (size_t)r->prog->nparam,
-                   "it is of a run with other parameters");
-    state_same_f64(s, "options", o->value, MAX_OPTIONS, "it is of a run with other options of the backend");
+                   "it belongs to a run with other parameters");
+    state_same_f64(s, "options", o->value, MAX_OPTIONS,
+                   "it belongs to a run with other options of the backend");
     for (int k = 0; k < MAX_OPTIONS; k++)
-        state_same_text(s, "word", o->word[k], "it is of a run with other options of the backend");
+        state_same_text(s, "word", o->word[k], "it belongs to a run with other options of the backend");
 }
 
 void clock_keep(void *of, run_state *s)

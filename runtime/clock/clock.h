@@ -33,7 +33,7 @@ typedef struct books {
 /* They begin with these energies, not with those of the first sample: something may happen before that. */
 void books_open(books *b, double kinetic, double potential);
 void books_enter(books *b, results *r, int64_t at, const energies *e);
-/* what is no number changes nothing */
+/* what is not a number changes nothing */
 static inline void books_grow(double *most, double x)
 {
     if (x > *most)

@@ -1,7 +1,7 @@
 /* spill: columns of results that are too long for memory.  They lie in one file without a name, mapped into
    memory, so that they are read and written like any others; pages that were passed are let go of.  The file
    grows by extents; an extent holds a number of samples of all columns, each column a contiguous range of it,
-   and a column's extents are mapped one behind the other. */
+   and a column's extents are mapped one after the other. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

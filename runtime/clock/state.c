@@ -9,7 +9,7 @@
 #include "io/write.h"
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
-#error "states are written as numbers lie in memory, which has to be little-endian"
+#error "states are written as they lie in memory, which must be little-endian"
 #endif
 
 static const char MAGIC[8] = "CDLSTATE";
@@ -101,7 +101,7 @@ static uint64_t item_next(run_state *s, uint8_t kind, const char *name)
     if (!get(s, head, 2) || !get(s, got, head[1]) || !get(s, &count, sizeof count))
         return 0;
     if (head[0] != kind || strlen(name) != head[1] || memcmp(got, name, head[1]) != 0) {
-        state_wrong(s, "it does not hold '%s' where this version looks for it", name);
+        state_wrong(s, "it has no '%s' where this version expects it", name);
         return 0;
     }
     return count;
@@ -120,7 +120,7 @@ static void item(run_state *s, uint8_t kind, const char *name, void *x, size_t n
     if (s->error)
         return;
     if (count != n) {
-        state_wrong(s, "it holds %llu numbers of '%s', not %zu", (unsigned long long)count, name, n);
+        state_wrong(s, "it has %llu numbers of '%s', not %zu", (unsigned long long)count, name, n);
         return;
     }
     get(s, x, n * size);
@@ -149,7 +149,7 @@ void state_flags(run_state *s, const char *name, bool *x, size_t n)
     }
     uint64_t count = item_next(s, ITEM_U8, name);
     if (!s->error && count != n)
-        state_wrong(s, "it holds %llu numbers of '%s', not %zu", (unsigned long long)count, name, n);
+        state_wrong(s, "it has %llu numbers of '%s', not %zu", (unsigned long long)count, name, n);
     for (size_t i = 0; i < n && !s->error; i++) {
         uint8_t byte = 0;
         if (get(s, &byte, 1) && byte > 1)
@@ -287,7 +287,7 @@ static void open_bytes(run_state *s, const char *bytes, size_t n)
     memcpy(&version, bytes + 8, sizeof version);
     memcpy(&length, bytes + 12, sizeof length);
     if (version != STATE_VERSION) {
-        state_wrong(s, "it is of version %u of the format, this program reads version %d", version,
+        state_wrong(s, "it is in version %u of the format, and this program reads version %d", version,
                     STATE_VERSION);
         return;
     }
@@ -307,7 +307,7 @@ const char *state_load(arena *a, const char *bytes, size_t n, void (*keep)(void 
     if (!s.error)
         keep(of, &s);
     if (!s.error && s.left)
-        state_wrong(&s, "it holds more than this version knows of");
+        state_wrong(&s, "it contains more than this version can read");
     return s.error;
 }
 

@@ -1,9 +1,9 @@
 /* One tangent component makes Coulomb's law three products: with the slip u_t = p - m to either side,
        r_n u_n = 0,      (bound + r_t) p = 0,      (bound - r_t) m = 0,      bound = mu r_n + radius,      all
    factors >= 0. With tau for 0 they have a solution inside, from tau large to tau = 0: the central path.
-   Interior point steps go down along it as long as tau falls. Friction is no minimum of anything, so the path
-   may bend back: tau rises for a while, as in Lemke's method, which leads to a solution for the same reason.
-   Where steps become short the path is followed by its length, whatever tau does: at each bend the
+   Interior point steps go down along it as long as tau falls. Friction is not a minimum of anything, so the
+   path may bend back: tau rises for a while, as in Lemke's method, which leads to a solution for the same
+   reason. Where steps become short the path is followed by its length, whatever tau does: at each bend the
    determinant of Newton's matrix changes its sign, which tells the way on.  Near the end Newton's steps on
    the problem itself give the digits. */
 #include "base/budget.h"
@@ -38,7 +38,7 @@ typedef struct central {
     scaled *s;
     int m, np, size; /* unknowns, products, numbers of a state */
     pair *pair;
-    double *x, *X, *Y, *dx, *dX, *dY; /* a state: x, X, Y one behind the other; a direction */
+    double *x, *X, *Y, *dx, *dX, *dY; /* a state: x, X, Y one after the other; a direction */
     double *u, *rest, *rhs, *A, *best, *tangent, *across, *keep;
     double *change, *change_kept; /* of products, which a direction leads to */
     double *mark[MARKS], tau_mark[MARKS];
@@ -442,7 +442,7 @@ static void mark_put(central *w, double tau)
 }
 
 /* From the last place that leads there, on along the path until all products are smaller than they ever were;
- * where that is no way, from the place before. */
+ * where that leads nowhere, from the place before. */
 static bool around(central *w)
 {
     double until = 0.2 * w->low, tau = INFINITY;
@@ -531,10 +531,10 @@ static bool finish(central *w, arena *scratch, double tol)
     return true;
 }
 
-/* Where steps get short the path folds: friction is no minimum of anything, and Newton's matrix is singular
-   at a fold.  Slip that opens its contact, as in the associated law, makes it monotone: a share of that leads
-   past most folds.  The residual is that of the true law always, so that later steps take off what the
-   share has added.  W is singular in piles, too: a little damping keeps the digits.  Contacts that are
+/* Where steps get short the path folds: friction is not a minimum of anything, and Newton's matrix is
+   singular at a fold.  Slip that opens its contact, as in the associated law, makes it monotone: a share of
+   that leads past most folds.  The residual is that of the true law always, so that later steps take off what
+   the share has added.  W is singular in piles, too: a little damping keeps the digits.  Contacts that are
    between two states have products of two small factors, and the residual falls with their root: Newton's
    steps give the last digits at once. */
 static bool descend_damped(central *w, arena *scratch, double tol)

@@ -59,7 +59,7 @@ void impulses_init(impulses *w, arena *a, arena *scratch, int n);
 void list_room(impulses *w, int contacts, int rows, int dofs);
 /* The contact at the end of the list has its cone, dofs, J and K: its block is made, and it counts. */
 void list_take(impulses *w);
-/* The same list from now on: columns by dof, islands in order.  False: it is no chain. */
+/* The same list from now on: columns by dof, islands in order.  False: it is not a chain. */
 bool list_fix(impulses *w);
 /* Solves to the tolerance; false when it was not reached (residual, worst). */
 bool impulses_solve(impulses *w);

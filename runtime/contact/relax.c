@@ -16,7 +16,7 @@ enum { WIDE = 6, FLAT = 4, WORK = CONE_WORK * (1 + 4) + 8 };
 typedef struct joint {
     int32_t dof[WIDE]; /* what is not there is the last dof, which nothing moves */
     int32_t c;         /* contact of the list */
-    bool turns;        /* the normal row has more than FLAT entries, as where bodies are no disks */
+    bool turns;        /* the normal row has more than FLAT entries, as where bodies are not disks */
     double bn, N[WIDE];
     double T[WIDE], bt; /* normal and tangent row are scaled */
     cone_pair pair;     /* its block of W, and its law */

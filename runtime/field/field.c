@@ -240,7 +240,7 @@ double obstacle_size(const field_work *w, const field_obstacle *o)
     return size;
 }
 
-/* infinitely far away it is no obstacle there, infinitely high none can be met */
+/* infinitely far away it is not an obstacle there, infinitely high none can be met */
 bool obstacle_known(field_work *w, const field_obstacle *o, const double *x, const double *psi, int64_t n)
 {
     int nc = w->fp->ncoord;

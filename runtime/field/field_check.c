@@ -105,9 +105,10 @@ static bool check_obstacles(check *c, int8_t *touch)
             }
             if (r->eps > 0 || -gap[k] <= (r->npiece ? FIELD_PASSED_SERIES : FIELD_PASSED) * c->size[o->field])
                 continue;
-            return field_fail(c->w, o->at, "%s passes the obstacle by %.3g at %s%s", c->fp->name[o->field],
-                              -gap[k], place_text(c, place_of(c, k, x)),
-                              r->npiece ? ": the contact set is of another kind; use active_set()" : "");
+            return field_fail(
+                c->w, o->at, "%s passes the obstacle by %.3g at %s%s", c->fp->name[o->field], -gap[k],
+                place_text(c, place_of(c, k, x)),
+                r->npiece ? ": the contact set is of a kind that vim does not find; use active_set()" : "");
         }
     }
     return true;
@@ -547,14 +548,16 @@ static void plane_row(check *c, plane_job *p, int j, int edge)
         const double *u = r->u + (first + i) * nf;
         place_of(c, first + i, p->x + 2 * i);
         for (int q = 0; q < nj; q++) {
-            double sum = 0, size = 0;
+            double sum = 0, size = 0, weights = 0;
             for (int k = 0; k < p->q[q].n; k++) {
                 double term = p->q[q].w[k] * u[p->q[q].at[k]];
                 sum += term;
                 size += fabs(term);
+                weights += fabs(p->q[q].w[k]);
             }
             p->jets[i * nj + q] = sum;
-            p->sizes[i * nj + q] = size;
+            /* where u passes through zero its own size there is that of its error */
+            p->sizes[i * nj + q] = fmax(size, FIELD_NODE * weights * c->size[f->jet[q].field]);
         }
     }
     form_run(c->w, f, p->x, p->jets, n, p->out);
@@ -622,7 +625,8 @@ bool field_check(field_work *w, field_result *r)
         size = fmax(size, c.size[f]);
     r->complementarity = fmax(c.residual, w->r->max_penetration / size);
     if (good && r->promised && !(c.residual <= FIELD_RESIDUAL))
-        return field_fail(w, c.by_residual, "the solution does not hold: relative residual %.3g at %s",
+        return field_fail(w, c.by_residual,
+                          "the solution does not satisfy its equations: relative residual %.3g at %s",
                           c.residual, place_text(&c, c.at_residual));
     return good;
 }

@@ -72,7 +72,7 @@ void field_error(field_work *w, const line_options *o, field_result *r)
     if (fewest / (ratio * ratio) < least)
         return;
     field_result *mid = field_draft(w, o, ratio), *coarse = mid ? field_draft(w, o, ratio * ratio) : NULL;
-    r->error_why = "coarser grids do not show it";
+    r->error_why = "coarser grids do not allow one";
     if (!coarse || mid->nzone || coarse->nzone)
         return;
     double d1 = distance(r, mid, mid), d2 = distance(mid, coarse, mid);

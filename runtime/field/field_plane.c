@@ -99,9 +99,10 @@ static bool condition_read(plane *p, const field_condition *c, level *l, int s, 
     }
     side *q = &l->s[s];
     if (!c->f.linear || rest != 0 || (cb != 0 && (cn != 0 || cu != 0)))
-        return field_fail(p->w, c->at,
-                          "conditions of a field in the plane are linear: u, its slope across the side, or "
-                          "its second derivative there");
+        return field_fail(
+            p->w, c->at,
+            "conditions of a field in the plane must be linear in u, its slope across the side, or "
+            "its second derivative there");
     if (cb != 0)
         q->known[k] |= SIDE_BEND, q->bend[k] = -out[0] / cb;
     else if (cn != 0)
@@ -317,14 +318,14 @@ static bool bounds_make(plane *p, level *l)
                 bool given = l->fix[k] && fp->obst[o].sense * (l->u[k] - psi[i]) < -FIELD_PASSED * big;
                 if (given)
                     return field_fail(p->w, fp->obst[o].at,
-                                      "no %s can hold both: at (%g, %g) its boundary value %g lies %s the "
+                                      "no %s satisfies both: at (%g, %g) its boundary value %g lies %s the "
                                       "obstacle, which is %g there",
                                       fp->name[p->field], x[2 * i], x[2 * i + 1], l->u[k],
                                       fp->obst[o].sense > 0 ? "below" : "above", psi[i]);
                 if (l->lo[k] > l->hi[k])
                     return field_fail(
                         p->w, fp->obst[o].at,
-                        "no %s can hold both obstacles: at (%g, %g) the lower one is %g, the upper one %g",
+                        "no %s satisfies both obstacles: at (%g, %g) the lower one is %g, the upper one %g",
                         fp->name[p->field], x[2 * i], x[2 * i + 1], l->lo[k], l->hi[k]);
             }
         }
@@ -658,9 +659,9 @@ static bool turns_solve(plane *all, int nf, int k)
         if (!isfinite(change) || change > 1e12 * size)
             break;
     }
-    return field_fail(all->w, all->f->at,
-                      "the fields hang together too strongly to be solved in turn: %d rounds do not settle",
-                      TURNS);
+    return field_fail(
+        all->w, all->f->at,
+        "the fields are coupled too strongly to be solved in turn: no convergence after %d rounds", TURNS);
 }
 
 field_result *plane_solve(field_work *w, const line_options *o)

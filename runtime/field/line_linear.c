@@ -48,7 +48,7 @@ bool line_tridiagonal_solve(line *l, double *b)
     return isfinite(b[0]);
 }
 
-/* the unknown that an obstacle puts in the place of each row, -1: none */
+/* the unknown that an obstacle puts in place of each row, -1: none */
 static int64_t *row_owners(const line *l)
 {
     int64_t *owner = arena_array(l->w->a, int64_t, l->size);

@@ -115,7 +115,7 @@ bool obstacles_check(field_work *w)
             kernel_points(w, &fp->obst[o].psi, &at, 1, &psi);
             if (fp->obst[o].sense * (value - psi) < -FIELD_PASSED * obstacle_size(w, &fp->obst[o]))
                 return field_fail(w, fp->obst[o].at,
-                                  "no %s can hold both: at %s = %g its boundary value %g lies %s the "
+                                  "no %s satisfies both: at %s = %g its boundary value %g lies %s the "
                                   "obstacle, which is %g there",
                                   fp->name[fp->obst[o].field], fp->coord[0], x, value,
                                   fp->obst[o].sense > 0 ? "below" : "above", psi);
@@ -130,7 +130,7 @@ bool line_bounds_check(line *l)
         if (l->lo[i] > l->hi[i])
             return field_fail(
                 l->w, l->fp->obst[0].at,
-                "no %s can hold both obstacles: at %s = %g the lower one is %g, the upper one %g",
+                "no %s satisfies both obstacles: at %s = %g the lower one is %g, the upper one %g",
                 l->fp->name[i % l->nf], l->fp->coord[0], l->x[i / l->nf], l->lo[i], l->hi[i]);
     return true;
 }

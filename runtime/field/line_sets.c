@@ -152,7 +152,7 @@ bool line_linear_solve(line *l, bool coarsest, bool finest)
     if (!finest) /* a start for the next grid, no more */
         return true;
     return field_fail(l->w, l->fp->obst[0].at,
-                      "the contact set does not settle; is the sign of the equation that of a problem with "
+                      "the contact set does not converge; is the sign of the equation that of a problem with "
                       "an obstacle (-u'' = f, u'''' = f)?");
 }
 

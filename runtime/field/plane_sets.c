@@ -23,7 +23,7 @@ static bool fail_singular(plane *p)
 static bool fail_sets(plane *p)
 {
     return field_fail(p->w, p->fp->obst[0].at,
-                      "the contact set does not settle; is the sign of the equation that of a problem with "
+                      "the contact set does not converge; is the sign of the equation that of a problem with "
                       "an obstacle (-laplacian(u) = f, bilaplacian(u) = f)?");
 }
 

@@ -126,7 +126,8 @@ static double invert_all(solver *w, int k, double x0, double base, double slope)
     if (g->g.piece.n == 0 && w->m.ip->row[k].separable)
         graph_tilt(&g->g, &g->flat, &g->map);
     if (!graph_cover(&g->g, &g->map, y, x0, graph_scale(w, k, x0))) {
-        solver_fail(w, w->m.ip->row[k].at, "the load lies beyond the graph: no solution of the step");
+        solver_fail(w, w->m.ip->row[k].at,
+                    "the load is outside the range of the graph: no solution of the step");
         return x0;
     }
     to = graph_flow(&g->g, &g->map, y, x0);
@@ -608,9 +609,9 @@ static void step_cut(solver *w, double t0, double t1)
     double t = t0, least = fmax(CUT_LEAST * (t1 - t0), nudge(w)), over = INFINITY;
     for (int tries = 0; t < t1 && !failed(w); tries++) {
         if (tries == CUTS) {
-            solver_fail(
-                w, w->m.ip->row[0].at,
-                "the graph is left and met again more than a hundred times in one step: take a smaller h");
+            solver_fail(w, w->m.ip->row[0].at,
+                        "the solution leaves the graph and returns more than a hundred times in one step: "
+                        "take a smaller h");
             return;
         }
         if (over - t <= least) { /* over the kink by order 1 */
@@ -770,9 +771,9 @@ static bool starts_inside(solver *w)
             w->m.x[q->dof[i]] = w->stage[i];
         if (off <= CONE_OUTSIDE * scale)
             continue;
-        moment_fail(
-            &w->m, q->at,
-            arena_printf(w->r->a, "the start is not in C(0): it lies %s outside", number_text(w->r->a, off)));
+        moment_fail(&w->m, q->at,
+                    arena_printf(w->r->a, "the initial value is not in C(0): it lies %s outside",
+                                 number_text(w->r->a, off)));
         return false;
     }
     return true;

@@ -255,7 +255,7 @@ bool joint_solve(joint_work *w, moment *m, const double *base, double ih, int8_t
     }
     rates(m, base, ih, n);
     values(w, m, w->R, w->a);
-    /* over the size of its terms; what rounding of x makes of x' is no defect */
+    /* over the size of its terms; what rounding of x makes of x' is not a defect */
     for (int r = 0; r < n; r++) {
         double round = ROUND_5 * fabs(m->x[r]) * ih * fabs(w->rate[r]);
         double terms = row_load(w, r) + fabs(w->rate[r] * m->v[r]);

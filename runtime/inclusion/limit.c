@@ -84,7 +84,8 @@ static double load_at(follower *w, double t)
             !graph_cover(&w->g, &w->map, w->y_lo, w->v, w->scale)) {
             w->y_hi = w->y_lo = y;
             if (!graph_cover(&w->g, &w->map, y, w->v, w->scale))
-                follower_fail(w, w->m.ip->row[0].at, "the load lies beyond the graph: no solution");
+                follower_fail(w, w->m.ip->row[0].at,
+                              "the load is outside the range of the graph: no solution");
         }
     }
     return y;
@@ -506,12 +507,12 @@ static bool start(follower *w)
         bool on = p->x0 == p->x1 ? y < p->y0 && y > p->y1 : fabs(out[0] - y) <= slack;
         if (!on)
             continue;
-        moment_fail(&w->m, w->m.ip->row[0].at,
-                    arena_printf(w->r->a,
-                                 "the start %s lies on a falling branch of the graph (from %s to %s), which "
-                                 "is unstable: the limit is not determined",
-                                 number_text(w->r->a, v), number_text(w->r->a, p->x0),
-                                 number_text(w->r->a, p->x1)));
+        moment_fail(
+            &w->m, w->m.ip->row[0].at,
+            arena_printf(w->r->a,
+                         "the initial value %s lies on a falling branch of the graph (from %s to %s), which "
+                         "is unstable: the limit is not determined",
+                         number_text(w->r->a, v), number_text(w->r->a, p->x0), number_text(w->r->a, p->x1)));
         return false;
     }
     (void)to;
@@ -618,9 +619,9 @@ static bool limit_start(void *of, run_clock *c)
         moment_fail(
             &w->m, SPAN_NONE,
             o->word[0]
-                ? arena_printf(r->a,
-                               "'%s' is no parameter of model '%s': limit(eps) names the one that goes to 0",
-                               o->word[0], r->prog->model)
+                ? arena_printf(
+                      r->a, "'%s' is not a parameter of model '%s': limit(eps) names the one that goes to 0",
+                      o->word[0], r->prog->model)
                 : "limit(eps) names the parameter that goes to 0");
     return !failed(w) && moment_signs(&w->m) && branch_start(w);
 }

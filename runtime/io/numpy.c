@@ -54,7 +54,7 @@ static gathering gather(arena *a, const rows_table *t, const rows_array *x)
     };
 }
 
-/* the next numbers of the array in g->out; 0 behind the last */
+/* the next numbers of the array in g->out; 0 after the last */
 static size_t gather_next(gathering *g)
 {
     size_t width = g->t->width, rows = PORTION / (width * sizeof(double)) + 1;

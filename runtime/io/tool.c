@@ -296,11 +296,31 @@ static int data_bring(const workroom *r, const file_root *in, const char *path)
     return error;
 }
 
+/* whether a picture has its end: gnuplot does not notice when the disk is full */
+static bool picture_whole(const workroom *r, off_t size)
+{
+    static const char *const ends[] = { "</svg>", "IEND", "%%EOF" };
+    char last[32];
+    int fd = openat(r->dir, TOOL_PICTURE, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    off_t from = size > (off_t)sizeof last ? size - (off_t)sizeof last : 0;
+    ssize_t n = pread(fd, last, sizeof last, from);
+    close(fd);
+    for (size_t k = 0; n > 0 && k < sizeof ends / sizeof *ends; k++)
+        for (ssize_t i = 0, m = (ssize_t)strlen(ends[k]); i + m <= n; i++)
+            if (!memcmp(last + i, ends[k], (size_t)m))
+                return true;
+    return false;
+}
+
 static int picture_take(const workroom *r, const file_place *to, budget *b)
 {
     struct stat st;
     if (fstatat(r->dir, TOOL_PICTURE, &st, AT_SYMLINK_NOFOLLOW) || !S_ISREG(st.st_mode) || !st.st_size)
         return -1;
+    if (!picture_whole(r, st.st_size))
+        return ENOSPC;
     if (!budget_write(b, (int64_t)st.st_size))
         return ERROR_DISK_BUDGET;
     return renameat(r->dir, TOOL_PICTURE, to->dir, to->name) ? errno : 0;

@@ -27,7 +27,7 @@ const char *error_text(arena *a, int error)
 {
     char buf[256] = "";
     if (error == ERROR_OUTSIDE)
-        return "it lies outside of the folder; --allow-outside permits that";
+        return "it lies outside the folder; --allow-outside permits that";
     if (error == ERROR_SPECIAL)
         return "it is a device, a pipe or a socket";
     if (error == ERROR_DISK_BUDGET)
@@ -88,7 +88,7 @@ static int open_beside(outfile *f, mode_t mode)
     return EEXIST;
 }
 
-/* what is no regular file is written directly, where that is allowed */
+/* what is not a regular file is written directly, where that is allowed */
 static int open_place(const file_root *in, outfile *f)
 {
     struct stat st;

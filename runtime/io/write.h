@@ -37,7 +37,7 @@ void outfile_leave(outfile *f);  /* in a process that was forked: the file is th
 void outfiles_abort(struct budget *b, const outfile *last);
 /* A whole file at once. 0, or the error. */
 int outfile_whole(arena *a, const file_root *in, const char *path, const char *p, size_t n);
-/* All bytes of a file, of at most that many (EFBIG), and a 0 behind them.  0, or the error. */
+/* All bytes of a file, of at most that many (EFBIG), and a 0 after them.  0, or the error. */
 int file_whole(arena *a, const file_root *in, const char *path, size_t most, char **out, size_t *n);
 /* Removes what killed processes left unfinished in the folder of that path. */
 void parts_clean(const file_root *in, const char *path);

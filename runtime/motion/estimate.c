@@ -21,7 +21,8 @@ bool estimate_wanted(const backend *b, const run_options *o)
 
 const char *estimate_refused(const program *p)
 {
-    return p->field ? "'error' is an option for motions and rods: fields have their error from three grids"
+    return p->field ? "'error' is an option for motions and rods; for fields the error is estimated from "
+                      "three grids"
                     : NULL;
 }
 

@@ -597,15 +597,16 @@ static bool stands_still(ev *w)
         const contact *c = w->rub[i].c;
         if (c->fam->f->relation == REL_GAP && *c->gap <= w->rub[i].zero.tol_gap &&
             kernel_has_pieces(&c->fam->f->gap))
-            return ev_fail(
-                w, c->fam->f->at,
-                arena_printf(w->r->a, "the motion cannot go on at t = %s: " CORNER_TEXT, ev_number(w, w->t)));
+            return ev_fail(w, c->fam->f->at,
+                           arena_printf(w->r->a, "the motion cannot be continued at t = %s: " CORNER_TEXT,
+                                        ev_number(w, w->t)));
     }
     return ev_fail(
         w, SPAN_NONE,
-        arena_printf(w->r->a,
-                     "the motion cannot go on at t = %s: its modes change without end; use sweeping()",
-                     ev_number(w, w->t)));
+        arena_printf(
+            w->r->a,
+            "the motion cannot be continued at t = %s: its contact modes change without end; use sweeping()",
+            ev_number(w, w->t)));
 }
 
 /* The last terms of the series over a piece: by so much it differs from one of an order less. */
@@ -1015,7 +1016,7 @@ static const char *refuse_contact(const program *p, const contact_family *f, spa
         return "events needs the second derivative of a gap and the rate of a slip, which past values do not "
                "have; use sweeping()";
     if (first && !mixed)
-        return "events does not hold first-order equations by constraints; write an inclusion with "
+        return "events does not support constraints on first-order equations; write an inclusion with "
                "normal_cone and use inclusion()";
     if (f->friction == FRICTION_NONE || f->slip_given)
         return NULL;
@@ -1034,10 +1035,12 @@ static const char *refuse_past(const program *p, span *at)
     for (size_t i = 0; d && i < d->nrule; i++) {
         *at = d->integral[i].at;
         if (!d->integral[i].linear)
-            return "events integrates over past times that are linear in the variable, with a factor that "
+            return "events integrates only over past times that are linear in the variable, with a factor "
+                   "that "
                    "does not move; use sweeping()";
         if (kernel_has_pieces(&d->integral[i].integrand))
-            return "events integrates over one piece: split the range where the integrand switches, or use "
+            return "events integrates over a single piece: split the range where the integrand switches, or "
+                   "use "
                    "sweeping()";
         if (pieces)
             return "events does not integrate over a history that has pieces; use sweeping()";
@@ -1069,10 +1072,10 @@ static const char *events_refuse(const program *p, span *at)
     for (size_t i = 0; i < p->ncontact; i++) {
         *at = p->contact[i].read_at;
         if (p->contact[i].read_as)
-            return "events does not know reactions inside formulas; use sweeping()";
+            return "events does not support reactions inside formulas; use sweeping()";
         *at = p->contact[i].at;
         if (p->contact[i].fed)
-            return "events does not know moments against rolling and spinning; use sweeping()";
+            return "events does not support moments against rolling and spinning; use sweeping()";
         const char *why = refuse_contact(p, &p->contact[i], at);
         if (why)
             return why;

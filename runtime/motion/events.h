@@ -100,7 +100,8 @@ typedef struct ev_linear {
     int *pivot, unknowns;
     bool singular;
     bool contradicts; /* singular, and without a solution: no motion has these modes */
-    double most; /* the largest term of the orders so far: what is rounding beside it is no contradiction */
+    double
+        most; /* the largest term of the orders so far: what is rounding beside it is not a contradiction */
     /* reactions that the motion leaves open: as the step problem has them, not least in friction */
     bool split;
 } ev_linear;
@@ -114,7 +115,7 @@ typedef struct ev_hand {
     contact_work *cwork;
     double *W, *b, *off, *rr, *u, *dir, *G, *x1, *x2, *before, *q_right;
     cone *cone;
-    bool trying; /* a problem that is not solved is no failure: there is another way */
+    bool trying; /* a problem that is not solved is not a failure: there is another way */
 } ev_hand;
 
 /* Slip that starts from rest in two or more directions: time since rest, unit of it, ends of the step

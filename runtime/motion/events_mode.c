@@ -703,7 +703,7 @@ static bool mode_holds(ev *w, rub *k, double h)
     int K = w->K;
     const contact *c = k->c;
     double zero_r = ev_zero_force(w, k->grip_n), zero_g = ev_zero_rate(w, k->grip_n) * h * h;
-    /* what is no reaction for a closed contact is no acceleration for an open one */
+    /* what is not a reaction for a closed contact is not an acceleration for an open one */
     if (k->candidate && c->fam->f->relation == REL_GAP)
         zero_g = fmax(zero_g, 0.5 * k->grip_n * k->grip_n * zero_r * h * h);
     bool rates = c->fam->f->of_rates;
@@ -905,6 +905,6 @@ bool ev_decide(ev *w)
                    arena_printf(w->r->a,
                                 w->start.start_failed
                                     ? "the slip of '%s' could not be started at t = %s; use sweeping()"
-                                    : "no contact mode of '%s' holds to the right of t = %s; use sweeping()",
+                                    : "no contact mode of '%s' holds just after t = %s; use sweeping()",
                                 contact_name(k->c, w->r->a), ev_number(w, w->t)));
 }

@@ -1023,7 +1023,7 @@ static double watched_step(const ev *w, const double *f, int K, double h, double
             break;
         h = next;
     }
-    return h < left ? h : all; /* the end of the run is no scale of the motion */
+    return h < left ? h : all; /* the end of the run is not a scale of the motion */
 }
 
 /* gaps of open contacts, reactions of closed ones: a cone is left where they say, also while nothing moves */
@@ -1305,7 +1305,7 @@ double ev_scale(const ev *w)
     return h;
 }
 
-/* What would change the rates by less than their rounding over the series at hand is no force. */
+/* What would change the rates by less than their rounding over the series at hand is not a force. */
 static double least_size(const ev *w)
 {
     double speed = 0;
@@ -1462,7 +1462,7 @@ bool ev_series(ev *w)
     }
     return ev_fail(w, SPAN_NONE,
                    arena_printf(w->r->a,
-                                "no piece of a piecewise force holds to the right of t = %s (it slides along "
+                                "no piece of a piecewise force holds just after t = %s (it slides along "
                                 "a switch); use sweeping()",
                                 ev_number(w, w->t)));
 }

@@ -871,7 +871,7 @@ static double opened(check *k, size_t c, int64_t m, int64_t at)
     return 2 * (r->t[at] - r->t[at - 1]) * gate_length(k->g, c, m, rates);
 }
 
-/* A gap at which a push is no fault: rounding, beside the way over the run, where bodies never moved; and
+/* A gap at which a push is not a fault: rounding, beside the way over the run, where bodies never moved; and
    what a step at once does not resolve, which closes gaps by half. */
 static double unresolved(check *k, size_t c, int64_t m, int64_t at)
 {
@@ -907,7 +907,7 @@ static bool slid(const contact_result *x, size_t place, int64_t at)
     return at > 0 && x->status[place] == STATUS_SLIP && x->status[place - (size_t)x->members] == STATUS_SLIP;
 }
 
-/* What is no gap, beside what gaps are measured by. */
+/* What is not a gap, beside what gaps are measured by. */
 static double apart_of(const check *k)
 {
     return (k->r->dense ? 1 : 1000) * k->loose;

@@ -557,7 +557,7 @@ static range impulses_of(const balance *b, int i, int64_t at, double h)
     return x;
 }
 
-/* by how much row i is beyond what impulses may add over a step, and what of that is no fault: what lies
+/* by how much row i is beyond what impulses may add over a step, and what of that is not a fault: what lies
    between both ends, and rounding; size: of its terms */
 typedef struct lack {
     double by, slack, size;
@@ -639,7 +639,7 @@ static void plain_rows(const balance *b, int64_t at, double h, double *restrict 
     }
 }
 
-/* a reset in the step is no force */
+/* a reset in the step is not a force */
 static bool was_reset(balance *b, int64_t at)
 {
     const results *r = b->r;
@@ -695,7 +695,7 @@ static bool misses(balance *b, int i, int64_t at, double by)
     text t = { .a = r->a };
     text_printf(&t, "the equation of motion of %s does not hold at t = ", dof_name(r->prog, i, r->a));
     text_num(&t, r->t[at]);
-    text_printf(&t, ": it misses %.3g of its terms", by);
+    text_printf(&t, ": it is off by %.3g of its terms", by);
     return results_fail(r, mass_where(r->prog, i), t.at);
 }
 
@@ -771,8 +771,8 @@ const char *balance_unchecked(const balance *b, arena *a)
         return NULL;
     const char *why = !b->steps && !b->instants && r->dense == NULL && r->samples != r->count.steps + 1
                           ? "not all steps are kept"
-                      : !b->steps && !b->instants ? "they read what is not kept"
-                                                  : "what pushes them is not kept";
+                      : !b->steps && !b->instants ? "they depend on what is not kept"
+                                                  : "the forces on them are not kept";
     return left == nq ? arena_printf(a, "the equations of motion, as %s", why)
                       : arena_printf(a, "the equations of motion of %d of %d dofs, as %s", left, nq, why);
 }

@@ -217,8 +217,8 @@ const char *gain_text(const instant_t *x, arena *a, const char *time)
         }
     return arena_printf(
         a,
-        "the impact law of '%s' gives energy at t = %s, %.3g of it (Kane's paradox): with friction "
-        "Newton's law may; poisson(e) gives less",
+        "the impact law of '%s' adds energy at t = %s, %.3g of it (Kane's paradox): with friction "
+        "Newton's law may do so; poisson(e) adds less",
         contact_name(c, a), time, x->gained);
 }
 

@@ -645,8 +645,14 @@ static step_outcome pen_step(void *of, run_clock *c, double left, double end)
     if (!step_try(w, &e))
         e = 1e3;
     double tried = w->h, error = e;
-    if (e <= 1 && !step_cut(w, &e, ROUND_5 * c->end))
-        e = error = 1e3;
+    if (e <= 1) {
+        if (!step_cut(w, &e, ROUND_5 * c->end)) {
+            e = error = 1e3;
+        } else if (e > 1) { /* a part of a good step may be worse than the whole: the next is shorter yet */
+            error = e;
+            tried = w->h;
+        }
+    }
     if (e <= 1) {
         forces_at(w, w->t, w->q, w->v, false); /* powers at the start of the step */
         accept(w);

@@ -638,7 +638,7 @@ bool sweep_too_deep(sweep *w)
     return false;
 }
 
-/* Contacts that are no points of pairs: those that are closed or close, into `in`.  Does one overlap? */
+/* Contacts that are not points of pairs: those that are closed or close, into `in`.  Does one overlap? */
 static bool others_close(sweep *w, bool *in)
 {
     const contact_table *t = &w->contacts.table;

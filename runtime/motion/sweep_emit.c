@@ -355,7 +355,7 @@ static const char *contact_refused(const contact_state *k)
     if (fam->f->e_of_speed)
         return "its restitution depends on the approach speed";
     if (fam->f->cascade)
-        return "its impacts at once are a cascade";
+        return "its simultaneous impacts are a cascade";
     if (fam->f->mu_of_speed)
         return "its friction depends on the speed of the slip";
     if (!k->rows_fixed)

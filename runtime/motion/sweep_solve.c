@@ -534,7 +534,7 @@ static bool solve_by(sweep *w, bool mass, double *x)
     return solve_matrix(w, mass, x);
 }
 
-/* Rounding is no rate: where contacts wedge each other it would ask for huge impulses. */
+/* Rounding is not a rate: where contacts wedge each other it would ask for huge impulses. */
 static void no_rounding(sweep *w, const double *x)
 {
     const contact_table *t = &w->contacts.table;

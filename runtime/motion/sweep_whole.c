@@ -57,7 +57,7 @@ static double gap_ahead(const sweep *w, size_t i, const joining *j)
     const contact_table *t = &w->contacts.table;
     const gap_row *r = &t->row[i];
     double gap = t->gap[i], un = t->un[i];
-    /* rounding is no gap, nor is what lies far below a step's resolution */
+    /* rounding is not a gap, nor is what lies far below a step's resolution */
     double ahead = fabs(gap) > ROUND_50 * j->length ? gap / j->h : 0;
     if (gap > 0 && gap <= j->micro * forced_rate(w, r))
         ahead = 0;

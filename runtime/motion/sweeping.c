@@ -274,7 +274,7 @@ static bool tangents_fit(sweep *w)
         if (rows * members * sizeof(double) > MOST)
             return results_fail(
                 w->r, f->at,
-                "among many contacts friction needs 'slip', the relative velocity at the contact");
+                "with many contacts friction needs 'slip', the relative velocity at the contact");
     }
     return true;
 }
@@ -290,7 +290,7 @@ static bool cascades_fit(sweep *w)
             return results_fail(
                 w->r, f->at,
                 arena_printf(w->r->a,
-                             "impacts of '%s' at once are a cascade: cut = never has no instants for it",
+                             "simultaneous impacts of '%s' are a cascade, which cut = never cannot follow",
                              f->name));
         w->policy.cut = CUT_ALWAYS;
         w->r->cut = cut_names[CUT_ALWAYS];

@@ -469,7 +469,7 @@ FMU_API(fmi2Status, fmi2DeSerializeFMUstate)
 {
     unit *u = c;
     if (size < sizeof FMU_GUID + sizeof(unit_state) || memcmp(bytes, FMU_GUID, sizeof FMU_GUID))
-        return unit_says(u, fmi2Error, "these bytes are no state of this unit");
+        return unit_says(u, fmi2Error, "these bytes are not a state of this unit");
     if (!*state)
         *state = u->call.allocateMemory(1, sizeof(unit_state));
     if (!*state)

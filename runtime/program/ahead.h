@@ -8,7 +8,7 @@
 typedef struct sums_ahead sums_ahead;
 /* NULL: the kernels read something else than parameters, indices, time, q and q'. */
 sums_ahead *sums_ahead_new(arena *a, const program *p, const kernels *of);
-/* At n states (n <= LANES), those of q and q' one behind the other. */
+/* At n states (n <= LANES), those of q and q' one after the other. */
 void sums_ahead_run(sums_ahead *s, const double *param, const double *t, const double *q, const double *v,
                     int n, double *sum);
 

@@ -93,7 +93,7 @@ typedef struct system {
     double *react;             /* what formulas read of reactions (IN_REACT); NULL: nothing */
     size_t nreact;             /* numbers of it */
     shapes *shapes;            /* pairs of bodies and what touches (IN_FEATURE); NULL: there are none */
-    span start_wrong;          /* the initial value that is no rotation; file 0: none */
+    span start_wrong;          /* the initial value that is not a rotation; file 0: none */
     double *w1, *w2, *w3;      /* n doubles each */
     factor minv;               /* of the masses last factorised */
     /* how far initial values were moved onto the constraints; the one that missed most, or NULL */

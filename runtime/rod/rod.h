@@ -83,7 +83,7 @@ typedef struct rod_mesh {
     /* per length: mass (0: statics), inertia of turns in the frame of the section; time of relaxation */
     double mass, J[9], damping;
     double *s;       /* arc length of the nodes */
-    double *v0, *u0; /* reference strains, [(e*3 + g)*3], one behind the other */
+    double *v0, *u0; /* reference strains, [(e*3 + g)*3], one after the other */
 } rod_mesh;
 
 /* strains and their forces, in the frame of the section */

@@ -67,7 +67,7 @@ double rod_distance(rod_work *w, const double *pos, const double *rot)
 }
 
 /* ---- the linear problem ---- */
-/* where a load before the start is no number, the branch ends, and the run does not */
+/* where a load before the start is not a number, the branch ends, and the run does not */
 static bool goals_at(rod_work *w, double t)
 {
     if (!holds_at(w, t, 1)) {

@@ -77,7 +77,7 @@ static bool section_mass(rod_work *w, int rod)
         return false;
     if (dense && heavy)
         return rod_fail(w, sp->number_at[ROD_MASS],
-                        "rod '%s' has a density and a mass per length: one of them is enough", sp->name);
+                        "rod '%s' has a density and a mass per length: give only one of them", sp->name);
     if (dense && !(r2 > 0))
         return rod_fail(
             w, sp->number_at[ROD_DENSITY],
@@ -117,7 +117,7 @@ static bool section(rod_work *w, int rod)
         return false;
     if (!(nu > -1 && nu <= 0.5))
         return rod_fail(w, sp->number_at[ROD_POISSON],
-                        "poisson of rod '%s' is %g: it lies between -1 and 0.5", sp->name, nu);
+                        "poisson of rod '%s' is %g: it must lie between -1 and 0.5", sp->name, nu);
     double G = E / (2 * (1 + nu)), I = area * r * r / 4;
     m->B[0] = m->B[4] = G * area;
     m->B[8] = E * area;
@@ -386,9 +386,10 @@ static bool shape_curve(rod_work *w, int rod)
         shape_tangent(w, rod, m->s[i], t);
         n = norm3(t);
         if (!(fabs(n - 1) < TANGENT_UNIT))
-            return rod_fail(w, m->spec->shape_at,
-                            "the curve of rod '%s' is not given by its arc length: |dx/ds| = %.4g at s = %g",
-                            m->spec->name, n, m->s[i]);
+            return rod_fail(
+                w, m->spec->shape_at,
+                "the curve of rod '%s' is not parametrised by arc length: |dx/ds| = %.4g at s = %g",
+                m->spec->name, n, m->s[i]);
         for (int k = 0; k < 3; k++)
             t[k] /= n;
     }

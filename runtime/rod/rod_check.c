@@ -312,7 +312,7 @@ static double parts_left(look *w, int *at)
     for (int i = 0; i < w->N; i++)
         for (int k = 0; w->near[i] && part_of(w, i) != i && k < 3; k++)
             w->force[6 * part_of(w, i) + k] += w->force[6 * i + k];
-    for (int64_t i = 0; i < w->x->ntouch; i++) /* what is no rod takes a force that no node has */
+    for (int64_t i = 0; i < w->x->ntouch; i++) /* what is not a rod takes a force that no node has */
         if (w->x->touch[i].b < 0)
             w->near[part_of(w, nearest(&w->x->mesh[w->x->touch[i].a], w->x->touch[i].sa))] = false;
     for (int i = 0; i < w->N; i++)
@@ -524,10 +524,9 @@ static bool touches_hold(look *w)
         const kernel *mu = &r->prog->contact[w->rp->pair[c->pair].contact].mu;
         double bound = 0, ft = norm3(c->ft);
         if (!isfinite(c->fn) || !isfinite(ft) || c->fn < 0)
-            return results_fail(r, where,
-                                arena_printf(r->a,
-                                             "a pair of points does not press, but has %.3g, at t = %.10g",
-                                             c->fn, r->t_end));
+            return results_fail(
+                r, where,
+                arena_printf(r->a, "a pair of points pulls with %.3g at t = %.10g", c->fn, r->t_end));
         if (r->prog->contact[w->rp->pair[c->pair].contact].friction != FRICTION_COULOMB || !mu->tape.nout)
             continue;
         evaluate(w, mu, r->t_end, c->a, c->sa, &bound);

@@ -93,7 +93,7 @@ static double within(double x, double lo, double hi)
     return fmin(fmax(x, lo), hi);
 }
 
-/* The closest places near x and y by Newton's method, y near where it was; false when there is no minimum
+/* The closest places near x and y by Newton's method, y near where it was; false when there is not a minimum
  * nearby.  Only x moves where y would run away. */
 static bool closest(const rod_mesh *ma, const rod_mesh *mb, const double *pos, touch *c, double *y, double *x,
                     bool *fixed, bool *clipped)

@@ -386,7 +386,8 @@ bool contacts_start(rod_work *w)
             return rod_fail(w, f->at, "rod '%s' has no radius, so nothing touches; give radius = …",
                             a->radius > 0 ? b->spec->name : a->spec->name);
         if (fabs(one - 1) > FACTOR_SAME * (1 + fabs(zero) / a->length))
-            return rod_fail(w, f->at, "the gap of '%s' is that of the rod less a distance", f->name);
+            return rod_fail(w, f->at, "a gap of a rod has the form gap - distance, which '%s' does not",
+                            f->name);
         k->clear[i] = a->radius +
                       (p->what == TOUCH_RODS    ? b->radius
                        : p->what == TOUCH_PLANE ? 0
@@ -419,10 +420,10 @@ bool contacts_start(rod_work *w)
         const rod_mesh *a = slave_of(w, c), *b = c->rod < 0 ? a : &w->mesh[c->rod];
         if (c->rod < 0)
             return rod_fail(w, w->p->contact[pair_of(w, c)->contact].at,
-                            "the shape at the start lies in the body: s = %.4g of rod '%s' by %.3g",
+                            "the initial shape penetrates the body: s = %.4g of rod '%s' by %.3g",
                             a->s[c->node - a->first], a->spec->name, -c->gap);
         return rod_fail(w, w->p->contact[pair_of(w, c)->contact].at,
-                        "the shape at the start crosses: s = %.4g of rod '%s' and s = %.4g of rod '%s' are "
+                        "the initial shape crosses itself: s = %.4g of rod '%s' and s = %.4g of rod '%s' are "
                         "%.3g apart, less than %.3g",
                         a->s[c->node - a->first], a->spec->name, b->s[whole_clamp(c->x + 0.5, 0, b->nn - 1)],
                         b->spec->name, c->far, k->clear[c->pair]);

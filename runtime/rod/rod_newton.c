@@ -44,7 +44,7 @@ bool holds_at(rod_work *w, double t, double tau)
         double det = v[0] * (v[4] * v[8] - v[5] * v[7]) - v[1] * (v[3] * v[8] - v[5] * v[6]) +
                      v[2] * (v[3] * v[7] - v[4] * v[6]);
         if (!(off < FRAME_TURNS) || det < 0)
-            return rod_fail(w, h->load->at, "the frame is no rotation at t = %g", t);
+            return rod_fail(w, h->load->at, "the frame is not a rotation at t = %g", t);
         quat_of_matrix(v, q);
         quat_log(h->start, q, th);
         for (int k = 0; k < 3; k++)
@@ -448,7 +448,7 @@ void rod_way(rod_work *w, double dt)
     }
 }
 
-/* the same way again, where it is no long one and nothing touches: what sticks would be torn off */
+/* the same way again, where it is not a long one and nothing touches: what sticks would be torn off */
 void rod_go_on(rod_work *w)
 {
     double turn, k = w->way_dt > 0 ? w->guess / w->way_dt : 0;

@@ -16,7 +16,7 @@ static bool short_elements(const rod_mesh *m)
     return most <= 1.0001 * m->radius;
 }
 
-/* A rod that goes through itself changes its link by two: such a step is no motion.  Only checked where
+/* A rod that goes through itself changes its link by two: such a step is not a motion.  Only checked where
  * contact acts. */
 static double links(const rod_work *w, double *pos, double *rot)
 {
@@ -220,7 +220,7 @@ static void watch(rod_work *w, rod_path *p, double before, double now)
     p->moments = w->moments;
 }
 
-/* a state that is no minimum of the energy is left for one that is */
+/* a state that is not a minimum of the energy is left for one that is */
 static bool leave_saddle(rod_work *w, double t)
 {
     if (w->moments || rod_unclear(w) || !rod_unstable(w, t))

@@ -197,8 +197,8 @@ static void go(rod_work *w)
         if (moves && !rod_supported(w)) {
             results_unfail(r); /* what is missing matters only because of the shape */
             rod_fail(w, w->rp->rod[0].at,
-                     "the supports at t = 0 do not agree with the shape of the rods, and hold too little to "
-                     "bend them there; give a reference that agrees");
+                     "the supports at t = 0 do not fit the shape of the rods, and are too few to "
+                     "bend them there; give a reference that fits");
             return;
         }
         if (w->contact)
@@ -211,7 +211,7 @@ static void go(rod_work *w)
         }
         if (!ok && r->status == RUN_OK)
             rod_fail(w, w->rp->rod[0].at,
-                     "no equilibrium was found that agrees with the supports at t = 0 (%.3g of the way from "
+                     "no equilibrium was found for the supports at t = 0 (%.3g of the way from "
                      "the reference shape)",
                      reached);
     }
@@ -265,12 +265,12 @@ const char *rod_refuse(const program *p, span *at)
     for (size_t k = 0; k < sizeof no / sizeof *no; k++)
         if (no[k].file) {
             *at = no[k];
-            return "a model with rods has rods alone: no delays, events, inclusions or fields";
+            return "a model with rods may not have delays, events, inclusions or fields";
         }
     for (size_t k = 0; k < p->ncontact && rod_moves(p->rod); k++)
         if (p->contact[k].e.tape.nout) {
             *at = p->contact[k].at;
-            return "the contact of rods in time has no law of impact: leave impact out";
+            return "contact of rods in time has no impact law: leave out impact";
         }
     if (p->nq) {
         *at = p->dofs.n ? p->dofs.at[0].where : p->has_rod;

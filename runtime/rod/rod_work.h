@@ -29,7 +29,7 @@ typedef struct rod_columns {
     double *x;
 } rod_columns;
 rod_columns rod_columns_of(arena *a, const rod_sparse *s);
-/* A x = b, x in the place of b; A symmetric, its lower half given; false: not positive */
+/* A x = b, x in place of b; A symmetric, its lower half given; false: not positive */
 bool rod_solve_positive(int n, const rod_columns *A, double *b);
 
 struct rod_contacts;
@@ -238,7 +238,7 @@ void contacts_stiffen(rod_work *w, bool stiff);
 /* multipliers that go with an increment, before it is taken */
 void contacts_predict(rod_work *w, const double *dx, double part);
 void contacts_carry(rod_work *w); /* and after it: the tangential ones into the frames that turned */
-/* friction is left out, as on the way from a reference shape, which is no motion */
+/* friction is left out, as on the way from a reference shape, which is not a motion */
 void contacts_smooth(rod_work *w, bool smooth);
 void contacts_soften(rod_work *w);
 /* a step begins here with that increment, taken afterwards, then carried */

@@ -180,20 +180,20 @@ try "the second goes on" 0 "$CDL" run -q -o second --from state --checkpoint sta
 cmp -s whole/a.csv second/a.csv && cmp -s whole/b.csv second/b.csv; same "with the bytes of both" 0 $?
 sed '/events/,$d' two.cdl >one.cdl
 try "no run that it is of" 5 "$CDL" run -q --from state one.cdl
-has "is reported" err "nothing was continued from checkpoint 'state'"
+has "is reported" err "checkpoint 'state' was not used"
 
 # what does not fit is refused
 "$CDL" run -q -o whole --checkpoint state events.cdl 2>err
 try "another parameter" 5 "$CDL" run -q -p e=0.6 --from state events.cdl
-has "is named" err "error: cannot continue from checkpoint 'state': it is of a run with other parameters"
+has "is named" err "error: cannot continue from checkpoint 'state': it belongs to a run with other parameters"
 try "another backend" 5 "$CDL" run -q --from state penalty.cdl
-has "is named" err "it is of a run with another backend"
+has "is named" err "it belongs to a run with another backend"
 sed 's/events()/events(tolerance = 1e-9)/' events.cdl >other.cdl
 try "another option" 5 "$CDL" run -q --from state other.cdl
-has "is named" err "it is of a run with other options of the backend"
+has "is named" err "it belongs to a run with other options of the backend"
 sed 's/9.81/9.82/' events.cdl >other.cdl
 try "another model" 5 "$CDL" run -q --from state other.cdl
-has "is named" err "it is of another model, or the model has changed"
+has "is named" err "it belongs to another model, or the model has changed"
 sed 's/for 2 /for 1 /' events.cdl >other.cdl
 try "a shorter run" 5 "$CDL" run -q --from state other.cdl
 has "is named" err "it is at t = 2, and this run ends at t = 1"
@@ -228,6 +228,6 @@ has "is reported" err "the state of this run cannot be saved with sweeping()"
 try "one file at a time" 2 "$CDL" run --checkpoint state events.cdl penalty.cdl
 has "is reported" err "cdl: --checkpoint is for one file at a time"
 try "every what" 2 "$CDL" run --checkpoint state --checkpoint-every often events.cdl
-has "is reported" err "'often' is no value of --checkpoint-every"
+has "is reported" err "'often' is not a value of --checkpoint-every"
 try "a value is missing" 2 "$CDL" run events.cdl --checkpoint
 has "is reported" err "cdl: --checkpoint needs a value"

@@ -87,7 +87,7 @@ try "a link that stays below is followed" 0 run -q -o into model/t.cdl
 same "to the file" yes "$([ -s into/in/x.csv ] && echo yes)"
 { cat model/all.cdl; echo 'save t, y { file = "../free/x.csv" }'; } >model/t.cdl
 try "one that leaves is not written" 3 run -o into model/t.cdl
-has "a message says what to do" err "t.cdl:10:20: error: '../free/x.csv' lies outside of the output folder" "--allow-outside"
+has "a message says what to do" err "t.cdl:10:20: error: '../free/x.csv' lies outside the output folder" "--allow-outside"
 try "the option lifts it" 0 run -q --allow-outside -o into model/t.cdl
 same "and the file is there" yes "$([ -s free/x.csv ] && echo yes)"
 

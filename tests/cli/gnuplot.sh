@@ -54,3 +54,9 @@ PATH=$PWD/bin:$PATH try "a picture without end" 5 timeout 20 "$CDL" run -q --dis
 printf '#!/bin/sh\nwhile :; do :; done\n' >bin/gnuplot
 PATH=$PWD/bin:$PATH try "a gnuplot that does not end, within --time" 3 timeout 20 "$CDL" run -q --time 2 -o into model/t.cdl
 has "is reported" err "this takes longer than --time allows (2 s)"
+# -- a picture that was cut off, as on a full disk, which gnuplot does not notice
+printf '#!/bin/sh\necho "<svg><path/>" >picture\n' >bin/gnuplot
+rm -f into/*.svg
+PATH=$PWD/bin:$PATH try "a picture without its end" 5 timeout 20 "$CDL" run -q -o into model/t.cdl
+has "is not kept" err "No space left on device"
+same "nor any part of it" "" "$(find into -name '*.svg')"

@@ -16,7 +16,7 @@ CDL
 for with in 'sweeping()' 'events()'; do
     rod newton "$with" >rod.cdl
     try "a rod, $with" 0 "$CDL" run rod.cdl
-    has "Newton's law gives energy: $with" err "the impact law of 'tip' gives energy at t = 0.309"
+    has "Newton's law gives energy: $with" err "the impact law of 'tip' adds energy at t = 0.309"
     has "it says by how much: $with" err "0.224 of it (Kane's paradox)"
     rod poisson "$with" >rod.cdl
     try "a rod by Poisson's law, $with" 0 "$CDL" run rod.cdl
@@ -33,7 +33,7 @@ has "they are moved, with a note" err "initial rates were moved by up to 5e-06 o
 
 # C of a model knows none of these, and says which
 for law in "x' <= 1|it bounds rates" "x >= 0 { adhesion = 1 }|it adheres" \
-    "x >= 0 { simultaneous = cascade }|its impacts at once are a cascade"; do
+    "x >= 0 { simultaneous = cascade }|its simultaneous impacts are a cascade"; do
     printf 'model m { dof x = 1; x%s = -1; constraint c: %s }\nrun m for 1 with sweeping()\n' "''" "${law%|*}" >c.cdl
     try "C of ${law%|*}" 3 "$CDL" emit c c.cdl m
     has "C of ${law%|*} is refused by name" err "${law#*|}"

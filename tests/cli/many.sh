@@ -27,7 +27,7 @@ model m {
 run m for 1
 CDL
 try "friction without slip among many" 4 "$CDL" run free.cdl
-has "is refused at its place" err "free.cdl:5:5: error: among many contacts friction needs 'slip'"
+has "is refused at its place" err "free.cdl:5:5: error: with many contacts friction needs 'slip'"
 sed 's/friction = coulomb(0.1)/impact = poisson(0.5)/; s/N = 500/N = 4500/' free.cdl >poisson.cdl
 echo 'expect floor.impacts.post[1] == -0.5*floor.impacts.pre[1] within rel(1e-9)' >>poisson.cdl
 sed -i 's/^run m for 1$/run m for 1.6 with sweeping(h = 1e-2)/' poisson.cdl

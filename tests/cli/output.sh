@@ -52,7 +52,7 @@ plot y { log = "z" }
 save t, yy
 CDL
 try "errors of save and plot" 3 "$CDL" check bad.cdl
-has "come in one go" err "save has no attribute 'fle'" "did you mean 'file'?" "a picture is a .svg, .png or .pdf file" "'log' is \"x\", \"y\" or \"xy\"" "unknown name 'yy'"
+has "come in one go" err "save has no attribute 'fle'" "did you mean 'file'?" "a picture must be a .svg, .png or .pdf file" "'log' is \"x\", \"y\" or \"xy\"" "unknown name 'yy'"
 
 cp ball.cdl x.cdl
 cat >>x.cdl <<'CDL'

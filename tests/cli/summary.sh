@@ -27,4 +27,4 @@ model late { dof y = 0.1; y'' = -9.81 - y(t - 0.05); constraint floor: y >= 0.01
 run late for 0.5 with sweeping(h = 1e-3)
 CDL
 try "a gap that reads the past" 0 "$CDL" run now.cdl
-has "neither it nor steps behind an impact are checked" out "not checked: the equations of motion, as they read what is not kept; gaps and reactions of 'floor', which read the past"
+has "neither it nor steps behind an impact are checked" out "not checked: the equations of motion, as they depend on what is not kept; gaps and reactions of 'floor', which read the past"

@@ -199,7 +199,7 @@ fails("a wrong backend", cdl.Error, ["unknown backend 'evnts'", "did you mean 'e
       lambda: m.ball.run(1, backend="evnts"))
 fails("a wrong option", cdl.Error, ["did you mean 'tolerance'?"], lambda: m.ball.run(1, backend="events", tolerence=1))
 fails("options without a backend", TypeError, ["options belong to a backend"], lambda: m.ball.run(1, h=1))
-fails("no duration", cdl.Error, ["needs its duration"], lambda: m.ball.run())
+fails("no duration", cdl.Error, ["needs a duration"], lambda: m.ball.run())
 fails("a wrong result", AttributeError, ["unknown name 'yy'", "did you mean 'y"], lambda: r.yy)
 fails("a wrong member", cdl.Error, ["floor.rx"], lambda: r["floor.rx"])
 fails("a wrong column", AttributeError, ["no column 'impuls'; did you mean 'impulse'?"], lambda: r.floor.impacts.impuls)

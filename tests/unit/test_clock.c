@@ -486,8 +486,8 @@ static void forged_keep(void *of, run_state *s)
 static void test_forged(void **unused)
 {
     (void)unused;
-    static const char *const why[] = { "it does not hold 'x' where this version looks for it",
-                                       "it holds 2 numbers of 'x', not 3",
+    static const char *const why[] = { "it has no 'x' where this version expects it",
+                                       "it has 2 numbers of 'x', not 3",
                                        "'choice' is 99, which is not in 0..7",
                                        "'flag' is neither true nor false", "it is too short for" };
     arena *a = arena_new(&allocator_libc, NULL);
@@ -563,12 +563,12 @@ static void test_wrong_run(void **unused)
 {
     (void)unused;
     static const char *const why[] = {
-        "it is of another model, or the model has changed",
-        "it is of a run with another backend",
-        "it is of a run with other parameters",
-        "it is of a run with other options of the backend",
+        "it belongs to another model, or the model has changed",
+        "it belongs to a run with another backend",
+        "it belongs to a run with other parameters",
+        "it belongs to a run with other options of the backend",
         "it was written by another version of the program",
-        "it is of run 1 of its file, this is run 2",
+        "it belongs to run 1 of its file, and this is run 2",
         "it is at t = 1, and this run ends at t = 0.5",
     };
     kit *k = kit_new(1, 0);

@@ -190,13 +190,13 @@ static void motion(void **unused)
     gate_check(k->r, &(run_options){ 0 });
     assert_true(k->r->residual > 0.2);
     assert_int_equal(k->r->where.begin, 0);
-    check(k, "the equation of motion of x does not hold at t = 0.2: it misses 0.25 of its terms");
+    check(k, "the equation of motion of x does not hold at t = 0.2: it is off by 0.25 of its terms");
     k = kit_new();
     for (int i = 2; i < SAMPLES; i++) { /* it falls, at the right energies */
         k->r->v[2 * i + 1] = -1;
         k->r->energy[i] += 0.5;
     }
-    check(k, "the equation of motion of y does not hold at t = 0.2: it misses 0.333 of its terms");
+    check(k, "the equation of motion of y does not hold at t = 0.2: it is off by 0.333 of its terms");
 }
 
 /* contacts as springs: reactions are those of the sample, gaps are no promise */
@@ -212,9 +212,8 @@ static void springs(void **unused)
     gate_check(k->r, &(run_options){ 0 });
     assert_true(k->r->max_penetration == 1e-3 && k->r->residual <= 1e-14);
     k->r->acc[2 * 3] = -2;
-    check(
-        k,
-        "the equation of motion of x does not hold at t = 0.30000000000000004: it misses 0.167 of its terms");
+    check(k, "the equation of motion of x does not hold at t = 0.30000000000000004: it is off by 0.167 "
+             "of its terms");
 }
 
 /* A step runs one kernel of forces at least: of a long run the gate runs far fewer in all. */

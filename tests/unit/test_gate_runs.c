@@ -350,7 +350,7 @@ static void rods(void **unused)
         { BENT, held_more, "forces and moments do not balance" },
         { CROSSED, nothing, NULL },
         { CROSSED, load_more, "forces and moments do not balance" },
-        { CROSSED, press_not, "a pair of points does not press" },
+        { CROSSED, press_not, "a pair of points pulls with" },
         { CROSSED, press_less, "friction passes its bound" },
     };
     ALL(all);
@@ -419,8 +419,8 @@ static void fields(void **unused)
     field_one(STRING, as_it_is, NULL);
     field_one(STRING, no_number, "the solution is not finite");
     field_one(STRING, through, "passes the obstacle by");
-    field_one(STRING, lifted, "the solution does not hold: relative residual");
-    field_one(STRING, end_moved, "the solution does not hold: relative residual");
+    field_one(STRING, lifted, "the solution does not satisfy its equations: relative residual");
+    field_one(STRING, end_moved, "the solution does not satisfy its equations: relative residual");
 }
 
 int main(void)
