@@ -458,12 +458,16 @@ static bool shape_pose(elab *e, const mshape *s, scope *in, ir_vec *place, ir_re
 static mshape *shape_known(elab *e, mclass *c, const mdecl *d)
 {
     mshape *s = d->shape;
+    if (s->state == SHAPE_BUSY) {
+        diag_error(e->m->d, DIAG_CYCLE, d->at, "shape '%s' depends on itself", s->name);
+        s->state = SHAPE_WRONG;
+    }
     if (s->state)
-        return s->state > 0 ? s : NULL;
+        return s->state == SHAPE_KNOWN ? s : NULL;
     scope *in = &work_of(c)->own->base;
     const index_names *old = e->ev.family;
     const ast *node = d->node;
-    s->state = -1;
+    s->state = SHAPE_BUSY;
     e->ev.family = &c->inst;
     value set = eval(&e->ev, in, node->kid[0]);
     s->dim = 0;
@@ -492,12 +496,14 @@ static mshape *shape_known(elab *e, mclass *c, const mdecl *d)
                 s->of = c;
                 memcpy(s->pose, place.x, (size_t)s->dim * sizeof *s->pose);
                 memcpy(s->pose + s->dim, turn, (size_t)(s->dim * s->dim) * sizeof *s->pose);
-                s->state = 1;
+                s->state = SHAPE_KNOWN;
             }
         }
     }
     e->ev.family = old;
-    return s->state > 0 ? s : NULL;
+    if (s->state == SHAPE_BUSY)
+        s->state = SHAPE_WRONG;
+    return s->state == SHAPE_KNOWN ? s : NULL;
 }
 
 /* place and attitude of a shape as formulas; a fixed one has those of space */

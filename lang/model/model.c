@@ -874,7 +874,8 @@ static look class_lookup(scope *base, evaluator *ev, sym name, span at, value *o
     elab *e = base->of;
     const mdecl *d = class_find(s->c, name);
     (void)at;
-    if (!d || (ev->callee && d->kind == DECL_CONSTRAINT))
+    /* neither can be called: the function of that name is meant, as in `shape ball: ball(c, r)` */
+    if (!d || (ev->callee && (d->kind == DECL_CONSTRAINT || d->kind == DECL_SHAPE)))
         return LOOK_NO;
     ev->callee = false;
     switch (d->kind) {

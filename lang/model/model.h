@@ -68,8 +68,8 @@ typedef struct mshape {
     int number;      /* among model.shapes, from 1; 0: in no pair so far */
     mclass *of;      /* whose instances carry it; NULL: a set that stands in a constraint */
     ir_ref pose[12]; /* place and attitude, dim + dim^2 formulas over the instances */
-    int state;       /* 0: not met so far; -1: being made, or wrong; 1: known */
-    value fixed;     /* without decl */
+    enum { SHAPE_NEW, SHAPE_BUSY, SHAPE_WRONG, SHAPE_KNOWN } state; /* busy: being made */
+    value fixed;                                                    /* without decl */
 } mshape;
 /* instance = first + k*per + (i - lo) */
 typedef struct mpart {

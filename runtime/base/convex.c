@@ -67,7 +67,12 @@ typedef struct {
     arena *a;
     convex *c;
     double small;
-    int room;
+    int room;        /* faces */
+    size_t loop_cap; /* corners of faces */
+    int *on;         /* points of the plane at hand */
+    double *flat;    /* coordinates of points in a plane */
+    int *chain;
+    double inside[3];
 } builder;
 
 static void bounds_put(convex *c)
@@ -82,70 +87,124 @@ static void bounds_put(convex *c)
     c->reach += c->radius;
 }
 
-static bool face_known(const convex *c, const double *n, double level, double small)
+/* whether the points lie in the plane of a face */
+static bool face_known(const builder *b, const int *k)
 {
-    for (int f = 0; f < c->nf; f++)
-        if (fabs(c->level[f] - level) <= small && dot(c->normal + 3 * f, n) > 1 - CORNER_SAME)
+    const convex *c = b->c;
+    for (int f = 0; f < c->nf; f++) {
+        bool all = true;
+        for (int i = 0; i < c->dim && all; i++)
+            all = fabs(dot(c->normal + 3 * f, c->v + 3 * k[i]) - c->level[f]) <= b->small;
+        if (all)
             return true;
+    }
     return false;
 }
 
-/* corners of the plane in order around n; those on a straight line between others are not corners */
-static int loop_order(const convex *c, const double *n, int *on, int count)
+/* whether the loop turns to the left at its corner i, seen from where n points to */
+static bool loop_turns(const convex *c, const double *n, const int *on, int count, int i)
 {
+    double x[3], y[3], z[3];
+    sub(x, c->v + 3 * on[i], c->v + 3 * on[(i + count - 1) % count]);
+    sub(y, c->v + 3 * on[(i + 1) % count], c->v + 3 * on[i]);
+    cross(z, x, y);
+    return dot(z, n) > 0 && dot(z, z) > EDGE_STRAIGHT * dot(x, x) * dot(y, y);
+}
+
+/* points of the plane from left to right, by their first coordinates there, then by their second ones */
+static bool left_of(const builder *b, int i, int j)
+{
+    const double *p = b->flat + 2 * i, *q = b->flat + 2 * j;
+    return p[0] < q[0] || (p[0] == q[0] && p[1] < q[1]);
+}
+
+/* Along one side of them, from one end to the other: all corners but the last are put behind the `from` ones
+   that are there (Andrew's chain). */
+static int chain(const builder *b, const double *n, int count, bool back, int from)
+{
+    int *to = b->chain, top = from;
+    for (int k = 0; k < count; k++) {
+        int i = b->on[back ? count - 1 - k : k];
+        while (top - from >= 2) {
+            const int last[3] = { to[top - 2], to[top - 1], i };
+            if (loop_turns(b->c, n, last, 3, 1))
+                break;
+            top--;
+        }
+        to[top++] = i;
+    }
+    return top - 1;
+}
+
+/* corners of the plane in order around n: not points on a straight line between others, nor points inside */
+static int loop_order(const builder *b, const double *n, int *on, int count)
+{
+    const convex *c = b->c;
     double o[3] = { 0 }, u[3], w[3];
     for (int k = 0; k < count; k++)
         axpy(o, 1.0 / count, c->v + 3 * on[k]);
     sub(u, c->v + 3 * on[0], o);
     unit(u);
     cross(w, n, u);
-    double angle[count];
     for (int k = 0; k < count; k++) {
         double d[3];
         sub(d, c->v + 3 * on[k], o);
-        angle[k] = atan2(dot(d, w), dot(d, u));
+        b->flat[2 * on[k]] = dot(d, u);
+        b->flat[2 * on[k] + 1] = dot(d, w);
     }
     for (int i = 1; i < count; i++)
-        for (int j = i; j > 0 && angle[j] < angle[j - 1]; j--) {
-            double t = angle[j];
+        for (int j = i; j > 0 && left_of(b, on[j], on[j - 1]); j--) {
             int s = on[j];
-            angle[j] = angle[j - 1];
             on[j] = on[j - 1];
-            angle[j - 1] = t;
             on[j - 1] = s;
         }
-    for (int k = 0, i = 0; k < count && count > 3; k++) { /* flat corners */
-        double x[3], y[3], z[3];
-        sub(x, c->v + 3 * on[i], c->v + 3 * on[(i + count - 1) % count]);
-        sub(y, c->v + 3 * on[(i + 1) % count], c->v + 3 * on[i]);
-        cross(z, x, y);
-        if (dot(z, z) > EDGE_STRAIGHT * dot(x, x) * dot(y, y)) {
-            i++;
+    count = chain(b, n, count, true, chain(b, n, count, false, 0));
+    int *loop = b->chain;
+    /* the ends may lie on a straight line too */
+    for (int kept = 0, i = 0; kept < count && count > 3;) {
+        if (loop_turns(c, n, loop, count, i)) {
+            kept++;
+            i = (i + 1) % count;
             continue;
         }
-        memmove(on + i, on + i + 1, (size_t)(count - i - 1) * sizeof *on);
+        memmove(loop + i, loop + i + 1, (size_t)(count - i - 1) * sizeof *loop);
         count--;
-        k--;
-        if (i >= count)
-            break;
+        kept = 0;
+        i = (i + count - 1) % count;
     }
+    /* the first one is that behind the direction of -u */
+    int first = 0;
+    for (int k = 1; k < count; k++) {
+        const double *p = b->flat + 2 * loop[k], *q = b->flat + 2 * loop[first];
+        if (atan2(p[1], p[0]) < atan2(q[1], q[0]))
+            first = k;
+    }
+    for (int k = 0; k < count; k++)
+        on[k] = loop[(first + k) % count];
     return count;
 }
 
-static void face_add(builder *b, const double *n, double level, int *on, int count)
+static void face_add(builder *b, const double *n, double level, int count)
 {
     convex *c = b->c;
     if (c->dim == 3)
-        count = loop_order(c, n, on, count);
-    int at = c->first[c->nf];
+        count = loop_order(b, n, b->on, count);
+    if (count < c->dim)
+        return;
+    size_t at = (size_t)c->first[c->nf], need = at + (size_t)count;
+    if (need > b->loop_cap) {
+        size_t cap = 2 * need;
+        c->loop = arena_grow(b->a, c->loop, b->loop_cap * sizeof *c->loop, cap * sizeof *c->loop);
+        b->loop_cap = cap;
+    }
     copy(c->normal + 3 * c->nf, n);
     c->level[c->nf] = level;
-    memcpy(c->loop + at, on, (size_t)count * sizeof *on);
-    c->first[++c->nf] = at + count;
+    memcpy(c->loop + at, b->on, (size_t)count * sizeof *c->loop);
+    c->first[++c->nf] = (int)need;
 }
 
 /* the plane through three corners (two in the plane), if all others lie on one side */
-static bool face_through(builder *b, const int *k, double *n, double *level, int *on, int *count)
+static bool face_through(builder *b, const int *k, double *n, double *level, int *count)
 {
     const convex *c = b->c;
     double x[3], y[3];
@@ -163,12 +222,13 @@ static bool face_through(builder *b, const int *k, double *n, double *level, int
     *level = dot(n, c->v + 3 * k[0]);
     double lo = 0, hi = 0;
     *count = 0;
+    arena_tick(b->a, 2 * c->nv);
     for (int i = 0; i < c->nv; i++) {
         double s = dot(n, c->v + 3 * i) - *level;
         lo = fmin(lo, s);
         hi = fmax(hi, s);
         if (fabs(s) <= b->small)
-            on[(*count)++] = i;
+            b->on[(*count)++] = i;
     }
     if (hi > b->small && lo < -b->small)
         return false;
@@ -180,9 +240,8 @@ static bool face_through(builder *b, const int *k, double *n, double *level, int
     return hi > b->small || lo < -b->small;
 }
 
-static void edge_add(builder *b, int i, int j, int f)
+static void edge_add(convex *c, int i, int j, int f)
 {
-    convex *c = b->c;
     for (int e = 0; e < c->ne; e++) {
         int *x = c->edge + 4 * e;
         if ((x[0] == i && x[1] == j) || (x[0] == j && x[1] == i)) {
@@ -198,79 +257,161 @@ static void edge_add(builder *b, int i, int j, int f)
 }
 
 /* points that are corners of a face, the others are dropped */
-static void corners_only(convex *c)
+static void corners_only(builder *b)
 {
-    int *to = c->edge, n = 0; /* not used so far */
-    for (int i = 0; i < c->nv; i++) {
-        bool used = false;
-        for (int k = 0; k < c->first[c->nf]; k++)
-            used = used || c->loop[k] == i;
-        to[i] = used ? n : -1;
-        if (used)
+    convex *c = b->c;
+    int *to = b->on, n = 0;
+    for (int i = 0; i < c->nv; i++)
+        to[i] = -1;
+    for (int k = 0; k < c->first[c->nf]; k++)
+        to[c->loop[k]] = 0;
+    for (int i = 0; i < c->nv; i++)
+        if (to[i] == 0) {
+            to[i] = n;
             memmove(c->v + 3 * n++, c->v + 3 * i, 3 * sizeof *c->v);
-    }
+        }
     for (int k = 0; k < c->first[c->nf]; k++)
         c->loop[k] = to[c->loop[k]];
     c->nv = n;
 }
 
+static void face_try(builder *b, const int *k)
+{
+    double normal[3], level;
+    int count;
+    if (b->c->nf < b->room && !face_known(b, k) && face_through(b, k, normal, &level, &count))
+        face_add(b, normal, level, count);
+}
+
+/* Seen along the line through two corners: if all points lie within half a turn of it, the first and the last
+   one in their order around it, which make the only planes through both that may be faces. */
+static bool ends_around(const builder *b, int i, int j, int *first, int *last)
+{
+    const convex *c = b->c;
+    double u[3], x[3], y[3], d[3], lo = 0, hi = 0, near = POINT_AROUND * b->small;
+    sub(u, c->v + 3 * j, c->v + 3 * i);
+    unit(u);
+    sub(x, b->inside, c->v + 3 * i);
+    axpy(x, -dot(x, u), u);
+    if (unit(x) <= b->small)
+        return false;
+    cross(y, u, x);
+    *first = *last = -1;
+    for (int k = 0; k < c->nv; k++) {
+        sub(d, c->v + 3 * k, c->v + 3 * i);
+        double p = dot(d, x), q = dot(d, y);
+        if (p * p + q * q <= near * near)
+            continue;
+        double angle = atan2(q, p);
+        if (angle <= lo) {
+            lo = angle;
+            *first = k;
+        }
+        if (angle >= hi) {
+            hi = angle;
+            *last = k;
+        }
+        if (hi - lo > M_PI + HALF_TURN)
+            return false;
+    }
+    return *first >= 0 && *last >= 0;
+}
+
 static void hull_faces(builder *b)
 {
     convex *c = b->c;
-    int n = c->nv, k[3], count, on[n];
-    double normal[3], level;
-    for (k[0] = 0; k[0] < n; k[0]++)
-        for (k[1] = k[0] + 1; k[1] < n; k[1]++)
-            for (k[2] = c->dim == 3 ? k[1] + 1 : 0; k[2] < (c->dim == 3 ? n : 1); k[2]++)
-                if (c->nf < b->room && face_through(b, k, normal, &level, on, &count) &&
-                    !face_known(c, normal, level, b->small))
-                    face_add(b, normal, level, on, count);
+    for (int i = 0; i < c->nv; i++)
+        axpy(b->inside, 1.0 / c->nv, c->v + 3 * i);
+    for (int i = 0; i < c->nv; i++)
+        for (int j = i + 1, k[3] = { i }; j < c->nv; j++) {
+            int first, last;
+            k[1] = j;
+            arena_tick(b->a, 100);
+            if (c->dim == 2) {
+                face_try(b, k);
+                continue;
+            }
+            if (!ends_around(b, i, j, &first, &last))
+                continue;
+            k[2] = first < last ? first : last;
+            face_try(b, k);
+            k[2] = first < last ? last : first;
+            face_try(b, k);
+        }
+}
+
+/* points that are the same are taken once */
+static void points_put(builder *b, const double *point, int n, int apart)
+{
+    convex *c = b->c;
+    for (int i = 0; i < n; i++) {
+        double x[3] = { 0 };
+        bool new = true;
+        arena_tick(b->a, 2 * c->nv);
+        memcpy(x, point + i * apart, (size_t)c->dim * sizeof *x);
+        for (int j = 0; j < c->nv && new; j++) {
+            double d[3];
+            sub(d, x, c->v + 3 * j);
+            new = sqrt(dot(d, d)) > b->small;
+        }
+        if (new)
+            copy(c->v + 3 * c->nv++, x);
+    }
+}
+
+/* the largest distance between two of them */
+static double points_size(arena *a, int dim, const double *point, int n, int apart)
+{
+    double size = 0;
+    for (int i = 0; i < n; i++) {
+        arena_tick(a, 2 * n);
+        for (int j = 0; j < i; j++) {
+            double d[3] = { 0 };
+            for (int k = 0; k < dim; k++)
+                d[k] = point[i * apart + k] - point[j * apart + k];
+            size = fmax(size, dot(d, d));
+        }
+    }
+    return sqrt(size);
 }
 
 convex *convex_hull(arena *a, int dim, const double *point, int n, int apart, double radius)
 {
     convex *c = arena_make(a, convex);
     *c = (convex){ .dim = dim, .radius = radius };
+    if (n > CONVEX_POINTS)
+        return NULL;
     c->v = arena_array(a, double, 3 * (size_t)n + 3);
-    double size = 0;
-    for (int i = 0; i < n; i++)
-        for (int j = 0; j < n; j++) {
-            double d[3] = { 0 };
-            for (int k = 0; k < dim; k++)
-                d[k] = point[i * apart + k] - point[j * apart + k];
-            size = fmax(size, sqrt(dot(d, d)));
-        }
-    builder b = { a, c, POINT_SAME * size, 2 * n + 8 };
-    for (int i = 0; i < n; i++) { /* each once */
-        double x[3] = { 0 };
-        bool new = true;
-        memcpy(x, point + i * apart, (size_t)dim * sizeof *x);
-        for (int j = 0; j < c->nv && new; j++) {
-            double d[3];
-            sub(d, x, c->v + 3 * j);
-            new = sqrt(dot(d, d)) > b.small;
-        }
-        if (new)
-            copy(c->v + 3 * c->nv++, x);
-    }
+    builder b = { .a = a, .c = c, .room = 2 * n + 8 };
+    b.small = POINT_SAME * points_size(a, dim, point, n, apart);
+    points_put(&b, point, n, apart);
     size_t faces = (size_t)b.room;
     c->normal = arena_array(a, double, 3 * faces);
     c->level = arena_array(a, double, faces);
     c->first = arena_array(a, int, faces + 1);
-    c->loop = arena_array(a, int, 8 * faces + (size_t)n * 8);
-    c->edge = arena_array(a, int, 4 * (3 * (size_t)n + 8));
+    b.on = arena_array(a, int, n);
+    b.flat = arena_array(a, double, 2 * n);
+    b.chain = arena_array(a, int, 2 * n);
     if (c->nv > 2) {
         hull_faces(&b);
         if (c->nf <= dim)
             return NULL;
-        corners_only(c);
+        corners_only(&b);
+        c->edge = arena_array(a, int, 4 * (size_t)c->first[c->nf]);
         for (int f = 0; dim == 3 && f < c->nf; f++)
-            for (int k = c->first[f], end = c->first[f + 1]; k < end; k++)
-                edge_add(&b, c->loop[k], c->loop[k + 1 < end ? k + 1 : c->first[f]], f);
+            for (int k = c->first[f], end = c->first[f + 1]; k < end; k++) {
+                arena_tick(a, 2 * c->ne);
+                edge_add(c, c->loop[k], c->loop[k + 1 < end ? k + 1 : c->first[f]], f);
+            }
     } else if (c->nv == 2) {
-        edge_add(&b, 0, 1, -1);
+        c->edge = arena_array(a, int, 4);
+        edge_add(c, 0, 1, -1);
         c->edge[2] = -1;
     }
+    c->widest = c->nf ? 0 : c->nv;
+    for (int f = 0; f < c->nf; f++)
+        if (c->first[f + 1] - c->first[f] > c->widest)
+            c->widest = c->first[f + 1] - c->first[f];
     bounds_put(c);
     return c;
 }
@@ -600,7 +741,6 @@ static void closest_put(const meeting *m, const closest *c, feature *f)
 
 /* ---- points of a face that another body may touch ---- */
 
-enum { CLIP = 64 };
 typedef struct {
     double x[3];
     int tag; /* which corner, or what was cut by which side */
@@ -615,10 +755,18 @@ static int cut_tag(int side, int from, int to)
     return (int)(h >> 9) | 1 << 22;
 }
 
-static int clip_side(const clipped *in, int n, const double *side, double level, int number, clipped *out)
+/* Room for what is left of a face between the sides of another one: each side adds a corner at most, and two
+   where rounding makes it so. */
+static int clip_room(const body *x, const body *y)
+{
+    return x->c->widest + y->c->widest + 2;
+}
+
+static int clip_side(const clipped *in, int n, int room, const double *side, double level, int number,
+                     clipped *out)
 {
     int count = 0;
-    for (int k = 0; k < n && count + 2 < CLIP; k++) {
+    for (int k = 0; k < n && count + 2 < room; k++) {
         const clipped *p = &in[k], *q = &in[(k + 1) % n];
         double s = dot(side, p->x) - level, t = dot(side, q->x) - level;
         if (s <= 0)
@@ -658,7 +806,7 @@ static int facing(const body *of, const double *n, clipped *out)
             best = f;
     }
     int from = best < 0 ? 0 : c->first[best], end = best < 0 ? c->nv : c->first[best + 1];
-    for (int k = from; k < end && count < CLIP / 2; k++) {
+    for (int k = from; k < end; k++) {
         int i = best < 0 ? k : c->loop[k];
         out[count].tag = i;
         copy(out[count++].x, of->v + 3 * i);
@@ -669,7 +817,8 @@ static int facing(const body *of, const double *n, clipped *out)
 /* what of `other` lies over the face f of `of` */
 static int over_face(const body *of, int f, const body *other, clipped *out)
 {
-    clipped room[CLIP];
+    int most = clip_room(of, other);
+    clipped room[most];
     const convex *c = of->c;
     const double *n = of->normal + 3 * f;
     int count = facing(other, n, out), from = c->first[f], end = c->first[f + 1];
@@ -691,7 +840,7 @@ static int over_face(const body *of, int f, const body *other, clipped *out)
             count = dot(side, out[0].x) <= level;
             continue;
         }
-        count = clip_side(out, count, side, level, k - from, room);
+        count = clip_side(out, count, most, side, level, k - from, room);
         memcpy(out, room, (size_t)count * sizeof *out);
     }
     return count;
@@ -726,8 +875,10 @@ static void face_points(meeting *m, bool first, int f)
 {
     const body *of = first ? m->x : m->y, *other = first ? m->y : m->x;
     const double *n = of->normal + 3 * f;
-    clipped p[CLIP];
-    bool taken[CLIP] = { false };
+    int most = clip_room(of, other);
+    clipped p[most];
+    bool taken[most];
+    memset(taken, 0, sizeof taken);
     int count = over_face(of, f, other, p), next = -1;
     for (int i = 0; i < count; i++)
         if (next < 0 || dot(n, p[i].x) < dot(n, p[next].x))

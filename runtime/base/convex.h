@@ -14,12 +14,14 @@ typedef struct convex {
     int *first;     /* nf + 1: where the corners of a face begin in `loop`, in order around it */
     int *loop;
     int *edge;               /* ne times: two corners, the two faces beside it (-1: none) */
+    int widest;              /* corners of the face that has most; of all, where there are no faces */
     double radius;           /* of the ball around it */
     double middle[3], reach; /* all of it lies within this distance of its middle */
 } convex;
 
-/* Of n points of dim numbers, `apart` numbers from point to point; NULL: they have no interior, and are
- * neither a point nor a segment. */
+/* Of n points of dim numbers, `apart` numbers from point to point; NULL: they are more than CONVEX_POINTS, or
+   have no interior and are neither a point nor a segment. */
+enum { CONVEX_POINTS = 600 };
 convex *convex_hull(arena *a, int dim, const double *point, int n, int apart, double radius);
 
 typedef struct body_pose {

@@ -247,6 +247,8 @@
    that are one; where two bodies touch, features that are as good */
 #define CORNER_SAME   1e-9
 #define POINT_SAME    1e-10 /* of the size of a hull: points of it that lie in a face */
+#define POINT_AROUND  1e3   /* of POINT_SAME: points nearer to an edge are in no direction from it */
+#define HALF_TURN     1e-3  /* of an angle: by how much more points may seem to lie around an edge */
 #define EDGE_STRAIGHT 1e-18 /* squared sine of the angle between two edges of a face that are one */
 #define EDGES_ALONG   1e-8  /* sine of the angle between edges whose cross product is not a normal */
 #define LINES_ALONG   1e-14 /* squared sine: lines without a pair of closest points; rounding of its terms */

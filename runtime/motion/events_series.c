@@ -215,7 +215,23 @@ static void stick_given(ev *w, rub *c, int j)
         }
 }
 
-/* nu.S = H in the space of slip: G nu = S H^T */
+/* a . b over dofs, each in the unit that its column of the rows of slip has at the start of the piece */
+static double slip_dot(const ev *w, const rub *c, const double *a, const double *b, int j)
+{
+    double s = 0;
+    for (int k = 0; k < w->n; k++) {
+        double size = 0;
+        for (int i = 0; i < c->c->fam->nslip; i++) {
+            double x = crow(w, raw_row(w, c, i), k)[0];
+            size += x * x;
+        }
+        if (size > 0)
+            s += series_mul(crow(w, a, k), crow(w, b, k), j) / size;
+    }
+    return s;
+}
+
+/* nu.S = H in the space of slip: G nu = S H^T, in units in which dofs can be added up */
 static void normal_step(ev *w, rub *c, int j)
 {
     int m = c->c->fam->nslip;
@@ -224,9 +240,9 @@ static void normal_step(ev *w, rub *c, int j)
     int iwork[MAX_SLIP];
     for (int a = 0; a < m; a++)
         for (int l = 0; l < m; l++)
-            row(w, c->series.gram, a * m + l)[j] = ev_dot(w, raw_row(w, c, a), raw_row(w, c, l), j);
+            row(w, c->series.gram, a * m + l)[j] = slip_dot(w, c, raw_row(w, c, a), raw_row(w, c, l), j);
     for (int a = 0; a < m; a++) {
-        b[a] = ev_dot(w, raw_row(w, c, a), c->series.H, j);
+        b[a] = slip_dot(w, c, raw_row(w, c, a), c->series.H, j);
         for (int l = 0; l < m; l++) {
             G0[a * m + l] = row(w, c->series.gram, a * m + l)[0];
             b[a] -= series_mul_rest(row(w, c->series.gram, a * m + l), row(w, c->series.nu, l), j);

@@ -599,13 +599,26 @@ static bool solve_positive(double (*A)[MAX_SLIP], double *b, int n)
 static bool slip_normal_of(gate *g, size_t of, int64_t member, const double *S, int n, double *nu)
 {
     int nq = g->p->nq;
-    double A[MAX_SLIP][MAX_SLIP], left = 0, size = 0;
-    double *H = arena_array(g->a, double, (size_t)nq);
+    double A[MAX_SLIP][MAX_SLIP] = { 0 }, left = 0, size = 0;
+    double *H = arena_array(g->a, double, (size_t)nq), *unit = arena_array(g->a, double, (size_t)nq);
     gate_row(g, of, member, H);
+    /* dofs are added up in the units that their columns have, as one may be a length and another one an angle
+     */
+    for (int k = 0; k < nq; k++) {
+        double column = 0;
+        for (int i = 0; i < n; i++)
+            column += S[i * nq + k] * S[i * nq + k];
+        if (column == 0 && H[k] != 0)
+            return false;
+        unit[k] = column > 0 ? 1 / column : 0;
+    }
     for (int i = 0; i < n; i++) {
-        for (int j = 0; j < n; j++)
-            A[i][j] = vec_dot(S + i * nq, S + j * nq, nq);
-        nu[i] = vec_dot(S + i * nq, H, nq);
+        nu[i] = 0;
+        for (int k = 0; k < nq; k++) {
+            nu[i] += unit[k] * S[i * nq + k] * H[k];
+            for (int j = 0; j < n; j++)
+                A[i][j] += unit[k] * S[i * nq + k] * S[j * nq + k];
+        }
     }
     if (!solve_positive(A, nu, n))
         return false;
@@ -613,8 +626,8 @@ static bool slip_normal_of(gate *g, size_t of, int64_t member, const double *S, 
         double x = H[k];
         for (int i = 0; i < n; i++)
             x -= nu[i] * S[i * nq + k];
-        left += x * x;
-        size += H[k] * H[k];
+        left += unit[k] * x * x;
+        size += unit[k] * H[k] * H[k];
     }
     return left <= SPANNED_SQUARE * size;
 }

@@ -9,6 +9,7 @@
 enum { FEATURE_NUMBERS = 20 }; /* of a point: the numbers of a feature before its id */
 
 typedef struct shapes {
+    arena *a; /* counts the work of finding what touches */
     const program *p;
     const double *param;
     size_t n;       /* the first ones of the program */

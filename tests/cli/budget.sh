@@ -81,6 +81,21 @@ printf 'let a = [i for i in 1..1e9]\n' >wide.cdl
 try "a list that is too long" 3 "$CDL" run wide.cdl
 has "where" err "wide.cdl:1:"
 
+# hulls of many points: they are found in order of their number squared, and more are refused
+for n in 600 601; do
+    printf 'model m {
+    dof p in R3 = [0, 0, 2], q in R3 = [0, 0, -2]
+    kinetic norm(p'"'"')^2/2 + norm(q'"'"')^2/2
+    shape a: hull([[sin(i)*cos(7*i), sin(i)*sin(7*i), cos(i)] for i in 1..%s]) at p, eye(3)
+    shape b: ball([0, 0, 0], 0.1) at q, eye(3)
+    constraint touch: a.gap(b) >= 0
+}
+run m for 0.002 with sweeping(h = 1e-3)\n' $n >hull$n.cdl
+done
+try "a hull of 600 points" 0 "$CDL" run --time 20 hull600.cdl
+try "a hull of more" 4 "$CDL" run --time 20 hull601.cdl
+has "where" err "hull601.cdl:4:" "this shape has more than 600 points"
+
 # -- disk: 5, and no file is left half written
 cat >save.cdl <<'CDL'
 use "ball.cdl" as b

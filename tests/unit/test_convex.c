@@ -181,6 +181,80 @@ static void test_random(void **state)
     assert_true(apart > 1000);
 }
 
+/* corners, edges and faces of a closed surface, and no point outside of a face */
+static void closed(const convex *c)
+{
+    assert_int_equal(c->nv - c->ne + c->nf, 2);
+    for (int f = 0; f < c->nf; f++)
+        for (int i = 0; i < c->nv; i++)
+            assert_true(dot(c->normal + 3 * f, c->v + 3 * i) - c->level[f] <= 1e-9);
+    for (int e = 0; e < c->ne; e++)
+        assert_true(c->edge[4 * e + 3] >= 0);
+}
+
+/* points inside of faces and on edges are no corners, also where rounding moves them */
+static void test_lattice(void **state)
+{
+    for (double noise = 0; noise < 1e-10; noise = fmax(10 * noise, 1e-16)) {
+        uint64_t seed = 5;
+        double p[125 * 3];
+        for (int i = 0; i < 125; i++)
+            for (int k = 0; k < 3; k++)
+                p[3 * i + k] = (k == 0 ? i % 5 : k == 1 ? i / 5 % 5 : i / 25) + noise * drawn(&seed);
+        convex *c = convex_hull(*state, 3, p, 125, 3, 0);
+        assert_int_equal(c->nv, 8);
+        assert_int_equal(c->nf, 6);
+        assert_int_equal(c->widest, 4);
+        closed(c);
+    }
+}
+
+static void test_many(void **state)
+{
+    uint64_t seed = 9;
+    static double p[(CONVEX_POINTS + 1) * 3];
+    for (int i = 0; i < CONVEX_POINTS + 1; i++) {
+        double l = 0;
+        while (l < 1e-3) {
+            for (int k = 0; k < 3; k++)
+                p[3 * i + k] = drawn(&seed);
+            l = sqrt(dot(p + 3 * i, p + 3 * i));
+        }
+        for (int k = 0; k < 3; k++)
+            p[3 * i + k] /= l;
+    }
+    convex *c = convex_hull(*state, 3, p, CONVEX_POINTS, 3, 0);
+    assert_int_equal(c->nv, CONVEX_POINTS);
+    assert_int_equal(c->nf, 2 * CONVEX_POINTS - 4);
+    closed(c);
+    assert_null(convex_hull(*state, 3, p, CONVEX_POINTS + 1, 3, 0));
+}
+
+/* two round plates, the upper one tilted about a line: it stands on its lowest corner wherever that is */
+static void test_plates(void **state)
+{
+    enum { CORNERS = 120 };
+    double p[2 * CORNERS * 3];
+    for (int i = 0; i < 2 * CORNERS; i++) {
+        p[3 * i] = cos(2 * M_PI * i / CORNERS);
+        p[3 * i + 1] = sin(2 * M_PI * i / CORNERS);
+        p[3 * i + 2] = i < CORNERS ? -0.1 : 0.1;
+    }
+    convex *c = convex_hull(*state, 3, p, 2 * CORNERS, 3, 0);
+    assert_int_equal(c->nf, CORNERS + 2);
+    assert_int_equal(c->widest, CORNERS);
+    closed(c);
+    for (int i = 0; i < CORNERS; i++) {
+        body_pose below = HOME, above = at(0, 0, 0);
+        feature f[FEATURES];
+        turn(&above, 2, -2 * M_PI * i / CORNERS);
+        turn(&above, 1, 0.01);
+        below.p[2] = -1; /* the corner i of the upper one is furthest along x, and lowest */
+        convex_touch(c, &above, c, &below, f);
+        assert_true(fabs(f[0].gap - (0.9 - 0.1 * cos(0.01) - sin(0.01))) <= 1e-12);
+    }
+}
+
 static int arena_begin(void **state)
 {
     *state = arena_new(&allocator_libc, NULL);
@@ -198,10 +272,8 @@ static int arena_end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        in_arena(test_hull),
-        in_arena(test_faces),
-        in_arena(test_round),
-        in_arena(test_random),
+        in_arena(test_hull),    in_arena(test_faces), in_arena(test_round),  in_arena(test_random),
+        in_arena(test_lattice), in_arena(test_many),  in_arena(test_plates),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
