@@ -830,8 +830,8 @@ static void history_body(elab *e, mclass *c, scope *in, const index_names *over,
         return;
     }
     if (d->dof->rotation) {
-        diag_error(e->m->d, DIAG_NOT_SUPPORTED, s->name_at, "rotations have no history: '%s' is one",
-                   s->name);
+        diag_error(e->m->d, DIAG_NOT_SUPPORTED, s->name_at,
+                   "a rotation stands as it begins before t = 0: '%s' takes no history", s->name);
         return;
     }
     for (size_t i = 0; i < e->m->history.n; i++) {

@@ -225,8 +225,8 @@ static void spring_force(pen *w, const spring *x, double *f, double *Fq, double 
         }
 }
 
-/* What formulas read of a contact.  Newton's method does not see how it changes with the state: it takes a turn
-   more for each formula on the way, as nothing that reads a reaction is a spring itself. */
+/* What formulas read of a contact.  Newton's method does not see how it changes with the state: it takes a
+   turn more for each formula on the way, as nothing that reads a reaction is a spring itself. */
 static void reaction_read(const pen *w, const spring *x)
 {
     const contact *c = x->c;

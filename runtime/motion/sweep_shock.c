@@ -187,7 +187,7 @@ bool sweep_shock(sweep *w)
     if (!(some ? cascade(w) : shock_of(w, w->contacts.table.closed, w->contacts.table.met)))
         return false;
     if (w->s->past)
-        samples_add(w->s->past, w->t, w->q, w->v);
+        samples_add(w->s->past, w->t, w->q, w->v, w->s->base);
     return sweep_rates(w);
 }
 
@@ -320,7 +320,7 @@ bool sweep_jam(sweep *w, double residual)
     instant_account(&x, w->v, w->account.books, w->r->a);
     shock_end(w);
     if (w->s->past)
-        samples_add(w->s->past, w->t, w->q, w->v);
+        samples_add(w->s->past, w->t, w->q, w->v, w->s->base);
     return sweep_rates(w);
 }
 
