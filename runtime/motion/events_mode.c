@@ -285,6 +285,9 @@ static void put_matrix(ev *w)
 static bool unsolved(ev *w)
 {
     const contact *c = w->hand.act[w->hand.pr.worst]->c;
+    const char *why = row_text(c, w->r->a, ev_number(w, w->t));
+    if (why)
+        return ev_fail(w, c->fam->f->at, why);
     return ev_fail(w, c->fam->f->at,
                    arena_printf(w->r->a,
                                 "the contact problem was not solved at t = %s: constraint '%s', residual "

@@ -10,6 +10,22 @@ void note_impact(arena *a, contact_result *out, impact i)
     *vec_push(a, &out->impacts) = i;
 }
 
+const char *row_text(const contact *c, arena *a, const char *time)
+{
+    double sum = 0;
+    for (int k = 0; k < c->n; k++)
+        sum += fabs(c->H[k]);
+    if (!contact_has_normal(c) || (isfinite(sum + c->ht) && sum > 0))
+        return NULL;
+    if (!isfinite(sum + c->ht))
+        return arena_printf(
+            a, "the gap of constraint '%s' has no derivative at t = %s, as norm(x) has none at x = 0",
+            contact_name(c, a), time);
+    return arena_printf(
+        a, "constraint '%s' holds nothing at t = %s: no motion changes its gap there, to first order",
+        contact_name(c, a), time);
+}
+
 /* ---- laws ---- */
 cone contact_cone(const contact *c, int row, double speed)
 {

@@ -111,6 +111,8 @@ const char *paradox_text(arena *a, const contact *c, const char *time, bool ende
     "where two pieces of a gap hold at once, in a corner, it has one reaction only; write them as two " \
     "constraints"
 
+/* Why a row of a constraint can hold nothing: it has none, or it is 0.  NULL: it can. */
+const char *row_text(const contact *c, arena *a, const char *time);
 void note_impact(arena *a, contact_result *out, impact i);
 /* A cone without its law of friction. */
 cone contact_cone(const contact *c, int row, double speed);

@@ -687,6 +687,12 @@ static bool pen_start(void *of, run_clock *c)
     w->size.duration = c->end > 0 ? c->end : 1;
     if (!forces_start(w))
         return failed(w, "the mass matrix is not positive definite");
+    for (size_t i = 0; i < w->nspring; i++) {
+        const contact *held = w->spring[i].c;
+        why = held->fam->f->relation == REL_BILATERAL ? row_text(held, c->r->a, "0") : NULL;
+        if (why)
+            return results_fail(c->r, held->fam->f->at, why);
+    }
     factor_solve(&w->s->minv, w->f, w->A);
     double carried = 0;
     for (int i = 0; i < w->n; i++)
