@@ -10,7 +10,7 @@ typedef struct {
     address dof;
     const index_names *over;
     slot_map slot;
-    int rate;
+    int kind; /* past_kind */
 } past_use;
 typedef vec(past_use) past_uses;
 typedef struct {
@@ -74,18 +74,24 @@ static const index_names *over_of(delays *d, ir_ref f, const address *at)
     return strided ? d->over : &SINGLE;
 }
 
+/* which of the past values an input is; -1: none */
+static int past_kind_of(in_kind k)
+{
+    return k == IN_PAST_Q ? PAST_DOF : k == IN_PAST_V ? PAST_RATE : k == IN_PAST_BASE ? PAST_BASE : -1;
+}
+
 static slot_map past_slot(delays *d, const ir_input *in)
 {
     const index_names *over = over_of(d, in->arg, &in->at);
-    int rate = in->kind == IN_PAST_V;
+    int kind = past_kind_of(in->kind);
     for (size_t i = 0; i < d->into->n; i++) {
         const past_use *u = &d->into->at[i];
-        if (u->arg == in->arg && u->rate == rate && u->over == over &&
+        if (u->arg == in->arg && u->kind == kind && u->over == over &&
             memcmp(&u->dof, &in->at, sizeof in->at) == 0)
             return u->slot;
     }
     past_use *u = vec_push(d->a, d->into);
-    *u = (past_use){ in->arg, in->at, over, slots_take(over, &d->count[rate]), rate };
+    *u = (past_use){ in->arg, in->at, over, slots_take(over, &d->count[kind]), kind };
     return u->slot;
 }
 
@@ -105,7 +111,7 @@ static ir_ref lower(ir *g, ir_ref input, void *ud)
 {
     delays *d = ud;
     ir_input in = *ir_input_of(g, input);
-    if ((in.kind == IN_PAST_Q || in.kind == IN_PAST_V) && in.arg)
+    if (past_kind_of(in.kind) >= 0 && in.arg)
         return ir_in(g, (ir_input){ .kind = in.kind, .at = past_slot(d, &in) });
     if (in.kind == IN_INTEGRAL && !d->inside)
         return ir_in(g, (ir_input){ .kind = in.kind, .at = integral_slot(d, in.at.base) });
@@ -146,24 +152,25 @@ static kernel emit_one(delays *d, ir_ref f, const index_names *over, span at, co
 static const char *past_name(delays *d, const past_use *u)
 {
     text t = { .a = d->to };
-    ir_input in = { .kind = u->rate ? IN_PAST_V : IN_PAST_Q, .at = u->dof, .arg = u->arg };
+    static const in_kind kinds[] = { IN_PAST_Q, IN_PAST_V, IN_PAST_BASE };
+    ir_input in = { .kind = kinds[u->kind], .at = u->dof, .arg = u->arg };
     model_input_name(&t, d->g, &in, &(model_namer){ d->m, u->over });
     return t.at;
 }
 
-static void emit_past(delays *d, const past_uses *use, kernels *to, const char **name[2], span at)
+static void emit_past(delays *d, const past_uses *use, kernels *to, const char **name[PAST_KINDS], span at)
 {
-    for (int rate = 0; rate < 2; rate++) {
-        to[rate].at = arena_array(d->to, kernel, use->n);
+    for (int kind = 0; kind < PAST_KINDS; kind++) {
+        to[kind].at = arena_array(d->to, kernel, use->n);
         if (name)
-            name[rate] = arena_array(d->to, const char *, use->n + 1);
+            name[kind] = arena_array(d->to, const char *, use->n + 1);
         for (size_t i = 0; i < use->n; i++) {
             const past_use *u = &use->at[i];
-            if (u->rate != rate)
+            if (u->kind != kind)
                 continue;
             if (name)
-                name[rate][to[rate].n] = past_name(d, u);
-            to[rate].at[to[rate].n++] = emit_one(d, u->arg, u->over, at, &u->slot, &u->dof);
+                name[kind][to[kind].n] = past_name(d, u);
+            to[kind].at[to[kind].n++] = emit_one(d, u->arg, u->over, at, &u->slot, &u->dof);
         }
     }
 }

@@ -83,7 +83,7 @@ bool depends_on(const ir *g, ir_ref r, unsigned kinds); /* kinds: bits BIT(in_ki
 enum {
     MOVING = BIT(IN_TIME) | BIT(IN_Q) | BIT(IN_V) | BIT(IN_A) | BIT(IN_PRE) | BIT(IN_PAST_Q) |
              BIT(IN_PAST_V) | BIT(IN_SET) | BIT(IN_COORD) | BIT(IN_FIELD) | BIT(IN_INTEGRAL) | BIT(IN_ROD) |
-             BIT(IN_BASE) | BIT(IN_REACT) | BIT(IN_FEATURE)
+             BIT(IN_BASE) | BIT(IN_PAST_BASE) | BIT(IN_REACT) | BIT(IN_FEATURE)
 };
 /* left - right of an equation or a constraint, sizes and dimensions checked */
 bool both_sides(elab *e, scope *in, const ast *l, const ast *r, const char *what, span at, value *out);

@@ -210,15 +210,6 @@ static void put_address(text *out, const naming *k, const address *x, bool q)
 }
 
 /* ---- other inputs ---- */
-static void put_past(text *out, const ir *g, const ir_input *in, const naming *k, void *ud)
-{
-    put_address(out, k, &in->at, true);
-    text_puts(out, in->kind == IN_PAST_V ? "'(" : "(");
-    if (in->arg)
-        ir_print(out, g, in->arg, model_input_name, ud);
-    text_putc(out, ')');
-}
-
 static void put_integral(text *out, const ir *g, int32_t number, const model *m, void *ud)
 {
     if (!m || number < 0 || (size_t)number >= m->integrals.n) {
@@ -389,6 +380,18 @@ static void put_variable(text *out, const naming *k, const address *at)
         put_address(out, k, at, true);
 }
 
+static void put_past(text *out, const ir *g, const ir_input *in, const naming *k, void *ud)
+{
+    if (in->kind == IN_PAST_BASE)
+        put_rotation(out, k, in->at, "base", 3, rotation_first(k, &in->at, 3));
+    else
+        put_variable(out, k, &in->at);
+    text_puts(out, in->kind == IN_PAST_V ? "'(" : "(");
+    if (in->arg)
+        ir_print(out, g, in->arg, model_input_name, ud);
+    text_putc(out, ')');
+}
+
 void model_input_name(text *out, const ir *g, const ir_input *in, void *ud)
 {
     const model_namer *by = ud;
@@ -418,6 +421,7 @@ void model_input_name(text *out, const ir *g, const ir_input *in, void *ud)
         break;
     case IN_PAST_Q:
     case IN_PAST_V:
+    case IN_PAST_BASE:
         put_past(out, g, in, &k, ud);
         break;
     case IN_INDEX:

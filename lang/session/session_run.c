@@ -644,7 +644,8 @@ static void summary(session *s, const run *r)
         text_printf(&t, "  %lld plain steps by native code (%s)\n", (long long)x->count.plain,
                     strcmp(x->count.native, "cache") ? "compiled now" : "from the cache");
     if (x->count.branch_choices)
-        text_printf(&t, "  %lld steps had several solutions\n", (long long)x->count.branch_choices);
+        text_printf(&t, "  %lld step%s had several solutions\n", (long long)x->count.branch_choices,
+                    x->count.branch_choices == 1 ? "" : "s");
     if (x->count.unchecked)
         text_printf(&t, "  not checked: %s\n", x->count.unchecked);
     if (x->count.averaged)

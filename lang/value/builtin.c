@@ -495,23 +495,45 @@ static value b_d(evaluator *ev, scope *in, const ast *call, const value *arg, si
     return out;
 }
 
+static ir_ref before(ir *g, ir_ref input, void *ud)
+{
+    ir_input in = *ir_input_of(g, input);
+    (void)ud;
+    if (in.kind != IN_V)
+        return IR_NONE;
+    in.kind = IN_PRE;
+    return ir_in(g, in);
+}
+
+static bool is_rate(const ir_input *in, void *ud)
+{
+    (void)ud;
+    return in->kind == IN_V;
+}
+
+/* neither a position, whose left limit is itself, nor something that jumps with other rates than these */
+static bool not_of_rates(const ir_input *in, void *ud)
+{
+    (void)ud;
+    return in->kind != IN_V && in->kind != IN_Q && in->kind != IN_BASE;
+}
+
+/* Rates, and the angular velocity of a rotation, a formula of rates and positions. */
 static value b_pre(evaluator *ev, scope *in, const ast *call, const value *arg, size_t n)
 {
     (void)in;
     (void)n;
     value out = arg[0];
-    for (int32_t k = 0; out.kind == V_NUM && k < v_count(&out); k++) {
+    if (out.kind == V_NUM && out.num.rank) {
+        out = v_vector(ev->a, v_count(&arg[0]));
+        out.num.unit = arg[0].num.unit;
+    }
+    for (int32_t k = 0; out.kind == V_NUM && arg[0].num.rank < 2 && k < v_count(&out); k++) {
         value x = v_element(&arg[0], k);
-        const ir_input *i = x.num.r0 && ev->g ? ir_input_of(ev->g, x.num.r0) : NULL;
-        if (!i || i->kind != IN_V)
+        if (!x.num.r0 || !ev->g || !ir_depends(ev->g, x.num.r0, is_rate, NULL) ||
+            ir_depends(ev->g, x.num.r0, not_of_rates, NULL))
             break;
-        ir_input to = *i;
-        to.kind = IN_PRE;
-        value y = v_node(ir_in(ev->g, to), x.num.unit);
-        if (k == 0 && out.num.rank) {
-            out = v_vector(ev->a, v_count(&arg[0]));
-            out.num.unit = arg[0].num.unit;
-        }
+        value y = v_node(ir_substitute(ev->g, x.num.r0, before, NULL), x.num.unit);
         v_set(ev->a, &out, k, &y);
         if (k + 1 == v_count(&out))
             return out;

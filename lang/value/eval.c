@@ -805,12 +805,9 @@ static bool order_arguments(evaluator *ev, const value *f, const ast *call, valu
 
 static value eval_call_node(evaluator *ev, scope *in, const ast *e)
 {
-    value f = e->kid[0]->kind == AST_NAME ? name_value(ev, in, e->kid[0], true) : eval(ev, in, e->kid[0]);
-    if (f.kind == V_DOFS && f.dofs.dof->rotation && f.dofs.given == f.dofs.dof->ndim) {
-        diag_error(ev->d, DIAG_NOT_SUPPORTED, e->at, "'%s' is a rotation, whose past values are not kept",
-                   f.dofs.dof->name);
-        return v_error();
-    }
+    value f = e->kid[0]->kind == AST_NAME ? name_value(ev, in, e->kid[0], true)
+                                          : eval_keep(ev, in, e->kid[0]);
+    bool turns = f.kind == V_DOFS && f.dofs.dof->rotation && f.dofs.given == f.dofs.dof->ndim;
     if (f.kind == V_DOFS)
         f = eval_dofs(ev, &f, e->kid[0]->at);
     size_t n = e->n - 1;
@@ -825,6 +822,8 @@ static value eval_call_node(evaluator *ev, scope *in, const ast *e)
     }
     if (bad || !order_arguments(ev, &f, e, arg, n))
         return v_error();
+    if (turns && n == 1)
+        return eval_past(ev, &f, &arg[0], e->at);
     return call_value(ev, in, e, &f, arg, n, e->at);
 }
 

@@ -411,14 +411,14 @@ value eval_member(evaluator *ev, const value *v, sym name, span at)
  * reports
  */
 typedef bool (*input_map)(evaluator *ev, const ir_input *in, ir_input *out);
-static bool map_inputs(evaluator *ev, const value *v, input_map f, const ir_input *with, value *out)
+static bool map_inputs(evaluator *ev, const value *v, input_map f, value *out)
 {
     *out = eval_like(ev->a, v);
     out->num.unit = v->num.unit;
     for (int32_t k = 0; k < v_count(v); k++) {
         value x = v_element(v, k);
         const ir_input *in = x.num.r0 && ev->g ? ir_input_of(ev->g, x.num.r0) : NULL;
-        ir_input to = with ? *with : (ir_input){ 0 };
+        ir_input to = { 0 };
         if (!in || !f(ev, in, &to))
             return false;
         value y = v_node(ir_in(ev->g, to), v->num.unit);
@@ -478,7 +478,7 @@ value eval_prime(evaluator *ev, const value *v, span at)
         if (v->object.in->find(v->object.in, ev, sym_str(ev->names, "'"), at, &out) == LOOK_YES)
             return out;
     } else if (v->kind == V_NUM && v->num.rank < 2) {
-        if (map_inputs(ev, v, prime_input, NULL, &out)) {
+        if (map_inputs(ev, v, prime_input, &out)) {
             const ir_input *in = ir_input_of(ev->g, v_element(&out, 0).num.r0);
             const model *m = ev->model;
             if (in->kind == IN_FIELD) {
@@ -502,14 +502,23 @@ bool eval_is_time(const evaluator *ev, const value *v)
     return in && in->kind == IN_TIME;
 }
 
-static bool past_input(evaluator *ev, const ir_input *in, ir_input *out)
+/* A degree of freedom, a rate or a base as it was; a rotation is a formula of these. */
+static ir_ref past_of(ir *g, ir_ref input, void *ud)
 {
-    (void)ev;
-    if (in->kind != IN_Q && in->kind != IN_V)
-        return false;
-    out->kind = in->kind == IN_Q ? IN_PAST_Q : IN_PAST_V;
-    out->at = in->at;
-    return true;
+    const ir_ref *when = ud;
+    ir_input in = *ir_input_of(g, input);
+    if (in.kind == IN_Q || in.kind == IN_V || in.kind == IN_BASE) {
+        in.kind = in.kind == IN_Q ? IN_PAST_Q : in.kind == IN_V ? IN_PAST_V : IN_PAST_BASE;
+        in.arg = *when;
+        return ir_in(g, in);
+    }
+    return IR_NONE;
+}
+
+static bool has_no_past(const ir_input *in, void *ud)
+{
+    (void)ud;
+    return in->kind != IN_Q && in->kind != IN_V && in->kind != IN_BASE;
 }
 
 static bool other_than_time(const ir_input *in, void *ud)
@@ -550,11 +559,16 @@ value eval_past(evaluator *ev, const value *v, const value *arg, span at)
         diag_hint(ev->d, e, "write x(t - tau) with tau > 0");
         return v_error();
     }
-    value out;
-    ir_input to = { .arg = s };
-    if (!map_inputs(ev, v, past_input, &to, &out)) {
-        diag_error(ev->d, DIAG_TYPE, at, "only degrees of freedom and their rates have past values");
-        return v_error();
+    value out = eval_like(ev->a, v);
+    out.num.unit = v->num.unit;
+    for (int32_t i = 0; i < v_count(v); i++) {
+        value x = v_element(v, i);
+        if (!x.num.r0 || ir_depends(ev->g, x.num.r0, has_no_past, NULL)) {
+            diag_error(ev->d, DIAG_TYPE, at, "only degrees of freedom and their rates have past values");
+            return v_error();
+        }
+        value y = v_node(ir_substitute(ev->g, x.num.r0, past_of, &s), v->num.unit);
+        v_set(ev->a, &out, i, &y);
     }
     if (!m->has_delay.file)
         m->has_delay = at;

@@ -236,6 +236,7 @@
     1e-3 /* of EV_FORCE_ZERO, which it is multiplied by: changes of rates that are rounding */
 /* of their terms: equations that a solution nearest to them misses have none */
 #define EV_UNSOLVED    1e-6
+#define WAY_ROUNDED    1e-9 /* of second rates of gaps: rounding, where accelerations that fit are counted */
 #define GAIN_ROUNDED   1e-9 /* of the work of impulses: energy that impact laws give by more than rounding */
 #define EV_START_FIRST 1e-4 /* of the unit of a start: first step of slip that begins */
 #define EV_START_END   1e-9 /* of accelerations: stages of that step that are solved */

@@ -887,7 +887,10 @@ static void history_start(ev *w)
 {
     double *q0 = arena_array(w->a, double, w->n + 1), *v0 = arena_array(w->a, double, w->n + 1);
     system_start(w->s, q0, v0);
-    w->hist = history_new(w->a, w->p, w->K, w->width, w->o->duration, q0);
+    double *base0 = w->s->base ? arena_array(w->a, double, 3 * (size_t)w->n) : NULL;
+    if (base0)
+        memcpy(base0, w->s->base, 3 * (size_t)w->n * sizeof *base0);
+    w->hist = history_new(w->a, w->p, w->K, w->width, w->o->duration, q0, base0);
     history_begin(w->hist, 0, w->series.unit);
     history_break(w->hist, 0, 0);
 }

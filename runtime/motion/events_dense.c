@@ -381,13 +381,7 @@ static void sample_contact(ev *w, const piece *p, int i, double s, int64_t at)
 
 void dense_energy(ev *w, const double *v, energies *e)
 {
-    double kin = 0.5 * mass_norm2(w->s, w->M, v);
-    if (w->s->first_order)
-        for (int i = 0; i < w->n; i++)
-            if (w->p->order[i] == 1)
-                kin -= 0.5 * v[i] *
-                       (mass_diagonal(w->s) ? w->M[i] * v[i] : vec_dot(w->M + (size_t)i * w->n, v, w->n));
-    e->kinetic = e->shown = kin;
+    e->kinetic = e->shown = system_kinetic(w->s, w->M, v);
     if (w->s->kinetic.n)
         e->shown = system_sum(w->s, &w->s->kinetic);
     if (w->s->potential.n)

@@ -285,6 +285,9 @@ static void put_matrix(ev *w)
 static bool unsolved(ev *w)
 {
     const contact *c = w->hand.act[w->hand.pr.worst]->c;
+    const char *why = row_text(c, w->r->a, ev_number(w, w->t));
+    if (why)
+        return ev_fail(w, c->fam->f->at, why);
     return ev_fail(w, c->fam->f->at,
                    arena_printf(w->r->a,
                                 "the contact problem was not solved at t = %s: constraint '%s', residual "
@@ -858,13 +861,35 @@ static bool accelerations(ev *w)
     return gauss(w);
 }
 
+/* Accelerations of now were found: does the friction of a slip that presses on let others pass too? */
+static bool count_ways(ev *w)
+{
+    instant_t x = now(w);
+    x.cone = w->hand.cone;
+    x.off = w->hand.off;
+    x.r = w->hand.rr;
+    x.dir = w->hand.dir;
+    if (w->hand.nact == 0 || !instant_pressed(&x))
+        return true;
+    factor_solve(&w->s->minv, w->f, w->acc);
+    int ways = instant_ways(&x, w->acc, w->v, w->a);
+    if (!gauss(w))
+        return false;
+    if (ways > 1) {
+        w->r->count.branch_choices++;
+        if (!w->r->note)
+            w->r->note = ways_text(&x, ways, w->r->a, ev_number(w, w->t));
+    }
+    return true;
+}
+
 bool ev_decide(ev *w)
 {
     bool found;
     w->sizes.decided = w->t;
     w->sizes.size_tried = 0;
     w->start.start_failed = false;
-    if (!accelerations(w))
+    if (!accelerations(w) || !count_ways(w))
         return false;
     for (int i = 0; i < w->hand.nact; i++) {
         rub *k = w->hand.act[i];

@@ -475,16 +475,26 @@ void gate_recall(gate *g, const results *r)
     for (size_t c = 0; c < p->ncontact; c++)
         if (r->contact[c].impacts.n)
             return;
-    g->past = samples_new(g->a, p, r->param, r->q, r->t[r->samples - 1] / (double)(r->samples - 1));
-    samples_all(g->past);
-    for (int64_t at = 0; at < r->samples; at++)
-        samples_add(g->past, r->t[at], r->q + at * p->nq, r->v + at * p->nq);
+    double *q = arena_array(g->a, double, p->nq + 1),
+           *base = g->base ? arena_array(g->a, double, 3 * (size_t)p->nq) : NULL;
+    for (int64_t at = 0; at < r->samples; at++) {
+        memcpy(q, r->q + at * p->nq, (size_t)p->nq * sizeof *q);
+        if (base)
+            turns_take(p, q, base);
+        if (at == 0) {
+            double step = r->t[r->samples - 1] / (double)(r->samples - 1);
+            g->past = samples_new(g->a, p, r->param, q, base, step);
+            samples_all(g->past);
+        }
+        samples_add(g->past, r->t[at], q, r->v + at * p->nq, base);
+    }
 }
 
 bool gate_knows_motion(const gate *g)
 {
     const program *p = g->p;
-    const unsigned past = g->past ? 1u << IN_PAST_Q | 1u << IN_PAST_V | 1u << IN_INTEGRAL : 0,
+    const unsigned past = g->past ? 1u << IN_PAST_Q | 1u << IN_PAST_V | 1u << IN_PAST_BASE | 1u << IN_INTEGRAL
+                                  : 0,
                    react = g->react ? 1u << IN_REACT : 0,
                    state = PLAIN | 1u << IN_V | 1u << IN_PRE | past | react;
     if (!all_read_only(&p->mass, state) || !all_read_only(&p->force, state))

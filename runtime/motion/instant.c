@@ -10,6 +10,22 @@ void note_impact(arena *a, contact_result *out, impact i)
     *vec_push(a, &out->impacts) = i;
 }
 
+const char *row_text(const contact *c, arena *a, const char *time)
+{
+    double sum = 0;
+    for (int k = 0; k < c->n; k++)
+        sum += fabs(c->H[k]);
+    if (!contact_has_normal(c) || (isfinite(sum + c->ht) && sum > 0))
+        return NULL;
+    if (!isfinite(sum + c->ht))
+        return arena_printf(
+            a, "the gap of constraint '%s' has no derivative at t = %s, as norm(x) has none at x = 0",
+            contact_name(c, a), time);
+    return arena_printf(
+        a, "constraint '%s' holds nothing at t = %s: no motion changes its gap there, to first order",
+        contact_name(c, a), time);
+}
+
 /* ---- laws ---- */
 cone contact_cone(const contact *c, int row, double speed)
 {
@@ -372,6 +388,116 @@ const contact *instant_paradox(instant_t *x, const double *v)
         if (presses_on(x, i))
             return x->at[i]->c;
     return NULL;
+}
+
+/* ---- several accelerations ---- */
+enum { WAYS_MOST = 6, WAYS_ROWS = 32 }; /* contacts, of which all sets are tried; their rows */
+
+/* Each contact either opens or pushes, with friction against the slip that it has. */
+static bool ways_known(const instant_t *x)
+{
+    bool known = x->n > 0 && x->n <= WAYS_MOST;
+    for (int i = 0; known && i < x->n; i++) {
+        const meeting *k = x->at[i];
+        const cone *o = &x->cone[i];
+        bool slips = k->c->d == 0 || o->dir;
+        known = o->kind == CONE_UNILATERAL && slips && o->radius == 0 && !k->c->fam->adhesion.k;
+    }
+    return known;
+}
+
+/* W: what a push of contact l does to the gap of contact i; b: its second rate without any */
+static void ways_problem(instant_t *x, const double *acc, double *W, double *b)
+{
+    for (int i = 0; i < x->n; i++)
+        b[i] = contact_rate(x->at[i]->c, x->at[i]->c->H, acc) + x->off[x->at[i]->row];
+    for (int l = 0; l < x->n; l++) {
+        for (int i = 0; i < x->n; i++)
+            for (int j = 0; j < contact_row_count(x->at[i]->c); j++)
+                x->r[x->at[i]->row + j] = i != l ? 0 : j == 0 ? 1 : -x->cone[i].mu * x->cone[i].dir[j - 1];
+        for (int k = 0; k < x->s->n; k++)
+            x->room[k] = 0;
+        x->way->react(x, x->room);
+        for (int i = 0; i < x->n; i++)
+            W[i * x->n + l] = contact_rate(x->at[i]->c, x->at[i]->c->H, x->room);
+    }
+}
+
+/* Those of `set` push, the others open: does that fit? */
+static bool way_fits(const double *W, const double *b, int n, unsigned set, arena *scratch)
+{
+    double A[WAYS_MOST * WAYS_MOST], rhs[WAYS_MOST], r[WAYS_MOST], size = vec_max(b, n);
+    int at[WAYS_MOST], m = 0;
+    for (int i = 0; i < n; i++)
+        if (set & 1u << i)
+            at[m++] = i;
+    for (int i = 0; i < m; i++) {
+        rhs[i] = -b[at[i]];
+        for (int l = 0; l < m; l++)
+            A[l * m + i] = W[at[i] * n + at[l]];
+    }
+    if (m && !(solve_refined(m, A, rhs, r, scratch) > 0))
+        return false;
+    for (int i = 0; i < m; i++)
+        if (!(r[i] * fabs(W[at[i] * n + at[i]]) > WAY_ROUNDED * size))
+            return false;
+    for (int i = 0; i < n; i++) {
+        double rate = b[i];
+        for (int l = 0; l < m; l++)
+            rate += W[i * n + at[l]] * r[l];
+        if (!(set & 1u << i) && rate < -WAY_ROUNDED * size)
+            return false;
+    }
+    return true;
+}
+
+bool instant_pressed(instant_t *x)
+{
+    double keep[WAYS_ROWS];
+    int m = 0;
+    bool pressed = false;
+    for (int i = 0; i < x->n; i++)
+        m += contact_row_count(x->at[i]->c);
+    if (x->n > WAYS_MOST || m > WAYS_ROWS)
+        return false;
+    memcpy(keep, x->r, (size_t)m * sizeof *keep);
+    for (int i = 0; i < x->n && !pressed; i++)
+        pressed = presses_on(x, i);
+    memcpy(x->r, keep, (size_t)m * sizeof *keep);
+    return pressed;
+}
+
+int instant_ways(instant_t *x, const double *acc, const double *v, arena *scratch)
+{
+    double W[WAYS_MOST * WAYS_MOST], b[WAYS_MOST];
+    int ways = 0;
+    x->way->pose(x, false);
+    for (int i = 0; i < x->n; i++)
+        instant_asks(x, i, v);
+    if (!ways_known(x))
+        return 0;
+    ways_problem(x, acc, W, b);
+    arena_pos mark = arena_mark(scratch);
+    for (unsigned set = 0; set < 1u << x->n; set++)
+        ways += way_fits(W, b, x->n, set, scratch);
+    arena_release(scratch, mark);
+    return ways;
+}
+
+const char *ways_text(const instant_t *x, int ways, arena *a, const char *time)
+{
+    text t = { .a = a };
+    text_printf(&t,
+                "%d accelerations fit the friction at t = %s, and so does an impact without a collision "
+                "(Painlevé's paradox); taken is the one in which",
+                ways, time);
+    for (int i = 0; i < x->n; i++)
+        text_printf(&t, "%s '%s' %s",
+                    i == 0         ? ""
+                    : i + 1 < x->n ? ","
+                                   : " and",
+                    contact_name(x->at[i]->c, a), x->r[x->at[i]->row] > 0 ? "slides on" : "opens");
+    return t.at;
 }
 
 const char *paradox_text(arena *a, const contact *c, const char *time, bool ended)

@@ -95,6 +95,13 @@ bool instant_gauss(instant_t *x, const double *v, double *acc);
 bool instant_jam(instant_t *x, const double *acc, double *v);
 /* The first contact of which that is so at the rates v; NULL: none. */
 const contact *instant_paradox(instant_t *x, const double *v);
+/* Is a contact pressed on by its own friction, in the problem of accelerations that was posed?  Then several
+   may fit. */
+bool instant_pressed(instant_t *x);
+/* How many fit while slips go on as they are at the rates v; 0: not counted.  acc: the one without contacts.
+ */
+int instant_ways(instant_t *x, const double *acc, const double *v, arena *scratch);
+const char *ways_text(const instant_t *x, int ways, arena *a, const char *time); /* x: the one taken */
 /* why Newton's law gave energy at the shock, and where */
 const char *gain_text(const instant_t *x, arena *a, const char *time);
 const char *paradox_text(arena *a, const contact *c, const char *time, bool ended); /* by such a shock */
@@ -104,6 +111,8 @@ const char *paradox_text(arena *a, const contact *c, const char *time, bool ende
     "where two pieces of a gap hold at once, in a corner, it has one reaction only; write them as two " \
     "constraints"
 
+/* Why a row of a constraint can hold nothing: it has none, or it is 0.  NULL: it can. */
+const char *row_text(const contact *c, arena *a, const char *time);
 void note_impact(arena *a, contact_result *out, impact i);
 /* A cone without its law of friction. */
 cone contact_cone(const contact *c, int row, double speed);

@@ -40,23 +40,15 @@ static const char *penalty_refuse(const program *p, span *at)
 #undef REFUSE
     for (size_t i = 0; i < p->ncontact; i++) {
         const contact_family *f = &p->contact[i];
-        *at = f->read_at;
-        if (f->read_as)
-            return "penalty does not support reactions inside formulas; use sweeping()";
         *at = f->at;
         if (f->pair.touch)
             return "penalty does not follow which corners, edges and faces of two shapes touch; balls may "
                    "touch each other and all shapes half-spaces, else use sweeping()";
-        if (f->fed)
-            return "penalty does not support moments against rolling and spinning; use sweeping()";
         if (f->mu_static.tape.nout)
             return "penalty has one coefficient of friction, which builds up with the slip; for static and "
                    "kinetic friction use sweeping() or events()";
         if (f->et.tape.nout)
             return "penalty has no tangential restitution; use sweeping() or events()";
-        if (f->e_of_speed)
-            return "penalty takes its dashpots from a restitution that does not depend on the speed; use "
-                   "sweeping() or events()";
         if (f->cascade)
             return "penalty has no simultaneous impacts: its springs take time; use sweeping() or events()";
     }

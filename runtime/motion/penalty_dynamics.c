@@ -17,6 +17,8 @@ typedef struct spring {
     bool on;              /* it pushes: held during a step, which ends where this changes */
     bool closed;
     double since, pre, impulse, rn, *rt, *slip;
+    double speed, bound;     /* of slip, at least vs; of friction */
+    const struct spring *by; /* the contact whose normal force this one has; NULL: none */
 } spring;
 
 /* Stages of a step. */
@@ -45,7 +47,7 @@ typedef struct pen {
     double *f, *M, *Fq, *Fv, *J, *g, *dA, *err;
     factor lu;
     spring *spring;
-    size_t nspring;
+    size_t nspring, nfed;    /* nfed: those whose normal force follows from reactions */
     double *driving;         /* n: forces without potential */
     double power_f, power_c; /* of those, of springs */
 } pen;
@@ -90,6 +92,17 @@ static double spring_damping(pen *w, const spring *x)
     factor_solve(&w->s->minv, c->H, w->g);
     double inv = vec_dot(c->H, w->g, w->n), e = c->e < 0.01 ? 0.01 : c->e;
     return inv > 0 ? 2 * penalty_damping_ratio(e) * sqrt(x->k / inv) : 0;
+}
+
+/* A restitution that is not the same always counts as it is where the spring begins to push. */
+static void spring_meets(pen *w, spring *x, const double *v)
+{
+    contact *c = x->c;
+    if (!contact_opens(c) || (c->fam->e.constant && !c->fam->f->e_of_speed))
+        return;
+    if (c->fam->f->e_of_speed)
+        c->e = contact_restitution(w->s, c, fmax(-contact_gap_rate(c, v), 0));
+    x->c_damp = spring_damping(w, x);
 }
 
 /* ---- stiffness and slip speed from the sizes of the model ---- */
@@ -159,35 +172,42 @@ static double spring_wrong(const spring *x, const double *v)
     return x->on ? -push - x->c->adhesion : fmin(-x->k * *x->c->gap, push);
 }
 
-/* adds the force of a contact to f and its derivatives to Fq, Fv (may be NULL); leaves rn, rt, slip in the
- * spring */
-static void spring_force(pen *w, spring *x, const double *v, double *f, double *Fq, double *Fv)
+/* the force of a spring along its normal, and against its slip: rn, rt, slip in the spring */
+static void spring_reaction(pen *w, spring *x, const double *v)
 {
     contact *c = x->c;
+    x->rn = c->normal;
+    if (contact_has_normal(c))
+        x->rn = x->on ? spring_push(x, contact_gap_rate(c, v)) : 0;
+    double speed = contact_slip(c, v, x->slip);
+    x->speed = sqrt(x->vs * x->vs + speed * speed);
+    x->bound = 0;
+    if (c->d) {
+        double mu = c->fam->f->mu_of_speed ? contact_mu(w->s, c, speed) : c->mu, share, radius;
+        friction_bound(c, mu, 1, 0, &share, &radius);
+        if (!contact_has_normal(c) || x->on)
+            x->bound = share * fabs(x->rn + c->adhesion) + radius;
+    }
+    for (int i = 0; i < c->d; i++)
+        x->rt[i] = -x->bound * x->slip[i] / x->speed;
+}
+
+/* adds the force of a contact to f and its derivatives to Fq, Fv (may be NULL) */
+static void spring_force(pen *w, const spring *x, double *f, double *Fq, double *Fv)
+{
+    const contact *c = x->c;
     int n = w->n, d = c->d;
-    double dgap = 0, drate = 0, rn = c->normal, s2 = x->vs * x->vs;
+    double dgap = 0, drate = 0, size = x->speed, s2 = size * size;
     if (contact_has_normal(c)) {
-        rn = x->on ? spring_push(x, contact_gap_rate(c, v)) : 0;
         dgap = x->on ? -x->k : 0;
         drate = x->on ? -x->c_damp : 0;
-        vec_axpy(f, rn, c->H, n);
+        vec_axpy(f, x->rn, c->H, n);
         double fuzz = x->on ? ROUND_5 * x->k * weighted(c->H, w->size.qmax, n) : 0;
         for (int i = 0; i < n; i++)
             w->size.rounding = fmax(w->size.rounding, fuzz * fabs(c->H[i]) / w->size.root[i]);
     }
-    x->rn = rn;
-    double speed = contact_slip(c, v, x->slip), bound = 0;
-    s2 += speed * speed;
-    double size = sqrt(s2);
-    if (d) {
-        double mu = c->fam->f->mu_of_speed ? contact_mu(w->s, c, speed) : c->mu, share, radius;
-        friction_bound(c, mu, 1, 0, &share, &radius);
-        bound = contact_has_normal(c) && !x->on ? 0 : share * fabs(rn) + radius;
-        for (int i = 0; i < d; i++) {
-            x->rt[i] = -bound * x->slip[i] / size;
-            vec_axpy(f, x->rt[i], c->S + (size_t)i * n, n);
-        }
-    }
+    for (int i = 0; i < d; i++)
+        vec_axpy(f, x->rt[i], c->S + (size_t)i * n, n);
     if (!Fq)
         return;
     for (int i = 0; i < n && (dgap != 0 || drate != 0); i++)
@@ -197,12 +217,47 @@ static void spring_force(pen *w, spring *x, const double *v, double *f, double *
         }
     for (int a = 0; a < d; a++)
         for (int b = 0; b < d; b++) {
-            double k = -bound * ((a == b ? 1 / size : 0) - x->slip[a] * x->slip[b] / (size * s2));
+            double k = -x->bound * ((a == b ? 1 / size : 0) - x->slip[a] * x->slip[b] / (size * s2));
             const double *Sa = c->S + (size_t)a * n, *Sb = c->S + (size_t)b * n;
             for (int i = 0; i < n && k != 0; i++)
                 for (int j = 0; j < n; j++)
                     Fv[i * n + j] += Sa[i] * k * Sb[j];
         }
+}
+
+/* What formulas read of a contact.  Newton's method does not see how it changes with the state: it takes a
+   turn more for each formula on the way, as nothing that reads a reaction is a spring itself. */
+static void reaction_read(const pen *w, const spring *x)
+{
+    const contact *c = x->c;
+    if (!c->fam->f->read_as)
+        return;
+    double *to = w->s->react + REACT * (c->fam->f->read_as - 1);
+    memset(to, 0, REACT * sizeof *to);
+    to[0] = x->rn;
+    for (int j = 0; j < c->fam->shown && j < MAX_SLIP; j++)
+        for (int i = 0; i < c->d; i++)
+            to[1 + j] += c->show_force[j * c->d + i] * x->rt[i];
+}
+
+/* normal forces that follow from reactions, contact after contact, until none changes */
+static void springs_feed(pen *w, const double *v)
+{
+    bool changed = w->nfed > 0;
+    for (size_t turn = 0; changed && turn <= w->nfed; turn++) {
+        changed = false;
+        for (size_t i = 0; i < w->nspring; i++) {
+            spring *x = &w->spring[i];
+            contact *c = x->c;
+            if (!c->fam->f->fed)
+                continue;
+            double was = c->normal;
+            c->normal = x->by ? x->by->rn : term_value(&c->fam->normal, &w->s->in, c->index);
+            changed |= c->normal != was;
+            spring_reaction(w, x, v);
+            reaction_read(w, x);
+        }
+    }
 }
 
 /* masses, all forces, and derivatives when asked for */
@@ -216,6 +271,16 @@ static bool forces_at(pen *w, double t, const double *q, const double *v, bool d
         w->r->where = mass_where(w->p, bad);
         return false;
     }
+    for (size_t i = 0; i < w->nspring; i++) {
+        spring *x = &w->spring[i];
+        if (contact_has_normal(x->c))
+            contact_gap(s, x->c);
+        contact_rows(s, x->c, w->M, true);
+        contact_laws(s, x->c, true);
+        spring_reaction(w, x, v);
+        reaction_read(w, x);
+    }
+    springs_feed(w, v);
     if (s->driving.n || s->power.n) {
         w->power_f = system_driving(s, w->driving);
         w->power_f += vec_dot(w->driving, v, w->n);
@@ -228,14 +293,8 @@ static bool forces_at(pen *w, double t, const double *q, const double *v, bool d
     double smooth = vec_dot(w->f, v, w->n);
     if (derivatives)
         system_jacobian(s, w->Fq, w->Fv);
-    for (size_t i = 0; i < w->nspring; i++) {
-        spring *x = &w->spring[i];
-        if (contact_has_normal(x->c))
-            contact_gap(s, x->c);
-        contact_rows(s, x->c, w->M, true);
-        contact_laws(s, x->c, true);
-        spring_force(w, x, v, w->f, derivatives ? w->Fq : NULL, w->Fv);
-    }
+    for (size_t i = 0; i < w->nspring; i++)
+        spring_force(w, &w->spring[i], w->f, derivatives ? w->Fq : NULL, w->Fv);
     w->power_c = vec_dot(w->f, v, w->n) - smooth;
     return true;
 }
@@ -395,7 +454,9 @@ static bool pen_sample(void *of, run_clock *clock, int64_t sample, energies *e)
     memcpy(r->v + at * n, w->v, n * sizeof(double));
     memcpy(r->acc + at * n, w->A, n * sizeof(double));
     system_at(w->s, w->t, w->q, w->v);
-    e->kinetic = e->shown = 0.5 * mass_norm2(w->s, w->M, w->v);
+    e->kinetic = e->shown = system_kinetic(w->s, w->M, w->v);
+    if (w->s->kinetic.n)
+        e->shown = system_sum(w->s, &w->s->kinetic);
     e->potential = w->s->potential.n ? system_sum(w->s, &w->s->potential) : 0;
     for (size_t i = 0; i < w->nspring; i++) {
         const spring *x = &w->spring[i];
@@ -458,8 +519,11 @@ static void springs_change(pen *w)
 {
     bool any = false;
     for (size_t i = 0; i < w->nspring; i++) {
-        bool wrong = spring_wrong(&w->spring[i], w->v) > 0;
-        w->spring[i].on ^= wrong;
+        spring *x = &w->spring[i];
+        bool wrong = spring_wrong(x, w->v) > 0;
+        x->on ^= wrong;
+        if (wrong && x->on)
+            spring_meets(w, x, w->v);
         any |= wrong;
     }
     if (!any || !forces_at(w, w->t, w->q, w->v, false))
@@ -497,6 +561,18 @@ static bool failed(pen *w, const char *what)
     return results_fail(w->r, w->r->where, t.at);
 }
 
+/* the spring of the same member of the family that gives the normal force; NULL: none does */
+static const spring *spring_that_feeds(const pen *w, const contact *c)
+{
+    const contact_family *f = c->fam->f;
+    for (size_t i = 0; f->fed && f->fed_by >= 0 && i < w->nspring; i++) {
+        const contact *by = &w->s->contact[i];
+        if (by->fam == &w->s->family[f->fed_by] && by->member == c->member)
+            return &w->spring[i];
+    }
+    return NULL;
+}
+
 static void rooms(pen *w, arena *a)
 {
     size_t n = (size_t)w->n;
@@ -517,6 +593,8 @@ static void rooms(pen *w, arena *a)
         x->c = &w->s->contact[i];
         x->rt = arena_array(a, double, x->c->fam->d + 1);
         x->slip = arena_array(a, double, x->c->fam->d + 1);
+        x->by = spring_that_feeds(w, x->c);
+        w->nfed += x->c->fam->f->fed;
     }
 }
 
@@ -542,6 +620,7 @@ static bool forces_start(pen *w)
             continue;
         x->k = spring_stiffness(w, x->c);
         x->c_damp = spring_damping(w, x);
+        spring_meets(w, x, w->v);
         double push = spring_push(x, contact_gap_rate(x->c, w->v)),
                zero = GAP_IS_ZERO * weighted(x->c->H, w->q, w->n);
         x->on = x->c->fam->f->relation == REL_BILATERAL ||
@@ -608,6 +687,12 @@ static bool pen_start(void *of, run_clock *c)
     w->size.duration = c->end > 0 ? c->end : 1;
     if (!forces_start(w))
         return failed(w, "the mass matrix is not positive definite");
+    for (size_t i = 0; i < w->nspring; i++) {
+        const contact *held = w->spring[i].c;
+        why = held->fam->f->relation == REL_BILATERAL ? row_text(held, c->r->a, "0") : NULL;
+        if (why)
+            return results_fail(c->r, held->fam->f->at, why);
+    }
     factor_solve(&w->s->minv, w->f, w->A);
     double carried = 0;
     for (int i = 0; i < w->n; i++)

@@ -350,6 +350,7 @@ void sweep_cones(sweep *w);
 void sweep_matrix(sweep *w, bool mass); /* W = [H; S] G; mass: of forces or shocks at an instant */
 /* Reactions of the problem at hand (cones, off; rr is the start), and the rates x with them. */
 bool sweep_solve(sweep *w, bool mass, double *x, double t);
+void sweep_ways(sweep *w); /* counts the accelerations that fit, where sweep_gauss has found one of several */
 void sweep_react(const sweep *w, double *x, bool mass);        /* x += G r */
 void sweep_chain(sweep *w);                                    /* lists them, at the start */
 void sweep_columns_put(sweep *w, contact_state *k, bool mass); /* unless they are known */

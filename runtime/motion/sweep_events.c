@@ -120,7 +120,7 @@ bool sweep_fire(sweep *w)
     SWAP(w->q, w->q1);
     SWAP(w->v, w->v1);
     if (w->s->past)
-        samples_add(w->s->past, w->t, w->q, w->v);
+        samples_add(w->s->past, w->t, w->q, w->v, w->s->base);
     if (!sweep_survey(w) || !sweep_rates(w))
         return false;
     arm_again(w);

@@ -21,14 +21,6 @@ const char *sweep_number(sweep *w, double x)
     return s.at;
 }
 
-static bool rows_finite(const contact *c)
-{
-    double sum = c->ht;
-    for (int k = 0; k < c->n; k++)
-        sum += fabs(c->H[k]);
-    return isfinite(sum);
-}
-
 bool sweep_fail_contact(sweep *w, int i, double t)
 {
     const contact *c = w->hand.act[i]->c;
@@ -38,13 +30,9 @@ bool sweep_fail_contact(sweep *w, int i, double t)
     w->r->residual = fmax(w->r->residual, w->hand.pr.residual);
     if (w->o->keep_going && !w->policy.trial)
         return true;
-    if (!rows_finite(c))
-        return results_fail(
-            w->r, c->fam->f->at,
-            arena_printf(w->r->a,
-                         "the gap of constraint '%s' has no derivative at t = %s, as norm(x) has "
-                         "none at x = 0",
-                         contact_name(c, w->r->a), sweep_number(w, t)));
+    const char *why = row_text(c, w->r->a, sweep_number(w, t));
+    if (why)
+        return results_fail(w->r, c->fam->f->at, why);
     return results_fail(
         w->r, c->fam->f->at,
         arena_printf(

@@ -160,6 +160,8 @@ static bool sample_gauss(sweep *w, double over, bool instant)
     w->policy.trial = !instant;
     w->policy.effort = instant ? EFFORT_ALL : EFFORT_LITTLE;
     w->fresh = sweep_gauss(w) || (instant && sweep_jam(w, residual) && sweep_gauss(w));
+    if (w->fresh && instant)
+        sweep_ways(w);
     w->policy.trial = false;
     w->policy.effort = EFFORT_ALL;
     if (w->fresh || instant)

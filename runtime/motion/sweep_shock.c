@@ -187,7 +187,7 @@ bool sweep_shock(sweep *w)
     if (!(some ? cascade(w) : shock_of(w, w->contacts.table.closed, w->contacts.table.met)))
         return false;
     if (w->s->past)
-        samples_add(w->s->past, w->t, w->q, w->v);
+        samples_add(w->s->past, w->t, w->q, w->v, w->s->base);
     return sweep_rates(w);
 }
 
@@ -296,6 +296,29 @@ bool sweep_gauss(sweep *w)
     return instant_gauss(&x, w->v, w->acc);
 }
 
+void sweep_ways(sweep *w)
+{
+    instant_t x = now(w);
+    x.cone = w->hand.cone;
+    x.off = w->hand.off;
+    x.r = w->hand.rr;
+    x.dir = w->hand.dir;
+    if (w->contacts.feeds || w->hand.nact == 0 || !instant_pressed(&x))
+        return;
+    sweep_gather(w);
+    rows_now(w);
+    x = now(w);
+    solve_with(&w->s->minv, w->f, w->acc);
+    int ways = instant_ways(&x, w->acc, w->v, w->scratch);
+    if (!sweep_gauss(w) || ways < 2)
+        return;
+    x = now(w);
+    x.r = w->hand.rr;
+    w->r->count.branch_choices++;
+    if (!w->r->note)
+        w->r->note = ways_text(&x, ways, w->r->a, sweep_number(w, w->t));
+}
+
 /* ---- the start ---- */
 /* No accelerations were found at the start: is it a paradox, and does a shock end it? */
 bool sweep_jam(sweep *w, double residual)
@@ -320,7 +343,7 @@ bool sweep_jam(sweep *w, double residual)
     instant_account(&x, w->v, w->account.books, w->r->a);
     shock_end(w);
     if (w->s->past)
-        samples_add(w->s->past, w->t, w->q, w->v);
+        samples_add(w->s->past, w->t, w->q, w->v, w->s->base);
     return sweep_rates(w);
 }
 

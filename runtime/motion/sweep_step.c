@@ -733,7 +733,7 @@ void sweep_accept(sweep *w, double h)
     SWAP(w->q, w->q1);
     SWAP(w->v, w->v1);
     if (w->s->past)
-        samples_add(w->s->past, w->t1, w->q, w->v);
+        samples_add(w->s->past, w->t1, w->q, w->v, w->s->base);
     if (!w->s->force_constant)
         SWAP(w->f, w->f1);
     if (!w->s->mass_constant)

@@ -175,9 +175,9 @@ static bool begin(sweep *w)
     w->r->note = system_start_note(w->s, w->r->a);
     w->r->feature = w->s->shapes ? w->s->shapes->feature : NULL;
     if (w->p->delay) {
-        w->s->past = samples_new(w->a, w->p, w->r->param, w->q, w->h);
+        w->s->past = samples_new(w->a, w->p, w->r->param, w->q, w->s->base, w->h);
         w->s->past_late = samples_for_forces(w->p);
-        samples_add(w->s->past, 0, w->q, w->v);
+        samples_add(w->s->past, 0, w->q, w->v, w->s->base);
     }
     if (!sweep_survey(w) || !sweep_rates(w))
         return false;
@@ -365,7 +365,7 @@ static bool sweep_changed(void *of, run_clock *c, clock_change what)
     if (what == CHANGE_READ)
         return true;
     if (what == CHANGE_STATE && w->s->past)
-        samples_add(w->s->past, w->t, w->q, w->v);
+        samples_add(w->s->past, w->t, w->q, w->v, w->s->base);
     w->anew = true;
     bool ok = sweep_survey(w) && sweep_rates(w);
     w->anew = false;

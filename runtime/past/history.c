@@ -11,9 +11,9 @@
 /* where a value is read: before the start; in the series at hand; else number of a piece */
 enum { BEFORE = -1, AT_HAND = -2 };
 
-typedef struct reader { /* x or x' of a dof at theta(t) */
-    int32_t dof;
-    int rate, where;
+typedef struct reader { /* x or x' of a dof at theta(t), or a number of a base */
+    int32_t dof;        /* number of a base: its address */
+    int kind, where;    /* kind: PAST_DOF ... */
     /* the piece about theta(t0), in powers of time by its unit; powers of theta - theta(t0); the value */
     double *P, unit, *pow, *out;
     taylor *given; /* what the model says of the time before the start */
@@ -29,7 +29,7 @@ typedef struct past {
 
 typedef struct node {
     taylor *f;
-    double *bound, *local[2];
+    double *bound, *local[PAST_KINDS];
     reader *rd;
     double *theta;
 } node;
@@ -40,7 +40,8 @@ typedef struct integral {
     int npast;
     taylor *lo, *hi, **arg0, **arg1; /* times at bound 0 and 1: they are linear in it */
     int32_t *local, *dof;
-    int *rate;
+    int *kind;
+    int *as; /* the first one that is read at the same times */
     double *bound0, *bound1;
     vec(node) node;
     /* series of the ends of segments */
@@ -65,7 +66,7 @@ struct history {
     const program *p;
     const delay_program *d;
     int n, K, width, gain;
-    const double *q0;
+    const double *q0, *base0;
     double t, eps;
     double unit;     /* of time, in the expansion at hand */
     double duration; /* of the run: what times are measured by */
@@ -73,7 +74,7 @@ struct history {
     int npast;
     integral *in;
     int nin;
-    double *slots[3]; /* past dofs, past rates, integrals */
+    double *slots[PAST_KINDS + 1]; /* past values, integrals */
     double *bound;
     double *xi, *weight;
     int points;
@@ -147,12 +148,12 @@ static double holds_from(const history *h, int where, int *order)
 }
 
 /* ---- reading ---- */
-static reader reader_new(history *h, int32_t dof, int rate, double *out)
+static reader reader_new(history *h, int32_t dof, int kind, double *out)
 {
-    reader r = { .dof = dof, .rate = rate, .out = out };
+    reader r = { .dof = dof, .kind = kind, .out = out };
     r.P = numbers(h, 1);
     r.pow = NULL;
-    const kernel *k = h->given_kernel[rate][dof];
+    const kernel *k = kind == PAST_BASE ? NULL : h->given_kernel[kind][dof];
     if (k)
         r.given = taylor_new(h->a, k, h->given_index[dof], h->width);
     return r;
@@ -166,10 +167,14 @@ static void reader_begin(history *h, reader *r, int where, double theta)
     if (where < 0)
         return;
     const piece *p = &h->pieces.at[where];
+    if (r->kind == PAST_BASE) {
+        r->P[0] = p->base[r->dof];
+        return;
+    }
     const double *c = p->y + (size_t)r->dof * (size_t)(p->order + 1);
     double d[p->order + 1];
     int order = p->order;
-    if (r->rate) {
+    if (r->kind == PAST_RATE) {
         for (int j = 0; j < order; j++)
             d[j] = (j + 1) * c[j + 1] / p->unit;
         order--;
@@ -213,9 +218,14 @@ static void reader_step(history *h, reader *r, const series_inputs *in, const do
 {
     if (j == 0 && r->pow)
         r->pow[0] = 0;
+    if (r->kind == PAST_BASE) { /* a piece has one base */
+        const double *of = r->where == BEFORE ? h->base0 : r->where == AT_HAND ? in->base : NULL;
+        r->out[j] = j ? 0 : of ? of[r->dof] : r->P[0];
+        return;
+    }
     if (r->where == BEFORE) {
         if (!r->given) {
-            r->out[j] = j == 0 && !r->rate ? h->q0[r->dof] : 0;
+            r->out[j] = j == 0 && r->kind == PAST_DOF ? h->q0[r->dof] : 0;
             return;
         }
         series_inputs with = *in;
@@ -229,7 +239,7 @@ static void reader_step(history *h, reader *r, const series_inputs *in, const do
     }
     const double *P = r->P;
     if (r->where == AT_HAND)
-        P = in->from[r->rate ? IN_V : IN_Q] + (size_t)r->dof * (size_t)h->width;
+        P = in->from[r->kind == PAST_RATE ? IN_V : IN_Q] + (size_t)r->dof * (size_t)h->width;
     r->out[j] = compose(h, r, P, theta, j);
 }
 
@@ -318,13 +328,13 @@ static int node_new(history *h, integral *x)
     node *n = vec_push(h->a, &x->node);
     n->f = taylor_new(h->a, &x->rule->integrand, x->lo->index, h->width);
     n->bound = numbers(h, (size_t)x->rule->bound + 1);
-    for (int r = 0; r < 2; r++)
+    for (int r = 0; r < PAST_KINDS; r++)
         n->local[r] = numbers(h, (size_t)x->rule->npast[r]);
     n->theta = numbers(h, (size_t)x->npast);
     n->rd = arena_array(h->a, reader, x->npast + 1);
     for (int l = 0; l < x->npast; l++)
-        n->rd[l] = reader_new(h, x->dof[l], x->rate[l],
-                              n->local[x->rate[l]] + (size_t)x->local[l] * (size_t)h->width);
+        n->rd[l] = reader_new(h, x->dof[l], x->kind[l],
+                              n->local[x->kind[l]] + (size_t)x->local[l] * (size_t)h->width);
     return (int)x->node.n - 1;
 }
 
@@ -340,7 +350,7 @@ static void edges_find(history *h, integral *x, double lo, double hi)
     for (int l = 0; l < x->npast; l++) {
         double c = slope(x, l), th = taylor_out(x->arg0[l], 0)[0];
         double a = th + c * (c > 0 ? lo : hi), b = th + c * (c > 0 ? hi : lo);
-        if (c == 0)
+        if (c == 0 || x->as[l] != l)
             continue;
         for (size_t k = 0; k <= h->pieces.n; k++) {
             double tb = k < h->pieces.n ? h->pieces.at[k].t : h->t;
@@ -457,11 +467,12 @@ static bool integral_step(history *h, integral *x, const series_inputs *in, int 
             with.from[IN_BOUND] = n->bound;
             with.from[IN_PAST_Q] = n->local[0];
             with.from[IN_PAST_V] = n->local[1];
+            with.from[IN_PAST_BASE] = n->local[2];
             taylor_step(n->f, &with, j);
             sum += h->weight[k] * series_mul(length, taylor_out(n->f, 0), j);
         }
     }
-    h->slots[2][(size_t)x->slot * (size_t)w + (size_t)j] = sum;
+    h->slots[PAST_KINDS][(size_t)x->slot * (size_t)w + (size_t)j] = sum;
     return true;
 }
 
@@ -477,7 +488,8 @@ bool history_step(history *h, series_inputs *in, int j)
 {
     in->from[IN_PAST_Q] = h->slots[0];
     in->from[IN_PAST_V] = h->slots[1];
-    in->from[IN_INTEGRAL] = h->slots[2];
+    in->from[IN_PAST_BASE] = h->slots[2];
+    in->from[IN_INTEGRAL] = h->slots[PAST_KINDS];
     for (int i = 0; i < h->npast; i++)
         if (!past_step(h, &h->past[i], in, j))
             return false;
@@ -585,12 +597,12 @@ double history_limit(history *h, double s, bool *breaks)
     *breaks = false;
     h->met = 1 << 20;
     for (int i = 0; i < h->npast; i++)
-        limit_one(h, taylor_out(h->past[i].arg, 0), h->past[i].rd.where, h->gain - h->past[i].rd.rate, &s,
-                  breaks);
+        limit_one(h, taylor_out(h->past[i].arg, 0), h->past[i].rd.where,
+                  h->gain - (h->past[i].rd.kind == PAST_RATE), &s, breaks);
     for (int i = 0; i < h->nin; i++)
         for (int l = 0; l < 2 * h->in[i].npast; l++)
             limit_one(h, h->in[i].theta_end + (size_t)l * (size_t)h->width, h->in[i].end_where[l],
-                      h->gain + 1 - h->in[i].rate[l / 2], &s, breaks);
+                      h->gain + 1 - (h->in[i].kind[l / 2] == PAST_RATE), &s, breaks);
     return s;
 }
 
@@ -633,29 +645,39 @@ static void given_find(history *h, const kernels *k, int rate)
 
 static void past_new(history *h)
 {
-    int count = h->d->npast[0] + h->d->npast[1];
+    int count = h->d->npast[PAST_DOF] + h->d->npast[PAST_RATE] + h->d->npast[PAST_BASE];
     h->past = arena_array(h->a, past, count + 1);
-    for (int rate = 0; rate < 2; rate++)
-        for (size_t i = 0; i < h->d->past[rate].n; i++) {
-            const kernel *k = &h->d->past[rate].at[i];
+    for (int kind = 0; kind < PAST_KINDS; kind++)
+        for (size_t i = 0; i < h->d->past[kind].n; i++) {
+            const kernel *k = &h->d->past[kind].at[i];
             int32_t index[MAX_INDEX] = { 0 };
             for (bool any = index_first(&k->over, index); any; any = index_next(&k->over, index)) {
                 int32_t to = slot_at(&k->row[0], index, k->over.n),
                         dof = slot_at(&k->col[0], index, k->over.n);
                 h->past[h->npast++] = (past){
                     .arg = taylor_new(h->a, k, index, h->width),
-                    .name = h->d->name[rate][i],
-                    .rd = reader_new(h, dof, rate, h->slots[rate] + (size_t)to * (size_t)h->width)
+                    .name = h->d->name[kind][i],
+                    .rd = reader_new(h, dof, kind, h->slots[kind] + (size_t)to * (size_t)h->width)
                 };
             }
         }
+}
+
+/* Do both kernels give the same time?  (A rotation is read by many of them.) */
+static bool same_times(const kernel *x, const kernel *y)
+{
+    const tape *a = &x->tape, *b = &y->tape;
+    return a->nin == b->nin && a->nconst == b->nconst && a->ncode == b->ncode && a->out[0] == b->out[0] &&
+           memcmp(x->in, y->in, a->nin * sizeof *x->in) == 0 &&
+           memcmp(a->constant, b->constant, a->nconst * sizeof *a->constant) == 0 &&
+           memcmp(a->code, b->code, a->ncode * sizeof *a->code) == 0;
 }
 
 static void integral_new(history *h, const integral_rule *r, const int32_t *index)
 {
     integral *x = &h->in[h->nin++];
     const kernel *k = &r->integrand;
-    size_t most = r->past[0].n + r->past[1].n + 1;
+    size_t most = r->past[PAST_DOF].n + r->past[PAST_RATE].n + r->past[PAST_BASE].n + 1;
     *x = (integral){ .rule = r, .slot = slot_at(&k->row[0], index, k->over.n) };
     x->lo = taylor_new(h->a, &r->lo, index, h->width);
     x->hi = taylor_new(h->a, &r->hi, index, h->width);
@@ -663,24 +685,29 @@ static void integral_new(history *h, const integral_rule *r, const int32_t *inde
     x->arg1 = arena_array(h->a, taylor *, most);
     x->local = arena_array(h->a, int32_t, most);
     x->dof = arena_array(h->a, int32_t, most);
-    x->rate = arena_array(h->a, int, most);
+    x->kind = arena_array(h->a, int, most);
+    x->as = arena_array(h->a, int, most);
     x->end_where = arena_array(h->a, int, 2 * most);
     x->theta_end = numbers(h, 2 * most);
     x->bound0 = numbers(h, (size_t)r->bound + 1);
     x->bound1 = numbers(h, (size_t)r->bound + 1);
-    for (int rate = 0; rate < 2; rate++)
-        for (size_t i = 0; i < r->past[rate].n; i++) {
-            const kernel *a = &r->past[rate].at[i];
+    for (int kind = 0; kind < PAST_KINDS; kind++)
+        for (size_t i = 0; i < r->past[kind].n; i++) {
+            const kernel *a = &r->past[kind].at[i];
             int l = x->npast++;
             x->arg0[l] = taylor_new(h->a, a, index, h->width);
             x->arg1[l] = taylor_new(h->a, a, index, h->width);
             x->local[l] = slot_at(&a->row[0], index, a->over.n);
             x->dof[l] = slot_at(&a->col[0], index, a->over.n);
-            x->rate[l] = rate;
+            x->kind[l] = kind;
+            x->as[l] = 0;
+            while (!same_times(x->arg0[x->as[l]]->k, a))
+                x->as[l]++;
         }
 }
 
-history *history_new(arena *a, const program *p, int order, int width, double duration, const double *q0)
+history *history_new(arena *a, const program *p, int order, int width, double duration, const double *q0,
+                     const double *base0)
 {
     history *h = arena_make(a, history);
     *h = (history){ .a = a,
@@ -691,6 +718,7 @@ history *history_new(arena *a, const program *p, int order, int width, double du
                     .width = width,
                     .gain = 2,
                     .q0 = q0,
+                    .base0 = base0,
                     .duration = duration };
     for (int k = 0; k < p->nq; k++)
         if (p->order && p->order[k] == 1)
@@ -698,9 +726,9 @@ history *history_new(arena *a, const program *p, int order, int width, double du
     h->given_index = arena_array_(a, (size_t)p->nq + 1, sizeof *h->given_index);
     given_find(h, &h->d->history, 0);
     given_find(h, &h->d->history_rate, 1);
-    for (int k = 0; k < 2; k++)
+    for (int k = 0; k < PAST_KINDS; k++)
         h->slots[k] = numbers(h, (size_t)h->d->npast[k]);
-    h->slots[2] = numbers(h, (size_t)h->d->nintegral);
+    h->slots[PAST_KINDS] = numbers(h, (size_t)h->d->nintegral);
     h->bound = numbers(h, (size_t)h->d->nbound + 1);
     gauss_points(h, order / 2 + 3);
     past_new(h);

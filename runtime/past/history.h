@@ -5,22 +5,25 @@
 #include "clock/results.h"
 #include "base/taylor.h"
 
-/* What a program reads of the past.  IN_PAST_Q, IN_PAST_V and IN_INTEGRAL read slots; here is what each of
- * them holds. */
+/* Past values: dofs, rates, bases of rotations (addressed as IN_BASE; those of the dofs read with them). */
+enum { PAST_DOF, PAST_RATE, PAST_BASE, PAST_KINDS };
+
+/* What a program reads of the past.  IN_PAST_Q, IN_PAST_V, IN_PAST_BASE and IN_INTEGRAL read slots; here is
+ * what each of them holds. */
 typedef struct integral_rule {
     span at;
     int32_t bound;            /* number of its variable */
     kernel lo, hi, integrand; /* row: the slot */
-    kernels past[2]; /* dofs, rates: past values under it, by slots of its own; out: the time, col: the dof */
-    int32_t npast[2];
+    kernels past[PAST_KINDS]; /* past values under it, by slots of its own; out: the time, col: the dof */
+    int32_t npast[PAST_KINDS];
     bool linear; /* the times it reads are linear in its variable, with a factor that parameters decide */
 } integral_rule;
 typedef struct delay_program {
     span at;
-    kernels past[2];      /* dofs, rates; out: the time it is read at, row: the slot, col: the dof */
-    const char **name[2]; /* of each of these, as it was written */
+    kernels past[PAST_KINDS];      /* out: the time it is read at, row: the slot, col: the dof */
+    const char **name[PAST_KINDS]; /* of each of these, as it was written */
     bool steady; /* all delays are known from the parameters: as much of the past is kept as they reach */
-    int32_t npast[2], nintegral, nbound; /* slots; bound variables */
+    int32_t npast[PAST_KINDS], nintegral, nbound; /* slots; bound variables */
     integral_rule *integral;
     size_t nrule;
     /* before t = 0, of IN_BOUND; row: the dof.  None: the initial value is held */
@@ -41,7 +44,9 @@ typedef struct piece {
 /* ---- over series ---- */
 typedef struct history history;
 /* duration: of the run, which times are measured by */
-history *history_new(arena *a, const program *p, int order, int width, double duration, const double *q0);
+/* base0: bases of rotations at the start, NULL: there are none */
+history *history_new(arena *a, const program *p, int order, int width, double duration, const double *q0,
+                     const double *base0);
 /* expansions about t follow, in powers of time by this unit */
 void history_begin(history *h, double t, double unit);
 /* Coefficient j of past values and integrals, which `in` reads from then on.  False: history_error says why.
@@ -70,9 +75,11 @@ void history_keep(history *h, struct run_state *s);
 
 /* ---- between samples (history_samples.c): for schemes that step by numbers ---- */
 typedef struct past_samples past_samples;
-past_samples *samples_new(arena *a, const program *p, const double *param, const double *q0, double step);
+/* base, base0: bases of rotations, NULL: there are none */
+past_samples *samples_new(arena *a, const program *p, const double *param, const double *q0,
+                          const double *base0, double step);
 /* twice at one time: the rate jumped */
-void samples_add(past_samples *h, double t, const double *q, const double *v);
+void samples_add(past_samples *h, double t, const double *q, const double *v, const double *base);
 void samples_fill(past_samples *h, inputs *in); /* past values at in->t, which `in` reads from then on */
 const char *samples_error(const past_samples *h, span *at); /* NULL, or why a value could not be read */
 void samples_all(past_samples *h);                          /* nothing is let go, however long ago it was */

@@ -1,10 +1,12 @@
 /* history_samples: past values between the samples of a time-stepping scheme, by cubic Hermite interpolation
-   of positions and rates, so that its order is kept.  Rates that jump are there twice: a value is read to the
-   right of the jump. */
+   of positions and rates, so that its order is kept.  Rotations are interpolated by the turn from one sample
+   to the next.  Rates that jump are there twice: a value is read to the right of the jump. */
 #include <math.h>
 #include <string.h>
+#include "base/rotation.h"
 #include "clock/state.h"
 #include "history.h"
+#include "program/turns.h"
 #include "base/tolerances.h"
 
 enum { POINTS = 5 };
@@ -22,30 +24,38 @@ typedef struct run_kernel {
 } run_kernel;
 typedef struct run_integral {
     const integral_rule *rule;
-    run_kernel lo, hi, f, *past[2];
-    int npast[2];
-    double *bound, *local[2];
+    run_kernel lo, hi, f, *past[PAST_KINDS];
+    int npast[PAST_KINDS];
+    double *bound, *local[PAST_KINDS];
     int32_t slot;
 } run_integral;
+
+/* a rotation at a time: the base of the sample before, and what has turned since with its rate */
+typedef struct past_turn {
+    size_t of; /* its first dof, and when */
+    double t, R[9], x[3], v[3];
+} past_turn;
 
 struct past_samples {
     arena *a;
     const program *p;
     const delay_program *d;
     size_t n;
-    const double *param, *q0;
-    vec(double) t, x; /* x: q and q' of each sample */
+    const double *param, *q0, *base0;
+    size_t wide;      /* numbers of a sample */
+    vec(double) t, x; /* x: q and q' of each sample, and its bases */
     vec(double) jump; /* times of jumps */
     /* the longest delay, INFINITY when it is not known; samples after which older ones are let go */
     double reach, step;
     size_t room;
-    run_kernel *past[2];
-    int npast[2];
+    run_kernel *past[PAST_KINDS];
+    int npast[PAST_KINDS];
     run_integral *in;
     int nin;
     run_kernel *given[2]; /* of each dof; k NULL: the initial value is held */
-    double *slots[3], *bound;
+    double *slots[PAST_KINDS + 1], *bound;
     const inputs *now; /* the state at hand, which may lie after the last sample */
+    past_turn last;    /* the last one that was read from it; `of` SIZE_MAX: none was */
     const char *error;
     span where;
 };
@@ -85,16 +95,61 @@ static double given_value(past_samples *h, int32_t dof, int rate, double t)
     return g->reg[g->k->tape.out[0]];
 }
 
-static double past_value(past_samples *h, int32_t dof, int rate, double t)
+/* The turn of the rotation at dof k from sample i to the next, or to the state at hand, seen from sample i.
+ */
+static past_turn turn_value(const past_samples *h, size_t k, double t)
 {
-    size_t n = h->n, k = (size_t)dof;
+    size_t n = h->n, i = sample_find(h, t);
+    past_turn y = { .of = k, .t = t };
+    if (t < 0) {
+        memcpy(y.R, h->base0 + 3 * k, sizeof y.R);
+        return y;
+    }
+    const double *a = h->x.at + i * h->wide, *b = a + h->wide, zero[3] = { 0 };
+    bool now = i + 1 == h->t.n;
+    double t0 = h->t.at[i], t1 = now ? h->now->t : h->t.at[i + 1], end[9], rest[9], x1[3], v0[3], v1[3];
+    memcpy(y.R, a + 2 * n + 3 * k, sizeof y.R);
+    memcpy(end, now ? h->now->from[IN_BASE] + 3 * k : b + 2 * n + 3 * k, sizeof end);
+    memcpy(v0, a + n + k, sizeof v0);
+    memcpy(v1, now ? h->now->from[IN_V] + k : b + n + k, sizeof v1);
+    rotation_turn(y.R, a + k);
+    rotation_rates(a + k, v0, NULL);
+    memcpy(y.v, v0, sizeof v0);
+    if (!(t1 > t0))
+        return y;
+    const double *x = now ? h->now->from[IN_Q] + k : b + k;
+    rotation_turn(end, x);
+    rotation_rates(x, v1, NULL);
+    rotation_between(y.R, end, rest);
+    rotation_uncayley(rest, x1);
+    rotation_unrates(x1, v1, NULL);
+    for (int j = 0; j < 3; j++) {
+        double s = (t - t0) / (t1 - t0);
+        y.x[j] = hermite(zero[j], v0[j], x1[j], v1[j], t1 - t0, s, 0);
+        y.v[j] = hermite(zero[j], v0[j], x1[j], v1[j], t1 - t0, s, 1);
+    }
+    return y;
+}
+
+/* at: a dof, or the address of a number of a base */
+static double past_value(past_samples *h, int32_t at, int kind, double t)
+{
+    size_t n = h->n, k = (size_t)at;
+    int32_t turns = turns_of(h->p, kind == PAST_BASE ? at / 3 : at);
+    bool rate = kind == PAST_RATE;
+    if (turns >= 0) {
+        if (h->last.of != (size_t)turns || h->last.t != t)
+            h->last = turn_value(h, (size_t)turns, t);
+        const past_turn *y = &h->last;
+        return kind == PAST_BASE ? y->R[at - 3 * turns] : rate ? y->v[at - turns] : y->x[at - turns];
+    }
     if (t < 0)
-        return given_value(h, dof, rate, t);
+        return given_value(h, at, rate, t);
     size_t i = sample_find(h, t);
-    const double *a = h->x.at + i * 2 * n;
+    const double *a = h->x.at + i * h->wide;
     double t0 = h->t.at[i], t1, x1, v1;
     if (i + 1 < h->t.n) {
-        const double *b = a + 2 * n;
+        const double *b = a + h->wide;
         t1 = h->t.at[i + 1];
         x1 = b[k];
         v1 = b[n + k];
@@ -133,15 +188,15 @@ static double panel_sum(past_samples *h, run_integral *x, inputs *in, double a, 
     double sum = 0, t = in->t;
     for (int k = 0; k < POINTS; k++) {
         x->bound[x->rule->bound] = a + XI[k] * (b - a);
-        for (int rate = 0; rate < 2; rate++)
-            for (int l = 0; l < x->npast[rate]; l++) {
-                run_kernel *p = &x->past[rate][l];
+        for (int kind = 0; kind < PAST_KINDS; kind++)
+            for (int l = 0; l < x->npast[kind]; l++) {
+                run_kernel *p = &x->past[kind][l];
                 double at = kernel_at(p, in);
                 if (!(at <= t * (1 + ROUND_50) + SIZE_LEAST)) {
                     fail_delay(h, NULL, x->rule->at, t);
                     at = t;
                 }
-                x->local[rate][p->slot] = past_value(h, p->dof, rate, at);
+                x->local[kind][p->slot] = past_value(h, p->dof, kind, at);
             }
         sum += WEIGHT[k] * kernel_at(&x->f, in);
     }
@@ -180,9 +235,9 @@ static double past_range(run_integral *x, run_kernel *past, const inputs *in, do
 static double next_edge(past_samples *h, run_integral *x, const inputs *in, double lo, double hi, double a)
 {
     double edge = INFINITY;
-    for (int rate = 0; rate < 2; rate++)
-        for (int l = 0; x->rule->linear && l < x->npast[rate]; l++) {
-            double over, first = past_range(x, &x->past[rate][l], in, lo, hi, &over), c = over / (hi - lo);
+    for (int kind = 0; kind < PAST_KINDS; kind++)
+        for (int l = 0; x->rule->linear && l < x->npast[kind]; l++) {
+            double over, first = past_range(x, &x->past[kind][l], in, lo, hi, &over), c = over / (hi - lo);
             double at = c != 0 ? lo + next_jump(h, first, c, a - lo) : INFINITY;
             if (at > a && at < edge)
                 edge = at;
@@ -195,9 +250,9 @@ static double next_edge(past_samples *h, run_integral *x, const inputs *in, doub
 static double panels(run_integral *x, const inputs *in, double lo, double hi, double step)
 {
     double most = 0, over;
-    for (int rate = 0; rate < 2; rate++)
-        for (int l = 0; l < x->npast[rate]; l++) {
-            past_range(x, &x->past[rate][l], in, lo, hi, &over);
+    for (int kind = 0; kind < PAST_KINDS; kind++)
+        for (int l = 0; l < x->npast[kind]; l++) {
+            past_range(x, &x->past[kind][l], in, lo, hi, &over);
             most = fmax(most, fabs(over));
         }
     double N = most > 0 ? most / step : 1000;
@@ -212,6 +267,7 @@ static double integral_value(past_samples *h, run_integral *x, const inputs *now
     in.from[IN_BOUND] = x->bound;
     in.from[IN_PAST_Q] = x->local[0];
     in.from[IN_PAST_V] = x->local[1];
+    in.from[IN_PAST_BASE] = x->local[2];
     if (!(hi > lo))
         return 0;
     double panel = (hi - lo) / panels(x, &in, lo, hi, h->step);
@@ -255,21 +311,23 @@ bool samples_for_forces(const program *p)
 void samples_fill(past_samples *h, inputs *in)
 {
     h->now = in;
+    h->last.of = SIZE_MAX;
     in->from[IN_PAST_Q] = h->slots[0];
     in->from[IN_PAST_V] = h->slots[1];
-    in->from[IN_INTEGRAL] = h->slots[2];
-    for (int rate = 0; rate < 2; rate++)
-        for (int i = 0; i < h->npast[rate]; i++) {
-            run_kernel *p = &h->past[rate][i];
+    in->from[IN_PAST_BASE] = h->slots[2];
+    in->from[IN_INTEGRAL] = h->slots[PAST_KINDS];
+    for (int kind = 0; kind < PAST_KINDS; kind++)
+        for (int i = 0; i < h->npast[kind]; i++) {
+            run_kernel *p = &h->past[kind][i];
             double at = kernel_at(p, in);
             if (!(at < in->t) && !(in->t == 0 && at == 0)) {
                 fail_delay(h, p->name, p->k->at, in->t);
                 at = in->t;
             }
-            h->slots[rate][p->slot] = past_value(h, p->dof, rate, at);
+            h->slots[kind][p->slot] = past_value(h, p->dof, kind, at);
         }
     for (int i = 0; i < h->nin; i++)
-        h->slots[2][h->in[i].slot] = integral_value(h, &h->in[i], in);
+        h->slots[PAST_KINDS][h->in[i].slot] = integral_value(h, &h->in[i], in);
 }
 
 /* what no delay reaches any more is let go; twice the room is taken only where jumps have made more samples
@@ -277,7 +335,7 @@ void samples_fill(past_samples *h, inputs *in)
 static void let_go(past_samples *h, double t)
 {
     double old = t - h->reach - 4 * h->step;
-    size_t from = sample_find(h, old), n = 2 * h->n, j = 0;
+    size_t from = sample_find(h, old), n = h->wide, j = 0;
     if (h->t.n < h->room)
         return;
     if (h->t.at[from] > old)
@@ -295,7 +353,7 @@ static void let_go(past_samples *h, double t)
         h->room *= 2;
 }
 
-void samples_add(past_samples *h, double t, const double *q, const double *v)
+void samples_add(past_samples *h, double t, const double *q, const double *v, const double *base)
 {
     size_t n = h->n;
     if (isfinite(h->reach))
@@ -303,10 +361,12 @@ void samples_add(past_samples *h, double t, const double *q, const double *v)
     if (h->t.n && h->t.at[h->t.n - 1] == t)
         *vec_push(h->a, &h->jump) = t;
     *vec_push(h->a, &h->t) = t;
-    vec_reserve(h->a, &h->x, h->x.n + 2 * n);
+    vec_reserve(h->a, &h->x, h->x.n + h->wide);
     memcpy(h->x.at + h->x.n, q, n * sizeof *q);
     memcpy(h->x.at + h->x.n + n, v, n * sizeof *v);
-    h->x.n += 2 * n;
+    if (base)
+        memcpy(h->x.at + h->x.n + 2 * n, base, 3 * n * sizeof *base);
+    h->x.n += h->wide;
 }
 
 void samples_all(past_samples *h)
@@ -323,19 +383,19 @@ const char *samples_error(const past_samples *h, span *at)
 /* ---- as part of a state ---- */
 void samples_keep(past_samples *h, run_state *s)
 {
-    size_t n = state_count(s, "past", h->t.n, (1 + 2 * h->n) * sizeof(double)),
+    size_t n = state_count(s, "past", h->t.n, (1 + h->wide) * sizeof(double)),
            jumps = state_count(s, "jumps", h->jump.n, sizeof(double));
     int64_t room = (int64_t)h->room;
     if (state_reads(s) && state_ok(s)) {
         vec_reserve(h->a, &h->t, n);
-        vec_reserve(h->a, &h->x, 2 * h->n * n);
+        vec_reserve(h->a, &h->x, h->wide * n);
         vec_reserve(h->a, &h->jump, jumps);
-        h->t.n = n, h->x.n = 2 * h->n * n, h->jump.n = jumps;
+        h->t.n = n, h->x.n = h->wide * n, h->jump.n = jumps;
     }
     if (!state_ok(s))
         return;
     state_f64(s, "past times", h->t.at, n);
-    state_f64(s, "past values", h->x.at, 2 * h->n * n);
+    state_f64(s, "past values", h->x.at, h->wide * n);
     state_f64(s, "jump times", h->jump.at, jumps);
     state_i64(s, "past room", &room, 1);
     if (state_ok(s) && (n == 0 || room < 1))
@@ -384,9 +444,9 @@ static void integral_new(past_samples *h, const integral_rule *r, const int32_t 
                          .f = run_kernel_new(h, &r->integrand, index) };
     x->slot = x->f.slot;
     x->bound = arena_array(h->a, double, h->d->nbound + 1);
-    for (int rate = 0; rate < 2; rate++) {
-        x->past[rate] = run_kernels(h, &r->past[rate], index, &x->npast[rate]);
-        x->local[rate] = arena_array(h->a, double, r->npast[rate] + 1);
+    for (int kind = 0; kind < PAST_KINDS; kind++) {
+        x->past[kind] = run_kernels(h, &r->past[kind], index, &x->npast[kind]);
+        x->local[kind] = arena_array(h->a, double, r->npast[kind] + 1);
     }
 }
 
@@ -397,42 +457,53 @@ static double reach_of(past_samples *h)
     inputs in = { .t = 0, .from = { [IN_PARAM] = h->param, [IN_BOUND] = h->bound } };
     if (!h->d->steady)
         return INFINITY;
-    for (int rate = 0; rate < 2; rate++) {
-        for (int i = 0; i < h->npast[rate]; i++)
-            reach = fmax(reach, -kernel_at(&h->past[rate][i], &in));
+    for (int kind = 0; kind < PAST_KINDS; kind++) {
+        for (int i = 0; i < h->npast[kind]; i++)
+            reach = fmax(reach, -kernel_at(&h->past[kind][i], &in));
         for (int i = 0; i < h->nin; i++)
-            for (int l = 0; l < h->in[i].npast[rate]; l++)
+            for (int l = 0; l < h->in[i].npast[kind]; l++)
                 for (int end = 0; end < 2; end++) {
                     run_integral *x = &h->in[i];
                     in.from[IN_BOUND] = x->bound;
                     x->bound[x->rule->bound] = kernel_at(end ? &x->hi : &x->lo, &in);
-                    reach = fmax(reach, -kernel_at(&x->past[rate][l], &in));
+                    reach = fmax(reach, -kernel_at(&x->past[kind][l], &in));
                 }
     }
     return reach;
 }
 
-past_samples *samples_new(arena *a, const program *p, const double *param, const double *q0, double step)
+/* a copy of n numbers */
+static const double *numbers_kept(arena *a, const double *x, size_t n)
+{
+    double *keep = arena_array(a, double, n + 1);
+    if (n)
+        memcpy(keep, x, n * sizeof *keep);
+    return keep;
+}
+
+past_samples *samples_new(arena *a, const program *p, const double *param, const double *q0,
+                          const double *base0, double step)
 {
     past_samples *h = arena_make(a, past_samples);
     *h = (past_samples){ .a = a, .p = p, .d = p->delay, .n = (size_t)p->nq, .param = param, .step = step };
-    double *keep = arena_array(a, double, p->nq + 1);
-    if (p->nq)
-        memcpy(keep, q0, (size_t)p->nq * sizeof *keep);
-    h->q0 = keep;
+    h->q0 = numbers_kept(a, q0, h->n);
+    h->base0 = base0 ? numbers_kept(a, base0, 3 * h->n) : NULL;
+    h->wide = (base0 ? 5 : 2) * h->n;
     const kernels *given[] = { &h->d->history, &h->d->history_rate };
+    for (int kind = 0; kind < PAST_KINDS; kind++) {
+        h->past[kind] = run_kernels(h, &h->d->past[kind], NULL, &h->npast[kind]);
+        for (int i = 0; i < h->npast[kind]; i++)
+            h->past[kind][i].name = h->d->name[kind][h->past[kind][i].k - h->d->past[kind].at];
+        h->slots[kind] = arena_array(a, double, h->d->npast[kind] + 1);
+    }
     for (int rate = 0; rate < 2; rate++) {
-        h->past[rate] = run_kernels(h, &h->d->past[rate], NULL, &h->npast[rate]);
-        for (int i = 0; i < h->npast[rate]; i++)
-            h->past[rate][i].name = h->d->name[rate][h->past[rate][i].k - h->d->past[rate].at];
-        h->slots[rate] = arena_array(a, double, h->d->npast[rate] + 1);
         h->given[rate] = arena_array(a, run_kernel, p->nq + 1);
         int n;
         run_kernel *all = run_kernels(h, given[rate], NULL, &n);
         for (int i = 0; i < n; i++)
             h->given[rate][all[i].slot] = all[i];
     }
-    h->slots[2] = arena_array(a, double, h->d->nintegral + 1);
+    h->slots[PAST_KINDS] = arena_array(a, double, h->d->nintegral + 1);
     h->bound = arena_array(a, double, h->d->nbound + 1);
     int64_t count = 0;
     for (size_t i = 0; i < h->d->nrule; i++)
@@ -450,7 +521,7 @@ past_samples *samples_new(arena *a, const program *p, const double *param, const
     h->room = isfinite(h->reach) && h->reach < 1e8 * step ? 4 * (size_t)(h->reach / step) + 64 : SIZE_MAX;
     if (h->room < SIZE_MAX) {
         vec_reserve(a, &h->t, h->room + 1);
-        vec_reserve(a, &h->x, 2 * h->n * (h->room + 1));
+        vec_reserve(a, &h->x, h->wide * (h->room + 1));
     }
     return h;
 }

@@ -12,18 +12,19 @@ enum { REACT = 1 + MAX_SLIP }; /* numbers of a reaction that formulas read: rn, 
 
 /* What a kernel may read.  `base` of the address counts: */
 typedef enum {
-    IN_TIME,   /* t; base 0 */
-    IN_PARAM,  /* the parameter vector (declared and derived parameters) */
-    IN_Q,      /* degrees of freedom */
-    IN_V,      /* their rates, right limits */
-    IN_A,      /* second derivatives */
-    IN_PRE,    /* left limits of the rates: pre(y') */
-    IN_PAST_Q, /* dof at the time `arg` */
-    IN_PAST_V, /* its rate at that time */
-    IN_INDEX,  /* the value of index number `base` of the family */
-    IN_SPEED,  /* |slip| of the contact at hand, in a friction coefficient; speed of approach in a restitution
-                */
-    IN_BOUND,  /* bound variable number `base`: of an integral, or the argument of a history */
+    IN_TIME,      /* t; base 0 */
+    IN_PARAM,     /* the parameter vector (declared and derived parameters) */
+    IN_Q,         /* degrees of freedom */
+    IN_V,         /* their rates, right limits */
+    IN_A,         /* second derivatives */
+    IN_PRE,       /* left limits of the rates: pre(y') */
+    IN_PAST_Q,    /* dof at the time `arg` */
+    IN_PAST_V,    /* its rate at that time */
+    IN_PAST_BASE, /* base of a rotation then, addressed as IN_BASE */
+    IN_INDEX,     /* the value of index number `base` of the family */
+    IN_SPEED, /* |slip| of the contact at hand, in a friction coefficient; speed of approach in a restitution
+               */
+    IN_BOUND, /* bound variable number `base`: of an integral, or the argument of a history */
     IN_INTEGRAL, /* the integral number `base` of the model */
     IN_SET,      /* a selection of the set-valued term number `base` (Sgn, normal cone …) */
     IN_COORD,    /* coordinate number `base` of the domain, or the arc length of a rod */

@@ -235,6 +235,17 @@ static double sum_members(system_t *s, const term *t, double sum)
     return sum;
 }
 
+double system_kinetic(const system_t *s, const double *M, const double *v)
+{
+    double sum = 0;
+    if (!s->first_order)
+        return 0.5 * mass_norm2(s, M, v);
+    for (int i = 0; i < s->n; i++)
+        if (s->p->order[i] == 2)
+            sum += v[i] * (mass_diagonal(s) ? M[i] * v[i] : vec_dot(M + (size_t)i * (size_t)s->n, v, s->n));
+    return 0.5 * sum;
+}
+
 double system_sum(system_t *s, const terms *e)
 {
     double sum = 0;

@@ -183,6 +183,8 @@ static inline double mass_norm2(const system_t *s, const double *M, const double
         e += x[i] * (M[i] * x[i]);
     return e;
 }
+/* Kinetic energy of dofs of second order, by a mass matrix that is diagonal or in full. */
+double system_kinetic(const system_t *s, const double *M, const double *v);
 /* Into s->minv; false: not positive definite, *bad is the dof. */
 bool system_factor(system_t *s, const double *M, int *bad);
 

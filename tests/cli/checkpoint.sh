@@ -82,6 +82,17 @@ measure n = count(floor.impacts), p = power_balance, r = residual, d = max_penet
 CDL
 sed 's/events()/sweeping(h = 5e-3)/' turns.cdl >turns_sweeping.cdl
 sed 's/events()/penalty()/' turns.cdl >turns_penalty.cdl
+cat >late.cdl <<'CDL'
+model late {
+    dof A in SO3 = rot_x(0.3), A' = [0.1, 0.2, 1]
+    kinetic dot(A', diag(1, 2, 3)*A')/2
+    force A: cross([1, 0, 0], transpose(A)*A(t - 0.2)*[0, 1, 0]) - 0.1*A'(t - 0.1)
+}
+run late for 2 with events()
+save t, A, A', energy { file = "out.csv" }
+measure a = A(1.9)[1, 2], p = power_balance
+CDL
+sed 's/events()/sweeping(h = 1e-2)/' late.cdl >late_sweeping.cdl
 cat >pile.cdl <<'CDL'
 model pile {
     param N = 30, R = 0.1, mu = 0.4
@@ -115,7 +126,7 @@ CDL
 # all states of a run, one after the other: what is no regular file is written directly
 ln -s /proc/self/fd/1 pipe
 json() { "$CDL" run --json "$@" 2>err | sed 's/"seconds":[^,]*,//'; }
-for m in penalty events switches adaptive equal cone sweeping auglag at_once past speed pile lanes turns turns_sweeping turns_penalty; do
+for m in penalty events switches adaptive equal cone sweeping auglag at_once past speed pile lanes turns turns_sweeping turns_penalty late late_sweeping; do
     json -o whole $m.cdl >whole.json
     "$CDL" run -q -o first --checkpoint pipe --checkpoint-every t=0.07 $m.cdl 2>err | cat >all
     cmp -s whole/out.csv first/out.csv; same "$m: writing checkpoints changes nothing" 0 $?

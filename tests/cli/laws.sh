@@ -23,6 +23,33 @@ for with in 'sweeping()' 'events()'; do
     same "Poisson's law gives none: $with" 0 "$(grep -c 'gives energy' err)"
 done
 
+# Painlevé's paradox where the rod turns so fast that its foot may leave, stay or stop: the run says how many there are, and which it took
+pole() {
+    cat <<CDL
+model pole {
+    param a0 = 1.1, w0 = $1
+    dof x = 0, y = sin(a0), a = a0, x' = -1 - sin(a0)*w0, y' = cos(a0)*w0, a' = w0, z = 0, s = 0, s' = 1
+    kinetic (x'^2 + y'^2)/2 + (1/3)*a'^2/2 + (z'^2 + s'^2)/2
+    potential 9.81*(y + z)
+    constraint foot: y - sin(a) >= 0 { slip = d(x - cos(a), t), friction = coulomb(2) }
+    constraint block: z >= 0 { slip = s', friction = coulomb(0.3) }
+}
+run pole for 0.01 with $2
+CDL
+}
+for with in 'sweeping(h = 1e-4)' 'events()' 'auglag(h = 1e-4)'; do
+    pole 6 "$with" >pole.cdl
+    try "a pole that turns fast, $with" 0 "$CDL" run pole.cdl
+    has "ways are counted: $with" err "2 accelerations fit the friction at t = 0, and so does an impact without a collision"
+    has "the one taken is named: $with" err "the one in which 'foot' opens and 'block' slides on"
+    has "the summary counts: $with" out "1 step had several solutions"
+    pole 0 "$with" >pole.cdl
+    try "a pole that turns slowly, $with" 0 "$CDL" run pole.cdl
+    has "none fits: $with" err "no accelerations fit the friction of 'foot' at t = 0"
+    has "the impact is listed: $with" out "foot   1 impact"
+    same "it is the only way: $with" 0 "$(grep -c 'several solutions' out)"
+done
+
 # rates that miss a constraint by rounding are put onto it
 cat >rates.cdl <<'CDL'
 model m { dof x = 0, y = 0, x' = 0.70711, y' = 0.70710; x'' = 0; y'' = 0; constraint c: x' = y' }

@@ -25,8 +25,9 @@ typedef struct rescaling {
     arena *a;
     const program *from;
     const units *u;
-    const jet *jet; /* of the form at hand: what IN_BOUND counts there */
-    double speed;   /* of the contact at hand */
+    const jet *jet;      /* of the form at hand: what IN_BOUND counts there */
+    double speed;        /* of the contact at hand */
+    const kernels *past; /* which dofs the past values of the kernel at hand are of; NULL: there are none */
 } rescaling;
 
 /* ---- tapes ---- */
@@ -56,6 +57,20 @@ static inline double dof_unit(const rescaling *w, const kernel *k, const slot_ma
     return w->from->nq > 0 ? w->u->q[first_address(k, m)] : 1;
 }
 
+/* of the dof that a slot of past values reads */
+static inline double past_unit(const rescaling *w, const kernel *reads, const slot *s)
+{
+    int32_t at = first_address(reads, &s->at);
+    for (size_t i = 0; i < w->past[s->kind == IN_PAST_V].n; i++) {
+        const kernel *k = &w->past[s->kind == IN_PAST_V].at[i];
+        int32_t index[MAX_INDEX] = { 0 };
+        for (bool any = index_first(&k->over, index); any; any = index_next(&k->over, index))
+            if (slot_at(k->row, index, k->over.n) == at)
+                return w->u->q[slot_at(k->col, index, k->over.n)];
+    }
+    return 1;
+}
+
 static inline double input_unit(const rescaling *w, const kernel *k, const slot *s)
 {
     const units *u = w->u;
@@ -73,11 +88,13 @@ static inline double input_unit(const rescaling *w, const kernel *k, const slot 
     case IN_A:
         return dof_unit(w, k, &s->at) / (u->T * u->T);
     case IN_PAST_Q: /* of an inclusion a value or a rate */
+        if (w->past)
+            return past_unit(w, k, s);
         return w->from->inclusion && w->from->inclusion->npast && w->from->inclusion->past[s->at.base].rate
                    ? u->L / u->T
                    : u->L;
     case IN_PAST_V:
-        return u->L / u->T;
+        return w->past ? past_unit(w, k, s) / u->T : u->L / u->T;
     case IN_SPEED:
         return w->speed;
     case IN_REACT: /* of a gap, or along a slip */
@@ -262,9 +279,8 @@ static inline void tie_kernels(int32_t *parent, const kernels *all, bool row, bo
 
 static inline void tie_contact(int32_t *parent, const contact_family *f)
 {
-    const kernel *plain[] = { &f->gap,    &f->rate, &f->bias,      &f->slip, &f->slip_bias,
-                              &f->normal, &f->mu,   &f->mu_static, &f->e,    &f->et,
-                              &f->adhesion };
+    const kernel *plain[] = { &f->gap, &f->rate,      &f->bias, &f->slip, &f->slip_bias, &f->normal,
+                              &f->mu,  &f->mu_static, &f->e,    &f->et,   &f->adhesion };
     for (size_t k = 0; k < sizeof plain / sizeof *plain; k++)
         tie_kernel(parent, plain[k], false, false);
     tie_kernel(parent, &f->gradient, true, false);
@@ -400,7 +416,7 @@ static inline const delay_program *delay_in(const rescaling *w, const delay_prog
     delay_program *r = arena_make(w->a, delay_program);
     double T = w->u->T;
     *r = *d;
-    for (int k = 0; k < 2; k++)
+    for (int k = 0; k < PAST_KINDS; k++)
         r->past[k] = wrap_all(w, &d->past[k], T, 0, 0);
     r->integral = arena_array(w->a, integral_rule, d->nrule + 1);
     for (size_t k = 0; k < d->nrule; k++) {
@@ -409,8 +425,10 @@ static inline const delay_program *delay_in(const rescaling *w, const delay_prog
         *to = *x;
         to->lo = wrap(w, &x->lo, T);
         to->hi = wrap(w, &x->hi, T);
-        to->integrand = wrap(w, &x->integrand, 1);
-        for (int j = 0; j < 2; j++)
+        rescaling under = *w;
+        under.past = x->past;
+        to->integrand = wrap(&under, &x->integrand, 1);
+        for (int j = 0; j < PAST_KINDS; j++)
             to->past[j] = wrap_all(w, &x->past[j], T, 0, 0);
     }
     r->history = wrap_all(w, &d->history, 1, 1, 0);
@@ -640,7 +658,7 @@ static inline kernel mass_in(const rescaling *w, const kernel *k)
 
 static inline const program *program_in(arena *a, const program *p, const units *u)
 {
-    rescaling w = { .a = a, .from = p, .u = u, .speed = 1 };
+    rescaling w = { .a = a, .from = p, .u = u, .speed = 1, .past = p->delay ? p->delay->past : NULL };
     program *r = arena_make(a, program);
     contact_family *contact = arena_array(a, contact_family, p->ncontact + 1);
     event_rule *event = arena_array(a, event_rule, p->nevent + 1);
