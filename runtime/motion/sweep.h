@@ -76,6 +76,14 @@ typedef struct gap_row {
     bool known; /* ht and e are there, and never change */
 } gap_row;
 
+/* Its slip, the same way: S v + s0, and s0 at the start of the step. */
+typedef struct slip_row {
+    const int *dof; /* NULL: all */
+    const double *S, *s0, *s0m;
+    int n;
+    bool fixed; /* S never changes */
+} slip_row;
+
 /* What every step reads of all contacts, one array for each quantity, in the order of the states. */
 typedef struct contact_table {
     double *gap;     /* where contacts keep it */
@@ -84,6 +92,7 @@ typedef struct contact_table {
     double *un;      /* rate of the gap at the start of the step */
     double *ahead;   /* added to it: what is left of the gap over a step at once, or restitution */
     gap_row *row;    /* normal rows */
+    slip_row *slip;
     size_t *first;   /* of the components of a contact in r and P */
     double *r;       /* reactions of the last smooth step, as forces: start of the next */
     double *P;       /* impulses since the step began, shocks left out; of friction: see turns_its_slip */
@@ -506,9 +515,13 @@ static inline void solve_with(const factor *f, const double *b, double *x)
 /* the row of a contact times v */
 static inline double row_rate(const gap_row *r, const double *v)
 {
+    const double *H = r->H;
+    const int *dof = r->dof;
     double sum = 0;
+    if (r->n == 2) /* two bodies on a line: without the cost of a loop */
+        return sum + H[0] * v[dof[0]] + H[1] * v[dof[1]];
     for (int k = 0; k < r->n; k++)
-        sum += r->H[k] * v[r->dof[k]];
+        sum += H[k] * v[dof[k]];
     return sum;
 }
 
@@ -518,6 +531,18 @@ static inline void row_note(gap_row *r, const contact_state *k)
     r->ht = k->c->ht;
     r->e = k->c->e;
     r->known = k->still;
+}
+
+/* component j of a slip, without the rate of the surface */
+static inline double slip_rate(const slip_row *s, int j, const double *v)
+{
+    const double *S = s->S + (size_t)j * (size_t)s->n;
+    double sum = 0;
+    if (!s->dof)
+        return vec_dot(S, v, s->n);
+    for (int k = 0; k < s->n; k++)
+        sum += S[k] * v[s->dof[k]];
+    return sum;
 }
 
 static inline double gap_rate(const contact_state *k, const double *v)

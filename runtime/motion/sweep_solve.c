@@ -511,6 +511,8 @@ static bool solve_coupled(sweep *w, bool mass, double *x)
 /* ---- all ways ---- */
 static bool wide(const sweep *w)
 {
+    if (w->hand.rows_most <= 1 + MAX_TANGENT)
+        return false;
     for (int i = 0; i < w->hand.nact; i++)
         if (w->hand.cone[i].d > MAX_TANGENT)
             return true;
@@ -538,11 +540,12 @@ static bool solve_by(sweep *w, bool mass, double *x)
 static void no_rounding(sweep *w, const double *x)
 {
     const contact_table *t = &w->contacts.table;
-    for (int i = 0; i < w->hand.nact; i++) {
+    for (int i = 0, n = w->hand.nact; i < n; i++) {
         int at = w->hand.place[i];
-        if (w->hand.cone[i].kind != CONE_UNILATERAL)
+        const cone *o = &w->hand.cone[i];
+        if (o->kind != CONE_UNILATERAL)
             continue;
-        double rate = row_rate(&t->row[at], x), *off = &w->hand.off[w->hand.cone[i].row];
+        double rate = row_rate(&t->row[at], x), *off = &w->hand.off[o->row];
         if (fabs(rate + *off) <= 0.5 * t->tol_u[at])
             *off = -rate;
     }
