@@ -93,9 +93,9 @@ typedef struct contact_table {
     double *ahead;   /* added to it: what is left of the gap over a step at once, or restitution */
     gap_row *row;    /* normal rows */
     slip_row *slip;
-    size_t *first;   /* of the components of a contact in r and P */
-    double *r;       /* reactions of the last smooth step, as forces: start of the next */
-    double *P;       /* impulses since the step began, shocks left out; of friction: see turns_its_slip */
+    size_t *first; /* of the components of a contact in r and P */
+    double *r;     /* reactions of the last smooth step, as forces: start of the next */
+    double *P;     /* impulses since the step began, shocks left out; of friction: see turns_its_slip */
     size_t rows, rows_room; /* of r and P */
     int *hits;              /* impacts in this step */
     bool counted;           /* there are impacts or impulses of this step */
@@ -183,8 +183,10 @@ typedef struct problem_at_hand {
     bool unsolved;  /* the last problem */
     cone *cone;
     double *dir, *local;
-    double step; /* its size: 1 for forces, the step for impulses, 0 for shocks */
-    double end;  /* weight of the end of the step in its coefficients; 1 at an instant */
+    bool tol_follows; /* its tolerance goes by how many contacts act: no other was asked for */
+    int tol_contacts; /* for how many that is */
+    double step;      /* its size: 1 for forces, the step for impulses, 0 for shocks */
+    double end;       /* weight of the end of the step in its coefficients; 1 at an instant */
 } problem_at_hand;
 
 /* The same problem where there are many contacts. */
@@ -319,7 +321,8 @@ typedef struct sweep {
     system_t *s;
     arena *a, *scratch;
     int n;
-    double h, theta, kept_theta, tol;
+    double h, theta, kept_theta;
+    double tol;               /* of the problem at hand */
     double stiffness;         /* of the penalty that multipliers are found around; 0: none */
     double t, *q, *v, *f;     /* now */
     double t1, *q1, *v1, *f1; /* end of the trial step */
@@ -347,6 +350,7 @@ typedef struct sweep {
 void sweep_forget(sweep *w, double residual);           /* a failure that another way around was found for */
 const char *sweep_number(sweep *w, double x);           /* as text */
 bool sweep_factor(sweep *w, const double *M, double t); /* masses at t, into s->minv */
+void sweep_tolerance(sweep *w, int contacts);           /* tol, for a problem of so many */
 void sweep_sizes(sweep *w);                             /* of q and q', grown to those of now */
 void sweep_tolerances(sweep *w, contact_state *k);
 void sweep_sizes_known(sweep *w); /* tolerances follow sizes that have grown */

@@ -262,8 +262,10 @@ void sweep_take(sweep *w, const bool *which, const bool *also)
     act_known *known = &w->hand.known;
     int n = 0;
     bool changed = false;
-    if ((size_t)w->hand.nact == w->contacts.nstate && !memchr(which, false, w->contacts.nstate))
+    if ((size_t)w->hand.nact == w->contacts.nstate && !memchr(which, false, w->contacts.nstate)) {
+        sweep_tolerance(w, w->hand.nact);
         return; /* all, as before */
+    }
     for (size_t i = 0; i < w->contacts.nstate; i++) {
         if (!which[i] && !(also && also[i]))
             continue;
@@ -273,6 +275,7 @@ void sweep_take(sweep *w, const bool *which, const bool *also)
     }
     changed |= n != w->hand.nact;
     w->hand.nact = n;
+    sweep_tolerance(w, n);
     if (!changed)
         return;
     known->stamp++;

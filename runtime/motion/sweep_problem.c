@@ -65,6 +65,22 @@ bool sweep_factor(sweep *w, const double *M, double t)
 }
 
 /* ---- sizes and tolerances ---- */
+/* Piles are solved less tightly, as each digit of theirs costs much.  What acts at a time decides, not what
+   the model has, and a contact more changes it by 3 %. */
+void sweep_tolerance(sweep *w, int contacts)
+{
+    enum { FEW = 100, MANY = 400 };
+    if (!w->hand.tol_follows || contacts == w->hand.tol_contacts)
+        return;
+    w->hand.tol_contacts = contacts;
+    if (contacts <= FEW)
+        w->tol = SOLVED_FEW;
+    else if (contacts >= MANY)
+        w->tol = SOLVED_MANY;
+    else
+        w->tol = SOLVED_FEW * pow(SOLVED_MANY / SOLVED_FEW, (double)(contacts - FEW) / (MANY - FEW));
+    w->r->promised.tolerance = larger(w->r->promised.tolerance, w->tol);
+}
 
 void sweep_sizes(sweep *w)
 {

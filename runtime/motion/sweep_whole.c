@@ -146,6 +146,14 @@ static bool pair_too_far(const sweep *w, size_t i, const joining *j)
     return w->contacts.table.gap[i] > w->contacts.margin * (j->h * reach + FAR_AHEAD * j->length);
 }
 
+static int closed_now(const contact_table *t)
+{
+    int n = 0;
+    for (size_t i = 0; i < t->n; i++)
+        n += t->closed[i];
+    return n;
+}
+
 /* v1 holds the rates that smooth forces alone would lead to */
 static void join(sweep *w, double h)
 {
@@ -155,6 +163,7 @@ static void join(sweep *w, double h)
     if (w->policy.tried) /* the gaps at hand are those of a step that was given up */
         sweep_gaps_but(w, NULL);
     memcpy(t->in, t->closed, w->contacts.nstate * sizeof *t->in);
+    sweep_tolerance(w, closed_now(t));
     for (size_t f = 0; f < w->p->ncontact; f++) {
         bool pairs = near_fits(&w->p->contact[f]);
         joining j = { h,
