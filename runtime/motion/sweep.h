@@ -375,8 +375,8 @@ void sweep_columns(sweep *w, const contact_state *k, const double *H, const doub
 /* the block of a lone contact, kept while nothing in it changes */
 void sweep_move(const contact_state *k, double l, double *x); /* x += l M^-1 H^T, by its column Gm */
 /* The shortest move in the kinetic metric that changes the gaps of back[0..m) by those amounts, added to x.
- */
-void sweep_shortest(sweep *w, int m, const double *change, double *x);
+   Both may be put in another order. */
+void sweep_shortest(sweep *w, int m, double *change, double *x);
 double *sweep_lone_matrix(sweep *w, contact_state *k, bool mass);
 bool sweep_solve_alone(sweep *w, bool mass, const cone *c, double *x); /* false: it has to go the long way */
 

@@ -179,7 +179,8 @@ static bool row_grown(const sweep *w, const gap_row *r)
     return any;
 }
 
-/* all contacts in their order, where many dofs have grown */
+/* All contacts in their order, where many dofs have grown.  What counts as no slip is known of those that are
+   closed; others are looked at when they are met (sweep_meet). */
 static void sized_in_order(sweep *w)
 {
     const contact_table *t = &w->contacts.table;
@@ -192,7 +193,7 @@ static void sized_in_order(sweep *w)
             if (!row_grown(w, &t->row[i]))
                 continue;
             gap_tolerances(w, i, of);
-            if (rough)
+            if (rough && t->closed[i])
                 slip_tolerance(w, w->contacts.state[i]);
         }
     }

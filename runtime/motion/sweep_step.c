@@ -137,6 +137,8 @@ static void rows_before(sweep *w)
         k->htm = c->ht;
         for (int j = 0; j < c->d; j++)
             k->s0m[j] = c->s0[j];
+        if (joined && !closed(w, k) && (c->fam->f->mu_of_speed || c->fam->mu_static.k))
+            sweep_tolerances(w, k);
         if (c->fam->f->mu_of_speed)
             k->speed = contact_slip(c, w->v, w->room.x4);
         if (!contact_slips(k->speed, k->tol_slip, k->now.held))
