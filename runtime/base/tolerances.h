@@ -108,8 +108,8 @@
 #define JUST_BESIDE 1e-14
 
 /* ---- contact problems ---- */
-#define SOLVED_FEW  1e-12 /* cdl.5 promises it up to 100 contacts */
-#define SOLVED_MANY 1e-8  /* and this above */
+#define SOLVED_FEW  1e-12 /* cdl.5 promises it where up to 100 contacts act at a time */
+#define SOLVED_MANY 1e-8  /* and this from 400 on */
 /* a closed form, whose rounding is above the tightest tolerance; below: known to rounding */
 #define SOLVED_TIGHT 1e-11
 /* of the impulses on bodies: what factors of rates and reactions together leave of momentum, rounding */

@@ -121,8 +121,10 @@ static void factor_use_3(const contact_problem *p, double *x)
 static void set_solve(contact_problem *p)
 {
     const band_work *w = p->work;
-    for (int i = 0; i < p->m; i++)
-        p->r[i] = w->in[i] ? -p->b[i] : 0;
+    const double *b = p->b;
+    double *r = p->r;
+    for (int i = 0, m = p->m; i < m; i++)
+        r[i] = w->in[i] ? -b[i] : 0;
     if (p->kb == 1)
         factor_use_3(p, p->r);
     else

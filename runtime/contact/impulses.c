@@ -140,15 +140,17 @@ static double sweep(impulses *w, group g, bool down, double *size, int *worst)
 /* v1 += M^-1 J^T r; what cancels to rounding is 0, so that rest and stick are exact */
 static void push_fixed(impulses *w)
 {
-    const contact_list *l = &w->act;
-    for (int i = 0; i < w->n; i++) {
-        double x = w->v1[i], size = fabs(x);
-        for (int k = l->at_dof[i]; k < l->at_dof[i + 1]; k++) {
-            double d = l->K_of[k] * l->r[l->row_of[k]];
+    const int *at = w->act.at_dof, *row_of = w->act.row_of;
+    const double *K = w->act.K_of, *r = w->act.r;
+    double *v = w->v1;
+    for (int i = 0, k = at[0]; i < w->n; i++) {
+        double x = v[i], size = fabs(x);
+        for (int end = at[i + 1]; k < end; k++) {
+            double d = K[k] * r[row_of[k]];
             x += d;
             size += fabs(d);
         }
-        w->v1[i] = fabs(x) <= ROUND_70 * size ? 0 : x;
+        v[i] = fabs(x) <= ROUND_70 * size ? 0 : x;
     }
 }
 
@@ -181,34 +183,49 @@ static void push_all(impulses *w, group g)
 }
 
 /* ---- chains ---- */
+/* its problem at the rates and reactions at hand */
+static void chain_put(const impulses *w, contact_problem *p, group g)
+{
+    const contact_list *l = &w->act;
+    const double *v = w->v1;
+    for (int k = 0, to = 0; k < g.n; k++) {
+        int c = g.at[k], n = l->dof_at[c + 1] - l->dof_at[c];
+        const cone *o = &l->cone[c];
+        const int *dof = l->dof + l->dof_at[c];
+        const double *J = l->J + l->J_at[c], *b = l->b + o->row, *r = l->r + o->row;
+        if (o->d) {
+            p->cone[k].mu = o->mu;
+            p->cone[k].radius = o->radius;
+            p->cone[k].dir = o->dir;
+            p->cone[k].of_speed = o->of_speed;
+        }
+        for (int a = 0, m = cone_rows(o); a < m; a++, to++, J += n) {
+            double u = 0;
+            for (int j = 0; j < n; j++)
+                u += J[j] * v[dof[j]];
+            p->b[to] = u + b[a];
+            p->r[to] = r[a];
+        }
+    }
+}
+
 static double chain_solve(impulses *w, island *i, group g, int *worst)
 {
     contact_list *l = &w->act;
     if (!i->band)
         i->band = island_band(&w->isl, i, l, w->fixed ? w->a : w->scratch);
     contact_problem *p = i->band;
-    for (int k = 0; k < g.n; k++) {
-        int c = g.at[k], row = l->cone[c].row, m = list_rows(l, c), to = p->cone[k].row;
-        if (l->cone[c].d) {
-            p->cone[k].mu = l->cone[c].mu;
-            p->cone[k].radius = l->cone[c].radius;
-            p->cone[k].dir = l->cone[c].dir;
-            p->cone[k].of_speed = l->cone[c].of_speed;
-        }
-        for (int a = 0; a < m; a++) {
-            p->b[to + a] = list_rate(l, c, a, w->v1) + l->b[row + a];
-            p->r[to + a] = l->r[row + a];
-        }
-    }
+    chain_put(w, p, g);
     bool ok = band_solve(p, w->tol);
     w->iterations += p->iterations;
     *worst = g.at[p->worst];
     if (!ok)
         return fmax(p->residual, 2 * w->tol); /* not solved, whatever it reached */
-    for (int k = 0; k < g.n; k++) {
-        int c = g.at[k];
-        for (int a = 0; a < list_rows(l, c); a++)
-            l->r[l->cone[c].row + a] = p->r[p->cone[k].row + a];
+    for (int k = 0, from = 0; k < g.n; k++) {
+        const cone *o = &l->cone[g.at[k]];
+        double *r = l->r + o->row;
+        for (int a = 0, m = cone_rows(o); a < m; a++)
+            r[a] = p->r[from++];
     }
     push_all(w, g);
     name_solver(w, p->m > p->n ? BY_NEWTON : BY_SET);
@@ -480,8 +497,8 @@ static double solve_alone(impulses *w, group g, int *worst)
 
 static bool is_chain(const impulses *w, const island *i, group g)
 {
-    int rows = 0;
-    for (int k = 0; k < g.n; k++)
+    int rows = i->band ? i->band->m : 0;
+    for (int k = 0; k < g.n && !i->band; k++)
         rows += list_rows(&w->act, g.at[k]);
     return i->kb >= 0 && i->kb <= (rows > g.n ? BAND_ROUGH : BAND_MOST);
 }

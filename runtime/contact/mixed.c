@@ -21,9 +21,11 @@ struct mixed {
     int *at_dof, *row_of;
     size_t *entry_of;
     double *x, *rhs;
+    double *light;            /* of each dof: 1 over its entry of D */
     double *normal, *tangent; /* of each contact: entries of W as they would be without coupling */
     int *mode, *mode_known;   /* of each contact, now and in the factors */
     double slack;             /* weight of the proximal term on held rows; 0: none */
+    bool of_speed;            /* some bounds depend on the speed */
 };
 
 mixed *mixed_new(arena *a)
@@ -61,6 +63,7 @@ static void room(mixed *w, const contact_problem *p, size_t entries)
         w->at_dof = arena_array(w->a, int, w->room + 2);
         w->x = arena_array(w->a, double, w->room);
         w->rhs = arena_array(w->a, double, w->room);
+        w->light = arena_array(w->a, double, w->room);
     }
     if (p->n > w->contact_room) {
         w->contact_room = p->n + p->n / 4;
@@ -172,6 +175,8 @@ static void sizes(mixed *w, const contact_problem *p)
 {
     const coupled_rows *q = p->coupled;
     const contact_list *l = q->list;
+    for (int i = 0; i < q->n; i++)
+        w->light[i] = 1 / fabs(q->D[matrix_at(q->shape, i, i)]);
     for (int c = 0; c < p->n; c++) {
         const int *dof = l->dof + l->dof_at[c];
         int n = width(p, c), top = cone_normal(&p->cone[c]);
@@ -235,19 +240,19 @@ static void rates(const contact_problem *p)
     for (int c = 0; c < p->n; c++) {
         int n = width(p, c), row = p->cone[c].row;
         const int *dof = l->dof + l->dof_at[c];
-        for (int a = 0; a < cone_rows(&p->cone[c]); a++) {
-            const double *J = l->J + l->J_at[c] + (size_t)(a * n);
+        const double *J = l->J + l->J_at[c], *dv = q->dv;
+        for (int a = 0, m = cone_rows(&p->cone[c]); a < m; a++, J += n) {
             double s = p->b[row + a];
             for (int k = 0; k < n; k++)
-                s += J[k] * q->dv[dof[k]];
+                s += J[k] * dv[dof[k]];
             p->u[row + a] = s;
         }
     }
 }
 
-static void laws(const contact_problem *p)
+static void laws(const mixed *w, const contact_problem *p)
 {
-    for (int c = 0; c < p->n; c++) {
+    for (int c = 0; w->of_speed && c < p->n; c++) {
         cone *o = &p->cone[c];
         if (!o->of_speed || o->dir)
             continue;
@@ -320,15 +325,15 @@ static bool in_balance(mixed *w, const contact_problem *p)
     memset(left, 0, (size_t)q->n * sizeof *left);
     matrix_times_add(q->shape, q->D, q->dv, left);
     for (int i = 0; i < q->n; i++) {
-        double push = 0, parts = fabs(left[i]), lightness = 1 / fabs(q->D[matrix_at(q->shape, i, i)]);
+        double push = 0, parts = fabs(left[i]), light = w->light[i];
         for (int k = w->at_dof[i]; k < w->at_dof[i + 1]; k++) {
             double part = l->K[w->entry_of[k]] * p->r[w->row_of[k]];
             push += part;
             parts += fabs(part);
         }
-        size = larger(size, parts * parts * lightness);
+        size = larger(size, parts * parts * light);
         left[i] = push - left[i];
-        off = larger(off, left[i] * left[i] * lightness);
+        off = larger(off, left[i] * left[i] * light);
     }
     if (sqrt(off) > BALANCE_ROUNDED * sqrt(size))
         return false;
@@ -341,7 +346,7 @@ static bool newton(mixed *w, contact_problem *p, double tol)
     const coupled_rows *q = p->coupled;
     start(w, p);
     memcpy(p->u, p->b, (size_t)p->m * sizeof *p->u);
-    laws(p);
+    laws(w, p);
     for (int it = 0; it < MOST; it++) {
         if (!direction(w, p))
             return false;
@@ -351,7 +356,7 @@ static bool newton(mixed *w, contact_problem *p, double tol)
             p->r[i] += w->x[q->n + i];
         bool balanced = in_balance(w, p);
         rates(p);
-        laws(p);
+        laws(w, p);
         p->iterations++;
         if (measure(w, p) <= tol && balanced)
             return true;
@@ -385,6 +390,9 @@ bool mixed_solve(mixed *w, contact_problem *p, bool same, double tol)
         w->known = false;
     }
     w->slack = 0;
+    w->of_speed = false;
+    for (int c = 0; c < p->n; c++)
+        w->of_speed |= p->cone[c].of_speed;
     if (newton(w, p, tol))
         return true;
     /* reactions that are not unique, or modes that do not settle: steps are held back a little */

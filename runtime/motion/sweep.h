@@ -76,6 +76,14 @@ typedef struct gap_row {
     bool known; /* ht and e are there, and never change */
 } gap_row;
 
+/* Its slip, the same way: S v + s0, and s0 at the start of the step. */
+typedef struct slip_row {
+    const int *dof; /* NULL: all */
+    const double *S, *s0, *s0m;
+    int n;
+    bool fixed; /* S never changes */
+} slip_row;
+
 /* What every step reads of all contacts, one array for each quantity, in the order of the states. */
 typedef struct contact_table {
     double *gap;     /* where contacts keep it */
@@ -84,9 +92,10 @@ typedef struct contact_table {
     double *un;      /* rate of the gap at the start of the step */
     double *ahead;   /* added to it: what is left of the gap over a step at once, or restitution */
     gap_row *row;    /* normal rows */
-    size_t *first;   /* of the components of a contact in r and P */
-    double *r;       /* reactions of the last smooth step, as forces: start of the next */
-    double *P;       /* impulses since the step began, shocks left out; of friction: see turns_its_slip */
+    slip_row *slip;
+    size_t *first; /* of the components of a contact in r and P */
+    double *r;     /* reactions of the last smooth step, as forces: start of the next */
+    double *P;     /* impulses since the step began, shocks left out; of friction: see turns_its_slip */
     size_t rows, rows_room; /* of r and P */
     int *hits;              /* impacts in this step */
     bool counted;           /* there are impacts or impulses of this step */
@@ -174,8 +183,10 @@ typedef struct problem_at_hand {
     bool unsolved;  /* the last problem */
     cone *cone;
     double *dir, *local;
-    double step; /* its size: 1 for forces, the step for impulses, 0 for shocks */
-    double end;  /* weight of the end of the step in its coefficients; 1 at an instant */
+    bool tol_follows; /* its tolerance goes by how many contacts act: no other was asked for */
+    int tol_contacts; /* for how many that is */
+    double step;      /* its size: 1 for forces, the step for impulses, 0 for shocks */
+    double end;       /* weight of the end of the step in its coefficients; 1 at an instant */
 } problem_at_hand;
 
 /* The same problem where there are many contacts. */
@@ -310,7 +321,8 @@ typedef struct sweep {
     system_t *s;
     arena *a, *scratch;
     int n;
-    double h, theta, kept_theta, tol;
+    double h, theta, kept_theta;
+    double tol;               /* of the problem at hand */
     double stiffness;         /* of the penalty that multipliers are found around; 0: none */
     double t, *q, *v, *f;     /* now */
     double t1, *q1, *v1, *f1; /* end of the trial step */
@@ -338,6 +350,7 @@ typedef struct sweep {
 void sweep_forget(sweep *w, double residual);           /* a failure that another way around was found for */
 const char *sweep_number(sweep *w, double x);           /* as text */
 bool sweep_factor(sweep *w, const double *M, double t); /* masses at t, into s->minv */
+void sweep_tolerance(sweep *w, int contacts);           /* tol, for a problem of so many */
 void sweep_sizes(sweep *w);                             /* of q and q', grown to those of now */
 void sweep_tolerances(sweep *w, contact_state *k);
 void sweep_sizes_known(sweep *w); /* tolerances follow sizes that have grown */
@@ -363,8 +376,8 @@ void sweep_columns(sweep *w, const contact_state *k, const double *H, const doub
 /* the block of a lone contact, kept while nothing in it changes */
 void sweep_move(const contact_state *k, double l, double *x); /* x += l M^-1 H^T, by its column Gm */
 /* The shortest move in the kinetic metric that changes the gaps of back[0..m) by those amounts, added to x.
- */
-void sweep_shortest(sweep *w, int m, const double *change, double *x);
+   Both may be put in another order. */
+void sweep_shortest(sweep *w, int m, double *change, double *x);
 double *sweep_lone_matrix(sweep *w, contact_state *k, bool mass);
 bool sweep_solve_alone(sweep *w, bool mass, const cone *c, double *x); /* false: it has to go the long way */
 
@@ -507,9 +520,13 @@ static inline void solve_with(const factor *f, const double *b, double *x)
 /* the row of a contact times v */
 static inline double row_rate(const gap_row *r, const double *v)
 {
+    const double *H = r->H;
+    const int *dof = r->dof;
     double sum = 0;
+    if (r->n == 2) /* two bodies on a line: without the cost of a loop */
+        return sum + H[0] * v[dof[0]] + H[1] * v[dof[1]];
     for (int k = 0; k < r->n; k++)
-        sum += r->H[k] * v[r->dof[k]];
+        sum += H[k] * v[dof[k]];
     return sum;
 }
 
@@ -519,6 +536,18 @@ static inline void row_note(gap_row *r, const contact_state *k)
     r->ht = k->c->ht;
     r->e = k->c->e;
     r->known = k->still;
+}
+
+/* component j of a slip, without the rate of the surface */
+static inline double slip_rate(const slip_row *s, int j, const double *v)
+{
+    const double *S = s->S + (size_t)j * (size_t)s->n;
+    double sum = 0;
+    if (!s->dof)
+        return vec_dot(S, v, s->n);
+    for (int k = 0; k < s->n; k++)
+        sum += S[k] * v[s->dof[k]];
+    return sum;
 }
 
 static inline double gap_rate(const contact_state *k, const double *v)

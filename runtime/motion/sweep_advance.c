@@ -90,12 +90,13 @@ static double slip_along(const sweep *w, const contact_state *k)
 }
 
 /* nothing turns that was at rest, to the last bit: most of what sticks */
-static inline bool at_rest(const sweep *w, const contact_state *k)
+static inline bool at_rest(const sweep *w, int i)
 {
-    const contact *c = k->c;
-    const double *S = k->rows_fixed ? c->S : k->S0;
-    for (int j = 0; j < c->d; j++)
-        if (contact_rate(c, S + (size_t)j * c->n, w->v) + k->s0m[j] != 0)
+    slip_row s = w->contacts.table.slip[w->hand.place[i]];
+    if (!s.fixed)
+        s.S = w->hand.act[i]->S0;
+    for (int j = 0; j < w->hand.cone[i].d; j++)
+        if (slip_rate(&s, j, w->v) + s.s0m[j] != 0)
             return false;
     return true;
 }
@@ -103,7 +104,7 @@ static inline bool at_rest(const sweep *w, const contact_state *k)
 bool sweep_turns(const sweep *w)
 {
     for (int i = 0; i < w->hand.nact; i++)
-        if (w->hand.cone[i].d && !at_rest(w, w->hand.act[i]) && slip_along(w, w->hand.act[i]) <= 0)
+        if (w->hand.cone[i].d && !at_rest(w, i) && slip_along(w, w->hand.act[i]) <= 0)
             return true;
     return false;
 }

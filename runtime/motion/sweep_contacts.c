@@ -76,7 +76,8 @@ static void table_room(sweep *w, size_t room)
         memcpy(t->hits, old.hits, old.n * sizeof *t->hits);
         memcpy(t->first, old.first, old.n * sizeof *t->first);
     }
-    t->row = arena_array(w->a, gap_row, room); /* table_order fills these two */
+    t->row = arena_array(w->a, gap_row, room); /* table_order fills these three */
+    t->slip = arena_array(w->a, slip_row, room);
     t->all = arena_array(w->a, int, room);
 }
 
@@ -199,6 +200,7 @@ static void table_order(sweep *w)
         t->met[i] = is.met;
         t->in[i] = is.in;
         t->row[i] = (gap_row){ .dof = c->dof ? c->dof : t->every, .H = c->H, .n = c->n, .whole = !c->dof };
+        t->slip[i] = (slip_row){ c->dof, c->S, c->s0, k->s0m, c->n, k->rows_fixed };
         if (is.known)
             row_note(&t->row[i], k);
         t->bounds[i] = k->relation == REL_GAP && c->fam->f->of_rates;
@@ -260,8 +262,10 @@ void sweep_take(sweep *w, const bool *which, const bool *also)
     act_known *known = &w->hand.known;
     int n = 0;
     bool changed = false;
-    if ((size_t)w->hand.nact == w->contacts.nstate && !memchr(which, false, w->contacts.nstate))
+    if ((size_t)w->hand.nact == w->contacts.nstate && !memchr(which, false, w->contacts.nstate)) {
+        sweep_tolerance(w, w->hand.nact);
         return; /* all, as before */
+    }
     for (size_t i = 0; i < w->contacts.nstate; i++) {
         if (!which[i] && !(also && also[i]))
             continue;
@@ -271,6 +275,7 @@ void sweep_take(sweep *w, const bool *which, const bool *also)
     }
     changed |= n != w->hand.nact;
     w->hand.nact = n;
+    sweep_tolerance(w, n);
     if (!changed)
         return;
     known->stamp++;

@@ -443,6 +443,7 @@ static void calm_room(sweep *w, size_t n)
     t->un = arena_array(w->a, double, room);
     t->ahead = arena_array(w->a, double, room);
     t->row = arena_array(w->a, gap_row, room);
+    t->slip = arena_array(w->a, slip_row, room);
     t->first = arena_array(w->a, size_t, room);
     t->hits = arena_array(w->a, int, room);
     t->rows_room = room * (size_t)w->hand.rows_most;
@@ -500,6 +501,7 @@ static void line_copy(const contact_table *from, size_t i, contact_table *to, si
     to->un[j] = from->un[i];
     to->ahead[j] = from->ahead[i];
     to->row[j] = from->row[i];
+    to->slip[j] = from->slip[i];
     to->hits[j] = from->hits[i];
     to->closed[j] = from->closed[i];
     to->bounds[j] = from->bounds[i];

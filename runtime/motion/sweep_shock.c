@@ -212,10 +212,10 @@ bool sweep_meet(sweep *w)
         contact_state *k = w->contacts.state[i];
         contact *c = k->c;
         system_at(w->s, w->t, w->q, w->v);
-        if (!k->offset_fixed) {
+        if (!k->offset_fixed)
             contact_rows(w->s, c, w->M, false);
+        if (!k->offset_fixed || c->fam->d)
             sweep_tolerances(w, k);
-        }
         double un = t->un[i] = gap_rate(k, w->v);
         if (un > t->tol_u[i])
             continue;

@@ -511,6 +511,8 @@ static bool solve_coupled(sweep *w, bool mass, double *x)
 /* ---- all ways ---- */
 static bool wide(const sweep *w)
 {
+    if (w->hand.rows_most <= 1 + MAX_TANGENT)
+        return false;
     for (int i = 0; i < w->hand.nact; i++)
         if (w->hand.cone[i].d > MAX_TANGENT)
             return true;
@@ -538,11 +540,12 @@ static bool solve_by(sweep *w, bool mass, double *x)
 static void no_rounding(sweep *w, const double *x)
 {
     const contact_table *t = &w->contacts.table;
-    for (int i = 0; i < w->hand.nact; i++) {
+    for (int i = 0, n = w->hand.nact; i < n; i++) {
         int at = w->hand.place[i];
-        if (w->hand.cone[i].kind != CONE_UNILATERAL)
+        const cone *o = &w->hand.cone[i];
+        if (o->kind != CONE_UNILATERAL)
             continue;
-        double rate = row_rate(&t->row[at], x), *off = &w->hand.off[w->hand.cone[i].row];
+        double rate = row_rate(&t->row[at], x), *off = &w->hand.off[o->row];
         if (fabs(rate + *off) <= 0.5 * t->tol_u[at])
             *off = -rate;
     }
@@ -571,7 +574,7 @@ static const double *back_row(const sweep *w, const contact_state *k)
     return w->putting.back_mean && !k->rows_fixed ? k->Hm : k->c->H;
 }
 
-static void shortest_few(sweep *w, int m, const double *change, double *x)
+static void shortest_few(sweep *w, contact_state *const *back, int m, const double *change, double *x)
 {
     if (m > w->putting.back_most) {
         w->putting.back_most = 2 * m;
@@ -580,18 +583,17 @@ static void shortest_few(sweep *w, int m, const double *change, double *x)
     }
     double *A = w->putting.back_room, *l = A + (size_t)m * (size_t)m, *more = l + m;
     for (int j = 0; j < m; j++) {
-        contact_state *k = w->putting.back[j];
+        contact_state *k = back[j];
         sweep_columns(w, k, back_row(w, k), NULL, &w->s->minv, &k->Gm);
         k->stamp_m = -1;
         const double *g = column_spread(w, k, &k->Gm, 0);
         for (int i = 0; i < m; i++)
-            A[(size_t)i * (size_t)m + (size_t)j] = contact_rate(w->putting.back[i]->c,
-                                                                back_row(w, w->putting.back[i]), g);
+            A[(size_t)i * (size_t)m + (size_t)j] = contact_rate(back[i]->c, back_row(w, back[i]), g);
         column_done(w, k, &k->Gm);
     }
     sym_shortest(A, change, l, m, more, w->hand.perm);
     for (int i = 0; i < m; i++)
-        sweep_move(w->putting.back[i], l[i], x);
+        sweep_move(back[i], l[i], x);
 }
 
 /* Dofs that the rows of a list touch, in the order of the model; `place` of each: where it is among them.
@@ -616,7 +618,7 @@ static touched touched_by(const sweep *w, const contact_list *l, arena *a)
 }
 
 /* M dx = H^T l, H dx = change: a contact problem in which everything is held */
-static void shortest_many(sweep *w, int m, const double *change, double *x)
+static void shortest_many(sweep *w, contact_state *const *back, int m, const double *change, double *x)
 {
     contact_list *l = &w->crowd.list.act;
     arena *a = w->crowd.list.scratch;
@@ -626,7 +628,7 @@ static void shortest_many(sweep *w, int m, const double *change, double *x)
     l->n = l->rows = 0;
     list_room(&w->crowd.list, m, w->hand.rows_most, w->hand.dofs_most);
     for (int i = 0; i < m; i++) {
-        const contact *c = w->putting.back[i]->c;
+        const contact *c = back[i]->c;
         int at = l->dof_at[i];
         l->cone[i] = (cone){ .kind = CONE_BILATERAL, .row = i };
         for (int j = 0; j < c->n; j++) {
@@ -660,10 +662,80 @@ static void shortest_many(sweep *w, int m, const double *change, double *x)
     arena_release(a, mark);
 }
 
-void sweep_shortest(sweep *w, int m, const double *change, double *x)
+/* ---- contacts that share no dof are moved back group by group ---- */
+static int group_of(int *up, int i)
+{
+    while (up[i] != i)
+        i = up[i] = up[up[i]];
+    return i;
+}
+
+/* each contact's group, by one of its contacts */
+static void groups_join(sweep *w, int m, int *up, arena *a)
+{
+    impulses *p = &w->crowd.list;
+    int mark = ++p->mark, *owner = arena_alloc(a, (size_t)w->n * sizeof *owner);
+    for (int i = 0; i < m; i++) {
+        const contact *c = w->putting.back[i]->c;
+        const double *row = back_row(w, w->putting.back[i]);
+        up[i] = i;
+        for (int k = 0; k < c->n; k++) {
+            int dof = c->dof ? c->dof[k] : k;
+            if (row[k] == 0)
+                continue;
+            if (p->marked[dof] == mark)
+                up[group_of(up, i)] = group_of(up, owner[dof]);
+            p->marked[dof] = mark;
+            owner[dof] = i;
+        }
+    }
+}
+
+/* Contacts to be put back and what they ask for, group after group; from[g]: where a group begins.  Returns
+   how many there are. */
+static int groups_order(sweep *w, int m, double *change, int *from, arena *a)
+{
+    int *up = arena_array(a, int, m), *number = arena_array(a, int, m), groups = 0;
+    double *asked = arena_array(a, double, m);
+    contact_state **back = arena_array(a, contact_state *, m);
+    memcpy(back, w->putting.back, (size_t)m * sizeof *back);
+    memcpy(asked, change, (size_t)m * sizeof *asked);
+    groups_join(w, m, up, a);
+    for (int i = 0; i < m; i++) {
+        int *own = &number[group_of(up, i)];
+        *own = *own ? *own : ++groups;
+        from[*own]++;
+    }
+    for (int g = 1; g <= groups; g++)
+        from[g] += from[g - 1];
+    for (int i = m; i-- > 0;) {
+        int to = --from[number[group_of(up, i)]];
+        w->putting.back[to] = back[i];
+        change[to] = asked[i];
+    }
+    for (int g = 0; g < groups; g++)
+        from[g] = from[g + 1];
+    from[groups] = m;
+    return groups;
+}
+
+static void shortest(sweep *w, contact_state *const *back, int m, const double *change, double *x)
 {
     if (m <= FEW_ROWS)
-        shortest_few(w, m, change, x);
+        shortest_few(w, back, m, change, x);
     else
-        shortest_many(w, m, change, x);
+        shortest_many(w, back, m, change, x);
+}
+
+void sweep_shortest(sweep *w, int m, double *change, double *x)
+{
+    if (m <= FEW_ROWS || w->s->mass_shape.kind != MATRIX_DIAGONAL) {
+        shortest(w, w->putting.back, m, change, x);
+        return;
+    }
+    arena_pos mark = arena_mark(w->scratch);
+    int *from = arena_array(w->scratch, int, m + 2), groups = groups_order(w, m, change, from, w->scratch);
+    for (int g = 0; g < groups; g++)
+        shortest(w, w->putting.back + from[g], from[g + 1] - from[g], change + from[g], x);
+    arena_release(w->scratch, mark);
 }

@@ -137,6 +137,8 @@ static void rows_before(sweep *w)
         k->htm = c->ht;
         for (int j = 0; j < c->d; j++)
             k->s0m[j] = c->s0[j];
+        if (joined && !closed(w, k) && (c->fam->f->mu_of_speed || c->fam->mu_static.k))
+            sweep_tolerances(w, k);
         if (c->fam->f->mu_of_speed)
             k->speed = contact_slip(c, w->v, w->room.x4);
         if (!contact_slips(k->speed, k->tol_slip, k->now.held))
@@ -191,10 +193,10 @@ static inline void contact_offsets(const sweep *w, int i)
     const contact_table *t = &w->contacts.table;
     const cone *o = &w->hand.cone[i];
     const gap_row *row = &t->row[w->hand.place[i]];
+    const contact_state *k = w->hand.act[i];
     double *off = w->hand.off + o->row;
     if (cone_normal(o))
-        *off++ = (row->known ? row->ht : w->hand.act[i]->c->ht) + t->ahead[w->hand.place[i]];
-    const contact_state *k = w->hand.act[i];
+        *off++ = (row->known ? row->ht : k->c->ht) + t->ahead[w->hand.place[i]];
     for (int j = 0; j < o->d; j++) {
         const double *S = k->c->S + (size_t)j * (size_t)k->c->n;
         *off++ = k->c->s0[j] + (k->along != 0 ? k->along * (contact_rate(k->c, S, w->v) + k->c->s0[j]) : 0);
@@ -230,13 +232,14 @@ static bool step_contacts_once(sweep *w, double h, double *v)
     sweep_cones(w);
     const contact_table *t = &w->contacts.table;
     bool known = w->hand.known.still && !w->policy.whole && w->hand.known.offsets == w->hand.known.stamp;
-    for (int i = 0; i < w->hand.nact; i++) {
+    for (int i = 0; !known && i < w->hand.nact; i++)
+        contact_offsets(w, i);
+    for (int i = 0, n = w->hand.nact; i < n; i++) {
         const cone *o = &w->hand.cone[i];
         const double *r = t->r + t->first[w->hand.place[i]];
-        if (!known)
-            contact_offsets(w, i);
-        for (int j = 0; j < cone_rows(o); j++)
-            w->hand.rr[o->row + j] = h * r[j];
+        double *rr = w->hand.rr + o->row;
+        for (int j = 0, m = cone_rows(o); j < m; j++)
+            rr[j] = h * r[j];
     }
     w->hand.known.offsets = w->policy.whole ? -1 : w->hand.known.stamp;
     return sweep_solve(w, false, v, w->t1);
@@ -522,7 +525,8 @@ static bool step_linear(sweep *w, double h)
 {
     system_t *s = w->s;
     int n = w->n;
-    double *v = w->v1, a = h * (1 - w->theta), b = h * w->theta, finite = 0;
+    const double th = w->theta, a = h * (1 - th), b = h * th, *f = w->f, *f1 = w->f1;
+    double *v = w->v1, finite = 0;
     for (int i = 0; i < n; i++)
         w->q1[i] = w->q[i] + (a * w->v[i] + b * w->v[i]);
     system_at(s, w->t1, w->q1, w->v);
@@ -538,7 +542,7 @@ static bool step_linear(sweep *w, double h)
         step_defect(w, h, w->M, w->room.x2);
     } else
         for (int i = 0; i < n; i++)
-            w->room.x2[i] = h * ((1 - w->theta) * w->f[i] + w->theta * w->f1[i]);
+            w->room.x2[i] = h * ((1 - th) * f[i] + th * f1[i]);
     solve_with(w->matrix.dinv, w->room.x2, w->room.x1);
     for (int i = 0; i < n; i++)
         v[i] = w->v[i] + w->room.x1[i];
@@ -632,6 +636,18 @@ static double mean_rate(const sweep *w, const contact_state *k, int j, double *s
     return 0.5 * (contact_rate(c, row0, w->v) + contact_rate(c, row1, w->v1)) + *still;
 }
 
+/* of friction alone, along rows that never change */
+static void account_slip(sweep *w, const cone *o, const slip_row *s)
+{
+    for (int j = 0; j < o->d; j++) {
+        double P = w->hand.rr[o->row + j], still = 0.5 * (s->s0m[j] + s->s0[j]);
+        if (P == 0)
+            continue;
+        w->account.books->dissipated -= P * (0.5 * (slip_rate(s, j, w->v) + slip_rate(s, j, w->v1)) + still);
+        w->account.books->work -= P * still;
+    }
+}
+
 /* What contacts took in the smooth step: reactions times the mean of the rates at its ends.  A surface that
    moves works. */
 static void account(sweep *w, double h)
@@ -642,7 +658,13 @@ static void account(sweep *w, double h)
         way[i] = set_aside(w, i) ? 0 : moved ? w->q1[i] - w->q[i] : 0.5 * h * (w->v[i] + w->v1[i]);
     w->account.books->work += sweep_driven(w, h, way);
     w->account.books->dissipated += w->account.opened;
-    for (int i = 0; i < w->hand.nact; i++) {
+    for (int i = 0, n = w->hand.nact; i < n; i++) {
+        const cone *o = &w->hand.cone[i];
+        const slip_row *s = &w->contacts.table.slip[w->hand.place[i]];
+        if (!cone_normal(o) && s->fixed && !w->hand.known.gives) {
+            account_slip(w, o, s);
+            continue;
+        }
         const contact_state *k = w->hand.act[i];
         for (int j = 0; j < rows_of(k); j++) {
             double P = w->hand.rr[k->row + j] - (j == 0 && k->pulls ? h * k->c->adhesion : 0), still;
@@ -693,31 +715,33 @@ static void add_turned(const sweep *w, const contact_state *k, const double *r, 
 static void accept_contacts(sweep *w, double h)
 {
     contact_table *t = &w->contacts.table;
+    const act_known known = w->hand.known;
     t->counted |= w->hand.nact > 0;
-    for (int i = 0; i < w->hand.nact; i++) {
+    for (int i = 0, n = w->hand.nact; i < n; i++) {
         const cone *o = &w->hand.cone[i];
         const double *rr = w->hand.rr + o->row;
         int at = w->hand.place[i];
         double *r = t->r + t->first[at], *P = t->P + t->first[at];
-        bool turns = w->hand.known.turns && turns_its_slip(w->hand.act[i]);
-        int normal = cone_normal(o), summed = turns ? normal : cone_rows(o);
+        bool turns = known.turns && turns_its_slip(w->hand.act[i]);
+        int rows = cone_rows(o), normal = cone_normal(o), summed = turns ? normal : rows;
+        for (int j = 0; j < rows; j++)
+            r[j] = rr[j] / h;
         for (int j = 0; j < summed; j++)
             P[j] += rr[j];
         if (turns)
             add_turned(w, w->hand.act[i], rr + normal, P + normal);
-        for (int j = 0; j < cone_rows(o); j++)
-            r[j] = rr[j] / h;
-        if (w->hand.known.gives && w->hand.act[i]->pulls)
+        if (known.gives && w->hand.act[i]->pulls)
             P[0] -= h * w->hand.act[i]->c->adhesion;
-        if (!w->hand.known.still && (o->d || !w->hand.known.fixed)) /* those are never held by a bound */
+        if (!known.still && (o->d || !known.fixed)) /* those are never held by a bound */
             w->hand.act[i]->now.held = !w->hand.act[i]->offset_fixed && sweep_held(w, i, h);
-        if (t->bounds[at])
+        bool bounds = w->contacts.bounds && t->bounds[at];
+        if (bounds)
             t->closed[at] = at_bound(t, at, act_rate(w, i, w->v1), rr[0]);
-        if (o->kind != CONE_UNILATERAL || rr[0] > 0 || t->bounds[at])
+        if (o->kind != CONE_UNILATERAL || rr[0] > 0 || bounds)
             continue;
         if (act_rate(w, i, w->v1) > t->tol_u[at]) {
             t->closed[at] = false;
-            for (int j = 0; j < cone_rows(o); j++)
+            for (int j = 0; j < rows; j++)
                 r[j] = 0;
         }
     }

@@ -49,6 +49,7 @@ typedef struct joining {
     double h, length, micro;
     contact_relation relation;
     bool of_speed, along; /* its restitution depends on the speed; it has one along the surface */
+    bool shapes;          /* points of pairs of shapes */
 } joining;
 
 /* What is asked of the gap's rate besides the motion of its surfaces. */
@@ -98,7 +99,7 @@ static bool join_rows(sweep *w, size_t i, const joining *j)
     contact_table *t = &w->contacts.table;
     gap_row *r = &t->row[i];
     contact_state *k = w->contacts.state[i];
-    if (k->c->fam->f->pair.touch && shapes_idle(w->s->shapes, k->c->fam->f, k->c->index))
+    if (j->shapes && shapes_idle(w->s->shapes, k->c->fam->f, k->c->index))
         return false;
     if (!r->known && !k->offset_fixed)
         contact_rows(w->s, k->c, w->M, false);
@@ -145,6 +146,14 @@ static bool pair_too_far(const sweep *w, size_t i, const joining *j)
     return w->contacts.table.gap[i] > w->contacts.margin * (j->h * reach + FAR_AHEAD * j->length);
 }
 
+static int closed_now(const contact_table *t)
+{
+    int n = 0;
+    for (size_t i = 0; i < t->n; i++)
+        n += t->closed[i];
+    return n;
+}
+
 /* v1 holds the rates that smooth forces alone would lead to */
 static void join(sweep *w, double h)
 {
@@ -154,6 +163,7 @@ static void join(sweep *w, double h)
     if (w->policy.tried) /* the gaps at hand are those of a step that was given up */
         sweep_gaps_but(w, NULL);
     memcpy(t->in, t->closed, w->contacts.nstate * sizeof *t->in);
+    sweep_tolerance(w, closed_now(t));
     for (size_t f = 0; f < w->p->ncontact; f++) {
         bool pairs = near_fits(&w->p->contact[f]);
         joining j = { h,
@@ -161,7 +171,8 @@ static void join(sweep *w, double h)
                       micro_time(w, h),
                       w->p->contact[f].relation,
                       w->p->contact[f].e_of_speed,
-                      w->s->family[f].et.k != NULL };
+                      w->s->family[f].et.k != NULL,
+                      w->p->contact[f].pair.touch };
         for (size_t i = t->from[f]; i < t->from[f + 1]; i++)
             if (j.relation == REL_CLOSED)
                 t->in[i] = true;
@@ -177,6 +188,8 @@ static bool still_apart(sweep *w)
     bool apart = true;
     system_at(w->s, w->t1, w->q1, w->v1);
     sweep_gaps_but(w, t->in);
+    if (!memchr(t->in, false, t->n) && !memchr(t->met, true, t->n))
+        return true;
     for (size_t i = 0; i < w->contacts.nstate; i++) {
         if (t->in[i] && !t->met[i])
             continue;
@@ -275,8 +288,9 @@ static bool overlap_left(const sweep *w, double share)
         double most = share * w->size.lengths[f];
         if (w->p->contact[f].relation == REL_CLOSED)
             continue;
-        for (size_t i = t->from[f]; i < t->from[f + 1]; i++)
-            if ((held ? fabs(t->gap[i]) : -t->gap[i]) > most && t->in[i])
+        const double *gap = t->gap;
+        for (size_t i = t->from[f], end = t->from[f + 1]; i < end; i++)
+            if ((held ? fabs(gap[i]) : -gap[i]) > most && t->in[i])
                 return true;
     }
     return false;
@@ -285,9 +299,11 @@ static bool overlap_left(const sweep *w, double share)
 /* by the rates of the step; is an overlap above `least` of its length left? */
 static bool positions_by(sweep *w, double h, double least)
 {
-    double a = h * (1 - w->theta), b = h * w->theta;
-    for (int i = 0; i < w->n; i++)
-        w->q1[i] = w->q[i] + (w->way.by_end[i] ? h * w->v1[i] : a * w->v[i] + b * w->v1[i]);
+    const double a = h * (1 - w->theta), b = h * w->theta, *q = w->q, *v = w->v, *v1 = w->v1;
+    const uint8_t *by_end = w->way.by_end;
+    double *q1 = w->q1;
+    for (int i = 0, n = w->n; i < n; i++)
+        q1[i] = q[i] + (by_end[i] ? h * v1[i] : a * v[i] + b * v1[i]);
     system_at(w->s, w->t1, w->q1, w->v1);
     sweep_gaps(w, w->hand.act, (size_t)w->hand.nact);
     return overlap_left(w, least);
@@ -597,32 +613,45 @@ static void no_overlaps_left(sweep *w)
 }
 
 /* ---- books ---- */
+/* what those that go by the rate at the end lose on the way */
+static double lost_by_end(const sweep *w, bool crowd)
+{
+    double lost = 0, *dv = w->room.x2, *mdv = w->room.x3;
+    for (int i = 0; i < w->n; i++)
+        dv[i] = w->v1[i] - w->v[i];
+    mass_times(w->s, w->M, dv, mdv);
+    for (int i = 0; i < w->n; i++)
+        if (w->way.by_end[i] && !(crowd && w->policy.islands.calm[i]))
+            lost += 0.5 * dv[i] * mdv[i];
+    return lost;
+}
+
 /* Work is done along the way that is gone; where that is by the rate at the end, half of dv.M dv is lost.
  * What contacts gain in the step; *to_surfaces: given to those that move.  crowd: calm islands left out. */
 static double contacts_gain(sweep *w, bool crowd, double *to_surfaces)
 {
     const island_parts *x = &w->policy.islands;
-    double gain = 0, given = 0, *rate = w->room.x1, *dv = w->room.x2, *mdv = w->room.x3;
-    for (int i = 0; i < w->n; i++) {
-        rate[i] = way_rate(w, i);
-        dv[i] = w->v1[i] - w->v[i];
-    }
-    mass_times(w->s, w->M, dv, mdv);
+    double gain = 0, given = 0, *rate = w->room.x1;
     for (int i = 0; i < w->n; i++)
-        if (w->way.by_end[i] && !(crowd && x->calm[i]))
-            gain -= 0.5 * dv[i] * mdv[i];
-    for (int i = 0; i < w->hand.nact; i++) {
+        rate[i] = way_rate(w, i);
+    if (w->n > 0 && memchr(w->way.by_end, 1, (size_t)w->n))
+        gain = -lost_by_end(w, crowd);
+    for (int i = 0, n = w->hand.nact; i < n; i++) {
         if (crowd && x->part[w->hand.place[i]] == PART_CALM)
             continue;
         const cone *o = &w->hand.cone[i];
         const double *r = w->hand.rr + o->row;
-        if (cone_normal(o) && *r != 0) {
+        if (cone_normal(o)) {
             const gap_row *row = &w->contacts.table.row[w->hand.place[i]];
-            gain += *r * (row_rate(row, rate) + row->ht);
-            given += *r * row->ht;
+            double push = *r++;
+            if (push != 0) {
+                gain += push * (row_rate(row, rate) + row->ht);
+                given += push * row->ht;
+            }
         }
-        const contact *c = o->d ? w->hand.act[i]->c : NULL;
-        r += cone_normal(o);
+        if (!o->d)
+            continue;
+        const contact *c = w->hand.act[i]->c;
         for (int a = 0; a < o->d; a++) {
             if (r[a] == 0)
                 continue;
@@ -663,12 +692,12 @@ void sweep_whole_account(sweep *w, double h)
 
 bool sweep_whole_positions(sweep *w, double h)
 {
-    double least = ROUND_500;
-    for (int i = 0; i < w->n; i++) {
-        w->account.used[i] = (1 - w->theta) * w->f[i] + w->theta * w->f1[i];
-        w->way.by_end[i] = 0;
-        w->way.by_end_since[i] = -1;
-    }
+    const double least = ROUND_500, th = w->theta, *f = w->f, *f1 = w->f1;
+    double *used = w->account.used;
+    for (int i = 0, n = w->n; i < n; i++)
+        used[i] = (1 - th) * f[i] + th * f1[i];
+    memset(w->way.by_end, 0, (size_t)w->n * sizeof *w->way.by_end);
+    memset(w->way.by_end_since, -1, (size_t)w->n * sizeof *w->way.by_end_since);
     w->account.opened = w->policy.islands.opened = 0;
     bool free = w->s->mass_constant && !w->s->first_order;
     int look = 1;

@@ -464,8 +464,9 @@ static sweep *sweep_make(const program *p, const run_options *o, const stepping 
     r->cut = cut_names[how->cut];
     if (!(w->h > 0))
         w->h = clock_default_step(r, o->duration);
+    w->hand.tol_follows = !(w->tol > 0) && !several_points(p);
     if (!(w->tol > 0))
-        w->tol = program_contacts(p) > 100 || several_points(p) ? SOLVED_MANY : SOLVED_FEW;
+        w->tol = w->hand.tol_follows ? SOLVED_FEW : SOLVED_MANY;
     r->promised.tolerance = w->tol;
     return w;
 }
@@ -555,8 +556,8 @@ static const backend_option sweeping_options[] = {
     { "theta", OPT_REAL, 0.5, 0, 1, NULL,
       "weight of the end of the step in forces and positions: 1/2 trapezoidal, 1 implicit, 0 explicit" },
     { "tolerance", OPT_REAL, NAN, 1e-15, 1, NULL,
-      "of the contact problem; 1e-12 up to 100 contacts, else 1e-8; between shapes 1e-11, and 1e-8 where "
-      "solvers get no further" },
+      "of the contact problem; 1e-12 while up to 100 contacts act, 1e-8 from 400 on, in between by their "
+      "number; between shapes 1e-8" },
     OPTION_EVERY,
     { "cut", OPT_WORD, NAN, 0, 0, "auto|always|never",
       "whether a step is cut at impacts: as long as that costs little, island by island (auto), always, or "
