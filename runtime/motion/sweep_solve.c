@@ -298,6 +298,71 @@ static void list_put(sweep *w, impulses *p, bool mass, const double *scale)
     }
 }
 
+/* The bodies that a contact acts on, and where each of their dofs stands in its rows; how many bodies, and
+ * dofs. */
+static int bodies_of(const sweep *w, const contact *c, int *body, int *n)
+{
+    const matrix_groups *g = w->s->bodies;
+    int count = 0, *place = w->crowd.place;
+    *n = 0;
+    for (int j = 0; j < c->n; j++) {
+        int of = g->of[c->dof ? c->dof[j] : j];
+        if (place[g->dof[g->first[of]]] >= 0)
+            continue;
+        body[count++] = of;
+        for (int k = g->first[of]; k < g->first[of + 1]; k++)
+            place[g->dof[k]] = (*n)++;
+    }
+    return count;
+}
+
+/* L^-1 row, body by body */
+static void row_by_bodies(const sweep *w, const contact *c, const double *row, const int *body, int count,
+                          double *out)
+{
+    const matrix_groups *g = w->s->bodies;
+    int at = 0;
+    for (int j = 0; j < c->n; j++)
+        out[w->crowd.place[c->dof ? c->dof[j] : j]] += row[j];
+    for (int k = 0; k < count; k++) {
+        groups_row(g, body[k], out + at);
+        at += g->first[body[k] + 1] - g->first[body[k]];
+    }
+}
+
+/* The contacts at hand by rates in which masses are 1, see groups_in: rows are those along which reactions
+ * act. */
+static void list_put_bodies(sweep *w, impulses *p)
+{
+    const matrix_groups *g = w->s->bodies;
+    contact_list *l = &p->act;
+    arena_pos mark = arena_mark(w->scratch);
+    int *body = arena_array(w->scratch, int, g->count);
+    l->n = l->rows = 0;
+    w->hand.known.listed = -1;
+    list_room(p, w->hand.nact, w->hand.rows_most, w->crowd.body_dofs);
+    for (int i = 0; i < w->hand.nact; i++) {
+        const contact_state *k = w->hand.act[i];
+        int n, count = bodies_of(w, k->c, body, &n), at = l->dof_at[i];
+        double *J = l->J + l->J_at[i];
+        size_t size = (size_t)(rows_of(k) * n) * sizeof *J;
+        l->cone[i] = w->hand.cone[i];
+        l->cone[i].row = k->row;
+        memset(J, 0, size);
+        for (int a = 0; a < rows_of(k); a++)
+            row_by_bodies(w, k->c, row_of(k, k->c->H, k->c->S, a), body, count, J + a * n);
+        for (int b = 0, to = at; b < count; b++)
+            for (int d = g->first[body[b]]; d < g->first[body[b] + 1]; d++) {
+                l->dof[to++] = g->dof[d];
+                w->crowd.place[g->dof[d]] = -1;
+            }
+        memcpy(l->K + l->J_at[i], J, size);
+        l->dof_at[i + 1] = at + n;
+        list_take(p);
+    }
+    arena_release(w->scratch, mark);
+}
+
 void sweep_chain(sweep *w)
 {
     enum { MOST = 2000000, FEW = 16 };
@@ -336,9 +401,16 @@ static void cones_in(contact_list *l)
         list_cone_in(l, &l->cone[i]);
 }
 
-/* all contacts at hand in the list that is made once for all: there the step matrix is that of the masses */
+/* all contacts at hand in the list that is made once for all: there the step matrix is that of the masses.
+   scale NULL: by bodies. */
 static impulses *list_of(sweep *w, bool mass, const double *scale)
 {
+    if (!scale) {
+        list_put_bodies(w, &w->crowd.list);
+        list_equal(&w->crowd.list.act);
+        cones_in(&w->crowd.list.act);
+        return &w->crowd.list;
+    }
     if (w->crowd.chain.fixed && (size_t)w->hand.nact == w->contacts.nstate) {
         if (!cones_listed(w, mass, &w->crowd.chain_cones)) {
             memcpy(w->crowd.chain.act.cone, w->hand.cone, (size_t)w->hand.nact * sizeof *w->hand.cone);
@@ -396,11 +468,23 @@ static double list_blur(const sweep *w, const contact_list *l)
     return w->tol * most * rate;
 }
 
+/* M^-1/2 of the list, or NULL: reactions do not act along the rows, so that W is not symmetric */
+static const double *list_root(sweep *w, bool mass, const factor *f)
+{
+    bool bodies = f->kind != FACTOR_DIAGONAL, constant = !bodies && w->s->mass_constant && f == &w->s->minv;
+    if (!bodies && !mass && !w->hand.known.fixed && !w->policy.whole)
+        return NULL;
+    for (int i = 0; i < w->n && !(constant && w->crowd.root_known); i++)
+        w->crowd.root[i] = bodies ? 1 : sqrt(f->a[i]);
+    w->crowd.root_known = constant;
+    return w->crowd.root;
+}
+
 static bool solve_list(sweep *w, bool mass, double *x)
 {
     enum { ROUNDS = 60 };
     const factor *f = mass ? &w->s->minv : w->matrix.dinv;
-    impulses *p = list_of(w, mass, f->a);
+    impulses *p = list_of(w, mass, f->kind == FACTOR_DIAGONAL ? f->a : NULL);
     contact_list *l = &p->act;
     bool of_speed = false;
     for (int i = 0; i < l->rows; i++) {
@@ -413,14 +497,7 @@ static bool solve_list(sweep *w, bool mass, double *x)
             of_speed = true;
             list_law(w, l, i, w->hand.act[i]->speed);
         }
-    p->root = NULL;
-    if (mass || w->hand.known.fixed || w->policy.whole) { /* reactions act along the rows: W is symmetric */
-        bool constant = w->s->mass_constant && f == &w->s->minv;
-        for (int i = 0; i < w->n && !(constant && w->crowd.root_known); i++)
-            w->crowd.root[i] = sqrt(f->a[i]);
-        w->crowd.root_known = constant;
-        p->root = w->crowd.root;
-    }
+    p->root = list_root(w, mass, f);
     p->tol = w->tol;
     p->effort = w->policy.effort;
     p->v1 = x;
@@ -517,6 +594,29 @@ static bool wide(const sweep *w)
     return false;
 }
 
+/* Do reactions act on bodies one by one, by rates in which masses are 1? */
+static bool by_bodies(const sweep *w, const factor *f)
+{
+    if (!w->crowd.by_bodies || f != &w->s->minv)
+        return false;
+    for (int i = 0; i < w->hand.nact; i++)
+        if (w->hand.cone[i].of_speed && !w->hand.cone[i].dir)
+            return false;
+    return true;
+}
+
+static bool solve_bodies(sweep *w, bool mass, double *x)
+{
+    vec_copy(w->crowd.free, x, w->n);
+    groups_in(w->s->bodies, x);
+    bool ok = solve_list(w, mass, x);
+    if (ok || solved_enough(w))
+        groups_out(w->s->bodies, x);
+    else
+        vec_copy(x, w->crowd.free, w->n);
+    return ok || solved_enough(w);
+}
+
 static bool solve_by(sweep *w, bool mass, double *x)
 {
     const factor *f = mass ? &w->s->minv : w->matrix.dinv;
@@ -526,6 +626,8 @@ static bool solve_by(sweep *w, bool mass, double *x)
     if (f->kind == FACTOR_DIAGONAL)
         return solve_list(w, mass, x);
     vec_copy(w->hand.kept_r, w->hand.rr, w->hand.pr.m);
+    if (by_bodies(w, f))
+        return solve_bodies(w, mass, x);
     if (solve_coupled(w, mass, x))
         return true;
     if (w->hand.pr.m > MOST_ROWS)

@@ -87,6 +87,16 @@ static double *numbers(sweep *w, size_t n)
     return arena_array(w->a, double, n ? n : 1);
 }
 
+static void bodies_room(sweep *w)
+{
+    if (!w->s->bodies)
+        return;
+    w->crowd.place = arena_array(w->a, int, w->n);
+    for (int i = 0; i < w->n; i++)
+        w->crowd.place[i] = -1;
+    w->crowd.body_dofs = w->hand.dofs_most < w->n / MATRIX_GROUP ? MATRIX_GROUP * w->hand.dofs_most : w->n;
+}
+
 static void sweep_rooms(sweep *w)
 {
     system_t *s = w->s;
@@ -150,6 +160,7 @@ static void sweep_rooms(sweep *w)
             w->hand.dofs_most = own;
     }
     impulses_init(&w->crowd.list, w->a, w->scratch, w->n);
+    bodies_room(w);
     sweep_room(w, 1, 1 + (int)d);
     w->hand.local = numbers(w, CONE_WORK * d * (d + 4) + 8);
 }
@@ -229,7 +240,8 @@ static bool sweep_centre(sweep *w, double h)
     w->account.driving_known = false;
     w->hand.known.rows = -1;
     for (size_t i = 0; i < w->contacts.nstate; i++)
-        if (!w->contacts.state[i]->rows_fixed && !sweep_far(w, w->contacts.state[i])) {
+        /* those of pairs of shapes are made once it is known what touches */
+        if (!w->contacts.state[i]->rows_fixed && !w->contacts.state[i]->c->fam->f->pair.touch) {
             contact_rows(w->s, w->contacts.state[i]->c, w->M, false);
             row_note(&w->contacts.table.row[i], w->contacts.state[i]);
         }

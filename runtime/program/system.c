@@ -611,6 +611,10 @@ static void shapes_sparse(system_t *s)
             s->step_shape = matrix_dense(s->n);
         s->mass_shape = s->step_shape;
     }
+    if (!s->p->mass_diagonal && !s->first_order) {
+        count = places_put(&s->mass, place);
+        s->bodies = matrix_groups_of(s->n, place, count, s->a);
+    }
     for (size_t i = 0; i < 3; i++)
         places_keep(s, all[i], i == 2 ? &s->mass_shape : &s->step_shape);
 }

@@ -79,6 +79,7 @@ typedef struct system {
     int n;
     matrix_shape mass_shape; /* of the masses: diagonal, else that of the step */
     matrix_shape step_shape; /* of the masses and the derivatives of forces together */
+    matrix_groups *bodies;   /* of masses that couple few dofs at a time; NULL: a diagonal, or more */
     bool mass_constant, force_constant, force_of_state, jacobian_constant, first_order;
     terms mass, force, force_dq, force_dv, kinetic, potential, driving, power;
     family *family;
