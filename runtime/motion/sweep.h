@@ -459,6 +459,7 @@ void sweep_near_again(sweep *w);  /* pairs and states of a state that is read, f
 
 /* ---- sweep_keep.c ---- */
 void sweep_keep(void *of, run_state *s);
+bool sweep_forgets(const program *p); /* does each step begin without the pivots of the one before? */
 
 /* ---- sweep_whole.c ---- */
 /* may it close within a step of size h?  v1 holds the rates that smooth forces alone would lead to */

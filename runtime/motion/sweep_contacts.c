@@ -675,7 +675,7 @@ static bool part_once(sweep *w, bool *in)
 
 bool sweep_part_shapes(sweep *w)
 {
-    enum { ROUNDS = 40 };
+    enum { ROUNDS = 120 };
     shapes *s = w->s->shapes;
     bool deep;
     if (!s)

@@ -9,6 +9,7 @@
 #include "base/tolerances.h"
 
 enum { MOST_ROWS = 1500 }; /* of W as a matrix, at the last */
+enum { UZAWA_ROWS = 96 };  /* between shapes: above that multipliers go round too slowly */
 
 /* ---- what reactions do to the rates ---- */
 static const column *column_of(const contact_state *k, bool mass)
@@ -233,12 +234,20 @@ static double rounding(const sweep *w)
     return 0.5 * most;
 }
 
-/* Faces on faces have more points than forces that are unique, and some of their problems stall every solver
-   just above the tolerance.  In a step at once, what a result may be off by is enough then; the residual of
-   the run says so. */
+/* Faces on faces have more points than forces that are unique, and bodies that close small gaps while they
+   stick have slips of the order of these gaps over their size that no friction holds: some of their problems
+   stall every solver just above the tolerance.  In a step at once, what a result may be off by is enough then,
+   and more of it where all else has failed; the residual of the run says so. */
+static double enough(const sweep *w)
+{
+    if (!w->s->shapes || (w->policy.trial && !w->policy.whole))
+        return 0;
+    return w->policy.trial ? GATE_LOOSE : SHAPE_SOLVED;
+}
+
 static bool solved_enough(const sweep *w)
 {
-    return w->s->shapes && (w->policy.whole || !w->policy.trial) && w->hand.pr.residual <= GATE_LOOSE;
+    return w->hand.pr.residual <= enough(w);
 }
 
 static bool solve_matrix(sweep *w, bool mass, double *x)
@@ -499,6 +508,7 @@ static bool solve_list(sweep *w, bool mass, double *x)
         }
     p->root = list_root(w, mass, f);
     p->tol = w->tol;
+    p->enough = 0.3 * fmin(enough(w), GATE_LOOSE);
     p->effort = w->policy.effort;
     p->v1 = x;
     if (of_speed)
@@ -621,7 +631,8 @@ static bool solve_by(sweep *w, bool mass, double *x)
 {
     const factor *f = mass ? &w->s->minv : w->matrix.dinv;
     w->hand.blur[mass] = 0;
-    if (w->hand.pr.m <= FEW_ROWS || w->stiffness != 0 || wide(w))
+    bool crowd = w->s->shapes && w->hand.pr.m > UZAWA_ROWS && by_bodies(w, f);
+    if (w->hand.pr.m <= FEW_ROWS || (w->stiffness != 0 && !crowd) || wide(w))
         return solve_matrix(w, mass, x);
     if (f->kind == FACTOR_DIAGONAL)
         return solve_list(w, mass, x);

@@ -248,11 +248,27 @@ static bool sweep_centre(sweep *w, double h)
     return true;
 }
 
+/* Sparse factors keep their pivots from one use to the next, and those are no part of a state.  Where many
+   dofs are coupled, as those of bodies are, each step begins without them. */
+static bool forget_pivots(sweep *w)
+{
+    if (!sweep_forgets(w->p))
+        return true;
+    for (int k = 0; k < 2; k++)
+        w->crowd.coupled_n[k] = -1;
+    factor_free(&w->s->minv);
+    factor_free(&w->matrix.df);
+    w->matrix.d_step = NAN;
+    w->hand.nact = 0;
+    sweep_make_anew(w);
+    return sweep_factor(w, w->M, w->t);
+}
+
 static step_outcome sweep_step(void *of, run_clock *c, double h, double end)
 {
     sweep *w = of;
     w->account.step_from = w->t;
-    if (!sweep_centre(w, h) || !sweep_advance(w, end) || !past_read(w)) {
+    if (!forget_pivots(w) || !sweep_centre(w, h) || !sweep_advance(w, end) || !past_read(w)) {
         c->t = w->t;
         return STEP_FAILED;
     }
@@ -310,6 +326,16 @@ static bool cascades_fit(sweep *w)
     return true;
 }
 
+/* all but those of pairs of shapes, of which few touch */
+static int64_t contacts_of_one(const program *p)
+{
+    int64_t n = 0;
+    for (size_t k = 0; k < p->ncontact; k++)
+        if (!p->contact[k].pair.touch)
+            n += index_members(&p->contact[k].over);
+    return n;
+}
+
 static bool sweep_start(void *of, run_clock *c)
 {
     const char *why = NULL;
@@ -317,7 +343,7 @@ static bool sweep_start(void *of, run_clock *c)
     results *r = w->r;
     w->account.books = &c->books;
     c->h = w->h;
-    if (w->stiffness != 0 && program_contacts(w->p) > UZAWA_CONTACTS)
+    if (w->stiffness != 0 && contacts_of_one(w->p) > UZAWA_CONTACTS)
         return results_fail(r, SPAN_NONE, "auglag runs dynamics with up to 400 contacts; use sweeping()");
     if (!tangents_fit(w) || !cascades_fit(w))
         return false;
