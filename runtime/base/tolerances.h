@@ -268,8 +268,8 @@
 #define GATE_RESOLVED  1e-2  /* of the way in a step at once: gaps that still push */
 #define GATE_TURNED    5e-2  /* of what a row changes to an impact: the second order of it */
 #define GATE_GAP_SAVED 1e-14 /* absolute: of a saved gap, printed with 17 digits */
-/* saved or kept values computed again from the state: energy, gap, slip */
 #define GATE_DEPENDENT 1e-14 /* of squares of lengths: corners of a simplex that add nothing */
+/* saved or kept values computed again from the state: energy, gap, slip */
 #define GATE_SAME     1e-9
 #define GATE_BOOKS    1e-8  /* of energies: sums over the run of what is kept with GATE_SAME */
 #define FORCE_ROUNDED 1e-12 /* of the forces on the bodies: a reaction that is all rounding */

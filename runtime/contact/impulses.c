@@ -370,9 +370,14 @@ static double solve_sparse(impulses *w, group g, const group_start *from, int *w
         m += cone_rows(&cones[i]);
     }
     double *b = arena_array(w->scratch, double, m), *r = arena_array(w->scratch, double, m);
-    contact_problem p = {
-        .n = n, .m = m, .cone = cones, .b = b, .r = r, .effort = w->effort, .fine = reaction_fine(w->tol), .enough = w->enough
-    };
+    contact_problem p = { .n = n,
+                          .m = m,
+                          .cone = cones,
+                          .b = b,
+                          .r = r,
+                          .effort = w->effort,
+                          .fine = reaction_fine(w->tol),
+                          .enough = w->enough };
     sparse_put(w, g, &p, cones);
     const double *rates = from->rates;
     for (int i = 0; i < n; i++) {

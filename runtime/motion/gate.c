@@ -684,7 +684,7 @@ typedef struct check {
     double *force;    /* of each family: the largest normal force */
     double *friction; /* and the largest component of friction, which may have a unit of its own */
     balance *balance;
-    gate_pairs **pairs; /* of each family; NULL: all members are looked at */
+    gate_pairs **pairs;  /* of each family; NULL: all members are looked at */
     gate_shapes *shapes; /* or NULL: there are no pairs of them */
     bool *of_shapes;     /* of each family: it bounds the distance of two shapes */
     arena *scratch;
@@ -926,7 +926,7 @@ static bool reaction_holds(check *k, size_t c, int64_t m, int64_t at, bool bound
     if (f->relation == REL_GAP && reads_only(&f->adhesion, PLAIN)) {
         wrong = -rn - gate_adhesion(k->g, c, m);
         if (wrong > small) {
-            if (wrong > FORCE_ROUNDED * force_seen(k, c, m))
+            if (f->pair.touch || wrong > FORCE_ROUNDED * force_seen(k, c, m))
                 return fails(k, c, m, at, "its reaction pulls with", -rn);
             wrong = 0;
         }

@@ -1,6 +1,6 @@
 /* gate_shapes: how far two shapes of a run are apart, from its states alone.  The point of the difference of
-   both bodies that is nearest to the origin is found by Wolfe's method (P. Wolfe, Finding the nearest point in
-   a polytope, 1976), which looks at no faces and edges and at nothing that a solver left. */
+   both bodies that is nearest to the origin is found by Wolfe's method (P. Wolfe, Finding the nearest point
+   in a polytope, 1976), which looks at no faces and edges and at nothing that a solver left. */
 #include <math.h>
 #include <string.h>
 #include "gate.h"
@@ -30,9 +30,10 @@ static double dot3(const double *a, const double *b)
 
 static void body_begin(carried *b, const shape_info *s, const double *table)
 {
-    *b = (carried){ .table = table, .n = s->npoint, .dim = s->dim, .width = s->dim + 1, .round = table[s->dim] };
+    *b = (carried){ .table = table, .n = s->npoint, .dim = s->dim, .width = s->dim + 1 };
+    b->round = table[s->dim];
     for (int k = 0; k < 3; k++)
-        b->turn[4 * k] = 1;
+        b->turn[4 * k] = b->before[4 * k] = 1;
     for (int i = 0; i < b->n; i++)
         for (int k = 0; k < b->dim; k++)
             b->middle[k] += table[i * b->width + k] / b->n;
@@ -233,8 +234,8 @@ static double distance(const carried *x, const carried *y, double drawn, double 
     return sqrt(dot3(at, at));
 }
 
-/* Bodies that meet are drawn together until they do not: along the direction in which they are apart then they
-   overlap by no more than this. */
+/* Bodies that meet are drawn together until they do not: along the direction in which they are apart then
+   they overlap by no more than this. */
 static double overlap(const carried *x, const carried *y)
 {
     enum { DRAWN = 6 };

@@ -188,10 +188,11 @@ typedef struct crowd_problem {
     int coupled_n[2];
     int64_t coupled_stamp[2];
     int coupled_room[2];
-    double *free, *root; /* n: rates without reactions; roots of the inverse masses */
+    double *free, *root;   /* n: rates without reactions; roots of the inverse masses */
+    matrix_groups *bodies; /* that masses couple the dofs of; NULL: all by themselves, or too many */
     int *place, body_dofs; /* n: where a dof stands in a row by bodies, -1 between uses; dofs of such rows */
     bool by_bodies;        /* the masses last factorised are known body by body too */
-    bool root_known;     /* those of masses that never change */
+    bool root_known;       /* those of masses that never change */
 } crowd_problem;
 
 /* Contacts that are put back on their surfaces. */

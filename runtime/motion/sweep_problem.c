@@ -57,7 +57,7 @@ bool sweep_factor(sweep *w, const double *M, double t)
 {
     int bad;
     if (system_factor(w->s, M, &bad)) {
-        w->crowd.by_bodies = w->s->bodies && groups_factor(w->s->bodies, &w->s->mass_shape, M);
+        w->crowd.by_bodies = w->crowd.bodies && groups_factor(w->crowd.bodies, &w->s->mass_shape, M);
         return true;
     }
     return results_fail(w->r, mass_where(w->p, bad),

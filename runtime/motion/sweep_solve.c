@@ -236,8 +236,8 @@ static double rounding(const sweep *w)
 
 /* Faces on faces have more points than forces that are unique, and bodies that close small gaps while they
    stick have slips of the order of these gaps over their size that no friction holds: some of their problems
-   stall every solver just above the tolerance.  In a step at once, what a result may be off by is enough then,
-   and more of it where all else has failed; the residual of the run says so. */
+   stall every solver just above the tolerance.  In a step at once, what a result may be off by is enough
+   then, and more of it where all else has failed; the residual of the run says so. */
 static double enough(const sweep *w)
 {
     if (!w->s->shapes || (w->policy.trial && !w->policy.whole))
@@ -311,7 +311,7 @@ static void list_put(sweep *w, impulses *p, bool mass, const double *scale)
  * dofs. */
 static int bodies_of(const sweep *w, const contact *c, int *body, int *n)
 {
-    const matrix_groups *g = w->s->bodies;
+    const matrix_groups *g = w->crowd.bodies;
     int count = 0, *place = w->crowd.place;
     *n = 0;
     for (int j = 0; j < c->n; j++) {
@@ -329,7 +329,7 @@ static int bodies_of(const sweep *w, const contact *c, int *body, int *n)
 static void row_by_bodies(const sweep *w, const contact *c, const double *row, const int *body, int count,
                           double *out)
 {
-    const matrix_groups *g = w->s->bodies;
+    const matrix_groups *g = w->crowd.bodies;
     int at = 0;
     for (int j = 0; j < c->n; j++)
         out[w->crowd.place[c->dof ? c->dof[j] : j]] += row[j];
@@ -343,7 +343,7 @@ static void row_by_bodies(const sweep *w, const contact *c, const double *row, c
  * act. */
 static void list_put_bodies(sweep *w, impulses *p)
 {
-    const matrix_groups *g = w->s->bodies;
+    const matrix_groups *g = w->crowd.bodies;
     contact_list *l = &p->act;
     arena_pos mark = arena_mark(w->scratch);
     int *body = arena_array(w->scratch, int, g->count);
@@ -618,10 +618,10 @@ static bool by_bodies(const sweep *w, const factor *f)
 static bool solve_bodies(sweep *w, bool mass, double *x)
 {
     vec_copy(w->crowd.free, x, w->n);
-    groups_in(w->s->bodies, x);
+    groups_in(w->crowd.bodies, x);
     bool ok = solve_list(w, mass, x);
     if (ok || solved_enough(w))
-        groups_out(w->s->bodies, x);
+        groups_out(w->crowd.bodies, x);
     else
         vec_copy(x, w->crowd.free, w->n);
     return ok || solved_enough(w);

@@ -689,7 +689,7 @@ void sweep_whole_account(sweep *w, double h)
  * their gaps open, and no impulse does work. */
 static void pushed_by_end(sweep *w)
 {
-    const matrix_groups *g = w->s->bodies;
+    const matrix_groups *g = w->crowd.bodies;
     for (int i = 0; i < w->hand.nact; i++) {
         const contact *c = w->hand.act[i]->c;
         if (w->hand.cone[i].kind != CONE_BILATERAL && !pushes_open(w, i))

@@ -89,7 +89,8 @@ static double *numbers(sweep *w, size_t n)
 
 static void bodies_room(sweep *w)
 {
-    if (!w->s->bodies)
+    w->crowd.bodies = system_bodies(w->s, w->a);
+    if (!w->crowd.bodies)
         return;
     w->crowd.place = arena_array(w->a, int, w->n);
     for (int i = 0; i < w->n; i++)

@@ -121,13 +121,13 @@ model brick {
     shape hull: box(-size/2, size/2) at p, A
 }
 model heap {
-    param N = 4
+    param N = 2
     part b[i in 1..N]: brick { p = [0.01*sin(7*i), 0.01*cos(3*i), 0.1*i] }
     constraint ground[i in 1..N]: b[i].hull.gap(halfspace([0, 0, 1], 0)) >= 0 { friction = coulomb(0.4) }
     constraint touch[i in 1..N, j in i+1..N]: b[i].hull.gap(b[j].hull) >= 0 { friction = coulomb(0.4) }
 }
-run heap for 0.4 with sweeping(h = 2e-3)
-save t, b[1].p, b[1].A, b[4].p, b[4].A', energy, dissipated, touch[1, 2].gap, touch[1, 2].rn, ground[1].rn { file = "out.csv" }
+run heap for 0.4 with sweeping(h = 4e-3)
+save t, b[1].p, b[1].A, b[2].p, b[2].A', energy, dissipated, touch[1, 2].gap, touch[1, 2].rn, ground[1].rn { file = "out.csv" }
 measure n = count(touch.impacts), p = power_balance, r = residual, d = max_penetration, points = touch[1, 2].points.rn
 CDL
 
