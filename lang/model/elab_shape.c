@@ -690,6 +690,9 @@ static value gap_halfspace(elab *e, const placed *b, const value *half, span at)
     x = along(e, d, x, number(e, 1), touch);
     memcpy(t->point, x.x, sizeof x.x);
     memcpy(t->normal, n.x, sizeof n.x);
+    /* in the plane, where all points can stick together while gaps close */
+    if (t->slots)
+        x = along(e, d, x, mul(e, number(e, -1), gap), n);
     material_velocity(e, b, x, t->slip);
     return v_node(gap, b->unit);
 }
@@ -811,8 +814,9 @@ static void pair_member(elab *e, mshape *s)
 /* Two hulls with balls around them.  What touches is held (struct feature): points xa, xb, a direction of
    each body. With d = xa - xb the gap is dot(d, N)/|N| less both radii, where N is the normal of a face of b
    or of a, the product of two edges, or the part of d across an edge (all of d between two points).  What
-   slides there are the points of both bodies at the same place: at xa where the face or edge is that of b, at
-   xb where it is that of a, between two edges at the closest points of their lines. */
+   slides there are the points of both bodies at the same place: on the face where there is one, so that all
+   points of two faces lie in one plane and can stick together while gaps close; at xa where the edge is that
+   of b, at xb where it is that of a, between two edges at the closest points of their lines. */
 static value gap_pair(elab *e, const placed *a, const placed *b, span at)
 {
     enum { A, B = 3, UA = 6, UB = 9, PLANE_B = 12, PLANE_A, CROSS, POINT, EDGE_A, EDGE_B, RA, RB };
@@ -848,6 +852,9 @@ static value gap_pair(elab *e, const placed *a, const placed *b, span at)
     ir_ref sum = add(e, ra, rb);
     pa = along(e, n, pa, sub(e, mul(e, on_a, sum), ra), normal);
     pb = along(e, n, pb, sub(e, rb, mul(e, on_b, sum)), normal);
+    ir_ref to_face = mul(e, sub(e, feature_in(e, PLANE_A), feature_in(e, PLANE_B)), gap);
+    pa = along(e, n, pa, to_face, normal);
+    pb = along(e, n, pb, to_face, normal);
     touch_keep(e, n, pa, normal);
     slip_keep(e, a, pa, b, pb);
     pair_member(e, a->s);

@@ -175,6 +175,105 @@ double matrix_norm2(const matrix_shape *s, const double *a, const double *x)
     return e;
 }
 
+/* ---- groups ---- */
+static int group_root(int *parent, int i)
+{
+    while (parent[i] != i)
+        i = parent[i] = parent[parent[i]];
+    return i;
+}
+
+matrix_groups *matrix_groups_of(int n, const matrix_place *place, size_t count, arena *a)
+{
+    matrix_groups *g = arena_make(a, matrix_groups);
+    int *parent = arena_array(a, int, n), *size = arena_array(a, int, n), *at;
+    *g = (matrix_groups){ .n = n, .of = arena_array(a, int, n), .dof = arena_array(a, int, n) };
+    for (int i = 0; i < n; i++)
+        parent[i] = i;
+    for (size_t k = 0; k < count; k++)
+        parent[group_root(parent, place[k].row)] = group_root(parent, place[k].column);
+    for (int i = 0; i < n; i++)
+        if (++size[group_root(parent, i)] > MATRIX_GROUP)
+            return NULL;
+    for (int i = 0; i < n; i++) {
+        int root = group_root(parent, i);
+        if (size[root] > 0) { /* met for the first time: numbers go by the first dof */
+            g->count++;
+            size[root] = -g->count;
+        }
+        g->of[i] = -size[root] - 1;
+    }
+    g->first = arena_array(a, int, g->count + 1);
+    for (int i = 0; i < n; i++)
+        g->first[g->of[i] + 1]++;
+    for (int k = 0; k < g->count; k++)
+        g->first[k + 1] += g->first[k];
+    at = size;
+    memcpy(at, g->first, (size_t)g->count * sizeof *at);
+    for (int i = 0; i < n; i++)
+        g->dof[at[g->of[i]]++] = i;
+    g->root = arena_array(a, double, (size_t)g->count *MATRIX_GROUP *MATRIX_GROUP);
+    return g;
+}
+
+static double *root_of(const matrix_groups *g, int group)
+{
+    return g->root + (size_t)group * MATRIX_GROUP * MATRIX_GROUP;
+}
+
+bool groups_factor(matrix_groups *g, const matrix_shape *s, const double *a)
+{
+    for (int k = 0; k < g->count; k++) {
+        const int *dof = g->dof + g->first[k];
+        int n = g->first[k + 1] - g->first[k];
+        double *l = root_of(g, k);
+        for (int i = 0; i < n; i++)
+            for (int j = 0; j <= i; j++) {
+                double x = a[matrix_at(s, dof[i], dof[j])] -
+                           vec_dot(l + i * MATRIX_GROUP, l + j * MATRIX_GROUP, j);
+                if (i == j && !(x > 0))
+                    return false;
+                l[i * MATRIX_GROUP + j] = i == j ? sqrt(x) : x / l[j * MATRIX_GROUP + j];
+            }
+    }
+    return true;
+}
+
+void groups_row(const matrix_groups *g, int group, double *x)
+{
+    const double *l = root_of(g, group);
+    for (int i = 0, n = g->first[group + 1] - g->first[group]; i < n; i++)
+        x[i] = (x[i] - vec_dot(l + i * MATRIX_GROUP, x, i)) / l[i * MATRIX_GROUP + i];
+}
+
+void groups_in(const matrix_groups *g, double *x)
+{
+    for (int k = 0; k < g->count; k++) {
+        const int *dof = g->dof + g->first[k];
+        const double *l = root_of(g, k);
+        for (int i = 0, n = g->first[k + 1] - g->first[k]; i < n; i++) {
+            double sum = 0;
+            for (int j = i; j < n; j++)
+                sum += l[j * MATRIX_GROUP + i] * x[dof[j]];
+            x[dof[i]] = sum;
+        }
+    }
+}
+
+void groups_out(const matrix_groups *g, double *x)
+{
+    for (int k = 0; k < g->count; k++) {
+        const int *dof = g->dof + g->first[k];
+        const double *l = root_of(g, k);
+        for (int n = g->first[k + 1] - g->first[k], i = n; i-- > 0;) {
+            double sum = x[dof[i]];
+            for (int j = i + 1; j < n; j++)
+                sum -= l[j * MATRIX_GROUP + i] * x[dof[j]];
+            x[dof[i]] = sum / l[i * MATRIX_GROUP + i];
+        }
+    }
+}
+
 /* ---- factors ---- */
 /* KLU's analysis and factors of a shape; the analysis is made once */
 struct sparse_factor {

@@ -49,6 +49,22 @@ void matrix_times(const matrix_shape *s, const double *a, const double *x, doubl
 void matrix_times_add(const matrix_shape *s, const double *a, const double *x, double *y); /* y += A x */
 double matrix_norm2(const matrix_shape *s, const double *a, const double *x);              /* x.A x */
 
+/* Symmetric positive definite matrices that couple dofs in small groups alone, as those of bodies do: each is
+   L L^T, group by group.  The dofs of group g are dof[first[g] .. first[g + 1]), in order. */
+enum { MATRIX_GROUP = 8 }; /* dofs of a group at most */
+typedef struct matrix_groups {
+    int n, count; /* dofs; groups */
+    int *of;      /* the group of each dof */
+    int *first, *dof;
+    double *root; /* MATRIX_GROUP^2 for each group: L, row after row */
+} matrix_groups;
+/* By where there are entries; NULL: a group is larger. */
+matrix_groups *matrix_groups_of(int n, const matrix_place *place, size_t count, arena *a);
+bool groups_factor(matrix_groups *g, const matrix_shape *s, const double *a); /* false: not definite */
+void groups_row(const matrix_groups *g, int group, double *x); /* x = L^-1 x, of one group alone */
+void groups_in(const matrix_groups *g, double *x);             /* x = L^T x: its square is x.A x */
+void groups_out(const matrix_groups *g, double *x);            /* x = L^-T x */
+
 /* Room for the factors of matrices of a shape.  Sparse factors lie outside of arenas: factor_free. */
 void factor_shape(factor *f, arena *a, const matrix_shape *s);
 /* Symmetric positive definite; false: not so, *bad is a row that fails. */

@@ -256,6 +256,7 @@
 #define CLIP_EDGE     5e-13 /* of the size: what stands on the edge of a face stays on it */
 #define SHAPE_DEEP    1e-7  /* of the size of two bodies: overlaps that are left as they are */
 #define SHAPE_AGAIN   1e-4  /* of the same: overlaps for which a step is taken in halves */
+#define SHAPE_SOLVED  1e-5  /* relative: residual of a step of shapes that halves do not solve either */
 #define SHAPE_CLOSE   1e-3  /* of the same: points that are kept apart where others are moved apart */
 #define CONVEX_ROUND  1e-13 /* of the size: rounding of a distance between features */
 /* angle between the axis of a cylinder and a normal: below it the cylinder stands, how round its rims are is
@@ -270,6 +271,7 @@
 #define GATE_RESOLVED  1e-2  /* of the way in a step at once: gaps that still push */
 #define GATE_TURNED    5e-2  /* of what a row changes to an impact: the second order of it */
 #define GATE_GAP_SAVED 1e-14 /* absolute: of a saved gap, printed with 17 digits */
+#define GATE_DEPENDENT 1e-14 /* of squares of lengths: corners of a simplex that add nothing */
 /* saved or kept values computed again from the state: energy, gap, slip */
 #define GATE_SAME     1e-9
 #define GATE_BOOKS    1e-8  /* of energies: sums over the run of what is kept with GATE_SAME */

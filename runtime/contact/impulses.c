@@ -387,9 +387,14 @@ static double solve_sparse(impulses *w, group g, const group_start *from, int *w
         m += cone_rows(&cones[i]);
     }
     double *b = arena_array(w->scratch, double, m), *r = arena_array(w->scratch, double, m);
-    contact_problem p = {
-        .n = n, .m = m, .cone = cones, .b = b, .r = r, .effort = w->effort, .fine = reaction_fine(w->tol)
-    };
+    contact_problem p = { .n = n,
+                          .m = m,
+                          .cone = cones,
+                          .b = b,
+                          .r = r,
+                          .effort = w->effort,
+                          .fine = reaction_fine(w->tol),
+                          .enough = w->enough };
     sparse_put(w, g, &p, cones);
     const double *rates = from->rates;
     for (int i = 0; i < n; i++) {
@@ -568,7 +573,7 @@ static double solve_island(impulses *w, island *i, int *worst)
     if (g.n == 1)
         return solve_alone(w, g, worst);
     const solver_plan *plan = w->tol >= ISLAND_LOOSE ? &plan_group_loose : &plan_group_tight;
-    for (int k = 0; k < plan->n && !(res <= w->tol); k++) {
+    for (int k = 0; k < plan->n && !(res <= (from.rates ? larger(w->tol, w->enough) : w->tol)); k++) {
         if (plan_ends(&plan->step[k], w->effort, g.n, res))
             break;
         if (plan->step[k].by == SOLVER_BAND) {

@@ -45,6 +45,7 @@ typedef struct impulses {
     double *local;      /* as many as a contact has dofs */
     int *marked, mark;  /* dofs met in the walk number `mark` */
     double tol;
+    double enough; /* a residual that ends the search once sweeps and Newton's steps were tried; 0: none */
     solver_effort effort;
     /* outcome */
     double residual;

@@ -8,6 +8,7 @@
 #include "base/tolerances.h"
 
 enum { PATCH = 60 }; /* contacts solved together */
+enum { FIRST = 3 };  /* steps of a plan that are quick: sweeps and what polishes them */
 
 /* ---- one island ---- */
 /* the best so far, and where it was */
@@ -128,7 +129,7 @@ static bool island_solve(contact_problem *p, double tol, const char **solver, ar
     for (int k = 0; k < plan->n && !(t.best <= tol); k++) {
         const plan_step *step = &plan->step[k];
         const contact_solver *s = &contact_solvers[step->by];
-        if (plan_ends(step, p->effort, p->n, t.best))
+        if (plan_ends(step, p->effort, p->n, t.best) || (k >= FIRST && t.best <= p->enough))
             return false;
         if (step->patch && patched(&t, step->patch))
             return true;
@@ -163,7 +164,9 @@ static int islands_of(const contact_problem *p, int *of, arena *a)
 /* the part of the problem on the contacts of one island: contacts and rows numbered anew, columns in order */
 static contact_problem part_of(const contact_problem *p, const int *who, int n, int *row_of, arena *a)
 {
-    contact_problem s = { .n = n, .least = p->least, .fine = p->fine, .effort = p->effort };
+    contact_problem s = {
+        .n = n, .least = p->least, .fine = p->fine, .enough = p->enough, .effort = p->effort
+    };
     cone *cones = arena_array(a, cone, n);
     int *start = arena_array(a, int, n + 1), at = 0, widest = 0;
     size_t *first = arena_array(a, size_t, n), all = 0;

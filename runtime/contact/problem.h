@@ -44,8 +44,9 @@ typedef struct contact_problem {
     /* friction that depends on the slip speed */
     void (*law)(void *ud, int contact, double speed, double *mu, double *radius);
     void *ud;
-    double least; /* of the reactions in play: what rounding leaves of them, over the tolerance */
-    double fine;  /* the share of the largest reaction that is rounding, over the tolerance: reaction_fine */
+    double least;  /* of the reactions in play: what rounding leaves of them, over the tolerance */
+    double enough; /* a residual that ends the search once what is quick was tried; 0: none */
+    double fine;   /* the share of the largest reaction that is rounding, over the tolerance: reaction_fine */
     solver_effort effort;
     int rounds;             /* of Newton and Gauss-Seidel in turn at most; 0: many */
     struct band_work *work; /* of band.c, kept from step to step */

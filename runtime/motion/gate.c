@@ -707,7 +707,9 @@ typedef struct check {
     double *force;    /* of each family: the largest normal force */
     double *friction; /* and the largest component of friction, which may have a unit of its own */
     balance *balance;
-    gate_pairs **pairs; /* of each family; NULL: all members are looked at */
+    gate_pairs **pairs;  /* of each family; NULL: all members are looked at */
+    gate_shapes *shapes; /* or NULL: there are no pairs of them */
+    bool *of_shapes;     /* of each family: it bounds the distance of two shapes */
     arena *scratch;
     double energy_top; /* the largest size of an energy so far */
     double **touching; /* of each family, of each member: a gap that small is none; NULL: not made */
@@ -947,12 +949,12 @@ static bool reaction_holds(check *k, size_t c, int64_t m, int64_t at, bool bound
     if (f->relation == REL_GAP && reads_only(&f->adhesion, PLAIN)) {
         wrong = -rn - gate_adhesion(k->g, c, m);
         if (wrong > small) {
-            if (wrong > FORCE_ROUNDED * force_seen(k, c, m))
+            if (f->pair.touch || wrong > FORCE_ROUNDED * force_seen(k, c, m))
                 return fails(k, c, m, at, "its reaction pulls with", -rn);
             wrong = 0;
         }
         double gap = x->gap[place];
-        if (gap > 0 && rn > small &&
+        if (!f->pair.touch && gap > 0 && rn > small &&
             gap > apart_of(k) * gate_length(k->g, c, m, k->sizes) + opened(k, c, m, at) &&
             gap > unresolved(k, c, m, at))
             return fails(k, c, m, at, "it pushes at a gap of", gap);
@@ -970,6 +972,69 @@ static bool reaction_holds(check *k, size_t c, int64_t m, int64_t at, bool bound
     if (size > 0 && wrong > 0)
         r->residual = fmax(r->residual, wrong / size);
     return true;
+}
+
+/* Where the shapes of a pair are by their points alone: they overlap by no more than what would halve a step,
+   and push only where they were close within the step.  The reactions of its points push, in their cones. */
+static bool shape_pair_holds(check *k, size_t c, int64_t m, int64_t at, const int32_t *index)
+{
+    results *r = k->r;
+    const contact_result *x = &r->contact[c];
+    int slots = r->prog->contact[c].slots;
+    shapes_apart s = gate_shapes_pair(k->shapes, c, index);
+    double push = 0;
+    if (!isfinite(s.gap) || -s.gap > SHAPE_AGAIN * s.size)
+        return fails(k, c, m, at, "its gap is", s.gap);
+    if (-s.gap > SHAPE_DEEP * s.size)
+        r->max_penetration = fmax(r->max_penetration, -s.gap);
+    for (int i = 0; x->kept && i < slots; i++) {
+        double rn = x->rn[at * x->members + m + i];
+        push = fmax(push, rn);
+        if (rn != 0 && !reaction_holds(k, c, m + i, at, gate_knows_bound(k->g, c)))
+            return false;
+    }
+    if (push > k->loose * k->force[c] && s.gap > apart_of(k) * s.size + 2 * s.way)
+        return fails(k, c, m, at, "it pushes at a gap of", s.gap);
+    return true;
+}
+
+static bool pairs_hold(check *k, size_t c, int64_t at)
+{
+    const contact_family *f = &k->r->prog->contact[c];
+    int32_t index[MAX_INDEX] = { 0 };
+    int64_t m = 0;
+    for (bool any = index_first(&f->over, index); any; any = index_next(&f->over, index), m++)
+        if (index[f->over.n - 1] == 1 && !shape_pair_holds(k, c, m, at, index))
+            return false;
+    return true;
+}
+
+/* bodies at the sample before, then at this one */
+static void shapes_place_at(check *k, int64_t at)
+{
+    const results *r = k->r;
+    int nq = r->prog->nq;
+    int64_t before = at > 0 ? at - 1 : 0;
+    if (!k->shapes)
+        return;
+    gate_at(k->g, r->t[before], r->q + before * nq, r->v + before * nq);
+    gate_shapes_place(k->shapes, &k->g->in);
+    gate_at(k->g, r->t[at], r->q + at * nq, r->v + at * nq);
+    gate_shapes_place(k->shapes, &k->g->in);
+}
+
+static void shapes_begin(check *k)
+{
+    const program *p = k->r->prog;
+    k->shapes = gate_shapes_new(k->scratch, p, k->r->param);
+    k->of_shapes = arena_array(k->scratch, bool, p->ncontact + 1);
+    shapes_place_at(k, 0);
+    for (size_t c = 0; k->shapes && c < p->ncontact; c++) {
+        int32_t index[MAX_INDEX] = { 0 };
+        k->of_shapes[c] = p->contact[c].pair.touch && p->contact[c].relation == REL_GAP &&
+                          index_first(&p->contact[c].over, index) &&
+                          gate_shapes_plain(k->shapes, c, index, &k->g->in);
+    }
 }
 
 /* Gaps at which members may push, as what reaction_holds allows is no less; NULL: they are not the same at
@@ -1055,8 +1120,11 @@ static bool sample_holds(check *k, int64_t at, bool energy)
 {
     results *r = k->r;
     const program *p = r->prog;
+    shapes_place_at(k, at);
     gate_at(k->g, r->t[at], r->q + at * p->nq, r->v + at * p->nq);
     for (size_t c = 0; c < p->ncontact; c++) {
+        if (k->of_shapes[c] && !pairs_hold(k, c, at))
+            return false;
         if (gate_knows_rate(k->g, c) && !rates_hold(k, c, at))
             return false;
         /* a given normal force that stays bounds friction at the sample as over the step */
@@ -1237,7 +1305,8 @@ static const char *left_out(const check *k)
         text_puts(&t, motion);
     for (size_t c = 0; c < r->prog->ncontact; c++) {
         const contact_family *f = &r->prog->contact[c];
-        if (f->relation != REL_CLOSED && !gate_knows_gap(k->g, c) && !gate_knows_rate(k->g, c))
+        if (f->relation != REL_CLOSED && !k->of_shapes[c] && !gate_knows_gap(k->g, c) &&
+            !gate_knows_rate(k->g, c))
             text_printf(&t, "%sgaps and reactions of '%s', which %s", t.n ? "; " : "", f->name,
                         f->pair.touch ? "are between shapes" : "read the past");
     }
@@ -1253,6 +1322,7 @@ static void check_run(results *r, const void *ud, arena *scratch)
                 .loose = fmax(GATE_LOOSE, r->promised.tolerance),
                 .scratch = scratch };
     gate_recall(k.g, r);
+    shapes_begin(&k);
     k.balance = balance_new(k.g, r, scratch);
     k.sizes = arena_array(scratch, double, 2 * (size_t)p->nq + 1);
     k.row = arena_array(scratch, double, (size_t)p->nq + 1);

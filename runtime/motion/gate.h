@@ -72,6 +72,19 @@ gate_pairs *gate_pairs_new(arena *a, const contact_family *f, const double *para
 double gate_pairs_points(const gate_pairs *p);
 bool gate_pairs_find(gate_pairs *p, const double *q, const int64_t **members, size_t *n);
 
+/* Pairs of shapes, from their points and poses alone (gate_shapes.c).  NULL: there are none. */
+typedef struct gate_shapes gate_shapes;
+typedef struct shapes_apart {
+    double gap;  /* below 0: how deep they overlap, at most */
+    double way;  /* how far their points came at most between the last two placings, added up */
+    double size; /* of both */
+} shapes_apart;
+gate_shapes *gate_shapes_new(arena *a, const program *p, const double *param);
+void gate_shapes_place(gate_shapes *g, const inputs *in);
+shapes_apart gate_shapes_pair(const gate_shapes *g, size_t of, const int32_t *index);
+/* Does the constraint bound the distance of its shapes as it is? */
+bool gate_shapes_plain(gate_shapes *g, size_t of, const int32_t *index, const inputs *in);
+
 /* Equations of motion of a run: the step that ends at a sample, where all steps are kept; a sample, where its
    reactions are those of the instant.  Steps in the order of time; then, whether they hold: false, the run
    has failed. */

@@ -199,8 +199,11 @@ typedef struct crowd_problem {
     int coupled_n[2];
     int64_t coupled_stamp[2];
     int coupled_room[2];
-    double *free, *root; /* n: rates without reactions; roots of the inverse masses */
-    bool root_known;     /* those of masses that never change */
+    double *free, *root;   /* n: rates without reactions; roots of the inverse masses */
+    matrix_groups *bodies; /* that masses couple the dofs of; NULL: all by themselves, or too many */
+    int *place, body_dofs; /* n: where a dof stands in a row by bodies, -1 between uses; dofs of such rows */
+    bool by_bodies;        /* the masses last factorised are known body by body too */
+    bool root_known;       /* those of masses that never change */
 } crowd_problem;
 
 /* Contacts that are put back on their surfaces. */
@@ -471,6 +474,7 @@ void sweep_near_again(sweep *w);  /* pairs and states of a state that is read, f
 
 /* ---- sweep_keep.c ---- */
 void sweep_keep(void *of, run_state *s);
+bool sweep_forgets(const program *p); /* does each step begin without the pivots of the one before? */
 
 /* ---- sweep_whole.c ---- */
 /* may it close within a step of size h?  v1 holds the rates that smooth forces alone would lead to */

@@ -537,8 +537,8 @@ static bool at_once(sweep *w, double end, crowd_reason why, double *h, bool *ris
     return true;
 }
 
-/* Does a shape lie on another with two points or more, or do many touch?  Which of them part and meet again
-   within a step is rounding: such steps are taken at once. */
+/* Does a shape lie on another or on a half-space with two points or more, or do many touch?  Which of them
+   part and meet again within a step is rounding: such steps are taken at once. */
 static bool lies_on_shape(const sweep *w)
 {
     enum { MANY = 3 };
@@ -549,7 +549,7 @@ static bool lies_on_shape(const sweep *w)
     for (size_t i = 0; w->s->shapes && i < t->n; i++) {
         const contact *c = w->contacts.state[i]->c;
         const contact_family *f = c->fam->f;
-        if (!t->closed[i] || !f->pair.touch || !f->slots)
+        if (!t->closed[i] || !f->slots)
             continue;
         if ((f == of && c->member / f->slots == pair) || ++touching >= MANY)
             return true;

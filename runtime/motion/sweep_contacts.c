@@ -619,7 +619,7 @@ static double shapes_overlap(const sweep *w, bool *deep)
         if (!pair_begins(c))
             continue;
         for (int k = shapes_meet(w->s->shapes, c->fam->f, c->index, all, &size) - 1; k >= 0; k--) {
-            most = larger(most, -all[k].gap);
+            most = larger(-all[k].gap, most);
             *deep |= all[k].gap < -SHAPE_DEEP * size;
         }
     }
@@ -680,7 +680,7 @@ static bool part_once(sweep *w, bool *in)
 
 bool sweep_part_shapes(sweep *w)
 {
-    enum { ROUNDS = 40 };
+    enum { ROUNDS = 120 };
     shapes *s = w->s->shapes;
     bool deep;
     if (!s)

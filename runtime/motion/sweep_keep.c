@@ -73,6 +73,17 @@ static void numbers_keep(sweep *w, run_state *s)
         state_f64(s, "masses", w->M, w->s->mass_shape.count);
 }
 
+/* which point of two shapes is which follows from how they came to touch */
+static void touch_keep(sweep *w, run_state *s)
+{
+    shapes *of = w->s->shapes;
+    if (!of)
+        return;
+    size_t n = (size_t)w->p->shapes.nfeature;
+    state_f64(s, "touching", of->feature, n);
+    state_i64(s, "points", of->id, n / FEATURE_NUMBERS);
+}
+
 static void near_state(sweep *w, run_state *s)
 {
     near_list *l = &w->contacts.near;
@@ -98,6 +109,7 @@ void sweep_keep(void *of, run_state *s)
     int bad;
     numbers_keep(w, s);
     near_state(w, s);
+    touch_keep(w, s);
     for (size_t i = 0; i < w->contacts.nstate && state_ok(s); i++)
         contact_state_keep(w, w->contacts.state[i], s);
     if (w->s->past)
@@ -118,13 +130,18 @@ static size_t rows_of_family(const program *p, const contact_family *f)
     return (size_t)index_members(&f->over) * (1 + slip);
 }
 
+bool sweep_forgets(const program *p)
+{
+    return p->rotations.n > 0 || p->shapes.nfeature > 0;
+}
+
 /* Sparse factors keep their pivots from step to step, and those are not part of a state: they come with many
  * dofs that are coupled, or many contacts of such. */
 bool sweep_saves(const program *p)
 {
     size_t rows = 0;
-    if (p->shapes.nfeature) /* which point of two shapes is which follows from how they came to touch */
-        return false;
+    if (sweep_forgets(p))
+        return true;
     if (p->mass_diagonal && p->force_dq.n == 0 && p->force_dv.n == 0)
         return true;
     for (size_t i = 0; i < p->ncontact; i++)

@@ -44,8 +44,10 @@ bool sweep_fail_contact(sweep *w, int i, double t)
 bool sweep_factor(sweep *w, const double *M, double t)
 {
     int bad;
-    if (system_factor(w->s, M, &bad))
+    if (system_factor(w->s, M, &bad)) {
+        w->crowd.by_bodies = w->crowd.bodies && groups_factor(w->crowd.bodies, &w->s->mass_shape, M);
         return true;
+    }
     return results_fail(w->r, mass_where(w->p, bad),
                         arena_printf(w->r->a,
                                      "the mass matrix is not positive definite at t = %s, in the row of '%s'",

@@ -9,6 +9,7 @@
 #include "base/tolerances.h"
 
 enum { MOST_ROWS = 1500 }; /* of W as a matrix, at the last */
+enum { UZAWA_ROWS = 96 };  /* between shapes: above that multipliers go round too slowly */
 
 /* ---- what reactions do to the rates ---- */
 static const column *column_of(const contact_state *k, bool mass)
@@ -233,12 +234,20 @@ static double rounding(const sweep *w)
     return 0.5 * most;
 }
 
-/* Faces on faces have more points than forces that are unique, and some of their problems stall every solver
-   just above the tolerance.  In a step at once, what a result may be off by is enough then; the residual of
-   the run says so. */
+/* Faces on faces have more points than forces that are unique, and bodies that close small gaps while they
+   stick have slips of the order of these gaps over their size that no friction holds: some of their problems
+   stall every solver just above the tolerance.  In a step at once, what a result may be off by is enough
+   then, and more of it where all else has failed; the residual of the run says so. */
+static double enough(const sweep *w)
+{
+    if (!w->s->shapes || (w->policy.trial && !w->policy.whole))
+        return 0;
+    return w->policy.trial ? GATE_LOOSE : SHAPE_SOLVED;
+}
+
 static bool solved_enough(const sweep *w)
 {
-    return w->s->shapes && (w->policy.whole || !w->policy.trial) && w->hand.pr.residual <= GATE_LOOSE;
+    return w->hand.pr.residual <= enough(w);
 }
 
 static bool solve_matrix(sweep *w, bool mass, double *x)
@@ -298,6 +307,71 @@ static void list_put(sweep *w, impulses *p, bool mass, const double *scale)
     }
 }
 
+/* The bodies that a contact acts on, and where each of their dofs stands in its rows; how many bodies, and
+ * dofs. */
+static int bodies_of(const sweep *w, const contact *c, int *body, int *n)
+{
+    const matrix_groups *g = w->crowd.bodies;
+    int count = 0, *place = w->crowd.place;
+    *n = 0;
+    for (int j = 0; j < c->n; j++) {
+        int of = g->of[c->dof ? c->dof[j] : j];
+        if (place[g->dof[g->first[of]]] >= 0)
+            continue;
+        body[count++] = of;
+        for (int k = g->first[of]; k < g->first[of + 1]; k++)
+            place[g->dof[k]] = (*n)++;
+    }
+    return count;
+}
+
+/* L^-1 row, body by body */
+static void row_by_bodies(const sweep *w, const contact *c, const double *row, const int *body, int count,
+                          double *out)
+{
+    const matrix_groups *g = w->crowd.bodies;
+    int at = 0;
+    for (int j = 0; j < c->n; j++)
+        out[w->crowd.place[c->dof ? c->dof[j] : j]] += row[j];
+    for (int k = 0; k < count; k++) {
+        groups_row(g, body[k], out + at);
+        at += g->first[body[k] + 1] - g->first[body[k]];
+    }
+}
+
+/* The contacts at hand by rates in which masses are 1, see groups_in: rows are those along which reactions
+ * act. */
+static void list_put_bodies(sweep *w, impulses *p)
+{
+    const matrix_groups *g = w->crowd.bodies;
+    contact_list *l = &p->act;
+    arena_pos mark = arena_mark(w->scratch);
+    int *body = arena_array(w->scratch, int, g->count);
+    l->n = l->rows = 0;
+    w->hand.known.listed = -1;
+    list_room(p, w->hand.nact, w->hand.rows_most, w->crowd.body_dofs);
+    for (int i = 0; i < w->hand.nact; i++) {
+        const contact_state *k = w->hand.act[i];
+        int n, count = bodies_of(w, k->c, body, &n), at = l->dof_at[i];
+        double *J = l->J + l->J_at[i];
+        size_t size = (size_t)(rows_of(k) * n) * sizeof *J;
+        l->cone[i] = w->hand.cone[i];
+        l->cone[i].row = k->row;
+        memset(J, 0, size);
+        for (int a = 0; a < rows_of(k); a++)
+            row_by_bodies(w, k->c, row_of(k, k->c->H, k->c->S, a), body, count, J + a * n);
+        for (int b = 0, to = at; b < count; b++)
+            for (int d = g->first[body[b]]; d < g->first[body[b] + 1]; d++) {
+                l->dof[to++] = g->dof[d];
+                w->crowd.place[g->dof[d]] = -1;
+            }
+        memcpy(l->K + l->J_at[i], J, size);
+        l->dof_at[i + 1] = at + n;
+        list_take(p);
+    }
+    arena_release(w->scratch, mark);
+}
+
 void sweep_chain(sweep *w)
 {
     enum { MOST = 2000000, FEW = 16 };
@@ -336,9 +410,16 @@ static void cones_in(contact_list *l)
         list_cone_in(l, &l->cone[i]);
 }
 
-/* all contacts at hand in the list that is made once for all: there the step matrix is that of the masses */
+/* all contacts at hand in the list that is made once for all: there the step matrix is that of the masses.
+   scale NULL: by bodies. */
 static impulses *list_of(sweep *w, bool mass, const double *scale)
 {
+    if (!scale) {
+        list_put_bodies(w, &w->crowd.list);
+        list_equal(&w->crowd.list.act);
+        cones_in(&w->crowd.list.act);
+        return &w->crowd.list;
+    }
     if (w->crowd.chain.fixed && (size_t)w->hand.nact == w->contacts.nstate) {
         if (!cones_listed(w, mass, &w->crowd.chain_cones)) {
             memcpy(w->crowd.chain.act.cone, w->hand.cone, (size_t)w->hand.nact * sizeof *w->hand.cone);
@@ -396,11 +477,23 @@ static double list_blur(const sweep *w, const contact_list *l)
     return w->tol * most * rate;
 }
 
+/* M^-1/2 of the list, or NULL: reactions do not act along the rows, so that W is not symmetric */
+static const double *list_root(sweep *w, bool mass, const factor *f)
+{
+    bool bodies = f->kind != FACTOR_DIAGONAL, constant = !bodies && w->s->mass_constant && f == &w->s->minv;
+    if (!bodies && !mass && !w->hand.known.fixed && !w->policy.whole)
+        return NULL;
+    for (int i = 0; i < w->n && !(constant && w->crowd.root_known); i++)
+        w->crowd.root[i] = bodies ? 1 : sqrt(f->a[i]);
+    w->crowd.root_known = constant;
+    return w->crowd.root;
+}
+
 static bool solve_list(sweep *w, bool mass, double *x)
 {
     enum { ROUNDS = 60 };
     const factor *f = mass ? &w->s->minv : w->matrix.dinv;
-    impulses *p = list_of(w, mass, f->a);
+    impulses *p = list_of(w, mass, f->kind == FACTOR_DIAGONAL ? f->a : NULL);
     contact_list *l = &p->act;
     bool of_speed = false;
     for (int i = 0; i < l->rows; i++) {
@@ -413,15 +506,9 @@ static bool solve_list(sweep *w, bool mass, double *x)
             of_speed = true;
             list_law(w, l, i, w->hand.act[i]->speed);
         }
-    p->root = NULL;
-    if (mass || w->hand.known.fixed || w->policy.whole) { /* reactions act along the rows: W is symmetric */
-        bool constant = w->s->mass_constant && f == &w->s->minv;
-        for (int i = 0; i < w->n && !(constant && w->crowd.root_known); i++)
-            w->crowd.root[i] = sqrt(f->a[i]);
-        w->crowd.root_known = constant;
-        p->root = w->crowd.root;
-    }
+    p->root = list_root(w, mass, f);
     p->tol = w->tol;
+    p->enough = 0.3 * fmin(enough(w), GATE_LOOSE);
     p->effort = w->policy.effort;
     p->v1 = x;
     if (of_speed)
@@ -519,15 +606,41 @@ static bool wide(const sweep *w)
     return false;
 }
 
+/* Do reactions act on bodies one by one, by rates in which masses are 1? */
+static bool by_bodies(const sweep *w, const factor *f)
+{
+    if (!w->crowd.by_bodies || f != &w->s->minv)
+        return false;
+    for (int i = 0; i < w->hand.nact; i++)
+        if (w->hand.cone[i].of_speed && !w->hand.cone[i].dir)
+            return false;
+    return true;
+}
+
+static bool solve_bodies(sweep *w, bool mass, double *x)
+{
+    vec_copy(w->crowd.free, x, w->n);
+    groups_in(w->crowd.bodies, x);
+    bool ok = solve_list(w, mass, x);
+    if (ok || solved_enough(w))
+        groups_out(w->crowd.bodies, x);
+    else
+        vec_copy(x, w->crowd.free, w->n);
+    return ok || solved_enough(w);
+}
+
 static bool solve_by(sweep *w, bool mass, double *x)
 {
     const factor *f = mass ? &w->s->minv : w->matrix.dinv;
     w->hand.blur[mass] = 0;
-    if (w->hand.pr.m <= FEW_ROWS || w->stiffness != 0 || wide(w))
+    bool crowd = w->s->shapes && w->hand.pr.m > UZAWA_ROWS && by_bodies(w, f);
+    if (w->hand.pr.m <= FEW_ROWS || (w->stiffness != 0 && !crowd) || wide(w))
         return solve_matrix(w, mass, x);
     if (f->kind == FACTOR_DIAGONAL)
         return solve_list(w, mass, x);
     vec_copy(w->hand.kept_r, w->hand.rr, w->hand.pr.m);
+    if (by_bodies(w, f))
+        return solve_bodies(w, mass, x);
     if (solve_coupled(w, mass, x))
         return true;
     if (w->hand.pr.m > MOST_ROWS)

@@ -520,6 +520,46 @@ static bool step_newton(sweep *w, double h)
     return step_end(w, h, false);
 }
 
+/* Where forces alone lead, by Newton on the defect, into v1. */
+static bool step_forced(sweep *w, double h)
+{
+    enum { MOST = 8 };
+    double *v = w->room.x4, before = INFINITY;
+    vec_copy(w->v1, w->v, w->n);
+    for (int it = 0; it < MOST; it++) {
+        double change = 0, size = 0;
+        step_positions(w, h);
+        if (!step_free(w, h, it == 0, v))
+            return false;
+        for (int i = 0; i < w->n; i++) {
+            double light = w->size.light[i], by = v[i] - w->v1[i],
+                   speed = larger(fabs(v[i]), w->size.vmax[i]);
+            change = larger(change, by * by / light);
+            size = larger(size, speed * speed / light);
+        }
+        vec_copy(w->v1, v, w->n);
+        if (!isfinite(change))
+            return not_finite(w);
+        if (sqrt(change) <= STEP_STALLED * sqrt(size) || !(change < before))
+            break;
+        before = change;
+    }
+    return true;
+}
+
+/* A step at once of bodies that turn: first where forces lead them, then the impulses of their contacts, with
+   the masses and rows of the start.  What impulses change in the forces of gyration is of the order of the
+   step. */
+static bool step_bodies(sweep *w, double h)
+{
+    if (!step_forced(w, h) || !sweep_factor(w, w->M, w->t))
+        return false;
+    w->matrix.dinv = &w->s->minv;
+    if (w->hand.nact && !step_contacts(w, h, w->v1))
+        return false;
+    return step_end(w, h, false);
+}
+
 /* Where all is linear the step is solved at once, from the rates at its start. */
 static bool step_linear(sweep *w, double h)
 {
@@ -582,7 +622,9 @@ bool sweep_smooth(sweep *w, double h)
         for (int i = 0; i < w->hand.nact; i++)
             linear &= w->policy.whole || w->hand.act[i]->rows_fixed;
     }
-    return linear ? step_linear(w, h) : step_newton(w, h);
+    if (linear)
+        return step_linear(w, h);
+    return w->policy.whole && w->crowd.by_bodies && w->s->base ? step_bodies(w, h) : step_newton(w, h);
 }
 
 /* Gaps of all contacts at the end of the trial step; met: those that were crossed. */
@@ -749,7 +791,7 @@ static void accept_contacts(sweep *w, double h)
 
 void sweep_accept(sweep *w, double h)
 {
-    if (w->policy.whole && w->s->mass_constant)
+    if (w->policy.whole && (w->s->mass_constant || w->crowd.by_bodies))
         sweep_whole_account(w, h);
     else
         account(w, h);

@@ -93,13 +93,23 @@ bool sweep_may_close(const sweep *w, size_t i, double h)
     return !too_far(w, i, h, *w->contacts.state[i]->length);
 }
 
+static bool shape_too_far(const sweep *w, size_t i, const joining *j)
+{
+    const contact_table *t = &w->contacts.table;
+    const contact *c = w->contacts.state[i]->c;
+    if (shapes_idle(w->s->shapes, c->fam->f, c->index))
+        return true;
+    double way = shapes_way(w->s->shapes, c->fam->f, c->index);
+    return !t->in[i] && !t->met[i] && t->gap[i] > w->contacts.margin * (way + FAR_AHEAD * j->length);
+}
+
 /* rows of now; laws too where it takes part */
 static bool join_rows(sweep *w, size_t i, const joining *j)
 {
     contact_table *t = &w->contacts.table;
     gap_row *r = &t->row[i];
     contact_state *k = w->contacts.state[i];
-    if (j->shapes && shapes_idle(w->s->shapes, k->c->fam->f, k->c->index))
+    if (j->shapes && shape_too_far(w, i, j))
         return false;
     if (!r->known && !k->offset_fixed)
         contact_rows(w->s, k->c, w->M, false);
@@ -154,10 +164,24 @@ static int closed_now(const contact_table *t)
     return n;
 }
 
+/* How far shapes come in the step by the larger of both rates, so that rows of far ones are not needed. */
+static void ways_ahead(sweep *w, double h)
+{
+    if (!w->s->shapes)
+        return;
+    for (int i = 0; i < w->n; i++)
+        w->room.x1[i] = w->q[i] + h * (fabs(w->v[i]) > fabs(w->v1[i]) ? w->v[i] : w->v1[i]);
+    system_at(w->s, w->t, w->q, w->v);
+    shapes_place(w->s->shapes, &w->s->in);
+    system_at(w->s, w->t + h, w->room.x1, w->v);
+    shapes_ways(w->s->shapes, &w->s->in);
+}
+
 /* v1 holds the rates that smooth forces alone would lead to */
 static void join(sweep *w, double h)
 {
     contact_table *t = &w->contacts.table;
+    ways_ahead(w, h);
     double near_far = w->contacts.near.far + NEAR_SKIN * w->contacts.near.skin;
     system_at(w->s, w->t, w->q, w->v);
     if (w->policy.tried) /* the gaps at hand are those of a step that was given up */
@@ -690,6 +714,23 @@ void sweep_whole_account(sweep *w, double h)
         account_crowd(w);
 }
 
+/* Bodies that turn and are pushed go by the rate at the end, with all their dofs: what is asked of it keeps
+ * their gaps open, and no impulse does work. */
+static void pushed_by_end(sweep *w)
+{
+    const matrix_groups *g = w->crowd.bodies;
+    for (int i = 0; i < w->hand.nact; i++) {
+        const contact *c = w->hand.act[i]->c;
+        if (w->hand.cone[i].kind != CONE_BILATERAL && !pushes_open(w, i))
+            continue;
+        for (int j = 0; j < c->n; j++) {
+            int body = g->of[dof_of(c, j)];
+            for (int k = g->first[body]; k < g->first[body + 1]; k++)
+                w->way.by_end[g->dof[k]] = 1;
+        }
+    }
+}
+
 bool sweep_whole_positions(sweep *w, double h)
 {
     const double least = ROUND_500, th = w->theta, *f = w->f, *f1 = w->f1;
@@ -703,6 +744,8 @@ bool sweep_whole_positions(sweep *w, double h)
     int look = 1;
     if (free)
         no_gain(w, &look);
+    else if (w->crowd.by_bodies)
+        pushed_by_end(w);
     for (int round = 0; round < 64 && positions_by(w, h, least); round++) {
         if (!free || !no_overlap(w, h, least, look))
             break;

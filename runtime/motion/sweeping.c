@@ -87,6 +87,17 @@ static double *numbers(sweep *w, size_t n)
     return arena_array(w->a, double, n ? n : 1);
 }
 
+static void bodies_room(sweep *w)
+{
+    w->crowd.bodies = system_bodies(w->s, w->a);
+    if (!w->crowd.bodies)
+        return;
+    w->crowd.place = arena_array(w->a, int, w->n);
+    for (int i = 0; i < w->n; i++)
+        w->crowd.place[i] = -1;
+    w->crowd.body_dofs = w->hand.dofs_most < w->n / MATRIX_GROUP ? MATRIX_GROUP * w->hand.dofs_most : w->n;
+}
+
 static void sweep_rooms(sweep *w)
 {
     system_t *s = w->s;
@@ -150,6 +161,7 @@ static void sweep_rooms(sweep *w)
             w->hand.dofs_most = own;
     }
     impulses_init(&w->crowd.list, w->a, w->scratch, w->n);
+    bodies_room(w);
     sweep_room(w, 1, 1 + (int)d);
     w->hand.local = numbers(w, CONE_WORK * d * (d + 4) + 8);
 }
@@ -229,18 +241,35 @@ static bool sweep_centre(sweep *w, double h)
     w->account.driving_known = false;
     w->hand.known.rows = -1;
     for (size_t i = 0; i < w->contacts.nstate; i++)
-        if (!w->contacts.state[i]->rows_fixed && !sweep_far(w, w->contacts.state[i])) {
+        /* those of pairs of shapes are made once it is known what touches */
+        if (!w->contacts.state[i]->rows_fixed && !w->contacts.state[i]->c->fam->f->pair.touch) {
             contact_rows(w->s, w->contacts.state[i]->c, w->M, false);
             row_note(&w->contacts.table.row[i], w->contacts.state[i]);
         }
     return true;
 }
 
+/* Sparse factors keep their pivots from one use to the next, and those are no part of a state.  Where many
+   dofs are coupled, as those of bodies are, each step begins without them. */
+static bool forget_pivots(sweep *w)
+{
+    if (!sweep_forgets(w->p))
+        return true;
+    for (int k = 0; k < 2; k++)
+        w->crowd.coupled_n[k] = -1;
+    factor_free(&w->s->minv);
+    factor_free(&w->matrix.df);
+    w->matrix.d_step = NAN;
+    w->hand.nact = 0;
+    sweep_make_anew(w);
+    return sweep_factor(w, w->M, w->t);
+}
+
 static step_outcome sweep_step(void *of, run_clock *c, double h, double end)
 {
     sweep *w = of;
     w->account.step_from = w->t;
-    if (!sweep_centre(w, h) || !sweep_advance(w, end) || !past_read(w)) {
+    if (!forget_pivots(w) || !sweep_centre(w, h) || !sweep_advance(w, end) || !past_read(w)) {
         c->t = w->t;
         return STEP_FAILED;
     }
@@ -298,6 +327,16 @@ static bool cascades_fit(sweep *w)
     return true;
 }
 
+/* all but those of pairs of shapes, of which few touch */
+static int64_t contacts_of_one(const program *p)
+{
+    int64_t n = 0;
+    for (size_t k = 0; k < p->ncontact; k++)
+        if (!p->contact[k].pair.touch)
+            n += index_members(&p->contact[k].over);
+    return n;
+}
+
 static bool sweep_start(void *of, run_clock *c)
 {
     const char *why = NULL;
@@ -305,7 +344,7 @@ static bool sweep_start(void *of, run_clock *c)
     results *r = w->r;
     w->account.books = &c->books;
     c->h = w->h;
-    if (w->stiffness != 0 && program_contacts(w->p) > UZAWA_CONTACTS)
+    if (w->stiffness != 0 && contacts_of_one(w->p) > UZAWA_CONTACTS)
         return results_fail(r, SPAN_NONE, "auglag runs dynamics with up to 400 contacts; use sweeping()");
     if (!tangents_fit(w) || !cascades_fit(w))
         return false;

@@ -28,6 +28,8 @@ static bool hulls_make(shapes *w, arena *a, size_t k)
     const shape_info *s = &w->p->shapes.at[k];
     w->hull[k] = arena_array(a, convex *, s->instances);
     w->at[k] = arena_array(a, body_pose, s->instances);
+    w->was[k] = arena_array(a, body_pose, s->instances);
+    w->way[k] = arena_array(a, double, s->instances);
     for (int32_t i = 0; i < s->instances; i++) {
         const double *table = w->param + s->table + i * s->size;
         w->at[k][i] = (body_pose){ .A = { 1, 0, 0, 0, 1, 0, 0, 0, 1 } };
@@ -45,6 +47,8 @@ static shapes *shapes_room(arena *a, const program *p, const double *param, size
     *w = (shapes){ .a = a, .p = p, .param = param, .n = n, .exact = pairs_count(p) <= FEW };
     w->hull = arena_array(a, convex **, n);
     w->at = arena_array(a, body_pose *, n);
+    w->was = arena_array(a, body_pose *, n);
+    w->way = arena_array(a, double *, n);
     for (size_t k = 0; k < n; k++)
         most = p->shapes.at[k].pose.tape.nreg > most ? p->shapes.at[k].pose.tape.nreg : most;
     w->reg = arena_array(a, double, most + 1);
@@ -101,6 +105,32 @@ void shapes_place(shapes *w, const inputs *in)
     }
 }
 
+/* no point of it comes further: its middle, and what the matrix changes of the arm */
+static double way_between(const convex *c, const body_pose *a, const body_pose *b)
+{
+    double far = 0, turn = 0, arm = c->reach;
+    for (int i = 0; i < 3; i++) {
+        double d = b->p[i] - a->p[i];
+        for (int j = 0; j < 3; j++) {
+            double e = b->A[3 * i + j] - a->A[3 * i + j];
+            d += e * c->middle[j];
+            turn += e * e;
+        }
+        far += d * d;
+    }
+    return sqrt(far) + sqrt(turn) * arm;
+}
+
+void shapes_ways(shapes *w, const inputs *then)
+{
+    for (size_t k = 0; k < w->n; k++)
+        memcpy(w->was[k], w->at[k], (size_t)w->p->shapes.at[k].instances * sizeof *w->at[k]);
+    shapes_place(w, then);
+    for (size_t k = 0; k < w->n; k++)
+        for (int32_t i = 0; i < w->p->shapes.at[k].instances; i++)
+            w->way[k][i] = way_between(w->hull[k][i], &w->was[k][i], &w->at[k][i]);
+}
+
 enum { NOTHING = -1 }; /* id of a point that never touches */
 
 /* such a point: bodies with room between them */
@@ -130,6 +160,13 @@ static body_pair pair_at(const shapes *w, const contact_family *f, const int32_t
     at[n] = 1;
     return (body_pair){ w->hull[f->pair.first][i], w->hull[f->pair.second][j], &w->at[f->pair.first][i],
                         &w->at[f->pair.second][j], slot_at(&f->pair.features, at, n + 1) };
+}
+
+double shapes_way(const shapes *w, const contact_family *f, const int32_t *index)
+{
+    int n = f->over.n - 1;
+    return w->way[f->pair.first][slot_at(&f->pair.first_of, index, n)] +
+           w->way[f->pair.second][slot_at(&f->pair.second_of, index, n)];
 }
 
 static int pair_touch(const shapes *w, const body_pair *b, feature *all)

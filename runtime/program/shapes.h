@@ -14,7 +14,8 @@ typedef struct shapes {
     const double *param;
     size_t n;       /* the first ones of the program */
     convex ***hull; /* of each shape, of each instance */
-    body_pose **at;
+    body_pose **at, **was;
+    double **way; /* how far a point of a body comes at most between two placings, see shapes_ways */
     double *reg;
     double *feature; /* IN_FEATURE */
     int64_t *id;     /* of each point: what it is about; 0: nothing so far */
@@ -26,6 +27,10 @@ shapes *shapes_new(arena *a, const program *p, const double *param, const char *
 /* All shapes, for pictures: a hull is NULL where the points have none.  NULL: there are no shapes. */
 shapes *shapes_seen(arena *a, const program *p, const double *param);
 void shapes_place(shapes *w, const inputs *in); /* bodies are where they are now */
+/* Bodies are placed where they are then; how far their points come from where they were, into `way`.  Placing
+ * them again leaves that as it is. */
+void shapes_ways(shapes *w, const inputs *then);
+double shapes_way(const shapes *w, const contact_family *f, const int32_t *index); /* of both of a pair */
 /* The points of a pair, a member of f but for its last index; anew: of each, whether it is about others than
  * before. */
 void shapes_pair(shapes *w, const contact_family *f, const int32_t *index, bool *anew);

@@ -626,6 +626,14 @@ static void shapes_sparse(system_t *s)
         places_keep(s, all[i], i == 2 ? &s->mass_shape : &s->step_shape);
 }
 
+matrix_groups *system_bodies(const system_t *s, arena *a)
+{
+    if (s->p->mass_diagonal || s->first_order)
+        return NULL;
+    matrix_place *place = arena_array(a, matrix_place, places_count(&s->mass) + 1);
+    return matrix_groups_of(s->n, place, places_put(&s->mass, place), a);
+}
+
 system_t *system_new(arena *a, const program *p, const double *param, storage how, const char **why, span *at)
 {
     system_t *s = arena_make(a, system_t);

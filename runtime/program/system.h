@@ -140,6 +140,8 @@ typedef enum { STORE_WHOLE, STORE_SPARSE } storage;
 /* NULL and *why when the program is too large to be stored whole. */
 system_t *system_new(arena *a, const program *p, const double *param, storage how, const char **why,
                      span *at);
+/* Masses that couple few dofs at a time, as those of bodies do; NULL: a diagonal, or more. */
+matrix_groups *system_bodies(const system_t *s, arena *a);
 void system_close(system_t *s); /* gives back what lies outside of the arena */
 /* Values of parameters have changed: kernels that hold them read them again.  What parameters alone decide
    stays as it is. */

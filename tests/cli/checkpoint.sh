@@ -123,10 +123,29 @@ save t, y, y', energy, dissipated, work, floor[3].gap, floor[3].rn { file = "out
 measure n = count(floor.impacts), p = power_balance, r = residual, d = max_penetration
 CDL
 
+cat >bricks.cdl <<'CDL'
+model brick {
+    param size = [0.2, 0.1, 0.06]
+    dof p in R3, p' = [0.5, 0, -1], A in SO3 = rot_x(0.3), A' = [0, 5, 0.1]
+    kinetic norm(p')^2/2 + dot(A', diag(0.0011, 0.0036, 0.0042)*A')/2
+    potential 9.81*p[3]
+    shape hull: box(-size/2, size/2) at p, A
+}
+model heap {
+    param N = 2
+    part b[i in 1..N]: brick { p = [0.01*sin(7*i), 0.01*cos(3*i), 0.1*i] }
+    constraint ground[i in 1..N]: b[i].hull.gap(halfspace([0, 0, 1], 0)) >= 0 { friction = coulomb(0.4) }
+    constraint touch[i in 1..N, j in i+1..N]: b[i].hull.gap(b[j].hull) >= 0 { friction = coulomb(0.4) }
+}
+run heap for 0.4 with sweeping(h = 4e-3)
+save t, b[1].p, b[1].A, b[2].p, b[2].A', energy, dissipated, touch[1, 2].gap, touch[1, 2].rn, ground[1].rn { file = "out.csv" }
+measure n = count(touch.impacts), p = power_balance, r = residual, d = max_penetration, points = touch[1, 2].points.rn
+CDL
+
 # all states of a run, one after the other: what is no regular file is written directly
 ln -s /proc/self/fd/1 pipe
 json() { "$CDL" run --json "$@" 2>err | sed 's/"seconds":[^,]*,//'; }
-for m in penalty events switches adaptive equal cone sweeping auglag at_once past speed pile lanes turns turns_sweeping turns_penalty late late_sweeping; do
+for m in penalty events switches adaptive equal cone sweeping auglag at_once past speed pile lanes turns turns_sweeping turns_penalty late late_sweeping bricks; do
     json -o whole $m.cdl >whole.json
     "$CDL" run -q -o first --checkpoint pipe --checkpoint-every t=0.07 $m.cdl 2>err | cat >all
     cmp -s whole/out.csv first/out.csv; same "$m: writing checkpoints changes nothing" 0 $?

@@ -206,6 +206,47 @@ static void laws(void **unused)
 }
 
 /* ---- inclusions and limits ---- */
+/* ---- shapes on each other: what is kept of a box at the last sample but one ---- */
+static void box_sinks(results *r)
+{
+    r->q[(r->samples - 2) * r->prog->nq + 2] -= 1e-3;
+}
+
+static void box_hovers(results *r)
+{
+    for (int64_t at = r->samples - 4; at < r->samples - 1; at++)
+        r->q[at * r->prog->nq + 2] += 0.1;
+}
+
+static void box_pulls(results *r)
+{
+    r->contact[0].rn[(r->samples - 2) * r->contact[0].members] = -5;
+}
+
+static void box_rubs(results *r)
+{
+    contact_result *x = &r->contact[0];
+    x->rt[(r->samples - 2) * x->members * x->nslip] += 100;
+}
+
+static void boxes(void **unused)
+{
+#define BOX                                                                                           \
+    "model m { dof p in R3 = [0, 0, 0.1]; kinetic norm(p')^2/2; potential 10*p[3]\n"                  \
+    "shape s: box([-0.1, -0.1, -0.1], [0.1, 0.1, 0.1]) at p; shape t: box([-1, -1, -1], [1, 1, 0])\n" \
+    "constraint c: s.gap(t) >= 0 { friction = coulomb(0.3) } }\nrun m for 0.05 with sweeping(h = 1e-3)"
+    static const spoiled all[] = {
+        { BOX, nothing, NULL },
+        { BOX, box_sinks, "its gap is" },
+        { BOX, box_hovers, "it pushes at a gap of" },
+        { BOX, box_pulls, "its reaction pulls with" },
+        { BOX, box_rubs, "its friction force passes the bound by" },
+    };
+    (void)unused;
+    ALL(all);
+#undef BOX
+}
+
 static void value_late(results *r)
 {
     r->q[(r->samples - 1) * r->prog->nq] += 0.01;
@@ -426,8 +467,8 @@ static void fields(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(motion), cmocka_unit_test(laws),   cmocka_unit_test(inclusions),
-        cmocka_unit_test(rods),   cmocka_unit_test(fields),
+        cmocka_unit_test(motion),     cmocka_unit_test(laws), cmocka_unit_test(boxes),
+        cmocka_unit_test(inclusions), cmocka_unit_test(rods), cmocka_unit_test(fields),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -77,6 +77,10 @@ static const char models[] =
     "} }\n"
     "model stopped { dof x = 0, x' = 1\n x'' = 0\n stop when x > 0.5 }\n"
     "model driven { param F = 0, k = 3\n dof x = 0, x' = 0\n x'' + k*x = k*F }\n"
+    "model brick { dof p in R3 = [0, 0, 0.4], p' = [1, 0, 0]\n kinetic norm(p')^2/2\n potential 9.81*p[3]\n"
+    "    shape hull: box([-0.1, -0.05, -0.03], [0.1, 0.05, 0.03]) at p\n"
+    "    shape table: box([-1, -1, -1], [1, 1, 0])\n"
+    "    constraint touch: hull.gap(table) >= 0 { friction = coulomb(0.4) } }\n"
     "model fed { param a = 1, b = 2*a\n dof x = a\n x'' = b }\n"
     "model column { param N = 4\n dof z[i in 1..N] = i\n for i in 1..N { z[i]'' = -1 }\n"
     "    constraint floor: z[1] >= 0\n constraint pair[i in 1..N-1]: z[i+1] - z[i] >= 0.5 }\n";
@@ -94,11 +98,11 @@ static void same_as_a_run(void **state)
 {
     (void)state;
     cdl *s = open_session(models);
-    static const char *const all[][3] = { { "ball", "y", "sweeping(h = 1e-3)" },
-                                          { "late", "x", "sweeping(h = 2e-3)" },
-                                          { "block", "y", "sweeping(h = 1e-2)" },
-                                          { "ball", "y", "auglag(h = 1e-3)" },
-                                          { "column", "z[4]", "sweeping(h = 1e-2)" } };
+    static const char *const all[][3] = {
+        { "ball", "y", "sweeping(h = 1e-3)" },      { "late", "x", "sweeping(h = 2e-3)" },
+        { "block", "y", "sweeping(h = 1e-2)" },     { "ball", "y", "auglag(h = 1e-3)" },
+        { "column", "z[4]", "sweeping(h = 1e-2)" }, { "brick", "p[3]", "sweeping(h = 2e-3)" }
+    };
     for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
         cdl_instance *i = make(s, all[k][0], NULL, all[k][2]);
         char text[200], last[50], name[20];
@@ -125,9 +129,9 @@ static void state_is_a_value(void **state)
     (void)state;
     cdl *s = open_session(models);
     static const char *const all[][2] = {
-        { "ball", "y" }, { "late", "x" }, { "block", "x" }, { "column", "z" }
+        { "ball", "y" }, { "late", "x" }, { "block", "x" }, { "column", "z" }, { "brick", "p" }
     };
-    for (size_t k = 0; k < 4; k++) {
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
         cdl_instance *i = make(s, all[k][0], NULL, "sweeping(h = 1e-3)"),
                      *j = make(s, all[k][0], NULL, "sweeping(h = 1e-3)");
         const void *bytes;

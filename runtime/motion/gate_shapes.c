@@ -1,0 +1,320 @@
+/* gate_shapes: how far two shapes of a run are apart, from its states alone.  The point of the difference of
+   both bodies that is nearest to the origin is found by Wolfe's method (P. Wolfe, Finding the nearest point
+   in a polytope, 1976), which looks at no faces and edges and at nothing that a solver left. */
+#include <math.h>
+#include <string.h>
+#include "gate.h"
+#include "program/shapes.h"
+#include "base/tolerances.h"
+
+typedef struct carried {
+    const double *table; /* its points, `width` numbers each, in the frame of the body */
+    int n, dim, width;
+    double round;
+    double place[3], turn[9]; /* now */
+    double was[3], before[9]; /* at the other instant that was asked for */
+    double middle[3], reach;  /* of its points, in the frame of the body; its round is left out */
+} carried;
+
+struct gate_shapes {
+    const program *p;
+    arena *a;
+    carried **body; /* of each shape that may touch another one, of each instance */
+    double *reg;
+};
+
+static double dot3(const double *a, const double *b)
+{
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
+}
+
+static void body_begin(carried *b, const shape_info *s, const double *table)
+{
+    *b = (carried){ .table = table, .n = s->npoint, .dim = s->dim, .width = s->dim + 1 };
+    b->round = table[s->dim];
+    for (int k = 0; k < 3; k++)
+        b->turn[4 * k] = b->before[4 * k] = 1;
+    for (int i = 0; i < b->n; i++)
+        for (int k = 0; k < b->dim; k++)
+            b->middle[k] += table[i * b->width + k] / b->n;
+    for (int i = 0; i < b->n; i++) {
+        double far = 0;
+        for (int k = 0; k < b->dim; k++) {
+            double d = table[i * b->width + k] - b->middle[k];
+            far += d * d;
+        }
+        b->reach = fmax(b->reach, sqrt(far));
+    }
+}
+
+gate_shapes *gate_shapes_new(arena *a, const program *p, const double *param)
+{
+    size_t most = 0;
+    bool any = false;
+    for (size_t c = 0; c < p->ncontact; c++)
+        any |= p->contact[c].pair.touch;
+    if (!any)
+        return NULL;
+    gate_shapes *g = arena_make(a, gate_shapes);
+    *g = (gate_shapes){ .p = p, .a = a, .body = arena_array(a, carried *, p->shapes.paired) };
+    for (size_t k = 0; k < p->shapes.paired; k++) {
+        const shape_info *s = &p->shapes.at[k];
+        g->body[k] = arena_array(a, carried, s->instances);
+        for (int32_t i = 0; i < s->instances; i++)
+            body_begin(&g->body[k][i], s, param + s->table + i * s->size);
+        most = s->pose.tape.nreg > most ? s->pose.tape.nreg : most;
+    }
+    g->reg = arena_array(a, double, most + 1);
+    return g;
+}
+
+void gate_shapes_place(gate_shapes *g, const inputs *in)
+{
+    for (size_t k = 0; k < g->p->shapes.paired; k++) {
+        const kernel *pose = &g->p->shapes.at[k].pose;
+        int32_t index[MAX_INDEX] = { 0 };
+        if (!pose->tape.nout)
+            continue;
+        tape_start(&pose->tape, g->reg);
+        for (bool any = index_first(&pose->over, index); any; any = index_next(&pose->over, index)) {
+            carried *b = &g->body[k][pose->over.n ? index[0] - pose->over.r[0].lo : 0];
+            const uint32_t *out = pose->tape.out;
+            memcpy(b->was, b->place, sizeof b->was);
+            memcpy(b->before, b->turn, sizeof b->before);
+            kernel_run(pose, in, index, g->reg);
+            for (int i = 0; i < b->dim; i++)
+                b->place[i] = g->reg[*out++];
+            for (int i = 0; i < b->dim; i++)
+                for (int j = 0; j < b->dim; j++)
+                    b->turn[3 * i + j] = g->reg[*out++];
+        }
+    }
+}
+
+/* a point of the body where it is now, drawn towards its middle by a share of the way */
+static void point_at(const carried *b, int i, double drawn, double *x)
+{
+    double y[3] = { 0 };
+    for (int k = 0; k < b->dim; k++) {
+        double own = b->table[i * b->width + k];
+        y[k] = own + drawn * (b->middle[k] - own);
+    }
+    for (int k = 0; k < 3; k++)
+        x[k] = b->place[k] + dot3(b->turn + 3 * k, y);
+}
+
+/* the point that lies furthest along n; *most: how far */
+static void furthest(const carried *b, const double *n, double drawn, double *x, double *most)
+{
+    double y[3];
+    *most = -INFINITY;
+    for (int i = 0; i < b->n; i++) {
+        point_at(b, i, drawn, y);
+        double s = dot3(n, y);
+        if (s > *most) {
+            *most = s;
+            memcpy(x, y, sizeof y);
+        }
+    }
+}
+
+/* ---- the nearest point of a difference ---- */
+enum { CORNERS = 4 }; /* of a simplex in space */
+typedef struct corral {
+    int n;
+    double point[CORNERS][3], weight[CORNERS];
+} corral;
+
+/* Weights of the point of the affine hull that is nearest to the origin; false: the points are dependent. */
+static bool affine_nearest(const corral *c, double *w)
+{
+    int n = c->n + 1;
+    double A[CORNERS + 1][CORNERS + 2] = { 0 };
+    double size = 0;
+    for (int i = 0; i < c->n; i++)
+        size = fmax(size, dot3(c->point[i], c->point[i]));
+    for (int i = 0; i < c->n; i++) {
+        for (int j = 0; j < c->n; j++)
+            A[i][j] = dot3(c->point[i], c->point[j]) / size;
+        A[i][c->n] = A[c->n][i] = 1;
+    }
+    A[c->n][n] = 1;
+    for (int k = 0; k < n; k++) {
+        int pivot = k;
+        for (int i = k + 1; i < n; i++)
+            if (fabs(A[i][k]) > fabs(A[pivot][k]))
+                pivot = i;
+        if (!(fabs(A[pivot][k]) > GATE_DEPENDENT))
+            return false;
+        for (int j = 0; j <= n; j++) {
+            double x = A[k][j];
+            A[k][j] = A[pivot][j];
+            A[pivot][j] = x;
+        }
+        for (int i = 0; i < n; i++) {
+            double f = i == k ? 0 : A[i][k] / A[k][k];
+            for (int j = k; f != 0 && j <= n; j++)
+                A[i][j] -= f * A[k][j];
+        }
+    }
+    for (int i = 0; i < c->n; i++)
+        w[i] = A[i][n] / A[i][i];
+    return true;
+}
+
+static void corral_point(const corral *c, double *x)
+{
+    memset(x, 0, 3 * sizeof *x);
+    for (int i = 0; i < c->n; i++)
+        for (int k = 0; k < 3; k++)
+            x[k] += c->weight[i] * c->point[i][k];
+}
+
+/* towards the nearest point of the affine hull, as far as weights stay positive; false: that is the end */
+static bool corral_narrows(corral *c)
+{
+    double w[CORNERS], far = 1;
+    int out = -1, n = 0;
+    if (!affine_nearest(c, w)) {
+        c->n--; /* the newest adds nothing */
+        return false;
+    }
+    for (int i = 0; i < c->n; i++)
+        if (w[i] <= 0 && c->weight[i] / (c->weight[i] - w[i]) < far) {
+            far = c->weight[i] / (c->weight[i] - w[i]);
+            out = i;
+        }
+    for (int i = 0; i < c->n; i++)
+        c->weight[i] += far * (w[i] - c->weight[i]);
+    if (out < 0)
+        return false;
+    for (int i = 0; i < c->n; i++)
+        if (i != out) {
+            memcpy(c->point[n], c->point[i], sizeof c->point[n]);
+            c->weight[n++] = c->weight[i];
+        }
+    c->n = n;
+    return true;
+}
+
+/* The distance of the points of two bodies, and the direction from y to x that it has; 0: they meet. */
+static double distance(const carried *x, const carried *y, double drawn, double *n)
+{
+    enum { MOST = 200 };
+    double size = x->reach + y->reach, p[3], q[3], at[3], far;
+    corral c = { .n = 1, .weight = { 1 } };
+    point_at(x, 0, drawn, p);
+    point_at(y, 0, drawn, q);
+    for (int k = 0; k < 3; k++)
+        at[k] = c.point[0][k] = p[k] - q[k];
+    for (int it = 0; it < MOST; it++) {
+        double length = sqrt(dot3(at, at)), back[3];
+        if (length <= ROUND_50 * size)
+            return 0;
+        for (int k = 0; k < 3; k++) {
+            n[k] = at[k] / length;
+            back[k] = -n[k];
+        }
+        furthest(x, back, drawn, p, &far);
+        furthest(y, n, drawn, q, &far);
+        double next[3] = { p[0] - q[0], p[1] - q[1], p[2] - q[2] };
+        bool gains = dot3(n, next) < length - ROUND_50 * (size + length);
+        for (int i = 0; i < c.n; i++)
+            gains = gains && memcmp(c.point[i], next, sizeof next) != 0;
+        if (!gains)
+            return length;
+        if (c.n == CORNERS)
+            return 0; /* the origin lies in the simplex */
+        memcpy(c.point[c.n], next, sizeof next);
+        c.weight[c.n++] = 0;
+        while (corral_narrows(&c))
+            ;
+        corral_point(&c, at);
+    }
+    return sqrt(dot3(at, at));
+}
+
+/* Bodies that meet are drawn together until they do not: along the direction in which they are apart then
+   they overlap by no more than this. */
+static double overlap(const carried *x, const carried *y)
+{
+    enum { DRAWN = 6 };
+    static const double drawn[DRAWN] = { 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1 };
+    double n[3], p[3], most_x, most_y;
+    for (int k = 0; k < DRAWN; k++) {
+        if (distance(x, y, drawn[k], n) == 0)
+            continue;
+        double back[3] = { -n[0], -n[1], -n[2] };
+        furthest(x, back, 0, p, &most_x);
+        furthest(y, n, 0, p, &most_y);
+        return fmax(most_x + most_y, 0);
+    }
+    return x->reach + y->reach;
+}
+
+static void middle_at(const carried *b, const double *place, const double *turn, double *x)
+{
+    for (int k = 0; k < 3; k++)
+        x[k] = place[k] + dot3(turn + 3 * k, b->middle);
+}
+
+/* how far a point of it has come at most since the other instant */
+static double way_of(const carried *b)
+{
+    double from[3], to[3], far = 0, turn = 0;
+    middle_at(b, b->was, b->before, from);
+    middle_at(b, b->place, b->turn, to);
+    for (int k = 0; k < 3; k++)
+        far += (to[k] - from[k]) * (to[k] - from[k]);
+    for (int k = 0; k < 9; k++)
+        turn += (b->turn[k] - b->before[k]) * (b->turn[k] - b->before[k]);
+    return sqrt(far) + sqrt(turn) * b->reach;
+}
+
+shapes_apart gate_shapes_pair(const gate_shapes *g, size_t of, const int32_t *index)
+{
+    const contact_family *f = &g->p->contact[of];
+    int last = f->over.n - 1;
+    const carried *x = &g->body[f->pair.first][slot_at(&f->pair.first_of, index, last)],
+                  *y = &g->body[f->pair.second][slot_at(&f->pair.second_of, index, last)];
+    double a[3], b[3], n[3], far = 0, round = x->round + y->round;
+    shapes_apart s = { .size = x->reach + y->reach + round, .way = way_of(x) + way_of(y) };
+    middle_at(x, x->place, x->turn, a);
+    middle_at(y, y->place, y->turn, b);
+    for (int k = 0; k < 3; k++)
+        far += (a[k] - b[k]) * (a[k] - b[k]);
+    far = sqrt(far) - s.size;
+    if (far > s.way + s.size) { /* by the balls around them */
+        s.gap = far;
+        return s;
+    }
+    s.gap = distance(x, y, 0, n);
+    if (s.gap == 0)
+        s.gap = -overlap(x, y);
+    s.gap -= round;
+    return s;
+}
+
+bool gate_shapes_plain(gate_shapes *g, size_t of, const int32_t *index, const inputs *in)
+{
+    enum { POINT = 15 }; /* feature.point, among the numbers of one */
+    const contact_family *f = &g->p->contact[of];
+    int last = f->over.n - 1;
+    const carried *x = &g->body[f->pair.first][slot_at(&f->pair.first_of, index, last)],
+                  *y = &g->body[f->pair.second][slot_at(&f->pair.second_of, index, last)];
+    double what[FEATURE_NUMBERS] = { [POINT] = 1 }, far = 0, arm = x->reach + y->reach;
+    inputs other = *in;
+    what[0] = arm;
+    for (int k = 0; k < 3; k++) {
+        double d = x->place[k] + arm * x->turn[3 * k] - y->place[k];
+        far += d * d;
+    }
+    arena_pos mark = arena_mark(g->a);
+    double *reg = arena_array(g->a, double, f->gap.tape.nreg + 1);
+    other.from[IN_FEATURE] = what - slot_at(&f->pair.features, index, f->over.n);
+    tape_start(&f->gap.tape, reg);
+    kernel_run(&f->gap, &other, index, reg);
+    double gap = reg[f->gap.tape.out[0]];
+    arena_release(g->a, mark);
+    return fabs(gap - sqrt(far)) <= GATE_SAME * (arm + sqrt(far));
+}
