@@ -301,6 +301,14 @@ void contacts_find(rod_work *w)
         find_pair(w, i);
 }
 
+bool contacts_look(rod_work *w)
+{
+    if (looked(w))
+        return false;
+    contacts_find(w);
+    return true;
+}
+
 static double gap_value(rod_work *w, const kernel *g, double self)
 {
     arena_pos mark = arena_mark(w->tmp);
@@ -350,14 +358,21 @@ static void body_read(rod_work *w, int pair)
         b[6] /= n;
 }
 
+/* the shortest way from a node to the next */
+static double closest(const rod_mesh *m)
+{
+    double d = INFINITY;
+    for (int i = 1; i < m->nn; i++)
+        d = fmin(d, m->s[i] - m->s[i - 1]);
+    return d;
+}
+
 /* A pair of nodes that bends, or stretches, against its neighbours gives least: EI (pi/ds)^4 and EA (pi/ds)^2
    a length.  With a hundred times that, what an increment leaves of a gap falls a hundredfold; much more
    would cost the digits of the rod's own stiffness. */
 static double least_give(const rod_mesh *m)
 {
-    double ds = INFINITY, EI = (m->A[0] + m->A[4]) / 2;
-    for (int i = 1; i < m->nn; i++)
-        ds = fmin(ds, m->s[i] - m->s[i - 1]);
+    double ds = closest(m), EI = (m->A[0] + m->A[4]) / 2;
     return 100 * fmax(97 * EI / pow(ds, 4), 10 * m->B[8] / (ds * ds));
 }
 
@@ -366,7 +381,7 @@ void contacts_press(rod_work *w, double factor)
     for (int i = 0; i < w->rp->npair; i++) {
         const rod_mesh *m = &w->mesh[w->rp->pair[i].a];
         double apart = w->rp->pair[i].what == TOUCH_RODS ? APART : body_apart(w, i);
-        w->contact->k[i] = factor * (m->A[0] + m->A[4]) / 2 / pow(apart * m->length / (m->nn - 1), 4);
+        w->contact->k[i] = factor * (m->A[0] + m->A[4]) / 2 / pow(apart * closest(m), 4);
     }
 }
 
@@ -658,6 +673,16 @@ double contacts_open(const rod_work *w)
     return d;
 }
 
+double contacts_sunk(const rod_work *w)
+{
+    double d = 0;
+    for (size_t i = 0; i < w->contact->list.n; i++) {
+        const touch *c = &w->contact->list.at[i];
+        d = fmax(d, -c->gap / slave_of(w, c)->radius);
+    }
+    return d;
+}
+
 void contacts_stiffen(rod_work *w, bool stiff)
 {
     for (size_t i = 0; i < w->contact->list.n; i++) {
@@ -728,6 +753,16 @@ void contacts_smooth(rod_work *w, bool smooth)
 void contacts_keep_flow(rod_work *w)
 {
     copy_list(w, &w->contact->flowing, &w->contact->list);
+}
+
+void contacts_keep_tried(rod_work *w)
+{
+    copy_list(w, &w->contact->tried, &w->contact->list);
+}
+
+void contacts_back_tried(rod_work *w)
+{
+    copy_list(w, &w->contact->list, &w->contact->tried);
 }
 
 void contacts_keep_watch(rod_work *w)

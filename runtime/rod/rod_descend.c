@@ -17,12 +17,15 @@ void contacts_follow(rod_work *w)
         touch_project(w, &w->contact->list.at[i]);
 }
 
-/* normals turned round since the state before: something went through something */
+/* normals of pairs that are close turned round since the state before: something went through something */
 static bool normals_kept(rod_work *w)
 {
-    for (size_t i = 0; i < w->contact->list.n; i++)
-        if (dot3(w->contact->list.at[i].last, w->contact->list.at[i].N) < 0)
+    const rod_contacts *k = w->contact;
+    for (size_t i = 0; i < k->list.n; i++) {
+        const touch *c = &k->list.at[i];
+        if (dot3(c->last, c->N) < 0 && c->gap < 0.5 * k->clear[c->pair])
             return false;
+    }
     return true;
 }
 
@@ -80,12 +83,18 @@ double contacts_round(rod_work *w)
 }
 
 /* ---- the least of the potential ---- */
+/* stiffness of springs, by that of rods between two pairs, where a short way begins and ends; a long one
+ * begins with a thousandth, and where gaps close slowly it grows further */
+static const double LONG_WAY = 1000, SOFT = 3, FIRM = 300, HARDEST = 1e4;
+
 typedef struct descent {
     rod_work *w;
     double t, *load;                         /* of dead loads: their potential is linear in places */
     double *pos, *rot, *grad, *step, *start; /* start: places at the beginning */
     int *number, n;                          /* of dofs that are free, or -1 */
+    double *wound, writhe;                   /* places for which the writhe is known */
     double energy, shift;
+    bool follow;  /* supports move, and nothing else does but by them */
     double reach; /* a state further than that from the beginning was reached by a snap */
 } descent;
 
@@ -134,7 +143,7 @@ static void descent_assemble(descent *d, rod_sparse *S, double *b)
     for (int k = 0; k < C.nz; k++) /* each is half of what it makes with its mirror */
         put_both(d, S, b, C.i[k], C.j[k], C.i[k] == C.j[k] ? C.x[k] : C.x[k] / 2);
     for (int i = 0; i < w->ndof; i++)
-        if (d->number[i] >= 0)
+        if (d->number[i] >= 0 && !d->follow)
             b[d->number[i]] -= d->grad[i] * rod_unit(w, i);
 }
 
@@ -181,22 +190,43 @@ static double farthest(const rod_work *w, const double *pos)
     return far;
 }
 
-/* the part of the increment that moves no node by more than that part of the least radius, and turns none far
- */
+/* the part of the increment that turns no node far, and moves none by more than a part of the least radius
+   against those that it may come to touch */
 static double descent_part(const descent *d, double *size)
 {
-    const rod_work *w = d->w;
+    rod_work *w = d->w;
     double most = 0, turn;
     *size = rod_size(w, d->step, &turn);
     for (int i = 0; i < w->N; i++)
         most = fmax(most, norm3(d->step + 6 * i));
-    return fmin(1, fmin(0.4 * rod_least_radius(w) / most, 0.5 / turn));
+    double part = fmin(1, 0.5 / turn), little = 0.4 * rod_least_radius(w) / most;
+    if (little >= part)
+        return part;
+    memcpy(w->dx, d->step, (size_t)w->ndof * sizeof *w->dx);
+    return fmin(part, fmax(little, contacts_room(w)));
+}
+
+/* A rod that went through itself changed its writhe by two.  On a long way this is checked after each part of
+ * a radius: nodes may be so far apart that the pairs they make do not see it. */
+static bool descent_crossed(descent *d)
+{
+    rod_work *w = d->w;
+    if (!w->start || farthest(w, d->wound) < 0.5 * rod_least_radius(w))
+        return false;
+    double now = rod_writhes(w, w->state.pos);
+    if (fabs(now - d->writhe) > 1)
+        return true;
+    d->writhe = now;
+    memcpy(d->wound, w->state.pos, (size_t)(3 * w->N) * sizeof *d->wound);
+    return false;
 }
 
 static void descent_go(descent *d, double part)
 {
     rod_work *w = d->w;
     state_copy(w, w->state.pos, w->state.rot, d->pos, d->rot);
+    /* closest points follow from where they were, not from where a longer step took them */
+    contacts_back_tried(w);
     rod_update(w, d->step, part);
     contacts_follow(w);
 }
@@ -210,7 +240,7 @@ static int descent_search(descent *d, double part, double slope)
     for (int k = 0; k < CUTS; k++, part /= 2) {
         descent_go(d, part);
         double e = descent_energy(d);
-        if (normals_kept(d->w) && e <= d->energy + ARMIJO * part * slope + tiny) {
+        if (normals_kept(d->w) && e <= d->energy + ARMIJO * part * slope + tiny && !descent_crossed(d)) {
             d->energy = e;
             normals_here(d->w);
             return k;
@@ -220,13 +250,15 @@ static int descent_search(descent *d, double part, double slope)
     return -1;
 }
 
-/* One increment; its size by the length and in angles.  Shifted more where the potential is not what its
- * second derivative says: it is shorter then, and closer to the steepest descent. */
+/* One increment; its size by the length and in angles, as it would be without a strong shift.  Shifted more
+ * where the potential is not what its second derivative says: it is shorter then, and closer to the steepest
+ * descent. */
 static bool descent_step(descent *d, double *size)
 {
     enum { TRIES = 12 };
     rod_work *w = d->w;
     state_copy(w, d->pos, d->rot, w->state.pos, w->state.rot);
+    contacts_keep_tried(w);
     for (int k = 0; k < TRIES; k++) {
         double slope = 0;
         memset(d->step, 0, (size_t)w->ndof * sizeof *d->step);
@@ -235,7 +267,9 @@ static bool descent_step(descent *d, double *size)
             return false;
         for (int i = 0; i < w->ndof; i++)
             slope += d->grad[i] * d->step[i];
-        double part = descent_part(d, size);
+        double now, part = descent_part(d, &now);
+        if (k == 0)
+            *size = now * (1 + d->shift / (SHIFT_STRONG * shift_unit(w)));
         int cuts = slope < 0 ? descent_search(d, part, slope) : slope == 0 ? 0 : -1;
         if (cuts >= 0) {
             d->shift = cuts > 3                   ? fmax(shift_unit(w), 4 * d->shift)
@@ -248,15 +282,33 @@ static bool descent_step(descent *d, double *size)
     return false;
 }
 
-static bool descent_least(descent *d, double enough, int most)
+/* Pairs that came near on a long way join; springs become firmer where rods sink into each other, and softer
+   again where they need not be as firm. */
+static void descent_look(descent *d, double *press, double least)
+{
+    rod_work *w = d->w;
+    bool more = contacts_look(w);
+    double sunk = *press < FIRM || *press > least ? contacts_sunk(w) : 0;
+    bool firmer = sunk > DESCENT_SUNK && *press < FIRM, softer = sunk<DESCENT_LOOSE && * press> least;
+    if (firmer || softer) {
+        *press *= firmer ? 10 : 0.1;
+        contacts_press(w, *press);
+    } else if (!more)
+        return;
+    normals_here(w);
+    d->energy = descent_energy(d);
+}
+
+static bool descent_least(descent *d, double enough, int most, double *press, double least)
 {
     double size = INFINITY;
     normals_here(d->w);
     d->energy = descent_energy(d);
     for (int k = 0; k < most && !rod_interrupted(d->w); k++) {
+        descent_look(d, press, least);
         if (!descent_step(d, &size))
             return size < 1e3 * enough;
-        if (farthest(d->w, d->start) > d->reach)
+        if (!d->w->start && farthest(d->w, d->start) > d->reach)
             return false;
         if (size < enough)
             return true;
@@ -282,16 +334,20 @@ static bool descent_lead(descent *d)
                     far_held = fmax(far_held, fabs(w->dx[i]));
             }
         if (k == 0)
-            d->reach = 2 * rod_least_radius(w) + 3 * far_held;
+            d->reach = fmax(2 * rod_least_radius(w), DESCENT_REACH * rod_length(w)) + 3 * far_held;
         if (far < ROUND_50)
             return true;
-        if (!descent_direction(d))
+        d->follow = w->start;
+        bool ok = descent_direction(d);
+        d->follow = false;
+        if (!ok)
             return false;
         part = descent_part(d, &size);
         state_copy(w, d->pos, d->rot, w->state.pos, w->state.rot);
         normals_here(w);
+        contacts_keep_tried(w);
         descent_go(d, part);
-        if (!normals_kept(w))
+        if (!normals_kept(w) || descent_crossed(d))
             return false;
     }
     return false;
@@ -404,9 +460,12 @@ static descent descent_new(rod_work *w, double t)
                   .grad = arena_array(w->tmp, double, w->ndof),
                   .step = arena_array(w->tmp, double, w->ndof),
                   .start = arena_array(w->tmp, double, 3 * w->N),
+                  .wound = arena_array(w->tmp, double, 3 * w->N),
                   .number = arena_array(w->tmp, int, w->ndof) };
     rod_loads(w, t, d.load);
     memcpy(d.start, w->state.pos, (size_t)(3 * w->N) * sizeof *d.start);
+    memcpy(d.wound, w->state.pos, (size_t)(3 * w->N) * sizeof *d.wound);
+    d.writhe = w->start ? rod_writhes(w, w->state.pos) : 0;
     for (int i = 0; i < w->ndof; i++)
         d.number[i] = w->ends.held[i] ? -1 : d.n++;
     return d;
@@ -479,12 +538,12 @@ static double descent_enough(const rod_work *w, double change)
 /* The rounds converge linearly; the law itself takes over where they are near. */
 bool rod_descend(rod_work *w, double t)
 {
-    enum { ROUNDS = 200, INCREMENTS = 120 };
-    const double soft = 3, firm = 300;
+    enum { ROUNDS = 200, INCREMENTS = 300, LONG = 1000 };
+    const double soft = w->start ? SOFT / LONG_WAY : SOFT;
     if (!w->contact || !has_potential(w))
         return false;
     arena_pos mark = arena_mark(w->tmp);
-    double press = soft, change = INFINITY, polish = 0.05;
+    double press = soft, change = INFINITY, polish = 0.05, open = INFINITY;
     descent d = descent_new(w, t);
     springs kept = springs_keep(w);
     mixer mix = { 0 };
@@ -493,10 +552,14 @@ bool rod_descend(rod_work *w, double t)
     contacts_lag(w, true);
     bool ok = descent_lead(&d), done = false;
     for (int round = 0; round < ROUNDS && ok && !done; round++) {
-        ok = descent_least(&d, descent_enough(w, change), INCREMENTS);
+        ok = descent_least(&d, descent_enough(w, change), w->start && round == 0 ? LONG : INCREMENTS, &press,
+                           round == 0 ? soft : INFINITY);
         mixer_use(&mix, w);
+        double left = contacts_open(w);
         change = contacts_round(w);
-        if (press < firm) {
+        bool slow = round > 0 && left > DESCENT_SLOW * open && !rod_gaps_closed(w);
+        open = left;
+        if (press < FIRM || (slow && press < HARDEST * FIRM)) {
             press *= 10;
             contacts_press(w, press);
             contacts_find(w);

@@ -17,7 +17,7 @@ static bool short_elements(const rod_mesh *m)
 }
 
 /* A rod that goes through itself changes its link by two: such a step is not a motion.  Only checked where
- * contact acts. */
+ * contact acts.  Without rot: the writhe alone. */
 static double links(const rod_work *w, double *pos, double *rot)
 {
     rod_result x = { .rp = w->rp, .mesh = w->mesh, .r = pos, .q = rot };
@@ -25,9 +25,15 @@ static double links(const rod_work *w, double *pos, double *rot)
     for (int i = 0; i < w->rp->npair; i++) {
         int a = w->rp->pair[i].a;
         if (w->rp->pair[i].b == a)
-            sum += rod_writhe_nodes(&x, a, short_elements(&w->mesh[a]) ? 3 : 1) + rod_twist(&x, a);
+            sum += rod_writhe_nodes(&x, a, short_elements(&w->mesh[a]) ? 3 : 1) +
+                   (rot ? rod_twist(&x, a) : 0);
     }
     return sum;
+}
+
+double rod_writhes(const rod_work *w, double *pos)
+{
+    return links(w, pos, NULL);
 }
 
 /* no node moved by a radius: what lies side by side has not come to lie on its other side */
@@ -79,7 +85,9 @@ bool rod_step(rod_work *w, double t, double tau, rod_way_to by)
         contacts_save(w);
     if (by == BY_NEWTON)
         rod_go_on(w);
-    bool ok = reach_equilibrium(w, t, by) && !rod_passed(w, pos, rot, touched, false);
+    /* a descent over a long way checks that itself, and an end that may roll changes its link */
+    bool own = w->start && by == BY_DESCENT;
+    bool ok = reach_equilibrium(w, t, by) && (own || !rod_passed(w, pos, rot, touched, false));
     if (ok && w->contact)
         contacts_lose(w);
     if (!ok) {
@@ -356,6 +364,7 @@ static void step_done(rod_work *w, rod_path *p, double t, double now)
 bool rod_march(rod_work *w, double end, double h, bool start, rod_path *p, double *reached)
 {
     double t = 0, dt = h;
+    bool whole = false; /* the whole way to the start was tried by a descent */
     for (int64_t easy = 0; t < end * (1 - CLOCK_END);) {
         bool turned = false, flowed = false;
         if (t + dt > end * (1 - STEP_SAME))
@@ -367,7 +376,12 @@ bool rod_march(rod_work *w, double end, double h, bool start, rod_path *p, doubl
         double now = start ? 0 : t + dt, tau = start ? t + dt : 1;
         w->guess = start || w->ro->arc ? 0 : dt;
         bool found = w->ro->arc && !start ? step_along(w, t, now, end)
-                                          : step_to(w, p, now, tau, !start && dt < h / 3);
+                                          : step_to(w, p, now, tau, start ? whole : dt < h / 3);
+        if (!found && w->start && !whole && w->contact && w->r->status == RUN_OK) {
+            whole = true;
+            found = rod_step(w, 0, 1, BY_DESCENT);
+            dt = found ? 1 - t : dt;
+        }
         if (!found && w->r->status == RUN_OK && dt < h / 3)
             found = flowed = step_beyond(w, p, t, &now, tau, start ? 0 : end, &turned);
         /* a shorter step may find one */

@@ -203,7 +203,9 @@ static void go(rod_work *w)
         }
         if (w->contact)
             contacts_smooth(w, w->goal0);
+        w->start = w->goal0 != NULL;
         ok = rod_march(w, 1, 0.1, true, &p, &reached);
+        w->start = false;
         if (w->contact) {
             if (ok && w->goal0)
                 rod_apart(w, 0);

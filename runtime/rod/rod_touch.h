@@ -36,7 +36,7 @@ typedef struct touch {
 
 typedef vec(touch) touches;
 typedef struct rod_contacts {
-    touches list, saved, flowing, watched, parted, arc[2];
+    touches list, saved, flowing, tried, watched, parted, arc[2];
     double *k, *mu, *clear; /* of each pair: stiffness, friction, distance that gap 0 means */
     /* of each pair, in statics: so much further apart, that the lines do not overlap between the places where
      * they are held */

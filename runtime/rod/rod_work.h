@@ -87,6 +87,7 @@ typedef struct rod_work {
     /* moments: some act that have no energy: dead ones and forces that follow, which last, or those of rolls
      * that are held */
     bool neutral, moments, lasting;
+    bool start; /* on the way from a shape that was only drawn, which is no motion */
     struct rod_contacts *contact;
     rod_motion *motion; /* NULL: statics */
     int64_t iterations;
@@ -163,6 +164,7 @@ void rod_go_on(rod_work *w);          /* a first guess of a step `guess` long: t
 bool rod_interrupted(rod_work *w);
 /* a rod went through itself since that state, where it touched or not; brief: if it moved far enough */
 bool rod_passed(rod_work *w, double *pos, double *rot, bool touched, bool brief);
+double rod_writhes(const rod_work *w, double *pos); /* of all rods that may touch themselves */
 double rod_drag_work(const rod_work *w);
 
 /* ---- along a load ---- */
@@ -221,6 +223,7 @@ void contacts_new(rod_work *w);
 bool contacts_start(rod_work *w); /* of the run; false: the shape given crosses itself */
 void contacts_step(rod_work *w);  /* the state is the beginning of a step */
 void contacts_find(rod_work *w);  /* pairs near each other */
+bool contacts_look(rod_work *w);  /* the same, once nodes have moved far enough */
 /* fewer pairs with rough bodies, from the beginning of the step on; false: there are none, or it was done */
 bool contacts_thin(rod_work *w);
 /* closest points, gaps and forces at the state; false: rods went through each other */
@@ -243,6 +246,7 @@ void contacts_smooth(rod_work *w, bool smooth);
 void contacts_soften(rod_work *w);
 /* a step begins here with that increment, taken afterwards, then carried */
 void contacts_lead(rod_work *w, const double *dx);
+double contacts_sunk(const rod_work *w); /* the deepest overlap of a pair, by the radius */
 double contacts_open(const rod_work *w); /* the deepest overlap, or the widest gap of a pair that presses */
 uint64_t contacts_pattern(const rod_work *w);      /* hash of who touches, sticks and slips */
 void contacts_accept(rod_work *w, int64_t sample); /* the step is done */
@@ -260,6 +264,8 @@ void contacts_back_arc(rod_work *w, int which);
 void contacts_keep_flow(rod_work *w);  /* a second place to save to */
 void contacts_keep_watch(rod_work *w); /* and while a load is sought */
 void contacts_back_watch(rod_work *w);
+void contacts_keep_tried(rod_work *w); /* and before an increment that may be cut */
+void contacts_back_tried(rod_work *w);
 void contacts_keep_apart(rod_work *w); /* and while lines are held further apart */
 void contacts_back_apart(rod_work *w);
 void contacts_back_flow(rod_work *w);
