@@ -256,6 +256,8 @@ except KeyboardInterrupt as e:
           and e.result.ended == "interrupted" and len(e.result.a) == e.result.samples, e.result)
 check("the handler is Python's again", signal.getsignal(signal.SIGINT) is before)
 check("and the session works", n.pendulum.run(1, progress=progress.append).ended == "ok")
+check("progress of a short run", progress == sorted(progress) and all(0 < p <= 1 for p in progress), progress)
+progress.clear()
 n.pendulum.run(20, backend="sweeping", h=1e-3, progress=progress.append)
 check("progress is a fraction", progress and progress == sorted(progress) and 0 < progress[-1] <= 1, progress[:3])
 
