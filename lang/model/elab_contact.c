@@ -17,6 +17,11 @@ enum {
     KEYS
 };
 static const char *const simultaneous_words[] = { "together", "cascade", NULL };
+static const char *const moment_words[] = { "coulomb", NULL };
+const char *const *const contact_words[] = { [KEY_SIMULTANEOUS] = simultaneous_words,
+                                             [KEY_ROLLING] = moment_words,
+                                             [KEY_SPINNING] = moment_words,
+                                             [KEYS] = NULL };
 typedef enum {
 #define X(id, name, role, args, doc) LAW_##id,
 #include "laws.def"

@@ -23,6 +23,11 @@ static const struct {
     { "halfspace", "halfspace(n, c)", SHAPE_HALFSPACE },
 };
 
+const char *shape_set_name(size_t k)
+{
+    return k < sizeof set_list / sizeof *set_list ? set_list[k].name : NULL;
+}
+
 /* ---- formulas of vectors ---- */
 
 typedef struct {

@@ -551,6 +551,8 @@ address class_own_instance(const mclass *c)
     return a;
 }
 
+const char *const dof_spaces[] = { "R2", "R3", "SO3", "R4", "R5", "R6", "R7", "R8", "R9", NULL };
+
 /* ---- layout of dofs ---- */
 
 static bool dof_space(elab *e, mdof *d, const ast *space)

@@ -336,7 +336,10 @@ const mclass *model_instances(const model *m,
 bool model_check_laws(const model *m, const double *param);
 /* Position of a member in the order of nested loops, -1 when it is not one. */
 int64_t index_rank(const index_set *s, const int32_t *index);
-extern const char *const contact_keys[]; /* attributes of a constraint; NULL at the end */
+extern const char *const contact_keys[];         /* attributes of a constraint; NULL at the end */
+extern const char *const *const contact_words[]; /* of each: the words that it takes beside laws, or NULL */
+extern const char *const dof_spaces[];           /* where degrees of freedom lie; NULL at the end */
+const char *shape_set_name(size_t k);            /* sets that bodies carry; NULL behind the last */
 
 /* Stable text: declarations, families, formulas (`cdl show model`, `show ir`, `show jacobian`). */
 void model_dump(text *out, const model *m);

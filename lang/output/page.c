@@ -655,11 +655,19 @@ static void put_file(text *t, session *s, const file_root *in, const char *name,
 
 /* ---- the page ---- */
 
+static bool moves(const mover *b)
+{
+    return b->v[0].kind == V_SERIES || b->v[1].kind == V_SERIES || b->v[2].kind == V_SERIES;
+}
+
 /* the time that is shown: that of what moves, or of the run */
 static void stage_time(const session *s, stage *g, const scene *m)
 {
     const results *r = s->last ? s->last->r : NULL;
-    if (m->all.n || !r || !r->samples || !(r->t[r->samples - 1] > r->t[0]))
+    for (size_t k = 0; k < m->all.n; k++)
+        if (moves(&m->all.at[k]))
+            return;
+    if (!r || !r->samples || !(r->t[r->samples - 1] > r->t[0]))
         return;
     g->begin = r->t[0];
     g->end = r->t[r->samples - 1];

@@ -359,8 +359,10 @@ static void rotations_add(scene *m, const mclass *top)
         if (top->dofs.at[k]->rotation) {
             only = top->dofs.at[k];
             count++;
-            if (!m->all.n)
+            if (!m->all.n) {
                 scene_try(m, only->name);
+                m->columns = true;
+            }
         }
     if (count != 1 || m->all.n != 1 || m->all.at[0].n != 3)
         return;

@@ -64,6 +64,7 @@ typedef struct scene {
     int64_t followed; /* samples at which it was found what touches of them, see touching_read */
     size_t most;      /* shapes that are drawn */
     bool whole;       /* all of the run is drawn */
+    bool columns;     /* what is in `all` are columns of rotations */
     double radius, pitch;
     double rod;         /* the radius of the rod at hand */
     const mclass *kind; /* of the parts that were read last, and the name of their radius or NULL */

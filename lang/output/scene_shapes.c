@@ -425,6 +425,8 @@ void scene_solids(scene *m)
                                   .inst = i,
                                   .body = -1,
                                   .fixed = !is_carried(&r->prog->shapes.at[k]) });
+    for (size_t k = 0; m->columns && m->solids.n && k < m->all.n; k++)
+        m->all.at[k].shaped = true; /* a body is seen better than the columns of its rotation */
     for (size_t k = 0; k < m->all.n && m->solids.n < m->most; k++)
         if (m->all.at[k].attitude && !m->all.at[k].shaped)
             *vec_push(m->s->tmp, &m->solids) = (solid){ .body = (int)k };

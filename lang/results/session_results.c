@@ -480,7 +480,8 @@ bool result_help(text *t, const char *name)
                                          [OF_POINTS] = "touching points",
                                          [OF_WIRE] = "a rod",
                                          [OF_PAIR] = "contacts of a rod",
-                                         [OF_PATH] = "a branch of equilibria" };
+                                         [OF_PATH] = "a branch of equilibria",
+                                         [OF_SHAPE] = "a shape" };
     bool found = false;
     for (int k = 0; k < RESULT_ROWS; k++) {
         if (strcmp(rows[k].name, name))

@@ -294,6 +294,8 @@ void topics_put(text *t);
 /* Names that the statement before the cursor asks for by its form: backends, options, units, attributes,
    laws. The k-th, NULL after the last; *of: what they are, or CDL_SYMBOL_KINDS: any name may stand here. */
 const char *name_by_form(const char *statement, size_t k, cdl_symbol_kind *of);
+/* Names of the arguments that a law takes; a 0 does not end them. */
+const char *law_argument(const char *law, size_t k, size_t *len);
 
 /* ---- session_symbols.c: what each name of the text read last stands for ---- */
 typedef struct symbol {
@@ -391,7 +393,19 @@ extern const builtin result_builtins[], output_builtins[];
 /* both: functions of results, and those that write files; ends with NULL */
 extern const builtin *const session_builtins[];
 /* The rows of results.def, and whose they are. */
-enum { OF_RUN, OF_FIELD, OF_ROD, OF_LIMIT, OF_CONTACT, OF_IMPACT, OF_POINTS, OF_WIRE, OF_PAIR, OF_PATH };
+enum {
+    OF_RUN,
+    OF_FIELD,
+    OF_ROD,
+    OF_LIMIT,
+    OF_CONTACT,
+    OF_IMPACT,
+    OF_POINTS,
+    OF_WIRE,
+    OF_PAIR,
+    OF_PATH,
+    OF_SHAPE
+};
 enum {
 #define X(of, name, doc) of##_##name,
 #include "results/results.def"

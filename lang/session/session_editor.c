@@ -426,6 +426,14 @@ static bool is_keyword(const char *word)
     return false;
 }
 
+static bool is_space(const char *word)
+{
+    int k = 0;
+    while (dof_spaces[k] && strcmp(dof_spaces[k], word))
+        k++;
+    return dof_spaces[k] != NULL;
+}
+
 /* whether a byte lies in a comment or a string */
 static bool in_prose(session *s, size_t byte)
 {
@@ -459,7 +467,7 @@ cdl_status cdl_describe(cdl *s, size_t byte, cdl_span *at, const char **markdown
         span w = word_at(s, byte);
         const char *word = w.file ? arena_strndup(s->tmp, text_read(s)->text + w.begin, w.end - w.begin) : "";
         text help = { .a = s->tmp };
-        if (is_keyword(word) && !in_prose(s, byte) && help_text(s, &help, word)) {
+        if ((is_keyword(word) || is_space(word)) && !in_prose(s, byte) && help_text(s, &help, word)) {
             *at = span_out(&(places){ .s = s }, w);
             block_put(&t, "", help.at);
         }
@@ -600,6 +608,15 @@ static const char *object_text(const tokens *t, size_t k, size_t *len)
     return k > from ? t->text + t->at[from].begin : "";
 }
 
+/* names of the arguments of a law */
+static void choice_arguments(choosing *c, const char *object, size_t n)
+{
+    const char *law = arena_strndup(c->s->tmp, object, n), *name;
+    size_t len;
+    for (size_t k = 0; (name = law_argument(law, k, &len)); k++)
+        choice_add(c, CDL_IS_OPTION, arena_strndup(c->s->answer, name, len), NULL, NULL);
+}
+
 static void choices_find(session *s, choosing *c, size_t begin, size_t word)
 {
     name_scope in;
@@ -634,6 +651,10 @@ static void choices_find(session *s, choosing *c, size_t begin, size_t word)
             symbol of = *y;
             model_params(s, &of, choice_symbol, c);
         }
+    }
+    if (open < n && open && token_is(&t, 0, "constraint")) {
+        const char *law = object_text(&t, open, &len);
+        choice_arguments(c, law, len);
     }
     choice_keywords(c, n == 0, in.model != NULL);
     scope_names(s, &in, choice_symbol, c);

@@ -60,6 +60,47 @@ static const char *const key_docs[] = {
 #undef X
 };
 
+static const char *law_nth(const char *key, const char *prefix, size_t k);
+
+static bool is_among(const char *const *list, const char *name)
+{
+    while (list && *list && strcmp(*list, name))
+        list++;
+    return list && *list;
+}
+
+static bool help_space(text *t, const char *name)
+{
+    if (!is_among(dof_spaces, name))
+        return false;
+    if (*name == 'S')
+        text_puts(
+            t, "rotations in space, matrices of 3 x 3; A' is the angular velocity in the frame of the body\n"
+               "    dof A in SO3 = rot_x(0.3), A' = [0, 5, 0.1]\n");
+    else
+        text_printf(t, "vectors of %s numbers, for degrees of freedom\n    dof p in %s\n", name + 1, name);
+    return true;
+}
+
+/* what stands in brackets behind a law, "static = a", and words that attributes take */
+static bool help_argument(text *t, const char *name)
+{
+    bool found = false;
+    for (int k = 0; k < WORDS; k++) {
+        const char *at = words[k].key ? strstr(words[k].form, name) : NULL;
+        if (!at || strncmp(at + strlen(name), " = ", 3) || isalpha((unsigned char)at[-1]))
+            continue;
+        text_printf(t, "argument of the law %s: %s\n    %s\n", words[k].name, words[k].form, words[k].what);
+        found = true;
+    }
+    for (int k = 0; contact_keys[k]; k++)
+        if (is_among(contact_words[k], name) && !law_nth("friction", name, 0)) {
+            text_printf(t, "%s = %s: %s\n", contact_keys[k], name, key_docs[k]);
+            found = true;
+        }
+    return found;
+}
+
 /* attributes of constraints: which laws they take, or what they are */
 static bool help_key(text *t, const char *name)
 {
@@ -194,6 +235,8 @@ bool help_text(session *s, text *t, const char *name)
     found = help_member(s, t, name) || found;
     found = help_words(t, name) || found;
     found = help_key(t, name) || found;
+    found = help_space(t, name) || found;
+    found = help_argument(t, name) || found;
     found = help_builtin(t, result_builtins, name) || help_builtin(t, output_builtins, name) ||
             help_builtin(t, builtin_list, name) || found;
     for (int k = 0; k < OP_COUNT && !found; k++)
@@ -384,11 +427,39 @@ static const char *name_in_block(const char *line, size_t begin, size_t k, cdl_s
         return nth(contact_keys, prefix, k);
     if (constraint && last > line && last[-1] == '=') {
         name_before(line, (size_t)(last - line) - 1, name);
-        if (law_nth(name, prefix, 0)) {
-            *of = CDL_IS_LAW;
+        *of = CDL_IS_LAW;
+        if (law_nth(name, "", 0))
             return law_nth(name, prefix, k);
-        }
+        for (int i = 0; contact_keys[i]; i++)
+            if (!strcmp(contact_keys[i], name) && contact_words[i])
+                return nth(contact_words[i], prefix, k);
     }
+    *of = CDL_SYMBOL_KINDS;
+    return NULL;
+}
+
+static const char *set_nth(const char *prefix, size_t k)
+{
+    const char *name;
+    for (size_t i = 0; (name = shape_set_name(i)); i++)
+        if (!strncmp(name, prefix, strlen(prefix)) && k-- == 0)
+            return name;
+    return NULL;
+}
+
+/* behind `dof p in` and `shape hull:` */
+static const char *name_in_declaration(const char *line, size_t begin, size_t k, cdl_symbol_kind *of)
+{
+    size_t last = begin;
+    char name[64];
+    while (last && strchr(" \t", line[last - 1]))
+        last--;
+    *of = CDL_IS_BUILTIN;
+    if (begins(line, "shape") && last && line[last - 1] == ':')
+        return set_nth(line + begin, k);
+    *of = CDL_IS_KEYWORD;
+    if (begins(line, "dof") && begin > last && !strcmp(name_before(line, begin, name), "in"))
+        return nth(dof_spaces, line + begin, k);
     *of = CDL_SYMBOL_KINDS;
     return NULL;
 }
@@ -415,7 +486,22 @@ const char *name_by_form(const char *line, size_t k, cdl_symbol_kind *of)
         return unit_nth(prefix, k);
     if (open < begin && line[open] == '{')
         return name_in_block(line, begin, k, of);
+    if (open == begin)
+        return name_in_declaration(line, begin, k, of);
     *of = CDL_SYMBOL_KINDS;
+    return NULL;
+}
+
+/* names of the arguments of a law, those before " = " */
+const char *law_argument(const char *law, size_t k, size_t *len)
+{
+    for (int i = 0; i < WORDS; i++)
+        for (const char *p = words[i].key && !strcmp(words[i].name, law) ? words[i].form : ""; *p; p++) {
+            *len = strspn(p, "abcdefghijklmnopqrstuvwxyz");
+            if (*len && !strncmp(p + *len, " = ", 3) && k-- == 0)
+                return p;
+            p += *len ? *len - 1 : 0;
+        }
     return NULL;
 }
 

@@ -275,6 +275,9 @@ static thing thing_of_symbol(walker *w, int k)
     case CDL_IS_ROD:
         t.result = OF_WIRE;
         break;
+    case CDL_IS_SHAPE:
+        t.result = OF_SHAPE;
+        break;
     case CDL_IS_RESULT:
         t.result = !strcmp(y.name, "impacts")  ? OF_IMPACT
                    : !strcmp(y.name, "points") ? OF_POINTS

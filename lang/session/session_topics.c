@@ -105,10 +105,11 @@ static void topic_results(session *s, text *t)
     static const char *const heads[] = { [OF_RUN] = "Of a run:",
                                          [OF_CONTACT] = "Of a constraint, floor.gap:",
                                          [OF_IMPACT] = "Of its impacts, floor.impacts.t:",
+                                         [OF_POINTS] = "Of the points where it touches, floor.points.rn:",
                                          [OF_WIRE] = "Of a rod:",
                                          [OF_PAIR] = "Of the contacts of a rod, wire.pairs.gap:",
                                          [OF_PATH] = "Of a branch of equilibria, path.t:" };
-    static const int of[] = { OF_RUN, OF_CONTACT, OF_IMPACT, OF_WIRE, OF_PAIR, OF_PATH };
+    static const int of[] = { OF_RUN, OF_CONTACT, OF_IMPACT, OF_POINTS, OF_WIRE, OF_PAIR, OF_PATH };
     (void)s;
     for (size_t k = 0; k < sizeof of / sizeof *of; k++) {
         text_printf(t, "%s\n", heads[of[k]]);

@@ -55,5 +55,5 @@ same "it prints what the page shows" "$(cat wanted)" "$(cat out)"
 make -s -C "$builddir" install-dist_cdlpythonDATA install-data-hook pythondir="$PWD/direct" >log 2>&1
 same "byte code is installed" "$(ls direct/cdl/*.py | wc -l)" "$(ls direct/cdl/__pycache__/*.pyc | wc -l)"
 make -s -C "$builddir" install-dist_cdlpythonDATA install-data-hook DESTDIR="$PWD/root" >log 2>&1
-same "the package is installed" "__init__.py __init__.pyi _cells.py _library.py _magic.py _model.py _result.py _session.py _step.py _where.py kernel.json kernel.py py.typed" \
+same "the package is installed" "__init__.py __init__.pyi _cells.py _later.py _library.py _magic.py _model.py _result.py _session.py _step.py _where.py kernel.json kernel.py py.typed" \
     "$(cd root 2>/dev/null && find . -path '*/dist-packages/cdl/*' -type f | sed 's|.*/||' | LC_ALL=C sort | paste -sd' ')"

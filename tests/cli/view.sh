@@ -152,7 +152,7 @@ if command -v python3 >/dev/null; then
     has "the same of a folder" got "ok runs" "ok file"
     if command -v chromium >/dev/null; then
         python3 "$tests/cli/view.py" drive pages/drop.html >got 2>&1
-        has "the page works" got "ok clock" "ok value" "ok played" "ok picked" "ok keys" "ok expectation" "ok drawn"
+        has "the page works" got "ok clock" "ok value" "ok played" "ok picked" "ok keys" "ok seeks" "ok numbers" "ok level" "ok expectation" "ok drawn"
         python3 "$tests/cli/view.py" drive3 pages/fly.html >got 2>&1
         has "in space too" got "ok drawn" "ok turned"
         python3 "$tests/cli/view.py" solids3 pages/solids.html pages/solids.csv >got 2>&1
@@ -180,3 +180,19 @@ CDL
 try "a rotation in a page" 0 "$CDL" run -q -o pages turn.cdl
 has "has its entries" pages/turn.html '"name":"A[1][1]"' '"name":"p[1]'"'"'"'
 same "and no rates of them" 0 "$(grep -c "A\[1\]\[1\]'" pages/turn.html)"
+cat >nut.cdl <<'CDL'
+model nut { dof A in SO3, A' = [1, 0.1, 3]; kinetic dot(A', A')/2; shape body: box([-2, -1, -1], [2, 1, 1]) at [0, 0, 0], A }
+run nut for 1 with sweeping(h = 1e-2)
+CDL
+try "a rotation alone, with a shape" 0 "$CDL" run -q -o pages --report nut.html nut.cdl
+has "shows the shape" pages/nut.html '"name":"A[1]","r":0,"w":0,"h":0,"line":0,"turns":false,"shaped":true' '"body":-1,"fixed":false'
+cat >bent.cdl <<'CDL'
+model bent {
+    rod wire { length = 1, radius = 0.01, young = 1e6, poisson = 0.4, elements = 8 }
+    at wire.s = 0 { position = [0, 0, 0], frame = eye(3) }
+    force wire.x(1): [0.001*t, 0, 0]
+}
+run bent for 3 with auglag(h = 1)
+CDL
+try "a rod at rest" 0 "$CDL" run -q -o pages --report bent.html bent.cdl
+has "has the time of its load" pages/bent.html '"begin":0,"end":3,'

@@ -305,6 +305,16 @@ def answers(cdl):
         verdict("completion: " + name, all(x in got for x in wanted) and not any(x in got for x in unwanted), got)
     ball = MODEL[:MODEL.index("run r")]
     end("members of a constraint", ball + "expect floor.", ["gap", "rn", "impacts"], ["g", "run"])
+    body = "model m {\n dof p in R3 = [0, 0, 1], A in SO3\n shape hull: box([-1, -1, -1], [1, 1, 1]) at p, A\n"
+    end("spaces of a dof", body + " dof q in ", ["R2", "R3", "SO3"], ["sin", "p", "in"])
+    end("but not of an index", body + " dof q[i in ", ["p", "sin"], ["SO3"])
+    end("sets of a shape", body + " shape k: ", ["box", "hull", "capsule", "cylinder", "ellipsoid", "halfspace"], ["sin", "p", "interval"])
+    end("members of a shape", body + " constraint c: hull.", ["gap"], ["rn", "sin"])
+    end("arguments of a law", body + " constraint c: p[3] >= 0 { friction = coulomb(", ["static", "kinetic", "angle", "p"], ["tangential"])
+    end("and of another", body + " constraint c: p[3] >= 0 { impact = newton(0.5, ", ["tangential"], ["static"])
+    end("laws of rolling", body + " constraint c: p[3] >= 0 { rolling = ", ["coulomb"], ["tresca", "sin"])
+    end("how impacts at once are taken", body + " constraint c: p[3] >= 0 { simultaneous = ", ["together", "cascade"], ["coulomb"])
+    end("points of a constraint", body + " constraint c: p[3] >= 0\n}\nrun m for 1\nexpect c.points.", ["place", "normal", "rn", "rt"], ["gap"])
     end("members of impacts", ball + "expect floor.impacts.", ["t", "pre", "post", "impulse"], ["gap"])
     end("members of a run", MODEL + "expect r.", ["a", "b", "over", "energy"], ["sqrt"])
     end("members of a part", MODEL + "expect r.b[1].", ["y", "floor", "g"], ["sqrt"])

@@ -255,7 +255,9 @@ except KeyboardInterrupt as e:
     check("and keeps what was computed", isinstance(e, cdl.Interrupted) and e.result.samples > 2
           and e.result.ended == "interrupted" and len(e.result.a) == e.result.samples, e.result)
 check("the handler is Python's again", signal.getsignal(signal.SIGINT) is before)
-check("and the session works", n.pendulum.run(1).ended == "ok")
+check("and the session works", n.pendulum.run(1, progress=progress.append).ended == "ok")
+check("progress of a short run", progress == sorted(progress) and all(0 < p <= 1 for p in progress), progress)
+progress.clear()
 n.pendulum.run(20, backend="sweeping", h=1e-3, progress=progress.append)
 check("progress is a fraction", progress and progress == sorted(progress) and 0 < progress[-1] <= 1, progress[:3])
 
@@ -307,6 +309,16 @@ z = n.ends.step()
 check("an event stops", z.step(2) is False and z.stopped and abs(z.t - 0.5) < 1e-9)
 z = n.column.step()
 check("arrays", z["z"].shape == (3,) and len(z["p"]) == 4)
+z["z"] = [3, 4, 5]
+check("a state of several numbers is set", list(z["z"]) == [3, 4, 5], z["z"])
+z["z"] = 7
+check("or all of them to one", list(z["z"]) == [7, 7, 7], z["z"])
+z["z"] = np.array([1, 2, 3])
+read = z["z"]
+z["z"] = 0
+check("what was read stays", list(read) == [1, 2, 3], read)
+fails("a wrong number of values", ValueError, ["shape"], lambda: z.__setitem__("z", [1, 2]))
+check("a number is a float", type(s["y"]) is float, type(s["y"]))
 results = {}
 
 
@@ -372,5 +384,20 @@ if header and subprocess.run("command -v " + compiler[-1], shell=True, stdout=su
     for c_name, py in pairs:
         want += [ctypes.sizeof(py)] + [getattr(py, field[0]).offset for field in py._fields_]
     check("structures are those of cdl.h", seen == want + [low.FUNCTION], (seen, want))
+
+# all but arrays works before NumPy is there: its import takes longer than cdl's
+late = """
+import sys, cdl
+m = cdl.loads(sys.argv[1])
+r = m.ball(e=0.5).run(2)
+s = m.ball.step(h=1e-3)
+s["y"] = 0.5
+s.step(0.1)
+print(r["max(y)"], s["y"] < 0.5, "numpy" in sys.modules)
+r.y
+print("numpy" in sys.modules)
+"""
+seen = subprocess.run([sys.executable, "-c", late, BALL], capture_output=True, text=True)
+check("NumPy is imported with the first array", seen.stdout.split() == ["1.0", "True", "False", "True"], seen.stdout + seen.stderr)
 
 sys.exit(1 if failed else 0)

@@ -73,6 +73,13 @@ static void functions_units_results(void **state)
         assert_true(unit_find(unit_name(k), &factor, &d));
         known(unit_name(k));
     }
+    for (int k = 0; dof_spaces[k]; k++)
+        known(dof_spaces[k]);
+    static const char *const of_laws[] = {
+        "static", "kinetic", "angle", "tangential", "cascade", "together"
+    };
+    for (size_t k = 0; k < sizeof of_laws / sizeof *of_laws; k++)
+        known(of_laws[k]);
 #define X(of, name, doc) \
     known(#name);        \
     assert_true(strlen(doc) > 5);

@@ -1,11 +1,11 @@
 """Texts of the language: models, experiments, what they define and how they are run."""
 import collections
 import ctypes
-import json
 import math
 import os
 
 from . import _library as _l
+from ._later import np
 from ._result import Result, Table, _unknown
 from ._session import Error, Session
 
@@ -125,7 +125,6 @@ class Model:
 
     @staticmethod
     def _quantity(q):
-        import numpy as np
 
         def array(at):
             if not at:
@@ -219,6 +218,7 @@ def _forking(jobs):
 
 
 def _records(text):
+    import json
     return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
 
 
@@ -226,7 +226,6 @@ class Report:
     """What an experiment or a file did: points (a table), records (as `cdl run --json` prints them), ok."""
 
     def __init__(self, records, status):
-        import numpy as np
         self.records, self.status = records, status
         self.ok = status == _l.OK
         names = []

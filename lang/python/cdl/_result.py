@@ -2,9 +2,8 @@
 import ctypes
 import weakref
 
-import numpy as np
-
 from . import _library as _l
+from ._later import np
 from ._session import Error
 
 lib = _l.lib

@@ -2,9 +2,8 @@
 import ctypes
 import weakref
 
-import numpy as np
-
 from . import _library as _l
+from ._later import np
 from ._model import _Given, _call
 from ._result import Table
 from ._session import Error
@@ -57,8 +56,7 @@ class Stepper:
             k = lib.cdl_instance_find(self._handle, name.encode(), ctypes.byref(n))
             if k < 0:
                 raise KeyError(lib.cdl_instance_message(self._handle).decode())
-            room = np.zeros(n.value)
-            slot = self._slots[name] = (k, room, room.ctypes.data_as(_DOUBLES))
+            slot = self._slots[name] = (k, (ctypes.c_double * n.value)())
         return slot
 
     @property
@@ -86,25 +84,28 @@ class Stepper:
         return not self.stopped
 
     def __getitem__(self, name):
-        k, room, at = self._slot(name)
-        self._check(lib.cdl_instance_get(self._handle, k, at))
-        return float(room[0]) if len(room) == 1 else room.copy()
+        k, room = self._slot(name)
+        self._check(lib.cdl_instance_get(self._handle, k, room))
+        return room[0] if len(room) == 1 else np.array(room)
 
     def __setitem__(self, name, value):
-        k, room, at = self._slot(name)
-        room[:] = np.ravel(value)
+        k, room = self._slot(name)
+        if len(room) == 1 and isinstance(value, (int, float)):
+            room[0] = value
+        else:
+            np.frombuffer(room)[:] = np.ravel(value)
         if name in self._made[1]:
             self._functions.pop(name, None)
-            self._check(lib.cdl_instance_input(self._handle, k, at, 1))
+            self._check(lib.cdl_instance_input(self._handle, k, room, 1))
         else:
-            self._check(lib.cdl_instance_set(self._handle, k, at))
+            self._check(lib.cdl_instance_set(self._handle, k, room))
 
     def input(self, name, value, *more):
         """An input from now on: a function of time, or coefficients of a polynomial in the time since now (up to 4).
 
         A function is taken, in each step(to), as the cubic through its values at both ends and the thirds of the way.
         """
-        k, room, at = self._slot(name)
+        k, room = self._slot(name)
         if callable(value):
             n = len(room)
 
