@@ -831,8 +831,7 @@ static void history_body(elab *e, mclass *c, scope *in, const index_names *over,
     }
     if (d->dof->rotation) {
         diag_error(e->m->d, DIAG_NOT_SUPPORTED, s->name_at,
-                   "'%s' is a rotation, which takes no history: before t = 0 it is as it begins",
-                   s->name);
+                   "'%s' is a rotation, which takes no history: before t = 0 it is as it begins", s->name);
         return;
     }
     for (size_t i = 0; i < e->m->history.n; i++) {

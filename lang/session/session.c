@@ -1374,8 +1374,7 @@ static void offer_members(session *s, completion *c, const char *object, size_t 
     size_t errors = s->d->errors, messages = s->d->list.n;
     const ast *e = read_expression(s, "<completion>", arena_strndup(s->tmp, object, len));
     value v = e ? session_eval(s, e) : v_error();
-    s->d->errors = errors;
-    s->d->list.n = messages;
+    diag_forget(s->d, errors, messages);
     value_members(&v, offer_member, c);
 }
 

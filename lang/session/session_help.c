@@ -538,10 +538,8 @@ void impacts_show(session *s, text *t, const value *v)
         return;
     for (int k = 3; k >= 0; k--)
         if (!member_numbers(s, v, names[k], &col[k])) {
-            if (s->d->errors != errors) {
-                s->d->errors = errors;
-                s->d->list.n = 0;
-            }
+            if (s->d->errors != errors)
+                diag_forget(s->d, errors, 0);
             return;
         }
     int32_t n = v_count(&col[0]);

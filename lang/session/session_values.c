@@ -295,8 +295,7 @@ static bool contact_asked(session *s, const ast *e, cdl_result *out)
         return false;
     size_t errors = s->d->errors, messages = s->d->list.n;
     value v = session_eval(s, e->kid[0]);
-    s->d->errors = errors;
-    s->d->list.n = messages;
+    diag_forget(s->d, errors, messages);
     if (!is_contact(&v) || !describe_contact(&v, e->name, true, out))
         return false;
     out->text = "numbers of a constraint at the samples";

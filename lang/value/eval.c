@@ -212,14 +212,15 @@ void eval_leibniz_report(diags *d, const ast *e)
 
 /* ---- literals and operators ---- */
 
-/* Nm as N*m: the name of a unit that is two of them side by side; NULL when it is not */
+/* Nm as N*m: the name of a unit that is two others side by side, not a slip such as kgg; NULL when it is not
+ */
 static const char *unit_product(arena *a, const char *name)
 {
     double factor;
-    dim d;
+    dim first, second;
     for (size_t k = 1; name[k]; k++)
-        if (k < 3 && strlen(name + k) < 3 && unit_find(arena_strndup(a, name, k), &factor, &d) &&
-            unit_find(name + k, &factor, &d))
+        if (k < 3 && strlen(name + k) < 3 && unit_find(arena_strndup(a, name, k), &factor, &first) &&
+            unit_find(name + k, &factor, &second) && !dim_equal(first, second))
             return arena_printf(a, "%.*s*%s", (int)k, name, name + k);
     return NULL;
 }

@@ -24,7 +24,7 @@
 enum { ALIGN = 16, BLOCK_MIN = 8 << 10, BLOCK_MAX = 1 << 20 };
 /* work between two looks at the clock; that of an allocation, of a number as text; bytes cleared between two
  * looks */
-enum { TICKS = 1 << 18, TICKS_ALLOC = 32, TICKS_TEXT = 4, TICKS_NUM = 256, CLEAR_STEP = 64 << 20 };
+enum { TICKS = 1 << 18, TICKS_ALLOC = 32, TICKS_TEXT = 4, TICKS_NUM = 256, CLEAR_STEP = 4 << 20 };
 
 typedef struct block block;
 struct block {
@@ -213,8 +213,9 @@ void *arena_zalloc(arena *a, size_t n)
 {
     char *p = arena_alloc(a, n);
     for (size_t done = 0; done < n; done += CLEAR_STEP) {
-        memset(p + done, 0, n - done < CLEAR_STEP ? n - done : CLEAR_STEP);
-        arena_tick(a, n >= CLEAR_STEP ? TICKS : 0);
+        size_t part = n - done < CLEAR_STEP ? n - done : CLEAR_STEP;
+        memset(p + done, 0, part);
+        arena_tick(a, (int64_t)(part / 2)); /* half a nanosecond a byte, where pages are new */
     }
     return p;
 }

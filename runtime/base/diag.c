@@ -273,6 +273,13 @@ void diag_doubt_end(diags *d)
     d->doubt_all = false;
 }
 
+void diag_forget(diags *d, size_t errors, size_t messages)
+{
+    d->errors = errors;
+    d->list.n = messages;
+    diag_doubt_end(d);
+}
+
 void diag_hint(diags *d, diag *e, const char *fmt, ...)
 {
     if (!e)

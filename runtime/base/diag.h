@@ -93,6 +93,8 @@ void diags_sort(diags *d, size_t from); /* by place, stable, the entries from `f
 void diag_doubt(diags *d, sym name);
 bool diag_doubtful(diags *d, sym name);
 void diag_doubt_end(diags *d); /* forgets them: the next text stands for itself */
+/* After an attempt: as if nothing had been reported since there were so many errors and messages. */
+void diag_forget(diags *d, size_t errors, size_t messages);
 /* Text as compilers print it, one entry after the other; colour: ANSI.  JSON: an object a line. */
 void diag_print(const diags *d, const diag *e, bool colour, text *out);
 void diag_print_json(const diags *d, const diag *e, text *out);

@@ -197,6 +197,8 @@
 #define STAGE_SMALL   1e-4  /* of speed over the run: an acceleration that matters nowhere */
 #define ERROR_SIZE    1e-3  /* of the speeds: errors are relative to at least this */
 #define SPEED_CARRIED 1e-9  /* of what contacts give: at rest, set in motion by a belt */
+#define SPEED_BEGUN \
+    1e-3 /* of what forces could make in the run: errors are relative to at least this part of it */
 
 /* ---- events ---- */
 #define EV_LOCAL       1e-3  /* of the tolerance: cdl.5, a step is taken to a thousandth of it */

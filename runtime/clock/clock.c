@@ -184,8 +184,8 @@ static step_outcome step_one(run_clock *c)
 /* The clock of the machine is read after a stretch of plain steps and after a few others.  How many, follows
    from how long they take: a step may take nanoseconds or seconds, and nothing of this changes a number. */
 enum { PACE_STEPS = 16, PACE_PLAIN = 1 << 20 };
-#define PACE_STRETCH (2 * MILLISECOND)  /* a stretch takes that long, about */
-#define PACE_ASK     (20 * MILLISECOND) /* between questions for progress */
+#define PACE_STRETCH (1 * MILLISECOND) /* a stretch takes that long, about */
+#define PACE_ASK     (5 * MILLISECOND) /* between questions for progress */
 
 static void pace_read(run_clock *c, double now)
 {

@@ -362,6 +362,17 @@ static bool stage_solve(pen *w, double t, const double *qs, const double *vs, do
     return false;
 }
 
+/* The largest speed so far, of a unit mass, with that at the end of the step that is tried.  What forces
+   could make of it in the whole run counts little: errors would count the less, the longer the run is. */
+static double speed_so_far(const pen *w)
+{
+    double speed = 0;
+    for (int i = 0; i < w->n; i++)
+        if (w->p->order[i] == 2)
+            speed = fmax(speed, w->size.root[i] * fmax(w->size.vmax[i], fabs(w->stage.v3[i])));
+    return fmax(speed, SPEED_BEGUN * w->size.speed);
+}
+
 /* true: accepted values stand in q3, v3, A3 and *e is the error over the tolerance */
 static bool step_try(pen *w, double *e)
 {
@@ -388,16 +399,17 @@ static bool step_try(pen *w, double *e)
     mass_times(w->s, w->M, w->g, w->f);
     stage_matrix_solve(w, w->f, w->err);
     *e = 0;
+    double speed = speed_so_far(w), travel = w->t + h;
     for (int i = 0; i < n; i++) {
         double dv = h * fabs(w->err[i]),
                dq = h * fabs(e1 * w->v[i] + e2 * w->stage.v2[i] + e3 * w->stage.v3[i]);
         bool second = w->p->order[i] == 2;
-        double least = ERROR_SIZE * (second ? w->size.speed / w->size.root[i]
-                                            : fmax(w->size.vmax[i], fabs(w->stage.v3[i])));
+        double least = ERROR_SIZE *
+                       (second ? speed / w->size.root[i] : fmax(w->size.vmax[i], fabs(w->stage.v3[i])));
         if (second && dv > 0)
             *e = fmax(*e, dv / (w->tol * (w->size.vmax[i] + least)));
         if (dq > 0)
-            *e = fmax(*e, dq / (w->tol * (w->size.qmax[i] + least * w->size.duration)));
+            *e = fmax(*e, dq / (w->tol * (w->size.qmax[i] + least * fmin(w->size.duration, travel))));
     }
     return isfinite(*e);
 }

@@ -146,7 +146,7 @@ for k, name, number in (0, "on", 2), (3, "ground", 1):
     for what, numbers in zip(("place", "normal", "force"), shown[k:k + 3]):
         mine = [x for x, c in zip(last[what], last["constraint"]) if c == [number]]
         mine = [math.hypot(*x) for x in mine] if what == "force" else flat(mine)
-        check(near(mine, eval(numbers), 1e-14 if what == "force" else 0), "%s of the points of '%s'" % (what, name))
+        check(near(mine, eval(numbers), 1e-14 if what == "force" else 1e-15), "%s of the points of '%s'" % (what, name))
 f = series("round.pvd")[0]
 faces, shape = polygons(f[2]), [int(x[0]) for x in f[2]["shape"]]
 for k, name, far in ((1, "ball", lambda y: math.dist(y, [0, 0, 1]) - 0.5), (2, "capsule", lambda y: math.dist(y, [min(max(y[0], 0), 2), 0, 1]) - 0.5),

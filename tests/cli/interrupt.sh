@@ -40,6 +40,7 @@ for sig in INT TERM; do
     stop "check" $sig 0.5 "$CDL" check check.cdl
     stop "show" $sig 0.5 "$CDL" show model check.cdl
     stop "matrices" $sig 0.5 "$CDL" run matrix.cdl
+    stop "the start of a large family" $sig 0.3 "$CDL" run family.cdl
     stop "a large family" $sig 0.7 "$CDL" run family.cdl
 done
 

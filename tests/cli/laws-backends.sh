@@ -61,7 +61,7 @@ CDL
 law "friction of what adheres" 3 "x'(3)" 0.5 1e-5 1e-11 1e-5 1e-2 <<'CDL'
 model m { dof x = 0, y = 0; x'' = t; y'' = 0; constraint c: y >= 0 { adhesion = 4, slip = x', friction = coulomb(0.5) } }
 CDL
-law "impacts one after the other" 1 "x[3]'(1)" 1 1e-9 1e-12 1e-9 "no impacts at once" <<'CDL'
+law "impacts one after the other" 1 "x[3]'(1)" 1 1e-9 1e-12 1e-9 "no simultaneous impacts" <<'CDL'
 model m {
     dof x[i in 1..3] = i - (if i < 2 then 0.5 else 0), x'[i in 1..3] = if i < 2 then 1 else 0
     for i in 1..3 { x[i]'' = 0 }

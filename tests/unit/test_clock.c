@@ -336,7 +336,7 @@ static void test_interrupt_soon(void **unused)
         clock_run(with[i % 2], &w, &k->o, k->r);
         assert_int_equal(k->r->status, RUN_INTERRUPTED);
         assert_int_equal(k->r->count.steps, w.tries);
-        /* two questions, 20 ms apart, and at most a stretch of steps after each */
+        /* two questions, 5 ms apart, and at most a stretch of steps after each */
         assert_true(w.tries <= 4 + 100000 / w.wait);
         kit_free(k);
     }
