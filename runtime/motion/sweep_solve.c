@@ -637,7 +637,7 @@ static bool solve_by(sweep *w, bool mass, double *x)
     if (w->hand.pr.m <= FEW_ROWS || (w->stiffness != 0 && !crowd) || wide(w))
         return solve_matrix(w, mass, x);
     if (f->kind == FACTOR_DIAGONAL)
-        return solve_list(w, mass, x);
+        return solve_list(w, mass, x) || solved_enough(w);
     vec_copy(w->hand.kept_r, w->hand.rr, w->hand.pr.m);
     if (by_bodies(w, f))
         return solve_bodies(w, mass, x);

@@ -426,7 +426,7 @@ static inline const delay_program *delay_in(const rescaling *w, const delay_prog
         to->lo = wrap(w, &x->lo, T);
         to->hi = wrap(w, &x->hi, T);
         rescaling under = *w;
-        under.past = x->past;
+        under.past = w->from->inclusion ? NULL : x->past; /* there numbers of another kind */
         to->integrand = wrap(&under, &x->integrand, 1);
         for (int j = 0; j < PAST_KINDS; j++)
             to->past[j] = wrap_all(w, &x->past[j], T, 0, 0);
@@ -658,7 +658,9 @@ static inline kernel mass_in(const rescaling *w, const kernel *k)
 
 static inline const program *program_in(arena *a, const program *p, const units *u)
 {
-    rescaling w = { .a = a, .from = p, .u = u, .speed = 1, .past = p->delay ? p->delay->past : NULL };
+    rescaling w = {
+        .a = a, .from = p, .u = u, .speed = 1, .past = p->delay && !p->inclusion ? p->delay->past : NULL
+    };
     program *r = arena_make(a, program);
     contact_family *contact = arena_array(a, contact_family, p->ncontact + 1);
     event_rule *event = arena_array(a, event_rule, p->nevent + 1);
