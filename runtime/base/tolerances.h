@@ -258,7 +258,6 @@
 #define CLIP_EDGE     5e-13 /* of the size: what stands on the edge of a face stays on it */
 #define SHAPE_DEEP    1e-7  /* of the size of two bodies: overlaps that are left as they are */
 #define SHAPE_AGAIN   1e-4  /* of the same: overlaps for which a step is taken in halves */
-#define SHAPE_SOLVED  1e-5  /* relative: residual of a step of shapes that halves do not solve either */
 #define SHAPE_CLOSE   1e-3  /* of the same: points that are kept apart where others are moved apart */
 #define CONVEX_ROUND  1e-13 /* of the size: rounding of a distance between features */
 /* angle between the axis of a cylinder and a normal: below it the cylinder stands, how round its rims are is

@@ -974,8 +974,8 @@ static bool reaction_holds(check *k, size_t c, int64_t m, int64_t at, bool bound
     return true;
 }
 
-/* Where the shapes of a pair are by their points alone: they overlap by no more than what would halve a step,
-   and push only where they were close within the step.  The reactions of its points push, in their cones. */
+/* Where the shapes of a pair are by their points alone: they do not overlap, and push only where they were
+   close within the step.  The reactions of its points push, in their cones. */
 static bool shape_pair_holds(check *k, size_t c, int64_t m, int64_t at, const int32_t *index)
 {
     results *r = k->r;
@@ -983,7 +983,7 @@ static bool shape_pair_holds(check *k, size_t c, int64_t m, int64_t at, const in
     int slots = r->prog->contact[c].slots;
     shapes_apart s = gate_shapes_pair(k->shapes, c, index);
     double push = 0;
-    if (!isfinite(s.gap) || -s.gap > SHAPE_AGAIN * s.size)
+    if (!isfinite(s.gap) || -s.gap > k->loose * s.size)
         return fails(k, c, m, at, "its gap is", s.gap);
     if (-s.gap > SHAPE_DEEP * s.size)
         r->max_penetration = fmax(r->max_penetration, -s.gap);

@@ -237,12 +237,12 @@ static double rounding(const sweep *w)
 /* Faces on faces have more points than forces that are unique, and bodies that close small gaps while they
    stick have slips of the order of these gaps over their size that no friction holds: some of their problems
    stall every solver just above the tolerance.  In a step at once, what a result may be off by is enough
-   then, and more of it where all else has failed; the residual of the run says so. */
+   then; the residual of the run says so. */
 static double enough(const sweep *w)
 {
     if (!w->s->shapes || (w->policy.trial && !w->policy.whole))
         return 0;
-    return w->policy.trial ? GATE_LOOSE : SHAPE_SOLVED;
+    return GATE_LOOSE;
 }
 
 static bool solved_enough(const sweep *w)
@@ -508,7 +508,7 @@ static bool solve_list(sweep *w, bool mass, double *x)
         }
     p->root = list_root(w, mass, f);
     p->tol = w->tol;
-    p->enough = 0.3 * fmin(enough(w), GATE_LOOSE);
+    p->enough = 0.3 * enough(w);
     p->effort = w->policy.effort;
     p->v1 = x;
     if (of_speed)
