@@ -714,8 +714,8 @@ void sweep_whole_account(sweep *w, double h)
         account_crowd(w);
 }
 
-/* Bodies that turn and are pushed go by the rate at the end, with all their dofs: what is asked of it keeps
- * their gaps open, and no impulse does work. */
+/* Bodies that turn and are pushed go by the rate at the end, with all their dofs: the condition on that rate
+ * keeps their gaps open, and no impulse does work. */
 static void pushed_by_end(sweep *w)
 {
     const matrix_groups *g = w->crowd.bodies;

@@ -22,7 +22,7 @@ typedef struct toy {
     double fail_at, stop_at;
     double shorter; /* part of a halved step that it takes */
     double loss;    /* of energy, in each step, which the books do not hear of */
-    int wait;       /* microseconds that a step takes; 0: progress is asked for after each step */
+    int wait;       /* microseconds that a step takes; 0: a question for progress after each step */
     /* what it has seen */
     double q;
     double size[256];
@@ -94,7 +94,7 @@ static bool toy_sample(void *of, run_clock *c, int64_t at, energies *e)
     return true;
 }
 
-/* steps that each take some time; progress is asked for between them */
+/* steps that each take some time, with questions for progress between them */
 static step_outcome slow_step(void *of, run_clock *c, double h, double to)
 {
     toy *w = of;
