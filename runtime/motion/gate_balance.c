@@ -639,13 +639,14 @@ static void plain_rows(const balance *b, int64_t at, double h, double *restrict 
     }
 }
 
-/* a reset in the step is not a force */
+/* A reset in the step is not a force.  One at its end may be noted later by rounding. */
 static bool was_reset(balance *b, int64_t at)
 {
     const results *r = b->r;
+    double end = r->t[at] + ROUND_2 * fabs(r->t[at]);
     while (b->reset < r->count.resets.n && b->resets[b->reset] < r->t[at - 1])
         b->reset++;
-    return b->reset < r->count.resets.n && b->resets[b->reset] <= r->t[at];
+    return b->reset < r->count.resets.n && b->resets[b->reset] <= end;
 }
 
 void balance_step(balance *b, int64_t at)
