@@ -372,6 +372,20 @@ static void list_put_bodies(sweep *w, impulses *p)
     arena_release(w->scratch, mark);
 }
 
+/* All contacts at hand; false: the rows of one may change. */
+static bool take_fixed(sweep *w)
+{
+    w->hand.nact = 0;
+    w->hand.known.stamp++;
+    for (size_t i = 0; i < w->contacts.nstate; i++) {
+        if (!w->contacts.state[i]->rows_fixed || w->contacts.state[i]->c->fam->d > MAX_TANGENT)
+            return false;
+        w->hand.place[w->hand.nact] = (int)i;
+        w->hand.act[w->hand.nact++] = w->contacts.state[i];
+    }
+    return true;
+}
+
 void sweep_chain(sweep *w)
 {
     enum { MOST = 2000000, FEW = 16 };
@@ -380,19 +394,14 @@ void sweep_chain(sweep *w)
         w->s->minv.kind != FACTOR_DIAGONAL || w->s->force_of_state || !w->s->mass_constant ||
         w->stiffness != 0)
         return;
-    w->hand.nact = 0;
-    w->hand.known.stamp++;
-    for (size_t i = 0; i < w->contacts.nstate; i++) {
-        if (!w->contacts.state[i]->rows_fixed || w->contacts.state[i]->c->fam->d > MAX_TANGENT)
-            return;
-        w->hand.place[w->hand.nact] = (int)i;
-        w->hand.act[w->hand.nact++] = w->contacts.state[i];
+    if (take_fixed(w)) {
+        w->hand.step = w->hand.end = 1;
+        sweep_cones(w);
+        list_put(w, &w->crowd.chain, true, w->s->minv.a);
+        list_equal(&w->crowd.chain.act);
+        list_fix(&w->crowd.chain);
     }
-    w->hand.step = w->hand.end = 1;
-    sweep_cones(w);
-    list_put(w, &w->crowd.chain, true, w->s->minv.a);
-    list_equal(&w->crowd.chain.act);
-    list_fix(&w->crowd.chain);
+    w->hand.nact = 0; /* nothing is known of these contacts yet: sweep_take finds it */
 }
 
 /* Does a list have the cones at hand?  *known: number of those it has; from now on it is that of those at
