@@ -771,6 +771,7 @@ static bool shock_poisson(cdl_model *w)
 static void shock_account(cdl_model *w, const double *before)
 {
     double mean[N], most = 0;
+    bool again = false;
     for (int i = 0; i < N; i++)
         mean[i] = 0.5 * (before[i] + w->v[i]);
     for (int i = 0; i < w->hand.nact; i++)
@@ -788,10 +789,11 @@ static void shock_account(cdl_model *w, const double *before)
         if (k->relation != GAP)
             continue;
         w->books.impacts += P[0] > IMPULSE_ZERO * most;
-        w->again += P[0] > IMPULSE_ZERO * most && w->hits[c]++ > 0;
+        again |= P[0] > IMPULSE_ZERO * most && w->hits[c]++ > 0;
         bool thrown = w->before[c] < -w->size.tol_u[c] && e > 0;
         w->closed[c] = after <= w->size.tol_u[c] || (P[0] > 0 && !thrown);
     }
+    w->again += again;
 }
 
 static bool shock(cdl_model *w)
