@@ -1004,12 +1004,9 @@ static bool reads_past(const kernel *k)
 
 static const char *refuse_contact(const program *p, const contact_family *f, span *at)
 {
-    bool mixed = false, first = false;
-    for (int k = 0; k < p->nq; k++) {
-        bool one = p->order && p->order[k] == 1;
-        first |= one;
-        mixed |= one != (p->order && p->order[0] == 1);
-    }
+    bool mixed = false;
+    for (int k = 0; k < p->nq; k++)
+        mixed |= p->order && p->order[k] != p->order[0];
     *at = f->at;
     if (f->pair.touch)
         return "events does not follow which corners, edges and faces of two shapes touch; balls may touch "
@@ -1018,9 +1015,6 @@ static const char *refuse_contact(const program *p, const contact_family *f, spa
     if (reads_past(&f->gap) || reads_past(&f->slip) || reads_past(&f->slip_map))
         return "events needs the second derivative of a gap and the rate of a slip, which past values do not "
                "have; use sweeping()";
-    if (first && !mixed)
-        return "events does not support constraints on first-order equations; write an inclusion with "
-               "normal_cone and use inclusion()";
     if (f->friction == FRICTION_NONE || f->slip_given)
         return NULL;
     if (mixed)
