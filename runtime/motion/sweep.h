@@ -465,7 +465,8 @@ bool sweep_touch_ahead(sweep *w);
 bool sweep_too_deep(sweep *w);
 bool sweep_part_shapes(sweep *w); /* shapes that overlap at the end of a step are moved apart */
 void sweep_open(sweep *w);        /* q1: the shortest move that opens the contacts at hand */
-bool sweep_near(sweep *w, double h, const double *v1); /* pairs that may matter in the step; false: failed */
+/* Pairs that may matter in the step, as far as `listed` of them lead; false: failed. */
+bool sweep_near(sweep *w, double h, const double *v1, double listed);
 
 void sweep_by_dof(sweep *w); /* contacts at each dof, unless they are listed */
 

@@ -446,9 +446,10 @@ static bool near_listed(sweep *w, bool measure)
     return true;
 }
 
-bool sweep_near(sweep *w, double h, const double *v1)
+bool sweep_near(sweep *w, double h, const double *v1, double listed)
 {
-    return !near_keep(&w->contacts.near, w->q, w->v, v1, h, w->contacts.margin) || near_listed(w, true);
+    contact_lists *all = &w->contacts;
+    return !near_keep(&all->near, w->q, w->v, v1, h, all->margin, listed) || near_listed(w, true);
 }
 
 void sweep_near_again(sweep *w)

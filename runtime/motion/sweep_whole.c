@@ -258,15 +258,17 @@ static void note_impacts(sweep *w)
 
 bool sweep_whole(sweep *w, double h)
 {
-    enum { AHEAD = 3 };
-    bool ok = true;
+    enum { AHEAD = 3, WIDER = 3, WIDEST = 20 };
+    bool ok = true, covered = true;
     int ahead = 0;
+    double *margin = &w->contacts.margin;
     w->policy.whole = true;
     memset(w->contacts.table.met, 0, w->contacts.nstate * sizeof *w->contacts.table.met);
-    /* bodies that others set in motion may meet what was too far off: then with a wider look, once more */
-    for (w->contacts.margin = 1.5; ok; w->contacts.margin *= 3) {
+    /* Bodies that others set in motion may meet what was too far off: then with a wider look, once more.  More
+       pairs are listed for it only where points went further than those that are. */
+    for (*margin = NEAR_AHEAD; ok; *margin *= WIDER) {
         w->t1 = w->t + h;
-        ok = sweep_free(w, h) && sweep_near(w, h, w->v1);
+        ok = sweep_free(w, h) && sweep_near(w, h, w->v1, covered ? NEAR_AHEAD : *margin);
         if (!ok)
             break;
         join(w, h);
@@ -274,14 +276,18 @@ bool sweep_whole(sweep *w, double h)
         ok = sweep_smooth(w, h);
         w->policy.tried = true;
         if (ok && ahead++ < AHEAD && sweep_touch_ahead(w)) {
-            w->contacts.margin /= 3;
+            *margin /= WIDER;
             continue;
         }
-        if (!ok || still_apart(w) || w->contacts.margin > 20)
+        if (!ok)
+            break;
+        bool apart = still_apart(w);
+        covered = near_covers(&w->contacts.near, w->q1);
+        if ((apart && covered) || *margin > WIDEST)
             break;
     }
     w->policy.tried = !ok;
-    w->contacts.margin = 1.5;
+    *margin = NEAR_AHEAD;
     if (ok && w->policy.trial && sweep_too_deep(w)) {
         w->hand.unsolved = true;
         return false;
