@@ -104,6 +104,8 @@ typedef struct contact_table {
     bool *in;               /* part of the step that is taken at once */
     bool *bounds;           /* bounds rates from one side: part of every step, closed at its bound */
     size_t *from;           /* of the first contact of each family, and of the end */
+    int *pair_dof;          /* dofs of the rows of near pairs: what these carry lies all over the memory */
+    size_t pair_room;
     /* contacts with rows at a dof: of_dof[at_dof[i] .. at_dof[i + 1]); those with rows at all dofs:
      * all[0..nall) */
     int *at_dof, *of_dof, *all;

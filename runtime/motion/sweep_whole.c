@@ -264,7 +264,7 @@ bool sweep_whole(sweep *w, double h)
     double *margin = &w->contacts.margin;
     w->policy.whole = true;
     memset(w->contacts.table.met, 0, w->contacts.nstate * sizeof *w->contacts.table.met);
-    /* Bodies that others set in motion may meet what was too far off: then with a wider look, once more.  More
+    /* Bodies that others set in motion may meet what was too far off: then with a wider look, once more. More
        pairs are listed for it only where points went further than those that are. */
     for (*margin = NEAR_AHEAD; ok; *margin *= WIDER) {
         w->t1 = w->t + h;
@@ -507,9 +507,9 @@ static opening opening_new(sweep *w, arena *a)
         entries += has_gap(w->hand.act[i]) ? w->hand.act[i]->c->n : 0;
     size_t m = (size_t)w->hand.nact;
     o.at = arena_array(a, int, m + 1);
-    o.dof = arena_array(a, int, entries);
-    o.J = arena_array(a, double, entries);
-    o.K = arena_array(a, double, entries);
+    o.dof = arena_alloc(a, (size_t)entries * sizeof *o.dof);
+    o.J = arena_alloc(a, (size_t)entries * sizeof *o.J);
+    o.K = arena_alloc(a, (size_t)entries * sizeof *o.K);
     double **by_contact[] = { &o.A, &o.gap, &o.small, &o.l, &o.before, &o.direction };
     for (size_t i = 0; i < sizeof by_contact / sizeof *by_contact; i++)
         *by_contact[i] = arena_array(a, double, m);

@@ -314,8 +314,7 @@ bool near_keep(near_list *w, const double *q, const double *v, const double *v1,
     enum { THICK = 3 }; /* times the skin that is wanted: then it is cheaper to find fewer pairs */
     double ahead = 0;
     for (size_t i = 0; i < w->nof; i++)
-        ahead = larger(ahead,
-                       ROOM * h * larger(points_most(&w->of[i], v), points_most(&w->of[i], v1)));
+        ahead = larger(ahead, ROOM * h * larger(points_most(&w->of[i], v), points_most(&w->of[i], v1)));
     w->far = margin * ahead;
     if (w->nof == 0)
         return false;
