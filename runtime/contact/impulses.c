@@ -246,7 +246,8 @@ static group_start start_of(const impulses *w, group g)
         m += list_rows(l, g.at[i]);
         dofs += l->dof_at[g.at[i] + 1] - l->dof_at[g.at[i]];
     }
-    group_start s = { arena_array(w->scratch, double, dofs), arena_array(w->scratch, double, m) };
+    group_start s = { arena_alloc(w->scratch, (size_t)dofs * sizeof(double)),
+                      arena_alloc(w->scratch, (size_t)m * sizeof(double)) };
     m = dofs = 0;
     for (int i = 0; i < g.n; i++) {
         int c = g.at[i];

@@ -406,7 +406,7 @@ static bool near_step(sweep *w, double h)
     solve_with(&w->s->minv, w->f, w->room.x1);
     for (int i = 0; i < w->n; i++)
         w->room.x1[i] = w->v[i] + h * w->room.x1[i];
-    return sweep_near(w, h, w->room.x1);
+    return sweep_near(w, h, w->room.x1, NEAR_AHEAD);
 }
 
 /* A part was solved that is halved `at` times, tried from `from` on.  Parts of that size are solved for a

@@ -50,7 +50,7 @@ bool sweep_survey(sweep *w)
     }
     sweep_sizes(w);
     w->size.ngrown = 0; /* all tolerances are made here */
-    if (!sweep_near(w, w->h, w->v))
+    if (!sweep_near(w, w->h, w->v, NEAR_AHEAD))
         return false;
     system_at(s, w->t, w->q, w->v);
     for (size_t i = 0; i < w->contacts.nstate; i++) {
@@ -494,7 +494,7 @@ static sweep *sweep_make(const program *p, const run_options *o, const stepping 
                   .tol = how->tolerance,
                   .stiffness = how->stiffness,
                   .policy.cut = how->cut,
-                  .contacts.margin = 1.5,
+                  .contacts.margin = NEAR_AHEAD,
                   .policy.wait_next = 4,
                   .policy.part_next = 2,
                   .quick.policy = how->emit ? NATIVE_NEVER : how->native,
