@@ -308,7 +308,7 @@ check("impacts of a step", len(i.impacts) == 1 and i.impacts.constraint == ["flo
 z = n.ends.step()
 check("an event stops", z.step(2) is False and z.stopped and abs(z.t - 0.5) < 1e-9)
 z = n.column.step()
-check("arrays", z["z"].shape == (3,) and len(z["p"]) == 4)
+check("arrays in the shape of the model", z["z"].shape == (3,) and z["p"].shape == (2, 2), z["p"].shape)
 z["z"] = [3, 4, 5]
 check("a state of several numbers is set", list(z["z"]) == [3, 4, 5], z["z"])
 z["z"] = 7
@@ -360,7 +360,15 @@ check("a rotation is a matrix at each sample", A.shape == (101, 3, 3) and
 B = turning.two.run(1, backend="sweeping", h=0.01)["B"]
 corner = [[np.cos(1.2), -np.sin(1.2)], [np.sin(1.2), np.cos(1.2)]]
 check("so are families of them", B.shape == (101, 2, 3, 3) and abs(B[-1, 1, :2, :2] - corner).max() < 1e-4, B.shape)
-fails("they are not stepped", cdl.Error, ["rotations"], lambda: cdl.step(turning.spin, h=0.01))
+s = cdl.step(turning.spin, h=0.01)
+s.step(1)
+check("they are stepped to the same matrices", s["A"].shape == (3, 3) and (s["A"] == A[-1]).all(), s["A"] - A[-1])
+s["A"] = np.eye(3)
+check("and set", (s["A"] == np.eye(3)).all() and s["A'"].shape == (3,))
+fails("to rotations only", cdl.Error, ["has to be a rotation"], lambda: s.__setitem__("A", np.diag([1, 1, -1])))
+begins = turning.two.initial["B"]
+check("they begin as matrices and turn at vectors", begins.value.shape == (2, 3, 3) and begins.rate.shape == (2, 3) and
+      abs(begins.value[1, 1, 0] - np.sin(0.2)) < 1e-15, begins)
 
 # -- the structures are those of the header
 header = os.environ.get("CDL_HEADER")
