@@ -437,7 +437,7 @@ bool rod_value(const run *r, int rod, value *out); /* false: the run has no rods
 look rod_name(const run *r, evaluator *ev, sym name, value *out);
 bool is_rod(const value *v), is_pairs(const value *v), is_path(const value *v);
 bool path_count(const value *v, double *n); /* false: not a branch of rods */
-/* places of its nodes at the samples, r->ntrack apart; NULL: no rod, or none that moves in time */
+/* places of its nodes at the samples, r->ntrack apart; NULL: no rod, or one at a single sample */
 const double *rod_in_time(const value *v, const results **r, int *nodes);
 double rod_radius(const value *v);                          /* of a rod; 0 of others */
 bool rod_save_vtp(session *s, const value *v, outfile *to); /* false: not a rod */
