@@ -107,6 +107,7 @@ _FUNCTIONS = {
     "cdl_reset": (c_int, [_HANDLE]),
     "cdl_show_text": (c_int, [_HANDLE, c_char_p, c_char_p, c_char_p, c_size_t]),
     "cdl_help": (c_int, [_HANDLE, c_char_p]),
+    "cdl_example": (c_char_p, [_HANDLE, c_char_p, c_size_t, POINTER(c_char_p), POINTER(c_char_p)]),
     "cdl_name": (c_char_p, [_HANDLE, c_char_p, c_size_t]),
     "cdl_hold": (_HANDLE, [_HANDLE]),
     "cdl_drop": (None, [_HANDLE, _HANDLE]),
