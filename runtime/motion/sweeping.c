@@ -375,6 +375,7 @@ static bool sweep_start(void *of, run_clock *c)
         sweep_native_new(w, c);
     }
     c->stopped = w->watch.stopped;
+    c->look_each = w->s->base && w->contacts.nstate > 0;
     return ok;
 }
 
@@ -386,11 +387,10 @@ static void sweep_finish(void *of, run_clock *c)
 }
 
 /* ---- runs in pieces ---- */
-static void sweep_now(void *of, double **q, double **v)
+static state_now sweep_now(void *of)
 {
     sweep *w = of;
-    *q = w->q;
-    *v = w->v;
+    return (state_now){ w->q, w->v, w->s->base };
 }
 
 /* what was done to the state from outside is work; a state that does not obey its constraints is thrown into
