@@ -302,9 +302,9 @@ static void put_back(ev *w)
         if (m == 0)
             continue;
         ev_round(w);
-        double work[m * m + 2 * m];
+        double work[m * m + 3 * m];
         int iwork[m];
-        sym_shortest(w->hand.W, w->hand.b, w->hand.u, m, work, iwork);
+        sym_shortest_rows(w->hand.W, w->hand.b, w->hand.u, m, work, iwork);
         for (int i = 0; i < m; i++)
             vec_axpy(turn == 0 ? w->q : w->v, w->hand.u[i], w->hand.G + (size_t)i * n, n);
     }

@@ -63,7 +63,7 @@ static bool feed(const instant_t *x, bool shock)
 static instant_t now(sweep *w)
 {
     static const instant_way way = { pose, solve, react, NULL }, feeding = { pose, solve, react, feed };
-    instant_t x = instant_begin(w->contacts.feeds ? &feeding : &way, w, w->s, w->t, w->hand.meetings);
+    instant_t x = instant_begin(w->contacts.feeds ? &feeding : &way, w, w->s, w->M, w->t, w->hand.meetings);
     x.before = w->room.x1;
     x.room = w->room.x2;
     for (int i = 0; i < w->hand.nact; i++) {
