@@ -399,8 +399,21 @@ typedef struct {
     int32_t member;
 } series_writer;
 
+/* none is written where it is not known, or there is none */
+static void put_unit(series_writer *w, dim unit)
+{
+    text t = { .a = w->s->tmp };
+    if (unit.any)
+        return;
+    dim_text(&t, unit);
+    if (!strcmp(t.at, "1"))
+        return;
+    text_putc(w->t, ',');
+    put_name(w->t, "unit", t.at);
+}
+
 /* all samples, or of each bucket the least and the largest, in the order of time */
-static void put_series(series_writer *w, const char *name, const double *y, int64_t stride)
+static void put_series(series_writer *w, const char *name, dim unit, const double *y, int64_t stride)
 {
     const results *r = w->r;
     number_list t = { 0 }, x = { 0 };
@@ -426,6 +439,7 @@ static void put_series(series_writer *w, const char *name, const double *y, int6
     }
     text_puts(w->t, w->n++ ? ",{" : "{");
     put_name(w->t, "name", name);
+    put_unit(w, unit);
     put_doubles(w->t, "t", &t);
     put_doubles(w->t, "y", &x);
     text_putc(w->t, '}');
@@ -451,8 +465,8 @@ static void contact_series_put(series_writer *w, size_t c)
         return;
     for (bool more = true; more && m < x->members && w->n < PAGE_SERIES;
          m++, more = f->over.n && index_next(&f->over, ix)) {
-        put_series(w, member_name(w->s, f, ix, "rn"), x->rn ? x->rn + m : NULL, x->members);
-        put_series(w, member_name(w->s, f, ix, "gap"), x->gap ? x->gap + m : NULL, x->members);
+        put_series(w, member_name(w->s, f, ix, "rn"), dim_any(), x->rn ? x->rn + m : NULL, x->members);
+        put_series(w, member_name(w->s, f, ix, "gap"), dim_any(), x->gap ? x->gap + m : NULL, x->members);
     }
 }
 
@@ -463,10 +477,13 @@ static void dof_series_put(void *ud, const char *index, const value *v)
     if (v->kind != V_SERIES || v->series.of != (const void *)w->r || w->n >= PAGE_SERIES / 2)
         return;
     const char *name = arena_printf(w->s->tmp, "%s%s", w->prefix, index);
-    put_series(w, name, v->series.y, v->series.stride);
+    dim second = dim_none();
+    second.e[2] = DIM_ONE;
+    put_series(w, name, v->series.unit, v->series.y, v->series.stride);
     bool kept = v->series.y == w->r->q + v->series.column; /* entries of rotations are made, and have none */
     if (kept)
-        put_series(w, arena_printf(w->s->tmp, "%s'", name), w->r->v + v->series.column, w->r->prog->nq);
+        put_series(w, arena_printf(w->s->tmp, "%s'", name), dim_div(v->series.unit, second),
+                   w->r->v + v->series.column, w->r->prog->nq);
 }
 
 static void class_series_put(series_writer *w, scope *in, const mclass *c, const char *before);
@@ -514,10 +531,10 @@ static void put_all_series(text *t, session *s)
             class_series_put(&w, last->top, last->of->m->classes.at[0], "");
         if (results_have_energy(w.r))
             results_need(w.r, PART_ENERGY);
-        put_series(&w, "energy", w.r->energy, 1);
-        put_series(&w, "dissipated", w.r->dissipated, 1);
-        put_series(&w, "work", w.r->work, 1);
-        put_series(&w, "drift", w.r->drift, 1);
+        put_series(&w, "energy", dim_any(), w.r->energy, 1);
+        put_series(&w, "dissipated", dim_any(), w.r->dissipated, 1);
+        put_series(&w, "work", dim_any(), w.r->work, 1);
+        put_series(&w, "drift", dim_any(), w.r->drift, 1);
         for (size_t c = 0; c < w.r->prog->ncontact; c++)
             contact_series_put(&w, c);
     }
@@ -695,6 +712,8 @@ static void put_run(text *t, scene *m)
              : last->r->field ? last->with->name
                               : arena_printf(m->s->tmp, "%s, %lld steps to t = %.6g", last->with->name,
                                              (long long)last->r->count.steps, last->r->t_end));
+    text_putc(t, ',');
+    put_name(t, "doc", last && last->of->decl && last->of->decl->doc ? last->of->decl->doc : "");
     text_printf(t, ",\"begin\":%.17g,\"end\":%.17g,\"space\":%s", g.begin, g.end,
                 scene_in_space(m) ? "true" : "false");
     put_doubles(t, "t", &times);

@@ -57,6 +57,14 @@ run m for 1
 animate("m.mp4", y)'
 has "is refused" err "takes the name of a .html, .svg or .gif file"
 
+cat >named.cdl <<'CDL'
+## A ball that is let go.
+model let_go { dof y = 1 [m]; y'' = -9.81 [m/s^2] }
+run let_go for 1
+animate("named.html")
+CDL
+try "a model with a comment and units" 0 "$CDL" run -q -o pages named.cdl
+has "shows both" pages/named.html '"doc":"A ball that is let go."' '"name":"y","unit":"m"' '"name":"y'"'"'","unit":"m/s"'
 cat >rest.cdl <<'CDL'
 use "ball.cdl" as b
 experiment rest {
@@ -162,7 +170,7 @@ if command -v python3 >/dev/null; then
         python3 "$tests/cli/view.py" drive3 pages/skin.html >got 2>&1
         has "a field as a surface" got "ok drawn" "ok turned"
         python3 "$tests/cli/view.py" drive-report rep/rest.html >got 2>&1
-        has "tables are sorted" got "ok rows" "ok sorted" "ok scatter"
+        has "tables are sorted" got "ok rows" "ok sorted" "ok scatter" "ok measured" "ok labels"
     else
         echo "ok the page in a browser # SKIP chromium is not installed"
     fi
