@@ -10,6 +10,7 @@
 #include "field/field.h"
 #include "program/system.h"
 #include "results/session_view.h"
+#include "rod/rod.h"
 #include "scene.h"
 #include "output/viewer_page.h"
 
@@ -198,6 +199,119 @@ static void put_solid(text *t, const scene *m, const solid *s)
     text_putc(t, '}');
 }
 
+/* ---- bodies that rods touch: they stand still; cylinders are endless, and drawn as far as rods go ---- */
+
+typedef struct rod_bodies {
+    const rod_program *rods; /* of the run; NULL: there are none */
+    double *reg;
+} rod_bodies;
+
+static rod_bodies rod_bodies_of(const scene *m)
+{
+    const results *r = m->s->last ? m->s->last->r : NULL;
+    rod_bodies b = { .rods = r && m->lines && scene_in_space(m) ? r->prog->rod : NULL };
+    size_t n = 1;
+    for (int k = 0; b.rods && k < b.rods->npair; k++)
+        n = n > b.rods->pair[k].body.tape.nreg ? n : b.rods->pair[k].body.tape.nreg;
+    b.reg = arena_array(m->s->tmp, double, n);
+    return b;
+}
+
+/* point, direction (of length 1), radius: as the solver of rods reads them; false: the pair has no such body
+ */
+static bool rod_body_read(const scene *m, const rod_bodies *all, int pair, double b[7])
+{
+    const rod_pair *p = &all->rods->pair[pair];
+    inputs in = { .from = { [IN_PARAM] = m->s->last->r->param } };
+    if (p->what == TOUCH_RODS || p->body.tape.nout != 7)
+        return false;
+    tape_start(&p->body.tape, all->reg);
+    kernel_run(&p->body, &in, NULL, all->reg);
+    for (int i = 0; i < 7; i++)
+        b[i] = all->reg[p->body.tape.out[i]];
+    double n = sqrt(b[3] * b[3] + b[4] * b[4] + b[5] * b[5]);
+    for (int i = 3; i < 6 && n > 0; i++)
+        b[i] /= n;
+    if (p->what == TOUCH_PLANE && n > 0)
+        b[6] /= n;
+    return true;
+}
+
+/* how far rods go along an axis */
+static void rods_along(const scene *m, const number_list *times, const double *b, double *lo, double *hi)
+{
+    *lo = INFINITY;
+    *hi = -INFINITY;
+    for (size_t f = 0; f < times->n; f++)
+        for (size_t k = 0; k < m->all.n; k++) {
+            double x[3], along = 0;
+            if (!m->all.at[k].line)
+                continue;
+            mover_place(m, k, times->at[f], x);
+            for (int i = 0; i < 3; i++)
+                along += b[3 + i] * (x[i] - b[i]);
+            *lo = fmin(*lo, along);
+            *hi = fmax(*hi, along);
+        }
+    *lo -= b[6] / 2;
+    *hi += b[6] / 2;
+}
+
+static void put_rod_body(text *t, const scene *m, const number_list *times, rod_touch what, const double *b)
+{
+    double lo, hi, ends[6], R = b[6];
+    text_printf(t, "{\"body\":-1,\"fixed\":true,\"reach\":0,\"r\":%.9g,\"faces\":[]", R);
+    if (what == TOUCH_CYLINDER) {
+        rods_along(m, times, b, &lo, &hi);
+        for (int i = 0; i < 3; i++) {
+            ends[i] = b[i] + lo * b[3 + i];
+            ends[3 + i] = b[i] + hi * b[3 + i];
+        }
+        text_puts(t, ",\"kind\":\"cylinder\"");
+        put_corners(t, ends, 2, 3, 3);
+    } else {
+        const double A[9] = { 1 / (R * R), 0, 0, 0, 1 / (R * R), 0, 0, 0, 1 / (R * R) },
+                     M[9] = { R, 0, 0, 0, R, 0, 0, 0, R };
+        text_puts(t, ",\"kind\":\"ellipsoid\"");
+        put_corners(t, b, 1, 3, 3);
+        text_puts(t, ",\"matrix\":[");
+        put_vector(t, A, 9);
+        text_puts(t, "],\"map\":[");
+        put_vector(t, M, 9);
+        text_putc(t, ']');
+    }
+    text_putc(t, '}');
+}
+
+/* behind n others; how many there are */
+static size_t put_rod_bodies(text *t, const scene *m, const number_list *times, size_t n)
+{
+    rod_bodies all = rod_bodies_of(m);
+    size_t first = n;
+    double b[7];
+    for (int k = 0; all.rods && k < all.rods->npair; k++) {
+        rod_touch what = all.rods->pair[k].what;
+        if (!rod_body_read(m, &all, k, b) || what == TOUCH_PLANE || !(b[6] > 0))
+            continue;
+        text_puts(t, n++ ? "," : "");
+        put_rod_body(t, m, times, what, b);
+    }
+    return n - first;
+}
+
+/* dot(n, x) = level */
+static void put_rod_planes(text *t, const scene *m, bool first)
+{
+    rod_bodies all = rod_bodies_of(m);
+    double b[7];
+    for (int k = 0; all.rods && k < all.rods->npair; k++) {
+        if (all.rods->pair[k].what != TOUCH_PLANE || !rod_body_read(m, &all, k, b))
+            continue;
+        text_printf(t, "%s[%.9g,%.9g,%.9g,%.9g]", first ? "" : ",", b[3], b[4], b[5], b[6]);
+        first = false;
+    }
+}
+
 static void put_solids(text *t, scene *m, const number_list *times)
 {
     float_list pose = { 0 };
@@ -207,8 +321,9 @@ static void put_solids(text *t, scene *m, const number_list *times)
             text_putc(t, ',');
         put_solid(t, m, &m->solids.at[k]);
     }
+    size_t still = put_rod_bodies(t, m, times, m->solids.n);
     text_putc(t, ']');
-    for (size_t f = 0; f < times->n && m->solids.n; f++) {
+    for (size_t f = 0; f < times->n && m->solids.n + still; f++) {
         solids_move(m, times->at[f]);
         for (size_t k = 0; k < m->solids.n; k++) {
             body_pose at = solid_pose(m, k, times->at[f]);
@@ -217,6 +332,8 @@ static void put_solids(text *t, scene *m, const number_list *times)
             for (int i = 0; i < 6; i++)
                 *vec_push(m->s->tmp, &pose) = (float)at.A[3 * (i % 3) + i / 3];
         }
+        for (size_t k = 0; k < 9 * still; k++) /* where they are, as they are */
+            *vec_push(m->s->tmp, &pose) = k % 9 == 3 || k % 9 == 7;
     }
     put_floats(t, "pose", &pose);
 }
@@ -302,6 +419,7 @@ static void put_planes(text *t, const arrows *a, const inputs *in, double *q, do
         text_printf(t, "%s[%.9g,%.9g,%.9g,%.9g]", first ? "" : ",", p.n[0], p.n[1], p.n[2], p.level);
         first = false;
     }
+    put_rod_planes(t, a->m, first);
     text_putc(t, ']');
 }
 
