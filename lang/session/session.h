@@ -519,6 +519,10 @@ const char *output_key(size_t k, bool plot);
    are written where the report is taken. */
 outfile *whole_begin(session *s, const char *name);
 bool whole_end(session *s, outfile *f, const char *name, const char *kind, span at);
+bool whole_named(const char *name); /* whether its ending is one that is written so */
+bool animation_named(const char *name);
+/* What was kept of a statement and is not what it writes: reported. */
+void kept_damaged(session *s, span at);
 bool tables_failed(const session *s); /* a file could not be written */
 
 /* A block of rows on its way to its table, as bytes that may come from another process. */
