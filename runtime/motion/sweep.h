@@ -181,8 +181,9 @@ typedef struct problem_at_hand {
     double *kept_r;                   /* rows: reactions at the start */
     int rows_most, dofs_most;         /* of a contact */
     int matrix_rows, matrix_contacts; /* room of W */
-    double blur[2]; /* rates that its tolerance leaves open, at an instant and over a step: [mass] */
-    bool unsolved;  /* the last problem */
+    double blur[2];    /* rates that its tolerance leaves open, at an instant and over a step: [mass] */
+    double blur_start; /* those of the step before */
+    bool unsolved;     /* the last problem */
     cone *cone;
     double *dir, *local;
     bool tol_follows; /* its tolerance goes by how many contacts act: no other was asked for */

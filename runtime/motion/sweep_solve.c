@@ -372,27 +372,35 @@ static void list_put_bodies(sweep *w, impulses *p)
     arena_release(w->scratch, mark);
 }
 
+/* all contacts, if their rows never change, as the problem at hand */
+static bool all_fixed(sweep *w)
+{
+    for (size_t i = 0; i < w->contacts.nstate; i++) {
+        contact_state *k = w->contacts.state[i];
+        if (!k->rows_fixed || k->c->fam->d > MAX_TANGENT)
+            return false;
+        w->hand.place[i] = (int)i;
+        w->hand.act[i] = k;
+    }
+    w->hand.nact = (int)w->contacts.nstate;
+    w->hand.known.stamp++;
+    return true;
+}
+
 void sweep_chain(sweep *w)
 {
     enum { MOST = 2000000, FEW = 16 };
     impulses_init(&w->crowd.chain, w->a, w->scratch, w->n);
     if (w->contacts.near.nof || w->contacts.nstate > MOST || w->contacts.nstate < FEW ||
         w->s->minv.kind != FACTOR_DIAGONAL || w->s->force_of_state || !w->s->mass_constant ||
-        w->stiffness != 0)
+        w->stiffness != 0 || !all_fixed(w))
         return;
-    w->hand.nact = 0;
-    w->hand.known.stamp++;
-    for (size_t i = 0; i < w->contacts.nstate; i++) {
-        if (!w->contacts.state[i]->rows_fixed || w->contacts.state[i]->c->fam->d > MAX_TANGENT)
-            return;
-        w->hand.place[w->hand.nact] = (int)i;
-        w->hand.act[w->hand.nact++] = w->contacts.state[i];
-    }
     w->hand.step = w->hand.end = 1;
     sweep_cones(w);
     list_put(w, &w->crowd.chain, true, w->s->minv.a);
     list_equal(&w->crowd.chain.act);
     list_fix(&w->crowd.chain);
+    w->hand.nact = 0; /* what the first problem is about is looked at when it is taken */
 }
 
 /* Does a list have the cones at hand?  *known: number of those it has; from now on it is that of those at

@@ -796,6 +796,7 @@ void sweep_accept(sweep *w, double h)
     else
         account(w, h);
     accept_contacts(w, h);
+    w->hand.blur_start = w->hand.nact ? w->hand.blur[false] : 0;
     SWAP(w->q, w->q1);
     SWAP(w->v, w->v1);
     if (w->s->past)
