@@ -475,6 +475,14 @@ static void part_solved(sweep *w, int from, int at)
     }
 }
 
+/* May several contacts act in the step?  The problem at hand is that of before; there is none where pairs were
+   just listed anew. */
+static bool several(const sweep *w)
+{
+    enum { FEW = 2 };
+    return w->hand.nact > FEW || w->contacts.near.nof > 0;
+}
+
 /* A step problem that is not solved is another one over half the time: wedges that stall the solvers are
  * rare, and not at every instant.  *h: the rest of the step, and then how much of it was taken. */
 static bool whole_or_halves(sweep *w, double *h)
@@ -485,7 +493,7 @@ static bool whole_or_halves(sweep *w, double *h)
         *h /= ceil(*h / most * (1 - STEP_SAME));
     for (int half = from;; half++, *h /= 2) {
         double residual = w->r->residual;
-        w->policy.trial = half < HALVES && w->hand.nact > 2;
+        w->policy.trial = half < HALVES && several(w);
         w->policy.effort = w->policy.trial ? EFFORT_CUT : EFFORT_ALL;
         w->hand.unsolved = false;
         bool ok = sweep_whole(w, *h), again = w->policy.trial && w->hand.unsolved;
