@@ -140,8 +140,8 @@ static inline double joint_relax(relaxing *x, int i, double *size)
     if (j->turns)
         b[0] += j->N[4] * y[j->dof[4]] + j->N[5] * y[j->dof[5]];
     b[0] += j->bn - (A[0] * r[0] + A[1] * r[1]);
-    /* open it was, open it stays */
-    if (b[0] >= 0 && r[0] == 0 && r[1] == 0)
+    /* open it was, open it stays, if friction has no other bound than r_n */
+    if (b[0] >= 0 && r[0] == 0 && r[1] == 0 && j->pair.radius == 0)
         return 0;
 #pragma GCC unroll 2
     for (int k = FLAT; k < WIDE; k++)

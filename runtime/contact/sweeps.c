@@ -177,7 +177,7 @@ static double relax_pair(by_rows *w, int c, double *size)
     double *r = p->r + o->row, b[2], to[2];
     row_pair(p, c, p->r, b);
     b[0] += p->b[o->row] - (k->A[0] * r[0] + k->A[1] * r[1]);
-    if (b[0] >= 0 && r[0] == 0 && r[1] == 0)
+    if (b[0] >= 0 && r[0] == 0 && r[1] == 0 && o->radius == 0)
         return 0;
     b[1] += p->b[o->row + 1] - (k->A[2] * r[0] + k->A[3] * r[1]);
     if (b[0] >= 0 && o->radius == 0)

@@ -132,6 +132,7 @@ typedef struct act_known {
     bool still;    /* nor do their offsets and laws: what was made of these for a stamp stays */
     bool gives;    /* some adhere or have friction at rest, which may give way */
     bool turns;    /* some have directions of friction that turn */
+    bool tresca;   /* the friction of some has a bound that does not follow from r_n */
     int64_t rows, cones, offsets;
     int64_t made;               /* how often cones were made */
     double cone_step, cone_end; /* which the cones are for */
@@ -268,7 +269,7 @@ typedef struct step_policy {
     bool was_at_once;    /* the last step */
     int wait, wait_next; /* steps taken at once before impacts are followed again */
     bool waits;          /* this step is one of them */
-    int again;           /* impacts in this step of contacts that had one in it */
+    int again;           /* times in this step at which contacts are hit that were hit in it before */
     int patience;        /* impacts followed one by one in a step */
     /* a step that is not solved is tried in halves: EFFORT_CUT; a sample has the mean rates too:
        EFFORT_LITTLE */

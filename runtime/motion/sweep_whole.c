@@ -589,7 +589,7 @@ static void open_direction(opening *o, double *move, double *before)
     double g2 = 0;
     for (int c = 0; c < o->n; c++) {
         double g = o->l[c] - o->before[c];
-        g2 += g * g;
+        g2 += o->A[c] * g * g; /* whatever the units of gaps are */
     }
     bool go = *before > 0 && g2 <= *before;
     double beta = go ? g2 / *before : 0;
