@@ -182,9 +182,8 @@ typedef struct problem_at_hand {
     double *kept_r;                   /* rows: reactions at the start */
     int rows_most, dofs_most;         /* of a contact */
     int matrix_rows, matrix_contacts; /* room of W */
-    double blur[2];    /* rates that its tolerance leaves open, at an instant and over a step: [mass] */
-    double blur_start; /* those of the step before */
-    bool unsolved;     /* the last problem */
+    double blur[2]; /* rates that its tolerance leaves open, at an instant and over a step: [mass] */
+    bool unsolved;  /* the last problem */
     cone *cone;
     double *dir, *local;
     bool tol_follows; /* its tolerance goes by how many contacts act: no other was asked for */
@@ -278,6 +277,9 @@ typedef struct step_policy {
        next one that is in vain */
     int halved, part_wait, part_next;
     bool trial; /* a step that fails is taken in another way */
+    /* the contact whose slip was found to turn last in this step, and the slip that its problem left */
+    const struct contact_state *turned;
+    double turned_slip;
     bool tried; /* gaps are those of a step that was given up */
     /* the trial step takes in what may close, with the rows of its start: it can always be solved */
     bool whole;

@@ -67,8 +67,7 @@ static bool locate(sweep *w, double *h)
 }
 
 /* ---- where a slip turns round within the step ---- */
-/* A turn is found where the slip is at most so many times what counts as 0.  A step that begins there sees
-   what the solver of the one before has left, however short it is itself. */
+/* A turn is found where the slip is at most so many times what counts as 0. */
 enum { TURN_FOUND = 2 };
 
 /* which slip counts as 0 in the trial step */
@@ -86,8 +85,8 @@ static double slip_along(const sweep *w, const contact_state *k)
         double a = contact_rate(c, (k->rows_fixed ? c->S : k->S0) + (size_t)j * c->n, w->v) + k->s0m[j];
         before += a * a;
     }
-    if (before == 0 ||
-        !contact_slips(sqrt(before), larger(rest, TURN_FOUND * w->hand.blur_start), k->now.held))
+    double left = k == w->policy.turned ? w->policy.turned_slip : 0;
+    if (before == 0 || !contact_slips(sqrt(before), larger(rest, left), k->now.held))
         return NAN;
     for (int j = 0; j < c->d; j++) {
         const double *S = c->S + (size_t)j * c->n, *S0 = k->rows_fixed ? S : k->S0 + (size_t)j * c->n;
@@ -247,6 +246,9 @@ static bool locate_turn(sweep *w, const contact_state *k, double *h)
     }
     if (*h != lo && lo > 0 && !sweep_smooth(w, *h = lo))
         return false;
+    /* what the solver left of it is no slip in the rest of the step, however short that is */
+    w->policy.turned = k;
+    w->policy.turned_slip = TURN_FOUND * w->hand.blur[false];
     sweep_look(w);
     return true;
 }
@@ -475,8 +477,8 @@ static void part_solved(sweep *w, int from, int at)
     }
 }
 
-/* May several contacts act in the step?  The problem at hand is that of before; there is none where pairs were
-   just listed anew. */
+/* May several contacts act in the step?  The problem at hand is that of before; there is none where pairs
+   were just listed anew. */
 static bool several(const sweep *w)
 {
     enum { FEW = 2 };
@@ -632,6 +634,7 @@ bool sweep_advance(sweep *w, double end)
     else if (!lies && w->policy.was_at_once && w->policy.cut != CUT_NEVER)
         meet_anew(w);
     w->policy.again = 0;
+    w->policy.turned = NULL;
     for (int sub = 0;; sub++) {
         if (!sweep_meet(w))
             return false;

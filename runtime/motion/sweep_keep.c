@@ -43,8 +43,7 @@ static void contact_state_keep(sweep *w, contact_state *k, run_state *s)
 static void numbers_keep(sweep *w, run_state *s)
 {
     size_t n = (size_t)w->n;
-    double *one[] = { &w->t, &w->account.step_from, &w->account.power, &w->r->promised.tolerance,
-                      &w->hand.blur_start };
+    double *one[] = { &w->t, &w->account.step_from, &w->account.power, &w->r->promised.tolerance };
     double *all[] = { w->q, w->v, w->f, w->f1, w->acc, w->size.qmax, w->size.vmax, w->account.driving };
     bool *flags[] = { &w->policy.was_at_once, &w->fresh, &w->watch.stopped, &w->jolt,
                       &w->account.driving_known };

@@ -797,7 +797,6 @@ void sweep_accept(sweep *w, double h)
     else
         account(w, h);
     accept_contacts(w, h);
-    w->hand.blur_start = w->hand.nact ? w->hand.blur[false] : 0;
     SWAP(w->q, w->q1);
     SWAP(w->v, w->v1);
     if (w->s->past)
