@@ -277,6 +277,9 @@ typedef struct step_policy {
        next one that is in vain */
     int halved, part_wait, part_next;
     bool trial; /* a step that fails is taken in another way */
+    /* the contact whose slip was found to turn last in this step, and the slip that its problem left */
+    const struct contact_state *turned;
+    double turned_slip;
     bool tried; /* gaps are those of a step that was given up */
     /* the trial step takes in what may close, with the rows of its start: it can always be solved */
     bool whole;

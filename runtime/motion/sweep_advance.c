@@ -67,16 +67,26 @@ static bool locate(sweep *w, double *h)
 }
 
 /* ---- where a slip turns round within the step ---- */
+/* A turn is found where the slip is at most so many times what counts as 0. */
+enum { TURN_FOUND = 2 };
+
+/* which slip counts as 0 in the trial step */
+static double slip_rests(const sweep *w, const contact_state *k)
+{
+    return larger(k->tol_slip, w->hand.blur[false]);
+}
+
 /* slip at the end of the trial step along that at the start; not finite where there is none at either end */
 static double slip_along(const sweep *w, const contact_state *k)
 {
     const contact *c = k->c;
-    double along = 0, before = 0, after = 0, rest = larger(k->tol_slip, w->hand.blur[false]);
+    double along = 0, before = 0, after = 0, rest = slip_rests(w, k);
     for (int j = 0; j < c->d; j++) {
         double a = contact_rate(c, (k->rows_fixed ? c->S : k->S0) + (size_t)j * c->n, w->v) + k->s0m[j];
         before += a * a;
     }
-    if (before == 0 || !contact_slips(sqrt(before), rest, k->now.held))
+    double left = k == w->policy.turned ? w->policy.turned_slip : 0;
+    if (before == 0 || !contact_slips(sqrt(before), larger(rest, left), k->now.held))
         return NAN;
     for (int j = 0; j < c->d; j++) {
         const double *S = c->S + (size_t)j * c->n, *S0 = k->rows_fixed ? S : k->S0 + (size_t)j * c->n;
@@ -151,6 +161,38 @@ static bool goes_on(sweep *w, contact_state *k)
     return left > HELD_BACK * free + larger(k->tol_slip / w->h, w->hand.blur[true]);
 }
 
+/* What an instant's problem takes the place of, of a trial step of which all else stays: rows, offsets and
+   laws that never change, of contacts that neither feed nor bound anything.  Small problems are solved anew,
+   as emitted C does it. */
+typedef struct kept_step {
+    cone *cone;
+    double *impulse;
+} kept_step;
+
+static kept_step step_keep(const sweep *w)
+{
+    const act_known *known = &w->hand.known;
+    const problem_at_hand *o = &w->hand;
+    if (!known->fixed || !known->still || known->gives || w->contacts.bounds || w->contacts.feeds ||
+        o->pr.m <= FEW_ROWS)
+        return (kept_step){ 0 };
+    kept_step x = { arena_alloc(w->scratch, (size_t)o->nact * sizeof *x.cone),
+                    arena_alloc(w->scratch, (size_t)o->pr.m * sizeof *x.impulse) };
+    memcpy(x.cone, o->cone, (size_t)o->nact * sizeof *x.cone);
+    memcpy(x.impulse, o->rr, (size_t)o->pr.m * sizeof *x.impulse);
+    return x;
+}
+
+/* the trial step as it was */
+static bool step_again(sweep *w, const kept_step *x, double h)
+{
+    if (!x->cone)
+        return sweep_smooth(w, h);
+    memcpy(w->hand.cone, x->cone, (size_t)w->hand.nact * sizeof *x->cone);
+    memcpy(w->hand.rr, x->impulse, (size_t)w->hand.pr.m * sizeof *x->impulse);
+    return true;
+}
+
 /* The contact whose slip turns round in the trial step, or comes to a rest that friction cannot hold; NULL:
  * none.  The trial step is as it was. */
 static contact_state *turning(sweep *w, double h, bool *ok)
@@ -161,11 +203,14 @@ static contact_state *turning(sweep *w, double h, bool *ok)
         if (w->hand.act[i]->c->d && slip_along(w, w->hand.act[i]) < 0)
             return w->hand.act[i];
     contact_state *found = NULL;
+    arena_pos mark = arena_mark(w->scratch);
+    kept_step step = step_keep(w);
     bool known = gauss_ahead(w);
     for (int i = 0; known && !found && i < w->hand.nact; i++)
         if (w->hand.act[i]->c->d && slip_along(w, w->hand.act[i]) == 0 && goes_on(w, w->hand.act[i]))
             found = w->hand.act[i];
-    *ok = sweep_smooth(w, h);
+    *ok = step_again(w, &step, h);
+    arena_release(w->scratch, mark);
     return found;
 }
 
@@ -182,7 +227,7 @@ static bool locate_turn(sweep *w, const contact_state *k, double *h)
     speed = sqrt(speed);
     for (int it = 0; it < 80 && hi - lo > ROUND_2 * (fabs(w->t) + hi); it++) {
         /* the last two points that slid on, drawn out; at first and in between, the middle */
-        x = last < 0 ? lo - (speed - 0.5 * k->tol_slip) / last : 0;
+        x = last < 0 ? lo - (speed - 0.5 * slip_rests(w, k)) / last : 0;
         if (!(x > lo && x < hi) || it % 8 == 7)
             x = 0.5 * (lo + hi);
         if (!sweep_smooth(w, *h = x))
@@ -194,13 +239,16 @@ static bool locate_turn(sweep *w, const contact_state *k, double *h)
             speed = s;
         } else
             hi = x;
-        if (s > 0 && s <= 2 * k->tol_slip)
+        if (s > 0 && s <= TURN_FOUND * slip_rests(w, k))
             break;
         if (lo == 0 && hi <= STEP_SAME * w->h)
             break; /* it turns here and now */
     }
     if (*h != lo && lo > 0 && !sweep_smooth(w, *h = lo))
         return false;
+    /* what the solver left of it is no slip in the rest of the step, however short that is */
+    w->policy.turned = k;
+    w->policy.turned_slip = TURN_FOUND * w->hand.blur[false];
     sweep_look(w);
     return true;
 }
@@ -429,6 +477,14 @@ static void part_solved(sweep *w, int from, int at)
     }
 }
 
+/* May several contacts act in the step?  The problem at hand is that of before; there is none where pairs
+   were just listed anew. */
+static bool several(const sweep *w)
+{
+    enum { FEW = 2 };
+    return w->hand.nact > FEW || w->contacts.near.nof > 0;
+}
+
 /* A step problem that is not solved is another one over half the time: wedges that stall the solvers are
  * rare, and not at every instant.  *h: the rest of the step, and then how much of it was taken. */
 static bool whole_or_halves(sweep *w, double *h)
@@ -439,7 +495,7 @@ static bool whole_or_halves(sweep *w, double *h)
         *h /= ceil(*h / most * (1 - STEP_SAME));
     for (int half = from;; half++, *h /= 2) {
         double residual = w->r->residual;
-        w->policy.trial = half < HALVES && w->hand.nact > 2;
+        w->policy.trial = half < HALVES && several(w);
         w->policy.effort = w->policy.trial ? EFFORT_CUT : EFFORT_ALL;
         w->hand.unsolved = false;
         bool ok = sweep_whole(w, *h), again = w->policy.trial && w->hand.unsolved;
@@ -578,6 +634,7 @@ bool sweep_advance(sweep *w, double end)
     else if (!lies && w->policy.was_at_once && w->policy.cut != CUT_NEVER)
         meet_anew(w);
     w->policy.again = 0;
+    w->policy.turned = NULL;
     for (int sub = 0;; sub++) {
         if (!sweep_meet(w))
             return false;

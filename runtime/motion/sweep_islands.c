@@ -240,13 +240,35 @@ static bool matters(sweep *w, size_t i, double h)
     contact_state *k = w->contacts.state[i];
     if (t->closed[i] || always(k))
         return true;
-    if (k->near && t->gap[i] > w->contacts.near.far + NEAR_SKIN * w->contacts.near.skin)
-        return false;
     if (!k->rows_fixed || !k->offset_fixed)
         contact_rows(w->s, k->c, w->M, false);
     if (!t->row[i].known)
         t->row[i].ht = k->c->ht;
     return sweep_may_close(w, i, h);
+}
+
+/* Which contacts matter in the step; those that do unite their dofs.  Open pairs of points that cannot meet
+   are known by the table alone. */
+static void matters_find(sweep *w, double h, bool waits)
+{
+    struct island_room *x = w->policy.islands.room;
+    const bool *marked = w->policy.islands.marked;
+    const contact_table *t = &w->contacts.table;
+    double near_far = w->contacts.near.far + NEAR_SKIN * w->contacts.near.skin;
+    for (size_t f = 0; f < w->p->ncontact; f++) {
+        bool pairs = w->p->contact[f].relation == REL_GAP && near_fits(&w->p->contact[f]);
+        for (size_t i = t->from[f]; i < t->from[f + 1]; i++) {
+            x->matters[i] = false;
+            if (pairs && !t->closed[i] && t->gap[i] > near_far)
+                continue;
+            const contact *c = w->contacts.state[i]->c;
+            const family_reach *r = reach_of_contact(w, c);
+            int n = reach_count(w, r);
+            x->matters[i] = n > 0 && !(waits && dofs_with(w, c, marked) == 2) && matters(w, i, h);
+            for (int j = 1; x->matters[i] && j < n; j++)
+                unite(x->up, reach_dof(r, c, 0), reach_dof(r, c, j));
+        }
+    }
 }
 
 /* Dofs of an island have the same root.  While a crowd waits, all that is marked counts as one. */
@@ -271,14 +293,7 @@ static void parts_find(sweep *w, double h, bool waits)
     if (w->policy.tried) /* the gaps at hand are those of a step that was given up */
         sweep_gaps_but(w, NULL);
     w->policy.tried = false;
-    for (size_t i = 0; i < w->contacts.nstate; i++) {
-        const contact *c = w->contacts.state[i]->c;
-        const family_reach *r = reach_of_contact(w, c);
-        int n = reach_count(w, r);
-        x->matters[i] = n > 0 && !(waits && dofs_with(w, c, marked) == 2) && matters(w, i, h);
-        for (int j = 1; x->matters[i] && j < n; j++)
-            unite(x->up, reach_dof(r, c, 0), reach_dof(r, c, j));
-    }
+    matters_find(w, h, waits);
     for (int i = 0; i < w->n; i++)
         x->at[root_of(x->up, i)].marked |= marked[i];
     for (size_t i = 0; i < w->contacts.nstate; i++) {

@@ -79,7 +79,7 @@ static instant_t now(sweep *w)
 static void shock_end(sweep *w)
 {
     contact_table *t = &w->contacts.table;
-    bool again = false; /* those that are hit at one time count once, however many they are */
+    int again = 0;
     t->counted = true;
     for (int i = 0; i < w->hand.nact; i++) {
         contact_state *k = w->hand.act[i];
@@ -88,7 +88,7 @@ static void shock_end(sweep *w)
         if (always(k))
             continue;
         if (k->now.hit)
-            again |= t->hits[k->at]++ > 0;
+            again += t->hits[k->at]++ > 0;
         double tol_u = t->tol_u[k->at];
         bool was = closed(w, k), *is = &t->closed[k->at];
         bool thrown = k->now.before < -tol_u && k->now.e > 0;
@@ -96,7 +96,9 @@ static void shock_end(sweep *w)
         if (*is && !was && k->out->last_open)
             k->out->last_open[k->c->member] = w->t;
     }
-    w->policy.again += again;
+    /* Those that are hit at one time count once, however many they are: copies of a model move as one.  In a
+       pile of pairs that come near they push each other, and each shock is a problem of its size. */
+    w->policy.again += w->contacts.near.nof ? again : again > 0;
 }
 
 /* of those contacts that take part, by two arrays of flags */
