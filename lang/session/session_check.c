@@ -436,6 +436,19 @@ static void binds_check(checker *c, const ast *list, bool name_them)
     }
 }
 
+/* Outside of experiments results of the last run are found first. */
+static void hidden_check(checker *c, const ast *list)
+{
+    for (uint32_t k = 0; c->results && k < list->n; k++) {
+        const ast *b = list->kid[k];
+        if (!class_find(c->results, b->name) && !among(result_list(OF_RUN), b->name))
+            continue;
+        diag *d = diag_warn(c->s->d, DIAG_DUPLICATE, b->name_at.file ? b->name_at : b->at,
+                            "'%s' is a result of the run before, which hides this value", b->name);
+        diag_hint(c->s->d, d, "choose another name");
+    }
+}
+
 /* abs and rel are words here */
 static void within_check(checker *c, const ast *e)
 {
@@ -609,6 +622,8 @@ static void statement_check(checker *c, const ast *e, bool experiment)
         break;
     case AST_LET:
         binds_check(c, e->kid[0], experiment);
+        if (!experiment)
+            hidden_check(c, e->kid[0]);
         if (!experiment && !c->unclear)
             check_constants(s, c->results, e->kid[0]);
         break;
