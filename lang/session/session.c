@@ -822,6 +822,8 @@ void session_forget(session *s)
     loose_free(s, NULL);
     runs_free(s);
     s->last = NULL;
+    s->symbols = NULL;
+    s->embed.nparts = 0;
     arena *to = session_arena(s);
     session_arena_pass(s, to);
     s->runs.at = NULL;
