@@ -480,6 +480,12 @@ static void contact_consistent(elab *e, const mcontact *c, const ast *s)
     } else if (c->of_rates && c->e) {
         diag_error(d, DIAG_MIXED_FORMS, c->e_at,
                    "constraint '%s' bounds rates, so there are no impacts and no restitution", c->name);
+    } else if (c->relation != REL_GAP && c->e && !c->et) {
+        diag_error(d, DIAG_MIXED_FORMS, c->e_at,
+                   c->relation == REL_CLOSED
+                       ? "'%s' is always closed, so it has no impacts and no restitution"
+                       : "'%s' is held from both sides, so it has no impacts and no restitution",
+                   c->name);
     } else if (c->adhesion && (c->relation != REL_GAP || c->of_rates)) {
         diag_error(d, DIAG_MIXED_FORMS, c->adhesion_at,
                    "adhesion needs a contact that can open, and '%s' cannot", c->name);
