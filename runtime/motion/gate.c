@@ -1009,6 +1009,19 @@ static bool pairs_hold(check *k, size_t c, int64_t at)
     return true;
 }
 
+void gate_place(const gate *g, gate_shapes *bodies)
+{
+    gate_shapes_place(bodies, &g->in);
+}
+
+bool gate_plain(const gate *g, gate_shapes *bodies, size_t of)
+{
+    const contact_family *f = &g->p->contact[of];
+    int32_t index[MAX_INDEX] = { 0 };
+    return f->pair.touch && f->relation == REL_GAP && index_first(&f->over, index) &&
+           gate_shapes_plain(bodies, of, index, &g->in);
+}
+
 /* bodies at the sample before, then at this one */
 static void shapes_place_at(check *k, int64_t at)
 {
@@ -1018,9 +1031,9 @@ static void shapes_place_at(check *k, int64_t at)
     if (!k->shapes)
         return;
     gate_at(k->g, r->t[before], r->q + before * nq, r->v + before * nq);
-    gate_shapes_place(k->shapes, &k->g->in);
+    gate_place(k->g, k->shapes);
     gate_at(k->g, r->t[at], r->q + at * nq, r->v + at * nq);
-    gate_shapes_place(k->shapes, &k->g->in);
+    gate_place(k->g, k->shapes);
 }
 
 static void shapes_begin(check *k)
@@ -1029,12 +1042,8 @@ static void shapes_begin(check *k)
     k->shapes = gate_shapes_new(k->scratch, p, k->r->param);
     k->of_shapes = arena_array(k->scratch, bool, p->ncontact + 1);
     shapes_place_at(k, 0);
-    for (size_t c = 0; k->shapes && c < p->ncontact; c++) {
-        int32_t index[MAX_INDEX] = { 0 };
-        k->of_shapes[c] = p->contact[c].pair.touch && p->contact[c].relation == REL_GAP &&
-                          index_first(&p->contact[c].over, index) &&
-                          gate_shapes_plain(k->shapes, c, index, &k->g->in);
-    }
+    for (size_t c = 0; k->shapes && c < p->ncontact; c++)
+        k->of_shapes[c] = gate_plain(k->g, k->shapes, c);
 }
 
 /* Gaps at which members may push, as what reaction_holds allows is no less; NULL: they are not the same at
