@@ -12,8 +12,7 @@ typedef struct touching {
     bool used; /* it holds a gap between shapes: */
     int slots, dim;
     ir_ref slip[MAX_SLIP], *point, *normal;
-    mshape *first, *second; /* of a pair, as in mcontact */
-    address first_of, second_of, features;
+    mpair pair;
 } touching;
 
 typedef struct elab {

@@ -138,6 +138,14 @@ typedef struct mfamily { /* outputs over an index set */
 } mfamily;
 typedef vec(mfamily) mfamilies;
 
+/* Two shapes that move, or may: which instances, where what is held of their points lies.  listed: pairs come
+   and go; the place where they are held is an index behind that of the point. */
+typedef struct mpair {
+    mshape *first, *second; /* NULL: there are none */
+    address first_of, second_of, features;
+    bool listed;
+} mpair;
+
 typedef struct mcontact {
     /* "big.ground" */
     sym name;
@@ -166,11 +174,16 @@ typedef struct mcontact {
        they are and the normal there, dim formulas each */
     int slots, dim;
     ir_ref *point, *facing;
-    mshape *first, *second; /* both move, or may: which instances, where what is held of their points lies */
-    address first_of, second_of, features;
+    mpair pair;
     bool of_rates; /* the gap holds rates, which it bounds */
     span mu_at, e_at, et_at, slip_at, adhesion_at;
 } mcontact;
+
+/* indices behind those that the user wrote */
+static inline int contact_hidden(const mcontact *c)
+{
+    return (c->slots > 0) + c->pair.listed;
+}
 
 typedef struct mreact {
     const ast *decl;

@@ -185,7 +185,6 @@ static bool begin(sweep *w)
     if (wrong)
         return results_fail(w->r, at, wrong);
     w->r->note = system_start_note(w->s, w->r->a);
-    w->r->feature = w->s->shapes ? w->s->shapes->feature : NULL;
     if (w->p->delay) {
         w->s->past = samples_new(w->a, w->p, w->r->param, w->q, w->s->base, w->h);
         w->s->past_late = samples_for_forces(w->p);
@@ -378,9 +377,28 @@ static bool sweep_start(void *of, run_clock *c)
     return ok;
 }
 
+/* what touches at the end, where results look for it */
+static void shapes_leave(sweep *w)
+{
+    size_t n = 0;
+    if (!w->s || !w->s->shapes)
+        return;
+    arena_pos mark = arena_mark(w->scratch);
+    held_pair *held = arena_array(w->scratch, held_pair, w->contacts.nstate + 1);
+    for (size_t i = 0; i < w->contacts.nstate; i++) {
+        const contact *c = w->contacts.state[i]->c;
+        const contact_family *f = c->fam->f;
+        if (f->pair.listed && c->index[index_of_point(f)] == 1)
+            held[n++] = (held_pair){ f, c->member, c->index[f->over.n - 1] };
+    }
+    w->r->feature = shapes_kept(w->s->shapes, w->r->a, held, n);
+    arena_release(w->scratch, mark);
+}
+
 static void sweep_finish(void *of, run_clock *c)
 {
-    const sweep *w = of;
+    sweep *w = of;
+    shapes_leave(w);
     if (w->s && !c->r->solver)
         c->r->solver = "none needed";
 }
