@@ -846,23 +846,80 @@ static int over_face(const body *of, int f, const body *other, clipped *out)
     return count;
 }
 
-/* the point to take next: the one furthest from those that are taken, beside the plane */
-static int spread_most(const clipped *p, int n, const bool *taken, const double *normal)
+/* a point beside another one, in a plane */
+static void beside(const clipped *p, int i, int j, const double *normal, double *d)
+{
+    sub(d, p[i].x, p[j].x);
+    axpy(d, -dot(d, normal), normal);
+}
+
+static double beside2(const clipped *p, int i, int j, const double *normal)
+{
+    double d[3];
+    beside(p, i, j, normal, d);
+    return dot(d, d);
+}
+
+/* twice the area of a triangle, seen from where the normal points to */
+static double area_of(const clipped *p, int i, int j, int k, const double *normal)
+{
+    double u[3], w[3], c[3];
+    beside(p, j, i, normal, u);
+    beside(p, k, i, normal, w);
+    cross(c, u, w);
+    return dot(c, normal);
+}
+
+/* What a point adds to those that are taken, `same` and less of it is nothing: its distance, or the area
+   beyond their line or their triangle. */
+static double adds(const clipped *p, int i, const int *taken, int n, const double *normal, double same)
+{
+    double most = 0;
+    for (int k = 0; k < n; k++)
+        if (beside2(p, i, taken[k], normal) <= same * same)
+            return 0;
+    if (n == 1)
+        return beside2(p, i, taken[0], normal);
+    if (n == 2)
+        return fabs(area_of(p, taken[0], taken[1], i, normal));
+    double turn = area_of(p, taken[0], taken[1], taken[2], normal) < 0 ? -1 : 1;
+    for (int k = 0; k < n; k++)
+        most = fmax(most, -turn * area_of(p, taken[k], taken[(k + 1) % n], i, normal));
+    return most > same * same ? most : 0;
+}
+
+/* The point to take next: the one that adds most, so that points between corners are taken last, which
+   rounding puts here and there.  The first one is the nearest, of several that one which is furthest from the
+   middle of all. */
+static int point_next(const clipped *p, int n, const int *taken, int ntaken, const double *normal,
+                      double same)
 {
     int best = -1;
     double most = 0;
     for (int i = 0; i < n; i++) {
-        double least = INFINITY;
-        for (int j = 0; j < n && !taken[i]; j++) {
-            double d[3];
-            if (!taken[j])
-                continue;
-            sub(d, p[i].x, p[j].x);
-            axpy(d, -dot(d, normal), normal);
-            least = fmin(least, dot(d, d));
+        double s = adds(p, i, taken, ntaken, normal, same);
+        if (s > most) {
+            most = s;
+            best = i;
         }
-        if (!taken[i] && least > most) {
-            most = least;
+    }
+    return best;
+}
+
+static int point_first(const clipped *p, int n, const double *normal, double small)
+{
+    double middle[3] = { 0 }, least = INFINITY, most = -1;
+    int best = -1;
+    for (int i = 0; i < n; i++) {
+        axpy(middle, 1.0 / n, p[i].x);
+        least = fmin(least, dot(normal, p[i].x));
+    }
+    for (int i = 0; i < n; i++) {
+        double d[3];
+        sub(d, p[i].x, middle);
+        axpy(d, -dot(d, normal), normal);
+        if (dot(normal, p[i].x) <= least + small && dot(d, d) > most) {
+            most = dot(d, d);
             best = i;
         }
     }
@@ -875,17 +932,13 @@ static void face_points(meeting *m, bool first, int f)
 {
     const body *of = first ? m->x : m->y, *other = first ? m->y : m->x;
     const double *n = of->normal + 3 * f;
-    int most = clip_room(of, other);
+    int most = clip_room(of, other), taken[FEATURES], ntaken = 0;
     clipped p[most];
-    bool taken[most];
-    memset(taken, 0, sizeof taken);
-    int count = over_face(of, f, other, p), next = -1;
-    for (int i = 0; i < count; i++)
-        if (next < 0 || dot(n, p[i].x) < dot(n, p[next].x))
-            next = i;
-    for (; next >= 0 && m->n < FEATURES; next = spread_most(p, count, taken, n)) {
+    int count = over_face(of, f, other, p), next = point_first(p, count, n, CORNER_SAME * m->size);
+    double same = POINT_STAYS * m->size;
+    for (; next >= 0 && m->n < FEATURES; next = point_next(p, count, taken, ntaken, n, same)) {
         double far = dot(n, p[next].x) - of->level[f], on[3], back[3] = { -n[0], -n[1], -n[2] };
-        taken[next] = true;
+        taken[ntaken++] = next;
         copy(on, p[next].x);
         axpy(on, -far, n);
         int64_t id = feature_id(first ? KIND_PLANE_A : KIND_PLANE_B, first ? f : p[next].tag,

@@ -1,6 +1,7 @@
 #include "program/shapes.h"
 #include <math.h>
 #include <string.h>
+#include "base/tolerances.h"
 
 _Static_assert(offsetof(feature, id) == FEATURE_NUMBERS * sizeof(double), "numbers of a feature come first");
 
@@ -311,31 +312,67 @@ bool shapes_holds(const shapes *w, const contact_family *f, const int32_t *index
     return false;
 }
 
+static void point_hold(shapes *w, const body_pair *b, int point, const feature *f)
+{
+    w->id[b->first / FEATURE_NUMBERS + point] = f->id;
+    memcpy(w->feature + b->first + point * FEATURE_NUMBERS, f, FEATURE_NUMBERS * sizeof(double));
+}
+
 void shapes_hold(shapes *w, const contact_family *f, const int32_t *index, int point, const feature *what)
 {
     body_pair b = pair_at(w, f, index);
     feature none = nothing(b.x, b.y);
     if (!what)
         what = &none;
-    w->id[b.first / FEATURE_NUMBERS + point] = what->id;
-    memcpy(w->feature + b.first + point * FEATURE_NUMBERS, what, FEATURE_NUMBERS * sizeof(double));
+    point_hold(w, &b, point, what);
+}
+
+/* the normal of a plane of either body, in space; false: that of the feature is none of a plane */
+static bool plane_normal(const body_pair *b, const double *held, double *n)
+{
+    enum { UA = 6, UB = 9, PLANE_B = 12, PLANE_A };
+    const body_pose *at = held[PLANE_B] != 0 ? b->py : b->px;
+    const double *u = held + (held[PLANE_B] != 0 ? UB : UA);
+    if (held[PLANE_B] == 0 && held[PLANE_A] == 0)
+        return false;
+    for (int i = 0; i < 3; i++)
+        n[i] = at->A[3 * i] * u[0] + at->A[3 * i + 1] * u[1] + at->A[3 * i + 2] * u[2];
+    return true;
+}
+
+/* Does a point of faces that touch lie where another one was?  Where corners lie on edges, rounding says
+   which of them it is. */
+static bool same_place(const body_pair *b, const double *held, const feature *now)
+{
+    double n[3], m[3], numbers[FEATURE_NUMBERS], far = 0, turned = 0, size = b->x->reach + b->y->reach;
+    memcpy(numbers, now, sizeof numbers);
+    if (!plane_normal(b, held, n) || !plane_normal(b, numbers, m))
+        return false;
+    for (int i = 0; i < 3; i++) {
+        far += (held[i] - now->a[i]) * (held[i] - now->a[i]);
+        turned += (n[i] - m[i]) * (n[i] - m[i]);
+    }
+    return sqrt(far) <= POINT_STAYS * size && sqrt(turned) <= POINT_STAYS;
 }
 
 void shapes_pair(shapes *w, const contact_family *f, const int32_t *index, bool *anew)
 {
     body_pair b = pair_at(w, f, index);
     int slots = f->slots;
-    int64_t first = b.first, *id = w->id + first / FEATURE_NUMBERS;
+    int64_t *id = w->id + b.first / FEATURE_NUMBERS;
     feature all[FEATURES];
     int count = pair_touch(w, &b, all);
     bool put[FEATURES] = { false }, kept[FEATURES] = { false };
-    for (int k = 0; k < count; k++) /* what was there stays in its place */
-        for (int s = 0; s < slots && !put[k]; s++)
-            if (!kept[s] && id[s] == all[k].id) {
-                put[k] = kept[s] = true;
-                anew[s] = false;
-                memcpy(w->feature + first + s * FEATURE_NUMBERS, &all[k], FEATURE_NUMBERS * sizeof(double));
-            }
+    for (int by_place = 0; by_place < 2; by_place++) /* what was there stays in its place */
+        for (int k = 0; k < count; k++)
+            for (int s = 0; s < slots && !put[k]; s++)
+                if (!kept[s] &&
+                    (by_place ? same_place(&b, w->feature + b.first + s * FEATURE_NUMBERS, &all[k])
+                              : id[s] == all[k].id)) {
+                    put[k] = kept[s] = true;
+                    anew[s] = false;
+                    point_hold(w, &b, s, &all[k]);
+                }
     for (int s = 0, k = 0; s < slots; s++) {
         if (kept[s])
             continue;
@@ -343,8 +380,7 @@ void shapes_pair(shapes *w, const contact_family *f, const int32_t *index, bool 
             k++;
         feature f_s = k < count ? all[k++] : nothing(b.x, b.y);
         anew[s] = id[s] != f_s.id;
-        id[s] = f_s.id;
-        memcpy(w->feature + first + s * FEATURE_NUMBERS, &f_s, FEATURE_NUMBERS * sizeof(double));
+        point_hold(w, &b, s, &f_s);
     }
 }
 
