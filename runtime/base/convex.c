@@ -423,7 +423,14 @@ typedef struct {
     const convex *c;
     const body_pose *at;
     double *v, *normal, *level;
+    double *arc; /* of each edge with two faces: the product of their normals, the second one first */
 } body;
+
+/* numbers that a body needs */
+static size_t body_room(const convex *c)
+{
+    return 3 * (size_t)c->nv + 4 * (size_t)c->nf + 3 * (size_t)c->ne;
+}
 
 static void body_place(body *b, const convex *c, const body_pose *at, double *room)
 {
@@ -432,11 +439,17 @@ static void body_place(body *b, const convex *c, const body_pose *at, double *ro
     b->v = room;
     b->normal = b->v + 3 * c->nv;
     b->level = b->normal + 3 * c->nf;
+    b->arc = b->level + c->nf;
     for (int i = 0; i < c->nv; i++)
         placed(at, c->v + 3 * i, b->v + 3 * i);
     for (int f = 0; f < c->nf; f++) {
         turned(at, c->normal + 3 * f, b->normal + 3 * f);
         b->level[f] = c->level[f] + dot(b->normal + 3 * f, at->p);
+    }
+    for (int e = 0; e < c->ne; e++) {
+        const int *x = c->edge + 4 * e;
+        if (x[3] >= 0)
+            cross(b->arc + 3 * e, b->normal + 3 * x[3], b->normal + 3 * x[2]);
     }
 }
 
@@ -495,15 +508,17 @@ static int best_face(const body *of, const body *other, double *far)
     return best;
 }
 
-/* Do the arcs of normals beside two edges cross on the sphere?  Then the plane along both edges may part the
- * bodies (Gauss map). */
-static bool arcs_cross(const double *a, const double *b, const double *c, const double *d)
+/* Do the arcs of normals beside edge i of x and, turned round, edge j of y cross on the sphere?  Then the
+ * plane along both edges may part the bodies (Gauss map). */
+static bool arcs_cross(const body *x, int i, const body *y, int j)
 {
-    double ba[3], dc[3];
-    cross(ba, b, a);
-    cross(dc, d, c);
-    double cba = dot(c, ba), dba = dot(d, ba), adc = dot(a, dc), bdc = dot(b, dc);
-    return cba * dba < 0 && adc * bdc < 0 && cba * bdc > 0;
+    const int *e = x->c->edge + 4 * i, *g = y->c->edge + 4 * j;
+    const double *ba = x->arc + 3 * i, *dc = y->arc + 3 * j;
+    double cba = -dot(y->normal + 3 * g[2], ba), dba = -dot(y->normal + 3 * g[3], ba);
+    if (!(cba * dba < 0))
+        return false;
+    double adc = dot(x->normal + 3 * e[2], dc), bdc = dot(x->normal + 3 * e[3], dc);
+    return adc * bdc < 0 && cba * bdc > 0;
 }
 
 typedef struct {
@@ -519,14 +534,8 @@ static void best_edges(const meeting *m, edge_pair *best)
     for (int i = 0; i < x->c->ne; i++)
         for (int j = 0; j < y->c->ne; j++) {
             const int *e = x->c->edge + 4 * i, *g = y->c->edge + 4 * j;
-            double c[3], d[3], u[3], w[3], n[3], o[3];
-            if (e[3] < 0 || g[3] < 0)
-                continue;
-            for (int k = 0; k < 3; k++) {
-                c[k] = -y->normal[3 * g[2] + k];
-                d[k] = -y->normal[3 * g[3] + k];
-            }
-            if (!arcs_cross(x->normal + 3 * e[2], x->normal + 3 * e[3], c, d))
+            double u[3], w[3], n[3], o[3];
+            if (e[3] < 0 || g[3] < 0 || !arcs_cross(x, i, y, j))
                 continue;
             sub(u, x->v + 3 * e[1], x->v + 3 * e[0]);
             sub(w, y->v + 3 * g[1], y->v + 3 * g[0]);
@@ -1029,10 +1038,10 @@ static int by_gap(const feature *f, int n)
 
 int convex_touch(const convex *x, const body_pose *px, const convex *y, const body_pose *py, feature *out)
 {
-    double room[4 * (x->nv + y->nv + x->nf + y->nf) + 1];
+    double room[body_room(x) + body_room(y) + 1];
     body a, b;
     body_place(&a, x, px, room);
-    body_place(&b, y, py, room + 3 * x->nv + 4 * x->nf);
+    body_place(&b, y, py, room + body_room(x));
     meeting m = { &a, &b, out, 0, x->reach + y->reach };
     double fx, fy;
     edge_pair edges = { .far = -INFINITY };

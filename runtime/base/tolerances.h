@@ -257,7 +257,7 @@
 #define EDGES_ALONG   1e-8  /* sine of the angle between edges whose cross product is not a normal */
 #define LINES_ALONG   1e-14 /* squared sine: lines without a pair of closest points; rounding of its terms */
 #define CLIP_EDGE     5e-13 /* of the size: what stands on the edge of a face stays on it */
-#define POINT_STAYS   1e-6  /* of the size: where a point of faces lies that is about other corners than before */
+#define POINT_STAYS   1e-6  /* of the size: a point of faces that close to one from before is the same */
 #define SHAPE_DEEP    1e-7  /* of the size of two bodies: overlaps that are left as they are */
 #define SHAPE_AGAIN   1e-4  /* of the same: overlaps for which a step is taken in halves */
 #define SHAPE_CLOSE   1e-3  /* of the same: points that are kept apart where others are moved apart */

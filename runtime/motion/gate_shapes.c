@@ -240,6 +240,8 @@ static double distance(const carried *x, const carried *y, double drawn, double 
         while (corral_narrows(&c))
             ;
         corral_point(&c, at);
+        if (!(dot3(at, at) < length * length)) /* it comes nearer at each step, but for rounding */
+            return length;
     }
     return sqrt(dot3(at, at));
 }

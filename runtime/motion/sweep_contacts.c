@@ -515,30 +515,42 @@ static void point_begin(sweep *w, contact_state *x)
     sweep_tolerances(w, x);
 }
 
+/* What touches of the pair at `first` is found anew.  Points whose gaps are of use are put behind the n. */
+static size_t pair_touch(sweep *w, size_t first, size_t n)
+{
+    shapes *s = w->s->shapes;
+    const contact *c = w->contacts.state[first]->c;
+    const contact_family *f = c->fam->f;
+    bool anew[FEATURES];
+    shapes_pair(s, f, c->index, anew);
+    for (int k = 0; k < f->slots; k++) {
+        contact_state *x = w->contacts.state[first + (size_t)k];
+        if (anew[k] || !shapes_idle(s, f, x->c->index))
+            w->contacts.gaps_of[n++] = x->c;
+        if (!anew[k])
+            continue;
+        w->hand.nact = 0;
+        w->policy.islands.stage = STEP_UNDIVIDED;
+        point_begin(w, x);
+    }
+    return n;
+}
+
 /* What touches of two shapes is found anew for the step. */
 void sweep_touch(sweep *w)
 {
-    shapes *s = w->s->shapes;
-    bool anew[FEATURES];
-    if (!s)
+    const contact_table *t = &w->contacts.table;
+    if (!w->s->shapes)
         return;
     system_at(w->s, w->t, w->q, w->v);
-    shapes_place(s, &w->s->in);
-    for (size_t i = 0; i < w->contacts.nstate; i++) {
-        const contact *first = w->contacts.state[i]->c;
-        const contact_family *f = first->fam->f;
-        if (!pair_begins(first))
-            continue;
-        shapes_pair(s, f, first->index, anew);
-        for (int k = 0; k < f->slots; k++) {
-            contact_state *x = w->contacts.state[i + (size_t)k];
-            contact_gap(w->s, x->c);
-            if (!anew[k])
-                continue;
-            w->hand.nact = 0;
-            w->policy.islands.stage = STEP_UNDIVIDED;
-            point_begin(w, x);
-        }
+    shapes_place(w->s->shapes, &w->s->in);
+    for (size_t f = 0; f < w->p->ncontact; f++) {
+        size_t n = 0;
+        for (size_t i = t->from[f]; w->p->contact[f].pair.touch && i < t->from[f + 1]; i++)
+            if (pair_begins(w->contacts.state[i]->c))
+                n = pair_touch(w, i, n);
+        if (n)
+            contact_gaps(w->s, w->contacts.gaps_of, n);
     }
 }
 
