@@ -474,7 +474,11 @@ static mshape *shape_known(elab *e, mclass *c, const mdecl *d)
     const ast *node = d->node;
     s->state = SHAPE_BUSY;
     e->ev.family = &c->inst;
-    value set = eval(&e->ev, in, node->kid[0]);
+    value set;
+    s->meshed = shape_mesh(e, node->kid[0], &set);
+    if (!s->meshed)
+        set = eval(&e->ev, in, node->kid[0]);
+    s->fixed = set;
     s->dim = 0;
     if (set.kind != V_ERROR && set_number(&set) < 0) {
         diag *x = diag_error(e->m->d, DIAG_TYPE, node->kid[0]->at, "a shape is a convex set, not %s",
@@ -583,7 +587,7 @@ static bool shape_place(elab *e, const shape_scope *of, placed *out)
     scope *in = of->in ? &of->in->base : NULL;
     if (!shape_pose(e, of->s, in, &out->place, out->turn, &out->unit))
         return false;
-    out->set = in ? eval(&e->ev, in, of->s->decl->kid[0]) : of->s->fixed;
+    out->set = in && !of->s->meshed ? eval(&e->ev, in, of->s->decl->kid[0]) : of->s->fixed;
     return out->set.kind == V_SET;
 }
 

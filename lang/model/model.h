@@ -69,7 +69,8 @@ typedef struct mshape {
     mclass *of;      /* whose instances carry it; NULL: a set that stands in a constraint */
     ir_ref pose[12]; /* place and attitude, dim + dim^2 formulas over the instances */
     enum { SHAPE_NEW, SHAPE_BUSY, SHAPE_WRONG, SHAPE_KNOWN } state; /* busy: being made */
-    value fixed;                                                    /* without decl */
+    value fixed; /* without decl, and where it was read from a file */
+    bool meshed;
 } mshape;
 /* instance = first + k*per + (i - lo) */
 typedef struct mpart {
