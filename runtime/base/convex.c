@@ -566,7 +566,39 @@ typedef struct {
     double d; /* distance; INFINITY: none so far */
     int kind, i, j;
     double pa[3], pb[3];
+    /* How far corners of both lie along an axis from y to x: those of x from `low` on, those of y up to it.
+       What is apart by more than `most` along it is not looked at; it is no less than the distance of both.
+     */
+    const double *along_x, *along_y;
+    double most;
 } closest;
+
+/* how far corners lie along an axis */
+static void along(const body *b, const double *axis, double *to)
+{
+    for (int i = 0; i < b->c->nv; i++)
+        to[i] = dot(axis, b->v + 3 * i);
+}
+
+static inline double lower(double a, double b)
+{
+    return a < b ? a : b;
+}
+
+static inline double upper(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+static inline double edge_low(const body *b, const double *s, int e)
+{
+    return lower(s[b->c->edge[4 * e]], s[b->c->edge[4 * e + 1]]);
+}
+
+static inline double edge_high(const body *b, const double *s, int e)
+{
+    return upper(s[b->c->edge[4 * e]], s[b->c->edge[4 * e + 1]]);
+}
 
 static void closest_try(closest *c, int kind, int i, int j, const double *pa, const double *pb)
 {
@@ -643,8 +675,9 @@ static void points_edges(const body *of, const body *to, bool first, closest *c)
     for (int i = 0; i < of->c->nv; i++)
         for (int e = 0; e < to->c->ne; e++) {
             const double *a = to->v + 3 * to->c->edge[4 * e], *b = to->v + 3 * to->c->edge[4 * e + 1];
-            double p[3];
-            if (!onto_edge(a, b, of->v + 3 * i, p))
+            double p[3], apart = first ? c->along_x[i] - edge_high(to, c->along_y, e)
+                                       : edge_low(to, c->along_x, e) - c->along_y[i];
+            if (apart > c->most || !onto_edge(a, b, of->v + 3 * i, p))
                 continue;
             if (first)
                 closest_try(c, KIND_EDGE_B, i, e, of->v + 3 * i, p);
@@ -679,6 +712,8 @@ static void edges_edges(const body *x, const body *y, closest *c)
         for (int j = 0; j < y->c->ne; j++) {
             const int *e = x->c->edge + 4 * i, *g = y->c->edge + 4 * j;
             double p[3], q[3];
+            if (edge_low(x, c->along_x, i) - edge_high(y, c->along_y, j) > c->most)
+                continue;
             if (lines_meet(x->v + 3 * e[0], x->v + 3 * e[1], y->v + 3 * g[0], y->v + 3 * g[1], p, q))
                 closest_try(c, KIND_CROSS, i, j, p, q);
         }
@@ -746,6 +781,38 @@ static void closest_put(const meeting *m, const closest *c, feature *f)
     default:
         feature_put(m, f, id, c->kind, c->pa, c->pb, NULL, NULL, c->d);
     }
+}
+
+/* the distance of their nearest corners */
+static double corners_apart(const body *x, const body *y)
+{
+    double least = INFINITY;
+    for (int i = 0; i < x->c->nv; i++)
+        for (int j = 0; j < y->c->nv; j++) {
+            double d[3];
+            sub(d, x->v + 3 * i, y->v + 3 * j);
+            least = lower(least, dot(d, d));
+        }
+    return sqrt(least);
+}
+
+/* axis: of a plane between them, from y to x */
+static void closest_find(const body *x, const body *y, const double *axis, double size, closest *c)
+{
+    double along_x[x->c->nv], along_y[y->c->nv];
+    along(x, axis, along_x);
+    along(y, axis, along_y);
+    c->along_x = along_x;
+    c->along_y = along_y;
+    c->most = corners_apart(x, y) + CONVEX_ROUND * size;
+    points_faces(x, y, true, c);
+    points_faces(y, x, false, c);
+    c->most = lower(c->most, c->d + CONVEX_ROUND * size);
+    edges_edges(x, y, c);
+    points_edges(x, y, true, c);
+    points_edges(y, x, false, c);
+    points_points(x, y, c);
+    c->along_x = c->along_y = NULL;
 }
 
 /* ---- points of a face that another body may touch ---- */
@@ -1052,12 +1119,14 @@ int convex_touch(const convex *x, const body_pose *px, const convex *y, const bo
     bool apart = best > 0 || (face_x < 0 && face_y < 0);
     closest c = { .d = INFINITY };
     if (apart) {
-        points_faces(&a, &b, true, &c);
-        points_faces(&b, &a, false, &c);
-        edges_edges(&a, &b, &c);
-        points_edges(&a, &b, true, &c);
-        points_edges(&b, &a, false, &c);
-        points_points(&a, &b, &c);
+        double axis[3] = { 0 };
+        if (edges.far > planes)
+            copy(axis, edges.n);
+        else if (fy >= fx && face_y >= 0)
+            copy(axis, b.normal + 3 * face_y);
+        else if (face_x >= 0)
+            axpy(axis, -1, a.normal + 3 * face_x);
+        closest_find(&a, &b, axis, m.size, &c);
     }
     /* of two faces on each other always the same one carries the points */
     bool first = fx >= fy - (best > small ? 0 : 0.1 * small);
