@@ -246,26 +246,55 @@ static double points_speed(const near_pairs *p, const double *v)
     return sqrt(most);
 }
 
-/* how much of the skin they have used up where they are now, and their ways after it by the margin */
-static double skin_used(const near_pairs *p, double margin)
+/* By how much two points of a family may have come closer since their pairs were found.  What all have in
+   common brings none closer: ways are counted from the middle of all of them. */
+static double points_moved(const near_pairs *p)
+{
+    double lo[NEAR_AXES] = { INFINITY, INFINITY, INFINITY },
+           hi[NEAR_AXES] = { -INFINITY, -INFINITY, -INFINITY }, most = 0;
+    for (int pass = 0; pass < 2; pass++)
+        for (int index = 0; index < 2; index++) {
+            const near_points *of = &p->of[index];
+            for (int32_t i = 0; i < of->n; i++) {
+                double length2 = 0;
+                for (int k = 0; k < p->dim; k++) {
+                    double d = of->x[NEAR_AXES * i + k] - of->seen[NEAR_AXES * i + k],
+                           off = d - 0.5 * (lo[k] + hi[k]);
+                    if (pass == 0) {
+                        lo[k] = d < lo[k] ? d : lo[k];
+                        hi[k] = d > hi[k] ? d : hi[k];
+                    }
+                    length2 += off * off;
+                }
+                most = pass ? larger(most, length2) : 0;
+            }
+        }
+    return ROOM * sqrt(most);
+}
+
+/* how far bodies have come or come by so many of their ways, beyond their own skins */
+static double bodies_moved(const near_pairs *p, bool moved, double ways)
 {
     double most = 0;
     for (int index = 0; index < 2; index++) {
         const near_points *of = &p->of[index];
         for (int32_t i = 0; i < of->n; i++) {
-            double d2 = apart2(of->x + NEAR_AXES * i, of->seen + NEAR_AXES * i, p->dim);
-            most = of->reach ? larger(most, sqrt(d2) + margin * of->way[i] - BODY_SKIN * of->reach[i])
-                             : larger(most, sqrt(d2));
+            double d2 = moved ? apart2(of->x + NEAR_AXES * i, of->seen + NEAR_AXES * i, p->dim) : 0;
+            most = larger(most, sqrt(d2) + ways * of->way[i] - BODY_SKIN * of->reach[i]);
         }
     }
     return ROOM * most;
 }
 
-static double all_used(const near_list *w, double margin)
+/* how much of the skin is used up where all are now, points coming closer by `need`, bodies by so many ways
+ */
+static double skin_used(const near_list *w, double need, double ways)
 {
     double most = 0;
-    for (size_t i = 0; i < w->nof; i++)
-        most = larger(most, skin_used(&w->of[i], margin));
+    for (size_t i = 0; i < w->nof; i++) {
+        const near_pairs *p = &w->of[i];
+        most = larger(most, of_bodies(p) ? bodies_moved(p, true, ways) : points_moved(p) + need);
+    }
     return most;
 }
 
@@ -274,16 +303,14 @@ bool near_covers(near_list *w, double t, const double *q)
     if (w->nof == 0)
         return true;
     all_put(w, t, q);
-    return w->known && all_used(w, 0) <= w->skin;
+    return w->known && skin_used(w, 0, 0) <= w->skin;
 }
 
-/* ways of bodies in the step; what is left of them beyond their own skins */
-static double bodies_far(near_list *w, double t, const double *q, const double *v, const double *v1, double h,
-                         double margin)
+/* of all bodies, in the step */
+static void ways_put(near_list *w, double t, const double *q, const double *v, const double *v1, double h)
 {
-    double most = 0;
     if (!any_bodies(w))
-        return 0;
+        return;
     for (size_t f = 0; f < w->nof; f++)
         for (int index = 0; index < 2 && of_bodies(&w->of[f]); index++)
             memset(w->of[f].of[index].way, 0, (size_t)w->of[f].of[index].n * sizeof(double));
@@ -291,31 +318,29 @@ static double bodies_far(near_list *w, double t, const double *q, const double *
     ways_grow(w, t, q, v1, h);
     system_at(w->s, t, q, v);
     shapes_place(w->s->shapes, &w->s->in);
-    for (size_t f = 0; f < w->nof; f++)
-        for (int index = 0; index < 2 && of_bodies(&w->of[f]); index++) {
-            const near_points *of = &w->of[f].of[index];
-            for (int32_t i = 0; i < of->n; i++)
-                most = larger(most, margin * of->way[i] - BODY_SKIN * of->reach[i]);
-        }
-    return ROOM * most;
 }
 
 bool near_keep(near_list *w, double t, const double *q, const double *v, const double *v1, double h,
-               double margin)
+               double margin, double listed)
 {
-    double bodies;
+    enum { THICK = 3 }; /* times the skin that is wanted: then it is cheaper to find fewer pairs */
+    double ahead = 0, skin = 0.3 * w->reach;
     w->far = 0;
     if (w->nof == 0)
         return false;
     all_put(w, t, q);
+    ways_put(w, t, q, v, v1, h);
     for (size_t i = 0; i < w->nof; i++)
         if (!of_bodies(&w->of[i]))
-            w->far = larger(w->far, margin * ROOM * h *
-                                        larger(points_speed(&w->of[i], v), points_speed(&w->of[i], v1)));
-    bodies = bodies_far(w, t, q, v, v1, h, margin);
-    if (w->known && all_used(w, margin) + w->far <= w->skin)
+            ahead = larger(ahead, ROOM * h * larger(points_speed(&w->of[i], v), points_speed(&w->of[i], v1)));
+    w->far = margin * ahead;
+    skin = larger(skin, larger(listed, 2 * NEAR_AHEAD) * ahead);
+    for (size_t i = 0; i < w->nof; i++)
+        if (of_bodies(&w->of[i]))
+            skin = larger(skin, bodies_moved(&w->of[i], false, larger(listed, 2 * NEAR_AHEAD)));
+    if (w->known && skin_used(w, listed * ahead, listed) <= w->skin && w->skin <= THICK * skin)
         return false;
-    w->skin = larger(larger(0.3 * w->reach, 2 * w->far), 2 * bodies);
+    w->skin = skin;
     for (size_t i = 0; i < w->nof; i++)
         for (int index = 0; index < 2; index++) {
             const near_points *of = &w->of[i].of[index];

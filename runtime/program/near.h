@@ -60,11 +60,14 @@ bool near_fits(const contact_family *f);
 bool near_of_points(const contact_family *f);
 /* The families of s for which that holds. */
 void near_new(near_list *w, arena *a, system_t *s);
+/* How many steps are looked ahead, as a rule. */
+#define NEAR_AHEAD 1.5
 /* Pairs for a step of size h from q at t with rates v, which may become v1; margin: how many such steps are
- * looked ahead.  True: they were found anew.  Shapes are placed where they are at t then. */
+ * looked ahead; listed: for how many of them pairs are to be there, at most as many.  True: they were found
+ * anew.  Shapes are placed where they are at t. */
 bool near_keep(near_list *w, double t, const double *q, const double *v, const double *v1, double h,
-               double margin);
-/* Has nothing moved so far that a pair may touch which is not listed? */
+               double margin, double listed);
+/* Has nothing moved so far, points beside the others, that a pair may touch which is not listed? */
 bool near_covers(near_list *w, double t, const double *q);
 void near_find(near_list *w); /* the pairs of the places seen, with its skin */
 /* Number of a pair among all of its family, from 0. */

@@ -142,7 +142,7 @@ save t, b[1].p, b[1].A, b[2].p, b[2].A', energy, dissipated, touch[1, 2].gap, to
 measure n = count(touch.impacts), p = power_balance, r = residual, d = max_penetration, points = touch[1, 2].points.rn
 CDL
 # pairs that are listed: some have come and gone
-sed -e 's/^run heap.*/run heap(N = 13) for 0.4 with sweeping(h = 5e-3)/' -e 's/0\.1\*i\]/0.2*i]/' bricks.cdl >listed.cdl
+sed -e 's/^run heap.*/run heap(N = 12) for 0.37 with sweeping(h = 6e-3)/' -e 's/0\.1\*i\]/0.2*i]/' bricks.cdl >listed.cdl
 
 # all states of a run, one after the other: what is no regular file is written directly
 ln -s /proc/self/fd/1 pipe

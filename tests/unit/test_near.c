@@ -149,7 +149,7 @@ static void moves(crowd *x, double speed, int steps)
     for (int k = 0; k < 3 * x->n; k++)
         x->v[k] = speed * (2 * draw(x) - 1) * x->param[k / 3 * 4 + 3];
     for (int step = 0; step < steps; step++) {
-        found += near_keep(&x->list, 0, x->q, x->v, x->v, H, 2);
+        found += near_keep(&x->list, 0, x->q, x->v, x->v, H, 2, 2);
         listed(x);
         for (int k = 0; k < 3 * x->n; k++)
             x->q[k] += H * x->v[k];
@@ -196,7 +196,7 @@ static void test_linear(void **state)
         crowd x;
         int n = k ? 16000 : 4000;
         crowd_new(&x, n, SAME, false, 100);
-        near_keep(&x.list, 0, x.q, x.v, x.v, 0.01, 2);
+        near_keep(&x.list, 0, x.q, x.v, x.v, 0.01, 2, 2);
         pairs[k] = (double)x.list.of[0].pair.n / 2 / n;
         crowd_end(&x);
     }
