@@ -669,14 +669,14 @@ static void contact_shapes(elab *e, mcontact *k, const touching *t)
     k->dim = t->dim;
     k->point = t->point;
     k->facing = t->normal;
-    k->first = t->first;
-    k->second = t->second;
-    k->first_of = t->first_of;
-    k->second_of = t->second_of;
-    k->features = t->features;
+    k->pair = t->pair;
     if (t->slots) {
         k->over.set.r[k->over.n] = (index_range){ .lo = 1, .hi = t->slots };
         k->over.name[k->over.n++] = sym_str(e->m->names, "point");
+        if (t->pair.listed) {
+            k->over.set.r[k->over.n] = (index_range){ 0 };
+            k->over.name[k->over.n++] = sym_str(e->m->names, "place");
+        }
         k->over.set.n = k->over.n;
         k->over.set.count *= t->slots;
     }

@@ -464,6 +464,7 @@ static void family_arrows(arrows *a, size_t c, int64_t sample, const inputs *in,
                   : x->status                  ? x->status[sample * x->members + member]
                                                : STATUS_OPEN;
         double at[3] = { NAN }, normal[3];
+        shapes_index(a->r->prog, f, member, ix);
         touching_at(f, in, ix, reg, at, normal);
         tape_start(&f->gradient.tape, reg);
         kernel_run(&f->gradient, in, ix, reg);
@@ -568,7 +569,7 @@ static const char *member_name(session *s, const contact_family *f, const int32_
     text t = { .a = s->tmp };
     text_puts(&t, f->name);
     for (int k = 0; k < f->nindex; k++)
-        text_printf(&t, "%s%d", k ? ", " : "[", (int)ix[f->over.n - f->nindex + k]);
+        text_printf(&t, "%s%d", k ? ", " : "[", (int)ix[index_first_own(f) + k]);
     text_printf(&t, "%s.%s", f->nindex ? "]" : "", what);
     return t.at;
 }

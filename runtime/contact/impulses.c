@@ -5,6 +5,7 @@
 #include <string.h>
 #include "pile.h"
 #include "impulses.h"
+#include "newton.h"
 #include "plans.h"
 #include "sweeps.h"
 #include "base/linalg.h"
@@ -393,9 +394,9 @@ static void begin_best(contact_problem *p, const double *before, arena *scratch)
     memcpy(p->r, best, size);
 }
 
-/* from the rates without reactions: reactions that sweeps have led astray may be so large that nothing is
- * left of the rates in sums with them */
-static double solve_sparse(impulses *w, group g, const group_start *from, int *worst)
+/* The problem of a group without W, from the rates without reactions: reactions that sweeps have led astray
+   may be so large that nothing is left of the rates in sums with them. */
+static contact_problem group_problem(impulses *w, group g, const group_start *from)
 {
     contact_list *l = &w->act;
     int n = g.n, m = 0;
@@ -412,9 +413,10 @@ static double solve_sparse(impulses *w, group g, const group_start *from, int *w
                           .b = b,
                           .r = r,
                           .effort = w->effort,
+                          .list = l,
+                          .listed = g.at,
                           .fine = reaction_fine(w->tol),
                           .enough = w->enough };
-    sparse_put(w, g, &p, cones);
     const double *rates = from->rates;
     for (int i = 0; i < n; i++) {
         int c = g.at[i], wide = l->dof_at[c + 1] - l->dof_at[c], row = l->cone[c].row;
@@ -424,16 +426,37 @@ static double solve_sparse(impulses *w, group g, const group_start *from, int *w
         }
         rates += wide;
     }
+    return p;
+}
+
+/* its solution */
+static double group_take(impulses *w, group g, const group_start *from, const contact_problem *p, int *worst)
+{
+    contact_list *l = &w->act;
+    for (int i = 0; i < g.n; i++)
+        for (int a = 0, row = l->cone[g.at[i]].row; a < list_rows(l, g.at[i]); a++)
+            l->r[row + a] = p->r[p->cone[i].row + a];
+    push_from(w, g, from);
+    *worst = g.at[p->worst];
+    w->iterations += p->iterations;
+    name_solver(w, BY_PILE);
+    return p->residual;
+}
+
+static double solve_sparse(impulses *w, group g, const group_start *from, int *worst)
+{
+    contact_problem p = group_problem(w, g, from);
+    sparse_put(w, g, &p, p.cone);
     begin_best(&p, from->r, w->scratch);
     pile_solve(&p, w->scratch, w->tol);
-    for (int i = 0; i < n; i++)
-        for (int a = 0, row = l->cone[g.at[i]].row; a < list_rows(l, g.at[i]); a++)
-            l->r[row + a] = r[cones[i].row + a];
-    push_from(w, g, from);
-    *worst = g.at[p.worst];
-    w->iterations += p.iterations;
-    name_solver(w, BY_PILE);
-    return p.residual;
+    return group_take(w, g, from, &p, worst);
+}
+
+/* a group at rest begins close to its solution; else nothing has changed */
+static double solve_rates(impulses *w, group g, const group_start *from, int *worst)
+{
+    contact_problem p = group_problem(w, g, from);
+    return newton_rates(&p, w->scratch, w->tol) ? group_take(w, g, from, &p, worst) : INFINITY;
 }
 
 /* ---- sweeps ---- */
@@ -570,6 +593,8 @@ static double solve_step(impulses *w, group g, int by, const group_start *from, 
     enum { SWEEPS = 1000 };
     if (by == BY_ISLANDS)
         return solve_sparse(w, g, from, worst);
+    if (by == BY_LIST_RATES)
+        return solve_rates(w, g, from, worst);
     bool plain = by == BY_LIST_PLAIN;
     double res = solve_sweeps(w, g, SWEEPS, plain, worst);
     if (!(res <= w->tol) || !beyond_energy(w, g, from))

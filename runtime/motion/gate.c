@@ -974,8 +974,21 @@ static bool reaction_holds(check *k, size_t c, int64_t m, int64_t at, bool bound
     return true;
 }
 
+/* number of the first point of a pair of a family that is listed */
+static int64_t pair_member(const contact_family *f, const int32_t *pair)
+{
+    int32_t index[MAX_INDEX] = { 0 };
+    int64_t n = 0;
+    for (index[0] = f->over.r[0].lo; index[0] < pair[0]; index[0]++) {
+        int64_t row = range_hi(&f->over, index, 1) - range_lo(&f->over, index, 1) + 1;
+        n += row > 0 ? row : 0;
+    }
+    return f->slots * (n + pair[1] - range_lo(&f->over, index, 1));
+}
+
 /* Where the shapes of a pair are by their points alone: they do not overlap, and push only where they were
-   close within the step.  The reactions of its points push, in their cones. */
+   close within the step.  The reactions of its points push, in their cones.  m: its first member, -1 where no
+   reactions are kept. */
 static bool shape_pair_holds(check *k, size_t c, int64_t m, int64_t at, const int32_t *index)
 {
     results *r = k->r;
@@ -984,7 +997,7 @@ static bool shape_pair_holds(check *k, size_t c, int64_t m, int64_t at, const in
     shapes_apart s = gate_shapes_pair(k->shapes, c, index);
     double push = 0;
     if (!isfinite(s.gap) || -s.gap > k->loose * s.size)
-        return fails(k, c, m, at, "its gap is", s.gap);
+        return fails(k, c, m < 0 ? pair_member(&r->prog->contact[c], index) : m, at, "its gap is", s.gap);
     if (-s.gap > SHAPE_DEEP * s.size)
         r->max_penetration = fmax(r->max_penetration, -s.gap);
     for (int i = 0; x->kept && i < slots; i++) {
@@ -998,13 +1011,28 @@ static bool shape_pair_holds(check *k, size_t c, int64_t m, int64_t at, const in
     return true;
 }
 
+/* a sample of a family whose reactions are not kept */
+typedef struct pair_check {
+    check *k;
+    size_t c;
+    int64_t at;
+} pair_check;
+
+static bool near_pair_holds(void *ud, const int32_t *index)
+{
+    const pair_check *p = ud;
+    return shape_pair_holds(p->k, p->c, -1, p->at, index);
+}
+
 static bool pairs_hold(check *k, size_t c, int64_t at)
 {
     const contact_family *f = &k->r->prog->contact[c];
     int32_t index[MAX_INDEX] = { 0 };
     int64_t m = 0;
+    if (f->pair.listed && !k->r->contact[c].kept)
+        return gate_shapes_each(k->shapes, c, near_pair_holds, &(pair_check){ k, c, at });
     for (bool any = index_first(&f->over, index); any; any = index_next(&f->over, index), m++)
-        if (index[f->over.n - 1] == 1 && !shape_pair_holds(k, c, m, at, index))
+        if (index[index_of_point(f)] == 1 && !shape_pair_holds(k, c, m, at, index))
             return false;
     return true;
 }
