@@ -1061,11 +1061,6 @@ static const char *events_refuse(const program *p, span *at)
     const char *past = refuse_past(p, at);
     if (past)
         return past;
-    *at = p->ncontact ? p->contact[0].at : SPAN_NONE;
-    if (program_contacts(p) > MAX_CONTACTS)
-        return "events takes up to 64 contacts; use sweeping()";
-    if (p->nq > MAX_DOFS)
-        return "events takes up to 200 degrees of freedom; use sweeping()";
     for (size_t i = 0; i < p->ncontact; i++) {
         *at = p->contact[i].read_at;
         if (p->contact[i].read_as)
@@ -1077,6 +1072,11 @@ static const char *events_refuse(const program *p, span *at)
         if (why)
             return why;
     }
+    *at = p->ncontact ? p->contact[0].at : SPAN_NONE;
+    if (program_contacts(p) > MAX_CONTACTS)
+        return "events takes up to 64 contacts; use sweeping()";
+    if (p->nq > MAX_DOFS)
+        return "events takes up to 200 degrees of freedom; use sweeping()";
     return NULL;
 }
 
