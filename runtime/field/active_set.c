@@ -11,15 +11,8 @@ static field_result *active_set_solve(field_work *w)
     line_options o = { .tolerance = w->o->value[OPT_TOLERANCE] };
     double cells = w->o->value[OPT_CELLS];
     o.cells = !isnan(cells) ? whole_clamp(cells, 4, 10000000) : w->fp->ncoord == 1 ? 1000 : 128;
-    if (!isnan(w->o->value[OPT_CELLS2])) {
-        if (w->fp->ncoord == 1) {
-            field_fail(w, w->fp->at,
-                       "cells2 is the number of cells in the second coordinate of a rectangle; "
-                       "this domain has one coordinate");
-            return NULL;
-        }
+    if (!isnan(w->o->value[OPT_CELLS2]))
         o.cells2 = whole_clamp(w->o->value[OPT_CELLS2], 4, 8192);
-    }
     field_result *r = w->fp->ncoord == 1 ? line_solve(w, &o) : plane_solve(w, &o);
     if (r)
         field_error(w, &o, r);

@@ -83,7 +83,7 @@ static size_t pairs_of(const places *x)
 
 static bool keep(places *x, double margin, double listed)
 {
-    return near_keep(&x->near, x->q, x->v, x->v, 1e-3, margin, listed);
+    return near_keep(&x->near, 0, x->q, x->v, x->v, 1e-3, margin, listed);
 }
 
 static void near_pairs_are_found_where_they_help(void **state)
@@ -107,10 +107,10 @@ static void near_pairs_are_found_where_they_help(void **state)
     for (int i = 0; i < DOFS; i++)
         x.q[i] += i % 2 ? -2 : 0;
     assert_false(keep(&x, NEAR_AHEAD, NEAR_AHEAD));
-    assert_true(near_covers(&x.near, x.q));
+    assert_true(near_covers(&x.near, 0, x.q));
     /* one of them does not */
     x.q[1] += 1;
-    assert_false(near_covers(&x.near, x.q));
+    assert_false(near_covers(&x.near, 0, x.q));
     assert_true(keep(&x, NEAR_AHEAD, NEAR_AHEAD));
     x.q[1] -= 1;
     assert_true(keep(&x, NEAR_AHEAD, NEAR_AHEAD));
