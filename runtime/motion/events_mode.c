@@ -5,6 +5,7 @@
 #include <float.h>
 #include <math.h>
 #include <string.h>
+#include "contact/equal.h"
 #include "events.h"
 #include "base/tolerances.h"
 
@@ -309,6 +310,22 @@ static void add_reactions(ev *w, double *x)
     }
 }
 
+/* rows in units of their own; W, which is solved with more than once, stays as it is */
+static bool contacts_solve(ev *w)
+{
+    contact_problem *p = &w->hand.pr;
+    size_t m = (size_t)p->m;
+    double unit[m];
+    equal_units units;
+    equal_make(&units, p, unit);
+    bool ok = contact_solve(p, w->hand.cwork, EV_SOLVED);
+    equal_undo(&units);
+    for (size_t i = 0; i < m; i++)
+        for (size_t j = 0; j < m; j++)
+            p->W[i * m + j] /= unit[i] * unit[j];
+    return ok;
+}
+
 /* with the rates or accelerations x */
 static bool solve_with(ev *w, double *x)
 {
@@ -319,7 +336,7 @@ static bool solve_with(ev *w, double *x)
         for (int j = 0, row = w->hand.act[i]->row; j < contact_row_count(c); j++)
             w->hand.b[row + j] = contact_rate(c, contact_row(c, j), x) + w->hand.off[row + j];
     }
-    bool ok = contact_solve(&w->hand.pr, w->hand.cwork, EV_SOLVED);
+    bool ok = contacts_solve(w);
     w->r->count.solver_iterations += w->hand.pr.iterations;
     w->r->count.branch_choices += w->hand.pr.choices;
     w->r->solver = w->hand.pr.solver;
