@@ -239,13 +239,14 @@ static void plan_contact(work *w, contact_family *to, const mcontact *c, const c
     plan_one(w, &to->et, c, c->et);
     plan_one(w, &to->adhesion, c, c->adhesion);
     plan_near(w, to, c, f);
-    if (c->first) {
+    if (c->pair.first) {
         to->pair.touch = true;
-        to->pair.first = c->first->number - 1;
-        to->pair.second = c->second->number - 1;
-        to->pair.first_of = c->first_of;
-        to->pair.second_of = c->second_of;
-        to->pair.features = c->features;
+        to->pair.listed = c->pair.listed;
+        to->pair.first = c->pair.first->number - 1;
+        to->pair.second = c->pair.second->number - 1;
+        to->pair.first_of = c->pair.first_of;
+        to->pair.second_of = c->pair.second_of;
+        to->pair.features = c->pair.features;
     }
     if (!c->dim)
         return;

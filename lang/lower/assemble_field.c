@@ -573,6 +573,11 @@ const field_program *assemble_field(arena *to, arena *scratch, const model *m)
                    "a model has fields or degrees of freedom, not both");
         return NULL;
     }
+    if (m->events.n) {
+        diag_error(m->d, DIAG_NOT_SUPPORTED, m->events.at[0].at,
+                   "a field is static, so nothing happens during its run");
+        return NULL;
+    }
     const char **name = arena_array(to, const char *, m->fields.n);
     ir_ref ends[4];
     w.f->ncoord = (int)m->coords.n;

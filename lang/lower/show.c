@@ -200,7 +200,7 @@ static void dump_contact(text *out, const model *m, const mcontact *c)
     text_printf(out, "constraint %s", c->path);
     if ((c->own > 0 && !c->one) || c->slots) {
         text_putc(out, '[');
-        put_ranges(out, m, &c->over, c->over.n - c->own - (c->slots > 0));
+        put_ranges(out, m, &c->over, c->over.n - c->own - contact_hidden(c));
         text_putc(out, ']');
     }
     if (c->relation != REL_CLOSED) {
@@ -466,7 +466,7 @@ static void dump_matrix(text *out, const model *m, const role *r, const char *op
 static void put_contact(text *out, const mcontact *c, const char *what)
 {
     text_printf(out, "d(%s", c->path);
-    int own = (c->one ? 0 : c->own) + (c->slots > 0), first = c->over.n - own;
+    int own = (c->one ? 0 : c->own) + contact_hidden(c), first = c->over.n - own;
     for (int i = first; i < c->over.n; i++)
         text_printf(out, "%s%s", i == first ? "[" : ", ", c->over.name[i] ? c->over.name[i] : "instance");
     text_printf(out, "%s.%s", own ? "]" : "", what);

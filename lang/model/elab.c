@@ -620,6 +620,11 @@ static void energy_body(elab *e, mclass *c, scope *in, const index_names *over, 
         diag_error(e->m->d, DIAG_EQUATION_NO_DOF, s->kid[0]->at, "this kinetic energy contains no rate");
         return;
     }
+    if (!e->m->nq && (e->m->fields.n || e->m->rods.n)) {
+        diag_error(e->m->d, DIAG_MIXED_FORMS, s->kid[0]->at,
+                   "energies belong to degrees of freedom, and this model has none");
+        return;
+    }
     if (!energy_fits(e, s, v.num.unit))
         return;
     family_add(e, to, c, over, s, 1, false)->out[0] = r;

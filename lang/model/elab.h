@@ -12,8 +12,7 @@ typedef struct touching {
     bool used; /* it holds a gap between shapes: */
     int slots, dim;
     ir_ref slip[MAX_SLIP], *point, *normal;
-    mshape *first, *second; /* of a pair, as in mcontact */
-    address first_of, second_of, features;
+    mpair pair;
 } touching;
 
 typedef struct elab {
@@ -99,6 +98,23 @@ bool elab_rod_force(elab *e, mclass *c, const ast *s); /* whether it was one */
 bool rod_object(const value *v, int32_t *rod);         /* a rod of the model? (model.c) */
 /* a reference shape from a file: the set points(matrix), or an error */
 value rod_points(elab *e, const ast *x);
+
+/* A file that a text x of the model names, below its folder. */
+typedef struct model_file {
+    elab *e;
+    const char *path, *text;
+    size_t len;
+    span from;
+} model_file;
+bool model_file_read(elab *e, const ast *x, model_file *f);
+/* The file is a source of its own from here on, so that the place in it can be shown; false. */
+bool model_file_bad(const model_file *f, size_t begin, size_t end, const char *what);
+value model_file_points(const model_file *f, const double *x, size_t n); /* as a matrix of three columns */
+/* points of a table; path: they follow each other */
+value table_points(elab *e, const ast *x, bool path);
+/* hull("part.stl"), of .obj and .csv too, hull(table("part.csv")): its points, if the text is one of these;
+ * else false */
+bool shape_mesh(elab *e, const ast *x, value *out);
 value contact_member_value(elab *e, scope *in, const ast *constraint, sym name,
                            span at); /* c.rn in a formula */
 value shape_value(elab *e, class_scope *in, const mdecl *d);

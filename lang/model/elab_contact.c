@@ -480,6 +480,12 @@ static void contact_consistent(elab *e, const mcontact *c, const ast *s)
     } else if (c->of_rates && c->e) {
         diag_error(d, DIAG_MIXED_FORMS, c->e_at,
                    "constraint '%s' bounds rates, so there are no impacts and no restitution", c->name);
+    } else if (c->relation != REL_GAP && c->e && !c->et) {
+        diag_error(d, DIAG_MIXED_FORMS, c->e_at,
+                   c->relation == REL_CLOSED
+                       ? "'%s' is always closed, so it has no impacts and no restitution"
+                       : "'%s' is held from both sides, so it has no impacts and no restitution",
+                   c->name);
     } else if (c->adhesion && (c->relation != REL_GAP || c->of_rates)) {
         diag_error(d, DIAG_MIXED_FORMS, c->adhesion_at,
                    "adhesion needs a contact that can open, and '%s' cannot", c->name);
@@ -663,14 +669,14 @@ static void contact_shapes(elab *e, mcontact *k, const touching *t)
     k->dim = t->dim;
     k->point = t->point;
     k->facing = t->normal;
-    k->first = t->first;
-    k->second = t->second;
-    k->first_of = t->first_of;
-    k->second_of = t->second_of;
-    k->features = t->features;
+    k->pair = t->pair;
     if (t->slots) {
         k->over.set.r[k->over.n] = (index_range){ .lo = 1, .hi = t->slots };
         k->over.name[k->over.n++] = sym_str(e->m->names, "point");
+        if (t->pair.listed) {
+            k->over.set.r[k->over.n] = (index_range){ 0 };
+            k->over.name[k->over.n++] = sym_str(e->m->names, "place");
+        }
         k->over.set.n = k->over.n;
         k->over.set.count *= t->slots;
     }

@@ -474,7 +474,11 @@ static mshape *shape_known(elab *e, mclass *c, const mdecl *d)
     const ast *node = d->node;
     s->state = SHAPE_BUSY;
     e->ev.family = &c->inst;
-    value set = eval(&e->ev, in, node->kid[0]);
+    value set;
+    s->meshed = shape_mesh(e, node->kid[0], &set);
+    if (!s->meshed)
+        set = eval(&e->ev, in, node->kid[0]);
+    s->fixed = set;
     s->dim = 0;
     if (set.kind != V_ERROR && set_number(&set) < 0) {
         diag *x = diag_error(e->m->d, DIAG_TYPE, node->kid[0]->at, "a shape is a convex set, not %s",
@@ -583,7 +587,7 @@ static bool shape_place(elab *e, const shape_scope *of, placed *out)
     scope *in = of->in ? &of->in->base : NULL;
     if (!shape_pose(e, of->s, in, &out->place, out->turn, &out->unit))
         return false;
-    out->set = in ? eval(&e->ev, in, of->s->decl->kid[0]) : of->s->fixed;
+    out->set = in && !of->s->meshed ? eval(&e->ev, in, of->s->decl->kid[0]) : of->s->fixed;
     return out->set.kind == V_SET;
 }
 
@@ -754,12 +758,34 @@ static value gap_balls(elab *e, const placed *a, const placed *b, span at)
     return v_node(sub(e, length, add(e, ra, rb)), a->unit);
 }
 
+/* Many pairs, each shape by an index of its own: those that are near are listed. */
+static bool pairs_listed(const index_names *f, const placed *a, const placed *b)
+{
+    enum { FEW = 64 };
+    if (f->n != 2 || f->set.count <= FEW)
+        return false;
+    bool a0 = a->inst.stride[0] != 0, a1 = a->inst.stride[1] != 0, b0 = b->inst.stride[0] != 0,
+         b1 = b->inst.stride[1] != 0;
+    return a0 != a1 && b0 != b1 && a0 != b0;
+}
+
+/* What is held of pairs that are listed lies by their places; the first place is nobody's. */
+static void features_listed(elab *e)
+{
+    address *to = &e->touch.pair.features;
+    *to = (address){ .base = -FEATURE_NUMBERS };
+    to->stride[2] = FEATURE_NUMBERS;
+    to->stride[3] = PAIR_NUMBERS;
+    if (e->m->shapes.nfeature == 0)
+        e->m->shapes.nfeature = PAIR_NUMBERS;
+}
+
 /* Room for what is held of the points of all members: a block with an axis for each index. */
 static bool features_room(elab *e, span at)
 {
     enum { MOST = 40000000 };
     const index_names *f = e->ev.family;
-    address *to = &e->touch.features;
+    address *to = &e->touch.pair.features;
     int64_t lo[MAX_INDEX], hi[MAX_INDEX], step = FEATURE_NUMBERS * (int64_t)FEATURES, base = -FEATURE_NUMBERS;
     *to = (address){ 0 };
     for (int k = 0; k < f->n; k++) {
@@ -792,7 +818,7 @@ static bool features_room(elab *e, span at)
 
 static ir_ref feature_in(elab *e, int k)
 {
-    address at = e->touch.features;
+    address at = e->touch.pair.features;
     at.base += k;
     return ir_in(e->m->g, (ir_input){ .kind = IN_FEATURE, .at = at });
 }
@@ -827,7 +853,12 @@ static value gap_pair(elab *e, const placed *a, const placed *b, span at)
     enum { A, B = 3, UA = 6, UB = 9, PLANE_B = 12, PLANE_A, CROSS, POINT, EDGE_A, EDGE_B, RA, RB };
     int n = a->s->dim;
     touching *t = &e->touch;
-    if (!same_space(e, a, b, at) || !features_room(e, at))
+    if (!same_space(e, a, b, at))
+        return v_error();
+    t->pair.listed = pairs_listed(e->ev.family, a, b);
+    if (t->pair.listed)
+        features_listed(e);
+    else if (!features_room(e, at))
         return v_error();
     ir_ref one = number(e, 1), minus = number(e, -1), cross_in = feature_in(e, CROSS);
     ir_vec xa = along(e, n, a->place, one, times(e, n, a->turn, feature_vector(e, A)));
@@ -865,10 +896,10 @@ static value gap_pair(elab *e, const placed *a, const placed *b, span at)
     pair_member(e, a->s);
     pair_member(e, b->s);
     t->slots = FEATURES;
-    t->first = a->s;
-    t->second = b->s;
-    t->first_of = a->inst;
-    t->second_of = b->inst;
+    t->pair.first = a->s;
+    t->pair.second = b->s;
+    t->pair.first_of = a->inst;
+    t->pair.second_of = b->inst;
     return v_node(gap, a->unit);
 }
 

@@ -293,6 +293,21 @@ static void check_first_order_rates(const model *m)
     }
 }
 
+/* a history that no past value reads; nothing moves before the run without delays */
+static void check_histories(const model *m)
+{
+    for (ir_ref r = 1; r <= ir_count(m->g) && m->history.n; r++) {
+        const ir_input *in = ir_input_of(m->g, r);
+        if (in && (in->kind == IN_PAST_Q || in->kind == IN_PAST_V || in->kind == IN_PAST_BASE))
+            return;
+    }
+    for (size_t i = 0; i < m->history.n; i++) {
+        const ast *s = m->history.at[i].decl;
+        diag *e = diag_warn(m->d, DIAG_WARN_UNUSED, s->name_at, "the history of '%s' is not used", s->name);
+        diag_hint(m->d, e, "the model reads no past value, such as %s(t - tau)", s->name);
+    }
+}
+
 void match_equations(elab *e)
 {
     model *m = e->m;
@@ -320,6 +335,7 @@ void match_equations(elab *e)
     check_unmixed(&w, &m->potential, IN_Q, "a potential");
     check_unmixed(&w, &m->dissipation, IN_V, "a dissipation");
     check_first_order_rates(m);
+    check_histories(m);
     if (m->nq == 0 && !m->fields.n && !m->rods.n && (m->contacts.n || m->kinetic.n))
         diag_error(m->d, DIAG_DOF_NO_EQUATION, m->decl->name_at, "model '%s' has no degree of freedom",
                    m->name);

@@ -69,7 +69,8 @@ typedef struct mshape {
     mclass *of;      /* whose instances carry it; NULL: a set that stands in a constraint */
     ir_ref pose[12]; /* place and attitude, dim + dim^2 formulas over the instances */
     enum { SHAPE_NEW, SHAPE_BUSY, SHAPE_WRONG, SHAPE_KNOWN } state; /* busy: being made */
-    value fixed;                                                    /* without decl */
+    value fixed; /* without decl, and where it was read from a file */
+    bool meshed;
 } mshape;
 /* instance = first + k*per + (i - lo) */
 typedef struct mpart {
@@ -138,6 +139,14 @@ typedef struct mfamily { /* outputs over an index set */
 } mfamily;
 typedef vec(mfamily) mfamilies;
 
+/* Two shapes that move, or may: which instances, where what is held of their points lies.  listed: pairs come
+   and go; the place where they are held is an index behind that of the point. */
+typedef struct mpair {
+    mshape *first, *second; /* NULL: there are none */
+    address first_of, second_of, features;
+    bool listed;
+} mpair;
+
 typedef struct mcontact {
     /* "big.ground" */
     sym name;
@@ -166,11 +175,16 @@ typedef struct mcontact {
        they are and the normal there, dim formulas each */
     int slots, dim;
     ir_ref *point, *facing;
-    mshape *first, *second; /* both move, or may: which instances, where what is held of their points lies */
-    address first_of, second_of, features;
+    mpair pair;
     bool of_rates; /* the gap holds rates, which it bounds */
     span mu_at, e_at, et_at, slip_at, adhesion_at;
 } mcontact;
+
+/* indices behind those that the user wrote */
+static inline int contact_hidden(const mcontact *c)
+{
+    return (c->slots > 0) + c->pair.listed;
+}
 
 typedef struct mreact {
     const ast *decl;

@@ -1,5 +1,5 @@
-/* rod_points: the reference shape of a rod from a file of points: columns x, y, z (or x1, x2, x3) under a
- * line of names, or three columns without one. */
+/* rod_points: points of space from a file, the reference shape of a rod or the corners of a hull: columns x,
+ * y, z (or x1, x2, x3) under a line of names, or three columns without one. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,27 +7,30 @@
 #include "load.h"
 
 typedef struct {
-    elab *e;
-    const char *path, *text;
-    size_t len, at;
-    span from;
+    model_file file;
+    size_t at;
+    bool path; /* points follow each other: none twice in a row */
 } reader;
 typedef struct {
     size_t begin, end;
 } field;
 
-/* the file is a source of its own from here on, so that the place in it can be shown */
-static bool points_bad(reader *r, field f, const char *what)
+bool model_file_bad(const model_file *f, size_t begin, size_t end, const char *what)
 {
-    diags *d = r->e->m->d;
-    uint32_t file = diags_add_source(d, r->path, r->text, r->len);
-    if (f.begin >= r->len)
-        f.begin = r->len - 1;
-    if (f.end <= f.begin)
-        f.end = f.begin + 1;
-    diag *g = diag_error(d, DIAG_IO, (span){ file, (uint32_t)f.begin, (uint32_t)f.end }, "%s", what);
-    diag_second(d, g, r->from, "read here");
+    diags *d = f->e->m->d;
+    uint32_t file = diags_add_source(d, f->path, f->text, f->len);
+    if (begin >= f->len)
+        begin = f->len ? f->len - 1 : 0;
+    if (end <= begin)
+        end = begin + 1;
+    diag *g = diag_error(d, DIAG_IO, (span){ file, (uint32_t)begin, (uint32_t)end }, "%s", what);
+    diag_second(d, g, f->from, "read here");
     return false;
+}
+
+static bool points_bad(const reader *r, field f, const char *what)
+{
+    return model_file_bad(&r->file, f.begin, f.end, what);
 }
 
 static bool blank(char c)
@@ -38,24 +41,24 @@ static bool blank(char c)
 /* the fields of the next line that has any, separated by commas; how many there are, 0 at the end */
 static int line_fields(reader *r, field *f, int room)
 {
-    while (r->at < r->len) {
+    while (r->at < r->file.len) {
         size_t end = r->at, p = r->at;
-        while (end < r->len && r->text[end] != '\n')
+        while (end < r->file.len && r->file.text[end] != '\n')
             end++;
         r->at = end + 1;
-        while (p < end && blank(r->text[p]))
+        while (p < end && blank(r->file.text[p]))
             p++;
-        if (p == end || r->text[p] == '#')
+        if (p == end || r->file.text[p] == '#')
             continue;
         int n = 0;
         for (;; p++) {
             size_t q = p;
-            while (q < end && r->text[q] != ',')
+            while (q < end && r->file.text[q] != ',')
                 q++;
             field x = { p, q };
-            while (x.begin < x.end && blank(r->text[x.begin]))
+            while (x.begin < x.end && blank(r->file.text[x.begin]))
                 x.begin++;
-            while (x.end > x.begin && blank(r->text[x.end - 1]))
+            while (x.end > x.begin && blank(r->file.text[x.end - 1]))
                 x.end--;
             if (n < room)
                 f[n] = x;
@@ -74,7 +77,7 @@ static bool field_number(const reader *r, field f, double *x)
     size_t n = f.end - f.begin;
     if (n == 0 || n >= sizeof buf)
         return false;
-    memcpy(buf, r->text + f.begin, n);
+    memcpy(buf, r->file.text + f.begin, n);
     buf[n] = 0;
     *x = strtod(buf, &end);
     return !*end && isfinite(*x);
@@ -89,7 +92,7 @@ static bool columns(const reader *r, const field *f, int n, int *col)
         for (int k = 0; k < 3; k++)
             for (int i = 0; i < n; i++) {
                 size_t len = f[i].end - f[i].begin;
-                if (len == strlen(names[set][k]) && !memcmp(r->text + f[i].begin, names[set][k], len)) {
+                if (len == strlen(names[set][k]) && !memcmp(r->file.text + f[i].begin, names[set][k], len)) {
                     col[k] = i;
                     found |= 1 << k;
                 }
@@ -105,7 +108,7 @@ typedef vec(double) numbers;
 static bool point_add(reader *r, const field *f, const int *col, int n, numbers *out)
 {
     double x[3], d = 0;
-    arena_tick(r->e->m->a, 500);
+    arena_tick(r->file.e->m->a, 500);
     for (int k = 0; k < 3; k++) {
         if (col[k] >= n)
             return points_bad(r, f[n - 1], "the line has too few columns: x, y, z are needed");
@@ -114,10 +117,10 @@ static bool point_add(reader *r, const field *f, const int *col, int n, numbers 
     }
     for (int k = 0; k < 3 && out->n; k++)
         d = fmax(d, fabs(x[k] - out->at[out->n - 3 + (size_t)k]));
-    if (out->n && !(d > 0))
+    if (r->path && out->n && !(d > 0))
         return points_bad(r, f[col[0]], "the same point twice in a row");
     for (int k = 0; k < 3; k++)
-        *vec_push(r->e->m->a, out) = x[k];
+        *vec_push(r->file.e->m->a, out) = x[k];
     return true;
 }
 
@@ -125,9 +128,9 @@ static bool points_read(reader *r, numbers *out)
 {
     enum { ROOM = 64 };
     field f[ROOM];
-    const char *zero = memchr(r->text, 0, r->len);
+    const char *zero = memchr(r->file.text, 0, r->file.len);
     if (zero) {
-        size_t at = (size_t)(zero - r->text);
+        size_t at = (size_t)(zero - r->file.text);
         return points_bad(r, (field){ at, at + 1 }, "a zero byte: this is no text");
     }
     int col[3] = { 0, 1, 2 }, n = line_fields(r, f, ROOM);
@@ -154,31 +157,50 @@ static module *module_around(const elab *e, const ast *x)
     return NULL;
 }
 
-value rod_points(elab *e, const ast *x)
+bool model_file_read(elab *e, const ast *x, model_file *f)
 {
     modules l = { .a = e->m->a, .d = e->m->d };
-    reader r = { .e = e, .from = x->at };
-    numbers all = { 0 };
     module *around = module_around(e, x);
     file_root root = { "", false };
     const char *within = arena_strndup(e->m->a, x->text, x->len);
-    r.path = within;
+    *f = (model_file){ .e = e, .from = x->at, .path = within };
     if (around) {
-        r.path = module_beside(e->m->a, around, within, &within);
+        f->path = module_beside(e->m->a, around, within, &within);
         root = around->root;
     }
-    if (!load_bytes(&l, &root, within, r.path, x->at, &r.text, &r.len) || !points_read(&r, &all))
-        return v_error();
+    if (!load_bytes(&l, &root, within, f->path, x->at, &f->text, &f->len))
+        return false;
     if (around)
-        module_data(e->m->a, around, r.path, r.text, r.len);
-    if (all.n < 12) {
-        diag_error(e->m->d, DIAG_IO, x->at, "'%s' holds %zu points: at least 4 are needed", r.path,
-                   all.n / 3);
+        module_data(e->m->a, around, f->path, f->text, f->len);
+    return true;
+}
+
+value model_file_points(const model_file *f, const double *x, size_t n)
+{
+    if (n < 4) {
+        diag_error(f->e->m->d, DIAG_IO, f->from, "'%s' holds %zu points: at least 4 are needed", f->path, n);
         return v_error();
     }
-    value v = { .kind = V_SET }, m = v_matrix(e->m->a, (int32_t)(all.n / 3), 3);
-    memcpy(m.num.d, all.at, all.n * sizeof(double));
+    value m = v_matrix(f->e->m->a, (int32_t)n, 3);
+    memcpy(m.num.d, x, 3 * n * sizeof(double));
     m.num.unit = dim_any();
+    return m;
+}
+
+value table_points(elab *e, const ast *x, bool path)
+{
+    reader r = { .path = path };
+    numbers all = { 0 };
+    if (!model_file_read(e, x, &r.file) || !points_read(&r, &all))
+        return v_error();
+    return model_file_points(&r.file, all.at, all.n / 3);
+}
+
+value rod_points(elab *e, const ast *x)
+{
+    value v = { .kind = V_SET }, m = table_points(e, x, true);
+    if (m.kind == V_ERROR)
+        return m;
     v.set.kind = sym_str(e->m->names, "points");
     v.set.n = 1;
     v.set.arg = arena_make(e->m->a, value);

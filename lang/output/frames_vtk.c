@@ -265,6 +265,7 @@ static void family_read(frames *f, size_t c, int64_t sample, const inputs *in)
         pushing p = { .body = -1, .other = -1, .family = (int32_t)c, .gap = x->gap[at] };
         if (x->rn[at] == 0)
             continue;
+        shapes_index(f->r->prog, of, member, ix);
         tape_start(&of->gradient.tape, f->reg);
         kernel_run(&of->gradient, in, ix, f->reg);
         for (uint32_t k = 0; k < of->gradient.tape.nout; k++)

@@ -10,6 +10,7 @@
 #include "field/field.h"
 #include "program/system.h"
 #include "results/session_view.h"
+#include "rod/rod.h"
 #include "scene.h"
 #include "output/viewer_page.h"
 
@@ -198,6 +199,119 @@ static void put_solid(text *t, const scene *m, const solid *s)
     text_putc(t, '}');
 }
 
+/* ---- bodies that rods touch: they stand still; cylinders are endless, and drawn as far as rods go ---- */
+
+typedef struct rod_bodies {
+    const rod_program *rods; /* of the run; NULL: there are none */
+    double *reg;
+} rod_bodies;
+
+static rod_bodies rod_bodies_of(const scene *m)
+{
+    const results *r = m->s->last ? m->s->last->r : NULL;
+    rod_bodies b = { .rods = r && m->lines && scene_in_space(m) ? r->prog->rod : NULL };
+    size_t n = 1;
+    for (int k = 0; b.rods && k < b.rods->npair; k++)
+        n = n > b.rods->pair[k].body.tape.nreg ? n : b.rods->pair[k].body.tape.nreg;
+    b.reg = arena_array(m->s->tmp, double, n);
+    return b;
+}
+
+/* point, direction (of length 1), radius: as the solver of rods reads them; false: the pair has no such body
+ */
+static bool rod_body_read(const scene *m, const rod_bodies *all, int pair, double b[7])
+{
+    const rod_pair *p = &all->rods->pair[pair];
+    inputs in = { .from = { [IN_PARAM] = m->s->last->r->param } };
+    if (p->what == TOUCH_RODS || p->body.tape.nout != 7)
+        return false;
+    tape_start(&p->body.tape, all->reg);
+    kernel_run(&p->body, &in, NULL, all->reg);
+    for (int i = 0; i < 7; i++)
+        b[i] = all->reg[p->body.tape.out[i]];
+    double n = sqrt(b[3] * b[3] + b[4] * b[4] + b[5] * b[5]);
+    for (int i = 3; i < 6 && n > 0; i++)
+        b[i] /= n;
+    if (p->what == TOUCH_PLANE && n > 0)
+        b[6] /= n;
+    return true;
+}
+
+/* how far rods go along an axis */
+static void rods_along(const scene *m, const number_list *times, const double *b, double *lo, double *hi)
+{
+    *lo = INFINITY;
+    *hi = -INFINITY;
+    for (size_t f = 0; f < times->n; f++)
+        for (size_t k = 0; k < m->all.n; k++) {
+            double x[3], along = 0;
+            if (!m->all.at[k].line)
+                continue;
+            mover_place(m, k, times->at[f], x);
+            for (int i = 0; i < 3; i++)
+                along += b[3 + i] * (x[i] - b[i]);
+            *lo = fmin(*lo, along);
+            *hi = fmax(*hi, along);
+        }
+    *lo -= b[6] / 2;
+    *hi += b[6] / 2;
+}
+
+static void put_rod_body(text *t, const scene *m, const number_list *times, rod_touch what, const double *b)
+{
+    double lo, hi, ends[6], R = b[6];
+    text_printf(t, "{\"body\":-1,\"fixed\":true,\"reach\":0,\"r\":%.9g,\"faces\":[]", R);
+    if (what == TOUCH_CYLINDER) {
+        rods_along(m, times, b, &lo, &hi);
+        for (int i = 0; i < 3; i++) {
+            ends[i] = b[i] + lo * b[3 + i];
+            ends[3 + i] = b[i] + hi * b[3 + i];
+        }
+        text_puts(t, ",\"kind\":\"cylinder\"");
+        put_corners(t, ends, 2, 3, 3);
+    } else {
+        const double A[9] = { 1 / (R * R), 0, 0, 0, 1 / (R * R), 0, 0, 0, 1 / (R * R) },
+                     M[9] = { R, 0, 0, 0, R, 0, 0, 0, R };
+        text_puts(t, ",\"kind\":\"ellipsoid\"");
+        put_corners(t, b, 1, 3, 3);
+        text_puts(t, ",\"matrix\":[");
+        put_vector(t, A, 9);
+        text_puts(t, "],\"map\":[");
+        put_vector(t, M, 9);
+        text_putc(t, ']');
+    }
+    text_putc(t, '}');
+}
+
+/* behind n others; how many there are */
+static size_t put_rod_bodies(text *t, const scene *m, const number_list *times, size_t n)
+{
+    rod_bodies all = rod_bodies_of(m);
+    size_t first = n;
+    double b[7];
+    for (int k = 0; all.rods && k < all.rods->npair; k++) {
+        rod_touch what = all.rods->pair[k].what;
+        if (!rod_body_read(m, &all, k, b) || what == TOUCH_PLANE || !(b[6] > 0))
+            continue;
+        text_puts(t, n++ ? "," : "");
+        put_rod_body(t, m, times, what, b);
+    }
+    return n - first;
+}
+
+/* dot(n, x) = level */
+static void put_rod_planes(text *t, const scene *m, bool first)
+{
+    rod_bodies all = rod_bodies_of(m);
+    double b[7];
+    for (int k = 0; all.rods && k < all.rods->npair; k++) {
+        if (all.rods->pair[k].what != TOUCH_PLANE || !rod_body_read(m, &all, k, b))
+            continue;
+        text_printf(t, "%s[%.9g,%.9g,%.9g,%.9g]", first ? "" : ",", b[3], b[4], b[5], b[6]);
+        first = false;
+    }
+}
+
 static void put_solids(text *t, scene *m, const number_list *times)
 {
     float_list pose = { 0 };
@@ -207,8 +321,9 @@ static void put_solids(text *t, scene *m, const number_list *times)
             text_putc(t, ',');
         put_solid(t, m, &m->solids.at[k]);
     }
+    size_t still = put_rod_bodies(t, m, times, m->solids.n);
     text_putc(t, ']');
-    for (size_t f = 0; f < times->n && m->solids.n; f++) {
+    for (size_t f = 0; f < times->n && m->solids.n + still; f++) {
         solids_move(m, times->at[f]);
         for (size_t k = 0; k < m->solids.n; k++) {
             body_pose at = solid_pose(m, k, times->at[f]);
@@ -217,6 +332,8 @@ static void put_solids(text *t, scene *m, const number_list *times)
             for (int i = 0; i < 6; i++)
                 *vec_push(m->s->tmp, &pose) = (float)at.A[3 * (i % 3) + i / 3];
         }
+        for (size_t k = 0; k < 9 * still; k++) /* where they are, as they are */
+            *vec_push(m->s->tmp, &pose) = k % 9 == 3 || k % 9 == 7;
     }
     put_floats(t, "pose", &pose);
 }
@@ -302,6 +419,7 @@ static void put_planes(text *t, const arrows *a, const inputs *in, double *q, do
         text_printf(t, "%s[%.9g,%.9g,%.9g,%.9g]", first ? "" : ",", p.n[0], p.n[1], p.n[2], p.level);
         first = false;
     }
+    put_rod_planes(t, a->m, first);
     text_putc(t, ']');
 }
 
@@ -346,6 +464,7 @@ static void family_arrows(arrows *a, size_t c, int64_t sample, const inputs *in,
                   : x->status                  ? x->status[sample * x->members + member]
                                                : STATUS_OPEN;
         double at[3] = { NAN }, normal[3];
+        shapes_index(a->r->prog, f, member, ix);
         touching_at(f, in, ix, reg, at, normal);
         tape_start(&f->gradient.tape, reg);
         kernel_run(&f->gradient, in, ix, reg);
@@ -399,8 +518,21 @@ typedef struct {
     int32_t member;
 } series_writer;
 
+/* none is written where it is not known, or there is none */
+static void put_unit(series_writer *w, dim unit)
+{
+    text t = { .a = w->s->tmp };
+    if (unit.any)
+        return;
+    dim_text(&t, unit);
+    if (!strcmp(t.at, "1"))
+        return;
+    text_putc(w->t, ',');
+    put_name(w->t, "unit", t.at);
+}
+
 /* all samples, or of each bucket the least and the largest, in the order of time */
-static void put_series(series_writer *w, const char *name, const double *y, int64_t stride)
+static void put_series(series_writer *w, const char *name, dim unit, const double *y, int64_t stride)
 {
     const results *r = w->r;
     number_list t = { 0 }, x = { 0 };
@@ -426,6 +558,7 @@ static void put_series(series_writer *w, const char *name, const double *y, int6
     }
     text_puts(w->t, w->n++ ? ",{" : "{");
     put_name(w->t, "name", name);
+    put_unit(w, unit);
     put_doubles(w->t, "t", &t);
     put_doubles(w->t, "y", &x);
     text_putc(w->t, '}');
@@ -436,7 +569,7 @@ static const char *member_name(session *s, const contact_family *f, const int32_
     text t = { .a = s->tmp };
     text_puts(&t, f->name);
     for (int k = 0; k < f->nindex; k++)
-        text_printf(&t, "%s%d", k ? ", " : "[", (int)ix[f->over.n - f->nindex + k]);
+        text_printf(&t, "%s%d", k ? ", " : "[", (int)ix[index_first_own(f) + k]);
     text_printf(&t, "%s.%s", f->nindex ? "]" : "", what);
     return t.at;
 }
@@ -451,8 +584,8 @@ static void contact_series_put(series_writer *w, size_t c)
         return;
     for (bool more = true; more && m < x->members && w->n < PAGE_SERIES;
          m++, more = f->over.n && index_next(&f->over, ix)) {
-        put_series(w, member_name(w->s, f, ix, "rn"), x->rn ? x->rn + m : NULL, x->members);
-        put_series(w, member_name(w->s, f, ix, "gap"), x->gap ? x->gap + m : NULL, x->members);
+        put_series(w, member_name(w->s, f, ix, "rn"), dim_any(), x->rn ? x->rn + m : NULL, x->members);
+        put_series(w, member_name(w->s, f, ix, "gap"), dim_any(), x->gap ? x->gap + m : NULL, x->members);
     }
 }
 
@@ -463,10 +596,13 @@ static void dof_series_put(void *ud, const char *index, const value *v)
     if (v->kind != V_SERIES || v->series.of != (const void *)w->r || w->n >= PAGE_SERIES / 2)
         return;
     const char *name = arena_printf(w->s->tmp, "%s%s", w->prefix, index);
-    put_series(w, name, v->series.y, v->series.stride);
+    dim second = dim_none();
+    second.e[2] = DIM_ONE;
+    put_series(w, name, v->series.unit, v->series.y, v->series.stride);
     bool kept = v->series.y == w->r->q + v->series.column; /* entries of rotations are made, and have none */
     if (kept)
-        put_series(w, arena_printf(w->s->tmp, "%s'", name), w->r->v + v->series.column, w->r->prog->nq);
+        put_series(w, arena_printf(w->s->tmp, "%s'", name), dim_div(v->series.unit, second),
+                   w->r->v + v->series.column, w->r->prog->nq);
 }
 
 static void class_series_put(series_writer *w, scope *in, const mclass *c, const char *before);
@@ -514,10 +650,10 @@ static void put_all_series(text *t, session *s)
             class_series_put(&w, last->top, last->of->m->classes.at[0], "");
         if (results_have_energy(w.r))
             results_need(w.r, PART_ENERGY);
-        put_series(&w, "energy", w.r->energy, 1);
-        put_series(&w, "dissipated", w.r->dissipated, 1);
-        put_series(&w, "work", w.r->work, 1);
-        put_series(&w, "drift", w.r->drift, 1);
+        put_series(&w, "energy", dim_any(), w.r->energy, 1);
+        put_series(&w, "dissipated", dim_any(), w.r->dissipated, 1);
+        put_series(&w, "work", dim_any(), w.r->work, 1);
+        put_series(&w, "drift", dim_any(), w.r->drift, 1);
         for (size_t c = 0; c < w.r->prog->ncontact; c++)
             contact_series_put(&w, c);
     }
@@ -695,6 +831,8 @@ static void put_run(text *t, scene *m)
              : last->r->field ? last->with->name
                               : arena_printf(m->s->tmp, "%s, %lld steps to t = %.6g", last->with->name,
                                              (long long)last->r->count.steps, last->r->t_end));
+    text_putc(t, ',');
+    put_name(t, "doc", last && last->of->decl && last->of->decl->doc ? last->of->decl->doc : "");
     text_printf(t, ",\"begin\":%.17g,\"end\":%.17g,\"space\":%s", g.begin, g.end,
                 scene_in_space(m) ? "true" : "false");
     put_doubles(t, "t", &times);

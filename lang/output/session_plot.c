@@ -260,7 +260,8 @@ bool picture_kind(const char *file)
 }
 
 /* Text for gnuplot, in double quotes: all that could mean something is an octal number there.  (In single
-   quotes gnuplot 5 reads two apostrophes in a row as the end.)  Control characters are dropped. */
+   quotes gnuplot 5 reads two apostrophes in a row as the end.)  The end of a line is a space, other control
+   characters are dropped. */
 static void put_quoted(text *t, const char *p)
 {
     static const char plain[] = " .,:;+-*/=()[]_<>^?&~";
@@ -270,6 +271,8 @@ static void put_quoted(text *t, const char *p)
         bool letter = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c >= 128;
         if (letter || (c && strchr(plain, c)))
             text_putc(t, (char)c);
+        else if (c == '\n' || c == '\t')
+            text_putc(t, ' ');
         else if (c >= 32 && c != 127)
             text_printf(t, "\\%03o", c);
     }

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 #include "program/turns.h"
+#include "program/shapes.h"
 #include "session_view.h"
 
 /* ---- series ---- */
@@ -96,7 +97,7 @@ void impacts_put(session *s, const view *v, put_column put, void *ud)
     static const char *const letters[] = { "i", "j", "k", "l" };
     const contact_result *c = &v->r->r->contact[v->contact];
     const mcontact *of = &v->r->of->m->contacts.at[v->contact];
-    int first = of->over.set.n - of->own - (of->slots > 0),
+    int first = of->over.set.n - of->own - contact_hidden(of),
         own = v->member < 0 && !of->one && of->own <= 4 ? of->own : 0;
     int32_t ix[MAX_INDEX], n = (int32_t)impacts_count(v),
                            *at = arena_array(s->tmp, int32_t, own ? c->members * own : 1);
@@ -229,6 +230,7 @@ static look points_find(scope *sc, evaluator *ev, sym name, span at, value *out)
         bool any = index_first(&f->over, ix);
         for (int64_t m = 0; any && f->over.n && m < members[i]; m++)
             index_next(&f->over, ix);
+        shapes_index(r->prog, f, members[i], ix);
         kernel_run(k, &in, ix, reg);
         for (int j = 0; j < axes; j++)
             out->num.d[axes * i + j] = reg[k->tape.out[which * axes + j]];
@@ -443,10 +445,10 @@ static value contact_subscript(scope *sc, evaluator *ev, const value *o, const v
     view w = *(view *)sc;
     const mcontact *c = &w.r->of->m->contacts.at[w.contact];
     int32_t ix[MAX_INDEX] = { w.inst }, own[MAX_INDEX] = { 0 };
-    int first = c->over.set.n - c->own - (c->slots > 0);
+    int first = c->over.set.n - c->own - contact_hidden(c);
     (void)o;
     if (c->slots)
-        ix[c->over.set.n - 1] = 1;
+        ix[first + c->own] = 1;
     if (w.member >= 0 || (int)n != c->own) {
         diag_error(ev->d, DIAG_SHAPE, at, "constraint '%s' takes %d %s, not %zu", c->name, c->own,
                    c->own == 1 ? "index" : "indices", n);
@@ -474,7 +476,7 @@ value contact_value(run *r, size_t k, int32_t inst)
     v.base = (scope){ .find = contact_find, .names = contact_names, .subscript = contact_subscript };
     int32_t ix[MAX_INDEX] = { inst };
     if (c->slots)
-        ix[c->over.set.n - 1] = 1;
+        ix[c->over.set.n - contact_hidden(c)] = 1;
     if (c->own == 0)
         v.member = c->over.set.n ? index_rank(&c->over.set, ix) : 0;
     return view_value(view_new(r, v));

@@ -436,6 +436,19 @@ static void binds_check(checker *c, const ast *list, bool name_them)
     }
 }
 
+/* Outside of experiments results of the last run are found first. */
+static void hidden_check(checker *c, const ast *list)
+{
+    for (uint32_t k = 0; c->results && k < list->n; k++) {
+        const ast *b = list->kid[k];
+        if (!class_find(c->results, b->name) && !among(result_list(OF_RUN), b->name))
+            continue;
+        diag *d = diag_warn(c->s->d, DIAG_DUPLICATE, b->name_at.file ? b->name_at : b->at,
+                            "'%s' is a result of the run before, which hides this value", b->name);
+        diag_hint(c->s->d, d, "choose another name");
+    }
+}
+
 /* abs and rel are words here */
 static void within_check(checker *c, const ast *e)
 {
@@ -511,6 +524,61 @@ static void setting_check(checker *c, const ast *e)
 
 static void statement_check(checker *c, const ast *e, bool experiment);
 
+static bool mentions(const ast *e, sym name)
+{
+    if (!e)
+        return false;
+    bool found = e->kind == AST_NAME && e->name == name;
+    for (uint32_t k = 0; k < e->n && !found; k++)
+        found = mentions(e->kid[k], name);
+    return found;
+}
+
+static bool mentioned(const ast *experiment, sym name, bool to_run)
+{
+    bool found = false;
+    for (uint32_t k = 0; k < experiment->n; k++) {
+        const ast *e = experiment->kid[k];
+        if (e->kind == AST_ERROR)
+            return true; /* it may be there */
+        if (e->kind == AST_SWEEP)
+            found = found || mentions(e->kid[1], name);
+        else if (!to_run || e->kind == AST_RUN || e->kind == AST_LET)
+            found = found || mentions(e, name);
+    }
+    return found;
+}
+
+/* Values are given to a run by its arguments: a sweep of a parameter that no run is given would repeat the
+   same run, and so would one whose name is misspelt. */
+static void swept_check(checker *c, const ast *experiment, const ast *swept)
+{
+    session *s = c->s;
+    near n = near_to(swept->name);
+    if (mentioned(experiment, swept->name, true))
+        return;
+    for (uint32_t k = 0; k < experiment->n; k++) {
+        const ast *e = experiment->kid[k];
+        scope *outer = &s->main->base;
+        size_t errors = s->d->errors, messages = s->d->list.n;
+        const ast *decl = e->kind == AST_RUN ? session_model(s, e->kid[0], &outer) : NULL;
+        s->d->errors = errors, s->d->list.n = messages; /* said where the run is checked */
+        if (decl && is_param_of(decl, swept->name)) {
+            diag *d = diag_error(s->d, DIAG_UNKNOWN_NAME, swept->at, "'%s' is swept, but no run is given it",
+                                 swept->name);
+            diag_hint(s->d, d, "write run %s(%s = %s)", decl->name, swept->name, swept->name);
+            return;
+        }
+        if (decl)
+            near_params(decl, &n);
+    }
+    if (near_best(&n) && !mentioned(experiment, swept->name, false)) {
+        diag *d = diag_error(s->d, DIAG_UNKNOWN_NAME, swept->at, "'%s' is swept, but nothing uses it",
+                             swept->name);
+        diag_near(s->d, d, &n);
+    }
+}
+
 /* swept names are known to all statements of the experiment */
 static void experiment_check(checker *c, const ast *e)
 {
@@ -521,6 +589,9 @@ static void experiment_check(checker *c, const ast *e)
     for (uint32_t k = 0; k < e->n; k++)
         if (e->kid[k]->kind != AST_SWEEP)
             statement_check(c, e->kid[k], true);
+        else
+            for (uint32_t i = 0; i < e->kid[k]->kid[0]->n; i++)
+                swept_check(c, e, e->kid[k]->kid[0]->kid[i]);
     names_pop(c, bound);
 }
 
@@ -551,6 +622,8 @@ static void statement_check(checker *c, const ast *e, bool experiment)
         break;
     case AST_LET:
         binds_check(c, e->kid[0], experiment);
+        if (!experiment)
+            hidden_check(c, e->kid[0]);
         if (!experiment && !c->unclear)
             check_constants(s, c->results, e->kid[0]);
         break;

@@ -258,6 +258,10 @@ static void put_expectations(text *t, const record *r)
             text_json_num(t, x->bound);
         else
             text_puts(t, "null");
+        if (x->label) {
+            text_puts(t, ",\"label\":");
+            put_word(t, x->label);
+        }
         text_putc(t, '}');
     }
 }

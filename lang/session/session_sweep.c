@@ -23,6 +23,8 @@ bool sweep_is_zip(const ast *e)
     return v->kind == AST_CALL && v->kid[0]->kind == AST_NAME && !strcmp(v->kid[0]->name, "zip");
 }
 
+enum { SWEPT_MAX = 10000000 };
+
 /* the values of one name: a vector, a list, or the whole numbers of a range */
 static bool sweep_values(session *s, const ast *e, value *out, int64_t *n)
 {
@@ -30,8 +32,8 @@ static bool sweep_values(session *s, const ast *e, value *out, int64_t *n)
     double lo, hi;
     if (v.kind == V_ERROR)
         return false;
-    if (v.kind == V_RANGE && v_scalar(v.range.lo, &lo) && v_scalar(v.range.hi, &hi) && hi - lo < 1e7) {
-        *n = whole_clamp(floor(hi - lo), -1, 10000000) + 1;
+    if (v.kind == V_RANGE && v_scalar(v.range.lo, &lo) && v_scalar(v.range.hi, &hi) && hi - lo < SWEPT_MAX) {
+        *n = whole_clamp(floor(hi - lo), -1, SWEPT_MAX) + 1;
         *out = v_vector(s->a, (int32_t)*n);
         for (int64_t k = 0; k < *n; k++)
             out->num.d[k] = lo + (double)k;
@@ -42,8 +44,11 @@ static bool sweep_values(session *s, const ast *e, value *out, int64_t *n)
     else if (v.kind == V_LIST)
         *n = (int64_t)v.list.n;
     else {
-        diag_error(s->d, DIAG_TYPE, e->at, "a sweep runs over a vector, a list or a range, not %s",
-                   v_kind_text(s->tmp, &v));
+        if (v.kind == V_RANGE)
+            diag_error(s->d, DIAG_LIMIT, e->at, "a range that is swept has at most %d values", SWEPT_MAX);
+        else
+            diag_error(s->d, DIAG_TYPE, e->at, "a sweep runs over a vector, a list or a range, not %s",
+                       v_kind_text(s->tmp, &v));
         return false;
     }
     *out = session_copy(s, s->a, &v);

@@ -37,6 +37,8 @@ typedef struct verify {
     const double *t, **q, **v;
     const double *energy, *work, *dissipated, *drift;
     saved *contact;
+    gate_shapes *shapes; /* NULL: no pairs of them */
+    bool *plain;         /* of each family: it bounds the distance of its shapes as it is */
     double *sizes, *speeds, *now, *rates, *near, *row;
     cdl_finding *found; /* [KINDS] */
 } verify;
@@ -99,10 +101,36 @@ static const double *column_named(const verify *w, const char *name)
     return NULL;
 }
 
+/* Shapes that touch in several points have results for all of these together: the least gap, sums of forces.
+ */
+static int64_t points_of(const verify *w, size_t c)
+{
+    return w->p->contact[c].slots > 0 ? w->p->contact[c].slots : 1;
+}
+
+static int64_t members_of(const verify *w, size_t c)
+{
+    return gate_members(w->g, c) / points_of(w, c);
+}
+
+/* without the index of its point */
+static const char *member_name(const verify *w, size_t c, int64_t m)
+{
+    const contact_family *f = &w->p->contact[c];
+    const char *name = gate_name(w->g, c, m * points_of(w, c), w->s->tmp);
+    if (!f->slots || f->nindex > f->over.n)
+        return name;
+    const char *comma = strrchr(name, ','), *bracket = strrchr(name, '[');
+    if (!bracket)
+        return name;
+    return comma > bracket ? arena_printf(w->s->tmp, "%.*s]", (int)(comma - name), name)
+                           : arena_printf(w->s->tmp, "%.*s", (int)(bracket - name), name);
+}
+
 /* all members of a family in order, or single ones by their names */
 static const double **member_columns(verify *w, size_t c, const char *what, int each)
 {
-    int64_t members = gate_members(w->g, c);
+    int64_t members = members_of(w, c);
     size_t all = (size_t)members * (size_t)each, n = 0;
     const char *name = w->p->contact[c].name;
     const double **to = arena_array(w->s->tmp, const double *, all + 1);
@@ -115,7 +143,7 @@ static const double **member_columns(verify *w, size_t c, const char *what, int 
         if (base == strlen(name) && !strncmp(x, name, base) && n < all)
             to[n++] = w->column[k].at;
         for (int64_t m = 0; members > 1 && m < members; m++) {
-            const char *one = gate_name(w->g, c, m, w->s->tmp);
+            const char *one = member_name(w, c, m);
             if (base != strlen(one) || strncmp(x, one, base))
                 continue;
             for (int j = 0; j < each; j++)
@@ -149,31 +177,59 @@ static size_t rotations_of(verify *w, const char *name, const double **to, size_
     return n;
 }
 
+/* the columns of n dofs with one name, from place `at` on */
+static void dof_columns(verify *w, const char *name, size_t at, size_t n, span where)
+{
+    size_t found = turns_of(w->p, (int32_t)at) >= 0 ? rotations_of(w, name, w->q + at, n)
+                                                    : columns_of(w, name, 0, w->q + at, n);
+    if (found != n)
+        diag_error(w->s->d, DIAG_NOT_SUPPORTED, where, "the saved results do not hold '%s': save t, %s, %s'",
+                   name, name, name);
+    if (columns_of(w, name, 1, w->v + at, n) != n)
+        w->v[at] = NULL;
+}
+
+/* "low.p" of "low.p[2]" */
+static const char *without_element(const verify *w, size_t dof)
+{
+    const char *name = dof_name(w->p, (int)dof, w->s->tmp), *bracket = strrchr(name, '[');
+    size_t n = strlen(name);
+    return n && name[n - 1] == ']' ? arena_printf(w->s->tmp, "%.*s", (int)(bracket - name), name) : name;
+}
+
+/* dofs of parts, by their names */
+static void part_columns(verify *w, const bool *known)
+{
+    size_t nq = (size_t)w->p->nq, n = 1;
+    for (size_t i = 0; i < nq && !w->s->d->errors; i += n) {
+        const char *name = without_element(w, i);
+        for (n = 1; !known[i] && i + n < nq && !known[i + n];)
+            if (!strcmp(without_element(w, i + n), name))
+                n++;
+            else
+                break;
+        if (!known[i])
+            dof_columns(w, name, i, n, SPAN_NONE);
+    }
+}
+
 static bool columns_read(verify *w)
 {
     const program *p = w->p;
     size_t nq = (size_t)p->nq;
+    bool *known = arena_array(w->s->tmp, bool, nq + 1);
     w->q = arena_array(w->s->tmp, const double *, nq + 1);
     w->v = arena_array(w->s->tmp, const double *, nq + 1);
     w->t = column_named(w, "t");
     for (size_t i = 0; i < p->dofs.n; i++) {
-        size_t n = (size_t)p->dofs.at[i].size;
-        size_t found = turns_of(p, p->dofs.at[i].at) >= 0
-                           ? rotations_of(w, p->dofs.at[i].name, w->q + p->dofs.at[i].at, n)
-                           : columns_of(w, p->dofs.at[i].name, 0, w->q + p->dofs.at[i].at, n);
-        if (found != n)
-            diag_error(w->s->d, DIAG_NOT_SUPPORTED, p->dofs.at[i].where,
-                       "the saved results do not hold '%s': save t, %s, %s'", p->dofs.at[i].name,
-                       p->dofs.at[i].name, p->dofs.at[i].name);
-        if (columns_of(w, p->dofs.at[i].name, 1, w->v + p->dofs.at[i].at, n) != n)
-            w->v[p->dofs.at[i].at] = NULL;
+        const dof_info *d = &p->dofs.at[i];
+        dof_columns(w, d->name, (size_t)d->at, (size_t)d->size, d->where);
+        for (int32_t k = 0; k < d->size; k++)
+            known[d->at + k] = true;
     }
     if (!w->t)
         diag_error(w->s->d, DIAG_NOT_SUPPORTED, SPAN_NONE, "the saved results do not hold the column t");
-    for (size_t i = 0; i < nq; i++)
-        if (!w->q[i] && !w->s->d->errors)
-            diag_error(w->s->d, DIAG_NOT_SUPPORTED, SPAN_NONE,
-                       "the saved results do not hold all dofs: those of parts cannot be checked");
+    part_columns(w, known);
     if (w->s->d->errors)
         return false;
     bool rates = true;
@@ -191,7 +247,7 @@ static bool columns_read(verify *w)
         saved *x = &w->contact[c];
         *x = (saved){ member_columns(w, c, "gap", 1), member_columns(w, c, "rn", 1),
                       member_columns(w, c, "rt", nslip), member_columns(w, c, "slip", nslip), 0 };
-        for (int64_t m = 0; m < gate_members(w->g, c); m++)
+        for (int64_t m = 0; m < members_of(w, c); m++)
             for (size_t k = 0; x->rn[m] && k < w->rows; k++)
                 x->force = fmax(x->force, fabs(x->rn[m][k]));
     }
@@ -221,6 +277,8 @@ static void stand_at(verify *w, size_t k)
         w->rates[i] = w->v ? w->v[i][k] : 0;
     }
     gate_at(w->g, w->t[k], w->now, w->rates);
+    if (w->shapes)
+        gate_place(w->g, w->shapes);
 }
 
 static double length_of(const double *const *x, int64_t m, int n, size_t k)
@@ -298,6 +356,67 @@ static void check_member(verify *w, size_t c, int64_t m, double gap, size_t k)
     }
 }
 
+/* How far a member came from row k - 1 to k at most. */
+static double way_to(verify *w, size_t c, int64_t m, size_t k)
+{
+    double step = k ? w->t[k] - w->t[k - 1] : 0;
+    for (int i = 0; w->v && i < w->p->nq; i++)
+        w->near[i] = fmax(fabs(w->v[i][k]), fabs(w->v[i][k ? k - 1 : 0]));
+    return w->v ? step * gate_length(w->g, c, m, w->near) : INFINITY;
+}
+
+/* Shapes that touch in several points: where they are, and all of their reactions together.  gap: the least;
+   exact: what the saved one may be off by; apart: where they may still push. */
+static void check_joined(verify *w, size_t c, int64_t m, shapes_apart s, double exact, double apart, size_t k)
+{
+    const contact_family *f = &w->p->contact[c];
+    const saved *x = &w->contact[c];
+    const char *name = member_name(w, c, m);
+    int n = f->nslip > 0 ? f->nslip : 1;
+    int64_t points = points_of(w, c), first = m * points;
+    double small = GATE_LOOSE * x->force + SIZE_LEAST;
+    find(w, PENETRATION, fmax(-s.gap, 0), GATE_LOOSE * s.size + GATE_GAP_LEAST, k, name);
+    /* of shapes that are far apart a bound is kept */
+    if (x->gap[m] && s.gap < s.size)
+        find(w, GAP, fabs(x->gap[m][k] - s.gap), exact, k, name);
+    if (!x->rn[m])
+        return;
+    double rn = x->rn[m][k];
+    find(w, PULL, fmax(-rn - (double)points * gate_adhesion(w->g, c, first), 0), small, k, name);
+    if (rn > small)
+        find(w, DISTANCE, fmax(s.gap, 0), apart, k, name);
+    if (f->nslip > 0 && gate_knows_bound(w->g, c) && have(x->rt, m, n)) {
+        double most = (double)points * gate_bound(w->g, c, first, rn / (double)points, false);
+        find(w, CONE, fmax(length_of(x->rt, m, n, k) - most, 0), small, k, name);
+    }
+}
+
+/* corners of a shape, each with a gap of its own */
+static void check_corners(verify *w, size_t c, int64_t m, const double *gap, size_t k)
+{
+    int64_t points = points_of(w, c), first = m * points, least = first;
+    for (int64_t i = first; i < first + points; i++)
+        least = gap[i] < gap[least] ? i : least;
+    double length = gate_length(w->g, c, least, w->sizes);
+    shapes_apart s = { .gap = gap[least], .size = length };
+    check_joined(w, c, m, s, GATE_SAME * length + GATE_GAP_SAVED,
+                 GATE_GAP_LEAST + 1000 * GATE_LOOSE * length + 2 * way_to(w, c, least, k), k);
+}
+
+/* Two shapes: what touches of them is held during a step, so that their gap is known up to what they move. */
+static void check_pairs(verify *w, size_t c, size_t k)
+{
+    const contact_family *f = &w->p->contact[c];
+    int32_t index[MAX_INDEX] = { 0 };
+    int64_t m = 0;
+    for (bool any = index_first(&f->over, index); any; any = index_next(&f->over, index)) {
+        if (index[f->over.n - 1] != 1)
+            continue;
+        shapes_apart s = gate_shapes_pair(w->shapes, c, index);
+        check_joined(w, c, m++, s, GATE_LOOSE * s.size + s.way, 1000 * GATE_LOOSE * s.size + 2 * s.way, k);
+    }
+}
+
 /* What bounds rates holds, and pushes only at its bound: reactions of steps are means over the step. */
 static void check_rate(verify *w, size_t c, int64_t m, size_t k)
 {
@@ -331,11 +450,16 @@ static void check_row(verify *w, size_t k)
     for (size_t c = 0; c < w->p->ncontact; c++) {
         for (int64_t m = 0; w->v && gate_knows_rate(w->g, c) && m < gate_members(w->g, c); m++)
             check_rate(w, c, m, k);
+        if (w->plain[c])
+            check_pairs(w, c, k);
         if (!gate_knows_gap(w->g, c))
             continue;
         const double *gap = gate_gaps(w->g, c);
-        for (int64_t m = 0; m < gate_members(w->g, c); m++)
-            check_member(w, c, m, gap[m], k);
+        for (int64_t m = 0; m < members_of(w, c); m++)
+            if (w->p->contact[c].slots)
+                check_corners(w, c, m, gap, k);
+            else
+                check_member(w, c, m, gap[m], k);
     }
 }
 
@@ -399,6 +523,21 @@ static const ast *model_of(session *s, const char *name)
     return found;
 }
 
+static void sizes_read(verify *w)
+{
+    size_t nq = (size_t)w->p->nq;
+    double **room[] = { &w->sizes, &w->speeds, &w->now, &w->rates, &w->near, &w->row };
+    for (size_t i = 0; i < sizeof room / sizeof *room; i++)
+        *room[i] = arena_array(w->s->tmp, double, nq + 1);
+    for (size_t i = 0; i < nq; i++)
+        for (size_t k = 0; k < w->rows; k++) {
+            w->sizes[i] = fmax(w->sizes[i], fabs(w->q[i][k]));
+            if (w->v)
+                w->speeds[i] = fmax(w->speeds[i], fabs(w->v[i][k]));
+        }
+    gate_sizes(w->sizes, w->p->nq);
+}
+
 static bool verify_ready(verify *w, const char *name, const cdl_numbers *param, size_t nparam)
 {
     session *s = w->s;
@@ -419,22 +558,16 @@ static bool verify_ready(verify *w, const char *name, const cdl_numbers *param, 
         return false;
     }
     w->g = gate_new(s->tmp, w->p, values);
-    return columns_read(w);
-}
-
-static void sizes_read(verify *w)
-{
-    size_t nq = (size_t)w->p->nq;
-    double **room[] = { &w->sizes, &w->speeds, &w->now, &w->rates, &w->near, &w->row };
-    for (size_t i = 0; i < sizeof room / sizeof *room; i++)
-        *room[i] = arena_array(w->s->tmp, double, nq + 1);
-    for (size_t i = 0; i < nq; i++)
-        for (size_t k = 0; k < w->rows; k++) {
-            w->sizes[i] = fmax(w->sizes[i], fabs(w->q[i][k]));
-            if (w->v)
-                w->speeds[i] = fmax(w->speeds[i], fabs(w->v[i][k]));
-        }
-    gate_sizes(w->sizes, w->p->nq);
+    if (!columns_read(w))
+        return false;
+    w->shapes = gate_shapes_new(s->tmp, w->p, values);
+    w->plain = arena_array(s->tmp, bool, w->p->ncontact + 1);
+    sizes_read(w);
+    if (w->rows)
+        stand_at(w, 0);
+    for (size_t c = 0; w->shapes && w->rows && c < w->p->ncontact; c++)
+        w->plain[c] = gate_plain(w->g, w->shapes, c);
+    return true;
 }
 
 cdl_status cdl_verify(cdl *s, const char *name, const cdl_numbers *param, size_t nparam,
@@ -451,7 +584,6 @@ cdl_status cdl_verify(cdl *s, const char *name, const cdl_numbers *param, size_t
         session_flush(s);
         return CDL_USAGE;
     }
-    sizes_read(&w);
     for (size_t k = 0; k < w.rows; k++)
         check_row(&w, k);
     if (w.v)

@@ -596,11 +596,30 @@ static int end_of_text(scanner *sc, span at, span *out)
     return give_end(sc, T_BODY_CLOSE, out);
 }
 
+/* whether a } at the end of a line ends the body around it: what comes below stands where that began, and is
+   no } itself */
+static bool body_ends(const scanner *sc, span at, uint32_t col)
+{
+    const char *p = sc->text + at.end;
+    p += strspn(p, " \t\r");
+    while (*p == '#' || *p == '\n') {
+        p += strcspn(p, "\n");
+        p += strspn(p, "\n\r");
+        const char *line = p;
+        p += strspn(p, " \t\r");
+        if (*p && *p != '#' && *p != '\n')
+            return *p != '}' && (size_t)(p - line) <= col;
+    }
+    return !*p;
+}
+
 /* The } of a block that was left out for want of its {: on the same line, or below its statement. */
 static bool closes_unopened(scanner *sc, span at, bool fresh)
 {
     size_t n = statement_depth(sc);
     bool alone = !n || sc->open.at[n - 1].at.begin < sc->lost.line; /* no other { on the line */
+    if (alone && n && sc->lost.unopened && !fresh && body_ends(sc, at, sc->open.at[n - 1].col))
+        alone = false;
     bool same = sc->line == sc->lost.line || (sc->skipping && !at_statement(sc));
     bool ours = sc->lost.unopened && alone && (fresh ? at.begin - sc->line == sc->lost.col : same);
     sc->lost.unopened = sc->lost.unopened && !ours && !fresh;
@@ -865,12 +884,13 @@ static const char *foreign_statement(const char *word)
 #define A_MODEL    "a body or mechanism is a model: model name { … }"
 #define A_RUN      "write run model for 3"
 #define A_SAVE     "write save t, y { file = \"y.csv\" }"
+#define A_START    "initial values are part of the declaration: dof x = 1, x' = 0"
+#define A_EQUATION "equations are written in the model as they are: x'' = -k*x"
     static const char *const other[][2] = {
         { "import", A_USE },
         { "from", A_USE },
         { "using", A_USE },
         { "include", "use imports definitions: use \"file.cdl\"" },
-        { "def", A_FUNCTION },
         { "function", A_FUNCTION },
         { "return", A_FUNCTION },
         { "var", A_LET },
@@ -886,9 +906,15 @@ static const char *foreign_statement(const char *word)
         { "constant", A_LET },
         { "variable", "an unknown is dof x = 1, with its initial value" },
         { "state", "an unknown is dof x = 1, with its initial value" },
-        { "equation", "equations are written in the model as they are: x'' = -k*x" },
-        { "initial", "initial values are part of the declaration: dof x = 1, x' = 0" },
-        { "algorithm", "equations are written in the model as they are: x'' = -k*x" },
+        { "equation", A_EQUATION },
+        { "initial", A_START },
+        { "init", A_START },
+        { "ic", A_START },
+        { "ode", A_EQUATION },
+        { "eq", A_EQUATION },
+        { "auto", A_LET },
+        { "def", A_FUNCTION },
+        { "algorithm", A_EQUATION },
         { "end", "a model ends with }" },
         { "class", A_MODEL },
         { "struct", A_MODEL },
@@ -1001,12 +1027,25 @@ static bool word_is(const scanner *sc, span at, const char *word)
     return strlen(word) == at.end - at.begin && !strncmp(sc->text + at.begin, word, at.end - at.begin);
 }
 
+/* whether the statement has an if before the last token */
+static bool has_if(const scanner *sc)
+{
+    const char *p = sc->text + sc->first_at.begin, *end = sc->text + sc->last_at.begin;
+    for (; p + 3 <= end; p++)
+        if (!strncmp(p, "if", 2) && !isalnum((unsigned char)p[2]) && p[2] != '_' &&
+            (p == sc->text || !isalnum((unsigned char)p[-1])))
+            return true;
+    return false;
+}
+
 /* ends of runs and ranges as other languages write them */
 static const char *advice_end(const scanner *sc)
 {
     bool to = word_is(sc, sc->last_at, "to");
     if (sc->first == T_SAVE && to)
         return "write save t, y { file = \"y.csv\" }";
+    if (sc->last == T_COLON && has_if(sc))
+        return "write if a then b else c";
     if (sc->last == T_COLON && sc->prev == T_NUMBER && sc->first != T_WHEN && sc->first != T_IF)
         return "a range is written 1..9";
     if (sc->first == T_RUN && sc->last == T_COMMA && sc->count == 3)
@@ -1040,15 +1079,74 @@ static bool plot_called(const scanner *sc)
     return sc->first == T_PLOT && sc->last == T_COMMA && p[strspn(p, " \t")] == '(';
 }
 
+#define CHANGED     "a value does not change: give the new one a name of its own, let k2 = k + 1"
+#define A_UNKNOWN   "an initial value is given with =: dof x = 1, x' = 0"
+#define A_ATTRIBUTE "attributes are written in braces: constraint floor: y >= 0 { impact = newton(0.5) }"
+
+/* dof x(0) = 1, dof x: 1, dof x = 1 x' = 0, dof p in R^2, dof A in SO(3) */
+static const char *advice_dof(const scanner *sc)
+{
+    int t = sc->last, p = sc->prev;
+    if (word_is(sc, sc->prev_at, "SO") && t == T_LPAR)
+        return "rotations are SO3: dof A in SO3";
+    if (word_is(sc, sc->prev_at, "R") && (t == T_HAT || t == T_LPAR))
+        return "write dof p in R2 = [0, 0]";
+    if ((t == T_LPAR || t == T_COLON) && p == T_NAME)
+        return A_UNKNOWN;
+    return t == T_NAME && ends_statement(p) && !sc->last_fresh
+               ? "values are separated by commas: dof x = 1, x' = 0"
+               : NULL;
+}
+
+/* constraint c: y >= 0, impact = newton(0.5), and with a word, a bracket or a colon in place of the braces */
+static const char *advice_constraint(const scanner *sc)
+{
+    int t = sc->last;
+    const bracket *b = innermost(sc);
+    bool inside = b && b->sign == '{' && sc->open.n > statement_depth(sc);
+    if (inside)
+        return t == T_COLON  ? "an attribute is set with =: impact = newton(0.5)"
+               : t == T_NAME ? "attributes are separated by commas"
+                             : NULL;
+    if (t == T_LPAR && ends_statement(sc->prev) && sc->open.n == statement_depth(sc) + 1)
+        return A_ATTRIBUTE;
+    if (sc->open.n != statement_depth(sc))
+        return NULL;
+    return t == T_COMMA || t == T_WITH || (t == T_NAME && !sc->last_fresh) ? A_ATTRIBUTE : NULL;
+}
+
+/* run m g = 3 for 1, run m for t = 3, run m for 1 using sweeping, run m for 1 with h = 1 */
+static const char *advice_run(const scanner *sc)
+{
+    int t = sc->last, p = sc->prev;
+    const char *end = sc->text + sc->last_at.end;
+    bool assigns = *(end + strspn(end, " \t")) == '=';
+    if (t == T_NAME && sc->count == 3 && assigns)
+        return "values of parameters are arguments: run model(g = 9.81) for 3";
+    if (t == T_SET && p == T_NAME && word_is(sc, sc->prev_at, "t"))
+        return "write run model for 3";
+    if ((t == T_SET && p == T_NAME && sc->count > 3) || (t == T_NAME && assigns && ends_statement(p)))
+        return "options belong to a backend: run model for 3 with sweeping(h = 1e-3)";
+    return t == T_NAME && (word_is(sc, sc->last_at, "using") || word_is(sc, sc->last_at, "by"))
+               ? "write run model for 3 with sweeping()"
+               : NULL;
+}
+
 /* statements whose parts stand otherwise here */
 static const char *advice_form(const scanner *sc)
 {
-    int t = sc->last, p = sc->prev;
+    int t = sc->last;
     switch (sc->first) {
     case T_FN:
-        return t == T_LBRACE ? "a function is one expression: fn f(x) = x^2" : NULL;
+        return t == T_LBRACE || (sc->prev == T_RPAR && (t == T_MINUS || t == T_COLON))
+                   ? "a function is one expression: fn f(x) = x^2"
+                   : NULL;
     case T_WHEN:
-        return t == T_THEN || t == T_COLON ? "write when x < 0 { x' = -x' }" : NULL;
+        return t == T_THEN || t == T_COLON || word_is(sc, sc->prev_at, ")") ? "write when x < 0 { x' = -x' }"
+                                                                            : NULL;
+    case T_SWEEP:
+        return t == T_SET || word_is(sc, sc->last_at, "from") ? "write sweep e in linspace(0.1, 0.9, 9)"
+                                                              : NULL;
     case T_IF:
         return t == T_ELSE || t == T_THEN || sc->open.n > statement_depth(sc) ? NULL
                : where_we_are(sc) == BEGINS_MODEL
@@ -1059,7 +1157,17 @@ static const char *advice_form(const scanner *sc)
             return "write for i in 1..3 { … }";
         return NULL;
     case T_LET:
-        return t == T_COMMA && sc->count == 3 ? "each name has its own value: let a = 1, b = 2" : NULL;
+        return t == T_COMMA && sc->count == 3 ? "each name has its own value: let a = 1, b = 2"
+               : t == T_EQ && sc->count == 3  ? "a value is given with a single ="
+               : sc->count == 3 && (t == T_PLUS || t == T_MINUS || t == T_STAR || t == T_SLASH) ? CHANGED
+               : sc->count == 3 && t == T_COLON ? "write let a = 1"
+               : sc->count == 3 && t == T_PRIME
+                   ? "initial values are part of the declaration: dof x = 1, x' = 0"
+                   : NULL;
+    case T_PARAM:
+        return sc->count == 3 && t == T_COLON ? "write param k = 1" : NULL;
+    case T_RUN:
+        return advice_run(sc);
     case T_KINETIC:
     case T_POTENTIAL:
     case T_DISSIPATION:
@@ -1069,18 +1177,17 @@ static const char *advice_form(const scanner *sc)
     case T_STOP:
         return t == T_IF ? "write stop when x < 0" : NULL;
     case T_EXPERIMENT:
-        return t == T_LBRACE || t == T_BODY_OPEN ? "an experiment has a name: experiment rebound { … }"
-                                                 : NULL;
+        return t == T_LBRACE || t == T_BODY_OPEN || t == T_COLON
+                   ? "an experiment has a name: experiment rebound { … }"
+                   : NULL;
     case T_DOF:
-        return t == T_LPAR && p == T_NAME ? "an initial value is given with =: dof x = 1, x' = 0" : NULL;
+        return advice_dof(sc);
     case T_CONSTRAINT:
         if (sc->count == 3 && is_relation(t))
             return "a constraint has a name: constraint floor: y >= 0";
         if (sc->count == 3 && is_literal(t))
             return "write constraint floor: y >= 0";
-        return t == T_COMMA && sc->open.n == statement_depth(sc)
-                   ? "attributes are written in braces: constraint floor: y >= 0 { impact = newton(0.5) }"
-                   : NULL;
+        return advice_constraint(sc);
     default:
         return NULL;
     }
@@ -1095,7 +1202,6 @@ static bool follows_for(const scanner *sc)
     return p - from >= 3 && !strncmp(p - 3, "for", 3) && p < sc->text + sc->prev_at.begin;
 }
 
-#define CHANGED "a value does not change: give the new one a name of its own, let k2 = k + 1"
 #define DECIMAL "a decimal number has a point: 9.81"
 
 /* whether a bracket stands right after something that it may be an index of */
@@ -1124,6 +1230,8 @@ static const char *advice_expression(const scanner *sc)
         return CHANGED;
     if (t == T_LBRACE && p == T_HAT)
         return "write x^2, x^(n + 1)";
+    if (t == T_COMMA && p != T_COMMA && b && b->sign == '(' && !follows_operand(sc, b->at))
+        return "a vector is written [1, 2]";
     if (t == T_LBRACE && p == T_NUMBER && sc->text[sc->last_at.end] == ',')
         return DECIMAL;
     if ((t == T_PLUS || t == T_MINUS) && p == T_DOT)

@@ -1,5 +1,7 @@
 /* eval_rotation: rotations in formulas.  A = R C(x) as in base/rotation.h: R the base (inputs of kind
-   IN_BASE, constant for formulas), x the three degrees of freedom at its address. */
+   IN_BASE, constant for formulas), x the three degrees of freedom at its address.  Nodes are made one after
+   the other, never as two arguments of one call: terms of a sum stand in the order in which their nodes were
+   made, and compilers evaluate arguments in different orders. */
 #include "eval.h"
 
 static ir_ref add(ir *g, ir_ref a, ir_ref b)
@@ -28,19 +30,24 @@ static void triple(ir *g, in_kind kind, address at, ir_ref to[3])
 
 static ir_ref dot(ir *g, const ir_ref a[3], const ir_ref b[3])
 {
-    return add(g, add(g, mul(g, a[0], b[0]), mul(g, a[1], b[1])), mul(g, a[2], b[2]));
+    ir_ref term[3];
+    for (int k = 2; k >= 0; k--)
+        term[k] = mul(g, a[k], b[k]);
+    return add(g, add(g, term[0], term[1]), term[2]);
 }
 
 static ir_ref cross(ir *g, const ir_ref a[3], const ir_ref b[3], int i)
 {
     int j = (i + 1) % 3, k = (i + 2) % 3;
-    return sub(g, mul(g, a[j], b[k]), mul(g, a[k], b[j]));
+    ir_ref less = mul(g, a[k], b[j]);
+    return sub(g, mul(g, a[j], b[k]), less);
 }
 
 /* 1/(1 + |x|^2/4) */
 static ir_ref shrink(ir *g, const ir_ref x[3])
 {
-    return ir_op2(g, OP_DIV, ir_const(g, 1), add(g, ir_const(g, 1), scaled(g, 0.25, dot(g, x, x))));
+    ir_ref quarter = scaled(g, 0.25, dot(g, x, x)), one = ir_const(g, 1);
+    return ir_op2(g, OP_DIV, one, add(g, one, quarter));
 }
 
 address rotation_base(address at)
@@ -55,8 +62,10 @@ address rotation_base(address at)
 static ir_ref turned(ir *g, const ir_ref x[3], int i, int j)
 {
     if (i == j) {
-        ir_ref rest = add(g, mul(g, x[(i + 1) % 3], x[(i + 1) % 3]), mul(g, x[(i + 2) % 3], x[(i + 2) % 3]));
-        return add(g, ir_const(g, 1), scaled(g, 0.25, sub(g, mul(g, x[i], x[i]), rest)));
+        ir_ref last = mul(g, x[(i + 2) % 3], x[(i + 2) % 3]);
+        ir_ref rest = add(g, mul(g, x[(i + 1) % 3], x[(i + 1) % 3]), last);
+        ir_ref quarter = scaled(g, 0.25, sub(g, mul(g, x[i], x[i]), rest));
+        return add(g, ir_const(g, 1), quarter);
     }
     ir_ref other = x[3 - i - j];
     return ir_op2(g, (j - i + 3) % 3 == 1 ? OP_SUB : OP_ADD, scaled(g, 0.5, mul(g, x[i], x[j])), other);
@@ -100,11 +109,13 @@ static value rotation_rate(evaluator *ev, address at, int primes, dim unit)
     value out = v_vector(ev->a, 3);
     if (primes > 1)
         triple(g, IN_A, at, a);
-    ir_ref fall = mul(g, scaled(g, 0.5, s), dot(g, x, v));
+    ir_ref along = dot(g, x, v), fall = mul(g, scaled(g, 0.5, s), along);
     for (int i = 0; i < 3; i++) {
         ir_ref f = body(g, x, s, v, i);
-        if (primes > 1)
-            f = sub(g, body(g, x, s, a, i), mul(g, fall, f));
+        if (primes > 1) {
+            f = mul(g, fall, f);
+            f = sub(g, body(g, x, s, a, i), f);
+        }
         value e = v_node(f, unit);
         v_set(ev->a, &out, i, &e);
     }

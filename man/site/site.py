@@ -4,10 +4,13 @@
 Pages need no script and no network.  SOURCE is the root of the source tree, GALLERY a folder that `make gallery` wrote."""
 import html
 import json
+import os
 import pathlib
 import re
 import shutil
+import subprocess
 import sys
+import tempfile
 
 NAMED = {"aq": "'", "dq": '"', "bu": "•", "em": "—", "en": "–", "ha": "^", "ti": "~", "lq": "“", "rq": "”", "rs": "\\",
          "'e": "é"}
@@ -324,6 +327,8 @@ def outputs(cell):
             yield '<p><img alt="picture" src="data:image/svg+xml;base64,%s"></p>' % base64_of(joined(data["image/svg+xml"]))
         elif "image/png" in data:
             yield '<p><img alt="picture" src="data:image/png;base64,%s"></p>' % joined(data["image/png"]).replace("\n", "")
+        elif joined(data.get("text/html", "")).startswith("<iframe srcdoc="):
+            yield joined(data["text/html"]) # a page of animate, whole
         else:
             text = joined(o.get("text", data.get("text/plain", "")))
             if text.strip():
@@ -335,9 +340,37 @@ def base64_of(text):
     return base64.b64encode(text.encode()).decode()
 
 
-def notebook(path):
+def with_jupyter():
+    """A Python that can execute notebooks, or None."""
+    for python in ("python3", "/usr/bin/python3"):
+        if shutil.which(python) and subprocess.run([python, "-c", "import nbconvert, ipykernel, numpy"],
+                                                   stderr=subprocess.DEVNULL).returncode == 0:
+            return python
+    return None
+
+
+def executed(paths, source):
+    """Notebooks with what their cells answer where Jupyter is installed; else as they are, without answers."""
+    python, books = with_jupyter() if paths else None, {p: json.loads(p.read_text()) for p in paths}
+    if not python:
+        return books
+    with tempfile.TemporaryDirectory() as place:
+        library = pathlib.Path(".libs/libcdl.so.0").resolve() # of the build that the site is made in
+        env = {**os.environ, "PYTHONPATH": str(source.resolve() / "lang/python"), "PYTHONDONTWRITEBYTECODE": "1",
+               "JUPYTER_PATH": place + "/share/jupyter", **({"CDL_LIBRARY": str(library)} if library.exists() else {})}
+        run = lambda *command: subprocess.run([python, "-m", *command], env=env, cwd=place, capture_output=True)
+        run("cdl.kernel", "install", "--prefix", place)
+        for p in paths:
+            shutil.copy(p, place)
+            if run("nbconvert", "--to", "notebook", "--execute", "--inplace", p.name).returncode == 0:
+                books[p] = json.loads(pathlib.Path(place, p.name).read_text())
+            else:
+                print("notebook %s was not executed" % p.name, file=sys.stderr)
+    return books
+
+
+def notebook(path, book):
     """A notebook: its title, its body, its sections."""
-    book = json.loads(path.read_text())
     cdl = book.get("metadata", {}).get("kernelspec", {}).get("language") == "cdl" or \
         book.get("metadata", {}).get("language_info", {}).get("name") == "cdl"
     out, toc, taken = [], [], set()
@@ -410,7 +443,7 @@ def main(source, out, gallery=None):
     for file, path, title in pages:
         page = Page((source / "man" / file).read_text())
         site.write(path, title, "<h1>%s</h1>\n%s" % (html.escape(page.title), "\n".join(page.out)), page.toc)
-    books = [(n.stem, *notebook(n)) for n in notebooks]
+    books = [(n.stem, *notebook(n, book)) for n, book in executed(notebooks, source).items()]
     for stem, title, body, toc in books:
         others = "<p>Notebooks: %s</p>" % ", ".join('<a href="%s.html">%s</a>' % (s, html.escape(t)) for s, t, _, _ in books)
         site.write("notebooks/%s.html" % stem, title, others + body, toc)

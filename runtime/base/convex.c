@@ -423,7 +423,14 @@ typedef struct {
     const convex *c;
     const body_pose *at;
     double *v, *normal, *level;
+    double *arc; /* of each edge with two faces: the product of their normals, the second one first */
 } body;
+
+/* numbers that a body needs */
+static size_t body_room(const convex *c)
+{
+    return 3 * (size_t)c->nv + 4 * (size_t)c->nf + 3 * (size_t)c->ne;
+}
 
 static void body_place(body *b, const convex *c, const body_pose *at, double *room)
 {
@@ -432,11 +439,17 @@ static void body_place(body *b, const convex *c, const body_pose *at, double *ro
     b->v = room;
     b->normal = b->v + 3 * c->nv;
     b->level = b->normal + 3 * c->nf;
+    b->arc = b->level + c->nf;
     for (int i = 0; i < c->nv; i++)
         placed(at, c->v + 3 * i, b->v + 3 * i);
     for (int f = 0; f < c->nf; f++) {
         turned(at, c->normal + 3 * f, b->normal + 3 * f);
         b->level[f] = c->level[f] + dot(b->normal + 3 * f, at->p);
+    }
+    for (int e = 0; e < c->ne; e++) {
+        const int *x = c->edge + 4 * e;
+        if (x[3] >= 0)
+            cross(b->arc + 3 * e, b->normal + 3 * x[3], b->normal + 3 * x[2]);
     }
 }
 
@@ -495,15 +508,17 @@ static int best_face(const body *of, const body *other, double *far)
     return best;
 }
 
-/* Do the arcs of normals beside two edges cross on the sphere?  Then the plane along both edges may part the
- * bodies (Gauss map). */
-static bool arcs_cross(const double *a, const double *b, const double *c, const double *d)
+/* Do the arcs of normals beside edge i of x and, turned round, edge j of y cross on the sphere?  Then the
+ * plane along both edges may part the bodies (Gauss map). */
+static bool arcs_cross(const body *x, int i, const body *y, int j)
 {
-    double ba[3], dc[3];
-    cross(ba, b, a);
-    cross(dc, d, c);
-    double cba = dot(c, ba), dba = dot(d, ba), adc = dot(a, dc), bdc = dot(b, dc);
-    return cba * dba < 0 && adc * bdc < 0 && cba * bdc > 0;
+    const int *e = x->c->edge + 4 * i, *g = y->c->edge + 4 * j;
+    const double *ba = x->arc + 3 * i, *dc = y->arc + 3 * j;
+    double cba = -dot(y->normal + 3 * g[2], ba), dba = -dot(y->normal + 3 * g[3], ba);
+    if (!(cba * dba < 0))
+        return false;
+    double adc = dot(x->normal + 3 * e[2], dc), bdc = dot(x->normal + 3 * e[3], dc);
+    return adc * bdc < 0 && cba * bdc > 0;
 }
 
 typedef struct {
@@ -519,14 +534,8 @@ static void best_edges(const meeting *m, edge_pair *best)
     for (int i = 0; i < x->c->ne; i++)
         for (int j = 0; j < y->c->ne; j++) {
             const int *e = x->c->edge + 4 * i, *g = y->c->edge + 4 * j;
-            double c[3], d[3], u[3], w[3], n[3], o[3];
-            if (e[3] < 0 || g[3] < 0)
-                continue;
-            for (int k = 0; k < 3; k++) {
-                c[k] = -y->normal[3 * g[2] + k];
-                d[k] = -y->normal[3 * g[3] + k];
-            }
-            if (!arcs_cross(x->normal + 3 * e[2], x->normal + 3 * e[3], c, d))
+            double u[3], w[3], n[3], o[3];
+            if (e[3] < 0 || g[3] < 0 || !arcs_cross(x, i, y, j))
                 continue;
             sub(u, x->v + 3 * e[1], x->v + 3 * e[0]);
             sub(w, y->v + 3 * g[1], y->v + 3 * g[0]);
@@ -557,7 +566,39 @@ typedef struct {
     double d; /* distance; INFINITY: none so far */
     int kind, i, j;
     double pa[3], pb[3];
+    /* How far corners of both lie along an axis from y to x: those of x from `low` on, those of y up to it.
+       What is apart by more than `most` along it is not looked at; it is no less than the distance of both.
+     */
+    const double *along_x, *along_y;
+    double most;
 } closest;
+
+/* how far corners lie along an axis */
+static void along(const body *b, const double *axis, double *to)
+{
+    for (int i = 0; i < b->c->nv; i++)
+        to[i] = dot(axis, b->v + 3 * i);
+}
+
+static inline double lower(double a, double b)
+{
+    return a < b ? a : b;
+}
+
+static inline double upper(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+static inline double edge_low(const body *b, const double *s, int e)
+{
+    return lower(s[b->c->edge[4 * e]], s[b->c->edge[4 * e + 1]]);
+}
+
+static inline double edge_high(const body *b, const double *s, int e)
+{
+    return upper(s[b->c->edge[4 * e]], s[b->c->edge[4 * e + 1]]);
+}
 
 static void closest_try(closest *c, int kind, int i, int j, const double *pa, const double *pb)
 {
@@ -634,8 +675,9 @@ static void points_edges(const body *of, const body *to, bool first, closest *c)
     for (int i = 0; i < of->c->nv; i++)
         for (int e = 0; e < to->c->ne; e++) {
             const double *a = to->v + 3 * to->c->edge[4 * e], *b = to->v + 3 * to->c->edge[4 * e + 1];
-            double p[3];
-            if (!onto_edge(a, b, of->v + 3 * i, p))
+            double p[3], apart = first ? c->along_x[i] - edge_high(to, c->along_y, e)
+                                       : edge_low(to, c->along_x, e) - c->along_y[i];
+            if (apart > c->most || !onto_edge(a, b, of->v + 3 * i, p))
                 continue;
             if (first)
                 closest_try(c, KIND_EDGE_B, i, e, of->v + 3 * i, p);
@@ -670,6 +712,8 @@ static void edges_edges(const body *x, const body *y, closest *c)
         for (int j = 0; j < y->c->ne; j++) {
             const int *e = x->c->edge + 4 * i, *g = y->c->edge + 4 * j;
             double p[3], q[3];
+            if (edge_low(x, c->along_x, i) - edge_high(y, c->along_y, j) > c->most)
+                continue;
             if (lines_meet(x->v + 3 * e[0], x->v + 3 * e[1], y->v + 3 * g[0], y->v + 3 * g[1], p, q))
                 closest_try(c, KIND_CROSS, i, j, p, q);
         }
@@ -737,6 +781,38 @@ static void closest_put(const meeting *m, const closest *c, feature *f)
     default:
         feature_put(m, f, id, c->kind, c->pa, c->pb, NULL, NULL, c->d);
     }
+}
+
+/* the distance of their nearest corners */
+static double corners_apart(const body *x, const body *y)
+{
+    double least = INFINITY;
+    for (int i = 0; i < x->c->nv; i++)
+        for (int j = 0; j < y->c->nv; j++) {
+            double d[3];
+            sub(d, x->v + 3 * i, y->v + 3 * j);
+            least = lower(least, dot(d, d));
+        }
+    return sqrt(least);
+}
+
+/* axis: of a plane between them, from y to x */
+static void closest_find(const body *x, const body *y, const double *axis, double size, closest *c)
+{
+    double along_x[x->c->nv], along_y[y->c->nv];
+    along(x, axis, along_x);
+    along(y, axis, along_y);
+    c->along_x = along_x;
+    c->along_y = along_y;
+    c->most = corners_apart(x, y) + CONVEX_ROUND * size;
+    points_faces(x, y, true, c);
+    points_faces(y, x, false, c);
+    c->most = lower(c->most, c->d + CONVEX_ROUND * size);
+    edges_edges(x, y, c);
+    points_edges(x, y, true, c);
+    points_edges(y, x, false, c);
+    points_points(x, y, c);
+    c->along_x = c->along_y = NULL;
 }
 
 /* ---- points of a face that another body may touch ---- */
@@ -846,23 +922,80 @@ static int over_face(const body *of, int f, const body *other, clipped *out)
     return count;
 }
 
-/* the point to take next: the one furthest from those that are taken, beside the plane */
-static int spread_most(const clipped *p, int n, const bool *taken, const double *normal)
+/* a point beside another one, in a plane */
+static void beside(const clipped *p, int i, int j, const double *normal, double *d)
+{
+    sub(d, p[i].x, p[j].x);
+    axpy(d, -dot(d, normal), normal);
+}
+
+static double beside2(const clipped *p, int i, int j, const double *normal)
+{
+    double d[3];
+    beside(p, i, j, normal, d);
+    return dot(d, d);
+}
+
+/* twice the area of a triangle, seen from where the normal points to */
+static double area_of(const clipped *p, int i, int j, int k, const double *normal)
+{
+    double u[3], w[3], c[3];
+    beside(p, j, i, normal, u);
+    beside(p, k, i, normal, w);
+    cross(c, u, w);
+    return dot(c, normal);
+}
+
+/* What a point adds to those that are taken, `same` and less of it is nothing: its distance, or the area
+   beyond their line or their triangle. */
+static double adds(const clipped *p, int i, const int *taken, int n, const double *normal, double same)
+{
+    double most = 0;
+    for (int k = 0; k < n; k++)
+        if (beside2(p, i, taken[k], normal) <= same * same)
+            return 0;
+    if (n == 1)
+        return beside2(p, i, taken[0], normal);
+    if (n == 2)
+        return fabs(area_of(p, taken[0], taken[1], i, normal));
+    double turn = area_of(p, taken[0], taken[1], taken[2], normal) < 0 ? -1 : 1;
+    for (int k = 0; k < n; k++)
+        most = fmax(most, -turn * area_of(p, taken[k], taken[(k + 1) % n], i, normal));
+    return most > same * same ? most : 0;
+}
+
+/* The point to take next: the one that adds most, so that points between corners are taken last, which
+   rounding puts here and there.  The first one is the nearest, of several that one which is furthest from the
+   middle of all. */
+static int point_next(const clipped *p, int n, const int *taken, int ntaken, const double *normal,
+                      double same)
 {
     int best = -1;
     double most = 0;
     for (int i = 0; i < n; i++) {
-        double least = INFINITY;
-        for (int j = 0; j < n && !taken[i]; j++) {
-            double d[3];
-            if (!taken[j])
-                continue;
-            sub(d, p[i].x, p[j].x);
-            axpy(d, -dot(d, normal), normal);
-            least = fmin(least, dot(d, d));
+        double s = adds(p, i, taken, ntaken, normal, same);
+        if (s > most) {
+            most = s;
+            best = i;
         }
-        if (!taken[i] && least > most) {
-            most = least;
+    }
+    return best;
+}
+
+static int point_first(const clipped *p, int n, const double *normal, double small)
+{
+    double middle[3] = { 0 }, least = INFINITY, most = -1;
+    int best = -1;
+    for (int i = 0; i < n; i++) {
+        axpy(middle, 1.0 / n, p[i].x);
+        least = fmin(least, dot(normal, p[i].x));
+    }
+    for (int i = 0; i < n; i++) {
+        double d[3];
+        sub(d, p[i].x, middle);
+        axpy(d, -dot(d, normal), normal);
+        if (dot(normal, p[i].x) <= least + small && dot(d, d) > most) {
+            most = dot(d, d);
             best = i;
         }
     }
@@ -875,17 +1008,13 @@ static void face_points(meeting *m, bool first, int f)
 {
     const body *of = first ? m->x : m->y, *other = first ? m->y : m->x;
     const double *n = of->normal + 3 * f;
-    int most = clip_room(of, other);
+    int most = clip_room(of, other), taken[FEATURES], ntaken = 0;
     clipped p[most];
-    bool taken[most];
-    memset(taken, 0, sizeof taken);
-    int count = over_face(of, f, other, p), next = -1;
-    for (int i = 0; i < count; i++)
-        if (next < 0 || dot(n, p[i].x) < dot(n, p[next].x))
-            next = i;
-    for (; next >= 0 && m->n < FEATURES; next = spread_most(p, count, taken, n)) {
+    int count = over_face(of, f, other, p), next = point_first(p, count, n, CORNER_SAME * m->size);
+    double same = POINT_STAYS * m->size;
+    for (; next >= 0 && m->n < FEATURES; next = point_next(p, count, taken, ntaken, n, same)) {
         double far = dot(n, p[next].x) - of->level[f], on[3], back[3] = { -n[0], -n[1], -n[2] };
-        taken[next] = true;
+        taken[ntaken++] = next;
         copy(on, p[next].x);
         axpy(on, -far, n);
         int64_t id = feature_id(first ? KIND_PLANE_A : KIND_PLANE_B, first ? f : p[next].tag,
@@ -976,10 +1105,10 @@ static int by_gap(const feature *f, int n)
 
 int convex_touch(const convex *x, const body_pose *px, const convex *y, const body_pose *py, feature *out)
 {
-    double room[4 * (x->nv + y->nv + x->nf + y->nf) + 1];
+    double room[body_room(x) + body_room(y) + 1];
     body a, b;
     body_place(&a, x, px, room);
-    body_place(&b, y, py, room + 3 * x->nv + 4 * x->nf);
+    body_place(&b, y, py, room + body_room(x));
     meeting m = { &a, &b, out, 0, x->reach + y->reach };
     double fx, fy;
     edge_pair edges = { .far = -INFINITY };
@@ -990,12 +1119,14 @@ int convex_touch(const convex *x, const body_pose *px, const convex *y, const bo
     bool apart = best > 0 || (face_x < 0 && face_y < 0);
     closest c = { .d = INFINITY };
     if (apart) {
-        points_faces(&a, &b, true, &c);
-        points_faces(&b, &a, false, &c);
-        edges_edges(&a, &b, &c);
-        points_edges(&a, &b, true, &c);
-        points_edges(&b, &a, false, &c);
-        points_points(&a, &b, &c);
+        double axis[3] = { 0 };
+        if (edges.far > planes)
+            copy(axis, edges.n);
+        else if (fy >= fx && face_y >= 0)
+            copy(axis, b.normal + 3 * face_y);
+        else if (face_x >= 0)
+            axpy(axis, -1, a.normal + 3 * face_x);
+        closest_find(&a, &b, axis, m.size, &c);
     }
     /* of two faces on each other always the same one carries the points */
     bool first = fx >= fy - (best > small ? 0 : 0.1 * small);

@@ -139,6 +139,7 @@
 #define PROXIMAL_SETTLE 1e-5 /* next to a solution, */
 /* and where they fall no more: above ROUND_500 by the condition of a pile */
 #define PROXIMAL_LEAST 1e-9
+#define RATES_START    1e-4 /* residual of a start that is close enough to be polished at once */
 #define PROXIMAL_INNER 1e-3 /* an inner solve is no better than that at first */
 /* how far from the start the path through the pieces begins: above ROUND_ROOT */
 #define PIECES_OFF 1e-7
@@ -256,6 +257,7 @@
 #define EDGES_ALONG   1e-8  /* sine of the angle between edges whose cross product is not a normal */
 #define LINES_ALONG   1e-14 /* squared sine: lines without a pair of closest points; rounding of its terms */
 #define CLIP_EDGE     5e-13 /* of the size: what stands on the edge of a face stays on it */
+#define POINT_STAYS   1e-6  /* of the size: a point of faces that close to one from before is the same */
 #define SHAPE_DEEP    1e-7  /* of the size of two bodies: overlaps that are left as they are */
 #define SHAPE_AGAIN   1e-4  /* of the same: overlaps for which a step is taken in halves */
 #define SHAPE_CLOSE   1e-3  /* of the same: points that are kept apart where others are moved apart */

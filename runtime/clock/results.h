@@ -12,8 +12,6 @@ typedef struct impact {
     int32_t member;
 } impact;
 
-enum { KEPT_MEMBERS = 4096 }; /* of a family: more are counted and measured, not kept sample by sample */
-
 typedef struct contact_result { /* one for each contact family; member m's samples are column m */
     int64_t members;
     bool kept;           /* else there are too many members: the columns below are NULL */

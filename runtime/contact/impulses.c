@@ -5,6 +5,7 @@
 #include <string.h>
 #include "pile.h"
 #include "impulses.h"
+#include "newton.h"
 #include "plans.h"
 #include "sweeps.h"
 #include "base/linalg.h"
@@ -272,25 +273,41 @@ static void push_from(impulses *w, group g, const group_start *from)
 }
 
 /* ---- too slow: W as a sparse matrix, by what pile.c knows ---- */
-/* places in the group, at each dof */
+/* Places in the group, at each of its dofs; these are numbered anew (w->number), so that many small groups
+   cost no more than a large one. */
 typedef struct {
-    int *start, *list;
+    int n, *start, *list;
 } touching;
+
+static int number_dofs(impulses *w, group g)
+{
+    const contact_list *l = &w->act;
+    int mark = ++w->mark, n = 0;
+    for (int i = 0; i < g.n; i++)
+        for (int k = l->dof_at[g.at[i]]; k < l->dof_at[g.at[i] + 1]; k++) {
+            int dof = l->dof[k];
+            if (w->marked[dof] != mark)
+                w->number[dof] = n++;
+            w->marked[dof] = mark;
+        }
+    return n;
+}
 
 static touching places_at(impulses *w, group g)
 {
     const contact_list *l = &w->act;
     int all = 0;
-    touching t = { arena_array(w->scratch, int, w->n + 2), NULL };
+    touching t = { .n = number_dofs(w, g) };
+    t.start = arena_array(w->scratch, int, t.n + 2);
     for (int i = 0; i < g.n; i++)
         for (int k = l->dof_at[g.at[i]]; k < l->dof_at[g.at[i] + 1]; k++, all++)
-            t.start[l->dof[k] + 2]++;
-    for (int k = 2; k < w->n + 2; k++)
+            t.start[w->number[l->dof[k]] + 2]++;
+    for (int k = 2; k < t.n + 2; k++)
         t.start[k] += t.start[k - 1];
     t.list = arena_array(w->scratch, int, all + 1);
     for (int i = 0; i < g.n; i++)
         for (int k = l->dof_at[g.at[i]]; k < l->dof_at[g.at[i] + 1]; k++)
-            t.list[t.start[l->dof[k] + 1]++] = i;
+            t.list[t.start[w->number[l->dof[k]] + 1]++] = i;
     return t;
 }
 
@@ -300,7 +317,7 @@ static int neighbours_of(const impulses *w, group g, const touching *t, int i, i
     const contact_list *l = &w->act;
     int n = 0;
     for (int k = l->dof_at[g.at[i]]; k < l->dof_at[g.at[i] + 1]; k++)
-        for (int at = t->start[l->dof[k]]; at < t->start[l->dof[k] + 1]; at++) {
+        for (int dof = w->number[l->dof[k]], at = t->start[dof]; at < t->start[dof + 1]; at++) {
             int j = t->list[at];
             if (seen[j] != i) {
                 seen[j] = i;
@@ -314,20 +331,21 @@ static void block_row(const impulses *w, group g, int i, int a, double *x, const
                       double *out)
 {
     const contact_list *l = &w->act;
+    const int *number = w->number;
     int c = g.at[i], wide = l->dof_at[c + 1] - l->dof_at[c];
     for (int k = 0; k < wide; k++)
-        x[l->dof[l->dof_at[c] + k]] += l->J[l->J_at[c] + (size_t)(a * wide + k)];
+        x[number[l->dof[l->dof_at[c] + k]]] += l->J[l->J_at[c] + (size_t)(a * wide + k)];
     for (int j = 0; j < n; j++) {
         int o = g.at[near_by[j]], m = l->dof_at[o + 1] - l->dof_at[o];
         for (int b = 0; b < list_rows(l, o); b++) {
             double s = 0;
             for (int k = 0; k < m; k++)
-                s += l->K[l->J_at[o] + (size_t)(b * m + k)] * x[l->dof[l->dof_at[o] + k]];
+                s += l->K[l->J_at[o] + (size_t)(b * m + k)] * x[number[l->dof[l->dof_at[o] + k]]];
             *out++ = s;
         }
     }
     for (int k = 0; k < wide; k++)
-        x[l->dof[l->dof_at[c] + k]] = 0;
+        x[number[l->dof[l->dof_at[c] + k]]] = 0;
 }
 
 static void sparse_put(impulses *w, group g, contact_problem *p, cone *cones)
@@ -336,8 +354,8 @@ static void sparse_put(impulses *w, group g, contact_problem *p, cone *cones)
     int n = p->n, *seen = arena_array(a, int, n), *near_by = arena_array(a, int, n),
         *start = arena_array(a, int, n + 1);
     size_t *first = arena_array(a, size_t, n);
-    double *x = arena_array(a, double, w->n);
     touching t = places_at(w, g);
+    double *x = arena_array(a, double, t.n);
     vec(int) col = { 0 };
     vec(double) val = { 0 };
     for (int i = 0; i < n; i++)
@@ -376,9 +394,9 @@ static void begin_best(contact_problem *p, const double *before, arena *scratch)
     memcpy(p->r, best, size);
 }
 
-/* from the rates without reactions: reactions that sweeps have led astray may be so large that nothing is
- * left of the rates in sums with them */
-static double solve_sparse(impulses *w, group g, const group_start *from, int *worst)
+/* The problem of a group without W, from the rates without reactions: reactions that sweeps have led astray
+   may be so large that nothing is left of the rates in sums with them. */
+static contact_problem group_problem(impulses *w, group g, const group_start *from)
 {
     contact_list *l = &w->act;
     int n = g.n, m = 0;
@@ -395,9 +413,10 @@ static double solve_sparse(impulses *w, group g, const group_start *from, int *w
                           .b = b,
                           .r = r,
                           .effort = w->effort,
+                          .list = l,
+                          .listed = g.at,
                           .fine = reaction_fine(w->tol),
                           .enough = w->enough };
-    sparse_put(w, g, &p, cones);
     const double *rates = from->rates;
     for (int i = 0; i < n; i++) {
         int c = g.at[i], wide = l->dof_at[c + 1] - l->dof_at[c], row = l->cone[c].row;
@@ -407,16 +426,37 @@ static double solve_sparse(impulses *w, group g, const group_start *from, int *w
         }
         rates += wide;
     }
+    return p;
+}
+
+/* its solution */
+static double group_take(impulses *w, group g, const group_start *from, const contact_problem *p, int *worst)
+{
+    contact_list *l = &w->act;
+    for (int i = 0; i < g.n; i++)
+        for (int a = 0, row = l->cone[g.at[i]].row; a < list_rows(l, g.at[i]); a++)
+            l->r[row + a] = p->r[p->cone[i].row + a];
+    push_from(w, g, from);
+    *worst = g.at[p->worst];
+    w->iterations += p->iterations;
+    name_solver(w, BY_PILE);
+    return p->residual;
+}
+
+static double solve_sparse(impulses *w, group g, const group_start *from, int *worst)
+{
+    contact_problem p = group_problem(w, g, from);
+    sparse_put(w, g, &p, p.cone);
     begin_best(&p, from->r, w->scratch);
     pile_solve(&p, w->scratch, w->tol);
-    for (int i = 0; i < n; i++)
-        for (int a = 0, row = l->cone[g.at[i]].row; a < list_rows(l, g.at[i]); a++)
-            l->r[row + a] = r[cones[i].row + a];
-    push_from(w, g, from);
-    *worst = g.at[p.worst];
-    w->iterations += p.iterations;
-    name_solver(w, BY_PILE);
-    return p.residual;
+    return group_take(w, g, from, &p, worst);
+}
+
+/* a group at rest begins close to its solution; else nothing has changed */
+static double solve_rates(impulses *w, group g, const group_start *from, int *worst)
+{
+    contact_problem p = group_problem(w, g, from);
+    return newton_rates(&p, w->scratch, w->tol) ? group_take(w, g, from, &p, worst) : INFINITY;
 }
 
 /* ---- sweeps ---- */
@@ -424,7 +464,11 @@ static double solve_sparse(impulses *w, group g, const group_start *from, int *w
 static sweep_part group_rows(impulses *w, group g)
 {
     const contact_list *l = &w->act;
-    int n = 0, *at = arena_array(w->scratch, int, l->rows);
+    int n = 0;
+    for (int i = 0; i < g.n; i++)
+        n += list_rows(l, g.at[i]);
+    int *at = arena_array(w->scratch, int, n);
+    n = 0;
     for (int i = 0; i < g.n; i++)
         for (int a = 0; a < list_rows(l, g.at[i]); a++)
             at[n++] = l->cone[g.at[i]].row + a;
@@ -549,6 +593,8 @@ static double solve_step(impulses *w, group g, int by, const group_start *from, 
     enum { SWEEPS = 1000 };
     if (by == BY_ISLANDS)
         return solve_sparse(w, g, from, worst);
+    if (by == BY_LIST_RATES)
+        return solve_rates(w, g, from, worst);
     bool plain = by == BY_LIST_PLAIN;
     double res = solve_sweeps(w, g, SWEEPS, plain, worst);
     if (!(res <= w->tol) || !beyond_energy(w, g, from))

@@ -44,6 +44,7 @@ typedef struct impulses {
     double *move;       /* n doubles of work */
     double *local;      /* as many as a contact has dofs */
     int *marked, mark;  /* dofs met in the walk number `mark` */
+    int *number;        /* of dofs among those of a group */
     double tol;
     double enough; /* a residual that ends the search once sweeps and Newton's steps were tried; 0: none */
     solver_effort effort;

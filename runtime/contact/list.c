@@ -8,6 +8,7 @@ void impulses_init(impulses *w, arena *a, arena *scratch, int n)
     *w = (impulses){ .a = a, .scratch = scratch, .n = n };
     w->move = arena_array(a, double, n);
     w->marked = arena_array(a, int, n);
+    w->number = arena_array(a, int, n);
 }
 
 static void *moved(arena *a, const void *old, size_t used, size_t cap, size_t size)

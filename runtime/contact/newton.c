@@ -4,6 +4,7 @@
 #include "base/budget.h"
 #include "base/linalg.h"
 #include "blocks.h"
+#include "rates.h"
 #include "base/tolerances.h"
 
 /* How steps are judged: a step is halved until its defect is below (1 - gain*step) times the largest of the
@@ -19,8 +20,8 @@ typedef struct newton_plan {
 enum { MEMORY = 4 };
 
 /* how Newton's matrix is stored and used: by rows, with sparse factors; in full, by the shortest steps; as a
- * band */
-typedef enum { BY_ROWS, IN_FULL, IN_BAND } newton_form;
+ * band; by the rates of the dofs, where there are far fewer of these */
+typedef enum { BY_ROWS, IN_FULL, IN_BAND, BY_RATES } newton_form;
 
 struct newton {
     contact_problem *p;
@@ -38,6 +39,9 @@ struct newton {
     double *Jx;
     block_factors *blocks; /* by rows: their factors where all contacts are narrow, or NULL */
     int *first, *count;
+    rate_factors
+        *rates; /* by rates: their factors, and the blocks of each contact, RATES_BLOCK numbers each */
+    double *own_r, *of_u;
 };
 
 static inline double larger(double a, double b)
@@ -53,7 +57,11 @@ static double weight(const newton *w, int c)
 static void velocities(newton *w)
 {
     const contact_problem *p = w->p;
-    problem_velocities(p, w->u);
+    if (w->form == BY_RATES) {
+        rate_factors_times(w->rates, p->r, w->u);
+        vec_axpy(w->u, 1, p->b, p->m);
+    } else
+        problem_velocities(p, w->u);
     for (int c = 0; w->rho > 0 && c < p->n; c++)
         for (int i = p->cone[c].row; i < p->cone[c].row + cone_rows(&p->cone[c]); i++)
             w->u[i] += weight(w, c) * (p->r[i] - w->ref[i]);
@@ -132,6 +140,16 @@ static void band_put(newton *w, int c)
         }
 }
 
+/* the derivatives of contact c, with the proximal term by its own reactions */
+static void blocks_put(newton *w, int c)
+{
+    int m = cone_rows(&w->p->cone[c]);
+    double shift = weight(w, c), *own = w->own_r + (size_t)c * RATES_BLOCK;
+    memcpy(w->of_u + (size_t)c * RATES_BLOCK, w->Fu, (size_t)(m * m) * sizeof *w->Fu);
+    for (int i = 0; i < m * m; i++)
+        own[i] = w->Fr[i] + shift * w->Fu[i];
+}
+
 static void newton_contact(newton *w, int c)
 {
     const contact_problem *p = w->p;
@@ -141,6 +159,8 @@ static void newton_contact(newton *w, int c)
                 w->F + row, w->Fr, w->Fu);
     if (w->form == IN_BAND)
         band_put(w, c);
+    else if (w->form == BY_RATES)
+        blocks_put(w, c);
     else
         rows_put(w, c);
 }
@@ -199,7 +219,11 @@ static bool newton_direction(newton *w)
         ok = least_norm(w->Jx, w->dr, m, m, w->scratch);
     else if (w->form == IN_BAND)
         ok = band_lu(m, w->p->kb, w->Jx, w->dr);
-    else
+    else if (w->form == BY_RATES) {
+        ok = rate_factors_put(w->rates, w->own_r, w->of_u);
+        if (ok)
+            rate_factors_solve(w->rates, w->dr);
+    } else
         ok = by_blocks(w) || by_pivots(w);
     for (int i = 0; ok && i < m; i++)
         ok = isfinite(w->dr[i]);
@@ -300,17 +324,18 @@ static void rows_lay(newton *w, arena *a)
         w->blocks = block_factors_new(a, p->n, w->first, w->count, w->Js, w->Jc);
 }
 
-static newton *newton_new(contact_problem *p, arena *a, newton_form form)
+static newton *newton_with(contact_problem *p, arena *a, newton_form form, rate_factors *rates)
 {
     newton *w = arena_make(a, newton);
     size_t m = (size_t)p->m, n = (size_t)p->n, all = 0, rows = 1, widest = 1;
     for (int c = 0; c < p->n; c++) {
-        size_t k = (size_t)cone_rows(&p->cone[c]), wide = form == IN_BAND ? 0 : (size_t)problem_width(p, c);
+        size_t k = (size_t)cone_rows(&p->cone[c]),
+               wide = form == IN_BAND || form == BY_RATES ? 0 : (size_t)problem_width(p, c);
         all += k * wide;
         rows = k > rows ? k : rows;
         widest = wide > widest ? wide : widest;
     }
-    if (form != BY_ROWS)
+    if (form == IN_FULL || form == IN_BAND)
         all = form == IN_FULL ? m * m : m * (3 * (size_t)p->kb + 1);
     double **by_row[] = { &w->ref, &w->F, &w->dr, &w->keep, &w->best };
     for (size_t i = 0; i < sizeof by_row / sizeof *by_row; i++)
@@ -322,6 +347,7 @@ static newton *newton_new(contact_problem *p, arena *a, newton_form form)
     w->scratch = a;
     w->budget = arena_budget(a);
     w->form = form;
+    w->rates = rates;
     w->u = p->u ? p->u : arena_array(a, double, m);
     w->an = arena_array(a, double, n);
     w->a = arena_array(a, double, n);
@@ -337,8 +363,22 @@ static newton *newton_new(contact_problem *p, arena *a, newton_form form)
     w->Jx = arena_array(a, double, all);
     if (form == BY_ROWS)
         rows_lay(w, a);
-    problem_diagonal(p, w->an, w->a);
+    if (form == BY_RATES) {
+        w->own_r = arena_array(a, double, n *RATES_BLOCK);
+        w->of_u = arena_array(a, double, n *RATES_BLOCK);
+    }
+    if (form == BY_RATES)
+        rate_factors_diagonal(w->rates, w->an, w->a);
+    else
+        problem_diagonal(p, w->an, w->a);
     return w;
+}
+
+/* by rates: by rows, where it is not worth it */
+static newton *newton_new(contact_problem *p, arena *a, newton_form form)
+{
+    rate_factors *rates = form == BY_RATES ? rate_factors_new(a, p) : NULL;
+    return newton_with(p, a, form == BY_RATES && !rates ? BY_ROWS : form, rates);
 }
 
 static double true_defect(newton *w, int *worst)
@@ -354,11 +394,10 @@ static double true_defect(newton *w, int *worst)
 /* A proximal term that is hardly there; ends with the first step that gains little: this is for starts beyond
    which no contact changes any more, and factors are costly.  Once more where what the term leaves is not
    well below the tolerance, so that velocities are as good as they can be and the next step begins there. */
-bool newton_polish(contact_problem *p, arena *scratch, double tol)
+static bool polish(newton *w, double tol)
 {
     enum { ROUNDS = 2 };
-    arena_pos mark = arena_mark(scratch);
-    newton *w = newton_new(p, scratch, BY_ROWS);
+    contact_problem *p = w->p;
     newton_plan plan = { .most = 6, .halves = 3, .memory = 1, .gain = 0.1, .worth = 0.2 };
     size_t size = (size_t)p->m * sizeof *p->r;
     bool ok = true;
@@ -369,8 +408,15 @@ bool newton_polish(contact_problem *p, arena *scratch, double tol)
         ok = newton_run(w, &plan, 0.03 * tol);
         p->residual = true_defect(w, &p->worst);
     }
-    arena_release(scratch, mark);
     return p->residual <= tol;
+}
+
+bool newton_polish(contact_problem *p, arena *scratch, double tol)
+{
+    arena_pos mark = arena_mark(scratch);
+    bool ok = polish(newton_new(p, scratch, BY_RATES), tol);
+    arena_release(scratch, mark);
+    return ok;
 }
 
 /* Whole steps, whatever they do to the defect: next to a solution they settle which of the few contacts that
@@ -422,11 +468,13 @@ static double term_next(double rho, bool solved, int steps, double *down)
     return next;
 }
 
-bool proximal_steps(contact_problem *p, arena *scratch, double rho, int most, int steps, double tol)
+/* passes: of local solutions where a step does not lead down */
+static bool proximal_run(newton *w, double rho, int most, int steps, int passes, double tol)
 {
-    arena_pos mark = arena_mark(scratch);
-    newton *w = newton_new(p, scratch, BY_ROWS);
-    newton_plan plan = { .most = steps, .halves = 7, .memory = MEMORY, .passes = 6, .gain = 0.1, .stall = 4 };
+    newton_plan plan = {
+        .most = steps, .halves = 7, .memory = MEMORY, .passes = passes, .gain = 0.1, .stall = 4
+    };
+    contact_problem *p = w->p;
     size_t size = (size_t)p->m * sizeof *p->r;
     int worst = 0;
     double best = true_defect(w, &worst), down = 0.1;
@@ -447,8 +495,34 @@ bool proximal_steps(contact_problem *p, arena *scratch, double rho, int most, in
     }
     memcpy(p->r, w->best, size);
     p->residual = true_defect(w, &p->worst);
-    arena_release(scratch, mark);
     return p->residual <= tol;
+}
+
+bool proximal_steps(contact_problem *p, arena *scratch, double rho, int most, int steps, double tol)
+{
+    enum { PASSES = 6 };
+    arena_pos mark = arena_mark(scratch);
+    bool ok = proximal_run(newton_new(p, scratch, BY_RATES), rho, most, steps, PASSES, tol);
+    arena_release(scratch, mark);
+    return ok;
+}
+
+bool newton_rates(contact_problem *p, arena *scratch, double tol)
+{
+    enum { ROUNDS = 6, STEPS = 12 };
+    arena_pos mark = arena_mark(scratch);
+    rate_factors *rates = rate_factors_new(scratch, p);
+    bool ok = false;
+    p->residual = INFINITY;
+    if (rates) {
+        newton *w = newton_with(p, scratch, BY_RATES, rates);
+        p->residual = true_defect(w, &p->worst);
+        ok = p->residual <= tol;
+        if (!ok && p->residual < RATES_START)
+            ok = polish(w, tol) || proximal_run(w, PROXIMAL_USUAL, ROUNDS, STEPS, 0, tol);
+    }
+    arena_release(scratch, mark);
+    return ok;
 }
 
 bool newton_shortest(contact_problem *p, arena *scratch, int most, double tol)

@@ -10,6 +10,9 @@
 bool proximal_steps(contact_problem *p, arena *scratch, double rho, int most, int newton, double tol);
 /* From a start that is close: as few factors as will show whether it is. */
 bool newton_polish(contact_problem *p, arena *scratch, double tol);
+/* The same from a start that is close already, where contacts have far more rows than their bodies have dofs:
+   W is not needed, rows are those of p->list.  False: not solved, or none of these. */
+bool newton_rates(contact_problem *p, arena *scratch, double tol);
 /* From a start next to a solution, where contacts are between two states. */
 bool newton_settle(contact_problem *p, arena *scratch, double tol);
 /* Shortest steps, for few rows whose W may be singular: their cost grows with the cube of the rows.  Ends

@@ -165,13 +165,15 @@ static int islands_of(const contact_problem *p, int *of, arena *a)
 static contact_problem part_of(const contact_problem *p, const int *who, int n, int *row_of, arena *a)
 {
     contact_problem s = {
-        .n = n, .least = p->least, .fine = p->fine, .enough = p->enough, .effort = p->effort
+        .n = n, .least = p->least, .fine = p->fine, .enough = p->enough, .effort = p->effort, .list = p->list
     };
+    int *listed = arena_array(a, int, n);
     cone *cones = arena_array(a, cone, n);
     int *start = arena_array(a, int, n + 1), at = 0, widest = 0;
     size_t *first = arena_array(a, size_t, n), all = 0;
     for (int i = 0; i < n; i++) {
         cones[i] = p->cone[who[i]];
+        listed[i] = p->list ? p->listed[who[i]] : 0;
         for (int j = 0; j < cone_rows(&cones[i]); j++)
             row_of[cones[i].row + j] = s.m + j;
         cones[i].row = s.m;
@@ -207,6 +209,7 @@ static contact_problem part_of(const contact_problem *p, const int *who, int n, 
         }
     }
     s.cone = cones;
+    s.listed = listed;
     problem_set_rows(&s, start, col, first, val);
     s.b = b;
     return s;

@@ -38,7 +38,8 @@ PLAN(calm, { .by = SOLVER_SWEEPS }, { .by = SOLVER_PROXIMAL_FEW });
 
 /* Chains by their band.  A loose tolerance is reached by sweeps, sooner than W is formed; a tight one by the
    plan of islands, which begins with sweeps too.  Halves of a step are tried before long ways. */
-PLAN(group_loose, { .by = SOLVER_BAND }, { .by = BY_LIST_SWEEPS }, { .by = BY_ISLANDS, .cut = LARGE },
-     { .by = BY_LIST_PLAIN, .cut = 1, .little = 1 }, { .by = BY_ISLANDS });
-PLAN(group_tight, { .by = SOLVER_BAND }, { .by = BY_ISLANDS }, { .by = BY_LIST_PLAIN, .cut = 1, .little = 1 },
+PLAN(group_loose, { .by = SOLVER_BAND }, { .by = BY_LIST_RATES }, { .by = BY_LIST_SWEEPS },
+     { .by = BY_ISLANDS, .cut = LARGE }, { .by = BY_LIST_PLAIN, .cut = 1, .little = 1 },
      { .by = BY_ISLANDS });
+PLAN(group_tight, { .by = SOLVER_BAND }, { .by = BY_LIST_RATES }, { .by = BY_ISLANDS },
+     { .by = BY_LIST_PLAIN, .cut = 1, .little = 1 }, { .by = BY_ISLANDS });

@@ -5,9 +5,9 @@
 #include "solvers.h"
 
 /* What a step of a plan may name beside the rows of contact_solvers: the problem island by island, each by
-   the plan of islands (pile.c); sweeps over the rows of a list of contacts, with conjugate directions or
-   plain (impulses.c). */
-enum { BY_ISLANDS = SOLVERS, BY_LIST_SWEEPS, BY_LIST_PLAIN };
+   the plan of islands (pile.c); of a list of contacts (impulses.c): Newton's method by the rates of its
+   bodies, sweeps over its rows with conjugate directions or plain. */
+enum { BY_ISLANDS = SOLVERS, BY_LIST_RATES, BY_LIST_SWEEPS, BY_LIST_PLAIN };
 
 typedef struct plan_step {
     int by;

@@ -41,6 +41,10 @@ typedef struct contact_problem {
     const size_t *at;
     const double *val;
     const coupled_rows *coupled; /* or never formed */
+    /* where W is by rows: the list that has rows of the contacts by dof, and the place of each there; NULL:
+       they are not known */
+    const struct contact_list *list;
+    const int *listed;
     /* friction that depends on the slip speed */
     void (*law)(void *ud, int contact, double speed, double *mu, double *radius);
     void *ud;

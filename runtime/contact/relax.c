@@ -71,7 +71,7 @@ static void relax_open(relaxing *x, impulses *w, const int *at, int n)
 {
     const contact_list *l = &w->act;
     arena *a = w->scratch;
-    int all = 0, mark = ++w->mark, *local = arena_alloc(a, (size_t)w->n * sizeof *local);
+    int all = 0, mark = ++w->mark, *local = w->number;
     for (int i = 0; i < n; i++)
         all += l->dof_at[at[i] + 1] - l->dof_at[at[i]];
     x->n = n;

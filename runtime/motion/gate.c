@@ -974,8 +974,21 @@ static bool reaction_holds(check *k, size_t c, int64_t m, int64_t at, bool bound
     return true;
 }
 
+/* number of the first point of a pair of a family that is listed */
+static int64_t pair_member(const contact_family *f, const int32_t *pair)
+{
+    int32_t index[MAX_INDEX] = { 0 };
+    int64_t n = 0;
+    for (index[0] = f->over.r[0].lo; index[0] < pair[0]; index[0]++) {
+        int64_t row = range_hi(&f->over, index, 1) - range_lo(&f->over, index, 1) + 1;
+        n += row > 0 ? row : 0;
+    }
+    return f->slots * (n + pair[1] - range_lo(&f->over, index, 1));
+}
+
 /* Where the shapes of a pair are by their points alone: they do not overlap, and push only where they were
-   close within the step.  The reactions of its points push, in their cones. */
+   close within the step.  The reactions of its points push, in their cones.  m: its first member, -1 where no
+   reactions are kept. */
 static bool shape_pair_holds(check *k, size_t c, int64_t m, int64_t at, const int32_t *index)
 {
     results *r = k->r;
@@ -984,7 +997,7 @@ static bool shape_pair_holds(check *k, size_t c, int64_t m, int64_t at, const in
     shapes_apart s = gate_shapes_pair(k->shapes, c, index);
     double push = 0;
     if (!isfinite(s.gap) || -s.gap > k->loose * s.size)
-        return fails(k, c, m, at, "its gap is", s.gap);
+        return fails(k, c, m < 0 ? pair_member(&r->prog->contact[c], index) : m, at, "its gap is", s.gap);
     if (-s.gap > SHAPE_DEEP * s.size)
         r->max_penetration = fmax(r->max_penetration, -s.gap);
     for (int i = 0; x->kept && i < slots; i++) {
@@ -998,15 +1011,43 @@ static bool shape_pair_holds(check *k, size_t c, int64_t m, int64_t at, const in
     return true;
 }
 
+/* a sample of a family whose reactions are not kept */
+typedef struct pair_check {
+    check *k;
+    size_t c;
+    int64_t at;
+} pair_check;
+
+static bool near_pair_holds(void *ud, const int32_t *index)
+{
+    const pair_check *p = ud;
+    return shape_pair_holds(p->k, p->c, -1, p->at, index);
+}
+
 static bool pairs_hold(check *k, size_t c, int64_t at)
 {
     const contact_family *f = &k->r->prog->contact[c];
     int32_t index[MAX_INDEX] = { 0 };
     int64_t m = 0;
+    if (f->pair.listed && !k->r->contact[c].kept)
+        return gate_shapes_each(k->shapes, c, near_pair_holds, &(pair_check){ k, c, at });
     for (bool any = index_first(&f->over, index); any; any = index_next(&f->over, index), m++)
-        if (index[f->over.n - 1] == 1 && !shape_pair_holds(k, c, m, at, index))
+        if (index[index_of_point(f)] == 1 && !shape_pair_holds(k, c, m, at, index))
             return false;
     return true;
+}
+
+void gate_place(const gate *g, gate_shapes *bodies)
+{
+    gate_shapes_place(bodies, &g->in);
+}
+
+bool gate_plain(const gate *g, gate_shapes *bodies, size_t of)
+{
+    const contact_family *f = &g->p->contact[of];
+    int32_t index[MAX_INDEX] = { 0 };
+    return f->pair.touch && f->relation == REL_GAP && index_first(&f->over, index) &&
+           gate_shapes_plain(bodies, of, index, &g->in);
 }
 
 /* bodies at the sample before, then at this one */
@@ -1018,9 +1059,9 @@ static void shapes_place_at(check *k, int64_t at)
     if (!k->shapes)
         return;
     gate_at(k->g, r->t[before], r->q + before * nq, r->v + before * nq);
-    gate_shapes_place(k->shapes, &k->g->in);
+    gate_place(k->g, k->shapes);
     gate_at(k->g, r->t[at], r->q + at * nq, r->v + at * nq);
-    gate_shapes_place(k->shapes, &k->g->in);
+    gate_place(k->g, k->shapes);
 }
 
 static void shapes_begin(check *k)
@@ -1029,12 +1070,8 @@ static void shapes_begin(check *k)
     k->shapes = gate_shapes_new(k->scratch, p, k->r->param);
     k->of_shapes = arena_array(k->scratch, bool, p->ncontact + 1);
     shapes_place_at(k, 0);
-    for (size_t c = 0; k->shapes && c < p->ncontact; c++) {
-        int32_t index[MAX_INDEX] = { 0 };
-        k->of_shapes[c] = p->contact[c].pair.touch && p->contact[c].relation == REL_GAP &&
-                          index_first(&p->contact[c].over, index) &&
-                          gate_shapes_plain(k->shapes, c, index, &k->g->in);
-    }
+    for (size_t c = 0; k->shapes && c < p->ncontact; c++)
+        k->of_shapes[c] = gate_plain(k->g, k->shapes, c);
 }
 
 /* Gaps at which members may push, as what reaction_holds allows is no less; NULL: they are not the same at

@@ -82,8 +82,14 @@ typedef struct shapes_apart {
 gate_shapes *gate_shapes_new(arena *a, const program *p, const double *param);
 void gate_shapes_place(gate_shapes *g, const inputs *in);
 shapes_apart gate_shapes_pair(const gate_shapes *g, size_t of, const int32_t *index);
+/* Those pairs of a family that is listed whose balls overlap along an axis: their indices, with the first
+ * point.  Ends where `look` says false, and says so. */
+bool gate_shapes_each(gate_shapes *g, size_t of, bool (*look)(void *ud, const int32_t *index), void *ud);
 /* Does the constraint bound the distance of its shapes as it is? */
 bool gate_shapes_plain(gate_shapes *g, size_t of, const int32_t *index, const inputs *in);
+/* The same where the gate stands: bodies are placed; is the family one of shapes, with such a constraint? */
+void gate_place(const gate *g, gate_shapes *bodies);
+bool gate_plain(const gate *g, gate_shapes *bodies, size_t of);
 
 /* Equations of motion of a run: the step that ends at a sample, where all steps are kept; a sample, where its
    reactions are those of the instant.  Steps in the order of time; then, whether they hold: false, the run

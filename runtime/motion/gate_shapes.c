@@ -2,6 +2,7 @@
    both bodies that is nearest to the origin is found by Wolfe's method (P. Wolfe, Finding the nearest point
    in a polytope, 1976), which looks at no faces and edges and at nothing that a solver left. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include "gate.h"
 #include "program/shapes.h"
@@ -16,11 +17,20 @@ typedef struct carried {
     double middle[3], reach;  /* of its points, in the frame of the body; its round is left out */
 } carried;
 
+/* what a body covers of an axis; the index that names it, and whether that is the first one of its pairs */
+typedef struct covering {
+    double lo, hi;
+    int32_t i;
+    bool first;
+} covering;
+
 struct gate_shapes {
     const program *p;
     arena *a;
     carried **body; /* of each shape that may touch another one, of each instance */
     double *reg;
+    covering *order; /* room: bodies of a family of pairs */
+    size_t room;
 };
 
 static double dot3(const double *a, const double *b)
@@ -230,6 +240,8 @@ static double distance(const carried *x, const carried *y, double drawn, double 
         while (corral_narrows(&c))
             ;
         corral_point(&c, at);
+        if (!(dot3(at, at) < length * length)) /* it comes nearer at each step, but for rounding */
+            return length;
     }
     return sqrt(dot3(at, at));
 }
@@ -269,6 +281,83 @@ static double way_of(const carried *b)
     for (int k = 0; k < 9; k++)
         turn += (b->turn[k] - b->before[k]) * (b->turn[k] - b->before[k]);
     return sqrt(far) + sqrt(turn) * b->reach;
+}
+
+/* ---- which pairs of very many may overlap ---- */
+
+static int by_lo(const void *a, const void *b)
+{
+    double x = ((const covering *)a)->lo, y = ((const covering *)b)->lo;
+    return (x > y) - (x < y);
+}
+
+/* bodies that an index k of the family stands for, along an axis, behind the n in the order */
+static size_t coverings_put(gate_shapes *g, const contact_family *f, int k, int axis, size_t n)
+{
+    const slot_map *first = &f->pair.first_of, *second = &f->pair.second_of;
+    bool of_first = first->stride[k] != 0;
+    const slot_map *m = of_first ? first : second;
+    int32_t index[MAX_INDEX] = { 0 }, lo = f->over.r[0].lo, hi = f->over.r[0].hi, least = INT32_MAX,
+            most = INT32_MIN;
+    for (int32_t i = lo; k == 1 && i <= hi; i++) {
+        index[0] = i;
+        int32_t from = (int32_t)range_lo(&f->over, index, 1), to = (int32_t)range_hi(&f->over, index, 1);
+        if (to < from)
+            continue;
+        least = from < least ? from : least;
+        most = to > most ? to : most;
+    }
+    for (int32_t i = k ? least : lo; i <= (k ? most : hi); i++) {
+        const carried *b = &g->body[of_first ? f->pair.first : f->pair.second][m->base + m->stride[k] * i];
+        double x[3], reach = b->reach + b->round;
+        middle_at(b, b->place, b->turn, x);
+        if (n == g->room) {
+            size_t room = 2 * g->room + 64;
+            g->order = arena_grow(g->a, g->order, g->room * sizeof *g->order, room * sizeof *g->order);
+            g->room = room;
+        }
+        g->order[n++] = (covering){ x[axis] - reach, x[axis] + reach, i, k == 0 };
+    }
+    return n;
+}
+
+/* the axis along which they are spread most */
+static int axis_of(gate_shapes *g, const contact_family *f)
+{
+    int best = 0;
+    double widest = -1;
+    for (int axis = 0; axis < g->p->shapes.at[f->pair.first].dim; axis++) {
+        size_t n = coverings_put(g, f, 0, axis, 0);
+        double lo = INFINITY, hi = -INFINITY;
+        for (size_t i = 0; i < n; i++) {
+            lo = fmin(lo, g->order[i].lo);
+            hi = fmax(hi, g->order[i].hi);
+        }
+        if (hi - lo > widest) {
+            widest = hi - lo;
+            best = axis;
+        }
+    }
+    return best;
+}
+
+bool gate_shapes_each(gate_shapes *g, size_t of, bool (*look)(void *ud, const int32_t *index), void *ud)
+{
+    const contact_family *f = &g->p->contact[of];
+    int axis = axis_of(g, f);
+    size_t n = coverings_put(g, f, 1, axis, coverings_put(g, f, 0, axis, 0));
+    qsort(g->order, n, sizeof *g->order, by_lo);
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = i + 1; j < n && g->order[j].lo <= g->order[i].hi; j++) {
+            const covering *x = &g->order[i], *y = &g->order[j];
+            int32_t index[MAX_INDEX] = { x->first ? x->i : y->i, x->first ? y->i : x->i, 1 };
+            if (x->first == y->first || index[1] < range_lo(&f->over, index, 1) ||
+                index[1] > range_hi(&f->over, index, 1))
+                continue;
+            if (!look(ud, index))
+                return false;
+        }
+    return true;
 }
 
 shapes_apart gate_shapes_pair(const gate_shapes *g, size_t of, const int32_t *index)

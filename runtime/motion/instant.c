@@ -311,8 +311,7 @@ static double own_rate(instant_t *x, int i, int j)
     return contact_rate(c, contact_row(c, j), x->room);
 }
 
-/* The largest rate of a row, less the one at `from` unless that is NULL, beside what an impulse does to it.
- */
+/* The largest rate of a row beside what an impulse does to it; less the one at `from` where that is given. */
 static double most_of(instant_t *x, const double *u, const double *from, bool normal)
 {
     double most = 0;

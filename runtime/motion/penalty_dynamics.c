@@ -140,14 +140,30 @@ static double spring_stiffness(pen *w, const contact *c)
     return inv > 0 ? quick * quick / inv : 0;
 }
 
-/* a ten thousandth of the slip that there is, or that forces make */
-static double spring_slip(const pen *w, const contact *c)
+/* how much friction changes the slip at most, where the normal force is known */
+static double friction_pull(pen *w, contact *c)
+{
+    double mu = c->fam->f->mu_of_speed ? contact_mu(w->s, c, 0) : c->mu, share, radius, own = 0;
+    friction_bound(c, mu, 1, 0, &share, &radius);
+    for (int i = 0; i < c->d; i++) {
+        const double *S = c->S + (size_t)i * (size_t)w->n;
+        factor_solve(&w->s->minv, S, w->g);
+        own = fmax(own, vec_dot(S, w->g, w->n));
+    }
+    return (share * fabs(c->normal) + radius) * own;
+}
+
+/* A ten thousandth of the slip that there is, or that forces make; where nothing moves yet, that friction
+   makes. */
+static double spring_slip(pen *w, contact *c)
 {
     double most = 0, t = contact_has_normal(c) ? spring_time(w, c) : w->size.duration;
     for (int i = 0; i < c->d; i++) {
         const double *S = c->S + (size_t)i * (size_t)w->n;
         most = fmax(most, fmax(weighted(S, w->v, w->n) + fabs(c->s0[i]), t * weighted(S, w->dA, w->n)));
     }
+    if (isnan(w->vs) && most == 0 && c->d)
+        most = t * friction_pull(w, c);
     if (isnan(w->vs))
         return SLIP_SPEED * (most > 0 ? most : 1);
     /* without `slip` rates are weighed by the masses inside */

@@ -162,6 +162,7 @@ typedef struct contact_lists {
     bool bounds;          /* some bound rates from one side */
     bool feeds;           /* normal forces or formulas follow from reactions */
     bool read;            /* formulas do */
+    bool starts;          /* pairs of shapes that are listed may overlap by a little: they are moved apart */
     double margin;        /* how far ahead contacts are looked for, in steps */
 } contact_lists;
 

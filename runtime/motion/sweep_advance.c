@@ -253,6 +253,19 @@ static bool locate_turn(sweep *w, const contact_state *k, double *h)
     return true;
 }
 
+/* The first turn of a slip in the trial step: where one contact turns another may have done so before. */
+static bool first_turn(sweep *w, double *h)
+{
+    bool ok = true;
+    const contact_state *k = turning(w, *h, &ok), *last = NULL;
+    for (int i = 0; ok && k && k != last && i < w->hand.nact; i++) {
+        last = k;
+        ok = locate_turn(w, k, h);
+        k = ok ? turning(w, *h, &ok) : NULL;
+    }
+    return ok;
+}
+
 /* ---- where the gap of a closed contact has a corner ---- */
 /* relative, in the kinetic metric: dofs may have units of their own */
 static double row_change(const sweep *w, const contact *c, const double *a, const double *b)
@@ -387,8 +400,7 @@ static bool follow(sweep *w, double *h, bool *rise)
     w->policy.trial = true;
     bool ok = w->fresh || w->linear || sweep_gauss(w);
     ok = ok && find_corner(w, h, sweep_smooth(w, *h) && (!sweep_look(w) || locate(w, h)));
-    const contact_state *turns = ok ? turning(w, *h, &ok) : NULL;
-    ok = ok && (!turns || locate_turn(w, turns, h));
+    ok = ok && first_turn(w, h);
     *rise = ok && w->p->nevent && w->policy.islands.stage != STEP_CALM && sweep_rise(w, false);
     ok = ok && (!*rise || sweep_locate_event(w, h)) && !still_deep(w);
     w->policy.trial = false;

@@ -259,7 +259,8 @@ void sweep_states(sweep *w)
     w->contacts.near_of = arena_array(w->a, near_states, w->contacts.near.nof);
     w->size.lengths = arena_array(w->a, double, w->p->ncontact);
     for (size_t i = 0; i < w->contacts.near.nof; i++)
-        w->size.lengths[w->contacts.near.of[i].fam - s->family] = w->contacts.near.reach;
+        if (!w->contacts.near.of[i].fam->f->pair.listed)
+            w->size.lengths[w->contacts.near.of[i].fam - s->family] = w->contacts.near.reach;
     w->contacts.table.from = arena_array(w->a, size_t, w->p->ncontact + 1);
     w->contacts.table.at_dof = arena_array(w->a, int, w->n + 2);
     w->contacts.table.every = arena_array(w->a, int, w->n);
@@ -355,7 +356,7 @@ static contact_state *contact_state_spare(sweep *w, near_states *t, family *fam)
     contact_new(w->s, fam, c, NULL);
     contact_state_new(w, k, c);
     contact_states_room(w, k, 1);
-    k->near = true;
+    k->near = !fam->f->pair.listed;
     return k;
 }
 
@@ -367,6 +368,13 @@ static void contact_state_place(contact_state *k, int64_t member, const int32_t 
     k->at = -1;
     k->stamp = k->stamp_m = k->alone.stamp_a = k->alone.stamp_am = -1;
     k->alone.cone_step = NAN;
+}
+
+/* the first point of a pair of shapes? */
+static bool pair_begins(const contact *c)
+{
+    const contact_family *f = c->fam->f;
+    return f->pair.touch && c->index[index_of_point(f)] == 1;
 }
 
 /* at a distance that is known */
@@ -381,10 +389,38 @@ static bool contact_state_begin(sweep *w, contact_state *k)
     return sweep_holds(w, k);
 }
 
+/* the first contact of a pair, by its number in the family */
+static int64_t near_member(const near_pairs *p, int64_t pair)
+{
+    return p->slots * near_rank(p, p->pair.at[2 * pair], p->pair.at[2 * pair + 1]);
+}
+
+static int32_t place_of(const contact *c)
+{
+    return c->index[c->fam->f->over.n - 1];
+}
+
+/* the contacts of a pair that has come near, from `to` on */
+static void near_begin(sweep *w, near_states *t, const near_pairs *p, int64_t pair, contact_state **to)
+{
+    const contact_family *f = p->fam->f;
+    int32_t index[MAX_INDEX] = { p->pair.at[2 * pair], p->pair.at[2 * pair + 1] };
+    if (f->pair.listed)
+        index[f->over.n - 1] = shapes_take(w->s->shapes);
+    for (int k = 0; k < p->slots; k++) {
+        if (f->pair.listed)
+            index[index_of_point(f)] = k + 1;
+        to[k] = contact_state_spare(w, t, p->fam);
+        contact_state_place(to[k], near_member(p, pair) + k, index);
+    }
+    if (f->pair.listed)
+        w->s->in.from[IN_FEATURE] = w->s->shapes->feature;
+}
+
 /* The pairs of a family as they are now: those that were there keep what they carry. */
 static void near_renew(sweep *w, near_states *t, const near_pairs *p)
 {
-    int64_t n = (int64_t)p->pair.n / 2, old = 0;
+    int64_t pairs = (int64_t)p->pair.n / 2, n = pairs * p->slots, old = 0;
     arena_pos mark = arena_mark(w->scratch);
     contact_state **was = arena_array(w->scratch, contact_state *, (size_t)t->n + 1);
     int64_t nwas = t->n;
@@ -399,27 +435,30 @@ static void near_renew(sweep *w, near_states *t, const near_pairs *p)
             memcpy(t->spare, spare, (size_t)t->nspare * sizeof *spare);
     }
     /* first those that have gone, so that new ones find them */
-    for (int64_t i = 0, at = 0; i < nwas; i++) {
+    for (int64_t i = 0, at = 0; i < nwas; i += p->slots) {
         int64_t member = was[i]->c->member;
-        while (at < n && near_member(p, p->pair.at[2 * at], p->pair.at[2 * at + 1]) < member)
+        while (at < pairs && near_member(p, at) < member)
             at++;
-        if (at < n && near_member(p, p->pair.at[2 * at], p->pair.at[2 * at + 1]) == member)
+        if (at < pairs && near_member(p, at) == member)
             continue;
-        t->spare[t->nspare++] = was[i];
-        was[i] = NULL;
+        if (p->fam->f->pair.listed)
+            shapes_give(w->s->shapes, place_of(was[i]->c));
+        for (int k = 0; k < p->slots; k++) {
+            t->spare[t->nspare++] = was[i + k];
+            was[i + k] = NULL;
+        }
     }
     t->n = n;
-    for (int64_t i = 0; i < n; i++) {
-        int32_t index[MAX_INDEX] = { p->pair.at[2 * i], p->pair.at[2 * i + 1] };
-        int64_t member = near_member(p, index[0], index[1]);
+    for (int64_t i = 0; i < pairs; i++) {
+        int64_t member = near_member(p, i);
+        contact_state **to = t->at + i * p->slots;
         while (old < nwas && (!was[old] || was[old]->c->member < member))
             old++;
         if (old < nwas && was[old]->c->member == member) {
-            t->at[i] = was[old++];
-            continue;
-        }
-        t->at[i] = contact_state_spare(w, t, p->fam);
-        contact_state_place(t->at[i], member, index);
+            memcpy(to, was + old, (size_t)p->slots * sizeof *to);
+            old += p->slots;
+        } else
+            near_begin(w, t, p, i, to);
     }
     arena_release(w->scratch, mark);
 }
@@ -460,16 +499,20 @@ static bool near_listed(sweep *w, bool measure)
         if (w->contacts.state[i]->at < 0)
             w->contacts.look[new ++] = w->contacts.state[i];
     table_order(w);
-    for (size_t i = 0; measure && i < new; i++)
+    for (size_t i = 0; measure && i < new; i++) {
+        if (pair_begins(w->contacts.look[i]->c))
+            shapes_pair(w->s->shapes, w->contacts.look[i]->c->fam->f, w->contacts.look[i]->c->index,
+                        (bool[FEATURES]){ false });
         if (!contact_state_begin(w, w->contacts.look[i]))
             return false;
+    }
     return true;
 }
 
 bool sweep_near(sweep *w, double h, const double *v1, double listed)
 {
     contact_lists *all = &w->contacts;
-    return !near_keep(&all->near, w->q, w->v, v1, h, all->margin, listed) || near_listed(w, true);
+    return !near_keep(&all->near, w->t, w->q, w->v, v1, h, all->margin, listed) || near_listed(w, true);
 }
 
 void sweep_near_again(sweep *w)
@@ -493,37 +536,42 @@ static void point_begin(sweep *w, contact_state *x)
     sweep_tolerances(w, x);
 }
 
-/* the first point of a pair of shapes? */
-static bool pair_begins(const contact *c)
+/* What touches of the pair at `first` is found anew.  Points whose gaps are of use are put behind the n. */
+static size_t pair_touch(sweep *w, size_t first, size_t n)
 {
+    shapes *s = w->s->shapes;
+    const contact *c = w->contacts.state[first]->c;
     const contact_family *f = c->fam->f;
-    return f->pair.touch && c->index[f->over.n - 1] == 1;
+    bool anew[FEATURES];
+    shapes_pair(s, f, c->index, anew);
+    for (int k = 0; k < f->slots; k++) {
+        contact_state *x = w->contacts.state[first + (size_t)k];
+        if (anew[k] || !shapes_idle(s, f, x->c->index))
+            w->contacts.gaps_of[n++] = x->c;
+        if (!anew[k])
+            continue;
+        w->hand.nact = 0;
+        w->policy.islands.stage = STEP_UNDIVIDED;
+        point_begin(w, x);
+    }
+    return n;
 }
 
 /* What touches of two shapes is found anew for the step. */
 void sweep_touch(sweep *w)
 {
-    shapes *s = w->s->shapes;
-    bool anew[FEATURES];
-    if (!s)
+    const contact_table *t = &w->contacts.table;
+    if (!w->s->shapes)
         return;
     system_at(w->s, w->t, w->q, w->v);
-    shapes_place(s, &w->s->in);
-    for (size_t i = 0; i < w->contacts.nstate; i++) {
-        const contact *first = w->contacts.state[i]->c;
-        const contact_family *f = first->fam->f;
-        if (!pair_begins(first))
-            continue;
-        shapes_pair(s, f, first->index, anew);
-        for (int k = 0; k < f->slots; k++) {
-            contact_state *x = w->contacts.state[i + (size_t)k];
-            contact_gap(w->s, x->c);
-            if (!anew[k])
-                continue;
-            w->hand.nact = 0;
-            w->policy.islands.stage = STEP_UNDIVIDED;
-            point_begin(w, x);
-        }
+    shapes_place(w->s->shapes, &w->s->in);
+    for (size_t f = 0; f < w->p->ncontact; f++) {
+        size_t n = 0;
+        for (size_t i = t->from[f]; w->p->contact[f].pair.touch && i < t->from[f + 1]; i++)
+            if (pair_begins(w->contacts.state[i]->c))
+                n = pair_touch(w, i, n);
+        if (n)
+            contact_gaps(w->s, w->contacts.gaps_of, n);
     }
 }
 
@@ -557,7 +605,7 @@ static bool pair_ahead(sweep *w, size_t first)
         contact_state *x = point_spare(w, first, f->slots);
         if (!x)
             break;
-        int point = x->c->index[f->over.n - 1] - 1;
+        int point = x->c->index[index_of_point(f)] - 1;
         shapes_hold(s, f, c->index, point, &all[k]);
         system_at(w->s, w->t, w->q, w->v);
         if (contact_gap(w->s, x->c) < -SHAPE_DEEP * size) {
@@ -711,7 +759,7 @@ bool sweep_part_shapes(sweep *w)
     double most = shapes_overlap(w, &deep);
     if (deep) {
         arena_pos mark = arena_mark(w->scratch);
-        size_t n = (size_t)w->p->shapes.nfeature, points = n / FEATURE_NUMBERS;
+        size_t n = s->nfeature, points = n / FEATURE_NUMBERS;
         double *held = arena_array(w->scratch, double, n);
         int64_t *id = arena_array(w->scratch, int64_t, points);
         bool *in = arena_array(w->scratch, bool, w->contacts.nstate);

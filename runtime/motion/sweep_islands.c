@@ -749,7 +749,7 @@ void sweep_islands_follow(sweep *w, double end)
     if (ok) {
         dofs_get(w, &x->after, false);
         w->fresh = w->account.driving_known = false;
-        ok = near_covers(&w->contacts.near, w->q) && parts_apart(w) && !events_rise(w, false);
+        ok = near_covers(&w->contacts.near, w->t, w->q) && parts_apart(w) && !events_rise(w, false);
     }
     if (ok) {
         impacts_merge(w, between);

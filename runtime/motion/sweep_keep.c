@@ -73,7 +73,8 @@ static void numbers_keep(sweep *w, run_state *s)
         state_f64(s, "masses", w->M, w->s->mass_shape.count);
 }
 
-/* which point of two shapes is which follows from how they came to touch */
+/* Which point of two shapes is which follows from how they came to touch.  Places of pairs that are listed
+   are others in a run that goes on: they are kept pair by pair. */
 static void touch_keep(sweep *w, run_state *s)
 {
     shapes *of = w->s->shapes;
@@ -82,6 +83,15 @@ static void touch_keep(sweep *w, run_state *s)
     size_t n = (size_t)w->p->shapes.nfeature;
     state_f64(s, "touching", of->feature, n);
     state_i64(s, "points", of->id, n / FEATURE_NUMBERS);
+    for (size_t i = 0; i < w->contacts.nstate; i++) {
+        const contact *c = w->contacts.state[i]->c;
+        const contact_family *f = c->fam->f;
+        if (!f->pair.listed || c->index[index_of_point(f)] != 1)
+            continue;
+        size_t place = (size_t)c->index[f->over.n - 1];
+        state_f64(s, "touching", of->feature + place * PAIR_NUMBERS, PAIR_NUMBERS);
+        state_i64(s, "points", of->id + place * FEATURES, FEATURES);
+    }
 }
 
 static void near_state(sweep *w, run_state *s)
@@ -89,14 +99,18 @@ static void near_state(sweep *w, run_state *s)
     near_list *l = &w->contacts.near;
     if (l->nof == 0)
         return;
-    state_f64(s, "seen", l->seen, (size_t)l->n);
+    for (size_t i = 0; i < l->nof; i++)
+        for (int k = 0; k < 2; k++)
+            state_f64(s, "seen", l->of[i].of[k].seen, NEAR_AXES * (size_t)l->of[i].of[k].n);
     state_f64(s, "skin", &l->skin, 1);
     state_f64(s, "far", &l->far, 1);
     if (!state_reads(s) || !state_ok(s))
         return;
-    bool fits = l->skin > 0 && isfinite(l->skin);
-    for (int i = 0; i < l->n; i++)
-        fits = fits && isfinite(l->seen[i]);
+    bool fits = l->skin >= 0 && isfinite(l->skin);
+    for (size_t i = 0; i < l->nof; i++)
+        for (int k = 0; k < 2; k++)
+            for (int32_t j = 0; j < NEAR_AXES * l->of[i].of[k].n; j++)
+                fits = fits && isfinite(l->of[i].of[k].seen[j]);
     if (fits)
         sweep_near_again(w);
     else

@@ -93,7 +93,7 @@ static double body_length(const sweep *w, const gap_row *r, bool of_pairs)
 {
     const near_list *pairs = &w->contacts.near;
     double hh = 0;
-    if (!pairs->nof)
+    if (pairs->reach == 0)
         return 0;
     if (of_pairs)
         return pairs->reach;
@@ -106,13 +106,13 @@ static double body_length(const sweep *w, const gap_row *r, bool of_pairs)
 /* What its members share. */
 typedef struct family_kind {
     size_t f;
-    bool of_pairs; /* near_fits */
+    bool of_pairs; /* near_of_points */
     bool still;    /* surfaces do not move by themselves: the rate is not looked up, far away in memory */
 } family_kind;
 
 static family_kind kind_of(const sweep *w, size_t f)
 {
-    return (family_kind){ f, near_fits(&w->p->contact[f]), !w->s->family[f].rate.k };
+    return (family_kind){ f, near_of_points(&w->p->contact[f]), !w->s->family[f].rate.k };
 }
 
 /* contact i of the table */

@@ -39,7 +39,8 @@ static void sample_far(sweep *w, contact_result *r, const family *fam, size_t fi
     }
     memset(r->status + first, STATUS_OPEN, all);
     for (bool any = index_first(&fam->f->over, index); any; any = index_next(&fam->f->over, index), m++)
-        r->gap[first + m] = term_value(&fam->gap, &w->s->in, index);
+        r->gap[first + m] = fam->f->pair.listed ? shapes_room_between(w->s->shapes, fam->f, index)
+                                                : term_value(&fam->gap, &w->s->in, index);
 }
 
 /* A family of gaps without friction, all of its members in their order: they are read from the table. */

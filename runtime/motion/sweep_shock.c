@@ -69,7 +69,8 @@ static instant_t now(sweep *w)
     for (int i = 0; i < w->hand.nact; i++) {
         contact_state *k = w->hand.act[i];
         instant_join(&x, &k->now, k->c, k->out, w->contacts.table.hits[k->at] < MAX_HITS,
-                     w->contacts.table.tol_u[k->at], k->tol_slip);
+                     w->contacts.table.tol_u[k->at],
+                     k->c->fam->f->slots ? larger(k->tol_slip, w->hand.blur[false]) : k->tol_slip);
     }
     return x;
 }

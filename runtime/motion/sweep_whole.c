@@ -189,7 +189,7 @@ static void join(sweep *w, double h)
     memcpy(t->in, t->closed, w->contacts.nstate * sizeof *t->in);
     sweep_tolerance(w, closed_now(t));
     for (size_t f = 0; f < w->p->ncontact; f++) {
-        bool pairs = near_fits(&w->p->contact[f]);
+        bool pairs = near_of_points(&w->p->contact[f]);
         joining j = { h,
                       w->size.lengths[f],
                       micro_time(w, h),
@@ -282,7 +282,7 @@ bool sweep_whole(sweep *w, double h)
         if (!ok)
             break;
         bool apart = still_apart(w);
-        covered = near_covers(&w->contacts.near, w->q1);
+        covered = near_covers(&w->contacts.near, w->t1, w->q1);
         if ((apart && covered) || *margin > WIDEST)
             break;
     }

@@ -25,7 +25,8 @@ bool sweep_holds(sweep *w, const contact_state *k)
                             arena_printf(w->r->a, "the gap of '%s' is not finite at t = %s",
                                          contact_name(c, w->r->a), sweep_number(w, w->t)));
     double wrong = k->relation == REL_BILATERAL ? fabs(*c->gap) : -*c->gap;
-    if (!(wrong > GATE_LOOSE * contact_size(c, c->H, w->size.qmax) + GATE_GAP_LEAST)) {
+    double loose = w->contacts.starts && c->fam->f->pair.listed ? START_ROUNDED : GATE_LOOSE;
+    if (!(wrong > loose * contact_size(c, c->H, w->size.qmax) + GATE_GAP_LEAST)) {
         if (wrong > w->r->max_penetration)
             w->r->max_penetration = wrong;
         return true;
@@ -176,6 +177,58 @@ static bool throw_in(sweep *w)
     return !jolt || sweep_shock(w);
 }
 
+static bool any_listed(const program *p)
+{
+    for (size_t f = 0; f < p->ncontact; f++)
+        if (p->contact[f].pair.listed)
+            return true;
+    return false;
+}
+
+/* the name of the listed point that overlaps most; NULL: none does */
+static const char *deepest_listed(sweep *w)
+{
+    const contact *worst = NULL;
+    for (size_t i = 0; i < w->contacts.nstate; i++) {
+        const contact *c = w->contacts.state[i]->c;
+        if (c->fam->f->pair.listed && *c->gap < (worst ? *worst->gap : 0))
+            worst = c;
+    }
+    return worst ? contact_name(worst, w->r->a) : NULL;
+}
+
+/* Pairs of shapes that are listed are not known to system_start: those that overlap by the rounding of
+   published data are moved apart here. */
+static bool start_apart(sweep *w)
+{
+    double far = 0, dissipated = w->account.books->dissipated;
+    w->contacts.starts = any_listed(w->p);
+    if (!sweep_survey(w))
+        return false;
+    if (!w->contacts.starts)
+        return true;
+    w->contacts.starts = false;
+    const char *name = deepest_listed(w);
+    if (!name)
+        return true;
+    arena_pos mark = arena_mark(w->scratch);
+    double *was = arena_array(w->scratch, double, w->n);
+    vec_copy(was, w->q, w->n);
+    if (!w->s->mass_constant) /* as after a step */
+        memcpy(w->M1, w->M, w->s->mass_shape.count * sizeof *w->M);
+    bool ok = sweep_part_shapes(w);
+    for (int i = 0; i < w->n; i++)
+        far = larger(far, fabs(w->q[i] - was[i]));
+    arena_release(w->scratch, mark);
+    w->account.books->dissipated = dissipated;
+    if (far > 0) {
+        w->r->max_penetration = 0;
+        w->r->note = arena_printf(w->r->a, "initial values were moved by up to %.3g onto constraint '%s'",
+                                  far, name);
+    }
+    return ok && sweep_survey(w);
+}
+
 /* A state that does not obey its constraints at once is thrown into them by a shock at t = 0. */
 static bool begin(sweep *w)
 {
@@ -185,13 +238,12 @@ static bool begin(sweep *w)
     if (wrong)
         return results_fail(w->r, at, wrong);
     w->r->note = system_start_note(w->s, w->r->a);
-    w->r->feature = w->s->shapes ? w->s->shapes->feature : NULL;
     if (w->p->delay) {
         w->s->past = samples_new(w->a, w->p, w->r->param, w->q, w->s->base, w->h);
         w->s->past_late = samples_for_forces(w->p);
         samples_add(w->s->past, 0, w->q, w->v, w->s->base);
     }
-    if (!sweep_survey(w) || !sweep_rates(w))
+    if (!start_apart(w) || !sweep_rates(w))
         return false;
     memcpy(w->f1, w->f, (size_t)w->n * sizeof *w->f);
     sweep_open_books(w);
@@ -379,9 +431,28 @@ static bool sweep_start(void *of, run_clock *c)
     return ok;
 }
 
+/* what touches at the end, where results look for it */
+static void shapes_leave(sweep *w)
+{
+    size_t n = 0;
+    if (!w->s || !w->s->shapes)
+        return;
+    arena_pos mark = arena_mark(w->scratch);
+    held_pair *held = arena_array(w->scratch, held_pair, w->contacts.nstate + 1);
+    for (size_t i = 0; i < w->contacts.nstate; i++) {
+        const contact *c = w->contacts.state[i]->c;
+        const contact_family *f = c->fam->f;
+        if (f->pair.listed && c->index[index_of_point(f)] == 1)
+            held[n++] = (held_pair){ f, c->member, c->index[f->over.n - 1] };
+    }
+    w->r->feature = shapes_kept(w->s->shapes, w->r->a, held, n);
+    arena_release(w->scratch, mark);
+}
+
 static void sweep_finish(void *of, run_clock *c)
 {
-    const sweep *w = of;
+    sweep *w = of;
+    shapes_leave(w);
     if (w->s && !c->r->solver)
         c->r->solver = "none needed";
 }

@@ -700,6 +700,18 @@ static bool locate_turn(cdl_model *w, int k, double *h)
     return true;
 }
 
+static bool first_turn(cdl_model *w, double *h)
+{
+    bool ok = true;
+    int k = turning(w, *h, &ok), last = -1;
+    for (int i = 0; ok && k >= 0 && k != last && i < w->hand.nact; i++) {
+        last = k;
+        ok = locate_turn(w, k, h);
+        k = ok ? turning(w, *h, &ok) : -1;
+    }
+    return ok;
+}
+
 /* ---- impacts: sweep_meet, sweep_shock ---- */
 static bool rates(cdl_model *w)
 {
@@ -1026,9 +1038,7 @@ static bool follow(cdl_model *w, double *h, bool *rises)
         return false;
     if (!smooth(w, *h) || (look(w) && !locate(w, h)))
         return false;
-    bool ok = true;
-    int turns = turning(w, *h, &ok);
-    if (!ok || (turns >= 0 && !locate_turn(w, turns, h)))
+    if (!first_turn(w, h))
         return false;
 #if NE
     *rises = rise(w, false);

@@ -1,46 +1,75 @@
-/* near: pairs of points that may touch, for families of contacts whose gap is a distance of two points less
-   what they reach.  Pairs come from cells of the size of reach and skin and are found anew when points may
-   have crossed the skin. */
+/* near: pairs of points, or of shapes, that may touch, for families of contacts whose gap is a distance of
+   two points less what they reach, or one of two shapes.  Pairs come from cells of the size of reach and skin
+   and are found anew when points may have crossed the skin. */
 #ifndef CDL_NEAR_H
 #define CDL_NEAR_H
 #include "system.h"
 
+enum { NEAR_AXES = 3 };
+
+/* What one index of a family stands for, in its order: points, or the middles of bodies. */
+typedef struct near_points {
+    int32_t lo, n;
+    double *x, *seen; /* NEAR_AXES numbers each: now, and when pairs were found */
+    double *reach;    /* of each body from its middle; NULL: points, whose pairs all have the same */
+    double *way;      /* of each body, within the step */
+    uint8_t *level;   /* of bodies: that of the grid it stands in */
+    int32_t *next;    /* in the same cell */
+} near_points;
+
+/* Points of one level of size, in cells. */
+typedef struct near_grid {
+    double lo[NEAR_AXES], size;
+    int32_t n[NEAR_AXES], points;
+    int32_t *cell; /* the first point in each; -1: none */
+    size_t room;
+} near_grid;
+enum { NEAR_LEVELS = 12 }; /* sizes of bodies, by factors of 2 */
+
 /* One family of pairs (i, j): one kind of point depends on each index. */
 typedef struct near_pairs {
     family *fam;
-    int first;          /* index whose points are near_a of the family */
-    double reach;       /* largest distance that counts as touching */
+    int dim;
+    int first;          /* index whose points are near_a of the family, or that reads its first shape */
+    int slots;          /* contacts of a pair */
+    double reach;       /* largest distance of points that counts as touching */
     vec(int32_t) pair;  /* index 0 and 1, one after the other, in order */
-    int64_t *row_start; /* member number of the first pair of each index 0 */
-    int32_t lo0, n0, lo1, n1;
+    int64_t *row_start; /* pairs before the first one of each index 0 */
+    near_points of[2];  /* of index 0 and 1 */
+    near_grid grid[2][NEAR_LEVELS];
+    vec(int32_t) back; /* room: pairs found from index 1 */
 } near_pairs;
 
 typedef struct near_list {
     arena *a;
+    system_t *s;
     int n; /* dofs */
     near_pairs *of;
     size_t nof;
-    double skin, far; /* far: how much closer points may come in the step */
-    double reach;     /* largest of all */
+    double skin, far; /* far: how much closer points, not bodies, may come in the step */
+    double reach;     /* largest of all points */
     bool *point;      /* of each dof: is it a coordinate of a point? */
-    double *seen;     /* positions for which pairs were found */
+    double *ahead;    /* n: room */
     bool known;
-    int32_t *cell, *next, *list;
-    size_t cells_cap;
+    int32_t *list;
 } near_list;
 
 /* Is it a family of pairs that is worth a search? */
 bool near_fits(const contact_family *f);
+/* One of points, whose gap never is more than the distance of both less what they reach. */
+bool near_of_points(const contact_family *f);
 /* The families of s for which that holds. */
 void near_new(near_list *w, arena *a, system_t *s);
 /* How many steps are looked ahead, as a rule. */
 #define NEAR_AHEAD 1.5
-/* Pairs for a step of size h from q with rates v, which may become v1; margin: how many such steps are looked
- * ahead; listed: for how many of them pairs are to be there, at most as many.  True: they were found anew. */
-bool near_keep(near_list *w, const double *q, const double *v, const double *v1, double h, double margin,
-               double listed);
-/* Has no point moved so far, beside the others, that a pair may touch which is not listed? */
-bool near_covers(const near_list *w, const double *q);
-void near_find(near_list *w); /* the pairs of w->seen, with its skin */
-int64_t near_member(const near_pairs *p, int32_t i, int32_t j);
+/* Pairs for a step of size h from q at t with rates v, which may become v1; margin: how many such steps are
+ * looked ahead; listed: for how many of them pairs are to be there, at most as many.  True: they were found
+ * anew.  Shapes are placed where they are at t. */
+bool near_keep(near_list *w, double t, const double *q, const double *v, const double *v1, double h,
+               double margin, double listed);
+/* Has nothing moved so far, points beside the others, that a pair may touch which is not listed? */
+bool near_covers(near_list *w, double t, const double *q);
+void near_find(near_list *w); /* the pairs of the places seen, with its skin */
+/* Number of a pair among all of its family, from 0. */
+int64_t near_rank(const near_pairs *p, int32_t i, int32_t j);
 #endif

@@ -185,10 +185,13 @@ typedef enum { IMPACT_NEWTON, IMPACT_POISSON } impact_law;
  * rate. */
 typedef enum { REL_GAP, REL_BILATERAL, REL_CLOSED } contact_relation;
 
-/* Two shapes that move, see shapes.h: their numbers, which instance of each (of the indices but the last),
+/* Two shapes that move, see shapes.h: their numbers, which instance of each (of the indices but the point),
    where what is held of each point lies. */
 typedef struct shape_pair {
     bool touch; /* the constraint is one between such shapes */
+    /* pairs come and go with those that are near (near.h): the last index, 0 in the index set, is the place
+       where what is held of a pair lies */
+    bool listed;
     int first, second;
     slot_map first_of, second_of, features;
 } shape_pair;
@@ -196,7 +199,7 @@ typedef struct shape_pair {
 typedef struct contact_family {
     const char *name; /* "floor", "big.ground" */
     span at;
-    int32_t nindex; /* indices the user wrote: the last ones of the index set (parts come first) */
+    int32_t nindex; /* indices the user wrote, and the point: see index_first_own (parts come first) */
     int32_t slots;  /* of shapes that may touch in several points: how many, the last index; 0: it has none */
     index_set over;
     contact_relation relation;
@@ -234,6 +237,17 @@ typedef struct contact_family {
     kernel near_reach;             /* out: c, at most this distance apart counts as touching */
     shape_pair pair;
 } contact_family;
+enum { KEPT_MEMBERS = 4096 }; /* of a family: more are counted and measured, not kept sample by sample */
+/* the first index that the user wrote */
+static inline int index_first_own(const contact_family *f)
+{
+    return f->over.n - f->nindex - f->pair.listed;
+}
+/* which index is the point, where shapes touch in several */
+static inline int index_of_point(const contact_family *f)
+{
+    return f->over.n - 1 - f->pair.listed;
+}
 
 /* The round of the points of a shape: balls, disks across its axis, an ellipsoid. */
 typedef enum { SHAPE_BALL, SHAPE_CYLINDER, SHAPE_ELLIPSOID, SHAPE_HALFSPACE } shape_kind;

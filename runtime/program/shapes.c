@@ -1,6 +1,7 @@
 #include "program/shapes.h"
 #include <math.h>
 #include <string.h>
+#include "base/tolerances.h"
 
 _Static_assert(offsetof(feature, id) == FEATURE_NUMBERS * sizeof(double), "numbers of a feature come first");
 
@@ -39,12 +40,39 @@ static bool hulls_make(shapes *w, arena *a, size_t k)
     return all;
 }
 
-static shapes *shapes_room(arena *a, const program *p, const double *param, size_t n)
+/* numbers for all pairs that results keep: those that are listed have theirs behind the others */
+static size_t kept_numbers(const program *p, const contact_family *end)
+{
+    size_t n = (size_t)p->shapes.nfeature;
+    for (const contact_family *f = p->contact; f < end; f++)
+        if (f->pair.listed && index_members(&f->over) <= KEPT_MEMBERS)
+            n += (size_t)index_members(&f->over) * FEATURE_NUMBERS;
+    return n;
+}
+
+static void features_room(shapes *w, size_t n)
+{
+    if (n > w->room) {
+        size_t room = n + n / 2;
+        double *numbers = arena_array(w->a, double, room);
+        int64_t *id = arena_array(w->a, int64_t, room / FEATURE_NUMBERS + 1);
+        if (w->nfeature) {
+            memcpy(numbers, w->feature, w->nfeature * sizeof *numbers);
+            memcpy(id, w->id, w->nfeature / FEATURE_NUMBERS * sizeof *id);
+        }
+        w->feature = numbers;
+        w->id = id;
+        w->room = room;
+    }
+    w->nfeature = n;
+}
+
+static shapes *shapes_room(arena *a, const program *p, const double *param, size_t n, bool every)
 {
     enum { FEW = 64 };
     size_t most = 1;
     shapes *w = arena_make(a, shapes);
-    *w = (shapes){ .a = a, .p = p, .param = param, .n = n, .exact = pairs_count(p) <= FEW };
+    *w = (shapes){ .a = a, .p = p, .param = param, .n = n, .exact = pairs_count(p) <= FEW, .every = every };
     w->hull = arena_array(a, convex **, n);
     w->at = arena_array(a, body_pose *, n);
     w->was = arena_array(a, body_pose *, n);
@@ -52,8 +80,7 @@ static shapes *shapes_room(arena *a, const program *p, const double *param, size
     for (size_t k = 0; k < n; k++)
         most = p->shapes.at[k].pose.tape.nreg > most ? p->shapes.at[k].pose.tape.nreg : most;
     w->reg = arena_array(a, double, most + 1);
-    w->feature = arena_array(a, double, p->shapes.nfeature);
-    w->id = arena_array(a, int64_t, p->shapes.nfeature / FEATURE_NUMBERS + 1);
+    features_room(w, every ? kept_numbers(p, p->contact + p->ncontact) : (size_t)p->shapes.nfeature);
     return w;
 }
 
@@ -61,7 +88,7 @@ shapes *shapes_new(arena *a, const program *p, const double *param, const char *
 {
     if (!any_pair(p))
         return NULL;
-    shapes *w = shapes_room(a, p, param, p->shapes.paired);
+    shapes *w = shapes_room(a, p, param, p->shapes.paired, false);
     for (size_t k = 0; k < w->n; k++)
         if (!hulls_make(w, a, k)) {
             *why = p->shapes.at[k].npoint > CONVEX_POINTS
@@ -77,7 +104,7 @@ shapes *shapes_seen(arena *a, const program *p, const double *param)
 {
     if (!p->shapes.n)
         return NULL;
-    shapes *w = shapes_room(a, p, param, p->shapes.n);
+    shapes *w = shapes_room(a, p, param, p->shapes.n, true);
     for (size_t k = 0; k < w->n; k++)
         (void)hulls_make(w, a, k);
     return w;
@@ -153,21 +180,90 @@ typedef struct {
 
 static body_pair pair_at(const shapes *w, const contact_family *f, const int32_t *index)
 {
-    int n = f->over.n - 1;
+    int n = f->over.n;
     int32_t i = slot_at(&f->pair.first_of, index, n), j = slot_at(&f->pair.second_of, index, n),
             at[MAX_INDEX] = { 0 };
     memcpy(at, index, (size_t)n * sizeof *at);
-    at[n] = 1;
+    at[index_of_point(f)] = 1;
     return (body_pair){ w->hull[f->pair.first][i], w->hull[f->pair.second][j], &w->at[f->pair.first][i],
-                        &w->at[f->pair.second][j], slot_at(&f->pair.features, at, n + 1) };
+                        &w->at[f->pair.second][j], slot_at(&f->pair.features, at, n) };
 }
 
 double shapes_way(const shapes *w, const contact_family *f, const int32_t *index)
 {
-    int n = f->over.n - 1;
+    int n = f->over.n;
     return w->way[f->pair.first][slot_at(&f->pair.first_of, index, n)] +
            w->way[f->pair.second][slot_at(&f->pair.second_of, index, n)];
 }
+
+double shapes_room_between(const shapes *w, const contact_family *f, const int32_t *index)
+{
+    body_pair b = pair_at(w, f, index);
+    return convex_apart(b.x, b.px, b.y, b.py);
+}
+
+double shapes_reach(const shapes *w, int shape, int32_t instance)
+{
+    return w->hull[shape][instance]->reach;
+}
+
+void shapes_middle(const shapes *w, int shape, int32_t instance, double *x)
+{
+    const body_pose *at = &w->at[shape][instance];
+    const double *middle = w->hull[shape][instance]->middle;
+    for (int i = 0; i < 3; i++) {
+        x[i] = at->p[i];
+        for (int j = 0; j < 3; j++)
+            x[i] += at->A[3 * i + j] * middle[j];
+    }
+}
+
+/* ---- places of pairs that are listed ---- */
+
+int32_t shapes_take(shapes *w)
+{
+    int32_t place;
+    if (w->spare.n)
+        place = w->spare.at[--w->spare.n];
+    else {
+        place = (int32_t)(w->nfeature / PAIR_NUMBERS);
+        features_room(w, w->nfeature + PAIR_NUMBERS);
+    }
+    memset(w->feature + (size_t)place * PAIR_NUMBERS, 0, PAIR_NUMBERS * sizeof *w->feature);
+    memset(w->id + (size_t)place * FEATURES, 0, FEATURES * sizeof *w->id);
+    return place;
+}
+
+void shapes_give(shapes *w, int32_t place)
+{
+    *vec_push(w->a, &w->spare) = place;
+}
+
+void shapes_index(const program *p, const contact_family *f, int64_t member, int32_t *index)
+{
+    if (f->pair.listed)
+        index[f->over.n - 1] = (int32_t)(kept_numbers(p, f) / PAIR_NUMBERS) + (int32_t)(member / f->slots);
+}
+
+const double *shapes_kept(const shapes *w, arena *a, const held_pair *held, size_t n)
+{
+    const program *p = w->p;
+    double *out = arena_array(a, double, kept_numbers(p, p->contact + p->ncontact));
+    if (p->shapes.nfeature)
+        memcpy(out, w->feature, (size_t)p->shapes.nfeature * sizeof *out);
+    for (size_t k = 0; k < n; k++) {
+        int32_t index[MAX_INDEX] = { 0 };
+        const contact_family *f = held[k].f;
+        if (index_members(&f->over) > KEPT_MEMBERS)
+            continue;
+        shapes_index(p, f, held[k].member, index);
+        memcpy(out + (size_t)index[f->over.n - 1] * PAIR_NUMBERS,
+               w->feature + (size_t)held[k].place * PAIR_NUMBERS, PAIR_NUMBERS * sizeof *out);
+    }
+    return out;
+}
+
+/* ---- what touches ---- */
 
 static int pair_touch(const shapes *w, const body_pair *b, feature *all)
 {
@@ -216,31 +312,67 @@ bool shapes_holds(const shapes *w, const contact_family *f, const int32_t *index
     return false;
 }
 
+static void point_hold(shapes *w, const body_pair *b, int point, const feature *f)
+{
+    w->id[b->first / FEATURE_NUMBERS + point] = f->id;
+    memcpy(w->feature + b->first + point * FEATURE_NUMBERS, f, FEATURE_NUMBERS * sizeof(double));
+}
+
 void shapes_hold(shapes *w, const contact_family *f, const int32_t *index, int point, const feature *what)
 {
     body_pair b = pair_at(w, f, index);
     feature none = nothing(b.x, b.y);
     if (!what)
         what = &none;
-    w->id[b.first / FEATURE_NUMBERS + point] = what->id;
-    memcpy(w->feature + b.first + point * FEATURE_NUMBERS, what, FEATURE_NUMBERS * sizeof(double));
+    point_hold(w, &b, point, what);
+}
+
+/* the normal of a plane of either body, in space; false: that of the feature is none of a plane */
+static bool plane_normal(const body_pair *b, const double *held, double *n)
+{
+    enum { UA = 6, UB = 9, PLANE_B = 12, PLANE_A };
+    const body_pose *at = held[PLANE_B] != 0 ? b->py : b->px;
+    const double *u = held + (held[PLANE_B] != 0 ? UB : UA);
+    if (held[PLANE_B] == 0 && held[PLANE_A] == 0)
+        return false;
+    for (int i = 0; i < 3; i++)
+        n[i] = at->A[3 * i] * u[0] + at->A[3 * i + 1] * u[1] + at->A[3 * i + 2] * u[2];
+    return true;
+}
+
+/* Does a point of faces that touch lie where another one was?  Where corners lie on edges, rounding says
+   which of them it is. */
+static bool same_place(const body_pair *b, const double *held, const feature *now)
+{
+    double n[3], m[3], numbers[FEATURE_NUMBERS], far = 0, turned = 0, size = b->x->reach + b->y->reach;
+    memcpy(numbers, now, sizeof numbers);
+    if (!plane_normal(b, held, n) || !plane_normal(b, numbers, m))
+        return false;
+    for (int i = 0; i < 3; i++) {
+        far += (held[i] - now->a[i]) * (held[i] - now->a[i]);
+        turned += (n[i] - m[i]) * (n[i] - m[i]);
+    }
+    return sqrt(far) <= POINT_STAYS * size && sqrt(turned) <= POINT_STAYS;
 }
 
 void shapes_pair(shapes *w, const contact_family *f, const int32_t *index, bool *anew)
 {
     body_pair b = pair_at(w, f, index);
     int slots = f->slots;
-    int64_t first = b.first, *id = w->id + first / FEATURE_NUMBERS;
+    int64_t *id = w->id + b.first / FEATURE_NUMBERS;
     feature all[FEATURES];
     int count = pair_touch(w, &b, all);
     bool put[FEATURES] = { false }, kept[FEATURES] = { false };
-    for (int k = 0; k < count; k++) /* what was there stays in its place */
-        for (int s = 0; s < slots && !put[k]; s++)
-            if (!kept[s] && id[s] == all[k].id) {
-                put[k] = kept[s] = true;
-                anew[s] = false;
-                memcpy(w->feature + first + s * FEATURE_NUMBERS, &all[k], FEATURE_NUMBERS * sizeof(double));
-            }
+    for (int by_place = 0; by_place < 2; by_place++) /* what was there stays in its place */
+        for (int k = 0; k < count; k++)
+            for (int s = 0; s < slots && !put[k]; s++)
+                if (!kept[s] &&
+                    (by_place ? same_place(&b, w->feature + b.first + s * FEATURE_NUMBERS, &all[k])
+                              : id[s] == all[k].id)) {
+                    put[k] = kept[s] = true;
+                    anew[s] = false;
+                    point_hold(w, &b, s, &all[k]);
+                }
     for (int s = 0, k = 0; s < slots; s++) {
         if (kept[s])
             continue;
@@ -248,8 +380,7 @@ void shapes_pair(shapes *w, const contact_family *f, const int32_t *index, bool 
             k++;
         feature f_s = k < count ? all[k++] : nothing(b.x, b.y);
         anew[s] = id[s] != f_s.id;
-        id[s] = f_s.id;
-        memcpy(w->feature + first + s * FEATURE_NUMBERS, &f_s, FEATURE_NUMBERS * sizeof(double));
+        point_hold(w, &b, s, &f_s);
     }
 }
 
@@ -260,11 +391,15 @@ void shapes_all(shapes *w, const inputs *in)
     for (size_t k = 0; k < w->p->ncontact; k++) {
         const contact_family *f = &w->p->contact[k];
         int32_t index[MAX_INDEX] = { 0 };
-        if (!f->pair.touch)
+        int64_t member = 0;
+        if (!f->pair.touch || (f->pair.listed && (!w->every || index_members(&f->over) > KEPT_MEMBERS)))
             continue;
-        int n = f->over.n - 1;
-        for (bool any = index_first(&f->over, index); any; any = index_next(&f->over, index))
-            if (index[n] == 1)
-                shapes_pair(w, f, index, anew);
+        for (bool any = index_first(&f->over, index); any; any = index_next(&f->over, index), member++)
+            if (index[index_of_point(f)] == 1) {
+                int32_t at[MAX_INDEX];
+                memcpy(at, index, sizeof at);
+                shapes_index(w->p, f, member, at);
+                shapes_pair(w, f, at, anew);
+            }
     }
 }

@@ -6,7 +6,8 @@
 #include "base/convex.h"
 #include "program/program.h"
 
-enum { FEATURE_NUMBERS = 20 }; /* of a point: the numbers of a feature before its id */
+/* of a point: the numbers of a feature before its id; of a pair */
+enum { FEATURE_NUMBERS = 20, PAIR_NUMBERS = FEATURES * FEATURE_NUMBERS };
 
 typedef struct shapes {
     arena *a; /* counts the work of finding what touches */
@@ -17,9 +18,12 @@ typedef struct shapes {
     body_pose **at, **was;
     double **way; /* how far a point of a body comes at most between two placings, see shapes_ways */
     double *reg;
-    double *feature; /* IN_FEATURE */
+    double *feature; /* IN_FEATURE: nfeature numbers */
     int64_t *id;     /* of each point: what it is about; 0: nothing so far */
-    bool exact;      /* few pairs: far ones are measured too */
+    size_t nfeature, room;
+    vec(int32_t) spare; /* places of pairs that have gone */
+    bool exact;         /* few pairs: far ones are measured too */
+    bool every;         /* pairs that are listed have places for all that are kept */
 } shapes;
 
 /* Those that may touch each other.  NULL: no two shapes may touch, or *why not. */
@@ -27,6 +31,23 @@ shapes *shapes_new(arena *a, const program *p, const double *param, const char *
 /* All shapes, for pictures: a hull is NULL where the points have none.  NULL: there are no shapes. */
 shapes *shapes_seen(arena *a, const program *p, const double *param);
 void shapes_place(shapes *w, const inputs *in); /* bodies are where they are now */
+/* of an instance of a shape: all of it lies within this distance of its middle; that where it is placed */
+double shapes_reach(const shapes *w, int shape, int32_t instance);
+void shapes_middle(const shapes *w, int shape, int32_t instance, double *x);
+/* A place for what is held of a pair that is listed, with nothing in it; it is given back.  What IN_FEATURE
+ * reads may have moved. */
+int32_t shapes_take(shapes *w);
+void shapes_give(shapes *w, int32_t place);
+/* Where results have what is held of a pair of family f: into its index, which names the member. */
+void shapes_index(const program *p, const contact_family *f, int64_t member, int32_t *index);
+/* What is held of all pairs that results keep, where shapes_index says; which are held are members by their
+   number and place. */
+typedef struct held_pair {
+    const contact_family *f;
+    int64_t member; /* the first of its points */
+    int32_t place;
+} held_pair;
+const double *shapes_kept(const shapes *w, arena *a, const held_pair *held, size_t n);
 /* Bodies are placed where they are then; how far their points come from where they were, into `way`.  Placing
  * them again leaves that as it is. */
 void shapes_ways(shapes *w, const inputs *then);
@@ -34,7 +55,10 @@ double shapes_way(const shapes *w, const contact_family *f, const int32_t *index
 /* The points of a pair, a member of f but for its last index; anew: of each, whether it is about others than
  * before. */
 void shapes_pair(shapes *w, const contact_family *f, const int32_t *index, bool *anew);
-void shapes_all(shapes *w, const inputs *in); /* of all pairs */
+/* of all pairs but those that are listed, unless each has a place */
+void shapes_all(shapes *w, const inputs *in);
+/* gap of the balls around both, where they are placed */
+double shapes_room_between(const shapes *w, const contact_family *f, const int32_t *index);
 /* What touches of a pair where its bodies are placed, into `all` (FEATURES), nothing is held of it; how many.
  * *size: of both bodies. */
 int shapes_meet(const shapes *w, const contact_family *f, const int32_t *index, feature *all, double *size);

@@ -1291,7 +1291,7 @@ const char *contact_name(const contact *c, arena *a)
     if (f->nindex > f->over.n)
         return s.at; /* a member that was written out has its indices in its name */
     for (int k = 0; k < f->nindex; k++)
-        text_printf(&s, "%s%d", k ? ", " : "[", (int)c->index[f->over.n - f->nindex + k]);
+        text_printf(&s, "%s%d", k ? ", " : "[", (int)c->index[index_first_own(f) + k]);
     if (f->nindex)
         text_putc(&s, ']');
     return s.at;

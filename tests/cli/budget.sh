@@ -35,7 +35,7 @@ try "time in a check" 3 "$CDL" -e "fn h(a, b) = if a == 0 then b else h(a - 1, b
 model m { param k = h(150, 0.5); dof y = 1; y'' = -k }" --time 0.5
 cat >long.cdl <<'CDL'
 use "ball.cdl" as b
-run b.ball for 1e9 with sweeping(h = 1e-4, every = 0.01)
+run b.ball for 1e9 with sweeping(h = 1e-4, every = 0.1, native = never)
 save y { file = "y.csv" }
 CDL
 try "time in a run" 4 "$CDL" run --time=0.5 -o long long.cdl
@@ -43,7 +43,7 @@ has "where it ended" err "long.cdl:2:1:" "longer than --time allows (0.5 s)" "wh
 same "what was computed is saved" yes "$([ "$(wc -l <long/y.csv)" -gt 2 ] && echo yes)"
 cat >named.cdl <<'CDL'
 use "ball.cdl" as b
-run first = b.ball for 1e9 with sweeping(h = 1e-4, every = 1)
+run first = b.ball for 1e9 with sweeping(h = 1e-4, every = 1, native = never)
 run second = b.ball for 1
 measure top = [max(first.y), max(second.y)]
 let twice = 2*last(second.y)

@@ -33,9 +33,9 @@ same "no file of settings is read" "" "$(find . -name 'PWNED*')"
 
 # -- quotes are drawn
 rm -rf into
-{ cat model/all.cdl; echo 'plot y'"''"' { file = "a.svg", title = "it'"'"'s a \"ball\": y'"''"' & <b> {x}_1" }'; } >model/t.cdl
+{ cat model/all.cdl; echo 'plot y'"''"' { file = "a.svg", title = "one line:\nit'"'"'s a \"ball\": y'"''"' & <b> {x}_1" }'; } >model/t.cdl
 try "quotes in a title" 0 run -q -o into model/t.cdl
-has "and derivatives" into/a.svg "it's a \"ball\": y'' &amp; &lt;b> {x}_1" ">y''</text>"
+has "and derivatives" into/a.svg "one line: it's a \"ball\": y'' &amp; &lt;b> {x}_1" ">y''</text>"
 
 # -- what gnuplot writes counts towards --disk
 { cat model/all.cdl; echo 'plot y { file = "a.svg" }'; } >model/t.cdl

@@ -18,7 +18,7 @@ CDL
 try "run --json" 1 "$CDL" run --json j.cdl
 same "an object for each" 5 "$(wc -l <out)"
 same "and nothing else" 5 "$(grep -c '^{"model":"ball","experiment":.*}}$' out)"
-has "of the run" out '{"model":"ball","experiment":null,"point":{},"backend":"sweeping","status":"ok","measures":{"n":' '"expectations":[{"text":"n >= 1","ok":true,"value":' ',"bound":1}],"stats":{"steps":1000,"seconds":'
+has "of the run" out '{"model":"ball","experiment":null,"point":{},"backend":"sweeping","status":"ok","measures":{"n":' '"expectations":[{"text":"n >= 1","ok":true,"value":' ',"bound":1,"label":"rebounds"}],"stats":{"steps":1000,"seconds":'
 has "of the points: a product, pairs together" out '"experiment":"x","point":{"e":0.2,"g":5,"y0":1}' '"point":{"e":0.2,"g":10,"y0":2}' '"point":{"e":0.4,"g":5,"y0":1}' '"point":{"e":0.4,"g":10,"y0":2}'
 has "an expectation that fails" out '"measures":{"s":4},"expectations":[{"text":"s <= 3","ok":false,"value":4,"bound":3}]'
 if command -v python3 >/dev/null; then

@@ -35,3 +35,21 @@ try "Poisson's law among very many" 0 "$CDL" run poisson.cdl
 sed 's/ { friction = coulomb(0.1) }//; s/^run m for 1/run m for 1.5 with sweeping(h = 1e-3)\nexpect last(x[500]) == 0 within abs(1e-9)/' free.cdl >alone.cdl
 try "contacts that are alone" 0 "$CDL" run alone.cdl
 has "in closed form" out "(closed form)"
+
+# small islands that are solved one by one cost the same, however many there are: time of the processor, for 500 and for 8000
+cat >arms.cdl <<'CDL'
+model arms {
+    param N = 500
+    dof x[i in 1..N] = 1, y[i in 1..N] = 0
+    for i in 1..N { x[i]'' = 0; y[i]'' = -9.81 }
+    constraint arm[i in 1..N]: x[i]^2 + y[i]^2 = 1
+    constraint twice[i in 1..N]: 2*x[i]^2 + 2*y[i]^2 = 2
+}
+CDL
+spent() {
+    { cat arms.cdl; echo "run arms(N = $1) for $2 with sweeping(h = 1e-3, every = 0.05)"; } >arms_$1.cdl
+    TIMEFORMAT=%U
+    { time "$CDL" run arms_$1.cdl >/dev/null 2>&1; } 2>&1 | tr -d .
+}
+few=$(spent 500 0.8) many=$(spent 8000 0.05)
+same "time grows no faster than the number of islands" 1 "$((10#$many <= 3*10#$few))"

@@ -3,6 +3,7 @@
 . "${tests:?}/cli/common"
 python=/usr/bin/python3
 [ -x "$python" ] || { echo "ok site # SKIP no python3"; exit 0; }
+export CDL_LIBRARY=$builddir/.libs/libcdl.so.0
 mkdir models
 cp "$srcdir/examples/bouncing_ball.cdl" models
 try "the gallery" 0 bash "$srcdir/examples/gallery.sh" "$CDL" gallery models/bouncing_ball.cdl
@@ -77,3 +78,11 @@ cat >src/examples/notebooks/n.ipynb <<'JSON'
 JSON
 try "a site with a notebook" 0 "$python" src/man/site/site.py src www2
 has "the notebook" www2/notebooks/n.html "A &lt;b&gt;note" "tan a ≤ μ R<sub>n</sub>" '<span class="w">model</span>' "a &lt; b" "data:image/svg+xml;base64," '../tutorial.html'
+# notebooks are executed where Jupyter is there
+if "$python" -c 'import nbconvert, ipykernel, numpy' 2>/dev/null && ! grep -q '^INSTRUMENT = .*[a-z]' "$builddir/Makefile"; then
+    for book in ball friction obstacles; do
+        has "the notebook $book has its answers" www/notebooks/$book.html 'class="answer"' residual
+    done
+else
+    echo "ok notebooks with answers # SKIP no Jupyter"
+fi

@@ -130,6 +130,49 @@ CDL
 try "a family" 0 "$CDL" run -q -o row row.cdl
 try "is verified" 0 "$CDL" verify row
 
+# shapes that touch in several points, of parts: their results are those of all points together
+cat >bricks.cdl <<'CDL'
+model brick {
+    param size = [0.2, 0.1, 0.06], m = 1
+    let J = m/12*diag(size[2]^2 + size[3]^2, size[1]^2 + size[3]^2, size[1]^2 + size[2]^2)
+    dof p in R3, A in SO3
+    kinetic m*norm(p')^2/2 + dot(A', J*A')/2
+    potential 9.81*m*p[3]
+    shape hull: box(-size/2, size/2) at p, A
+}
+model two {
+    part low: brick { p = [0, 0, 0.1], A = rot_x(0.2)*rot_y(0.1) }
+    part high: brick { p = [0.02, 0.01, 0.2], A = rot_z(0.3) }
+    constraint floor: low.hull.gap(halfspace([0, 0, 1], 0)) >= 0 { friction = coulomb(0.5) }
+    constraint touch: high.hull.gap(low.hull) >= 0 { friction = coulomb(0.5) }
+}
+run two for 0.3 with sweeping(h = 2e-3)
+save t, low.p, low.p', low.A, low.A', high.p, high.p', high.A, high.A', energy, work, dissipated, drift, floor.gap, floor.rn, floor.rt, touch.gap, touch.rn, touch.rt { file = "b.csv" }
+save t, low.p, low.p', low.A, low.A', high.p, high.p', high.A, high.A', touch.gap { file = "b.npz" }
+CDL
+try "bricks are saved" 0 "$CDL" run -q -o bricks bricks.cdl
+try "and verified" 0 "$CDL" verify bricks
+has "by their shapes" out "bricks/b.csv: 151 rows, verified" "bricks/b.npz: 151 rows, verified" gap penetration pull complementarity cone energy books motion
+# change COLUMN AWK-CONDITION VALUE [KIND]: one number of the first row where that holds; v(name) is a number of the row
+change() {
+    awk -F, -v want="$1" -v set="$3" 'BEGIN { OFS = "," } NR == 1 { for (k = 1; k <= NF; k++) at[$k] = k }
+        function v(name) { return $at[name] + 0 }
+        NR > 1 && !done && ('"$2"') { $at[want] = set == "more" ? sprintf("%.17g", $at[want] + 1e-3) : set; done = 1 } { print }' bricks/b.csv >bad/b.csv
+    try "a change in $1: $3" 1 "$CDL" verify bad/b.csv --model=bricks.cdl
+    grep '<- off' out >off
+    has "is shown${4:+ as $4}" off "${4:-<- off}"
+}
+for column in "low.p[3]" "high.p[1]" "high.p'[2]" "low.A'[1]" "high.A[1][2]"; do
+    change "$column" "NR == 60" more
+done
+for column in energy floor.gap touch.gap; do
+    change $column "NR == 90" more "${column#*.}"
+done
+change touch.rn "NR == 90" -1 pull
+change touch.rn 'v("touch.gap") > 0.01 && v("touch.gap") < 0.03' 5 complementarity
+change floor.rn 'v("floor.gap") > 0.005' 5 complementarity
+change "touch.rt[1]" 'v("touch.rn") > 1' 1e4 cone
+
 # rotations: nine columns of a matrix
 cat >body.cdl <<'CDL'
 model body {

@@ -191,6 +191,8 @@ const b = [...document.querySelectorAll("#rows th button")].find(b => b.textCont
 [...document.querySelectorAll("#rows th button")].find(b => b.textContent.startsWith("T")).click();
 note("sorted", rows().join() === before_.slice().reverse().join());
 note("scatter", ink($("scatter")) > 100);
+note("measured", $("across").selectedOptions[0].textContent === "e" && $("up").selectedOptions[0].textContent === "T");
+note("labels", $("expects").textContent.includes("it rests"));
 """
 
 

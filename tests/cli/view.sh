@@ -57,6 +57,14 @@ run m for 1
 animate("m.mp4", y)'
 has "is refused" err "takes the name of a .html, .svg or .gif file"
 
+cat >named.cdl <<'CDL'
+## A ball that is let go.
+model let_go { dof y = 1 [m]; y'' = -9.81 [m/s^2] }
+run let_go for 1
+animate("named.html")
+CDL
+try "a model with a comment and units" 0 "$CDL" run -q -o pages named.cdl
+has "shows both" pages/named.html '"doc":"A ball that is let go."' '"name":"y","unit":"m"' '"name":"y'"'"'","unit":"m/s"'
 cat >rest.cdl <<'CDL'
 use "ball.cdl" as b
 experiment rest {
@@ -162,7 +170,7 @@ if command -v python3 >/dev/null; then
         python3 "$tests/cli/view.py" drive3 pages/skin.html >got 2>&1
         has "a field as a surface" got "ok drawn" "ok turned"
         python3 "$tests/cli/view.py" drive-report rep/rest.html >got 2>&1
-        has "tables are sorted" got "ok rows" "ok sorted" "ok scatter"
+        has "tables are sorted" got "ok rows" "ok sorted" "ok scatter" "ok measured" "ok labels"
     else
         echo "ok the page in a browser # SKIP chromium is not installed"
     fi
@@ -197,6 +205,22 @@ save t, wire.track(1) { file = "bent.csv" }
 CDL
 try "a rod along its load" 0 "$CDL" run -q -o pages --report bent.html bent.cdl
 has "has the time of its load" pages/bent.html '"begin":0,"end":3,'
+cat >lying.cdl <<'CDL'
+model lying {
+    rod wire { length = 1, radius = 0.01, young = 1e6, poisson = 0.4, elements = 6 }
+    at wire.s = 0 { position = [0, 0, 0.05], frame = rot_y(pi/2) }
+    force wire.x(1): [0, 0, -1e-4*t]
+    constraint floor: wire.gap(halfspace([0, 0, 2], 0)) >= 0
+    constraint stone: wire.gap(ball([0.5, 0, -0.2], 0.18)) >= 0
+    constraint log: wire.gap(cylinder([0.2, 0, -0.2], [0, 3, 0], 0.125)) >= 0
+}
+run lying for 1 with auglag(h = 0.5)
+animate("lying.html")
+CDL
+try "bodies that a rod may touch" 0 "$CDL" run -q -o pages lying.cdl
+has "are drawn: a ball" pages/lying.html '"fixed":true,"reach":0,"r":0.18,"faces":[],"kind":"ellipsoid","v":[0.5,0,-0.2]'
+has "a cylinder, as far as rods go" pages/lying.html '"r":0.125,"faces":[],"kind":"cylinder","v":[0.2,-0.0625,-0.2,0.2,0.0625,-0.2]'
+has "a half-space" pages/lying.html '"planes":[[0,0,1,0]]'
 if command -v python3 >/dev/null; then
     same "and its places at each of the samples" "ok times ok ends" "$(python3 "$tests/cli/view.py" rod pages/bent.html pages/bent.csv | paste -sd' ')"
 fi

@@ -114,6 +114,17 @@ static void what_nothing_has_is_not_known(void **state)
     assert_int_equal(cdl_help(s, "nothing_at_all"), CDL_USAGE);
 }
 
+/* characters before a text in its line */
+static size_t column_of(const char *what)
+{
+    const char *p = strstr(said.out, what);
+    assert_non_null(p);
+    size_t n = 0;
+    for (; p > said.out && p[-1] != '\n'; p--)
+        n += ((unsigned char)p[-1] & 0xc0) != 0x80;
+    return n;
+}
+
 /* every topic lists something, and each name of it has help of its own */
 static void topics_list_what_is_known(void **state)
 {
@@ -130,6 +141,8 @@ static void topics_list_what_is_known(void **state)
     assert_string_equal(cdl_topic(s, "back", 0), "backends");
     assert_string_equal(cdl_topic(s, "std.pl", 0), "std.planar");
     assert_null(cdl_topic(s, "std.pl", 1));
+    known("functions");
+    assert_int_equal(column_of("smallest of the numbers"), column_of("identity matrix"));
     known("std.planar");
     assert_non_null(strstr(said.out, "disk_gap(p, R, q, S)"));
     assert_non_null(strstr(said.out, "model disk"));

@@ -246,9 +246,9 @@ class Report:
 
     @property
     def expectations(self):
-        """All expectations: text, ok, value, bound."""
+        """All expectations: text, ok, value, bound, label (None: without one)."""
         rows = [e for r in self.records for e in r["expectations"]]
-        return Table({k: [e.get(k) for e in rows] for k in ("text", "ok", "value", "bound")})
+        return Table({k: [e.get(k) for e in rows] for k in ("text", "ok", "value", "bound", "label")})
 
     def frame(self):
         """The points as a pandas frame."""

@@ -1,5 +1,5 @@
 /* Bullet: balls poured into a box, a column, balls that bounce by themselves.
-   bullet grains|column|balls N STEPS */
+   bullet grains|column|balls|boxes N STEPS */
 #include <btBulletDynamicsCommon.h>
 #include "peer.h"
 
@@ -32,8 +32,10 @@ int main(int argc, char **argv)
     if (argc < 4)
         return 2;
     int n = atoi(argv[2]), steps = atoi(argv[3]);
-    bool grains = !strcmp(argv[1], "grains"), column = !strcmp(argv[1], "column");
-    double radius = column ? 0.005 : RADIUS, deepest = 0, height = 0, width = grains_width(n);
+    bool boxes = !strcmp(argv[1], "boxes"), grains = boxes || !strcmp(argv[1], "grains"),
+         column = !strcmp(argv[1], "column");
+    double radius = column ? 0.005 : RADIUS, deepest = 0, height = 0,
+           width = boxes ? box_width(n) : grains_width(n);
     btDefaultCollisionConfiguration setup;
     btCollisionDispatcher dispatcher(&setup);
     btDbvtBroadphase pairs;
@@ -48,11 +50,16 @@ int main(int argc, char **argv)
         wall(&world, 0, 1, 0, 0, 0);
         wall(&world, 0, -1, 0, -width, 0);
     }
-    btSphereShape shape(radius);
+    btSphereShape ball(radius);
+    btBoxShape block(btVector3(BOX[0] / 2, BOX[1] / 2, BOX[2] / 2));
+    block.setMargin(1e-4); /* it is added inside of a box, and rounds its edges */
+    btCollisionShape *shape = boxes ? (btCollisionShape *)&block : &ball;
     btRigidBody **body = new btRigidBody *[n];
     for (int i = 0; i < n; i++) {
         double p[3] = { 0, 0, 0 };
-        if (grains)
+        if (boxes)
+            box_place(n, i, p);
+        else if (grains)
             grains_place(n, i, p);
         else if (column)
             p[2] = column_place(i);
@@ -60,7 +67,12 @@ int main(int argc, char **argv)
             p[0] = i;
             p[2] = 1 + (i + 1.0) / n + radius;
         }
-        body[i] = add(&world, &shape, 1, btVector3(p[0], p[1], p[2]), mu, grains || column ? 0 : 0.8);
+        body[i] = add(&world, shape, 1, btVector3(p[0], p[1], p[2]), mu, grains || column ? 0 : 0.8);
+        if (boxes) {
+            btTransform place = body[i]->getWorldTransform();
+            place.setRotation(btQuaternion(btVector3(0, 0, 1), box_angle(i)));
+            body[i]->setWorldTransform(place);
+        }
     }
     double took = 0;
     for (int k = 0; k < steps; k++) {

@@ -1,5 +1,6 @@
 /* Open Dynamics Engine: balls poured into a box, a column, balls that bounce by themselves.
-   ode grains|column|balls N STEPS */
+   ode grains|column|balls|boxes N STEPS */
+#include <stdbool.h>
 #include <ode/ode.h>
 #include "peer.h"
 
@@ -43,6 +44,19 @@ static void ball(scene *s, int i, const double *p, double radius)
     dGeomSetBody(dCreateSphere(s->space, radius), b);
 }
 
+static void box(scene *s, int i, const double *p, double angle)
+{
+    dMass m;
+    dMatrix3 R;
+    dBodyID b = s->body[i] = dBodyCreate(s->world);
+    dMassSetBoxTotal(&m, 1, BOX[0], BOX[1], BOX[2]);
+    dBodySetMass(b, &m);
+    dBodySetPosition(b, p[0], p[1], p[2]);
+    dRFromAxisAndAngle(R, 0, 0, 1, angle);
+    dBodySetRotation(b, R);
+    dGeomSetBody(dCreateBox(s->space, BOX[0], BOX[1], BOX[2]), b);
+}
+
 static void wall(scene *s, double a, double b, double c, double d)
 {
     static int smooth;
@@ -51,15 +65,20 @@ static void wall(scene *s, double a, double b, double c, double d)
 
 static void fill(scene *s, const char *problem)
 {
-    double p[3] = { 0, 0, 0 }, width = grains_width(s->n);
+    bool boxes = !strcmp(problem, "boxes");
+    double p[3] = { 0, 0, 0 }, width = boxes ? box_width(s->n) : grains_width(s->n);
     wall(s, 0, 0, 1, 0);
-    if (!strcmp(problem, "grains")) {
+    if (boxes || !strcmp(problem, "grains")) {
         wall(s, 1, 0, 0, 0);
         wall(s, -1, 0, 0, -width);
         wall(s, 0, 1, 0, 0);
         wall(s, 0, -1, 0, -width);
     }
-    for (int i = 0; i < s->n; i++) {
+    for (int i = 0; boxes && i < s->n; i++) {
+        box_place(s->n, i, p);
+        box(s, i, p, box_angle(i));
+    }
+    for (int i = 0; !boxes && i < s->n; i++) {
         if (!strcmp(problem, "grains"))
             grains_place(s->n, i, p);
         else if (!strcmp(problem, "column"))

@@ -40,6 +40,28 @@ static inline void grains_place(int n, int i, double *p)
     p[2] = RADIUS + 2.2 * RADIUS * layer;
 }
 
+/* Boxes of three different edges poured into the same room: they stand apart at first, each turned in its own way
+   about the vertical axis, so that no two faces are parallel.  boxes.cdl has the same numbers. */
+static const double BOX[3] = { 0.02, 0.016, 0.012 };
+
+static inline double box_angle(int i)
+{
+    return 0.1 + 0.7 * (i % 7);
+}
+
+static inline void box_place(int n, int i, double *p)
+{
+    grains_place(n, i, p);
+    for (int k = 0; k < 2; k++)
+        p[k] = 0.014 + 0.028 * (k ? i / grains_columns(n) % grains_columns(n) : i % grains_columns(n));
+    p[2] = 0.01 + 0.016 * (i / (grains_columns(n) * grains_columns(n)));
+}
+
+static inline double box_width(int n)
+{
+    return 0.028 * grains_columns(n);
+}
+
 /* a column of balls on each other, a gap of 1e-3 below each: a fifth of the radius in the bench's units */
 static inline double column_place(int i)
 {
