@@ -371,6 +371,7 @@
 #define CLOSED_ROD       1e-6  /* of the chords: pieces that meet, in the writhe */
 #define CLOSEST_ENOUGH   1e-12 /* of the parameter: closest points that no longer move */
 #define ARMIJO           1e-4  /* of the slope: the usual share that a search must win */
+#define LINE_FLAT        3e-2  /* of the radius: distances that differ by less along two hats are a line */
 #define DESCENT_COARSE   1e-5  /* of the length: inner solves while multipliers still change, */
 #define DESCENT_PART     1e-2  /* and beside their change */
 #define DESCENT_END      1e-6  /* of multipliers: settled */

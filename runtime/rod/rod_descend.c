@@ -47,7 +47,7 @@ static void friction_hold(const rod_work *w, touch *c)
     for (int i = 0; i < 3; i++)
         c->held_force[i] = f[i] - along * c->N[i];
     memcpy(c->held_normal, c->N, sizeof c->N);
-    c->bound = k->smooth || !(c->lambda > 0) ? 0
+    c->bound = c->hats || k->smooth || !(c->lambda > 0) ? 0
                : k->tresca[c->pair]          ? k->mu[c->pair]
                                              : k->mu[c->pair] * c->lambda;
     c->turned = 0;
@@ -60,15 +60,19 @@ void contacts_lag(rod_work *w, bool lagged)
     k->lagged = lagged;
     for (size_t i = 0; lagged && i < k->list.n; i++)
         friction_hold(w, &k->list.at[i]);
+    if (lagged)
+        lines_hold(w);
 }
 
 double contacts_round(rod_work *w)
 {
     rod_contacts *k = w->contact;
-    double change = 0, most = 0;
+    double most = 0, change = lines_round(w, &most);
     for (size_t i = 0; i < k->list.n; i++) {
         touch *c = &k->list.at[i];
         double before = c->lambda, f[3];
+        if (c->hats)
+            continue;
         touch_force(w, c);
         memcpy(f, c->ft, sizeof f);
         c->lambda = fmax(0, c->fn);
@@ -364,9 +368,21 @@ typedef struct mixer {
     double *used, *f[MIXED], *g[MIXED];
 } mixer;
 
+/* of a pair, or, behind them all, of a hat */
+static double *bound_of(const rod_contacts *k, int i)
+{
+    size_t at = (size_t)i;
+    return at < k->list.n ? &k->list.at[at].bound : &k->line.at[at - k->list.n].bound;
+}
+
+static int bounds_number(const rod_contacts *k)
+{
+    return (int)(k->list.n + k->line.n);
+}
+
 static uint64_t pairs_now(const rod_contacts *k)
 {
-    uint64_t h = k->list.n;
+    uint64_t h = hash64(k->list.n, k->line.n);
     for (size_t i = 0; i < k->list.n; i++)
         h = hash64(hash64(h, (uint64_t)k->list.at[i].pair), (uint64_t)k->list.at[i].node);
     return h;
@@ -377,8 +393,8 @@ static void mixer_use(mixer *m, rod_work *w)
 {
     const rod_contacts *k = w->contact;
     uint64_t pairs = pairs_now(k);
-    if (pairs != m->pairs || m->n != (int)k->list.n) {
-        m->n = (int)k->list.n;
+    if (pairs != m->pairs || m->n != bounds_number(k)) {
+        m->n = bounds_number(k);
         m->kept = 0;
         m->pairs = pairs;
         m->used = arena_array(w->tmp, double, m->n);
@@ -388,7 +404,7 @@ static void mixer_use(mixer *m, rod_work *w)
         }
     }
     for (int i = 0; i < m->n; i++)
-        m->used[i] = k->list.at[i].bound;
+        m->used[i] = *bound_of(k, i);
 }
 
 /* difference of two rounds, without what those before have of it; false: nothing is left */
@@ -426,7 +442,7 @@ static void mixer_next(mixer *m, rod_work *w)
     m->f[0] = f;
     m->g[0] = g;
     for (int i = 0; i < m->n; i++) {
-        g[i] = k->list.at[i].bound;
+        g[i] = *bound_of(k, i);
         f[i] = g[i] - m->used[i];
     }
     m->kept += m->kept < MIXED;
@@ -445,7 +461,7 @@ static void mixer_next(mixer *m, rod_work *w)
     }
     for (int i = 0; i < m->n; i++)
         if (g[i] > 0 && m->used[i] > 0)
-            k->list.at[i].bound = fmin(fmax(next[i], 0.2 * g[i]), 5 * g[i]);
+            *bound_of(k, i) = fmin(fmax(next[i], 0.2 * g[i]), 5 * g[i]);
     arena_release(w->tmp, mark);
 }
 
@@ -531,7 +547,10 @@ static double descent_enough(const rod_work *w, double change)
     const rod_contacts *k = w->contact;
     double give = 0;
     for (size_t i = 0; i < k->list.n; i++)
-        give = fmax(give, k->list.at[i].lambda / k->k[k->list.at[i].pair]);
+        if (!k->list.at[i].hats)
+            give = fmax(give, k->list.at[i].lambda / k->k[k->list.at[i].pair]);
+    for (size_t i = 0; i < k->line.n; i++)
+        give = fmax(give, k->line.at[i].lambda / k->k[k->line.at[i].pair]);
     return fmin(DESCENT_COARSE, fmax(ROD_END_STIFF, DESCENT_PART * fmin(1, change) * give / rod_length(w)));
 }
 
