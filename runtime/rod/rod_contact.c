@@ -398,11 +398,19 @@ static double least_give(const rod_mesh *m)
     return 100 * fmax(97 * EI / pow(ds, 4), 10 * m->B[8] / (ds * ds));
 }
 
+static bool has_line(const rod_work *w, int pair)
+{
+    for (size_t i = 0; i < w->contact->line.n; i++)
+        if (w->contact->line.at[i].pair == pair)
+            return true;
+    return false;
+}
+
 void contacts_press(rod_work *w, double factor)
 {
     for (int i = 0; i < w->rp->npair; i++) {
         const rod_mesh *m = &w->mesh[w->rp->pair[i].a];
-        double apart = w->rp->pair[i].what == TOUCH_RODS ? APART : body_apart(w, i);
+        double apart = has_line(w, i) ? HAT : w->rp->pair[i].what == TOUCH_RODS ? APART : body_apart(w, i);
         w->contact->k[i] = factor * (m->A[0] + m->A[4]) / 2 / pow(apart * closest(m), 4);
     }
 }
@@ -603,6 +611,11 @@ static void keep_state(rod_work *w, contact_state *to)
 static void put_back(rod_work *w, const contact_state *from)
 {
     copy_state(w->a, &w->contact->list, &w->contact->line, &from->list, &from->line);
+}
+
+bool contacts_lined(const rod_work *w)
+{
+    return w->contact && w->contact->line.n > 0;
 }
 
 void contacts_count(rod_work *w, rod_sparse *K)

@@ -48,8 +48,8 @@ static void friction_hold(const rod_work *w, touch *c)
         c->held_force[i] = f[i] - along * c->N[i];
     memcpy(c->held_normal, c->N, sizeof c->N);
     c->bound = c->hats || k->smooth || !(c->lambda > 0) ? 0
-               : k->tresca[c->pair]          ? k->mu[c->pair]
-                                             : k->mu[c->pair] * c->lambda;
+               : k->tresca[c->pair]                     ? k->mu[c->pair]
+                                                        : k->mu[c->pair] * c->lambda;
     c->turned = 0;
 }
 
@@ -89,7 +89,7 @@ double contacts_round(rod_work *w)
 /* ---- the least of the potential ---- */
 /* stiffness of springs, by that of rods between two pairs, where a short way begins and ends; a long one
  * begins with a thousandth, and where gaps close slowly it grows further */
-static const double LONG_WAY = 1000, SOFT = 3, FIRM = 300, HARDEST = 1e4;
+static const double LONG_WAY = 1000, SOFT = 3, FIRM = 30, HARDEST = 1e4;
 
 typedef struct descent {
     rod_work *w;
@@ -488,7 +488,7 @@ static descent descent_new(rod_work *w, double t)
 }
 
 /* moments and forces that follow have no potential, nor has a roll that is held about an axis that is free */
-static bool has_potential(const rod_work *w)
+bool rod_has_potential(const rod_work *w)
 {
     for (int i = 0; i < w->ends.nhold; i++) {
         const uint8_t *held = w->ends.held + 6 * w->ends.hold[i].node;
@@ -525,7 +525,10 @@ static bool descent_polish(descent *d)
     rod_work *w = d->w;
     state_copy(w, d->pos, d->rot, w->state.pos, w->state.rot);
     contacts_keep_flow(w);
-    if (rod_close_gaps(w, d->t) && farthest(w, d->pos) < 0.2 * rod_least_radius(w))
+    w->brief = true;
+    bool ok = rod_close_gaps(w, d->t) && farthest(w, d->pos) < 0.2 * rod_least_radius(w);
+    w->brief = false;
+    if (ok)
         return true;
     state_copy(w, w->state.pos, w->state.rot, d->pos, d->rot);
     contacts_back_flow(w);
@@ -559,7 +562,7 @@ bool rod_descend(rod_work *w, double t)
 {
     enum { ROUNDS = 200, INCREMENTS = 300, LONG = 1000 };
     const double soft = w->start ? SOFT / LONG_WAY : SOFT;
-    if (!w->contact || !has_potential(w))
+    if (!w->contact || !rod_has_potential(w))
         return false;
     arena_pos mark = arena_mark(w->tmp);
     double press = soft, change = INFINITY, polish = 0.05, open = INFINITY;
@@ -586,6 +589,12 @@ bool rod_descend(rod_work *w, double t)
         }
         mixer_next(&mix, w);
         contacts_find(w);
+        /* lines that overlap between hats or pairs are held apart while multipliers settle */
+        if (!w->start && contacts_lined(w) && left < DESCENT_SAG * rod_least_radius(w) &&
+            !contacts_part(w, w->ro->tolerance)) {
+            contacts_follow(w);
+            continue;
+        }
         done = ok && change < DESCENT_END && rod_gaps_closed(w);
         if (done || change > polish)
             continue;

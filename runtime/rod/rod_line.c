@@ -8,10 +8,6 @@
 #include <math.h>
 #include <string.h>
 
-/* number of nodes from the top of a hat to the next: with three, there would be as few forces as elements;
- * with one, as many as rods have ways to move */
-static const double HAT = 3;
-
 /* ---- places ---- */
 /* of rod a across from rod b; next: the one that follows in its line, -1: none */
 typedef struct place {
@@ -131,8 +127,29 @@ static bool hat_at(const line_search *s, int number, int first, line_hat *h)
     h->x = x / h->width;
     for (int j = 0; j < h->n; j++)
         h->share[j] /= h->width;
-    touch top = { .pair = s->pair, .rod = s->w->rp->pair[s->pair].b, .y = h->at, .x = h->x };
+    touch top = { .pair = s->pair, .rod = s->w->rp->pair[s->pair].b, .y = h->at, .mid = h->at, .x = h->x };
+    top.eps = touch_pinned(rod_a(s));
+    if (!touch_project(s->w, &top))
+        return false;
+    h->x = top.x;
     return most - least <= flat && least < 0.5 * s->w->contact->clear[s->pair] && !touch_held(s->w, &top);
+}
+
+/* Lines are so many hats long: shorter ones end where they begin, and pairs of points do as well. */
+enum { LINE_LEAST = 5 };
+
+/* hats that follow each other on one line, from number on; the first place of each; how many */
+static int line_from(const line_search *s, int number, int first, const bool *taken, line_hat *h)
+{
+    int n = 0;
+    while (number + n <= s->n && first >= 0 && !taken[first] && hat_at(s, number + n, first, &h[n])) {
+        /* the next hat begins two places further on, but for the first hat, which is a half */
+        int skip = number + n == 0 ? 0 : 2;
+        n++;
+        for (int k = 0; k < skip && first >= 0; k++)
+            first = s->place.at[first].next;
+    }
+    return n;
 }
 
 /* forces of the hat that was there, or of pairs that stood where it stands */
@@ -183,16 +200,20 @@ static void pair_lines(rod_work *w, int pair, touches *list, line_hats *line)
     places_find(&s);
     places_link(&s);
     int *to = arena_array(w->tmp, int, s.place.n);
+    bool *taken = arena_array(w->tmp, bool, s.place.n);
+    line_hat *h = arena_array(w->tmp, line_hat, s.n + 1);
     for (size_t i = 0; i < s.place.n; i++)
         to[i] = -1;
     for (int number = 0; number <= s.n; number++) {
         int from = number ? 2 * number - 2 : 0;
         for (int i = s.first[from]; i < s.first[from + 1]; i++) {
-            line_hat h;
-            if (!hat_at(&s, number, i, &h))
-                continue;
-            hat_inherit(w, &h);
-            hat_add(&s, &h, list, line, to);
+            int n = line_from(&s, number, i, taken, h);
+            for (int k = number ? 0 : 1; k < n; k++)
+                taken[h[k].place[0]] = true;
+            for (int k = 0; n >= LINE_LEAST && k < n; k++) {
+                hat_inherit(w, &h[k]);
+                hat_add(&s, &h[k], list, line, to);
+            }
         }
     }
 }
@@ -232,7 +253,7 @@ void lines_new(rod_work *w)
     arena_pos mark = arena_mark(w->tmp);
     touches list = { 0 };
     line_hats line = { 0 };
-    for (int i = 0; i < w->rp->npair && !w->ro->penalty && !w->motion; i++)
+    for (int i = 0; i < w->rp->npair && rod_has_potential(w); i++)
         if (w->rp->pair[i].what == TOUCH_RODS)
             pair_lines(w, i, &list, &line);
     size_t places = list.n;

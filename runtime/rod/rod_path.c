@@ -375,8 +375,9 @@ bool rod_march(rod_work *w, double end, double h, bool start, rod_path *p, doubl
             contacts_step(w);
         double now = start ? 0 : t + dt, tau = start ? t + dt : 1;
         w->guess = start || w->ro->arc ? 0 : dt;
-        bool found = w->ro->arc && !start ? step_along(w, t, now, end)
-                                          : step_to(w, p, now, tau, start ? whole : dt < h / 3);
+        bool found = w->ro->arc && !start
+                         ? step_along(w, t, now, end)
+                         : step_to(w, p, now, tau, start ? whole : dt < h / 3 || contacts_lined(w));
         if (!found && w->start && !whole && w->contact && w->r->status == RUN_OK) {
             whole = true;
             found = rod_step(w, 0, 1, BY_DESCENT);

@@ -44,6 +44,9 @@ typedef vec(touch) touches;
    and slip of a hat are means of those at its places, weighted by the hat; what its forces do is their work
    on them. */
 enum { HAT_PLACES = 4 };
+/* nodes from the top of a hat to the next: an element.  With half of it forces of hats in the middle of
+ * elements and at their ends differ. */
+#define HAT 3.0
 typedef struct line_hat {
     int pair, n, place[HAT_PLACES]; /* its places in the list of touches */
     double share[HAT_PLACES];       /* weights of the means */
@@ -135,13 +138,13 @@ int nodes_near(const rod_work *w, int pair, const double *x, double reach, int *
 /* where rods lie along each other at the beginning of a step: places and hats, with the forces that are there
  */
 void lines_new(rod_work *w);
-void lines_base(rod_work *w);  /* directions of friction at the state */
-void lines_force(rod_work *w); /* gaps, slips, forces of hats, and those of their places */
+void lines_base(rod_work *w);               /* directions of friction at the state */
+void lines_force(rod_work *w);              /* gaps, slips, forces of hats, and those of their places */
 void lines_put(rod_work *w, rod_sparse *K); /* what places do not have by themselves */
 void lines_predict(rod_work *w, const double *dx, double part);
 double lines_energy(const rod_work *w);
-void lines_keep(rod_work *w);          /* their forces become multipliers, in directions at the state */
-void lines_hold(rod_work *w);          /* and, of a descent, bounds of friction */
+void lines_keep(rod_work *w); /* their forces become multipliers, in directions at the state */
+void lines_hold(rod_work *w); /* and, of a descent, bounds of friction */
 double lines_round(rod_work *w, double *most); /* both; the largest change of a force, and the largest */
 
 /* ---- forces ---- */
