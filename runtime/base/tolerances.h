@@ -378,7 +378,7 @@
 #define DESCENT_SLOW     0.5   /* of the gaps of the round before: springs are too soft for them */
 #define DESCENT_SUNK     0.4   /* of the radius: rods sink into each other, and springs become firmer; */
 #define DESCENT_LOOSE    2e-2  /* as little of it needs no such springs */
-#define DESCENT_SAG      1e-4  /* of the radius: gaps that leave what lines overlap between pairs to be seen */
+#define DESCENT_SAG      1e-4  /* of the radius: gaps that let overlaps between pairs be seen */
 #define DESCENT_REACH    2e-2  /* of the length: a way that is no snap, where two radii are less */
 #define SHIFT_STRONG     1e3   /* of the least shift: increments say little about the distance to go */
 #define DIRECTION_NEW    1e-6  /* of a direction: what is left of it beside the known ones */

@@ -406,12 +406,26 @@ static bool has_line(const rod_work *w, int pair)
     return false;
 }
 
+/* the distance of two forces of a pair on its rod a */
+static double forces_apart(const rod_work *w, int pair)
+{
+    double nodes = has_line(w, pair)                      ? HAT
+                   : w->rp->pair[pair].what == TOUCH_RODS ? APART
+                                                          : body_apart(w, pair);
+    return nodes * closest(&w->mesh[w->rp->pair[pair].a]);
+}
+
+double contacts_yield(const rod_work *w, int pair)
+{
+    return has_line(w, pair) ? 0.02 * pow(forces_apart(w, pair) / w->mesh[w->rp->pair[pair].a].radius, 4)
+                             : INFINITY;
+}
+
 void contacts_press(rod_work *w, double factor)
 {
     for (int i = 0; i < w->rp->npair; i++) {
         const rod_mesh *m = &w->mesh[w->rp->pair[i].a];
-        double apart = has_line(w, i) ? HAT : w->rp->pair[i].what == TOUCH_RODS ? APART : body_apart(w, i);
-        w->contact->k[i] = factor * (m->A[0] + m->A[4]) / 2 / pow(apart * closest(m), 4);
+        w->contact->k[i] = factor * (m->A[0] + m->A[4]) / 2 / pow(forces_apart(w, i), 4);
     }
 }
 
@@ -923,7 +937,7 @@ double contacts_dissipated(const rod_work *w)
 static double touch_share(const rod_work *w, const touch *c)
 {
     const rod_contacts *k = w->contact;
-    double below = APART, above = APART;
+    double below = INFINITY, above = INFINITY;
     if (c->rod < 0)
         return c->ds * body_apart(w, c->pair);
     for (size_t i = 0; i < k->list.n; i++) {
@@ -940,6 +954,8 @@ static double touch_share(const rod_work *w, const touch *c)
         else
             below = fmin(below, -way);
     }
+    below = below > 2 * APART ? APART : below;
+    above = above > 2 * APART ? APART : above;
     return piece_length(slave_of(w, c), c->node - slave_of(w, c)->first) * (below + above) / 2;
 }
 

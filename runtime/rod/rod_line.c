@@ -127,7 +127,9 @@ static bool hat_at(const line_search *s, int number, int first, line_hat *h)
     h->x = x / h->width;
     for (int j = 0; j < h->n; j++)
         h->share[j] /= h->width;
-    touch top = { .pair = s->pair, .rod = s->w->rp->pair[s->pair].b, .y = h->at, .mid = h->at, .x = h->x };
+    touch top = {
+        .pair = s->pair, .rod = s->w->rp->pair[s->pair].b, .y = h->at, .mid = h->at, .x = h->x, .hats = 1
+    };
     top.eps = touch_pinned(rod_a(s));
     if (!touch_project(s->w, &top))
         return false;
@@ -254,7 +256,7 @@ void lines_new(rod_work *w)
     touches list = { 0 };
     line_hats line = { 0 };
     for (int i = 0; i < w->rp->npair && rod_has_potential(w); i++)
-        if (w->rp->pair[i].what == TOUCH_RODS)
+        if (w->rp->pair[i].what == TOUCH_RODS && w->rp->pair[i].a != w->rp->pair[i].b)
             pair_lines(w, i, &list, &line);
     size_t places = list.n;
     for (size_t i = 0; i < k->list.n; i++) {

@@ -281,6 +281,8 @@ void contacts_follow(rod_work *w);           /* closest points and gaps of the s
  * largest force */
 double contacts_round(rod_work *w);
 void contacts_press(rod_work *w, double factor); /* stiffness of springs, by that of rods between two pairs */
-void contacts_lose(rod_work *w);                 /* what friction took in the step */
+/* such a factor for rods along each other: springs of 0.02 EI/r^4 */
+double contacts_yield(const rod_work *w, int pair);
+void contacts_lose(rod_work *w); /* what friction took in the step */
 double contacts_dissipated(const rod_work *w);
 #endif
