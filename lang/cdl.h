@@ -300,6 +300,7 @@ typedef struct cdl_quantity {
     const double *rate; /* initial rate; NULL for parameters */
     double lo, hi;      /* bounds of a parameter */
     size_t n;           /* numbers in all */
+    size_t nrate; /* those of rate: n, or for rotations, matrices of 3 x 3, vectors of 3 in n/3 numbers */
     size_t shape[CDL_AXES];
     int first[CDL_AXES];
     int rank;
@@ -339,15 +340,19 @@ CDL_API const char *cdl_instance_message(const cdl_instance *i);
 
 /* Quantities by name, found once and read often: dofs (`y`), rates and accelerations (`y'`, `y''`), gap, rn,
    rt, slip and status of constraints (`floor.rn`; 0 open, 1 stick, 2 slip; forces are means over the last
-   step), `energy`, parameters and inputs.  A number for use below, from 0, and how many numbers it has (n may
-   be NULL); or -1. */
+   step), `energy`, parameters and inputs.  A rotation A is a matrix, row by row; A' and A'' are its angular
+   velocity and acceleration in the frame of the body.  A number for use below, from 0, and how many numbers
+   it has (n may be NULL); or -1. */
 CDL_API int cdl_instance_find(cdl_instance *i, const char *name, size_t *n);
+/* The shape of a quantity: its rank, 0 for a number, -1 when there is no such quantity. */
+CDL_API int cdl_instance_shape(const cdl_instance *i, int which, size_t shape[CDL_AXES]);
 /* The names there are: the k-th, NULL after the last. */
 CDL_API const char *cdl_instance_name(const cdl_instance *i, size_t k);
 CDL_API cdl_status cdl_instance_get(cdl_instance *i, int which, double *out);
 /* Dofs and rates: the motion goes on from there, contact memory and past being kept; rates that constraints
-   do not admit are thrown into them by a shock, as at the start of a run.  Parameters: new values from now
-   on. Anything else is CDL_USAGE. */
+   do not admit are thrown into them by a shock, as at the start of a run.  Matrices of
+   rotations have to be such to 1e-6, and keep their angular velocity.  Parameters: new values from now on.
+   Anything else is CDL_USAGE. */
 CDL_API cdl_status cdl_instance_set(cdl_instance *i, int which, const double *x);
 /* An input from now on: c[0] + c[1] s + c[2] s^2 + c[3] s^3, s being the time since now; of each number n
    coefficients (1 to 4), one number behind the other.  n = 1: it is held. */

@@ -716,6 +716,25 @@ static bool gap_past(work *w, const mcontact *c)
 }
 
 /* What bounds rates is linear in them: a row of factors, and a rest. */
+/* A reaction is a force: it needs an equation with a second derivative to act in. */
+static bool pushes_first_order(work *w, const mcontact *c, ir_ref in, span at)
+{
+    const ir_input *x = ir_input_of(w->g, in);
+    if (w->m->inclusion.n || order_at(w, &c->over, &x->at, at) != 1)
+        return false;
+    text name = { .a = w->a };
+    model_namer by = { w->m, &c->over };
+    model_input_name(&name, w->g, x, &by);
+    diag *e = diag_error(w->m->d, DIAG_NOT_SUPPORTED, at,
+                         "the reaction of '%s' would act on %s, whose equation is of first order", c->path,
+                         name.at);
+    diag_hint(
+        w->m->d, e,
+        "give it an equation with a second derivative, or write an inclusion with normal_cone; a motion "
+        "that nothing pushes may be a formula of t");
+    return true;
+}
+
 static void contact_rates(work *w, const mcontact *c, contact_form *f)
 {
     bool fixed = true, linear = !(on(w, c->gap) & ON_STEP_V);
@@ -723,11 +742,8 @@ static void contact_rates(work *w, const mcontact *c, contact_form *f)
     for (size_t i = 0; i < w->slope.n; i++) {
         const slope s = w->slope.at[i];
         const ir_input in = *ir_input_of(w->g, s.in);
-        if (order_at(w, &c->over, &in.at, c->at) == 1) {
-            diag_error(w->m->d, DIAG_NOT_SUPPORTED, c->at,
-                       "'%s' bounds the rate of a first-order equation; write an inclusion instead", c->path);
+        if (pushes_first_order(w, c, s.in, c->at))
             return;
-        }
         linear = linear && !(on(w, s.d) & ON(IN_V));
         fixed = fixed && !(on(w, s.d) & ~FIXED);
         *vec_push(w->a, &f->gradient) = (entry){ s.d, in.at, NOWHERE };
@@ -754,6 +770,8 @@ static void contact_gap(work *w, const mcontact *c, contact_form *f)
     for (size_t i = 0; i < w->slope.n; i++) {
         const slope s = w->slope.at[i];
         const ir_input *in = ir_input_of(w->g, s.in);
+        if (in->kind == IN_Q && pushes_first_order(w, c, s.in, c->at))
+            return;
         if (in->kind == IN_Q)
             *vec_push(w->a, &f->gradient) = (entry){ s.d, in->at, NOWHERE };
         else
@@ -779,7 +797,7 @@ static void contact_gap(work *w, const mcontact *c, contact_form *f)
                    "the constraint '%s' depends on no degree of freedom", c->path);
 }
 
-static bool contact_slip_linear(work *w, const mcontact *c, contact_form *f)
+static bool contact_slip_linear(work *w, const mcontact *c, contact_form *f, span at)
 {
     for (int k = 0; k < c->nslip; k++) {
         if (on(w, c->slip[k]) & (ON(IN_A) | ON_STEP_V))
@@ -787,6 +805,8 @@ static bool contact_slip_linear(work *w, const mcontact *c, contact_form *f)
         gradient(w, c->slip[k], ON(IN_V));
         for (size_t i = 0; i < w->slope.n; i++) {
             const slope s = w->slope.at[i];
+            if (pushes_first_order(w, c, s.in, at))
+                return true;
             if (on(w, s.d) & ON(IN_V))
                 return false;
             *vec_push(w->a, &f->slip_map) = (entry){ s.d, { .base = k }, ir_input_of(w->g, s.in)->at };
@@ -801,7 +821,7 @@ static bool contact_slip_linear(work *w, const mcontact *c, contact_form *f)
 static void contact_slip(work *w, const mcontact *c, contact_form *f)
 {
     span at = c->slip_at.file ? c->slip_at : c->at;
-    if (!contact_slip_linear(w, c, f))
+    if (!contact_slip_linear(w, c, f, at))
         diag_error(w->m->d, DIAG_SLIP_NOT_LINEAR, at, "the slip of '%s' is not linear in the rates", c->path);
     else if (c->nslip && f->slip_map.n == 0)
         diag_error(w->m->d, DIAG_SLIP_NOT_LINEAR, at,

@@ -69,7 +69,8 @@ static void put_name(text *t, const char *key, const char *s)
     text_json_str(t, s, strlen(s));
 }
 
-/* ---- frames: equally far apart, and one at each impact ---- */
+/* ---- frames: equally far apart, and one at each impact; or the samples, where nothing is known between them
+   and they are few ---- */
 
 static int compare_times(const void *a, const void *b)
 {
@@ -96,8 +97,12 @@ static void frame_times(const scene *m, const stage *g, const number_list *impac
 {
     double moving = (double)(m->all.n + 3 * m->solids.n + 1);
     int frames = (int)whole_clamp(PAGE_PLACES / moving, PAGE_FEWEST, PAGE_FRAMES);
-    for (int k = 0; k <= frames; k++)
+    const results *r = m->s->last ? m->s->last->r : NULL;
+    bool samples = r && r->rod && r->prog->nq == 0 && r->samples > 1 && r->samples <= frames;
+    for (int k = 0; k <= frames && !samples; k++)
         *vec_push(m->s->tmp, out) = frame_time(g, k, frames);
+    for (int64_t k = 0; samples && k < r->samples; k++)
+        *vec_push(m->s->tmp, out) = r->t[k];
     for (size_t k = 0; k < impacts->n && k < PAGE_IMPACTS; k++)
         if (impacts->at[k] >= g->begin && impacts->at[k] <= g->end)
             *vec_push(m->s->tmp, out) = impacts->at[k];

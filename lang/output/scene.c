@@ -258,7 +258,7 @@ static void rod_put(void *ud, const char *name, const value *col, int per)
     }
 }
 
-/* the same of a rod that moves in time: corners are series */
+/* the same of a rod that moves, in time or along its load: corners are series */
 static bool rod_moving(scene *m, const value *v)
 {
     const results *r;

@@ -243,6 +243,11 @@ static const writer *writer_of(const char *name)
     return NULL;
 }
 
+bool animation_named(const char *name)
+{
+    return writer_of(name) != NULL;
+}
+
 static value call_animate(evaluator *ev, scope *in, const ast *call, const value *arg, size_t n)
 {
     session *s = ev->of;

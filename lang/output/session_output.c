@@ -364,6 +364,8 @@ static void row_put(text *out, format how, const block *b, const double *row)
 
 /* ---- blocks on their way ---- */
 
+#define ROWS_MAX 1e12 /* what a table may hold: terabytes */
+
 static void put_text(text *t, const char *p)
 {
     put_bytes(t, p ? p : "", p ? strlen(p) : 0);
@@ -391,8 +393,13 @@ static void block_put(text *t, const block *b)
     }
     put_u64(t, b->arrays.n);
     for (size_t k = 0; k < b->arrays.n; k++) {
-        put_text(t, b->arrays.at[k].name);
-        put_bytes(t, (const char *)&b->arrays.at[k], sizeof b->arrays.at[k]);
+        const rows_array *x = &b->arrays.at[k];
+        put_text(t, x->name);
+        put_u64(t, x->first);
+        put_u64(t, x->n);
+        put_u64(t, (uint64_t)x->ndim);
+        for (int i = 0; i < x->ndim; i++)
+            put_u64(t, (uint64_t)x->dim[i]);
     }
     put_bytes(t, b->data.at, b->data.n);
 }
@@ -405,6 +412,16 @@ static bool get_exact(byte_reader *r, void *to, size_t size)
         return false;
     memcpy(to, p, n);
     return true;
+}
+
+static bool get_word(byte_reader *r, arena *a, const char **to)
+{
+    const char *p;
+    size_t n;
+    bool there = get_bytes(r, &p, &n);
+    if (there)
+        *to = arena_strndup(a, p, n);
+    return there;
 }
 
 static bool get_numbers(byte_reader *r, arena *a, number_list *to)
@@ -420,17 +437,62 @@ static bool get_numbers(byte_reader *r, arena *a, number_list *to)
     return true;
 }
 
-static bool array_fits(const rows_array *a, size_t width)
+static bool get_array(session *s, byte_reader *r, size_t width, rows_array *x)
 {
-    size_t all = 1;
-    if (a->ndim < 0 || a->ndim > 3 || a->n > width || a->first > width - a->n)
+    uint64_t first, n, ndim, side, all = 1;
+    if (!get_word(r, s->a, &x->name) || !get_u64(r, &first) || !get_u64(r, &n) || !get_u64(r, &ndim) ||
+        n > width || first > width - n || ndim > sizeof x->dim / sizeof *x->dim)
         return false;
-    for (int k = 0; k < a->ndim; k++) {
-        if (a->dim[k] < 0 || (a->dim[k] && all > width / (size_t)a->dim[k]))
+    x->first = (size_t)first;
+    x->n = (size_t)n;
+    x->ndim = (int)ndim;
+    for (uint64_t k = 0; k < ndim; k++) {
+        if (!get_u64(r, &side) || side > INT32_MAX || (side && all > width / side))
             return false;
-        all *= (size_t)a->dim[k];
+        x->dim[k] = (int32_t)side;
+        all *= side;
     }
-    return all == a->n;
+    return all == n;
+}
+
+static bool is_among(const char *word, const char *const *list, size_t n)
+{
+    for (size_t k = 0; k < n; k++)
+        if (!strcmp(word, list[k]))
+            return true;
+    return false;
+}
+
+/* whether a plot of it has what its script names */
+static bool plot_sound(const block *b)
+{
+    static const char *const logs[] = { "", "x", "y", "xy" }, *const styles[] = { "", "map", "surface" };
+    size_t behind = b->names.n - b->behind;
+    if (!picture_kind(b->shown) || writer_of(b->path)->how != ROWS_CSV ||
+        !is_among(b->log, logs, sizeof logs / sizeof *logs) ||
+        !is_among(b->style, styles, sizeof styles / sizeof *styles) || (*b->style && b->names.n < 3))
+        return false;
+    for (size_t k = behind; k < b->names.n; k++)
+        if (strncmp(b->names.at[k], OBSTACLE, strlen(OBSTACLE)) != 0)
+            return false;
+    return b->of.column < b->names.n;
+}
+
+/* whether the rows are those of a statement: they may come from a file */
+static bool block_sound(const ast *e, const block *b)
+{
+    bool nodes = b->grid[0] > 0 && b->grid[1] > 0 && (int64_t)b->grid[0] * b->grid[1] == b->rows;
+    if ((e->kind != AST_PLOT && e->kind != AST_SAVE) || b->ncol < 1 || b->ncol > b->names.n ||
+        b->behind >= b->ncol || b->rows > (int64_t)ROWS_MAX || (b->grid[0] && !nodes))
+        return false;
+    format how = writer_of(b->path)->how;
+    size_t wide = b->names.n * sizeof(double);
+    if ((how == ROWS_NPY || how == ROWS_NPZ) && b->data.n &&
+        (b->data.n % wide || b->data.n / wide != (size_t)b->rows))
+        return false;
+    if (how == ROWS_NPY && b->arrays.n != 1)
+        return false;
+    return e->kind == AST_SAVE ? !strcmp(b->path, b->shown) : plot_sound(b);
 }
 
 /* the bytes may come from a file: nothing in them is taken on trust */
@@ -440,7 +502,8 @@ static bool block_get(session *s, byte_reader r, block *b)
     uint64_t x[6], names, arrays;
     size_t n;
     for (size_t k = 0; k < sizeof words / sizeof *words; k++)
-        *words[k] = get_text(&r, s->a);
+        if (!get_word(&r, s->a, words[k]))
+            return false;
     for (int k = 0; k < 6; k++)
         if (!get_u64(&r, &x[k]))
             return false;
@@ -456,20 +519,22 @@ static bool block_get(session *s, byte_reader r, block *b)
     if (!get_exact(&r, &b->of.is, sizeof b->of.is) || !get_exact(&r, b->grid, sizeof b->grid) ||
         !get_u64(&r, &names))
         return false;
-    for (uint64_t k = 0; k < names && r.p < r.end; k++) {
-        *vec_push(s->tmp, &b->names) = get_text(&r, s->a);
-        *vec_push(s->tmp, &b->labels) = get_text(&r, s->a);
+    for (uint64_t k = 0; k < names; k++) {
+        const char *name, *label;
+        if (!get_word(&r, s->a, &name) || !get_word(&r, s->a, &label))
+            return false;
+        *vec_push(s->tmp, &b->names) = name;
+        *vec_push(s->tmp, &b->labels) = label;
     }
     if (!get_u64(&r, &arrays))
         return false;
     for (uint64_t k = 0; k < arrays; k++) {
-        const char *name = get_text(&r, s->a);
-        rows_array *a = vec_push(s->tmp, &b->arrays);
-        if (!get_exact(&r, a, sizeof *a) || !array_fits(a, b->names.n))
+        rows_array *one = vec_push(s->tmp, &b->arrays);
+        *one = (rows_array){ 0 };
+        if (!get_array(s, &r, b->names.n, one))
             return false;
-        a->name = name;
     }
-    if (!get_bytes(&r, &p, &n) || b->ncol > b->names.n || b->behind > b->ncol)
+    if (!get_bytes(&r, &p, &n))
         return false;
     b->data.at = (char *)(uintptr_t)p;
     b->data.n = n;
@@ -578,11 +643,19 @@ static void table_drop(session *s, const table *t)
         *at = t->next;
 }
 
+void kept_damaged(session *s, span at)
+{
+    diag *d = diag_error(s->d, DIAG_IO, at, "what the file of points keeps of this is damaged");
+    diag_hint(s->d, d, "remove that file and run the experiment again");
+}
+
 void table_take(session *s, const ast *e, const char *bytes, size_t n)
 {
     arena_pos mark = arena_mark(s->tmp);
     block b = { 0 };
-    if (block_get(s, (byte_reader){ bytes, bytes + n }, &b)) {
+    if (!block_get(s, (byte_reader){ bytes, bytes + n }, &b) || !block_sound(e, &b)) {
+        kept_damaged(s, e->at);
+    } else {
         table *t = table_find(s, e);
         if (t && strcmp(t->path, b.path)) { /* a file for each point: that of the point before is whole */
             table_finish(s, t);
@@ -592,7 +665,7 @@ void table_take(session *s, const ast *e, const char *bytes, size_t n)
         bool first = !t;
         if (first)
             t = table_new(s, e, &b);
-        if (t->ncol != b.ncol)
+        if (t->ncol != b.ncol || t->header.n != b.names.n)
             diag_error(s->d, DIAG_SHAPE, e->at,
                        "the points of the experiment give different numbers of columns");
         else {
@@ -732,8 +805,6 @@ static void plan_thin(session *s, const columns *c, row_plan *p)
     p->pick = pick;
     p->n = kept;
 }
-
-#define ROWS_MAX 1e12 /* what a table may hold: terabytes */
 
 static row_plan rows_plan(session *s, const columns *c, int64_t rows, const rows_wanted *w)
 {
@@ -887,6 +958,11 @@ outfile *whole_begin(session *s, const char *name)
     }
     leftovers_clear(s, name);
     return outfile_open(s->tmp, &out, name);
+}
+
+bool whole_named(const char *name)
+{
+    return *file_ending(name) && (writer_of(name) || animation_named(name));
 }
 
 bool whole_end(session *s, outfile *f, const char *name, const char *kind, span at)

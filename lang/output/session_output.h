@@ -22,6 +22,8 @@ typedef struct columns {
 } columns;
 
 /* A block of rows: what a point gives to the table of a statement. */
+#define OBSTACLE "obstacle" /* the column of a backdrop; those of further obstacles end in ' */
+
 typedef struct block {
     const char *path, *shown; /* files, in the output folder */
     vec(const char *) names, labels;

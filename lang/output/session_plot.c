@@ -120,7 +120,7 @@ static size_t obstacles_add(session *s, columns *c)
         const double *psi;
         const column *x = &c->list.at[k];
         for (int i = 0; (psi = field_obstacle_at(r, &x->v, i, s->tmp)); i++)
-            vector_add(c, i ? "obstacle'" : "obstacle", psi, x->n, 1);
+            vector_add(c, i ? OBSTACLE "'" : OBSTACLE, psi, x->n, 1);
     }
     return c->list.n - before;
 }
@@ -315,7 +315,8 @@ static void put_curves(text *t, const table *b, size_t x)
     text_puts(t, "plot ");
     for (size_t y = b->header.n - b->behind; y < b->header.n; y++)
         text_printf(t, "%sdata skip 1 using %zu:%zu with lines linewidth 3 linecolor rgb 'gray60' title '%s'",
-                    n++ ? ", \\\n     " : "", x + 1, y + 1, b->header.at[y][8] ? "" : "obstacle");
+                    n++ ? ", \\\n     " : "", x + 1, y + 1,
+                    strcmp(b->header.at[y], OBSTACLE) ? "" : OBSTACLE);
     for (size_t k = 0; k < blocks; k++)
         for (size_t y = x + 1; y < b->header.n - b->behind; y++) {
             if (n++)

@@ -603,7 +603,7 @@ const double *rod_in_time(const value *v, const results **r, int *nodes)
 {
     const rod_view *o = rod_of(v);
     *r = o ? o->r->r : NULL;
-    if (!o || !(*r)->rod->v)
+    if (!o || (*r)->samples < 2 || !(*r)->track)
         return NULL;
     *nodes = (*r)->rod->mesh[o->rod].nn;
     return (*r)->track + 3 * (*r)->rod->mesh[o->rod].first;

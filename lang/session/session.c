@@ -58,6 +58,15 @@ static void report_missing(session *s)
               "CDL was built with it; install it again");
 }
 
+/* after an interruption runs are left out; what reads them is not to be blamed */
+static void doubt_runs(session *s)
+{
+    const ast *file = s->main->file;
+    for (uint32_t k = 0; s->interrupted && file && k < file->n; k++)
+        if (file->kid[k]->kind == AST_RUN && file->kid[k]->name)
+            diag_doubt(s->d, file->kid[k]->name);
+}
+
 bool session_flush(session *s)
 {
     diags *d = s->d;
@@ -73,6 +82,7 @@ bool session_flush(session *s)
     d->list.n = 0;
     d->errors = d->warnings = 0;
     diag_doubt_end(d);
+    doubt_runs(s);
     return good;
 }
 
@@ -812,6 +822,8 @@ void session_forget(session *s)
     loose_free(s, NULL);
     runs_free(s);
     s->last = NULL;
+    s->symbols = NULL;
+    s->embed.nparts = 0;
     arena *to = session_arena(s);
     session_arena_pass(s, to);
     s->runs.at = NULL;

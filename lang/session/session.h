@@ -350,9 +350,17 @@ typedef struct model_request {
 } model_request;
 /* A model by name; names that are not parameters are reported. */
 const built *session_model_numbers(session *s, const char *model, const model_request *want, double **param);
-/* All dofs of a model with their places in q and v, into tmp. */
-void session_dofs(session *s, const model *m, const double *q, const double *v, cdl_quantity **out,
-                  size_t *n);
+/* A dof by its name in the whole model (big.p, small[1].p), and its place in q and v. */
+typedef struct named_dof {
+    const char *name;
+    const mdof *dof;
+    int32_t at;
+} named_dof;
+/* All dofs of a model, into tmp. */
+void session_dofs(session *s, const model *m, named_dof **out, size_t *n);
+/* The shape of its values, or of its rates: they differ for rotations, which are matrices of 3 x 3 and turn
+   at vectors of 3.  Returns the rank; first may be NULL. */
+int dof_shape(const mdof *d, bool rates, size_t shape[CDL_AXES], int first[CDL_AXES]);
 
 /* ---- session_check.c ---- */
 void check_module(session *s, module *m, bool to_run);
@@ -429,7 +437,7 @@ bool rod_value(const run *r, int rod, value *out); /* false: the run has no rods
 look rod_name(const run *r, evaluator *ev, sym name, value *out);
 bool is_rod(const value *v), is_pairs(const value *v), is_path(const value *v);
 bool path_count(const value *v, double *n); /* false: not a branch of rods */
-/* places of its nodes at the samples, r->ntrack apart; NULL: no rod, or none that moves in time */
+/* places of its nodes at the samples, r->ntrack apart; NULL: no rod, or one at a single sample */
 const double *rod_in_time(const value *v, const results **r, int *nodes);
 double rod_radius(const value *v);                          /* of a rod; 0 of others */
 bool rod_save_vtp(session *s, const value *v, outfile *to); /* false: not a rod */
@@ -511,6 +519,10 @@ const char *output_key(size_t k, bool plot);
    are written where the report is taken. */
 outfile *whole_begin(session *s, const char *name);
 bool whole_end(session *s, outfile *f, const char *name, const char *kind, span at);
+bool whole_named(const char *name); /* whether its ending is one that is written so */
+bool animation_named(const char *name);
+/* What was kept of a statement and is not what it writes: reported. */
+void kept_damaged(session *s, span at);
 bool tables_failed(const session *s); /* a file could not be written */
 
 /* A block of rows on its way to its table, as bytes that may come from another process. */

@@ -193,6 +193,28 @@ static void none_can(session *s, const ast *e, const built *of, bool as_error)
              NULL, NULL);
 }
 
+/* An option that this kind of problem does not use is an error: it would be dropped without a word. */
+static void check_options_used(session *s, const ast *with, const program *p, const backend *b, bool as_error)
+{
+    unsigned kind = program_kind(p);
+    for (uint32_t k = 1; with->kind == AST_CALL && k < with->n; k++) {
+        const ast *arg = with->kid[k];
+        for (int i = 0; arg->kind == AST_ARG && i < b->noption; i++) {
+            const backend_option *o = &b->option[i];
+            if (strcmp(o->name, arg->name) != 0 || (o->kinds & kind))
+                continue;
+            text of = { .a = s->tmp };
+            for (int j = 0; problem_kind_name[j]; j++)
+                if (o->kinds >> j & 1)
+                    text_printf(&of, "%s%s", of.n ? ", " : "", problem_kind_name[j]);
+            complain(s, as_error, arg->name_at.file ? arg->name_at : arg->at,
+                     arena_printf(s->tmp, "option '%s' of %s does nothing in this run: it is for %s", o->name,
+                                  b->name, of.at),
+                     SPAN_NONE, NULL, NULL);
+        }
+    }
+}
+
 void run_check_backend(session *s, const ast *e, const built *of, const backend *b, bool as_error)
 {
     const ast *with = e->kid[3];
@@ -211,4 +233,6 @@ void run_check_backend(session *s, const ast *e, const built *of, const backend 
         complain(s, as_error, with->at,
                  arena_printf(s->tmp, "backend '%s' cannot run this model: %s", b->name, why), at,
                  "needed here", other_backend(s, of->p));
+    else
+        check_options_used(s, with, of->p, b, as_error);
 }

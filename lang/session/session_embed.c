@@ -259,58 +259,71 @@ cdl_status cdl_parameters(cdl *s, const char *named, const cdl_numbers *given, s
     return s->tally.worst;
 }
 
-static void dof_put(session *s, cdl_quantity *x, const char *name, const mdof *d, const double *q,
-                    const double *v)
+int dof_shape(const mdof *d, bool rates, size_t shape[CDL_AXES], int first[CDL_AXES])
 {
-    *x = (cdl_quantity){ .name = name,
-                         .doc = d->doc ? d->doc : "",
-                         .unit = unit_text(s, d->unit),
-                         .at = q,
-                         .rate = v,
-                         .lo = -INFINITY,
-                         .hi = INFINITY,
-                         .n = (size_t)d->size,
-                         .given = 1 };
-    for (int k = 0; k < d->ndim && x->rank < CDL_AXES; k++) {
-        x->first[x->rank] = d->lo[k];
-        x->shape[x->rank++] = (size_t)d->n[k];
+    int rank = 0, parts = d->rotation && !rates ? 2 : d->comp != 0;
+    for (int k = 0; k < d->ndim && rank < CDL_AXES; k++, rank++) {
+        shape[rank] = (size_t)d->n[k];
+        if (first)
+            first[rank] = d->lo[k];
     }
-    if (d->comp && x->rank < CDL_AXES) {
-        x->first[x->rank] = 1;
-        x->shape[x->rank++] = (size_t)d->comp;
+    for (int k = 0; k < parts && rank < CDL_AXES; k++, rank++) {
+        shape[rank] = (size_t)d->comp;
+        if (first)
+            first[rank] = 1;
     }
+    return rank;
 }
 
 typedef struct {
     session *s;
-    const double *q, *v;
-    vec(cdl_quantity) list;
-} dof_values;
+    vec(named_dof) list;
+} dof_names;
 
 /* names of dofs in parts: big.p, small[1].p */
-static void dofs_of(dof_values *l, const mclass *c, int32_t inst, const char *before)
+static void dofs_of(dof_names *l, const mclass *c, int32_t inst, const char *before)
 {
+    arena *a = l->s->tmp;
     for (size_t k = 0; k < c->dofs.n; k++) {
         const mdof *d = c->dofs.at[k];
-        int32_t at = c->qbase + inst * c->qsize + d->offset;
-        dof_put(l->s, vec_push(l->s->tmp, &l->list), arena_printf(l->s->tmp, "%s%s", before, d->name), d,
-                l->q + at, l->v + at);
+        *vec_push(a, &l->list) = (named_dof){ arena_printf(a, "%s%s", before, d->name), d,
+                                              c->qbase + inst * c->qsize + d->offset };
     }
     for (size_t k = 0; k < c->parts.n; k++) {
         const mpart *p = c->parts.at[k];
         for (int32_t i = 0; i < (p->indexed ? p->n : 1); i++)
             dofs_of(l, p->of, p->first + inst * p->per + i,
-                    p->indexed ? arena_printf(l->s->tmp, "%s%s[%d].", before, p->name, p->lo + i)
-                               : arena_printf(l->s->tmp, "%s%s.", before, p->name));
+                    p->indexed ? arena_printf(a, "%s%s[%d].", before, p->name, p->lo + i)
+                               : arena_printf(a, "%s%s.", before, p->name));
     }
 }
 
-void session_dofs(session *s, const model *m, const double *q, const double *v, cdl_quantity **out, size_t *n)
+void session_dofs(session *s, const model *m, named_dof **out, size_t *n)
 {
-    dof_values l = { .s = s, .q = q, .v = v };
+    dof_names l = { .s = s };
     dofs_of(&l, m->classes.at[0], 0, "");
     *out = l.list.at;
     *n = l.list.n;
+}
+
+/* rotations begin where their bases are, and turn at the rates that they have there */
+static cdl_quantity dof_quantity(session *s, const named_dof *x, const system_t *of, const double *q,
+                                 const double *v)
+{
+    const mdof *d = x->dof;
+    size_t turns = d->rotation ? (size_t)d->size / 3 : 0;
+    cdl_quantity made = { .name = x->name,
+                          .doc = d->doc ? d->doc : "",
+                          .unit = unit_text(s, d->unit),
+                          .at = turns ? of->base + 3 * (size_t)x->at : q + x->at,
+                          .rate = v + x->at,
+                          .lo = -INFINITY,
+                          .hi = INFINITY,
+                          .n = turns ? 9 * turns : (size_t)d->size,
+                          .nrate = (size_t)d->size,
+                          .given = 1 };
+    made.rank = dof_shape(d, false, made.shape, made.first);
+    return made;
 }
 
 cdl_status cdl_initial(cdl *s, const char *named, const cdl_numbers *given, size_t ngiven,
@@ -320,7 +333,7 @@ cdl_status cdl_initial(cdl *s, const char *named, const cdl_numbers *given, size
     *n = 0;
     ENTER(s);
     double *param;
-    cdl_quantity *list;
+    named_dof *dof;
     const char *why = NULL;
     span at = SPAN_NONE;
     const built *of = session_model_numbers(s, named, &(model_request){ given, ngiven, NULL, 0, false },
@@ -336,8 +349,11 @@ cdl_status cdl_initial(cdl *s, const char *named, const cdl_numbers *given, size
     }
     double *q = arena_array(s->tmp, double, of->p->nq), *v = arena_array(s->tmp, double, of->p->nq);
     system_start(x, q, v);
+    session_dofs(s, of->m, &dof, n);
+    cdl_quantity *list = arena_array(s->tmp, cdl_quantity, *n + 1);
+    for (size_t k = 0; k < *n; k++)
+        list[k] = dof_quantity(s, &dof[k], x, q, v);
     system_close(x);
-    session_dofs(s, of->m, q, v, &list, n);
     *out = list;
     session_flush(s);
     return s->tally.worst;

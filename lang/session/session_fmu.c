@@ -167,46 +167,30 @@ static const char *element_name(session *s, const cdl_quantity *q, size_t k)
     return t.at;
 }
 
-static const mdof *dof_at(const model *m, int32_t at, dim *rate)
-{
-    dim second = dim_none();
-    second.e[2] = DIM_ONE;
-    for (size_t k = 0; k < m->classes.n; k++) {
-        const mclass *c = m->classes.at[k];
-        int32_t in = at - c->qbase;
-        for (size_t j = 0; in >= 0 && in < c->ninst * c->qsize && j < c->dofs.n; j++) {
-            const mdof *d = c->dofs.at[j];
-            int32_t own = in % c->qsize;
-            if (own < d->offset || own >= d->offset + d->size)
-                continue;
-            *rate = dim_div(d->unit, second);
-            return d;
-        }
-    }
-    return NULL;
-}
-
 /* positions, then rates: their numbers at the start can be set */
 static void put_dofs(description *d)
 {
     const results *r = d->r->r;
-    cdl_quantity *list;
+    named_dof *list;
     size_t n;
-    session_dofs(d->s, d->r->of->m, r->q, r->v, &list, &n);
+    dim second = dim_none();
+    second.e[2] = DIM_ONE;
+    session_dofs(d->s, d->r->of->m, &list, &n);
     int nq = r->prog->nq, *number = arena_array(d->s->tmp, int, nq + 1);
     for (int rate = 0; rate < 2; rate++)
-        for (size_t i = 0; i < n; i++)
-            for (size_t k = 0; k < list[i].n; k++) {
-                int at = (int)(list[i].at - r->q) + (int)k;
-                dim per = dim_any();
-                const mdof *dof = dof_at(d->r->of->m, at, &per);
-                const char *name = structured(d->s, element_name(d->s, &list[i], k));
+        for (size_t i = 0; i < n; i++) {
+            const mdof *dof = list[i].dof;
+            cdl_quantity q = { .name = list[i].name, .n = (size_t)dof->size };
+            q.rank = dof_shape(dof, true, q.shape, q.first);
+            for (size_t k = 0; k < q.n; k++) {
+                int at = list[i].at + (int)k;
+                const char *name = structured(d->s, element_name(d->s, &q, k));
                 variable x = { .name = rate ? arena_printf(d->s->tmp, "der(%s)", name) : name,
-                               .doc = rate ? arena_printf(d->s->tmp, "rate of %s", name) : list[i].doc,
+                               .doc = rate ? arena_printf(d->s->tmp, "rate of %s", name) : dof->doc,
                                .causality = "output",
                                .variability = "continuous",
                                .initial = "exact",
-                               .unit = unit_add(d, rate || !dof ? per : dof->unit),
+                               .unit = unit_add(d, rate ? dim_div(dof->unit, second) : dof->unit),
                                .reference = (unsigned)(rate * nq + at),
                                .start = (rate ? r->v : r->q) + at,
                                .type = "Real",
@@ -215,6 +199,7 @@ static void put_dofs(description *d)
                 if (!rate)
                     number[at] = d->n;
             }
+        }
 }
 
 static void put_output(description *d, const char *name, const char *doc, unsigned reference)

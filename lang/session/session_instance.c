@@ -2,6 +2,7 @@
    session what never changes, the compiled model; so instances run in several threads at once. */
 #include <math.h>
 #include <string.h>
+#include "base/rotation.h"
 #include "base/tolerances.h"
 #include "clock/clock.h"
 #include "session.h"
@@ -24,6 +25,9 @@ typedef struct slot_row {
     slot_kind kind;
     int32_t at; /* in q or the parameters; the family of a constraint */
     int32_t n;  /* numbers */
+    int rank;
+    size_t shape[CDL_AXES];
+    bool turns; /* of a dof: a rotation */
     int order;  /* of a dof: derivatives taken */
     /* of an input: where its coefficients are, and the function that it follows; NULL: none */
     int32_t more;
@@ -98,17 +102,28 @@ static slot_row *slot_add(cdl_instance *i, slot_kind kind, const char *name, int
     return x;
 }
 
-/* dofs: their values point to their places after `none` */
-static void slots_dofs(cdl_instance *i, const cdl_quantity *q, size_t n, const double *none)
+static void slot_axis(slot_row *x, size_t n)
 {
-    for (int order = 0; order <= 2; order++)
-        for (size_t k = 0; k < n; k++)
-            slot_add(i, OF_DOF, arena_printf(i->work, "%s%.*s", q[k].name, order, "''"),
-                     (int32_t)(q[k].at - none), (int32_t)q[k].n)
-                ->order = order;
+    if (x->rank < CDL_AXES)
+        x->shape[x->rank++] = n;
 }
 
-static void slots_contacts(cdl_instance *i)
+/* a matrix has three numbers for each of its three dofs */
+static void slots_dofs(cdl_instance *i, const named_dof *x, size_t n)
+{
+    for (int order = 0; order <= 2; order++)
+        for (size_t k = 0; k < n; k++) {
+            const mdof *d = x[k].dof;
+            slot_row *row = slot_add(i, OF_DOF, arena_printf(i->work, "%s%.*s", x[k].name, order, "''"),
+                                     x[k].at, d->rotation && !order ? 3 * d->size : d->size);
+            row->order = order;
+            row->turns = d->rotation;
+            row->rank = dof_shape(d, order > 0, row->shape, NULL);
+        }
+}
+
+/* of a family one number for each member, in all its indices */
+static void slots_contacts(cdl_instance *i, const model *m)
 {
     static const struct {
         const char *name;
@@ -120,9 +135,15 @@ static void slots_contacts(cdl_instance *i)
         const contact_result *r = &i->r->contact[c];
         for (size_t k = 0; r->kept && k < sizeof of / sizeof *of; k++) {
             bool slips = of[k].kind == OF_RT || of[k].kind == OF_SLIP;
-            if (!slips || r->nslip)
-                slot_add(i, of[k].kind, arena_printf(i->work, "%s.%s", i->p->contact[c].name, of[k].name),
-                         (int32_t)c, (int32_t)r->members * (slips ? r->nslip : 1));
+            if (slips && !r->nslip)
+                continue;
+            slot_row *x = slot_add(i, of[k].kind,
+                                   arena_printf(i->work, "%s.%s", i->p->contact[c].name, of[k].name),
+                                   (int32_t)c, (int32_t)r->members * (slips ? r->nslip : 1));
+            if (m->contacts.at[c].over.set.n)
+                slot_axis(x, (size_t)r->members);
+            if (slips && r->nslip > 1)
+                slot_axis(x, (size_t)r->nslip);
         }
     }
 }
@@ -135,6 +156,8 @@ static void slots_parameters(cdl_instance *i, const model *m)
         if (p->offset < 0 || p->structural)
             continue;
         slot_row *x = slot_add(i, p->input ? OF_INPUT : OF_PARAMETER, p->name, p->offset, p->size);
+        for (int j = 0; j < p->rank; j++)
+            slot_axis(x, (size_t)p->n[j]);
         x->more = p->input;
         x->lo = p->lo;
         x->hi = p->hi;
@@ -239,13 +262,6 @@ bool inputs_allowed(session *s, const model *m, const char *const *input, size_t
     return true;
 }
 
-/* all dofs by name; each points to its place after `none` */
-typedef struct dof_places {
-    double *none;
-    cdl_quantity *q;
-    size_t n;
-} dof_places;
-
 /* the backend and its options, as after `with` */
 static bool backend_asked(session *s, const char *named, const char *with, const backend **b, run_options *o)
 {
@@ -267,9 +283,6 @@ static bool pieces_possible(session *s, const backend *b, const program *p)
 {
     span at = SPAN_NONE;
     const char *why = b->refuse ? b->refuse(p, &at) : NULL;
-    /* their numbers are those of small turns, which nobody outside could read or set */
-    if (!why && b->open && p->rotations.n)
-        why = "rotations (in SO3) have no numbers in a state that is stepped; run it as a whole";
     if (!why && b->open)
         return true;
     diag *d = diag_error(s->d, DIAG_NOT_SUPPORTED, at, "backend '%s' cannot step this model: %s", b->name,
@@ -279,10 +292,17 @@ static bool pieces_possible(session *s, const backend *b, const program *p)
     return false;
 }
 
+static bool look_now(cdl_instance *i)
+{
+    if (i->looked < 0)
+        i->looked = clock_look(i->c, &i->seen);
+    return i->looked >= 0;
+}
+
 /* What does not fit into memory is not ready.  The session's memory is not used: a jump there would lose it.
  */
 static cdl_instance *instance_make(session *s, const built *of, const backend *b, const run_options *o,
-                                   const double *param, const dof_places *dofs)
+                                   const double *param, const named_dof *dof, size_t ndof)
 {
     allocator al = s->al;
     cdl_instance *i = al.grow(al.ud, NULL, sizeof *i);
@@ -313,8 +333,12 @@ static cdl_instance *instance_make(session *s, const built *of, const backend *b
         i->o.word[k] = o->word[k] ? arena_strdup(i->own, o->word[k]) : NULL;
     if (!motion_open(i))
         return i;
-    slots_dofs(i, dofs->q, dofs->n, dofs->none);
-    slots_contacts(i);
+    slots_dofs(i, dof, ndof);
+    slots_contacts(i, of->m);
+    if (!look_now(i)) { /* as a run does, so that steps begin alike */
+        i->message = i->r->message ? i->r->message : "";
+        return i;
+    }
     slot_add(i, OF_ENERGY, "energy", 0, 1);
     i->ready = true;
     return i;
@@ -336,9 +360,10 @@ cdl_status cdl_instance_new(cdl *s, const char *named, const cdl_numbers *given,
         return s->tally.worst ? s->tally.worst : CDL_MODEL;
     }
     o.duration = 1;
-    dof_places dofs = { .none = arena_array(s->tmp, double, of->m->nq + 1) };
-    session_dofs(s, of->m, dofs.none, dofs.none, &dofs.q, &dofs.n);
-    cdl_instance *i = instance_make(s, of, b, &o, param, &dofs);
+    named_dof *dof;
+    size_t ndof;
+    session_dofs(s, of->m, &dof, &ndof);
+    cdl_instance *i = instance_make(s, of, b, &o, param, dof, ndof);
     if (!i)
         return CDL_MEMORY;
     if (i->ready) {
@@ -471,11 +496,13 @@ const char *cdl_instance_name(const cdl_instance *i, size_t k)
     return k < i->slots.n ? i->slots.at[k].name : NULL;
 }
 
-static bool look_now(cdl_instance *i)
+int cdl_instance_shape(const cdl_instance *i, int which, size_t shape[CDL_AXES])
 {
-    if (i->looked < 0)
-        i->looked = clock_look(i->c, &i->seen);
-    return i->looked >= 0;
+    if (which < 0 || (size_t)which >= i->slots.n)
+        return -1;
+    const slot_row *x = &i->slots.at[which];
+    memcpy(shape, x->shape, (size_t)x->rank * sizeof *shape);
+    return x->rank;
 }
 
 static void contact_get(const cdl_instance *i, const slot_row *x, double *out)
@@ -501,6 +528,33 @@ static void input_get(const cdl_instance *i, const slot_row *x, double *out)
     }
 }
 
+/* matrices, or angular velocities, through the same numbers as those that a run keeps */
+static void turns_get(const slot_row *x, const state_now *s, double *out)
+{
+    int32_t each = x->order ? 3 : 9;
+    for (int32_t k = 0; k < x->n / each; k++) {
+        int32_t at = x->at + 3 * k;
+        double q[3], v[3];
+        memcpy(q, s->q + at, sizeof q);
+        memcpy(v, s->v + at, sizeof v);
+        rotation_kept(s->base + 3 * at, q, v, NULL);
+        if (x->order)
+            memcpy(out + 3 * k, v, sizeof v);
+        else
+            rotation_of_vector(q, out + 9 * k);
+    }
+}
+
+/* dofs and rates */
+static void state_get(const cdl_instance *i, const slot_row *x, double *out)
+{
+    state_now s = i->st->now(i->of);
+    if (x->turns)
+        turns_get(x, &s, out);
+    else
+        memcpy(out, (x->order ? s.v : s.q) + x->at, (size_t)x->n * sizeof *out);
+}
+
 cdl_status cdl_instance_get(cdl_instance *i, int which, double *out)
 {
     BEGIN(i);
@@ -508,8 +562,6 @@ cdl_status cdl_instance_get(cdl_instance *i, int which, double *out)
         return refuse(i, "there is no quantity with this number");
     const slot_row *x = &i->slots.at[which];
     size_t bytes = (size_t)x->n * sizeof *out;
-    double *q, *v;
-    i->st->now(i->of, &q, &v);
     if (x->kind == OF_INPUT) {
         input_get(i, x, out);
         return CDL_OK;
@@ -519,7 +571,7 @@ cdl_status cdl_instance_get(cdl_instance *i, int which, double *out)
         return CDL_OK;
     }
     if (x->kind == OF_DOF && x->order < 2) {
-        memcpy(out, (x->order ? v : q) + x->at, bytes);
+        state_get(i, x, out);
         return CDL_OK;
     }
     if (!settle(i) || !look_now(i))
@@ -575,6 +627,29 @@ static bool within(cdl_instance *i, const slot_row *x, const double *to, size_t 
     return true;
 }
 
+/* Turns are set by their bases, at the angular velocities that there are; false: some matrix is no rotation.
+ */
+static bool turns_set(const slot_row *x, const state_now *s, const double *to)
+{
+    int32_t each = x->order ? 3 : 9, members = x->n / each;
+    for (int32_t k = 0; !x->order && k < members; k++)
+        if (rotation_defect(to + 9 * k) > ROTATION_SLACK)
+            return false;
+    for (int32_t k = 0; k < members; k++) {
+        double *q = s->q + x->at + 3 * k, *v = s->v + x->at + 3 * k, *R = s->base + 3 * (x->at + 3 * k);
+        if (x->order) {
+            memcpy(v, to + 3 * k, 3 * sizeof *v);
+            rotation_unrates(q, v, NULL);
+            continue;
+        }
+        rotation_rates(q, v, NULL);
+        memset(q, 0, 3 * sizeof *q);
+        memcpy(R, to + 9 * k, 9 * sizeof *R);
+        rotation_mend(R);
+    }
+    return true;
+}
+
 cdl_status cdl_instance_set(cdl_instance *i, int which, const double *to)
 {
     BEGIN(i);
@@ -591,9 +666,12 @@ cdl_status cdl_instance_set(cdl_instance *i, int which, const double *to)
     for (int32_t k = 0; k < x->n; k++)
         if (!isfinite(to[k]))
             return refuse(i, arena_printf(i->work, "'%s' has to be finite", x->name));
-    double *q, *v;
-    i->st->now(i->of, &q, &v);
-    memcpy((x->order ? v : q) + x->at, to, (size_t)x->n * sizeof *to);
+    state_now s = i->st->now(i->of);
+    if (x->turns && !turns_set(x, &s, to))
+        return refuse(
+            i, arena_printf(i->work, "'%s' has to be a rotation: orthonormal, with determinant 1", x->name));
+    if (!x->turns)
+        memcpy((x->order ? s.v : s.q) + x->at, to, (size_t)x->n * sizeof *to);
     i->new_state = true;
     i->looked = -1;
     if (i->failed)

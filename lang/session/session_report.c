@@ -57,8 +57,10 @@ static void file_take(session *s, const ast *e, byte_reader r)
 {
     const char *path = get_text(&r, s->a), *kind = get_text(&r, s->a), *p;
     size_t n;
-    if (!get_bytes(&r, &p, &n))
+    if (!get_bytes(&r, &p, &n) || !whole_named(path)) {
+        kept_damaged(s, e->name_at);
         return;
+    }
     outfile *f = whole_begin(s, path);
     outfile_put(f, p, n);
     whole_end(s, f, path, kind, e->name_at);

@@ -821,11 +821,6 @@ static const built *run_prepare(session *s, const ast *e, const model_request *w
     if (e->kid[3] && !run_options_read(s, e->kid[3], b, o))
         return NULL;
     o->duration = duration;
-    if (o->every > 0 && (of->p->field || (of->p->rod && !rod_moves(of->p->rod))))
-        diag_error(s->d, DIAG_NOT_SUPPORTED, e->kid[3]->at, "'every' applies only to motion in time");
-    for (int k = 0; *b && !of->p->rod && k < (*b)->noption; k++)
-        if (o->set[k] && !strcmp((*b)->option[k].name, "limit"))
-            diag_error(s->d, DIAG_NOT_SUPPORTED, e->kid[3]->at, "'limit' is for rods");
     const char *why = *b && estimate_wanted(*b, o) ? estimate_refused(of->p) : NULL;
     if (why)
         diag_error(s->d, DIAG_NOT_SUPPORTED, e->kid[3]->at, "%s", why);

@@ -299,47 +299,69 @@ static bool condition_known(const evaluator *ev, const value *c, bool *holds)
     return false;
 }
 
-/* c chooses between two expressions; `otherwise` NULL: the cases from `from` on */
-static value eval_cases(evaluator *ev, scope *in, const ast *e, uint32_t from);
-static value eval_choice(evaluator *ev, scope *in, const ast *condition, const ast *then,
-                         const ast *otherwise, const ast *cases, uint32_t from)
+static value eval_if(evaluator *ev, scope *in, const ast *e)
 {
-    value c = eval(ev, in, condition);
+    value c = eval(ev, in, e->kid[0]);
     bool holds = false, known = condition_known(ev, &c, &holds);
     if (c.kind == V_ERROR)
         return c;
-    ir_ref outer = ev->pruned;
-    if (!known && !outer)
-        ev->pruned = index_condition(ev, &c);
-    value a = known && !holds ? v_error() : eval(ev, in, then), b = v_error();
-    if (!known || !holds)
-        b = otherwise ? eval(ev, in, otherwise) : eval_cases(ev, in, cases, from);
-    ev->pruned = outer;
     if (known)
-        return holds ? a : b;
-    return eval_op(ev, OP_SELECT, &c, &a, &b, condition->at);
+        return eval(ev, in, e->kid[holds ? 1 : 2]);
+    ir_ref outer = ev->pruned;
+    if (!outer)
+        ev->pruned = index_condition(ev, &c);
+    value a = eval(ev, in, e->kid[1]), b = eval(ev, in, e->kid[2]);
+    ev->pruned = outer;
+    return eval_op(ev, OP_SELECT, &c, &a, &b, e->kid[0]->at);
 }
 
-static value eval_if(evaluator *ev, scope *in, const ast *e)
+/* a case whose condition is not known before the run */
+typedef struct {
+    value condition, then;
+    span at;
+} open_case;
+typedef vec(open_case) open_cases;
+
+/* What holds when none of the open cases does.  Conditions are evaluated in order, until one is known to
+ * hold. */
+static value cases_rest(evaluator *ev, scope *in, const ast *e, open_cases *open)
 {
-    return eval_choice(ev, in, e->kid[0], e->kid[1], e->kid[2], NULL, 0);
+    for (uint32_t k = 0; k < e->n; k++) {
+        const ast *then = e->kid[k]->kid[0], *condition = e->kid[k]->kid[1];
+        if (!condition && k + 1 < e->n) {
+            diag_error(ev->d, DIAG_SYNTAX, e->kid[k + 1]->at, "no case comes after 'otherwise'");
+            return v_error();
+        }
+        if (!condition)
+            return eval(ev, in, then);
+        value c = eval(ev, in, condition);
+        bool holds = false, known = condition_known(ev, &c, &holds);
+        if (c.kind == V_ERROR)
+            return c;
+        if (known && holds)
+            return eval(ev, in, then);
+        if (known)
+            continue;
+        if (!ev->pruned)
+            ev->pruned = index_condition(ev, &c);
+        open_case one = { c, eval(ev, in, then), condition->at };
+        *vec_push(ev->a, open) = one;
+    }
+    diag *d = diag_error(ev->d, DIAG_SYNTAX, e->at, "the cases do not cover everything");
+    diag_hint(ev->d, d, "end them with `value otherwise`");
+    return v_error();
 }
 
-static value eval_cases(evaluator *ev, scope *in, const ast *e, uint32_t from)
+/* one after the other, not one inside the other: there may be thousands */
+static value eval_cases(evaluator *ev, scope *in, const ast *e)
 {
-    if (from == e->n) {
-        diag *d = diag_error(ev->d, DIAG_SYNTAX, e->at, "the cases do not cover everything");
-        diag_hint(ev->d, d, "end them with `value otherwise`");
-        return v_error();
-    }
-    const ast *k = e->kid[from];
-    if (!k->kid[1] && from + 1 < e->n) {
-        diag_error(ev->d, DIAG_SYNTAX, e->kid[from + 1]->at, "no case comes after 'otherwise'");
-        return v_error();
-    }
-    if (!k->kid[1])
-        return eval(ev, in, k->kid[0]);
-    return eval_choice(ev, in, k->kid[1], k->kid[0], NULL, e, from + 1);
+    open_cases open = { 0 };
+    ir_ref outer = ev->pruned;
+    value v = cases_rest(ev, in, e, &open);
+    ev->pruned = outer;
+    for (size_t k = open.n; k-- > 0;)
+        v = eval_op(ev, OP_SELECT, &open.at[k].condition, &open.at[k].then, &v, open.at[k].at);
+    return v;
 }
 
 static value eval_in(evaluator *ev, scope *in, const ast *e)
@@ -946,7 +968,7 @@ static value eval_node(evaluator *ev, scope *in, const ast *e)
     case AST_IF:
         return eval_if(ev, in, e);
     case AST_CASES:
-        return eval_cases(ev, in, e, 0);
+        return eval_cases(ev, in, e);
     case AST_CALL:
         return eval_call_node(ev, in, e);
     case AST_VECTOR:

@@ -75,6 +75,23 @@ static void chol_back(const double *l, int n, double *x)
     }
 }
 
+double power_unit(double a)
+{
+    int power;
+    if (!(a > 0) || !isfinite(a))
+        return 1;
+    frexp(a, &power);
+    return ldexp(1, -(int)floor(0.5 * power));
+}
+
+/* The units of rows in which their pivots compare: the matrices of mechanics have a row and a column for each
+ * dof, in the unit of that dof. */
+static void pivot_units(const double *a, int n, double *unit)
+{
+    for (int i = 0; i < n; i++)
+        unit[i] = power_unit(fabs(a[(size_t)i * n + i]));
+}
+
 /* A pivot counts beside the largest entry that its row had: equations may be in units of their own. */
 static bool pivot_counts(double d, double size)
 {
@@ -84,8 +101,9 @@ static bool pivot_counts(double d, double size)
 /* Gauss-Jordan with row pivoting on at most LINALG_SMALL rows. */
 static bool invert_small(const double *a, double *inv, int n)
 {
-    double w[LINALG_SMALL * 2 * LINALG_SMALL], size[LINALG_SMALL];
+    double w[LINALG_SMALL * 2 * LINALG_SMALL], size[LINALG_SMALL], unit[LINALG_SMALL];
     int m = 2 * n;
+    pivot_units(a, n, unit);
     for (int i = 0; i < n; i++)
         size[i] = vec_max(a + i * n, n);
     for (int i = 0; i < n; i++)
@@ -96,12 +114,13 @@ static bool invert_small(const double *a, double *inv, int n)
     for (int k = 0; k < n; k++) {
         int p = k;
         for (int i = k + 1; i < n; i++)
-            if (fabs(w[i * m + k]) > fabs(w[p * m + k]))
+            if (unit[i] * fabs(w[i * m + k]) > unit[p] * fabs(w[p * m + k]))
                 p = i;
         double d = w[p * m + k];
         if (!pivot_counts(d, size[p]))
             return false;
         size[p] = size[k];
+        unit[p] = unit[k];
         for (int j = 0; j < m; j++) {
             double x = w[p * m + j];
             w[p * m + j] = w[k * m + j];
@@ -153,19 +172,21 @@ bool factor_spd(factor *f, const double *a, int *bad)
 /* [emit c */
 static bool lu_plain(double *a, int *pivot, int n)
 {
-    double size[LINALG_LAPACK];
+    double size[LINALG_LAPACK], unit[LINALG_LAPACK];
+    pivot_units(a, n, unit);
     for (int i = 0; i < n; i++)
         size[i] = vec_max(a + (size_t)i * n, n);
     for (int k = 0; k < n; k++) {
         int p = k;
         for (int i = k + 1; i < n; i++)
-            if (fabs(a[(size_t)i * n + k]) > fabs(a[(size_t)p * n + k]))
+            if (unit[i] * fabs(a[(size_t)i * n + k]) > unit[p] * fabs(a[(size_t)p * n + k]))
                 p = i;
         double d = a[(size_t)p * n + k];
         pivot[k] = p;
         if (!pivot_counts(d, size[p]))
             return false;
         size[p] = size[k];
+        unit[p] = unit[k];
         for (int j = 0; p != k && j < n; j++) {
             double x = a[(size_t)p * n + j];
             a[(size_t)p * n + j] = a[(size_t)k * n + j];
@@ -350,6 +371,22 @@ int sym_shortest(double *a, const double *b, double *x, int n, double *work, int
 {
     int k = shortest_factor(a, n, work, iwork);
     shortest_use(a, k, b, x, n, work, iwork);
+    return k;
+}
+
+int sym_shortest_rows(double *a, const double *b, double *x, int n, double *work, int *iwork)
+{
+    double *unit = work + (size_t)n * n + 2 * (size_t)n;
+    for (int i = 0; i < n; i++) {
+        unit[i] = power_unit(a[i * n + i]);
+        x[i] = unit[i] * b[i];
+    }
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < n; j++)
+            a[i * n + j] *= unit[i] * unit[j];
+    int k = sym_shortest(a, x, x, n, work, iwork);
+    for (int i = 0; i < n; i++)
+        x[i] *= unit[i];
     return k;
 }
 

@@ -71,6 +71,13 @@ int sym_shortest(double *a, const double *b, double *x, int n, double *work, int
 int sym_shortest_factor(double *a, int n, double *work, int *iwork);
 void sym_shortest_use(const double *a, int rank, const double *b, double *x, int n, double *work,
                       const int *iwork);
+/* The power of two that brings an entry a > 0 of the diagonal of a matrix between 1/2 and 2 when both its row
+ * and its column are multiplied by it; 1 where there is none.  Problems that differ in their units alone are
+ * then the same to the last bit, where units differ by powers of two. */
+double power_unit(double a);
+/* sym_shortest with each row in a unit of its own, where they say nothing about each other; n more doubles of
+ * work. */
+int sym_shortest_rows(double *a, const double *b, double *x, int n, double *work, int *iwork);
 /* Least squares solution of smallest norm of A x = b, any A (m by n); the result is in b (room for max(m,
  * n)).  False: failed. */
 bool least_norm(double *a, double *b, int m, int n, arena *scratch);

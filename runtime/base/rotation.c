@@ -175,3 +175,12 @@ void rotation_of_vector(const double phi[3], double R[9])
     }
     rotation_mend(R);
 }
+
+void rotation_kept(const double R[9], double x[3], double v[3], double a[3])
+{
+    double A[9];
+    memcpy(A, R, sizeof A);
+    rotation_turn(A, x);
+    rotation_rates(x, v, a);
+    rotation_vector(A, x);
+}

@@ -28,6 +28,11 @@ void rotation_unrates(const double x[3], double v[3], double a[3]);
 void rotation_vector(const double R[9], double phi[3]);
 void rotation_of_vector(const double phi[3], double R[9]);
 
+/* A = R C(x) as it is kept: x becomes its rotation vector, v and a (or NULL) what rotation_rates makes of
+ * them.
+ */
+void rotation_kept(const double R[9], double x[3], double v[3], double a[3]);
+
 /* By how much R misses being a rotation: the largest entry of |R^T R - I|, 2 for reflections; what is not
    finite is missed by infinity. */
 double rotation_defect(const double R[9]);

@@ -4,6 +4,21 @@
 #define CDL_BACKEND_H
 #include "results.h"
 
+/* Kinds of problems, as a sum: what a program is, and which of them use an option. */
+typedef enum {
+    KIND_DYNAMICS = 1,
+    KIND_LINE = 2,  /* a field on a line */
+    KIND_PLANE = 4, /* a field in the plane */
+    KIND_RODS = 8,  /* equilibria of rods */
+    KIND_ROD_MOTION = 16,
+    KIND_INCLUSION = 32,
+    KIND_FIELDS = KIND_LINE | KIND_PLANE,
+    KIND_IN_TIME = KIND_DYNAMICS | KIND_ROD_MOTION,
+    KIND_ANY = 63 /* all that the backend runs */
+} problem_kind;
+extern const char *const problem_kind_name[]; /* in their order, NULL-terminated */
+problem_kind program_kind(const program *p);
+
 typedef enum { OPT_REAL, OPT_INT, OPT_WORD, OPT_BOOL, OPT_NAME } option_type;
 typedef struct backend_option {
     const char *name;
@@ -12,21 +27,24 @@ typedef struct backend_option {
     double lo, hi;     /* allowed (inclusive) */
     const char *words; /* OPT_WORD: "find|given" */
     const char *doc;   /* one line */
+    unsigned kinds;    /* of problems that it is for */
 } backend_option;
 
 /* The row of backends that keep fewer samples than steps; its value is run_options.every. */
-#define OPTION_EVERY                                                                         \
-    {                                                                                        \
-        "every", OPT_REAL, NAN, 1e-300, INFINITY, NULL,                                      \
-            "of the motion samples are kept that far apart in time; all steps when left out" \
+#define OPTION_EVERY                                                                                       \
+    {                                                                                                      \
+        "every", OPT_REAL, NAN, 1e-300, INFINITY, NULL,                                                    \
+            "of the motion samples are kept that far apart in time; all steps when left out", KIND_IN_TIME \
     }
 
 /* The row of backends whose runs can be done again with twice the resolution, for an estimate of the error.
  */
-#define OPTION_ERROR                                                                                         \
-    {                                                                                                        \
-        "error", OPT_WORD, NAN, 0, 0, "none|estimate",                                                       \
-            "estimate: a motion or rods are computed again twice as finely; `error` is how far they are off" \
+#define OPTION_ERROR                                                                                      \
+    {                                                                                                     \
+        "error", OPT_WORD, NAN, 0, 0, "none|estimate",                                                    \
+            "estimate: a motion or rods are computed again twice as finely; `error` is how far they are " \
+            "off",                                                                                        \
+            KIND_ANY                                                                                      \
     }
 
 /* Where the state of a run is written, and where it continues from. */

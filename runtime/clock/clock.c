@@ -485,6 +485,15 @@ static bool piece_plain(run_clock *c, double to)
     return c->step > from;
 }
 
+int64_t clock_look(run_clock *c, energies *e)
+{
+    results *r = c->r;
+    int64_t at = c->t > 0;
+    r->t[at] = c->t;
+    *e = (energies){ 0 };
+    return c->with->sample(c->of, c, at, e) ? at : -1;
+}
+
 step_outcome clock_advance(run_clock *c, double to)
 {
     results *r = c->r;
@@ -502,18 +511,12 @@ step_outcome clock_advance(run_clock *c, double to)
         out = step_cut(c, h, end, 0);
         if (out == STEP_DONE && end == clock_time(c, c->step + 1))
             c->step++;
+        energies seen;
+        if (out == STEP_DONE && c->look_each && clock_look(c, &seen) < 0)
+            out = STEP_FAILED;
     }
     r->count.steps = c->step;
     r->t_end = c->t;
     c->stopped = out == STEP_STOPPED;
     return out;
-}
-
-int64_t clock_look(run_clock *c, energies *e)
-{
-    results *r = c->r;
-    int64_t at = c->t > 0;
-    r->t[at] = c->t;
-    *e = (energies){ 0 };
-    return c->with->sample(c->of, c, at, e) ? at : -1;
 }

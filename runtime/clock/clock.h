@@ -64,6 +64,11 @@ static inline double books_balance(const books *b)
 /* What was changed from outside: inputs, which a state that was read brings along; inputs; the state. */
 typedef enum { CHANGE_READ, CHANGE_INPUTS, CHANGE_STATE } clock_change;
 
+/* Dofs, rates, and bases of rotations as in IN_BASE (NULL: there are none). */
+typedef struct state_now {
+    double *q, *v, *base;
+} state_now;
+
 typedef struct run_clock run_clock;
 typedef struct stepper {
     /* The state at t = 0, and how it steps, in the clock.  False: failed. */
@@ -82,7 +87,7 @@ typedef struct stepper {
     void (*keep)(void *of, run_state *s);
     /* ---- for runs in pieces, where the backend opens them; else NULL ---- */
     /* The state now, which may be written to before `changed`. */
-    void (*now)(void *of, double **q, double **v);
+    state_now (*now)(void *of);
     /* The state or values of parameters were changed from outside: what follows from them is made anew.
        False: failed. */
     bool (*changed)(void *of, run_clock *c, clock_change what);
@@ -104,6 +109,8 @@ struct run_clock {
     int look;         /* steps between questions for progress; 0: by the time that passed */
     bool own_samples; /* the stepper calls clock_sample, the clock does not */
     bool sample_all;  /* `every` does not count */
+    /* steps begin with what a sample has found: in pieces, too, there is one after each of them */
+    bool look_each;
     /* how columns are made that a sample leaves out while r->disk.later is set; NULL: it leaves out none */
     const struct later_ops *later;
     /* now */

@@ -18,9 +18,28 @@ static inline double smaller(double a, double b)
     return a < b ? a : b;
 }
 
+/* The length of r - rho u by the square of it, which very small numbers do not have. */
+static double length_of(double square, const double *r, const double *u, double rho, int d)
+{
+    double most = 0, s = 0;
+    int power;
+    if (!(square < SIZE_LEAST))
+        return sqrt(square);
+    for (int j = 0; j < d; j++)
+        most = larger(most, fabs(r[j] - rho * u[j]));
+    if (most == 0)
+        return 0;
+    frexp(most, &power);
+    for (int j = 0; j < d; j++) {
+        double x = ldexp(r[j] - rho * u[j], -power);
+        s += x * x;
+    }
+    return ldexp(sqrt(s), power);
+}
+
 static double length(const double *x, int d)
 {
-    return d == 1 ? fabs(x[0]) : sqrt(vec_dot(x, x, d));
+    return d == 1 ? fabs(x[0]) : length_of(vec_dot(x, x, d), x, x, 0, d);
 }
 
 /* Normal reaction for a tangential one: from u_n = 0. */
@@ -259,7 +278,7 @@ bool cone_solve(const cone *c, const double *A, int lda, const double *b, double
 double line_defect(reaction_size *s, const cone *c, double r, double u, double b, double a)
 {
     double bound = c->mu * 0 + c->radius, rho = a > 0 ? 1 / a : 0, x = r - rho * u,
-           f = x * x > bound * bound ? bound / fabs(x) : 1, side = a > 0 ? fabs(b) / a : 0;
+           f = fabs(x) > bound ? bound / fabs(x) : 1, side = a > 0 ? fabs(b) / a : 0;
     s->n++;
     s->all += side;
     s->most = larger(s->most, bound);
@@ -285,7 +304,8 @@ double cone_defect(const cone *c, const double *r, const double *u, const double
         double x = r[k + j] - rho * u[k + j];
         x2 += x * x;
     }
-    f = x2 > bound * bound ? bound / sqrt(x2) : 1;
+    x2 = length_of(x2, r + k, u + k, rho, c->d);
+    f = x2 > bound ? bound / x2 : 1;
     for (int j = 0; j < c->d; j++) {
         double e = r[k + j] - (c->dir ? -bound * c->dir[j] : f * (r[k + j] - rho * u[k + j]));
         e2 += e * e;
@@ -339,7 +359,7 @@ cone_mode cone_newton(const cone *o, const double *r, const double *u, double an
         double x = r[j] - rho * u[j];
         nx += x * x;
     }
-    nx = sqrt(nx);
+    nx = length_of(nx, r + k, u + k, rho, o->d);
     bool slips = o->dir || nx > bound;
     for (int row = k; row < m; row++) {
         if (!slips) {

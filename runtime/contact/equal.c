@@ -1,26 +1,8 @@
 #include "equal.h"
 #include <math.h>
+#include "base/linalg.h"
 
 /* [emit c */
-enum { ALIKE = 8 }; /* units less than 2^(ALIKE/2) apart are one */
-
-/* the exponent of 1/sqrt(a), where a is the size of a diagonal entry */
-static int exponent_of(double a)
-{
-    int power;
-    if (!(a > 0) || !isfinite(a))
-        return 0;
-    frexp(a, &power);
-    return -(int)floor(0.5 * power);
-}
-
-/* the unit of an entry of size a, where the largest entry has 2^first */
-static double unit_of(double a, int first)
-{
-    int apart = exponent_of(a) - first;
-    return ldexp(1, first + ALIKE * (int)floor((apart + ALIKE / 2) / (double)ALIKE));
-}
-
 static double unit_tangent(const equal_units *e, const cone *c)
 {
     return e->unit[c->row + cone_normal(c)];
@@ -52,13 +34,12 @@ static double diagonal(const contact_problem *p, int from, int to)
 static void units_find(equal_units *e)
 {
     const contact_problem *p = e->p;
-    int first = exponent_of(diagonal(p, 0, p->m));
     for (int i = 0; i < p->n; i++) {
         const cone *c = &p->cone[i];
         int tangent = c->row + cone_normal(c), end = c->row + cone_rows(c);
-        double side = unit_of(diagonal(p, tangent, end), first);
+        double side = power_unit(diagonal(p, tangent, end));
         if (tangent > c->row)
-            e->unit[c->row] = unit_of(diagonal(p, c->row, tangent), first);
+            e->unit[c->row] = power_unit(diagonal(p, c->row, tangent));
         for (int j = tangent; j < end; j++)
             e->unit[j] = side;
     }
@@ -122,27 +103,27 @@ static double block_diagonal(const contact_list *l, int c, int from, int to)
     return most;
 }
 
-static void list_units(contact_list *l)
+static void list_units(contact_list *l, bool all)
 {
     double most = 0;
     for (int c = 0; c < l->n; c++)
         most = fmax(most, block_diagonal(l, c, 0, list_rows(l, c)));
-    int first = exponent_of(most);
+    double first = all ? 1 : power_unit(most);
     l->equal = false;
     for (int c = 0; c < l->n; c++) {
         int normal = cone_normal(&l->cone[c]), m = list_rows(l, c);
         double *unit = l->unit + l->cone[c].row,
-               side = m > normal ? ldexp(unit_of(block_diagonal(l, c, normal, m), first), -first) : 1;
+               side = m > normal ? power_unit(block_diagonal(l, c, normal, m)) / first : 1;
         for (int a = 0; a < m; a++) {
-            unit[a] = a < normal ? ldexp(unit_of(block_diagonal(l, c, 0, normal), first), -first) : side;
+            unit[a] = a < normal ? power_unit(block_diagonal(l, c, 0, normal)) / first : side;
             l->equal |= unit[a] != 1;
         }
     }
 }
 
-void list_equal(contact_list *l)
+void list_equal(contact_list *l, bool all)
 {
-    list_units(l);
+    list_units(l, all);
     for (int c = 0; l->equal && c < l->n; c++) {
         int n = l->dof_at[c + 1] - l->dof_at[c], m = list_rows(l, c);
         const double *unit = l->unit + l->cone[c].row;

@@ -78,8 +78,9 @@ static inline __attribute__((always_inline)) double relax_sized(impulses *w, int
         b[a] = vec_dot(J + a * n, v, n) + add[a];
         for (int k = 0; k < m; k++)
             b[a] -= A[a * m + k] * r[k];
-        /* open it was, open it stays */
-        if (a == 0 && m <= 2 && b[0] >= 0 && r[0] == 0 && r[m - 1] == 0 && o->kind == CONE_UNILATERAL)
+        /* open it was, open it stays, if friction has no other bound than r_n */
+        if (a == 0 && m <= 2 && b[0] >= 0 && r[0] == 0 && r[m - 1] == 0 && o->radius == 0 &&
+            o->kind == CONE_UNILATERAL)
             return 0;
     }
     solve_one(o, A, m, b, x, work);
@@ -245,7 +246,8 @@ static group_start start_of(const impulses *w, group g)
         m += list_rows(l, g.at[i]);
         dofs += l->dof_at[g.at[i] + 1] - l->dof_at[g.at[i]];
     }
-    group_start s = { arena_array(w->scratch, double, dofs), arena_array(w->scratch, double, m) };
+    group_start s = { arena_alloc(w->scratch, (size_t)dofs * sizeof(double)),
+                      arena_alloc(w->scratch, (size_t)m * sizeof(double)) };
     m = dofs = 0;
     for (int i = 0; i < g.n; i++) {
         int c = g.at[i];

@@ -1,6 +1,7 @@
 #include "mixed.h"
 #include <math.h>
 #include <string.h>
+#include "base/linalg.h"
 #include "base/matrix.h"
 #include "base/tolerances.h"
 #include "impulses.h"
@@ -22,6 +23,7 @@ struct mixed {
     size_t *entry_of;
     double *x, *rhs;
     double *light;            /* of each dof: 1 over its entry of D */
+    double *unit;             /* of each dof in the matrix: power_unit of that entry */
     double *normal, *tangent; /* of each contact: entries of W as they would be without coupling */
     int *mode, *mode_known;   /* of each contact, now and in the factors */
     double slack;             /* weight of the proximal term on held rows; 0: none */
@@ -64,6 +66,7 @@ static void room(mixed *w, const contact_problem *p, size_t entries)
         w->x = arena_array(w->a, double, w->room);
         w->rhs = arena_array(w->a, double, w->room);
         w->light = arena_array(w->a, double, w->room);
+        w->unit = arena_array(w->a, double, w->room);
     }
     if (p->n > w->contact_room) {
         w->contact_room = p->n + p->n / 4;
@@ -164,9 +167,10 @@ static void fill_dofs(mixed *w, const contact_problem *p)
         int j = q->shape->kind == MATRIX_SPARSE ? 0 : first_column(q->shape, i);
         for (size_t e = lo; e < hi; e++, j++)
             if (q->shape->kind == MATRIX_SPARSE || (j >= 0 && j < q->n))
-                *to++ = q->D[e];
+                *to++ = q->D[e] * w->unit[i] *
+                        w->unit[q->shape->kind == MATRIX_SPARSE ? q->shape->column[e] : j];
         for (int k = w->at_dof[i]; k < w->at_dof[i + 1]; k++)
-            *to++ = -l->K[w->entry_of[k]];
+            *to++ = -l->K[w->entry_of[k]] * w->unit[i];
     }
 }
 
@@ -175,8 +179,11 @@ static void sizes(mixed *w, const contact_problem *p)
 {
     const coupled_rows *q = p->coupled;
     const contact_list *l = q->list;
-    for (int i = 0; i < q->n; i++)
-        w->light[i] = 1 / fabs(q->D[matrix_at(q->shape, i, i)]);
+    for (int i = 0; i < q->n; i++) {
+        double d = fabs(q->D[matrix_at(q->shape, i, i)]);
+        w->light[i] = 1 / d;
+        w->unit[i] = power_unit(d);
+    }
     for (int c = 0; c < p->n; c++) {
         const int *dof = l->dof + l->dof_at[c];
         int n = width(p, c), top = cone_normal(&p->cone[c]);
@@ -215,6 +222,7 @@ static void contact_rows_put(mixed *w, const contact_problem *p, int c, bool mat
     int m = cone_rows(o), n = width(p, c);
     double F[MAX_ROWS], Fr[MAX_ROWS * MAX_ROWS], Fu[MAX_ROWS * MAX_ROWS];
     const double *J = l->J + l->J_at[c];
+    const int *dof = l->dof + l->dof_at[c];
     w->mode[c] = cone_newton(o, p->r + o->row, p->u + o->row, w->normal[c], w->tangent[c], false, F, Fr, Fu);
     for (int a = 0; a < m; a++) {
         w->rhs[q->n + o->row + a] = -F[a];
@@ -225,7 +233,7 @@ static void contact_rows_put(mixed *w, const contact_problem *p, int c, bool mat
             double s = 0;
             for (int b = 0; b < m; b++)
                 s += Fu[a * m + b] * J[b * n + k];
-            *to++ = s;
+            *to++ = s * w->unit[dof[k]];
         }
         for (int b = 0; b < m; b++)
             *to++ = Fr[a * m + b] + (a == b && Fu[a * m + a] != 0 ? w->slack : 0);
@@ -294,7 +302,11 @@ static bool direction(mixed *w, const contact_problem *p)
         if (!w->known)
             return false;
     }
+    for (int i = 0; i < q->n; i++)
+        w->rhs[i] *= w->unit[i];
     factor_solve(&w->factors, w->rhs, w->x);
+    for (int i = 0; i < q->n; i++)
+        w->x[i] *= w->unit[i];
     double finite = 0;
     for (int i = 0; i < q->n + p->m; i++)
         finite += 0 * w->x[i];
@@ -358,7 +370,8 @@ static bool newton(mixed *w, contact_problem *p, double tol)
         rates(p);
         laws(w, p);
         p->iterations++;
-        if (measure(w, p) <= tol && balanced)
+        /* the first step that is held back leaves its share of the reactions, which may be the tolerance */
+        if (measure(w, p) <= tol && balanced && (it > 0 || w->slack == 0))
             return true;
     }
     return false;
@@ -385,8 +398,8 @@ bool mixed_solve(mixed *w, contact_problem *p, bool same, double tol)
         same = false;
     }
     if (!same || q->changed) {
-        fill_dofs(w, p);
         sizes(w, p);
+        fill_dofs(w, p);
         w->known = false;
     }
     w->slack = 0;

@@ -75,7 +75,7 @@ static void relax_open(relaxing *x, impulses *w, const int *at, int n)
     for (int i = 0; i < n; i++)
         all += l->dof_at[at[i] + 1] - l->dof_at[at[i]];
     x->n = n;
-    x->dof = arena_array(a, int, all > w->n ? w->n : all);
+    x->dof = arena_alloc(a, (size_t)(all > w->n ? w->n : all) * sizeof *x->dof);
     for (int i = 0; i < n; i++)
         for (int k = l->dof_at[at[i]]; k < l->dof_at[at[i] + 1]; k++) {
             int dof = l->dof[k];
@@ -85,9 +85,10 @@ static void relax_open(relaxing *x, impulses *w, const int *at, int n)
             local[dof] = x->ndof;
             x->dof[x->ndof++] = dof;
         }
-    x->r = arena_array(a, double, 2 * n);
-    x->y = arena_array(a, double, x->ndof + 1);
-    x->at = arena_array(a, joint, n);
+    x->r = arena_alloc(a, 2 * (size_t)n * sizeof *x->r);
+    x->y = arena_alloc(a, ((size_t)x->ndof + 1) * sizeof *x->y);
+    x->at = arena_alloc(a, (size_t)n * sizeof *x->at);
+    x->y[x->ndof] = 0;
     for (int i = 0; i < n; i++)
         joint_put(x, w, i, at[i], local);
     for (int k = 0; k < x->ndof; k++)
@@ -132,15 +133,17 @@ static inline double joint_relax(relaxing *x, int i, double *size)
     const joint *j = &x->at[i];
     const double *A = j->pair.A;
     double v[WIDE], *r = x->r + 2 * i, *y = x->y, b[2], to[2];
+#pragma GCC unroll 4
     for (int k = 0; k < FLAT; k++)
         v[k] = y[j->dof[k]];
     b[0] = sum4(j->N, v);
     if (j->turns)
         b[0] += j->N[4] * y[j->dof[4]] + j->N[5] * y[j->dof[5]];
     b[0] += j->bn - (A[0] * r[0] + A[1] * r[1]);
-    /* open it was, open it stays */
-    if (b[0] >= 0 && r[0] == 0 && r[1] == 0)
+    /* open it was, open it stays, if friction has no other bound than r_n */
+    if (b[0] >= 0 && r[0] == 0 && r[1] == 0 && j->pair.radius == 0)
         return 0;
+#pragma GCC unroll 2
     for (int k = FLAT; k < WIDE; k++)
         v[k] = y[j->dof[k]];
     b[1] = sum6(j->T, v) + (j->bt - (A[2] * r[0] + A[3] * r[1]));
@@ -152,10 +155,9 @@ static inline double joint_relax(relaxing *x, int i, double *size)
     *size = larger(*size, larger(fabs(to[0]), fabs(to[1])));
     r[0] = to[0];
     r[1] = to[1];
+#pragma GCC unroll 6
     for (int k = 0; k < WIDE; k++)
-        v[k] += dn * j->N[k] + dt * j->T[k];
-    for (int k = 0; k < WIDE; k++)
-        y[j->dof[k]] = v[k];
+        y[j->dof[k]] = v[k] + (dn * j->N[k] + dt * j->T[k]);
     return larger(fabs(dn), fabs(dt));
 }
 

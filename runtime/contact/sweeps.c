@@ -40,15 +40,29 @@ static void part_ahead(const sweep_part *p, trail *t, double beta, bool go)
         ahead_one(&x[p->at[k]], before[k], &dir[k], beta, go);
 }
 
+/* Square of the change since it was kept; in four sums side by side where it lies one after the other, so
+ * that an addition does not wait for the one before. */
+static double part_change2(const sweep_part *p, const trail *t)
+{
+    enum { SIDE = 4 };
+    double sum[SIDE] = { 0 };
+    int k = 0;
+    for (; !p->at && k + SIDE <= p->n; k += SIDE)
+        for (int j = 0; j < SIDE; j++) {
+            double d = p->x[k + j] - t->before[k + j];
+            sum[j] += d * d;
+        }
+    for (; k < p->n; k++) {
+        double d = p->x[p->at ? p->at[k] : k] - t->before[k];
+        sum[0] += d * d;
+    }
+    return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+}
+
 /* as conjugate gradients do, with the change of reactions for the gradient */
 static void ahead(const sweeper *s, trail *t, double *before)
 {
-    const sweep_part *r = &s->part[0];
-    double g2 = 0;
-    for (int k = 0; k < r->n; k++) {
-        double d = r->x[r->at ? r->at[k] : k] - t[0].before[k];
-        g2 += d * d;
-    }
+    double g2 = part_change2(&s->part[0], &t[0]);
     bool go = *before > 0 && g2 <= *before;
     double beta = go ? g2 / *before : 0;
     *before = go || *before == 0 ? g2 : 0;
@@ -74,7 +88,7 @@ double sweeps_run(const sweeper *s, int most, bool plain, double tol, arena *scr
     trail t[2] = { 0 };
     double before = 0, size = 0, change = INFINITY, seen = INFINITY;
     for (int i = 0; !plain && i < 2; i++) {
-        t[i].before = arena_array(scratch, double, s->part[i].n);
+        t[i].before = arena_alloc(scratch, (size_t)s->part[i].n * sizeof(double));
         t[i].dir = arena_array(scratch, double, s->part[i].n);
     }
     for (*done = 0; *done < most;) {
@@ -163,7 +177,7 @@ static double relax_pair(by_rows *w, int c, double *size)
     double *r = p->r + o->row, b[2], to[2];
     row_pair(p, c, p->r, b);
     b[0] += p->b[o->row] - (k->A[0] * r[0] + k->A[1] * r[1]);
-    if (b[0] >= 0 && r[0] == 0 && r[1] == 0)
+    if (b[0] >= 0 && r[0] == 0 && r[1] == 0 && o->radius == 0)
         return 0;
     b[1] += p->b[o->row + 1] - (k->A[2] * r[0] + k->A[3] * r[1]);
     if (b[0] >= 0 && o->radius == 0)

@@ -681,7 +681,7 @@ static const char *limit_refuse(const program *p, span *at)
 }
 
 static const backend_option limit_options[] = {
-    { "name", OPT_NAME, NAN, 0, 0, NULL, "the parameter that goes to 0" },
+    { "name", OPT_NAME, NAN, 0, 0, NULL, "the parameter that goes to 0", KIND_ANY },
 };
 const backend backend_limit = {
     .name = "limit",

@@ -240,6 +240,10 @@ int file_whole(arena *a, const file_root *in, const char *path, size_t most, cha
     }
     if (fd >= 0)
         close(fd);
+    if (error == EINTR && b && budget_stopping(b)) { /* no fault of the file */
+        b->until = 0;
+        arena_tick(a, INT32_MAX);
+    }
     arena_tick(a, (int64_t)*n);
     (*out)[*n] = 0;
     return error;

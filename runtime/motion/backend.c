@@ -1,5 +1,6 @@
 #include "clock/backend.h"
 #include "field/field.h"
+#include "rod/rod.h"
 #include <math.h>
 #include <string.h>
 
@@ -35,4 +36,21 @@ const backend *backend_choose(const program *p)
         if ((*b)->built && (!(*b)->refuse || !(*b)->refuse(p, &at)))
             return *b;
     return NULL;
+}
+
+const char *const problem_kind_name[] = { "the dynamics of bodies",
+                                          "fields on a line",
+                                          "fields in the plane",
+                                          "equilibria of rods",
+                                          "rods in time",
+                                          "inclusions",
+                                          NULL };
+
+problem_kind program_kind(const program *p)
+{
+    if (p->field)
+        return p->field->ncoord == 1 ? KIND_LINE : KIND_PLANE;
+    if (p->rod)
+        return rod_moves(p->rod) ? KIND_ROD_MOTION : KIND_RODS;
+    return p->has_inclusion.file ? KIND_INCLUSION : KIND_DYNAMICS;
 }

@@ -302,9 +302,9 @@ static void put_back(ev *w)
         if (m == 0)
             continue;
         ev_round(w);
-        double work[m * m + 2 * m];
+        double work[m * m + 3 * m];
         int iwork[m];
-        sym_shortest(w->hand.W, w->hand.b, w->hand.u, m, work, iwork);
+        sym_shortest_rows(w->hand.W, w->hand.b, w->hand.u, m, work, iwork);
         for (int i = 0; i < m; i++)
             vec_axpy(turn == 0 ? w->q : w->v, w->hand.u[i], w->hand.G + (size_t)i * n, n);
     }
@@ -1004,12 +1004,9 @@ static bool reads_past(const kernel *k)
 
 static const char *refuse_contact(const program *p, const contact_family *f, span *at)
 {
-    bool mixed = false, first = false;
-    for (int k = 0; k < p->nq; k++) {
-        bool one = p->order && p->order[k] == 1;
-        first |= one;
-        mixed |= one != (p->order && p->order[0] == 1);
-    }
+    bool mixed = false;
+    for (int k = 0; k < p->nq; k++)
+        mixed |= p->order && p->order[k] != p->order[0];
     *at = f->at;
     if (f->pair.touch)
         return "events does not follow which corners, edges and faces of two shapes touch; balls may touch "
@@ -1018,9 +1015,6 @@ static const char *refuse_contact(const program *p, const contact_family *f, spa
     if (reads_past(&f->gap) || reads_past(&f->slip) || reads_past(&f->slip_map))
         return "events needs the second derivative of a gap and the rate of a slip, which past values do not "
                "have; use sweeping()";
-    if (first && !mixed)
-        return "events does not support constraints on first-order equations; write an inclusion with "
-               "normal_cone and use inclusion()";
     if (f->friction == FRICTION_NONE || f->slip_given)
         return NULL;
     if (mixed)
@@ -1088,10 +1082,11 @@ static const char *events_refuse(const program *p, span *at)
 
 static const backend_option events_options[] = {
     { "tolerance", OPT_REAL, 1e-12, 1e-16, 1e-2, NULL,
-      "of the motion, relative; a step is taken to a thousandth of it" },
-    { "order", OPT_INT, NAN, 4, 60, NULL, "of the Taylor series; chosen from the tolerance when left out" },
+      "of the motion, relative; a step is taken to a thousandth of it", KIND_ANY },
+    { "order", OPT_INT, NAN, 4, 60, NULL, "of the Taylor series; chosen from the tolerance when left out",
+      KIND_ANY },
     { "h", OPT_REAL, NAN, 1e-300, INFINITY, NULL,
-      "step, cut at events alone; from the tolerance when left out" },
+      "step, cut at events alone; from the tolerance when left out", KIND_ANY },
     OPTION_EVERY,
     OPTION_ERROR,
 };

@@ -355,7 +355,7 @@ static void react(const instant_t *x, double *v)
 static instant_t now(ev *w)
 {
     static const instant_way way = { pose, solve, react, NULL };
-    instant_t x = instant_begin(&way, w, w->s, w->t, w->hand.meetings);
+    instant_t x = instant_begin(&way, w, w->s, w->M, w->t, w->hand.meetings);
     x.before = w->hand.before;
     x.room = w->hand.x1;
     for (int i = 0; i < w->hand.nact; i++) {
@@ -394,10 +394,11 @@ static void shock_sharpen(ev *w)
             memset(w->v_low, 0, (size_t)n * sizeof *w->v_low);
             return;
         }
-        most = fmax(most, w->hand.act[i]->now.impulse[0]);
+        most = fmax(most, impulse_size(w->s, w->M, &w->hand.act[i]->now));
     }
     for (int i = 0; i < w->hand.nact; i++)
-        if (w->hand.act[i]->now.impulse[0] > IMPULSE_ZERO * most)
+        if (w->hand.act[i]->now.impulse[0] > 0 &&
+            impulse_size(w->s, w->M, &w->hand.act[i]->now) > IMPULSE_ZERO * most)
             at[m++] = i;
     for (int i = 0; i < m; i++) {
         const rub *k = w->hand.act[at[i]];

@@ -459,19 +459,33 @@ static size_t hits_of(const balance *b, int64_t at, one_hit *to, size_t most)
     return n;
 }
 
-/* the forces at the instant where the gate stands lie between those of both ends too */
-static void forces_reach(balance *b)
+/* what acts at the instant where the gate stands lies between what acts at both ends too */
+static void reach(balance *b, gate_sum *ends)
 {
     const program *p = b->r->prog;
-    sum_clear(&b->acted, p->nq);
-    gate_force(b->g, &b->acted);
     for (int i = 0; i < p->nq; i++) {
-        double f = b->acted.at[i], lo = fmin(b->force[0].at[i], b->force[1].at[i]),
-               hi = fmax(b->force[0].at[i], b->force[1].at[i]);
-        if (first_order(p, i) || (lo <= f && f <= hi))
+        double x = b->acted.at[i], lo = fmin(ends[0].at[i], ends[1].at[i]),
+               hi = fmax(ends[0].at[i], ends[1].at[i]);
+        if (first_order(p, i) || (lo <= x && x <= hi))
             continue;
-        b->force[0].at[i] = fmin(lo, f);
-        b->force[1].at[i] = fmax(hi, f);
+        ends[0].at[i] = fmin(lo, x);
+        ends[1].at[i] = fmax(hi, x);
+    }
+}
+
+/* forces, and what the change of the rates is worth, where impacts turn the motion round */
+static void instant_reach(balance *b)
+{
+    int nq = b->r->prog->nq;
+    if (!sum_known(b->force, 1)) {
+        sum_clear(&b->acted, nq);
+        gate_force(b->g, &b->acted);
+        reach(b, b->force);
+    }
+    if (!sum_known(b->mass, 1)) {
+        sum_clear(&b->acted, nq);
+        gate_mass_times(b->g, b->change, &b->acted);
+        reach(b, b->mass);
     }
 }
 
@@ -485,7 +499,7 @@ static void rates_over(balance *b, const one_hit *x, double sign)
         if (b->diagonal[i] > 0)
             b->v[i] += b->acted.at[i] / b->diagonal[i];
     gate_at(b->g, x->t, b->q, b->v);
-    forces_reach(b);
+    instant_reach(b);
 }
 
 /* Around an impact within the step rates, and the forces that read them, need not lie between those of both
@@ -496,7 +510,8 @@ static void between_hits(balance *b, int64_t at)
     const results *r = b->r;
     int nq = r->prog->nq;
     one_hit all[MOST];
-    size_t n = sum_known(b->force, 1) ? 0 : hits_of(b, at, all, MOST);
+    bool known = sum_known(b->force, 1) && sum_known(b->mass, 1);
+    size_t n = known ? 0 : hits_of(b, at, all, MOST);
     for (int end = 0; n && end < 2; end++) {
         stand_near(b, at - 1 + end, all[end ? n - 1 : 0].t);
         gate_mass_diagonal(b->g, b->diagonal);

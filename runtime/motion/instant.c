@@ -195,13 +195,21 @@ bool instant_shock(instant_t *x, double *v)
     return shock_phase(x, v) && shock_poisson(x, v);
 }
 
+double impulse_size(const system_t *s, const double *M, const meeting *k)
+{
+    const double *row = contact_row(k->c, 0);
+    if (k->impulse[0] == 0)
+        return 0;
+    return fabs(k->impulse[0]) * sqrt(contact_common(s, k->c, M, row, row));
+}
+
 void instant_account(instant_t *x, const double *v, books *b, arena *a)
 {
     double *mean = x->room, most = 0, lost = 0, size = 0;
     for (int i = 0; i < x->s->n; i++)
         mean[i] = 0.5 * (x->before[i] + v[i]); /* impulses do work by the mean of the rates */
     for (int i = 0; i < x->n; i++)
-        most = fmax(most, fabs(x->at[i]->impulse[0]));
+        most = fmax(most, impulse_size(x->s, x->M, x->at[i]));
     for (int i = 0; i < x->n; i++) {
         meeting *k = x->at[i];
         const contact *c = k->c;
@@ -214,7 +222,7 @@ void instant_account(instant_t *x, const double *v, books *b, arena *a)
             b->work -= k->impulse[j] * still;
         }
         k->after = normal ? contact_gap_rate(c, v) : 0;
-        k->hit = contact_opens(c) && k->impulse[0] > IMPULSE_ZERO * most;
+        k->hit = contact_opens(c) && k->impulse[0] > 0 && impulse_size(x->s, x->M, k) > IMPULSE_ZERO * most;
         if (k->hit)
             note_impact(a, k->out, (impact){ x->t, k->before, k->after, k->impulse[0], (int32_t)c->member });
     }
@@ -289,14 +297,34 @@ bool instant_gauss(instant_t *x, const double *v, double *acc)
 }
 
 /* ---- shocks without a collision ---- */
-static double most_of(const instant_t *x, const double *u, bool normal)
+/* What a unit impulse on a row does to its own rate: rows in all units compare by its root.  room and r are
+   used. */
+static double own_rate(instant_t *x, int i, int j)
+{
+    const contact *c = x->at[i]->c;
+    for (int l = 0; l < x->n; l++)
+        for (int k = 0; k < contact_row_count(x->at[l]->c); k++)
+            x->r[x->at[l]->row + k] = l == i && k == j;
+    for (int k = 0; k < x->s->n; k++)
+        x->room[k] = 0;
+    x->way->react(x, x->room);
+    return contact_rate(c, contact_row(c, j), x->room);
+}
+
+/* The largest rate of a row, less the one at `from` unless that is NULL, beside what an impulse does to it. */
+static double most_of(instant_t *x, const double *u, const double *from, bool normal)
 {
     double most = 0;
     for (int i = 0; i < x->n; i++) {
         const contact *c = x->at[i]->c;
-        for (int j = 0, a = contact_has_normal(c); j < contact_row_count(c); j++)
-            if ((j < a) == normal)
-                most = fmax(most, fabs(contact_rate(c, contact_row(c, j), u) + x->off[x->at[i]->row + j]));
+        for (int j = 0, a = contact_has_normal(c); j < contact_row_count(c); j++) {
+            if ((j < a) != normal)
+                continue;
+            const double *row = contact_row(c, j);
+            double rate = contact_rate(c, row, u) - (from ? contact_rate(c, row, from) : 0),
+                   own = own_rate(x, i, j);
+            most = own > 0 ? fmax(most, fabs(rate + x->off[x->at[i]->row + j]) / sqrt(own)) : most;
+        }
     }
     return most;
 }
@@ -338,9 +366,9 @@ bool instant_jam(instant_t *x, const double *acc, double *v)
 {
     shock_begin(x, v);
     offsets(x, 0, 1);
-    double pull = most_of(x, acc, true);
+    double pull = most_of(x, acc, NULL, true);
     offsets(x, 1, 0);
-    double slip = most_of(x, v, false), h = JAM_STEP * slip / pull;
+    double slip = most_of(x, v, NULL, false), h = JAM_STEP * slip / pull;
     if (!(slip > 0 && pull > 0 && isfinite(h)))
         return false;
     if (!jam_step(x, acc, v, h, -1) || !jam_step(x, acc, v, h / 2, 2))
@@ -350,10 +378,8 @@ bool instant_jam(instant_t *x, const double *acc, double *v)
         for (int j = 0; j < contact_row_count(x->at[i]->c); j++)
             x->r[x->at[i]->row + j] = x->at[i]->impulse[j];
     x->way->react(x, v);
-    for (int i = 0; i < x->s->n; i++)
-        x->room[i] = v[i] - x->before[i];
     offsets(x, 0, 0);
-    if (most_of(x, x->room, false) > JAM_STEP * slip)
+    if (most_of(x, v, x->before, false) > JAM_STEP * slip)
         return true;
     vec_copy(v, x->before, x->s->n);
     return false;

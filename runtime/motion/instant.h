@@ -42,6 +42,7 @@ typedef struct instant_way {
 
 typedef struct instant {
     system_t *s;
+    const double *M; /* the masses of now */
     double t;
     meeting **at;
     int n;
@@ -55,10 +56,11 @@ typedef struct instant {
     const instant_way *way;
 } instant_t;
 
-/* The instant t of a backend `of` whose contacts join one by one. */
-static inline instant_t instant_begin(const instant_way *way, void *of, system_t *s, double t, meeting **at)
+/* The instant t of a backend `of` with masses M, whose contacts join one by one. */
+static inline instant_t instant_begin(const instant_way *way, void *of, system_t *s, const double *M,
+                                      double t, meeting **at)
 {
-    return (instant_t){ .s = s, .t = t, .at = at, .of = of, .way = way };
+    return (instant_t){ .s = s, .M = M, .t = t, .at = at, .of = of, .way = way };
 }
 
 /* Contact c takes part, with or without its restitution, and the rates that count as 0. */
@@ -86,6 +88,9 @@ bool instant_shock(instant_t *x, double *v);
 void instant_account(instant_t *x, const double *v, books *b, arena *a);
 /* What contact i asks of accelerations at the rates v; the direction of its slip, where it slips. */
 void instant_asks(instant_t *x, int i, const double *v);
+/* What the first impulse of a contact does to the dofs, whatever the unit of its row: impulses compare by it.
+ */
+double impulse_size(const system_t *s, const double *M, const meeting *k);
 /* Forces in r, and accelerations; acc is the one without contacts. */
 bool instant_gauss(instant_t *x, const double *v, double *acc);
 

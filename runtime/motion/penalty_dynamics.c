@@ -94,11 +94,13 @@ static double spring_damping(pen *w, const spring *x)
     return inv > 0 ? 2 * penalty_damping_ratio(e) * sqrt(x->k / inv) : 0;
 }
 
-/* A restitution that is not the same always counts as it is where the spring begins to push. */
+/* A restitution that is not the same always counts as it is where the spring begins to push, and so does the
+   mass that the contact sees. */
 static void spring_meets(pen *w, spring *x, const double *v)
 {
     contact *c = x->c;
-    if (!contact_opens(c) || (c->fam->e.constant && !c->fam->f->e_of_speed))
+    bool mass_known = w->s->mass_constant && c->fam->gradient.constant;
+    if (!contact_opens(c) || (mass_known && c->fam->e.constant && !c->fam->f->e_of_speed))
         return;
     if (c->fam->f->e_of_speed)
         c->e = contact_restitution(w->s, c, fmax(-contact_gap_rate(c, v), 0));

@@ -104,6 +104,8 @@ typedef struct contact_table {
     bool *in;               /* part of the step that is taken at once */
     bool *bounds;           /* bounds rates from one side: part of every step, closed at its bound */
     size_t *from;           /* of the first contact of each family, and of the end */
+    int *pair_dof;          /* dofs of the rows of near pairs: what these carry lies all over the memory */
+    size_t pair_room;
     /* contacts with rows at a dof: of_dof[at_dof[i] .. at_dof[i + 1]); those with rows at all dofs:
      * all[0..nall) */
     int *at_dof, *of_dof, *all;
@@ -130,6 +132,7 @@ typedef struct act_known {
     bool still;    /* nor do their offsets and laws: what was made of these for a stamp stays */
     bool gives;    /* some adhere or have friction at rest, which may give way */
     bool turns;    /* some have directions of friction that turn */
+    bool tresca;   /* the friction of some has a bound that does not follow from r_n */
     int64_t rows, cones, offsets;
     int64_t made;               /* how often cones were made */
     double cone_step, cone_end; /* which the cones are for */
@@ -265,7 +268,7 @@ typedef struct step_policy {
     bool was_at_once;    /* the last step */
     int wait, wait_next; /* steps taken at once before impacts are followed again */
     bool waits;          /* this step is one of them */
-    int again;           /* impacts in this step of contacts that had one in it */
+    int again;           /* times in this step at which contacts are hit that were hit in it before */
     int patience;        /* impacts followed one by one in a step */
     /* a step that is not solved is tried in halves: EFFORT_CUT; a sample has the mean rates too:
        EFFORT_LITTLE */
@@ -465,7 +468,8 @@ bool sweep_touch_ahead(sweep *w);
 bool sweep_too_deep(sweep *w);
 bool sweep_part_shapes(sweep *w); /* shapes that overlap at the end of a step are moved apart */
 void sweep_open(sweep *w);        /* q1: the shortest move that opens the contacts at hand */
-bool sweep_near(sweep *w, double h, const double *v1); /* pairs that may matter in the step; false: failed */
+/* Pairs that may matter in the step, as far as `listed` of them lead; false: failed. */
+bool sweep_near(sweep *w, double h, const double *v1, double listed);
 
 void sweep_by_dof(sweep *w); /* contacts at each dof, unless they are listed */
 

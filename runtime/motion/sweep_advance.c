@@ -81,7 +81,7 @@ static double slip_along(const sweep *w, const contact_state *k)
     for (int j = 0; j < c->d; j++) {
         const double *S = c->S + (size_t)j * c->n, *S0 = k->rows_fixed ? S : k->S0 + (size_t)j * c->n;
         double a = contact_rate(c, S0, w->v) + k->s0m[j], b = contact_rate(c, S, w->v1) + c->s0[j];
-        if (!k->rows_fixed && !(vec_dot(S0, S, c->n) > 0))
+        if (!k->rows_fixed && !(contact_common(w->s, c, w->M, S0, S) > 0))
             return NAN; /* the directions were chosen anew */
         along += a * b;
         after += b * b;
@@ -406,7 +406,7 @@ static bool near_step(sweep *w, double h)
     solve_with(&w->s->minv, w->f, w->room.x1);
     for (int i = 0; i < w->n; i++)
         w->room.x1[i] = w->v[i] + h * w->room.x1[i];
-    return sweep_near(w, h, w->room.x1);
+    return sweep_near(w, h, w->room.x1, NEAR_AHEAD);
 }
 
 /* A part was solved that is halved `at` times, tried from `from` on.  Parts of that size are solved for a

@@ -167,6 +167,20 @@ void sweep_table_index(sweep *w)
     w->contacts.table.by_dof = false;
 }
 
+/* room for the dofs of all near pairs, one after the other */
+static int *pair_dofs(sweep *w)
+{
+    contact_table *t = &w->contacts.table;
+    size_t entries = 0;
+    for (size_t i = 0; i < w->contacts.nstate; i++)
+        entries += w->contacts.state[i]->near ? (size_t)w->contacts.state[i]->c->n : 0;
+    if (entries > t->pair_room) {
+        t->pair_room = entries + entries / 4;
+        t->pair_dof = arena_array(w->a, int, t->pair_room);
+    }
+    return t->pair_dof;
+}
+
 /* Tracks have come and gone: what the table says of those that were there goes along with them.  The others
  * are open, or always closed. */
 static void table_order(sweep *w)
@@ -186,6 +200,7 @@ static void table_order(sweep *w)
                          t->hits[i], t->closed[i],  t->met[i],   t->in[i], t->row[i].known };
     table_reactions(w);
     t->n = w->contacts.nstate;
+    int *copy = pair_dofs(w);
     for (size_t i = 0; i < t->n; i++) {
         contact_state *k = w->contacts.state[i];
         contact *c = k->c;
@@ -200,6 +215,10 @@ static void table_order(sweep *w)
         t->met[i] = is.met;
         t->in[i] = is.in;
         t->row[i] = (gap_row){ .dof = c->dof ? c->dof : t->every, .H = c->H, .n = c->n, .whole = !c->dof };
+        if (k->near && c->dof) {
+            t->row[i].dof = memcpy(copy, c->dof, (size_t)c->n * sizeof *copy);
+            copy += c->n;
+        }
         t->slip[i] = (slip_row){ c->dof, c->S, c->s0, k->s0m, c->n, k->rows_fixed };
         if (is.known)
             row_note(&t->row[i], k);
@@ -280,13 +299,14 @@ void sweep_take(sweep *w, const bool *which, const bool *also)
         return;
     known->stamp++;
     known->fixed = known->still = true;
-    known->gives = known->turns = false;
+    known->gives = known->turns = known->tresca = false;
     for (int i = 0; i < n; i++) {
         const contact_state *k = w->hand.act[i];
         known->fixed &= k->rows_fixed;
         known->still &= k->still;
         known->gives |= k->c->fam->adhesion.k || k->c->fam->mu_static.k;
         known->turns |= turns_its_slip(k);
+        known->tresca |= k->c->fam->f->friction == FRICTION_TRESCA;
     }
 }
 
@@ -446,9 +466,10 @@ static bool near_listed(sweep *w, bool measure)
     return true;
 }
 
-bool sweep_near(sweep *w, double h, const double *v1)
+bool sweep_near(sweep *w, double h, const double *v1, double listed)
 {
-    return !near_keep(&w->contacts.near, w->q, w->v, v1, h, w->contacts.margin) || near_listed(w, true);
+    contact_lists *all = &w->contacts;
+    return !near_keep(&all->near, w->q, w->v, v1, h, all->margin, listed) || near_listed(w, true);
 }
 
 void sweep_near_again(sweep *w)

@@ -273,6 +273,15 @@ bool sweep_feed(sweep *w, double h)
 }
 
 /* ---- the problem at hand ---- */
+/* Is contact i open where a step at once begins?  It may close in it; friction whose bound does not follow
+ * from r_n would act on it even if it does not. */
+static bool open_at_once(const sweep *w, int i)
+{
+    const contact_table *t = &w->contacts.table;
+    int at = w->hand.place[i];
+    return w->policy.whole && contact_opens(w->hand.act[i]->c) && !t->closed[at] && t->ahead[at] > 0;
+}
+
 /* Coefficient and bound in the units of the problem: shocks know no bounded forces. */
 void sweep_law(void *ud, int i, double speed, double *mu, double *radius)
 {
@@ -286,6 +295,8 @@ void sweep_law(void *ud, int i, double speed, double *mu, double *radius)
             k = (1 - w->hand.end) * w->hand.act[i]->mu0 + w->hand.end * k;
     }
     friction_bound(c, k, w->hand.step, w->hand.act[i]->now.given, mu, radius);
+    if (f->friction == FRICTION_TRESCA && open_at_once(w, i))
+        *radius = 0;
 }
 
 bool sweep_held(sweep *w, int i, double h)
@@ -332,7 +343,8 @@ void sweep_cones(sweep *w)
 {
     act_known *known = &w->hand.known;
     int row = known->cone_rows;
-    if (!(w->hand.step > 0) || !known->still || known->cones != known->stamp ||
+    bool waits = w->policy.whole && known->tresca; /* bounds begin where gaps close */
+    if (!(w->hand.step > 0) || !known->still || waits || known->cones != known->stamp ||
         known->cone_step != w->hand.step || known->cone_end != w->hand.end) {
         row = 0;
         for (int i = 0; i < w->hand.nact; i++)

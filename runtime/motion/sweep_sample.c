@@ -157,6 +157,9 @@ void sweep_open_books(sweep *w)
 static bool sample_gauss(sweep *w, double over, bool instant)
 {
     double residual = w->r->residual;
+    if (w->fresh && w->s->base &&
+        !instant) /* the next step begins with them: looking twice changes nothing */
+        return true;
     w->policy.trial = !instant;
     w->policy.effort = instant ? EFFORT_ALL : EFFORT_LITTLE;
     w->fresh = sweep_gauss(w) || (instant && sweep_jam(w, residual) && sweep_gauss(w));

@@ -63,7 +63,7 @@ static bool feed(const instant_t *x, bool shock)
 static instant_t now(sweep *w)
 {
     static const instant_way way = { pose, solve, react, NULL }, feeding = { pose, solve, react, feed };
-    instant_t x = instant_begin(w->contacts.feeds ? &feeding : &way, w, w->s, w->t, w->hand.meetings);
+    instant_t x = instant_begin(w->contacts.feeds ? &feeding : &way, w, w->s, w->M, w->t, w->hand.meetings);
     x.before = w->room.x1;
     x.room = w->room.x2;
     for (int i = 0; i < w->hand.nact; i++) {
@@ -79,6 +79,7 @@ static instant_t now(sweep *w)
 static void shock_end(sweep *w)
 {
     contact_table *t = &w->contacts.table;
+    bool again = false; /* those that are hit at one time count once, however many they are */
     t->counted = true;
     for (int i = 0; i < w->hand.nact; i++) {
         contact_state *k = w->hand.act[i];
@@ -87,7 +88,7 @@ static void shock_end(sweep *w)
         if (always(k))
             continue;
         if (k->now.hit)
-            w->policy.again += t->hits[k->at]++ > 0;
+            again |= t->hits[k->at]++ > 0;
         double tol_u = t->tol_u[k->at];
         bool was = closed(w, k), *is = &t->closed[k->at];
         bool thrown = k->now.before < -tol_u && k->now.e > 0;
@@ -95,6 +96,7 @@ static void shock_end(sweep *w)
         if (*is && !was && k->out->last_open)
             k->out->last_open[k->c->member] = w->t;
     }
+    w->policy.again += again;
 }
 
 /* of those contacts that take part, by two arrays of flags */

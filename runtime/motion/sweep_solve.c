@@ -372,6 +372,20 @@ static void list_put_bodies(sweep *w, impulses *p)
     arena_release(w->scratch, mark);
 }
 
+/* All contacts at hand; false: the rows of one may change. */
+static bool take_fixed(sweep *w)
+{
+    w->hand.nact = 0;
+    w->hand.known.stamp++;
+    for (size_t i = 0; i < w->contacts.nstate; i++) {
+        if (!w->contacts.state[i]->rows_fixed || w->contacts.state[i]->c->fam->d > MAX_TANGENT)
+            return false;
+        w->hand.place[w->hand.nact] = (int)i;
+        w->hand.act[w->hand.nact++] = w->contacts.state[i];
+    }
+    return true;
+}
+
 void sweep_chain(sweep *w)
 {
     enum { MOST = 2000000, FEW = 16 };
@@ -380,19 +394,14 @@ void sweep_chain(sweep *w)
         w->s->minv.kind != FACTOR_DIAGONAL || w->s->force_of_state || !w->s->mass_constant ||
         w->stiffness != 0)
         return;
-    w->hand.nact = 0;
-    w->hand.known.stamp++;
-    for (size_t i = 0; i < w->contacts.nstate; i++) {
-        if (!w->contacts.state[i]->rows_fixed || w->contacts.state[i]->c->fam->d > MAX_TANGENT)
-            return;
-        w->hand.place[w->hand.nact] = (int)i;
-        w->hand.act[w->hand.nact++] = w->contacts.state[i];
+    if (take_fixed(w)) {
+        w->hand.step = w->hand.end = 1;
+        sweep_cones(w);
+        list_put(w, &w->crowd.chain, true, w->s->minv.a);
+        list_equal(&w->crowd.chain.act, false);
+        list_fix(&w->crowd.chain);
     }
-    w->hand.step = w->hand.end = 1;
-    sweep_cones(w);
-    list_put(w, &w->crowd.chain, true, w->s->minv.a);
-    list_equal(&w->crowd.chain.act);
-    list_fix(&w->crowd.chain);
+    w->hand.nact = 0; /* nothing is known of these contacts yet: sweep_take finds it */
 }
 
 /* Does a list have the cones at hand?  *known: number of those it has; from now on it is that of those at
@@ -416,7 +425,7 @@ static impulses *list_of(sweep *w, bool mass, const double *scale)
 {
     if (!scale) {
         list_put_bodies(w, &w->crowd.list);
-        list_equal(&w->crowd.list.act);
+        list_equal(&w->crowd.list.act, false);
         cones_in(&w->crowd.list.act);
         return &w->crowd.list;
     }
@@ -428,7 +437,7 @@ static impulses *list_of(sweep *w, bool mass, const double *scale)
         return &w->crowd.chain;
     }
     list_put(w, &w->crowd.list, mass, scale);
-    list_equal(&w->crowd.list.act);
+    list_equal(&w->crowd.list.act, false);
     cones_in(&w->crowd.list.act);
     return &w->crowd.list;
 }
@@ -463,8 +472,8 @@ static double list_laws(sweep *w, impulses *p, const double *x)
     return most;
 }
 
-/* What a contact of rate a r may be off by, where reactions are known up to their tolerance.  Tight ones are
- * known to rounding. */
+/* What the slip of a contact may be off by, where reactions are known up to their tolerance: in units of the
+ * model.  Tight ones are known to rounding. */
 static double list_blur(const sweep *w, const contact_list *l)
 {
     double most = 0, rate = 0;
@@ -472,8 +481,11 @@ static double list_blur(const sweep *w, const contact_list *l)
         return 0;
     for (int i = 0; i < l->rows; i++)
         most = larger(most, fabs(l->r[i]));
-    for (int c = 0; c < l->n; c++)
-        rate = larger(rate, l->A[l->A_at[c + 1] - 1]);
+    for (int c = 0; c < l->n; c++) {
+        int rows = list_rows(l, c), last = l->cone[c].row + rows - 1;
+        if (rows > cone_normal(&l->cone[c]))
+            rate = larger(rate, l->A[l->A_at[c + 1] - 1] / list_unit(l, last));
+    }
     return w->tol * most * rate;
 }
 
@@ -497,7 +509,7 @@ static bool solve_list(sweep *w, bool mass, double *x)
     contact_list *l = &p->act;
     bool of_speed = false;
     for (int i = 0; i < l->rows; i++) {
-        double unit = l->equal ? l->unit[i] : 1;
+        double unit = list_unit(l, i);
         l->b[i] = w->hand.off[i] * unit;
         l->r[i] = w->hand.rr[i] / unit;
     }
@@ -519,7 +531,7 @@ static bool solve_list(sweep *w, bool mass, double *x)
         ok = impulses_solve(p);
     }
     for (int i = 0; i < l->rows; i++)
-        w->hand.rr[i] = l->equal ? l->r[i] * l->unit[i] : l->r[i];
+        w->hand.rr[i] = l->r[i] * list_unit(l, i);
     w->hand.pr.iterations = (int)p->iterations;
     w->hand.blur[mass] = list_blur(w, l);
     w->r->count.swept += p->swept;
@@ -537,35 +549,68 @@ static bool coupled_same(sweep *w, bool mass)
     return memcmp(w->crowd.coupled_act[mass], w->hand.act, (size_t)w->hand.nact * sizeof *w->hand.act) == 0;
 }
 
+/* a law in the units of the rows of the list */
+static void coupled_law(void *of, int i, double speed, double *mu, double *radius)
+{
+    sweep *w = of;
+    const contact_list *l = &w->crowd.list.act;
+    cone c = { .kind = l->cone[i].kind, .d = l->cone[i].d, .row = l->cone[i].row };
+    sweep_law(w, i, speed / list_unit(l, c.row + cone_normal(&c)), &c.mu, &c.radius);
+    list_cone_in(l, &c);
+    *mu = c.mu;
+    *radius = c.radius;
+}
+
+/* Entries of W as they would be without coupling, by which rows find their units. */
+static void coupled_sizes(contact_list *l, const matrix_shape *shape, const double *D)
+{
+    for (int c = 0; c < l->n; c++) {
+        int n = l->dof_at[c + 1] - l->dof_at[c], m = list_rows(l, c);
+        const int *dof = l->dof + l->dof_at[c];
+        for (int a = 0; a < m; a++) {
+            const double *J = l->J + l->J_at[c] + (size_t)(a * n), *K = l->K + l->J_at[c] + (size_t)(a * n);
+            double own = 0;
+            for (int k = 0; k < n; k++)
+                own += J[k] * K[k] / fabs(D[matrix_at(shape, dof[k], dof[k])]);
+            l->A[l->A_at[c] + (size_t)(a * m + a)] = own;
+        }
+    }
+}
+
 static bool solve_coupled(sweep *w, bool mass, double *x)
 {
     contact_list *l = &w->crowd.list.act;
     system_t *s = w->s;
     int64_t now = mass ? w->matrix.stamp_m : w->matrix.stamp;
-    bool same = coupled_same(w, mass),
+    bool of_mass = mass || w->matrix.dinv == &s->minv, same = coupled_same(w, mass),
          fixed = w->crowd.coupled_stamp[mass] == now && (!mass || s->mass_constant);
     fixed = fixed && w->hand.known.fixed;
+    const matrix_shape *shape = of_mass ? &s->mass_shape : &s->step_shape;
+    const double *D = of_mass ? w->M : w->matrix.D;
     if (!w->crowd.coupled[mass])
         w->crowd.coupled[mass] = mixed_new(w->a);
     if (!(same && w->hand.known.fixed && w->hand.known.listed == mass)) {
         list_put(w, &w->crowd.list, mass, NULL);
+        coupled_sizes(l, shape, D);
+        list_equal(l, true);
         w->crowd.list_cones = -1;
     }
-    if (!cones_listed(w, mass, &w->crowd.list_cones))
+    if (!cones_listed(w, mass, &w->crowd.list_cones)) {
         memcpy(l->cone, w->hand.cone, (size_t)w->hand.nact * sizeof *l->cone);
+        cones_in(l);
+    }
     w->hand.known.listed = mass;
     for (int i = 0; i < w->hand.nact && !w->hand.known.still; i++)
         if (w->hand.cone[i].of_speed && !w->hand.cone[i].dir)
-            sweep_law(w, i, w->hand.act[i]->speed, &l->cone[i].mu, &l->cone[i].radius);
+            list_law(w, l, i, w->hand.act[i]->speed);
     for (int i = 0; i < l->n; i++)
         for (int a = 0, row = l->cone[i].row; a < list_rows(l, i); a++)
-            w->hand.b[row + a] = list_rate(l, i, a, x) + w->hand.off[row + a];
-    coupled_rows rows = { .n = w->n,
-                          .list = l,
-                          .shape = mass || w->matrix.dinv == &s->minv ? &s->mass_shape : &s->step_shape,
-                          .D = mass || w->matrix.dinv == &s->minv ? w->M : w->matrix.D,
-                          .changed = !same || !fixed,
-                          .dv = w->crowd.free };
+            w->hand.b[row + a] = list_rate(l, i, a, x) + w->hand.off[row + a] * list_unit(l, row + a);
+    for (int i = 0; i < l->rows; i++)
+        w->hand.rr[i] /= list_unit(l, i);
+    coupled_rows rows = {
+        .n = w->n, .list = l, .shape = shape, .D = D, .changed = !same || !fixed, .dv = w->crowd.free
+    };
     contact_problem p = { .n = l->n,
                           .m = l->rows,
                           .cone = l->cone,
@@ -573,9 +618,11 @@ static bool solve_coupled(sweep *w, bool mass, double *x)
                           .b = w->hand.b,
                           .r = w->hand.rr,
                           .u = w->hand.u,
-                          .law = sweep_law,
+                          .law = coupled_law,
                           .ud = w };
     bool ok = mixed_solve(w->crowd.coupled[mass], &p, same, w->tol);
+    for (int i = 0; i < l->rows; i++)
+        w->hand.rr[i] *= list_unit(l, i);
     if (!same) {
         if (w->hand.nact > w->crowd.coupled_room[mass]) {
             w->crowd.coupled_room[mass] = 2 * w->hand.nact;
@@ -692,7 +739,7 @@ static void shortest_few(sweep *w, contact_state *const *back, int m, const doub
     if (m > w->putting.back_most) {
         w->putting.back_most = 2 * m;
         size_t n = (size_t)w->putting.back_most;
-        w->putting.back_room = arena_array(w->a, double, 2 * n * n + 3 * n);
+        w->putting.back_room = arena_array(w->a, double, 2 * n * n + 4 * n);
     }
     double *A = w->putting.back_room, *l = A + (size_t)m * (size_t)m, *more = l + m;
     for (int j = 0; j < m; j++) {
@@ -704,7 +751,7 @@ static void shortest_few(sweep *w, contact_state *const *back, int m, const doub
             A[(size_t)i * (size_t)m + (size_t)j] = contact_rate(back[i]->c, back_row(w, back[i]), g);
         column_done(w, k, &k->Gm);
     }
-    sym_shortest(A, change, l, m, more, w->hand.perm);
+    sym_shortest_rows(A, change, l, m, more, w->hand.perm);
     for (int i = 0; i < m; i++)
         sweep_move(back[i], l[i], x);
 }
@@ -736,6 +783,7 @@ static void shortest_many(sweep *w, contact_state *const *back, int m, const dou
     contact_list *l = &w->crowd.list.act;
     arena *a = w->crowd.list.scratch;
     arena_pos mark = arena_mark(a);
+    const double *M = w->s->mass_constant ? w->M : w->M1;
     w->hand.known.listed = -1;
     double *b = arena_array(a, double, m), *r = arena_array(a, double, m), *u = arena_array(a, double, m);
     l->n = l->rows = 0;
@@ -743,18 +791,18 @@ static void shortest_many(sweep *w, contact_state *const *back, int m, const dou
     for (int i = 0; i < m; i++) {
         const contact *c = back[i]->c;
         int at = l->dof_at[i];
+        double unit = power_unit(contact_common(w->s, c, M, c->H, c->H)); /* their sizes choose no pivots */
         l->cone[i] = (cone){ .kind = CONE_BILATERAL, .row = i };
         for (int j = 0; j < c->n; j++) {
             l->dof[at + j] = c->dof ? c->dof[j] : j;
-            l->J[l->J_at[i] + (size_t)j] = l->K[l->J_at[i] + (size_t)j] = c->H[j];
+            l->J[l->J_at[i] + (size_t)j] = l->K[l->J_at[i] + (size_t)j] = unit * c->H[j];
         }
         l->dof_at[i + 1] = at + c->n;
-        b[i] = -change[i];
+        b[i] = -unit * change[i];
         list_take(&w->crowd.list);
     }
     if (!w->putting.back_coupled)
         w->putting.back_coupled = mixed_new(w->a);
-    const double *M = w->s->mass_constant ? w->M : w->M1;
     touched t = touched_by(w, l, a);
     double *D = arena_array(a, double, t.n), *dx = arena_array(a, double, t.n);
     matrix_shape some = matrix_diagonal(t.n);

@@ -208,7 +208,8 @@ static bool step_alone(sweep *w, double h, double *v)
     contact_state *k = w->hand.act[0];
     int row = 0;
     w->hand.step = h;
-    if (!k->still || k->alone.cone.d != k->c->d || k->alone.cone_step != h) {
+    bool waits = w->policy.whole && w->hand.known.tresca;
+    if (!k->still || waits || k->alone.cone.d != k->c->d || k->alone.cone_step != h) {
         sweep_cone(w, 0, &row);
         k->alone.cone = w->hand.cone[0];
         k->alone.cone_step = h;

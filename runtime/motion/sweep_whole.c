@@ -258,15 +258,17 @@ static void note_impacts(sweep *w)
 
 bool sweep_whole(sweep *w, double h)
 {
-    enum { AHEAD = 3 };
-    bool ok = true;
+    enum { AHEAD = 3, WIDER = 3, WIDEST = 20 };
+    bool ok = true, covered = true;
     int ahead = 0;
+    double *margin = &w->contacts.margin;
     w->policy.whole = true;
     memset(w->contacts.table.met, 0, w->contacts.nstate * sizeof *w->contacts.table.met);
-    /* bodies that others set in motion may meet what was too far off: then with a wider look, once more */
-    for (w->contacts.margin = 1.5; ok; w->contacts.margin *= 3) {
+    /* Bodies that others set in motion may meet what was too far off: then with a wider look, once more. More
+       pairs are listed for it only where points went further than those that are. */
+    for (*margin = NEAR_AHEAD; ok; *margin *= WIDER) {
         w->t1 = w->t + h;
-        ok = sweep_free(w, h) && sweep_near(w, h, w->v1);
+        ok = sweep_free(w, h) && sweep_near(w, h, w->v1, covered ? NEAR_AHEAD : *margin);
         if (!ok)
             break;
         join(w, h);
@@ -274,14 +276,18 @@ bool sweep_whole(sweep *w, double h)
         ok = sweep_smooth(w, h);
         w->policy.tried = true;
         if (ok && ahead++ < AHEAD && sweep_touch_ahead(w)) {
-            w->contacts.margin /= 3;
+            *margin /= WIDER;
             continue;
         }
-        if (!ok || still_apart(w) || w->contacts.margin > 20)
+        if (!ok)
+            break;
+        bool apart = still_apart(w);
+        covered = near_covers(&w->contacts.near, w->q1);
+        if ((apart && covered) || *margin > WIDEST)
             break;
     }
     w->policy.tried = !ok;
-    w->contacts.margin = 1.5;
+    *margin = NEAR_AHEAD;
     if (ok && w->policy.trial && sweep_too_deep(w)) {
         w->hand.unsolved = true;
         return false;
@@ -501,9 +507,9 @@ static opening opening_new(sweep *w, arena *a)
         entries += has_gap(w->hand.act[i]) ? w->hand.act[i]->c->n : 0;
     size_t m = (size_t)w->hand.nact;
     o.at = arena_array(a, int, m + 1);
-    o.dof = arena_array(a, int, entries);
-    o.J = arena_array(a, double, entries);
-    o.K = arena_array(a, double, entries);
+    o.dof = arena_alloc(a, (size_t)entries * sizeof *o.dof);
+    o.J = arena_alloc(a, (size_t)entries * sizeof *o.J);
+    o.K = arena_alloc(a, (size_t)entries * sizeof *o.K);
     double **by_contact[] = { &o.A, &o.gap, &o.small, &o.l, &o.before, &o.direction };
     for (size_t i = 0; i < sizeof by_contact / sizeof *by_contact; i++)
         *by_contact[i] = arena_array(a, double, m);
@@ -583,7 +589,7 @@ static void open_direction(opening *o, double *move, double *before)
     double g2 = 0;
     for (int c = 0; c < o->n; c++) {
         double g = o->l[c] - o->before[c];
-        g2 += g * g;
+        g2 += o->A[c] * g * g; /* whatever the units of gaps are */
     }
     bool go = *before > 0 && g2 <= *before;
     double beta = go ? g2 / *before : 0;

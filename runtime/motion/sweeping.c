@@ -50,7 +50,7 @@ bool sweep_survey(sweep *w)
     }
     sweep_sizes(w);
     w->size.ngrown = 0; /* all tolerances are made here */
-    if (!sweep_near(w, w->h, w->v))
+    if (!sweep_near(w, w->h, w->v, NEAR_AHEAD))
         return false;
     system_at(s, w->t, w->q, w->v);
     for (size_t i = 0; i < w->contacts.nstate; i++) {
@@ -375,6 +375,7 @@ static bool sweep_start(void *of, run_clock *c)
         sweep_native_new(w, c);
     }
     c->stopped = w->watch.stopped;
+    c->look_each = w->s->base && w->contacts.nstate > 0;
     return ok;
 }
 
@@ -386,11 +387,10 @@ static void sweep_finish(void *of, run_clock *c)
 }
 
 /* ---- runs in pieces ---- */
-static void sweep_now(void *of, double **q, double **v)
+static state_now sweep_now(void *of)
 {
     sweep *w = of;
-    *q = w->q;
-    *v = w->v;
+    return (state_now){ w->q, w->v, w->s->base };
 }
 
 /* what was done to the state from outside is work; a state that does not obey its constraints is thrown into
@@ -494,7 +494,7 @@ static sweep *sweep_make(const program *p, const run_options *o, const stepping 
                   .tol = how->tolerance,
                   .stiffness = how->stiffness,
                   .policy.cut = how->cut,
-                  .contacts.margin = 1.5,
+                  .contacts.margin = NEAR_AHEAD,
                   .policy.wait_next = 4,
                   .policy.part_next = 2,
                   .quick.policy = how->emit ? NATIVE_NEVER : how->native,
@@ -590,22 +590,26 @@ static const char *sweeping_refuse(const program *p, span *at)
 }
 
 static const backend_option sweeping_options[] = {
-    { "h", OPT_REAL, NAN, 1e-300, INFINITY, NULL,
-      "time step; 1e-3, or a thousandth of a run shorter than 1" },
+    { "h", OPT_REAL, NAN, 1e-300, INFINITY, NULL, "time step; 1e-3, or a thousandth of a run shorter than 1",
+      KIND_ANY },
     { "theta", OPT_REAL, 0.5, 0, 1, NULL,
-      "weight of the end of the step in forces and positions: 1/2 trapezoidal, 1 implicit, 0 explicit" },
+      "weight of the end of the step in forces and positions: 1/2 trapezoidal, 1 implicit, 0 explicit",
+      KIND_ANY },
     { "tolerance", OPT_REAL, NAN, 1e-15, 1, NULL,
       "of the contact problem; 1e-12 while up to 100 contacts act, 1e-8 from 400 on, in between by their "
-      "number; between shapes 1e-8" },
+      "number; between shapes 1e-8",
+      KIND_ANY },
     OPTION_EVERY,
     { "cut", OPT_WORD, NAN, 0, 0, "auto|always|never",
       "whether a step is cut at impacts: as long as that costs little, island by island (auto), always, or "
-      "never" },
+      "never",
+      KIND_ANY },
     OPTION_ERROR,
     { "native", OPT_WORD, NAN, 0, 0, "auto|always|never",
       "whether the plain steps of small models are compiled by the system's compiler: where that pays "
       "(auto), "
-      "always, or never; the numbers are the same" },
+      "always, or never; the numbers are the same",
+      KIND_ANY },
 };
 const backend backend_sweeping = {
     .name = "sweeping",

@@ -332,7 +332,7 @@ static bool step_contacts(cdl_model *w, double h, double *v)
 /* sweep_shortest: the shortest move in the kinetic metric that closes the gaps, added to q1 */
 static void shortest_move(cdl_model *w, int m, const int *back, const double *change)
 {
-    double A[ROOM * ROOM], l[ROOM], more[ROOM * ROOM + 2 * ROOM], spread[N];
+    double A[ROOM * ROOM], l[ROOM], more[ROOM * ROOM + 3 * ROOM], spread[N];
     int perm[ROOM];
     for (int j = 0; j < m; j++) {
         const double *g = column_spread(&w->contacts[back[j]], &w->matrix.minv, w->matrix.Gm[back[j]],
@@ -340,7 +340,7 @@ static void shortest_move(cdl_model *w, int m, const int *back, const double *ch
         for (int i = 0; i < m; i++)
             A[i * m + j] = rate_of(&w->contacts[back[i]], w->contacts[back[i]].H, g);
     }
-    sym_shortest(A, change, l, m, more, perm);
+    sym_shortest_rows(A, change, l, m, more, perm);
     for (int j = 0; j < m; j++) {
         const contact *c = &w->contacts[back[j]];
         bool local = is_local(c, &w->matrix.minv);
@@ -767,14 +767,30 @@ static bool shock_poisson(cdl_model *w)
     return ok;
 }
 
+/* impulse_size */
+static double impulse_size(const cdl_model *w, const contact *k)
+{
+    double P = w->impulse[k->first], own = 0;
+    const double *row = row_of(k, 0);
+    if (P == 0)
+        return 0;
+    for (int j = 0; j < k->n; j++) {
+        int i = k->listed ? k->dof[j] : j;
+        double m = fabs(w->matrix.masses[MASS_DIAGONAL ? i : i * N + i]);
+        own += m > 0 ? row[j] * row[j] / m : 0;
+    }
+    return fabs(P) * sqrt(own);
+}
+
 /* instant_account, shock_end */
 static void shock_account(cdl_model *w, const double *before)
 {
     double mean[N], most = 0;
+    bool again = false;
     for (int i = 0; i < N; i++)
         mean[i] = 0.5 * (before[i] + w->v[i]);
     for (int i = 0; i < w->hand.nact; i++)
-        most = fmax(most, fabs(w->impulse[w->contacts[w->hand.act[i]].first]));
+        most = fmax(most, impulse_size(w, &w->contacts[w->hand.act[i]]));
     for (int i = 0; i < w->hand.nact; i++) {
         int c = w->hand.act[i];
         const contact *k = &w->contacts[c];
@@ -787,11 +803,13 @@ static void shock_account(cdl_model *w, const double *before)
         double after = normal_of(k) ? gap_rate(k, w->v) : 0, e = w->hits[c] < MOST_HITS ? k->e : 0;
         if (k->relation != GAP)
             continue;
-        w->books.impacts += P[0] > IMPULSE_ZERO * most;
-        w->again += P[0] > IMPULSE_ZERO * most && w->hits[c]++ > 0;
+        bool hit = P[0] > 0 && impulse_size(w, k) > IMPULSE_ZERO * most;
+        w->books.impacts += hit;
+        again |= hit && w->hits[c]++ > 0;
         bool thrown = w->before[c] < -w->size.tol_u[c] && e > 0;
         w->closed[c] = after <= w->size.tol_u[c] || (P[0] > 0 && !thrown);
     }
+    w->again += again;
 }
 
 static bool shock(cdl_model *w)

@@ -242,8 +242,8 @@ static void pairs_find(near_list *w, near_pairs *p, const double *q)
     }
 }
 
-/* the longest of the vectors x, or x - y, over the points of a family */
-static double points_most(const near_pairs *p, const double *x, const double *y)
+/* the longest of the vectors x over the points of a family */
+static double points_most(const near_pairs *p, const double *x)
 {
     double most = 0;
     for (int index = 0; index < 2; index++)
@@ -251,7 +251,7 @@ static double points_most(const near_pairs *p, const double *x, const double *y)
             int32_t at = (index ? p->lo1 : p->lo0) + i;
             double length2 = 0;
             for (int k = 0; k < p->fam->f->near_dim; k++) {
-                double d = coordinate(p, index, at, k, x) - (y ? coordinate(p, index, at, k, y) : 0);
+                double d = coordinate(p, index, at, k, x);
                 length2 += d * d;
             }
             most = larger(most, length2);
@@ -269,28 +269,59 @@ void near_find(near_list *w)
 /* two points come closer by both of their ways, rounded up */
 static const double ROOM = 2.001;
 
-bool near_covers(const near_list *w, const double *q)
+/* By how much two points of a family may have come closer since their pairs were found.  What all have in
+   common brings none closer: ways are counted from the middle of all of them. */
+static double pairs_moved(const near_pairs *p, const double *q, const double *seen)
+{
+    enum { SPACE = 3 };
+    double lo[SPACE] = { INFINITY, INFINITY, INFINITY }, hi[SPACE] = { -INFINITY, -INFINITY, -INFINITY },
+           most = 0;
+    int dim = p->fam->f->near_dim;
+    for (int pass = 0; pass < 2; pass++)
+        for (int index = 0; index < 2; index++)
+            for (int32_t i = 0; i < (index ? p->n1 : p->n0); i++) {
+                double length2 = 0;
+                for (int k = 0; k < dim; k++) {
+                    int32_t dof = coordinate_dof(p, index, (index ? p->lo1 : p->lo0) + i, k);
+                    double d = q[dof] - seen[dof], off = d - 0.5 * (lo[k] + hi[k]);
+                    if (pass == 0) {
+                        lo[k] = d < lo[k] ? d : lo[k];
+                        hi[k] = d > hi[k] ? d : hi[k];
+                    }
+                    length2 += off * off;
+                }
+                most = pass ? larger(most, length2) : 0;
+            }
+    return ROOM * sqrt(most);
+}
+
+static double most_moved(const near_list *w, const double *q)
 {
     double moved = 0;
     for (size_t i = 0; i < w->nof; i++)
-        moved = larger(moved, ROOM * points_most(&w->of[i], q, w->seen));
-    return w->nof == 0 || (w->known && moved <= w->skin);
+        moved = larger(moved, pairs_moved(&w->of[i], q, w->seen));
+    return moved;
 }
 
-bool near_keep(near_list *w, const double *q, const double *v, const double *v1, double h, double margin)
+bool near_covers(const near_list *w, const double *q)
 {
-    double moved = 0;
-    w->far = 0;
-    for (size_t i = 0; i < w->nof; i++) {
-        const near_pairs *p = &w->of[i];
-        w->far = larger(w->far,
-                        margin * ROOM * h * larger(points_most(p, v, NULL), points_most(p, v1, NULL)));
-        if (w->known)
-            moved = larger(moved, ROOM * points_most(p, q, w->seen));
-    }
-    if (w->nof == 0 || (w->known && moved + w->far <= w->skin))
+    return w->nof == 0 || (w->known && most_moved(w, q) <= w->skin);
+}
+
+bool near_keep(near_list *w, const double *q, const double *v, const double *v1, double h, double margin,
+               double listed)
+{
+    enum { THICK = 3 }; /* times the skin that is wanted: then it is cheaper to find fewer pairs */
+    double ahead = 0;
+    for (size_t i = 0; i < w->nof; i++)
+        ahead = larger(ahead, ROOM * h * larger(points_most(&w->of[i], v), points_most(&w->of[i], v1)));
+    w->far = margin * ahead;
+    if (w->nof == 0)
         return false;
-    w->skin = larger(0.3 * w->reach, 2 * w->far);
+    double need = listed * ahead, skin = larger(0.3 * w->reach, larger(need, 2 * NEAR_AHEAD * ahead));
+    if (w->known && most_moved(w, q) + need <= w->skin && w->skin <= THICK * skin)
+        return false;
+    w->skin = skin;
     memcpy(w->seen, q, (size_t)w->n * sizeof *q);
     near_find(w);
     return true;

@@ -33,10 +33,13 @@ typedef struct near_list {
 bool near_fits(const contact_family *f);
 /* The families of s for which that holds. */
 void near_new(near_list *w, arena *a, system_t *s);
+/* How many steps are looked ahead, as a rule. */
+#define NEAR_AHEAD 1.5
 /* Pairs for a step of size h from q with rates v, which may become v1; margin: how many such steps are looked
- * ahead.  True: they were found anew. */
-bool near_keep(near_list *w, const double *q, const double *v, const double *v1, double h, double margin);
-/* Has no point moved so far that a pair may touch which is not listed? */
+ * ahead; listed: for how many of them pairs are to be there, at most as many.  True: they were found anew. */
+bool near_keep(near_list *w, const double *q, const double *v, const double *v1, double h, double margin,
+               double listed);
+/* Has no point moved so far, beside the others, that a pair may touch which is not listed? */
 bool near_covers(const near_list *w, const double *q);
 void near_find(near_list *w); /* the pairs of w->seen, with its skin */
 int64_t near_member(const near_pairs *p, int32_t i, int32_t j);

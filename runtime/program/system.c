@@ -730,6 +730,18 @@ void system_close(system_t *s)
         factor_free(&s->minv);
 }
 
+double contact_common(const system_t *s, const contact *c, const double *M, const double *row,
+                      const double *other)
+{
+    double sum = 0;
+    for (int k = 0; k < c->n; k++) {
+        int i = c->dof ? c->dof[k] : k;
+        double m = M[matrix_at(&s->mass_shape, i, i)];
+        sum += m > 0 ? row[k] * other[k] / m : 0;
+    }
+    return sum;
+}
+
 double contact_gap(system_t *s, contact *c)
 {
     if (c->fam->f->relation == REL_CLOSED || c->fam->f->of_rates)

@@ -200,6 +200,10 @@ static inline double contact_rate(const contact *c, const double *row, const dou
         sum += row[k] * v[c->dof[k]];
     return sum;
 }
+/* What two rows of c have in common, each dof measured by its mass (the diagonal of M), so that the units of
+   dofs say nothing. */
+double contact_common(const system_t *s, const contact *c, const double *M, const double *row,
+                      const double *other);
 /* The rate of its gap, or what it bounds where that is a rate; its rows are known. */
 static inline double contact_gap_rate(const contact *c, const double *v)
 {

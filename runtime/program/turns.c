@@ -94,11 +94,7 @@ void turns_keep(const program *p, const double *base, double *q, double *v, doub
 {
     for (size_t i = 0; i < p->rotations.n; i++) {
         size_t at = (size_t)p->rotations.at[i];
-        double R[9];
-        memcpy(R, base + 3 * at, sizeof R);
-        rotation_turn(R, q + at);
-        rotation_rates(q + at, v + at, a ? a + at : NULL);
-        rotation_vector(R, q + at);
+        rotation_kept(base + 3 * at, q + at, v + at, a ? a + at : NULL);
     }
 }
 

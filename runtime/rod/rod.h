@@ -193,7 +193,8 @@ typedef struct rod_options {
     {                                                                                                      \
         "limit", OPT_WORD, NAN, 0, 0, "snap|arc",                                                          \
             "of rods, where a load has no equilibrium near: snap to another, or follow the branch by arc " \
-            "length"                                                                                       \
+            "length",                                                                                      \
+            KIND_RODS | KIND_ROD_MOTION                                                                    \
     }
 static inline bool rod_arc_asked(const char *word)
 {

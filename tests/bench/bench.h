@@ -60,25 +60,6 @@ static inline double run_text(const char *text, cdl **session)
     return seconds() - start;
 }
 
-/* What a text takes beyond another one that does all but the steps in question: the least of some runs of
-   each, one after the other.  Of single runs the difference is noise where compiling takes longer than the
-   steps, and the first one pays for the memory of all.  The session is that of the last run. */
-static inline double run_beyond(const char *before, const char *whole, int repeats, cdl **session)
-{
-    double least_before = 0, least_whole = 0;
-    for (int k = 0; k < repeats; k++) {
-        cdl *s;
-        double took = run_text(before, &s);
-        cdl_free(s);
-        least_before = k && least_before < took ? least_before : took;
-        if (k)
-            cdl_free(*session);
-        took = run_text(whole, session);
-        least_whole = k && least_whole < took ? least_whole : took;
-    }
-    return least_whole - least_before;
-}
-
 enum { RUNS = 5 }; /* of both sides, one after the other */
 
 /* least and largest ratio of two runs that came one after the other */
@@ -105,6 +86,54 @@ static inline void report(const char *problem, const char *unit, double own, dou
         printf("\"ratio\":%.3g,", own / hand);
     printf("\"reach\":\"%s\",\"reached\":%s}\n", reach, ok ? "true" : "false");
     fflush(stdout);
+}
+
+/* What a text takes beyond another one that does all but the steps in question, and C by hand for these: the
+   least of RUNS of each, one after the other.  Of single runs the difference is noise where compiling takes
+   longer than the steps, and the first one pays for the memory of all.  ratios: of each run to the C that
+   came after it. */
+typedef struct timing {
+    double own, hand;
+    spread ratios;
+} timing;
+
+/* Both texts are to keep the same samples, and both less than all steps: else the checks after the run
+   differ. hand: seconds of the steps by hand; NULL: there is no such thing.  The session is that of the last
+   run. */
+static inline timing time_beyond(const char *before, const char *whole, double (*hand)(void *), void *of,
+                                 cdl **session)
+{
+    double least_before = 1e300, took[RUNS], by_hand[RUNS];
+    timing t = { 1e300, hand ? 1e300 : 0, SPREAD_NONE };
+    for (int k = 0; k < RUNS; k++) {
+        cdl *s;
+        least_before = lesser(least_before, run_text(before, &s));
+        cdl_free(s);
+        if (k)
+            cdl_free(*session);
+        took[k] = run_text(whole, session);
+        t.own = lesser(t.own, took[k]);
+        if (!hand)
+            continue;
+        by_hand[k] = hand(of);
+        t.hand = lesser(t.hand, by_hand[k]);
+    }
+    t.own -= least_before;
+    for (int k = 0; hand && k < RUNS; k++)
+        spread_add(&t.ratios, (took[k] - least_before) / by_hand[k]);
+    return t;
+}
+
+/* of times in seconds, shown times `unit_of`, with what five runs gave */
+static inline void report_timing(const char *problem, const char *unit, timing t, double unit_of,
+                                 const char *reach, bool ok)
+{
+    char name[160];
+    if (t.hand > 0)
+        snprintf(name, sizeof name, "%s (ratios %.2f to %.2f)", problem, t.ratios.low, t.ratios.high);
+    else
+        snprintf(name, sizeof name, "%s", problem);
+    report(name, unit, unit_of * t.own, unit_of * t.hand, reach, ok);
 }
 
 typedef struct bench {

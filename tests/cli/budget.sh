@@ -35,12 +35,23 @@ try "time in a check" 3 "$CDL" -e "fn h(a, b) = if a == 0 then b else h(a - 1, b
 model m { param k = h(150, 0.5); dof y = 1; y'' = -k }" --time 0.5
 cat >long.cdl <<'CDL'
 use "ball.cdl" as b
-run b.ball for 1e9 with sweeping(h = 1e-4, every = 1)
+run b.ball for 1e9 with sweeping(h = 1e-4, every = 0.01)
 save y { file = "y.csv" }
 CDL
 try "time in a run" 4 "$CDL" run --time=0.5 -o long long.cdl
 has "where it ended" err "long.cdl:2:1:" "longer than --time allows (0.5 s)" "what was computed is kept"
 same "what was computed is saved" yes "$([ "$(wc -l <long/y.csv)" -gt 2 ] && echo yes)"
+cat >named.cdl <<'CDL'
+use "ball.cdl" as b
+run first = b.ball for 1e9 with sweeping(h = 1e-4, every = 1)
+run second = b.ball for 1
+measure top = [max(first.y), max(second.y)]
+let twice = 2*last(second.y)
+twice + 1
+plot second.y
+CDL
+try "time before the run that others read" 4 "$CDL" run --time=0.5 -o long named.cdl
+same "is the only error" 1 "$(grep -c error: err)"
 try "a time that is none" 2 "$CDL" run --time=-1 long.cdl
 
 # -- memory
@@ -95,6 +106,16 @@ done
 try "a hull of 600 points" 0 "$CDL" run --time 20 hull600.cdl
 try "a hull of more" 4 "$CDL" run --time 20 hull601.cdl
 has "where" err "hull601.cdl:4:" "this shape has more than 600 points"
+
+# a table of many cases is no deep expression
+{
+    printf 'let x = 3\nlet a = cases { '
+    for k in $(seq 50000 -1 1); do printf '%d if x > %d; ' $k $k; done
+    printf '0 otherwise }\nexpect a == 2\nmodel m {\n    dof y = 2.5\n    y'"''"' = cases { '
+    for k in $(seq 50000 -1 1); do printf '%d if y > %d; ' $k $k; done
+    printf '0 otherwise }\n}\nrun m for 0.001\nexpect y'"''"'(0) == 2\n'
+} >cases.cdl
+try "50000 cases" 0 "$CDL" run cases.cdl
 
 # -- disk: 5, and no file is left half written
 cat >save.cdl <<'CDL'

@@ -55,6 +55,7 @@ CDL
 stop "a file of points" INT 0.3 "$CDL" run points.cdl
 mkfifo quiet; sleep 20 >quiet & sleeper=$!
 stop "a pipe that says nothing" INT 0.5 "$CDL" run quiet
+has "it says so, and blames no file" err "cdl: interrupted"
 kill $sleeper
 
 # -- pictures

@@ -139,6 +139,31 @@ for ((round = 1; round <= rounds; round++)); do
 done
 same "killed $rounds times at random and gone on with: the bytes of one run, and nothing else" "" "$bad"
 
+# -- a journal whose seal is right and whose meaning is not
+cat >sound.cdl <<'CDL'
+model m { param a = 1; dof x = 0, x' = 1; x'' = -a*x }
+experiment f {
+    sweep a in [1, 2]
+    run m(a = a) for 1 with sweeping(h = 0.1)
+    save t, x { file = "f.npz" }
+    plot x { file = "f.svg" }
+    animate("x.svg", x)
+}
+CDL
+"$CDL" run -q --resume -o sound sound.cdl >/dev/null 2>&1
+python3 "$srcdir/tests/cli/damage.py" sound/f.points ''
+"$CDL" run -q --resume -o sound sound.cdl >out 2>err
+has "one that is only sealed again is taken" err "2 of 2 points were finished before"
+for change in 'count=1 << 62' 'count=1 << 63' 'behind=1 << 40' 'behind=1' 'rows=(1 << 63) - 1' 'style=b"x"' \
+    'log=b"y; load"' 'column=99' 'ncol=0' 'surface=1 << 40' 'statement=0' 'arrays=[(b"t", 1 << 62, 4, [4])]' 'arrays=[(b"t", 0, 1, [1]*9)]' \
+    'grid=b"\1\0\0\0\1\0\0\0"' 'data=b"1"' 'path=b"f.sh"' 'shown=b"f.sh"' 'file=b"f.sh"'; do
+    rm -rf hurt; cp -r sound hurt
+    python3 "$srcdir/tests/cli/damage.py" hurt/f.points "$change"
+    try "damaged: $change" 5 "$CDL" run -q --resume --memory 500M -o hurt sound.cdl
+    has "which is said" err "what the file of points keeps of this is damaged"
+done
+same "and no other file is written" "" "$(find hurt -name '*.sh')"
+
 # -- a full disk
 cat >full.cdl <<'CDL'
 model m { param a = 1; dof x = 0, x' = 1; x'' = -a*x }

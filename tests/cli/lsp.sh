@@ -37,13 +37,25 @@ if [ "$(basename "$CDL")" = cdl ]; then
     same "bash: commands" "lsp" "$(complete ls)"
     same "bash: options of a command" "--keep-going" "$(complete run --ke)"
     same "bash: stages" "jacobian" "$(complete show j)"
-    same "bash: files" "ball.cdl" "$(complete run ba)"
+    same "bash: what is written" "fmu" "$(complete emit f)"
+    for cmd in run view "emit c"; do
+        # shellcheck disable=SC2086 # two words
+        same "bash: files of $cmd" "ball.cdl" "$(complete $cmd ba)"
+    done
 fi
 for shell in zsh fish; do
     command -v $shell >/dev/null || { echo "ok completion for $shell # SKIP no $shell"; continue; }
     file=$(echo "$root/lang/editors/shell/$shell"/*)
     try "completion for $shell is read" 0 $shell -n "$file"
 done
+if command -v fish >/dev/null && [ "$(basename "$CDL")" = cdl ]; then
+    in_fish() { PATH=$(dirname "$CDL"):$PATH fish -N -c "source $root/lang/editors/shell/fish/cdl.fish; complete -C '$1'" | cut -f1 | paste -sd' '; }
+    same "fish: commands" "lsp" "$(in_fish 'cdl ls')"
+    same "fish: stages" "jacobian fmu" "$(in_fish 'cdl show j') $(in_fish 'cdl emit f')"
+    same "fish: files" "ball.cdl" "$(in_fish 'cdl view bal')"
+else
+    echo "ok completion in fish # SKIP no fish"
+fi
 # words of the language in the editors' files are those of the language
 words=$(sed -nE 's/^X\([A-Z_]+, *"([a-z]+)".*/\1/p' "$root/lang/syntax/keywords.def" | sort -u)
 for f in emacs/cdl-mode.el; do                  # tests/unit/test_editors.c has the others
@@ -58,4 +70,17 @@ if command -v nvim >/dev/null; then
     has "what the server says of it" err "unknown statement 'constrant'"
 else
     echo "ok a file in Neovim # SKIP no nvim"
+fi
+# Emacs: the mode, its colours, the columns of lines that were not indented
+if command -v emacs >/dev/null; then
+    printf '## A ball.\nmodel ball {\ndof y = 1\nfor i in 1..2 {\nparam a = 1\n}\n}\n' >mode.cdl
+    try "a file in Emacs" 0 env HOME="$PWD" emacs -Q --batch -l "$root/lang/editors/emacs/cdl-mode.el" mode.cdl --eval '(progn
+        (princ (format "%s\n" major-mode)) (font-lock-ensure)
+        (goto-char (point-min)) (search-forward "model")
+        (princ (format "%s %s\n" (get-text-property 5 (quote face)) (get-text-property (1- (point)) (quote face))))
+        (indent-region (point-min) (point-max)) (princ (buffer-string)))'
+    same "is in the mode of the language" "cdl-mode font-lock-doc-face font-lock-keyword-face" "$(head -2 out | paste -sd' ')"
+    same "and indented" "0 0 4 4 8 4 0" "$(tail -n +3 out | sed -E 's/^( *).*/\1/' | awk '{ print length }' | paste -sd' ')"
+else
+    echo "ok a file in Emacs # SKIP no emacs"
 fi

@@ -210,10 +210,22 @@ def browse(name):
     return re.findall(r"<p>((?:not )?ok [a-z]+)</p>", out)
 
 
+def check_rod(page, table):
+    """The end of a rod along its load, at each sample."""
+    _, d = page_data(page)
+    place, count, rows = unpack("f", d["place"]), len(d["bodies"]), rows_of(table)
+    say("times", list(unpack("d", d["t"])) == [float(r["t"]) for r in rows])
+    off = max(abs(place[((f + 1) * count - 1) * 3 + i] - float(r["wire.track(1)[%d]" % (i + 1)]))
+              for f, r in enumerate(rows) for i in range(3))
+    say("ends", off < 1e-6 and len({r["wire.track(1)[1]"] for r in rows}) == len(rows))
+
+
 if sys.argv[1] == "data":
     check_data(*sys.argv[2:])
 elif sys.argv[1] == "runs":
     check_runs(*sys.argv[2:])
+elif sys.argv[1] == "rod":
+    check_rod(*sys.argv[2:])
 elif sys.argv[1] == "solids":
     check_solids(*sys.argv[2:])
 elif sys.argv[1] == "flat":

@@ -193,6 +193,10 @@ model bent {
     force wire.x(1): [0.001*t, 0, 0]
 }
 run bent for 3 with auglag(h = 1)
+save t, wire.track(1) { file = "bent.csv" }
 CDL
-try "a rod at rest" 0 "$CDL" run -q -o pages --report bent.html bent.cdl
+try "a rod along its load" 0 "$CDL" run -q -o pages --report bent.html bent.cdl
 has "has the time of its load" pages/bent.html '"begin":0,"end":3,'
+if command -v python3 >/dev/null; then
+    same "and its places at each of the samples" "ok times ok ends" "$(python3 "$tests/cli/view.py" rod pages/bent.html pages/bent.csv | paste -sd' ')"
+fi

@@ -160,6 +160,7 @@ try:
           and f["z[3]"].iloc[0] == 3, f.columns)
     check("frames of impacts", len(r.impacts.frame()) == len(r.impacts))
     check("frames of all dofs", "y'" in r.frame().columns)
+    check("names of a frame in a list", list(c.frame(["z", "pair.rn"]).columns) == list(f.columns))
 except ImportError:
     print("ok frames # SKIP pandas is not installed")
 
@@ -200,6 +201,10 @@ fails("a wrong backend", cdl.Error, ["unknown backend 'evnts'", "did you mean 'e
 fails("a wrong option", cdl.Error, ["did you mean 'tolerance'?"], lambda: m.ball.run(1, backend="events", tolerence=1))
 fails("options without a backend", TypeError, ["options belong to a backend"], lambda: m.ball.run(1, h=1))
 fails("no duration", cdl.Error, ["needs a duration"], lambda: m.ball.run())
+fails("a wrong result in brackets", KeyError, ["unknown name 'yy'", "did you mean 'y"], lambda: r["yy"])
+fails("is an error of the language as well", cdl.Error, ["no member 'nix'"], lambda: r["floor.nix"])
+e = fails("a mistake in an expression is no wrong key", cdl.Error, ["expected"], lambda: r["y +"])
+check("but an error", not isinstance(e, KeyError), e)
 fails("a wrong result", AttributeError, ["unknown name 'yy'", "did you mean 'y"], lambda: r.yy)
 fails("a wrong member", cdl.Error, ["floor.rx"], lambda: r["floor.rx"])
 fails("a wrong column", AttributeError, ["no column 'impuls'; did you mean 'impulse'?"], lambda: r.floor.impacts.impuls)
@@ -259,7 +264,8 @@ check("and the session works", n.pendulum.run(1, progress=progress.append).ended
 check("progress of a short run", progress == sorted(progress) and all(0 < p <= 1 for p in progress), progress)
 progress.clear()
 n.pendulum.run(20, backend="sweeping", h=1e-3, progress=progress.append)
-check("progress is a fraction", progress and progress == sorted(progress) and 0 < progress[-1] <= 1, progress[:3])
+check("progress is a fraction, at the end 1", len(progress) > 1 and progress == sorted(progress) and
+      0 < progress[0] < 1 == progress[-1], progress[:3])
 
 fails("an exception in it ends the run", ZeroDivisionError, ["division"],
       lambda: n.pendulum.run(1e6, backend="sweeping", h=1e-3, every=1, progress=lambda done: 1/0))
@@ -308,7 +314,7 @@ check("impacts of a step", len(i.impacts) == 1 and i.impacts.constraint == ["flo
 z = n.ends.step()
 check("an event stops", z.step(2) is False and z.stopped and abs(z.t - 0.5) < 1e-9)
 z = n.column.step()
-check("arrays", z["z"].shape == (3,) and len(z["p"]) == 4)
+check("arrays in the shape of the model", z["z"].shape == (3,) and z["p"].shape == (2, 2), z["p"].shape)
 z["z"] = [3, 4, 5]
 check("a state of several numbers is set", list(z["z"]) == [3, 4, 5], z["z"])
 z["z"] = 7
@@ -360,7 +366,15 @@ check("a rotation is a matrix at each sample", A.shape == (101, 3, 3) and
 B = turning.two.run(1, backend="sweeping", h=0.01)["B"]
 corner = [[np.cos(1.2), -np.sin(1.2)], [np.sin(1.2), np.cos(1.2)]]
 check("so are families of them", B.shape == (101, 2, 3, 3) and abs(B[-1, 1, :2, :2] - corner).max() < 1e-4, B.shape)
-fails("they are not stepped", cdl.Error, ["rotations"], lambda: cdl.step(turning.spin, h=0.01))
+s = cdl.step(turning.spin, h=0.01)
+s.step(1)
+check("they are stepped to the same matrices", s["A"].shape == (3, 3) and (s["A"] == A[-1]).all(), s["A"] - A[-1])
+s["A"] = np.eye(3)
+check("and set", (s["A"] == np.eye(3)).all() and s["A'"].shape == (3,))
+fails("to rotations only", cdl.Error, ["has to be a rotation"], lambda: s.__setitem__("A", np.diag([1, 1, -1])))
+begins = turning.two.initial["B"]
+check("they begin as matrices and turn at vectors", begins.value.shape == (2, 3, 3) and begins.rate.shape == (2, 3) and
+      abs(begins.value[1, 1, 0] - np.sin(0.2)) < 1e-15, begins)
 
 # -- the structures are those of the header
 header = os.environ.get("CDL_HEADER")

@@ -10,6 +10,7 @@
 #include "field/field.h"
 #include "inclusion/inclusion.h"
 #include "past/history.h"
+#include "program/shapes.h"
 #include "rod/rod.h"
 
 typedef struct units {
@@ -71,6 +72,31 @@ static inline double past_unit(const rescaling *w, const kernel *reads, const sl
     return 1;
 }
 
+/* Shapes that may touch each other: what is measured of them is in units of L, and so are the tables of their
+   points, which are parameters. */
+static inline bool in_tables(const program *p, int32_t at)
+{
+    for (size_t k = 0; k < p->shapes.paired; k++) {
+        const shape_info *s = &p->shapes.at[k];
+        if (at >= s->table && at < s->table + s->size * s->instances)
+            return true;
+    }
+    return false;
+}
+
+static inline void tables_in(const program *p, const units *u, double *param)
+{
+    for (int32_t k = 0; k < p->nparam; k++)
+        param[k] /= in_tables(p, k) ? u->L : 1;
+}
+
+/* of number k of a feature: points, directions, what its normal is made of, radii */
+static inline double feature_unit(const units *u, size_t k)
+{
+    size_t at = k * sizeof(double);
+    return at < offsetof(feature, ua) || at >= offsetof(feature, ra) ? u->L : 1;
+}
+
 static inline double input_unit(const rescaling *w, const kernel *k, const slot *s)
 {
     const units *u = w->u;
@@ -102,6 +128,10 @@ static inline double input_unit(const rescaling *w, const kernel *k, const slot 
     case IN_COORD:
     case IN_ROD:
         return u->X;
+    case IN_PARAM:
+        return in_tables(w->from, first_address(k, &s->at)) ? u->L : 1;
+    case IN_FEATURE:
+        return feature_unit(u, (size_t)first_address(k, &s->at) % FEATURE_NUMBERS);
     default:
         return 1;
     }
@@ -356,9 +386,11 @@ static inline double gap_unit(const units *u)
     return u->gap * u->L;
 }
 
-/* of near pairs a gap is a distance of points */
+/* of near pairs a gap is a distance of points, of shapes one of these */
 static inline double family_gap_unit(const units *u, const contact_family *f)
 {
+    if (f->pair.touch)
+        return u->L;
     return f->near_dim ? u->q[first_address(&f->gap, &f->near_a[0])] : gap_unit(u);
 }
 
@@ -407,6 +439,21 @@ static inline event_rule event_in(const rescaling *w, const event_rule *e)
         reset[i] = dof_unit(w, k, &k->row[i]) / (e->reset_rate[i] ? w->u->T : 1);
     r.when = wrap_outputs(w, &e->when, when);
     r.reset = wrap_outputs(w, k, reset);
+    return r;
+}
+
+/* places and attitudes; what touches is drawn alone */
+static inline const shape_info *shapes_in(const rescaling *w, const shape_list *of)
+{
+    shape_info *r = arena_array(w->a, shape_info, of->n + 1);
+    for (size_t k = 0; k < of->n; k++) {
+        const shape_info *s = &of->at[k];
+        double *unit = arena_array(w->a, double, s->pose.tape.nout + 1);
+        for (uint32_t i = 0; i < s->pose.tape.nout; i++)
+            unit[i] = (int)i < s->dim && k < of->paired ? w->u->L : 1;
+        r[k] = *s;
+        r[k].pose = wrap_outputs(w, &s->pose, unit);
+    }
     return r;
 }
 
@@ -683,6 +730,7 @@ static inline const program *program_in(arena *a, const program *p, const units 
     for (size_t k = 0; k < p->nevent; k++)
         event[k] = event_in(&w, &p->event[k]);
     r->contact = contact, r->event = event;
+    r->shapes.at = shapes_in(&w, &p->shapes);
     r->inclusion = p->inclusion ? inclusion_in(&w, p->inclusion) : NULL;
     r->field = p->field ? field_in(&w, p->field) : NULL;
     r->rod = p->rod ? rod_in(&w, p->rod) : NULL;

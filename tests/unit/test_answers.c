@@ -3,8 +3,10 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <cmocka.h>
 #include "cdl.h"
 
@@ -207,6 +209,46 @@ static void test_no_text(void **state)
     cdl_free(s);
 }
 
+/* An allocator after which nobody can read what was given back. */
+static void *grow_guarded(void *ud, void *p, size_t n)
+{
+    enum { HEAD = 64 };
+    (void)ud;
+    char *block = p ? (char *)p - HEAD : NULL, *to = NULL;
+    size_t old = block ? *(size_t *)block : 0;
+    if (n) {
+        to = mmap(NULL, n + HEAD, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (to == MAP_FAILED)
+            return NULL;
+        *(size_t *)to = n;
+        memcpy(to + HEAD, block ? block + HEAD : to + HEAD, old < n ? old : n);
+    }
+    if (block)
+        mprotect(block, old + HEAD, PROT_NONE);
+    return to ? to + HEAD : NULL;
+}
+
+/* answers are those of the text that was read last, wherever it lies in memory */
+static void test_reset(void **state)
+{
+    (void)state;
+    cdl_allocator al = { grow_guarded, NULL };
+    cdl *s = cdl_new(&al);
+    for (int k = 0; k < 12; k++) {
+        char text[200], name[20];
+        const cdl_symbol *sym;
+        snprintf(name, sizeof name, "ball%d", k);
+        int n = snprintf(text, sizeof text, "model %s { param e = 1\n dof y = 1\n y'' = -9.81\n %s }\n", name,
+                         k % 3 ? "" : "let foo = [1");
+        assert_int_equal(cdl_reset(s), CDL_OK);
+        assert_int_equal(cdl_check_text(s, "m", text, (size_t)n), k % 3 ? CDL_OK : CDL_MODEL);
+        assert_true(cdl_symbols(s, &sym) > 0);
+        assert_string_equal(sym[0].name, name);
+        ask_all(s, 10);
+    }
+    cdl_free(s);
+}
+
 /* memory that ends after some calls */
 static void *grow_some(void *ud, void *p, size_t n)
 {
@@ -238,7 +280,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_diagnostics), cmocka_unit_test(test_replacement),
         cmocka_unit_test(test_check_as),    cmocka_unit_test(test_answers),
-        cmocka_unit_test(test_no_text),     cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_no_text),     cmocka_unit_test(test_reset),
+        cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -66,6 +66,12 @@ static void go(cdl_instance *i, double to)
         fail_msg("t = %g: %s", to, cdl_instance_message(i));
 }
 
+static void assert_near(double is, double want, double by)
+{
+    if (!(fabs(is - want) <= by))
+        fail_msg("%.17g is not within %g of %.17g", is, by, want);
+}
+
 static const char models[] =
     "model ball { param g = 9.81, e in 0..1 = 0.7\n dof y = 1\n y'' = -g\n"
     "    constraint floor: y >= 0 { impact = newton(e) } }\n"
@@ -82,6 +88,18 @@ static const char models[] =
     "    shape table: box([-1, -1, -1], [1, 1, 0])\n"
     "    constraint touch: hull.gap(table) >= 0 { friction = coulomb(0.4) } }\n"
     "model fed { param a = 1, b = 2*a\n dof x = a\n x'' = b }\n"
+    "model free_body { dof A in SO3 = rot_x(0.3), A' = [0, 5, 0.1]\n"
+    "    kinetic dot(A', diag(1, 2, 3)*A')/2 }\n"
+    "model damped { dof A in SO3 = rot_x(0.3), A' = [0, 5, 0.1]\n"
+    "    kinetic dot(A', diag(1, 2, 3)*A')/2\n force A: -0.4*A'(t - 0.1) }\n"
+    "model thrown { param m = 2\n dof p in R3 = [0, 0, 0.5], p' = [0.3, 0, 0]\n"
+    "    dof A in SO3 = rot_x(0.4), A' = [1, 2, 0.5]\n"
+    "    kinetic m*norm(p')^2/2 + 0.01*norm(A')^2/2\n potential m*9.81*p[3]\n"
+    "    shape hull: box([-0.1, -0.05, -0.03], [0.1, 0.05, 0.03]) at p, A\n"
+    "    shape table: box([-3, -3, -1], [3, 3, 0])\n"
+    "    constraint touch: hull.gap(table) >= 0 { friction = coulomb(0.4), impact = newton(0.3) } }\n"
+    "model bodies { param N = 3\n dof A[i in 1..N] in SO3 = rot_z(0.1*i), A[i in 1..N]' = [0.2, i, 0]\n"
+    "    for i in 1..N { kinetic dot(A[i]', diag(1, 2, 3)*A[i]')/2 } }\n"
     "model column { param N = 4\n dof z[i in 1..N] = i\n for i in 1..N { z[i]'' = -1 }\n"
     "    constraint floor: z[1] >= 0\n constraint pair[i in 1..N-1]: z[i+1] - z[i] >= 0.5 }\n";
 
@@ -99,9 +117,13 @@ static void same_as_a_run(void **state)
     (void)state;
     cdl *s = open_session(models);
     static const char *const all[][3] = {
-        { "ball", "y", "sweeping(h = 1e-3)" },      { "late", "x", "sweeping(h = 2e-3)" },
-        { "block", "y", "sweeping(h = 1e-2)" },     { "ball", "y", "auglag(h = 1e-3)" },
-        { "column", "z[4]", "sweeping(h = 1e-2)" }, { "brick", "p[3]", "sweeping(h = 2e-3)" }
+        { "ball", "y", "sweeping(h = 1e-3)" },           { "late", "x", "sweeping(h = 2e-3)" },
+        { "block", "y", "sweeping(h = 1e-2)" },          { "ball", "y", "auglag(h = 1e-3)" },
+        { "column", "z[4]", "sweeping(h = 1e-2)" },      { "brick", "p[3]", "sweeping(h = 2e-3)" },
+        { "free_body", "A[3,3]", "sweeping(h = 1e-2)" }, { "free_body", "A'[3]", "auglag(h = 1e-2)" },
+        { "damped", "A[3,3]", "sweeping(h = 2e-3)" },    { "damped", "A''[3]", "sweeping(h = 2e-3)" },
+        { "thrown", "A[3,3]", "sweeping(h = 2e-3)" },    { "thrown", "A''[3]", "sweeping(h = 2e-3)" },
+        { "thrown", "A'[3]", "auglag(h = 4e-3)" },       { "bodies", "A[3][3,3]", "sweeping(h = 1e-2)" }
     };
     for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
         cdl_instance *i = make(s, all[k][0], NULL, all[k][2]);
@@ -111,7 +133,7 @@ static void same_as_a_run(void **state)
         snprintf(text, sizeof text, "run %s for 3 with %s", all[k][0], all[k][2]);
         snprintf(last, sizeof last, "last(%s)", all[k][1]);
         snprintf(name, sizeof name, "%s", all[k][1]);
-        double want = of_run(s, text, last), is = 0, x[8];
+        double want = of_run(s, text, last), is = 0, x[36];
         size_t n;
         name[strcspn(name, "[")] = 0;
         assert_int_equal(cdl_instance_get(i, cdl_instance_find(i, name, &n), x), CDL_OK);
@@ -128,9 +150,9 @@ static void state_is_a_value(void **state)
 {
     (void)state;
     cdl *s = open_session(models);
-    static const char *const all[][2] = {
-        { "ball", "y" }, { "late", "x" }, { "block", "x" }, { "column", "z" }, { "brick", "p" }
-    };
+    static const char *const all[][2] = { { "ball", "y" },   { "late", "x" },  { "block", "x" },
+                                          { "column", "z" }, { "brick", "p" }, { "free_body", "A" },
+                                          { "damped", "A" }, { "thrown", "A" } };
     for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
         cdl_instance *i = make(s, all[k][0], NULL, "sweeping(h = 1e-3)"),
                      *j = make(s, all[k][0], NULL, "sweeping(h = 1e-3)");
@@ -190,6 +212,82 @@ static void state_is_set(void **state)
     assert_int_equal(set(i, "y", NAN), CDL_USAGE);
     assert_int_equal(cdl_instance_step(i, 0.1), CDL_USAGE);
     cdl_instance_free(i);
+    cdl_free(s);
+}
+
+/* a matrix about an axis, and the angular velocity about it: the turn of a body that nothing holds */
+static void rotations_are_set(void **state)
+{
+    (void)state;
+    cdl *s = open_session(models);
+    cdl_instance *i = make(s, "free_body", NULL, "sweeping(h = 1e-3)"),
+                 *j = make(s, "bodies", NULL, "sweeping(h = 1e-3)");
+    double c = cos(0.5), d = sin(0.5), is[27];
+    const double turned[9] = { c, -d, 0, d, c, 0, 0, 0, 1 }, spin[3] = { 0, 0, 2 },
+                 mirror[9] = { 0, 1, 0, 1, 0, 0, 0, 0, 1 }, stretched[9] = { 1.1, 0, 0, 0, 1, 0, 0, 0, 1 };
+    size_t shape[CDL_AXES], n;
+    int A = cdl_instance_find(i, "A", &n), w = cdl_instance_find(i, "A'", NULL);
+    assert_int_equal(n, 9);
+    assert_int_equal(cdl_instance_shape(i, A, shape), 2);
+    assert_true(shape[0] == 3 && shape[1] == 3);
+    go(i, 0.1);
+    double before[3], after[3];
+    assert_int_equal(cdl_instance_get(i, w, before), CDL_OK);
+    assert_int_equal(cdl_instance_set(i, A, turned), CDL_OK);
+    assert_int_equal(cdl_instance_get(i, w, after), CDL_OK);
+    for (int k = 0; k < 3; k++) /* a new attitude keeps the angular velocity in the frame of the body */
+        assert_near(after[k], before[k], 1e-14);
+    assert_int_equal(cdl_instance_set(i, A, mirror), CDL_USAGE);
+    assert_non_null(strstr(cdl_instance_message(i), "has to be a rotation"));
+    assert_int_equal(cdl_instance_set(i, A, stretched), CDL_USAGE);
+    assert_int_equal(cdl_instance_set(i, w, spin), CDL_OK);
+    go(i, 0.6);
+    assert_int_equal(cdl_instance_get(i, A, is), CDL_OK);
+    double angle = 0.5 + 2 * 0.5,
+           want[9] = { cos(angle), -sin(angle), 0, sin(angle), cos(angle), 0, 0, 0, 1 };
+    for (int k = 0; k < 9; k++)
+        assert_near(is[k], want[k], 2 * 0.5 * 4 * 1e-6 / 12 + 1e-12); /* w^3 t h^2/12 of the turn */
+    A = cdl_instance_find(j, "A", &n);
+    assert_int_equal(n, 27);
+    assert_int_equal(cdl_instance_shape(j, A, shape), 3);
+    assert_int_equal(cdl_instance_shape(j, cdl_instance_find(j, "A''", &n), shape), 2);
+    assert_true(n == 9 && shape[0] == 3 && shape[1] == 3);
+    assert_int_equal(cdl_instance_shape(j, 1000, shape), -1);
+    assert_int_equal(cdl_instance_get(j, A, is), CDL_OK);
+    assert_near(is[9], cos(0.2), 1e-15);
+    assert_near(is[10], -sin(0.2), 1e-15);
+    cdl_instance_free(i);
+    cdl_instance_free(j);
+    cdl_free(s);
+}
+
+/* what is asked between steps changes no step */
+static void looking_changes_nothing(void **state)
+{
+    (void)state;
+    cdl *s = open_session(models);
+    static const char *const all[][2] = {
+        { "thrown", "A" }, { "brick", "p" }, { "damped", "A" }, { "ball", "y" }
+    };
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
+        cdl_instance *i = make(s, all[k][0], NULL, "sweeping(h = 2e-3)"),
+                     *j = make(s, all[k][0], NULL, "sweeping(h = 2e-3)");
+        for (int t = 1; t <= 300; t++) {
+            go(i, t * 5e-3);
+            go(j, t * 5e-3);
+            get(j, "energy");
+            if (t % 3 == 0)
+                get(j, "energy");
+        }
+        double x[9], y[9];
+        size_t n;
+        int at = cdl_instance_find(i, all[k][1], &n);
+        assert_int_equal(cdl_instance_get(i, at, x), CDL_OK);
+        assert_int_equal(cdl_instance_get(j, at, y), CDL_OK);
+        assert_memory_equal(x, y, n * sizeof *x);
+        cdl_instance_free(i);
+        cdl_instance_free(j);
+    }
     cdl_free(s);
 }
 
@@ -447,6 +545,8 @@ int main(void)
         cmocka_unit_test(same_as_a_run),
         cmocka_unit_test(state_is_a_value),
         cmocka_unit_test(state_is_set),
+        cmocka_unit_test(rotations_are_set),
+        cmocka_unit_test(looking_changes_nothing),
         cmocka_unit_test(parameters_are_set),
         cmocka_unit_test(inputs_are_functions),
         cmocka_unit_test(names_and_impacts),

@@ -396,6 +396,12 @@ static void statements_define_nothing(void **state)
     cdl_free(s);
 }
 
+static void assert_near(double is, double want, double by)
+{
+    if (!(fabs(is - want) <= by))
+        fail_msg("%.17g is not within %g of %.17g", is, by, want);
+}
+
 static void numbers_of_models(void **state)
 {
     (void)state;
@@ -444,6 +450,16 @@ static void numbers_of_models(void **state)
     assert_int_equal(cdl_experiment(s, "over"), CDL_OK);
     assert_int_equal(cdl_experiment(s, "ovr"), CDL_MODEL);
     assert_said("did you mean 'over'");
+    cdl_free(s);
+    s = open_session("model top { dof p = 1, A[i in 1..2] in SO3 = rot_z(0.1*i), A[i in 1..2]' = [i, 0, 3]\n"
+                     "    p'' = 0\n for i in 1..2 { kinetic norm(A[i]')^2/2 } }\n");
+    assert_int_equal(cdl_initial(s, "top", NULL, 0, &q, &n), CDL_OK);
+    assert_int_equal(n, 2);
+    assert_true(q[1].rank == 3 && q[1].shape[0] == 2 && q[1].shape[1] == 3 && q[1].shape[2] == 3);
+    assert_true(q[1].n == 18 && q[1].nrate == 6 && q[0].nrate == 1);
+    assert_near(q[1].at[9], cos(0.2), 1e-15);
+    assert_near(q[1].at[12], sin(0.2), 1e-15);
+    assert_true(q[1].rate[3] == 2 && q[1].rate[5] == 3);
     cdl_free(s);
 }
 

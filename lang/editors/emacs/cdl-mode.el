@@ -38,6 +38,7 @@
 ;;;###autoload
 (define-derived-mode cdl-mode prog-mode "CDL"
   "Major mode for CDL, the contact description language."
+  (setq-local indent-tabs-mode nil)
   (setq-local comment-start "# ")
   (setq-local comment-start-skip "#+\\s-*")
   (setq-local indent-line-function #'cdl-indent-line)

@@ -10,15 +10,15 @@
 See cdl-python(7); the language is described in cdl(5).
 """
 from ._library import EXPECT, IO, MEMORY, MODEL, OK, SOLVER, USAGE, lib as _lib
-from ._session import Diagnostic, Error, Interrupted, Place, Warning
+from ._session import Diagnostic, Error, Interrupted, Place, UnknownName, Warning
 from ._model import Experiment, Model, Module, Quantity, Report, load, loads, run
 from ._result import OPEN, SLIP, STICK, Picture, Result, Table, View
 from ._step import Stepper, step
 
 __version__ = _lib.cdl_version().decode()
 __all__ = [
-    "load", "loads", "run", "step", "Error", "Diagnostic", "Place", "Interrupted", "Warning", "Module", "Model", "Experiment", "Quantity",
-    "Report", "Result", "Table", "View", "Picture", "Stepper", "OPEN", "STICK", "SLIP",
+    "load", "loads", "run", "step", "Error", "Diagnostic", "Place", "Interrupted", "UnknownName", "Warning",
+    "Module", "Model", "Experiment", "Quantity", "Report", "Result", "Table", "View", "Picture", "Stepper", "OPEN", "STICK", "SLIP",
     "OK", "EXPECT", "USAGE", "MODEL", "SOLVER", "IO", "MEMORY",
 ]
 

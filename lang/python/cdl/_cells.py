@@ -29,8 +29,9 @@ class Cells:
     """say(text, is_error) gets text as it comes, show(bundle) pictures.  Definitions and results stay."""
 
     COMMANDS = {
+        "examples": ":examples [NAME]       lists the examples, or loads one",
         "help": ":help [NAME]           this list, or what is known of a name",
-        "load": ":load FILE             checks and executes a file",
+        "load": ":load FILE             checks and executes a file, or an example by its name",
         "plot": ":plot A [against B]    a picture here, and no file",
         "reset": ":reset                 forgets definitions and results",
         "set": ":set OPTION VALUE      an option of the session",
@@ -108,7 +109,7 @@ class Cells:
                     data = ("\n"*line + part).encode()       # so that messages count lines from the top of the cell
                     status, stopped = self.session.work(_forking(self.jobs).cdl_run_text, name.encode(), data,
                                                         len(data))
-                    if status in (_l.OK, _l.EXPECT):
+                    if status in (_l.OK, _l.EXPECT, _l.SOLVER):     # a run that failed leaves the definitions before it
                         self._keep(part)
                 worst = max(worst, status)
                 said += self.session.diagnostics()
@@ -144,7 +145,22 @@ class Cells:
             self.failed.append("cdl: no help for '%s'\n" % name)
         return status
 
+    def _example(self, name):
+        """The file of an example, or None."""
+        path, name = ctypes.c_char_p(), name[:-4] if name.endswith(".cdl") else name
+        for k in range(1000):
+            found = lib.cdl_example(self.session.handle, name.encode(), k, ctypes.byref(path), None)
+            if found is None or found.decode() == name:
+                return os.fsdecode(path.value) if found else None
+
+    def _do_examples(self, name):
+        if name:
+            return self._do_load(name)
+        return self._do_help("examples")
+
     def _do_load(self, path):
+        if not os.path.exists(path):
+            path = self._example(path) or path
         try:
             with open(path, encoding="utf-8", errors="replace") as f:
                 self._now[:] = [f.read()]

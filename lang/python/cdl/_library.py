@@ -47,7 +47,8 @@ class Quantity(Structure):
     _fields_ = [
         ("name", c_char_p), ("doc", c_char_p), ("unit", c_char_p), ("at", POINTER(c_double)),
         ("rate", POINTER(c_double)), ("lo", c_double), ("hi", c_double), ("n", c_size_t),
-        ("shape", c_size_t * AXES), ("first", c_int * AXES), ("rank", c_int), ("given", c_int), ("structural", c_int),
+        ("nrate", c_size_t), ("shape", c_size_t * AXES), ("first", c_int * AXES), ("rank", c_int), ("given", c_int),
+        ("structural", c_int),
     ]
 
 
@@ -106,6 +107,7 @@ _FUNCTIONS = {
     "cdl_reset": (c_int, [_HANDLE]),
     "cdl_show_text": (c_int, [_HANDLE, c_char_p, c_char_p, c_char_p, c_size_t]),
     "cdl_help": (c_int, [_HANDLE, c_char_p]),
+    "cdl_example": (c_char_p, [_HANDLE, c_char_p, c_size_t, POINTER(c_char_p), POINTER(c_char_p)]),
     "cdl_name": (c_char_p, [_HANDLE, c_char_p, c_size_t]),
     "cdl_hold": (_HANDLE, [_HANDLE]),
     "cdl_drop": (None, [_HANDLE, _HANDLE]),
@@ -128,6 +130,7 @@ _FUNCTIONS = {
     "cdl_instance_time": (c_double, [_HANDLE]),
     "cdl_instance_message": (c_char_p, [_HANDLE]),
     "cdl_instance_find": (c_int, [_HANDLE, c_char_p, POINTER(c_size_t)]),
+    "cdl_instance_shape": (c_int, [_HANDLE, c_int, POINTER(c_size_t)]),
     "cdl_instance_name": (c_char_p, [_HANDLE, c_size_t]),
     "cdl_instance_get": (c_int, [_HANDLE, c_int, POINTER(c_double)]),
     "cdl_instance_set": (c_int, [_HANDLE, c_int, POINTER(c_double)]),

@@ -126,14 +126,15 @@ class Model:
     @staticmethod
     def _quantity(q):
 
-        def array(at):
+        def array(at, n, shape):
             if not at:
                 return None
-            if q.rank == 0:
-                return at[0]
-            return np.array(at[:q.n]).reshape(tuple(q.shape[:q.rank]))
-        value = array(q.at) if q.given else None
-        return Quantity(value, q.unit.decode(), q.lo, q.hi, q.doc.decode(), array(q.rate), bool(q.structural))
+            return np.array(at[:n]).reshape(shape) if shape else at[0]
+        shape = tuple(q.shape[:q.rank])
+        value = array(q.at, q.n, shape) if q.given else None
+        # rotations are matrices, and turn at vectors
+        rate = array(q.rate, q.nrate, shape if q.nrate == q.n else shape[:-1])
+        return Quantity(value, q.unit.decode(), q.lo, q.hi, q.doc.decode(), rate, bool(q.structural))
 
     @property
     def params(self):

@@ -221,7 +221,7 @@ class Result:
             raise TypeError("results are found by name: r[\"y\"], r[\"floor.rn\"]")
         r = _l.Result()
         with self._session.lock:
-            self._session.quick(lib.cdl_get, self._handle, expression.encode(), ctypes.byref(r))
+            self._session.quick(lib.cdl_get, self._handle, expression.encode(), ctypes.byref(r), asked=True)
             value = self._value(r, expression)
             if r.lasting:
                 # an array refers to the result; to keep it here would make a circle
@@ -242,7 +242,7 @@ class Result:
         """The unit of a result: "m/s", "1" when it has none, "" when it is not known."""
         r = _l.Result()
         with self._session.lock:
-            self._session.quick(lib.cdl_get, self._handle, expression.encode(), ctypes.byref(r))
+            self._session.quick(lib.cdl_get, self._handle, expression.encode(), ctypes.byref(r), asked=True)
             return r.unit.decode()
 
     def _list(self):
@@ -283,8 +283,13 @@ class Result:
         return Table({c: x[order] for c, x in joined.items()})
 
     def frame(self, *names):
-        """Results over the samples as a pandas frame, indexed by t; without names all dofs and rates."""
+        """Results over the samples as a pandas frame, indexed by t; without names all dofs and rates.
+
+        r.frame("y", "floor.rn") or r.frame(["y", "floor.rn"])
+        """
         import pandas
+        if len(names) == 1 and not isinstance(names[0], str):
+            names = names[0]
         if not names:
             names = [row[0] for row in self._list()
                      if row[4] and row[1] == _l.NUMBERS and "." not in row[0] and row[0] != "t"]

@@ -42,6 +42,12 @@ class Error(Exception):
         self.file, self.line, self.column = at[:3] if at else (None, None, None)
 
 
+class UnknownName(Error, KeyError):
+    """A result that is asked for does not exist: r["nothing"]."""
+
+    __str__ = Exception.__str__     # not that of a KeyError, which would show the text quoted
+
+
 class Interrupted(KeyboardInterrupt):
     """Ctrl-C during a run.  result is what was computed until then, or None."""
 
@@ -132,13 +138,13 @@ class Session:
     def text_err(self):
         return b"".join(self.err).decode("utf-8", "replace")
 
-    def quick(self, function, *arguments):
-        """A call that ends at once; raises Error."""
+    def quick(self, function, *arguments, asked=False):
+        """A call that ends at once; raises Error, or UnknownName where a name was asked for."""
         with self.lock:
             self._before()
             status = function(self.handle, *arguments)
             if status:
-                self.fail(status)
+                self.fail(status, asked=asked)
             return status
 
     def diagnostics(self):
@@ -147,14 +153,15 @@ class Session:
         n = lib.cdl_diagnostics(self.handle, ctypes.byref(rows))
         return [_diagnostic(d) for d in rows[:n]]
 
-    def fail(self, status, partial=None):
-        """Raises what the last call has reported; partial() makes what it left."""
+    def fail(self, status, partial=None, asked=False):
+        """Raises what the last call has reported; partial() makes what it left; asked: it was asked for by name."""
         text, found = self.text_err().rstrip("\n"), self.diagnostics()
         if status == _l.MEMORY:
             raise MemoryError(text or "CDL has no memory left")
         result = partial() if partial and status == _l.SOLVER else None     # calls the library: the text is read by now
-        raise Error(text or "cdl: " + {_l.USAGE: "not understood", _l.SOLVER: "the run failed"}.get(status, "failed"),
-                    status, result, found)
+        kind = UnknownName if found and found[0].code in ("unknown-name", "unknown-member") and asked else Error
+        raise kind(text or "cdl: " + {_l.USAGE: "not understood", _l.SOLVER: "the run failed"}.get(status, "failed"),
+                   status, result, found)
 
     def warn(self):
         """What was said beside results: warnings become Python's."""
@@ -198,4 +205,6 @@ class Session:
             if status not in allowed:
                 self.fail(status, partial)
             self.warn()
-            return status
+        if progress is not None:
+            progress(1.0)       # bars end full, of short runs too
+        return status

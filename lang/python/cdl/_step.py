@@ -15,8 +15,8 @@ _DOUBLES = ctypes.POINTER(ctypes.c_double)
 class Stepper:
     """A motion of a model.
 
-    s.step(to) goes on to a time, s.t is where it is.  s["y"], s["y'"], s["floor.rn"] are numbers or arrays;
-    s["y"] = 1 sets the state, s["e"] = 0.5 a parameter from now on.  Inputs are parameters named when it is made:
+    s.step(to) goes on to a time, s.t is where it is.  s["y"], s["y'"], s["floor.rn"] are numbers or arrays, rotations
+    s["A"] matrices; s["y"] = 1 sets the state, s["e"] = 0.5 a parameter from now on.  Inputs are parameters named when it is made:
     s["F"] = 2 holds a value, s.input("F", 2, 0.1) a polynomial in the time since now, s.input("F", f) follows a
     function of time.  s.save() is the whole state as bytes, with contact memory and past; s.load(bytes) goes back
     to it.  s.stopped: `stop when` has ended the motion.
@@ -56,7 +56,9 @@ class Stepper:
             k = lib.cdl_instance_find(self._handle, name.encode(), ctypes.byref(n))
             if k < 0:
                 raise KeyError(lib.cdl_instance_message(self._handle).decode())
-            slot = self._slots[name] = (k, (ctypes.c_double * n.value)())
+            shape = (ctypes.c_size_t * _l.AXES)()
+            rank = lib.cdl_instance_shape(self._handle, k, shape)
+            slot = self._slots[name] = (k, (ctypes.c_double * n.value)(), tuple(shape[:rank]))
         return slot
 
     @property
@@ -84,16 +86,17 @@ class Stepper:
         return not self.stopped
 
     def __getitem__(self, name):
-        k, room = self._slot(name)
+        k, room, shape = self._slot(name)
         self._check(lib.cdl_instance_get(self._handle, k, room))
-        return room[0] if len(room) == 1 else np.array(room)
+        return np.array(room).reshape(shape) if shape else room[0]
 
     def __setitem__(self, name, value):
-        k, room = self._slot(name)
+        k, room, shape = self._slot(name)
         if len(room) == 1 and isinstance(value, (int, float)):
             room[0] = value
         else:
-            np.frombuffer(room)[:] = np.ravel(value)
+            value = np.asarray(value, dtype=float)
+            np.frombuffer(room).reshape(shape)[...] = value.reshape(shape) if value.size == len(room) else value
         if name in self._made[1]:
             self._functions.pop(name, None)
             self._check(lib.cdl_instance_input(self._handle, k, room, 1))
@@ -105,7 +108,7 @@ class Stepper:
 
         A function is taken, in each step(to), as the cubic through its values at both ends and the thirds of the way.
         """
-        k, room = self._slot(name)
+        k, room, shape = self._slot(name)
         if callable(value):
             n = len(room)
 

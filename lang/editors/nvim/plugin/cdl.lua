@@ -24,6 +24,7 @@ vim.api.nvim_create_autocmd("FileType", {
     else -- before 0.8: one server for all files
       client = client or vim.lsp.start_client(config)
       vim.lsp.buf_attach_client(args.buf, client)
+      vim.api.nvim_buf_set_option(args.buf, "omnifunc", "v:lua.vim.lsp.omnifunc") -- as later ones do by themselves
     end
     if vim.lsp.inlay_hint and vim.lsp.inlay_hint.enable then
       pcall(vim.lsp.inlay_hint.enable, true, { bufnr = args.buf })

@@ -7,11 +7,11 @@ function __cdl_options
     cdl help $cmd 2>/dev/null | string match -ar -- '(?<=^|[ \[])--?[a-z][a-z-]*=?' | sort -u
 end
 function __cdl_stages
-    cdl help show 2>/dev/null | string replace -rf '^usage: cdl show ([a-z|]+).*' '$1' | string split '|'
+    cdl help (commandline -opc)[2] 2>/dev/null | string replace -rf '^usage: cdl [a-z]+ ([a-z|]+).*' '$1' | string split '|'
 end
 complete -c cdl -n 'test (count (commandline -opc)) -eq 1' -f -a '(__cdl_commands)'
 complete -c cdl -n 'test (count (commandline -opc)) -ge 2; and string match -q -- "-*" (commandline -ct)' -f -a '(__cdl_options)'
-complete -c cdl -n '__fish_seen_subcommand_from show; and test (count (commandline -opc)) -eq 2' -f -a '(__cdl_stages)'
+complete -c cdl -n '__fish_seen_subcommand_from show emit; and test (count (commandline -opc)) -eq 2' -f -a '(__cdl_stages)'
 complete -c cdl -n '__fish_seen_subcommand_from help; and test (count (commandline -opc)) -eq 2' -f -a '(__cdl_commands)'
-complete -c cdl -n '__fish_seen_subcommand_from run check fmt show' -k -xa '(__fish_complete_suffix .cdl)'
+complete -c cdl -n '__fish_seen_subcommand_from run check fmt show emit view' -k -xa '(__fish_complete_suffix .cdl)'
 complete -c cdl -n '__fish_seen_subcommand_from repro' -k -xa '(__fish_complete_suffix .json)'
