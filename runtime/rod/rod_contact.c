@@ -347,6 +347,7 @@ static double gap_value(rod_work *w, const kernel *g, double self)
 
 void contacts_new(rod_work *w)
 {
+    enum { LINE_LEAST = 10 };
     int n = w->rp->npair, most = 0;
     rod_contacts *k = arena_make(w->a, rod_contacts);
     k->k = arena_array(w->a, double, n);
@@ -357,6 +358,7 @@ void contacts_new(rod_work *w)
     k->tresca = arena_array(w->a, bool, n);
     k->body = arena_array(w->a, double, 7 * n);
     k->grip = w->ro->penalty ? 30 : 5;
+    k->least_line = LINE_LEAST;
     for (int i = 0; i < w->rp->nrod; i++)
         most = w->mesh[i].nn > most ? w->mesh[i].nn : most;
     k->cells = 4 * most;

@@ -137,9 +137,6 @@ static bool hat_at(const line_search *s, int number, int first, line_hat *h)
     return most - least <= flat && least < 0.5 * s->w->contact->clear[s->pair] && !touch_held(s->w, &top);
 }
 
-/* Lines are so many hats long: shorter ones end where they begin, and pairs of points do as well. */
-enum { LINE_LEAST = 5 };
-
 /* hats that follow each other on one line, from number on; the first place of each; how many */
 static int line_from(const line_search *s, int number, int first, const bool *taken, line_hat *h)
 {
@@ -212,7 +209,7 @@ static void pair_lines(rod_work *w, int pair, touches *list, line_hats *line)
             int n = line_from(&s, number, i, taken, h);
             for (int k = number ? 0 : 1; k < n; k++)
                 taken[h[k].place[0]] = true;
-            for (int k = 0; n >= LINE_LEAST && k < n; k++) {
+            for (int k = 0; n >= w->contact->least_line && k < n; k++) {
                 hat_inherit(w, &h[k]);
                 hat_add(&s, &h[k], list, line, to);
             }

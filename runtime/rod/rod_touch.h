@@ -71,6 +71,7 @@ typedef struct contact_state {
 typedef struct rod_contacts {
     touches list; /* places of lines first */
     line_hats line;
+    int least_line; /* hats of a line: shorter ones end where they begin, and pairs of points do as well */
     contact_state saved, flowing, tried, watched, parted, arc[2];
     double *k, *mu, *clear; /* of each pair: stiffness, friction, distance that gap 0 means */
     /* of each pair, in statics: so much further apart, that the lines do not overlap between the places where

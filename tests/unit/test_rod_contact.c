@@ -105,6 +105,7 @@ static void cross(fixture *f, double mu, against what)
     f->w = (rod_work){ .p = p, .rp = rp, .ro = ro, .r = results_new(a, p), .a = a, .tmp = a };
     assert_true(rod_build(&f->w));
     contacts_new(&f->w);
+    f->w.contact->least_line = 5;
     for (int i = 0; i < 13; i++) { /* rod b along e1, above the middle of rod a */
         double *x = f->w.state.pos + 3 * (13 + i), z = i / 12.0 - 0.5,
                th[3] = { 0.1 * uniform(), M_PI / 2, 0.1 * uniform() };
