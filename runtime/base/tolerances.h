@@ -373,12 +373,14 @@
 #define CLOSED_ROD       1e-6  /* of the chords: pieces that meet, in the writhe */
 #define CLOSEST_ENOUGH   1e-12 /* of the parameter: closest points that no longer move */
 #define ARMIJO           1e-4  /* of the slope: the usual share that a search must win */
+#define LINE_FLAT        1e-2  /* of the radius: distances that differ by less along two hats are a line */
 #define DESCENT_COARSE   1e-5  /* of the length: inner solves while multipliers still change, */
 #define DESCENT_PART     1e-2  /* and beside their change */
 #define DESCENT_END      1e-6  /* of multipliers: settled */
 #define DESCENT_SLOW     0.5   /* of the gaps of the round before: springs are too soft for them */
 #define DESCENT_SUNK     0.4   /* of the radius: rods sink into each other, and springs become firmer; */
 #define DESCENT_LOOSE    2e-2  /* as little of it needs no such springs */
+#define DESCENT_SAG      1e-4  /* of the radius: gaps that let overlaps between pairs be seen */
 #define DESCENT_REACH    2e-2  /* of the length: a way that is no snap, where two radii are less */
 #define SHIFT_STRONG     1e3   /* of the least shift: increments say little about the distance to go */
 #define DIRECTION_NEW    1e-6  /* of a direction: what is left of it beside the known ones */

@@ -134,6 +134,12 @@ static void flatness(const rod_mesh *ma, const rod_mesh *mb, const double *pos, 
 }
 
 /* ---- pairs ---- */
+double place_of(const rod_mesh *m, double x)
+{
+    int64_t j = whole_clamp(x, 0, m->nn - 2);
+    return m->s[j] + (x - (double)j) * (m->s[j + 1] - m->s[j]);
+}
+
 void slave_point(const rod_work *w, const touch *c, double y, const double *pos, double *x)
 {
     row r;
@@ -190,7 +196,7 @@ bool touch_project(const rod_work *w, touch *c)
 }
 
 /* an eps that leaves a place where it is */
-static double pinned(const rod_mesh *m)
+double touch_pinned(const rod_mesh *m)
 {
     return 1e11 * m->length / (m->nn - 1);
 }
@@ -220,7 +226,7 @@ double touch_least(const rod_work *w, const touch *c, touch *where)
     int reach = c->rod < 0 ? PLACES / 3 : PLACES;
     touch at;
     for (int k = 0; k <= 2 * reach; k++) {
-        gap[k] = gap_near(w, c, c->y + part * (k - reach), pinned(slave_of(w, c)), &at);
+        gap[k] = gap_near(w, c, c->y + part * (k - reach), touch_pinned(slave_of(w, c)), &at);
         if (gap[k] < least) {
             least = gap[k];
             *where = at;
@@ -241,7 +247,7 @@ double touch_least(const rod_work *w, const touch *c, touch *where)
 
 void touch_centre(const rod_work *w, touch *c)
 {
-    if (c->rod < 0)
+    if (c->rod < 0 || c->hats)
         return;
     c->mid = c->y;
     flatness(slave_of(w, c), &w->mesh[c->rod], w->state.pos, c, c->y, c->x);
@@ -251,7 +257,7 @@ void touch_centre(const rod_work *w, touch *c)
 bool touch_place(const rod_work *w, touch *c)
 {
     c->mid = c->y = c->node - slave_of(w, c)->first;
-    c->eps = pinned(slave_of(w, c));
+    c->eps = touch_pinned(slave_of(w, c));
     if (!touch_project(w, c))
         return false;
     flatness(slave_of(w, c), &w->mesh[c->rod], w->state.pos, c, c->y, c->x);
@@ -284,8 +290,11 @@ void touch_start(const rod_work *w, touch *c, const double *pos, const double *r
     bool fixed, clipped;
     near_at n;
     c->x0 = c->x;
-    c->mid = c->y0 = c->y;
-    flatness(ma, m, pos, c, c->y0, c->x0);
+    c->y0 = c->y;
+    if (!c->hats) {
+        c->mid = c->y;
+        flatness(ma, m, pos, c, c->y0, c->x0);
+    }
     closest(ma, m, pos, c, &c->y0, &c->x0, &fixed, &clipped);
     near_of(ma, m, pos, c->y0, c->x0, &n);
     c->node = ma->first + (int)whole_clamp(c->y0 + 0.5, 0, ma->nn - 1);

@@ -46,7 +46,7 @@ static void place_freedom(const rod_work *w, const rod_mesh *m, double x, double
 
 /* Two points that are held keep their distance, whatever presses them: such a pair carries no force.  Places
    at a node in the middle of a rod have a 28th of their weight on its neighbours. */
-static bool touch_held(const rod_work *w, const touch *c)
+bool touch_held(const rod_work *w, const touch *c)
 {
     double free = 0, all = 0;
     place_freedom(w, slave_of(w, c), c->y, &free, &all);
@@ -135,7 +135,7 @@ bool contacts_thin(rod_work *w)
     if (!any || k->thinned || w->ro->penalty || w->motion)
         return false;
     k->thinned = true;
-    vec_reserve(w->a, &k->saved, k->list.n);
+    vec_reserve(w->a, &k->saved.list, k->list.n);
     for (size_t i = 0; i < k->list.n; i++) {
         touch c = k->list.at[i];
         bool body = c.rod < 0 && body_apart(w, c.pair) == 2;
@@ -149,12 +149,12 @@ bool contacts_thin(rod_work *w)
             for (int m = 0; m < 3; m++)
                 c.l[m] += o->l[m] / 2;
         }
-        k->saved.at[n++] = c;
+        k->saved.list.at[n++] = c;
     }
-    k->saved.n = n;
+    k->saved.list.n = n;
     k->list.n = n;
     if (n)
-        memcpy(k->list.at, k->saved.at, n * sizeof *k->list.at);
+        memcpy(k->list.at, k->saved.list.at, n * sizeof *k->list.at);
     contacts_project(w, false);
     return true;
 }
@@ -180,8 +180,34 @@ static double widest(const rod_mesh *m)
     return d;
 }
 
+void fill_near(rod_work *w, int pair, double reach)
+{
+    const rod_mesh *b = &w->mesh[w->rp->pair[pair].b];
+    fill_cells(w->contact, b, w->state.pos + 3 * b->first, reach);
+}
+
+int nodes_near(const rod_work *w, int pair, const double *x, double reach, int *node, int most)
+{
+    const rod_contacts *k = w->contact;
+    const rod_mesh *b = &w->mesh[w->rp->pair[pair].b];
+    const double *xb = w->state.pos + 3 * b->first;
+    int found = 0;
+    for (int n = 0; n < 27; n++)
+        for (int j = k->head[cell_of(k, x, reach, n % 3 - 1, n / 3 % 3 - 1, n / 9 - 1)]; j >= 0;
+             j = k->next[j]) {
+            double d = far2(x, xb + 3 * j);
+            if (d > reach * reach || (j > 0 && far2(x, xb + 3 * j - 3) < d) ||
+                (j + 1 < b->nn && far2(x, xb + 3 * j + 3) < d))
+                continue;
+            if (found < most)
+                node[found++] = j;
+        }
+    return found;
+}
+
 static void find_pair(rod_work *w, int pair)
 {
+    enum { MOST = 64 };
     rod_contacts *k = w->contact;
     const rod_pair *p = &w->rp->pair[pair];
     if (p->what != TOUCH_RODS) {
@@ -189,21 +215,13 @@ static void find_pair(rod_work *w, int pair)
         return;
     }
     const rod_mesh *a = &w->mesh[p->a], *b = &w->mesh[p->b];
-    const double *xa = w->state.pos + 3 * a->first, *xb = w->state.pos + 3 * b->first;
     double reach = 1.5 * k->clear[pair] + widest(b);
-    fill_cells(k, b, xb, reach);
+    fill_near(w, pair, reach);
     for (int i = 0; i < a->nn; i++) {
-        const double *x = xa + 3 * i;
-        for (int n = 0; n < 27; n++)
-            for (int j = k->head[cell_of(k, x, reach, n % 3 - 1, n / 3 % 3 - 1, n / 9 - 1)]; j >= 0;
-                 j = k->next[j]) {
-                double d = far2(x, xb + 3 * j);
-                if (d > reach * reach || (p->a == p->b && a->s[i] - b->s[j] < M_PI * a->radius))
-                    continue;
-                if ((j > 0 && far2(x, xb + 3 * j - 3) < d) || (j + 1 < b->nn && far2(x, xb + 3 * j + 3) < d))
-                    continue;
-                touch_add(w, pair, i, j);
-            }
+        int node[MOST], n = nodes_near(w, pair, w->state.pos + 3 * (a->first + i), reach, node, MOST);
+        for (int j = 0; j < n; j++)
+            if (p->a != p->b || a->s[i] - b->s[node[j]] >= M_PI * a->radius)
+                touch_add(w, pair, i, node[j]);
     }
 }
 
@@ -254,6 +272,10 @@ static void tidy(rod_work *w)
         touch *c = &k->list.at[i];
         const rod_pair *p = pair_of(w, c);
         bool found = touch_project(w, c), drop = false;
+        if (c->hats) {
+            k->list.at[n++] = *c;
+            continue;
+        }
         if (c->rod < 0) {
             if (c->lambda > 0 || c->gap <= 2 * slave_of(w, c)->radius)
                 k->list.at[n++] = *c;
@@ -325,6 +347,7 @@ static double gap_value(rod_work *w, const kernel *g, double self)
 
 void contacts_new(rod_work *w)
 {
+    enum { LINE_LEAST = 10 };
     int n = w->rp->npair, most = 0;
     rod_contacts *k = arena_make(w->a, rod_contacts);
     k->k = arena_array(w->a, double, n);
@@ -335,6 +358,7 @@ void contacts_new(rod_work *w)
     k->tresca = arena_array(w->a, bool, n);
     k->body = arena_array(w->a, double, 7 * n);
     k->grip = w->ro->penalty ? 30 : 5;
+    k->least_line = LINE_LEAST;
     for (int i = 0; i < w->rp->nrod; i++)
         most = w->mesh[i].nn > most ? w->mesh[i].nn : most;
     k->cells = 4 * most;
@@ -376,12 +400,34 @@ static double least_give(const rod_mesh *m)
     return 100 * fmax(97 * EI / pow(ds, 4), 10 * m->B[8] / (ds * ds));
 }
 
+static bool has_line(const rod_work *w, int pair)
+{
+    for (size_t i = 0; i < w->contact->line.n; i++)
+        if (w->contact->line.at[i].pair == pair)
+            return true;
+    return false;
+}
+
+/* the distance of two forces of a pair on its rod a */
+static double forces_apart(const rod_work *w, int pair)
+{
+    double nodes = has_line(w, pair)                      ? HAT
+                   : w->rp->pair[pair].what == TOUCH_RODS ? APART
+                                                          : body_apart(w, pair);
+    return nodes * closest(&w->mesh[w->rp->pair[pair].a]);
+}
+
+double contacts_yield(const rod_work *w, int pair)
+{
+    return has_line(w, pair) ? 0.02 * pow(forces_apart(w, pair) / w->mesh[w->rp->pair[pair].a].radius, 4)
+                             : INFINITY;
+}
+
 void contacts_press(rod_work *w, double factor)
 {
     for (int i = 0; i < w->rp->npair; i++) {
         const rod_mesh *m = &w->mesh[w->rp->pair[i].a];
-        double apart = w->rp->pair[i].what == TOUCH_RODS ? APART : body_apart(w, i);
-        w->contact->k[i] = factor * (m->A[0] + m->A[4]) / 2 / pow(apart * closest(m), 4);
+        w->contact->k[i] = factor * (m->A[0] + m->A[4]) / 2 / pow(forces_apart(w, i), 4);
     }
 }
 
@@ -464,6 +510,8 @@ void contacts_carry(rod_work *w)
 {
     for (size_t i = 0; i < w->contact->list.n; i++)
         contacts_multiplier(w, &w->contact->list.at[i], w->contact->list.at[i].next);
+    for (size_t i = 0; i < w->contact->line.n; i++)
+        memcpy(w->contact->line.at[i].l, w->contact->line.at[i].next, sizeof w->contact->line.at[i].l);
 }
 
 /* slip is measured from here */
@@ -472,6 +520,7 @@ static void start_here(rod_work *w)
     state_copy(w, w->state.pos0, w->state.rot0, w->state.pos, w->state.rot);
     for (size_t i = 0; i < w->contact->list.n; i++)
         touch_start(w, &w->contact->list.at[i], w->state.pos, w->state.rot);
+    lines_base(w);
 }
 
 /* how far the lines of a pair of rods come closer than where they are held */
@@ -499,6 +548,7 @@ void contacts_step(rod_work *w)
             k->skin[i] = d;
     }
     contacts_find(w);
+    lines_new(w);
     start_here(w);
     for (size_t i = 0; i < k->list.n; i++) {
         touch *c = &k->list.at[i];
@@ -528,6 +578,7 @@ bool contacts_project(rod_work *w, bool easy)
 {
     bool whole = true;
     contacts_find(w);
+    lines_force(w);
     for (size_t i = 0; i < w->contact->list.n; i++) {
         touch *c = &w->contact->list.at[i];
         if (dot3(c->last, c->N) < 0)
@@ -556,22 +607,46 @@ bool contacts_rough(const rod_work *w)
     return false;
 }
 
+static void copy_state(arena *a, touches *list, line_hats *line, const touches *list1, const line_hats *line1)
+{
+    vec_reserve(a, list, list1->n);
+    vec_reserve(a, line, line1->n);
+    if (list1->n)
+        memcpy(list->at, list1->at, list1->n * sizeof *list->at);
+    if (line1->n)
+        memcpy(line->at, line1->at, line1->n * sizeof *line->at);
+    list->n = list1->n;
+    line->n = line1->n;
+}
+
+static void keep_state(rod_work *w, contact_state *to)
+{
+    copy_state(w->a, &to->list, &to->line, &w->contact->list, &w->contact->line);
+}
+
+static void put_back(rod_work *w, const contact_state *from)
+{
+    copy_state(w->a, &w->contact->list, &w->contact->line, &from->list, &from->line);
+}
+
+bool contacts_lined(const rod_work *w)
+{
+    return w->contact && w->contact->line.n > 0;
+}
+
 void contacts_count(rod_work *w, rod_sparse *K)
 {
     rod_contacts *k = w->contact;
-    size_t n = k->list.n;
-    touch *kept = arena_array(w->tmp, touch, n);
+    contact_state kept = { 0 };
     bool stiff = k->stiff;
-    if (n)
-        memcpy(kept, k->list.at, n * sizeof *kept);
+    copy_state(w->tmp, &kept.list, &kept.line, &k->list, &k->line);
     if (!w->ro->penalty)
         contacts_stiffen(w, true);
     k->counting = true;
     contacts_put(w, w->res, K);
     k->counting = false;
     k->stiff = stiff;
-    if (n)
-        memcpy(k->list.at, kept, n * sizeof *kept);
+    copy_state(w->a, &k->list, &k->line, &kept.list, &kept.line);
 }
 
 uint64_t contacts_pattern(const rod_work *w)
@@ -579,9 +654,12 @@ uint64_t contacts_pattern(const rod_work *w)
     uint64_t h = 1;
     for (size_t i = 0; i < w->contact->list.n; i++) {
         const touch *c = &w->contact->list.at[i];
-        if (c->status != STATUS_OPEN)
+        if (c->status != STATUS_OPEN && !c->hats)
             h = hash64(hash64(h, (uint64_t)c->node), (uint64_t)c->status);
     }
+    for (size_t i = 0; i < w->contact->line.n; i++)
+        if (w->contact->line.at[i].status != STATUS_OPEN)
+            h = hash64(hash64(h, i), (uint64_t)w->contact->line.at[i].status);
     return h;
 }
 
@@ -668,7 +746,12 @@ double contacts_open(const rod_work *w)
     double d = 0;
     for (size_t i = 0; i < w->contact->list.n; i++) {
         const touch *c = &w->contact->list.at[i];
-        d = fmax(d, c->status == STATUS_OPEN ? -c->gap : fabs(c->gap));
+        if (!c->hats)
+            d = fmax(d, c->status == STATUS_OPEN ? -c->gap : fabs(c->gap));
+    }
+    for (size_t i = 0; i < w->contact->line.n; i++) {
+        const line_hat *h = &w->contact->line.at[i];
+        d = fmax(d, h->status == STATUS_OPEN ? -h->gap : fabs(h->gap));
     }
     return d;
 }
@@ -685,12 +768,14 @@ double contacts_sunk(const rod_work *w)
 
 void contacts_stiffen(rod_work *w, bool stiff)
 {
+    lines_force(w);
     for (size_t i = 0; i < w->contact->list.n; i++) {
         touch *c = &w->contact->list.at[i];
         touch_force(w, c);
         c->lambda = fmax(0, c->fn);
         multiplier_keep(w, c);
     }
+    lines_keep(w);
     w->contact->stiff = stiff;
 }
 
@@ -711,36 +796,28 @@ void contacts_lead(rod_work *w, const double *dx)
     start_here(w);
 }
 
-static void copy_list(rod_work *w, touches *to, const touches *from)
-{
-    vec_reserve(w->a, to, from->n);
-    if (from->n)
-        memcpy(to->at, from->at, from->n * sizeof *to->at);
-    to->n = from->n;
-}
-
 void contacts_save(rod_work *w)
 {
-    copy_list(w, &w->contact->saved, &w->contact->list);
+    keep_state(w, &w->contact->saved);
     w->contact->dissipated0 = w->contact->dissipated;
 }
 
 void contacts_restore(rod_work *w)
 {
-    copy_list(w, &w->contact->list, &w->contact->saved);
+    put_back(w, &w->contact->saved);
     w->contact->dissipated = w->contact->dissipated0;
     contacts_soften(w);
 }
 
 void contacts_keep_arc(rod_work *w, int which)
 {
-    copy_list(w, &w->contact->arc[which], &w->contact->list);
+    keep_state(w, &w->contact->arc[which]);
     w->contact->before[which] = w->contact->dissipated;
 }
 
 void contacts_back_arc(rod_work *w, int which)
 {
-    copy_list(w, &w->contact->list, &w->contact->arc[which]);
+    put_back(w, &w->contact->arc[which]);
     w->contact->dissipated = w->contact->before[which];
     contacts_soften(w);
 }
@@ -752,44 +829,44 @@ void contacts_smooth(rod_work *w, bool smooth)
 
 void contacts_keep_flow(rod_work *w)
 {
-    copy_list(w, &w->contact->flowing, &w->contact->list);
+    keep_state(w, &w->contact->flowing);
 }
 
 void contacts_keep_tried(rod_work *w)
 {
-    copy_list(w, &w->contact->tried, &w->contact->list);
+    keep_state(w, &w->contact->tried);
 }
 
 void contacts_back_tried(rod_work *w)
 {
-    copy_list(w, &w->contact->list, &w->contact->tried);
+    put_back(w, &w->contact->tried);
 }
 
 void contacts_keep_watch(rod_work *w)
 {
-    copy_list(w, &w->contact->watched, &w->contact->list);
+    keep_state(w, &w->contact->watched);
 }
 
 void contacts_back_watch(rod_work *w)
 {
-    copy_list(w, &w->contact->list, &w->contact->watched);
+    put_back(w, &w->contact->watched);
     contacts_soften(w);
 }
 
 void contacts_keep_apart(rod_work *w)
 {
-    copy_list(w, &w->contact->parted, &w->contact->list);
+    keep_state(w, &w->contact->parted);
 }
 
 void contacts_back_apart(rod_work *w)
 {
-    copy_list(w, &w->contact->list, &w->contact->parted);
+    put_back(w, &w->contact->parted);
     contacts_soften(w);
 }
 
 void contacts_back_flow(rod_work *w)
 {
-    copy_list(w, &w->contact->list, &w->contact->flowing);
+    put_back(w, &w->contact->flowing);
     contacts_soften(w);
 }
 
@@ -818,26 +895,39 @@ void contacts_accept(rod_work *w, int64_t sample)
             const touch *c = &k->list.at[i];
             if (c->pair != p)
                 continue;
-            x->gap[sample] = fmin(x->gap[sample], c->gap + k->skin[p]);
+            if (!c->hats)
+                x->gap[sample] = fmin(x->gap[sample], c->gap + k->skin[p]);
             x->rn[sample] += c->fn * c->ds;
             if (c->status > x->status[sample])
                 x->status[sample] = (uint8_t)c->status;
         }
+        for (size_t i = 0; i < k->line.n; i++)
+            if (k->line.at[i].pair == p)
+                x->gap[sample] = fmin(x->gap[sample], k->line.at[i].gap + k->skin[p]);
         if (x->status[sample] == STATUS_OPEN)
             x->last_open[0] = r->t[sample];
     }
     r->max_penetration = fmax(r->max_penetration, contacts_depth(w));
     for (size_t i = 0; i < k->list.n; i++)
+        if (!k->list.at[i].hats)
+            r->count.pair_penetration = fmax(r->count.pair_penetration,
+                                             -k->list.at[i].gap - k->skin[k->list.at[i].pair]);
+    for (size_t i = 0; i < k->line.n; i++)
         r->count.pair_penetration = fmax(r->count.pair_penetration,
-                                         -k->list.at[i].gap - k->skin[k->list.at[i].pair]);
+                                         -k->line.at[i].gap - k->skin[k->line.at[i].pair]);
 }
 
 void contacts_lose(rod_work *w)
 {
     rod_contacts *k = w->contact;
     for (size_t i = 0; i < k->list.n; i++)
-        if (k->list.at[i].status == STATUS_SLIP)
+        if (k->list.at[i].status == STATUS_SLIP && !k->list.at[i].hats)
             k->dissipated += lost(w, &k->list.at[i]);
+    for (size_t i = 0; i < k->line.n; i++) {
+        const line_hat *h = &k->line.at[i];
+        if (h->status == STATUS_SLIP)
+            k->dissipated -= (h->f[0] * h->slip[0] + h->f[1] * h->slip[1]) * h->width;
+    }
 }
 
 double contacts_dissipated(const rod_work *w)
@@ -849,12 +939,14 @@ double contacts_dissipated(const rod_work *w)
 static double touch_share(const rod_work *w, const touch *c)
 {
     const rod_contacts *k = w->contact;
-    double below = APART, above = APART;
+    double below = INFINITY, above = INFINITY;
     if (c->rod < 0)
         return c->ds * body_apart(w, c->pair);
     for (size_t i = 0; i < k->list.n; i++) {
         const touch *o = &k->list.at[i];
         double way = o->y - c->y;
+        if (o->hats)
+            continue;
         /* closer: another strand */
         if (o == c || o->pair != c->pair || o->status == STATUS_OPEN || fabs(o->x - c->x) > 2 * APART + 1 ||
             fabs(way) < CLOSE)
@@ -864,23 +956,63 @@ static double touch_share(const rod_work *w, const touch *c)
         else
             below = fmin(below, -way);
     }
+    below = below > 2 * APART ? APART : below;
+    above = above > 2 * APART ? APART : above;
     return piece_length(slave_of(w, c), c->node - slave_of(w, c)->first) * (below + above) / 2;
 }
 
-static double place_of(const rod_mesh *m, double x)
+/* of a hat: in the middle between its places */
+static void hat_result(const rod_work *w, const line_hat *h, rod_touching *t)
 {
-    int64_t j = whole_clamp(x, 0, m->nn - 2);
-    return m->s[j] + (x - (double)j) * (m->s[j + 1] - m->s[j]);
+    const rod_contacts *k = w->contact;
+    const rod_mesh *a = &w->mesh[w->rp->pair[h->pair].a];
+    double base[3] = { 0 }, across[3], x = 0;
+    *t = (rod_touching){ .pair = h->pair,
+                         .a = w->rp->pair[h->pair].a,
+                         .b = w->rp->pair[h->pair].b,
+                         .sa = place_of(a, h->at),
+                         .gap = h->gap + k->skin[h->pair],
+                         .fn = h->fn,
+                         .status = h->status };
+    for (int j = 0; j < h->n; j++) {
+        const touch *c = &k->list.at[h->place[j]];
+        x += h->share[j] * c->x;
+        for (int i = 0; i < 3; i++) {
+            t->N[i] += h->share[j] * c->N[i];
+            base[i] += h->share[j] * c->base[0][i];
+        }
+    }
+    t->sb = place_of(&w->mesh[t->b], x);
+    double n = norm3(t->N), along;
+    for (int i = 0; i < 3; i++)
+        t->N[i] /= n;
+    along = dot3(base, t->N);
+    for (int i = 0; i < 3; i++)
+        base[i] -= along * t->N[i];
+    n = norm3(base);
+    for (int i = 0; i < 3; i++)
+        base[i] /= n;
+    cross3(t->N, base, across);
+    row r;
+    row_at(a, h->at, &r);
+    row_sum(a, &r, r.w, w->state.pos, t->x);
+    for (int i = 0; i < 3; i++) {
+        t->ft[i] = h->f[0] * base[i] + h->f[1] * across[i];
+        t->x[i] -= a->radius * t->N[i];
+    }
 }
 
 void contacts_result(rod_work *w, rod_result *x)
 {
     rod_contacts *k = w->contact;
-    rod_touching *all = arena_array(w->r->a, rod_touching, k->list.n);
+    rod_touching *all = arena_array(w->r->a, rod_touching, k->list.n + k->line.n);
+    for (size_t i = 0; i < k->line.n; i++)
+        if (k->line.at[i].status != STATUS_OPEN)
+            hat_result(w, &k->line.at[i], &all[x->ntouch++]);
     for (size_t i = 0; i < k->list.n; i++) {
         const touch *c = &k->list.at[i];
         const rod_mesh *a = slave_of(w, c), *b = c->rod < 0 ? a : &w->mesh[c->rod];
-        if (c->status == STATUS_OPEN)
+        if (c->status == STATUS_OPEN || c->hats)
             continue;
         double by = c->ds / touch_share(w, c);
         rod_touching *t = &all[x->ntouch++];

@@ -47,9 +47,9 @@ static void friction_hold(const rod_work *w, touch *c)
     for (int i = 0; i < 3; i++)
         c->held_force[i] = f[i] - along * c->N[i];
     memcpy(c->held_normal, c->N, sizeof c->N);
-    c->bound = k->smooth || !(c->lambda > 0) ? 0
-               : k->tresca[c->pair]          ? k->mu[c->pair]
-                                             : k->mu[c->pair] * c->lambda;
+    c->bound = c->hats || k->smooth || !(c->lambda > 0) ? 0
+               : k->tresca[c->pair]                     ? k->mu[c->pair]
+                                                        : k->mu[c->pair] * c->lambda;
     c->turned = 0;
 }
 
@@ -60,15 +60,19 @@ void contacts_lag(rod_work *w, bool lagged)
     k->lagged = lagged;
     for (size_t i = 0; lagged && i < k->list.n; i++)
         friction_hold(w, &k->list.at[i]);
+    if (lagged)
+        lines_hold(w);
 }
 
 double contacts_round(rod_work *w)
 {
     rod_contacts *k = w->contact;
-    double change = 0, most = 0;
+    double most = 0, change = lines_round(w, &most);
     for (size_t i = 0; i < k->list.n; i++) {
         touch *c = &k->list.at[i];
         double before = c->lambda, f[3];
+        if (c->hats)
+            continue;
         touch_force(w, c);
         memcpy(f, c->ft, sizeof f);
         c->lambda = fmax(0, c->fn);
@@ -85,7 +89,7 @@ double contacts_round(rod_work *w)
 /* ---- the least of the potential ---- */
 /* stiffness of springs, by that of rods between two pairs, where a short way begins and ends; a long one
  * begins with a thousandth, and where gaps close slowly it grows further */
-static const double LONG_WAY = 1000, SOFT = 3, FIRM = 300, HARDEST = 1e4;
+static const double LONG_WAY = 1000, SOFT = 3, FIRM = 300, FIRM_LINE = 30, HARDEST = 1e4;
 
 typedef struct descent {
     rod_work *w;
@@ -94,8 +98,9 @@ typedef struct descent {
     int *number, n;                          /* of dofs that are free, or -1 */
     double *wound, writhe;                   /* places for which the writhe is known */
     double energy, shift;
-    bool follow;  /* supports move, and nothing else does but by them */
-    double reach; /* a state further than that from the beginning was reached by a snap */
+    double *before, *after; /* forces of an increment */
+    bool follow;            /* supports move, and nothing else does but by them */
+    double reach;           /* a state further than that from the beginning was reached by a snap */
 } descent;
 
 static double descent_energy(descent *d)
@@ -127,13 +132,15 @@ static void descent_assemble(descent *d, rod_sparse *S, double *b)
     rod_work *w = d->w;
     rod_outside out = rod_outside_at(w, d->t);
     rod_sparse C = { .n = w->ndof };
+    bool lined = contacts_lined(w);
     memset(d->grad, 0, (size_t)w->ndof * sizeof *d->grad);
     contacts_put(w, d->grad, &C);
     for (int r = 0; r < w->rp->nrod; r++)
         for (int e = 0; e < w->mesh[r].ne; e++) {
             double K[ROD_DOFS * ROD_DOFS], f[ROD_DOFS] = { 0 };
             int d0 = 6 * (w->mesh[r].first + 3 * e);
-            rod_element_loaded(w, &w->mesh[r], e, &out, NULL, f, K);
+            rod_element_loaded(w, &w->mesh[r], e, &out,
+                               lined ? w->given + 6 * (w->mesh[r].first + 3 * e) : NULL, f, K);
             for (int i = 0; i < ROD_DOFS; i++) {
                 d->grad[d0 + i] += f[i];
                 for (int j = 0; j <= i; j++)
@@ -250,6 +257,24 @@ static int descent_search(descent *d, double part, double slope)
     return -1;
 }
 
+/* Forces that turn with the sections are those that an increment leads to linearly: of a state that it passed
+ * through, small turns of stiff rods make large ones, which have no part in the next direction.  Only where
+ * rods lie along each other: elsewhere the states that are found would be others, beyond a snap. */
+static void forces_both(descent *d)
+{
+    rod_work *w = d->w;
+    forces_follow(w, d->step);
+    memcpy(d->after, w->given, (size_t)(6 * w->N) * sizeof *d->after);
+    forces_follow(w, NULL);
+    memcpy(d->before, w->given, (size_t)(6 * w->N) * sizeof *d->before);
+}
+
+static void forces_part(descent *d, double part)
+{
+    for (int i = 0; i < 6 * d->w->N; i++)
+        d->w->given[i] = d->before[i] + part * (d->after[i] - d->before[i]);
+}
+
 /* One increment; its size by the length and in angles, as it would be without a strong shift.  Shifted more
  * where the potential is not what its second derivative says: it is shorter then, and closer to the steepest
  * descent. */
@@ -268,10 +293,12 @@ static bool descent_step(descent *d, double *size)
         for (int i = 0; i < w->ndof; i++)
             slope += d->grad[i] * d->step[i];
         double now, part = descent_part(d, &now);
+        forces_both(d);
         if (k == 0)
             *size = now * (1 + d->shift / (SHIFT_STRONG * shift_unit(w)));
         int cuts = slope < 0 ? descent_search(d, part, slope) : slope == 0 ? 0 : -1;
         if (cuts >= 0) {
+            forces_part(d, ldexp(part, -cuts));
             d->shift = cuts > 3                   ? fmax(shift_unit(w), 4 * d->shift)
                        : d->shift > shift_unit(w) ? d->shift / 4
                                                   : 0;
@@ -282,14 +309,20 @@ static bool descent_step(descent *d, double *size)
     return false;
 }
 
+static double descent_firm(const rod_work *w)
+{
+    return contacts_lined(w) ? FIRM_LINE : FIRM;
+}
+
 /* Pairs that came near on a long way join; springs become firmer where rods sink into each other, and softer
    again where they need not be as firm. */
 static void descent_look(descent *d, double *press, double least)
 {
     rod_work *w = d->w;
+    const double firm = descent_firm(w);
     bool more = contacts_look(w);
-    double sunk = *press < FIRM || *press > least ? contacts_sunk(w) : 0;
-    bool firmer = sunk > DESCENT_SUNK && *press < FIRM, softer = sunk<DESCENT_LOOSE && * press> least;
+    double sunk = *press < firm || *press > least ? contacts_sunk(w) : 0;
+    bool firmer = sunk > DESCENT_SUNK && *press < firm, softer = sunk<DESCENT_LOOSE && * press> least;
     if (firmer || softer) {
         *press *= firmer ? 10 : 0.1;
         contacts_press(w, *press);
@@ -364,9 +397,21 @@ typedef struct mixer {
     double *used, *f[MIXED], *g[MIXED];
 } mixer;
 
+/* of a pair, or, behind them all, of a hat */
+static double *bound_of(const rod_contacts *k, int i)
+{
+    size_t at = (size_t)i;
+    return at < k->list.n ? &k->list.at[at].bound : &k->line.at[at - k->list.n].bound;
+}
+
+static int bounds_number(const rod_contacts *k)
+{
+    return (int)(k->list.n + k->line.n);
+}
+
 static uint64_t pairs_now(const rod_contacts *k)
 {
-    uint64_t h = k->list.n;
+    uint64_t h = hash64(k->list.n, k->line.n);
     for (size_t i = 0; i < k->list.n; i++)
         h = hash64(hash64(h, (uint64_t)k->list.at[i].pair), (uint64_t)k->list.at[i].node);
     return h;
@@ -377,8 +422,8 @@ static void mixer_use(mixer *m, rod_work *w)
 {
     const rod_contacts *k = w->contact;
     uint64_t pairs = pairs_now(k);
-    if (pairs != m->pairs || m->n != (int)k->list.n) {
-        m->n = (int)k->list.n;
+    if (pairs != m->pairs || m->n != bounds_number(k)) {
+        m->n = bounds_number(k);
         m->kept = 0;
         m->pairs = pairs;
         m->used = arena_array(w->tmp, double, m->n);
@@ -388,7 +433,7 @@ static void mixer_use(mixer *m, rod_work *w)
         }
     }
     for (int i = 0; i < m->n; i++)
-        m->used[i] = k->list.at[i].bound;
+        m->used[i] = *bound_of(k, i);
 }
 
 /* difference of two rounds, without what those before have of it; false: nothing is left */
@@ -426,7 +471,7 @@ static void mixer_next(mixer *m, rod_work *w)
     m->f[0] = f;
     m->g[0] = g;
     for (int i = 0; i < m->n; i++) {
-        g[i] = k->list.at[i].bound;
+        g[i] = *bound_of(k, i);
         f[i] = g[i] - m->used[i];
     }
     m->kept += m->kept < MIXED;
@@ -445,7 +490,7 @@ static void mixer_next(mixer *m, rod_work *w)
     }
     for (int i = 0; i < m->n; i++)
         if (g[i] > 0 && m->used[i] > 0)
-            k->list.at[i].bound = fmin(fmax(next[i], 0.2 * g[i]), 5 * g[i]);
+            *bound_of(k, i) = fmin(fmax(next[i], 0.2 * g[i]), 5 * g[i]);
     arena_release(w->tmp, mark);
 }
 
@@ -460,6 +505,8 @@ static descent descent_new(rod_work *w, double t)
                   .grad = arena_array(w->tmp, double, w->ndof),
                   .step = arena_array(w->tmp, double, w->ndof),
                   .start = arena_array(w->tmp, double, 3 * w->N),
+                  .before = arena_array(w->tmp, double, 6 * w->N),
+                  .after = arena_array(w->tmp, double, 6 * w->N),
                   .wound = arena_array(w->tmp, double, 3 * w->N),
                   .number = arena_array(w->tmp, int, w->ndof) };
     rod_loads(w, t, d.load);
@@ -472,7 +519,7 @@ static descent descent_new(rod_work *w, double t)
 }
 
 /* moments and forces that follow have no potential, nor has a roll that is held about an axis that is free */
-static bool has_potential(const rod_work *w)
+bool rod_has_potential(const rod_work *w)
 {
     for (int i = 0; i < w->ends.nhold; i++) {
         const uint8_t *held = w->ends.held + 6 * w->ends.hold[i].node;
@@ -509,12 +556,25 @@ static bool descent_polish(descent *d)
     rod_work *w = d->w;
     state_copy(w, d->pos, d->rot, w->state.pos, w->state.rot);
     contacts_keep_flow(w);
-    if (rod_close_gaps(w, d->t) && farthest(w, d->pos) < 0.2 * rod_least_radius(w))
+    w->brief = true;
+    bool ok = rod_close_gaps(w, d->t) && farthest(w, d->pos) < 0.2 * rod_least_radius(w);
+    w->brief = false;
+    if (ok)
         return true;
     state_copy(w, w->state.pos, w->state.rot, d->pos, d->rot);
     contacts_back_flow(w);
     contacts_follow(w);
     return false;
+}
+
+/* Where a short way begins: springs that rods sink into by a part of the radius, however fine the mesh is. On
+ * firm ones a descent creeps along a valley. */
+static double descent_soft(const rod_work *w)
+{
+    double soft = SOFT;
+    for (int i = 0; i < w->rp->npair; i++)
+        soft = fmin(soft, contacts_yield(w, i));
+    return soft;
 }
 
 /* From the springs of Newton's method to those of a descent: softer, and slip softer than gaps. */
@@ -531,7 +591,10 @@ static double descent_enough(const rod_work *w, double change)
     const rod_contacts *k = w->contact;
     double give = 0;
     for (size_t i = 0; i < k->list.n; i++)
-        give = fmax(give, k->list.at[i].lambda / k->k[k->list.at[i].pair]);
+        if (!k->list.at[i].hats)
+            give = fmax(give, k->list.at[i].lambda / k->k[k->list.at[i].pair]);
+    for (size_t i = 0; i < k->line.n; i++)
+        give = fmax(give, k->line.at[i].lambda / k->k[k->line.at[i].pair]);
     return fmin(DESCENT_COARSE, fmax(ROD_END_STIFF, DESCENT_PART * fmin(1, change) * give / rod_length(w)));
 }
 
@@ -539,18 +602,20 @@ static double descent_enough(const rod_work *w, double change)
 bool rod_descend(rod_work *w, double t)
 {
     enum { ROUNDS = 200, INCREMENTS = 300, LONG = 1000 };
-    const double soft = w->start ? SOFT / LONG_WAY : SOFT;
-    if (!w->contact || !has_potential(w))
+    const double soft = w->start ? SOFT / LONG_WAY : descent_soft(w), firm = descent_firm(w);
+    if (!w->contact || !rod_has_potential(w))
         return false;
     arena_pos mark = arena_mark(w->tmp);
-    double press = soft, change = INFINITY, polish = 0.05, open = INFINITY;
+    double press = soft, change = INFINITY, polish = contacts_lined(w) ? 0.02 : 0.05, open = INFINITY;
     descent d = descent_new(w, t);
     springs kept = springs_keep(w);
     mixer mix = { 0 };
     contacts_find(w);
     descent_springs(w, press);
     contacts_lag(w, true);
+    forces_follow(w, NULL);
     bool ok = descent_lead(&d), done = false;
+    d.shift = 0;
     for (int round = 0; round < ROUNDS && ok && !done; round++) {
         ok = descent_least(&d, descent_enough(w, change), w->start && round == 0 ? LONG : INCREMENTS, &press,
                            round == 0 ? soft : INFINITY);
@@ -559,7 +624,7 @@ bool rod_descend(rod_work *w, double t)
         change = contacts_round(w);
         bool slow = round > 0 && left > DESCENT_SLOW * open && !rod_gaps_closed(w);
         open = left;
-        if (press < FIRM || (slow && press < HARDEST * FIRM)) {
+        if (press < firm || (slow && press < HARDEST * firm)) {
             press *= 10;
             contacts_press(w, press);
             contacts_find(w);
@@ -567,6 +632,12 @@ bool rod_descend(rod_work *w, double t)
         }
         mixer_next(&mix, w);
         contacts_find(w);
+        /* lines that overlap between hats or pairs are held apart while multipliers settle */
+        if (!w->start && contacts_lined(w) && left < DESCENT_SAG * rod_least_radius(w) &&
+            !contacts_part(w, w->ro->tolerance)) {
+            contacts_follow(w);
+            continue;
+        }
         done = ok && change < DESCENT_END && rod_gaps_closed(w);
         if (done || change > polish)
             continue;

@@ -136,7 +136,8 @@ void holds_put(rod_work *w)
 }
 
 /* ---- Newton ---- */
-enum { NEWTON_MAX = 30, EASY = 10 }; /* EASY: iterations in which slip that turns round is held by springs */
+/* EASY: iterations in which slip that turns round is held by springs; BRIEF: from a state that is near */
+enum { NEWTON_MAX = 30, EASY = 10, BRIEF = 12 };
 
 /* sizes of an increment: positions by the length, and angles */
 double rod_size(const rod_work *w, const double *dx, double *turn)
@@ -176,7 +177,7 @@ static bool newton_steps(rod_work *w, double t, double enough, bool stiff)
     w->state.last = INFINITY;
     forces_follow(w, NULL);
     w->shift = w->neutral ? 10 * rod_small_shift(w) : 0;
-    for (int k = 0; k < NEWTON_MAX && !rod_interrupted(w); k++) {
+    for (int k = 0; k < (w->brief ? BRIEF : NEWTON_MAX) && !rod_interrupted(w); k++) {
         double turn;
         if (w->contact && !contacts_project(w, k < EASY))
             return false;

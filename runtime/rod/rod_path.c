@@ -306,11 +306,12 @@ static bool step_along(rod_work *w, double t, double now, double end)
 }
 
 /* By Newton's method, or by a descent where that may be tried.  Where the last state was found by a descent
- * alone it may, and comes first, but for every fifth state. */
+ * alone it may, and comes first, but for every fifth state; for every twentieth where rods lie along each
+ * other, where Newton's method alone hardly finds one. */
 static bool step_to(rod_work *w, rod_path *p, double now, double tau, bool descend)
 {
-    enum { AGAIN = 5 };
-    bool first = p->descents % AGAIN > 0;
+    enum { AGAIN = 5, ALONG = 20 };
+    bool first = p->descents % (contacts_lined(w) ? ALONG : AGAIN) > 0;
     rod_way_to way[2] = { first ? BY_DESCENT : BY_NEWTON, first ? BY_NEWTON : BY_DESCENT };
     for (int k = 0; k < 2 && w->r->status == RUN_OK; k++) {
         if (way[k] == BY_DESCENT && !descend && !p->descents)
@@ -375,8 +376,9 @@ bool rod_march(rod_work *w, double end, double h, bool start, rod_path *p, doubl
             contacts_step(w);
         double now = start ? 0 : t + dt, tau = start ? t + dt : 1;
         w->guess = start || w->ro->arc ? 0 : dt;
-        bool found = w->ro->arc && !start ? step_along(w, t, now, end)
-                                          : step_to(w, p, now, tau, start ? whole : dt < h / 3);
+        bool found = w->ro->arc && !start
+                         ? step_along(w, t, now, end)
+                         : step_to(w, p, now, tau, start ? whole : dt < h / 3 || contacts_lined(w));
         if (!found && w->start && !whole && w->contact && w->r->status == RUN_OK) {
             whole = true;
             found = rod_step(w, 0, 1, BY_DESCENT);

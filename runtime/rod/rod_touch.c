@@ -41,16 +41,17 @@ typedef struct force {
 } force; /* y: whose part across the normal is what sticks; e: direction of slip; l: the multiplier, where it
             turns with its frame */
 
-static void normal_force(const rod_contacts *k, touch *c, force *f)
+contact_status press_of(const rod_contacts *k, int pair, double lambda, double gap, double *fn, double *held,
+                        double *give)
 {
-    double soft = k->k[c->pair], trial = c->lambda - soft * c->gap;
+    double soft = k->k[pair], trial = lambda - soft * gap;
     /* harder springs than needed would cost the digits that signs are counted from */
-    f->k = !k->stiff ? soft : k->counting ? 1e4 * soft : k->hard[c->pair];
-    c->status = trial > 0 ? STATUS_STICK : STATUS_OPEN;
-    c->fn = trial > 0 ? c->lambda - f->k * c->gap : 0;
-    f->fn = k->stiff ? c->lambda : c->fn;
+    *give = !k->stiff ? soft : k->counting ? 1e4 * soft : k->hard[pair];
+    *fn = trial > 0 ? lambda - *give * gap : 0;
+    *held = k->stiff ? lambda : *fn;
     if (k->lagged && trial <= 0)
-        f->k = 0;
+        *give = 0;
+    return trial > 0 ? STATUS_STICK : STATUS_OPEN;
 }
 
 /* Along the normal; in a step of time along the mean of the ways between the two material points at its
@@ -85,13 +86,13 @@ static void normal_direction(const rod_work *w, const touch *c, force *f)
         f->M[i] /= f->wide;
 }
 
-static void slip_of(const rod_work *w, const touch *c, const force *f, double *g)
+void touch_slip(const rod_work *w, const touch *c, const double *Ri, const double *Rj, double *g)
 {
     double p[3], q[3];
     slave_point(w, c, c->y0, w->state.pos, p);
     other_place(w, c, q);
     for (int i = 0; i < 3; i++)
-        g[i] = p[i] + dot3(f->Ri + 3 * i, c->a) - q[i] - dot3(f->Rj + 3 * i, c->rho);
+        g[i] = p[i] + dot3(Ri + 3 * i, c->a) - q[i] - dot3(Rj + 3 * i, c->rho);
 }
 
 static void across(const double *N, const double *y, double *tau)
@@ -214,8 +215,10 @@ static void friction_force(const rod_work *w, touch *c, force *f)
     f->kt = k->k[c->pair] * k->grip;
     quat_matrix(w->state.rot + 4 * c->node, f->Ri);
     other_matrix(w, c, f->Rj);
-    slip_of(w, c, f, g);
+    touch_slip(w, c, f->Ri, f->Rj, g);
     friction_arms(w, c, g, f);
+    if (c->hats)
+        return;
     if (k->lagged) {
         friction_lagged(c, f, g);
         return;
@@ -230,9 +233,29 @@ static void friction_force(const rod_work *w, touch *c, force *f)
 
 static bool frictional(const rod_contacts *k, const touch *c)
 {
+    if (c->hats)
+        return k->mu[c->pair] > 0 && !k->smooth;
     if (k->lagged)
         return c->bound > 0;
     return c->status != STATUS_OPEN && k->mu[c->pair] > 0 && !k->smooth;
+}
+
+/* of a place in a line, from its hats, whose forces are known */
+static void line_force(const rod_contacts *k, touch *c, force *f)
+{
+    c->fn = 0;
+    c->status = STATUS_OPEN;
+    for (int h = 0; h < c->hats; h++) {
+        const line_hat *x = &k->line.at[c->hat[h]];
+        c->fn += c->top[h] * x->fn;
+        f->fn += c->top[h] * x->held_fn;
+        for (int q = 0; q < 2; q++)
+            for (int i = 0; i < 3; i++) {
+                c->ft[i] += c->top[h] * x->f[q] * c->base[q][i];
+                f->ft[i] += c->top[h] * x->held_f[q] * c->base[q][i];
+            }
+        c->status = x->status > c->status ? x->status : c->status;
+    }
 }
 
 static void force_of(rod_work *w, touch *c, force *f)
@@ -241,7 +264,10 @@ static void force_of(rod_work *w, touch *c, force *f)
     memset(f, 0, sizeof *f);
     memset(c->ft, 0, sizeof c->ft);
     memcpy(f->N, c->N, sizeof f->N);
-    normal_force(w->contact, c, f);
+    if (c->hats)
+        line_force(w->contact, c, f);
+    else
+        c->status = press_of(w->contact, c->pair, c->lambda, c->gap, &c->fn, &f->fn, &f->k);
     if (c->status == STATUS_OPEN && !frictional(w->contact, c))
         return;
     normal_direction(w, c, f);
@@ -438,7 +464,7 @@ static void friction_put(const touch *c, const force *f, local *o, row_of_pair *
                          row_of_pair *dF, bool tangent)
 {
     double ds = c->ds;
-    if (tangent) {
+    if (tangent && !c->hats) {
         friction_slope(c, f, dN, dfn, dF);
         put_rows(o, V_A, -ds, dF);
         put_rows(o, V_0, ds, dF);
@@ -567,7 +593,7 @@ static bool pair_put(rod_work *w, touch *c, bool tangent, pair_at *p)
                what == TOUCH_CYLINDER ? k->body + 7 * c->pair + 3 : NULL, &p->o, p->dN, p->dfn, tangent);
     if (k->lagged)
         memset(p->dN, 0, sizeof p->dN);
-    if (frictional(k, c) && !(k->counting && c->status == STATUS_SLIP))
+    if (frictional(k, c) && (c->hats || !(k->counting && c->status == STATUS_SLIP)))
         friction_put(c, &p->f, &p->o, p->dN, p->dfn, p->dF, tangent);
     return true;
 }
@@ -576,9 +602,12 @@ void contacts_put(rod_work *w, double *res, rod_sparse *K)
 {
     rod_contacts *k = w->contact;
     pair_at p;
+    lines_force(w);
     for (size_t i = 0; i < k->list.n; i++)
         if (pair_put(w, &k->list.at[i], K != NULL, &p))
             scatter(w, &k->list.at[i], &p.o, res, K);
+    if (K)
+        lines_put(w, K);
 }
 
 /* the multipliers after an increment, of which a part is taken; pairs that would pull are open then, and lose
@@ -610,7 +639,10 @@ static void predict(rod_work *w, touch *c, const double *dx, double part)
 void contacts_predict(rod_work *w, const double *dx, double part)
 {
     for (size_t i = 0; i < w->contact->list.n; i++)
-        predict(w, &w->contact->list.at[i], dx, part);
+        if (!w->contact->list.at[i].hats)
+            predict(w, &w->contact->list.at[i], dx, part);
+    lines_force(w);
+    lines_predict(w, dx, part);
 }
 
 /* ---- potentials ---- */
@@ -618,11 +650,14 @@ void contacts_predict(rod_work *w, const double *dx, double part)
 double contacts_energy(rod_work *w)
 {
     const rod_contacts *k = w->contact;
-    double sum = 0;
+    lines_force(w);
+    double sum = lines_energy(w);
     for (size_t i = 0; i < k->list.n; i++) {
         touch *c = &k->list.at[i];
         force f;
         double tau[3], size;
+        if (c->hats)
+            continue;
         force_of(w, c, &f);
         sum += c->ds * c->fn * c->fn / (2 * k->k[c->pair]);
         if (!frictional(k, c))

@@ -32,11 +32,47 @@ typedef struct touch {
     double along[3]; /* that direction */
     /* of a descent: normal, tangential multiplier in space and bound of friction of the last round */
     double held_normal[3], held_force[3], bound;
+    /* where rods lie along each other: so many hats of the line it is a place of, which, and their values
+     * there */
+    int hats, hat[2];
+    double top[2];
+    double base[2][3]; /* directions of friction: along the rod and across it; held during a solve */
 } touch;
-
 typedef vec(touch) touches;
+
+/* Where rods lie along each other: forces per length are continuous, and linear between tops of hats.  Gap
+   and slip of a hat are means of those at its places, weighted by the hat; what its forces do is their work
+   on them. */
+enum { HAT_PLACES = 4 };
+/* nodes from the top of a hat to the next: an element.  With half of it forces of hats in the middle of
+ * elements and at their ends differ. */
+#define HAT 3.0
+typedef struct line_hat {
+    int pair, n, place[HAT_PLACES]; /* its places in the list of touches */
+    double share[HAT_PLACES];       /* weights of the means */
+    /* its top on rod a, and across from it on rod b, as numbers of nodes; the length that it stands for */
+    double at, x, width;
+    double lambda, l[2], next[2]; /* multipliers, in the directions of its places */
+    double bound;                 /* of friction, of the last round of a descent */
+    double gap, slip[2], fn, f[2];
+    double held_fn, held_f[2]; /* that turn with normals and sections */
+    /* derivatives of forces: of the normal one by the gap, of friction by slip and by the normal force */
+    double give, grip[4], rough[2];
+    contact_status status;
+} line_hat;
+typedef vec(line_hat) line_hats;
+
+/* what a solve changes */
+typedef struct contact_state {
+    touches list;
+    line_hats line;
+} contact_state;
+
 typedef struct rod_contacts {
-    touches list, saved, flowing, tried, watched, parted, arc[2];
+    touches list; /* places of lines first */
+    line_hats line;
+    int least_line; /* hats of a line: shorter ones end where they begin, and pairs of points do as well */
+    contact_state saved, flowing, tried, watched, parted, arc[2];
     double *k, *mu, *clear; /* of each pair: stiffness, friction, distance that gap 0 means */
     /* of each pair, in statics: so much further apart, that the lines do not overlap between the places where
      * they are held */
@@ -81,6 +117,7 @@ bool touch_project(const rod_work *w, touch *c);
 bool touch_place(const rod_work *w, touch *c); /* the same for a new pair of rods */
 /* the least gap of the smooth lines near a pair */
 double touch_least(const rod_work *w, const touch *c, touch *where);
+double touch_pinned(const rod_mesh *m); /* an eps that leaves a place where it is */
 /* a pair that is kept near where it was is from now on kept near where it is */
 void touch_centre(const rod_work *w, touch *c);
 /* the material points that lie on each other in that state */
@@ -90,7 +127,34 @@ void other_matrix(const rod_work *w, const touch *c, double *R);
 /* the place on the other side that the slip is measured from, without the turn of its section */
 void other_place(const rod_work *w, const touch *c, double *q);
 
+double place_of(const rod_mesh *m, double x); /* arc length at a number of a node, with a fraction */
+/* two points that are held keep their distance, whatever presses them: such a pair carries no force */
+bool touch_held(const rod_work *w, const touch *c);
+/* nodes of rod b that are nearer to x than those beside them, at most `most`; fill_near for the pair before
+ */
+void fill_near(rod_work *w, int pair, double reach);
+int nodes_near(const rod_work *w, int pair, const double *x, double reach, int *node, int most);
+
+/* ---- lines ---- */
+/* where rods lie along each other at the beginning of a step: places and hats, with the forces that are there
+ */
+void lines_new(rod_work *w);
+void lines_base(rod_work *w);               /* directions of friction at the state */
+void lines_force(rod_work *w);              /* gaps, slips, forces of hats, and those of their places */
+void lines_put(rod_work *w, rod_sparse *K); /* what places do not have by themselves */
+void lines_predict(rod_work *w, const double *dx, double part);
+double lines_energy(const rod_work *w);
+void lines_keep(rod_work *w); /* their forces become multipliers, in directions at the state */
+void lines_hold(rod_work *w); /* and, of a descent, bounds of friction */
+double lines_round(rod_work *w, double *most); /* both; the largest change of a force, and the largest */
+
 /* ---- forces ---- */
+/* a pair that presses or not, with springs or multipliers: its force, that which turns with its normal, and
+ * what it gives way by */
+contact_status press_of(const rod_contacts *k, int pair, double lambda, double gap, double *fn, double *held,
+                        double *give);
+/* slip since the beginning of the step; frames of the two sections */
+void touch_slip(const rod_work *w, const touch *c, const double *Ri, const double *Rj, double *g);
 void contacts_multiplier(const rod_work *w, touch *c,
                          const double *f); /* f, in space, becomes the tangential one */
 void touch_force(rod_work *w, touch *c);   /* fn, ft and status at the state */

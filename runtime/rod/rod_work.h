@@ -87,6 +87,7 @@ typedef struct rod_work {
     /* moments: some act that have no energy: dead ones and forces that follow, which last, or those of rolls
      * that are held */
     bool neutral, moments, lasting;
+    bool brief; /* Newton's method is to find a state soon, or not at all */
     bool start; /* on the way from a shape that was only drawn, which is no motion */
     struct rod_contacts *contact;
     rod_motion *motion; /* NULL: statics */
@@ -156,8 +157,9 @@ bool rod_close_gaps(rod_work *w, double t);
 bool rod_equilibrium(rod_work *w, double t);
 /* an equilibrium whose rods overlap nowhere, near one that was found; false: none, as before */
 bool rod_apart(rod_work *w, double t);
-bool rod_descend(rod_work *w, double t); /* of rods that touch, by a descent of their energy */
-bool rod_flow(rod_work *w, double t);    /* through a viscous motion, with friction */
+bool rod_descend(rod_work *w, double t);   /* of rods that touch, by a descent of their energy */
+bool rod_has_potential(const rod_work *w); /* loads and supports, in equilibria: what a descent needs */
+bool rod_flow(rod_work *w, double t);      /* through a viscous motion, with friction */
 void rod_nudge(rod_work *w);
 void rod_way(rod_work *w, double dt); /* the step from pos0, rot0 is done, dt long; 0: it was a jump */
 void rod_go_on(rod_work *w);          /* a first guess of a step `guess` long: the same way again */
@@ -234,6 +236,7 @@ void contacts_put(rod_work *w, double *res, rod_sparse *K);
 double contacts_room(const rod_work *w);
 bool contacts_near(const rod_work *w);  /* any pair carries force, or may */
 bool contacts_rough(const rod_work *w); /* friction acts */
+bool contacts_lined(const rod_work *w); /* rods lie along each other */
 /* derivatives with gaps held closed, those that slip free to */
 void contacts_count(rod_work *w, rod_sparse *K);
 /* the springs' forces become multipliers; stiff: they are unknowns from now on */
@@ -278,6 +281,8 @@ void contacts_follow(rod_work *w);           /* closest points and gaps of the s
  * largest force */
 double contacts_round(rod_work *w);
 void contacts_press(rod_work *w, double factor); /* stiffness of springs, by that of rods between two pairs */
-void contacts_lose(rod_work *w);                 /* what friction took in the step */
+/* such a factor for rods along each other: springs of 0.02 EI/r^4 */
+double contacts_yield(const rod_work *w, int pair);
+void contacts_lose(rod_work *w); /* what friction took in the step */
 double contacts_dissipated(const rod_work *w);
 #endif

@@ -71,13 +71,13 @@ typedef struct {
 
 /* two bent rods that cross, near to each other or one a little into the other; or the first of them wound up,
  * near to itself; or on a body */
-typedef enum { ROD, ITSELF, PLANE, CYLINDER, BALL } against;
+typedef enum { ROD, ITSELF, PLANE, CYLINDER, BALL, ALONG } against;
 
 static rod_pair pair_against(arena *a, against what)
 {
     const double plane[7] = { 0, 0, 0, 0, -1, 0, -0.0505 }, rest[7] = { 0.01, 0.352, 0.48, 0.3, 0, 0.2, 0.3 };
-    rod_pair p = { .a = 0, .b = what == ROD ? 1 : what == ITSELF ? 0 : -1 };
-    if (what > ITSELF)
+    rod_pair p = { .a = 0, .b = what == ROD || what == ALONG ? 1 : what == ITSELF ? 0 : -1 };
+    if (p.b < 0)
         p.what = what == PLANE ? TOUCH_PLANE : what == CYLINDER ? TOUCH_CYLINDER : TOUCH_SPHERE;
     if (p.b < 0)
         p.body = constants(a, 7, what == PLANE ? plane : rest);
@@ -105,6 +105,7 @@ static void cross(fixture *f, double mu, against what)
     f->w = (rod_work){ .p = p, .rp = rp, .ro = ro, .r = results_new(a, p), .a = a, .tmp = a };
     assert_true(rod_build(&f->w));
     contacts_new(&f->w);
+    f->w.contact->least_line = 5;
     for (int i = 0; i < 13; i++) { /* rod b along e1, above the middle of rod a */
         double *x = f->w.state.pos + 3 * (13 + i), z = i / 12.0 - 0.5,
                th[3] = { 0.1 * uniform(), M_PI / 2, 0.1 * uniform() };
@@ -119,8 +120,14 @@ static void cross(fixture *f, double mu, against what)
         x[1] = 0.0162 * u;
         x[2] = 0.13 * sin(u);
     }
+    for (int i = 0; what == ALONG && i < 13; i++) {
+        double *x = f->w.state.pos + 3 * (13 + i);
+        memcpy(x, f->w.state.pos + 3 * i, 3 * sizeof *x);
+        x[1] += 0.1002;
+        memcpy(f->w.state.rot + 4 * (13 + i), f->w.state.rot + 4 * i, 4 * sizeof(double));
+    }
     for (int i = 0; i < 3 * f->w.N; i++)
-        f->w.state.pos[i] += 2e-4 * uniform();
+        f->w.state.pos[i] += (what == ALONG ? 2e-5 : 2e-4) * uniform();
     assert_true(contacts_start(&f->w));
     contacts_step(&f->w);
 }
@@ -185,10 +192,11 @@ static void compare(rod_work *w)
 }
 
 /* time: forces of a step of time */
-static void tangent(double mu, double size, bool time)
+static void tangent(double mu, double size, against what, bool time)
 {
     fixture f;
-    cross(&f, mu, ROD);
+    cross(&f, mu, what);
+    assert_int_equal(f.w.contact->line.n, what == ALONG ? 5 : 0);
     if (time)
         assert_true(rod_motion_new(&f.w, 0.1));
     push(&f.w, size, 13);
@@ -209,20 +217,29 @@ static void tangent(double mu, double size, bool time)
 static void test_smooth(void **st)
 {
     (void)st;
-    tangent(0, 1e-3, false);
-    tangent(0, 1e-2, true);
+    tangent(0, 1e-3, ROD, false);
+    tangent(0, 1e-2, ROD, true);
 }
 static void test_stick(void **st)
 {
     (void)st;
-    tangent(50, 1e-3, false);
-    tangent(50, 1e-3, true);
+    tangent(50, 1e-3, ROD, false);
+    tangent(50, 1e-3, ROD, true);
 }
 static void test_slip(void **st)
 {
     (void)st;
-    tangent(0.1, 5e-3, false);
-    tangent(0.1, 5e-3, true);
+    tangent(0.1, 5e-3, ROD, false);
+    tangent(0.1, 5e-3, ROD, true);
+}
+
+/* where rods lie along each other, forces stick and slip by hats */
+static void test_along(void **st)
+{
+    (void)st;
+    tangent(0, 1e-3, ALONG, false);
+    tangent(50, 1e-3, ALONG, false);
+    tangent(0.1, 5e-3, ALONG, false);
 }
 
 /* ---- the potential of a descent ---- */
@@ -262,6 +279,9 @@ static void potential(double mu, double size, against what, int *seen)
     for (size_t i = 0; i < w->contact->list.n; i++)
         if (w->contact->list.at[i].bound > 0)
             seen[w->contact->list.at[i].status]++;
+    for (size_t i = 0; i < w->contact->line.n; i++)
+        if (w->contact->line.at[i].bound > 0)
+            seen[w->contact->line.at[i].status]++;
     for (int k = 0; k < K.nz; k++)
         D[K.i[k] * n + K.j[k]] += K.x[k];
     for (int k = 0; k < n * n; k++)
@@ -282,7 +302,7 @@ static void potential(double mu, double size, against what, int *seen)
 static void test_potential(void **st)
 {
     (void)st;
-    for (against what = ROD; what <= BALL; what++) {
+    for (against what = ROD; what <= ALONG; what++) {
         int seen[STATUS_SLIP + 1] = { 0 };
         for (double mu = 0.05; mu < 1; mu *= 3) /* more friction leaves fewer pairs on bodies */
             for (double size = 1e-4; size < 1e-2; size *= 5)
@@ -614,6 +634,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_loads),    cmocka_unit_test(test_smooth),
                                         cmocka_unit_test(test_stick),    cmocka_unit_test(test_slip),
-                                        cmocka_unit_test(test_unknowns), cmocka_unit_test(test_potential) };
+                                        cmocka_unit_test(test_unknowns), cmocka_unit_test(test_potential),
+                                        cmocka_unit_test(test_along) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
