@@ -2,6 +2,7 @@
    give (1 + sum K^T A^-1 B J) v = sum K^T A^-1 y: one row for each dof. */
 #include "rates.h"
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include "base/linalg.h"
 #include "blocks.h"
@@ -28,22 +29,43 @@ static int list_place(const contact_problem *p, int c)
     return p->listed[c];
 }
 
+static int by_number(const void *a, const void *b)
+{
+    const int *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+/* the dofs of these contacts, each once, in order: no room for all dofs that there are */
+static int dofs_sorted(const contact_problem *p, int *dof)
+{
+    const contact_list *l = p->list;
+    int all = 0, n = 0;
+    for (int c = 0; c < p->n; c++)
+        for (int k = l->dof_at[list_place(p, c)]; k < l->dof_at[list_place(p, c) + 1]; k++)
+            dof[all++] = l->dof[k];
+    qsort(dof, (size_t)all, sizeof *dof, by_number);
+    for (int k = 0; k < all; k++)
+        if (n == 0 || dof[n - 1] != dof[k])
+            dof[n++] = dof[k];
+    return n;
+}
+
 /* Dofs are numbered as contacts meet them.  Those of a body have the same contacts: neighbours in the order
    that do are taken in blocks of up to three. */
-static int dofs_number(rate_factors *f, uint64_t *met, arena *a)
+static int dofs_number(rate_factors *f, uint64_t *met, int dofs, arena *a)
 {
     const contact_list *l = f->p->list;
-    int most = 0;
-    for (int k = 0; k < l->dof_at[l->n]; k++)
-        most = l->dof[k] >= most ? l->dof[k] + 1 : most;
-    int *number = arena_array(a, int, most);
+    int *sorted = arena_array(a, int, dofs), *number = arena_array(a, int, dofs);
+    size_t many = (size_t)dofs_sorted(f->p, sorted);
     for (int c = 0, at = 0; c < f->p->n; c++) {
         int place = list_place(f->p, c);
         f->dof_at[c] = at;
         for (int k = l->dof_at[place]; k < l->dof_at[place + 1]; k++) {
-            if (!number[l->dof[k]])
-                number[l->dof[k]] = ++f->n;
-            f->dof[at] = number[l->dof[k]] - 1;
+            const int *found = bsearch(&l->dof[k], sorted, many, sizeof *sorted, by_number);
+            int *of = &number[found - sorted];
+            if (!*of)
+                *of = ++f->n;
+            f->dof[at] = *of - 1;
             met[f->dof[at]] = (met[f->dof[at]] ^ (uint64_t)(c + 1)) * 0x9e3779b97f4a7c15u;
             at++;
         }
@@ -189,7 +211,7 @@ rate_factors *rate_factors_new(arena *a, const contact_problem *p)
                          .to_at = arena_array(a, size_t, n + 1),
                          .to = arena_array(a, int, squares + 1) };
     uint64_t *met = arena_array(a, uint64_t, all + 1);
-    if (!worth(p, dofs_number(f, met, a))) {
+    if (!worth(p, dofs_number(f, met, (int)all, a))) {
         arena_release(a, mark);
         return NULL;
     }

@@ -175,7 +175,7 @@ model pendulum {
     a'' = -sin(a)
     constraint wall: a >= -1 { impact = newton(0.99) }
 }
-run pendulum for 60 with penalty(tolerance = 1e-9)
+run pendulum for 900 with penalty(tolerance = 1e-9)
 save t, a, wall.rn, energy { file = "out.csv" }
 CDL
 json -o whole long.cdl >whole.json
@@ -196,8 +196,8 @@ done
 try "one that has ended is there at once" 0 "$CDL" run -q -o first --checkpoint state long.cdl
 json -o second --from state long.cdl >second.json
 cmp -s whole.json second.json && cmp -s whole/out.csv second/out.csv; same "with all its results" 0 $?
-try "and a longer run goes on from it" 0 "$CDL" run -o longer --from state <(sed 's/for 60/for 61/' long.cdl)
-has "to its end" out "to t = 61"
+try "and a longer run goes on from it" 0 "$CDL" run -o longer --from state <(sed 's/for 900/for 901/' long.cdl)
+has "to its end" out "to t = 901"
 
 # several runs in a file: those before are done again
 cat >two.cdl <<'CDL'

@@ -95,7 +95,7 @@ same "and the file is there" yes "$([ -s free/x.csv ] && echo yes)"
 for file in manifest.json x.points; do
     for way in 'a linked file|ln -s ../outside/victim' 'a pipe|mkfifo' 'a link to a device|ln -s /dev/full'; do
         rm -rf into; mkdir into; ${way#*|} into/$file
-        { cat ball.cdl; echo 'experiment x { sweep e in [0.1, 0.2]; run ball for 1 with sweeping(h = 1e-2); measure h = max(y); save h { file = "h.csv" } }'; } >model/t.cdl
+        { cat ball.cdl; echo 'experiment x { sweep e in [0.1, 0.2]; run ball(e = e) for 1 with sweeping(h = 1e-2); measure h = max(y); save h { file = "h.csv" } }'; } >model/t.cdl
         code=5
         case $file,$way in x.points,*mkfifo) code=0 ;; esac   # an old journal is removed before it is written
         try "$file, ${way%|*}" $code run -q -o into model/t.cdl
