@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 #include "pile.h"
+#include "rates.h"
 #include "impulses.h"
 #include "newton.h"
 #include "plans.h"
@@ -455,6 +456,11 @@ static double solve_sparse(impulses *w, group g, const group_start *from, int *w
 /* a group at rest begins close to its solution; else nothing has changed */
 static double solve_rates(impulses *w, group g, const group_start *from, int *worst)
 {
+    int rows = 0;
+    for (int i = 0; i < g.n; i++)
+        rows += list_rows(&w->act, g.at[i]);
+    if (!rates_worth(rows, number_dofs(w, g)))
+        return INFINITY;
     contact_problem p = group_problem(w, g, from);
     return newton_rates(&p, w->scratch, w->tol) ? group_take(w, g, from, &p, worst) : INFINITY;
 }

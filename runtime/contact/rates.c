@@ -183,13 +183,18 @@ static void pattern(rate_factors *f, const dof_blocks *b, arena *a)
 }
 
 /* Worth it where the factors are far smaller, which go by the cube. */
-static bool worth(const contact_problem *p, int dofs)
+bool rates_worth(int rows, int dofs)
 {
     enum { TIMES = 2 };
+    return rows > TIMES * dofs;
+}
+
+static bool worth(const contact_problem *p, int dofs)
+{
     for (int c = 0; c < p->n; c++)
         if (cone_rows(&p->cone[c]) > RATES_WIDE)
             return false;
-    return p->m > TIMES * dofs;
+    return rates_worth(p->m, dofs);
 }
 
 rate_factors *rate_factors_new(arena *a, const contact_problem *p)

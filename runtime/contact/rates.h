@@ -8,6 +8,8 @@
 enum { RATES_WIDE = 3, RATES_BLOCK = RATES_WIDE * RATES_WIDE }; /* rows of a contact at most; of its blocks */
 
 typedef struct rate_factors rate_factors;
+/* Are there far fewer dofs than rows? */
+bool rates_worth(int rows, int dofs);
 /* NULL: the rows of the contacts are not known by dof, or dofs are not far fewer than rows. */
 rate_factors *rate_factors_new(arena *a, const contact_problem *p);
 /* A x + B W x, where A and B stay within each contact: their blocks, RATES_BLOCK numbers for each.  A is
