@@ -149,7 +149,7 @@ static bool row_add(rows *k, gate *g, arena *a, size_t of, int64_t m, double gap
 static bool rows_of_state(rows *k, gate *g, arena *a, double span_, const double *v)
 {
     const program *p = gate_program(g);
-    double *speed = arena_array(a, double, (size_t)k->nq);
+    double *speed = arena_array(a, double, (size_t)k->nq), *H = arena_array(a, double, (size_t)k->nq);
     for (int q = 0; q < k->nq; q++)
         speed[q] = fabs(v[q]);
     for (size_t of = 0; of < p->ncontact; of++) {
@@ -158,7 +158,8 @@ static bool rows_of_state(rows *k, gate *g, arena *a, double span_, const double
         bool held = p->contact[of].relation == REL_BILATERAL;
         const double *gap = gate_gaps(g, of);
         for (int64_t m = 0; m < gate_members(g, of); m++) {
-            double *H = arena_array(a, double, (size_t)k->nq), rate = gate_row(g, of, m, H);
+            memset(H, 0, (size_t)k->nq * sizeof *H); /* there may be very many members */
+            double rate = gate_row(g, of, m, H);
             double reach = 4 * span_ * (fabs(rate) + gate_length(g, of, m, speed));
             if (!held && gap[m] > reach)
                 continue;
