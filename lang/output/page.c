@@ -171,6 +171,16 @@ static void put_faces(text *t, const convex *h)
     text_putc(t, ']');
 }
 
+/* x in it: x.A x <= 1; the map of the unit ball onto it */
+static void put_ellipsoid(text *t, const double *A, const double *map)
+{
+    text_puts(t, ",\"matrix\":[");
+    put_vector(t, A, 9);
+    text_puts(t, "],\"map\":[");
+    put_vector(t, map, 9);
+    text_putc(t, ']');
+}
+
 static void put_solid(text *t, const scene *m, const solid *s)
 {
     static const char *const kinds[] = { "hull", "cylinder", "ellipsoid" };
@@ -190,11 +200,7 @@ static void put_solid(text *t, const scene *m, const solid *s)
     if (s->of->kind == SHAPE_ELLIPSOID) {
         double A[9], M[9];
         ellipsoid_map(s->of, numbers, A, M);
-        text_puts(t, ",\"matrix\":[");
-        put_vector(t, A, 9);
-        text_puts(t, "],\"map\":[");
-        put_vector(t, M, 9);
-        text_putc(t, ']');
+        put_ellipsoid(t, A, M);
     }
     text_putc(t, '}');
 }
@@ -274,11 +280,7 @@ static void put_rod_body(text *t, const scene *m, const number_list *times, rod_
                      M[9] = { R, 0, 0, 0, R, 0, 0, 0, R };
         text_puts(t, ",\"kind\":\"ellipsoid\"");
         put_corners(t, b, 1, 3, 3);
-        text_puts(t, ",\"matrix\":[");
-        put_vector(t, A, 9);
-        text_puts(t, "],\"map\":[");
-        put_vector(t, M, 9);
-        text_putc(t, ']');
+        put_ellipsoid(t, A, M);
     }
     text_putc(t, '}');
 }

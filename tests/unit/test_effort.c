@@ -8,25 +8,9 @@
 #include <string.h>
 #include <cmocka.h>
 #include "cdl.h"
+#include "model_session.h"
 #include "program/near.h"
 #include "session/session.h"
-
-static void say(void *ud, const char *said, size_t n)
-{
-    (void)ud;
-    fwrite(said, 1, n, stderr);
-}
-
-static cdl *session_with(const char *program_text)
-{
-    cdl *s = cdl_new(NULL);
-    cdl_set_callbacks(s, &(cdl_callbacks){ .err = say });
-    cdl_set(s, "quiet", "yes");
-    cdl_set(s, "manifest", "no");
-    if (cdl_run_text(s, "model", program_text, strlen(program_text)) != CDL_OK)
-        fail_msg("this does not run:\n%s", program_text);
-    return s;
-}
 
 /* ---- slips that come to rest ---- */
 static const char tower[] =

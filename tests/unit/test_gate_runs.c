@@ -9,6 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 #include "cdl.h"
+#include "model_session.h"
 #include "field/field.h"
 #include "motion/gate.h"
 #include "rod/rod.h"
@@ -19,23 +20,6 @@ typedef struct {
     void (*alter)(results *r);
     const char *message; /* a part of it; NULL: nothing is altered that a check could know */
 } spoiled;
-
-static void say(void *ud, const char *said, size_t n)
-{
-    (void)ud;
-    fwrite(said, 1, n, stderr);
-}
-
-static cdl *session_with(const char *program_text)
-{
-    cdl *s = cdl_new(NULL);
-    cdl_set_callbacks(s, &(cdl_callbacks){ .err = say });
-    cdl_set(s, "quiet", "yes");
-    cdl_set(s, "manifest", "no");
-    if (cdl_run_text(s, "model", program_text, strlen(program_text)) != CDL_OK)
-        fail_msg("this does not run:\n%s", program_text);
-    return s;
-}
 
 static void one(const spoiled *x)
 {

@@ -273,7 +273,7 @@ static void rotations_are_set(void **state)
     cdl_free(s);
 }
 
-/* what is asked between steps changes no step */
+/* reading results between two steps does not change the steps */
 static void looking_changes_nothing(void **state)
 {
     (void)state;
