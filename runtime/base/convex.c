@@ -1159,6 +1159,16 @@ int convex_touch(const convex *x, const body_pose *px, const convex *y, const bo
     return m.n;
 }
 
+bool convex_clear(const convex *x, const body_pose *px, const convex *y, const body_pose *py, double room)
+{
+    double numbers[body_room(x) + body_room(y) + 1], far;
+    body a, b;
+    body_place(&a, x, px, numbers);
+    body_place(&b, y, py, numbers + body_room(x));
+    room += x->radius + y->radius;
+    return (best_face(&a, &b, &far) >= 0 && far > room) || (best_face(&b, &a, &far) >= 0 && far > room);
+}
+
 double convex_apart(const convex *x, const body_pose *px, const convex *y, const body_pose *py)
 {
     double p[3], q[3], d[3];

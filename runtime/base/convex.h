@@ -40,6 +40,9 @@ typedef struct feature {
 enum { FEATURES = 4 };
 /* The points in which x and y may touch, at most FEATURES, the least gap first; how many. */
 int convex_touch(const convex *x, const body_pose *px, const convex *y, const body_pose *py, feature *out);
+/* Whether a plane along a face of one of them keeps them more than `room` apart: no touching point is sought.
+ */
+bool convex_clear(const convex *x, const body_pose *px, const convex *y, const body_pose *py, double room);
 /* The same for two that are far apart, by the balls around them: a lower bound. */
 void convex_far(const convex *x, const convex *y, feature *out);
 bool convex_is_far(int64_t id); /* of such a feature */

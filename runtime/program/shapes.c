@@ -282,7 +282,7 @@ int shapes_meet(const shapes *w, const contact_family *f, const int32_t *index, 
 {
     body_pair b = pair_at(w, f, index);
     *size = b.x->reach + b.y->reach;
-    if (convex_apart(b.x, b.px, b.y, b.py) > 0)
+    if (convex_apart(b.x, b.px, b.y, b.py) > 0 || convex_clear(b.x, b.px, b.y, b.py, SHAPE_CLOSE * *size))
         return 0;
     return pair_touch(w, &b, all);
 }

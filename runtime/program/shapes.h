@@ -60,7 +60,7 @@ void shapes_all(shapes *w, const inputs *in);
 /* gap of the balls around both, where they are placed */
 double shapes_room_between(const shapes *w, const contact_family *f, const int32_t *index);
 /* What touches of a pair where its bodies are placed, into `all` (FEATURES), nothing is held of it; how many.
- * *size: of both bodies. */
+ * Points more than SHAPE_CLOSE of the size apart may be left out.  *size: of both bodies. */
 int shapes_meet(const shapes *w, const contact_family *f, const int32_t *index, feature *all, double *size);
 /* Is the point that the index names one that never touches?  Its gap stays larger than both bodies. */
 bool shapes_idle(const shapes *w, const contact_family *f, const int32_t *index);
