@@ -170,6 +170,8 @@ static void plan_slip(work *w, contact_family *to, const mcontact *c, const cont
     to->nslip = c->nslip;
     plan_add(w, &to->slip, &c->over, c->slip_at, c->slip, (size_t)c->nslip);
     plan_entries(w, &to->slip_map, &c->over, c->slip_at, &f->slip_map, true, true);
+    if (f->slip_carried)
+        plan_add(w, &to->slip_offset, &c->over, c->slip_at, f->slip_offset, (size_t)c->nslip);
     if (!f->slip_moves)
         return;
     for (int k = 0; k < c->nslip; k++)

@@ -814,6 +814,9 @@ static bool contact_slip_linear(work *w, const mcontact *c, contact_form *f, spa
         f->slip_bias[k] = time_derivative(w, c->slip[k]);
         if (f->slip_bias[k])
             f->slip_moves = true;
+        f->slip_offset[k] = ir_substitute(w->g, c->slip[k], rates_to_zero, NULL);
+        if (!is_zero(w, f->slip_offset[k]))
+            f->slip_carried = true;
     }
     return true;
 }

@@ -27,6 +27,9 @@ typedef struct contact_form {
     /* slip_moves: some component is not 0 */
     ir_ref slip_bias[MAX_SLIP];
     bool slip_moves;
+    /* the slip at rest: that of a moving surface; slip_carried: some component is not 0 */
+    ir_ref slip_offset[MAX_SLIP];
+    bool slip_carried;
     bool linear, constant_gradient;
     int near_dim;
     address near_a[3], near_b[3];

@@ -811,7 +811,8 @@ static const bool *settable(const sweep *w, arena *a)
         kernels_mark(all[i], false, held);
     for (size_t i = 0; i < p->ncontact; i++) {
         const contact_family *f = &p->contact[i];
-        const kernel *own[] = { &f->gradient, &f->rate, &f->bias, &f->slip, &f->slip_map, &f->slip_bias };
+        const kernel *own[] = { &f->gradient, &f->rate,        &f->bias,     &f->slip,
+                                &f->slip_map, &f->slip_offset, &f->slip_bias };
         for (size_t k = 0; k < sizeof own / sizeof *own; k++)
             kernel_marks(own[k], false, held);
     }

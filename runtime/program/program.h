@@ -217,20 +217,21 @@ typedef struct contact_family {
     bool gap_linear, gap_constant_gradient; /* gap affine in q (and t); gradient free of q and t */
     int nslip;                              /* components of slip (0 .. MAX_SLIP) */
     /* kernels over the same index set, in the same slot order; absent ones have nout == 0 */
-    kernel gap;       /* out: gap */
-    kernel gradient;  /* out: d gap / d q, row = the dof */
-    kernel rate;      /* out: d gap / d t (partial) */
-    kernel bias;      /* out: d^2 gap/dt^2 with q'' = 0: dot(H) q' + d/dt(gap_t) */
-    kernel slip;      /* out: nslip components at the given q, q', t */
-    kernel slip_map;  /* out: d slip_k / d q', col = the dof, row.base = k */
-    kernel slip_bias; /* out: nslip components of d slip/dt with q'' = 0 */
-    kernel normal;    /* out: given normal force (REL_CLOSED) */
-    kernel mu;        /* out: mu (coulomb; tan of the angle) or the bound s (tresca); may read IN_SPEED */
-    kernel mu_static; /* out: the coefficient at rest, where it is another one */
-    kernel e;         /* out: restitution; may read IN_SPEED */
-    kernel et;        /* out: tangential restitution */
-    kernel adhesion;  /* out: the pull that a closed contact bears */
-    kernel points;    /* between shapes: where they touch, and the normal there */
+    kernel gap;         /* out: gap */
+    kernel gradient;    /* out: d gap / d q, row = the dof */
+    kernel rate;        /* out: d gap / d t (partial) */
+    kernel bias;        /* out: d^2 gap/dt^2 with q'' = 0: dot(H) q' + d/dt(gap_t) */
+    kernel slip;        /* out: nslip components at the given q, q', t */
+    kernel slip_map;    /* out: d slip_k / d q', col = the dof, row.base = k */
+    kernel slip_offset; /* out: nslip components of the slip at q' = 0 */
+    kernel slip_bias;   /* out: nslip components of d slip/dt with q'' = 0 */
+    kernel normal;      /* out: given normal force (REL_CLOSED) */
+    kernel mu;          /* out: mu (coulomb; tan of the angle) or the bound s (tresca); may read IN_SPEED */
+    kernel mu_static;   /* out: the coefficient at rest, where it is another one */
+    kernel e;           /* out: restitution; may read IN_SPEED */
+    kernel et;          /* out: tangential restitution */
+    kernel adhesion;    /* out: the pull that a closed contact bears */
+    kernel points;      /* between shapes: where they touch, and the normal there */
     /* pairs found by a cell list: gap = norm(x[i] - x[j]) - c: NULL-sized when not of that form */
     int near_dim;                  /* 0, or 2 or 3: dimension of the points */
     slot_map near_a[3], near_b[3]; /* addresses of their coordinates */

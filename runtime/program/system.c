@@ -364,9 +364,9 @@ static int second_order(const program *p)
     return n;
 }
 
-#define FAMILY_TERMS(f)                                                                             \
-    &(f)->gap, &(f)->gradient, &(f)->rate, &(f)->bias, &(f)->slip, &(f)->slip_map, &(f)->slip_bias, \
-        &(f)->normal, &(f)->mu, &(f)->mu_static, &(f)->e, &(f)->et, &(f)->adhesion
+#define FAMILY_TERMS(f)                                                                               \
+    &(f)->gap, &(f)->gradient, &(f)->rate, &(f)->bias, &(f)->slip, &(f)->slip_map, &(f)->slip_offset, \
+        &(f)->slip_bias, &(f)->normal, &(f)->mu, &(f)->mu_static, &(f)->e, &(f)->et, &(f)->adhesion
 
 static void family_new(system_t *s, family *fam, const contact_family *f)
 {
@@ -378,6 +378,7 @@ static void family_new(system_t *s, family *fam, const contact_family *f)
     fam->bias = term_new(a, &f->bias);
     fam->slip = term_new(a, &f->slip);
     fam->slip_map = term_new(a, &f->slip_map);
+    fam->slip_offset = term_new(a, &f->slip_offset);
     fam->slip_bias = term_new(a, &f->slip_bias);
     fam->normal = term_new(a, &f->normal);
     fam->mu = term_new(a, &f->mu);
@@ -397,7 +398,7 @@ static void family_new(system_t *s, family *fam, const contact_family *f)
     fam->rows_fixed = H && S;
     unsigned moving = 1u << IN_TIME | 1u << IN_Q | 1u << IN_BASE | 1u << IN_FEATURE;
     fam->offset_fixed = fam->rows_fixed && fam->rate.constant &&
-                        (!fam->slip.k || !(kernel_reads(fam->slip.k) & moving));
+                        (!fam->slip_offset.k || !(kernel_reads(fam->slip_offset.k) & moving));
     /* a coefficient at rest and a pull come and go with what the contact does */
     fam->still = fam->offset_fixed && fam->mu.constant && fam->e.constant && fam->normal.constant &&
                  !fam->mu_static.k && !fam->adhesion.k && !f->fed;
@@ -995,20 +996,18 @@ static void slip_rows(system_t *s, contact *c)
     }
 }
 
-/* s0 = slip - S q' at the instant's q' */
+/* s0: the slip at q' = 0 */
 static void slip_offset(system_t *s, contact *c)
 {
-    const term *t = &c->fam->slip;
+    const term *t = &c->fam->slip_offset;
     for (int i = 0; i < c->d; i++)
         c->s0[i] = 0;
     if (!c->fam->f->slip_given || !t->k)
         return;
     term_run(t, &s->in, c->index);
-    for (int i = 0; i < c->d; i++) {
+    for (int i = 0; i < c->d; i++)
         for (int j = 0; j < c->fam->nslip; j++)
             c->s0[i] += c->show[j * c->d + i] * t->reg[t->k->tape.out[j]];
-        c->s0[i] -= contact_rate(c, c->S + (size_t)i * (size_t)c->n, s->in.from[IN_V]);
-    }
 }
 
 /* ---- friction on the whole tangent space, in the kinetic metric ----

@@ -34,7 +34,8 @@ typedef struct terms {
 
 typedef struct family {
     const contact_family *f;
-    term gap, gradient, rate, bias, slip, slip_map, slip_bias, normal, mu, mu_static, e, et, adhesion;
+    term gap, gradient, rate, bias, slip, slip_map, slip_offset, slip_bias, normal, mu, mu_static, e, et,
+        adhesion;
     int nslip, d; /* components as given; of the step problem at most */
     int shown;    /* components kept in results */
     /* H and S; d gap/dt and the part of the slip that is free of q' never change */

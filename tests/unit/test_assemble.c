@@ -910,7 +910,8 @@ static void check_member(const bench *b, const contact_family *c, const instant 
     assert_near(contact_value(b, &c->bias, x, index, 0), (g[2] - 2 * g[1] + g[0]) / (h * h), 1e-4);
     memset(rest.v, 0, sizeof rest.v);
     for (int k = 0; k < c->nslip; k++) {
-        double s = contact_value(b, &c->slip, &rest, index, k);
+        double s = contact_value(b, &c->slip_offset, x, index, k);
+        assert_near(s, contact_value(b, &c->slip, &rest, index, k), 1e-14);
         for (uint32_t i = 0; i < c->slip_map.tape.nout; i++)
             if (c->slip_map.row[i].base == k)
                 s += contact_value(b, &c->slip_map, x, index, (int)i) *

@@ -192,19 +192,28 @@ static void coulomb(kit *k, contact_family *c, ir_ref mu)
     c->mu = put1(k, mu);
 }
 
+static ir_ref at_rest(ir *g, ir_ref input, void *ud)
+{
+    (void)ud;
+    return ir_input_of(g, input)->kind == IN_V ? ir_const(g, 0) : IR_NONE;
+}
+
 static void slip(kit *k, contact_family *c, const ir_ref *s, int m)
 {
     int row[64], col[64], n = k->p.nq;
-    ir_ref S[64];
-    for (int i = 0; i < m; i++)
+    ir_ref S[64], offset[64];
+    for (int i = 0; i < m; i++) {
+        offset[i] = ir_substitute(k->g, s[i], at_rest, NULL);
         for (int j = 0; j < n; j++) {
             row[i * n + j] = i;
             col[i * n + j] = j;
             S[i * n + j] = ir_derive(k->g, s[i], V(k, j));
         }
+    }
     c->slip_given = true;
     c->nslip = m;
     c->slip = put(k, s, NULL, NULL, (size_t)m);
+    c->slip_offset = put(k, offset, NULL, NULL, (size_t)m);
     c->slip_map = put(k, S, row, col, (size_t)(m * n));
 }
 
