@@ -10,7 +10,7 @@ extern const backend backend_auglag;
 extern const backend backend_events;
 extern const backend backend_sweeping, backend_penalty;
 
-/* ---- named in the language, not built yet ---- */
+/* ---- the table; its order is the order of choice ---- */
 #define OPTIONS(x) .option = (x), .noption = sizeof(x) / sizeof *(x)
 
 const backend *const backend_list[] = { &backend_sweeping, &backend_events,     &backend_penalty,

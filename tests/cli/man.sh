@@ -1,9 +1,10 @@
-# The man pages render without warnings, no line is lost, and the index of cdl(5) holds every function and result.
+# The man pages render without warnings, no line is lost, and the index of cdl(5) holds every function, result, law and attribute of constraints.
 : "${srcdir:?}"
 names() {
     sed -nE 's/^X\([A-Z]+, *([a-z_A-Z]+),.*/\1/p' "$srcdir/lang/results/results.def"
     sed -nE 's/^    \{ "([a-zA-Z_0-9]+)", [0-9]+, -?[0-9]+,.*/\1/p' "$srcdir/lang/value/builtin.c" "$srcdir/lang/results/session_functions.c"
     sed -nE 's/^X\([A-Z0-9]+, *"([a-z][a-z0-9]*)".*/\1/p' "$srcdir/runtime/base/opcodes.def" | grep -vxE 'and|or|not|if|sqr'
+    sed -nE 's/^X\([A-Z]+, *"([a-z]+)".*/\1/p' "$srcdir/lang/model/laws.def" "$srcdir/lang/model/attributes.def"
 }
 index=$(sed -n '/^\.SH INDEX/,/^\.SH FILES/p' "$srcdir/man/cdl.5")
 missing=
