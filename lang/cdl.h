@@ -80,41 +80,38 @@ CDL_API void cdl_set_written(cdl *s, void (*written)(void *ud, const char *path,
 
 /* Options by name: X(NAME, "name", "default", "what it does").  CDL_USAGE when there is no such option or
  * value. */
-#define CDL_OPTION_LIST(X)                                                                               \
-    X(OUTPUT, "output", "",                                                                              \
-      "directory that files are written into; made when it is missing. Empty: the current one")          \
-    X(STDLIB, "stdlib", "", "directory of the library (`use std.x`); empty: the installed one")          \
-    X(DIAGNOSTICS, "diagnostics", "text", "form of diagnostics: text or json")                           \
-    X(JSON, "json", "no", "one JSON object for each run or sweep point on out, and nothing else")        \
-    X(COLOUR, "colour", "no", "ANSI colours in diagnostics")                                             \
-    X(QUIET, "quiet", "no", "no summaries of runs and no values of measures on out")                     \
-    X(KEEP_GOING, "keep-going", "no", "record steps that could not be solved instead of ending the run") \
-    X(PROGRESS, "progress", "no", "a progress line on err, for terminals")                               \
-    X(INTERACTIVE, "interactive", "no",                                                                  \
-      "statements come one by one: a definition may replace an earlier one")                             \
-    X(MANIFEST, "manifest", "manifest.json",                                                             \
-      "name of the file that records what was run, in `output`; no: none is written. "                   \
-      "While neither is set it lies beside the first file, as STEM.manifest.json")                       \
-    X(JOBS, "jobs", "1", "processes for the points of an experiment")                                    \
-    X(RESUME, "resume", "no", "points of experiments that are finished already are not run again")       \
-    X(SHARD, "shard", "",                                                                                \
-      "k/n: of each experiment every n-th point, from the k-th; cdl merge does the rest")                \
-    X(MERGE, "merge", "no", "points of experiments are taken from the shards, none is run")              \
-    X(SPILL, "spill", "256",                                                                             \
-      "megabytes of samples that a run keeps in memory; more go to a file in $TMPDIR or `output`")       \
-    X(TIME, "time", "inf", "seconds that the session may take from now on")                              \
-    X(MEMORY, "memory", "auto",                                                                          \
-      "bytes (500M, 4G) that the session may hold; auto: 3/4 of what there is, at most 64G")             \
-    X(DISK, "disk", "64G", "bytes that the session may write to files")                                  \
-    X(ALLOW_OUTSIDE, "allow-outside", "no",                                                              \
-      "models may read files outside of their folder, and write outside of `output`")                    \
-    X(SHARDS, "shards", "", "merge: further directories with shards, a line each")                       \
-    X(CHECKPOINT, "checkpoint", "", "file that the state of a run is written to; empty: none")           \
-    X(CHECKPOINT_EVERY, "checkpoint-every", "",                                                          \
-      "how often beside the end: seconds, or t=T of the time of the run")                                \
-    X(REPORT, "report", "", "file for a page of all that was run, for a browser; empty: none")           \
-    X(INPUTS, "inputs", "",                                                                              \
-      "parameters, with commas between them, that are inputs of what `cdl emit fmu` writes")             \
+#define CDL_OPTION_LIST(X)                                                                                   \
+    X(OUTPUT, "output", "", "directory for files, created if it does not exist; empty: the current one")     \
+    X(STDLIB, "stdlib", "", "directory of the library (`use std.x`); empty: the installed one")              \
+    X(DIAGNOSTICS, "diagnostics", "text", "form of diagnostics: text or json")                               \
+    X(JSON, "json", "no", "write one JSON object per run or sweep point to out, and nothing else")           \
+    X(COLOUR, "colour", "no", "ANSI colours in diagnostics")                                                 \
+    X(QUIET, "quiet", "no", "write no summaries of runs and no values of measures to out")                   \
+    X(KEEP_GOING, "keep-going", "no", "record steps that could not be solved instead of ending the run")     \
+    X(PROGRESS, "progress", "no", "a progress line on err, for terminals")                                   \
+    X(INTERACTIVE, "interactive", "no",                                                                      \
+      "statements are entered one by one: a definition may replace an earlier one")                          \
+    X(MANIFEST, "manifest", "manifest.json",                                                                 \
+      "name of the file that records what was run, in `output`; no: none is written. "                       \
+      "While neither is set it lies beside the first file, as STEM.manifest.json")                           \
+    X(JOBS, "jobs", "1", "processes for the points of an experiment")                                        \
+    X(RESUME, "resume", "no", "do not run finished points of experiments again")                             \
+    X(SHARD, "shard", "", "k/n: run every n-th point of each experiment, from the k-th; then use cdl merge") \
+    X(MERGE, "merge", "no", "take the points of experiments from the shards and run none")                   \
+    X(SPILL, "spill", "256",                                                                                 \
+      "megabytes of samples that a run keeps in memory; further ones go to a file in $TMPDIR or `output`")   \
+    X(TIME, "time", "inf", "seconds that the session may take from now on")                                  \
+    X(MEMORY, "memory", "auto",                                                                              \
+      "bytes (500M, 4G) that the session may use; auto: 3/4 of the memory of the machine, at most 64G")      \
+    X(DISK, "disk", "64G", "bytes that the session may write to files")                                      \
+    X(ALLOW_OUTSIDE, "allow-outside", "no",                                                                  \
+      "models may read files outside their folder and write outside `output`")                               \
+    X(SHARDS, "shards", "", "merge: further directories with shards, one per line")                          \
+    X(CHECKPOINT, "checkpoint", "", "file for the state of a run; empty: none")                              \
+    X(CHECKPOINT_EVERY, "checkpoint-every", "",                                                              \
+      "how often besides the end: seconds, or t=T of simulated time")                                        \
+    X(REPORT, "report", "", "file for a page for a browser that shows all runs; empty: none")                \
+    X(INPUTS, "inputs", "", "parameters, separated by commas, that are inputs of the FMU of `cdl emit fmu`") \
     X(FROM, "from", "", "file written by `checkpoint`: the run it belongs to continues from there")
 CDL_API cdl_status cdl_set(cdl *s, const char *option, const char *value);
 /* The value (an expression of the language) of every parameter of that name, in all models that are run and

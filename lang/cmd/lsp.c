@@ -205,7 +205,7 @@ static void initialize(server *v, const json_t *params)
                                           "labelOffsetSupport",
                                           NULL };
     if (v->initialized) {
-        send_error(v, RPC_REQUEST, "the server is initialized already");
+        send_error(v, RPC_REQUEST, "the server is already initialized");
         return;
     }
     v->initialized = true;
@@ -227,7 +227,7 @@ static void request(server *v, const char *method, const json_t *params)
     else if (!strcmp(method, "initialize"))
         initialize(v, params);
     else if (!v->initialized)
-        send_error(v, RPC_EARLY, "initialize comes first");
+        send_error(v, RPC_EARLY, "initialize must come first");
     else if (!strcmp(method, "shutdown")) {
         v->shut = true;
         send_result(v, NULL);
@@ -318,7 +318,7 @@ static void message(server *v, const char *body, size_t len)
     const json_t *params = json_object_get(m, "params");
     v->asked = json_is_string(id) || json_is_number(id) ? id : NULL;
     if (!m)
-        send_error(v, RPC_PARSE, "the message is no JSON");
+        send_error(v, RPC_PARSE, "the message is not JSON");
     else if (!method) {
         /* an answer to a request, of which the server makes none, is passed over */
         if (!json_object_get(m, "result") && !json_object_get(m, "error"))

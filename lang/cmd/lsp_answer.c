@@ -356,7 +356,7 @@ static json_t *rename_to(question *q)
     const char *name = json_string_value(json_object_get(q->params, "newName"));
     const cdl_use *kept;
     if (!name || !cdl_is_name(q->s, name, strlen(name))) {
-        send_error(q->v, RPC_PARAMS, "this is not a name");
+        send_error(q->v, RPC_PARAMS, "this is not a valid name");
         return (json_t *)q;
     }
     size_t n = cdl_references(q->s, q->byte, &kept);

@@ -245,7 +245,7 @@ void document_open(server *v, const char *uri, const char *text, size_t len, jso
             v->doc[v->ndoc++] = d;
     }
     if (!d) {
-        refuse(v, "cdl: there is no room for another document");
+        refuse(v, "cdl: not enough memory for another document");
         return;
     }
     d->version = version;
@@ -270,7 +270,7 @@ void document_replace(server *v, document *d, size_t begin, size_t end, const ch
     size_t total = d->len - (end - begin) + len;
     char *whole = v->bytes - d->len + total > BYTES_MAX ? NULL : malloc(total + 1);
     if (!whole) {
-        refuse(v, "cdl: there is no room for this text");
+        refuse(v, "cdl: not enough memory for this text");
         return;
     }
     memcpy(whole, d->text, begin);
@@ -286,7 +286,7 @@ void document_replace(server *v, document *d, size_t begin, size_t end, const ch
     if (!lines_find(d)) {
         d->len = 0; /* the lines of an empty text need no memory */
         d->nlines = 1;
-        refuse(v, "cdl: there is no room for this text");
+        refuse(v, "cdl: not enough memory for this text");
     }
 }
 

@@ -326,7 +326,7 @@ static int one_file_missed(const options *o)
         if ((!strcmp(o->set[k], "checkpoint") || !strcmp(o->set[k], "from") ||
              !strcmp(o->set[k], "report")) &&
             o->nfile != 1) {
-            fprintf(stderr, "cdl: --%s is for one file at a time\n", o->set[k]);
+            fprintf(stderr, "cdl: --%s works with one file at a time\n", o->set[k]);
             return CDL_USAGE;
         }
     return 0;
@@ -588,62 +588,59 @@ static const command commands[] = {
       "  -o DIR          directory for files that are written\n"
       "  -j N            processes for the points of an experiment\n"
       "  --resume        do not run finished points again\n"
-      "  --shard=K/N     of each experiment every N-th point from the K-th; see merge\n"
-      "  --json          one JSON object for each run or sweep point, a line each\n"
+      "  --shard=K/N     run every N-th point of each experiment, from the K-th; see merge\n"
+      "  --json          print one JSON object per run or sweep point, one per line\n"
       "  --time=SECONDS  how long the command may take; unlimited by default\n"
       "  --memory=BYTES  how much memory it may use, such as 500M or 4G (3/4 of the memory available)\n"
       "  --disk=BYTES    how much it may write to files (64G)\n"
-      "  --spill=MB      how much of a run's samples is kept in memory; the rest goes to a file (256)\n"
+      "  --spill=MB      megabytes of samples kept in memory; further samples go to a file (256)\n"
       "  --checkpoint FILE          write the state of the run to FILE at its end, and when it is "
       "interrupted\n"
-      "  --checkpoint-every S|t=T   also every S seconds, or every T of the time of the run\n"
-      "  --from FILE                continue the run that FILE was written by\n"
+      "  --checkpoint-every S|t=T   also every S seconds, or every T of simulated time\n"
+      "  --from FILE                continue the run whose state is in FILE\n"
       "  --report FILE.html         write a page for a browser: the motion, plots, tables, the manifest\n"
       "  --keep-going    record a step that could not be solved instead of ending the run\n"
       "  -q, --quiet     no summaries\n" },
     { "check", "check [--wellposed] FILE...", 1, check_main,
       "Finds all errors without running anything.\n"
-      "  --wellposed     reports what theory says about each model: whether the motion is unique, and where "
-      "that "
-      "is not known\n"
-      "  --json          the same as JSON, a line for each model\n" },
+      "  --wellposed     reports what theory says about each model: whether the motion is unique, and "
+      "where that is not known\n"
+      "  --json          the same as JSON, one line per model\n" },
     { "fmt", "fmt [--check] FILE...", 1, fmt_main,
       "Rewrites files in the standard layout; - reads standard input and writes standard output.\n"
       "  --check         write nothing, name the files that differ, exit 1 if there are any\n" },
     { "show", "show ast|model|equations|ir|jacobian FILE...", 2, show_main,
-      "Prints a stage of the translation.\n" },
+      "Prints a stage of the compilation.\n" },
     { "emit", "emit c|fmu FILE [MODEL] [-p NAME=VALUE]...", 2, emit_main,
-      "Writes the first run of the file, or the first one of that model. c: as C that needs nothing but libm "
-      "and gives the\nsame bytes; with -DMAIN it prints the samples. fmu: as a unit of FMI 2.0 for "
-      "co-simulation, MODEL.fmu, made of it.\n"
+      "Writes the first run of the file, or of MODEL. c: as C that needs only libm and gives the same "
+      "bytes;\n"
+      "with -DMAIN it prints the samples. fmu: as an FMU (FMI 2.0) for co-simulation, MODEL.fmu.\n"
       "  -p NAME=VALUE   value of every parameter of that name\n"
       "  -o X.fmu        the file, or its folder\n"
       "  --inputs A,B    parameters that are inputs of the unit\n" },
     { "repro", "repro MANIFEST", 1, repro_main,
-      "Runs again what a manifest.json records, in a scratch folder, and compares: exit 0 when all bytes are "
-      "the same,\n"
-      "else 1, and it reports which numbers differ and by how much.\n"
+      "Repeats the runs that a manifest.json records, in a temporary folder, and compares the results: "
+      "exit 0 if all\n"
+      "bytes are the same, otherwise 1, with a list of the numbers that differ.\n"
       "  --time, --memory, --disk   limits, as for cdl run\n" },
     { "diff", "diff A B [--within=X]", 2, diff_main,
       "Compares two folders of results, or two files, number by number.\n"
       "  --within=X      relative difference that is allowed\n" },
     { "verify", "verify DIR|FILE... [--model=FILE.cdl]", 1, verify_main,
-      "Computes gaps, slips, cones, complementarity and energies of saved results (.npz, .csv, .jsonl) again "
+      "Recomputes gaps, slips, cones, complementarity and energies of saved results (.npz, .csv, .jsonl) "
       "from the\n"
-      "model, and reports the worst of each: exit 0 when all is as it should be, else 1.\n"
-      "  --model=FILE    the model; without it the manifest beside the file, or in the folder, has it\n"
+      "model, and reports the largest error of each: exit 0 if all checks pass, otherwise 1.\n"
+      "  --model=FILE    the model; by default that of the manifest beside the file, or in the folder\n"
       "  -p NAME=NUMBER  value of a parameter, with --model\n"
-      "  --json          one JSON object for each file, a line each\n" },
+      "  --json          one JSON object per file, one per line\n" },
     { "merge", "merge FILE... [FOLDER...] -o DIR", 1, merge_main,
-      "Combines what runs with --shard=k/n left in DIR and in the folders: the same files as without "
-      "shards.\n" },
+      "Merges the results of runs with --shard=k/n in DIR and in the folders, to the same files as "
+      "without shards.\n" },
     { "view", "view FILE|DIR... [-o DIR]", 1, view_main,
-      "Writes a page for a browser and opens it where there is a screen: FILE.cdl is run first; of a folder "
-      "of "
-      "results\n"
-      "(with its manifest.json) the tables are shown. FILE.html, or DIR.html, lies in the folder of -o, or "
-      "in "
-      "the current one.\n"
+      "Writes a page for a browser and opens it if there is a display. FILE.cdl is run first; for a "
+      "folder of results\n"
+      "(with its manifest.json) the tables are shown. The page is FILE.html or DIR.html, in the folder "
+      "of -o or the current one.\n"
       "  -p, -j, --time, ...        as for cdl run\n" },
     { "lsp", "lsp", 0, lsp_main,
       "The language server for editors: messages of the Language Server Protocol on standard input and "
@@ -655,11 +652,13 @@ static const command commands[] = {
 };
 
 static const char common_help[] =
-    "\nOptions of all commands:\n"
+    "\n"
+    "Options of all commands:\n"
     "  --diagnostics=text|json   form of errors and warnings\n"
-    "  --allow-outside           models may read outside of their folder and write outside of -o\n"
-    "  --colour=yes|no           colours; without it on terminals, unless NO_COLOR is set\n"
-    "\nExit: 0 ok, 1 an expectation failed, 2 usage, 3 the model has errors, 4 a solver failed, 5 input or "
+    "  --allow-outside           let models read outside their folder and write outside -o\n"
+    "  --colour=yes|no           coloured messages; by default on terminals, unless NO_COLOR is set\n"
+    "\n"
+    "Exit: 0 ok, 1 an expectation failed, 2 usage, 3 the model has errors, 4 a solver failed, 5 input or "
     "output failed.\n"
     "The manual is in cdl(1), the language in cdl(5).\n";
 

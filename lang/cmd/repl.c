@@ -371,7 +371,7 @@ static void do_save(repl_state *r, const char *arg)
         static const options none;
         cdl *s = session_open(&none, &st);
         if (s && cdl_check_text(s, arg, text, strlen(text)) >= CDL_USAGE)
-            tell(stderr, "cdl: '%s' is written, and has errors\n", arg);
+            tell(stderr, "cdl: '%s' was written, but it has errors\n", arg);
         cdl_free(s);
     }
     note(r, *arg ? good ? CDL_OK : CDL_IO : CDL_USAGE);
@@ -389,7 +389,7 @@ static void do_show(repl_state *r, const char *arg)
     if (text && sscanf(arg, "%15s %n", what, &used) == 1) {
         cdl *s = session_open(&none, &st);
         if (s && !arg[used] && !*text)
-            fputs("cdl: nothing was typed yet; name a file: :show model FILE\n", stderr);
+            fputs("cdl: there is no input yet; name a file: :show model FILE\n", stderr);
         if (s)
             st = arg[used] ? cdl_show(s, what, arg + used)
                            : cdl_show_text(s, what, "<input>", text, strlen(text));
@@ -564,16 +564,16 @@ static const struct {
     { "help", do_help, ":help [NAME|TOPIC]     this list, or help on a name or a topic" },
     { "examples", do_examples, ":examples [NAME]       lists the examples, or loads one" },
     { "load", do_load, ":load FILE             checks and executes a file" },
-    { "reload", do_reload, ":reload                the last file again; results stay" },
-    { "save", do_save, ":save FILE             writes what was typed, as a file that runs" },
+    { "reload", do_reload, ":reload                loads the last file again; results are kept" },
+    { "save", do_save, ":save FILE             writes the input so far as a file that can be run" },
     { "show", do_show,
-      ":show WHAT [FILE]      ast, model, equations, ir or jacobian of what was typed, or of a file" },
+      ":show WHAT [FILE]      ast, model, equations, ir or jacobian of the input so far, or of a file" },
     { "wellposed", do_wellposed,
-      ":wellposed [FILE]      whether there is one motion, of what was typed or of a file" },
-    { "type", do_type, ":type EXPRESSION       what kind of value it has" },
+      ":wellposed [FILE]      whether the motion is unique, for the input so far or for a file" },
+    { "type", do_type, ":type EXPRESSION       shows the type of its value" },
     { "plot", do_plot, ":plot EXPRESSION       draws a series here" },
     { "undo", do_undo,
-      ":undo                  takes back the last input; the ones before it are executed again" },
+      ":undo                  takes back the last input; the earlier ones are executed again" },
     { "history", do_history, ":history               what was executed" },
     { "time", do_time, ":time STATEMENT        executes it and shows how long it took" },
     { "set", do_set, ":set OPTION VALUE      an option of the session" },

@@ -309,7 +309,7 @@ static json_t *json_read(const char *path, int loud)
     else
         snprintf(e.text, sizeof e.text, "%s", strerror(errno));
     if (!j && loud && !interrupts_seen())
-        tell(stderr, "cdl: cannot read '%s': %s\n", path, e.line < 0 ? e.text : "it is no JSON");
+        tell(stderr, "cdl: cannot read '%s': %s\n", path, e.line < 0 ? e.text : "it is not JSON");
     return j;
 }
 
@@ -586,7 +586,10 @@ static void file_explain(findings *f, const json_t *was, const char *dir, const 
     if (!first || !second)
         f->differ++;
     else if (cdl_hash_file(first, hex, interrupts_callback, NULL) || strcmp(hex, json_text(was, "sha256"))) {
-        tell(stdout, "%s: other bytes than those recorded, which are no longer beside the manifest\n", name);
+        tell(stdout,
+             "%s: the bytes differ from those recorded, and the recorded file is no longer "
+             "beside the manifest\n",
+             name);
         f->differ++;
     } else
         files_compare(f, name, first, second);
@@ -669,7 +672,7 @@ static int repro_in(const json_t *was, const options *o, const char *dir, const 
         if (!is && interrupts_seen())
             fputs("cdl: interrupted\n", stderr);
         else if (!is)
-            tell(stderr, "cdl: running it again gave nothing\n%s", h.at ? h.at : "");
+            tell(stderr, "cdl: the repeated run gave no results\n%s", h.at ? h.at : "");
         if (!is)
             code = st ? cdl_exit_code(st) : CDL_IO;
         else {

@@ -76,7 +76,7 @@ static int csv_read(columns *c, const char *p, size_t len)
 {
     const char *end = p + len, *line = memchr(p, '\n', len);
     if (!line)
-        return not_read(c, "it has no line of names");
+        return not_read(c, "it has no header row");
     for (const char *q = line + 1; q < end; q++)
         c->rows += *q == '\n';
     if (end[-1] != '\n')
@@ -96,7 +96,7 @@ static int csv_read(columns *c, const char *p, size_t len)
             char *stop;
             double x = strtod(q, &stop);
             if (stop == q || stop > end || (*stop != ',' && *stop != '\n' && stop != end))
-                return not_read(c, "a row lacks a number where one is expected");
+                return not_read(c, "a row lacks a number");
             if ((*stop == ',') != (k + 1 < c->n))
                 return not_read(c, "a row has a different number of columns from the first line");
             ((double *)c->at[k].at)[row] = x;
@@ -127,7 +127,7 @@ static int array_read(columns *c, const char *name, size_t nlen, const char *p, 
     text[head] = 0;
     char *shape = strstr(text, "'shape': (");
     if (!strstr(text, "'<f8'") || !strstr(text, "'fortran_order': False") || !shape)
-        return not_read(c, "an array of it does not hold doubles in rows");
+        return not_read(c, "an array of it does not contain doubles in row order");
     for (char *q = shape + 10; *q && *q != ')' && ndim < 8;) {
         char *stop;
         unsigned long long x = strtoull(q, &stop, 10);
@@ -173,13 +173,13 @@ static int npz_read(columns *c, const char *p, size_t len)
         if (size == 0xffffffff && more >= 20 && le(p + name + nlen, 2) == 1)
             size = le(p + name + nlen + 12, 8);
         if (size > len - data)
-            return not_read(c, "a member of it is cut off");
+            return not_read(c, "a member of it is truncated");
         size_t own = nlen > 4 && !memcmp(p + name + nlen - 4, ".npy", 4) ? nlen - 4 : nlen;
         if (!array_read(c, p + name, own, p + data, size))
             return 0;
         at = data + size;
     }
-    return c->n ? 1 : not_read(c, "it holds no arrays");
+    return c->n ? 1 : not_read(c, "it contains no arrays");
 }
 
 /* ---- JSON lines ---- */
@@ -214,10 +214,10 @@ static int jsonl_row(columns *c, const json_t *o, size_t row)
             if (!part_add(c, key, strlen(key), k, n))
                 return not_read(c, "there is not enough memory");
         if (at + n > c->n)
-            return not_read(c, "its lines hold different names");
+            return not_read(c, "its lines have different names");
         json_spread(v, c, row, &at, at + n);
     }
-    return at == c->n ? 1 : not_read(c, "its lines hold different names");
+    return at == c->n ? 1 : not_read(c, "its lines have different names");
 }
 
 static int jsonl_read(columns *c, const char *p, size_t len)
@@ -260,11 +260,11 @@ static int columns_load(columns *c, const char *path)
                : ends_in(path, ".npz")   ? npz_read(c, p, len)
                : ends_in(path, ".jsonl") ? jsonl_read(c, p, len)
                : ends_in(path, ".npy")
-                   ? not_read(c, "it holds one array: t and the dofs are needed, as in .npz or .csv")
+                   ? not_read(c, "it contains one array; t and the dofs are needed, as in .npz or .csv")
                    : not_read(c, "it is not .npz, .csv or .jsonl");
     for (size_t k = 0; good && k < c->n; k++)
         if (!strcmp(c->at[k].name, "point"))
-            good = not_read(c, "it holds several runs of an experiment");
+            good = not_read(c, "it contains several runs of an experiment");
     free(p);
     return good;
 }
@@ -318,8 +318,7 @@ static void report_text(const char *file, const columns *c, const verdict *v)
 {
     const char *what;
     json_t *f;
-    tell(stdout, "%s: %zu rows, %s\n", file, c->rows,
-         v->status == CDL_OK ? "verified" : "not as it should be");
+    tell(stdout, "%s: %zu rows, %s\n", file, c->rows, v->status == CDL_OK ? "verified" : "checks failed");
     json_object_foreach(v->report, what, f)
     {
         const json_t *off = json_object_get(f, "off");

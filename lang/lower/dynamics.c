@@ -705,7 +705,7 @@ static bool gap_past(work *w, const mcontact *c)
         if (x->kind != IN_PAST_V && x->kind != IN_INTEGRAL && !state)
             continue;
         diag *e = diag_error(w->m->d, DIAG_NOT_SUPPORTED, c->at,
-                             "the gap of '%s' reads %s: its rate is not kept", c->path,
+                             "the gap of '%s' reads %s: its rate is not available", c->path,
                              state                  ? "the past at a time that depends on the state"
                              : past                 ? "the past"
                              : x->kind == IN_PAST_V ? "a past rate"
@@ -728,10 +728,9 @@ static bool pushes_first_order(work *w, const mcontact *c, ir_ref in, span at)
     diag *e = diag_error(w->m->d, DIAG_NOT_SUPPORTED, at,
                          "the reaction of '%s' would act on %s, whose equation is of first order", c->path,
                          name.at);
-    diag_hint(
-        w->m->d, e,
-        "give it an equation with a second derivative, or write an inclusion with normal_cone; a motion "
-        "that nothing pushes may be a formula of t");
+    diag_hint(w->m->d, e,
+              "give it an equation with a second derivative, or write an inclusion with normal_cone; a "
+              "prescribed motion may be a formula of t");
     return true;
 }
 

@@ -24,7 +24,7 @@ static int parts_of(const ir *g, ir_ref f, int most)
 static void put_formula(text *out, const model *m, const index_names *over, ir_ref f)
 {
     if (parts_of(m->g, f, LONGEST) >= LONGEST) {
-        text_printf(out, "(a formula of more than %d parts; show ir has it)", LONGEST);
+        text_printf(out, "(a formula of more than %d parts; see show ir)", LONGEST);
         return;
     }
     ir_print(out, m->g, f, model_input_name, &(model_namer){ m, over });

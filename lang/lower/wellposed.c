@@ -180,7 +180,7 @@ static void friction_alone(posed *w, const mcontact *c)
         linear = p->contact[i].gap_linear;
     if (isnan(own))
         found_add(w, FOUND_UNKNOWN, c->at,
-                  "'%s': the model is too large to see whether its friction acts on its normal reaction",
+                  "'%s': the model is too large to check whether its friction acts on its normal reaction",
                   c->name);
     else if (own >= 1)
         found_add(w, FOUND_UNKNOWN, c->at,
@@ -190,17 +190,18 @@ static void friction_alone(posed *w, const mcontact *c)
     else if (own > FRICTION_OWN)
         found_add(w, FOUND_UNKNOWN, c->at,
                   "'%s': friction acts on its own normal reaction, up to %.2g times it; the reaction is "
-                  "unique while this is below 1, but no theorem says it of the motion",
+                  "unique while this is below 1, but no theorem covers the motion",
                   c->name, own);
     if (fall > 0 && is_wall(c))
         found_add(w, FOUND_UNKNOWN, c->mu_at.file ? c->mu_at : c->at,
-                  "'%s': friction falls with the slip rate, by up to %.3g for a unit of it: at an impact the "
-                  "rate term wins when impulse times slip mobility is above %.3g, and two slips are possible",
+                  "'%s': friction decreases with the slip speed, by up to %.3g per unit: at an impact "
+                  "this dominates if impulse times slip mobility is above %.3g, and two slips are "
+                  "possible",
                   c->name, fall, 1 / fall);
     if (fall > 0 && !is_wall(c))
         found_add(w, FOUND_NOTE, c->at,
-                  "'%s': friction falls with the slip rate; between impacts the mass keeps the motion "
-                  "unique, without mass it would jump",
+                  "'%s': friction decreases with the slip speed; between impacts the mass keeps the "
+                  "motion unique, without mass it would jump",
                   c->name);
     if (own > FRICTION_OWN || isnan(own) || (fall > 0 && is_wall(c)))
         return;
@@ -227,13 +228,13 @@ static void given_normal(posed *w, const mcontact *c)
         massless |= w->m->order[i] == 1;
     if (fall > 0 && massless)
         found_add(w, FOUND_UNKNOWN, c->mu_at.file ? c->mu_at : c->at,
-                  "'%s': friction falls with the slip rate, by up to %.3g for a unit of it, beside equations "
-                  "of first order: where no mass and no viscosity holds it, the slip jumps",
+                  "'%s': friction decreases with the slip speed, by up to %.3g per unit, beside "
+                  "first-order equations: without mass and viscosity, the slip jumps",
                   c->name, fall);
     else if (fall > 0)
         found_add(w, FOUND_KNOWN, c->at,
-                  "'%s': friction under a given force; it falls with the slip rate, but no faster than a "
-                  "line (one-sided Lipschitz): one motion",
+                  "'%s': friction under a given force; it decreases with the slip speed, but no faster "
+                  "than a line (one-sided Lipschitz): one motion",
                   c->name);
     else
         found_add(w, FOUND_KNOWN, c->at,
@@ -315,9 +316,9 @@ static void contacts_judge(posed *w)
                   "'%s': constraints without friction, analytic data give one motion (Ballard)", c->name);
         if (walls > 1 && e > 0)
             found_add(w, FOUND_NOTE, c->at,
-                      "'%s': where several constraints are met at once the impact law gives one answer, but "
-                      "rebounds in another order may end elsewhere: the motion is unique and not continuous "
-                      "in the data",
+                      "'%s': if several constraints are hit simultaneously the impact law gives one "
+                      "answer, but rebounds in another order may lead to another motion: the motion is "
+                      "unique and not continuous in the data",
                       c->name);
         if (walls > 1 && !(e > 0))
             found_add(
@@ -339,8 +340,8 @@ static void data_judge(posed *w)
         for (size_t i = 0; i < w->m->contacts.n; i++)
             if (is_wall(&w->m->contacts.at[i]))
                 found_add(w, FOUND_UNKNOWN, w->m->contacts.at[i].at,
-                          "'%s': a force that is not analytic may leave two motions from one state at a wall "
-                          "(Schatzman)",
+                          "'%s': with a force that is not analytic, two motions may start from one state "
+                          "at a wall (Schatzman)",
                           w->m->contacts.at[i].name);
     if (w->flat && !wall && !w->rough) {
         for (size_t i = 0; i < w->list.n; i++)
@@ -370,18 +371,18 @@ static bool delays_judge(posed *w)
         return false;
     span at = m->has_delay.file ? m->has_delay : m->integrals.at[0].at;
     found_add(w, FOUND_KNOWN, at,
-              "delays: while they are positive the past is given data, and the motion goes on step by step; "
-              "pieces meet where the start and each impact come back");
+              "delays: while they are positive, the past is given data and the motion follows by the "
+              "method of steps; pieces join where the start and each impact reappear");
     if (rate_of_state)
         found_add(w, FOUND_UNKNOWN, at,
-                  "a past rate is read at a time that depends on the state: where that rate has jumped, two "
-                  "motions are possible");
+                  "a past rate is read at a time that depends on the state: where that rate has a jump, "
+                  "two motions are possible");
     else if (of_state)
         found_add(
             w, FOUND_NOTE, at,
             "a delay depends on the state: one motion, as positions in the past are Lipschitz (Driver)");
     else if (rate)
-        found_add(w, FOUND_NOTE, at, "a past rate is read: its jumps come back undiminished");
+        found_add(w, FOUND_NOTE, at, "a past rate is read: its jumps reappear undiminished");
     return true;
 }
 
@@ -527,7 +528,7 @@ void model_wellposed(text *out, const model *m, const program *p, bool json)
     if (w.list.n)
         qsort(w.list.at, w.list.n, sizeof *w.list.at, by_place);
     size_t switches = count(&w, FOUND_SWITCH);
-    const char *data = m->rods.n  ? "not looked at"
+    const char *data = m->rods.n  ? "not checked"
                        : w.flat   ? "not analytic"
                        : switches ? "piecewise analytic"
                                   : "analytic";

@@ -291,10 +291,12 @@ static void members_level(members *w, scope *in, int level)
         if (!member_within(w))
             return;
         if (++w->count > MAX_MEMBERS) {
-            diag *d = diag_error(
-                e->m->d, DIAG_LIMIT, w->node->at,
-                "this family has more than %d members that have to be written out one by one", MAX_MEMBERS);
-            diag_hint(e->m->d, d, "use indices such as i, i + 1 or 2*i - 1: the family is then kept as one");
+            diag *d = diag_error(e->m->d, DIAG_LIMIT, w->node->at,
+                                 "this family has more than %d members that must be compiled one by one",
+                                 MAX_MEMBERS);
+            diag_hint(e->m->d, d,
+                      "use indices such as i, i + 1 or 2*i - 1: the family is then compiled "
+                      "as a whole");
             w->stop = true;
             return;
         }
@@ -482,8 +484,8 @@ static bool balance_of_moments(elab *e, mfamily *f, const ast *s)
         return true;
     if (other || f->nout != 3) {
         diag *d = diag_error(e->m->d, other ? DIAG_NOT_SUPPORTED : DIAG_SHAPE, s->at,
-                             other ? "an equation that holds the angular acceleration of a rotation holds no "
-                                     "other second derivative"
+                             other ? "an equation with the angular acceleration of a rotation may "
+                                     "contain no other second derivative"
                                    : "the equation of a rotation is a vector equation: three moments in the "
                                      "frame of the body");
         diag_hint(e->m->d, d,
@@ -836,7 +838,8 @@ static void history_body(elab *e, mclass *c, scope *in, const index_names *over,
     }
     if (d->dof->rotation) {
         diag_error(e->m->d, DIAG_NOT_SUPPORTED, s->name_at,
-                   "'%s' is a rotation, which takes no history: before t = 0 it is as it begins", s->name);
+                   "'%s' is a rotation, which takes no history: before t = 0 it has its initial value",
+                   s->name);
         return;
     }
     for (size_t i = 0; i < e->m->history.n; i++) {

@@ -136,7 +136,8 @@ static int law_of(elab *e, const ast *x, law_role role)
     diag *d = name->kind != AST_NAME ? diag_error(e->m->d, DIAG_TYPE, x->at, "%s %s law is needed here",
                                                   role == ROLE_FRICTION ? "a" : "an", what)
               : other
-                  ? diag_error(e->m->d, DIAG_TYPE, name->at, "'%s' is no %s law", name->name, what)
+                  ? diag_error(e->m->d, DIAG_TYPE, name->at, "'%s' is not %s %s law", name->name,
+                               role == ROLE_FRICTION ? "a" : "an", what)
                   : diag_error(e->m->d, DIAG_UNKNOWN_NAME, name->at, "unknown %s law '%s'", what, name->name);
     near n = near_to(name->kind == AST_NAME ? name->name : "");
     text list = { .a = e->m->a };
@@ -484,7 +485,7 @@ static void contact_consistent(elab *e, const mcontact *c, const ast *s)
         diag_error(d, DIAG_MIXED_FORMS, c->e_at,
                    c->relation == REL_CLOSED
                        ? "'%s' is always closed, so it has no impacts and no restitution"
-                       : "'%s' is held from both sides, so it has no impacts and no restitution",
+                       : "'%s' is an equality constraint, so it has no impacts and no restitution",
                    c->name);
     } else if (c->adhesion && (c->relation != REL_GAP || c->of_rates)) {
         diag_error(d, DIAG_MIXED_FORMS, c->adhesion_at,
@@ -547,7 +548,7 @@ static void contact_components(elab *e, mclass *c, mcontact *k, const value *all
         diag *d = diag_error(e->m->d, DIAG_SHAPE, k->mu_at,
                              "friction needs one normal direction: '%s' has %d components", k->name,
                              v_count(all));
-        diag_hint(e->m->d, d, "write a constraint of its own for the component that presses");
+        diag_hint(e->m->d, d, "write a separate constraint for the component with the normal force");
         return;
     }
     for (int32_t i = 0; i < v_count(all); i++) {

@@ -226,8 +226,8 @@ static bool init_turns(elab *e, const mdof *d, const value *v, const ast *expr)
         return true;
     diag *err = diag_error(
         e->m->d, DIAG_ROTATION, expr->at,
-        "the initial value of '%s' is no rotation: its columns are not of length 1 at right "
-        "angles, right-handed",
+        "the initial value of '%s' is not a rotation: its columns must have length 1, be at right angles "
+        "and right-handed",
         d->name);
     diag_hint(e->m->d, err, "write rot_x(a), rot_y(a), rot_z(a), or products of them");
     return false;
@@ -245,7 +245,9 @@ static bool init_value_ok(elab *e, const mdof *d, int primes, const value *v, in
         diag *err = diag_error(e->m->d, DIAG_SHAPE, expr->at, "the initial value of '%s' must be %s, not %s",
                                d->name, v_kind_text(e->m->a, &want), v_kind_text(e->m->a, v));
         if (count == 1 && d->ndim == 1 && v->kind == V_NUM && v_count(v) == d->n[0])
-            diag_hint(e->m->d, err, "it stands for each index; for all at once write dof %s[%d] = [...]",
+            diag_hint(e->m->d, err,
+                      "the value applies to each index; for all of them together write dof "
+                      "%s[%d] = [...]",
                       d->name, d->n[0]);
         return false;
     }

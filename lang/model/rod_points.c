@@ -131,17 +131,16 @@ static bool points_read(reader *r, numbers *out)
     const char *zero = memchr(r->file.text, 0, r->file.len);
     if (zero) {
         size_t at = (size_t)(zero - r->file.text);
-        return points_bad(r, (field){ at, at + 1 }, "a zero byte: this is no text");
+        return points_bad(r, (field){ at, at + 1 }, "a zero byte: this is not a text file");
     }
     int col[3] = { 0, 1, 2 }, n = line_fields(r, f, ROOM);
     double x;
     if (n && !field_number(r, f[0], &x)) {
         if (!columns(r, f, n < ROOM ? n : ROOM, col))
-            return points_bad(r, f[0], "a line of names holds x, y and z");
+            return points_bad(r, f[0], "the header row must contain x, y and z");
         n = line_fields(r, f, ROOM);
     } else if (n > 3)
-        return points_bad(r, f[3],
-                          "there are more than three columns: a line of names must say which are x, y and z");
+        return points_bad(r, f[3], "there are more than three columns: a header row must name x, y and z");
     for (; n; n = line_fields(r, f, ROOM))
         if (!point_add(r, f, col, n < ROOM ? n : ROOM, out))
             return false;
@@ -178,7 +177,8 @@ bool model_file_read(elab *e, const ast *x, model_file *f)
 value model_file_points(const model_file *f, const double *x, size_t n)
 {
     if (n < 4) {
-        diag_error(f->e->m->d, DIAG_IO, f->from, "'%s' holds %zu points: at least 4 are needed", f->path, n);
+        diag_error(f->e->m->d, DIAG_IO, f->from, "'%s' contains %zu points: at least 4 are needed", f->path,
+                   n);
         return v_error();
     }
     value m = v_matrix(f->e->m->a, (int32_t)n, 3);

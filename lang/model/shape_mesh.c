@@ -96,8 +96,8 @@ static value points_once(mesh *m)
             memmove(x + 3 * kept++, x + 3 * i, 3 * sizeof *x);
     if (kept > MESH_POINTS) {
         diag_error(m->file.e->m->d, DIAG_LIMIT, m->file.from,
-                   "'%s' holds %zu different points, more than the %d of a hull", m->file.path, kept,
-                   MESH_POINTS);
+                   "'%s' contains %zu different points, more than the %d that a hull may have", m->file.path,
+                   kept, MESH_POINTS);
         return v_error();
     }
     return model_file_points(&m->file, x, kept);
@@ -156,8 +156,9 @@ static bool stl_words(mesh *m)
             continue;
         }
         if (!solid)
-            return mesh_bad(
-                m, "an STL file begins with 'solid', or has the length that its number of triangles says");
+            return mesh_bad(m,
+                            "an STL file begins with 'solid', or has the length that its number of triangles "
+                            "requires");
         if (word_is(m, "vertex") || word_is(m, "normal")) {
             bool corner = word_is(m, "vertex");
             if (!next_numbers(m, x))
@@ -197,9 +198,9 @@ static bool mesh_points(mesh *m, bool stl)
     if (zero) {
         size_t at = (size_t)(zero - m->file.text);
         return model_file_bad(&m->file, at, at + 1,
-                              stl ? "a zero byte: no text, and the length is not that of a "
+                              stl ? "a zero byte: not a text file, and the length is not that of a "
                                     "binary STL file"
-                                  : "a zero byte: this is no text");
+                                  : "a zero byte: this is not a text file");
     }
     return stl ? stl_words(m) : obj_lines(m);
 }

@@ -411,8 +411,10 @@ static bool bodies_read(session *s, const ast *e, scene *m)
     }
     if (!m->bad && !m->field && m->all.n && s->last && s->last->r->samples && s->last->r->prog->nq)
         return true;
-    diag *d = diag_error(s->d, DIAG_TYPE, e->at, "a .pvd file holds bodies, points or lines that move");
-    diag_hint(s->d, d, "save p { file = \"p.pvd\" }, where p are places in the plane or in space, or parts");
+    diag *d = diag_error(s->d, DIAG_TYPE, e->at, "a .pvd file contains bodies, points or lines that move");
+    diag_hint(s->d, d,
+              "save p { file = \"p.pvd\" }, where p are positions in the plane or in space, or "
+              "parts");
     return false;
 }
 

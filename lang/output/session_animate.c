@@ -269,7 +269,7 @@ static value call_animate(evaluator *ev, scope *in, const ast *call, const value
     if (m.bad || !something || m.all.n > SCENE_MOST) {
         diag_error(ev->d, DIAG_TYPE, call->at,
                    m.all.n > SCENE_MOST
-                       ? "animate draws at most %d things"
+                       ? "animate draws at most %d objects"
                        : "animate draws degrees of freedom in the plane or of one number, points, "
                          "lines, parts and rods of a run",
                    SCENE_MOST);
@@ -286,7 +286,6 @@ static value call_animate(evaluator *ev, scope *in, const ast *call, const value
 }
 
 const builtin output_builtins[] = { { "animate", 1, -1, call_animate, false, "animate(\"a.html\", p, ...)",
-                                      "writes the motion of dofs, points, lines, parts and rods as a page "
-                                      "(.html), an SVG that moves, or a .gif; "
-                                      "of all of them when none is given" },
+                                      "writes the motion of dofs, points, lines, parts and rods as a "
+                                      "page (.html), an animated SVG or a .gif; by default of all of them" },
                                     { NULL, 0, 0, NULL, false, NULL, NULL } };

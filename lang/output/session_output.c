@@ -645,7 +645,7 @@ static void table_drop(session *s, const table *t)
 
 void kept_damaged(session *s, span at)
 {
-    diag *d = diag_error(s->d, DIAG_IO, at, "what the file of points keeps of this is damaged");
+    diag *d = diag_error(s->d, DIAG_IO, at, "the data of this in the file of points are damaged");
     diag_hint(s->d, d, "remove that file and run the experiment again");
 }
 
@@ -818,7 +818,9 @@ static row_plan rows_plan(session *s, const columns *c, int64_t rows, const rows
         p.begin = clock->t[0];
         p.end = clock->t[clock->n - 1];
         if (!whole_number(floor((p.end - p.begin) / p.every * (1 + STEPS_ROUNDED)), 0, ROWS_MAX, &p.n)) {
-            diag *d = diag_error(s->d, DIAG_OPTION_VALUE, c->at->at, "'every' = %g makes more than %g rows",
+            diag *d = diag_error(s->d, DIAG_OPTION_VALUE, c->at->at,
+                                 "'every' = %g gives more than %g "
+                                 "rows",
                                  p.every, ROWS_MAX);
             diag_hint(s->d, d, "the times go from %g to %g", p.begin, p.end);
             p.n = -1;
@@ -860,8 +862,9 @@ static bool array_alone(session *s, const ast *e, const block *b, format how)
 {
     if (how != ROWS_NPY || b->arrays.n == 1)
         return true;
-    diag *d = diag_error(s->d, DIAG_SHAPE, e->at, "a .npy file holds one array, not %zu", b->arrays.n);
-    diag_hint(s->d, d, "a .npz file holds several: file = \"%.*s.npz\"", (int)(strlen(b->path) - 4), b->path);
+    diag *d = diag_error(s->d, DIAG_SHAPE, e->at, "a .npy file contains one array, not %zu", b->arrays.n);
+    diag_hint(s->d, d, "a .npz file can contain several: file = \"%.*s.npz\"", (int)(strlen(b->path) - 4),
+              b->path);
     return false;
 }
 
@@ -1000,7 +1003,7 @@ static void save_whole(session *s, const ast *e, const writer *w, const char *pa
         return;
     }
     outfile_abort(f);
-    diag_error(s->d, DIAG_TYPE, e->at, "a %s file holds %s", w->ending, w->holds);
+    diag_error(s->d, DIAG_TYPE, e->at, "a %s file contains %s", w->ending, w->holds);
 }
 
 void save_statement(session *s, const ast *e)

@@ -327,7 +327,7 @@ const builtin result_builtins[] = {
     { "rms", 1, 1, call_rms, false, "rms(y)", "the root of the mean square: over time for a series" },
     { "first", 1, 1, call_first, false, "first(y)", "the first number" },
     { "last", 1, 1, call_last, false, "last(y)", "the last number" },
-    { "count", 1, 1, call_count, false, "count(c.impacts)", "how many there are" },
+    { "count", 1, 1, call_count, false, "count(c.impacts)", "the number of elements" },
     { "argmax", 1, 1, call_argmax, false, "argmax(y)",
       "the time at which a series is largest; the index, for a vector" },
     { "settle_time", 1, 1, call_settle_time, false, "settle_time(c)",
@@ -337,7 +337,7 @@ const builtin result_builtins[] = {
     { "random", 0, 1, call_random, false, "random()  random(n)",
       "a number between 0 and 1, or n of them, from the seed of the experiment" },
     { "random_normal", 0, 1, call_random_normal, false, "random_normal()  random_normal(n)",
-      "as random: normal, with mean 0 and variance 1" },
+      "a normal random number with mean 0 and variance 1, or n of them, from the seed of the experiment" },
     { "pieces", 1, 1, call_pieces, false, "pieces(u)", "coefficients of a field on its pieces" },
     { NULL, 0, 0, NULL, false, NULL, NULL }
 };

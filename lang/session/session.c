@@ -257,7 +257,7 @@ static look def_value(session *s, def *d, span at, value *out)
     if (d->state == DEF_BUSY && s->ev.callee)
         return LOOK_NO; /* let max = max(1, 2) */
     if (d->state == DEF_BUSY) {
-        diag *e = diag_error(s->d, DIAG_CYCLE, at, "'%s' is defined by itself", d->name);
+        diag *e = diag_error(s->d, DIAG_CYCLE, at, "'%s' is defined in terms of itself", d->name);
         diag_second(s->d, e, d->at->name_at, "its definition");
         return LOOK_ERROR;
     }
@@ -547,12 +547,12 @@ const char *spent_text(session *s)
     const budget *b = &s->budget;
     switch (b->why) {
     case SPENT_TIME:
-        return arena_printf(s->tmp, "this takes longer than --time allows (%g s)", b->time);
+        return arena_printf(s->tmp, "this exceeds the time limit of --time (%g s)", b->time);
     case SPENT_MEMORY:
-        return arena_printf(s->tmp, "this needs more memory than --memory allows (%s)",
+        return arena_printf(s->tmp, "this exceeds the memory limit of --memory (%s)",
                             bytes_text(s, b->memory));
     case SPENT_DISK:
-        return arena_printf(s->tmp, "this writes more than --disk allows (%s)", bytes_text(s, b->disk));
+        return arena_printf(s->tmp, "this exceeds the disk limit of --disk (%s)", bytes_text(s, b->disk));
     case SPENT_INTERRUPTED:
     case SPENT_NOTHING:
         break;

@@ -444,7 +444,7 @@ static void hidden_check(checker *c, const ast *list)
         if (!class_find(c->results, b->name) && !among(result_list(OF_RUN), b->name))
             continue;
         diag *d = diag_warn(c->s->d, DIAG_DUPLICATE, b->name_at.file ? b->name_at : b->at,
-                            "'%s' is a result of the run before, which hides this value", b->name);
+                            "'%s' is a result of the previous run, which hides this value", b->name);
         diag_hint(c->s->d, d, "choose another name");
     }
 }
@@ -564,7 +564,9 @@ static void swept_check(checker *c, const ast *experiment, const ast *swept)
         const ast *decl = e->kind == AST_RUN ? session_model(s, e->kid[0], &outer) : NULL;
         s->d->errors = errors, s->d->list.n = messages; /* said where the run is checked */
         if (decl && is_param_of(decl, swept->name)) {
-            diag *d = diag_error(s->d, DIAG_UNKNOWN_NAME, swept->at, "'%s' is swept, but no run is given it",
+            diag *d = diag_error(s->d, DIAG_UNKNOWN_NAME, swept->at,
+                                 "'%s' is swept, but not passed to "
+                                 "any run",
                                  swept->name);
             diag_hint(s->d, d, "write run %s(%s = %s)", decl->name, swept->name, swept->name);
             return;

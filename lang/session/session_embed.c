@@ -35,7 +35,7 @@ static void execute_passing(session *s, const char *text_, size_t len)
         if (!defines(tree->kid[k]))
             continue;
         diag *e = diag_error(s->d, DIAG_UNKNOWN_STATEMENT, tree->kid[k]->at,
-                             "a definition is not allowed here, as nothing of this text is kept");
+                             "a definition is not allowed here, because this text is not kept");
         diag_hint(s->d, e, "give it with cdl_run_text");
     }
     if (s->d->errors) {
@@ -116,7 +116,7 @@ cdl_status cdl_picture(cdl *s, const cdl_run *given, const char *statements, con
     char *folder = arena_printf(s->answer, "%s/cdl-XXXXXX", where && *where ? where : "/tmp"), *out = NULL;
     run *last = s->last;
     if (!mkdtemp(folder)) {
-        diag_error(s->d, DIAG_IO, SPAN_NONE, "a folder for pictures could not be made in '%s'",
+        diag_error(s->d, DIAG_IO, SPAN_NONE, "a folder for pictures could not be created in '%s'",
                    where && *where ? where : "/tmp");
         session_flush(s);
         return s->tally.worst;

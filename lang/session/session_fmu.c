@@ -279,7 +279,7 @@ static void put_variables(description *d)
     put_output(d, "dissipated", result_doc(OF_RUN, "dissipated"), books + 1);
     put_output(d, "max_penetration", result_doc(OF_RUN, "max_penetration"), books + 2);
     variable_put(d, &(variable){ .name = "impacts",
-                                 .doc = "how many impacts there were",
+                                 .doc = "number of impacts",
                                  .causality = "output",
                                  .variability = "discrete",
                                  .initial = "calculated",
@@ -377,7 +377,9 @@ void fmu_write(session *s, const ast *e, const run *r, const run_options *o, con
     size_t n = 0;
     const char *code = compiled_bytes(s->tmp, c.at, c.n, &s->budget, &n);
     if (!code) {
-        diag *bad = diag_error(s->d, DIAG_IO, e->at, "the C of this run could not be compiled for the unit");
+        diag *bad = diag_error(s->d, DIAG_IO, e->at,
+                               "the C code of this run could not be compiled for "
+                               "the unit");
         diag_hint(s->d, bad, "a unit needs a C compiler, cc, and a folder for its cache below $HOME");
         return;
     }

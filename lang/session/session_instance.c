@@ -203,7 +203,9 @@ static bool motion_open(cdl_instance *i)
     bool good = st && clock_open(c, st, made, &i->o, r);
     memcpy(&i->oom, &outer, sizeof outer);
     if (!good) {
-        i->message = arena_strdup(i->work, r->message ? r->message : "this backend does not run in pieces");
+        i->message = arena_strdup(i->work, r->message ? r->message
+                                                      : "this backend does not support "
+                                                        "stepping");
         motion_free(a, st, of);
         return false;
     }
@@ -286,7 +288,7 @@ static bool pieces_possible(session *s, const backend *b, const program *p)
     if (!why && b->open)
         return true;
     diag *d = diag_error(s->d, DIAG_NOT_SUPPORTED, at, "backend '%s' cannot step this model: %s", b->name,
-                         why ? why : "it does not run in pieces");
+                         why ? why : "it does not support stepping");
     if (!b->open)
         diag_hint(s->d, d, "use sweeping() or auglag()");
     return false;
@@ -447,7 +449,7 @@ cdl_status cdl_instance_step(cdl_instance *i, double to)
     if (i->failed)
         return refuse(i, "the motion has failed: load a state, or set the state");
     if (!isfinite(to) || to < i->c->t - STEP_SAME * i->c->h)
-        return refuse(i, "the time to go to lies in the past");
+        return refuse(i, "the target time lies in the past");
     if (to <= i->c->t)
         return CDL_OK;
     if (i->c->stopped && !i->new_state) {
@@ -661,15 +663,15 @@ cdl_status cdl_instance_set(cdl_instance *i, int which, const double *to)
     if (x->kind != OF_DOF || x->order == 2)
         return refuse(i,
                       x->kind == OF_INPUT
-                          ? "this is an input: it is given with cdl_instance_input"
+                          ? "this is an input: set it with cdl_instance_input"
                           : arena_printf(i->work, "'%s' follows from the state: it cannot be set", x->name));
     for (int32_t k = 0; k < x->n; k++)
         if (!isfinite(to[k]))
-            return refuse(i, arena_printf(i->work, "'%s' has to be finite", x->name));
+            return refuse(i, arena_printf(i->work, "'%s' must be finite", x->name));
     state_now s = i->st->now(i->of);
     if (x->turns && !turns_set(x, &s, to))
         return refuse(
-            i, arena_printf(i->work, "'%s' has to be a rotation: orthonormal, with determinant 1", x->name));
+            i, arena_printf(i->work, "'%s' must be a rotation: orthonormal, with determinant 1", x->name));
     if (!x->turns)
         memcpy((x->order ? s.v : s.q) + x->at, to, (size_t)x->n * sizeof *to);
     i->new_state = true;
@@ -684,7 +686,7 @@ static slot_row *input_of(cdl_instance *i, int which)
 {
     if (which >= 0 && (size_t)which < i->slots.n && i->slots.at[which].kind == OF_INPUT)
         return &i->slots.at[which];
-    i->message = "this is no input: inputs are named when the instance is made";
+    i->message = "this is not an input: inputs are listed when the instance is created";
     return NULL;
 }
 
@@ -755,7 +757,7 @@ static void instance_keep(void *of, run_state *s)
     state_i64(s, "program", &hash, 1);
     if (hash != (int64_t)i->p->hash)
         state_wrong(s, "it belongs to another model, or the model has changed");
-    state_same_text(s, "backend", i->with->name, "it is of another backend");
+    state_same_text(s, "backend", i->with->name, "it is from another backend");
     state_same_f64(s, "options", i->o.value, MAX_OPTIONS, "it has other options of the backend");
     for (int32_t k = 0; k < i->p->nparam; k++)
         if (i->fixed[k])

@@ -705,8 +705,8 @@ static void points_jobs(points *w)
     if (stop == INFINITY || !s->interrupted)
         return;
     session_worse(s, CDL_SOLVER);
-    session_note(s, "%s after %lld of %lld points; what was computed is kept",
-                 s->budget.stopping == SPENT_TIME ? "the time that --time allows is up" : "interrupted",
+    session_note(s, "%s after %lld of %lld points; partial results are kept",
+                 s->budget.stopping == SPENT_TIME ? "the time limit of --time was reached" : "interrupted",
                  (long long)w->done, (long long)w->n);
 }
 

@@ -631,14 +631,14 @@ static void summary(session *s, const run *r)
                     results_energy(x, 0), results_energy(x, x->samples - 1), x->dissipated[x->samples - 1],
                     results_drift(x), x->power_balance);
     if (!isnan(x->count.cut_off))
-        text_printf(&t, "  series cut off at %.2g of the motion, all steps together\n", x->count.cut_off);
+        text_printf(&t, "  series truncated at %.2g of the motion, all steps together\n", x->count.cut_off);
     if (!isnan(x->error))
         text_printf(&t, "  error, estimated from another run: %.2g\n", x->error);
     if (x->count.at_once)
-        text_printf(&t, "  %lld step%s taken at once, not cut at every impact (cut = %s)\n",
-                    (long long)x->count.at_once, x->count.at_once == 1 ? " was" : "s were", x->cut);
+        text_printf(&t, "  %lld whole step%s, not cut at every impact (cut = %s)\n",
+                    (long long)x->count.at_once, x->count.at_once == 1 ? "" : "s", x->cut);
     if (x->count.partly_at_once)
-        text_printf(&t, "  in %lld of them the islands that do not crowd were cut at every impact\n",
+        text_printf(&t, "  in %lld of them islands with few impacts were cut at every impact\n",
                     (long long)x->count.partly_at_once);
     if (x->count.native)
         text_printf(&t, "  %lld plain steps by native code (%s)\n", (long long)x->count.plain,
@@ -721,7 +721,8 @@ static void run_ended(session *s, const ast *e, run *r)
     }
     if (x->disk.full) {
         diag *d = diag_error(s->d, DIAG_IO, e->at,
-                             "no more samples could be kept: %s; those up to t = %g are",
+                             "no more samples could be kept: %s; those up to t = %g are available "
+                             "available",
                              error_text(s->tmp, x->disk.full), x->t_end);
         diag_hint(s->d, d,
                   "keep fewer of them with the option every of the backend, or let $TMPDIR name a folder "
@@ -735,16 +736,16 @@ static void run_ended(session *s, const ast *e, run *r)
     session_worse(s, CDL_SOLVER);
     const char *kept = r->cut
                            ? "it gave no results"
-                           : arena_printf(s->tmp, "t = %g was reached; what was computed is kept", x->t_end);
+                           : arena_printf(s->tmp, "t = %g was reached; partial results are kept", x->t_end);
     if (s->budget.stopping == SPENT_TIME)
-        diag_error(s->d, DIAG_SOLVER, e->at, "the run takes longer than --time allows (%g s): %s",
+        diag_error(s->d, DIAG_SOLVER, e->at, "the run exceeds the time limit of --time (%g s): %s",
                    s->budget.time, kept);
     else if (r->cut)
         session_note(s, "interrupted: the run gave no results");
     else
-        session_note(s, "interrupted at t = %g; what was computed is kept", x->t_end);
+        session_note(s, "interrupted at t = %g; partial results are kept", x->t_end);
     if (*s->option[OPTION_CHECKPOINT] && !s->now.experiment && !x->disk.io && !r->cut)
-        session_note(s, "to go on from there: --from %s", s->option[OPTION_CHECKPOINT]);
+        session_note(s, "to continue from there: --from %s", s->option[OPTION_CHECKPOINT]);
 }
 
 bool run_duration(session *s, const ast *e, const program *p, bool dry, double *out)
@@ -786,8 +787,8 @@ static bool steps_countable(session *s, const ast *e, const backend *b, const ru
         if (strcmp(b->option[k].name, "h") || !(h > 0) || !(o->duration / h > WHOLE_MAX))
             continue;
         diag *d = diag_error(s->d, DIAG_OPTION_VALUE, e->kid[2] ? e->kid[2]->at : e->at,
-                             "this run has %.3g steps of %g: more than can be counted", o->duration / h, h);
-        diag_hint(s->d, d, "make it shorter, or the step h larger");
+                             "this run would have %.3g steps of %g, which is too many", o->duration / h, h);
+        diag_hint(s->d, d, "shorten the run, or increase the step h");
         return false;
     }
     return true;

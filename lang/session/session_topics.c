@@ -39,8 +39,8 @@ static const struct {
 
 static void topic_statements(session *s, text *t)
 {
-    static const char *const heads[] = { "In expressions and inside of statements:", "In a file:",
-                                         "In a model:", "In both:" };
+    static const char *const heads[] = { "In expressions and inside statements:", "In a file:", "In a model:",
+                                         "In both:" };
     (void)s;
     for (int where = BEGINS_BOTH; where >= BEGINS_NO; where--) {
         text_printf(t, "%s\n", heads[where]);
@@ -91,8 +91,7 @@ static void topic_units(session *s, text *t)
     size_t line = 0;
     const char *name;
     (void)s;
-    text_puts(
-        t, "A unit stands behind its number: 9.81 [m/s^2], 5 [mm]. Names, and those with common prefixes:\n");
+    text_puts(t, "A unit follows its number: 9.81 [m/s^2], 5 [mm]. Names, and those with common prefixes:\n");
     for (size_t k = 0; (name = unit_name(k)); k++) {
         size_t n = strlen(name) + 1;
         if (line + n > LINE_MOST)
@@ -279,11 +278,11 @@ static const struct topic {
     const char *name, *what;
     void (*put)(session *s, text *t);
 } topics[] = {
-    { "statements", "what a file and a model are made of", topic_statements },
+    { "statements", "statements of files and models", topic_statements },
     { "functions", "of numbers, vectors, results", topic_functions },
-    { "backends", "what runs a model", topic_backends },
+    { "backends", "methods that run a model", topic_backends },
     { "laws", "impact and friction", topic_laws },
-    { "results", "what a run leaves", topic_results },
+    { "results", "results of a run", topic_results },
     { "units", "names of units", topic_units },
     { "std", "modules of the library", topic_library },
     { "options", "of the session", topic_options },

@@ -1452,7 +1452,7 @@ static void encoding_check(scanner *sc)
         while (i < sc->len && (zero ? !p[i] : p[i] && !utf8_len(p + i)))
             i++;
         if (zero)
-            diag_error(sc->d, DIAG_ENCODING, (span){ sc->file, from, i }, "the text holds a NUL byte");
+            diag_error(sc->d, DIAG_ENCODING, (span){ sc->file, from, i }, "the text contains a NUL byte");
         else
             diag_error(sc->d, DIAG_ENCODING, (span){ sc->file, from, i }, "not valid UTF-8 (byte 0x%02X)",
                        p[from]);

@@ -478,7 +478,7 @@ static ast *unit_term(scanner *sc, span at, sym name) {
 
 static ast *unit_one(scanner *sc, span at, const ast *num) {
     if (num->num != 1) {
-        diag *e = diag_error(sc->d, DIAG_SYNTAX, at, "a unit holds no number but 1");
+        diag *e = diag_error(sc->d, DIAG_SYNTAX, at, "a unit may contain no number other than 1");
         diag_hint(sc->d, e, "write the factor in front of the unit: 60 [s], 1e3 [1/s]");
         sc->failed = true;
     }

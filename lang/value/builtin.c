@@ -961,7 +961,7 @@ const builtin builtin_list[] = {
     { "Sgn", 1, 1, b_Sgn, false, "Sgn(v)", "sign as a set: Sgn(0) = [-1, 1]" },
     { "normal_cone", 2, 2, b_normal_cone, false, "normal_cone(C, x)", "outward normals of the set C at x" },
     { "interval", 2, 2, b_interval, false, "interval(a, b)",
-      "all numbers from a to b, of which the rate is least" },
+      "all numbers from a to b; the motion takes the one with the smallest rate" },
     { "subdiff", 1, 1, b_subdiff, true, "subdiff(abs(v))", "subdifferential" },
     { "ball", 2, 2, b_ball, false, "ball(centre, radius)", "closed ball" },
     { "box", 2, 2, b_box, false, "box(lo, hi)", "points between two corners" },

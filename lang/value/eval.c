@@ -118,7 +118,7 @@ const char *eval_name_instead(sym name)
         { "pow", "a power is written with ^" },
         { "range", "a range is written 1..9" },
         { "e", "e is never predefined: declare a param e, or write exp(1)" },
-        { "plane", "halfspace(n, c) is what lies beyond a plane: points x with dot(n, x) <= c" },
+        { "plane", "halfspace(n, c) is the set of points x with dot(n, x) <= c" },
         { "sphere", "ball(centre, radius)" },
     };
     for (size_t k = 0; k < sizeof list / sizeof *list; k++)

@@ -88,7 +88,7 @@ static value range_error(evaluator *ev, span at, double got, int32_t lo, int32_t
     text t = { .a = ev->a };
     text_num(&t, got);
     if (hi < lo)
-        diag_error(ev->d, DIAG_INDEX_RANGE, at, "index %s into something empty", t.at);
+        diag_error(ev->d, DIAG_INDEX_RANGE, at, "index %s into an empty value", t.at);
     else {
         diag *e = diag_error(ev->d, DIAG_INDEX_RANGE, at, "index %s is outside %d..%d", t.at, lo, hi);
         if (got == 0 && lo == 1)
@@ -384,7 +384,7 @@ value eval_member(evaluator *ev, const value *v, sym name, span at)
                           ? "components are written p[1], p[2], p[3]"
                           : "functions are written dot(u, v), norm(u), max(u)");
         if (v->kind == V_FN)
-            diag_hint(ev->d, e, "no run so far has a result of this name, so it is the function");
+            diag_hint(ev->d, e, "no previous run has a result of this name, so this is the function");
         return v_error();
     }
     switch (v->object.in->find(v->object.in, ev, name, at, &out)) {

@@ -379,7 +379,7 @@ static void number_keep(void *of, run_state *s)
     int64_t *run = of;
     state_i64(s, "run", run, 1);
     if (state_ok(s) && *run < 1)
-        state_wrong(s, "it is of no run");
+        state_wrong(s, "it belongs to no run");
     state_skip(s);
 }
 
@@ -407,7 +407,7 @@ static bool begin(run_clock *c)
     c->apart = samples_apart(c);
     if (c->rule == STEPS_EQUAL && c->end > 0 &&
         !whole_number(clock_steps(c->end, c->h), 1, WHOLE_MAX, &c->steps))
-        return results_fail(c->r, SPAN_NONE, "the run would take more steps than can be counted");
+        return results_fail(c->r, SPAN_NONE, "the run would take too many steps");
     if (c->end > 0)
         samples_reserve(c);
     if (!c->own_samples && !clock_sample(c, 0))
@@ -461,7 +461,9 @@ bool clock_open(run_clock *c, const stepper *with, void *of, const run_options *
         return false;
     c->size = c->h;
     if (c->rule != STEPS_EQUAL)
-        return results_fail(r, SPAN_NONE, "this backend chooses its steps itself: it does not run in pieces");
+        return results_fail(r, SPAN_NONE,
+                            "this backend chooses its own steps, so it does not support "
+                            "stepping");
     results_reserve(r, ROOM);
     return true;
 }

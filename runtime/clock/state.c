@@ -9,7 +9,7 @@
 #include "io/write.h"
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
-#error "states are written as they lie in memory, which must be little-endian"
+#error "states are written in memory order, which must be little-endian"
 #endif
 
 static const char MAGIC[8] = "CDLSTATE";
@@ -205,7 +205,7 @@ void state_name(run_state *s, const char *name, const char **x, arena *a)
         return;
     for (size_t i = 0; i < count; i++)
         if (got[i] < ' ' || got[i] > '~')
-            state_wrong(s, "'%s' is no name", name);
+            state_wrong(s, "'%s' is not a name", name);
     *x = count ? arena_strdup(a, got) : NULL;
 }
 
@@ -223,7 +223,7 @@ void state_same_text(run_state *s, const char *name, const char *x, const char *
     }
     uint64_t count = item_next(s, ITEM_TEXT, name);
     if (count > TEXT_MOST)
-        state_wrong(s, "'%s' is longer than a text can be", name);
+        state_wrong(s, "'%s' is too long for a text", name);
     if (!get(s, got, (size_t)count))
         return;
     if (strlen(got) != count || count != (n < TEXT_MOST ? n : TEXT_MOST) ||
@@ -281,7 +281,7 @@ static void open_bytes(run_state *s, const char *bytes, size_t n)
     uint64_t length;
     char hex[DIGEST + 1];
     if (n < HEAD + DIGEST || memcmp(bytes, MAGIC, sizeof MAGIC) != 0) {
-        state_wrong(s, "it is no checkpoint");
+        state_wrong(s, "it is not a checkpoint");
         return;
     }
     memcpy(&version, bytes + 8, sizeof version);

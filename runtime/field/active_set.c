@@ -31,11 +31,11 @@ static const char *active_set_refuse(const program *p, span *at)
 
 static const backend_option active_set_options[] = {
     { "cells", OPT_INT, NAN, 4, 1e7, NULL,
-      "of the grid, in each direction; 1000 on a line, 128 in the plane when left out", KIND_ANY },
-    { "tolerance", OPT_REAL, 1e-10, 1e-15, 1e-2, NULL, "change at which Newton's method ends, relative",
+      "number of cells in each direction; default 1000 on a line, 128 in the plane", KIND_ANY },
+    { "tolerance", OPT_REAL, 1e-10, 1e-15, 1e-2, NULL, "relative change at which Newton's method stops",
       KIND_ANY },
     { "cells2", OPT_INT, NAN, 4, 8192, NULL,
-      "in the second coordinate of a rectangle; as many as in the first when left out", KIND_PLANE },
+      "number of cells in the second coordinate of a rectangle; default as in the first", KIND_PLANE },
 };
 const backend backend_active_set = {
     .name = "active_set",

@@ -1315,15 +1315,15 @@ static const char *vim_refuse(const program *p, span *at)
 }
 
 static const backend_option vim_options[] = {
-    { "iterations", OPT_INT, NAN, 0, 100, NULL, "of the correction; until nothing changes when left out",
+    { "iterations", OPT_INT, NAN, 0, 100, NULL, "number of corrections; by default until nothing changes",
       KIND_ANY },
     { "contact", OPT_WORD, NAN, 0, 0, "find|given",
-      "whether ends of contact zones are unknowns; find when there is an obstacle", KIND_ANY },
+      "whether ends of contact zones are unknowns; default find if there is an obstacle", KIND_ANY },
     { "multiplier", OPT_WORD, NAN, 0, 0, "power|exact",
       "power: (-1)^k (s - x)^(k-1)/(k-1)!; exact: that of the linear part", KIND_ANY },
-    { "rational", OPT_REAL, NAN, 1e-15, 1, NULL, "prints coefficients as fractions that are this close",
+    { "rational", OPT_REAL, NAN, 1e-15, 1, NULL, "prints coefficients as fractions within this tolerance",
       KIND_ANY },
-    { "pieces", OPT_INT, NAN, 1, 256, NULL, "each piece is cut into so many", KIND_ANY },
+    { "pieces", OPT_INT, NAN, 1, 256, NULL, "divides each piece into this many", KIND_ANY },
 };
 const backend backend_vim = {
     .name = "vim",

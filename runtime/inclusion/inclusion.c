@@ -935,10 +935,10 @@ static const char *inclusion_refuse(const program *p, span *at)
 
 static const backend_option inclusion_options[] = {
     { "h", OPT_REAL, NAN, 1e-300, INFINITY, NULL,
-      "step; chosen as it goes when left out (with normal cones 1e-3, or a thousandth of a shorter run)",
+      "time step; adaptive by default (with normal cones 1e-3, or a thousandth of a run shorter than 1)",
       KIND_ANY },
-    { "order", OPT_INT, NAN, 1, 2, NULL, "of the scheme: 1 with h, 2 without", KIND_ANY },
-    { "tolerance", OPT_REAL, 1e-9, 1e-14, 1e-2, NULL, "error of a step that is chosen", KIND_ANY },
+    { "order", OPT_INT, NAN, 1, 2, NULL, "order of the scheme; default 1 with h, 2 without", KIND_ANY },
+    { "tolerance", OPT_REAL, 1e-9, 1e-14, 1e-2, NULL, "error allowed in an adaptive step", KIND_ANY },
     OPTION_ERROR,
 };
 static bool inclusion_saves(const program *p)

@@ -214,7 +214,7 @@ void moment_kinks(moment *m, int k)
         double a = OUT(f, reg, 0), p = OUT(f, reg, 1), at = -a / p + 0.0;
         if (!isfinite(at)) {
             moment_fail(m, row->sgn[j].at,
-                        arena_printf(m->r->a, "the argument of Sgn does not turn at t = %s",
+                        arena_printf(m->r->a, "the argument of Sgn does not change at t = %s",
                                      number_text(m->r->a, m->in.t)));
             at = 0;
         }

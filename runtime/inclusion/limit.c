@@ -299,7 +299,7 @@ static void settle(follower *w, double t, double v, double y, bool fold)
     w->v = v;
     graph_root to = graph_flow(&w->g, &w->map, y, v);
     if (to.piece < 0) {
-        follower_fail(w, w->m.ip->row[0].at, "no branch of the graph takes the load");
+        follower_fail(w, w->m.ip->row[0].at, "no branch of the graph contains the load");
         return;
     }
     if (fabs(to.x - v) > JUMP_LEAST * w->scale)
@@ -510,8 +510,8 @@ static bool start(follower *w)
         moment_fail(
             &w->m, w->m.ip->row[0].at,
             arena_printf(w->r->a,
-                         "the initial value %s lies on a falling branch of the graph (from %s to %s), which "
-                         "is unstable: the limit is not determined",
+                         "the initial value %s lies on a decreasing branch of the graph (from %s to %s), "
+                         "which is unstable: the limit is not determined",
                          number_text(w->r->a, v), number_text(w->r->a, p->x0), number_text(w->r->a, p->x1)));
         return false;
     }

@@ -31,7 +31,7 @@ const char *error_text(arena *a, int error)
     if (error == ERROR_SPECIAL)
         return "it is a device, a pipe or a socket";
     if (error == ERROR_DISK_BUDGET)
-        return "more than --disk allows";
+        return "the limit of --disk is exceeded";
     return arena_strdup(a, strerror_r(error, buf, sizeof buf));
 }
 

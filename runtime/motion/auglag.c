@@ -71,19 +71,17 @@ static bool auglag_saves(const program *p)
 
 static const backend_option auglag_options[] = {
     { "h", OPT_REAL, NAN, 0, INFINITY, NULL,
-      "time step as in sweeping; of a rod the step of the load, a twentieth of the run when left out, or of "
-      "time, a thousandth",
+      "time step as in sweeping; for rods the step of the load, default a twentieth of the run, or of "
+      "time, default a thousandth",
       KIND_ANY },
     { "tolerance", OPT_REAL, NAN, 1e-14, 1, NULL,
-      "of the contact problem, as in sweeping; of a rod the overlap that is left, by the radius, 1e-8",
+      "of the contact problem, as in sweeping; for rods the largest overlap relative to the radius, 1e-8",
       KIND_ANY },
     { "stiffness", OPT_REAL, NAN, 1e-300, INFINITY, NULL,
-      "of the inner penalty: impulse by speed, or of a rod per length; from the masses or the rod when left "
-      "out",
+      "of the inner penalty: impulse per speed, for rods per length; default from the masses or the rod",
       KIND_ANY },
     { "theta", OPT_REAL, 0.5, 0.5, 1, NULL,
-      "weight of the end of a step of time: 1/2 keeps the energy, more takes it from what the steps do not "
-      "follow",
+      "weight of the end of a time step: 1/2 conserves energy, more damps what the steps do not resolve",
       KIND_IN_TIME },
     OPTION_EVERY,
     OPTION_LIMIT,

@@ -1082,11 +1082,11 @@ static const char *events_refuse(const program *p, span *at)
 
 static const backend_option events_options[] = {
     { "tolerance", OPT_REAL, 1e-12, 1e-16, 1e-2, NULL,
-      "of the motion, relative; a step is taken to a thousandth of it", KIND_ANY },
-    { "order", OPT_INT, NAN, 4, 60, NULL, "of the Taylor series; chosen from the tolerance when left out",
+      "relative, of the motion; each step is computed to a thousandth of it", KIND_ANY },
+    { "order", OPT_INT, NAN, 4, 60, NULL, "order of the Taylor series; default from the tolerance",
       KIND_ANY },
-    { "h", OPT_REAL, NAN, 1e-300, INFINITY, NULL,
-      "step, cut at events alone; from the tolerance when left out", KIND_ANY },
+    { "h", OPT_REAL, NAN, 1e-300, INFINITY, NULL, "time step, cut only at events; default from the tolerance",
+      KIND_ANY },
     OPTION_EVERY,
     OPTION_ERROR,
 };

@@ -957,7 +957,7 @@ static bool reaction_holds(check *k, size_t c, int64_t m, int64_t at, bool bound
         if (!f->pair.touch && gap > 0 && rn > small &&
             gap > apart_of(k) * gate_length(k->g, c, m, k->sizes) + opened(k, c, m, at) &&
             gap > unresolved(k, c, m, at))
-            return fails(k, c, m, at, "it pushes at a gap of", gap);
+            return fails(k, c, m, at, "its reaction acts at a gap of", gap);
     }
     if (bound && x->nslip) {
         double rt = 0, most = gate_bound(k->g, c, m, rn, slid(x, place, at));
@@ -1007,7 +1007,7 @@ static bool shape_pair_holds(check *k, size_t c, int64_t m, int64_t at, const in
             return false;
     }
     if (push > k->loose * k->force[c] && s.gap > apart_of(k) * s.size + 2 * s.way)
-        return fails(k, c, m, at, "it pushes at a gap of", s.gap);
+        return fails(k, c, m, at, "its reaction acts at a gap of", s.gap);
     return true;
 }
 
@@ -1130,11 +1130,11 @@ static bool rates_hold(check *k, size_t c, int64_t at)
         for (int i = 0; !r->dense && at > 0 && i < nq; i++)
             within += fabs(H[i] * (v[i] - v[i - nq]));
         if (!r->promised.gives_way && !(depth_of(f, rate) <= k->loose * size))
-            holds = fails(k, c, m, at, "what it bounds is", rate);
+            holds = fails(k, c, m, at, "its bounded rate is", rate);
         else if (f->relation == REL_GAP && rn < -small)
             holds = fails(k, c, m, at, "its reaction pulls with", -rn);
         else if (f->relation == REL_GAP && rn > small && rate > 1000 * k->loose * size + 2 * within)
-            holds = fails(k, c, m, at, "it pushes while what it bounds is", rate);
+            holds = fails(k, c, m, at, "its reaction acts while its bounded rate is", rate);
     }
     return holds;
 }
@@ -1149,7 +1149,7 @@ static bool energy_holds(check *k, int64_t at)
     if (fabs(is.is - kept) <= GATE_SAME * (is.size + fabs(kept)) + ROUND_5 * k->energy_top + SIZE_LEAST)
         return true;
     return results_fail(r, SPAN_NONE,
-                        arena_printf(r->a, "the energy kept at t = %s is %s, that of the state is %s",
+                        arena_printf(r->a, "the stored energy at t = %s is %s, that of the state is %s",
                                      number(k, r->t[at]), number(k, kept), number(k, is.is)));
 }
 

@@ -711,7 +711,7 @@ static bool misses(balance *b, int i, int64_t at, double by)
     text t = { .a = r->a };
     text_printf(&t, "the equation of motion of %s does not hold at t = ", dof_name(r->prog, i, r->a));
     text_num(&t, r->t[at]);
-    text_printf(&t, ": it is off by %.3g of its terms", by);
+    text_printf(&t, ": its defect is %.3g of its terms", by);
     return results_fail(r, mass_where(r->prog, i), t.at);
 }
 
@@ -786,9 +786,9 @@ const char *balance_unchecked(const balance *b, arena *a)
     if (!left || r->samples < 2)
         return NULL;
     const char *why = !b->steps && !b->instants && r->dense == NULL && r->samples != r->count.steps + 1
-                          ? "not all steps are kept"
-                      : !b->steps && !b->instants ? "they depend on what is not kept"
-                                                  : "the forces on them are not kept";
+                          ? "not all steps are stored"
+                      : !b->steps && !b->instants ? "they depend on data that are not stored"
+                                                  : "the forces on them are not stored";
     return left == nq ? arena_printf(a, "the equations of motion, as %s", why)
                       : arena_printf(a, "the equations of motion of %d of %d dofs, as %s", left, nq, why);
 }

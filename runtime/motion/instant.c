@@ -22,7 +22,7 @@ const char *row_text(const contact *c, arena *a, const char *time)
             a, "the gap of constraint '%s' has no derivative at t = %s, as norm(x) has none at x = 0",
             contact_name(c, a), time);
     return arena_printf(
-        a, "constraint '%s' holds nothing at t = %s: no motion changes its gap there, to first order",
+        a, "constraint '%s' has a zero gradient at t = %s: no motion changes its gap to first order",
         contact_name(c, a), time);
 }
 
@@ -514,8 +514,8 @@ const char *ways_text(const instant_t *x, int ways, arena *a, const char *time)
 {
     text t = { .a = a };
     text_printf(&t,
-                "%d accelerations fit the friction at t = %s, and so does an impact without a collision "
-                "(Painlevé's paradox); taken is the one in which",
+                "%d accelerations satisfy the friction law at t = %s, and so does an impact without a "
+                "collision (Painlevé's paradox); chosen is the one in which",
                 ways, time);
     for (int i = 0; i < x->n; i++)
         text_printf(&t, "%s '%s' %s",
@@ -528,7 +528,9 @@ const char *ways_text(const instant_t *x, int ways, arena *a, const char *time)
 
 const char *paradox_text(arena *a, const contact *c, const char *time, bool ended)
 {
-    return arena_printf(a, "no accelerations fit the friction of '%s' at t = %s (Painlevé's paradox)%s",
+    return arena_printf(a,
+                        "no acceleration satisfies the friction law of '%s' at t = %s (Painlevé's "
+                        "paradox)%s",
                         contact_name(c, a), time,
                         ended ? ": its slip ends there in an impact without a collision"
                               : ", and no impact without a collision ends its slip");

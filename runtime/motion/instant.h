@@ -112,8 +112,8 @@ const char *gain_text(const instant_t *x, arena *a, const char *time);
 const char *paradox_text(arena *a, const contact *c, const char *time, bool ended); /* by such a shock */
 
 /* Why a motion may end in a corner of a gap that has pieces. */
-#define CORNER_TEXT                                                                                     \
-    "where two pieces of a gap hold at once, in a corner, it has one reaction only; write them as two " \
+#define CORNER_TEXT                                                                                   \
+    "where two pieces of a gap are active, in a corner, it has only one reaction; write them as two " \
     "constraints"
 
 /* Why a row of a constraint can hold nothing: it has none, or it is 0.  NULL: it can. */

@@ -6,19 +6,19 @@
 
 static const backend_option penalty_options[] = {
     { "stiffness", OPT_REAL, NAN, 0, INFINITY, NULL,
-      "contact stiffness (dynamics, rods); from the sizes of the model when left out",
-      KIND_IN_TIME | KIND_RODS },
-    { "damping", OPT_REAL, NAN, 0, INFINITY, NULL, "contact damping; from the restitution when left out",
+      "contact stiffness (dynamics, rods); default from the sizes in the model", KIND_IN_TIME | KIND_RODS },
+    { "damping", OPT_REAL, NAN, 0, INFINITY, NULL, "contact damping; default from the restitution",
       KIND_DYNAMICS },
     { "slip", OPT_REAL, NAN, 0, INFINITY, NULL,
-      "slip speed over which friction builds up; from the speeds and forces at the start when left out",
+      "slip speed over which friction builds up; default from the speeds and forces at the start",
       KIND_DYNAMICS },
     { "eps", OPT_REAL, NAN, 0, INFINITY, NULL,
-      "compliance of the obstacle (fields); such that it gives way by 1e-6 of u when left out", KIND_FIELDS },
-    { "h", OPT_REAL, NAN, 0, INFINITY, NULL, "first step; chosen when left out", KIND_IN_TIME | KIND_RODS },
+      "compliance of the obstacle (fields); by default it yields by 1e-6 of u", KIND_FIELDS },
+    { "h", OPT_REAL, NAN, 0, INFINITY, NULL, "first step; chosen automatically by default",
+      KIND_IN_TIME | KIND_RODS },
     { "tolerance", OPT_REAL, 1e-6, 1e-14, 1, NULL, "local error, relative", KIND_ANY },
     { "cells", OPT_INT, NAN, 4, 1e7, NULL,
-      "of the grid (fields); 2000 on a line, 128 in the plane when left out", KIND_FIELDS },
+      "number of cells (fields); default 2000 on a line, 128 in the plane", KIND_FIELDS },
     OPTION_EVERY,
     OPTION_LIMIT,
     OPTION_ERROR,
@@ -48,7 +48,7 @@ static const char *penalty_refuse(const program *p, span *at)
             return "penalty does not follow which corners, edges and faces of two shapes touch; balls may "
                    "touch each other and all shapes half-spaces, else use sweeping()";
         if (f->mu_static.tape.nout)
-            return "penalty has one coefficient of friction, which builds up with the slip; for static and "
+            return "penalty has one coefficient of friction, which grows with the slip; for static and "
                    "kinetic friction use sweeping() or events()";
         if (f->et.tape.nout)
             return "penalty has no tangential restitution; use sweeping() or events()";
@@ -85,7 +85,7 @@ static bool penalty_saves(const program *p)
 
 const backend backend_penalty = {
     .name = "penalty",
-    .doc = "contact as stiff springs, obstacles as soft ones",
+    .doc = "contact and obstacles as springs",
     .option = penalty_options,
     .noption = sizeof penalty_options / sizeof *penalty_options,
     .built = true,

@@ -661,14 +661,16 @@ static const char *sweeping_refuse(const program *p, span *at)
 }
 
 static const backend_option sweeping_options[] = {
-    { "h", OPT_REAL, NAN, 1e-300, INFINITY, NULL, "time step; 1e-3, or a thousandth of a run shorter than 1",
+    { "h", OPT_REAL, NAN, 1e-300, INFINITY, NULL,
+      "time step; default 1e-3, or a thousandth of a run "
+      "shorter than 1",
       KIND_ANY },
     { "theta", OPT_REAL, 0.5, 0, 1, NULL,
       "weight of the end of the step in forces and positions: 1/2 trapezoidal, 1 implicit, 0 explicit",
       KIND_ANY },
     { "tolerance", OPT_REAL, NAN, 1e-15, 1, NULL,
-      "of the contact problem; 1e-12 while up to 100 contacts act, 1e-8 from 400 on, in between by their "
-      "number; between shapes 1e-8",
+      "of the contact problem; default 1e-12 for up to 100 acting contacts, 1e-8 from 400 on, in between "
+      "by their number; 1e-8 between shapes",
       KIND_ANY },
     OPTION_EVERY,
     { "cut", OPT_WORD, NAN, 0, 0, "auto|always|never",

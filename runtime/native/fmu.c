@@ -176,7 +176,8 @@ static fmi2Status unit_says(unit *u, fmi2Status is, const char *what)
 
 static fmi2Status unit_failed(unit *u, const cdl_model *w)
 {
-    return unit_says(u, fmi2Error, cdl_model_why(w) ? cdl_model_why(w) : "the start does not hold");
+    return unit_says(u, fmi2Error,
+                     cdl_model_why(w) ? cdl_model_why(w) : "the initial state violates a constraint");
 }
 
 /* ---- what it can do, and its life ---- */
@@ -368,7 +369,7 @@ FMU_API(fmi2Status, fmi2SetReal)
                 u, fmi2Error,
                 "only inputs can be set, and positions, rates and some parameters before the start");
         if (own >= 0 && !(value[i] >= unit_params[own].lo && value[i] <= unit_params[own].hi))
-            return unit_says(u, fmi2Error, "the value of a parameter is outside of its bounds");
+            return unit_says(u, fmi2Error, "the value of a parameter is outside its bounds");
         if (input >= 0)
             input_put(u, input, value[i]);
         else if (own >= 0)
@@ -424,7 +425,7 @@ FMU_API(fmi2Status, fmi2GetFMUstate)(fmi2Component c, fmi2FMUstate *state)
     if (!*state)
         *state = u->call.allocateMemory(1, sizeof u->s);
     if (!*state)
-        return unit_says(u, fmi2Error, "no memory for a state");
+        return unit_says(u, fmi2Error, "there is not enough memory for a state");
     state_copy(*state, &u->s);
     return fmi2OK;
 }
@@ -473,7 +474,7 @@ FMU_API(fmi2Status, fmi2DeSerializeFMUstate)
     if (!*state)
         *state = u->call.allocateMemory(1, sizeof(unit_state));
     if (!*state)
-        return unit_says(u, fmi2Error, "no memory for a state");
+        return unit_says(u, fmi2Error, "there is not enough memory for a state");
     memcpy(*state, bytes + sizeof FMU_GUID, sizeof(unit_state));
     state_copy(*state, *state);
     return fmi2OK;
@@ -560,7 +561,7 @@ FMU_API(fmi2Status, fmi2DoStep)
 
 FMU_API(fmi2Status, fmi2CancelStep)(fmi2Component c)
 {
-    return unit_says(c, fmi2Error, "steps are taken at once");
+    return unit_says(c, fmi2Error, "steps are synchronous");
 }
 
 FMU_API(fmi2Status, fmi2GetStatus)(fmi2Component c, const fmi2StatusKind kind, fmi2Status *value)

@@ -1045,7 +1045,7 @@ static bool follow(cdl_model *w, double *h, bool *rises)
     if (*rises && !locate_event(w, h))
         return false;
 #endif
-    return !still_deep(w) || beyond(w, "contacts hold each other too firmly");
+    return !still_deep(w) || beyond(w, "an overlap of coupled contacts could not be removed");
 }
 
 static bool advance(cdl_model *w, double end)
@@ -1064,7 +1064,7 @@ static bool advance(cdl_model *w, double end)
         if (fabs(h - w->run.h) <= STEP_SAME * w->run.h)
             h = w->run.h;
         if (sub > most || (!CUT_ALWAYS && w->again > MOST_AGAIN))
-            return beyond(w, "impacts crowd; cdl run takes such a step at once");
+            return beyond(w, "too many impacts in a step; cdl run takes a whole step instead");
         if (!follow(w, &h, &rises))
             return false;
 #if NE

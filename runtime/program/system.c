@@ -329,8 +329,8 @@ const char *system_start_error(const system_t *s, span *at)
         return t.at;
     }
     *at = s->start_wrong;
-    return s->start_wrong.file ? "the initial value of this rotation is no rotation: its columns are not of "
-                                 "length 1 at right angles, right-handed"
+    return s->start_wrong.file ? "the initial value of this rotation is not a rotation: its columns must "
+                                 "have length 1, be at right angles and right-handed"
                                : NULL;
 }
 

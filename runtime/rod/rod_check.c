@@ -359,8 +359,8 @@ static void balance(look *w)
     if (!(by < BALANCE_LOOSE))
         results_fail(r, where_of(w, at),
                      arena_printf(r->a,
-                                  "forces and moments do not balance at t = %.10g: %.2g of the largest "
-                                  "are left at a node",
+                                  "forces and moments do not balance at t = %.10g: the defect at a node "
+                                  "is %.2g of the largest",
                                   r->t_end, by));
     r->residual = fmax(r->residual, by);
 }
@@ -406,7 +406,9 @@ static void energy(look *w)
     }
     if (!(fabs(is - kept) <= ROD_ENERGY * top))
         results_fail(r, w->rp->rod[0].at,
-                     arena_printf(r->a, "the energy kept at t = %.10g is %.10g, that of the state is %.10g",
+                     arena_printf(r->a,
+                                  "the stored energy at t = %.10g is %.10g, that of the state is "
+                                  "%.10g",
                                   r->t_end, kept, is));
 }
 

@@ -444,7 +444,7 @@ bool contacts_start(rod_work *w)
         double EI = (a->A[0] + a->A[4]) / 2, zero = gap_value(w, &f->gap, 0),
                one = gap_value(w, &f->gap, a->length) / a->length - zero / a->length;
         if (!(a->radius > 0 && b->radius > 0))
-            return rod_fail(w, f->at, "rod '%s' has no radius, so nothing touches; give radius = …",
+            return rod_fail(w, f->at, "rod '%s' has no radius, so it touches nothing; give radius = …",
                             a->radius > 0 ? b->spec->name : a->spec->name);
         if (fabs(one - 1) > FACTOR_SAME * (1 + fabs(zero) / a->length))
             return rod_fail(w, f->at, "a gap of a rod has the form gap - distance, which '%s' does not",

@@ -381,11 +381,10 @@ static step_outcome motion_go(void *of, run_clock *c, double h, double to)
         return STEP_FAILED;
     if (clock_may_refuse(c))
         return STEP_REFUSED;
-    rod_fail(
-        w, w->rp->rod[0].at,
-        "no motion was found beyond t = %.10g, with steps down to a ten-thousandth of h; what was reached "
-        "is kept",
-        c->t);
+    rod_fail(w, w->rp->rod[0].at,
+             "no motion was found beyond t = %.10g, with steps down to a ten-thousandth of h; the results so "
+             "far are kept",
+             c->t);
     return STEP_FAILED;
 }
 

@@ -149,7 +149,7 @@ static void finish(rod_work *w, const rod_path *p)
     /* small increments alone do not prove an equilibrium: forces must balance too */
     if (r->status == RUN_OK && !w->motion && !(r->residual < BALANCE_LOOSE))
         rod_fail(w, w->rp->rod[0].at,
-                 "the forces do not balance at t = %g: what is left is %.2g of the largest that act", w->t,
+                 "the forces do not balance at t = %g: the defect is %.2g of the largest force", w->t,
                  r->residual);
 }
 
@@ -236,8 +236,8 @@ static void go(rod_work *w)
         ok = rod_march(w, end, h, false, &p, &reached);
         if (!ok && r->status == RUN_OK)
             rod_fail(w, w->rp->rod[0].at,
-                     "no equilibrium was found beyond t = %.10g, with steps down to %.3g; what was reached "
-                     "is kept",
+                     "no equilibrium was found beyond t = %.10g, with steps down to %.3g; the results so "
+                     "far are kept",
                      reached, h * STEP_SHORTEST);
     }
     finish(w, &p);

@@ -30,7 +30,7 @@ fn h(a, b) = if a == 0 then b else h(a - 1, b + 0.1*a) + h(a - 1, b - 0.1*a*a)
 h(150, 0.5)
 CDL
 try "time in evaluation" 3 "$CDL" run --time 0.5 slow.cdl
-has "where" err "slow.cdl:1:" "longer than --time allows (0.5 s)"
+has "where" err "slow.cdl:1:" "exceeds the time limit of --time (0.5 s)"
 try "time in a check" 3 "$CDL" -e "fn h(a, b) = if a == 0 then b else h(a - 1, b + 0.1*a) + h(a - 1, b - 0.1*a*a)
 model m { param k = h(150, 0.5); dof y = 1; y'' = -k }" --time 0.5
 cat >long.cdl <<'CDL'
@@ -39,7 +39,7 @@ run b.ball for 1e9 with sweeping(h = 1e-4, every = 0.1, native = never)
 save y { file = "y.csv" }
 CDL
 try "time in a run" 4 "$CDL" run --time=0.5 -o long long.cdl
-has "where it ended" err "long.cdl:2:1:" "longer than --time allows (0.5 s)" "what was computed is kept"
+has "where it ended" err "long.cdl:2:1:" "exceeds the time limit of --time (0.5 s)" "partial results are kept"
 same "what was computed is saved" yes "$([ "$(wc -l <long/y.csv)" -gt 2 ] && echo yes)"
 cat >named.cdl <<'CDL'
 use "ball.cdl" as b
@@ -61,14 +61,14 @@ let b = eye(3000)*eye(3000)
 expect a == 1
 CDL
 try "memory in evaluation" 3 "$CDL" run --memory 50M eye.cdl
-has "where" err "eye.cdl:2:" "more memory than --memory allows (50 MB)"
+has "where" err "eye.cdl:2:" "this exceeds the memory limit of --memory (50 MB)"
 cat >membrane.cdl <<'CDL'
 model membrane { domain x in -1..1, y in -1..1; field u(x, y); -laplacian(u) = -1; obstacle u >= 0.3 - x^2 - y^2; boundary u = 0 }
 run membrane with active_set(cells = 1000)
 expect u(0, 0) > 0
 CDL
 try "memory in a run" 4 "$CDL" run --memory 40M membrane.cdl
-has "where" err "membrane.cdl:2:1:" "more memory than --memory allows (40 MB)"
+has "where" err "membrane.cdl:2:1:" "this exceeds the memory limit of --memory (40 MB)"
 # a point that needs too much has failed; the points behind it run, in one process and in several
 cat >points.cdl <<'CDL'
 model a { param n = 1; dof x = 0; x'' = -x }
@@ -125,6 +125,6 @@ save t, y, y' { file = "big.csv" }
 save t, y, y' { file = "big.npz" }
 CDL
 try "disk" 5 "$CDL" run --disk 100k -o disk save.cdl
-has "where" err "save.cdl:3:" "more than --disk allows"
+has "where" err "save.cdl:3:" "the limit of --disk is exceeded"
 same "nothing half written" "" "$(find disk -name 'big*' -o -name '*.part')"
 try "disk for samples" 5 "$CDL" run --disk 1M --spill 1 -o disk2 save.cdl

@@ -186,7 +186,7 @@ for sig in INT KILL; do
     for ((i = 0; i < 100; i++)); do [ -s state ] && break; sleep 0.02; done
     kill -$sig $pid
     wait $pid 2>/dev/null; rc=$?
-    [ $sig = INT ] && same "an interrupted run" 4 $rc && has "says how to go on" err "to go on from there: --from state"
+    [ $sig = INT ] && same "an interrupted run" 4 $rc && has "says how to go on" err "to continue from there: --from state"
     [ $sig = KILL ] && same "a killed run" 137 $rc
     json -o second --from state long.cdl >second.json
     cmp -s whole.json second.json && cmp -s whole/out.csv second/out.csv; same "goes on after SIG$sig" 0 $?
@@ -236,7 +236,7 @@ printf x | dd of=state bs=1 seek=900 conv=notrunc 2>/dev/null
 try "a byte that has changed" 5 "$CDL" run -q --from state events.cdl
 has "is damaged" err "it is damaged"
 try "no checkpoint at all" 5 "$CDL" run -q --from events.cdl events.cdl
-has "is reported" err "it is no checkpoint"
+has "is reported" err "it is not a checkpoint"
 try "no such file" 5 "$CDL" run -q --from nowhere events.cdl
 has "is reported" err "cannot read checkpoint 'nowhere': No such file or directory"
 try "nowhere to write" 5 "$CDL" run -q --checkpoint /proc/none/state events.cdl
@@ -258,7 +258,7 @@ CDL
 try "nor one of many that are coupled" 3 "$CDL" run -q --checkpoint state chain.cdl
 has "is reported" err "the state of this run cannot be saved with sweeping()"
 try "one file at a time" 2 "$CDL" run --checkpoint state events.cdl penalty.cdl
-has "is reported" err "cdl: --checkpoint is for one file at a time"
+has "is reported" err "cdl: --checkpoint works with one file at a time"
 try "every what" 2 "$CDL" run --checkpoint state --checkpoint-every often events.cdl
 has "is reported" err "'often' is not a value of --checkpoint-every"
 try "a value is missing" 2 "$CDL" run events.cdl --checkpoint

@@ -16,13 +16,13 @@ CDL
 for n in 1 40 500; do
     balls $n never >never.cdl
     try "$n balls, never cut" 0 "$CDL" run never.cdl
-    has "$n balls: the summary counts steps at once" out "500 steps were taken at once"
+    has "$n balls: the summary counts whole steps" out "500 whole steps, not cut"
     has "$n balls: it names the policy" out "(cut = never)"
     try "$n balls, never cut, as JSON" 0 "$CDL" run --json never.cdl
     has "$n balls: the record has policy and count" out '"cut":"never","at_once":500}'
     balls $n always >always.cdl
     try "$n balls, always cut" 0 "$CDL" run always.cdl
-    same "$n balls: no step at once" 0 "$(grep -c 'at once' out)"
+    same "$n balls: no whole step" 0 "$(grep -c 'whole step' out)"
 done
 balls 1 always >always.cdl
 try "always, as JSON" 0 "$CDL" run --json always.cdl

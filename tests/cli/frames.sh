@@ -164,7 +164,7 @@ sys.exit(bad)
 PY
 printf '%s\nsave floor[1].rn, "a" { file = "a.pvd" }\n' "$(sed '/^save/,$d' pile.cdl)" >no.cdl
 try "what has no place" 3 "$CDL" run -q no.cdl
-has "is refused" err "a .pvd file holds bodies, points or lines that move"
+has "is refused" err "a .pvd file contains bodies, points or lines that move"
 cat >many.cdl <<'CDL'
 model m { dof p in R2 = [0, 0]; p'' = [0, 1] }
 run m for 30 with sweeping(h = 1e-3)

@@ -44,7 +44,7 @@ run -q -o into model/t.cdl
 numbers=$(($(wc -c <into/a.svg.csv) + 2 * $(wc -c <into/a.svg.gp))) picture=$(wc -c <into/a.svg)
 rm -rf into
 try "no room for the picture" 5 run -q --disk $((numbers + picture / 2)) -o into model/t.cdl
-has "is an error" err "cannot write 'into/a.svg'" "more than --disk allows"
+has "is an error" err "cannot write 'into/a.svg'" "the limit of --disk is exceeded"
 same "and leaves nothing of it" "" "$(find into -name a.svg -o -name '.cdl-plot*')"
 cat >bin/gnuplot <<'TXT'
 #!/bin/sh
@@ -53,7 +53,7 @@ TXT
 PATH=$PWD/bin:$PATH try "a picture without end" 5 timeout 20 "$CDL" run -q --disk 5M -o into model/t.cdl
 printf '#!/bin/sh\nwhile :; do :; done\n' >bin/gnuplot
 PATH=$PWD/bin:$PATH try "a gnuplot that does not end, within --time" 3 timeout 20 "$CDL" run -q --time 2 -o into model/t.cdl
-has "is reported" err "this takes longer than --time allows (2 s)"
+has "is reported" err "this exceeds the time limit of --time (2 s)"
 # -- a picture that was cut off, as on a full disk, which gnuplot does not notice
 printf '#!/bin/sh\necho "<svg><path/>" >picture\n' >bin/gnuplot
 rm -f into/*.svg

@@ -62,7 +62,7 @@ go alone auto "$balls"
 go beside auto "$balls$pile"
 alike "three balls beside a pile" alone beside
 has "the summary names the policy" beside.out "(cut = auto)"
-has "and counts steps in which islands were followed" beside.out "of them the islands that do not crowd were cut at every impact"
+has "and counts steps in which islands were followed" beside.out "of them islands with few impacts were cut at every impact"
 record beside
 n=$(field partly_at_once beside.json) all=$(field at_once beside.json)
 same "so does the record" yes "$([ "$n" -gt 0 ] && [ "$n" -le "$all" ] && echo yes || echo "$n of $all")"

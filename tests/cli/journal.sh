@@ -160,7 +160,7 @@ for change in 'count=1 << 62' 'count=1 << 63' 'behind=1 << 40' 'behind=1' 'rows=
     rm -rf hurt; cp -r sound hurt
     python3 "$srcdir/tests/cli/damage.py" hurt/f.points "$change"
     try "damaged: $change" 5 "$CDL" run -q --resume --memory 500M -o hurt sound.cdl
-    has "which is said" err "what the file of points keeps of this is damaged"
+    has "which is said" err "the data of this in the file of points are damaged"
 done
 same "and no other file is written" "" "$(find hurt -name '*.sh')"
 

@@ -40,12 +40,12 @@ CDL
 for with in 'sweeping(h = 1e-4)' 'events()' 'auglag(h = 1e-4)'; do
     pole 6 "$with" >pole.cdl
     try "a pole that turns fast, $with" 0 "$CDL" run pole.cdl
-    has "ways are counted: $with" err "2 accelerations fit the friction at t = 0, and so does an impact without a collision"
+    has "ways are counted: $with" err "2 accelerations satisfy the friction law at t = 0, and so does an impact without a collision"
     has "the one taken is named: $with" err "the one in which 'foot' opens and 'block' slides on"
     has "the summary counts: $with" out "1 step had several solutions"
     pole 0 "$with" >pole.cdl
     try "a pole that turns slowly, $with" 0 "$CDL" run pole.cdl
-    has "none fits: $with" err "no accelerations fit the friction of 'foot' at t = 0"
+    has "none fits: $with" err "no acceleration satisfies the friction law of 'foot' at t = 0"
     has "the impact is listed: $with" out "foot   1 impact"
     same "it is the only way: $with" 0 "$(grep -c 'several solutions' out)"
 done

@@ -105,7 +105,7 @@ bad word.obj "" word.obj:2:5 "a coordinate is a finite number"
 printf 'v 1 2\n' >short.obj
 bad short.obj "" short.obj:1:6 "three numbers are needed here"
 printf 'v 1 2 3\nv 2 2 2\n' >few.obj
-bad few.obj "" bad.cdl:7:22 "'few.obj' holds 2 points: at least 4 are needed"
+bad few.obj "" bad.cdl:7:22 "'few.obj' contains 2 points: at least 4 are needed"
 printf 'solid\n facet normal 0 0 1\n outer loop\n vertex 1 2 inf\n' >inf.stl
 bad inf.stl "" inf.stl:4:13 "a coordinate is a finite number"
 printf 'solid\n facet normal 0 0 1\n outer lop\n' >lop.stl
@@ -113,12 +113,12 @@ bad lop.stl "" lop.stl:3:8 "unknown word of an STL file"
 printf 'facet normal 0 0 1\n' >facet.stl
 bad facet.stl "" facet.stl:1:1 "an STL file begins with 'solid'"
 binary | head -c 300 >cut.stl
-bad cut.stl "" cut.stl:1:82 "a zero byte: no text, and the length is not that of a binary STL file"
+bad cut.stl "" cut.stl:1:82 "a zero byte: not a text file, and the length is not that of a binary STL file"
 corner[0]="nan -0.0625 -0.03125"
 binary >nan.stl
 bad nan.stl "" bad.cdl:7:22 "'nan.stl': corner 1 of triangle 1 is not a finite point"
 : >empty.stl
-bad empty.stl "" bad.cdl:7:22 "'empty.stl' holds 0 points: at least 4 are needed"
+bad empty.stl "" bad.cdl:7:22 "'empty.stl' contains 0 points: at least 4 are needed"
 bad missing.stl "" bad.cdl:7:22 "cannot read 'missing.stl'"
 mkdir -p below
 cp bad.cdl below/

@@ -85,7 +85,7 @@ has "members are listed" out "constraint floor, 0 impacts, with: gap, rn, status
 has ":show" out "y[i]'' = -9.81 for i in 1..3" "model ball"
 same ":set quiet" 2 "$(grep -c '^ball: sweeping, \|^ball: sweeping (chosen), 1000 steps to t = 0.1' out | awk '{ print $1 - 1 }')"
 printf ':time\n:type\n:set\n:set quiet maybe\n:show\n:show model\n:help :load\n:help gap\n:help h\n' | "$CDL" >out 2>err
-has "what they need is said" err ":time needs a statement" ":type needs an expression" "unknown option or value 'quiet maybe'" ":show ast|model" "nothing was typed yet"
+has "what they need is said" err ":time needs a statement" ":type needs an expression" "unknown option or value 'quiet maybe'" ":show ast|model" "there is no input yet"
 has ":help knows commands, results, options" out ":load FILE" "result of a constraint: the gap" "option of sweeping: time step"
 cat >in <<'CDL'
 model string {
@@ -120,7 +120,7 @@ quit
 CDL
 try "mistakes" 3 bash -c '"$CDL" <in'
 has "are reported with what to do" err "a unit is written in brackets: 10 [s]" "write plot y against t" 'write file = "a.png"' "a function is called with parentheses: max(a)" \
-    "functions take a series: max(y)" "a measure has a name: measure m = max(y)" "no run so far has a result of this name" \
+    "functions take a series: max(y)" "a measure has a name: measure m = max(y)" "no previous run has a result of this name" \
     "write 3 [m] for the unit, 3*m to multiply" "write [m]" "use imports definitions" "an expression by itself is printed" "commands begin with a colon: :quit"
 try "and nothing is written" 1 test -e pend.svg
 

@@ -52,7 +52,7 @@ try "a folder that is not there" 5 "$CDL" diff out2 nowhere
 try "one folder" 2 "$CDL" diff out2
 try "within limits" 0 "$CDL" repro --time 60 --memory 1G --disk 1M out3/manifest.json
 try "beyond one" 3 "$CDL" repro --memory 1 out3/manifest.json
-has "which is named" err "more memory than --memory allows"
+has "which is named" err "exceeds the memory limit of --memory"
 echo '{' >broken.json
 try "a manifest that cannot be read is a difference" 1 "$CDL" diff out2/manifest.json broken.json
 has "which is reported" out "broken.json: cannot be read"

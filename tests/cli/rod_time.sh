@@ -28,5 +28,5 @@ model c { rod w { length = 1, radius = 0.02, young = 1e6, density = 1000, elemen
 run c for 0.2 with auglag(h = 2e-3)
 CDL
 try "a run that fails" 4 "$CDL" run c.cdl
-has "says how far it came" err "no motion was found beyond t = 0.1, with steps down to a ten-thousandth of h; what was reached is kept"
+has "says how far it came" err "no motion was found beyond t = 0.1, with steps down to a ten-thousandth of h; the results so far are kept"
 has "and keeps that" out "50 steps to t = 0.1, failed" "energy 0 to 0.00223"

@@ -62,7 +62,7 @@ for sig in INT TERM; do
     wait $pid
     same "a run is stopped by SIG$sig" 4 $?
     same "soon" yes "$([ $((($(date +%s%N) - begin) / 1000000)) -lt 3000 ] && echo yes)"
-    has "it says so" err "interrupted at t = " "what was computed is kept"
+    has "it says so" err "interrupted at t = " "partial results are kept"
     has "in JSON too" out '"status":"failed","incomplete":true'
     same "its rows are written" yes "$([ "$(wc -l <"stop$sig/y.csv")" -gt 2 ] && echo yes)"
     has "and marked" "stop$sig/manifest.json" '"incomplete":true' '"status": 4'

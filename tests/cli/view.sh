@@ -87,7 +87,7 @@ mkdir empty
 try "view of a folder without results" 5 "$CDL" view -o seen empty
 has "is reported" err "cannot read 'manifest.json' in 'empty'"
 try "a report of two files" 2 "$CDL" run --report a.html ball.cdl rest.cdl
-has "is refused" err "--report is for one file at a time"
+has "is refused" err "--report works with one file at a time"
 
 body_with() # its name, its shape
 {

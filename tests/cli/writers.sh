@@ -141,7 +141,7 @@ save t, y { file = "y.npy" }
 save y { file = "y.vtk" }
 CDL
 try "two arrays for one file" 3 "$CDL" run two.cdl
-has "are reported" err 'a .npy file holds one array, not 2' 'file = "y.npz"' 'a .vtk file holds one field in the plane'
+has "are reported" err 'a .npy file contains one array, not 2' 'file = "y.npz"' 'a .vtk file contains one field in the plane'
 if [ -e /dev/full ]; then
     ln -s /dev/full full.npz
     cp ball.cdl full.cdl; printf 'run ball for 1\nsave t, y { file = "full.npz" }\n' >>full.cdl

@@ -196,7 +196,7 @@ report(code == 1 and "before the start" in err, "positions cannot be set later",
 code, out, err = ball.drive(["set %d -1" % ball.reals["y"], "begin"])
 report(code == 1 and "a constraint does not hold" in err, "a start below the floor", err)
 code, out, err = ball.drive(["set %d 1.5" % ball.reals["e"], "begin"])
-report(code == 1 and "outside of its bounds" in err, "a parameter outside of its bounds", err)
+report(code == 1 and "outside its bounds" in err, "a parameter outside of its bounds", err)
 code, out, err = ball.drive(["set %d 2" % ball.reals["y0"], "begin"])
 report(code == 1 and "some parameters" in err, "a parameter that is a number of the C", err)
 ball.root.set("guid", "{0}")

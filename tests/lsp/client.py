@@ -218,7 +218,7 @@ def answers(cdl):
     verdict("hover: a model", "A ball on a floor." in h and "y''" in h, h)
     verdict("hover: a built-in function", "sqrt" in d.ask("hover", "sqrt(")["contents"]["value"])
     verdict("hover: a backend", "backend sweeping" in d.ask("hover", "sweeping(")["contents"]["value"])
-    verdict("hover: a keyword", "what bounds the motion" in d.ask("hover", "constraint floor")["contents"]["value"])
+    verdict("hover: a keyword", "a bound on positions or rates, with its laws" in d.ask("hover", "constraint floor")["contents"]["value"])
     verdict("hover: nothing in a comment", d.ask("hover", "ball on") is None)
     h = d.ask("hover", "impacts.t")
     verdict("hover: the range", d.texts([h["range"]]) == ["impacts"], h)

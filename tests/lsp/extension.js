@@ -73,7 +73,7 @@ const at = (mark, shift = 0) => {
     verdict('rename', all.rename.all.length === 2 && all.rename.all.every(x => x[2] === 'stiffness'), all.rename);
     let refused = '';
     await p.registerRenameProvider.provideRenameEdits(doc, at('k*x'), '9').catch(x => { refused = x.message; });
-    verdict('a refusal is shown', refused === 'this is not a name', refused);
+    verdict('a refusal is shown', refused === 'this is not a valid name', refused);
     await e.deactivate();
     verdict('no message was shown', shown.length === 0, shown);
     process.exit(failed);

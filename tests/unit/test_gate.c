@@ -166,7 +166,7 @@ static void reactions(void **unused)
     k = kit_new();
     k->r->q[2 * 4 + 1] = k->r->contact[0].gap[4] = 0.5;
     k->r->energy[4] += 5;
-    check(k, "constraint 'floor' does not hold at t = 0.4: it pushes at a gap of 0.5");
+    check(k, "constraint 'floor' does not hold at t = 0.4: its reaction acts at a gap of 0.5");
 }
 
 static void energy(void **unused)
@@ -190,13 +190,13 @@ static void motion(void **unused)
     gate_check(k->r, &(run_options){ 0 });
     assert_true(k->r->residual > 0.2);
     assert_int_equal(k->r->where.begin, 0);
-    check(k, "the equation of motion of x does not hold at t = 0.2: it is off by 0.25 of its terms");
+    check(k, "the equation of motion of x does not hold at t = 0.2: its defect is 0.25 of its terms");
     k = kit_new();
     for (int i = 2; i < SAMPLES; i++) { /* it falls, at the right energies */
         k->r->v[2 * i + 1] = -1;
         k->r->energy[i] += 0.5;
     }
-    check(k, "the equation of motion of y does not hold at t = 0.2: it is off by 0.333 of its terms");
+    check(k, "the equation of motion of y does not hold at t = 0.2: its defect is 0.333 of its terms");
 }
 
 /* contacts as springs: reactions are those of the sample, gaps are no promise */
@@ -212,7 +212,7 @@ static void springs(void **unused)
     gate_check(k->r, &(run_options){ 0 });
     assert_true(k->r->max_penetration == 1e-3 && k->r->residual <= 1e-14);
     k->r->acc[2 * 3] = -2;
-    check(k, "the equation of motion of x does not hold at t = 0.30000000000000004: it is off by 0.167 "
+    check(k, "the equation of motion of x does not hold at t = 0.30000000000000004: its defect is 0.167 "
              "of its terms");
 }
 
@@ -397,7 +397,7 @@ static void rods(void **unused)
     w->result.q[5] = sin(0.05);
     k->r->energy[0] = NAN;
     gate_check(k->r, &(run_options){ 0 });
-    assert_non_null(strstr(k->r->message, "the energy kept at t = 1"));
+    assert_non_null(strstr(k->r->message, "the stored energy at t = 1"));
     check(k, k->r->message);
     k = rod_new(&w);
     k->r->track[4] = NAN;

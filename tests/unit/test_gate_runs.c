@@ -176,10 +176,10 @@ static void laws(void **unused)
     static const spoiled all[] = {
         { "model m { dof y = 0, y' = 1, z = 0, z' = 1; y'' = 0; z'' = -1; constraint c: z' = y' }\n"
           "run m for 1 with sweeping(h = 1e-2)",
-          rate_late, "what it bounds is" },
-        { GOVERNED "sweeping(h = 1e-2)", rate_late, "what it bounds is" },
+          rate_late, "its bounded rate is" },
+        { GOVERNED "sweeping(h = 1e-2)", rate_late, "its bounded rate is" },
         { GOVERNED "sweeping(h = 1e-2)", pulls_late, "its reaction pulls" },
-        { GOVERNED "sweeping(h = 1e-2)", pushes_first, "it pushes while what it bounds is" },
+        { GOVERNED "sweeping(h = 1e-2)", pushes_first, "its reaction acts while its bounded rate is" },
         { GOVERNED "events()", pulls_late, "its reaction pulls" },
         { GLUED "sweeping(h = 1e-2)", pulls_late, "its reaction pulls" },
         { GLUED "events()", nothing, NULL },
@@ -222,7 +222,7 @@ static void boxes(void **unused)
     static const spoiled all[] = {
         { BOX, nothing, NULL },
         { BOX, box_sinks, "its gap is" },
-        { BOX, box_hovers, "it pushes at a gap of" },
+        { BOX, box_hovers, "its reaction acts at a gap of" },
         { BOX, box_pulls, "its reaction pulls with" },
         { BOX, box_rubs, "its friction force passes the bound by" },
     };
@@ -371,7 +371,7 @@ static void rods(void **unused)
         { FLIGHT, place_late, "momentum does not follow the forces" },
         { FLIGHT, place_none, "a place or a force of the rods is not finite" },
         { FLIGHT, spin_none, "a frame or a velocity of the rods is not finite" },
-        { FLIGHT, energy_last, "the energy kept at t = 0.02" },
+        { FLIGHT, energy_last, "the stored energy at t = 0.02" },
         { BENT, held_more, "forces and moments do not balance" },
         { CROSSED, nothing, NULL },
         { CROSSED, load_more, "forces and moments do not balance" },

@@ -250,7 +250,7 @@ static void rotations_are_set(void **state)
     for (int k = 0; k < 3; k++) /* a new attitude keeps the angular velocity in the frame of the body */
         assert_near(after[k], before[k], 1e-14);
     assert_int_equal(cdl_instance_set(i, A, mirror), CDL_USAGE);
-    assert_non_null(strstr(cdl_instance_message(i), "has to be a rotation"));
+    assert_non_null(strstr(cdl_instance_message(i), "must be a rotation"));
     assert_int_equal(cdl_instance_set(i, A, stretched), CDL_USAGE);
     assert_int_equal(cdl_instance_set(i, w, spin), CDL_OK);
     go(i, 0.6);
@@ -391,7 +391,7 @@ static void inputs_are_functions(void **state)
     assert_non_null(strstr(said, "a size depends on 'N'"));
     assert_int_equal(cdl_instance_new(s, "driven", NULL, 0, &nn, 1, NULL, &none_made), CDL_MODEL);
     assert_int_equal(cdl_instance_new(s, "driven", NULL, 0, NULL, 0, "events()", &none_made), CDL_MODEL);
-    assert_non_null(strstr(said, "does not run in pieces"));
+    assert_non_null(strstr(said, "does not support stepping"));
     assert_int_equal(cdl_instance_new(s, "driven", NULL, 0, NULL, 0, "sweping()", &none_made), CDL_MODEL);
     assert_non_null(strstr(said, "did you mean 'sweeping'"));
     cdl_free(s);

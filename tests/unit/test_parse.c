@@ -285,8 +285,8 @@ static void test_errors(void **state)
         { "let a = 1 [m^x]", "1:14 expected '-', '(' or a number after '^'" },
         { "let a = 1 [m^0.5]",
           "1:14 a unit's exponent is a small integer or a fraction of two [such as m^2, s^-1 or m^(1/2)]" },
-        { "let a = 1 [60*s]",
-          "1:12 a unit holds no number but 1 [write the factor in front of the unit: 60 [s], 1e3 [1/s]]" },
+        { "let a = 1 [60*s]", "1:12 a unit may contain no number other than 1 [write the factor in front of "
+                              "the unit: 60 [s], 1e3 [1/s]]" },
         { "model m {\n    dof x\nrun m\nlet a =",
           "3:1 missing '}' before 'run' | 4:7 expected an expression after '='" },
         { "model m {\n    dof x\n    run m\n    plot x\n}",
@@ -314,7 +314,7 @@ static void test_encoding(void **state)
     static const char bad[] = "let a = 1\nlet \xFF\xFE b = 2\nlet c = \"a\0b\"\n";
     parsed p = parse_n(bad, sizeof bad - 1);
     (void)state;
-    assert_string_equal(errors(&p), "2:5 not valid UTF-8 (byte 0xFF) | 3:11 the text holds a NUL byte");
+    assert_string_equal(errors(&p), "2:5 not valid UTF-8 (byte 0xFF) | 3:11 the text contains a NUL byte");
     arena_free(p.a);
 }
 

@@ -166,7 +166,7 @@ static void an_interrupt_stops_a_run_not_the_session(void **state)
     types(&t, "run ball for 1e6 with sweeping(h = 1e-4)\n");
     usleep(500000);
     types(&t, "\x03");
-    assert_true(sees(&t, "what was computed is kept"));
+    assert_true(sees(&t, "partial results are kept"));
     types(&t, "last(t) > 0\n");
     assert_true(sees(&t, "true"));
     assert_int_equal(terminal_close(&t), 0);
@@ -219,7 +219,7 @@ static void interrupts_never_end_the_session(void **state)
     types(&t, ":load long.cdl\n"); /* within a file */
     usleep(700000);
     types(&t, "\x03");
-    assert_true(sees(&t, "what was computed is kept"));
+    assert_true(sees(&t, "partial results are kept"));
     assert_true(sees(&t, "cdl> "));
     answers(&t);
     types(&t, ":time run ball for 1e7 with sweeping(h = 1e-4, every = 1)\n"); /* twice and thrice */

@@ -281,7 +281,7 @@ static void definitions_may_be_replaced(void **state)
     assert_int_equal(cdl_value(s, "x(1)", &x), CDL_OK);
     assert_float_equal(x, 2, 1e-12);
     assert_int_equal(run(s, "let c = a2, a2 = c\n"), CDL_MODEL);
-    assert_has(h.err, "is defined by itself");
+    assert_has(h.err, "is defined in terms of itself");
     cdl_free(s);
 }
 

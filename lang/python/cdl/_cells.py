@@ -36,7 +36,7 @@ class Cells:
         "reset": ":reset                 forgets definitions and results",
         "set": ":set OPTION VALUE      an option of the session",
         "show": ":show WHAT             model, equations, ir, jacobian or wellposed of all cells so far",
-        "type": ":type EXPRESSION       what kind of value it has",
+        "type": ":type EXPRESSION       shows the type of its value",
     }
 
     def __init__(self, say, show):

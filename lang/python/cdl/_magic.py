@@ -43,7 +43,7 @@ def _named(given):
     if not sign:
         name, expression = re.sub(r"\W+", "_", given).strip("_"), given
     if not name.strip().isidentifier():
-        raise Error("error: '%s' is no name of a Python variable; write -o NAME=EXPRESSION" % name)
+        raise Error("error: '%s' is not the name of a Python variable; write -o NAME=EXPRESSION" % name)
     return name.strip(), expression.strip()
 
 

@@ -57,7 +57,7 @@ def _numbers_of(session, expression):
     r = _l.Result()
     session.quick(lib.cdl_get, None, expression.encode(), ctypes.byref(r))
     if r.kind != _l.NUMBERS:
-        raise TypeError("'%s' is no number" % expression)
+        raise TypeError("'%s' is not a number" % expression)
     n = 1
     for k in range(r.rank):
         n *= r.shape[k]
