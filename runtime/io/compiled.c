@@ -160,7 +160,8 @@ static void folder_drop(int above, int dir, const char *name)
     unlinkat(above, name, AT_REMOVEDIR);
 }
 
-static bool code_make(int cache, const char *name, const char *c, size_t len, struct budget *b, double seconds)
+static bool code_make(int cache, const char *name, const char *c, size_t len, struct budget *b,
+                      double seconds)
 {
     char folder[NAME_ROOM];
     struct stat st;
