@@ -122,6 +122,9 @@ CDL_API cdl_status cdl_set_param(cdl *s, const char *name, const char *value);
    the session. */
 CDL_API cdl_status cdl_load_file(cdl *s, const char *path);
 CDL_API cdl_status cdl_run_text(cdl *s, const char *name, const char *text, size_t len);
+/* All that can be read from a file that is open, as a pipe: at most 64 MB, within the limits of the session.
+   The text belongs to the session and lasts as long. */
+CDL_API cdl_status cdl_read(cdl *s, int fd, const char **text, size_t *len);
 /* Finds all errors without running anything. */
 CDL_API cdl_status cdl_check_file(cdl *s, const char *path);
 CDL_API cdl_status cdl_check_text(cdl *s, const char *name, const char *text, size_t len);

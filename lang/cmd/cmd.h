@@ -27,8 +27,6 @@ void session_silent(cdl *s);    /* neither, interrupts still */
 void tell(FILE *to, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* The name that is closest to `got`, or NULL; names end with NULL. */
 const char *closest(const char *got, const char *const *names);
-/* All of standard input, or a file; NULL when it cannot be read. Freed by the caller. */
-char *read_stdin(size_t *len);
 void interrupts_interactive(void); /* from now on no number of them ends the program */
 void interrupts_clear(void);
 int interrupts_seen(void);         /* since they were cleared */

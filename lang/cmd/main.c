@@ -205,28 +205,6 @@ cdl *session_open(const options *o, cdl_status *status)
     return NULL;
 }
 
-char *read_stdin(size_t *len)
-{
-    size_t room = 1 << 14, n = 0, k;
-    char *p = malloc(room);
-    while (p && (k = fread(p + n, 1, room - n, stdin)) > 0) {
-        n += k;
-        if (n < room)
-            continue;
-        char *q = room > ((size_t)1 << 31) ? NULL : realloc(p, room *= 2);
-        if (!q)
-            free(p);
-        p = q;
-    }
-    if (p && ferror(stdin)) {
-        tell(stderr, "cdl: cannot read standard input: %s\n", strerror(errno));
-        free(p);
-        p = NULL;
-    }
-    *len = n;
-    return p;
-}
-
 /* ---- did you mean ---- */
 
 static size_t distance(const char *a, const char *b)
@@ -306,10 +284,11 @@ static int each_file(const options *o, cdl_status (*file)(cdl *, const char *),
         if (strcmp(o->file[k], "-"))
             st = file(s, o->file[k]);
         else {
+            const char *p;
             size_t len;
-            char *p = read_stdin(&len);
-            st = p ? text(s, "<stdin>", p, len) : CDL_IO;
-            free(p);
+            st = cdl_read(s, STDIN_FILENO, &p, &len);
+            if (st == CDL_OK)
+                st = text(s, "<stdin>", p, len);
         }
         code = worse(code, cdl_exit_code(st));
         if (st != CDL_MEMORY)
@@ -385,14 +364,14 @@ static void fmt_put(const char *p, size_t n)
 static int fmt_stdin(cdl *s, int check)
 {
     size_t len, outlen;
-    const char *out;
-    char *p = read_stdin(&len);
-    cdl_status st = p ? cdl_fmt(s, "<stdin>", p, len, &out, &outlen) : CDL_IO;
+    const char *p, *out;
+    cdl_status st = cdl_read(s, STDIN_FILENO, &p, &len);
+    if (st == CDL_OK)
+        st = cdl_fmt(s, "<stdin>", p, len, &out, &outlen);
     if (st == CDL_OK && check)
         st = outlen == len && !memcmp(p, out, len) ? CDL_OK : CDL_EXPECT;
     else if (st == CDL_OK)
         fmt_put(out, outlen);
-    free(p);
     return cdl_exit_code(st);
 }
 
@@ -433,13 +412,15 @@ static int show_main(const options *o)
     int code = 0;
     for (size_t k = 1; k < o->nfile; k++) {
         cdl_status st;
-        size_t len = 0;
+        const char *p;
+        size_t len;
         cdl *s = session_open(o, &st);
         if (!s)
             return cdl_exit_code(st);
-        char *p = strcmp(o->file[k], "-") ? NULL : read_stdin(&len);
-        st = p ? cdl_show_text(s, what, "<stdin>", p, len) : cdl_show(s, what, o->file[k]);
-        free(p);
+        if (strcmp(o->file[k], "-"))
+            st = cdl_show(s, what, o->file[k]);
+        else if ((st = cdl_read(s, STDIN_FILENO, &p, &len)) == CDL_OK)
+            st = cdl_show_text(s, what, "<stdin>", p, len);
         code = worse(code, cdl_exit_code(st));
         cdl_free(s);
     }

@@ -1,6 +1,7 @@
 /* session: the public entries, options, text in and out, definitions as values, and the statements one after
    the other. */
 #include "session.h"
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -1239,6 +1240,42 @@ static cdl_status show_main(session *s, const char *what)
     session_flush(s);
     session_out(s, &t);
     return known ? s->tally.worst : CDL_USAGE;
+}
+
+typedef struct stream {
+    int fd;
+    char *text;
+    size_t len;
+} stream;
+
+static void stream_take(session *s, void *ud)
+{
+    stream *x = ud;
+    int error = stream_whole(s->a, x->fd, SOURCE_MAX_BYTES, &x->text, &x->len);
+    if (error == EFBIG)
+        diag_error(s->d, DIAG_LIMIT, SPAN_NONE, "the input is longer than %d MB", SOURCE_MAX_BYTES >> 20);
+    else if (error)
+        diag_error(s->d, DIAG_IO, SPAN_NONE, "cannot read the input: %s", error_text(s->tmp, error));
+    if (error)
+        x->text = NULL;
+}
+
+cdl_status cdl_read(cdl *s, int fd, const char **text_, size_t *len)
+{
+    ENTER(s);
+    stream x = { .fd = fd };
+    *text_ = NULL;
+    *len = 0;
+    if (!session_try(s, stream_take, &x)) {
+        spent_report(s, SPAN_NONE);
+        x.text = NULL;
+    }
+    session_flush(s);
+    if (!x.text)
+        return s->tally.worst;
+    *text_ = x.text;
+    *len = x.len;
+    return CDL_OK;
 }
 
 cdl_status cdl_show(cdl *s, const char *what, const char *path)

@@ -317,6 +317,7 @@
 /* ---- fields ---- */
 #define FIELD_RESIDUAL 1e-8 /* of the terms of an equation: cdl.5 */
 #define FIELD_NODE     1e-4 /* of the largest |u|: what u counts for at least at a node */
+#define FIELD_LEAST    1e-3 /* of what the other fields make of a field: it counts as no smaller */
 /* of u: how far an obstacle may be passed at nodes, by given values too */
 #define FIELD_PASSED        1e-9
 #define FIELD_PASSED_SERIES 1e-6  /* and between the samples of a series */

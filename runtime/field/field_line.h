@@ -98,10 +98,11 @@ static inline int64_t end_unknown(const line *l, const end_pair *e)
     return e->node * l->nf + e->field;
 }
 
-static inline double size_of(const line *l)
+/* of a field: each has a unit of its own */
+static inline double size_of(const line *l, int f)
 {
     double s = 0;
-    for (int64_t k = 0; k < l->size; k++)
+    for (int64_t k = f; k < l->size; k += l->nf)
         s = fabs(l->u[k]) > s ? fabs(l->u[k]) : s;
     return s;
 }

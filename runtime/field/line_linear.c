@@ -3,6 +3,7 @@
 #include "field_line.h"
 #include "base/linalg.h"
 #include "base/tolerances.h"
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- linear systems ---- */
@@ -64,8 +65,9 @@ static int64_t *row_owners(const line *l)
     return owner;
 }
 
-/* row i as it is solved, right side y; returns its largest entry */
-static double row_solved(const line *l, const int64_t *owner, int64_t i, double *row, double *y)
+/* row i as it is solved, right side y; returns its largest entry with unknowns in these units of fields */
+static double row_solved(const line *l, const int64_t *owner, const double *unit, int64_t i, double *row,
+                         double *y)
 {
     double big = 0;
     memcpy(row, row_start(l, i), (size_t)l->band * sizeof *row);
@@ -81,8 +83,11 @@ static double row_solved(const line *l, const int64_t *owner, int64_t i, double 
             *y = bound;
         }
     }
-    for (int j = 0; j < l->band; j++)
-        big = fmax(big, fabs(row[j]));
+    for (int j = 0; j < l->band; j++) {
+        int64_t col = i + j - l->kl;
+        if (col >= 0 && col < l->size)
+            big = fmax(big, fabs(row[j]) * unit[col % l->nf]);
+    }
     return big > 0 ? big : 1;
 }
 
@@ -91,11 +96,16 @@ typedef struct {
     int ld, *pivot;
     const int64_t *owner;
     const double *b;
+    double unit[FIELD_MAX]; /* of the unknowns of each field, a power of two */
 } band_factors;
 
 static bool factors_apply(const line *l, const band_factors *q, double *x)
 {
-    return band_lu_use((int)l->size, l->kl, l->ku, q->a, q->ld, q->pivot, 1, x);
+    if (!band_lu_use((int)l->size, l->kl, l->ku, q->a, q->ld, q->pivot, 1, x))
+        return false;
+    for (int64_t i = 0; l->nf > 1 && i < l->size; i++)
+        x[i] *= q->unit[i % l->nf];
+    return true;
 }
 
 /* Iterative refinement with residuals in more digits: u + low is right to more than the digits of u, although
@@ -108,9 +118,9 @@ static void solution_refine(const line *l, const band_factors *q, double *x, dou
            before = INFINITY;
     memset(low, 0, (size_t)n * sizeof *low);
     for (int it = 0; it < ROUNDS; it++) {
-        double move = 0, size = 0;
+        double most = 0; /* of a field, beside its size */
         for (int64_t i = 0; i < n; i++) {
-            double y = q->b[i], big = row_solved(l, q->owner, i, row, &y);
+            double y = q->b[i], big = row_solved(l, q->owner, q->unit, i, row, &y);
             long double s = y;
             for (int j = 0; j < l->band; j++) {
                 int64_t col = i + j - l->kl;
@@ -121,44 +131,80 @@ static void solution_refine(const line *l, const band_factors *q, double *x, dou
         }
         if (!factors_apply(l, q, r))
             return;
-        for (int64_t i = 0; i < n; i++) {
-            move = fmax(move, fabs(r[i]));
-            size = fmax(size, fabs(x[i]));
+        for (int f = 0; f < l->nf; f++) {
+            double move = 0, size = 0;
+            for (int64_t i = f; i < n; i += l->nf) {
+                move = fmax(move, fabs(r[i]));
+                size = fmax(size, fabs(x[i]));
+            }
+            if (move > 0)
+                most = fmax(most, size > 0 ? move / size : INFINITY);
         }
-        if (!(move < before / 2)) /* it does not help any more */
+        if (!(most < before / 2)) /* it does not help any more */
             return;
         for (int64_t i = 0; i < n; i++) {
             long double sum = (long double)x[i] + low[i] + r[i];
             x[i] = (double)sum;
             low[i] = (double)(sum - x[i]);
         }
-        if (move <= REFINED * size)
+        if (most <= REFINED)
             return;
-        before = move;
+        before = most;
     }
+}
+
+static bool band_factor(const line *l, band_factors *q, double *x, double *rcond)
+{
+    int64_t n = l->size;
+    double *row = arena_array(l->w->a, double, l->band);
+    memset(q->a, 0, (size_t)(n * q->ld) * sizeof *q->a);
+    for (int64_t i = 0; i < n; i++) {
+        double y = q->b[i], big = row_solved(l, q->owner, q->unit, i, row, &y);
+        for (int j = 0; j < l->band; j++) {
+            int64_t col = i + j - l->kl;
+            if (col >= 0 && col < n)
+                q->a[(l->kl + l->ku + i - col) + col * q->ld] = row[j] * q->unit[col % l->nf] / big;
+        }
+        x[i] = y / big;
+    }
+    return band_lu_factor((int)n, l->kl, l->ku, q->a, q->ld, q->pivot, rcond) && factors_apply(l, q, x);
+}
+
+/* Units in which the values x of several fields are near 1; false: they are in such units by a factor of 16.
+ */
+static bool units_find(const line *l, const double *x, double *unit)
+{
+    enum { NEAR = 4 };
+    bool changed = false;
+    for (int f = 0; f < l->nf; f++) {
+        double most = 0;
+        for (int64_t k = f; k < l->size; k += l->nf)
+            most = fmax(most, fabs(x[k]));
+        if (!(most > 0) || !isfinite(most))
+            continue;
+        changed = changed || abs(ilogb(most) - ilogb(unit[f])) > NEAR;
+        unit[f] = ldexp(1, ilogb(most));
+    }
+    return changed;
 }
 
 bool line_band_solve(line *l, double *b, double *rcond)
 {
+    enum { TIMES = 4 };
     int64_t n = l->size;
     int ld = 2 * l->kl + l->ku + 1;
     arena_pos mark = arena_mark(l->w->a);
-    double *a = arena_array(l->w->a, double, n *ld), *x = arena_array(l->w->a, double, n);
-    int *pivot = arena_array(l->w->a, int, n);
-    double *row = arena_array(l->w->a, double, l->band);
-    const int64_t *owner = row_owners(l);
-    for (int64_t i = 0; i < n; i++) {
-        double y = b[i], big = row_solved(l, owner, i, row, &y);
-        for (int j = 0; j < l->band; j++) {
-            int64_t col = i + j - l->kl;
-            if (col >= 0 && col < n)
-                a[(l->kl + l->ku + i - col) + col * ld] = row[j] / big;
-        }
-        x[i] = y / big;
-    }
-    bool good = band_lu_factor((int)n, l->kl, l->ku, a, ld, pivot, rcond);
-    const band_factors q = { a, ld, pivot, owner, b };
-    good = good && factors_apply(l, &q, x);
+    double *x = arena_array(l->w->a, double, n);
+    band_factors q = { .a = arena_array(l->w->a, double, n *ld),
+                       .ld = ld,
+                       .pivot = arena_array(l->w->a, int, n),
+                       .owner = row_owners(l),
+                       .b = b };
+    for (int f = 0; f < FIELD_MAX; f++)
+        q.unit[f] = 1;
+    bool good = band_factor(l, &q, x, rcond);
+    for (int k = 0; good && l->nf > 1 && k < TIMES && units_find(l, x, q.unit); k++)
+        good = band_factor(l, &q, x, rcond);
     if (good && l->low)
         solution_refine(l, &q, x, l->low);
     if (good)

@@ -158,12 +158,12 @@ static void zones_take(const line *l, field_result *r)
 {
     arena *a = l->w->r->a;
     int room = 0;
-    double size = size_of(l);
     for (int64_t k = 0; k < l->size; k++)
         room += l->act[k] && (k < l->nf || l->act[k - l->nf] != l->act[k]);
     r->zone = arena_array(a, contact_interval, room + 2);
     r->point = arena_array(a, point_force, 2 * room + (int)l->nbrk + l->nend + 4);
-    for (int f = 0; f < l->nf; f++)
+    for (int f = 0; f < l->nf; f++) {
+        double size = size_of(l, f);
         for (int64_t k = 0; k < l->n; k++) {
             int8_t act = l->act[k * l->nf + f];
             int64_t to = k;
@@ -202,6 +202,7 @@ static void zones_take(const line *l, field_result *r)
             }
             k = to;
         }
+    }
 }
 
 typedef struct {

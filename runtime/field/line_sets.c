@@ -18,9 +18,9 @@ double line_end_force(const line *l, const end_pair *e, double *noise)
 }
 
 /* rows that are alike, one lower bound: the same in one short loop */
-static int64_t sets_alike(line *l, double size)
+static int64_t sets_alike(line *l)
 {
-    const double *a = l->ab + l->band, *u = l->u, *lo = l->lo, f = l->rhs[1], tiny = ROUND_50 * size;
+    const double *a = l->ab + l->band, *u = l->u, *lo = l->lo, f = l->rhs[1], tiny = ROUND_50 * size_of(l, 0);
     int64_t changed = 0;
     for (int64_t k = 1; k + 1 < l->size; k++) {
         int8_t now = lo[k] - u[k] > tiny;
@@ -36,18 +36,18 @@ static int64_t sets_alike(line *l, double size)
 
 /* the set for u: nodes that left it or came to it; linear problems have rhs at zero, others at u (then rows
  * give rhs alone) */
-static int64_t sets_update(line *l, double size, bool one)
+static int64_t sets_update(line *l, bool one)
 {
     int64_t changed = 0;
     if (l->alike && !l->hi && l->o->eps <= 0 && !one)
-        return sets_alike(l, size);
-    for (int f = 0; f < l->nf; f++)
+        return sets_alike(l);
+    for (int f = 0; f < l->nf; f++) {
+        double tiny = ROUND_50 * size_of(l, f);
         for (int64_t s = 0; s < rows_of(l, f); s++) {
             int64_t p = pair_of(l, f, s), row = row_place(l, f, s);
             double noise = 0, under = l->lo[p] - l->u[p], over = l->hi ? l->u[p] - l->hi[p] : -1,
                    in = under > over ? under : over;
             int8_t was = l->act[p], now = was;
-            double tiny = ROUND_50 * size;
             if (l->o->eps > 0)
                 now = in > 0 ? (l->u[p] < l->lo[p] ? 1 : -1) : 0;
             else if (was) {
@@ -67,11 +67,12 @@ static int64_t sets_update(line *l, double size, bool one)
             if (one)
                 return changed;
         }
+    }
     return changed;
 }
 
 /* the same for free ends */
-static int64_t ends_update(line *l, double size)
+static int64_t ends_update(line *l)
 {
     int64_t changed = 0;
     for (int k = 0; k < l->nend; k++) {
@@ -82,7 +83,7 @@ static int64_t ends_update(line *l, double size)
         int8_t now = l->act[p];
         if (now && now * force < -noise)
             now = 0;
-        else if (!now && fmax(under, over) > ROUND_50 * size)
+        else if (!now && fmax(under, over) > ROUND_50 * size_of(l, e->field))
             now = under > over ? 1 : -1;
         changed += now != l->act[p];
         l->act[p] = now;
@@ -120,7 +121,7 @@ bool line_linear_solve(line *l, bool coarsest, bool finest)
             memset(l->u, 0, (size_t)n * sizeof *l->u);
         }
         if (l->act)
-            sets_update(l, size_of(l), false);
+            sets_update(l, false);
         if (!l->act)
             return true;
     }
@@ -140,8 +141,8 @@ bool line_linear_solve(line *l, bool coarsest, bool finest)
         if (!l->act)
             return true;
         bool together = l->steps <= TOGETHER;
-        int64_t changed = sets_update(l, size_of(l), ++since > (together ? TOGETHER : 2 * TOGETHER));
-        if (l->nend && (together || (!changed && ends < END_CHANGES)) && ends_update(l, size_of(l))) {
+        int64_t changed = sets_update(l, ++since > (together ? TOGETHER : 2 * TOGETHER));
+        if (l->nend && (together || (!changed && ends < END_CHANGES)) && ends_update(l)) {
             changed++;
             ends += !together;
             since = together ? since : TOGETHER;
@@ -156,19 +157,72 @@ bool line_linear_solve(line *l, bool coarsest, bool finest)
                       "an obstacle (-u'' = f, u'''' = f)?");
 }
 
-/* the largest entry of each row: what its residual is measured by, so that it is a change of u in every row
- */
-static void row_sizes(const line *l, double *size)
+/* What rows of several fields, each in a unit of its own, are measured by: the largest value of each field,
+   or what its rows ask for at once where that is more. */
+typedef struct field_size {
+    double now;
+    double
+        least; /* a part of what each of the other fields would make of it, over the domain, were it alone */
+} field_size;
+
+static void field_sizes(const line *l, field_size *of)
+{
+    for (int f = 0; f < l->nf; f++) {
+        double reach = pow((double)l->n, l->fp->eq[f].order);
+        of[f] = (field_size){ size_of(l, f), 0 };
+        for (int64_t s = 0; s < rows_of(l, f); s++) {
+            int64_t row = row_place(l, f, s), first = row - l->kl;
+            const double *a = row_start(l, row);
+            double own = 0, others = 0;
+            for (int j = 0; j < l->band; j++) {
+                int64_t col = first + j;
+                if (col < 0 || col >= l->size)
+                    continue;
+                if (col % l->nf == f)
+                    own = fmax(own, fabs(a[j]));
+                else
+                    others = fmax(others, fabs(a[j] * l->u[col]));
+            }
+            if (!(own > 0))
+                continue;
+            of[f].now = fmax(of[f].now, fabs(l->rhs[row]) / own);
+            of[f].least = fmax(of[f].least, FIELD_LEAST * others / own * reach);
+        }
+    }
+}
+
+/* the largest term of each row: what its residual is measured by, so that it is a change of u in every row */
+static void row_sizes(const line *l, const field_size *of, double *size)
 {
     for (int64_t i = 0; i < l->size; i++) {
         const double *a = row_start(l, i);
         size[i] = 0;
-        for (int j = 0; j < l->band; j++)
-            if (i - l->kl + j >= 0 && i - l->kl + j < l->size)
-                size[i] = fmax(size[i], fabs(a[j]));
+        for (int j = 0; j < l->band; j++) {
+            int64_t col = i - l->kl + j;
+            if (col >= 0 && col < l->size)
+                size[i] = fmax(size[i], fabs(a[j]) * (l->nf > 1 ? of[col % l->nf].now : 1));
+        }
         if (!(size[i] > 0))
             size[i] = 1;
     }
+}
+
+/* how far u moved, beside the size of its field */
+static double largest_move(const line *l, const double *old, const field_size *of)
+{
+    double most = 0;
+    for (int f = 0; f < l->nf; f++) {
+        double move = 0, size = of[f].least;
+        for (int64_t k = f; k < l->size; k += l->nf) {
+            move = fmax(move, fabs(l->u[k] - old[k]));
+            size = fmax(size, fmax(fabs(l->u[k]), fabs(old[k])));
+            if (!isfinite(l->u[k]))
+                return INFINITY;
+        }
+        if (move > 0)
+            most = fmax(most, move / size);
+    }
+    return most;
 }
 
 /* norm of what is not solved: rows of free nodes, conditions */
@@ -200,6 +254,7 @@ bool line_newton_solve(line *l, bool coarsest)
     l->keep = arena_array(l->w->a, double, n);
     double *b = arena_array(l->w->a, double, n), *old = arena_array(l->w->a, double, n), before = INFINITY;
     double *sizes = arena_array(l->w->a, double, n);
+    field_size of[FIELD_MAX];
     int ends = 0;
     (void)coarsest;
     if (!line_assemble(l, l->u))
@@ -207,9 +262,9 @@ bool line_newton_solve(line *l, bool coarsest)
     for (l->steps = 1; l->steps <= MAX_STEPS; l->steps++) {
         if (!field_goes_on(l->w, l->done))
             return false;
-        double size = size_of(l);
-        int64_t changed = l->act ? sets_update(l, size, false) : 0;
-        row_sizes(l, sizes);
+        int64_t changed = l->act ? sets_update(l, false) : 0;
+        field_sizes(l, of);
+        row_sizes(l, of, sizes);
         double was = defect(l, sizes), step = 1, move = 0;
         bool found = false;
         /* A u_new = A u - F */
@@ -223,28 +278,25 @@ bool line_newton_solve(line *l, bool coarsest)
         if (!line_system_solve(l, b))
             return fail_singular(l);
         for (;; step /= 2) {
-            move = 0;
-            for (int64_t i = 0; i < n; i++) {
+            for (int64_t i = 0; i < n; i++)
                 l->u[i] = old[i] + step * (b[i] - old[i]);
-                move = fmax(move, fabs(l->u[i] - old[i]));
-            }
+            move = largest_move(l, old, of);
             bool good = isfinite(move) && line_assemble(l, l->u);
-            if (good && (defect(l, sizes) <= was || step < LINE_FREE_STEP || changed ||
-                         move <= LINE_FREE_MOVE * size))
+            if (good &&
+                (defect(l, sizes) <= was || step < LINE_FREE_STEP || changed || move <= LINE_FREE_MOVE))
                 break;
             if (step < DAMPED_LEAST)
                 return field_fail(l->w, l->fp->eq[0].f.at,
                                   "Newton's method finds no step that keeps the equation finite");
         }
         l->w->r->count.solver_iterations++;
-        size = size_of(l);
-        if (!changed && step == 1 && move <= l->o->tolerance * size &&
-            (move >= before / 2 || move <= ROUND_500 * size || l->steps > 20))
+        if (!changed && step == 1 && move <= l->o->tolerance &&
+            (move >= before / 2 || move <= ROUND_500 || l->steps > 20))
             found = true;
         /* rounding is all that moves */
-        if (!changed && (move == 0 || (step == 1 && move <= LINE_STALLED * size && move >= before / 2)))
+        if (!changed && (move == 0 || (step == 1 && move <= LINE_STALLED && move >= before / 2)))
             found = true;
-        if (found && (!l->nend || ends++ == END_CHANGES || !ends_update(l, size)))
+        if (found && (!l->nend || ends++ == END_CHANGES || !ends_update(l)))
             return true;
         before = found ? INFINITY : move;
     }

@@ -7,6 +7,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -159,7 +160,8 @@ static void folder_drop(int above, int dir, const char *name)
     unlinkat(above, name, AT_REMOVEDIR);
 }
 
-static bool code_make(int cache, const char *name, const char *c, size_t len, struct budget *b)
+static bool code_make(int cache, const char *name, const char *c, size_t len, struct budget *b,
+                      double seconds)
 {
     char folder[NAME_ROOM];
     struct stat st;
@@ -174,7 +176,7 @@ static bool code_make(int cache, const char *name, const char *c, size_t len, st
     if (dir < 0)
         return false;
     bool ok = (!b || budget_write(b, (int64_t)len)) && source_write(dir, c, len) &&
-              !process_run(dir, (char *const *)(uintptr_t)compiler, PROCESS_COMPILES, b) &&
+              !process_run(dir, (char *const *)(uintptr_t)compiler, PROCESS_COMPILES, b, seconds) &&
               !fstatat(dir, CODE, &st, AT_SYMLINK_NOFOLLOW) && S_ISREG(st.st_mode) &&
               (!b || budget_write(b, (int64_t)st.st_size)) && !fchmodat(dir, CODE, 0600, 0) &&
               !renameat(dir, CODE, cache, name);
@@ -207,14 +209,14 @@ void *compiled_find(const char *name, const char *entry, void **handle)
 }
 
 void *compiled_make(const char *name, const char *c, size_t len, const char *entry, struct budget *b,
-                    void **handle)
+                    double seconds, void **handle)
 {
     char path[PATH_ROOM];
     int cache = cache_open(path, sizeof path);
     *handle = NULL;
     if (cache < 0)
         return NULL;
-    bool made = code_make(cache, name, c, len, b);
+    bool made = code_make(cache, name, c, len, b, seconds);
     void *found = made ? code_open(cache, path, name, entry, handle) : NULL;
     if (made)
         cache_trim(cache);
@@ -231,7 +233,7 @@ char *compiled_bytes(arena *a, const char *c, size_t len, struct budget *b, size
         return NULL;
     file_root in = { .path = path };
     if (file_whole(a, &in, name, COMPILED_MOST, &bytes, n)) {
-        bool made = code_make(cache, name, c, len, b);
+        bool made = code_make(cache, name, c, len, b, INFINITY);
         if (!made || file_whole(a, &in, name, COMPILED_MOST, &bytes, n))
             bytes = NULL;
         cache_trim(cache);

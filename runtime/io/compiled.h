@@ -13,7 +13,7 @@ void *compiled_find(const char *name, const char *entry, void **handle);
    budget (may be NULL) is spent. */
 
 void *compiled_make(const char *name, const char *c, size_t len, const char *entry, struct budget *b,
-                    void **handle);
+                    double seconds, void **handle);
 /* The file itself, from the cache or compiled now.  NULL as above. */
 struct arena;
 char *compiled_bytes(struct arena *a, const char *c, size_t len, struct budget *b, size_t *n);

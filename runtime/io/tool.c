@@ -3,6 +3,7 @@
 #include "tool.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #if defined __has_include
@@ -170,9 +171,10 @@ static void become(int dir, char *const *argv, process_kind kind, const budget *
 }
 
 /* Waits for the process, which is ended when the work has to end: interrupted, or out of time. */
-static bool process_wait(pid_t pid, budget *b, int *status)
+static bool process_wait(pid_t pid, budget *b, double seconds, int *status)
 {
     const long longest = 20000000;
+    const double begin = clock_seconds();
     struct timespec pause = { 0, 500000 };
     for (;;) {
         pid_t ended = waitpid(pid, status, WNOHANG);
@@ -180,7 +182,7 @@ static bool process_wait(pid_t pid, budget *b, int *status)
             return true;
         if (ended < 0 && errno != EINTR)
             return false;
-        if (b && budget_stopping(b))
+        if ((b && budget_stopping(b)) || clock_seconds() - begin > seconds)
             kill(pid, SIGKILL);
         nanosleep(&pause, NULL);
         if (pause.tv_nsec < longest)
@@ -188,7 +190,7 @@ static bool process_wait(pid_t pid, budget *b, int *status)
     }
 }
 
-int process_run(int dir, char *const *argv, process_kind kind, budget *b)
+int process_run(int dir, char *const *argv, process_kind kind, budget *b, double seconds)
 {
     char *env[VARIABLES + 1];
     int n = 0, status;
@@ -205,7 +207,7 @@ int process_run(int dir, char *const *argv, process_kind kind, budget *b)
         return errno;
     if (pid == 0)
         become(dir, argv, kind, b, env);
-    if (!process_wait(pid, b, &status))
+    if (!process_wait(pid, b, seconds, &status))
         return -1;
     if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXFSZ)
         return ERROR_DISK_BUDGET;
@@ -344,7 +346,7 @@ int tool_draw(const file_root *in, const tool_job *job)
     if (!error)
         error = data_bring(&room, in, job->data);
     if (!error)
-        error = process_run(room.dir, job->argv, PROCESS_DRAWS, job->budget);
+        error = process_run(room.dir, job->argv, PROCESS_DRAWS, job->budget, INFINITY);
     if (!error)
         error = picture_take(&room, &to, job->budget);
     room_clear(&room);

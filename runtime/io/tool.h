@@ -24,9 +24,9 @@ typedef struct tool_job {
 /* What another program may do: draw, without starting a process; or compile, where it may write in its folder
    alone and reach no network, as far as the system has ways to say so. */
 typedef enum { PROCESS_DRAWS, PROCESS_COMPILES } process_kind;
-/* Runs it in the folder, silent.  0, ENOENT, another error, or -1: it failed, or the budget (may be NULL) is
-   spent. */
-int process_run(int dir, char *const *argv, process_kind kind, struct budget *b);
+/* Runs it in the folder, silent, for so many seconds at most.  0, ENOENT, another error, or -1: it failed,
+   took longer, or the budget (may be NULL) is spent. */
+int process_run(int dir, char *const *argv, process_kind kind, struct budget *b, double seconds);
 
 /* Both files are below `in`.  0; ENOENT when the program is not installed; another error; or -1 when it
    failed. */

@@ -5,6 +5,7 @@
 #include "base/budget.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -208,6 +209,67 @@ int outfile_whole(arena *a, const file_root *in, const char *path, const char *p
     return f->to.error;
 }
 
+/* Waits until there is something to read, or the end; false: the budget is spent.  A pipe may stay silent. */
+static bool readable(int fd, budget *b)
+{
+    enum { LOOK_EACH = 50 }; /* milliseconds */
+    struct pollfd p = { .fd = fd, .events = POLLIN };
+    while (fd >= 0 && poll(&p, 1, LOOK_EACH) <= 0)
+        if (b && budget_stopping(b))
+            return false;
+    return true;
+}
+
+/* Reads on, up to so many bytes; 0, or the error: EINTR where the budget is spent. */
+static int read_on(int fd, budget *b, char *to, size_t room, size_t *n)
+{
+    const size_t piece = 4 << 20;
+    while (*n < room) {
+        if (!readable(fd, b))
+            return EINTR;
+        ssize_t k = read(fd, to + *n, room - *n < piece ? room - *n : piece);
+        if (k == 0)
+            return 0;
+        if (k > 0)
+            *n += (size_t)k;
+        else if (errno != EINTR && errno != EAGAIN)
+            return errno;
+        if (budget_cuts(b))
+            return EINTR;
+    }
+    return 0;
+}
+
+/* a spent budget is no fault of the file */
+static void read_ends(arena *a, int error, size_t n)
+{
+    budget *b = arena_budget(a);
+    if (error == EINTR && b && budget_stopping(b)) {
+        b->until = 0;
+        arena_tick(a, INT32_MAX);
+    }
+    arena_tick(a, (int64_t)n);
+}
+
+int stream_whole(arena *a, int fd, size_t most, char **out, size_t *n)
+{
+    size_t room = 1 << 14;
+    int error = 0;
+    *out = arena_alloc(a, room);
+    *n = 0;
+    while (!(error = read_on(fd, arena_budget(a), *out, room - 1, n)) && *n + 1 == room) {
+        if (*n > most)
+            return EFBIG;
+        char *more = arena_alloc(a, 2 * room);
+        memcpy(more, *out, *n);
+        *out = more;
+        room *= 2;
+    }
+    read_ends(a, error, *n);
+    (*out)[*n] = 0;
+    return error ? error : *n > most ? EFBIG : 0;
+}
+
 int file_whole(arena *a, const file_root *in, const char *path, size_t most, char **out, size_t *n)
 {
     file_place at;
@@ -224,27 +286,12 @@ int file_whole(arena *a, const file_root *in, const char *path, size_t most, cha
     if (room > most)
         return EFBIG;
     *out = arena_alloc(a, room + 1);
-    const size_t piece = 4 << 20;
-    budget *b = arena_budget(a);
     int fd = place_open(in, path, O_RDONLY, &error);
-    while (!error && *n < room) {
-        ssize_t k = read(fd, *out + *n, room - *n < piece ? room - *n : piece);
-        if (k > 0)
-            *n += (size_t)k;
-        else if (k == 0)
-            break;
-        else if (errno != EINTR || (b && budget_stopping(b))) /* a pipe may have nothing to say */
-            error = errno;
-        if (!error && budget_cuts(b))
-            error = EINTR;
-    }
+    if (!error)
+        error = read_on(fd, arena_budget(a), *out, room, n);
     if (fd >= 0)
         close(fd);
-    if (error == EINTR && b && budget_stopping(b)) { /* no fault of the file */
-        b->until = 0;
-        arena_tick(a, INT32_MAX);
-    }
-    arena_tick(a, (int64_t)*n);
+    read_ends(a, error, *n);
     (*out)[*n] = 0;
     return error;
 }

@@ -39,6 +39,8 @@ void outfiles_abort(struct budget *b, const outfile *last);
 int outfile_whole(arena *a, const file_root *in, const char *path, const char *p, size_t n);
 /* All bytes of a file, of at most that many (EFBIG), and a 0 after them.  0, or the error. */
 int file_whole(arena *a, const file_root *in, const char *path, size_t most, char **out, size_t *n);
+/* The same of what is open already, as a pipe.  Both end with the budget of the arena, which jumps. */
+int stream_whole(arena *a, int fd, size_t most, char **out, size_t *n);
 /* Removes what killed processes left unfinished in the folder of that path. */
 void parts_clean(const file_root *in, const char *path);
 

@@ -58,6 +58,15 @@ static void view_new(sweep *w, native_view *x)
     x->fixed.tresca = c->fam->f->friction == FRICTION_TRESCA;
 }
 
+/* Seconds that the compiler may take: where nobody asked for it, a tenth of the time that is left, so that
+   waiting never costs the run. */
+static double patience(const sweep *w, const struct budget *b)
+{
+    if (w->quick.policy == NATIVE_ALWAYS || !b)
+        return INFINITY;
+    return 0.1 * (b->time - (clock_seconds() - b->begin));
+}
+
 void sweep_native_new(sweep *w, const run_clock *c)
 {
     bool wanted = w->quick.policy == NATIVE_ALWAYS ||
@@ -78,7 +87,7 @@ void sweep_native_new(sweep *w, const run_clock *c)
         cached = found;
         if (!found && (w->quick.policy == NATIVE_ALWAYS || run_steps(w) >= MAKE)) {
             sweep_emit_rest(&t);
-            found = compiled_make(name, t.at, t.n, NATIVE_ENTRY, b, &handle);
+            found = compiled_make(name, t.at, t.n, NATIVE_ENTRY, b, patience(w, b), &handle);
         }
     }
     arena_release(w->scratch, mark);

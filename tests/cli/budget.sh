@@ -117,6 +117,25 @@ has "where" err "hull601.cdl:4:" "this shape has more than 600 points"
 } >cases.cdl
 try "50000 cases" 0 "$CDL" run cases.cdl
 
+# a pipe that stays silent, and one that never ends
+mkfifo silent
+exec 9<>silent
+for what in run check fmt "show ast"; do
+    start=$SECONDS
+    try "$what of a silent pipe" 3 timeout 30 "$CDL" $what --time=0.5 - <silent
+    has "why" err "takes longer than --time allows"
+    try "$what of a silent file" 3 timeout 30 "$CDL" $what --time=0.5 --allow-outside silent
+    same "in time" yes "$([ $((SECONDS - start)) -lt 15 ] && echo yes)"
+done
+exec 9>&-
+try "a pipe that nobody writes to" 3 timeout 30 "$CDL" run --time=0.5 --allow-outside silent
+yes 'let a = 1' | timeout 60 "$CDL" run - >out 2>err
+same "a pipe without an end" 3 "${PIPESTATUS[1]}"
+has "why" err "the input is longer than 64 MB"
+yes 'let a = 1' | timeout 60 "$CDL" check --memory=20M - >out 2>err
+same "and little memory" 3 "${PIPESTATUS[1]}"
+has "why" err "more memory than --memory allows"
+
 # -- disk: 5, and no file is left half written
 cat >save.cdl <<'CDL'
 use "ball.cdl" as b

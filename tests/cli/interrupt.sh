@@ -34,7 +34,11 @@ model m {
 }
 run m for 1
 CDL
+mkfifo silent
+exec 9<>silent
 for sig in INT TERM; do
+    from=silent stop "a silent pipe" $sig 0.3 "$CDL" run -
+    stop "a silent file" $sig 0.3 "$CDL" check --allow-outside silent
     stop "text" $sig 0.2 "$CDL" check text.cdl
     stop "evaluation" $sig 0.5 "$CDL" run eval.cdl
     stop "check" $sig 0.5 "$CDL" check check.cdl

@@ -63,3 +63,11 @@ chmod +x bin/cc
 start=$SECONDS
 timeout 30 env PATH="$PWD/bin:$PATH" XDG_CACHE_HOME="$PWD/slow" "$CDL" run --time=2 -o slow always.cdl >out 2>&1
 same "a compiler that takes too long is ended" yes "$([ $((SECONDS - start)) -lt 20 ] && echo yes)"
+# unasked, it may take a tenth of the time that is left
+cat >long.cdl <<'CDL'
+model ball { dof y = 1; y'' = -y }
+run ball for 1e5 with sweeping(h = 1e-3, every = 1e4)
+CDL
+try "unasked, a compiler does not cost the run" 0 timeout 60 env PATH="$PWD/bin:$PATH" XDG_CACHE_HOME="$PWD/slow" "$CDL" run --json --time=20 long.cdl
+has "which is interpreted" out '"status":"ok"'
+same "by no code" 0 "$(grep -c '"native":"' out)"

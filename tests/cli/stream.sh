@@ -25,6 +25,19 @@ same "no file is left" "" "$(find . "${TMPDIR:-.}" -maxdepth 2 -name 'cdl-*' 2>/
 try "--spill is a number" 2 "$CDL" run --spill=much long.cdl
 has "and reported" err "'much' is not a value of --spill"
 
+# more columns than a system has mappings; so many that the file is made anew instead of getting an extent
+named() {
+    printf 'model m {\n    dof x = 1\n    x%s = -x\n' "''"
+    for k in $(seq "$1"); do printf '    constraint c%d: x >= -%d { impact = newton(0.5) }\n' "$k" "$((k + 1))"; done
+    printf '    constraint wall: x >= -0.5 { impact = newton(0.9) }\n'
+}
+{ named 24000; printf '    stop when t > 0.0025\n}\nrun m for 1e5 with sweeping(h = 1e-3)\nexpect steps <= 4\n'; } >named.cdl
+try "72000 columns" 0 "$CDL" run -o wide named.cdl
+{ named 1400; printf '}\nrun m for 5 with sweeping(h = 1e-3)\nsave t, x, wall.gap, c7.gap, wall.rn { file = "x.csv" }\n'; } >named.cdl
+try "4200 columns in memory" 0 "$CDL" run -o e --json named.cdl
+try "in a file that becomes longer" 0 "$CDL" run -o f --spill=8 --json named.cdl
+same "the same rows" same "$(cmp e/x.csv f/x.csv && echo same)"
+
 # ten times the samples, the same memory
 sed '/^save/d; /^measure between/d' long.cdl >lean.cdl
 printf 'save t, y { file = "y.csv", every = 0.5 }\nplot y against t { file = "y.svg" }\n' >>lean.cdl

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <cmocka.h>
 #include "cdl.h"
 
@@ -322,6 +323,28 @@ static void interruption_keeps_what_there_is(void **state)
     cdl_free(s);
 }
 
+/* a text from what is open: whole, or no text and a status */
+static void read_streams(void **state)
+{
+    (void)state;
+    cdl *s = cdl_new(NULL);
+    const char *text;
+    size_t n;
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    assert_int_equal(write(ends[1], "let a = 1\n", 10), 10);
+    close(ends[1]);
+    assert_int_equal(cdl_read(s, ends[0], &text, &n), CDL_OK);
+    assert_int_equal(n, 10);
+    assert_string_equal(text, "let a = 1\n");
+    assert_int_equal(cdl_run_text(s, "pipe", text, n), CDL_OK);
+    close(ends[0]);
+    assert_int_equal(cdl_read(s, ends[0], &text, &n), CDL_IO);
+    assert_null(text);
+    assert_int_equal(cdl_read(s, -1, &text, &n), CDL_IO);
+    cdl_free(s);
+}
+
 static void layout_and_names(void **state)
 {
     heard h;
@@ -401,6 +424,7 @@ static void memory_may_run_out(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(read_streams),
         cmocka_unit_test(statuses_have_texts),
         cmocka_unit_test(values_of_expressions),
         cmocka_unit_test(results_are_values),
