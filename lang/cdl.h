@@ -112,6 +112,9 @@ CDL_API void cdl_set_written(cdl *s, void (*written)(void *ud, const char *path,
     X(CHECKPOINT, "checkpoint", "", "file that the state of a run is written to; empty: none")           \
     X(CHECKPOINT_EVERY, "checkpoint-every", "",                                                          \
       "how often beside the end: seconds, or t=T of the time of the run")                                \
+    X(PROBLEMS, "problems", "",                                                                          \
+      "x.hdf5 (FCLIB) or x.txt below `output`: contact problems of steps are written beside that name")  \
+    X(PROBLEMS_EVERY, "problems-every", "1", "of the contact problems of a run every k-th is written")   \
     X(REPORT, "report", "", "file for a page of all that was run, for a browser; empty: none")           \
     X(INPUTS, "inputs", "",                                                                              \
       "parameters, with commas between them, that are inputs of what `cdl emit fmu` writes")             \
