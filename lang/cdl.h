@@ -110,6 +110,9 @@ CDL_API void cdl_set_written(cdl *s, void (*written)(void *ud, const char *path,
     X(CHECKPOINT, "checkpoint", "", "file for the state of a run; empty: none")                              \
     X(CHECKPOINT_EVERY, "checkpoint-every", "",                                                              \
       "how often besides the end: seconds, or t=T of simulated time")                                        \
+    X(PROBLEMS, "problems", "",                                                                              \
+      "x.hdf5 (FCLIB) or x.txt below `output`: contact problems of steps are written beside that name")      \
+    X(PROBLEMS_EVERY, "problems-every", "1", "write every k-th contact problem of a run")                    \
     X(REPORT, "report", "", "file for a page for a browser that shows all runs; empty: none")                \
     X(INPUTS, "inputs", "", "parameters, separated by commas, that are inputs of the FMU of `cdl emit fmu`") \
     X(FROM, "from", "", "file written by `checkpoint`: the run it belongs to continues from there")

@@ -208,7 +208,11 @@ static void initialize(server *v, const json_t *params)
         send_error(v, RPC_REQUEST, "the server is already initialized");
         return;
     }
+    const json_t *first = json_array_get(json_object_get(params, "workspaceFolders"), 0);
+    const char *root = json_string_value(json_object_get(params, "rootUri"));
+    root = root ? root : json_string_value(json_object_get(first, "uri"));
     v->initialized = true;
+    v->root = root ? uri_path(root) : NULL;
     v->markdown = lists(down(params, hover), "markdown");
     v->hierarchical = json_is_true(down(params, outline));
     v->label_offsets = json_is_true(down(params, labels));

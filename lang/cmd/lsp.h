@@ -1,5 +1,5 @@
 /* lsp: what the files of the language server share.  lsp.c reads and writes messages, lsp_text.c keeps the
-   documents, lsp_answer.c answers requests. */
+   documents, lsp_answer.c answers requests, lsp_files.c looks into other texts. */
 #ifndef CDL_LSP_H
 #define CDL_LSP_H
 #include <jansson.h>
@@ -30,6 +30,7 @@ typedef struct document {
 
 typedef struct server {
     const options *o;
+    char *root; /* the folder of the workspace, or NULL */
     document **doc;
     size_t ndoc;
     size_t bytes; /* of all texts */
@@ -59,6 +60,9 @@ bool input_waits(void);                                        /* more than what
 
 /* ---- lsp_text.c ---- */
 document *document_find(const server *v, const char *uri);
+/* A text that the editor has not opened; NULL: there is no memory.  The caller frees it. */
+document *document_loose(const char *path, const char *text, size_t len);
+void document_free(document *d);
 /* Reports what cannot be kept to the client. */
 void document_open(server *v, const char *uri, const char *text, size_t len, json_int_t version);
 void document_close(server *v, document *d);
@@ -68,6 +72,7 @@ size_t document_place(const document *d, const json_t *position);
 json_t *document_position(document *d, size_t byte);
 json_t *document_range(document *d, size_t begin, size_t end);
 char *path_uri(const char *path);    /* freed by the caller */
+char *uri_path(const char *uri);     /* so is this; NULL: it names no file */
 json_t *text_json(const char *text); /* a string, whatever the bytes are */
 /* The session that holds the text as it is now; NULL: there is none (memory), or it was given up. */
 cdl *document_session(server *v, document *d);
@@ -75,6 +80,12 @@ cdl *text_session(server *v, const document *d, const char *text, size_t len);
 void documents_say(server *v);   /* sends diagnostics that are due */
 void documents_stale(server *v); /* a file was saved that they may use: all are checked again */
 void documents_free(server *v);
+
+/* ---- lsp_files.c ---- */
+/* Places in other texts that name what `home` declares at that byte: an object of lists of ranges by URI.
+   other: a new name for it, or NULL; *wrong: why that will not do. */
+json_t *uses_elsewhere(server *v, const document *home, size_t byte, const char *name, const char *other,
+                       const char **wrong);
 
 /* ---- lsp_answer.c ---- */
 json_t *capabilities(void);

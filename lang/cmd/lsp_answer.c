@@ -255,16 +255,59 @@ static json_t *definition(question *q)
     return cdl_declaration(q->s, q->byte, &at) ? NULL : location(q->d, &at);
 }
 
+/* what the use at the place of the question is called; freed by the caller */
+static char *name_at(const document *d, const cdl_use *at)
+{
+    size_t n = at->at.end.byte - at->at.begin.byte;
+    char *name = malloc(n + 1);
+    if (name)
+        memcpy(name, d->text + at->at.begin.byte, n);
+    if (name)
+        name[n] = 0;
+    return name;
+}
+
+/* where the thing is declared among its uses, if that is in this text */
+static const cdl_use *own_declaration(const cdl_use *use, size_t n)
+{
+    for (size_t k = 0; k < n; k++)
+        if (use[k].declares && !use[k].library)
+            return &use[k];
+    return NULL;
+}
+
+/* the same thing in other texts, where this one declares it */
+static json_t *others(question *q, const cdl_use *use, size_t n, const char *renamed_to, const char **wrong)
+{
+    const cdl_use *own = own_declaration(use, n);
+    char *name = own ? name_at(q->d, own) : NULL;
+    *wrong = NULL;
+    if (!name)
+        return json_object();
+    json_t *found = uses_elsewhere(q->v, q->d, own->at.begin.byte, name, renamed_to, wrong);
+    free(name);
+    return found;
+}
+
 static json_t *references(question *q)
 {
     const cdl_use *use;
-    size_t n = cdl_references(q->s, q->byte, &use);
+    size_t n = cdl_references(q->s, q->byte, &use), k;
     const json_t *context = json_object_get(q->params, "context");
     bool all = json_is_true(json_object_get(context, "includeDeclaration"));
     json_t *list = json_array();
-    for (size_t k = 0; k < n; k++)
+    for (k = 0; k < n; k++)
         if (all || !use[k].declares)
             json_array_append_new(list, location(q->d, &use[k].at));
+    const char *unused, *uri;
+    json_t *elsewhere = others(q, use, n, NULL, &unused), *ranges, *range;
+    json_object_foreach(elsewhere, uri, ranges) json_array_foreach(ranges, k, range)
+    {
+        json_t *o = object("uri", json_string(uri));
+        json_object_set(o, "range", range);
+        json_array_append_new(list, o);
+    }
+    json_decref(elsewhere);
     return list;
 }
 
@@ -367,13 +410,29 @@ static json_t *rename_to(question *q)
         send_error(q->v, RPC_FAILED, wrong);
         return (json_t *)q;
     }
-    json_t *edits = json_array();
-    for (size_t k = 0; k < n; k++) {
-        json_t *e = object("range", range_of(q->d, &kept[k].at));
-        json_object_set_new(e, "newText", text_json(name));
-        json_array_append_new(edits, e);
+    json_t *changes = others(q, kept, n, name, &wrong), *own = json_array(), *ranges;
+    const char *uri;
+    if (wrong) {
+        json_decref(changes);
+        send_error(q->v, RPC_FAILED, wrong);
+        return (json_t *)q;
     }
-    return object("changes", object(q->d->uri, edits));
+    for (size_t k = 0; k < n; k++)
+        json_array_append_new(own, range_of(q->d, &kept[k].at));
+    json_object_set_new(changes, q->d->uri, own);
+    json_object_foreach(changes, uri, ranges)
+    {
+        json_t *range, *edits = json_array();
+        size_t k;
+        json_array_foreach(ranges, k, range)
+        {
+            json_t *e = object("newText", text_json(name));
+            json_object_set(e, "range", range);
+            json_array_append_new(edits, e);
+        }
+        json_object_set_new(changes, uri, edits);
+    }
+    return object("changes", changes);
 }
 
 /* ---- outline ---- */

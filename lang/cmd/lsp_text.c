@@ -20,7 +20,7 @@ static int hex(char c)
 }
 
 /* file:///a%20b -> /a b; NULL for other URIs */
-static char *uri_path(const char *uri)
+char *uri_path(const char *uri)
 {
     if (strncmp(uri, "file://", 7))
         return NULL;
@@ -198,7 +198,7 @@ static void session_drop(document *d)
     d->session = NULL;
 }
 
-static void document_free(document *d)
+void document_free(document *d)
 {
     session_drop(d);
     json_decref(d->found);
@@ -232,6 +232,25 @@ static document *document_new(const char *uri)
     strcpy(d->uri, uri);
     d->path = uri_path(uri);
     return d;
+}
+
+document *document_loose(const char *path, const char *text, size_t len)
+{
+    char *uri = path_uri(path);
+    document *d = uri ? document_new(uri) : NULL;
+    char *copy = d ? realloc(d->text, len + 1) : NULL;
+    free(uri);
+    if (copy) {
+        memcpy(copy, text, len);
+        copy[len] = 0;
+        d->text = copy;
+        d->len = len;
+    }
+    if (copy && lines_find(d))
+        return d;
+    if (d)
+        document_free(d);
+    return NULL;
 }
 
 void document_open(server *v, const char *uri, const char *text, size_t len, json_int_t version)
@@ -403,4 +422,5 @@ void documents_free(server *v)
     while (v->ndoc)
         document_free(v->doc[--v->ndoc]);
     free(v->doc);
+    free(v->root);
 }

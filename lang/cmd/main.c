@@ -579,6 +579,9 @@ static const command commands[] = {
       "interrupted\n"
       "  --checkpoint-every S|t=T   also every S seconds, or every T of simulated time\n"
       "  --from FILE                continue the run whose state is in FILE\n"
+      "  --problems X.hdf5          write the contact problems of steps as X-000001.hdf5, ... (FCLIB), or as "
+      "X.txt\n"
+      "  --problems-every K         write every K-th of them\n"
       "  --report FILE.html         write a page for a browser: the motion, plots, tables, the manifest\n"
       "  --keep-going    record a step that could not be solved instead of ending the run\n"
       "  -q, --quiet     no summaries\n" },
@@ -721,6 +724,8 @@ static const char *const option_names[] = { "-p",
                                             "--checkpoint",
                                             "--from",
                                             "--checkpoint-every",
+                                            "--problems",
+                                            "--problems-every",
                                             NULL };
 
 static int param_add(options *o, char *text)
@@ -756,10 +761,11 @@ static int valued_option(options *o, char kind, char *v)
 /* the name of an option that takes a value, as --NAME=VALUE or --NAME VALUE, or NULL */
 static const char *long_option(const char *a, size_t n)
 {
-    static const char *const names[] = { "--time",        "--memory",     "--disk",   "--spill",
-                                         "--shard",       "--checkpoint", "--from",   "--checkpoint-every",
-                                         "--within",      "--model",      "--colour", "--color",
-                                         "--diagnostics", "--report",     "--inputs" };
+    static const char *const names[] = { "--time",          "--memory",     "--disk",   "--spill",
+                                         "--shard",         "--checkpoint", "--from",   "--checkpoint-every",
+                                         "--within",        "--model",      "--colour", "--color",
+                                         "--diagnostics",   "--report",     "--inputs", "--problems",
+                                         "--problems-every" };
     for (size_t k = 0; k < sizeof names / sizeof *names; k++)
         if (strlen(names[k]) == n && !strncmp(a, names[k], n))
             return names[k] + 2;

@@ -774,7 +774,13 @@ static void put_numbers(text *t, session *s)
         put_name(t, "text", x->text ? x->text : "");
         text_putc(t, ',');
         put_name(t, "label", x->label ? x->label : "");
-        text_printf(t, ",\"ok\":%s}", x->ok ? "true" : "false");
+        text_printf(t, ",\"ok\":%s", x->ok ? "true" : "false");
+        double is;
+        if (x->v.kind != V_ERROR && v_scalar(&x->v, &is)) {
+            text_puts(t, ",\"value\":");
+            text_json_num(t, is);
+        }
+        text_putc(t, '}');
     }
     text_putc(t, ']');
 }
@@ -817,6 +823,17 @@ static void stage_time(const session *s, stage *g, const scene *m)
 }
 
 /* of the last run and what moves in it; the object is left open */
+/* what ran it, and how far; the path of a load has no steps of time */
+static const char *about(session *s, const run *r)
+{
+    if (r->r->field)
+        return r->with->name;
+    if (r->r->count.steps == 0)
+        return arena_printf(s->tmp, "%s, to t = %.6g", r->with->name, r->r->t_end);
+    return arena_printf(s->tmp, "%s, %lld steps to t = %.6g", r->with->name, (long long)r->r->count.steps,
+                        r->r->t_end);
+}
+
 static void put_run(text *t, scene *m)
 {
     stage g = stage_of(m, 1);
@@ -828,11 +845,7 @@ static void put_run(text *t, scene *m)
     text_putc(t, '{');
     put_name(t, "title", last ? last->r->prog->model : "CDL");
     text_putc(t, ',');
-    put_name(t, "about",
-             !last            ? ""
-             : last->r->field ? last->with->name
-                              : arena_printf(m->s->tmp, "%s, %lld steps to t = %.6g", last->with->name,
-                                             (long long)last->r->count.steps, last->r->t_end));
+    put_name(t, "about", last ? about(m->s, last) : "");
     text_putc(t, ',');
     put_name(t, "doc", last && last->of->decl && last->of->decl->doc ? last->of->decl->doc : "");
     text_printf(t, ",\"begin\":%.17g,\"end\":%.17g,\"space\":%s", g.begin, g.end,

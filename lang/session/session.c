@@ -930,6 +930,10 @@ static bool option_fits(int k, const char *value_)
         return true;
     if (k == OPTION_CHECKPOINT_EVERY)
         return checkpoint_every(value_, &seconds, &time);
+    if (k == OPTION_PROBLEMS)
+        return problems_named(value_);
+    if (k == OPTION_PROBLEMS_EVERY)
+        return sscanf(value_, "%d%n", &a, &n) == 1 && !value_[n] && a > 0;
     if (k == OPTION_SPILL || k == OPTION_TIME) {
         char *end;
         return strtod(value_, &end) > 0 && !*end;

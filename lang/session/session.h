@@ -60,6 +60,14 @@ typedef struct run {
     bool cut;         /* the budget ended it, and its results are not whole */
 } run;
 
+/* How many contact problems were written: outside of experiments, and of a point of one. */
+typedef struct problem_count {
+    int64_t outside, inside;
+    const ast *experiment;
+    int64_t point;
+} problem_count;
+typedef struct problem_files problem_files;
+
 typedef struct record {            /* one JSON object in the making: a run, or a point of an experiment */
     bool open, failed, incomplete; /* incomplete: interrupted, or no room for more */
     sym experiment;
@@ -206,7 +214,8 @@ struct cdl {
     run *last;
     bool last_failed;   /* the last run statement gave no results */
     int64_t run_number; /* of the last run statement, from 1; those of experiments are not counted */
-    int64_t from_run;   /* of the checkpoint to go on from; 0: none was read */
+    problem_count problems;
+    int64_t from_run; /* of the checkpoint to go on from; 0: none was read */
     experiment_now now;
     session_tally tally;
     bool interrupted;
@@ -378,6 +387,10 @@ const built *session_program(session *s, const ast *decl, scope *outer, const mo
                              double **param);
 void run_statement(session *s, const ast *e);
 bool checkpoint_every(const char *given, double *seconds, double *time); /* the value of that option */
+/* session_problems.c: contact problems of a run as files; NULL: none are asked for */
+bool problems_named(const char *path); /* the value of that option */
+problem_files *problems_begin(session *s, const run *r, run_options *o);
+void problems_end(const problem_files *f, const ast *e);
 void run_drop(session *s, run *r); /* frees it, unless it is still reached */
 /* session_backend.c: the backend that `with` names and its options; false after a report.  o may be NULL:
  * then only names are checked. */

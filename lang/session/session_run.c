@@ -967,7 +967,9 @@ void run_statement(session *s, const ast *e)
         *vec_push(s->keep, &s->rec.point) = (measured){ args.at[k].name,
                                                         session_copy(s, s->keep, &args.at[k].v) };
     o.checkpoint = save.to || save.from ? &save : NULL;
+    problem_files *problems = problems_begin(s, r, &o);
     run_go(s, r, &o);
+    problems_end(problems, e);
     s->last = r;
     if (!r->cut)
         run_make_named(s, e, r);

@@ -72,6 +72,8 @@ typedef struct run_options {
     bool (*progress)(void *ud, double done);
     void *ud;
     const checkpoint *checkpoint; /* or NULL */
+    /* sees the contact problems of steps (io/problems.h), which then take no short way; NULL: nobody does */
+    const struct problem_watch *watch;
 } run_options;
 
 typedef struct backend {

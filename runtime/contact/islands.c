@@ -178,12 +178,12 @@ contact_problem *island_band(const islands *g, const island *i, const contact_li
                         continue;
                     for (int s = 0; s < cone_rows(&p->cone[x]); s++)
                         for (int t = 0; t < cone_rows(&p->cone[y]); t++) {
-                            double z = l->J[l->J_at[c] + (size_t)(s * nc + j)] *
-                                       l->K[l->J_at[o] + (size_t)(t * no + k)];
                             int ri = p->cone[x].row + s, rj = p->cone[y].row + t;
-                            *band_at(p, ri, rj) += z;
-                            if (x != y)
-                                *band_at(p, rj, ri) += z;
+                            size_t at_c = l->J_at[c] + (size_t)(s * nc + j),
+                                   at_o = l->J_at[o] + (size_t)(t * no + k);
+                            *band_at(p, ri, rj) += l->J[at_c] * l->K[at_o];
+                            if (x != y) /* another number where reactions act along other rows */
+                                *band_at(p, rj, ri) += l->J[at_o] * l->K[at_c];
                         }
                 }
         }

@@ -56,6 +56,7 @@ static run_options finer(const backend *b, const run_options *o, const results *
     run_options fine = *o;
     int h = option_number(b, "h"), tolerance = option_number(b, "tolerance");
     fine.checkpoint = NULL;
+    fine.watch = NULL;
     fine.every = 0;
     fine.finer = true;
     if (r->prog->rod && !rod_moves(r->prog->rod))

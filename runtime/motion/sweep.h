@@ -186,6 +186,8 @@ typedef struct problem_at_hand {
     double blur[2]; /* rates that its tolerance leaves open, at an instant and over a step: [mass] */
     bool unsolved;  /* the last problem */
     cone *cone;
+    const struct problem_watch *watch; /* of the options, as long as the run lasts */
+    column recorded;                   /* room of sweep_record */
     double *dir, *local;
     bool tol_follows; /* its tolerance goes by how many contacts act: no other was asked for */
     int tol_contacts; /* for how many that is */
@@ -384,12 +386,21 @@ bool sweep_fail_contact(sweep *w, int i, double t); /* not solved, contact i wor
 void sweep_columns(sweep *w, const contact_state *k, const double *H, const double *S, const factor *f,
                    column *G);
 /* the block of a lone contact, kept while nothing in it changes */
+/* column b of G with an entry for every dof; `done` clears it again */
+const double *sweep_column_spread(sweep *w, const contact_state *k, const column *G, int b);
+void sweep_column_done(sweep *w, const contact_state *k, const column *G);
 void sweep_move(const contact_state *k, double l, double *x); /* x += l M^-1 H^T, by its column Gm */
 /* The shortest move in the kinetic metric that changes the gaps of back[0..m) by those amounts, added to x.
    Both may be put in another order. */
 void sweep_shortest(sweep *w, int m, double *change, double *x);
 double *sweep_lone_matrix(sweep *w, contact_state *k, bool mass);
 bool sweep_solve_alone(sweep *w, bool mass, const cone *c, double *x); /* false: it has to go the long way */
+
+/* ---- sweep_record.c ---- */
+/* The problem at hand for the one who watches, before it is solved; NULL: it is none of a step or an impact.
+   It is there until `scratch` is released. */
+struct step_problem *sweep_record(sweep *w, bool mass, const double *x);
+void sweep_recorded(sweep *w, struct step_problem *s, bool solved, const char *solver);
 
 /* ---- sweep_step.c ---- */
 void sweep_lightness(sweep *w);        /* of the dofs, as masses are now */

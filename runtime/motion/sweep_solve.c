@@ -5,6 +5,7 @@
 #include <string.h>
 #include "contact/equal.h"
 #include "contact/solvers.h"
+#include "io/problems.h"
 #include "sweep.h"
 #include "base/tolerances.h"
 
@@ -50,8 +51,8 @@ void sweep_columns(sweep *w, const contact_state *k, const double *H, const doub
     }
 }
 
-/* column b of contact l with an entry for every dof; spread is cleared by column_done */
-static const double *column_spread(sweep *w, const contact_state *l, const column *G, int b)
+/* column b of contact l with an entry for every dof; spread is cleared by sweep_column_done */
+const double *sweep_column_spread(sweep *w, const contact_state *l, const column *G, int b)
 {
     const double *g = G->a + (size_t)b * (size_t)G->n;
     if (!G->local)
@@ -61,7 +62,7 @@ static const double *column_spread(sweep *w, const contact_state *l, const colum
     return w->room.spread;
 }
 
-static void column_done(sweep *w, const contact_state *l, const column *G)
+void sweep_column_done(sweep *w, const contact_state *l, const column *G)
 {
     for (int i = 0; G->local && i < G->n; i++)
         w->room.spread[l->c->dof[i]] = 0;
@@ -89,14 +90,14 @@ void sweep_matrix(sweep *w, bool mass)
         const contact_state *l = w->hand.act[j];
         const column *G = column_of(l, mass);
         for (int b = 0; b < rows_of(l); b++) {
-            const double *g = column_spread(w, l, G, b);
+            const double *g = sweep_column_spread(w, l, G, b);
             for (int i = 0; i < w->hand.nact; i++) {
                 const contact_state *k = w->hand.act[i];
                 for (int a = 0; a < rows_of(k); a++)
                     w->hand.W[(size_t)(k->row + a) * (size_t)m + (size_t)(l->row + b)] = contact_rate(
                         k->c, row_of(k, k->c->H, k->c->S, a), g);
             }
-            column_done(w, l, G);
+            sweep_column_done(w, l, G);
         }
     }
 }
@@ -187,7 +188,7 @@ double *sweep_lone_matrix(sweep *w, contact_state *k, bool mass)
 }
 
 /* the problem of a lone contact in closed form; false: it has to go the long way */
-bool sweep_solve_alone(sweep *w, bool mass, const cone *c, double *x)
+static bool solve_alone(sweep *w, bool mass, const cone *c, double *x)
 {
     const contact_state *k = w->hand.act[0];
     const double *A = mass ? k->alone.Am : k->alone.A;
@@ -202,6 +203,19 @@ bool sweep_solve_alone(sweep *w, bool mass, const cone *c, double *x)
         return false;
     sweep_react(w, x, mass);
     return true;
+}
+
+bool sweep_solve_alone(sweep *w, bool mass, const cone *c, double *x)
+{
+    if (!w->hand.watch)
+        return solve_alone(w, mass, c, x);
+    arena_pos mark = arena_mark(w->scratch);
+    step_problem *record = sweep_record(w, mass, x);
+    bool ok = solve_alone(w, mass, c, x);
+    if (ok && record)
+        sweep_recorded(w, record, true, "closed form");
+    arena_release(w->scratch, mark);
+    return ok;
 }
 
 /* ---- few: W as a matrix ---- */
@@ -711,12 +725,23 @@ static void no_rounding(sweep *w, const double *x)
     }
 }
 
+static bool solve_watched(sweep *w, bool mass, double *x)
+{
+    arena_pos mark = arena_mark(w->scratch);
+    step_problem *record = sweep_record(w, mass, x);
+    bool ok = solve_by(w, mass, x);
+    if (record)
+        sweep_recorded(w, record, ok, w->hand.pr.solver);
+    arena_release(w->scratch, mark);
+    return ok;
+}
+
 bool sweep_solve(sweep *w, bool mass, double *x, double t)
 {
     results *r = w->r;
     if (w->policy.whole)
         no_rounding(w, x);
-    bool ok = solve_by(w, mass, x);
+    bool ok = w->hand.watch ? solve_watched(w, mass, x) : solve_by(w, mass, x);
     r->count.solver_iterations += w->hand.pr.iterations;
     r->count.branch_choices += w->hand.pr.choices;
     if (w->hand.pr.n > 1 || !r->solver)
@@ -746,10 +771,10 @@ static void shortest_few(sweep *w, contact_state *const *back, int m, const doub
         contact_state *k = back[j];
         sweep_columns(w, k, back_row(w, k), NULL, &w->s->minv, &k->Gm);
         k->stamp_m = -1;
-        const double *g = column_spread(w, k, &k->Gm, 0);
+        const double *g = sweep_column_spread(w, k, &k->Gm, 0);
         for (int i = 0; i < m; i++)
             A[(size_t)i * (size_t)m + (size_t)j] = contact_rate(back[i]->c, back_row(w, back[i]), g);
-        column_done(w, k, &k->Gm);
+        sweep_column_done(w, k, &k->Gm);
     }
     sym_shortest_rows(A, change, l, m, more, w->hand.perm);
     for (int i = 0; i < m; i++)

@@ -531,9 +531,11 @@ static void run_whole(sweep *w)
         arena_on_oom(w->r->a, &none);
         arena_on_oom(scratch, &none);
         w->scratch = scratch;
+        w->hand.watch = w->o->watch;
         clock_run(w->quick.emit ? &emit_stepper : &sweep_stepper, w, w->o, w->r);
     }
     arena_on_oom(w->r->a, owner);
+    w->hand.watch = NULL;
     sweep_close(w);
     arena_free(scratch);
     if (full && owner)

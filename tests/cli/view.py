@@ -165,6 +165,8 @@ note("expectation", $("expects").textContent.includes("met<\\/script><b>no overl
 setTime(0.4); note("drawn", ink(stage) > 200);
 """
 
+MISSED = """note("missed", $("expects").textContent === "missedheight: y(0) == 2 (1)");"""
+
 SPACE = """
 setTime(0.2); const one = stage.toDataURL(); note("drawn", inSpace && ink(stage) > 200);
 state.yaw += 0.5; refresh(); note("turned", stage.toDataURL() !== one);
@@ -238,4 +240,4 @@ elif sys.argv[1] in ("solids3", "flat2"):
     at = min(rows_of(sys.argv[3]), key=lambda r: abs(float(r["t"]) - 0.2))
     drive(sys.argv[2], SOLIDS % {"t": at["t"], "want": json.dumps(corner(at, first))})
 else:
-    drive(sys.argv[2], {"drive": PLANE, "drive3": SPACE, "drive-report": REPORT}[sys.argv[1]])
+    drive(sys.argv[2], {"drive": PLANE, "drive3": SPACE, "drive-report": REPORT, "drive-missed": MISSED}[sys.argv[1]])

@@ -75,6 +75,14 @@ experiment rest {
     save T { file = "rest.csv" }
 }
 CDL
+cat >miss.cdl <<'CDL'
+model m { dof y = 1; y'' = -1 }
+run m for 1 with sweeping(h = 0.1)
+expect y(0) == 2 "height"
+animate("missed.html")
+CDL
+try "an expectation that is not met" 1 "$CDL" run -q -o pages --report miss.html miss.cdl
+has "is in the page with its number" pages/missed.html '"text":"y(0) == 2","label":"height","ok":false,"value":1}'
 try "a report" 0 "$CDL" run -q -o rep --report rest.html rest.cdl
 has "is named" err "wrote rep/rest.html"
 try "view of a file" 0 "$CDL" view -o seen rest.cdl
@@ -169,6 +177,8 @@ if command -v python3 >/dev/null; then
         has "in the plane, too" got "ok corner" "ok inside"
         python3 "$tests/cli/view.py" drive3 pages/skin.html >got 2>&1
         has "a field as a surface" got "ok drawn" "ok turned"
+        python3 "$tests/cli/view.py" drive-missed pages/miss.html >got 2>&1
+        has "what was missed, and by which number" got "ok missed"
         python3 "$tests/cli/view.py" drive-report rep/rest.html >got 2>&1
         has "tables are sorted" got "ok rows" "ok sorted" "ok scatter" "ok measured" "ok labels"
     else
@@ -204,7 +214,7 @@ run bent for 3 with auglag(h = 1)
 save t, wire.track(1) { file = "bent.csv" }
 CDL
 try "a rod along its load" 0 "$CDL" run -q -o pages --report bent.html bent.cdl
-has "has the time of its load" pages/bent.html '"begin":0,"end":3,'
+has "has the time of its load" pages/bent.html '"begin":0,"end":3,' '"about":"auglag, to t = 3"'
 cat >lying.cdl <<'CDL'
 model lying {
     rod wire { length = 1, radius = 0.01, young = 1e6, poisson = 0.4, elements = 6 }

@@ -360,6 +360,7 @@ def answers(cdl):
     verdict("definition in another file", x["uri"] == "file://" + lib and x["range"]["start"] == {"line": 1, "character": 3}, x)
     verdict("hover from another file", "α twice" in d.ask("hover", "dbl")["contents"]["value"])
     verdict("what is declared elsewhere is not renamed", d.ask("prepareRename", "dbl") is None)
+    rename_across(s, folder, d, lib)
     s.notes.clear()
     open(lib, "w").write("fn half(x) = x/2\nmodel inner {\n    dof z = 0\n    z'' = 1\n}\n")
     s.notify("textDocument/didSave", {"textDocument": {"uri": "file://" + lib}})
@@ -453,6 +454,46 @@ def protocol(cdl):
     s.start()
     s.p.stdin.close()
     verdict("the end of the input", s.p.wait(60) == 1)
+
+
+
+def apply(text, edits):
+    for e in sorted(edits, key=lambda e: (e["range"]["start"]["line"], e["range"]["start"]["character"]), reverse=True):
+        text = text[:index(text, e["range"]["start"])] + e["newText"] + text[index(text, e["range"]["end"]):]
+    return text
+
+
+def rename_across(s, folder, d, lib):
+    """A name of a text that others use: open, or only on the disk."""
+    text = open(lib).read()
+    below = os.path.join(folder, "below")
+    os.makedirs(below, exist_ok=True)
+    other, stranger = os.path.join(folder, "other.cdl"), os.path.join(below, "stranger.cdl")
+    open(other, "w").write('# \U0001F600 dbl\nuse "lib.cdl" as twice\nlet b = "\U0001F600", c = twice.dbl(1) + twice.dbl(2)\n')
+    open(stranger, "w").write("fn dbl(x) = 3*x\nlet use_of = dbl(1)\n")
+    s.open("file://" + lib, text)
+    at = {"textDocument": {"uri": "file://" + lib}, "position": position(text, text.index("dbl"))}
+    found = s.ask("textDocument/references", dict(at, context={"includeDeclaration": True}))
+    verdict("references in other texts", sorted(os.path.basename(x["uri"]) for x in found) ==
+            sorted(["lib.cdl", os.path.basename(d.uri), "other.cdl", "other.cdl"]), found)
+    changes = s.ask("textDocument/rename", dict(at, newName="double"))["changes"]
+    verdict("rename across texts", sorted(os.path.basename(u) for u in changes) ==
+            sorted(["lib.cdl", os.path.basename(d.uri), "other.cdl"]), changes)
+    after = {u: apply(d.text if u == d.uri else open(u[7:]).read(), e) for u, e in changes.items()}
+    verdict("their uses have the new name", "lib.double(3)" in after[d.uri] and
+            after["file://" + other].count("twice.double(") == 2 and "# \U0001F600 dbl" in after["file://" + other] and
+            after["file://" + lib] == text.replace("dbl", "double"), after)
+    m = s.request("textDocument/rename", dict(at, newName="twice"))
+    verdict("a name that another text has is refused", "another text" in m.get("error", {}).get("message", ""), m)
+    s.notify("textDocument/didChange", {"textDocument": {"uri": "file://" + lib, "version": 2},
+                                        "contentChanges": [{"text": "# more\n" + text}]})
+    at["position"]["line"] += 1
+    m = s.request("textDocument/rename", dict(at, newName="double"))
+    verdict("a text that was not saved is not renamed for others", "save" in m.get("error", {}).get("message", ""), m)
+    s.notify("textDocument/didClose", {"textDocument": {"uri": "file://" + lib}})
+    os.remove(other)
+    os.remove(stranger)
+    os.rmdir(below)
 
 
 METHODS = ("hover", "definition", "references", "documentHighlight", "prepareRename", "rename", "documentSymbol", "formatting",

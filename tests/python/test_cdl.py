@@ -159,6 +159,7 @@ try:
     check("frames", list(f.columns) == ["z[1]", "z[2]", "z[3]", "pair.rn[1]", "pair.rn[2]"] and f.index.name == "t"
           and f["z[3]"].iloc[0] == 3, f.columns)
     check("frames of impacts", len(r.impacts.frame()) == len(r.impacts))
+    check("a frame of all names", list(c.describe().frame()["shape"]) == list(c.describe()["shape"]))
     check("frames of all dofs", "y'" in r.frame().columns)
     check("names of a frame in a list", list(c.frame(["z", "pair.rn"]).columns) == list(f.columns))
 except ImportError:

@@ -9,7 +9,13 @@ class _Later:
 
     def __getattr__(self, name):
         import importlib
-        value = getattr(importlib.import_module(self._name), name)
+        try:
+            value = getattr(importlib.import_module(self._name), name)
+        except ModuleNotFoundError as e:
+            if e.name != self._name:
+                raise
+            raise ModuleNotFoundError("arrays of cdl need the module '%s': apt-get install python3-%s, or pip install %s"
+                                      % (self._name, self._name, self._name), name=self._name) from None
         setattr(self, name, value)
         return value
 

@@ -74,6 +74,9 @@ class Table:
         import pandas
         columns = {}
         for name, x in self._columns.items():
+            if any(isinstance(one, tuple) for one in x):
+                columns[name] = pandas.Series(list(x))    # shapes stay what they are
+                continue
             x = np.asarray(x)
             if x.ndim < 2:
                 columns[name] = x
