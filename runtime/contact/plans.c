@@ -21,6 +21,7 @@ PLAN(speed, { .by = SOLVER_GAUSS_FEW }, { .by = SOLVER_TURNS });
    Newton's method. */
 PLAN(plane, { .by = SOLVER_SWEEPS, .above = LEMKE_FEW }, { .by = SOLVER_POLISH, .above = LEMKE_FEW },
      { .by = SOLVER_DAMPED, .above = LEMKE_FEW, .little = LEMKE_MOST, .near = SWEEPS_NEAR },
+     { .by = SOLVER_CENTRED, .above = LEMKE_FEW, .little = LEMKE_MOST },
      { .by = SOLVER_PIECES, .above = LEMKE_FEW, .cut = LARGE, .little = LEMKE_MOST, .close = PIECES_CLOSE },
      { .by = SOLVER_SWEEPS, .above = LEMKE_FEW, .cut = LARGE },
      { .by = SOLVER_DAMPED_CLOSE, .above = LEMKE_FEW, .most = LARGE },

@@ -82,6 +82,14 @@ static bool damped_cold(contact_problem *p, arena *scratch, double tol)
     return damped_solve(p, scratch, 0.3, tol);
 }
 
+/* Reactions from the middle of all that are possible, brought next to a solution by sweeps.  Many contacts of
+   a pile at rest may share their load in many ways; from there few of them are at a bound that has to move.
+ */
+static bool centred(contact_problem *p, arena *scratch, double tol)
+{
+    return interior_solve(p, scratch, tol) || sweeps_conjugate(p, scratch, tol);
+}
+
 /* ---- Lemke: all contacts together ---- */
 static bool lemke_fits(const contact_problem *p)
 {
@@ -255,6 +263,7 @@ const contact_solver contact_solvers[SOLVERS] = {
     [SOLVER_PIECES] = { "path from piece to piece", central_fits, pieces_solve },
     [SOLVER_CENTRAL] = { "central path", central_fits, central_solve },
     [SOLVER_INTERIOR] = { "interior point", interior_fits, interior_solve },
+    [SOLVER_CENTRED] = { "interior point, then Gauss-Seidel", interior_fits, centred },
     [SOLVER_LEMKE] = { "Lemke", lemke_fits, lemke_double },
     [SOLVER_LEMKE_LONG] = { "Lemke", lemke_fits, lemke_long },
     [SOLVER_LEMKE_QUAD] = { "Lemke", lemke_fits, lemke_quad },

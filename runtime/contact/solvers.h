@@ -18,6 +18,7 @@ typedef enum {
     SOLVER_PIECES,        /* from corner to corner of the piecewise linear map, in the plane */
     SOLVER_CENTRAL,       /* the central path by its length */
     SOLVER_INTERIOR,      /* interior point with Coulomb cones */
+    SOLVER_CENTRED,       /* that from no reactions at all, then sweeps: for loads that many contacts share */
     SOLVER_LEMKE,         /* pivots in double, long double, 128 bits */
     SOLVER_LEMKE_LONG,
     SOLVER_LEMKE_QUAD,
