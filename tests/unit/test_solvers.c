@@ -297,12 +297,8 @@ static void load_is_shared(void **state)
         large++;
         assert_false(contact_solvers[SOLVER_SWEEPS].solve(&p, a, tol));
         assert_false(contact_solvers[SOLVER_DAMPED].solve(&p, a, tol));
-        double residual = p.residual;
-        contact_solvers[SOLVER_CENTRED].solve(&p, a, tol);
-        assert_true(problem_measure(&p, NULL, a) < 0.1 * residual);
-        int before = p.iterations;
-        assert_true(contact_solvers[SOLVER_PIECES].solve(&p, a, tol));
-        assert_true(p.iterations - before <= 50);
+        assert_false(contact_solvers[SOLVER_PIECES_FEW].solve(&p, a, tol));
+        assert_true(contact_solvers[SOLVER_CENTRED].solve(&p, a, tol));
         arena_free(a);
     }
     assert_true(large > 0);
