@@ -395,6 +395,22 @@ static void begin_best(contact_problem *p, const double *before, arena *scratch)
     memcpy(p->r, best, size);
 }
 
+/* the residual with which a group is taken */
+static double enough_of(const impulses *w, group g)
+{
+    for (int i = 0; i < g.n; i++)
+        if (w->act.loose[g.at[i]])
+            return larger(w->tol, w->enough);
+    return w->tol;
+}
+
+/* a residual that ends the search for a better one, once sweeps and Newton's steps were tried; 0: none */
+static double search_end(const impulses *w, group g)
+{
+    double enough = enough_of(w, g);
+    return enough > w->tol ? 0.3 * enough : 0;
+}
+
 /* The problem of a group without W, from the rates without reactions: reactions that sweeps have led astray
    may be so large that nothing is left of the rates in sums with them. */
 static contact_problem group_problem(impulses *w, group g, const group_start *from)
@@ -417,7 +433,7 @@ static contact_problem group_problem(impulses *w, group g, const group_start *fr
                           .list = l,
                           .listed = g.at,
                           .fine = reaction_fine(w->tol),
-                          .enough = w->enough };
+                          .enough = search_end(w, g) };
     const double *rates = from->rates;
     for (int i = 0; i < n; i++) {
         int c = g.at[i], wide = l->dof_at[c + 1] - l->dof_at[c], row = l->cone[c].row;
@@ -627,7 +643,8 @@ static double solve_island(impulses *w, island *i, int *worst)
     if (g.n == 1)
         return solve_alone(w, g, worst);
     const solver_plan *plan = w->tol >= ISLAND_LOOSE ? &plan_group_loose : &plan_group_tight;
-    for (int k = 0; k < plan->n && !(res <= (from.rates ? larger(w->tol, w->enough) : w->tol)); k++) {
+    double enough = larger(w->tol, search_end(w, g));
+    for (int k = 0; k < plan->n && !(res <= (from.rates ? enough : w->tol)); k++) {
         if (plan_ends(&plan->step[k], w->effort, g.n, res))
             break;
         if (plan->step[k].by == SOLVER_BAND) {
@@ -648,6 +665,7 @@ bool impulses_solve(impulses *w)
     enum { FEW = 64 }; /* contacts whose order is always looked at; more when the tolerance is tight */
     w->residual = 0;
     w->worst = 0;
+    w->taken = true;
     w->iterations = w->swept = 0;
     w->by = -1;
     w->solver = NULL;
@@ -658,12 +676,15 @@ bool impulses_solve(impulses *w)
         islands_find(&w->isl, &w->act, w->n, w->tol < ISLAND_TIGHT || w->act.n <= FEW, w->a, w->scratch);
     for (int i = 0; i < w->isl.n; i++) {
         int worst = 0;
-        double res = solve_island(w, &w->isl.of[i], &worst);
+        island *of = &w->isl.of[i];
+        double res = solve_island(w, of, &worst),
+               enough = enough_of(w, (group){ w->isl.at + of->first, of->n });
         if (!(res <= w->residual)) {
             w->residual = res;
             w->worst = worst;
         }
-        if (!(res <= w->tol) && w->effort != EFFORT_ALL)
+        w->taken = w->taken && res <= enough;
+        if (!w->taken && w->effort != EFFORT_ALL)
             break;
     }
     arena_release(w->scratch, mark);

@@ -15,6 +15,7 @@ typedef struct contact_list {
     double *J, *K, *A;   /* rows; what reactions along them do to the rates; J K^T of one contact */
     /* by row: added to J v (rates of surfaces, gap/h, restitution); impulse */
     double *b, *r;
+    bool *loose;  /* of each contact: its island may be taken with a residual above the tolerance */
     double *unit; /* by row: of its reaction, where not all are 1 (equal.h) */
     bool equal;   /* rows are in these units, and so are b, r and the cones while the list is solved */
     /* columns of K^T, dof by dof, where the list is fixed */
@@ -46,10 +47,11 @@ typedef struct impulses {
     int *marked, mark;  /* dofs met in the walk number `mark` */
     int *number;        /* of dofs among those of a group */
     double tol;
-    double enough; /* a residual that ends the search once sweeps and Newton's steps were tried; 0: none */
+    double enough; /* a residual that is taken of islands with a contact that is loose; 0: none */
     solver_effort effort;
     /* outcome */
     double residual;
+    bool taken; /* each island has a residual with which it is taken */
     int worst;
     int64_t iterations, swept;
     int by; /* heaviest solver so far */

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 #include "base/linalg.h"
+#include "blocks.h"
 #include "scaled.h"
 #include "base/tolerances.h"
 
@@ -25,7 +26,9 @@ typedef struct interior {
     double *A; /* Newton's matrix, with the pattern of W */
     double *x, *y, *dx, *dy, *rc, *rhs, *u, *best;
     sparse_factors *factors;
-    double last; /* length of the last step */
+    block_factors *blocks; /* where all contacts are narrow, or NULL */
+    bool by_blocks;        /* those at hand are in `blocks` */
+    double last;           /* length of the last step */
 } interior;
 
 static inline double larger(double a, double b)
@@ -132,7 +135,42 @@ static bool factorise(interior *w)
                     w->A[j] += o->G[i * k + l] * o->F2[l * k + col];
             }
     }
-    return sparse_factors_put(w->factors, w->A, false);
+    w->by_blocks = w->blocks && block_factors_put(w->blocks, w->A);
+    return w->by_blocks || sparse_factors_put(w->factors, w->A, false);
+}
+
+/* do factors without an exchange of rows have the digits?  What they leave of the right side is small */
+static bool exact(const interior *w)
+{
+    const scaled *s = w->s;
+    double most = 0, left = 0;
+    for (int i = 0; i < w->m; i++) {
+        double rest = w->rhs[i];
+        for (int k = s->Ws[i]; k < s->Ws[i + 1]; k++)
+            rest -= w->A[k] * w->dx[s->Wc[k]];
+        if (!isfinite(rest))
+            return false;
+        left = larger(left, fabs(rest));
+        most = larger(most, fabs(w->rhs[i]));
+    }
+    return left <= BLOCKS_LEFT * most;
+}
+
+/* A dx = rhs */
+static bool solve(interior *w)
+{
+    size_t size = (size_t)w->m * sizeof *w->dx;
+    memcpy(w->dx, w->rhs, size);
+    if (w->by_blocks) {
+        block_factors_solve(w->blocks, w->dx);
+        if (exact(w))
+            return true;
+        w->by_blocks = false;
+        memcpy(w->dx, w->rhs, size);
+        if (!sparse_factors_put(w->factors, w->A, false))
+            return false;
+    }
+    return sparse_factors_solve_rows(w->factors, w->dx);
 }
 
 /* rc holds what F^2 dx + dy shall be */
@@ -148,8 +186,7 @@ static bool direction(interior *w)
         for (int i = 0; i < k; i++)
             w->rhs[at + i] = vec_dot(o->G + i * k, w->rc + at, k) + u_of(w->y + at, k, i) - w->u[at + i];
     }
-    memcpy(w->dx, w->rhs, (size_t)w->m * sizeof *w->dx);
-    if (!sparse_factors_solve_rows(w->factors, w->dx))
+    if (!solve(w))
         return false;
     for (int i = 0; i < w->m; i++)
         if (!isfinite(w->dx[i]))
@@ -272,6 +309,7 @@ static interior *interior_new(contact_problem *p, arena *a)
     w->A = arena_array(a, double, w->s->Ws[w->m]);
     w->ball = arena_array(a, ball, p->n);
     w->factors = sparse_factors_new(a, w->m, w->s->Ws, w->s->Wc, true);
+    w->blocks = block_factors_new(a, p->n, w->s->first, w->s->count, w->s->Ws, w->s->Wc);
     for (int c = 0; c < p->n; c++)
         w->ball[c] = (ball){ .at = w->s->first[c],
                              .k = p->cone[c].kind == CONE_BILATERAL ? 0 : w->s->count[c] };

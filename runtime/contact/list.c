@@ -34,6 +34,7 @@ void list_room(impulses *w, int contacts, int rows, int dofs)
     l->cap = (int)c;
 #define MOVE(x, used, all) (l->x) = moved(w->a, l->x, used, all, sizeof *l->x)
     MOVE(cone, n, c);
+    MOVE(loose, n, c);
     MOVE(dof_at, old ? n + 1 : 0, c + 1);
     MOVE(J_at, old ? n + 1 : 0, c + 1);
     MOVE(A_at, old ? n + 1 : 0, c + 1);

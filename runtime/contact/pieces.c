@@ -8,7 +8,6 @@
    a piece serve for many behind it.  W is singular in piles, so a proximal term rho (x - ref) is added, and
    taken away by repeating with the solution for ref. */
 #include "pieces.h"
-#include <limits.h>
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
@@ -430,18 +429,16 @@ static bool walk(pieces *w, int most)
 }
 
 /* One walk after the other, each with the solution of the last for ref.  The smaller rho, the longer the way
-   that a walk goes, until it turns round and round: then from where it began with a larger one.  Large
-   problems that may be cut are, where no short way leads there. */
-static void walks(pieces *w, arena *scratch, double tol)
+   that a walk goes, until it turns round and round: then from where it began with a larger one. */
+static void walks(pieces *w, arena *scratch, int last, double tol)
 {
-    enum { ROUNDS = 100, FEW = 40, LARGE = 1000, SHORT = 50 };
+    enum { ROUNDS = 100, FEW = 40 };
     const double UP = 10, DOWN = 0.3, MOST = 10;
     contact_problem *p = w->p;
     size_t numbers = (size_t)w->m * sizeof *w->z, corners = (size_t)p->n * sizeof *w->at;
     double *z = arena_array(scratch, double, w->m);
     corner *at = arena_array(scratch, corner, p->n);
     int most = p->n / 6 > 200 ? p->n / 6 : 200;
-    int last = p->effort == EFFORT_CUT && p->n >= LARGE ? p->iterations + SHORT : INT_MAX;
     for (int k = 0; k < ROUNDS && w->residual > tol && w->rho < MOST && !budget_cuts(w->budget); k++) {
         if (p->iterations > last)
             break;
@@ -460,7 +457,7 @@ static void walks(pieces *w, arena *scratch, double tol)
     }
 }
 
-bool pieces_solve(contact_problem *p, arena *scratch, double tol)
+bool pieces_solve(contact_problem *p, arena *scratch, int most, double tol)
 {
     arena_pos mark = arena_mark(scratch);
     pieces *w = pieces_new(p, scratch);
@@ -472,7 +469,7 @@ bool pieces_solve(contact_problem *p, arena *scratch, double tol)
     w->rho = PROXIMAL_USUAL;
     if (w->factors) {
         start_at(w, PIECES_OFF);
-        walks(w, scratch, tol);
+        walks(w, scratch, p->iterations + most, tol);
         sparse_factors_free(w->factors);
     }
     memcpy(p->r, w->best, (size_t)p->m * sizeof *p->r);

@@ -4,6 +4,6 @@
 #define CDL_PIECES_H
 #include "problem.h"
 
-/* From the reactions at hand; leaves the best it met. */
-bool pieces_solve(contact_problem *p, arena *scratch, double tol);
+/* From the reactions at hand; leaves the best it met.  most: it ends after that many factorisations. */
+bool pieces_solve(contact_problem *p, arena *scratch, int most, double tol);
 #endif

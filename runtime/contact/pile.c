@@ -253,3 +253,19 @@ bool pile_solve(contact_problem *p, arena *scratch, double tol)
     arena_release(scratch, mark);
     return p->residual <= tol;
 }
+
+bool pile_taken(const contact_problem *p, const bool *loose, double enough, double tol, arena *scratch)
+{
+    arena_pos mark = arena_mark(scratch);
+    contact_problem rows = p->val ? *p : problem_by_rows(p, scratch);
+    int *of = arena_array(scratch, int, p->n), count = islands_of(&rows, of, scratch);
+    bool *may = arena_array(scratch, bool, count), taken = true;
+    double *e = arena_array(scratch, double, p->n);
+    problem_measure(&rows, e, scratch);
+    for (int c = 0; c < p->n; c++)
+        may[of[c]] = may[of[c]] || loose[c];
+    for (int c = 0; c < p->n && taken; c++)
+        taken = e[c] <= (may[of[c]] ? enough : tol);
+    arena_release(scratch, mark);
+    return taken;
+}

@@ -82,6 +82,34 @@ static bool damped_cold(contact_problem *p, arena *scratch, double tol)
     return damped_solve(p, scratch, 0.3, tol);
 }
 
+/* ---- from piece to piece ---- */
+/* factorisations: of a short way, of one from the middle, and more than there are rounds */
+enum { PIECES_FEW = 50, PIECES_CENTRED = 100, PIECES_ALL = 1000000 };
+
+static bool pieces_few(contact_problem *p, arena *scratch, double tol)
+{
+    return pieces_solve(p, scratch, PIECES_FEW, tol);
+}
+
+static bool pieces_all(contact_problem *p, arena *scratch, double tol)
+{
+    return pieces_solve(p, scratch, PIECES_ALL, tol);
+}
+
+/* Contacts of a pile at rest share their load in many ways.  From the middle of these, brought next to a
+   solution by sweeps, few contacts are at a bound that has to move: a short way through the pieces is left.
+ */
+static bool centred(contact_problem *p, arena *scratch, double tol)
+{
+    return interior_solve(p, scratch, tol) || sweeps_conjugate(p, scratch, tol) ||
+           pieces_solve(p, scratch, PIECES_CENTRED, tol);
+}
+
+static bool centred_fits(const contact_problem *p)
+{
+    return interior_fits(p) && central_fits(p);
+}
+
 /* ---- Lemke: all contacts together ---- */
 static bool lemke_fits(const contact_problem *p)
 {
@@ -252,9 +280,11 @@ const contact_solver contact_solvers[SOLVERS] = {
     [SOLVER_DAMPED] = { "damped interior point", central_fits, damped },
     [SOLVER_DAMPED_CLOSE] = { "damped interior point", central_fits, damped_close },
     [SOLVER_DAMPED_COLD] = { "damped interior point", central_fits, damped_cold },
-    [SOLVER_PIECES] = { "path from piece to piece", central_fits, pieces_solve },
+    [SOLVER_PIECES] = { "path from piece to piece", central_fits, pieces_all },
+    [SOLVER_PIECES_FEW] = { "path from piece to piece", central_fits, pieces_few },
     [SOLVER_CENTRAL] = { "central path", central_fits, central_solve },
     [SOLVER_INTERIOR] = { "interior point", interior_fits, interior_solve },
+    [SOLVER_CENTRED] = { "interior point, then from piece to piece", centred_fits, centred },
     [SOLVER_LEMKE] = { "Lemke", lemke_fits, lemke_double },
     [SOLVER_LEMKE_LONG] = { "Lemke", lemke_fits, lemke_long },
     [SOLVER_LEMKE_QUAD] = { "Lemke", lemke_fits, lemke_quad },

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 #include "contact/equal.h"
+#include "contact/pile.h"
 #include "contact/solvers.h"
 #include "io/problems.h"
 #include "sweep.h"
@@ -251,7 +252,12 @@ static double rounding(const sweep *w)
 /* Faces on faces have more points than forces that are unique, and bodies that close small gaps while they
    stick have slips of the order of these gaps over their size that no friction holds: some of their problems
    stall every solver just above the tolerance.  In a step at once, what a result may be off by is enough
-   then; the residual of the run says so. */
+   then, in islands with contacts of shapes; the residual of the run says so. */
+static bool is_loose(const contact_state *k)
+{
+    return k->c->fam->f->pair.touch;
+}
+
 static double enough(const sweep *w)
 {
     if (!w->s->shapes || (w->policy.trial && !w->policy.whole))
@@ -259,9 +265,18 @@ static double enough(const sweep *w)
     return GATE_LOOSE;
 }
 
-static bool solved_enough(const sweep *w)
+/* W as a matrix, in equal units */
+static bool matrix_taken(const sweep *w)
 {
-    return w->hand.pr.residual <= enough(w);
+    if (!(w->hand.pr.residual <= enough(w)))
+        return false;
+    arena_pos mark = arena_mark(w->scratch);
+    bool *loose = arena_array(w->scratch, bool, w->hand.nact);
+    for (int i = 0; i < w->hand.nact; i++)
+        loose[i] = is_loose(w->hand.act[i]);
+    bool taken = pile_taken(&w->hand.pr, loose, enough(w), w->tol, w->scratch);
+    arena_release(w->scratch, mark);
+    return taken;
 }
 
 static bool solve_matrix(sweep *w, bool mass, double *x)
@@ -283,8 +298,9 @@ static bool solve_matrix(sweep *w, bool mass, double *x)
         p->least = rounding(w) / w->tol;
     bool ok = w->stiffness == 0 ? contact_solve(p, w->hand.work, w->tol)
                                 : contact_uzawa(p, w->hand.work, w->tol, w->stiffness);
+    ok = ok || matrix_taken(w);
     equal_undo(&units);
-    if (!ok && !solved_enough(w))
+    if (!ok)
         return false;
     sweep_react(w, x, mass);
     return true;
@@ -306,6 +322,7 @@ static void list_put(sweep *w, impulses *p, bool mass, const double *scale)
         double *J = l->J + l->J_at[i], *K = l->K + l->J_at[i];
         l->cone[i] = w->hand.cone[i];
         l->cone[i].row = k->row;
+        l->loose[i] = is_loose(k);
         for (int j = 0; j < n; j++)
             l->dof[at + j] = c->dof ? c->dof[j] : j;
         l->dof_at[i + 1] = at + n;
@@ -371,6 +388,7 @@ static void list_put_bodies(sweep *w, impulses *p)
         size_t size = (size_t)(rows_of(k) * n) * sizeof *J;
         l->cone[i] = w->hand.cone[i];
         l->cone[i].row = k->row;
+        l->loose[i] = is_loose(k);
         memset(J, 0, size);
         for (int a = 0; a < rows_of(k); a++)
             row_by_bodies(w, k->c, row_of(k, k->c->H, k->c->S, a), body, count, J + a * n);
@@ -534,15 +552,15 @@ static bool solve_list(sweep *w, bool mass, double *x)
         }
     p->root = list_root(w, mass, f);
     p->tol = w->tol;
-    p->enough = 0.3 * enough(w);
+    p->enough = enough(w);
     p->effort = w->policy.effort;
     p->v1 = x;
     if (of_speed)
         vec_copy(w->crowd.free, x, w->n);
-    bool ok = impulses_solve(p);
+    bool ok = impulses_solve(p) || p->taken;
     for (int round = 0; ok && of_speed && list_laws(w, p, x) > w->tol && round < ROUNDS; round++) {
         vec_copy(x, w->crowd.free, w->n);
-        ok = impulses_solve(p);
+        ok = impulses_solve(p) || p->taken;
     }
     for (int i = 0; i < l->rows; i++)
         w->hand.rr[i] = l->r[i] * list_unit(l, i);
@@ -683,11 +701,11 @@ static bool solve_bodies(sweep *w, bool mass, double *x)
     vec_copy(w->crowd.free, x, w->n);
     groups_in(w->crowd.bodies, x);
     bool ok = solve_list(w, mass, x);
-    if (ok || solved_enough(w))
+    if (ok)
         groups_out(w->crowd.bodies, x);
     else
         vec_copy(x, w->crowd.free, w->n);
-    return ok || solved_enough(w);
+    return ok;
 }
 
 static bool solve_by(sweep *w, bool mass, double *x)
@@ -698,7 +716,7 @@ static bool solve_by(sweep *w, bool mass, double *x)
     if (w->hand.pr.m <= FEW_ROWS || (w->stiffness != 0 && !crowd) || wide(w))
         return solve_matrix(w, mass, x);
     if (f->kind == FACTOR_DIAGONAL)
-        return solve_list(w, mass, x) || solved_enough(w);
+        return solve_list(w, mass, x);
     vec_copy(w->hand.kept_r, w->hand.rr, w->hand.pr.m);
     if (by_bodies(w, f))
         return solve_bodies(w, mass, x);
