@@ -471,7 +471,6 @@ bool sweep_touch_ahead(sweep *w);
 /* Do shapes overlap at the end of the trial step so that a shorter one is better? */
 bool sweep_too_deep(sweep *w);
 bool sweep_part_shapes(sweep *w); /* shapes that overlap at the end of a step are moved apart */
-void sweep_open(sweep *w);        /* q1: the shortest move that opens the contacts at hand */
 /* Pairs that may matter in the step, as far as `listed` of them lead; false: failed. */
 bool sweep_near(sweep *w, double h, const double *v1, double listed);
 
@@ -479,6 +478,10 @@ void sweep_by_dof(sweep *w); /* contacts at each dof, unless they are listed */
 
 void sweep_table_index(sweep *w); /* families and dofs of the table, for the states as they are */
 void sweep_near_again(sweep *w);  /* pairs and states of a state that is read, for near.seen */
+
+/* ---- sweep_open.c ---- */
+double sweep_small_share(const sweep *w); /* overlaps that are left as they are, as a share of a length */
+void sweep_open(sweep *w);                /* q1: the shortest move that opens the contacts at hand */
 
 /* ---- sweep_keep.c ---- */
 void sweep_keep(void *of, run_state *s);
