@@ -4,25 +4,13 @@
    and the frame t1, t2 is not needed at all.  A group whose rows are not these is left to others. */
 #include <math.h>
 #include <string.h>
+#include "balls.h"
 #include "impulses.h"
 #include "sweeps.h"
 #include "base/linalg.h"
 #include "base/tolerances.h"
 
 enum { WIDE = 12, NOWHERE = -1 };
-
-/* What moves: 8 numbers in a row. */
-typedef struct ball {
-    double v[3], s[3];  /* velocity of the centre; R times the angular velocity */
-    double light, spun; /* 1/m; R^2 over the moment of inertia */
-} ball;
-
-typedef struct touch {
-    double n[3], bn;       /* normal, from j to i; what is added to the rates */
-    double bt[3], mu;      /* a vector across n */
-    double over_n, over_t; /* 1 over the entries of W */
-    int32_t i, j;          /* balls; the ground is the last one, which nothing moves */
-} touch;
 
 /* what only the ends of a solve need: the frame, and the units of its rows */
 typedef struct touch_frame {
@@ -34,14 +22,10 @@ typedef struct ball_dof {
     int32_t ball, part;
 } ball_dof;
 
-typedef struct reaction {
-    double n, t[3];
-} reaction;
-
 typedef struct rolling {
     impulses *w;
     const int *at; /* contacts of the list */
-    int n, nball, worst;
+    int n, nball;
     ball_dof *dof;  /* of all dofs of the model */
     int (*dofs)[2]; /* of each ball: first of its place, first of its turning */
     double *radius; /* with the sign of the turning; NAN: not known yet */
@@ -50,18 +34,6 @@ typedef struct rolling {
     touch_frame *frame;
     reaction *r;
 } rolling;
-
-static inline double dot3(const double *a, const double *b)
-{
-    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
-}
-
-static inline void cross3(const double *a, const double *b, double *c)
-{
-    c[0] = a[1] * b[2] - a[2] * b[1];
-    c[1] = a[2] * b[0] - a[0] * b[2];
-    c[2] = a[0] * b[1] - a[1] * b[0];
-}
 
 static inline double larger(double a, double b)
 {
@@ -170,15 +142,6 @@ static bool rows_find(const rolling *x, int c, touch_rows *out)
             out->at[b][a][d.part] = J[a * wide + k];
     }
     return out->n > 0;
-}
-
-/* a[0..3) = by b[0..3), but for rounding beside `size` */
-static bool same3(const double *a, double by, const double *b, double size)
-{
-    for (int k = 0; k < 3; k++)
-        if (!(fabs(a[k] - by * b[k]) <= FACTOR_SAME * size))
-            return false;
-    return true;
 }
 
 static bool zero3(const double *a, double size)
@@ -358,22 +321,35 @@ static inline double touch_relax(const touch *c, ball *all, reaction *r, double 
     return most;
 }
 
-static double balls_pass(void *of, bool down, double *size)
+static double heap_pass(void *of, bool down, double *size)
 {
-    rolling *x = of;
+    heap *x = of;
     double most = 0, s = 0;
-    arena_tick(x->w->scratch, 32 * (int64_t)x->n);
+    arena_tick(x->scratch, 32 * (int64_t)x->n);
     for (int i = 0; i < x->n; i++) {
         int k = down ? x->n - 1 - i : i;
         double e = touch_relax(&x->touch[k], x->ball, &x->r[k], &s);
         if (e > most) {
             most = e;
-            x->worst = x->at[k];
+            x->worst = k;
         }
     }
-    x->w->swept += x->n;
+    x->swept += x->n;
     *size = s;
     return most;
+}
+
+double heap_solve(heap *x, int most, bool plain, double tol)
+{
+    int done;
+    sweeper s = { .of = x,
+                  .pass = heap_pass,
+                  .part = { { .x = &x->r->n, .n = 4 * x->n },
+                            { .x = x->ball[x->from].v, .n = 8 * x->nball } },
+                  .eager = true };
+    double residual = sweeps_run(&s, most, plain, tol, x->scratch, &done);
+    x->sweeps += done;
+    return residual;
 }
 
 static void balls_close(const rolling *x)
@@ -397,17 +373,21 @@ static void balls_close(const rolling *x)
 
 bool balls_solve(impulses *w, const int *at, int n, int most, bool plain, int *worst, double *residual)
 {
-    rolling x = { .w = w, .at = at, .n = n, .worst = *worst };
-    int done;
+    rolling x = { .w = w, .at = at, .n = n };
     if (!balls_find(&x))
         return false;
-    sweeper s = { .of = &x,
-                  .pass = balls_pass,
-                  .part = { { .x = &x.r->n, .n = 4 * n }, { .x = x.ball->v, .n = 8 * x.nball } },
-                  .eager = true };
-    *residual = sweeps_run(&s, most, plain, w->tol, w->scratch, &done);
-    w->iterations += 2 * done;
-    *worst = x.worst;
+    heap h = { .n = n,
+               .nball = x.nball,
+               .ball = x.ball,
+               .touch = x.touch,
+               .r = x.r,
+               .worst = -1,
+               .scratch = w->scratch };
+    *residual = heap_solve(&h, most, plain, w->tol);
+    w->iterations += 2 * h.sweeps;
+    w->swept += h.swept;
+    if (h.worst >= 0)
+        *worst = at[h.worst];
     balls_close(&x);
     return true;
 }

@@ -194,7 +194,9 @@ typedef struct problem_at_hand {
 } problem_at_hand;
 
 /* The same problem where there are many contacts. */
+typedef struct balls_known balls_known;
 typedef struct crowd_problem {
+    const balls_known *balls;        /* the model is one of balls in space; NULL: it is not */
     impulses chain;                  /* of all contacts, where rows never change and few meet at a dof */
     impulses list;                   /* as a list of contacts */
     int64_t chain_cones, list_cones; /* which cones these have, by their number; -1: others */
@@ -482,6 +484,12 @@ void sweep_near_again(sweep *w);  /* pairs and states of a state that is read, f
 /* ---- sweep_open.c ---- */
 double sweep_small_share(const sweep *w); /* overlaps that are left as they are, as a share of a length */
 void sweep_open(sweep *w);                /* q1: the shortest move that opens the contacts at hand */
+
+/* ---- sweep_balls.c ---- */
+void sweep_balls_new(sweep *w); /* which dofs are balls; pairs that may come near are known */
+/* The problem at hand, if it is one of many balls at a loose tolerance, from the rates without impulses.
+   False: it is none, or sweeps do not solve it; nothing has changed. */
+bool sweep_balls_solve(sweep *w, double *rate);
 
 /* ---- sweep_keep.c ---- */
 void sweep_keep(void *of, run_state *s);
