@@ -8,21 +8,22 @@
 #include "base/arena.h"
 #include "base/tolerances.h"
 
-/* What moves: 8 numbers in a row. */
+/* Numbers are read four at a time.  What moves: */
 typedef struct ball {
-    double v[3], s[3];  /* velocity of the centre; R times the angular velocity */
-    double light, spun; /* 1/m; R^2 over the moment of inertia */
+    double v[3], light; /* velocity of the centre; 1/m */
+    double s[3], spun;  /* R times the angular velocity; R^2 over the moment of inertia */
 } ball;
 
 typedef struct touch {
-    double n[3], bn;       /* normal, from j to i; what is added to the rates */
-    double bt[3], mu;      /* a vector across n */
+    double n[3], none;     /* normal, from j to i; 0 */
+    double bt[3], mu;      /* what is added to the slip, a vector across n */
+    double bn;             /* and to the rate of the gap */
     double over_n, over_t; /* 1 over the entries of W */
     int32_t i, j;          /* balls; the ground is one of them, which nothing moves */
 } touch;
 
 typedef struct reaction {
-    double n, t[3];
+    double t[3], n;
 } reaction;
 
 /* Contacts that are solved together. */

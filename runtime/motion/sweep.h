@@ -306,6 +306,7 @@ typedef struct step_way {
     uint8_t *by_end;   /* n: goes by the rate at the end of the step */
     int *by_end_since; /* n: in which look at the contacts that was found */
     double *lumped;    /* n: inverse masses without coupling, that overlaps are opened by */
+    int *slot, slots;  /* n: where moves that open overlaps lie; how many places there are */
 } step_way;
 
 /* Room of n numbers for one use at a time. */
@@ -483,6 +484,7 @@ void sweep_near_again(sweep *w);  /* pairs and states of a state that is read, f
 
 /* ---- sweep_open.c ---- */
 double sweep_small_share(const sweep *w); /* overlaps that are left as they are, as a share of a length */
+void sweep_open_new(sweep *w);            /* pairs that may come near are known */
 void sweep_open(sweep *w);                /* q1: the shortest move that opens the contacts at hand */
 
 /* ---- sweep_balls.c ---- */

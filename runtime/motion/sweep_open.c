@@ -1,29 +1,29 @@
 /* sweep_open: the shortest move of bodies, by their masses, that opens the contacts at hand: sweeps over
-   normal rows with conjugate directions.  Rows lie one after the other in memory; those of two points, as
-   balls and disks have, are read and written three or two numbers at a time. */
+   normal rows with conjugate directions.  Moves lie in blocks of four, one for each point that may touch
+   others; rows with entries in two blocks at most, as those of balls and disks and walls, are packed. */
 #include <math.h>
 #include <string.h>
+#include "base/four.h"
 #include "sweep.h"
 #include "base/tolerances.h"
 
-enum { SPACE = 3, PLANE = 2 };
-typedef enum { ROW_ANY, ROW_SPACE, ROW_PLANE, ROW_SINGLE } row_kind;
+enum { BLOCK = 4, NOWHERE = -1 };
 
 /* A normal row, what it asks for, and the move l along it. */
 typedef struct opener {
-    row_kind kind;
-    bool held;               /* from both sides */
-    int a, b;                /* first dof of both points; other rows: their entries are entry[a .. b) */
-    double J[2 * SPACE];     /* of the points, one after the other; single: J[0] */
-    double light_a, light_b; /* inverse masses */
+    double Ja[BLOCK], Jb[BLOCK]; /* of both blocks */
+    double light_a, light_b;     /* inverse masses */
     double gap, l;
     double over;              /* 1 / (J M^-1 J^T) */
     double off;               /* what a change of l is multiplied by to be a share of what is small */
     double before, direction; /* l as it was; its conjugate direction */
+    int a, b;                 /* where both blocks begin; other rows: their entries are entry[a .. b) */
+    bool packed;
+    bool held; /* from both sides */
 } opener;
 
 typedef struct row_entry {
-    int dof;
+    int at;
     double J, K;
 } row_entry;
 
@@ -33,6 +33,36 @@ typedef struct opening {
     row_entry *entry;
     double *move;
 } opening;
+
+/* ---- where moves of dofs lie ---- */
+static int points_put(const near_pairs *p, int *place, int n)
+{
+    for (int index = 0; index < 2; index++)
+        for (int i = 0; i < p->of[index].n; i++) {
+            if (place[near_dof(p, index, p->of[index].lo + i, 0)] != NOWHERE)
+                continue;
+            for (int k = 0; k < p->dim; k++)
+                place[near_dof(p, index, p->of[index].lo + i, k)] = n + k;
+            n += BLOCK;
+        }
+    return n;
+}
+
+void sweep_open_new(sweep *w)
+{
+    const near_list *pairs = &w->contacts.near;
+    int *place = w->way.slot = arena_array(w->a, int, w->n), n = 0;
+    for (int i = 0; i < w->n; i++)
+        place[i] = NOWHERE;
+    for (size_t i = 0; i < pairs->nof; i++)
+        if (near_of_points(pairs->of[i].fam->f))
+            n = points_put(&pairs->of[i], place, n);
+    for (int i = 0; i < w->n; i++)
+        if (place[i] == NOWHERE)
+            place[i] = n++;
+    n += BLOCK - n % BLOCK;
+    w->way.slots = n + BLOCK; /* the last block is that of rows which have only one */
+}
 
 double sweep_small_share(const sweep *w)
 {
@@ -45,36 +75,34 @@ static bool has_gap(const contact_state *k)
 }
 
 /* ---- rows ---- */
+/* An entry of a packed row; false: its block is a third one, or has other masses. */
+static inline bool row_pack(opener *o, int at, double J, double light)
+{
+    int block = at - at % BLOCK;
+    if (o->a == NOWHERE || o->a == block) {
+        bool fits = o->a == NOWHERE || o->light_a == light;
+        o->a = block;
+        o->light_a = light;
+        o->Ja[at % BLOCK] += J;
+        return fits;
+    }
+    bool fits = o->b == NOWHERE || (o->b == block && o->light_b == light);
+    o->b = block;
+    o->light_b = light;
+    o->Jb[at % BLOCK] += J;
+    return fits;
+}
+
 /* Entries that are not 0: balls do not turn to open a gap. */
 static int row_entries(const sweep *w, const contact *c, row_entry *out)
 {
     int n = 0;
     for (int k = 0; k < c->n; k++) {
-        if (c->H[k] == 0)
-            continue;
         int dof = c->dof ? c->dof[k] : k;
-        out[n++] = (row_entry){ dof, c->H[k], c->H[k] * w->way.lumped[dof] };
+        if (c->H[k] != 0)
+            out[n++] = (row_entry){ w->way.slot[dof], c->H[k], c->H[k] * w->way.lumped[dof] };
     }
     return n;
-}
-
-/* dofs that follow each other, and have one mass */
-static bool is_point(const sweep *w, const row_entry *e, int dim)
-{
-    for (int k = 1; k < dim; k++)
-        if (e[k].dof != e[0].dof + k || w->way.lumped[e[k].dof] != w->way.lumped[e[0].dof])
-            return false;
-    return true;
-}
-
-static row_kind row_kind_of(const sweep *w, const row_entry *e, int n)
-{
-    int dim = n / 2;
-    if (n == 1)
-        return ROW_SINGLE;
-    if ((n != 2 * SPACE && n != 2 * PLANE) || !is_point(w, e, dim) || !is_point(w, e + dim, dim))
-        return ROW_ANY;
-    return dim == SPACE ? ROW_SPACE : ROW_PLANE;
 }
 
 /* what pushed in a step that is over stays closed while others are moved apart */
@@ -89,31 +117,27 @@ static bool pushed(const sweep *w, int i)
 static int row_put(const sweep *w, int i, double share, opener *o, row_entry *e, int at)
 {
     const contact_state *k = w->hand.act[i];
-    int n = row_entries(w, k->c, e + at);
+    const contact *c = k->c;
     double own = 0;
-    e += at;
-    for (int j = 0; j < n; j++)
-        own += e[j].J * e[j].K;
-    *o = (opener){ .kind = row_kind_of(w, e, n), .held = k->relation == REL_BILATERAL || pushed(w, i) };
+    *o = (opener){ .a = NOWHERE, .b = NOWHERE, .packed = true };
+    o->held = k->relation == REL_BILATERAL || pushed(w, i);
     o->gap = w->contacts.table.gap[w->hand.place[i]];
+    for (int j = 0; j < c->n; j++) {
+        int dof = c->dof ? c->dof[j] : j;
+        if (c->H[j] == 0)
+            continue;
+        own += c->H[j] * (c->H[j] * w->way.lumped[dof]);
+        o->packed = o->packed && row_pack(o, w->way.slot[dof], c->H[j], w->way.lumped[dof]);
+    }
     o->over = own > 0 ? 1 / own : 0;
     o->off = own / (*k->length * share);
-    if (o->kind == ROW_ANY) {
-        o->a = at;
-        o->b = at + n;
-        return n;
+    if (o->packed) {
+        o->b = o->b == NOWHERE ? w->way.slots - BLOCK : o->b;
+        return 0;
     }
-    int dim = n / 2;
-    o->a = e[0].dof;
-    o->light_a = w->way.lumped[o->a];
-    o->J[0] = e[0].J;
-    for (int j = 0; j < 2 * dim; j++)
-        o->J[j] = e[j].J;
-    if (n > 1) {
-        o->b = e[dim].dof;
-        o->light_b = w->way.lumped[o->b];
-    }
-    return 0;
+    o->a = at;
+    o->b = at + row_entries(w, c, e + at);
+    return o->b - o->a;
 }
 
 static opening opening_new(sweep *w, arena *a)
@@ -127,77 +151,44 @@ static opening opening_new(sweep *w, arena *a)
         entries += w->hand.act[i]->c->n;
     opening o = { .at = arena_alloc(a, (size_t)w->hand.nact * sizeof *o.at),
                   .entry = arena_alloc(a, (size_t)entries * sizeof *o.entry),
-                  .move = w->room.x1 };
+                  .move = arena_array(a, double, w->way.slots) };
     for (int i = 0; i < w->hand.nact; i++) {
         if (!has_gap(w->hand.act[i]))
             continue;
         used += row_put(w, i, share, &o.at[o.n], o.entry, used);
         o.n += o.at[o.n].over > 0; /* what nothing moves stays as it is */
     }
-    memset(o.move, 0, (size_t)w->n * sizeof *o.move);
     return o;
 }
 
 /* ---- sweeps ---- */
-/* The gap with all moves so far, and a move along the row: for two points of `dim` numbers each. */
-static inline __attribute__((always_inline)) double points_gap(const opener *c, int dim, const double *move)
+/* the gap with all moves so far */
+INLINE double row_gap(const opening *o, const opener *c)
 {
-    const double *x = move + c->a, *y = move + c->b;
     double u = c->gap;
-    for (int k = 0; k < dim; k++)
-        u += c->J[k] * x[k] + c->J[dim + k] * y[k];
+    if (c->packed) {
+        four x = *(const four *)c->Ja * *four_at(o->move + c->a) +
+                 *(const four *)c->Jb * *four_at(o->move + c->b);
+        return u + ((x[0] + x[1]) + (x[2] + x[3]));
+    }
+    for (int k = c->a; k < c->b; k++)
+        u += o->entry[k].J * o->move[o->entry[k].at];
     return u;
 }
 
-static inline __attribute__((always_inline)) void points_move(const opener *c, int dim, double by,
-                                                              double *move)
+INLINE void row_move(const opening *o, const opener *c, double by)
 {
-    double *x = move + c->a, *y = move + c->b, a = by * c->light_a, b = by * c->light_b;
-    for (int k = 0; k < dim; k++) {
-        x[k] += a * c->J[k];
-        y[k] += b * c->J[dim + k];
-    }
-}
-
-static inline double row_gap(const opening *o, const opener *c)
-{
-    double u = c->gap;
-    switch (c->kind) {
-    case ROW_SPACE:
-        return points_gap(c, SPACE, o->move);
-    case ROW_PLANE:
-        return points_gap(c, PLANE, o->move);
-    case ROW_SINGLE:
-        return u + c->J[0] * o->move[c->a];
-    case ROW_ANY:
-        break;
+    if (c->packed) {
+        *four_at(o->move + c->a) += by * c->light_a * *(const four *)c->Ja;
+        *four_at(o->move + c->b) += by * c->light_b * *(const four *)c->Jb;
+        return;
     }
     for (int k = c->a; k < c->b; k++)
-        u += o->entry[k].J * o->move[o->entry[k].dof];
-    return u;
-}
-
-static inline void row_move(const opening *o, const opener *c, double by)
-{
-    switch (c->kind) {
-    case ROW_SPACE:
-        points_move(c, SPACE, by, o->move);
-        return;
-    case ROW_PLANE:
-        points_move(c, PLANE, by, o->move);
-        return;
-    case ROW_SINGLE:
-        o->move[c->a] += by * c->light_a * c->J[0];
-        return;
-    case ROW_ANY:
-        break;
-    }
-    for (int k = c->a; k < c->b; k++)
-        o->move[o->entry[k].dof] += by * o->entry[k].K;
+        o->move[o->entry[k].at] += by * o->entry[k].K;
 }
 
 /* returns how far it was off, over what is small */
-static inline double open_one(const opening *o, opener *c)
+INLINE double open_one(const opening *o, opener *c)
 {
     double u = row_gap(o, c);
     if (u >= 0 && c->l == 0 && !c->held)
@@ -211,7 +202,7 @@ static inline double open_one(const opening *o, opener *c)
     return fabs(change) * c->off;
 }
 
-static double open_up(const opening *o)
+INLINE double open_up(const opening *o)
 {
     double worst = 0;
     for (opener *c = o->at, *end = c + o->n; c < end; c++) {
@@ -221,7 +212,7 @@ static double open_up(const opening *o)
     return worst;
 }
 
-static double open_down(const opening *o)
+INLINE double open_down(const opening *o)
 {
     double worst = 0;
     for (opener *c = o->at + o->n; c-- > o->at;)
@@ -229,7 +220,7 @@ static double open_down(const opening *o)
     return worst;
 }
 
-static void open_direction(const opening *o, double *before)
+INLINE void open_direction(const opening *o, double *before)
 {
     double g2 = 0;
     for (const opener *c = o->at, *end = c + o->n; c < end; c++) {
@@ -249,25 +240,41 @@ static void open_direction(const opening *o, double *before)
     *before = go || *before == 0 ? g2 : 0;
 }
 
-/* The shortest move with gap + J x >= 0. */
-void sweep_open(sweep *w)
+INLINE void open_run(const opening *o)
 {
     enum { SWEEPS = 300 };
     const double DONE = 0.1; /* of what is small */
-    arena_pos mark = arena_mark(w->scratch);
-    opening o = opening_new(w, w->scratch);
     double before = 0;
     for (int it = 0; it < SWEEPS; it++) {
-        double up = open_up(&o), down = open_down(&o);
+        double up = open_up(o), down = open_down(o);
         if (larger(up, down) <= DONE)
             break;
-        open_direction(&o, &before);
+        open_direction(o, &before);
     }
+}
+
+static void run_base(const opening *o)
+{
+    open_run(o);
+}
+
+FOUR_FAST static void run_wide(const opening *o)
+{
+    open_run(o);
+}
+
+/* The shortest move with gap + J x >= 0. */
+void sweep_open(sweep *w)
+{
+    arena_pos mark = arena_mark(w->scratch);
+    opening o = opening_new(w, w->scratch);
+    (FOUR_FAST_HERE ? run_wide : run_base)(&o);
     for (int i = 0; i < w->n; i++) {
-        w->q1[i] += o.move[i];
-        w->account.opened += w->account.used[i] * o.move[i];
+        double move = o.move[w->way.slot[i]];
+        w->q1[i] += move;
+        w->account.opened += w->account.used[i] * move;
         if (w->policy.islands.stage == STEP_CROWD && !w->policy.islands.calm[i])
-            w->policy.islands.opened += w->account.used[i] * o.move[i];
+            w->policy.islands.opened += w->account.used[i] * move;
     }
     arena_release(w->scratch, mark);
 }

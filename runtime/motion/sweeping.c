@@ -249,6 +249,7 @@ static bool begin(sweep *w)
     sweep_open_books(w);
     sweep_chain(w);
     sweep_balls_new(w);
+    sweep_open_new(w);
     if (!throw_in(w))
         return false;
     w->t1 = w->t;

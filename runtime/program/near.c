@@ -66,7 +66,7 @@ static int shape_at(const near_pairs *p, int index, int32_t i, int32_t *instance
     return index == p->first ? pair->first : pair->second;
 }
 
-static int32_t coordinate_dof(const near_pairs *p, int index, int32_t i, int k)
+int32_t near_dof(const near_pairs *p, int index, int32_t i, int k)
 {
     const contact_family *f = p->fam->f;
     const slot_map *m = (index == p->first ? f->near_a : f->near_b) + k;
@@ -128,7 +128,7 @@ static void points_mark(near_list *w, const near_pairs *p)
     for (int index = 0; index < 2; index++)
         for (int32_t i = 0; i < p->of[index].n; i++)
             for (int k = 0; k < p->dim; k++)
-                w->point[coordinate_dof(p, index, p->of[index].lo + i, k)] = true;
+                w->point[near_dof(p, index, p->of[index].lo + i, k)] = true;
 }
 
 void near_new(near_list *w, arena *a, system_t *s)
@@ -174,7 +174,7 @@ static void points_put(const near_list *w, near_pairs *p, int index, const doubl
             continue;
         }
         for (int k = 0; k < p->dim; k++)
-            x[k] = q[coordinate_dof(p, index, of->lo + i, k)];
+            x[k] = q[near_dof(p, index, of->lo + i, k)];
     }
 }
 
@@ -238,7 +238,7 @@ static double points_speed(const near_pairs *p, const double *v)
         for (int32_t i = 0; i < p->of[index].n; i++) {
             double speed2 = 0;
             for (int k = 0; k < p->dim; k++) {
-                double u = v[coordinate_dof(p, index, p->of[index].lo + i, k)];
+                double u = v[near_dof(p, index, p->of[index].lo + i, k)];
                 speed2 += u * u;
             }
             most = larger(most, speed2);

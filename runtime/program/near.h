@@ -71,5 +71,7 @@ bool near_keep(near_list *w, double t, const double *q, const double *v, const d
 bool near_covers(near_list *w, double t, const double *q);
 void near_find(near_list *w); /* the pairs of the places seen, with its skin */
 /* Number of a pair among all of its family, from 0. */
+/* The dof of coordinate k of the point that goes by i, of index 0 or 1. */
+int32_t near_dof(const near_pairs *p, int index, int32_t i, int k);
 int64_t near_rank(const near_pairs *p, int32_t i, int32_t j);
 #endif
