@@ -193,6 +193,22 @@ static bool is_speed(const ir_input *in, void *ud)
     return in->kind == IN_SPEED;
 }
 
+static ir_ref rate_at_rest(ir *g, ir_ref input, void *ud)
+{
+    (void)ud;
+    return ir_input_of(g, input)->kind == IN_V ? ir_const(g, 0) : IR_NONE;
+}
+
+/* Is the slip 0 where all rates are? */
+static bool slip_of_rates(work *w, const mcontact *c)
+{
+    double rest = 0;
+    bool none = true;
+    for (int k = 0; k < c->nslip && none; k++)
+        none = ir_is_const(w->g, ir_substitute(w->g, c->slip[k], rate_at_rest, NULL), &rest) && rest == 0;
+    return c->slip_given && none;
+}
+
 static bool is_reaction(const ir_input *in, void *ud)
 {
     (void)ud;
@@ -220,6 +236,7 @@ static void plan_contact(work *w, contact_family *to, const mcontact *c, const c
                             .impact = c->impact,
                             .of_rates = c->of_rates,
                             .slip_given = c->slip_given,
+                            .slip_of_rates = slip_of_rates(w, c),
                             .mu_of_speed = c->mu && ir_depends(w->g, c->mu, is_speed, NULL),
                             .e_of_speed = c->e && ir_depends(w->g, c->e, is_speed, NULL),
                             .cascade = c->cascade,

@@ -198,7 +198,7 @@ static bool touch_find(rolling *x, int k)
     touch *t = &x->touch[k];
     touch_frame *f = &x->frame[k];
     touch_rows rows;
-    memset(t->bt, 0, sizeof t->bt);
+    *t = (touch){ .none = 0 };
     if (!rows_find(x, c, &rows) || !frame_find(&rows, tangents, t, f) ||
         !turning_fits(x, &rows, 0, tangents, t, f))
         return false;
@@ -319,11 +319,14 @@ INLINE double touch_relax(const touch *c, ball *all, reaction *r, double *size)
     return most;
 }
 
-INLINE double heap_pass(heap *x, bool down, double *size)
+/* before: keeps what reactions were; NULL: nothing does */
+INLINE double heap_pass(heap *x, bool down, four *before, double *size)
 {
     double most = 0, s = 0;
     for (int i = 0; i < x->n; i++) {
         int k = down ? x->n - 1 - i : i;
+        if (before)
+            before[k] = *four_at(x->r[k].t);
         double e = touch_relax(&x->touch[k], x->ball, &x->r[k], &s);
         if (e > most) {
             most = e;
@@ -380,13 +383,12 @@ INLINE double heap_run(heap *x, int most, bool plain, double tol)
           rates = trail_new(x->ball[x->from].v, plain ? 0 : 2 * x->nball, x->scratch);
     for (int done = 0; done < most; done++) {
         arena_tick(x->scratch, 64 * (int64_t)x->n);
-        trail_keep(&r);
         trail_keep(&rates);
-        change = heap_pass(x, false, &size);
+        change = heap_pass(x, false, plain ? NULL : r.before, &size);
         x->swept += x->n;
         x->sweeps++;
         if (change > tol * size) {
-            change = larger(change, heap_pass(x, true, &size));
+            change = larger(change, heap_pass(x, true, NULL, &size));
             x->swept += x->n;
         }
         if (change <= tol * size || size == 0)

@@ -71,9 +71,9 @@ typedef struct gap_row {
     const int *dof; /* n of them */
     const double *H;
     double ht, e; /* of a step at once, or known: rate of the surface, restitution */
-    int n;
-    bool whole; /* at all dofs there are, though many entries may be 0 */
-    bool known; /* ht and e are there, and never change */
+    int n, all;   /* of all rows of the contact: behind n those that the gap does not see */
+    bool whole;   /* at all dofs there are, though many entries may be 0 */
+    bool known;   /* ht and e are there, and never change */
 } gap_row;
 
 /* Its slip, the same way: S v + s0, and s0 at the start of the step. */
@@ -366,7 +366,8 @@ bool sweep_factor(sweep *w, const double *M, double t); /* masses at t, into s->
 void sweep_tolerance(sweep *w, int contacts);           /* tol, for a problem of so many */
 void sweep_sizes(sweep *w);                             /* of q and q', grown to those of now */
 void sweep_tolerances(sweep *w, contact_state *k);
-void sweep_sizes_known(sweep *w); /* tolerances follow sizes that have grown */
+void sweep_gap_tolerances(sweep *w, contact_state *k); /* without those of the slip */
+void sweep_sizes_known(sweep *w);                      /* tolerances follow sizes that have grown */
 void sweep_law(void *ud, int i, double speed, double *mu, double *radius);
 /* Was contact i held by friction below its bound, over the step with the impulses in rr? */
 bool sweep_held(sweep *w, int i, double h);

@@ -145,9 +145,14 @@ static void slip_tolerance(const sweep *w, contact_state *k)
                        (contact_size(c, c->S + (size_t)i * c->n, w->size.vmax) + fabs(c->s0[i]));
 }
 
-void sweep_tolerances(sweep *w, contact_state *k)
+void sweep_gap_tolerances(sweep *w, contact_state *k)
 {
     gap_tolerances(w, (size_t)k->at, kind_of(w, (size_t)(k->c->fam - w->s->family)));
+}
+
+void sweep_tolerances(sweep *w, contact_state *k)
+{
+    sweep_gap_tolerances(w, k);
     slip_tolerance(w, k);
 }
 
@@ -164,7 +169,7 @@ static void sized(sweep *w, contact_state *k)
 static bool row_grown(const sweep *w, const gap_row *r)
 {
     bool any = r->whole;
-    for (int k = 0; k < r->n && !any; k++)
+    for (int k = 0; k < r->all && !any; k++)
         any = w->size.has_grown[r->dof[k]];
     return any;
 }

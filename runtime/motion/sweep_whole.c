@@ -410,7 +410,7 @@ static double rate_size(const contact *c, const double *row, const double *rate)
 /* does one of its bodies go by the mean rate? */
 static bool by_mean(const sweep *w, const gap_row *row)
 {
-    for (int j = 0; j < row->n; j++)
+    for (int j = 0; j < row->all; j++)
         if (!w->way.by_end[row->dof[j]] && (!row->whole || row->H[j] != 0))
             return true;
     return false;
@@ -441,7 +441,7 @@ static bool gains(const sweep *w, int i, const double *rate)
 static bool led_on(const sweep *w, int i, int look)
 {
     const gap_row *row = &w->contacts.table.row[w->hand.place[i]];
-    for (int j = 0; j < row->n; j++)
+    for (int j = 0; j < row->all; j++)
         if (w->way.by_end_since[row->dof[j]] >= look - 1)
             return true;
     return false;

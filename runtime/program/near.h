@@ -32,6 +32,7 @@ typedef struct near_pairs {
     int dim;
     int first;          /* index whose points are near_a of the family, or that reads its first shape */
     int slots;          /* contacts of a pair */
+    int sides;          /* 1: the points of index 1 are among those of index 0, which say all about them */
     double reach;       /* largest distance of points that counts as touching */
     vec(int32_t) pair;  /* index 0 and 1, one after the other, in order */
     int64_t *row_start; /* pairs before the first one of each index 0 */

@@ -205,15 +205,16 @@ typedef struct contact_family {
     contact_relation relation;
     friction_law friction;
     impact_law impact;
-    bool of_rates;    /* it bounds rates: no gap, `gradient` and `rate` are the parts of what it bounds */
-    bool slip_given;  /* else friction acts in the whole tangent space, in the kinetic metric */
-    bool mu_of_speed; /* the coefficient reads IN_SPEED */
-    bool e_of_speed;  /* the restitution reads IN_SPEED: that of approach */
-    bool fed;         /* its normal force follows from reactions: */
-    int32_t read_as;  /* its reaction is this one of those that formulas read, from 1; 0: none does */
-    span read_at;     /* the first formula that does */
-    int32_t fed_by;   /* that of the same member of this family; -1: as its formula says */
-    bool cascade;     /* impacts at once follow each other, one by one */
+    bool of_rates;      /* it bounds rates: no gap, `gradient` and `rate` are the parts of what it bounds */
+    bool slip_given;    /* else friction acts in the whole tangent space, in the kinetic metric */
+    bool slip_of_rates; /* it is 0 where all rates are: nothing in it moves by itself */
+    bool mu_of_speed;   /* the coefficient reads IN_SPEED */
+    bool e_of_speed;    /* the restitution reads IN_SPEED: that of approach */
+    bool fed;           /* its normal force follows from reactions: */
+    int32_t read_as;    /* its reaction is this one of those that formulas read, from 1; 0: none does */
+    span read_at;       /* the first formula that does */
+    int32_t fed_by;     /* that of the same member of this family; -1: as its formula says */
+    bool cascade;       /* impacts at once follow each other, one by one */
     bool gap_linear, gap_constant_gradient; /* gap affine in q (and t); gradient free of q and t */
     int nslip;                              /* components of slip (0 .. MAX_SLIP) */
     /* kernels over the same index set, in the same slot order; absent ones have nout == 0 */

@@ -1,6 +1,7 @@
 #include "near.h"
 #include "base/tolerances.h"
 #include "base/rotation.h"
+#include "base/four.h"
 #include <math.h>
 #include <string.h>
 
@@ -484,8 +485,8 @@ static void family_dofs(system_t *s, family *fam)
     if (s->n <= SMALL || (fam->d && !fam->f->slip_given))
         return;
     slot_map *dof = arena_array(s->a, slot_map, most + 1);
-    int *gradient_to = outputs_to(s->a, &fam->gradient, g ? g->row : NULL, dof, &n), gap = n,
-        *slip_to = outputs_to(s->a, &fam->slip_map, m ? m->col : NULL, dof, &n);
+    int *gradient_to = outputs_to(s->a, &fam->gradient, g ? g->row : NULL, dof, &n), gap = n;
+    int *slip_to = outputs_to(s->a, &fam->slip_map, m ? m->col : NULL, dof, &n);
     if (near_of_points(fam->f))
         dofs_by_point(s->a, fam, dof, gap, n, gradient_to, slip_to);
     fam->gradient_to = gradient_to;
@@ -493,6 +494,7 @@ static void family_dofs(system_t *s, family *fam)
     fam->slip_row = components_of(s->a, &fam->slip_map);
     fam->dof = dof;
     fam->ndof = n;
+    fam->ngap = gap;
 }
 
 static void contact_dofs(const family *fam, contact *c)
@@ -1041,7 +1043,14 @@ static void slip_frame_goes_on(const double *before, int k, double *E)
 /* S = E S_raw in place, two rows of three */
 static void rows_across(double *S, const double *E, int n)
 {
-    for (int j = 0; j < n; j++) {
+    enum { STEP = sizeof(four) / sizeof *S };
+    int j = 0;
+    for (; j + STEP <= n; j += STEP) {
+        four x = *four_at(S + j), y = *four_at(S + n + j), z = *four_at(S + 2 * n + j);
+        *four_at(S + j) = 0 + E[0] * x + E[1] * y + E[2] * z;
+        *four_at(S + n + j) = 0 + E[3] * x + E[4] * y + E[5] * z;
+    }
+    for (; j < n; j++) {
         double x = S[j], y = S[n + j], z = S[2 * n + j];
         S[j] = 0 + E[0] * x + E[1] * y + E[2] * z;
         S[n + j] = 0 + E[3] * x + E[4] * y + E[5] * z;
@@ -1100,6 +1109,11 @@ static bool lanes_fit(const term *t)
     return t->k && !t->move && !t->where;
 }
 
+static void lanes_begin(system_t *s, term *t)
+{
+    batch_start(&t->k->tape, term_lanes(s, t));
+}
+
 static void gradients_put(system_t *s, contact *const *c, int count)
 {
     const family *fam = c[0]->fam;
@@ -1135,11 +1149,15 @@ static void slips_put(system_t *s, contact *const *c, int count)
 
 static void offsets_put(system_t *s, contact *const *c, int count)
 {
-    const family *fam = c[0]->fam;
-    contacts_run(s, &fam->slip, c, count);
-    for (int lane = 0; lane < count; lane++) {
+    family *fam = c[0]->fam;
+    for (int lane = 0; lane < count; lane++)
         for (int i = 0; i < c[lane]->d; i++)
             c[lane]->s0[i] = 0;
+    if (fam->f->slip_of_rates)
+        return;
+    lanes_begin(s, &fam->slip);
+    contacts_run(s, &fam->slip, c, count);
+    for (int lane = 0; lane < count; lane++) {
         slip_left(s, c[lane], fam->slip.batch + lane, LANES);
     }
 }
@@ -1152,9 +1170,10 @@ bool contacts_in_lanes(const family *fam)
     return !slips || (fam->slip_row && lanes_fit(&fam->slip_map) && lanes_fit(&fam->slip));
 }
 
-static void lanes_begin(system_t *s, term *t)
+void contact_normal(system_t *s, contact *c)
 {
-    batch_start(&t->k->tape, term_lanes(s, t));
+    gradient(s, c);
+    c->ht = term_value(&c->fam->rate, &s->in, c->index);
 }
 
 void contacts_normals(system_t *s, contact *const *c, size_t n)
@@ -1179,7 +1198,6 @@ void contacts_slips(system_t *s, contact *const *c, size_t n)
         return;
     }
     lanes_begin(s, &fam->slip_map);
-    lanes_begin(s, &fam->slip);
     for (size_t at = 0; at < n; at += LANES) {
         slips_put(s, c + at, lanes_left(n, at));
         offsets_put(s, c + at, lanes_left(n, at));

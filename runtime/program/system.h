@@ -46,7 +46,7 @@ typedef struct family {
     const slot_map *dof;
     const int *gradient_to, *slip_to;
     const int *slip_row; /* component of each output of the slip map; NULL: members differ */
-    int ndof;
+    int ndof, ngap;      /* the first `ngap` of them are those of the gap */
 } family;
 
 /* A member of a contact family, with its rows at the instant they were last computed. */
@@ -227,6 +227,7 @@ void contact_rows(system_t *s, contact *c, const double *M, bool all);
 /* The same for many contacts of one family, their kernels in lanes, where it is one for that: first the
    normal rows, then all else for those that still matter. */
 bool contacts_in_lanes(const family *fam);
+void contact_normal(system_t *s, contact *c); /* of one: H and ht alone */
 void contacts_normals(system_t *s, contact *const *c, size_t n);
 void contacts_slips(system_t *s, contact *const *c, size_t n);
 void contact_laws(system_t *s, contact *c, bool all); /* mu, e, normal force (at speed s->in.speed) */
