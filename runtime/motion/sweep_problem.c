@@ -174,6 +174,14 @@ static bool row_grown(const sweep *w, const gap_row *r)
     return any;
 }
 
+/* Pairs of points that cannot touch in the step have tolerances that nothing reads: they are sized when they
+   join one (sweep_whole.c), or with their dofs once they are closer. */
+static bool too_far_for_size(const sweep *w, size_t i, family_kind of)
+{
+    const contact_table *t = &w->contacts.table;
+    return of.of_pairs && !t->closed[i] && t->gap[i] > w->contacts.near.far;
+}
+
 /* All contacts in their order, where many dofs have grown.  What counts as no slip is known of those that are
    closed; others are looked at when they are met (sweep_meet). */
 static void sized_in_order(sweep *w)
@@ -185,7 +193,7 @@ static void sized_in_order(sweep *w)
         bool rough = w->s->family[f].d > 0;
         family_kind of = kind_of(w, f);
         for (size_t i = t->from[f]; i < t->from[f + 1]; i++) {
-            if (!row_grown(w, &t->row[i]))
+            if (too_far_for_size(w, i, of) || !row_grown(w, &t->row[i]))
                 continue;
             gap_tolerances(w, i, of);
             if (rough && t->closed[i])

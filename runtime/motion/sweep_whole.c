@@ -182,6 +182,7 @@ static void join_pairs(sweep *w, size_t f, const joining *j, double near_far)
         contact_state *k = w->contacts.look[i];
         contact_laws(w->s, k->c, false);
         row_note(&t->row[k->at], k);
+        sweep_gap_tolerances(w, k);
         join_known(w, (size_t)k->at, j);
     }
 }
