@@ -181,7 +181,7 @@
 #define PUT_BACK_END 1e-10 /* of overlaps: they are corrected again at the next step */
 /* of lengths: a hundredth of the tolerance is put back, no less than this */
 #define OVERLAP_LEAST 1e-12
-#define OVERLAP_MOST  1e-5 /* and no more */
+#define OVERLAP_MOST  1e-4 /* and no more */
 /* of g h^2: gaps that count as closed in a step; measured on piles (HACKING) */
 #define MICRO_GAP 1e-4
 #define FAR_AHEAD 2e-4 /* of lengths: gaps beyond it and the way of a step are left out */

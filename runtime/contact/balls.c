@@ -4,25 +4,13 @@
    and the frame t1, t2 is not needed at all.  A group whose rows are not these is left to others. */
 #include <math.h>
 #include <string.h>
+#include "balls.h"
+#include "base/four.h"
 #include "impulses.h"
-#include "sweeps.h"
 #include "base/linalg.h"
 #include "base/tolerances.h"
 
 enum { WIDE = 12, NOWHERE = -1 };
-
-/* What moves: 8 numbers in a row. */
-typedef struct ball {
-    double v[3], s[3];  /* velocity of the centre; R times the angular velocity */
-    double light, spun; /* 1/m; R^2 over the moment of inertia */
-} ball;
-
-typedef struct touch {
-    double n[3], bn;       /* normal, from j to i; what is added to the rates */
-    double bt[3], mu;      /* a vector across n */
-    double over_n, over_t; /* 1 over the entries of W */
-    int32_t i, j;          /* balls; the ground is the last one, which nothing moves */
-} touch;
 
 /* what only the ends of a solve need: the frame, and the units of its rows */
 typedef struct touch_frame {
@@ -34,14 +22,10 @@ typedef struct ball_dof {
     int32_t ball, part;
 } ball_dof;
 
-typedef struct reaction {
-    double n, t[3];
-} reaction;
-
 typedef struct rolling {
     impulses *w;
     const int *at; /* contacts of the list */
-    int n, nball, worst;
+    int n, nball;
     ball_dof *dof;  /* of all dofs of the model */
     int (*dofs)[2]; /* of each ball: first of its place, first of its turning */
     double *radius; /* with the sign of the turning; NAN: not known yet */
@@ -50,18 +34,6 @@ typedef struct rolling {
     touch_frame *frame;
     reaction *r;
 } rolling;
-
-static inline double dot3(const double *a, const double *b)
-{
-    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
-}
-
-static inline void cross3(const double *a, const double *b, double *c)
-{
-    c[0] = a[1] * b[2] - a[2] * b[1];
-    c[1] = a[2] * b[0] - a[0] * b[2];
-    c[2] = a[0] * b[1] - a[1] * b[0];
-}
 
 static inline double larger(double a, double b)
 {
@@ -172,15 +144,6 @@ static bool rows_find(const rolling *x, int c, touch_rows *out)
     return out->n > 0;
 }
 
-/* a[0..3) = by b[0..3), but for rounding beside `size` */
-static bool same3(const double *a, double by, const double *b, double size)
-{
-    for (int k = 0; k < 3; k++)
-        if (!(fabs(a[k] - by * b[k]) <= FACTOR_SAME * size))
-            return false;
-    return true;
-}
-
 static bool zero3(const double *a, double size)
 {
     return same3(a, 0, a, size);
@@ -235,7 +198,7 @@ static bool touch_find(rolling *x, int k)
     touch *t = &x->touch[k];
     touch_frame *f = &x->frame[k];
     touch_rows rows;
-    memset(t->bt, 0, sizeof t->bt);
+    *t = (touch){ .none = 0 };
     if (!rows_find(x, c, &rows) || !frame_find(&rows, tangents, t, f) ||
         !turning_fits(x, &rows, 0, tangents, t, f))
         return false;
@@ -315,65 +278,147 @@ static bool balls_find(rolling *x)
 }
 
 /* ---- sweeps ---- */
-/* The exact solution of one contact with the others held; returns the largest change. */
-static inline double touch_relax(const touch *c, ball *all, reaction *r, double *size)
+#define TURNED(a) __builtin_shufflevector(a, a, 1, 2, 0, 3)
+
+/* The exact solution of one contact with the others held; returns the largest change.  The fourth number of
+   normals is 0, so that what balls have there, inverse masses, stays as it is. */
+INLINE double touch_relax(const touch *c, ball *all, reaction *r, double *size)
 {
     ball *a = &all[c->i], *b = &all[c->j];
-    const double *n = c->n;
-    double d[3] = { a->v[0] - b->v[0], a->v[1] - b->v[1], a->v[2] - b->v[2] };
-    double un = dot3(n, d), to = r->n - (un + c->bn) * c->over_n;
+    const four n = *(const four *)c->n;
+    four va = *four_at(a->v), vb = *four_at(b->v), d = va - vb, along = n * d;
+    double un = along[0] + along[1] + along[2], to = r->n - (un + c->bn) * c->over_n;
     to = to > 0 ? to : 0;
     if (to == 0 && r->n == 0)
         return 0; /* open it was, open it stays; friction has no other bound than r_n */
-    double dn = to - r->n, most = fabs(dn), p[3] = { dn * n[0], dn * n[1], dn * n[2] };
+    double dn = to - r->n, most = fabs(dn);
+    four p = dn * n;
     if (c->mu > 0) {
-        double s[3] = { a->s[0] + b->s[0], a->s[1] + b->s[1], a->s[2] + b->s[2] }, turn[3], rt[3], dt[3];
-        cross3(s, n, turn);
+        const four_bits three = { -1, -1, -1, 0 };
+        four sa = *four_at(a->s), sb = *four_at(b->s), s = sa + sb, was = *four_at(r->t), nt = TURNED(n);
+        four turn = s * nt - TURNED(s) * n, slip = d - un * n - TURNED(turn) + *(const four *)c->bt;
+        four rt = (four)((four_bits)(was - slip * c->over_t) & three);
+        four square = rt * rt;
+        double bound = c->mu * to, length2 = square[0] + square[1] + square[2];
+        if (length2 > bound * bound)
+            rt *= bound / sqrt(length2);
+        four dt = rt - (four)((four_bits)was & three);
+        p += dt;
         for (int k = 0; k < 3; k++)
-            rt[k] = r->t[k] - (d[k] - un * n[k] - turn[k] + c->bt[k]) * c->over_t;
-        double bound = c->mu * to, length2 = dot3(rt, rt);
-        if (length2 > bound * bound) {
-            double f = bound / sqrt(length2);
-            for (int k = 0; k < 3; k++)
-                rt[k] *= f;
-        }
-        for (int k = 0; k < 3; k++) {
-            dt[k] = rt[k] - r->t[k];
-            p[k] += dt[k];
-            r->t[k] = rt[k];
             most = larger(most, fabs(dt[k]));
-        }
-        cross3(n, dt, turn);
-        for (int k = 0; k < 3; k++) {
-            a->s[k] -= a->spun * turn[k];
-            b->s[k] -= b->spun * turn[k];
-        }
+        *four_at(r->t) = rt;
+        four across = n * TURNED(dt) - nt * dt;
+        across = TURNED(across);
+        *four_at(a->s) = sa - a->spun * across;
+        *four_at(b->s) = sb - b->spun * across;
     }
     r->n = to;
-    for (int k = 0; k < 3; k++) {
-        a->v[k] += a->light * p[k];
-        b->v[k] -= b->light * p[k];
-    }
+    *four_at(a->v) = va + a->light * p;
+    *four_at(b->v) = vb - b->light * p;
     *size = larger(*size, to);
     return most;
 }
 
-static double balls_pass(void *of, bool down, double *size)
+/* before: keeps what reactions were; NULL: nothing does */
+INLINE double heap_pass(heap *x, bool down, four *before, double *size)
 {
-    rolling *x = of;
     double most = 0, s = 0;
-    arena_tick(x->w->scratch, 32 * (int64_t)x->n);
     for (int i = 0; i < x->n; i++) {
         int k = down ? x->n - 1 - i : i;
+        if (before)
+            before[k] = *four_at(x->r[k].t);
         double e = touch_relax(&x->touch[k], x->ball, &x->r[k], &s);
         if (e > most) {
             most = e;
-            x->worst = x->at[k];
+            x->worst = k;
         }
     }
-    x->w->swept += x->n;
     *size = s;
     return most;
+}
+
+/* Fours that passes change, as they were before a sweep, and their conjugate direction. */
+typedef struct trail {
+    four *x, *before, *direction;
+    int n;
+} trail;
+
+static trail trail_new(double *x, int n, arena *a)
+{
+    trail t = { four_at(x), NULL, NULL, n };
+    t.before = arena_alloc(a, (size_t)n * sizeof *t.before);
+    t.direction = arena_array(a, four, n);
+    return t;
+}
+
+INLINE void trail_keep(const trail *t)
+{
+    memcpy(t->before, t->x, (size_t)t->n * sizeof *t->x);
+}
+
+INLINE double trail_change2(const trail *t)
+{
+    four sum = { 0 };
+    for (int k = 0; k < t->n; k++) {
+        four g = t->x[k] - t->before[k];
+        sum += g * g;
+    }
+    return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+}
+
+INLINE void trail_ahead(const trail *t, double beta, bool go)
+{
+    for (int k = 0; k < t->n; k++) {
+        four d = beta * t->direction[k], g = t->x[k] - t->before[k];
+        t->direction[k] = go ? d + g : d - d;
+        t->x[k] += d;
+    }
+}
+
+/* Sweeps as sweeps_run has them. */
+INLINE double heap_run(heap *x, int most, bool plain, double tol)
+{
+    double before = 0, size = 0, change = INFINITY;
+    trail r = trail_new(x->r->t, plain ? 0 : x->n, x->scratch),
+          rates = trail_new(x->ball[x->from].v, plain ? 0 : 2 * x->nball, x->scratch);
+    for (int done = 0; done < most; done++) {
+        arena_tick(x->scratch, 64 * (int64_t)x->n);
+        trail_keep(&rates);
+        change = heap_pass(x, false, plain ? NULL : r.before, &size);
+        x->swept += x->n;
+        x->sweeps++;
+        if (change > tol * size) {
+            change = larger(change, heap_pass(x, true, NULL, &size));
+            x->swept += x->n;
+        }
+        if (change <= tol * size || size == 0)
+            break;
+        double g2 = plain ? 0 : trail_change2(&r);
+        bool go = before > 0 && g2 <= before;
+        double beta = go ? g2 / before : 0;
+        before = go || before == 0 ? g2 : 0;
+        trail_ahead(&r, beta, go);
+        trail_ahead(&rates, beta, go);
+    }
+    return size > 0 ? change / size : 0;
+}
+
+static double run_base(heap *x, int most, bool plain, double tol)
+{
+    return heap_run(x, most, plain, tol);
+}
+
+FOUR_FAST static double run_wide(heap *x, int most, bool plain, double tol)
+{
+    return heap_run(x, most, plain, tol);
+}
+
+double heap_solve(heap *x, int most, bool plain, double tol)
+{
+    arena_pos mark = arena_mark(x->scratch);
+    double residual = (FOUR_FAST_HERE ? run_wide : run_base)(x, most, plain, tol);
+    arena_release(x->scratch, mark);
+    return residual;
 }
 
 static void balls_close(const rolling *x)
@@ -397,17 +442,21 @@ static void balls_close(const rolling *x)
 
 bool balls_solve(impulses *w, const int *at, int n, int most, bool plain, int *worst, double *residual)
 {
-    rolling x = { .w = w, .at = at, .n = n, .worst = *worst };
-    int done;
+    rolling x = { .w = w, .at = at, .n = n };
     if (!balls_find(&x))
         return false;
-    sweeper s = { .of = &x,
-                  .pass = balls_pass,
-                  .part = { { .x = &x.r->n, .n = 4 * n }, { .x = x.ball->v, .n = 8 * x.nball } },
-                  .eager = true };
-    *residual = sweeps_run(&s, most, plain, w->tol, w->scratch, &done);
-    w->iterations += 2 * done;
-    *worst = x.worst;
+    heap h = { .n = n,
+               .nball = x.nball,
+               .ball = x.ball,
+               .touch = x.touch,
+               .r = x.r,
+               .worst = -1,
+               .scratch = w->scratch };
+    *residual = heap_solve(&h, most, plain, w->tol);
+    w->iterations += 2 * h.sweeps;
+    w->swept += h.swept;
+    if (h.worst >= 0)
+        *worst = at[h.worst];
     balls_close(&x);
     return true;
 }

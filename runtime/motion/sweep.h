@@ -71,9 +71,9 @@ typedef struct gap_row {
     const int *dof; /* n of them */
     const double *H;
     double ht, e; /* of a step at once, or known: rate of the surface, restitution */
-    int n;
-    bool whole; /* at all dofs there are, though many entries may be 0 */
-    bool known; /* ht and e are there, and never change */
+    int n, all;   /* of all rows of the contact: behind n those that the gap does not see */
+    bool whole;   /* at all dofs there are, though many entries may be 0 */
+    bool known;   /* ht and e are there, and never change */
 } gap_row;
 
 /* Its slip, the same way: S v + s0, and s0 at the start of the step. */
@@ -196,7 +196,9 @@ typedef struct problem_at_hand {
 } problem_at_hand;
 
 /* The same problem where there are many contacts. */
+typedef struct balls_known balls_known;
 typedef struct crowd_problem {
+    const balls_known *balls;        /* the model is one of balls in space; NULL: it is not */
     impulses chain;                  /* of all contacts, where rows never change and few meet at a dof */
     impulses list;                   /* as a list of contacts */
     int64_t chain_cones, list_cones; /* which cones these have, by their number; -1: others */
@@ -306,6 +308,7 @@ typedef struct step_way {
     uint8_t *by_end;   /* n: goes by the rate at the end of the step */
     int *by_end_since; /* n: in which look at the contacts that was found */
     double *lumped;    /* n: inverse masses without coupling, that overlaps are opened by */
+    int *slot, slots;  /* n: where moves that open overlaps lie; how many places there are */
 } step_way;
 
 /* Room of n numbers for one use at a time. */
@@ -365,7 +368,8 @@ bool sweep_factor(sweep *w, const double *M, double t); /* masses at t, into s->
 void sweep_tolerance(sweep *w, int contacts);           /* tol, for a problem of so many */
 void sweep_sizes(sweep *w);                             /* of q and q', grown to those of now */
 void sweep_tolerances(sweep *w, contact_state *k);
-void sweep_sizes_known(sweep *w); /* tolerances follow sizes that have grown */
+void sweep_gap_tolerances(sweep *w, contact_state *k); /* without those of the slip */
+void sweep_sizes_known(sweep *w);                      /* tolerances follow sizes that have grown */
 void sweep_law(void *ud, int i, double speed, double *mu, double *radius);
 /* Was contact i held by friction below its bound, over the step with the impulses in rr? */
 bool sweep_held(sweep *w, int i, double h);
@@ -482,7 +486,6 @@ bool sweep_touch_ahead(sweep *w);
 /* Do shapes overlap at the end of the trial step so that a shorter one is better? */
 bool sweep_too_deep(sweep *w);
 bool sweep_part_shapes(sweep *w); /* shapes that overlap at the end of a step are moved apart */
-void sweep_open(sweep *w);        /* q1: the shortest move that opens the contacts at hand */
 /* Pairs that may matter in the step, as far as `listed` of them lead; false: failed. */
 bool sweep_near(sweep *w, double h, const double *v1, double listed);
 
@@ -490,6 +493,17 @@ void sweep_by_dof(sweep *w); /* contacts at each dof, unless they are listed */
 
 void sweep_table_index(sweep *w); /* families and dofs of the table, for the states as they are */
 void sweep_near_again(sweep *w);  /* pairs and states of a state that is read, for near.seen */
+
+/* ---- sweep_open.c ---- */
+double sweep_small_share(const sweep *w); /* overlaps that are left as they are, as a share of a length */
+void sweep_open_new(sweep *w);            /* pairs that may come near are known */
+void sweep_open(sweep *w);                /* q1: the shortest move that opens the contacts at hand */
+
+/* ---- sweep_balls.c ---- */
+void sweep_balls_new(sweep *w); /* which dofs are balls; pairs that may come near are known */
+/* The problem at hand, if it is one of many balls at a loose tolerance, from the rates without impulses.
+   False: it is none, or sweeps do not solve it; nothing has changed. */
+bool sweep_balls_solve(sweep *w, double *rate);
 
 /* ---- sweep_keep.c ---- */
 void sweep_keep(void *of, run_state *s);

@@ -214,7 +214,11 @@ static void table_order(sweep *w)
         t->closed[i] = is.closed;
         t->met[i] = is.met;
         t->in[i] = is.in;
-        t->row[i] = (gap_row){ .dof = c->dof ? c->dof : t->every, .H = c->H, .n = c->n, .whole = !c->dof };
+        t->row[i] = (gap_row){ .dof = c->dof ? c->dof : t->every,
+                               .H = c->H,
+                               .n = k->near && c->dof ? c->fam->ngap : c->n,
+                               .all = c->n,
+                               .whole = !c->dof };
         if (k->near && c->dof) {
             t->row[i].dof = memcpy(copy, c->dof, (size_t)c->n * sizeof *copy);
             copy += c->n;

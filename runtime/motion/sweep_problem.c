@@ -145,9 +145,14 @@ static void slip_tolerance(const sweep *w, contact_state *k)
                        (contact_size(c, c->S + (size_t)i * c->n, w->size.vmax) + fabs(c->s0[i]));
 }
 
-void sweep_tolerances(sweep *w, contact_state *k)
+void sweep_gap_tolerances(sweep *w, contact_state *k)
 {
     gap_tolerances(w, (size_t)k->at, kind_of(w, (size_t)(k->c->fam - w->s->family)));
+}
+
+void sweep_tolerances(sweep *w, contact_state *k)
+{
+    sweep_gap_tolerances(w, k);
     slip_tolerance(w, k);
 }
 
@@ -164,9 +169,17 @@ static void sized(sweep *w, contact_state *k)
 static bool row_grown(const sweep *w, const gap_row *r)
 {
     bool any = r->whole;
-    for (int k = 0; k < r->n && !any; k++)
+    for (int k = 0; k < r->all && !any; k++)
         any = w->size.has_grown[r->dof[k]];
     return any;
+}
+
+/* Pairs of points that cannot touch in the step have tolerances that nothing reads: they are sized when they
+   join one (sweep_whole.c), or with their dofs once they are closer. */
+static bool too_far_for_size(const sweep *w, size_t i, family_kind of)
+{
+    const contact_table *t = &w->contacts.table;
+    return of.of_pairs && !t->closed[i] && t->gap[i] > w->contacts.near.far;
 }
 
 /* All contacts in their order, where many dofs have grown.  What counts as no slip is known of those that are
@@ -180,7 +193,7 @@ static void sized_in_order(sweep *w)
         bool rough = w->s->family[f].d > 0;
         family_kind of = kind_of(w, f);
         for (size_t i = t->from[f]; i < t->from[f + 1]; i++) {
-            if (!row_grown(w, &t->row[i]))
+            if (too_far_for_size(w, i, of) || !row_grown(w, &t->row[i]))
                 continue;
             gap_tolerances(w, i, of);
             if (rough && t->closed[i])

@@ -205,6 +205,19 @@ static bool at_once(const sweep *w, size_t i)
            (x->stage == STEP_CROWD && x->part[i] == PART_CALM);
 }
 
+/* Does contact i go apart, or come at a speed that the step at once takes in?  Most of those that are near
+   do, and their normal rows show it. */
+static bool stays_open(sweep *w, size_t i)
+{
+    contact_state *k = w->contacts.state[i];
+    if (k->offset_fixed || !(at_once(w, i) && w->t > 0) || !contacts_in_lanes(k->c->fam))
+        return false;
+    contact_normal(w->s, k->c);
+    sweep_gap_tolerances(w, k);
+    double un = w->contacts.table.un[i] = gap_rate(k, w->v);
+    return fabs(un) > w->contacts.table.tol_u[i];
+}
+
 /* Contacts at their tolerance join the closed ones, with a shock when they come at a speed. */
 bool sweep_meet(sweep *w)
 {
@@ -217,6 +230,8 @@ bool sweep_meet(sweep *w)
         contact_state *k = w->contacts.state[i];
         contact *c = k->c;
         system_at(w->s, w->t, w->q, w->v);
+        if (stays_open(w, i))
+            continue;
         if (!k->offset_fixed)
             contact_rows(w->s, c, w->M, false);
         if (!k->offset_fixed || c->fam->d)

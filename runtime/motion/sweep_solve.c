@@ -537,6 +537,8 @@ static bool solve_list(sweep *w, bool mass, double *x)
 {
     enum { ROUNDS = 60 };
     const factor *f = mass ? &w->s->minv : w->matrix.dinv;
+    if (!mass && sweep_balls_solve(w, x))
+        return true;
     impulses *p = list_of(w, mass, f->kind == FACTOR_DIAGONAL ? f->a : NULL);
     contact_list *l = &p->act;
     bool of_speed = false;

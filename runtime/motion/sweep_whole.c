@@ -12,15 +12,9 @@ static int dof_of(const contact *c, int k)
     return c->dof ? c->dof[k] : k;
 }
 
-/* overlaps that are left as they are */
-static double small_share(const sweep *w)
-{
-    return fmin(fmax(0.01 * w->tol, OVERLAP_LEAST), OVERLAP_MOST);
-}
-
 static double small_overlap(const sweep *w, const contact_state *k)
 {
-    return *k->length * small_share(w);
+    return *k->length * sweep_small_share(w);
 }
 
 /* ---- who takes part ---- */
@@ -124,11 +118,10 @@ static bool join_rows(sweep *w, size_t i, const joining *j)
     return true;
 }
 
-static void join_one(sweep *w, size_t i, const joining *j)
+/* its rows and laws are known */
+static void join_known(sweep *w, size_t i, const joining *j)
 {
     contact_table *t = &w->contacts.table;
-    if (!join_rows(w, i, j))
-        return;
     t->in[i] = true;
     t->un[i] = row_rate(&t->row[i], w->v) + t->row[i].ht;
     if (j->of_speed)
@@ -139,6 +132,12 @@ static void join_one(sweep *w, size_t i, const joining *j)
         contact_state *k = w->contacts.state[i];
         k->along = t->ahead[i] < 0 && !t->closed[i] ? k->c->et : 0;
     }
+}
+
+static void join_one(sweep *w, size_t i, const joining *j)
+{
+    if (join_rows(w, i, j))
+        join_known(w, i, j);
 }
 
 /* A pair of points comes no closer than by the speeds of both, whichever way it lies: its row is not needed
@@ -154,6 +153,38 @@ static bool pair_too_far(const sweep *w, size_t i, const joining *j)
     }
     double reach = (1 + NEAR_SKIN) * sqrt(2 * most);
     return w->contacts.table.gap[i] > w->contacts.margin * (j->h * reach + FAR_AHEAD * j->length);
+}
+
+/* Pairs of points that may join: normal rows of those that may come close, the rest of those that do. */
+static void join_pairs(sweep *w, size_t f, const joining *j, double near_far)
+{
+    contact_table *t = &w->contacts.table;
+    contact **look = w->contacts.gaps_of;
+    contact_state *const *state = w->contacts.state;
+    size_t n = 0, kept = 0;
+    for (size_t i = t->from[f]; i < t->from[f + 1]; i++)
+        if (t->in[i] || t->met[i] || (!(t->gap[i] > near_far) && !pair_too_far(w, i, j))) {
+            w->contacts.look[n] = state[i];
+            look[n++] = state[i]->c;
+        }
+    contacts_normals(w->s, look, n);
+    for (size_t i = 0; i < n; i++) {
+        contact_state *k = w->contacts.look[i];
+        size_t at = (size_t)k->at;
+        t->row[at].ht = k->c->ht;
+        if (!t->in[at] && !t->met[at] && too_far(w, at, j->h, j->length))
+            continue;
+        w->contacts.look[kept] = k;
+        look[kept++] = k->c;
+    }
+    contacts_slips(w->s, look, kept);
+    for (size_t i = 0; i < kept; i++) {
+        contact_state *k = w->contacts.look[i];
+        contact_laws(w->s, k->c, false);
+        row_note(&t->row[k->at], k);
+        sweep_gap_tolerances(w, k);
+        join_known(w, (size_t)k->at, j);
+    }
 }
 
 static int closed_now(const contact_table *t)
@@ -197,6 +228,10 @@ static void join(sweep *w, double h)
                       w->p->contact[f].e_of_speed,
                       w->s->family[f].et.k != NULL,
                       w->p->contact[f].pair.touch };
+        if (pairs && j.relation == REL_GAP && !j.shapes && contacts_in_lanes(&w->s->family[f])) {
+            join_pairs(w, f, &j, near_far);
+            continue;
+        }
         for (size_t i = t->from[f]; i < t->from[f + 1]; i++)
             if (j.relation == REL_CLOSED)
                 t->in[i] = true;
@@ -376,7 +411,7 @@ static double rate_size(const contact *c, const double *row, const double *rate)
 /* does one of its bodies go by the mean rate? */
 static bool by_mean(const sweep *w, const gap_row *row)
 {
-    for (int j = 0; j < row->n; j++)
+    for (int j = 0; j < row->all; j++)
         if (!w->way.by_end[row->dof[j]] && (!row->whole || row->H[j] != 0))
             return true;
     return false;
@@ -407,7 +442,7 @@ static bool gains(const sweep *w, int i, const double *rate)
 static bool led_on(const sweep *w, int i, int look)
 {
     const gap_row *row = &w->contacts.table.row[w->hand.place[i]];
-    for (int j = 0; j < row->n; j++)
+    for (int j = 0; j < row->all; j++)
         if (w->way.by_end_since[row->dof[j]] >= look - 1)
             return true;
     return false;
@@ -485,157 +520,11 @@ static bool no_overlap(sweep *w, double h, double least, int look)
     return more;
 }
 
-/* ---- overlaps are pushed open ---- */
-/* Normal rows of the contacts at hand, one after the other. */
-typedef struct opening {
-    int n, *at, *dof;
-    double *J, *K, *A, *gap, *small;
-    double *l, *before, *direction; /* moves; as before; their conjugate direction */
-    bool *held;
-} opening;
-
-static bool has_gap(const contact_state *k)
-{
-    return k->normal && !k->c->fam->f->of_rates;
-}
-
-static opening opening_new(sweep *w, arena *a)
-{
-    opening o = { 0 };
-    int entries = 0;
-    for (int i = 0; i < w->hand.nact; i++)
-        entries += has_gap(w->hand.act[i]) ? w->hand.act[i]->c->n : 0;
-    size_t m = (size_t)w->hand.nact;
-    o.at = arena_array(a, int, m + 1);
-    o.dof = arena_alloc(a, (size_t)entries * sizeof *o.dof);
-    o.J = arena_alloc(a, (size_t)entries * sizeof *o.J);
-    o.K = arena_alloc(a, (size_t)entries * sizeof *o.K);
-    double **by_contact[] = { &o.A, &o.gap, &o.small, &o.l, &o.before, &o.direction };
-    for (size_t i = 0; i < sizeof by_contact / sizeof *by_contact; i++)
-        *by_contact[i] = arena_array(a, double, m);
-    o.held = arena_array(a, bool, m);
-    const double *M = w->s->mass_constant ? w->M : w->M1;
-    for (int i = 0; i < w->n; i++)
-        w->way.lumped[i] = 1 / M[matrix_at(&w->s->mass_shape, i, i)];
-    for (int i = 0; i < w->hand.nact; i++) {
-        const contact *c = w->hand.act[i]->c;
-        if (!has_gap(w->hand.act[i]))
-            continue;
-        int at = o.at[o.n], n = 0;
-        for (int k = 0; k < c->n; k++) {
-            if (c->H[k] == 0)
-                continue; /* balls do not turn to open a gap */
-            o.dof[at + n] = dof_of(c, k);
-            o.J[at + n] = c->H[k];
-            o.K[at + n] = c->H[k] * w->way.lumped[dof_of(c, k)];
-            n++;
-        }
-        o.A[o.n] = vec_dot(o.J + at, o.K + at, n);
-        /* what pushed in a step that is over stays closed while others are moved apart */
-        bool pushed = !w->policy.whole && w->contacts.table.closed[w->hand.place[i]] &&
-                      !c->fam->f->pair.touch && w->hand.act[i]->r[0] > 0;
-        o.held[o.n] = w->hand.act[i]->relation == REL_BILATERAL || pushed;
-        o.small[o.n] = small_overlap(w, w->hand.act[i]);
-        o.at[++o.n] = at + n;
-    }
-    return o;
-}
-
-/* one contact of n entries; returns how far it was off, over what is small */
-static inline __attribute__((always_inline)) double open_sized(opening *o, int c, int n, double *move)
-{
-    const int *dof = o->dof + o->at[c];
-    const double *J = o->J + o->at[c], *K = o->K + o->at[c];
-    double u = o->gap[c];
-    for (int k = 0; k < n; k++)
-        u += J[k] * move[dof[k]];
-    if ((u >= 0 && o->l[c] == 0 && !o->held[c]) || !(o->A[c] > 0))
-        return 0;
-    double to = o->l[c] - u / o->A[c];
-    if (!o->held[c] && to < 0)
-        to = 0;
-    double dl = to - o->l[c];
-    o->l[c] = to;
-    for (int k = 0; k < n; k++)
-        move[dof[k]] += dl * K[k];
-    return fabs(dl) * o->A[c] / o->small[c];
-}
-
-/* bodies in the plane and in space, and walls, are known by their sizes, so that their loops are straight */
-static inline double open_one(opening *o, int c, double *move)
-{
-    switch (o->at[c + 1] - o->at[c]) {
-    case 1:
-        return open_sized(o, c, 1, move);
-    case 4:
-        return open_sized(o, c, 4, move);
-    case 6:
-        return open_sized(o, c, 6, move);
-    default:
-        return open_sized(o, c, o->at[c + 1] - o->at[c], move);
-    }
-}
-
-static double open_sweep(opening *o, double *move, bool down)
-{
-    double worst = 0;
-    for (int i = 0; i < o->n; i++)
-        worst = larger(worst, open_one(o, down ? o->n - 1 - i : i, move));
-    return worst;
-}
-
-static void open_direction(opening *o, double *move, double *before)
-{
-    double g2 = 0;
-    for (int c = 0; c < o->n; c++) {
-        double g = o->l[c] - o->before[c];
-        g2 += o->A[c] * g * g; /* whatever the units of gaps are */
-    }
-    bool go = *before > 0 && g2 <= *before;
-    double beta = go ? g2 / *before : 0;
-    for (int c = 0; c < o->n; c++) {
-        double g = o->l[c] - o->before[c], dl = beta * o->direction[c];
-        o->direction[c] = go ? dl + g : 0;
-        if (dl == 0)
-            continue;
-        o->l[c] += dl;
-        for (int k = o->at[c]; k < o->at[c + 1]; k++)
-            move[o->dof[k]] += dl * o->K[k];
-    }
-    *before = go || *before == 0 ? g2 : 0;
-}
-
-/* The shortest move with gap + J x >= 0, by sweeps with conjugate directions. */
-void sweep_open(sweep *w)
-{
-    enum { SWEEPS = 300 };
-    arena_pos mark = arena_mark(w->scratch);
-    opening o = opening_new(w, w->scratch);
-    double before = 0, *move = w->room.x1;
-    memset(move, 0, (size_t)w->n * sizeof *move);
-    for (int i = 0, c = 0; i < w->hand.nact; i++)
-        if (has_gap(w->hand.act[i]))
-            o.gap[c++] = *w->hand.act[i]->c->gap;
-    for (int it = 0; it < SWEEPS; it++) {
-        memcpy(o.before, o.l, (size_t)o.n * sizeof *o.l);
-        if (larger(open_sweep(&o, move, false), open_sweep(&o, move, true)) <= 0.1)
-            break;
-        open_direction(&o, move, &before);
-    }
-    for (int i = 0; i < w->n; i++) {
-        w->q1[i] += move[i];
-        w->account.opened += w->account.used[i] * move[i];
-        if (w->policy.islands.stage == STEP_CROWD && !w->policy.islands.calm[i])
-            w->policy.islands.opened += w->account.used[i] * move[i];
-    }
-    arena_release(w->scratch, mark);
-}
-
 /* gaps are known where bodies go */
 static void no_overlaps_left(sweep *w)
 {
     enum { ROUNDS = 6 };
-    for (int round = 0; round < ROUNDS && overlap_left(w, small_share(w)); round++) {
+    for (int round = 0; round < ROUNDS && overlap_left(w, sweep_small_share(w)); round++) {
         sweep_open(w);
         system_at(w->s, w->t1, w->q1, w->v1);
         sweep_gaps(w, w->hand.act, (size_t)w->hand.nact);

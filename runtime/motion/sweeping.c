@@ -248,6 +248,8 @@ static bool begin(sweep *w)
     memcpy(w->f1, w->f, (size_t)w->n * sizeof *w->f);
     sweep_open_books(w);
     sweep_chain(w);
+    sweep_balls_new(w);
+    sweep_open_new(w);
     if (!throw_in(w))
         return false;
     w->t1 = w->t;

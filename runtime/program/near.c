@@ -66,7 +66,7 @@ static int shape_at(const near_pairs *p, int index, int32_t i, int32_t *instance
     return index == p->first ? pair->first : pair->second;
 }
 
-static int32_t coordinate_dof(const near_pairs *p, int index, int32_t i, int k)
+int32_t near_dof(const near_pairs *p, int index, int32_t i, int k)
 {
     const contact_family *f = p->fam->f;
     const slot_map *m = (index == p->first ? f->near_a : f->near_b) + k;
@@ -90,6 +90,20 @@ static void points_room(near_list *w, near_pairs *p, int index)
         int shape = shape_at(p, index, of->lo + i, &instance);
         of->reach[i] = shapes_reach(w->s->shapes, shape, instance);
     }
+}
+
+/* Are the points of index 1 among those of index 0? */
+static bool same_points(const near_pairs *p)
+{
+    const contact_family *f = p->fam->f;
+    const slot_map *zero = p->first == 0 ? f->near_a : f->near_b,
+                   *one = p->first == 0 ? f->near_b : f->near_a;
+    if (of_bodies(p) || p->of[1].lo < p->of[0].lo || p->of[1].lo + p->of[1].n > p->of[0].lo + p->of[0].n)
+        return false;
+    for (int k = 0; k < p->dim; k++)
+        if (zero[k].base != one[k].base || zero[k].stride[0] != one[k].stride[1])
+            return false;
+    return true;
 }
 
 static void pairs_new(near_list *w, near_pairs *p)
@@ -117,6 +131,7 @@ static void pairs_new(near_list *w, near_pairs *p)
     }
     p->of[1].lo = lo1;
     p->of[1].n = hi1 >= lo1 ? hi1 - lo1 + 1 : 0;
+    p->sides = same_points(p) ? 1 : 2;
     points_room(w, p, 0);
     points_room(w, p, 1);
     if (!of_bodies(p))
@@ -128,7 +143,7 @@ static void points_mark(near_list *w, const near_pairs *p)
     for (int index = 0; index < 2; index++)
         for (int32_t i = 0; i < p->of[index].n; i++)
             for (int k = 0; k < p->dim; k++)
-                w->point[coordinate_dof(p, index, p->of[index].lo + i, k)] = true;
+                w->point[near_dof(p, index, p->of[index].lo + i, k)] = true;
 }
 
 void near_new(near_list *w, arena *a, system_t *s)
@@ -174,7 +189,7 @@ static void points_put(const near_list *w, near_pairs *p, int index, const doubl
             continue;
         }
         for (int k = 0; k < p->dim; k++)
-            x[k] = q[coordinate_dof(p, index, of->lo + i, k)];
+            x[k] = q[near_dof(p, index, of->lo + i, k)];
     }
 }
 
@@ -193,7 +208,7 @@ static void all_put(near_list *w, double t, const double *q)
         shapes_place(w->s->shapes, &w->s->in);
     }
     for (size_t i = 0; i < w->nof; i++)
-        for (int index = 0; index < 2; index++)
+        for (int index = 0; index < w->of[i].sides; index++)
             points_put(w, &w->of[i], index, q);
 }
 
@@ -234,11 +249,11 @@ static const double BODY_SKIN = 0.2;
 static double points_speed(const near_pairs *p, const double *v)
 {
     double most = 0;
-    for (int index = 0; index < 2; index++)
+    for (int index = 0; index < p->sides; index++)
         for (int32_t i = 0; i < p->of[index].n; i++) {
             double speed2 = 0;
             for (int k = 0; k < p->dim; k++) {
-                double u = v[coordinate_dof(p, index, p->of[index].lo + i, k)];
+                double u = v[near_dof(p, index, p->of[index].lo + i, k)];
                 speed2 += u * u;
             }
             most = larger(most, speed2);
@@ -253,7 +268,7 @@ static double points_moved(const near_pairs *p)
     double lo[NEAR_AXES] = { INFINITY, INFINITY, INFINITY },
            hi[NEAR_AXES] = { -INFINITY, -INFINITY, -INFINITY }, most = 0;
     for (int pass = 0; pass < 2; pass++)
-        for (int index = 0; index < 2; index++) {
+        for (int index = 0; index < p->sides; index++) {
             const near_points *of = &p->of[index];
             for (int32_t i = 0; i < of->n; i++) {
                 double length2 = 0;
@@ -343,8 +358,9 @@ bool near_keep(near_list *w, double t, const double *q, const double *v, const d
     w->skin = skin;
     for (size_t i = 0; i < w->nof; i++)
         for (int index = 0; index < 2; index++) {
-            const near_points *of = &w->of[i].of[index];
-            memcpy(of->seen, of->x, NEAR_AXES * (size_t)of->n * sizeof *of->x);
+            const near_points *of = &w->of[i].of[index], *at = w->of[i].sides == 1 ? &w->of[i].of[0] : of;
+            memcpy(of->seen, at->x + NEAR_AXES * (of->lo - at->lo),
+                   NEAR_AXES * (size_t)of->n * sizeof *of->x);
         }
     near_find(w);
     return true;

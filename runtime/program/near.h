@@ -32,6 +32,7 @@ typedef struct near_pairs {
     int dim;
     int first;          /* index whose points are near_a of the family, or that reads its first shape */
     int slots;          /* contacts of a pair */
+    int sides;          /* 1: the points of index 1 are among those of index 0, which say all about them */
     double reach;       /* largest distance of points that counts as touching */
     vec(int32_t) pair;  /* index 0 and 1, one after the other, in order */
     int64_t *row_start; /* pairs before the first one of each index 0 */
@@ -71,5 +72,7 @@ bool near_keep(near_list *w, double t, const double *q, const double *v, const d
 bool near_covers(near_list *w, double t, const double *q);
 void near_find(near_list *w); /* the pairs of the places seen, with its skin */
 /* Number of a pair among all of its family, from 0. */
+/* The dof of coordinate k of the point that goes by i, of index 0 or 1. */
+int32_t near_dof(const near_pairs *p, int index, int32_t i, int k);
 int64_t near_rank(const near_pairs *p, int32_t i, int32_t j);
 #endif

@@ -1,6 +1,7 @@
 #include "near.h"
 #include "base/tolerances.h"
 #include "base/rotation.h"
+#include "base/four.h"
 #include <math.h>
 #include <string.h>
 
@@ -414,7 +415,7 @@ static int dof_number(slot_map *dof, int *n, const slot_map *m)
     return (*n)++;
 }
 
-static const int *outputs_to(arena *a, const term *t, const slot_map *at, slot_map *dof, int *n)
+static int *outputs_to(arena *a, const term *t, const slot_map *at, slot_map *dof, int *n)
 {
     if (!t->k)
         return NULL;
@@ -439,6 +440,43 @@ static const int *components_of(arena *a, const term *t)
     return row;
 }
 
+/* by what goes with which index, then by place */
+static bool slot_before(const slot_map *a, const slot_map *b)
+{
+    for (int k = 0; k < MAX_INDEX; k++)
+        if (a->stride[k] != b->stride[k])
+            return a->stride[k] > b->stride[k];
+    return a->base < b->base;
+}
+
+static void outputs_follow(const term *t, int *to, const int *place)
+{
+    for (uint32_t i = 0; t->k && i < t->k->tape.nout; i++)
+        to[i] = place[to[i]];
+}
+
+/* Rows of pairs of points have the dofs of each point one after the other, those of the gap first: what is
+   done to many pairs goes point by point then. */
+static void dofs_by_point(arena *a, const family *fam, slot_map *dof, int gap, int n, int *gradient_to,
+                          int *slip_to)
+{
+    int *from = arena_array(a, int, n), *place = arena_array(a, int, n);
+    slot_map *was = arena_array(a, slot_map, n);
+    memcpy(was, dof, (size_t)n * sizeof *was);
+    for (int k = 0; k < n; k++) {
+        int i = k, first = k < gap ? 0 : gap;
+        for (; i > first && slot_before(&was[k], &was[from[i - 1]]); i--)
+            from[i] = from[i - 1];
+        from[i] = k;
+    }
+    for (int k = 0; k < n; k++) {
+        dof[k] = was[from[k]];
+        place[from[k]] = k;
+    }
+    outputs_follow(&fam->gradient, gradient_to, place);
+    outputs_follow(&fam->slip_map, slip_to, place);
+}
+
 /* Friction on the whole tangent space has entries everywhere; in small models all rows do. */
 static void family_dofs(system_t *s, family *fam)
 {
@@ -448,11 +486,16 @@ static void family_dofs(system_t *s, family *fam)
     if (s->n <= SMALL || (fam->d && !fam->f->slip_given))
         return;
     slot_map *dof = arena_array(s->a, slot_map, most + 1);
-    fam->gradient_to = outputs_to(s->a, &fam->gradient, g ? g->row : NULL, dof, &n);
-    fam->slip_to = outputs_to(s->a, &fam->slip_map, m ? m->col : NULL, dof, &n);
+    int *gradient_to = outputs_to(s->a, &fam->gradient, g ? g->row : NULL, dof, &n), gap = n;
+    int *slip_to = outputs_to(s->a, &fam->slip_map, m ? m->col : NULL, dof, &n);
+    if (near_of_points(fam->f))
+        dofs_by_point(s->a, fam, dof, gap, n, gradient_to, slip_to);
+    fam->gradient_to = gradient_to;
+    fam->slip_to = slip_to;
     fam->slip_row = components_of(s->a, &fam->slip_map);
     fam->dof = dof;
     fam->ndof = n;
+    fam->ngap = gap;
 }
 
 static void contact_dofs(const family *fam, contact *c)
@@ -750,10 +793,28 @@ double contact_gap(system_t *s, contact *c)
     return *c->gap = term_value(&c->fam->gap, &s->in, c->index);
 }
 
-static void family_lanes(system_t *s, family *fam)
+/* room to run the kernel of a family in lanes */
+static double *term_lanes(system_t *s, term *t)
 {
-    if (!fam->lanes)
-        fam->lanes = arena_array(s->a, double, batch_regs(&fam->gap.k->tape));
+    if (!t->batch)
+        t->batch = arena_array(s->a, double, batch_regs(&t->k->tape));
+    return t->batch;
+}
+
+/* Runs a kernel for contacts side by side; its constants are put. */
+static void contacts_run(system_t *s, const term *t, contact *const *c, int count)
+{
+    const kernel *k = t->k;
+    int32_t index[MAX_INDEX * LANES];
+    for (int j = 0; j < k->over.n; j++)
+        for (int lane = 0; lane < count; lane++)
+            index[j * LANES + lane] = c[lane]->index[j];
+    batch_run(k, &s->in, index, count, t->batch);
+}
+
+static inline int lanes_left(size_t n, size_t at)
+{
+    return n - at < LANES ? (int)(n - at) : LANES;
 }
 
 bool family_gaps(system_t *s, family *fam, double *gap)
@@ -763,8 +824,7 @@ bool family_gaps(system_t *s, family *fam, double *gap)
     if (!k || k->tape.nout != 1 || fam->gap.move || fam->gap.where || fam->f->relation == REL_CLOSED ||
         fam->count < FEW || fam->count != (size_t)index_members(&k->over))
         return false;
-    family_lanes(s, fam);
-    kernel_run_all(k, &s->in, fam->lanes, gap);
+    kernel_run_all(k, &s->in, term_lanes(s, &fam->gap), gap);
     return true;
 }
 
@@ -778,17 +838,13 @@ void contact_gaps(system_t *s, contact *const *c, size_t n)
             contact_gap(s, c[i]);
         return;
     }
-    family_lanes(s, fam);
-    batch_start(&k->tape, fam->lanes);
-    int32_t index[MAX_INDEX * LANES];
+    const double *reg = term_lanes(s, &fam->gap);
+    batch_start(&k->tape, fam->gap.batch);
     for (size_t at = 0; at < n; at += LANES) {
-        int count = n - at < LANES ? (int)(n - at) : LANES;
+        int count = lanes_left(n, at);
+        contacts_run(s, &fam->gap, c + at, count);
         for (int lane = 0; lane < count; lane++)
-            for (int j = 0; j < k->over.n; j++)
-                index[j * LANES + lane] = c[at + (size_t)lane]->index[j];
-        batch_run(k, &s->in, index, count, fam->lanes);
-        for (int lane = 0; lane < count; lane++)
-            *c[at + (size_t)lane]->gap = fam->lanes[k->tape.out[0] * LANES + (uint32_t)lane];
+            *c[at + (size_t)lane]->gap = reg[k->tape.out[0] * LANES + (uint32_t)lane];
     }
 }
 
@@ -875,13 +931,36 @@ static inline __attribute__((always_inline)) bool slip_normal_of(const double *S
     return off <= SPANNED_SQUARE * all;
 }
 
+/* Two points in space: where the slip begins with the rates of the first one, its normal is the row there. */
+static bool slip_normal_first(const double *S, const double *H, double *nu)
+{
+    enum { SPACE = 3, DOFS = 12 };
+    double off = 0;
+    for (int i = 0; i < SPACE; i++) {
+        for (int j = 0; j < SPACE; j++)
+            if (S[i * DOFS + j] != (i == j))
+                return false;
+        nu[i] = H[i];
+    }
+    double all = nu[0] * nu[0] + nu[1] * nu[1] + nu[2] * nu[2];
+    for (int j = SPACE; j < DOFS; j++) {
+        const double x = S[j], y = S[DOFS + j], z = S[2 * DOFS + j], size = x * x + y * y + z * z;
+        double h = nu[0] * x + nu[1] * y + nu[2] * z - H[j];
+        if (h != 0 && size == 0)
+            return false;
+        if (h != 0)
+            off += h * h / size;
+    }
+    return all > 0 && off <= SPANNED_SQUARE * all;
+}
+
 /* loops of a known length, in the plane and in space */
 static bool slip_normal(const double *S, const double *H, int k, int n, double *nu)
 {
     if (k == 2)
         return slip_normal_of(S, H, 2, n, nu);
     if (k == 3 && n == 12)
-        return slip_normal_of(S, H, 3, 12, nu);
+        return slip_normal_first(S, H, nu) || slip_normal_of(S, H, 3, 12, nu);
     return slip_normal_of(S, H, k, n, nu);
 }
 
@@ -965,19 +1044,25 @@ static void slip_frame_goes_on(const double *before, int k, double *E)
 /* S = E S_raw in place, two rows of three */
 static void rows_across(double *S, const double *E, int n)
 {
-    for (int j = 0; j < n; j++) {
+    enum { STEP = sizeof(four) / sizeof *S };
+    int j = 0;
+    for (; j + STEP <= n; j += STEP) {
+        four x = *four_at(S + j), y = *four_at(S + n + j), z = *four_at(S + 2 * n + j);
+        *four_at(S + j) = 0 + E[0] * x + E[1] * y + E[2] * z;
+        *four_at(S + n + j) = 0 + E[3] * x + E[4] * y + E[5] * z;
+    }
+    for (; j < n; j++) {
         double x = S[j], y = S[n + j], z = S[2 * n + j];
         S[j] = 0 + E[0] * x + E[1] * y + E[2] * z;
         S[n + j] = 0 + E[3] * x + E[4] * y + E[5] * z;
     }
 }
 
-/* show is k x d: the d directions as columns; S = show^T S_raw in place */
-static void slip_rows(system_t *s, contact *c)
+/* show is k x d: the d directions as columns; S, as given, becomes show^T S in place */
+static void slip_across(contact *c)
 {
     int k = c->fam->nslip, n = c->n, had = c->d;
     double E[MAX_SLIP * MAX_SLIP], col[MAX_SLIP];
-    slip_raw(s, c, c->S);
     c->d = slip_frame(c->S, c->fam->f->relation == REL_CLOSED ? NULL : c->H, k, n, E);
     if (k > 2 && c->d == 2 && had == 2)
         slip_frame_goes_on(c->show, k, E);
@@ -996,7 +1081,15 @@ static void slip_rows(system_t *s, contact *c)
     }
 }
 
-/* s0: the slip at q' = 0 */
+/* s0: the slip at q' = 0; it lies at reg, `step` numbers from register to register */
+static void offset_put(contact *c, const double *reg, size_t step)
+{
+    const tape *t = &c->fam->slip_offset.k->tape;
+    for (int i = 0; i < c->d; i++)
+        for (int j = 0; j < c->fam->nslip; j++)
+            c->s0[i] += c->show[j * c->d + i] * reg[t->out[j] * step];
+}
+
 static void slip_offset(system_t *s, contact *c)
 {
     const term *t = &c->fam->slip_offset;
@@ -1005,9 +1098,110 @@ static void slip_offset(system_t *s, contact *c)
     if (!c->fam->f->slip_given || !t->k)
         return;
     term_run(t, &s->in, c->index);
-    for (int i = 0; i < c->d; i++)
-        for (int j = 0; j < c->fam->nslip; j++)
-            c->s0[i] += c->show[j * c->d + i] * t->reg[t->k->tape.out[j]];
+    offset_put(c, t->reg, 1);
+}
+
+/* ---- rows of many contacts of a family, their kernels in lanes ---- */
+/* May they be run in lanes? */
+static bool lanes_fit(const term *t)
+{
+    return t->k && !t->move && !t->where;
+}
+
+static void lanes_begin(system_t *s, term *t)
+{
+    batch_start(&t->k->tape, term_lanes(s, t));
+}
+
+static void gradients_put(system_t *s, contact *const *c, int count)
+{
+    const family *fam = c[0]->fam;
+    const tape *t = &fam->gradient.k->tape;
+    contacts_run(s, &fam->gradient, c, count);
+    for (int lane = 0; lane < count; lane++) {
+        const double *reg = fam->gradient.batch + lane;
+        contact *x = c[lane];
+        memset(x->H, 0, (size_t)x->n * sizeof *x->H);
+        for (uint32_t i = 0; i < t->nout; i++)
+            x->H[fam->gradient_to[i]] += reg[(size_t)t->out[i] * LANES];
+        if (x->repeats)
+            fold_row(x, x->H);
+    }
+}
+
+static void slips_put(system_t *s, contact *const *c, int count)
+{
+    const family *fam = c[0]->fam;
+    const tape *t = &fam->slip_map.k->tape;
+    contacts_run(s, &fam->slip_map, c, count);
+    for (int lane = 0; lane < count; lane++) {
+        const double *reg = fam->slip_map.batch + lane;
+        contact *x = c[lane];
+        memset(x->S, 0, (size_t)(fam->nslip * x->n) * sizeof *x->S);
+        for (uint32_t i = 0; i < t->nout; i++)
+            x->S[fam->slip_row[i] * x->n + fam->slip_to[i]] += reg[(size_t)t->out[i] * LANES];
+        for (int i = 0; x->repeats && i < fam->nslip; i++)
+            fold_row(x, x->S + (size_t)i * (size_t)x->n);
+        slip_across(x);
+    }
+}
+
+static void offsets_put(system_t *s, contact *const *c, int count)
+{
+    family *fam = c[0]->fam;
+    for (int lane = 0; lane < count; lane++)
+        for (int i = 0; i < c[lane]->d; i++)
+            c[lane]->s0[i] = 0;
+    if (!fam->slip_offset.k)
+        return;
+    lanes_begin(s, &fam->slip_offset);
+    contacts_run(s, &fam->slip_offset, c, count);
+    for (int lane = 0; lane < count; lane++)
+        offset_put(c[lane], fam->slip_offset.batch + lane, LANES);
+}
+
+bool contacts_in_lanes(const family *fam)
+{
+    bool slips = fam->d && fam->f->slip_given;
+    if (!fam->dof || fam->rows_fixed || !lanes_fit(&fam->gradient) || fam->d != (slips ? fam->nslip : 0))
+        return false;
+    if (slips && fam->slip_offset.k && !lanes_fit(&fam->slip_offset))
+        return false;
+    return !slips || (fam->slip_row && lanes_fit(&fam->slip_map));
+}
+
+void contact_normal(system_t *s, contact *c)
+{
+    gradient(s, c);
+    c->ht = term_value(&c->fam->rate, &s->in, c->index);
+}
+
+void contacts_normals(system_t *s, contact *const *c, size_t n)
+{
+    if (n == 0)
+        return;
+    lanes_begin(s, &c[0]->fam->gradient);
+    for (size_t at = 0; at < n; at += LANES)
+        gradients_put(s, c + at, lanes_left(n, at));
+}
+
+void contacts_slips(system_t *s, contact *const *c, size_t n)
+{
+    if (n == 0)
+        return;
+    family *fam = c[0]->fam;
+    for (size_t i = 0; i < n; i++)
+        c[i]->ht = term_value(&fam->rate, &s->in, c[i]->index);
+    if (!fam->d) {
+        for (size_t i = 0; i < n; i++)
+            c[i]->d = 0;
+        return;
+    }
+    lanes_begin(s, &fam->slip_map);
+    for (size_t at = 0; at < n; at += LANES) {
+        slips_put(s, c + at, lanes_left(n, at));
+        offsets_put(s, c + at, lanes_left(n, at));
+    }
 }
 
 /* ---- friction on the whole tangent space, in the kinetic metric ----
@@ -1215,9 +1409,10 @@ void contact_rows(system_t *s, contact *c, const double *M, bool all)
     family *fam = c->fam;
     if (all || !fam->rows_fixed) {
         gradient(s, c);
-        if (fam->d && fam->f->slip_given)
-            slip_rows(s, c);
-        else if (fam->d)
+        if (fam->d && fam->f->slip_given) {
+            slip_raw(s, c, c->S);
+            slip_across(c);
+        } else if (fam->d)
             tangent_rows(s, c, M);
         else
             c->d = 0;

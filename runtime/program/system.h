@@ -20,7 +20,7 @@ typedef struct term {
     uint32_t nmove;
     int32_t time, speed; /* registers of these; -1: they are not read */
     bool constant;       /* reads parameters and indices only */
-    double *batch;       /* of many members: room to run them all at once; NULL: one by one */
+    double *batch;       /* of many members: room to run them all at once; NULL: one by one, or none yet */
     /* of a sparse matrix: where the outputs lie, member by member */
     const int *place;
 } term;
@@ -44,11 +44,10 @@ typedef struct family {
     size_t first, count; /* its members among the contacts */
     /* The dofs that its rows have entries at, for a member, and which of them each output of the gradient and
      * of the slip map belongs to; NULL: rows have entries at all dofs. */
-    double *lanes; /* room to run the kernel of the gap in lanes; NULL until it is needed */
     const slot_map *dof;
     const int *gradient_to, *slip_to;
     const int *slip_row; /* component of each output of the slip map; NULL: members differ */
-    int ndof;
+    int ndof, ngap;      /* the first `ngap` of them are those of the gap */
 } family;
 
 /* A member of a contact family, with its rows at the instant they were last computed. */
@@ -226,6 +225,12 @@ void contact_gaps(system_t *s, contact *const *c, size_t n);
 bool family_gaps(system_t *s, family *fam, double *gap);
 /* Rows and offsets at the instant; M and s->minv belong to it.  all: also what never changes. */
 void contact_rows(system_t *s, contact *c, const double *M, bool all);
+/* The same for many contacts of one family, their kernels in lanes, where it is one for that: first the
+   normal rows, then all else for those that still matter. */
+bool contacts_in_lanes(const family *fam);
+void contact_normal(system_t *s, contact *c); /* of one: H and ht alone */
+void contacts_normals(system_t *s, contact *const *c, size_t n);
+void contacts_slips(system_t *s, contact *const *c, size_t n);
 void contact_laws(system_t *s, contact *c, bool all); /* mu, e, normal force (at speed s->in.speed) */
 /* of a restitution that depends on the speed of approach */
 double contact_restitution(system_t *s, contact *c, double approach);
