@@ -67,23 +67,30 @@ static void spec_shape(work *w, const mrodattr *x, rod_spec *s)
     s->curve = kernel_of(w, &both, 0, "a helix", x->at);
 }
 
+/* sizes of a section may change along the rod */
+static unsigned along_of(int number)
+{
+    bool whole = number == ROD_LENGTH || number == ROD_ELEMENTS || number == ROD_DAMPING;
+    return whole ? 0 : 1u << IN_COORD;
+}
+
 static void spec_attribute(work *w, const mrodattr *x, rod_spec *s)
 {
     for (int k = 0; k < ROD_NUMBERS; k++)
         if (!strcmp(x->key, numbers[k])) {
-            s->number[k] = kernel_of(w, &x->v, 0, numbers[k], x->at);
+            s->number[k] = kernel_of(w, &x->v, along_of(k), numbers[k], x->at);
             s->number_at[k] = x->at;
         }
     if (!strcmp(x->key, "stiffness"))
-        s->stiffness = kernel_of(w, &x->v, 0, "the stiffness", s->stiffness_at = x->at);
+        s->stiffness = kernel_of(w, &x->v, 1u << IN_COORD, "the stiffness", s->stiffness_at = x->at);
     else if (!strcmp(x->key, "bending"))
-        s->bending = kernel_of(w, &x->v, 0, "the bending stiffness", s->bending_at = x->at);
+        s->bending = kernel_of(w, &x->v, 1u << IN_COORD, "the bending stiffness", s->bending_at = x->at);
     else if (!strcmp(x->key, "curvature"))
         s->curvature = kernel_of(w, &x->v, 1u << IN_COORD, "the curvature", s->curvature_at = x->at);
     else if (!strcmp(x->key, "refine"))
         s->refine = kernel_of(w, &x->v, 1u << IN_COORD, "refine", s->refine_at = x->at);
     else if (!strcmp(x->key, "inertia"))
-        s->inertia = kernel_of(w, &x->v, 0, "the inertia", s->inertia_at = x->at);
+        s->inertia = kernel_of(w, &x->v, 1u << IN_COORD, "the inertia", s->inertia_at = x->at);
     else if (!strcmp(x->key, "velocity"))
         s->velocity = kernel_of(w, &x->v, 1u << IN_COORD, "the velocity at the start", s->start_at = x->at);
     else if (!strcmp(x->key, "spin"))

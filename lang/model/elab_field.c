@@ -135,6 +135,9 @@ static const char *const rod_keys[] = { "length",  "radius",   "young",   "poiss
                                         "mass",    "inertia",  "damping", "velocity",  "spin",
                                         "refine",  NULL };
 static const char *const rod_along[] = { "curvature", "velocity", "spin", NULL }; /* vectors of s */
+/* numbers and matrices that may be functions of s */
+static const char *const rod_sections[] = { "refine",  "radius",  "young", "poisson", "stiffness",
+                                            "bending", "density", "mass",  "inertia", NULL };
 static const char *const rod_place_keys[] = { "position", "frame", "moment", "axis", "roll", NULL };
 
 static int key_of(elab *e, const ast *key, const char *const *keys, const char *what)
@@ -169,6 +172,15 @@ static scope *rod_scope(elab *e, mclass *c, int32_t rod)
     table_scope *t = table_scope_new(e->m->a, &work_of(c)->own->base);
     table_scope_set(t, sym_str(e->m->names, "s"), rod_arc(e, rod));
     return &t->base;
+}
+
+/* Attributes that may be functions of the arc length.  Where a model has an s of its own, that of vectors and
+ * of refine is the arc length all the same; sections keep the model's. */
+static scope *rod_attribute_scope(elab *e, mclass *c, int32_t rod, const char *key)
+{
+    bool along = word_in(rod_along, key) || !strcmp(key, "refine") ||
+                 (word_in(rod_sections, key) && !class_find(c, sym_str(e->m->names, "s")));
+    return along ? rod_scope(e, c, rod) : &work_of(c)->own->base;
 }
 
 /* what an attribute's value looks like: a number, a vector of 3, a matrix of 3 x 3 */
@@ -272,9 +284,7 @@ static void rod_statement(elab *e, mclass *c, const ast *s)
         have[k] = true;
         size_t errors = e->m->d->errors;
         bool reference = !strcmp(rod_keys[k], "reference");
-        scope *in = word_in(rod_along, rod_keys[k]) || !strcmp(rod_keys[k], "refine")
-                        ? rod_scope(e, c, d->number)
-                        : &work_of(c)->own->base;
+        scope *in = rod_attribute_scope(e, c, d->number, rod_keys[k]);
         value v = reference ? rod_reference(e, in, d->number, set->kid[1]) : eval(&e->ev, in, set->kid[1]);
         if (v.kind == V_ERROR || e->m->d->errors != errors ||
             !rod_value_ok(e, rod_keys[k], &v, set->kid[1]->at))

@@ -82,9 +82,26 @@ typedef struct rod_mesh {
     double B[9], A[9]; /* stiffness against stretch and shear; bending and twist */
     /* per length: mass (0: statics), inertia of turns in the frame of the section; time of relaxation */
     double mass, J[9], damping;
+    /* Where sections change along the rod, or NULL; radius, B, A and mass are then the largest of each
+     * number. Stiffness (9) and bending (9) at the points of integration; of each node the radius; mass
+     * matrices of elements of length 1 (16), inertia of turns at the nodes (9), in time alone */
+    double *sections, *radii, *masses, *inertias;
     double *s;       /* arc length of the nodes */
     double *v0, *u0; /* reference strains, [(e*3 + g)*3], one after the other */
 } rod_mesh;
+
+/* at a point of integration, counted along the rod */
+static inline const double *rod_stretch_at(const rod_mesh *m, int at)
+{
+    return m->sections ? m->sections + 18 * at : m->B;
+}
+static inline const double *rod_bend_at(const rod_mesh *m, int at)
+{
+    return m->sections ? m->sections + 18 * at + 9 : m->A;
+}
+/* of two nodes of an element, times its length; at a node of the rod */
+double rod_mass_at(const rod_mesh *m, int e, int i, int j);
+const double *rod_inertia_at(const rod_mesh *m, int node);
 
 /* strains and their forces, in the frame of the section */
 typedef struct rod_strain {

@@ -34,100 +34,6 @@ static double number_of(rod_work *w, int rod, rod_number which, double otherwise
     return x;
 }
 
-/* ---- sections ---- */
-static bool positive(rod_work *w, double x, span at, const char *what, const char *name)
-{
-    if (x > 0 && isfinite(x))
-        return true;
-    return rod_fail(w, at, "the %s of rod '%s' is %g: it must be positive", what, name, x);
-}
-
-static bool spd3(const double *M)
-{
-    double minor = M[0] * M[4] - M[1] * M[3];
-    double det = M[0] * (M[4] * M[8] - M[5] * M[7]) - M[1] * (M[3] * M[8] - M[5] * M[6]) +
-                 M[2] * (M[3] * M[7] - M[4] * M[6]);
-    double big = fabs(M[0]) + fabs(M[4]) + fabs(M[8]),
-           skew = fabs(M[1] - M[3]) + fabs(M[2] - M[6]) + fabs(M[5] - M[7]);
-    return M[0] > 0 && minor > 0 && det > 0 && skew <= FACTOR_SAME * big;
-}
-
-static bool section_matrix(rod_work *w, int rod, const kernel *k, span at, const char *what, double *M)
-{
-    if (!k->tape.nout)
-        return true;
-    rod_eval(w, k, 0, rod, 0, M);
-    return spd3(M) || rod_fail(w, at, "the %s of rod '%s' is not symmetric and positive definite", what,
-                               w->rp->rod[rod].name);
-}
-
-/* Mass from density and radius, or given.  Without a radius the section is taken as one of one material: I/A
- * = EI/EA. */
-static bool section_mass(rod_work *w, int rod)
-{
-    const rod_spec *sp = &w->rp->rod[rod];
-    rod_mesh *m = &w->mesh[rod];
-    bool dense = sp->number[ROD_DENSITY].tape.nout, heavy = sp->number[ROD_MASS].tape.nout;
-    double density = number_of(w, rod, ROD_DENSITY, 0), r2 = m->radius * m->radius;
-    m->damping = number_of(w, rod, ROD_DAMPING, 0);
-    if (!(m->damping >= 0 && isfinite(m->damping)))
-        return rod_fail(w, sp->number_at[ROD_DAMPING],
-                        "the damping of rod '%s' is %g: it must not be negative", sp->name, m->damping);
-    if (dense && !positive(w, density, sp->number_at[ROD_DENSITY], "density", sp->name))
-        return false;
-    if (dense && heavy)
-        return rod_fail(w, sp->number_at[ROD_MASS],
-                        "rod '%s' has a density and a mass per length: give only one of them", sp->name);
-    if (dense && !(r2 > 0))
-        return rod_fail(
-            w, sp->number_at[ROD_DENSITY],
-            "the density of rod '%s' gives no mass without a radius; give radius, or mass = … per length",
-            sp->name);
-    m->mass = dense ? density * M_PI * r2 : number_of(w, rod, ROD_MASS, 0);
-    if (heavy && !positive(w, m->mass, sp->number_at[ROD_MASS], "mass", sp->name))
-        return false;
-    m->J[0] = m->mass * (r2 > 0 ? r2 / 4 : m->A[0] / m->B[8]);
-    m->J[4] = m->mass * (r2 > 0 ? r2 / 4 : m->A[4] / m->B[8]);
-    m->J[8] = m->J[0] + m->J[4];
-    if (!m->mass && (sp->inertia.tape.nout || sp->velocity.tape.nout || sp->spin.tape.nout || m->damping > 0))
-        return rod_fail(w, sp->at, "rod '%s' has no mass, so it does not move in time; give density or mass",
-                        sp->name);
-    if (rod && (m->mass > 0) != (w->mesh[0].mass > 0))
-        return rod_fail(w, (m->mass > 0 ? w->mesh[0].spec : sp)->at,
-                        "rod '%s' has no mass, another rod has: give density to all of them or to none",
-                        (m->mass > 0 ? w->mesh[0].spec : sp)->name);
-    return section_matrix(w, rod, &sp->inertia, sp->inertia_at, "inertia", m->J);
-}
-
-static bool section(rod_work *w, int rod)
-{
-    const rod_spec *sp = &w->rp->rod[rod];
-    rod_mesh *m = &w->mesh[rod];
-    m->spec = sp;
-    m->length = number_of(w, rod, ROD_LENGTH, 0);
-    m->radius = number_of(w, rod, ROD_RADIUS, 0);
-    if (!positive(w, m->length, sp->number_at[ROD_LENGTH], "length", sp->name))
-        return false;
-    if (sp->number[ROD_RADIUS].tape.nout &&
-        !positive(w, m->radius, sp->number_at[ROD_RADIUS], "radius", sp->name))
-        return false;
-    double E = number_of(w, rod, ROD_YOUNG, 0), nu = number_of(w, rod, ROD_POISSON, 0.3), r = m->radius,
-           area = M_PI * r * r;
-    if (sp->number[ROD_YOUNG].tape.nout && !positive(w, E, sp->number_at[ROD_YOUNG], "young", sp->name))
-        return false;
-    if (!(nu > -1 && nu <= 0.5))
-        return rod_fail(w, sp->number_at[ROD_POISSON],
-                        "poisson of rod '%s' is %g: it must lie between -1 and 0.5", sp->name, nu);
-    double G = E / (2 * (1 + nu)), I = area * r * r / 4;
-    m->B[0] = m->B[4] = G * area;
-    m->B[8] = E * area;
-    m->A[0] = m->A[4] = E * I;
-    m->A[8] = 2 * G * I;
-    return section_matrix(w, rod, &sp->stiffness, sp->stiffness_at, "stiffness", m->B) &&
-           section_matrix(w, rod, &sp->bending, sp->bending_at, "bending stiffness", m->A) &&
-           section_mass(w, rod);
-}
-
 /* ---- meshes: places of supports and loads are ends of elements ---- */
 static int by_value(const void *a, const void *b)
 {
@@ -529,11 +435,12 @@ static bool curvature_fits(rod_work *w, int rod)
 {
     const rod_mesh *m = &w->mesh[rod];
     for (int g = 0; g < 3 * m->ne; g++) {
-        double k = hypot(m->u0[3 * g], m->u0[3 * g + 1]);
-        if (m->radius * k > 1)
+        double k = hypot(m->u0[3 * g], m->u0[3 * g + 1]),
+               r = m->radii ? fmax(m->radii[g], m->radii[g + 1]) : m->radius;
+        if (r * k > 1)
             return rod_fail(w, m->spec->number_at[ROD_RADIUS],
                             "the radius %g of rod '%s' is larger than its curvature %.4g at s = %.4g allows",
-                            m->radius, m->spec->name, k, m->s[3 * (g / 3)]);
+                            r, m->spec->name, k, m->s[3 * (g / 3)]);
     }
     return true;
 }
@@ -653,6 +560,23 @@ static uint32_t most_registers(const rod_program *rp)
     return n;
 }
 
+/* contact takes one radius for a rod */
+static bool radii_alike(rod_work *w)
+{
+    for (int i = 0; i < w->rp->npair; i++)
+        for (int k = 0; k < 2; k++) {
+            const rod_pair *p = &w->rp->pair[i];
+            const rod_mesh *m = &w->mesh[k && p->b >= 0 ? p->b : p->a];
+            for (int j = 0; m->radii && j < m->nn; j++)
+                if (m->radii[j] < m->radius * (1 - FACTOR_SAME))
+                    return rod_fail(w, w->p->contact[p->contact].at,
+                                    "rod '%s' may not touch: its radius changes along it, and contact needs "
+                                    "the same radius all along",
+                                    m->spec->name);
+        }
+    return true;
+}
+
 bool rod_build(rod_work *w)
 {
     int n = w->rp->nrod;
@@ -660,8 +584,10 @@ bool rod_build(rod_work *w)
     w->coord = arena_array(w->a, double, n);
     w->reg = arena_array(w->a, double, most_registers(w->rp));
     for (int i = 0; i < n; i++)
-        if (!section(w, i) || !mesh(w, i))
+        if (!rod_section(w, i) || !mesh(w, i) || !rod_section_along(w, i))
             return false;
+    if (!radii_alike(w))
+        return false;
     w->ndof = 6 * w->N;
     w->state.pos = arena_array(w->a, double, 3 * w->N);
     w->state.rot = arena_array(w->a, double, 4 * w->N);

@@ -124,13 +124,14 @@ static void turn_inertia(const rod_mesh *m, const rod_motion *d, int node, const
                          const double *x, const double *v1, double weight, double *f, double *K)
 {
     const double *phi = x + 3, *W0 = d->vel + 6 * node + 3;
+    const double *J = rod_inertia_at(m, node - m->first);
     double c[4] = { q0[0], -q0[1], -q0[2], -q0[3] }, rel[4], R[9], y[3], z[3], k = weight / d->dt;
     quat_mul(c, q1, rel);
     quat_matrix(rel, R);
-    mat3(m->J, W0, y);
+    mat3(J, W0, y);
     for (int i = 0; i < 3; i++)
         z[i] = R[i] * y[0] + R[3 + i] * y[1] + R[6 + i] * y[2]; /* R1^T pi0 */
-    mat3(m->J, v1 + 3, y);
+    mat3(J, v1 + 3, y);
     for (int i = 0; f && i < 3; i++)
         f[3 + i] += k * (y[i] - z[i]);
     if (!K)
@@ -142,7 +143,7 @@ static void turn_inertia(const rod_mesh *m, const rod_motion *d, int node, const
         P[i] = P[i] / 2 + phi[i / 3] * phi[i % 3] / 4 + (i % 4 == 0);
     for (int i = 0; i < 3; i++)
         for (int j = 0; j < 3; j++) {
-            double JP = m->J[3 * i] * P[j] + m->J[3 * i + 1] * P[3 + j] + m->J[3 * i + 2] * P[6 + j];
+            double JP = J[3 * i] * P[j] + J[3 * i + 1] * P[3 + j] + J[3 * i + 2] * P[6 + j];
             K[(3 + i) * ROD_DOFS + 3 + j] += k * ((driven(d, node, 3) ? 0 : 1 / (d->theta * d->dt)) * JP -
                                                   Z[3 * i + j]);
         }
@@ -151,20 +152,22 @@ static void turn_inertia(const rod_mesh *m, const rod_motion *d, int node, const
 void rod_inertia_put(const rod_work *w, const rod_mesh *m, int e, double *f, double *K)
 {
     const rod_motion *d = w->motion;
-    double h = m->s[3 * e + 3] - m->s[3 * e], x[4][6], v[4][6], c = m->mass * h / d->dt;
+    double h = m->s[3 * e + 3] - m->s[3 * e], x[4][6], v[4][6];
     int k0 = m->first + 3 * e;
     for (int i = 0; i < 4; i++) {
         moved_by(w, k0 + i, x[i]);
         velocity_end(d, k0 + i, x[i], v[i]);
     }
     for (int i = 0; i < 4; i++) {
-        for (int j = 0; j < 4; j++)
+        for (int j = 0; j < 4; j++) {
+            double c = h / d->dt * rod_mass_at(m, e, i, j);
             for (int k = 0; k < 3; k++) {
                 if (f)
-                    f[6 * i + k] += c * rod_mass[i][j] * (v[j][k] - d->vel[6 * (k0 + j) + k]);
+                    f[6 * i + k] += c * (v[j][k] - d->vel[6 * (k0 + j) + k]);
                 if (K && !driven(d, k0 + j, 0))
-                    K[(6 * i + k) * ROD_DOFS + 6 * j + k] += c * rod_mass[i][j] / (d->theta * d->dt);
+                    K[(6 * i + k) * ROD_DOFS + 6 * j + k] += c / (d->theta * d->dt);
             }
+        }
         turn_inertia(m, d, k0 + i, w->state.rot0 + 4 * (k0 + i), w->state.rot + 4 * (k0 + i), x[i], v[i],
                      h * rod_piece[i], f ? f + 6 * i : NULL, K ? K + 6 * i * (ROD_DOFS + 1) : NULL);
     }
@@ -186,8 +189,8 @@ double rod_kinetic(const rod_work *w)
             double h = m->s[3 * e + 3] - m->s[3 * e], y[3];
             for (int i = 0; i < 4; i++) {
                 for (int j = 0; j < 4; j++)
-                    sum += m->mass * h / 2 * rod_mass[i][j] * dot3(v + 6 * i, v + 6 * j);
-                mat3(m->J, v + 6 * i + 3, y);
+                    sum += h / 2 * rod_mass_at(m, e, i, j) * dot3(v + 6 * i, v + 6 * j);
+                mat3(rod_inertia_at(m, 3 * e + i), v + 6 * i + 3, y);
                 sum += h * rod_piece[i] * dot3(v + 6 * i + 3, y) / 2;
             }
         }

@@ -106,6 +106,10 @@ double rod_least_radius(const rod_work *w); /* of those that may touch */
 void state_copy(rod_work *w, double *pos, double *rot, const double *pos1, const double *rot1);
 void rod_eval(rod_work *w, const kernel *k, double t, int rod, double s, double *out);
 bool rod_fail(rod_work *w, span at, const char *fmt, ...) __attribute__((format(printf, 3, 4))); /* false */
+/* what one section is; where sections change, after the mesh is there; false after a report */
+bool rod_section(rod_work *w, int rod);
+bool rod_section_along(rod_work *w, int rod);
+bool rod_varies(const rod_spec *sp);                      /* its section changes along it */
 bool rod_build(rod_work *w);                              /* meshes, shapes, supports; false after a report */
 bool rod_supported(rod_work *w);                          /* says which motion is free */
 void rod_update(rod_work *w, const double *dx, double k); /* moves the state */
