@@ -113,9 +113,15 @@ static const rod_spec *specs(work *w)
 }
 
 static const char *const kinds[] = {
-    [LOAD_POSITION] = "position", [LOAD_FRAME] = "frame",   [LOAD_AXIS] = "axis",
-    [LOAD_ROLL] = "roll",         [LOAD_MOMENT] = "moment", [LOAD_FORCE] = "force"
+    [LOAD_POSITION] = "position", [LOAD_FRAME] = "frame",   [LOAD_AXIS] = "axis",  [LOAD_ROLL] = "roll",
+    [LOAD_HINGE] = "hinge",       [LOAD_MOMENT] = "moment", [LOAD_FORCE] = "force"
 };
+
+static kernel place_of(work *w, ir_ref at, span where)
+{
+    value s = v_node(at, dim_any());
+    return kernel_of(w, &s, 0, "a place on a rod", where);
+}
 
 static const rod_load *loads(work *w)
 {
@@ -130,9 +136,26 @@ static const rod_load *loads(work *w)
         for (int k = LOAD_POSITION; k <= LOAD_FORCE; k++)
             if (!strcmp(l->what, kinds[k]))
                 x->what = (rod_load_kind)k;
-        value s = v_node(l->s, dim_any());
-        x->s = kernel_of(w, &s, 0, "a place on a rod", l->at);
+        x->s = place_of(w, l->s, l->at);
         x->value = kernel_of(w, &l->v, 1u << IN_TIME | (l->point ? 0 : 1u << IN_COORD), "a load", l->at);
+    }
+    return all;
+}
+
+static const rod_joint *joints(work *w)
+{
+    rod_joint *all = arena_array(w->to, rod_joint, w->m->rod_links.joints.n);
+    for (size_t i = 0; i < w->m->rod_links.joints.n; i++) {
+        const mrodjoint *j = &w->m->rod_links.joints.at[i];
+        rod_joint *x = &all[i];
+        x->what = !strcmp(j->what, "rigid") ? JOIN_RIGID : !strcmp(j->what, "ball") ? JOIN_BALL : JOIN_HINGE;
+        x->a = j->a;
+        x->b = j->b;
+        x->at = j->at;
+        x->sa = place_of(w, j->sa, j->at);
+        x->sb = place_of(w, j->sb, j->at);
+        if (x->what == JOIN_HINGE)
+            x->axis = kernel_of(w, &j->axis, 0, "the axis of a hinge", j->at);
     }
     return all;
 }
@@ -180,7 +203,7 @@ static const rod_pair *pairs(work *w, const program *p, int *n)
         *x = (rod_pair){ .contact = (int)i, .a = a, .b = a, .what = TOUCH_RODS };
         if (!which)
             continue;
-        const mrodpair *m = &w->m->rod_pairs.at[which - 1];
+        const mrodpair *m = &w->m->rod_links.pairs.at[which - 1];
         x->b = m->b;
         if (m->b >= 0)
             continue;
@@ -200,6 +223,8 @@ const rod_program *assemble_rod(arena *a, arena *scratch, const model *m, const 
     rp->nrod = (int)m->rods.n;
     rp->load = loads(&w);
     rp->nload = (int)m->loads.n;
+    rp->joint = joints(&w);
+    rp->njoint = (int)m->rod_links.joints.n;
     rp->pair = pairs(&w, p, &rp->npair);
     return w.bad ? NULL : rp;
 }

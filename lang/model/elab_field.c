@@ -135,10 +135,12 @@ static const char *const rod_keys[] = { "length",  "radius",   "young",   "poiss
                                         "mass",    "inertia",  "damping", "velocity",  "spin",
                                         "refine",  NULL };
 static const char *const rod_along[] = { "curvature", "velocity", "spin", NULL }; /* vectors of s */
+enum { ROD_JOINT = 6 }; /* among the attributes of a place */
 /* numbers and matrices that may be functions of s */
 static const char *const rod_sections[] = { "refine",  "radius",  "young", "poisson", "stiffness",
                                             "bending", "density", "mass",  "inertia", NULL };
-static const char *const rod_place_keys[] = { "position", "frame", "moment", "axis", "roll", NULL };
+static const char *const rod_place_keys[] = { "position", "frame", "moment", "axis",
+                                              "roll",     "hinge", "joint",  NULL };
 
 static int key_of(elab *e, const ast *key, const char *const *keys, const char *what)
 {
@@ -349,8 +351,8 @@ static value gap_call(scope *s, evaluator *ev, const value *o, const value *arg,
         other = -1;
     ir_input in = { .kind = IN_ROD, .at.base = cs->inst.base };
     if (!rod || other >= 0) {
-        *vec_push(e->m->a, &e->m->rod_pairs) = (mrodpair){ cs->inst.base, other, arg[0], at };
-        in.at.stride[0] = (int32_t)e->m->rod_pairs.n;
+        *vec_push(e->m->a, &e->m->rod_links.pairs) = (mrodpair){ cs->inst.base, other, arg[0], at };
+        in.at.stride[0] = (int32_t)e->m->rod_links.pairs.n;
     }
     return v_node(ir_in(e->m->g, in), dim_any());
 }
@@ -392,6 +394,56 @@ static const ast *follower_of(const ast *x)
     return is && x->kid[1]->kind != AST_ARG ? x->kid[1] : NULL;
 }
 
+/* other.x(s): a section of another rod, or of the same */
+static bool rod_section_of(elab *e, mclass *c, const ast *x, int32_t *rod, ir_ref *s)
+{
+    const ast *m = x->kind == AST_CALL && x->n == 2 ? x->kid[0] : NULL;
+    value where;
+    *rod = m && m->kind == AST_MEMBER && !strcmp(m->name, "x") ? rod_of(c, m->kid[0]) : -1;
+    if (*rod < 0) {
+        diag *d = diag_error(e->m->d, DIAG_TYPE, x->at, "a joint is with a section of a rod");
+        diag_hint(e->m->d, d, "joint = rigid(beam.x(0)), ball(beam.x(0)), hinge(beam.x(0), axis)");
+        return false;
+    }
+    if (!eval_scalar(&e->ev, &work_of(c)->own->base, x->kid[1], "the place on a rod", &where))
+        return false;
+    *s = v_ref(e->m->g, &where);
+    return true;
+}
+
+/* joint = rigid(other.x(s)) | ball(other.x(s)) | hinge(other.x(s), axis) */
+static void rod_joined(elab *e, mclass *c, int32_t rod, ir_ref s, const ast *set)
+{
+    static const char *const kinds[] = { "rigid", "ball", "hinge", NULL };
+    const ast *x = set->kid[1], *name = x->kind == AST_CALL ? x->kid[0] : x;
+    mrodjoint j = { .b = rod, .sb = s, .at = set->at };
+    if (key_of(e, name, kinds, "a joint") < 0)
+        return;
+    bool hinge = !strcmp(name->name, "hinge");
+    if (x->kind != AST_CALL || x->n != (hinge ? 3u : 2u)) {
+        diag_error(e->m->d, DIAG_ARITY, x->at,
+                   hinge ? "'%s' takes a section of a rod and an axis" : "'%s' takes a section of a rod",
+                   name->name);
+        return;
+    }
+    int32_t a;
+    if (!rod_section_of(e, c, x->kid[1], &a, &j.sa))
+        return;
+    j.what = name->name;
+    j.a = a;
+    if (hinge) {
+        j.axis = eval(&e->ev, &work_of(c)->own->base, x->kid[2]);
+        if (j.axis.kind == V_ERROR)
+            return;
+        if (j.axis.kind != V_NUM || j.axis.num.rank != 1 || j.axis.num.n[0] != 3) {
+            diag_error(e->m->d, DIAG_SHAPE, x->kid[2]->at,
+                       "the axis of a hinge is a vector of 3 numbers, not %s", v_kind_text(e->m->a, &j.axis));
+            return;
+        }
+    }
+    *vec_push(e->m->a, &e->m->rod_links.joints) = j;
+}
+
 static void rod_place(elab *e, mclass *c, const ast *s, int32_t rod)
 {
     value where;
@@ -402,11 +454,15 @@ static void rod_place(elab *e, mclass *c, const ast *s, int32_t rod)
         if (set->kind != AST_SET)
             continue;
         int k = key_of(e, set->kid[0], rod_place_keys, "a place on a rod");
+        if (k == ROD_JOINT) {
+            rod_joined(e, c, rod, v_ref(e->m->g, &where), set);
+            continue;
+        }
         const ast *follow = k == 2 ? follower_of(set->kid[1]) : NULL;
         value v = eval(&e->ev, &work_of(c)->own->base, follow ? follow : set->kid[1]);
         if (k < 0 || v.kind == V_ERROR)
             continue;
-        static const int ranks[] = { 1, 2, 1, 1, 0 };
+        static const int ranks[] = { 1, 2, 1, 1, 0, 1 };
         static const char *const shapes[] = { "a number", "a vector of 3 numbers", "a 3 x 3 matrix" };
         int rank = ranks[k];
         if (v.kind != V_NUM || v.num.rank != rank || (rank > 0 && v.num.n[0] != 3) ||

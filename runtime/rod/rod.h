@@ -48,7 +48,15 @@ typedef struct rod_spec {
     int npoints;
 } rod_spec;
 
-typedef enum { LOAD_POSITION, LOAD_FRAME, LOAD_AXIS, LOAD_ROLL, LOAD_MOMENT, LOAD_FORCE } rod_load_kind;
+typedef enum {
+    LOAD_POSITION,
+    LOAD_FRAME,
+    LOAD_AXIS,
+    LOAD_ROLL,
+    LOAD_HINGE,
+    LOAD_MOMENT,
+    LOAD_FORCE
+} rod_load_kind;
 /* value: 1, 3 or 9 outputs of t (and s) */
 typedef struct rod_load {
     int rod;
@@ -57,6 +65,14 @@ typedef struct rod_load {
     kernel s, value;
     span at;
 } rod_load;
+/* the section of rod b at sb is joined to that of rod a at sa; axis: of a hinge, in space at the start */
+typedef enum { JOIN_RIGID, JOIN_BALL, JOIN_HINGE } rod_join;
+typedef struct rod_joint {
+    rod_join what;
+    int a, b;
+    kernel sa, sb, axis;
+    span at;
+} rod_joint;
 typedef enum { TOUCH_RODS, TOUCH_PLANE, TOUCH_CYLINDER, TOUCH_SPHERE } rod_touch;
 /* rod a against itself (b == a), against rod b, or against a body: plane (point, normal), cylinder (point,
  * axis, radius), sphere (centre, radius) */
@@ -70,6 +86,8 @@ typedef struct rod_program {
     int nrod;
     const rod_load *load;
     int nload;
+    const rod_joint *joint;
+    int njoint;
     const rod_pair *pair;
     int npair;
 } rod_program;
@@ -168,6 +186,13 @@ typedef struct rod_touching { /* a pair of points in the end state */
 } rod_touching;
 
 /* ---- results ---- */
+/* a node that has the place of another one, or whose frame follows it; hinge: but for turns about the axis,
+ * in its own frame. Those that others follow come after them. */
+typedef struct rod_tie {
+    int node, to;
+    bool turns, hinge;
+    double axis[3];
+} rod_tie;
 /* of a branch that was followed: positions of all nodes */
 typedef struct rod_point {
     double t, energy;
@@ -184,6 +209,8 @@ typedef struct rod_result {
     const int *support;
     int nsupport;
     double energy[4]; /* stretch, shear, bending, twist */
+    const rod_tie *tie;
+    int ntie;
     const rod_touching *touch;
     int64_t ntouch;
     /* loads at which the tangent becomes singular */

@@ -41,6 +41,18 @@ static int by_value(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
+static bool place_add(rod_work *w, int rod, const kernel *k, span at, double *place, int *n)
+{
+    const rod_mesh *m = &w->mesh[rod];
+    double s;
+    rod_eval(w, k, 0, rod, 0, &s);
+    if (!(s >= -ROD_PLACE * m->length && s <= (1 + ROD_PLACE) * m->length))
+        return rod_fail(w, at, "the place s = %g is not on rod '%s', which goes from 0 to %g", s,
+                        m->spec->name, m->length);
+    place[(*n)++] = fmin(fmax(s, 0), m->length);
+    return true;
+}
+
 static bool places(rod_work *w, int rod, double *place, int *n)
 {
     const rod_mesh *m = &w->mesh[rod];
@@ -49,14 +61,14 @@ static bool places(rod_work *w, int rod, double *place, int *n)
     place[(*n)++] = m->length;
     for (int i = 0; i < w->rp->nload; i++) {
         const rod_load *l = &w->rp->load[i];
-        double s;
-        if (l->rod != rod || !l->point)
-            continue;
-        rod_eval(w, &l->s, 0, rod, 0, &s);
-        if (!(s >= -ROD_PLACE * m->length && s <= (1 + ROD_PLACE) * m->length))
-            return rod_fail(w, l->at, "the place s = %g is not on rod '%s', which goes from 0 to %g", s,
-                            m->spec->name, m->length);
-        place[(*n)++] = fmin(fmax(s, 0), m->length);
+        if (l->rod == rod && l->point && !place_add(w, rod, &l->s, l->at, place, n))
+            return false;
+    }
+    for (int i = 0; i < w->rp->njoint; i++) {
+        const rod_joint *j = &w->rp->joint[i];
+        if ((j->a == rod && !place_add(w, rod, &j->sa, j->at, place, n)) ||
+            (j->b == rod && !place_add(w, rod, &j->sb, j->at, place, n)))
+            return false;
     }
     qsort(place, (size_t)*n, sizeof *place, by_value);
     int k = 0;
@@ -105,9 +117,10 @@ static bool mesh(rod_work *w, int rod)
 {
     rod_mesh *m = &w->mesh[rod];
     const rod_spec *sp = m->spec;
-    double *place = arena_array(w->tmp, double, w->rp->nload + 2), all = 0,
+    int most = w->rp->nload + 2 * w->rp->njoint + 2;
+    double *place = arena_array(w->tmp, double, most), all = 0,
            ne = number_of(w, rod, ROD_ELEMENTS, 40) * (w->o && w->o->finer ? 2 : 1);
-    int np, *count = arena_array(w->tmp, int, w->rp->nload + 2);
+    int np, *count = arena_array(w->tmp, int, most);
     if (!(ne >= 1 && ne <= 1e6 && ne == floor(ne)))
         return rod_fail(w, sp->number_at[ROD_ELEMENTS],
                         "rod '%s' has %g elements: a whole number from 1 to 1000000 is needed", sp->name, ne);
@@ -485,7 +498,7 @@ static bool shape(rod_work *w, int rod)
 }
 
 /* ---- supports and loads ---- */
-static int node_at(const rod_mesh *m, double s)
+int rod_node_at(const rod_mesh *m, double s)
 {
     int best = 0;
     for (int i = 0; i < m->nn; i += 3)
@@ -497,8 +510,9 @@ static int node_at(const rod_mesh *m, double s)
 static void hold_add(rod_work *w, const rod_load *l, int node)
 {
     rod_hold *h = &w->ends.hold[w->ends.nhold++];
-    static const int first[] = { [LOAD_POSITION] = 0, [LOAD_FRAME] = 3, [LOAD_AXIS] = 3, [LOAD_ROLL] = 5 },
-                     count[] = { [LOAD_POSITION] = 3, [LOAD_FRAME] = 3, [LOAD_AXIS] = 2, [LOAD_ROLL] = 1 };
+    static const int first
+        [] = { [LOAD_POSITION] = 0, [LOAD_FRAME] = 3, [LOAD_AXIS] = 3, [LOAD_ROLL] = 5, [LOAD_HINGE] = 3 },
+   count[] = { [LOAD_POSITION] = 3, [LOAD_FRAME] = 3, [LOAD_AXIS] = 2, [LOAD_ROLL] = 1, [LOAD_HINGE] = 2 };
     double R[9];
     *h = (rod_hold){ .load = l, .node = node };
     if (l->what == LOAD_POSITION)
@@ -508,6 +522,8 @@ static void hold_add(rod_work *w, const rod_load *l, int node)
     quat_matrix(w->state.rot + 4 * node, R);
     for (int k = 0; l->what == LOAD_AXIS && k < 3; k++)
         h->start[k] = R[3 * k + 2];
+    if (l->what == LOAD_HINGE)
+        rod_eval(w, &l->value, 0, l->rod, 0, h->start);
     for (int k = 0; k < count[l->what]; k++)
         w->ends.held[6 * node + first[l->what] + k] = 1;
     if (l->what == LOAD_ROLL && !w->ends.tilt)
@@ -522,7 +538,7 @@ static void supports(rod_work *w)
         const rod_load *l = &w->rp->load[i];
         double s;
         rod_eval(w, &l->s, 0, l->rod, 0, &s);
-        int node = node_at(&w->mesh[l->rod], s);
+        int node = rod_node_at(&w->mesh[l->rod], s);
         if (l->what < LOAD_MOMENT)
             hold_add(w, l, node);
         else
@@ -553,6 +569,11 @@ static uint32_t most_registers(const rod_program *rp)
     for (int i = 0; i < rp->nload; i++) {
         MOST(rp->load[i].s);
         MOST(rp->load[i].value);
+    }
+    for (int i = 0; i < rp->njoint; i++) {
+        MOST(rp->joint[i].sa);
+        MOST(rp->joint[i].sb);
+        MOST(rp->joint[i].axis);
     }
     for (int i = 0; i < rp->npair; i++)
         MOST(rp->pair[i].body);
@@ -609,7 +630,11 @@ bool rod_build(rod_work *w)
     }
     for (int i = 0; bent && i < n; i++)
         natural(w, i);
+    if (!rod_ties_meet(w))
+        return false;
     supports(w);
+    if (!rod_ties_new(w))
+        return false;
     for (int i = 0; i < n; i++) {
         const rod_mesh *m = &w->mesh[i];
         w->scale = fmax(w->scale, fmax(m->A[0], fmax(m->A[4], m->A[8])) / (m->length * m->length));
@@ -624,6 +649,8 @@ bool rod_build(rod_work *w)
 bool rod_supported(rod_work *w)
 {
     static const char *const axis[] = { "first", "second", "third" };
+    if (w->ties)
+        return rod_tied_supported(w);
     for (int rod = 0; rod < w->rp->nrod; rod++) {
         const rod_mesh *m = &w->mesh[rod];
         double row[64][6], L = m->length;

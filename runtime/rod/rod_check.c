@@ -234,6 +234,33 @@ static void loads(look *w, double t)
     }
 }
 
+/* ---- joints ---- */
+/* Forces on joined sections act on the last of them; the moment about the axis of a hinge is left where it
+ * is, as nothing balances it. */
+static void joints_pass(look *w)
+{
+    for (int i = 0; i < w->x->ntie; i++) {
+        const rod_tie *x = &w->x->tie[i];
+        double *from = w->force + 6 * x->node, *to = w->force + 6 * x->to, M[3], own[3],
+               along = x->hinge ? dot3(x->axis, from + 3) : 0;
+        if (!x->turns) {
+            for (int k = 0; k < 3; k++) {
+                to[k] += from[k];
+                from[k] = 0;
+            }
+            continue;
+        }
+        for (int k = 0; k < 3; k++) {
+            own[k] = from[3 + k] - along * x->axis[k];
+            from[3 + k] = along * x->axis[k];
+        }
+        to_space(w->x->q + 4 * x->node, own, M);
+        to_section(w->x->q + 4 * x->to, M, own);
+        for (int k = 0; k < 3; k++)
+            to[3 + k] += own[k];
+    }
+}
+
 /* ---- balance ---- */
 enum { AROUND = 11 }; /* nodes to each side that a pair of points may act on */
 
@@ -337,6 +364,7 @@ static void balance(look *w)
         w->support[node] = true;
         add(w, node, 0, 1, w->x->reaction + 6 * node);
     }
+    joints_pass(w);
     for (int64_t i = 0; i < w->x->ntouch; i++) {
         const rod_touching *c = &w->x->touch[i];
         mark_near(w, c->a, c->sa);

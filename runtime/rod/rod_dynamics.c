@@ -86,6 +86,30 @@ static void drive(rod_work *w, double t, double e, double *v)
         else if (h->load->what == LOAD_FRAME)
             support_velocity(w, h, t, e, v + 6 * h->node + 3);
     }
+    rod_follow(w, v);
+}
+
+/* joined sections start with one velocity */
+static bool velocities_meet(rod_work *w)
+{
+    rod_motion *d = w->motion;
+    arena_pos mark = arena_mark(w->tmp);
+    double *v = arena_array(w->tmp, double, w->ndof), most = 0, L = rod_length(w);
+    memcpy(v, d->vel, (size_t)w->ndof * sizeof *v);
+    rod_follow(w, v);
+    for (int i = 0; i < w->ndof; i++)
+        most = fmax(most, fabs(v[i]) * (i % 6 < 3 ? 1 : L));
+    for (int r = 0; r < w->rp->nrod; r++)
+        for (int i = 6 * w->mesh[r].first; i < 6 * (w->mesh[r].first + w->mesh[r].nn); i++)
+            if (fabs(v[i] - d->vel[i]) * (i % 6 < 3 ? 1 : L) > VELOCITIES_MEET * most)
+                return rod_fail(
+                    w, w->mesh[r].spec->start_at.file ? w->mesh[r].spec->start_at : w->mesh[r].spec->at,
+                    "at the start rod '%s' and the rod that it is joined to move differently at "
+                    "s = %.4g; give velocity and spin that agree there",
+                    w->mesh[r].spec->name, w->mesh[r].s[i / 6 - w->mesh[r].first]);
+    memcpy(d->vel, v, (size_t)w->ndof * sizeof *v);
+    arena_release(w->tmp, mark);
+    return true;
 }
 
 /* what the model says; where it gives no spin, sections turn with the line: d3 x v' */
@@ -231,12 +255,15 @@ static void account(rod_work *w, const forces *f)
         double x[6], v[6];
         moved_by(w, node, x);
         velocity_end(d, node, x, v);
+        double own[6];
+        memcpy(own, x, sizeof own);
+        rod_on_axes(w, node, own + 3);
         for (int k = 0; k < 6; k++) {
             int i = 6 * node + k;
             d->worked -= load[i] * x[k];
             w->viscous += touch[i] * x[k];
             if (w->ends.held[i])
-                d->worked += all[i] * x[k];
+                d->worked += all[i] * own[k];
             double lag = mass[i] * (x[k] - (v[k] + d->vel[i]) * d->dt / 2);
             if (driven(d, node, k))
                 d->worked -= lag;
@@ -351,7 +378,9 @@ bool rod_motion_new(rod_work *w, double dt)
     for (int i = 0; i < w->rp->nrod; i++)
         if (!velocities_start(w, &w->mesh[i], i))
             return false;
-    return true;
+    for (int k = 0; k < w->N; k++) /* a node that follows moves with its support */
+        d->driven[k] |= rod_driven_by(w, k, d->driven);
+    return velocities_meet(w);
 }
 
 /* ---- for the clock ---- */

@@ -18,13 +18,15 @@ double rod_elastic(rod_work *w, double *e)
 /* force and moment in space that hold a node, from the residual */
 static void reaction_of(const rod_work *w, int node, double *out)
 {
-    const double *m = w->res + 6 * node + 3;
-    double R[9];
+    double m[3], R[9];
     quat_matrix(w->state.rot + 4 * node, R);
     for (int k = 0; k < 3; k++) {
         out[k] = w->ends.held[6 * node + k] ? w->res[6 * node + k] : 0;
-        out[3 + k] = w->ends.held[6 * node + 3 + k] ? dot3(R + 3 * k, m) : 0;
+        m[k] = w->ends.held[6 * node + 3 + k] ? w->res[6 * node + 3 + k] : 0;
     }
+    rod_off_axes(w, node, m);
+    for (int k = 0; k < 3; k++)
+        out[3 + k] = dot3(R + 3 * k, m);
 }
 
 /* the residual of the state, of a motion in time that of its last step */
@@ -130,6 +132,7 @@ static void finish(rod_work *w, const rod_path *p)
     x->critical = arena_array(r->a, double, p->ncritical);
     memcpy(x->critical, p->critical, (size_t)p->ncritical * sizeof *x->critical);
     rod_elastic(w, x->energy);
+    x->tie = rod_ties_list(w, r->a, &x->ntie);
     x->v = w->motion ? rod_velocities(w) : NULL;
     x->reaction = arena_array(r->a, double, w->ndof);
     if (w->contact)
@@ -166,8 +169,8 @@ static bool supports_differ(const rod_work *w, double least)
             d = fmax(d, norm3(th));
         } else
             for (int k = 0; k < 3; k++)
-                d = fmax(d,
-                         fabs(h->goal[k] - h->start[k]) / (h->load->what == LOAD_AXIS ? 1 : rod_length(w)));
+                d = fmax(d, fabs(h->goal[k] - h->start[k]) /
+                                (h->load->what == LOAD_POSITION ? rod_length(w) : 1));
     }
     return d > least;
 }
