@@ -95,6 +95,8 @@ static void spec_attribute(work *w, const mrodattr *x, rod_spec *s)
         s->velocity = kernel_of(w, &x->v, 1u << IN_COORD, "the velocity at the start", s->start_at = x->at);
     else if (!strcmp(x->key, "spin"))
         s->spin = kernel_of(w, &x->v, 1u << IN_COORD, "the spin at the start", s->start_at = x->at);
+    else if (!strcmp(x->key, "start"))
+        s->loaded = true;
     else if (!strcmp(x->key, "reference"))
         spec_shape(w, x, s);
 }
@@ -113,8 +115,9 @@ static const rod_spec *specs(work *w)
 }
 
 static const char *const kinds[] = {
-    [LOAD_POSITION] = "position", [LOAD_FRAME] = "frame",   [LOAD_AXIS] = "axis",  [LOAD_ROLL] = "roll",
-    [LOAD_HINGE] = "hinge",       [LOAD_MOMENT] = "moment", [LOAD_FORCE] = "force"
+    [LOAD_POSITION] = "position", [LOAD_FRAME] = "frame", [LOAD_AXIS] = "axis",
+    [LOAD_ROLL] = "roll",         [LOAD_HINGE] = "hinge", [LOAD_MOMENT] = "moment",
+    [LOAD_FORCE] = "force",       [LOAD_MASS] = "mass",   [LOAD_INERTIA] = "inertia"
 };
 
 static kernel place_of(work *w, ir_ref at, span where)
@@ -133,11 +136,13 @@ static const rod_load *loads(work *w)
         x->at = l->at;
         x->point = l->point;
         x->follower = l->follower;
-        for (int k = LOAD_POSITION; k <= LOAD_FORCE; k++)
+        for (int k = LOAD_POSITION; k <= LOAD_INERTIA; k++)
             if (!strcmp(l->what, kinds[k]))
                 x->what = (rod_load_kind)k;
         x->s = place_of(w, l->s, l->at);
-        x->value = kernel_of(w, &l->v, 1u << IN_TIME | (l->point ? 0 : 1u << IN_COORD), "a load", l->at);
+        bool body = x->what == LOAD_MASS || x->what == LOAD_INERTIA;
+        x->value = kernel_of(w, &l->v, body ? 0 : 1u << IN_TIME | (l->point ? 0 : 1u << IN_COORD),
+                             body ? "a mass at a place" : "a load", l->at);
     }
     return all;
 }

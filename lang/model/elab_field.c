@@ -133,14 +133,14 @@ static void add_conditions(elab *e, mclass *c, const ast *block, int coord, ir_r
 static const char *const rod_keys[] = { "length",  "radius",   "young",   "poisson",   "stiffness",
                                         "bending", "elements", "density", "reference", "curvature",
                                         "mass",    "inertia",  "damping", "velocity",  "spin",
-                                        "refine",  NULL };
+                                        "refine",  "start",    NULL };
 static const char *const rod_along[] = { "curvature", "velocity", "spin", NULL }; /* vectors of s */
 enum { ROD_JOINT = 6 }; /* among the attributes of a place */
 /* numbers and matrices that may be functions of s */
 static const char *const rod_sections[] = { "refine",  "radius",  "young", "poisson", "stiffness",
                                             "bending", "density", "mass",  "inertia", NULL };
-static const char *const rod_place_keys[] = { "position", "frame", "moment", "axis",
-                                              "roll",     "hinge", "joint",  NULL };
+static const char *const rod_place_keys[] = { "position", "frame", "moment", "axis",    "roll",
+                                              "hinge",    "joint", "mass",   "inertia", NULL };
 
 static int key_of(elab *e, const ast *key, const char *const *keys, const char *what)
 {
@@ -244,6 +244,15 @@ static value rod_reference(elab *e, scope *in, int32_t rod, const ast *x)
     return v_error();
 }
 
+/* start = equilibrium: a word too */
+static value rod_start(elab *e, const ast *x)
+{
+    static const char *const words[] = { "equilibrium", NULL };
+    if (key_of(e, x, words, "the start of a rod") < 0)
+        return v_error();
+    return (value){ .kind = V_SET, .set.kind = x->name };
+}
+
 /* sizes and moduli are positive numbers, elements a whole one */
 static bool rod_value_ok(elab *e, const char *key, const value *v, span at)
 {
@@ -285,13 +294,15 @@ static void rod_statement(elab *e, mclass *c, const ast *s)
         }
         have[k] = true;
         size_t errors = e->m->d->errors;
-        bool reference = !strcmp(rod_keys[k], "reference");
+        bool reference = !strcmp(rod_keys[k], "reference"), start = !strcmp(rod_keys[k], "start");
         scope *in = rod_attribute_scope(e, c, d->number, rod_keys[k]);
-        value v = reference ? rod_reference(e, in, d->number, set->kid[1]) : eval(&e->ev, in, set->kid[1]);
+        value v = reference ? rod_reference(e, in, d->number, set->kid[1])
+                  : start   ? rod_start(e, set->kid[1])
+                            : eval(&e->ev, in, set->kid[1]);
         if (v.kind == V_ERROR || e->m->d->errors != errors ||
             !rod_value_ok(e, rod_keys[k], &v, set->kid[1]->at))
             continue;
-        if (!reference && !rod_shape_fits(e, rod_keys[k], &v, set->kid[1]->at))
+        if (!reference && !start && !rod_shape_fits(e, rod_keys[k], &v, set->kid[1]->at))
             continue;
         *vec_push(e->m->a, &e->m->rods.at[d->number].attr) = (mrodattr){ set->kid[0]->name, v, set->at };
     }
@@ -462,7 +473,7 @@ static void rod_place(elab *e, mclass *c, const ast *s, int32_t rod)
         value v = eval(&e->ev, &work_of(c)->own->base, follow ? follow : set->kid[1]);
         if (k < 0 || v.kind == V_ERROR)
             continue;
-        static const int ranks[] = { 1, 2, 1, 1, 0, 1 };
+        static const int ranks[] = { 1, 2, 1, 1, 0, 1, 0, 0, 2 };
         static const char *const shapes[] = { "a number", "a vector of 3 numbers", "a 3 x 3 matrix" };
         int rank = ranks[k];
         if (v.kind != V_NUM || v.num.rank != rank || (rank > 0 && v.num.n[0] != 3) ||

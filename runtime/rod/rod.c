@@ -122,6 +122,11 @@ double rod_mass_at(const rod_mesh *m, int e, int i, int j)
     return m->masses ? m->masses[16 * e + 4 * i + j] : m->mass * rod_mass[i][j];
 }
 
+const double *rod_lump_at(const rod_mesh *m, int node)
+{
+    return m->lumps && (m->lumps[10 * node] > 0 || m->lumps[10 * node + 1] > 0) ? m->lumps + 10 * node : NULL;
+}
+
 const double *rod_inertia_at(const rod_mesh *m, int node)
 {
     return m->inertias ? m->inertias + 9 * node : m->J;

@@ -40,6 +40,7 @@ typedef struct rod_spec {
     /* of turns, per length, 9 outputs, or none */
     kernel inertia;
     span inertia_at;
+    bool loaded; /* it starts from the equilibrium under its loads */
     /* at the start, in space, 3 outputs of s each, or none */
     kernel velocity, spin;
     span start_at;
@@ -55,7 +56,9 @@ typedef enum {
     LOAD_ROLL,
     LOAD_HINGE,
     LOAD_MOMENT,
-    LOAD_FORCE
+    LOAD_FORCE,
+    LOAD_MASS,
+    LOAD_INERTIA
 } rod_load_kind;
 /* value: 1, 3 or 9 outputs of t (and s) */
 typedef struct rod_load {
@@ -104,7 +107,8 @@ typedef struct rod_mesh {
      * number. Stiffness (9) and bending (9) at the points of integration; of each node the radius; mass
      * matrices of elements of length 1 (16), inertia of turns at the nodes (9), in time alone */
     double *sections, *radii, *masses, *inertias;
-    double *s;       /* arc length of the nodes */
+    double *lumps; /* bodies at sections: mass and inertia in the frame of the section, 10 a node; or NULL */
+    double *s;     /* arc length of the nodes */
     double *v0, *u0; /* reference strains, [(e*3 + g)*3], one after the other */
 } rod_mesh;
 
@@ -119,6 +123,8 @@ static inline const double *rod_bend_at(const rod_mesh *m, int at)
 }
 /* of two nodes of an element, times its length; at a node of the rod */
 double rod_mass_at(const rod_mesh *m, int e, int i, int j);
+/* NULL: nothing is fixed to that node of the rod */
+const double *rod_lump_at(const rod_mesh *m, int node);
 const double *rod_inertia_at(const rod_mesh *m, int node);
 
 /* strains and their forces, in the frame of the section */

@@ -541,7 +541,7 @@ static void supports(rod_work *w)
         int node = rod_node_at(&w->mesh[l->rod], s);
         if (l->what < LOAD_MOMENT)
             hold_add(w, l, node);
-        else
+        else if (l->what == LOAD_MOMENT || l->what == LOAD_FORCE)
             w->ends.push[w->ends.npush++] = (rod_push){ l, l->point ? node : -1 };
         w->moments = w->lasting = w->lasting || l->what == LOAD_MOMENT || l->follower;
     }
@@ -605,7 +605,7 @@ bool rod_build(rod_work *w)
     w->coord = arena_array(w->a, double, n);
     w->reg = arena_array(w->a, double, most_registers(w->rp));
     for (int i = 0; i < n; i++)
-        if (!rod_section(w, i) || !mesh(w, i) || !rod_section_along(w, i))
+        if (!rod_section(w, i) || !mesh(w, i) || !rod_section_along(w, i) || !rod_lumps(w, i))
             return false;
     if (!radii_alike(w))
         return false;

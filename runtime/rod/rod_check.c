@@ -416,6 +416,16 @@ static const double four_at[] = { 0.06943184420297371, 0.33000947820757187, 0.66
                     four_weight[] = { 0.17392742256872693, 0.32607257743127307, 0.32607257743127307,
                                       0.17392742256872693 };
 
+static double lump_kinetic(const double *lump, const double *v)
+{
+    double sum = 0;
+    for (int k = 0; lump && k < 3; k++)
+        sum += lump[0] * v[k] * v[k] / 2;
+    for (int k = 0; lump && k < 9; k++)
+        sum += lump[1 + k] * v[3 + k / 3] * v[3 + k % 3] / 2;
+    return sum;
+}
+
 static double kinetic(look *w)
 {
     static const double piece[] = { 1.0 / 8, 3.0 / 8, 3.0 / 8, 1.0 / 8 };
@@ -436,6 +446,8 @@ static double kinetic(look *w)
                     sum += piece[g] * h * J[k] * spin[k / 3] * spin[k % 3] / 2;
             }
         }
+        for (int k = 0; k < m->nn; k++)
+            sum += lump_kinetic(rod_lump_at(m, k), w->x->v + 6 * (m->first + k));
     }
     return sum;
 }
@@ -472,6 +484,8 @@ static void centre(look *w, int64_t at, double *c)
                 for (int k = 0; k < 3 * ROD_NODES; k++)
                     c[k % 3] += part * f[k / 3] * x[k];
             }
+        for (int k = 0; m->lumps && k < 3 * m->nn; k++)
+            c[k % 3] += m->lumps[10 * (k / 3)] * w->r->track[at * w->r->ntrack + 3 * m->first + k];
     }
 }
 

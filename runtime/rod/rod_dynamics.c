@@ -144,11 +144,10 @@ static bool velocities_start(rod_work *w, const rod_mesh *m, int rod)
 }
 
 /* ---- inertia of an element ---- */
-static void turn_inertia(const rod_mesh *m, const rod_motion *d, int node, const double *q0, const double *q1,
+static void turn_inertia(const double *J, const rod_motion *d, int node, const double *q0, const double *q1,
                          const double *x, const double *v1, double weight, double *f, double *K)
 {
     const double *phi = x + 3, *W0 = d->vel + 6 * node + 3;
-    const double *J = rod_inertia_at(m, node - m->first);
     double c[4] = { q0[0], -q0[1], -q0[2], -q0[3] }, rel[4], R[9], y[3], z[3], k = weight / d->dt;
     quat_mul(c, q1, rel);
     quat_matrix(rel, R);
@@ -173,6 +172,21 @@ static void turn_inertia(const rod_mesh *m, const rod_motion *d, int node, const
         }
 }
 
+/* a body at a section; in the first element that has its node, as loads are */
+static void lump_put(const rod_work *w, const double *lump, int node, const double *x, const double *v,
+                     double *f, double *K)
+{
+    const rod_motion *d = w->motion;
+    double c = lump[0] / d->dt;
+    for (int k = 0; k < 3; k++) {
+        if (f)
+            f[k] += c * (v[k] - d->vel[6 * node + k]);
+        if (K && !driven(d, node, 0))
+            K[k * (ROD_DOFS + 1)] += c / (d->theta * d->dt);
+    }
+    turn_inertia(lump + 1, d, node, w->state.rot0 + 4 * node, w->state.rot + 4 * node, x, v, 1, f, K);
+}
+
 void rod_inertia_put(const rod_work *w, const rod_mesh *m, int e, double *f, double *K)
 {
     const rod_motion *d = w->motion;
@@ -192,8 +206,13 @@ void rod_inertia_put(const rod_work *w, const rod_mesh *m, int e, double *f, dou
                     K[(6 * i + k) * ROD_DOFS + 6 * j + k] += c / (d->theta * d->dt);
             }
         }
-        turn_inertia(m, d, k0 + i, w->state.rot0 + 4 * (k0 + i), w->state.rot + 4 * (k0 + i), x[i], v[i],
-                     h * rod_piece[i], f ? f + 6 * i : NULL, K ? K + 6 * i * (ROD_DOFS + 1) : NULL);
+        turn_inertia(rod_inertia_at(m, 3 * e + i), d, k0 + i, w->state.rot0 + 4 * (k0 + i),
+                     w->state.rot + 4 * (k0 + i), x[i], v[i], h * rod_piece[i], f ? f + 6 * i : NULL,
+                     K ? K + 6 * i * (ROD_DOFS + 1) : NULL);
+        const double *lump = i || !e ? rod_lump_at(m, 3 * e + i) : NULL;
+        if (lump)
+            lump_put(w, lump, k0 + i, x[i], v[i], f ? f + 6 * i : NULL,
+                     K ? K + 6 * i * (ROD_DOFS + 1) : NULL);
     }
 }
 
@@ -216,6 +235,11 @@ double rod_kinetic(const rod_work *w)
                     sum += h / 2 * rod_mass_at(m, e, i, j) * dot3(v + 6 * i, v + 6 * j);
                 mat3(rod_inertia_at(m, 3 * e + i), v + 6 * i + 3, y);
                 sum += h * rod_piece[i] * dot3(v + 6 * i + 3, y) / 2;
+                const double *lump = i || !e ? rod_lump_at(m, 3 * e + i) : NULL;
+                if (!lump)
+                    continue;
+                mat3(lump + 1, v + 6 * i + 3, y);
+                sum += (lump[0] * dot3(v + 6 * i, v + 6 * i) + dot3(v + 6 * i + 3, y)) / 2;
             }
         }
     return sum;

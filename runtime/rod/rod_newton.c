@@ -54,6 +54,7 @@ bool holds_at(rod_work *w, double t, double tau)
         if (tau == 1)
             memcpy(h->goal, q, sizeof q);
     }
+    w->grown.missing = w->grown.on ? 1 - tau : 0;
     for (int r = 0, at = 0; w->goal0 && r < w->rp->nrod; at += 18 * w->mesh[r++].ne)
         for (int k = 0; k < 18 * w->mesh[r].ne; k++)
             w->mesh[r].v0[k] = w->start0[at + k] + (w->goal0[at + k] - w->start0[at + k]) * tau;

@@ -184,6 +184,43 @@ static bool mass_along(rod_work *w, int rod, int e)
     return true;
 }
 
+/* bodies at sections: attributes of places, which act by their inertia alone */
+static bool lump_add(rod_work *w, const rod_load *l)
+{
+    rod_mesh *m = &w->mesh[l->rod];
+    section c = { .rod = l->rod, .where = "" };
+    double s, x[9];
+    rod_eval(w, &l->s, 0, l->rod, 0, &s);
+    if (!(m->mass > 0))
+        return rod_fail(w, l->at,
+                        "a mass at a place acts in time alone, and rod '%s' has no mass: give it density or "
+                        "mass, and what weighs on it by force",
+                        m->spec->name);
+    if (!m->lumps)
+        m->lumps = arena_array(w->a, double, 10 * m->nn);
+    double *to = m->lumps + 10 * (rod_node_at(m, s) - m->first);
+    rod_eval(w, &l->value, 0, l->rod, 0, x);
+    if (l->what == LOAD_MASS) {
+        to[0] += x[0];
+        return positive(w, &c, x[0], l->at, "mass at a place");
+    }
+    for (int k = 0; k < 9; k++)
+        to[1 + k] += x[k];
+    return spd3(x) ||
+           rod_fail(w, l->at, "the inertia at a place of rod '%s' is not symmetric and positive definite",
+                    m->spec->name);
+}
+
+bool rod_lumps(rod_work *w, int rod)
+{
+    for (int i = 0; i < w->rp->nload; i++) {
+        const rod_load *l = &w->rp->load[i];
+        if (l->rod == rod && (l->what == LOAD_MASS || l->what == LOAD_INERTIA) && !lump_add(w, l))
+            return false;
+    }
+    return true;
+}
+
 bool rod_section_along(rod_work *w, int rod)
 {
     rod_mesh *m = &w->mesh[rod];

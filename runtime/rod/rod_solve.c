@@ -196,8 +196,12 @@ static void go(rod_work *w)
         return;
     if (w->contact && !contacts_start(w))
         return;
-    if ((w->goal0 && !moves) || supports_differ(w, moves ? SUPPORT_SAME : 0.02)) {
+    for (int i = 0; i < w->rp->nrod; i++)
+        w->grown.on = w->grown.on || w->rp->rod[i].loaded;
+    if ((w->goal0 && !moves) || w->grown.on || supports_differ(w, moves ? SUPPORT_SAME : 0.02)) {
         if (moves && !rod_supported(w)) {
+            if (w->grown.on)
+                return;
             results_unfail(r); /* what is missing matters only because of the shape */
             rod_fail(w, w->rp->rod[0].at,
                      "the supports at t = 0 do not fit the shape of the rods, and are too few to "
@@ -208,7 +212,7 @@ static void go(rod_work *w)
             contacts_smooth(w, w->goal0);
         w->start = w->goal0 != NULL;
         ok = rod_march(w, 1, 0.1, true, &p, &reached);
-        w->start = false;
+        w->start = w->grown.on = false;
         if (w->contact) {
             if (ok && w->goal0)
                 rod_apart(w, 0);
@@ -216,7 +220,7 @@ static void go(rod_work *w)
         }
         if (!ok && r->status == RUN_OK)
             rod_fail(w, w->rp->rod[0].at,
-                     "no equilibrium was found for the supports at t = 0 (%.3g of the way from "
+                     "no equilibrium was found for the supports and loads at t = 0 (%.3g of the way from "
                      "the reference shape)",
                      reached);
     }

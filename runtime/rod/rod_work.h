@@ -62,6 +62,13 @@ typedef struct rod_band {
     int sign; /* of the determinant */
 } rod_band;
 
+/* On the way to the equilibrium that a motion starts from the loads of t = 0 grow: the part that does not act
+ * yet. */
+typedef struct rod_growth {
+    bool on;
+    double missing;
+} rod_growth;
+
 typedef struct rod_work {
     const program *p;
     const rod_program *rp;
@@ -90,6 +97,7 @@ typedef struct rod_work {
     bool neutral, moments, lasting;
     bool brief; /* Newton's method is to find a state soon, or not at all */
     bool start; /* on the way from a shape that was only drawn, which is no motion */
+    rod_growth grown;
     struct rod_contacts *contact;
     rod_ties *ties;     /* sections that are joined, or held by hinges; NULL: none */
     rod_motion *motion; /* NULL: statics */
@@ -111,6 +119,7 @@ bool rod_fail(rod_work *w, span at, const char *fmt, ...) __attribute__((format(
 /* what one section is; where sections change, after the mesh is there; false after a report */
 bool rod_section(rod_work *w, int rod);
 bool rod_section_along(rod_work *w, int rod);
+bool rod_lumps(rod_work *w, int rod);
 bool rod_varies(const rod_spec *sp);                      /* its section changes along it */
 bool rod_build(rod_work *w);                              /* meshes, shapes, supports; false after a report */
 bool rod_supported(rod_work *w);                          /* says which motion is free */
