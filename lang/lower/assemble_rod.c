@@ -215,6 +215,7 @@ static const rod_pair *pairs(work *w, const program *p, int *n)
         x->what = !strcmp(m->body.set.kind, "ball")       ? TOUCH_SPHERE
                   : !strcmp(m->body.set.kind, "cylinder") ? TOUCH_CYLINDER
                                                           : TOUCH_PLANE;
+        x->inside = m->inside;
         x->body = body_of(w, m);
     }
     return all;

@@ -344,12 +344,17 @@ static bool body_fits(const value *v)
     return true;
 }
 
-static value gap_call(scope *s, evaluator *ev, const value *o, const value *arg, size_t n, span at)
+static value gap_of(scope *s, evaluator *ev, const value *arg, size_t n, bool inside, span at)
 {
     class_scope *cs = (class_scope *)s;
     elab *e = s->of;
     int32_t other = -1;
-    (void)o;
+    if (inside &&
+        (n != 1 || arg[0].kind != V_SET || !body_fits(&arg[0]) || !strcmp(arg[0].set.kind, "halfspace"))) {
+        diag *d = diag_error(ev->d, DIAG_TYPE, at, "inside(…) takes a cylinder or a ball");
+        diag_hint(ev->d, d, "wire.inside(cylinder(point, axis, radius)), wire.inside(ball(centre, radius))");
+        return v_error();
+    }
     bool rod = n == 1 && rod_object(&arg[0], &other);
     if (!rod && (n != 1 || arg[0].kind != V_SET || !body_fits(&arg[0]))) {
         diag *d = diag_error(ev->d, DIAG_TYPE, at, "gap(…) takes another rod or a body");
@@ -362,17 +367,30 @@ static value gap_call(scope *s, evaluator *ev, const value *o, const value *arg,
         other = -1;
     ir_input in = { .kind = IN_ROD, .at.base = cs->inst.base };
     if (!rod || other >= 0) {
-        *vec_push(e->m->a, &e->m->rod_links.pairs) = (mrodpair){ cs->inst.base, other, arg[0], at };
+        *vec_push(e->m->a, &e->m->rod_links.pairs) = (mrodpair){ cs->inst.base, other, arg[0], inside, at };
         in.at.stride[0] = (int32_t)e->m->rod_links.pairs.n;
     }
     return v_node(ir_in(e->m->g, in), dim_any());
 }
 
+static value gap_call(scope *s, evaluator *ev, const value *o, const value *arg, size_t n, span at)
+{
+    (void)o;
+    return gap_of(s, ev, arg, n, false, at);
+}
+
+static value inside_call(scope *s, evaluator *ev, const value *o, const value *arg, size_t n, span at)
+{
+    (void)o;
+    return gap_of(s, ev, arg, n, true, at);
+}
+
 value rod_member(elab *e, mclass *c, int32_t rod, sym name, span at)
 {
-    if (!strcmp(name, "gap")) {
+    bool inside = !strcmp(name, "inside");
+    if (inside || !strcmp(name, "gap")) {
         class_scope *g = arena_make(e->m->a, class_scope);
-        *g = (class_scope){ .base = { .find = gap_find, .call = gap_call, .of = e },
+        *g = (class_scope){ .base = { .find = gap_find, .call = inside ? inside_call : gap_call, .of = e },
                             .c = c,
                             .inst.base = rod };
         value v = { .kind = V_OBJECT };
@@ -384,7 +402,8 @@ value rod_member(elab *e, mclass *c, int32_t rod, sym name, span at)
     if (!strcmp(name, "s"))
         return v_node(ir_in(e->m->g, (ir_input){ .kind = IN_COORD, .at.base = rod }), dim_any());
     diag *d = diag_error(e->m->d, DIAG_UNKNOWN_MEMBER, at,
-                         "in a model a rod has the members s, self_gap and gap(…), not '%s'", name);
+                         "in a model a rod has the members s, self_gap, gap(…) and inside(…), not '%s'",
+                         name);
     near n = near_to(name);
     near_try(&n, "self_gap");
     diag_near(e->m->d, d, &n);

@@ -266,6 +266,7 @@ typedef struct mrod {
 typedef struct mrodpair {
     int a, b;
     value body;
+    bool inside;
     span at;
 } mrodpair;
 /* the section of rod b at sb is joined to that of rod a at sa: "rigid", "ball", "hinge" with its axis */

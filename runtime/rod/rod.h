@@ -82,6 +82,7 @@ typedef enum { TOUCH_RODS, TOUCH_PLANE, TOUCH_CYLINDER, TOUCH_SPHERE } rod_touch
 typedef struct rod_pair {
     int contact, a, b;
     rod_touch what;
+    bool inside; /* the rod lies within the cylinder or the sphere */
     kernel body;
 } rod_pair;
 typedef struct rod_program {

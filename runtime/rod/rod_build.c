@@ -598,6 +598,26 @@ static bool radii_alike(rod_work *w)
     return true;
 }
 
+/* bodies that rods touch have a size and a direction */
+static bool bodies_sound(rod_work *w)
+{
+    for (int i = 0; i < w->rp->npair; i++) {
+        const rod_pair *p = &w->rp->pair[i];
+        span at = w->p->contact[p->contact].at;
+        double b[7];
+        if (p->what == TOUCH_RODS)
+            continue;
+        rod_eval(w, &p->body, 0, 0, 0, b);
+        if (p->what != TOUCH_SPHERE && !(norm3(b + 3) > 0 && isfinite(norm3(b + 3))))
+            return rod_fail(w, at, "the %s has no direction",
+                            p->what == TOUCH_PLANE ? "half-space" : "cylinder");
+        if (p->what != TOUCH_PLANE && !(b[6] > 0 && isfinite(b[6])))
+            return rod_fail(w, at, "the radius of the %s is %g: it must be positive",
+                            p->what == TOUCH_SPHERE ? "ball" : "cylinder", b[6]);
+    }
+    return true;
+}
+
 bool rod_build(rod_work *w)
 {
     int n = w->rp->nrod;
@@ -607,7 +627,7 @@ bool rod_build(rod_work *w)
     for (int i = 0; i < n; i++)
         if (!rod_section(w, i) || !mesh(w, i) || !rod_section_along(w, i) || !rod_lumps(w, i))
             return false;
-    if (!radii_alike(w))
+    if (!radii_alike(w) || !bodies_sound(w))
         return false;
     w->ndof = 6 * w->N;
     w->state.pos = arena_array(w->a, double, 3 * w->N);
