@@ -278,6 +278,11 @@ static void rod_statement(elab *e, mclass *c, const ast *s)
     const mdecl *d = class_find(c, s->name);
     if (!d || d->node != s)
         return;
+    if (c != e->m->classes.at[0]) {
+        diag *err = diag_error(e->m->d, DIAG_NOT_SUPPORTED, s->name_at, "a rod may not be in a part of a model");
+        diag_hint(e->m->d, err, "declare the rods in the model that runs");
+        return;
+    }
     bool have[sizeof rod_keys / sizeof *rod_keys] = { 0 }, unknown = false;
     for (uint32_t i = 0; i < s->kid[0]->n; i++) {
         const ast *set = s->kid[0]->kid[i];
