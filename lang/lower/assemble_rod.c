@@ -86,7 +86,10 @@ static void spec_attribute(work *w, const mrodattr *x, rod_spec *s)
     else if (!strcmp(x->key, "bending"))
         s->bending = kernel_of(w, &x->v, 1u << IN_COORD, "the bending stiffness", s->bending_at = x->at);
     else if (!strcmp(x->key, "curvature"))
-        s->curvature = kernel_of(w, &x->v, 1u << IN_COORD, "the curvature", s->curvature_at = x->at);
+        s->curvature = kernel_of(w, &x->v, 1u << IN_COORD | 1u << IN_TIME, "the curvature",
+                                 s->curvature_at = x->at);
+    else if (!strcmp(x->key, "growth"))
+        s->growth = kernel_of(w, &x->v, 1u << IN_COORD | 1u << IN_TIME, "growth", s->growth_at = x->at);
     else if (!strcmp(x->key, "refine"))
         s->refine = kernel_of(w, &x->v, 1u << IN_COORD, "refine", s->refine_at = x->at);
     else if (!strcmp(x->key, "inertia"))

@@ -133,12 +133,12 @@ static void add_conditions(elab *e, mclass *c, const ast *block, int coord, ir_r
 static const char *const rod_keys[] = { "length",  "radius",   "young",   "poisson",   "stiffness",
                                         "bending", "elements", "density", "reference", "curvature",
                                         "mass",    "inertia",  "damping", "velocity",  "spin",
-                                        "refine",  "start",    NULL };
+                                        "refine",  "start",    "growth",  NULL };
 static const char *const rod_along[] = { "curvature", "velocity", "spin", NULL }; /* vectors of s */
 enum { ROD_JOINT = 6 }; /* among the attributes of a place */
 /* numbers and matrices that may be functions of s */
-static const char *const rod_sections[] = { "refine",  "radius",  "young", "poisson", "stiffness",
-                                            "bending", "density", "mass",  "inertia", NULL };
+static const char *const rod_sections[] = { "refine",  "radius", "young",   "poisson", "stiffness", "bending",
+                                            "density", "mass",   "inertia", "growth",  NULL };
 static const char *const rod_place_keys[] = { "position", "frame", "moment", "axis",    "roll",
                                               "hinge",    "joint", "mass",   "inertia", NULL };
 
@@ -279,7 +279,8 @@ static void rod_statement(elab *e, mclass *c, const ast *s)
     if (!d || d->node != s)
         return;
     if (c != e->m->classes.at[0]) {
-        diag *err = diag_error(e->m->d, DIAG_NOT_SUPPORTED, s->name_at, "a rod may not be in a part of a model");
+        diag *err = diag_error(e->m->d, DIAG_NOT_SUPPORTED, s->name_at,
+                               "a rod may not be in a part of a model");
         diag_hint(e->m->d, err, "declare the rods in the model that runs");
         return;
     }

@@ -34,6 +34,9 @@ typedef struct rod_spec {
     /* natural curvature and twist, 3 outputs of s */
     kernel curvature;
     span curvature_at;
+    /* natural length by that of the mesh, of s and t; or none */
+    kernel growth;
+    span growth_at;
     /* elements per length at s, by any unit; none: the same everywhere */
     kernel refine;
     span refine_at;

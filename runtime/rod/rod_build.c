@@ -565,6 +565,7 @@ static uint32_t most_registers(const rod_program *rp)
         MOST(s->curve);
         MOST(s->curvature);
         MOST(s->refine);
+        MOST(s->growth);
     }
     for (int i = 0; i < rp->nload; i++) {
         MOST(rp->load[i].s);
@@ -650,6 +651,8 @@ bool rod_build(rod_work *w)
     }
     for (int i = 0; bent && i < n; i++)
         natural(w, i);
+    if (!rod_grow_new(w))
+        return false;
     if (!rod_ties_meet(w))
         return false;
     supports(w);

@@ -58,7 +58,7 @@ bool holds_at(rod_work *w, double t, double tau)
     for (int r = 0, at = 0; w->goal0 && r < w->rp->nrod; at += 18 * w->mesh[r++].ne)
         for (int k = 0; k < 18 * w->mesh[r].ne; k++)
             w->mesh[r].v0[k] = w->start0[at + k] + (w->goal0[at + k] - w->start0[at + k]) * tau;
-    return true;
+    return rod_grow(w, t, tau);
 }
 
 /* the turn of the frames that are held, from t to t + dt, by small pieces: half a turn more must not look

@@ -137,6 +137,8 @@ static void finish(rod_work *w, const rod_path *p)
     x->reaction = arena_array(r->a, double, w->ndof);
     if (w->contact)
         contacts_result(w, x);
+    if (w->grown.strains)
+        holds_at(w, w->t, 1); /* natural strains of the state that is kept */
     residual_here(w, w->t);
     double worst = 0, L = rod_length(w);
     for (int i = 0; i < w->ndof; i++)

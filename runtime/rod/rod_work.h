@@ -67,6 +67,9 @@ typedef struct rod_band {
 typedef struct rod_growth {
     bool on;
     double missing;
+    /* natural strains and sections of the shapes at the points of integration, where those that act change
+     * with t; or NULL */
+    double *strains, *sections;
 } rod_growth;
 
 typedef struct rod_work {
@@ -120,7 +123,11 @@ bool rod_fail(rod_work *w, span at, const char *fmt, ...) __attribute__((format(
 bool rod_section(rod_work *w, int rod);
 bool rod_section_along(rod_work *w, int rod);
 bool rod_lumps(rod_work *w, int rod);
-bool rod_varies(const rod_spec *sp);                      /* its section changes along it */
+bool rod_varies(const rod_spec *sp); /* its section changes along it */
+/* natural strains that change with t: of the shapes, in the end; at t, part of the way to them */
+bool rod_grow_new(rod_work *w);
+bool rod_grow(rod_work *w, double t, double tau);
+void rod_driving(rod_work *w, double t, double *res);
 bool rod_build(rod_work *w);                              /* meshes, shapes, supports; false after a report */
 bool rod_supported(rod_work *w);                          /* says which motion is free */
 void rod_update(rod_work *w, const double *dx, double k); /* moves the state */

@@ -646,6 +646,7 @@ static inline rod_spec spec_in(const rescaling *w, const rod_spec *s)
     r.curve = wrap(w, &s->curve, X);
     r.curvature = wrap(w, &s->curvature, 1 / X);
     r.refine = wrap(w, &s->refine, 1);
+    r.growth = wrap(w, &s->growth, 1);
     r.inertia = wrap(w, &s->inertia, mass * X * X);
     r.velocity = wrap(w, &s->velocity, X / T);
     r.spin = wrap(w, &s->spin, 1 / T);
